@@ -48,9 +48,9 @@ static double draw(struct screen *screen, const struct state *s, struct ui *u, i
 {
 	int64_t start = cpu_us();
 
-	u->view = (enum view)view;
+	u->display.view = (enum view)view;
 	ui_tick(u, s, at_us, at_us);
-	u->heard_us = at_us;
+	u->connection.heard_us = at_us;
 	view_draw(screen, s, u);
 	return (double)(cpu_us() - start) / 1e3;
 }
@@ -87,7 +87,7 @@ static int pictures(const char *path, int w, int h)
 		apply_us += cpu_us() - start;
 		first = first ? first : at;
 		last = at;
-		if (s->synced && at >= next && n < MOST) {
+		if (s->stream.has_snapshot && at >= next && n < MOST) {
 			frames[n] =
 				draw(screen, s, &u, at, n % 4 ? VIEW_OVERVIEW : 1 + n / 4 % 8);
 			n++;

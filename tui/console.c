@@ -48,14 +48,14 @@ static void say_plain(struct console *c, const struct msg *m)
  * back. */
 static void history_is_full(struct console *c, const struct msg *m)
 {
-	if (c->ui.frozen) {
+	if (c->ui.clock.frozen) {
 		c->missed = true;
 		return;
 	}
 	history_clear(c->history);
 	c->applied = 0;
 	state_apply(c->state, m);
-	c->state->resync = true;
+	c->state->stream.needs_snapshot = true;
 }
 
 /* at_us: when it came, on the clock of the history. */
@@ -63,7 +63,7 @@ static void apply_recorded(struct console *c, int64_t at_us, const void *data, s
 {
 	struct msg m;
 
-	c->ui.heard_us = c->now_us;
+	c->ui.connection.heard_us = c->now_us;
 	if (c->record && record_write(c->record, c->now_us, data, size) != 0) {
 		ui_say(&c->ui, STYLE_ALERT, "%s: cannot write: recording stops",
 		       c->options.record);
@@ -75,7 +75,7 @@ static void apply_recorded(struct console *c, int64_t at_us, const void *data, s
 			 */
 	if (history_append(c->history, at_us, data, size) != 0) {
 		history_is_full(c, &m);
-	} else if (!c->ui.frozen) {
+	} else if (!c->ui.clock.frozen) {
 		state_apply(c->state, &m);
 		c->applied = history_count(c->history);
 		say_plain(c, &m);
@@ -92,10 +92,10 @@ static void to_live(struct console *c)
 	while (c->applied < history_count(c->history))
 		history_apply(c->history, c->applied++, c->state);
 	if (c->missed)
-		c->state->resync = true;
+		c->state->stream.needs_snapshot = true;
 	c->missed = false;
-	c->ui.frozen = false;
-	c->ui.behind_us = 0;
+	c->ui.clock.frozen = false;
+	c->ui.clock.behind_us = 0;
 }
 
 /* A twentieth of an iteration. */
@@ -112,18 +112,18 @@ void console_scrub(struct console *c)
 	int64_t last = history_last_us(c->history), first = history_first_us(c->history),
 		status_at, to;
 
-	if (c->ui.want_scrub == SCRUB_NONE)
+	if (c->ui.requests.scrub == SCRUB_NONE)
 		return;
-	if (c->ui.want_scrub == SCRUB_LIVE || history_count(c->history) == 0) {
+	if (c->ui.requests.scrub == SCRUB_LIVE || history_count(c->history) == 0) {
 		to_live(c);
 		return;
 	}
-	if (!c->ui.frozen || c->ui.behind_us == 0) /* frozen by hand: from what it holds */
+	if (!c->ui.clock.frozen || c->ui.clock.behind_us == 0) /* frozen by hand: from what it holds */
 		c->cursor_us = c->applied > 0 ? history_at(c->history, c->applied - 1) : last;
-	to = c->cursor_us + (c->ui.want_scrub == SCRUB_BACK ? -1 : 1) * scrub_step_us(c);
-	if (c->ui.want_scrub == SCRUB_EVENT_BACK || c->ui.want_scrub == SCRUB_EVENT_ON) {
+	to = c->cursor_us + (c->ui.requests.scrub == SCRUB_BACK ? -1 : 1) * scrub_step_us(c);
+	if (c->ui.requests.scrub == SCRUB_EVENT_BACK || c->ui.requests.scrub == SCRUB_EVENT_ON) {
 		to = history_event(c->history, c->cursor_us,
-				   c->ui.want_scrub == SCRUB_EVENT_ON ? 1 : -1);
+				   c->ui.requests.scrub == SCRUB_EVENT_ON ? 1 : -1);
 		if (to < 0) {
 			ui_say(&c->ui, STYLE_TEXT, "no event that way");
 			return;
@@ -137,11 +137,11 @@ void console_scrub(struct console *c)
 	if (history_seek(c->history, to, &c->state, &c->applied, &status_at) != 0)
 		return;
 	c->cursor_us = to;
-	c->ui.frozen = true;
-	c->ui.still_us = c->state->status.now_us + (to - status_at);
-	c->ui.behind_us = last - to;
-	c->ui.span_us = last - first;
-	c->ui.toast[0] = '\0';
+	c->ui.clock.frozen = true;
+	c->ui.clock.frozen_us = c->state->status.now_us + (to - status_at);
+	c->ui.clock.behind_us = last - to;
+	c->ui.clock.span_us = last - first;
+	c->ui.message.text[0] = '\0';
 }
 
 /* ---- where messages come from ---- */
@@ -176,7 +176,7 @@ static void link_news(struct console *c, const struct connection_news *news)
 			c->refused
 				? news->why
 				: "the controller is silent; reconnecting goes on by itself");
-	} else if (c->ui.link != UI_LIVE) {
+	} else if (c->ui.connection.state != UI_LIVE) {
 		c->refused = true;
 		ui_link_is(&c->ui, UI_REFUSED, news->why);
 	}
@@ -204,18 +204,18 @@ void console_read_messages(struct console *c)
 		else
 			link_news(c, &news);
 	}
-	if (c->state->resync && !c->ui.frozen)
+	if (c->state->stream.needs_snapshot && !c->ui.clock.frozen)
 		connection_attach(c->connection, c->now_us);
 }
 
 void console_send_commands(struct console *c)
 {
-	for (uint32_t i = 0; i < c->ui.n_outbox; i++)
+	for (uint32_t i = 0; i < c->ui.outbox.n; i++)
 		if (!c->connection ||
-		    connection_command(c->connection, &c->ui.outbox[i], c->now_us) != 0)
+		    connection_command(c->connection, &c->ui.outbox.commands[i], c->now_us) != 0)
 			ui_say(&c->ui, STYLE_ALERT,
 			       "not sent: the controller cannot be reached");
-	c->ui.n_outbox = 0;
+	c->ui.outbox.n = 0;
 }
 
 /* ---- keys ---- */
@@ -226,10 +226,10 @@ static void click_cell(struct console *c, int x, int y)
 	struct layout l;
 	int node;
 
-	roster_make(&r, c->state, c->ui.filter);
+	roster_make(&r, c->state, c->ui.selection.filter);
 	layout_make(&l, screen_width(c->screen), screen_height(c->screen), r.n, r.largest,
-		    c->ui.following);
-	node = c->ui.view == VIEW_OVERVIEW && !l.tiny
+		    c->ui.selection.following);
+	node = c->ui.display.view == VIEW_OVERVIEW && !l.tiny
 		       ? panel_pipeline_hit(l.pipeline, &r, &c->ui, x, y)
 		       : -1;
 	if (node >= 0)
@@ -284,7 +284,7 @@ void console_draw(struct console *c)
 	if (!c->screen || c->now_us - c->drawn_us < frame_us(c))
 		return;
 	localtime_r(&now, &tm);
-	c->ui.utc_offset_s = (int32_t)tm.tm_gmtoff;
+	c->ui.clock.utc_offset_s = (int32_t)tm.tm_gmtoff;
 	ui_tick(&c->ui, c->state, c->now_us, clock_wall_us());
 	view_draw(c->screen, c->state, &c->ui);
 	terminal_show(c->terminal, c->screen);

@@ -61,7 +61,7 @@ static int choose_theme(struct console *c, struct error *err)
 			theme_find(&c->theme, "default", c->folders, err);
 		rc = 0; /* no themes installed: attributes only */
 	}
-	snprintf(c->ui.theme, sizeof(c->ui.theme), "%s", c->theme.name);
+	snprintf(c->ui.display.theme, sizeof(c->ui.display.theme), "%s", c->theme.name);
 	return rc;
 }
 
@@ -86,7 +86,7 @@ static void read_config(struct console *c)
 	if (c->options.fps == 0)
 		c->options.fps = c->config.fps;
 	c->options.no_color |= c->config.no_color;
-	c->ui.mouse = c->ui.want_mouse = c->config.mouse;
+	c->ui.display.mouse = c->ui.requests.mouse = c->config.mouse;
 }
 
 static void read_keys(struct console *c)
@@ -141,7 +141,7 @@ static int open_screen(struct console *c, struct error *err)
 	if (c->options.graph >= 0 &&
 	    (terminal_speaks_utf8() || c->options.graph == GRAPH_ASCII))
 		graph = (enum graph)c->options.graph;
-	c->ui.graph = graph;
+	c->ui.display.graph = graph;
 	rc = terminal_open(&c->terminal, &c->theme, !c->options.no_color && !(none && *none),
 			   err);
 	if (rc == -ENOTTY || rc == -ENOTSUP) {
@@ -179,10 +179,10 @@ int console_open(struct console *c, const struct options *o, struct error *err)
 	c->now_us = clock_monotonic_us();
 	name_ourselves(c->name, o->name);
 	ui_init(&c->ui, GRAPH_ASCII);
-	c->ui.last_id = (uint64_t)clock_wall_us();
-	c->ui.readonly = o->readonly;
-	c->ui.owner = o->owner;
-	c->ui.local_us = c->ui.link_since_us = c->now_us;
+	c->ui.outbox.last_id = (uint64_t)clock_wall_us();
+	c->ui.authority.readonly = o->readonly;
+	c->ui.authority.owner = o->owner;
+	c->ui.clock.local_us = c->ui.connection.since_us = c->now_us;
 	find_folders(c);
 	read_config(c);
 	read_keys(c);

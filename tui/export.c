@@ -171,14 +171,14 @@ char *export_jsonl(const struct state *s)
 			       "nodes", (int)s->run.n_nodes, "stages", (int)s->run.n_stages,
 			       "microbatches", (int)s->run.microbatches, "emulated",
 			       (int)s->run.emulated));
-	for (size_t i = 0; i < s->n_iterations; i++)
-		write_object(f, iteration_object(&s->iterations[i]));
-	for (size_t i = 0; i < s->n_validations; i++)
+	for (size_t i = 0; i < s->history.n_iterations; i++)
+		write_object(f, iteration_object(&s->history.iterations[i]));
+	for (size_t i = 0; i < s->history.n_validations; i++)
 		write_object(f, json_pack("{s:s,s:I,s:f}", "event", "validation", "n",
-					  (json_int_t)s->validations[i].iteration, "loss",
-					  plain_number(s->validations[i].loss)));
-	for (size_t i = 0; i < s->n_notes; i++) {
-		const struct msg_see_note *n = &s->notes[i];
+					  (json_int_t)s->history.validations[i].iteration, "loss",
+					  plain_number(s->history.validations[i].loss)));
+	for (size_t i = 0; i < s->history.n_notes; i++) {
+		const struct msg_see_note *n = &s->history.notes[i];
 
 		/* Text that is no UTF-8 makes no object, and then no line. */
 		write_object(f, json_pack("{s:s,s:I,s:s,s:I,s:I,s:i,s:s}", "event", "note",
@@ -203,8 +203,8 @@ char *export_csv(const struct state *s)
 	      "tokens_per_s,"
 	      "nodes_alive,path_length,rerun,sync_s,predicted_sync_s,real_s\n",
 	      f);
-	for (size_t i = 0; i < s->n_iterations; i++) {
-		const struct msg_see_iteration *it = &s->iterations[i];
+	for (size_t i = 0; i < s->history.n_iterations; i++) {
+		const struct msg_see_iteration *it = &s->history.iterations[i];
 
 		fprintf(f, "%llu,%llu,%.6g,%.6g,%.6g,%u,%.6g,%.6g,%.6g,%u,%u,%u,%.6g,%.6g,%.6g\n",
 			(unsigned long long)it->iteration, (unsigned long long)it->epoch,
@@ -283,7 +283,7 @@ static void write_node(struct trace *t, const struct state *s, uint32_t i)
 {
 	const struct state_node *n = &s->nodes[i];
 	const struct state_segment *g;
-	int64_t origin = s->iteration_us ? s->iteration_us : s->last_iteration_us;
+	int64_t origin = s->current.start_us ? s->current.start_us : s->current.previous_start_us;
 	char name[64];
 
 	snprintf(name, sizeof(name), "n%02u S%u", (unsigned)i, (unsigned)n->see.stage);

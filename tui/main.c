@@ -69,7 +69,7 @@ static void flush_commands(struct console *c)
 
 static void run_loop(struct console *c, int signals)
 {
-	while (!c->ui.want_quit && !c->hung_up) {
+	while (!c->ui.requests.quit && !c->hung_up) {
 		bool ended = wait_for_news(c, signals);
 
 		ui_tick(&c->ui, c->state, c->now_us, clock_wall_us());
@@ -82,6 +82,23 @@ static void run_loop(struct console *c, int signals)
 			break;
 	}
 	flush_commands(c);
+}
+
+static void print_text(enum options_print what)
+{
+	switch (what) {
+	case PRINT_MANUAL:
+		manual_page(stdout);
+		break;
+	case PRINT_KEYS:
+		manual_tables(stdout);
+		break;
+	case PRINT_VERSION:
+		puts("skippipe console " SKIPPIPE_VERSION);
+		break;
+	default:
+		fputs(options_help, stdout);
+	}
 }
 
 /* Phases: options and what they only print; the console opened; its loop; its end, with an
@@ -99,15 +116,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "skippipe console: %s\n", err.text);
 		return EXIT_USAGE;
 	}
-	if (options.help || options.version || options.manual || options.keys) {
-		if (options.manual)
-			manual_page(stdout);
-		else if (options.keys)
-			manual_tables(stdout);
-		else
-			fputs(options.help ? options_help
-					   : "skippipe console " SKIPPIPE_VERSION "\n",
-			      stdout);
+	if (options.print != PRINT_NOTHING) {
+		print_text(options.print);
 		return EXIT_DONE;
 	}
 	signals = hold_signals();

@@ -111,7 +111,7 @@ static int check_options(const struct options *o, int argc, char **argv, struct 
 {
 	if (optind < argc)
 		return error_set(err, -EINVAL, "unexpected \"%s\"", argv[optind]);
-	if (o->help || o->version || o->manual || o->keys)
+	if (o->print != PRINT_NOTHING)
 		return 0;
 	if (!o->play && !o->connect)
 		return error_set(
@@ -162,10 +162,8 @@ int options_parse(struct options *o, int argc, char **argv, struct error *err)
 		o->plain |= option == PLAIN;
 		o->no_color |= option == NO_COLOR;
 		o->owner |= option == OWNER;
-		o->help |= option == HELP;
-		o->version |= option == VERSION;
-		o->manual |= option == MANUAL;
-		o->keys |= option == KEYS;
+		if (option >= HELP)
+			o->print = (enum options_print)(PRINT_HELP + (option - HELP));
 		if (option == ':')
 			return error_set(err, -EINVAL, "%s needs a value", argv[optind - 1]);
 		if (option == '?')

@@ -7,12 +7,15 @@
 #include "base/error.h"
 #include "tui/input/ui.h"
 
+enum options_print { PRINT_NOTHING, PRINT_HELP, PRINT_VERSION, PRINT_MANUAL, PRINT_KEYS };
+
 struct options {
 	const char *connect, *controller_key, *key, *theme, *play, *record, *name;
 	int graph;    /* enum graph; -1: what the terminal can show */
 	int fps;      /* 0: by itself */
 	double speed; /* of --play */
-	bool readonly, plain, no_color, owner, help, version, manual, keys;
+	bool readonly, plain, no_color, owner;
+	enum options_print print; /* printed instead of opening a console */
 };
 
 extern const char options_help[];

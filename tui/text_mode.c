@@ -105,7 +105,7 @@ bool text_mode_line(struct text_mode *p, const struct state *s, const struct msg
 		said = true;
 		break;
 	case MSG_SEE_NODE:
-		said = s->synced && say_node(s, &m->u.see_node, out, room);
+		said = s->stream.has_snapshot && say_node(s, &m->u.see_node, out, room);
 		break;
 	case MSG_SEE_NOTE:
 		said = say_note(&m->u.see_note, out, room);

@@ -90,7 +90,7 @@ static void ask_preview(struct ui *u, const struct state *s)
 
 	snprintf(c.text, sizeof(c.text), "preview");
 	u->dialog.have_preview = false;
-	u->dialog.asked_us = u->local_us;
+	u->dialog.asked_us = u->clock.local_us;
 	u->dialog.preview_id = ui_send(u, s, c);
 }
 
@@ -197,7 +197,7 @@ static void open_inject(struct dialog *d, const struct state *s)
  * knows. */
 static void open_undo(struct ui *u, const struct state *s)
 {
-	const struct msg_see_note *n = u->view == VIEW_JOURNAL ? notes_find(s, u->note) : NULL;
+	const struct msg_see_note *n = u->display.view == VIEW_JOURNAL ? notes_find(s, u->selection.note) : NULL;
 
 	if (n && (n->kind != NOTE_COMMAND || n->command == 0)) {
 		u->dialog.kind = DIALOG_NONE;
@@ -222,7 +222,7 @@ void dialog_open(struct ui *u, const struct state *s, enum dialog_kind kind)
 	}
 	d->kind = kind;
 	d->fault = fault;
-	d->node = u->selected;
+	d->node = u->selection.node;
 	if (kind == DIALOG_SKIP)
 		open_skip(u, s);
 	else if (kind == DIALOG_FAIL)
@@ -270,11 +270,11 @@ static void apply_dialog(struct ui *u, const struct state *s)
 		return;
 	}
 	if (d->kind == DIALOG_QUIT) {
-		if (u->owner && u->link == UI_LIVE)
+		if (u->authority.owner && u->connection.state == UI_LIVE)
 			ui_send(u, s,
 				(struct msg_command){
 					.verb = COMMAND_STOP, .node = -1, .peer = -1 });
-		u->want_quit = true;
+		u->requests.quit = true;
 	} else if (d->kind == DIALOG_BRANCH) {
 		branch_ask(u, s, (uint32_t)d->fields[0].value, (int32_t)d->fields[1].value);
 	} else {

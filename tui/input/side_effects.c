@@ -17,7 +17,7 @@ enum { SHIPPED = sizeof(shipped) / sizeof(shipped[0]) };
 
 static void change_theme(struct console *c)
 {
-	const char *name = c->ui.want_theme_name;
+	const char *name = c->ui.requests.theme_name;
 	struct error err = { "" };
 	int at = 0;
 
@@ -31,7 +31,7 @@ static void change_theme(struct console *c)
 		ui_say(&c->ui, STYLE_ALERT, "%s", err.text);
 		return;
 	}
-	snprintf(c->ui.theme, sizeof(c->ui.theme), "%s", c->theme.name);
+	snprintf(c->ui.display.theme, sizeof(c->ui.display.theme), "%s", c->theme.name);
 	ui_say(&c->ui, STYLE_TEXT, "theme %s", c->theme.name);
 	if (c->terminal)
 		terminal_theme(c->terminal, &c->theme);
@@ -64,7 +64,7 @@ static char *render_export(struct console *c, int what)
 /* In the folder the console was started in, named after the moment. */
 static void export_view(struct console *c)
 {
-	const char *name = *c->ui.want_export_name ? c->ui.want_export_name : "text";
+	const char *name = *c->ui.requests.export_name ? c->ui.requests.export_name : "text";
 	struct error err = { "" };
 	char stem[64], path[96], *text;
 	time_t now = time(NULL);
@@ -82,7 +82,7 @@ static void export_view(struct console *c)
 	localtime_r(&now, &tm);
 	strftime(stem, sizeof(stem), "skippipe-%Y%m%d-%H%M%S", &tm);
 	snprintf(path, sizeof(path), "%s.%s", stem, exports[what].suffix);
-	c->ui.toast[0] = '\0';
+	c->ui.message.text[0] = '\0';
 	view_draw(c->screen, c->state, &c->ui);
 	text = render_export(c, what);
 	if (!text || file_write(path, text, strlen(text), 0644, &err) != 0)
@@ -98,11 +98,11 @@ static void export_view(struct console *c)
 static char *render_copy(struct console *c)
 {
 	const struct msg_see_note *n =
-		c->ui.view == VIEW_JOURNAL ? notes_find(c->state, c->ui.note) : NULL;
+		c->ui.display.view == VIEW_JOURNAL ? notes_find(c->state, c->ui.selection.note) : NULL;
 	char *text;
 
 	if (!n) {
-		c->ui.toast[0] = '\0';
+		c->ui.message.text[0] = '\0';
 		view_draw(c->screen, c->state, &c->ui);
 		return screen_dump(c->screen);
 	}
@@ -146,14 +146,14 @@ static void copy_text(struct console *c)
 void console_do_side_effects(struct console *c)
 {
 	console_scrub(c);
-	c->ui.want_scrub = SCRUB_NONE;
-	if (c->ui.want_theme)
+	c->ui.requests.scrub = SCRUB_NONE;
+	if (c->ui.requests.theme)
 		change_theme(c);
-	if (c->ui.want_export)
+	if (c->ui.requests.export)
 		export_view(c);
-	if (c->ui.want_copy)
+	if (c->ui.requests.copy)
 		copy_text(c);
-	if (c->ui.want_mouse && c->terminal)
-		terminal_mouse(c->terminal, c->ui.mouse);
-	c->ui.want_theme = c->ui.want_export = c->ui.want_copy = c->ui.want_mouse = false;
+	if (c->ui.requests.mouse && c->terminal)
+		terminal_mouse(c->terminal, c->ui.display.mouse);
+	c->ui.requests.theme = c->ui.requests.export = c->ui.requests.copy = c->ui.requests.mouse = false;
 }

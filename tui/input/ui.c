@@ -14,9 +14,9 @@ void ui_init(struct ui *u, enum graph graph)
 {
 	memset(u, 0, sizeof(*u));
 	keymap_default(&u->map);
-	u->view = VIEW_OVERVIEW;
-	u->graph = graph;
-	u->link = UI_CONNECTING;
+	u->display.view = VIEW_OVERVIEW;
+	u->display.graph = graph;
+	u->connection.state = UI_CONNECTING;
 }
 
 void ui_fini(struct ui *u)
@@ -32,21 +32,21 @@ static void keep_lanes(struct ui *u, const struct state *s)
 
 	for (int i = 0; i < UI_LANES; i++) {
 		const struct state_flight *f =
-			u->lanes[i] ? state_flight(s, u->lanes[i] - 1) : NULL;
+			u->display.lanes[i] ? state_flight(s, u->display.lanes[i] - 1) : NULL;
 
 		if (!f || !state_flight_moves(f))
-			u->lanes[i] = 0;
+			u->display.lanes[i] = 0;
 		else
-			shown[u->lanes[i] - 1] = 1;
+			shown[u->display.lanes[i] - 1] = 1;
 	}
 	for (uint32_t m = 0; m < s->n_flights; m++) {
 		if (shown[m] || !state_flight_moves(&s->flights[m]))
 			continue;
-		while (k < UI_LANES && u->lanes[k])
+		while (k < UI_LANES && u->display.lanes[k])
 			k++;
 		if (k == UI_LANES)
 			return;
-		u->lanes[k] = m + 1;
+		u->display.lanes[k] = m + 1;
 	}
 }
 
@@ -56,40 +56,40 @@ void ui_tick(struct ui *u, const struct state *s, int64_t local_us, int64_t wall
 {
 	int64_t since;
 
-	u->local_us = local_us;
-	u->wall_us = wall_us;
+	u->clock.local_us = local_us;
+	u->clock.wall_us = wall_us;
 	keep_lanes(u, s);
-	if (s->status.now_us != u->status_seen_us) {
-		u->status_seen_us = s->status.now_us;
-		u->status_local_us = local_us;
+	if (s->status.now_us != u->clock.status_us) {
+		u->clock.status_us = s->status.now_us;
+		u->clock.status_local_us = local_us;
 	}
-	since = local_us - u->status_local_us;
-	if (u->frozen) {
-		u->now_us = u->still_us;
+	since = local_us - u->clock.status_local_us;
+	if (u->clock.frozen) {
+		u->clock.now_us = u->clock.frozen_us;
 		return;
 	}
 	if (since < 0)
 		since = 0;
 	if (since > 1000000)
-		since = u->link == UI_LIVE ? 1000000 : 250000;
-	u->now_us = u->status_seen_us + since;
-	if (u->view == VIEW_COMPARE && u->link == UI_LIVE)
+		since = u->connection.state == UI_LIVE ? 1000000 : 250000;
+	u->clock.now_us = u->clock.status_us + since;
+	if (u->display.view == VIEW_COMPARE && u->connection.state == UI_LIVE)
 		ui_ask_candidates(u, s, false);
 }
 
 void ui_link_is(struct ui *u, enum ui_link link, const char *why)
 {
-	if (u->link != link)
-		u->link_since_us = u->local_us;
-	u->link = link;
+	if (u->connection.state != link)
+		u->connection.since_us = u->clock.local_us;
+	u->connection.state = link;
 	if (link != UI_LIVE)
-		u->arming = u->has_waiting = false;
-	snprintf(u->link_text, sizeof(u->link_text), "%s", why);
+		u->authority.lease_request = u->authority.has_waiting = false;
+	snprintf(u->connection.reason, sizeof(u->connection.reason), "%s", why);
 }
 
 void ui_heard(struct ui *u, const struct state *s, const struct msg *m)
 {
-	u->heard_us = u->local_us;
+	u->connection.heard_us = u->clock.local_us;
 	if (m->type == MSG_SEE_PREVIEW)
 		dialog_heard(u, s, &m->u.see_preview);
 	if (branch_heard(u, s, m))
@@ -97,8 +97,8 @@ void ui_heard(struct ui *u, const struct state *s, const struct msg *m)
 	if (m->type == MSG_SEE_REPLY)
 		ui_take_reply(u, &m->u.see_reply);
 	if (m->type == MSG_SEE_SYNCED) {
-		snprintf(u->name, sizeof(u->name), "%s", m->u.see_synced.name);
-		u->watches = m->u.see_synced.watches;
+		snprintf(u->authority.name, sizeof(u->authority.name), "%s", m->u.see_synced.name);
+		u->authority.admitted_to_watch = m->u.see_synced.watches;
 	}
 }
 
@@ -106,73 +106,73 @@ void ui_heard(struct ui *u, const struct state *s, const struct msg *m)
 
 static void complete_word(struct ui *u)
 {
-	size_t found[32], n = command_match(u->typed, found, 32);
+	size_t found[32], n = command_match(u->prompt.text, found, 32);
 
-	if (n > 0 && !strchr(u->typed, ' '))
-		snprintf(u->typed, sizeof(u->typed), "%s ",
-			 command_at(found[u->palette < n ? u->palette : n - 1])->name);
+	if (n > 0 && !strchr(u->prompt.text, ' '))
+		snprintf(u->prompt.text, sizeof(u->prompt.text), "%s ",
+			 command_at(found[u->prompt.choice < n ? u->prompt.choice : n - 1])->name);
 }
 
 static void enter_prompt(struct ui *u, const struct state *s)
 {
-	enum prompt was = u->prompt;
-	char text[sizeof(u->typed)];
+	enum prompt was = u->prompt.kind;
+	char text[sizeof(u->prompt.text)];
 
-	if (was == PROMPT_COMMAND && *u->typed && !strchr(u->typed, ' '))
+	if (was == PROMPT_COMMAND && *u->prompt.text && !strchr(u->prompt.text, ' '))
 		complete_word(u);
-	snprintf(text, sizeof(text), "%s", u->typed);
-	u->prompt = PROMPT_NONE;
+	snprintf(text, sizeof(text), "%s", u->prompt.text);
+	u->prompt.kind = PROMPT_NONE;
 	if (was == PROMPT_COMMAND) {
 		ui_command(u, s, text);
 		return;
 	}
-	snprintf(u->filter, sizeof(u->filter), "%.*s", (int)sizeof(u->filter) - 1, text);
-	if (*u->filter)
+	snprintf(u->selection.filter, sizeof(u->selection.filter), "%.*s", (int)sizeof(u->selection.filter) - 1, text);
+	if (*u->selection.filter)
 		ui_reselect(u, s);
 }
 
 static void type_glyph(struct ui *u, uint32_t key)
 {
-	size_t n = strlen(u->typed);
+	size_t n = strlen(u->prompt.text);
 	char glyph[4];
 	int size = utf8_put(glyph, key);
 
-	if (n + (size_t)size + 1 > sizeof(u->typed))
+	if (n + (size_t)size + 1 > sizeof(u->prompt.text))
 		return;
-	memcpy(u->typed + n, glyph, (size_t)size);
-	u->typed[n + (size_t)size] = '\0';
-	u->palette = 0;
+	memcpy(u->prompt.text + n, glyph, (size_t)size);
+	u->prompt.text[n + (size_t)size] = '\0';
+	u->prompt.choice = 0;
 }
 
 static void erase_glyph(struct ui *u)
 {
-	size_t n = strlen(u->typed);
+	size_t n = strlen(u->prompt.text);
 
 	if (n == 0) {
-		u->prompt = PROMPT_NONE;
+		u->prompt.kind = PROMPT_NONE;
 		return;
 	}
-	while (n > 0 && ((unsigned char)u->typed[n - 1] & 0xc0) == 0x80)
+	while (n > 0 && ((unsigned char)u->prompt.text[n - 1] & 0xc0) == 0x80)
 		n--;
-	u->typed[n > 0 ? n - 1 : 0] = '\0';
+	u->prompt.text[n > 0 ? n - 1 : 0] = '\0';
 }
 
 static void prompt_key(struct ui *u, const struct state *s, uint32_t key)
 {
 	if (key == PRESS_ESCAPE)
-		u->prompt = PROMPT_NONE;
+		u->prompt.kind = PROMPT_NONE;
 	else if (key == PRESS_ENTER)
 		enter_prompt(u, s);
 	else if (key == PRESS_DELETE_BACK)
 		erase_glyph(u);
-	else if (key == PRESS_TAB && u->prompt == PROMPT_COMMAND)
+	else if (key == PRESS_TAB && u->prompt.kind == PROMPT_COMMAND)
 		complete_word(u);
 	else if (key == PRESS_ARROW_DOWN)
-		u->palette++;
+		u->prompt.choice++;
 	else if (key == PRESS_ARROW_UP)
-		u->palette -= u->palette > 0;
+		u->prompt.choice -= u->prompt.choice > 0;
 	else if (key == 'U' - '@')
-		u->typed[0] = '\0';
+		u->prompt.text[0] = '\0';
 	else if (key >= ' ' && key < PRESS_ARROW_UP)
 		type_glyph(u, key);
 }
@@ -181,7 +181,7 @@ void ui_paste(struct ui *u, const char *text)
 {
 	uint32_t g;
 
-	while (u->prompt != PROMPT_NONE && (g = utf8_next(&text)) != 0)
+	while (u->prompt.kind != PROMPT_NONE && (g = utf8_next(&text)) != 0)
 		if (g >= ' ')
 			type_glyph(u, g);
 }
@@ -194,13 +194,13 @@ void ui_key(struct ui *u, const struct state *s, uint32_t key)
 		dialog_key(u, s, key);
 		return;
 	}
-	if (u->prompt != PROMPT_NONE) {
+	if (u->prompt.kind != PROMPT_NONE) {
 		prompt_key(u, s, key);
 		return;
 	}
 	a = keymap_action(&u->map, key);
-	if (u->help) { /* whatever closes the help does nothing else */
-		u->help = a == ACTION_HELP ? u->help + 1 : 0;
+	if (u->display.help_page) { /* whatever closes the help does nothing else */
+		u->display.help_page = a == ACTION_HELP ? u->display.help_page + 1 : 0;
 		return;
 	}
 	ui_act(u, s, a);

@@ -87,86 +87,132 @@ struct dialog {
 	char undo_text[96];
 };
 
-/* A plan that the Compare view asks for. */
+/* A plan that the Compare view requests from the controller. */
 struct ui_candidate {
-	char name[32]; /* as the answer will be called: "best 2/6" */
-	uint64_t id;   /* of the command that asked; 0 not asked */
-	int64_t asked_us;
-	uint32_t asked; /* how often */
+	char name[32];    /* the name that the answer has: "best 2/6" */
+	uint64_t id;      /* of the command that requests the plan; 0 not requested */
+	int64_t asked_us; /* local clock */
+	uint32_t asked;   /* number of requests */
+};
+
+/* The Compare view: every skip ratio, then a baseline. */
+struct ui_compare {
+	struct ui_candidate candidates[STATE_CANDIDATES];
+	uint32_t n;
+	uint64_t epoch; /* of the plan in force that the candidates are compared with */
+	uint32_t shown; /* the candidate drawn beside the plan in force */
 };
 
 /* A what-if beside the iteration that is shown (branch.h). */
 struct ui_branch {
 	bool wanted, have;
-	char name[32]; /* as the answer is called */
-	uint64_t id;   /* of the command that asked */
-	uint32_t skip;
-	int32_t without;  /* a node; -1 none */
-	int64_t asked_us; /* our clock */
+	char name[32];    /* the name that the answer has */
+	uint64_t id;      /* of the command that requests the plan */
+	uint32_t skip;    /* stages */
+	int32_t without;  /* the excluded node; -1 none */
+	int64_t asked_us; /* local clock */
 	char refused[96];
-	enum view back;         /* the view before it */
+	enum view back;         /* the view to return to */
 	struct state_plan plan; /* ui_fini frees it */
 };
 
-struct ui {
-	char name[64];    /* what the lease calls us; "" not known yet */
-	bool watches;     /* we were admitted to look only */
-	uint64_t arming;  /* our COMMAND_ARM that is not answered; 0 none */
-	bool has_waiting; /* an act that leaves when the lease is granted */
+/* The rights of this console, and the operator's lease. ui_send.c owns it. */
+struct ui_authority {
+	char name[64];            /* the controller's name for this console; "" not known yet */
+	bool readonly;            /* --readonly: no command leaves this console */
+	bool admitted_to_watch;   /* the controller refuses commands of this console */
+	bool owner;               /* quitting ends the run */
+	uint64_t lease_request;   /* id of the unanswered COMMAND_ARM; 0 none */
+	bool has_waiting;         /* `waiting` leaves when the lease is granted */
 	struct msg_command waiting;
-	struct keymap map;
-	enum view view;
-	enum graph graph;
-	bool readonly; /* no command leaves this console */
-	bool owner;    /* quitting ends the run */
-	int help;      /* 0 closed; else its page, counted on for ever */
-	bool mouse;
-	bool frozen;
-	uint16_t selected;
-	bool following;
-	uint32_t follow;
-	int zoom;      /* timeline: 0 an iteration; each step halves or doubles */
-	uint64_t note; /* chosen in the journal; 0: the newest */
-	char filter[48];
-	enum prompt prompt;
-	char typed[128];
-	uint32_t palette; /* the line chosen while a command is typed */
-	struct dialog dialog;
-	struct ui_candidate
-		candidates[STATE_CANDIDATES]; /* every skip ratio, then a baseline */
-	uint32_t n_candidates;
-	uint64_t candidates_epoch; /* the plan they are compared with */
-	uint32_t compare;          /* the one that is drawn beside the live plan */
-	struct ui_branch branch;
-	uint32_t lanes[UI_LANES]; /* a moving microbatch + 1 keeps its row; 0 free */
-	char toast[224];          /* the message line */
-	enum style toast_style;
-	int64_t toast_until_us; /* our clock */
-	char theme[32];
+};
 
-	/* set by ui_tick */
-	enum ui_link link;
-	int64_t link_since_us; /* our clock */
-	char link_text[160];   /* why, where it is not UI_LIVE */
-	int64_t local_us;      /* our clock */
-	int64_t heard_us;      /* our clock, when the controller last spoke; 0 never */
-	int64_t now_us;        /* the controller's clock, as well as we know it */
+/* The connection to the controller. ui.c owns it. */
+struct ui_connection {
+	enum ui_link state;
+	int64_t since_us; /* local clock: start of this state */
+	char reason[160]; /* why the state is not UI_LIVE */
+	int64_t heard_us; /* local clock: last message from the controller; 0 never */
+};
+
+/* Two clocks: this machine's (`local`) and the controller's. ui_tick owns it, except for the
+ * cursor in the past, which console_scrub moves. */
+struct ui_clock {
+	int64_t local_us;
 	int64_t wall_us;
 	int32_t utc_offset_s;
-	int64_t status_seen_us; /* the last status's now_us, and our clock then */
-	int64_t status_local_us;
-	int64_t still_us;  /* frozen: the controller's clock at the cursor */
-	int64_t behind_us; /* the cursor is so far from now; 0: it is at now */
-	int64_t span_us;   /* how far back it can go, from now */
+	int64_t now_us;          /* the controller's clock, estimated; at the cursor while frozen */
+	int64_t status_us;       /* the controller's clock in its newest status */
+	int64_t status_local_us; /* local clock when that status arrived */
+	bool frozen;
+	int64_t frozen_us; /* the controller's clock at the cursor */
+	int64_t behind_us; /* distance from the cursor to now; 0: the cursor is at now */
+	int64_t span_us;   /* how far back the cursor can go from now */
+};
 
-	/* for main.c */
-	struct msg_command outbox[UI_OUTBOX];
-	uint32_t n_outbox;
-	uint64_t last_id; /* of our commands */
-	bool want_quit, want_theme, want_export, want_copy, want_redraw, want_mouse;
-	enum scrub want_scrub;
-	char want_theme_name[64];  /* "" the next one */
-	char want_export_name[16]; /* "" text */
+/* The objects that the operator has selected. ui_move.c owns it. */
+struct ui_selection {
+	uint16_t node;
+	bool following; /* `microbatch` is followed */
+	uint32_t microbatch;
+	uint64_t note;   /* the journal entry's id; 0: the newest entry */
+	char filter[48]; /* "" none */
+};
+
+/* The line in which a command or a filter is typed. ui.c owns it. */
+struct ui_prompt {
+	enum prompt kind;
+	char text[128];
+	uint32_t choice; /* the line chosen in the list of commands */
+};
+
+/* How the run is drawn. */
+struct ui_display {
+	enum view view;
+	enum graph graph;
+	int help_page; /* 0: the help is closed; counts on without end */
+	int zoom;      /* timeline: 0 an iteration; each step halves or doubles the width */
+	bool mouse;
+	char theme[32];
+	uint32_t lanes[UI_LANES]; /* by row: id of the moving microbatch + 1; 0 free */
+};
+
+/* The message line. ui_say owns it. */
+struct ui_message {
+	char text[224];
+	enum style style;
+	int64_t until_us; /* local clock */
+};
+
+/* Work for the program outside the picture. main.c and side_effects.c take it. */
+struct ui_requests {
+	bool quit, theme, export, copy, mouse;
+	enum scrub scrub;
+	char theme_name[64];  /* "" the next theme */
+	char export_name[16]; /* "" text */
+};
+
+/* Commands to the controller. ui_send.c fills it, console.c empties it. */
+struct ui_outbox {
+	struct msg_command commands[UI_OUTBOX];
+	uint32_t n;
+	uint64_t last_id; /* of this console's commands */
+};
+
+struct ui {
+	struct keymap map;
+	struct ui_authority authority;
+	struct ui_connection connection;
+	struct ui_clock clock;
+	struct ui_display display;
+	struct ui_selection selection;
+	struct ui_prompt prompt;
+	struct dialog dialog;
+	struct ui_compare compare;
+	struct ui_branch branch;
+	struct ui_message message;
+	struct ui_requests requests;
+	struct ui_outbox outbox;
 };
 
 /* At the overview, connecting; freed by ui_fini. */

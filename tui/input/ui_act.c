@@ -16,24 +16,24 @@ enum { CANDIDATE_US = 3000000 };
 
 static void list_candidates(struct ui *u, const struct state *s)
 {
-	memset(u->candidates, 0, sizeof(u->candidates));
-	u->n_candidates = 0;
+	memset(u->compare.candidates, 0, sizeof(u->compare.candidates));
+	u->compare.n = 0;
 	for (uint32_t k = 0; k + 1 < s->run.n_stages && k + 1 < STATE_CANDIDATES; k++)
-		snprintf(u->candidates[u->n_candidates++].name, sizeof(u->candidates[0].name),
+		snprintf(u->compare.candidates[u->compare.n++].name, sizeof(u->compare.candidates[0].name),
 			 "best %u/%u", k, s->run.n_stages);
-	snprintf(u->candidates[u->n_candidates++].name, sizeof(u->candidates[0].name),
+	snprintf(u->compare.candidates[u->compare.n++].name, sizeof(u->compare.candidates[0].name),
 		 "dtfm 0/%u", s->run.n_stages);
-	u->candidates_epoch = s->plan.see.epoch;
+	u->compare.epoch = s->plan.see.epoch;
 }
 
 /* The controller plans them one after another, in the background: it has a run to look after.
  * What is not possible gets no answer; it is asked for twice. */
 void ui_ask_candidates(struct ui *u, const struct state *s, bool anew)
 {
-	if (anew || u->candidates_epoch != s->plan.see.epoch || u->n_candidates == 0)
+	if (anew || u->compare.epoch != s->plan.see.epoch || u->compare.n == 0)
 		list_candidates(u, s);
-	for (uint32_t k = 0; k < u->n_candidates; k++) {
-		struct ui_candidate *one = &u->candidates[k];
+	for (uint32_t k = 0; k < u->compare.n; k++) {
+		struct ui_candidate *one = &u->compare.candidates[k];
 		const struct state_plan *p = state_candidate(s, one->name);
 		struct msg_command c = {
 			.verb = COMMAND_COMPARE, .node = -1, .peer = -1, .value = k
@@ -41,16 +41,16 @@ void ui_ask_candidates(struct ui *u, const struct state *s, bool anew)
 
 		if (p && p->see.epoch == s->plan.see.epoch && one->id)
 			continue;
-		if (one->id && u->local_us - one->asked_us < CANDIDATE_US)
+		if (one->id && u->clock.local_us - one->asked_us < CANDIDATE_US)
 			return;
 		if (one->asked == 2)
 			continue;
-		if (k + 1 == u->n_candidates)
+		if (k + 1 == u->compare.n)
 			c.value = 0;
 		snprintf(c.text, sizeof(c.text), "%.*s", (int)strcspn(one->name, " "),
 			 one->name);
 		one->id = ui_send(u, s, c);
-		one->asked_us = u->local_us;
+		one->asked_us = u->clock.local_us;
 		one->asked++;
 		return;
 	}
@@ -60,46 +60,46 @@ void ui_ask_candidates(struct ui *u, const struct state *s, bool anew)
 
 static void toggle_follow(struct ui *u, const struct state *s)
 {
-	const struct state_node *n = &s->nodes[u->selected];
+	const struct state_node *n = &s->nodes[u->selection.node];
 
-	if (u->following) {
-		u->following = false;
+	if (u->selection.following) {
+		u->selection.following = false;
 	} else if (n->running && state_newest(n)->kind != WORK_EVALUATE) {
-		u->following = true;
-		u->follow = state_newest(n)->microbatch;
+		u->selection.following = true;
+		u->selection.microbatch = state_newest(n)->microbatch;
 	} else if (n->n_queue > 0) {
-		u->following = true;
-		u->follow = n->queue[0].microbatch;
+		u->selection.following = true;
+		u->selection.microbatch = n->queue[0].microbatch;
 	} else if (state_newest(n)) {
-		u->following = true;
-		u->follow = state_newest(n)->microbatch;
+		u->selection.following = true;
+		u->selection.microbatch = state_newest(n)->microbatch;
 	} else {
 		ui_say(u, STYLE_TEXT, "n%02u has had no microbatch; :follow N follows any",
-		       u->selected);
+		       u->selection.node);
 	}
 }
 
 /* Of the one that is followed, else of whoever waits first at the selected node. */
 static void say_why_waits(struct ui *u, const struct state *s)
 {
-	const struct state_node *n = &s->nodes[u->selected];
+	const struct state_node *n = &s->nodes[u->selection.node];
 	const struct state_flight *f;
 	char text[160];
 	struct why w;
 
-	if (!u->following && n->n_queue > 0) {
-		u->following = true;
-		u->follow = n->queue[0].microbatch;
+	if (!u->selection.following && n->n_queue > 0) {
+		u->selection.following = true;
+		u->selection.microbatch = n->queue[0].microbatch;
 	}
-	f = u->following ? state_flight(s, u->follow) : NULL;
+	f = u->selection.following ? state_flight(s, u->selection.microbatch) : NULL;
 	if (!f) {
 		ui_say(u, STYLE_TEXT, "nobody waits at n%02u; c goes to the next collision",
-		       u->selected);
+		       u->selection.node);
 		return;
 	}
-	why_make(&w, s, f, u->now_us);
+	why_make(&w, s, f, u->clock.now_us);
 	why_say(&w, text);
-	ui_say(u, STYLE_TEXT, "m%02u %s", u->follow, w.waits ? text : "does not wait");
+	ui_say(u, STYLE_TEXT, "m%02u %s", u->selection.microbatch, w.waits ? text : "does not wait");
 }
 
 /* ---- acts without a dialog ---- */
@@ -117,38 +117,38 @@ static void act_simple(struct ui *u, const struct state *s, enum command_verb ve
 /* The alert that is chosen in the journal; else all. */
 static void acknowledge_alerts(struct ui *u, const struct state *s)
 {
-	const struct msg_see_note *n = u->view == VIEW_JOURNAL ? notes_find(s, u->note) : NULL;
+	const struct msg_see_note *n = u->display.view == VIEW_JOURNAL ? notes_find(s, u->selection.note) : NULL;
 
 	act_simple(u, s, COMMAND_ACK, n && n->kind >= NOTE_WARNING ? (int64_t)n->id : 0);
 }
 
 static void ask_quit(struct ui *u, const struct state *s)
 {
-	if (s->n_faults > 0 || (u->owner && s->status.phase != PHASE_FINISHED))
+	if (s->n_faults > 0 || (u->authority.owner && s->status.phase != PHASE_FINISHED))
 		dialog_open(u, s, DIALOG_QUIT);
 	else
-		u->want_quit = true;
+		u->requests.quit = true;
 }
 
 static void step_back(struct ui *u)
 {
-	if (*u->filter)
-		u->filter[0] = '\0';
-	else if (u->following)
-		u->following = false;
+	if (*u->selection.filter)
+		u->selection.filter[0] = '\0';
+	else if (u->selection.following)
+		u->selection.following = false;
 	else if (u->branch.wanted)
 		branch_leave(u);
 	else
-		u->view = VIEW_OVERVIEW;
+		u->display.view = VIEW_OVERVIEW;
 }
 
 static void open_prompt(struct ui *u, enum prompt prompt)
 {
-	u->prompt = prompt;
-	u->typed[0] = '\0';
-	u->palette = 0;
+	u->prompt.kind = prompt;
+	u->prompt.text[0] = '\0';
+	u->prompt.choice = 0;
 	if (prompt == PROMPT_FILTER)
-		snprintf(u->typed, sizeof(u->typed), "%s", u->filter);
+		snprintf(u->prompt.text, sizeof(u->prompt.text), "%s", u->selection.filter);
 }
 
 /* Acts on the run: those whose effect an operator should see first open a dialog. */
@@ -191,20 +191,20 @@ void ui_show(struct ui *u, enum view view)
 {
 	enum action a = (enum action)(ACTION_VIEW_OVERVIEW + (view - VIEW_OVERVIEW));
 
-	if (view != u->view)
+	if (view != u->display.view)
 		ui_say(u, STYLE_FAINT, "%s", keymap_find(a)->help);
-	u->view = view;
+	u->display.view = view;
 }
 
 /* Looking closer: at a node from the whole, at a microbatch from its list. */
 static void look_closer(struct ui *u, const struct state *s)
 {
-	if (u->view == VIEW_COMPARE)
+	if (u->display.view == VIEW_COMPARE)
 		ui_ask_candidates(u, s, true);
-	else if (u->view == VIEW_OVERVIEW)
+	else if (u->display.view == VIEW_OVERVIEW)
 		ui_show(u, VIEW_NODES);
-	else if (u->view == VIEW_MICROBATCHES) {
-		u->following = true;
+	else if (u->display.view == VIEW_MICROBATCHES) {
+		u->selection.following = true;
 		ui_show(u, VIEW_OVERVIEW);
 	}
 }
@@ -218,17 +218,17 @@ static void seek_replay(struct ui *u, const struct state *s, enum action a)
 
 	if (!(step > 20000 && step < 60e6))
 		step = 100000;
-	c.value = u->now_us + (int64_t)(a == ACTION_SCRUB_BACK ? -step : step);
+	c.value = u->clock.now_us + (int64_t)(a == ACTION_SCRUB_BACK ? -step : step);
 	if (a == ACTION_LIVE) {
 		c.value = s->run.last_us;
 	} else if (a == ACTION_EVENT_ON) { /* what comes is not known here: the next commit */
 		c.verb = COMMAND_STEP;
 	} else if (a == ACTION_EVENT_BACK) {
 		c.value = s->run.first_us;
-		for (size_t i = 0; i < s->n_notes; i++)
-			if (s->notes[i].kind != NOTE_LOG &&
-			    s->notes[i].at_us < u->now_us - 50000)
-				c.value = s->notes[i].at_us;
+		for (size_t i = 0; i < s->history.n_notes; i++)
+			if (s->history.notes[i].kind != NOTE_LOG &&
+			    s->history.notes[i].at_us < u->clock.now_us - 50000)
+				c.value = s->history.notes[i].at_us;
 	}
 	ui_send(u, s, c);
 }
@@ -238,10 +238,10 @@ static void act_time(struct ui *u, const struct state *s, enum action a)
 	static const enum scrub steps[] = { SCRUB_BACK, SCRUB_ON, SCRUB_EVENT_BACK,
 					    SCRUB_EVENT_ON, SCRUB_LIVE };
 
-	if (s->run.replay && !u->frozen && u->link == UI_LIVE)
+	if (s->run.replay && !u->clock.frozen && u->connection.state == UI_LIVE)
 		seek_replay(u, s, a);
 	else
-		u->want_scrub = steps[a - ACTION_SCRUB_BACK];
+		u->requests.scrub = steps[a - ACTION_SCRUB_BACK];
 }
 
 /* Acts on this console alone: what it shows and how. */
@@ -249,12 +249,12 @@ static void act_console(struct ui *u, const struct state *s, enum action a)
 {
 	switch (a) {
 	case ACTION_FREEZE:
-		if (u->frozen) {
-			u->want_scrub = SCRUB_LIVE;
+		if (u->clock.frozen) {
+			u->requests.scrub = SCRUB_LIVE;
 			break;
 		}
-		u->frozen = true;
-		u->still_us = u->now_us;
+		u->clock.frozen = true;
+		u->clock.frozen_us = u->clock.now_us;
 		ui_say(u, STYLE_TEXT, "the picture is frozen, the training goes on");
 		break;
 	case ACTION_BRANCH:
@@ -270,10 +270,10 @@ static void act_console(struct ui *u, const struct state *s, enum action a)
 		say_why_waits(u, s);
 		break;
 	case ACTION_ZOOM_IN:
-		u->zoom += u->zoom < 6;
+		u->display.zoom += u->display.zoom < 6;
 		break;
 	case ACTION_ZOOM_OUT:
-		u->zoom -= u->zoom > -4;
+		u->display.zoom -= u->display.zoom > -4;
 		break;
 	case ACTION_NEXT_COLLISION:
 		ui_next_collision(u, s);
@@ -285,25 +285,25 @@ static void act_console(struct ui *u, const struct state *s, enum action a)
 		open_prompt(u, PROMPT_COMMAND);
 		break;
 	case ACTION_HELP:
-		u->help = 1;
+		u->display.help_page = 1;
 		break;
 	case ACTION_THEME:
-		u->want_theme = true;
-		u->want_theme_name[0] = '\0';
+		u->requests.theme = true;
+		u->requests.theme_name[0] = '\0';
 		break;
 	case ACTION_MOUSE:
-		u->mouse = !u->mouse;
-		u->want_mouse = true;
+		u->display.mouse = !u->display.mouse;
+		u->requests.mouse = true;
 		ui_say(u, STYLE_TEXT,
-		       u->mouse ? "mouse on: a click selects a node (hold Shift to select text)"
+		       u->display.mouse ? "mouse on: a click selects a node (hold Shift to select text)"
 				: "mouse off: the terminal selects text");
 		break;
 	case ACTION_EXPORT:
-		u->want_export = true;
-		u->want_export_name[0] = '\0';
+		u->requests.export = true;
+		u->requests.export_name[0] = '\0';
 		break;
 	case ACTION_COPY:
-		u->want_copy = true;
+		u->requests.copy = true;
 		break;
 	case ACTION_QUIT:
 		ask_quit(u, s);

@@ -34,7 +34,7 @@ static bool select_typed_node(struct ui *u, const struct state *s, const char *w
 	if (!parse_number_word(u, word, (long)s->n_nodes - 1, &n))
 		return false;
 	ui_select(u, s, (uint16_t)n);
-	if (u->selected == n)
+	if (u->selection.node == n)
 		return true;
 	ui_say(u, STYLE_ALERT, "n%02ld is not known", n);
 	return false;
@@ -159,16 +159,16 @@ static void type_follow(struct ui *u, const char *word)
 	long v;
 
 	if (word && strcmp(word, "off") == 0) {
-		u->following = false;
+		u->selection.following = false;
 	} else if (parse_number_word(u, word, MSG_MICROBATCHES - 1, &v)) {
-		u->following = true;
-		u->follow = (uint32_t)v;
+		u->selection.following = true;
+		u->selection.microbatch = (uint32_t)v;
 	}
 }
 
 static void type_stop(struct ui *u, const struct state *s)
 {
-	u->owner = true;
+	u->authority.owner = true;
 	(void)s;
 	dialog_open(u, s, DIALOG_QUIT);
 }
@@ -234,7 +234,7 @@ static bool run_words(struct ui *u, const struct state *s, int command, char **w
 		type_view(u, one);
 		break;
 	case TYPED_FIND:
-		snprintf(u->filter, sizeof(u->filter), "%.40s", one ? one : "");
+		snprintf(u->selection.filter, sizeof(u->selection.filter), "%.40s", one ? one : "");
 		break;
 	case TYPED_SPEED:
 		type_speed(u, s, one);
@@ -243,12 +243,12 @@ static bool run_words(struct ui *u, const struct state *s, int command, char **w
 		type_stop(u, s);
 		break;
 	case TYPED_EXPORT:
-		u->want_export = true;
-		snprintf(u->want_export_name, sizeof(u->want_export_name), "%.15s", one ? one : "");
+		u->requests.export = true;
+		snprintf(u->requests.export_name, sizeof(u->requests.export_name), "%.15s", one ? one : "");
 		break;
 	case TYPED_THEME:
-		u->want_theme = true;
-		snprintf(u->want_theme_name, sizeof(u->want_theme_name), "%.60s", one ? one : "");
+		u->requests.theme = true;
+		snprintf(u->requests.theme_name, sizeof(u->requests.theme_name), "%.60s", one ? one : "");
 		break;
 	default:
 		return false;
@@ -258,7 +258,7 @@ static bool run_words(struct ui *u, const struct state *s, int command, char **w
 
 void ui_command(struct ui *u, const struct state *s, const char *text)
 {
-	char copy[sizeof(u->typed)], *word[WORDS], *save, *at;
+	char copy[sizeof(u->prompt.text)], *word[WORDS], *save, *at;
 	int n = 0, command;
 
 	snprintf(copy, sizeof(copy), "%s", text);

@@ -8,7 +8,7 @@
 void ui_select(struct ui *u, const struct state *s, uint16_t node)
 {
 	if (node < s->n_nodes && s->nodes[node].known)
-		u->selected = node;
+		u->selection.node = node;
 }
 
 static void move_along(struct ui *u, const struct state *s, int by)
@@ -16,12 +16,12 @@ static void move_along(struct ui *u, const struct state *s, int by)
 	struct roster r;
 	int at;
 
-	roster_make(&r, s, u->filter);
+	roster_make(&r, s, u->selection.filter);
 	if (r.n == 0)
 		return;
-	at = roster_find(&r, u->selected);
+	at = roster_find(&r, u->selection.node);
 	at = at < 0 ? 0 : ((at + by) % (int)r.n + (int)r.n) % (int)r.n;
-	u->selected = r.nodes[at];
+	u->selection.node = r.nodes[at];
 }
 
 void ui_reselect(struct ui *u, const struct state *s)
@@ -36,8 +36,8 @@ static void move_across(struct ui *u, const struct state *s, int by)
 	uint32_t stage = 0, place;
 	int at;
 
-	roster_make(&r, s, u->filter);
-	at = roster_find(&r, u->selected);
+	roster_make(&r, s, u->selection.filter);
+	at = roster_find(&r, u->selection.node);
 	if (at < 0 || r.n_stages == 0) {
 		move_along(u, s, 0);
 		return;
@@ -51,7 +51,7 @@ static void move_across(struct ui *u, const struct state *s, int by)
 		stage = (stage + (by > 0 ? 1 : r.n_stages - 1)) % r.n_stages;
 		n = r.first[stage + 1] - r.first[stage];
 		if (n > 0) {
-			u->selected = r.nodes[r.first[stage] + (place < n ? place : n - 1)];
+			u->selection.node = r.nodes[r.first[stage] + (place < n ? place : n - 1)];
 			return;
 		}
 	}
@@ -61,9 +61,9 @@ static void move_to_end(struct ui *u, const struct state *s, bool last)
 {
 	struct roster r;
 
-	roster_make(&r, s, u->filter);
+	roster_make(&r, s, u->selection.filter);
 	if (r.n > 0)
-		u->selected = r.nodes[last ? r.n - 1 : 0];
+		u->selection.node = r.nodes[last ? r.n - 1 : 0];
 }
 
 void ui_next_collision(struct ui *u, const struct state *s)
@@ -72,7 +72,7 @@ void ui_next_collision(struct ui *u, const struct state *s)
 	int at;
 
 	roster_make(&r, s, "");
-	at = roster_find(&r, u->selected);
+	at = roster_find(&r, u->selection.node);
 	for (uint32_t i = 1; i <= r.n; i++) {
 		uint16_t node = r.nodes[((uint32_t)(at < 0 ? 0 : at) + i) % r.n];
 		const struct state_node *n = &s->nodes[node];
@@ -80,7 +80,7 @@ void ui_next_collision(struct ui *u, const struct state *s)
 		for (uint32_t q = 0; q < n->n_queue; q++) {
 			if (n->queue[q].first)
 				continue;
-			u->selected = node;
+			u->selection.node = node;
 			return;
 		}
 	}
@@ -101,11 +101,11 @@ static int rows_of(enum action a)
 static void move_note(struct ui *u, const struct state *s, int by)
 {
 	const struct msg_see_note *list[STATE_NOTES];
-	int64_t n = (int64_t)notes_list(s, u->filter, list);
-	int64_t at = (int64_t)notes_place(list, (size_t)n, u->note) + by;
+	int64_t n = (int64_t)notes_list(s, u->selection.filter, list);
+	int64_t at = (int64_t)notes_place(list, (size_t)n, u->selection.note) + by;
 
 	at = at >= n ? n - 1 : at;
-	u->note = at <= 0 ? 0 : list[at]->id;
+	u->selection.note = at <= 0 ? 0 : list[at]->id;
 }
 
 /* Views whose rows are no nodes: a microbatch, a candidate or a journal entry is chosen. */
@@ -114,21 +114,21 @@ static bool move_rows(struct ui *u, const struct state *s, enum action a)
 	int64_t at;
 	int by = rows_of(a);
 
-	if (u->view == VIEW_JOURNAL && a != ACTION_LEFT && a != ACTION_RIGHT) {
+	if (u->display.view == VIEW_JOURNAL && a != ACTION_LEFT && a != ACTION_RIGHT) {
 		move_note(u, s, by);
 		return true;
 	}
-	if (u->view == VIEW_COMPARE && u->n_candidates > 0) {
-		u->compare = (u->compare + u->n_candidates +
+	if (u->display.view == VIEW_COMPARE && u->compare.n > 0) {
+		u->compare.shown = (u->compare.shown + u->compare.n +
 			      (a == ACTION_LEFT || by < 0 ? -1u : 1u)) %
-			     u->n_candidates;
+			     u->compare.n;
 		return true;
 	}
-	if (u->view != VIEW_MICROBATCHES || a == ACTION_LEFT || a == ACTION_RIGHT)
+	if (u->display.view != VIEW_MICROBATCHES || a == ACTION_LEFT || a == ACTION_RIGHT)
 		return false;
-	at = (int64_t)u->follow + by;
+	at = (int64_t)u->selection.microbatch + by;
 	at = at >= s->n_flights ? (int64_t)s->n_flights - 1 : at;
-	u->follow = (uint32_t)(at < 0 ? 0 : at);
+	u->selection.microbatch = (uint32_t)(at < 0 ? 0 : at);
 	return true;
 }
 

@@ -14,32 +14,32 @@ void ui_say(struct ui *u, enum style style, const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(u->toast, sizeof(u->toast), format, args);
+	vsnprintf(u->message.text, sizeof(u->message.text), format, args);
 	va_end(args);
-	u->toast_style = style;
-	u->toast_until_us = u->local_us + TOAST_US;
+	u->message.style = style;
+	u->message.until_us = u->clock.local_us + TOAST_US;
 }
 
 bool ui_lease_is_ours(const struct ui *u, const struct state *s)
 {
-	return *s->status.lease && *u->name && strcmp(s->status.lease, u->name) == 0;
+	return *s->status.lease && *u->authority.name && strcmp(s->status.lease, u->authority.name) == 0;
 }
 
 const char *ui_only_watches(const struct ui *u)
 {
-	return u->readonly  ? "this console only watches (--readonly)"
-	       : u->watches ? "this console was admitted to watch only"
+	return u->authority.readonly  ? "this console only watches (--readonly)"
+	       : u->authority.admitted_to_watch ? "this console was admitted to watch only"
 			    : NULL;
 }
 
 static uint64_t queue_command(struct ui *u, struct msg_command c)
 {
-	if (u->n_outbox == UI_OUTBOX) {
+	if (u->outbox.n == UI_OUTBOX) {
 		ui_say(u, STYLE_WARNING, "not sent: too many commands wait for an answer");
 		return 0;
 	}
-	c.id = ++u->last_id;
-	u->outbox[u->n_outbox++] = c;
+	c.id = ++u->outbox.last_id;
+	u->outbox.commands[u->outbox.n++] = c;
 	return c.id;
 }
 
@@ -53,9 +53,9 @@ static void ask_lease(struct ui *u, const struct state *s, struct msg_command th
 	};
 
 	(void)s;
-	u->waiting = then;
-	u->has_waiting = true;
-	u->arming = queue_command(u, arm);
+	u->authority.waiting = then;
+	u->authority.has_waiting = true;
+	u->authority.lease_request = queue_command(u, arm);
 	ui_say(u, STYLE_WARNING, "taking the operator's lease for 10 minutes, to %s",
 	       verb_name(then.verb));
 }
@@ -67,15 +67,15 @@ uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c)
 {
 	const char *never = c.verb == COMMAND_COMPARE || c.verb == COMMAND_SEEK ? NULL : ui_only_watches(u);
 
-	if (u->link != UI_LIVE) {
+	if (u->connection.state != UI_LIVE) {
 		if (!*c.text)
 			ui_say(u, STYLE_WARNING, "not sent: %s",
-			       u->link == UI_RECORDED ? "this is a recorded run"
+			       u->connection.state == UI_RECORDED ? "this is a recorded run"
 			       : never		      ? never /* reached or not */
 						      : "the controller cannot be reached");
 		return 0;
 	}
-	if (u->behind_us > 0 && strncmp(c.text, "branch", 6) != 0) {
+	if (u->clock.behind_us > 0 && strncmp(c.text, "branch", 6) != 0) {
 		if (!*c.text)
 			ui_say(u, STYLE_WARNING,
 			       "not sent: the picture is of the past; L goes to now");
@@ -88,8 +88,8 @@ uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c)
 		return 0;
 	}
 	if (c.verb == COMMAND_ARM) {
-		u->arming = c.value > 0 ? queue_command(u, c) : 0;
-		return u->arming ? u->arming : c.value > 0 ? 0 : queue_command(u, c);
+		u->authority.lease_request = c.value > 0 ? queue_command(u, c) : 0;
+		return u->authority.lease_request ? u->authority.lease_request : c.value > 0 ? 0 : queue_command(u, c);
 	}
 	if (c.verb == COMMAND_COMPARE || c.verb == COMMAND_SEEK)
 		return queue_command(u, c);
@@ -104,14 +104,14 @@ uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c)
 
 void ui_take_reply(struct ui *u, const struct msg_see_reply *r)
 {
-	bool arming = u->arming && r->command == u->arming, had = arming && u->has_waiting;
+	bool arming = u->authority.lease_request && r->command == u->authority.lease_request, had = arming && u->authority.has_waiting;
 
-	for (uint32_t k = 0; k < u->n_candidates; k++)
-		if (u->candidates[k].id == r->command && r->command)
+	for (uint32_t k = 0; k < u->compare.n; k++)
+		if (u->compare.candidates[k].id == r->command && r->command)
 			return; /* the answer itself is a plan */
 	if (arming) {
-		u->arming = 0;
-		u->has_waiting = false;
+		u->authority.lease_request = 0;
+		u->authority.has_waiting = false;
 	}
 	if (r->status != 0) {
 		ui_say(u, STYLE_ALERT, "refused: %s",
@@ -119,8 +119,8 @@ void ui_take_reply(struct ui *u, const struct msg_see_reply *r)
 	} else if (had) {
 		ui_say(u, STYLE_WARNING,
 		       "the operator's lease is ours (:arm off gives it back); %s sent",
-		       verb_name(u->waiting.verb));
-		queue_command(u, u->waiting);
+		       verb_name(u->authority.waiting.verb));
+		queue_command(u, u->authority.waiting);
 	} else if (*r->text) {
 		ui_say(u, STYLE_GOOD, "%s", r->text);
 	}

@@ -10,11 +10,11 @@ static void draw_wait(struct screen *out, struct rect at, int y, const struct st
 	unsigned style = stands ? STYLE_BLOCKED : STYLE_FAINT;
 	char wait[16], when[24], blocker[16] = "a slot";
 
-	glyphs_age(state_plan_s(s, (stands ? u->now_us : w->to_us) - w->from_us), wait);
-	if (w->iteration == s->iteration)
+	glyphs_age(state_plan_s(s, (stands ? u->clock.now_us : w->to_us) - w->from_us), wait);
+	if (w->iteration == s->current.iteration)
 		snprintf(when, sizeof(when), "at %.*fs",
 			 glyphs_decimals((double)s->plan.see.iteration_s),
-			 state_plan_s(s, w->from_us - s->iteration_us));
+			 state_plan_s(s, w->from_us - s->current.start_us));
 	else
 		snprintf(when, sizeof(when), "in it%llu", (unsigned long long)w->iteration);
 	if (w->blocker != STATE_NOBODY)
@@ -43,9 +43,9 @@ void panel_collisions(struct screen *out, struct rect at, const struct state *s,
 
 	if (at.h < 2)
 		return;
-	glyphs_age(state_plan_s(s, s->iteration_wait_us), total);
+	glyphs_age(state_plan_s(s, s->current.wait_us), total);
 	snprintf(title, sizeof(title), "Collisions: %u now, %u this iteration, %s", now,
-		 s->iteration_collisions, total);
+		 s->current.collisions, total);
 	screen_rule(out, at, title, NULL);
 	for (uint32_t i = 0; i < s->n_nodes && y < end; i++)
 		for (uint32_t q = 0; q < s->nodes[i].n_queue && y < end; q++)

@@ -12,17 +12,17 @@ static void add_link(struct chips *c, const struct state *s, const struct ui *u)
 {
 	char age[16];
 
-	glyphs_age((double)(u->local_us - u->link_since_us) / 1e6, age);
-	if (u->link == UI_CONNECTING)
+	glyphs_age((double)(u->clock.local_us - u->connection.since_us) / 1e6, age);
+	if (u->connection.state == UI_CONNECTING)
 		chips_add(c, 9, STYLE_LOST, " CONNECTING %s ", age);
-	else if (u->link == UI_REFUSED)
+	else if (u->connection.state == UI_REFUSED)
 		chips_add(c, 9, STYLE_LOST, " REFUSED ");
-	else if (u->link == UI_LOST)
+	else if (u->connection.state == UI_LOST)
 		chips_add(c, 9, STYLE_LOST, " LOST %s ", age);
-	else if (u->frozen && u->behind_us > 0) {
-		glyphs_age((double)u->behind_us / 1e6, age);
+	else if (u->clock.frozen && u->clock.behind_us > 0) {
+		glyphs_age((double)u->clock.behind_us / 1e6, age);
 		chips_add(c, 9, STYLE_LOST, " REPLAY -%s ", age);
-	} else if (u->frozen)
+	} else if (u->clock.frozen)
 		chips_add(c, 9, STYLE_LOST, " FROZEN ");
 	else if (s->run.replay)
 		chips_add(c, 9, STYLE_LIVE,
@@ -35,7 +35,7 @@ static void add_link(struct chips *c, const struct state *s, const struct ui *u)
 		chips_add(c, 9, STYLE_LOST, " PAUSED ");
 	else if (s->status.paused)
 		chips_add(c, 9, STYLE_LIVE, " PAUSING ");
-	else if (u->link == UI_RECORDED)
+	else if (u->connection.state == UI_RECORDED)
 		chips_add(c, 9, STYLE_LIVE, " RECORDED ");
 	else
 		chips_add(c, 9, STYLE_LIVE, " LIVE ");
@@ -89,15 +89,15 @@ static void first_line(struct screen *out, struct rect at, const struct state *s
 	if (t->faults)
 		chips_add(&c, 6, STYLE_WARNING, "faults %u", t->faults);
 	add_lease(&c, s, u);
-	if (s->gaps)
-		chips_add(&c, 2, STYLE_WARNING, "gaps %llu", (unsigned long long)s->gaps);
+	if (s->stream.gaps)
+		chips_add(&c, 2, STYLE_WARNING, "gaps %llu", (unsigned long long)s->stream.gaps);
 	if (at.w >= 120)
 		chips_add(&c, 1, STYLE_FAINT, "%s", s->run.model);
 	if (at.w >= 120 && (t->resent || t->refused || t->dropped))
 		chips_add(&c, 0, STYLE_FAINT, "resent %llu refused %llu dropped %llu",
 			  (unsigned long long)t->resent, (unsigned long long)t->refused,
 			  (unsigned long long)t->dropped);
-	glyphs_clock(u->wall_us, u->utc_offset_s, clock);
+	glyphs_clock(u->clock.wall_us, u->clock.utc_offset_s, clock);
 	if (at.w >= 60) {
 		chips_draw(&c, out, at.x, at.y, at.w - 9, "  ");
 		screen_text(out, at.x + at.w - 8, at.y, 8, STYLE_FAINT, clock);
@@ -112,14 +112,14 @@ static void add_progress(struct chips *c, const struct state *s, const struct ui
 	double want = (double)s->plan.see.iteration_s, at;
 	int d = glyphs_decimals(want);
 
-	if (s->status.phase != PHASE_COMPUTING || !s->iteration_us ||
-	    s->iteration != s->status.iteration) {
+	if (s->status.phase != PHASE_COMPUTING || !s->current.start_us ||
+	    s->current.iteration != s->status.iteration) {
 		chips_add(c, 6, STYLE_TEXT, "%s",
 			  *s->status.doing ? s->status.doing
 					   : phase_name(s->status.phase));
 		return;
 	}
-	at = state_plan_s(s, u->now_us - s->iteration_us);
+	at = state_plan_s(s, u->clock.now_us - s->current.start_us);
 	chips_add(c, w >= 120 ? 6 : 3, at > want * 1.1 && want > 0 ? STYLE_WARNING : STYLE_TEXT,
 		  "now %.*f of %.*fs", d, at, d, want);
 }
@@ -143,7 +143,7 @@ static void second_line(struct screen *out, struct rect at, const struct state *
 			const struct ui *u)
 {
 	const struct msg_see_iteration *it =
-		s->n_iterations ? &s->iterations[s->n_iterations - 1] : NULL;
+		s->history.n_iterations ? &s->history.iterations[s->history.n_iterations - 1] : NULL;
 	int d = glyphs_decimals((double)s->plan.see.iteration_s);
 	struct chips c = { .n = 0 };
 	char number[16], change[16];
@@ -172,9 +172,9 @@ static void second_line(struct screen *out, struct rect at, const struct state *
 		chips_add(&c, 7, STYLE_TEXT, "%stok/s", number);
 		chips_add(&c, 8, STYLE_TEXT, "loss %.3f", (double)it->loss);
 	}
-	if (s->n_validations)
+	if (s->history.n_validations)
 		chips_add(&c, 4, STYLE_TEXT, "val %.3f",
-			  (double)s->validations[s->n_validations - 1].loss);
+			  (double)s->history.validations[s->history.n_validations - 1].loss);
 	if (it)
 		chips_add(&c, 6, it->collisions ? STYLE_BLOCKED : STYLE_TEXT,
 			  at.w < 120 ? "x%u wait %.*fs" : "%u collisions, wait %.*fs",
@@ -211,15 +211,15 @@ static void draw_scrub(struct screen *out, struct rect at, const struct state *s
 	}
 	x = screen_text(out, at.x, at.y, 6, STYLE_FAINT, "time ");
 	screen_fill(out, (struct rect){ at.x + x, at.y, w, 1 }, 0x2500, STYLE_RULE);
-	for (size_t i = 0; i < s->n_notes; i++) {
-		int64_t ago = last_us - s->notes[i].at_us;
+	for (size_t i = 0; i < s->history.n_notes; i++) {
+		int64_t ago = last_us - s->history.notes[i].at_us;
 
-		if (s->notes[i].mark > ' ' && ago >= 0 && ago <= span_us)
+		if (s->history.notes[i].mark > ' ' && ago >= 0 && ago <= span_us)
 			screen_put(out,
 				   at.x + x +
 					   (int)((double)(w - 1) *
 						 (1 - (double)ago / (double)span_us)),
-				   at.y, (uint32_t)s->notes[i].mark, STYLE_MARK);
+				   at.y, (uint32_t)s->history.notes[i].mark, STYLE_MARK);
 	}
 	behind_us = behind_us < 0 ? 0 : behind_us > span_us ? span_us : behind_us;
 	screen_put(out,
@@ -233,32 +233,32 @@ static void draw_scrub(struct screen *out, struct rect at, const struct state *s
  * the cursor in time is, why the link is down, the filter, the newest note. */
 void panel_prompt(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
 {
-	const struct msg_see_note *last = s->n_notes ? &s->notes[s->n_notes - 1] : NULL;
+	const struct msg_see_note *last = s->history.n_notes ? &s->history.notes[s->history.n_notes - 1] : NULL;
 	char clock[16];
 	int x;
 
 	if (at.h < 1)
 		return;
-	if (u->prompt != PROMPT_NONE) {
+	if (u->prompt.kind != PROMPT_NONE) {
 		x = screen_print(out, at.x, at.y, at.w, STYLE_STRONG, "%c%s",
-				 u->prompt == PROMPT_COMMAND ? ':' : '/', u->typed);
+				 u->prompt.kind == PROMPT_COMMAND ? ':' : '/', u->prompt.text);
 		screen_put(out, at.x + x, at.y, ' ', STYLE_TEXT | STYLE_REVERSE);
 		return;
 	}
-	if (*u->toast && u->local_us < u->toast_until_us)
-		screen_text(out, at.x, at.y, at.w, u->toast_style, u->toast);
-	else if (u->behind_us > 0)
-		draw_scrub(out, at, s, u->now_us + u->behind_us, u->behind_us, u->span_us);
-	else if (s->run.replay && u->link == UI_LIVE)
-		draw_scrub(out, at, s, s->run.last_us, s->run.last_us - u->now_us,
+	if (*u->message.text && u->clock.local_us < u->message.until_us)
+		screen_text(out, at.x, at.y, at.w, u->message.style, u->message.text);
+	else if (u->clock.behind_us > 0)
+		draw_scrub(out, at, s, u->clock.now_us + u->clock.behind_us, u->clock.behind_us, u->clock.span_us);
+	else if (s->run.replay && u->connection.state == UI_LIVE)
+		draw_scrub(out, at, s, s->run.last_us, s->run.last_us - u->clock.now_us,
 			   s->run.last_us - s->run.first_us);
-	else if (u->link != UI_LIVE && *u->link_text)
-		screen_text(out, at.x, at.y, at.w, STYLE_WARNING, u->link_text);
-	else if (*u->filter)
+	else if (u->connection.state != UI_LIVE && *u->connection.reason)
+		screen_text(out, at.x, at.y, at.w, STYLE_WARNING, u->connection.reason);
+	else if (*u->selection.filter)
 		screen_print(out, at.x, at.y, at.w, STYLE_FAINT, "/%s  (Esc shows all)",
-			     u->filter);
+			     u->selection.filter);
 	else if (last) {
-		glyphs_clock(last->wall_us, u->utc_offset_s, clock);
+		glyphs_clock(last->wall_us, u->clock.utc_offset_s, clock);
 		screen_print(out, at.x, at.y, at.w, STYLE_FAINT, "%s %s", clock, last->text);
 	}
 }
@@ -283,7 +283,7 @@ void panel_keys(struct screen *out, struct rect at, const struct state *s, const
 		{ ACTION_BRANCH, 4 }, { ACTION_QUIT, 9 },
 	};
 	struct chips c = { .n = 0 };
-	bool past = s->run.replay || u->link == UI_RECORDED;
+	bool past = s->run.replay || u->connection.state == UI_RECORDED;
 
 	if (at.h < 1)
 		return;

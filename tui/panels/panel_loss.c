@@ -15,20 +15,20 @@ static void title_of(char title[128], const struct state *s)
 {
 	int n = snprintf(title, 128, "Loss");
 
-	if (s->n_iterations)
+	if (s->history.n_iterations)
 		n += snprintf(title + n, 128 - (size_t)n, " train %.3f",
-			      (double)s->iterations[s->n_iterations - 1].loss);
-	if (s->n_validations)
+			      (double)s->history.iterations[s->history.n_iterations - 1].loss);
+	if (s->history.n_validations)
 		snprintf(title + n, 128 - (size_t)n, " validation %.3f",
-			 (double)s->validations[s->n_validations - 1].loss);
+			 (double)s->history.validations[s->history.n_validations - 1].loss);
 }
 
 void panel_loss(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
 {
 	static const enum style styles[2] = { STYLE_TRAIN, STYLE_VALIDATION };
 	struct series series[2] = {
-		SERIES(s->iterations, s->n_iterations, msg_see_iteration, loss),
-		SERIES(s->validations, s->n_validations, msg_see_validation, loss)
+		SERIES(s->history.iterations, s->history.n_iterations, msg_see_iteration, loss),
+		SERIES(s->history.validations, s->history.n_validations, msg_see_validation, loss)
 	};
 	char title[128];
 
@@ -45,11 +45,11 @@ static void panel_seconds(struct screen *out, struct rect at, const struct state
 {
 	static const enum style styles[2] = { STYLE_TRAIN, STYLE_VALIDATION };
 	struct series series[2] = {
-		SERIES(s->iterations, s->n_iterations, msg_see_iteration, iteration_s),
-		SERIES(s->iterations, s->n_iterations, msg_see_iteration, predicted_s)
+		SERIES(s->history.iterations, s->history.n_iterations, msg_see_iteration, iteration_s),
+		SERIES(s->history.iterations, s->history.n_iterations, msg_see_iteration, predicted_s)
 	};
 	const struct msg_see_iteration *it =
-		s->n_iterations ? &s->iterations[s->n_iterations - 1] : NULL;
+		s->history.n_iterations ? &s->history.iterations[s->history.n_iterations - 1] : NULL;
 	char title[128] = "Seconds an iteration";
 	int d = glyphs_decimals((double)s->plan.see.iteration_s);
 

@@ -199,11 +199,11 @@ void panel_motion(struct screen *out, struct rect at, const struct state *s, con
 	}
 	for (int k = 0; k < UI_LANES && k < columns * (at.h - 1); k++) {
 		const struct state_flight *f =
-			u->lanes[k] ? state_flight(s, u->lanes[k] - 1) : NULL;
+			u->display.lanes[k] ? state_flight(s, u->display.lanes[k] - 1) : NULL;
 
 		if (f)
 			view_lane(out, at.x + k / (at.h - 1) * w, at.y + 1 + k % (at.h - 1),
-				  w - 1, s, f, u->now_us, digits);
+				  w - 1, s, f, u->clock.now_us, digits);
 	}
 }
 
@@ -246,9 +246,9 @@ static void say_why(struct screen *out, struct rect at, const struct state *s,
 	char text[160], phase[64];
 	struct why w;
 
-	why_make(&w, s, f, u->now_us);
+	why_make(&w, s, f, u->clock.now_us);
 	why_say(&w, text);
-	say_phase(s, f, u->now_us, phase);
+	say_phase(s, f, u->clock.now_us, phase);
 	if (w.waits)
 		screen_text(out, at.x, at.y, at.w, STYLE_BLOCKED, text);
 	else
@@ -257,7 +257,7 @@ static void say_why(struct screen *out, struct rect at, const struct state *s,
 
 void panel_follow(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
 {
-	const struct state_flight *f = state_flight(s, u->follow);
+	const struct state_flight *f = state_flight(s, u->selection.microbatch);
 	struct chips forward = { .n = 0 }, back = { .n = 0 };
 	char title[96];
 	uint64_t skipped = 0;
@@ -268,7 +268,7 @@ void panel_follow(struct screen *out, struct rect at, const struct state *s, con
 	if (!f) {
 		screen_rule(out, at, "Follow", NULL);
 		screen_print(out, at.x, at.y + 1, at.w, STYLE_FAINT,
-			     "m%02u is not in this iteration's plan", u->follow);
+			     "m%02u is not in this iteration's plan", u->selection.microbatch);
 		return;
 	}
 	for (uint32_t h = 0; h < f->n_hops; h++)
@@ -284,7 +284,7 @@ void panel_follow(struct screen *out, struct rect at, const struct state *s, con
 		snprintf(title + n, sizeof(title) - (size_t)n, ", attempt %u", f->reruns + 1);
 	screen_rule(out, at, title, NULL);
 	for (uint32_t p = 0; p <= 2 * f->n_hops; p++)
-		draw_step(p < f->n_hops ? &forward : &back, s, f, p, u->now_us);
+		draw_step(p < f->n_hops ? &forward : &back, s, f, p, u->clock.now_us);
 	chips_draw(&forward, out, at.x, at.y + 1, at.w, " > ");
 	if (at.h > 2)
 		chips_draw(&back, out, at.x, at.y + 2, at.w, " > ");

@@ -44,9 +44,9 @@ void panel_receipts(struct screen *out, struct rect at, const struct state *s,
 	else
 		snprintf(title, sizeof(title), "Predicted and measured");
 	screen_rule(out, at, title, NULL);
-	for (int i = 0; i < at.h - 1 && (size_t)i < s->n_iterations; i++)
+	for (int i = 0; i < at.h - 1 && (size_t)i < s->history.n_iterations; i++)
 		draw_receipt(out, at.x, at.y + 1 + i, at.w, s,
-			     &s->iterations[s->n_iterations - 1 - (size_t)i]);
+			     &s->history.iterations[s->history.n_iterations - 1 - (size_t)i]);
 }
 
 /* Injected failures that stand first, then notes not acknowledged, the newest on top. */
@@ -68,20 +68,20 @@ void panel_alerts(struct screen *out, struct rect at, const struct state *s, con
 		const struct msg_see_fault *f = &s->faults[i];
 		char left[16], peer[16] = "";
 
-		glyphs_age((double)(f->ends_us - u->now_us) / 1e6, left);
+		glyphs_age((double)(f->ends_us - u->clock.now_us) / 1e6, left);
 		if (f->peer >= 0)
 			snprintf(peer, sizeof(peer), ">n%02d", f->peer);
 		screen_print(out, at.x, y++, at.w, STYLE_WARNING,
 			     "*  fault#%u %s n%02d%s heals in %s", f->fault,
 			     fault_name(f->kind), f->node, peer, left);
 	}
-	for (size_t i = s->n_notes; i > 0 && y < at.y + at.h; i--) {
-		const struct msg_see_note *n = &s->notes[i - 1];
+	for (size_t i = s->history.n_notes; i > 0 && y < at.y + at.h; i--) {
+		const struct msg_see_note *n = &s->history.notes[i - 1];
 		char age[16];
 
 		if (n->kind < NOTE_WARNING || n->acknowledged)
 			continue;
-		glyphs_age((double)(u->now_us - n->at_us) / 1e6, age);
+		glyphs_age((double)(u->clock.now_us - n->at_us) / 1e6, age);
 		screen_print(out, at.x, y++, at.w,
 			     n->kind == NOTE_ALERT ? STYLE_ALERT : STYLE_WARNING, "%s %s %s",
 			     n->kind == NOTE_ALERT ? "!!" : "! ", n->text, age);
@@ -100,12 +100,12 @@ void panel_journal(struct screen *out, struct rect at, const struct state *s,
 	if (at.h < 2)
 		return;
 	screen_rule(out, at, "Journal", NULL);
-	for (int i = 0; i < at.h - 1 && (size_t)i < s->n_notes; i++) {
-		const struct msg_see_note *n = &s->notes[s->n_notes - 1 - (size_t)i];
+	for (int i = 0; i < at.h - 1 && (size_t)i < s->history.n_notes; i++) {
+		const struct msg_see_note *n = &s->history.notes[s->history.n_notes - 1 - (size_t)i];
 		int kind = n->kind <= NOTE_ALERT ? n->kind : NOTE_LOG, x;
 		char clock[16];
 
-		glyphs_clock(n->wall_us, u->utc_offset_s, clock);
+		glyphs_clock(n->wall_us, u->clock.utc_offset_s, clock);
 		x = screen_text(out, at.x, at.y + 1 + i, at.w, STYLE_FAINT, clock) + 1;
 		x += screen_text(out, at.x + x, at.y + 1 + i, at.w - x, styles[kind],
 				 kinds[kind]) +

@@ -27,7 +27,7 @@ static struct grid measure_grid(struct rect at, const struct roster *r)
 static void draw_named_node(struct screen *out, int x, int y, int w, const struct state *s,
 			    const struct ui *u, const struct roster *r, uint16_t node)
 {
-	bool selected = node == u->selected;
+	bool selected = node == u->selection.node;
 	unsigned mark = selected ? STYLE_REVERSE : 0;
 	struct node_glyph l;
 	int at = 0;
@@ -70,7 +70,7 @@ static void map_cell(struct screen *out, int x, int y, const struct state *s,
 
 	glyphs_node(&l, s, &s->nodes[node]);
 	screen_put(out, x, y, (uint32_t)l.glyph,
-		   l.style | (node == u->selected ? STYLE_REVERSE : 0));
+		   l.style | (node == u->selection.node ? STYLE_REVERSE : 0));
 }
 
 /* The first map row shown: the page that holds the selection. */
@@ -78,7 +78,7 @@ static int map_top(const struct grid *g, const struct roster *r, const struct ui
 {
 	for (uint32_t stage = 0; stage < r->n_stages; stage++)
 		for (uint32_t i = r->first[stage]; i < r->first[stage + 1]; i++)
-			if (r->nodes[i] == u->selected)
+			if (r->nodes[i] == u->selection.node)
 				return g->rows > 0 ? (int)(i - r->first[stage]) / g->across /
 							     g->rows * g->rows
 						   : 0;
@@ -141,9 +141,9 @@ void panel_pipeline(struct screen *out, struct rect at, const struct state *s,
 
 	if (at.h < 2)
 		return;
-	if (*u->filter)
+	if (*u->selection.filter)
 		snprintf(title, sizeof(title), "Pipeline: %u of %u nodes match %s", r->n,
-			 s->run.n_nodes, u->filter);
+			 s->run.n_nodes, u->selection.filter);
 	else
 		snprintf(title, sizeof(title), "Pipeline");
 	screen_rule(out, at, title,

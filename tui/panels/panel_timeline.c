@@ -207,11 +207,11 @@ static struct window window_of(const struct state *s, const struct ui *u, int co
 		longest = (double)other->see.iteration_s;
 	predicted = longest * (s->run.time_scale > 0 ? s->run.time_scale : 1) * 1e6;
 	span = predicted > 1e4 && predicted < 1e12 ? (int64_t)(predicted * 1.04) : 2000000;
-	w.origin_us = s->iteration_us ? s->iteration_us : s->last_iteration_us;
-	w.now_us = u->now_us;
-	if (s->iteration_end_us && s->status.phase != PHASE_COMPUTING &&
-	    w.now_us > s->iteration_end_us)
-		w.now_us = s->iteration_end_us;
+	w.origin_us = s->current.start_us ? s->current.start_us : s->current.previous_start_us;
+	w.now_us = u->clock.now_us;
+	if (s->current.end_us && s->status.phase != PHASE_COMPUTING &&
+	    w.now_us > s->current.end_us)
+		w.now_us = s->current.end_us;
 	elapsed = w.now_us - w.origin_us;
 	if (elapsed > 60 * span)
 		elapsed = 60 * span;
@@ -219,15 +219,15 @@ static struct window window_of(const struct state *s, const struct ui *u, int co
 		elapsed = 0;
 	while (span < elapsed)
 		span += span / 4;
-	for (int z = 0; z < u->zoom; z++)
+	for (int z = 0; z < u->display.zoom; z++)
 		span = span / 2 > 2000 ? span / 2 : span;
-	for (int z = 0; z > u->zoom; z--)
+	for (int z = 0; z > u->display.zoom; z--)
 		span *= 2;
 	w.column_us = span / columns + 1;
 	w.from_us = w.origin_us;
-	if (u->zoom < 0)
-		w.from_us = w.origin_us + span / (1 << -u->zoom) - span;
-	else if (w.now_us > w.from_us + span * 9 / 10 && u->zoom > 0)
+	if (u->display.zoom < 0)
+		w.from_us = w.origin_us + span / (1 << -u->display.zoom) - span;
+	else if (w.now_us > w.from_us + span * 9 / 10 && u->display.zoom > 0)
 		w.from_us = (w.now_us - span * 9 / 10) / w.column_us * w.column_us;
 	return w;
 }
@@ -286,7 +286,7 @@ static void draw_title(struct screen *out, struct rect at, const struct state *s
 		return;
 	}
 	n = snprintf(title, sizeof(title), "Timeline: iteration %llu",
-		     (unsigned long long)s->iteration);
+		     (unsigned long long)s->current.iteration);
 	if (shown < of)
 		n += snprintf(title + n, sizeof(title) - (size_t)n, ", %u of %u nodes", shown,
 			      of);
@@ -304,12 +304,12 @@ static void draw_title(struct screen *out, struct rect at, const struct state *s
 static uint32_t first_row(const struct roster *r, const struct state *s, const struct ui *u,
 			  int rows)
 {
-	int at = roster_find(r, u->selected);
+	int at = roster_find(r, u->selection.node);
 	uint32_t stage, start;
 
 	if (at < 0 || (int)r->n <= rows)
 		return 0;
-	stage = s->nodes[u->selected].see.stage;
+	stage = s->nodes[u->selection.node].see.stage;
 	start = r->first[stage];
 	if (at - (int)start >= rows)
 		start += ((uint32_t)at - start) / (uint32_t)rows * (uint32_t)rows;
@@ -368,7 +368,7 @@ void panel_timeline(struct screen *out, struct rect at, const struct state *s,
 	columns = at.w - lead - 6;
 	if (columns > COLUMNS)
 		columns = COLUMNS;
-	each = other || (u->view == VIEW_TIMELINE && rows >= 2 * (int)r->n) ? 2 : 1;
+	each = other || (u->display.view == VIEW_TIMELINE && rows >= 2 * (int)r->n) ? 2 : 1;
 	each = rows < each ? 1 : each;
 	rows /= each;
 	first = first_row(r, s, u, rows);
@@ -376,7 +376,7 @@ void panel_timeline(struct screen *out, struct rect at, const struct state *s,
 	draw_title(out, at, s, u, shown, r->n);
 	if (columns < 8 || !s->have_run)
 		return;
-	if (!s->iteration_us && !s->last_iteration_us) {
+	if (!s->current.start_us && !s->current.previous_start_us) {
 		draw_welcome(out, at, s, u);
 		return;
 	}
@@ -388,7 +388,7 @@ void panel_timeline(struct screen *out, struct rect at, const struct state *s,
 	for (uint32_t i = 0; i < shown; i++) {
 		const struct state_node *n = &s->nodes[r->nodes[first + i]];
 		int y = at.y + 1 + (int)i * each, x = at.x + lead;
-		unsigned mark = n->see.node == u->selected ? STYLE_REVERSE : 0;
+		unsigned mark = n->see.node == u->selection.node ? STYLE_REVERSE : 0;
 
 		screen_print(out, at.x, y, r->digits + 1, STYLE_TEXT | mark, "%c%0*u",
 			     mark ? '>' : ' ', r->digits, (unsigned)n->see.node);

@@ -37,12 +37,12 @@ void branch_ask(struct ui *u, const struct state *s, uint32_t skip, int32_t with
 	struct ui_branch *b = &u->branch;
 	char away[24] = "";
 
-	if (u->link != UI_LIVE) {
+	if (u->connection.state != UI_LIVE) {
 		ui_say(u, STYLE_WARNING, "no what-if: it takes a controller to plan it%s",
-		       u->link == UI_RECORDED ? " (skippipe controller --replay)" : "");
+		       u->connection.state == UI_RECORDED ? " (skippipe controller --replay)" : "");
 		return;
 	}
-	if (u->behind_us > 0 && !s->run.replay && !say_away(s, c.text)) {
+	if (u->clock.behind_us > 0 && !s->run.replay && !say_away(s, c.text)) {
 		ui_say(u, STYLE_WARNING, "no what-if: too many nodes were away then");
 		return;
 	}
@@ -53,14 +53,14 @@ void branch_ask(struct ui *u, const struct state *s, uint32_t skip, int32_t with
 		snprintf(away, sizeof(away), " -n%02d", without);
 	snprintf(b->name, sizeof(b->name), "branch %u/%u%.15s", skip, s->run.n_stages, away);
 	if (!b->wanted)
-		b->back = u->view;
+		b->back = u->display.view;
 	b->wanted = true;
 	b->have = false;
 	b->refused[0] = '\0';
 	b->skip = skip;
 	b->without = without;
-	b->asked_us = u->local_us;
-	u->view = VIEW_TIMELINE;
+	b->asked_us = u->clock.local_us;
+	u->display.view = VIEW_TIMELINE;
 }
 
 bool branch_heard(struct ui *u, const struct state *s, const struct msg *m)
@@ -86,8 +86,8 @@ bool branch_heard(struct ui *u, const struct state *s, const struct msg *m)
 void branch_leave(struct ui *u)
 {
 	u->branch.wanted = false;
-	if (u->view == VIEW_TIMELINE)
-		u->view = u->branch.back;
+	if (u->display.view == VIEW_TIMELINE)
+		u->display.view = u->branch.back;
 }
 
 const struct state_plan *branch_plan(const struct ui *u)
@@ -114,7 +114,7 @@ void branch_title(const struct ui *u, const struct state *s, char text[128])
 	} else if (*b->refused) {
 		snprintf(text + n, 128 - (size_t)n, ": not possible");
 	} else {
-		glyphs_age((double)(u->local_us - b->asked_us) / 1e6, change);
+		glyphs_age((double)(u->clock.local_us - b->asked_us) / 1e6, change);
 		snprintf(text + n, 128 - (size_t)n, ": planning %s", change);
 	}
 }

@@ -14,10 +14,10 @@ size_t notes_list(const struct state *s, const char *filter, const struct msg_se
 {
 	size_t n = 0;
 
-	for (size_t i = s->n_notes; i > 0 && n < STATE_NOTES; i--)
-		if (!*filter || strcasestr(s->notes[i - 1].text, filter) ||
-		    strcasestr(notes_kind(&s->notes[i - 1]), filter))
-			out[n++] = &s->notes[i - 1];
+	for (size_t i = s->history.n_notes; i > 0 && n < STATE_NOTES; i--)
+		if (!*filter || strcasestr(s->history.notes[i - 1].text, filter) ||
+		    strcasestr(notes_kind(&s->history.notes[i - 1]), filter))
+			out[n++] = &s->history.notes[i - 1];
 	return n;
 }
 
@@ -31,8 +31,8 @@ size_t notes_place(const struct msg_see_note *const *list, size_t n, uint64_t id
 
 const struct msg_see_note *notes_find(const struct state *s, uint64_t id)
 {
-	for (size_t i = 0; id && i < s->n_notes; i++)
-		if (s->notes[i].id == id)
-			return &s->notes[i];
+	for (size_t i = 0; id && i < s->history.n_notes; i++)
+		if (s->history.notes[i].id == id)
+			return &s->history.notes[i];
 	return NULL;
 }

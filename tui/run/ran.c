@@ -31,10 +31,10 @@ static void fill_ran(struct ran *r, const struct msg_see_iteration *from,
 static uint32_t list_all(const struct state *s, struct ran *list, uint32_t room)
 {
 	const struct msg_see_plan *live = &s->plan.see;
-	size_t to = s->n_iterations;
+	size_t to = s->history.n_iterations;
 	uint32_t n = 0;
 
-	if (s->plan.known && (to == 0 || s->iterations[to - 1].epoch != live->epoch)) {
+	if (s->plan.known && (to == 0 || s->history.iterations[to - 1].epoch != live->epoch)) {
 		list[n] = (struct ran){ .epoch = live->epoch,
 					.path_length = live->path_length,
 					.said_s = live->iteration_s,
@@ -44,9 +44,9 @@ static uint32_t list_all(const struct state *s, struct ran *list, uint32_t room)
 	while (to > 0 && n < room) {
 		size_t from = to - 1;
 
-		while (from > 0 && s->iterations[from - 1].epoch == s->iterations[to - 1].epoch)
+		while (from > 0 && s->history.iterations[from - 1].epoch == s->history.iterations[to - 1].epoch)
 			from--;
-		fill_ran(&list[n++], &s->iterations[from], &s->iterations[to]);
+		fill_ran(&list[n++], &s->history.iterations[from], &s->history.iterations[to]);
 		to = from;
 	}
 	return n;

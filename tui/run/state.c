@@ -20,8 +20,8 @@ int state_new(struct state **out)
 	if (!s)
 		return -ENOMEM;
 	s->nodes = calloc(MSG_NODES, sizeof(*s->nodes));
-	s->notes = calloc(STATE_NOTES, sizeof(*s->notes));
-	if (!s->nodes || !s->notes || state_plan_init(&s->plan) != 0) {
+	s->history.notes = calloc(STATE_NOTES, sizeof(*s->history.notes));
+	if (!s->nodes || !s->history.notes || state_plan_init(&s->plan) != 0) {
 		state_free(s);
 		return -ENOMEM;
 	}
@@ -38,9 +38,9 @@ void state_free(struct state *s)
 	state_plan_fini(&s->plan);
 	for (uint32_t i = 0; i < s->n_candidates; i++)
 		state_plan_fini(&s->candidates[i]);
-	free(s->iterations);
-	free(s->validations);
-	free(s->notes);
+	free(s->history.iterations);
+	free(s->history.validations);
+	free(s->history.notes);
 	free(s->links);
 	free(s);
 }
@@ -73,8 +73,7 @@ static void apply_run(struct state *s, const struct msg_see_run *r)
 		s->n_nodes = s->n_flights = 0;
 		free(s->flights);
 		s->flights = NULL;
-		s->iteration = s->last_iteration = 0;
-		s->iteration_us = s->iteration_end_us = s->last_iteration_us = 0;
+		s->current = (struct state_iteration){ 0 };
 		s->plan.known = false;
 		s->plan.n_tasks = 0;
 		memset(&s->plan.see, 0, sizeof(s->plan.see));
@@ -83,9 +82,7 @@ static void apply_run(struct state *s, const struct msg_see_run *r)
 			state_plan_fini(&s->candidates[i]);
 		s->n_candidates = 0;
 		s->n_collisions = 0;
-		s->iteration_collisions = 0;
-		s->iteration_wait_us = 0;
-		s->n_iterations = s->n_validations = s->n_notes = s->n_links = 0;
+		s->history.n_iterations = s->history.n_validations = s->history.n_notes = s->n_links = 0;
 	}
 	s->n_faults = 0; /* the snapshot names those that are active */
 	s->have_run = true;
@@ -124,75 +121,75 @@ static void apply_node(struct state *s, const struct msg_see_node *n)
 
 static int apply_iteration(struct state *s, const struct msg_see_iteration *it)
 {
-	size_t i = s->n_iterations;
+	size_t i = s->history.n_iterations;
 	int rc;
 
-	while (i > 0 && s->iterations[i - 1].iteration > it->iteration)
+	while (i > 0 && s->history.iterations[i - 1].iteration > it->iteration)
 		i--;
-	if (i > 0 && s->iterations[i - 1].iteration == it->iteration) {
-		s->iterations[i - 1] = *it;
+	if (i > 0 && s->history.iterations[i - 1].iteration == it->iteration) {
+		s->history.iterations[i - 1] = *it;
 		return 0;
 	}
-	rc = grow_table((void **)&s->iterations, &s->n_iterations, &s->room_iterations,
-			sizeof(*s->iterations), STATE_HISTORY);
+	rc = grow_table((void **)&s->history.iterations, &s->history.n_iterations, &s->history.room_iterations,
+			sizeof(*s->history.iterations), STATE_HISTORY);
 	if (rc != 0)
 		return rc;
-	if (i > s->n_iterations)
-		i = s->n_iterations;
-	memmove(&s->iterations[i + 1], &s->iterations[i],
-		(s->n_iterations - i) * sizeof(*s->iterations));
-	s->iterations[i] = *it;
-	s->n_iterations++;
+	if (i > s->history.n_iterations)
+		i = s->history.n_iterations;
+	memmove(&s->history.iterations[i + 1], &s->history.iterations[i],
+		(s->history.n_iterations - i) * sizeof(*s->history.iterations));
+	s->history.iterations[i] = *it;
+	s->history.n_iterations++;
 	return 0;
 }
 
 static int apply_validation(struct state *s, const struct msg_see_validation *v)
 {
-	size_t i = s->n_validations;
+	size_t i = s->history.n_validations;
 	int rc;
 
-	while (i > 0 && s->validations[i - 1].iteration > v->iteration)
+	while (i > 0 && s->history.validations[i - 1].iteration > v->iteration)
 		i--;
-	if (i > 0 && s->validations[i - 1].iteration == v->iteration) {
-		s->validations[i - 1] = *v;
+	if (i > 0 && s->history.validations[i - 1].iteration == v->iteration) {
+		s->history.validations[i - 1] = *v;
 		return 0;
 	}
-	rc = grow_table((void **)&s->validations, &s->n_validations, &s->room_validations,
-			sizeof(*s->validations), STATE_HISTORY);
+	rc = grow_table((void **)&s->history.validations, &s->history.n_validations, &s->history.room_validations,
+			sizeof(*s->history.validations), STATE_HISTORY);
 	if (rc != 0)
 		return rc;
-	if (i > s->n_validations)
-		i = s->n_validations;
-	memmove(&s->validations[i + 1], &s->validations[i],
-		(s->n_validations - i) * sizeof(*s->validations));
-	s->validations[i] = *v;
-	s->n_validations++;
+	if (i > s->history.n_validations)
+		i = s->history.n_validations;
+	memmove(&s->history.validations[i + 1], &s->history.validations[i],
+		(s->history.n_validations - i) * sizeof(*s->history.validations));
+	s->history.validations[i] = *v;
+	s->history.n_validations++;
 	return 0;
 }
 
 static void apply_note(struct state *s, const struct msg_see_note *n)
 {
-	size_t i = s->n_notes;
+	size_t i = s->history.n_notes;
 	struct msg_see_note note = *n;
 
 	note.at_us = state_bound_us(n->at_us);
 	note.wall_us = state_bound_us(n->wall_us);
-	while (i > 0 && s->notes[i - 1].id > n->id)
+	while (i > 0 && s->history.notes[i - 1].id > n->id)
 		i--;
-	if (i > 0 && s->notes[i - 1].id == n->id) {
-		s->notes[i - 1] = note;
+	if (i > 0 && s->history.notes[i - 1].id == n->id) {
+		s->history.notes[i - 1] = note;
 		return;
 	}
-	if (s->n_notes == STATE_NOTES) {
+	if (s->history.n_notes == STATE_NOTES) {
 		if (i == 0)
 			return; /* older than all that are kept */
-		memmove(s->notes, s->notes + 1, (STATE_NOTES - 1) * sizeof(*s->notes));
-		s->n_notes--;
+		memmove(s->history.notes, s->history.notes + 1, (STATE_NOTES - 1) * sizeof(*s->history.notes));
+		s->history.n_notes--;
 		i--;
 	}
-	memmove(&s->notes[i + 1], &s->notes[i], (s->n_notes - i) * sizeof(*s->notes));
-	s->notes[i] = note;
-	s->n_notes++;
+	memmove(&s->history.notes[i + 1], &s->history.notes[i], (s->history.n_notes - i) * sizeof(*s->history.notes));
+	s->history.notes[i] = note;
+	s->history.n_notes++;
 }
 
 static void apply_fault(struct state *s, const struct msg_see_fault *f)
@@ -269,14 +266,13 @@ static void apply_status(struct state *s, const struct msg_see_status *t)
  * new one and counts afresh. */
 static void count_sequence(struct state *s, const struct msg *m)
 {
-	bool fresh = s->sequence == 0 || m->sequence <= s->sequence;
+	bool fresh = s->stream.sequence == 0 || m->sequence <= s->stream.sequence;
 
-	if (!fresh && m->sequence > s->sequence + 1) {
-		s->gaps += m->sequence - s->sequence - 1;
-		s->resync = true;
+	if (!fresh && m->sequence > s->stream.sequence + 1) {
+		s->stream.gaps += m->sequence - s->stream.sequence - 1;
+		s->stream.needs_snapshot = true;
 	}
-	s->sequence = m->sequence;
-	s->applied++;
+	s->stream.sequence = m->sequence;
 }
 
 /* A case a kind of message. One that does not fit (no memory) leaves `resync` set: the
@@ -320,19 +316,14 @@ int state_apply(struct state *s, const struct msg *m)
 		rc = apply_links(s, &m->u.see_links);
 		break;
 	case MSG_SEE_PREVIEW:
-		s->preview = m->u.see_preview;
-		s->have_preview = true;
-		break;
-	case MSG_SEE_REPLY:
-		s->reply = m->u.see_reply;
-		s->have_reply = true;
+	case MSG_SEE_REPLY: /* the dialog's and the message line's (ui.c) */
 		break;
 	default:
-		s->synced = true;
-		s->resync = false;
+		s->stream.has_snapshot = true;
+		s->stream.needs_snapshot = false;
 	}
 	if (rc != 0)
-		s->resync = true;
+		s->stream.needs_snapshot = true;
 	return rc;
 }
 
@@ -370,8 +361,8 @@ float state_prediction_error(const struct state *s, size_t most, uint32_t *n)
 
 	if (most > 256)
 		most = 256;
-	for (size_t i = s->n_iterations; i > 0 && have < most; i--) {
-		const struct msg_see_iteration *it = &s->iterations[i - 1];
+	for (size_t i = s->history.n_iterations; i > 0 && have < most; i--) {
+		const struct msg_see_iteration *it = &s->history.iterations[i - 1];
 
 		if (it->predicted_s > 0 && it->iteration_s > 0)
 			errors[have++] = fabsf(it->iteration_s / it->predicted_s - 1);
@@ -405,8 +396,8 @@ uint32_t state_alerts(const struct state *s)
 {
 	uint32_t n = 0;
 
-	for (size_t i = 0; i < s->n_notes; i++)
-		n += s->notes[i].kind >= NOTE_WARNING && !s->notes[i].acknowledged;
+	for (size_t i = 0; i < s->history.n_notes; i++)
+		n += s->history.notes[i].kind >= NOTE_WARNING && !s->history.notes[i].acknowledged;
 	return n;
 }
 

@@ -110,49 +110,54 @@ struct state_plan {
 	uint32_t n_tasks;
 };
 
-struct state {
-	bool have_run, synced;
-	struct msg_see_run run;
-	struct msg_see_status status;
-	uint64_t sequence; /* of the last message */
-	uint64_t gaps;     /* messages that never came */
-	bool resync;       /* one is missing: attach again */
-	uint64_t applied;  /* messages ever */
+/* The numbered messages of the controller. */
+struct state_stream {
+	uint64_t sequence; /* of the newest message; 0 none */
+	uint64_t gaps;     /* number of messages that were lost */
+	bool has_snapshot;
+	bool needs_snapshot; /* a message was lost: the console has to attach again */
+};
 
-	struct state_node *nodes; /* (MSG_NODES) */
-	uint32_t n_nodes;         /* 1 + the highest known id, at least run.n_nodes */
+/* The iteration under way. Times are 0 until they are known. */
+struct state_iteration {
+	uint64_t iteration; /* of the flights and of the newest tasks */
+	int64_t start_us;   /* start of its first task */
+	int64_t end_us;     /* end of its last task so far */
+	int64_t previous_start_us;
+	uint32_t collisions; /* those that still last included */
+	int64_t wait_us;     /* of the collisions that have ended */
+};
 
-	uint64_t iteration;       /* of the flights and of the newest tasks */
-	int64_t iteration_us;     /* when its first task started; 0 not yet */
-	int64_t iteration_end_us; /* its last task's end so far */
-	uint64_t last_iteration;  /* the one before */
-	int64_t last_iteration_us;
-	struct state_flight *flights; /* (n_flights) by microbatch id */
-	uint32_t n_flights;
-	struct state_plan plan;
-	struct state_plan candidates[STATE_CANDIDATES]; /* not in force; each name once */
-	uint32_t n_candidates;
-
-	struct state_wait collisions[STATE_COLLISIONS]; /* ended ones, newest last, a ring */
-	uint64_t n_collisions;
-	uint32_t iteration_collisions; /* of the iteration under way, those that stand included
-					*/
-	int64_t iteration_wait_us;     /* of those that have ended */
-
+/* Records that grow without end; each array drops its oldest half when it is full. */
+struct state_history {
 	struct msg_see_iteration *iterations; /* ascending */
 	size_t n_iterations, room_iterations;
 	struct msg_see_validation *validations; /* ascending */
 	size_t n_validations, room_validations;
-	struct msg_see_note *notes; /* by id, ascending */
+	struct msg_see_note *notes; /* by id, ascending; at most STATE_NOTES */
 	size_t n_notes;
+};
+
+struct state {
+	bool have_run;
+	struct msg_see_run run;
+	struct msg_see_status status;
+	struct state_stream stream;
+	struct state_node *nodes; /* (MSG_NODES) */
+	uint32_t n_nodes;         /* 1 + the highest known id, at least run.n_nodes */
+	struct state_iteration current;
+	struct state_flight *flights; /* (n_flights) by microbatch id */
+	uint32_t n_flights;
+	struct state_plan plan;
+	struct state_plan candidates[STATE_CANDIDATES]; /* not in force; names are unique */
+	uint32_t n_candidates;
+	struct state_wait collisions[STATE_COLLISIONS]; /* ended ones: a ring, newest last */
+	uint64_t n_collisions;
+	struct state_history history;
 	struct msg_see_fault faults[STATE_FAULTS]; /* active ones */
 	uint32_t n_faults;
 	struct msg_link *links; /* by (from, to) */
 	size_t n_links, room_links;
-
-	bool have_preview, have_reply;
-	struct msg_see_preview preview;
-	struct msg_see_reply reply;
 };
 
 int state_new(struct state **out); /* -ENOMEM */

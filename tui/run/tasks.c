@@ -275,14 +275,14 @@ static bool is_first(const struct state *s, const struct msg_task_event *e)
 
 static void enqueue_task(struct state *s, struct state_node *n, const struct msg_task_event *e)
 {
-	struct state_wait w = { e->at_us,   INT64_MAX, s->iteration, e->microbatch,
+	struct state_wait w = { e->at_us,   INT64_MAX, s->current.iteration, e->microbatch,
 				e->blocker, e->node,   e->kind,      is_first(s, e) };
 
 	for (uint32_t i = 0; i < n->n_queue; i++)
 		if (n->queue[i].microbatch == e->microbatch && n->queue[i].kind == e->kind)
 			return;
 	if (!w.first)
-		s->iteration_collisions++;
+		s->current.collisions++;
 	if (n->n_queue == STATE_QUEUE) {
 		n->queue_overflow++;
 		return;
@@ -302,7 +302,7 @@ static void dequeue_task(struct state *s, struct state_node *n, const struct msg
 		n->waits[n->n_waits++ % STATE_WAITS] = w;
 		if (!w.first) {
 			s->collisions[s->n_collisions++ % STATE_COLLISIONS] = w;
-			s->iteration_wait_us += w.to_us - w.from_us;
+			s->current.wait_us += w.to_us - w.from_us;
 		}
 		return;
 	}
@@ -318,7 +318,7 @@ static void start_segment(struct state *s, struct state_node *n, const struct ms
 	if (open) /* its end was never told */
 		open->end_us = e->at_us > open->start_us ? e->at_us : open->start_us;
 	n->segments[n->n_segments++ % STATE_SEGMENTS] =
-		(struct state_segment){ e->at_us, INT64_MAX, s->iteration, e->microbatch,
+		(struct state_segment){ e->at_us, INT64_MAX, s->current.iteration, e->microbatch,
 					e->kind };
 	n->running = true;
 }
@@ -354,24 +354,24 @@ static void move_node(struct state *s, const struct msg_task_event *e)
 	case WORK_STARTS:
 		dequeue_task(s, n, e);
 		start_segment(s, n, e);
-		if (s->iteration_us == 0 || e->at_us < s->iteration_us)
-			s->iteration_us = e->at_us;
+		if (s->current.start_us == 0 || e->at_us < s->current.start_us)
+			s->current.start_us = e->at_us;
 		break;
 	default:
 		end_segment(n, e);
-		if (e->at_us > s->iteration_end_us)
-			s->iteration_end_us = e->at_us;
+		if (e->at_us > s->current.end_us)
+			s->current.end_us = e->at_us;
 	}
 }
 
 /* Everything of it is over, whether its last events came or not. */
 static void end_iteration(struct state *s)
 {
-	int64_t end = s->iteration_end_us;
+	int64_t end = s->current.end_us;
 
-	s->iteration_us = s->iteration_end_us = 0;
-	s->iteration_collisions = 0;
-	s->iteration_wait_us = 0;
+	s->current.start_us = s->current.end_us = 0;
+	s->current.collisions = 0;
+	s->current.wait_us = 0;
 	for (uint32_t i = 0; i < s->n_flights; i++) {
 		clear_flight(&s->flights[i]);
 		s->flights[i].begun = false;
@@ -393,10 +393,9 @@ static void end_iteration(struct state *s)
 
 static void begin_iteration(struct state *s, uint64_t iteration)
 {
-	s->last_iteration = s->iteration;
-	s->last_iteration_us = s->iteration_us;
+	s->current.previous_start_us = s->current.start_us;
 	end_iteration(s);
-	s->iteration = iteration;
+	s->current.iteration = iteration;
 }
 
 /* As if nothing had been told of it yet. */
@@ -409,22 +408,22 @@ static void forget_iteration(struct state *s)
 	for (uint32_t i = 0; i < s->n_nodes; i++) {
 		struct state_node *n = &s->nodes[i];
 
-		while ((g = state_newest(n)) && g->iteration == s->iteration)
+		while ((g = state_newest(n)) && g->iteration == s->current.iteration)
 			n->n_segments--;
-		while ((w = state_wait_back(n, 0)) && w->iteration == s->iteration)
+		while ((w = state_wait_back(n, 0)) && w->iteration == s->current.iteration)
 			n->n_waits--;
 	}
-	while ((w = state_collision_back(s, 0)) && w->iteration == s->iteration)
+	while ((w = state_collision_back(s, 0)) && w->iteration == s->current.iteration)
 		s->n_collisions--;
 }
 
 void state_apply_tasks(struct state *s, const struct msg_see_tasks *t)
 {
-	if (t->iteration > s->iteration)
+	if (t->iteration > s->current.iteration)
 		begin_iteration(s, t->iteration);
-	else if (t->iteration == s->iteration && t->whole)
+	else if (t->iteration == s->current.iteration && t->whole)
 		forget_iteration(s);
-	if (t->iteration < s->iteration)
+	if (t->iteration < s->current.iteration)
 		return;
 	for (uint32_t i = 0; i < t->n_events; i++) {
 		struct msg_task_event e = t->events[i];

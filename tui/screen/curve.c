@@ -148,8 +148,8 @@ static void draw_marks(struct screen *out, struct rect plot, const struct axes *
 	screen_fill(out, (struct rect){ plot.x, y, plot.w, 1 }, 0x2500, STYLE_RULE);
 	snprintf(end, sizeof(end), "it %llu", (unsigned long long)a->last);
 	screen_text(out, plot.x + plot.w - screen_columns(end), y, plot.w, STYLE_FAINT, end);
-	for (size_t i = 0; i < s->n_notes; i++) {
-		const struct msg_see_note *n = &s->notes[i];
+	for (size_t i = 0; i < s->history.n_notes; i++) {
+		const struct msg_see_note *n = &s->history.notes[i];
 
 		if (n->mark > ' ' && n->iteration >= a->from && n->iteration <= a->last)
 			screen_put(out, plot.x + dot_x(a, n->iteration) / dots, y,
@@ -164,7 +164,7 @@ void curve_draw(struct screen *out, struct rect at, const struct state *s, const
 	struct canvas c;
 	struct axes a;
 
-	if (plot.w < 4 || plot.h < 1 || canvas_open(&c, u->graph, plot) != 0)
+	if (plot.w < 4 || plot.h < 1 || canvas_open(&c, u->display.graph, plot) != 0)
 		return;
 	if (!measure_axes(&a, series, &c, from_zero)) {
 		screen_text(out, at.x + 1, at.y, at.w - 1, STYLE_FAINT,

@@ -68,8 +68,8 @@ static void tables(void **unused)
 	size_t n = 0;
 
 	(void)unused;
-	assert_int_equal(lines(csv), 1 + s->n_iterations);
-	assert_int_equal(lines(jsonl), 1 + s->n_iterations + s->n_validations + s->n_notes);
+	assert_int_equal(lines(csv), 1 + s->history.n_iterations);
+	assert_int_equal(lines(jsonl), 1 + s->history.n_iterations + s->history.n_validations + s->history.n_notes);
 	for (line = strtok_r(jsonl, "\n", &save); line;
 	     line = strtok_r(NULL, "\n", &save), n++) {
 		json_t *o = json_loads(line, 0, NULL);
@@ -78,7 +78,7 @@ static void tables(void **unused)
 		assert_non_null(json_object_get(o, "event"));
 		json_decref(o);
 	}
-	assert_int_equal(n, 1 + s->n_iterations + s->n_validations + s->n_notes);
+	assert_int_equal(n, 1 + s->history.n_iterations + s->history.n_validations + s->history.n_notes);
 	free(csv);
 	free(jsonl);
 	state_free(s);

@@ -38,7 +38,7 @@ void golden_ui(struct ui *u, const struct state *s, int64_t until_us)
 
 	ui_init(u, GRAPH_BRAILLE);
 	ui_tick(u, s, local - (STREAM_START_US + until_us - s->status.now_us), 0);
-	u->heard_us = local;
+	u->connection.heard_us = local;
 	ui_link_is(u, UI_LIVE, "");
 	ui_tick(u, s, local, STREAM_WALL_US + until_us);
 }
@@ -67,7 +67,7 @@ void golden_check(const struct state *s, const struct ui *u, const char *name, i
 	struct screen *screen;
 	char path[256], *text;
 
-	assert_int_equal(screen_new(&screen, w, h, u->graph == GRAPH_ASCII), 0);
+	assert_int_equal(screen_new(&screen, w, h, u->display.graph == GRAPH_ASCII), 0);
 	view_draw(screen, s, u);
 	snprintf(path, sizeof(path), "tui/tests/golden/%s-%dx%d.txt", name, w, h);
 	text = screen_dump(screen);

@@ -12,7 +12,7 @@
 
 static void hear(struct state *s, struct msg *m)
 {
-	m->sequence = s->sequence + 1;
+	m->sequence = s->stream.sequence + 1;
 	assert_int_equal(state_apply(s, m), 0);
 }
 
@@ -116,7 +116,7 @@ static void each_skip_ratio_is_there(void **unused)
 	for (uint64_t i = 1; i <= 10; i++) {
 		plan_takes_over(s, i, "dtfm", 10);
 		runs(s, i, i, 10, 12);
-		s->iterations[s->n_iterations - 1].path_length = i < 3 ? 1 : 2;
+		s->history.iterations[s->history.n_iterations - 1].path_length = i < 3 ? 1 : 2;
 	}
 	assert_int_equal(ran_list(s, list, 2), 2);
 	assert_int_equal(list[0].epoch, 10);

@@ -17,7 +17,7 @@ static void draw(const struct state *s, struct ui *u, int w, int h)
 	struct screen *screen;
 	char *text;
 
-	if (screen_new(&screen, w, h, u->graph == GRAPH_ASCII) != 0)
+	if (screen_new(&screen, w, h, u->display.graph == GRAPH_ASCII) != 0)
 		abort();
 	view_draw(screen, s, u);
 	text = screen_dump(screen);
@@ -75,10 +75,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	ui_tick(&u, s, 5000000, 0);
 	draw_some(s, &u, size);
 	if (applied > 0 && history_seek(h, history_at(h, applied / 2), &s, &applied, &status_at) == 0) {
-		u.frozen = true;
-		u.still_us = s->status.now_us + (history_at(h, history_count(h) / 2) - status_at);
-		u.behind_us = history_last_us(h) - history_at(h, history_count(h) / 2);
-		u.span_us = history_last_us(h) - history_first_us(h);
+		u.clock.frozen = true;
+		u.clock.frozen_us = s->status.now_us + (history_at(h, history_count(h) / 2) - status_at);
+		u.clock.behind_us = history_last_us(h) - history_at(h, history_count(h) / 2);
+		u.clock.span_us = history_last_us(h) - history_first_us(h);
 		history_event(h, history_last_us(h), -1);
 		ui_tick(&u, s, 6000000, 0);
 		draw_some(s, &u, size / 3);

@@ -12,7 +12,7 @@ enum { MOST = 60 };
 
 static void tell(struct state *s, struct msg *m)
 {
-	m->sequence = s->sequence + 1;
+	m->sequence = s->stream.sequence + 1;
 	assert_int_equal(state_apply(s, m), 0);
 }
 
@@ -119,8 +119,8 @@ void start_measured(struct state *s)
 	s->run.emulated = 0;
 	s->n_links = 0;
 	tell_links(s, s->run.n_nodes, true);
-	for (size_t i = 0; i < s->n_iterations; i++) {
-		struct msg_see_iteration *it = &s->iterations[i];
+	for (size_t i = 0; i < s->history.n_iterations; i++) {
+		struct msg_see_iteration *it = &s->history.iterations[i];
 
 		it->predicted_sync_s = 4.1f;
 		it->sync_s = 4.4f;

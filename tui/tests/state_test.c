@@ -26,7 +26,7 @@ static struct msg_task_event event(uint8_t type, uint8_t kind, uint16_t node, ui
 
 static void tell(struct state *s, uint64_t iteration, struct msg_task_event *e, uint32_t n)
 {
-	struct msg m = { .type = MSG_SEE_TASKS, .sequence = s->sequence + 1 };
+	struct msg m = { .type = MSG_SEE_TASKS, .sequence = s->stream.sequence + 1 };
 
 	m.u.see_tasks = (struct msg_see_tasks){ iteration, 0, n, e };
 	assert_int_equal(state_apply(s, &m), 0);
@@ -46,13 +46,13 @@ static struct state *two(void)
 	m.u.see_run = (struct msg_see_run){ .n_nodes = 3, .n_stages = 2, .run = 5 };
 	assert_int_equal(state_apply(s, &m), 0);
 	for (uint16_t i = 0; i < 3; i++) {
-		m = (struct msg){ .type = MSG_SEE_NODE, .sequence = s->sequence + 1 };
+		m = (struct msg){ .type = MSG_SEE_NODE, .sequence = s->stream.sequence + 1 };
 		m.u.see_node = (struct msg_see_node){
 			.node = i, .stage = i > 0, .state = NODE_LIVE, .memory = 2
 		};
 		assert_int_equal(state_apply(s, &m), 0);
 	}
-	m = (struct msg){ .type = MSG_SEE_PLAN, .sequence = s->sequence + 1 };
+	m = (struct msg){ .type = MSG_SEE_PLAN, .sequence = s->stream.sequence + 1 };
 	m.u.see_plan = (struct msg_see_plan){ .epoch = 1, .n_routes = 2, .routes = routes };
 	assert_int_equal(state_apply(s, &m), 0);
 	return s;
@@ -139,7 +139,7 @@ static void told_whole(void **unused)
 	tell(s, 1, before, 2);
 	tell(s, 2, e, 5);
 	assert_int_equal(s->n_collisions, 1);
-	m.sequence = s->sequence + 1;
+	m.sequence = s->stream.sequence + 1;
 	m.u.see_tasks = (struct msg_see_tasks){ 2, 1, 7, e };
 	assert_int_equal(state_apply(s, &m), 0);
 	assert_int_equal(s->nodes[0].n_segments, 3);
@@ -150,10 +150,10 @@ static void told_whole(void **unused)
 	assert_false(s->nodes[1].running);
 	assert_true(s->nodes[0].running);
 	assert_int_equal(s->n_collisions, 1);
-	assert_int_equal(s->iteration_collisions, 1);
-	assert_int_equal(s->iteration_us, 100);
+	assert_int_equal(s->current.collisions, 1);
+	assert_int_equal(s->current.start_us, 100);
 	assert_int_equal(state_flight(s, 0)->position, 2);
-	assert_int_equal(s->last_iteration, 1);
+	assert_int_equal(s->current.previous_start_us, 10);
 	state_free(s);
 }
 
@@ -173,15 +173,15 @@ static void collisions(void **unused)
 	tell(s, 1, e, 3);
 	assert_int_equal(state_waiting(s), 1); /* the first F of a microbatch is no collision */
 	assert_int_equal(s->nodes[1].queue[0].blocker, 0);
-	assert_int_equal(s->iteration_collisions, 1);
+	assert_int_equal(s->current.collisions, 1);
 	tell(s, 1, e + 3, 2);
 	assert_int_equal(state_waiting(s), 0);
-	assert_int_equal(s->iteration_wait_us, 50);
+	assert_int_equal(s->current.wait_us, 50);
 	assert_int_equal(state_collision_back(s, 0)->microbatch, 1);
 	assert_null(state_collision_back(s, 1));
 	/* The next iteration starts clean. */
 	tell(s, 2, e, 1);
-	assert_int_equal(s->iteration_collisions, 0);
+	assert_int_equal(s->current.collisions, 0);
 	assert_int_equal(s->nodes[0].n_queue, 0);
 	assert_int_equal(state_flight(s, 1)->phase, FLIGHT_UNBORN);
 	state_free(s);
@@ -274,7 +274,7 @@ static void the_next_iteration_begins_anew(void **unused)
 	assert_true(f->begun);
 	tell(s, 5, &next, 1);
 	assert_true(f->begun);
-	assert_int_equal(s->iteration, 5);
+	assert_int_equal(s->current.iteration, 5);
 	state_free(s);
 }
 
@@ -308,7 +308,7 @@ static void why_it_waits(void **unused)
 	assert_float_equal(w.waited_s, 0.5, 1e-6);
 	assert_float_equal(w.left_s, 1, 1e-6); /* of two seconds one is over */
 	assert_false(w.alternative);           /* nobody knows how far the others are */
-	m.sequence = s->sequence + 1;
+	m.sequence = s->stream.sequence + 1;
 	assert_int_equal(state_apply(s, &m), 0);
 	why_make(&w, s, f, 3000000);
 	assert_true(w.alternative);
@@ -331,17 +331,17 @@ static void why_it_waits(void **unused)
 static void gaps(void **unused)
 {
 	struct state *s = two();
-	struct msg m = { .type = MSG_SEE_STATUS, .sequence = s->sequence + 3 };
+	struct msg m = { .type = MSG_SEE_STATUS, .sequence = s->stream.sequence + 3 };
 
 	(void)unused;
 	assert_int_equal(state_apply(s, &m), 0);
-	assert_int_equal(s->gaps, 2);
-	assert_true(s->resync);
+	assert_int_equal(s->stream.gaps, 2);
+	assert_true(s->stream.needs_snapshot);
 	m = (struct msg){ .type = MSG_SEE_SYNCED,
 			  .sequence = 1 }; /* a new controller counts afresh */
 	assert_int_equal(state_apply(s, &m), 0);
-	assert_int_equal(s->gaps, 2);
-	assert_false(s->resync);
+	assert_int_equal(s->stream.gaps, 2);
+	assert_false(s->stream.needs_snapshot);
 	state_free(s);
 }
 
@@ -353,7 +353,7 @@ static void dead_nodes(void **unused)
 
 	(void)unused;
 	tell(s, 1, &e, 1);
-	m.sequence = s->sequence + 1;
+	m.sequence = s->stream.sequence + 1;
 	m.u.see_node = (struct msg_see_node){
 		.node = 1, .stage = 1, .state = NODE_DEAD, .since_us = 230
 	};
@@ -371,7 +371,7 @@ static void histories(void **unused)
 
 	(void)unused;
 	for (size_t i = 0; i < 6; i++) {
-		struct msg m = { .type = MSG_SEE_ITERATION, .sequence = s->sequence + 1 };
+		struct msg m = { .type = MSG_SEE_ITERATION, .sequence = s->stream.sequence + 1 };
 
 		m.u.see_iteration = (struct msg_see_iteration){ .iteration = order[i],
 								.iteration_s = 11,
@@ -379,20 +379,20 @@ static void histories(void **unused)
 								.loss = (float)i };
 		assert_int_equal(state_apply(s, &m), 0);
 	}
-	assert_int_equal(s->n_iterations, 5);
+	assert_int_equal(s->history.n_iterations, 5);
 	for (size_t i = 0; i < 5; i++)
-		assert_int_equal(s->iterations[i].iteration, i + 1);
-	assert_true(s->iterations[2].loss == 3); /* told again: the later one stands */
+		assert_int_equal(s->history.iterations[i].iteration, i + 1);
+	assert_true(s->history.iterations[2].loss == 3); /* told again: the later one stands */
 	assert_true(state_prediction_error(s, 100, &n) > 0.0999f);
 	assert_int_equal(n, 5);
 	for (uint64_t id = 1; id < STATE_NOTES + 10; id++) {
-		struct msg m = { .type = MSG_SEE_NOTE, .sequence = s->sequence + 1 };
+		struct msg m = { .type = MSG_SEE_NOTE, .sequence = s->stream.sequence + 1 };
 
 		m.u.see_note = (struct msg_see_note){ .id = id, .kind = NOTE_WARNING };
 		assert_int_equal(state_apply(s, &m), 0);
 	}
-	assert_int_equal(s->n_notes, STATE_NOTES);
-	assert_int_equal(s->notes[STATE_NOTES - 1].id, STATE_NOTES + 9);
+	assert_int_equal(s->history.n_notes, STATE_NOTES);
+	assert_int_equal(s->history.notes[STATE_NOTES - 1].id, STATE_NOTES + 9);
 	assert_int_equal(state_alerts(s), STATE_NOTES);
 	state_free(s);
 }
@@ -405,7 +405,7 @@ static void candidates(void **unused)
 
 	(void)unused;
 	for (int i = 0; i < STATE_CANDIDATES + 3; i++) {
-		m.sequence = s->sequence + 1;
+		m.sequence = s->stream.sequence + 1;
 		m.u.see_plan = (struct msg_see_plan){ .epoch = 1,
 						      .candidate = 1,
 						      .iteration_s = (float)i };
@@ -417,7 +417,7 @@ static void candidates(void **unused)
 	assert_null(state_candidate(s, "c5"));
 	assert_int_equal(s->plan.n_routes, 2);
 	for (int i = 0; i < 40; i++) {
-		m.sequence = s->sequence + 1;
+		m.sequence = s->stream.sequence + 1;
 		snprintf(m.u.see_plan.name, sizeof(m.u.see_plan.name), "d%d", i);
 		assert_int_equal(state_apply(s, &m), 0);
 	}
@@ -436,8 +436,8 @@ static void whole_run(void **unused)
 	(void)unused;
 	stream_defaults(&o);
 	s = golden_state(&o, INT64_MAX / 4);
-	assert_int_equal(s->gaps, 0);
-	assert_int_equal(s->iteration, o.past + o.live);
+	assert_int_equal(s->stream.gaps, 0);
+	assert_int_equal(s->current.iteration, o.past + o.live);
 	assert_int_equal(s->n_flights, 30);
 	for (uint32_t i = 0; i < s->n_flights; i++)
 		assert_int_equal(s->flights[i].phase, FLIGHT_DONE);
@@ -446,7 +446,7 @@ static void whole_run(void **unused)
 	assert_int_equal(busy, 0);
 	assert_int_equal(state_waiting(s), 0);
 	/* What the controller counted is what was seen. */
-	assert_true(s->iteration_collisions <= s->iterations[s->n_iterations - 1].collisions);
+	assert_true(s->current.collisions <= s->history.iterations[s->history.n_iterations - 1].collisions);
 	assert_int_equal(s->plan.n_tasks, 30 * 9);
 	for (uint32_t i = 0; i < MSG_NODES; i++)
 		for (uint32_t t = s->plan.first[i]; t + 1 < s->plan.first[i + 1]; t++)

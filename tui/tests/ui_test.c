@@ -54,18 +54,18 @@ static void lease(void **unused)
 	snprintf(m.u.see_synced.name, sizeof(m.u.see_synced.name), "operator");
 	ui_heard(&u, s, &m);
 	keys(&u, s, "P");
-	assert_int_equal(u.n_outbox, 1);
-	assert_int_equal(u.outbox[0].verb, COMMAND_ARM);
-	reply(&u, s, u.outbox[0].id, 0, "armed");
-	assert_int_equal(u.n_outbox, 2);
-	assert_int_equal(u.outbox[1].verb, COMMAND_PAUSE);
+	assert_int_equal(u.outbox.n, 1);
+	assert_int_equal(u.outbox.commands[0].verb, COMMAND_ARM);
+	reply(&u, s, u.outbox.commands[0].id, 0, "armed");
+	assert_int_equal(u.outbox.n, 2);
+	assert_int_equal(u.outbox.commands[1].verb, COMMAND_PAUSE);
 	snprintf(s->status.lease, sizeof(s->status.lease), "operator");
 	s->status.lease_us = 600000000;
 	assert_true(ui_lease_is_ours(&u, s));
-	u.n_outbox = 0;
+	u.outbox.n = 0;
 	keys(&u, s, "X");
-	assert_int_equal(u.n_outbox, 1);
-	assert_int_equal(u.outbox[0].verb, COMMAND_HEAL_ALL);
+	assert_int_equal(u.outbox.n, 1);
+	assert_int_equal(u.outbox.commands[0].verb, COMMAND_HEAL_ALL);
 	state_free(s);
 }
 
@@ -80,32 +80,32 @@ static void lease_refused(void **unused)
 	snprintf(s->status.lease, sizeof(s->status.lease), "other");
 	s->status.lease_us = 600000000;
 	keys(&u, s, "X");
-	assert_int_equal(u.n_outbox, 1);
-	assert_int_equal(u.outbox[0].verb, COMMAND_ARM);
-	reply(&u, s, u.outbox[0].id, -EBUSY, "other holds the lease for another 600 s");
-	assert_int_equal(u.n_outbox, 1); /* the act itself never left */
-	assert_non_null(strstr(u.toast, "other holds"));
-	assert_false(u.has_waiting);
-	u.n_outbox = 0;
+	assert_int_equal(u.outbox.n, 1);
+	assert_int_equal(u.outbox.commands[0].verb, COMMAND_ARM);
+	reply(&u, s, u.outbox.commands[0].id, -EBUSY, "other holds the lease for another 600 s");
+	assert_int_equal(u.outbox.n, 1); /* the act itself never left */
+	assert_non_null(strstr(u.message.text, "other holds"));
+	assert_false(u.authority.has_waiting);
+	u.outbox.n = 0;
 	for (int k = 0; k < 2; k++) { /* asked to only look, or admitted to no more */
-		u.readonly = k == 0;
+		u.authority.readonly = k == 0;
 		m.u.see_synced.watches = k == 1;
 		ui_heard(&u, s, &m);
 		keys(&u, s, "XP.asFRIHu");
-		assert_int_equal(u.n_outbox, 0);
+		assert_int_equal(u.outbox.n, 0);
 		assert_int_equal(u.dialog.kind, DIALOG_NONE);
-		assert_non_null(strstr(u.toast, "watch"));
+		assert_non_null(strstr(u.message.text, "watch"));
 	}
 	m.u.see_synced.watches = 0;
 	ui_heard(&u, s, &m);
 	ui_link_is(&u, UI_LOST, "");
-	u.n_outbox = 0;
+	u.outbox.n = 0;
 	keys(&u, s, "XP.");
-	assert_int_equal(u.n_outbox, 0);
-	assert_non_null(strstr(u.toast, "cannot be reached"));
-	u.readonly = true; /* that would not help */
+	assert_int_equal(u.outbox.n, 0);
+	assert_non_null(strstr(u.message.text, "cannot be reached"));
+	u.authority.readonly = true; /* that would not help */
 	keys(&u, s, "X");
-	assert_non_null(strstr(u.toast, "watch"));
+	assert_non_null(strstr(u.message.text, "watch"));
 	state_free(s);
 }
 
@@ -123,18 +123,18 @@ static void cancel_is_first(void **unused)
 		assert_int_not_equal(u.dialog.kind, DIALOG_NONE);
 		ui_key(&u, s, PRESS_ENTER);
 		assert_int_equal(u.dialog.kind, DIALOG_NONE);
-		assert_string_equal(u.toast, "cancelled: nothing has changed");
-		for (uint32_t i = 0; i < u.n_outbox; i++)
-			assert_string_equal(u.outbox[i].text, "preview");
+		assert_string_equal(u.message.text, "cancelled: nothing has changed");
+		for (uint32_t i = 0; i < u.outbox.n; i++)
+			assert_string_equal(u.outbox.commands[i].text, "preview");
 	}
 	golden_ui(&u, s, 1700000);
 	ui_command(&u, s, "inject hang 3");
 	ui_key(&u, s, PRESS_ENTER);
-	assert_int_equal(u.n_outbox, 0);
-	u.owner = true;
+	assert_int_equal(u.outbox.n, 0);
+	u.authority.owner = true;
 	keys(&u, s, "q");
 	ui_key(&u, s, PRESS_ENTER);
-	assert_false(u.want_quit);
+	assert_false(u.requests.quit);
 	state_free(s);
 }
 
@@ -152,21 +152,21 @@ static void skip_ratio(void **unused)
 	first = u.dialog.preview_id;
 	ui_key(&u, s, PRESS_ARROW_DOWN);
 	assert_int_equal(u.dialog.fields[0].value, 3);
-	assert_int_equal(u.outbox[u.n_outbox - 1].value, 3);
-	assert_string_equal(u.outbox[u.n_outbox - 1].text, "preview");
+	assert_int_equal(u.outbox.commands[u.outbox.n - 1].value, 3);
+	assert_string_equal(u.outbox.commands[u.outbox.n - 1].text, "preview");
 	m.u.see_preview.command = first; /* an answer to what is no longer asked */
 	ui_heard(&u, s, &m);
 	assert_false(u.dialog.have_preview);
 	m.u.see_preview.command = u.dialog.preview_id;
 	ui_heard(&u, s, &m);
 	assert_true(u.dialog.have_preview);
-	u.n_outbox = 0;
+	u.outbox.n = 0;
 	ui_key(&u, s, PRESS_TAB);
 	ui_key(&u, s, PRESS_ENTER);
-	assert_int_equal(u.outbox[0].verb, COMMAND_ARM);
-	assert_int_equal(u.waiting.verb, COMMAND_SKIP);
-	assert_int_equal(u.waiting.value, 3);
-	assert_string_equal(u.waiting.text, "");
+	assert_int_equal(u.outbox.commands[0].verb, COMMAND_ARM);
+	assert_int_equal(u.authority.waiting.verb, COMMAND_SKIP);
+	assert_int_equal(u.authority.waiting.value, 3);
+	assert_string_equal(u.authority.waiting.text, "");
 	state_free(s);
 }
 
@@ -183,7 +183,7 @@ static void all_but_one_may_be_skipped(void **unused)
 	snprintf(text, sizeof(text), "skip %d", most);
 	ui_command(&u, s, text);
 	assert_int_equal(u.dialog.fields[0].value, most);
-	assert_string_equal(u.outbox[u.n_outbox - 1].text, "preview");
+	assert_string_equal(u.outbox.commands[u.outbox.n - 1].text, "preview");
 	ui_key(&u, s, PRESS_ARROW_UP);
 	assert_int_equal(u.dialog.fields[0].value, most);
 	state_free(s);
@@ -201,10 +201,10 @@ static void skip_arrows(void **unused)
 	for (int i = 0; i < 3; i++) {
 		golden_ui(&u, s, 1700000);
 		keys(&u, s, "s");
-		assert_int_equal(u.n_outbox, 0);
+		assert_int_equal(u.outbox.n, 0);
 		ui_key(&u, s, more[i]);
 		assert_int_equal(u.dialog.fields[0].value, 3);
-		assert_int_equal(u.n_outbox, 1);
+		assert_int_equal(u.outbox.n, 1);
 		ui_key(&u, s, less[i]);
 		assert_int_equal(u.dialog.fields[0].value, 2);
 	}
@@ -224,9 +224,9 @@ static void skip_as_what_if(void **unused)
 	ui_key(&u, s, PRESS_TAB);
 	ui_key(&u, s, PRESS_ENTER);
 	assert_int_equal(u.dialog.kind, DIALOG_NONE);
-	assert_int_equal(u.n_outbox, 2); /* the preview, and that; no act */
-	assert_int_equal(u.outbox[1].verb, COMMAND_COMPARE);
-	assert_int_equal(u.outbox[1].value, 3);
+	assert_int_equal(u.outbox.n, 2); /* the preview, and that; no act */
+	assert_int_equal(u.outbox.commands[1].verb, COMMAND_COMPARE);
+	assert_int_equal(u.outbox.commands[1].value, 3);
 	assert_true(u.branch.wanted);
 	ui_fini(&u);
 	state_free(s);
@@ -255,19 +255,19 @@ static void branching(void **unused)
 
 	(void)unused;
 	golden_ui(&u, s, 1700000);
-	u.readonly = true;
-	u.view = VIEW_LINKS;
+	u.authority.readonly = true;
+	u.display.view = VIEW_LINKS;
 	keys(&u, s, "B");
 	ui_key(&u, s, PRESS_ARROW_RIGHT);
 	ui_key(&u, s, PRESS_TAB);
 	keys(&u, s, "9");
 	ui_key(&u, s, PRESS_ENTER);
-	assert_int_equal(u.n_outbox, 1);
-	assert_int_equal(u.outbox[0].verb, COMMAND_COMPARE);
-	assert_int_equal(u.outbox[0].value, 3);
-	assert_int_equal(u.outbox[0].node, 9);
-	assert_string_equal(u.outbox[0].text, "branch");
-	assert_int_equal(u.view, VIEW_TIMELINE);
+	assert_int_equal(u.outbox.n, 1);
+	assert_int_equal(u.outbox.commands[0].verb, COMMAND_COMPARE);
+	assert_int_equal(u.outbox.commands[0].value, 3);
+	assert_int_equal(u.outbox.commands[0].node, 9);
+	assert_string_equal(u.outbox.commands[0].text, "branch");
+	assert_int_equal(u.display.view, VIEW_TIMELINE);
 	answer_branch(&u, s, "branch 3/6", 20);
 	assert_null(branch_plan(&u));
 	answer_branch(&u, s, "branch 3/6 -n09", 30);
@@ -275,14 +275,14 @@ static void branching(void **unused)
 	assert_int_equal(branch_plan(&u)->n_tasks, 1);
 	keys(&u, s, "B");
 	assert_null(branch_plan(&u));
-	assert_int_equal(u.view, VIEW_LINKS);
+	assert_int_equal(u.display.view, VIEW_LINKS);
 
-	u.behind_us = 5000000;
+	u.clock.behind_us = 5000000;
 	s->nodes[4].see.state = NODE_DEAD;
 	ui_command(&u, s, "branch 1");
-	assert_int_equal(u.n_outbox, 2);
-	assert_string_equal(u.outbox[1].text, "branch 4");
-	m.u.see_reply = (struct msg_see_reply){ .command = u.outbox[1].id, .status = -EINVAL };
+	assert_int_equal(u.outbox.n, 2);
+	assert_string_equal(u.outbox.commands[1].text, "branch 4");
+	m.u.see_reply = (struct msg_see_reply){ .command = u.outbox.commands[1].id, .status = -EINVAL };
 	snprintf(m.u.see_reply.text, sizeof(m.u.see_reply.text), "stage 2 has nobody");
 	ui_heard(&u, s, &m);
 	assert_string_equal(u.branch.refused, "stage 2 has nobody");
@@ -290,14 +290,14 @@ static void branching(void **unused)
 	assert_false(u.branch.wanted);
 	s->nodes[4].see.state = NODE_LIVE;
 	ui_command(&u, s, "branch 1");
-	assert_string_equal(u.outbox[2].text, "branch -");
+	assert_string_equal(u.outbox.commands[2].text, "branch -");
 	for (uint32_t i = 0; i < s->n_nodes; i++)
 		s->nodes[i].see.state = NODE_DEAD;
 	for (uint32_t i = s->n_nodes; i < 60; i++)
 		s->nodes[i].known = true;
 	s->n_nodes = 60;
 	ui_command(&u, s, "branch 1");
-	assert_int_equal(u.n_outbox, 3); /* does not fit a command */
+	assert_int_equal(u.outbox.n, 3); /* does not fit a command */
 	ui_fini(&u);
 	state_free(s);
 }
@@ -320,24 +320,24 @@ static void journal(void **unused)
 		assert_int_equal(state_apply(s, &m), 0);
 	}
 	keys(&u, s, "8jj");
-	assert_int_equal(u.note, 1002);
+	assert_int_equal(u.selection.note, 1002);
 	n->id = 1005;
 	assert_int_equal(state_apply(s, &m), 0);
 	keys(&u, s, "u");
 	assert_int_equal(u.dialog.kind, DIALOG_UNDO);
-	assert_int_equal(u.outbox[0].value, 7);
+	assert_int_equal(u.outbox.commands[0].value, 7);
 	assert_string_equal(u.dialog.undo_text, "note 1002");
 	ui_key(&u, s, PRESS_ESCAPE);
 	keys(&u, s, "ku");
 	assert_int_equal(u.dialog.kind, DIALOG_NONE); /* an event */
 	keys(&u, s, "1u");
-	assert_int_equal(u.outbox[1].value, 0); /* elsewhere: the last command */
+	assert_int_equal(u.outbox.commands[1].value, 0); /* elsewhere: the last command */
 	ui_key(&u, s, PRESS_ESCAPE);
 	keys(&u, s, "8g");
-	assert_int_equal(u.note, 0);
-	snprintf(u.filter, sizeof(u.filter), "command");
+	assert_int_equal(u.selection.note, 0);
+	snprintf(u.selection.filter, sizeof(u.selection.filter), "command");
 	keys(&u, s, "j");
-	assert_int_not_equal(u.note, 1004); /* only what matches */
+	assert_int_not_equal(u.selection.note, 1004); /* only what matches */
 	state_free(s);
 }
 
@@ -357,21 +357,21 @@ static void kill_needs_typing(void **unused)
 	assert_int_equal(u.dialog.n_fields, 1); /* a kill does not end */
 	ui_key(&u, s, PRESS_TAB);               /* Inject */
 	ui_key(&u, s, PRESS_ENTER);
-	assert_int_equal(u.n_outbox, 0);
+	assert_int_equal(u.outbox.n, 0);
 	keys(&u, s, "13");
 	ui_key(&u, s, PRESS_TAB);
 	ui_key(&u, s, PRESS_TAB);
 	ui_key(&u, s, PRESS_ENTER);
-	assert_int_equal(u.n_outbox, 0);
+	assert_int_equal(u.outbox.n, 0);
 	ui_key(&u, s, PRESS_DELETE_BACK);
 	keys(&u, s, "2");
 	ui_key(&u, s, PRESS_TAB);
 	ui_key(&u, s, PRESS_TAB);
 	ui_key(&u, s, PRESS_ENTER);
-	assert_int_equal(u.outbox[0].verb, COMMAND_ARM);
-	assert_int_equal(u.waiting.verb, COMMAND_INJECT);
-	assert_int_equal(u.waiting.fault, FAULT_KILL);
-	assert_int_equal(u.waiting.node, 12);
+	assert_int_equal(u.outbox.commands[0].verb, COMMAND_ARM);
+	assert_int_equal(u.authority.waiting.verb, COMMAND_INJECT);
+	assert_int_equal(u.authority.waiting.fault, FAULT_KILL);
+	assert_int_equal(u.authority.waiting.node, 12);
 
 	state_free(s);
 }
@@ -384,12 +384,12 @@ static void last_copy(void **unused)
 	(void)unused;
 	golden_ui(&u, s, 1700000);
 	s->nodes[5].see.state = s->nodes[6].see.state = NODE_DEAD;
-	u.selected = 7; /* S1 has 5, 6, 7 */
+	u.selection.node = 7; /* S1 has 5, 6, 7 */
 	keys(&u, s, "F");
 	assert_true(u.dialog.forbidden);
 	ui_key(&u, s, PRESS_TAB);
 	ui_key(&u, s, PRESS_ENTER);
-	assert_int_equal(u.n_outbox, 0);
+	assert_int_equal(u.outbox.n, 0);
 	state_free(s);
 }
 
@@ -402,26 +402,26 @@ static void typing(void **unused)
 	golden_ui(&u, s, 1700000);
 	keys(&u, s, ":node 17");
 	ui_key(&u, s, PRESS_ENTER);
-	assert_int_equal(u.selected, 17);
+	assert_int_equal(u.selection.node, 17);
 	keys(&u, s, ":foll 4");
 	ui_key(&u, s, PRESS_ENTER);
-	assert_non_null(strstr(u.toast, "no such command"));
+	assert_non_null(strstr(u.message.text, "no such command"));
 	keys(&u, s, ":fol");
 	ui_key(&u, s, PRESS_TAB);
 	keys(&u, s, "4");
 	ui_key(&u, s, PRESS_ENTER);
-	assert_true(u.following && u.follow == 4);
+	assert_true(u.selection.following && u.selection.microbatch == 4);
 	ui_paste(&u, "q\nX"); /* nowhere to put it: nothing happens */
-	assert_false(u.want_quit);
+	assert_false(u.requests.quit);
 	keys(&u, s, "/S3");
 	ui_key(&u, s, PRESS_ENTER);
-	assert_true(s->nodes[u.selected].see.stage == 3);
+	assert_true(s->nodes[u.selection.node].see.stage == 3);
 	keys(&u, s, ":arm 10parsecs");
 	ui_key(&u, s, PRESS_ENTER);
-	assert_int_equal(u.n_outbox, 0);
+	assert_int_equal(u.outbox.n, 0);
 	keys(&u, s, ":arm 5m");
 	ui_key(&u, s, PRESS_ENTER);
-	assert_int_equal(u.outbox[0].value, 300);
+	assert_int_equal(u.outbox.commands[0].value, 300);
 	state_free(s);
 }
 
@@ -502,13 +502,13 @@ static void fuzz(void **unused)
 				0);
 		if (u.branch.wanted && rng_below(&r, 8) == 0)
 			answer_branch(&u, s, u.branch.name, (float)rng_below(&r, 100));
-		u.behind_us = rng_below(&r, 4) ? 0 : rng_below(&r, 1u << 31);
-		u.n_outbox = 0;
-		u.want_quit = false;
-		u.graph = (enum graph)rng_below(&r, 3);
+		u.clock.behind_us = rng_below(&r, 4) ? 0 : rng_below(&r, 1u << 31);
+		u.outbox.n = 0;
+		u.requests.quit = false;
+		u.display.graph = (enum graph)rng_below(&r, 3);
 		if (rng_below(&r, 50) == 0)
 			ui_link_is(&u, (enum ui_link)rng_below(&r, 5), "why");
-		ui_tick(&u, s, u.local_us + rng_below(&r, 400000), u.wall_us + 1000);
+		ui_tick(&u, s, u.clock.local_us + rng_below(&r, 400000), u.clock.wall_us + 1000);
 		view_draw(screen, s, &u);
 	}
 	screen_free(screen);

@@ -29,10 +29,10 @@ static void overview(void **unused)
 	stream_defaults(&o);
 	s = golden_state(&o, 1700000);
 	golden_ui(&u, s, 1700000);
-	u.selected = 6;
+	u.selection.node = 6;
 	for (int i = 0; i < SIZES; i++)
 		golden_check(s, &u, "overview", sizes[i][0], sizes[i][1]);
-	u.graph = GRAPH_ASCII;
+	u.display.graph = GRAPH_ASCII;
 	golden_check(s, &u, "overview-ascii", 80, 24);
 	golden_check(s, &u, "overview-ascii", 160, 48);
 	state_free(s);
@@ -66,7 +66,7 @@ static void a_baseline_is_named_on_top(void **unused)
 
 static void every_size(struct state *s, struct ui *u, const char *name, enum view view)
 {
-	u->view = view;
+	u->display.view = view;
 	for (int i = 0; i < SIZES; i++)
 		golden_check(s, u, name, sizes[i][0], sizes[i][1]);
 }
@@ -96,7 +96,7 @@ static void starts(void **unused)
 	s = start_state(60, 4, false, GATHER_LINKS, 40, 60, 20);
 	golden_ui(&u, s, 9000000);
 	golden_check(s, &u, "measuring-60", 80, 24);
-	u.view = VIEW_LINKS;
+	u.display.view = VIEW_LINKS;
 	golden_check(s, &u, "measuring-links-60", 160, 48);
 	state_free(s);
 	s = start_state(6, 3, false, GATHER_PLAN, 0, 0, 0);
@@ -124,7 +124,7 @@ static void unplaced_nodes_are_hit(void **unused)
 		struct ui u;
 
 		golden_ui(&u, s, 9000000);
-		u.selected = 17;
+		u.selection.node = 17;
 		roster_make(&r, s, "");
 		assert_int_equal(screen_new(&screen, 90, 12, false), 0);
 		panel_pipeline(screen, at, s, &u, &r);
@@ -183,7 +183,7 @@ static void answer(struct state *s, struct ui *u, const struct planned *a)
 {
 	uint32_t visits[6] = { 30, a->visits, a->visits, a->visits, a->visits, a->visits };
 	float longer = a->iteration_s / 35.8f;
-	struct msg m = { .type = MSG_SEE_PLAN, .sequence = s->sequence + 1 };
+	struct msg m = { .type = MSG_SEE_PLAN, .sequence = s->stream.sequence + 1 };
 	struct msg_task_event events[512];
 	uint32_t n = 0;
 
@@ -224,14 +224,14 @@ static void answer(struct state *s, struct ui *u, const struct planned *a)
 /* Answers to what the Compare view asks. */
 static void compare_with(struct state *s, struct ui *u)
 {
-	u->n_candidates = 6;
-	u->candidates_epoch = s->plan.see.epoch;
-	u->compare = 1;
+	u->compare.n = 6;
+	u->compare.epoch = s->plan.see.epoch;
+	u->compare.shown = 1;
 	for (uint32_t k = 0; k < 6; k++) {
-		snprintf(u->candidates[k].name, sizeof(u->candidates[k].name), "%s",
+		snprintf(u->compare.candidates[k].name, sizeof(u->compare.candidates[k].name), "%s",
 			 planned[k].name);
-		u->candidates[k].id = 100 + k;
-		u->candidates[k].asked = k == 4 ? 2 : 1;
+		u->compare.candidates[k].id = 100 + k;
+		u->compare.candidates[k].asked = k == 4 ? 2 : 1;
 		if (k != 4)
 			answer(s, u, &planned[k]);
 	}
@@ -252,11 +252,11 @@ static void other_views(void **unused)
 	o.dead = 9;
 	s = golden_state(&o, 4600000);
 	golden_ui(&u, s, 4600000);
-	u.selected = 12;
-	u.follow = 3;
+	u.selection.node = 12;
+	u.selection.microbatch = 3;
 	compare_with(s, &u);
 	for (int v = VIEW_NODES; v < VIEWS; v++) {
-		u.view = (enum view)v;
+		u.display.view = (enum view)v;
 		for (int i = 0; i < SIZES; i++)
 			golden_check(s, &u, names[v], sizes[i][0], sizes[i][1]);
 	}
@@ -303,10 +303,10 @@ static void many_nodes(void **unused)
 		o.live = 1;
 		s = golden_state(&o, 1300000);
 		golden_ui(&u, s, 1300000);
-		u.selected = 150;
+		u.selection.node = 150;
 		golden_check(s, &u, names[k], 80, 24);
 		golden_check(s, &u, names[k], 160, 48);
-		u.view = VIEW_LINKS;
+		u.display.view = VIEW_LINKS;
 		golden_check(s, &u, k ? "links-1000" : "links-200", 160, 48);
 		state_free(s);
 	}
@@ -321,7 +321,7 @@ static void dialogs(struct state *s, struct ui *u)
 
 	for (int k = 0; k < 6; k++) {
 		golden_ui(u, s, 1700000);
-		u->selected = 9;
+		u->selection.node = 9;
 		if (k == 0)
 			ui_key(u, s, 's');
 		else if (k == 1)
@@ -373,7 +373,7 @@ static void overlays(void **unused)
 	golden_check(s, &u, "help", 80, 24);
 	golden_check(s, &u, "help", 160, 48);
 	ui_key(&u, s, 'q');
-	assert_false(u.help || u.want_quit);
+	assert_false(u.display.help_page || u.requests.quit);
 	ui_key(&u, s, ':');
 	ui_key(&u, s, 'h');
 	golden_check(s, &u, "palette", 80, 24);
@@ -386,7 +386,7 @@ static void overlays(void **unused)
 	golden_check(s, &u, "tiny", 20, 5);
 	golden_check(s, &u, "tiny", 1, 1);
 	ui_link_is(&u, UI_LOST, "the controller is silent; reconnecting goes on by itself");
-	ui_tick(&u, s, u.local_us + 9000000, u.wall_us + 9000000);
+	ui_tick(&u, s, u.clock.local_us + 9000000, u.clock.wall_us + 9000000);
 	golden_check(s, &u, "lost", 80, 24);
 	state_free(s);
 	assert_int_equal(state_new(&s), 0);
@@ -443,11 +443,11 @@ static void history(void **unused)
 			history_seek(h, STREAM_START_US + 1700000, &s, &applied, &status_at),
 			0);
 		golden_ui(&u, s, 1700000);
-		u.selected = 6;
+		u.selection.node = 6;
 		golden_check(s, &u, "overview", 80, 24);
 		if (i == 0)
-			u.frozen = true, u.still_us = u.now_us, u.behind_us = 4200000,
-			u.span_us = 9000000;
+			u.clock.frozen = true, u.clock.frozen_us = u.clock.now_us, u.clock.behind_us = 4200000,
+			u.clock.span_us = 9000000;
 		if (i == 0)
 			golden_check(s, &u, "replay", 80, 24);
 	}
@@ -521,7 +521,7 @@ static void recorded(void **unused)
 		msg_clear(&m);
 	}
 	golden_ui(&u, s, 1700000);
-	u.selected = 6;
+	u.selection.node = 6;
 	golden_check(s, &u, "overview", 80, 24);
 	state_free(s);
 	record_close(r);

@@ -66,7 +66,7 @@ void overlay_help(struct screen *out, const struct ui *u)
 		box.x = (box.w - 160) / 2;
 		box.w = 160;
 	}
-	page = (u->help - 1) % pages;
+	page = (u->display.help_page - 1) % pages;
 	if (pages > 1)
 		snprintf(title, sizeof(title),
 			 "Help %d/%d: ? turns the page, any other key closes", page + 1, pages);
@@ -85,7 +85,7 @@ void overlay_help(struct screen *out, const struct ui *u)
 
 void overlay_palette(struct screen *out, const struct ui *u)
 {
-	size_t found[10], n = command_match(u->typed, found, 10), chosen;
+	size_t found[10], n = command_match(u->prompt.text, found, 10), chosen;
 	int w = screen_width(out), bottom = screen_height(out) - 2;
 	struct rect box;
 
@@ -93,7 +93,7 @@ void overlay_palette(struct screen *out, const struct ui *u)
 		return;
 	if ((int)n + 2 > bottom)
 		n = (size_t)(bottom - 2);
-	chosen = u->palette < n ? u->palette : n - 1;
+	chosen = u->prompt.choice < n ? u->prompt.choice : n - 1;
 	box = (struct rect){ 0, bottom - (int)n - 2, w < 78 ? w : 78, (int)n + 2 };
 	screen_box(out, box, "Commands: Tab completes, Enter runs");
 	for (size_t i = 0; i < n; i++) {

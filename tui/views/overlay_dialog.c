@@ -41,16 +41,16 @@ static void add_preview(struct lines *l, const struct ui *u)
 
 	if (d->preview_id == 0) {
 		add_line(l, STYLE_WARNING, "no preview: %s",
-			 u->link == UI_LIVE ? "too many commands wait for an answer"
+			 u->connection.state == UI_LIVE ? "too many commands wait for an answer"
 					    : "the controller cannot be reached");
 		return;
 	}
 	if (!d->have_preview) {
-		glyphs_age((double)(u->local_us - d->asked_us) / 1e6, age);
+		glyphs_age((double)(u->clock.local_us - d->asked_us) / 1e6, age);
 		add_line(l, STYLE_FAINT,
-			 u->local_us - d->asked_us > 300000 ? "planning... STALE %s"
+			 u->clock.local_us - d->asked_us > 300000 ? "planning... STALE %s"
 							    : "planning...%s",
-			 u->local_us - d->asked_us > 300000 ? age : "");
+			 u->clock.local_us - d->asked_us > 300000 ? age : "");
 		return;
 	}
 	if (!p->feasible) {
@@ -163,7 +163,7 @@ static const char *title_of(const struct state *s, const struct ui *u, char text
 		return "Undo";
 	case DIALOG_BRANCH:
 		snprintf(text, 80, "What if, in iteration %llu",
-			 (unsigned long long)s->iteration);
+			 (unsigned long long)s->current.iteration);
 		break;
 	default:
 		return "Quit";
@@ -227,7 +227,7 @@ static void fill_lines(struct lines *l, const struct state *s, const struct ui *
 		add_line(l, STYLE_TEXT, "under what happened; nothing in the run changes");
 		break;
 	case DIALOG_QUIT:
-		if (u->owner)
+		if (u->authority.owner)
 			add_line(l, STYLE_ALERT,
 				 "This ends the run; what is committed is kept.");
 		else
@@ -277,7 +277,7 @@ static const char *apply_name(const struct ui *u)
 	case DIALOG_BRANCH:
 		return "What if";
 	case DIALOG_QUIT:
-		return u->owner ? "Stop the run" : "Leave";
+		return u->authority.owner ? "Stop the run" : "Leave";
 	default:
 		return "Apply";
 	}

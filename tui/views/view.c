@@ -6,7 +6,7 @@ enum { STALE_US = 2000000 };
 static void draw_view(struct screen *out, const struct state *s, const struct ui *u,
 		      const struct roster *r, const struct layout *l)
 {
-	switch (l->tiny ? VIEW_OVERVIEW : u->view) {
+	switch (l->tiny ? VIEW_OVERVIEW : u->display.view) {
 	case VIEW_NODES:
 		view_nodes(out, l->body, s, u, r);
 		break;
@@ -37,7 +37,7 @@ static void draw_view(struct screen *out, const struct state *s, const struct ui
  * takes. */
 static void draw_waiting(struct screen *out, struct rect at, const struct ui *u)
 {
-	const char *text = *u->link_text ? u->link_text : "waiting for the controller";
+	const char *text = *u->connection.reason ? u->connection.reason : "waiting for the controller";
 	int columns = screen_columns(text), w = at.w - 4, y = at.y + at.h / 3;
 
 	screen_fill(out, at, ' ', STYLE_TEXT);
@@ -49,7 +49,7 @@ static void draw_waiting(struct screen *out, struct rect at, const struct ui *u)
 		for (int i = 0; i < from; i++)
 			utf8_next(&rest);
 		screen_text(out, at.x + 2, y, w,
-			    u->link == UI_REFUSED ? STYLE_ALERT : STYLE_TEXT, rest);
+			    u->connection.state == UI_REFUSED ? STYLE_ALERT : STYLE_TEXT, rest);
 	}
 }
 
@@ -59,20 +59,20 @@ void view_draw(struct screen *out, const struct state *s, const struct ui *u)
 	struct layout l;
 
 	screen_clear(out);
-	roster_make(&r, s, u->filter);
-	layout_make(&l, screen_width(out), screen_height(out), r.n, r.largest, u->following);
+	roster_make(&r, s, u->selection.filter);
+	layout_make(&l, screen_width(out), screen_height(out), r.n, r.largest, u->selection.following);
 	draw_view(out, s, u, &r, &l);
-	if (u->link != UI_RECORDED &&
-	    (u->link != UI_LIVE || u->local_us - u->heard_us > STALE_US))
+	if (u->connection.state != UI_RECORDED &&
+	    (u->connection.state != UI_LIVE || u->clock.local_us - u->connection.heard_us > STALE_US))
 		screen_restyle(out, l.body, ~(unsigned)STYLE_MEANING, STYLE_STALE);
 	if (!s->have_run)
 		draw_waiting(out, l.body, u);
 	panel_header(out, l.header, s, u);
 	panel_prompt(out, l.prompt, s, u);
 	panel_keys(out, l.keys, s, u);
-	if (u->prompt == PROMPT_COMMAND)
+	if (u->prompt.kind == PROMPT_COMMAND)
 		overlay_palette(out, u);
-	if (u->help)
+	if (u->display.help_page)
 		overlay_help(out, u);
 	if (u->dialog.kind != DIALOG_NONE)
 		overlay_dialog(out, s, u);

@@ -88,7 +88,7 @@ int panel_pipeline_hit(struct rect at, const struct roster *r, const struct ui *
 
 /* Above everything. */
 void overlay_dialog(struct screen *out, const struct state *s, const struct ui *u);
-/* A page of the keys (u->help). */
+/* A page of the keys (u->display.help_page). */
 void overlay_help(struct screen *out, const struct ui *u);
 /* The commands that match what is typed. */
 void overlay_palette(struct screen *out, const struct ui *u);

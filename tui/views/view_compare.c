@@ -65,11 +65,11 @@ static void draw_table(struct screen *out, struct rect at, const struct state *s
 	struct table t;
 	int n = 2;
 
-	for (uint32_t k = 0; k < u->n_candidates && n < TABLE_COLUMNS - 1; k++, n++) {
-		bool chosen = k == u->compare;
+	for (uint32_t k = 0; k < u->compare.n && n < TABLE_COLUMNS - 1; k++, n++) {
+		bool chosen = k == u->compare.shown;
 
 		snprintf(heads[n], sizeof(heads[n]), "%s%.9s", chosen ? ">" : "",
-			 u->candidates[k].name);
+			 u->compare.candidates[k].name);
 		columns[n] = (struct table_column){ heads[n], 10, chosen ? 8 : 7 - (int)k / 3,
 						    true };
 	}
@@ -78,7 +78,7 @@ static void draw_table(struct screen *out, struct rect at, const struct state *s
 		table_cell(&t, out, i, 0, STYLE_FAINT, "%s", row_names[i]);
 	draw_plan_column(&t, out, 1, s, &s->plan);
 	for (int k = 2; k < n; k++) {
-		const struct ui_candidate *one = &u->candidates[k - 2];
+		const struct ui_candidate *one = &u->compare.candidates[k - 2];
 		const struct state_plan *p = state_candidate(s, one->name);
 
 		if (p)
@@ -199,7 +199,7 @@ static void draw_gantts(struct screen *out, struct rect at, const struct state *
 		screen_rule(out, (struct rect){ at.x + half + 1, at.y, at.w - half - 1, 1 },
 			    right, NULL);
 	}
-	first = table_first((int)r->n, at.h - 1, roster_find(r, u->selected));
+	first = table_first((int)r->n, at.h - 1, roster_find(r, u->selection.node));
 	for (int i = 0; i + 1 < at.h && first + i < (int)r->n && w > 4; i++) {
 		uint16_t node = r->nodes[first + i];
 		int y = at.y + 1 + i;
@@ -218,8 +218,8 @@ void view_compare(struct screen *out, struct rect at, const struct state *s, con
 		  const struct roster *r)
 {
 	const struct state_plan *other =
-		u->compare < u->n_candidates
-			? state_candidate(s, u->candidates[u->compare].name)
+		u->compare.shown < u->compare.n
+			? state_candidate(s, u->compare.candidates[u->compare.shown].name)
 			: NULL;
 	struct rect in = { at.x, at.y + 1, at.w, ROWS + 1 }, below = at;
 	char title[96];

@@ -14,7 +14,7 @@ static void draw_note(struct screen *out, struct rect at, const struct msg_see_n
 	char clock[16];
 	int x = 1;
 
-	glyphs_clock(n->wall_us, u->utc_offset_s, clock);
+	glyphs_clock(n->wall_us, u->clock.utc_offset_s, clock);
 	if (chosen)
 		screen_put(out, at.x, at.y, '>', STYLE_KEY);
 	x += screen_print(out, at.x + x, at.y, at.w - x, STYLE_FAINT, "%s it%-5llu ", clock,
@@ -30,7 +30,7 @@ static void draw_note(struct screen *out, struct rect at, const struct msg_see_n
 void view_journal(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
 {
 	const struct msg_see_note *list[STATE_NOTES];
-	size_t n = notes_list(s, u->filter, list), chosen = notes_place(list, n, u->note);
+	size_t n = notes_list(s, u->selection.filter, list), chosen = notes_place(list, n, u->selection.note);
 	int rows = at.h - 1, first;
 	char title[96];
 

@@ -85,14 +85,14 @@ static int draw_by_node(struct screen *out, struct rect at, const struct state *
 {
 	int lead = r->digits + 3, cell = choose_cell(at, r, lead);
 	int apart = (r->digits + cell) / cell; /* nodes between two numbers above */
-	int first = table_first((int)r->n, at.h - 1, roster_find(r, u->selected));
+	int first = table_first((int)r->n, at.h - 1, roster_find(r, u->selection.node));
 
 	for (int j = 0; j < (int)r->n; j += apart)
 		screen_print(out, at.x + lead + (j + 1) * cell - r->digits, at.y, r->digits,
 			     STYLE_FAINT, "%0*u", r->digits, (unsigned)r->nodes[j]);
 	for (int i = first; i < (int)r->n && i - first + 1 < at.h; i++) {
 		int y = at.y + 1 + i - first;
-		unsigned mark = r->nodes[i] == u->selected ? STYLE_REVERSE : 0;
+		unsigned mark = r->nodes[i] == u->selection.node ? STYLE_REVERSE : 0;
 
 		screen_print(out, at.x, y, lead, STYLE_FAINT | mark, "%cn%0*u",
 			     mark ? '>' : ' ', r->digits, (unsigned)r->nodes[i]);
@@ -103,7 +103,7 @@ static int draw_by_node(struct screen *out, struct rect at, const struct state *
 							&style);
 
 			screen_put(out, at.x + lead + (j + 1) * cell - 1, y, (uint32_t)glyph,
-				   style | ((mark || r->nodes[j] == u->selected) && cell == 1
+				   style | ((mark || r->nodes[j] == u->selection.node) && cell == 1
 						    ? STYLE_REVERSE
 						    : 0));
 		}
@@ -179,7 +179,7 @@ static void print_ms(const struct table *t, struct screen *out, int row, int col
 static void draw_link(const struct table *t, struct screen *out, int row, const struct state *s,
 		      const struct ui *u, const struct msg_link *l)
 {
-	unsigned mark = l->from == u->selected || l->to == u->selected ? STYLE_BOLD : 0;
+	unsigned mark = l->from == u->selection.node || l->to == u->selection.node ? STYLE_BOLD : 0;
 	float ratio = ratio_of(l);
 	double rate = (double)l->bandwidth_bytes_per_s / 1e6;
 	enum style style;

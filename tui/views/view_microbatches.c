@@ -17,7 +17,7 @@ void view_microbatches(struct screen *out, struct rect at, const struct state *s
 	ladder.y = at.y + at.h - ladder.h;
 	list.h -= ladder.h;
 	snprintf(title, sizeof(title), "Microbatches of iteration %llu",
-		 (unsigned long long)s->iteration);
+		 (unsigned long long)s->current.iteration);
 	screen_rule(out, list, title,
 		    at.w >= 90 ? "=done F  #done B  [runs]  xwaits  >travels  .to come"
 			       : "[runs] xwaits >travels");
@@ -26,15 +26,15 @@ void view_microbatches(struct screen *out, struct rect at, const struct state *s
 		return;
 	columns = at.w >= 110 && s->n_flights > (uint32_t)rows ? 2 : 1;
 	w = at.w / columns;
-	first = table_first((int)s->n_flights, rows * columns, (int)u->follow);
+	first = table_first((int)s->n_flights, rows * columns, (int)u->selection.microbatch);
 	for (int i = 0; i < rows * columns && first + i < (int)s->n_flights; i++) {
 		const struct state_flight *f = &s->flights[first + i];
 		int x = at.x + i / rows * w, y = list.y + 1 + i % rows;
 
 		if (!f->known)
 			continue;
-		view_lane(out, x + 1, y, w - 2, s, f, u->now_us, digits);
-		if (f->microbatch == u->follow) {
+		view_lane(out, x + 1, y, w - 2, s, f, u->clock.now_us, digits);
+		if (f->microbatch == u->selection.microbatch) {
 			screen_put(out, x, y, '>', STYLE_KEY);
 			screen_restyle(out, (struct rect){ x, y, 4, 1 }, ~0u, STYLE_REVERSE);
 		}

@@ -49,7 +49,7 @@ static unsigned say_cost_of_loss(const struct state *s, const struct msg_see_nod
 
 static unsigned write_number(const struct node_row *r, char text[CELL])
 {
-	snprintf(text, CELL, "%cn%0*u", r->m->node == r->u->selected ? '>' : ' ', r->digits,
+	snprintf(text, CELL, "%cn%0*u", r->m->node == r->u->selection.node ? '>' : ' ', r->digits,
 		 (unsigned)r->m->node);
 	return STYLE_TEXT;
 }
@@ -106,7 +106,7 @@ static unsigned write_heard(const struct node_row *r, char text[CELL])
 		return STYLE_FAINT;
 	}
 	if (r->m->heard_us)
-		glyphs_age((double)(r->u->now_us - r->m->heard_us) / 1e6, text);
+		glyphs_age((double)(r->u->clock.now_us - r->m->heard_us) / 1e6, text);
 	else
 		snprintf(text, CELL, "never");
 	return STYLE_WARNING;
@@ -114,9 +114,10 @@ static unsigned write_heard(const struct node_row *r, char text[CELL])
 
 static unsigned write_busy(const struct node_row *r, char text[CELL])
 {
-	int64_t from_us = r->s->iteration_us ? r->s->iteration_us : r->s->last_iteration_us;
+	int64_t from_us = r->s->current.start_us ? r->s->current.start_us
+						 : r->s->current.previous_start_us;
 
-	snprintf(text, CELL, "%d%%", view_busy_percent(r->n, from_us, r->u->now_us));
+	snprintf(text, CELL, "%d%%", view_busy_percent(r->n, from_us, r->u->clock.now_us));
 	return STYLE_TEXT;
 }
 
@@ -225,7 +226,7 @@ static void draw_node(const struct table *t, struct screen *out, int row, const 
 		      const struct ui *u, const struct state_node *n, int digits)
 {
 	struct node_row r = { .s = s, .u = u, .n = n, .m = &n->see, .digits = digits };
-	unsigned mark = n->see.node == u->selected ? STYLE_REVERSE : 0;
+	unsigned mark = n->see.node == u->selection.node ? STYLE_REVERSE : 0;
 
 	glyphs_node(&r.glyph, s, n);
 	table_row(t, out, row, STYLE_TEXT | mark);
@@ -241,14 +242,14 @@ static void draw_node(const struct table *t, struct screen *out, int row, const 
 static void draw_detail(struct screen *out, struct rect at, const struct state *s,
 			const struct ui *u)
 {
-	const struct state_node *n = &s->nodes[u->selected];
+	const struct state_node *n = &s->nodes[u->selection.node];
 	const struct msg_see_node *m = &n->see;
 	char title[64], since[16], sent[16], received[16], costs[16];
 	int x, y = at.y + 1;
 
 	if (at.h < 3 || !n->known)
 		return;
-	glyphs_age((double)(u->now_us - m->since_us) / 1e6, since);
+	glyphs_age((double)(u->clock.now_us - m->since_us) / 1e6, since);
 	glyphs_count((double)m->sent_bytes, sent);
 	glyphs_count((double)m->received_bytes, received);
 	screen_print(out, at.x, y++, at.w, STYLE_TEXT, "%s for %s  %s  %s pid %lld on %s  %s",
@@ -295,13 +296,13 @@ void view_nodes(struct screen *out, struct rect at, const struct state *s, const
 	detail.y = at.y + at.h - detail.h;
 	list.h -= detail.h;
 	snprintf(title, sizeof(title), "Nodes: %u of %u%s%s", r->n, s->run.n_nodes,
-		 *u->filter ? " match " : "", u->filter);
+		 *u->selection.filter ? " match " : "", u->selection.filter);
 	screen_rule(out, at, title, at.w >= 60 ? "F R I act on the selected one" : NULL);
 	list.y++;
 	list.h--;
 	table_open(&t, out, list, shown, COLUMNS);
 	rows = list.h - 1;
-	first = table_first((int)r->n, rows, roster_find(r, u->selected));
+	first = table_first((int)r->n, rows, roster_find(r, u->selection.node));
 	for (int i = 0; i < rows && first + i < (int)r->n; i++)
 		draw_node(&t, out, i, s, u, &s->nodes[r->nodes[first + i]], r->digits);
 	draw_detail(out, detail, s, u);

@@ -5,7 +5,7 @@
 static void draw_selected(struct screen *out, struct rect at, const struct state *s,
 			  const struct ui *u)
 {
-	const struct state_node *n = &s->nodes[u->selected];
+	const struct state_node *n = &s->nodes[u->selection.node];
 	struct node_glyph l;
 	char age[16], what_if[128];
 
@@ -17,7 +17,7 @@ static void draw_selected(struct screen *out, struct rect at, const struct state
 	if (at.h < 1 || !n->known)
 		return;
 	glyphs_node(&l, s, n);
-	glyphs_age((double)(u->now_us - n->see.heard_us) / 1e6, age);
+	glyphs_age((double)(u->clock.now_us - n->see.heard_us) / 1e6, age);
 	screen_print(out, at.x, at.y, at.w, STYLE_STRONG, state_unplaced(s) ? ">n%02u" : ">n%02u S%u",
 		     (unsigned)n->see.node, (unsigned)n->see.stage);
 	screen_print(out, at.x + 8, at.y, at.w - 8, l.style, "%c %s +%u", l.glyph, l.word,
@@ -45,7 +45,7 @@ void view_overview(struct screen *out, const struct state *s, const struct ui *u
 		panel_start(out, start, s, u, r);
 	} else {
 		panel_timeline(out, l->timeline, s, u, r);
-		if (u->following)
+		if (u->selection.following)
 			panel_follow(out, l->motion, s, u);
 		else
 			panel_motion(out, l->motion, s, u);
