@@ -35,7 +35,7 @@ const char demo_help[] =
 	"Passed to the controller as they are (skippipe help controller): --model --batch\n"
 	"--sequence --microbatches --eval-every --eval-batches --checkpoint-every --keep-tasks --at --serialise\n"
 	"--threads --wire --name --silence-ms --overdue-s --gather-s --budget --ahead --log --regions\n"
-	"--split-backward --overlap-sync --robust\n";
+	"--split-backward --overlap-sync\n";
 
 /* What the controller understands and demo has no opinion on; values follow unless it is a flag. The
  * record says most of it to a controller that goes on with the run; it is told the rest again. */
@@ -49,9 +49,8 @@ static const struct {
 	{ "microbatches", false, false },     { "eval-every", false, false },
 	{ "checkpoint-every", false, false }, { "eval-batches", false, false },
 	{ "serialise", true, false },	      { "split-backward", true, false },
-	{ "overlap-sync", true, false },      { "robust", false, false },
-	{ "threads", false, false },	      { "wire", false, false },
-	{ "name", false, false },
+	{ "overlap-sync", true, false },      { "threads", false, false },
+	{ "wire", false, false },	      { "name", false, false },
 	{ "regions", false, false },	      { "at", false, true },
 	{ "silence-ms", false, true },	      { "gather-s", false, true },
 	{ "overdue-s", false, true },	      { "keep-tasks", false, true },

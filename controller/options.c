@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "schedule/execution/jitter.h"
 
 static const char help[] =
 	"usage: skippipe controller --run-dir DIR --key FILE --admitted FILE [options]\n"
@@ -40,7 +39,6 @@ static const char help[] =
 	"  --time-scale X        of that, X real seconds for one; 0: no emulation  [2.5 s an iteration]\n"
 	"  --serialise           an emulated link carries one tensor at a time\n"
 	"  --overlap-sync        each stage sums its gradients as soon as all are there\n"
-	"  --robust JITTER       plans that are short on average where times vary so\n"
 	"  --split-backward      weight gradients are tasks of their own, for idle time\n"
 	"  --algorithm NAME      what plans the run: best, or a published baseline: dtfm (every stage,\n"
 	"                        straight pipelines), dtfm-skip (random skips), no-tc2 (blind to\n"
@@ -285,7 +283,6 @@ static const struct row {
 	{ "serialise", FLAG, true, AT(serialise) },
 	{ "split-backward", FLAG, true, AT(split_backward) },
 	{ "overlap-sync", FLAG, true, AT(overlap_sync) },
-	{ "robust", REAL, true, AT(jitter), NUMBER(0, JITTER_MOST) },
 	{ "algorithm", PARSED, true, .parse = parse_algorithm },
 	{ "assignment", CHOICE, true, AT(given), .words = { "free", "given" } },
 	{ "wire", CHOICE, true, AT(bf16), .words = { "fp32", "bf16" } },
@@ -344,8 +341,6 @@ static void settle_emulation(struct options *o)
 /* A baseline is what was published: options that are against that are refused. */
 static int check_algorithm(const struct options *o, struct error *err)
 {
-	if (o->algorithm != PLAN_BEST && o->jitter > 0)
-		return error_set(err, -EINVAL, "--robust: only with --algorithm best");
 	if (o->algorithm != PLAN_DTFM)
 		return 0;
 	if (o->skip > 0)

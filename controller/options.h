@@ -55,7 +55,6 @@ struct options {
 	bool bf16;             /* activations and gradients travel in half of the bytes */
 	bool split_backward;   /* plans have B and W */
 	bool overlap_sync;     /* each stage sums as soon as it can */
-	double jitter;         /* of robust plans (schedule/search/robust.h); 0: none */
 	enum plan_algorithm algorithm; /* that plans the run */
 	bool given;            /* assignment: as the cluster pins it */
 	int64_t silence_us;    /* a member not heard for so long, or longer by its links, is dead */

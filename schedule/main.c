@@ -11,7 +11,6 @@
 #include "schedule/execution/check.h"
 #include "schedule/format/cluster.h"
 #include "schedule/format/plan.h"
-#include "schedule/search/robust.h"
 #include "schedule/search/search.h"
 #include "schedule/execution/simulate.h"
 
@@ -23,10 +22,9 @@ static const char usage_text[] =
 	"           [--budget SECONDS | --evaluations N] [--seed N] [--threads N]\n"
 	"           [--assignment free|given] [--sync-limit SECONDS] [--order free|fifo]\n"
 	"           [--split-backward] [--overlap-sync]\n"
-	"           [--robust JITTER[,SAMPLES]] [--from PLAN] [--without NODE,...] [--keep-batch]\n"
+	"           [--from PLAN] [--without NODE,...] [--keep-batch]\n"
 	"           [-o plan.json]\n"
 	"       skippipe simulate CLUSTER PLAN [--trace trace.json] [--format json|text]\n"
-	"           [--robust JITTER[,SAMPLES]] [--seed N]\n"
 	"\n"
 	"plan writes a plan as JSON to stdout, or to the file given with -o; - as a file to read is\n"
 	"standard input. Without a budget it searches for one second; without --skip a third of the\n"
@@ -35,10 +33,8 @@ static const char usage_text[] =
 	"for the shortest iteration among those whose sums take at most so long.\n"
 	"--split-backward makes the weight gradients tasks of their own, done when a node has nothing\n"
 	"else to do. --overlap-sync lets each stage sum its gradients as soon as its own last task has\n"
-	"ended. --robust looks for the plan that is shortest on average where every task and\n"
-	"transfer takes a random factor around 1, JITTER the deviation of its logarithm.\n"
-	"simulate predicts what a plan does on a cluster and checks the rules; with --robust also what\n"
-	"it does on average where times vary so.\n"
+	"ended.\n"
+	"simulate predicts what a plan does on a cluster and checks the rules.\n"
 	"Exit status: 0 done, 1 failed, 2 usage, 3 infeasible or a rule is broken.\n";
 
 static int print_usage(const char *why)
@@ -102,29 +98,11 @@ enum {
 	WITHOUT,
 	KEEP_BATCH,
 	SPLIT_BACKWARD,
-	ROBUST,
 	OVERLAP_SYNC,
 	SYNC_LIMIT,
 	TRACE,
 	FORMAT
 };
-
-static const char robust_usage[] =
-	"--robust: expected a jitter above 0, at most 2, and after a comma 1 to 1000 samples";
-
-static bool parse_robust(const char *text, double *jitter, int *samples)
-{
-	char *end;
-	long n = 0;
-
-	*jitter = strtod(text, &end);
-	if (end == text || !(*jitter > 0 && *jitter <= JITTER_MOST) ||
-	    (*end && (*end != ',' || !parse_long(end + 1, 1, JITTER_MOST_SAMPLES, &n))))
-		return false;
-	if (n > 0)
-		*samples = (int)n;
-	return true;
-}
 
 static const struct option plan_long[] = {
 	{ "skip", required_argument, NULL, SKIP },
@@ -140,7 +118,6 @@ static const struct option plan_long[] = {
 	{ "without", required_argument, NULL, WITHOUT },
 	{ "keep-batch", no_argument, NULL, KEEP_BATCH },
 	{ "split-backward", no_argument, NULL, SPLIT_BACKWARD },
-	{ "robust", required_argument, NULL, ROBUST },
 	{ "overlap-sync", no_argument, NULL, OVERLAP_SYNC },
 	{ "sync-limit", required_argument, NULL, SYNC_LIMIT },
 	{ "help", no_argument, NULL, 'h' },
@@ -228,9 +205,6 @@ static const char *take_plan_option(struct plan_options *o, int option)
 		q->sync_limit_s = strtod(optarg, &end);
 		return end != optarg && !*end && q->sync_limit_s > 0 && q->sync_limit_s < 1e9
 			? NULL : "--sync-limit: expected seconds, more than 0";
-	case ROBUST:
-		return parse_robust(optarg, &q->jitter, &q->samples)
-			? NULL : robust_usage;
 	case 'o':
 		o->output = optarg;
 		return NULL;
@@ -394,8 +368,7 @@ free_cluster:
 	return status;
 }
 
-static void print_text(const struct simulation *s, const struct check_report *r,
-		       const struct robust_outcome *noisy, const char *stop)
+static void print_text(const struct simulation *s, const struct check_report *r, const char *stop)
 {
 	if (s) {
 		printf("iteration_s %.6f\nsync_s %.6f\ncollisions %d\ncollision_wait_s %.6f\n",
@@ -405,9 +378,6 @@ static void print_text(const struct simulation *s, const struct check_report *r,
 			printf(" %d", s->exposure[i]);
 		putchar('\n');
 	}
-	if (noisy)
-		printf("expected_s %.6f\np95_s %.6f\nstandstills %d\n", noisy->mean_s,
-		       noisy->p95_s, noisy->standstills);
 	if (stop)
 		printf("broken TC1: %s\n", stop);
 	for (int i = 0; i < r->n_breaches; i++)
@@ -426,8 +396,7 @@ static void print_json_text(const char *text)
 }
 
 /* Only what there is: without a run that ends only the breaches and why it stopped. */
-static void print_json(const struct simulation *s, const struct check_report *r,
-		       const struct robust_outcome *noisy, const char *stop)
+static void print_json(const struct simulation *s, const struct check_report *r, const char *stop)
 {
 	bool comma = false;
 
@@ -444,9 +413,6 @@ static void print_json(const struct simulation *s, const struct check_report *r,
 			printf("%s%d", i ? "," : "", s->peak_slots[i]);
 		printf("],");
 	}
-	if (noisy)
-		printf("\"expected_s\":%.17g,\"p95_s\":%.17g,\"standstills\":%d,", noisy->mean_s,
-		       noisy->p95_s, noisy->standstills);
 	printf("\"valid\":%s,\"broken\":[", r->n_breaches == 0 && !stop ? "true" : "false");
 	if (stop) {
 		char text[600];
@@ -466,17 +432,13 @@ static void print_json(const struct simulation *s, const struct check_report *r,
 struct simulate_options {
 	const char *trace;
 	bool text;
-	double jitter; /* 0: none */
-	int samples;
-	uint64_t seed;
 };
 
-/* Simulated, checked, and tried on samples if asked for; then told, and the trace written. A standstill
- * is a breach of TC1; a plan that cannot be run at all and breaks no rule is an error. */
+/* Simulates and checks the plan, prints the result and writes the trace. A standstill is a breach
+ * of TC1; a plan that cannot be run at all and breaks no rule is an error. */
 static int judge_plan(const struct cluster *c, const struct plan *p,
 		 const struct simulate_options *options)
 {
-	struct robust_outcome noisy = { 0 };
 	struct simulation *s = NULL;
 	struct check_report report;
 	struct error err = { "" };
@@ -491,17 +453,10 @@ static int judge_plan(const struct cluster *c, const struct plan *p,
 		status = report_error(&err, FAILED);
 		goto fini_report;
 	}
-	if (options->jitter > 0 && s &&
-	    robust_expect(c, p, options->jitter, options->seed, options->samples, &noisy, &err) != 0) {
-		status = report_error(&err, FAILED);
-		goto fini_report;
-	}
 	if (options->text)
-		print_text(s, &report, options->jitter > 0 ? &noisy : NULL,
-			   standstill ? err.text : NULL);
+		print_text(s, &report, standstill ? err.text : NULL);
 	else
-		print_json(s, &report, options->jitter > 0 ? &noisy : NULL,
-			   standstill ? err.text : NULL);
+		print_json(s, &report, standstill ? err.text : NULL);
 	for (int i = 0; i < report.n_breaches; i++)
 		fprintf(stderr, "skippipe: %s\n", report.breaches[i]);
 	if (standstill)
@@ -527,8 +482,6 @@ fini_report:
 /* NULL when the option is understood, else what is wrong. */
 static const char *take_simulate_option(struct simulate_options *o, int option)
 {
-	long seed;
-
 	switch (option) {
 	case TRACE:
 		o->trace = optarg;
@@ -536,13 +489,6 @@ static const char *take_simulate_option(struct simulate_options *o, int option)
 	case FORMAT:
 		return parse_choice(optarg, "text", "json", &o->text)
 			? NULL : "--format: expected text or json";
-	case ROBUST:
-		return parse_robust(optarg, &o->jitter, &o->samples) ? NULL : robust_usage;
-	case SEED:
-		if (!parse_long(optarg, 0, INT64_MAX, &seed))
-			return "--seed: expected a whole number, 0 or more";
-		o->seed = (uint64_t)seed;
-		return NULL;
 	default:
 		return "simulate: an option that is not known, or lacks its value";
 	}
@@ -554,12 +500,10 @@ static int simulate_command(int argc, char **argv)
 	static const struct option longs[] = {
 		{ "trace", required_argument, NULL, TRACE },
 		{ "format", required_argument, NULL, FORMAT },
-		{ "robust", required_argument, NULL, ROBUST },
-		{ "seed", required_argument, NULL, SEED },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
-	struct simulate_options options = { .text = true, .samples = 200, .seed = 1 };
+	struct simulate_options options = { .text = true };
 	struct cluster *c = NULL;
 	struct plan *p = NULL;
 	struct error err = { "" };

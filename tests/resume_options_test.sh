@@ -9,7 +9,7 @@ events=$dir/events run=$dir/run
 controller_pid() { sed -n 's/.*controller started, process \([0-9]*\)$/\1/p' "$run/log/demo.log" | tail -n 1; }
 
 "$bin/skippipe" demo --headless --format jsonl --agents 9 --stages 3,3,3 --skip 1/3 --iterations 14 --time-scale 0 \
-	--split-backward --overlap-sync --robust 0.2 --eval-every 7 --checkpoint-every 4 --run-dir "$run" \
+	--split-backward --overlap-sync --eval-every 7 --checkpoint-every 4 --run-dir "$run" \
 	>"$events" 2>"$dir/demo.err" &
 demo=$!
 started+=($demo)
@@ -26,7 +26,6 @@ grep -q '"event":"plan".*the run was taken over' "$events" || die "no plan after
 for plan in "$run"/plans/*.json; do
 	grep -q '"split_backward":true' "$plan" || die "${plan##*/} is not split"
 	grep -q '"overlap_sync":true' "$plan" || die "${plan##*/} does not overlap"
-	grep -q '"jitter":0.2' "$plan" || die "${plan##*/} is not robust"
 	grep -q '"path_length":2' "$plan" || die "${plan##*/} skips another number of stages"
 done
 for n in 4 8 12; do
@@ -38,5 +37,4 @@ check_verify "$run" 9
 check_gone "$run"
 
 resume=("$bin/skippipe" controller --resume "$run" --key "$run/keys/controller.key" --admitted "$run/keys/admitted")
-expect 2 '--robust: a run that is gone on with keeps' "${resume[@]}" --robust 0.1
 expect 2 '--seed: a run that is gone on with keeps' "${resume[@]}" --iterations 20 --seed 3

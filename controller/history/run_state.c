@@ -14,7 +14,6 @@
 
 #include "controller/controller.h"
 #include "controller/members/member.h"
-#include "schedule/execution/jitter.h"
 
 /* What a run goes on with of its options, as the record of them has it, and, for those of both, the controller's own. */
 static const struct setting {
@@ -37,7 +36,6 @@ static const struct setting {
 	{ "serialise", FLAG, AT(serialise) },
 	{ "split_backward", FLAG, AT(split_backward) },
 	{ "overlap_sync", FLAG, AT(overlap_sync) },
-	{ "robust", REAL, AT(jitter), NUMBER(0, JITTER_MOST) },
 	{ "given_assignment", FLAG, AT(given) },
 #undef AT
 #undef SAID

@@ -61,7 +61,7 @@ void predict(struct controller *c, struct planned *a)
 	struct plan_predicted *d = a->plan ? &a->plan->predicted : NULL;
 	struct simulation *s;
 	struct error err;
-	double summed_s = 0, was, *counted_s;
+	double summed_s = 0, *counted_s;
 
 	if (!d || !c->links)
 		return;
@@ -69,8 +69,6 @@ void predict(struct controller *c, struct planned *a)
 		a->plan->microbatches[i].release_s = way_s(c, a->plan->microbatches[i].data_node);
 	if (simulate(c->cluster, a->plan, &s, &err) != 0)
 		return; /* a link is gone: whoever uses the plan finds out */
-	was = d->iteration_s;
-	d->expected_s *= was > 0 ? s->iteration_s / was : 1;
 	d->iteration_s = s->iteration_s;
 	d->collisions = s->collisions;
 	d->collision_wait_s = s->collision_wait_s;

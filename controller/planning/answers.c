@@ -36,9 +36,7 @@ static void take_infeasible(struct controller *c, const struct planned *a)
 
 static double cost_of(const struct planned *p)
 {
-	const struct plan_predicted *d = &p->plan->predicted;
-
-	return d->jitter > 0 ? d->expected_s : d->iteration_s;
+	return p->plan->predicted.iteration_s;
 }
 
 /* By the algorithm that the run was begun with: a stand-in is not. */

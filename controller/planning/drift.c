@@ -480,7 +480,6 @@ static double predict_again(struct controller *c)
 
 	if (simulate(c->cluster, c->current->plan, &s, &err) != 0)
 		return -1;
-	p->expected_s *= s->iteration_s / was;
 	p->iteration_s = s->iteration_s;
 	p->total_s = s->total_s;
 	simulation_free(c->current->trace);

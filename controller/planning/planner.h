@@ -4,8 +4,7 @@
  * request for the run, or a newer preview, makes older ones pointless: they are dropped, or cancelled
  * when worked on. Comparisons all get their answers.
  *
- * Baselines (every algorithm but PLAN_BEST) are planned as published: first come, first served, and not
- * for times that vary.
+ * Baselines (every algorithm but PLAN_BEST) are planned as published: first come, first served.
  */
 #ifndef CONTROLLER_PLANNER_H
 #define CONTROLLER_PLANNER_H
@@ -48,7 +47,6 @@ struct planner_request {
 	enum plan_algorithm algorithm;
 	enum stand_in stand_in;
 	bool free_assignment, split_backward, overlap_sync;
-	double jitter;             /* > 0: a robust plan (schedule/search/robust.h) */
 	const bool *excluded;      /* (n_nodes) copied */
 	const struct plan *from;   /* copied; NULL */
 	double budget_s;

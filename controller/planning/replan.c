@@ -43,7 +43,6 @@ void replan_first(struct controller *c)
 				     .free_assignment = !c->options.given,
 				     .split_backward = c->options.split_backward,
 				     .overlap_sync = c->options.overlap_sync,
-				     .jitter = c->options.jitter,
 				     .budget_s = c->options.budget_s,
 				     .threads = 1,
 				     .seed = c->options.seed,

@@ -113,7 +113,6 @@ void replan_request(const struct controller *c, struct planner_request *q, bool 
 				       .excluded = excluded,
 				       .split_backward = c->options.split_backward,
 				       .overlap_sync = c->options.overlap_sync,
-				       .jitter = c->options.jitter,
 				       .threads = 1,
 				       .seed = c->options.seed };
 	for (uint32_t i = 0; i < c->n_members; i++)

@@ -96,8 +96,8 @@ static void what_is_wrong_is_named(void **state)
 		{ "--name", "n" },	   { "--agents", "20" },    { "--stages", "10,10" },
 		{ "--skip", "1" },	   { "--time-scale", "0" }, { "--seed", "1" },
 		{ "--batch", "4" },	   { "--sequence", "64" },  { "--microbatches", "6" },
-		{ "--threads", "2" },	   { "--corpus", "f" },	    { "--robust", "0.1" },
-		{ "--assignment", "free" }, { "--wire", "fp32" },   { "--algorithm", "best" },
+		{ "--threads", "2" },	   { "--corpus", "f" },	    { "--assignment", "free" },
+		{ "--wire", "fp32" },	   { "--algorithm", "best" },
 	};
 
 	(void)state;
@@ -116,7 +116,6 @@ static void what_is_wrong_is_named(void **state)
 	refuse((char *[]){ NEEDED, "--skip", "2", "--cluster", "f", "--algorithm", "dtfm", NULL },
 	       "dtfm visits every stage");
 	refuse((char *[]){ NEEDED, "--algorithm", "dtfm", "--at", "7:skip:1", NULL }, "7:skip:1");
-	refuse((char *[]){ NEEDED, "--algorithm", "cbs", "--robust", "0.1", NULL }, "--robust");
 	refuse((char *[]){ NEEDED, "--bogus", NULL }, "--bogus");
 	refuse((char *[]){ NEEDED, "stray", NULL }, "stray");
 	refuse((char *[]){ NEEDED, "--time-scale", "nan", NULL }, "--time-scale");

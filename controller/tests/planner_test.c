@@ -233,14 +233,13 @@ static void baselines_plan_a_run(void **state)
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
 		struct planner_request q = { .kind = PLANNER_RUN, .algorithm = all[i], .budget_s = 60,
 					     .path_length = all[i] == PLAN_DTFM ? 3 : 2, .seed = 1,
-					     .stand_in = STAND_IN_BEST, .jitter = 0.3,
+					     .stand_in = STAND_IN_BEST,
 					     .excluded = excluded };
 		struct planned *a = plan_once(c, &q);
 
 		is_by(a, plan_algorithm_name(all[i]));
 		assert_string_equal(a->instead, "");
 		assert_int_equal(a->plan->n_orders, 0);
-		assert_true(a->plan->predicted.jitter == 0);
 		assert_int_equal(a->plan->path_length, q.path_length);
 		if (all[i] == PLAN_DTFM)
 			assert_straight(a->plan);

@@ -130,15 +130,6 @@ static bool weights_go_first(const struct fast_simulate *e, int a, int b)
 	return at_a != at_b ? at_a < at_b : a < b;
 }
 
-static double weights_s(const struct fast_simulate *e, int node, int w)
-{
-	double s = e->p->c->nodes[node].weight_gradient_s;
-	int length = e->p->length, mb = w / length;
-
-	return e->factors ? s * e->factors[mb * (2 * e->steps + length) + 2 * e->steps + w % length]
-			  : s;
-}
-
 /* The first of the W that wait at the node, as soon as it is free. */
 static void start_weights(struct fast_simulate *e, struct fast_simulate_node *n)
 {
@@ -153,7 +144,7 @@ static void start_weights(struct fast_simulate *e, struct fast_simulate_node *n)
 	w = *best;
 	*best = e->next_weights[w];
 	e->weights_start_s[w] = n->free_s;
-	end_s = n->free_s + weights_s(e, (int)(n - e->nodes), w);
+	end_s = n->free_s + e->p->c->nodes[n - e->nodes].weight_gradient_s;
 	e->late = e->late || end_s > e->limit_s;
 	n->slots++;
 	n->free_s = end_s + e->overhead_s;
@@ -275,7 +266,7 @@ static double weights_end_s(const struct fast_simulate *e, int mb)
 	for (int w = mb * length; w < (mb + 1) * length; w++) {
 		int node = e->chain[mb * e->steps + w % length].node;
 
-		end_s = fmax(end_s, e->weights_start_s[w] + weights_s(e, node, w));
+		end_s = fmax(end_s, e->weights_start_s[w] + e->p->c->nodes[node].weight_gradient_s);
 	}
 	return end_s;
 }
@@ -494,20 +485,7 @@ static void fill_chain(const struct problem *p, const int *path, struct fast_sim
 
 void fast_simulate_set_path(struct fast_simulate *e, int mb, const int *path)
 {
-	struct fast_simulate_step *chain = &e->chain[mb * e->steps];
-	const double *factors = e->factors;
-	double last_s;
-
-	fill_chain(e->p, path, chain);
-	if (!factors)
-		return;
-	factors += mb * (2 * e->steps + e->p->length);
-	for (int s = 0; s < e->steps; s++) {
-		chain[s].duration_s *= factors[s];
-		chain[s].travel_s *= factors[e->steps + s];
-	}
-	last_s = e->split ? e->overhead_s + weights_s(e, path[0], mb * e->p->length) : 0;
-	add_up(chain, e->steps, last_s);
+	fill_chain(e->p, path, &e->chain[mb * e->steps]);
 }
 
 void fast_simulate_set_paths(struct fast_simulate *e, const struct solution *s)

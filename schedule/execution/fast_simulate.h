@@ -31,9 +31,6 @@ struct fast_simulate {
 	bool split;                /* every B is followed by a W on its node */
 	struct arena arena;        /* of the arrays below */
 	struct fast_simulate_step *chain; /* (n_mb, steps) */
-	const double *factors;     /* (n_mb, 2 * steps + length) borrowed: of the tasks of the chain,
-				    * of the transfers after them, of W by hop; NULL: all 1. What
-				    * fast_simulate_set_path sets is multiplied */
 	double *release_s;         /* (n_mb) */
 	/* Results of the last run; of a run that was cut none but late. */
 	double *arrival_s, *start_s; /* (n_mb, steps) */

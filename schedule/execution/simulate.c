@@ -43,7 +43,6 @@ struct node_state {
 struct run {
 	const struct cluster *c;
 	const struct plan *p;
-	const struct jitter *noise; /* NULL: none */
 	struct simulation *s;
 	double now_s;
 	struct arena arena; /* of all below */
@@ -194,11 +193,8 @@ static void send_on(struct run *r, int mb, int node, double end_s)
 		return;
 	}
 	to = step_node(m, next);
-	if (to != node) {
-		double delay_s = r->c->delay_s[(size_t)node * (size_t)r->c->n_nodes + (size_t)to];
-
-		end_s += r->noise ? delay_s * jitter_factor(r->noise, mb, next - 1, true) : delay_s;
-	}
+	if (to != node)
+		end_s += r->c->delay_s[(size_t)node * (size_t)r->c->n_nodes + (size_t)to];
 	heap_push(r, end_s, mb);
 }
 
@@ -214,7 +210,6 @@ static void start_task(struct run *r, int node, const struct waiting *w)
 	const struct plan_microbatch *m = &r->p->microbatches[w->mb];
 	struct node_state *n = &r->nodes[node];
 	struct sim_task *task = &r->s->tasks[r->s->n_tasks];
-	double lasts_s;
 
 	*task = (struct sim_task){
 		.microbatch = w->mb,
@@ -224,10 +219,7 @@ static void start_task(struct run *r, int node, const struct waiting *w)
 		.arrival_s = w->arrival_s,
 		.start_s = r->now_s,
 	};
-	lasts_s = task_duration_s(r, node, task->kind);
-	if (r->noise)
-		lasts_s *= jitter_factor(r->noise, w->mb, w->step, false);
-	task->end_s = task->start_s + lasts_s;
+	task->end_s = task->start_s + task_duration_s(r, node, task->kind);
 	note_collision(r, task, w->in_the_way);
 	if (task->kind == TASK_FORWARD)
 		n->holding[n->n_holding++] = r->s->n_tasks;
@@ -571,10 +563,10 @@ static int sum_up_run(struct run *r, struct error *err)
 	return 0;
 }
 
-int simulate_jittered(const struct cluster *c, const struct plan *p, const struct jitter *noise,
-		   struct simulation **out, struct error *err)
+int simulate(const struct cluster *c, const struct plan *p, struct simulation **out,
+	     struct error *err)
 {
-	struct run r = { .c = c, .p = p, .noise = noise };
+	struct run r = { .c = c, .p = p };
 	int rc = check_runnable(c, p, err);
 
 	if (rc != 0)
@@ -595,12 +587,6 @@ free_run:
 	else
 		simulation_free(r.s);
 	return rc;
-}
-
-int simulate(const struct cluster *c, const struct plan *p, struct simulation **out,
-	     struct error *err)
-{
-	return simulate_jittered(c, p, NULL, out, err);
 }
 
 char *simulation_trace(const struct cluster *c, const struct plan *p,

@@ -20,7 +20,6 @@
 
 #include "base/error.h"
 #include "schedule/format/cluster.h"
-#include "schedule/execution/jitter.h"
 #include "schedule/format/plan.h"
 
 struct sim_task {
@@ -53,9 +52,6 @@ struct simulation {
  * -EDEADLK: standstill, the message tells who waits for whom; -ENOMEM. */
 int simulate(const struct cluster *c, const struct plan *p, struct simulation **out,
 	     struct error *err);
-/* As simulate, where nothing takes quite its time (jitter.h). */
-int simulate_jittered(const struct cluster *c, const struct plan *p, const struct jitter *noise,
-		   struct simulation **out, struct error *err);
 void simulation_free(struct simulation *s); /* NULL is allowed */
 
 /* The trace as Chrome's trace-event JSON (chrome://tracing, Perfetto); free it. NULL: out of

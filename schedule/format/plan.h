@@ -44,9 +44,6 @@ struct plan_predicted {
 	double total_s; /* with overlap_sync: when every stage has its sum; else 0, not said */
 	int collisions;
 	double collision_wait_s, lower_bound_s, idle_fraction;
-	double jitter, expected_s, p95_s; /* iteration_s where times vary so (robust.h); jitter 0:
-					   * not said */
-	int standstills; /* of the samples these are made of: 200, or 40 of large plans */
 	int *exposure; /* (n_stages) owned: microbatches per stage; NULL: not predicted */
 };
 

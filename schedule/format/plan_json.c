@@ -16,10 +16,12 @@ static const char *const keys[] = { "format",         "assignment",   "path_leng
 				    "split_backward", "overlap_sync", "microbatches", "order",
 				    "predicted",      "search",       NULL };
 static const char *const microbatch_keys[] = { "id", "data_node", "path", "release_s", NULL };
+/* Robust plans of earlier builds carry jitter, expected_s, p95_s and standstills: these keys are
+ * accepted and ignored. */
 static const char *const predicted_keys[] = { "iteration_s", "sync_s", "collisions",
 					      "collision_wait_s", "lower_bound_s",
-					      "idle_fraction", "exposure", "jitter",
-					      "expected_s", "p95_s", "standstills", "total_s",
+					      "idle_fraction", "exposure", "total_s",
+					      "jitter", "expected_s", "p95_s", "standstills",
 					      NULL };
 static const char *const search_keys[] = { "algorithm", "seed", "evaluations", "elapsed_s",
 					   "history", NULL };
@@ -210,15 +212,6 @@ static int read_predicted(const json_t *v, struct plan *p, struct error *err)
 		rc = json_number(v, "predicted", "lower_bound_s", 0, &zero, &d->lower_bound_s, err);
 	if (rc == 0)
 		rc = json_number(v, "predicted", "idle_fraction", -1, &zero, &d->idle_fraction, err);
-	if (rc == 0)
-		rc = json_number(v, "predicted", "jitter", 0, &zero, &d->jitter, err);
-	if (rc == 0)
-		rc = json_number(v, "predicted", "expected_s", 0, &zero, &d->expected_s, err);
-	if (rc == 0)
-		rc = json_number(v, "predicted", "p95_s", 0, &zero, &d->p95_s, err);
-	if (rc == 0)
-		rc = json_int(v, "predicted", "standstills", 0, INT_MAX, &none, &d->standstills,
-			      err);
 	if (rc == 0)
 		rc = json_number(v, "predicted", "total_s", 0, &zero, &d->total_s, err);
 	if (rc != 0 || !json_object_get(v, "exposure"))
@@ -427,12 +420,6 @@ static json_t *predicted_to_json(const struct plan *p)
 
 	if (o && d->total_s > 0)
 		json_object_set_new(o, "total_s", json_real(d->total_s));
-	if (o && d->jitter > 0) {
-		json_object_set_new(o, "jitter", json_real(d->jitter));
-		json_object_set_new(o, "expected_s", json_real(d->expected_s));
-		json_object_set_new(o, "p95_s", json_real(d->p95_s));
-		json_object_set_new(o, "standstills", json_integer(d->standstills));
-	}
 	return o;
 }
 

@@ -31,8 +31,6 @@ const char *plan_algorithm_name(enum plan_algorithm a);
 /* The one of that name into *out; false: there is none. */
 bool plan_algorithm_named(const char *name, enum plan_algorithm *out);
 
-#define ROBUST_SAMPLES 16
-
 struct plan_request {
 	int path_length;               /* 0: skip a third of the stages */
 	enum plan_algorithm algorithm;
@@ -46,10 +44,6 @@ struct plan_request {
 					* sync_pair_s. 0: none */
 	bool split_backward; /* B gives the input gradients, W later the weight gradients */
 	bool fifo;                     /* no order at the nodes: first come, first served */
-	double jitter;                 /* > 0: a plan that is short on average where tasks and
-					* transfers vary by so much (jitter.h); first come, first
-					* served */
-	int samples;                   /* to try each candidate on; 0: ROBUST_SAMPLES */
 	double budget_s;               /* <= 0: no limit in time */
 	int64_t evaluations;           /* <= 0: no limit in evaluations. Without either limit
 					* plan_search takes one second */

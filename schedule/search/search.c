@@ -17,7 +17,6 @@
 #include "schedule/start/place.h"
 #include "schedule/problem/problem.h"
 #include "schedule/problem/progress.h"
-#include "schedule/search/robust.h"
 #include "schedule/search/multi_start.h"
 #include "schedule/published/straight.h"
 
@@ -532,8 +531,6 @@ int plan_search(const struct cluster *c, const struct plan_request *request, str
 		q.path_length = c->n_stages;
 	if (q.budget_s <= 0 && q.evaluations <= 0 && q.clock_us)
 		q.budget_s = 1;
-	if (q.jitter > 0)
-		return robust_search(c, &q, out, err);
 	rc = search_once(c, &q, start_us, out, err);
 	if (rc == OVER_LIMIT)
 		return PLAN_NOT_FOUND;

@@ -22,7 +22,6 @@ static const struct {
 	[REGIME_GENTLE_REPAIR] = { .microbatches = { 41, 0 } },
 	[REGIME_STEEP_NORM] = { .microbatches = { 300, 0 } },
 	[REGIME_LOOK_OFTEN] = { .microbatches = { 501, 0 } },
-	[REGIME_ALL_SAMPLES] = { .microbatches = { 0, 200 } },
 };
 
 static bool is_within(const struct range *r, int n)

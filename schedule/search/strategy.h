@@ -42,7 +42,6 @@ enum regime {
 	REGIME_GENTLE_REPAIR,   /* repairs are annealed at half the temperature, in short rounds */
 	REGIME_STEEP_NORM,      /* finish times weigh by the 32-norm; else the 8-norm */
 	REGIME_LOOK_OFTEN,      /* the clock is looked at before each evaluation */
-	REGIME_ALL_SAMPLES,     /* a robust plan is reported by all samples; else a fifth of them */
 	REGIMES,
 };
 

@@ -256,25 +256,6 @@ static void repairs_keep_the_limit(void **state)
 	cluster_free(c);
 }
 
-static void robust_plans_keep_the_limit(void **state)
-{
-	struct cluster *c = fixture_cluster("geo18_s4.json");
-	struct plan_request q;
-	struct plan *p;
-
-	(void)state;
-	plan_request_init(&q);
-	q.free_assignment = true;
-	q.sync_limit_s = 30;
-	q.jitter = 0.1;
-	q.evaluations = 2000;
-	p = search(c, &q);
-	assert_within(c, p, q.sync_limit_s);
-	assert_true(p->predicted.expected_s > p->predicted.iteration_s);
-	plan_free(p);
-	cluster_free(c);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -283,7 +264,6 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_kept_is_said),
 		cmocka_unit_test(limits_without_sense_are_refused),
 		cmocka_unit_test(repairs_keep_the_limit),
-		cmocka_unit_test(robust_plans_keep_the_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -94,7 +94,7 @@ static void the_options_are_recorded_with_the_run(void **state)
 	struct error err;
 	char *value;
 
-	run.options = "{\"robust\":0.1}";
+	run.options = "{\"time_scale\":0.1}";
 	assert_int_equal(store_create(&s, f->path, &run, &err), 0);
 	store_close(s);
 	assert_int_equal(store_open(&s, f->path, &err), 0);
