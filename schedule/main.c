@@ -20,7 +20,7 @@ static const char usage_text[] =
 	"usage: skippipe plan CLUSTER [--skip K[/S] | --path-length L]\n"
 	"           [--algorithm best|cbs|no-tc2|dtfm|dtfm-skip]\n"
 	"           [--budget SECONDS | --evaluations N] [--seed N] [--threads N]\n"
-	"           [--assignment free|given] [--sync-limit SECONDS] [--order free|fifo]\n"
+	"           [--assignment free|given] [--sync-limit SECONDS]\n"
 	"           [--split-backward] [--overlap-sync]\n"
 	"           [--from PLAN] [--without NODE,...] [--keep-batch]\n"
 	"           [-o plan.json]\n"
@@ -93,7 +93,6 @@ enum {
 	SEED,
 	THREADS,
 	ASSIGNMENT,
-	ORDER,
 	FROM,
 	WITHOUT,
 	KEEP_BATCH,
@@ -113,7 +112,6 @@ static const struct option plan_long[] = {
 	{ "seed", required_argument, NULL, SEED },
 	{ "threads", required_argument, NULL, THREADS },
 	{ "assignment", required_argument, NULL, ASSIGNMENT },
-	{ "order", required_argument, NULL, ORDER },
 	{ "from", required_argument, NULL, FROM },
 	{ "without", required_argument, NULL, WITHOUT },
 	{ "keep-batch", no_argument, NULL, KEEP_BATCH },
@@ -183,9 +181,6 @@ static const char *take_plan_option(struct plan_options *o, int option)
 	case ASSIGNMENT:
 		return parse_choice(optarg, "free", "given", &q->free_assignment)
 			? NULL : "--assignment: expected free or given";
-	case ORDER:
-		return parse_choice(optarg, "fifo", "free", &q->fifo)
-			? NULL : "--order: expected free or fifo";
 	case FROM:
 		o->from = optarg;
 		return NULL;

@@ -108,7 +108,7 @@ static void begin_anew(struct planned *a)
 	a->infeasible[0] = a->instead[0] = '\0';
 }
 
-/* As published: no order but that of arrival. */
+/* Plans by one algorithm and judges the plan. */
 static void search_plan(const struct job *j, struct plan_request *q, enum plan_algorithm algorithm)
 {
 	struct error err = { "" };
@@ -116,7 +116,6 @@ static void search_plan(const struct job *j, struct plan_request *q, enum plan_a
 
 	begin_anew(a);
 	q->algorithm = algorithm;
-	q->fifo = algorithm != PLAN_BEST;
 	if (plan_search(j->cluster, q, &a->plan, &err) != 0) {
 		a->plan = NULL;
 		snprintf(a->infeasible, sizeof(a->infeasible), "%.250s",

@@ -176,7 +176,7 @@ static int deal_microbatches(struct problem *p, struct error *err)
 	if (total > 1000000)
 		return error_set(err, -EINVAL, "%ld microbatches are more than this can plan", total);
 	p->n_mb = (int)total;
-	p->regimes = strategy_regimes(p->n_mb, p->n_nodes, p->n_stages);
+	p->regimes = strategy_regimes(p->n_mb, p->n_nodes);
 	p->mb_slot = arena_array(&p->arena, (size_t)p->n_mb, sizeof(*p->mb_slot));
 	if (!p->mb_slot)
 		return error_set(err, -ENOMEM, "out of memory");

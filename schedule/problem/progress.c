@@ -126,7 +126,8 @@ static int add_history(struct progress *g, double iteration_s, struct error *err
 	return 0;
 }
 
-int progress_publish(struct progress *g, struct plan *plan, struct error *err)
+/* Takes the plan over as the best so far: simulated, checked and announced. */
+static int publish_plan(struct progress *g, struct plan *plan, struct error *err)
 {
 	const struct plan_request *q = g->p->q;
 	int rc = predict_plan(g, plan, err);
@@ -150,7 +151,7 @@ static int publish_solution(struct progress *g, const struct solution *s, struct
 {
 	struct plan *plan = solution_to_plan(s, g->p);
 
-	return plan ? progress_publish(g, plan, err) : error_set(err, -ENOMEM, "out of memory");
+	return plan ? publish_plan(g, plan, err) : error_set(err, -ENOMEM, "out of memory");
 }
 
 int progress_note(struct progress *g, const struct solution *s, double iteration_s,

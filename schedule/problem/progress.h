@@ -38,8 +38,6 @@ int progress_note(struct progress *g, const struct solution *s, double iteration
 		  struct error *err);
 /* Now and then: what was noted too soon after the last word is told. */
 int progress_tell(struct progress *g, struct error *err);
-/* The plan (given) is the best so far: simulated, checked and told. */
-int progress_publish(struct progress *g, struct plan *plan, struct error *err);
 /* Makes sure the plan is that of s, the search's final answer. */
 int progress_finish(struct progress *g, const struct solution *s, struct error *err);
 /* Hands the plan over (NULL when there is none), with its search record filled in. */

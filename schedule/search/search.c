@@ -12,7 +12,6 @@
 #include "schedule/published/conflict_search.h"
 #include "schedule/start/construct.h"
 #include "schedule/execution/fast_simulate.h"
-#include "schedule/bound/exact.h"
 #include "schedule/start/feasible.h"
 #include "schedule/start/place.h"
 #include "schedule/problem/problem.h"
@@ -22,8 +21,8 @@
 
 /* What runs when. plan_search makes the problem; first_solution any legal paths, mended or fresh;
  * improve_first a better start for large clusters, and then anneal_and_finish goes, while budget is
- * left: solve a small instance, anneal several starts side by side, one chain, solve again, all
- * chains. The bound grows meanwhile and ends the search where it is met. What size decides is asked
+ * left: anneal several starts side by side, one chain, all chains. The bound grows meanwhile and
+ * ends the search where it is met. What size decides is asked
  * of strategy.h. The published methods share the frame (search_baseline). */
 
 #define CONSTRUCT_ATTEMPTS 40
@@ -60,6 +59,11 @@ static int time_solution(const struct problem *p, const struct solution *s, doub
 	*seconds = fast_simulate_run(&e, INFINITY) ? e.makespan_s : INFINITY;
 	fast_simulate_fini(&e);
 	return 0;
+}
+
+static int report_standstill(struct error *err)
+{
+	return error_set(err, PLAN_NOT_FOUND, "the paths found come to a standstill");
 }
 
 /* With a plan to start from: what is left of it, mended, or a fresh one, whichever is better. */
@@ -177,52 +181,6 @@ static int anneal_until_over(struct progress *g, struct anneal *a, struct bound 
 	return rc;
 }
 
-/* Small instances are solved, once the annealing has found something to beat: with few branches at first, and again
- * when one chain has been annealed. Branches are limited in proportion to the evaluations asked for. */
-#define EXACT_AFTER 500
-#define FEW_BRANCHES 400000
-#define MANY_BRANCHES 20000000
-#define BRANCHES_EACH 20 /* evaluation, which takes as long */
-
-static bool worth_solving(const struct problem *p)
-{
-	return exact_is_small(p) &&
-	       (p->q->evaluations <= 0 || p->q->evaluations >= 2 * EXACT_AFTER);
-}
-
-/* 0: g->plan is a best plan. PLAN_NOT_FOUND: not proved, though g->plan may be better now.
- * PLAN_INFEASIBLE: every plan stands still. best_s: of g->plan; INFINITY where there is none.
- */
-static int solve_exactly(struct progress *g, const struct solution *s, double best_s, long branches,
-		 struct error *err)
-{
-	struct plan *plan = NULL;
-	int rc = exact_search(g->p, s, best_s, branches, g, &plan);
-
-	if (rc == -ENOMEM)
-		return error_set(err, rc, "out of memory");
-	if (plan && progress_publish(g, plan, err) != 0)
-		return -ENOMEM;
-	if (rc == PLAN_NOT_FOUND)
-		return error_set(err, rc, "the paths found come to a standstill");
-	if (!g->plan)
-		return error_set(err, PLAN_INFEASIBLE, "every plan comes to a standstill");
-	g->lower_bound_s = g->plan->predicted.iteration_s;
-	return 0;
-}
-
-static int solve_again(struct progress *g, struct anneal *a, struct error *err)
-{
-	int64_t branches = MANY_BRANCHES, asked = g->p->q->evaluations;
-	int rc = 0;
-
-	if (a->best_iteration_s < g->plan->predicted.iteration_s)
-		rc = progress_finish(g, &a->best, err);
-	if (asked > 0 && branches > BRANCHES_EACH * asked)
-		branches = BRANCHES_EACH * asked;
-	return rc == 0 ? solve_exactly(g, &a->best, g->plan->predicted.iteration_s, (long)branches, err) : rc;
-}
-
 #define ALONE 3000000 /* tasks in the runs of the first chain, before there are others */
 
 static bool is_placing(const struct problem *p)
@@ -326,46 +284,30 @@ static int anneal_and_finish(struct progress *g, struct anneal *a, struct error 
 		b = bound_new(p, &a->best, a->simulation.finish_s);
 		rc = b ? 0 : error_set(err, -ENOMEM, "out of memory");
 	}
-	if (rc == 0 && worth_solving(p)) {
-		rc = anneal_until_over(g, a, b, EXACT_AFTER, err);
-		if (rc == 0)
-			rc = progress_finish(g, &a->best, err);
-		if (rc == 0)
-			rc = solve_exactly(g, &a->best, a->best_iteration_s, FEW_BRANCHES, err);
-		if (rc != PLAN_NOT_FOUND) /* solved, or out of memory */
-			goto free_bound;
-		rc = 0;
-	}
 	if (rc == 0 && short_rounds)
 		rc = is_placing(p) ? multi_start_run(g, a, err) : multi_start_tied(g, a, b, err);
 	if (rc == 0 && !(is_placing(p) && short_rounds)) /* one chain is quickest at first */
 		rc = anneal_until_over(g, a, b, ALONE / tasks + 1, err);
-	if (rc == 0 && worth_solving(p) && !progress_over(g) && a->best_s > g->lower_bound_s * BOUND_MET) {
-		rc = solve_again(g, a, err);
-		if (rc != PLAN_NOT_FOUND)
-			goto free_bound;
-		rc = 0;
-	}
 	if (rc == 0 && !progress_over(g) && a->best_s > g->lower_bound_s * BOUND_MET)
 		rc = anneal_in_chains(g, a, b, err);
 	if (rc == 0 && g->lower_bound_s <= 0)
 		bound_plan(g, &a->best, a->simulation.finish_s);
-	/* What solve left behind may be better. */
+	/* With a given assignment the plan announced last is kept where it is as short. */
 	if (rc == 0 && !(given && g->plan->predicted.iteration_s <= a->best_iteration_s))
 		rc = progress_finish(g, &a->best, err);
-free_bound:
 	bound_free(b);
 	return rc;
 }
 
-/* Before anything is laid out for improving it. -EDEADLK: it stands still. */
+/* Times the first solution and announces it. Only a solution with exchanged stages can stand still,
+ * and one is found only where there are no paths without exchanges. */
 static int note_first(struct progress *g, const struct solution *first, struct error *err)
 {
 	double first_s;
 	int rc = time_solution(g->p, first, &first_s, err);
 
 	if (rc == 0 && isinf(first_s))
-		return -EDEADLK;
+		return report_standstill(err);
 	return rc == 0 ? progress_note(g, first, first_s, err) : rc;
 }
 
@@ -374,8 +316,6 @@ static int improve_first(struct progress *g, const struct solution *first, struc
 	struct anneal a;
 	int rc = note_first(g, first, err);
 
-	if (rc == -EDEADLK) /* only exchanged stages can, and only those were found */
-		return solve_exactly(g, first, INFINITY, FEW_BRANCHES, err);
 	if (rc != 0)
 		return rc;
 	if (anneal_init(&a, g->p, first, g->p->q->seed, 1) != 0)
@@ -434,7 +374,7 @@ static int search_baseline(struct progress *g, struct solution *s, struct error 
 	if (rc != 0)
 		return rc;
 	if (isinf(first_s))
-		return solve_exactly(g, s, INFINITY, FEW_BRANCHES, err);
+		return report_standstill(err);
 	if (algorithm == PLAN_CBS || algorithm == PLAN_NO_TC2) {
 		rc = conflict_search(s, p, algorithm == PLAN_CBS, g, err);
 	} else {

@@ -7,9 +7,8 @@ struct range {
 
 /* Limits measured; docs/experiments.md says where others were tried. */
 static const struct {
-	struct range microbatches, nodes, stages;
+	struct range microbatches, nodes;
 } table[REGIMES] = {
-	[REGIME_EXACT] = { { 0, EXACT_MOST_MICROBATCHES }, { 0, EXACT_MOST_NODES }, { 0, EXACT_MOST_STAGES } },
 	[REGIME_FEASIBLE] = { .microbatches = { 0, 10000 } }, /* the choice is as deep */
 	[REGIME_FRESH_TOO] = { .nodes = { 0, 200 } }, /* past these it takes long, and little is gone */
 	[REGIME_NODE_CLASSES] = { .nodes = { 64, 0 } },
@@ -29,18 +28,17 @@ static bool is_within(const struct range *r, int n)
 	return n >= r->from && (r->to == 0 || n <= r->to);
 }
 
-bool strategy_holds(enum regime r, int n_microbatches, int n_nodes, int n_stages)
+bool strategy_holds(enum regime r, int n_microbatches, int n_nodes)
 {
-	return is_within(&table[r].microbatches, n_microbatches) && is_within(&table[r].nodes, n_nodes) &&
-	       is_within(&table[r].stages, n_stages);
+	return is_within(&table[r].microbatches, n_microbatches) && is_within(&table[r].nodes, n_nodes);
 }
 
-uint32_t strategy_regimes(int n_microbatches, int n_nodes, int n_stages)
+uint32_t strategy_regimes(int n_microbatches, int n_nodes)
 {
 	uint32_t regimes = 0;
 
 	for (int r = 0; r < REGIMES; r++)
-		regimes |= (uint32_t)strategy_holds((enum regime)r, n_microbatches, n_nodes, n_stages) << r;
+		regimes |= (uint32_t)strategy_holds((enum regime)r, n_microbatches, n_nodes) << r;
 	return regimes;
 }
 

@@ -2,7 +2,7 @@
  * which moves, how long and how warm. Everybody asks here; no other file compares a number of
  * nodes or microbatches with a limit of its own.
  *
- * A regime holds where the microbatches, nodes and stages lie within its row of the table
+ * A regime holds where the microbatches and nodes lie within its row of the table
  * (strategy.c). problem_init works all of them out once (problem.h: regimes).
  *
  * Internal to schedule/.
@@ -15,10 +15,6 @@
 
 /* Limits that size arrays. The bounds' are of one data node: slots, microbatches, and for the
  * coverage bound microbatches by slots squared; and of the sets of stages that paths may visit. */
-#define EXACT_MOST_MICROBATCHES 12
-#define EXACT_MOST_NODES 32
-#define EXACT_MOST_STAGES 16
-#define EXACT_MOST_HOPS 20000 /* of all data nodes' legal paths */
 #define SINGLE_MACHINE_MOST_SLOTS 8
 #define SINGLE_MACHINE_MOST_MB 256
 #define COVERAGE_BOUND_MOST_SETS 5000
@@ -28,7 +24,6 @@
 #define GROUPED_FROM 6 /* microbatches of each data node: then groups of them take one path at first */
 
 enum regime {
-	REGIME_EXACT,           /* solved by branch and bound */
 	REGIME_FEASIBLE,        /* legal paths are looked for by exhaustion where construction fails */
 	REGIME_FRESH_TOO,       /* a fresh first plan is made beside a mended one */
 	REGIME_NODE_CLASSES,    /* nodes that are alike count as one: first plans, bounds */
@@ -46,9 +41,9 @@ enum regime {
 };
 
 /* Whether a regime holds for a cluster of that size. */
-bool strategy_holds(enum regime r, int n_microbatches, int n_nodes, int n_stages);
+bool strategy_holds(enum regime r, int n_microbatches, int n_nodes);
 /* Bit by bit those that hold. */
-uint32_t strategy_regimes(int n_microbatches, int n_nodes, int n_stages);
+uint32_t strategy_regimes(int n_microbatches, int n_nodes);
 
 /* How annealing cools. Proposals of the first round and temperatures at a round's start and end, of
  * the makespan, for 30 microbatches or fewer. One of many moves the cost less, so the temperature

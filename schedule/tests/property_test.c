@@ -53,7 +53,6 @@ static void draw_question(struct rng *r, int round, struct question *x)
 	x->q.free_assignment = rng_below(r, 6) == 0;
 	if (x->q.free_assignment && x->q.algorithm == PLAN_BEST && rng_below(r, 2))
 		x->q.sync_limit_s = 4 * rng_uniform(r);
-	x->q.fifo = rng_below(r, 2);
 	x->q.split_backward = rng_below(r, 5) == 0;
 	x->q.ascending = rng_below(r, 4) == 0;
 	x->q.keep_batch = rng_below(r, 2);
@@ -149,8 +148,7 @@ static void every_answer_is_good_or_a_true_refusal(void **state)
 		} else {
 			assert_null(p);
 			assert_true(err.text[0] != '\0');
-			if (rc == PLAN_INFEASIBLE && exist == 1 && !a_stage_is_empty(&x) &&
-			    !strstr(err.text, "every plan comes to a standstill"))
+			if (rc == PLAN_INFEASIBLE && exist == 1 && !a_stage_is_empty(&x))
 				fail_msg("round %d: there are paths: %s", round, err.text);
 			if (rc != PLAN_INFEASIBLE && rc != PLAN_NOT_FOUND)
 				fail_msg("round %d: %d %s, algorithm %d free %d excluded %d",
@@ -172,21 +170,11 @@ static void assert_same(const struct plan *a, const struct plan *b)
 
 	assert_int_equal(a->n_microbatches, b->n_microbatches);
 	assert_int_equal(a->search.evaluations, b->search.evaluations);
-	assert_int_equal(a->n_orders, b->n_orders);
 	assert_memory_equal(a->visits, b->visits, (size_t)visits * sizeof(int));
 	assert_memory_equal(a->assigned, b->assigned,
 			    (size_t)a->stage_start[a->n_stages] * sizeof(int));
 	assert_true(a->predicted.iteration_s == b->predicted.iteration_s);
 	assert_true(a->predicted.lower_bound_s == b->predicted.lower_bound_s);
-	for (int i = 0; i < a->n_orders; i++) {
-		assert_int_equal(a->orders[i].n_tasks, b->orders[i].n_tasks);
-		for (int t = 0; t < a->orders[i].n_tasks; t++) {
-			assert_int_equal(a->orders[i].tasks[t].microbatch,
-					 b->orders[i].tasks[t].microbatch);
-			assert_int_equal(a->orders[i].tasks[t].kind,
-					 b->orders[i].tasks[t].kind);
-		}
-	}
 }
 
 static void same_question_same_answer(void **state)
@@ -202,7 +190,7 @@ static void same_question_same_answer(void **state)
 		int rc;
 
 		draw_question(&r, round, &x);
-		x.q.evaluations = round % 10 ? 100 : 3000; /* the latter are solved, if small */
+		x.q.evaluations = round % 10 ? 100 : 3000;
 		rc = plan_search(x.cluster, &x.q, &a, NULL);
 		x.q.threads = 4;
 		assert_int_equal(plan_search(x.cluster, &x.q, &b, NULL), rc);

@@ -11,20 +11,18 @@
 static void a_limit_is_within_its_regime(void **state)
 {
 	(void)state;
-	assert_true(strategy_holds(REGIME_SHORT_ROUNDS, 60, 20, 6));
-	assert_false(strategy_holds(REGIME_SHORT_ROUNDS, 61, 20, 6));
-	assert_false(strategy_holds(REGIME_STEEP_NORM, 299, 20, 6));
-	assert_true(strategy_holds(REGIME_STEEP_NORM, 300, 20, 6));
+	assert_true(strategy_holds(REGIME_SHORT_ROUNDS, 60, 20));
+	assert_false(strategy_holds(REGIME_SHORT_ROUNDS, 61, 20));
+	assert_false(strategy_holds(REGIME_STEEP_NORM, 299, 20));
+	assert_true(strategy_holds(REGIME_STEEP_NORM, 300, 20));
 }
 
 static void every_limit_of_a_regime_must_hold(void **state)
 {
 	(void)state;
-	assert_true(strategy_holds(REGIME_LANES, 41, 40, 6));
-	assert_false(strategy_holds(REGIME_LANES, 40, 40, 6));
-	assert_false(strategy_holds(REGIME_LANES, 41, 39, 6));
-	assert_true(strategy_holds(REGIME_EXACT, 12, 32, 16));
-	assert_false(strategy_holds(REGIME_EXACT, 12, 32, 17));
+	assert_true(strategy_holds(REGIME_LANES, 41, 40));
+	assert_false(strategy_holds(REGIME_LANES, 40, 40));
+	assert_false(strategy_holds(REGIME_LANES, 41, 39));
 }
 
 /* What problem.h keeps: of every size the bits of just those that hold. */
@@ -34,18 +32,18 @@ static void regimes_are_kept_bit_by_bit(void **state)
 
 	(void)state;
 	for (int i = 0; i < 11; i++) {
-		uint32_t regimes = strategy_regimes(sizes[i], sizes[10 - i], 8);
+		uint32_t regimes = strategy_regimes(sizes[i], sizes[10 - i]);
 
 		for (int r = 0; r < REGIMES; r++)
 			assert_int_equal(regimes >> r & 1,
-					 strategy_holds((enum regime)r, sizes[i], sizes[10 - i], 8));
+					 strategy_holds((enum regime)r, sizes[i], sizes[10 - i]));
 		assert_int_equal(regimes >> REGIMES, 0);
 	}
 }
 
 static void only_large_repairs_and_large_clusters_cool_otherwise(void **state)
 {
-	uint32_t small = strategy_regimes(30, 20, 6), large = strategy_regimes(300, 100, 8);
+	uint32_t small = strategy_regimes(30, 20), large = strategy_regimes(300, 100);
 	const struct cooling *usual = strategy_cooling(small, false, false);
 
 	(void)state;

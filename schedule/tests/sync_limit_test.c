@@ -89,7 +89,6 @@ static void enumerate(struct cluster *c, int node, int *room, const double *limi
 	if (node < NODES)
 		return;
 	plan_request_init(&q);
-	q.fifo = true;
 	q.path_length = 2;
 	q.evaluations = 1000;
 	p = search(c, &q);
@@ -121,7 +120,7 @@ static void finds_what_plain_enumeration_finds(void **state)
 			int rc;
 
 			plan_request_init(&q);
-			q.free_assignment = q.fifo = true;
+			q.free_assignment = true;
 			q.path_length = 2;
 			q.evaluations = 20000;
 			q.sync_limit_s = limit_s[k];

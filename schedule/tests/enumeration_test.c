@@ -1,0 +1,171 @@
+/* Bounds and plans of tiny clusters against plain enumeration of all paths and orders (oracle.h). */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "schedule/search/search.h"
+#include "schedule/bound/bound.h"
+#include "schedule/tests/fixture.h"
+#include "schedule/tests/oracle.h"
+
+#define ORACLE_RUNS 300000
+
+/* One of every kind: memory tight or not, missing links, unequal or equal nodes. */
+static struct cluster *tiny_cluster(struct rng *r, int round)
+{
+	struct fixture_shape shape = { .most_stages = 4,
+				       .most_replicas = 2,
+				       .most_microbatches = 2 + round % 2,
+				       .most_memory = round % 3 ? 1 : 3,
+				       .absent = round % 4 ? 0 : 0.2,
+				       .grid = round % 5 < 2 };
+	struct cluster *c;
+
+	for (;;) {
+		c = fixture_random_cluster(r, &shape);
+		if (c->stages[0] * c->microbatches_per_data_node <= 4)
+			break;
+		cluster_free(c);
+	}
+	for (int i = 1; round % 7 == 0 && i < c->n_nodes;
+	     i++) { /* equal nodes: ties everywhere */
+		c->nodes[i].forward_s = c->nodes[0].forward_s;
+		c->nodes[i].backward_s = c->nodes[0].backward_s;
+		c->nodes[i].loss_s = c->nodes[0].loss_s;
+	}
+	return c;
+}
+
+struct setting {
+	struct plan_request q;
+	struct problem p;
+	struct solution s;
+};
+
+static int setting_init(struct setting *t, const struct cluster *c, int length, bool ascending)
+{
+	plan_request_init(&t->q);
+	t->q.path_length = length;
+	t->q.ascending = ascending;
+	if (problem_init(&t->p, c, &t->q, NULL) != 0)
+		return -1;
+	assert_int_equal(solution_init(&t->s, &t->p), 0);
+	for (int i = 0; i < t->p.n_nodes; i++)
+		t->s.stage_of[i] = c->nodes[i].stage;
+	solution_index(&t->s, &t->p);
+	return 0;
+}
+
+static void setting_fini(struct setting *t)
+{
+	solution_fini(&t->s);
+	problem_fini(&t->p);
+}
+
+/* The bounds hold for every order of work at the nodes, so also for first come, first served. */
+static void bounds_hold_for_the_best_plan(void **state)
+{
+	int held[2] = { 0 };
+	struct rng r;
+
+	(void)state;
+	rng_init(&r, 61);
+	for (int round = 0; round < 700; round++) {
+		struct cluster *c = tiny_cluster(&r, round);
+		struct oracle_request o = {
+			.path_length = 1 + (int)rng_below(&r, (uint32_t)c->n_stages),
+			.ascending = round % 6 == 0,
+			.fifo = round % 2,
+			.most_runs = ORACLE_RUNS
+		};
+		struct oracle_answer answer;
+		struct setting t;
+		struct bound *b;
+
+		oracle_solve(c, &o, &answer);
+		if (!answer.complete || isinf(answer.iteration_s) ||
+		    setting_init(&t, c, o.path_length, o.ascending) != 0) {
+			cluster_free(c);
+			continue;
+		}
+		b = bound_new(&t.p, &t.s, NULL);
+		assert_non_null(b);
+		while (bound_step(b))
+			;
+		if (bound_s(b) > answer.iteration_s * (1 + 1e-9))
+			fail_msg("round %d: bound %.17g above the optimum %.17g", round, bound_s(b),
+				 answer.iteration_s);
+		held[o.fifo]++;
+		bound_free(b);
+		setting_fini(&t);
+		cluster_free(c);
+	}
+	print_message("%d and %d bounds held\n", held[0], held[1]);
+	assert_true(held[0] > 150 && held[1] > 150);
+}
+
+/* First come, first served, as the search's plans are: on tiny clusters the search finds the best
+ * plan nearly always, and what it refuses has no plan. */
+static void the_search_finds_the_best_of_tiny_clusters(void **state)
+{
+	int rounds = 0, best = 0, refused = 0;
+	double longer = 0;
+	struct rng r;
+
+	(void)state;
+	rng_init(&r, 67);
+	for (int round = 0; round < 200; round++) {
+		struct cluster *c = tiny_cluster(&r, round);
+		struct oracle_request o = {
+			.path_length = 1 + (int)rng_below(&r, (uint32_t)c->n_stages),
+			.fifo = true,
+			.most_runs = ORACLE_RUNS
+		};
+		struct oracle_answer answer;
+		struct plan_request q;
+		struct plan *plan = NULL;
+		struct error err = { "" };
+		int rc;
+
+		plan_request_init(&q);
+		q.path_length = o.path_length;
+		q.evaluations = 2000;
+		oracle_solve(c, &o, &answer);
+		rc = plan_search(c, &q, &plan, &err);
+		if (isinf(answer.iteration_s) && answer.complete) {
+			assert_true(rc == PLAN_INFEASIBLE || rc == PLAN_NOT_FOUND);
+			refused++;
+		}
+		if (rc == 0 && answer.complete) {
+			double ratio = plan->predicted.iteration_s / answer.iteration_s;
+
+			assert_true(ratio > 1 - 1e-9);
+			assert_true(plan->predicted.lower_bound_s <= answer.iteration_s * (1 + 1e-9));
+			best += ratio < 1 + 1e-9;
+			longer += ratio - 1;
+			rounds++;
+		}
+		plan_free(plan);
+		cluster_free(c);
+	}
+	print_message("%d of %d are best, %.4f longer on average; %d refused\n", best, rounds,
+		      longer / rounds, refused);
+	assert_true(rounds > 100 && refused > 2);
+	assert_true(best >= 0.95 * rounds && longer <= 0.01 * rounds);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(bounds_hold_for_the_best_plan),
+		cmocka_unit_test(the_search_finds_the_best_of_tiny_clusters),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
