@@ -147,7 +147,6 @@ struct controller {
 	uint32_t own_attempt;   /* this controller's first */
 	uint32_t reduce_attempt;
 	uint32_t summing[MSG_STAGES]; /* replicas told to sum in this attempt; 0: not yet */
-	bool summing_ahead;           /* each once it has counted all */
 	uint32_t n_differing;         /* sums of this iteration of which there were two */
 	uint64_t steps; /* tasks that ended and were begun, sums, answers: what brings the run on */
 	struct stall_detector still;

@@ -14,7 +14,7 @@
 
 #define MIB ((size_t)1 << 20)
 
-enum { PEERS = 8, LIAR = 1, HONEST = 2, VISITS = 12, PIECES = 5 };
+enum { PEERS = 8, GREEDY = 1, MODEST = 2, VISITS = 12, PIECES = 5 };
 
 /* 12 visits of 1 MiB, a gradient of 9 MiB in pieces of 2. */
 static const struct early_traffic traffic = {
@@ -52,7 +52,7 @@ static size_t flood(struct early *e, uint16_t from, size_t bytes)
 }
 
 /* The inputs of an iteration, which one peer may send all of, and its part and slice of the sum. */
-static void check_honest_fits(struct early *e, uint16_t from)
+static void check_modest_fits(struct early *e, uint16_t from)
 {
 	for (int i = 0; i < VISITS; i++)
 		assert_true(keep(e, from, MIB));
@@ -65,11 +65,11 @@ static void nobody_takes_more_than_its_share(void **state)
 	struct early *e = made(1024 * MIB);
 
 	(void)state;
-	assert_int_equal(flood(e, LIAR, MIB), early_most_of(e) / (MIB + EARLY_PLACE_BYTES));
-	assert_true(early_bytes_of(e, LIAR) <= early_most_of(e));
+	assert_int_equal(flood(e, GREEDY, MIB), early_most_of(e) / (MIB + EARLY_PLACE_BYTES));
+	assert_true(early_bytes_of(e, GREEDY) <= early_most_of(e));
 	assert_true(early_most_of(e) >= 2 * (2 * VISITS + 9) * MIB); /* two iterations */
-	assert_false(keep(e, LIAR, MIB));
-	check_honest_fits(e, HONEST);
+	assert_false(keep(e, GREEDY, MIB));
+	check_modest_fits(e, MODEST);
 	early_free(e);
 }
 
@@ -79,7 +79,7 @@ static void small_ones_are_not_without_number(void **state)
 	struct early *e = made(1024 * MIB);
 
 	(void)state;
-	assert_true(flood(e, LIAR, 4) <= early_most_of(e) / EARLY_PLACE_BYTES);
+	assert_true(flood(e, GREEDY, 4) <= early_most_of(e) / EARLY_PLACE_BYTES);
 	early_free(e);
 }
 
@@ -91,12 +91,12 @@ static void nobody_is_kept_out(void **state)
 
 	(void)state;
 	for (uint16_t i = 0; i < PEERS; i++)
-		if (i != HONEST)
+		if (i != MODEST)
 			flood(e, i, MIB / 2);
 	assert_true(early_bytes(e) > room / 2 - MIB);
-	check_honest_fits(e, HONEST);
+	check_modest_fits(e, MODEST);
 	assert_true(early_bytes(e) <= room);
-	assert_false(keep(e, LIAR, MIB / 2));
+	assert_false(keep(e, GREEDY, MIB / 2));
 	early_free(e);
 }
 
@@ -108,7 +108,7 @@ static void honest_tensors_fit_into_the_least_room(void **state)
 
 	(void)state;
 	assert_true(early_bytes(e) == 0 && n.early == (VISITS + 9) * MIB);
-	check_honest_fits(e, HONEST);
+	check_modest_fits(e, MODEST);
 	early_free(e);
 }
 
@@ -118,17 +118,17 @@ static void sums_wait_at_their_sender_before_the_share_is_full(void **state)
 	size_t n = 0;
 
 	(void)state;
-	for (; !early_crowded(e, LIAR); n++)
-		assert_true(keep(e, LIAR, MIB));
-	assert_true(early_bytes_of(e, LIAR) < early_most_of(e) / 2 + 2 * MIB);
-	assert_false(early_crowded(e, HONEST));
+	for (; !early_crowded(e, GREEDY); n++)
+		assert_true(keep(e, GREEDY, MIB));
+	assert_true(early_bytes_of(e, GREEDY) < early_most_of(e) / 2 + 2 * MIB);
+	assert_false(early_crowded(e, MODEST));
 	early_drop(e, 0);
 	early_drop(e, 1);
 	assert_int_equal(early_count(e), n); /* gaps */
 	assert_int_equal(early_close_up(e), 2);
 	assert_int_equal(early_count(e), n - 2);
-	assert_false(early_crowded(e, LIAR));
-	assert_int_equal(early_bytes_of(e, LIAR), (n - 2) * (MIB + EARLY_PLACE_BYTES));
+	assert_false(early_crowded(e, GREEDY));
+	assert_int_equal(early_bytes_of(e, GREEDY), (n - 2) * (MIB + EARLY_PLACE_BYTES));
 	early_free(e);
 }
 

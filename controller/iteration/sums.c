@@ -9,7 +9,6 @@
 void sums_forget(struct controller *c)
 {
 	c->reduce_attempt++;
-	c->summing_ahead = false;
 	memset(c->summing, 0, sizeof(c->summing));
 	for (uint32_t i = 0; i < c->n_members; i++)
 		c->members[i].copies = c->members[i].in_sum = false;
@@ -48,8 +47,7 @@ static bool may_order_ahead(const struct controller *c)
 
 void sums_order_ahead(struct controller *c)
 {
-	c->summing_ahead = may_order_ahead(c);
-	for (int s = 0; c->summing_ahead && s < c->cluster->n_stages; s++)
+	for (int s = 0; may_order_ahead(c) && s < c->cluster->n_stages; s++)
 		order_stage(c, s, true);
 }
 

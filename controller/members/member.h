@@ -66,7 +66,7 @@ struct member {
 	uint64_t arrival;      /* the number of its hello */
 	uint64_t told_arrival; /* it knows of arrivals up to this one */
 	bool disowned; /* of its key: the others are to forget it */
-	bool shunned;  /* left out for what it did: they are to forget it as well, as long as that holds */
+	bool shunned;  /* excluded (exclude.c): the others are to forget its key while that lasts */
 	bool ready;            /* answered it */
 	uint64_t sequence, ready_sequence; /* of its message at hand, and of that answer: some overtake others */
 	bool awaited;          /* after a takeover: it was there when the last commit was made */

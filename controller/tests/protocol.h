@@ -7,7 +7,7 @@
  * commit.c, recover.c and takeover.c, under the same names.
  *
  * Left out, as they change nothing of what is counted where: F and the loss (what a gradient needs is there, or not),
- * slots, moves of what has not begun, evaluations, checkpoints, who lies. What agents send each other arrives
+ * slots, moves of what has not begun, evaluations, checkpoints, faulty nodes. What agents send each other arrives
  * or is lost with its sender. What the controller tells is with all agents at once, but where it dies meanwhile. What
  * agents tell takes its time, but where nobody can see the difference: what a data node has counted shows when it
  * is told, and a sum likewise. What happens while nobody leads happened before, or happens after.

@@ -163,8 +163,7 @@ bool copies_own(const struct controller *c, const struct member *m, int stage)
 	       copies_hash(c, stage, c->committed) == m->beat.hash;
 }
 
-/* Who was left out and has given nothing, or something else, is not asked again. */
-void copies_blame_source(struct controller *c, const struct member *m)
+void copies_drop_source(struct controller *c, const struct member *m)
 {
 	struct member *source = &c->members[m->source];
 
@@ -194,7 +193,7 @@ bool copies_hash_right(struct controller *c, struct member *m, uint64_t iteratio
 	     "n%02u: its copy of S%d differs after it%llu: fetched again", m->id, m->keeps,
 	     (unsigned long long)iteration);
 	record_forget_hash(c, m, (uint8_t)m->keeps, iteration, hash);
-	copies_blame_source(c, m);
+	copies_drop_source(c, m);
 	copies_fetch_again(c, m);
 	return false;
 }

@@ -14,8 +14,8 @@ bool copies_keep(struct controller *c, struct member *m, int stage, const struct
 void copies_fetch_again(struct controller *c, struct member *m);
 /* False: its copy is not the stage's, and is fetched again. */
 bool copies_hash_right(struct controller *c, struct member *m, uint64_t iteration, uint64_t hash);
-/* Who was left out and has given nothing, or something else, is not asked again. */
-void copies_blame_source(struct controller *c, const struct member *m);
+/* An excluded source that has given nothing, or other weights, is not asked again. */
+void copies_drop_source(struct controller *c, const struct member *m);
 void copies_release(struct controller *c, struct member *m);
 /* m's copy gets no sums any more: another keeps one, or m joins anew. A copy of the last commit is let go
  * with the next one only: until then its stage may be nowhere else. */

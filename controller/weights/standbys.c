@@ -52,7 +52,7 @@ void standbys_kept(struct controller *c, struct member *m, const struct msg_kept
 		     m->keeps, k->text);
 		m->refused_copy_us = c->now_us;
 		m->n_refused++;
-		copies_blame_source(c, m);
+		copies_drop_source(c, m);
 		copies_forget(m);
 		if (m->state == NODE_SYNCING && !m->ready)
 			members_set(c, m, NODE_JOINING, k->text);
