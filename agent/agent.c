@@ -23,6 +23,7 @@ enum {
 	LISTEN_TRIES = 50,
 	STOPPED_US = 3000000,    /* between turns: the process itself stood still */
 	STUCK_TIMES = 20,        /* the longest job so far */
+	STUCK_LONG_TIMES = 40,   /* the short jobs' limit, for a job that takes as long as its stage is large */
 	FILES = 8192,            /* wanted, and of them */
 	FILES_FOR_BURSTS = 8,    /* one in so many for activations that leave together */
 	CONTROL_CONNECTIONS = 4  /* that heartbeats take turns on */
@@ -77,7 +78,7 @@ void agent_receive(struct agent *a, int64_t now_us)
 		take_tensor_event(a, &p, now_us);
 }
 
-/* What an iteration waits for; the others may take as long as a stage's size makes them. */
+/* Returns true if an iteration waits for such a job. The others take as long as the stage's size makes them. */
 static bool job_is_short(enum job_kind kind)
 {
 	switch (kind) {
@@ -94,18 +95,22 @@ static bool job_is_short(enum job_kind kind)
 	}
 }
 
-/* A GPU that hangs leaves the heartbeats going: a job that does not come back ends the process. */
+/* Ends the process when a job does not end, because a GPU that hangs leaves the heartbeats going. Every job
+ * has a limit: a driver may hang at its first use, which is a PREPARE. */
 static void check_stuck(struct agent *a, int64_t now_us)
 {
-	int64_t since_us = now_us - a->stuck.turn_us, took_us;
+	int64_t since_us = now_us - a->stuck.turn_us, took_us, limit_us;
 
 	a->stuck.turn_us = now_us;
 	if (since_us > STOPPED_US)
 		a->stuck.job_from_us += since_us;
-	if (!worker_busy(a->worker) || !job_is_short(a->job.kind) || a->leaving)
+	if (!worker_busy(a->worker) || a->leaving)
 		return;
 	took_us = now_us - a->stuck.job_from_us;
-	if (took_us < (int64_t)a->options.stuck_s * 1000000 + STUCK_TIMES * a->stuck.longest_us)
+	limit_us = (int64_t)a->options.stuck_s * 1000000 + STUCK_TIMES * a->stuck.longest_us;
+	if (!job_is_short(a->job.kind))
+		limit_us *= STUCK_LONG_TIMES;
+	if (took_us < limit_us)
 		return;
 	a->stuck.found = true;
 	tell_trouble(a, true, "its computing has not come back for %.0f s: it gives up",
@@ -171,6 +176,8 @@ static void finish_job(struct agent *a, int64_t now_us)
 		return;
 	if (job_is_short(job->kind) && now_us - a->stuck.job_from_us > a->stuck.longest_us)
 		a->stuck.longest_us = now_us - a->stuck.job_from_us;
+	if (job->device_free_bytes)
+		a->device.free_bytes = job->device_free_bytes;
 	if (job->rc < 0 && !may_fail(job))
 		tell_trouble(a, true, "%s", job->err.text);
 	else

@@ -10,14 +10,11 @@
 
 enum { HEAD_BYTES = 64 << 10 }; /* before a tensor's numbers, at most */
 
-/* What the device's memory and the machine's could still give, bytes; 0: they do not say. */
+/* Free bytes of the device when the agent last looked: at its start, and after each stage or copy
+ * that the worker prepared. 0: unknown. */
 static uint64_t memory_available(const struct agent *a)
 {
-	struct stage_device d;
-
-	if (stage_device(&d, a->device.name, NULL) < 0 || d.free_bytes == UINT64_MAX)
-		return 0;
-	return d.free_bytes;
+	return a->device.free_bytes == UINT64_MAX ? 0 : a->device.free_bytes;
 }
 
 /* An identity that all processes of a machine share until it starts anew, whatever container they are in. */

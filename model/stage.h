@@ -35,7 +35,7 @@
 #include "model/device_name.h"
 #include "model/tensor.h"
 
-enum { STAGE_DEVICE_SIZE = 64 };
+enum { STAGE_DEVICE_SIZE = 128 };
 
 struct stage; /* opaque */
 
@@ -61,7 +61,7 @@ struct stage_options {
 
 /* A device of this machine: its whole name and behind a blank what computes there, in words that
  * are the same wherever the same calls (and number of threads) give the same bits, as far as is
- * known: "cpu:v4 oneDNN 2.6.3", "cuda:1:bf16 sm_89 GeForce RTX 4090 cuBLAS 13.1". And its memory. */
+ * known: "cpu:v4 oneDNN 2.6.3", "cuda:1:bf16 sm_90 H200 132 SMs nvcc 13.0.88 cuBLAS 130100". And its memory. */
 struct stage_device {
 	char name[DEVICE_NAME_SIZE];
 	char text[STAGE_DEVICE_SIZE];
@@ -122,7 +122,9 @@ void stage_release(struct stage *s, uint32_t slot);
 float *stage_room(struct stage *s, struct error *err);
 void stage_room_free(struct stage *s, float *room); /* NULL is allowed */
 
-/* What the device said when a call first gave -EIO; "" before, and on the CPU. */
+/* Says what failed first on the device; "" while nothing has, and on the CPU. From then on calls return
+ * -EIO, and those that return no code (the arrays, stage_changed, stage_put_state, stage_hash) have
+ * old numbers: check this after them before their numbers are used. */
 const char *stage_failure(const struct stage *s);
 
 /* Before the first microbatch of an iteration. */

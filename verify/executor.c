@@ -101,6 +101,8 @@ static int buffer_sum(struct executor *e, uint32_t s, uint32_t sum)
 		if (!e->saved[buffered])
 			return -ENOMEM;
 		memcpy(e->saved[buffered], stage_gradient(stage), bytes);
+		if (stage_failure(stage)[0])
+			return -EIO;
 	}
 	if (e->saved[sum]) {
 		memcpy(stage_gradient(stage), e->saved[sum], bytes);

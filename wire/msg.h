@@ -84,7 +84,7 @@ struct msg_hello {
 	int32_t node;           /* the node it would be; -1: any */
 	uint64_t incarnation;   /* random, new for each process */
 	char address[128];      /* where its tensor plane listens, as peers dial it */
-	char device[64];        /* what computes, as model/stage.h tells it: "cpu:v4 oneDNN 2.6.3" */
+	char device[128];       /* what computes, as model/stage.h tells it: "cpu:v4 oneDNN 2.6.3" */
 	char host[64];
 	int64_t pid;
 	uint64_t run;           /* the run whose weights it holds; 0: none. A controller that took over

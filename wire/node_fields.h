@@ -34,7 +34,7 @@
 	 * < 0: there is none without it; 0: not known */ \
 	NUMBER(F32, float, lost_s, 0) \
 	TEXT(location, 32) \
-	TEXT(device, 64) \
+	TEXT(device, 128) \
 	TEXT(host, 64) \
 	TEXT(why, 96) /* of the state, when it is not LIVE */
 

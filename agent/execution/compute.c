@@ -439,12 +439,42 @@ static int perform_job(struct compute *c, struct job *j)
 	return -EINVAL;
 }
 
+/* A device that has failed leaves old numbers behind, in a gradient as in a hash: a job that
+ * used it gives no result, and its error names the kernel, product or copy that failed first. */
+static void check_failure(const struct stage *s, struct job *j)
+{
+	const char *failure = s ? stage_failure(s) : "";
+
+	if (!failure[0])
+		return;
+	if (j->rc < 0)
+		error_prefix(&j->err, j->rc, "the device failed (%s)", failure);
+	else
+		j->rc = error_set(&j->err, -EIO, "stage %u: the device failed (%s)",
+				  stage_index(s), failure);
+}
+
+/* The event loop reports this number and must not ask a GPU itself, because a GPU that hangs
+ * would stop the heartbeats. */
+static void note_free_memory(struct compute *c, struct job *j)
+{
+	struct stage_device d;
+
+	if (j->rc == 0 && stage_device(&d, c->setup.device, NULL) == 0)
+		j->device_free_bytes = d.free_bytes;
+}
+
 void compute_run(void *compute, void *job)
 {
+	struct compute *c = compute;
 	struct job *j = job;
 
 	j->began_us = clock_monotonic_us();
-	j->rc = perform_job(compute, j);
+	j->rc = perform_job(c, j);
+	check_failure(c->stage, j);
+	check_failure(c->kept, j);
+	if (j->kind == JOB_PREPARE || j->kind == JOB_KEEP)
+		note_free_memory(c, j);
 	j->ended_us = clock_monotonic_us();
 }
 

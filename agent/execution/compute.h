@@ -92,6 +92,7 @@ struct job {
 	uint64_t corpus_hash;                 /* MEASURE; 0 without a corpus */
 	size_t parameters, activation;        /* PREPARE, KEEP: P; PREPARE: B * T * C */
 	size_t stage_bytes;                   /* PREPARE: of the machine's memory */
+	uint64_t device_free_bytes; /* PREPARE, KEEP: left afterwards; 0: unknown */
 };
 
 /* Copies the setup. -ENOMEM. */

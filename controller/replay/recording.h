@@ -38,7 +38,7 @@ struct recorded_node { /* a new state of a node */
 	enum node_state state;
 	double forward_s, backward_s, loss_s; /* measured; 0 not yet */
 	int64_t pid; /* 0: not recorded */
-	char why[96], device[64], host[64];
+	char why[96], device[128], host[64];
 };
 
 struct recorded_belief { /* a correction of what is planned against, seconds of the plan */

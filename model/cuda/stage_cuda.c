@@ -392,13 +392,13 @@ static void get_rows(struct cuda_stage *s, float *to, const float *from)
 		   s->rows * s->l->config.dim * sizeof(*from));
 }
 
-/* The end of a pass: all is done, and what get_rows got goes to the caller, unless it was not
- * wanted. */
+/* Waits for a pass, and copies what get_rows fetched to the caller. to NULL: not wanted. After a failure
+ * the caller's memory stays as it was. */
 static int finish_stage_pass(struct cuda_stage *s, float *to)
 {
 	int rc = device_status(s->d);
 
-	if (to && !device_holds(s->d, to))
+	if (!rc && to && !device_holds(s->d, to))
 		memcpy(to, s->host_out, s->rows * s->l->config.dim * sizeof(*to));
 	return rc;
 }
@@ -525,7 +525,7 @@ static int cuda_loss(void *self, const float *in, const int32_t *targets, float 
 		get_rows(s, grad, s->t.dx);
 	device_get(s->d, s->host_losses, s->t.losses, s->rows * sizeof(float));
 	rc = finish_stage_pass(s, grad);
-	for (size_t i = 0; i < s->rows; i++)
+	for (size_t i = 0; i < s->rows && !rc; i++)
 		sum += (double)s->host_losses[i];
 	if (!rc)
 		*loss = counted ? (float)(sum / (double)counted) : 0;

@@ -75,6 +75,8 @@ static int write_shard(const char *path, struct stage *s, struct error *err)
 	float *arrays[KINDS];
 
 	arrays_of(s, arrays);
+	if (stage_failure(s)[0]) /* the arrays are old */
+		return error_set(err, -EIO, "%s: the device failed (%s)", path, stage_failure(s));
 	return write_arrays(path, tensors, n, (const float *const *)arrays, err);
 }
 

@@ -370,6 +370,8 @@ static const struct memory *memory_of(const void *p)
 }
 
 static bool fail_next, cannot_record;
+static bool fail_at_wait; /* as a card that dies: what is queued is lost, from the next wait on */
+static const char *emulated_name = "emulated";
 static size_t shared_most = SHARED_MOST;
 static uint64_t device_free_bytes = UINT64_MAX;
 static long replays, launches[KERNEL_COUNT];
@@ -385,7 +387,7 @@ int device_look(uint32_t number, char *text, size_t size, uint64_t *free_bytes,
 {
 	if (number != 0)
 		return error_set(err, -22, "there is 1");
-	snprintf(text, size, "sm_00 emulated");
+	snprintf(text, size, "sm_00 %s", emulated_name);
 	*free_bytes = device_free_bytes;
 	return 0;
 }
@@ -412,6 +414,13 @@ static void flush(struct device *d)
 	d->pending.n = 0;
 }
 
+static void drop(struct device *d)
+{
+	for (size_t i = 0; i < d->pending.n; i++)
+		free(d->pending.ops[i].own);
+	d->pending.n = 0;
+}
+
 void device_close(struct device *d)
 {
 	if (!d)
@@ -429,6 +438,10 @@ void device_close(struct device *d)
 int device_status(struct device *d)
 {
 	waits++;
+	if (fail_at_wait && !d->failed) {
+		d->failed = true;
+		drop(d);
+	}
 	flush(d);
 	return d->failed ? -5 : 0;
 }

@@ -1,0 +1,116 @@
+/* The worker's jobs on a GPU that fails while it is idle: a job that returns stale numbers as a
+ * success would put them into its stage's sum. The GPU is emulated, and its failure injected. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/execution/compute.h"
+#include "model/tests/emulated_device.h"
+
+static size_t parameters; /* of the prepared stage */
+
+static struct compute *prepared(void)
+{
+	struct compute_setup setup = { .batch = 1, .sequence = 8, .slots = 1, .n_shards = 1,
+				       .device = "cuda" };
+	struct job j = { .kind = JOB_PREPARE, .stage = 1, .from_seed = true };
+	struct compute *c;
+
+	assert_int_equal(model_preset("tiny", &setup.config, NULL, NULL), 0);
+	assert_int_equal(compute_new(&c, &setup), 0);
+	device_free_bytes = 12345;
+	compute_run(c, &j);
+	assert_int_equal(j.rc, 0);
+	assert_true(j.device_free_bytes == 12345);
+	parameters = j.parameters;
+	return c;
+}
+
+static void run_and_fail(struct job *j)
+{
+	struct compute *c = prepared();
+
+	fail_at_wait = true;
+	compute_run(c, j);
+	fail_at_wait = false;
+	assert_int_equal(j->rc, -EIO);
+	assert_non_null(strstr(j->err.text, "it was told to"));
+	compute_free(c);
+}
+
+static void test_gradient_is_not_sent(void **state)
+{
+	const uint16_t nodes[] = { 0 };
+	struct slices *slices;
+	struct job j = { .kind = JOB_GRADIENT };
+
+	(void)state;
+	compute_free(prepared());
+	assert_int_equal(slices_new(&slices, 1, 0, nodes, 1, 0, parameters), 0);
+	j.slices = slices;
+	run_and_fail(&j);
+	job_clear(&j);
+	slices_free(slices);
+}
+
+static void test_hash_is_not_reported(void **state)
+{
+	struct job j = { .kind = JOB_MEASURE };
+
+	(void)state;
+	run_and_fail(&j);
+}
+
+static void test_state_is_not_given(void **state)
+{
+	struct job j = { .kind = JOB_STATE };
+
+	(void)state;
+	run_and_fail(&j);
+	job_clear(&j);
+}
+
+static void test_pass_names_what_failed(void **state)
+{
+	struct job j = { .kind = JOB_FORWARD };
+	float in[8 * 1024] = { 0 };
+
+	(void)state;
+	j.in = in;
+	run_and_fail(&j);
+	assert_non_null(strstr(j.err.text, "a task failed"));
+	job_clear(&j);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	block.stacks = malloc((size_t)THREADS_MOST * STACK);
+	return block.stacks ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	free(block.stacks);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_gradient_is_not_sent),
+		cmocka_unit_test(test_hash_is_not_reported),
+		cmocka_unit_test(test_state_is_not_given),
+		cmocka_unit_test(test_pass_names_what_failed),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
