@@ -81,8 +81,10 @@ NVCCFLAGS := $(addprefix -ccbin ,$(CUDA_CC)) -O3 -std=c++17 -I. --compiler-optio
 	$(foreach a,$(CUDA_PTX:sm_%=%),-gencode arch=compute_$(a),code=compute_$(a))
 CPPFLAGS += -DSKIPPIPE_CUDA=1
 extra_model += $(patsubst %.cu,$(BUILD)/%.o,$(CUDA_SRC))
+# CUDA's runtime is linked statically, and cuBLASLt is opened when a GPU is found (model/cuda/product.cu; -rpath says
+# where), so that the programs start on machines without the toolkit.
 # By its full name: where C++ was only installed for nvcc, cc is of another version and knows no libstdc++ of its own.
-cuda_libs := $(foreach d,$(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/lib),-L$(d) -Wl,-rpath,$(d)) -lcublasLt -lcudart -l:libstdc++.so.6
+cuda_libs := $(foreach d,$(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/lib),-L$(d) -Wl,-rpath,$(d)) -lcudart_static -ldl -lrt -l:libstdc++.so.6
 libs_model += $(cuda_libs)
 endif
 endif

@@ -60,4 +60,14 @@ grep -qx -- "--device cuda:2 --listen tcp://10.0.0.7:0" "$dir/started" || die "$
 expect 2 'is no device' "$bin/skippipe" agent --device cpu,, --key x
 expect 1 'device|GPU' "$bin/skippipe" agent --device cuda:900,cuda:901 --join tcp://127.0.0.1:9 \
 	--controller-key "$(printf '0%.0s' $(seq 64))" --key "$dir/key" --listen tcp://127.0.0.1:0 --orphan-s 1
+# A machine without the CUDA toolkit: the program starts, and computes on the CPU.
+if command -v readelf >/dev/null; then
+	! readelf -d "$bin/skippipe-agent" | grep NEEDED | grep -qE 'cuda|cublas' || die "it needs CUDA's libraries to start"
+	toolkit=$(readelf -d "$bin/skippipe-agent" | sed -n 's/.*RUNPATH.*\[\([^]:]*\).*/\1/p')
+	hidden() { unshare -rm sh -c 'mount --bind "$0" "$1" && shift && exec "$@"' "$dir/bin" "$toolkit" "$@"; }
+	if [ -d "$toolkit" ] && hidden true 2>/dev/null; then
+		hidden "$bin/skippipe-agent" --devices >"$dir/devices" 2>&1 || die "without the toolkit: $(cat "$dir/devices")"
+		grep -q '^cpu:' "$dir/devices" || die "$(cat "$dir/devices")"
+	fi
+fi
 echo "an agent a device"

@@ -9,9 +9,11 @@ extern "C" {
 #include <stdlib.h>
 #include <string.h>
 
-#include <cublasLt.h>
 #include <cuda_runtime.h>
 
+extern "C" {
+#include "model/cuda/driver_fault.h"
+}
 #include "model/cuda/kernel_args.h"
 #include "model/cuda/product.cuh"
 
@@ -111,6 +113,7 @@ struct device {
 	cudaStream_t stream;
 	struct products *products;
 	void *memory[ALLOCATIONS], *host[ALLOCATIONS];
+	size_t memory_bytes[ALLOCATIONS];
 	int n_memory, n_host;
 	size_t shared_most; /* floats */
 	bool failed, failed_before; /* now, and when recording began */
@@ -163,26 +166,31 @@ static void start(struct device *d, const char *name, void (*kernel)(A), dim3 bl
 /* Ampere: the first with products of bf16. */
 enum { OLDEST_MAJOR = 8 };
 
-/* Where there is no driver at all the runtime calls it too old. */
-static int count(uint32_t number, int *n, struct error *err)
+static_assert((int)cudaErrorInitializationError == (int)DRIVER_CANNOT_START &&
+		      (int)cudaErrorStubLibrary == (int)DRIVER_STUB &&
+		      (int)cudaErrorInsufficientDriver == (int)DRIVER_TOO_OLD &&
+		      (int)cudaErrorDevicesUnavailable == (int)DRIVER_DEVICE_BUSY &&
+		      (int)cudaErrorNoDevice == (int)DRIVER_NO_DEVICE &&
+		      (int)cudaErrorSystemNotReady == (int)DRIVER_NOT_READY &&
+		      (int)cudaErrorSystemDriverMismatch == (int)DRIVER_MISMATCH &&
+		      (int)cudaErrorCompatNotSupportedOnDevice == (int)DRIVER_NO_COMPATIBILITY &&
+		      (int)cudaErrorUnknown == (int)DRIVER_UNKNOWN,
+	      "driver_fault.h has the runtime's codes");
+
+static int first_fault(cudaError_t e, uint32_t number, struct error *err)
 {
 	int driver = 0, runtime = 0;
-	cudaError_t e = cudaGetDeviceCount(n);
 
-	if (e == cudaSuccess && *n > 0)
-		return 0;
 	cudaDriverGetVersion(&driver);
 	cudaRuntimeGetVersion(&runtime);
-	if (e == cudaErrorInsufficientDriver && driver > 0)
-		return error_set(err, -EIO,
-				 "device cuda:%u: its driver knows CUDA %d.%d, and this program is "
-				 "for %d.%d: install a newer driver",
-				 number, driver / 1000, driver % 1000 / 10, runtime / 1000,
-				 runtime % 1000 / 10);
-	if (e == cudaSuccess || e == cudaErrorNoDevice || e == cudaErrorInsufficientDriver)
-		return error_set(err, -ENODEV, "device cuda:%u: there is no GPU%s", number,
-				 driver > 0 ? "" : ", or no driver");
-	return error_set(err, -EIO, "device cuda:%u: %s", number, cudaGetErrorString(e));
+	return driver_fault((int)e, cudaGetErrorString(e), driver, runtime, number, err);
+}
+
+static int count(uint32_t number, int *n, struct error *err)
+{
+	cudaError_t e = cudaGetDeviceCount(n);
+
+	return e == cudaSuccess && *n > 0 ? 0 : first_fault(e, number, err);
 }
 
 /* A GPU that this program is for. */
@@ -198,13 +206,13 @@ static int find(uint32_t number, struct cudaDeviceProp *p, struct error *err)
 				 number, n);
 	e = cudaGetDeviceProperties(p, (int)number);
 	if (e != cudaSuccess)
-		return error_set(err, -EIO, "device cuda:%u: %s", number, cudaGetErrorString(e));
+		return first_fault(e, number, err);
 	if (p->major < OLDEST_MAJOR)
 		return error_set(err, -ENOTSUP,
 				 "device cuda:%u (%s) has compute capability %d.%d: %d.0 (Ampere) or "
 				 "later is needed",
 				 number, p->name, p->major, p->minor, (int)OLDEST_MAJOR);
-	return 0;
+	return products_look(number, err);
 }
 
 /* A device that can be used, or what is the matter in d->failure. */
@@ -253,10 +261,10 @@ int device_look(uint32_t number, char *text, size_t size, uint64_t *free_bytes,
 	if (e == cudaSuccess)
 		e = cudaMemGetInfo(&left, &all);
 	if (e != cudaSuccess)
-		return error_set(err, -EIO, "device cuda:%u (%s) cannot be used: %s", number, p.name,
-				 cudaGetErrorString(e));
-	snprintf(text, size, "sm_%d%d %s cuBLAS %zu", p.major, p.minor, name,
-		 (size_t)cublasLtGetVersion());
+		return first_fault(e, number, err);
+	snprintf(text, size, "sm_%d%d %s %d SMs nvcc %d.%d.%d cuBLAS %zu", p.major, p.minor, name,
+		 p.multiProcessorCount, __CUDACC_VER_MAJOR__, __CUDACC_VER_MINOR__,
+		 __CUDACC_VER_BUILD__, products_version());
 	*free_bytes = left;
 	return 0;
 }
@@ -338,6 +346,7 @@ int device_allocate(struct device *d, size_t size, void **out, struct error *err
 				 (double)all / 0x1p20,
 				 size > left ? (double)(size - left) / 0x1p20 : 0);
 	}
+	d->memory_bytes[d->n_memory] = size;
 	d->memory[d->n_memory++] = *out = memory;
 	return 0;
 }
@@ -371,15 +380,34 @@ void device_get(struct device *d, void *to_host, const void *from, size_t size)
 	     "a copy from the device");
 }
 
+static bool is_own(const struct device *d, const void *p)
+{
+	for (int i = 0; i < d->n_memory; i++)
+		if ((const char *)p >= (const char *)d->memory[i] &&
+		    (const char *)p < (const char *)d->memory[i] + d->memory_bytes[i])
+			return true;
+	return false;
+}
+
+/* A pointer of this device is known without asking. The driver of a device that has failed answers
+ * every question with the failure: the pointer may be the device's then, and the caller must not
+ * read it. Runtimes before CUDA 11 call a host's pointer an invalid value. */
 bool device_holds(struct device *d, const void *p)
 {
 	struct cudaPointerAttributes a;
+	cudaError_t e;
 
+	if (is_own(d, p))
+		return true;
 	use(d);
-	if (cudaPointerGetAttributes(&a, p) == cudaSuccess)
+	e = cudaPointerGetAttributes(&a, p);
+	if (e == cudaSuccess)
 		return a.type == cudaMemoryTypeDevice;
 	cudaGetLastError();
-	return false;
+	if (e == cudaErrorInvalidValue)
+		return false;
+	note(d, e, "looking up a pointer");
+	return true;
 }
 
 void device_copy(struct device *d, void *to, const void *from, size_t size)
@@ -463,7 +491,9 @@ struct device_graph *device_recorded(struct device *d)
 	struct device_graph *g = (struct device_graph *)calloc(1, sizeof(*g));
 	cudaGraph_t graph = NULL;
 
+	/* A product or launch that was refused meanwhile is missing in the graph. */
 	if (!d->deaf && cudaStreamEndCapture(d->stream, &graph) == cudaSuccess && g &&
+	    d->failed == d->failed_before &&
 	    cudaGraphInstantiateWithFlags(&g->exec, graph, 0) == cudaSuccess) {
 		cudaGraphDestroy(graph);
 		return g;

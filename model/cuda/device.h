@@ -52,7 +52,8 @@ int device_allocate_host(struct device *d, size_t size, void **out, struct error
  * other memory of the host they do, and are slower. */
 void device_put(struct device *d, void *to, const void *from_host, size_t size);
 void device_get(struct device *d, void *to_host, const void *from, size_t size);
-/* Whether it is memory of a GPU. */
+/* Returns true if p is memory of a GPU, and on a device that has failed also where the driver does not
+ * answer: the host must not read or write p then. */
 bool device_holds(struct device *d, const void *p);
 void device_copy(struct device *d, void *to, const void *from, size_t size);
 void device_clear(struct device *d, void *to, size_t size);

@@ -4,12 +4,81 @@ extern "C" {
 
 #include "model/cuda/product.cuh"
 
+/* Matrix products by cuBLASLt. It is asked once for each shape: descriptors and the algorithm it
+ * proposes are kept. The library is opened when the first GPU is found, so that the program starts
+ * on a machine without the CUDA toolkit too. */
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cublasLt.h>
 
-/* cuBLASLt is asked once for each shape: descriptors and the algorithm it would take are kept. */
+#define LIBRARY_FUNCTIONS(X) \
+	X(GetVersion) X(Create) X(Destroy) X(Matmul) X(MatmulAlgoGetHeuristic) \
+	X(MatmulDescCreate) X(MatmulDescDestroy) X(MatmulDescSetAttribute) \
+	X(MatrixLayoutCreate) X(MatrixLayoutDestroy) \
+	X(MatmulPreferenceCreate) X(MatmulPreferenceDestroy) X(MatmulPreferenceSetAttribute)
+
+struct library {
+#define FIELD(name) decltype(&cublasLt##name) name;
+	LIBRARY_FUNCTIONS(FIELD)
+#undef FIELD
+	bool open;
+	char failure[256]; /* "" when open */
+};
+
+#define TEXT_OF(x) TEXT_OF_(x)
+#define TEXT_OF_(x) #x
+static const char library_name[] = "libcublasLt.so." TEXT_OF(CUBLAS_VER_MAJOR);
+
+static struct library load_library(void)
+{
+	struct library l = {};
+	void *handle = dlopen(library_name, RTLD_NOW | RTLD_LOCAL);
+
+	l.open = handle != NULL;
+#define LOAD(name) \
+	if (l.open) { \
+		l.name = (decltype(l.name))dlsym(handle, "cublasLt" #name); \
+		l.open = l.name != NULL; \
+	}
+	LIBRARY_FUNCTIONS(LOAD)
+#undef LOAD
+	if (!l.open) {
+		const char *why = dlerror();
+
+		snprintf(l.failure, sizeof(l.failure), "%s", why ? why : library_name);
+	}
+	return l;
+}
+
+/* Loaded at the first call, by whichever thread comes first, and kept until the process ends. */
+static const struct library &library(void)
+{
+	static const struct library loaded = load_library();
+
+	return loaded;
+}
+
+int products_look(unsigned number, struct error *err)
+{
+	const struct library &l = library();
+
+	if (l.open)
+		return 0;
+	return error_set(err, -ENODEV,
+			 "device cuda:%u: cuBLAS cannot be loaded (%s): install the CUDA toolkit's "
+			 "libcublas, version %d, or name its folder in LD_LIBRARY_PATH",
+			 number, l.failure, CUBLAS_VER_MAJOR);
+}
+
+size_t products_version(void)
+{
+	return library().open ? library().GetVersion() : 0;
+}
 
 enum { WORKSPACE = 32 << 20 };
 
@@ -39,7 +108,7 @@ struct products *products_new(void)
 {
 	struct products *p = (struct products *)calloc(1, sizeof(*p));
 
-	if (p && cublasLtCreate(&p->handle) == CUBLAS_STATUS_SUCCESS &&
+	if (p && library().Create(&p->handle) == CUBLAS_STATUS_SUCCESS &&
 	    cudaMalloc(&p->workspace, WORKSPACE) == cudaSuccess)
 		return p;
 	products_free(p);
@@ -52,15 +121,15 @@ void products_free(struct products *p)
 		return;
 	for (struct plan *l = p->plans, *next; l; l = next) {
 		next = l->next;
-		cublasLtMatrixLayoutDestroy(l->a);
-		cublasLtMatrixLayoutDestroy(l->b);
-		cublasLtMatrixLayoutDestroy(l->c);
-		cublasLtMatmulDescDestroy(l->matmul);
+		library().MatrixLayoutDestroy(l->a);
+		library().MatrixLayoutDestroy(l->b);
+		library().MatrixLayoutDestroy(l->c);
+		library().MatmulDescDestroy(l->matmul);
 		free(l);
 	}
 	cudaFree(p->workspace);
 	if (p->handle)
-		cublasLtDestroy(p->handle);
+		library().Destroy(p->handle);
 	free(p);
 }
 
@@ -96,30 +165,30 @@ static void shape_of(struct shape *s, const struct device_product *p)
 /* A row-major (rows, columns) is a column-major (columns, rows). */
 static bool layout(cublasLtMatrixLayout_t *l, bool bf16, size_t rows, size_t columns, size_t ld)
 {
-	return cublasLtMatrixLayoutCreate(l, bf16 ? CUDA_R_16BF : CUDA_R_32F, columns, rows,
+	return library().MatrixLayoutCreate(l, bf16 ? CUDA_R_16BF : CUDA_R_32F, columns, rows,
 					  (int64_t)ld) == CUBLAS_STATUS_SUCCESS;
 }
 
 static bool prefer(cublasLtMatmulPreference_t p, cublasLtMatmulPreferenceAttributes_t what,
 		   const void *value, size_t size)
 {
-	return cublasLtMatmulPreferenceSetAttribute(p, what, value, size) ==
+	return library().MatmulPreferenceSetAttribute(p, what, value, size) ==
 	       CUBLAS_STATUS_SUCCESS;
 }
 
-/* The first that cuBLASLt proposes. Parts of a sum are added in workspace by a kernel of their own,
- * never in place, so that their order is fixed. Its first factor is our second. */
+/* Takes cuBLASLt's first proposal. Where a product is split along k, its parts stay floats in the
+ * workspace until a kernel adds them in a fixed order: parts in C's own type would lose bits in
+ * bf16, and parts added in place would have no order. cuBLASLt's first factor is our second. */
 static bool choose(struct products *p, struct plan *l)
 {
-	uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE |
-			      CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
+	uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
 	size_t workspace = WORKSPACE;
 	cublasLtMatmulPreference_t preference;
 	cublasLtMatmulHeuristicResult_t result;
 	int found = 0;
 	bool ok;
 
-	if (cublasLtMatmulPreferenceCreate(&preference) != CUBLAS_STATUS_SUCCESS)
+	if (library().MatmulPreferenceCreate(&preference) != CUBLAS_STATUS_SUCCESS)
 		return false;
 	ok = prefer(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
 		    sizeof(workspace)) &&
@@ -133,11 +202,11 @@ static bool choose(struct products *p, struct plan *l)
 		    sizeof(uint32_t)) &&
 	     prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &l->shape.align_c,
 		    sizeof(uint32_t)) &&
-	     cublasLtMatmulAlgoGetHeuristic(p->handle, l->matmul, l->b, l->a, l->c, l->c,
+	     library().MatmulAlgoGetHeuristic(p->handle, l->matmul, l->b, l->a, l->c, l->c,
 					    preference, 1, &result,
 					    &found) == CUBLAS_STATUS_SUCCESS &&
 	     found == 1 && result.state == CUBLAS_STATUS_SUCCESS;
-	cublasLtMatmulPreferenceDestroy(preference);
+	library().MatmulPreferenceDestroy(preference);
 	if (ok)
 		l->algorithm = result.algo;
 	return ok;
@@ -150,11 +219,11 @@ static bool describe(struct plan *l)
 	cublasOperation_t second = s->kind == PRODUCT_TN ? CUBLAS_OP_T : CUBLAS_OP_N;
 	bool a_turned = s->kind == PRODUCT_TN, b_turned = s->kind == PRODUCT_NT;
 
-	return cublasLtMatmulDescCreate(&l->matmul, CUBLAS_COMPUTE_32F, CUDA_R_32F) ==
+	return library().MatmulDescCreate(&l->matmul, CUBLAS_COMPUTE_32F, CUDA_R_32F) ==
 		       CUBLAS_STATUS_SUCCESS &&
-	       cublasLtMatmulDescSetAttribute(l->matmul, CUBLASLT_MATMUL_DESC_TRANSA, &first,
+	       library().MatmulDescSetAttribute(l->matmul, CUBLASLT_MATMUL_DESC_TRANSA, &first,
 					      sizeof(first)) == CUBLAS_STATUS_SUCCESS &&
-	       cublasLtMatmulDescSetAttribute(l->matmul, CUBLASLT_MATMUL_DESC_TRANSB, &second,
+	       library().MatmulDescSetAttribute(l->matmul, CUBLASLT_MATMUL_DESC_TRANSB, &second,
 					      sizeof(second)) == CUBLAS_STATUS_SUCCESS &&
 	       layout(&l->a, s->bf16, a_turned ? s->k : s->m, a_turned ? s->m : s->k, s->lda) &&
 	       layout(&l->b, s->bf16, b_turned ? s->n : s->k, b_turned ? s->k : s->n, s->ldb) &&
@@ -186,7 +255,7 @@ bool products_run(struct products *p, const struct device_product *what, cudaStr
 	float one = 1, beta = what->add ? 1.0f : 0.0f;
 
 	return l && l->usable &&
-	       cublasLtMatmul(p->handle, l->matmul, &one, what->b, l->b, what->a, l->a, &beta,
+	       library().Matmul(p->handle, l->matmul, &one, what->b, l->b, what->a, l->a, &beta,
 			      what->c, l->c, what->c, l->c, &l->algorithm, p->workspace,
 			      WORKSPACE, stream) == CUBLAS_STATUS_SUCCESS;
 }

@@ -8,7 +8,12 @@
 
 struct products; /* opaque */
 
-struct products *products_new(void); /* NULL: no cuBLASLt, or no memory for its workspace */
+/* Loads cuBLASLt. -ENODEV: it is not on this machine, as *err says; number is the GPU's, for the message.
+ * The functions below may be called only after a success. */
+int products_look(unsigned number, struct error *err);
+size_t products_version(void); /* cuBLASLt's */
+
+struct products *products_new(void); /* NULL: cuBLASLt does not start, or no memory for its workspace */
 void products_free(struct products *p);
 bool products_run(struct products *p, const struct device_product *what, cudaStream_t stream);
 

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 
 #include "base/rng.h"
 #include "model/backend.h"
+#include "model/cuda/driver_fault.h"
 #include "model/cuda/stage_cuda.h"
 #include "model/stage.h"
 #include "model/tests/kernel_check.h"
@@ -555,6 +557,70 @@ static void failures_are_reported(void **state)
 	stage_free(s);
 }
 
+/* What a pass would have computed is not given out, and what it was given is as it was. */
+static void a_failed_device_gives_no_result(void **state)
+{
+	float loss = 7;
+	struct pair p;
+	double sum;
+
+	(void)state;
+	pair_init(&p, &config, 0, 1, 5);
+	p.out[1][0] = p.grad_in[1][0] = 7;
+	fail_at_wait = true;
+	assert_int_equal(backend_cuda.forward(p.gpu, 1, p.tokens, NULL, p.out[1], true), -5);
+	assert_int_equal(backend_cuda.loss(p.gpu, p.in, p.targets, &loss, p.grad_in[1], true), -5);
+	fail_at_wait = false;
+	assert_true(p.out[1][0] == 7 && p.grad_in[1][0] == 7 && loss == 7);
+	assert_int_equal(backend_cuda.squares(p.gpu, &sum), -5);
+	assert_string_equal(backend_cuda.failure(p.gpu), "it was told to");
+	pair_fini(&p);
+}
+
+/* Two toolkits on one card are told apart, with the longest name that a card has. */
+static void a_devices_text_is_whole(void **state)
+{
+	struct stage_device d;
+	struct error err;
+
+	(void)state;
+	emulated_name = "RTX PRO 6000 Blackwell Max-Q Workstation Edition 188 SMs nvcc 13.0.88 cuBLAS 130100";
+	assert_int_equal(stage_device(&d, "cuda:bf16", &err), 0);
+	assert_non_null(strstr(d.text, "cuda:0:bf16 sm_00 RTX PRO 6000"));
+	assert_non_null(strstr(d.text, " cuBLAS 130100"));
+	emulated_name = "emulated";
+}
+
+static void drivers_faults_have_remedies(void **state)
+{
+	static const struct {
+		int code, driver, rc;
+		const char *words;
+	} cases[] = {
+		{ DRIVER_OK, 13000, -ENODEV, "device cuda:2: there is no GPU" },
+		{ DRIVER_NO_DEVICE, 13000, -ENODEV, "there is no GPU" },
+		{ DRIVER_TOO_OLD, 0, -ENODEV, "or no driver" },
+		{ DRIVER_TOO_OLD, 12020, -EIO, "knows CUDA 12.2, and this program is for 13.0" },
+		{ DRIVER_STUB, 0, -ENODEV, "stub" },
+		{ DRIVER_NOT_READY, 13000, -EIO, "nvidia-fabricmanager" },
+		{ DRIVER_MISMATCH, 13000, -EIO, "restart the machine" },
+		{ DRIVER_NO_COMPATIBILITY, 13000, -EIO, "cuda-compat" },
+		{ DRIVER_UNKNOWN, 13000, -EIO, "nvidia-smi" },
+		{ DRIVER_DEVICE_BUSY, 13000, -EIO, "compute mode" },
+		{ 719, 13000, -EIO, "device cuda:2: the runtime's words" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct error err = { "" };
+
+		assert_int_equal(driver_fault(cases[i].code, "the runtime's words",
+					      cases[i].driver, 13000, 2, &err),
+				 cases[i].rc);
+		assert_non_null(strstr(err.text, cases[i].words));
+	}
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -588,6 +654,9 @@ int main(void)
 		cmocka_unit_test(heads_of_all_presets_fit_99_kib),
 		cmocka_unit_test(two_buffers_are_taken_where_there_is_room),
 		cmocka_unit_test(failures_are_reported),
+		cmocka_unit_test(a_failed_device_gives_no_result),
+		cmocka_unit_test(a_devices_text_is_whole),
+		cmocka_unit_test(drivers_faults_have_remedies),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
