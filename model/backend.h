@@ -69,7 +69,7 @@ struct backend {
 	/* Where it lies on the device itself. */
 	float *(*own)(void *self, enum stage_array which);
 	void (*changed)(void *self);
-	/* Weights and both moments; of host memory, or another stage's own. */
+	/* Weights and both moments; of host memory, or another stage's own. A NULL leaves that array. */
 	void (*put_state)(void *self, size_t at, size_t n, const float *const state[3]);
 	uint64_t (*hash)(void *self); /* of the weights */
 	int (*squares)(void *self, double *sum); /* of the gradient */

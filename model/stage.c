@@ -5,14 +5,21 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "model/backend.h"
+#include "model/cpu/pool.h"
 #include "model/vector/vector.h"
 #include "model/cuda/device.h"
 #include "model/tensor.h"
+
+enum {
+	STATE_COUNT = 3,         /* weights and both moments */
+	DRAW_ALONE = 1 << 20, /* weights, below which threads are not worth their start */
+};
 
 struct stage {
 	struct stage_layout layout;
@@ -168,16 +175,73 @@ bool stage_devices_alike(const char *a, const char *b)
 	return x.cuda == y.cuda && x.bf16 == y.bf16 && strcmp(x.set, y.set) == 0;
 }
 
-/* What is asked for is checked first, then the backend takes its memory, and the weights are
- * drawn by name and seed, so that they are equal whatever computes the stage and however the
- * model is cut. */
+/* A tensor's numbers depend on its name and the seed alone, so they are equal whatever computes the
+ * stage, however the model is cut, and whichever thread draws them. */
+struct draw {
+	const struct stage_layout *layout;
+	uint64_t seed;
+	float *to;
+	atomic_size_t next; /* tensor that no thread has taken */
+};
+
+static void draw_tensors(void *arg, uint32_t part, uint32_t parts)
+{
+	struct draw *d = arg;
+	size_t i;
+
+	(void)part;
+	(void)parts;
+	while ((i = atomic_fetch_add(&d->next, 1)) < d->layout->n_tensors)
+		tensor_initialise(&d->layout->tensors[i], d->layout->config.init_std, d->seed,
+				  d->to + d->layout->tensors[i].offset);
+}
+
+static int draw_weights(const struct stage_layout *l, uint64_t seed, float *to, struct error *err)
+{
+	struct draw d = { .layout = l, .seed = seed, .to = to };
+	struct pool *pool = NULL;
+	int rc = 0;
+
+	if (l->threads == 1 || l->parameters < DRAW_ALONE) {
+		draw_tensors(&d, 0, 1);
+		return 0;
+	}
+	rc = pool_new(&pool, l->threads, err);
+	if (!rc)
+		pool_run(pool, draw_tensors, &d);
+	pool_free(pool);
+	return rc;
+}
+
+/* Draws where the weights lie on a CPU; for another device in memory of its own for the time being. */
+static int set_initial_weights(struct stage *s, uint64_t seed, struct error *err)
+{
+	const struct stage_layout *l = &s->layout;
+	bool on_host = !s->backend->room;
+	float *weights = on_host ? s->backend->own(s->self, ARRAY_WEIGHTS)
+				 : malloc(l->parameters * sizeof(*weights));
+	const float *const state[STATE_COUNT] = { weights };
+	int rc;
+
+	if (!weights)
+		return error_set(err, -ENOMEM, "no memory for the first weights of stage %" PRIu32,
+				 l->index);
+	rc = draw_weights(l, seed, weights, err);
+	if (on_host)
+		return rc;
+	if (!rc)
+		s->backend->put_state(s->self, 0, l->parameters, state);
+	free(weights);
+	return rc;
+}
+
+/* Checks the options first, then the backend takes its memory, then the weights are drawn. */
 int stage_new(struct stage **out, const struct model_config *c, uint32_t index,
 	      const struct stage_options *o, struct error *err)
 {
 	struct stage_device device;
 	struct device_name name;
 	struct stage *s;
-	float *weights;
 	int rc = model_config_check(c, err);
 
 	if (!rc)
@@ -195,17 +259,18 @@ int stage_new(struct stage **out, const struct model_config *c, uint32_t index,
 	s->layout.bf16 = name.bf16;
 	if (!rc)
 		rc = s->backend->make(&s->self, &s->layout, err);
-	if (rc) {
+	if (!rc && !o->without_weights)
+		rc = set_initial_weights(s, o->seed, err);
+	if (!rc)
+		s->backend->changed(s->self);
+	if (!rc && stage_failure(s)[0])
+		rc = error_set(err, -EIO, "stage %" PRIu32 ": the device failed (%s)", index,
+			       stage_failure(s));
+	if (rc)
 		stage_free(s);
-		return rc;
-	}
-	weights = s->backend->array(s->self, ARRAY_WEIGHTS);
-	for (size_t i = 0; i < s->layout.n_tensors; i++)
-		tensor_initialise(&s->layout.tensors[i], c->init_std, o->seed,
-				  weights + s->layout.tensors[i].offset);
-	s->backend->changed(s->self);
-	*out = s;
-	return 0;
+	else
+		*out = s;
+	return rc;
 }
 
 void stage_free(struct stage *s)
@@ -329,8 +394,6 @@ int stage_step(struct stage *s, const float *gradient, float scale, const struct
 }
 
 /* Looking. */
-
-enum { STATE_COUNT = 3 };
 
 static const enum stage_array state_arrays[STATE_COUNT] = { ARRAY_WEIGHTS, ARRAY_MOMENT1,
 							    ARRAY_MOMENT2 };

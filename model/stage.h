@@ -55,6 +55,7 @@ struct stage_options {
 	uint64_t seed;      /* of the initial weights */
 	const char *device; /* as in device_name.h; NULL: "cpu" */
 	enum recompute recompute;
+	bool without_weights; /* the weights are 0: the caller puts a state over them */
 	size_t memory_bytes; /* most of the machine's memory that may be taken; 0: what is free. Of a
 				GPU's own what is free there */
 };
@@ -167,7 +168,8 @@ void stage_add(float *to, const float *from, size_t n);
  * the same each time. */
 int stage_gradient_squares(struct stage *s, double *sum);
 /* AdamW number t (from 1) with gradient * scale; gradient (P) is host memory, or NULL: the
- * stage's own, where it lies. The stage's gradient is not zeroed. -EINVAL: t is 0. */
+ * stage's own, where it lies. Afterwards the stage's own gradient is undefined where one was given (a GPU
+ * carries it there), and else not zeroed. -EINVAL: t is 0. */
 int stage_step(struct stage *s, const float *gradient, float scale, const struct adamw *h,
 	       uint64_t t);
 

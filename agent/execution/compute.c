@@ -187,8 +187,8 @@ static int make_copy(struct compute *c, struct job *j)
 				   .batch = 1,
 				   .sequence = 1,
 				   .threads = c->setup.threads,
-				   .seed = c->setup.seed,
-				   .device = c->setup.device };
+				   .device = c->setup.device,
+				   .without_weights = true };
 	int rc;
 
 	stage_free(c->kept);

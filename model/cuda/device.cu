@@ -314,6 +314,11 @@ int device_status(struct device *d)
 	return d->failed ? -EIO : 0;
 }
 
+void device_fail(struct device *d, const char *what, const char *why)
+{
+	fail(d, what, why);
+}
+
 const char *device_failure(const struct device *d)
 {
 	return d->failure;

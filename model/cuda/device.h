@@ -34,6 +34,8 @@ void device_close(struct device *d); /* NULL is allowed */
 
 /* Waits for what is queued. 0, or -EIO after a failure: the device is of no more use. */
 int device_status(struct device *d);
+/* From now on the device has failed, as if by itself. */
+void device_fail(struct device *d, const char *what, const char *why);
 /* What failed first, in words, "" while nothing has. The device's. */
 const char *device_failure(const struct device *d);
 /* Floats of shared memory that a block may have. */

@@ -9,8 +9,9 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-enum { ALIGN = 256, LOGITS_MOST = 64 << 20 /* floats */ };
+enum { ALIGN = 256, LOGITS_MOST = 64 << 20 /* floats */, PIECE = 4 << 20 /* floats */ };
 
 /* Making. */
 
@@ -50,7 +51,6 @@ static size_t carve_device(struct cuda_stage *s, char *base)
 
 	for (int i = 0; i < ARRAY_COUNT; i++)
 		s->array[i] = carve_floats(&c, n);
-	s->gradient = carve_floats(&c, n);
 	s->rounded = s->l->bf16 ? carve_array(&c, n, sizeof(uint16_t)) : NULL;
 	s->cosines = carve_floats(&c, s->l->sequence * half);
 	s->sines = carve_floats(&c, s->l->sequence * half);
@@ -108,8 +108,6 @@ static size_t carve_host(struct cuda_stage *s, char *base)
 
 	if (small < 2 * SQUARES_BLOCKS)
 		small = 2 * SQUARES_BLOCKS;
-	for (int i = 0; i < ARRAY_COUNT; i++)
-		s->host[i] = carve_floats(&c, s->l->parameters);
 	s->host_in = carve_floats(&c, s->rows * s->l->config.dim);
 	s->host_out = carve_floats(&c, s->rows * s->l->config.dim);
 	s->host_losses = carve_floats(&c, small);
@@ -136,15 +134,17 @@ static int check_host(const struct cuda_stage *s, struct error *err)
 static int allocate_device(struct cuda_stage *s, struct error *err)
 {
 	void *memory = NULL, *host = NULL;
+	size_t small;
 	int rc;
 
 	s->bytes = carve_device(s, NULL);
-	s->host_bytes = carve_host(s, NULL);
+	small = carve_host(s, NULL);
+	s->host_bytes = small + ARRAY_COUNT * s->l->parameters * sizeof(float);
 	rc = check_host(s, err);
 	if (!rc)
 		rc = device_allocate(s->d, s->bytes, &memory, err);
 	if (!rc)
-		rc = device_allocate_host(s->d, s->host_bytes, &host, err);
+		rc = device_allocate_host(s->d, small, &host, err);
 	if (rc)
 		return error_prefix(err, rc,
 				    "stage %u, %u slots of %u x %u tokens, recompute %s",
@@ -254,10 +254,33 @@ static void take_back(struct cuda_stage *s)
 		s->lent[i] = false;
 }
 
+/* Pinned memory for an array is taken when it is first asked for, because pinning takes a second for some
+ * gigabytes and a trainer asks for none. check_host has seen that there is enough; where it has gone
+ * since, the stage has failed, and the caller reads zeros from pages that are not taken. */
+static float *host_array(struct cuda_stage *s, enum stage_array which)
+{
+	size_t size = s->l->parameters * sizeof(float);
+	struct error err = { "" };
+	void *memory = NULL;
+
+	if (s->host[which])
+		return s->host[which];
+	if (device_allocate_host(s->d, size, &memory, &err)) {
+		device_fail(s->d, "an array on the host", err.text);
+		memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (memory == MAP_FAILED)
+			abort();
+	}
+	s->host[which] = memory;
+	return memory;
+}
+
 static float *cuda_array(void *self, enum stage_array which)
 {
 	struct cuda_stage *s = self;
 
+	host_array(s, which);
 	device_get(s->d, s->host[which], s->array[which], s->l->parameters * sizeof(float));
 	device_status(s->d);
 	s->lent[which] = true;
@@ -302,7 +325,8 @@ static void cuda_put_state(void *self, size_t at, size_t n, const float *const s
 
 	take_back(s);
 	for (int k = 0; k < 3; k++)
-		device_put(s->d, s->array[which[k]] + at, state[k], n * sizeof(float));
+		if (state[k])
+			device_put(s->d, s->array[which[k]] + at, state[k], n * sizeof(float));
 	round_weights(s);
 	device_status(s->d);
 }
@@ -567,22 +591,35 @@ static int cuda_squares(void *self, double *sum)
 	return rc;
 }
 
+/* Over the stage's own gradient, which the sum replaces. Pieces pass through pinned memory, so that the copy of
+ * one to the device goes on while the next is copied there. */
+static void put_gradient(struct cuda_stage *s, const float *gradient)
+{
+	float *host = host_array(s, ARRAY_GRADIENT);
+	size_t n = s->l->parameters;
+
+	for (size_t at = 0, part; at < n; at += part) {
+		part = n - at < PIECE ? n - at : PIECE;
+		memcpy(host + at, gradient + at, part * sizeof(float));
+		device_put(s->d, s->array[ARRAY_GRADIENT] + at, host + at, part * sizeof(float));
+	}
+}
+
 static int cuda_step(void *self, const float *gradient, float scale, const struct adamw *h,
 		     uint64_t t)
 {
 	struct cuda_stage *s = self;
-	const float *g = gradient ? s->gradient : s->array[ARRAY_GRADIENT];
 
 	take_back(s);
 	if (gradient)
-		device_put(s->d, s->gradient, gradient, s->l->parameters * sizeof(float));
+		put_gradient(s, gradient);
 	for (size_t i = 0; i < s->l->n_tensors; i++) {
 		const struct tensor *x = &s->l->tensors[i];
 		struct adamw_args a = {
 			.w = s->array[ARRAY_WEIGHTS] + x->offset,
 			.m = s->array[ARRAY_MOMENT1] + x->offset,
 			.v = s->array[ARRAY_MOMENT2] + x->offset,
-			.g = g + x->offset,
+			.g = s->array[ARRAY_GRADIENT] + x->offset,
 			.n = x->count,
 			.f = adamw_factors(h, scale, x->dims > 1 ? h->weight_decay : 0, t),
 		};

@@ -47,7 +47,6 @@ struct cuda_stage {
 
 	float *array[ARRAY_COUNT]; /* (P) */
 	uint16_t *rounded;         /* (P) the weights as bf16, or NULL */
-	float *gradient;           /* (P) what stage_step is given */
 	float *cosines, *sines;    /* (T, D / 2) */
 	struct saved_layer *saved; /* (slots, n_layers), then one for evaluation */
 	int32_t *tokens;           /* (slots, R), stage 0, then one more */
@@ -55,10 +54,10 @@ struct cuda_stage {
 	struct cuda_scratch t;
 	struct pass *forward;     /* (slots + 1), the last of evaluation */
 	struct pass *backward[2]; /* (slots) only passing on; counting */
-	size_t bytes, host_bytes; /* of device memory; pinned */
+	size_t bytes, host_bytes; /* of device memory; pinned, at most */
 
 	/* Pinned host memory. */
-	float *host[ARRAY_COUNT]; /* (P) for stage_weights and the like */
+	float *host[ARRAY_COUNT]; /* (P) for stage_weights and the like; NULL until asked for */
 	bool lent[ARRAY_COUNT];   /* host[] is what the device has, or newer */
 	float *host_in, *host_out; /* (R, C) the caller's, which may be anywhere, on their way */
 	float *host_losses;        /* (R), or (SQUARES_BLOCKS) doubles */

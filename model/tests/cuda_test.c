@@ -577,6 +577,37 @@ static void a_failed_device_gives_no_result(void **state)
 	pair_fini(&p);
 }
 
+/* Memory that was there at the start and is gone: the caller gets an array that it can read, and is told. */
+static void a_failed_allocation_is_a_failure(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	pair_init(&p, &config, 1, 1, 5);
+	((struct cuda_stage *)p.gpu)->d->fails = true;
+	assert_true(backend_cuda.array(p.gpu, ARRAY_MOMENT1)[3] == 0);
+	assert_string_equal(backend_cuda.failure(p.gpu), "it was told to");
+	((struct cuda_stage *)p.gpu)->d->fails = false;
+	pair_fini(&p);
+}
+
+/* A stage for somebody's state: all is 0, what products read included. */
+static void a_stage_without_weights_is_zero(void **state)
+{
+	struct stage_options o = { .slots = 1, .batch = 1, .sequence = 4, .device = "cuda:bf16",
+				   .without_weights = true };
+	struct model_config c = config;
+	struct error err;
+	struct stage *s;
+
+	(void)state;
+	c.dim = 64;
+	assert_int_equal(stage_new(&s, &c, 1, &o, &err), 0);
+	for (size_t i = 0; i < stage_parameters(s); i++)
+		assert_true(stage_weights(s)[i] == 0);
+	stage_free(s);
+}
+
 /* Two toolkits on one card are told apart, with the longest name that a card has. */
 static void a_devices_text_is_whole(void **state)
 {
@@ -655,6 +686,8 @@ int main(void)
 		cmocka_unit_test(two_buffers_are_taken_where_there_is_room),
 		cmocka_unit_test(failures_are_reported),
 		cmocka_unit_test(a_failed_device_gives_no_result),
+		cmocka_unit_test(a_failed_allocation_is_a_failure),
+		cmocka_unit_test(a_stage_without_weights_is_zero),
 		cmocka_unit_test(a_devices_text_is_whole),
 		cmocka_unit_test(drivers_faults_have_remedies),
 	};

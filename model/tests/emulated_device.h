@@ -446,6 +446,12 @@ int device_status(struct device *d)
 	return d->failed ? -5 : 0;
 }
 
+void device_fail(struct device *d, const char *what, const char *why)
+{
+	assert_true(what[0] && why[0]);
+	d->failed = true;
+}
+
 const char *device_failure(const struct device *d)
 {
 	return d->failed ? "it was told to" : "";

@@ -481,6 +481,28 @@ static void one_thread_stays_one(void **state)
 	run_fini(&r);
 }
 
+/* A tensor's first numbers depend on no thread; also of a stage so large that several draw. */
+static void weights_are_the_same_drawn_by_threads(void **state)
+{
+	struct model_config c = small;
+	uint64_t hash = 0;
+
+	(void)state;
+	c.vocab = 30011;
+	for (uint32_t threads = 1; threads <= 3; threads++) {
+		struct stage_options o = { .slots = 1, .batch = 1, .sequence = 1,
+					   .threads = threads, .seed = 9 };
+		struct stage *s;
+
+		assert_int_equal(stage_new(&s, &c, 0, &o, NULL), 0);
+		assert_true(stage_parameters(s) > 1 << 20);
+		if (threads == 1)
+			hash = stage_hash(s);
+		assert_true(stage_hash(s) == hash);
+		stage_free(s);
+	}
+}
+
 static void sums_are_sums(void **state)
 {
 	float x[19];
@@ -514,6 +536,7 @@ int main(void)
 		cmocka_unit_test(wrong_calls_are_refused),
 		cmocka_unit_test(bad_stages_are_refused),
 		cmocka_unit_test(adamw_matches_the_formula),
+		cmocka_unit_test(weights_are_the_same_drawn_by_threads),
 		cmocka_unit_test(sums_are_sums),
 	};
 
