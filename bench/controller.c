@@ -1,12 +1,12 @@
-/* Measures the controller with many agents that only pretend to compute, over the real wire:
+/* Measures the controller with many agents that only pretend to compute, over real connections:
  *
  *     build/bench/controller [AGENTS] [ITERATIONS]        1000 and 12
  *
- * A controller as it is installed runs the cluster; agents live by hundreds in processes of
- * this program, each with a key and a socket of its own, ten heartbeats a second, and an answer
- * to everything: a started iteration is reported as done after two seconds. Then the run is
- * paused, so that the cost of heartbeats alone is seen. Prints lines of JSON: the cores used,
- * by heartbeats alone and in all; CPU time of an iteration's bookkeeping; resident memory.
+ * The installed controller runs the cluster. The agents are played by processes of this program,
+ * some hundred in each. An agent has its own key and socket, sends ten heartbeats a second, answers
+ * every message, and reports a started iteration as finished after two seconds. Then the run is
+ * paused, so that only the heartbeats are left. The program prints lines of JSON: the cores used by
+ * heartbeats and by the whole run, the CPU time that an iteration takes, and the resident memory.
  */
 #include <errno.h>
 #include <poll.h>
@@ -18,6 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
+#include "base/array.h"
 #include "base/clock.h"
 #include "wire/keys.h"
 #include "wire/msg.h"
@@ -43,26 +45,27 @@ struct actor {
 	uint16_t node;
 	uint8_t stage;
 	uint64_t committed, iteration, beat;
-	int64_t beat_at_us, done_at_us; /* 0: nothing under way */
-	struct msg_reduce ordered;      /* with the start: told after the report; no nodes: none is */
+	int64_t beat_at_us, done_at_us; /* done_at_us 0: no iteration in progress */
+	struct msg_reduce ordered;      /* answered after the report; no nodes: no order */
 	int64_t ping_us, ping_at_us;
 	struct msg_task_event *events; /* of the plan, for this node */
-	uint32_t n_events, room;
+	uint32_t n_events;
+	size_t room;
 	uint64_t epoch;
 };
 
 static void send(struct actor *a, const struct msg *m, enum post_flags flags)
 {
 	size_t size = msg_size(m);
-	unsigned char *data = malloc(size);
+	unsigned char *data = alloc_new(size);
 	struct post_part part = { data, size };
 
-	if (data && msg_encode(m, data, size) > 0)
+	if (msg_encode(m, data, size) > 0)
 		post_send(a->post, a->to, &part, 1, flags, clock_monotonic_us());
 	free(data);
 }
 
-static void greet(struct actor *a)
+static void send_hello(struct actor *a)
 {
 	struct msg m = { .type = MSG_HELLO };
 
@@ -75,7 +78,7 @@ static void greet(struct actor *a)
 	send(a, &m, POST_RELIABLE);
 }
 
-static void ready(struct actor *a, const struct msg_assign *s)
+static void send_ready(struct actor *a, const struct msg_assign *s)
 {
 	struct msg m = { .type = MSG_READY };
 
@@ -99,10 +102,7 @@ static void put_task(struct actor *a, const struct msg_route *r, uint8_t kind)
 				    .attempt = r->attempt,
 				    .blocker = UINT32_MAX };
 
-	if (a->n_events + 2 > a->room) {
-		a->room = 2 * a->room + 64;
-		a->events = realloc(a->events, a->room * sizeof(*a->events));
-	}
+	array_reserve(&a->events, &a->room, a->n_events + 2, sizeof(*a->events));
 	a->events[a->n_events++] = e;
 	e.type = WORK_ENDS;
 	e.loss = kind == WORK_LOSS ? 5 : 0;
@@ -110,8 +110,8 @@ static void put_task(struct actor *a, const struct msg_route *r, uint8_t kind)
 	a->events[a->n_events++] = e;
 }
 
-/* All that this node will say it did. */
-static void learn_plan(struct actor *a, const struct msg_plan *p)
+/* Prepares the task events that this node will report for the plan. */
+static void take_plan(struct actor *a, const struct msg_plan *p)
 {
 	a->n_events = 0;
 	a->epoch = p->epoch;
@@ -126,7 +126,12 @@ static void learn_plan(struct actor *a, const struct msg_plan *p)
 		}
 }
 
-static void report(struct actor *a, int64_t now)
+static int64_t duration_us(uint8_t kind)
+{
+	return kind == WORK_FORWARD ? FORWARD_US : kind == WORK_LOSS ? LOSS_US : BACKWARD_US;
+}
+
+static void send_report(struct actor *a, int64_t now)
 {
 	struct msg m = { .type = MSG_REPORT };
 	int64_t at = now - COMPUTE_US;
@@ -135,22 +140,24 @@ static void report(struct actor *a, int64_t now)
 		struct msg_task_event *e = &a->events[i];
 
 		if (e->type == WORK_ENDS)
-			at += e->kind == WORK_FORWARD ? FORWARD_US : e->kind == WORK_LOSS ? LOSS_US : BACKWARD_US;
+			at += duration_us(e->kind);
 		e->at_us = e->arrived_us = at;
 	}
-	for (uint32_t i = 0; i < a->n_events; i += 4) { /* in small pieces, as a real one */
+	for (uint32_t i = 0; i < a->n_events; i += 4) { /* in small pieces, as a real agent does */
+		uint32_t left = a->n_events - i;
+
 		m.u.report = (struct msg_report){ .iteration = a->iteration,
-						  .n_events = a->n_events - i < 4 ? a->n_events - i : 4,
+						  .n_events = left < 4 ? left : 4,
 						  .events = a->events + i };
 		send(a, &m, POST_RELIABLE);
 	}
 	a->done_at_us = 0;
 }
 
-/* All have the same sum. */
+/* The hashes of the slices. All agents report the same sum. */
 static const uint64_t no_slices[MSG_NODES];
 
-static void tell_reduced(struct actor *a, const struct msg_reduce *order)
+static void send_reduced(struct actor *a, const struct msg_reduce *order)
 {
 	struct msg m = { .type = MSG_REDUCED };
 
@@ -164,7 +171,7 @@ static void tell_reduced(struct actor *a, const struct msg_reduce *order)
 	send(a, &m, POST_RELIABLE);
 }
 
-static void hear(struct actor *a, const struct msg *in, int64_t now)
+static void take_message(struct actor *a, const struct msg *in, int64_t now)
 {
 	struct msg m = { 0 };
 
@@ -173,26 +180,27 @@ static void hear(struct actor *a, const struct msg *in, int64_t now)
 		a->node = in->u.welcome.node;
 		break;
 	case MSG_ASSIGN:
-		ready(a, &in->u.assign);
+		send_ready(a, &in->u.assign);
 		break;
 	case MSG_PLAN:
-		learn_plan(a, &in->u.plan);
+		take_plan(a, &in->u.plan);
 		break;
 	case MSG_START:
 		a->iteration = in->u.start.iteration;
 		a->done_at_us = now + COMPUTE_US;
 		break;
-	case MSG_MEASURE: /* all links are alike, and good */
+	case MSG_MEASURE: /* all links are equally good */
 		m.type = MSG_MEASURED;
-		m.u.measured = (struct msg_measured){ in->u.measure.id, in->u.measure.to, 1, 0.0001f, 0.00001f, 1e9f, "" };
+		m.u.measured = (struct msg_measured){ in->u.measure.id, in->u.measure.to, 1,
+						      0.0001f, 0.00001f, 1e9f, "" };
 		send(a, &m, POST_RELIABLE);
 		break;
 	case MSG_REDUCE:
 		a->ordered.n_nodes = 0;
 		if (in->u.reduce.when_counted && a->done_at_us)
-			a->ordered = in->u.reduce; /* of its nodes only the number */
+			a->ordered = in->u.reduce; /* later only the number of nodes is used */
 		else
-			tell_reduced(a, &in->u.reduce);
+			send_reduced(a, &in->u.reduce);
 		break;
 	case MSG_COMMIT:
 		a->committed = in->u.commit.iteration;
@@ -211,7 +219,7 @@ static void hear(struct actor *a, const struct msg *in, int64_t now)
 	}
 }
 
-static void beat(struct actor *a, int64_t now)
+static void send_heartbeat(struct actor *a, int64_t now)
 {
 	struct msg m = { .type = MSG_HEARTBEAT };
 
@@ -230,7 +238,7 @@ static void beat(struct actor *a, int64_t now)
 		a->beat_at_us = now + BEAT_US;
 }
 
-static void act(struct actor *a)
+static void run_actor(struct actor *a)
 {
 	int64_t now = clock_monotonic_us();
 	struct post_message in;
@@ -240,34 +248,34 @@ static void act(struct actor *a)
 	while (post_receive(a->post, now, &in) == 0) {
 		if (in.kind == POST_UP && !a->greeted) {
 			a->greeted = true;
-			greet(a);
+			send_hello(a);
 		}
 		if (in.kind != POST_DATA || msg_decode(&m, in.data, in.size) != 0)
 			continue;
-		hear(a, &m, now);
+		take_message(a, &m, now);
 		msg_clear(&m);
 	}
 	if (a->greeted && now >= a->beat_at_us)
-		beat(a, now);
+		send_heartbeat(a, now);
 	if (a->done_at_us && now >= a->done_at_us) {
-		report(a, now);
+		send_report(a, now);
 		if (a->ordered.n_nodes > 0)
-			tell_reduced(a, &a->ordered);
+			send_reduced(a, &a->ordered);
 		a->ordered.n_nodes = 0;
 	}
 }
 
-/* One process of them; ends when its parent does. */
+/* Plays the agents of one process. The process ends when its parent does. */
 static int host(int argc, char **argv)
 {
 	int n = argc - 4;
-	struct actor *actors = calloc((size_t)n, sizeof(*actors));
-	struct pollfd *fds = calloc((size_t)n, sizeof(*fds));
+	struct actor *actors = alloc_array((size_t)n, sizeof(*actors));
+	struct pollfd *fds = alloc_array((size_t)n, sizeof(*fds));
 	struct keys_public controller;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	link_raise_files(8192);
-	if (!actors || !fds || keys_parse(argv[3], &controller, NULL) != 0)
+	if (keys_parse(argv[3], &controller, NULL) != 0)
 		return 1;
 	for (int i = 0; i < n; i++) {
 		struct post_options o = { .chunk_bytes = 65536 };
@@ -285,11 +293,11 @@ static int host(int argc, char **argv)
 	for (;;) {
 		poll(fds, (nfds_t)n, 5);
 		for (int i = 0; i < n; i++)
-			act(&actors[i]);
+			run_actor(&actors[i]);
 	}
 }
 
-/* ---- the controller, and what it takes ---- */
+/* ---- the controller and its measurement ---- */
 
 static char folder[64];
 static pid_t controller_pid;
@@ -325,7 +333,7 @@ static FILE *start_controller(int n, int iterations, char *address, char *key)
 	char run[128], key_file[128], admitted[128], agents[16],
 		stages[STAGES * 5] = "", act_at[32], line[512];
 	int pipes[2];
-	FILE *said;
+	FILE *log;
 
 	for (int s = 0; s < STAGES; s++)
 		sprintf(stages + strlen(stages), s ? ",%d" : "%d",
@@ -350,18 +358,19 @@ static FILE *start_controller(int n, int iterations, char *address, char *key)
 		_exit(127);
 	}
 	close(pipes[1]);
-	said = fdopen(pipes[0], "r");
-	while (said && fgets(line, sizeof(line), said)) {
+	log = fdopen(pipes[0], "r");
+	while (log && fgets(line, sizeof(line), log)) {
 		char *at = strstr(line, "listening at ");
 
 		if (at && sscanf(at, "listening at %150s with key %64s", address, key) == 2)
-			return said;
+			return log;
 		fputs(line, stderr);
 	}
 	return NULL;
 }
 
-static double cpu_s(const char *task) /* user and system, of a task or the whole process ("") */
+/* Returns the user and system time of a thread of the controller, or of all threads (""). */
+static double cpu_s(const char *task)
 {
 	char path[96], text[1024];
 	unsigned long user = 0, system = 0;
@@ -396,12 +405,12 @@ static long resident_kib(void)
 
 static char main_task[32];
 
-/* Reads the controller's log until a line holds the words; -1 when it ends. */
-static int until(FILE *said, const char *words)
+/* Reads the controller's log until a line contains the words. Returns -1 at the end of the log. */
+static int read_until(FILE *log, const char *words)
 {
 	char line[1024];
 
-	while (fgets(line, sizeof(line), said)) {
+	while (fgets(line, sizeof(line), log)) {
 		fputs(line, stderr);
 		if (strstr(line, words))
 			return 0;
@@ -409,7 +418,7 @@ static int until(FILE *said, const char *words)
 	return -1;
 }
 
-static uint64_t commits(void)
+static uint64_t count_plans(void)
 {
 	char command[160], text[32] = "0";
 	FILE *f;
@@ -425,7 +434,7 @@ static pid_t start_host(const char *self, const char *address, const char *key, 
 			int to)
 {
 	char *args[AGENTS_A_PROCESS + 5],
-		(*paths)[96] = calloc(AGENTS_A_PROCESS, sizeof(*paths));
+		(*paths)[96] = alloc_array(AGENTS_A_PROCESS, sizeof(*paths));
 	int n = 0;
 	pid_t pid;
 
@@ -457,21 +466,21 @@ static struct sample sample(void)
 	return (struct sample){ clock_monotonic_us(), cpu_s(""), cpu_s(main_task) };
 }
 
-static void measure(FILE *said, int n, int iterations)
+static void measure(FILE *log, int n, int iterations)
 {
-	struct sample begun, paused, idle;
+	struct sample begun, paused, idle, end;
 	double seconds, beats, both;
 
-	if (until(said, "agents are here") != 0)
+	if (read_until(log, "agents are here") != 0)
 		return;
 	begun = sample();
-	if (until(said, "pause at the iteration's end") != 0)
+	if (read_until(log, "pause at the iteration's end") != 0)
 		return;
 	paused = sample();
 	sleep(3);
 	idle = sample();
 	sleep(10);
-	struct sample end = sample();
+	end = sample();
 
 	seconds = (double)(end.at_us - idle.at_us) * 1e-6;
 	beats = (end.main_s - idle.main_s) / seconds;
@@ -485,7 +494,7 @@ static void measure(FILE *said, int n, int iterations)
 	       "\"main_thread_cores\":%.3f,\"iteration_main_thread_ms\":%.1f,\"plans\":%llu,"
 	       "\"peak_resident_mb\":%.0f}\n",
 	       n, iterations, seconds, (paused.all_s - begun.all_s) / seconds, both / seconds,
-	       1e3 * (both - beats * seconds) / iterations, (unsigned long long)commits(),
+	       1e3 * (both - beats * seconds) / iterations, (unsigned long long)count_plans(),
 	       (double)resident_kib() / 1024);
 }
 
@@ -493,7 +502,7 @@ int main(int argc, char **argv)
 {
 	char address[LINK_ADDRESS_SIZE], key[KEYS_TEXT_SIZE], clean[96];
 	int n = argc > 1 ? atoi(argv[1]) : 1000, iterations = argc > 2 ? atoi(argv[2]) : 12;
-	FILE *said;
+	FILE *log;
 
 	if (argc > 4 && strcmp(argv[1], "host") == 0)
 		return host(argc, argv);
@@ -502,18 +511,18 @@ int main(int argc, char **argv)
 	strcpy(folder, "/tmp/skippipe-bench-XXXXXX");
 	if (!mkdtemp(folder) || make_keys(n) != 0)
 		return fprintf(stderr, "%s: no keys\n", folder), 1;
-	said = start_controller(n, iterations, address, key);
-	if (!said)
+	log = start_controller(n, iterations, address, key);
+	if (!log)
 		return fprintf(stderr, "the controller does not start\n"), 1;
 	snprintf(main_task, sizeof(main_task), "task/%d/", (int)controller_pid);
 	for (int i = 0; i < n; i += AGENTS_A_PROCESS)
 		start_host(argv[0], address, key, i,
 			   i + AGENTS_A_PROCESS < n ? i + AGENTS_A_PROCESS : n);
-	measure(said, n, iterations);
+	measure(log, n, iterations);
 	kill(controller_pid, SIGTERM);
 	while (waitpid(controller_pid, NULL, 0) < 0 && errno == EINTR)
 		;
-	/* The hosts end with this process. */
+	/* The processes that play agents end with this one. */
 	snprintf(clean, sizeof(clean), "rm -rf '%s'", folder);
 	return system(clean);
 }

@@ -1,9 +1,9 @@
 #!/bin/bash
-# How fast a joiner gets its weights over a link of its own: bench/join.sh [MBIT-A-SECOND [SECONDS]]
-# The controller and three agents on one host (a network namespace), the fourth agent on another,
-# behind a veth pair that tc shapes. Prints the rate of the copy against the link's, and the
-# iterations' times before and while it came. SECONDS: of a forward pass, to which compute is drawn out
-# (a node that sleeps leaves the processor to the copy, as one that waits for its GPU does); 0: as fast as it goes.
+# Measures how fast a joining agent gets its weights: bench/join.sh [MBIT-A-SECOND [SECONDS]]
+# The controller and three agents run in one network namespace, the fourth agent in another one behind
+# a veth pair that tc limits. The script prints the rate of the copy as a share of the link's rate, and
+# the times of iterations before and during the copy. A forward pass takes SECONDS: the node sleeps for
+# the rest and leaves the processor to the copy, as a node does that waits for its GPU. 0: no sleep.
 # Needs root.
 . "$(dirname "$0")/../tests/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key ip tc
@@ -49,7 +49,7 @@ for _ in $(seq 1000); do grep -qs "is whole" "$dir/agent3.log" && break; sleep 0
 grep -qs "is whole" "$dir/agent3.log" || {
 	grep '"node":3' "$dir/events" | tail -n 2
 	grep -h 'n03 ' "$dir/controller.err" | tail -n 2
-	die "the joiner never had all of it"
+	die "the joining agent did not get the whole copy"
 }
 seconds() { sed -n "s/^\([0-9:.]*\) .*$1.*/\1/p" "$dir/agent3.log" | head -n 1 | awk -F: '{ print $1 * 3600 + $2 * 60 + $3 }'; }
 from=$(seconds "copy of stage") to=$(seconds "is whole")

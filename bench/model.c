@@ -1,13 +1,13 @@
-/* bench/model: training speed of a preset on the CPU, and beside it PyTorch's on the same
- * shapes, threads and machine, taking turns.
+/* Measures the training speed of a preset on the CPU, and PyTorch's speed with the same shapes,
+ * threads and machine. Both take turns.
  *
  *   build/bench/model [PRESET [THREADS [SECONDS [ROUNDS]]]]      default: 30m 2 15 2
  *
- * A step is one microbatch, forward, backward and AdamW. Then what a node hashes for each iteration,
- * its weights and the sum, as a share of such a step: one that has more microbatches has less. PyTorch's part is left out, aloud,
- * where it cannot be imported; SKIPPIPE_PYTHON names the interpreter. Tokens per second of wall
- * time mean little on a busy machine; those per second of CPU time hold better: both are
- * printed. */
+ * A step is one microbatch: forward pass, backward pass and AdamW. In each iteration a node hashes
+ * its weights and the sum. The program prints this time as a share of a step; the share is smaller
+ * if an iteration has several microbatches. If PyTorch cannot be imported, the program says so and
+ * skips it. SKIPPIPE_PYTHON names the interpreter. Tokens per second of wall time mean little on a
+ * busy machine. Therefore tokens per second of CPU time are printed, too. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -32,7 +32,7 @@ static double cpu_seconds(void)
 }
 
 struct session {
-	struct trainer *trainer, *bf16; /* bf16 NULL where the CPU has none */
+	struct trainer *trainer, *bf16; /* bf16: NULL if the CPU does not have it */
 	struct model_config config;
 	struct recipe recipe;
 	int32_t *tokens, *targets; /* (B, T) */
@@ -99,7 +99,8 @@ static int measure_torch(const struct session *s, unsigned threads, double secon
 	return got == 2 ? 0 : -1;
 }
 
-/* In CPU seconds: it is one thread's work. The least of ten, as others use the machine too. */
+/* Measures hashing in CPU seconds, as one thread does it. Other programs only make it slower, so
+ * the shortest of ten is the result. */
 static void measure_hashes(const struct session *s, double step_cpu)
 {
 	struct stage *const *stages = trainer_stages(s->trainer);
@@ -115,7 +116,8 @@ static void measure_hashes(const struct session *s, double step_cpu)
 			for (uint32_t k = 0; k < s->config.n_stages; k++) {
 				size_t n = stage_parameters(stages[k]) * sizeof(float);
 
-				vector_ops_at(set)->leaves(digests, (const void *)stage_weights(stages[k]), n);
+				vector_ops_at(set)->leaves(
+					digests, (const void *)stage_weights(stages[k]), n);
 				(void)hash_root(digests, n);
 			}
 			took = cpu_seconds() - begin;
@@ -127,9 +129,9 @@ static void measure_hashes(const struct session *s, double step_cpu)
 	free(digests);
 }
 
-static void show(const char *who, const struct speed *s)
+static void show(const char *name, const struct speed *s)
 {
-	printf("%-18s %9.0f tokens/s   %9.0f tokens per CPU second\n", who, s->wall, s->cpu);
+	printf("%-18s %9.0f tokens/s   %9.0f tokens per CPU second\n", name, s->wall, s->cpu);
 	fflush(stdout);
 }
 
@@ -173,7 +175,7 @@ int main(int argc, char **argv)
 		if (s.bf16)
 			show("skippipe bfloat16", &speed);
 		if (measure_torch(&s, o.threads, seconds, "float32", &speed)) {
-			printf("PyTorch cannot be imported: left out (SKIPPIPE_PYTHON names an "
+			printf("PyTorch cannot be imported: skipped (SKIPPIPE_PYTHON names an "
 			       "interpreter)\n");
 			continue;
 		}

@@ -1,5 +1,5 @@
-# Captures of a terminal (tmux capture-pane -ep), one file a frame, as one animated SVG. A row that
-# several frames have in one place is drawn once, for as long as they last.
+# Makes one animated SVG from captures of a terminal (tmux capture-pane -ep), one file for each frame.
+# A row that is equal in several consecutive frames is drawn once for all of them.
 function colour256(n,	level, r, g, b) {
 	if (n < 16)
 		return palette[n]
@@ -47,7 +47,8 @@ function class_of(ink) {
 	}
 	return class[ink]
 }
-# A run of one style ends where another begins; papers are drawn below, texts keep their spaces.
+# Adds text in the current style. Text of one style becomes one <tspan>, backgrounds are drawn below it,
+# and spaces are kept.
 function put(s,	ink, paper, style) {
 	if (s == "")
 		return

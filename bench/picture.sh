@@ -1,12 +1,12 @@
 #!/bin/bash
-# The console as a moving picture, of a recorded run:
+# Makes an animated picture of the console from a recorded run:
 #
 #     bench/picture.sh OUT.svg [RUN-DIR]      BUILD=build, SECONDS_SHOWN=40
 #
-# Without a run it records one: an embedded cluster of 20 agents on an emulated network, one of
-# which is killed before the fifth iteration. The run is replayed to a console in tmux at 80x24,
-# from the fourth iteration on; views are changed meanwhile. What is captured each second is a frame
-# of an animated SVG (bench/picture.awk; CSS alone, no script).
+# Without a run the script records one: an embedded cluster of 20 agents on an emulated network, one
+# of which is killed before the fifth iteration. The run is replayed to a console in tmux at 80x24
+# from the fourth iteration on, and the script changes the views. It captures the terminal every
+# second and makes each capture a frame of an animated SVG (bench/picture.awk, CSS without scripts).
 set -eu
 out=$1 run=${2:-} build=${BUILD:-build} shown=${SECONDS_SHOWN:-40}
 here=$(dirname "$0")

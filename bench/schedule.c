@@ -1,25 +1,31 @@
-/* bench/schedule: every algorithm on every instance, in one table.
+/* Runs every planning algorithm on every instance and prints one table.
  *
  *   build/bench/schedule [--budget SECONDS] [--seed N] [--threads N] [--most-nodes N]
  *                        [--algorithm NAME] [--cpu-time] [--out STEM] [--repairs]
  *
- * The instances are the four of schedule/tests/data and clusters generated from the measured
- * regions, dealt at random by the seed. Columns: seconds of an iteration and of the gradients'
- * sum; gap to the lower bound; ratio to the published scheduler's schedule under the same
- * execution model where there is one (below 1 is better), and milliseconds until there is a
- * better one; milliseconds to the first valid plan and to within 1% of the final one;
- * evaluations a second; microseconds that a whole run of the final plan takes in the fast simulation.
- * With --out the table is also written to STEM.csv and STEM.json, with 0 where there is no
- * figure. With --algorithm only that one runs. With --cpu-time, for one thread, seconds of the
- * budget and of the times are seconds on the processor, so that other work on the machine
- * counts less.
+ * The instances are the four of schedule/tests/data, and clusters that are generated from the
+ * measured regions with the seed. The columns are:
  *
- * With --repairs another table: of each instance twenty nodes (all where there are no more) are
- * lost, each by itself, and the plan is repaired without it. Columns: milliseconds to the first
- * valid plan, median and worst; what the repair has after a tenth of a second against a fresh
- * plan of the whole budget, mean and worst, and how many are within 2% of it; the same where it
- * begins at a plan without the node that the whole budget had made ahead; and the same of a
- * second fresh plan, with another seed.
+ *   - the seconds of an iteration and of the sum of gradients
+ *   - the gap to the lower bound
+ *   - the ratio to the published scheduler's schedule under the same execution model, if there is
+ *     one (below 1 is better), and the milliseconds until a better one was found
+ *   - the milliseconds to the first valid plan, and to a plan within 1% of the final one
+ *   - evaluations per second
+ *   - the microseconds of a full run of the final plan in the fast simulation
+ *
+ * --out also writes the table to STEM.csv and STEM.json, with 0 for a missing figure. --algorithm
+ * runs only this one. --cpu-time, for one thread, measures the budget and all times in CPU seconds,
+ * so that other work on the machine matters less.
+ *
+ * --repairs prints another table. Up to twenty nodes of each instance are lost, one at a time, and
+ * the plan is repaired without the node. Its columns are:
+ *
+ *   - the milliseconds to the first valid plan, median and longest
+ *   - the ratio of the plan that was repaired for a tenth of a second to a fresh plan of the whole
+ *     budget: the mean, the worst, and the number of plans within 2%
+ *   - the same for a repair that begins at a plan without the node, made in advance
+ *   - the same for a second fresh plan with another seed
  */
 #include <errno.h>
 #include <getopt.h>
@@ -29,6 +35,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/rng.h"
@@ -49,14 +56,14 @@ struct row {
 	char instance[32];
 	int nodes;
 	const char *assignment, *algorithm;
-	double iteration_s, sync_s, bound_s, ratio; /* ratio: 0 where nothing was published */
-	double beats_ms;                            /* 0: never, or nothing was published */
+	double iteration_s, sync_s, bound_s, ratio; /* ratio 0: no published schedule */
+	double beats_ms;                            /* 0: never, or no published schedule */
 	double first_ms, within_ms, per_s, run_us;
 };
 
-/* Under our execution model with an overhead of 0.13 s: the published paths on shipped20, and
- * what the published code gave when it was run on the others (one20_s16: nothing in ten
- * minutes). */
+/* The iteration times of published schedules under our execution model with an overhead of 0.13 s:
+ * the published paths for shipped20, and the output of the published code for the others
+ * (one20_s16: no output in ten minutes). */
 static const struct {
 	const char *name;
 	double seconds;
@@ -68,7 +75,7 @@ static const struct {
 	int nodes, stages;
 } generated[] = { { 20, 6 }, { 50, 8 }, { 100, 8 }, { 300, 12 }, { 1000, 16 } };
 
-#define RUNS_US 10000 /* microseconds, of whole runs that are measured */
+#define RUNS_US 10000 /* total time of the measured runs */
 
 static int64_t read_clock(void *arg)
 {
@@ -81,7 +88,7 @@ static int64_t read_clock(void *arg)
 	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
-/* When the search had an iteration as short as that; 0: never. */
+/* Returns when the search found an iteration of at most this length; 0: never. */
 static double reached_ms(const struct plan *p, double iteration_s)
 {
 	for (int i = 0; i < p->search.n_history; i++) {
@@ -98,7 +105,7 @@ static double within_one_percent_ms(const struct plan *p)
 	return ms > 0 ? ms : 1e3 * p->search.elapsed_s;
 }
 
-/* As often as fits into some milliseconds. */
+/* Returns the mean time of a full run in the fast simulation, over as many as fit into RUNS_US. */
 static double run_us(const struct cluster *c, const struct plan *plan, const struct options *o)
 {
 	struct plan_request q;
@@ -192,45 +199,45 @@ struct table {
 
 /* ---- repairs ---- */
 
-#define LOST_MOST 20
+#define LOST_MAX 20
 #define REPAIR_S 0.1
 
-enum { REPAIRED, AHEAD, AGAIN, WAYS };
+enum { REPAIRED, IN_ADVANCE, FRESH, METHODS };
 
 struct repairs {
-	int n, close[WAYS]; /* within 2% */
-	double first_ms[LOST_MOST], ratio[WAYS][LOST_MOST];
+	int n, close[METHODS]; /* lost nodes; plans within 2% */
+	double first_ms[LOST_MAX], ratio[METHODS][LOST_MAX];
 };
 
-static int by_size(const void *a, const void *b)
+static int compare_doubles(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 
 	return (x > y) - (x < y);
 }
 
-/* fresh_q: without the node; from: the plan before. */
+/* Repairs the plan `from` without a node. fresh_q describes a fresh plan without it. */
 static int repair_one(const struct cluster *c, const struct plan_request *fresh_q,
 		      const struct plan *from, struct repairs *r, struct error *err)
 {
 	struct plan_request q = *fresh_q;
-	struct plan *fresh = NULL, *ahead = NULL, *by[WAYS] = { NULL };
+	struct plan *fresh = NULL, *in_advance = NULL, *by[METHODS] = { NULL };
 	int rc = plan_search(c, &q, &fresh, err);
 
 	q.seed++;
 	if (rc == 0)
-		rc = plan_search(c, &q, &by[AGAIN], err);
+		rc = plan_search(c, &q, &by[FRESH], err);
 	q.seed--;
 	q.from = from;
 	if (rc == 0)
-		rc = plan_search(c, &q, &ahead, err);
+		rc = plan_search(c, &q, &in_advance, err);
 	q.budget_s = REPAIR_S;
 	if (rc == 0)
 		rc = plan_search(c, &q, &by[REPAIRED], err);
-	q.from = ahead;
+	q.from = in_advance;
 	if (rc == 0)
-		rc = plan_search(c, &q, &by[AHEAD], err);
-	for (int k = 0; rc == 0 && k < WAYS; k++) {
+		rc = plan_search(c, &q, &by[IN_ADVANCE], err);
+	for (int k = 0; rc == 0 && k < METHODS; k++) {
 		double ratio = by[k]->predicted.iteration_s / fresh->predicted.iteration_s;
 
 		r->ratio[k][r->n] = ratio;
@@ -238,22 +245,22 @@ static int repair_one(const struct cluster *c, const struct plan_request *fresh_
 	}
 	if (rc == 0)
 		r->first_ms[r->n++] = 1e3 * by[REPAIRED]->search.history[0][0];
-	for (int k = 0; k < WAYS; k++)
+	for (int k = 0; k < METHODS; k++)
 		plan_free(by[k]);
 	plan_free(fresh);
-	plan_free(ahead);
+	plan_free(in_advance);
 	return rc;
 }
 
 static void print_repairs(const char *name, int nodes, struct repairs *r)
 {
-	qsort(r->first_ms, (size_t)r->n, sizeof(double), by_size);
+	qsort(r->first_ms, (size_t)r->n, sizeof(double), compare_doubles);
 	printf("%-12s %5d %5d %9.2f %9.2f", name, nodes, r->n, r->first_ms[r->n / 2],
 	       r->first_ms[r->n - 1]);
-	for (int k = 0; k < WAYS; k++) {
+	for (int k = 0; k < METHODS; k++) {
 		double sum = 0;
 
-		qsort(r->ratio[k], (size_t)r->n, sizeof(double), by_size);
+		qsort(r->ratio[k], (size_t)r->n, sizeof(double), compare_doubles);
 		for (int i = 0; i < r->n; i++)
 			sum += r->ratio[k][i];
 		printf(" %9.3f %6.3f %6d", sum / r->n, r->ratio[k][r->n - 1], r->close[k]);
@@ -264,13 +271,13 @@ static void print_repairs(const char *name, int nodes, struct repairs *r)
 
 static void run_repairs(const struct cluster *c, const char *name, const struct options *o)
 {
-	bool *excluded = calloc((size_t)c->n_nodes, sizeof(*excluded));
-	int lost = c->n_nodes < LOST_MOST ? c->n_nodes : LOST_MOST;
+	bool *excluded = alloc_array((size_t)c->n_nodes, sizeof(*excluded));
+	int lost = c->n_nodes < LOST_MAX ? c->n_nodes : LOST_MAX;
 	struct repairs r = { 0 };
 	struct plan_request q;
 	struct plan *from = NULL;
-	struct error err = { "out of memory" };
-	int rc = excluded ? 0 : -ENOMEM;
+	struct error err = { "" };
+	int rc;
 
 	plan_request_init(&q);
 	q.budget_s = o->budget_s;
@@ -278,8 +285,7 @@ static void run_repairs(const struct cluster *c, const char *name, const struct 
 	q.threads = o->threads;
 	q.clock_us = read_clock;
 	q.clock_arg = (void *)o;
-	if (rc == 0)
-		rc = plan_search(c, &q, &from, &err);
+	rc = plan_search(c, &q, &from, &err);
 	q.excluded = excluded;
 	for (int i = 0; rc == 0 && i < lost; i++) {
 		int node = (int)((long)i * c->n_nodes / lost);
@@ -287,7 +293,7 @@ static void run_repairs(const struct cluster *c, const char *name, const struct 
 		excluded[node] = true;
 		rc = repair_one(c, &q, from, &r, &err);
 		excluded[node] = false;
-		if (rc == PLAN_INFEASIBLE) /* nobody else has its stage */
+		if (rc == PLAN_INFEASIBLE) /* no other node holds its stage */
 			rc = 0;
 	}
 	if (rc == 0 && r.n > 0)
@@ -322,7 +328,8 @@ static void run_instance(const struct cluster *c, const char *name, double publi
 	}
 }
 
-/* Stages are dealt at random, so that "given" means something here too. */
+/* Generates a cluster. Stages are assigned at random, so that the algorithms with a given
+ * assignment have one that is not already good. */
 static struct cluster *generate(const struct regions *regions, int nodes, int stages,
 				uint64_t seed, struct error *err)
 {
@@ -345,10 +352,10 @@ static struct cluster *generate(const struct regions *regions, int nodes, int st
 	}
 	rng_init_stream(&rng, seed, 1);
 	for (int i = nodes - 1; i > 0; i--) {
-		int j = (int)rng_below(&rng, (uint32_t)i + 1), was = c->nodes[i].stage;
+		int j = (int)rng_below(&rng, (uint32_t)i + 1), stage = c->nodes[i].stage;
 
 		c->nodes[i].stage = c->nodes[j].stage;
-		c->nodes[j].stage = was;
+		c->nodes[j].stage = stage;
 	}
 	return c;
 }
@@ -422,8 +429,8 @@ static int run_all(const struct options *o, struct table *t, struct error *err)
 		return rc;
 	if (o->repairs)
 		printf("%-12s %5s %5s %9s %9s %9s %6s %6s %9s %6s %6s %9s %6s %6s\n",
-		       "instance", "nodes", "lost", "first_ms", "worst", "to_fresh", "worst",
-		       "in 2%", "ahead", "worst", "in 2%", "again", "worst", "in 2%");
+		       "instance", "nodes", "lost", "first_ms", "longest", "repaired", "worst",
+		       "in 2%", "advance", "worst", "in 2%", "fresh", "worst", "in 2%");
 	else
 		printf("%-12s %5s %-5s %-9s %9s %8s %9s %7s %6s %8s %9s %9s %9s %8s\n",
 		       "instance", "nodes", "where", "algorithm", "iter_s", "sync_s", "bound_s",
@@ -462,9 +469,9 @@ int main(int argc, char **argv)
 		{ NULL, 0, NULL, 0 },
 	};
 	struct options o = { .budget_s = 1, .seed = 1, .threads = 1, .most_nodes = 1000 };
-	struct table *t = calloc(1, sizeof(*t));
-	struct error err = { "out of memory" };
-	int option, rc = t ? 0 : -ENOMEM;
+	struct table *t = alloc_new(sizeof(*t));
+	struct error err = { "" };
+	int option, rc;
 
 	while ((option = getopt_long(argc, argv, "", longs, NULL)) != -1) {
 		switch (option) {
@@ -495,14 +502,14 @@ int main(int argc, char **argv)
 		default:
 			fputs("usage: schedule [--budget SECONDS] [--seed N] [--threads N] "
 			      "[--most-nodes N]\n"
-			      "                [--algorithm NAME] [--cpu-time] [--out STEM] [--repairs]\n",
+			      "                [--algorithm NAME] [--cpu-time] [--out STEM] "
+			      "[--repairs]\n",
 			      stderr);
 			free(t);
 			return 2;
 		}
 	}
-	if (rc == 0)
-		rc = run_all(&o, t, &err);
+	rc = run_all(&o, t, &err);
 	if (rc == 0 && o.out && !o.repairs)
 		rc = write_csv(t, o.out, &err);
 	if (rc == 0 && o.out && !o.repairs)

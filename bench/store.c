@@ -1,9 +1,11 @@
-/* What a durable commit costs, by size of the cluster: build/bench/store [FOLDER]. */
+/* Measures how long a durable commit takes, by the size of the cluster: build/bench/store [FOLDER].
+ * The controller makes one in every iteration, and waits for it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "store/store.h"
 
@@ -15,12 +17,12 @@ struct sizes {
 
 static void fill(struct store_commit *c, const struct sizes *z)
 {
-	struct store_route *routes = calloc(z->microbatches, sizeof(*routes));
-	struct store_order *orders = calloc(z->nodes, sizeof(*orders));
-	uint16_t *nodes = calloc(HOPS, sizeof(*nodes));
-	uint8_t *stages = calloc(HOPS, sizeof(*stages));
+	struct store_route *routes = alloc_array(z->microbatches, sizeof(*routes));
+	struct store_order *orders = alloc_array(z->nodes, sizeof(*orders));
+	uint16_t *nodes = alloc_array(HOPS, sizeof(*nodes));
+	uint8_t *stages = alloc_array(HOPS, sizeof(*stages));
 	uint32_t each = z->microbatches * (HOPS + 1) / z->nodes;
-	struct store_counted *counted = calloc(each, sizeof(*counted));
+	struct store_counted *counted = alloc_array(each, sizeof(*counted));
 
 	for (uint32_t i = 0; i < HOPS; i++) {
 		nodes[i] = (uint16_t)(z->nodes - i - 1);
@@ -44,7 +46,7 @@ static int measure(const char *folder, const struct sizes *z)
 	struct store_commit c;
 	struct store *s;
 	struct error err;
-	int64_t worst = 0, start;
+	int64_t longest_us = 0, start;
 
 	snprintf(path, sizeof(path), "%s/skippipe-bench-%ld-%u", folder, (long)getpid(),
 		 z->microbatches);
@@ -61,12 +63,12 @@ static int measure(const char *folder, const struct sizes *z)
 			fprintf(stderr, "%s\n", err.text);
 			return 1;
 		}
-		if (clock_monotonic_us() - begin > worst)
-			worst = clock_monotonic_us() - begin;
+		if (clock_monotonic_us() - begin > longest_us)
+			longest_us = clock_monotonic_us() - begin;
 	}
 	printf("%5u nodes, %5u microbatches: %7.2f ms a commit, at most %7.2f\n", z->nodes,
 	       z->microbatches, (double)(clock_monotonic_us() - start) / TIMES / 1e3,
-	       (double)worst / 1e3);
+	       (double)longest_us / 1e3);
 	store_close(s);
 	return 0;
 }

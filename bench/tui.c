@@ -1,13 +1,14 @@
-/* What the console costs.
+/* Measures the cost of the console.
  *
- *     STREAM_KEEP=run.rec STREAM_NODES=1000 build/tui/tests/view_test     makes a stream
- *     build/bench/tui run.rec [COLUMNS ROWS]        an event applied, a picture drawn, in
- * memory build/bench/tui COLUMNSxROWS SECONDS PROGRAM ARGUMENTS...
- *
- * The last runs a program on a terminal of its own (TERM as it is here) and tells: when its
- * first picture stood, how long a key takes to the screen, bytes a second to the terminal and
- * CPU time after that. Give it `build/bin/skippipe-console --play run.rec`, or one that is
- * connected.
+ *     STREAM_KEEP=run.rec STREAM_NODES=1000 build/tui/tests/view_test
+ *         records a stream of messages
+ *     build/bench/tui run.rec [COLUMNS ROWS]
+ *         measures the time to apply an event and to draw a picture, in memory
+ *     build/bench/tui COLUMNSxROWS SECONDS PROGRAM ARGUMENTS...
+ *         runs a program on a terminal of its own, with the TERM of this one. Measures the time to
+ *         its first picture, from a key to the screen, the bytes per second to the terminal and the
+ *         CPU time. The program is `build/bin/skippipe-console --play run.rec`, or a connected
+ *         console.
  */
 #include <poll.h>
 #include <pty.h>
@@ -23,7 +24,7 @@
 #include "tui/record.h"
 #include "tui/views/view.h"
 
-enum { MOST = 100000, FRAME_US = 100000, KEYS = 20, QUIET_US = 60000, TAIL = 31 };
+enum { MAX_FRAMES = 100000, FRAME_US = 100000, KEYS = 20, QUIET_US = 60000, TAIL = 31 };
 
 static int compare(const void *a, const void *b)
 {
@@ -32,7 +33,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Our own, so that a busy machine does not count. */
+/* The CPU time of this thread. Unlike wall time, it does not grow on a busy machine. */
 static int64_t cpu_us(void)
 {
 	struct timespec t;
@@ -57,7 +58,7 @@ static double draw(struct screen *screen, const struct state *s, struct ui *u, i
 
 static int pictures(const char *path, int w, int h)
 {
-	static double frames[MOST];
+	static double frames[MAX_FRAMES];
 	struct record_reader *r;
 	struct error err = { "" };
 	struct screen *screen;
@@ -87,7 +88,7 @@ static int pictures(const char *path, int w, int h)
 		apply_us += cpu_us() - start;
 		first = first ? first : at;
 		last = at;
-		if (s->stream.has_snapshot && at >= next && n < MOST) {
+		if (s->stream.has_snapshot && at >= next && n < MAX_FRAMES) {
 			frames[n] =
 				draw(screen, s, &u, at, n % 4 ? VIEW_OVERVIEW : 1 + n / 4 % 8);
 			n++;
@@ -100,7 +101,7 @@ static int pictures(const char *path, int w, int h)
 	printf("%zu messages, %zu events, %.0f a second: %.2f us an event\n", messages, events,
 	       last > first ? (double)events * 1e6 / (double)(last - first) : 0,
 	       events ? (double)apply_us / (double)events : 0);
-	printf("%d pictures of %dx%d, %u nodes: p50 %.2f ms, p99 %.2f ms, most %.2f ms\n", n, w,
+	printf("%d pictures of %dx%d, %u nodes: p50 %.2f ms, p99 %.2f ms, longest %.2f ms\n", n, w,
 	       h, s->n_nodes, frames[n / 2], frames[n * 99 / 100], frames[n - 1]);
 	screen_free(screen);
 	state_free(s);
@@ -113,13 +114,13 @@ static int pictures(const char *path, int w, int h)
 struct reader {
 	int fd;
 	uint64_t bytes;
-	char tail[TAIL + 1]; /* the end of what was read, to find words across reads */
+	char tail[TAIL + 1]; /* the last bytes, to find a word that two reads share */
 	bool ended;
 };
 
-/* Reads what comes until `until_us`, `want` has been seen (NULL: anything) or the end; true
- * when it was. */
-static bool read_on(struct reader *r, int64_t until_us, const char *want)
+/* Reads until the word `want` comes (NULL: anything). Returns false at `until_us` and at the end of
+ * the output. */
+static bool read_until(struct reader *r, int64_t until_us, const char *want)
 {
 	char data[65536 + sizeof(r->tail)];
 
@@ -151,7 +152,7 @@ static bool read_on(struct reader *r, int64_t until_us, const char *want)
 	return false;
 }
 
-/* Of its first thread, in nanoseconds. */
+/* Returns the CPU time of a process's first thread, in nanoseconds. */
 static double cpu_ns(pid_t pid)
 {
 	char path[64];
@@ -172,14 +173,14 @@ static bool becomes_quiet(struct reader *r)
 	int64_t until = clock_monotonic_us() + 3000000;
 
 	while (clock_monotonic_us() < until && !r->ended)
-		if (!read_on(r, clock_monotonic_us() + QUIET_US, NULL))
+		if (!read_until(r, clock_monotonic_us() + QUIET_US, NULL))
 			return !r->ended;
 	return false;
 }
 
-/* Help is opened and closed again, each time when all is quiet: whatever comes is the answer.
- */
-static void keys(struct reader *r)
+/* Measures the time from a key to the screen. The help is opened and closed while the program draws
+ * nothing else, so that the next output is the answer to the key. */
+static void measure_keys(struct reader *r)
 {
 	double took[KEYS];
 	int n = 0;
@@ -190,16 +191,16 @@ static void keys(struct reader *r)
 		if (!becomes_quiet(r) || write(r->fd, n % 2 ? "q" : "?", 1) != 1)
 			break;
 		start = clock_monotonic_us();
-		if (!read_on(r, start + 1000000, NULL))
+		if (!read_until(r, start + 1000000, NULL))
 			break;
 		took[n] = (double)(clock_monotonic_us() - start) / 1e3;
 	}
 	if (n == 0) {
-		puts("a key to the screen: not measured, it never is quiet");
+		puts("from a key to the screen: not measured, as the program draws all the time");
 		return;
 	}
 	qsort(took, (size_t)n, sizeof(*took), compare);
-	printf("a key to the screen: median %.1f ms, most %.1f ms of %d\n", took[n / 2],
+	printf("from a key to the screen: median %.1f ms, longest %.1f ms of %d\n", took[n / 2],
 	       took[n - 1], n);
 }
 
@@ -217,23 +218,23 @@ static int on_terminal(int w, int h, int seconds, char **program)
 		execvp(program[0], program);
 		_exit(127);
 	}
-	if (!read_on(&r, start + 10000000, "quit")) {
+	if (!read_until(&r, start + 10000000, "quit")) {
 		puts("no picture came");
 		kill(pid, SIGKILL);
 		return 1;
 	}
 	printf("%dx%d: first picture after %.1f ms, %llu bytes\n", w, h,
 	       (double)(clock_monotonic_us() - start) / 1e3, (unsigned long long)r.bytes);
-	read_on(&r, clock_monotonic_us() + 2000000, "\1");
+	read_until(&r, clock_monotonic_us() + 2000000, "\1");
 	r.bytes = 0;
 	cpu = cpu_ns(pid);
-	read_on(&r, clock_monotonic_us() + seconds * INT64_C(1000000), "\1");
+	read_until(&r, clock_monotonic_us() + seconds * INT64_C(1000000), "\1");
 	printf("%.1f KB a second to the terminal, CPU %.2f%% of a core, over %d s\n",
 	       (double)r.bytes / 1e3 / seconds, (cpu_ns(pid) - cpu) / 1e7 / seconds, seconds);
-	keys(&r);
+	measure_keys(&r);
 	kill(pid, SIGTERM);
 	while (!r.ended)
-		read_on(&r, clock_monotonic_us() + 1000000, "\1");
+		read_until(&r, clock_monotonic_us() + 1000000, "\1");
 	waitpid(pid, NULL, 0);
 	return 0;
 }

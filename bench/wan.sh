@@ -1,20 +1,20 @@
 #!/bin/bash
-# A run over a wide-area network (docs/testbed.md): bench/wan.sh [OPTION...] [-- CONTROLLER-OPTION...]
-# One controller and its agents, each in a network namespace of its own, joined by tests/wan's router: nothing is
-# emulated within skippipe. Prints for each iteration what was predicted and what it took, then medians and deviations,
-# who was taken for dead, and whether the run verifies. Needs root.
+# Runs over a wide-area network (docs/testbed.md): bench/wan.sh [OPTION...] [-- CONTROLLER-OPTION...]
+# The controller and the agents have a network namespace each, joined by the router of tests/wan. skippipe itself
+# emulates nothing. The script prints the predicted and the measured times of each iteration, their medians and
+# deviations, how often a node was declared dead, and the result of verify. Needs root.
 #
-#   --cluster FILE     a network of one's own, skippipe.cluster/1 with links; else the 12 regions:
+#   --cluster FILE     the network, skippipe.cluster/1 with links; otherwise the 12 regions with:
 #   --agents N --stages A,B,...        [20, 5,3,3,3,3,3]
 #   --skip K --iterations K            [2, 30]
-#   --compare          the same once more with the controller's --algorithm dtfm, and the ratio
-#   --measure          only measures the links, and says how far from the truth
+#   --compare          runs again with the controller's --algorithm dtfm, and prints the ratio
+#   --measure          only measures the links, and prints the errors
 #   --console          opens the console, too
-#   --limit-s S        a run that takes longer is ended  [900]
+#   --limit-s S        ends a run that takes longer  [900]
 #   --loss, --jitter, --seed, --controller-at, --queue-ms, --least-mbs, --up-mbs, --down-mbs, --activation-bytes,
-#   --weights-bytes, --compute         the router's own (wan_router --help)
+#   --weights-bytes, --compute         options of the router (wan_router --help)
 #
-# With SKIPPIPE_KEEP=FOLDER the runs, their events and logs, and true.json, are copied there at the end.
+# With SKIPPIPE_KEEP=FOLDER the script copies the runs, their events and logs, and true.json there at the end.
 . "$(dirname "$0")/../tests/lib.sh"
 . tests/wan/bed.sh
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify ip awk
@@ -83,17 +83,17 @@ summary() { # summary EVENTS
 			for (c = 1; c <= 5; c++) { for (i = 1; i <= n[c]; i++) x[i] = t[c, i]; cell(c, n[c] ? median(x, n[c]) : "-") }
 			printf "\n%6s", "dev."
 			for (c = 1; c <= 5; c++) { v = n[c] > 1 ? (squares[c] - sum[c] * sum[c] / n[c]) / (n[c] - 1) : -1; cell(c, n[c] > 1 ? sqrt(v > 0 ? v : 0) : "-") }
-			if (m) printf "\niterations took %.2f times what was predicted (median)", median(off, m)
-			if (second != "") printf "\npredicted and measured differ by %.1f%% of it in the second iteration", 100 * second
+			if (m) printf "\niterations took %.2f times the predicted time (median)", median(off, m)
+			if (second != "") printf "\nin the second iteration the prediction is off by %.1f%%", 100 * second
 			for (k = 1; k <= 3; k += 2) if (missed[k]) {
 				for (i = 1; i <= missed[k]; i++) x[i] = miss[k, i]
-				printf k == 1 ? "; after the tenth, median, by %.1f%%" : ", of the sum by %.1f%%", 100 * median(x, missed[k])
+				printf k == 1 ? "; after the tenth by %.1f%% (median)" : ", of the sum by %.1f%%", 100 * median(x, missed[k])
 			}
-			printf "\n%d commits; %d times a node was taken for dead, %d times suspected\n", commits, dead, suspect
+			printf "\n%d commits; %d times a node was declared dead, %d times suspected\n", commits, dead, suspect
 		}' "$1"
 }
 
-# The agents have ended by themselves when the controller has told them; the others are told here.
+# Waits for the agents, which end when the controller does, and ends those that remain.
 end_agents() {
 	local n
 	for n in "${bed_agent_pid[@]}"; do
@@ -132,7 +132,8 @@ run() { # run NAME OPTION...: leaves $dir/NAME, $dir/NAME.events
 	mv "$dir/run" "$dir/$name" && mv "$dir/events" "$dir/$name.events" && mv "$dir/controller.err" "$dir/$name.err"
 }
 
-# Every link as measured against as it is; errors of a latency, ratios of bandwidths and of the delays of an activation.
+# Compares every measured link with the true one: the error of the latency, and the ratios of bandwidths and of the
+# delays of an activation.
 compare_links() { # compare_links TRUE MEASURED
 	awk "$events"'
 		function matrix(key, M,   s, rows, r, i, j, f) {

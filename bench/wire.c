@@ -1,15 +1,18 @@
-/* Measures wire between two processes on this machine: sealed throughput by message size, both
- * ways, round trips of small messages, and many small ones in a row.
+/* Measures wire/ between two processes: the sealed throughput by message size in both directions,
+ * and the round trips of messages.
  *
  *     build/bench/wire [tcp|ipc] [SECONDS]
- *     build/bench/wire many [PEERS] [SECONDS]    the listener's cost of that many peers, each with
- *                                                ten LOSSY heartbeats of 200 bytes a second
+ *         on this machine
+ *     build/bench/wire many [PEERS] [SECONDS]
+ *         the cost of a listener with many peers, each of which sends ten LOSSY heartbeats of 200
+ *         bytes a second
+ *     build/bench/wire listen ADDRESS DIR
+ *     build/bench/wire fill ADDRESS DIR [SECONDS] [CONNECTIONS]
+ *         on two machines: activations after a pause, bulk data, and activations among bulk data.
+ *         DIR gets the keys of both
  *
- *     build/bench/wire listen ADDRESS DIR        of two machines the one; DIR gets the keys of both
- *     build/bench/wire fill ADDRESS DIR [SECONDS] [CONNECTIONS]    and the other: activations after a
- *                                                pause, bulk, and activations among bulk
- *
- * One line of JSON for each figure. The processes part before nanomsg is touched.
+ * Every figure is one line of JSON. The processes fork before they use nanomsg, because its state
+ * does not survive a fork.
  */
 #include <poll.h>
 #include <signal.h>
@@ -20,12 +23,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "wire/post.h"
 
-/* First byte of every message: what the other end is to do with it. */
+/* The first byte of every message tells the listener how to treat it: drop it, send it back, send
+ * many messages, or end. */
 enum { SINK = 1, ECHO, SOURCE, STOP };
-
 
 static struct keys_identity *ids[2];
 static char address[LINK_ADDRESS_SIZE];
@@ -61,7 +65,7 @@ static void drain(struct post *post, unsigned *data_seen)
 
 static void serve(struct post *post)
 {
-	uint8_t *data = calloc(1, 64 << 20);
+	uint8_t *data = alloc_new(64 << 20);
 	for (;;) {
 		struct post_message m;
 		wait_turn(post);
@@ -74,7 +78,8 @@ static void serve(struct post *post)
 				return;
 			}
 			if (m.data[0] == ECHO)
-				post_send(post, m.peer, &part, 1, POST_RELIABLE, clock_monotonic_us());
+				post_send(post, m.peer, &part, 1, POST_RELIABLE,
+					  clock_monotonic_us());
 			if (m.data[0] == SOURCE) {
 				uint64_t size, count;
 				post_peer_id peer = m.peer;
@@ -89,19 +94,18 @@ static void serve(struct post *post)
 
 /* ---- the dialing process ---- */
 
-static double cpu_s(int who)
+static double cpu_s(int process)
 {
 	struct rusage u;
-	getrusage(who, &u);
+	getrusage(process, &u);
 	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
 	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
 }
 
-
-/* Messages of one size pushed for so long; the time runs until all are acknowledged. */
+/* Sends messages of one size for some seconds. The measured time ends when all are acknowledged. */
 static void push(struct post *post, post_peer_id peer, size_t size, double seconds)
 {
-	uint8_t *data = calloc(1, size);
+	uint8_t *data = alloc_new(size);
 	const struct post_part part = {data, size};
 	unsigned seen = 0;
 	uint64_t n = 0;
@@ -110,7 +114,8 @@ static void push(struct post *post, post_peer_id peer, size_t size, double secon
 	int64_t start = clock_monotonic_us(), until = start + (int64_t)(seconds * 1e6);
 	while (clock_monotonic_us() < until) {
 		for (int i = 0; i < 256 && post_room(post, peer) > (size_t)224 << 20; i++)
-			n += post_send(post, peer, &part, 1, POST_RELIABLE, clock_monotonic_us()) == 0;
+			n += post_send(post, peer, &part, 1, POST_RELIABLE,
+				       clock_monotonic_us()) == 0;
 		wait_turn(post);
 		drain(post, &seen);
 	}
@@ -119,34 +124,34 @@ static void push(struct post *post, post_peer_id peer, size_t size, double secon
 		drain(post, &seen);
 	}
 	double took = (double)(clock_monotonic_us() - start) * 1e-6;
-	printf("{\"bench\":\"wire\",\"what\":\"push\",\"message_bytes\":%zu,\"messages_per_s\":%.0f,"
-	       "\"MB_per_s\":%.1f,\"sender_cpu_s_per_GB\":%.2f}\n",
+	printf("{\"bench\":\"wire\",\"what\":\"push\",\"message_bytes\":%zu,"
+	       "\"messages_per_s\":%.0f,\"MB_per_s\":%.1f,\"sender_cpu_s_per_GB\":%.2f}\n",
 		size, (double)n / took, (double)n * (double)size / took * 1e-6,
 		(cpu_s(RUSAGE_SELF) - cpu) / ((double)n * (double)size * 1e-9));
 	free(data);
 }
 
-/* The slow direction: from the listener to us. */
+/* Lets the listener send messages, which is the slower direction. */
 static void pull(struct post *post, post_peer_id peer, uint64_t size, uint64_t count)
 {
-	uint8_t ask[17] = {SOURCE};
+	uint8_t request[17] = {SOURCE};
 	unsigned seen = 0;
-	memcpy(ask + 1, &size, 8);
-	memcpy(ask + 9, &count, 8);
+	memcpy(request + 1, &size, 8);
+	memcpy(request + 9, &count, 8);
 	int64_t start = clock_monotonic_us();
-	send_whole(post, peer, ask, sizeof(ask));
+	send_whole(post, peer, request, sizeof(request));
 	while (seen < count) {
 		wait_turn(post);
 		drain(post, &seen);
 	}
 	double took = (double)(clock_monotonic_us() - start) * 1e-6;
-	printf("{\"bench\":\"wire\",\"what\":\"pull\",\"message_bytes\":%llu,\"messages_per_s\":%.0f,"
-	       "\"MB_per_s\":%.1f}\n",
+	printf("{\"bench\":\"wire\",\"what\":\"pull\",\"message_bytes\":%llu,"
+	       "\"messages_per_s\":%.0f,\"MB_per_s\":%.1f}\n",
 		(unsigned long long)size, (double)count / took,
 		(double)count * (double)size / took * 1e-6);
 }
 
-static int by_value(const void *a, const void *b)
+static int compare_integers(const void *a, const void *b)
 {
 	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
 	return (x > y) - (x < y);
@@ -154,8 +159,8 @@ static int by_value(const void *a, const void *b)
 
 static void ping(struct post *post, post_peer_id peer, size_t size, size_t count)
 {
-	uint8_t *data = calloc(1, size);
-	int64_t *us = calloc(count, sizeof(*us));
+	uint8_t *data = alloc_new(size);
+	int64_t *us = alloc_array(count, sizeof(*us));
 	data[0] = ECHO;
 	for (size_t i = 0; i < count; i++) {
 		unsigned seen = 0;
@@ -167,7 +172,7 @@ static void ping(struct post *post, post_peer_id peer, size_t size, size_t count
 		}
 		us[i] = clock_monotonic_us() - start;
 	}
-	qsort(us, count, sizeof(*us), by_value);
+	qsort(us, count, sizeof(*us), compare_integers);
 	printf("{\"bench\":\"wire\",\"what\":\"round_trip\",\"message_bytes\":%zu,\"p50_us\":%lld,"
 	       "\"p99_us\":%lld}\n",
 		size, (long long)us[count / 2], (long long)us[count * 99 / 100]);
@@ -230,7 +235,7 @@ static int listen_and_serve(const char *transport, int to_parent)
 	if (write(to_parent, address, sizeof(address)) != sizeof(address))
 		return 1;
 	serve(post);
-	/* The last acknowledgement goes out. */
+	/* Gives the last acknowledgement time to leave. */
 	for (int64_t until = clock_monotonic_us() + 200000; clock_monotonic_us() < until;) {
 		unsigned seen = 0;
 		wait_turn(post);
@@ -250,15 +255,15 @@ static int listen_and_serve(const char *transport, int to_parent)
 
 /* ---- many peers ---- */
 
-#define PER_PROCESS 400 /* nanomsg has 512 sockets a process */
+#define PER_PROCESS 400 /* agents; nanomsg has at most 512 sockets in a process */
 
-/* A process that plays n agents: identities first..first+n-1. */
+/* Plays n agents in this process. */
 static int play(struct keys_identity **agents, size_t n, double seconds)
 {
 	static uint8_t beat[200] = {SINK};
 	const struct post_part part = {beat, sizeof(beat)};
-	struct post **posts = calloc(n, sizeof(struct post *));
-	post_peer_id *peers = calloc(n, sizeof(*peers));
+	struct post **posts = alloc_array(n, sizeof(struct post *));
+	post_peer_id *peers = alloc_array(n, sizeof(*peers));
 	for (size_t i = 0; i < n; i++) {
 		const struct post_options options = {.identity = agents[i]};
 		if (post_open(&posts[i], &options, NULL) != 0 ||
@@ -267,12 +272,13 @@ static int play(struct keys_identity **agents, size_t n, double seconds)
 	}
 	int64_t until = clock_monotonic_us() + (int64_t)(seconds * 1e6);
 	for (uint64_t turn = 0; clock_monotonic_us() < until; turn++) {
-		/* A tenth of them in every hundredth of a second. */
+		/* Every 10 ms another tenth of the agents sends. */
 		for (size_t i = turn % 10; i < n; i += 10) {
 			unsigned seen = 0;
 			post_tick(posts[i], clock_monotonic_us());
 			drain(posts[i], &seen);
-			(void)post_send(posts[i], peers[i], &part, 1, POST_LOSSY, clock_monotonic_us());
+			(void)post_send(posts[i], peers[i], &part, 1, POST_LOSSY,
+					clock_monotonic_us());
 		}
 		usleep(10000);
 	}
@@ -291,7 +297,7 @@ static long resident_mib(void)
 	return pages * (sysconf(_SC_PAGESIZE) / 1024) / 1024;
 }
 
-/* Waits for all to be up, then watches. */
+/* Waits until all peers are connected, then measures their heartbeats. */
 static void watch_many(struct post *post, size_t n, double seconds)
 {
 	unsigned seen = 0;
@@ -323,13 +329,13 @@ static void watch_many(struct post *post, size_t n, double seconds)
 
 static int many(size_t n, double seconds)
 {
-	struct keys_identity **agents = calloc(n, sizeof(struct keys_identity *));
+	struct keys_identity **agents = alloc_array(n, sizeof(struct keys_identity *));
 	struct keys_list *list;
 	struct post *post;
 	pid_t children[16];
 	size_t n_children = 0;
 	int channel[2];
-	if (n > PER_PROCESS * 16 || agents == NULL || pipe(channel) != 0 || keys_list_new(&list) != 0)
+	if (n > PER_PROCESS * 16 || pipe(channel) != 0 || keys_list_new(&list) != 0)
 		return 1;
 	for (size_t i = 0; i < n; i++) {
 		char name[32];
@@ -367,9 +373,9 @@ static int many(size_t n, double seconds)
 	return 0;
 }
 
-/* ---- over a way that is really long ---- */
+/* ---- two machines ---- */
 
-enum { ACTIVATION_BYTES = 98304, PIECE_BYTES = 2 << 20, TIMES = 8, TIMES_MOST = 256 };
+enum { ACTIVATION_BYTES = 98304, PIECE_BYTES = 2 << 20, TIMES = 8, MAX_TIMES = 256 };
 
 static int load_ids(const char *dir)
 {
@@ -405,7 +411,7 @@ static int listen_far(const char *where, const char *dir)
 	return 0;
 }
 
-static int compare_times(const void *a, const void *b)
+static int compare_doubles(const void *a, const void *b)
 {
 	const double x = *(const double *)a, y = *(const double *)b;
 	return (x > y) - (x < y);
@@ -415,7 +421,7 @@ struct far {
 	struct post *post;
 	post_peer_id peer;
 	uint8_t *data;
-	double took_ms[TIMES_MOST]; /* of activations: handed over until acknowledged */
+	double took_ms[MAX_TIMES]; /* of activations, from post_send to the acknowledgement */
 	int n;
 	uint64_t bulk_bytes; /* acknowledged */
 };
@@ -429,7 +435,7 @@ static void turn_far(struct far *f)
 	while (post_transfer(f->post, &t) == 0) {
 		if (t.class == POST_CLASS_SUMS)
 			f->bulk_bytes += t.bytes;
-		else if (f->n < TIMES_MOST)
+		else if (f->n < MAX_TIMES)
 			f->took_ms[f->n++] = (double)(t.acked_us - t.queued_us) * 1e-3;
 	}
 }
@@ -449,11 +455,11 @@ static void send_far(struct far *f, size_t size, enum post_flags class)
 
 static double median_ms(struct far *f)
 {
-	qsort(f->took_ms, (size_t)f->n, sizeof(double), compare_times);
+	qsort(f->took_ms, (size_t)f->n, sizeof(double), compare_doubles);
 	return f->n == 0 ? 0 : f->took_ms[f->n / 2];
 }
 
-/* One activation at a time, each after so long without any. */
+/* Sends single activations, each after a pause. */
 static void print_pauses(struct far *f, double pause_s)
 {
 	struct post_peer_info info;
@@ -473,7 +479,8 @@ static void print_pauses(struct far *f, double pause_s)
 		f->n > 0 ? f->took_ms[f->n - 1] : 0);
 }
 
-/* Bulk without a pause; after some seconds activations among it. */
+/* Sends bulk data without a pause, and activations among it if asked for. The first two seconds are
+ * the start and do not count as steady. */
 static void print_bulk(struct far *f, double seconds, bool activations)
 {
 	struct post_peer_info info;
@@ -509,8 +516,8 @@ static void print_bulk(struct far *f, double seconds, bool activations)
 		(double)info.round_trip_us * 1e-3, (double)info.delivery_bytes_per_s * 8e-6,
 		(unsigned long long)info.resent_frames);
 	if (activations)
-		printf(",\"activations\":%d,\"acked_ms\":%.1f,\"p90_ms\":%.1f,\"most_ms\":%.1f", f->n,
-			median, f->n > 0 ? f->took_ms[f->n * 9 / 10] : 0,
+		printf(",\"activations\":%d,\"acked_ms\":%.1f,\"p90_ms\":%.1f,\"most_ms\":%.1f",
+			f->n, median, f->n > 0 ? f->took_ms[f->n * 9 / 10] : 0,
 			f->n > 0 ? f->took_ms[f->n - 1] : 0);
 	printf("}\n");
 }
@@ -518,9 +525,9 @@ static void print_bulk(struct far *f, double seconds, bool activations)
 static int fill_far(const char *where, const char *dir, double seconds, unsigned connections)
 {
 	struct error err = {""};
-	struct far f = {.data = calloc(1, PIECE_BYTES)};
+	struct far f = {.data = alloc_new(PIECE_BYTES)};
 	struct post_peer_info info = {.up = false};
-	if (f.data == NULL || load_ids(dir) != 0)
+	if (load_ids(dir) != 0)
 		return 1;
 	const struct post_options options = {.identity = ids[1], .connections = connections};
 	if (post_open(&f.post, &options, &err) != 0 ||
@@ -534,11 +541,11 @@ static int fill_far(const char *where, const char *dir, double seconds, unsigned
 		post_peer(f.post, f.peer, &info);
 	}
 	if (!info.up) {
-		fprintf(stderr, "nobody answers at %s\n", where);
+		fprintf(stderr, "no answer from %s\n", where);
 		return 1;
 	}
 	turn_far_until(&f, clock_monotonic_us() + 1000000);
-	for (int i = 0; i < 3; i++) { /* the round trip without anything in the way */
+	for (int i = 0; i < 3; i++) { /* measures the round trip of an idle link */
 		(void)post_probe(f.post, f.peer, clock_monotonic_us());
 		turn_far_until(&f, clock_monotonic_us() + 500000);
 	}
