@@ -1,4 +1,5 @@
-/* agent_process.h - what an agent is, as only its own modules know: its header's names are others than the controller's. */
+/* agent_process.h - the state of an agent, for the simulation. A file of its own reads it, because
+ * the internal headers of the agent and of the controller define the same names. */
 #ifndef TESTS_SIM_AGENT_PROCESS_H
 #define TESTS_SIM_AGENT_PROCESS_H
 
@@ -8,7 +9,8 @@
 struct agent;
 
 uint64_t agent_process_incarnation(const struct agent *a);
-/* The stage whose weights it holds, of how many commits, and their hash. False: none. */
+/* Reads the stage that the agent holds, the number of commits that its weights contain and their
+ * hash. Returns false if it holds none. */
 bool agent_process_holds(const struct agent *a, int *stage, uint64_t *committed, uint64_t *hash);
 
 #endif

@@ -1,4 +1,5 @@
-/* The world's clock and chance, in place of base/clock.c and the system's. */
+/* The simulated clock and source of chance. They replace base/clock.c and the system's functions,
+ * so that a run depends on its seed only. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +13,7 @@ struct sim sim;
 
 enum { WALL_US = 1700000000 };
 
-/* Within a job each look is a moment later, so that it seems to take time. */
+/* Within a job the clock advances at each call, so that the job seems to take time. */
 int64_t clock_monotonic_us(void)
 {
 	int64_t at_us = sim.now_us + sim.ahead_us + sim.processes[sim.self].clock_offset_us;
@@ -36,7 +37,7 @@ ssize_t getrandom(void *to, size_t size, unsigned flags)
 	return (ssize_t)size;
 }
 
-/* Each life of a process has another. */
+/* Returns another id for each life of a process. */
 pid_t getpid(void)
 {
 	return (pid_t)(1000 + sim.self + 100 * sim.processes[sim.self].life);
@@ -51,7 +52,8 @@ int64_t sim_delay(int64_t usual_us)
 	return us;
 }
 
-/* FNV-1a, of eight bytes at once; its low bits are folded back, as those of a product know nothing of higher ones. */
+/* FNV-1a over words of eight bytes. The high bits are folded into the low ones after each word,
+ * because the low bits of a product do not depend on the high bits of its factors. */
 void sim_mix(const void *data, size_t size)
 {
 	const uint8_t *bytes = data;
@@ -75,8 +77,9 @@ void sim_note(const char *format, ...)
 	va_end(ap);
 	sim_mix(&sim.now_us, sizeof(sim.now_us));
 	sim_mix(text, strlen(text));
-	if (sim.tells)
-		printf("%12.6f %04x %s\n", (double)sim.now_us * 1e-6, (unsigned)(sim.hash & 0xffff), text);
+	if (sim.prints)
+		printf("%12.6f %04x %s\n", (double)sim.now_us * 1e-6,
+		       (unsigned)(sim.hash & 0xffff), text);
 }
 
 void sim_wake(uint32_t i, int64_t at_us)
@@ -89,8 +92,8 @@ void sim_wake(uint32_t i, int64_t at_us)
 
 const char *sim_name(uint32_t process)
 {
-	static const char *const names[SIM_PROCESSES] = { "n00", "n01", "n02", "n03", "n04", "n05", "n06", "n07",
-							  "controller" };
+	static const char *const names[SIM_PROCESSES] = { "n00", "n01", "n02", "n03", "n04",
+							  "n05", "n06", "n07", "controller" };
 
 	return names[process];
 }

@@ -1,4 +1,5 @@
-/* The loop's parts are loop.c's own; here is no poll and no signal. */
+/* Runs the phases of the controller's loop one by one, without poll and without signals. The phases
+ * are static functions of loop.c, so this file includes it. */
 #include "controller/loop.c"
 
 #include <errno.h>
@@ -43,7 +44,8 @@ void controller_process_turn(struct controller *c)
 	consoles_turn(c);
 }
 
-bool controller_process_obeys(struct controller *c, enum command_verb verb, int node, int64_t value)
+bool controller_process_obeys(struct controller *c, enum command_verb verb, int node,
+			      int64_t value)
 {
 	const struct msg_command m = { .verb = (uint8_t)verb, .node = node, .value = value };
 	struct outcome o = { .status = 0 };

@@ -1,4 +1,5 @@
-/* A bit of what somebody sums, or gives away of its stage, as memory may have it. */
+/* Flips a bit in a tensor message, as faulty memory of the sender does. The checks of replicas must
+ * find the wrong weights that follow. */
 #include <string.h>
 
 #include "agent/weights/fetch.h"
@@ -16,14 +17,17 @@ bool flip_tensor(void *data, size_t size)
 
 	if (msg_decode(&m, data, size) != 0)
 		return false;
-	if (m.type != MSG_TENSOR || (m.u.tensor.kind != TENSOR_SUM && m.u.tensor.kind != TENSOR_STATE) ||
+	if (m.type != MSG_TENSOR ||
+	    (m.u.tensor.kind != TENSOR_SUM && m.u.tensor.kind != TENSOR_STATE) ||
 	    m.body_size < 3 * sizeof(word)) {
 		msg_clear(&m);
 		return false;
 	}
 	at = (uint8_t *)data + (size - m.body_size);
-	words = (uint32_t)(m.body_size / sizeof(word)) / (m.u.tensor.kind == TENSOR_STATE ? 3 : 1);
-	at += sizeof(word) * rng_below(&sim.rng, words); /* of weights: nobody's hash tells of moments */
+	words = (uint32_t)(m.body_size / sizeof(word));
+	if (m.u.tensor.kind == TENSOR_STATE)
+		words /= 3; /* only the weights: no hash covers the optimizer's moments */
+	at += sizeof(word) * rng_below(&sim.rng, words);
 	memcpy(&word, at, sizeof(word));
 	word ^= UINT32_C(1) << rng_below(&sim.rng, MANTISSA_BITS);
 	memcpy(at, &word, sizeof(word));

@@ -1,3 +1,5 @@
+/* Makes the keys from a fixed seed and writes the small text and model, once for all runs of a
+ * test. */
 #include "tests/sim/ground.h"
 
 #include <errno.h>
@@ -9,6 +11,7 @@
 
 #include <sodium.h>
 
+#include "base/alloc.h"
 #include "base/file.h"
 #include "model/config.h"
 
@@ -56,9 +59,9 @@ static int write_text(const struct ground *g, struct error *err)
 
 static int write_model(const struct ground *g, struct error *err)
 {
-	struct model_config c = { .vocab = 256, .dim = 8, .n_layers = 3, .n_heads = 2, .n_kv_heads = 1, .ffn_dim = 8,
-				  .context = 8, .n_stages = 3, .rope_theta = 10000, .norm_eps = 1e-5f,
-				  .init_std = 0.02f };
+	struct model_config c = { .vocab = 256, .dim = 8, .n_layers = 3, .n_heads = 2,
+				  .n_kv_heads = 1, .ffn_dim = 8, .context = 8, .n_stages = 3,
+				  .rope_theta = 10000, .norm_eps = 1e-5f, .init_std = 0.02f };
 	struct recipe r;
 	char *text;
 	int rc = model_preset("tiny", NULL, &r, err);
@@ -87,7 +90,8 @@ static int make_keys(struct ground *g, struct error *err)
 		snprintf(name, sizeof(name), "n%02d", i);
 		rc = keys_generate(&g->agents[i], err);
 		if (rc == 0)
-			rc = keys_list_admit(list, keys_public_of(g->agents[i]), KEYS_AGENT, name, err);
+			rc = keys_list_admit(list, keys_public_of(g->agents[i]), KEYS_AGENT, name,
+					     err);
 	}
 	keys_list_free(list);
 	if (rc == 0)
@@ -97,34 +101,36 @@ static int make_keys(struct ground *g, struct error *err)
 
 struct ground *ground_new(void)
 {
-	static struct randombytes_implementation source = { .implementation_name = name_of_source,
-							    .random = draw_number, .buf = draw_bytes };
-	struct ground *g = calloc(1, sizeof(*g));
-	struct error err = { "out of memory" };
-	int rc = -ENOMEM;
+	static struct randombytes_implementation source = {
+		.implementation_name = name_of_source, .random = draw_number, .buf = draw_bytes
+	};
+	const char *temporary = getenv("TMPDIR");
+	struct ground *g = alloc_new(sizeof(*g));
+	struct error err = { "" };
+	int rc;
 
 	rng_init(&keys_rng, 1);
 	randombytes_set_implementation(&source);
-	if (g) {
-		snprintf(g->folder, sizeof(g->folder), "%.40s/skippipe-sim-XXXXXX",
-			 access("/dev/shm", W_OK) == 0 ? "/dev/shm" : getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
-		if (!mkdtemp(g->folder)) {
-			printf("%s: %s\n", g->folder, strerror(errno));
-			free(g);
-			return NULL;
-		}
-		snprintf(g->run, sizeof(g->run), "%s/run", g->folder);
-		snprintf(g->key, sizeof(g->key), "%s/key", g->folder);
-		snprintf(g->admitted, sizeof(g->admitted), "%s/admitted", g->folder);
-		snprintf(g->corpus, sizeof(g->corpus), "%s/text", g->folder);
-		snprintf(g->model, sizeof(g->model), "%s/model.json", g->folder);
-		snprintf(g->cluster, sizeof(g->cluster), "%s/cluster.json", g->folder);
-		rc = write_text(g, &err);
-		if (rc == 0)
-			rc = write_model(g, &err);
-		if (rc == 0)
-			rc = make_keys(g, &err);
+	if (access("/dev/shm", W_OK) == 0)
+		temporary = "/dev/shm";
+	snprintf(g->folder, sizeof(g->folder), "%.40s/skippipe-sim-XXXXXX",
+		 temporary ? temporary : "/tmp");
+	if (!mkdtemp(g->folder)) {
+		printf("%s: %s\n", g->folder, strerror(errno));
+		free(g);
+		return NULL;
 	}
+	snprintf(g->run, sizeof(g->run), "%s/run", g->folder);
+	snprintf(g->key, sizeof(g->key), "%s/key", g->folder);
+	snprintf(g->admitted, sizeof(g->admitted), "%s/admitted", g->folder);
+	snprintf(g->corpus, sizeof(g->corpus), "%s/text", g->folder);
+	snprintf(g->model, sizeof(g->model), "%s/model.json", g->folder);
+	snprintf(g->cluster, sizeof(g->cluster), "%s/cluster.json", g->folder);
+	rc = write_text(g, &err);
+	if (rc == 0)
+		rc = write_model(g, &err);
+	if (rc == 0)
+		rc = make_keys(g, &err);
 	if (rc == 0)
 		return g;
 	printf("%s\n", err.text);

@@ -1,6 +1,8 @@
-/* ground.h - what all runs of the simulation stand on: keys, a text, a model of a few hundred numbers.
+/* ground.h - the files that all simulated runs share: keys, a text, a model of a few hundred
+ * numbers.
  *
- * Keys are the same each time, as what they are is part of what is sent.
+ * The keys are the same in every test, because they are a part of the messages and therefore of the
+ * trace's hash.
  */
 #ifndef TESTS_SIM_GROUND_H
 #define TESTS_SIM_GROUND_H
@@ -14,9 +16,12 @@ struct ground {
 	struct keys_public controller_key;
 };
 
-/* In a folder of its own under /dev/shm, or $TMPDIR. NULL: it cannot be had; printed. */
+/* Creates the files in a new folder under /dev/shm or $TMPDIR. NULL: an error, which was
+ * printed. */
 struct ground *ground_new(void);
-void ground_free(struct ground *g); /* NULL is allowed; takes the folder away */
-void ground_remove(const char *folder); /* and all in it; it need not be there */
+/* Deletes the folder, too. NULL is allowed. */
+void ground_free(struct ground *g);
+/* Deletes a folder with its content, if it exists. */
+void ground_remove(const char *folder);
 
 #endif

@@ -1,6 +1,8 @@
+/* Messages in transit: when they arrive, when they are acknowledged, and which are lost. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "tests/sim/net.h"
 
 void net_parcel_free(struct parcel *x)
@@ -23,18 +25,12 @@ void net_list_free(struct parcel **list)
 
 struct parcel *net_parcel_new(const struct post_part *parts, size_t n)
 {
-	struct parcel *x = calloc(1, sizeof(*x));
+	struct parcel *x = alloc_new(sizeof(*x));
 	size_t at = 0;
 
-	if (!x)
-		return NULL;
 	for (size_t i = 0; i < n; i++)
 		x->size += parts[i].size;
-	x->data = malloc(x->size + 1);
-	if (!x->data) {
-		free(x);
-		return NULL;
-	}
+	x->data = alloc_new(x->size);
 	for (size_t i = 0; i < n; at += parts[i++].size)
 		if (parts[i].size)
 			memcpy(x->data + at, parts[i].data, parts[i].size);
@@ -56,7 +52,7 @@ size_t net_retained_bytes(const struct peer *r)
 void net_dispatch(struct peer *from, struct parcel *x)
 {
 	struct channel *c = &from->out[x->class];
-	int64_t at_us = sim.now_us + sim.ahead_us + sim_delay(net_way(from)), cut_us;
+	int64_t at_us = sim.now_us + sim.ahead_us + sim_delay(net_delay(from)), cut_us;
 
 	if (!from->other)
 		return;
@@ -64,7 +60,7 @@ void net_dispatch(struct peer *from, struct parcel *x)
 	if (cut_us > sim.now_us)
 		at_us = cut_us + sim_draw(1, RESENT_US);
 	else if (sim_chance(net.loss))
-		at_us += sim_draw(net_way(from), RESENT_US);
+		at_us += sim_draw(net_delay(from), RESENT_US);
 	if (at_us <= c->last_us)
 		at_us = c->last_us + 1;
 	if (at_us < from->other->since_us)
@@ -105,7 +101,8 @@ void net_leave_parcels(struct peer *from)
 
 	for (int k = 0; k < POST_CLASSES; k++) {
 		struct channel *c = &from->out[k];
-		int64_t until_us = sim_chance(0.5) ? INT64_MAX - 1 : sim.now_us + sim_draw(0, net_way(from));
+		int64_t until_us = sim_chance(0.5) ? INT64_MAX - 1 :
+						     sim.now_us + sim_draw(0, net_delay(from));
 
 		while (c->first) {
 			struct parcel *x = c->first, **at = &to->left;
@@ -183,12 +180,15 @@ void net_take_acks(struct peer *r)
 			struct post *p = r->post;
 
 			r->info.heard_us = net_local(p, x->acked_us);
-			r->info.least_round_trip_us = 2 * net_way(r);
+			r->info.least_round_trip_us = 2 * net_delay(r);
 			if (k != POST_CLASS_CONTROL)
-				p->transfers[p->transfers_in++ % POST_TRANSFERS] = (struct post_transfer){
-					.peer = r->id, .class = (enum post_class)k, .bytes = x->size,
-					.queued_us = net_local(p, x->queued_us), .left_us = net_local(p, x->queued_us),
-					.acked_us = net_local(p, x->acked_us) };
+				p->transfers[p->transfers_in++ % POST_TRANSFERS] =
+					(struct post_transfer){
+						.peer = r->id, .class = (enum post_class)k,
+						.bytes = x->size,
+						.queued_us = net_local(p, x->queued_us),
+						.left_us = net_local(p, x->queued_us),
+						.acked_us = net_local(p, x->acked_us) };
 			c->first = x->next;
 			if (!c->first)
 				c->end = &c->first;

@@ -1,8 +1,10 @@
+/* The functions of wire/post.h over the simulated network. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "tests/sim/net.h"
 #include "wire/msg.h"
 
@@ -17,8 +19,9 @@ int post_open(struct post **out, const struct post_options *options, struct erro
 
 	while (i < POSTS && net.posts[i])
 		i++;
-	if (i == POSTS || !(net.posts[i] = calloc(1, sizeof(*net.posts[i]))))
-		return error_set(err, -ENOMEM, "no memory for a post");
+	if (i == POSTS)
+		return error_set(err, -ENOSPC, "no room for another post");
+	net.posts[i] = alloc_new(sizeof(*net.posts[i]));
 	net.posts[i]->process = sim.self;
 	net.posts[i]->options = *options;
 	*out = net.posts[i];
@@ -35,7 +38,7 @@ void post_close(struct post *p)
 		if (s) {
 			net_leave_parcels(r);
 			net_unjoin(r);
-			s->post->broken += !net.silently[p->process];
+			s->post->broken += !net.dies_silently[p->process];
 			net_connect_soon(s, sim_draw(50000, 300000));
 		}
 		if (r->id)
@@ -53,7 +56,8 @@ int post_listen(struct post *p, const char *address, char *bound, struct error *
 	size_t n = strlen(address);
 
 	if (n > 2 && strcmp(address + n - 2, ":0") == 0)
-		snprintf(p->bound, sizeof(p->bound), "%.*s:%u", (int)(n - 2), address, 20000 + ++net.ports % 10000);
+		snprintf(p->bound, sizeof(p->bound), "%.*s:%u", (int)(n - 2), address,
+			 20000 + ++net.ports % 10000);
 	else if (net_listener_at(address))
 		return error_set(err, -EADDRINUSE, "%s: in use", address);
 	else
@@ -63,8 +67,8 @@ int post_listen(struct post *p, const char *address, char *bound, struct error *
 	return 0;
 }
 
-int post_dial(struct post *p, const char *address, const struct keys_public *key, post_peer_id *peer,
-	      struct error *err)
+int post_dial(struct post *p, const char *address, const struct keys_public *key,
+	      post_peer_id *peer, struct error *err)
 {
 	struct peer *r = net_peer_new(p, true);
 
@@ -86,7 +90,7 @@ int post_forget(struct post *p, post_peer_id id)
 		return -ENOENT;
 	if (s) {
 		net_unjoin(r);
-		if (s->dialed) { /* it learns that nobody knows its session */
+		if (s->dialed) { /* the other end learns that its session is unknown here */
 			net_go_down(s, LINK_UNKNOWN_SESSION);
 			net_connect_soon(s, sim_draw(1000, 100000));
 		}
@@ -142,8 +146,8 @@ int post_fd(const struct post *p)
 
 /* ---- sending ---- */
 
-int post_send(struct post *p, post_peer_id id, const struct post_part *parts, size_t n, enum post_flags flags,
-	      int64_t now_us)
+int post_send(struct post *p, post_peer_id id, const struct post_part *parts, size_t n,
+	      enum post_flags flags, int64_t now_us)
 {
 	struct peer *r = net_peer_find(p, id);
 	bool lossy = flags & POST_LOSSY;
@@ -157,8 +161,6 @@ int post_send(struct post *p, post_peer_id id, const struct post_part *parts, si
 		return -ENOTCONN;
 	}
 	x = net_parcel_new(parts, n);
-	if (!x)
-		return -ENOMEM;
 	r->info.sent_messages++;
 	r->info.sent_bytes += x->size;
 	p->counters.sent_messages++;
@@ -173,7 +175,7 @@ int post_send(struct post *p, post_peer_id id, const struct post_part *parts, si
 	} else if (!r->other || net_is_cut(p->process, r->process) || sim_chance(net.loss)) {
 		net_parcel_free(x);
 	} else {
-		x->arrives_us = sim.now_us + sim_delay(net_way(r));
+		x->arrives_us = sim.now_us + sim_delay(net_delay(r));
 		if (x->arrives_us < r->other->since_us)
 			x->arrives_us = r->other->since_us;
 		x->next = r->lossy;
@@ -186,10 +188,11 @@ int post_send(struct post *p, post_peer_id id, const struct post_part *parts, si
 size_t post_class_room(const struct post *p, post_peer_id id, enum post_class class)
 {
 	const struct peer *r = net_peer_find(p, id);
-	size_t most = p->options.retained_most_bytes ? p->options.retained_most_bytes : (size_t)256 << 20;
+	size_t limit = p->options.retained_most_bytes ? p->options.retained_most_bytes :
+							(size_t)256 << 20;
 
 	(void)class;
-	return !r || net_retained_bytes(r) > most ? 0 : most - net_retained_bytes(r);
+	return !r || net_retained_bytes(r) > limit ? 0 : limit - net_retained_bytes(r);
 }
 
 size_t post_room(const struct post *p, post_peer_id id)
@@ -217,9 +220,10 @@ int post_probe(struct post *p, post_peer_id id, int64_t now_us)
 		return -ENOENT;
 	if (!r->up)
 		return -ENOTCONN;
-	if (r->other && !net_is_cut(p->process, r->process) && !sim_chance(net.loss) && r->pong_us == INT64_MAX) {
+	if (r->other && !net_is_cut(p->process, r->process) && !sim_chance(net.loss) &&
+	    r->pong_us == INT64_MAX) {
 		r->ping_us = sim.now_us;
-		r->pong_us = sim.now_us + sim_delay(2 * net_way(r));
+		r->pong_us = sim.now_us + sim_delay(2 * net_delay(r));
 	}
 	return 0;
 }
@@ -234,7 +238,8 @@ static bool next_event(struct post *p, struct post_message *out)
 		if (p->events[i].at_us > sim.now_us)
 			continue;
 		*out = p->events[i].what;
-		memmove(&p->events[i], &p->events[i + 1], (--p->n_events - i) * sizeof(p->events[0]));
+		memmove(&p->events[i], &p->events[i + 1],
+			(--p->n_events - i) * sizeof(p->events[0]));
 		if (out->kind == POST_DOWN && r && r->ephemeral)
 			p->leaving = out->peer;
 		return true;
@@ -242,37 +247,39 @@ static bool next_event(struct post *p, struct post_message *out)
 	return false;
 }
 
-/* What a machine says of itself is another each time; all else is in the hash. */
+/* Adds a delivered message to the trace. Messages in which a machine describes itself differ from
+ * test to test, so their content is not in the hash. */
 static void note_parcel(const struct post *p, const struct peer *from, const struct parcel *x)
 {
-	enum msg_type type = (enum msg_type)(x->size >= 8 ? x->data[4] | x->data[5] << 8 : 0); /* as in wire/msg.c's envelope */
+	/* The type is at this place in the envelope of wire/msg.c. */
+	enum msg_type type = (enum msg_type)(x->size >= 8 ? x->data[4] | x->data[5] << 8 : 0);
 
 	sim.delivered++;
-	sim_note("%s < %s: %s, %zu bytes, class %d%s", sim_name(p->process), sim_name(from->process), msg_name(type),
-		 x->size, x->class, x->lossy ? ", lossy" : "");
-	if (type != MSG_HELLO && type != MSG_HEARTBEAT && type != MSG_WELCOME /* the corpus's path */)
+	sim_note("%s < %s: %s, %zu bytes, class %d%s", sim_name(p->process),
+		 sim_name(from->process), msg_name(type), x->size, x->class,
+		 x->lossy ? ", lossy" : "");
+	if (type != MSG_HELLO && type != MSG_HEARTBEAT && type != MSG_WELCOME /* it has a path */)
 		sim_mix(x->data, x->size);
 }
 
-static void give(struct post *p, struct peer *to, struct parcel *x, struct parcel **of, struct post_message *out)
+static void deliver(struct post *p, struct peer *to, struct parcel *x, struct parcel **of,
+		    struct post_message *out)
 {
 	note_parcel(p, to, x);
-	*out = (struct post_message){ .kind = POST_DATA, .peer = to->id, .size = x->size, .lossy = x->lossy };
+	*out = (struct post_message){ .kind = POST_DATA, .peer = to->id, .size = x->size,
+				      .lossy = x->lossy };
 	if (of) {
 		*of = x->next;
 		p->lent = x->data;
 		free(x);
-	} else { /* a copy: the sender keeps it until it knows */
-		p->lent = malloc(x->size + 1);
-		if (!p->lent)
-			abort();
-		memcpy(p->lent, x->data, x->size);
+	} else { /* the sender keeps the message until it is acknowledged */
+		p->lent = alloc_copy(x->data, x->size);
 		x->delivered = true;
-		x->acked_us = sim.now_us + sim_delay(net_way(to));
+		x->acked_us = sim.now_us + sim_delay(net_delay(to));
 	}
-	if (net.flip[p->process] && flip_tensor(p->lent, out->size)) {
-		net.flip[p->process] = false;
-		sim_note("%s: a bit of that has flipped", sim_name(p->process));
+	if (net.flips_bit[p->process] && flip_tensor(p->lent, out->size)) {
+		net.flips_bit[p->process] = false;
+		sim_note("%s: a bit of this message has flipped", sim_name(p->process));
 	}
 	out->data = out->owner = p->lent;
 	to->info.heard_us = net_local(p, sim.now_us);
@@ -298,7 +305,7 @@ int post_receive(struct post *p, int64_t now_us, struct post_message *out)
 	x = net_first_to_come(p, &to, &of);
 	if (!x || x->arrives_us > sim.now_us)
 		return -EAGAIN;
-	give(p, to, x, of, out);
+	deliver(p, to, x, of, out);
 	return 0;
 }
 
@@ -336,8 +343,10 @@ int post_peer(const struct post *p, post_peer_id id, struct post_peer_info *out)
 	if (!r)
 		return -ENOENT;
 	net_take_acks(r);
-	if (r->other && !net_is_cut(p->process, r->process) && sim.processes[r->process].asleep_us <= sim.now_us) {
-		alive_us = net_local(p, sim.now_us - sim.now_us % KEEP_ALIVE_US); /* between which nothing may be said */
+	if (r->other && !net_is_cut(p->process, r->process) &&
+	    sim.processes[r->process].asleep_us <= sim.now_us) {
+		/* Between keep-alives the other end may have sent nothing. */
+		alive_us = net_local(p, sim.now_us - sim.now_us % KEEP_ALIVE_US);
 		if (alive_us > r->info.heard_us && sim.now_us - r->since_us > KEEP_ALIVE_US)
 			r->info.heard_us = alive_us;
 	}
@@ -345,7 +354,8 @@ int post_peer(const struct post *p, post_peer_id id, struct post_peer_info *out)
 	out->up = r->up;
 	out->round_trip_us = out->least_round_trip_us;
 	out->round_trip_var_us = out->least_round_trip_us / 4;
-	out->rto_us = out->least_round_trip_us ? 2 * out->least_round_trip_us + 10000 : UNKNOWN_RTO_US;
+	out->rto_us = out->least_round_trip_us ? 2 * out->least_round_trip_us + 10000 :
+						 UNKNOWN_RTO_US;
 	out->delivery_bytes_per_s = out->least_round_trip_us ? RATE_BYTES_PER_S : 0;
 	out->delivery_limited = true;
 	out->retained_bytes = out->under_way_bytes = net_retained_bytes(r);
@@ -365,11 +375,11 @@ int post_transfer(struct post *p, struct post_transfer *out)
 	for (int i = 0; i < PEERS; i++)
 		if (p->peers[i].id)
 			net_take_acks(&p->peers[i]);
-	if (p->transfers_in - p->transfers_told > POST_TRANSFERS)
-		p->transfers_told = p->transfers_in - POST_TRANSFERS;
-	if (p->transfers_told == p->transfers_in)
+	if (p->transfers_in - p->transfers_out > POST_TRANSFERS)
+		p->transfers_out = p->transfers_in - POST_TRANSFERS;
+	if (p->transfers_out == p->transfers_in)
 		return -EAGAIN;
-	*out = p->transfers[p->transfers_told++ % POST_TRANSFERS];
+	*out = p->transfers[p->transfers_out++ % POST_TRANSFERS];
 	return 0;
 }
 

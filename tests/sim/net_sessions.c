@@ -1,9 +1,11 @@
+/* Connections between posts: how they begin, end and continue. */
 #include <stdio.h>
 #include <string.h>
 
 #include "tests/sim/net.h"
 
-static void tell(struct post *p, struct post_message m, int64_t at_us)
+/* Adds an event that post_receive returns at this time. */
+static void add_event(struct post *p, struct post_message m, int64_t at_us)
 {
 	if (p->n_events == PEERS)
 		return;
@@ -28,8 +30,11 @@ void net_go_down(struct peer *r, enum link_reason reason)
 	if (!r->up)
 		return;
 	r->up = false;
-	sim_note("%s: peer %u is down: %s", sim_name(r->post->process), r->id, link_reason_text(reason));
-	tell(r->post, (struct post_message){ .kind = POST_DOWN, .peer = r->id, .reason = reason }, sim.now_us);
+	sim_note("%s: peer %u is down: %s", sim_name(r->post->process), r->id,
+		 link_reason_text(reason));
+	add_event(r->post,
+		  (struct post_message){ .kind = POST_DOWN, .peer = r->id, .reason = reason },
+		  sim.now_us);
 }
 
 void net_connect_soon(struct peer *r, int64_t in_us)
@@ -62,8 +67,12 @@ struct peer *net_peer_new(struct post *p, bool dialed)
 
 		if (r->id)
 			continue;
-		*r = (struct peer){ .id = (uint32_t)++p->uses << 16 | i, .post = p, .dialed = dialed,
-				    .connect_us = INT64_MAX, .silent_us = INT64_MAX, .pong_us = INT64_MAX };
+		*r = (struct peer){ .id = (uint32_t)++p->uses << 16 | i,
+				    .post = p,
+				    .dialed = dialed,
+				    .connect_us = INT64_MAX,
+				    .silent_us = INT64_MAX,
+				    .pong_us = INT64_MAX };
 		r->info.dialed = dialed;
 		r->own_instance = rng_next(&sim.rng);
 		for (int k = 0; k < POST_CLASSES; k++)
@@ -82,22 +91,25 @@ void net_peer_free(struct peer *r)
 	r->id = 0;
 }
 
-/* The listening post's record of who dials: a key has one, but for consoles. */
-static struct peer *record_of(struct post *p, const struct keys_entry *e, uint64_t instance)
+/* Returns the listening post's peer for a dialing one. A key has one peer, except that every
+ * console has its own. */
+static struct peer *listening_peer(struct post *p, const struct keys_entry *e, uint64_t instance)
 {
 	bool many = e->role == KEYS_CONSOLE || e->role == KEYS_WATCHER;
 
 	for (uint32_t i = 0; i < PEERS; i++) {
 		struct peer *r = &p->peers[i];
 
-		if (r->id && !r->dialed && keys_equal(&r->info.key, &e->key) && (!many || r->instance == instance))
+		if (r->id && !r->dialed && keys_equal(&r->info.key, &e->key) &&
+		    (!many || r->instance == instance))
 			return r;
 	}
 	return net_peer_new(p, false);
 }
 
-/* One end of a new session. */
-static void begin_session(struct peer *r, uint64_t instance, uint32_t process, bool same, int64_t at_us)
+/* Begins a session at one of its ends. */
+static void begin_session(struct peer *r, uint64_t instance, uint32_t process, bool same,
+			  int64_t at_us)
 {
 	bool was_up = r->up, restarted = r->known && !same;
 	uint64_t lost = 0;
@@ -112,25 +124,31 @@ static void begin_session(struct peer *r, uint64_t instance, uint32_t process, b
 	if (restarted)
 		lost = net_drop_parcels(r);
 	if (lost > 0)
-		tell(r->post, (struct post_message){ .kind = POST_LOST, .peer = r->id, .lost = lost }, at_us);
+		add_event(r->post,
+			  (struct post_message){ .kind = POST_LOST, .peer = r->id, .lost = lost },
+			  at_us);
 	if (!was_up || restarted)
-		tell(r->post, (struct post_message){ .kind = POST_UP, .peer = r->id, .restarted = restarted }, at_us);
+		add_event(r->post,
+			  (struct post_message){
+				  .kind = POST_UP, .peer = r->id, .restarted = restarted },
+			  at_us);
 }
 
-/* What came is known at last; the rest leaves again. */
+/* Acknowledges the messages that were delivered in the previous session and sends the others
+ * again. */
 static void send_again(struct peer *r)
 {
 	for (int k = 0; k < POST_CLASSES; k++)
 		for (struct parcel *x = r->out[k].first; x; x = x->next)
 			if (x->delivered)
-				x->acked_us = sim.now_us + net_way(r);
+				x->acked_us = sim.now_us + net_delay(r);
 			else
 				net_dispatch(r, x);
 }
 
 static void join(struct peer *d, struct post *p, const struct keys_entry *e)
 {
-	struct peer *l = record_of(p, e, d->own_instance);
+	struct peer *l = listening_peer(p, e, d->own_instance);
 	bool same;
 
 	if (!l)
@@ -152,8 +170,11 @@ static void join(struct peer *d, struct post *p, const struct keys_entry *e)
 	snprintf(l->info.name, sizeof(l->info.name), "%s", e->name);
 	l->ephemeral = e->role == KEYS_CONSOLE || e->role == KEYS_WATCHER;
 	sim_note("%s: session with %s, %s", sim_name(d->post->process), sim_name(p->process),
-		 !d->known ? "the first" : same && d->instance == l->own_instance ? "the same" : "a new process");
-	begin_session(l, d->own_instance, d->post->process, same, sim.now_us + sim_delay(net_way(d)));
+		 !d->known				     ? "the first" :
+		 same && d->instance == l->own_instance ? "the same" :
+							  "a new process");
+	begin_session(l, d->own_instance, d->post->process, same,
+		      sim.now_us + sim_delay(net_delay(d)));
 	begin_session(d, l->own_instance, p->process, d->instance == l->own_instance, sim.now_us);
 	l->other = d;
 	d->other = l;
@@ -167,7 +188,8 @@ static void try_to_connect(struct peer *d)
 	const struct keys_entry *e;
 
 	d->connect_us = INT64_MAX;
-	if (!p || net_is_cut(d->post->process, p->process) || sim.processes[p->process].asleep_us > sim.now_us ||
+	if (!p || net_is_cut(d->post->process, p->process) ||
+	    sim.processes[p->process].asleep_us > sim.now_us ||
 	    !keys_equal(keys_public_of(p->options.identity), &d->info.key)) {
 		net_connect_soon(d, sim_draw(100000, 300000));
 		return;
@@ -177,7 +199,10 @@ static void try_to_connect(struct peer *d)
 		enum link_reason why = e ? LINK_ROLE : LINK_NOT_ADMITTED;
 
 		p->counters.link.refused[why]++;
-		tell(d->post, (struct post_message){ .kind = POST_REFUSED, .peer = d->id, .reason = why }, sim.now_us);
+		add_event(d->post,
+			  (struct post_message){
+				  .kind = POST_REFUSED, .peer = d->id, .reason = why },
+			  sim.now_us);
 		net_connect_soon(d, sim_draw(300000, 1000000));
 		return;
 	}
@@ -193,7 +218,7 @@ void net_tick_peer(struct peer *r)
 		r->pong_us = INT64_MAX;
 	}
 	if (r->other && r->silent_us != INT64_MAX && !net_is_cut(r->post->process, r->process))
-		r->silent_us = INT64_MAX; /* it was cut, and is no more */
+		r->silent_us = INT64_MAX; /* the cut has ended */
 	if (r->up && r->silent_us != INT64_MAX && r->silent_us + SILENT_US <= sim.now_us) {
 		net_unjoin(r);
 		net_go_down(r, LINK_SILENT);
@@ -212,7 +237,8 @@ void net_look_at_keys(struct post *p)
 	for (int i = 0; i < PEERS; i++) {
 		struct peer *r = &p->peers[i], *s = r->id ? r->other : NULL;
 
-		if (!r->id || r->dialed || !r->up || keys_list_find(p->options.admitted, &r->info.key))
+		if (!r->id || r->dialed || !r->up ||
+		    keys_list_find(p->options.admitted, &r->info.key))
 			continue;
 		net_unjoin(r);
 		net_go_down(r, LINK_NOT_ADMITTED);

@@ -1,4 +1,4 @@
-/* What befalls the network: ways and losses, cuts, resets, deaths. */
+/* Delays and failures of the simulated network: losses, cuts, resets, deaths. */
 #include <string.h>
 
 #include "tests/sim/net.h"
@@ -11,12 +11,13 @@ void network_begin(int64_t usual_us, double loss)
 	net.loss = loss;
 	for (uint32_t i = 0; i < SIM_PROCESSES; i++)
 		for (uint32_t k = 0; k <= i; k++)
-			net.way_us[i][k] = net.way_us[k][i] = sim_draw(usual_us / 4, usual_us * 2);
+			net.delay_us[i][k] = net.delay_us[k][i] =
+				sim_draw(usual_us / 4, usual_us * 2);
 }
 
 void network_flip(uint32_t process)
 {
-	net.flip[process] = true;
+	net.flips_bit[process] = true;
 }
 
 void network_cut(uint32_t a, uint32_t b, int64_t until_us)
@@ -26,9 +27,17 @@ void network_cut(uint32_t a, uint32_t b, int64_t until_us)
 		for (int k = 0; net.posts[i] && k < PEERS; k++) {
 			struct peer *r = &net.posts[i]->peers[k];
 
-			if (r->id && r->up && r->other && r->silent_us == INT64_MAX && net_is_cut(r->post->process, r->process))
+			if (r->id && r->up && r->other && r->silent_us == INT64_MAX &&
+			    net_is_cut(r->post->process, r->process))
 				r->silent_us = sim.now_us;
 		}
+}
+
+static bool joins(const struct peer *r, uint32_t a, uint32_t b)
+{
+	uint32_t from = r->post->process, to = r->process;
+
+	return (from == a && to == b) || (from == b && to == a);
 }
 
 void network_reset(uint32_t a, uint32_t b)
@@ -37,8 +46,7 @@ void network_reset(uint32_t a, uint32_t b)
 		for (int k = 0; net.posts[i] && k < PEERS; k++) {
 			struct peer *r = &net.posts[i]->peers[k];
 
-			if (!r->id || !r->dialed || !r->other ||
-			    !((r->post->process == a && r->process == b) || (r->post->process == b && r->process == a)))
+			if (!r->id || !r->dialed || !r->other || !joins(r, a, b))
 				continue;
 			r->other->post->broken++;
 			net_unjoin(r);
@@ -48,5 +56,5 @@ void network_reset(uint32_t a, uint32_t b)
 
 void network_dies(uint32_t process, bool silently)
 {
-	net.silently[process] = silently;
+	net.dies_silently[process] = silently;
 }

@@ -1,6 +1,7 @@
-/* Thousands of runs, each from a seed; see sim.h. SIM_SEEDS how many (100), SIM_FROM the first (1); it ends
- * after SIM_FAILURES of them that failed (10). SIM_SEED=N prints the trace of one (with SIM_LOG=1 also what its
- * programs log). Exit status 1: something did not hold. */
+/* Runs thousands of simulated clusters, each from a seed (sim.h). SIM_SEEDS is their number (100)
+ * and SIM_FROM the first seed (1). The test ends after SIM_FAILURES failed runs (10). SIM_SEED=N
+ * prints the trace of a single run, and SIM_LOG=1 adds the logs of its programs. Exit status 1: a
+ * check failed. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +9,7 @@
 #include "tests/sim/ground.h"
 #include "tests/sim/world.h"
 
-enum { SEEDS = 100, AGAIN = 25 /* every so many are run twice */, FAILURES = 10 };
+enum { SEEDS = 100, AGAIN = 25 /* every 25th seed is run twice */, FAILURES = 10 };
 
 static uint64_t number(const char *name, uint64_t otherwise)
 {
@@ -37,22 +38,24 @@ static int run_one(struct ground *g, uint64_t seed)
 	struct outcome o;
 
 	world_run(g, seed, true, &o);
-	printf("seed %" PRIu64 ": trace %016" PRIx64 ", %s\n", seed, o.hash, o.wrong[0] ? o.wrong : "all is well");
+	printf("seed %" PRIu64 ": trace %016" PRIx64 ", %s\n", seed, o.hash,
+	       o.wrong[0] ? o.wrong : "no failure");
 	return o.wrong[0] != 0;
 }
 
 static int run_many(struct ground *g, uint64_t from, uint64_t n)
 {
 	struct outcome sum = { .hash = 0 }, o, again;
-	uint64_t failed = 0, most = number("SIM_FAILURES", FAILURES), seed = from;
+	uint64_t failed = 0, limit = number("SIM_FAILURES", FAILURES), seed = from;
 
-	for (; seed < from + n && failed < most; seed++) {
+	for (; seed < from + n && failed < limit; seed++) {
 		world_run(g, seed, false, &o);
 		add(&sum, &o);
 		if (seed % AGAIN == 0 && !o.wrong[0]) {
 			world_run(g, seed, false, &again);
 			if (again.hash != o.hash)
-				snprintf(o.wrong, sizeof(o.wrong), "its trace is another the second time");
+				snprintf(o.wrong, sizeof(o.wrong),
+					 "the trace differs when the seed is run again");
 		}
 		if (!o.wrong[0])
 			continue;
@@ -60,12 +63,13 @@ static int run_many(struct ground *g, uint64_t from, uint64_t n)
 		printf("seed %" PRIu64 ": trace %016" PRIx64 ": %s\n", seed, o.hash, o.wrong);
 		fflush(stdout);
 	}
-	printf("%" PRIu64 " seeds, %" PRIu64 " failed: %" PRIu64 " commits, %u deaths, %u takeovers, %u cuts, %u resets, "
-	       "%u sleeps, %u flips, %u acts, back to checkpoints %u times, %" PRIu64 " messages, %.0f s of virtual time\n",
-	       seed - from, failed, sum.commits, sum.kills, sum.takeovers, sum.cuts, sum.resets, sum.sleeps, sum.flips, sum.acts, sum.rewinds, sum.delivered,
-	       sum.lasted_s);
+	printf("%" PRIu64 " seeds, %" PRIu64 " failed: %" PRIu64 " commits, %u deaths, "
+	       "%u takeovers, %u cuts, %u resets, %u sleeps, %u flips, %u acts, "
+	       "%u restores of checkpoints, %" PRIu64 " messages, %.0f s of virtual time\n",
+	       seed - from, failed, sum.commits, sum.kills, sum.takeovers, sum.cuts, sum.resets,
+	       sum.sleeps, sum.flips, sum.acts, sum.rewinds, sum.delivered, sum.lasted_s);
 	if (failed)
-		printf("SIM_SEED=N tests/sim/sim_test (in the build's folder) shows one of them\n");
+		printf("SIM_SEED=N BUILD/tests/sim/sim_test prints the trace of a seed\n");
 	return failed != 0;
 }
 
@@ -76,7 +80,8 @@ int main(void)
 	int rc = 1;
 
 	if (g)
-		rc = one ? run_one(g, one) : run_many(g, number("SIM_FROM", 1), number("SIM_SEEDS", SEEDS));
+		rc = one ? run_one(g, one) :
+			   run_many(g, number("SIM_FROM", 1), number("SIM_SEEDS", SEEDS));
 	ground_free(g);
 	return rc;
 }

@@ -1,15 +1,22 @@
-/* What works in threads of its own, in place of agent/execution/worker.c and of the planner's thread: it is done in the
- * caller at once, with a clock that goes on meanwhile, and told when that clock says so. A job touches only what is
- * its own until it is told, so nobody can see the difference. */
+/* Replaces agent/execution/worker.c and the planner's thread. A job is done at once in the caller,
+ * with a clock that advances during the job. Its result is returned when the simulated time has
+ * come. A job changes only its own data until then, so the difference to a real thread cannot be
+ * seen. */
+#include <stdlib.h>
 #include <time.h>
 
+#include "base/alloc.h"
 #include "tests/sim/sim.h"
 
-enum { TASK_US = 1000 /* usual */, LOOK_US = 10000 /* a planner's look at its clock */, NOBODY = SIM_PROCESSES };
+enum {
+	TASK_US = 1000,        /* usual length of a job */
+	LOOK_US = 10000,       /* between two looks of the planner at its clock */
+	NOBODY = SIM_PROCESSES /* no process */
+};
 
 static int64_t pace_us[SIM_PROCESSES];
 
-/* Its budget is time on the processor, which goes on as it looks. */
+/* The planner's budget is CPU time, which advances at each look. */
 static int planner_time(struct timespec *t)
 {
 	int64_t us = sim.now_us + sim.ahead_us;
@@ -20,7 +27,7 @@ static int planner_time(struct timespec *t)
 	return 0;
 }
 
-/* The real planner, but for its thread: what it is asked by is ours, below. */
+/* The real planner without its thread. The functions of its header are defined below. */
 #include "controller/planning/planner.h"
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
@@ -42,11 +49,11 @@ static int planner_time(struct timespec *t)
 
 #include "agent/execution/worker.h"
 
-/* ---- both ---- */
+/* ---- jobs of workers and planners ---- */
 
 struct due {
 	uint32_t process; /* NOBODY: free */
-	int64_t at_us;    /* world; INT64_MAX nothing is under way */
+	int64_t at_us;    /* world; INT64_MAX: nothing is in progress */
 };
 
 enum { DUES = 4 * SIM_PROCESSES };
@@ -72,7 +79,7 @@ static struct due *due_new(void)
 			dues[i] = (struct due){ sim.self, INT64_MAX };
 			return &dues[i];
 		}
-	return NULL;
+	abort();
 }
 
 static void due_free(struct due *d)
@@ -99,12 +106,10 @@ struct worker {
 
 int worker_new(struct worker **out, struct error *err)
 {
-	struct worker *w = calloc(1, sizeof(*w));
+	struct worker *w = alloc_new(sizeof(*w));
 
-	if (!w || !(w->due = due_new())) {
-		free(w);
-		return error_set(err, -ENOMEM, "no memory for a worker");
-	}
+	(void)err;
+	w->due = due_new();
 	*out = w;
 	return 0;
 }
@@ -123,7 +128,8 @@ int worker_fd(const struct worker *w)
 	return -1;
 }
 
-void worker_start(struct worker *w, void (*does)(void *context, void *job), void *context, void *job)
+void worker_start(struct worker *w, void (*does)(void *context, void *job), void *context,
+		  void *job)
 {
 	sim.step_us = sim_delay(pace_us[sim.self]);
 	sim.ahead_us = 0;
@@ -157,7 +163,7 @@ struct answer {
 	struct answer *next;
 };
 
-/* What the threaded one calls a planner is in it, for run(). */
+/* It contains a real planner, for run_request(). */
 struct sim_planner {
 	struct planner real;
 	struct due *due;
@@ -167,12 +173,10 @@ struct sim_planner {
 
 static int begin_planner(struct planner **out, bool idle, struct error *err)
 {
-	struct sim_planner *p = calloc(1, sizeof(*p));
+	struct sim_planner *p = alloc_new(sizeof(*p));
 
-	if (!p || !(p->due = due_new())) {
-		free(p);
-		return error_set(err, -ENOMEM, "planner: out of memory");
-	}
+	(void)err;
+	p->due = due_new();
 	p->real.idle = idle;
 	*out = &p->real;
 	return 0;
@@ -211,14 +215,14 @@ int planner_fd(const struct planner *p)
 	return -1;
 }
 
-uint64_t planner_ask(struct planner *planner, const struct cluster *c, const struct planner_request *q)
+uint64_t planner_ask(struct planner *planner, const struct cluster *c,
+		     const struct planner_request *q)
 {
 	struct sim_planner *p = (struct sim_planner *)planner;
 	struct job *j = job_new(c, q);
-	struct answer *a = calloc(1, sizeof(*a)), **end = &p->answers;
+	struct answer *a = alloc_new(sizeof(*a)), **end = &p->answers;
 
-	if (!j || !a) {
-		job_free(j);
+	if (!j) {
 		free(a);
 		return 0;
 	}
@@ -229,7 +233,8 @@ uint64_t planner_ask(struct planner *planner, const struct cluster *c, const str
 	sim.step_us = LOOK_US;
 	sim.ahead_us = 0;
 	run_request(&p->real, j);
-	p->free_us = (p->free_us > sim.now_us ? p->free_us : sim.now_us) + sim.ahead_us + sim_delay(LOOK_US);
+	p->free_us = (p->free_us > sim.now_us ? p->free_us : sim.now_us) + sim.ahead_us +
+		     sim_delay(LOOK_US);
 	sim.step_us = sim.ahead_us = 0;
 	a->job = j;
 	a->at_us = p->free_us;
@@ -244,15 +249,15 @@ struct planned *planner_take(struct planner *planner)
 {
 	struct sim_planner *p = (struct sim_planner *)planner;
 	struct answer *a = p->answers;
-	struct planned *told;
+	struct planned *planned;
 
 	if (!a || a->at_us > sim.now_us)
 		return NULL;
-	told = a->job->answer;
+	planned = a->job->answer;
 	a->job->answer = NULL;
 	p->answers = a->next;
 	p->due->at_us = p->answers ? p->answers->at_us : INT64_MAX;
 	job_free(a->job);
 	free(a);
-	return told;
+	return planned;
 }

@@ -1,4 +1,5 @@
-/* wire/train.h for processes between which UDP does not pass: they are measured without trains. */
+/* The functions of wire/train.h, if UDP does not pass between processes. Links are then measured
+ * without trains of packets. */
 #include <errno.h>
 #include <string.h>
 
@@ -26,7 +27,8 @@ void train_token(uint8_t token[TRAIN_TOKEN_BYTES])
 	memset(token, 0, TRAIN_TOKEN_BYTES);
 }
 
-int train_send(struct train *t, const char *address, const uint8_t token[TRAIN_TOKEN_BYTES], uint32_t packets)
+int train_send(struct train *t, const char *address, const uint8_t token[TRAIN_TOKEN_BYTES],
+	       uint32_t packets)
 {
 	(void)t;
 	(void)address;

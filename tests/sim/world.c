@@ -1,5 +1,6 @@
-/* Processes take turns as their clocks say; what befalls them is drawn before the run begins, and tied to moments of
- * it: an iteration, a phase, and some time. */
+/* Runs the processes of a simulated cluster in the order of their clocks, with failures ("mishaps")
+ * and the operator's commands among them. These are drawn before the run begins. Each waits for a
+ * moment of the run: an iteration, a phase of it, and a delay. */
 #include "tests/sim/world.h"
 
 #include <inttypes.h>
@@ -9,6 +10,7 @@
 #include <string.h>
 
 #include "agent/agent.h"
+#include "base/alloc.h"
 #include "base/file.h"
 #include "controller/controller.h"
 #include "schedule/format/cluster.h"
@@ -22,24 +24,35 @@
 
 enum {
 	CONTROLLER = SIM_AGENTS, MISHAPS = 12, ARGUMENTS = 64,
-	MOST_DEAD = 2,           /* at a time */
-	TURN_US = 100,           /* usual, from when there is something to do to when it is done */
-	IDLE_US = 1000000,       /* as an agent's main waits, at most */
-	PATIENCE_US = 120000000, /* for the run's end once nothing befalls it any more */
-	ARM_US = 15000000        /* a moment that does not come is not waited for any longer */
+	MAX_DEAD = 2,            /* at the same time */
+	TURN_US = 100,           /* usual delay from a reason for a turn to the turn */
+	IDLE_US = 1000000,       /* the longest wait of an agent's main loop */
+	PATIENCE_US = 120000000, /* the run must end within this time after its last mishap */
+	ARM_US = 15000000        /* the longest wait for the moment of a mishap */
 };
 
 /* ---- a world ---- */
 
-enum mishap_kind { KILL, TAKE_OVER, CUT, RESET, SLEEP, FLIP, LOSE /* all that have a stage die */, MARK, SKIP, PAUSE }; /* the last three: the operator's acts */
-enum moment {
-	IN_PHASE,
-	SOME_SUMMED,  /* some replicas have got their sum, and others have not */
-	SOME_FETCH,   /* a node fetches its stage, or a copy */
-	SOON_AFTER    /* the mishap before it */
+enum mishap_kind {
+	KILL,
+	TAKE_OVER, /* the controller dies, and another one resumes the run */
+	CUT,
+	RESET,
+	SLEEP,
+	FLIP, /* a bit in a tensor */
+	LOSE, /* all nodes that hold a stage die */
+	/* Commands of the operator: */
+	MARK, SKIP, PAUSE
 };
 
-/* Befalls the run once that moment of that iteration has come, and some time more. */
+enum moment {
+	IN_PHASE,
+	SOME_SUMMED,  /* some replicas have their sum, and others do not */
+	SOME_FETCH,   /* a node fetches its stage or a copy */
+	SOON_AFTER    /* the previous mishap */
+};
+
+/* It happens some time after its moment in its iteration. */
 struct mishap {
 	enum mishap_kind kind;
 	enum moment moment;
@@ -47,18 +60,18 @@ struct mishap {
 	enum run_phase phase; /* IN_PHASE */
 	int64_t after_us, lasts_us;
 	int64_t at_us;    /* world; INT64_MAX: the moment has not come */
-	int64_t since_us; /* that iteration was reached */
-	uint32_t a, b;    /* processes; b: of what is between two */
+	int64_t since_us; /* its iteration was reached then */
+	uint32_t a, b;    /* processes; b: the other one, of a mishap between two */
 	bool silently, done;
-	bool given; /* an act; it is taken back later */
+	bool given; /* the command was given, and is undone later */
 };
 
-/* What an agent holds at the end. */
+/* The weights that an agent holds at the end. */
 struct held {
-	int stage; /* -1: nothing of the last commit */
+	int stage; /* -1: no weights of the last commit */
 	uint64_t hash;
-	bool told; /* its stage's hash is in the store, */
-	bool same; /* and is this one */
+	bool announced; /* the store has a hash of the stage */
+	bool matches;   /* and it equals this one */
 };
 
 struct world {
@@ -70,11 +83,11 @@ struct world {
 	struct agent *agents[SIM_AGENTS];
 	struct log logs[SIM_AGENTS];
 	char join[64], listen[SIM_AGENTS][32];
-	int64_t start_us[SIM_PROCESSES]; /* world: it is to be started; INT64_MAX not */
+	int64_t start_us[SIM_PROCESSES]; /* world: its next start; INT64_MAX: none */
 	struct mishap mishaps[MISHAPS];
 	uint32_t n_mishaps;
-	int64_t calm_us;                 /* nothing has befallen it since */
-	uint64_t durable;                /* this commit is in the store */
+	int64_t calm_us;                 /* no mishap since then */
+	uint64_t durable;                /* the newest commit in the store */
 	struct held held[SIM_AGENTS];
 	bool begun, over, flips;
 	char *argv[ARGUMENTS];
@@ -82,10 +95,12 @@ struct world {
 	char texts[ARGUMENTS][128];
 };
 
-static struct world *under_way;
+static struct world *current;
 
-static void go_wrong(struct world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void go_wrong(struct world *w, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
+/* Ends the run with the first check that failed. */
 static void go_wrong(struct world *w, const char *format, ...)
 {
 	va_list ap;
@@ -98,11 +113,12 @@ static void go_wrong(struct world *w, const char *format, ...)
 	va_end(ap);
 }
 
-/* ---- what it is ---- */
+/* ---- the cluster and its options ---- */
 
-static void say(struct world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add_argument(struct world *w, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
-static void say(struct world *w, const char *format, ...)
+static void add_argument(struct world *w, const char *format, ...)
 {
 	char *to = w->texts[w->argc];
 	va_list ap;
@@ -141,60 +157,60 @@ static void write_cluster(struct world *w)
 	cluster_free(c);
 }
 
-static void say_options(struct world *w, bool resume)
+static void make_arguments(struct world *w, bool resume)
 {
 	const struct ground *g = w->ground;
 
 	w->argc = 0;
-	say(w, "controller");
-	say(w, resume ? "--resume" : "--run-dir");
-	say(w, "%s", g->run);
-	say(w, "--key");
-	say(w, "%s", g->key);
-	say(w, "--admitted");
-	say(w, "%s", g->admitted);
-	say(w, "--listen");
-	say(w, "%s", w->join);
-	say(w, "--gather-s");
-	say(w, "6");
-	say(w, "--budget");
-	say(w, "0.05");
-	say(w, "--ahead");
-	say(w, "0");
+	add_argument(w, "controller");
+	add_argument(w, resume ? "--resume" : "--run-dir");
+	add_argument(w, "%s", g->run);
+	add_argument(w, "--key");
+	add_argument(w, "%s", g->key);
+	add_argument(w, "--admitted");
+	add_argument(w, "%s", g->admitted);
+	add_argument(w, "--listen");
+	add_argument(w, "%s", w->join);
+	add_argument(w, "--gather-s");
+	add_argument(w, "6");
+	add_argument(w, "--budget");
+	add_argument(w, "0.05");
+	add_argument(w, "--ahead");
+	add_argument(w, "0");
 	if (!resume) {
-		say(w, "--iterations");
-		say(w, "%u", w->iterations);
-		say(w, "--eval-every");
-		say(w, "%d", sim_chance(0.3) ? 2 : 0);
-		say(w, "--eval-batches");
-		say(w, "2");
-		say(w, "--checkpoint-every");
-		say(w, w->saves ? "2" : "0");
-		say(w, "--model");
-		say(w, "%s", g->model);
-		say(w, "--corpus");
-		say(w, "%s", g->corpus);
-		say(w, "--skip");
-		say(w, "%d", sim_chance(0.5) ? 1 : 0);
-		say(w, "--wire");
-		say(w, sim_chance(0.2) ? "bf16" : "fp32");
+		add_argument(w, "--iterations");
+		add_argument(w, "%u", w->iterations);
+		add_argument(w, "--eval-every");
+		add_argument(w, "%d", sim_chance(0.3) ? 2 : 0);
+		add_argument(w, "--eval-batches");
+		add_argument(w, "2");
+		add_argument(w, "--checkpoint-every");
+		add_argument(w, w->saves ? "2" : "0");
+		add_argument(w, "--model");
+		add_argument(w, "%s", g->model);
+		add_argument(w, "--corpus");
+		add_argument(w, "%s", g->corpus);
+		add_argument(w, "--skip");
+		add_argument(w, "%d", sim_chance(0.5) ? 1 : 0);
+		add_argument(w, "--wire");
+		add_argument(w, sim_chance(0.2) ? "bf16" : "fp32");
 		if (sim_chance(0.3))
-			say(w, "--overlap-sync");
+			add_argument(w, "--overlap-sync");
 		if (sim_chance(0.3))
-			say(w, "--split-backward");
+			add_argument(w, "--split-backward");
 		if (w->emulated) {
-			say(w, "--emulate");
-			say(w, "%s", g->cluster);
-			say(w, "--time-scale");
-			say(w, "0.01");
+			add_argument(w, "--emulate");
+			add_argument(w, "%s", g->cluster);
+			add_argument(w, "--time-scale");
+			add_argument(w, "0.01");
 		} else {
-			say(w, "--agents");
-			say(w, "%u", w->n_agents);
-			say(w, "--stages");
-			say(w, "%u,%u,%u", w->n_agents / 3 + (w->n_agents % 3 > 0),
+			add_argument(w, "--agents");
+			add_argument(w, "%u", w->n_agents);
+			add_argument(w, "--stages");
+			add_argument(w, "%u,%u,%u", w->n_agents / 3 + (w->n_agents % 3 > 0),
 			    w->n_agents / 3 + (w->n_agents % 3 > 1), w->n_agents / 3);
-			say(w, "--microbatches");
-			say(w, "3");
+			add_argument(w, "--microbatches");
+			add_argument(w, "3");
 		}
 	}
 	w->argv[w->argc] = NULL;
@@ -202,13 +218,17 @@ static void say_options(struct world *w, bool resume)
 
 static void draw_mishap(struct world *w, struct mishap *m)
 {
-	static const enum run_phase phases[] = { PHASE_PLANNING, PHASE_COMPUTING, PHASE_COMPUTING, PHASE_COMPUTING,
-						 PHASE_REDUCING, PHASE_REDUCING, PHASE_COMMITTING };
+	static const enum run_phase phases[] = { PHASE_PLANNING, PHASE_COMPUTING,
+						 PHASE_COMPUTING, PHASE_COMPUTING,
+						 PHASE_REDUCING, PHASE_REDUCING,
+						 PHASE_COMMITTING };
 	static const enum mishap_kind kinds[] = { KILL, KILL, KILL, KILL, TAKE_OVER, TAKE_OVER,
-						  CUT, CUT, RESET, SLEEP, FLIP, FLIP, LOSE, LOSE, MARK, MARK, SKIP, PAUSE };
-	static const enum moment moments[] = { IN_PHASE, IN_PHASE, IN_PHASE, IN_PHASE, SOME_SUMMED, SOME_SUMMED,
-					       SOME_FETCH, SOON_AFTER, SOON_AFTER };
-	int64_t until_us = w->emulated ? 300000 : 40000; /* an iteration, about */
+						  CUT, CUT, RESET, SLEEP, FLIP, FLIP, LOSE, LOSE,
+						  MARK, MARK, SKIP, PAUSE };
+	static const enum moment moments[] = { IN_PHASE, IN_PHASE, IN_PHASE, IN_PHASE,
+					       SOME_SUMMED, SOME_SUMMED, SOME_FETCH,
+					       SOON_AFTER, SOON_AFTER };
+	int64_t until_us = w->emulated ? 300000 : 40000; /* about one iteration */
 
 	*m = (struct mishap){ .kind = kinds[rng_below(&sim.rng, 18)], .at_us = INT64_MAX };
 	m->moment = moments[rng_below(&sim.rng, 9)];
@@ -219,13 +239,15 @@ static void draw_mishap(struct world *w, struct mishap *m)
 	m->after_us = sim_draw(0, m->moment == IN_PHASE && m->phase == PHASE_COMPUTING ? until_us :
 				  sim_chance(0.5) ? 2000 : until_us / 5);
 	m->a = rng_below(&sim.rng, w->n_agents);
-	m->b = sim_chance(0.3) ? CONTROLLER : (m->a + 1 + rng_below(&sim.rng, w->n_agents - 1)) % w->n_agents;
-	if (m->kind == FLIP && w->flips) /* a second one in an iteration is not taken for one */
+	m->b = sim_chance(0.3) ? CONTROLLER :
+				 (m->a + 1 + rng_below(&sim.rng, w->n_agents - 1)) % w->n_agents;
+	if (m->kind == FLIP && w->flips) /* two in an iteration could be in the majority */
 		m->kind = KILL;
 	w->flips = w->flips || m->kind == FLIP;
 	if (m->kind == SLEEP && sim_chance(0.3))
 		m->a = CONTROLLER;
-	m->lasts_us = sim_chance(0.1) ? sim_draw(5500000, 9000000) : sim_draw(20000, sim_chance(0.5) ? 300000 : 3000000);
+	m->lasts_us = sim_chance(0.1) ? sim_draw(5500000, 9000000) :
+					sim_draw(20000, sim_chance(0.5) ? 300000 : 3000000);
 	if (m->kind == SLEEP && m->lasts_us > 4000000)
 		m->lasts_us = 4000000;
 	m->silently = sim_chance(0.3);
@@ -233,18 +255,18 @@ static void draw_mishap(struct world *w, struct mishap *m)
 
 static void draw_world(struct world *w, uint64_t seed)
 {
-	static const int64_t ways_us[] = { 100, 1000, 10000, 40000 };
+	static const int64_t delays_us[] = { 100, 1000, 10000, 40000 };
 	static const double losses[] = { 0, 0, 0.01, 0.1 };
-	int64_t way_us;
+	int64_t delay_us;
 	double loss;
 
 	memset(&sim, 0, sizeof(sim));
 	rng_init(&sim.rng, seed);
 	sim.hash = UINT64_C(14695981039346656037);
 	threads_begin();
-	way_us = ways_us[rng_below(&sim.rng, 4)];
+	delay_us = delays_us[rng_below(&sim.rng, 4)];
 	loss = losses[rng_below(&sim.rng, 4)];
-	network_begin(way_us, loss);
+	network_begin(delay_us, loss);
 	w->n_agents = 5 + rng_below(&sim.rng, SIM_AGENTS - 4);
 	w->emulated = sim_chance(0.5);
 	w->saves = sim_chance(0.4);
@@ -260,18 +282,21 @@ static void draw_world(struct world *w, uint64_t seed)
 			w->start_us[i] = sim_draw(0, 300000);
 		threads_pace(i, sim_draw(200, 3000));
 	}
-	sim_note("%u agents, %u iterations, %s%s, %u mishaps, ways of %" PRId64 " us, %g of it lost", w->n_agents, w->iterations,
-		 w->emulated ? "emulated" : "measured", w->saves ? ", saved" : "", w->n_mishaps, way_us, loss);
+	sim_note("%u agents, %u iterations, %s%s, %u mishaps, delays of %" PRId64 " us, loss %g",
+		 w->n_agents, w->iterations, w->emulated ? "emulated" : "measured",
+		 w->saves ? ", saved" : "", w->n_mishaps, delay_us, loss);
 }
 
-/* ---- processes come and go ---- */
+/* ---- processes start and end ---- */
 
-static void be(uint32_t process)
+/* Makes a process the current one, whose clock and id the real modules see. */
+static void become(uint32_t process)
 {
 	sim.self = process;
 	sim.ahead_us = sim.step_us = 0;
 }
 
+/* Returns the time on a process's own clock. */
 static int64_t own_now(uint32_t process)
 {
 	return sim.now_us + sim.processes[process].clock_offset_us;
@@ -279,10 +304,17 @@ static int64_t own_now(uint32_t process)
 
 static void start_agent(struct world *w, uint32_t i)
 {
-	struct agent_options o = { .join = w->join, .controller = w->ground->controller_key,
-				   .identity = w->ground->agents[i], .listen = w->listen[i], .device = "cpu",
-				   .node = (int32_t)i, .orphan_s = 300, .stuck_s = 30, .piece_bytes = 256,
-				   .memory_bytes = (size_t)64 << 20, .run_dir = w->saves ? w->ground->run : NULL,
+	struct agent_options o = { .join = w->join,
+				   .controller = w->ground->controller_key,
+				   .identity = w->ground->agents[i],
+				   .listen = w->listen[i],
+				   .device = "cpu",
+				   .node = (int32_t)i,
+				   .orphan_s = 300,
+				   .stuck_s = 30,
+				   .piece_bytes = 256,
+				   .memory_bytes = (size_t)64 << 20,
+				   .run_dir = w->saves ? w->ground->run : NULL,
 				   .log = &w->logs[i] };
 	struct error err = { "" };
 
@@ -296,7 +328,7 @@ static void start_controller(struct world *w)
 {
 	struct error err = { "" };
 
-	say_options(w, w->begun);
+	make_arguments(w, w->begun);
 	if (controller_process_start(&w->controller, w->argc, w->argv, &err) != 0)
 		go_wrong(w, "the controller: %s", err.text);
 	w->begun = true;
@@ -308,9 +340,9 @@ static void start_process(struct world *w, uint32_t i)
 	sim.processes[i].life++;
 	sim.processes[i].asleep_us = 0;
 	sim.processes[i].wake_us = sim.now_us;
-	be(i);
+	become(i);
 	network_dies(i, false);
-	sim_note("%s begins", sim_name(i));
+	sim_note("%s starts", sim_name(i));
 	if (i == CONTROLLER)
 		start_controller(w);
 	else
@@ -319,7 +351,7 @@ static void start_process(struct world *w, uint32_t i)
 
 static void end_process(struct world *w, uint32_t i, bool silently)
 {
-	be(i);
+	become(i);
 	network_dies(i, silently);
 	if (i == CONTROLLER) {
 		controller_process_end(w->controller);
@@ -378,10 +410,11 @@ static void turn_controller(struct world *w)
 	w->over = true;
 }
 
-/* When it next has something to do, and a moment for the system to let it. */
+/* Schedules the next turn of a process: when it has something to do, and a moment later. */
 static void await_next(struct world *w, uint32_t i)
 {
-	int64_t at_us = i == CONTROLLER ? controller_process_deadline_us(w->controller) : agent_deadline_us(w->agents[i]);
+	int64_t at_us = i == CONTROLLER ? controller_process_deadline_us(w->controller) :
+					  agent_deadline_us(w->agents[i]);
 	int64_t due_us = threads_due_us(i);
 
 	at_us = at_us == INT64_MAX ? INT64_MAX : at_us - sim.processes[i].clock_offset_us;
@@ -396,7 +429,7 @@ static void await_next(struct world *w, uint32_t i)
 
 static void take_turn(struct world *w, uint32_t i)
 {
-	be(i);
+	become(i);
 	if (i == CONTROLLER)
 		turn_controller(w);
 	else
@@ -405,10 +438,11 @@ static void take_turn(struct world *w, uint32_t i)
 		await_next(w, i);
 }
 
-/* ---- what befalls it ---- */
+/* ---- mishaps and commands ---- */
 
-/* Who was started again holds nothing, though the controller may not know yet; who does not get the sum that is being made
- * holds nothing once that is committed. */
+/* Returns true if a node holds a stage. A node that was restarted holds nothing, even if the
+ * controller does not know it yet. A node without the current sum will hold nothing after the
+ * commit. */
 static bool holds_stage(const struct world *w, uint32_t i, int stage)
 {
 	const struct member *m = &w->controller->members[i];
@@ -421,7 +455,8 @@ static bool holds_stage(const struct world *w, uint32_t i, int stage)
 		(m->kept && m->keeps == stage && m->kept_holds == w->controller->committed));
 }
 
-/* Nothing is promised to a run that loses a stage everywhere and has no checkpoint. */
+/* Returns true if the cluster can lose a node. A run without a checkpoint need not survive the loss
+ * of all nodes of a stage. */
 static bool may_die(const struct world *w, uint32_t i)
 {
 	uint32_t dead = 0, holders;
@@ -437,20 +472,23 @@ static bool may_die(const struct world *w, uint32_t i)
 		if (holders == 0)
 			return false;
 	}
-	return dead < MOST_DEAD;
+	return dead < MAX_DEAD;
 }
 
 static void kill_process(struct world *w, uint32_t i, const struct mishap *m)
 {
-	sim_note("%s dies%s", sim_name(i), m->silently ? ", and its machine" : "");
+	sim_note("%s dies%s", sim_name(i), m->silently ? " with its machine" : "");
 	end_process(w, i, m->silently);
-	w->start_us[i] = sim.now_us + (sim_chance(0.5) ? sim_draw(10000, 400000) : sim_draw(400000, 4000000));
+	w->start_us[i] = sim.now_us + (sim_chance(0.5) ? sim_draw(10000, 400000) :
+							 sim_draw(400000, 4000000));
 }
 
-/* An act of the operator, and later the one that takes it back; while there is no controller neither. */
-static void act(struct world *w, struct mishap *m)
+/* Gives a command of the operator, and later the command that undoes it. Waits while there is no
+ * controller. */
+static void give_command(struct world *w, struct mishap *m)
 {
-	static const enum command_verb verbs[][2] = { { COMMAND_FAIL, COMMAND_RECOVER }, { COMMAND_SKIP, COMMAND_SKIP },
+	static const enum command_verb verbs[][2] = { { COMMAND_FAIL, COMMAND_RECOVER },
+						      { COMMAND_SKIP, COMMAND_SKIP },
 						      { COMMAND_PAUSE, COMMAND_RESUME } };
 	enum command_verb verb = verbs[m->kind - MARK][m->given];
 	int64_t value = m->kind != SKIP ? 0 : rng_below(&sim.rng, 3);
@@ -463,9 +501,10 @@ static void act(struct world *w, struct mishap *m)
 		m->done = true;
 		return;
 	}
-	be(CONTROLLER);
+	become(CONTROLLER);
 	obeys = controller_process_obeys(w->controller, verb, (int)m->a, value);
-	sim_note("the operator: %s %u %d%s", verb_name(verb), m->a, (int)value, obeys ? "" : ", refused");
+	sim_note("the operator: %s %u %d%s", verb_name(verb), m->a, (int)value,
+		 obeys ? "" : ", refused");
 	sim.processes[CONTROLLER].wake_us = sim.now_us;
 	w->out->acts++;
 	w->calm_us = sim.now_us;
@@ -475,7 +514,7 @@ static void act(struct world *w, struct mishap *m)
 	m->given = true;
 }
 
-/* Where there is a checkpoint, to which all go back. */
+/* Kills all nodes of a stage, if there is a checkpoint that the run can restore. */
 static void lose_stage(struct world *w, struct mishap *m)
 {
 	int stage = (int)(m->a % 3);
@@ -492,7 +531,7 @@ static void lose_stage(struct world *w, struct mishap *m)
 	w->calm_us = sim.now_us;
 }
 
-static void befall(struct world *w, struct mishap *m)
+static void apply_mishap(struct world *w, struct mishap *m)
 {
 	struct outcome *o = w->out;
 
@@ -501,11 +540,11 @@ static void befall(struct world *w, struct mishap *m)
 		return;
 	}
 	if (m->kind >= MARK) {
-		act(w, m);
+		give_command(w, m);
 		return;
 	}
 	if (m->kind == KILL && !may_die(w, m->a)) {
-		m->at_us = sim.now_us + 100000; /* later, then */
+		m->at_us = sim.now_us + 100000; /* tries again later */
 		return;
 	}
 	m->done = true;
@@ -522,12 +561,13 @@ static void befall(struct world *w, struct mishap *m)
 		break;
 	case CUT:
 		o->cuts++;
-		sim_note("%s and %s are cut for %.3f s", sim_name(m->a), sim_name(m->b), (double)m->lasts_us * 1e-6);
+		sim_note("%s and %s are cut for %.3f s", sim_name(m->a), sim_name(m->b),
+			 (double)m->lasts_us * 1e-6);
 		network_cut(m->a, m->b, sim.now_us + m->lasts_us);
 		break;
 	case RESET:
 		o->resets++;
-		sim_note("%s and %s connect anew", sim_name(m->a), sim_name(m->b));
+		sim_note("%s and %s connect again", sim_name(m->a), sim_name(m->b));
 		network_reset(m->a, m->b);
 		break;
 	case FLIP:
@@ -566,6 +606,7 @@ static bool some_fetch(const struct controller *c)
 	return false;
 }
 
+/* Returns true if the moment of a mishap has come. */
 static bool has_come(const struct world *w, const struct mishap *m)
 {
 	const struct controller *c = w->controller;
@@ -582,6 +623,7 @@ static bool has_come(const struct world *w, const struct mishap *m)
 	}
 }
 
+/* Schedules a mishap whose moment has come or has been waited for too long. */
 static void arm(struct world *w, struct mishap *m)
 {
 	const struct controller *c = w->controller;
@@ -590,14 +632,15 @@ static void arm(struct world *w, struct mishap *m)
 		return;
 	if (m->since_us == 0 && c->iteration >= m->iteration)
 		m->since_us = sim.now_us;
-	if (has_come(w, m) || c->iteration > m->iteration || (m->since_us && sim.now_us - m->since_us > ARM_US))
+	if (has_come(w, m) || c->iteration > m->iteration ||
+	    (m->since_us && sim.now_us - m->since_us > ARM_US))
 		m->at_us = sim.now_us + m->after_us;
 }
 
-/* What the controller announces is in the store, for whoever reads it then. */
+/* Checks that a commit is in the store before the controller announces it. */
 void sim_sends(uint32_t process, const void *data, size_t size)
 {
-	struct world *w = under_way;
+	struct world *w = current;
 	struct msg m;
 	struct store *s;
 	struct error err = { "" };
@@ -610,15 +653,17 @@ void sim_sends(uint32_t process, const void *data, size_t size)
 			store_close(s);
 		}
 		if (m.u.commit.iteration > w->durable)
-			go_wrong(w, "commit %" PRIu64 " is announced, and the store has %" PRIu64 " %s",
+			go_wrong(w, "commit %" PRIu64 " is announced, but the store has %" PRIu64
+				    " %s",
 				 m.u.commit.iteration, w->durable, err.text);
 	}
 	msg_clear(&m);
 }
 
-/* ---- the world goes on ---- */
+/* ---- the main loop ---- */
 
-/* Who is next: a process's turn, its start (n + its number), a mishap (2 n + its number); *at_us when. */
+/* Returns the next thing to do and sets *at_us to its time. With n processes, the result is i for
+ * the turn of process i, n + i for its start, and 2 n + i for mishap i. */
 static uint32_t next_thing(const struct world *w, int64_t *at_us)
 {
 	uint32_t next = UINT32_MAX;
@@ -626,7 +671,8 @@ static uint32_t next_thing(const struct world *w, int64_t *at_us)
 	*at_us = INT64_MAX;
 	for (uint32_t i = 0; i < SIM_PROCESSES; i++) {
 		const struct sim_process *p = &sim.processes[i];
-		int64_t wake_us = p->wake_us == INT64_MAX || p->wake_us > p->asleep_us ? p->wake_us : p->asleep_us;
+		int64_t wake_us = p->wake_us == INT64_MAX || p->wake_us > p->asleep_us ?
+					  p->wake_us : p->asleep_us;
 
 		if (wake_us < *at_us) {
 			*at_us = wake_us;
@@ -645,7 +691,7 @@ static uint32_t next_thing(const struct world *w, int64_t *at_us)
 	return next;
 }
 
-static void go_on(struct world *w)
+static void do_next(struct world *w)
 {
 	int64_t at_us;
 	uint32_t next = next_thing(w, &at_us);
@@ -657,16 +703,16 @@ static void go_on(struct world *w)
 	else if (next < 2 * SIM_PROCESSES)
 		start_process(w, next - SIM_PROCESSES);
 	else
-		befall(w, &w->mishaps[next - 2 * SIM_PROCESSES]);
+		apply_mishap(w, &w->mishaps[next - 2 * SIM_PROCESSES]);
 	for (uint32_t i = 0; i < w->n_mishaps; i++)
 		arm(w, &w->mishaps[i]);
 	if (!w->over && sim.now_us > w->calm_us + PATIENCE_US)
-		go_wrong(w, "nothing goes on: iteration %" PRIu64 " of %u, phase %d",
+		go_wrong(w, "the run is stalled: iteration %" PRIu64 " of %u, phase %d",
 			 w->controller ? w->controller->iteration : 0, w->iterations,
 			 w->controller ? (int)w->controller->phase : -1);
 }
 
-/* ---- what must hold ---- */
+/* ---- checks at the end ---- */
 
 static void ask_agents(struct world *w)
 {
@@ -675,7 +721,7 @@ static void ask_agents(struct world *w)
 	for (uint32_t i = 0; i < SIM_AGENTS; i++) {
 		struct held *h = &w->held[i];
 
-		/* Who has not come back since all went back to a checkpoint has what was given up. */
+		/* A node that has not returned since a restore has weights that were given up. */
 		if (w->out->rewinds && w->controller && i < w->controller->n_members && !w->controller->members[i].replica)
 			h->stage = -1;
 		else if (!w->agents[i] || !agent_process_holds(w->agents[i], &h->stage, &committed, &h->hash) ||
@@ -690,13 +736,13 @@ static int compare_held(void *context, const struct store_hash *h)
 
 	for (int i = 0; i < SIM_AGENTS; i++)
 		if (held[i].stage == h->stage) {
-			held[i].told = true;
-			held[i].same = held[i].hash == h->hash;
+			held[i].announced = true;
+			held[i].matches = held[i].hash == h->hash;
 		}
 	return 0;
 }
 
-/* What agents hold, whether they have told it yet or not. */
+/* Checks the weights that agents hold, whether or not they have announced them. */
 static void check_held(struct world *w, struct store *s)
 {
 	struct error err = { "" };
@@ -704,11 +750,12 @@ static void check_held(struct world *w, struct store *s)
 	if (store_each_hash(s, w->iterations, compare_held, w->held, &err) != 0)
 		go_wrong(w, "%s", err.text);
 	for (uint32_t i = 0; i < w->n_agents; i++)
-		if (w->held[i].told && !w->held[i].same)
-			go_wrong(w, "agent %u holds other weights of stage %d than were told", i, w->held[i].stage);
+		if (w->held[i].announced && !w->held[i].matches)
+			go_wrong(w, "agent %u holds other weights of stage %d than announced", i,
+				 w->held[i].stage);
 }
 
-/* Every rule of verify/audit.h, and every weight and loss computed again. */
+/* Checks the rules of verify/audit.h and recomputes every weight and loss. */
 static void check_record(struct world *w)
 {
 	const struct compare_options o = { .from = 1, .workers = 1 };
@@ -725,42 +772,40 @@ static void check_record(struct world *w)
 	else if (r.broken_rule.text[0])
 		go_wrong(w, "verify: a rule is broken: %s", r.broken_rule.text);
 	else if (r.weights.differing)
-		go_wrong(w, "verify: %" PRIu64 " of %" PRIu64 " hashes differ, the first of node %u in "
-			    "stage %u after %" PRIu64,
+		go_wrong(w, "verify: %" PRIu64 " of %" PRIu64 " hashes differ, the first of node "
+			    "%u in stage %u after %" PRIu64,
 			 r.weights.differing, r.weights.compared, r.weights.first_differing.node,
 			 r.weights.first_differing.stage, r.weights.first_differing.iteration);
 	else if (!compare_equal(&r) || r.last != w->iterations || r.tolerance_from ||
 		 r.losses.equal_bits != r.losses.compared)
-		go_wrong(w, "verify: %" PRIu64 " iterations, %" PRIu64 " of %" PRIu64 " losses equal",
-			 r.last, r.losses.equal_bits, r.losses.compared);
+		go_wrong(w, "verify: %" PRIu64 " iterations, %" PRIu64 " of %" PRIu64
+			    " losses equal", r.last, r.losses.equal_bits, r.losses.compared);
 	else
 		w->out->commits = r.last;
 	check_held(w, s);
 	store_close(s);
 }
 
-void world_run(struct ground *g, uint64_t seed, bool tells, struct outcome *out)
+void world_run(struct ground *g, uint64_t seed, bool prints, struct outcome *out)
 {
-	struct world *w = calloc(1, sizeof(*w));
+	struct world *w = alloc_new(sizeof(*w));
 
 	*out = (struct outcome){ .hash = 0 };
-	if (!w)
-		abort();
-	under_way = w;
+	current = w;
 	w->ground = g;
 	w->out = out;
 	ground_remove(g->run);
 	draw_world(w, seed);
-	sim.tells = tells;
+	sim.prints = prints;
 	write_cluster(w);
 	while (!w->over)
-		go_on(w);
+		do_next(w);
 	out->lasted_s = (double)sim.now_us * 1e-6;
 	ask_agents(w);
 	for (uint32_t i = 0; i < SIM_PROCESSES; i++)
 		if (i == CONTROLLER ? w->controller != NULL : w->agents[i] != NULL)
 			end_process(w, i, false);
-	sim_note("the end: %s", out->wrong[0] ? out->wrong : "all is well");
+	sim_note("the end: %s", out->wrong[0] ? out->wrong : "no failure");
 	out->hash = sim.hash;
 	out->delivered = sim.delivered;
 	if (!out->wrong[0])

@@ -1,4 +1,4 @@
-/* world.h - one run from a seed: what it is, what befalls it, and its end. */
+/* world.h - one simulated run: its cluster, its failures and the checks at its end. */
 #ifndef TESTS_SIM_WORLD_H
 #define TESTS_SIM_WORLD_H
 
@@ -8,16 +8,16 @@
 struct ground; /* ground.h */
 
 struct outcome {
-	char wrong[600];   /* what did not hold; "" nothing */
+	char wrong[600];   /* the check that failed; "": none */
 	uint64_t hash;     /* of the trace */
 	uint64_t delivered; /* messages */
 	uint64_t commits;
-	uint32_t kills, takeovers, cuts, resets, sleeps, flips, acts; /* what befell it */
-	uint32_t rewinds;  /* it went back to a checkpoint */
+	uint32_t kills, takeovers, cuts, resets, sleeps, flips, acts; /* failures and commands */
+	uint32_t rewinds;  /* restores of a checkpoint */
 	double lasted_s;
 };
 
-/* tells: prints the trace. */
-void world_run(struct ground *g, uint64_t seed, bool tells, struct outcome *out);
+/* Runs a seed, and prints its trace if `prints` is true. */
+void world_run(struct ground *g, uint64_t seed, bool prints, struct outcome *out);
 
 #endif
