@@ -16,6 +16,7 @@ extern "C" {
 }
 #include "model/cuda/kernel_args.h"
 #include "model/cuda/product.cuh"
+#include "model/cuda/times.cuh"
 
 #define DEVICE static __device__ __forceinline__
 #define KERNEL(name, args) KERNEL_(name, args)
@@ -112,6 +113,7 @@ struct device {
 	int number;
 	cudaStream_t stream;
 	struct products *products;
+	struct times *times; /* NULL: not asked for */
 	void *memory[ALLOCATIONS], *host[ALLOCATIONS];
 	size_t memory_bytes[ALLOCATIONS];
 	int n_memory, n_host;
@@ -159,8 +161,10 @@ static void start(struct device *d, const char *name, void (*kernel)(A), dim3 bl
 		     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
 					  (int)bytes),
 		     name);
+	times_begin(d->times, d->stream, name, 0);
 	kernel<<<blocks, threads, bytes, d->stream>>>(*(const A *)args);
 	note(d, cudaGetLastError(), name);
+	times_end(d->times, d->stream);
 }
 
 /* Ampere: the first with products of bf16. */
@@ -233,6 +237,7 @@ static void prepare(struct device *d)
 		d->products = products_new();
 	if (!d->failed && !d->products)
 		fail(d, "cuBLASLt", "cannot be started, or has no memory to work in");
+	d->times = times_new();
 }
 
 extern "C" {
@@ -302,6 +307,7 @@ void device_close(struct device *d)
 	for (int i = 0; i < d->n_host; i++)
 		cudaFreeHost(d->host[i]);
 	products_free(d->products);
+	times_free(d->times);
 	if (d->stream)
 		cudaStreamDestroy(d->stream);
 	free(d);
@@ -420,14 +426,18 @@ void device_copy(struct device *d, void *to, const void *from, size_t size)
 	if (d->deaf)
 		return;
 	use(d);
+	times_begin(d->times, d->stream, "a copy on the device", 0);
 	note(d, cudaMemcpyAsync(to, from, size, cudaMemcpyDeviceToDevice, d->stream),
 	     "a copy on the device");
+	times_end(d->times, d->stream);
 }
 
 void device_clear(struct device *d, void *to, size_t size)
 {
 	use(d);
+	times_begin(d->times, d->stream, "clearing memory", 0);
 	note(d, cudaMemsetAsync(to, 0, size, d->stream), "clearing memory");
+	times_end(d->times, d->stream);
 }
 
 void device_product(struct device *d, const struct device_product *p)
@@ -436,11 +446,15 @@ void device_product(struct device *d, const struct device_product *p)
 	char what[96];
 
 	use(d);
-	if (d->deaf || products_run(d->products, p, d->stream))
+	if (d->deaf)
 		return;
 	snprintf(what, sizeof(what), "product %s %zu x %zu x %zu in %s%s", kinds[p->kind], p->m,
 		 p->n, p->k, p->bf16 ? "bf16" : "fp32", p->c_bf16 ? " to bf16" : "");
-	fail(d, what, "cuBLASLt has no algorithm, or failed");
+	times_begin(d->times, d->stream, what,
+		    2.0 * (double)p->m * (double)p->n * (double)p->k);
+	if (!products_run(d->products, p, d->stream))
+		fail(d, what, "cuBLASLt has no algorithm, or failed");
+	times_end(d->times, d->stream);
 }
 
 void device_launch(struct device *d, enum device_kernel kernel, bool bf16, size_t blocks_x,
@@ -487,7 +501,7 @@ void device_record(struct device *d)
 {
 	use(d);
 	d->failed_before = d->failed;
-	d->deaf = cudaStreamBeginCapture(d->stream, cudaStreamCaptureModeThreadLocal) !=
+	d->deaf = d->times || cudaStreamBeginCapture(d->stream, cudaStreamCaptureModeThreadLocal) !=
 		  cudaSuccess;
 }
 

@@ -61,7 +61,7 @@ void device_copy(struct device *d, void *to, const void *from, size_t size);
 void device_clear(struct device *d, void *to, size_t size);
 
 /* Row-major products summed in float; nt: a (M, K) b (N, K)^T; nn: a (M, K) b (K, N);
- * tn: a (K, M)^T b (K, N). Both factors are floats, or both bf16; what is added to is float. */
+ * tn: a (K, M)^T b (K, N). Both factors are floats, or both bf16. */
 enum device_product_kind { PRODUCT_NT, PRODUCT_NN, PRODUCT_TN };
 
 struct device_product {
@@ -71,7 +71,9 @@ struct device_product {
 	void *c;
 	size_t lda, ldb, ldc; /* numbers between rows */
 	bool bf16, c_bf16;    /* the factors; c */
-	bool add;             /* to c; otherwise over it */
+	/* What the product is added to, floats laid out as c, which may be c itself; NULL: nothing. Only where
+	 * c is floats. */
+	const void *added;
 };
 
 void device_product(struct device *d, const struct device_product *p);

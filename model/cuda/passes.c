@@ -89,14 +89,14 @@ static void apply_weight(struct cuda_stage *s, real *y, const real *x, size_t we
 	device_product(s->d, &p);
 }
 
-/* As apply_weight, to floats, which the product may be added to. */
+/* As apply_weight, to floats: y = the product + added, or without it where added is NULL. */
 static void apply_float(struct cuda_stage *s, float *y, const real *x, size_t weight,
-			size_t rows, size_t n, size_t k, bool add)
+			size_t rows, size_t n, size_t k, const float *added)
 {
 	struct device_product p = forward_product(s, x, weight, rows, n, k);
 
 	p.c = y;
-	p.add = add;
+	p.added = added;
 	device_product(s->d, &p);
 }
 
@@ -135,7 +135,7 @@ static void weight_gradient(struct cuda_stage *s, size_t weight, const real *dy,
 				    .c = s->array[ARRAY_GRADIENT] + weight,
 				    .ldc = k,
 				    .bf16 = s->l->bf16,
-				    .add = true };
+				    .added = s->array[ARRAY_GRADIENT] + weight };
 
 	device_product(s->d, &p);
 }
@@ -269,15 +269,12 @@ static void layer_forward(struct cuda_stage *s, uint32_t layer, const struct sav
 	apply_weight(s, k->qkv, k->xn1, at->qkv, r, s->packed, c);
 	rotate_heads(s, k->qkv, 1);
 	launch_attention(s, KERNEL_ATTENTION, &attention);
-	device_copy(s->d, k->mid, k->x, r * c * sizeof(float));
-	apply_float(s, k->mid, k->att, at->o, r, c, c, true);
+	apply_float(s, k->mid, k->att, at->o, r, c, c, k->x);
 	norm_forward(s, k->xn2, k->rstd2, k->mid, at->norm2, r, false);
 	apply_weight(s, k->gu, k->xn2, at->gate_up, r, 2 * f, c);
 	cuda_rows(s, KERNEL_SWIGLU, r, &swiglu);
-	if (!out)
-		return;
-	device_copy(s->d, out, k->mid, r * c * sizeof(float));
-	apply_float(s, out, k->h, at->down, r, c, f, true);
+	if (out)
+		apply_float(s, out, k->h, at->down, r, c, f, k->mid);
 }
 
 /* t.dx: the gradient of the output comes in, that of the input goes out. */
@@ -354,7 +351,7 @@ void cuda_head(struct cuda_stage *s, size_t first, size_t n)
 	char *xn = (char *)s->t.xn + first * c * s->width;
 
 	norm_forward(s, xn, s->t.rstd + first, s->t.in + first * c, s->l->last_norm, n, false);
-	apply_float(s, s->t.logits, xn, s->l->head, n, s->l->config.vocab, c, false);
+	apply_float(s, s->t.logits, xn, s->l->head, n, s->l->config.vocab, c, NULL);
 }
 
 void cuda_head_backward(struct cuda_stage *s, size_t first, size_t n, bool count)

@@ -84,9 +84,9 @@ enum { WORKSPACE = 32 << 20 };
 
 struct shape {
 	enum device_product_kind kind;
-	bool bf16, c_bf16, add;
+	bool bf16, c_bf16, add, in_place; /* in place: c is what is added to */
 	size_t m, n, k, lda, ldb, ldc;
-	uint32_t align_a, align_b, align_c; /* bytes: an algorithm may need 16 */
+	uint32_t align_a, align_b, align_c, align_added; /* bytes: an algorithm may need 16 */
 };
 
 struct plan {
@@ -150,7 +150,8 @@ static void shape_of(struct shape *s, const struct device_product *p)
 	s->kind = p->kind;
 	s->bf16 = p->bf16;
 	s->c_bf16 = p->c_bf16;
-	s->add = p->add;
+	s->add = p->added != NULL;
+	s->in_place = p->added == p->c;
 	s->m = p->m;
 	s->n = p->n;
 	s->k = p->k;
@@ -160,6 +161,7 @@ static void shape_of(struct shape *s, const struct device_product *p)
 	s->align_a = alignment(p->a);
 	s->align_b = alignment(p->b);
 	s->align_c = alignment(p->c);
+	s->align_added = p->added ? alignment(p->added) : s->align_c;
 }
 
 /* A row-major (rows, columns) is a column-major (columns, rows). */
@@ -198,7 +200,7 @@ static bool choose(struct products *p, struct plan *l)
 		    sizeof(uint32_t)) &&
 	     prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &l->shape.align_a,
 		    sizeof(uint32_t)) &&
-	     prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &l->shape.align_c,
+	     prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &l->shape.align_added,
 		    sizeof(uint32_t)) &&
 	     prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &l->shape.align_c,
 		    sizeof(uint32_t)) &&
@@ -252,10 +254,11 @@ static struct plan *find(struct products *p, const struct device_product *what)
 bool products_run(struct products *p, const struct device_product *what, cudaStream_t stream)
 {
 	struct plan *l = find(p, what);
-	float one = 1, beta = what->add ? 1.0f : 0.0f;
+	float one = 1, beta = what->added ? 1.0f : 0.0f;
+	const void *added = what->added ? what->added : what->c;
 
 	return l && l->usable &&
 	       library().Matmul(p->handle, l->matmul, &one, what->b, l->b, what->a, l->a, &beta,
-			      what->c, l->c, what->c, l->c, &l->algorithm, p->workspace,
+			      added, l->c, what->c, l->c, &l->algorithm, p->workspace,
 			      WORKSPACE, stream) == CUBLAS_STATUS_SUCCESS;
 }

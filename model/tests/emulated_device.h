@@ -514,11 +514,11 @@ static void do_product(const struct device_product *p)
 	bool tn = p->kind == PRODUCT_TN, nt = p->kind == PRODUCT_NT;
 	float *c = p->c;
 
-	assert_false(p->add && p->c_bf16);
+	assert_false(p->added && p->c_bf16);
 	for (size_t i = 0; i < p->m; i++)
 		for (size_t j = 0; j < p->n; j++) {
 			size_t at = i * p->ldc + j;
-			double sum = p->add ? (double)c[at] : 0;
+			double sum = p->added ? (double)((const float *)p->added)[at] : 0;
 
 			for (size_t l = 0; l < p->k; l++)
 				sum += (double)number_at(p->a, p->bf16,

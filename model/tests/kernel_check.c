@@ -467,20 +467,24 @@ static void check_attention(struct check *c)
 
 /* Products. */
 
-static void check_product(struct check *c, enum device_product_kind kind, bool add)
+enum addition { ADD_NOTHING, ADD_TO_ITSELF, ADD_ANOTHER };
+
+static void check_product(struct check *c, enum device_product_kind kind, enum addition add)
 {
 	static const char *const names[] = { "product nt", "product nn", "product tn" };
 	size_t m = c->s->rows, n = c->s->width, k = c->s->head_size;
-	bool tn = kind == PRODUCT_TN, nt = kind == PRODUCT_NT, c_bf16 = c->bf16 && !add;
+	bool tn = kind == PRODUCT_TN, nt = kind == PRODUCT_NT, c_bf16 = c->bf16 && add == ADD_NOTHING;
 	struct array a = array_of(c, m * k, c->bf16, 1), b = array_of(c, k * n, c->bf16, 1);
-	struct array to = array_of(c, m * n, c_bf16, 1);
-	struct device_product p = { kind,       m,          n, k,       a.at,   b.at, to.at,
-				    tn ? m : k, nt ? k : n, n, c->bf16, c_bf16, add };
+	struct array to = array_of(c, m * n, c_bf16, 1), other = array_of(c, m * n, false, 1);
+	const struct array *added = add == ADD_ANOTHER ? &other : &to;
+	struct device_product p = { kind,   m,    n,     k,           a.at,
+				    b.at,   to.at, tn ? m : k, nt ? k : n, n,
+				    c->bf16, c_bf16, add == ADD_NOTHING ? NULL : added->at };
 
 	device_product(c->d, &p);
 	for (size_t i = 0; i < m; i++)
 		for (size_t j = 0; j < n; j++) {
-			double sum = add ? to.is[i * n + j] : 0;
+			double sum = add == ADD_NOTHING ? 0 : added->is[i * n + j];
 
 			for (size_t l = 0; l < k; l++)
 				sum += a.is[tn ? l * m + i : i * k + l] *
@@ -502,10 +506,9 @@ static void check_kernels(struct check *c)
 	check_squares(c);
 	check_cast(c);
 	check_attention(c);
-	for (int kind = PRODUCT_NT; kind <= PRODUCT_TN; kind++) {
-		check_product(c, (enum device_product_kind)kind, false);
-		check_product(c, (enum device_product_kind)kind, true);
-	}
+	for (int kind = PRODUCT_NT; kind <= PRODUCT_TN; kind++)
+		for (int add = ADD_NOTHING; add <= ADD_ANOTHER; add++)
+			check_product(c, (enum device_product_kind)kind, (enum addition)add);
 }
 
 int kernel_check(const struct kernel_sizes *s, bool bf16, kernel_report *report,

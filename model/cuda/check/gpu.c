@@ -2,16 +2,18 @@
  *
  *     build/gpu check
  *     build/gpu bench [SECONDS [PRESET...]]
+ *     build/gpu times [PRESET...]
  *
  * check: every kernel against plain loops, every gradient of a model against the CPU's, the
- * same bits twice, the optimizer's step the same bits as a CPU's. bench: tokens per second and MFU of each preset (default: 5 s each of 30m
- * 124m 500m 1.5b), PyTorch's beside it where it can be imported (SKIPPIPE_PYTHON names the
- * interpreter).
+ * same bits twice, the optimizer's step the same bits as a CPU's. bench: tokens per second and
+ * MFU of each preset (default: 5 s each of 30m 124m 500m 1.5b), PyTorch's beside it where it can
+ * be imported (SKIPPIPE_PYTHON names the interpreter). times: where a step's time goes, by kernel
+ * and product, without graphs (default: 124m).
  *
  * Exit status 0, 1 when something differs or fails, 77 where there is no GPU.
  *
  * MFU: (6 N + 12 layers dim T) FLOP a token, N all weights but a table of embeddings that is
- * only looked up, over the H200's 989 TFLOP/s of dense bf16. A microbatch is as many whole
+ * only looked up, over the card's dense bf16 by its datasheet. A microbatch is as many whole
  * contexts as make TOKENS tokens; a step is MICROBATCHES of them, forward and backward, and
  * AdamW. */
 #include <errno.h>
@@ -19,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/rng.h"
@@ -28,7 +31,21 @@
 enum { KIB_99 = 99 << 10 >> 2 /* floats */ };
 enum { B = 2, T = 96, ROWS = B * T, TOKENS = 16384, MICROBATCHES = 8, NO_GPU = 77 };
 
-static const double peak = 989e12; /* FLOP/s, dense bf16, by the datasheet */
+/* TFLOP/s, dense bf16 with sums in float, by the datasheets. The first name that is part of the
+ * device's text is taken, so longer names come first. */
+static const struct {
+	const char *name;
+	double peak;
+} cards[] = {
+	{ "GB300", 2500 },	{ "GB200", 2500 },	 { "B300", 2250 },	 { "B200", 2250 },
+	{ "GH200", 989 },	{ "H200 NVL", 835 },	 { "H200", 989 },	 { "H100 NVL", 835 },
+	{ "H100 PCIe", 756 },	{ "H100", 989 },	 { "H800", 989 },	 { "H20", 148 },
+	{ "A100", 312 },	{ "A800", 312 },	 { " A30 ", 165 },	 { " A40 ", 150 },
+	{ "A10G", 70 },		{ " A10 ", 125 },		 { "L40S", 362 },	 { "L40", 181 },
+	{ " L4 ", 121 },		{ "RTX PRO 6000", 504 }, { "RTX 6000 Ada", 364 }, { "RTX A6000", 155 },
+	{ "RTX 5090", 210 },	{ "RTX 5080", 113 },	 { "RTX 4090", 165 },	 { "RTX 4080", 97 },
+	{ "RTX 3090", 71 },	{ "RTX 3080", 60 },
+};
 
 static const struct model_config configs[] = {
 	{ 300, 192, 4, 3, 1, 160, 128, 2, 10000, 1e-5f, 0.02f, false },
@@ -233,6 +250,22 @@ static double flops_a_token(const struct model_config *c, size_t parameters, uin
 	return 6 * ((double)parameters - looked_up) + 12.0 * c->n_layers * c->dim * sequence;
 }
 
+/* FLOP/s; 0: not in the table. */
+static double peak_of(const char *card)
+{
+	for (size_t i = 0; i < sizeof(cards) / sizeof(cards[0]); i++)
+		if (strstr(card, cards[i].name))
+			return cards[i].peak * 1e12;
+	return 0;
+}
+
+/* Says what comes next, so that a run that is cut off shows where it was. */
+static void announce(const char *preset, const char *what)
+{
+	printf("%-5s %s ...\n", preset, what);
+	fflush(stdout);
+}
+
 static int time_step(struct trainer *t, const struct model_config *c, size_t n, int32_t *tokens,
 		     int32_t *targets, uint64_t number)
 {
@@ -261,15 +294,36 @@ static void torch_beside(const struct model_config *c, const struct recipe *r, d
 		python ? python : "python3", c->vocab, c->dim, c->n_layers, c->n_heads,
 		c->n_kv_heads, c->ffn_dim, c->context, (int)c->tied, r->batch, r->sequence,
 		seconds, (int)MICROBATCHES);
+	announce("", "PyTorch");
 	printf("  PyTorch, tokens per second of wall time and of CPU time: ");
 	fflush(stdout);
 	if (system(command) != 0)
 		printf("not to be had\n");
 }
 
+static void report_rate(const char *name, const struct trainer *t, const struct model_config *c,
+			const struct stage_options *o, double rate)
+{
+	struct stage_device d = { .text = "" };
+	double peak;
+
+	stage_device(&d, o->device, NULL);
+	peak = peak_of(d.text);
+	printf("%-5s %11zu weights, %u x %u tokens: %9.0f tokens/s", name, trainer_parameters(t),
+	       o->batch, o->sequence, rate);
+	if (peak > 0)
+		printf(", MFU %.1f%% of %.0f TFLOP/s\n",
+		       100 * rate * flops_a_token(c, trainer_parameters(t), o->sequence) / peak,
+		       peak / 1e12);
+	else
+		printf(", MFU unknown: no peak in the table for this card\n");
+}
+
+/* seconds 0: two steps and no PyTorch. */
 static int bench_preset(const char *name, double seconds)
 {
 	struct stage_options o = { .seed = 1, .device = "cuda:bf16" };
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 	struct model_config c;
 	struct recipe r;
 	struct error err = { "" };
@@ -277,14 +331,16 @@ static int bench_preset(const char *name, double seconds)
 	int32_t *tokens, *targets;
 	int64_t begin;
 	uint64_t done = 0;
-	double took, rate;
+	double took;
 	size_t n;
 	int rc = model_preset(name, &c, &r, &err);
 
 	c.n_stages = 1; /* one GPU holds it all: activations stay there between layers */
 	o.batch = r.batch = c.context < TOKENS ? TOKENS / c.context : 1;
 	o.sequence = r.sequence = c.context;
+	o.threads = cores > 1 ? (uint32_t)cores : 1; /* they draw the first weights */
 	n = (size_t)o.batch * o.sequence;
+	announce(name, "drawing weights and taking memory");
 	if (!rc)
 		rc = trainer_new(&t, &c, &r, &o, &err);
 	if (rc) {
@@ -293,27 +349,40 @@ static int bench_preset(const char *name, double seconds)
 	}
 	tokens = calloc(n, sizeof(*tokens));
 	targets = calloc(n, sizeof(*targets));
-	for (uint64_t i = 1; i <= 2 && !rc; i++) /* warm up, and record */
+	announce(name, "two steps to warm up");
+	for (uint64_t i = 1; i <= 2 && !rc; i++) /* kernels are loaded, and passes recorded */
 		rc = time_step(t, &c, n, tokens, targets, i);
+	announce(name, "timing");
 	begin = clock_monotonic_us();
 	do {
 		rc = rc ? rc : time_step(t, &c, n, tokens, targets, 3 + done++);
 		took = (double)(clock_monotonic_us() - begin) / 1e6;
 	} while (!rc && took < seconds);
-	rate = (double)(n * MICROBATCHES * done) / took;
-	printf("%-5s %11zu weights, %u x %u tokens: %9.0f tokens/s, MFU %.1f%%%s\n", name,
-	       trainer_parameters(t), o.batch, o.sequence, rate,
-	       100 * rate * flops_a_token(&c, trainer_parameters(t), o.sequence) / peak,
-	       rc ? " (FAILED)" : "");
+	report_rate(name, t, &c, &o, (double)(n * MICROBATCHES * done) / took);
 	if (rc)
-		printf("%s\n", trainer_failure(t));
+		printf("FAILED: %s\n", trainer_failure(t));
 	fflush(stdout);
 	trainer_free(t);
 	free(tokens);
 	free(targets);
-	if (!rc)
+	if (!rc && seconds > 0)
 		torch_beside(&c, &r, seconds);
 	return rc ? 1 : 0;
+}
+
+/* Each kind of work's share is printed when the device is closed (model/cuda/times.cuh). */
+static int run_times(int n, char **presets)
+{
+	static char *usual[] = { "124m" };
+	int worst = 0;
+
+	setenv("SKIPPIPE_GPU_TIMES", "1", 1);
+	for (int i = 0; i < (n > 0 ? n : 1) && worst != NO_GPU; i++) {
+		int rc = bench_preset(n > 0 ? presets[i] : usual[i], 0);
+
+		worst = rc > worst ? rc : worst;
+	}
+	return worst;
 }
 
 static int run_bench(int n, char **presets, double seconds)
@@ -321,9 +390,9 @@ static int run_bench(int n, char **presets, double seconds)
 	static char *all[] = { "30m", "124m", "500m", "1.5b" };
 	int worst = 0;
 
-	printf("MFU: (6 N + 12 layers dim T) FLOP a token over %.0f TFLOP/s; a step is %d "
+	printf("MFU: (6 N + 12 layers dim T) FLOP a token over the card's peak; a step is %d "
 	       "microbatches and AdamW\n",
-	       peak / 1e12, (int)MICROBATCHES);
+	       (int)MICROBATCHES);
 	if (n == 0) {
 		n = sizeof(all) / sizeof(all[0]);
 		presets = all;
@@ -343,6 +412,8 @@ int main(int argc, char **argv)
 	if (argc >= 2 && strcmp(argv[1], "bench") == 0)
 		return run_bench(argc > 3 ? argc - 3 : 0, argv + 3,
 				 argc > 2 ? atof(argv[2]) : 5);
-	fprintf(stderr, "usage: gpu check | gpu bench [SECONDS [PRESET...]]\n");
+	if (argc >= 2 && strcmp(argv[1], "times") == 0)
+		return run_times(argc - 2, argv + 2);
+	fprintf(stderr, "usage: gpu check | gpu bench [SECONDS [PRESET...]] | gpu times [PRESET...]\n");
 	return 2;
 }
