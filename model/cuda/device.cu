@@ -21,6 +21,8 @@ extern "C" {
 #define DEVICE static __device__ __forceinline__
 #define KERNEL(name, args) KERNEL_(name, args)
 #define KERNEL_(name, args) __global__ void name##_kernel(struct args a)
+#define FLASH_KERNEL(name, blocks) \
+	__global__ void __launch_bounds__(FLASH_THREADS, blocks) name##_kernel(struct attention_args a)
 #define THREAD threadIdx.x
 #define THREADS blockDim.x
 #define BLOCK_X blockIdx.x
@@ -37,6 +39,8 @@ extern "C" {
 #define BITS(x) __float_as_uint(x)
 #define FROM_BITS(x) __uint_as_float(x)
 #define CLEAR_EIGHT(to) (*(uint4 *)(to) = make_uint4(0, 0, 0, 0))
+#define LOAD_SIXTEEN(words, from) load_sixteen(words, from)
+#define STORE_SIXTEEN(to, words) store_sixteen(to, words)
 #define COPY_LATER(to, from) copy_later(to, from)
 #define COPIES_DONE() asm volatile("cp.async.wait_all;" ::: "memory")
 #define LOAD_MATRICES(r, at) load_matrices(r, at)
@@ -51,6 +55,21 @@ extern "C" {
 extern __shared__ __align__(128) float block_shared[];
 
 /* What kernels_flash.h asks for, an instruction each. volatile: a warp's threads must stay together. */
+
+DEVICE void load_sixteen(uint32_t words[4], const void *from)
+{
+	uint4 v = *(const uint4 *)from;
+
+	words[0] = v.x;
+	words[1] = v.y;
+	words[2] = v.z;
+	words[3] = v.w;
+}
+
+DEVICE void store_sixteen(void *to, const uint32_t words[4])
+{
+	*(uint4 *)to = make_uint4(words[0], words[1], words[2], words[3]);
+}
 
 DEVICE uint32_t shared_address(const void *p)
 {

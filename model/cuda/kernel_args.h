@@ -17,6 +17,8 @@ typedef void real;
 
 enum {
 	ROW_THREADS = 128,  /* a power of two: kernels of one block a row */
+	LOSS_THREADS = 512, /* likewise, for rows of logits */
+	DOT_SHARE = 8,      /* attention_dot: threads a head, a power of two within a warp */
 	TILE = 32,          /* queries or keys of an attention tile */
 	TILE_THREADS = 128, /* four threads a row of a tile */
 	TILE_SHARE = TILE_THREADS / TILE,
@@ -103,7 +105,7 @@ struct swiglu_backward_args {
 	unsigned f;
 };
 
-/* One block a row of logits (rows, vocab). gradient, which may be logits, is written where
+/* One block of LOSS_THREADS a row of logits (rows, vocab). gradient, which may be logits, is written where
  * scale is not 0. */
 struct cross_entropy_args {
 	const float *logits;
@@ -128,7 +130,7 @@ struct attention_args {
 	unsigned buffers; /* 1 or 2, for tiles; in bf16 */
 };
 
-/* One block a row (b, t), a thread a head. */
+/* One block a row (b, t), DOT_SHARE threads a head. */
 struct attention_dot_args {
 	const real *out, *dout; /* (B, T, heads * size) */
 	float *dot;             /* (B, heads, T) */
@@ -143,7 +145,7 @@ struct adamw_args {
 	struct adamw_factors f;
 };
 
-/* y (n) = x (n), THREADS a block. */
+/* y (n) = x (n), eight a thread. */
 struct cast_args {
 	const float *x;
 	real *y;

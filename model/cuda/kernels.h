@@ -7,7 +7,8 @@
  *
  * Whoever includes this defines KERNEL(name, struct of arguments), DEVICE, THREAD, BLOCK_X,
  * BLOCK_Y, THREADS, what adamw_element.h needs, BARRIER(), SHARED (floats of the block's shared memory), BITS(float),
- * FROM_BITS(uint32_t), CLEAR_EIGHT of eight uint16_t that lie at a multiple of 16 bytes, and what
+ * FROM_BITS(uint32_t), CLEAR_EIGHT of eight uint16_t that lie at a multiple of 16 bytes,
+ * LOAD_SIXTEEN(four uint32_t, from) and STORE_SIXTEEN(to, four uint32_t) of 16 bytes at such a place, and what
  * kernels_flash.h says.
  */
 
@@ -67,26 +68,90 @@ DEVICE float from_bf16(uint16_t x)
 	return FROM_BITS((uint32_t)x << 16);
 }
 
+/* Eight numbers at once, at a multiple of 16 bytes. */
+
+DEVICE bool whole_eights(unsigned n)
+{
+	return n % 8 == 0;
+}
+
+DEVICE bool in_place(const void *p)
+{
+	return (uintptr_t)p % 16 == 0;
+}
+
+DEVICE void get_eight_float(const float *from, float to[8])
+{
+	uint32_t words[8];
+
+	LOAD_SIXTEEN(words, from);
+	LOAD_SIXTEEN(words + 4, from + 4);
+	UNROLL
+	for (unsigned e = 0; e < 8; e++)
+		to[e] = FROM_BITS(words[e]);
+}
+
+DEVICE void put_eight_float(float *to, const float from[8])
+{
+	uint32_t words[8];
+
+	UNROLL
+	for (unsigned e = 0; e < 8; e++)
+		words[e] = BITS(from[e]);
+	STORE_SIXTEEN(to, words);
+	STORE_SIXTEEN(to + 4, words + 4);
+}
+
+DEVICE void get_eight_bf16(const uint16_t *from, float to[8])
+{
+	uint32_t words[4];
+
+	LOAD_SIXTEEN(words, from);
+	UNROLL
+	for (unsigned e = 0; e < 4; e++) {
+		to[2 * e] = FROM_BITS(words[e] << 16);
+		to[2 * e + 1] = FROM_BITS(words[e] & 0xffff0000);
+	}
+}
+
+DEVICE void put_eight_bf16(uint16_t *to, const float from[8])
+{
+	uint32_t words[4];
+
+	UNROLL
+	for (unsigned e = 0; e < 4; e++)
+		words[e] = PAIR(from[2 * e], from[2 * e + 1]);
+	STORE_SIXTEEN(to, words);
+}
+
 /* The kernels for which a real may be either. */
 
 #define REAL float
 #define GET(x) (x)
 #define PUT(x) (x)
+#define GET_EIGHT(from, to) get_eight_float(from, to)
+#define PUT_EIGHT(to, from) put_eight_float(to, from)
 #define TYPED(name) name##_float
 #include "model/cuda/kernels_real.h"
 #undef REAL
 #undef GET
 #undef PUT
+#undef GET_EIGHT
+#undef PUT_EIGHT
 #undef TYPED
 
 #define REAL uint16_t
 #define GET(x) from_bf16(x)
 #define PUT(x) to_bf16(x)
+#define GET_EIGHT(from, to) get_eight_bf16(from, to)
+#define PUT_EIGHT(to, from) put_eight_bf16(to, from)
 #define TYPED(name) name##_bf16
 #include "model/cuda/kernels_real.h"
 #undef REAL
 #undef GET
 #undef PUT
+#undef GET_EIGHT
+#undef PUT_EIGHT
 #undef TYPED
 
 #include "model/cuda/kernels_attention.h"

@@ -26,6 +26,7 @@
  *     PAIR(low, high), PUT_PAIR(to, pair)  rounded to bf16; stored
  *     COPY_LATER(to, from)          like COPY_EIGHT, but done only at this thread's COPIES_DONE()
  *     POWER_OF_TWO(x), UNROLL
+ *     FLASH_KERNEL(name, blocks)    KERNEL with attention_args, of FLASH_THREADS threads
  *
  * The first four are a warp's: all its threads do them together.
  */
@@ -145,6 +146,19 @@ DEVICE void flash_store(uint16_t *to, float sums[][4], unsigned wide, unsigned s
 	}
 }
 
+/* On the diagonal, where queries and keys are the same positions: the keys after each query. */
+DEVICE void flash_hide(float s[FLASH_EIGHTS][4], float value)
+{
+	unsigned row = flash_row(), column = flash_column();
+
+	UNROLL
+	for (unsigned j = 0; j < FLASH_EIGHTS; j++)
+		UNROLL
+		for (unsigned e = 0; e < 4; e++)
+			if (j * 8 + column + e % 2 > row + e / 2 * 8)
+				s[j][e] = value;
+}
+
 /* Two tiles of the other side, of rows from `first` on: the first tile's head and the second's. */
 struct flash_side {
 	const uint16_t *x, *y;
@@ -202,7 +216,7 @@ DEVICE void flash_forward(const struct attention_args *a, unsigned wide)
 {
 	unsigned d = a->size, b = BLOCK_X / a->heads, h = BLOCK_X % a->heads, turn = 0;
 	unsigned q0 = ((a->length - 1) / FLASH_TILE - BLOCK_Y) * FLASH_TILE;
-	unsigned row = q0 + flash_row(), column = flash_column(), room = flash_room(wide);
+	unsigned row = q0 + flash_row(), room = flash_room(wide);
 	const uint16_t *q = (const uint16_t *)a->qkv + (size_t)b * a->length * a->stride;
 	const uint16_t *k = q + (size_t)(a->heads + h / (a->heads / a->kv_heads)) * d;
 	struct flash_side side = { k, k + (size_t)a->kv_heads * d, a->stride, a->stride };
@@ -222,12 +236,8 @@ DEVICE void flash_forward(const struct attention_args *a, unsigned wide)
 		if (a->buffers > 1 && k0 < q0)
 			flash_load_side(a, others + turn * 2 * room, &side, k0 + FLASH_TILE, wide);
 		flash_scores(s, FLASH_TILE, queries + THREAD / 32 * 16 * (wide + 8), keys, wide);
-		UNROLL
-		for (unsigned j = 0; j < FLASH_EIGHTS; j++)
-			UNROLL
-			for (unsigned e = 0; e < 4; e++)
-				if (k0 + j * 8 + column + e % 2 > row + e / 2 * 8)
-					s[j][e] = -INFINITY;
+		if (k0 == q0) /* earlier keys are seen by all these queries */
+			flash_hide(s, -INFINITY);
 		flash_soften(s, out, most, sum, a->scale * flash_log2_e, wide);
 		flash_add(out, wide, s, FLASH_TILE, keys + room);
 		if (a->buffers == 1 && k0 < q0) {
@@ -257,7 +267,7 @@ DEVICE void flash_dq(const struct attention_args *a, unsigned wide)
 {
 	unsigned d = a->size, b = BLOCK_X / a->heads, h = BLOCK_X % a->heads, turn = 0;
 	unsigned q0 = ((a->length - 1) / FLASH_TILE - BLOCK_Y) * FLASH_TILE;
-	unsigned row = q0 + flash_row(), column = flash_column(), room = flash_room(wide);
+	unsigned row = q0 + flash_row(), room = flash_room(wide);
 	const uint16_t *q = (const uint16_t *)a->qkv + (size_t)b * a->length * a->stride;
 	const uint16_t *k = q + (size_t)(a->heads + h / (a->heads / a->kv_heads)) * d;
 	struct flash_side side = { k, k + (size_t)a->kv_heads * d, a->stride, a->stride };
@@ -295,11 +305,12 @@ DEVICE void flash_dq(const struct attention_args *a, unsigned wide)
 		for (unsigned j = 0; j < FLASH_EIGHTS; j++)
 			UNROLL
 			for (unsigned e = 0; e < 4; e++) {
-				bool seen = k0 + j * 8 + column + e % 2 <= row + e / 2 * 8;
 				float p = POWER_OF_TWO(scale * s[j][e] - lse[e / 2]);
 
-				ds[j][e] = seen ? p * (ds[j][e] - dot[e / 2]) * a->scale : 0;
+				ds[j][e] = p * (ds[j][e] - dot[e / 2]) * a->scale;
 			}
+		if (k0 == q0)
+			flash_hide(ds, 0);
 		flash_add(dq, wide, ds, FLASH_TILE, keys);
 		if (a->buffers == 1 && k0 < q0) {
 			BARRIER();
@@ -339,10 +350,11 @@ DEVICE void flash_load_queries(const struct attention_args *a, uint16_t *to, flo
 }
 
 /* From a tile of queries at q0, so many at a time that registers suffice: keys' and values'
- * gradients. mine: this warp's keys, of which this thread's first is number `key`. */
+ * gradients. mine: this warp's keys, of which this thread's first is number `key`. hidden: some
+ * queries are before some keys, or past the end. */
 DEVICE void flash_dkv_tile(const struct attention_args *a, float dk[][4], float dv[][4],
 			   const uint16_t *mine, const uint16_t *queries, const float *small,
-			   unsigned q0, unsigned key, unsigned wide)
+			   unsigned q0, unsigned key, bool hidden, unsigned wide)
 {
 	unsigned part = wide > 64 ? FLASH_TILE / 2 : FLASH_TILE, room = flash_room(wide);
 	unsigned column = flash_column();
@@ -356,12 +368,20 @@ DEVICE void flash_dkv_tile(const struct attention_args *a, float dk[][4], float 
 		UNROLL
 		for (unsigned j = 0; j < part / 8; j++)
 			UNROLL
-			for (unsigned e = 0; e < 4; e++) {
-				unsigned r = from + j * 8 + column + e % 2;
-				bool seen = q0 + r < a->length && key + e / 2 * 8 <= q0 + r;
+			for (unsigned e = 0; e < 4; e++)
+				p[j][e] = POWER_OF_TWO(scale * p[j][e] -
+						       small[from + j * 8 + column + e % 2]);
+		if (hidden) {
+			UNROLL
+			for (unsigned j = 0; j < part / 8; j++)
+				UNROLL
+				for (unsigned e = 0; e < 4; e++) {
+					unsigned r = q0 + from + j * 8 + column + e % 2;
 
-				p[j][e] = seen ? POWER_OF_TWO(scale * p[j][e] - small[r]) : 0;
-			}
+					if (r >= a->length || key + e / 2 * 8 > r)
+						p[j][e] = 0;
+				}
+		}
 		flash_add(dv, wide, p, part, at + room);
 		flash_scores(ds, part, mine + room, at + room, wide);
 		UNROLL
@@ -397,6 +417,7 @@ DEVICE void flash_dkv(const struct attention_args *a, unsigned wide)
 		const uint16_t *queries = others + turn * 2 * room;
 		const float *small = smalls + turn * 2 * FLASH_TILE;
 		unsigned next = kv * group + (i + 1) % group, q1 = k0 + (i + 1) / group * FLASH_TILE;
+		unsigned q0 = k0 + i / group * FLASH_TILE;
 
 		COPIES_DONE();
 		BARRIER();
@@ -405,7 +426,7 @@ DEVICE void flash_dkv(const struct attention_args *a, unsigned wide)
 			flash_load_queries(a, others + turn * 2 * room,
 					   smalls + turn * 2 * FLASH_TILE, b, next, q1, wide);
 		flash_dkv_tile(a, dk, dv, keys + THREAD / 32 * 16 * (wide + 8), queries, small,
-			       k0 + i / group * FLASH_TILE, k0 + flash_row(), wide);
+			       q0, k0 + flash_row(), q0 == k0 || q0 + FLASH_TILE > a->length, wide);
 		if (a->buffers == 1 && i + 1 < n) {
 			BARRIER();
 			flash_load_queries(a, others, smalls, b, next, q1, wide);
@@ -416,32 +437,34 @@ DEVICE void flash_dkv(const struct attention_args *a, unsigned wide)
 		    a->stride, k0, a->length, d);
 }
 
-KERNEL(flash_forward_64, attention_args)
+/* The number is how many blocks should fit a multiprocessor. The compiler keeps to fewer registers a thread for
+ * that; with one block more it would keep sums in memory. */
+FLASH_KERNEL(flash_forward_64, 4)
 {
 	flash_forward(&a, 64);
 }
 
-KERNEL(flash_forward_128, attention_args)
+FLASH_KERNEL(flash_forward_128, 3)
 {
 	flash_forward(&a, 128);
 }
 
-KERNEL(flash_dq_64, attention_args)
+FLASH_KERNEL(flash_dq_64, 4)
 {
 	flash_dq(&a, 64);
 }
 
-KERNEL(flash_dq_128, attention_args)
+FLASH_KERNEL(flash_dq_128, 3)
 {
 	flash_dq(&a, 128);
 }
 
-KERNEL(flash_dkv_64, attention_args)
+FLASH_KERNEL(flash_dkv_64, 3)
 {
 	flash_dkv(&a, 64);
 }
 
-KERNEL(flash_dkv_128, attention_args)
+FLASH_KERNEL(flash_dkv_128, 2)
 {
 	flash_dkv(&a, 128);
 }

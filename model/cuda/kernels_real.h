@@ -1,22 +1,41 @@
 /* kernels_real.h - kernels over reals, included by kernels.h once for each precision: REAL is
- * what lies in memory, GET makes a float of it and PUT one of a float. */
+ * what lies in memory, GET makes a float of it and PUT one of a float.
+ *
+ * Memory's speed limits them all, so a thread reads and writes eight numbers at a time where a row has whole
+ * eights at multiples of 16 bytes; GET_EIGHT and PUT_EIGHT do so. Other rows go number by number. Which of the
+ * two depends on sizes and places alone, so the order of a sum is the same each time. */
 
 KERNEL(TYPED(norm), norm_args)
 {
 	const float *x = a.x + (size_t)BLOCK_X * a.n;
 	REAL *y = (REAL *)a.y + (size_t)BLOCK_X * a.n;
-	float sum = 0, k;
+	bool eights = whole_eights(a.n) && in_place(x) && in_place(y) && in_place(a.w);
+	float sum = 0, k, own[8], w[8];
 
 	if (a.again) {
 		k = a.rstd[BLOCK_X];
 	} else {
-		for (unsigned i = THREAD; i < a.n; i += THREADS)
+		for (unsigned i = 8 * THREAD; eights && i < a.n; i += 8 * THREADS) {
+			get_eight_float(x + i, own);
+			UNROLL
+			for (unsigned e = 0; e < 8; e++)
+				sum += own[e] * own[e];
+		}
+		for (unsigned i = THREAD; !eights && i < a.n; i += THREADS)
 			sum += x[i] * x[i];
 		k = 1.0f / sqrtf(block_sum(sum) / (float)a.n + a.eps);
 		if (THREAD == 0)
 			a.rstd[BLOCK_X] = k;
 	}
-	for (unsigned i = THREAD; i < a.n; i += THREADS)
+	for (unsigned i = 8 * THREAD; eights && i < a.n; i += 8 * THREADS) {
+		get_eight_float(x + i, own);
+		get_eight_float(a.w + i, w);
+		UNROLL
+		for (unsigned e = 0; e < 8; e++)
+			own[e] = own[e] * k * w[e];
+		PUT_EIGHT(y + i, own);
+	}
+	for (unsigned i = THREAD; !eights && i < a.n; i += THREADS)
 		y[i] = PUT(x[i] * k * a.w[i]);
 }
 
@@ -24,13 +43,34 @@ KERNEL(TYPED(norm_backward), norm_backward_args)
 {
 	size_t at = (size_t)BLOCK_X * a.n;
 	const REAL *dy = (const REAL *)a.dy + at;
-	float k = a.rstd[BLOCK_X], sum = 0, along;
+	const float *x = a.x + at;
+	float *dx = a.dx + at, k = a.rstd[BLOCK_X], sum = 0, along, w[8], is[8], up[8], to[8];
+	bool eights = whole_eights(a.n) && in_place(dy) && in_place(x) && in_place(dx) &&
+		      in_place(a.w);
 
-	for (unsigned i = THREAD; i < a.n; i += THREADS)
-		sum += GET(dy[i]) * a.w[i] * a.x[at + i];
+	for (unsigned i = 8 * THREAD; eights && i < a.n; i += 8 * THREADS) {
+		GET_EIGHT(dy + i, up);
+		get_eight_float(a.w + i, w);
+		get_eight_float(x + i, is);
+		UNROLL
+		for (unsigned e = 0; e < 8; e++)
+			sum += up[e] * w[e] * is[e];
+	}
+	for (unsigned i = THREAD; !eights && i < a.n; i += THREADS)
+		sum += GET(dy[i]) * a.w[i] * x[i];
 	along = block_sum(sum) * k * k * k / (float)a.n;
-	for (unsigned i = THREAD; i < a.n; i += THREADS)
-		a.dx[at + i] += k * a.w[i] * GET(dy[i]) - along * a.x[at + i];
+	for (unsigned i = 8 * THREAD; eights && i < a.n; i += 8 * THREADS) {
+		GET_EIGHT(dy + i, up);
+		get_eight_float(a.w + i, w);
+		get_eight_float(x + i, is);
+		get_eight_float(dx + i, to);
+		UNROLL
+		for (unsigned e = 0; e < 8; e++)
+			to[e] += k * w[e] * up[e] - along * is[e];
+		put_eight_float(dx + i, to);
+	}
+	for (unsigned i = THREAD; !eights && i < a.n; i += THREADS)
+		dx[i] += k * a.w[i] * GET(dy[i]) - along * x[i];
 }
 
 KERNEL(TYPED(norm_weight), norm_weight_args)
@@ -54,13 +94,33 @@ KERNEL(TYPED(norm_weight), norm_weight_args)
 
 KERNEL(TYPED(rotate), rotate_args)
 {
-	unsigned position = BLOCK_X % a.period;
+	const float *cosines = a.cosines + (size_t)(BLOCK_X % a.period) * a.half;
+	const float *sines = a.sines + (size_t)(BLOCK_X % a.period) * a.half;
+	REAL *x = (REAL *)a.x + (size_t)BLOCK_X * a.stride;
+	bool eights = whole_eights(a.half) && in_place(x) && in_place(cosines) && in_place(sines);
+	float c8[8], s8[8], low8[8], high8[8], x8[8], y8[8];
 
-	for (unsigned i = THREAD; i < a.heads * a.half; i += THREADS) {
-		REAL *p = (REAL *)a.x + (size_t)BLOCK_X * a.stride + i / a.half * 2 * a.half +
-			  i % a.half;
-		float c = a.cosines[position * a.half + i % a.half];
-		float s = a.sign * a.sines[position * a.half + i % a.half];
+	for (unsigned i = 8 * THREAD; eights && i < a.heads * a.half; i += 8 * THREADS) {
+		REAL *p = x + i / a.half * 2 * a.half + i % a.half;
+
+		get_eight_float(cosines + i % a.half, c8);
+		get_eight_float(sines + i % a.half, s8);
+		GET_EIGHT(p, low8);
+		GET_EIGHT(p + a.half, high8);
+		UNROLL
+		for (unsigned e = 0; e < 8; e++) {
+			float s = a.sign * s8[e];
+
+			x8[e] = low8[e] * c8[e] - high8[e] * s;
+			y8[e] = high8[e] * c8[e] + low8[e] * s;
+		}
+		PUT_EIGHT(p, x8);
+		PUT_EIGHT(p + a.half, y8);
+	}
+	for (unsigned i = THREAD; !eights && i < a.heads * a.half; i += THREADS) {
+		REAL *p = x + i / a.half * 2 * a.half + i % a.half;
+		float c = cosines[i % a.half];
+		float s = a.sign * sines[i % a.half];
 		float low = GET(p[0]), high = GET(p[a.half]);
 
 		p[0] = PUT(low * c - high * s);
@@ -72,8 +132,18 @@ KERNEL(TYPED(swiglu), swiglu_args)
 {
 	const REAL *gate = (const REAL *)a.gu + (size_t)BLOCK_X * 2 * a.f;
 	REAL *h = (REAL *)a.h + (size_t)BLOCK_X * a.f;
+	bool eights = whole_eights(a.f) && in_place(gate) && in_place(h);
+	float g8[8], u8[8];
 
-	for (unsigned i = THREAD; i < a.f; i += THREADS) {
+	for (unsigned i = 8 * THREAD; eights && i < a.f; i += 8 * THREADS) {
+		GET_EIGHT(gate + i, g8);
+		GET_EIGHT(gate + a.f + i, u8);
+		UNROLL
+		for (unsigned e = 0; e < 8; e++)
+			u8[e] = g8[e] * (1 / (1 + expf(-g8[e]))) * u8[e];
+		PUT_EIGHT(h + i, u8);
+	}
+	for (unsigned i = THREAD; !eights && i < a.f; i += THREADS) {
 		float g = GET(gate[i]), sigma = 1 / (1 + expf(-g));
 
 		h[i] = PUT(g * sigma * GET(gate[a.f + i]));
@@ -85,14 +155,34 @@ KERNEL(TYPED(swiglu_backward), swiglu_backward_args)
 	size_t at = (size_t)BLOCK_X * 2 * a.f;
 	const REAL *gu = (const REAL *)a.gu + at;
 	const REAL *dh = (const REAL *)a.dh + (size_t)BLOCK_X * a.f;
-	REAL *dgu = (REAL *)a.dgu + at;
+	REAL *dgu = (REAL *)a.dgu + at, *h = (REAL *)a.h + (size_t)BLOCK_X * a.f;
+	bool eights = whole_eights(a.f) && in_place(gu) && in_place(dh) && in_place(dgu) &&
+		      (!a.h || in_place(h));
+	float g8[8], u8[8], d8[8], h8[8];
 
-	for (unsigned i = THREAD; i < a.f; i += THREADS) {
+	for (unsigned i = 8 * THREAD; eights && i < a.f; i += 8 * THREADS) {
+		GET_EIGHT(gu + i, g8);
+		GET_EIGHT(gu + a.f + i, u8);
+		GET_EIGHT(dh + i, d8);
+		UNROLL
+		for (unsigned e = 0; e < 8; e++) {
+			float sigma = 1 / (1 + expf(-g8[e])), silu = g8[e] * sigma;
+
+			h8[e] = silu * u8[e];
+			g8[e] = d8[e] * u8[e] * (sigma + silu * (1 - sigma));
+			u8[e] = d8[e] * silu;
+		}
+		if (a.h)
+			PUT_EIGHT(h + i, h8);
+		PUT_EIGHT(dgu + i, g8);
+		PUT_EIGHT(dgu + a.f + i, u8);
+	}
+	for (unsigned i = THREAD; !eights && i < a.f; i += THREADS) {
 		float g = GET(gu[i]), u = GET(gu[a.f + i]), d = GET(dh[i]);
 		float sigma = 1 / (1 + expf(-g)), silu = g * sigma;
 
 		if (a.h)
-			((REAL *)a.h)[(size_t)BLOCK_X * a.f + i] = PUT(silu * u);
+			h[i] = PUT(silu * u);
 		dgu[i] = PUT(d * u * (sigma + silu * (1 - sigma)));
 		dgu[a.f + i] = PUT(d * silu);
 	}
@@ -105,14 +195,23 @@ KERNEL(TYPED(cross_entropy), cross_entropy_args)
 	float own = -INFINITY, most, sum = 0;
 	int32_t target = a.targets[BLOCK_X];
 
-	/* Maximum and sum in one go: memory is what it waits for. */
-	for (unsigned i = THREAD; i < a.vocab; i += THREADS) {
-		if (x[i] > own) {
-			sum = sum * expf(own - x[i]) + 1;
-			own = x[i];
-		} else {
-			sum += expf(x[i] - own);
-		}
+	/* Maximum and sum in one pass, with four loads under way at a time: rows of any number of logits begin
+	 * anywhere, so that they are not read in eights. */
+	for (unsigned i = THREAD; i < a.vocab; i += 4 * THREADS) {
+		float four[4], top = own;
+
+		UNROLL
+		for (unsigned e = 0; e < 4; e++)
+			four[e] = i + e * THREADS < a.vocab ? x[i + e * THREADS] : -INFINITY;
+		UNROLL
+		for (unsigned e = 0; e < 4; e++)
+			top = fmaxf(top, four[e]);
+		if (top > own)
+			sum *= expf(own - top);
+		own = top;
+		UNROLL
+		for (unsigned e = 0; e < 4; e++)
+			sum += expf(four[e] - own);
 	}
 	most = block_most(own);
 	sum = block_sum(sum * expf(own - most));
@@ -121,32 +220,65 @@ KERNEL(TYPED(cross_entropy), cross_entropy_args)
 	BARRIER(); /* the target's logit has been read: the gradient may lie over it */
 	if (a.scale == 0)
 		return;
-	for (unsigned i = THREAD; i < a.vocab; i += THREADS) {
-		float p = expf(x[i] - most) / sum - ((int32_t)i == target ? 1.0f : 0.0f);
+	for (unsigned first = THREAD; first < a.vocab; first += 4 * THREADS) {
+		float four[4];
 
-		gradient[i] = PUT(target < 0 ? 0 : p * a.scale);
+		UNROLL
+		for (unsigned e = 0; e < 4; e++)
+			four[e] = first + e * THREADS < a.vocab ? x[first + e * THREADS] : 0;
+		UNROLL
+		for (unsigned e = 0; e < 4; e++) {
+			unsigned i = first + e * THREADS;
+			float p = expf(four[e] - most) / sum - ((int32_t)i == target ? 1.0f : 0.0f);
+
+			if (i < a.vocab)
+				gradient[i] = PUT(target < 0 ? 0 : p * a.scale);
+		}
 	}
 }
 
 KERNEL(TYPED(attention_dot), attention_dot_args)
 {
 	unsigned b = BLOCK_X / a.length, t = BLOCK_X % a.length;
+	unsigned share = THREAD % DOT_SHARE, heads = THREADS / DOT_SHARE;
+	const REAL *out = (const REAL *)a.out + (size_t)BLOCK_X * a.heads * a.size;
+	const REAL *dout = (const REAL *)a.dout + (size_t)BLOCK_X * a.heads * a.size;
+	bool eights = whole_eights(a.size) && in_place(out) && in_place(dout);
+	float x[8], y[8];
 
-	for (unsigned h = THREAD; h < a.heads; h += THREADS) {
-		size_t at = ((size_t)BLOCK_X * a.heads + h) * a.size;
-		const REAL *out = (const REAL *)a.out + at, *dout = (const REAL *)a.dout + at;
+	/* All threads of a warp go round as often: they add up together. */
+	for (unsigned first = 0; first < a.heads; first += heads) {
+		unsigned h = first + THREAD / DOT_SHARE, at = h * a.size;
+		unsigned n = h < a.heads ? a.size : 0;
 		float sum = 0;
 
-		for (unsigned i = 0; i < a.size; i++)
-			sum += GET(out[i]) * GET(dout[i]);
-		a.dot[((size_t)b * a.heads + h) * a.length + t] = sum;
+		for (unsigned i = 8 * share; eights && i < n; i += 8 * DOT_SHARE) {
+			GET_EIGHT(out + at + i, x);
+			GET_EIGHT(dout + at + i, y);
+			UNROLL
+			for (unsigned e = 0; e < 8; e++)
+				sum += x[e] * y[e];
+		}
+		for (unsigned i = share; !eights && i < n; i += DOT_SHARE)
+			sum += GET(out[at + i]) * GET(dout[at + i]);
+		for (unsigned other = 1; other < DOT_SHARE; other *= 2)
+			sum += ACROSS(sum, other);
+		if (share == 0 && h < a.heads)
+			a.dot[((size_t)b * a.heads + h) * a.length + t] = sum;
 	}
 }
 
 KERNEL(TYPED(cast), cast_args)
 {
-	size_t i = (size_t)BLOCK_X * THREADS + THREAD;
+	size_t i = 8 * ((size_t)BLOCK_X * THREADS + THREAD), end = i + 8 < a.n ? i + 8 : a.n;
+	REAL *y = (REAL *)a.y;
+	float own[8];
 
-	if (i < a.n)
-		((REAL *)a.y)[i] = PUT(a.x[i]);
+	if (i + 8 <= a.n && in_place(a.x) && in_place(y)) {
+		get_eight_float(a.x + i, own);
+		PUT_EIGHT(y + i, own);
+		return;
+	}
+	for (; i < end; i++)
+		y[i] = PUT(a.x[i]);
 }

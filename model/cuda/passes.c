@@ -162,7 +162,7 @@ static const real *dx_factor(struct cuda_stage *s)
 	struct cast_args a = { .x = s->t.dx, .y = s->t.dx_real, .n = n };
 
 	if (s->l->bf16)
-		cuda_each(s, KERNEL_CAST, n, &a);
+		cuda_each(s, KERNEL_CAST, (n + 7) / 8, &a);
 	return s->t.dx_real;
 }
 

@@ -295,7 +295,7 @@ static void round_weights(struct cuda_stage *s)
 			       .n = s->l->parameters };
 
 	if (s->rounded)
-		cuda_each(s, KERNEL_CAST, s->l->parameters, &a);
+		cuda_each(s, KERNEL_CAST, (s->l->parameters + 7) / 8, &a);
 }
 
 static void cuda_changed(void *self)
@@ -541,7 +541,8 @@ static int cuda_loss(void *self, const float *in, const int32_t *targets, float 
 
 		n = s->rows - first < s->chunk ? s->rows - first : s->chunk;
 		cuda_head(s, first, n);
-		cuda_rows(s, KERNEL_CROSS_ENTROPY, n, &a);
+		device_launch(s->d, KERNEL_CROSS_ENTROPY, s->l->bf16, n, 1, LOSS_THREADS,
+			      LOSS_THREADS, &a);
 		if (grad)
 			cuda_head_backward(s, first, n, count);
 	}

@@ -220,6 +220,24 @@ static void copy_eight(uint16_t *to, const uint16_t *from)
 	memcpy(to, from, 8 * sizeof(*to));
 }
 
+static void copy_sixteen(void *to, const void *from)
+{
+	assert_true((uintptr_t)to % 4 == 0 && (uintptr_t)from % 4 == 0);
+	memcpy(to, from, 16);
+}
+
+static void load_sixteen(uint32_t words[4], const void *from)
+{
+	assert_true((uintptr_t)from % 16 == 0);
+	copy_sixteen(words, from);
+}
+
+static void store_sixteen(void *to, const uint32_t words[4])
+{
+	assert_true((uintptr_t)to % 16 == 0);
+	copy_sixteen(to, words);
+}
+
 /* Until then nobody may rely on what was there, nor on what will be. */
 static void copy_later(uint16_t *to, const uint16_t *from)
 {
@@ -263,6 +281,8 @@ static void put_pair(uint16_t *to, uint32_t pair)
 #define BITS(x) bits_of(x)
 #define FROM_BITS(x) float_of(x)
 #define CLEAR_EIGHT(to) copy_eight(to, zeros)
+#define LOAD_SIXTEEN load_sixteen
+#define STORE_SIXTEEN store_sixteen
 #define COPY_LATER copy_later
 #define COPIES_DONE copies_done
 #define LOAD_MATRICES(r, at) load_matrices(r, at, false)
@@ -273,6 +293,7 @@ static void put_pair(uint16_t *to, uint32_t pair)
 #define PUT_PAIR put_pair
 #define POWER_OF_TWO exp2f
 #define UNROLL
+#define FLASH_KERNEL(name, blocks) KERNEL(name, attention_args)
 #define KERNEL(name, arguments) KERNEL_(name, arguments)
 #define KERNEL_(name, arguments) \
 	static void name##_kernel(struct arguments a); \

@@ -250,7 +250,8 @@ static void check_cross_entropy(struct check *c)
 						  (i == (size_t)targets[r]));
 	}
 	device_put(c->d, room.at, targets, rows * sizeof(*targets));
-	launch_rows(c, KERNEL_CROSS_ENTROPY, &a);
+	device_launch(c->d, KERNEL_CROSS_ENTROPY, c->bf16, rows, 1, LOSS_THREADS, LOSS_THREADS,
+		      &a);
 	compare(c, "cross_entropy", &losses);
 	compare(c, "cross_entropy, gradient", &g);
 	free(targets);
@@ -352,7 +353,7 @@ static void check_cast(struct check *c)
 	struct array x = array_of(c, n, false, 1), y = array_of(c, n, c->bf16, 0);
 	struct cast_args a = { floats(&x), y.at, n };
 
-	launch_each(c, KERNEL_CAST, n, &a);
+	launch_each(c, KERNEL_CAST, (n + 7) / 8, &a);
 	memcpy(y.is, x.is, n * sizeof(*y.is));
 	compare(c, "cast", &y);
 	again(c);
