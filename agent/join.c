@@ -48,8 +48,6 @@ void join_hello(struct agent *a, int64_t now_us)
 		h->stage = a->stage;
 		h->committed = a->committed;
 		h->hash = a->hash;
-		h->iteration = report_incomplete(a) ? 0 : a->iteration;
-		h->epoch = a->epoch;
 	}
 	h->keeps = MSG_NO_STAGE;
 	h->saves = a->options.run_dir != NULL;

@@ -225,10 +225,6 @@ static bool obey_any_time(struct agent *a, const struct msg *m, int64_t now_us)
 static void obey_in_run(struct agent *a, const struct msg *m, int64_t now_us)
 {
 	switch (m->type) {
-	case MSG_RECALL:
-		if (report_recall(a, &m->u.recall, now_us))
-			misuse_recall(a, now_us);
-		break;
 	case MSG_MEASURE:
 		measure_begin(a, &m->u.measure, now_us);
 		break;

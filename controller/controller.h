@@ -14,7 +14,7 @@
  *                 answers.c what is done with the answers;  drift.c what strays from the plan
  *     iteration/  iteration.c its phases, recovery when a node dies in one;  reroute.c other ways;  restart.c;  commit.c the
  *                 decision, durable before it is announced;  evaluate.c validation;  stall_detector.c nothing goes on;
- *                 takeover_record.c, takeover.c how it outlives its controller;  predict.c what a plan takes
+ *                 predict.c what a plan takes
  *     trust/      agreement.c what all of a stage hold alike;  exclude.c takes a node out for what it sent;
  *                 rate_limit.c quotas
  *     weights/    copies.c who holds copies;  standbys.c every stage in two places after every commit;  stage_moves.c nodes
@@ -38,7 +38,6 @@
 #include "controller/history/disk.h"
 #include "controller/history/finish.h"
 #include "controller/history/record.h"
-#include "controller/iteration/takeover_record.h"
 #include "controller/iteration/commit.h"
 #include "controller/iteration/evaluate.h"
 #include "controller/iteration/iteration.h"
@@ -144,14 +143,12 @@ struct controller {
 	struct progress progress;
 	uint32_t first_attempt; /* of microbatches and reductions: above any earlier
 				   controller's */
-	uint32_t own_attempt;   /* this controller's first */
 	uint32_t reduce_attempt;
 	uint32_t summing[MSG_STAGES]; /* replicas told to sum in this attempt; 0: not yet */
 	uint32_t n_differing;         /* sums of this iteration of which there were two */
 	uint64_t steps; /* tasks that ended and were begun, sums, answers: what brings the run on */
 	struct stall_detector still;
 	struct stall stall;
-	struct takeover takeover;
 	bool resumed;                  /* this controller took the run over */
 	struct msg_commit last_commit; /* as announced: told again to whom it may have missed */
 	struct evaluation evaluation;
@@ -165,7 +162,6 @@ struct controller {
 	struct ending ending;
 	bool redo;                 /* the iteration begins anew, by another plan */
 	int64_t rerun_us; /* when microbatches were told to run again, until one starts; 0 */
-	uint64_t sooner_plan;   /* a request whose answer may end the iteration sooner; 0 answered */
 	uint64_t recovery_plan; /* the request for a plan without who died last; 0 answered */
 	struct prediction_record record;
 	struct receipt receipt;

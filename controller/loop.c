@@ -15,7 +15,6 @@
 #include "controller/history/disk.h"
 #include "controller/history/finish.h"
 #include "controller/iteration/restart.h"
-#include "controller/iteration/takeover.h"
 #include "controller/iteration/commit.h"
 #include "controller/iteration/evaluate.h"
 #include "controller/iteration/iteration.h"
@@ -192,8 +191,7 @@ void loop_phase(struct controller *c)
 			begin_next(c);
 		break;
 	case PHASE_COMPUTING: /* reports bring it on; here is seen whether they do */
-		if (!takeover_turn(c))
-			stall_turn(c);
+		stall_turn(c);
 		break;
 	case PHASE_REDUCING: /* likewise, with the sums */
 		if (!disk_full(c))

@@ -365,8 +365,6 @@ void controller_fini(struct controller *c)
 	free(c->failed_links.of);
 	free(c->shard_of);
 	free(c->model_json);
-	free(c->takeover.text);
-	planned_free(c->takeover.plan);
 	link_table_free(c->links);
 	measuring_free(c);
 }

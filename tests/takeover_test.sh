@@ -1,7 +1,7 @@
 #!/bin/bash
-# kill -9 of the controller in the middle of an iteration: its successor takes the iteration up where it
-# is. So too when an agent died just before, and its microbatches run again; when one dies while there is
-# no controller; when one that was given up wakes meanwhile; and when one is caught sending nonsense.
+# kill -9 of the controller in the middle of an iteration: its successor restarts the iteration. So too when an
+# agent died just before, when one dies while there is no controller, when an abandoned one wakes meanwhile, and when
+# one sends nonsense.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 events=$dir/events run=$dir/run
@@ -25,19 +25,19 @@ started+=($demo)
 wait_for "$events" 2 $demo 120
 sleep 0.5
 kill -KILL "$(controller_pid)" || die "no controller to kill"
-says 1 "goes on where it was"
+says 1 "agents go on from it"
 
 wait_for "$events" 4 $demo 60
 kill -KILL "$(agent_pid "$run" 16)" || die "no agent to kill"
 says 1 "run again without n16"
 kill -KILL "$(controller_pid)"
-says 2 "goes on where it was"
+says 2 "agents go on from it"
 
 wait_for "$events" 8 $demo 60
 sleep 0.3
 kill -KILL "$(controller_pid)" "$(agent_pid "$run" 9)" || die "no agent to kill"
-says 3 "goes on where it was"
-says 1 "run again without n09"
+says 3 "agents go on from it"
+says 2 "19 agents go on from it"
 
 wait_for "$events" 10 $demo 60
 sleeper=$(agent_pid "$run" 4)
@@ -45,7 +45,7 @@ kill -STOP "$sleeper"
 says 1 "run again without n04"
 kill -CONT "$sleeper"
 kill -KILL "$(controller_pid)"
-says 4 "goes on where it was"
+says 4 "agents go on from it"
 
 says 1 "inject corruption on n05"
 sleep 0.2

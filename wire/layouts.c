@@ -46,8 +46,6 @@ static const struct field msg_hello_fields[] = {
 	N(U64, msg_hello, kept_hash),
 	NMAX(U8, msg_hello, saves, 1),
 	N(U64, msg_hello, memory_bytes),
-	N(U64, msg_hello, iteration),
-	N(U64, msg_hello, epoch),
 	N(U32, msg_hello, cores),
 	TXT(msg_hello, machine),
 };
@@ -77,7 +75,7 @@ static const struct field msg_heartbeat_fields[] = {
 LAYOUT(msg_heartbeat);
 
 static const struct field msg_report_fields[] = {
-	N(U64, msg_report, iteration), NMAX(U8, msg_report, whole, 1), SUB(msg_report, n_events, events, msg_task_event_layout, 4096),
+	N(U64, msg_report, iteration), SUB(msg_report, n_events, events, msg_task_event_layout, 4096),
 };
 LAYOUT(msg_report);
 
@@ -258,8 +256,6 @@ LAYOUT(msg_fault);
 static const struct field msg_ping_fields[] = { N(U64, msg_ping, now_us) };
 LAYOUT(msg_ping);
 
-static const struct field msg_recall_fields[] = { N(U64, msg_recall, iteration) };
-LAYOUT(msg_recall);
 
 static const struct field msg_stop_fields[] = { TXT(msg_stop, reason) };
 LAYOUT(msg_stop);

@@ -40,7 +40,6 @@
 	X(KEEP, keep, 45, false) \
 	X(SAVE, save, 46, false) \
 	X(RESTORE, restore, 47, false) \
-	X(RECALL, recall, 48, false) \
 	X(MEASURE, measure, 49, false) \
 	/* agent -> agent */ \
 	X(TENSOR, tensor, 64, true) \

@@ -21,7 +21,7 @@
 #include "wire/names.h"
 #include "wire/node_fields.h"
 
-#define MSG_VERSION 4
+#define MSG_VERSION 5
 enum {
 	MSG_NODES = 1000,        /* most nodes of a cluster */
 	MSG_STAGES = 64,         /* most stages, so most hops of a path */
@@ -97,8 +97,6 @@ struct msg_hello {
 	uint64_t kept_hash; /* of its weights; 0 not known */
 	uint8_t saves; /* 1: has a folder for checkpoints */
 	uint64_t memory_bytes; /* available on its machine */
-	uint64_t iteration; /* under way here, by plan `epoch`; 0: none, or not all of it is remembered */
-	uint64_t epoch;
 	uint32_t cores;     /* of its machine */
 	char machine[40];   /* the same for all agents of one machine, since it was started; "" not known */
 };
@@ -144,7 +142,6 @@ struct msg_heartbeat {
 
 struct msg_report {
 	uint64_t iteration;
-	uint8_t whole; /* 1: from the iteration's beginning, as asked by MSG_RECALL */
 	uint32_t n_events;
 	const struct msg_task_event *events;
 };
@@ -367,11 +364,6 @@ struct msg_fault {
 
 struct msg_ping {
 	int64_t now_us;    /* controller's clock */
-};
-
-/* From a controller that took the run over: what has happened in this iteration, all of it? */
-struct msg_recall {
-	uint64_t iteration;
 };
 
 struct msg_stop {

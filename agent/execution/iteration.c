@@ -28,7 +28,6 @@ void iteration_forget(struct agent *a)
 	reduction_forget(a);
 	a->step_wanted = false;
 	a->iteration = 0;
-	report_forget(a);
 	misuse_forget(a);
 }
 

@@ -30,23 +30,17 @@ bool misuse_reported(const struct agent *a, uint16_t node)
 	return a->standing == STAND_READY && a->peers[node].reported_in == a->committed + 1;
 }
 
-static void tell_report(struct agent *a, uint16_t node, int64_t now_us)
+void misuse_report(struct agent *a, uint16_t node, const char *what, int64_t now_us)
 {
 	struct msg m = { .type = MSG_TROUBLE };
 
-	m.u.trouble.refused_node = node;
-	snprintf(m.u.trouble.text, sizeof(m.u.trouble.text), "n%02u sent %s", node, a->peers[node].reported_for);
-	log_line(a->options.log, LOG_WARN, "%s", m.u.trouble.text);
-	tell_controller(a, &m, POST_RELIABLE, now_us);
-}
-
-void misuse_report(struct agent *a, uint16_t node, const char *what, int64_t now_us)
-{
 	if (misuse_reported(a, node) || a->standing != STAND_READY)
 		return;
 	a->peers[node].reported_in = a->committed + 1;
-	a->peers[node].reported_for = what;
-	tell_report(a, node, now_us);
+	m.u.trouble.refused_node = node;
+	snprintf(m.u.trouble.text, sizeof(m.u.trouble.text), "n%02u sent %s", node, what);
+	log_line(a->options.log, LOG_WARN, "%s", m.u.trouble.text);
+	tell_controller(a, &m, POST_RELIABLE, now_us);
 }
 
 void misuse_misfit(struct agent *a, uint16_t from, int64_t now_us)
@@ -79,13 +73,6 @@ void misuse_malformed(struct agent *a, int64_t now_us)
 		a->refused++;
 		misuse_report(a, (uint16_t)node, "what is no message, or longer than any of this run", now_us);
 	}
-}
-
-void misuse_recall(struct agent *a, int64_t now_us)
-{
-	for (uint32_t i = 0; i < a->run.n_nodes; i++)
-		if (misuse_reported(a, (uint16_t)i))
-			tell_report(a, (uint16_t)i, now_us);
 }
 
 void misuse_forget(struct agent *a)

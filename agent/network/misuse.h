@@ -26,8 +26,6 @@ bool misuse_reported(const struct agent *a, uint16_t node); /* in this iteration
 void misuse_misfit(struct agent *a, uint16_t from, int64_t now_us);
 /* Looks for peers that sent frames which are no messages. */
 void misuse_malformed(struct agent *a, int64_t now_us);
-/* Reports the nodes that were reported in this attempt again, to a controller that took over. */
-void misuse_recall(struct agent *a, int64_t now_us);
 void misuse_forget(struct agent *a); /* a new attempt: each node may be reported again */
 
 #endif

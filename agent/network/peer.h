@@ -28,7 +28,6 @@ struct peer {
 	post_peer_id deferred; /* its connection to us, of which no sums are taken meanwhile; 0 none */
 	/* misuse.c */
 	uint64_t reported_in; /* the iteration in which this node reported it: nothing of it is used meanwhile; 0 none */
-	const char *reported_for; /* what it had sent then: a constant */
 	uint64_t misfits_in; /* the last in which something of it fitted nothing, */
 	uint32_t misfits;    /* so often */
 	uint64_t malformed;  /* frames of its, as last seen */

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "agent/state.h"
-#include "base/array.h"
 
 enum {
 	EVENTS_MOST = 4096, /* of one report */
@@ -15,10 +14,6 @@ struct report {
 	struct msg_task_event noted[EVENTS_MOST]; /* (n_noted) not yet told */
 	uint32_t n_noted;
 	int64_t due_us; /* to tell them */
-	struct msg_task_event *happened; /* (n_happened) in this iteration */
-	uint32_t n_happened;
-	size_t room_happened;
-	bool incomplete;
 };
 
 int report_new(struct report **out)
@@ -34,8 +29,6 @@ int report_new(struct report **out)
 
 void report_free(struct report *r)
 {
-	if (r)
-		free(r->happened);
 	free(r);
 }
 
@@ -51,45 +44,6 @@ void report_flush(struct agent *a, int64_t now_us)
 	m.u.report.events = a->report->noted;
 	a->report->n_noted = 0;
 	tell_controller(a, &m, POST_RELIABLE, now_us);
-}
-
-static void remember_event(struct agent *a, const struct msg_task_event *e)
-{
-	struct report *r = a->report;
-
-	if (array_grow(&r->happened, &r->room_happened, r->n_happened + 1, sizeof(*r->happened)))
-		r->happened[r->n_happened++] = *e;
-	else
-		r->incomplete = true;
-}
-
-void report_forget(struct agent *a)
-{
-	a->report->n_happened = 0;
-	a->report->incomplete = false;
-}
-
-bool report_recall(struct agent *a, const struct msg_recall *r, int64_t now_us)
-{
-	struct msg m = { .type = MSG_REPORT };
-	uint32_t at = 0;
-
-	if (r->iteration != a->iteration || a->report->incomplete)
-		return false;
-	a->report->n_noted = 0; /* they are among them */
-	a->report->due_us = INT64_MAX;
-	m.u.report.iteration = a->iteration;
-	m.u.report.whole = 1;
-	do {
-		uint32_t left = a->report->n_happened - at;
-
-		m.u.report.n_events = left < EVENTS_MOST ? left : EVENTS_MOST;
-		m.u.report.events = a->report->happened + at;
-		tell_controller(a, &m, POST_RELIABLE, now_us);
-		at += m.u.report.n_events;
-		m.u.report.whole = 0;
-	} while (at < a->report->n_happened);
-	return true;
 }
 
 void report_event(struct agent *a, enum work_event type, const struct task *t, int64_t at_us,
@@ -111,7 +65,6 @@ void report_event(struct agent *a, enum work_event type, const struct task *t, i
 		.counted = type == WORK_ENDS && t->count,
 		.slots = (uint8_t)queue_slots_held(a->queue),
 	};
-	remember_event(a, &a->report->noted[a->report->n_noted - 1]);
 	if (a->report->n_noted == EVENTS_MOST)
 		report_flush(a, at_us);
 }
@@ -135,9 +88,4 @@ bool report_pending(const struct agent *a)
 void report_void(struct agent *a)
 {
 	a->report->n_noted = 0;
-}
-
-bool report_incomplete(const struct agent *a)
-{
-	return a->report->incomplete;
 }

@@ -157,20 +157,8 @@ void cluster_restart_controller(struct cluster *c)
 
 /* ---- turns ---- */
 
-static void forget_events(struct cluster *c, uint16_t node)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < c->n_events; i++)
-		if (c->events[i].node != node)
-			c->events[n++] = c->events[i];
-	c->n_events = n;
-}
-
 static void take_events(struct cluster *c, uint16_t node, const struct msg_report *r)
 {
-	if (r->whole)
-		forget_events(c, node);
 	for (uint32_t i = 0; i < r->n_events; i++) {
 		struct msg_task_event *e = &c->events[c->n_events++];
 

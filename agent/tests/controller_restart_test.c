@@ -1,4 +1,4 @@
-/* A controller that begins again: the iteration anew, or taken up, and what is told once more. */
+/* A new controller restarts the iteration; agents say what they hold. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,6 @@
 
 #include "agent/state.h"
 #include "agent/tests/cluster.h"
-#include "base/clock.h"
 
 static void test_controller_restart(void **state)
 {
@@ -96,103 +95,6 @@ static void test_what_was_made_is_said_once_it_is_used(void **state)
 	}
 }
 
-static bool all_told_all(struct cluster *c)
-{
-	bool told[6] = { false };
-
-	for (uint32_t i = 0; i < c->n_events; i++)
-		told[c->events[i].node] = true;
-	for (uint32_t i = 0; i < 6; i++)
-		if (!told[i])
-			return false;
-	return true;
-}
-
-/* Who is there is asked for all that happened in it. */
-static void recall_events(struct cluster *c, uint64_t iteration)
-{
-	struct msg recall = { .type = MSG_RECALL, .u.recall.iteration = iteration };
-
-	for (uint32_t i = 0; i < c->n_nodes; i++)
-		cluster_send(c, i, &recall);
-}
-
-/* Or takes the iteration up: whatever happened until then is told, once. */
-static void test_iteration_taken_up(void **state)
-{
-	struct cluster *c = cluster_of_six();
-
-	(void)state;
-	cluster_iterate(c);
-	cluster_start(c);
-	cluster_until(c, cluster_three_has_counted, "some work");
-	cluster_reroute(c, 1 << 2, -1); /* remembered with both attempts */
-	cluster_turns(c, 20);
-	cluster_restart_controller(c);
-	c->n_events = 0;
-	memset(c->loss, 0, sizeof(c->loss));
-	cluster_until(c, cluster_all_said_hello, "hello to the new controller");
-	for (uint32_t i = 0; i < c->n_nodes; i++) {
-		assert_int_equal(c->nodes[i].hello.iteration, c->iteration);
-		assert_int_equal(c->nodes[i].hello.epoch, c->epoch);
-		cluster_welcome(c, i);
-	}
-	cluster_peers(c);
-	recall_events(c, c->iteration + 1); /* there is no such */
-	recall_events(c, c->iteration);
-	cluster_until(c, all_told_all, "what happened");
-	cluster_until(c, cluster_all_through, "all microbatches");
-	cluster_reduce(c, 1 << 16);
-	cluster_check_twins(c);
-	cluster_commit(c, 1 << 16);
-	assert_int_equal(cluster_troubles(c), 0);
-	cluster_iterate(c);
-	cluster_unmake(c);
-}
-
-static bool something_is_to_be_told(struct cluster *c)
-{
-	for (uint32_t i = 0; i < c->n_nodes; i++)
-		if (report_pending(c->nodes[i].agent))
-			return true;
-	return false;
-}
-
-static bool something_was_told(struct cluster *c)
-{
-	return c->n_events > 0;
-}
-
-static bool same_event(const struct msg_task_event *a, const struct msg_task_event *b)
-{
-	return a->node == b->node && a->microbatch == b->microbatch && a->attempt == b->attempt &&
-	       a->kind == b->kind && a->type == b->type;
-}
-
-/* What was about to be told is among what happened, and is not told again. */
-static void test_what_is_recalled_is_told_once(void **state)
-{
-	struct cluster *c = cluster_of_six();
-
-	(void)state;
-	cluster_iterate(c);
-	c->stopped_us = clock_monotonic_us(); /* it is never time to tell */
-	cluster_start(c);
-	cluster_until(c, something_is_to_be_told, "work");
-	assert_int_equal(c->n_events, 0);
-	recall_events(c, c->iteration);
-	cluster_until(c, something_was_told, "what happened");
-	c->stopped_us = 0;
-	cluster_until(c, cluster_all_through, "all microbatches");
-	for (uint32_t i = 0; i < c->n_events; i++)
-		for (uint32_t j = 0; j < i; j++)
-			assert_false(same_event(&c->events[i], &c->events[j]));
-	cluster_reduce(c, 1);
-	cluster_check_twins(c);
-	cluster_commit(c, 1);
-	cluster_unmake(c);
-}
-
 /* A node that gets nonsense reports the node that sent it. */
 static void check_report(bool bf16, uint32_t faulty)
 {
@@ -232,8 +134,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_controller_restart),
 		cmocka_unit_test(test_what_was_made_is_said_once_it_is_used),
-		cmocka_unit_test(test_iteration_taken_up),
-		cmocka_unit_test(test_what_is_recalled_is_told_once),
 		cmocka_unit_test(test_nonsense_is_reported),
 		cmocka_unit_test(test_nonsense_in_bf16_is_found),
 	};

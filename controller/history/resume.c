@@ -16,7 +16,6 @@
 #include "controller/controller.h"
 #include "controller/history/record.h"
 #include "controller/history/run_state.h"
-#include "controller/iteration/takeover_record.h"
 #include "controller/members/assign.h"
 #include "controller/members/member.h"
 #include "controller/operator/journal.h"
@@ -174,10 +173,8 @@ int resume_begin(struct controller *c, struct error *err)
 	if (resume_numbers(generation, &c->first_attempt) != 0)
 		return error_set(err, -ERANGE, "%s: the run was taken over %llu times: no numbers are left for another",
 				 c->options.run_dir, (unsigned long long)generation);
-	c->own_attempt = c->first_attempt;
 	c->assignments = c->operators.commands = generation << 32;
 	c->first_fault = c->first_attempt;
-	takeover_read(c);
 	note(c, NOTE_EVENT, -1, 0, "the run was taken over after it%llu (controller %llu)",
 	     (unsigned long long)c->committed, (unsigned long long)generation + 1);
 	if (!said_anew(&c->options))

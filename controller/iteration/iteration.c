@@ -22,7 +22,6 @@
 #include "controller/history/finish.h"
 #include "controller/history/record.h"
 #include "controller/history/run_state.h"
-#include "controller/iteration/takeover_record.h"
 #include "controller/iteration/commit.h"
 #include "controller/iteration/evaluate.h"
 #include "controller/iteration/reroute.h"
@@ -200,19 +199,9 @@ static void begin_progress(struct controller *c)
 	c->progress.collisions = 0;
 	c->progress.wait_s = c->progress.busy_s = 0;
 	c->progress.started_us = c->progress.last_backward_us = c->now_us;
-	c->progress.taken_up = false;
 	sums_forget(c);
 	c->n_differing = 0;
 	c->steps++;
-}
-
-void iteration_taken_up(struct controller *c)
-{
-	begin_progress(c);
-	c->progress.taken_up = true;
-	note(c, NOTE_EVENT, -1, 0, "it%llu goes on where it was", (unsigned long long)c->iteration);
-	reroute_show(c);
-	set_phase(c, PHASE_COMPUTING);
 }
 
 static void begin_iteration(struct controller *c)
@@ -233,29 +222,17 @@ static void begin_iteration(struct controller *c)
 	if (c->phase == PHASE_FINISHED)
 		return; /* the plan could not be recorded */
 	c->iteration = c->committed + 1;
-	if (c->first_attempt < c->own_attempt) { /* the one before was the predecessor's */
-		c->first_attempt = c->own_attempt;
-		for (uint32_t i = 0; i < c->n_members; i++)
-			c->members[i].plan_epoch = 0; /* the attempts are in it */
-	}
-	for (uint32_t i = 0; i < c->n_members; i++)
-		c->members[i].lost_here = c->members[i].recalling = false;
 	if (routes_from_plan(&c->routes, c->current->plan, c->shard_of, c->n_shards,
 			     c->per_shard, c->first_attempt, &err) != 0) {
 		controller_finish(c, 1, err.text);
 		return;
 	}
-	takeover_record(c);
-	if (c->phase == PHASE_FINISHED)
-		return;
 	if (send_plan(c) != 0) {
 		controller_finish(c, 1, "out of memory");
 		return;
 	}
 	c->reduce_attempt = c->first_attempt;
 	c->progress.voided = anew ? c->progress.voided + c->progress.ended : 0;
-	c->progress.reroutes = anew ? c->progress.reroutes : 0;
-	c->progress.anew = anew ? c->progress.anew : 0;
 	begin_progress(c);
 	if (c->progress.rerouted)
 		reroute_show(c);
@@ -342,9 +319,9 @@ static void look_whether_done(struct controller *c, struct microbatch *mb, uint3
 }
 
 /* Whether it is of a task that its node was told of. */
-static bool is_of_route(const struct controller *c, const struct microbatch *mb, const struct msg_task_event *e)
+static bool is_of_route(const struct microbatch *mb, const struct msg_task_event *e)
 {
-	if (e->attempt > mb->route.attempt && !c->progress.taken_up) /* of a predecessor not all attempts are known */
+	if (e->attempt > mb->route.attempt)
 		return false;
 	return e->attempt < mb->route.attempt || routes_hop(mb, e->node) >= 0;
 }
@@ -371,7 +348,7 @@ static void take_event(struct controller *c, struct member *m, struct msg_task_e
 	e.blocker_node = m->id;
 	/* What is not of this iteration's tasks, or said twice, is not kept: only how a task ended may still matter, and
 	 * that one was counted twice does. */
-	told = is_of_route(c, mb, &e);
+	told = is_of_route(mb, &e);
 	again = told && !(e.type == WORK_ENDS && e.counted) && !number_set_add(&c->progress.told_of, number_of(&e));
 	if (!told || again)
 		admission_stray(c, m, "tells of tasks that it was not given, or again and again");
@@ -379,8 +356,6 @@ static void take_event(struct controller *c, struct member *m, struct msg_task_e
 		return;
 	e.at_us += m->clock_offset_us;
 	e.arrived_us += m->clock_offset_us;
-	if (c->progress.taken_up && e.at_us < c->progress.started_us)
-		c->progress.started_us = e.at_us;
 	m->slots = e.slots;
 	m->changed = true;
 	if (e.type == WORK_STARTS && e.blocker != UINT32_MAX &&
@@ -412,8 +387,7 @@ static void take_event(struct controller *c, struct member *m, struct msg_task_e
 		return;
 	}
 	drift_task(c, m, &e);
-	c->steps += routes_take(mb, e.node, e.attempt, (enum work_event)e.type, (enum work_kind)e.kind,
-				(double)(e.at_us - c->progress.started_us) * 1e-6 / c->unit_s);
+	c->steps += routes_take(mb, e.node, e.attempt, (enum work_event)e.type, (enum work_kind)e.kind);
 	if (e.type == WORK_ENDS) {
 		c->progress.ended += e.kind != WORK_WEIGHTS;
 		task_ended(c, mb, &e);
@@ -423,10 +397,9 @@ static void take_event(struct controller *c, struct member *m, struct msg_task_e
 		keep_event(c, &e);
 }
 
-/* What somebody has not told yet would be missed in its sum. */
 static bool all_done(const struct controller *c)
 {
-	return c->routes.done == c->routes.n && !takeover_recalls(c);
+	return c->routes.done == c->routes.n;
 }
 
 void iteration_report(struct controller *c, struct member *m, const struct msg_report *r)
@@ -435,9 +408,6 @@ void iteration_report(struct controller *c, struct member *m, const struct msg_r
 		m->unheard = r->iteration;
 	if (r->iteration != c->iteration || !m->replica || c->iteration != c->committed + 1)
 		return; /* of an iteration that is over */
-	if (m->recalling && !r->whole)
-		return; /* it will be told again */
-	m->recalling = false;
 	for (uint32_t i = 0; i < r->n_events && m->replica; i++)
 		take_event(c, m, r->events[i]);
 	if (c->phase != PHASE_COMPUTING || requests_any(&c->requests))
@@ -596,7 +566,7 @@ void iteration_lost(struct controller *c, struct member *m)
 	}
 	if (replicas_everywhere(c)) {
 		replan(c, "a node was lost");
-		c->recovery_plan = c->sooner_plan = c->plan_wanted;
+		c->recovery_plan = c->plan_wanted;
 	}
 }
 

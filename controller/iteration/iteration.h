@@ -24,13 +24,10 @@ struct progress {
 	uint32_t told; /* of them, consoles were told */
 	uint32_t ended, voided; /* tasks; those of tries before, when the iteration began anew */
 	bool rerouted; /* routes are no longer those of the plan */
-	bool taken_up; /* from a controller that died: it began before we know */
-	uint32_t reroutes, anew; /* for news of links or compute: times that ways changed, and that it began anew */
 };
 
 /* Sums that were begun, or done, count no longer: they begin anew once all is done, over those who are left. */
 void begin_reduction(struct controller *c);
-void iteration_taken_up(struct controller *c); /* routes, plan and attempts are set */
 /* Makes replicas of the joiners that hold the last commit. */
 void iteration_admit_joiners(struct controller *c);
 /* Between two iterations: ends the run, pauses, waits for a plan, or begins the next iteration. */

@@ -1,6 +1,4 @@
-/* reroute.h - other ways for microbatches of the iteration under way: around a node that died, around a link that
- * is not there, and around one that has become slow.
- */
+/* reroute.h - reroutes microbatches of the iteration under way around a node that died or a link that is cut. */
 #ifndef CONTROLLER_ITERATION_REROUTE_H
 #define CONTROLLER_ITERATION_REROUTE_H
 
@@ -13,13 +11,10 @@ void reroute_show(struct controller *c); /* to consoles */
 /* Agents hear the new routes of `changed` (n ids), and who is gone (NULL nobody). */
 void reroute_tell(struct controller *c, const uint32_t *changed, uint32_t n, const struct member *gone);
 void reroute_tell_again(struct controller *c); /* all that is not as planned; who knows it passes over it */
-/* What visited it runs again elsewhere, and what has not begun may go elsewhere too. Returns how many run
- * again; -ENOENT: nobody else is left of its stage; -ENOMEM. */
+/* Microbatches that visit the node are rerouted over others of its stage. Returns how many run again; -ENOENT: nobody else is left of its stage; -ENOMEM. */
 int reroute_without(struct controller *c, struct member *gone);
 /* What is still to use the link between them, which is not there, goes by another node. Returns how many
  * microbatches; -ENOENT: for one of them there is nobody, and nothing was changed; -ENOMEM. */
 int reroute_around(struct controller *c, const struct member *a, const struct member *b);
-/* Compute or links are not what they were: what has not begun goes where it ends sooner. */
-void reroute_drifted(struct controller *c);
 
 #endif

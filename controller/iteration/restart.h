@@ -6,7 +6,5 @@ struct controller;
 
 /* The iteration that was under way begins anew. */
 void restart_iteration(struct controller *c, const char *why);
-/* Begins the iteration anew where the pending plan ends it clearly sooner than what runs again does. */
-void restart_if_sooner(struct controller *c);
 
 #endif

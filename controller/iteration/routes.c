@@ -44,7 +44,6 @@ static void set_route(struct microbatch *m, uint32_t id, uint32_t attempt,
 	memset(m, 0, sizeof(*m));
 	m->route.microbatch = id;
 	m->route.attempt = m->route.since = attempt;
-	m->began_s = -1;
 	m->route.n_hops = (uint32_t)from->length;
 	m->route.nodes = m->nodes;
 	m->route.stages = m->stages;
@@ -141,9 +140,10 @@ bool routes_ended(const struct microbatch *m, uint32_t t)
 	return t < m->passed && !routes_owes(m, t);
 }
 
-bool routes_began(const struct microbatch *m, uint32_t t)
+/* Returns true if position t has ended, or its node is at it. */
+static bool has_begun(const struct microbatch *m, uint32_t t)
 {
-	return routes_ended(m, t) || (t == m->passed && m->began_s >= 0);
+	return routes_ended(m, t) || (t == m->passed && m->next_began);
 }
 
 bool routes_home(const struct microbatch *m)
@@ -151,7 +151,9 @@ bool routes_home(const struct microbatch *m)
 	return m->passed > 2 * m->route.n_hops;
 }
 
-void routes_stand_in(struct microbatch *m, uint32_t hop, uint16_t node)
+/* Puts another node of the same stage at a hop: what the others have done stays good, and the node owes what is to be
+ * done there. The caller raises the attempt. */
+static void stand_in(struct microbatch *m, uint32_t hop, uint16_t node)
 {
 	if (m->nodes[hop] == node)
 		return;
@@ -160,7 +162,7 @@ void routes_stand_in(struct microbatch *m, uint32_t hop, uint16_t node)
 	m->owed_backward |= bit(hop);
 	m->owed_loss = m->owed_loss || hop == 0;
 	if (m->passed <= 2 * m->route.n_hops && routes_node_at(m, m->passed) == node)
-		m->began_s = -1;
+		m->next_began = false;
 }
 
 static void run_again(struct routes *r, struct microbatch *m)
@@ -172,18 +174,45 @@ static void run_again(struct routes *r, struct microbatch *m)
 	r->rerun++;
 }
 
-void routes_begin_again(struct routes *r, uint32_t microbatch)
+/* The microbatch has its whole path before it again, in the attempt that it has now. */
+static void start_over(struct microbatch *m)
 {
-	struct microbatch *m = &r->microbatches[microbatch];
-
-	run_again(r, m);
 	m->route.since = m->route.attempt;
-	m->begun = false;
 	m->passed = 0;
-	m->passed_s = 0;
-	m->began_s = -1;
+	m->next_began = false;
 	m->owed_forward = m->owed_backward = 0;
 	m->owed_loss = false;
+}
+
+static bool swapped(const struct microbatch *m)
+{
+	for (uint32_t h = 1; h < m->route.n_hops; h++)
+		if (m->stages[h] < m->stages[h - 1])
+			return true;
+	return false;
+}
+
+/* Returns true if the microbatch holds a slot until one of its substitutes has a slot of an earlier stage. */
+static bool holds_while_waiting(const struct microbatch *m)
+{
+	uint32_t n = m->route.n_hops;
+
+	if ((m->owed_forward & bit(0)) && m->passed > 0 && !has_begun(m, n + 1))
+		return true; /* its loss waits for the slot of the new data node */
+	for (uint32_t h = 1; h < n; h++)
+		for (uint32_t g = 1; (m->owed_forward & bit(h)) && g < h; g++)
+			if (m->stages[g] > m->stages[h] && g < m->passed && !routes_ended(m, 2 * n - g))
+				return true;
+	return false;
+}
+
+/* Slots of a stage are freed by whoever gets slots of later stages. Microbatches can therefore wait for one another
+ * in a circle only if one of them holds a slot of a later stage until it gets one of an earlier stage. A microbatch
+ * that would do so after a substitution gives up its slots and starts over. */
+static void avoid_circle(struct microbatch *m)
+{
+	if (holds_while_waiting(m))
+		start_over(m);
 }
 
 /* The position of the chain; -1: it is no part of it. */
@@ -210,25 +239,22 @@ static bool settle(struct microbatch *m, uint16_t node, enum work_kind kind)
 	return owes;
 }
 
-bool routes_take(struct microbatch *m, uint16_t node, uint32_t attempt, enum work_event what,
-		 enum work_kind kind, double at_s)
+bool routes_take(struct microbatch *m, uint16_t node, uint32_t attempt, enum work_event what, enum work_kind kind)
 {
 	int t = position_of(m, node, kind);
 	bool owed;
 
 	if (t < 0 || attempt < m->route.since)
 		return false;
-	m->begun = true;
 	if (what == WORK_STARTS && t == m->passed)
-		m->began_s = at_s;
+		m->next_began = true;
 	if (what != WORK_ENDS)
 		return false;
 	owed = settle(m, node, kind);
 	if (t < m->passed)
 		return owed;
 	m->passed = (uint8_t)(t + 1);
-	m->passed_s = at_s;
-	m->began_s = -1;
+	m->next_began = false;
 	return true;
 }
 
@@ -306,8 +332,9 @@ int routes_replace(struct routes *r, uint16_t gone, const bool *usable, const in
 		if (node < 0)
 			return -ENOENT; /* the stage has nobody, so this was the first */
 		m->replaced = (uint8_t)hop;
-		routes_stand_in(m, (uint32_t)hop, (uint16_t)node);
+		stand_in(m, (uint32_t)hop, (uint16_t)node);
 		run_again(r, m);
+		avoid_circle(m);
 		changed[n++] = i;
 	}
 	r->counts[gone].n = 0;
@@ -343,12 +370,12 @@ static bool is_pair(const struct microbatch *m, uint32_t hop, uint16_t a, uint16
 bool routes_need(const struct microbatch *m, uint16_t a, uint16_t b)
 {
 	for (uint32_t h = 0; !m->done && h < m->route.n_hops; h++)
-		if (is_pair(m, h, a, b) && !routes_began(m, ends_between(m, h)))
+		if (is_pair(m, h, a, b) && !has_begun(m, ends_between(m, h)))
 			return true;
 	return false;
 }
 
-bool routes_counted_at(const struct routes *r, const struct microbatch *m, uint32_t hop)
+static bool has_counted(const struct routes *r, const struct microbatch *m, uint32_t hop)
 {
 	const struct counts *c = &r->counts[m->nodes[hop]];
 
@@ -361,7 +388,7 @@ static bool may_leave(const struct routes *r, const struct microbatch *m, uint32
 {
 	uint32_t n = m->route.n_hops;
 
-	return !routes_began(m, 2 * n - hop) && (hop > 0 || !routes_began(m, n)) && !routes_counted_at(r, m, hop);
+	return !has_begun(m, 2 * n - hop) && (hop > 0 || !has_begun(m, n)) && !has_counted(r, m, hop);
 }
 
 /* Another node in the place of a or b: which hop, and who. False: there is none. */
@@ -373,7 +400,7 @@ static bool choose_around(const struct routes *r, const struct microbatch *m, ui
 	double least = 0;
 
 	for (uint32_t h = 0; h < m->route.n_hops; h++) {
-		bool began = routes_began(m, h);
+		bool began = has_begun(m, h);
 
 		if ((m->nodes[h] != a && m->nodes[h] != b) || !may_leave(r, m, h))
 			continue;
@@ -413,22 +440,15 @@ int routes_around(struct routes *r, uint16_t a, uint16_t b, const bool *usable, 
 
 		if (!routes_need(m, a, b) || !choose_around(r, m, a, b, usable, stage_of, c, &hop, &node))
 			continue;
-		r->rerun += routes_began(m, hop);
+		r->rerun += has_begun(m, hop);
 		m->route.attempt++;
 		m->replaced = (uint8_t)hop;
 		m->moved = true;
-		routes_stand_in(m, hop, node);
+		stand_in(m, hop, node);
+		avoid_circle(m);
 		changed[n++] = i;
 	}
 	return n;
-}
-
-static bool swapped(const struct microbatch *m)
-{
-	for (uint32_t h = 1; h < m->route.n_hops; h++)
-		if (m->stages[h] < m->stages[h - 1])
-			return true;
-	return false;
 }
 
 static bool counted_anywhere(const struct routes *r, uint32_t id)
@@ -465,7 +485,8 @@ int64_t routes_unswap(struct routes *r)
 		    counted_anywhere(r, i))
 			continue;
 		sort_stages(m);
-		routes_begin_again(r, i);
+		run_again(r, m);
+		start_over(m);
 		return i;
 	}
 	return -1;

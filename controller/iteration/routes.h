@@ -23,15 +23,13 @@ struct microbatch {
 	struct msg_route route; /* its nodes and stages point to the arrays below */
 	uint16_t nodes[MSG_STAGES];
 	uint8_t stages[MSG_STAGES];
-	bool begun;         /* its first task has started, since it last began */
 	bool done;          /* and every gradient of it has been counted */
 	bool has_loss;
 	float loss;
 	bool moved;         /* given another node though none died: by what was known that had not counted it */
 	uint8_t replaced;   /* the hop that got another node when its own died, last */
 	uint8_t passed;     /* positions of the chain (wire/chain.h) that ended, by the furthest */
-	double passed_s;    /* when the last of them did, plan seconds after the iteration began */
-	double began_s;     /* when the next was begun; < 0: not yet */
+	bool next_began;    /* the position after them has been begun */
 	/* Whoever stands in has not ended these: bits of hops, and the data node its loss. */
 	uint64_t owed_forward, owed_backward;
 	bool owed_loss;
@@ -71,7 +69,7 @@ int routes_from_plan(struct routes *r, const struct plan *p, const int *shard_of
 /* Node `gone` takes its counted gradients with it: every microbatch that visits it gets another
  * node of the same stage and a new attempt: the node where what is left to do there and the
  * way from and to its neighbours are shortest together. That hop is its `replaced` then. The other
- * nodes' work stays good (routes_stand_in).
+ * nodes' work stays good, unless slots could be waited for in a circle: then the microbatch starts over.
  * usable: (n_nodes) nodes that hold this iteration's weights; stage_of: (n_nodes).
  * Fills changed (room n) with the ids; returns how many, or -ENOENT when the stage has no usable
  * node left: then nothing was changed. */
@@ -79,40 +77,30 @@ int routes_replace(struct routes *r, uint16_t gone, const bool *usable, const in
 		   const struct cluster *c, uint32_t *changed);
 
 /* Whether something of the microbatch is still to go between the two nodes, one way or the other. */
-bool routes_counted_at(const struct routes *r, const struct microbatch *m, uint32_t hop); /* anything, by its node */
 bool routes_need(const struct microbatch *m, uint16_t a, uint16_t b);
 
 /* The link between two nodes that live is not there: every microbatch that needs it gets another node of the same
  * stage, with links to its neighbours, in the place of one of them: of one that has begun nothing there, or else nothing that
- * counts. That hop is its `replaced` then, and its attempt a new one; what was done stays good
- * (routes_stand_in). Fills changed (room n) with the ids; returns how many, or -ENOENT when one of them
+ * counts. That hop is its `replaced` then, and its attempt a new one; what was done stays good, as in
+ * routes_replace. Fills changed (room n) with the ids; returns how many, or -ENOENT when one of them
  * cannot be helped so: then nothing was changed. */
 int routes_around(struct routes *r, uint16_t a, uint16_t b, const bool *usable, const int *stage_of,
 		  const struct cluster *c, uint32_t *changed);
-
-/* Another node of the same stage at a hop: whatever the others have done stays good, and
- * it owes what is to be done there. The attempt is the caller's to raise. */
-void routes_stand_in(struct microbatch *m, uint32_t hop, uint16_t node);
 
 /* Whether position t of the chain has ended, at the node that is there now; whether that node stands in,
  * and has not. */
 bool routes_ended(const struct microbatch *m, uint32_t t);
 bool routes_owes(const struct microbatch *m, uint32_t t);
-bool routes_began(const struct microbatch *m, uint32_t t); /* that, or it is at it */
 bool routes_home(const struct microbatch *m); /* its last backward has ended, at whatever node */
 uint16_t routes_node_at(const struct microbatch *m, uint32_t t);
-
-/* The microbatch has its whole way before it again, in a new attempt. */
-void routes_begin_again(struct routes *r, uint32_t microbatch);
 
 /* Undoes a standstill: one microbatch that waits in its forward pass with swapped stages starts
  * again with its stages ascending; it cannot be part of a circle again. Returns its id, or -1. */
 int64_t routes_unswap(struct routes *r);
 
-/* A task of the microbatch at this node began, or ended, in the given attempt, so many plan seconds after
- * the iteration began: whether that brings it on. */
-bool routes_take(struct microbatch *m, uint16_t node, uint32_t attempt, enum work_event what,
-		 enum work_kind kind, double at_s);
+/* A task of the microbatch at this node began, or ended, in the given attempt. Returns true if that brings the
+ * microbatch further. */
+bool routes_take(struct microbatch *m, uint16_t node, uint32_t attempt, enum work_event what, enum work_kind kind);
 
 int routes_count(struct routes *r, uint16_t node, uint32_t microbatch, uint8_t kind); /* -ENOMEM */
 

@@ -20,7 +20,6 @@
 #include "controller/controller.h"
 #include "controller/history/finish.h"
 #include "controller/history/record.h"
-#include "controller/iteration/takeover_record.h"
 #include "controller/iteration/evaluate.h"
 #include "controller/iteration/reroute.h"
 #include "controller/members/member.h"
@@ -346,7 +345,7 @@ static void go_around(struct controller *c, const struct link_failure *k)
 	struct member *x = &c->members[k->from], *y = &c->members[k->to], *out;
 	struct tally tallies[MSG_NODES] = { { .cut = 0 } };
 
-	if (takeover_recalls(c) || !takes_part(x) || !takes_part(y) || !is_needed(c, k))
+	if (!takes_part(x) || !takes_part(y) || !is_needed(c, k))
 		return;
 	if (c->phase == PHASE_EVALUATING)
 		evaluation_begin(c);
@@ -420,7 +419,6 @@ static void cut_link(struct controller *c, struct member *m, const struct msg_st
 	if (c->phase == PHASE_FINISHED)
 		return;
 	replan(c, "a link is cut");
-	c->sooner_plan = c->plan_wanted;
 }
 
 static void judge_link(struct controller *c, struct member *m, const struct msg_stuck *s)

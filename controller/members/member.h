@@ -70,9 +70,6 @@ struct member {
 	bool ready;            /* answered it */
 	uint64_t sequence, ready_sequence; /* of its message at hand, and of that answer: some overtake others */
 	bool awaited;          /* after a takeover: it was there when the last commit was made */
-	bool recalling;        /* asked for all that happened; until then its reports are not heard */
-	uint64_t recalled_beat; /* its last heartbeat then */
-	bool lost_here;        /* what it did in this iteration was given up */
 	uint64_t holds;        /* committed iterations its weights hold */
 	uint8_t held_stage;    /* of which stage; MSG_NO_STAGE: none. Its beats say when it has loaded them */
 	uint64_t hash;

@@ -13,7 +13,6 @@
 #include "controller/history/finish.h"
 #include "controller/history/record.h"
 #include "controller/history/run_state.h"
-#include "controller/iteration/takeover.h"
 #include "controller/members/assign.h"
 #include "controller/members/capacity.h"
 #include "controller/members/member.h"
@@ -446,7 +445,7 @@ static bool somebody_awaited(const struct controller *c)
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		const struct member *m = &c->members[i];
 
-		if (m->awaited && !m->lost_here && !(member_alive(m) && m->ready))
+		if (m->awaited && !(member_alive(m) && m->ready))
 			return true;
 		if (member_alive(m) && m->ready && m->beat.beat == 0)
 			return true; /* its clock is not known yet */
@@ -512,8 +511,7 @@ static void gather_again(struct controller *c)
 	note(c, NOTE_EVENT, -1, 0, "%u agents go on from it%llu", ready,
 	     (unsigned long long)c->committed);
 	c->committed_us = c->now_us;
-	if (!takeover_resume(c))
-		set_phase(c, PHASE_PLANNING);
+	set_phase(c, PHASE_PLANNING); /* the iteration under way restarts: no attempt of the predecessor counts */
 	if (!c->plan_wanted)
 		replan(c, "the run was taken over");
 }

@@ -265,7 +265,7 @@ static void tell_tasks(struct controller *c)
 	struct progress *p = &c->progress;
 
 	if (p->told < p->n_events)
-		tell_events(c, p->told, p->n_events, p->taken_up && p->told == 0, NULL);
+		tell_events(c, p->told, p->n_events, false, NULL);
 	p->told = p->n_events;
 }
 

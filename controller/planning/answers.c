@@ -10,7 +10,6 @@
 #include "controller/controller.h"
 #include "controller/history/finish.h"
 #include "controller/history/record.h"
-#include "controller/iteration/restart.h"
 #include "controller/members/link_failures.h"
 #include "controller/operator/announce.h"
 #include "controller/operator/journal.h"
@@ -85,7 +84,6 @@ static void refine_pending(struct controller *c)
 void answers_run(struct controller *c, struct planned *a)
 {
 	bool refined = !c->refine_wanted;
-	bool sooner = a->request == c->sooner_plan;
 
 	if (a->request != c->plan_wanted) {
 		planned_free(a);
@@ -117,10 +115,6 @@ void answers_run(struct controller *c, struct planned *a)
 	}
 	if (c->refine_wanted && c->phase != PHASE_GATHERING)
 		refine_pending(c);
-	if (sooner) {
-		c->sooner_plan = 0;
-		restart_if_sooner(c);
-	}
 }
 
 void answers_baseline(struct controller *c, struct planned *a)

@@ -17,7 +17,6 @@
 #include "controller/controller.h"
 #include "controller/history/record.h"
 #include "controller/iteration/predict.h"
-#include "controller/iteration/reroute.h"
 #include "controller/members/admission.h"
 #include "controller/members/member.h"
 #include "controller/network/observed_links.h"
@@ -41,6 +40,7 @@ enum {
 	MANY_LINKS = 4,
 	CROWD = 3,
 	PACE_STEPS = 12,
+	ASKED_MOST = 3, /* plans in one iteration: drift_turn asks for the rest after it */
 	CORRECTIONS = 32, /* at once, beside two of every link */
 	BETTER_EVERY_US = 15000000 /* a better plan is asked for no more often for small changes */
 };
@@ -228,6 +228,20 @@ static double common_ratio(const struct controller *c, const struct member *m,
 	return alike * 4 >= *n * 3 ? middle : 0;
 }
 
+/* Asks for a plan by the corrected times, so that it is ready when the next iteration starts. */
+static void ask_for_next(struct controller *c)
+{
+	struct drift *d = &c->drift;
+
+	d->asked = d->asked_in == c->iteration ? d->asked : 0;
+	d->asked_in = c->iteration;
+	if (c->phase != PHASE_COMPUTING || d->asked >= ASKED_MOST)
+		return;
+	d->asked++;
+	d->corrected = false;
+	replan(c, "links or compute have changed");
+}
+
 /* What slows one link of a node often slows them all. Those that the plan avoids are not measured: they
  * follow the others, there and back. */
 void drift_links(struct controller *c, struct member *m, const struct msg_links *l)
@@ -260,7 +274,7 @@ void drift_links(struct controller *c, struct member *m, const struct msg_links 
 	for (uint16_t to = 0; to < c->n_members; to++)
 		if (to != m->id && *delay_of(c->planned, m->id, to) >= 0)
 			believe_way(c, m->id, to, *delay_of(c->planned, m->id, to) * ratio);
-	reroute_drifted(c);
+	ask_for_next(c);
 }
 
 static double planned_s(const struct controller *c, const struct cluster_node *n, uint8_t kind)
@@ -445,7 +459,7 @@ void drift_task(struct controller *c, struct member *m, const struct msg_task_ev
 	if ((w.shared && (c->options.time_scale == 0 || is_overloaded(&w))) || 2 * all_judged(c) < members_live(c))
 		return;
 	if (stands_out(ratio_of(m), w.usual) && judge_node(c, m, &w))
-		reroute_drifted(c);
+		ask_for_next(c);
 }
 
 /* Every node, and every machine whose agents share its cores, once an iteration. */

@@ -15,6 +15,8 @@ struct observed_link;
 struct drift {
 	bool corrected;      /* what is planned against was, since the plan was made */
 	int64_t bettered_us; /* when a better plan was last asked for on that account */
+	uint64_t asked_in;   /* the iteration in which plans were last asked for before its end */
+	uint32_t asked;      /* so many in it */
 };
 
 void drift_links(struct controller *c, struct member *m, const struct msg_links *l); /* all of a node's, */

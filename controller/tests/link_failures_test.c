@@ -73,7 +73,7 @@ static void what_needs_a_cut_link_goes_around_it(void **state)
 	assert_true(says(c, "nothing came through for 0.9 s, expected within 0.2"));
 	assert_true(says(c, "go around the link"));
 	assert_false(replan_usable(c, c->current)); /* later plans do too */
-	assert_true(c->plan_wanted > 0 && c->sooner_plan == c->plan_wanted);
+	assert_true(c->plan_wanted > 0);
 }
 
 /* What the neighbours kept is sent to the node that stands in, and the rest is as it was. */

@@ -52,7 +52,7 @@ static void beat(struct player *p, int64_t now_us)
 		.beat = ++p->beats, .now_us = now_us,
 		.iteration = p->iteration,
 		.committed = p->committed, .stage = p->ready ? p->stage : MSG_NO_STAGE, .awaits = p->awaits,
-		.running = has_fault(p, ENDS_NOTHING) || evaluates(p, EVALUATES_NOT) || has_fault(p, RECALLS_NOT),
+		.running = has_fault(p, ENDS_NOTHING) || evaluates(p, EVALUATES_NOT),
 		.queued = has_fault(p, STARTS_NOTHING) ? 7 : 0,
 		.in_flight = has_fault(p, KEEPS_TENSORS),
 	};
@@ -98,9 +98,7 @@ static void say_kept(struct player *p, const struct msg_keep *k)
 static void happens(struct player *p, const struct msg_task_event *e)
 {
 	assert_true(p->n_events < sizeof(p->events) / sizeof(p->events[0]));
-	assert_true(p->n_happened < sizeof(p->happened) / sizeof(p->happened[0]));
 	p->events[p->n_events++] = *e;
-	p->happened[p->n_happened++] = *e;
 }
 
 static void did(struct player *p, const struct way *w, enum work_kind kind, bool counts)
@@ -177,29 +175,17 @@ static void work_on(struct player *p, const struct way *w)
 	p->counted[id] = true;
 }
 
-static void say_events(struct player *p, const struct msg_task_event *events, uint32_t n, bool whole)
+static void report(struct player *p)
 {
 	struct msg m = { .type = MSG_REPORT };
 
-	for (uint32_t i = 0; i < n || (i == 0 && whole); i += 16) { /* visitors send what is short */
-		m.u.report = (struct msg_report){ .iteration = p->iteration, .whole = whole && i == 0,
-						  .n_events = n - i < 16 ? n - i : 16, .events = events + i };
+	for (uint32_t i = 0; i < p->n_events; i += 16) { /* visitors send what is short */
+		m.u.report = (struct msg_report){ .iteration = p->iteration,
+						  .n_events = p->n_events - i < 16 ? p->n_events - i : 16,
+						  .events = p->events + i };
 		say(p, &m);
 	}
-}
-
-static void report(struct player *p)
-{
-	say_events(p, p->events, p->n_events, false);
 	p->n_events = 0;
-}
-
-static void recall(struct player *p, const struct msg_recall *m)
-{
-	if (m->iteration != p->iteration || has_fault(p, RECALLS_NOT))
-		return;
-	p->n_events = 0;
-	say_events(p, p->happened, p->n_happened, true);
 }
 
 static void keep_way(struct way *w, const struct msg_route *r)
@@ -323,9 +309,8 @@ static void start(struct player *p, const struct msg_start *m)
 	if (m->iteration != p->committed + 1)
 		return;
 	p->iteration = m->iteration;
-	p->epoch = m->epoch;
 	memcpy(p->ways, p->plans[m->epoch % 2], sizeof(p->ways));
-	p->n_happened = p->ordered.n_nodes = 0;
+	p->ordered.n_nodes = 0;
 	memset(p->counted, 0, sizeof(p->counted));
 	if (p->world->waits != m->iteration)
 		work(p);
@@ -467,9 +452,6 @@ static void hear(void *context, const struct msg *m)
 		for (uint32_t i = 0; i < m->u.peers.n_peers; i++)
 			player_knows(p, &m->u.peers.peers[i]);
 		break;
-	case MSG_RECALL:
-		recall(p, &m->u.recall);
-		break;
 	case MSG_SAVE:
 		save(p, &m->u.save);
 		break;
@@ -559,8 +541,6 @@ static void say_hello(struct player *p)
 		h->stage = p->stage;
 		h->committed = p->committed;
 		h->hash = weights_hash(p->stage, p->committed);
-		h->iteration = p->iteration;
-		h->epoch = p->epoch;
 	}
 	say(p, &m);
 }

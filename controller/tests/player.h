@@ -39,8 +39,7 @@ enum player_fault {
 	RESTORES_NOT,    /* nor reports anything when it is told to */
 	CANNOT_READ,     /* the file that it is to restore from, and reports that */
 	BEATS_FIRST,     /* it reports with a heartbeat that its stage is there, and then READY; no fault */
-	CANNOT_MAKE,     /* a stage of its neighbours, and reports that */
-	RECALLS_NOT      /* reports that it is at work when asked what it has done */
+	CANNOT_MAKE      /* a stage of its neighbours, and reports that */
 };
 
 /* A microbatch's route, kept. */
@@ -64,7 +63,7 @@ struct player {
 	float emulates_s[PLAYERS]; /* the ways to the others, as last told */
 	uint32_t told_of[PLAYERS]; /* their keys and addresses, so often */
 	bool knows[PLAYERS];       /* a key that is let in */
-	uint64_t run, assignment, committed, iteration, epoch, beats;
+	uint64_t run, assignment, committed, iteration, beats;
 	struct msg_restore owed; /* done when it restores again */
 	bool owes;
 	int keeps; /* -1 none */
@@ -78,8 +77,6 @@ struct player {
 	uint16_t ordered_nodes[PLAYERS];
 	struct msg_task_event events[4 * BATCHES];
 	uint32_t n_events;
-	struct msg_task_event happened[8 * BATCHES]; /* in this iteration */
-	uint32_t n_happened;
 };
 
 struct world {

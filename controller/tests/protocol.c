@@ -15,23 +15,27 @@ static void take_counts(struct p_run *r, struct p_node *x, uint8_t counted)
 			p_found(r, "who is honest is left out: it counted what is not its own");
 			return;
 		}
-		if (x->at == 0)
+		if (x->at == 0 && (!(r->s.over >> m & 1) || p_all_counted(&r->s, m)))
 			r->s.home |= (uint8_t)(1 << m);
 	}
 	x->told |= counted;
 	x->owed &= (uint8_t)~counted;
 }
 
-static void report(struct p_run *r, struct p_node *x)
+static void look_whether_done(struct p_run *r)
 {
-	take_counts(r, x, x->counted & (uint8_t)~(x->told | x->dropped));
-	x->recalling = 0;
 	if (r->wrong || r->s.phase != P_COMPUTING)
 		return;
 	if (r->p->overlap)
 		p_reduce_early(r);
 	if (p_all_done(r))
 		p_reduce_rest(r);
+}
+
+static void report(struct p_run *r, struct p_node *x)
+{
+	take_counts(r, x, x->counted & (uint8_t)~(x->told | x->dropped));
+	look_whether_done(r);
 }
 
 static void told_sum(struct p_run *r, int stage, bool wrong)
@@ -183,14 +187,12 @@ static bool may_of_node(const struct p_run *r, const struct p_node *x, enum p_ev
 
 	switch (e) {
 	case P_REPORT:
-		return hears && !x->recalling && untold;
-	case P_RECALL:
-		return hears && x->recalling;
+		return hears && untold;
 	case P_DROP:
-		return x->alive && stalled && x->standing == P_GONE && !x->lost_here && x->began == 1 &&
+		return x->alive && stalled && x->standing == P_GONE && !x->given_up && x->began == 1 &&
 		       untold && p_count_replicas(s, r->p->nodes, x->stage) == 0;
 	case P_REDUCED:
-		return x->alive && p_is_replica(x) && sums && x->sum == P_BEGUN && !untold && !x->recalling &&
+		return x->alive && p_is_replica(x) && sums && x->sum == P_BEGUN && !untold &&
 		       p_all_given(r, x->stage);
 	case P_REDUCED_WRONG:
 		return s->wrongs > 0 && may_of_node(r, x, P_REDUCED) && others_sum(r, x, x->stage);
@@ -230,14 +232,10 @@ static bool may_at_all(const struct p_run *r, enum p_event e)
 	switch (e) {
 	case P_RESTART:
 		return p_is_stalled(s) && p_replicas_everywhere(r);
-	case P_SOONER:
-		return s->phase == P_COMPUTING && s->changed && p_replicas_everywhere(r);
 	case P_BEGIN:
 		return s->phase == P_PLANNING && p_replicas_everywhere(r);
 	case P_CRASH:
 		return s->takeovers > 0 && s->phase != P_GATHERING;
-	case P_POWER_LOSS:
-		return s->takeovers > 0 && s->phase != P_GATHERING && !s->committed && !r->p->durable && s->changed;
 	case P_GATHER:
 		return s->phase == P_GATHERING;
 	default:
@@ -250,6 +248,9 @@ static bool may_of_arg(const struct p_run *r, const struct p_node *x, enum p_eve
 	switch (e) {
 	case P_COUNT:
 		return under_way(&r->s) && r->s.phase < P_STALLED_PLANNING && p_lacks(x, arg) && p_has_input(r->p, &r->s, x, arg);
+	case P_AGAIN:
+		return arg < P_BATCHES && is_heard(r, x) && x->at == 0 && (x->on & x->told & r->s.over & ~r->s.home) >> arg & 1 &&
+		       p_all_counted(&r->s, arg);
 	case P_KEEP:
 		return under_way(&r->s) && r->s.phase != P_REDUCING && arg < r->p->stages && may_keep(r, x, arg);
 	default:
@@ -262,12 +263,15 @@ static void happen_to_node(struct p_run *r, struct p_node *x, const struct p_ste
 	switch (step->event) {
 	case P_COUNT:
 		x->counted |= (uint8_t)(1 << step->arg);
-		if (x->stage == 0 && is_heard(r, x) && !x->recalling)
+		if (x->stage == 0 && is_heard(r, x))
 			report(r, x);
 		break;
-	case P_RECALL:
 	case P_REPORT:
 		report(r, x);
+		break;
+	case P_AGAIN:
+		r->s.home |= (uint8_t)(1 << step->arg);
+		look_whether_done(r);
 		break;
 	case P_DROP:
 		x->dropped |= x->counted & (uint8_t)~x->told;
@@ -330,15 +334,13 @@ static void happen(struct p_run *r, const struct p_step *step)
 		p_take_over(r, step->arg);
 		break;
 	case P_RESTART:
-	case P_SOONER:
 		p_begin_anew(&r->s);
 		break;
 	case P_BEGIN:
 		p_begin(r);
 		break;
 	case P_CRASH:
-	case P_POWER_LOSS:
-		p_crash(r, step->event == P_POWER_LOSS);
+		p_crash(r);
 		break;
 	case P_GATHER:
 		p_gather(r);
@@ -358,7 +360,7 @@ static bool may_go_on(const struct protocol *p, const struct p_state *s)
 	for (int i = 0; i < p->nodes; i++) {
 		const struct p_node *x = &s->nodes[i];
 
-		if (x->alive && x->began == 1 && !x->lost_here && x->stage == x->at)
+		if (x->alive && x->began == 1 && !x->given_up && x->stage == x->at)
 			held |= (uint8_t)(1 << x->stage);
 	}
 	return held == (1 << p->stages) - 1;
@@ -369,12 +371,12 @@ static bool is_void(const struct protocol *p, const struct p_state *s)
 	switch (s->phase) {
 	case P_STALLED:
 	case P_STALLED_REDUCING:
-		return !may_go_on(p, s) || (s->taken_over && s->takeovers == 0);
+		return !may_go_on(p, s) || s->taken_over;
 	case P_STALLED_PLANNING:
 	case P_PLANNING:
-		return !may_go_on(p, s) || s->takeovers == 0; /* a successor may take it up */
+		return true;
 	case P_GATHERING:
-		return !s->committed && !may_go_on(p, s);
+		return !s->committed;
 	default:
 		return false;
 	}
@@ -385,15 +387,15 @@ static void forget_what_is_void(const struct protocol *p, struct p_state *s)
 {
 	if (!is_void(p, s))
 		return;
-	s->home = s->changed = 0;
+	s->home = s->changed = s->over = 0;
 	s->taken_over = p_is_stalled(s);
 	for (int i = 0; i < p->nodes; i++) {
 		struct p_node *x = &s->nodes[i];
 
-		x->plan = x->on = x->owed = x->recorded = x->told = x->lost_here = x->recalling = 0;
+		x->on = x->owed = x->told = x->given_up = 0;
 		x->at = x->stage;
 		x->began = x->began ? 2 : 0;
-		p_forget_iteration(x);
+		p_begin_iteration(p, x);
 	}
 }
 
@@ -407,7 +409,7 @@ struct walk {
 static bool happens_of_itself(enum p_event e)
 {
 	return e != P_REDUCED_WRONG && e != P_COPY_REDUCED_WRONG && e != P_KILL && e != P_SILENCE && e != P_NEW_PROCESS &&
-	       e != P_CRASH && e != P_POWER_LOSS && e != P_KEEP && e != P_SOONER;
+	       e != P_CRASH && e != P_KEEP;
 }
 
 /* In all ways in which it may. */

@@ -4,10 +4,10 @@
  * gradient is counted, told, summed, the sum told, the commit applied; a node dies, is taken for dead though it
  * lives, comes back; a keeper's copy is whole; a sum is wrong; the controller dies, at any moment, also while it tells
  * its agents something, and another takes over. The controller's steps are those of iteration.c, reroute.c,
- * commit.c, recover.c and takeover.c, under the same names.
+ * commit.c, recover.c and startup.c, under the same names.
  *
  * Left out, as they change nothing of what is counted where: F and the loss (what a gradient needs is there, or not),
- * slots, moves of what has not begun, evaluations, checkpoints, faulty nodes. What agents send each other arrives
+ * slots, moves around a cut link, evaluations, checkpoints, faulty nodes. What agents send each other arrives
  * or is lost with its sender. What the controller tells is with all agents at once, but where it dies meanwhile. What
  * agents tell takes its time, but where nobody can see the difference: what a data node has counted shows when it
  * is told, and a sum likewise. What happens while nobody leads happened before, or happens after.
@@ -39,18 +39,17 @@ enum p_standing { P_GONE, P_JOINER /* has the weights */, P_SYNCING /* a joiner,
 
 enum p_sum { P_NO_SUM, P_BEGUN /* its part is given */, P_BROKEN /* one will not come */, P_SUMMED, P_COUNTING /* ordered ahead */ };
 
-/* A route, as the agent knows it: the controller's, one before it, or another under the same attempt. */
-enum p_view { P_CURRENT, P_OLD, P_OTHER };
+/* A route, as the agent knows it: the controller's, or one before it. */
+enum p_view { P_CURRENT, P_OLD };
 
 /* Microbatches are bits. */
 struct p_node {
 	uint8_t stage;
 	/* What the controller believes. */
 	uint8_t standing;
-	uint8_t plan, on, owed, told; /* planned here; on its route; stands in and has not; counted */
-	uint8_t recorded;             /* owed, as a successor reads it */
+	uint8_t on, owed, told;       /* on its route; stands in and has not; counted */
 	uint8_t at;                   /* the stage that it has there */
-	uint8_t reduced, in_sum, lost_here, recalling;
+	uint8_t reduced, in_sum;
 	uint8_t keeps, copies, copy_reduced; /* keeps: stage + 1; 0 none */
 	/* What is so. */
 	uint8_t alive;
@@ -58,6 +57,7 @@ struct p_node {
 	uint8_t counted, mine, has;    /* mine: on the route that it knows; has: what that needs, whoever dies */
 	uint8_t view[P_BATCHES];
 	uint8_t dropped;               /* told when it passed for dead */
+	uint8_t given_up;              /* what it did runs again elsewhere */
 	uint8_t sum, wrong, due, applied; /* due: COMMIT is on its way */
 	uint8_t copy_sum, copy_wrong, copy_due, copy_applied;
 };
@@ -66,6 +66,7 @@ struct p_state {
 	struct p_node nodes[P_NODES];
 	uint8_t phase;
 	uint8_t home, changed; /* microbatches: their last backward was told; routes are not the plan's */
+	uint8_t over;          /* microbatches that started over: what was told of them before brings none home */
 	uint8_t summing;       /* stages */
 	uint8_t sums_told[P_STAGES]; /* in this attempt, by whomever: bit 0 right ones, bit 1 a wrong one, bit 2 two */
 	uint8_t taken_over, committed;
@@ -90,7 +91,7 @@ struct protocol {
 	bool sums_after_a_stall; /* what ended while a stage was awaited is summed */
 	bool minds_unheard;      /* what it told when it passed for dead counts against going on, though others are awaited */
 	bool tells_again;        /* and it is told the routes that changed meanwhile */
-	bool durable;            /* new routes outlast a power loss */
+	bool starts_at_zero;     /* at a start an agent drops what it counted for the attempts before */
 	bool compares_hashes;    /* who holds other weights than the others of its stage after a commit takes no part */
 };
 
@@ -115,12 +116,10 @@ enum p_event {
 	P_ADMIT,
 	P_TAKE_OVER,
 	P_RESTART,
-	P_SOONER,
 	P_BEGIN,
 	P_CRASH,
-	P_POWER_LOSS,
 	P_GATHER,
-	P_RECALL,
+	P_AGAIN, /* a microbatch that started over is home again, and its data node had counted it before */
 	P_EVENTS
 };
 
@@ -138,6 +137,7 @@ void protocol_begin(const struct protocol *p, struct p_state *s);
 /* All that may happen next, and what comes of it: a step that the controller may do in several ways is visited for
  * each. Nodes keep their places. */
 void protocol_next(const struct protocol *p, const struct p_state *s, p_visit visit, void *context);
+bool p_all_counted(const struct p_state *s, int m);
 bool protocol_ended(const struct p_state *s);
 /* Every stage has somebody who lives and holds its weights: then the iteration can end. */
 bool protocol_can_end(const struct protocol *p, const struct p_state *s);

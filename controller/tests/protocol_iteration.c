@@ -148,7 +148,7 @@ bool p_all_done(const struct p_run *r)
 	for (int i = 0; i < r->p->nodes; i++) {
 		const struct p_node *x = &r->s.nodes[i];
 
-		if (x->owed || (p_is_replica(x) && x->recalling) || (r->p->split && (x->on & ~x->told)))
+		if (x->owed || (r->p->split && (x->on & ~x->told)))
 			return false;
 	}
 	return r->s.home == P_ALL;
@@ -156,48 +156,24 @@ bool p_all_done(const struct p_run *r)
 
 /* ---- the controller dies ---- */
 
-/* Its routes were not on the disk: another reads the plan's. */
-static void lose_record(struct p_run *r)
-{
-	for (int i = 0; i < r->p->nodes; i++) {
-		struct p_node *x = &r->s.nodes[i];
-
-		x->on = x->plan;
-		x->owed = x->lost_here = 0;
-		for (int m = 0; m < P_BATCHES; m++)
-			if (x->alive && x->began == 1 && (r->s.changed >> m & 1))
-				x->view[m] = x->view[m] == P_CURRENT ? P_OTHER : P_CURRENT;
-	}
-	r->s.changed = 0;
-}
-
-void p_crash(struct p_run *r, bool power)
+void p_crash(struct p_run *r)
 {
 	struct p_state *s = &r->s;
 
 	r->crashed = true;
 	s->takeovers--;
 	s->phase = P_GATHERING;
-	s->home = s->taken_over = 0;
+	s->home = s->over = s->taken_over = 0;
 	for (int i = 0; i < r->p->nodes; i++) {
 		struct p_node *x = &s->nodes[i];
 
 		x->standing = P_GONE;
-		x->owed = x->recorded;
-		x->recorded = 0;
-		x->told = x->recalling = x->due = x->copy_due = x->dropped = 0;
+		x->owed = x->told = x->due = x->copy_due = x->dropped = 0;
 		if (x->keeps == x->stage + 1)
 			x->keeps = 0;
 	}
 	if (!s->committed)
 		p_forget_sums(s);
-	if (power)
-		lose_record(r);
-}
-
-void p_crash_somehow(struct p_run *r)
-{
-	p_crash(r, !r->p->durable && p_choose(r, 2));
 }
 
 /* It tells its agents something: whether it dies meanwhile. */
@@ -208,29 +184,19 @@ bool p_dies_telling(struct p_run *r)
 
 /* ---- other ways ---- */
 
-void p_hear_route(struct p_node *x, int m, bool same)
+void p_hear_route(struct p_node *x, int m)
 {
-	if (x->view[m] == P_OTHER && !same)
-		return; /* it knows that attempt */
 	x->view[m] = P_CURRENT;
 	x->mine = (uint8_t)((x->mine & ~(1 << m)) | (x->on & 1 << m));
 }
 
-/* For a successor, where there may be one. */
-void p_record(struct p_run *r)
-{
-	for (int i = 0; i < r->p->nodes; i++)
-		r->s.nodes[i].recorded = r->s.takeovers > 0 ? r->s.nodes[i].owed : 0;
-}
-
-/* same: microbatches of which agents know the new route already, under that attempt. */
-static void reroute_tell(struct p_run *r, uint8_t changed, uint8_t same)
+/* over: microbatches that start over. */
+static void reroute_tell(struct p_run *r, uint8_t changed, uint8_t over)
 {
 	const struct p_state before = r->s;
 	bool dies = p_dies_telling(r);
 
 	p_forget_sums(&r->s);
-	p_record(r);
 	for (int i = 0; i < r->p->nodes; i++) {
 		struct p_node *x = &r->s.nodes[i];
 		bool told = p_is_replica(x) && x->alive && (!dies || p_choose(r, 2));
@@ -239,16 +205,36 @@ static void reroute_tell(struct p_run *r, uint8_t changed, uint8_t same)
 			if (!(changed >> m & 1))
 				continue;
 			if (told)
-				p_hear_route(x, m, same >> m & 1);
+				p_hear_route(x, m);
 			else if (x->view[m] == P_CURRENT)
 				x->view[m] = P_OLD;
 		}
-		if (x->lost_here && r->p->durable) /* nobody asks for what it did */
+		if (x->given_up) /* nobody asks for what it did */
 			p_forget_iteration(x);
 	}
 	p_lose_inputs(r, &before);
+	for (int i = 0; i < r->p->nodes; i++)
+		for (int m = 0; m < P_BATCHES; m++)
+			if ((over >> m & 1) && r->s.nodes[i].view[m] == P_CURRENT)
+				r->s.nodes[i].has &= (uint8_t)~(1 << m);
 	if (dies)
-		p_crash_somehow(r);
+		p_crash(r);
+}
+
+/* Slots could be waited for in a circle if the new data node has not done its F, which the model does not know. */
+static bool starts_over(struct p_run *r, int m)
+{
+	bool owes = false;
+
+	for (int i = 0; i < r->p->nodes; i++)
+		owes = owes || (r->s.nodes[i].at == 0 && (r->s.nodes[i].owed >> m & 1));
+	if (!owes || p_choose(r, 2) == 0)
+		return false;
+	for (int i = 0; i < r->p->nodes; i++)
+		r->s.nodes[i].owed &= (uint8_t)~(1 << m);
+	r->s.home &= (uint8_t)~(1 << m);
+	r->s.over |= (uint8_t)(1 << m);
+	return true;
 }
 
 static int stand_in(struct p_run *r, int stage)
@@ -264,7 +250,7 @@ static int stand_in(struct p_run *r, int stage)
 /* False: its stage has nobody who could. */
 static bool reroute_without(struct p_run *r, struct p_node *gone)
 {
-	uint8_t changed = gone->on, same = 0;
+	uint8_t changed = gone->on, over = 0;
 
 	if (p_count_replicas(&r->s, r->p->nodes, gone->stage) == 0)
 		return false;
@@ -279,13 +265,13 @@ static bool reroute_without(struct p_run *r, struct p_node *gone)
 		r->s.nodes[to].at = gone->at;
 		r->s.nodes[to].on |= (uint8_t)(1 << m);
 		r->s.nodes[to].owed |= (uint8_t)(1 << m);
-		if (r->s.nodes[to].view[m] == P_OTHER && (r->s.nodes[to].mine >> m & 1))
-			same |= (uint8_t)(1 << m);
 	}
 	gone->on = gone->owed = gone->told = 0;
-	gone->lost_here = 1;
+	gone->given_up = 1;
+	for (int m = 0; m < P_BATCHES; m++)
+		over |= (uint8_t)(((changed >> m & 1) && starts_over(r, m)) << m);
 	r->s.changed |= changed;
-	reroute_tell(r, changed, same);
+	reroute_tell(r, changed, over);
 	return true;
 }
 
@@ -400,13 +386,13 @@ static void commit(struct p_run *r)
 	check_content(r);
 	r->s.phase = P_COMMITTED;
 	r->s.committed = 1;
-	r->s.home = r->s.changed = r->s.taken_over = 0;
+	r->s.home = r->s.changed = r->s.over = r->s.taken_over = 0;
 	for (int i = 0; i < r->p->nodes; i++) {
 		struct p_node *x = &r->s.nodes[i];
 
 		x->due = p_is_replica(x) && x->alive;
 		x->copy_due = x->copies && x->alive;
-		x->plan = x->on = x->owed = x->recorded = x->told = x->lost_here = x->recalling = 0;
+		x->on = x->owed = x->told = x->given_up = 0;
 		x->at = x->stage;
 		x->began = 0;
 		p_forget_iteration(x);

@@ -19,9 +19,9 @@ struct field {
 #define STATE(name, bits, kind) { offsetof(struct p_state, name), bits, kind }
 
 static const struct field node_fields[] = {
-	NODE(stage, 2, PLAIN), NODE(at, 2, PLAIN), NODE(standing, 2, PLAIN), NODE(plan, 2, BATCHES),
-	NODE(on, 2, BATCHES), NODE(owed, 2, BATCHES), NODE(recorded, 2, BATCHES), NODE(told, 2, BATCHES), NODE(reduced, 1, PLAIN),
-	NODE(in_sum, 1, PLAIN), NODE(lost_here, 1, PLAIN), NODE(recalling, 1, PLAIN), NODE(keeps, 2, PLAIN),
+	NODE(stage, 2, PLAIN), NODE(at, 2, PLAIN), NODE(standing, 2, PLAIN),
+	NODE(on, 2, BATCHES), NODE(owed, 2, BATCHES), NODE(told, 2, BATCHES), NODE(reduced, 1, PLAIN),
+	NODE(in_sum, 1, PLAIN), NODE(given_up, 1, PLAIN), NODE(keeps, 2, PLAIN),
 	NODE(copies, 1, PLAIN), NODE(copy_reduced, 1, PLAIN), NODE(alive, 1, PLAIN), NODE(began, 2, PLAIN),
 	NODE(counted, 2, BATCHES), NODE(mine, 2, BATCHES), NODE(has, 2, BATCHES), NODE(view, 2, EACH),
 	NODE(dropped, 2, BATCHES), NODE(sum, 3, PLAIN), NODE(wrong, 1, PLAIN), NODE(due, 1, PLAIN),
@@ -30,7 +30,7 @@ static const struct field node_fields[] = {
 };
 
 static const struct field state_fields[] = {
-	STATE(phase, 3, PLAIN), STATE(home, 2, BATCHES), STATE(changed, 2, BATCHES), STATE(summing, 3, PLAIN),
+	STATE(phase, 3, PLAIN), STATE(home, 2, BATCHES), STATE(changed, 2, BATCHES), STATE(over, 2, BATCHES), STATE(summing, 3, PLAIN),
 	STATE(taken_over, 1, PLAIN), STATE(committed, 1, PLAIN), STATE(deaths, 2, PLAIN), STATE(wrongs, 2, PLAIN),
 	STATE(takeovers, 2, PLAIN), STATE(content[0], 2, EACH), STATE(content[1], 2, EACH), STATE(content[2], 2, EACH),
 	STATE(sums_told[0], 3, PLAIN), STATE(sums_told[1], 3, PLAIN), STATE(sums_told[2], 3, PLAIN),
@@ -150,7 +150,7 @@ struct protocol protocol_of(int stages, int each)
 {
 	struct protocol p = { .stages = stages, .nodes = stages * each, .deaths = 3, .wrongs = 1, .takeovers = 1,
 			      .reruns_the_dead = true, .audits_hops = true, .sums_after_a_stall = true,
-			      .durable = true, .compares_hashes = true, .minds_unheard = true, .tells_again = true };
+			      .starts_at_zero = true, .compares_hashes = true, .minds_unheard = true, .tells_again = true };
 
 	for (int i = 0; i < p.nodes; i++)
 		p.stage_of[i] = (uint8_t)(i / each);
@@ -182,7 +182,6 @@ void protocol_begin(const struct protocol *p, struct p_state *s)
 				if (k++ == m % (int)p_count_replicas(s, p->nodes, st))
 					x->on |= (uint8_t)(1 << m);
 				x->mine = x->on;
-				x->plan = p->durable ? 0 : x->on;
 			}
 	p_order_ahead(p, s);
 }
@@ -197,8 +196,8 @@ const char *protocol_event_name(enum p_event e)
 		"applies the commit", "applies it to its copy", "is killed", "is noticed to be dead",
 		"is taken for dead", "is heard again and joins", "is a new process and joins", "keeps a copy",
 		"is heard again, the last of its stage", "is admitted", "a keeper's copy takes a stage over",
-		"it is to begin anew", "it is to begin anew, sooner", "it begins anew", "the controller dies",
-		"the controller's power fails", "another controller gathers", "tells all that happened",
+		"it is to begin anew", "it begins anew", "the controller dies",
+		"another controller gathers", "has one home again",
 	};
 
 	return names[e];
@@ -209,11 +208,11 @@ static void print_node(const struct p_node *x, int i, FILE *to)
 	static const char *const standings[] = { "gone", "joiner", "syncing", "live" };
 	static const char *const sums[] = { "-", "begun", "broken", "summed" };
 
-	fprintf(to, "    n%d S%d %-7s %s on %d owed %d told %d%s%s%s%s keeps %d%s | began %d counted %d mine %d has %d "
+	fprintf(to, "    n%d S%d %-7s %s on %d owed %d told %d%s%s%s keeps %d%s | began %d counted %d mine %d has %d "
 		    "view %d%d sum %s%s%s%s copy %s\n",
 		i, x->stage, standings[x->standing], x->alive ? "alive" : "DEAD ", x->on, x->owed, x->told,
-		x->reduced ? " reduced" : "", x->in_sum ? " in-sum" : "", x->lost_here ? " lost" : "",
-		x->recalling ? " recalling" : "", x->keeps, x->copies ? " copies" : "", x->began, x->counted, x->mine,
+		x->reduced ? " reduced" : "", x->in_sum ? " in-sum" : "", x->given_up ? " given up" : "",
+		x->keeps, x->copies ? " copies" : "", x->began, x->counted, x->mine,
 		x->has, x->view[0], x->view[1], sums[x->sum], x->wrong ? " WRONG" : "", x->due ? " due" : "",
 		x->applied ? " applied" : "", sums[x->copy_sum]);
 }

@@ -1,5 +1,4 @@
-/* An iteration that begins anew, a stage without a replica, another controller: as recover.c, startup.c and takeover.c
- * have it. */
+/* An iteration that begins anew, a stage without a replica, another controller: as recover.c and startup.c have it. */
 #include "controller/tests/protocol_run.h"
 
 /* ---- beginning anew ---- */
@@ -8,9 +7,9 @@ void p_begin_anew(struct p_state *s)
 {
 	p_forget_sums(s);
 	s->phase = P_PLANNING;
-	s->home = s->taken_over = 0;
+	s->home = s->over = s->taken_over = 0;
 	for (int i = 0; i < P_NODES; i++)
-		s->nodes[i].told = s->nodes[i].recalling = s->nodes[i].dropped = 0;
+		s->nodes[i].told = s->nodes[i].dropped = 0;
 }
 
 static void make_plan(struct p_run *r, int stage)
@@ -41,23 +40,22 @@ void p_begin(struct p_run *r)
 	p_admit_joiners(r, false);
 	for (int st = 0; st < r->p->stages; st++)
 		make_plan(r, st);
-	r->s.home = r->s.changed = r->s.taken_over = 0;
+	r->s.home = r->s.changed = r->s.over = r->s.taken_over = 0;
 	dies = p_dies_telling(r);
 	for (int i = 0; i < r->p->nodes; i++) {
 		struct p_node *x = &r->s.nodes[i];
 		bool told = p_is_replica(x) && x->alive && (!dies || p_choose(r, 2));
 
 		x->at = x->stage;
-		x->plan = r->p->durable ? 0 : x->on;
-		x->owed = x->recorded = x->told = x->lost_here = x->recalling = 0;
-		p_forget_iteration(x);
+		x->owed = x->told = x->given_up = 0;
+		p_begin_iteration(r->p, x);
 		x->began = told ? 1 : x->began ? 2 : 0;
 		x->mine = told ? x->on : 0;
 	}
 	p_order_ahead(r->p, &r->s);
 	r->s.phase = P_COMPUTING;
 	if (dies)
-		p_crash_somehow(r);
+		p_crash(r);
 }
 
 /* ---- a stage without a replica ---- */
@@ -87,9 +85,7 @@ void p_resume(struct p_run *r, struct p_node *x)
 		r->s.phase = P_COMPUTING;
 	else {
 		for (int m = 0; r->p->tells_again && m < P_BATCHES; m++)
-			p_hear_route(x, m, false);
-		if (r->p->tells_again && r->s.changed)
-			p_record(r);
+			p_hear_route(x, m);
 		p_begin_reduction(r);
 	}
 }
@@ -142,64 +138,6 @@ void p_take_over(struct p_run *r, int stage)
 
 /* ---- another controller ---- */
 
-static bool everybody_in_it(const struct p_run *r)
-{
-	uint8_t held = 0;
-
-	for (int i = 0; i < r->p->nodes; i++) {
-		const struct p_node *x = &r->s.nodes[i];
-
-		if ((x->on & r->s.changed) && x->at != x->stage)
-			return false; /* what was recorded does not fit */
-		if (!p_is_replica(x) || x->lost_here)
-			continue;
-		if (x->began == 1)
-			held |= (uint8_t)(1 << x->stage);
-		else if (x->on)
-			return false;
-	}
-	return held == (1 << r->p->stages) - 1;
-}
-
-static void tell_changed(struct p_run *r)
-{
-	const struct p_state before = r->s;
-
-	if (r->s.changed)
-		p_record(r);
-	for (int i = 0; i < r->p->nodes; i++)
-		for (int m = 0; m < P_BATCHES; m++)
-			if ((r->s.changed >> m & 1) && p_is_replica(&r->s.nodes[i]) && r->s.nodes[i].alive)
-				p_hear_route(&r->s.nodes[i], m, false);
-	p_lose_inputs(r, &before);
-}
-
-static bool takeover_resume(struct p_run *r)
-{
-	struct p_node *gone;
-
-	if (!everybody_in_it(r))
-		return false;
-	for (int i = 0; i < r->p->nodes; i++) {
-		struct p_node *x = &r->s.nodes[i];
-
-		if (!p_is_replica(x))
-			continue;
-		x->recalling = 1;
-		if (x->began == 1 && !x->lost_here)
-			continue;
-		x->standing = x->lost_here ? P_GONE : P_JOINER;
-		x->recalling = 0;
-		p_begin_process(x);
-	}
-	tell_changed(r);
-	r->s.phase = P_COMPUTING;
-	gone = p_gone_on_route(r);
-	if (gone)
-		p_iteration_lost(r, gone); /* and so all others */
-	return true;
-}
-
 void p_gather(struct p_run *r)
 {
 	bool committed = r->s.committed;
@@ -223,6 +161,6 @@ void p_gather(struct p_run *r)
 		r->s.phase = P_COMMITTED;
 	else if (!p_replicas_everywhere(r))
 		r->s.phase = P_STALLED_PLANNING;
-	else if (!takeover_resume(r))
+	else
 		p_begin_anew(&r->s);
 }

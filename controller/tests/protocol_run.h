@@ -26,6 +26,7 @@ bool p_has_input(const struct protocol *p, const struct p_state *s, const struct
 bool p_lacks(const struct p_node *x, int m);
 void p_lose_inputs(struct p_run *r, const struct p_state *before);
 void p_forget_iteration(struct p_node *x);
+void p_begin_iteration(const struct protocol *p, struct p_node *x);
 void p_begin_process(struct p_node *x);
 void p_end_process(struct p_node *x);
 
@@ -39,11 +40,9 @@ void p_order_ahead(const struct protocol *p, struct p_state *s);
 void p_give_parts(struct p_run *r);
 bool p_all_given(const struct p_run *r, int stage);
 bool p_all_done(const struct p_run *r);
-void p_crash(struct p_run *r, bool power);
-void p_crash_somehow(struct p_run *r);
+void p_crash(struct p_run *r);
 bool p_dies_telling(struct p_run *r);
-void p_record(struct p_run *r);
-void p_hear_route(struct p_node *x, int m, bool same);
+void p_hear_route(struct p_node *x, int m);
 struct p_node *p_gone_on_route(struct p_run *r);
 void p_begin_reduction(struct p_run *r);
 bool p_copies_awaited(const struct p_node *x);

@@ -85,6 +85,15 @@ bool p_has_input(const struct protocol *p, const struct p_state *s, const struct
 	return true;
 }
 
+/* All on its route have counted it. */
+bool p_all_counted(const struct p_state *s, int m)
+{
+	for (int i = 0; i < P_NODES; i++)
+		if ((s->nodes[i].on & ~s->nodes[i].counted) >> m & 1)
+			return false;
+	return true;
+}
+
 bool p_lacks(const struct p_node *x, int m)
 {
 	return x->alive && x->began == 1 && (x->mine >> m & 1) && !(x->counted >> m & 1);
@@ -108,6 +117,15 @@ void p_forget_iteration(struct p_node *x)
 {
 	x->counted = x->mine = x->has = x->dropped = 0;
 	memset(x->view, P_CURRENT, sizeof(x->view));
+}
+
+/* By another plan: what was counted for the attempts before is void. */
+void p_begin_iteration(const struct protocol *p, struct p_node *x)
+{
+	uint8_t counted = p->starts_at_zero ? 0 : x->counted;
+
+	p_forget_iteration(x);
+	x->counted = counted;
 }
 
 /* Its weights are all that it has. */

@@ -10,8 +10,6 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "controller/iteration/takeover.h"
-#include "controller/iteration/takeover_record.h"
 #include "controller/iteration/commit.h"
 #include "controller/iteration/iteration.h"
 #include "controller/iteration/sums.h"
@@ -55,6 +53,16 @@ static void through_deaths_sums_and_takeovers(void **state)
 
 	(void)state;
 	p.deaths -= SLOW;
+	nothing_goes_wrong(&p);
+}
+
+static void two_controllers_die(void **state)
+{
+	struct protocol p = protocol_of(2, 2);
+
+	(void)state;
+	p.deaths = 2 - SLOW;
+	p.takeovers = 2;
 	nothing_goes_wrong(&p);
 }
 
@@ -207,12 +215,12 @@ static void other_weights_after_a_takeover(void **state)
 	is_found(&p, "two of a stage apply different commits");
 }
 
-static void routes_lost_with_the_power(void **state)
+static void gradients_of_the_attempt_before(void **state)
 {
-	struct protocol p = small(0, 1, 0, 1);
+	struct protocol p = small(0, 0, 0, 1);
 
 	(void)state;
-	p.durable = false;
+	p.starts_at_zero = false;
 	is_found(&p, "who is honest is left out: it counted what is not its own");
 }
 
@@ -249,7 +257,7 @@ static bool is_walked(const struct walk *w, const struct p_step *step, const str
 {
 	bool dies = step->event == P_CRASH, kills = step->event == P_KILL || step->event == P_SILENCE;
 
-	return step->event != P_ADMIT && step->event != P_TAKE_OVER && step->event != P_SOONER && step->event != P_BEGIN &&
+	return step->event != P_ADMIT && step->event != P_TAKE_OVER && step->event != P_BEGIN &&
 	       next->takeovers + dies == w->s.takeovers && next->deaths + kills == w->s.deaths;
 }
 
@@ -353,10 +361,6 @@ static const char *node_differs(const struct controller *c, const struct p_state
 		return "what it counted";
 	if (owed_by(c, i) != x->owed)
 		return "what it owes";
-	if (m->lost_here != x->lost_here)
-		return "given up";
-	if (m->replica && m->recalling != x->recalling)
-		return "recalling";
 	if (m->in_sum != x->in_sum || (m->in_sum && m->sum_stage != x->stage))
 		return "in the sum";
 	if (m->replica && m->in_sum && m->reduced != x->reduced)
@@ -380,11 +384,10 @@ static const char *differs(const struct controller *c, const struct p_state *s)
 /* ---- the same things happen to the controller ---- */
 
 static void add_pass(struct msg_task_event *events, uint32_t *n, const struct controller *c, uint32_t m,
-		     enum work_kind kind)
+		     enum work_kind kind, uint32_t attempt)
 {
 	struct msg_task_event e = { .type = WORK_STARTS, .kind = (uint8_t)kind, .microbatch = m,
-				    .attempt = c->routes.microbatches[m].route.attempt, .blocker = UINT32_MAX,
-				    .at_us = c->now_us };
+				    .attempt = attempt, .blocker = UINT32_MAX, .at_us = c->now_us };
 
 	events[(*n)++] = e;
 	e.type = WORK_ENDS;
@@ -394,20 +397,35 @@ static void add_pass(struct msg_task_event *events, uint32_t *n, const struct co
 	events[(*n)++] = e;
 }
 
-static void says(struct controller *c, uint16_t node, uint8_t begun, uint8_t counted, bool whole)
+/* before: of these it counted the gradient before they started over. */
+static void says(struct controller *c, uint16_t node, uint8_t begun, uint8_t counted, uint8_t before)
 {
 	struct msg_task_event events[6 * P_BATCHES];
-	struct msg_report r = { .iteration = 1, .whole = whole, .events = events };
+	struct msg_report r = { .iteration = 1, .events = events };
 
 	for (uint32_t m = 0; m < P_BATCHES; m++) {
+		const struct msg_route *route = &c->routes.microbatches[m].route;
+		uint32_t attempt = before >> m & 1 ? route->since - 1 : route->attempt;
+
 		if ((begun | counted) >> m & 1)
-			add_pass(events, &r.n_events, c, m, WORK_FORWARD);
+			add_pass(events, &r.n_events, c, m, WORK_FORWARD, attempt);
 		if (!(counted >> m & 1))
 			continue;
 		if (c->cluster->nodes[node].stage == 0)
-			add_pass(events, &r.n_events, c, m, WORK_LOSS);
-		add_pass(events, &r.n_events, c, m, WORK_BACKWARD);
+			add_pass(events, &r.n_events, c, m, WORK_LOSS, attempt);
+		add_pass(events, &r.n_events, c, m, WORK_BACKWARD, attempt);
 	}
+	iteration_report(c, &c->members[node], &r);
+}
+
+/* It counts nothing by that. */
+static void passes_again(struct controller *c, uint16_t node, uint32_t m)
+{
+	struct msg_task_event e = { .type = WORK_ENDS, .kind = WORK_BACKWARD, .microbatch = m,
+				    .attempt = c->routes.microbatches[m].route.attempt, .blocker = UINT32_MAX,
+				    .at_us = c->now_us };
+	struct msg_report r = { .iteration = 1, .n_events = 1, .events = &e };
+
 	iteration_report(c, &c->members[node], &r);
 }
 
@@ -444,15 +462,12 @@ static void is_succeeded(struct walk *w)
 
 	c->store = was->store;
 	c->options.run_dir = was->options.run_dir;
-	c->first_attempt = c->own_attempt = was->own_attempt + RESUMED;
+	c->first_attempt = was->first_attempt + RESUMED;
 	c->now_us = was->now_us;
 	was->store = NULL;
 	was->cluster = NULL;
 	controller_fini(was);
 	free(was);
-	takeover_read(c);
-	assert_non_null(c->takeover.plan);
-	c->takeover.plan->plan->overlap_sync = w->p.overlap;
 	c->phase = PHASE_GATHERING;
 	w->c = c;
 }
@@ -468,17 +483,28 @@ static void gathers(struct walk *w)
 
 		m->replica = m->ready = x->alive;
 		m->state = x->alive ? NODE_LIVE : NODE_DEAD;
-		m->hello.iteration = x->began > 0;
-		m->hello.epoch = x->began == 1;
 		m->keeps = x->keeps - 1;
 		m->kept = m->keeps >= 0;
 	}
 	if (!replicas_everywhere(c)) {
 		c->phase = PHASE_STALLED;
 		c->stall.in = PHASE_PLANNING;
-	} else if (!takeover_resume(c)) {
+	} else {
 		c->phase = PHASE_PLANNING;
 	}
+}
+
+/* Not all have counted it since it started over, so a data node that has did so before. */
+static uint8_t counted_before(const struct walk *w, const struct p_step *step)
+{
+	struct p_state s = w->s;
+	uint8_t before = 0;
+
+	if (step->event == P_COUNT)
+		s.nodes[step->node].counted |= (uint8_t)(1 << step->arg);
+	for (int m = 0; s.nodes[step->node].at == 0 && m < P_BATCHES; m++)
+		before |= (uint8_t)(((s.over >> m & 1) && !p_all_counted(&s, m)) << m);
+	return before;
 }
 
 static void happens_to(struct walk *w, const struct p_step *step)
@@ -489,15 +515,15 @@ static void happens_to(struct walk *w, const struct p_step *step)
 
 	switch (step->event) {
 	case P_COUNT:
-		if (x->stage == 0 && m->replica && !m->recalling)
-			says(w->c, m->id, x->mine, untold | (uint8_t)(1 << step->arg), false);
+		if (x->stage == 0 && m->replica)
+			says(w->c, m->id, x->mine, untold | (uint8_t)(1 << step->arg), counted_before(w, step));
 		break;
 	case P_REPORT:
 	case P_DROP:
-		says(w->c, m->id, x->mine, untold, false);
+		says(w->c, m->id, x->mine, untold, counted_before(w, step));
 		break;
-	case P_RECALL:
-		says(w->c, m->id, x->mine, x->counted, true);
+	case P_AGAIN:
+		passes_again(w->c, m->id, (uint32_t)step->arg);
 		break;
 	case P_REDUCED:
 	case P_REDUCED_WRONG:
@@ -602,13 +628,12 @@ static void begins(struct walk *w, uint64_t seed)
 	w->c->current->plan->overlap_sync = w->p.overlap;
 	if (w->p.ahead)
 		w->c->links = link_table_new(w->c->n_members);
-	takeover_record(w->c); /* as begin has it */
 	sums_order_ahead(w->c);
 	w->told[0] = 0;
 	protocol_begin(&w->p, &w->s);
 	for (uint16_t i = 0; i < TWO; i++) {
 		w->s.nodes[i].on = w->s.nodes[i].mine = on_route(w->c, i);
-		says(w->c, i, w->s.nodes[i].on, 0, false);
+		says(w->c, i, w->s.nodes[i].on, 0, 0);
 		w->c->members[i].held_stage = w->s.nodes[i].stage;
 	}
 	assert_null(differs(w->c, &w->s));
@@ -646,8 +671,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(words_of_one_that_passed_for_dead),
 		cmocka_unit_test(ways_that_changed_meanwhile),
 		cmocka_unit_test(other_weights_after_a_takeover),
-		cmocka_unit_test(routes_lost_with_the_power),
+		cmocka_unit_test(gradients_of_the_attempt_before),
 		cmocka_unit_test(the_controller_does_as_the_model),
+		cmocka_unit_test(two_controllers_die),
 		cmocka_unit_test(and_where_one_joins),
 		cmocka_unit_test(and_where_stages_sum_early),
 		cmocka_unit_test(and_where_sums_are_ordered_ahead),

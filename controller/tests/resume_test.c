@@ -265,18 +265,6 @@ static void until_each_clock_is_known(void **state)
 	assert_true(goes_on(c, 2));
 }
 
-/* The predecessor had given it up in this iteration. */
-static void not_for_one_that_was_given_up(void **state)
-{
-	struct controller *c = ((struct taken_over *)*state)->c;
-
-	comes_back(c, 0, true);
-	comes_back(c, 1, true);
-	assert_false(goes_on(c, 1));
-	c->members[3].lost_here = true;
-	assert_true(goes_on(c, 2));
-}
-
 static void not_for_ever(void **state)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
@@ -600,7 +588,6 @@ int main(void)
 		TEST(once_they_are_back_it_goes_on_without_the_others),
 		TEST(its_history_says_who_planned_it),
 		TEST(until_each_clock_is_known),
-		TEST(not_for_one_that_was_given_up),
 		TEST(not_for_ever),
 		TEST(for_a_stage_that_nobody_holds),
 		TEST(what_a_predecessor_ordered_does_not_count),

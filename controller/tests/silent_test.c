@@ -291,53 +291,6 @@ static void other_weights_of_one_left_out_are_not(void **state)
 	WORLD_UNTIL(w, says(w, "made of its neighbours after it9"));
 }
 
-/* In mid-iteration another controller takes over; the first node of S1 does not tell it what it has
- * done, and says that it is at work. Only the looks at heartbeats find it: nothing else is overdue for a minute. */
-static void take_over(struct world *w, bool others_sleep)
-{
-	const char *options[] = { "--silence-ms", "3000", "--overdue-s", "60", NULL };
-	uint64_t at;
-	int silent = 0;
-
-	WORLD_UNTIL(w, world_all_ready(w));
-	while (w->players[silent].stage != 1)
-		silent++;
-	w->slow_copies = others_sleep; /* it is the last */
-	for (int i = 0; i < PLAYERS; i++)
-		w->players[i].asleep = others_sleep && i != silent && w->players[i].stage == 1;
-	for (int i = 0; i < PLAYERS; i++)
-		WORLD_UNTIL(w, !w->players[i].asleep || w->states[i] == NODE_DEAD);
-	w->waits = at = w->console.committed + 10;
-	for (int i = 0; i < PLAYERS; i++)
-		WORLD_UNTIL(w, w->players[i].asleep || w->players[i].iteration == at);
-	w->faults[silent] = RECALLS_NOT;
-	door_restart(w->door, options);
-	WORLD_UNTIL(w, says(w, "goes on where it was"));
-	world_work(w);
-	WORLD_UNTIL(w, says(w, "does not say what it has done"));
-	w->faults[silent] = HEALTHY;
-	w->slow_copies = false;
-	goes_on(w);
-}
-
-static void what_it_does_not_tell_runs_again(void **state)
-{
-	struct world *w = *state;
-
-	take_over(w, false);
-	assert_true(says(w, "run again without"));
-	assert_false(says(w, "begins anew"));
-}
-
-static void the_last_of_a_stage_has_another_try(void **state)
-{
-	struct world *w = *state;
-
-	take_over(w, true);
-	assert_true(says(w, "begins anew"));
-	assert_false(says(w, "has lost its last replica"));
-}
-
 /* All of S1 sleep while another controller takes over, longer than it waits: they have the last commit, and nobody else
  * has. */
 static void who_slept_through_a_takeover_is_known(void **state)
@@ -397,8 +350,6 @@ int main(int argc, char **argv)
 		UNSAVED(weights_of_one_left_out_are_used),
 		UNSAVED(other_weights_of_one_left_out_are_not),
 		UNSAVED(who_slept_through_a_takeover_is_known),
-		TEST(what_it_does_not_tell_runs_again),
-		TEST(the_last_of_a_stage_has_another_try),
 		TEST(who_has_not_told_what_it_counted),
 	};
 

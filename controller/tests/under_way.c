@@ -115,7 +115,7 @@ struct controller *under_way_begun(struct cluster *cluster, int path_length)
 	create_store(c);
 	make_plan(c);
 	c->phase = PHASE_COMPUTING;
-	c->first_attempt = c->own_attempt = FIRST;
+	c->first_attempt = FIRST;
 	c->now_us = c->progress.started_us = SECOND;
 	assert_int_equal(routes_from_plan(&c->routes, c->current->plan, c->shard_of, c->n_shards, c->per_shard,
 					  FIRST, &err), 0);
@@ -168,7 +168,7 @@ uint16_t under_way_second_of(const struct controller *c, uint32_t microbatch)
 	return c->routes.microbatches[microbatch].nodes[1];
 }
 
-uint32_t under_way_three_is_slow(struct controller *c)
+void under_way_three_is_slow(struct controller *c)
 {
 	uint32_t begun[NODES] = { 0 }, others = 0;
 
@@ -192,10 +192,6 @@ uint32_t under_way_three_is_slow(struct controller *c)
 		under_way_does(c, c->routes.microbatches[i].nodes[0], i, WORK_FORWARD, FIRST, 0.1);
 		under_way_does(c, 3, i, WORK_FORWARD, FIRST, 0.6);
 	}
-	for (uint32_t i = 0; i < N; i++)
-		if (c->routes.microbatches[i].moved)
-			return i;
-	return N;
 }
 
 void under_way_all_is_done(struct controller *c)

@@ -28,8 +28,8 @@ void under_way_does(struct controller *c, uint16_t node, uint32_t microbatch, en
 /* The microbatch's node of the second stage. */
 uint16_t under_way_second_of(const struct controller *c, uint32_t microbatch);
 /* Each data node passes its first two on, and n03 takes six times as long as planned for what it gets of
- * them; the others take what they should. Returns the first that was moved away from it, N: none was. */
-uint32_t under_way_three_is_slow(struct controller *c);
+ * them; the others take what they should. */
+void under_way_three_is_slow(struct controller *c);
 /* Every microbatch, out and back, in its first attempt: sums are next. */
 void under_way_all_is_done(struct controller *c);
 /* The node tells the sum of its stage, alike with the others'. */
