@@ -1,62 +1,58 @@
+/* The bound, worked out part by part as time allows.
+ *
+ * The parts are: every data node alone, the latest first, without those that resemble one already
+ * examined; every stage alone; and the coverage bound in steps of its own. Each part can raise the
+ * bound. The bound is valid after any part. */
 #include "schedule/bound/bound.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/arena.h"
 #include "schedule/bound/coverage_bound.h"
 #include "schedule/bound/single_machine.h"
 #include "schedule/bound/shortest_paths.h"
 
-/* A list of parts, each of which may raise the bound, looked at one by one as time allows: every data
- * node alone, latest first, those like one already looked at left out; every stage alone; at last the
- * coverage bound, in steps of its own. Whatever has been looked at, the bound is valid. */
-
-#define MOST_WAYS 100        /* of a data node's machine */
-#define MOST_HOPS 300000000L /* looked at for ways; data nodes left after that are left out */
-/* Beside a search a step takes as long as runs, one for each so many nodes. The comparing of states
- * takes a tenth of the time: so many of them take a tenth of what a run takes for a visit. */
+#define MOST_STATES 100      /* kept by the walk of a data node (single_machine.h) */
+#define MOST_HOPS 300000000L /* hops examined for routes; data nodes after that are skipped */
+/* During a search one step is due after n_nodes / NODES_APART evaluations, and later if it compared
+ * states: that many states take as long as one visit in an evaluation. The bound then takes about a
+ * tenth of the time. */
 #define NODES_APART 4
 #define STATES_A_VISIT 1
-/* For an answer. */
+/* Limits of bound_answer. */
 #define MOST_STEPS 100
 #define MOST_COMPARED 5000000 /* states */
 
 struct bound {
 	const struct problem *p;
 	const struct solution *s;
-	struct arena arena; /* of all that is below */
+	struct arena arena; /* owns everything below */
 	int *sent;   /* (sizes[0]) microbatches of each data node, by its place in stage 0 */
 	int *order;  /* (sizes[0]) places, latest first */
-	int next;    /* into order, then stages */
-	int64_t due; /* runs until the next step beside a search */
+	int next;    /* the next part: an index into order, then the stages */
+	int64_t due; /* evaluations until the next step during a search */
 	bool done;
-	struct shortest_paths *ways;
-	struct coverage_bound *coverage; /* last; NULL: not begun, or not for this one */
+	struct shortest_paths *routes;
+	struct coverage_bound *coverage; /* the last part; NULL: not begun, or not possible */
 	double best_s;
 };
 
-/* Who sends how many, the data nodes by when their last microbatch was home, and the shortest paths. */
 struct bound *bound_new(const struct problem *p, const struct solution *s,
 			const double *finish_s)
 {
-	struct bound *b = calloc(1, sizeof(*b));
+	struct bound *b = alloc_new(sizeof(*b));
 	size_t data = (size_t)p->sizes[0];
 	double *late;
 
-	if (!b)
-		return NULL;
 	b->p = p;
 	b->s = s;
 	b->sent = arena_array(&b->arena, data, sizeof(*b->sent));
 	b->order = arena_array(&b->arena, data, sizeof(*b->order));
 	late = arena_array(&b->arena, data, sizeof(*late));
-	b->ways = shortest_paths_new(&b->arena, p, s);
-	if (b->arena.failed) {
-		bound_free(b);
-		return NULL;
-	}
+	b->routes = shortest_paths_new(&b->arena, p, s);
 	for (int i = 0; i < p->n_mb; i++) {
 		b->sent[p->mb_slot[i]]++;
 		if (finish_s && finish_s[i] > late[p->mb_slot[i]])
@@ -96,32 +92,33 @@ static void bound_data_node(struct bound *b, int place)
 		.slots = n->memory,
 		.split = b->p->q->split_backward,
 		.weights_s = n->weight_gradient_s,
-		.lag_loss_s = shortest_paths_fastest_s(b->ways, node, SHORTEST_PATHS_OUT),
-		.lag_back_s = shortest_paths_fastest_s(b->ways, node, SHORTEST_PATHS_BACK),
-		.lag_round_s = shortest_paths_fastest_s(b->ways, node, SHORTEST_PATHS_ROUND),
+		.lag_loss_s = shortest_paths_fastest_s(b->routes, node, SHORTEST_PATHS_OUT),
+		.lag_back_s = shortest_paths_fastest_s(b->routes, node, SHORTEST_PATHS_BACK),
+		.lag_round_s = shortest_paths_fastest_s(b->routes, node, SHORTEST_PATHS_ROUND),
 		.n = b->sent[place],
 	};
 	bool exact;
 
 	if (isfinite(m.lag_round_s))
-		b->best_s = fmax(b->best_s, single_machine_least_s(&m, MOST_WAYS, &exact));
+		b->best_s = fmax(b->best_s, single_machine_least_s(&m, MOST_STATES, &exact));
 }
 
-/* One that is like another already looked at, and sends no more, says nothing new. */
-static bool says_nothing_new(const struct bound *b, int place)
+/* Returns true if a similar data node that sends at least as many microbatches has been examined,
+ * or if the limit on hops is reached. */
+static bool may_skip(const struct bound *b, int place)
 {
 	for (int i = 0; i < b->next; i++) {
 		int before = b->order[i];
 
 		if (b->sent[before] >= b->sent[place] &&
-		    shortest_paths_like(b->ways, b->s->members[before]) ==
-			    shortest_paths_like(b->ways, b->s->members[place]))
+		    shortest_paths_like(b->routes, b->s->members[before]) ==
+			    shortest_paths_like(b->routes, b->s->members[place]))
 			return true;
 	}
-	return shortest_paths_work(b->ways) > MOST_HOPS;
+	return shortest_paths_work(b->routes) > MOST_HOPS;
 }
 
-/* Visits that node v can serve in an iteration of length t. */
+/* The visits that node v can serve in an iteration of t seconds. */
 static double visits_within(const struct bound *b, int v, double edges_s, double t)
 {
 	const struct cluster_node *n = &b->p->c->nodes[v];
@@ -133,7 +130,7 @@ static double visits_within(const struct bound *b, int v, double edges_s, double
 	return each > 0 ? floor(room / each * (1 + 1e-12)) : INFINITY;
 }
 
-/* The first arrival at v and the way home after its last B, at the least. */
+/* The least seconds before the first arrival at v plus the least seconds after its last B. */
 static double edges_of(const struct bound *b, int v)
 {
 	const struct problem *p = b->p;
@@ -170,10 +167,8 @@ static void bound_stage(struct bound *b, int stage)
 {
 	int first = b->s->start[stage], size = b->s->start[stage + 1] - first;
 	int demand = b->p->low[stage];
-	double *edges = malloc((size_t)size * sizeof(*edges)), low = 0, high = 1;
+	double *edges = alloc_array((size_t)size, sizeof(*edges)), low = 0, high = 1;
 
-	if (!edges)
-		return;
 	for (int i = 0; i < size; i++)
 		edges[i] = edges_of(b, b->s->members[first + i]);
 	while (high < 1e12 && served_within(b, stage, edges, high) < demand) {
@@ -201,23 +196,24 @@ static bool bound_coverage(struct bound *b)
 	return more;
 }
 
-/* False: there is no more part. */
+/* Works on the next part. Returns false if no part is left. */
 static bool bound_part(struct bound *b)
 {
 	int data = b->p->sizes[0], stage;
 
 	if (b->coverage)
 		return bound_coverage(b);
-	while (b->next < data && says_nothing_new(b, b->order[b->next]))
+	while (b->next < data && may_skip(b, b->order[b->next]))
 		b->next++;
 	stage = b->next - data + 1;
-	if (b->next < data)
+	if (b->next < data) {
 		bound_data_node(b, b->order[b->next]);
-	else if (stage < b->p->n_stages && b->p->length > 1)
+	} else if (stage < b->p->n_stages && b->p->length > 1) {
 		bound_stage(b, stage);
-	else
-		return coverage_bound_new(&b->coverage, &b->arena, b->p, b->s, b->ways, b->sent) == 0 &&
-		       b->coverage != NULL;
+	} else {
+		b->coverage = coverage_bound_new(&b->arena, b->p, b->s, b->routes, b->sent);
+		return b->coverage != NULL;
+	}
 	b->next++;
 	return true;
 }

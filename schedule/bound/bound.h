@@ -1,41 +1,40 @@
-/* bound.h - how short an iteration can be at all, for an assignment: below this no paths and no
- * order can go.
+/* bound.h - a lower bound of the iteration for an assignment: no paths and no order are shorter.
  *
- * One data node alone: single_machine.h, with the least lags that shortest_paths.h finds.
+ * The bound is the largest of three kinds of bounds (docs/bounds.md):
  *
- * One stage alone. Its nodes have to serve the visits that exposure demands, between the
- * earliest arrival and the latest departure that leaves time for the way home.
+ *   one data node alone    single_machine.h, with the least lags that shortest_paths.h finds
+ *   one stage alone        its nodes have to serve the visits that exposure demands between the
+ *                          earliest arrival and the latest departure
+ *   all data nodes         each stage gets the visits that exposure demands: coverage_bound.h
  *
- * All data nodes together, each stage visited as often as it must be: coverage_bound.h.
+ * With a split backward pass the weight gradients of nodes other than data nodes are not counted.
+ * The bound stays valid.
  *
- * With the backward pass split the weight gradients of other than data nodes are left out, which
- * keeps the bound valid.
- *
- * The bound is the largest of all these. Internal to schedule/.
+ * Internal to schedule/.
  */
 #ifndef SCHEDULE_BOUND_H
 #define SCHEDULE_BOUND_H
 
 #include "schedule/problem/problem.h"
 
-#define BOUND_MET 1.000000001
+#define BOUND_MET 1.000000001 /* a plan within this factor of the bound is optimal */
 
 struct bound; /* opaque: work in progress */
 
-/* Both borrowed until bound_free; s gives the assignment and, by paths that finished late, which
- * data nodes to look at first (finish_s, (n_mb); NULL: any order). NULL: out of memory. */
+/* p and s are borrowed until bound_free; s gives the assignment. Data nodes whose microbatches
+ * finished late are examined first (finish_s, (n_mb); NULL: any order). */
 struct bound *bound_new(const struct problem *p, const struct solution *s,
 			const double *finish_s);
 void bound_free(struct bound *b);
-/* Looks at one more part of the problem. False when all have been looked at. */
+/* Works on one more part. Returns false if no part is left. */
 bool bound_step(struct bound *b);
-/* Beside a search, after so many more of its runs: as many steps as take little of its time. The bound
- * then. */
+/* To be called by a search after each `runs` evaluations. Does as many steps as take a small part
+ * of the search's time, and returns the bound. */
 double bound_beside(struct bound *b, int64_t runs);
-/* For an answer: as many steps as take little time, some tens of milliseconds where there are few nodes. The
- * bound then. */
+/* Does as many steps as a short time allows, some tens of milliseconds in small clusters, and
+ * returns the bound. */
 double bound_answer(struct bound *b);
-/* The bound so far: valid at any time. This and bound_step are public for tests. */
+/* The bound so far, valid at any time. This and bound_step are public for tests. */
 double bound_s(const struct bound *b);
 
 #endif

@@ -1,33 +1,34 @@
+/* Tries lengths T of the iteration, one after the other.
+ *
+ * The prices are the direction from the nearest point of the hull of known visits (nearest_point.h)
+ * to the demanded visits. At these prices each data node earns as much as it can (pricing.h). If
+ * that is less than the demand is worth, T is impossible, and a longer T is tried. Otherwise the
+ * visits found are one more point of the hull. A step examines one kind of data node, so that a
+ * search can run in between. */
 #include "schedule/bound/coverage_bound.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "schedule/bound/nearest_point.h"
 #include "schedule/bound/pricing.h"
-
-/* Is an iteration of T seconds possible? Prices are the direction from the nearest point of the hull of
- * what data nodes were seen to visit (nearest_point.h) to the visits demanded. Each data node earns
- * the most it can at these prices (pricing.h). Together less than the demand is worth: T is
- * impossible, and a longer T is tried; else what they visited is one more point. A step asks one
- * kind of data node, so that a search can go on in between. */
 
 #define FIRST_STRIDE 0.04
 #define LAST_STRIDE 0.001
 #define MOST_PRICES 100 /* tried for one T */
-#define MOST_STATES 300 /* of pricing.h; fewer where there are more microbatches and slots */
+#define MOST_STATES 300 /* of pricing.h; fewer with more microbatches and slots */
 #define STATES_BY_SIZE 20000
-#define MOST_WAYS 32    /* at some prices; else neighbours are taken as one */
+#define MOST_ROUTES 32  /* given to pricing.h; if there are more, neighbours are merged */
 #define ROUNDING 1e-9
 
-/* Data nodes with the same ways that send as many microbatches. */
+/* Data nodes with equal routes that send the same number of microbatches. */
 struct kind {
 	int node, n, times;
-	int n_ways;
-	double *way_s; /* (n_ways) ascending; NULL: not known yet */
-	int *set;      /* (n_ways) */
+	int n_routes;
+	double *route_s; /* (n_routes) ascending; NULL: not known yet */
+	int *set;        /* (n_routes) */
 };
 
 struct coverage_bound {
@@ -36,36 +37,39 @@ struct coverage_bound {
 	struct arena *arena; /* borrowed */
 	struct shortest_paths *w;
 	const int *sent;
-	int n_kinds, n_ready; /* of those the ways are known */
-	int size; /* of the largest: microbatches by slots squared */
+	int n_kinds, n_ready; /* n_ready: kinds with known routes */
+	int size; /* microbatches times slots squared, of the largest kind */
 	struct kind *kinds;
 	int n_sets;
 	uint64_t *stages; /* (n_sets) bits */
 	double *value;    /* (n_sets) at the prices */
-	double *point;    /* (n_stages - 1) visits less those demanded */
+	double *point;    /* (n_stages - 1) visits made less visits demanded */
 	struct nearest_point *nearest;
 	struct pricing *pricing;
-	double *way_s, *worth; /* (n_sets) of the ways that are worth having */
-	uint64_t *way_stages;
+	double *route_s, *worth; /* (n_sets) of the routes given to pricing.h */
+	uint64_t *route_stages;
 
 	double proved_s, tried_s, stride;
-	bool failed; /* some T could not be shown impossible */
-	int prices;  /* tried for this one */
-	int asked;   /* kinds, at the present prices */
+	bool failed; /* some T could not be proved impossible */
+	int prices;  /* tried for this T */
+	int asked;   /* kinds examined at the present prices */
 	double earned;
-	bool misfit; /* some could not send all they have */
+	bool misfit; /* some kind cannot send all its microbatches within T */
 };
 
 static struct kind *kind_of(struct coverage_bound *e, int node, int n)
 {
-	for (int i = 0; i < e->n_kinds; i++)
-		if (shortest_paths_like(e->w, e->kinds[i].node) == shortest_paths_like(e->w, node) &&
-		    e->kinds[i].n == n)
+	for (int i = 0; i < e->n_kinds; i++) {
+		int like = shortest_paths_like(e->w, e->kinds[i].node);
+
+		if (like == shortest_paths_like(e->w, node) && e->kinds[i].n == n)
 			return &e->kinds[i];
+	}
 	e->kinds[e->n_kinds] = (struct kind){ .node = node, .n = n };
 	return &e->kinds[e->n_kinds++];
 }
 
+/* Returns false if the instance is too large. */
 static bool find_kinds(struct coverage_bound *e)
 {
 	for (int i = 0; i < e->p->sizes[0]; i++) {
@@ -74,7 +78,8 @@ static bool find_kinds(struct coverage_bound *e)
 
 		if (n == 0)
 			continue;
-		if (slots < 1 || slots > PRICING_MOST_SLOTS || n > COVERAGE_BOUND_MOST_SIZE / slots / slots)
+		if (slots < 1 || slots > PRICING_MOST_SLOTS ||
+		    n > COVERAGE_BOUND_MOST_SIZE / slots / slots)
 			return false;
 		kind_of(e, node, n)->times++;
 		e->size = n * slots * slots > e->size ? n * slots * slots : e->size;
@@ -82,34 +87,31 @@ static bool find_kinds(struct coverage_bound *e)
 	return e->n_kinds > 0;
 }
 
-static int alloc_all(struct coverage_bound *e, struct arena *a)
+static void alloc_all(struct coverage_bound *e, struct arena *a)
 {
 	size_t stages = (size_t)e->p->n_stages, sets = (size_t)e->n_sets;
+	int states = STATES_BY_SIZE / e->size;
 
 	e->stages = arena_array(a, sets, sizeof(*e->stages));
 	e->value = arena_array(a, sets, sizeof(*e->value));
 	e->point = arena_array(a, stages, sizeof(*e->point));
-	e->way_s = arena_array(a, sets, sizeof(*e->way_s));
+	e->route_s = arena_array(a, sets, sizeof(*e->route_s));
 	e->worth = arena_array(a, sets, sizeof(*e->worth));
-	e->way_stages = arena_array(a, sets, sizeof(*e->way_stages));
+	e->route_stages = arena_array(a, sets, sizeof(*e->route_stages));
 	e->nearest = nearest_point_new(a, e->p->n_stages - 1);
-	e->pricing = pricing_new(a, STATES_BY_SIZE / e->size < MOST_STATES ? STATES_BY_SIZE / e->size
-									   : MOST_STATES);
-	return a->failed ? -ENOMEM : 0;
+	e->pricing = pricing_new(a, states < MOST_STATES ? states : MOST_STATES);
 }
 
-/* Whether the instance is within the limits comes first; room is made only then. */
-int coverage_bound_new(struct coverage_bound **out, struct arena *a, const struct problem *p,
-		       const struct solution *s, struct shortest_paths *w, const int *sent)
+struct coverage_bound *coverage_bound_new(struct arena *a, const struct problem *p,
+					  const struct solution *s, struct shortest_paths *w,
+					  const int *sent)
 {
 	struct coverage_bound *e;
 
-	*out = NULL;
-	if (p->length == 1 || shortest_paths_sets(w) < 2 || shortest_paths_sets(w) > COVERAGE_BOUND_MOST_SETS)
-		return 0;
+	if (p->length == 1 || shortest_paths_sets(w) < 2 ||
+	    shortest_paths_sets(w) > COVERAGE_BOUND_MOST_SETS)
+		return NULL;
 	e = arena_array(a, 1, sizeof(*e));
-	if (!e)
-		return -ENOMEM;
 	e->p = p;
 	e->s = s;
 	e->arena = a;
@@ -118,14 +120,10 @@ int coverage_bound_new(struct coverage_bound **out, struct arena *a, const struc
 	e->n_sets = shortest_paths_sets(w);
 	e->stride = FIRST_STRIDE;
 	e->kinds = arena_array(a, (size_t)p->sizes[0], sizeof(*e->kinds));
-	if (!e->kinds)
-		return -ENOMEM;
 	if (!find_kinds(e))
-		return 0;
-	if (alloc_all(e, a) != 0)
-		return -ENOMEM;
-	*out = e;
-	return 0;
+		return NULL;
+	alloc_all(e, a);
+	return e;
 }
 
 int64_t coverage_bound_work(const struct coverage_bound *e)
@@ -138,43 +136,41 @@ double coverage_bound_s(const struct coverage_bound *e)
 	return e->proved_s;
 }
 
-/* ---- ways ---- */
+/* ---- routes ---- */
 
-struct way {
+struct route {
 	double s;
 	int set;
 };
 
 static int by_length(const void *a, const void *b)
 {
-	const struct way *x = a, *y = b;
+	const struct route *x = a, *y = b;
 
 	return x->s != y->s ? (x->s < y->s ? -1 : 1) : x->set - y->set;
 }
 
-/* False: out of memory, or there is none. */
-static bool list_ways(struct coverage_bound *e, struct kind *k)
+/* Lists the fastest route through each set of stages. Returns false if there is none. */
+static bool list_routes(struct coverage_bound *e, struct kind *k)
 {
 	size_t sets = (size_t)e->n_sets;
-	double *least_s = malloc(sets * sizeof(*least_s));
-	struct way *ways = malloc(sets * sizeof(*ways));
-	bool done = least_s && ways && shortest_paths_of_sets(e->w, k->node, least_s, e->stages);
+	double *least_s = alloc_array(sets, sizeof(*least_s));
+	struct route *routes = alloc_array(sets, sizeof(*routes));
 
-	k->way_s = arena_array(e->arena, sets, sizeof(*k->way_s));
+	shortest_paths_of_sets(e->w, k->node, least_s, e->stages);
+	k->route_s = arena_array(e->arena, sets, sizeof(*k->route_s));
 	k->set = arena_array(e->arena, sets, sizeof(*k->set));
-	done = done && k->way_s && k->set;
-	for (int i = 0; done && i < e->n_sets; i++)
+	for (int i = 0; i < e->n_sets; i++)
 		if (isfinite(least_s[i]))
-			ways[k->n_ways++] = (struct way){ least_s[i], i };
-	if (done)
-		qsort(ways, (size_t)k->n_ways, sizeof(*ways), by_length);
-	for (int i = 0; i < k->n_ways; i++) {
-		k->way_s[i] = ways[i].s;
-		k->set[i] = ways[i].set;
+			routes[k->n_routes++] = (struct route){ least_s[i], i };
+	qsort(routes, (size_t)k->n_routes, sizeof(*routes), by_length);
+	for (int i = 0; i < k->n_routes; i++) {
+		k->route_s[i] = routes[i].s;
+		k->set[i] = routes[i].set;
 	}
 	free(least_s);
-	free(ways);
-	return k->n_ways > 0;
+	free(routes);
+	return k->n_routes > 0;
 }
 
 /* ---- prices ---- */
@@ -196,33 +192,34 @@ static void value_sets(struct coverage_bound *e)
 	}
 }
 
-/* Ways that are worth more than all shorter ones. Too many: of each few the shortest length and
- * the most worth. */
-static int choose_ways(struct coverage_bound *e, const struct kind *k)
+/* Chooses the routes that are worth more than all shorter ones. If they are too many, neighbours
+ * are merged into one with the shortest length and the highest worth, which keeps the bound valid.
+ */
+static int choose_routes(struct coverage_bound *e, const struct kind *k)
 {
 	double best = -INFINITY;
 	int n = 0, few, kept = 0;
 
-	for (int i = 0; i < k->n_ways; i++) {
+	for (int i = 0; i < k->n_routes; i++) {
 		if (e->value[k->set[i]] <= best)
 			continue;
 		best = e->value[k->set[i]];
-		e->way_s[n] = k->way_s[i];
+		e->route_s[n] = k->route_s[i];
 		e->worth[n] = best;
-		e->way_stages[n++] = e->stages[k->set[i]];
+		e->route_stages[n++] = e->stages[k->set[i]];
 	}
-	few = (n + MOST_WAYS - 1) / MOST_WAYS;
+	few = (n + MOST_ROUTES - 1) / MOST_ROUTES;
 	for (int i = 0; i < n; i += few, kept++) {
 		int last = i + few - 1 < n ? i + few - 1 : n - 1;
 
-		e->way_s[kept] = e->way_s[i];
+		e->route_s[kept] = e->route_s[i];
 		e->worth[kept] = e->worth[last];
-		e->way_stages[kept] = e->way_stages[last];
+		e->route_stages[kept] = e->route_stages[last];
 	}
 	return kept;
 }
 
-/* What a data node of this kind earns at most, and its visits. */
+/* Returns the most that a data node of this kind can earn, and adds its visits to visits. */
 static double earn_most(struct coverage_bound *e, const struct kind *k, int *visits)
 {
 	const struct cluster_node *n = &e->p->c->nodes[k->node];
@@ -233,16 +230,16 @@ static double earn_most(struct coverage_bound *e, const struct kind *k, int *vis
 		.overhead_s = e->p->c->dispatch_overhead_s,
 		.n = k->n,
 		.slots = n->memory < k->n ? n->memory : k->n,
-		.n_ways = choose_ways(e, k),
-		.way_s = e->way_s,
+		.n_routes = choose_routes(e, k),
+		.route_s = e->route_s,
 		.worth = e->worth,
-		.stages = e->way_stages,
+		.stages = e->route_stages,
 	};
 
 	return pricing_most(e->pricing, &of, e->tried_s * (1 + ROUNDING), visits);
 }
 
-/* Of the visits that a stage may have, those that are worth the least. */
+/* The legal number of visits of a stage that is worth the least. */
 static int demanded_visits(const struct coverage_bound *e, int stage)
 {
 	return price_of(e, stage) < 0 ? e->p->high[stage] : e->p->low[stage];
@@ -261,7 +258,7 @@ static void ask_kind(struct coverage_bound *e, const struct kind *k)
 		e->point[stage - 1] += k->times * visits[stage];
 }
 
-/* All have been asked at these prices. */
+/* Decides after all kinds have been examined at these prices. */
 static enum answer judge_prices(struct coverage_bound *e)
 {
 	double demanded = 0, size = 0;
@@ -273,7 +270,7 @@ static enum answer judge_prices(struct coverage_bound *e)
 	}
 	if (e->misfit || e->earned < demanded - ROUNDING * size)
 		return IMPOSSIBLE;
-	if (++e->prices > MOST_PRICES || !nearest_point_tell(e->nearest, e->point))
+	if (++e->prices > MOST_PRICES || !nearest_point_add(e->nearest, e->point))
 		return NOT_SHOWN;
 	return NEW_PRICES;
 }
@@ -298,7 +295,7 @@ bool coverage_bound_step(struct coverage_bound *e, double known_s)
 	enum answer answer;
 
 	if (e->n_ready < e->n_kinds)
-		return list_ways(e, &e->kinds[e->n_ready++]) && known_s > 0;
+		return list_routes(e, &e->kinds[e->n_ready++]) && known_s > 0;
 	if (e->tried_s <= 0)
 		try_next(e, known_s);
 	if (e->asked == 0)
@@ -311,7 +308,7 @@ bool coverage_bound_step(struct coverage_bound *e, double known_s)
 	if (answer == NEW_PRICES)
 		return true;
 	if (answer == IMPOSSIBLE) {
-		e->proved_s = e->tried_s; /* what fitted into it fits into more, too */
+		e->proved_s = e->tried_s; /* the points stay valid for a longer T */
 	} else {
 		e->failed = true;
 		nearest_point_clear(e->nearest);

@@ -1,18 +1,20 @@
+/* Wolfe's algorithm: the nearest point is kept as a mixture of few points, each with a weight above
+ * 0. */
 #include "schedule/bound/nearest_point.h"
 
 #include <math.h>
 #include <string.h>
 
-#define TINY 1e-10 /* of weights, and of squares beside those of the points */
+#define TINY 1e-10 /* weights and relative squares below this count as 0 */
 
-/* The least point is a mixture of few points, each needed: at most one more than coordinates. */
+/* The mixture has at most one point more than there are coordinates. */
 struct nearest_point {
 	int dim, n;
 	double *points;  /* (dim + 2, dim) */
-	double *weights; /* (dim + 2) all above 0, together 1 */
-	double *mixed;   /* (dim + 2) the least mixture when weights may be below 0 */
+	double *weights; /* (dim + 2) all above 0, with sum 1 */
+	double *mixed;   /* (dim + 2) weights of the nearest mixture if they may be negative */
 	double *rows;    /* (dim + 3, dim + 4) equations */
-	double *least;   /* (dim) */
+	double *least;   /* (dim) the nearest point */
 };
 
 struct nearest_point *nearest_point_new(struct arena *a, int dimensions)
@@ -20,15 +22,13 @@ struct nearest_point *nearest_point_new(struct arena *a, int dimensions)
 	struct nearest_point *s = arena_array(a, 1, sizeof(*s));
 	size_t dim = (size_t)dimensions;
 
-	if (!s)
-		return NULL;
 	s->dim = dimensions;
 	s->points = arena_array(a, (dim + 2) * dim, sizeof(double));
 	s->weights = arena_array(a, dim + 2, sizeof(double));
 	s->mixed = arena_array(a, dim + 2, sizeof(double));
 	s->rows = arena_array(a, (dim + 3) * (dim + 4), sizeof(double));
 	s->least = arena_array(a, dim, sizeof(double));
-	return a->failed ? NULL : s;
+	return s;
 }
 
 void nearest_point_clear(struct nearest_point *s)
@@ -66,7 +66,7 @@ static void swap_rows(double *a, double *b, int n)
 	}
 }
 
-/* Into triangular form, then backwards: the last column is the right side, then the solution. */
+/* Gaussian elimination. The last column is the right side at first, and the solution at the end. */
 static bool solve_equations(double *rows, int n)
 {
 	int width = n + 1;
@@ -95,8 +95,8 @@ static bool solve_equations(double *rows, int n)
 	return true;
 }
 
-/* The mixture of all points, its weights of any sign, that is nearest to the origin: there every
- * point has the same product with it. False: some point is a mixture of the others. */
+/* Finds the mixture of all points, with weights of any sign, that is nearest to the origin. All
+ * points have the same product with it. Returns false if some point is a mixture of the others. */
 static bool mix_points(struct nearest_point *s)
 {
 	int n = s->n + 1, width = n + 1;
@@ -117,8 +117,8 @@ static bool mix_points(struct nearest_point *s)
 	return true;
 }
 
-/* From the weights towards the mixture until the first one is used up; that point goes. True when
- * none was in the way. */
+/* Moves the weights towards the mixture until the first weight becomes 0, and drops that point.
+ * Returns true if no weight became 0. */
 static bool approach_mixture(struct nearest_point *s)
 {
 	double far = 1;
@@ -148,7 +148,7 @@ static void find_least(struct nearest_point *s)
 			s->least[k] += s->weights[i] * point_of(s, i)[k];
 }
 
-bool nearest_point_tell(struct nearest_point *s, const double *point)
+bool nearest_point_add(struct nearest_point *s, const double *point)
 {
 	double square = dot_product(s, point, point), least = dot_product(s, s->least, s->least);
 

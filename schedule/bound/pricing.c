@@ -1,3 +1,4 @@
+/* The walk of pricing.h, layer by layer: all states with the same number of tasks done. */
 #include "schedule/bound/pricing.h"
 
 #include <math.h>
@@ -5,22 +6,22 @@
 #include <string.h>
 
 struct state {
-	double free_s; /* of the machine, the overhead paid */
+	double free_s; /* when the machine is free, overhead included */
 	double worth;
 	double sent_s[PRICING_MOST_SLOTS]; /* ends of F of those under way, oldest first */
 	uint16_t visits[PRICING_STAGES];
 };
 
-/* Lists by how many are under way: of the states with so many tasks done, and with one more. */
+/* States of the present layer and the next, in lists by the number of microbatches under way. */
 struct pricing {
 	int most;
 	struct state *now, *next;
 	int n_now[PRICING_MOST_SLOTS + 1], n_next[PRICING_MOST_SLOTS + 1];
 	int64_t work;
-	/* Of what is being worked out. */
+	/* The question. */
 	const struct pricing_request *of;
 	double within_s;
-	double per_worth; /* seconds that one is taken for when states are compared */
+	double per_worth; /* seconds that count as much as a worth of 1 when states are compared */
 };
 
 struct pricing *pricing_new(struct arena *a, int most_states)
@@ -28,12 +29,10 @@ struct pricing *pricing_new(struct arena *a, int most_states)
 	struct pricing *t = arena_array(a, 1, sizeof(*t));
 	size_t states = (size_t)most_states * (PRICING_MOST_SLOTS + 1);
 
-	if (!t)
-		return NULL;
 	t->most = most_states;
 	t->now = arena_array(a, states, sizeof(*t->now));
 	t->next = arena_array(a, states, sizeof(*t->next));
-	return a->failed ? NULL : t;
+	return t;
 }
 
 int64_t pricing_work(const struct pricing *t)
@@ -51,8 +50,9 @@ static bool no_worse(const struct state *a, const struct state *b, int under_way
 	return true;
 }
 
-/* Into the one it is closest to, the better of each. */
-static void merge_state(const struct pricing *t, struct state *list, const struct state *s, int under_way)
+/* Merges the state into the closest one of the list, with the better of each value. */
+static void merge_state(const struct pricing *t, struct state *list, const struct state *s,
+			int under_way)
 {
 	double closest = INFINITY;
 	struct state *into = list;
@@ -77,11 +77,12 @@ static void merge_state(const struct pricing *t, struct state *list, const struc
 		into->sent_s[k] = fmin(into->sent_s[k], s->sent_s[k]);
 }
 
-/* Whether the slots can take those not sent yet, each by the shortest way, before the time is over. */
+/* Returns true if the microbatches not sent yet can still make their trips, by the shortest route,
+ * within the time. */
 static bool may_fit(const struct pricing *t, const struct state *s, int under_way, int unsent)
 {
 	const struct pricing_request *of = t->of;
-	double out_s = of->loss_s + of->way_s[0], back_s = of->backward_s + of->overhead_s;
+	double out_s = of->loss_s + of->route_s[0], back_s = of->backward_s + of->overhead_s;
 	double ready_s[PRICING_MOST_SLOTS];
 
 	for (int i = 0; i < of->slots; i++)
@@ -125,18 +126,18 @@ static void reach_state(struct pricing *t, const struct state *s, int under_way,
 		merge_state(t, list, s, under_way);
 }
 
-/* One of those under way comes back, by each way that is worth waiting for. */
-static void take_back(struct pricing *t, const struct state *from, int which, int under_way, int unsent,
-		      double latest_s)
+/* Takes one of the microbatches under way back, by each route that is worth waiting for. */
+static void take_back(struct pricing *t, const struct state *from, int which, int under_way,
+		      int unsent, double latest_s)
 {
 	const struct pricing_request *of = t->of;
 	double out_s = from->sent_s[which] + of->loss_s;
-	int first = of->n_ways - 1;
+	int first = of->n_routes - 1;
 
-	while (first > 0 && out_s + of->way_s[first] > from->free_s)
+	while (first > 0 && out_s + of->route_s[first] > from->free_s)
 		first--;
-	for (int i = first; i < of->n_ways; i++) {
-		double start_s = fmax(from->free_s, out_s + of->way_s[i]);
+	for (int i = first; i < of->n_routes; i++) {
+		double start_s = fmax(from->free_s, out_s + of->route_s[i]);
 		struct state s = *from;
 
 		if (start_s > latest_s)
@@ -160,14 +161,16 @@ static void send_out(struct pricing *t, const struct state *from, int under_way,
 	reach_state(t, &s, under_way + 1, unsent - 1);
 }
 
-/* After `tasks` tasks one more, early enough for what the machine has to do after it. */
+/* Extends all states with `tasks` tasks done by one more task. It must start early enough for the
+ * tasks that the machine has to do after it. */
 static void take_layer(struct pricing *t, int tasks)
 {
 	const struct pricing_request *of = t->of;
 	double send_s = of->forward_s + of->overhead_s, back_s = of->backward_s + of->overhead_s;
 
 	memset(t->n_next, 0, sizeof(t->n_next));
-	for (int under_way = tasks % 2; under_way <= of->slots && under_way <= tasks; under_way += 2) {
+	for (int under_way = tasks % 2; under_way <= of->slots && under_way <= tasks;
+	     under_way += 2) {
 		int unsent = of->n - (tasks + under_way) / 2;
 		double latest_s = t->within_s + of->overhead_s - unsent * (send_s + back_s) -
 				  under_way * back_s;
@@ -184,14 +187,15 @@ static void take_layer(struct pricing *t, int tasks)
 	}
 }
 
-double pricing_most(struct pricing *t, const struct pricing_request *of, double within_s, int *visits)
+double pricing_most(struct pricing *t, const struct pricing_request *of, double within_s,
+		    int *visits)
 {
-	double span = of->worth[of->n_ways - 1] - of->worth[0];
+	double span = of->worth[of->n_routes - 1] - of->worth[0];
 	const struct state *best;
 
 	t->of = of;
 	t->within_s = within_s;
-	t->per_worth = span > 0 ? (of->way_s[of->n_ways - 1] - of->way_s[0]) / span : 0;
+	t->per_worth = span > 0 ? (of->route_s[of->n_routes - 1] - of->route_s[0]) / span : 0;
 	memset(t->n_now, 0, sizeof(t->n_now));
 	memset(t->now, 0, sizeof(*t->now)); /* at time 0, nothing done */
 	t->n_now[0] = 1;

@@ -1,15 +1,15 @@
-/* pricing.h - the most that a data node's trips can be worth in a given time, when each way through the
- * other stages has a length and a price.
+/* pricing.h - finds the most that the trips of a data node can be worth within a given time, if
+ * each route through the other stages has a length and a price.
  *
- * The data node is a machine that sends each microbatch out (F) and takes its gradients back (B), with
- * as many under way as there are slots, and pays the dispatch overhead. A way fits that is not longer
- * than what lies between the two; a B may wait for one that is worth more. The loss is only a time
- * between them: its task may run beside the machine's others here.
+ * The data node is a machine that sends each microbatch out (F) and takes its gradients back (B).
+ * It pays the dispatch overhead and has at most `slots` microbatches under way. A route fits if it
+ * is not longer than the time between F and B; B may wait for a longer route that is worth more.
+ * The loss task takes time between the two, but does not occupy the machine here.
  *
- * A walk through the numbers of F and B done, as in single_machine.h: of two states with the same numbers
- * the one that is later everywhere and has earned no more is dropped. Where too many are left two
- * become one with the better of each, so that nothing earns more than what is said. Internal to
- * schedule/.
+ * The search walks through the numbers of F and B done, as in single_machine.h. Of two states with
+ * equal numbers, one that is later everywhere and has earned no more is dropped. If too many are
+ * left, two states become one with the better of each value. The result is then too high at most,
+ * which keeps the bound valid. Internal to schedule/.
  */
 #ifndef SCHEDULE_PRICING_H
 #define SCHEDULE_PRICING_H
@@ -23,20 +23,22 @@
 
 struct pricing_request {
 	double forward_s, loss_s, backward_s, overhead_s;
-	int n, slots; /* microbatches, below 65536; those under way at once, up to PRICING_MOST_SLOTS */
-	int n_ways;   /* at least one */
-	const double *way_s, *worth; /* (n_ways) both ascending */
-	const uint64_t *stages;      /* (n_ways) that it visits, a bit for each */
+	int n;        /* microbatches, below 65536 */
+	int slots;    /* most under way at once, up to PRICING_MOST_SLOTS */
+	int n_routes; /* at least one */
+	const double *route_s, *worth; /* (n_routes) both ascending */
+	const uint64_t *stages;        /* (n_routes) stages that it visits, one bit each */
 };
 
-struct pricing; /* opaque: room to work in */
+struct pricing; /* opaque: working memory */
 
-/* most_states: kept for each pair of numbers. It lives as long as the arena. NULL: out of memory. */
+/* most_states: states kept for each pair of numbers. It lives as long as the arena. */
 struct pricing *pricing_new(struct arena *a, int most_states);
-/* Visits of what earns most go into visits (PRICING_STAGES); exact as long as no two states became
- * one. -INFINITY: the microbatches do not fit. */
-double pricing_most(struct pricing *t, const struct pricing_request *of, double within_s, int *visits);
-/* States compared so far. */
+/* Returns the most that can be earned within within_s, and adds the visits to visits
+ * (PRICING_STAGES). -INFINITY: the microbatches do not fit. */
+double pricing_most(struct pricing *t, const struct pricing_request *of, double within_s,
+		    int *visits);
+/* The number of states compared so far. */
 int64_t pricing_work(const struct pricing *t);
 
 #endif

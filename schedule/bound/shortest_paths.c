@@ -1,3 +1,9 @@
+/* A dynamic program over (visits so far, last node).
+ *
+ * CC2 allows two neighbouring stages to change places, so there are three kinds of states. The last
+ * visit is the highest stage so far (way); or it is the lower stage of an exchange (exchanged); or
+ * it has skipped the stage below, which may still follow (from_below). For sets of stages the same
+ * rows are filled prefix by prefix (each_set). */
 #include "schedule/bound/shortest_paths.h"
 
 #include <limits.h>
@@ -5,25 +11,19 @@
 
 #include "schedule/problem/node_classes.h"
 
-/* A dynamic program over (visits so far, last node). CC2 lets two neighbouring stages change places, so
- * there are three kinds of states: the last visit is the highest so far (way), it is the lower one of
- * an exchange (exchanged), or it has skipped the stage below, which may still come (from_below).
- * For sets of stages the same rows are filled prefix by prefix (each_set). */
-
 struct shortest_paths {
 	const struct problem *p;
 	const struct solution *s;
 	struct arena *arena; /* borrowed */
-	struct node_classes groups; /* whose nodes are taken as one */
-	int n;               /* of them */
-	const int *first;    /* (n_stages + 1) groups of each stage */
-	double *delay;  /* (n, n) the least between any two */
-	double *hop[3]; /* (n, n) by kind: from u to v and the work at v; NULL: not yet asked
-			   for */
-	double *way;    /* (length, n) fastest way to be there after so many visits */
-	double *from_below; /* the same, coming from below the stage under it */
-	double *exchanged;  /* the same, the stage above visited just before */
-	long work;
+	struct node_classes groups; /* similar nodes count as one */
+	int n;               /* groups */
+	const int *first;    /* (n_stages + 1) first group of each stage */
+	double *delay;  /* (n, n) least delay between two groups */
+	double *hop[3]; /* (n, n) by kind: from u to v and the work at v; NULL: not needed yet */
+	double *way;    /* (length, n) least seconds to be there after so many visits */
+	double *from_below; /* (length, n) the same, with the stage below skipped */
+	double *exchanged;  /* (length, n) the same, with the stage above visited just before */
+	long work;      /* hops examined */
 };
 
 static void find_delays(struct shortest_paths *w)
@@ -47,13 +47,13 @@ static void find_delays(struct shortest_paths *w)
 	}
 }
 
-struct shortest_paths *shortest_paths_new(struct arena *a, const struct problem *p, const struct solution *s)
+struct shortest_paths *shortest_paths_new(struct arena *a, const struct problem *p,
+					  const struct solution *s)
 {
 	struct shortest_paths *w = arena_array(a, 1, sizeof(*w));
 	size_t cells;
 
-	if (!w || node_classes_init(&w->groups, a, p, s, true) != 0)
-		return NULL;
+	node_classes_init(&w->groups, a, p, s, true);
 	w->p = p;
 	w->s = s;
 	w->arena = a;
@@ -64,8 +64,6 @@ struct shortest_paths *shortest_paths_new(struct arena *a, const struct problem 
 	w->way = arena_array(a, cells, sizeof(double));
 	w->from_below = arena_array(a, cells, sizeof(double));
 	w->exchanged = arena_array(a, cells, sizeof(double));
-	if (a->failed)
-		return NULL;
 	find_delays(w);
 	return w;
 }
@@ -80,8 +78,9 @@ long shortest_paths_work(const struct shortest_paths *w)
 	return w->work;
 }
 
-/* The delay and work of a hop in the direction asked for. Nodes without memory cannot be
- * visited. */
+/* The delay and work of a hop in the direction of the kind. INFINITY: no link, or the node has no
+ * memory.
+ */
 static double hop_s(const struct shortest_paths *w, int u, int v, enum shortest_paths_kind kind)
 {
 	const struct cluster_node *n = &w->p->c->nodes[w->groups.sample[v]];
@@ -106,7 +105,7 @@ static const double *hop_matrix(struct shortest_paths *w, enum shortest_paths_ki
 
 	if (!w->hop[kind]) {
 		w->hop[kind] = arena_array(w->arena, n * n, sizeof(double));
-		for (size_t i = 0; w->hop[kind] && i < n * n; i++)
+		for (size_t i = 0; i < n * n; i++)
 			w->hop[kind][i] = hop_s(w, (int)(i / n), (int)(i % n), kind);
 	}
 	return w->hop[kind];
@@ -118,8 +117,8 @@ static void lower_cell(double *cell, double s)
 		*cell = s;
 }
 
-/* From u, reached after k visits with `top` the highest stage so far, to all that may follow.
- */
+/* Extends a state of u, reached after k visits with `top` as the highest stage, to all nodes that
+ * may follow. */
 static void spread_from(struct shortest_paths *w, int k, const double *from_u, int top, double s)
 {
 	double *way = w->way + (size_t)(k + 1) * (size_t)w->n;
@@ -134,8 +133,9 @@ static void spread_from(struct shortest_paths *w, int k, const double *from_u, i
 	w->work += w->n - next;
 }
 
-/* A stage entered from below the one under it: now that one. */
-static void exchange_stages(struct shortest_paths *w, int k, const double *from_v, int under, double s)
+/* Extends a state that skipped the stage `under` to the nodes of that stage. */
+static void exchange_stages(struct shortest_paths *w, int k, const double *from_v, int under,
+			    double s)
 {
 	double *exchanged = w->exchanged + (size_t)(k + 1) * (size_t)w->n;
 
@@ -151,23 +151,25 @@ static double way_home(const struct shortest_paths *w, int data, enum shortest_p
 	for (int v = w->first[1]; v < w->n; v++) {
 		double there = w->delay[(size_t)v * n + (size_t)data];
 		double back = w->delay[(size_t)data * n + (size_t)v];
-		double home = kind == SHORTEST_PATHS_OUT ? there : kind == SHORTEST_PATHS_BACK ? back : there + back;
+		double home = kind == SHORTEST_PATHS_OUT ? there
+			      : kind == SHORTEST_PATHS_BACK ? back : there + back;
 
-		lower_cell(&best,
-		      fmin(w->way[last + (size_t)v], w->exchanged[last + (size_t)v]) + home);
+		lower_cell(&best, home + fmin(w->way[last + (size_t)v],
+					      w->exchanged[last + (size_t)v]));
 	}
 	return best;
 }
 
-/* Level by level: each state of a level lowers those of the next that it may lead to. */
-double shortest_paths_fastest_s(struct shortest_paths *w, int data_node, enum shortest_paths_kind kind)
+/* Goes level by level: each state lowers the states of the next level that may follow it. */
+double shortest_paths_fastest_s(struct shortest_paths *w, int data_node,
+				enum shortest_paths_kind kind)
 {
 	const struct problem *p = w->p;
 	const double *hop = hop_matrix(w, kind);
 	size_t n = (size_t)w->n, cells = (size_t)p->length * n;
 	int data = w->groups.of[data_node];
 
-	if (p->length == 1 || !hop)
+	if (p->length == 1)
 		return 0;
 	for (size_t i = 0; i < cells; i++)
 		w->way[i] = w->from_below[i] = w->exchanged[i] = INFINITY;
@@ -183,7 +185,8 @@ double shortest_paths_fastest_s(struct shortest_paths *w, int data_node, enum sh
 				if (w->exchanged[at] < INFINITY)
 					spread_from(w, k, from_v, stage + 1, w->exchanged[at]);
 				if (w->from_below[at] < INFINITY && !p->q->ascending)
-					exchange_stages(w, k, from_v, stage - 1, w->from_below[at]);
+					exchange_stages(w, k, from_v, stage - 1,
+							w->from_below[at]);
 			}
 		}
 	}
@@ -203,9 +206,9 @@ int shortest_paths_sets(const struct shortest_paths *w)
 	return (int)lround(sets);
 }
 
-/* The paths through the sets that begin with the same stages have these in common. */
+/* The first stages of a set. All sets with the same prefix share its rows. */
 struct prefix {
-	int visits, top, under; /* so far; the last stage, the one before */
+	int visits, top, under; /* visits so far; the last stage and the one before */
 	uint64_t stages;
 };
 
@@ -213,11 +216,11 @@ struct by_set {
 	struct shortest_paths *w;
 	const double *hop;
 	int data;
-	double *least_s; /* of the next set */
-	uint64_t *stages;
+	double *least_s;  /* where the next set's result goes */
+	uint64_t *stages; /* where the next set goes; NULL: not wanted */
 };
 
-/* After the prefix to the nodes of one more stage: to[v], the least. */
+/* Fills to[v] for the nodes of one more stage after the prefix. */
 static void enter_stage(struct by_set *b, const struct prefix *p, int stage, double *to)
 {
 	struct shortest_paths *w = b->w;
@@ -239,10 +242,10 @@ static void enter_stage(struct by_set *b, const struct prefix *p, int stage, dou
 	}
 }
 
-/* What follows is told by rows: way holds paths that end at the top stage, exchanged those that end
- * at the stage under it, which they visit last. */
-static struct prefix one_more(struct by_set *b, const struct prefix *before, const struct prefix *p,
-			      int stage)
+/* Extends the prefix by a stage. In the rows of the new prefix, `way` holds paths that end at its
+ * top stage, and `exchanged` paths that visit the stage under it last. */
+static struct prefix one_more(struct by_set *b, const struct prefix *before,
+			      const struct prefix *p, int stage)
 {
 	struct shortest_paths *w = b->w;
 	size_t n = (size_t)w->n, row = (size_t)p->visits * n;
@@ -257,7 +260,8 @@ static struct prefix one_more(struct by_set *b, const struct prefix *before, con
 	for (int u = w->first[stage]; u < w->first[stage + 1]; u++)
 		for (int v = w->first[p->top]; v < w->first[p->top + 1]; v++)
 			lower_cell(&w->exchanged[row + (size_t)v],
-			      w->from_below[row + (size_t)u] + b->hop[(size_t)u * n + (size_t)v]);
+				   w->from_below[row + (size_t)u] +
+					   b->hop[(size_t)u * n + (size_t)v]);
 	return more;
 }
 
@@ -295,16 +299,15 @@ static void each_set(struct by_set *b, const struct prefix *before, const struct
 	}
 }
 
-bool shortest_paths_of_sets(struct shortest_paths *w, int data_node, double *least_s, uint64_t *stages)
+void shortest_paths_of_sets(struct shortest_paths *w, int data_node, double *least_s,
+			    uint64_t *stages)
 {
-	struct by_set b = { w, hop_matrix(w, SHORTEST_PATHS_ROUND), w->groups.of[data_node], least_s, stages };
+	struct by_set b = { w, hop_matrix(w, SHORTEST_PATHS_ROUND), w->groups.of[data_node],
+			    least_s, stages };
 	struct prefix start = { .visits = 1 };
 
-	if (!b.hop)
-		return false;
 	for (int v = 0; v < w->first[1]; v++)
 		w->way[v] = w->exchanged[v] = INFINITY;
 	w->way[b.data] = 0;
 	each_set(&b, NULL, &start);
-	return true;
 }

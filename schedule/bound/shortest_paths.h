@@ -1,7 +1,7 @@
-/* shortest_paths.h - the fastest legal ways from a data node through as many stages as a path visits, and
- * home. In large clusters nodes of a stage that are alike (place, speed) are taken as one, with
- * the least delay between any two: what comes out is then a lower bound, exact where places
- * mean equal delays. Internal to schedule/.
+/* shortest_paths.h - finds the fastest legal round trips of a data node without contention. In
+ * large clusters similar nodes of a stage (same location and speed) are treated as one, with the
+ * least delay between any two of them. The result is then a lower bound; it is exact if nodes in
+ * one location have equal delays. Internal to schedule/.
  */
 #ifndef SCHEDULE_SHORTEST_PATHS_H
 #define SCHEDULE_SHORTEST_PATHS_H
@@ -10,26 +10,31 @@
 #include "schedule/problem/problem.h"
 
 enum shortest_paths_kind {
-	SHORTEST_PATHS_OUT,   /* the activations': forward work and delays */
-	SHORTEST_PATHS_BACK,  /* the gradients', the other way round */
+	SHORTEST_PATHS_OUT,   /* activations: forward work and delays */
+	SHORTEST_PATHS_BACK,  /* gradients: backward work and delays in reverse */
 	SHORTEST_PATHS_ROUND, /* both along the same path */
 };
 
 struct shortest_paths; /* opaque */
 
-/* All borrowed; s gives the assignment. It lives as long as the arena. NULL: out of memory. */
-struct shortest_paths *shortest_paths_new(struct arena *a, const struct problem *p, const struct solution *s);
-/* Data nodes with the same number have the same ways, speeds and memory. */
+/* All are borrowed; s gives the assignment. It lives as long as the arena. */
+struct shortest_paths *shortest_paths_new(struct arena *a, const struct problem *p,
+					  const struct solution *s);
+/* Data nodes with the same number have equal routes, speeds and memory. */
 int shortest_paths_like(const struct shortest_paths *w, int data_node);
-/* INFINITY: there is none. */
-double shortest_paths_fastest_s(struct shortest_paths *w, int data_node, enum shortest_paths_kind kind);
-/* Sets of stages that a path may visit, data nodes' stage aside; INT_MAX: too many to count. */
+/* Seconds of the fastest path. INFINITY: there is none. */
+double shortest_paths_fastest_s(struct shortest_paths *w, int data_node,
+				enum shortest_paths_kind kind);
+/* The number of sets of stages that a path can visit, stage 0 not counted. INT_MAX: more than that.
+ */
 int shortest_paths_sets(const struct shortest_paths *w);
-/* For each of them, in ascending order by its first stage, then its second, and so on: the fastest
- * way out and back through just these stages, INFINITY where there is none, and which they are (bit
- * by stage; NULL: not asked). Both (shortest_paths_sets). False: out of memory. */
-bool shortest_paths_of_sets(struct shortest_paths *w, int data_node, double *least_s, uint64_t *stages);
-/* Hops looked at so far. */
+/* Finds for each of these sets the fastest round trip through just its stages. Sets are in
+ * ascending order by first stage, then second, and so on. least_s (shortest_paths_sets): INFINITY
+ * if there is none. stages (shortest_paths_sets): one bit for each stage of the set; NULL: not
+ * wanted. */
+void shortest_paths_of_sets(struct shortest_paths *w, int data_node, double *least_s,
+			    uint64_t *stages);
+/* The number of hops examined so far. */
 long shortest_paths_work(const struct shortest_paths *w);
 
 #endif

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Judges from the cluster, the plan and a trace alone; nothing of the search is used, so that a mistake
- * there is not made here again. Each rule adds its breaches to the report and the next goes on, as far
- * as the shape is sound. */
+/* Judges from the cluster, the plan and a trace alone; nothing of the search is used, so that a
+ * mistake there is not made here again. Each rule adds its breaches to the report and the next goes
+ * on, as far as the shape is sound. */
 
 struct checking {
 	const struct cluster *c;
@@ -44,7 +44,8 @@ static int size_of(const struct plan *p, int stage)
 	return p->stage_start[stage + 1] - p->stage_start[stage];
 }
 
-/* Node by node: it exists, has one stage, is not out, is where it is pinned. Then the sizes of stages. */
+/* Node by node: it exists, has one stage, is not out, is where it is pinned. Then the sizes of
+ * stages. */
 static void check_assignment(struct checking *k, const struct check_options *options)
 {
 	const struct plan *p = k->p;
@@ -223,7 +224,8 @@ static int by_node_and_time(const void *a, const void *b)
 	return x->by - y->by;
 }
 
-/* Slots taken and given back in the trace, sorted by node and time, and summed up; a node is told of once. */
+/* Slots taken and given back in the trace, sorted by node and time, and summed up; a node is told
+ * of once. */
 static void check_tc1(struct checking *k, const struct simulation *trace)
 {
 	enum task_kind last = k->p->split_backward ? TASK_WEIGHTS : TASK_BACKWARD;

@@ -5,8 +5,8 @@
 #include <string.h>
 
 /* First come, first served: where a task arrives, those that came before it are known, so its start
- * is known too, and it is booked at once. No node needs an event of its own. Only an F that finds no
- * slot waits; it is booked behind the B that gives one back, and before all that came after it.
+ * is known too, and it is booked at once. No node needs an event of its own. Only an F that finds
+ * no slot waits; it is booked behind the B that gives one back, and before all that came after it.
  *
  * The calendar queue holds the arrivals. Time is cut into buckets of equal width; an event goes to
  * the list of its bucket, and a bit says which buckets hold any. The bucket number never falls as
@@ -375,8 +375,8 @@ double fast_simulate_changes_s(const struct fast_simulate *e, int mb, const int 
 	return fmin(e->kept_arrival_s[at + h], end_s + delay_s);
 }
 
-/* What was booked before from_s, as it was in the kept run. Times follow when the run has come to its
- * end. */
+/* What was booked before from_s, as it was in the kept run. Times follow when the run has come to
+ * its end. */
 static void replay_kept(struct fast_simulate *e, double from_s)
 {
 	int i = 0;
@@ -511,8 +511,9 @@ static double guess_horizon(const struct problem *p)
 	return 4 * (work + slowest) * p->c->microbatches_per_data_node + 1e-6;
 }
 
-/* The calendar's buckets, several a task, cover a guess of how long a run takes; then the arrays. */
-int fast_simulate_init(struct fast_simulate *e, const struct problem *p)
+/* The calendar's buckets, several a task, cover a guess of how long a run takes; then the arrays.
+ */
+void fast_simulate_init(struct fast_simulate *e, const struct problem *p)
 {
 	size_t m = (size_t)p->n_mb, n = (size_t)p->n_nodes, steps = 2 * (size_t)p->length + 1;
 	size_t buckets = 256;
@@ -545,14 +546,9 @@ int fast_simulate_init(struct fast_simulate *e, const struct problem *p)
 		e->weights_start_s = arena_array(&e->arena, m * (size_t)p->length, sizeof(*e->weights_start_s));
 		e->next_weights = arena_array(&e->arena, m * (size_t)p->length, sizeof(*e->next_weights));
 	}
-	if (e->arena.failed) {
-		fast_simulate_fini(e);
-		return -ENOMEM;
-	}
 	for (int i = 0; i < p->n_nodes; i++)
 		e->nodes[i].memory = p->c->nodes[i].memory;
 	e->filled[buckets / 64] = 1;
-	return 0;
 }
 
 void fast_simulate_fini(struct fast_simulate *e)

@@ -1,7 +1,7 @@
-/* fast_simulate.h - the execution model for the search: the same as simulate.h event for event, but first
- * come, first served, with flat arrays, a calendar queue and no trace, so that one run of 20 nodes
- * takes microseconds. (Microbatches that come to a node at the same instant may differ in their
- * order where a task takes no time and its output none to travel.)
+/* fast_simulate.h - the execution model for the search: the same as simulate.h event for event, but
+ * first come, first served, with flat arrays, a calendar queue and no trace, so that one run of 20
+ * nodes takes microseconds. (Microbatches that come to a node at the same instant may differ in
+ * their order where a task takes no time and its output none to travel.)
  *
  * The caller keeps the paths; fast_simulate_set_path tells of each change. Internal to schedule/.
  */
@@ -82,8 +82,8 @@ struct fast_simulate_node {
 	bool wakes;          /* its event is in the queue */
 };
 
-/* -ENOMEM. The paths are not set. */
-int fast_simulate_init(struct fast_simulate *e, const struct problem *p);
+/* The paths are not set yet. */
+void fast_simulate_init(struct fast_simulate *e, const struct problem *p);
 void fast_simulate_fini(struct fast_simulate *e);
 
 /* path: (length) node ids. */
@@ -94,12 +94,13 @@ void fast_simulate_set_paths(struct fast_simulate *e, const struct solution *s);
  * may be INFINITY). Returns false then and on a standstill, with an infinite makespan. */
 bool fast_simulate_run(struct fast_simulate *e, double limit_s);
 
-/* Keeps the last run, which must have come to its end, for fast_simulate_run_from; its arrival_s, start_s
- * and booked are not to be read any more. */
+/* Keeps the last run, which must have come to its end, for fast_simulate_run_from; its arrival_s,
+ * start_s and booked are not to be read any more. */
 void fast_simulate_keep(struct fast_simulate *e);
 /* Until when the kept run stays as it is if mb takes the path instead of the one it has. */
 double fast_simulate_changes_s(const struct fast_simulate *e, int mb, const int *path);
-/* fast_simulate_run, where the kept run is the same before from_s: that part is taken from there. */
+/* fast_simulate_run, where the kept run is the same before from_s: that part is taken from there.
+ */
 bool fast_simulate_run_from(struct fast_simulate *e, double from_s, double limit_s);
 
 #endif

@@ -11,10 +11,10 @@
 
 #include "base/arena.h"
 
-/* A heap of events: a microbatch reaches its next task, or a node is free. All events of an instant are
- * taken in before any node chooses (the dirty nodes); each then starts the best of what waits there
- * and may start. What waits keeps its list at the node, with a note of what was in its way: those
- * are the collisions told. Nothing here is fast: fast_simulate.c is. */
+/* A heap of events: a microbatch reaches its next task, or a node is free. All events of an instant
+ * are taken in before any node chooses (the dirty nodes); each then starts the best of what waits
+ * there and may start. What waits keeps its list at the node, with a note of what was in its way:
+ * those are the collisions told. Nothing here is fast: fast_simulate.c is. */
 
 #define NO_PRIORITY INT32_MAX
 
@@ -321,8 +321,8 @@ static int check_hop(const struct cluster *c, const struct plan_microbatch *m, i
 	return 0;
 }
 
-/* What the run would read out of bounds or could never do: unknown nodes, lengths, missing links. Rules
- * of the plan are check.h's. */
+/* What the run would read out of bounds or could never do: unknown nodes, lengths, missing links.
+ * Rules of the plan are check.h's. */
 static int check_runnable(const struct cluster *c, const struct plan *p, struct error *err)
 {
 	if (p->n_stages != c->n_stages)
@@ -398,7 +398,8 @@ static void fill_priorities(struct run *r)
 	}
 }
 
-/* Sizes follow from the plan: a node has room for all microbatches that visit it to wait or hold there. */
+/* Sizes follow from the plan: a node has room for all microbatches that visit it to wait or hold
+ * there. */
 static int run_alloc(struct run *r)
 {
 	size_t n = (size_t)r->c->n_nodes, m = (size_t)r->p->n_microbatches, visits = 0;
@@ -515,7 +516,8 @@ static double stage_sync_s(const struct cluster *c, const struct plan *p, int st
 	return r > 1 ? 2.0 * (r - 1) / r * slowest : 0;
 }
 
-/* When each stage sums its gradients after the iteration (sync_s), and from its own last task on (total_s). */
+/* When each stage sums its gradients after the iteration (sync_s), and from its own last task on
+ * (total_s). */
 static void sum_gradients(const struct run *r)
 {
 	for (int stage = 0; stage < r->p->n_stages; stage++) {
@@ -532,8 +534,8 @@ static void sum_gradients(const struct run *r)
 	}
 }
 
-/* From the run that has ended: exposure counts visits by the assignment, idle time the nodes that have a
- * stage. */
+/* From the run that has ended: exposure counts visits by the assignment, idle time the nodes that
+ * have a stage. */
 static int sum_up_run(struct run *r, struct error *err)
 {
 	struct simulation *s = r->s;

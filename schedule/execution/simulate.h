@@ -1,17 +1,16 @@
 /* simulate.h - what a plan does on a cluster: the execution model, exactly.
  *
- * Rules (docs/scheduling.md has them in full): a microbatch is the chain F(p0) .. F(pk) L(p0)
- * B(pk) .. B(p0); a node runs one task at a time, to its end, and never idles while a task it
- * may start is waiting; waiting tasks go by the plan's order, then (arrival, id); an F needs a
- * memory slot, held until the end of its B; after a task the node stays busy for the dispatch
- * overhead while the output already travels; what happens at one instant is all taken in before
- * any node chooses.
+ * Rules (docs/scheduling.md has them in full): a microbatch is the chain F(p0) .. F(pk) L(p0) B(pk)
+ * .. B(p0); a node runs one task at a time, to its end, and never idles while a task it may start
+ * is waiting; waiting tasks go by the plan's order, then (arrival, id); an F needs a memory slot,
+ * held until the end of its B; after a task the node stays busy for the dispatch overhead while the
+ * output already travels; what happens at one instant is all taken in before any node chooses.
  *
- * Times are double seconds, formed in the order start + duration, end + delay, end + overhead,
- * so another implementation that does the same agrees bit for bit.
+ * Times are double seconds, formed in the order start + duration, end + delay, end + overhead, so
+ * another implementation that does the same agrees bit for bit.
  *
- * This is the reference: plain and complete. fast_simulate.h does the same for the search, faster and
- * without a trace, and tests hold the two together.
+ * This is the reference: plain and complete. fast_simulate.h does the same for the search, faster
+ * and without a trace, and tests hold the two together.
  */
 #ifndef SCHEDULE_SIMULATE_H
 #define SCHEDULE_SIMULATE_H

@@ -56,8 +56,8 @@ int cluster_validate(const struct cluster *c, struct error *err);
 int cluster_parse(const char *text, size_t size, struct cluster **out, struct error *err);
 /* Errors are the file's, or those of cluster_parse with the path in front. */
 int cluster_read(const char *path, struct cluster **out, struct error *err);
-/* As cluster_read, where an activation takes `share` (> 0) of the activation_bytes that the file says. Where it
- * says delay_s it says nothing of bytes, and the delays stay. */
+/* As cluster_read, where an activation takes `share` (> 0) of the activation_bytes that the file
+ * says. Where it says delay_s it says nothing of bytes, and the delays stay. */
 int cluster_read_share(const char *path, double share, struct cluster **out, struct error *err);
 /* The JSON text (free it), with delay_s (links are not kept apart); NULL: out of memory. */
 char *cluster_format(const struct cluster *c);

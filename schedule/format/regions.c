@@ -10,8 +10,8 @@
 #include "schedule/format/json.h"
 
 /* Three steps: read the facts and index them by place (regions_read), deal nodes to places and give
- * them work and memory (fill_nodes), turn each pair's latency and bandwidth into the delays and sums
- * of a cluster (fill_links). */
+ * them work and memory (fill_nodes), turn each pair's latency and bandwidth into the delays and
+ * sums of a cluster (fill_links). */
 
 #define GIB (1024.0 * 1024.0 * 1024.0)
 
@@ -308,7 +308,8 @@ static int fill_nodes(const struct regions_request *q, const char *const *locati
 	return 0;
 }
 
-/* Lay out, deal the nodes, work out the links, size the stages; validated like a file that was read. */
+/* Lay out, deal the nodes, work out the links, size the stages; validated like a file that was
+ * read. */
 int regions_cluster(const struct regions *r, const struct regions_request *q,
 		    struct cluster **out, struct error *err)
 {

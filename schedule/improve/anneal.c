@@ -1,24 +1,24 @@
+/* Simulated annealing.
+ *
+ * A step proposes a move (moves.c) and estimates its microbatches: the estimate must leave room
+ * below the threshold (is_promising). Then it simulates the run from the first change on
+ * (try_move), and keeps the move or takes it back. After each move that is kept, fill_tables gives
+ * the moves the times of the new run. */
 #include "schedule/improve/anneal.h"
 
 #include <errno.h>
 #include <math.h>
 #include <string.h>
 
-/* A step: propose a move (moves.c), look whether its own microbatches' estimate leaves room below the
- * threshold drawn for it (is_promising), simulate what follows the first change (try_move), and keep
- * it or take it back. A round begins at the best solution so far and cools down by the strategy's
- * cooling; all that the moves read of the present run is filled in after each move kept
- * (fill_tables). */
-
 #define ROUND_GROWTH 1.4
-#define LIKELY 0.98      /* of its present share, the mean of the finish times keeps at least */
-#define LATE_OF 15       /* microbatches */
-#define MOST_ESTIMATED 8 /* of a move */
-#define TRIES 50         /* proposals that may come to nothing in one step */
-#define LANES_TRIES 8    /* as TRIES, where lanes are planned */
+#define LIKELY 0.98      /* a move leaves the mean of the finish times at this share or above */
+#define LATE_OF 15       /* microbatches among which the later one is preferred */
+#define MOST_ESTIMATED 8 /* moves that touch more microbatches are not estimated */
+#define TRIES 50         /* proposals in one step before the step fails */
+#define LANES_TRIES 8    /* the same, if lanes are planned */
 
-/* To the 8th; with very many microbatches to the 32nd, or those that are long home before the last
- * would weigh most together. */
+/* The 8th power; with very many microbatches the 32nd. Otherwise the many microbatches that are
+ * home long before the last would weigh most together. */
 static double raise_to_norm(const struct problem *p, double x)
 {
 	x *= x;
@@ -31,7 +31,7 @@ static double raise_to_norm(const struct problem *p, double x)
 	return x;
 }
 
-/* The mean of finish / makespan, by that norm. Of the simulation's last run. */
+/* The mean in that norm of finish time / makespan, of the simulation's last run. */
 static double mean_finish(const struct anneal *a)
 {
 	const struct fast_simulate *e = &a->simulation;
@@ -43,7 +43,7 @@ static double mean_finish(const struct anneal *a)
 	return problem_is(a->p, REGIME_STEEP_NORM) ? sqrt(sqrt(mean)) : mean;
 }
 
-/* Of the simulation's last run. */
+/* The cost of the simulation's last run. */
 static double cost_of(const struct anneal *a, double sync_s)
 {
 	double makespan_s = a->simulation.makespan_s;
@@ -51,8 +51,8 @@ static double cost_of(const struct anneal *a, double sync_s)
 	return makespan_s > 0 ? makespan_s * (1 + mean_finish(a)) + sync_s : sync_s;
 }
 
-/* How much longer than the run's last task the last stage's sum takes, where each begins with
- * its own stage's last task. Of the simulation's last run. */
+/* Seconds from the end of the last task to the end of the last sum, if each stage begins its sum
+ * with the end of its own last task. Uses the simulation's last run. */
 static double late_sync_s(const struct anneal *a)
 {
 	const struct solution *s = &a->current;
@@ -69,7 +69,7 @@ static double late_sync_s(const struct anneal *a)
 	return total_s - a->simulation.makespan_s;
 }
 
-/* Beyond the run; with overlap, of the simulation's last. */
+/* Seconds that the sums add to the iteration. With overlap this uses the simulation's last run. */
 static double sync_of(const struct anneal *a)
 {
 	if (a->p->weigh_sync && a->p->q->overlap_sync)
@@ -84,7 +84,7 @@ static void keep_best(struct anneal *a)
 	a->best_s = a->current_s + a->sync_s;
 }
 
-/* From the simulation's last run. */
+/* Fills the tables that moves read from the simulation's last run. */
 static void fill_tables(struct anneal *a)
 {
 	if (a->plans_lanes)
@@ -94,7 +94,7 @@ static void fill_tables(struct anneal *a)
 	fast_simulate_keep(&a->simulation);
 }
 
-/* Runs the paths told to the simulation, which is current. */
+/* Simulates current, whose paths the simulation has. */
 static int run_current(struct anneal *a)
 {
 	if (!fast_simulate_run(&a->simulation, INFINITY))
@@ -111,7 +111,7 @@ bool anneal_knows_lanes(const struct problem *p)
 	return problem_is(p, REGIME_LANES) && p->length > 1 && !p->q->split_backward;
 }
 
-/* In large clusters lanes take long, and as long as nodes may exchange roles that pays better. */
+/* In large clusters lanes take long. As long as nodes may exchange roles, role moves gain more. */
 static bool are_lanes_planned(const struct problem *p)
 {
 	return anneal_knows_lanes(p) && (p->n_movable < 2 || problem_is(p, REGIME_SHORT_ROUNDS));
@@ -129,8 +129,6 @@ static void set_cooling(struct anneal *a)
 	a->round_left = a->round_size;
 }
 
-/* What moves read of a run (lanes or the timetable) is filled in by the run at the end, which also shows
- * whether the solution comes to its end. */
 int anneal_init(struct anneal *a, const struct problem *p, const struct solution *from,
 		uint64_t seed, uint64_t stream)
 {
@@ -140,33 +138,27 @@ int anneal_init(struct anneal *a, const struct problem *p, const struct solution
 	*a = (struct anneal){ .p = p };
 	rng_init_stream(&rng, seed, stream);
 	a->plans_lanes = are_lanes_planned(p);
-	rc = a->plans_lanes ? lanes_init(&a->lanes, p) : timetable_init(&a->table, p);
-	if (rc == 0)
-		rc = solution_init(&a->current, p);
-	if (rc == 0)
-		rc = solution_init(&a->best, p);
-	if (rc == 0) {
-		solution_copy(&a->current, from, p);
-		if (a->plans_lanes)
-			lanes_fill_hops(&a->lanes, &a->current);
-		rc = moves_init(&a->moves, p, &a->current, a->plans_lanes ? NULL : &a->table,
-				a->plans_lanes ? &a->lanes : NULL, rng);
-	}
-	if (rc == 0)
-		rc = fast_simulate_init(&a->simulation, p);
-	if (rc != 0)
-		goto fini_anneal;
+	if (a->plans_lanes)
+		lanes_init(&a->lanes, p);
+	else
+		timetable_init(&a->table, p);
+	solution_init(&a->current, p);
+	solution_init(&a->best, p);
+	solution_copy(&a->current, from, p);
+	if (a->plans_lanes)
+		lanes_fill_hops(&a->lanes, &a->current);
+	moves_init(&a->moves, p, &a->current, a->plans_lanes ? NULL : &a->table,
+		   a->plans_lanes ? &a->lanes : NULL, rng);
+	fast_simulate_init(&a->simulation, p);
 	fast_simulate_set_paths(&a->simulation, &a->current);
-	rc = run_current(a);
-	if (rc != 0)
-		goto fini_anneal;
+	rc = run_current(a); /* fills the tables that moves read */
+	if (rc != 0) {
+		anneal_fini(a);
+		return rc;
+	}
 	set_cooling(a);
 	keep_best(a);
 	return 0;
-
-fini_anneal:
-	anneal_fini(a);
-	return rc;
 }
 
 void anneal_fini(struct anneal *a)
@@ -215,7 +207,7 @@ static int any_microbatch(struct anneal *a)
 	return (int)rng_below(&a->moves.rng, (uint32_t)a->p->n_mb);
 }
 
-/* This microbatch or another one, whichever is home later. */
+/* Returns this microbatch or one drawn at random, whichever is home later. */
 static int later_home(struct anneal *a, int mb)
 {
 	int other = any_microbatch(a);
@@ -223,8 +215,9 @@ static int later_home(struct anneal *a, int mb)
 	return home_s(a, other) > home_s(a, mb) ? other : mb;
 }
 
-/* The latest of a few at random. Of many microbatches a handful are soon far behind the others, and the
- * iteration ends no sooner until just these do: there, of one, two, four, ... or all. */
+/* Picks the latest of a few microbatches drawn at random. Among many microbatches a handful are
+ * soon far later than the rest, and only moves of these shorten the iteration. In large problems
+ * the latest is therefore picked among one, two, four, ... or all of them. */
 static int pick_microbatch(struct anneal *a)
 {
 	int n = a->p->n_mb, mb = any_microbatch(a), doublings = 0;
@@ -241,15 +234,16 @@ static int pick_microbatch(struct anneal *a)
 	return mb;
 }
 
-/* Whether the move may stay below the cost, as far as the way home of its own microbatches
- * tells. Where runs are long, most moves are seen to be bad this way without one; where they
- * are short nodes are few and crowded, and the estimate turns away too much that is good. */
+/* Returns true if the estimated finish times of the move's own microbatches allow a cost below
+ * most. Long simulations are worth avoiding. In small problems simulations are short, nodes are
+ * crowded, and the estimate would reject too many good moves, so all moves pass. */
 static bool is_promising(struct anneal *a, double most)
 {
 	const struct moves *m = &a->moves;
 	double scale = 1 / a->current_s, q = (a->cost - a->sync_s) * scale - 1;
 	int n = a->p->n_mb;
-	double room = n * (raise_to_norm(a->p, (most - a->sync_s) * scale - 1) - raise_to_norm(a->p, q));
+	double room = n * (raise_to_norm(a->p, (most - a->sync_s) * scale - 1) -
+			   raise_to_norm(a->p, q));
 	double put_off_s = 0;
 
 	for (int i = 0; m->is_planned && i < m->lanes->n_back; i++)
@@ -257,30 +251,36 @@ static bool is_promising(struct anneal *a, double most)
 			raise_to_norm(a->p, m->lanes->was_s[i] * scale);
 	if (m->is_planned)
 		return room >= 0;
-	if (a->plans_lanes || !problem_is(a->p, REGIME_ESTIMATES) || m->role_a >= 0 || m->n_touched > MOST_ESTIMATED)
+	if (a->plans_lanes || !problem_is(a->p, REGIME_ESTIMATES) || m->role_a >= 0 ||
+	    m->n_touched > MOST_ESTIMATED)
 		return true;
 	for (int i = 0; i < m->n_touched; i++) {
 		int mb = m->touched[i];
 		const int *path = solution_path(&a->current, a->p, mb);
 		double home_s = timetable_estimate(&a->table, mb, path, &put_off_s);
 
-		room -= raise_to_norm(a->p, home_s * scale) - raise_to_norm(a->p, a->table.home_s[mb] * scale);
+		room -= raise_to_norm(a->p, home_s * scale) -
+			raise_to_norm(a->p, a->table.home_s[mb] * scale);
 	}
 	return room >= 0;
 }
 
-/* Whether the stages that two nodes have exchanged still sum their gradients in time. */
+/* Returns true if, after an exchange of roles, both stages still sum their gradients within the
+ * limit.
+ */
 static bool keeps_limit(const struct anneal *a)
 {
 	const struct moves *m = &a->moves;
 	const struct solution *s = &a->current;
 
 	return m->role_a < 0 || isinf(a->p->sync_limit_s) ||
-	       (solution_stage_sync_s(s, a->p, s->stage_of[m->role_a], NULL) <= a->p->sync_limit_s &&
-		solution_stage_sync_s(s, a->p, s->stage_of[m->role_b], NULL) <= a->p->sync_limit_s);
+	       (solution_stage_sync_s(s, a->p, s->stage_of[m->role_a], NULL) <=
+			a->p->sync_limit_s &&
+		solution_stage_sync_s(s, a->p, s->stage_of[m->role_b], NULL) <=
+			a->p->sync_limit_s);
 }
 
-/* A move, and the cost up to which it is accepted. */
+/* Finds a promising move; *most is the cost up to which it is accepted. */
 static bool propose_move(struct anneal *a, double *most)
 {
 	int tries = a->plans_lanes ? LANES_TRIES : TRIES;
@@ -296,7 +296,8 @@ static bool propose_move(struct anneal *a, double *most)
 	return false;
 }
 
-/* From when on the run changes. */
+/* Gives the simulation the paths that the move has touched. Returns the time from which on the run
+ * changes. */
 static double change_chains(struct anneal *a)
 {
 	double from_s = INFINITY;
@@ -330,7 +331,7 @@ static bool try_move(struct anneal *a, double most, double *sync_s, double limit
 		}
 	}
 	moves_undo(&a->moves);
-	a->moves.n_touched = n; /* the journal still says which they were */
+	a->moves.n_touched = n; /* the journal still lists the touched microbatches */
 	change_chains(a);
 	a->moves.n_touched = 0;
 	return false;
@@ -345,7 +346,7 @@ bool anneal_step(struct anneal *a)
 	if (!propose_move(a, &most))
 		return false;
 	if (a->p->q->overlap_sync)
-		sync_s = 0; /* known after the run */
+		sync_s = 0; /* known after the simulation */
 	else
 		sync_s = a->moves.role_a >= 0 ? sync_of(a) : a->sync_s;
 	limit_s = (most - sync_s) / (1 + LIKELY * ((a->cost - a->sync_s) / a->current_s - 1));

@@ -1,16 +1,16 @@
-/* anneal.h - improves a solution by simulated annealing in rounds over the moves of moves.h.
+/* anneal.h - improves a solution by simulated annealing, in rounds, over the moves of moves.h.
  *
- * Cost: makespan * (1 + q), q a mean of the finish times over the makespan, of a high norm; the
- * makespan alone is too flat to climb. With a free assignment the seconds of the gradients' sum
- * are added. Each round starts from the best solution so far, warm enough to leave it, and cools
- * down; rounds grow. With many microbatches there is not the time for that: one temperature, and rounds
- * of seconds. What happens depends on the seed and the
- * number of evaluations only.
+ * The cost is makespan * (1 + q), where q is the mean, in a high norm, of the microbatches' finish
+ * times divided by the makespan. The makespan alone would be too flat to descend. With a free
+ * assignment the seconds of the gradients' sum are added. Each round starts from the best solution
+ * so far, at a temperature warm enough to leave it, and cools down; rounds grow longer. With many
+ * microbatches there is no time for cooling: the temperature is constant, and a round lasts
+ * seconds. The result depends on the seed and the number of evaluations only.
  *
- * Most proposals are seen to be bad by what the timetable says of them, without a run; only
- * runs count as evaluations. A proposal is accepted when its cost stays below a threshold drawn
- * beforehand (Metropolis, the other way round), so a run can be cut as soon as it must miss the
- * threshold.
+ * Estimates from the timetable reject most bad proposals without a simulation; only simulations
+ * count as evaluations. The threshold of a proposal is drawn beforehand, and the proposal is
+ * accepted if its cost stays below the threshold. This is Metropolis' rule in reverse order. It
+ * allows a simulation to stop as soon as it must miss the threshold.
  *
  * Internal to schedule/.
  */
@@ -30,32 +30,33 @@ struct anneal {
 	struct fast_simulate simulation;
 	struct solution current, best;
 	struct moves moves;
-	struct timetable table;         /* of current; empty where lanes are planned */
-	struct lanes lanes;             /* of current, where they are planned */
-	bool plans_lanes;
+	struct timetable table;         /* of current; empty if plans_lanes */
+	struct lanes lanes;             /* of current; empty unless plans_lanes */
+	bool plans_lanes;               /* proposes lanes in place of the other moves */
 	double cost, sync_s, current_s; /* of current; current_s: its makespan */
-	double warm, cold; /* temperature at a round's start and end, of the makespan */
-	double best_s; /* objective of best: iteration_s, + sync_s where it counts */
+	double warm, cold; /* first and last temperature of a round, as a share of the makespan */
+	double best_s; /* objective of best: iteration_s, plus sync_s if sums count */
 	double best_iteration_s;
 	int64_t round_left, round_size;
 };
 
-/* Whether lanes may be planned: few nodes are so crowded that nothing goes as promised, and of W, which give the
- * slots back, lanes know nothing. */
+/* Returns true if lanes can be planned for this problem. In small clusters nodes are so crowded
+ * that no lane keeps its predicted times. With a split backward pass the weight gradients give the
+ * slots back, and lanes do not model them. */
 bool anneal_knows_lanes(const struct problem *p);
 
-/* From a solution that runs to its end (copied). -ENOMEM; -EDEADLK: it stands still. */
+/* Starts at a solution (copied). -EDEADLK: it comes to a standstill. */
 int anneal_init(struct anneal *a, const struct problem *p, const struct solution *from,
 		uint64_t seed, uint64_t stream);
 void anneal_fini(struct anneal *a);
 
-/* Takes over the best of another, as its own; its next step begins a round from there. */
+/* Takes over the best solution of another annealing. The next step begins a round from it. */
 void anneal_adopt(struct anneal *a, const struct anneal *from);
 
-/* The next steps are a round of so many, from the best so far. */
+/* Begins a round of so many steps from the best solution so far. */
 void anneal_begin_round(struct anneal *a, int64_t steps);
 
-/* One proposal. True when best improved. */
+/* Tries one proposal. Returns true if best improved. */
 bool anneal_step(struct anneal *a);
 
 #endif

@@ -1,7 +1,7 @@
-/* beam.h - a beam: of the states that a level reached, the cheapest go on. Internal to schedule/.
+/* beam.h - keeps the cheapest states of a level of a beam search. Internal to schedule/.
  *
- * It is kept while the states come, so that one that is too dear for it is seen to be before its
- * cost is known to the end.
+ * The beam is up to date while states are added. A state whose partial cost is already too high can
+ * therefore be dropped before its cost is complete.
  */
 #ifndef SCHEDULE_BEAM_H
 #define SCHEDULE_BEAM_H
@@ -13,18 +13,18 @@
 
 struct beam {
 	int width, n;         /* width: BEAM_MOST at most */
-	int at[BEAM_MOST];    /* places of the states in their level, cheapest first, of two alike
-			       * the earlier */
+	int at[BEAM_MOST];    /* places of the states in their level, cheapest first; equal costs by
+			       * place */
 	double cost[BEAM_MOST];
 };
 
-/* Whether a state that costs at least so much stays out, whatever comes. */
+/* Returns true if a state with this cost or more cannot enter the beam any more. */
 static inline bool beam_excludes(const struct beam *b, double cost)
 {
 	return b->n == b->width && cost > b->cost[b->n - 1];
 }
 
-/* A state's cost, when it is reached and when it falls. */
+/* Adds a state, or lowers the cost of a state that the beam has. */
 static inline void beam_offer(struct beam *b, int place, double cost)
 {
 	int i = 0;

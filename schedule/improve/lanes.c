@@ -1,45 +1,41 @@
+/* The search for new paths of the lanes that are out.
+ *
+ * A beam search over the visits finds the path of one microbatch (extend_state, reach_node). The
+ * price of a state includes the waits of F and B at the node, read from the timeline of all others
+ * (price_visit). The best paths are followed task by task to the end (follow_path); then the hop
+ * that delays others most is replaced as long as that helps. Times are floats, as in
+ * slot_timeline.h. The times found are predictions, which the simulation confirms or not. */
 #include "schedule/improve/lanes.h"
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 
 #include "schedule/improve/beam.h"
 
-/* The search for one microbatch's path is a beam over its visits (extend_state, reach_node): a state is
- * priced with what F and B at the node would wait, in the timeline that everyone else keeps
- * (price_visit). The best ways are followed home task by task (follow_path), and the hop that puts
- * others off most is replaced while that helps. Times are floats, as in slot_timeline.h: what comes
- * out is a promise, which the simulated run confirms or not. */
-
 #define BEAM 6
 #define NEAR 16
-#define MENDED 6    /* nodes of a way that does not fit are replaced so often */
-#define NO_SLOT 2   /* works: what is put off where there is no slot */
-#define SAME 1e-4f  /* seconds */
+#define REPLACED 6  /* most nodes of a path that are replaced */
+#define NO_SLOT 2   /* delay of others if no slot is free, in a node's mean work */
+#define SAME 1e-4f  /* seconds that count as equal */
 #define MOST_STEPS (2 * PLAN_MOST_PATH + 1)
 
-/* A way to be done with the F of a node. */
+/* The end of F at a node, reached by some partial path. */
 struct lanes_state {
 	float end_s;
-	float spent;    /* cost without the way home */
-	float cost;     /* the whole trip, as far as it is known, and what others are put off */
+	float spent;    /* cost without the return to the data node */
+	float cost;     /* the whole trip as far as it is known, plus the charge for delays */
 	int node, from; /* from: place in the level before */
 	struct visit visit;
 };
 
-/* Room only; hops and times are filled in later. */
-int lanes_init(struct lanes *l, const struct problem *p)
+void lanes_init(struct lanes *l, const struct problem *p)
 {
 	size_t n = VISIT_OWINGS * (size_t)p->n_nodes, m = (size_t)p->n_mb;
 	size_t stages = (size_t)p->n_stages;
 	double work_s = 0;
 
 	*l = (struct lanes){ .p = p };
-	if (candidate_lists_init(&l->candidates, &l->arena, p, NEAR) != 0) {
-		lanes_fini(l);
-		return -ENOMEM;
-	}
+	candidate_lists_init(&l->candidates, &l->arena, p, NEAR);
 	l->was_sent_s = arena_array(&l->arena, m, sizeof(*l->was_sent_s));
 	l->sent_s = arena_array(&l->arena, m, sizeof(*l->sent_s));
 	l->home_s = arena_array(&l->arena, m, sizeof(*l->home_s));
@@ -50,16 +46,13 @@ int lanes_init(struct lanes *l, const struct problem *p)
 	l->states = arena_array(&l->arena, (size_t)p->length * n, sizeof(*l->states));
 	l->place = arena_array(&l->arena, n, sizeof(*l->place));
 	l->away_s = arena_array(&l->arena, (size_t)p->n_nodes, sizeof(*l->away_s));
-	l->hops = arena_array(&l->arena, (size_t)p->n_nodes * stages * (size_t)l->candidates.most, sizeof(*l->hops));
-	if (l->arena.failed || slot_timeline_init(&l->timeline, p) != 0) {
-		lanes_fini(l);
-		return -ENOMEM;
-	}
+	l->hops = arena_array(&l->arena, (size_t)p->n_nodes * stages * (size_t)l->candidates.most,
+			      sizeof(*l->hops));
+	slot_timeline_init(&l->timeline, p);
 	memset(l->place, 0xff, n * sizeof(*l->place));
 	for (int i = 0; i < p->n_nodes; i++)
 		work_s += p->c->nodes[i].forward_s + p->c->nodes[i].backward_s;
 	l->work_s = (float)(work_s / p->n_nodes);
-	return 0;
 }
 
 void lanes_fini(struct lanes *l)
@@ -95,7 +88,8 @@ void lanes_fill_hops(struct lanes *l, const struct solution *s)
 	l->hop_s = isfinite(least) ? least : 0;
 }
 
-/* What waited for a slot of its data node is booked right behind the B that gave it back. */
+/* Finds the lanes of a data node. The first F of a microbatch that waited for a slot starts right
+ * after the B that gave the slot back. */
 static void find_lanes(struct lanes *l, const struct fast_simulate *e, int data_node)
 {
 	const struct slot_timeline *g = &l->timeline;
@@ -166,15 +160,15 @@ void lanes_restore(struct lanes *l)
 	l->n_in_way = 0;
 }
 
-/* The tasks of a way. */
-struct way {
+/* The tasks of a path from the first F to the last B. */
+struct trip {
 	struct slot_timeline_task task[MOST_STEPS];
 	float home_s, over_s;
-	float worst_s; /* the most that one hop puts off */
+	float worst_s; /* longest delay of others by one hop */
 	int worst;     /* that hop; 0: none, or the data node */
 };
 
-static void note_over(struct way *w, int hop, float over_s)
+static void note_over(struct trip *w, int hop, float over_s)
 {
 	w->over_s += over_s;
 	if (over_s > w->worst_s) {
@@ -183,10 +177,10 @@ static void note_over(struct way *w, int hop, float over_s)
 	}
 }
 
-/* The tasks from the first F on, as long as everyone else keeps their times. False: it costs more than
- * most, and w says nothing. */
+/* Works out the tasks of the path while all others keep their times. Returns false, with w
+ * undefined, if the cost exceeds most. */
 static bool follow_path(const struct lanes *l, int mb, const int *path, float charge, float most,
-		   struct way *w)
+			struct trip *w)
 {
 	const struct problem *p = l->p;
 	const struct slot_timeline *g = &l->timeline;
@@ -197,19 +191,20 @@ static bool follow_path(const struct lanes *l, int mb, const int *path, float ch
 	w->home_s = w->over_s = w->worst_s = 0;
 	w->worst = 0;
 	w->task[0] = (struct slot_timeline_task){ at, mb * g->steps, l->sent_s[mb], l->sent_s[mb],
-					 end_s + g->overhead_s };
+						  end_s + g->overhead_s };
 	for (int i = 1; i < g->steps; i++) {
 		int hop = i < length ? i : i == length ? 0 : 2 * length - i, v = path[hop], rows;
 		const struct slot_timeline_list *list = &g->list[v];
 		float duration_s = i < length ? list->forward_s
 				   : i == length ? (float)p->c->nodes[v].loss_s : list->backward_s;
 		float arrival_s = end_s + (v == at ? 0 : (float)problem_delay_s(p, at, v));
-		/* Behind its last B the next in the lane is sent. */
+		/* The next microbatch of the lane is sent right after the last B. */
 		bool sends = i == g->steps - 1 && l->next[mb] >= 0;
 		float more_s = sends ? g->overhead_s + list->forward_s : 0, over_s = 0, start_s;
 
 		rows = slot_timeline_before(g, list, arrival_s);
-		start_s = slot_timeline_start_s(g, list, rows, arrival_s, duration_s + more_s, &over_s);
+		start_s = slot_timeline_start_s(g, list, rows, arrival_s, duration_s + more_s,
+						&over_s);
 		if (i < length)
 			before[i] = rows;
 		else if (hop > 0 && !slot_timeline_have_slot(list, before[hop], rows))
@@ -219,22 +214,23 @@ static bool follow_path(const struct lanes *l, int mb, const int *path, float ch
 		if (end_s + charge * w->over_s > most)
 			return false;
 		w->task[i] = (struct slot_timeline_task){ v, mb * g->steps + i, arrival_s, start_s,
-						 end_s + g->overhead_s };
+							  end_s + g->overhead_s };
 		at = v;
 	}
 	w->home_s = end_s;
 	return true;
 }
 
-/* What goes on below: the search for one path. */
+/* The beam search for one path. */
 struct search {
 	struct lanes *l;
 	const struct solution *s;
 	int mb, data_node;
 	int level, n;     /* n: states of the level */
-	struct beam beam; /* of them */
+	struct beam beam; /* of the level */
 	float charge;
-	float rest_s; /* at least, from the end of F to the arrival for B, but for the way home: of the level */
+	float rest_s; /* of the level: least seconds from the end of F to the arrival for B,
+		       * without the round trip to the data node */
 };
 
 static struct lanes_state *level_of(const struct lanes *l, int level)
@@ -242,8 +238,9 @@ static struct lanes_state *level_of(const struct lanes *l, int level)
 	return l->states + VISIT_OWINGS * (size_t)level * (size_t)l->p->n_nodes;
 }
 
-/* F, and B when the way on from here takes as long as it must: what that costs beyond the time it takes anyway.
- * Where F alone costs `room`, B is not looked at. */
+/* The price of a visit: the waits of F and B, and the charge for delays of others. B is assumed to
+ * arrive as early as the rest of the path allows. If F alone costs `room` or more, the price is
+ * INFINITY. *end_s gets the end of F. */
 static float price_visit(const struct search *q, int v, float arrival_s, float room, float *end_s)
 {
 	const struct slot_timeline *g = &q->l->timeline;
@@ -251,24 +248,28 @@ static float price_visit(const struct search *q, int v, float arrival_s, float r
 	float over_s = 0, wait_s, back_s;
 	int before = slot_timeline_before(g, list, arrival_s), until;
 
-	wait_s = slot_timeline_start_s(g, list, before, arrival_s, list->forward_s, &over_s) - arrival_s;
+	wait_s = slot_timeline_start_s(g, list, before, arrival_s, list->forward_s, &over_s) -
+		 arrival_s;
 	*end_s = arrival_s + wait_s + list->forward_s;
 	if (wait_s + q->charge * over_s >= room)
 		return INFINITY;
 	back_s = *end_s + q->rest_s + q->l->away_s[v];
 	until = slot_timeline_before(g, list, back_s);
-	wait_s += slot_timeline_start_s(g, list, until, back_s, list->backward_s, &over_s) - back_s;
+	wait_s += slot_timeline_start_s(g, list, until, back_s, list->backward_s, &over_s) -
+		  back_s;
 	if (!slot_timeline_have_slot(list, before, until))
 		over_s += NO_SLOT * q->l->work_s;
 	return wait_s + q->charge * over_s;
 }
 
-static void reach_node(struct search *q, int from, const struct lanes_hop *hop, const struct visit *visit)
+static void reach_node(struct search *q, int from, const struct lanes_hop *hop,
+		       const struct visit *visit)
 {
 	int v = hop->node, *place = &q->l->place[VISIT_OWINGS * v + (int)visit->owing];
 	const struct lanes_state *before = level_of(q->l, q->level - 1) + from;
 	struct lanes_state *list = level_of(q->l, q->level);
-	float end_s, spent = before->spent + hop->more_s, cost = spent + q->l->away_s[v], most, more;
+	float end_s, spent = before->spent + hop->more_s;
+	float cost = spent + q->l->away_s[v], most, more;
 
 	most = q->beam.n == q->beam.width ? (float)q->beam.cost[q->beam.n - 1] : INFINITY;
 	if (*place >= 0 && list[*place].cost < most)
@@ -287,7 +288,8 @@ static void reach_node(struct search *q, int from, const struct lanes_hop *hop, 
 
 static const struct lanes_hop *hops_of(const struct lanes *l, int node, int stage)
 {
-	return l->hops + ((size_t)node * (size_t)l->p->n_stages + (size_t)stage) * (size_t)l->candidates.most;
+	return l->hops + ((size_t)node * (size_t)l->p->n_stages + (size_t)stage) *
+				 (size_t)l->candidates.most;
 }
 
 static void reach_stage(struct search *q, int from, const struct visit *visit)
@@ -296,7 +298,7 @@ static void reach_stage(struct search *q, int from, const struct visit *visit)
 	const struct lanes_hop *hop = hops_of(q->l, node, visit->stage);
 
 	for (int i = 0; i < q->l->candidates.most && hop[i].node >= 0; i++) {
-		/* The hops may be of before an exchange of roles. */
+		/* The hops may be older than an exchange of roles. */
 		if (q->s->stage_of[hop[i].node] == visit->stage)
 			reach_node(q, from, &hop[i], visit);
 	}
@@ -305,7 +307,8 @@ static void reach_stage(struct search *q, int from, const struct visit *visit)
 static void extend_state(struct search *q, int from)
 {
 	struct visit next[STAGE_QUOTA_MOST_NEXT];
-	int n = stage_quota_next(&q->l->quota, q->level, &level_of(q->l, q->level - 1)[from].visit, next);
+	const struct visit *last = &level_of(q->l, q->level - 1)[from].visit;
+	int n = stage_quota_next(&q->l->quota, q->level, last, next);
 
 	for (int k = 0; k < n; k++)
 		reach_stage(q, from, &next[k]);
@@ -317,7 +320,8 @@ static void fill_level(struct search *q)
 	struct beam before = q->beam;
 	const struct cluster_node *data_node = &q->l->p->c->nodes[q->data_node];
 
-	q->rest_s = (float)(q->l->p->length - 1 - q->level) * q->l->hop_s + (float)data_node->loss_s;
+	q->rest_s = (float)(q->l->p->length - 1 - q->level) * q->l->hop_s +
+		    (float)data_node->loss_s;
 	q->n = 0;
 	q->beam = (struct beam){ .width = BEAM };
 	for (int i = 0; i < before.n; i++)
@@ -334,24 +338,26 @@ static void trace_path(const struct lanes *l, int last, int *path)
 	}
 }
 
-static float cost_of(const struct search *q, const struct way *w)
+static float cost_of(const struct search *q, const struct trip *w)
 {
 	return w->home_s + q->charge * w->over_s;
 }
 
-/* Another node for the hop that puts off others most. False: none is better. */
-static bool replace_worst(const struct search *q, int *path, struct way *w)
+/* Replaces the node of the hop that delays others most. Returns false if no other node is better.
+ */
+static bool replace_worst(const struct search *q, int *path, struct trip *w)
 {
 	const struct lanes *l = q->l;
 	int at = w->worst, was = path[at], best = -1;
 	const struct lanes_hop *hop = hops_of(l, path[at - 1], q->s->stage_of[was]);
-	struct way other;
+	struct trip other;
 
 	for (int i = 0; i < l->candidates.most && hop[i].node >= 0; i++) {
 		if (q->s->stage_of[hop[i].node] != q->s->stage_of[was])
 			continue;
 		path[at] = hop[i].node;
-		if (path[at] != was && follow_path(l, q->mb, path, q->charge, cost_of(q, w), &other) &&
+		if (path[at] != was &&
+		    follow_path(l, q->mb, path, q->charge, cost_of(q, w), &other) &&
 		    cost_of(q, &other) < cost_of(q, w)) {
 			*w = other;
 			best = path[at];
@@ -361,13 +367,13 @@ static bool replace_worst(const struct search *q, int *path, struct way *w)
 	return best >= 0;
 }
 
-/* The best of the ways found, followed home and mended, into path. */
-static bool choose_path(const struct search *q, int *path, struct way *best)
+/* Writes the best path of the beam, with its worst nodes replaced, to path. */
+static bool choose_path(const struct search *q, int *path, struct trip *best)
 {
 	const struct lanes *l = q->l;
 	int tried[PLAN_MOST_PATH];
 	float most = INFINITY;
-	struct way w;
+	struct trip w;
 
 	tried[0] = path[0];
 	for (int i = 0; i < q->beam.n; i++) {
@@ -378,7 +384,8 @@ static bool choose_path(const struct search *q, int *path, struct way *best)
 		*best = w;
 		memcpy(path, tried, (size_t)l->p->length * sizeof(*path));
 	}
-	for (int k = 0; k < MENDED && most < INFINITY && best->over_s > 0 && best->worst > 0; k++) {
+	for (int k = 0; k < REPLACED && most < INFINITY && best->over_s > 0 && best->worst > 0;
+	     k++) {
 		if (!replace_worst(q, path, best))
 			break;
 	}
@@ -395,9 +402,9 @@ static void note_in_way(struct lanes *l, int mb)
 		l->in_way[l->n_in_way++] = mb;
 }
 
-/* Whom the tasks of a way put off: those that start before they are done, and the next that finds no
- * slot. */
-static void find_in_way(struct lanes *l, const struct way *w, bool sends)
+/* Lists the microbatches that the trip delays: those with a task that starts before the trip's task
+ * is done, and the next one that finds no slot. */
+static void find_in_way(struct lanes *l, const struct trip *w, bool sends)
 {
 	const struct slot_timeline *g = &l->timeline;
 	int length = l->p->length, before[MOST_STEPS];
@@ -449,14 +456,14 @@ bool lanes_eject(struct lanes *l, const struct solution *s)
 	return true;
 }
 
-/* The beam, from the first F to the last visit; the best way followed home; whom it puts off is noted,
- * what is sent behind it moves, and its tasks go into the timeline. */
+/* Finds the path of one microbatch and adds its tasks to the timeline. The microbatch sent after it
+ * in the lane gets its new time, and the delayed microbatches are listed. */
 static bool put_in(struct lanes *l, const struct solution *s, int mb, float charge)
 {
 	const struct problem *p = l->p;
 	int *path = solution_path(s, p, mb);
 	struct search q = { .l = l, .s = s, .mb = mb, .data_node = path[0], .charge = charge };
-	struct way w;
+	struct trip w;
 
 	q.beam = (struct beam){ .width = 1, .n = 1 };
 	for (int v = 0; v < p->n_nodes; v++)
@@ -484,8 +491,8 @@ static bool put_in(struct lanes *l, const struct solution *s, int mb, float char
 	return true;
 }
 
-/* Of the first n that are out, and whose turn in their lane it is: the one that is sent first, or was
- * taken out first. */
+/* Picks the next to plan among the first n taken out: the one sent first or, with in_turn, taken
+ * out first. The one before it in its lane must be planned already. -1: none is left. */
 static int next_of(const struct lanes *l, int n, bool in_turn)
 {
 	int best = -1;

@@ -1,7 +1,8 @@
-/* move_kinds.h - the kinds of moves, one function each: what moves.h says of them.
+/* move_kinds.h - one function for each kind of move (moves.h explains the kinds).
  *
- * Each prefers microbatch mb and touches every microbatch before it changes its path. False: it came to nothing, and
- * what was touched is to be undone. Internal to moves.c and the files of the kinds.
+ * Each prefers microbatch mb and calls moves_touch for a microbatch before it changes the path. It
+ * returns false if no legal move results; the caller then undoes the touched paths. Internal to
+ * moves.c and the files of the kinds.
  */
 #ifndef SCHEDULE_MOVE_KINDS_H
 #define SCHEDULE_MOVE_KINDS_H
@@ -18,27 +19,27 @@ static inline int draw_below(struct moves *m, int n)
 	return (int)rng_below(&m->rng, (uint32_t)n);
 }
 
-/* Into the journal: its path as it was. */
+/* Copies the path of the microbatch to the journal, if it is not there yet. */
 void moves_touch(struct moves *m, int mb);
-/* Whether any path that was touched is another now. */
+/* Returns true if any touched path has changed. */
 bool moves_changed(const struct moves *m);
 
-/* move_plain.c: without times */
+/* move_plain.c: these need no times */
 bool move_node(struct moves *m, int mb);     /* a visit goes to another node of its stage */
 bool move_stage(struct moves *m, int mb);    /* two exchange a stage */
 bool move_exchange(struct moves *m, int mb); /* two neighbours in the path change places */
 bool move_trade(struct moves *m, int mb);    /* two exchange their nodes of a stage */
 bool move_paths(struct moves *m, int mb);    /* two exchange all but their data nodes */
-bool move_copy(struct moves *m, int mb);     /* it takes the path of another, whom it pushes out take its own */
-bool move_unify(struct moves *m, int mb);    /* copy, for all of its data node */
+bool move_copy(struct moves *m, int mb);     /* takes a path; the displaced take its visits */
+bool move_unify(struct moves *m, int mb);    /* copy, for all microbatches of the data node */
 bool move_roles(struct moves *m, int mb);    /* two nodes exchange stages, whatever mb is */
 
-/* move_timed.c: through the gaps of the timetable */
-bool move_reroute(struct moves *m, int mb);       /* by other nodes of its stages */
-bool move_unblock(struct moves *m, int mb);       /* what holds it up goes another way */
-bool move_stage_reroute(struct moves *m, int mb); /* stage, then both rerouted */
+/* move_timed.c: these use idle times in the timetable */
+bool move_reroute(struct moves *m, int mb);       /* other nodes of the same stages */
+bool move_unblock(struct moves *m, int mb);       /* reroutes one of the two in a wait */
+bool move_stage_reroute(struct moves *m, int mb); /* move_stage, then both are rerouted */
 
-/* move_lanes.c */
+/* move_lanes.c: plans whole lanes of a data node again */
 bool move_lanes(struct moves *m, int mb);
 
 #endif

@@ -1,15 +1,16 @@
-/* Whole lanes of a data node, planned anew (lanes.h). */
+/* The move that takes some lanes out of the run and plans them again (lanes.h). It chooses the
+ * lanes; lanes.c finds the new paths. */
 #include "schedule/improve/move_kinds.h"
 
 #include <math.h>
 #include <string.h>
 
-#define CHARGE 2          /* most, for what others are put off */
-#define FIRST_CHARGE 0.5  /* most, where those in the way are planned anew as well */
-#define PUT_OFF 1.4       /* works: most that others are put off */
-#define LENT 3            /* fewer lanes go out for their stages alone */
+#define CHARGE 2          /* cost of a second by which others are delayed */
+#define FIRST_CHARGE 0.5  /* most of that cost, if the delayed ones are planned again too */
+#define MOST_DELAY 1.4    /* most seconds by which others are delayed, in a node's mean work */
+#define LENT 3            /* fewer lanes than this are taken out for their stages alone */
 
-/* The microbatch or one before it, with those after it in the lane. */
+/* Takes out the microbatch, or one before it in its lane, with those after it. */
 static void take_lane(struct moves *m, int mb)
 {
 	while (m->lanes->before[mb] >= 0 && draw_below(m, 2))
@@ -17,7 +18,7 @@ static void take_lane(struct moves *m, int mb)
 	lanes_take_out(m->lanes, m->s, mb);
 }
 
-/* One that visits one of the nodes that this one does. */
+/* Picks a microbatch that shares a node with this one. */
 static int pick_neighbour(struct moves *m, int mb)
 {
 	const struct slot_timeline *g = &m->lanes->timeline;
@@ -27,7 +28,7 @@ static int pick_neighbour(struct moves *m, int mb)
 	return g->task[list->first + draw_below(m, list->n)] / g->steps;
 }
 
-/* Lanes whose stages the first may want. */
+/* Takes out some lanes so that the first lane may take their stages. */
 static void take_lenders(struct moves *m)
 {
 	for (int n = draw_below(m, LENT); n > 0; n--)
@@ -40,8 +41,8 @@ static void touch_out(struct moves *m)
 		moves_touch(m, m->lanes->out[i]);
 }
 
-/* The first lane goes its best way, nearly as if nobody else were there; those whom it puts off leave
- * too. */
+/* Gives the first lane (n microbatches) its best path at a low charge, and then takes out the lanes
+ * that it delays. */
 static bool force_lane(struct moves *m, int n)
 {
 	float charge = (float)(FIRST_CHARGE * rng_uniform(&m->rng));
@@ -51,10 +52,12 @@ static bool force_lane(struct moves *m, int n)
 	       lanes_eject(m->lanes, m->s);
 }
 
-/* A lane alone; with any other; with those it meets; or pushing others out. */
+/* Takes out a lane alone, with any other lane, with lanes that share its nodes, or with the lanes
+ * that its best path delays. */
 static bool gather_lanes(struct moves *m, int mb)
 {
-	int kind = draw_below(m, 4), other = pick_neighbour(m, mb), third = pick_neighbour(m, mb), n;
+	int kind = draw_below(m, 4), n;
+	int other = pick_neighbour(m, mb), third = pick_neighbour(m, mb);
 
 	take_lane(m, mb);
 	n = m->lanes->n_out;
@@ -84,7 +87,8 @@ static void swap_paths(struct moves *m, int a, int b)
 	memcpy(path_of(m, b), was, size);
 }
 
-/* The microbatches of one data node are sent in the order of their ids. */
+/* Exchanges paths so that the microbatches of the data node are sent in the order of their ids, as
+ * the execution model demands. */
 static void sort_by_sending(struct moves *m, int mb)
 {
 	int first = mb, place = m->p->mb_slot[mb];
@@ -109,8 +113,9 @@ bool move_lanes(struct moves *m, int mb)
 	bool good = gather_lanes(m, mb), in_turn = draw_below(m, 2);
 
 	touch_out(m);
-	good = good && lanes_put_in(l, m->s, l->n_out, in_turn, CHARGE,
-				    (float)PUT_OFF * l->work_s) && moves_changed(m);
+	good = good &&
+	       lanes_put_in(l, m->s, l->n_out, in_turn, CHARGE, (float)MOST_DELAY * l->work_s) &&
+	       moves_changed(m);
 	for (int i = 0; good && i < l->n_out; i++)
 		sort_by_sending(m, l->out[i]);
 	lanes_restore(l);

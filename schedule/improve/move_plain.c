@@ -1,9 +1,9 @@
-/* Moves that look at paths alone. */
+/* Moves that need only the paths, not the times of the run. */
 #include "schedule/improve/move_kinds.h"
 
 #include <string.h>
 
-/* The place of a stage in a path; 0: not there (place 0 is always stage 0). */
+/* The place of a stage in a path. 0: the path does not visit it (place 0 is always stage 0). */
 static int place_of(const struct moves *m, const int *path, int stage)
 {
 	for (int h = 1; h < m->p->length; h++) {
@@ -62,13 +62,14 @@ static bool any_memory(const struct moves *m, int node)
 	return m->p->c->nodes[node].memory > 0;
 }
 
-/* A node of the stage, mostly one near to node by. */
+/* Picks a node of the stage, mostly one near to node by. */
 static int pick_node(struct moves *m, int stage, int by)
 {
 	int first = m->s->start[stage], size = m->s->start[stage + 1] - first;
 
 	if (size > m->candidates.most && draw_below(m, 8) > 0) {
-		int v = candidate_lists_of(&m->candidates, by, stage)[draw_below(m, m->candidates.most)];
+		const int *near = candidate_lists_of(&m->candidates, by, stage);
+		int v = near[draw_below(m, m->candidates.most)];
 
 		if (v >= 0 && m->s->stage_of[v] == stage)
 			return v;
@@ -89,7 +90,7 @@ bool move_node(struct moves *m, int mb)
 	return true;
 }
 
-/* Where exposure leaves room, a microbatch may change its stages alone. */
+/* Replaces the stage at place h by `stage`, if exposure leaves room for that. */
 static bool move_stage_alone(struct moves *m, int mb, int h, int stage)
 {
 	const struct problem *p = m->p;
@@ -110,8 +111,9 @@ static bool move_stage_alone(struct moves *m, int mb, int h, int stage)
 	return true;
 }
 
-/* Alone where exposure leaves room; else a stage that only one visits for a stage that only the other
- * does, drawn uniformly from all such pairs in one pass. */
+/* Changes the stages of mb alone if exposure leaves room. Otherwise two microbatches exchange a
+ * pair of stages that only one of them visits each. One pass draws the pair uniformly from all such
+ * pairs. */
 bool move_stage(struct moves *m, int mb)
 {
 	const int *stage_of = m->s->stage_of;
@@ -201,8 +203,8 @@ bool move_paths(struct moves *m, int mb)
 	return true;
 }
 
-/* Finds a microbatch, not of data node spare, that visits `node` and may visit `instead` in its
- * place; lets it. */
+/* Moves another microbatch's visit of `node` to `instead`, if some microbatch outside data node
+ * `spare` allows that. */
 static bool push_out(struct moves *m, int mb, int node, int instead, int spare)
 {
 	int n = m->p->n_mb, first = draw_below(m, n), stage = m->s->stage_of[instead];
@@ -225,7 +227,9 @@ static bool push_out(struct moves *m, int mb, int node, int instead, int spare)
 	return false;
 }
 
-/* The microbatch takes the path; what it leaves goes to those it pushes out. */
+/* Gives the microbatch the path. The microbatches that it displaces take the visits that it gives
+ * up.
+ */
 static bool force_path(struct moves *m, int mb, const int *path, int spare)
 {
 	int *mine = path_of(m, mb), length = m->p->length;
@@ -260,7 +264,7 @@ static bool force_path(struct moves *m, int mb, const int *path, int spare)
 				left[k] = left[--n_left];
 		}
 		if (!pushed) {
-			if (own != 0) /* nobody to push, and the exposure would not balance */
+			if (own != 0) /* nothing to displace, and exposure would not be equal */
 				return false;
 			left[0] = left[--n_left];
 		}
@@ -268,7 +272,7 @@ static bool force_path(struct moves *m, int mb, const int *path, int spare)
 	return true;
 }
 
-/* The path of another microbatch of the same data node that is not the path of mb; NULL: there is none. */
+/* Finds a microbatch of the same data node with a path that differs from that of mb. NULL: none. */
 static const int *find_other_path(struct moves *m, int mb)
 {
 	int n = m->p->n_mb, first = draw_below(m, n);
@@ -290,7 +294,8 @@ bool move_copy(struct moves *m, int mb)
 
 	if (!source)
 		return false;
-	memcpy(path, source, (size_t)m->p->length * sizeof(int)); /* whose own may be pushed out */
+	/* A copy, because the source itself may be displaced. */
+	memcpy(path, source, (size_t)m->p->length * sizeof(int));
 	return force_path(m, mb, path, -1);
 }
 
@@ -317,7 +322,7 @@ bool move_roles(struct moves *m, int mb)
 	int a = draw_below(m, p->n_nodes), b = draw_below(m, p->n_nodes), pair[2] = { a, a };
 
 	(void)mb;
-	/* Often one of the pair that keeps all waiting. */
+	/* One draw in four takes a node of the pair with the slowest sum. */
 	if (p->weigh_sync && draw_below(m, 4) == 0)
 		solution_sync_s(m->s, p, pair);
 	a = pair[draw_below(m, 2)];

@@ -1,4 +1,5 @@
-/* Moves through the gaps that the others leave at the nodes, as in the present run. */
+/* Moves that send a microbatch through the idle times that the others leave at the nodes in the
+ * present run. */
 #include "schedule/improve/move_kinds.h"
 
 #define MOST_WAITS 16
@@ -9,14 +10,13 @@ static bool reroute_around(struct moves *m, int mb, int banned)
 			       path_of(m, mb));
 }
 
-/* Never by the same nodes as before. */
+/* One node of the present path is banned, so that the new path differs. */
 bool move_reroute(struct moves *m, int mb)
 {
 	moves_touch(m, mb);
 	return reroute_around(m, mb, path_of(m, mb)[1 + draw_below(m, m->p->length - 1)]);
 }
 
-/* What holds a microbatch up goes another way, or what waited there. */
 bool move_unblock(struct moves *m, int mb)
 {
 	struct timetable_wait waits[MOST_WAITS];

@@ -1,10 +1,12 @@
+/* Draws a kind of move, lets it change the paths, and checks the result: links must exist, and tied
+ * microbatches must be able to follow. The journal holds the old paths, so that a move can be taken
+ * back. */
 #include "schedule/improve/move_kinds.h"
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 
-#define NEAR 8   /* candidates a stage, where stages are larger */
+#define NEAR 8 /* candidates of each stage, if stages are larger */
 
 void moves_touch(struct moves *m, int mb)
 {
@@ -42,9 +44,9 @@ bool moves_changed(const struct moves *m)
 	return false;
 }
 
-/* Every kind of move and how many of the draws it gets. Those without times come first, and roles,
- * which are drawn only where nodes may be placed, last. Where there is no timetable the moves that
- * need one are drawn all the same, as `unify`. */
+/* Every kind of move with its share of the draws. Kinds that need no times come first. Roles come
+ * last, because they are drawn only if nodes may move. Without a timetable the kinds that need one
+ * are replaced by `unify`. */
 static const struct {
 	bool (*propose)(struct moves *m, int mb);
 	int weight;
@@ -65,7 +67,7 @@ static const struct {
 
 enum { PLAIN_KINDS = 5, KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
-/* One of the first n kinds, by weight. */
+/* Draws one of the first n kinds by weight. */
 static int draw_kind(struct moves *m, int n)
 {
 	int sum = 0, k = 0, drawn;
@@ -99,7 +101,7 @@ static void begin_move(struct moves *m)
 	m->left_stage = m->joined_stage = m->role_a = m->role_b = -1;
 }
 
-/* Whether the move leaves exposure as it was. */
+/* Returns true if the move leaves exposure unchanged. */
 static bool is_balanced(const struct moves *m)
 {
 	int length = m->p->length, more[CLUSTER_MOST_STAGES] = { 0 };
@@ -120,7 +122,7 @@ static bool is_balanced(const struct moves *m)
 	return true;
 }
 
-/* Microbatches tied to what has been touched follow. False: they cannot. */
+/* Gives the microbatches tied to a touched one its path. Returns false if that breaks a rule. */
 static bool pull_tied(struct moves *m)
 {
 	size_t size = (size_t)m->p->length * sizeof(int);
@@ -194,12 +196,12 @@ void moves_refresh(struct moves *m)
 		m->visits[m->s->stage_of[m->s->path[i]]]++;
 	for (int s = 1; s < p->n_stages; s++)
 		large = large || p->sizes[s] > m->candidates.most;
-	if (large && !m->lanes) /* which have lists of their own */
+	if (large && !m->lanes) /* lanes have lists of their own */
 		candidate_lists_fill(&m->candidates, p, m->s);
 }
 
-int moves_init(struct moves *m, const struct problem *p, struct solution *s,
-	       struct timetable *table, struct lanes *lanes, struct rng rng)
+void moves_init(struct moves *m, const struct problem *p, struct solution *s,
+		struct timetable *table, struct lanes *lanes, struct rng rng)
 {
 	size_t n = (size_t)p->n_mb;
 
@@ -211,12 +213,7 @@ int moves_init(struct moves *m, const struct problem *p, struct solution *s,
 	m->saved = arena_array(&m->arena, n * (size_t)p->length, sizeof(*m->saved));
 	if (!lanes)
 		candidate_lists_init(&m->candidates, &m->arena, p, NEAR);
-	if (m->arena.failed) {
-		moves_fini(m);
-		return -ENOMEM;
-	}
 	moves_refresh(m);
-	return 0;
 }
 
 void moves_fini(struct moves *m)

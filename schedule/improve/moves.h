@@ -1,23 +1,24 @@
-/* moves.h - small changes of a solution that keep every rule, and taking them back.
+/* moves.h - proposes small changes of a solution that keep every rule, and takes them back.
  *
- * Exposure is tight (as many visits as there are places), so a single path can rarely change
- * its stages alone: what one microbatch leaves, another takes. The moves:
+ * Exposure (CC3) fixes the number of visits of each stage, so a path can rarely change its stages
+ * alone: another path must take the visit that it gives up. The moves:
  *
  *   node     one visit goes to another node of the same stage
- *   stage    two microbatches exchange a stage that only one of each visits; both are then
- *            rerouted, or not
- *   exchange two neighbours in a path change places, where CC2 allows
- *   reroute  the nodes that bring the microbatch back first, everyone else's times as they are
- *   unblock  what holds the microbatch up, or what waited there, goes another way
+ *   stage    two microbatches exchange stages, each giving one that the other does not visit;
+ *            some of these moves also reroute both
+ *   exchange two neighbours in a path change places, if CC2 allows it
+ *   reroute  the microbatch takes the nodes that bring it home first if all others keep their
+ *            times
+ *   unblock  the microbatch that causes a wait, or the one that waits, is rerouted
  *   trade    two microbatches exchange their nodes of one stage
- *   paths    two microbatches exchange all but their data nodes
- *   copy     a microbatch takes the path of another of its data node; those it pushes out take
- *            the places it left (ejection)
- *   unify    the same for all microbatches of a data node at once
- *   lanes    in large clusters, in place of all these: whole lanes are planned anew (lanes.h)
- *   roles    two nodes exchange stages and all their visitors (where the assignment is free)
+ *   paths    two microbatches exchange all nodes but their data nodes
+ *   copy     a microbatch takes the path of another of its data node; the microbatches that it
+ *            displaces take the visits that it gave up (ejection)
+ *   unify    copy, for all microbatches of a data node at once
+ *   lanes    in large clusters, instead of all these: whole lanes are planned again (lanes.h)
+ *   roles    two nodes exchange stages and all their visitors (only with a free assignment)
  *
- * Where microbatches are tied, those tied to the ones a move has changed take their new paths.
+ * If microbatches are tied, all those tied to a changed microbatch take its new path.
  *
  * Internal to schedule/.
  */
@@ -37,37 +38,39 @@ struct moves {
 	const struct problem *p;
 	struct solution *s;      /* borrowed; changed in place */
 	struct timetable *table; /* borrowed: of the run of s; NULL: no reroutes */
-	struct lanes *lanes;     /* borrowed, the same; NULL: none are planned */
+	struct lanes *lanes;     /* borrowed: of the run of s; NULL: no lanes */
 	struct rng rng;
 	const int *tied; /* (n_mb) borrowed: the next in a ring of microbatches with the same path;
 			  * NULL: none are tied */
-	struct arena arena; /* of the arrays below */
+	struct arena arena; /* owns the arrays below */
 	int *visits; /* (n_stages) exposure */
 	/* The journal of the move in progress. */
 	int n_touched;
 	int *touched;     /* (n_mb) microbatches */
 	bool *is_touched; /* (n_mb) */
 	int *saved;       /* (n_mb, length) their paths before, in the order of touched */
-	int left_stage, joined_stage; /* exposure moved from, to; -1: none */
-	bool is_planned; /* lanes->was_s and back_s say when those it is about are home */
+	int left_stage, joined_stage; /* stages whose exposure fell, rose by one; -1: none */
+	bool is_planned; /* a move of lanes: lanes->was_s and back_s have the times of return */
 	int role_a, role_b;           /* nodes that exchanged roles; -1: none */
-	struct candidate_lists candidates; /* as of the last moves_refresh; none where lanes are planned */
+	struct candidate_lists candidates; /* filled by moves_refresh; empty with lanes */
 };
 
-/* All borrowed; at most one of table and lanes is given, and is kept filled by the caller. -ENOMEM. */
-int moves_init(struct moves *m, const struct problem *p, struct solution *s,
-	       struct timetable *table, struct lanes *lanes, struct rng rng);
+/* All pointers are borrowed. At most one of table and lanes is given; the caller keeps it filled.
+ */
+void moves_init(struct moves *m, const struct problem *p, struct solution *s,
+		struct timetable *table, struct lanes *lanes, struct rng rng);
 void moves_fini(struct moves *m);
 
-/* Counts exposure and lists near nodes anew: after the solution was changed from outside. */
+/* Counts exposure and lists near nodes again. Needed after a change of the solution that is not a
+ * move. */
 void moves_refresh(struct moves *m);
 
-/* Tries to change the solution, preferring microbatch mb; false: this try came to nothing and
- * the solution is as before. After true the caller keeps or undoes. */
+/* Tries one move that preferably concerns microbatch mb. Returns false if no legal move resulted;
+ * the solution is then unchanged. After true the caller calls moves_keep or moves_undo. */
 bool moves_propose(struct moves *m, int mb);
-/* As moves_propose, only with the moves that take less than a microsecond, however large the cluster. */
+/* Does the same with only those moves that take less than a microsecond in any cluster. */
 bool moves_propose_plain(struct moves *m, int mb);
-/* The move stays; or all that it touched is as before it. */
+/* Makes the move permanent, or takes all of it back. */
 void moves_keep(struct moves *m);
 void moves_undo(struct moves *m);
 

@@ -1,10 +1,11 @@
+/* The packed timeline: one list of rows for each node, with room for the tasks that a move adds. A
+ * copy of the lists as they were filled lets a move be taken back. */
 #include "schedule/improve/slot_timeline.h"
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 
-#define ROOM 16 /* rows that may come to a node */
+#define ROOM 16 /* rows that moves can add to a node */
 
 static int round_up(int n)
 {
@@ -17,7 +18,7 @@ static size_t most_rows(const struct problem *p)
 	       (size_t)p->n_nodes * (ROOM + SLOT_TIMELINE_BLOCK);
 }
 
-int slot_timeline_init(struct slot_timeline *g, const struct problem *p)
+void slot_timeline_init(struct slot_timeline *g, const struct problem *p)
 {
 	size_t n = (size_t)p->n_nodes, rows = most_rows(p);
 
@@ -36,11 +37,6 @@ int slot_timeline_init(struct slot_timeline *g, const struct problem *p)
 	g->kept_task = arena_array(&g->arena, rows, sizeof(*g->kept_task));
 	g->changed = arena_array(&g->arena, n, sizeof(*g->changed));
 	g->is_changed = arena_array(&g->arena, n, sizeof(*g->is_changed));
-	if (g->arena.failed) {
-		slot_timeline_fini(g);
-		return -ENOMEM;
-	}
-	return 0;
 }
 
 void slot_timeline_fini(struct slot_timeline *g)
@@ -107,7 +103,8 @@ void slot_timeline_fill(struct slot_timeline *g, const struct fast_simulate *e)
 			arrival_s = g->arrival_s[at - 1];
 		g->arrival_s[at] = arrival_s;
 		g->start_s[at] = (float)e->start_s[task];
-		g->free_s[at] = (float)(e->start_s[task] + e->chain[task].duration_s + e->overhead_s);
+		g->free_s[at] = (float)(e->start_s[task] + e->chain[task].duration_s +
+					e->overhead_s);
 		g->task[at] = task;
 	}
 	for (int v = 0; v < e->n_nodes; v++) {

@@ -1,27 +1,27 @@
+/* The timetable of a run.
+ *
+ * A node's rows are its tasks in the order in which they start. A task that arrives starts after
+ * all tasks that arrived before it. find_start_s reads from the rows when that is, while the rows
+ * of the microbatch's own present path are struck out. timetable_route finds a path by a beam
+ * search over the visits and follows the best few to the end of the last B. */
 #include "schedule/improve/timetable.h"
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 
 #include "schedule/improve/beam.h"
 
-/* Rows of a node are tasks in the order in which they start. A task that arrives runs behind all that
- * arrived before it; whether it fits in before the next is read off the rows (find_start_s), with the
- * microbatch's own rows struck out. A path is found as a beam over its visits, priced by that, and
- * the last few are followed home (timetable_route). */
+#define BEAM 8          /* states kept at each level */
+#define FOLLOWED_HOME 4 /* states of the last level that are followed to the end */
 
-#define BEAM 8          /* states of a level that are followed */
-#define FOLLOWED_HOME 4 /* of the last level */
-
-/* A way to be done with the F of a node. */
+/* The end of F at a node, reached by some partial path. */
 struct timetable_state {
 	double end_s;
-	double cost;    /* end_s, the way back without waiting, and what others are put off */
+	double cost;    /* end_s, plus the return without waiting, plus the charge for delays */
 	int node, from; /* from: place in the level before */
 };
 
-int timetable_init(struct timetable *t, const struct problem *p)
+void timetable_init(struct timetable *t, const struct problem *p)
 {
 	size_t n = (size_t)p->n_nodes, m = (size_t)p->n_mb, steps = 2 * (size_t)p->length + 1;
 	size_t rows = m * steps;
@@ -36,12 +36,7 @@ int timetable_init(struct timetable *t, const struct problem *p)
 	t->node_of = arena_array(&t->arena, m * steps, sizeof(*t->node_of));
 	t->states = arena_array(&t->arena, (size_t)p->length * n, sizeof(*t->states));
 	t->place = arena_array(&t->arena, n, sizeof(*t->place));
-	if (t->arena.failed) {
-		timetable_fini(t);
-		return -ENOMEM;
-	}
 	memset(t->place, 0xff, n * sizeof(*t->place));
-	return 0;
 }
 
 void timetable_fini(struct timetable *t)
@@ -72,7 +67,7 @@ static void lay_out(struct timetable *t, const struct fast_simulate *e)
 		int task = e->booked[i].task, v = e->chain[task].node;
 
 		t->node_of[task] = v;
-		t->row_of[task] = t->list[v].n++; /* of its list */
+		t->row_of[task] = t->list[v].n++; /* place within its list */
 	}
 	for (int v = 0; v < e->n_nodes; v++) {
 		t->list[v].first = first;
@@ -100,7 +95,7 @@ void timetable_fill(struct timetable *t, const struct fast_simulate *e)
 	}
 }
 
-/* The tasks of a microbatch leave the lists, and come back (put_tasks_back). */
+/* Strikes the tasks of a microbatch out of the lists, until put_tasks_back. */
 static void take_tasks_out(struct timetable *t, int mb)
 {
 	for (int task = mb * t->steps; task < (mb + 1) * t->steps; task++) {
@@ -117,9 +112,9 @@ static void put_tasks_back(struct timetable *t, int mb)
 		t->row[t->row_of[task]] = t->whole[t->row_of[task]];
 }
 
-/* When a task that arrives at the node, of a microbatch that is out, would start: behind those
- * that came before it, and, if it needs a slot, when one is free. Adds the seconds by which
- * others are put off, by weight, to *put_off_s. */
+/* Returns when a task would start that arrives at the node at arrival_s: after the tasks that
+ * arrived before it and, if needs_slot, when a slot is free. Its microbatch is struck out. Adds to
+ * *put_off_s the weighted seconds by which the next task is delayed. */
 static double find_start_s(const struct timetable *t, int node, double arrival_s, double duration_s,
 			 bool needs_slot, double *put_off_s)
 {
@@ -146,9 +141,9 @@ static double find_start_s(const struct timetable *t, int node, double arrival_s
 	return at_s;
 }
 
-/* From the end of the last F: L, and the B in reverse. */
+/* Follows L and then the B in reverse from the end of the last F. Returns the end of the last B. */
 static double follow_home_s(const struct timetable *t, const int *path, double end_s,
-			double *put_off_s)
+			    double *put_off_s)
 {
 	const struct problem *p = t->p;
 	int at = path[p->length - 1];
@@ -166,7 +161,7 @@ static double follow_home_s(const struct timetable *t, const int *path, double e
 	return end_s;
 }
 
-/* The first F stays when it is. */
+/* The end of the first F, which keeps its time whatever path follows. */
 static double sent_s(const struct timetable *t, int mb, int data_node)
 {
 	return timetable_row(t, mb * t->steps)->start_s + t->p->c->nodes[data_node].forward_s;
@@ -220,17 +215,17 @@ static struct timetable_state *level_of(const struct timetable *t, int level)
 	return t->states + (size_t)level * (size_t)t->p->n_nodes;
 }
 
-/* What goes on below: the search for one path. */
+/* The beam search for one path. */
 struct search {
 	struct timetable *t;
 	const struct solution *s;
 	const struct candidate_lists *candidates;
 	int banned, level, n; /* n: states of the level */
-	struct beam beam;     /* of them */
+	struct beam beam;     /* of the level */
 	double charge;
 };
 
-/* From a state of the level before to node v. */
+/* Extends a state of the level before to node v. */
 static void reach_node(struct search *q, int from, int v)
 {
 	struct timetable *t = q->t;
@@ -270,11 +265,12 @@ static void fill_level(struct search *q, int stage)
 	q->beam = (struct beam){ .width = BEAM };
 	for (int i = 0; i < before.n; i++) {
 		int by = level_of(q->t, q->level - 1)[before.at[i]].node;
-		const int *to = size > q->candidates->most ? candidate_lists_of(q->candidates, by, stage)
-						     : q->s->members + q->s->start[stage];
+		const int *to = size > q->candidates->most
+					? candidate_lists_of(q->candidates, by, stage)
+					: q->s->members + q->s->start[stage];
 
 		for (int k = 0; k < size && k < q->candidates->most && to[k] >= 0; k++) {
-			/* The near lists may be of before an exchange of roles. */
+			/* The lists may be older than an exchange of roles. */
 			if (to[k] != q->banned && q->s->stage_of[to[k]] == stage)
 				reach_node(q, before.at[i], to[k]);
 		}
@@ -291,15 +287,16 @@ static void trace_path(const struct timetable *t, int last, int *path)
 	}
 }
 
-bool timetable_route(struct timetable *t, const struct solution *s, const struct candidate_lists *candidates,
-		     int mb, int banned, double charge, int *path)
+bool timetable_route(struct timetable *t, const struct solution *s,
+		     const struct candidate_lists *candidates, int mb, int banned, double charge,
+		     int *path)
 {
 	const struct problem *p = t->p;
 	struct search q = { .t = t, .s = s, .candidates = candidates, .banned = banned };
 	int tried[PLAN_MOST_PATH], last = p->length - 1;
 	double best = INFINITY;
 
-	q.charge = charge / (t->weight[mb] + 1e-9); /* against a second of its own */
+	q.charge = charge / (t->weight[mb] + 1e-9); /* relative to a second of its own */
 	q.beam = (struct beam){ .width = 1, .n = 1 };
 	take_tasks_out(t, mb);
 	*level_of(t, 0) =

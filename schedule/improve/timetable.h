@@ -1,9 +1,9 @@
-/* timetable.h - when each node is busy in the run of a solution, what another path would do to
- * its microbatch, and which path through the gaps brings it back first.
+/* timetable.h - knows when each node is busy in the run of a solution. From that it estimates when
+ * a microbatch would be home by another path, and finds a path that brings it home early.
  *
- * These are estimates, a few dozen times cheaper than a run: everyone else keeps their times. A
- * task that is put in between puts off those after it; that is weighed, not followed. The run
- * that is simulated judges. Weight gradients of a split backward pass are left out.
+ * The estimates assume that all other microbatches keep their times, and are a few dozen times
+ * cheaper than a simulation. A task that starts between others delays those after it; the delay has
+ * a price, but its consequences are not followed. The simulation decides.
  *
  * Internal to schedule/.
  */
@@ -18,10 +18,10 @@
 #include "schedule/problem/candidate_lists.h"
 #include "schedule/problem/problem.h"
 
-/* A task where it is done. One that is taken out keeps its row, which then says nothing: no slots,
- * and -INFINITY for arrival_s and free_s. */
+/* A task at its node. A task that is struck out keeps its row, with slots 0 and with -INFINITY for
+ * arrival_s and free_s. */
 struct timetable_row {
-	double start_s, free_s, arrival_s; /* free_s: from when the node may start another */
+	double start_s, free_s, arrival_s; /* free_s: when the node may start the next task */
 	double weight;                     /* of its microbatch */
 	int32_t task;                      /* microbatch * steps + step */
 	int32_t slots;                     /* +1: F, -1: B, 0: L */
@@ -38,46 +38,47 @@ struct timetable_state; /* of the search for a path */
 struct timetable {
 	const struct problem *p;
 	int steps;      /* tasks of a microbatch: 2 * length + 1 */
-	struct arena arena; /* of all below */
+	struct arena arena; /* owns the arrays below */
 	double *home_s; /* (n_mb) end of the last B */
-	double *weight; /* (n_mb) what a second more costs: (home / makespan)^7 */
+	double *weight; /* (n_mb) cost of one more second: (home_s / makespan)^7 */
 	struct timetable_list *list; /* (n_nodes) */
 	struct timetable_row *row;   /* (n_mb * steps) */
-	struct timetable_row *whole; /* the same, as they were filled */
-	int32_t *row_of, *node_of;   /* (n_mb, steps) by task, as they were filled */
+	struct timetable_row *whole; /* (n_mb * steps) the same rows with nothing struck out */
+	int32_t *row_of, *node_of;   /* (n_mb, steps) row and node of each task */
 	struct timetable_state *states; /* (length, n_nodes) */
 	int *place; /* (n_nodes) among the states of a level; -1: not there */
 };
 
-/* Empty until timetable_fill. -ENOMEM. */
-int timetable_init(struct timetable *t, const struct problem *p);
+/* The timetable is empty until timetable_fill. */
+void timetable_init(struct timetable *t, const struct problem *p);
 void timetable_fini(struct timetable *t);
-/* From the simulation's last run, which must have come to its end. */
+/* Fills the timetable from the simulation's last run, which must be complete. */
 void timetable_fill(struct timetable *t, const struct fast_simulate *e);
 
-/* As filled. */
+/* The row of a task, struck out or not. */
 static inline const struct timetable_row *timetable_row(const struct timetable *t, int task)
 {
 	return &t->whole[t->row_of[task]];
 }
 
-/* When the microbatch would be home by this path; adds the seconds by which others are put off,
- * by weight, to *put_off_s. */
+/* Returns when the microbatch would be home by this path. Adds to *put_off_s the weighted seconds
+ * by which others are delayed. */
 double timetable_estimate(struct timetable *t, int mb, const int *path, double *put_off_s);
 
-/* One microbatch that had to wait at a node until it had done the task of another. */
+/* A wait: one microbatch had to wait at a node for the task of another. */
 struct timetable_wait {
 	int waiting, blocking, node;
 };
 
-/* Where the microbatch, and those that kept it waiting before, had to wait at other than data
- * nodes, latest first: what holds it up. Into list; how many, at most `most`. */
+/* Lists the waits that delayed the microbatch, latest first: its own, and those of the microbatches
+ * for which it waited. Waits at data nodes are not listed. Returns their number, at most `most`. */
 int timetable_waits(const struct timetable *t, int mb, struct timetable_wait *list, int most);
 
-/* A good way for the microbatch through the stages its path has, in their order: other nodes
- * into path. `banned` is not visited; `charge` multiplies what others are put off. False: no
- * way. */
-bool timetable_route(struct timetable *t, const struct solution *s, const struct candidate_lists *candidates,
-		     int mb, int banned, double charge, int *path);
+/* Finds a good path for the microbatch through the stages that its path has, in their order, and
+ * writes the nodes to path. `banned` is not visited; `charge` is the price of a weighted second by
+ * which others are delayed. Returns false if no path exists. */
+bool timetable_route(struct timetable *t, const struct solution *s,
+		     const struct candidate_lists *candidates, int mb, int banned, double charge,
+		     int *path);
 
 #endif

@@ -1,28 +1,31 @@
+/* Candidates for the next hop. In stages of a thousand nodes a move or a beam search cannot try all
+ * nodes; the nearest ones are nearly always enough. */
 #include "schedule/problem/candidate_lists.h"
 
-#include <errno.h>
 #include <math.h>
 
-#define SCATTER 2654435761u /* the golden ratio's, as in multiplicative hashing */
+#define SCATTER 2654435761u /* 2^32 divided by the golden ratio, as in multiplicative hashing */
 
-int candidate_lists_init(struct candidate_lists *n, struct arena *a, const struct problem *p, int most)
+void candidate_lists_init(struct candidate_lists *n, struct arena *a, const struct problem *p,
+			  int most)
 {
 	int largest = 1;
 	size_t cells;
 
 	for (int s = 1; s < p->n_stages; s++)
 		largest = p->sizes[s] > largest ? p->sizes[s] : largest;
-	*n = (struct candidate_lists){ .n_stages = p->n_stages, .most = most < largest ? most : largest };
+	*n = (struct candidate_lists){ .n_stages = p->n_stages,
+				       .most = most < largest ? most : largest };
 	cells = (size_t)p->n_nodes * (size_t)p->n_stages * (size_t)n->most;
 	n->list = arena_array(a, cells, sizeof(*n->list));
 	n->round_s = arena_array(a, cells, sizeof(*n->round_s));
-	return a->failed ? -ENOMEM : 0;
 }
 
-/* Insertion into a short sorted list. Where not all can be listed, of those as near as one another each node
- * begins with others, or all would want the same few. */
-static void fill_one_list(struct candidate_lists *n, const struct problem *p, const struct solution *s, int node,
-		   int stage)
+/* Inserts into a short sorted list. If a stage has more nodes than the list, each node begins the
+ * scan at another place. Otherwise all nodes would list the same few of several equally near nodes.
+ */
+static void fill_one_list(struct candidate_lists *n, const struct problem *p,
+			  const struct solution *s, int node, int stage)
 {
 	const double *round = p->round + (size_t)node * (size_t)p->n_nodes;
 	int *list = n->list + candidate_lists_at(n, node, stage), count = 0;
@@ -35,7 +38,7 @@ static void fill_one_list(struct candidate_lists *n, const struct problem *p, co
 		int v = members[first + i < size ? first + i : first + i - size], at;
 
 		if (count == n->most && round[v] >= round_s[count - 1])
-			continue; /* nearly all, so this comes first */
+			continue; /* true for nearly all nodes, so it is tested first */
 		if (v == node || isinf(round[v]) || p->c->nodes[v].memory < 1)
 			continue;
 		at = count < n->most ? count++ : count - 1;
@@ -50,7 +53,8 @@ static void fill_one_list(struct candidate_lists *n, const struct problem *p, co
 		list[count] = -1;
 }
 
-void candidate_lists_fill(struct candidate_lists *n, const struct problem *p, const struct solution *s)
+void candidate_lists_fill(struct candidate_lists *n, const struct problem *p,
+			  const struct solution *s)
 {
 	for (int i = 0; i < p->n_nodes; i++) {
 		for (int stage = 1; s->stage_of[i] >= 0 && stage < p->n_stages; stage++)

@@ -1,5 +1,5 @@
-/* candidate_lists.h - of each stage, the nodes nearest to a node by round trip: candidates for its next
- * hop. Internal to schedule/.
+/* candidate_lists.h - lists for each node and stage the nearest nodes of that stage by round trip:
+ * the candidates for the next hop. Internal to schedule/.
  */
 #ifndef SCHEDULE_CANDIDATE_LISTS_H
 #define SCHEDULE_CANDIDATE_LISTS_H
@@ -10,14 +10,16 @@
 struct candidate_lists {
 	int n_stages, most; /* most: nodes listed of each stage */
 	int *list;          /* (n_nodes, n_stages, most) nearest first; -1 after the last */
-	double *round_s;    /* the same shape: there and back */
+	double *round_s;    /* (n_nodes, n_stages, most) round trip to each */
 };
 
-/* most is cut to the largest stage. The lists are empty until candidate_lists_fill, and live as long as the
- * arena. -ENOMEM. */
-int candidate_lists_init(struct candidate_lists *n, struct arena *a, const struct problem *p, int most);
-/* Lists anew for the assignment of s: linked nodes with memory, of stages 1 and up. */
-void candidate_lists_fill(struct candidate_lists *n, const struct problem *p, const struct solution *s);
+/* most is reduced to the size of the largest stage. The lists are empty until candidate_lists_fill,
+ * and live as long as the arena. */
+void candidate_lists_init(struct candidate_lists *n, struct arena *a, const struct problem *p,
+			  int most);
+/* Fills the lists for the assignment of s with linked nodes that have memory. Stage 0 gets none. */
+void candidate_lists_fill(struct candidate_lists *n, const struct problem *p,
+			  const struct solution *s);
 
 static inline size_t candidate_lists_at(const struct candidate_lists *n, int node, int stage)
 {
@@ -29,7 +31,8 @@ static inline const int *candidate_lists_of(const struct candidate_lists *n, int
 	return n->list + candidate_lists_at(n, node, stage);
 }
 
-static inline const double *candidate_lists_round_s(const struct candidate_lists *n, int node, int stage)
+static inline const double *candidate_lists_round_s(const struct candidate_lists *n, int node,
+						    int stage)
 {
 	return n->round_s + candidate_lists_at(n, node, stage);
 }

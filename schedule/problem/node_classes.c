@@ -1,6 +1,7 @@
+/* Groups of similar nodes, found by comparing each node with one sample of each group of its stage.
+ */
 #include "schedule/problem/node_classes.h"
 
-#include <errno.h>
 #include <string.h>
 
 static bool are_alike(const struct problem *p, int u, int v)
@@ -12,8 +13,8 @@ static bool are_alike(const struct problem *p, int u, int v)
 	       a->memory == b->memory && strcmp(a->location, b->location) == 0;
 }
 
-int node_classes_init(struct node_classes *a, struct arena *arena, const struct problem *p,
-		      const struct solution *s, bool may_join)
+void node_classes_init(struct node_classes *a, struct arena *arena, const struct problem *p,
+		       const struct solution *s, bool may_join)
 {
 	size_t nodes = (size_t)p->n_nodes;
 	bool joins = may_join && problem_is(p, REGIME_NODE_CLASSES);
@@ -22,8 +23,6 @@ int node_classes_init(struct node_classes *a, struct arena *arena, const struct 
 	a->of = arena_array(arena, nodes, sizeof(*a->of));
 	a->sample = arena_array(arena, nodes, sizeof(*a->sample));
 	a->first = arena_array(arena, (size_t)p->n_stages + 1, sizeof(*a->first));
-	if (arena->failed)
-		return -ENOMEM;
 	for (int stage = 0; stage < p->n_stages; stage++) {
 		a->first[stage] = a->n;
 		for (int i = s->start[stage]; i < s->start[stage + 1]; i++) {
@@ -37,5 +36,4 @@ int node_classes_init(struct node_classes *a, struct arena *arena, const struct 
 		}
 	}
 	a->first[p->n_stages] = a->n;
-	return 0;
 }

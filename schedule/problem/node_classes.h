@@ -1,5 +1,5 @@
-/* node_classes.h - of each stage, the nodes that stand in the same place with the same speed and memory:
- * in large clusters they are looked at as one. Internal to schedule/.
+/* node_classes.h - groups the nodes of a stage that have the same location, speed and memory. In
+ * large clusters the first plan and the bounds treat a group as one node. Internal to schedule/.
  */
 #ifndef SCHEDULE_NODE_CLASSES_H
 #define SCHEDULE_NODE_CLASSES_H
@@ -8,15 +8,15 @@
 #include "schedule/problem/problem.h"
 
 struct node_classes {
-	int n;       /* groups, by stage */
-	int *of;     /* (n_nodes) the group of a node that is in */
-	int *sample; /* (n) a node of each */
-	int *first;  /* (n_stages + 1) groups of each stage */
+	int n;       /* groups, ordered by stage */
+	int *of;     /* (n_nodes) the group of each node with a stage */
+	int *sample; /* (n) one node of each group */
+	int *first;  /* (n_stages + 1) first group of each stage */
 };
 
-/* Below 64 nodes, and where they may not be joined, each node is a group of its own. It
- * lives as long as the arena. -ENOMEM. */
-int node_classes_init(struct node_classes *a, struct arena *arena, const struct problem *p,
-		      const struct solution *s, bool may_join);
+/* Below 64 nodes, or without may_join, each node is a group of its own. The groups live as long as
+ * the arena. */
+void node_classes_init(struct node_classes *a, struct arena *arena, const struct problem *p,
+		       const struct solution *s, bool may_join);
 
 #endif

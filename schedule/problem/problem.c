@@ -1,3 +1,9 @@
+/* The problem and solutions of it.
+ *
+ * problem_init checks the request against the cluster. Then it works out everything that stays
+ * constant during a search: excluded and movable nodes, stage sizes, microbatches and their data
+ * nodes, visits of each stage, and matrices of delays. A missing link has a delay of INFINITY, so
+ * that no later code needs a test for it. */
 #include "schedule/problem/problem.h"
 
 #include <assert.h>
@@ -6,39 +12,41 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* problem_init checks the request against the cluster, then derives: who is out and who may move, the
- * stages' sizes without those who are out, the microbatches and their data nodes, the visits that
- * exposure demands of each stage, and the matrices of delays with INFINITY for a missing link, so
- * that nobody asks again whether there is one. */
+#include "base/alloc.h"
 
 #define TILE 32 /* rows and columns */
 
-/* Two nodes with no hop between them sum nothing: longer than any iteration, so that they share a
- * stage only where there is no other place. */
-#define NO_WAY_S 1e4
+/* Seconds of a gradient between two nodes without a link. It is longer than any iteration, so that
+ * such nodes share a stage only if there is no other place. */
+#define NO_LINK_S 1e4
 
 static int check_request(const struct cluster *c, const struct plan_request *q,
 			 struct error *err)
 {
 	if (q->path_length < 0 || q->path_length > c->n_stages ||
 	    (q->path_length == 0 && plan_default_path_length(c->n_stages) < 1))
-		return error_set(err, -EINVAL, "path length %d: expected 1 to %d, the stages there are",
+		return error_set(err, -EINVAL,
+				 "path length %d: expected 1 to %d, the number of stages",
 				 q->path_length, c->n_stages);
 	if (q->budget_s > 0 && !q->clock_us)
 		return error_set(err, -EINVAL, "a time budget needs a clock");
 	if (!(q->sync_limit_s >= 0))
-		return error_set(err, -EINVAL, "the sums' limit: expected seconds, more than 0");
+		return error_set(err, -EINVAL,
+				 "the limit for the sums: expected seconds, more than 0");
 	if (q->sync_limit_s > 0 && (!q->free_assignment || q->algorithm != PLAN_BEST))
-		return error_set(err, -EINVAL, "a limit for the sums needs a free assignment and \"best\"");
+		return error_set(err, -EINVAL,
+				 "a limit for the sums needs a free assignment and \"best\"");
 	if (q->sync_limit_s > 0 && !c->sync_pair_s)
-		return error_set(err, -EINVAL, "a limit for the sums needs sync_pair_s in the cluster");
+		return error_set(err, -EINVAL,
+				 "a limit for the sums needs sync_pair_s in the cluster");
 	if (q->from && q->from->n_stages != c->n_stages)
-		return error_set(err, -EINVAL, "the plan to start from has %d stages, the cluster %d",
+		return error_set(err, -EINVAL,
+				 "the plan to start from has %d stages, the cluster %d",
 				 q->from->n_stages, c->n_stages);
 	return 0;
 }
 
-static int problem_alloc(struct problem *p)
+static void problem_alloc(struct problem *p)
 {
 	size_t n = (size_t)p->n_nodes, s = (size_t)p->n_stages;
 
@@ -46,11 +54,10 @@ static int problem_alloc(struct problem *p)
 	p->out = arena_array(&p->arena, n, sizeof(*p->out));
 	p->movable = arena_array(&p->arena, n, sizeof(*p->movable));
 	p->delay = arena_array(&p->arena, n * n, sizeof(*p->delay));
-	p->sync = arena_array(&p->arena, n * n, sizeof(*p->sync)); /* stays zero where it does not count */
+	p->sync = arena_array(&p->arena, n * n, sizeof(*p->sync)); /* zero if sums do not count */
 	p->round = arena_array(&p->arena, n * n, sizeof(*p->round));
 	p->low = arena_array(&p->arena, s, sizeof(*p->low));
 	p->high = arena_array(&p->arena, s, sizeof(*p->high));
-	return p->arena.failed ? -ENOMEM : 0;
 }
 
 static void fill_matrices(struct problem *p)
@@ -68,26 +75,26 @@ static void fill_matrices(struct problem *p)
 		for (size_t j = 0; counts && j < n; j++) {
 			double sync = c->sync_pair_s[i * n + j];
 
-			/* Nothing is known of a sum's way, or there is none. */
+			/* Unknown, or no link. */
 			if (sync < 0)
-				sync = c->delay_s[i * n + j] < 0 ? NO_WAY_S : 0;
+				sync = c->delay_s[i * n + j] < 0 ? NO_LINK_S : 0;
 			p->sync[i * n + j] = i == j ? 0 : sync;
 		}
 	}
-	/* In tiles: the way back is read down the columns. */
+	/* In tiles, because the return delays are read down the columns. */
 	for (size_t row = 0; row < n; row += TILE) {
 		for (size_t column = 0; column < n; column += TILE) {
 			for (size_t i = row; i < row + TILE && i < n; i++) {
 				for (size_t j = column; j < column + TILE && j < n; j++)
-					p->round[i * n + j] = p->delay[i * n + j] + p->delay[j * n + i];
+					p->round[i * n + j] = p->delay[i * n + j] +
+							      p->delay[j * n + i];
 			}
 		}
 	}
 }
 
-/* Which stage an excluded node leaves: its own, by pin, or by the plan to start from; what
- * belongs nowhere leaves the stage with most room for nodes that may be placed. room:
- * (n_stages). */
+/* The stage that an excluded node leaves: the stage of its pin, or of the plan to start from. A
+ * node without either leaves the stage with most room for movable nodes. room: (n_stages). */
 static int stage_left(const struct problem *p, int node, const int *stage_of, const int *room)
 {
 	int stage = p->q->free_assignment ? -1 : p->c->nodes[node].stage, most = 0;
@@ -101,14 +108,12 @@ static int stage_left(const struct problem *p, int node, const int *stage_of, co
 	return most;
 }
 
-static int shrink_stages(struct problem *p, const int *stage_of)
+static void shrink_stages(struct problem *p, const int *stage_of)
 {
-	int *room = malloc((size_t)p->n_stages * sizeof(*room));
+	int room[CLUSTER_MOST_STAGES];
 
-	if (!room)
-		return -ENOMEM;
-	memcpy(room, p->c->stages, (size_t)p->n_stages * sizeof(*room));
-	memcpy(p->sizes, p->c->stages, (size_t)p->n_stages * sizeof(*room));
+	memcpy(room, p->c->stages, (size_t)p->n_stages * sizeof(room[0]));
+	memcpy(p->sizes, p->c->stages, (size_t)p->n_stages * sizeof(room[0]));
 	for (int i = 0; i < p->n_nodes; i++) {
 		if (!p->q->free_assignment && p->c->nodes[i].stage >= 0)
 			room[p->c->nodes[i].stage]--;
@@ -123,24 +128,18 @@ static int shrink_stages(struct problem *p, const int *stage_of)
 		p->sizes[stage]--;
 		room[stage] -= !pinned;
 	}
-	free(room);
-	return 0;
 }
 
 static int size_stages(struct problem *p, struct error *err)
 {
-	int *stage_of = NULL, rc;
+	int *stage_of = NULL;
 
 	if (p->q->from) {
-		stage_of = malloc((size_t)p->n_nodes * sizeof(*stage_of));
-		if (!stage_of)
-			return error_set(err, -ENOMEM, "out of memory");
+		stage_of = alloc_array((size_t)p->n_nodes, sizeof(*stage_of));
 		plan_stages(p->q->from, p->n_nodes, stage_of);
 	}
-	rc = shrink_stages(p, stage_of);
+	shrink_stages(p, stage_of);
 	free(stage_of);
-	if (rc != 0)
-		return error_set(err, rc, "out of memory");
 	for (int s = 0; s < p->n_stages; s++) {
 		if (p->sizes[s] < 1)
 			return error_set(err, PLAN_INFEASIBLE, "stage %d has no node left", s);
@@ -148,7 +147,7 @@ static int size_stages(struct problem *p, struct error *err)
 	return 0;
 }
 
-/* A stage that must be visited must be able to hold something. */
+/* A stage that must be visited needs memory for at least one microbatch. */
 static int check_memory(const struct problem *p, struct error *err)
 {
 	for (int s = 0; s < p->n_stages; s++) {
@@ -161,25 +160,25 @@ static int check_memory(const struct problem *p, struct error *err)
 		}
 		if (slots == 0 && (s == 0 || p->low[s] > 0))
 			return error_set(err, PLAN_INFEASIBLE,
-					 "stage %d has no memory for even one microbatch: 1 slot short", s);
+					 "stage %d has no memory for even one microbatch: "
+					 "1 slot short", s);
 	}
 	return 0;
 }
 
-/* Microbatches by id, to the data nodes that are in; also where nodes are out ids are dense, since
- * nothing refers to them across plans. */
+/* Deals the microbatches, in order of their ids, to the data nodes that are not excluded. Ids are
+ * dense even if nodes are excluded, because nothing refers to an id across plans. */
 static int deal_microbatches(struct problem *p, struct error *err)
 {
 	int each = p->c->microbatches_per_data_node, data = p->sizes[0];
 	long total = (long)each * (p->q->keep_batch ? p->c->stages[0] : data);
 
 	if (total > 1000000)
-		return error_set(err, -EINVAL, "%ld microbatches are more than this can plan", total);
+		return error_set(err, -EINVAL,
+				 "%ld microbatches are more than the planner can plan", total);
 	p->n_mb = (int)total;
 	p->regimes = strategy_regimes(p->n_mb, p->n_nodes);
 	p->mb_slot = arena_array(&p->arena, (size_t)p->n_mb, sizeof(*p->mb_slot));
-	if (!p->mb_slot)
-		return error_set(err, -ENOMEM, "out of memory");
 	for (int i = 0; i < p->n_mb; i++)
 		p->mb_slot[i] = (int)((long)i * data / p->n_mb);
 	for (int s = 1; s < p->n_stages; s++) {
@@ -192,14 +191,12 @@ static int deal_microbatches(struct problem *p, struct error *err)
 }
 
 /* Weight gradients are nobody's wait: to all but fast_simulate.h their tasks are not there. */
-static int split_chain(struct problem *p)
+static void split_chain(struct problem *p)
 {
 	size_t n = (size_t)p->n_nodes;
 
 	p->chain = *p->whole;
 	p->chain.nodes = arena_array(&p->arena, n, sizeof(*p->chain.nodes));
-	if (!p->chain.nodes)
-		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
 		struct cluster_node *to = &p->chain.nodes[i];
 
@@ -208,7 +205,6 @@ static int split_chain(struct problem *p)
 		to->backward_s = cluster_inputs_s(to);
 	}
 	p->c = &p->chain;
-	return 0;
 }
 
 bool problem_all_alike(const struct cluster *c)
@@ -233,7 +229,7 @@ bool problem_all_alike(const struct cluster *c)
 	return true;
 }
 
-/* The cluster says where each node is to be. */
+/* Returns true if the cluster pins every node and has a place for each. */
 static bool all_placed(const struct cluster *c)
 {
 	int places = 0;
@@ -246,7 +242,7 @@ static bool all_placed(const struct cluster *c)
 	return places == c->n_nodes;
 }
 
-/* Where every node could stand in every other's place a free assignment changes nothing: nodes stay. */
+/* If all nodes are equal, a free assignment changes nothing, and nodes keep their places. */
 int problem_init(struct problem *p, const struct cluster *c, const struct plan_request *q,
 		 struct error *err)
 {
@@ -260,13 +256,13 @@ int problem_init(struct problem *p, const struct cluster *c, const struct plan_r
 	if (rc != 0)
 		return rc;
 	p->length = q->path_length ? q->path_length : plan_default_path_length(c->n_stages);
-	if (problem_alloc(p) != 0 || (q->split_backward && split_chain(p) != 0)) {
-		rc = error_set(err, -ENOMEM, "out of memory");
-		goto fini_problem;
-	}
+	problem_alloc(p);
+	if (q->split_backward)
+		split_chain(p);
 	for (int i = 0; i < p->n_nodes; i++) {
 		p->out[i] = q->excluded && q->excluded[i];
-		p->movable[i] = !p->out[i] && !stay && (q->free_assignment || c->nodes[i].stage < 0);
+		p->movable[i] = !p->out[i] && !stay &&
+				(q->free_assignment || c->nodes[i].stage < 0);
 		p->n_movable += p->movable[i];
 	}
 	p->sync_limit_s = q->sync_limit_s > 0 ? q->sync_limit_s : INFINITY;
@@ -280,7 +276,6 @@ int problem_init(struct problem *p, const struct cluster *c, const struct plan_r
 		fill_matrices(p);
 	if (rc == 0)
 		return 0;
-fini_problem:
 	problem_fini(p);
 	return rc;
 }
@@ -291,7 +286,7 @@ void problem_fini(struct problem *p)
 	*p = (struct problem){ 0 };
 }
 
-int solution_init(struct solution *s, const struct problem *p)
+void solution_init(struct solution *s, const struct problem *p)
 {
 	size_t n = (size_t)p->n_nodes;
 
@@ -300,10 +295,6 @@ int solution_init(struct solution *s, const struct problem *p)
 	s->members = arena_array(&s->arena, n, sizeof(*s->members));
 	s->start = arena_array(&s->arena, (size_t)p->n_stages + 1, sizeof(*s->start));
 	s->path = arena_array(&s->arena, (size_t)p->n_mb * (size_t)p->length, sizeof(*s->path));
-	if (!s->arena.failed)
-		return 0;
-	solution_fini(s);
-	return -ENOMEM;
 }
 
 void solution_fini(struct solution *s)
@@ -336,7 +327,8 @@ void solution_index(struct solution *s, const struct problem *p)
 	s->start[p->n_stages] = at;
 }
 
-double solution_stage_sync_s(const struct solution *s, const struct problem *p, int stage, int *pair)
+double solution_stage_sync_s(const struct solution *s, const struct problem *p, int stage,
+			     int *pair)
 {
 	const int *nodes = s->members + s->start[stage];
 	int r = s->start[stage + 1] - s->start[stage], none[2];
@@ -395,8 +387,6 @@ struct plan *solution_to_plan(const struct solution *s, const struct problem *p)
 {
 	struct plan *plan = plan_alloc(p->n_stages, s->start[p->n_stages], p->n_mb, p->length);
 
-	if (!plan)
-		return NULL;
 	plan->split_backward = p->q->split_backward;
 	plan->overlap_sync = p->q->overlap_sync;
 	memcpy(plan->stage_start, s->start, ((size_t)p->n_stages + 1) * sizeof(*s->start));

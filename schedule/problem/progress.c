@@ -1,14 +1,19 @@
+/* The plan so far, and announcements to the caller.
+ *
+ * Every plan is simulated and checked before it leaves the search. That costs more than an
+ * evaluation, so solutions that follow one another quickly are announced together. */
 #include "schedule/problem/progress.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/array.h"
 #include "schedule/execution/check.h"
 #include "schedule/execution/simulate.h"
 
-#define TELL_EVERY_US 20000
+#define ANNOUNCE_EVERY_US 20000
 
 void progress_init(struct progress *g, const struct problem *p, int64_t start_us)
 {
@@ -19,7 +24,7 @@ void progress_fini(struct progress *g)
 {
 	plan_free(g->plan);
 	free(g->history);
-	solution_fini(&g->untold);
+	solution_fini(&g->waiting);
 	*g = (struct progress){ 0 };
 }
 
@@ -52,7 +57,8 @@ bool progress_over(const struct progress *g)
 	return (most > 0 && g->evaluations >= most) || progress_late(g);
 }
 
-/* Simulates and checks, and fills in what is predicted. A breach here is our own bug. */
+/* Simulates and checks the plan and fills in the predictions. A broken rule is a bug of the search.
+ */
 static int predict_plan(const struct progress *g, struct plan *plan, struct error *err)
 {
 	const struct problem *p = g->p;
@@ -88,95 +94,73 @@ static int predict_plan(const struct progress *g, struct plan *plan, struct erro
 	return rc;
 }
 
-/* Copies what the search has done so far into the plan. */
-static int record_search(const struct progress *g, struct plan *plan, struct error *err)
+/* Copies the record of the search so far to the plan. */
+static void record_search(const struct progress *g, struct plan *plan)
 {
 	struct plan_record *s = &plan->search;
-	size_t size = (size_t)g->n_history * sizeof(*g->history);
-	char *algorithm = strdup(plan_algorithm_name(g->p->q->algorithm));
-	double (*history)[2] = malloc(size + 1);
 
-	if (!algorithm || !history) {
-		free(algorithm);
-		free(history);
-		return error_set(err, -ENOMEM, "out of memory");
-	}
-	if (size > 0)
-		memcpy(history, g->history, size);
 	free(s->algorithm);
 	free(s->history);
 	*s = (struct plan_record){
-		.algorithm = algorithm,
+		.algorithm = alloc_string(plan_algorithm_name(g->p->q->algorithm)),
 		.seed = g->p->q->seed,
 		.evaluations = g->evaluations,
 		.elapsed_s = (double)(now_us(g) - g->start_us) * 1e-6,
 		.n_history = g->n_history,
-		.history = history,
+		.history = alloc_array((size_t)g->n_history, sizeof(*g->history)),
 	};
-	return 0;
+	if (g->n_history > 0)
+		memcpy(s->history, g->history, (size_t)g->n_history * sizeof(*g->history));
 }
 
-static int add_history(struct progress *g, double iteration_s, struct error *err)
+static void add_history(struct progress *g, double iteration_s)
 {
-	if (!array_grow(&g->history, &g->room, (size_t)g->n_history + 1, sizeof(g->history[0])))
-		return error_set(err, -ENOMEM, "out of memory");
+	array_reserve(&g->history, &g->room, (size_t)g->n_history + 1, sizeof(g->history[0]));
 	g->history[g->n_history][0] = (double)(now_us(g) - g->start_us) * 1e-6;
 	g->history[g->n_history][1] = iteration_s;
 	g->n_history++;
-	return 0;
-}
-
-/* Takes the plan over as the best so far: simulated, checked and announced. */
-static int publish_plan(struct progress *g, struct plan *plan, struct error *err)
-{
-	const struct plan_request *q = g->p->q;
-	int rc = predict_plan(g, plan, err);
-
-	if (rc == 0)
-		rc = record_search(g, plan, err);
-	if (rc != 0) {
-		plan_free(plan);
-		return rc;
-	}
-	plan_free(g->plan);
-	g->plan = plan;
-	g->is_untold = false;
-	if (q->on_improvement)
-		q->on_improvement(q->on_improvement_arg, plan);
-	g->told_us = now_us(g);
-	return 0;
 }
 
 static int publish_solution(struct progress *g, const struct solution *s, struct error *err)
 {
+	const struct plan_request *q = g->p->q;
 	struct plan *plan = solution_to_plan(s, g->p);
+	int rc = predict_plan(g, plan, err);
 
-	return plan ? publish_plan(g, plan, err) : error_set(err, -ENOMEM, "out of memory");
+	if (rc != 0) {
+		plan_free(plan);
+		return rc;
+	}
+	record_search(g, plan);
+	plan_free(g->plan);
+	g->plan = plan;
+	g->is_waiting = false;
+	if (q->on_improvement)
+		q->on_improvement(q->on_improvement_arg, plan);
+	g->announced_us = now_us(g);
+	return 0;
 }
 
 int progress_note(struct progress *g, const struct solution *s, double iteration_s,
 		  struct error *err)
 {
-	int rc = add_history(g, iteration_s, err);
-
-	if (rc != 0)
-		return rc;
+	add_history(g, iteration_s);
 	if (!g->plan)
 		return publish_solution(g, s, err);
 	if (!g->p->q->on_improvement)
 		return 0;
-	if (!g->untold.path && solution_init(&g->untold, g->p) != 0)
-		return error_set(err, -ENOMEM, "out of memory");
-	solution_copy(&g->untold, s, g->p);
-	g->is_untold = true;
-	return progress_tell(g, err);
+	if (!g->waiting.path)
+		solution_init(&g->waiting, g->p);
+	solution_copy(&g->waiting, s, g->p);
+	g->is_waiting = true;
+	return progress_announce(g, err);
 }
 
-int progress_tell(struct progress *g, struct error *err)
+int progress_announce(struct progress *g, struct error *err)
 {
-	if (!g->is_untold || now_us(g) - g->told_us < TELL_EVERY_US)
+	if (!g->is_waiting || now_us(g) - g->announced_us < ANNOUNCE_EVERY_US)
 		return 0;
-	return publish_solution(g, &g->untold, err);
+	return publish_solution(g, &g->waiting, err);
 }
 
 int progress_finish(struct progress *g, const struct solution *s, struct error *err)
@@ -186,15 +170,11 @@ int progress_finish(struct progress *g, const struct solution *s, struct error *
 
 int progress_take(struct progress *g, struct plan **out, struct error *err)
 {
-	int rc;
-
 	if (!g->plan)
 		return error_set(err, -ECANCELED, "cancelled before there was a plan");
 	g->plan->predicted.lower_bound_s = g->lower_bound_s;
-	rc = record_search(g, g->plan, err);
-	if (rc == 0) {
-		*out = g->plan;
-		g->plan = NULL;
-	}
-	return rc;
+	record_search(g, g->plan);
+	*out = g->plan;
+	g->plan = NULL;
+	return 0;
 }

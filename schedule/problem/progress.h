@@ -1,5 +1,5 @@
-/* progress.h - what a search owes its caller while it runs: limits kept, the best plan so far,
- * its history, and word of improvements. Internal to schedule/.
+/* progress.h - serves the caller of a search while the search runs: it keeps the limits, holds the
+ * best plan so far with its history, and announces improvements. Internal to schedule/.
  */
 #ifndef SCHEDULE_PROGRESS_H
 #define SCHEDULE_PROGRESS_H
@@ -12,12 +12,12 @@
 
 struct progress {
 	const struct problem *p;
-	int64_t start_us, told_us;
+	int64_t start_us, announced_us;
 	int64_t evaluations;
 	double lower_bound_s;
-	struct plan *plan;     /* the best so far, predicted and checked; NULL: none */
-	struct solution untold; /* better than plan, if is_untold; empty until there is one */
-	bool is_untold;
+	struct plan *plan;       /* the best announced, predicted and checked; NULL: none */
+	struct solution waiting; /* better than plan if is_waiting; empty until first needed */
+	bool is_waiting;         /* the solution is to be announced when enough time has passed */
 	int n_history;
 	size_t room;
 	double (*history)[2];
@@ -27,20 +27,20 @@ struct progress {
 void progress_init(struct progress *g, const struct problem *p, int64_t start_us);
 void progress_fini(struct progress *g);
 
-/* Time, evaluations or patience have run out. */
+/* Returns true if time or evaluations have run out, or the caller has cancelled. */
 bool progress_over(const struct progress *g);
-/* Only whether time has, or the caller has cancelled. */
+/* Returns true if time has run out or the caller has cancelled. */
 bool progress_late(const struct progress *g);
 
-/* A better solution: noted in the history; simulated, checked and told to the caller when it is
- * the first, or when the last word is some time ago. */
+/* Takes a better solution into the history. If it is the first, or the last announcement is some
+ * time ago, it is simulated, checked and announced to the caller. */
 int progress_note(struct progress *g, const struct solution *s, double iteration_s,
 		  struct error *err);
-/* Now and then: what was noted too soon after the last word is told. */
-int progress_tell(struct progress *g, struct error *err);
-/* Makes sure the plan is that of s, the search's final answer. */
+/* Announces a noted solution that had to wait. To be called now and then. */
+int progress_announce(struct progress *g, struct error *err);
+/* Makes s the plan, as the search's final answer. */
 int progress_finish(struct progress *g, const struct solution *s, struct error *err);
-/* Hands the plan over (NULL when there is none), with its search record filled in. */
+/* Gives the plan to the caller, with its search record filled in. -ECANCELED: there is none. */
 int progress_take(struct progress *g, struct plan **out, struct error *err);
 
 #endif

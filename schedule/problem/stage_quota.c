@@ -1,6 +1,5 @@
+/* Quotas of visits, for builders of paths: the first plan (construct.c) and lanes (lanes.c). */
 #include "schedule/problem/stage_quota.h"
-
-#include <string.h>
 
 void stage_quota_init(struct stage_quota *v, const struct problem *p)
 {
@@ -51,7 +50,8 @@ bool stage_quota_may_visit(const struct stage_quota *v, int stage, int more)
 	return v->need[stage] > 0 && v->open_after[stage] >= more && v->forced_after[stage] <= more;
 }
 
-int stage_quota_next(const struct stage_quota *v, int level, const struct visit *last, struct visit *list)
+int stage_quota_next(const struct stage_quota *v, int level, const struct visit *last,
+		     struct visit *list)
 {
 	int more = v->p->length - 1 - level, n = 0; /* more: visits after this one */
 

@@ -1,8 +1,9 @@
-/* stage_quota.h - which stages the paths of microbatches may go through that have left together and come back one after
- * the other: what they leave is shared, so exposure stays as it is. Internal to schedule/.
+/* stage_quota.h - keeps exposure equal while the paths of several microbatches are built one after
+ * the other. The microbatches share a quota of visits of each stage; the quota says which stages
+ * the next path may visit. Internal to schedule/.
  *
- * A path is built visit by visit. A stage that has as many visits left as microbatches are out must be
- * visited by each of them.
+ * A microbatch is out until it has its path. A path is built visit by visit. If a stage's quota
+ * equals the number of microbatches that are out, each of them must visit the stage.
  */
 #ifndef SCHEDULE_STAGE_QUOTA_H
 #define SCHEDULE_STAGE_QUOTA_H
@@ -11,41 +12,44 @@
 
 struct stage_quota {
 	const struct problem *p;
-	int out;                       /* microbatches that are */
-	int need[CLUSTER_MOST_STAGES]; /* visits they have left */
-	/* As of the last stage_quota_count, for each stage: later ones that may, that must be visited. */
+	int out;                       /* microbatches without a path */
+	int need[CLUSTER_MOST_STAGES]; /* visits that they have to make of each stage */
+	/* Later stages that may be visited, and that must be visited. Set by stage_quota_count. */
 	int open_after[CLUSTER_MOST_STAGES], forced_after[CLUSTER_MOST_STAGES];
 };
 
-/* Where a path stands after a visit. Of two neighbours that are exchanged the later stage comes
- * first: then the path owes the earlier one. */
+/* The state of a path after a visit. If two neighbouring stages are exchanged, the later one comes
+ * first and the path then owes a visit of the earlier one. */
 enum visit_owing { OWES_NOTHING, OWES_EARLIER, HAS_PAID, VISIT_OWINGS };
 
 struct visit {
 	int stage;
-	int top; /* latest stage seen; 0: none but the data node's */
+	int top; /* highest stage visited; 0: only the data node */
 	enum visit_owing owing;
 };
 
-#define STAGE_QUOTA_MOST_NEXT (2 * CLUSTER_MOST_STAGES) /* that stage_quota_next lists */
+#define STAGE_QUOTA_MOST_NEXT (2 * CLUSTER_MOST_STAGES) /* entries of stage_quota_next */
 
-/* Nobody is out. */
+/* Starts with no microbatch out. */
 void stage_quota_init(struct stage_quota *v, const struct problem *p);
 
-/* All microbatches are out, and every stage has its least visits left; what remains goes to stage `first` and
- * those after it, one each. */
+/* Makes all microbatches out, with the least number of visits for every stage. The visits that
+ * remain go to stage `first` and the stages after it, one each. */
 void stage_quota_deal(struct stage_quota *v, int first);
 
-/* The stages of a path are left, or visited again. */
+/* Adds the visits of a path to the quota, or uses them up. */
 void stage_quota_leave(struct stage_quota *v, const struct solution *s, const int *path);
 void stage_quota_return(struct stage_quota *v, const struct solution *s, const int *path);
 
-/* Before the next path is built. */
+/* Must be called before a path is built. */
 void stage_quota_count(struct stage_quota *v);
-/* May a path visit the stage next, so that so many more visits fill it and it sees all that it must? */
+/* Returns true if a path may visit the stage next and can then be completed by `more` visits that
+ * include all stages it must visit. */
 bool stage_quota_may_visit(const struct stage_quota *v, int stage, int more);
-/* What may follow `last` as the visit number `level` (1 and up) of a path, so that the rest can be filled;
- * how many. What follows the last level leaves nothing out. */
-int stage_quota_next(const struct stage_quota *v, int level, const struct visit *last, struct visit *list);
+/* Lists the visits that may follow `last` as number `level` (1 and up) of a path, such that the
+ * path can be completed. Returns how many. A path built from these at all levels misses no required
+ * stage. */
+int stage_quota_next(const struct stage_quota *v, int level, const struct visit *last,
+		     struct visit *list);
 
 #endif

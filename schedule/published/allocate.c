@@ -1,26 +1,24 @@
+/* The genetic search. The population consists of orders of the nodes, each cut into stages. A child
+ * crosses two parents, a local search brings the members of its stages closer together, and it
+ * replaces the worst. */
 #include "schedule/published/allocate.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 
-/* A population of orders of nodes, each cut into stages. A score is the open tour over stages, each
- * step priced by the bottleneck matching between two stages' nodes. Offspring cross two parents, are
- * improved by exchanges that bring a stage's members together, and take the place of the worst. */
-
 #define POPULATION 200
-#define EXCHANGES 8 /* local search: tries per offspring and node */
+#define EXCHANGES 8 /* tries of the local search for each child and node */
 
 struct matching {
 	const double *cost;
 	int n, m;
-	double most;   /* edges above are not used */
+	double most;   /* larger edges are not used */
 	int *match;    /* (n) */
 	int *taken_by; /* (m) */
-	int *seen;     /* (m) round in which the column was looked at */
+	int *seen;     /* (m) round in which the column was last tried */
 	int round;
 };
 
@@ -66,13 +64,11 @@ double allocate_match(const double *cost, int n, int m, int *match)
 {
 	size_t edges = (size_t)n * (size_t)m, low = 0, high = edges - 1;
 	struct arena arena = { 0 };
-	double *sorted = arena_array(&arena, edges, sizeof(*sorted)), worst = -1;
+	double *sorted = arena_array(&arena, edges, sizeof(*sorted)), worst;
 	struct matching g = { .cost = cost, .n = n, .m = m, .match = match };
 
 	g.taken_by = arena_array(&arena, (size_t)m, sizeof(int));
 	g.seen = arena_array(&arena, (size_t)m, sizeof(int));
-	if (arena.failed)
-		goto free_all;
 	memcpy(sorted, cost, edges * sizeof(*sorted));
 	qsort(sorted, edges, sizeof(*sorted), compare_edges);
 	while (low < high) {
@@ -84,20 +80,19 @@ double allocate_match(const double *cost, int n, int m, int *match)
 			low = middle + 1;
 	}
 	worst = match_below(&g, fmin(sorted[low], 1e300)) == n ? sorted[low] : INFINITY;
-free_all:
 	arena_free(&arena);
 	return worst;
 }
 
-/* An assignment as a list: stage s has the nodes from start[s]. The same layout for all. */
+/* The population. An assignment is a list of nodes; stage s has those from start[s] on. */
 struct herd {
 	const struct problem *p;
 	struct rng rng;
 	const int *start;
-	int n;           /* nodes that are in */
+	int n;           /* nodes with a stage */
 	int size;        /* of the population */
-	struct arena arena; /* of all below */
-	int *nodes;      /* (size + 1, n) the last one is the offspring */
+	struct arena arena; /* owns the arrays below */
+	int *nodes;      /* (size + 1, n) the last one is the child */
 	double *score;   /* (size) */
 	int *stage_of;   /* (n_nodes) */
 	double *between; /* (n_stages, n_stages) */
@@ -120,12 +115,13 @@ static double stage_distance(struct herd *h, const int *nodes, int s, int t)
 		return stage_distance(h, nodes, t, s);
 	for (int i = 0; i < n; i++) {
 		for (int j = 0; j < m; j++)
-			h->cost[i * m + j] = edge_cost_s(h, nodes[h->start[s] + i], nodes[h->start[t] + j]);
+			h->cost[i * m + j] = edge_cost_s(h, nodes[h->start[s] + i],
+							 nodes[h->start[t] + j]);
 	}
 	return allocate_match(h->cost, n, m, h->match);
 }
 
-/* Shortest open tour from stage 0: exact up to 12 stages, else always to the nearest. */
+/* An open tour from stage 0 that always goes to the nearest stage. */
 static double nearest_tour(struct herd *h)
 {
 	int n = h->p->n_stages, at = 0;
@@ -134,7 +130,7 @@ static double nearest_tour(struct herd *h)
 
 	h->tour[0] = 0;
 	for (int k = 1; k < n; k++) {
-		int best = 0; /* the start itself: none yet */
+		int best = 0; /* 0: none yet */
 
 		for (int t = 1; t < n; t++) {
 			if ((left >> t & 1) && (best == 0 || h->between[at * n + t] <
@@ -148,6 +144,7 @@ static double nearest_tour(struct herd *h)
 	return length;
 }
 
+/* The shortest open tour from stage 0: exact up to 12 stages. */
 static double shortest_tour(struct herd *h)
 {
 	int n = h->p->n_stages, full;
@@ -237,7 +234,7 @@ static void swap_nodes(int *a, int *b)
 	*b = was;
 }
 
-/* Shuffles what may move. */
+/* Shuffles the movable nodes. */
 static void shuffle_nodes(struct herd *h, int *nodes)
 {
 	for (int i = h->n - 1; i > 0; i--) {
@@ -248,8 +245,8 @@ static void shuffle_nodes(struct herd *h, int *nodes)
 	}
 }
 
-/* Five-point crossover: at five nodes the offspring of b takes a's stage, each by an exchange
- * with a node that keeps the sizes. */
+/* Five-point crossover: the child of b gives five nodes the stage that they have in a. Each
+ * exchanges places with a node of that stage, so that sizes stay the same. */
 static void cross_parents(struct herd *h, const int *a, const int *b, int *child)
 {
 	memcpy(child, b, (size_t)h->n * sizeof(*child));
@@ -267,7 +264,7 @@ static void cross_parents(struct herd *h, const int *a, const int *b, int *child
 	}
 }
 
-/* How far node v is from the others of its stage, if it stood at place `at`. */
+/* The distance of node v from the other members of the stage if v had place `at`. */
 static double spread_at(const struct herd *h, const int *nodes, int v, int stage, int at)
 {
 	double sum = 0;
@@ -290,7 +287,7 @@ static int stage_at(const struct herd *h, int place)
 	return s;
 }
 
-/* Exchanges pairs that bring the members of stages closer together. */
+/* Exchanges pairs of nodes that bring the members of stages closer together. */
 static void settle_members(struct herd *h, int *nodes)
 {
 	for (int k = 0; k < EXCHANGES * h->n; k++) {
@@ -308,7 +305,7 @@ static void settle_members(struct herd *h, int *nodes)
 	}
 }
 
-static int herd_init(struct herd *h, const struct solution *s, const struct problem *p)
+static void herd_init(struct herd *h, const struct solution *s, const struct problem *p)
 {
 	size_t most = 1, n = (size_t)s->start[p->n_stages];
 
@@ -320,14 +317,14 @@ static int herd_init(struct herd *h, const struct solution *s, const struct prob
 	h->nodes = arena_array(&h->arena, (size_t)(h->size + 1) * n, sizeof(int));
 	h->score = arena_array(&h->arena, (size_t)h->size, sizeof(double));
 	h->stage_of = arena_array(&h->arena, (size_t)p->n_nodes, sizeof(int));
-	h->between = arena_array(&h->arena, (size_t)p->n_stages * (size_t)p->n_stages, sizeof(double));
+	h->between = arena_array(&h->arena, (size_t)p->n_stages * (size_t)p->n_stages,
+				 sizeof(double));
 	h->cost = arena_array(&h->arena, most * most, sizeof(double));
 	h->match = arena_array(&h->arena, most, sizeof(int));
 	h->tour = arena_array(&h->arena, (size_t)p->n_stages, sizeof(int));
-	return h->arena.failed ? -ENOMEM : 0;
 }
 
-/* The best assignment into s; stages of equal size are numbered along the tour. */
+/* Writes the best assignment to s. Stages of equal size are numbered along the tour. */
 static void take_best(struct herd *h, struct solution *s, int size)
 {
 	const struct problem *p = h->p;
@@ -338,7 +335,7 @@ static void take_best(struct herd *h, struct solution *s, int size)
 	for (int i = 1; i < size; i++)
 		best = h->score[i] < h->score[best] ? i : best;
 	nodes = h->nodes + (size_t)best * (size_t)h->n;
-	herd_score(h, nodes); /* the tour of this one */
+	herd_score(h, nodes); /* fills the tour */
 	for (int k = 2; k < p->n_stages; k++)
 		alike = alike && p->sizes[k] == p->sizes[1];
 	for (int k = 0; k < p->n_stages; k++) {
@@ -350,16 +347,18 @@ static void take_best(struct herd *h, struct solution *s, int size)
 	solution_index(s, p);
 }
 
-/* The order given is one of the first population. */
-int allocate_genetic(struct solution *s, const struct problem *p, const struct progress *g,
-		     int trials)
+void allocate_genetic(struct solution *s, const struct problem *p, const struct progress *g,
+		      int trials)
 {
 	struct herd h;
-	int size = 1, rc = herd_init(&h, s, p);
-	size_t n = (size_t)h.n;
+	int size = 1;
+	size_t n;
 
-	if (rc != 0 || p->n_movable < 2)
-		goto free_herd;
+	if (p->n_movable < 2)
+		return;
+	herd_init(&h, s, p);
+	n = (size_t)h.n;
+	/* The given order belongs to the first population. */
 	memcpy(h.nodes, s->members, n * sizeof(int));
 	h.score[0] = herd_score(&h, h.nodes);
 	for (; size < h.size && !progress_over(g); size++) {
@@ -371,7 +370,8 @@ int allocate_genetic(struct solution *s, const struct problem *p, const struct p
 	}
 	for (int k = 0; k < trials && !progress_over(g); k++) {
 		int *child = h.nodes + (size_t)h.size * n, worst = 0;
-		int a = (int)rng_below(&h.rng, (uint32_t)size), b = (int)rng_below(&h.rng, (uint32_t)size);
+		int a = (int)rng_below(&h.rng, (uint32_t)size);
+		int b = (int)rng_below(&h.rng, (uint32_t)size);
 		double score;
 
 		cross_parents(&h, h.nodes + (size_t)a * n, h.nodes + (size_t)b * n, child);
@@ -385,7 +385,5 @@ int allocate_genetic(struct solution *s, const struct problem *p, const struct p
 		}
 	}
 	take_best(&h, s, size);
-free_herd:
 	arena_free(&h.arena);
-	return rc;
 }

@@ -1,20 +1,24 @@
 /* conflict_search.h - the published path search: conflict-based search (Sharon et al., 2015) over
  * microbatches, as SkipPipe (arXiv:2502.19913) uses it.
  *
- * Agents are the microbatches of the first wave, as many of a data node as it has memory, one
- * forward time apart; later waves use the same paths. The low level gives an agent the quickest
- * trip that its constraints allow: stages it may not visit, nodes it may not visit, times at
- * which a node is taken (arriving then, it waits). The high level is a best-first tree of
- * constraints in three phases: exposure (a stage visited too often: its quickest agents are
- * turned away, in up to three ways) until 32 candidates are found; memory (a node visited by more
- * agents than it holds: up to two ways); collisions (two agents on a node at one time: either
- * waits). Each child is timed by the execution model; the search stops at 0.88 of the first
- * solution, after 8 solutions without conflicts, or when told to.
+ * The agents are the microbatches of the first wave: as many of a data node as it has memory, one
+ * forward time apart. Later waves use the same paths. The low level gives an agent the quickest
+ * trip under its constraints: stages and nodes that it may not visit, and intervals in which a node
+ * is taken (an agent that arrives then waits). The high level is a best-first tree of constraints
+ * in three phases:
  *
- * Ours differs: the judge is the execution model instead of a polling simulator, so nothing is
- * lost behind its ticks and memory always holds; a candidate without conflicts counts from the
- * start; equal exposure is demanded exactly; where the first phase finds nothing, the greedy
- * stages of construct.h stand in, so that there is always an answer. Internal to schedule/.
+ *   exposure    A stage has too many visits: its quickest agents may not visit it, in up to three
+ *               choices. The phase ends with 32 candidates.
+ *   memory      A node has more agents than it can hold: the same, in up to two choices.
+ *   collisions  Two agents are at a node at the same time: either of them waits.
+ *
+ * The execution model times each child of the last phase. The search stops at 0.88 of the first
+ * solution, after 8 solutions without conflicts, or when its limits are reached.
+ *
+ * Ours differs: the execution model judges instead of a polling simulator, so no task is lost
+ * between ticks and memory is never exceeded. A candidate without conflicts counts from the start.
+ * Equal exposure is demanded exactly. If the first phase finds nothing, the greedy paths of
+ * construct.h replace it, so that there is always an answer. Internal to schedule/.
  */
 #ifndef SCHEDULE_CONFLICT_SEARCH_H
 #define SCHEDULE_CONFLICT_SEARCH_H
@@ -24,8 +28,9 @@
 #include "schedule/problem/problem.h"
 #include "schedule/problem/progress.h"
 
-/* From a first solution (its assignment is kept, its stages stand in as said) to the best found,
- * in place; each improvement is noted with g. collisions: run the third phase too. */
+/* Improves a solution in place; the assignment is kept, and the paths remain if none are found.
+ * Each improvement goes to g. collisions: runs the third phase too. Errors are those of
+ * progress_note. */
 int conflict_search(struct solution *s, const struct problem *p, bool collisions,
 		    struct progress *g, struct error *err);
 

@@ -1,16 +1,16 @@
+/* Branches and their heap. Branches are small and all live until the end, so they come from one
+ * arena. */
 #include "schedule/published/conflict_tree.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
 
-int conflict_tree_init(struct conflict_tree *t, int n_agents, int length, int n_nodes)
+void conflict_tree_init(struct conflict_tree *t, int n_agents, int length, int n_nodes)
 {
 	*t = (struct conflict_tree){ .n_agents = n_agents, .length = length, .n_nodes = n_nodes };
 	t->barred = arena_array(&t->arena, (size_t)n_nodes, sizeof(*t->barred));
-	return t->barred ? 0 : -ENOMEM;
 }
 
 void conflict_tree_fini(struct conflict_tree *t)
@@ -26,15 +26,11 @@ struct branch *branch_new(struct conflict_tree *t, struct branch *parent, int n_
 	struct branch *b = arena_array(&t->arena, 1, sizeof(*b));
 	size_t n = (size_t)t->n_agents, visits = n * (size_t)t->length;
 
-	if (!b)
-		return NULL;
 	b->parent = parent;
 	b->n_own = n_own;
 	b->own = arena_array(&t->arena, (size_t)n_own + 1, sizeof(*b->own));
 	b->paths = arena_array(&t->arena, visits, sizeof(*b->paths));
 	b->home_s = arena_array(&t->arena, n, sizeof(*b->home_s));
-	if (t->arena.failed)
-		return NULL;
 	if (parent) {
 		memcpy(b->paths, parent->paths, visits * sizeof(*b->paths));
 		memcpy(b->home_s, parent->home_s, n * sizeof(*b->home_s));
@@ -47,17 +43,14 @@ static bool comes_before(const struct branch *a, const struct branch *b)
 	return a->cost_s != b->cost_s ? a->cost_s < b->cost_s : a->conflicts < b->conflicts;
 }
 
-int conflict_tree_push(struct conflict_tree *t, struct branch *b)
+void conflict_tree_push(struct conflict_tree *t, struct branch *b)
 {
-	int i = t->n_open;
+	int i = t->n_open++;
 
-	if (!array_grow(&t->open, &t->room, (size_t)i + 1, sizeof(t->open[0])))
-		return -ENOMEM;
-	t->n_open++;
+	array_reserve(&t->open, &t->room, (size_t)t->n_open, sizeof(t->open[0]));
 	for (; i > 0 && comes_before(b, t->open[(i - 1) / 2]); i = (i - 1) / 2)
 		t->open[i] = t->open[(i - 1) / 2];
 	t->open[i] = b;
-	return 0;
 }
 
 struct branch *conflict_tree_pop(struct conflict_tree *t)
@@ -76,23 +69,19 @@ struct branch *conflict_tree_pop(struct conflict_tree *t)
 	return top;
 }
 
-static int add_taken(struct conflict_tree *t, const struct constraint *k)
+static void add_taken(struct conflict_tree *t, const struct constraint *k)
 {
-	if (!array_grow(&t->taken, &t->taken_room, (size_t)t->n_taken + 1, sizeof(t->taken[0])))
-		return -ENOMEM;
+	array_reserve(&t->taken, &t->taken_room, (size_t)t->n_taken + 1, sizeof(t->taken[0]));
 	t->taken[t->n_taken++] = (struct taken){ k->what, k->from_s, k->to_s };
-	return 0;
 }
 
-int conflict_tree_gather(struct conflict_tree *t, const struct branch *b, int agent)
+void conflict_tree_gather(struct conflict_tree *t, const struct branch *b, int agent)
 {
-	int rc = 0;
-
 	t->barred_stages = 0;
 	t->n_taken = 0;
 	memset(t->barred, 0, (size_t)t->n_nodes * sizeof(*t->barred));
 	for (; b; b = b->parent) {
-		for (int i = 0; i < b->n_own && rc == 0; i++) {
+		for (int i = 0; i < b->n_own; i++) {
 			const struct constraint *k = &b->own[i];
 
 			if (k->agent != agent)
@@ -102,8 +91,7 @@ int conflict_tree_gather(struct conflict_tree *t, const struct branch *b, int ag
 			else if (k->kind == FORBIDS_NODE)
 				t->barred[k->what] = true;
 			else
-				rc = add_taken(t, k);
+				add_taken(t, k);
 		}
 	}
-	return rc;
 }

@@ -1,6 +1,6 @@
-/* conflict_tree.h - the high level of conflict-based search: branches, each its parent's
- * constraints and its own with the paths that keep them, and those still to look at, cheapest
- * first. Internal to schedule/.
+/* conflict_tree.h - the tree of the high level of conflict-based search. A branch has its parent's
+ * constraints and some of its own, and paths that keep them. Branches that are still to be expanded
+ * wait in a heap, the cheapest first. Internal to schedule/.
  */
 #ifndef SCHEDULE_CONFLICT_TREE_H
 #define SCHEDULE_CONFLICT_TREE_H
@@ -20,22 +20,22 @@ struct constraint {
 };
 
 struct branch {
-	struct branch *parent; /* all live until conflict_tree_fini */
+	struct branch *parent; /* lives, like all branches, until conflict_tree_fini */
 	int n_own;
 	struct constraint *own;
 	int *paths;     /* (n_agents, length) */
-	double *home_s; /* (n_agents) when each is back, by its own timeline */
+	double *home_s; /* (n_agents) when each is home, if it were alone under its constraints */
 	double cost_s;
 	int conflicts;
 };
 
 struct conflict_tree {
 	int n_agents, length, n_nodes;
-	struct arena arena;   /* of all but the two that grow */
+	struct arena arena;   /* owns the branches and barred */
 	struct branch **open; /* heap */
 	int n_open;
 	size_t room;
-	/* Of one agent, from a branch up to the root. */
+	/* The constraints of one agent, filled by conflict_tree_gather. */
 	uint64_t barred_stages;
 	bool *barred; /* (n_nodes) */
 	struct taken *taken;
@@ -43,22 +43,22 @@ struct conflict_tree {
 	size_t taken_room;
 };
 
-/* -ENOMEM; conflict_tree_fini is safe either way. */
-int conflict_tree_init(struct conflict_tree *t, int n_agents, int length, int n_nodes);
+void conflict_tree_init(struct conflict_tree *t, int n_agents, int length, int n_nodes);
 void conflict_tree_fini(struct conflict_tree *t);
 
-/* With room for so many constraints of its own, and its parent's paths (NULL: none). NULL: out
- * of memory. */
+/* Makes a branch with room for n_own constraints and a copy of its parent's paths (parent NULL: the
+ * root). */
 struct branch *branch_new(struct conflict_tree *t, struct branch *parent, int n_own);
 static inline int *branch_path(const struct conflict_tree *t, const struct branch *b, int agent)
 {
 	return b->paths + (size_t)agent * (size_t)t->length;
 }
 
-int conflict_tree_push(struct conflict_tree *t, struct branch *b); /* -ENOMEM */
-/* The cheapest, of equals that with the fewest conflicts; something must be there. */
+void conflict_tree_push(struct conflict_tree *t, struct branch *b);
+/* Removes the cheapest branch; of equally cheap ones, that with the fewest conflicts. The heap must
+ * not be empty. */
 struct branch *conflict_tree_pop(struct conflict_tree *t);
-/* All constraints on the agent, into the tree's fields; -ENOMEM. */
-int conflict_tree_gather(struct conflict_tree *t, const struct branch *b, int agent);
+/* Gathers all constraints on the agent, from the branch up to the root, in the tree's fields. */
+void conflict_tree_gather(struct conflict_tree *t, const struct branch *b, int agent);
 
 #endif

@@ -1,3 +1,5 @@
+/* A* over visits. The table of least remaining times (fill_least) serves as the estimate. Ties go
+ * to the state that shares fewer nodes with other agents. */
 #include "schedule/published/path_search.h"
 
 #include <math.h>
@@ -5,23 +7,19 @@
 
 #include "schedule/problem/candidate_lists.h"
 
-/* A* over visits. The least time that is left from a node with so many visits to come, all else being
- * free, is tabulated beforehand for every node (fill_least), so a state's estimate is never too
- * high; ties go to the state that meets fewer other agents. */
-
-#define NEAR 16           /* next hops looked at in each stage */
-#define MOST_STATES 20000 /* of one question */
+#define NEAR 16           /* next hops considered in each stage */
+#define MOST_STATES 20000 /* of one query */
 #define SAME_S 1e-9
 
-/* A path so far: its last visit, and the state before. */
+/* A partial path: its last visit, and the state before. */
 struct state {
 	int parent;      /* index; -1: the data node */
 	int node, visits;
 	int top, below;  /* highest stage visited; the highest before the last visit */
-	int company;     /* others' visits of its nodes */
-	double end_s;    /* of its last F, or of all when it is whole */
-	double back_s;   /* Bs and ways back of the visits so far, from the last B's end on */
-	bool home;
+	int company;     /* visits of its nodes by other agents */
+	double end_s;    /* end of its last F; of the whole trip if home */
+	double back_s;   /* the B and return delays of the visits so far */
+	bool home;       /* the path is complete and end_s is exact */
 };
 
 struct waiting {
@@ -33,7 +31,7 @@ struct path_search {
 	const struct problem *p;
 	const struct solution *s;
 	struct candidate_lists candidates;
-	/* (length, n_nodes, 2) least seconds for r more visits, the loss and the way back; [1]:
+	/* (length, n_nodes, 2) least seconds for r more visits, the loss and the return; [1]: if
 	 * the last two visits were exchanged. */
 	double *least;
 	struct state *states;
@@ -43,24 +41,22 @@ struct path_search {
 	int path[PLAN_MOST_PATH];
 };
 
-struct path_search *path_search_new(struct arena *a, const struct problem *p, const struct solution *s)
+struct path_search *path_search_new(struct arena *a, const struct problem *p,
+				    const struct solution *s)
 {
 	struct path_search *f = arena_array(a, 1, sizeof(*f));
 
-	if (!f || candidate_lists_init(&f->candidates, a, p, NEAR) != 0)
-		return NULL;
+	candidate_lists_init(&f->candidates, a, p, NEAR);
 	f->p = p;
 	f->s = s;
 	f->least = arena_array(a, (size_t)p->length * (size_t)p->n_nodes * 2, sizeof(*f->least));
 	f->states = arena_array(a, MOST_STATES, sizeof(*f->states));
 	f->heap = arena_array(a, MOST_STATES, sizeof(*f->heap));
-	if (a->failed)
-		return NULL;
 	candidate_lists_fill(&f->candidates, p, s);
 	return f;
 }
 
-/* When a task that could start at t may start. */
+/* Returns the first time from t on at which the node is not taken for the duration of a task. */
 static double free_from(const struct path_query *q, int node, double t, double duration)
 {
 	for (bool again = true; again;) {
@@ -85,7 +81,8 @@ double path_walk(const struct problem *p, const struct path_query *q, const int 
 
 	for (int s = 0; s < steps; s++) {
 		int hop = s < p->length ? s : s == p->length ? 0 : 2 * p->length - s;
-		int next = s + 1 < p->length ? s + 1 : s + 1 == p->length ? 0 : 2 * p->length - s - 1;
+		int next = s + 1 < p->length ? s + 1
+			   : s + 1 == p->length ? 0 : 2 * p->length - s - 1;
 		const struct cluster_node *n = &p->c->nodes[path[hop]];
 		double duration = s < p->length ? n->forward_s
 						: s == p->length ? n->loss_s : n->backward_s;
@@ -110,7 +107,7 @@ static double *least_at(const struct path_search *f, int more, int node)
 	return f->least + ((size_t)more * (size_t)f->p->n_nodes + (size_t)node) * 2;
 }
 
-/* The hop there and back with the work at its end. */
+/* The round trip of a hop with the work at its end. */
 static double hop_s(const struct problem *p, int u, int v)
 {
 	const struct cluster_node *n = &p->c->nodes[v];
@@ -118,7 +115,7 @@ static double hop_s(const struct problem *p, int u, int v)
 	return problem_round_s(p, u, v) + n->forward_s + n->backward_s;
 }
 
-/* The least over the listed nodes of a stage, to be followed by `more` visits. */
+/* The least seconds through a listed node of the stage that is followed by `more` visits. */
 static double least_through(const struct path_search *f, const struct path_query *q, int u,
 			    int stage, int more, bool exchanged)
 {
@@ -129,13 +126,13 @@ static double least_through(const struct path_search *f, const struct path_query
 		return INFINITY;
 	for (int k = 0; k < f->candidates.most && list[k] >= 0; k++) {
 		if (!q->barred || !q->barred[list[k]])
-			least = fmin(least, hop_s(f->p, u, list[k]) + least_at(f, more, list[k])[exchanged]);
+			least = fmin(least, hop_s(f->p, u, list[k]) +
+						    least_at(f, more, list[k])[exchanged]);
 	}
 	return least;
 }
 
-/* From the way home up: with one more visit, over the stages that may follow, the last two exchanged or
- * not. */
+/* Fills the table from 0 remaining visits up. */
 static void fill_least(struct path_search *f, const struct path_query *q)
 {
 	const struct problem *p = f->p;
@@ -152,7 +149,8 @@ static void fill_least(struct path_search *f, const struct path_query *q)
 			int stage = f->s->stage_of[v];
 
 			to[0] = to[1] = INFINITY;
-			if (stage < 0 || (stage == 0 && v != q->data_node) || !is_allowed(q, v, stage))
+			if (stage < 0 || (stage == 0 && v != q->data_node) ||
+			    !is_allowed(q, v, stage))
 				continue;
 			for (int k = stage + 1; k < p->n_stages; k++) {
 				double least = least_through(f, q, v, k, more - 1, false);
@@ -162,12 +160,13 @@ static void fill_least(struct path_search *f, const struct path_query *q)
 					to[1] = fmin(to[1], least);
 			}
 			if (!p->q->ascending && stage > 1)
-				to[0] = fmin(to[0], least_through(f, q, v, stage - 1, more - 1, true));
+				to[0] = fmin(to[0],
+					     least_through(f, q, v, stage - 1, more - 1, true));
 		}
 	}
 }
 
-/* Sums of the same delays in another order differ in the last bits. */
+/* SAME_S: sums of the same delays in another order differ in the last bits. */
 static bool comes_before(const struct waiting *a, const struct waiting *b)
 {
 	return fabs(a->f_s - b->f_s) > SAME_S ? a->f_s < b->f_s : a->company < b->company;
@@ -236,7 +235,7 @@ static void trace_back(struct path_search *f, int state)
 		f->path[f->states[state].visits - 1] = f->states[state].node;
 }
 
-/* A whole path: the way back is walked, and it waits for its turn as what it is. */
+/* Completes a path: its return is walked, and it enters the heap with its exact time. */
 static void go_home(struct path_search *f, const struct path_query *q, int from)
 {
 	struct state home = f->states[from];
@@ -252,14 +251,15 @@ static void expand_state(struct path_search *f, const struct path_query *q, int 
 	const struct state *u = &f->states[from];
 	int stage = f->s->stage_of[u->node], top = u->top;
 
-	/* Below the last visit, if that was entered from below both. */
+	/* The stage below the last visit may follow if the path has not visited it. */
 	if (!f->p->q->ascending && stage == top && stage > 1 && u->below < stage - 1)
 		visit_stage(f, q, from, stage - 1);
 	for (int k = top + 1; k < f->p->n_stages; k++)
 		visit_stage(f, q, from, k);
 }
 
-bool path_search_run(struct path_search *f, const struct path_query *q, int *path, double *home_s)
+bool path_search_run(struct path_search *f, const struct path_query *q, int *path,
+		     double *home_s)
 {
 	const struct cluster_node *n = &f->p->c->nodes[q->data_node];
 	struct state first = { .parent = -1, .node = q->data_node, .visits = 1, .below = -1,
@@ -268,7 +268,8 @@ bool path_search_run(struct path_search *f, const struct path_query *q, int *pat
 	f->n_states = f->n_heap = 0;
 	fill_least(f, q);
 	first.end_s = free_from(q, q->data_node, q->start_s, n->forward_s) + n->forward_s;
-	push_state(f, &first, first.end_s + first.back_s + least_at(f, f->p->length - 1, q->data_node)[0]);
+	push_state(f, &first, first.end_s + first.back_s +
+				      least_at(f, f->p->length - 1, q->data_node)[0]);
 	while (f->n_heap > 0) {
 		int at = pop_state(f);
 

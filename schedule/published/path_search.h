@@ -1,11 +1,11 @@
-/* path_search.h - A* in time: the way of one microbatch through the stages that is back first,
- * when nodes are taken at known times. Internal to schedule/.
+/* path_search.h - finds the path of one microbatch that is home first, if nodes are taken at known
+ * times. Internal to schedule/.
  *
- * A state is the path so far and the time at which its last F ends; the way back (L and the Bs)
- * follows from a whole path. What remains is estimated by the least time for so many more visits,
- * the loss and the way back with nobody in the way, from a table filled for each question: exact
- * where no node is taken, but for paths that exchange stages twice in a row, and never too much,
- * so the first path back is the best.
+ * This is A* in time. A state is the path so far and the end of its last F; the return (L and the
+ * B) follows from a complete path. The rest is estimated by the least time for the remaining
+ * visits, the loss and the return without waiting, from a table that is filled for each query. The
+ * estimate is never too high, so the first path that is home is the best. It is exact if no node is
+ * taken and the path does not exchange stages twice in a row.
  *
  * Source: SkipPipe, arXiv:2502.19913, the low level of its conflict-based search.
  */
@@ -18,7 +18,7 @@
 #include "base/arena.h"
 #include "schedule/problem/problem.h"
 
-/* A node that may not be busy with the microbatch from one time to another. */
+/* An interval in which a node may not work on the microbatch. */
 struct taken {
 	int node;
 	double from_s, to_s;
@@ -26,16 +26,17 @@ struct taken {
 
 struct path_query {
 	int data_node;
-	double start_s;          /* of the first F, at the earliest */
+	double start_s;          /* earliest start of the first F */
 	uint64_t barred_stages;  /* one bit each */
 	const bool *barred;      /* (n_nodes) borrowed; NULL: none */
 	const struct taken *taken; /* (n_taken) borrowed, in any order */
 	int n_taken;
-	const int *visits;       /* (n_nodes) borrowed: others' visits of each node; of paths that
-				  * are back as early, that with fewer on it is taken. NULL: any */
+	const int *visits;       /* (n_nodes) borrowed: visits of each node by others. Of equally
+				  * early paths the one with fewer such visits is taken. NULL:
+				  * any */
 };
 
-/* One task of a path walked. */
+/* One task of a path. */
 struct stay {
 	int node;
 	double from_s, to_s;
@@ -43,17 +44,18 @@ struct stay {
 
 struct path_search; /* opaque */
 
-/* All borrowed; only the assignment of s counts. In large clusters only the nearest nodes of each
- * stage are looked at. It lives as long as the arena. NULL: out of memory. */
-struct path_search *path_search_new(struct arena *a, const struct problem *p, const struct solution *s);
+/* All are borrowed; only the assignment of s matters. In large clusters only the nearest nodes of
+ * each stage are considered. It lives as long as the arena. */
+struct path_search *path_search_new(struct arena *a, const struct problem *p,
+				    const struct solution *s);
 
-/* The best path into path (length), and when it is back. False: there is none, or it takes more
- * than a bounded search to find. */
+/* Writes the best path to path (length) and the time it is home to *home_s. Returns false if there
+ * is none or the search reaches its limit. */
 bool path_search_run(struct path_search *f, const struct path_query *q, int *path,
 		     double *home_s);
 
-/* When a path is back under the query; its tasks in order into stays (2 * length + 1), unless
- * that is NULL. */
+/* Returns when a path is home under the query. stays (2 * length + 1), unless NULL, gets its tasks
+ * in order. */
 double path_walk(const struct problem *p, const struct path_query *q, const int *path,
 		 struct stay *stays);
 

@@ -1,8 +1,7 @@
+/* The baselines dtfm and dtfm-skip. They show what skips and the view of collisions are worth. */
 #include "schedule/published/straight.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -11,17 +10,17 @@
 
 #define DRAWS 200 /* random plans tried before giving up */
 
-/* Lines up stage t behind the pipelines' ends: pipe[i] is a node of the stage before. Sizes may
- * differ: at most as many pipelines as the smaller side. */
+/* Matches the ends of n pipelines, nodes of the stage before, to nodes of `stage`. The stage has at
+ * least n nodes. next (n) gets the node for each. */
 static int match_next(const struct solution *s, const struct problem *p, const int *ends, int n,
 		      int stage, int *next)
 {
 	int size = s->start[stage + 1] - s->start[stage];
 	struct arena arena = { 0 };
-	double *cost = arena_array(&arena, (size_t)n * (size_t)size, sizeof(*cost)), worst = -1;
+	double *cost = arena_array(&arena, (size_t)n * (size_t)size, sizeof(*cost)), worst;
 	int *match = arena_array(&arena, (size_t)n, sizeof(*match));
 
-	for (int i = 0; i < n && !arena.failed; i++) {
+	for (int i = 0; i < n; i++) {
 		for (int j = 0; j < size; j++) {
 			int v = s->members[s->start[stage] + j];
 
@@ -29,32 +28,29 @@ static int match_next(const struct solution *s, const struct problem *p, const i
 					     p->c->nodes[v].forward_s + p->c->nodes[v].backward_s;
 		}
 	}
-	if (!arena.failed)
-		worst = allocate_match(cost, n, size, match);
-	for (int i = 0; i < n && isfinite(worst) && worst >= 0; i++)
+	worst = allocate_match(cost, n, size, match);
+	for (int i = 0; i < n && isfinite(worst); i++)
 		next[i] = s->members[s->start[stage] + match[i]];
 	arena_free(&arena);
-	return worst < 0 ? -ENOMEM : isfinite(worst) ? 0 : PLAN_INFEASIBLE;
+	return isfinite(worst) ? 0 : PLAN_INFEASIBLE;
 }
 
-/* Which data nodes start a pipeline: those whose matching to the smallest number is shortest. */
-static int pick_heads(const struct solution *s, const struct problem *p, int n, int *heads)
+/* Picks the n data nodes that start a pipeline: those nearest to any node of stage 1. */
+static void pick_heads(const struct solution *s, const struct problem *p, int n, int *heads)
 {
 	int size = s->start[1];
-	int *seconds = malloc((size_t)size * sizeof(int));
+	struct arena arena = { 0 };
+	int *left = arena_array(&arena, (size_t)size, sizeof(*left));
 
-	if (!seconds)
-		return -ENOMEM;
-	/* Nearest first to any node of the next stage. */
 	for (int i = 0; i < size; i++)
-		seconds[i] = s->members[i];
+		left[i] = s->members[i];
 	for (int i = 0; i < n; i++) {
 		int best = i;
 		double least = INFINITY;
 
 		for (int k = i; k < size; k++) {
 			for (int j = s->start[1]; j < s->start[2]; j++) {
-				double d = problem_round_s(p, seconds[k], s->members[j]);
+				double d = problem_round_s(p, left[k], s->members[j]);
 
 				if (d < least) {
 					least = d;
@@ -62,32 +58,30 @@ static int pick_heads(const struct solution *s, const struct problem *p, int n, 
 				}
 			}
 		}
-		heads[i] = seconds[best];
-		seconds[best] = seconds[i];
-		seconds[i] = heads[i];
+		heads[i] = left[best];
+		left[best] = left[i];
 	}
-	free(seconds);
-	return 0;
+	arena_free(&arena);
 }
 
-/* A data node sends all its microbatches down one pipeline, which serves no more data nodes than
- * its share: the bottleneck matching of data nodes to places in pipelines. */
+/* Gives each data node one pipeline by a bottleneck matching of data nodes to places in pipelines.
+ * A pipeline serves at most its share of data nodes. */
 static int deal_pipelines(struct solution *s, const struct problem *p, const int *pipes, int n)
 {
-	int heads = p->sizes[0], share = (heads + n - 1) / n, places = n * share, last = p->length - 1;
+	int heads = p->sizes[0], share = (heads + n - 1) / n, places = n * share;
+	int last = p->length - 1;
 	struct arena arena = { 0 };
-	double *cost = arena_array(&arena, (size_t)heads * (size_t)places, sizeof(*cost)), worst = -1;
+	double *cost = arena_array(&arena, (size_t)heads * (size_t)places, sizeof(*cost)), worst;
 	int *match = arena_array(&arena, (size_t)heads, sizeof(*match));
 
-	for (int i = 0; cost && i < heads * places; i++) {
+	for (int i = 0; i < heads * places; i++) {
 		const int *pipe = pipes + (size_t)(i % places / share) * (size_t)p->length;
 		size_t row = (size_t)s->members[i / places] * (size_t)p->n_nodes;
 
 		cost[i] = p->round[row + (size_t)pipe[1]] + p->round[row + (size_t)pipe[last]];
 	}
-	if (!arena.failed)
-		worst = allocate_match(cost, heads, places, match);
-	for (int mb = 0; mb < p->n_mb && isfinite(worst) && worst >= 0; mb++) {
+	worst = allocate_match(cost, heads, places, match);
+	for (int mb = 0; mb < p->n_mb && isfinite(worst); mb++) {
 		int *path = solution_path(s, p, mb);
 
 		memcpy(path, pipes + (size_t)(match[p->mb_slot[mb]] / share) * (size_t)p->length,
@@ -95,25 +89,22 @@ static int deal_pipelines(struct solution *s, const struct problem *p, const int
 		path[0] = s->members[p->mb_slot[mb]];
 	}
 	arena_free(&arena);
-	return worst < 0 ? -ENOMEM : isfinite(worst) ? 0 : PLAN_INFEASIBLE;
+	return isfinite(worst) ? 0 : PLAN_INFEASIBLE;
 }
 
-/* As many pipelines as the smallest stage has nodes: heads, then stage by stage the bottleneck matching
- * of ends to next nodes; then data nodes are dealt to them. */
 int straight_paths(struct solution *s, const struct problem *p, struct error *err)
 {
 	struct arena arena = { 0 };
-	int n = p->sizes[0], rc, *pipes, *ends, *next;
+	int n = p->sizes[0], rc = 0, *pipes, *ends, *next;
 
 	for (int k = 1; k < p->n_stages; k++)
 		n = p->sizes[k] < n ? p->sizes[k] : n;
 	pipes = arena_array(&arena, (size_t)n * (size_t)p->length, sizeof(int));
 	ends = arena_array(&arena, (size_t)n, sizeof(int));
 	next = arena_array(&arena, (size_t)n, sizeof(int));
-	rc = arena.failed ? -ENOMEM : 0;
-	if (rc == 0 && p->n_stages > 1)
-		rc = pick_heads(s, p, n, ends);
-	else if (rc == 0)
+	if (p->n_stages > 1)
+		pick_heads(s, p, n, ends);
+	else
 		memcpy(ends, s->members, (size_t)n * sizeof(int));
 	for (int k = 0; rc == 0 && k < p->n_stages; k++) {
 		if (k > 0) {
@@ -128,13 +119,13 @@ int straight_paths(struct solution *s, const struct problem *p, struct error *er
 	for (int mb = 0; rc == 0 && p->n_stages == 1 && mb < p->n_mb; mb++)
 		s->path[mb] = s->members[p->mb_slot[mb]];
 	arena_free(&arena);
-	if (rc == PLAN_INFEASIBLE)
-		return error_set(err, rc, "no links for straight pipelines through all stages");
-	return rc == 0 ? 0 : error_set(err, rc, "out of memory");
+	if (rc == 0)
+		return 0;
+	return error_set(err, rc, "no links for straight pipelines through all stages");
 }
 
-/* Stages of one microbatch: those that must, then others with quota, each as likely as its quota
- * is large. */
+/* Draws the stages of one microbatch: those it must visit, then others with a chance in proportion
+ * to their quota. */
 static bool draw_stages(const struct stage_quota *quota, struct rng *rng, bool *in)
 {
 	const struct problem *p = quota->p;
@@ -163,7 +154,8 @@ static bool draw_stages(const struct stage_quota *quota, struct rng *rng, bool *
 	return n == p->length - 1;
 }
 
-/* Of each stage that is in, the linked node with the fewest visits so far, of several one at random. */
+/* Takes in each of the stages the linked node with the fewest visits so far; a tie is drawn at
+ * random. */
 static bool draw_path(struct solution *s, const struct problem *p, int mb, const bool *in,
 		      int *visits, struct rng *rng)
 {
@@ -196,7 +188,8 @@ static bool draw_path(struct solution *s, const struct problem *p, int mb, const
 	return !isinf(problem_round_s(p, path[n - 1], path[0]));
 }
 
-static bool draw_all(struct solution *s, const struct problem *p, int *visits, bool *in, struct rng *rng)
+static bool draw_all(struct solution *s, const struct problem *p, int *visits, bool *in,
+		     struct rng *rng)
 {
 	struct stage_quota quota;
 
@@ -216,12 +209,10 @@ int random_paths(struct solution *s, const struct problem *p, struct rng *rng,
 {
 	struct arena arena = { 0 };
 	int *visits = arena_array(&arena, (size_t)p->n_nodes, sizeof(int));
-	bool *in = arena_array(&arena, (size_t)p->n_stages, sizeof(bool)), failed = arena.failed, found = false;
+	bool *in = arena_array(&arena, (size_t)p->n_stages, sizeof(bool)), found = false;
 
-	for (int k = 0; k < DRAWS && !failed && !found; k++)
+	for (int k = 0; k < DRAWS && !found; k++)
 		found = draw_all(s, p, visits, in, rng);
 	arena_free(&arena);
-	if (failed)
-		return error_set(err, -ENOMEM, "out of memory");
 	return found ? 0 : error_set(err, PLAN_INFEASIBLE, "no legal paths found at random");
 }

@@ -1,5 +1,5 @@
-/* straight.h - the two baselines that do not look at collisions: DT-FM's straight pipelines
- * through all stages, and random legal skips. Internal to schedule/.
+/* straight.h - the two baselines that ignore collisions: DT-FM's straight pipelines through all
+ * stages, and random legal skips. Internal to schedule/.
  */
 #ifndef SCHEDULE_STRAIGHT_H
 #define SCHEDULE_STRAIGHT_H
@@ -7,14 +7,13 @@
 #include "base/rng.h"
 #include "schedule/problem/problem.h"
 
-/* Pipelines by bottleneck matching from stage to stage, as many as the smallest stage has nodes,
- * starting at as many of stage 0's; each data node sends all its microbatches down one of them,
- * each of which serves its share of data nodes. p->length must be all stages. -ENOMEM, or
- * PLAN_INFEASIBLE: no link. */
+/* Builds pipelines by bottleneck matching from stage to stage, as many as the smallest stage has
+ * nodes. Each data node sends all its microbatches down one pipeline, and each pipeline serves its
+ * share of data nodes. p->length must be all stages. PLAN_INFEASIBLE: links are missing. */
 int straight_paths(struct solution *s, const struct problem *p, struct error *err);
 
-/* Legal paths drawn at random: exposure exact, the visits of a stage spread evenly over its
- * nodes. -ENOMEM, or PLAN_INFEASIBLE: not found in many tries. */
+/* Draws legal paths at random: exposure is exact, and the visits of a stage are spread evenly over
+ * its nodes. PLAN_INFEASIBLE: none found in many tries. */
 int random_paths(struct solution *s, const struct problem *p, struct rng *rng,
 		 struct error *err);
 

@@ -1,15 +1,16 @@
-/* multi_start.h - what to go on from: several starts are annealed side by side for a moment, up to 60
- * microbatches the better half of them for twice as long, and so on until one is left.
+/* multi_start.h - chooses the start of the annealing among several. Up to 60 microbatches all
+ * starts are annealed for a moment, then the better half of them for twice as long, and so on until
+ * one is left.
  *
- * Where nodes may be placed, the starts are the placement given and others: exchanges of two nodes
- * within an annealing change a placement but little. The others are random ones whose sums are soon
- * done: as soon as the limit asks for; without one, as soon as a placement was found at all
- * (place.h).
+ * If nodes may be placed, the starts are the given placement and random ones. Exchanges of two
+ * nodes during annealing change a placement only a little, so different placements are needed at
+ * the start. The random ones have short sums: within the limit or, without a limit, as short as the
+ * best placement that place.h has found.
  *
- * Where data nodes send six microbatches or more and no lanes are planned, they are tied at
- * first: those of a data node take the same path, two and two or, in half of the starts where
- * stages are given, all of them. That leaves few choices, and the best of these are good starts.
- * With a plan to start from, what is left of it is one of them.
+ * If data nodes send six microbatches or more and no lanes are planned, microbatches are tied at
+ * first: those of a data node take the same path, in groups of two or, in half of the starts with
+ * given stages, all of them. That leaves few choices, and the best of these are good starts. If
+ * there is a plan to start from, its repaired paths are one of the starts.
  *
  * Internal to schedule/.
  */
@@ -20,16 +21,18 @@
 #include "schedule/bound/bound.h"
 #include "schedule/problem/progress.h"
 
-/* a has the placement given; it takes over what wins. Improvements on a are told to g.
- * -ENOMEM; errors of progress_note. */
+/* Anneals several placements, the one of a among them; a adopts the best. Improvements on a go to
+ * g. Errors are those of progress_note. */
 int multi_start_run(struct progress *g, struct anneal *a, struct error *err);
 
-/* In large clusters: the solution of a, and a sketch of it (sketch.h) of so many proposals, annealed for so many steps
- * each (0: only run). */
+/* For large clusters: compares the solution of a with a sketch of it (sketch.h) of sketch_steps
+ * proposals. Both are annealed for `steps` steps first (0: only simulated). a adopts the better
+ * one. */
 int multi_start_sketched(struct progress *g, struct anneal *a, int64_t sketch_steps, int64_t steps,
-		    struct error *err);
+			 struct error *err);
 
-/* As multi_start_run, with tied microbatches, for the placement of a. b: NULL, or worked on meanwhile. */
+/* Anneals starts with tied microbatches for the placement of a, which adopts the best. b: the bound
+ * that is improved meanwhile; NULL: none. */
 int multi_start_tied(struct progress *g, struct anneal *a, struct bound *b, struct error *err);
 
 #endif

@@ -1,3 +1,7 @@
+/* Chains of annealing on several threads.
+ *
+ * A chain's slice does not depend on time, so the result is the same with any number of threads.
+ * Only the caller's thread reads the clock and calls back, because both belong to the caller. */
 #include "schedule/search/parallel_anneal.h"
 
 #include <errno.h>
@@ -6,10 +10,10 @@
 #include <time.h>
 
 #define MOST 4       /* chains */
-#define SLICE 600000 /* tasks that a chain's runs have in a slice, if none is cut */
-#define LANES_RUNS 8 /* take as long as one where lanes are planned */
-#define LOOK_EVERY 8 /* runs, for whether it is over */
-#define LOOK_NS 2000000
+#define SLICE 600000 /* tasks that a chain simulates in a slice, if no simulation stops early */
+#define LANES_RUNS 8 /* evaluations without lanes that take as long as one with lanes */
+#define CHECK_EVERY 8 /* evaluations between two looks at the limits */
+#define CHECK_NS 2000000
 
 struct parallel_anneal {
 	struct progress *g;
@@ -17,23 +21,23 @@ struct parallel_anneal {
 	int64_t until; /* evaluations */
 	struct anneal *chain[MOST], other[MOST - 1];
 	int n, n_others;
-	double told_s; /* the best objective that g knows of */
+	double noted_s; /* the best objective that g has */
 	double enough_s;
 	/* The slice. */
-	int64_t quota[MOST],
-		done[MOST]; /* steps; done is that of the thread that has the chain */
+	int64_t quota[MOST]; /* steps to make */
+	int64_t done[MOST];  /* steps made, written by the thread that runs the chain */
 	atomic_bool stop;
-	atomic_int next; /* chain that nobody works on yet */
+	atomic_int next; /* the next chain that no thread has taken */
 };
 
-/* The caller's thread alone asks whether it is over: the request's clock is its own. */
+/* Only the caller's thread reads the request's clock. */
 static void run_chain(struct parallel_anneal *c, int k, bool callers)
 {
 	struct anneal *a = c->chain[k];
 	int64_t i = 0;
 
 	for (; i < c->quota[k] && a->best_s > c->enough_s; i++) {
-		if (callers && i % LOOK_EVERY == 0 && progress_over(c->g))
+		if (callers && i % CHECK_EVERY == 0 && progress_over(c->g))
 			atomic_store(&c->stop, true);
 		if (atomic_load_explicit(&c->stop, memory_order_relaxed))
 			break;
@@ -51,8 +55,8 @@ static void *run_worker(void *arg)
 	return NULL;
 }
 
-/* Until the thread has ended; meanwhile whether it is over is looked at. */
-static void join_looking(struct parallel_anneal *c, pthread_t thread)
+/* Waits until the thread has ended, and stops all chains when the search is over. */
+static void join_thread(struct parallel_anneal *c, pthread_t thread)
 {
 	struct timespec t;
 
@@ -60,14 +64,14 @@ static void join_looking(struct parallel_anneal *c, pthread_t thread)
 		if (progress_over(c->g))
 			atomic_store(&c->stop, true);
 		clock_gettime(CLOCK_MONOTONIC, &t);
-		t.tv_nsec += LOOK_NS;
+		t.tv_nsec += CHECK_NS;
 		t.tv_sec += t.tv_nsec / 1000000000;
 		t.tv_nsec %= 1000000000;
 	} while (pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &t) == ETIMEDOUT);
 }
 
-/* The caller's thread works on chains too, and then waits for the others'. Fewer threads than asked for do
- * as well. */
+/* The caller's thread runs chains too, and then waits for the others. Threads that cannot be
+ * created are not needed. */
 static void run_slice(struct parallel_anneal *c)
 {
 	int most = c->g->p->q->threads < c->n ? c->g->p->q->threads : c->n, n = 0;
@@ -79,16 +83,17 @@ static void run_slice(struct parallel_anneal *c)
 	for (int k; (k = atomic_fetch_add(&c->next, 1)) < c->n;)
 		run_chain(c, k, true);
 	for (int i = 0; i < n; i++)
-		join_looking(c, threads[i]);
+		join_thread(c, threads[i]);
 }
 
-/* Equal shares of a slice, of what is left of the round, or of what is left at all. */
+/* Every chain gets a slice, or less if the round or the search ends before. */
 static void set_quotas(struct parallel_anneal *c)
 {
 	const struct problem *p = c->g->p;
 	const struct anneal *a = c->chain[0];
 	int64_t slice = SLICE / (p->n_mb * (2 * p->length + 1)) + 1;
-	int64_t most = p->q->evaluations > 0 && p->q->evaluations < c->until ? p->q->evaluations : c->until;
+	int64_t asked = p->q->evaluations;
+	int64_t most = asked > 0 && asked < c->until ? asked : c->until;
 	int64_t left = most - c->g->evaluations;
 
 	if (a->round_left > 0 && a->round_left < slice)
@@ -100,7 +105,7 @@ static void set_quotas(struct parallel_anneal *c)
 	}
 }
 
-static int take_stock(struct parallel_anneal *c, struct error *err)
+static int collect_results(struct parallel_anneal *c, struct error *err)
 {
 	struct anneal *best = c->chain[0];
 	int64_t done = 0;
@@ -111,11 +116,12 @@ static int take_stock(struct parallel_anneal *c, struct error *err)
 	}
 	c->g->evaluations += done;
 	if (c->b)
-		c->g->lower_bound_s = bound_beside(c->b, done * (best->plans_lanes ? LANES_RUNS : 1));
+		c->g->lower_bound_s =
+			bound_beside(c->b, done * (best->plans_lanes ? LANES_RUNS : 1));
 	c->enough_s = c->g->lower_bound_s * BOUND_MET;
-	if (best->best_s >= c->told_s)
-		return progress_tell(c->g, err);
-	c->told_s = best->best_s;
+	if (best->best_s >= c->noted_s)
+		return progress_announce(c->g, err);
+	c->noted_s = best->best_s;
 	return progress_note(c->g, &best->best, best->best_iteration_s, err);
 }
 
@@ -133,52 +139,48 @@ static void end_round(struct parallel_anneal *c)
 
 static int run_slices(struct parallel_anneal *c, struct error *err)
 {
-	int rc = take_stock(c, err);
+	int rc = collect_results(c, err);
 
 	while (rc == 0 && c->g->evaluations < c->until && !progress_over(c->g) &&
-	       c->told_s > c->enough_s) {
+	       c->noted_s > c->enough_s) {
 		set_quotas(c);
 		run_slice(c);
-		rc = take_stock(c, err);
+		rc = collect_results(c, err);
 		if (c->chain[0]->round_left <= 0)
 			end_round(c);
 	}
 	return rc;
 }
 
-/* The other chains: at the best of the first, with rounds as long. */
-static int add_chains(struct parallel_anneal *c, struct anneal *first)
+/* Adds the other chains, at the best solution of the first and with rounds of the same length. */
+static void add_chains(struct parallel_anneal *c, struct anneal *first)
 {
 	const struct problem *p = first->p;
 	int threads = p->q->threads > 1 ? p->q->threads : 1;
-	int n = problem_is(p, REGIME_SHORT_ROUNDS) || threads > MOST ? MOST : threads, rc = 0;
+	int n = problem_is(p, REGIME_SHORT_ROUNDS) || threads > MOST ? MOST : threads;
 
 	c->chain[0] = first;
 	c->n = 1;
 	first->round_left = 0;
-	for (int k = 1; rc == 0 && k < n; k++) {
-		struct anneal *a = &c->other[c->n_others];
+	for (int k = 1; k < n; k++) {
+		struct anneal *a = &c->other[c->n_others++];
 
-		rc = anneal_init(a, p, &first->best, p->q->seed, (uint64_t)(100 + k));
-		if (rc != 0)
-			return rc;
-		c->n_others++;
+		/* The best solution has been simulated, so it cannot come to a standstill. */
+		anneal_init(a, p, &first->best, p->q->seed, (uint64_t)(100 + k));
 		c->chain[c->n++] = a;
 		a->round_size = first->round_size;
 		a->round_left = 0;
 	}
-	return 0;
 }
 
-int parallel_anneal_run(struct progress *g, struct anneal *first, struct bound *b, int64_t until, struct error *err)
+int parallel_anneal_run(struct progress *g, struct anneal *first, struct bound *b, int64_t until,
+			struct error *err)
 {
-	struct parallel_anneal c = { .g = g, .b = b, .until = until, .told_s = first->best_s };
-	int rc = add_chains(&c, first);
+	struct parallel_anneal c = { .g = g, .b = b, .until = until, .noted_s = first->best_s };
+	int rc;
 
-	if (rc == 0)
-		rc = run_slices(&c, err);
-	else
-		error_set(err, rc, "out of memory");
+	add_chains(&c, first);
+	rc = run_slices(&c, err);
 	for (int k = 1; rc == 0 && k < c.n; k++) {
 		if (c.chain[k]->best_s < first->best_s)
 			anneal_adopt(first, c.chain[k]);

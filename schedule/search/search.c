@@ -1,3 +1,10 @@
+/* The course of a search.
+ *
+ * plan_search makes the problem. first_solution finds any legal paths, repaired or fresh.
+ * improve_first finds a better start in large clusters. anneal_and_finish then anneals, as long as
+ * the limits allow: first several starts side by side, then one chain, then all chains. The bound
+ * grows meanwhile, and the search ends when the plan meets it. strategy.h decides what depends on
+ * the cluster's size. The published methods share the frame (search_baseline). */
 #include "schedule/search/search.h"
 
 #include <errno.h>
@@ -19,17 +26,11 @@
 #include "schedule/search/multi_start.h"
 #include "schedule/published/straight.h"
 
-/* What runs when. plan_search makes the problem; first_solution any legal paths, mended or fresh;
- * improve_first a better start for large clusters, and then anneal_and_finish goes, while budget is
- * left: anneal several starts side by side, one chain, all chains. The bound grows meanwhile and
- * ends the search where it is met. What size decides is asked
- * of strategy.h. The published methods share the frame (search_baseline). */
-
 #define CONSTRUCT_ATTEMPTS 40
 #define DEALS 20 /* assignments tried */
 
-/* The greedy construction first; where links are missing it may fail, and then it is found out
- * whether there are legal paths at all. */
+/* The greedy construction comes first. If it fails, because links are missing, a complete search
+ * finds legal paths or proves that there are none. */
 static int build_paths(struct solution *s, const struct problem *p, bool repair, struct error *err)
 {
 	struct rng rng;
@@ -47,18 +48,18 @@ static int build_paths(struct solution *s, const struct problem *p, bool repair,
 	return rc;
 }
 
-/* What a solution costs, INFINITY where it stands still. Kept paths may have exchanges in them,
- * and those can. -ENOMEM. */
-static int time_solution(const struct problem *p, const struct solution *s, double *seconds, struct error *err)
+/* The iteration of a solution. INFINITY: it comes to a standstill, as paths with exchanged stages
+ * can. */
+static double time_solution(const struct problem *p, const struct solution *s)
 {
 	struct fast_simulate e;
+	double seconds;
 
-	if (fast_simulate_init(&e, p) != 0)
-		return error_set(err, -ENOMEM, "out of memory");
+	fast_simulate_init(&e, p);
 	fast_simulate_set_paths(&e, s);
-	*seconds = fast_simulate_run(&e, INFINITY) ? e.makespan_s : INFINITY;
+	seconds = fast_simulate_run(&e, INFINITY) ? e.makespan_s : INFINITY;
 	fast_simulate_fini(&e);
-	return 0;
+	return seconds;
 }
 
 static int report_standstill(struct error *err)
@@ -66,22 +67,21 @@ static int report_standstill(struct error *err)
 	return error_set(err, PLAN_NOT_FOUND, "the paths found come to a standstill");
 }
 
-/* With a plan to start from: what is left of it, mended, or a fresh one, whichever is better. */
-static int mend_plan(struct solution *s, const struct problem *p, struct error *err)
+/* Builds paths from the plan to start from, repaired, or fresh ones, whichever are better. */
+static int repair_plan(struct solution *s, const struct problem *p, struct error *err)
 {
 	struct solution kept;
 	double kept_s = INFINITY, fresh_s = INFINITY;
 	int rc = 0;
 
-	if (solution_init(&kept, p) != 0)
-		return error_set(err, -ENOMEM, "out of memory");
+	solution_init(&kept, p);
 	solution_copy(&kept, s, p);
 	if (build_paths(&kept, p, true, err) == 0)
-		rc = time_solution(p, &kept, &kept_s, err);
-	if (rc == 0 && (isinf(kept_s) || problem_is(p, REGIME_FRESH_TOO))) {
+		kept_s = time_solution(p, &kept);
+	if (isinf(kept_s) || problem_is(p, REGIME_FRESH_TOO)) {
 		rc = build_paths(s, p, false, err);
 		if (rc == 0)
-			rc = time_solution(p, s, &fresh_s, err);
+			fresh_s = time_solution(p, s);
 	}
 	if (kept_s < INFINITY && kept_s <= fresh_s) {
 		solution_copy(s, &kept, p);
@@ -91,7 +91,7 @@ static int mend_plan(struct solution *s, const struct problem *p, struct error *
 	return rc;
 }
 
-/* Deals the nodes without a fixed stage anew, at random. */
+/* Shuffles the movable nodes over the stages. */
 static void deal_again(struct solution *s, const struct problem *p, struct rng *rng)
 {
 	for (int i = p->n_nodes - 1; i > 0; i--) {
@@ -107,7 +107,7 @@ static void deal_again(struct solution *s, const struct problem *p, struct rng *
 	solution_index(s, p);
 }
 
-/* No other path length mends that. */
+/* No placement keeps the limit for the sums. Another path length would not help. */
 #define OVER_LIMIT (PLAN_NOT_FOUND + 1)
 
 static int keep_limit(struct solution *s, const struct problem *p, struct error *err)
@@ -116,11 +116,11 @@ static int keep_limit(struct solution *s, const struct problem *p, struct error 
 
 	if (isinf(p->sync_limit_s))
 		return 0;
-	if (place_within(s, p, p->sync_limit_s) != 0)
-		return error_set(err, -ENOMEM, "out of memory");
+	place_within(s, p, p->sync_limit_s);
 	sync_s = solution_sync_s(s, p, NULL);
 	if (sync_s > p->sync_limit_s)
-		return error_set(err, OVER_LIMIT, "no placement whose sums take %g s; %.2f s would do",
+		return error_set(err, OVER_LIMIT,
+				 "no placement whose sums take %g s; %.2f s would be possible",
 				 p->sync_limit_s, ceil(sync_s * 100) / 100);
 	return 0;
 }
@@ -134,7 +134,7 @@ static int first_solution(struct solution *s, const struct problem *p, struct er
 		rc = keep_limit(s, p, err);
 	if (rc != 0)
 		return rc;
-	rc = p->q->from ? mend_plan(s, p, err) : build_paths(s, p, false, err);
+	rc = p->q->from ? repair_plan(s, p, err) : build_paths(s, p, false, err);
 	rng_init_stream(&rng, p->q->seed, 4);
 	for (int deal = 1; rc > 0 && p->n_movable > 0 && deal < DEALS; deal++) {
 		deal_again(s, p, &rng);
@@ -142,21 +142,21 @@ static int first_solution(struct solution *s, const struct problem *p, struct er
 		if (rc == 0)
 			rc = build_paths(s, p, false, err);
 	}
-	if (rc > 0 && p->n_movable > 0) /* other assignments there may be */
+	if (rc > 0 && p->n_movable > 0) /* other assignments may have paths */
 		return error_prefix(err, PLAN_NOT_FOUND,
-				    "of %d assignments none will do, the last", DEALS);
+				    "none of %d assignments has paths; the last", DEALS);
 	return rc;
 }
 
-/* The bound belongs to an assignment. Where that is given, it grows while the search goes on,
- * and ends it when it is met; else it is worked out for the answer. Large clusters have many
- * data nodes: those that finish late come first, and after a while the rest is left out. */
+/* The bound belongs to an assignment. If the assignment is given, the bound grows during the
+ * search, and a plan that meets it ends the search. Otherwise the bound is computed for the answer.
+ * In large clusters data nodes that finish late come first, and a limit on the work skips the
+ * others. */
 static void bound_plan(struct progress *g, const struct solution *s, const double *finish_s)
 {
 	struct bound *b = bound_new(g->p, s, finish_s);
 
-	if (b)
-		g->lower_bound_s = bound_answer(b);
+	g->lower_bound_s = bound_answer(b);
 	bound_free(b);
 }
 
@@ -170,7 +170,7 @@ static int anneal_until_over(struct progress *g, struct anneal *a, struct bound 
 	for (int64_t i = 0; rc == 0 && i < most; i++) {
 		if (b)
 			g->lower_bound_s = bound_beside(b, 1);
-		if (i % small == 0 && (progress_over(g) || (rc = progress_tell(g, err)) != 0))
+		if (i % small == 0 && (progress_over(g) || (rc = progress_announce(g, err)) != 0))
 			break;
 		if (a->best_s <= g->lower_bound_s * BOUND_MET)
 			break;
@@ -181,15 +181,15 @@ static int anneal_until_over(struct progress *g, struct anneal *a, struct bound 
 	return rc;
 }
 
-#define ALONE 3000000 /* tasks in the runs of the first chain, before there are others */
+#define ALONE 3000000 /* tasks that the first chain simulates before others start */
 
 static bool is_placing(const struct problem *p)
 {
 	return p->n_movable > 1 && !p->q->from;
 }
 
-/* In large clusters: stages that sum their gradients quickly and follow each other near by, if
- * that is better at once. */
+/* In large clusters: tries a placement with quick sums and with near stages one after the other. It
+ * is adopted if it is better at once. */
 static int try_placed(struct progress *g, struct anneal *a, struct error *err)
 {
 	const struct problem *p = g->p;
@@ -199,20 +199,17 @@ static int try_placed(struct progress *g, struct anneal *a, struct error *err)
 
 	if (problem_is(p, REGIME_SHORT_ROUNDS) || !is_placing(p))
 		return 0;
-	if (solution_init(&placed, p) != 0)
-		return error_set(err, -ENOMEM, "out of memory");
+	solution_init(&placed, p);
 	solution_copy(&placed, &a->best, p);
 	if (p->weigh_sync)
-		rc = place_by_sync(&placed, p, g);
-	if (rc == 0)
-		rc = place_in_order(&placed, p);
-	if (rc == 0)
-		rc = build_paths(&placed, p, false, NULL);
+		place_by_sync(&placed, p, g);
+	place_in_order(&placed, p);
+	rc = build_paths(&placed, p, false, NULL);
 	if (rc == 0)
 		rc = anneal_init(&other, p, &placed, p->q->seed, 2);
 	solution_fini(&placed);
 	if (rc != 0)
-		return rc == -ENOMEM ? error_set(err, rc, "out of memory") : 0;
+		return 0;
 	if (other.best_s < a->best_s) {
 		anneal_adopt(a, &other);
 		rc = progress_note(g, &a->best, a->best_iteration_s, err);
@@ -221,11 +218,12 @@ static int try_placed(struct progress *g, struct anneal *a, struct error *err)
 	return rc;
 }
 
-/* In large clusters paths annealed by an estimate are a better start, in most cases. Where lanes are planned they
- * seldom are: there a short sketch has to show it, and with many microbatches none is made. */
+/* In large clusters paths annealed by an estimate (sketch.h) are mostly a better start. If lanes
+ * are planned they seldom are: then a short sketch must first win a comparison, and with many
+ * microbatches no sketch is made. */
 #define SKETCH_STEPS 300000
 #define LANES_SKETCH_STEPS 30000
-#define LANES_TRIED 300 /* evaluations */
+#define LANES_TRIED 300 /* evaluations of the comparison */
 
 static int try_sketch(struct progress *g, struct anneal *a, struct error *err)
 {
@@ -235,11 +233,13 @@ static int try_sketch(struct progress *g, struct anneal *a, struct error *err)
 		return 0;
 	if (!a->plans_lanes)
 		return multi_start_sketched(g, a, SKETCH_STEPS, 0, err);
-	return problem_is(p, REGIME_LANES_SKETCH) ? multi_start_sketched(g, a, LANES_SKETCH_STEPS, LANES_TRIED, err)
-						  : 0;
+	if (!problem_is(p, REGIME_LANES_SKETCH))
+		return 0;
+	return multi_start_sketched(g, a, LANES_SKETCH_STEPS, LANES_TRIED, err);
 }
 
-/* Where lanes may be planned nodes exchange roles first. Then they stay where they are. */
+/* If lanes can be planned, nodes exchange roles first. After that the placement is fixed, and lanes
+ * are planned. */
 #define ROLES_UNTIL 10000 /* evaluations */
 
 static int settle_and_plan_lanes(struct progress *g, struct anneal *a, struct error *err)
@@ -250,13 +250,10 @@ static int settle_and_plan_lanes(struct progress *g, struct anneal *a, struct er
 	int rc;
 
 	settled.n_movable = 0;
-	rc = anneal_init(&lanes, &settled, &a->best, g->p->q->seed, 3);
-	if (rc != 0)
-		return error_set(err, rc, "out of memory");
+	anneal_init(&lanes, &settled, &a->best, g->p->q->seed, 3);
 	b = bound_new(&settled, &lanes.best, lanes.simulation.finish_s);
-	rc = b ? parallel_anneal_run(g, &lanes, b, INT64_MAX, err) : error_set(err, -ENOMEM, "out of memory");
-	if (b)
-		g->lower_bound_s = bound_answer(b);
+	rc = parallel_anneal_run(g, &lanes, b, INT64_MAX, err);
+	g->lower_bound_s = bound_answer(b);
 	bound_free(b);
 	if (lanes.best_s < a->best_s)
 		anneal_adopt(a, &lanes);
@@ -264,7 +261,8 @@ static int settle_and_plan_lanes(struct progress *g, struct anneal *a, struct er
 	return rc;
 }
 
-static int anneal_in_chains(struct progress *g, struct anneal *a, struct bound *b, struct error *err)
+static int anneal_in_chains(struct progress *g, struct anneal *a, struct bound *b,
+			    struct error *err)
 {
 	bool roles_first = g->p->n_movable > 1 && anneal_knows_lanes(g->p);
 	int rc = parallel_anneal_run(g, a, b, roles_first ? ROLES_UNTIL : INT64_MAX, err);
@@ -280,13 +278,11 @@ static int anneal_and_finish(struct progress *g, struct anneal *a, struct error 
 	struct bound *b = NULL;
 	int rc = 0;
 
-	if (given) {
+	if (given)
 		b = bound_new(p, &a->best, a->simulation.finish_s);
-		rc = b ? 0 : error_set(err, -ENOMEM, "out of memory");
-	}
-	if (rc == 0 && short_rounds)
+	if (short_rounds)
 		rc = is_placing(p) ? multi_start_run(g, a, err) : multi_start_tied(g, a, b, err);
-	if (rc == 0 && !(is_placing(p) && short_rounds)) /* one chain is quickest at first */
+	if (rc == 0 && !(is_placing(p) && short_rounds)) /* one chain improves fastest at first */
 		rc = anneal_until_over(g, a, b, ALONE / tasks + 1, err);
 	if (rc == 0 && !progress_over(g) && a->best_s > g->lower_bound_s * BOUND_MET)
 		rc = anneal_in_chains(g, a, b, err);
@@ -303,12 +299,9 @@ static int anneal_and_finish(struct progress *g, struct anneal *a, struct error 
  * and one is found only where there are no paths without exchanges. */
 static int note_first(struct progress *g, const struct solution *first, struct error *err)
 {
-	double first_s;
-	int rc = time_solution(g->p, first, &first_s, err);
+	double first_s = time_solution(g->p, first);
 
-	if (rc == 0 && isinf(first_s))
-		return report_standstill(err);
-	return rc == 0 ? progress_note(g, first, first_s, err) : rc;
+	return isinf(first_s) ? report_standstill(err) : progress_note(g, first, first_s, err);
 }
 
 static int improve_first(struct progress *g, const struct solution *first, struct error *err)
@@ -318,8 +311,7 @@ static int improve_first(struct progress *g, const struct solution *first, struc
 
 	if (rc != 0)
 		return rc;
-	if (anneal_init(&a, g->p, first, g->p->q->seed, 1) != 0)
-		return error_set(err, -ENOMEM, "out of memory");
+	anneal_init(&a, g->p, first, g->p->q->seed, 1);
 	g->evaluations++;
 	rc = try_placed(g, &a, err);
 	if (rc == 0)
@@ -330,7 +322,7 @@ static int improve_first(struct progress *g, const struct solution *first, struc
 	return rc;
 }
 
-/* The published methods. dtfm goes through all stages, whatever the request says. */
+/* The published methods. dtfm visits all stages, whatever the request says. */
 #define GENETIC_TRIALS 8000
 
 static int baseline_paths(struct progress *g, struct solution *s, struct error *err)
@@ -349,8 +341,8 @@ static int baseline_paths(struct progress *g, struct solution *s, struct error *
 	}
 }
 
-/* An assignment, the method's own paths or, where it finds none, any legal ones, and a plan of them; cbs
- * and no-tc2 go on from there. */
+/* Finds an assignment and the paths of the method or, if it finds none, any legal paths. cbs and
+ * no-tc2 improve these. */
 static int search_baseline(struct progress *g, struct solution *s, struct error *err)
 {
 	const struct problem *p = g->p;
@@ -361,8 +353,8 @@ static int search_baseline(struct progress *g, struct solution *s, struct error 
 	int rc = construct_assignment(s, p, err);
 	bool own;
 
-	if (rc == 0 && p->n_movable > 1 && allocate_genetic(s, p, g, trials) != 0)
-		rc = error_set(err, -ENOMEM, "out of memory");
+	if (rc == 0 && p->n_movable > 1)
+		allocate_genetic(s, p, g, trials);
 	if (rc == 0)
 		rc = baseline_paths(g, s, err);
 	own = rc == 0;
@@ -370,9 +362,7 @@ static int search_baseline(struct progress *g, struct solution *s, struct error 
 		rc = feasible_paths(s, p, err);
 	if (rc != 0)
 		return rc;
-	rc = time_solution(p, s, &first_s, err);
-	if (rc != 0)
-		return rc;
+	first_s = time_solution(p, s);
 	if (isinf(first_s))
 		return report_standstill(err);
 	if (algorithm == PLAN_CBS || algorithm == PLAN_NO_TC2) {
@@ -405,9 +395,8 @@ static int search_once(const struct cluster *c, const struct plan_request *q, in
 	if (rc != 0)
 		return rc;
 	progress_init(&g, &p, start_us);
-	if (solution_init(&s, &p) != 0)
-		rc = error_set(err, -ENOMEM, "out of memory");
-	else if (q->algorithm == PLAN_BEST)
+	solution_init(&s, &p);
+	if (q->algorithm == PLAN_BEST)
 		rc = search_best(&g, &s, err);
 	else
 		rc = search_baseline(&g, &s, err);
@@ -434,8 +423,8 @@ static bool has_plan(const struct cluster *c, const struct plan_request *q, int 
 	return rc == 0;
 }
 
-/* There is no plan: is there one with more stages skipped, or fewer? The nearest number first.
- * Time and cancellation are heeded between one and the next. */
+/* Adds to the message the nearest number of skipped stages that has a plan. Ends early when time
+ * runs out or the caller cancels. */
 static void suggest_skip(const struct cluster *c, const struct plan_request *q,
 			 int64_t start_us, struct error *err)
 {
@@ -453,7 +442,7 @@ static void suggest_skip(const struct cluster *c, const struct plan_request *q,
 			if (near < 1 || near > c->n_stages || !has_plan(c, q, near))
 				continue;
 			snprintf(why, sizeof(why), "%s", err->text);
-			error_set(err, 0, "%s; a skip of %d/%d would do", why,
+			error_set(err, 0, "%s; a skip of %d/%d would be possible", why,
 				  c->n_stages - near, c->n_stages);
 			return;
 		}

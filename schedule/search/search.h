@@ -1,9 +1,9 @@
-/* search.h - the one way to a plan: which node in which stage, which path for each microbatch,
- * which order at the nodes, so that the iteration is short.
+/* search.h - finds a plan with a short iteration: a stage for every node and a path for every
+ * microbatch.
  *
- * Deterministic for a seed and a number of evaluations; a time budget only cuts the search.
- * Every plan given out has passed check.h and carries its prediction. Thread-safe: no globals;
- * one call may run on a worker thread while others go on elsewhere.
+ * The result is determined by the seed and the number of evaluations; a time budget only ends the
+ * search early. Every plan returned has passed check.h and carries its prediction. Thread-safe:
+ * calls on different threads do not share state.
  */
 #ifndef SCHEDULE_SEARCH_H
 #define SCHEDULE_SEARCH_H
@@ -13,10 +13,10 @@
 #include "schedule/format/plan.h"
 #include "schedule/format/request.h"
 
-/* 0 and a plan (plan_free); PLAN_INFEASIBLE, PLAN_NOT_FOUND; -EINVAL: the request does not fit
- * the cluster; -ECANCELED: cancelled before there was a plan; -ENOMEM.
- * Where a published method finds no paths, or none in time, its plan has any legal ones; then
- * no evaluations are counted in it. */
+/* On success *out is a plan (plan_free). PLAN_INFEASIBLE, PLAN_NOT_FOUND: see request.h. -EINVAL:
+ * the request does not fit the cluster. -ECANCELED: cancelled before there was a plan. If a
+ * published method finds no paths, or none in time, its plan has any legal paths and counts no
+ * evaluations. */
 int plan_search(const struct cluster *c, const struct plan_request *q, struct plan **out,
 		struct error *err);
 

@@ -1,16 +1,18 @@
+/* The table of what depends on the size of a cluster, and the cooling that follows from it. */
 #include "schedule/search/strategy.h"
 
-/* From, to: both within; to 0: no limit. */
+/* Both ends belong to the range; to 0: no upper limit. */
 struct range {
 	int from, to;
 };
 
-/* Limits measured; docs/experiments.md says where others were tried. */
+/* The limits were measured. */
 static const struct {
 	struct range microbatches, nodes;
 } table[REGIMES] = {
-	[REGIME_FEASIBLE] = { .microbatches = { 0, 10000 } }, /* the choice is as deep */
-	[REGIME_FRESH_TOO] = { .nodes = { 0, 200 } }, /* past these it takes long, and little is gone */
+	[REGIME_FEASIBLE] = { .microbatches = { 0, 10000 } }, /* its recursion is as deep */
+	/* In larger clusters a fresh plan takes long, and one lost node changes little. */
+	[REGIME_FRESH_TOO] = { .nodes = { 0, 200 } },
 	[REGIME_NODE_CLASSES] = { .nodes = { 64, 0 } },
 	[REGIME_RESTARTS] = { .nodes = { 0, 64 } },
 	[REGIME_POPULATION] = { .nodes = { 0, 100 } },
@@ -30,7 +32,8 @@ static bool is_within(const struct range *r, int n)
 
 bool strategy_holds(enum regime r, int n_microbatches, int n_nodes)
 {
-	return is_within(&table[r].microbatches, n_microbatches) && is_within(&table[r].nodes, n_nodes);
+	return is_within(&table[r].microbatches, n_microbatches) &&
+	       is_within(&table[r].nodes, n_nodes);
 }
 
 uint32_t strategy_regimes(int n_microbatches, int n_nodes)
@@ -44,16 +47,16 @@ uint32_t strategy_regimes(int n_microbatches, int n_nodes)
 
 const struct cooling *strategy_cooling(uint32_t regimes, bool repairs, bool plans_lanes)
 {
-	static const struct cooling usual = { 2000, 0.006, 0.001, 1.5 };
-	/* Moves of lanes are large, so many more are accepted. */
+	static const struct cooling small = { 2000, 0.006, 0.001, 1.5 };
+	/* Moves of lanes are large, so a higher temperature is needed to accept some. */
 	static const struct cooling large_lanes = { 40000, 0.004, 0.004, 1.2 };
 	static const struct cooling large = { 40000, 0.0012, 0.0012, 1.2 };
-	/* What is there is to be mended soon. With few microbatches the usual rounds are soon done. */
-	static const struct cooling mending = { 500, 0.003, 0.0005, 1.5 };
+	/* A repair is needed soon. With few microbatches the rounds of `small` are quick enough. */
+	static const struct cooling repair = { 500, 0.003, 0.0005, 1.5 };
 
 	if (repairs && regimes >> REGIME_GENTLE_REPAIR & 1)
-		return &mending;
+		return &repair;
 	if (regimes >> REGIME_SHORT_ROUNDS & 1)
-		return &usual;
+		return &small;
 	return plans_lanes ? &large_lanes : &large;
 }

@@ -1,6 +1,10 @@
+/* The first solution of a search.
+ *
+ * Nodes come first: each goes where it is pinned, where it was, or where there is room. Then one
+ * microbatch after the other takes its cheapest round trip. A dynamic program over (visits so far,
+ * last node) finds it; the work already given to a node counts as a delay there. */
 #include "schedule/start/construct.h"
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -8,13 +12,8 @@
 #include "schedule/problem/node_classes.h"
 #include "schedule/problem/stage_quota.h"
 
-/* Nodes first: where they are pinned, were, or there is room. Then one microbatch after the other takes
- * the cheapest round trip by a dynamic program over (visits so far, last node), in which the work
- * already given to a node counts as a delay. Quotas keep exposure exact: a stage with as many visits
- * left as microbatches to come must be visited. Paths ascend, so what comes out cannot stand still. */
-
-#define BEAM 12   /* states a level that the first attempt keeps */
-#define CROWDED 3 /* times as many are thinned out at once */
+#define BEAM 12   /* states that the first attempt keeps at each level */
+#define CROWDED 3 /* a level with more than this many times BEAM states is thinned out at once */
 
 static void place_node(struct solution *s, const struct problem *p, int *room, int node, int stage)
 {
@@ -24,18 +23,14 @@ static void place_node(struct solution *s, const struct problem *p, int *room, i
 	}
 }
 
-/* Pinned nodes; then those that may move where the plan to start from has them, where the cluster does,
- * and at last wherever there is room. */
+/* Pinned nodes come first. A node that may move goes where the plan to start from has it, else
+ * where the cluster has it, else to the next stage with room. */
 int construct_assignment(struct solution *s, const struct problem *p, struct error *err)
 {
 	struct arena arena = { 0 };
 	int *room = arena_array(&arena, (size_t)p->n_stages, sizeof(*room));
 	int *before = arena_array(&arena, (size_t)p->n_nodes, sizeof(*before)), next = 0;
 
-	if (arena.failed) {
-		arena_free(&arena);
-		return error_set(err, -ENOMEM, "out of memory");
-	}
 	memcpy(room, p->sizes, (size_t)p->n_stages * sizeof(*room));
 	for (int i = 0; i < p->n_nodes; i++) {
 		s->stage_of[i] = -1;
@@ -69,22 +64,22 @@ int construct_assignment(struct solution *s, const struct problem *p, struct err
 	return 0;
 }
 
-/* Dynamic programming over (visits so far, last node). A state is reached from states of earlier
- * stages with no stage between that must be visited. Of nodes that are alike the least loaded one is
- * looked at. */
+/* The dynamic program. A state is (visits so far, last node). It follows a state of an earlier
+ * stage if no stage between the two must be visited. Of similar nodes only the least loaded one is
+ * considered. */
 struct builder {
 	const struct problem *p;
 	struct solution *s;
-	struct arena arena; /* of all below */
+	struct arena arena; /* owns the arrays below */
 	struct node_classes groups;
 	int *least;        /* (groups) the node with least load; -1: none with memory */
-	int beam;          /* states kept after so many visits */
-	double cut;        /* what costs as much is not among them */
-	double *load;      /* (n_nodes) seconds of work: given out already, and one visit */
+	int beam;          /* states kept at each level */
+	double cut;        /* states of the level in work that cost this much or more are dropped */
+	double *load;      /* (n_nodes) seconds of work given to it, one more visit included */
 	struct stage_quota quota; /* of the microbatches still to come */
 	double *cost;      /* (length, n_nodes) */
 	int32_t *from;     /* (length, n_nodes) */
-	int32_t *reached;  /* (length, n_nodes) lists of states */
+	int32_t *reached;  /* (length, n_nodes) the nodes reached at each level */
 	int *n_reached;    /* (length) */
 };
 
@@ -155,7 +150,8 @@ static void extend_state(struct builder *b, int visits, int u)
 	}
 }
 
-/* The cheapest path for a microbatch of data_node into path; false: none. */
+/* Writes the cheapest path for a microbatch of data_node to path. Returns false if there is none.
+ */
 static bool build_path(struct builder *b, int data_node, int *path)
 {
 	const struct problem *p = b->p;
@@ -194,7 +190,7 @@ static bool build_path(struct builder *b, int data_node, int *path)
 	return best < INFINITY;
 }
 
-/* The least loaded of each group of a stage. */
+/* Finds the least loaded node of each group of a stage. */
 static void find_least(struct builder *b, int stage)
 {
 	for (int g = b->groups.first[stage]; g < b->groups.first[stage + 1]; g++)
@@ -207,14 +203,14 @@ static void find_least(struct builder *b, int stage)
 	}
 }
 
-/* thorough: looks at every node and keeps every state. Whether there was memory the arena says. */
-static void builder_init(struct builder *b, struct solution *s, const struct problem *p, bool thorough)
+/* thorough: considers every node and keeps every state. */
+static void builder_init(struct builder *b, struct solution *s, const struct problem *p,
+			 bool thorough)
 {
 	size_t n = (size_t)p->n_nodes, length = (size_t)p->length;
 
 	*b = (struct builder){ .p = p, .s = s, .beam = thorough ? p->n_nodes : BEAM };
-	if (node_classes_init(&b->groups, &b->arena, p, s, !thorough) != 0)
-		return;
+	node_classes_init(&b->groups, &b->arena, p, s, !thorough);
 	b->least = arena_array(&b->arena, n, sizeof(*b->least));
 	b->load = arena_array(&b->arena, n, sizeof(*b->load));
 	stage_quota_init(&b->quota, p);
@@ -222,15 +218,13 @@ static void builder_init(struct builder *b, struct solution *s, const struct pro
 	b->from = arena_array(&b->arena, length * n, sizeof(*b->from));
 	b->reached = arena_array(&b->arena, length * n, sizeof(*b->reached));
 	b->n_reached = arena_array(&b->arena, length, sizeof(*b->n_reached));
-	if (b->arena.failed)
-		return;
 	for (int i = 0; i < p->n_nodes; i++)
 		b->load[i] = problem_work_s(p, i);
 	for (int stage = 1; stage < p->n_stages; stage++)
 		find_least(b, stage);
 }
 
-/* One visit more. */
+/* Adds one visit of each node of the path to the loads. */
 static void load_path(struct builder *b, const int *path)
 {
 	for (int h = 1; h < b->p->length; h++) {
@@ -239,8 +233,8 @@ static void load_path(struct builder *b, const int *path)
 	}
 }
 
-/* Waves: the first microbatch of every data node, then the second of each, ... Later attempts
- * shuffle. */
+/* Orders by waves: the first microbatch of every data node, then the second of each, and so on.
+ * With an rng the order is shuffled. order has room for 2 n_mb: the ranks follow the order. */
 static void order_microbatches(const struct problem *p, int *order, struct rng *rng)
 {
 	int n = 0, most = 0, *rank = order + p->n_mb;
@@ -263,7 +257,7 @@ static void order_microbatches(const struct problem *p, int *order, struct rng *
 	}
 }
 
-/* Legal as it stands, with nodes that are in and links that are there. */
+/* Returns true if the path is legal as it stands: its nodes take part, its links exist. */
 static bool is_whole(const struct builder *b, const struct plan_microbatch *m)
 {
 	const struct problem *p = b->p;
@@ -292,7 +286,9 @@ static bool is_whole(const struct builder *b, const struct plan_microbatch *m)
 	return true;
 }
 
-/* May a microbatch keep the path it had? The quotas of those after it must stay within reach. */
+/* Returns true if the microbatches still to come can use up the quotas when this one keeps the
+ * path.
+ */
 static bool may_keep(const struct builder *b, const int *path)
 {
 	const struct problem *p = b->p;
@@ -308,8 +304,8 @@ static bool may_keep(const struct builder *b, const int *path)
 	return true;
 }
 
-/* The paths of the plan to start from that are still whole, for microbatches of the same data
- * node: into kept (n_mb), NULL where there is none. */
+/* Finds for each microbatch a path of the plan to start from that is still whole and has the same
+ * data node. kept (n_mb): NULL where there is none. */
 static void find_kept(const struct builder *b, const int **kept)
 {
 	const struct problem *p = b->p;
@@ -349,7 +345,7 @@ static bool build_all(struct builder *b, const int *order, const int **kept)
 {
 	const struct problem *p = b->p;
 
-	/* First those that keep their path, as far as exposure allows; then the rest. */
+	/* Microbatches that keep their path come first, so that the quotas leave them room. */
 	for (int pass = kept ? 0 : 1; pass < 2; pass++) {
 		for (int i = 0; i < p->n_mb; i++) {
 			const int *keep = kept ? kept[order[i]] : NULL;
@@ -373,10 +369,6 @@ int construct_paths(struct solution *s, const struct problem *p, int attempt, bo
 	builder_init(&b, s, p, attempt > 0);
 	order = arena_array(&b.arena, 2 * (size_t)p->n_mb, sizeof(*order));
 	kept = arena_array(&b.arena, (size_t)p->n_mb, sizeof(*kept));
-	if (b.arena.failed) {
-		rc = error_set(err, -ENOMEM, "out of memory");
-		goto free_builder;
-	}
 	if (attempt > 1 && p->n_stages > 1)
 		first = 1 + (int)rng_below(rng, (uint32_t)p->n_stages - 1);
 	stage_quota_deal(&b.quota, first);
@@ -386,12 +378,11 @@ int construct_paths(struct solution *s, const struct problem *p, int attempt, bo
 	if (!build_all(&b, order, repair ? kept : NULL))
 		rc = error_set(err, PLAN_INFEASIBLE,
 			       "no legal paths with every stage visited equally often");
-free_builder:
 	arena_free(&b.arena);
 	return rc;
 }
 
-/* Microbatches of the data node that sends this one. */
+/* Counts the microbatches of the same data node, this one included. */
 static int count_siblings(const struct problem *p, int mb)
 {
 	int n = 0;
@@ -401,8 +392,8 @@ static int count_siblings(const struct problem *p, int mb)
 	return n;
 }
 
-/* Quotas of the groups, as even as can be, into b; what they leave of all visits into rest. False:
- * it cannot be dealt to so many microbatches. */
+/* Gives the groups quotas as even as possible (b->quota); rest gets the quotas of the microbatches
+ * outside the groups. Returns false if no such quotas exist. */
 static bool split_quotas(struct builder *b, int groups, int group, struct stage_quota *rest)
 {
 	const struct problem *p = b->p;
@@ -432,7 +423,7 @@ static bool split_quotas(struct builder *b, int groups, int group, struct stage_
 	return true;
 }
 
-/* The others of its group take the path. */
+/* Gives the path of a group's first microbatch to the others of the group. */
 static void copy_path(struct builder *b, int mb, int group, int apart)
 {
 	const struct problem *p = b->p;
@@ -446,8 +437,9 @@ static void copy_path(struct builder *b, int mb, int group, int apart)
 	}
 }
 
-/* order and, behind it, rank: as order_microbatches left them. */
-static bool build_groups(struct builder *b, const int *order, int group, const struct stage_quota *rest)
+/* order: with the ranks behind it, from order_microbatches. */
+static bool build_groups(struct builder *b, const int *order, int group,
+			 const struct stage_quota *rest)
 {
 	const struct problem *p = b->p;
 	const int *rank = order + p->n_mb;
@@ -473,20 +465,17 @@ static bool build_groups(struct builder *b, const int *order, int group, const s
 
 int construct_tied(struct solution *s, const struct problem *p, int group, struct rng *rng)
 {
-	int *order, groups = 0, rc = -ENOMEM;
+	int *order, groups = 0, rc;
 	struct stage_quota rest;
 	struct builder b;
 
 	builder_init(&b, s, p, false);
 	order = arena_array(&b.arena, 2 * (size_t)p->n_mb, sizeof(*order));
-	if (b.arena.failed)
-		goto free_builder;
 	order_microbatches(p, order, rng);
 	for (int i = 0; i < p->n_mb; i++)
 		groups += order[p->n_mb + i] < count_siblings(p, i) / group;
 	rc = split_quotas(&b, groups, group, &rest) && build_groups(&b, order, group, &rest)
 		? 0 : PLAN_INFEASIBLE;
-free_builder:
 	arena_free(&b.arena);
 	return rc;
 }

@@ -1,9 +1,11 @@
-/* construct.h - a first solution, fast: nodes to stages, then a path for one microbatch after the
- * other, each the cheapest round trip given what is taken already. Internal to schedule/.
+/* construct.h - builds a first solution quickly: it assigns nodes to stages, then gives one
+ * microbatch after the other the cheapest round trip past the work already given to the nodes.
+ * Internal to schedule/.
  *
- * Paths ascend, so the solution cannot stand still. Exposure is exact by quotas: a stage whose
- * remaining quota equals the microbatches still to come must be visited by each of them, one
- * without quota by none.
+ * Stages ascend along every path, therefore the solution cannot come to a standstill. Quotas give
+ * every stage the visits that equal exposure (CC3) asks for: if a stage's quota equals the number
+ * of microbatches still to come, each of them must visit the stage; a stage without quota is
+ * closed.
  */
 #ifndef SCHEDULE_CONSTRUCT_H
 #define SCHEDULE_CONSTRUCT_H
@@ -11,24 +13,27 @@
 #include "base/rng.h"
 #include "schedule/problem/problem.h"
 
-/* stage_of, members, start: pins, then the plan to start from, then whatever has room.
- * PLAN_INFEASIBLE, -ENOMEM. */
+/* Fills in stage_of, members and start of s. A pinned node gets its stage, then a node of the plan
+ * to start from keeps its stage, and the others get any stage with room. PLAN_INFEASIBLE: some
+ * stage gets no node. */
 int construct_assignment(struct solution *s, const struct problem *p, struct error *err);
 
-/* The paths, for the assignment given. repair: microbatches keep the paths of the plan to start
- * from where they are still whole and exposure allows. attempt 0 takes nodes that are alike as one
- * and keeps few partial paths; later ones look at all, from 2 on in an order drawn from rng.
- * PLAN_INFEASIBLE: this attempt found no legal paths; -ENOMEM. */
+/* Builds the paths for the assignment in s. repair: a microbatch keeps its path from the plan to
+ * start from if the path is still whole and exposure allows it. attempt 0 treats similar nodes as
+ * one and keeps few partial paths; later attempts consider all of them, and from attempt 2 on the
+ * order of the microbatches is drawn from rng. PLAN_INFEASIBLE: this attempt found no legal paths.
+ */
 int construct_paths(struct solution *s, const struct problem *p, int attempt, bool repair,
 		    struct rng *rng, struct error *err);
 
-/* As construct_paths, where of each data node's n microbatches groups of so many take the same path: those
- * n / group apart, so that a group has one of each wave. What cannot be dealt to groups is built
- * alone. rng: an order drawn from it; NULL: waves. PLAN_INFEASIBLE: no such paths; -ENOMEM. */
+/* Does the same as construct_paths, but ties microbatches: of the n microbatches of a data node,
+ * `group` of them take the same path. Members of a group are n / group places apart, so that a
+ * group has one microbatch in each wave. Microbatches that do not fill a group get a path of their
+ * own. The order is drawn from rng; NULL: wave by wave. PLAN_INFEASIBLE: no such paths. */
 int construct_tied(struct solution *s, const struct problem *p, int group, struct rng *rng);
 
-/* Of such groups, those that have the same path in s: into ring (n_mb) the next of them, after the
- * last the first; itself where it is alone. */
+/* Links the microbatches of such a group that share a path in s into a ring: ring (n_mb) gets the
+ * next member of each, and the first after the last. A microbatch that is alone gets itself. */
 void construct_rings(int *ring, const struct solution *s, const struct problem *p, int group);
 
 #endif

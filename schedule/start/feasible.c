@@ -1,25 +1,26 @@
+/* The complete search for legal paths.
+ *
+ * Step 1 finds, for each data node, every set of stages that a legal path can visit, with the
+ * cheapest such path. Step 2 chooses a set for each microbatch, depth first, so that every stage
+ * gets its visits; it remembers the numbers of visits from which the rest failed. If both steps end
+ * without paths, none exist: that is a proof. Limits on both turn it into "not found". */
 #include "schedule/start/feasible.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/arena.h"
 #include "base/array.h"
 
-/* First every set of stages that each data node can visit by some legal path, with the cheapest such
- * path, by a walk over orders of stages. Then a set for each microbatch, depth first, so that every
- * stage gets its visits; numbers of visits from which the rest failed are remembered. Where both come
- * to an end without paths there are none: that is a proof. Limits on both turn it into "not found". */
-
-#define MOST_WORK 40000000L     /* hops looked at */
-#define MOST_WAYS 60000         /* sets of stages, over all data nodes */
+#define MOST_WORK 40000000L     /* hops examined */
+#define MOST_ROUTES 60000       /* sets of stages, over all data nodes */
 #define MOST_STATES 100000      /* failures remembered */
 #define EXCHANGE_COST 1e12      /* seconds: an exchange is a last resort */
 
-/* A set of stages that a data node can send a microbatch through. */
-struct way {
+/* A set of stages that a data node can send a microbatch through, with the cheapest path. */
+struct route {
 	uint64_t stages; /* one bit each */
 	double cost;
 	int path; /* offset into paths */
@@ -28,54 +29,53 @@ struct way {
 struct feasible {
 	const struct problem *p;
 	struct solution *s;
-	struct way *ways;
-	int n_ways;
-	size_t room_ways, room_paths;
-	struct arena arena; /* of the other arrays */
-	int *first_way; /* (sizes[0] + 1) by place in stage 0 */
-	int *paths;     /* (n_ways, length) */
+	struct route *routes;
+	int n_routes;
+	size_t room_routes, room_paths;
+	struct arena arena; /* owns the other arrays, paths excepted */
+	int *first_route; /* (sizes[0] + 1) by place in stage 0 */
+	int *paths;       /* (n_routes, length) */
 	long work_left;
-	/* The walk from one data node: cheapest cost of being at each node of the layer's
-	 * stage. */
+	/* Step 1, for one data node: the least cost to reach each node of the layer's stage. */
 	int place, data_node;
 	double *cost;  /* (length, n_nodes) */
 	int32_t *from; /* (length, n_nodes) */
 	int stage[PLAN_MOST_PATH];
-	/* The choice of sets. */
+	/* Step 2. */
 	int *visits;     /* (n_stages) so far */
-	int *can, *must; /* (n_mb + 1, n_stages) of the microbatches from i on: those that may
-			  * visit a stage, those that have to */
-	int *choice;     /* (n_mb) */
-	uint16_t *keys;  /* (MOST_STATES, n_stages) i and the visits */
+	int *can, *must; /* (n_mb + 1, n_stages) how many of the microbatches from i on can visit a
+			  * stage, and how many have to */
+	int *choice;     /* (n_mb) the route of each */
+	uint16_t *keys;  /* (MOST_STATES, n_stages) failed states: i and the visits */
 	int32_t *table;  /* (TABLE) into keys; -1: empty */
 	int n_keys;
 };
 
 #define TABLE (4 * MOST_STATES)
 
-static int feasible_init(struct feasible *f, struct solution *s, const struct problem *p)
+static void feasible_init(struct feasible *f, struct solution *s, const struct problem *p)
 {
 	size_t n = (size_t)p->n_nodes, stages = (size_t)p->n_stages, mb = (size_t)p->n_mb + 1;
 
 	*f = (struct feasible){ .p = p, .s = s, .work_left = MOST_WORK };
-	f->first_way = arena_array(&f->arena, (size_t)p->sizes[0] + 1, sizeof(*f->first_way));
+	f->first_route = arena_array(&f->arena, (size_t)p->sizes[0] + 1, sizeof(*f->first_route));
 	f->cost = arena_array(&f->arena, (size_t)p->length * n, sizeof(*f->cost));
 	f->from = arena_array(&f->arena, (size_t)p->length * n, sizeof(*f->from));
 	f->visits = arena_array(&f->arena, stages, sizeof(*f->visits));
 	f->can = arena_array(&f->arena, mb * stages, sizeof(*f->can));
 	f->must = arena_array(&f->arena, mb * stages, sizeof(*f->must));
 	f->choice = arena_array(&f->arena, mb, sizeof(*f->choice));
-	return f->arena.failed ? -ENOMEM : 0;
 }
 
 static void feasible_fini(struct feasible *f)
 {
 	arena_free(&f->arena);
-	free(f->ways);
+	free(f->routes);
 	free(f->paths);
 }
 
-/* Layer h: the nodes of `stage`, reached from those of the layer before. */
+/* Fills layer h with the nodes of `stage`, reached from the nodes of the layer before. Returns
+ * false if no node can be reached. */
 static bool reach_layer(struct feasible *f, int h, int stage, double extra)
 {
 	const struct problem *p = f->p;
@@ -105,32 +105,30 @@ static bool reach_layer(struct feasible *f, int h, int stage, double extra)
 	return any;
 }
 
-static int way_of(struct feasible *f, uint64_t stages)
+/* Finds the data node's route through this set of stages, or adds one without a path. */
+static struct route *find_route(struct feasible *f, uint64_t stages)
 {
-	for (int i = f->first_way[f->place]; i < f->n_ways; i++) {
-		if (f->ways[i].stages == stages)
-			return i;
+	size_t n = (size_t)f->n_routes + 1, length = (size_t)f->p->length;
+
+	for (int i = f->first_route[f->place]; i < f->n_routes; i++) {
+		if (f->routes[i].stages == stages)
+			return &f->routes[i];
 	}
-	return -1;
+	array_reserve(&f->routes, &f->room_routes, n, sizeof(f->routes[0]));
+	array_reserve(&f->paths, &f->room_paths, n * length, sizeof(f->paths[0]));
+	f->routes[n - 1] = (struct route){ stages, INFINITY, f->n_routes * f->p->length };
+	f->n_routes++;
+	return &f->routes[n - 1];
 }
 
-static int add_way(struct feasible *f, uint64_t stages)
-{
-	size_t length = (size_t)f->p->length;
-
-	if (!array_grow(&f->ways, &f->room_ways, (size_t)f->n_ways + 1, sizeof(f->ways[0])) ||
-	    !array_grow(&f->paths, &f->room_paths, (size_t)(f->n_ways + 1) * length, sizeof(f->paths[0])))
-		return -ENOMEM;
-	f->ways[f->n_ways] = (struct way){ stages, INFINITY, f->n_ways * f->p->length };
-	return f->n_ways++;
-}
-
-/* The layers are full: the way home. */
-static int close_way(struct feasible *f)
+/* All layers are full: adds the hop back to the data node, and keeps the path if it is the cheapest
+ * through its set of stages. */
+static void close_route(struct feasible *f)
 {
 	const struct problem *p = f->p;
 	size_t n = (size_t)p->n_nodes;
-	int h = p->length - 1, last = -1, at, stage = f->stage[h];
+	int h = p->length - 1, last = -1, stage = f->stage[h];
+	struct route *r;
 	uint64_t stages = 0;
 	double best = INFINITY;
 
@@ -145,36 +143,33 @@ static int close_way(struct feasible *f)
 		}
 	}
 	if (last < 0)
-		return 0;
+		return;
 	for (int k = 0; k <= h; k++)
 		stages |= (uint64_t)1 << f->stage[k];
-	f->work_left -= f->n_ways - f->first_way[f->place];
-	at = way_of(f, stages);
-	if (at < 0)
-		at = add_way(f, stages);
-	if (at < 0)
-		return at;
-	if (best < f->ways[at].cost) {
-		f->ways[at].cost = best;
-		for (int k = h; k >= 0; k--) {
-			f->paths[f->ways[at].path + k] = last;
-			last = k > 0 ? f->from[(size_t)k * n + (size_t)last] : -1;
-		}
+	f->work_left -= f->n_routes - f->first_route[f->place];
+	r = find_route(f, stages);
+	if (best >= r->cost)
+		return;
+	r->cost = best;
+	for (int k = h; k >= 0; k--) {
+		f->paths[r->path + k] = last;
+		last = k > 0 ? f->from[(size_t)k * n + (size_t)last] : -1;
 	}
-	return 0;
 }
 
-/* All legal orders of stages from here, `top` the highest so far. */
+/* Walks all legal orders of stages from layer h on; `top` is the highest stage so far. */
 static int walk_orders(struct feasible *f, int h, int top)
 {
 	const struct problem *p = f->p;
 	int rc = 0;
 
-	if (f->work_left < 0 || f->n_ways > MOST_WAYS)
+	if (f->work_left < 0 || f->n_routes > MOST_ROUTES)
 		return PLAN_NOT_FOUND;
-	if (h == p->length)
-		return close_way(f);
-	/* Enough stages must be left. */
+	if (h == p->length) {
+		close_route(f);
+		return 0;
+	}
+	/* Enough stages must be left for the layers that follow. */
 	for (int stage = top + 1; rc == 0 && stage <= p->n_stages - (p->length - h); stage++) {
 		if (reach_layer(f, h, stage, 0))
 			rc = walk_orders(f, h + 1, stage);
@@ -186,7 +181,7 @@ static int walk_orders(struct feasible *f, int h, int top)
 	return rc;
 }
 
-static int find_ways(struct feasible *f, struct error *err)
+static int find_routes(struct feasible *f, struct error *err)
 {
 	const struct problem *p = f->p;
 	int rc = 0;
@@ -194,14 +189,14 @@ static int find_ways(struct feasible *f, struct error *err)
 	for (int place = 0; rc == 0 && place < p->sizes[0]; place++) {
 		f->place = place;
 		f->data_node = f->s->members[place];
-		f->first_way[place] = f->n_ways;
+		f->first_route[place] = f->n_routes;
 		f->stage[0] = 0;
 		for (int i = f->s->start[0]; i < f->s->start[1]; i++)
 			f->cost[f->s->members[i]] = INFINITY;
 		f->cost[f->data_node] = 0;
 		if (p->c->nodes[f->data_node].memory > 0)
 			rc = walk_orders(f, 1, 0);
-		if (rc == 0 && f->n_ways == f->first_way[place])
+		if (rc == 0 && f->n_routes == f->first_route[place])
 			return error_set(
 				err, PLAN_INFEASIBLE,
 				p->c->nodes[f->data_node].memory > 0
@@ -209,11 +204,11 @@ static int find_ways(struct feasible *f, struct error *err)
 					: "data node %d has no memory: 1 slot short",
 				f->data_node, p->length - 1);
 	}
-	f->first_way[p->sizes[0]] = f->n_ways;
+	f->first_route[p->sizes[0]] = f->n_routes;
 	return rc;
 }
 
-/* From the last microbatch to the first: who may, who must visit each stage. */
+/* Counts from the last microbatch to the first how many can and how many must visit each stage. */
 static void count_ahead(struct feasible *f)
 {
 	const struct problem *p = f->p;
@@ -223,9 +218,9 @@ static void count_ahead(struct feasible *f)
 		int place = p->mb_slot[i];
 		uint64_t any = 0, all = ~(uint64_t)0;
 
-		for (int w = f->first_way[place]; w < f->first_way[place + 1]; w++) {
-			any |= f->ways[w].stages;
-			all &= f->ways[w].stages;
+		for (int r = f->first_route[place]; r < f->first_route[place + 1]; r++) {
+			any |= f->routes[r].stages;
+			all &= f->routes[r].stages;
 		}
 		for (int s = 1; s < stages; s++) {
 			size_t at = (size_t)i * (size_t)stages + (size_t)s;
@@ -255,7 +250,7 @@ static int check_stages(const struct feasible *f, struct error *err)
 	return 0;
 }
 
-/* The slot of this state in the table: where it is, or where it would go. */
+/* Returns the state's place in the hash table: an entry of -1 if the state is not remembered. */
 static int32_t *find_remembered(const struct feasible *f, int i)
 {
 	int stages = f->p->n_stages;
@@ -290,7 +285,8 @@ static int remember_failure(struct feasible *f, int i)
 	return PLAN_INFEASIBLE;
 }
 
-/* Could the microbatches from i on still bring every stage between its limits? */
+/* Returns true if the microbatches from i on can still give every stage a legal number of visits.
+ */
 static bool within_reach(const struct feasible *f, int i)
 {
 	const struct problem *p = f->p;
@@ -304,7 +300,8 @@ static bool within_reach(const struct feasible *f, int i)
 	return true;
 }
 
-/* How much a set is needed: what its stages lack, by what may still come there. */
+/* The need of a set: the visits that its stages lack, divided by the microbatches that can still
+ * visit them. */
 static double need_of(const struct feasible *f, int i, uint64_t set)
 {
 	const struct problem *p = f->p;
@@ -324,7 +321,8 @@ static void visit_all(struct feasible *f, uint64_t set, int by)
 		f->visits[s] += set >> s & 1 ? by : 0;
 }
 
-/* 0, PLAN_INFEASIBLE: the microbatches from i on cannot be served, PLAN_NOT_FOUND, -ENOMEM. */
+/* Chooses the sets of the microbatches from i on. PLAN_INFEASIBLE: there are none.
+ * PLAN_NOT_FOUND: the limits were reached. */
 static int choose_sets(struct feasible *f, int i)
 {
 	const struct problem *p = f->p;
@@ -337,15 +335,13 @@ static int choose_sets(struct feasible *f, int i)
 		return 0;
 	if (*find_remembered(f, i) >= 0)
 		return PLAN_INFEASIBLE;
-	first = f->first_way[p->mb_slot[i]];
-	n = f->first_way[p->mb_slot[i] + 1] - first;
+	first = f->first_route[p->mb_slot[i]];
+	n = f->first_route[p->mb_slot[i] + 1] - first;
 	if ((f->work_left -= (long)n * p->n_stages) < 0)
 		return PLAN_NOT_FOUND;
-	need = malloc((size_t)n * sizeof(*need));
-	if (!need)
-		return -ENOMEM;
+	need = alloc_array((size_t)n, sizeof(*need));
 	for (int k = 0; k < n; k++)
-		need[k] = need_of(f, i, f->ways[first + k].stages);
+		need[k] = need_of(f, i, f->routes[first + k].stages);
 	for (int tried = 0; tried < n && rc == PLAN_INFEASIBLE; tried++) {
 		int best = 0;
 
@@ -353,9 +349,9 @@ static int choose_sets(struct feasible *f, int i)
 			best = need[k] > need[best] ? k : best;
 		need[best] = -INFINITY;
 		f->choice[i] = first + best;
-		visit_all(f, f->ways[first + best].stages, 1);
+		visit_all(f, f->routes[first + best].stages, 1);
 		rc = choose_sets(f, i + 1);
-		visit_all(f, f->ways[first + best].stages, -1);
+		visit_all(f, f->routes[first + best].stages, -1);
 	}
 	free(need);
 	return rc == PLAN_INFEASIBLE ? remember_failure(f, i) : rc;
@@ -368,10 +364,9 @@ static int choose_paths(struct feasible *f, struct error *err)
 
 	if (!problem_is(p, REGIME_FEASIBLE))
 		return PLAN_NOT_FOUND;
-	f->keys = arena_array(&f->arena, (size_t)MOST_STATES * (size_t)p->n_stages, sizeof(*f->keys));
+	f->keys = arena_array(&f->arena, (size_t)MOST_STATES * (size_t)p->n_stages,
+			      sizeof(*f->keys));
 	f->table = arena_array(&f->arena, TABLE, sizeof(*f->table));
-	if (f->arena.failed)
-		return -ENOMEM;
 	memset(f->table, 0xff, (size_t)TABLE * sizeof(*f->table));
 	rc = choose_sets(f, 0);
 	if (rc == PLAN_INFEASIBLE)
@@ -380,17 +375,17 @@ static int choose_paths(struct feasible *f, struct error *err)
 			"the links allow no paths that visit every stage equally often (CC3)");
 	for (int i = 0; rc == 0 && i < p->n_mb; i++)
 		memcpy(solution_path(f->s, p, i),
-		       f->paths + f->ways[f->choice[i]].path, (size_t)p->length * sizeof(int));
+		       f->paths + f->routes[f->choice[i]].path, (size_t)p->length * sizeof(int));
 	return rc;
 }
 
 int feasible_paths(struct solution *s, const struct problem *p, struct error *err)
 {
 	struct feasible f;
-	int rc = feasible_init(&f, s, p);
+	int rc;
 
-	if (rc == 0)
-		rc = find_ways(&f, err);
+	feasible_init(&f, s, p);
+	rc = find_routes(&f, err);
 	if (rc == 0) {
 		count_ahead(&f);
 		rc = check_stages(&f, err);
@@ -398,9 +393,7 @@ int feasible_paths(struct solution *s, const struct problem *p, struct error *er
 	if (rc == 0)
 		rc = choose_paths(&f, err);
 	feasible_fini(&f);
-	if (rc == -ENOMEM)
-		error_set(err, rc, "out of memory");
-	else if (rc == PLAN_NOT_FOUND)
+	if (rc == PLAN_NOT_FOUND)
 		error_set(err, rc,
 			  "no legal paths found, and too many nodes to be sure that there are "
 			  "none");

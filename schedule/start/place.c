@@ -1,34 +1,36 @@
+/* Placement of nodes for quick sums and short paths.
+ *
+ * Quick sums: the slowest pair of replicas is separated by exchanging one of the two with a node of
+ * another stage, as long as that helps (part_slowest). The cost of every node in every stage is
+ * kept up to date, so that one pass finds the partner. Single exchanges can end far from the best,
+ * so random placements are tried too.
+ *
+ * Short paths: whole stages are renumbered so that a tour through them is short. */
 #include "schedule/start/place.h"
 
-#include <errno.h>
 #include <math.h>
 
 #include "base/arena.h"
 #include "base/rng.h"
 
-/* For quick sums: while the slowest pair of replicas can be parted by exchanging one of the two with a
- * node of another stage, it is (part_slowest); costs of a node in each stage are kept up to date so
- * that a partner is found in one pass. Where that ends, a random placement may end better. For near
- * stages: whole stages are renumbered so that a tour through them is short. */
-
-#define MOST_EXCHANGES 4 /* a node */
-#define LOOK_EVERY 16    /* exchanges, for whether there is time left */
+#define MOST_EXCHANGES 4 /* for each node */
+#define CHECK_EVERY 16   /* exchanges between two looks at the time left */
 #define RESTARTS 32
 #define RESTARTS_WITHIN 1000
-#define NO_LINK_S 1e6    /* as long as this takes a hop that there is not */
+#define NO_LINK_S 1e6    /* length of a hop without a link */
 
-/* What is looked up again and again; an exchange changes two stages of it. */
+/* Costs of the present placement; an exchange updates those of two stages. */
 struct place {
 	struct solution *s;
 	const struct problem *p;
-	struct arena arena; /* of all below */
-	double *cost;    /* (n_nodes, n_stages) of a node with a stage's other members */
+	struct arena arena; /* owns the arrays below */
+	double *cost;    /* (n_nodes, n_stages) of a node together with a stage's other members */
 	double *slowest; /* (n_stages) seconds to sum its gradients */
-	int *pair;       /* (n_stages, 2) the two that make it so long; -1: none */
+	int *pair;       /* (n_stages, 2) the slowest pair; -1: none */
 };
 
-/* The slowest pair weighs most by far, but others count: a stage with two nodes here and two
- * there gets better by steps. */
+/* The fourth power lets the slowest pair dominate, but others still count. A stage with two nodes
+ * in each of two distant places can therefore improve in steps. */
 static double pair_cost(const struct problem *p, int a, int b)
 {
 	size_t n = (size_t)p->n_nodes, i = (size_t)a, j = (size_t)b;
@@ -47,7 +49,7 @@ static void find_slowest(struct place *w, int stage)
 	w->slowest[stage] = solution_stage_sync_s(w->s, w->p, stage, w->pair + 2 * (size_t)stage);
 }
 
-static int place_init(struct place *w, struct solution *s, const struct problem *p)
+static void place_init(struct place *w, struct solution *s, const struct problem *p)
 {
 	size_t n = (size_t)p->n_nodes, stages = (size_t)p->n_stages;
 
@@ -55,8 +57,6 @@ static int place_init(struct place *w, struct solution *s, const struct problem 
 	w->cost = arena_array(&w->arena, n * stages, sizeof(*w->cost));
 	w->slowest = arena_array(&w->arena, stages, sizeof(*w->slowest));
 	w->pair = arena_array(&w->arena, stages * 2, sizeof(*w->pair));
-	if (w->arena.failed)
-		return -ENOMEM;
 	for (int v = 0; v < p->n_nodes; v++) {
 		for (int i = 0; i < s->start[p->n_stages]; i++) {
 			int u = s->members[i];
@@ -66,7 +66,6 @@ static int place_init(struct place *w, struct solution *s, const struct problem 
 	}
 	for (int stage = 0; stage < p->n_stages; stage++)
 		find_slowest(w, stage);
-	return 0;
 }
 
 static bool may_move(const struct problem *p, int v)
@@ -90,7 +89,7 @@ static void exchange_nodes(struct place *w, int a, int b)
 	find_slowest(w, other);
 }
 
-/* Finds node a the best partner in another stage. False: none helps. */
+/* Exchanges node a with the best partner in another stage. Returns false if no partner helps. */
 static bool exchange_best(struct place *w, int a)
 {
 	const struct problem *p = w->p;
@@ -118,7 +117,7 @@ static bool exchange_best(struct place *w, int a)
 	return true;
 }
 
-/* One exchange. False: the slowest pair stays together. */
+/* Separates the slowest pair by one exchange. Returns false if no exchange helps. */
 static bool part_slowest(struct place *w)
 {
 	int stage = 0, a, b;
@@ -139,21 +138,23 @@ static double slowest_s(const struct place *w)
 	return most;
 }
 
-/* How long the slowest stage takes, then. */
-static int descend_sync(struct solution *s, const struct problem *p, const struct progress *g,
-		   double enough_s, double *reached_s)
+/* Exchanges nodes until the slowest sum takes at most enough_s or no exchange helps. Returns the
+ * seconds of the slowest sum. */
+static double descend_sync(struct solution *s, const struct problem *p, const struct progress *g,
+			   double enough_s)
 {
 	struct place w;
-	int rc = place_init(&w, s, p);
+	double reached_s;
 
-	for (int i = 0; rc == 0 && i < MOST_EXCHANGES * p->n_nodes; i++) {
-		if ((g && i % LOOK_EVERY == 0 && progress_late(g)) ||
+	place_init(&w, s, p);
+	for (int i = 0; i < MOST_EXCHANGES * p->n_nodes; i++) {
+		if ((g && i % CHECK_EVERY == 0 && progress_late(g)) ||
 		    slowest_s(&w) <= enough_s || !part_slowest(&w))
 			break;
 	}
-	*reached_s = rc == 0 ? slowest_s(&w) : 0;
+	reached_s = slowest_s(&w);
 	arena_free(&w.arena);
-	return rc;
+	return reached_s;
 }
 
 static void shuffle_nodes(struct solution *s, const struct problem *p, struct rng *rng)
@@ -167,52 +168,47 @@ static void shuffle_nodes(struct solution *s, const struct problem *p, struct rn
 	}
 }
 
-static int place_restarting(struct solution *s, const struct problem *p, const struct progress *g,
-		 double enough_s, int restarts)
+static void place_restarting(struct solution *s, const struct problem *p,
+			     const struct progress *g, double enough_s, int restarts)
 {
+	double least = descend_sync(s, p, g, enough_s), now;
 	struct solution other;
 	struct rng rng;
-	double least, now;
-	int rc = descend_sync(s, p, g, enough_s, &least);
 
-	if (rc != 0 || !problem_is(p, REGIME_RESTARTS) || solution_init(&other, p) != 0)
-		return rc;
-	/* One exchange after the other ends where no single one helps: often far from the best. */
+	if (!problem_is(p, REGIME_RESTARTS))
+		return;
+	solution_init(&other, p);
 	rng_init(&rng, p->q->seed);
-	for (int i = 0; i < restarts && rc == 0 && least > enough_s && !(g && progress_late(g));
-	     i++) {
+	for (int i = 0; i < restarts && least > enough_s && !(g && progress_late(g)); i++) {
 		solution_copy(&other, s, p);
 		shuffle_nodes(&other, p, &rng);
-		rc = descend_sync(&other, p, g, enough_s, &now);
-		if (rc == 0 && now < least * (1 - 1e-9)) {
+		now = descend_sync(&other, p, g, enough_s);
+		if (now < least * (1 - 1e-9)) {
 			least = now;
 			solution_copy(s, &other, p);
 		}
 	}
 	solution_fini(&other);
-	return 0;
 }
 
-int place_by_sync(struct solution *s, const struct problem *p, const struct progress *g)
+void place_by_sync(struct solution *s, const struct problem *p, const struct progress *g)
 {
-	return place_restarting(s, p, g, 0, RESTARTS);
+	place_restarting(s, p, g, 0, RESTARTS);
 }
 
-int place_within(struct solution *s, const struct problem *p, double enough_s)
+void place_within(struct solution *s, const struct problem *p, double enough_s)
 {
-	return place_restarting(s, p, NULL, enough_s, RESTARTS_WITHIN);
+	place_restarting(s, p, NULL, enough_s, RESTARTS_WITHIN);
 }
 
-int place_at_random(struct solution *s, const struct problem *p, double enough_s, struct rng *rng)
+void place_at_random(struct solution *s, const struct problem *p, double enough_s, struct rng *rng)
 {
-	double reached_s;
-
 	shuffle_nodes(s, p, rng);
-	return descend_sync(s, p, NULL, enough_s, &reached_s);
+	descend_sync(s, p, NULL, enough_s);
 }
 
-/* Between stages: the mean over the first one's nodes of the round trip to their nearest in the
- * other. apart: (n_stages, n_stages). */
+/* The distance from one stage to another is the mean, over the nodes of the first, of the round
+ * trip to the nearest node of the other. apart: (n_stages, n_stages), zero before. */
 static void measure_distances(const struct solution *s, const struct problem *p, double *apart)
 {
 	for (int i = 0; i < s->start[p->n_stages]; i++) {
@@ -231,8 +227,8 @@ static void measure_distances(const struct solution *s, const struct problem *p,
 	}
 }
 
-/* What a path through the stages in this order takes, each hop the less likely the more it
- * skips. order: (n_stages) stages of `apart`. */
+/* The mean length of a path when the stages come in this order and every stage but the first is
+ * skipped with equal chance. order: (n_stages) stages of `apart`. */
 static double tour_length_s(const struct problem *p, const double *apart, const int *order)
 {
 	int n = p->n_stages;
@@ -251,7 +247,7 @@ static double tour_length_s(const struct problem *p, const double *apart, const 
 	return sum;
 }
 
-/* Two stages of one size, all of whose nodes may move. */
+/* Returns true if the two stages have the same size and all of their nodes may move. */
 static bool may_swap(const struct solution *s, const struct problem *p, int a, int b)
 {
 	bool may = p->sizes[a] == p->sizes[b];
@@ -262,9 +258,9 @@ static bool may_swap(const struct solution *s, const struct problem *p, int a, i
 	return may;
 }
 
-/* Exchanges while one helps. */
+/* Exchanges two stages of the order as long as an exchange shortens the tour. */
 static void shorten_tour(const struct solution *s, const struct problem *p, const double *apart,
-		    int *order)
+			 int *order)
 {
 	double now = tour_length_s(p, apart, order), was;
 
@@ -291,25 +287,22 @@ static void shorten_tour(const struct solution *s, const struct problem *p, cons
 	} while (now < was);
 }
 
-int place_in_order(struct solution *s, const struct problem *p)
+void place_in_order(struct solution *s, const struct problem *p)
 {
 	size_t n = (size_t)p->n_stages;
 	struct arena arena = { 0 };
 	double *apart = arena_array(&arena, n * n, sizeof(*apart));
-	int *order = arena_array(&arena, n, sizeof(*order)), *turn = arena_array(&arena, n, sizeof(*turn));
-	int rc = arena.failed ? -ENOMEM : 0;
+	int *order = arena_array(&arena, n, sizeof(*order));
+	int *turn = arena_array(&arena, n, sizeof(*turn));
 
-	if (rc == 0) {
-		measure_distances(s, p, apart);
-		for (int k = 0; k < p->n_stages; k++)
-			order[k] = k;
-		shorten_tour(s, p, apart, order);
-		for (int k = 0; k < p->n_stages; k++)
-			turn[order[k]] = k;
-		for (int i = 0; i < p->n_nodes; i++)
-			s->stage_of[i] = s->stage_of[i] < 0 ? -1 : turn[s->stage_of[i]];
-		solution_index(s, p);
-	}
+	measure_distances(s, p, apart);
+	for (int k = 0; k < p->n_stages; k++)
+		order[k] = k;
+	shorten_tour(s, p, apart, order);
+	for (int k = 0; k < p->n_stages; k++)
+		turn[order[k]] = k;
+	for (int i = 0; i < p->n_nodes; i++)
+		s->stage_of[i] = s->stage_of[i] < 0 ? -1 : turn[s->stage_of[i]];
+	solution_index(s, p);
 	arena_free(&arena);
-	return rc;
 }

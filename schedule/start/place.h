@@ -1,6 +1,6 @@
-/* place.h - an assignment whose stages can sum their gradients quickly: nodes exchange stages
- * for as long as that helps the slowest pair that share one. Where paths go does not count
- * here; the improvement weighs both. Internal to schedule/.
+/* place.h - finds an assignment whose stages can sum their gradients quickly: nodes exchange stages
+ * as long as an exchange helps the slowest pair within a stage. Paths do not count here; the
+ * improvement that follows weighs both. Internal to schedule/.
  */
 #ifndef SCHEDULE_PLACE_H
 #define SCHEDULE_PLACE_H
@@ -8,18 +8,20 @@
 #include "base/rng.h"
 #include "schedule/problem/progress.h"
 
-/* Changes stage_of, members and start of s: movable nodes only. Paths are not looked at. Ends
- * early, with what it has, when g (NULL: none) has no time left. -ENOMEM: s is as it was. */
-int place_by_sync(struct solution *s, const struct problem *p, const struct progress *g);
+/* Moves movable nodes between stages (stage_of, members and start of s) until no exchange shortens
+ * the slowest sum. Paths are not considered. Ends early when g (NULL: no limit) has no time left.
+ */
+void place_by_sync(struct solution *s, const struct problem *p, const struct progress *g);
 
-/* As place_by_sync, only until no sum takes longer than enough_s. How far it came: solution_sync_s. */
-int place_within(struct solution *s, const struct problem *p, double enough_s);
-/* Places once, from nodes dealt at random to the stages that s has. */
-int place_at_random(struct solution *s, const struct problem *p, double enough_s,
-		    struct rng *rng);
+/* Does the same, but stops when no sum takes longer than enough_s. solution_sync_s then tells how
+ * long the slowest sum takes. */
+void place_within(struct solution *s, const struct problem *p, double enough_s);
+/* Shuffles the movable nodes over the stages first, and then does the same once. */
+void place_at_random(struct solution *s, const struct problem *p, double enough_s,
+		     struct rng *rng);
 
-/* Which of its stages of one size comes when, so that paths are short: whole stages exchange
- * places, which leaves the sums of gradients as they are. -ENOMEM: s is as it was. */
-int place_in_order(struct solution *s, const struct problem *p);
+/* Renumbers stages of the same size so that paths are short: whole groups of nodes exchange stages,
+ * which leaves the times of the sums unchanged. */
+void place_in_order(struct solution *s, const struct problem *p);
 
 #endif

@@ -1,29 +1,30 @@
+/* Annealing by the estimate of sketch.h. Every term of the estimate is kept up to date, so that a
+ * proposal costs only the hops that change. */
 #include "schedule/start/sketch.h"
 
-#include <errno.h>
 #include <math.h>
 
 #include "schedule/improve/moves.h"
 
 #define PROBED 1024    /* proposals that set the temperature's scale */
-#define HOT 1.0        /* of the mean rise of a proposal over n_mb, at the start */
-#define COLD 0.01      /* of that, at the end */
-#define LOOK_EVERY 256 /* proposals, for whether it is over */
-#define FULL 0.5       /* trips that one more than a node can hold waits */
-#define MEET 0.125     /* of its work that each of a pair costs the other */
+#define HOT 1.0        /* first temperature, in units of a proposal's mean rise over n_mb */
+#define COLD 0.01      /* last temperature, as a share of the first */
+#define CHECK_EVERY 256 /* proposals between two looks at the limits */
+#define FULL 0.5       /* trips that a microbatch waits at a node that is full */
+#define MEET 0.125     /* share of a node's work that two microbatches cost each other */
 
 struct sketch {
 	const struct problem *p;
 	struct solution *s;
 	struct moves moves;
-	struct arena arena; /* of the arrays below */
+	struct arena arena; /* owns the arrays below */
 	int n_waves;
 	int *wave;      /* (n_mb) */
 	double *trip_s; /* (n_mb) */
 	int *sent;      /* (sizes[0]) microbatches of each data node */
 	double *sum_s;  /* (sizes[0]) of its trips */
 	int *visits;    /* (n_nodes, n_waves) */
-	double ref_s;   /* the longest data node's at the start */
+	double ref_s;   /* longest time of a data node at the start */
 	double powers;  /* sum over data nodes of (seconds / ref_s)^8 */
 	double waits_s; /* sum over nodes and waves */
 };
@@ -49,7 +50,8 @@ static int slots_of(const struct sketch *k, int place)
 	return memory < k->sent[place] ? memory : k->sent[place];
 }
 
-/* The data node's trips, and what the slots cannot use while the first F and the last B queue up. */
+/* The trips of the data node, and the time that its slots lose while the first F and the last B
+ * queue up. */
 static double data_node_s(const struct sketch *k, int place)
 {
 	int slots = slots_of(k, place);
@@ -67,7 +69,8 @@ static double power_of(const struct sketch *k, int place)
 	return x * x;
 }
 
-/* Of n microbatches of one wave at a node. Late stages are held for a short time only. */
+/* The waiting time that n microbatches of one wave cause at a node. Late stages hold a microbatch
+ * for a short time only, so a full node costs less there. */
 static double wait_s(const struct sketch *k, int node, int n)
 {
 	int over = n - k->p->c->nodes[node].memory;
@@ -109,7 +112,7 @@ static void change_path(struct sketch *k, int mb, const int *from, const int *to
 	k->trip_s[mb] = now_s;
 }
 
-/* To the move's paths, or back. */
+/* Replaces the touched paths by those of the move, or takes that back. */
 static void change_all(struct sketch *k, bool back)
 {
 	const struct moves *m = &k->moves;
@@ -140,36 +143,29 @@ static void count_all(struct sketch *k)
 		count_visits(k, i, k->s->path + i * p->length, 1);
 }
 
-/* Waves: as many microbatches of a data node as it has slots are taken to be under way together. */
-static int sketch_init(struct sketch *k, struct solution *s, const struct problem *p,
-		       uint64_t seed)
+/* A wave has as many microbatches of a data node as the node has slots. */
+static void sketch_init(struct sketch *k, struct solution *s, const struct problem *p,
+			uint64_t seed)
 {
 	size_t n = (size_t)p->n_mb, data = (size_t)p->sizes[0];
 	struct rng rng;
-	int rc;
 
 	*k = (struct sketch){ .p = p, .s = s, .n_waves = 1 };
 	rng_init_stream(&rng, seed, 5);
-	rc = moves_init(&k->moves, p, s, NULL, NULL, rng);
-	if (rc != 0)
-		return rc;
+	moves_init(&k->moves, p, s, NULL, NULL, rng);
 	k->wave = arena_array(&k->arena, n, sizeof(*k->wave));
 	k->trip_s = arena_array(&k->arena, n, sizeof(*k->trip_s));
 	k->sent = arena_array(&k->arena, data, sizeof(*k->sent));
 	k->sum_s = arena_array(&k->arena, data, sizeof(*k->sum_s));
-	if (k->arena.failed)
-		return -ENOMEM;
 	for (int i = 0; i < p->n_mb; i++) {
 		int place = p->mb_slot[i];
 
 		k->wave[i] = k->sent[place]++ / p->c->nodes[s->members[place]].memory;
 		k->n_waves = k->wave[i] >= k->n_waves ? k->wave[i] + 1 : k->n_waves;
 	}
-	k->visits = arena_array(&k->arena, (size_t)p->n_nodes * (size_t)k->n_waves, sizeof(*k->visits));
-	if (!k->visits)
-		return -ENOMEM;
+	k->visits = arena_array(&k->arena, (size_t)p->n_nodes * (size_t)k->n_waves,
+				sizeof(*k->visits));
 	count_all(k);
-	return 0;
 }
 
 static void sketch_fini(struct sketch *k)
@@ -178,7 +174,8 @@ static void sketch_fini(struct sketch *k)
 	arena_free(&k->arena);
 }
 
-/* The first proposals only measure how much one costs, which sets the temperature. */
+/* The first proposals are judged at temperature 0 and measure the mean rise,
+ * which sets the temperature of the proposals that follow. */
 static void anneal_sketch(struct sketch *k, const struct progress *g, int64_t steps)
 {
 	struct rng *rng = &k->moves.rng;
@@ -188,7 +185,7 @@ static void anneal_sketch(struct sketch *k, const struct progress *g, int64_t st
 	for (int64_t i = -PROBED; i < steps; i++) {
 		double next;
 
-		if (i % LOOK_EVERY == 0 && progress_over(g))
+		if (i % CHECK_EVERY == 0 && progress_over(g))
 			break;
 		if (i >= 0)
 			temperature = HOT / k->p->n_mb * risen / (n_risen + 1) *
@@ -211,16 +208,13 @@ static void anneal_sketch(struct sketch *k, const struct progress *g, int64_t st
 	}
 }
 
-int sketch_paths(struct solution *s, const struct progress *g, int64_t steps)
+void sketch_paths(struct solution *s, const struct progress *g, int64_t steps)
 {
 	struct sketch k;
-	int rc;
 
 	if (g->p->length < 2)
-		return 0;
-	rc = sketch_init(&k, s, g->p, g->p->q->seed);
-	if (rc == 0)
-		anneal_sketch(&k, g, steps);
+		return;
+	sketch_init(&k, s, g->p, g->p->q->seed);
+	anneal_sketch(&k, g, steps);
 	sketch_fini(&k);
-	return rc;
 }

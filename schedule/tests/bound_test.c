@@ -142,8 +142,8 @@ static void no_plan_is_below(void **state)
 		q.path_length = length;
 		q.split_backward = round % 3 == 0;
 		assert_int_equal(problem_init(&p, c, &q, NULL), 0);
-		assert_int_equal(solution_init(&s, &p), 0);
-		assert_int_equal(fast_simulate_init(&e, &p), 0);
+		solution_init(&s, &p);
+		fast_simulate_init(&e, &p);
 		for (int i = 0; i < p.n_nodes; i++)
 			s.stage_of[i] = c->nodes[i].stage;
 		solution_index(&s, &p);

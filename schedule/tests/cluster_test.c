@@ -181,7 +181,8 @@ static void regions_reproduce_the_published_delays(void **state)
 			assert_int_equal(regions_link(regions, published->nodes[i].location,
 						      published->nodes[j].location, &latency, &speed,
 						      &err), 0);
-			/* As published: activations of 33554648 bytes, weights of 4 layers of 4 * 16779264. */
+			/* As published: activations of 33554648 bytes, weights of 4 layers of 4 *
+			 * 16779264. */
 			delay = latency + 33554648.0 / speed + 0.35;
 			sync = latency + 268468224.0 / speed;
 			assert_true(fabs(delay - published->delay_s[i * 20 + j]) < 1e-9);

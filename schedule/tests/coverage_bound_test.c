@@ -23,7 +23,7 @@ static void setting_init(struct setting *t, const struct cluster *c, int length,
 	t->q.path_length = length;
 	t->q.ascending = ascending;
 	assert_int_equal(problem_init(&t->p, c, &t->q, NULL), 0);
-	assert_int_equal(solution_init(&t->s, &t->p), 0);
+	solution_init(&t->s, &t->p);
 	for (int i = 0; i < t->p.n_nodes; i++)
 		t->s.stage_of[i] = c->nodes[i].stage;
 	solution_index(&t->s, &t->p);
@@ -91,8 +91,8 @@ static void ways_of_sets_are_the_fastest(void **state)
 		w = shortest_paths_new(&arena, &t.p, &t.s);
 		up = shortest_paths_new(&arena, &straight.p, &straight.s);
 		assert_in_range(shortest_paths_sets(w), 1, 6);
-		assert_true(shortest_paths_of_sets(w, path[0], least_s, stages));
-		assert_true(shortest_paths_of_sets(up, path[0], straight_s, NULL));
+		shortest_paths_of_sets(w, path[0], least_s, stages);
+		shortest_paths_of_sets(up, path[0], straight_s, NULL);
 		for (int i = 0; i < shortest_paths_sets(w); i++) {
 			double best = fastest(&t, path, 1, stages[i], 0);
 
@@ -147,7 +147,8 @@ static void far_stages_have_their_visits(void **state)
 	cluster_free(c);
 }
 
-/* Many sets of stages, of which only some prices and ways are kept: below every plan all the same. */
+/* Many sets of stages, of which only some prices and ways are kept: below every plan all the same.
+ */
 static void no_plan_is_below(void **state)
 {
 	int raised = 0;

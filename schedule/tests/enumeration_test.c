@@ -1,4 +1,5 @@
-/* Bounds and plans of tiny clusters against plain enumeration of all paths and orders (oracle.h). */
+/* Bounds and plans of tiny clusters against plain enumeration of all paths and orders (oracle.h).
+ */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -55,7 +56,7 @@ static int setting_init(struct setting *t, const struct cluster *c, int length, 
 	t->q.ascending = ascending;
 	if (problem_init(&t->p, c, &t->q, NULL) != 0)
 		return -1;
-	assert_int_equal(solution_init(&t->s, &t->p), 0);
+	solution_init(&t->s, &t->p);
 	for (int i = 0; i < t->p.n_nodes; i++)
 		t->s.stage_of[i] = c->nodes[i].stage;
 	solution_index(&t->s, &t->p);

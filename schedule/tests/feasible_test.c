@@ -64,7 +64,7 @@ static void paths_are_found_where_they_exist(void **state)
 		q.ascending = round % 3 == 0;
 		rc = problem_init(&p, c, &q, &err);
 		if (rc == 0) {
-			assert_int_equal(solution_init(&s, &p), 0);
+			solution_init(&s, &p);
 			for (int i = 0; i < p.n_nodes; i++)
 				s.stage_of[i] = c->nodes[i].stage;
 			solution_index(&s, &p);
@@ -120,7 +120,7 @@ static void refusals_are_true_and_offer_what_would_do(void **state)
 		refused += rc != 0;
 		offer = strstr(err.text, "a skip of ");
 		if (rc != 0 && offer) {
-			assert_int_equal(sscanf(offer, "a skip of %d/%d would do", &skip, &of),
+			assert_int_equal(sscanf(offer, "a skip of %d/%d would be possible", &skip, &of),
 					 2);
 			assert_int_equal(of, c->n_stages);
 			q.path_length = of - skip;

@@ -1,5 +1,5 @@
-/* libFuzzer: the readers of clusters and plans believe nothing. What they accept they write again, and
- * read again. The first byte says which of the two. */
+/* libFuzzer: the readers of clusters and plans believe nothing. What they accept they write again,
+ * and read again. The first byte says which of the two. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

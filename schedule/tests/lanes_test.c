@@ -30,9 +30,9 @@ static void make(struct setting *x, const char *name, int microbatches)
 	plan_request_init(&x->q);
 	x->q.path_length = 4;
 	assert_int_equal(problem_init(&x->p, x->c, &x->q, NULL), 0);
-	assert_int_equal(solution_init(&x->s, &x->p), 0);
-	assert_int_equal(fast_simulate_init(&x->e, &x->p), 0);
-	assert_int_equal(lanes_init(&x->l, &x->p), 0);
+	solution_init(&x->s, &x->p);
+	fast_simulate_init(&x->e, &x->p);
+	lanes_init(&x->l, &x->p);
 	assert_int_equal(construct_assignment(&x->s, &x->p, NULL), 0);
 	assert_int_equal(construct_paths(&x->s, &x->p, 0, false, NULL, NULL), 0);
 	lanes_fill_hops(&x->l, &x->s);
@@ -59,8 +59,8 @@ static int *path_of(const struct setting *x, int mb)
 	return x->s.path + (size_t)mb * (size_t)x->p.length;
 }
 
-/* What the packed rows say of a node is what a walk over the run's tasks says. What waited for a slot
- * counts as if it had come with those before it. */
+/* What the packed rows say of a node is what a walk over the run's tasks says. What waited for a
+ * slot counts as if it had come with those before it. */
 static void look(const struct setting *x, int node, double at_s, double until_s, double *free_s,
 		 double *next_s, bool *has_slot)
 {
@@ -123,7 +123,8 @@ static void gaps_are_those_of_the_run(void **state)
 	unmake(&x);
 }
 
-/* Six microbatches and three slots: the fourth to sixth are sent when one of the first three is home. */
+/* Six microbatches and three slots: the fourth to sixth are sent when one of the first three is
+ * home. */
 static void lanes_are_found(void **state)
 {
 	struct setting x;
@@ -251,8 +252,8 @@ static void restored_all_is_as_before(void **state)
 	unmake(&y);
 }
 
-/* One microbatch a data node, four of them far out of the way: what is promised for the fifth is what
- * a run then shows, and no other node in its place makes it shorter. */
+/* One microbatch a data node, four of them far out of the way: what is promised for the fifth is
+ * what a run then shows, and no other node in its place makes it shorter. */
 static void alone_it_is_exact(void **state)
 {
 	struct setting x;

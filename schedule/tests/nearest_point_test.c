@@ -56,7 +56,7 @@ static bool separates(const struct cloud *c)
 	int told = 0;
 
 	assert_non_null(s);
-	while (!outside && nearest_point_tell(s, lowest(c, nearest_point_direction(s)))) {
+	while (!outside && nearest_point_add(s, lowest(c, nearest_point_direction(s)))) {
 		const double *x = nearest_point_direction(s);
 
 		outside = dot(c->dim, x, lowest(c, x)) > 1e-9;
@@ -66,7 +66,8 @@ static bool separates(const struct cloud *c)
 	return outside;
 }
 
-/* Clouds that a plane is known to part from the origin, and such that it is known to be a mixture of. */
+/* Clouds that a plane is known to part from the origin, and such that it is known to be a mixture
+ * of. */
 static void tells_inside_from_outside(void **state)
 {
 	struct rng r;
@@ -111,11 +112,11 @@ static void finds_the_least_point(void **state)
 		assert_int_equal(x[0], 0);
 		for (int k = 0; k < c.n; k++)
 			c.points[k][0] += 12;
-		while (nearest_point_tell(s, lowest(&c, x)))
+		while (nearest_point_add(s, lowest(&c, x)))
 			;
 		assert_true(dot(c.dim, x, lowest(&c, x)) >= dot(c.dim, x, x) - 1e-6);
 		nearest_point_clear(s);
-		assert_true(nearest_point_tell(s, c.points[0]));
+		assert_true(nearest_point_add(s, c.points[0]));
 		for (int k = 0; k < c.dim; k++)
 			assert_true(fabs(nearest_point_direction(s)[k] - c.points[0][k]) < 1e-9);
 		arena_free(&arena);

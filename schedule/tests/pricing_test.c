@@ -24,7 +24,8 @@ static double latest(double a, double b)
 	return a > b ? a : b;
 }
 
-/* Each microbatch has its way from the beginning: every order of the tasks, each as early as it can be. */
+/* Each microbatch has its way from the beginning: every order of the tasks, each as early as it can
+ * be. */
 static bool some_order_fits(const struct pricing_request *of, struct job *jobs, double free_s, double end_s,
 			    double within_s)
 {
@@ -46,7 +47,7 @@ static bool some_order_fits(const struct pricing_request *of, struct job *jobs, 
 			continue;
 		end = j->step == 0 ? free_s + of->forward_s
 				   : latest(free_s, j->back_s) + of->backward_s;
-		j->back_s = end + of->loss_s + of->way_s[j->way];
+		j->back_s = end + of->loss_s + of->route_s[j->way];
 		j->step++;
 		if (some_order_fits(of, jobs, end + of->overhead_s, end, within_s)) {
 			*j = was;
@@ -63,13 +64,13 @@ static double most_by_enumeration(const struct pricing_request *of, double withi
 	double best = -INFINITY;
 
 	for (int i = 0; i < of->n; i++)
-		choices *= of->n_ways;
+		choices *= of->n_routes;
 	for (int choice = 0; choice < choices; choice++) {
 		struct job jobs[MB] = { { 0 } };
 		double worth = 0;
 
-		for (int i = 0, left = choice; i < of->n; i++, left /= of->n_ways) {
-			jobs[i].way = left % of->n_ways;
+		for (int i = 0, left = choice; i < of->n; i++, left /= of->n_routes) {
+			jobs[i].way = left % of->n_routes;
 			worth += of->worth[jobs[i].way];
 		}
 		if (worth > best && some_order_fits(of, jobs, 0, 0, within_s))
@@ -79,7 +80,7 @@ static double most_by_enumeration(const struct pricing_request *of, double withi
 }
 
 struct shortest_paths {
-	double way_s[WAYS], worth[WAYS];
+	double route_s[WAYS], worth[WAYS];
 	uint64_t stages[WAYS];
 };
 
@@ -92,17 +93,17 @@ static struct pricing_request random_machine(struct rng *r, struct shortest_path
 		.overhead_s = rng_uniform(r) / 4,
 		.n = 1 + (int)rng_below(r, MB),
 		.slots = 1 + (int)rng_below(r, 3),
-		.n_ways = 1 + (int)rng_below(r, WAYS),
-		.way_s = w->way_s,
+		.n_routes = 1 + (int)rng_below(r, WAYS),
+		.route_s = w->route_s,
 		.worth = w->worth,
 		.stages = w->stages,
 	};
-	double way_s = 0, worth = -2;
+	double route_s = 0, worth = -2;
 
-	for (int i = 0; i < of.n_ways; i++) {
-		way_s += 3 * rng_uniform(r);
+	for (int i = 0; i < of.n_routes; i++) {
+		route_s += 3 * rng_uniform(r);
 		worth += 2 * rng_uniform(r);
-		w->way_s[i] = way_s;
+		w->route_s[i] = route_s;
 		w->worth[i] = worth;
 		w->stages[i] = UINT64_C(1) << i | (i == 1 ? UINT64_C(1) << 63 : 0);
 	}
@@ -113,7 +114,7 @@ static double worth_of(const struct pricing_request *of, const int *visits)
 {
 	double worth = 0;
 
-	for (int i = 0; i < of->n_ways; i++)
+	for (int i = 0; i < of->n_routes; i++)
 		worth += of->worth[i] * visits[i];
 	return worth;
 }
@@ -141,10 +142,10 @@ static void equals_plain_enumeration(void **state)
 		}
 		assert_true(fabs(most - best) < 1e-9);
 		assert_true(fabs(worth_of(&of, visits) - best) < 1e-9);
-		for (int i = 0; i < of.n_ways; i++)
+		for (int i = 0; i < of.n_routes; i++)
 			total += visits[i];
 		assert_int_equal(total, of.n);
-		assert_int_equal(visits[63], of.n_ways > 1 ? visits[1] : 0);
+		assert_int_equal(visits[63], of.n_routes > 1 ? visits[1] : 0);
 		memset(visits, 0, sizeof(visits));
 		most = pricing_most(few, &of, within_s, visits);
 		assert_true(most >= best - 1e-9); /* never less with few states */
@@ -158,10 +159,10 @@ static void equals_plain_enumeration(void **state)
 
 static void many_are_counted(void **state)
 {
-	static const double way_s = 1, worth = 2;
+	static const double route_s = 1, worth = 2;
 	static const uint64_t stages = 2;
-	struct pricing_request of = { .forward_s = 1, .backward_s = 1, .n = 600, .slots = 1, .n_ways = 1,
-				 .way_s = &way_s, .worth = &worth, .stages = &stages };
+	struct pricing_request of = { .forward_s = 1, .backward_s = 1, .n = 600, .slots = 1, .n_routes = 1,
+				 .route_s = &route_s, .worth = &worth, .stages = &stages };
 	struct arena arena = { 0 };
 	struct pricing *t = pricing_new(&arena, 2);
 	int visits[PRICING_STAGES] = { 0 };

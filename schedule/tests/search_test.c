@@ -496,8 +496,8 @@ static void random_clusters_are_planned_or_refused(void **state)
 	assert_true(calls >= planned);
 }
 
-/* Many microbatches, so that whole lanes are planned: more than the slots of a data node, some links
- * missing, little memory. */
+/* Many microbatches, so that whole lanes are planned: more than the slots of a data node, some
+ * links missing, little memory. */
 static void many_microbatches_are_planned_or_refused(void **state)
 {
 	int planned = 0, same = 0, large = 0;
@@ -613,8 +613,8 @@ static void plans_have_a_bound(void **state)
 	cluster_free(c);
 }
 
-/* Nodes that may be placed exchange roles for 10,000 evaluations. Then they stay, and lanes find what exchanges
- * would not find in as many more. */
+/* Nodes that may be placed exchange roles for 10,000 evaluations. Then they stay, and lanes find
+ * what exchanges would not find in as many more. */
 static void nodes_settle_and_lanes_are_planned(void **state)
 {
 	struct cluster *c = large_cluster(100);

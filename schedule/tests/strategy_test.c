@@ -1,4 +1,5 @@
-/* Which regimes hold for which sizes: a row's limits are both within it, and all of them must hold. */
+/* Which regimes hold for which sizes: a row's limits are both within it, and all of them must hold.
+ */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
