@@ -408,7 +408,7 @@ static void tick_peer(struct post *p, struct peer *peer, int64_t now_us)
 		overdue = true;
 	}
 	if (overdue) {
-		link_set_patience(peer->line->link, peer->session,
+		link_set_silence_limit(peer->line->link, peer->session,
 			SILENCE_TIMES * (flow_overdue_us(&peer->flow.round_trip) +
 						flow_drain_us(&peer->flow)));
 		post_pump(p, peer, now_us);

@@ -259,7 +259,7 @@ bool post_on_event(struct post *p, struct line *line, struct link_event *e, int6
 			return false;
 		p->lent = out->owner;
 		return true;
-	case LINK_NO:
+	case LINK_REFUSAL:
 		if (line->peer != NULL)
 			queue_message(p, &(struct post_message){.kind = POST_REFUSED, .peer = line->peer->id,
 				.reason = e->reason});

@@ -1,4 +1,5 @@
-/* accept.c - see accept.h. */
+/* accept.c - keeps file descriptors in reserve against strangers who open connections.
+ * Without the reserve, idle connections could stop the process from opening files or dialing. */
 #include "wire/sessions/accept.h"
 
 #include <errno.h>
@@ -11,7 +12,7 @@
 #include <unistd.h>
 
 #define RESERVE_LEAST 64
-#define RESERVE_SHARE 8 /* one in so many files */
+#define RESERVE_SHARE 8 /* the reserve is the limit divided by this */
 
 static uint64_t limit_of_files(void)
 {
@@ -22,12 +23,14 @@ static uint64_t limit_of_files(void)
 uint64_t accept_most(void)
 {
 	const uint64_t files = limit_of_files();
-	const uint64_t reserve = files / RESERVE_SHARE > RESERVE_LEAST ? files / RESERVE_SHARE : RESERVE_LEAST;
+	const uint64_t share = files / RESERVE_SHARE;
+	const uint64_t reserve = share > RESERVE_LEAST ? share : RESERVE_LEAST;
 	return files > reserve ? files - reserve : 0;
 }
 
-/* See accept.h: in place of the C library's. The kernel gives the least number that is free: all below
- * it are taken. To nanomsg ECONNABORTED says that the peer has thought better of it. */
+/* Replaces the C library's accept4 (see accept.h). The kernel always returns the lowest free
+ * descriptor, so its number shows how many are in use. nanomsg takes ECONNABORTED for a peer that
+ * closed the connection itself. */
 int accept4(int listener, __SOCKADDR_ARG from, socklen_t *size, int flags)
 {
 	int fd = (int)syscall(SYS_accept4, listener, from.__sockaddr__, size, flags);
@@ -38,6 +41,7 @@ int accept4(int listener, __SOCKADDR_ARG from, socklen_t *size, int flags)
 	return -1;
 }
 
+/* Returns true if fd is a connection that a listener at this TCP port accepted. */
 static bool accepted_at(int fd, uint16_t port)
 {
 	union {
@@ -56,8 +60,8 @@ static bool accepted_at(int fd, uint16_t port)
 	return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && !listens;
 }
 
-/* The connections are nanomsg's, whose own thread closes them once they are shut down: that a file has become another
- * connection's since it was looked at costs that one a new dial. */
+/* The descriptors belong to nanomsg, whose own thread closes them after the shutdown. If a
+ * descriptor was reused between the check and the shutdown, its new peer has to dial again. */
 unsigned accept_end_silent(uint16_t port, int64_t silent_ms)
 {
 	const uint64_t files = limit_of_files();
@@ -65,7 +69,8 @@ unsigned accept_end_silent(uint16_t port, int64_t silent_ms)
 	for (int fd = 0; (uint64_t)fd < files && fd < (1 << 20); fd++) {
 		struct tcp_info info = {.tcpi_state = 0};
 		socklen_t size = sizeof(info);
-		if (accepted_at(fd, port) && getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
+		if (accepted_at(fd, port) &&
+		    getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
 		    info.tcpi_last_data_recv >= silent_ms && shutdown(fd, SHUT_RDWR) == 0)
 			n++;
 	}

@@ -1,24 +1,25 @@
-/* accept.h - how many connections strangers may take up.
+/* accept.h - limits the connections that strangers can hold open.
  *
- * nanomsg accepts whoever connects. Each connection is a file, and a process without files can write no
- * plan, open no store and dial nobody. So this folder has an accept4 of its own, which the dynamic linker
- * prefers to the C library's also for nanomsg's calls (as with setsockopt, socket.h): it passes everything on, but a
- * connection that would take one of the files kept in reserve is closed at once. A process in which it is
- * not preferred has no reserve and nothing worse.
+ * nanomsg accepts every connection. Each connection occupies a file descriptor, and a process
+ * without free descriptors cannot write a plan, open the store or dial a peer. Therefore this
+ * folder defines its own accept4. The dynamic linker prefers it to the C library's, also for
+ * nanomsg's calls (socket.h does the same with setsockopt). It forwards every call, and closes at
+ * once a connection that would take one of the descriptors kept in reserve. If the linker prefers
+ * the C library's function, the process merely has no reserve.
  *
- * What is closed so may be an honest peer's, which comes again by itself. So that there is a place for
- * it then, connections that say nothing are ended where there are many.
+ * A connection closed in this way may belong to an honest peer, which dials again by itself. To
+ * keep a place for that peer, the listener ends silent connections when there are many.
  */
 #ifndef WIRE_ACCEPT_H
 #define WIRE_ACCEPT_H
 
 #include <stdint.h>
 
-/* Files of this process that connections may take up: its limit less the reserve. */
+/* Descriptors that connections may take: the process's limit minus the reserve. */
 uint64_t accept_most(void);
 
-/* Ends those accepted at this TCP port by which nothing came for so long; all of which may well come again.
- * Costs some system calls a file. Returns how many. */
+/* Ends the connections accepted at this TCP port that received nothing for silent_ms. Their peers
+ * may dial again. Costs some system calls for each open file. Returns the number ended. */
 unsigned accept_end_silent(uint16_t port, int64_t silent_ms);
 
 #endif

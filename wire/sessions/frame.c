@@ -1,4 +1,5 @@
-/* frame.c - see frame.h. */
+/* frame.c - writes and parses the frames of a link (layouts in frame.h).
+ * Parsing is separate from the links so that a fuzzer can reach it without sockets. */
 #include "wire/sessions/frame.h"
 
 #include <errno.h>
@@ -72,7 +73,8 @@ static enum link_reason parse_refuse(const uint8_t *bytes, size_t size, struct f
 	return LINK_REASON_NONE;
 }
 
-/* By type: the size first, then where its parts lie; what they say is the caller's to check. */
+/* Checks the size that belongs to the frame's type, and sets the pointers to its parts. The
+ * caller checks the contents of the parts. */
 static enum link_reason parse_typed(const uint8_t *bytes, size_t size, struct frame *f)
 {
 	switch (f->type) {
@@ -122,7 +124,7 @@ enum link_reason frame_parse(const uint8_t *bytes, size_t size, struct frame *ou
 	if (size < 4 || bytes[0] != 'S' || bytes[1] != 'P')
 		return LINK_MALFORMED;
 	if (bytes[2] != LINK_VERSION) {
-		/* Another version's HELLO begins like ours, so that it can be told. */
+		/* The HELLO of every version begins like this one, so it can be answered. */
 		out->type = bytes[3] == FRAME_HELLO && size == FRAME_HELLO_SIZE ? FRAME_HELLO : 0;
 		out->nonce = bytes + 4;
 		return LINK_VERSION_OTHER;

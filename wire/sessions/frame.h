@@ -1,13 +1,15 @@
-/* frame.h - what a link's frames look like. Pure; every byte is checked before it is believed.
+/* frame.h - the layout of a link's frames. Pure functions. Every byte is checked before use.
  *
- * All begin 'S' 'P' version type; integers are little-endian.
+ * Each frame begins with 'S' 'P' version type. Integers are little-endian. The other fields, with
+ * their sizes in bytes:
  *
- *     HELLO     nonce 16, zeros 44                     (padded: no answer is longer)
+ *     HELLO     nonce 16, zeros 44      (padded, so that no answer is longer than the question)
  *     COOKIE    nonce 16, cookie 24
- *     INIT      session 4 (where the dialer wants its answers), cookie 24, Noise first message
- *     RESPONSE  session 4 (the dialer's), Noise second message
- *     DATA      session 4 (the receiver's), counter 8, ciphertext, tag 16
- *     REFUSE    reason 4, echo 16 (the HELLO's nonce; INIT: zeros; DATA: its session and counter)
+ *     INIT      session 4 (the dialer's number for it), cookie 24, first Noise message
+ *     RESPONSE  session 4 (the dialer's number for it), second Noise message
+ *     DATA      session 4 (the receiver's number for it), counter 8, ciphertext, tag 16
+ *     REFUSE    reason 4, echo 16 (of a HELLO: its nonce; of an INIT: zeros; of a DATA frame: its
+ *               session and counter)
  */
 #ifndef WIRE_FRAME_H
 #define WIRE_FRAME_H
@@ -23,13 +25,13 @@
 #define FRAME_HELLO_SIZE  64
 #define FRAME_COOKIE_SIZE (4 + FRAME_NONCE + FRAME_COOKIE)
 #define FRAME_INIT_HEAD   (4 + 4 + FRAME_COOKIE) /* the handshake's prologue */
-#define FRAME_OFFER       24                     /* payload of both Noise messages */
+#define FRAME_OFFER       24                     /* the payload of both Noise messages */
 #define FRAME_INIT_SIZE   (FRAME_INIT_HEAD + NOISE_FIRST_EXTRA + FRAME_OFFER)
 #define FRAME_RESPONSE_SIZE (4 + 4 + NOISE_SECOND_EXTRA + FRAME_OFFER)
 #define FRAME_DATA_HEAD   16
 #define FRAME_TAG         16
 #define FRAME_REFUSE_SIZE 24
-#define FRAME_LEAST_MOST  LINK_CHUNK_LEAST /* no end may offer to take less */
+#define FRAME_LEAST_MOST  LINK_CHUNK_LEAST /* smallest frame limit that an end may offer */
 
 enum frame_type {
 	FRAME_HELLO = 1,
@@ -40,7 +42,7 @@ enum frame_type {
 	FRAME_REFUSE
 };
 
-/* Pointers lead into the parsed bytes. */
+/* A parsed frame. Its pointers lead into the parsed bytes. */
 struct frame {
 	enum frame_type type;
 	uint32_t session;         /* INIT, RESPONSE, DATA */
@@ -52,10 +54,10 @@ struct frame {
 	enum link_reason reason;  /* REFUSE */
 };
 
-/* 0, or the reason why it is none: LINK_MALFORMED, LINK_VERSION_OTHER. */
+/* Parses a frame. Returns 0, or the reason of the refusal: LINK_MALFORMED, LINK_VERSION_OTHER. */
 enum link_reason frame_parse(const uint8_t *bytes, size_t size, struct frame *out);
 
-/* Each writes at out and returns the size written. */
+/* Each function writes one frame, or its head, at out and returns the bytes written. */
 size_t frame_put_hello(uint8_t *out, const uint8_t nonce[FRAME_NONCE]);
 size_t frame_put_cookie(uint8_t *out, const uint8_t nonce[FRAME_NONCE],
 	const uint8_t cookie[FRAME_COOKIE]);
@@ -64,18 +66,18 @@ size_t frame_put_response_head(uint8_t *out, uint32_t session);
 size_t frame_put_data_head(uint8_t *out, uint32_t session, uint64_t counter);
 size_t frame_put_refuse(uint8_t *out, enum link_reason reason, const uint8_t echo[FRAME_NONCE]);
 
-/* What each end tells the other, sealed in the handshake. */
+/* The terms that each end offers the other, encrypted in the handshake. */
 struct frame_offer {
-	uint64_t instance;    /* of this end's record of the other: a new one remembers nothing */
-	uint32_t frame_most;  /* longest frame it takes */
-	uint32_t ciphers;     /* bit 1 << seal_cipher; the response holds exactly one */
-	uint32_t session;     /* RESPONSE: where the listener wants DATA; INIT: 0 */
-	uint32_t silence_ms;  /* it takes us for gone when it hears nothing for so long */
+	uint64_t instance;    /* identifies this end's process; a restarted one has another */
+	uint32_t frame_most;  /* longest frame that this end accepts, bytes */
+	uint32_t ciphers;     /* bits 1 << seal_cipher; a RESPONSE sets exactly one */
+	uint32_t session;     /* RESPONSE: the listener's session number; INIT: 0 */
+	uint32_t silence_ms;  /* this end drops the session after so long without a frame */
 };
 void frame_put_offer(uint8_t out[FRAME_OFFER], const struct frame_offer *offer);
 int frame_get_offer(const uint8_t bytes[FRAME_OFFER], struct frame_offer *out); /* -EBADMSG */
 
-/* Little-endian integers. */
+/* Reading and writing little-endian integers. */
 static inline void frame_put_u32(uint8_t *to, uint32_t v)
 {
 	for (int i = 0; i < 4; i++)

@@ -1,16 +1,18 @@
-/* handshake.c - how sessions come about. The exchange is drawn in link.h. */
+/* handshake.c - makes sessions: the two ends prove their keys and agree on fresh ones.
+ * link.h draws the exchange; session.h lists the states. The listener keeps no state for a HELLO,
+ * and so strangers cannot fill its memory. */
 #include <errno.h>
 #include <string.h>
 
 #include "wire/sessions/session.h"
 
 #define COOKIE_LIFE_US   INT64_C(10000000)
-#define ANSWER_WAIT_US   INT64_C(1000000)  /* for a COOKIE or RESPONSE, at first; doubling to */
-#define ANSWER_MOST_US   INT64_C(16000000) /* where none came */
-#define BACKOFF_US       INT64_C(250000)   /* after a refusal or silence, doubling to */
-#define BACKOFF_MOST_US  INT64_C(4000000)
+#define ANSWER_WAIT_US   INT64_C(1000000)  /* first wait for a COOKIE or RESPONSE */
+#define ANSWER_MOST_US   INT64_C(16000000) /* the wait doubles up to this if none arrives */
+#define BACKOFF_US       INT64_C(250000)   /* first pause after a refusal or no answer */
+#define BACKOFF_MOST_US  INT64_C(4000000)  /* the pause doubles up to this */
 #define KEEP_ALIVE_LEAST_US INT64_C(25000)
-#define RETRY_LEAST_US   INT64_C(100000)   /* between two handshakes begun */
+#define RETRY_LEAST_US   INT64_C(100000)   /* between the beginnings of two handshakes */
 
 static void send_small(struct link *link, const struct socket_route *route, const uint8_t *bytes,
 	size_t size)
@@ -35,8 +37,8 @@ void handshake_refuse(struct link *link, enum link_reason reason, const uint8_t 
 	send_small(link, route, bytes, size);
 }
 
-/* A cookie is the time it was issued, never twice the same, and a seal over that and the
- * connection: the listener keeps nothing for it. */
+/* Makes a cookie: a unique issue number (the time), and a keyed hash of the number and the
+ * connection. The listener can check it later without storing it. */
 static void cookie_seal(const struct link *link, uint64_t issue, const struct socket_route *route,
 	uint8_t out[FRAME_COOKIE])
 {
@@ -61,6 +63,7 @@ void handshake_on_hello(struct link *link, const struct frame *f,
 	send_small(link, route, bytes, size);
 }
 
+/* Returns true if this listener issued the cookie for this connection, not too long ago. */
 static bool cookie_good(const struct link *link, const uint8_t *cookie,
 	const struct socket_route *route, int64_t now_us)
 {
@@ -72,7 +75,7 @@ static bool cookie_good(const struct link *link, const uint8_t *cookie,
 	return issue + (uint64_t)COOKIE_LIFE_US >= (uint64_t)now_us;
 }
 
-/* Who sends this INIT, and what it offers; everything that can be refused is refused here. */
+/* Identifies the sender of an INIT and reads its offer. Returns the reason if it is refused. */
 static enum link_reason examine_init(struct link *link, const struct frame *f, struct noise *noise,
 	const struct keys_entry **entry, struct frame_offer *offer)
 {
@@ -106,8 +109,9 @@ static enum link_reason examine_init(struct link *link, const struct frame *f, s
 	return LINK_REASON_NONE;
 }
 
-/* Our own number for that process: what a session (half open ones too: the dialer may have seen
- * its answer) or the layer above remembers, else a new one. */
+/* Returns the number by which this process identifies itself to that one: the number of an
+ * existing session, or the one that the layer above remembers, or a new one. PENDING sessions
+ * count, because the dialer may have seen their answer. */
 static uint64_t instance_for(struct link *link, const struct keys_public *key, uint64_t instance)
 {
 	uint64_t own = 0;
@@ -123,7 +127,7 @@ static uint64_t instance_for(struct link *link, const struct keys_public *key, u
 	return own;
 }
 
-/* A key's half-open session makes room for its next: strangers hold none, an admitted key one. */
+/* Frees a key's PENDING session before the next is made, so that a key never holds two. */
 static void end_pending(struct link *link, const struct keys_public *key)
 {
 	for (uint32_t i = 0; i < link->n_slots; i++) {
@@ -154,14 +158,15 @@ static uint32_t own_silence_ms(const struct link *link)
 	return ms < 1 ? 1 : ms > INT32_MAX ? INT32_MAX : (uint32_t)ms;
 }
 
-/* Four times within the other end's patience, but not at any rate it may ask for. */
+/* Returns a quarter of the silence that the other end accepts, but not less than
+ * KEEP_ALIVE_LEAST_US, whatever it asks for. */
 static int64_t keep_alive_of(const struct frame_offer *offer)
 {
 	int64_t us = (int64_t)offer->silence_ms * 1000 / 4;
 	return us < KEEP_ALIVE_LEAST_US ? KEEP_ALIVE_LEAST_US : us;
 }
 
-/* A half-open session and its RESPONSE. */
+/* Makes a PENDING session and sends its RESPONSE. */
 static enum link_reason answer_init(struct link *link, const struct frame *f, struct noise *noise,
 	const struct keys_entry *entry, const struct frame_offer *offer,
 	const struct socket_route *route, int64_t now_us)
@@ -240,7 +245,7 @@ static void rest_before_retry(struct link *link, int64_t now_us)
 
 static int64_t answer_wait(const struct dial *d)
 {
-	return d->answer_us > 0 ? d->answer_us : ANSWER_WAIT_US;
+	return d->answer_wait_us > 0 ? d->answer_wait_us : ANSWER_WAIT_US;
 }
 
 static void begin_handshake(struct link *link, int64_t now_us)
@@ -255,7 +260,7 @@ static void begin_handshake(struct link *link, int64_t now_us)
 	randombytes_buf(d->nonce, sizeof(d->nonce));
 	frame_put_hello(frame, d->nonce);
 	if (link_transmit(link, 0, NULL, frame, FRAME_HELLO_SIZE) < 0) {
-		/* Not connected: link_write_fd tells when it is. */
+		/* Not connected; handshake_tick tries again once the lane is not blocked. */
 		d->state = DIAL_REST;
 		d->deadline_us = INT64_MAX;
 		return;
@@ -268,9 +273,9 @@ static void begin_handshake(struct link *link, int64_t now_us)
 void handshake_want(struct link *link, int64_t now_us)
 {
 	struct dial *d = &link->dial;
-	if (link->listens || d->wanted)
+	if (link->listens || d->handshake_wanted)
 		return;
-	d->wanted = true;
+	d->handshake_wanted = true;
 	d->state = DIAL_REST;
 	d->backoff_us = BACKOFF_US;
 	d->deadline_us = now_us;
@@ -278,8 +283,8 @@ void handshake_want(struct link *link, int64_t now_us)
 		d->deadline_us = d->began_us + RETRY_LEAST_US;
 }
 
-/* INIT carries the cookie back, with who we are: the first frame that costs a curve operation,
- * here and there. */
+/* Answers a COOKIE with an INIT, which returns the cookie and names the dialer's key. This is the
+ * first frame that costs curve operations at either end. */
 void handshake_on_cookie(struct link *link, const struct frame *f, int64_t now_us)
 {
 	struct dial *d = &link->dial;
@@ -355,12 +360,12 @@ void handshake_on_response(struct link *link, const struct frame *f, int64_t now
 	s->keep_alive_us = keep_alive_of(&offer);
 	set_keys(s, &d->noise, aes ? SEAL_AES256_GCM : SEAL_XCHACHA20);
 	noise_wipe(&d->noise);
-	d->wanted = false;
-	d->answer_us = 0;
+	d->handshake_wanted = false;
+	d->answer_wait_us = 0;
 	d->state = DIAL_REST;
 	d->deadline_us = INT64_MAX;
 	session_live(link, s, now_us);
-	/* The listener takes the session for live only when it hears from us on it. */
+	/* The listener makes its session LIVE only when the first DATA frame arrives. */
 	uint8_t *hello = link_buffer(0);
 	if (hello != NULL)
 		(void)link_send(link, s->id, 0, hello, 0, now_us);
@@ -384,20 +389,21 @@ void handshake_on_refuse(struct link *link, const struct frame *f, int64_t now_u
 		    (d->state == DIAL_INIT && memcmp(f->nonce, nothing, FRAME_NONCE) == 0);
 	if (!ours)
 		return;
-	link_tell(link, &(struct link_event){.kind = LINK_NO, .reason = f->reason, .key = d->key});
+	link_queue_event(link, &(struct link_event){.kind = LINK_REFUSAL, .reason = f->reason,
+		.key = d->key});
 	rest_before_retry(link, now_us);
 }
 
 void handshake_tick(struct link *link, int64_t now_us)
 {
 	struct dial *d = &link->dial;
-	if (link->listens || !d->wanted)
+	if (link->listens || !d->handshake_wanted)
 		return;
 	if (d->state != DIAL_REST) {
 		if (now_us >= d->deadline_us) {
-			d->answer_us = 2 * answer_wait(d);
-			if (d->answer_us > ANSWER_MOST_US)
-				d->answer_us = ANSWER_MOST_US;
+			d->answer_wait_us = 2 * answer_wait(d);
+			if (d->answer_wait_us > ANSWER_MOST_US)
+				d->answer_wait_us = ANSWER_MOST_US;
 			rest_before_retry(link, now_us);
 		}
 		return;

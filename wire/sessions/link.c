@@ -1,4 +1,5 @@
-/* link.c - see link.h. Sessions are in session.c, their making in handshake.c. */
+/* link.c - carries encrypted frames between this process and its peers, and detects silent ones.
+ * session.c holds the sessions, handshake.c makes them, socket.c moves the bytes. */
 #include "wire/sessions/link.h"
 
 #include <assert.h>
@@ -13,12 +14,12 @@
 
 #define FRAMES_PER_CALL   64
 #define PENDING_LIFE_US   INT64_C(5000000)
-#define INITS_PER_S       2000.0 /* curve work a listener will do */
+#define INITS_PER_S       2000.0 /* handshakes that a listener computes, at most */
 #define REFUSALS_PER_S    2000.0
-#define MEND_US           INT64_C(100000)
-#define CROWD_US          INT64_C(3000000)
-#define SILENT_MS         10000 /* of a connection, where there are too many: sessions say something sooner */
-#define PEEK_BYTES        4096  /* from here on, look before sealing whether it can leave */
+#define REPAIR_US           INT64_C(100000)
+#define CROWD_CHECK_US          INT64_C(3000000)
+#define SILENT_MS         10000 /* a connection with a session sends something sooner than this */
+#define PEEK_BYTES        4096  /* for frames from this size, check for room before encrypting */
 
 const char *link_reason_text(enum link_reason reason)
 {
@@ -34,8 +35,8 @@ const char *link_reason_text(enum link_reason reason)
 		[LINK_TOO_MANY] = "too many connections, sessions or handshakes",
 		[LINK_UNKNOWN_SESSION] = "no such session (the listener restarted, or dropped it)",
 		[LINK_OVERSIZE] = "longer than agreed",
-		[LINK_SILENT] = "nothing heard for too long",
-		[LINK_FLOOD] = "it sent more than it may",
+		[LINK_SILENT] = "nothing was received for too long",
+		[LINK_FLOOD] = "the key exceeded its quota",
 	};
 	return reason < LINK_REASON_COUNT ? texts[reason] : "?";
 }
@@ -71,7 +72,7 @@ static int link_new(struct link **out, const struct link_options *options, bool 
 	if (options->identity == NULL || options->frame_most < FRAME_LEAST_MOST ||
 	    n_slots == 0 || n_slots > 0xffff || (listens && options->admitted == NULL))
 		return error_set(err, -EINVAL, "a link's options are contradictory");
-	struct link *link = sodium_malloc(sizeof(*link)); /* outside core dumps, as sessions are */
+	struct link *link = sodium_malloc(sizeof(*link)); /* locked, outside core dumps */
 	if (link == NULL)
 		return error_set(err, -ENOMEM, "out of memory");
 	memset(link, 0, sizeof(*link));
@@ -88,7 +89,7 @@ static int link_new(struct link **out, const struct link_options *options, bool 
 		link_close(link);
 		return error_set(err, -ENOMEM, "out of memory");
 	}
-	/* Session numbers start anywhere, so that a restarted listener knows old ones for unknown. */
+	/* Session numbers start at random, so that a restarted listener refuses old ones. */
 	randombytes_buf(link->uses, n_slots * sizeof(*link->uses));
 	randombytes_buf(link->cookie_key, sizeof(link->cookie_key));
 	link->inits = (struct bucket){.tokens = INITS_PER_S, .per_s = INITS_PER_S};
@@ -126,7 +127,7 @@ int link_dial(struct link **out, const struct link_options *options, const char 
 	link->dial.state = DIAL_REST;
 	link->dial.deadline_us = 0;
 	link->dial.backoff_us = 250000;
-	link->dial.wanted = true;
+	link->dial.handshake_wanted = true;
 	rc = socket_dial(&link->sockets[0], address, 1, false, options->frame_most, err);
 	if (rc < 0) {
 		link_close(link);
@@ -147,8 +148,7 @@ void link_close(struct link *link)
 	}
 	for (unsigned i = 0; i < link->n_queue; i++)
 		link_release(link->queue[i].owner);
-	if (link->held != NULL)
-		socket_frame_free(link->held);
+	socket_frame_free(link->held.bytes);
 	for (unsigned i = 0; i < LINK_LANES; i++)
 		socket_close(&link->sockets[i]);
 	free(link->slots);
@@ -237,21 +237,15 @@ static int transmit_now(struct link *link, unsigned lane, const struct socket_ro
 	return 0;
 }
 
-/* The test hook's verdict on a frame: see struct link_hook. */
+/* Sends a frame as the test hook decides (struct link_hook). */
 static int transmit_hooked(struct link *link, unsigned lane, const struct socket_route *route,
 	uint8_t *frame, size_t size)
 {
 	static const struct socket_route none;
-	uint8_t *held = link->held;
-	struct socket_route held_route = link->held_route;
-	size_t held_size = link->held_size;
-	unsigned held_lane = link->held_lane;
+	struct held_frame held = link->held;
 	int rc = 0, fate = link->options.hook->fate(link->options.hook->context, frame, size);
-	if (fate < 0 && held == NULL) {
-		link->held = frame;
-		link->held_route = route != NULL ? *route : none;
-		link->held_size = size;
-		link->held_lane = lane;
+	if (fate < 0 && held.bytes == NULL) {
+		link->held = (struct held_frame){frame, size, lane, route != NULL ? *route : none};
 		return 0;
 	}
 	for (int i = 1; i < fate; i++) {
@@ -265,9 +259,9 @@ static int transmit_hooked(struct link *link, unsigned lane, const struct socket
 		socket_frame_free(frame);
 	else
 		rc = transmit_now(link, lane, route, frame, size);
-	if (held != NULL) {
-		link->held = NULL;
-		(void)transmit_now(link, held_lane, &held_route, held, held_size);
+	if (held.bytes != NULL) {
+		link->held.bytes = NULL;
+		(void)transmit_now(link, held.lane, &held.route, held.bytes, held.size);
 	}
 	return rc;
 }
@@ -280,7 +274,8 @@ int link_transmit(struct link *link, unsigned lane, const struct socket_route *r
 	return transmit_now(link, lane, route, frame, size);
 }
 
-/* Whether nanomsg would take a frame now. A listener never knows. */
+/* Returns true if nanomsg would accept a frame now. On a listener nanomsg cannot tell, and this is
+ * always true. */
 static bool is_writable(struct link *link, unsigned lane)
 {
 	struct pollfd p = {.fd = link_write_fd(link, lane), .events = POLLIN};
@@ -321,17 +316,17 @@ int link_send(struct link *link, uint32_t session, unsigned lane, uint8_t *conte
 	seal_close(&s->send, s->counter, frame, FRAME_DATA_HEAD, content, size);
 	s->counter++;
 	s->sent_bytes += size;
-	s->spoke_us = now_us;
+	s->last_sent_us = now_us;
 	if (s->counter >= SEAL_FRAMES_MOST / 2 || s->sent_bytes >= SEAL_BYTES_MOST / 2)
 		handshake_want(link, now_us);
 	return link_transmit(link, lane, &s->route, frame, size + LINK_OVERHEAD);
 }
 
-void link_set_patience(struct link *link, uint32_t session, int64_t silence_us)
+void link_set_silence_limit(struct link *link, uint32_t session, int64_t silence_us)
 {
 	struct session *s = session_find(link, session);
 	if (s != NULL)
-		s->patience_us = silence_us;
+		s->silence_limit_us = silence_us;
 }
 
 void link_set_tag(struct link *link, uint32_t session, uint64_t tag)
@@ -355,7 +350,7 @@ void link_release(void *owner)
 	socket_frame_free(owner);
 }
 
-void link_tell(struct link *link, const struct link_event *event)
+void link_queue_event(struct link *link, const struct link_event *event)
 {
 	assert(link->n_queue < LINK_QUEUE);
 	link->queue[link->n_queue++] = *event;
@@ -371,7 +366,8 @@ static bool next_queued(struct link *link, struct link_event *out)
 	return true;
 }
 
-/* A DATA frame for no session of ours: a listener says so, for the dialer to begin again. */
+/* Handles a DATA frame of an unknown session. A listener answers it, so that the dialer makes a new
+ * session. */
 static void on_stray(struct link *link, const struct frame *f, const struct socket_route *route,
 	int64_t now_us)
 {
@@ -381,7 +377,8 @@ static void on_stray(struct link *link, const struct frame *f, const struct sock
 	handshake_refuse(link, LINK_UNKNOWN_SESSION, echo, route, now_us);
 }
 
-/* Takes the frame over when it returns true: the content is to be told. */
+/* Authenticates and decrypts a DATA frame. Returns true if it queued an event, which then owns the
+ * frame. */
 static bool on_data(struct link *link, const struct frame *f, uint8_t *bytes,
 	const struct socket_route *route, int64_t now_us)
 {
@@ -400,22 +397,23 @@ static bool on_data(struct link *link, const struct frame *f, uint8_t *bytes,
 		return false;
 	}
 	if (f->counter >= s->window->next)
-		s->route = *route; /* the newest proven frame says where the peer is now */
+		s->route = *route; /* answers follow the newest authentic frame */
 	seal_window_mark(s->window, f->counter);
-	s->heard_us = now_us;
+	s->last_received_us = now_us;
 	s->received_bytes += f->body_size;
 	if (s->state == SESSION_PENDING)
 		session_live(link, s, now_us);
 	if (f->counter >= SEAL_FRAMES_MOST / 2 || s->received_bytes >= SEAL_BYTES_MOST / 2)
 		handshake_want(link, now_us);
 	if (f->body_size == 0)
-		return false; /* only to say: still here */
-	link_tell(link, &(struct link_event){.kind = LINK_DATA, .session = s->id, .tag = s->tag,
-		.data = content, .size = f->body_size, .owner = bytes});
+		return false; /* a keep-alive frame */
+	link_queue_event(link, &(struct link_event){.kind = LINK_DATA, .session = s->id,
+		.tag = s->tag, .data = content, .size = f->body_size, .owner = bytes});
 	return true;
 }
 
-/* Frames that only one kind of link expects are malformed to the other. */
+/* Handles the frames of a handshake. A frame that only the other kind of link expects is malformed
+ * here. */
 static enum link_reason on_other(struct link *link, const struct frame *f,
 	const struct socket_route *route, int64_t now_us)
 {
@@ -447,7 +445,7 @@ static enum link_reason on_other(struct link *link, const struct frame *f,
 	return LINK_MALFORMED;
 }
 
-/* True when the frame was taken over. */
+/* Returns true if an event owns the frame now. */
 static bool on_frame(struct link *link, uint8_t *bytes, size_t size,
 	const struct socket_route *route, int64_t now_us)
 {
@@ -467,8 +465,9 @@ static bool on_frame(struct link *link, uint8_t *bytes, size_t size,
 	return false;
 }
 
-/* Of the lanes in turn. */
-static int receive_frame(struct link *link, struct socket_route *route, uint8_t **bytes, size_t *size)
+/* Receives a frame from the next lane that has one. */
+static int receive_frame(struct link *link, struct socket_route *route, uint8_t **bytes,
+	size_t *size)
 {
 	for (unsigned i = 0; i < LINK_LANES; i++) {
 		const unsigned lane = (link->turn + i) % LINK_LANES;
@@ -507,11 +506,11 @@ static void keep_alive(struct link *link, struct session *s, int64_t now_us)
 	uint8_t *nothing = link_buffer(0);
 	if (nothing != NULL)
 		(void)link_send(link, s->id, 0, nothing, 0, now_us);
-	s->spoke_us = now_us;
+	s->last_sent_us = now_us;
 }
 
-/* Nothing waits to be received. Silence counts only then: after a pause of our own, what has
- * arrived meanwhile is taken in first. */
+/* Returns true if no frame waits to be received. Only then does silence count: after a pause of
+ * this process, the frames that arrived meanwhile must be read first. */
 static bool is_drained(const struct link *link)
 {
 	struct pollfd p[LINK_LANES];
@@ -523,8 +522,8 @@ static bool is_drained(const struct link *link)
 	return poll(p, n, 0) == 0;
 }
 
-/* Half-open sessions too old are freed, silent ones ended, signs of life sent where they are
- * due, old keys replaced; and when to look again. */
+/* Checks the deadlines of all sessions: frees old PENDING ones, ends silent ones, sends keep-alive
+ * frames, asks for new keys. Sets the time of the next check. */
 static void scan_deadlines(struct link *link, int64_t now_us)
 {
 	for (uint32_t i = 0; i < link->n_slots; i++) {
@@ -536,42 +535,43 @@ static void scan_deadlines(struct link *link, int64_t now_us)
 				session_free(link, s);
 			continue;
 		}
-		const int64_t silence = s->patience_us > link->options.silence_us
-						? s->patience_us
+		const int64_t silence = s->silence_limit_us > link->options.silence_us
+						? s->silence_limit_us
 						: link->options.silence_us;
-		if (now_us - s->heard_us > silence && is_drained(link)) {
+		if (now_us - s->last_received_us > silence && is_drained(link)) {
 			link_refused(link, LINK_SILENT);
 			session_end(link, s, LINK_SILENT);
 			handshake_want(link, now_us);
 			continue;
 		}
-		if (now_us - s->spoke_us >= s->keep_alive_us)
+		if (now_us - s->last_sent_us >= s->keep_alive_us)
 			keep_alive(link, s, now_us);
-		if (now_us + s->keep_alive_us / 2 < link->scan_us)
-			link->scan_us = now_us + s->keep_alive_us / 2;
+		if (now_us + s->keep_alive_us / 2 < link->next_scan_us)
+			link->next_scan_us = now_us + s->keep_alive_us / 2;
 		if (now_us - s->since_us > link->options.rekey_us)
 			handshake_want(link, now_us);
-		if (link->options.rekey_us < link->scan_us - now_us)
-			link->scan_us = now_us + link->options.rekey_us;
+		if (link->options.rekey_us < link->next_scan_us - now_us)
+			link->next_scan_us = now_us + link->options.rekey_us;
 	}
 }
 
 void link_tick(struct link *link, int64_t now_us)
 {
 	session_check_admitted(link);
-	if (link->n_sessions > 0 && now_us >= link->scan_us) {
-		link->scan_us = now_us + link->options.silence_us / 8;
+	if (link->n_sessions > 0 && now_us >= link->next_scan_us) {
+		link->next_scan_us = now_us + link->options.silence_us / 8;
 		scan_deadlines(link, now_us);
 	}
-	if (link->listens && now_us >= link->mend_us) {
-		link->mend_us = now_us + CROWD_US;
-		link->counters->refused[LINK_TOO_MANY] += socket_end_silent(&link->sockets[0], SILENT_MS);
+	if (link->listens && now_us >= link->next_repair_us) {
+		link->next_repair_us = now_us + CROWD_CHECK_US;
+		link->counters->refused[LINK_TOO_MANY] +=
+			socket_end_silent(&link->sockets[0], SILENT_MS);
 	}
-	if (!link->listens && now_us >= link->mend_us) {
-		link->mend_us = now_us + MEND_US;
+	if (!link->listens && now_us >= link->next_repair_us) {
+		link->next_repair_us = now_us + REPAIR_US;
 		for (unsigned i = 0; i < LINK_LANES; i++) {
 			if (link_has_lane(link, i))
-				socket_mend(&link->sockets[i], now_us);
+				socket_repair(&link->sockets[i], now_us);
 		}
 	}
 	for (unsigned i = 0; i < LINK_LANES; i++) {
@@ -587,10 +587,10 @@ int64_t link_deadline_us(const struct link *link)
 	if (link->n_queue > 0 || link->n_ending > 0)
 		return 0;
 	if (link->n_sessions > 0)
-		at = link->scan_us;
-	if (!link->listens && link->dial.wanted && link->dial.deadline_us < at)
+		at = link->next_scan_us;
+	if (!link->listens && link->dial.handshake_wanted && link->dial.deadline_us < at)
 		at = link->dial.deadline_us;
-	if (!link->listens && link->dial.wanted && link->mend_us < at)
-		at = link->mend_us;
+	if (!link->listens && link->dial.handshake_wanted && link->next_repair_us < at)
+		at = link->next_repair_us;
 	return at;
 }

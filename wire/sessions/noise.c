@@ -1,4 +1,6 @@
-/* noise.c - see noise.h. The names of the steps are those of the Noise specification. */
+/* noise.c - the handshake by which two processes prove their keys and agree on fresh ones.
+ * It is written here because libsodium has the primitives but no Noise handshake. The functions
+ * mix_hash, mix_key and so on are named after the steps of the Noise specification. */
 #include "wire/sessions/noise.h"
 
 #include <errno.h>
@@ -27,7 +29,7 @@ static void hash_parts(uint8_t out[NOISE_HASH], const struct part *parts, size_t
 	sodium_memzero(&state, sizeof(state));
 }
 
-/* HMAC over BLAKE2b (RFC 2104), keyed with NOISE_HASH bytes, of a | b. */
+/* Computes the HMAC (RFC 2104) of a followed by b with BLAKE2b and a key of NOISE_HASH bytes. */
 static void compute_hmac(uint8_t out[NOISE_HASH], const uint8_t key[NOISE_HASH], struct part a,
 	struct part b)
 {
@@ -99,13 +101,13 @@ static void encrypt_and_hash(struct noise *n, const void *plain, size_t size, ui
 	mix_hash(n, out, size + NOISE_TAG);
 }
 
-/* size counts the tag. */
+/* size: bytes of box, its tag included. */
 static int decrypt_and_hash(struct noise *n, const uint8_t *box, size_t size, uint8_t *out)
 {
 	uint8_t nonce[12];
 	nonce_bytes(nonce, n->nonce++);
-	if (crypto_aead_chacha20poly1305_ietf_decrypt(out, NULL, NULL, box, size, n->hash, NOISE_HASH,
-		    nonce, n->key) != 0)
+	if (crypto_aead_chacha20poly1305_ietf_decrypt(out, NULL, NULL, box, size, n->hash,
+		    NOISE_HASH, nonce, n->key) != 0)
 		return -EBADMSG;
 	mix_hash(n, box, size);
 	return 0;
@@ -160,7 +162,8 @@ int noise_read_first_key(struct noise *n, const uint8_t *message, size_t size)
 	mix_hash(n, message, KEYS_BYTES);
 	if (mix_shared(n, n->me->secret, &n->peer_ephemeral) < 0) /* es */
 		return -EBADMSG;
-	return decrypt_and_hash(n, message + KEYS_BYTES, KEYS_BYTES + NOISE_TAG, n->peer.bytes); /* s */
+	message += KEYS_BYTES;
+	return decrypt_and_hash(n, message, KEYS_BYTES + NOISE_TAG, n->peer.bytes); /* s */
 }
 
 int noise_read_first_payload(struct noise *n, const uint8_t *message, size_t size, uint8_t *payload)

@@ -1,12 +1,13 @@
-/* noise.h - the handshake: Noise_IK_25519_ChaChaPoly_BLAKE2b, nothing added, nothing left out.
+/* noise.h - the handshake Noise_IK_25519_ChaChaPoly_BLAKE2b, exactly as specified.
  *
- * The dialer (initiator) knows the listener's static key; the listener learns the dialer's from the
- * first message, encrypted. Two messages; after them both hold one fresh key per direction, which
- * neither static key, stolen later, gives back. Pure: randomness comes in as an argument.
+ * The dialer (initiator) knows the listener's static key. The listener learns the dialer's static
+ * key from the first message, which carries it encrypted. After two messages both ends hold one
+ * fresh key for each direction. A static key stolen later does not reveal these fresh keys. The
+ * functions are pure: the caller passes the random bytes.
  *
  * Source: Perrin, The Noise Protocol Framework, revision 34. A payload in the first message has no
- * forward secrecy and can be replayed: callers put nothing secret in it and guard against replay
- * (link.c does, by cookies).
+ * forward secrecy and can be replayed. Callers put nothing secret in it and guard against replay
+ * (handshake.c does so with cookies).
  */
 #ifndef WIRE_NOISE_H
 #define WIRE_NOISE_H
@@ -20,41 +21,44 @@
 #define NOISE_HASH          64
 #define NOISE_KEY           32
 #define NOISE_TAG           16
-#define NOISE_FIRST_EXTRA   (KEYS_BYTES + KEYS_BYTES + NOISE_TAG + NOISE_TAG) /* beyond payload */
+/* Bytes of each message beyond its payload. */
+#define NOISE_FIRST_EXTRA   (KEYS_BYTES + KEYS_BYTES + NOISE_TAG + NOISE_TAG)
 #define NOISE_SECOND_EXTRA  (KEYS_BYTES + NOISE_TAG)
 
-/* Plain data so that it can be embedded; holds secrets: noise_wipe it. */
+/* State of a handshake, visible so that it can be embedded. It holds secrets: call noise_wipe. */
 struct noise {
 	uint8_t chain[NOISE_HASH], hash[NOISE_HASH], key[NOISE_KEY];
 	uint64_t nonce;
 	bool initiator;
 	const struct keys_identity *me;  /* borrowed until noise_wipe */
-	uint8_t ephemeral[KEYS_BYTES];   /* ours, secret */
+	uint8_t ephemeral[KEYS_BYTES];   /* this end's secret ephemeral key */
 	struct keys_public peer, peer_ephemeral;
 };
 
-/* peer: the responder's static key; NULL for the responder itself. */
+/* Starts a handshake. peer: the responder's static key; the responder itself passes NULL. */
 void noise_init(struct noise *n, bool initiator, const struct keys_identity *me,
 	const struct keys_public *peer, const void *prologue, size_t prologue_size);
-/* Overwrites every secret in it. */
+/* Overwrites every secret in n. */
 void noise_wipe(struct noise *n);
 
-/* The initiator's first message, size + NOISE_FIRST_EXTRA bytes at out. `ephemeral` is 32 fresh
- * random bytes. -EINVAL: the peer's key is not one (low order). */
+/* Writes the initiator's first message, size + NOISE_FIRST_EXTRA bytes, at out. `ephemeral` is 32
+ * fresh random bytes. -EINVAL: the peer's key is invalid (a point of low order). */
 int noise_write_first(struct noise *n, const uint8_t ephemeral[KEYS_BYTES], const void *payload,
 	size_t size, uint8_t *out);
-/* The responder reads it in two steps, so that whoever is not welcome costs one curve operation:
- * first who it is, into n->peer (not yet proven), then the payload, which proves it. -EBADMSG. */
+/* Read the first message in two steps, so that refusing a key costs one curve operation. The first
+ * step sets n->peer to the claimed key. The second step decrypts the payload and proves that the
+ * sender owns this key. -EBADMSG: forged. */
 int noise_read_first_key(struct noise *n, const uint8_t *message, size_t size);
-int noise_read_first_payload(struct noise *n, const uint8_t *message, size_t size, uint8_t *payload);
+int noise_read_first_payload(struct noise *n, const uint8_t *message, size_t size,
+	uint8_t *payload);
 
-/* The responder's answer, size + NOISE_SECOND_EXTRA bytes. */
+/* Writes the responder's answer, size + NOISE_SECOND_EXTRA bytes. */
 int noise_write_second(struct noise *n, const uint8_t ephemeral[KEYS_BYTES], const void *payload,
 	size_t size, uint8_t *out);
-/* -EBADMSG leaves n as it was: a forged answer does not spoil the wait for the true one. */
+/* Reads the answer. -EBADMSG: forged; n is unchanged, so the true answer can still be read. */
 int noise_read_second(struct noise *n, const uint8_t *message, size_t size, uint8_t *payload);
 
-/* After the second message: our sending and receiving keys. Wipe them. */
+/* After the second message: gives this end's sending and receiving keys. The caller wipes them. */
 void noise_split(const struct noise *n, uint8_t send[NOISE_KEY], uint8_t receive[NOISE_KEY]);
 
 #endif

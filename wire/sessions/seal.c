@@ -1,4 +1,5 @@
-/* seal.c - see seal.h. */
+/* seal.c - the encryption of a session's frames, and the window that refuses repeated ones.
+ * Without the window, a recorded frame could be sent to its receiver a second time. */
 #include "wire/sessions/seal.h"
 
 #include <errno.h>
@@ -15,7 +16,8 @@ void seal_key_init(struct seal_key *k, enum seal_cipher cipher, const uint8_t se
 						      : "skippipe xchacha20-poly1305";
 	uint8_t raw[SEAL_KEY];
 	k->cipher = cipher;
-	crypto_generichash(raw, sizeof(raw), (const uint8_t *)label, strlen(label), secret, SEAL_KEY);
+	crypto_generichash(raw, sizeof(raw), (const uint8_t *)label, strlen(label), secret,
+		SEAL_KEY);
 	if (cipher == SEAL_AES256_GCM)
 		crypto_aead_aes256gcm_beforenm(&k->key.aes, raw);
 	else
@@ -23,7 +25,7 @@ void seal_key_init(struct seal_key *k, enum seal_cipher cipher, const uint8_t se
 	sodium_memzero(raw, sizeof(raw));
 }
 
-/* The counter, little-endian, at the end of an otherwise zero nonce. */
+/* Writes the nonce: zeros, then the counter in little-endian order. */
 static void nonce_of(uint8_t *nonce, size_t size, uint64_t counter)
 {
 	memset(nonce, 0, size);
@@ -53,8 +55,8 @@ int seal_open(const struct seal_key *k, uint64_t counter, const void *header, si
 	int rc;
 	if (k->cipher == SEAL_AES256_GCM) {
 		nonce_of(nonce, 12, counter);
-		rc = crypto_aead_aes256gcm_decrypt_detached_afternm(data, NULL, data, size, data + size,
-			header, header_size, nonce, &k->key.aes);
+		rc = crypto_aead_aes256gcm_decrypt_detached_afternm(data, NULL, data, size,
+			data + size, header, header_size, nonce, &k->key.aes);
 	} else {
 		nonce_of(nonce, 24, counter);
 		rc = crypto_aead_xchacha20poly1305_ietf_decrypt_detached(data, NULL, data, size,
@@ -77,7 +79,7 @@ bool seal_window_fresh(const struct seal_window *w, uint64_t counter)
 {
 	if (counter >= w->next)
 		return true;
-	/* A whole word less than the window: words are cleared one at a time as it moves. */
+	/* One word less than the window: whole words are cleared as the window moves. */
 	if (w->next - counter > SEAL_WINDOW - 64)
 		return false;
 	return (w->seen[window_word(counter)] & window_bit(counter)) == 0;

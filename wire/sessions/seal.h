@@ -1,8 +1,8 @@
-/* seal.h - one direction of a session: a key, a counter, and what has been seen. Pure.
+/* seal.h - encrypts one direction of a session, and refuses frames already seen. Pure functions.
  *
- * AES-256-GCM where both CPUs have it, else XChaCha20-Poly1305. The 64-bit counter is the nonce; a
- * key is never used after SEAL_FRAMES_MOST frames or SEAL_BYTES_MOST bytes (far below what either
- * cipher allows): long before, the dialer makes a new session.
+ * The cipher is AES-256-GCM if both CPUs support it, otherwise XChaCha20-Poly1305. The 64-bit frame
+ * counter is the nonce. A key serves at most SEAL_FRAMES_MOST frames and SEAL_BYTES_MOST bytes, far
+ * less than either cipher allows. The dialer replaces the session at half of these limits.
  */
 #ifndef WIRE_SEAL_H
 #define WIRE_SEAL_H
@@ -19,35 +19,38 @@
 #define SEAL_BYTES_MOST  (UINT64_C(1) << 42)
 
 enum seal_cipher { SEAL_XCHACHA20 = 1, SEAL_AES256_GCM };
-bool seal_has_aes(void); /* after sodium_init */
+/* Returns true if this CPU supports AES. Call sodium_init first. */
+bool seal_has_aes(void);
 
 struct seal_key {
 	enum seal_cipher cipher;
 	union {
 		uint8_t raw[SEAL_KEY];
-		crypto_aead_aes256gcm_state aes; /* expanded */
+		crypto_aead_aes256gcm_state aes; /* the expanded key */
 	} key;
 };
 
-/* Derives the cipher's own key from `secret`, so that one secret never serves two ciphers. */
+/* Derives a key for this cipher from `secret`, so that no secret serves two ciphers. */
 void seal_key_init(struct seal_key *k, enum seal_cipher cipher, const uint8_t secret[SEAL_KEY]);
 
-/* Encrypts size bytes at data in place; the tag goes to data + size. */
+/* Encrypts size bytes at data in place, and writes the tag at data + size. */
 void seal_close(const struct seal_key *k, uint64_t counter, const void *header, size_t header_size,
 	uint8_t *data, size_t size);
-/* Decrypts in place size bytes, followed by their tag. -EBADMSG, and the bytes are then garbage. */
+/* Decrypts size bytes in place; their tag follows them. -EBADMSG: forged; the bytes are garbage. */
 int seal_open(const struct seal_key *k, uint64_t counter, const void *header, size_t header_size,
 	uint8_t *data, size_t size);
 
-/* The last 65536 counters: what was seen, and everything older, is refused. So many, because frames
- * by one of several connections may be seconds behind those by another. */
+/* A bit for each of the last 65536 counters. A counter that was seen, or is older than the window,
+ * is refused. The window is wide because frames by one of several connections may arrive seconds
+ * after those by another. */
 #define SEAL_WINDOW 65536
 struct seal_window {
-	uint64_t next; /* one above the highest seen */
+	uint64_t next; /* the highest counter seen, plus 1 */
 	uint64_t seen[SEAL_WINDOW / 64];
 };
+/* Returns true if the counter was not seen and is not older than the window. */
 bool seal_window_fresh(const struct seal_window *w, uint64_t counter);
-/* Only after seal_open has proved the frame. */
+/* Marks a counter as seen. Call it only after seal_open has accepted the frame. */
 void seal_window_mark(struct seal_window *w, uint64_t counter);
 
 #endif

@@ -1,4 +1,6 @@
-/* session.c - a link's table of sessions and its memory of keys. See session.h. */
+/* session.c - a link's table of sessions and its records of keys (states in session.h).
+ * The records outlive the sessions, so that a key's old process or a recorded handshake cannot
+ * take over from its new process. */
 #include "wire/sessions/session.h"
 
 #include <stdlib.h>
@@ -6,9 +8,8 @@
 
 #include "base/array.h"
 
-
 #define SLOT_MASK 0xffffu
-#define PER_KEY_MOST 16 /* processes of one console key at a time */
+#define PER_KEY_MOST 16 /* sessions that a console's or watcher's key may have at a time */
 
 struct session *session_find(const struct link *link, uint32_t id)
 {
@@ -36,8 +37,8 @@ struct session *session_new(struct link *link, uint32_t id)
 		id = session_reserve(link);
 	if (id == 0 || link->slots[id & SLOT_MASK] != NULL)
 		return NULL;
-	/* Locked, outside core dumps; ends at a page's end, so aligned as its size is, and a
-	 * struct's size is a multiple of its alignment. */
+	/* Locked memory, outside core dumps. sodium_malloc places the struct at the end of a page.
+	 * Its address is aligned because its size is a multiple of its alignment. */
 	struct session *s = sodium_malloc(sizeof(*s));
 	if (s == NULL)
 		return NULL;
@@ -101,6 +102,7 @@ bool session_next_ending(struct link *link, struct link_event *out)
 	return false;
 }
 
+/* Returns true if a key of this role may have several processes at a time. */
 static bool many_per_key(enum keys_role role)
 {
 	return role == KEYS_CONSOLE || role == KEYS_WATCHER;
@@ -127,35 +129,36 @@ void session_live(struct link *link, struct session *s, int64_t now_us)
 		    !keys_equal(&old->key, &s->key))
 			continue;
 		if (old->instance == s->instance || !link->listens) {
-			/* On a dialer the old session may be with the listener's former process: the tag
-			 * names the same peer still. */
+			/* A dialer's old session may be with the listener's previous process. Its
+			 * tag still names the same peer. */
 			s->tag = old->tag;
 			session_free(link, old);
 		} else if (!many_per_key(s->role)) {
 			supersede_session(link, old);
 		} else {
 			same_key++;
-			if (oldest == NULL || old->heard_us < oldest->heard_us)
+			if (oldest == NULL || old->last_received_us < oldest->last_received_us)
 				oldest = old;
 		}
 	}
 	if (same_key >= PER_KEY_MOST)
 		session_end(link, oldest, LINK_TOO_MANY);
 	s->state = SESSION_LIVE;
-	s->since_us = s->heard_us = s->spoke_us = now_us;
+	s->since_us = s->last_received_us = s->last_sent_us = now_us;
 	link->counters->handshakes++;
 	describe_session(s, LINK_UP, &up);
-	link_tell(link, &up);
+	link_queue_event(link, &up);
 }
 
-/* Linear: used in handshakes only, and there are at most KEYS_LIST_MOST. */
+/* The search is linear: it runs in handshakes only, over at most KEYS_LIST_MOST records. */
 struct record *record_of(struct link *link, const struct keys_public *key)
 {
 	for (size_t i = 0; i < link->n_records; i++) {
 		if (keys_equal(&link->records[i].key, key))
 			return &link->records[i];
 	}
-	if (!array_grow(&link->records, &link->room_records, link->n_records + 1, sizeof(*link->records)))
+	if (!array_grow(&link->records, &link->room_records, link->n_records + 1,
+		    sizeof(*link->records)))
 		return NULL;
 	struct record *fresh = &link->records[link->n_records++];
 	*fresh = (struct record){.key = *key};
@@ -167,7 +170,8 @@ enum link_reason session_not_admitted(const struct link *link, const struct keys
 	return keys_list_barred(link->options.admitted, key) ? LINK_FLOOD : LINK_NOT_ADMITTED;
 }
 
-/* Sessions of those no longer on the list, or there in another role, end; so does the memory. */
+/* Ends the sessions of keys that were removed or have another role, and drops the records of keys
+ * that were removed. */
 void session_check_admitted(struct link *link)
 {
 	if (!link->listens || keys_list_version(link->options.admitted) == link->admitted_version)

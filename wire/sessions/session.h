@@ -1,5 +1,25 @@
-/* session.h - the inside of a link: its sessions, its memory of keys, its handshake. For link.c,
+/* session.h - the private parts of a link: sessions, records of keys, the handshake. For link.c,
  * session.c and handshake.c only.
+ *
+ * A session's states. A dialer's session begins LIVE.
+ *
+ *     state     what is true                              event                  next state
+ *     PENDING   listener: INIT was answered, the dialer   first valid DATA       LIVE (LINK_UP)
+ *               has not yet proven that it can decrypt    another INIT, or 5 s   freed
+ *     LIVE      frames are accepted and sent              replaced by the same
+ *                                                         process                freed
+ *                                                         silent, expelled,
+ *                                                         superseded             ENDING
+ *     ENDING    keys are wiped, the caller's LINK_DOWN    event is delivered     freed
+ *               event waits
+ *
+ * The dialer's states (struct dial):
+ *
+ *     REST      no handshake is under way                 session needed, time   HELLO (sent)
+ *     HELLO     waits for a COOKIE                        COOKIE                 INIT (sent)
+ *                                                         refusal, no answer     REST, waits longer
+ *     INIT      waits for a RESPONSE                      RESPONSE               REST, session LIVE
+ *                                                         refusal, no answer     REST, waits longer
  */
 #ifndef WIRE_SESSION_H
 #define WIRE_SESSION_H
@@ -11,42 +31,43 @@
 #include "wire/sessions/socket.h"
 
 enum session_state {
-	SESSION_PENDING = 1, /* listener: answered an INIT, nothing proven since */
+	SESSION_PENDING = 1,
 	SESSION_LIVE,
-	SESSION_ENDING       /* its LINK_DOWN is to be told */
+	SESSION_ENDING
 };
 
 struct session {
-	uint32_t id;        /* low 16 bits: its slot; above: how often the slot was used */
-	uint32_t remote_id; /* the other end's number for it */
+	uint32_t id;        /* low 16 bits: the slot; high 16 bits: how often the slot was used */
+	uint32_t remote_id; /* the other end's number for this session */
 	enum session_state state;
 	enum link_reason reason; /* ENDING */
-	uint64_t tag;
+	uint64_t tag;            /* link_set_tag */
 	struct keys_public key;
 	enum keys_role role;
 	char name[KEYS_NAME_SIZE];
-	uint64_t instance, own_instance;
-	uint32_t frame_most;
-	struct socket_route route;
+	uint64_t instance, own_instance; /* the other end's process, and this one */
+	uint32_t frame_most;        /* longest frame that both ends accept */
+	struct socket_route route;  /* listener: the connection by which the newest frame arrived */
 	struct seal_key send, receive;
 	struct seal_window *window; /* owned */
-	uint64_t counter;         /* of the next frame sent */
+	uint64_t counter;           /* counter of the next frame to send */
 	uint64_t sent_bytes, received_bytes;
-	int64_t since_us, heard_us, spoke_us;
-	int64_t keep_alive_us;    /* we speak at least so often */
-	int64_t patience_us;      /* with its silence, if more than the link's */
+	int64_t since_us;           /* when the present state began */
+	int64_t last_received_us, last_sent_us;
+	int64_t keep_alive_us;      /* longest time in which nothing is sent */
+	int64_t silence_limit_us;   /* replaces the link's silence_us if longer */
 };
 
-/* What a listener remembers of an admitted key beyond its sessions. */
+/* A listener's record of an admitted key. It outlives the key's sessions. */
 #define RECORD_SUPERSEDED 8
 struct record {
 	struct keys_public key;
-	uint64_t last_issue;      /* of the newest cookie it used: older ones are replays */
-	uint64_t superseded[RECORD_SUPERSEDED]; /* instances that may not come back */
+	uint64_t last_issue;      /* number of the newest cookie used; older ones are replays */
+	uint64_t superseded[RECORD_SUPERSEDED]; /* instances that may not connect again */
 	unsigned next_superseded;
 };
 
-/* A token bucket: per_s tokens a second, and as many at once. */
+/* A token bucket: it gains per_s tokens in a second and holds at most per_s. */
 struct bucket {
 	double tokens, per_s;
 	int64_t at_us;
@@ -61,10 +82,19 @@ struct dial {
 	uint8_t nonce[FRAME_NONCE];
 	struct noise noise;       /* DIAL_INIT */
 	uint32_t reserved_id;     /* DIAL_INIT: the session number offered */
-	int64_t deadline_us;      /* REST: when to try; else when to give up */
-	int64_t backoff_us, began_us;
-	int64_t answer_us;        /* how long an answer may take; 0: as at first */
-	bool wanted;              /* a handshake is needed */
+	int64_t deadline_us;      /* REST: when to try; otherwise when to stop waiting */
+	int64_t backoff_us;       /* the next pause before trying again */
+	int64_t began_us;         /* when the last handshake began */
+	int64_t answer_wait_us;   /* how long to wait for an answer; 0: the initial value */
+	bool handshake_wanted;    /* the link needs a new session */
+};
+
+/* A frame that the test hook holds back. */
+struct held_frame {
+	uint8_t *bytes; /* NULL: none */
+	size_t size;
+	unsigned lane;
+	struct socket_route route;
 };
 
 #define LINK_QUEUE 4
@@ -72,67 +102,73 @@ struct dial {
 struct link {
 	struct link_options options;
 	struct link_counters *counters, own_counters;
-	struct socket sockets[LINK_LANES]; /* a listener has the first only */
+	struct socket sockets[LINK_LANES]; /* a listener has only the first */
 	bool blocked[LINK_LANES];
-	unsigned turn;          /* the lane that is next received from */
+	unsigned turn;          /* lane from which the next frame is received */
 	bool listens, aes;
-	struct session **slots; /* (n_slots), NULL where free */
-	uint32_t *uses;         /* (n_slots) */
+	struct session **slots; /* (n_slots), NULL if free */
+	uint32_t *uses;         /* (n_slots) how often each slot was used */
 	uint32_t n_slots, n_sessions, n_ending;
-	struct record *records;
+	struct record *records; /* (n_records) */
 	size_t n_records, room_records;
-	uint64_t admitted_version;
+	uint64_t admitted_version; /* keys_list_version at the last check of the sessions */
 	uint8_t cookie_key[32];
-	uint64_t last_issue;
+	uint64_t last_issue;    /* issue number of the newest cookie */
 	struct bucket inits, refusals;
 	struct dial dial;
-	struct link_event queue[LINK_QUEUE]; /* told before anything else is received */
+	struct link_event queue[LINK_QUEUE]; /* delivered before another frame is received */
 	unsigned n_queue;
-	int64_t scan_us;        /* when sessions are next looked through */
-	int64_t mend_us;        /* when a dialer's connection, or a listener's many, are next looked at */
-	char address[LINK_ADDRESS_SIZE]; /* a dialer's */
-	uint8_t *held;          /* by the test hook */
-	unsigned held_lane;
-	struct socket_route held_route;
-	size_t held_size;
+	int64_t next_scan_us;   /* when to check the sessions' deadlines */
+	int64_t next_repair_us; /* when to check the connections */
+	char address[LINK_ADDRESS_SIZE]; /* that a dialer dials */
+	struct held_frame held;
 };
 
 /* ---- session.c ---- */
-struct session *session_find(const struct link *link, uint32_t id);
-/* NULL: no slot, or out of memory. `id` 0: any. */
+struct session *session_find(const struct link *link, uint32_t id); /* NULL: none */
+/* Makes a session. id: from session_reserve; 0: any free number. NULL: no free slot, or no locked
+ * memory. */
 struct session *session_new(struct link *link, uint32_t id);
-uint32_t session_reserve(struct link *link); /* a number for session_new; 0: no slot */
-void session_free(struct link *link, struct session *s); /* wipes */
-/* Frees it now if it is pending, else once its LINK_DOWN is told. */
+uint32_t session_reserve(struct link *link); /* a number for session_new; 0: no free slot */
+void session_free(struct link *link, struct session *s); /* wipes its keys */
+/* Ends a session. A PENDING session is freed; a LIVE one becomes ENDING. */
 void session_end(struct link *link, struct session *s, enum link_reason reason);
+/* Gives the LINK_DOWN event of an ENDING session and frees the session. Returns true if there was
+ * one. */
 bool session_next_ending(struct link *link, struct link_event *out);
-/* Live now: replaces what it must and queues LINK_UP. */
+/* Makes a session LIVE, ends the sessions that it replaces, and queues LINK_UP. */
 void session_live(struct link *link, struct session *s, int64_t now_us);
-struct record *record_of(struct link *link, const struct keys_public *key); /* NULL: no memory */
+/* The record of a key; makes one if there is none. NULL: no memory. */
+struct record *record_of(struct link *link, const struct keys_public *key);
+/* If the admitted list changed: ends the sessions of keys that were removed. */
 void session_check_admitted(struct link *link);
-/* Why a key that the list does not give is refused. */
+/* The reason of refusing a key that keys_list_find does not find. */
 enum link_reason session_not_admitted(const struct link *link, const struct keys_public *key);
+/* Takes one token. Returns true if there was one. */
 bool bucket_take(struct bucket *b, int64_t now_us);
 
-/* ---- handshake.c: each handles one parsed frame ---- */
+/* ---- handshake.c ---- */
+/* Each handshake_on_... handles one parsed frame. */
 void handshake_on_hello(struct link *link, const struct frame *f,
 	const struct socket_route *route, int64_t now_us);
-/* A frame of a handshake came. */
 void handshake_on_init(struct link *link, const struct frame *f, const struct socket_route *route,
 	int64_t now_us);
 void handshake_on_cookie(struct link *link, const struct frame *f, int64_t now_us);
 void handshake_on_response(struct link *link, const struct frame *f, int64_t now_us);
 void handshake_on_refuse(struct link *link, const struct frame *f, int64_t now_us);
+/* A listener's answer of refusal; limited to REFUSALS_PER_S in a second. */
 void handshake_refuse(struct link *link, enum link_reason reason, const uint8_t *echo,
 	const struct socket_route *route, int64_t now_us);
+/* Dialer: begins a handshake that is due, or gives up waiting for an answer. */
 void handshake_tick(struct link *link, int64_t now_us);
-void handshake_want(struct link *link, int64_t now_us); /* dialer: a new session is needed */
+/* Dialer: asks for a new session. A listener ignores the call. */
+void handshake_want(struct link *link, int64_t now_us);
 
 /* ---- link.c ---- */
-void link_refused(struct link *link, enum link_reason reason); /* counts */
-/* route: a listener's. */
+void link_refused(struct link *link, enum link_reason reason); /* counts a refusal */
+/* Sends a complete frame and always frees it. route: needed on listeners. 0 or -EAGAIN. */
 int link_transmit(struct link *link, unsigned lane, const struct socket_route *route,
 	uint8_t *frame, size_t size);
-void link_tell(struct link *link, const struct link_event *event);
+void link_queue_event(struct link *link, const struct link_event *event);
 
 #endif

@@ -1,4 +1,5 @@
-/* socket.c - see socket.h. */
+/* socket.c - raw nanomsg sockets for the links, tuned for long links and repaired when they fail.
+ * The rest of the program therefore needs no knowledge of nanomsg. */
 #include "wire/sessions/socket.h"
 
 #include <assert.h>
@@ -21,16 +22,16 @@
 #include "wire/sessions/link.h"
 
 #define BUFFER_BYTES     (1 << 20)
-#define BUFFER_KERNELS   (BUFFER_BYTES + 1) /* nobody's choice: the kernel's; */
-#define BUFFER_BULKS     (BUFFER_BYTES + 2) /* likewise, of a connection for bulk */
+#define BUFFER_KERNELS   (BUFFER_BYTES + 1) /* asks setsockopt below for the kernel's own size */
+#define BUFFER_BULKS     (BUFFER_BYTES + 2) /* the same, for a connection for bulk */
 #define FIRST_FLIGHT_BYTES (96 << 10)
-#define UNSENT_BYTES     32768   /* that a connection takes beyond what it may have under way */
-#define DEAD_MS          30000   /* a connection that acknowledges nothing so long has ended */
-#define WELL_US          INT64_C(2000000)
+#define UNSENT_BYTES     32768   /* accepted by a connection beyond the bytes under way */
+#define DEAD_MS          30000   /* a connection without any acknowledgement for so long is dead */
+#define STABLE_US          INT64_C(2000000)
 #define RECONNECT_MS     50
 #define RECONNECT_MOST_MS 400
-#define PORT_FIRST       20000 /* free ports are looked for below those that the */
-#define PORT_RANGE       12000 /* kernel itself hands out to callers */
+#define PORT_FIRST       20000 /* free ports are searched below the range that */
+#define PORT_RANGE       12000 /* the kernel gives to outgoing connections */
 #define PORT_TRIES       256
 
 /* ---- the kernel's sockets ---- */
@@ -44,8 +45,10 @@ static void set_tcp(int fd, int level, int name, int value)
 #define SO_BUF_LOCK 72 /* Linux 5.14 */
 #endif
 
-/* The kernel begins with a buffer of less than the ten packets that it would send at once: one of some more, which
- * grows from there on by itself as ever. Where the kernel cannot do both it stays as it is. */
+/* Gives a new connection a send buffer for more than ten packets. TCP may send ten packets at
+ * once, but the kernel's initial buffer holds fewer. The kernel still enlarges the buffer by
+ * itself, because the lock that SO_SNDBUF sets is restored. A kernel without SO_BUF_LOCK keeps its
+ * initial buffer. */
 static void widen_first_flight(int fd)
 {
 	int lock = 0;
@@ -56,12 +59,13 @@ static void widen_first_flight(int fd)
 	set_tcp(fd, SOL_SOCKET, SO_BUF_LOCK, lock);
 }
 
-/* Buffers that follow the way's own bandwidth times delay. What waits beyond that waits with us, where
- * what is urgent can overtake it. A way that ends without a word (a firewall forgot it) is noticed. */
+/* Lets the kernel size the buffers after the link's bandwidth and delay, and detects a connection
+ * that died silently. Bytes beyond these buffers wait in this process, where urgent messages can
+ * overtake them. */
 static bool tune_connection(int fd, bool bulk)
 {
-	/* Where the system has them and lets us: bulk loses nothing of its rate to a lost packet in a
-	 * hundred; what is quick leaves at once, not at a pace. */
+	/* BBR keeps its rate when one packet in a hundred is lost. CUBIC sends urgent bytes at once
+	 * and not at a measured pace. A system may lack either; then its default stays. */
 	const char *control = bulk ? "bbr" : "cubic";
 	int domain = AF_UNIX;
 	socklen_t size = sizeof(domain);
@@ -77,7 +81,7 @@ static bool tune_connection(int fd, bool bulk)
 	return true;
 }
 
-/* See socket.h: in place of the C library's. */
+/* Replaces the C library's setsockopt (see socket.h). */
 int setsockopt(int fd, int level, int name, const void *value, socklen_t size)
 {
 	int bytes = 0;
@@ -86,7 +90,8 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t size)
 		memcpy(&bytes, value, sizeof(bytes));
 		if ((bytes == BUFFER_KERNELS || bytes == BUFFER_BULKS) &&
 		    tune_connection(fd, bytes == BUFFER_BULKS)) {
-			if (name == SO_SNDBUF) /* not an accepted one, whose buffer is large already */
+			/* Only dialed connections pass SO_SNDBUF; others have large buffers. */
+			if (name == SO_SNDBUF)
 				widen_first_flight(fd);
 			return 0;
 		}
@@ -104,7 +109,7 @@ static int set_option(int nn, int level, int option, int value)
 static int open_raw(struct socket *s, bool listens, const char *address, bool bulk,
 	size_t frame_most, struct error *err)
 {
-	/* A listener drops what does not fit: its buffer is as large as may be from the first. */
+	/* A listener drops frames that do not fit, so its send buffer is large from the start. */
 	const bool near = socket_is_near(address);
 	const int kernels = bulk ? BUFFER_BULKS : BUFFER_KERNELS;
 	const int sends = near || listens ? BUFFER_BYTES : kernels;
@@ -127,7 +132,7 @@ static int open_raw(struct socket *s, bool listens, const char *address, bool bu
 		rc = set_option(nn, NN_SOL_SOCKET, NN_MAXTTL, 1);
 	if (rc == 0 && strchr(address, '[') != NULL)
 		rc = set_option(nn, NN_SOL_SOCKET, NN_IPV4ONLY, 0); /* tcp://[::1]:4000 */
-	if (rc == 0) /* else small messages wait 40 ms for the other side's delayed ACK */
+	if (rc == 0) /* without it small messages wait 40 ms for the other end's delayed ACK */
 		rc = set_option(nn, NN_TCP, NN_TCP_NODELAY, 1);
 	if (rc < 0) {
 		nn_close(nn);
@@ -140,7 +145,8 @@ static int open_raw(struct socket *s, bool listens, const char *address, bool bu
 
 bool socket_is_near(const char *address)
 {
-	static const char *const near[] = {"ipc://", "tcp://127.", "tcp://localhost:", "tcp://[::1]"};
+	static const char *const near[] = {"ipc://", "tcp://127.", "tcp://localhost:",
+		"tcp://[::1]"};
 	for (size_t i = 0; i < sizeof(near) / sizeof(near[0]); i++)
 		if (strncmp(address, near[i], strlen(near[i])) == 0)
 			return true;
@@ -164,7 +170,8 @@ static const char *advice_for(int code)
 	}
 }
 
-/* tcp://HOST:0 finds a free port; nanomsg itself knows no port 0. Returns 0 when it has bound. */
+/* Binds tcp://HOST:0 to a free port, because nanomsg does not support port 0. Returns 0 or a
+ * negative errno. */
 static int bind_any_port(int nn, const char *address, size_t host_length, char *bound)
 {
 	unsigned seed = randombytes_random();
@@ -230,9 +237,9 @@ int socket_dial(struct socket *s, const char *address, unsigned connections, boo
 {
 	assert(connections >= 1 && connections <= LINK_CONNECTIONS_MOST);
 	s->n_endpoints = 0;
-	s->heard = false;
-	s->broken = s->seen = 0;
-	s->since_us = 0;
+	s->received = false;
+	s->broken_accepted = s->broken_seen = 0;
+	s->stable_since_us = 0;
 	if (strlen(address) >= LINK_ADDRESS_SIZE)
 		return error_set(err, -EINVAL, "%.60s...: the address is too long", address);
 	int rc = open_raw(s, false, address, bulk, frame_most, err);
@@ -261,10 +268,10 @@ void socket_redial(struct socket *s)
 			nn_shutdown(s->nn, s->endpoints[i]);
 		s->endpoints[i] = nn_connect(s->nn, s->address);
 	}
-	socket_connections(s, &now, &s->broken);
+	socket_connections(s, &now, &s->broken_accepted);
 }
 
-void socket_mend(struct socket *s, int64_t now_us)
+void socket_repair(struct socket *s, int64_t now_us)
 {
 	uint64_t now, broken;
 
@@ -272,21 +279,22 @@ void socket_mend(struct socket *s, int64_t now_us)
 		return;
 	socket_connections(s, &now, &broken);
 	for (unsigned i = 0; i < s->n_endpoints; i++) {
-		if (s->endpoints[i] < 0) /* there was no memory */
+		if (s->endpoints[i] < 0) /* nn_connect had no memory */
 			s->endpoints[i] = nn_connect(s->nn, s->address);
 	}
-	/* One connection is well as soon as a frame came by it; of several nobody knows by which it
-	 * came, so all must have stood for a while. */
-	bool stands = now == s->n_endpoints && broken == s->seen;
-	if (!stands)
-		s->since_us = 0;
-	else if (s->since_us == 0)
-		s->since_us = now_us;
-	if (s->heard && (s->n_endpoints == 1 || (stands && now_us - s->since_us >= WELL_US)))
-		s->broken = broken;
-	s->heard = false;
-	s->seen = broken;
-	if (broken > s->broken + s->n_endpoints)
+	/* A single connection works if a frame arrived by it. With several connections the frame
+	 * does not show which of them works, so all must have been open for STABLE_US. */
+	bool stable = now == s->n_endpoints && broken == s->broken_seen;
+	if (!stable)
+		s->stable_since_us = 0;
+	else if (s->stable_since_us == 0)
+		s->stable_since_us = now_us;
+	if (s->received &&
+	    (s->n_endpoints == 1 || (stable && now_us - s->stable_since_us >= STABLE_US)))
+		s->broken_accepted = broken;
+	s->received = false;
+	s->broken_seen = broken;
+	if (broken > s->broken_accepted + s->n_endpoints)
 		socket_redial(s);
 }
 
@@ -332,9 +340,9 @@ void socket_frame_free(void *frame)
 		nn_freemsg(frame);
 }
 
-/* The SP header travels as ancillary data: a size_t with its length, then its bytes. A listener's
- * is the connection and the dialer's word; a dialer's is a word with the top bit set, the end of
- * the backtrace. */
+/* nanomsg takes the SP header as ancillary data: a size_t with its length, then its bytes. A
+ * listener's header is the connection's number and the dialer's word. A dialer's header is one
+ * word with the top bit set, which ends the backtrace. */
 int socket_send(struct socket *s, const struct socket_route *route, uint8_t *frame)
 {
 	static const uint8_t end[4] = {0x80, 0, 0, 0};
@@ -353,7 +361,7 @@ int socket_send(struct socket *s, const struct socket_route *route, uint8_t *fra
 	if (nn_sendmsg(s->nn, &message, NN_DONTWAIT) >= 0)
 		return 0;
 	nn_freemsg(frame);
-	return -EAGAIN; /* full, not connected, or interrupted: all mean try again */
+	return -EAGAIN; /* full, not connected, or interrupted: the caller may try again */
 }
 
 int socket_receive(struct socket *s, struct socket_route *route, uint8_t **frame, size_t *size)
@@ -376,6 +384,6 @@ int socket_receive(struct socket *s, struct socket_route *route, uint8_t **frame
 		memcpy(route->bytes, NN_CMSG_DATA(head) + sizeof(length), length);
 	*frame = got;
 	*size = (size_t)n;
-	s->heard = true;
+	s->received = true;
 	return 0;
 }

@@ -92,7 +92,7 @@ static void turn_side(struct side *s, int64_t now_us)
 	link_tick(s->link, now_us);
 	while (link_receive(s->link, now_us, &e) == 0) {
 		s->up += e.kind == LINK_UP;
-		s->said_no += e.kind == LINK_NO;
+		s->said_no += e.kind == LINK_REFUSAL;
 		s->data += e.kind == LINK_DATA;
 		if (e.kind == LINK_UP)
 			s->session = e.session;

@@ -88,7 +88,7 @@ static int frame_comes(struct socket *s, int listener)
 
 		memset(frame, 7, CONTENT);
 		(void)socket_send(s, NULL, frame);
-		socket_mend(s, clock_monotonic_us());
+		socket_repair(s, clock_monotonic_us());
 		if (fd < 0 && readable(listener, 0)) {
 			fd = answer(listener);
 			tries++;
@@ -137,7 +137,7 @@ static void what_comes_again_by_itself_stays(void **state)
 	close(fd);
 	fd = answer(listener);
 	for (int i = 0; i < 50; i++) {
-		socket_mend(&s, clock_monotonic_us());
+		socket_repair(&s, clock_monotonic_us());
 		assert_false(readable(fd, 10)); /* neither closed nor, yet, used */
 	}
 	close(fd);
@@ -210,7 +210,7 @@ static void a_sick_one_among_several_is_dialed_anew(void **state)
 	for (int i = 0; i < 3; i++)
 		fds[i] = answer(listener);
 	/* The first ends again and again, while frames come by the second. */
-	while (ended < 20 && s.broken == 0 && clock_monotonic_us() < give_up) {
+	while (ended < 20 && s.broken_accepted == 0 && clock_monotonic_us() < give_up) {
 		struct socket_route route;
 		uint8_t *frame;
 		size_t size;
@@ -221,7 +221,7 @@ static void a_sick_one_among_several_is_dialed_anew(void **state)
 			break; /* let go already */
 		while (socket_receive(&s, &route, &frame, &size) == 0)
 			socket_frame_free(frame);
-		socket_mend(&s, now += 100000);
+		socket_repair(&s, now += 100000);
 		ended++;
 	}
 	/* All were let go. */
