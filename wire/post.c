@@ -1,9 +1,10 @@
-/* post.c - see post.h.
+/* post.c - the message endpoint of a process: its links, its poll set, the calls of its main loop.
  *
- * A post owns links (link.h): one for each address it listens at, one for each peer it dials. Every
- * peer has a channel (channel.h), which decides what goes when; the post carries chunks from
- * channels to links and back, and acknowledges. Acknowledgements ride on whatever goes to the
- * peer; on their own they go once the socket is empty, or after ACK_FRAMES, whichever is first.
+ * A post owns links (link.h): one for each address that it listens at, one for each peer that it
+ * dials. Every peer has a channel (channel.h) for each class of messages. The channels decide which
+ * chunk is sent next; the post carries chunks between channels and links. Each chunk also
+ * acknowledges the chunks received in its class. A separate acknowledgement is sent when nothing
+ * more waits to be received, or after ACK_FRAMES frames.
  */
 #include "wire/post.h"
 
@@ -16,15 +17,16 @@
 
 #include <sodium.h>
 
+#include "base/alloc.h"
 #include "wire/delivery/channel.h"
 #include "wire/delivery/post_frame.h"
 #include "wire/delivery/post_private.h"
 
 #define MIB        ((size_t)1 << 20)
 #define CHUNK_MOST (4 * MIB)
-#define OVERDUE_MOST   4       /* times in a row, then its lane is dialed anew */
-#define SILENCE_TIMES  4       /* what is overdue */
-#define TURNS_PER_CALL 32      /* frames without a message for the caller, at most: the time that it was given grows old */
+#define OVERDUE_MOST   4       /* redial a lane whose chunks were overdue so often in a row */
+#define SILENCE_TIMES  4       /* a peer may be silent for so many times the overdue limit */
+#define TURNS_PER_CALL 32      /* frames handled in one call, because its now_us grows old */
 
 /* ---- opening and closing ---- */
 
@@ -34,7 +36,7 @@ static void fill_default(size_t *value, size_t otherwise)
 		*value = otherwise;
 }
 
-/* Zeros become defaults; what contradicts itself is refused before anything is opened. */
+/* Replaces zeros by defaults, and refuses options out of range. */
 static int check_options(struct post_options *o, struct error *err)
 {
 	if (o->identity == NULL)
@@ -50,13 +52,13 @@ static int check_options(struct post_options *o, struct error *err)
 	if (o->rekey_us == 0)
 		o->rekey_us = INT64_C(3600000000);
 	if (o->chunk_bytes < LINK_CHUNK_LEAST || o->chunk_bytes > CHUNK_MOST)
-		return error_set(err, -EINVAL, "chunk_bytes is %zu: expected %d to %zu", o->chunk_bytes,
-			LINK_CHUNK_LEAST, CHUNK_MOST);
+		return error_set(err, -EINVAL, "chunk_bytes is %zu: expected %d to %zu",
+			o->chunk_bytes, LINK_CHUNK_LEAST, CHUNK_MOST);
 	if (o->connections == 0)
 		o->connections = 1;
 	if (o->connections > LINK_CONNECTIONS_MOST)
-		return error_set(err, -EINVAL, "connections is %u: expected at most %d", o->connections,
-			LINK_CONNECTIONS_MOST);
+		return error_set(err, -EINVAL, "connections is %u: expected at most %d",
+			o->connections, LINK_CONNECTIONS_MOST);
 	if (o->peers_most > 60000)
 		return error_set(err, -EINVAL, "peers_most is %u: expected at most 60000",
 			o->peers_most);
@@ -71,7 +73,7 @@ static void *make_nothing(void *context)
 	return context;
 }
 
-/* nanomsg ends the process when its own thread cannot be started. */
+/* Checks that the system can start another thread. nanomsg would end the process if it cannot. */
 static int check_threads(struct error *err)
 {
 	pthread_t thread;
@@ -82,8 +84,6 @@ static int check_threads(struct error *err)
 	return 0;
 }
 
-/* What needs no peer: options, the threads a lane will want, epoll, tables. A failure frees what
- * there is, in reverse. */
 int post_open(struct post **out, const struct post_options *options, struct error *err)
 {
 	struct post_options o = *options;
@@ -94,36 +94,22 @@ int post_open(struct post **out, const struct post_options *options, struct erro
 		return rc;
 	if (sodium_init() < 0)
 		return error_set(err, -EIO, "the system gives no randomness");
-	struct post *p = calloc(1, sizeof(*p));
-	if (p == NULL)
-		return error_set(err, -ENOMEM, "out of memory");
+	struct post *p = alloc_new(sizeof(*p));
 	p->options = o;
 	p->sweep_us = INT64_MAX;
 	p->memory.most_bytes = o.assembling_most_bytes;
 	p->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (p->epoll < 0) {
 		rc = error_set(err, -errno, "epoll: %s", strerror(errno));
-		goto free_post;
+		free(p);
+		return rc;
 	}
-	p->slots = calloc(o.peers_most, sizeof(struct peer *));
-	p->uses = malloc(o.peers_most * sizeof(*p->uses));
-	p->transfers = malloc(POST_TRANSFERS * sizeof(*p->transfers));
-	if (p->slots == NULL || p->uses == NULL || p->transfers == NULL) {
-		rc = error_set(err, -ENOMEM, "out of memory");
-		goto free_slots;
-	}
+	p->slots = alloc_array(o.peers_most, sizeof(struct peer *));
+	p->uses = alloc_array(o.peers_most, sizeof(*p->uses));
+	p->transfers = alloc_array(POST_TRANSFERS, sizeof(*p->transfers));
 	randombytes_buf(p->uses, o.peers_most * sizeof(*p->uses));
 	*out = p;
 	return 0;
-
-free_slots:
-	free(p->slots);
-	free(p->uses);
-	free(p->transfers);
-	close(p->epoll);
-free_post:
-	free(p);
-	return rc;
 }
 
 static void line_close(struct post *p, struct line *line)
@@ -140,7 +126,7 @@ void post_close(struct post *p)
 {
 	if (p == NULL)
 		return;
-	post_flush_acks(p, 0); /* as far as they leave at once */
+	post_flush_acks(p, 0); /* sends only those that can be sent at once */
 	link_release(p->lent);
 	for (uint32_t i = 0; i < p->options.peers_most; i++) {
 		if (p->slots[i] != NULL)
@@ -158,7 +144,7 @@ void post_close(struct post *p)
 
 /* ---- links ---- */
 
-/* link.h: what we are called by that process already. */
+/* The callback `known` of struct link_options. */
 static uint64_t known_instance(void *context, const struct keys_public *key, uint64_t instance)
 {
 	const struct peer *peer = post_peer_of_key(context, key, instance);
@@ -194,8 +180,8 @@ static int line_new(struct post *p, struct line **out, struct error *err)
 {
 	if (p->n_lines == POST_LINKS_MOST)
 		return error_set(err, -ENOSPC, "a process may have %d sockets", POST_LINKS_MOST);
-	*out = calloc(1, sizeof(**out));
-	return *out == NULL ? error_set(err, -ENOMEM, "out of memory") : 0;
+	*out = alloc_new(sizeof(**out));
+	return 0;
 }
 
 static int line_add(struct post *p, struct line *line, struct error *err)
@@ -259,7 +245,6 @@ int post_dial(struct post *p, const char *address, const struct keys_public *key
 	return 0;
 }
 
-/* Wakes the poll when a full buffer has room again. */
 void post_watch_write(struct post *p, struct line *line)
 {
 	for (unsigned i = 0; i < LINK_LANES; i++) {
@@ -309,7 +294,7 @@ static void poll_lines(struct post *p)
 		((struct line *)events[i].data.ptr)->ready = true;
 }
 
-/* One event of one link. True when *out is to be told. */
+/* Handles one event of one link. Returns true if *out is a message to deliver. */
 static bool receive_from(struct post *p, struct line *line, int64_t now_us,
 	struct post_message *out)
 {
@@ -346,8 +331,8 @@ static void tidy_up(struct post *p)
 	}
 }
 
-/* One message a call: what is assembled already, then what waits in the queue, then lines that
- * are ready, a bounded number of turns; acknowledgements leave when nothing is left. */
+/* Gives one message: first complete messages, then queued events, then frames of the links that are
+ * ready. Sends the acknowledgements that are due when nothing is left. */
 int post_receive(struct post *p, int64_t now_us, struct post_message *out)
 {
 	bool looked = false;
@@ -393,8 +378,9 @@ void post_release(struct post_message *m)
 	m->size = 0;
 }
 
-/* Where nothing has come through for so long that it was sent again and again, another connection
- * may do better; and only what is overdue beyond all that is measured is silence. */
+/* Checks the deadlines of a peer's channels. A lane whose chunks were overdue OVERDUE_MOST times in
+ * a row is redialed, because a new connection may work. While chunks are overdue, the session may
+ * be silent for longer than usual, so that a slow link does not count as a dead peer. */
 static void tick_peer(struct post *p, struct peer *peer, int64_t now_us)
 {
 	bool overdue = false;
@@ -417,7 +403,7 @@ static void tick_peer(struct post *p, struct peer *peer, int64_t now_us)
 	}
 }
 
-/* Timeouts of all peers, at most every SWEEP_US. */
+/* Checks the deadlines of all peers. */
 static void sweep_peers(struct post *p, int64_t now_us)
 {
 	p->sweep_us = INT64_MAX;
@@ -444,7 +430,7 @@ void post_tick(struct post *p, int64_t now_us)
 		bool blocked = is_blocked(line);
 		link_tick(line->link, now_us);
 		if (link_deadline_us(line->link) == 0)
-			line->ready = true; /* it has an event that no descriptor tells of */
+			line->ready = true; /* it has an event that no descriptor shows */
 		post_watch_write(p, line);
 		if (blocked && line->peer != NULL)
 			post_pump(p, line->peer, now_us);
@@ -507,7 +493,7 @@ int post_forget(struct post *p, post_peer_id id)
 	return 0;
 }
 
-/* ---- looking ---- */
+/* ---- information ---- */
 
 int post_peer(const struct post *p, post_peer_id id, struct post_peer_info *out)
 {
@@ -529,9 +515,9 @@ int post_peer(const struct post *p, post_peer_id id, struct post_peer_info *out)
 
 int post_transfer(struct post *p, struct post_transfer *out)
 {
-	if (p->transfers_told == p->transfers_in)
+	if (p->transfers_taken == p->transfers_in)
 		return -EAGAIN;
-	*out = p->transfers[p->transfers_told++ % POST_TRANSFERS];
+	*out = p->transfers[p->transfers_taken++ % POST_TRANSFERS];
 	return 0;
 }
 

@@ -1,4 +1,6 @@
-/* channel.c - see channel.h. What arrives is in channel_receive.c. */
+/* channel.c - the sending half of a channel: cuts messages into chunks, repeats lost ones.
+ * nanomsg drops accepted messages when a connection breaks; this module makes up for it.
+ * channel_receive.c is the receiving half. */
 #include "wire/delivery/channel.h"
 
 #include <assert.h>
@@ -7,26 +9,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "wire/delivery/channel_private.h"
 
-#define TIMEOUT_MOST_US  INT64_C(2000000) /* or so many times what is usual: */
-#define TIMEOUT_TIMES    8
-#define ENTRY_BYTES      ((size_t)64) /* what a message costs beyond its bytes, at least */
-/* What a connection may send at once after a pause (ten segments of 1,448 bytes, RFC 6928), less
- * what the layers below add. Messages no longer than that are one chunk. */
+/* The time limit doubles while chunks are overdue, up to the greater of these two: */
+#define TIMEOUT_MOST_US  INT64_C(2000000)
+#define TIMEOUT_TIMES    8 /* times the limit that follows from the measured round trips */
+#define ENTRY_BYTES      ((size_t)64) /* least cost of a message beyond its bytes */
+/* Bytes that a connection may send at once after a pause (ten segments of 1,448 bytes, RFC 6928),
+ * less the overhead of the layers below. A message up to this length is one chunk. */
 #define FLIGHT_BYTES     ((size_t)14000)
 #define CHUNK_LEAST      ((size_t)4096)
 #define BULK_LEAST       ((size_t)8192)
 
-int channel_new(struct channel **out, const struct channel_options *options)
+struct channel *channel_new(const struct channel_options *options)
 {
-	struct channel *c = calloc(1, sizeof(*c));
-	if (c == NULL)
-		return -ENOMEM;
+	struct channel *c = alloc_new(sizeof(*c));
 	c->options = *options;
 	c->deadline_us = INT64_MAX;
-	*out = c;
-	return 0;
+	return c;
 }
 
 void channel_limit(struct channel *c, size_t message_most_bytes)
@@ -62,8 +63,9 @@ static size_t smaller_size(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* Over several connections a message is spread so that each has its share in one flight. What can
- * wait is cut in larger pieces, but never so that one is much of what may be under way. */
+/* Returns the longest chunk of a message of this size. Over several connections each gets an equal
+ * share of the message, in one flight if it can. Messages that can wait are cut into larger chunks,
+ * but a chunk is at most about a sixteenth of the window. */
 static size_t chunk_for(const struct channel *c, size_t size)
 {
 	if (c->cut.connections == 1)
@@ -95,7 +97,7 @@ static size_t chunk_size(const struct outgoing *m, uint64_t i)
 
 /* ---- sessions ---- */
 
-/* What a chunk counts in the window: a frame is never free. */
+/* Returns the bytes that a chunk counts in the window, its overhead included. */
 static size_t record_weight(const struct record *r)
 {
 	return r->size + ENTRY_BYTES;
@@ -127,7 +129,7 @@ static void forget_sent(struct channel *c)
 	c->una = c->next = c->end = 0;
 	c->n_lost = 0;
 	c->cursor = 0;
-	c->overdue = c->unheard = 0;
+	c->overdue = c->unanswered = 0;
 	c->round = (struct flow_round_trip){0, 0};
 }
 
@@ -145,7 +147,7 @@ void channel_start(struct channel *c, const struct channel_cut *cut)
 void channel_resume(struct channel *c)
 {
 	lose_all(c);
-	c->overdue = c->unheard = 0;
+	c->overdue = c->unanswered = 0;
 	c->open = true;
 }
 
@@ -180,21 +182,18 @@ uint64_t channel_drop(struct channel *c)
 
 /* ---- queueing ---- */
 
-static int grow_ring(struct channel *c)
+static void grow_ring(struct channel *c)
 {
 	size_t size = c->ring_size == 0 ? 16 : 2 * c->ring_size;
 	if (c->count < c->ring_size)
-		return 0;
-	struct outgoing *bigger = malloc(size * sizeof(*bigger));
-	if (bigger == NULL)
-		return -ENOMEM;
+		return;
+	struct outgoing *bigger = alloc_array(size, sizeof(*bigger));
 	for (size_t i = 0; i < c->count; i++)
 		bigger[i] = *outgoing_at(c, i);
 	free(c->ring);
 	c->ring = bigger;
 	c->ring_size = size;
 	c->head = 0;
-	return 0;
 }
 
 int channel_queue(struct channel *c, const struct channel_part *parts, size_t n, int64_t now_us)
@@ -205,14 +204,13 @@ int channel_queue(struct channel *c, const struct channel_part *parts, size_t n,
 			return -EMSGSIZE;
 		m.size += parts[i].size;
 	}
-	/* A message larger than the bound itself may go when nothing else is retained. */
+	/* A message larger than the limit itself is accepted when nothing else is retained. */
 	if (c->count > 0 && (m.size > channel_room(c) || channel_room(c) == 0))
 		return -EAGAIN;
 	m.data = malloc(m.size == 0 ? 1 : m.size);
-	if (m.data == NULL || grow_ring(c) < 0) {
-		free(m.data);
+	if (m.data == NULL)
 		return -ENOMEM;
-	}
+	grow_ring(c);
 	size_t filled = 0;
 	for (size_t i = 0; i < n; i++) {
 		if (parts[i].size > 0)
@@ -243,7 +241,7 @@ bool channel_empty(const struct channel *c)
 	return c->count == 0;
 }
 
-/* Each message costs its entry too, so that empty ones are bounded as well. */
+/* Each message also counts ENTRY_BYTES, which limits the number of empty messages. */
 size_t channel_room(const struct channel *c)
 {
 	size_t used = c->queued_bytes + c->count * ENTRY_BYTES;
@@ -253,7 +251,7 @@ size_t channel_room(const struct channel *c)
 
 /* ---- sending ---- */
 
-/* The place in the ring of the message that the number is in; it is there. */
+/* Returns the place in the ring of the message that holds this chunk. */
 static size_t find_message(const struct channel *c, uint64_t number)
 {
 	size_t low = 0, high = c->count - 1;
@@ -280,20 +278,17 @@ static bool next_lost(struct channel *c, uint64_t *number)
 	return false;
 }
 
-static int grow_records(struct channel *c)
+static void grow_records(struct channel *c)
 {
 	size_t size = c->records_size == 0 ? 64 : 2 * c->records_size;
 	if (c->next - c->una < c->records_size)
-		return 0;
-	struct record *bigger = malloc(size * sizeof(*bigger));
-	if (bigger == NULL)
-		return -ENOMEM;
+		return;
+	struct record *bigger = alloc_array(size, sizeof(*bigger));
 	for (uint64_t i = c->una; i < c->next; i++)
 		bigger[i & (size - 1)] = *record_at(c, i);
 	free(c->records);
 	c->records = bigger;
 	c->records_size = size;
-	return 0;
 }
 
 bool channel_next(struct channel *c, struct channel_chunk *out)
@@ -305,9 +300,11 @@ bool channel_next(struct channel *c, struct channel_chunk *out)
 	if (next_lost(c, &number)) {
 		place = find_message(c, number);
 	} else {
-		if (c->next == c->end || c->next - c->una >= CHANNEL_AHEAD || grow_records(c) < 0)
+		if (c->next == c->end || c->next - c->una >= CHANNEL_AHEAD)
 			return false;
-		while (number >= outgoing_at(c, c->cursor)->first + outgoing_at(c, c->cursor)->chunks)
+		grow_records(c);
+		while (number >= outgoing_at(c, c->cursor)->first +
+					 outgoing_at(c, c->cursor)->chunks)
 			c->cursor++;
 		place = c->cursor;
 	}
@@ -321,7 +318,7 @@ bool channel_next(struct channel *c, struct channel_chunk *out)
 	return true;
 }
 
-static int64_t usual_timeout(const struct channel *c)
+static int64_t measured_timeout(const struct channel *c)
 {
 	const struct flow *f = c->options.flow;
 	return flow_overdue_us(c->round.smoothed_us > 0 ? &c->round : &f->round_trip) +
@@ -330,7 +327,7 @@ static int64_t usual_timeout(const struct channel *c)
 
 static int64_t retransmit_timeout_us(const struct channel *c)
 {
-	int64_t t = usual_timeout(c), longest = TIMEOUT_TIMES * t;
+	int64_t t = measured_timeout(c), longest = TIMEOUT_TIMES * t;
 	if (longest < TIMEOUT_MOST_US)
 		longest = TIMEOUT_MOST_US;
 	for (unsigned i = 0; i < c->overdue && t < longest; i++)
@@ -364,7 +361,7 @@ void channel_sent(struct channel *c, const struct channel_chunk *chunk, int64_t 
 
 /* ---- acknowledgements ---- */
 
-static void tell_finished(struct channel *c, const struct outgoing *m, int64_t now_us)
+static void report_finished(struct channel *c, const struct outgoing *m, int64_t now_us)
 {
 	if (c->options.finished != NULL)
 		c->options.finished(c->options.context, &(struct channel_finished){.bytes = m->size,
@@ -372,26 +369,29 @@ static void tell_finished(struct channel *c, const struct outgoing *m, int64_t n
 			.under_way_bytes = m->before});
 }
 
-/* One acknowledgement, many chunks. Only the one that left last tells a time: an acknowledgement
- * of the others may have been lost on its way. */
-static void count_arrived(struct channel *c, const struct record *r, bool tells, int64_t now_us)
+/* Counts a chunk that was acknowledged. is_last: it was sent last of those in its acknowledgement.
+ * Only that chunk gives a round trip, because an earlier acknowledgement of the others may have
+ * been lost. */
+static void count_arrived(struct channel *c, const struct record *r, bool is_last, int64_t now_us)
 {
-	int64_t took = flow_arrived(c->options.flow, &r->mark, record_weight(r), !tells || r->again, now_us);
+	int64_t took = flow_arrived(c->options.flow, &r->mark, record_weight(r),
+		!is_last || r->again, now_us);
 	if (took >= 0) {
 		flow_round_trip_add(&c->round, took);
 		c->overdue = 0;
 	} else if (c->overdue > 1) {
-		c->overdue = 1; /* what left twice tells no time: till then the wait stays long (Karn) */
+		/* A chunk sent twice gives no round trip, so the limit stays doubled (Karn). */
+		c->overdue = 1;
 	}
 }
 
-/* *last: the one of this acknowledgement that left last, not counted yet. */
+/* *last: the chunk of this acknowledgement that was sent last; it is not counted yet. */
 static void note_arrival(struct channel *c, uint64_t number, struct record **last, int64_t now_us)
 {
 	struct record *r = record_at(c, number), *other = *last;
 	if (r->state == RECORD_ARRIVED)
 		return;
-	if (r->state == RECORD_LOST) { /* the chunk was only late */
+	if (r->state == RECORD_LOST) { /* it was declared lost too early */
 		flow_back(c->options.flow, record_weight(r));
 		c->n_lost--;
 	} else {
@@ -406,7 +406,7 @@ static void note_arrival(struct channel *c, uint64_t number, struct record **las
 		count_arrived(c, other, false, now_us);
 }
 
-/* Where order is kept, what left before something that has arrived is lost. */
+/* Marks lost, on a connection that keeps order, all chunks sent before one that has arrived. */
 static void find_lost(struct channel *c)
 {
 	const unsigned before = (unsigned)c->n_lost;
@@ -424,7 +424,7 @@ static void advance_acknowledged(struct channel *c, uint64_t ack, int64_t now_us
 {
 	c->una = ack;
 	while (c->count > 0 && outgoing_at(c, 0)->first + outgoing_at(c, 0)->chunks <= ack) {
-		tell_finished(c, outgoing_at(c, 0), now_us);
+		report_finished(c, outgoing_at(c, 0), now_us);
 		pop_message(c);
 	}
 }
@@ -434,8 +434,8 @@ void channel_acked(struct channel *c, uint64_t ack, const struct channel_range *
 {
 	struct record *last = NULL;
 	if (!c->open || ack > c->next)
-		return; /* was never sent */
-	c->unheard = 0;
+		return; /* acknowledges chunks that were never sent */
+	c->unanswered = 0;
 	for (uint64_t i = c->una; i < ack; i++)
 		note_arrival(c, i, &last, now_us);
 	for (unsigned k = 0; k < n; k++) {
@@ -466,7 +466,7 @@ unsigned channel_tick(struct channel *c, int64_t now_us)
 	const int64_t wait = retransmit_timeout_us(c);
 	const size_t before = c->n_lost;
 	if (!c->open || now_us < c->deadline_us)
-		return c->unheard;
+		return c->unanswered;
 	c->deadline_us = INT64_MAX;
 	for (uint64_t i = c->una; i < c->next; i++) {
 		const struct record *r = record_at(c, i);
@@ -479,10 +479,10 @@ unsigned channel_tick(struct channel *c, int64_t now_us)
 	}
 	if (c->n_lost > before) {
 		c->overdue++;
-		c->unheard++;
+		c->unanswered++;
 		flow_lost(c->options.flow);
 	}
-	return c->unheard;
+	return c->unanswered;
 }
 
 uint64_t channel_resent(const struct channel *c)

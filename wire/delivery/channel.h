@@ -1,20 +1,21 @@
-/* channel.h - exactly-once delivery of one class of messages to one peer, in order, as a pure
- * state machine: no sockets, no clock.
+/* channel.h - delivers one class of messages to one peer, exactly once and in order. It is a pure
+ * state machine without sockets or clock.
  *
- * Sending: messages wait in a ring, cut in chunks of equal size; chunks are numbered 0, 1, 2 ...
- * without end.
+ * The sender keeps messages in a ring and cuts them into chunks of equal size. Chunks are numbered
+ * 0, 1, 2 ... without end:
  *
  *       una                        next                end
  *        |-- sent: under way,       |-- never sent --|
  *            arrived, or lost --|
  *
- * What carries us may have several connections, so chunks arrive in any order. The receiver puts
- * each where it belongs, up to CHANNEL_AHEAD chunks ahead of the first that is missing, and answers
- * with that one's number and the runs it has beyond (selective acknowledgement, RFC 2018). A
- * chunk is lost when it is overdue: a time that follows from the round trips measured (RFC 6298)
- * and from what is under way. Where the way keeps order, one that left later and has arrived proves
- * it at once (as RACK, RFC 8985). Only what is lost goes again. How much may be under way is for
- * flow.h to say.
+ * The link may use several connections, so chunks arrive in any order. The receiver accepts chunks
+ * up to CHANNEL_AHEAD beyond the first missing one. Its acknowledgement holds the number of the
+ * first missing chunk and the runs that it has beyond (selective acknowledgement, RFC 2018).
+ *
+ * The sender declares a chunk lost when its acknowledgement is overdue. The limit follows from
+ * measured round trips (RFC 6298) and from the bytes under way. If the connection keeps order, a
+ * chunk is also lost once a chunk that was sent later has arrived (as in RACK, RFC 8985). Only lost
+ * chunks are sent again. flow.h limits the bytes under way.
  */
 #ifndef WIRE_CHANNEL_H
 #define WIRE_CHANNEL_H
@@ -25,115 +26,127 @@
 
 #include "wire/delivery/flow.h"
 
-#define CHANNEL_AHEAD  16384 /* chunks; both ends keep to it */
-#define CHANNEL_RANGES 32    /* runs of an acknowledgement, at most */
+#define CHANNEL_AHEAD  16384 /* chunks accepted beyond the first missing one, by both ends */
+#define CHANNEL_RANGES 32    /* most runs of an acknowledgement */
 
 struct channel; /* opaque */
 
-/* A message that the peer has. */
+/* A message that was acknowledged in full. */
 struct channel_finished {
 	size_t bytes;
-	int64_t queued_us, left_us, acked_us; /* handed over; its first chunk left; acknowledged */
-	size_t under_way_bytes; /* what was under way or waiting when it was handed over */
+	int64_t queued_us; /* channel_queue took the message */
+	int64_t left_us;   /* its first chunk was sent */
+	int64_t acked_us;
+	size_t under_way_bytes; /* bytes sent or waiting when the message was queued */
 };
 
-/* Memory for half messages, of all channels together. Each peer always may use its share of
- * most_bytes, at least share_bytes, and up to CHANNEL_PEER_MOST of what nobody uses; and one message may be
- * alone, however long. */
+/* Limits the memory for incomplete messages of all channels together. Each peer may always use its
+ * share: most_bytes divided by the peers, but at least share_bytes. It may also use free memory up
+ * to CHANNEL_PEER_MOST. One message of any length is accepted while no other is incomplete. */
 struct channel_memory {
 	size_t used_bytes, most_bytes;
-	size_t share_bytes; /* a share, where there are many */
-	uint32_t peers;     /* shares */
+	size_t share_bytes; /* least share of a peer */
+	uint32_t peers;
 };
 #define CHANNEL_PEER_MOST ((size_t)32 << 20)
 
 struct channel_options {
 	size_t message_most_bytes, retained_most_bytes;
-	struct channel_memory *memory; /* borrowed, and what this peer has of it: */
-	size_t *peer_bytes;
-	size_t *retained_bytes;                 /* borrowed: what this peer's channels retain */
-	uint8_t *(*alloc)(size_t size);         /* for what arrives, so that it can be given on */
-	void (*release)(void *memory);
-	struct flow *flow;                      /* borrowed: what the way to the peer carries */
-	bool urgent;                            /* does not wait for the window of what can */
-	/* Called for every message that is through, by channel_acked. May be NULL. */
+	struct channel_memory *memory; /* borrowed */
+	size_t *peer_bytes;            /* borrowed: bytes of that memory used for this peer */
+	size_t *retained_bytes;        /* borrowed: unacknowledged bytes of this peer's channels */
+	uint8_t *(*alloc)(size_t size); /* allocates a message that arrives; NULL: no memory */
+	void (*release)(void *memory);  /* frees it */
+	struct flow *flow;              /* borrowed: measures the link to the peer */
+	bool urgent;                    /* chunks do not wait for flow's window */
+	/* Called by channel_acked for every message acknowledged in full. May be NULL. */
 	void (*finished)(void *context, const struct channel_finished *m);
 	void *context;
 };
 
-int channel_new(struct channel **out, const struct channel_options *options); /* -ENOMEM */
+struct channel *channel_new(const struct channel_options *options); /* channel_free */
 void channel_free(struct channel *c); /* NULL is allowed */
-/* From now on no message is longer. */
+/* Changes message_most_bytes. */
 void channel_limit(struct channel *c, size_t message_most_bytes);
 
-/* How messages are cut. */
+/* How messages are cut into chunks. */
 struct channel_cut {
-	size_t most_bytes;    /* a chunk, at most */
-	unsigned connections; /* that share them: 1 keeps their order */
+	size_t most_bytes;    /* longest chunk */
+	unsigned connections; /* that carry the chunks; a single connection keeps their order */
 };
-/* A session with a peer that remembers nothing: everything is numbered anew. Messages queued stay
- * queued (channel_drop them first when they are not for it). */
+/* Starts a session with a new process of the peer: numbering restarts at 0. Queued messages stay
+ * queued; the caller may drop them before. */
 void channel_start(struct channel *c, const struct channel_cut *cut);
-/* A fresh session with the same peer: what is unacknowledged goes again, now. */
+/* Continues with the same process in a fresh session: sends all unacknowledged chunks again. */
 void channel_resume(struct channel *c);
-/* No session: nothing is sent, no time runs. */
+/* Suspends the channel while there is no session: sends nothing, and no chunk becomes overdue. */
 void channel_pause(struct channel *c);
-/* Forgets everything, sent and half received. Returns how many messages were dropped. */
+/* Drops all messages to be sent and all incomplete ones received. Returns the number of messages
+ * that were not acknowledged. */
 uint64_t channel_drop(struct channel *c);
 
 struct channel_part {
 	const void *data;
 	size_t size;
 };
-/* Copies. -EMSGSIZE, -EAGAIN (bound reached), -ENOMEM. */
+/* Queues a copy of the joined parts. -EMSGSIZE: over message_most_bytes; -EAGAIN: over
+ * retained_most_bytes; -ENOMEM. */
 int channel_queue(struct channel *c, const struct channel_part *parts, size_t n, int64_t now_us);
+/* Bytes of a message that channel_queue would accept now. */
 size_t channel_room(const struct channel *c);
-bool channel_empty(const struct channel *c); /* everything was acknowledged */
-/* The number of connections that would take what is not acknowledged in one flight, also after a pause. */
+/* Returns true if every message was acknowledged. */
+bool channel_empty(const struct channel *c);
+/* The number of connections needed to send all unacknowledged bytes in one flight after a pause. */
 unsigned channel_flights(const struct channel *c);
-/* From now on this number of connections share messages. */
+/* Cuts later messages for so many connections. */
 void channel_spread(struct channel *c, unsigned connections);
 
 struct channel_chunk {
 	uint64_t number;
-	uint64_t total;          /* of the message, bytes */
-	uint32_t index, chunks;  /* this one's place in it; how many it has */
+	uint64_t total;          /* bytes of the whole message */
+	uint32_t index, chunks;  /* place in the message, and the message's number of chunks */
 	const uint8_t *data;
 	size_t size;
 };
-/* The next chunk to send, if any may leave now. Its data is the channel's, until the next call. */
+/* Gives the next chunk to send. Its data is borrowed until the next call. Returns false if no chunk
+ * may be sent now. */
 bool channel_next(struct channel *c, struct channel_chunk *out);
-/* The chunk left. */
+/* Records that the chunk was sent. */
 void channel_sent(struct channel *c, const struct channel_chunk *chunk, int64_t now_us);
 
-/* The peer has all numbers below `ack`, and these runs: from ack + from, so many. */
+/* A run of received chunks: `length` chunks from number ack + from. */
 struct channel_range {
 	uint32_t from, length;
 };
+/* Handles an acknowledgement: the peer has all chunks below `ack` and these runs. */
 void channel_acked(struct channel *c, uint64_t ack, const struct channel_range *ranges, unsigned n,
 	int64_t now_us);
-/* When channel_tick may find something overdue; INT64_MAX never. */
+/* The earliest time at which channel_tick may find an overdue chunk; INT64_MAX never. */
 int64_t channel_deadline_us(const struct channel *c);
-/* Returns how many times in a row something was overdue and not even an acknowledgement came. */
+/* Declares overdue chunks lost. Returns how often in a row that happened without any
+ * acknowledgement. */
 unsigned channel_tick(struct channel *c, int64_t now_us);
 
 enum channel_taken {
-	CHANNEL_PART = 1,  /* taken */
-	CHANNEL_WHOLE,     /* the chunk is the next message, whole: it is given by this, once */
-	CHANNEL_DUPLICATE, /* had it */
-	CHANNEL_TOO_FAR,   /* ahead: not taken */
-	CHANNEL_DEFERRED,  /* no memory for it now; the sender will repeat it */
-	CHANNEL_BAD        /* contradicts itself, what came before, or the limits */
+	CHANNEL_PART = 1,  /* stored */
+	CHANNEL_WHOLE,     /* the chunk is itself the next message: the caller delivers its data */
+	CHANNEL_DUPLICATE, /* received before */
+	CHANNEL_TOO_FAR,   /* beyond CHANNEL_AHEAD: not stored */
+	CHANNEL_DEFERRED,  /* no memory at present: not stored; the sender will repeat it */
+	CHANNEL_BAD        /* contradicts itself, earlier chunks, or the limits */
 };
-/* A chunk that arrived. */
+/* Handles a chunk that arrived. */
 enum channel_taken channel_take(struct channel *c, const struct channel_chunk *chunk);
-/* The next message that is complete, in order: given (options.release). Call it after channel_take
- * until it says no. */
+/* Gives the next complete message, in order (options.release). Returns false if there is none.
+ * Call it after channel_take until it returns false. */
 bool channel_give(struct channel *c, uint8_t **message, size_t *size);
-uint64_t channel_expected(const struct channel *c); /* to acknowledge with */
-bool channel_holes(const struct channel *c);        /* there are runs beyond it */
+/* The number of the first missing chunk, for an acknowledgement. */
+uint64_t channel_expected(const struct channel *c);
+/* Returns true if chunks beyond the first missing one have arrived. */
+bool channel_holes(const struct channel *c);
+/* Gives the first runs beyond the first missing chunk, and returns their number. */
 unsigned channel_ranges(const struct channel *c, struct channel_range out[CHANNEL_RANGES]);
 
-uint64_t channel_resent(const struct channel *c); /* chunks, so far */
+uint64_t channel_resent(const struct channel *c); /* chunks sent again so far */
 
 #endif

@@ -1,12 +1,14 @@
-/* channel_receive.c - what arrives at a channel. See channel.h. */
-#include <string.h>
+/* channel_receive.c - the receiving half of a channel: joins chunks to messages, each once.
+ * It checks every chunk against the earlier ones and limits the memory of incomplete messages,
+ * because a faulty peer may send anything. */
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/alloc.h"
 #include "base/array.h"
 #include "wire/delivery/channel_private.h"
 
-
-#define INCOMING_MOST 1024 /* half messages of a channel */
+#define INCOMING_MOST 1024 /* incomplete messages of a channel */
 #define WORD_BITS     64
 
 void channel_receiver_reset(struct channel *c)
@@ -28,7 +30,7 @@ void channel_receiver_free(struct channel *c)
 	free(c->incoming);
 }
 
-/* ---- which have come ---- */
+/* ---- the numbers received ---- */
 
 static uint64_t *word_of(const struct channel *c, uint64_t number)
 {
@@ -45,8 +47,8 @@ static bool was_seen(const struct channel *c, uint64_t number)
 	return number < c->beyond && (*word_of(c, number) & bit_of(number)) != 0;
 }
 
-/* Notes a number at or beyond the expected one, and moves on past all that are there. The bits of
- * those passed are cleared. */
+/* Records a number at or beyond the expected one. Moves the expected number past all numbers
+ * received, and clears their bits. */
 static void note_number(struct channel *c, uint64_t number)
 {
 	if (number != c->expected) {
@@ -67,8 +69,8 @@ bool channel_holes(const struct channel *c)
 	return c->beyond > c->expected;
 }
 
-/* The newest runs matter most where there are more than fit, but the first tell what to send
- * again: the first. */
+/* If there are more runs than fit, it gives the first ones: they show the sender which chunks to
+ * repeat. */
 unsigned channel_ranges(const struct channel *c, struct channel_range out[CHANNEL_RANGES])
 {
 	unsigned n = 0;
@@ -82,7 +84,8 @@ unsigned channel_ranges(const struct channel *c, struct channel_range out[CHANNE
 		uint64_t from = i;
 		while (was_seen(c, i))
 			i++;
-		out[n++] = (struct channel_range){(uint32_t)(from - c->expected), (uint32_t)(i - from)};
+		out[n++] = (struct channel_range){(uint32_t)(from - c->expected),
+			(uint32_t)(i - from)};
 	}
 	return n;
 }
@@ -92,22 +95,22 @@ uint64_t channel_expected(const struct channel *c)
 	return c->expected;
 }
 
-/* ---- half messages ---- */
+/* ---- incomplete messages ---- */
 
-/* A chunk's size must be the one that its place in the message says. */
+/* Returns true if the chunk has the size that follows from its place in the message. */
 static bool agrees_with_itself(const struct channel *c, const struct channel_chunk *k)
 {
 	if (k->total > c->options.message_most_bytes || k->chunks == 0 || k->index >= k->chunks ||
 	    k->index > k->number || (k->chunks > 1 && k->chunks > k->total))
 		return false;
 	const uint64_t each = channel_chunk_bytes((size_t)k->total, k->chunks);
-	const uint64_t offset = each * k->index; /* both below 2^32 or total's bound */
+	const uint64_t offset = each * k->index; /* no overflow: index < 2^32, each is limited */
 	if (offset > k->total || (offset == k->total && k->total > 0))
 		return false;
 	return k->size == (k->index + 1 < k->chunks ? each : k->total - offset);
 }
 
-/* The first message at or beyond that number. */
+/* Returns the place of the first message at or beyond that number. */
 static size_t find_incoming(const struct channel *c, uint64_t first)
 {
 	size_t low = 0, high = c->n_incoming;
@@ -121,11 +124,11 @@ static size_t find_incoming(const struct channel *c, uint64_t first)
 	return low;
 }
 
-/* Whether its numbers are nobody else's. */
+/* Returns true if a message with these numbers would overlap no other. */
 static bool fits_between(const struct channel *c, size_t place, uint64_t first, uint32_t chunks)
 {
 	if (first < c->expected)
-		return false; /* what is past was given whole, or is in the list */
+		return false; /* an earlier message was delivered, or is in the list */
 	if (place > 0 &&
 	    c->incoming[place - 1].first + c->incoming[place - 1].chunks > first)
 		return false;
@@ -137,14 +140,17 @@ static size_t greater_size(size_t a, size_t b)
 	return a > b ? a : b;
 }
 
-/* channel_memory says how it is shared. What cannot be given on yet gets half of that, so that it
- * never keeps out what all wait for. */
+/* Returns true if memory is left for a message (struct channel_memory has the rules). ahead: an
+ * earlier message is missing. Such messages may use only half of the memory, so that the earlier
+ * message always finds room. */
 static bool may_have(const struct channel *c, size_t size, bool ahead)
 {
 	const struct channel_memory *m = c->options.memory;
 	const size_t part = ahead ? 2 : 1, most = m->most_bytes / part;
-	const size_t share = greater_size(most / (m->peers > 0 ? m->peers : 1), m->share_bytes / part);
-	const size_t all = greater_size(share, CHANNEL_PEER_MOST / part), own = *c->options.peer_bytes;
+	const size_t share =
+		greater_size(most / (m->peers > 0 ? m->peers : 1), m->share_bytes / part);
+	const size_t all = greater_size(share, CHANNEL_PEER_MOST / part);
+	const size_t own = *c->options.peer_bytes;
 	if (m->used_bytes == 0 && !ahead)
 		return true;
 	return (size <= share && own <= share - size) ||
@@ -157,11 +163,10 @@ static struct incoming *insert_incoming(struct channel *c, size_t place,
 	const size_t size = (size_t)k->total;
 	if (c->n_incoming == INCOMING_MOST || !may_have(c, size, first > c->expected))
 		return NULL;
-	if (!array_grow(&c->incoming, &c->room_incoming, c->n_incoming + 1, sizeof(*c->incoming)))
-		return NULL;
 	uint8_t *data = c->options.alloc(size);
 	if (data == NULL)
 		return NULL;
+	array_reserve(&c->incoming, &c->room_incoming, c->n_incoming + 1, sizeof(*c->incoming));
 	struct incoming *m = &c->incoming[place];
 	memmove(m + 1, m, (c->n_incoming - place) * sizeof(*m));
 	*m = (struct incoming){.first = first, .chunks = k->chunks, .size = size, .data = data};
@@ -171,8 +176,8 @@ static struct incoming *insert_incoming(struct channel *c, size_t place,
 	return m;
 }
 
-/* What is old or would not fit is answered without being kept; what comes ahead of its turn is
- * kept, within limits, so that nothing in order must wait for it to be sent again. */
+/* Old chunks and chunks without room are reported and not stored. A chunk ahead of its turn is
+ * stored within limits, so that the sender need not repeat it. */
 enum channel_taken channel_take(struct channel *c, const struct channel_chunk *k)
 {
 	if (k->number < c->expected)
@@ -183,11 +188,8 @@ enum channel_taken channel_take(struct channel *c, const struct channel_chunk *k
 		return CHANNEL_DUPLICATE;
 	if (!agrees_with_itself(c, k))
 		return CHANNEL_BAD;
-	if (c->seen == NULL && k->number > c->expected) {
-		c->seen = calloc(CHANNEL_AHEAD / WORD_BITS, sizeof(*c->seen));
-		if (c->seen == NULL)
-			return CHANNEL_DEFERRED;
-	}
+	if (c->seen == NULL && k->number > c->expected)
+		c->seen = alloc_array(CHANNEL_AHEAD / WORD_BITS, sizeof(*c->seen));
 	const uint64_t first = k->number - k->index;
 	const size_t place = find_incoming(c, first);
 	const bool known = place < c->n_incoming && c->incoming[place].first == first;
@@ -204,7 +206,8 @@ enum channel_taken channel_take(struct channel *c, const struct channel_chunk *k
 	if (m == NULL)
 		return CHANNEL_DEFERRED;
 	if (k->size > 0)
-		memcpy(m->data + channel_chunk_bytes(m->size, m->chunks) * k->index, k->data, k->size);
+		memcpy(m->data + channel_chunk_bytes(m->size, m->chunks) * k->index, k->data,
+			k->size);
 	m->got++;
 	note_number(c, k->number);
 	return CHANNEL_PART;

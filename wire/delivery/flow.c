@@ -1,18 +1,23 @@
-/* flow.c - see flow.h. */
+/* flow.c - the measurements and the window of one link (method in flow.h).
+ * Without the window, bulk would fill long queues in the network and delay every urgent message. */
 #include "wire/delivery/flow.h"
 
 #include <string.h>
 
-#define LEAST_HALF_US INT64_C(10000000) /* the sliding window of the least round trip: one to two of these */
-#define RATE_HALF     4                 /* rounds; likewise */
+/* The sliding windows are one to two halves long. */
+#define LEAST_HALF_US INT64_C(10000000)
+#define RATE_HALF     4    /* rounds */
 #define FREE_ROUNDS   3
-#define FREE_BEYOND   1.2 /* times what is carried, growing by an eighth a round, */
-#define START_BEYOND  1.75 /* and by half */
-#define START_GROWS   1.15
-#define LONG_QUEUES   3
-#define UNSTEADY_PART 32  /* of the round trip */
+/* "Carried" is the delivery rate times the least round trip. The window grows up to so many times
+ * what is carried: */
+#define FREE_BEYOND   1.2  /* in STEADY, by an eighth a round */
+#define START_BEYOND  1.75 /* in STARTING, by half a round */
+#define START_GROWS   1.15 /* the rate grows if it exceeds so many times the previous rate */
+#define LONG_QUEUES   3    /* a queue of so many times FLOW_QUEUE_US is long */
+#define UNSTEADY_PART 32   /* on an unsteady link the deviation exceeds this part of a round trip */
+/* On unsteady links the window is so many times what is carried: */
 #define RATE_BEYOND   1.25
-#define RATE_START    2.0
+#define RATE_START    2.0  /* in STARTING */
 
 void flow_round_trip_add(struct flow_round_trip *r, int64_t took_us)
 {
@@ -51,8 +56,8 @@ void flow_start(struct flow *f, const struct flow_limits *limits)
 {
 	f->limits = *limits;
 	f->window = limits->first_bytes;
-	f->starting = true;
-	f->held = f->lost = f->drains = f->asked = false;
+	f->phase = FLOW_STARTING;
+	f->held_back = f->had_loss = f->had_bulk = false;
 	f->ramp = 0;
 	f->free_rounds = 0;
 	f->start_rate = 0;
@@ -61,7 +66,7 @@ void flow_start(struct flow *f, const struct flow_limits *limits)
 	f->round_ends = f->delivered;
 }
 
-/* ---- what is measured ---- */
+/* ---- measurements ---- */
 
 static void turn_window(struct flow_window *w, int64_t at, int64_t half)
 {
@@ -74,7 +79,7 @@ static void turn_window(struct flow_window *w, int64_t at, int64_t half)
 
 static void add_least(struct flow *f, int64_t took_us, int64_t now_us)
 {
-	/* What has gone quiet keeps its least until there is another. */
+	/* After a pause longer than the window, the old value stays until there is a new one. */
 	int64_t kept = flow_least_us(f);
 	turn_window(&f->least_us, now_us, LEAST_HALF_US);
 	if (f->least_us.now < 0 && f->least_us.before < 0 && kept > 0)
@@ -169,13 +174,13 @@ static void add_rate(struct flow *f, const struct flow_mark *mark, int64_t now_u
 
 bool flow_may_leave(struct flow *f, size_t bytes, bool urgent)
 {
-	f->asked = f->asked || !urgent;
+	f->had_bulk = f->had_bulk || !urgent;
 	size_t window = f->ramp > 0 && f->ramp < f->window ? f->ramp : f->window;
 	if (urgent && f->limits.kind != FLOW_DROPS)
 		window = f->limits.most_bytes;
 	if (f->under_way == 0 || (bytes <= window && f->under_way <= window - bytes))
 		return true;
-	f->held = true;
+	f->held_back = true;
 	return false;
 }
 
@@ -185,22 +190,23 @@ static void set_window(struct flow *f, double bytes)
 	f->window = (size_t)(bytes < least ? least : bytes > most ? most : bytes);
 }
 
-/* A way that drops: additive growth, multiplicative decrease. */
+/* Adapts the window of a FLOW_DROPS link: additive increase, multiplicative decrease. */
 static void adapt_to_losses(struct flow *f)
 {
-	if (f->lost) {
-		f->starting = false;
+	if (f->had_loss) {
+		f->phase = FLOW_STEADY;
 		set_window(f, (double)f->window * 0.7);
-	} else if (f->held) {
-		set_window(f, f->starting ? 2.0 * (double)f->window
-					  : (double)f->window + (double)f->limits.least_bytes);
+	} else if (f->held_back) {
+		set_window(f, f->phase == FLOW_STARTING
+				      ? 2.0 * (double)f->window
+				      : (double)f->window + (double)f->limits.least_bytes);
 	}
 }
 
-/* Grows by half while what was let go is carried. It ends where more is carried no more (the rate does
- * not grow, as in BBR's beginning) and a queue is there: at once if it is a long one, else after some
- * rounds. A busy end or TCP's own beginning looks like a queue, but then the rate grows, or it is not
- * the window that holds back: that gets more time. */
+/* Grows the window while STARTING, as long as the link carries it. Returns false when the start is
+ * over: the rate does not grow (as in BBR's startup) and there is a queue. A long queue ends the
+ * start sooner than a short one. A busy peer or TCP's own slow start also looks like a queue, but
+ * then the rate grows, or the window holds nothing back; both give the start more time. */
 static bool start_goes_on(struct flow *f, double queue, bool carried)
 {
 	const uint64_t rate = flow_bytes_per_s(f);
@@ -209,19 +215,21 @@ static bool start_goes_on(struct flow *f, double queue, bool carried)
 		f->start_rate = rate;
 		f->free_rounds = 0;
 	}
-	/* Lost packets keep a connection waiting: then little is carried for the window, and there is no
-	 * queue. But that there is none is seen late. */
-	f->quiet_rounds = f->held && queue < FLOW_QUEUE_US / 4.0 ? f->quiet_rounds + 1 : 0;
-	if (f->held && (carried || f->quiet_rounds >= FREE_ROUNDS)) {
+	/* Lost packets stall a connection: it carries little for its window, and there is no queue.
+	 * The window may grow then too, but only after several rounds without a queue. */
+	f->quiet_rounds = f->held_back && queue < FLOW_QUEUE_US / 4.0 ? f->quiet_rounds + 1 : 0;
+	if (f->held_back && (carried || f->quiet_rounds >= FREE_ROUNDS)) {
 		set_window(f, 1.5 * (double)f->window);
 		f->quiet_rounds = 0;
 	}
 	if (queue < FLOW_QUEUE_US / 2.0 || f->free_rounds == 0)
 		return true;
 	if (queue < LONG_QUEUES * (double)FLOW_QUEUE_US)
-		return !f->held || f->free_rounds < FREE_ROUNDS;
-	return !f->held && f->free_rounds < 2 * FREE_ROUNDS;
+		return !f->held_back || f->free_rounds < FREE_ROUNDS;
+	return !f->held_back && f->free_rounds < 2 * FREE_ROUNDS;
 }
+
+/* Returns true if the round trip varies too much by itself for a queue to be seen in it. */
 
 static bool is_unsteady(const struct flow *f)
 {
@@ -229,29 +237,31 @@ static bool is_unsteady(const struct flow *f)
 	       f->idle.deviation_us > f->idle.smoothed_us / UNSTEADY_PART;
 }
 
-/* A way whose queue cannot be seen. At the start twice what is carried, until that grows no more. */
+/* Adapts the window of a link whose queue cannot be seen. While STARTING it is twice what the link
+ * carries, until the rate stops growing. */
 static void adapt_to_rate(struct flow *f)
 {
 	const uint64_t rate = flow_bytes_per_s(f);
 	const double most_us = (double)(f->idle.smoothed_us + 2 * f->idle.deviation_us);
 	const double carried = (double)rate * 1e-6 * most_us;
-	if (f->held)
+	if (f->held_back)
 		f->free_rounds++;
 	if ((double)rate > START_GROWS * (double)f->start_rate) {
 		f->start_rate = rate;
 		f->free_rounds = 0;
 	}
 	if (f->free_rounds >= FREE_ROUNDS)
-		f->starting = false;
-	if (!f->starting)
+		f->phase = FLOW_STEADY;
+	if (f->phase == FLOW_STEADY)
 		set_window(f, RATE_BEYOND * carried);
 	else if (RATE_START * carried > (double)f->window)
 		set_window(f, RATE_START * carried);
 }
 
-/* A way with queues. What is delivered in the least round trip is never too much, even where others'
- * queues do not go away. A window much beyond that, by more than it grew in a round, is filled by nobody:
- * TCP below us has not come so far, or the link is full and the queue will be seen. */
+/* Adapts the window of a FLOW_FAR link to its queue. The window never falls below the bytes carried
+ * in the least round trip, even if other traffic keeps a queue. It grows without a visible queue
+ * only up to FREE_BEYOND times that: beyond, either TCP is still slower than the window, or the
+ * link is full and a queue will be seen. */
 static void adapt_to_queue(struct flow *f)
 {
 	const double least = (double)flow_least_us(f), target = (double)FLOW_QUEUE_US;
@@ -263,20 +273,20 @@ static void adapt_to_queue(struct flow *f)
 		adapt_to_rate(f);
 		return;
 	}
-	if (f->starting && start_goes_on(f, queue, window < START_BEYOND * carried))
+	if (f->phase == FLOW_STARTING && start_goes_on(f, queue, window < START_BEYOND * carried))
 		return;
-	if (f->starting) {
-		f->starting = false;
+	if (f->phase == FLOW_STARTING) {
+		f->phase = FLOW_STEADY;
 		f->free_rounds = 0;
 		set_window(f, carried + per_us * target / 2);
 		return;
 	}
-	if (f->held || queue > target)
+	if (f->held_back || queue > target)
 		window += 0.5 * per_us * (target - queue);
-	f->free_rounds = f->held && queue < target / 2 ? f->free_rounds + 1 : 0;
+	f->free_rounds = f->held_back && queue < target / 2 ? f->free_rounds + 1 : 0;
 	if (f->free_rounds >= FREE_ROUNDS && ((double)f->window < FREE_BEYOND * carried ||
 						     f->free_rounds % (2 * FREE_ROUNDS) == 0))
-		window = 1.125 * (double)f->window; /* the link has become wider */
+		window = 1.125 * (double)f->window; /* the link has become faster */
 	if (window < (double)f->window / 2)
 		window = (double)f->window / 2;
 	if (window < carried)
@@ -284,34 +294,56 @@ static void adapt_to_queue(struct flow *f)
 	set_window(f, window);
 }
 
+/* At the end of a round: begins to drain a queue that hides the least round trip, or ends that.
+ * Draining twice in a half of the least round trip's window means that the window always holds a
+ * round trip without a queue. */
+static void drain_if_due(struct flow *f, int64_t now_us)
+{
+	if (f->phase == FLOW_DRAINING) {
+		f->phase = FLOW_REFILLING;
+		return;
+	}
+	if (f->limits.kind != FLOW_FAR || !f->held_back || f->phase != FLOW_STEADY ||
+	    now_us - f->least_seen_us <= LEAST_HALF_US / 2)
+		return;
+	f->least_seen_us = now_us;
+	f->ramp = (size_t)(0.9e-6 * (double)flow_bytes_per_s(f) * (double)flow_least_us(f));
+	if (f->ramp > 0)
+		f->phase = FLOW_DRAINING;
+}
+
 static void end_round(struct flow *f, int64_t now_us)
 {
-	const bool held = f->held;
 	if (f->limits.kind == FLOW_DROPS)
 		adapt_to_losses(f);
 	else if (flow_wants_probes(f) && f->round_least_us >= 0 && f->ramp == 0)
 		adapt_to_queue(f);
-	/* Twice a half of the least's window, so that it always has one without a queue. */
-	f->drains = f->limits.kind == FLOW_FAR && held && !f->starting && f->ramp == 0 &&
-		    now_us - f->least_seen_us > LEAST_HALF_US / 2;
-	if (f->drains) {
-		f->least_seen_us = now_us;
-		f->ramp = (size_t)(0.9e-6 * (double)flow_bytes_per_s(f) * (double)flow_least_us(f));
-	}
+	drain_if_due(f, now_us);
 	f->rounds++;
 	f->round_ends = f->delivered;
 	f->round_least_us = -1;
-	f->held = f->lost = f->asked = false;
+	f->held_back = f->had_loss = f->had_bulk = false;
 }
 
 bool flow_wants_probes(const struct flow *f)
 {
-	return f->limits.kind == FLOW_FAR && f->asked;
+	return f->limits.kind == FLOW_FAR && f->had_bulk;
 }
 
 void flow_lost(struct flow *f)
 {
-	f->lost = true;
+	f->had_loss = true;
+}
+
+/* Raises the limit of REFILLING by half of the bytes acknowledged. */
+static void refill(struct flow *f, size_t bytes)
+{
+	if (f->ramp < f->window) {
+		f->ramp += bytes / 2;
+	} else {
+		f->ramp = 0;
+		f->phase = FLOW_STEADY;
+	}
 }
 
 int64_t flow_arrived(struct flow *f, const struct flow_mark *mark, size_t bytes, bool again,
@@ -321,8 +353,8 @@ int64_t flow_arrived(struct flow *f, const struct flow_mark *mark, size_t bytes,
 	flow_gone(f, bytes);
 	f->delivered += bytes;
 	f->delivered_us = now_us;
-	if (f->ramp > 0 && !f->drains)
-		f->ramp = f->ramp < f->window ? f->ramp + bytes / 2 : 0;
+	if (f->phase == FLOW_REFILLING)
+		refill(f, bytes);
 	if (again)
 		return -1;
 	f->first_us = mark->left_us;

@@ -1,26 +1,30 @@
-/* flow.h - what the way to one peer carries, as measured by what is acknowledged, and how much may
- * be under way on it. Pure: no clock.
+/* flow.h - measures the link to one peer from its acknowledgements, and limits the bytes under way
+ * on it. Pure functions without a clock.
  *
- * Round trips are smoothed as in RFC 6298, and the least one of a sliding window is kept: it has no
- * queue in it. The delivery rate of something that left is what was acknowledged between its
- * leaving and its own acknowledgement, over the longer of that time and the time it took to leave
- * (Cheng, Cardwell, Yeganeh, Jacobson: Delivery Rate Estimation, draft-cheng-iccrg); the greatest
- * of the last rounds is the estimate, as in BBR. A round is the time until something that left at
- * its beginning is acknowledged. Samples taken while there was nothing more to send can only raise
- * the estimate: the link carries at least that.
+ * Measurements. Round trips are smoothed as in RFC 6298. The least round trip of a sliding window
+ * is kept, because it contains no waiting in queues. Each acknowledged chunk gives a sample of the
+ * delivery rate: the bytes acknowledged between its sending and its acknowledgement, divided by
+ * that time or by the time that sending them took, whichever is longer (Cheng, Cardwell, Yeganeh,
+ * Jacobson: Delivery Rate Estimation, draft-cheng-iccrg). The greatest sample of the last rounds is
+ * the estimate, as in BBR. A round lasts until a chunk sent at its beginning is acknowledged. A
+ * sample taken while there was too little to send may raise the estimate but never lower it.
  *
- * The window is for what can wait. It grows by half every round until no more is carried for it and
- * the shortest round trip of a round's probes exceeds the least one: the link is full and a queue begins. From
- * then on it is led to where that queue is FLOW_QUEUE_US long, as in LEDBAT (RFC 6817), but in steps
- * that follow the rate and the round trip: half of what is amiss, once a round. So what is urgent finds
- * a link that is used up and a queue that is short. Now and then it is less for a round than what is
- * carried in a round trip, to see the least round trip again (BBR's ProbeRTT). It only grows while it is what holds back.
- * On a way whose round trip varies by itself, as seen while nothing is under way, a queue of that length
- * cannot be seen. There the window follows what is carried instead: a quarter more than the rate times the
- * round trip, so that it grows where more is carried, and no queue is longer than that quarter.
- * Below us is TCP with congestion control of its own; the window keeps it from filling queues, and losses
- * are TCP's to answer. What it
- * holds back itself is no queue on the way, so it is probes that tell of that: small, and not behind bulk.
+ * The window limits messages that can wait. At the start it grows by half every round, until the
+ * delivery rate stops growing and the probes show a queue: their shortest round trip in a round
+ * exceeds the least one. Afterwards the window is steered so that the queue is FLOW_QUEUE_US long,
+ * as in LEDBAT (RFC 6817) but in larger steps: half of the error, once a round. Urgent messages
+ * therefore find a link that is used fully and a queue that is short. The window grows only while
+ * it holds messages back. From time to time it shrinks for one round below the delivery rate times
+ * the least round trip, so that the queue empties and the least round trip is seen again (BBR's
+ * ProbeRTT).
+ *
+ * On some links the round trip varies even while nothing is under way. A queue of that length
+ * cannot be seen there. The window is then the delivery rate times the round trip plus a quarter,
+ * so it follows the rate upwards, and no queue is longer than that quarter.
+ *
+ * Below this module TCP has its own congestion control and repairs losses. This window only keeps
+ * TCP from filling long queues. Chunks that it holds back itself are not in the link's queue.
+ * Therefore small probes, which do not wait behind bulk, measure that queue.
  */
 #ifndef WIRE_FLOW_H
 #define WIRE_FLOW_H
@@ -29,29 +33,28 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A round trip after RFC 6298. All 0: not known. */
+/* A smoothed round trip and its deviation (RFC 6298). All 0: not known. */
 struct flow_round_trip {
 	int64_t smoothed_us, deviation_us;
 };
 void flow_round_trip_add(struct flow_round_trip *r, int64_t took_us);
-/* When an answer is overdue: smoothed + 4 deviations, and FLOW_BUSY_US for an end that is busy;
- * FLOW_FIRST_US while nothing is known. */
+/* The time after which an answer is overdue: smoothed + 4 deviations + FLOW_BUSY_US for a busy
+ * peer. FLOW_FIRST_US while nothing is known. */
 int64_t flow_overdue_us(const struct flow_round_trip *r);
 #define FLOW_BUSY_US  INT64_C(100000)
 #define FLOW_FIRST_US INT64_C(1000000)
 #define FLOW_QUEUE_US INT64_C(15000)
 
-/* Greatest or least of a sliding window, in two halves. */
+/* The greatest or least value of a sliding window, kept in two halves. */
 struct flow_window {
-	int64_t now, before; /* of this half and the last; -1 none */
-	int64_t since;       /* this half began: a time, or a round */
+	int64_t now, before; /* of this half and of the previous one; -1 none */
+	int64_t since;       /* when this half began: a time, or a round */
 };
 
-/* What a way is like below us. */
 enum flow_kind {
-	FLOW_NEAR,  /* pushes back, without a queue worth a word: the window is what it is */
-	FLOW_FAR,   /* pushes back, and has queues on its way */
-	FLOW_DROPS  /* drops what does not fit its buffer: the window is for everything, and shrinks
+	FLOW_NEAR,  /* TCP pushes back, and no queue is worth measuring: the window is fixed */
+	FLOW_FAR,   /* TCP pushes back, and the link has queues */
+	FLOW_DROPS  /* drops what does not fit a buffer: the window limits all messages and shrinks
 	             * with losses */
 };
 struct flow_limits {
@@ -59,66 +62,81 @@ struct flow_limits {
 	size_t first_bytes, least_bytes, most_bytes; /* of the window */
 };
 
+/* Phases of the window. Only FLOW_FAR links drain and refill.
+ *
+ *     phase      the window                            event                           next phase
+ *     STARTING   grows quickly                         the link is full (or a loss)    STEADY
+ *     STEADY     follows the queue or the losses       no round trip near the least
+ *                                                      one was seen for 5 s            DRAINING
+ *     DRAINING   `ramp`: less than the link carries    the round ends                  REFILLING
+ *     REFILLING  `ramp`, grows with acknowledgements   ramp reaches the window         STEADY
+ *
+ * flow_start enters STARTING from any phase.
+ */
+enum flow_phase { FLOW_STARTING, FLOW_STEADY, FLOW_DRAINING, FLOW_REFILLING };
+
 struct flow {
 	struct flow_limits limits;
 	struct flow_round_trip round_trip;
 	struct flow_round_trip idle; /* of probes while nothing was under way */
 	struct flow_window least_us, rate; /* rate: bytes per second */
-	int64_t least_seen_us; /* a round trip was not far from the least */
-	bool limited;          /* nothing but samples with too little to send so far */
-	uint64_t delivered;    /* bytes acknowledged, */
-	int64_t delivered_us;  /* the last of them then, */
-	int64_t first_us;      /* and it had left then */
-	uint64_t limited_until; /* up to this many: there was nothing more to send */
-	size_t under_way;      /* bytes that left and are not acknowledged */
-	/* the window */
+	int64_t least_seen_us; /* when a round trip close to the least one was last seen */
+	bool limited;          /* every rate sample so far had too little to send */
+	uint64_t delivered;    /* bytes acknowledged */
+	int64_t delivered_us;  /* when the last of them were acknowledged */
+	int64_t first_us;      /* when those were sent */
+	uint64_t limited_until; /* there was too little to send until so much is delivered */
+	size_t under_way;      /* bytes sent and not acknowledged */
+	/* The window: */
 	size_t window;
-	bool starting;         /* doubles */
-	bool asked;            /* there was something that can wait in this round, */
-	bool held;             /* and some of it was held back by the window */
-	bool lost;             /* something was lost in this round */
-	bool drains;           /* kept below what is carried, for this round; */
-	size_t ramp;           /* then it grows back with what is acknowledged; 0: it has */
-	unsigned free_rounds;  /* that there was no queue, though something was held back; at the start,
-	                        * that the rate did not grow */
-	uint64_t start_rate;   /* when it grew last */
-	unsigned quiet_rounds; /* without a queue since the window grew, at the start */
-	uint64_t round_ends;   /* with so much delivered */
-	int64_t rounds, round_least_us; /* least of this one's probes; -1 none */
+	enum flow_phase phase;
+	bool had_bulk;         /* in this round there were messages that can wait */
+	bool held_back;        /* in this round the window held some of them back */
+	bool had_loss;         /* in this round a chunk was lost */
+	size_t ramp;           /* the limit in DRAINING and REFILLING; otherwise 0 */
+	unsigned free_rounds;  /* rounds in a row without a queue although messages were held back;
+	                        * while STARTING: rounds in a row without a higher rate */
+	uint64_t start_rate;   /* the rate when it last grew while STARTING */
+	unsigned quiet_rounds; /* while STARTING: rounds without a queue since the window grew */
+	uint64_t round_ends;   /* this round ends when so much is delivered */
+	int64_t rounds;
+	int64_t round_least_us; /* least probe of this round; -1 none */
 };
-/* Nothing measured yet. */
+/* Initialises f with nothing measured. */
 void flow_init(struct flow *f);
-/* For a session with another process: begins the window anew. What was measured stays. */
+/* Restarts the window for a session with another process. The measurements stay. */
 void flow_start(struct flow *f, const struct flow_limits *limits);
 
-/* What is remembered of something that left. */
+/* The state of the measurement when a chunk was sent. */
 struct flow_mark {
 	int64_t left_us, delivered_us, first_us;
 	uint64_t delivered;
 	bool limited;
 };
-/* Whether so much may leave now. */
+/* Returns true if so many bytes may be sent now. */
 bool flow_may_leave(struct flow *f, size_t bytes, bool urgent);
+/* Records that a chunk was sent, and fills its mark. */
 void flow_left(struct flow *f, struct flow_mark *mark, size_t bytes, int64_t now_us);
-/* A frame was acknowledged. again: it left more than once, so nobody knows which of them it was. Gives
- * the round trip, or -1. */
+/* Records that a chunk was acknowledged. again: it was sent more than once, so its round trip is
+ * ambiguous. Returns the round trip, or -1. */
 int64_t flow_arrived(struct flow *f, const struct flow_mark *mark, size_t bytes, bool again,
 	int64_t now_us);
-/* flow_gone: the bytes are not under way any more, but lost or dropped. flow_back: they were not lost after all. */
+/* Removes lost or dropped bytes from those under way. */
 void flow_gone(struct flow *f, size_t bytes);
+/* Adds them again, because they were not lost after all. */
 void flow_back(struct flow *f, size_t bytes);
-/* Something was lost, or is overdue. */
+/* Records that a chunk was lost or is overdue. */
 void flow_lost(struct flow *f);
-/* Everything was handed over: what comes back until then says less than the link carries. */
+/* Records that everything was sent: later samples may show less than the link carries. */
 void flow_idle(struct flow *f);
-/* Whether probes are to be sent: there is bulk to be led. */
+/* Returns true if the caller should send probes, because messages that can wait need the window. */
 bool flow_wants_probes(const struct flow *f);
-/* A probe's round trip. */
+/* Records a probe's round trip. */
 void flow_sample(struct flow *f, int64_t took_us, int64_t now_us);
 
-int64_t flow_least_us(const struct flow *f);         /* 0: not known */
-uint64_t flow_bytes_per_s(const struct flow *f);     /* 0: not known */
-/* How long what is under way takes at that rate; 0 not known. */
+int64_t flow_least_us(const struct flow *f);         /* the least round trip; 0: not known */
+uint64_t flow_bytes_per_s(const struct flow *f);     /* the delivery rate; 0: not known */
+/* The time that the bytes under way need at the delivery rate; 0: not known. */
 int64_t flow_drain_us(const struct flow *f);
 
 #endif

@@ -1,4 +1,5 @@
-/* post_frame.c - see post_frame.h. */
+/* post_frame.c - writes and parses the frames that posts exchange (layout in post_frame.h).
+ * Parsing is a pure function, so that tests and fuzzers can give it any bytes. */
 #include "wire/delivery/post_frame.h"
 
 #include <errno.h>
@@ -6,7 +7,7 @@
 
 #include "wire/sessions/frame.h"
 
-/* Ascending, and nothing in two of them: reading them takes no longer than what they say. */
+/* Ranges must ascend and must not overlap. This limits the work of reading them. */
 static int parse_ranges(const uint8_t *bytes, struct post_frame *f)
 {
 	uint64_t end = 0;

@@ -1,11 +1,13 @@
-/* post_frame.h - what a post writes inside a sealed frame. Pure.
+/* post_frame.h - the layout of a post's frames, inside the encryption. Pure functions.
  *
- *     kind 1, class 1, ranges 1, zero 1, index 4, number 8, ack 8, total 8, chunks 4, zero 8, then
- *     CHUNK, LOSSY: the content
- *     ACK: ranges times { from 4, length 4 }, ascending and apart
+ * The head, with sizes in bytes:
  *
- * All little-endian. 44 bytes, so that the chunk lies on a 16-byte boundary of nanomsg's buffer.
- * CHUNK and ACK acknowledge what came in their class; a CHUNK has no ranges.
+ *     kind 1, class 1, ranges 1, zero 1, index 4, number 8, ack 8, total 8, chunks 4, zero 8
+ *
+ * After the head, a CHUNK or LOSSY frame has its content. An ACK frame has as many pairs
+ * { from 4, length 4 } as `ranges` says, ascending and not adjacent. Integers are little-endian.
+ * The head has 44 bytes, so that the content lies on a 16-byte boundary of nanomsg's buffer.
+ * CHUNK and ACK frames both acknowledge chunks of their class; a CHUNK frame has no ranges.
  */
 #ifndef WIRE_POST_FRAME_H
 #define WIRE_POST_FRAME_H
@@ -19,7 +21,7 @@
 
 #define POST_FRAME_HEAD 44
 
-/* PING and PONG carry a time of the one who pings, as the number. */
+/* A PING's number is a time on its sender's clock; the PONG returns it. */
 enum post_frame_kind {
 	POST_FRAME_CHUNK = 1, POST_FRAME_LOSSY, POST_FRAME_ACK, POST_FRAME_PING, POST_FRAME_PONG
 };
@@ -27,14 +29,14 @@ enum post_frame_kind {
 struct post_frame {
 	enum post_frame_kind kind;
 	enum post_class class;
-	uint64_t ack;      /* the number expected next from the reader */
+	uint64_t ack;      /* number of the first chunk that the sender of the frame lacks */
 	unsigned n_ranges;
 	struct channel_range ranges[CHANNEL_RANGES];
 	struct channel_chunk chunk; /* CHUNK, LOSSY */
 };
 
 int post_frame_parse(const uint8_t *bytes, size_t size, struct post_frame *out); /* -EBADMSG */
-/* Writes the head, and an ACK's ranges. Returns the bytes. */
+/* Writes the head, and the ranges of an ACK. Returns the bytes written. */
 size_t post_frame_put_head(uint8_t *out, const struct post_frame *f);
 
 #endif

@@ -1,14 +1,16 @@
-/* post_peer.c - a post's table of peers. See post_private.h. */
-#include <errno.h>
+/* post_peer.c - a post's table of peers: their channels, and the accounts of their keys.
+ * A peer's number contains a count of its slot's uses, so that an old number never names a new
+ * peer. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "wire/delivery/post_private.h"
 
 #define MIB ((size_t)1 << 20)
-/* Towards a listener nanomsg pushes back; towards a dialer what does not fit the socket's buffer
- * is lost, so chunks and window stay below the least one a system gives. A far window begins with twice
- * what TCP begins with. */
+/* Towards a listener nanomsg pushes back. Towards a dialer it drops frames that do not fit the
+ * socket's buffer, so chunks and window stay below the smallest buffer of any system. The window of
+ * a far link begins with twice the bytes that TCP sends at once. */
 static const struct flow_limits near_limits = {FLOW_NEAR, 64 * MIB, 65536, 64 * MIB};
 static const struct flow_limits far_limits = {FLOW_FAR, 262144, 131072, 64 * MIB};
 static const struct flow_limits taken_limits = {FLOW_DROPS, 131072, 65536, MIB};
@@ -40,8 +42,8 @@ static void note_finished(const struct peer *peer, enum post_class class,
 		.class = class, .bytes = m->bytes, .queued_us = m->queued_us,
 		.left_us = m->left_us, .acked_us = m->acked_us,
 		.under_way_bytes = m->under_way_bytes};
-	if (p->transfers_in - p->transfers_told > POST_TRANSFERS)
-		p->transfers_told = p->transfers_in - POST_TRANSFERS;
+	if (p->transfers_in - p->transfers_taken > POST_TRANSFERS)
+		p->transfers_taken = p->transfers_in - POST_TRANSFERS;
 }
 
 static void note_activation(void *context, const struct channel_finished *m)
@@ -59,7 +61,7 @@ static void note_weights(void *context, const struct channel_finished *m)
 	note_finished(context, POST_CLASS_WEIGHTS, m);
 }
 
-static int make_channels(struct peer *peer)
+static void make_channels(struct peer *peer)
 {
 	static void (*const notes[POST_CLASSES])(void *, const struct channel_finished *) = {
 		NULL, note_activation, note_sum, note_weights};
@@ -78,10 +80,8 @@ static int make_channels(struct peer *peer)
 	for (int i = 0; i < POST_CLASSES; i++) {
 		options.urgent = i <= POST_CLASS_ACTIVATIONS;
 		options.finished = notes[i];
-		if (channel_new(&peer->channels[i], &options) < 0)
-			return -ENOMEM;
+		peer->channels[i] = channel_new(&options);
 	}
-	return 0;
 }
 
 static void free_channels(struct peer *peer)
@@ -97,16 +97,10 @@ struct peer *post_peer_new(struct post *p, struct line *line, bool dialed)
 		slot++;
 	if (slot == p->options.peers_most)
 		return NULL;
-	struct peer *peer = calloc(1, sizeof(*peer));
-	if (peer == NULL)
-		return NULL;
+	struct peer *peer = alloc_new(sizeof(*peer));
 	peer->post = p;
 	flow_init(&peer->flow);
-	if (make_channels(peer) < 0) {
-		free_channels(peer);
-		free(peer);
-		return NULL;
-	}
+	make_channels(peer);
 	p->uses[slot]++;
 	if (p->uses[slot] == 0)
 		p->uses[slot] = 1; /* so that no number is 0 */
@@ -179,18 +173,19 @@ double post_account_spent(struct account *a, double per_s, int64_t now_us)
 	return a->spent;
 }
 
-/* Peers that nobody has and that owe nothing are closed meanwhile: there are no more than keys that were admitted
- * lately. */
-int post_account_open(struct post *p, struct peer *peer, int64_t now_us)
+/* Also frees the accounts that no peer uses and whose count has fallen to 0. The number of accounts
+ * is therefore limited by the number of admitted keys. */
+void post_account_open(struct post *p, struct peer *peer, int64_t now_us)
 {
 	struct account *own = NULL;
 	if (peer->account != NULL)
-		return 0;
+		return;
 	for (struct account **at = &p->accounts; *at != NULL;) {
 		struct account *a = *at;
 		if (keys_equal(&a->key, &peer->info.key)) {
 			own = a;
-		} else if (a->peers == 0 && post_account_spent(a, p->options.charge_per_s, now_us) <= 0) {
+		} else if (a->peers == 0 &&
+			   post_account_spent(a, p->options.charge_per_s, now_us) <= 0) {
 			*at = a->next;
 			free(a);
 			continue;
@@ -198,15 +193,13 @@ int post_account_open(struct post *p, struct peer *peer, int64_t now_us)
 		at = &a->next;
 	}
 	if (own == NULL) {
-		own = calloc(1, sizeof(*own));
-		if (own == NULL)
-			return -ENOMEM;
-		*own = (struct account){.next = p->accounts, .key = peer->info.key, .spent_us = now_us};
+		own = alloc_new(sizeof(*own));
+		*own = (struct account){.next = p->accounts, .key = peer->info.key,
+			.spent_us = now_us};
 		p->accounts = own;
 	}
 	own->peers++;
 	peer->account = own;
-	return 0;
 }
 
 static void close_account(struct peer *peer)

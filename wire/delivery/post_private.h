@@ -1,6 +1,6 @@
-/* post_private.h - the inside of a post, for its own files: post.c (the loop's calls, links),
- * post_peer.c (the table of peers), post_send.c (chunks and acknowledgements out) and
- * post_receive.c (what links report).
+/* post_private.h - the private parts of a post, for its own files: post.c (the calls of the main
+ * loop, links), post_peer.c (the table of peers), post_send.c (chunks and acknowledgements) and
+ * post_receive.c (the links' events).
  */
 #ifndef WIRE_POST_PRIVATE_H
 #define WIRE_POST_PRIVATE_H
@@ -9,56 +9,56 @@
 #include "wire/post.h"
 
 #define POST_SLOT_MASK  0xffffu
-#define POST_LINKS_MOST 500 /* nanomsg has 512 sockets a process */
+#define POST_LINKS_MOST 500 /* nanomsg has at most 512 sockets in a process */
 
 #define POST_PINGS 16
 
-/* What a key has cost, whoever of its processes did it, and for as long as that is not forgotten. */
+/* The quota that one key has used, by all of its processes together. */
 struct account {
 	struct account *next;
 	struct keys_public key;
-	uint32_t peers;        /* that have it */
-	double spent;          /* of its limit, forgotten as time goes */
-	int64_t spent_us;
+	uint32_t peers;        /* peers that share the account */
+	double spent;          /* frames counted; shrinks with time at the quota's rate */
+	int64_t spent_us;      /* when `spent` was last updated */
 };
 
 struct peer {
 	post_peer_id id;
 	struct line *line;
-	uint32_t session;      /* 0: down */
-	bool known;            /* was up once */
-	bool ephemeral;        /* forgotten after its POST_DOWN */
+	uint32_t session;      /* 0: none */
+	bool known;            /* there was a session before */
+	bool ephemeral;        /* removed after its POST_DOWN */
 	bool ack_due;
 	bool deferred[POST_CLASSES];
 	struct {
 		unsigned frames;
 		size_t bytes;
-	} unacked[POST_CLASSES];
-	size_t lossy_most;     /* bytes a LOSSY message may have */
-	uint64_t own_instance;
-	struct account *account; /* of one that connected to us, once it was up */
+	} unacked[POST_CLASSES]; /* received and not yet acknowledged */
+	size_t lossy_most;     /* longest LOSSY message, bytes */
+	uint64_t own_instance; /* identifies this process to the peer */
+	struct account *account; /* of a peer that connected; NULL before its first session */
 	struct flow flow;
-	int64_t pings[POST_PINGS]; /* times of the last ones; 0 answered */
+	int64_t pings[POST_PINGS]; /* when the last pings were sent; 0: answered */
 	unsigned next_ping;
-	int64_t probed_us;     /* the last one of the post's own */
+	int64_t probed_us;     /* when the post itself last sent a ping */
 	struct post *post;
 	struct channel *channels[POST_CLASSES];
 	size_t assembling_bytes, retained_bytes;
-	struct peer *next_ack; /* list of those with ack_due */
+	struct peer *next_ack; /* the next peer with ack_due */
 	struct post_peer_info info;
 };
 
 /* A link and its place in the poll set. */
 struct line {
 	struct link *link;
-	struct peer *peer;  /* of a dialing link; NULL for a listening one */
-	bool ready;         /* may have something to receive */
+	struct peer *peer;  /* the peer that a dialing link dials; NULL for a listening link */
+	bool ready;         /* may have an event to receive */
 	bool polls_read[LINK_LANES], polls_write[LINK_LANES];
 	uint32_t index;
-	unsigned added;     /* connections, of connections_more */
+	unsigned added;     /* its connections that count against connections_more */
 };
 
-/* What is quick has connections of its own, and so has bulk. */
+/* The lanes of a link. Activations use the quick lane, sums and weights the bulk lane. */
 enum { POST_LANE_CONTROL, POST_LANE_QUICK, POST_LANE_BULK = LINK_LANE_BULK };
 
 #define POST_QUEUE 4
@@ -69,69 +69,72 @@ struct post {
 	struct line *lines[POST_LINKS_MOST];
 	uint32_t n_lines, turn;
 	struct peer **slots; /* (peers_most) */
-	uint16_t *uses;      /* (peers_most) */
-	struct peer *acks;
+	uint16_t *uses;      /* (peers_most) how often each slot was used */
+	struct peer *acks;   /* list of the peers with ack_due */
 	struct account *accounts;
-	struct peer *giving; /* its channels may have more messages that are complete */
-	struct post_message queue[POST_QUEUE];
+	struct peer *giving; /* the peer whose channels may have more complete messages */
+	struct post_message queue[POST_QUEUE]; /* events to deliver before other messages */
 	unsigned n_queue;
-	void *lent;          /* what the last message's data lies in */
-	post_peer_id leaving; /* forgotten at the next post_receive */
-	int64_t sweep_us;    /* when timeouts are next looked at */
+	void *lent;          /* the buffer that the last delivered message lies in */
+	post_peer_id leaving; /* the peer to remove at the next post_receive */
+	int64_t sweep_us;    /* when to check the channels' deadlines */
 	struct channel_memory memory;
 	struct post_transfer *transfers; /* (POST_TRANSFERS) a ring */
-	uint64_t transfers_told, transfers_in;
-	unsigned connections_added; /* of connections_more */
+	uint64_t transfers_taken, transfers_in; /* taken by the caller; recorded */
+	unsigned connections_added; /* connections that count against connections_more */
 	struct post_counters counters;
 };
 
 /* ---- post_peer.c ---- */
-struct peer *post_peer_find(const struct post *p, post_peer_id id); /* NULL: no such */
-struct peer *post_peer_new(struct post *p, struct line *line, bool dialed); /* NULL: no room */
-/* With its channels and what they hold. */
+struct peer *post_peer_find(const struct post *p, post_peer_id id); /* NULL: none */
+struct peer *post_peer_new(struct post *p, struct line *line, bool dialed); /* NULL: no slot */
+/* Frees the peer, its channels and their messages. */
 void post_peer_free(struct post *p, struct peer *peer);
-/* One that connected to us, of that key and process (0: any). NULL: none. */
+/* Finds a peer that connected to this process, by key and process (0: any). NULL: none. */
 struct peer *post_peer_of_key(const struct post *p, const struct keys_public *key,
 	uint64_t instance);
 
-/* Opens the peer's account, or joins those of its key. -ENOMEM. */
-int post_account_open(struct post *p, struct peer *peer, int64_t now_us);
+/* Gives the peer the account of its key. */
+void post_account_open(struct post *p, struct peer *peer, int64_t now_us);
 void post_accounts_fini(struct post *p);
-/* What is left of what it spent. */
+/* Updates and returns the frames counted against the quota of per_s frames a second. */
 double post_account_spent(struct account *a, double per_s, int64_t now_us);
 
-/* Gives its session's channels a beginning: with another process, or the same. */
+/* Starts all channels of the peer, for a session with a new process. */
 void post_peer_start(struct peer *peer, size_t chunk_most, unsigned connections);
+/* Resumes, pauses, drops all channels of the peer. The last returns the messages dropped. */
 void post_peer_resume(struct peer *peer);
 void post_peer_pause(struct peer *peer);
-uint64_t post_peer_drop(struct peer *peer); /* messages */
-/* Every channel of it is. */
+uint64_t post_peer_drop(struct peer *peer);
+/* Returns true if every message to the peer was acknowledged. */
 bool post_peer_empty(const struct peer *peer);
 
 /* ---- post_send.c ---- */
-/* By which lane a class goes. */
+/* Returns the lane by which a class is sent. */
 unsigned post_lane_of(const struct peer *peer, enum post_class class);
-/* Sends what the channels let go. */
+/* Sends all chunks that may be sent now. */
 void post_pump(struct post *p, struct peer *peer, int64_t now_us);
+/* Makes the sweep early enough for the deadlines of this peer's channels. */
 void post_note_deadline(struct post *p, const struct peer *peer, int64_t now_us);
-/* A chunk arrived: acknowledge it, now or with the next post_flush_acks. */
+/* Acknowledges a chunk, at once or at the next post_flush_acks. */
 void post_owe_ack(struct post *p, struct peer *peer, enum post_class class, size_t size,
 	int64_t now_us);
 void post_flush_acks(struct post *p, int64_t now_us);
-/* Answers a probe, at once or never. */
+/* Answers a ping, unless it cannot be sent now. */
 void post_answer_ping(struct post *p, struct peer *peer, uint64_t number, int64_t now_us);
 
 /* ---- post_receive.c ---- */
-/* What a link's event means. True when *out is to be told at once. */
+/* Handles an event of a link. Returns true if *out is a message to deliver now. */
 bool post_on_event(struct post *p, struct line *line, struct link_event *e, int64_t now_us,
 	struct post_message *out);
+/* Gives the next complete message of the peer p->giving. Returns true if there is one. */
 bool post_next_given(struct post *p, struct post_message *out);
 void post_count_received(struct post *p, const struct post_message *m);
 
 /* ---- post.c ---- */
-/* Wakes the poll when a full buffer has room again. */
+/* Polls for writing exactly those lanes that are blocked. */
 void post_watch_write(struct post *p, struct line *line);
-/* Opens a lane and polls it. False: it has it not. */
+/* Opens a lane and polls it. Returns true if it is open. */
 bool post_open_lane(struct post *p, struct line *line, unsigned lane);
 
 #endif

@@ -1,16 +1,19 @@
-/* post_receive.c - what a post makes of its links' events. */
+/* post_receive.c - the receiving half of a post: sessions that begin and end, frames that arrive.
+ * It assigns each session to a peer, enforces the quota of each key, and turns frames into
+ * messages. */
 #include <string.h>
 
 #include "base/clock.h"
 #include "wire/delivery/post_frame.h"
 #include "wire/delivery/post_private.h"
 
-/* Chunks towards a dialer: below the least buffer a system gives (post_peer.c). */
+/* Longest chunk towards a dialer: less than the smallest buffer of any system (post_peer.c). */
 #define TAKEN_CHUNK ((size_t)65536)
 
-#define CHARGE_BYTES   4096.0 /* a frame's worth */
-#define CHARGE_BURST_S 10.0
-#define CHARGE_SESSION 50.0 /* a handshake's curve arithmetic, and what it sets up here */
+/* The quota of a key is counted in frames: */
+#define CHARGE_BYTES   4096.0 /* so many bytes count like one more frame */
+#define CHARGE_SESSION 50.0   /* frames that a new session counts: its handshake and setup */
+#define CHARGE_BURST_S 10.0   /* the quota of so many seconds may be used at once */
 
 static void charge_peer(struct post *p, struct peer *peer, double frames, int64_t now_us)
 {
@@ -20,7 +23,7 @@ static void charge_peer(struct post *p, struct peer *peer, double frames, int64_
 	peer->account->spent = post_account_spent(peer->account, per_s, now_us) + frames;
 	if (peer->account->spent <= CHARGE_BURST_S * per_s)
 		return;
-	peer->account->spent = 0; /* once it is let in again, somebody has looked */
+	peer->account->spent = 0; /* an operator who admits the key again has looked at the cause */
 	p->counters.link.refused[LINK_FLOOD]++;
 	keys_list_bar(p->options.admitted, &peer->info.key);
 }
@@ -38,8 +41,8 @@ static void queue_message(struct post *p, const struct post_message *m)
 		p->queue[p->n_queue++] = *m;
 }
 
-/* The peer a new session belongs to. A key with one process at a time keeps its peer when the
- * process is a new one; each process of a console's key is a peer of its own. */
+/* Returns the peer of a new session. Each process of a console's or watcher's key is a peer. The
+ * processes of any other key are one peer, because they run one after the other. */
 static struct peer *peer_for(struct post *p, struct line *line, const struct link_event *e)
 {
 	if (line->peer != NULL)
@@ -60,21 +63,24 @@ static void drop_retained(struct post *p, struct peer *peer)
 	uint64_t lost = post_peer_drop(peer);
 	p->counters.lost_messages += lost;
 	if (lost > 0)
-		queue_message(p, &(struct post_message){.kind = POST_LOST, .peer = peer->id, .lost = lost});
+		queue_message(p, &(struct post_message){.kind = POST_LOST, .peer = peer->id,
+			.lost = lost});
 }
 
-/* The peer to which a new session belongs takes it in place of the one it had: the same process
- * goes on where it was, a restarted one begins anew and is owed nothing. */
+/* Gives a new session to its peer; it replaces the previous session. The same process continues
+ * where it was. For a restarted process the channels restart, and retained messages are dropped. */
 static void on_up(struct post *p, struct line *line, const struct link_event *e, int64_t now_us)
 {
 	struct peer *peer = peer_for(p, line, e);
 	if (peer != NULL)
 		peer->info.key = e->key;
-	if (peer == NULL || (!peer->info.dialed && post_account_open(p, peer, now_us) < 0)) {
+	if (peer == NULL) {
 		p->counters.link.refused[LINK_TOO_MANY]++;
 		link_drop(line->link, e->session);
 		return;
 	}
+	if (!peer->info.dialed)
+		post_account_open(p, peer, now_us);
 	bool same = peer->known && peer->info.incarnation == e->instance &&
 		    peer->own_instance == e->own_instance;
 	bool restarted = peer->known && !same, was_up = peer->session != 0;
@@ -114,8 +120,9 @@ static void on_up(struct post *p, struct line *line, const struct link_event *e,
 
 static struct peer *peer_of_session(struct post *p, struct line *line, const struct link_event *e)
 {
-	struct peer *peer = line->peer != NULL ? line->peer : post_peer_find(p, (post_peer_id)e->tag);
-	/* The frame that made a session live was queued before its tag was set. */
+	struct peer *peer =
+		line->peer != NULL ? line->peer : post_peer_find(p, (post_peer_id)e->tag);
+	/* The event of a session's first frame was queued before the session had a tag. */
 	for (uint32_t i = 0; peer == NULL && i < p->options.peers_most; i++) {
 		struct peer *other = p->slots[i];
 		if (other != NULL && other->line == line && other->session == e->session)
@@ -132,10 +139,11 @@ static void on_down(struct post *p, struct line *line, const struct link_event *
 	peer->session = 0;
 	p->counters.peers_up--;
 	post_peer_pause(peer);
-	queue_message(p, &(struct post_message){.kind = POST_DOWN, .peer = peer->id, .reason = e->reason});
+	queue_message(p, &(struct post_message){.kind = POST_DOWN, .peer = peer->id,
+		.reason = e->reason});
 }
 
-/* An answer that was not asked for measures nothing. */
+/* Unsolicited answers are ignored. */
 static void on_pong(struct peer *peer, uint64_t number, int64_t now_us)
 {
 	for (unsigned i = 0; i < POST_PINGS; i++) {
@@ -147,7 +155,6 @@ static void on_pong(struct peer *peer, uint64_t number, int64_t now_us)
 	}
 }
 
-/* A message that is whole and was not told yet, of the peer that something came from last. */
 bool post_next_given(struct post *p, struct post_message *out)
 {
 	struct peer *peer = p->giving;
@@ -179,7 +186,7 @@ static void count_malformed(struct post *p, struct peer *peer)
 	peer->info.malformed_frames++;
 }
 
-/* What the frame's data becomes: a message for the caller, or nothing yet. */
+/* Handles a frame's content. Returns true if *out is a message to deliver now. */
 static bool on_content(struct post *p, struct peer *peer, const struct post_frame *f,
 	struct link_event *e, int64_t now_us, struct post_message *out)
 {
@@ -207,20 +214,20 @@ static bool on_content(struct post *p, struct peer *peer, const struct post_fram
 	p->counters.duplicate_frames += taken == CHANNEL_DUPLICATE;
 	peer->info.duplicate_frames += taken == CHANNEL_DUPLICATE;
 	p->counters.deferred_frames += taken == CHANNEL_DEFERRED;
-	p->giving = peer; /* perhaps */
+	p->giving = peer; /* the chunk may have completed several messages */
 	if (taken != CHANNEL_WHOLE)
 		return post_next_given(p, out);
 	e->owner = NULL;
 	return true;
 }
 
-/* True when *out is to be told. */
+/* Handles a frame that arrived. Returns true if *out is a message to deliver now. */
 static bool on_data(struct post *p, struct line *line, struct link_event *e, int64_t now_us,
 	struct post_message *out)
 {
 	struct peer *peer = peer_of_session(p, line, e);
 	struct post_frame f;
-	bool told = false;
+	bool delivers = false;
 	if (peer == NULL)
 		goto release;
 	if (post_frame_parse(e->data, e->size, &f) < 0) {
@@ -234,16 +241,15 @@ static bool on_data(struct post *p, struct line *line, struct link_event *e, int
 		channel_acked(peer->channels[f.class], f.ack, f.ranges, f.n_ranges,
 			clock_monotonic_us());
 	p->counters.retained_bytes -= retained - peer->retained_bytes;
-	told = on_content(p, peer, &f, e, now_us, out);
+	delivers = on_content(p, peer, &f, e, now_us, out);
 	post_pump(p, peer, now_us);
-	if (told)
+	if (delivers)
 		post_count_received(p, out);
 release:
 	link_release(e->owner);
-	return told;
+	return delivers;
 }
 
-/* What a link's event means. True when *out is to be told at once. */
 bool post_on_event(struct post *p, struct line *line, struct link_event *e, int64_t now_us,
 	struct post_message *out)
 {
@@ -261,8 +267,8 @@ bool post_on_event(struct post *p, struct line *line, struct link_event *e, int6
 		return true;
 	case LINK_REFUSAL:
 		if (line->peer != NULL)
-			queue_message(p, &(struct post_message){.kind = POST_REFUSED, .peer = line->peer->id,
-				.reason = e->reason});
+			queue_message(p, &(struct post_message){.kind = POST_REFUSED,
+				.peer = line->peer->id, .reason = e->reason});
 		break;
 	}
 	return false;

@@ -1,19 +1,21 @@
-/* post_send.c - what leaves a post: chunks, LOSSY messages, acknowledgements. */
+/* post_send.c - the sending half of a post: chunks, LOSSY messages, probes, acknowledgements.
+ * It decides which class is sent first and by which lane, so that bulk never delays control. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "wire/delivery/post_frame.h"
 #include "wire/delivery/post_private.h"
 
-#define ACK_FRAMES 32
-#define ACK_BYTES  ((size_t)4 << 20)
+#define ACK_FRAMES 32            /* acknowledge at the latest after so many frames */
+#define ACK_BYTES  ((size_t)4 << 20) /* or bytes */
 #define PROBES_A_ROUND 8
 #define PROBE_LEAST_US INT64_C(2000)
-#define SWEEP_US   INT64_C(5000) /* timeouts of all peers are looked at no more often */
+#define SWEEP_US   INT64_C(5000) /* least time between two checks of all peers' deadlines */
 
-/* Lanes that it has not are the first one. */
+/* A class whose lane is not open uses the control lane. */
 unsigned post_lane_of(const struct peer *peer, enum post_class class)
 {
 	static const unsigned lanes[POST_CLASSES] = {
@@ -21,8 +23,8 @@ unsigned post_lane_of(const struct peer *peer, enum post_class class)
 	return link_has_lane(peer->line->link, lanes[class]) ? lanes[class] : POST_LANE_CONTROL;
 }
 
-/* What may be lost takes turns on several connections: one lost packet must not keep the next of them
- * waiting. */
+/* Returns the lane for LOSSY messages: one of several connections if possible, so that one lost
+ * packet does not delay the messages after it. */
 static unsigned lane_of_lossy(const struct peer *peer)
 {
 	const struct link *link = peer->line->link;
@@ -50,7 +52,7 @@ static int send_chunk(struct post *p, struct peer *peer, const struct post_frame
 	int rc = send_content(p, peer, post_lane_of(peer, f->class), content,
 		POST_FRAME_HEAD + f->chunk.size, now_us);
 	if (rc == 0 && !channel_holes(peer->channels[f->class])) {
-		peer->unacked[f->class].frames = 0; /* it says the same */
+		peer->unacked[f->class].frames = 0; /* the chunk's head acknowledges them */
 		peer->unacked[f->class].bytes = 0;
 	}
 	return rc;
@@ -71,8 +73,8 @@ void post_note_deadline(struct post *p, const struct peer *peer, int64_t now_us)
 
 static int send_ping(struct post *p, struct peer *peer, int64_t now_us);
 
-/* Some in every round trip, while bulk goes. */
-static void probe_way(struct post *p, struct peer *peer, int64_t now_us)
+/* Sends PROBES_A_ROUND pings in every round trip while bulk is sent. */
+static void probe_link(struct post *p, struct peer *peer, int64_t now_us)
 {
 	int64_t every = flow_least_us(&peer->flow) / PROBES_A_ROUND;
 	if (!flow_wants_probes(&peer->flow) ||
@@ -82,8 +84,8 @@ static void probe_way(struct post *p, struct peer *peer, int64_t now_us)
 	(void)send_ping(p, peer, now_us);
 }
 
-/* Sends what the channels let go, the most urgent class first. What a class cannot send because its
- * lane is full, a lower one in the same lane does not send either. */
+/* Sends the most urgent class first. If its lane is full, less urgent classes do not use that lane
+ * either. */
 void post_pump(struct post *p, struct peer *peer, int64_t now_us)
 {
 	bool full[LINK_LANES] = {false};
@@ -96,7 +98,7 @@ void post_pump(struct post *p, struct peer *peer, int64_t now_us)
 		struct post_frame f = {.kind = POST_FRAME_CHUNK, .class = (enum post_class)i,
 			.ack = channel_expected(c)};
 		while (!full[lane] && channel_next(c, &f.chunk)) {
-			/* What is measured is measured from here: the caller's time is as old as its turn. */
+			/* Round trips are measured from here: now_us is older than this call. */
 			const int64_t left_us = clock_monotonic_us();
 			if (send_chunk(p, peer, &f, now_us) < 0)
 				full[lane] = true;
@@ -106,7 +108,7 @@ void post_pump(struct post *p, struct peer *peer, int64_t now_us)
 		p->counters.resent_frames += channel_resent(c) - resent;
 		peer->info.resent_frames += channel_resent(c) - resent;
 	}
-	probe_way(p, peer, now_us);
+	probe_link(p, peer, now_us);
 	post_note_deadline(p, peer, now_us);
 }
 
@@ -136,8 +138,9 @@ static int send_lossy(struct post *p, struct peer *peer, const struct post_part 
 	return rc;
 }
 
-/* TCP lets a connection that has paused send ten segments at once, and the rest a round trip later: activations
- * that leave together find room on more of them, from the next time on. */
+/* After a pause, TCP sends ten segments at once and the rest one round trip later. A burst of
+ * activations that needs more than the present connections can send at once gets more of them, for
+ * the next burst. */
 static void widen_for_bursts(struct post *p, struct peer *peer)
 {
 	struct channel *c = peer->channels[POST_CLASS_ACTIVATIONS];
@@ -163,11 +166,8 @@ static int send_reliable(struct post *p, struct peer *peer, const struct post_pa
 	size_t n, enum post_class class, int64_t now_us)
 {
 	struct channel_part small[8], *copy = small;
-	if (n > sizeof(small) / sizeof(small[0])) {
-		copy = malloc(n * sizeof(*copy));
-		if (copy == NULL)
-			return -ENOMEM;
-	}
+	if (n > sizeof(small) / sizeof(small[0]))
+		copy = alloc_array(n, sizeof(*copy));
 	for (size_t i = 0; i < n; i++)
 		copy[i] = (struct channel_part){parts[i].data, parts[i].size};
 	size_t before = peer->retained_bytes;
@@ -291,7 +291,7 @@ static void send_ack(struct post *p, struct peer *peer, enum post_class class, i
 		now_us);
 }
 
-/* Peers that something was sent to meanwhile have their acknowledgement already. */
+/* Peers that were sent a chunk meanwhile have no unacknowledged frames left. */
 void post_flush_acks(struct post *p, int64_t now_us)
 {
 	while (p->acks != NULL) {

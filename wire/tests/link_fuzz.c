@@ -67,8 +67,7 @@ static void read_stream(const uint8_t *data, size_t size)
 	const struct channel_part part = {"some words to send", 18};
 	struct channel_chunk out;
 	flow_init(&flow);
-	if (channel_new(&c, &o) < 0)
-		return;
+	c = channel_new(&o);
 	channel_start(c, &cut);
 	(void)channel_queue(c, &part, 1, 0);
 	int64_t now = 0;
