@@ -6,7 +6,6 @@
 #include "base/alloc.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +23,7 @@ void alloc_before_exit(void (*restore)(void))
 }
 
 /* The message is written without stdio, which may allocate or hold a lock. */
-_Noreturn static void end_program(size_t n, size_t size)
+_Noreturn void alloc_failed(size_t n, size_t size)
 {
 	char line[256];
 	size_t bytes;
@@ -49,7 +48,7 @@ void *alloc_array(size_t n, size_t size)
 	void *block = calloc(n ? n : 1, size ? size : 1);
 
 	if (!block)
-		end_program(n, size);
+		alloc_failed(n, size);
 	return block;
 }
 
@@ -63,7 +62,7 @@ void *alloc_resize(void *block, size_t n, size_t size)
 	void *resized = reallocarray(block, n ? n : 1, size ? size : 1);
 
 	if (!resized)
-		end_program(n, size);
+		alloc_failed(n, size);
 	return resized;
 }
 
@@ -81,16 +80,22 @@ char *alloc_string(const char *text)
 	return alloc_copy(text, strlen(text) + 1);
 }
 
-char *alloc_format(const char *format, ...)
+char *alloc_vformat(const char *format, va_list ap)
 {
 	char *text = NULL;
+
+	if (vasprintf(&text, format, ap) < 0)
+		alloc_failed(1, strlen(format));
+	return text;
+}
+
+char *alloc_format(const char *format, ...)
+{
+	char *text;
 	va_list ap;
-	int length;
 
 	va_start(ap, format);
-	length = vasprintf(&text, format, ap);
+	text = alloc_vformat(format, ap);
 	va_end(ap);
-	if (length < 0)
-		end_program(1, strlen(format));
 	return text;
 }

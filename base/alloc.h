@@ -4,15 +4,16 @@
  * example "skippipe-agent: out of memory: 4096 bytes", and ends the program with exit status 1.
  * Callers therefore need no error path. The other nodes survive such an end like any other death.
  *
- * Do not use these functions for sizes that a file, a peer's message or a model's shape determines:
- * a request that is too large must be refused with an error, not end the program.
+ * Do not use these functions for sizes that a file, a peer's message or a model's shape
+ * determines: a request that is too large must be refused with an error, not end the program.
  *
- * The end is immediate (_exit): no atexit handler and no destructor of another library runs, because
- * some of them wait for other threads or allocate memory themselves.
+ * The end is immediate (_exit): no atexit handler and no destructor of another library runs,
+ * because some of them wait for other threads or allocate memory themselves.
  */
 #ifndef BASE_ALLOC_H
 #define BASE_ALLOC_H
 
+#include <stdarg.h>
 #include <stddef.h>
 
 /* All blocks are released with free(). Sizes are in bytes; a size of 0 gives a valid block too. */
@@ -36,6 +37,11 @@ char *alloc_string(const char *text) __attribute__((malloc, returns_nonnull));
 /* Allocates a string made as printf makes it. */
 char *alloc_format(const char *format, ...)
 	__attribute__((malloc, returns_nonnull, format(printf, 1, 2)));
+char *alloc_vformat(const char *format, va_list ap)
+	__attribute__((malloc, returns_nonnull, format(printf, 1, 0)));
+
+/* Ends the program as a failed allocation of n elements of `size` bytes does. */
+_Noreturn void alloc_failed(size_t n, size_t size);
 
 /* Sets a function that is called once before the message of a failed allocation is printed, or
  * NULL for none. The console restores its terminal there. The function must not allocate. */

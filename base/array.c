@@ -1,14 +1,15 @@
+/* Arrays that grow by doubling, shared by all folders so that the overflow checks exist once. */
+#include "base/array.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/array.h"
 
 enum { FIRST = 8 };
 
-/* Returns the room after growing: a power of two times FIRST, or the old room when it suffices. */
+/* Returns the new room: at least `want`, and at least the old room. */
 static size_t grown_room(size_t room, size_t want)
 {
 	size_t more = room < FIRST ? FIRST : room;
@@ -18,41 +19,31 @@ static size_t grown_room(size_t room, size_t want)
 	return more < want ? want : more;
 }
 
+/* `array` is the address of a pointer of any type; memcpy reads and writes the pointer without
+ * breaking the aliasing rules. */
 bool array_grow(void *array, size_t *room, size_t want, size_t size)
 {
 	size_t more = grown_room(*room, want);
-	void *was = NULL, *grown;
+	void *block = NULL, *grown;
 
 	if (*room > 0)
-		memcpy(&was, array, sizeof(was)); /* a pointer of any type */
-	if (was && want <= *room)
+		memcpy(&block, array, sizeof(block));
+	if (block && want <= *room)
 		return true;
-	if (more > SIZE_MAX / size)
-		return false;
-	grown = realloc(was, more * size);
+	grown = reallocarray(block, more, size);
 	if (!grown)
 		return false;
 	memcpy(array, &grown, sizeof(grown));
 	*room = more;
-	/* The array lives on behind the caller's pointer. */
+	/* The caller's pointer owns the block. */
 	/* cppcheck-suppress memleak */
 	return true;
 }
 
 void array_reserve(void *array, size_t *room, size_t want, size_t size)
 {
-	size_t more = grown_room(*room, want);
-	void *block = NULL;
-
-	if (*room > 0)
-		memcpy(&block, array, sizeof(block)); /* a pointer of any type */
-	if (block && want <= *room)
-		return;
-	block = alloc_resize(block, more, size);
-	memcpy(array, &block, sizeof(block));
-	*room = more;
-	/* The caller's pointer owns the block. */
-	/* cppcheck-suppress memleak */
+	if (!array_grow(array, room, want, size))
+		alloc_failed(grown_room(*room, want), size);
 }
 
 size_t array_keep_newest(void *array, size_t n, size_t most, size_t size)

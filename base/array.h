@@ -1,24 +1,28 @@
-/* array.h - arrays that grow: room doubles, so that n elements are moved at most n times in all; and the median. */
+/* array.h - arrays that grow, and the median.
+ *
+ * An array doubles its room when it grows, so that appending n elements moves at most n elements
+ * in all.
+ */
 #ifndef BASE_ARRAY_H
 #define BASE_ARRAY_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Room for `want` elements of `size` bytes. array: the address of a pointer to an array from malloc
- * (any where *room is 0), which may move, with *room >= want; free() it. False where there is no
- * memory for so much: array and *room are as they were. */
+/* Makes room for `want` elements of `size` bytes. `array` is the address of a pointer to a block
+ * from malloc; the pointer may have any value while *room is 0. The block may move; the caller
+ * frees it. Returns false when there is not enough memory: array and *room are then unchanged. */
 bool array_grow(void *array, size_t *room, size_t want, size_t size);
 
 /* Does the same, but ends the program when memory runs out (base/alloc.h). For all arrays whose
  * length is not determined by a file or a peer's message. */
 void array_reserve(void *array, size_t *room, size_t want, size_t size);
 
-/* For an array of which only the newest `most` of `size` bytes each are wanted: drops the oldest of n once there are
- * twice as many. Returns how many are left. */
+/* Drops the oldest of n elements once there are 2 * most, and keeps the newest `most`. Returns the
+ * number of elements left. */
 size_t array_keep_newest(void *array, size_t n, size_t most, size_t size);
 
-/* The middle one of x (n), the upper of two; sorts them. 0 for none. */
+/* Returns the median of n numbers, the upper one if n is even; 0 if n is 0. Sorts them. */
 double array_median(double *x, size_t n);
 
 #endif

@@ -1,3 +1,5 @@
+/* Reads the clocks of the system. All other code that needs the time gets it from here, so that
+ * simulated runs can replace both functions. */
 #include "base/clock.h"
 
 #include <time.h>

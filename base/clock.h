@@ -1,12 +1,15 @@
-/* clock.h - the two clocks. Libraries take times as arguments; programs read them here. */
+/* clock.h - the two clocks of a machine. Libraries get times as arguments; programs read them
+ * here. */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 
 #include <stdint.h>
 
-/* Microseconds since an arbitrary start; never goes back. One machine's processes share it. */
+/* Returns microseconds since an arbitrary start. Never goes back. Shared by all processes of a
+ * machine. */
 int64_t clock_monotonic_us(void);
-/* Microseconds since 1970; may jump. For people and records only, never for deciding. */
+/* Returns microseconds since 1970. May jump, so it is shown and recorded, and no decision depends
+ * on it. */
 int64_t clock_wall_us(void);
 
 #endif

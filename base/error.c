@@ -1,3 +1,5 @@
+/* Formats messages into struct error. A message that is too long is cut, so that reporting an error
+ * never fails. */
 #include "base/error.h"
 
 #include <stdarg.h>
@@ -19,7 +21,7 @@ int error_set(struct error *e, int code, const char *format, ...)
 int error_prefix(struct error *e, int code, const char *format, ...)
 {
 	if (e) {
-		struct error was = *e;
+		struct error old = *e;
 		size_t at;
 		va_list ap;
 
@@ -29,7 +31,7 @@ int error_prefix(struct error *e, int code, const char *format, ...)
 		at = strlen(e->text);
 		for (const char *p = ": "; *p && at + 1 < sizeof(e->text); p++)
 			e->text[at++] = *p;
-		for (const char *p = was.text; *p && at + 1 < sizeof(e->text); p++)
+		for (const char *p = old.text; *p && at + 1 < sizeof(e->text); p++)
 			e->text[at++] = *p;
 		e->text[at] = '\0';
 	}

@@ -1,3 +1,7 @@
+/* Reads and writes whole files.
+ *
+ * Settings, keys, checkpoints and exports must never be half-written. A file is therefore written
+ * under a temporary name, synced, and then renamed. */
 #include "base/file.h"
 
 #include <errno.h>
@@ -11,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FIRST_READ ((size_t)1 << 16) /* of what does not tell its size */
+#define FIRST_READ ((size_t)1 << 16) /* for a file whose size is unknown */
 
 static int fail_with_errno(struct error *err, const char *path)
 {
@@ -38,7 +42,7 @@ static ssize_t read_all(int fd, char *to, size_t size)
 	return (ssize_t)got;
 }
 
-/* Up to `most` bytes and one more, so that what is too large is known to be. */
+/* Reads up to `most` + 1 bytes: one more byte shows that the file is too large. */
 static int read_growing(int fd, const char *name, size_t most, size_t room, char **out,
 			size_t *size, struct error *err)
 {
@@ -144,8 +148,8 @@ int file_move(const char *from, const char *to, struct error *err)
 	return 0;
 }
 
-/* The name can be guessed, so what stands there already is not written to, nor what it leads to; if a process of
- * this number has left it, it goes. */
+/* Another user can guess the temporary name and create a file or a link there. Such a file is never
+ * written to; it is removed, like the file that a killed process of the same number left. */
 static int open_aside(const char *aside, mode_t mode)
 {
 	const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
@@ -165,7 +169,8 @@ int file_aside_open(struct file_aside *a, const char *path, mode_t mode, struct 
 	n = snprintf(a->path, sizeof(a->path), "%s", path);
 	if (n < (int)sizeof(a->path))
 		n = a->through ? snprintf(a->aside, sizeof(a->aside), "%s", path)
-			       : snprintf(a->aside, sizeof(a->aside), "%s.tmp.%ld", path, (long)getpid());
+			       : snprintf(a->aside, sizeof(a->aside), "%s.tmp.%ld", path,
+					  (long)getpid());
 	if (n >= (int)sizeof(a->aside))
 		return error_set(err, -ENAMETOOLONG, "%s: the name is too long", path);
 	a->fd = a->through ? open(a->aside, O_WRONLY | O_CLOEXEC) : open_aside(a->aside, mode);
@@ -207,15 +212,15 @@ int file_make_folder(const char *path, struct error *err)
 	if (snprintf(part, sizeof(part), "%s", path) >= (int)sizeof(part))
 		return error_set(err, -ENAMETOOLONG, "%s: the name is too long", path);
 	for (char *p = part + 1;; p++) {
-		char was = *p;
+		char end = *p;
 
-		if (was != '/' && was != '\0')
+		if (end != '/' && end != '\0')
 			continue;
 		*p = '\0';
 		if (mkdir(part, 0700) != 0 && errno != EEXIST)
 			return fail_with_errno(err, part);
-		*p = was;
-		if (was == '\0')
+		*p = end;
+		if (end == '\0')
 			return 0;
 	}
 }

@@ -1,5 +1,5 @@
-/* file.h - whole files, read with a limit and written so that a crash leaves the old or the
- * new. */
+/* file.h - reads whole files with a size limit, and writes them so that a crash leaves the old or
+ * the new contents. */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
@@ -9,39 +9,39 @@
 
 #include "base/error.h"
 
-/* Reads a file or a pipe to its end; "-" is standard input. Gives *out (free it; one NUL
- * follows the data) and *size. -EFBIG when it holds more than `most` bytes, -EINVAL for a
- * folder; other errors are the system's. The message names the path. On error the outputs are
- * untouched. */
+/* Reads a file or a pipe to its end; "-" is standard input. *out is followed by one NUL; the caller
+ * frees it. -EFBIG: it has more than `most` bytes; -EINVAL: it is a folder; other errors are the
+ * system's. The message names the path. The outputs are written only on success. */
 int file_read(const char *path, size_t most, char **out, size_t *size, struct error *err);
 
-/* A file in the making: written beside its name, which it gets when it is whole and durable, so
- * that nothing half-written ever stands there. A pipe or a device is written to instead. */
+/* A file that is being written under a temporary name. file_aside_close renames it to its final
+ * name once it is durable. A pipe or a device has no temporary name and is written directly. */
 struct file_aside {
 	int fd;
-	bool through;     /* path is no plain file */
+	bool through; /* path is a pipe or a device */
 	char path[4096], aside[4096];
 };
 
-/* Begins one. On error nothing is left, *err says what. */
+/* Creates the temporary file. Leaves nothing on error. */
 int file_aside_open(struct file_aside *a, const char *path, mode_t mode, struct error *err);
-/* Appends all of it, or fails with the system's error. */
+/* Appends `size` bytes. Errors are the system's. */
 int file_aside_write(struct file_aside *a, const void *data, size_t size, struct error *err);
-/* Closes. With rc 0 it fsyncs, renames and fsyncs the folder, and returns what came of that; with
- * another nothing is left and rc is returned, err as it was. */
+/* Closes the file. With rc 0 the file is synced and renamed, its folder is synced, and the result
+ * is returned. With another rc the temporary file is removed, and rc is returned with err
+ * unchanged. */
 int file_aside_close(struct file_aside *a, int rc, struct error *err);
 
-/* All of these in one. */
+/* Writes a whole file: open, write and close in one call. */
 int file_write(const char *path, const void *data, size_t size, mode_t mode, struct error *err);
 
-/* Renames a file that is durable already, over what stands at `to`, durably. */
+/* Renames a durable file durably, and replaces the file at `to`. */
 int file_move(const char *from, const char *to, struct error *err);
 
-/* A name that was just given in path's folder, or taken away, is durable only once the folder is: now, as far as
- * the system can. */
+/* Syncs the folder of a path. Until then a crash can undo the creation, renaming or removal of a
+ * name in it. Errors are ignored, because some file systems cannot sync a folder. */
 void file_sync_folder(const char *path);
 
-/* mkdir -p with mode 0700 for what it makes. */
+/* Creates a folder and the missing folders above it, with mode 0700. */
 int file_make_folder(const char *path, struct error *err);
 
 #endif

@@ -1,3 +1,5 @@
+/* Writes log lines. Each line is flushed at once, so that the log of a killed program is
+ * complete. */
 #include "base/log.h"
 
 #include <stdarg.h>

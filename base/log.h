@@ -1,6 +1,6 @@
-/* log.h - a program's own record of what it did: one line each, time and level first.
+/* log.h - a program's log: one line for each event, with time and level.
  *
- * Programs own a struct log and hand it down; libraries do not log. Never given secrets.
+ * Programs own a struct log and pass it down; libraries do not log. Secrets are never logged.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
@@ -11,11 +11,11 @@ enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
 
 struct log {
 	FILE *to;              /* borrowed; NULL: silent */
-	enum log_level least;  /* what is below is dropped */
+	enum log_level least;  /* lines below this level are dropped */
 	const char *who;       /* e.g. "agent 7"; borrowed */
 };
 
-/* One line, with its time and level; below the log's level nothing. */
+/* Writes one line with time and level, unless the level is below the log's. log may be NULL. */
 void log_line(const struct log *log, enum log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 

@@ -1,3 +1,5 @@
+/* xoshiro256** and the distributions that the project needs. The C library's own generators differ
+ * between systems, and replicas must draw the same numbers. */
 #include "base/rng.h"
 
 #include <assert.h>
@@ -65,9 +67,10 @@ double rng_uniform(struct rng *r)
 	return (double)(rng_next(r) >> 11) * 0x1p-53;
 }
 
-/* The logarithm of a positive number by sums, products and quotients alone, which every machine
- * rounds alike: libraries' differ in the last bit. With x = m 2^e and z = (m - 1) / (m + 1), m from
- * sqrt(1/2) to sqrt(2): log m = 2 (z + z^3 / 3 + z^5 / 5 + ...), and |z| < 0.172. */
+/* Computes the logarithm of a positive number from sums, products and quotients only, because
+ * every machine rounds them alike. The logarithms of C libraries differ in the last bit. With x =
+ * m 2^e and z = (m - 1) / (m + 1), m from sqrt(1/2) to sqrt(2): log m = 2 (z + z^3 / 3 + z^5 / 5
+ * + ...), and |z| < 0.172. */
 static double natural_log(double x)
 {
 	double m, z, sum = 0;

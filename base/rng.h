@@ -12,11 +12,11 @@ struct rng {
 	uint64_t state[4];
 };
 
-/* Equal seeds give equal numbers, on every machine. */
+/* Starts a stream. Equal seeds give equal numbers on every machine. */
 void rng_init(struct rng *r, uint64_t seed);
-/* A stream of its own for (seed, stream): neighbours are unrelated. */
+/* Starts the stream of (seed, stream). Streams with neighbouring numbers are independent. */
 void rng_init_stream(struct rng *r, uint64_t seed, uint64_t stream);
-/* 64 random bits. */
+/* Returns 64 random bits. */
 uint64_t rng_next(struct rng *r);
 uint32_t rng_below(struct rng *r, uint32_t n); /* uniform in [0, n), unbiased; n > 0 */
 double rng_uniform(struct rng *r);             /* [0, 1), 53 bits */

@@ -1,4 +1,5 @@
-/* The allocators give zeroed memory and exact copies, and end the program when there is no memory. */
+/* The allocators give zeroed memory and exact copies, and end the program when there is no
+ * memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,4 @@
-/* base: messages that never overrun, files that are whole or not there, reproducible numbers.
- */
+/* Messages never overrun, files are complete or absent, random numbers are reproducible. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,7 +41,7 @@ static void messages_are_cut_not_overrun(void **state)
 	assert_int_equal(error_set(NULL, -1, "nobody listens"), -1);
 }
 
-/* Values of xoshiro256** seeded by splitmix64(0), worked out apart from this code. */
+/* Values of xoshiro256** seeded by splitmix64(0), computed independently of this code. */
 static void numbers_are_the_same_everywhere(void **state)
 {
 	static const uint64_t seeds[] = { 0xe220a8397b1dcdafu, 0x6e789e6aa1b965f4u,
@@ -59,7 +58,7 @@ static void numbers_are_the_same_everywhere(void **state)
 	assert_true(rng_next(&r) != rng_next(&again));
 }
 
-static void numbers_are_spread_as_they_should(void **state)
+static void numbers_have_the_right_distribution(void **state)
 {
 	struct rng r;
 	uint32_t seen[7] = { 0 };
@@ -81,7 +80,7 @@ static void numbers_are_spread_as_they_should(void **state)
 	assert_int_equal(rng_below(&r, 1), 0);
 }
 
-/* Weights begin with them, on replicas that are unlike machines. */
+/* Replicas on different kinds of machines initialise their weights with these numbers. */
 static void normal_numbers_are_the_same_bits_everywhere(void **state)
 {
 	uint64_t hash = 0;
@@ -99,7 +98,7 @@ static void normal_numbers_are_the_same_bits_everywhere(void **state)
 	assert_true(hash == 0xbff5a6ac1a372c90u);
 }
 
-static void files_are_whole_or_as_they_were(void **state)
+static void files_are_complete_or_unchanged(void **state)
 {
 	char folder[] = "/tmp/skippipe-base-XXXXXX", path[128], deep[160], *data;
 	struct error e = { "" };
@@ -119,30 +118,29 @@ static void files_are_whole_or_as_they_were(void **state)
 	assert_string_equal(data, "first");
 	free(data);
 	assert_int_equal(file_read(folder, 100, &data, &size, &e), -EINVAL);
-	/* A name that somebody else has laid out as a trap is not followed. */
+	/* A link that another user created under the temporary name is not followed. */
 	snprintf(deep, sizeof(deep), "%s/file.tmp.%ld", folder, (long)getpid());
 	assert_int_equal(symlink(path, deep), 0);
 	assert_int_equal(file_write(path, "second", 6, 0600, &e), 0);
 	assert_int_equal(lstat(path, &st), 0);
 	assert_true(S_ISREG(st.st_mode) && st.st_size == 6);
 	assert_int_equal(lstat(deep, &st), -1);
-	/* Where it cannot be written, what was there stays, and nothing half-written is left.
-	 */
+	/* A failed write leaves the old contents and no temporary file. */
 	snprintf(deep, sizeof(deep), "%s/not/there", folder);
 	assert_int_equal(file_write(deep, "x", 1, 0600, &e), -ENOENT);
 	assert_int_equal(file_make_folder(deep, &e), 0);
 	assert_int_equal(file_make_folder(deep, &e), 0);
-	assert_true(file_write(deep, "x", 1, 0600, &e) < 0); /* it is a folder */
+	assert_true(file_write(deep, "x", 1, 0600, &e) < 0); /* deep is a folder */
 	assert_int_equal(stat(deep, &st), 0);
 	assert_true(S_ISDIR(st.st_mode));
 	rmdir(deep);
 	snprintf(deep, sizeof(deep), "%s/not", folder);
-	assert_int_equal(rmdir(deep), 0); /* so nothing was left in it */
+	assert_int_equal(rmdir(deep), 0); /* the folder is empty */
 	unlink(path);
 	assert_int_equal(rmdir(folder), 0);
 }
 
-/* What a child writes into a pipe, in pieces, read as /dev/fd/N. */
+/* Reads, as /dev/fd/N, the bytes that a child writes into a pipe one by one. */
 static int read_from_pipe(size_t bytes, size_t most, char **data, size_t *size, struct error *e)
 {
 	int ends[2], rc, status;
@@ -158,7 +156,7 @@ static int read_from_pipe(size_t bytes, size_t most, char **data, size_t *size, 
 			char c = (char)('a' + i % 26);
 
 			if (write(ends[1], &c, 1) != 1)
-				_exit(0); /* the reader has had enough */
+				_exit(0); /* the reader has closed the pipe */
 		}
 		_exit(0);
 	}
@@ -191,7 +189,7 @@ static void pipes_are_read_to_their_end(void **state)
 				read_from_pipe(sizes[i], sizes[i] - 1, &data, &size, &e),
 				-EFBIG);
 	}
-	/* One that never ends is left alone as soon as it holds too much. */
+	/* Reading an endless file stops at the limit. */
 	assert_int_equal(file_read("/dev/zero", 1 << 20, &data, &size, &e), -EFBIG);
 }
 
@@ -209,7 +207,7 @@ static void time_does_not_go_back(void **state)
 	assert_true(clock_wall_us() > 1700000000000000);
 }
 
-static void what_is_no_plain_file_is_written_to_not_replaced(void **state)
+static void pipes_are_written_to_and_not_replaced(void **state)
 {
 	char folder[] = "/tmp/skippipe-base-XXXXXX", path[64], got[8] = "";
 	struct stat st;
@@ -230,8 +228,8 @@ static void what_is_no_plain_file_is_written_to_not_replaced(void **state)
 	rmdir(folder);
 }
 
-/* As a list that grows by one does it: what is in it stays, and room is doubled. */
-static void arrays_grow_and_keep_what_they_hold(void **state)
+/* A list that grows by one element keeps its elements, and its room doubles. */
+static void arrays_grow_and_keep_their_elements(void **state)
 {
 	size_t room = 0, moves = 0;
 	uint32_t *list = NULL;
@@ -251,7 +249,7 @@ static void arrays_grow_and_keep_what_they_hold(void **state)
 	free(list);
 }
 
-static void an_array_that_cannot_grow_is_as_it_was(void **state)
+static void an_array_that_cannot_grow_is_unchanged(void **state)
 {
 	size_t room = 0, had;
 	uint64_t *list;
@@ -272,14 +270,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(messages_are_cut_not_overrun),
 		cmocka_unit_test(numbers_are_the_same_everywhere),
-		cmocka_unit_test(numbers_are_spread_as_they_should),
+		cmocka_unit_test(numbers_have_the_right_distribution),
 		cmocka_unit_test(normal_numbers_are_the_same_bits_everywhere),
-		cmocka_unit_test(files_are_whole_or_as_they_were),
+		cmocka_unit_test(files_are_complete_or_unchanged),
 		cmocka_unit_test(pipes_are_read_to_their_end),
-		cmocka_unit_test(what_is_no_plain_file_is_written_to_not_replaced),
+		cmocka_unit_test(pipes_are_written_to_and_not_replaced),
 		cmocka_unit_test(time_does_not_go_back),
-		cmocka_unit_test(arrays_grow_and_keep_what_they_hold),
-		cmocka_unit_test(an_array_that_cannot_grow_is_as_it_was),
+		cmocka_unit_test(arrays_grow_and_keep_their_elements),
+		cmocka_unit_test(an_array_that_cannot_grow_is_unchanged),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
