@@ -1,3 +1,5 @@
+/* Starts an agent for each device of a machine. An agent computes on one device only, and a
+ * machine with eight GPUs should not need eight command lines. */
 #include "cli/agents.h"
 
 #include <errno.h>
@@ -14,8 +16,8 @@
 
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
-/* The value where **at is "--name VALUE" or "--name=VALUE", else NULL. *at moves to its last word.
- */
+/* Returns the value if *at is at "--name VALUE" or "--name=VALUE", else NULL. Moves *at to the last
+ * word of the option. */
 static const char *value_of(char ***at, const char *name)
 {
 	size_t n = strlen(name);
@@ -46,8 +48,9 @@ bool agents_wanted(char **argv)
 	return text && devices_several(text);
 }
 
-/* A port, or a node's number, i further on; port 0 finds a free one each time. Behind what is no
- * number, such as a socket's file, the agent's stands. */
+/* Adds an option whose port or node number is increased by i. Port 0 stays 0, because the system
+ * chooses a free port for each agent. A value without a number, such as a socket's path, gets
+ * ".i" appended. */
 static void add_moved(struct args *a, const char *name, const char *value, size_t i)
 {
 	const char *colon = strrchr(value, ':'), *number = colon ? colon + 1 : value;
@@ -62,7 +65,8 @@ static void add_moved(struct args *a, const char *name, const char *value, size_
 		args_addf(a, "--%s=%.*s%lu", name, (int)(number - value), value, n + i);
 }
 
-static void fill_agent_arguments(struct args *a, const char *program, char **argv, const char *device, size_t i)
+static void fill_agent_arguments(struct args *a, const char *program, char **argv,
+				 const char *device, size_t i)
 {
 	static const char *const moved[] = { "listen", "advertise", "node" };
 
@@ -90,7 +94,7 @@ static void end_all(struct child *agents, size_t n)
 		child_signal(&agents[i], SIGTERM);
 }
 
-/* Until none runs; what they are told to end by is passed on. */
+/* Waits until no agent runs, and passes on the signals that end this process. */
 static int wait_for_all(struct child *agents, size_t n, const sigset_t *set)
 {
 	int worst = 0;
@@ -113,11 +117,13 @@ static int wait_for_all(struct child *agents, size_t n, const sigset_t *set)
 	return worst;
 }
 
-/* An agent a device; signals are held back so that wait_for_all takes them one after another and
- * every child is told to end before this process does. */
+/* Signals are blocked, so that wait_for_all receives them one after another and ends every agent
+ * before this process ends. */
 int agents_main(char **argv)
 {
-	const struct child_start how = { .pass_fd = -1, .keep_stdout = true, .dies_by = SIGTERM };
+	const struct child_start how = { .pass_fd = -1,
+					 .keep_stdout = true,
+					 .parent_death_signal = SIGTERM };
 	struct child agents[DEVICES_MOST] = { 0 };
 	struct devices devices;
 	char path[PATH_MAX];

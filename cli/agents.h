@@ -1,16 +1,17 @@
-/* agents.h - `skippipe agent` with several devices: an agent for each.
+/* agents.h - `skippipe agent` with several devices: starts one agent for each device.
  *
- * Agent i of them gets the i-th device, the key FILE.i for --key FILE, and i more than the port of
- * --listen and --advertise and than the node of --node.
+ * Agent i gets the i-th device and the key FILE.i for --key FILE. The ports of --listen and
+ * --advertise and the number of --node are increased by i.
  */
 #ifndef CLI_AGENTS_H
 #define CLI_AGENTS_H
 
 #include <stdbool.h>
 
-/* argv: what follows the verb. */
+/* Returns true if argv, the arguments after the verb, names several devices. */
 bool agents_wanted(char **argv);
-/* Until all have ended; SIGINT, SIGTERM and SIGHUP end them. The worst exit status. */
+/* Runs the agents until all have ended. SIGINT, SIGTERM and SIGHUP end them. Returns the highest
+ * exit status. */
 int agents_main(char **argv);
 
 #endif

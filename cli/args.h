@@ -1,18 +1,18 @@
-/* args.h - an argument list that is put together piece by piece. */
+/* args.h - an argument list for exec, built one argument at a time. */
 #ifndef CLI_ARGS_H
 #define CLI_ARGS_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 struct args {
-	char **list; /* NULL-terminated once there is one */
+	char **list; /* ends with NULL; NULL while it is empty */
 	size_t n;
-	bool failed; /* memory ran out: the list is not whole */
 };
 
-void args_add(struct args *a, const char *text); /* copied */
+/* Appends one argument, which is copied. */
+void args_add(struct args *a, const char *text);
 void args_addf(struct args *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void args_free(struct args *a); /* then it is empty */
+/* Leaves an empty list. */
+void args_free(struct args *a);
 
 #endif

@@ -1,3 +1,7 @@
+/* Starts, signals and reaps child processes, and rotates their logs.
+ *
+ * The demo starts up to a thousand processes. None of them may outlive the demo, disturb the
+ * terminal or fill the disk, so every start goes through child_start. */
 #include "cli/children.h"
 
 #include <ctype.h>
@@ -16,8 +20,9 @@
 
 enum { TAIL_BYTES = 4096, EXEC_FAILED = 127 };
 
-/* In the child, after fork: nothing that allocates or locks. */
-static void run_as_child(const struct child *c, const struct child_start *how, pid_t parent, int log)
+/* Runs in the child after fork, so it must not allocate or lock. */
+static void run_as_child(const struct child *c, const struct child_start *how, pid_t parent,
+			 int log)
 {
 	sigset_t none;
 	int null = how->terminal ? -1 : open("/dev/null", O_RDONLY);
@@ -29,7 +34,7 @@ static void run_as_child(const struct child *c, const struct child_start *how, p
 		if (null >= 0)
 			dup2(null, STDIN_FILENO);
 	}
-	prctl(PR_SET_PDEATHSIG, how->dies_by);
+	prctl(PR_SET_PDEATHSIG, how->parent_death_signal);
 	if (getppid() != parent)
 		_exit(EXEC_FAILED); /* the parent died before prctl */
 	if (log >= 0) {
@@ -51,8 +56,6 @@ int child_start(struct child *c, const struct child_start *how, struct error *er
 	pid_t parent = getpid(), pid;
 	int log = -1;
 
-	if (c->args.failed)
-		return error_set(err, -ENOMEM, "out of memory");
 	if (c->log) {
 		log = open(c->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 		if (log < 0)
@@ -86,7 +89,7 @@ bool child_ended(struct child *c, pid_t pid, int status)
 	return true;
 }
 
-void child_how_it_ended(const struct child *c, char *text, size_t room)
+void child_ending_text(const struct child *c, char *text, size_t room)
 {
 	if (WIFSIGNALED(c->status))
 		snprintf(text, room, "signal %d (%s)", WTERMSIG(c->status),
@@ -100,7 +103,7 @@ int child_exit_status(const struct child *c)
 	return WIFSIGNALED(c->status) ? 128 + WTERMSIG(c->status) : WEXITSTATUS(c->status);
 }
 
-/* Past "HH:MM:SS.mmm level who: " of base/log.h, where the line begins so. */
+/* Skips the prefix "HH:MM:SS.mmm level who: " of base/log.h if the line has it. */
 static const char *message_of(const char *line)
 {
 	const char *colon;
@@ -114,7 +117,7 @@ static const char *message_of(const char *line)
 	return colon ? colon + 2 : line;
 }
 
-void child_last_words(const struct child *c, char *text, size_t room)
+void child_last_line(const struct child *c, char *text, size_t room)
 {
 	char tail[TAIL_BYTES + 1], *line;
 	ssize_t n;
@@ -136,9 +139,10 @@ void child_last_words(const struct child *c, char *text, size_t room)
 	snprintf(text, room, "%s", message_of(line ? line + 1 : tail));
 }
 
-/* Whoever writes to it goes on at its new end (O_APPEND); what it writes meanwhile may be lost. Where there is no room
- * for the copy it is lost, too. */
-void child_bound_log(const struct child *c, off_t most)
+/* The child keeps its descriptor and continues at the log's new end (O_APPEND). Lines that it
+ * writes during the copy can be lost, and so is the old log when the disk has no room for the
+ * copy. */
+void child_rotate_log(const struct child *c, off_t most)
 {
 	char old[PATH_MAX];
 	struct stat st;
@@ -167,7 +171,7 @@ void child_free(struct child *c)
 	*c = (struct child){ 0 };
 }
 
-/* Until the end of the pipe: what does not fit is read and dropped. */
+/* Reads to the end of the pipe and drops the bytes that do not fit. */
 static size_t read_pipe(int fd, char *out, size_t room)
 {
 	size_t got = 0;
@@ -175,7 +179,8 @@ static size_t read_pipe(int fd, char *out, size_t room)
 	for (;;) {
 		char spill[512];
 		bool full = got + 1 >= room;
-		ssize_t n = read(fd, full ? spill : out + got, full ? sizeof(spill) : room - 1 - got);
+		ssize_t n = read(fd, full ? spill : out + got,
+				 full ? sizeof(spill) : room - 1 - got);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -190,15 +195,13 @@ static size_t read_pipe(int fd, char *out, size_t room)
 	return got;
 }
 
-/* Both of its outputs come through one pipe, read to the end before it is waited for, so that
- * neither side waits for the other. */
+/* stdout and stderr share one pipe. The pipe is read to its end before waitpid, because a child
+ * that blocks on a full pipe never ends. */
 int child_output(const struct args *args, char *out, size_t room, struct error *err)
 {
 	int pipes[2], status = 0;
 	pid_t pid;
 
-	if (args->failed)
-		return error_set(err, -ENOMEM, "out of memory");
 	if (pipe2(pipes, O_CLOEXEC) != 0)
 		return error_set(err, -errno, "pipe: %s", strerror(errno));
 	pid = fork();

@@ -1,5 +1,6 @@
-/* A run on this machine, made of the same programs and files a person would use by hand:
- * folders, keys for everyone on the list, command lines; then supervise.h keeps it going. */
+/* The demo prepares a run on this machine from the programs and files that an operator would use by
+ * hand: folders, keys, the list of admitted keys, command lines. supervise.h then runs it. The demo
+ * therefore shows a real cluster, except that the network's delays are emulated. */
 #include "cli/demo.h"
 
 #include <errno.h>
@@ -9,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/demo_options.h"
@@ -25,47 +27,44 @@ struct demo {
 	struct cast cast;
 	char controller_key[KEY_TEXT + 1];
 	char address[96]; /* the controller's */
-	char *admitted;   /* text of the list under way */
+	char *admitted;   /* text of the list of admitted keys so far */
 	char record[PATH_MAX + 8];
 };
 
 /* ---- keys ---- */
 
-/* Makes a key file in the run folder with the key tool, and gives its public half. */
+/* Creates a key file in the run folder and gives its public key. */
 static int make_key(const struct demo *d, const char *tool, const char *name,
 		    char public[KEY_TEXT + 1], struct error *err)
 {
 	struct args args = { 0 };
-	char said[512];
+	char output[512];
 	int rc;
 
 	args_add(&args, tool);
 	args_add(&args, "keygen");
 	args_addf(&args, "%s/keys/%s.key", d->dirs.run, name);
-	rc = child_output(&args, said, sizeof(said), err);
+	rc = child_output(&args, output, sizeof(output), err);
 	args_free(&args);
 	if (rc != 0)
 		return rc;
-	if (strlen(said) != KEY_TEXT || strspn(said, "0123456789abcdef") != KEY_TEXT)
+	if (strlen(output) != KEY_TEXT || strspn(output, "0123456789abcdef") != KEY_TEXT)
 		return error_set(
 			err, -EPROTO,
 			"%s keygen: expected a public key of %d hex digits, got \"%s\"", tool,
-			KEY_TEXT, said);
-	strcpy(public, said);
+			KEY_TEXT, output);
+	strcpy(public, output);
 	return 0;
 }
 
-static int admit_key(struct demo *d, const char *key, const char *role, const char *name,
-		 struct error *err)
+static void admit_key(struct demo *d, const char *key, const char *role, const char *name)
 {
-	char *longer;
+	char *longer = alloc_format("%s%s %s %s\n",
+				    d->admitted ? d->admitted : "skippipe-admitted 1\n", key,
+				    role, name);
 
-	if (asprintf(&longer, "%s%s %s %s\n",
-		     d->admitted ? d->admitted : "skippipe-admitted 1\n", key, role, name) < 0)
-		return error_set(err, -ENOMEM, "out of memory");
 	free(d->admitted);
 	d->admitted = longer;
-	return 0;
 }
 
 static int make_keys(struct demo *d, struct error *err)
@@ -78,12 +77,12 @@ static int make_keys(struct demo *d, struct error *err)
 	if (rc == 0)
 		rc = make_key(d, tool, "console", key, err);
 	if (rc == 0)
-		rc = admit_key(d, key, "console", "operator", err);
+		admit_key(d, key, "console", "operator");
 	for (uint32_t i = 0; rc == 0 && i < d->options.agents; i++) {
 		snprintf(name, sizeof(name), "agent%u", i);
 		rc = make_key(d, tool, name, key, err);
 		if (rc == 0)
-			rc = admit_key(d, key, "agent", name, err);
+			admit_key(d, key, "agent", name);
 	}
 	if (rc != 0)
 		return rc;
@@ -95,19 +94,16 @@ static int make_keys(struct demo *d, struct error *err)
 
 static void set_log(const struct demo *d, struct child *c, const char *name)
 {
-	if (asprintf(&c->log, "%s/log/%s.log", d->dirs.run, name) < 0) {
-		c->log = NULL;
-		c->args.failed = true;
-	}
+	c->log = alloc_format("%s/log/%s.log", d->dirs.run, name);
 }
 
-static void key_of(const struct demo *d, struct args *a, const char *name)
+static void add_key(const struct demo *d, struct args *a, const char *name)
 {
 	args_add(a, "--key");
 	args_addf(a, "%s/keys/%s.key", d->dirs.run, name);
 }
 
-/* One that goes on with the run knows from its record what it is. */
+/* A controller that resumes the run reads most of its settings from the record. */
 static void controller_args(const struct demo *d, struct args *a, const char *program,
 			    bool resume)
 {
@@ -122,7 +118,7 @@ static void controller_args(const struct demo *d, struct args *a, const char *pr
 	args_add(a, d->dirs.run);
 	args_add(a, "--listen");
 	args_add(a, d->address);
-	key_of(d, a, "controller");
+	add_key(d, a, "controller");
 	args_add(a, "--admitted");
 	args_addf(a, "%s/keys/admitted", d->dirs.run);
 	args_add(a, "--embedded");
@@ -166,7 +162,8 @@ static void join_controller(const struct demo *d, struct args *a, const char *op
 	args_add(a, d->controller_key);
 }
 
-/* Every agent's command line, as a person would type it; devices are dealt round. */
+/* Makes every agent's command line as an operator would type it. Agents get the devices in
+ * turns. */
 static int cast_agents(struct demo *d, struct error *err)
 {
 	char path[PATH_MAX], name[32];
@@ -177,9 +174,7 @@ static int cast_agents(struct demo *d, struct error *err)
 		rc = devices_parse(&devices, d->options.device, err);
 	if (rc != 0)
 		return rc;
-	d->cast.agents = calloc(d->options.agents, sizeof(*d->cast.agents));
-	if (!d->cast.agents)
-		return error_set(err, -ENOMEM, "out of memory");
+	d->cast.agents = alloc_array(d->options.agents, sizeof(*d->cast.agents));
 	d->cast.n_agents = d->options.agents;
 	for (uint32_t i = 0; i < d->cast.n_agents; i++) {
 		struct args *a = &d->cast.agents[i].args;
@@ -187,7 +182,7 @@ static int cast_agents(struct demo *d, struct error *err)
 		snprintf(name, sizeof(name), "agent%u", i);
 		args_add(a, path);
 		join_controller(d, a, "--join");
-		key_of(d, a, name);
+		add_key(d, a, name);
 		args_add(a, "--listen");
 		args_addf(a, "ipc://%s/a%u", d->dirs.sockets, i);
 		args_addf(a, "--node=%u", i);
@@ -211,7 +206,7 @@ static int cast_console(struct demo *d, struct error *err)
 		return rc;
 	args_add(a, path);
 	join_controller(d, a, "--connect");
-	key_of(d, a, "console");
+	add_key(d, a, "console");
 	args_add(a, "--owner");
 	if (d->options.theme)
 		args_addf(a, "--theme=%s", d->options.theme);
@@ -235,7 +230,7 @@ static int make_cast(struct demo *d, struct error *err)
 	return rc;
 }
 
-/* ---- the whole ---- */
+/* ---- running ---- */
 
 static void demo_fini(struct demo *d)
 {
@@ -255,22 +250,23 @@ static void demo_fini(struct demo *d)
 	demo_options_free(&d->options);
 }
 
-/* The reason stands in the controller's log: nobody should have to look for it. */
-static void tell_end(const struct demo *d, int status)
+/* Prints how the run ended. The reason of a failure is the last line of the controller's log. */
+static void report_end(const struct demo *d, int status)
 {
 	char words[512], path[PATH_MAX];
 
 	if (status != 0) {
-		child_last_words(&d->cast.controller, words, sizeof(words));
+		child_last_line(&d->cast.controller, words, sizeof(words));
 		fprintf(stderr, "skippipe: %s\n",
-			*words ? words : "the controller failed and said nothing");
+			*words ? words : "the controller failed, and its log is empty");
 		fprintf(stderr, "skippipe: logs are in %s/log\n", d->dirs.run);
 		return;
 	}
 	fprintf(stderr, "skippipe: the run is recorded in %s\n", d->dirs.run);
 	if (verbs_program("skippipe", path, sizeof(path), NULL) == 0)
-		fprintf(stderr, "skippipe: to compute it again and compare:\n  %s verify %s\n", path,
-			d->dirs.run);
+		fprintf(stderr, "skippipe: to recompute it and compare the weights:\n"
+				"  %s verify %s\n",
+			path, d->dirs.run);
 }
 
 static FILE *open_log(const struct demo *d)
@@ -281,7 +277,7 @@ static FILE *open_log(const struct demo *d)
 	return fopen(path, "ae");
 }
 
-/* Before anything is made: a half-built tree should leave no folders behind. */
+/* Checked before any folder is created, so that an incomplete build leaves nothing behind. */
 static int check_programs(const struct demo *d, struct error *err)
 {
 	static const char *const needed[] = { "skippipe-key", "skippipe-controller",
@@ -307,7 +303,7 @@ static int prepare_run(struct demo *d, struct error *err)
 			d->dirs.why_moved);
 	else if (d->options.headless)
 		fprintf(stderr, "skippipe: recording in %s\n", d->dirs.run);
-	rc = make_keys(d, err); /* first: command lines carry the controller's key */
+	rc = make_keys(d, err); /* before make_cast: command lines contain the controller's key */
 	return rc == 0 ? make_cast(d, err) : rc;
 }
 
@@ -329,7 +325,7 @@ static int run_demo(struct demo *d)
 		fprintf(stderr, "skippipe: %s\n", err.text);
 		return EXIT_FAILED;
 	}
-	tell_end(d, status);
+	report_end(d, status);
 	return status;
 }
 
@@ -349,8 +345,8 @@ int demo_main(char **argv)
 		return 0;
 	}
 	if (!d.options.headless && (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))) {
-		fputs("skippipe demo: no terminal here, so no console: going on as with "
-		      "--headless\n",
+		fputs("skippipe demo: standard input or output is not a terminal: running "
+		      "without a console, as with --headless\n",
 		      stderr);
 		d.options.headless = true;
 	}

@@ -1,14 +1,14 @@
 /* demo.h - `skippipe demo`: a controller, its agents and a console on this machine.
  *
- * Makes a run folder, keys and a private folder for sockets, starts the same programs a person
- * would start by hand, restarts or kills agents when the controller asks (on behalf of the
- * operator), and leaves nothing behind when it ends: no process, no socket, no changed terminal.
+ * The demo creates a run folder, keys and a private folder for sockets. It starts the same programs
+ * that an operator would start by hand. It restarts or kills agents when the controller orders it.
+ * When it ends, no process, no socket and no changed terminal is left.
  */
 #ifndef CLI_DEMO_H
 #define CLI_DEMO_H
 
-/* argv: what follows the verb, NULL-terminated. Returns the exit status: the controller's, or 1
- * failed to start, 2 usage. */
+/* argv: the arguments after the verb; ends with NULL. Returns the exit status: the controller's, or
+ * 1 if a program could not be started, or 2 for wrong usage. */
 int demo_main(char **argv);
 
 #endif

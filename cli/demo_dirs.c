@@ -1,3 +1,5 @@
+/* Creates and removes the folders of a demo. Sockets have a folder of their own, because a Unix
+ * socket's path is limited to 107 bytes and a run folder's path is often longer. */
 #include "cli/demo_dirs.h"
 
 #include <dirent.h>
@@ -12,7 +14,8 @@
 #include "base/clock.h"
 #include "base/file.h"
 
-static int join_path(char *to, size_t room, const char *folder, const char *name, struct error *err)
+static int join_path(char *to, size_t room, const char *folder, const char *name,
+		     struct error *err)
 {
 	if ((size_t)snprintf(to, room, "%s/%s", folder, name) >= room)
 		return error_set(err, -ENAMETOOLONG, "%s/%s: the name is too long", folder, name);
@@ -30,7 +33,7 @@ static void dated_name(char *to, size_t room)
 	snprintf(to + n, room - n, "-%ld", (long)getpid());
 }
 
-/* The folder and its two subfolders, all of which can be written. */
+/* Creates the run folder and its subfolders, and checks that they can be written. */
 static int make_run(const char *run, struct error *err)
 {
 	static const char *const parts[] = { "log", "keys" };
@@ -47,8 +50,8 @@ static int make_run(const char *run, struct error *err)
 	return rc;
 }
 
-/* Where runs usually go. -ENOENT: no home. */
-static int usual_folder(char *to, size_t room, struct error *err)
+/* Gives the folder in which run folders are created by default. -ENOENT: there is no home. */
+static int default_folder(char *to, size_t room, struct error *err)
 {
 	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
 
@@ -56,10 +59,11 @@ static int usual_folder(char *to, size_t room, struct error *err)
 		return join_path(to, room, state, "skippipe/runs", err);
 	if (home && home[0] == '/')
 		return join_path(to, room, home, ".local/state/skippipe/runs", err);
-	return error_set(err, -ENOENT, "neither XDG_STATE_HOME nor HOME says where");
+	return error_set(err, -ENOENT, "neither XDG_STATE_HOME nor HOME is set");
 }
 
-/* Anybody can make a folder in /tmp under any name, and read and change then what is put in it. */
+/* Another user could have created the folder in /tmp, and could then read and change its
+ * contents. */
 int demo_dirs_own(const char *folder, struct error *err)
 {
 	struct stat st;
@@ -69,7 +73,9 @@ int demo_dirs_own(const char *folder, struct error *err)
 	if (lstat(folder, &st) != 0)
 		return error_set(err, -errno, "%s: %s", folder, strerror(errno));
 	if (!S_ISDIR(st.st_mode) || st.st_uid != getuid() || (st.st_mode & 022) != 0)
-		return error_set(err, -EPERM, "%s: not a folder of this user's alone; say --run-dir", folder);
+		return error_set(err, -EPERM, 
+				 "%s: not a folder that only this user can write; use --run-dir",
+				 folder);
 	return 0;
 }
 
@@ -80,14 +86,15 @@ static int make_dated(struct demo_dirs *p, struct error *err)
 	int rc;
 
 	dated_name(name, sizeof(name));
-	rc = usual_folder(folder, sizeof(folder), &why);
+	rc = default_folder(folder, sizeof(folder), &why);
 	if (rc == 0)
 		rc = join_path(p->run, sizeof(p->run), folder, name, &why);
 	if (rc == 0)
 		rc = make_run(p->run, &why);
 	if (rc == 0)
 		return 0;
-	snprintf(p->why_moved, sizeof(p->why_moved), "%.*s", (int)sizeof(p->why_moved) - 1, why.text);
+	snprintf(p->why_moved, sizeof(p->why_moved), "%.*s", (int)sizeof(p->why_moved) - 1,
+		 why.text);
 	snprintf(folder, sizeof(folder), "/tmp/skippipe-runs-%ld", (long)getuid());
 	rc = demo_dirs_own(folder, err);
 	if (rc != 0)
@@ -111,7 +118,7 @@ static int make_given(struct demo_dirs *p, const char *run_dir, struct error *er
 	if (rc == 0)
 		rc = join_path(path, sizeof(path), p->run, "run.db", err);
 	if (rc == 0 && stat(path, &st) == 0)
-		rc = error_set(err, -EEXIST, "%s: there is a run in this folder already", path);
+		rc = error_set(err, -EEXIST, "%s: this folder already contains a run", path);
 	return rc == 0 ? make_run(p->run, err) : rc;
 }
 
@@ -129,7 +136,8 @@ static int make_sockets(struct demo_dirs *p, struct error *err)
 	if (mkdtemp(p->sockets))
 		return 0;
 	p->sockets[0] = '\0';
-	return error_set(err, -errno, "/tmp: no folder for sockets: %s", strerror(errno));
+	return error_set(err, -errno, "/tmp: cannot create a folder for sockets: %s",
+			 strerror(errno));
 }
 
 int demo_dirs_make(struct demo_dirs *p, const char *run_dir, struct error *err)

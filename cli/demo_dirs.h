@@ -1,4 +1,4 @@
-/* demo_dirs.h - the folders of one demo: where it is recorded, and where its sockets are. */
+/* demo_dirs.h - the folders of one demo: the run folder and the folder of its sockets. */
 #ifndef CLI_DEMO_DIRS_H
 #define CLI_DEMO_DIRS_H
 
@@ -7,19 +7,19 @@
 #include "base/error.h"
 
 struct demo_dirs {
-	char run[PATH_MAX];   /* the run folder, with log/ and keys/ in it */
+	char run[PATH_MAX];   /* the run folder; contains log/ and keys/ */
 	char sockets[64];     /* private (0700) and short: a Unix socket's path has 107 bytes */
-	char why_moved[256];  /* why the run folder is not where it usually is; "" when it is */
+	char why_moved[256];  /* why the run folder is in /tmp; "" if it is not */
 };
 
-/* Makes both. run_dir NULL: a new folder named after the date and this process under
- * $XDG_STATE_HOME/skippipe/runs, or ~/.local/state/skippipe/runs, or, where that cannot be
- * written, /tmp/skippipe-runs-UID. A given folder must not hold a run. */
+/* Creates both folders. run_dir NULL: the run folder is new, named after the date and this process,
+ * in $XDG_STATE_HOME/skippipe/runs or ~/.local/state/skippipe/runs. If these cannot be written, it
+ * is in /tmp/skippipe-runs-UID. A given run_dir must not contain a run. */
 int demo_dirs_make(struct demo_dirs *p, const char *run_dir, struct error *err);
-/* Makes a folder of this user's alone, or finds that it is one. -EPERM: it is another's, or others may write in it.
- * Public for tests. */
+/* Creates a folder that only this user can write, or checks an existing one. -EPERM: the folder
+ * belongs to another user, or others may write to it. Public for tests. */
 int demo_dirs_own(const char *folder, struct error *err);
-/* Removes the sockets and their folder. The run stays. */
+/* Removes the sockets and their folder. The run folder stays. */
 void demo_dirs_remove(struct demo_dirs *p);
 
 #endif

@@ -1,3 +1,5 @@
+/* The options of a demo. The demo interprets few of them; options of the controller pass through a
+ * table and are checked by the controller. */
 #include "cli/demo_options.h"
 
 #include <ctype.h>
@@ -8,37 +10,37 @@
 const char demo_help[] =
 	"usage: skippipe demo [options]\n"
 	"\n"
-	"Trains a small LLaMA on English text, on an embedded cluster whose network is emulated:\n"
-	"one controller and N agents on this machine, between them the delays of 12 cloud regions,\n"
-	"and the console on top. On machines of your own nothing is emulated (docs/machines.md).\n"
-	"q in the console, or Ctrl-C, ends it and everything it started.\n"
+	"Trains a small LLaMA on English text. One controller, N agents and the console run on\n"
+	"this machine. The network between the agents is emulated with the delays of 12 cloud\n"
+	"regions. docs/machines.md describes a cluster of several machines.\n"
+	"q in the console, or Ctrl-C, ends the demo and all its processes.\n"
 	"\n"
 	"  --agents N            nodes  [20]\n"
-	"  --stages A,B,...      nodes per stage  [5,3,3,3,3,3; dealt evenly for another N]\n"
-	"  --skip K/S            every microbatch leaves out K of S stages  [2/6; 0 with dtfm]\n"
-	"  --algorithm NAME      what plans the run: best, or a published baseline: dtfm, dtfm-skip,\n"
+	"  --stages A,B,...      nodes per stage  [5,3,3,3,3,3; spread evenly for another N]\n"
+	"  --skip K/S            every microbatch skips K of S stages  [2/6; 0 with dtfm]\n"
+	"  --algorithm NAME      the planner: best, or a published baseline: dtfm, dtfm-skip,\n"
 	"                        no-tc2, cbs (skippipe help controller)  [best]\n"
-	"  --iterations N        stop after so many  [go on]\n"
-	"  --time-scale X        real seconds for an emulated one; 0: no emulated delays\n"
-	"                        [so that an iteration takes 2 to 3 s]\n"
+	"  --iterations N        stop after N iterations  [never]\n"
+	"  --time-scale X        real seconds per emulated second; 0: no emulated delays\n"
+	"                        [chosen so that an iteration takes 2 to 3 s]\n"
 	"  --corpus FILE...      text to train on  [Debian's fortunes]\n"
-	"  --device D,...        what agents compute on, in turns; cuda:all is every GPU of this\n"
-	"                        machine (skippipe help agent says what D can be)  [cpu]\n"
-	"  --recompute none|norms|block  what a backward pass computes again  [norms]\n"
+	"  --device D,...        devices, which agents get in turns; cuda:all: every GPU of\n"
+	"                        this machine (skippipe help agent lists the values)  [cpu]\n"
+	"  --recompute none|norms|block  activations that a backward pass recomputes  [norms]\n"
 	"  --seed N              [1]\n"
-	"  --run-dir DIR         where the run is recorded  [a new folder in\n"
+	"  --run-dir DIR         the folder that records the run  [a new folder in\n"
 	"                        ~/.local/state/skippipe/runs]\n"
 	"  --headless            no console; events on stdout\n"
-	"  --format text|jsonl   of those events  [text]\n"
-	"  --theme NAME          of the console\n"
+	"  --format text|jsonl   format of these events  [text]\n"
+	"  --theme NAME          the console's theme\n"
 	"\n"
-	"Passed to the controller as they are (skippipe help controller): --model --batch\n"
-	"--sequence --microbatches --eval-every --eval-batches --checkpoint-every --keep-tasks --at --serialise\n"
-	"--threads --wire --name --silence-ms --overdue-s --gather-s --budget --ahead --log --regions\n"
-	"--split-backward --overlap-sync\n";
+	"Options of the controller (skippipe help controller): --model --batch --sequence\n"
+	"--microbatches --eval-every --eval-batches --checkpoint-every --keep-tasks --at\n"
+	"--serialise --threads --wire --name --silence-ms --overdue-s --gather-s --budget --ahead\n"
+	"--log --regions --split-backward --overlap-sync\n";
 
-/* What the controller understands and demo has no opinion on; values follow unless it is a flag. The
- * record says most of it to a controller that goes on with the run; it is told the rest again. */
+/* Options that only the controller interprets. A flag has no value. A controller that resumes the
+ * run reads most of them from the record; `again` marks those that it needs again. */
 static const struct {
 	const char *name;
 	bool flag, again;
@@ -58,15 +60,16 @@ static const struct {
 	{ "log", false, true },
 };
 
-static int parse_whole_number(const char *name, const char *text, uint32_t least, uint32_t most, uint32_t *out,
-		 struct error *err)
+static int parse_whole_number(const char *name, const char *text, uint32_t least, uint32_t most,
+			      uint32_t *out, struct error *err)
 {
 	char *end;
 	unsigned long v = strtoul(text, &end, 10);
 
 	if (!isdigit((unsigned char)*text) || *end || v < least || v > most)
-		return error_set(err, -EINVAL, "%s: expected a number from %u to %u, got \"%s\"", name,
-				 least, most, text);
+		return error_set(err, -EINVAL,
+				 "%s: expected a number from %u to %u, got \"%s\"", name, least,
+				 most, text);
 	*out = (uint32_t)v;
 	return 0;
 }
@@ -82,7 +85,8 @@ static int parse_stages(struct demo_options *o, const char *text, struct error *
 
 		if (!isdigit((unsigned char)*at) || v < 1 || v > DEMO_AGENTS_MOST ||
 		    o->n_stages == DEMO_STAGES_MOST || (*end && *end != ','))
-			return error_set(err, -EINVAL, "--stages: expected counts like 5,3,3, got \"%s\"",
+			return error_set(err, -EINVAL,
+					 "--stages: expected counts like 5,3,3, got \"%s\"",
 					 text);
 		o->stages[o->n_stages++] = (uint32_t)v;
 		if (!*end)
@@ -91,7 +95,7 @@ static int parse_stages(struct demo_options *o, const char *text, struct error *
 	}
 }
 
-/* of: the S of K/S; 0: not said. */
+/* Gives K in o->skip, and S in *of; 0 if the text has no S. */
 static int parse_skip(struct demo_options *o, const char *text, uint32_t *of, struct error *err)
 {
 	char k[16];
@@ -106,11 +110,13 @@ static int parse_skip(struct demo_options *o, const char *text, uint32_t *of, st
 	k[n] = '\0';
 	rc = parse_whole_number("--skip", k, 0, DEMO_STAGES_MOST - 1, &o->skip, err);
 	if (rc == 0 && slash)
-		rc = parse_whole_number("--skip, of", slash + 1, 2, DEMO_STAGES_MOST, of, err);
+		rc = parse_whole_number("--skip, number of stages", slash + 1, 2,
+					DEMO_STAGES_MOST, of, err);
 	return rc;
 }
 
-/* The value of argv[0], which is "--name" (value in argv[1]) or "--name=value". Advances. */
+/* Returns the value of argv[0], which is "--name" (its value is argv[1]) or "--name=value", and
+ * moves *argv behind it. */
 static const char *value_of(char ***argv, size_t length)
 {
 	char **at = *argv;
@@ -132,7 +138,8 @@ static bool is_option_named(const char *arg, const char *name, size_t *length)
 	       (arg[*length] == '\0' || arg[*length] == '=');
 }
 
-/* 1 it was a passed option and is taken, 0 it was not. */
+/* Returns 1 if *argv was an option of the controller and was consumed, 0 if it is another
+ * option. */
 static int take_passed(struct demo_options *o, char ***argv, struct error *err)
 {
 	for (size_t i = 0; i < sizeof(passed) / sizeof(passed[0]); i++) {
@@ -159,13 +166,13 @@ static int take_passed(struct demo_options *o, char ***argv, struct error *err)
 	return 0;
 }
 
-/* The record keeps the path, and is read from other folders: whole where it can be. */
+/* Adds the absolute path if there is one, because the record is read from other folders. */
 static void add_path(struct args *a, const char *path)
 {
-	char *whole_path = realpath(path, NULL);
+	char *absolute = realpath(path, NULL);
 
-	args_add(a, whole_path ? whole_path : path);
-	free(whole_path);
+	args_add(a, absolute ? absolute : path);
+	free(absolute);
 }
 
 static int take_corpus(struct demo_options *o, char ***argv, const char *first)
@@ -177,8 +184,9 @@ static int take_corpus(struct demo_options *o, char ***argv, const char *first)
 	return 0;
 }
 
-struct raw {
-	uint32_t skip_of; /* 0: not said */
+/* The options that were given, before settle_options reconciles them. */
+struct given {
+	uint32_t skip_of; /* 0: not given */
 	bool agents, stages, skip;
 };
 
@@ -190,11 +198,12 @@ static int one_of(const char *name, const char *text, const char *a, const char 
 	return error_set(err, -EINVAL, "%s: expected %s or %s, got \"%s\"", name, a, b, text);
 }
 
-static int take_own(struct demo_options *o, struct raw *raw, char ***argv, struct error *err)
+static int take_own(struct demo_options *o, struct given *given, char ***argv, struct error *err)
 {
 	enum { AGENTS, STAGES, SKIP, CORPUS, DEVICE, RECOMPUTE, ALGORITHM, RUN_DIR, FORMAT, THEME };
-	static const char *const own[] = { "agents", "stages", "skip", "corpus", "device", "recompute",
-					   "algorithm", "run-dir", "format", "theme" };
+	static const char *const own[] = { "agents", "stages",    "skip",      "corpus",
+					   "device", "recompute", "algorithm", "run-dir",
+					   "format", "theme" };
 	const char *arg = **argv, *value;
 	size_t which, length = 0;
 
@@ -208,25 +217,25 @@ static int take_own(struct demo_options *o, struct raw *raw, char ***argv, struc
 		return error_set(err, -EINVAL, "--%s: needs a value", own[which]);
 	switch (which) {
 	case AGENTS:
-		raw->agents = true;
+		given->agents = true;
 		return parse_whole_number("--agents", value, 2, DEMO_AGENTS_MOST, &o->agents, err);
 	case STAGES:
-		raw->stages = true;
+		given->stages = true;
 		return parse_stages(o, value, err);
 	case SKIP:
-		raw->skip = true;
-		return parse_skip(o, value, &raw->skip_of, err);
+		given->skip = true;
+		return parse_skip(o, value, &given->skip_of, err);
 	case CORPUS:
 		return take_corpus(o, argv, value);
 	case DEVICE:
 		o->device = value;
-		return 0; /* the agent knows its devices */
+		return 0; /* the agent checks it */
 	case RECOMPUTE:
 		o->recompute = value;
-		return 0; /* and these */
+		return 0; /* the agent checks it */
 	case ALGORITHM:
 		o->algorithm = value;
-		return 0; /* the controller knows them */
+		return 0; /* the controller checks it */
 	case RUN_DIR:
 		o->run_dir = value;
 		return 0;
@@ -244,8 +253,8 @@ int demo_deal_stages(uint32_t n, uint32_t n_stages, uint32_t *stages, struct err
 	uint32_t data = (n + 2) / 4, rest;
 
 	if (n < n_stages)
-		return error_set(err, -EINVAL, "--agents %u: %u stages need at least %u", n, n_stages,
-				 n_stages);
+		return error_set(err, -EINVAL, "--agents %u: %u stages need at least %u", n,
+				 n_stages, n_stages);
 	if (data == 0 || n_stages == 1)
 		data = n_stages == 1 ? n : 1;
 	if (n - data < n_stages - 1)
@@ -257,48 +266,53 @@ int demo_deal_stages(uint32_t n, uint32_t n_stages, uint32_t *stages, struct err
 	return 0;
 }
 
-/* What was said about nodes, stages and skips must agree; what was not said follows. */
-static int settle_options(struct demo_options *o, const struct raw *raw, struct error *err)
+/* Checks that the given numbers of nodes, stages and skips agree, and derives the others. */
+static int settle_options(struct demo_options *o, const struct given *given, struct error *err)
 {
 	uint32_t sum = 0;
 
-	if (raw->stages) {
+	if (given->stages) {
 		for (uint32_t s = 0; s < o->n_stages; s++)
 			sum += o->stages[s];
-		if (raw->agents && sum != o->agents)
-			return error_set(err, -EINVAL, "--stages adds up to %u nodes, --agents is %u", sum,
+		if (given->agents && sum != o->agents)
+			return error_set(err, -EINVAL,
+					 "--stages adds up to %u nodes, --agents is %u", sum,
 					 o->agents);
 		if (sum > DEMO_AGENTS_MOST)
-			return error_set(err, -EINVAL, "--stages adds up to %u nodes, more than %d", sum,
+			return error_set(err, -EINVAL,
+					 "--stages adds up to %u nodes, more than %d", sum,
 					 DEMO_AGENTS_MOST);
-		if (raw->skip_of && raw->skip_of != o->n_stages)
-			return error_set(err, -EINVAL, "--skip %u/%u: --stages has %u stages", o->skip,
-					 raw->skip_of, o->n_stages);
+		if (given->skip_of && given->skip_of != o->n_stages)
+			return error_set(err, -EINVAL, "--skip %u/%u: --stages has %u stages",
+					 o->skip, given->skip_of, o->n_stages);
 		o->agents = sum;
 	} else {
-		if (raw->skip_of)
-			o->n_stages = raw->skip_of;
+		if (given->skip_of)
+			o->n_stages = given->skip_of;
 		if (demo_deal_stages(o->agents, o->n_stages, o->stages, err) != 0)
 			return -EINVAL;
 	}
 	if (o->algorithm && strcmp(o->algorithm, "dtfm") == 0) {
-		if (raw->skip && o->skip > 0)
-			return error_set(err, -EINVAL,
-					 "--skip %u: --algorithm dtfm visits every stage, dtfm-skip "
-					 "leaves some out", o->skip);
+		if (given->skip && o->skip > 0)
+			return error_set(
+				err, -EINVAL,
+				"--skip %u: --algorithm dtfm visits every stage; use dtfm-skip",
+				o->skip);
 		o->skip = 0;
 	}
 	if (o->skip >= o->n_stages)
-		return error_set(err, -EINVAL, "--skip %u: there are only %u stages, and stage 0 stays",
-				 o->skip, o->n_stages);
+		return error_set(
+			err, -EINVAL,
+			"--skip %u: there are only %u stages, and stage 0 cannot be skipped",
+			o->skip, o->n_stages);
 	return 0;
 }
 
-/* Our own options are taken here, those of the controller and the agents passed on as they are;
- * what they mean together is settled at the end. */
+/* Options of the controller are passed on unchanged. The demo's own options are checked together at
+ * the end, because they depend on each other. */
 int demo_options_parse(struct demo_options *o, char **argv, struct error *err)
 {
-	struct raw raw = { 0 };
+	struct given given = { 0 };
 	int rc = 0;
 
 	*o = (struct demo_options){ .agents = 20, .skip = 2, .n_stages = 6, .format = "text" };
@@ -314,14 +328,12 @@ int demo_options_parse(struct demo_options *o, char **argv, struct error *err)
 		}
 		rc = take_passed(o, &argv, err);
 		if (rc == 0)
-			rc = take_own(o, &raw, &argv, err);
+			rc = take_own(o, &given, &argv, err);
 		else if (rc == 1)
 			rc = 0;
 	}
 	if (rc == 0)
-		rc = settle_options(o, &raw, err);
-	if (rc == 0 && (o->controller.failed || o->again.failed))
-		rc = error_set(err, -ENOMEM, "out of memory");
+		rc = settle_options(o, &given, err);
 	if (rc != 0)
 		demo_options_free(o);
 	return rc;

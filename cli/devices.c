@@ -1,3 +1,4 @@
+/* Expands the value of --device to a list of devices. */
 #include "cli/devices.h"
 
 #include <errno.h>
@@ -14,18 +15,19 @@ static int add_device(struct devices *d, const char *name, size_t n, const char 
 	       struct error *err)
 {
 	if (n == 0 || n + strlen(suffix) >= DEVICES_NAME)
-		return error_set(err, -EINVAL, "--device: \"%.*s\" is no device", (int)n, name);
+		return error_set(err, -EINVAL, "--device: \"%.*s\" is not a device", (int)n, name);
 	if (d->n == DEVICES_MOST)
-		return error_set(err, -EINVAL, "--device: more than %d", DEVICES_MOST);
+		return error_set(err, -EINVAL, "--device: more than %d devices", DEVICES_MOST);
 	snprintf(d->names[d->n++], DEVICES_NAME, "%.*s%s", (int)n, name, suffix);
 	return 0;
 }
 
-/* The agent's list has a line a device, its name first: "cuda:1 sm_89 ..."; of one that cannot be
- * used the line begins otherwise. */
+/* The agent prints one line for each device, which begins with the device's name: "cuda:1 sm_89
+ * ...". The line of an unusable device begins with the reason. */
 static int add_gpus(struct devices *d, const char *suffix, struct error *err)
 {
-	char path[PATH_MAX], said[LIST_BYTES] = "", *line, *rest = said, *why = "none is listed";
+	char path[PATH_MAX], output[LIST_BYTES] = "", *line, *rest = output;
+	char *why = "none is listed";
 	struct args args = { 0 };
 	size_t before = d->n;
 	int rc = verbs_program("skippipe-agent", path, sizeof(path), err);
@@ -34,7 +36,7 @@ static int add_gpus(struct devices *d, const char *suffix, struct error *err)
 		return rc;
 	args_add(&args, path);
 	args_add(&args, "--devices");
-	rc = child_output(&args, said, sizeof(said), err);
+	rc = child_output(&args, output, sizeof(output), err);
 	args_free(&args);
 	while (rc == 0 && (line = strsep(&rest, "\n"))) {
 		if (strncmp(line, "cuda:", 5) == 0)

@@ -1,9 +1,10 @@
-/* devices.h - what several agents of one machine are to compute on.
+/* devices.h - the devices of several agents on one machine.
  *
- *     A,B,...            in turns
- *     cuda:all[:bf16]    every GPU of this machine that can be used
+ *     A,B,...            agents get them in turns
+ *     cuda:all[:bf16]    every usable GPU of this machine
  *
- * What a device is only the agent's program knows: it is asked which there are.
+ * Only the agent's program knows the devices of a machine, so `skippipe-agent --devices` lists
+ * them.
  */
 #ifndef CLI_DEVICES_H
 #define CLI_DEVICES_H
@@ -20,8 +21,9 @@ struct devices {
 	size_t n;
 };
 
-bool devices_several(const char *text); /* whether it says, or may say, more than one */
-/* -EINVAL: an empty name, one too long, or too many; -ENODEV: cuda:all, and there is none. */
+/* Returns true if the text names more than one device, or could (cuda:all). */
+bool devices_several(const char *text);
+/* -EINVAL: a name is empty or too long, or there are too many; -ENODEV: cuda:all without a GPU. */
 int devices_parse(struct devices *out, const char *text, struct error *err);
 
 #endif

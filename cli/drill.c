@@ -1,5 +1,5 @@
-/* A drill is a file of acts and limits: it becomes a demo's command line, the demo's events
- * are measured as they come, and every limit that was not kept is named. */
+/* A drill is a file of acts and limits. It becomes the command line of a demo without a console.
+ * The drill measures the demo's events as they arrive and prints every limit that was exceeded. */
 #include "cli/drill.h"
 
 #include <errno.h>
@@ -25,9 +25,9 @@ enum { EXIT_FAILED = 1, EXIT_USAGE = 2, FILE_MOST = 1 << 20 };
 static const char help[] =
 	"usage: skippipe drill FILE [--headless] [--run-dir DIR]\n"
 	"\n"
-	"Runs the acts and faults of a drill again on an embedded cluster and holds the run to the\n"
-	"drill's limits. Exit status 0: within them; 1: not, or the run failed; 2: a bad file or usage.\n"
-	"Every run with acts leaves such a file: RUN-DIR/drill.json (skippipe.drill/1).\n";
+	"Repeats the commands and faults of a drill on a demo cluster and checks its limits.\n"
+	"Exit status: 0 within the limits; 1 outside, or the run failed; 2 bad file or usage.\n"
+	"Every run with such commands writes a drill: RUN-DIR/drill.json (skippipe.drill/1).\n";
 
 static const char *const limit_names[] = { "iteration_s", "slowest_s", "loss", "recovery_s" };
 enum { LIMIT_ITERATION, LIMIT_SLOWEST, LIMIT_LOSS, LIMIT_RECOVERY, LIMITS };
@@ -35,16 +35,17 @@ enum { LIMIT_ITERATION, LIMIT_SLOWEST, LIMIT_LOSS, LIMIT_RECOVERY, LIMITS };
 struct drill {
 	json_t *file;
 	double limits[LIMITS]; /* NAN: none */
-	double seen[LIMITS];   /* NAN: nothing of it was seen */
+	double seen[LIMITS];   /* NAN: not measured */
 	double *iterations;    /* iteration_s of each */
 	size_t n_iterations, room;
-	int64_t lost_us;       /* when a node went last, until the next commit; 0 none */
+	int64_t lost_us;       /* first death of a node since the last commit; 0 none */
 	uint64_t commits;
 };
 
 /* ---- the file ---- */
 
-static int check_known_keys(const json_t *o, const char *where, const char *const *keys, size_t n, struct error *err)
+static int check_known_keys(const json_t *o, const char *where, const char *const *keys, size_t n,
+			    struct error *err)
 {
 	const char *key;
 	json_t *value;
@@ -78,7 +79,9 @@ static int check_run(const json_t *run, struct error *err)
 		    : fraction	? !json_is_number(value)
 				: !json_is_integer(value))
 			return error_set(err, -EINVAL, "run.%s: expected %s", key,
-					 word ? "a text" : list ? "an array of numbers" : "a number");
+					 word	? "a text"
+					 : list ? "an array of numbers"
+						: "a number");
 	}
 	return 0;
 }
@@ -105,7 +108,8 @@ static int check_file(struct drill *d, struct error *err)
 {
 	static const char *const keys[] = { "format", "name", "run", "acts", "limits" };
 	const json_t *format = json_object_get(d->file, "format");
-	const json_t *acts = json_object_get(d->file, "acts"), *run = json_object_get(d->file, "run");
+	const json_t *acts = json_object_get(d->file, "acts");
+	const json_t *run = json_object_get(d->file, "run");
 	size_t i;
 
 	if (!json_is_object(d->file) || !json_is_string(format) ||
@@ -114,10 +118,12 @@ static int check_file(struct drill *d, struct error *err)
 	if (check_known_keys(d->file, "", keys, 5, err) != 0)
 		return -EINVAL;
 	if (!json_is_array(acts))
-		return error_set(err, -EINVAL, "acts: expected an array of texts like \"10:kill:4\"");
+		return error_set(err, -EINVAL,
+				 "acts: expected an array of texts like \"10:kill:4\"");
 	for (i = 0; i < json_array_size(acts); i++)
 		if (!json_is_string(json_array_get(acts, i)))
-			return error_set(err, -EINVAL, "acts[%zu]: expected a text like \"10:kill:4\"", i);
+			return error_set(err, -EINVAL,
+					 "acts[%zu]: expected a text like \"10:kill:4\"", i);
 	if (run && !json_is_object(run))
 		return error_set(err, -EINVAL, "run: expected an object");
 	if (run && check_run(run, err) != 0)
@@ -155,11 +161,12 @@ static void add_stages(struct args *a, const json_t *stages)
 	args_add(a, text);
 }
 
-/* The drill's run as the demo's own command line: headless, and its acts one --at each. */
-static void command_line(const struct drill *d, const char *self, const char *run_dir, struct args *a)
+/* Makes the demo's command line; each act becomes an --at. */
+static void make_command_line(const struct drill *d, const char *self, const char *run_dir,
+			      struct args *a)
 {
-	const json_t *run = json_object_get(d->file, "run"), *acts = json_object_get(d->file, "acts");
-	const json_t *v;
+	const json_t *run = json_object_get(d->file, "run");
+	const json_t *acts = json_object_get(d->file, "acts"), *v;
 	size_t i;
 
 	args_add(a, self);
@@ -189,8 +196,8 @@ static void command_line(const struct drill *d, const char *self, const char *ru
 
 static void keep_iteration(struct drill *d, double s)
 {
-	if (array_grow(&d->iterations, &d->room, d->n_iterations + 1, sizeof(*d->iterations)))
-		d->iterations[d->n_iterations++] = s;
+	array_reserve(&d->iterations, &d->room, d->n_iterations + 1, sizeof(*d->iterations));
+	d->iterations[d->n_iterations++] = s;
 }
 
 static void keep_largest(double *seen, double v)
@@ -209,11 +216,13 @@ static void take_event(struct drill *d, const json_t *e)
 	if (strcmp(kind, "commit") == 0) {
 		d->commits++;
 		if (d->lost_us)
-			keep_largest(&d->seen[LIMIT_RECOVERY], (double)(clock_monotonic_us() - d->lost_us) * 1e-6);
+			keep_largest(&d->seen[LIMIT_RECOVERY],
+				     (double)(clock_monotonic_us() - d->lost_us) * 1e-6);
 		d->lost_us = 0;
 	} else if (strcmp(kind, "iteration") == 0) {
 		keep_iteration(d, json_number_value(json_object_get(e, "iteration_s")));
-		keep_largest(&d->seen[LIMIT_SLOWEST], json_number_value(json_object_get(e, "real_s")));
+		keep_largest(&d->seen[LIMIT_SLOWEST],
+			     json_number_value(json_object_get(e, "real_s")));
 	} else if (strcmp(kind, "validation") == 0) {
 		d->seen[LIMIT_LOSS] = json_number_value(json_object_get(e, "loss"));
 	} else if (strcmp(kind, "node") == 0 && state &&
@@ -222,21 +231,13 @@ static void take_event(struct drill *d, const json_t *e)
 	}
 }
 
-static int by_size(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
+/* Prints each measurement and its limit. Returns the exit status. */
 static int judge_drill(struct drill *d)
 {
 	int over = 0;
 
-	if (d->n_iterations > 0) {
-		qsort(d->iterations, d->n_iterations, sizeof(double), by_size);
-		d->seen[LIMIT_ITERATION] = d->iterations[d->n_iterations / 2];
-	}
+	if (d->n_iterations > 0)
+		d->seen[LIMIT_ITERATION] = array_median(d->iterations, d->n_iterations);
 	printf("%llu iterations committed\n", (unsigned long long)d->commits);
 	for (int i = 0; i < LIMITS; i++) {
 		bool held = isnan(d->limits[i]) || isnan(d->seen[i]) || d->seen[i] <= d->limits[i];
@@ -253,8 +254,7 @@ static int judge_drill(struct drill *d)
 	return over || d->commits == 0 ? EXIT_FAILED : 0;
 }
 
-/* The demo is a child whose events are read as it prints them, one JSON object a line; what the
- * limits are about is noted on the way. */
+/* Runs the demo as a child and measures its events, which it prints as one JSON object a line. */
 static int run_demo(struct drill *d, const struct args *a, int *status)
 {
 	int pipes[2];
@@ -263,8 +263,8 @@ static int run_demo(struct drill *d, const struct args *a, int *status)
 	FILE *events;
 	pid_t pid;
 
-	if (a->failed || pipe(pipes) != 0)
-		return -ENOMEM;
+	if (pipe(pipes) != 0)
+		return -errno;
 	pid = fork();
 	if (pid == 0) {
 		dup2(pipes[1], STDOUT_FILENO);
@@ -285,7 +285,7 @@ static int run_demo(struct drill *d, const struct args *a, int *status)
 	if (events)
 		fclose(events);
 	if (pid < 0 || !events)
-		return -ENOMEM;
+		return -ECHILD;
 	while (waitpid(pid, status, 0) < 0 && errno == EINTR)
 		;
 	return 0;
@@ -301,11 +301,11 @@ static int run_drill(struct drill *d, const char *run_dir)
 	if (n <= 0)
 		return EXIT_FAILED;
 	self[n] = '\0';
-	command_line(d, self, run_dir, &args);
+	make_command_line(d, self, run_dir, &args);
 	rc = run_demo(d, &args, &status);
 	args_free(&args);
 	if (rc != 0) {
-		fprintf(stderr, "skippipe drill: the demo cannot be started\n");
+		fprintf(stderr, "skippipe drill: cannot start the demo\n");
 		return EXIT_FAILED;
 	}
 	rc = judge_drill(d);
@@ -316,7 +316,7 @@ static int run_drill(struct drill *d, const char *run_dir)
 	return rc;
 }
 
-/* Phases: the file; a run folder; the run itself; the verdict, which is the exit status. */
+/* Reads the file, runs the demo and judges it; the judgement is the exit status. */
 int drill_main(char **argv)
 {
 	const char *path = NULL, *run_dir = NULL;

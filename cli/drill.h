@@ -1,19 +1,22 @@
-/* drill.h - `skippipe drill FILE`: a recorded sequence of acts and faults, run again headless on an
- * embedded cluster and held to limits. For CI: exit status 0 within the limits, 1 not, 2 usage.
+/* drill.h - `skippipe drill FILE`: repeats a recorded sequence of commands and faults on a demo
+ * cluster without a console, and checks the run against limits. For continuous integration: the
+ * exit status is 0 within the limits, 1 outside them, 2 for a bad file or wrong usage.
  *
  *     {"format": "skippipe.drill/1", "name": "...",
  *      "run": {"agents": 20, "stages": [5,3,3,3,3,3], "skip": 2, "iterations": 30,
  *              "time_scale": 0, "seed": 1},
- *      "acts": ["10:kill:4", "16:recover:4"],             as --at of the controller
+ *      "acts": ["10:kill:4", "16:recover:4"],             the controller's --at
  *      "limits": {"iteration_s": 30, "slowest_s": 3, "loss": 3.5, "recovery_s": 2}}
  *
- * Every key of run and limits may be left out. iteration_s: the median, plan seconds; slowest_s: the
- * longest commit to commit, real; loss: the last validation; recovery_s: from a node's death or mark to
- * the next commit, real. A run writes such a file itself: RUN-DIR/drill.json.
+ * Every key of run and limits is optional. iteration_s: the median, in plan seconds. slowest_s:
+ * the longest time from commit to commit, in real seconds. loss: of the last validation.
+ * recovery_s: the time from a node's death or mark to the next commit, in real seconds. Every run
+ * with acts writes such a file: RUN-DIR/drill.json.
  */
 #ifndef CLI_DRILL_H
 #define CLI_DRILL_H
 
-int drill_main(char **argv); /* what follows the verb; gives the exit status */
+/* argv: the arguments after the verb. Returns the exit status. */
+int drill_main(char **argv);
 
 #endif

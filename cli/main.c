@@ -1,4 +1,5 @@
-/* skippipe VERB: runs the program beside this one that does it. Nothing else happens here. */
+/* skippipe VERB: the one command that an operator types. It runs the program that implements the
+ * verb. The demo, the drill and an agent for each of several devices are part of this program. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -25,7 +26,7 @@ static int say_unknown_verb(const char *name)
 	return EXIT_USAGE;
 }
 
-/* Becomes the verb's program. argv: what follows the verb. */
+/* Replaces this process by the verb's program. argv: the arguments after the verb. */
 static int exec_program(const struct verb *verb, char **argv)
 {
 	struct args args = { 0 };
@@ -41,10 +42,7 @@ static int exec_program(const struct verb *verb, char **argv)
 		args_add(&args, verb->name);
 	for (; *argv; argv++)
 		args_add(&args, *argv);
-	if (args.failed)
-		errno = ENOMEM;
-	else
-		execv(path, args.list);
+	execv(path, args.list);
 	fprintf(stderr, "skippipe: %s: %s\n", path, strerror(errno));
 	args_free(&args);
 	return EXIT_FAILED;

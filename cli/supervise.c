@@ -1,6 +1,17 @@
-/* A play with a cast: children are started, their ends noted by SIGCHLD, the controller's
- * orders read from a pipe. One loop waits for any of it and then takes one turn; how all of
- * it ends is a row of acts (advance_act), each with a deadline. */
+/* The supervisor of a demo's processes. One loop waits for signals (SIGCHLD too) and for the
+ * controller's orders on a pipe, and handles them in turn.
+ *
+ * The end of a run has phases, each with a deadline (advance_phase):
+ *
+ *     phase       left when                                 then
+ *     RUNNING     a signal arrives or the console ends      SIGTERM to console and controller
+ *                 the controller ends for good              SIGTERM to the console
+ *     STOPPING    the controller has ended                  agents may end by themselves
+ *                 LEAVE_US have passed                      SIGKILL to all
+ *     PARTING     PART_US have passed                       SIGTERM to console and agents
+ *     KILLING     TERM_US have passed                       SIGKILL to all, again and again
+ *
+ * The controller ends first, so that it writes a checkpoint and closes its store. */
 #include "cli/supervise.h"
 
 #include <ctype.h>
@@ -20,49 +31,51 @@
 #include "base/clock.h"
 
 enum {
-	LEAVE_US = 20000000, /* for the controller to have a checkpoint written, and close its store */
-	PART_US = 2000000,  /* for agents to end as the controller told them */
-	TERM_US = 1000000,  /* between SIGTERM and SIGKILL */
-	LOGS_MS = 1000,    /* between looks at how long logs are */
+	LEAVE_US = 20000000, /* time for the controller's checkpoint and for closing its store */
+	PART_US = 2000000,   /* time for agents to end after the controller's STOP */
+	TERM_US = 1000000,   /* between SIGTERM and SIGKILL */
+	LOGS_MS = 1000,      /* interval of the checks of the logs' sizes */
 	LOG_MOST = 16 << 20,
-	ECHO_MS = 200,      /* between looks at the controller's log */
-	RESUME_MOST = 5,    /* times in a row, each having lived less than */
+	ECHO_MS = 200, /* interval of reading the controller's log */
+	/* A controller that ends this often in a row, each time within RESUME_US, is not
+	 * restarted. */
+	RESUME_MOST = 5,
 	RESUME_US = 5000000
 };
 
-enum act {
-	PLAYING,
-	LEAVING /* controller asked to end */,
-	PARTING /* controller gone */,
-	TERMINATING
+enum phase { RUNNING, STOPPING, PARTING, KILLING };
+
+/* The controller's orders, read line by line. */
+struct orders {
+	char line[64]; /* the incomplete line */
+	size_t length;
+	bool open;
+	bool run_is_over; /* "end" has arrived */
 };
 
-struct play {
+struct supervisor {
 	struct cast *cast;
 	const struct log *log;
-	enum act act;
-	int64_t deadline_us;     /* of every act but PLAYING */
-	int signals;             /* signalfd */
-	sigset_t was;            /* mask before */
-	struct termios terminal; /* as it was */
+	enum phase phase;
+	int64_t deadline_us; /* of every phase but RUNNING */
+	int signals;         /* signalfd */
+	sigset_t old_mask;
+	struct termios terminal; /* its former settings */
 	bool has_terminal;
-	char line[64]; /* an order half read */
-	size_t line_length;
-	bool orders_open;
+	struct orders orders;
 	int echo;         /* the controller's log; -1 */
-	bool over;        /* the controller has said that it ends the run */
-	unsigned resumed; /* times in a row */
+	unsigned resumed; /* restarts in a row */
 	int64_t resumed_us;
 	struct error gave_up; /* text "" unless every agent ended by itself */
 };
 
-static const struct child_start agent_start = { .pass_fd = -1, .dies_by = SIGKILL };
+static const struct child_start agent_start = { .pass_fd = -1, .parent_death_signal = SIGKILL };
 
-static void start_agent(struct play *p, uint32_t i)
+static void start_agent(struct supervisor *p, uint32_t i)
 {
 	struct error err;
 
-	if (p->cast->agents[i].pid > 0 || p->act != PLAYING)
+	if (p->cast->agents[i].pid > 0 || p->phase != RUNNING)
 		return;
 	if (child_start(&p->cast->agents[i], &agent_start, &err) != 0)
 		log_line(p->log, LOG_ERROR, "agent %u: %s", i, err.text);
@@ -71,12 +84,12 @@ static void start_agent(struct play *p, uint32_t i)
 			 (long)p->cast->agents[i].pid);
 }
 
-static int start_controller(struct play *p, struct error *err)
+static int start_controller(struct supervisor *p, struct error *err)
 {
 	struct cast *c = p->cast;
 	struct child_start how = { .keep_stdout = c->headless,
 				   .pass_fd = c->orders_to,
-				   .dies_by = SIGTERM };
+				   .parent_death_signal = SIGTERM };
 	int rc = child_start(&c->controller, &how, err);
 
 	if (rc == 0)
@@ -85,22 +98,24 @@ static int start_controller(struct play *p, struct error *err)
 	return rc;
 }
 
-/* Whether there is something to go on with. Where nothing was recorded yet, only a crash is begun again: what a start
- * failed for it would fail for again. */
-static bool can_resume(const struct play *p)
+/* Returns true if the controller should be restarted. Before the run has a record, only a
+ * controller that crashed is restarted: a start that failed with an error would fail again. */
+static bool can_resume(const struct supervisor *p)
 {
 	const struct cast *c = p->cast;
 
-	if (p->act != PLAYING || p->over || c->resume.n == 0)
+	if (p->phase != RUNNING || p->orders.run_is_over || c->resume.n == 0)
 		return false;
 	if (WIFSIGNALED(c->controller.status))
 		return true;
-	return WEXITSTATUS(c->controller.status) != 0 && (!c->record || access(c->record, F_OK) == 0);
+	return WEXITSTATUS(c->controller.status) != 0 &&
+	       (!c->record || access(c->record, F_OK) == 0);
 }
 
-/* After kill -9, a crash, the end of memory, files or disk: what is committed is in the store, and agents wait.
- * One that keeps ending is let go. */
-static void resume_controller(struct play *p)
+/* Restarts a controller that was killed, crashed, or ran out of memory, file descriptors or disk.
+ * Its commits are in the store and the agents wait. A controller that ends again and again is not
+ * restarted. */
+static void resume_controller(struct supervisor *p)
 {
 	struct cast *c = p->cast;
 	int64_t now = clock_monotonic_us();
@@ -124,10 +139,12 @@ static void resume_controller(struct play *p)
 		log_line(p->log, LOG_ERROR, "%s", err.text);
 }
 
-static int start_all(struct play *p, struct error *err)
+static int start_all(struct supervisor *p, struct error *err)
 {
 	struct cast *c = p->cast;
-	struct child_start console = { .terminal = true, .pass_fd = -1, .dies_by = SIGTERM };
+	struct child_start console = { .terminal = true,
+				       .pass_fd = -1,
+				       .parent_death_signal = SIGTERM };
 	int rc = start_controller(p, err);
 
 	if (rc != 0)
@@ -143,17 +160,17 @@ static int start_all(struct play *p, struct error *err)
 
 /* ---- orders ---- */
 
-static void obey_request(struct play *p, const char *line)
+static void obey_request(struct supervisor *p, const char *line)
 {
 	unsigned node;
 	char verb[8], rest;
 
 	if (strcmp(line, "end") == 0) {
-		p->over = true;
+		p->orders.run_is_over = true;
 		return;
 	}
 	if (sscanf(line, "%7s %u%c", verb, &node, &rest) != 2 || node >= p->cast->n_agents) {
-		log_line(p->log, LOG_WARN, "the controller's order \"%s\" makes no sense",
+		log_line(p->log, LOG_WARN, "the controller's order \"%s\" is unknown",
 			 line);
 		return;
 	}
@@ -166,53 +183,53 @@ static void obey_request(struct play *p, const char *line)
 		child_signal(&p->cast->agents[node], SIGCONT);
 }
 
-/* A line too long to be an order is cut, and makes no sense. */
-static void take_orders(struct play *p)
+/* A line that is too long for an order is cut, and is then unknown. */
+static void take_orders(struct supervisor *p)
 {
 	char bytes[4096];
 	ssize_t n = read(p->cast->orders, bytes, sizeof(bytes));
 
 	if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN))
-		p->orders_open = false;
+		p->orders.open = false;
 	for (ssize_t i = 0; i < n; i++) {
 		if (bytes[i] == '\n') {
-			p->line[p->line_length] = '\0';
-			obey_request(p, p->line);
-			p->line_length = 0;
-		} else if (p->line_length < sizeof(p->line) - 1) {
-			p->line[p->line_length++] = bytes[i];
+			p->orders.line[p->orders.length] = '\0';
+			obey_request(p, p->orders.line);
+			p->orders.length = 0;
+		} else if (p->orders.length < sizeof(p->orders.line) - 1) {
+			p->orders.line[p->orders.length++] = bytes[i];
 		}
 	}
 }
 
 /* ---- endings ---- */
 
-static void enter_act(struct play *p, enum act act, int64_t wait_us)
+static void enter_phase(struct supervisor *p, enum phase phase, int64_t wait_us)
 {
-	p->act = act;
+	p->phase = phase;
 	p->deadline_us = clock_monotonic_us() + wait_us;
 }
 
-static void leave_act(struct play *p)
+static void begin_stopping(struct supervisor *p)
 {
-	if (p->act != PLAYING)
+	if (p->phase != RUNNING)
 		return;
 	child_signal(&p->cast->console, SIGTERM);
 	child_signal(&p->cast->controller, SIGTERM);
-	enter_act(p, LEAVING, LEAVE_US);
+	enter_phase(p, STOPPING, LEAVE_US);
 }
 
-static void signal_agents(struct play *p, int sig)
+static void signal_agents(struct supervisor *p, int sig)
 {
 	for (uint32_t i = 0; i < p->cast->n_agents; i++) {
 		child_signal(&p->cast->agents[i], sig);
-		/* A stopped process takes SIGTERM only once it goes on. */
+		/* A stopped process handles SIGTERM only after SIGCONT. */
 		if (sig == SIGTERM)
 			child_signal(&p->cast->agents[i], SIGCONT);
 	}
 }
 
-static void kill_all(struct play *p)
+static void kill_all(struct supervisor *p)
 {
 	child_signal(&p->cast->console, SIGKILL);
 	child_signal(&p->cast->controller, SIGKILL);
@@ -229,37 +246,36 @@ static bool all_gone(const struct cast *c)
 	return true;
 }
 
-/* The end has acts: the console and the controller first, so that the store is closed in order;
- * then the agents by themselves; then by SIGTERM; then by SIGKILL. */
-static void advance_act(struct play *p)
+/* The table at the top of this file says when each phase is left. */
+static void advance_phase(struct supervisor *p)
 {
-	bool late = p->act != PLAYING && clock_monotonic_us() >= p->deadline_us;
+	bool late = p->phase != RUNNING && clock_monotonic_us() >= p->deadline_us;
 
-	if ((p->act == PLAYING || p->act == LEAVING) && p->cast->controller.pid == 0) {
+	if ((p->phase == RUNNING || p->phase == STOPPING) && p->cast->controller.pid == 0) {
 		child_signal(&p->cast->console, SIGTERM);
-		enter_act(p, PARTING, PART_US);
-	} else if (p->act == LEAVING && late) {
-		log_line(p->log, LOG_WARN, "the controller does not end: killed");
+		enter_phase(p, PARTING, PART_US);
+	} else if (p->phase == STOPPING && late) {
+		log_line(p->log, LOG_WARN, "the controller does not end: it is killed");
 		kill_all(p);
-		enter_act(p, TERMINATING, TERM_US);
-	} else if (p->act == PARTING && late) {
+		enter_phase(p, KILLING, TERM_US);
+	} else if (p->phase == PARTING && late) {
 		child_signal(&p->cast->console, SIGTERM);
 		signal_agents(p, SIGTERM);
-		enter_act(p, TERMINATING, TERM_US);
-	} else if (p->act == TERMINATING && late) {
+		enter_phase(p, KILLING, TERM_US);
+	} else if (p->phase == KILLING && late) {
 		kill_all(p);
-		enter_act(p, TERMINATING, TERM_US);
+		enter_phase(p, KILLING, TERM_US);
 	}
 }
 
-/* All agents ended by themselves and with an error: something is wrong with all of them alike
- * (a library, the device), and nobody is left who could train. */
-static void check_gave_up(struct play *p)
+/* If every agent has ended by itself with an error, they share a cause (a library, the device), and
+ * no agent is left to train. */
+static void check_gave_up(struct supervisor *p)
 {
 	struct cast *c = p->cast;
 	char how[64], words[256];
 
-	if (p->act != PLAYING)
+	if (p->phase != RUNNING)
 		return;
 	for (uint32_t i = 0; i < c->n_agents; i++) {
 		const struct child *a = &c->agents[i];
@@ -267,42 +283,42 @@ static void check_gave_up(struct play *p)
 		if (a->pid > 0 || WIFSIGNALED(a->status) || WEXITSTATUS(a->status) == 0)
 			return;
 	}
-	child_how_it_ended(&c->agents[0], how, sizeof(how));
-	child_last_words(&c->agents[0], words, sizeof(words));
+	child_ending_text(&c->agents[0], how, sizeof(how));
+	child_last_line(&c->agents[0], words, sizeof(words));
 	error_set(&p->gave_up, -ECHILD, "every agent has ended; agent 0 with %s: %s", how,
-		  *words ? words : "it said nothing");
-	leave_act(p);
+		  *words ? words : "its log is empty");
+	begin_stopping(p);
 }
 
-static void note_child_ended(struct play *p, pid_t pid, int status)
+static void take_child_end(struct supervisor *p, pid_t pid, int status)
 {
 	struct cast *c = p->cast;
 	char how[64];
 
 	if (child_ended(&c->controller, pid, status)) {
-		take_orders(p); /* its last */
-		child_how_it_ended(&c->controller, how, sizeof(how));
+		take_orders(p); /* the last ones */
+		child_ending_text(&c->controller, how, sizeof(how));
 		log_line(p->log, LOG_INFO, "controller ended: %s", how);
 		resume_controller(p);
 		return;
 	}
 	if (child_ended(&c->console, pid, status)) {
-		child_how_it_ended(&c->console, how, sizeof(how));
+		child_ending_text(&c->console, how, sizeof(how));
 		log_line(p->log, LOG_INFO, "console ended: %s", how);
-		leave_act(p);
+		begin_stopping(p);
 		return;
 	}
 	for (uint32_t i = 0; i < c->n_agents; i++) {
 		if (!child_ended(&c->agents[i], pid, status))
 			continue;
-		child_how_it_ended(&c->agents[i], how, sizeof(how));
+		child_ending_text(&c->agents[i], how, sizeof(how));
 		log_line(p->log, LOG_INFO, "agent %u ended: %s", i, how);
 		check_gave_up(p);
 		return;
 	}
 }
 
-static void take_signals(struct play *p)
+static void take_signals(struct supervisor *p)
 {
 	struct signalfd_siginfo info;
 	int status;
@@ -311,30 +327,30 @@ static void take_signals(struct play *p)
 	if (read(p->signals, &info, sizeof(info)) == sizeof(info) &&
 	    info.ssi_signo != SIGCHLD) {
 		log_line(p->log, LOG_INFO, "%s", strsignal((int)info.ssi_signo));
-		/* A person who asks twice is in a hurry. */
-		if (p->act == PLAYING)
-			leave_act(p);
+		/* A second signal ends everything at once. */
+		if (p->phase == RUNNING)
+			begin_stopping(p);
 		else
 			kill_all(p);
 	}
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-		note_child_ended(p, pid, status);
+		take_child_end(p, pid, status);
 }
 
 /* ---- the whole ---- */
 
-static void echo_console(struct play *p)
+static void echo_controller_log(struct supervisor *p)
 {
 	char bytes[4096];
 	struct stat st;
 	ssize_t n;
 
 	if (p->echo >= 0 && fstat(p->echo, &st) == 0 && lseek(p->echo, 0, SEEK_CUR) > st.st_size)
-		(void)lseek(p->echo, 0, SEEK_SET); /* the console began anew */
+		(void)lseek(p->echo, 0, SEEK_SET); /* the log was rotated */
 	while (p->echo >= 0 && (n = read(p->echo, bytes, sizeof(bytes))) > 0) {
 		if (write(STDOUT_FILENO, bytes, (size_t)n) >= 0)
 			continue;
-		close(p->echo); /* nobody listens any more */
+		close(p->echo); /* stdout was closed */
 		p->echo = -1;
 	}
 }
@@ -355,29 +371,29 @@ void supervise_hold_signals(void)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
-static int begin_play(struct play *p, struct error *err)
+static int block_signals(struct supervisor *p, struct error *err)
 {
 	sigset_t set;
 
 	p->has_terminal = tcgetattr(STDIN_FILENO, &p->terminal) == 0;
 	ending_signals(&set);
 	sigaddset(&set, SIGCHLD);
-	/* Putting the terminal back must not stop us. */
+	/* Restoring the terminal must not stop this process. */
 	sigaddset(&set, SIGTTOU);
-	sigprocmask(SIG_BLOCK, &set, &p->was);
+	sigprocmask(SIG_BLOCK, &set, &p->old_mask);
 	sigdelset(&set, SIGTTOU);
 	p->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (p->signals < 0) {
-		sigprocmask(SIG_SETMASK, &p->was, NULL);
+		sigprocmask(SIG_SETMASK, &p->old_mask, NULL);
 		return error_set(err, -errno, "signalfd: %s", strerror(errno));
 	}
-	p->orders_open = true;
+	p->orders.open = true;
 	return 0;
 }
 
-/* A console that was killed could not put the screen back. The sequences leave the other
- * screen, show the cursor, and end colours, mouse reports and bracketed paste. */
-static void finish_play(struct play *p)
+/* A console that was killed cannot restore the screen. The sequences leave the alternate screen,
+ * show the cursor, and end colours, mouse reports and bracketed paste. */
+static void restore_terminal(struct supervisor *p)
 {
 	static const char reset[] =
 		"\033[?1049l\033[?25h\033[0m\033[?1000l\033[?1006l\033[?2004l\r\n";
@@ -386,61 +402,62 @@ static void finish_play(struct play *p)
 	if (p->has_terminal && console->started) {
 		if (WIFSIGNALED(console->status) && isatty(STDOUT_FILENO) &&
 		    write(STDOUT_FILENO, reset, sizeof(reset) - 1) < 0)
-			log_line(p->log, LOG_WARN, "the terminal: %s", strerror(errno));
+			log_line(p->log, LOG_WARN, "cannot write to the terminal: %s",
+				 strerror(errno));
 		tcsetattr(STDIN_FILENO, TCSANOW, &p->terminal);
 	}
 	if (p->echo >= 0)
 		close(p->echo);
 	close(p->signals);
-	sigprocmask(SIG_SETMASK, &p->was, NULL);
+	sigprocmask(SIG_SETMASK, &p->old_mask, NULL);
 }
 
-static void bound_logs(const struct cast *c)
+static void rotate_logs(const struct cast *c)
 {
 	const off_t most = c->log_most ? c->log_most : LOG_MOST;
 
-	child_bound_log(&c->controller, most);
-	child_bound_log(&c->console, most);
+	child_rotate_log(&c->controller, most);
+	child_rotate_log(&c->console, most);
 	for (uint32_t i = 0; i < c->n_agents; i++)
-		child_bound_log(&c->agents[i], most);
+		child_rotate_log(&c->agents[i], most);
 }
 
-static void supervise_turn(struct play *p)
+static void supervise_turn(struct supervisor *p)
 {
 	struct pollfd fds[] = { { .fd = p->signals, .events = POLLIN },
-				{ .fd = p->orders_open ? p->cast->orders : -1,
+				{ .fd = p->orders.open ? p->cast->orders : -1,
 				  .events = POLLIN } };
 	int wait_ms = p->echo >= 0 ? ECHO_MS : LOGS_MS;
 
-	if (p->act != PLAYING) {
+	if (p->phase != RUNNING) {
 		int64_t left = p->deadline_us - clock_monotonic_us();
 
 		wait_ms = left > 0 ? (int)(left / 1000 + 1) : 0;
 	}
-	bound_logs(p->cast);
+	rotate_logs(p->cast);
 	if (poll(fds, 2, wait_ms) > 0) {
 		if (fds[0].revents)
 			take_signals(p);
 		if (fds[1].revents)
 			take_orders(p);
 	}
-	echo_console(p);
-	advance_act(p);
+	echo_controller_log(p);
+	advance_phase(p);
 }
 
 int supervise(struct cast *cast, const struct log *log, int *status, struct error *err)
 {
-	struct play p = { .cast = cast, .log = log, .act = PLAYING, .echo = -1 };
-	int rc = begin_play(&p, err);
+	struct supervisor p = { .cast = cast, .log = log, .phase = RUNNING, .echo = -1 };
+	int rc = block_signals(&p, err);
 
 	if (rc != 0)
 		return rc;
 	rc = start_all(&p, err);
 	if (rc != 0)
-		leave_act(&p);
-	while (!all_gone(cast) || p.act == PLAYING)
+		begin_stopping(&p);
+	while (!all_gone(cast) || p.phase == RUNNING)
 		supervise_turn(&p);
-	finish_play(&p);
+	restore_terminal(&p);
 	if (rc == 0 && p.gave_up.text[0])
 		rc = error_set(err, -ECHILD, "%s", p.gave_up.text);
 	*status = child_exit_status(&cast->controller);

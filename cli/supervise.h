@@ -1,11 +1,15 @@
-/* supervise.h - keeps a controller, its agents and a console going until the run is over.
+/* supervise.h - runs a controller, its agents and a console until the run is over.
  *
- * The controller gives orders on a pipe, one a line: "start N" starts agent N again after it
- * ended, "kill N" ends it with SIGKILL, as a machine's failure would, "end" says that the run is
- * over however the controller ends. That an agent died is
- * only logged here: the controller finds out for itself, as it would for another machine's. A
- * controller that is killed is started again, to go on with the run, and so is one that ends with an exit
- * status other than 0 without having said so.
+ * The controller writes orders to a pipe, one a line:
+ *
+ *     start N    start agent N again after it ended
+ *     kill N     end agent N with SIGKILL, as a machine's failure would
+ *     wake N     continue a stopped agent N
+ *     end        the run is over, whatever the controller's exit status is
+ *
+ * The death of an agent is only logged here. The controller detects it by itself, as it detects the
+ * death of an agent on another machine. A controller that is killed, or ends with an exit status
+ * other than 0 without an "end", is restarted and resumes the run.
  */
 #ifndef CLI_SUPERVISE_H
 #define CLI_SUPERVISE_H
@@ -18,29 +22,30 @@
 #include "base/log.h"
 #include "cli/children.h"
 
-struct cast { /* everyone on the stage; made ready (args, log), not started */
+/* The processes of a run: command lines and logs. supervise() starts them. */
+struct cast {
 	struct child controller;
-	struct args resume; /* its command line after it has failed; empty: that ends the run */
-	const char *record; /* a file, there once something can be resumed; borrowed; NULL:
-			       always */
+	struct args resume; /* the restarted controller's command line; empty: no restart */
+	/* File that exists once the run can be resumed; borrowed; NULL: the run can always be. */
+	const char *record;
 	struct child console; /* args empty: headless */
 	struct child *agents; /* (n_agents) */
 	uint32_t n_agents;
-	bool headless; /* the controller keeps stdout */
-	off_t log_most; /* bytes of each log, and as many of the one before; 0: 16 MiB */
-	bool echo;     /* what the controller logs is also written to stdout */
-	int orders;    /* the pipe's read end */
-	int orders_to; /* its write end, the controller's */
+	bool headless;  /* the controller keeps stdout */
+	bool echo;      /* the controller's log is also written to stdout */
+	off_t log_most; /* bytes of each log before it is rotated; 0: 16 MiB */
+	int orders;     /* the pipe's read end */
+	int orders_to;  /* the pipe's write end, for the controller */
 };
 
-/* From here on SIGINT, SIGTERM and SIGHUP wait for supervise, which then ends at once: so that
- * what is made before it is also cleaned up after it. */
+/* Blocks SIGINT, SIGTERM and SIGHUP until supervise() handles them. Without this a signal during
+ * the preparations would leave folders and sockets behind. */
 void supervise_hold_signals(void);
 
-/* Starts all, and returns when all have ended and the terminal is as it was. Ends them on
- * SIGINT, SIGTERM, SIGHUP, and when the console or the controller ends. *status is the
- * controller's exit status. An error: something could not be started (nothing is left running),
- * or every agent gave up by itself; its message says why. */
+/* Starts all processes. Returns when all have ended and the terminal has its former settings. Ends
+ * them on SIGINT, SIGTERM, SIGHUP, and when the console or the controller ends. *status is the
+ * controller's exit status. Errors: a process could not be started (then none is left running), or
+ * every agent ended by itself; err says why. */
 int supervise(struct cast *cast, const struct log *log, int *status, struct error *err);
 
 #endif

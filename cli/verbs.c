@@ -1,3 +1,5 @@
+/* The table of verbs. Programs are found in the folder of this one, so that a build tree works
+ * without installation and never runs programs of another version. */
 #include "cli/verbs.h"
 
 #include <errno.h>
@@ -6,23 +8,25 @@
 #include <unistd.h>
 
 static const struct verb table[] = {
-	{ "demo", NULL, false, "train on an embedded cluster, its network emulated, and watch" },
-	{ "controller", "skippipe-controller", false, "plan a run, command its agents, record it" },
+	{ "demo", NULL, false, "train on an emulated cluster on this machine, and watch" },
+	{ "controller", "skippipe-controller", false,
+	  "plan a run, command its agents, and record it" },
 	{ "agent", "skippipe-agent", false, "run one stage replica for a controller" },
 	{ "console", "skippipe-console", false, "watch and steer a run from a terminal" },
-	{ "drill", NULL, false, "run recorded acts and faults again, within limits" },
+	{ "drill", NULL, false,
+	  "repeat a run's recorded commands and faults, and check its limits" },
 	{ "plan", "skippipe-plan", true, "schedule a cluster's microbatches" },
 	{ "simulate", "skippipe-plan", true, "check and time a plan" },
 	{ "train", "skippipe-model", true, "train a model in one process" },
-	{ "eval", "skippipe-model", true, "validation loss of a checkpoint" },
-	{ "generate", "skippipe-model", true, "text from a checkpoint" },
-	{ "export", "skippipe-model", true, "a checkpoint in a form other tools read" },
-	{ "import", "skippipe-model", true, "another tool's model as a checkpoint" },
-	{ "tokenize", "skippipe-model", true, "text to tokens" },
+	{ "eval", "skippipe-model", true, "compute the validation loss of a checkpoint" },
+	{ "generate", "skippipe-model", true, "generate text from a checkpoint" },
+	{ "export", "skippipe-model", true, "convert a checkpoint for other tools" },
+	{ "import", "skippipe-model", true, "convert another tool's model to a checkpoint" },
+	{ "tokenize", "skippipe-model", true, "convert text to tokens" },
 	{ "verify", "skippipe-verify", false, "replay a recorded run and compare the weights" },
-	{ "keygen", "skippipe-key", true, "make a key pair" },
-	{ "admit", "skippipe-key", true, "let a key in" },
-	{ "expel", "skippipe-key", true, "shut a key out" },
+	{ "keygen", "skippipe-key", true, "create a key pair" },
+	{ "admit", "skippipe-key", true, "admit a key to a cluster" },
+	{ "expel", "skippipe-key", true, "remove a key from a cluster" },
 };
 enum { N_VERBS = sizeof(table) / sizeof(table[0]), WORD_MOST = 32 };
 
@@ -34,7 +38,7 @@ const struct verb *verbs_find(const char *name)
 	return NULL;
 }
 
-/* Levenshtein distance of words shorter than WORD_MOST. */
+/* Returns the Levenshtein distance of two words that are shorter than WORD_MOST. */
 static size_t edit_distance(const char *a, const char *b)
 {
 	size_t row[WORD_MOST + 1], n = strlen(b);
@@ -81,14 +85,16 @@ const struct verb *verbs_nearest(const char *name)
 
 void verbs_print(FILE *to)
 {
-	fputs("usage: skippipe VERB [options]        skippipe help VERB says what one takes\n\n"
-	      "Trains LLaMA-style models on unreliable, unequal, far-apart nodes: every microbatch\n"
-	      "skips some pipeline stages, and an operator watches and steers. Start here:\n\n"
+	fputs("usage: skippipe VERB [options]      skippipe help VERB lists a verb's options\n\n"
+	      "Trains LLaMA-style models on nodes that fail, differ in speed and are far apart.\n"
+	      "Every microbatch skips some pipeline stages. An operator watches and steers.\n"
+	      "Start here:\n\n"
 	      "  skippipe demo\n\n",
 	      to);
 	for (size_t i = 0; i < N_VERBS; i++)
 		fprintf(to, "  %-11s %s\n", table[i].name, table[i].summary);
-	fputs("\nExit status: 0 done, 1 failed or different, 2 usage, 3 infeasible or a broken rule.\n",
+	fputs("\nExit status: 0 success, 1 failure or a difference, 2 wrong usage,\n"
+	      "3 infeasible, or a broken rule.\n",
 	      to);
 }
 
@@ -104,10 +110,12 @@ int verbs_program(const char *program, char *path, size_t room, struct error *er
 	slash = strrchr(self, '/');
 	*slash = '\0';
 	if ((size_t)snprintf(path, room, "%s/%s", self, program) >= room)
-		return error_set(err, -ENAMETOOLONG, "%s/%s: the name is too long", self, program);
+		return error_set(err, -ENAMETOOLONG, "%s/%s: the name is too long", self,
+				 program);
 	if (access(path, X_OK) != 0)
 		return error_set(err, -errno,
-				 "%s: %s; skippipe's programs stand in one folder (make, or make install)",
+				 "%s: %s; all of skippipe's programs must be in one folder "
+				 "(make, or make install)",
 				 path, strerror(errno));
 	return 0;
 }

@@ -1,4 +1,4 @@
-/* verbs.h - what `skippipe VERB` runs: a program beside this one, found through its own path. */
+/* verbs.h - the verbs of `skippipe VERB` and the programs that implement them. */
 #ifndef CLI_VERBS_H
 #define CLI_VERBS_H
 
@@ -10,17 +10,21 @@
 
 struct verb {
 	const char *name;
-	const char *program; /* NULL: in this program itself */
-	bool passed;         /* the program is told the verb, as its first argument */
+	const char *program; /* NULL: part of this program */
+	bool passed;         /* the verb is the program's first argument */
 	const char *summary;
 };
 
-const struct verb *verbs_find(const char *name); /* NULL: no such verb */
-/* The verb a person most likely meant: at most two slips away, or begun so. NULL: none. */
+/* Returns NULL when there is no such verb. */
+const struct verb *verbs_find(const char *name);
+/* Returns the verb that the user most likely meant: at most two edits away, or a verb that begins
+ * with `name`. NULL: none. */
 const struct verb *verbs_nearest(const char *name);
-void verbs_print(FILE *to); /* the overview of --help */
+/* Prints the overview of --help. */
+void verbs_print(FILE *to);
 
-/* The path of a program beside this one. -ENOENT with a word on what to do; -ENAMETOOLONG. */
+/* Gives the path of a program in this program's own folder. -ENOENT, and err says what to do;
+ * -ENAMETOOLONG. */
 int verbs_program(const char *program, char *path, size_t room, struct error *err);
 
 #endif

@@ -1,4 +1,5 @@
-/* Where a run goes when it cannot go where it usually does: nowhere that another user has prepared. */
+/* A run that cannot be recorded in the default folder goes to a folder that only this user can
+ * write. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

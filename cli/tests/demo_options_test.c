@@ -12,7 +12,7 @@
 
 enum { MOST_WORDS = 32 };
 
-/* Cuts a line at its spaces. The words live in `line`. */
+/* Splits a line at its spaces and parses the words, which stay in `line`. */
 static int parse(struct demo_options *o, char *line, struct error *err)
 {
 	char *argv[MOST_WORDS + 1];
@@ -41,7 +41,7 @@ static void without_options_it_is_the_published_shape(void **state)
 	demo_options_free(&o);
 }
 
-static void options_reach_whom_they_are_for(void **state)
+static void options_reach_the_right_program(void **state)
 {
 	static const char *const passed[] = { "--iterations", "40", "--time-scale", "0", "--at",
 					      "20:fail:3", "--serialise", "--corpus", "a.txt",
@@ -71,11 +71,12 @@ static void options_reach_whom_they_are_for(void **state)
 	demo_options_free(&o);
 }
 
-/* DT-FM visits every stage, so nothing is skipped unless it was said. */
+/* DT-FM visits every stage, so the default skip ratio is 0. */
 static void a_baseline_that_skips_nothing_needs_no_skip(void **state)
 {
 	struct demo_options o;
-	char line[] = "--algorithm dtfm", skips[] = "--algorithm=dtfm-skip", none[] = "--skip 0/4 --algorithm dtfm";
+	char line[] = "--algorithm dtfm", skips[] = "--algorithm=dtfm-skip",
+	     none[] = "--skip 0/4 --algorithm dtfm";
 
 	(void)state;
 	assert_int_equal(parse(&o, line, NULL), 0);
@@ -90,14 +91,14 @@ static void a_baseline_that_skips_nothing_needs_no_skip(void **state)
 	demo_options_free(&o);
 }
 
-static void contradictions_are_said(void **state)
+static void contradictions_are_reported(void **state)
 {
 	static const char *const lines[][2] = {
 		{ "--agents 3", "--agents 3: 6 stages" },
 		{ "--agents zwei", "--agents: expected a number" },
 		{ "--agents -5", "--agents: expected a number" },
 		{ "--agents", "--agents: needs a value" },
-		{ "--skip 6/6", "stage 0 stays" },
+		{ "--skip 6/6", "stage 0 cannot be skipped" },
 		{ "--skip 2/", "--skip" },
 		{ "--skip 2/1", "--skip" },
 		{ "--stages 5,3,,3", "--stages: expected counts" },
@@ -124,7 +125,8 @@ static void contradictions_are_said(void **state)
 	}
 }
 
-/* Every stage gets a node, none is lost, other stages differ by one at most. */
+/* Every stage gets a node, every node is used, and stages other than 0 differ by at most one
+ * node. */
 static void dealing_leaves_no_stage_empty(void **state)
 {
 	uint32_t stages[DEMO_STAGES_MOST];
@@ -151,9 +153,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(without_options_it_is_the_published_shape),
-		cmocka_unit_test(options_reach_whom_they_are_for),
+		cmocka_unit_test(options_reach_the_right_program),
 		cmocka_unit_test(a_baseline_that_skips_nothing_needs_no_skip),
-		cmocka_unit_test(contradictions_are_said),
+		cmocka_unit_test(contradictions_are_reported),
 		cmocka_unit_test(dealing_leaves_no_stage_empty),
 	};
 

@@ -1,5 +1,5 @@
-/* The supervisor with shell scripts in the parts of controller and agents: who is ended when, that
- * orders are obeyed, and that nothing outlives it. */
+/* The supervisor with shell scripts as controller and agents: it ends processes in the right order,
+ * obeys orders, and no process outlives it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -58,7 +58,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* Runs in the folder, with the orders' descriptor as $ORDERS; its own pid is added to `pids`. */
+/* Makes a child of a script that runs in the test's folder. $ORDERS is the orders' descriptor. The
+ * script appends its process id to `pids`. */
 static void part(struct fixture *f, struct child *c, const char *name, const char *script)
 {
 	args_add(&c->args, "/bin/sh");
@@ -86,8 +87,7 @@ static bool exists(const struct fixture *f, const char *name)
 	return stat(path, &st) == 0;
 }
 
-/* How many of the processes that wrote their number run; a zombie of another parent counts as
- * gone. */
+/* Returns the number of scripts that still run. A zombie of another parent does not count. */
 static int alive(const struct fixture *f)
 {
 	char path[128], line[64];
@@ -120,15 +120,15 @@ static void the_controllers_status_is_the_result(void **state)
 	int status = -1;
 
 	part(f, &f->cast.controller, "controller", "sleep 0.2; exit 3");
-	agent(f, "trap 'touch told; exit 0' TERM; while :; do sleep 0.05; done");
-	agent(f, "sleep 0.4"); /* ends by itself when the controller has: not killed */
+	agent(f, "trap 'touch ended; exit 0' TERM; while :; do sleep 0.05; done");
+	agent(f, "sleep 0.4"); /* ends by itself after the controller, and is not killed */
 	assert_int_equal(supervise(&f->cast, &f->log, &status, &err), 0);
 	assert_int_equal(status, 3);
-	assert_true(exists(f, "told"));
+	assert_true(exists(f, "ended"));
 	assert_int_equal(alive(f), 0);
 }
 
-static void the_deaf_and_the_stopped_are_killed(void **state)
+static void agents_that_ignore_sigterm_or_are_stopped_are_killed(void **state)
 {
 	struct fixture *f = *state;
 	struct error err = { "" };
@@ -148,7 +148,8 @@ static void orders_are_obeyed(void **state)
 	struct error err = { "" };
 	int status = -1;
 
-	/* Kills agent 0, starts it again, and waits for its second life; nonsense is passed over. */
+	/* Kills agent 0, starts it again and waits for its second start. An unknown order is
+	 * ignored. */
 	part(f, &f->cast.controller, "controller",
 	     "until [ -e first ]; do sleep 0.02; done;"
 	     "eval \"echo 'kill 0' >&$ORDERS\"; sleep 0.3; [ ! -e died_politely ] || exit 9;"
@@ -156,14 +157,15 @@ static void orders_are_obeyed(void **state)
 	     "eval \"echo 'start 0' >&$ORDERS\"; n=0;"
 	     "until [ -e second ]; do sleep 0.02; n=$((n+1)); [ $n -lt 250 ] || exit 8; done");
 	agent(f, "trap 'touch died_politely; exit' TERM;"
-		 "if [ -e first ]; then touch second; else touch first; fi; while :; do sleep 0.05; done");
+		 "if [ -e first ]; then touch second; else touch first; fi; while :; do sleep "
+		 "0.05; done");
 	agent(f, "exec sleep 60");
 	assert_int_equal(supervise(&f->cast, &f->log, &status, &err), 0);
 	assert_int_equal(status, 0);
 	assert_int_equal(alive(f), 0);
 }
 
-/* A killed controller goes on with its run: told so, and with the same way to give orders. */
+/* A killed controller is restarted with --resume and the same pipe for orders. */
 static void a_killed_controller_is_resumed(void **state)
 {
 	struct fixture *f = *state;
@@ -173,8 +175,10 @@ static void a_killed_controller_is_resumed(void **state)
 
 	part(f, &f->cast.controller, "controller", "sleep 0.1; kill -9 $$");
 	part(f, &again, "again",
-	     "eval \"echo 'start 7' >&$ORDERS\"; n=0; until [ -e alive ]; do sleep 0.02; n=$((n+1));"
-	     "[ $n -lt 250 ] || exit 8; done; if [ -e twice ]; then exit 5; fi; touch twice; kill -9 $$");
+	     "eval \"echo 'start 7' >&$ORDERS\"; n=0; until [ -e alive ]; do sleep 0.02; "
+	     "n=$((n+1));"
+	     "[ $n -lt 250 ] || exit 8; done; if [ -e twice ]; then exit 5; fi; touch twice; "
+	     "kill -9 $$");
 	f->cast.resume = again.args;
 	free(again.log);
 	agent(f, "touch alive; exec sleep 60");
@@ -183,7 +187,7 @@ static void a_killed_controller_is_resumed(void **state)
 	assert_int_equal(alive(f), 0);
 }
 
-/* So does one that could not go on: only one that says so has ended the run. */
+/* A controller that failed is restarted too. Only "end" ends the run. */
 static void a_controller_that_fails_is_resumed_until_it_says_that_all_is_over(void **state)
 {
 	struct fixture *f = *state;
@@ -205,7 +209,7 @@ static void a_controller_that_fails_is_resumed_until_it_says_that_all_is_over(vo
 	assert_int_equal(alive(f), 0);
 }
 
-/* A start that failed, before anything was recorded, would fail again. */
+/* A start that failed before the run had a record would fail again. */
 static void a_failed_start_is_the_end(void **state)
 {
 	struct fixture *f = *state;
@@ -213,7 +217,8 @@ static void a_failed_start_is_the_end(void **state)
 	struct error err = { "" };
 	int status = -1;
 
-	part(f, &f->cast.controller, "controller", "[ ! -e once ] || touch twice; touch once; exit 1");
+	part(f, &f->cast.controller, "controller",
+	     "[ ! -e once ] || touch twice; touch once; exit 1");
 	part(f, &again, "again", "touch twice; exit 1");
 	f->cast.resume = again.args;
 	f->cast.record = "/nowhere/run.db";
@@ -224,7 +229,7 @@ static void a_failed_start_is_the_end(void **state)
 	assert_false(exists(f, "twice"));
 }
 
-/* However much is said, for however long. */
+/* Logs stay within their limit, however much is written. */
 static void logs_are_bounded(void **state)
 {
 	struct fixture *f = *state;
@@ -233,8 +238,10 @@ static void logs_are_bounded(void **state)
 	struct stat st;
 	int status = -1;
 
-	part(f, &f->cast.controller, "controller", "until [ -e agent0.log.1 ]; do sleep 0.02; done");
-	agent(f, "while :; do echo a line that is said again and again, and says nothing new; sleep 0.001; done");
+	part(f, &f->cast.controller, "controller",
+	     "until [ -e agent0.log.1 ]; do sleep 0.02; done");
+	agent(f, "while :; do echo a line that is said again and again, and says nothing new; "
+		 "sleep 0.001; done");
 	f->cast.log_most = 2000;
 	assert_int_equal(supervise(&f->cast, &f->log, &status, &err), 0);
 	assert_int_equal(status, 0);
@@ -260,7 +267,7 @@ static void one_that_keeps_crashing_is_let_go(void **state)
 	assert_int_equal(alive(f), 0);
 }
 
-/* SIGTERM, held back before the start, ends it in order. */
+/* A SIGTERM that arrived before the start ends the run in order. */
 static void a_signal_ends_all_in_order(void **state)
 {
 	struct fixture *f = *state;
@@ -273,7 +280,7 @@ static void a_signal_ends_all_in_order(void **state)
 	agent(f, "exec sleep 60");
 	sigprocmask(SIG_BLOCK, NULL, &was);
 	supervise_hold_signals();
-	/* Soon, from outside. */
+	/* Another process sends the signal soon. */
 	if (fork() == 0) {
 		usleep(300000);
 		kill(getppid(), SIGTERM);
@@ -314,12 +321,12 @@ static void a_program_that_is_missing_is_said(void **state)
 	agent(f, "exec sleep 60");
 	assert_int_equal(supervise(&f->cast, &f->log, &status, &err), 0);
 	assert_int_equal(status, 127);
-	child_last_words(&f->cast.controller, words, sizeof(words));
+	child_last_line(&f->cast.controller, words, sizeof(words));
 	assert_non_null(strstr(words, "/nonexistent/controller"));
 	assert_int_equal(alive(f), 0);
 }
 
-/* kill -9 of the supervisor itself: the kernel tells its children. */
+/* When the supervisor is killed, the kernel signals its children. */
 static void nothing_outlives_the_supervisor(void **state)
 {
 	struct fixture *f = *state;
@@ -345,7 +352,7 @@ static void nothing_outlives_the_supervisor(void **state)
 	assert_int_equal(alive(f), 0);
 }
 
-static void output_is_taken_and_failure_told(void **state)
+static void output_is_returned_and_failures_are_reported(void **state)
 {
 	struct args args = { 0 };
 	struct error err = { "" };
@@ -372,7 +379,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(the_controllers_status_is_the_result),
-		TEST(the_deaf_and_the_stopped_are_killed),
+		TEST(agents_that_ignore_sigterm_or_are_stopped_are_killed),
 		TEST(orders_are_obeyed),
 		TEST(a_killed_controller_is_resumed),
 		TEST(a_controller_that_fails_is_resumed_until_it_says_that_all_is_over),
@@ -383,7 +390,7 @@ int main(void)
 		TEST(agents_that_all_give_up_end_it),
 		TEST(a_program_that_is_missing_is_said),
 		TEST(nothing_outlives_the_supervisor),
-		cmocka_unit_test(output_is_taken_and_failure_told),
+		cmocka_unit_test(output_is_returned_and_failures_are_reported),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
