@@ -117,7 +117,7 @@ static void late_events(void **unused)
 
 /* A console that comes back hears the iteration from its beginning: nothing is there twice, and
  * what came in between is there. */
-static void told_whole(void **unused)
+static void whole_iteration_replaces_its_parts(void **unused)
 {
 	struct state *s = two();
 	struct msg_task_event before[] = {
@@ -458,7 +458,7 @@ static const struct CMUnitTest all[] = {
 	cmocka_unit_test(positions),
 	cmocka_unit_test(late_events),
 	cmocka_unit_test(collisions),
-	cmocka_unit_test(told_whole),
+	cmocka_unit_test(whole_iteration_replaces_its_parts),
 	cmocka_unit_test(reruns),
 	cmocka_unit_test(rerouted),
 	cmocka_unit_test(why_it_waits),
