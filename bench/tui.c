@@ -70,11 +70,12 @@ static int pictures(const char *path, int w, int h)
 	int64_t at, first = 0, last = 0, next = 0, apply_us = 0, start;
 	int n = 0;
 
-	if (record_open(&r, path, &err) != 0 || state_new(&s) != 0 ||
-	    screen_new(&screen, w, h, false) != 0) {
+	if (record_open(&r, path, &err) != 0) {
 		fprintf(stderr, "%s\n", err.text);
 		return 1;
 	}
+	s = state_new();
+	screen = screen_new(w, h, false);
 	ui_init(&u, GRAPH_BRAILLE);
 	ui_link_is(&u, UI_LIVE, "");
 	while (record_next(r, &at, &data, &size) == 0) {

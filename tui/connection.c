@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/file.h"
 #include "wire/keys.h"
 #include "wire/post.h"
@@ -50,12 +51,10 @@ int connection_open(struct connection **out, const struct connection_options *o,
 	struct post_options options = { .peers_most = 1,
 					.message_most_bytes = 256u << 20,
 					.silence_us = 2000000 };
-	struct connection *c = calloc(1, sizeof(*c));
+	struct connection *c = alloc_new(sizeof(*c));
 	struct keys_public controller;
 	int rc;
 
-	if (!c)
-		return error_set(err, -ENOMEM, "out of memory");
 	snprintf(c->name, sizeof(c->name), "%s", o->name);
 	c->readonly = o->readonly;
 	rc = read_controller_key(o->controller_key, &controller, err);

@@ -134,8 +134,7 @@ void console_scrub(struct console *c)
 		return;
 	}
 	to = to < first ? first : to;
-	if (history_seek(c->history, to, &c->state, &c->applied, &status_at) != 0)
-		return;
+	history_seek(c->history, to, &c->state, &c->applied, &status_at);
 	c->cursor_us = to;
 	c->ui.clock.frozen = true;
 	c->ui.clock.frozen_us = c->state->status.now_us + (to - status_at);

@@ -152,7 +152,8 @@ static int open_screen(struct console *c, struct error *err)
 	if (rc != 0)
 		return rc;
 	terminal_size(c->terminal, &w, &h);
-	return screen_new(&c->screen, w, h, graph == GRAPH_ASCII);
+	c->screen = screen_new(w, h, graph == GRAPH_ASCII);
+	return 0;
 }
 
 static void name_ourselves(char out[64], const char *given)
@@ -187,10 +188,8 @@ int console_open(struct console *c, const struct options *o, struct error *err)
 	read_config(c);
 	read_keys(c);
 	rc = choose_theme(c, err);
-	if (rc == 0)
-		rc = state_new(&c->state);
-	if (rc == 0)
-		rc = history_new(&c->history, HISTORY_MOST);
+	c->state = state_new();
+	c->history = history_new(HISTORY_MOST);
 	if (rc == 0)
 		rc = open_source(c, err);
 	if (rc == 0 && o->record) {

@@ -9,23 +9,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "tui/screen/glyphs.h"
 
-/* A text that grows; what is written after memory ran out is lost, and close says so. */
+/* A text that grows as it is written. Ends the program when memory runs out. */
 static FILE *open_text(char **text, size_t *size)
 {
+	FILE *f;
+
 	*text = NULL;
-	return open_memstream(text, size);
+	f = open_memstream(text, size);
+	if (!f)
+		alloc_failed(1, BUFSIZ);
+	return f;
 }
 
-static char *close_text(FILE *f, char **text)
+static char *close_text(FILE *f, char **text, const size_t *size)
 {
 	bool bad = ferror(f) != 0;
 
-	if (fclose(f) != 0 || bad) {
-		free(*text);
-		return NULL;
-	}
+	if (fclose(f) != 0 || bad)
+		alloc_failed(1, *size);
 	return *text;
 }
 
@@ -107,8 +111,6 @@ char *export_svg(const struct screen *s, const struct theme *t, bool dark)
 	size_t size;
 	FILE *f = open_text(&text, &size);
 
-	if (!f)
-		return NULL;
 	fprintf(f,
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
 		"font-family=\"monospace\" "
@@ -124,7 +126,7 @@ char *export_svg(const struct screen *s, const struct theme *t, bool dark)
 		}
 	}
 	fputs("</svg>\n", f);
-	return close_text(f, &text);
+	return close_text(f, &text, &size);
 }
 
 /* ---- tables ---- */
@@ -162,8 +164,6 @@ char *export_jsonl(const struct state *s)
 	size_t size;
 	FILE *f = open_text(&text, &size);
 
-	if (!f)
-		return NULL;
 	write_object(f,
 		     json_pack("{s:s,s:s%,s:s%,s:i,s:i,s:i,s:b}", "event", "run", "name",
 			       s->run.name, strnlen(s->run.name, sizeof(s->run.name)), "model",
@@ -188,7 +188,7 @@ char *export_jsonl(const struct state *s)
 					  (json_int_t)n->wall_us, "node", (int)n->node, "text",
 					  n->text));
 	}
-	return close_text(f, &text);
+	return close_text(f, &text, &size);
 }
 
 char *export_csv(const struct state *s)
@@ -197,8 +197,6 @@ char *export_csv(const struct state *s)
 	size_t size;
 	FILE *f = open_text(&text, &size);
 
-	if (!f)
-		return NULL;
 	fputs("iteration,epoch,loss,iteration_s,predicted_s,collisions,wait_s,idle_fraction,"
 	      "tokens_per_s,"
 	      "nodes_alive,path_length,rerun,sync_s,predicted_sync_s,real_s\n",
@@ -214,7 +212,7 @@ char *export_csv(const struct state *s)
 			it->alive, it->path_length, it->rerun, plain_number(it->sync_s),
 			plain_number(it->predicted_sync_s), plain_number(it->real_s));
 	}
-	return close_text(f, &text);
+	return close_text(f, &text, &size);
 }
 
 /* ---- trace ---- */
@@ -303,8 +301,6 @@ char *export_trace(const struct state *s)
 	size_t size;
 
 	t.f = open_text(&text, &size);
-	if (!t.f)
-		return NULL;
 	fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[", t.f);
 	write_name(&t, TRACK_ACTUAL, 0, "process_name", "actual");
 	write_name(&t, TRACK_PLANNED, 0, "process_name", "planned");
@@ -314,5 +310,5 @@ char *export_trace(const struct state *s)
 	for (uint32_t i = 0; i < s->n_flights; i++)
 		write_flow(&t, &s->flights[i]);
 	fputs("\n]}\n", t.f);
-	return close_text(t.f, &text);
+	return close_text(t.f, &text, &size);
 }

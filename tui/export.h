@@ -1,5 +1,5 @@
-/* export.h - what the console knows, in forms that other programs read. Each gives a text that
- * the caller frees, NULL when out of memory.
+/* export.h - the console's state in forms that other programs read. Each function returns a text
+ * that the caller frees.
  */
 #ifndef TUI_EXPORT_H
 #define TUI_EXPORT_H

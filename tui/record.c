@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
+
 enum { HEAD = 12 };
 
 struct record_reader {
@@ -16,21 +18,18 @@ struct record_reader {
 	bool mapped;
 };
 
-int record_open_memory(struct record_reader **out, const void *data, size_t size)
+struct record_reader *record_open_memory(const void *data, size_t size)
 {
-	struct record_reader *r = calloc(1, sizeof(*r));
+	struct record_reader *r = alloc_new(sizeof(*r));
 
-	if (!r)
-		return -ENOMEM;
 	r->data = data;
 	r->size = size;
-	*out = r;
-	return 0;
+	return r;
 }
 
 int record_open(struct record_reader **out, const char *path, struct error *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC), rc, code;
+	int fd = open(path, O_RDONLY | O_CLOEXEC), code;
 	struct stat st;
 	void *data;
 
@@ -51,11 +50,7 @@ int record_open(struct record_reader **out, const char *path, struct error *err)
 	close(fd);
 	if (data == MAP_FAILED)
 		return error_set(err, -code, "%s: %s", path, strerror(code));
-	rc = record_open_memory(out, data, (size_t)st.st_size);
-	if (rc != 0) {
-		munmap(data, (size_t)st.st_size);
-		return error_set(err, rc, "%s: out of memory", path);
-	}
+	*out = record_open_memory(data, (size_t)st.st_size);
 	(*out)->mapped = true;
 	return 0;
 }

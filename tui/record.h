@@ -22,7 +22,7 @@ struct record_reader; /* opaque: the whole file, mapped */
 /* Maps a recorded file until record_close. By errno, or -EBADMSG: no recorded stream. */
 int record_open(struct record_reader **out, const char *path, struct error *err);
 /* Borrows bytes that live elsewhere until record_close. Public for tests and fuzzers. */
-int record_open_memory(struct record_reader **out, const void *data, size_t size);
+struct record_reader *record_open_memory(const void *data, size_t size);
 void record_close(struct record_reader *r);
 /* When the next message came, within +-RECORD_MOST_US; -ENODATA at the end; -EBADMSG: no recorded stream. */
 int record_next_at(const struct record_reader *r, int64_t *at_us);

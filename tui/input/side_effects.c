@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/alloc.h"
 #include "base/file.h"
 #include "tui/export.h"
 #include "tui/run/notes.h"
@@ -85,8 +86,8 @@ static void export_view(struct console *c)
 	c->ui.message.text[0] = '\0';
 	view_draw(c->screen, c->state, &c->ui);
 	text = render_export(c, what);
-	if (!text || file_write(path, text, strlen(text), 0644, &err) != 0)
-		ui_say(&c->ui, STYLE_ALERT, "%s", text ? err.text : "out of memory");
+	if (file_write(path, text, strlen(text), 0644, &err) != 0)
+		ui_say(&c->ui, STYLE_ALERT, "%s", err.text);
 	else
 		ui_say(&c->ui, STYLE_GOOD, "saved as %s", path);
 	free(text);
@@ -99,17 +100,14 @@ static char *render_copy(struct console *c)
 {
 	const struct msg_see_note *n =
 		c->ui.display.view == VIEW_JOURNAL ? notes_find(c->state, c->ui.selection.note) : NULL;
-	char *text;
 
 	if (!n) {
 		c->ui.message.text[0] = '\0';
 		view_draw(c->screen, c->state, &c->ui);
 		return screen_dump(c->screen);
 	}
-	if (asprintf(&text, "%s it%llu %s\n", notes_kind(n), (unsigned long long)n->iteration,
-		     n->text) < 0)
-		return NULL;
-	return text;
+	return alloc_format("%s it%llu %s\n", notes_kind(n), (unsigned long long)n->iteration,
+			    n->text);
 }
 
 /* To the terminal's clipboard, where it has one, and always to a file: not every terminal does
@@ -117,9 +115,9 @@ static char *render_copy(struct console *c)
 static void copy_text(struct console *c)
 {
 	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-	struct error err = { "out of memory" };
+	struct error err = { "" };
 	char folder[4000], path[4096], *text;
-	int rc = -ENOMEM;
+	int rc;
 
 	if (!c->screen)
 		return;
@@ -130,8 +128,7 @@ static void copy_text(struct console *c)
 				 : ".",
 		 cache && *cache ? "" : "/.cache");
 	snprintf(path, sizeof(path), "%s/copied.txt", folder);
-	if (text)
-		rc = file_make_folder(folder, &err);
+	rc = file_make_folder(folder, &err);
 	if (rc == 0)
 		rc = file_write(path, text, strlen(text), 0600, &err);
 	if (rc != 0)

@@ -77,9 +77,10 @@ bool branch_heard(struct ui *u, const struct state *s, const struct msg *m)
 	}
 	if (m->type != MSG_SEE_PLAN || !p->candidate || strcmp(p->name, b->name) != 0)
 		return false;
-	if (!b->plan.first && state_plan_init(&b->plan) != 0)
-		return true;
-	b->have = state_plan_fill(s, &b->plan, p) == 0;
+	if (!b->plan.first)
+		state_plan_init(&b->plan);
+	state_plan_fill(s, &b->plan, p);
+	b->have = true;
 	return true;
 }
 

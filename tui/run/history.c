@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/array.h"
-
 
 struct entry {
 	int64_t at_us;
@@ -19,15 +19,12 @@ struct history {
 	size_t n, room;
 };
 
-int history_new(struct history **out, size_t most_bytes)
+struct history *history_new(size_t most_bytes)
 {
-	struct history *h = calloc(1, sizeof(*h));
+	struct history *h = alloc_new(sizeof(*h));
 
-	if (!h)
-		return -ENOMEM;
 	h->most_bytes = most_bytes;
-	*out = h;
-	return 0;
+	return h;
 }
 
 void history_free(struct history *h)
@@ -49,9 +46,8 @@ int history_append(struct history *h, int64_t at_us, const void *data, size_t si
 {
 	if (h->n_bytes + size > h->most_bytes)
 		return -ENOSPC;
-	if (!array_grow(&h->bytes, &h->room_bytes, h->n_bytes + size, 1) ||
-	    !array_grow(&h->entries, &h->room, h->n + 1, sizeof(*h->entries)))
-		return -ENOMEM;
+	array_reserve(&h->bytes, &h->room_bytes, h->n_bytes + size, 1);
+	array_reserve(&h->entries, &h->room, h->n + 1, sizeof(*h->entries));
 	if (h->n > 0 && at_us < h->entries[h->n - 1].at_us)
 		at_us = h->entries[h->n - 1].at_us;
 	memcpy(h->bytes + h->n_bytes, data, size);
@@ -97,17 +93,12 @@ void history_apply(const struct history *h, size_t i, struct state *s)
 	msg_clear(&m);
 }
 
-int history_seek(const struct history *h, int64_t at_us, struct state **s, size_t *applied,
+void history_seek(const struct history *h, int64_t at_us, struct state **s, size_t *applied,
 		 int64_t *status_at_us)
 {
 	if (*applied > h->n || (*applied > 0 && h->entries[*applied - 1].at_us > at_us)) {
-		struct state *fresh;
-		int rc = state_new(&fresh);
-
-		if (rc != 0)
-			return rc;
 		state_free(*s);
-		*s = fresh;
+		*s = state_new();
 		*applied = 0;
 	}
 	while (*applied < h->n && h->entries[*applied].at_us <= at_us)
@@ -119,7 +110,6 @@ int history_seek(const struct history *h, int64_t at_us, struct state **s, size_
 			break;
 		}
 	}
-	return 0;
 }
 
 static bool is_event(const struct history *h, size_t i)

@@ -14,11 +14,11 @@
 
 struct history; /* opaque */
 
-int history_new(struct history **out, size_t most_bytes); /* -ENOMEM */
-void history_free(struct history *h);                     /* NULL is allowed */
+struct history *history_new(size_t most_bytes);
+void history_free(struct history *h); /* NULL is allowed */
 void history_clear(struct history *h);
 
-/* at_us never decreases. Copied. -ENOSPC: full; -ENOMEM. */
+/* Appends a copy of the message. at_us never decreases. -ENOSPC: the history is full. */
 int history_append(struct history *h, int64_t at_us, const void *data, size_t size);
 /* Messages held. */
 size_t history_count(const struct history *h);
@@ -31,8 +31,8 @@ int64_t history_last_us(const struct history *h);
 void history_apply(const struct history *h, size_t i, struct state *s);
 /* The state at a moment: all messages with at <= at_us. Replaces *s (which may be of any later
  * or earlier moment; *applied says how many messages it holds), building anew only to go back.
- * *status_at_us: when its last status came. -ENOMEM: *s as it was. */
-int history_seek(const struct history *h, int64_t at_us, struct state **s, size_t *applied,
+ * *status_at_us: when its last status came. */
+void history_seek(const struct history *h, int64_t at_us, struct state **s, size_t *applied,
 		 int64_t *status_at_us);
 /* The moment of the nearest journal entry (logs apart) before or after at_us; -1 none. What
  * came with a snapshot is no event. */

@@ -1,14 +1,14 @@
 /* Plans as they are told: the one in force, and candidates that are only compared with it. */
 #include "tui/run/state.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-int state_plan_init(struct state_plan *p)
+#include "base/alloc.h"
+
+void state_plan_init(struct state_plan *p)
 {
-	p->first = calloc(MSG_NODES + 1, sizeof(*p->first));
-	return p->first ? 0 : -ENOMEM;
+	p->first = alloc_array(MSG_NODES + 1, sizeof(*p->first));
 }
 
 void state_plan_fini(struct state_plan *p)
@@ -20,16 +20,11 @@ void state_plan_fini(struct state_plan *p)
 
 /* The predicted tasks, sorted by node (counting sort), each STARTS joined with its ENDS. Per
  * node they come in order, one at a time: the open one is the last of that node. */
-static int take_planned(struct state_plan *p, const struct msg_task_event *e, uint32_t n)
+static void take_planned(struct state_plan *p, const struct msg_task_event *e, uint32_t n)
 {
-	struct state_segment *tasks = malloc(((size_t)n + 1) * sizeof(*tasks));
-	uint32_t *at = calloc(MSG_NODES + 1, sizeof(*at));
+	struct state_segment *tasks = alloc_array((size_t)n + 1, sizeof(*tasks));
+	uint32_t *at = alloc_array(MSG_NODES + 1, sizeof(*at));
 
-	if (!tasks || !at) {
-		free(tasks);
-		free(at);
-		return -ENOMEM;
-	}
 	for (uint32_t i = 0; i < n; i++)
 		if (e[i].type == WORK_STARTS)
 			at[e[i].node + 1]++;
@@ -51,7 +46,6 @@ static int take_planned(struct state_plan *p, const struct msg_task_event *e, ui
 	free(p->tasks);
 	p->tasks = tasks;
 	free(at);
-	return 0;
 }
 
 static uint32_t count_changed(const struct state *s, const struct msg_see_plan *p)
@@ -69,13 +63,12 @@ static uint32_t count_changed(const struct state *s, const struct msg_see_plan *
 	return changed;
 }
 
-int state_plan_fill(const struct state *s, struct state_plan *to, const struct msg_see_plan *p)
+void state_plan_fill(const struct state *s, struct state_plan *to,
+		     const struct msg_see_plan *p)
 {
 	uint32_t changed = count_changed(s, p);
-	int rc = take_planned(to, p->planned, p->n_planned);
 
-	if (rc != 0)
-		return rc;
+	take_planned(to, p->planned, p->n_planned);
 	if (p->candidate || !to->known || to->see.epoch != p->epoch)
 		to->paths_changed = to->known || p->candidate ? changed : 0;
 	to->see = *p;
@@ -88,7 +81,6 @@ int state_plan_fill(const struct state *s, struct state_plan *to, const struct m
 	if (p->n_visits)
 		memcpy(to->visits, p->visits, p->n_visits * sizeof(*p->visits));
 	to->known = true;
-	return 0;
 }
 
 const struct state_plan *state_candidate(const struct state *s, const char *name)
@@ -100,10 +92,9 @@ const struct state_plan *state_candidate(const struct state *s, const char *name
 }
 
 /* A later answer to one question takes the earlier one's place; of too many the oldest goes. */
-static int apply_candidate(struct state *s, const struct msg_see_plan *p)
+static void apply_candidate(struct state *s, const struct msg_see_plan *p)
 {
 	uint32_t i = 0;
-	int rc;
 
 	while (i < s->n_candidates && strcmp(s->candidates[i].see.name, p->name) != 0)
 		i++;
@@ -115,20 +106,18 @@ static int apply_candidate(struct state *s, const struct msg_see_plan *p)
 		s->n_candidates--;
 	}
 	if (i == s->n_candidates) {
-		rc = state_plan_init(&s->candidates[i]);
-		if (rc != 0)
-			return rc;
+		state_plan_init(&s->candidates[i]);
 		s->n_candidates++;
 	}
-	return state_plan_fill(s, &s->candidates[i], p);
+	state_plan_fill(s, &s->candidates[i], p);
 }
 
-int state_apply_plan(struct state *s, const struct msg_see_plan *p)
+void state_apply_plan(struct state *s, const struct msg_see_plan *p)
 {
-	int rc;
-
-	if (p->candidate)
-		return apply_candidate(s, p);
-	rc = state_plan_fill(s, &s->plan, p);
-	return rc != 0 ? rc : state_take_routes(s, p->routes, p->n_routes);
+	if (p->candidate) {
+		apply_candidate(s, p);
+		return;
+	}
+	state_plan_fill(s, &s->plan, p);
+	state_take_routes(s, p->routes, p->n_routes);
 }

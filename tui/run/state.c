@@ -5,28 +5,21 @@
  * task events, plans.c plans. */
 #include "tui/run/state.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/array.h"
 
-
-int state_new(struct state **out)
+struct state *state_new(void)
 {
-	struct state *s = calloc(1, sizeof(*s));
+	struct state *s = alloc_new(sizeof(*s));
 
-	if (!s)
-		return -ENOMEM;
-	s->nodes = calloc(MSG_NODES, sizeof(*s->nodes));
-	s->history.notes = calloc(STATE_NOTES, sizeof(*s->history.notes));
-	if (!s->nodes || !s->history.notes || state_plan_init(&s->plan) != 0) {
-		state_free(s);
-		return -ENOMEM;
-	}
-	*out = s;
-	return 0;
+	s->nodes = alloc_array(MSG_NODES, sizeof(*s->nodes));
+	s->history.notes = alloc_array(STATE_NOTES, sizeof(*s->history.notes));
+	state_plan_init(&s->plan);
+	return s;
 }
 
 void state_free(struct state *s)
@@ -46,18 +39,18 @@ void state_free(struct state *s)
 }
 
 /* Room for one more element; the oldest half goes when `most` are there. */
-static int grow_table(void **array, size_t *n, size_t *room, size_t size, size_t most)
+static void grow_table(void **array, size_t *n, size_t *room, size_t size, size_t most)
 {
 	if (*n < *room)
-		return 0;
+		return;
 	if (*n >= most) {
 		size_t half = *n / 2;
 
 		memmove(*array, (char *)*array + half * size, (*n - half) * size);
 		*n -= half;
-		return 0;
+		return;
 	}
-	return array_grow(array, room, *n + 1, size) ? 0 : -ENOMEM;
+	array_reserve(array, room, *n + 1, size);
 }
 
 /* ---- one message each ----
@@ -119,52 +112,44 @@ static void apply_node(struct state *s, const struct msg_see_node *n)
 	}
 }
 
-static int apply_iteration(struct state *s, const struct msg_see_iteration *it)
+static void apply_iteration(struct state *s, const struct msg_see_iteration *it)
 {
 	size_t i = s->history.n_iterations;
-	int rc;
 
 	while (i > 0 && s->history.iterations[i - 1].iteration > it->iteration)
 		i--;
 	if (i > 0 && s->history.iterations[i - 1].iteration == it->iteration) {
 		s->history.iterations[i - 1] = *it;
-		return 0;
+		return;
 	}
-	rc = grow_table((void **)&s->history.iterations, &s->history.n_iterations, &s->history.room_iterations,
+	grow_table((void **)&s->history.iterations, &s->history.n_iterations, &s->history.room_iterations,
 			sizeof(*s->history.iterations), STATE_HISTORY);
-	if (rc != 0)
-		return rc;
 	if (i > s->history.n_iterations)
 		i = s->history.n_iterations;
 	memmove(&s->history.iterations[i + 1], &s->history.iterations[i],
 		(s->history.n_iterations - i) * sizeof(*s->history.iterations));
 	s->history.iterations[i] = *it;
 	s->history.n_iterations++;
-	return 0;
 }
 
-static int apply_validation(struct state *s, const struct msg_see_validation *v)
+static void apply_validation(struct state *s, const struct msg_see_validation *v)
 {
 	size_t i = s->history.n_validations;
-	int rc;
 
 	while (i > 0 && s->history.validations[i - 1].iteration > v->iteration)
 		i--;
 	if (i > 0 && s->history.validations[i - 1].iteration == v->iteration) {
 		s->history.validations[i - 1] = *v;
-		return 0;
+		return;
 	}
-	rc = grow_table((void **)&s->history.validations, &s->history.n_validations, &s->history.room_validations,
+	grow_table((void **)&s->history.validations, &s->history.n_validations, &s->history.room_validations,
 			sizeof(*s->history.validations), STATE_HISTORY);
-	if (rc != 0)
-		return rc;
 	if (i > s->history.n_validations)
 		i = s->history.n_validations;
 	memmove(&s->history.validations[i + 1], &s->history.validations[i],
 		(s->history.n_validations - i) * sizeof(*s->history.validations));
 	s->history.validations[i] = *v;
 	s->history.n_validations++;
-	return 0;
 }
 
 static void apply_note(struct state *s, const struct msg_see_note *n)
@@ -229,7 +214,7 @@ const struct msg_link *state_link(const struct state *s, uint16_t from, uint16_t
 	return bsearch(&key, s->links, s->n_links, sizeof(key), compare_link);
 }
 
-static int apply_links(struct state *s, const struct msg_see_links *l)
+static void apply_links(struct state *s, const struct msg_see_links *l)
 {
 	size_t known = s->n_links;
 
@@ -237,21 +222,17 @@ static int apply_links(struct state *s, const struct msg_see_links *l)
 		struct msg_link *have = known == 0 ? NULL
 						   : bsearch(&l->links[i], s->links, known,
 							     sizeof(*have), compare_link);
-		int rc;
 
 		if (have) {
 			*have = l->links[i];
 			continue;
 		}
-		rc = grow_table((void **)&s->links, &s->n_links, &s->room_links,
+		grow_table((void **)&s->links, &s->n_links, &s->room_links,
 				sizeof(*s->links), (size_t)MSG_NODES * MSG_NODES * 2);
-		if (rc != 0)
-			return rc;
 		s->links[s->n_links++] = l->links[i];
 	}
 	if (s->n_links > known)
 		qsort(s->links, s->n_links, sizeof(*s->links), compare_link);
-	return 0;
 }
 
 static void apply_status(struct state *s, const struct msg_see_status *t)
@@ -277,12 +258,10 @@ static void count_sequence(struct state *s, const struct msg *m)
 
 /* A case a kind of message. One that does not fit (no memory) leaves `resync` set: the
  * console then asks for a snapshot. */
-int state_apply(struct state *s, const struct msg *m)
+void state_apply(struct state *s, const struct msg *m)
 {
-	int rc = 0;
-
 	if (m->type < MSG_SEE_RUN || m->type > MSG_SEE_SYNCED)
-		return 0;
+		return;
 	count_sequence(s, m);
 	switch (m->type) {
 	case MSG_SEE_RUN:
@@ -295,16 +274,16 @@ int state_apply(struct state *s, const struct msg *m)
 		apply_node(s, &m->u.see_node);
 		break;
 	case MSG_SEE_PLAN:
-		rc = state_apply_plan(s, &m->u.see_plan);
+		state_apply_plan(s, &m->u.see_plan);
 		break;
 	case MSG_SEE_TASKS:
 		state_apply_tasks(s, &m->u.see_tasks);
 		break;
 	case MSG_SEE_ITERATION:
-		rc = apply_iteration(s, &m->u.see_iteration);
+		apply_iteration(s, &m->u.see_iteration);
 		break;
 	case MSG_SEE_VALIDATION:
-		rc = apply_validation(s, &m->u.see_validation);
+		apply_validation(s, &m->u.see_validation);
 		break;
 	case MSG_SEE_NOTE:
 		apply_note(s, &m->u.see_note);
@@ -313,7 +292,7 @@ int state_apply(struct state *s, const struct msg *m)
 		apply_fault(s, &m->u.see_fault);
 		break;
 	case MSG_SEE_LINKS:
-		rc = apply_links(s, &m->u.see_links);
+		apply_links(s, &m->u.see_links);
 		break;
 	case MSG_SEE_PREVIEW:
 	case MSG_SEE_REPLY: /* the dialog's and the message line's (ui.c) */
@@ -322,9 +301,6 @@ int state_apply(struct state *s, const struct msg *m)
 		s->stream.has_snapshot = true;
 		s->stream.needs_snapshot = false;
 	}
-	if (rc != 0)
-		s->stream.needs_snapshot = true;
-	return rc;
 }
 
 /* ---- questions ---- */

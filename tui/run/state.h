@@ -160,25 +160,25 @@ struct state {
 	size_t n_links, room_links;
 };
 
-int state_new(struct state **out); /* -ENOMEM */
+struct state *state_new(void);
 /* NULL is allowed. */
 void state_free(struct state *s);
 
-/* The controller's words. Other messages are ignored. 0, or -ENOMEM (the message is lost and a
- * resync wanted). The message stays the caller's. */
-int state_apply(struct state *s, const struct msg *m);
+/* Applies a message of the controller. Other messages are ignored. The message stays the caller's. */
+void state_apply(struct state *s, const struct msg *m);
 /* Tasks alone; state_apply calls it. */
 void state_apply_tasks(struct state *s, const struct msg_see_tasks *t);
 /* Routes of the iteration under way: flights take their paths from them. */
-int state_take_routes(struct state *s, const struct msg_route *routes, uint32_t n);
+void state_take_routes(struct state *s, const struct msg_route *routes, uint32_t n);
 
 /* Plans alone, and their arrays. */
-int state_apply_plan(struct state *s, const struct msg_see_plan *p);
-/* An empty plan with its arrays; state_plan_fini frees them. -ENOMEM. */
-int state_plan_init(struct state_plan *p);
+void state_apply_plan(struct state *s, const struct msg_see_plan *p);
+/* Makes an empty plan with its arrays, which state_plan_fini frees. */
+void state_plan_init(struct state_plan *p);
 void state_plan_fini(struct state_plan *p);
-/* What the message says; paths_changed is counted against the routes in s. -ENOMEM. */
-int state_plan_fill(const struct state *s, struct state_plan *to, const struct msg_see_plan *p);
+/* Fills a plan from a message. paths_changed counts differences from the routes in s. */
+void state_plan_fill(const struct state *s, struct state_plan *to,
+		     const struct msg_see_plan *p);
 /* A time from outside, brought into a range whose differences and sums do not overflow. */
 int64_t state_bound_us(int64_t t_us);
 

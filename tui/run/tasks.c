@@ -7,10 +7,10 @@
  */
 #include "tui/run/state.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "wire/chain.h"
 
 int64_t state_bound_us(int64_t t_us)
@@ -134,19 +134,13 @@ static void clear_flight(struct state_flight *f)
 	memset(f->chain, 0, sizeof(f->chain));
 }
 
-static int flights_room(struct state *s, uint32_t n)
+static void make_flights(struct state *s, uint32_t n)
 {
-	struct state_flight *more;
-
 	if (n <= s->n_flights)
-		return 0;
-	more = realloc(s->flights, n * sizeof(*more));
-	if (!more)
-		return -ENOMEM;
-	memset(more + s->n_flights, 0, (n - s->n_flights) * sizeof(*more));
-	s->flights = more;
+		return;
+	s->flights = alloc_resize(s->flights, n, sizeof(*s->flights));
+	memset(s->flights + s->n_flights, 0, (n - s->n_flights) * sizeof(*s->flights));
 	s->n_flights = n;
-	return 0;
 }
 
 /* Only some of its nodes have others stand in for them. */
@@ -156,17 +150,14 @@ static bool goes_on(const struct state_flight *f, const struct msg_route *r)
 	       f->attempt >= r->since && memcmp(f->stages, r->stages, r->n_hops) == 0;
 }
 
-int state_take_routes(struct state *s, const struct msg_route *routes, uint32_t n)
+void state_take_routes(struct state *s, const struct msg_route *routes, uint32_t n)
 {
 	uint32_t most = 0;
-	int rc;
 
 	for (uint32_t i = 0; i < n; i++)
 		if (routes[i].microbatch < MSG_MICROBATCHES && routes[i].microbatch + 1 > most)
 			most = routes[i].microbatch + 1;
-	rc = flights_room(s, most);
-	if (rc != 0)
-		return rc;
+	make_flights(s, most);
 	for (uint32_t i = 0; i < n; i++) {
 		const struct msg_route *r = &routes[i];
 		struct state_flight *f;
@@ -201,7 +192,6 @@ int state_take_routes(struct state *s, const struct msg_route *routes, uint32_t 
 		}
 		clear_flight(f);
 	}
-	return 0;
 }
 
 /* Moves a microbatch to (position, phase) unless it is further already. */

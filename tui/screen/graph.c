@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/alloc.h"
+
 static int dots_across(enum graph g)
 {
 	return g == GRAPH_BRAILLE ? 2 : 1;
@@ -21,8 +23,8 @@ int canvas_open(struct canvas *c, enum graph graph, struct rect at)
 	c->at = at;
 	c->w = at.w * dots_across(graph);
 	c->h = at.h * dots_down(graph);
-	c->dots = calloc((size_t)c->w * (size_t)c->h, 1);
-	return c->dots ? 0 : -ENOMEM;
+	c->dots = alloc_array((size_t)c->w, (size_t)c->h);
+	return 0;
 }
 
 void canvas_dot(struct canvas *c, int x, int y, int series)

@@ -16,7 +16,7 @@ struct canvas {
 	uint8_t *dots;  /* (h, w): 0, or 1 + the series */
 };
 
-/* 0, -ENOMEM, -EINVAL (no room). */
+/* -EINVAL: the rectangle is empty. */
 int canvas_open(struct canvas *c, enum graph graph, struct rect at);
 void canvas_dot(struct canvas *c, int x, int y, int series); /* y upward from the bottom */
 void canvas_line(struct canvas *c, int x0, int y0, int x1, int y1, int series);

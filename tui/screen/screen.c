@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
+
 struct screen {
 	int w, h;
 	bool ascii;
@@ -169,38 +171,21 @@ static int clamp_size(int v)
 	return v < 1 ? 1 : v > SCREEN_MOST ? SCREEN_MOST : v;
 }
 
-int screen_new(struct screen **out, int w, int h, bool ascii)
+struct screen *screen_new(int w, int h, bool ascii)
 {
-	struct screen *s = calloc(1, sizeof(*s));
-	int rc;
+	struct screen *s = alloc_new(sizeof(*s));
 
-	if (!s)
-		return -ENOMEM;
 	s->ascii = ascii;
-	rc = screen_resize(s, w, h);
-	if (rc != 0) {
-		free(s);
-		return rc;
-	}
-	*out = s;
-	return 0;
+	screen_resize(s, w, h);
+	return s;
 }
 
-int screen_resize(struct screen *s, int w, int h)
+void screen_resize(struct screen *s, int w, int h)
 {
-	struct cell *cells;
-
-	w = clamp_size(w);
-	h = clamp_size(h);
-	cells = malloc((size_t)w * (size_t)h * sizeof(*cells));
-	if (!cells)
-		return -ENOMEM;
-	free(s->cells);
-	s->cells = cells;
-	s->w = w;
-	s->h = h;
+	s->w = clamp_size(w);
+	s->h = clamp_size(h);
+	s->cells = alloc_resize(s->cells, (size_t)s->w * (size_t)s->h, sizeof(*s->cells));
 	screen_clear(s);
-	return 0;
 }
 
 void screen_free(struct screen *s)
@@ -337,10 +322,8 @@ void screen_box(struct screen *s, struct rect r, const char *title)
 
 char *screen_dump(const struct screen *s)
 {
-	char *text = malloc((size_t)s->w * (size_t)s->h * 4 + (size_t)s->h + 1), *at = text;
+	char *text = alloc_new((size_t)s->w * (size_t)s->h * 4 + (size_t)s->h + 1), *at = text;
 
-	if (!text)
-		return NULL;
 	for (int y = 0; y < s->h; y++) {
 		char *end = at;
 
@@ -369,10 +352,8 @@ static char style_letter(unsigned style)
 
 char *screen_dump_styles(const struct screen *s)
 {
-	char *text = malloc((size_t)(s->w + 1) * (size_t)s->h + 1), *at = text;
+	char *text = alloc_new((size_t)(s->w + 1) * (size_t)s->h + 1), *at = text;
 
-	if (!text)
-		return NULL;
 	for (int y = 0; y < s->h; y++) {
 		for (int x = 0; x < s->w; x++)
 			*at++ = style_letter(s->cells[y * s->w + x].style);

@@ -77,8 +77,9 @@ struct screen; /* opaque */
 enum { SCREEN_MOST = 1024 }; /* columns, rows */
 
 /* Sizes are clamped to 1..SCREEN_MOST. ascii: no glyph beyond 7 bits is ever put. */
-int screen_new(struct screen **out, int w, int h, bool ascii); /* -ENOMEM */
-int screen_resize(struct screen *s, int w, int h);             /* cleared; -ENOMEM: as it was */
+struct screen *screen_new(int w, int h, bool ascii);
+/* Changes the size and clears the screen. */
+void screen_resize(struct screen *s, int w, int h);
 /* NULL is allowed. */
 void screen_free(struct screen *s);
 /* In cells. */

@@ -222,9 +222,7 @@ int terminal_open(struct terminal **out, const struct theme *theme, bool colour,
 
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
 		return error_set(err, -ENOTTY, "standard input or output is no terminal");
-	t = calloc(1, sizeof(*t));
-	if (!t)
-		return error_set(err, -ENOMEM, "out of memory");
+	t = alloc_new(sizeof(*t));
 	tcgetattr(STDIN_FILENO, &rescue.before);
 	t->curses = newterm(NULL, stdout, stdin);
 	if (!t->curses) {
@@ -356,20 +354,14 @@ static struct cell plain_blank(const struct terminal *t, const struct cell *row,
 	return c;
 }
 
-static int make_room(struct terminal *t, int w, int h)
+static void make_room(struct terminal *t, int w, int h)
 {
-	struct cell *more;
-
 	if (t->shown && w == t->w && h == t->h)
-		return 0;
-	more = realloc(t->shown, (size_t)w * (size_t)h * sizeof(*more));
-	if (!more)
-		return -ENOMEM;
-	t->shown = more;
+		return;
+	t->shown = alloc_resize(t->shown, (size_t)w * (size_t)h, sizeof(*t->shown));
 	t->w = w;
 	t->h = h;
 	t->fresh = true;
-	return 0;
 }
 
 void terminal_show(struct terminal *t, const struct screen *s)
@@ -378,8 +370,7 @@ void terminal_show(struct terminal *t, const struct screen *s)
 	int w = screen_width(s), h = screen_height(s);
 	bool changed = false;
 
-	if (make_room(t, w, h) != 0)
-		return;
+	make_room(t, w, h);
 	if (t->fresh)
 		erase();
 	for (int y = 0; y < h; y++) {

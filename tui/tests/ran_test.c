@@ -13,7 +13,7 @@
 static void hear(struct state *s, struct msg *m)
 {
 	m->sequence = s->stream.sequence + 1;
-	assert_int_equal(state_apply(s, m), 0);
+	state_apply(s, m);
 }
 
 static struct state *begun(void)
@@ -21,7 +21,7 @@ static struct state *begun(void)
 	struct state *s;
 	struct msg m = { .type = MSG_SEE_RUN };
 
-	assert_int_equal(state_new(&s), 0);
+	s = state_new();
 	m.u.see_run = (struct msg_see_run){ .run = 1, .n_nodes = 2, .n_stages = 2 };
 	hear(s, &m);
 	return s;

@@ -13,7 +13,7 @@ enum { MOST = 60 };
 static void tell(struct state *s, struct msg *m)
 {
 	m->sequence = s->stream.sequence + 1;
-	assert_int_equal(state_apply(s, m), 0);
+	state_apply(s, m);
 }
 
 void start_status(struct state *s, enum gather_step step, uint32_t part, uint32_t parts,
@@ -94,7 +94,7 @@ struct state *start_state(uint32_t nodes, uint32_t stages, bool emulated, enum g
 	struct state *s;
 	struct msg m = { .type = MSG_SEE_RUN };
 
-	assert_int_equal(state_new(&s), 0);
+	s = state_new();
 	m.u.see_run = (struct msg_see_run){ .run = 1,
 					    .n_nodes = nodes,
 					    .n_stages = stages,

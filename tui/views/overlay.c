@@ -49,8 +49,9 @@ static int help_pages(const struct screen *out, const struct ui *u)
 	struct screen *scratch;
 	int columns = screen_width(out) >= 150 ? 2 : 1, rows = screen_height(out) - 2, lines;
 
-	if (rows < 1 || screen_new(&scratch, 1, 1, true) != 0)
+	if (rows < 1)
 		return 1;
+	scratch = screen_new(1, 1, true);
 	lines = help_lines(scratch, u, (struct rect){ 0, 0, 1, 1 }, 0);
 	screen_free(scratch);
 	return (lines + rows * columns - 1) / (rows * columns);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/alloc.h"
 #include "tui/screen/table.h"
 #include "tui/views/view.h"
 
@@ -235,13 +236,11 @@ static void choose_columns(struct table_column columns[COLUMNS], const struct st
 static void draw_worst(struct screen *out, struct rect at, const struct state *s,
 		       const struct ui *u, const struct roster *r)
 {
-	struct worst *list = malloc((s->n_links + 1) * sizeof(*list));
+	struct worst *list = alloc_array(s->n_links + 1, sizeof(*list));
 	struct table_column columns[COLUMNS];
 	struct table t;
 	size_t n = 0;
 
-	if (!list)
-		return;
 	for (size_t i = 0; i < s->n_links; i++)
 		list[n++] = weigh_link(s, &s->links[i]);
 	qsort(list, n, sizeof(*list), compare_worst);
