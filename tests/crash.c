@@ -1,20 +1,21 @@
-/* crash.c - kills a process at its k-th durable step, for tests/crash_points_test.sh and the
- * store's own test. Loaded with LD_PRELOAD; it stands between a program (SQLite included) and
- * the calls that change files: every place where a crash could leave something half done is one
- * of them.
+/* crash.c - kills a process at its k-th durable step, for tests/crash_points_test.sh and the test
+ * of the store. The library is loaded with LD_PRELOAD. It replaces the functions that change files,
+ * for the program and for SQLite. A crash can leave something incomplete only at one of these
+ * steps.
  *
  *     CRASH_UNDER    a folder: only steps on files in it count
- *     CRASH_PROGRAM  only in the program of this name; the others run on
- *     CRASH_AT       the step to die at, from 1; 0 or none: never
- *     CRASH_LIST     a file to which every step is appended, one line each
- *     CRASH_MARK     a file made when it kills; while it is there nobody is killed, so that a
- *                    successor with the same environment lives
- *     CRASH_LOST     a folder on the same file system: what the killed process had not synced is undone,
- *                    the newest first, as a power loss may: bytes and sizes of files, and creations, renames, links
- *                    and removals in folders. What is removed or replaced waits there meanwhile. Folders
- *                    that were made stay, and so does what stdio wrote.
+ *     CRASH_PROGRAM  the name of the only program that is killed
+ *     CRASH_AT       the step at which the process dies, from 1; 0 or none: never
+ *     CRASH_LIST     a file to which every step is appended, one line for each
+ *     CRASH_MARK     a file that is made at the kill. While it exists no process is killed, so that
+ *                    a successor with the same environment lives
+ *     CRASH_LOST     a folder on the same file system. All changes that the killed process has not
+ *                    synced are undone, the newest first, as a power loss may undo them: bytes and
+ *                    sizes of files, and creations, renames, links and removals in folders. Removed
+ *                    and replaced files are kept in this folder until then. New folders are not
+ *                    undone, and neither is output of stdio.
  *
- * A write counts twice: killed before it, and with half of it written.
+ * A write counts twice: the process is killed before it, and after half of it.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -34,7 +35,7 @@
 
 static atomic_long steps;
 
-static bool ours(void)
+static bool is_target(void)
 {
 	const char *program = getenv("CRASH_PROGRAM");
 
@@ -47,7 +48,7 @@ static bool path_counts(const char *path)
 	const char *under = getenv("CRASH_UNDER");
 	char full[PATH_MAX];
 
-	if (!ours())
+	if (!is_target())
 		return false;
 	if (path[0] != '/') {
 		char here[PATH_MAX / 2];
@@ -57,7 +58,7 @@ static bool path_counts(const char *path)
 			return false;
 		path = full;
 	}
-	/* A log is no promise. */
+	/* Logs are not durable. */
 	return strncmp(path, under, strlen(under)) == 0 &&
 	       !strstr(path + strlen(under), "/log/");
 }
@@ -68,7 +69,7 @@ static bool file_counts(int fd, char path[PATH_MAX])
 	struct stat st;
 	ssize_t n;
 
-	if (!ours() || fstat(fd, &st) != 0 || (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)))
+	if (!is_target() || fstat(fd, &st) != 0 || (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)))
 		return false;
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	n = readlink(link, path, PATH_MAX - 1);
@@ -78,8 +79,8 @@ static bool file_counts(int fd, char path[PATH_MAX])
 	return path_counts(path);
 }
 
-/* One step. True: this is the one to die at. */
-static bool step(const char *what, const char *path)
+/* Counts a step. Returns true if the process is to die at it. */
+static bool step(const char *operation, const char *path)
 {
 	const char *at = getenv("CRASH_AT"), *list = getenv("CRASH_LIST"),
 		   *mark = getenv("CRASH_MARK");
@@ -87,7 +88,7 @@ static bool step(const char *what, const char *path)
 
 	if (list) {
 		char line[PATH_MAX + 64];
-		int size = snprintf(line, sizeof(line), "%s %s\n", what, path);
+		int size = snprintf(line, sizeof(line), "%s %s\n", operation, path);
 		int fd = (int)syscall(SYS_openat, AT_FDCWD, list, O_WRONLY | O_APPEND | O_CREAT,
 				      0600);
 
@@ -99,30 +100,30 @@ static bool step(const char *what, const char *path)
 	return at && n == atol(at) && !(mark && access(mark, F_OK) == 0);
 }
 
-/* ---- what was not synced ---- */
+/* ---- changes that are not synced ---- */
 
 enum undo_kind { UNDO_WRITE, UNDO_CREATE, UNDO_RENAME, UNDO_REMOVE };
 
 struct undo {
-	struct undo *before;
+	struct undo *older;
 	enum undo_kind kind;
 	char path[PATH_MAX];
 	char from[PATH_MAX]; /* of a rename */
-	char kept[PATH_MAX]; /* where what stood at path is; "" nothing did */
-	off_t at, size;      /* of a write: where, and the file's size before it */
+	char kept[PATH_MAX]; /* the file that was at `path` before; "": none */
+	off_t at, size;      /* of a write: its place, and the previous size of the file */
 	ssize_t n;
-	char *bytes; /* (n) that stood there */
+	char *bytes; /* (n) previous content */
 };
 
 static struct undo *newest;
-static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER; /* a change and its undo are one */
+static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER; /* held over a change and its undo */
 
 static const char *lost(void)
 {
 	return getenv("CRASH_LOST");
 }
 
-/* One name for one file: as /proc has it. */
+/* Makes a path absolute, as /proc shows it, so that a file has one name. */
 static void absolute(const char *path, char to[PATH_MAX])
 {
 	char here[PATH_MAX / 2] = "";
@@ -133,7 +134,7 @@ static void absolute(const char *path, char to[PATH_MAX])
 		snprintf(to, PATH_MAX, "%s", path);
 }
 
-/* NULL: nobody asked for it. */
+/* Records a change before it is made. NULL: CRASH_LOST is not set. */
 static struct undo *remember(enum undo_kind kind, const char *path)
 {
 	static int kept;
@@ -145,13 +146,14 @@ static struct undo *remember(enum undo_kind kind, const char *path)
 	u->kind = kind;
 	absolute(path, u->path);
 	if (kind != UNDO_WRITE && lstat(u->path, &st) == 0)
-		snprintf(u->kept, sizeof(u->kept), "%.2000s/%ld.%d", lost(), (long)getpid(), kept++);
-	u->before = newest;
+		snprintf(u->kept, sizeof(u->kept), "%.2000s/%ld.%d", lost(), (long)getpid(),
+			 kept++);
+	u->older = newest;
 	return newest = u;
 }
 
-/* The caller writes or cuts off n bytes at that place. No descriptor is opened: closing it would let go
- * of SQLite's locks. */
+/* Records n bytes that the caller is about to overwrite or cut off. It opens no file descriptor,
+ * because closing it would release SQLite's locks. */
 static void remember_bytes(int fd, const char *path, off_t at, size_t n)
 {
 	struct undo *u = remember(UNDO_WRITE, path);
@@ -175,7 +177,8 @@ static bool in_folder(const char *path, const char *folder)
 	       memcmp(path, folder, (size_t)(slash - path)) == 0;
 }
 
-/* A file's bytes, or a folder's names. */
+/* Forgets the changes that a sync has made durable: the bytes of a file, or the names in a
+ * folder. */
 static void synced(const char *path)
 {
 	struct undo **at = &newest;
@@ -184,11 +187,12 @@ static void synced(const char *path)
 	while (*at) {
 		struct undo *u = *at;
 
-		if (u->kind == UNDO_WRITE ? strcmp(u->path, path) != 0 : !in_folder(u->path, path)) {
-			at = &u->before;
+		if (u->kind == UNDO_WRITE ? strcmp(u->path, path) != 0 :
+					    !in_folder(u->path, path)) {
+			at = &u->older;
 			continue;
 		}
-		*at = u->before;
+		*at = u->older;
 		if (u->kept[0])
 			syscall(SYS_unlinkat, AT_FDCWD, u->kept, 0);
 		free(u->bytes);
@@ -217,14 +221,14 @@ static void undo(const struct undo *u)
 		syscall(SYS_renameat, AT_FDCWD, u->kept, AT_FDCWD, u->path);
 }
 
-/* Those of the file go with it. */
+/* Changes of a renamed file get its new name. */
 static void renamed(const char *from, const char *to)
 {
-	char was[PATH_MAX];
+	char old[PATH_MAX];
 
-	absolute(from, was);
-	for (struct undo *u = newest; u; u = u->before)
-		if (u->kind == UNDO_WRITE && strcmp(u->path, was) == 0)
+	absolute(from, old);
+	for (struct undo *u = newest; u; u = u->older)
+		if (u->kind == UNDO_WRITE && strcmp(u->path, old) == 0)
 			absolute(to, u->path);
 }
 
@@ -232,8 +236,8 @@ static void die(void)
 {
 	const char *mark = getenv("CRASH_MARK");
 
-	pthread_mutex_lock(&changing); /* nobody changes anything any more */
-	for (const struct undo *u = newest; u; u = u->before)
+	pthread_mutex_lock(&changing); /* stops changes by other threads */
+	for (const struct undo *u = newest; u; u = u->older)
 		undo(u);
 	if (mark)
 		syscall(SYS_close,
@@ -243,9 +247,9 @@ static void die(void)
 		pause();
 }
 
-static void before(const char *what, const char *path)
+static void before(const char *operation, const char *path)
 {
-	if (step(what, path))
+	if (step(operation, path))
 		die();
 }
 
@@ -257,7 +261,6 @@ static void before(const char *what, const char *path)
 static ssize_t written(int fd, const void *data, size_t size, off_t at, bool has_at)
 {
 	char path[PATH_MAX];
-
 	ssize_t n;
 	bool counts = file_counts(fd, path);
 
@@ -276,7 +279,8 @@ static ssize_t written(int fd, const void *data, size_t size, off_t at, bool has
 			      : syscall(SYS_write, fd, data, size);
 	pthread_mutex_lock(&changing);
 	remember_bytes(fd, path, has_at ? at : (off_t)syscall(SYS_lseek, fd, 0, SEEK_CUR), size);
-	n = has_at ? syscall(SYS_pwrite64, fd, data, size, at) : syscall(SYS_write, fd, data, size);
+	n = has_at ? syscall(SYS_pwrite64, fd, data, size, at) :
+		     syscall(SYS_write, fd, data, size);
 	pthread_mutex_unlock(&changing);
 	return n;
 }
@@ -327,7 +331,8 @@ int ftruncate(int fd, off_t size)
 		before("ftruncate", path);
 	if (lost() && file_counts(fd, path) && fstat(fd, &st) == 0) {
 		pthread_mutex_lock(&changing);
-		remember_bytes(fd, path, size, st.st_size > size ? (size_t)(st.st_size - size) : 0);
+		remember_bytes(fd, path, size,
+			       st.st_size > size ? (size_t)(st.st_size - size) : 0);
 		pthread_mutex_unlock(&changing);
 	}
 	return (int)syscall(SYS_ftruncate, fd, size);
@@ -428,7 +433,7 @@ int open64(const char *path, int flags, ...)
 	return open(path, flags, mode);
 }
 
-/* stdio's own calls do not pass here: its buffer's way out does. */
+/* The system calls of stdio cannot be replaced, so these functions count in their place. */
 int fflush(FILE *f)
 {
 	char path[PATH_MAX];

@@ -1,5 +1,5 @@
-/* stuck.c - arithmetic that does not come back once the file named by STUCK is there: what a GPU that
- * hangs does to the thread that waits for it. For LD_PRELOAD. */
+/* stuck.c - a matrix product that never returns while the file named by STUCK exists. A thread that
+ * waits for a hung GPU behaves like this. The library is loaded with LD_PRELOAD. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -7,8 +7,8 @@
 int dnnl_sgemm(char a, char b, long m, long n, long k, float alpha, const float *x, long ldx,
 	       const float *y, long ldy, float beta, float *z, long ldz)
 {
-	static int (*real)(char, char, long, long, long, float, const float *, long, const float *,
-			   long, float, float *, long);
+	static int (*real)(char, char, long, long, long, float, const float *, long,
+			   const float *, long, float, float *, long);
 	const char *file = getenv("STUCK");
 
 	while (file && access(file, F_OK) == 0)

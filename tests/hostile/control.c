@@ -1,4 +1,5 @@
-/* What one key can have the controller do: believe, record, keep, plan. */
+/* Attacks on the controller with one admitted key: messages that make it believe, record, keep or
+ * plan more than it should. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,12 +8,13 @@
 #include "tests/hostile/hostile.h"
 
 enum {
-	LINKS_EVERY_US = 300000, LINKS = 1000, /* of a message: as much as its key may go on with */
-	EVENTS_EVERY_US = 50000, EVENTS = 1000,
+	/* Rows in a message, and the interval that the quota of a key allows. */
+	LINKS = 1000, LINKS_EVERY_US = 300000,
+	EVENTS = 1000, EVENTS_EVERY_US = 50000,
 	ATTACHES = 19
 };
 
-/* Whether it is time for the next, of those that come at such intervals. */
+/* Returns true if the interval since the last message has passed. */
 static bool is_due(struct hostile *h, int64_t now_us, int64_t every_us)
 {
 	if (now_us < (int64_t)h->next)
@@ -31,10 +33,11 @@ void contradict(struct hostile *h, int64_t now_us)
 		return;
 	h->done = !h->done;
 	for (uint32_t i = 0; i < LINKS; i++)
-		links[i] = (struct msg_link){ .from = a->run.node, .to = (uint16_t)(i / 2 % a->run.n_nodes),
+		links[i] = (struct msg_link){ .from = a->run.node,
+					      .to = (uint16_t)(i / 2 % a->run.n_nodes),
 					      .latency_s = h->done ? 2 : 1e-3f,
 					      .measured_delay_s = h->done ? 30 : 1e-3f };
-	hostile_tell(h, &m, now_us);
+	hostile_send_control(h, &m, now_us);
 }
 
 void forge(struct hostile *h, int64_t now_us)
@@ -44,11 +47,14 @@ void forge(struct hostile *h, int64_t now_us)
 	for (uint64_t stage = 0; stage < 3; stage++) {
 		struct msg saved = { .type = MSG_SAVED }, committed = { .type = MSG_COMMITTED };
 
-		saved.u.saved = (struct msg_saved){ .iteration = done - h->turns % 4, .stage = (uint8_t)stage,
-						    .hash = h->turns, .bytes = 1000000 };
-		committed.u.committed = (struct msg_committed){ done + 1 - h->turns % 8, (uint8_t)stage, h->turns, 0 };
-		hostile_tell(h, &saved, now_us);
-		hostile_tell(h, &committed, now_us);
+		saved.u.saved = (struct msg_saved){ .iteration = done - h->turns % 4,
+						    .stage = (uint8_t)stage,
+						    .hash = h->turns,
+						    .bytes = 1000000 };
+		committed.u.committed = (struct msg_committed){ done + 1 - h->turns % 8,
+								(uint8_t)stage, h->turns, 0 };
+		hostile_send_control(h, &saved, now_us);
+		hostile_send_control(h, &committed, now_us);
 	}
 }
 
@@ -61,11 +67,18 @@ void repeat(struct hostile *h, int64_t now_us)
 	if (!is_due(h, now_us, EVENTS_EVERY_US))
 		return;
 	for (uint32_t i = 0; i < EVENTS; i++)
-		events[i] = (struct msg_task_event){ .type = WORK_STARTS, .kind = (uint8_t)(i % 3), .node = a->run.node,
-						     .microbatch = i / 3 % 8, .attempt = i / 24, .blocker = UINT32_MAX,
-						     .at_us = now_us, .arrived_us = now_us };
-	m.u.report = (struct msg_report){ .iteration = a->iteration, .n_events = EVENTS, .events = events };
-	hostile_tell(h, &m, now_us);
+		events[i] = (struct msg_task_event){ .type = WORK_STARTS,
+						     .kind = (uint8_t)(i % 3),
+						     .node = a->run.node,
+						     .microbatch = i / 3 % 8,
+						     .attempt = i / 24,
+						     .blocker = UINT32_MAX,
+						     .at_us = now_us,
+						     .arrived_us = now_us };
+	m.u.report = (struct msg_report){ .iteration = a->iteration,
+					  .n_events = EVENTS,
+					  .events = events };
+	hostile_send_control(h, &m, now_us);
 }
 
 /* ---- a watcher ---- */
@@ -75,10 +88,10 @@ struct watcher {
 	struct post *post;
 	post_peer_id to;
 	bool attached;
-	uint32_t heard;
+	uint32_t received;
 };
 
-static bool come(struct hostile *h, struct watcher *w)
+static bool connect_watcher(struct hostile *h, struct watcher *w)
 {
 	const struct agent_options *o = &h->agent->options;
 	struct post_options p = { .silence_us = 0 };
@@ -88,12 +101,12 @@ static bool come(struct hostile *h, struct watcher *w)
 		return false;
 	p.identity = w->id;
 	w->attached = false;
-	w->heard = 0;
+	w->received = 0;
 	return post_open(&w->post, &p, NULL) == 0 &&
 	       post_dial(w->post, o->join, &o->controller, &w->to, NULL) == 0;
 }
 
-static void say(struct watcher *w, const struct msg *m, int64_t now_us)
+static void send_message(struct watcher *w, const struct msg *m, int64_t now_us)
 {
 	uint8_t bytes[512];
 	long size = msg_encode(m, bytes, sizeof(bytes));
@@ -103,17 +116,22 @@ static void say(struct watcher *w, const struct msg *m, int64_t now_us)
 		(void)post_send(w->post, w->to, &part, 1, POST_RELIABLE, now_us);
 }
 
-/* All that a process of it does: then it goes, and another one comes. */
-static void ask(struct watcher *w, int64_t now_us)
+/* Sends all requests of one watcher. Later it leaves, and another one connects. */
+static void send_requests(struct watcher *w, int64_t now_us)
 {
-	struct msg attach = { .type = MSG_ATTACH, .u.attach = { .protocol = MSG_VERSION, .name = "again" } };
+	struct msg attach = { .type = MSG_ATTACH,
+			      .u.attach = { .protocol = MSG_VERSION, .name = "again" } };
 	struct msg compare = { .type = MSG_COMMAND };
 
 	for (uint32_t i = 0; i < ATTACHES; i++) {
-		compare.u.command = (struct msg_command){ .id = i + 1, .verb = COMMAND_COMPARE, .node = -1, .peer = -1,
-							  .value = i % 2, .text = "best" };
-		say(w, &attach, now_us);
-		say(w, &compare, now_us);
+		compare.u.command = (struct msg_command){ .id = i + 1,
+							  .verb = COMMAND_COMPARE,
+							  .node = -1,
+							  .peer = -1,
+							  .value = i % 2,
+							  .text = "best" };
+		send_message(w, &attach, now_us);
+		send_message(w, &compare, now_us);
 	}
 	w->attached = true;
 }
@@ -123,15 +141,15 @@ void watch(struct hostile *h, int64_t now_us)
 	static struct watcher w;
 	struct post_message in;
 
-	if (!w.post && !come(h, &w))
+	if (!w.post && !connect_watcher(h, &w))
 		return;
 	post_tick(w.post, now_us);
 	while (post_receive(w.post, now_us, &in) == 0) {
 		if (in.kind == POST_UP && !w.attached)
-			ask(&w, now_us);
-		w.heard += in.kind == POST_DATA;
+			send_requests(&w, now_us);
+		w.received += in.kind == POST_DATA;
 	}
-	if (w.heard < ATTACHES)
+	if (w.received < ATTACHES)
 		return;
 	post_close(w.post);
 	w.post = NULL;

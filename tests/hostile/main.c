@@ -1,4 +1,4 @@
-/* An agent in other hands: hostile.h. Attacks from SIGUSR1 on, until it is ended. */
+/* An agent that attacks the run (hostile.h). It attacks from SIGUSR1 on until SIGTERM. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -24,41 +24,45 @@ static void nothing(struct hostile *h, int64_t now_us)
 
 static const struct mode modes[] = {
 	{ "nothing", "an honest agent", nothing },
-	{ "numbers", "numbers that no computation gives, hundreds to each in every iteration", numbers },
-	{ "evaluations", "activations of evaluations that nobody has ordered", evaluations },
-	{ "early", "tensors of iterations that are to come, or never come", early },
-	{ "links", "of its links now this and now that, within what it may send", contradict },
-	{ "forge", "checkpoints and commits that it was not asked for", forge },
-	{ "events", "tasks that start again and again", repeat },
-	{ "watch", "a watcher that comes, attaches, asks for comparisons and goes, again and again", watch },
-	{ "announce", "the first chunks of messages of which no more comes", announce },
+	{ "numbers", "absurd numbers, hundreds to each node in every iteration", numbers },
+	{ "evaluations", "activations of evaluations that were not ordered", evaluations },
+	{ "early", "tensors of iterations in the future, or that never come", early },
+	{ "links", "contradictory measurements of links, within its quota", contradict },
+	{ "forge", "checkpoints and commits that were not requested", forge },
+	{ "events", "tasks that start many times", repeat },
+	{ "watch", "a watcher that connects, asks for comparisons and leaves, many times", watch },
+	{ "announce", "the first chunks of messages without the rest", announce },
 };
 
 enum { MODES = sizeof(modes) / sizeof(modes[0]) };
 
-bool hostile_tell(struct hostile *h, struct msg *m, int64_t now_us)
+bool hostile_send_control(struct hostile *h, struct msg *m, int64_t now_us)
 {
 	uint8_t bytes[65536];
 	long size = msg_encode(m, bytes, sizeof(bytes));
 	const struct post_part part = { bytes, (size_t)size };
 
 	m->sequence = ++h->agent->sequence;
-	return size > 0 && post_send(h->agent->control, h->agent->controller, &part, 1, POST_RELIABLE, now_us) == 0;
+	return size > 0 && post_send(h->agent->control, h->agent->controller, &part, 1,
+				     POST_RELIABLE, now_us) == 0;
 }
 
-bool hostile_send(struct hostile *h, uint16_t to, const struct msg *m, float value, size_t floats, int64_t now_us)
+bool hostile_send_tensor(struct hostile *h, uint16_t to, const struct msg *m, float value,
+			 size_t floats, int64_t now_us)
 {
 	struct agent *a = h->agent;
 	uint8_t head[4096];
 	float *body = malloc(floats * sizeof(*body) + 1);
 	long size = msg_encode(m, head, sizeof(head));
-	const struct post_part parts[] = { { head, (size_t)size }, { body, floats * sizeof(*body) } };
+	const struct post_part parts[] = { { head, (size_t)size },
+					   { body, floats * sizeof(*body) } };
 	int rc = -ENOMEM;
 
 	for (size_t i = 0; body && i < floats; i++)
 		body[i] = value;
 	if (body && size > 0 && a->peers[to].dial)
-		rc = post_send(a->tensors, a->peers[to].dial, parts, 2, POST_ACTIVATIONS, now_us);
+		rc = post_send(a->tensors, a->peers[to].dial, parts, 2, POST_ACTIVATIONS,
+			       now_us);
 	free(body);
 	return rc == 0;
 }
@@ -66,7 +70,8 @@ bool hostile_send(struct hostile *h, uint16_t to, const struct msg *m, float val
 int hostile_stage_of(const struct hostile *h, uint16_t node)
 {
 	for (int p = 0; p < 2; p++)
-		for (uint32_t i = 0; h->agent->plans[p].known && i < h->agent->plans[p].n_routes; i++) {
+		for (uint32_t i = 0;
+		     h->agent->plans[p].known && i < h->agent->plans[p].n_routes; i++) {
 			const struct route *r = &h->agent->plans[p].routes[i];
 			int hop = route_find(r, node);
 
@@ -88,7 +93,8 @@ static int catch_signals(void)
 	return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
-/* As skippipe-agent's, and the attack after each. Told to stop or shut out it goes on: only SIGTERM ends it. */
+/* Runs the loop of skippipe-agent, with the attack after each turn. The program goes on if the
+ * controller stops it or shuts it out. Only SIGTERM ends it. */
 static int loop(struct hostile *h, const struct mode *mode, int signals)
 {
 	struct agent *a = h->agent;
@@ -108,7 +114,7 @@ static int loop(struct hostile *h, const struct mode *mode, int signals)
 			if (info.ssi_signo == SIGTERM)
 				return 0;
 			attacks = true;
-			fprintf(stderr, "hostile: %s\n", mode->what);
+			fprintf(stderr, "hostile: %s\n", mode->description);
 		}
 		agent_receive(a, clock_monotonic_us());
 		agent_work(a, clock_monotonic_us());
@@ -122,16 +128,21 @@ static int loop(struct hostile *h, const struct mode *mode, int signals)
 
 static int misuse(void)
 {
-	fprintf(stderr, "usage: hostile_agent MODE JOIN CONTROLLER-KEY KEY-FILE LISTEN NODE\nModes:\n");
+	fprintf(stderr, "usage: hostile_agent MODE JOIN CONTROLLER-KEY KEY-FILE LISTEN NODE\n"
+			"Modes:\n");
 	for (int i = 0; i < MODES; i++)
-		fprintf(stderr, "  %-12s %s\n", modes[i].name, modes[i].what);
+		fprintf(stderr, "  %-12s %s\n", modes[i].name, modes[i].description);
 	return 2;
 }
 
 int main(int argc, char **argv)
 {
 	struct log log = { .to = stderr, .least = LOG_WARN, .who = "hostile" };
-	struct agent_options o = { .device = "cpu", .node = -1, .orphan_s = ORPHAN_S, .stuck_s = ORPHAN_S, .log = &log };
+	struct agent_options o = { .device = "cpu",
+				   .node = -1,
+				   .orphan_s = ORPHAN_S,
+				   .stuck_s = ORPHAN_S,
+				   .log = &log };
 	struct keys_identity *identity = NULL;
 	struct error err = { "" };
 	struct hostile h = { 0 };
@@ -147,7 +158,8 @@ int main(int argc, char **argv)
 	link_tune_malloc();
 	link_raise_files(8192);
 	signals = catch_signals();
-	if (keys_parse(argv[3], &o.controller, &err) == 0 && keys_load(&identity, argv[4], &err) == 0) {
+	if (keys_parse(argv[3], &o.controller, &err) == 0 &&
+	    keys_load(&identity, argv[4], &err) == 0) {
 		o.identity = identity;
 		if (agent_new(&h.agent, &o, clock_monotonic_us(), &err) == 0)
 			status = loop(&h, &modes[mode], signals);

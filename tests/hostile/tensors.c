@@ -1,19 +1,19 @@
-/* What a node can do to the others by what it sends them. */
+/* Attacks on other nodes: messages that fill their memory, waste their time or spoil their sums. */
 #include <string.h>
 
 #include "agent/state.h"
 #include "tests/hostile/hostile.h"
 
 enum {
-	A_TURN = 32,         /* messages to each of the others */
-	NUMBERS_SENT = 300, /* in an iteration */
-	HALF_CHUNKS = 16384, /* so far ahead may they be */
-	HALVES = 256         /* of messages, to each */
+	A_TURN = 32,         /* messages to each node in a turn */
+	NUMBERS_SENT = 300,  /* to each node in an iteration */
+	HALF_CHUNKS = 16384, /* a post accepts chunks up to this far ahead */
+	HALVES = 256         /* incomplete messages to each node */
 };
 
-/* Calls send for all others of whom the agent knows. */
-static void to_others(struct hostile *h, int64_t now_us,
-		      bool (*send)(struct hostile *h, uint16_t to, int64_t now_us), int times)
+/* Calls `send` for all other nodes that the agent knows. */
+static void send_to_others(struct hostile *h, int64_t now_us,
+			   bool (*send)(struct hostile *h, uint16_t to, int64_t now_us), int times)
 {
 	const struct agent *a = h->agent;
 
@@ -23,7 +23,7 @@ static void to_others(struct hostile *h, int64_t now_us,
 				break;
 }
 
-/* ---- numbers that no computation gives ---- */
+/* ---- absurd numbers ---- */
 
 static bool send_absurd(struct hostile *h, uint16_t to, int64_t now_us)
 {
@@ -34,7 +34,7 @@ static bool send_absurd(struct hostile *h, uint16_t to, int64_t now_us)
 					  .from = h->agent->run.node,
 					  .stage = (uint8_t)(stage < 0 ? 0 : stage),
 					  .iteration = h->agent->committed + 1 };
-	return hostile_send(h, to, &m, 1e30f, 1, now_us);
+	return hostile_send_tensor(h, to, &m, 1e30f, 1, now_us);
 }
 
 void numbers(struct hostile *h, int64_t now_us)
@@ -46,10 +46,10 @@ void numbers(struct hostile *h, int64_t now_us)
 	if (h->done >= NUMBERS_SENT)
 		return;
 	h->done += A_TURN;
-	to_others(h, now_us, send_absurd, A_TURN);
+	send_to_others(h, now_us, send_absurd, A_TURN);
 }
 
-/* ---- evaluations that nobody has ordered ---- */
+/* ---- evaluations that were not ordered ---- */
 
 static bool send_evaluation(struct hostile *h, uint16_t to, int64_t now_us)
 {
@@ -58,19 +58,22 @@ static bool send_evaluation(struct hostile *h, uint16_t to, int64_t now_us)
 	int theirs = hostile_stage_of(h, to), own = a->stage;
 	uint16_t nodes[3] = { a->run.node, to, 0 };
 	uint8_t stages[3] = { (uint8_t)own, (uint8_t)theirs, 0 };
-	struct msg_route r = { .microbatch = (uint32_t)(h->next++ % MSG_MICROBATCHES), .attempt = 1, .n_hops = 2,
-			       .nodes = nodes, .stages = stages };
+	struct msg_route r = { .microbatch = (uint32_t)(h->next++ % MSG_MICROBATCHES),
+			       .attempt = 1,
+			       .n_hops = 2,
+			       .nodes = nodes,
+			       .stages = stages };
 	uint32_t at = 1;
 
 	if (theirs < 0 || own >= (int)a->limits.n_stages || theirs == own)
 		return false;
-	if (theirs == 0) { /* back at the data node, for the loss */
+	if (theirs == 0) { /* the path returns to the data node for the loss */
 		nodes[0] = to;
 		nodes[1] = a->run.node;
 		stages[0] = 0;
 		stages[1] = (uint8_t)own;
 		at = 2;
-	} else if (own != 0) { /* some data node stands before us */
+	} else if (own != 0) { /* the path begins at any data node */
 		r.n_hops = 3;
 		memmove(nodes + 1, nodes, 2 * sizeof(nodes[0]));
 		memmove(stages + 1, stages, 2);
@@ -86,17 +89,17 @@ static bool send_evaluation(struct hostile *h, uint16_t to, int64_t now_us)
 					  .index = at,
 					  .n_routes = 1,
 					  .routes = &r };
-	return hostile_send(h, to, &m, 0, a->activation, now_us);
+	return hostile_send_tensor(h, to, &m, 0, a->activation, now_us);
 }
 
 void evaluations(struct hostile *h, int64_t now_us)
 {
-	to_others(h, now_us, send_evaluation, A_TURN);
+	send_to_others(h, now_us, send_evaluation, A_TURN);
 }
 
-/* ---- tensors ahead of their time ---- */
+/* ---- tensors of the future ---- */
 
-/* Small ones and big ones, of the next iterations and of one that never comes. */
+/* Sends small and big tensors of the next iterations and of one that never comes. */
 static bool send_early(struct hostile *h, uint16_t to, int64_t now_us)
 {
 	static const uint64_t ahead[] = { 1, 2, 3, UINT64_C(1) << 62 };
@@ -110,31 +113,33 @@ static bool send_early(struct hostile *h, uint16_t to, int64_t now_us)
 					  .stage = (uint8_t)(stage < 0 ? 0 : stage),
 					  .attempt = UINT32_MAX,
 					  .iteration = a->committed + ahead[n % 4] };
-	return hostile_send(h, to, &m, 0, n & 8 ? 1 : 1 << 18, now_us);
+	return hostile_send_tensor(h, to, &m, 0, n & 8 ? 1 : 1 << 18, now_us);
 }
 
 void early(struct hostile *h, int64_t now_us)
 {
-	to_others(h, now_us, send_early, A_TURN);
+	send_to_others(h, now_us, send_early, A_TURN);
 }
 
-/* ---- messages that never become whole ---- */
+/* ---- messages that are never complete ---- */
 
-/* First chunks of short ones, as many as there can be under way, then of one that is longer than any. */
+/* Sends the first chunks of as many short messages as a post accepts, and then of a message that is
+ * longer than any real one. */
 static bool send_half(struct hostile *h, uint16_t to, int64_t now_us)
 {
 	const struct agent *a = h->agent;
 
 	if (h->done == HALVES - 1)
-		return announce_one(a->tensors, a->peers[to].dial, 0, TENSOR_MOST_BYTES, HALF_CHUNKS / 2,
-				    now_us);
-	return announce_one(a->tensors, a->peers[to].dial, HALF_CHUNKS / 2 + 2u * h->done, 1 << 20, 2, now_us);
+		return announce_one(a->tensors, a->peers[to].dial, 0, TENSOR_MOST_BYTES,
+				    HALF_CHUNKS / 2, now_us);
+	return announce_one(a->tensors, a->peers[to].dial, HALF_CHUNKS / 2 + 2u * h->done,
+			    1 << 20, 2, now_us);
 }
 
 void announce(struct hostile *h, int64_t now_us)
 {
 	if (h->done >= HALVES)
 		return;
-	to_others(h, now_us, send_half, 1);
+	send_to_others(h, now_us, send_half, 1);
 	h->done++;
 }

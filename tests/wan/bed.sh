@@ -1,18 +1,19 @@
-# Sourced after tests/lib.sh: a wide-area network on this machine (docs/testbed.md). One network
-# namespace a node, one more for the controller and the consoles, joined by wan_router.
+# A wide-area network on this machine (docs/testbed.md), sourced after tests/lib.sh. Each node has a
+# network namespace, and the controller and the consoles share one. wan_router connects them.
 #
-#   bed_start ROUTER-OPTION...    makes it: --cluster FILE, or --regions FILE --agents N, ...
+#   bed_start ROUTER-OPTION...    makes the network: --cluster FILE, or --regions FILE --agents N, ...
 #   bed_in NODE COMMAND...        runs a command in the namespace of a node: a number, or controller
-#   bed_spawn NODE COMMAND...     starts one that goes on, process $bed_pid, ended with the script
-#   bed_ask WORD...               speaks to the router: bed_ask link 3 5 cut; bed_ask help
-#   bed_controller [OPTION...]    starts a controller, process $bed_controller_pid: $dir/run, $dir/events
+#   bed_spawn NODE COMMAND...     starts a process $bed_pid, which is ended with the script
+#   bed_ask WORD...               sends a command to the router: bed_ask link 3 5 cut; bed_ask help
+#   bed_controller [OPTION...]    starts a controller, process $bed_controller_pid, in $dir/run; events
+#                                 in $dir/events
 #   bed_agent NODE [OPTION...]    starts the agent of a node, process ${bed_agent_pid[NODE]}
-#   bed_agents [OPTION...]        starts all of them
-#   bed_console [OPTION...]       runs a console, to its end
-#   bed_stop                      takes it down; done at the script's end anyway
+#   bed_agents [OPTION...]        starts all agents
+#   bed_console [OPTION...]       runs a console to its end
+#   bed_stop                      removes the network; the end of the script does it, too
 #
-# Set besides: bed_nodes (how many, the controller not counted), ${bed_address[NODE]},
-# ${bed_place[NODE]}; the controller's are at [bed_nodes]. The control socket is $dir/wan.sock.
+# The variables are bed_nodes (the number of nodes without the controller), ${bed_address[NODE]} and
+# ${bed_place[NODE]}, with the controller at [bed_nodes]. The control socket is $dir/wan.sock.
 bed_tools=${SKIPPIPE_BUILD:-$PWD/build}/tests
 bed_tag=skw$$-
 bed_nodes=0
@@ -48,7 +49,7 @@ bed_start() {
 	done
 }
 
-# The router first, whose devices go with it.
+# Ends the router first, because its devices are removed with it.
 bed_stop() {
 	local n
 	[ -z "$bed_router" ] || { kill "$bed_router" && wait "$bed_router"; } 2>/dev/null
@@ -74,7 +75,7 @@ bed_spawn() {
 }
 bed_ask() { "$bed_tools/wan_tool" ask "$dir/wan.sock" "$@"; }
 
-# Keys of everyone, once; the agents and a console are admitted.
+# Makes the keys, once, and admits the agents and a console.
 bed_keys() {
 	local who role
 	[ ! -e "$dir/controller.key" ] || return 0

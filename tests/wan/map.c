@@ -1,4 +1,6 @@
-/* map.c - see map.h. */
+/* Reads the nodes and links of a test bed from a cluster description or from the measured regions,
+ * and adds the controller to them. A test bed can also write its current state as such a
+ * description. */
 #include "tests/wan/map.h"
 
 #include <errno.h>
@@ -6,18 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/file.h"
 #include "schedule/format/json.h"
 #include "schedule/format/regions.h"
 
-#define MOST_BYTES ((size_t)1 << 26)
+#define MAX_BYTES ((size_t)1 << 26)
 #define FIRST_ADDRESS 0x0a4d0002u /* 10.77.0.2 */
 static const double near_latency_s = 0.0005, near_bytes_per_s = 1.25e9;
 
 struct map {
-	uint32_t n;         /* with the controller */
-	json_t *cluster;    /* without delays */
-	const char **place; /* (n) borrowed from cluster */
+	uint32_t n;                    /* nodes and the controller */
+	json_t *cluster;               /* without delays */
+	const char **place;            /* (n) borrowed from cluster */
 	double *latency_s, *bandwidth; /* (n, n); < 0: no link */
 };
 
@@ -32,22 +35,21 @@ static void set_link(struct map *m, uint32_t from, uint32_t to, double latency_s
 	m->bandwidth[index_of(m, from, to)] = bandwidth;
 }
 
-/* Room for the cluster's nodes and the controller, all links absent, the controller in its place. */
+/* Allocates the matrices for the nodes and the controller, without any link, and places the
+ * controller. */
 static int make_room(struct map *m, const struct map_request *q, struct error *err)
 {
 	const json_t *nodes = json_object_get(m->cluster, "nodes");
 	size_t pairs;
 
 	m->n = (uint32_t)json_array_size(nodes) + 1;
-	if (m->n > MAP_MOST_NODES + 1)
+	if (m->n > MAP_MAX_NODES + 1)
 		return error_set(err, -EINVAL, "nodes: %u, expected at most %d", m->n - 1,
-				 MAP_MOST_NODES);
+				 MAP_MAX_NODES);
 	pairs = (size_t)m->n * m->n;
-	m->place = calloc(m->n, sizeof(*m->place));
-	m->latency_s = malloc(pairs * sizeof(double));
-	m->bandwidth = malloc(pairs * sizeof(double));
-	if (!m->place || !m->latency_s || !m->bandwidth)
-		return error_set(err, -ENOMEM, "out of memory");
+	m->place = alloc_array(m->n, sizeof(*m->place));
+	m->latency_s = alloc_array(pairs, sizeof(double));
+	m->bandwidth = alloc_array(pairs, sizeof(double));
 	for (size_t i = 0; i < pairs; i++)
 		m->latency_s[i] = m->bandwidth[i] = -1;
 	for (uint32_t i = 0; i + 1 < m->n; i++)
@@ -57,7 +59,7 @@ static int make_room(struct map *m, const struct map_request *q, struct error *e
 	return 0;
 }
 
-/* ---- from a cluster's description ---- */
+/* ---- a cluster description ---- */
 
 static double matrix_at(const json_t *links, const char *key, uint32_t i, uint32_t j)
 {
@@ -66,8 +68,9 @@ static double matrix_at(const json_t *links, const char *key, uint32_t i, uint32
 	return json_is_number(v) ? json_number_value(v) : -1;
 }
 
-/* The controller has the links of the first node in its place; to those that are there itself it
- * is as far as another node of the place. */
+/* The controller gets the links of the first node in its place. Between the controller and this
+ * node it gets the link of that node to another one in the same place, or else the link of a local
+ * network. */
 static int place_controller(struct map *m, struct error *err)
 {
 	uint32_t c = m->n - 1, like = 0, other;
@@ -75,8 +78,8 @@ static int place_controller(struct map *m, struct error *err)
 	while (like < c && strcmp(m->place[like], m->place[c]) != 0)
 		like++;
 	if (like == c)
-		return error_set(err, -ENOENT, "no node is at \"%s\", where the controller is to be",
-				 m->place[c]);
+		return error_set(err, -ENOENT,
+				 "no node is at \"%s\", the place of the controller", m->place[c]);
 	for (other = like + 1; other < c && strcmp(m->place[other], m->place[c]) != 0;)
 		other++;
 	for (uint32_t j = 0; j < c; j++) {
@@ -102,7 +105,7 @@ static int read_cluster(struct map *m, const struct map_request *q, struct error
 	const json_t *links;
 	char *text;
 	size_t size;
-	int rc = file_read(q->cluster, MOST_BYTES, &text, &size, err);
+	int rc = file_read(q->cluster, MAX_BYTES, &text, &size, err);
 
 	if (rc != 0)
 		return rc;
@@ -110,13 +113,13 @@ static int read_cluster(struct map *m, const struct map_request *q, struct error
 	if (rc == 0) {
 		cluster_free(checked);
 		m->cluster = json_loadb(text, size, 0, NULL);
-		rc = m->cluster ? make_room(m, q, err) : error_set(err, -ENOMEM, "out of memory");
+		rc = m->cluster ? make_room(m, q, err) : error_set(err, -EINVAL, "no JSON");
 	}
 	free(text);
 	links = json_object_get(m->cluster, "links");
 	if (rc == 0 && !links)
-		rc = error_set(err, -EINVAL, "links: expected; delay_s does not say what is latency "
-			       "and what bandwidth");
+		rc = error_set(err, -EINVAL, "links: expected, because delay_s does not separate "
+			       "latency and bandwidth");
 	for (uint32_t i = 0; rc == 0 && i + 1 < m->n; i++)
 		for (uint32_t j = 0; j + 1 < m->n; j++)
 			if (i != j)
@@ -127,7 +130,7 @@ static int read_cluster(struct map *m, const struct map_request *q, struct error
 	return rc == 0 ? 0 : error_prefix(err, rc, "%s", q->cluster);
 }
 
-/* ---- from the regions ---- */
+/* ---- the regions ---- */
 
 static int regions_text(const struct regions *r, const struct map_request *q, char **text,
 			struct error *err)
@@ -135,8 +138,9 @@ static int regions_text(const struct regions *r, const struct map_request *q, ch
 	struct regions_request request = { .name = "wan",
 					   .setting = q->setting,
 					   .n_nodes = q->n_nodes,
-					   .n_stages = q->n_stages ? q->n_stages
-						       : q->n_nodes < 6 ? q->n_nodes : 6,
+					   .n_stages = q->n_stages    ? q->n_stages :
+						       q->n_nodes < 6 ? q->n_nodes :
+									6,
 					   .stages = q->n_stages ? q->stages : NULL,
 					   .forward_s = q->forward_s,
 					   .backward_s = q->backward_s,
@@ -150,7 +154,7 @@ static int regions_text(const struct regions *r, const struct map_request *q, ch
 		return rc;
 	*text = cluster_format(c);
 	cluster_free(c);
-	return *text ? 0 : error_set(err, -ENOMEM, "out of memory");
+	return *text ? 0 : error_set(err, -EINVAL, "the cluster cannot be printed");
 }
 
 static int read_regions(struct map *m, const struct map_request *q, struct error *err)
@@ -164,7 +168,7 @@ static int read_regions(struct map *m, const struct map_request *q, struct error
 	rc = regions_text(r, q, &text, err);
 	if (rc == 0) {
 		m->cluster = json_loads(text, 0, NULL);
-		rc = m->cluster ? make_room(m, q, err) : error_set(err, -ENOMEM, "out of memory");
+		rc = m->cluster ? make_room(m, q, err) : error_set(err, -EINVAL, "no JSON");
 	}
 	for (uint32_t i = 0; rc == 0 && i < m->n; i++) {
 		for (uint32_t j = 0; rc == 0 && j < m->n; j++) {
@@ -178,7 +182,8 @@ static int read_regions(struct map *m, const struct map_request *q, struct error
 	if (rc == 0) {
 		json_object_del(m->cluster, "delay_s");
 		json_object_del(m->cluster, "sync_pair_s");
-		json_object_set_new(m->cluster, "activation_bytes", json_real(q->activation_bytes));
+		json_object_set_new(m->cluster, "activation_bytes",
+				    json_real(q->activation_bytes));
 		if (q->weights_bytes_per_stage > 0)
 			json_object_set_new(m->cluster, "weights_bytes_per_stage",
 					    json_real(q->weights_bytes_per_stage));
@@ -188,15 +193,13 @@ static int read_regions(struct map *m, const struct map_request *q, struct error
 	return rc == 0 ? 0 : error_prefix(err, rc, "%s", q->regions);
 }
 
-/* ---- all of it ---- */
+/* ---- the map ---- */
 
 int map_new(const struct map_request *q, struct map **out, struct error *err)
 {
-	struct map *m = calloc(1, sizeof(*m));
+	struct map *m = alloc_new(sizeof(*m));
 	int rc;
 
-	if (!m)
-		return error_set(err, -ENOMEM, "out of memory");
 	rc = q->cluster ? read_cluster(m, q, err) : read_regions(m, q, err);
 	if (rc != 0) {
 		map_free(m);
@@ -232,8 +235,10 @@ const char *map_place(const struct map *m, uint32_t node)
 
 struct traffic_link map_link(const struct map *m, uint32_t from, uint32_t to)
 {
-	return (struct traffic_link){ .latency_s = m->latency_s[index_of(m, from, to)],
-				      .bandwidth_bytes_per_s = m->bandwidth[index_of(m, from, to)] };
+	size_t i = index_of(m, from, to);
+
+	return (struct traffic_link){ .latency_s = m->latency_s[i],
+				      .bandwidth_bytes_per_s = m->bandwidth[i] };
 }
 
 uint32_t map_address(uint32_t node)
@@ -262,16 +267,17 @@ int map_find(const struct map *m, const char *word, bool *in, struct error *err)
 	for (uint32_t i = 0; i < m->n; i++)
 		found = found || (numbered ? i == number : all || strcmp(word, m->place[i]) == 0);
 	if (!found)
-		return error_set(err, -EINVAL, "\"%s\": expected a node from 0 to %u, controller, all, "
-				 "or a place, as %s", word, m->n - 2, m->place[0]);
+		return error_set(err, -EINVAL,
+				 "\"%s\": expected a node from 0 to %u, controller, all, or a "
+				 "place such as %s", word, m->n - 2, m->place[0]);
 	for (uint32_t i = 0; i < m->n; i++)
 		in[i] = numbered ? i == number : all || strcmp(word, m->place[i]) == 0;
 	return 0;
 }
 
-static void put_number(json_t *row, bool there, double v)
+static void put_number(json_t *row, bool exists, double v)
 {
-	json_array_append_new(row, there ? json_real(v) : json_null());
+	json_array_append_new(row, exists ? json_real(v) : json_null());
 }
 
 char *map_format(const struct map *m, struct traffic *t)
@@ -285,11 +291,12 @@ char *map_format(const struct map *m, struct traffic *t)
 
 		for (uint32_t j = 0; j + 1 < m->n; j++) {
 			const struct traffic_link *l = traffic_link(t, i, j);
-			bool there = i != j && l->latency_s >= 0 && l->bandwidth_bytes_per_s > 0 &&
-				     !l->cut && !traffic_node(t, i)->away && !traffic_node(t, j)->away;
+			bool exists = i != j && l->latency_s >= 0 &&
+				      l->bandwidth_bytes_per_s > 0 && !l->cut &&
+				      !traffic_node(t, i)->away && !traffic_node(t, j)->away;
 
-			put_number(latencies, there, l->latency_s);
-			put_number(bandwidths, there, l->bandwidth_bytes_per_s);
+			put_number(latencies, exists, l->latency_s);
+			put_number(bandwidths, exists, l->bandwidth_bytes_per_s);
 		}
 		json_array_append_new(latency, latencies);
 		json_array_append_new(bandwidth, bandwidths);

@@ -1,8 +1,9 @@
-/* map.h - who is in a test bed, where, and how far apart: the nodes of a cluster and, as the last
- * one, the controller (consoles are there, too).
+/* map.h - the nodes of a test bed, their places and their links. The controller is the last node;
+ * consoles run there, too.
  *
- * It comes from a cluster's description with `links` (skippipe.cluster/1, docs/formats.md), or the
- * nodes are dealt over the regions of deploy/regions.json in turn, as `skippipe demo` does.
+ * A map is read from a cluster description with `links` (skippipe.cluster/1, docs/formats.md).
+ * Otherwise the nodes are spread over the regions of deploy/regions.json in turn, as `skippipe
+ * demo` does.
  */
 #ifndef WAN_MAP_H
 #define WAN_MAP_H
@@ -14,43 +15,47 @@
 #include "schedule/format/cluster.h"
 #include "tests/wan/traffic.h"
 
-#define MAP_MOST_NODES 1000 /* without the controller */
+#define MAP_MAX_NODES 1000 /* without the controller */
 
 struct map; /* opaque */
 
 struct map_request {
-	const char *cluster; /* a file; NULL: the regions */
-	const char *regions; /* a file */
+	const char *cluster; /* path of a description; NULL: the regions */
+	const char *regions; /* path of deploy/regions.json */
 	const char *setting; /* of the regions; NULL: "geo-distributed" */
 	int n_nodes;         /* with the regions */
-	int n_stages, stages[CLUSTER_MOST_STAGES]; /* 0: balanced, of up to six */
-	const char *controller_at;    /* a place; NULL: node 0's */
-	double least_bytes_per_s;     /* no link is slower */
-	double activation_bytes, weights_bytes_per_stage; /* with the regions; 0: not said */
-	double forward_s, backward_s, loss_s;             /* likewise */
+	int n_stages, stages[CLUSTER_MOST_STAGES]; /* n_stages 0: up to six of equal size */
+	const char *controller_at;    /* a place; NULL: that of node 0 */
+	double least_bytes_per_s;     /* slower links are raised to this bandwidth */
+	/* With the regions, for the description that map_format writes; 0: unknown. */
+	double activation_bytes, weights_bytes_per_stage;
+	double forward_s, backward_s, loss_s;
 };
 
-/* The message names file, key and what was expected: -EINVAL, -ENOENT, or the file's errors. */
+/* Reads a map. Gives *out to the caller (map_free). The errors are -EINVAL, -ENOENT and those of
+ * reading the file. The message names the file, the key and the expected value. */
 int map_new(const struct map_request *q, struct map **out, struct error *err);
 void map_free(struct map *m); /* NULL is allowed */
 
-uint32_t map_nodes(const struct map *m); /* the controller included: its number is the last */
+uint32_t map_nodes(const struct map *m); /* with the controller, which is the last */
 const char *map_place(const struct map *m, uint32_t node); /* borrowed */
-/* The link as described, the other fields 0. A controller in a node's own place is 0.5 ms and
- * 1.25 GB/s away from it, unless the description says how far two nodes there are apart. */
+/* Returns the described latency and bandwidth of a link; the other fields are 0. The link between
+ * the controller and a node in the same place has 0.5 ms and 1.25 GB/s, unless the description has
+ * a link between two nodes there. */
 struct traffic_link map_link(const struct map *m, uint32_t from, uint32_t to);
 
-/* The IPv4 address of a node, host byte order: 10.77.NODE.2, 10.78.0.2 for node 256. */
+/* Returns the IPv4 address of a node in host byte order: 10.77.NODE.2, or 10.78.0.2 for node
+ * 256. */
 uint32_t map_address(uint32_t node);
-/* The node of an address; map_nodes(m) when it is nobody's. */
+/* Returns the node of an address, or map_nodes(m) if there is none. */
 uint32_t map_node_at(const struct map *m, uint32_t address);
 
-/* Marks the nodes that a word means: a number, `controller`, `all`, or a place (all nodes
- * there). in: (map_nodes), written only on success. -EINVAL says what there is. */
+/* Marks the nodes that a word names: a number, `controller`, `all`, or a place (all nodes there).
+ * `in`, (map_nodes), is written only on success. -EINVAL: the message lists the possible words. */
 int map_find(const struct map *m, const char *word, bool *in, struct error *err);
 
-/* The cluster as it is now, skippipe.cluster/1 with `links` as t has them (no way: null), without
- * the controller. Free it; NULL: out of memory. */
+/* Prints the cluster with its current links, without the controller, as skippipe.cluster/1. A
+ * missing link is null. The caller frees the text. NULL: out of memory. */
 char *map_format(const struct map *m, struct traffic *t);
 
 #endif

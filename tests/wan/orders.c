@@ -1,4 +1,5 @@
-/* orders.c - see orders.h. */
+/* Parses and executes the commands that change a running test bed. A command is first checked
+ * completely and then executed, so a mistake changes nothing. */
 #include "tests/wan/orders.h"
 
 #include <errno.h>
@@ -6,19 +7,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_WORDS 64
-#define MOST_LINE 4096
+#include "base/alloc.h"
+
+#define MAX_WORDS 64
+#define MAX_LINE 4096
 
 static const char help[] =
-	"link FROM TO SETTING...   latency_ms X, bandwidth_mbs X, latency_times X, bandwidth_times X,\n"
-	"                          loss SHARE, jitter SHARE, cut, restore\n"
-	"all SETTING...            the same of every link\n"
-	"node NODES STATE...       away, back, up_mbs X, down_mbs X\n"
-	"region PLACE STATE...     the same of all nodes in a place\n"
-	"reset                     all as it was at the start\n"
-	"stats [FROM TO]           what the links have carried\n"
-	"nodes                     number, address and place of each\n"
-	"cluster                   the links as they are, as skippipe.cluster/1\n"
+	"link FROM TO SETTING...   changes links: latency_ms X, bandwidth_mbs X, latency_times X,\n"
+	"                          bandwidth_times X, loss SHARE, jitter SHARE, cut, restore\n"
+	"all SETTING...            changes every link in the same way\n"
+	"node NODES STATE...       changes nodes: away, back, up_mbs X, down_mbs X\n"
+	"region PLACE STATE...     changes all nodes in a place in the same way\n"
+	"reset                     restores everything to its state at the start\n"
+	"stats [FROM TO]           prints the traffic of the links\n"
+	"nodes                     prints number, address and place of each node\n"
+	"cluster                   prints the current links as skippipe.cluster/1\n"
 	"FROM, TO, NODES: a number, controller, all, or a place\n";
 
 enum field {
@@ -29,7 +32,7 @@ enum field {
 static const struct word {
 	const char *name;
 	bool of_nodes, valued;
-	double least, most, unit;
+	double min, max, unit;
 } words_of[] = {
 	[LATENCY] = { "latency_ms", false, true, 0, 60000, 1e-3 },
 	[BANDWIDTH] = { "bandwidth_mbs", false, true, 1e-6, 1e6, 1e6 },
@@ -51,30 +54,32 @@ struct change {
 	double value;
 };
 
-/* An order in the doing: whom it is about, and its words. */
+/* A command that is being executed. */
 struct order {
 	const struct map *map;
 	struct traffic *traffic;
 	const struct orders_start *start;
 	const struct orders_counts *counts;
 	FILE *reply;
-	char text[MOST_LINE];
-	char *words[MOST_WORDS];
+	char text[MAX_LINE];
+	char *words[MAX_WORDS];
 	int n_words;
-	struct change changes[MOST_WORDS];
+	struct change changes[MAX_WORDS];
 	int n_changes;
-	bool from[MAP_MOST_NODES + 1], to[MAP_MOST_NODES + 1];
+	bool from[MAP_MAX_NODES + 1], to[MAP_MAX_NODES + 1];
 };
 
 static int split_words(struct order *o, const char *line, struct error *err)
 {
 	char *save = NULL;
 
-	if (snprintf(o->text, sizeof(o->text), "%s", line) >= MOST_LINE)
-		return error_set(err, -EINVAL, "a line of at most %d letters is expected", MOST_LINE - 1);
-	for (char *w = strtok_r(o->text, " \t\r\n", &save); w; w = strtok_r(NULL, " \t\r\n", &save)) {
-		if (o->n_words == MOST_WORDS)
-			return error_set(err, -EINVAL, "at most %d words are expected", MOST_WORDS);
+	if (snprintf(o->text, sizeof(o->text), "%s", line) >= MAX_LINE)
+		return error_set(err, -EINVAL, "a line of at most %d letters is expected",
+				 MAX_LINE - 1);
+	for (char *w = strtok_r(o->text, " \t\r\n", &save); w;
+	     w = strtok_r(NULL, " \t\r\n", &save)) {
+		if (o->n_words == MAX_WORDS)
+			return error_set(err, -EINVAL, "at most %d words are expected", MAX_WORDS);
 		o->words[o->n_words++] = w;
 	}
 	return 0;
@@ -85,14 +90,14 @@ static int read_value(const struct word *w, const char *text, double *out, struc
 	char *end = NULL;
 	double v = text ? strtod(text, &end) : 0;
 
-	if (!text || end == text || *end || !isfinite(v) || v < w->least || v > w->most)
-		return error_set(err, -EINVAL, "%s: expected a number from %g to %g, got \"%s\"", w->name,
-				 w->least, w->most, text ? text : "");
+	if (!text || end == text || *end || !isfinite(v) || v < w->min || v > w->max)
+		return error_set(err, -EINVAL, "%s: expected a number from %g to %g, got \"%s\"",
+				 w->name, w->min, w->max, text ? text : "");
 	*out = v * w->unit;
 	return 0;
 }
 
-/* The words from `at` on are changes, of nodes or of links; one at least. */
+/* Reads the words from `at` on as changes of nodes or of links. There must be at least one. */
 static int read_changes(struct order *o, int at, bool of_nodes, struct error *err)
 {
 	char known[200] = "";
@@ -108,14 +113,16 @@ static int read_changes(struct order *o, int at, bool of_nodes, struct error *er
 		const char *name = o->words[at++];
 		int f = 0, rc;
 
-		while (f < N_FIELDS && (words_of[f].of_nodes != of_nodes || strcmp(name, words_of[f].name) != 0))
+		while (f < N_FIELDS && (words_of[f].of_nodes != of_nodes ||
+					strcmp(name, words_of[f].name) != 0))
 			f++;
 		if (f == N_FIELDS)
 			return error_set(err, -EINVAL, "\"%s\": expected one of %s", name, known);
 		*c = (struct change){ .field = (enum field)f };
 		if (!words_of[f].valued)
 			continue;
-		rc = read_value(&words_of[f], at < o->n_words ? o->words[at] : NULL, &c->value, err);
+		rc = read_value(&words_of[f], at < o->n_words ? o->words[at] : NULL, &c->value,
+				err);
 		if (rc != 0)
 			return rc;
 		at++;
@@ -125,13 +132,16 @@ static int read_changes(struct order *o, int at, bool of_nodes, struct error *er
 
 /* ---- links ---- */
 
-static void change_link(struct traffic_link *l, const struct traffic_link *was, const struct change *c)
+static void change_link(struct traffic_link *l, const struct traffic_link *initial,
+			const struct change *c)
 {
 	switch (c->field) {
 	case LATENCY: l->latency_s = c->value; break;
 	case BANDWIDTH: l->bandwidth_bytes_per_s = c->value; break;
-	case LATENCY_TIMES: l->latency_s = was->latency_s * c->value; break;
-	case BANDWIDTH_TIMES: l->bandwidth_bytes_per_s = was->bandwidth_bytes_per_s * c->value; break;
+	case LATENCY_TIMES: l->latency_s = initial->latency_s * c->value; break;
+	case BANDWIDTH_TIMES:
+		l->bandwidth_bytes_per_s = initial->bandwidth_bytes_per_s * c->value;
+		break;
 	case LOSS: l->loss = c->value; break;
 	case JITTER: l->jitter = c->value; break;
 	case CUT: l->cut = true; break;
@@ -139,7 +149,7 @@ static void change_link(struct traffic_link *l, const struct traffic_link *was, 
 	}
 }
 
-/* A link that the description does not have stays away. */
+/* Changes the selected links. A link that the description does not have stays absent. */
 static int change_links(const struct order *o, struct error *err)
 {
 	uint32_t n = map_nodes(o->map);
@@ -147,13 +157,14 @@ static int change_links(const struct order *o, struct error *err)
 
 	for (uint32_t i = 0; i < n; i++) {
 		for (uint32_t j = 0; j < n; j++) {
-			struct traffic_link was = map_link(o->map, i, j);
+			struct traffic_link initial = map_link(o->map, i, j);
 
-			if (i == j || !o->from[i] || !o->to[j] || was.latency_s < 0 ||
-			    was.bandwidth_bytes_per_s <= 0)
+			if (i == j || !o->from[i] || !o->to[j] || initial.latency_s < 0 ||
+			    initial.bandwidth_bytes_per_s <= 0)
 				continue;
 			for (int k = 0; k < o->n_changes; k++)
-				change_link(traffic_link(o->traffic, i, j), &was, &o->changes[k]);
+				change_link(traffic_link(o->traffic, i, j), &initial,
+					    &o->changes[k]);
 			changed++;
 		}
 	}
@@ -173,7 +184,7 @@ static int do_links(struct order *o, struct error *err)
 	int rc;
 
 	if (!all && o->n_words < 3)
-		return error_set(err, -EINVAL, "link: expected FROM, TO and what is to change");
+		return error_set(err, -EINVAL, "link: expected FROM, TO and a setting");
 	rc = all ? find_pairs(o, "all", "all", err) : find_pairs(o, o->words[1], o->words[2], err);
 	if (rc == 0)
 		rc = read_changes(o, all ? 1 : 3, false, err);
@@ -206,10 +217,11 @@ static int do_nodes(struct order *o, struct error *err)
 	int rc;
 
 	if (o->n_words < 2)
-		return error_set(err, -EINVAL, "%s: expected which, and what is to change", o->words[0]);
-	rc = strcmp(o->words[0], "region") == 0 && !is_place(o->map, o->words[1])
-		     ? error_set(err, -EINVAL, "\"%s\": expected a place, as %s", o->words[1], map_place(o->map, 0))
-		     : map_find(o->map, o->words[1], o->from, err);
+		return error_set(err, -EINVAL, "%s: expected nodes and a state", o->words[0]);
+	if (strcmp(o->words[0], "region") == 0 && !is_place(o->map, o->words[1]))
+		return error_set(err, -EINVAL, "\"%s\": expected a place such as %s", o->words[1],
+				 map_place(o->map, 0));
+	rc = map_find(o->map, o->words[1], o->from, err);
 	if (rc == 0)
 		rc = read_changes(o, 2, true, err);
 	for (uint32_t i = 0; rc == 0 && i < map_nodes(o->map); i++)
@@ -221,13 +233,14 @@ static int do_nodes(struct order *o, struct error *err)
 void orders_reset(const struct map *m, struct traffic *t, const struct orders_start *start)
 {
 	for (uint32_t i = 0; i < map_nodes(m); i++) {
-		*traffic_node(t, i) = (struct traffic_node){ .up_bytes_per_s = start->up_bytes_per_s,
-							     .down_bytes_per_s = start->down_bytes_per_s };
+		*traffic_node(t, i) =
+			(struct traffic_node){ .up_bytes_per_s = start->up_bytes_per_s,
+					       .down_bytes_per_s = start->down_bytes_per_s };
 		for (uint32_t j = 0; j < map_nodes(m); j++) {
-			struct traffic_link *l = traffic_link(t, i, j), was = map_link(m, i, j);
+			struct traffic_link *l = traffic_link(t, i, j), initial = map_link(m, i, j);
 
-			l->latency_s = was.latency_s;
-			l->bandwidth_bytes_per_s = was.bandwidth_bytes_per_s;
+			l->latency_s = initial.latency_s;
+			l->bandwidth_bytes_per_s = initial.bandwidth_bytes_per_s;
 			l->loss = start->loss;
 			l->jitter = start->jitter;
 			l->cut = false;
@@ -235,15 +248,15 @@ void orders_reset(const struct map *m, struct traffic *t, const struct orders_st
 	}
 }
 
-/* ---- what is asked ---- */
+/* ---- queries and the table of commands ---- */
 
 void orders_nodes(const struct map *m, FILE *reply)
 {
 	for (uint32_t i = 0; i < map_nodes(m); i++) {
 		uint32_t a = map_address(i);
 
-		fprintf(reply, "%u %u.%u.%u.%u %s\n", i, a >> 24, a >> 16 & 255, a >> 8 & 255, a & 255,
-			map_place(m, i));
+		fprintf(reply, "%u %u.%u.%u.%u %s\n", i, a >> 24, a >> 16 & 255, a >> 8 & 255,
+			a & 255, map_place(m, i));
 	}
 }
 
@@ -256,26 +269,32 @@ static int do_stats(struct order *o, struct error *err)
 
 	if (o->n_words == 2)
 		return error_set(err, -EINVAL, "stats: expected FROM and TO, or nothing");
-	rc = named ? find_pairs(o, o->words[1], o->words[2], err) : find_pairs(o, "all", "all", err);
+	rc = named ? find_pairs(o, o->words[1], o->words[2], err) :
+		     find_pairs(o, "all", "all", err);
 	if (rc != 0)
 		return rc;
-	fprintf(o->reply, "router delivered %llu late_mean_ms %.3f late_most_ms %.3f held %zu strays %llu "
+	fprintf(o->reply,
+		"router delivered %llu late_mean_ms %.3f late_most_ms %.3f held %zu strays %llu "
 		"refused %llu\n", (unsigned long long)counts->delivered,
 		counts->delivered ? 1e3 * counts->late_sum_s / (double)counts->delivered : 0,
-		1e3 * counts->late_most_s, traffic_held(o->traffic), (unsigned long long)counts->strays,
-		(unsigned long long)counts->refused);
-	fprintf(o->reply, "from to sent_packets sent_bytes arrived_packets arrived_bytes lost overflowed cut_off\n");
+		1e3 * counts->late_max_s, traffic_held(o->traffic),
+		(unsigned long long)counts->strays, (unsigned long long)counts->refused);
+	fprintf(o->reply, "from to sent_packets sent_bytes arrived_packets arrived_bytes lost "
+			  "overflowed cut_off\n");
 	for (uint32_t i = 0; i < n; i++) {
 		for (uint32_t j = 0; j < n; j++) {
 			const struct traffic_link *l = traffic_link(o->traffic, i, j);
 
-			if (i == j || !o->from[i] || !o->to[j] || (!named && !l->sent_packets))
+			if (i == j || !o->from[i] || !o->to[j] ||
+			    (!named && !l->sent_packets))
 				continue;
 			fprintf(o->reply, "%u %u %llu %llu %llu %llu %llu %llu %llu\n", i, j,
-				(unsigned long long)l->sent_packets, (unsigned long long)l->sent_bytes,
+				(unsigned long long)l->sent_packets,
+				(unsigned long long)l->sent_bytes,
 				(unsigned long long)l->arrived_packets,
 				(unsigned long long)l->arrived_bytes, (unsigned long long)l->lost,
-				(unsigned long long)l->overflowed, (unsigned long long)l->cut_off);
+				(unsigned long long)l->overflowed,
+				(unsigned long long)l->cut_off);
 		}
 	}
 	return 0;
@@ -315,11 +334,11 @@ static int do_help(struct order *o, struct error *err)
 
 static const struct verb {
 	const char *name;
-	int most_words;
+	int max_words;
 	int (*run)(struct order *o, struct error *err);
 } verbs[] = {
-	{ "link", MOST_WORDS, do_links }, { "all", MOST_WORDS, do_links },
-	{ "node", MOST_WORDS, do_nodes }, { "region", MOST_WORDS, do_nodes },
+	{ "link", MAX_WORDS, do_links }, { "all", MAX_WORDS, do_links },
+	{ "node", MAX_WORDS, do_nodes }, { "region", MAX_WORDS, do_nodes },
 	{ "reset", 1, do_reset }, { "stats", 3, do_stats },
 	{ "nodes", 1, do_names }, { "cluster", 1, do_cluster },
 	{ "help", 1, do_help },
@@ -332,23 +351,22 @@ static int do_order(struct order *o, struct error *err)
 	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
 		if (strcmp(name, verbs[i].name) != 0)
 			continue;
-		if (o->n_words > verbs[i].most_words)
-			return error_set(err, -EINVAL, "\"%s\": unexpected; help says what is",
-					 o->words[verbs[i].most_words]);
+		if (o->n_words > verbs[i].max_words)
+			return error_set(err, -EINVAL, "\"%s\": unexpected (see help)",
+					 o->words[verbs[i].max_words]);
 		return verbs[i].run(o, err);
 	}
-	return error_set(err, -EINVAL, "\"%s\": expected link, all, node, region, reset, stats, nodes, "
-			 "cluster or help", name);
+	return error_set(err, -EINVAL,
+			 "\"%s\": expected link, all, node, region, reset, stats, nodes, cluster "
+			 "or help", name);
 }
 
 int orders_do(const struct map *m, struct traffic *t, const struct orders_start *start,
 	      const struct orders_counts *counts, const char *line, FILE *reply, struct error *err)
 {
-	struct order *o = calloc(1, sizeof(*o));
+	struct order *o = alloc_new(sizeof(*o));
 	int rc;
 
-	if (!o)
-		return error_set(err, -ENOMEM, "out of memory");
 	o->map = m;
 	o->traffic = t;
 	o->start = start;

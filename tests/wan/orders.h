@@ -1,19 +1,19 @@
-/* orders.h - what an operator says to a test bed while it runs, a line of words:
+/* orders.h - commands for a running test bed. A command is a line of words:
  *
- *     link FROM TO SETTING...    each directed link from FROM to TO
- *     all SETTING...             each link there is
- *     node NODES STATE...        what becomes of nodes
- *     region PLACE STATE...      and of all that are in a place, the controller too if it is there
- *     reset                      all as it was at the start
- *     stats [FROM TO]            what the links have carried: those that had anything to, or those named
- *     nodes                      number, address and place of each
- *     cluster                    the links as they are, skippipe.cluster/1
+ *     link FROM TO SETTING...    changes each directed link from FROM to TO
+ *     all SETTING...             changes every link
+ *     node NODES STATE...        changes nodes
+ *     region PLACE STATE...      changes all nodes in a place, and the controller if it is there
+ *     reset                      restores everything to its state at the start
+ *     stats [FROM TO]            prints the traffic of these links, or of all links with traffic
+ *     nodes                      prints number, address and place of each node
+ *     cluster                    prints the current links as skippipe.cluster/1
  *     help
  *
- * FROM, TO and NODES: a number, `controller`, `all`, or a place. Settings: `latency_ms X`,
- * `bandwidth_mbs X` (million bytes a second), `latency_times X`, `bandwidth_times X` (of what was
- * at the start), `loss SHARE`, `jitter SHARE` (of the latency), `cut`, `restore`. States: `away`,
- * `back`, `up_mbs X`, `down_mbs X` (0: no limit).
+ * FROM, TO and NODES are a number, `controller`, `all`, or a place. The settings are `latency_ms
+ * X`, `bandwidth_mbs X` (million bytes a second), `latency_times X` and `bandwidth_times X`
+ * (relative to the start), `loss SHARE`, `jitter SHARE` (of the latency), `cut` and `restore`. The
+ * states are `away`, `back`, `up_mbs X` and `down_mbs X` (0: no limit).
  */
 #ifndef WAN_ORDERS_H
 #define WAN_ORDERS_H
@@ -25,27 +25,27 @@
 #include "tests/wan/map.h"
 #include "tests/wan/traffic.h"
 
-struct orders_start { /* of all links, of all nodes */
-	double loss, jitter;
-	double up_bytes_per_s, down_bytes_per_s; /* 0: no limit */
+struct orders_start {
+	double loss, jitter;                     /* of all links */
+	double up_bytes_per_s, down_bytes_per_s; /* of all nodes; 0: no limit */
 };
 
-/* All as the map and the start say. */
+/* Sets all links and nodes to their state at the start. */
 void orders_reset(const struct map *m, struct traffic *t, const struct orders_start *start);
 
 struct orders_counts {
-	uint64_t delivered;     /* packets, by the router */
-	double late_sum_s, late_most_s; /* how much later than due */
-	uint64_t strays;        /* to nobody's address, or no IPv4 */
-	uint64_t refused;       /* by the node's kernel */
+	uint64_t delivered; /* packets, by the router */
+	double late_sum_s, late_max_s; /* their delays beyond the due time */
+	uint64_t strays;    /* packets to an unknown address, or not IPv4 */
+	uint64_t refused;   /* packets that the receiver's kernel refused */
 };
 
-/* Does what the line says, all of it or nothing, and writes the answer to `reply`. -EINVAL with
- * what was expected. */
+/* Executes a line, completely or not at all, and writes the answer to `reply`. -EINVAL: the message
+ * says what was expected. */
 int orders_do(const struct map *m, struct traffic *t, const struct orders_start *start,
 	      const struct orders_counts *counts, const char *line, FILE *reply, struct error *err);
 
-/* A line for each node: number, address, place. The controller is the last. */
+/* Prints a line for each node: number, address, place. The controller is the last. */
 void orders_nodes(const struct map *m, FILE *reply);
 
 #endif

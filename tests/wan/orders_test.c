@@ -1,6 +1,7 @@
-/* What an operator says changes what he names and nothing else, and what the bed says of itself is
- * a cluster again. */
+/* A command changes the named links and nodes and nothing else. The printed cluster can be read
+ * again. */
 #include <errno.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +25,7 @@ struct bed {
 
 static struct bed open_bed(const struct map_request *q)
 {
-	struct traffic_options o = { .seed = 1, .queue_s = 0.2, .held_most = 1000 };
+	struct traffic_options o = { .seed = 1, .queue_s = 0.2, .held_max = 1000 };
 	struct error err = { "" };
 	struct bed b;
 
@@ -43,15 +44,15 @@ static void close_bed(struct bed *b)
 	map_free(b->map);
 }
 
-static struct bed of_regions(int n)
+static struct bed open_regions(int n)
 {
 	struct map_request q = { .regions = "deploy/regions.json", .n_nodes = n };
 
 	return open_bed(&q);
 }
 
-/* The answer; free it. */
-static char *tell(struct bed *b, const char *line)
+/* Executes a command and returns its answer, which the caller frees. */
+static char *execute(struct bed *b, const char *line)
 {
 	struct orders_counts counts = { 0 };
 	struct error err = { "" };
@@ -65,15 +66,16 @@ static char *tell(struct bed *b, const char *line)
 	return text;
 }
 
-static void refused(struct bed *b, const char *line, const char *words)
+static void expect_refusal(struct bed *b, const char *line, const char *words)
 {
 	struct orders_counts counts = { 0 };
 	struct error err = { "" };
 	struct traffic_link before = *traffic_link(b->traffic, 0, 1);
 
-	assert_int_equal(orders_do(b->map, b->traffic, &start, &counts, line, stdout, &err), -EINVAL);
+	assert_int_equal(orders_do(b->map, b->traffic, &start, &counts, line, stdout, &err),
+			 -EINVAL);
 	if (!strstr(err.text, words))
-		fail_msg("%s: \"%s\" says not \"%s\"", line, err.text, words);
+		fail_msg("%s: \"%s\" does not contain \"%s\"", line, err.text, words);
 	assert_memory_equal(&before, traffic_link(b->traffic, 0, 1), sizeof(before));
 }
 
@@ -96,9 +98,11 @@ static void regions_are_as_published(void **state)
 
 			if (i == j)
 				continue;
-			regions_link(r, map_place(b.map, i), map_place(b.map, j), &latency, &speed, NULL);
+			regions_link(r, map_place(b.map, i), map_place(b.map, j), &latency, &speed,
+				     NULL);
 			assert_true(l->latency_s == latency);
-			assert_true(l->bandwidth_bytes_per_s == (speed < 5242880 ? 5242880 : speed));
+			assert_true(l->bandwidth_bytes_per_s ==
+				    (speed < 5242880 ? 5242880 : speed));
 			assert_true(l->loss == 0.01 && l->jitter == 0.2 && !l->cut);
 		}
 	}
@@ -109,49 +113,49 @@ static void regions_are_as_published(void **state)
 
 static void a_link_is_directed(void **state)
 {
-	struct bed b = of_regions(14);
-	struct traffic_link was = map_link(b.map, 0, 1), *l = traffic_link(b.traffic, 0, 1),
+	struct bed b = open_regions(14);
+	struct traffic_link initial = map_link(b.map, 0, 1), *l = traffic_link(b.traffic, 0, 1),
 			    *back = traffic_link(b.traffic, 1, 0);
 
 	(void)state;
-	free(tell(&b, "link 0 1 latency_ms 40 bandwidth_mbs 2 loss 0.5 jitter 0.1"));
+	free(execute(&b, "link 0 1 latency_ms 40 bandwidth_mbs 2 loss 0.5 jitter 0.1"));
 	assert_true(l->latency_s == 0.04 && l->bandwidth_bytes_per_s == 2e6);
 	assert_true(l->loss == 0.5 && l->jitter == 0.1);
-	assert_true(back->latency_s == was.latency_s && back->loss == 0.01);
-	free(tell(&b, "link 0 1 cut"));
+	assert_true(back->latency_s == initial.latency_s && back->loss == 0.01);
+	free(execute(&b, "link 0 1 cut"));
 	assert_true(l->cut && !back->cut);
-	free(tell(&b, "link 0 1 restore"));
+	free(execute(&b, "link 0 1 restore"));
 	assert_true(!l->cut && l->loss == 0.5);
-	free(tell(&b, "link 0 1 latency_times 3 bandwidth_times 0.5"));
-	assert_true(l->latency_s == 3 * was.latency_s);
-	assert_true(l->bandwidth_bytes_per_s == 0.5 * was.bandwidth_bytes_per_s);
-	free(tell(&b, "reset"));
-	assert_true(l->latency_s == was.latency_s && l->loss == 0.01 && l->jitter == 0.2);
+	free(execute(&b, "link 0 1 latency_times 3 bandwidth_times 0.5"));
+	assert_true(l->latency_s == 3 * initial.latency_s);
+	assert_true(l->bandwidth_bytes_per_s == 0.5 * initial.bandwidth_bytes_per_s);
+	free(execute(&b, "reset"));
+	assert_true(l->latency_s == initial.latency_s && l->loss == 0.01 && l->jitter == 0.2);
 	close_bed(&b);
 }
 
 /* Nodes 0 and 12, and the controller, are in Australia; 1 and 13 in Belgium. */
-static void a_place_is_all_who_are_there(void **state)
+static void a_place_names_all_nodes_there(void **state)
 {
-	struct bed b = of_regions(14);
+	struct bed b = open_regions(14);
 	int cut = 0;
 
 	(void)state;
-	free(tell(&b, "link Australia Belgium cut"));
+	free(execute(&b, "link Australia Belgium cut"));
 	for (uint32_t i = 0; i < 15; i++)
 		for (uint32_t j = 0; j < 15; j++)
 			cut += traffic_link(b.traffic, i, j)->cut;
 	assert_int_equal(cut, 6);
 	assert_true(traffic_link(b.traffic, 14, 13)->cut && traffic_link(b.traffic, 12, 1)->cut);
-	free(tell(&b, "region Belgium away up_mbs 7"));
+	free(execute(&b, "region Belgium away up_mbs 7"));
 	for (uint32_t i = 0; i < 15; i++)
 		assert_int_equal(traffic_node(b.traffic, i)->away, i == 1 || i == 13);
 	assert_true(traffic_node(b.traffic, 13)->up_bytes_per_s == 7e6);
-	free(tell(&b, "node 13 back"));
+	free(execute(&b, "node 13 back"));
 	assert_true(traffic_node(b.traffic, 1)->away && !traffic_node(b.traffic, 13)->away);
-	free(tell(&b, "node controller away"));
+	free(execute(&b, "node controller away"));
 	assert_true(traffic_node(b.traffic, 14)->away && !traffic_node(b.traffic, 0)->away);
-	free(tell(&b, "all loss 0 jitter 0.3 restore"));
+	free(execute(&b, "all loss 0 jitter 0.3 restore"));
 	for (uint32_t i = 0; i < 15; i++)
 		for (uint32_t j = 0; j < 15; j++)
 			assert_true(i == j || (traffic_link(b.traffic, i, j)->jitter == 0.3 &&
@@ -161,29 +165,30 @@ static void a_place_is_all_who_are_there(void **state)
 
 static void mistakes_are_named_and_change_nothing(void **state)
 {
-	struct bed b = of_regions(14);
+	struct bed b = open_regions(14);
 
 	(void)state;
-	refused(&b, "", "expected link, all");
-	refused(&b, "lnk 0 1 cut", "\"lnk\": expected link, all");
-	refused(&b, "link 0", "expected FROM, TO");
-	refused(&b, "link 0 15 cut", "\"15\": expected a node from 0 to 13, controller, all");
-	refused(&b, "link 0 Atlantis cut", "\"Atlantis\": expected");
-	refused(&b, "link 0 1", "expected one of latency_ms");
-	refused(&b, "link 0 1 latency_ms", "latency_ms: expected a number");
-	refused(&b, "link 0 1 latency_ms 5 loss 1.5", "loss: expected a number from 0 to 1");
-	refused(&b, "link 0 1 latency_ms 5 away", "\"away\": expected one of latency_ms");
-	refused(&b, "link 0 0 latency_ms 5", "no such link");
-	refused(&b, "node 0 cut", "\"cut\": expected one of away");
-	refused(&b, "region 0 away", "\"0\": expected a place");
-	refused(&b, "stats 0", "expected FROM and TO");
-	refused(&b, "reset 0", "\"0\": unexpected");
+	expect_refusal(&b, "", "expected link, all");
+	expect_refusal(&b, "lnk 0 1 cut", "\"lnk\": expected link, all");
+	expect_refusal(&b, "link 0", "expected FROM, TO");
+	expect_refusal(&b, "link 0 15 cut",
+		       "\"15\": expected a node from 0 to 13, controller, all");
+	expect_refusal(&b, "link 0 Atlantis cut", "\"Atlantis\": expected");
+	expect_refusal(&b, "link 0 1", "expected one of latency_ms");
+	expect_refusal(&b, "link 0 1 latency_ms", "latency_ms: expected a number");
+	expect_refusal(&b, "link 0 1 latency_ms 5 loss 1.5", "loss: expected a number from 0 to 1");
+	expect_refusal(&b, "link 0 1 latency_ms 5 away", "\"away\": expected one of latency_ms");
+	expect_refusal(&b, "link 0 0 latency_ms 5", "no such link");
+	expect_refusal(&b, "node 0 cut", "\"cut\": expected one of away");
+	expect_refusal(&b, "region 0 away", "\"0\": expected a place");
+	expect_refusal(&b, "stats 0", "expected FROM and TO");
+	expect_refusal(&b, "reset 0", "\"0\": unexpected");
 	close_bed(&b);
 }
 
-static void stats_are_of_those_that_had_traffic(void **state)
+static void stats_show_links_with_traffic(void **state)
 {
-	struct bed b = of_regions(4);
+	struct bed b = open_regions(4);
 	struct traffic_packet *p = traffic_packet_new(b.traffic);
 	char *text;
 
@@ -193,14 +198,14 @@ static void stats_are_of_those_that_had_traffic(void **state)
 	p->size = 140;
 	traffic_link(b.traffic, 2, 3)->loss = 1;
 	traffic_send(b.traffic, p, 0);
-	text = tell(&b, "stats");
+	text = execute(&b, "stats");
 	assert_non_null(strstr(text, "\n2 3 1 140 0 0 1 0 0\n"));
 	assert_null(strstr(text, "\n3 2 "));
 	free(text);
-	text = tell(&b, "stats 3 2");
+	text = execute(&b, "stats 3 2");
 	assert_non_null(strstr(text, "\n3 2 0 0 0 0 0 0 0\n"));
 	free(text);
-	text = tell(&b, "nodes");
+	text = execute(&b, "nodes");
 	assert_string_equal(text, "0 10.77.0.2 Australia\n1 10.77.1.2 Belgium\n2 10.77.2.2 Canada\n"
 				  "3 10.77.3.2 Germany\n4 10.77.4.2 Australia\n");
 	free(text);
@@ -208,14 +213,15 @@ static void stats_are_of_those_that_had_traffic(void **state)
 }
 
 /* Three nodes, two of them at B, no link from 2 to 0. */
+#define TIMES ",\"forward_s\":1,\"backward_s\":2,\"loss_s\":0.5,\"memory\":4}"
 static const char three[] =
 	"{\"format\":\"skippipe.cluster/1\",\"name\":\"three\",\"stages\":[1,2],\"nodes\":["
-	"{\"id\":0,\"location\":\"A\",\"forward_s\":1,\"backward_s\":2,\"loss_s\":0.5,\"memory\":4},"
-	"{\"id\":1,\"location\":\"B\",\"forward_s\":1,\"backward_s\":2,\"loss_s\":0.5,\"memory\":4},"
-	"{\"id\":2,\"location\":\"B\",\"forward_s\":1,\"backward_s\":2,\"loss_s\":0.5,\"memory\":4}],"
+	"{\"id\":0,\"location\":\"A\"" TIMES ",{\"id\":1,\"location\":\"B\"" TIMES
+	",{\"id\":2,\"location\":\"B\"" TIMES "],"
 	"\"links\":{\"latency_s\":[[0,0.01,0.02],[0.03,0,0.002],[null,0.003,0]],"
 	"\"bandwidth_bytes_per_s\":[[0,1e6,2e6],[3e6,0,4e6],[5e6,6e6,0]]},"
-	"\"activation_bytes\":98304,\"transfer_overhead_s\":0.001,\"microbatches_per_data_node\":6}";
+	"\"activation_bytes\":98304,\"transfer_overhead_s\":0.001,"
+	"\"microbatches_per_data_node\":6}";
 
 static void write_text(char path[64], const char *text)
 {
@@ -229,9 +235,9 @@ static void expect_link(struct bed *b, uint32_t i, uint32_t j, double latency_s,
 	assert_true(traffic_link(b->traffic, i, j)->bandwidth_bytes_per_s == bytes_per_s);
 }
 
-/* The controller at B has node 1's links, and is from 1 as far as 2 is; what the bed writes when it has
- * changed is read as it is then. */
-static void a_cluster_comes_and_goes(void **state)
+/* The controller at B has the links of node 1, and its link to node 1 is that between 1 and 2. The
+ * printed cluster contains the changes. */
+static void a_cluster_is_read_and_written(void **state)
 {
 	char path[64], *text;
 	struct map_request q = { .cluster = path, .controller_at = "B" };
@@ -248,10 +254,10 @@ static void a_cluster_comes_and_goes(void **state)
 	expect_link(&b, 3, 1, 0.003, 6e6);
 	expect_link(&b, 1, 3, 0.002, 4e6);
 	assert_true(traffic_link(b.traffic, 2, 0)->latency_s < 0);
-	refused(&b, "link 2 0 restore latency_ms 5", "no such link");
-	free(tell(&b, "link 0 2 latency_ms 25 bandwidth_mbs 9"));
-	free(tell(&b, "link 1 2 cut"));
-	text = tell(&b, "cluster");
+	expect_refusal(&b, "link 2 0 restore latency_ms 5", "no such link");
+	free(execute(&b, "link 0 2 latency_ms 25 bandwidth_mbs 9"));
+	free(execute(&b, "link 1 2 cut"));
+	text = execute(&b, "cluster");
 	write_text(path, text);
 	free(text);
 	again = open_bed(&q);
@@ -259,7 +265,7 @@ static void a_cluster_comes_and_goes(void **state)
 	expect_link(&again, 1, 0, 0.03, 3e6);
 	assert_true(traffic_link(again.traffic, 1, 2)->latency_s < 0);
 	assert_int_equal(cluster_read(path, &c, NULL), 0);
-	assert_true(c->delay_s[2] > 0.025 + 98304 / 9e6 + 0.000999 && c->delay_s[2] < 0.025 + 98304 / 9e6 + 0.001001);
+	assert_true(fabs(c->delay_s[2] - (0.025 + 98304 / 9e6 + 0.001)) < 1e-6);
 	cluster_free(c);
 	unlink(path);
 	close_bed(&b);
@@ -297,10 +303,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(regions_are_as_published),
 		cmocka_unit_test(a_link_is_directed),
-		cmocka_unit_test(a_place_is_all_who_are_there),
+		cmocka_unit_test(a_place_names_all_nodes_there),
 		cmocka_unit_test(mistakes_are_named_and_change_nothing),
-		cmocka_unit_test(stats_are_of_those_that_had_traffic),
-		cmocka_unit_test(a_cluster_comes_and_goes),
+		cmocka_unit_test(stats_show_links_with_traffic),
+		cmocka_unit_test(a_cluster_is_read_and_written),
 		cmocka_unit_test(a_bad_description_is_named),
 	};
 

@@ -1,8 +1,9 @@
-/* wan_router: a wide-area network on one machine. It joins network namespaces, one a node, by TUN
- * devices; between them packets take the time, and have the luck, that the description says
- * (traffic.h). On both sides is the kernel's own TCP. docs/testbed.md tells how it is used.
+/* wan_router: a wide-area network on one machine. It connects network namespaces, one for each
+ * node, by TUN devices. Between them packets are delayed and lost as the description says
+ * (traffic.h). Both ends use the kernel's own TCP. docs/testbed.md describes the use.
  *
- * One thread: what is due is delivered, what the nodes have sent is taken, what is asked is done.
+ * A single thread delivers the packets that are due, takes the packets of the nodes and executes
+ * commands.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -21,6 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "tests/wan/map.h"
 #include "tests/wan/orders.h"
 #include "tests/wan/traffic.h"
@@ -28,39 +30,42 @@
 
 static const char usage[] =
 	"usage: wan_router --cluster FILE --namespaces PREFIX --control PATH [option ...]\n"
-	"       wan_router --regions FILE --agents N --namespaces PREFIX --control PATH [option ...]\n"
+	"       wan_router --regions FILE --agents N --namespaces PREFIX --control PATH\n"
+	"                  [option ...]\n"
 	"       wan_router --cluster FILE | --regions FILE --agents N --list\n"
 	"\n"
-	"Joins the network namespaces PREFIX0, PREFIX1, ... (made before by ip netns add), one for each\n"
-	"node and one more for the controller, and delays what goes between them. Says \"ready\".\n"
+	"Connects the network namespaces PREFIX0, PREFIX1, ... (made with ip netns add), one for\n"
+	"each node and one more for the controller, and delays the packets between them. Prints\n"
+	"\"ready\" once it does.\n"
 	"\n"
-	"  --cluster FILE        skippipe.cluster/1 with links\n"
-	"  --regions FILE        or the nodes are dealt over the places of deploy/regions.json\n"
-	"  --agents N --setting NAME   so many, over that setting's places  [geo-distributed]\n"
-	"  --list                only says number, address and place of each, the controller last\n"
-	"  --controller-at PLACE where the controller is  [where node 0 is]\n"
-	"  --least-mbs X         no link is slower, million bytes a second  [5.24288 with --regions]\n"
-	"  --up-mbs X --down-mbs X   of a node, all its links together; 0: no limit  [0]\n"
-	"  --loss SHARE          of the packets, on every link  [0]\n"
-	"  --jitter SHARE        of the latency, for each packet at random  [0]\n"
-	"  --queue-ms X          a packet that would wait longer in a queue is dropped  [200]\n"
-	"  --held-mib X          memory for packets on their way; more are dropped  [1024]\n"
-	"  --seed N              of chance  [1]\n"
-	"  --with-parent         ends when the process does that started it, however that ends\n"
+	"  --cluster FILE        reads nodes and links from skippipe.cluster/1 with links\n"
+	"  --regions FILE        spreads the nodes over the places of deploy/regions.json\n"
+	"  --agents N --setting NAME   number of nodes, and their setting  [geo-distributed]\n"
+	"  --list                only prints number, address and place of each node\n"
+	"  --controller-at PLACE place of the controller  [that of node 0]\n"
+	"  --least-mbs X         raises slower links, million bytes a second\n"
+	"                        [5.24288 with --regions]\n"
+	"  --up-mbs X --down-mbs X   uplink and downlink of each node; 0: no limit  [0]\n"
+	"  --loss SHARE          share of lost packets on every link  [0]\n"
+	"  --jitter SHARE        share of the latency, at random for each packet  [0]\n"
+	"  --queue-ms X          drops a packet that would wait longer in a queue  [200]\n"
+	"  --held-mib X          memory for packets in transit; drops more packets  [1024]\n"
+	"  --seed N              seed of the random numbers  [1]\n"
+	"  --with-parent         ends when its parent process ends in any way\n"
 	"  --stages A,B,... --activation-bytes X --weights-bytes X --compute F,B,L\n"
-	"                        with --regions, for what `cluster` prints: nodes a stage, sizes, and\n"
-	"                        seconds of forward, backward, loss\n"
+	"                        with --regions, for the output of the command cluster: nodes\n"
+	"                        of each stage, sizes, and seconds of forward, backward, loss\n"
 	"\n"
-	"wan_tool ask PATH help says what can be changed while it runs. Exit status: 0 ended by a signal, 1\n"
-	"failed, 2 wrong usage, 77 this machine does not permit it.\n";
+	"`wan_tool ask PATH help` lists the commands for the running router. Exit status:\n"
+	"0 ended by a signal, 1 failed, 2 wrong usage, 77 this machine does not permit it.\n";
 
 enum {
 	NOT_PERMITTED = 77,
-	GRAIN_NS = 50000,     /* the least time that it sleeps */
-	READS = 64,           /* packets of one node in a turn */
-	DELIVERIES = 256,     /* packets in a turn */
+	GRAIN_NS = 50000,    /* the shortest sleep */
+	READS = 64,          /* packets of one node in a turn */
+	DELIVERIES = 256,    /* packets in a turn */
 	EVENTS = 64,
-	REPLY_MOST = 64 << 20 /* bytes of an answer, held by the kernel until it is read */
+	REPLY_MAX = 64 << 20 /* bytes of an answer, which the kernel keeps until it is read */
 };
 
 struct options {
@@ -84,35 +89,38 @@ struct router {
 /* ---- options ---- */
 
 enum {
-	O_CLUSTER = 256, O_REGIONS, O_AGENTS, O_SETTING, O_LIST, O_NAMESPACES, O_CONTROL, O_AT, O_LEAST,
-	O_UP, O_DOWN, O_LOSS, O_JITTER, O_QUEUE, O_HELD, O_SEED, O_STAGES, O_ACTIVATION, O_WEIGHTS,
-	O_COMPUTE, O_WITH_PARENT, O_HELP
+	O_CLUSTER = 256, O_REGIONS, O_AGENTS, O_SETTING, O_LIST, O_NAMESPACES, O_CONTROL, O_AT,
+	O_LEAST, O_UP, O_DOWN, O_LOSS, O_JITTER, O_QUEUE, O_HELD, O_SEED, O_STAGES, O_ACTIVATION,
+	O_WEIGHTS, O_COMPUTE, O_WITH_PARENT, O_HELP
 };
 
 static const struct option longs[] = {
 	{ "cluster", 1, NULL, O_CLUSTER }, { "regions", 1, NULL, O_REGIONS },
-	{ "agents", 1, NULL, O_AGENTS }, { "setting", 1, NULL, O_SETTING }, { "list", 0, NULL, O_LIST },
+	{ "agents", 1, NULL, O_AGENTS }, { "setting", 1, NULL, O_SETTING },
+	{ "list", 0, NULL, O_LIST },
 	{ "namespaces", 1, NULL, O_NAMESPACES }, { "control", 1, NULL, O_CONTROL },
 	{ "controller-at", 1, NULL, O_AT }, { "least-mbs", 1, NULL, O_LEAST },
-	{ "up-mbs", 1, NULL, O_UP }, { "down-mbs", 1, NULL, O_DOWN }, { "loss", 1, NULL, O_LOSS },
+	{ "up-mbs", 1, NULL, O_UP }, { "down-mbs", 1, NULL, O_DOWN },
+	{ "loss", 1, NULL, O_LOSS },
 	{ "jitter", 1, NULL, O_JITTER }, { "queue-ms", 1, NULL, O_QUEUE },
-	{ "held-mib", 1, NULL, O_HELD }, { "seed", 1, NULL, O_SEED }, { "stages", 1, NULL, O_STAGES },
-	{ "activation-bytes", 1, NULL, O_ACTIVATION }, { "weights-bytes", 1, NULL, O_WEIGHTS },
+	{ "held-mib", 1, NULL, O_HELD }, { "seed", 1, NULL, O_SEED },
+	{ "stages", 1, NULL, O_STAGES }, { "activation-bytes", 1, NULL, O_ACTIVATION },
+	{ "weights-bytes", 1, NULL, O_WEIGHTS },
 	{ "compute", 1, NULL, O_COMPUTE }, { "with-parent", 0, NULL, O_WITH_PARENT },
 	{ "help", 0, NULL, O_HELP }, { NULL, 0, NULL, 0 }
 };
 
-/* Numbers between commas, at most `most` of them, each from least to greatest. */
-static int read_numbers(const char *name, const char *text, double least, double greatest, double *out,
-			int most, int *n, struct error *err)
+/* Reads at most max_n numbers with commas between them, each from min to max. */
+static int read_numbers(const char *name, const char *text, double min, double max, double *out,
+			int max_n, int *n, struct error *err)
 {
 	const char *at = text;
 
-	for (*n = 0; *n < most; at++) {
+	for (*n = 0; *n < max_n; at++) {
 		char *end;
 		double v = strtod(at, &end);
 
-		if (end == at || (*end && *end != ',') || !isfinite(v) || v < least || v > greatest)
+		if (end == at || (*end && *end != ',') || !isfinite(v) || v < min || v > max)
 			break;
 		out[(*n)++] = v;
 		at = end;
@@ -120,7 +128,7 @@ static int read_numbers(const char *name, const char *text, double least, double
 			return 0;
 	}
 	return error_set(err, -EINVAL, "--%s: expected %s from %g to %g, got \"%s\"", name,
-			 most > 1 ? "numbers with commas between" : "a number", least, greatest, text);
+			 max_n > 1 ? "numbers with commas between" : "a number", min, max, text);
 }
 
 static int read_number(struct options *o, int option, const char *name, const char *text,
@@ -128,7 +136,7 @@ static int read_number(struct options *o, int option, const char *name, const ch
 {
 	const struct {
 		int option;
-		double least, most, unit, *to;
+		double min, max, unit, *to;
 	} numbers[] = {
 		{ O_LEAST, 0, 1e6, 1e6, &o->least_bytes_per_s },
 		{ O_UP, 0, 1e6, 1e6, &o->start.up_bytes_per_s },
@@ -146,12 +154,12 @@ static int read_number(struct options *o, int option, const char *name, const ch
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
 		if (numbers[i].option != option)
 			continue;
-		rc = read_numbers(name, text, numbers[i].least, numbers[i].most, &v, 1, &n, err);
+		rc = read_numbers(name, text, numbers[i].min, numbers[i].max, &v, 1, &n, err);
 		*numbers[i].to = v * numbers[i].unit;
 		return rc;
 	}
-	rc = read_numbers(name, text, option == O_AGENTS ? 1 : 0, option == O_AGENTS ? MAP_MOST_NODES : 9e15,
-			  &v, 1, &n, err);
+	rc = read_numbers(name, text, option == O_AGENTS ? 1 : 0,
+			  option == O_AGENTS ? MAP_MAX_NODES : 9e15, &v, 1, &n, err);
 	if (option == O_AGENTS)
 		o->map.n_nodes = (int)v;
 	else
@@ -175,7 +183,8 @@ static int take_option(struct options *o, int option, const char *name, const ch
 	case O_LIST: o->list = true; return 0;
 	case O_WITH_PARENT: o->with_parent = true; return 0;
 	case O_STAGES:
-		rc = read_numbers(name, text, 1, MAP_MOST_NODES, numbers, CLUSTER_MOST_STAGES, &n, err);
+		rc = read_numbers(name, text, 1, MAP_MAX_NODES, numbers, CLUSTER_MOST_STAGES, &n,
+				  err);
 		for (int s = 0; rc == 0 && s < n; s++)
 			o->map.stages[s] = (int)numbers[s];
 		o->map.n_stages = n;
@@ -183,7 +192,8 @@ static int take_option(struct options *o, int option, const char *name, const ch
 	case O_COMPUTE:
 		rc = read_numbers(name, text, 0, 1e6, numbers, 3, &n, err);
 		if (rc == 0 && n != 3)
-			return error_set(err, -EINVAL, "--compute: expected three numbers, got \"%s\"", text);
+			return error_set(err, -EINVAL,
+					 "--compute: expected three numbers, got \"%s\"", text);
 		o->map.forward_s = numbers[0];
 		o->map.backward_s = numbers[1];
 		o->map.loss_s = numbers[2];
@@ -195,25 +205,30 @@ static int take_option(struct options *o, int option, const char *name, const ch
 static int check_options(struct options *o, struct error *err)
 {
 	if (!o->map.cluster == !o->map.regions)
-		return error_set(err, -EINVAL, "expected --cluster or --regions, one of them");
+		return error_set(err, -EINVAL, "expected either --cluster or --regions");
 	if (o->map.regions && !o->map.n_nodes)
-		return error_set(err, -EINVAL, "--regions: expected --agents, too");
+		return error_set(err, -EINVAL, "--regions: needs --agents, too");
 	if (!o->list && (!o->namespaces || !o->control))
-		return error_set(err, -EINVAL, "--%s: expected", o->namespaces ? "control" : "namespaces");
+		return error_set(err, -EINVAL, "expected --%s",
+				 o->namespaces ? "control" : "namespaces");
 	if (o->control && strlen(o->control) >= sizeof(((struct sockaddr_un *)0)->sun_path))
-		return error_set(err, -EINVAL, "--control %s: expected at most %zu letters", o->control,
-				 sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
-	o->map.least_bytes_per_s = o->least_bytes_per_s >= 0 ? o->least_bytes_per_s
-				   : o->map.regions ? 5 * 1048576.0 : 0;
+		return error_set(err, -EINVAL, "--control %s: expected at most %zu letters",
+				 o->control, sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
+	o->map.least_bytes_per_s = o->least_bytes_per_s >= 0 ? o->least_bytes_per_s :
+				   o->map.regions	     ? 5 * 1048576.0 :
+							       0;
 	return 0;
 }
 
-/* 1: the usage was asked for and printed. */
+/* Returns 1 if it has printed the usage because of --help. */
 static int read_options(struct options *o, int argc, char **argv, struct error *err)
 {
 	int option, at = 0, rc;
 
-	*o = (struct options){ .queue_s = 0.2, .held_mib = 1024, .least_bytes_per_s = -1, .seed = 1 };
+	*o = (struct options){ .queue_s = 0.2,
+			       .held_mib = 1024,
+			       .least_bytes_per_s = -1,
+			       .seed = 1 };
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, ":", longs, &at)) != -1) {
 		if (option == O_HELP) {
@@ -232,18 +247,18 @@ static int read_options(struct options *o, int argc, char **argv, struct error *
 	return check_options(o, err);
 }
 
-/* ---- the start ---- */
+/* ---- opening ---- */
 
-static int watch(struct router *r, int fd, uint64_t what, struct error *err)
+static int watch(struct router *r, int fd, uint64_t source, struct error *err)
 {
-	struct epoll_event e = { .events = EPOLLIN, .data.u64 = what };
+	struct epoll_event e = { .events = EPOLLIN, .data.u64 = source };
 
 	return epoll_ctl(r->epoll, EPOLL_CTL_ADD, fd, &e) == 0
 		       ? 0
 		       : error_set(err, -errno, "epoll: %s", strerror(errno));
 }
 
-/* What an event is of, beyond the nodes' numbers; an operator's connection is OPERATOR + its fd. */
+/* The sources of events beside the nodes. An operator's connection is OPERATOR + its fd. */
 enum { CONTROL = 1 << 16, SIGNALS, OPERATOR = 1 << 17 };
 
 static int listen_control(struct router *r, struct error *err)
@@ -285,9 +300,7 @@ static int open_tuns(struct router *r, struct error *err)
 		files.rlim_cur = files.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
-	r->tuns = malloc(n * sizeof(*r->tuns));
-	if (!r->tuns)
-		return error_set(err, -ENOMEM, "out of memory");
+	r->tuns = alloc_array(n, sizeof(*r->tuns));
 	for (uint32_t i = 0; i < n; i++)
 		r->tuns[i] = -1;
 	for (uint32_t i = 0; rc == 0 && i < n; i++) {
@@ -301,9 +314,10 @@ static int open_tuns(struct router *r, struct error *err)
 	return rc;
 }
 
-/* It competes with all the nodes for the processors; late, it would add to every latency. Without
- * the right to a real-time class it is at least a little more important, and says how late it was. */
-static void come_first(void)
+/* Raises the router's priority. It competes with all nodes for the CPUs, and a late router adds to
+ * every latency. Without the right to a real-time class it gets the best ordinary priority. The
+ * command `stats` shows how late it was. */
+static void raise_priority(void)
 {
 	struct sched_param first = { .sched_priority = 1 };
 
@@ -318,13 +332,11 @@ static int open_router(struct router *r, struct error *err)
 		.n_nodes = map_nodes(r->map),
 		.seed = r->options.seed,
 		.queue_s = r->options.queue_s,
-		.held_most = (size_t)(r->options.held_mib * 1048576 / sizeof(struct traffic_packet)),
+		.held_max = (size_t)(r->options.held_mib * 1048576 / sizeof(struct traffic_packet)),
 	};
 	int rc;
 
 	r->traffic = traffic_new(&t);
-	if (!r->traffic)
-		return error_set(err, -ENOMEM, "out of memory");
 	orders_reset(r->map, r->traffic, &r->options.start);
 	r->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (r->epoll < 0)
@@ -334,7 +346,7 @@ static int open_router(struct router *r, struct error *err)
 		rc = open_tuns(r, err);
 	if (rc == 0)
 		rc = listen_control(r, err);
-	come_first();
+	raise_priority();
 	return rc;
 }
 
@@ -366,7 +378,7 @@ static int64_t now_ns(void)
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Delivers what is due; true: more is. */
+/* Delivers packets that are due. Returns true if more packets are due. */
 static bool deliver(struct router *r)
 {
 	int64_t now = now_ns();
@@ -382,14 +394,14 @@ static bool deliver(struct router *r)
 		late_s = 1e-9 * (double)(now - p->due_ns);
 		r->counts.delivered++;
 		r->counts.late_sum_s += late_s;
-		if (late_s > r->counts.late_most_s)
-			r->counts.late_most_s = late_s;
+		if (late_s > r->counts.late_max_s)
+			r->counts.late_max_s = late_s;
 		traffic_packet_free(r->traffic, p);
 	}
 	return true;
 }
 
-/* Whom an IPv4 packet is for; the number of nodes: nobody else of the bed. */
+/* Returns the receiver of an IPv4 packet, or the number of nodes if it is no other node. */
 static uint32_t destination(const struct router *r, const struct traffic_packet *p)
 {
 	uint32_t n = map_nodes(r->map), to;
@@ -409,8 +421,6 @@ static int take_packets(struct router *r, uint32_t from, struct error *err)
 		struct traffic_packet *p = traffic_packet_new(r->traffic);
 		ssize_t got;
 
-		if (!p)
-			return error_set(err, -ENOMEM, "out of memory");
 		got = read(r->tuns[from], p->data, sizeof(p->data));
 		if (got < 0) {
 			int code = errno;
@@ -436,7 +446,7 @@ static int take_packets(struct router *r, uint32_t from, struct error *err)
 static void accept_operator(struct router *r)
 {
 	int fd = accept4(r->control, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	int room = REPLY_MOST;
+	int room = REPLY_MAX;
 
 	if (fd < 0)
 		return;
@@ -445,8 +455,9 @@ static void accept_operator(struct router *r)
 		close(fd);
 }
 
-/* One message of an operator is one order; the first letter of the answer is `+` or `-`. */
-static void obey(struct router *r, int fd)
+/* Executes the command in an operator's message. The answer begins with `+` or, on an error,
+ * `-`. */
+static void serve_operator(struct router *r, int fd)
 {
 	char line[8192], *text = NULL;
 	struct error err = { "" };
@@ -457,13 +468,15 @@ static void obey(struct router *r, int fd)
 	if (got > 0 && (reply = open_memstream(&text, &size)) != NULL) {
 		line[got] = '\0';
 		fputc('+', reply);
-		if (orders_do(r->map, r->traffic, &r->options.start, &r->counts, line, reply, &err) != 0) {
+		if (orders_do(r->map, r->traffic, &r->options.start, &r->counts, line, reply,
+			      &err) != 0) {
 			rewind(reply);
 			fprintf(reply, "-%s\n", err.text);
 		}
 		fclose(reply);
 		for (size_t at = 0; at < size; at += 65536)
-			if (send(fd, text + at, size - at < 65536 ? size - at : 65536, MSG_NOSIGNAL) < 0)
+			if (send(fd, text + at, size - at < 65536 ? size - at : 65536,
+				 MSG_NOSIGNAL) < 0)
 				break;
 		free(text);
 	}
@@ -476,16 +489,16 @@ static int serve_events(struct router *r, const struct epoll_event *events, int 
 	int rc = 0;
 
 	for (int i = 0; rc == 0 && i < n; i++) {
-		uint64_t what = events[i].data.u64;
+		uint64_t source = events[i].data.u64;
 
-		if (what >= OPERATOR)
-			obey(r, (int)(what - OPERATOR));
-		else if (what == CONTROL)
+		if (source >= OPERATOR)
+			serve_operator(r, (int)(source - OPERATOR));
+		else if (source == CONTROL)
 			accept_operator(r);
-		else if (what == SIGNALS)
+		else if (source == SIGNALS)
 			*stop = true;
 		else
-			rc = take_packets(r, (uint32_t)what, err);
+			rc = take_packets(r, (uint32_t)source, err);
 	}
 	return rc;
 }

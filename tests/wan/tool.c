@@ -1,5 +1,5 @@
-/* wan_tool: what a test bed is spoken to and measured with; the measuring is the kernels', over
- * sockets as anyone has them. */
+/* wan_tool: sends commands to a test bed and measures its network with ordinary sockets, so that
+ * the measurements include the kernels of both ends. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/ip_icmp.h>
@@ -15,16 +15,18 @@
 #include <unistd.h>
 
 static const char usage[] =
-	"usage: wan_tool ask CONTROL WORD...      tells wan_router, prints its answer; help says what\n"
-	"       wan_tool ping ADDRESS [COUNT]     ICMP, four a second at the least: sent, answered, and the least\n"
-	"                                         and mean time there and back\n"
-	"       wan_tool receive PORT             takes one TCP connection to its end\n"
-	"       wan_tool send ADDRESS PORT BYTES  sends so many over TCP: seconds from the connection's begin to\n"
-	"                                         the receiver's end, million bytes a second\n";
+	"usage: wan_tool ask CONTROL WORD...      sends a command to wan_router and prints the\n"
+	"                                         answer; the command help lists the commands\n"
+	"       wan_tool ping ADDRESS [COUNT]     sends ICMP echoes and prints how many were sent\n"
+	"                                         and answered, the shortest and mean round trip\n"
+	"       wan_tool receive PORT             receives one TCP connection to its end\n"
+	"       wan_tool send ADDRESS PORT BYTES  sends bytes over TCP and prints the seconds\n"
+	"                                         until they have arrived, and million bytes a\n"
+	"                                         second\n";
 
-static int fail(const char *what)
+static int fail(const char *subject)
 {
-	fprintf(stderr, "wan_tool: %s: %s\n", what, strerror(errno));
+	fprintf(stderr, "wan_tool: %s: %s\n", subject, strerror(errno));
 	return 1;
 }
 
@@ -41,22 +43,25 @@ static double seconds(void)
 static int ask(const char *path, char **words, int n)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
-	char line[8192] = "", *reply = malloc(65536);
+	static char reply[65536];
+	char line[8192] = "";
 	int s = socket(AF_UNIX, SOCK_SEQPACKET, 0), status = 1;
 	bool first = true;
 	size_t used = 0;
 	ssize_t got;
 
 	for (int i = 0; i < n && used < sizeof(line); i++)
-		used += (size_t)snprintf(line + used, sizeof(line) - used, "%s%s", i ? " " : "", words[i]);
-	if (used >= sizeof(line) || strlen(path) >= sizeof(a.sun_path) || !reply) {
+		used += (size_t)snprintf(line + used, sizeof(line) - used, "%s%s", i ? " " : "",
+					 words[i]);
+	if (used >= sizeof(line) || strlen(path) >= sizeof(a.sun_path)) {
 		fprintf(stderr, "wan_tool: too long\n");
 		return 2;
 	}
 	strcpy(a.sun_path, path);
-	if (s < 0 || connect(s, (struct sockaddr *)&a, sizeof(a)) < 0 || send(s, line, used, 0) < 0)
+	if (s < 0 || connect(s, (struct sockaddr *)&a, sizeof(a)) < 0 ||
+	    send(s, line, used, 0) < 0)
 		return fail(path);
-	while ((got = recv(s, reply, 65536, 0)) > 0) {
+	while ((got = recv(s, reply, sizeof(reply), 0)) > 0) {
 		if (first)
 			status = reply[0] == '+' ? 0 : 1;
 		if (first && status != 0)
@@ -64,7 +69,6 @@ static int ask(const char *path, char **words, int n)
 		fwrite(reply + first, 1, (size_t)got - first, status ? stderr : stdout);
 		first = false;
 	}
-	free(reply);
 	close(s);
 	if (first)
 		fprintf(stderr, "wan_tool: %s: no answer\n", path);
@@ -85,7 +89,7 @@ static uint16_t checksum(const void *data, size_t size)
 	return htons((uint16_t)~sum);
 }
 
-/* Waits for the answer to that echo, one second at most; false: none. */
+/* Waits for the answer to an echo. Returns false if there is none by `until`. */
 static bool await_echo(int s, uint16_t id, uint16_t sequence, double until)
 {
 	uint8_t in[2048];
@@ -102,7 +106,8 @@ static bool await_echo(int s, uint16_t id, uint16_t sequence, double until)
 		if (got < 28 || (size_t)got < (size_t)(in[0] & 15) * 4 + sizeof(h))
 			continue;
 		memcpy(&h, in + (size_t)(in[0] & 15) * 4, sizeof(h));
-		if (h.type == ICMP_ECHOREPLY && h.un.echo.id == id && h.un.echo.sequence == sequence)
+		if (h.type == ICMP_ECHOREPLY && h.un.echo.id == id &&
+		    h.un.echo.sequence == sequence)
 			return true;
 	}
 }
@@ -111,7 +116,7 @@ static int ping(const char *address, long count)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET };
 	int s = socket(AF_INET, SOCK_RAW, IPPROTO_ICMP), answered = 0;
-	double least = 1e9, sum = 0;
+	double shortest = 1e9, sum = 0;
 	uint16_t id = htons((uint16_t)getpid());
 
 	if (inet_pton(AF_INET, address, &to.sin_addr) != 1) {
@@ -132,12 +137,12 @@ static int ping(const char *address, long count)
 		if (!await_echo(s, id, h.un.echo.sequence, start + 1))
 			continue;
 		took = 1e3 * (seconds() - start);
-		least = took < least ? took : least;
+		shortest = took < shortest ? took : shortest;
 		sum += took;
 		answered++;
 	}
-	printf("sent %ld answered %d least_ms %.3f mean_ms %.3f\n", count, answered, answered ? least : 0,
-	       answered ? sum / answered : 0);
+	printf("sent %ld answered %d least_ms %.3f mean_ms %.3f\n", count, answered,
+	       answered ? shortest : 0, answered ? sum / answered : 0);
 	close(s);
 	return answered ? 0 : 1;
 }
@@ -146,7 +151,8 @@ static int ping(const char *address, long count)
 
 static int receive(const char *port)
 {
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(port)) };
+	struct sockaddr_in a = { .sin_family = AF_INET,
+				 .sin_port = htons((uint16_t)atoi(port)) };
 	static char in[1 << 18];
 	int one = 1, s = socket(AF_INET, SOCK_STREAM, 0), c;
 	unsigned long long bytes = 0;
@@ -172,7 +178,8 @@ static int receive(const char *port)
 
 static int send_bytes(const char *address, const char *port, double bytes)
 {
-	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(port)) };
+	struct sockaddr_in to = { .sin_family = AF_INET,
+				  .sin_port = htons((uint16_t)atoi(port)) };
 	static char out[1 << 18];
 	double start, took;
 	int s = socket(AF_INET, SOCK_STREAM, 0);
@@ -185,7 +192,8 @@ static int send_bytes(const char *address, const char *port, double bytes)
 	if (s < 0 || connect(s, (struct sockaddr *)&to, sizeof(to)) < 0)
 		return fail(address);
 	for (double left = bytes; left > 0;) {
-		ssize_t n = send(s, out, left < sizeof(out) ? (size_t)left : sizeof(out), MSG_NOSIGNAL);
+		ssize_t n = send(s, out, left < sizeof(out) ? (size_t)left : sizeof(out),
+				 MSG_NOSIGNAL);
 
 		if (n < 0)
 			return fail(address);

@@ -1,25 +1,26 @@
-/* traffic.c - see traffic.h.
+/* Computes when packets arrive in a network of links with bandwidths, latencies and losses.
  *
- * What a packet will go through on its way up and on its link is known when it is sent, so that
- * its time of arrival is worked out at once, and a link is a list of packets in the order of these
- * times. The way down is not known then, as other links' packets come between: a packet that
- * arrives where one is limited enters a second list, of that node's. A heap holds all lists that
- * are not empty, by the time of their first packet.
+ * The time on the uplink and on the link is known when a packet is sent. Therefore its time of
+ * arrival is computed at once, and each link is a list of packets in the order of these times. The
+ * time on the downlink is not known then, because packets of other links may come between. If the
+ * downlink is limited, an arriving packet enters a second list, that of its receiver. A heap holds
+ * all lists that are not empty, by the time of their first packet.
  */
 #include "tests/wan/traffic.h"
 
 #include <stdlib.h>
 
+#include "base/alloc.h"
 #include "base/rng.h"
 
 #define SLAB 256 /* packets allocated at a time */
 
 struct list {
 	struct traffic_packet *first, *last;
-	int64_t last_due_ns; /* of the latest that was ever in it */
-	int64_t free_ns;     /* when the bandwidth before it is free again */
-	size_t at;           /* in the heap, while it is not empty */
-	bool down;           /* of a node's way down */
+	int64_t last_due_ns; /* of the last packet that was ever in the list */
+	int64_t free_ns;     /* the bandwidth before the list is busy until then */
+	size_t at;           /* index in the heap, while the list is not empty */
+	bool is_downlink;    /* of a node, not of a link */
 };
 
 struct lane {
@@ -44,7 +45,7 @@ struct traffic {
 	int64_t queue_ns;
 	struct lane *lanes;   /* (n_nodes, n_nodes) */
 	struct place *places; /* (n_nodes) */
-	struct list **heap;   /* room for every list */
+	struct list **heap;   /* (n_heap) */
 	size_t n_heap, held;
 	struct slab *slabs;
 	struct traffic_packet *unused;
@@ -58,25 +59,19 @@ static int64_t nanoseconds(double s)
 struct traffic *traffic_new(const struct traffic_options *o)
 {
 	size_t n = o->n_nodes, pairs = n * n;
-	struct traffic *t = calloc(1, sizeof(*t));
+	struct traffic *t = alloc_new(sizeof(*t));
 
-	if (!t)
-		return NULL;
 	t->options = *o;
 	t->queue_ns = nanoseconds(o->queue_s);
-	t->lanes = calloc(pairs, sizeof(*t->lanes));
-	t->places = calloc(n, sizeof(*t->places));
-	t->heap = calloc(pairs + n, sizeof(*t->heap));
-	if (!t->lanes || !t->places || !t->heap) {
-		traffic_free(t);
-		return NULL;
-	}
+	t->lanes = alloc_array(pairs, sizeof(*t->lanes));
+	t->places = alloc_array(n, sizeof(*t->places));
+	t->heap = alloc_array(pairs + n, sizeof(*t->heap));
 	for (size_t i = 0; i < pairs; i++) {
 		t->lanes[i].link.latency_s = -1;
 		rng_init_stream(&t->lanes[i].rng, o->seed, i);
 	}
 	for (size_t i = 0; i < n; i++)
-		t->places[i].down.down = true;
+		t->places[i].down.is_downlink = true;
 	return t;
 }
 
@@ -123,10 +118,8 @@ struct traffic_packet *traffic_packet_new(struct traffic *t)
 	struct traffic_packet *p;
 
 	if (!t->unused) {
-		struct slab *s = malloc(sizeof(*s));
+		struct slab *s = alloc_new(sizeof(*s));
 
-		if (!s)
-			return NULL;
 		s->next = t->slabs;
 		t->slabs = s;
 		for (int i = 0; i < SLAB; i++) {
@@ -145,7 +138,7 @@ void traffic_packet_free(struct traffic *t, struct traffic_packet *p)
 	t->unused = p;
 }
 
-/* ---- the lists, and the heap over them ---- */
+/* ---- lists and the heap of lists ---- */
 
 static int64_t due_of(const struct list *l)
 {
@@ -210,10 +203,10 @@ static struct traffic_packet *take_packet(struct traffic *t)
 	return p;
 }
 
-/* ---- on the way ---- */
+/* ---- transit ---- */
 
-/* A packet comes to a queue before a bandwidth: when its last byte has left, or TRAFFIC_NEVER
- * when it would wait too long. Without a limit (0) nothing waits. */
+/* Queues a packet for a bandwidth. Returns when its last byte has left, or TRAFFIC_NEVER if the
+ * packet would wait too long. A bandwidth of 0 means no limit. */
 static int64_t queue_packet(const struct traffic *t, int64_t *free_ns, double bytes_per_s,
 			    size_t size, int64_t now_ns)
 {
@@ -227,7 +220,7 @@ static int64_t queue_packet(const struct traffic *t, int64_t *free_ns, double by
 	return *free_ns;
 }
 
-static bool has_way(struct traffic *t, const struct traffic_packet *p)
+static bool is_connected(struct traffic *t, const struct traffic_packet *p)
 {
 	const struct traffic_link *l = traffic_link(t, p->from, p->to);
 
@@ -241,8 +234,8 @@ static void drop_packet(struct traffic *t, struct traffic_packet *p, uint64_t *c
 	traffic_packet_free(t, p);
 }
 
-/* Both chances are drawn for every packet, so that a change of one link's loss leaves what happens
- * to its later packets as it was. */
+/* Both random numbers are drawn for every packet. Therefore a change of a link's loss does not
+ * change the random numbers of its later packets. */
 void traffic_send(struct traffic *t, struct traffic_packet *p, int64_t now_ns)
 {
 	struct lane *lane = lane_of(t, p->from, p->to);
@@ -253,7 +246,7 @@ void traffic_send(struct traffic *t, struct traffic_packet *p, int64_t now_ns)
 
 	l->sent_packets++;
 	l->sent_bytes += p->size;
-	if (!has_way(t, p)) {
+	if (!is_connected(t, p)) {
 		drop_packet(t, p, &l->cut_off);
 		return;
 	}
@@ -261,17 +254,20 @@ void traffic_send(struct traffic *t, struct traffic_packet *p, int64_t now_ns)
 		drop_packet(t, p, &l->lost);
 		return;
 	}
-	at_ns = t->held < t->options.held_most
-			? queue_packet(t, &place->up_free_ns, place->node.up_bytes_per_s, p->size, now_ns)
-			: TRAFFIC_NEVER;
+	at_ns = TRAFFIC_NEVER;
+	if (t->held < t->options.held_max)
+		at_ns = queue_packet(t, &place->up_free_ns, place->node.up_bytes_per_s, p->size,
+				     now_ns);
 	if (at_ns != TRAFFIC_NEVER)
-		at_ns = queue_packet(t, &lane->list.free_ns, l->bandwidth_bytes_per_s, p->size, at_ns);
+		at_ns = queue_packet(t, &lane->list.free_ns, l->bandwidth_bytes_per_s, p->size,
+				     at_ns);
 	if (at_ns == TRAFFIC_NEVER) {
 		drop_packet(t, p, &l->overflowed);
 		return;
 	}
 	t->held++;
-	append_packet(t, &lane->list, p, at_ns + nanoseconds(l->latency_s * (1 + l->jitter * late)));
+	append_packet(t, &lane->list, p,
+		      at_ns + nanoseconds(l->latency_s * (1 + l->jitter * late)));
 }
 
 int64_t traffic_next_ns(const struct traffic *t)
@@ -279,15 +275,17 @@ int64_t traffic_next_ns(const struct traffic *t)
 	return t->n_heap ? due_of(t->heap[0]) : TRAFFIC_NEVER;
 }
 
-/* What comes off a link enters its node's way down, where that is limited or not yet empty. */
-static bool enters_way_down(struct traffic *t, struct traffic_packet *p)
+/* Puts a packet that leaves a link into its receiver's downlink, if this is limited or not empty
+ * yet. Returns false if the packet has arrived. */
+static bool enter_downlink(struct traffic *t, struct traffic_packet *p)
 {
 	struct place *place = &t->places[p->to];
 	int64_t at_ns;
 
 	if (place->node.down_bytes_per_s <= 0 && !place->down.first)
 		return false;
-	at_ns = queue_packet(t, &place->down.free_ns, place->node.down_bytes_per_s, p->size, p->due_ns);
+	at_ns = queue_packet(t, &place->down.free_ns, place->node.down_bytes_per_s, p->size,
+			     p->due_ns);
 	if (at_ns == TRAFFIC_NEVER) {
 		t->held--;
 		drop_packet(t, p, &traffic_link(t, p->from, p->to)->overflowed);
@@ -300,14 +298,14 @@ static bool enters_way_down(struct traffic *t, struct traffic_packet *p)
 struct traffic_packet *traffic_arrive(struct traffic *t, int64_t now_ns)
 {
 	while (traffic_next_ns(t) <= now_ns) {
-		bool down = t->heap[0]->down;
+		bool is_downlink = t->heap[0]->is_downlink;
 		struct traffic_packet *p = take_packet(t);
 		struct traffic_link *l = traffic_link(t, p->from, p->to);
 
-		if (has_way(t, p) && !down && enters_way_down(t, p))
+		if (is_connected(t, p) && !is_downlink && enter_downlink(t, p))
 			continue;
 		t->held--;
-		if (!has_way(t, p)) {
+		if (!is_connected(t, p)) {
 			drop_packet(t, p, &l->cut_off);
 			continue;
 		}

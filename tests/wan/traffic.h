@@ -1,16 +1,17 @@
-/* traffic.h - packets on their way between the nodes of a test bed: queues, delays, losses.
+/* traffic.h - packets in transit between the nodes of a test bed: queues, delays, losses.
  *
- *     i ==> way up of i ==> link i>j ==> latency +- jitter ==> way down of j ==> j
+ *     i ==> uplink of i ==> link i>j ==> latency +- jitter ==> downlink of j ==> j
  *
- * Each directed pair has a link of its own, each node a way up and a way down that all its links
- * share (without limit unless said). A link and a way send one packet at a time at their bandwidth
- * and hold the others in a queue, which lets the last one fall when it would wait too long. What
- * a link has sent travels for its latency, a factor of 1 +- jitter at random for each packet; a packet
- * that would overtake one of its own link arrives with it instead, as nearly all real paths keep
- * the order. So packets that follow closely travel as long as the slowest of those before them.
+ * Each directed pair has a link of its own. Each node has an uplink and a downlink that all its
+ * links share, without a limit by default. All of these send one packet at a time at their
+ * bandwidth and hold the others in a queue. A packet that would wait too long in a queue is
+ * dropped. After a link a packet travels for the link's latency, times a random factor of 1 +-
+ * jitter. It never overtakes an earlier packet of its link, but arrives together with it, because
+ * nearly all real paths keep the order. Therefore packets that follow one another closely travel as
+ * long as the slowest of them.
  *
- * Pure: no clock, no I/O; chance comes from the seed, a stream for each link. Times are
- * nanoseconds of one clock that never goes back; sizes are those of IP packets.
+ * The module has no clock and no I/O. Random numbers come from the seed, with one stream for each
+ * link. Times are nanoseconds of a clock that never goes back. Sizes are those of IP packets.
  */
 #ifndef WAN_TRAFFIC_H
 #define WAN_TRAFFIC_H
@@ -24,22 +25,22 @@
 
 struct traffic; /* opaque */
 
-/* A directed link. The caller changes its first part at any time: what is on its way keeps its
- * time, but does not arrive once there is no way any more. */
+/* A directed link. The caller may change the first part at any time. Packets in transit keep their
+ * time of arrival, but are dropped if the link is cut by then. */
 struct traffic_link {
-	double latency_s, bandwidth_bytes_per_s; /* < 0, <= 0: there is no such link */
-	double loss;   /* the share of packets that are lost, 0..1 */
+	double latency_s, bandwidth_bytes_per_s; /* latency < 0 or bandwidth <= 0: no link */
+	double loss;   /* share of the packets, 0..1 */
 	double jitter; /* of the latency, 0..1 */
 	bool cut;      /* nothing passes */
 
-	uint64_t sent_packets, sent_bytes;       /* what i gave it */
-	uint64_t arrived_packets, arrived_bytes; /* what j got */
-	uint64_t lost, overflowed, cut_off;      /* packets: by chance, a full queue, no way */
+	uint64_t sent_packets, sent_bytes;       /* by i */
+	uint64_t arrived_packets, arrived_bytes; /* at j */
+	uint64_t lost, overflowed, cut_off;      /* packets: random loss, full queue, no link */
 };
 
 struct traffic_node {
-	bool away;           /* nothing leaves or reaches it */
-	double up_bytes_per_s, down_bytes_per_s; /* of all its links together; 0: no limit */
+	bool away; /* no packet leaves or reaches it */
+	double up_bytes_per_s, down_bytes_per_s; /* of uplink and downlink; 0: no limit */
 };
 
 struct traffic_packet {
@@ -54,28 +55,28 @@ struct traffic_options {
 	uint32_t n_nodes;
 	uint64_t seed;
 	double queue_s;   /* the longest that a packet waits in one queue */
-	size_t held_most; /* packets held at once, all together */
+	size_t held_max;  /* packets in transit at the same time, on all links */
 };
 
-/* All links absent. NULL: out of memory. */
+/* Makes a network without any link. */
 struct traffic *traffic_new(const struct traffic_options *o);
 void traffic_free(struct traffic *t); /* NULL is allowed */
 
 struct traffic_link *traffic_link(struct traffic *t, uint32_t from, uint32_t to);
 struct traffic_node *traffic_node(struct traffic *t, uint32_t node);
-size_t traffic_held(const struct traffic *t); /* packets on their way */
+size_t traffic_held(const struct traffic *t); /* packets in transit */
 
-/* An empty packet to be filled in and sent, or given back. NULL: out of memory. */
+/* Returns an empty packet, which the caller fills in and sends or frees. */
 struct traffic_packet *traffic_packet_new(struct traffic *t);
 void traffic_packet_free(struct traffic *t, struct traffic_packet *p);
 
-/* p->from sends p->size bytes to p->to, another node; p is taken over. */
+/* Sends p->size bytes from p->from to another node p->to. Takes p over. */
 void traffic_send(struct traffic *t, struct traffic_packet *p, int64_t now_ns);
 
-/* When the next packet is due; TRAFFIC_NEVER: none is on its way. */
+/* Returns when the next packet is due; TRAFFIC_NEVER: none is in transit. */
 int64_t traffic_next_ns(const struct traffic *t);
-/* The next packet that has arrived by now, the caller's from then on; NULL: none yet. Its
- * due_ns says when it was to. */
+/* Gives the next packet that has arrived by now to the caller; NULL: none yet. Its due_ns is the
+ * exact time of arrival. */
 struct traffic_packet *traffic_arrive(struct traffic *t, int64_t now_ns);
 
 #endif

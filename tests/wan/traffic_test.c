@@ -1,4 +1,4 @@
-/* Packets take the time that their way says, in order, and none vanishes without being counted. */
+/* Packets arrive at the time that the links determine and in order, and every packet is counted. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,10 @@
 
 static struct traffic *two_nodes(double latency_s, double bytes_per_s, uint64_t seed)
 {
-	struct traffic_options o = { .n_nodes = 2, .seed = seed, .queue_s = 0.2, .held_most = 100000 };
+	struct traffic_options o = { .n_nodes = 2,
+				     .seed = seed,
+				     .queue_s = 0.2,
+				     .held_max = 100000 };
 	struct traffic *t = traffic_new(&o);
 
 	assert_non_null(t);
@@ -39,7 +42,7 @@ static void send_one(struct traffic *t, uint32_t from, uint32_t to, size_t size,
 	traffic_send(t, p, now);
 }
 
-/* When the next one arrives: never before it is due, and at its time. */
+/* Takes the next packet and returns its time of arrival, which must be exact. */
 static int64_t arrive_one(struct traffic *t, uint32_t *number)
 {
 	int64_t due = traffic_next_ns(t);
@@ -49,7 +52,7 @@ static int64_t arrive_one(struct traffic *t, uint32_t *number)
 	assert_null(traffic_arrive(t, due - 1));
 	p = traffic_arrive(t, due);
 	if (!p)
-		return TRAFFIC_NEVER; /* it moved on to another queue, or fell */
+		return TRAFFIC_NEVER; /* it entered another queue, or was dropped */
 	assert_true(p->due_ns == due);
 	memcpy(number, p->data, sizeof(*number));
 	traffic_packet_free(t, p);
@@ -76,8 +79,8 @@ static void size_over_bandwidth_and_latency(void **state)
 	traffic_free(t);
 }
 
-/* 1 MB/s and a queue of 0.2 s: of 300 packets of 1 ms that come at once, those that would wait
- * longer than that fall. */
+/* At 1 MB/s each of 300 packets takes 1 ms. If they come at once, those that would wait longer than
+ * the queue's 0.2 s are dropped. */
 static void a_full_queue_drops(void **state)
 {
 	struct traffic *t = two_nodes(0.010, 1e6, 1);
@@ -101,7 +104,7 @@ static void a_full_queue_drops(void **state)
 
 static void memory_has_a_limit(void **state)
 {
-	struct traffic_options o = { .n_nodes = 2, .seed = 1, .queue_s = 10, .held_most = 5 };
+	struct traffic_options o = { .n_nodes = 2, .seed = 1, .queue_s = 10, .held_max = 5 };
 	struct traffic *t = traffic_new(&o);
 
 	(void)state;
@@ -114,7 +117,8 @@ static void memory_has_a_limit(void **state)
 	traffic_free(t);
 }
 
-/* Packets so far apart that none can overtake: each has its own delay, within the bounds. */
+/* The packets are so far apart that none can overtake. Each has a delay of its own within the
+ * bounds. */
 static void jitter_is_of_the_latency(void **state)
 {
 	struct traffic *t = two_nodes(0.100, 1e9, 3);
@@ -158,7 +162,7 @@ static void jitter_keeps_the_order(void **state)
 	traffic_free(t);
 }
 
-/* A link that becomes shorter: what is sent then comes after what was sent before. */
+/* When a link becomes shorter, later packets still arrive after earlier ones. */
 static void a_shorter_link_keeps_the_order(void **state)
 {
 	struct traffic *t = two_nodes(0.100, 1e9, 1);
@@ -177,7 +181,8 @@ static void a_shorter_link_keeps_the_order(void **state)
 	traffic_free(t);
 }
 
-/* Which of 20,000 packets of a link are lost; the other direction carries `others` in between. */
+/* Finds which of 20,000 packets of a link are lost. The other direction carries `others` between
+ * two of them. */
 static void lose(uint64_t seed, uint32_t others, bool *lost, uint64_t *count)
 {
 	struct traffic *t = two_nodes(0.001, 1e9, seed);
@@ -213,7 +218,7 @@ static void loss_is_a_share_and_repeatable(void **state)
 	assert_true(memcmp(one, other, sizeof(one)) != 0);
 }
 
-static void a_cut_takes_what_is_under_way(void **state)
+static void a_cut_drops_packets_in_transit(void **state)
 {
 	struct traffic *t = two_nodes(0.010, 1e9, 1);
 	uint32_t number;
@@ -235,7 +240,7 @@ static void a_cut_takes_what_is_under_way(void **state)
 	traffic_free(t);
 }
 
-static void who_is_away_is_cut_off_both_ways(void **state)
+static void a_node_that_is_away_neither_sends_nor_receives(void **state)
 {
 	struct traffic *t = two_nodes(0.010, 1e9, 1);
 
@@ -252,7 +257,10 @@ static void who_is_away_is_cut_off_both_ways(void **state)
 
 static struct traffic *star(uint32_t n, double queue_s)
 {
-	struct traffic_options o = { .n_nodes = n, .seed = 1, .queue_s = queue_s, .held_most = 100000 };
+	struct traffic_options o = { .n_nodes = n,
+				     .seed = 1,
+				     .queue_s = queue_s,
+				     .held_max = 100000 };
 	struct traffic *t = traffic_new(&o);
 
 	for (uint32_t i = 0; i < n; i++) {
@@ -264,9 +272,9 @@ static struct traffic *star(uint32_t n, double queue_s)
 	return t;
 }
 
-/* Of all that a node sends, to whom ever, one packet of 1,000 bytes leaves in a millisecond; and
- * likewise of all that comes to it. */
-static void ways_are_shared(void **state)
+/* The packets that a node sends to all others leave one after another, one of 1,000 bytes in a
+ * millisecond. The same is true for the packets that it receives. */
+static void uplinks_and_downlinks_are_shared(void **state)
 {
 	struct traffic *t = star(4, 0.2);
 	uint32_t number;
@@ -296,13 +304,13 @@ static void ways_are_shared(void **state)
 	traffic_free(t);
 }
 
-/* Random traffic over random links: everything arrives in the order of its time, and what was
- * sent has arrived, or is counted where it fell, or is still held. */
-static void nothing_vanishes(void **state)
+/* Sends random traffic over random links. Packets arrive in the order of their times, and every
+ * packet has arrived, is counted as dropped, or is in transit. */
+static void every_packet_is_counted(void **state)
 {
 	struct traffic *t = star(6, 0.02);
 	struct rng rng;
-	uint64_t sent = 0, arrived = 0, fell = 0;
+	uint64_t sent = 0, arrived = 0, dropped = 0;
 	int64_t now = 0, last = 0;
 
 	(void)state;
@@ -339,15 +347,15 @@ static void nothing_vanishes(void **state)
 		for (uint32_t j = 0; j < 6; j++) {
 			const struct traffic_link *l = traffic_link(t, i, j);
 
-			fell += l->lost + l->overflowed + l->cut_off;
+			dropped += l->lost + l->overflowed + l->cut_off;
 			arrived -= l->arrived_packets;
 		}
 	}
 	assert_int_equal(arrived, 0);
 	for (uint32_t i = 0; i < 36; i++)
 		arrived += traffic_link(t, i / 6, i % 6)->arrived_packets;
-	assert_int_equal(sent, arrived + fell + traffic_held(t));
-	assert_true(traffic_link(t, 4, 5)->cut_off > 100 && fell > 1000 && arrived > 20000);
+	assert_int_equal(sent, arrived + dropped + traffic_held(t));
+	assert_true(traffic_link(t, 4, 5)->cut_off > 100 && dropped > 1000 && arrived > 20000);
 	traffic_free(t);
 }
 
@@ -361,10 +369,10 @@ int main(void)
 		cmocka_unit_test(jitter_keeps_the_order),
 		cmocka_unit_test(a_shorter_link_keeps_the_order),
 		cmocka_unit_test(loss_is_a_share_and_repeatable),
-		cmocka_unit_test(a_cut_takes_what_is_under_way),
-		cmocka_unit_test(who_is_away_is_cut_off_both_ways),
-		cmocka_unit_test(ways_are_shared),
-		cmocka_unit_test(nothing_vanishes),
+		cmocka_unit_test(a_cut_drops_packets_in_transit),
+		cmocka_unit_test(a_node_that_is_away_neither_sends_nor_receives),
+		cmocka_unit_test(uplinks_and_downlinks_are_shared),
+		cmocka_unit_test(every_packet_is_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* tun.c - see tun.h. */
+/* Makes TUN devices in network namespaces with the kernel's ioctl interface. The calling thread
+ * enters the namespace for this and then returns to its own. */
 #include "tests/wan/tun.h"
 
 #include <arpa/inet.h>
@@ -18,7 +19,9 @@
 #include "tests/wan/traffic.h"
 
 #define DEVICE "wan0"
-#define QUEUE_PACKETS 10000 /* the device's: a whole window may leave at once while the router waits for a processor */
+/* The queue of the device. A whole TCP window may leave at once while the router waits for the
+ * CPU. */
+#define QUEUE_PACKETS 10000
 
 static int fail(struct error *err, const char *namespace, const char *what)
 {
@@ -47,7 +50,8 @@ static int bring_up(int s, const char *device)
 	return ioctl(s, SIOCSIFFLAGS, &r);
 }
 
-/* Address, mask, MTU, queue; up; the default route. Names the step that failed. */
+/* Sets address, mask, MTU, queue and default route, and brings the device up. Returns the name of
+ * the step that failed, or NULL. */
 static const char *set_device(int s, uint32_t address)
 {
 	struct ifreq r = { 0 };
@@ -72,7 +76,7 @@ static const char *set_device(int s, uint32_t address)
 	return ioctl(s, SIOCADDRT, &route) < 0 ? "the route" : NULL;
 }
 
-/* Within the namespace. */
+/* The calling thread must be in the namespace. */
 static int make_device(const char *namespace, uint32_t address, int *out, struct error *err)
 {
 	struct ifreq r = { .ifr_flags = IFF_TUN | IFF_NO_PI };
