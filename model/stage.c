@@ -150,7 +150,7 @@ int stage_device(struct stage_device *out, const char *device, struct error *err
 	device_name_print(&name, found.name);
 	memcpy(what, found.text, sizeof(what));
 	snprintf(found.text, sizeof(found.text), "%s %.*s", found.name,
-		 (int)(sizeof(what) - sizeof(found.name) - 1), what);
+		 (int)(sizeof(what) - strlen(found.name) - 2), what);
 	*out = found;
 	return 0;
 }

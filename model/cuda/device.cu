@@ -8,6 +8,7 @@ extern "C" {
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cuda_runtime.h>
 
@@ -160,30 +161,70 @@ static void note(struct device *d, cudaError_t e, const char *what)
 		fail(d, what, cudaGetErrorString(e));
 }
 
+enum { FEW_CORES = 8 };
+
+/* A thread that waits for the GPU keeps a core busy by default, which is the quickest. Where cores are few the
+ * network and other agents need them more. Ignored by a runtime that allows no change by now. */
+static void choose_waiting(void)
+{
+	if (sysconf(_SC_NPROCESSORS_ONLN) < FEW_CORES &&
+	    cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync) != cudaSuccess)
+		cudaGetLastError();
+}
+
 /* Which device a thread's calls are for is the thread's own. */
 static void use(struct device *d)
 {
 	note(d, cudaSetDevice(d->number), "choosing the device");
 }
 
-template <typename A>
-static void start(struct device *d, const char *name, void (*kernel)(A), dim3 blocks,
-		  unsigned threads, size_t shared, const void *args)
-{
-	size_t bytes = shared * sizeof(float);
+/* A kernel of each precision. Both are the same where a kernel has one precision only. */
+static const struct {
+	const char *name;
+	const void *of_float, *of_bf16;
+} kernels[KERNEL_COUNT] = {
+#define EITHER(name, of_float, of_bf16) \
+	{ name, (const void *)of_float##_kernel, (const void *)of_bf16##_kernel }
+#define BOTH(name) EITHER(#name, name##_float, name##_bf16)
+#define ONCE(name) EITHER(#name, name, name)
+	/* in the order of enum device_kernel */
+	BOTH(norm),
+	BOTH(norm_backward),
+	BOTH(norm_weight),
+	BOTH(rotate),
+	BOTH(swiglu),
+	BOTH(swiglu_backward),
+	BOTH(cross_entropy),
+	BOTH(attention_dot),
+	BOTH(cast),
+	EITHER("attention", attention, flash_forward_64),
+	EITHER("attention_dq", attention_dq, flash_dq_64),
+	EITHER("attention_dkv", attention_dkv, flash_dkv_64),
+	ONCE(flash_forward_128),
+	ONCE(flash_dq_128),
+	ONCE(flash_dkv_128),
+	ONCE(norm_sum),
+	ONCE(embed),
+	ONCE(embed_backward),
+	ONCE(adamw),
+	ONCE(hash),
+	ONCE(squares),
+#undef ONCE
+#undef BOTH
+#undef EITHER
+};
 
-	if (d->deaf)
-		return;
-	/* More than 48 KiB has to be asked for. */
-	if (bytes > 48 << 10)
-		note(d,
-		     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-					  (int)bytes),
-		     name);
-	times_begin(d->times, d->stream, name, 0);
-	kernel<<<blocks, threads, bytes, d->stream>>>(*(const A *)args);
-	note(d, cudaGetLastError(), name);
-	times_end(d->times, d->stream);
+static const void *kernel_code(enum device_kernel kernel, bool bf16)
+{
+	return bf16 ? kernels[kernel].of_bf16 : kernels[kernel].of_float;
+}
+
+/* More than 48 KiB of shared memory must be asked for. */
+static cudaError_t allow_shared(const void *code, size_t bytes)
+{
+	return bytes > 48 << 10 ? cudaFuncSetAttribute(code, cudaFuncAttributeMaxDynamicSharedMemorySize,
+						       (int)bytes)
+				: cudaSuccess;
 }
 
 /* Ampere: the first with products of bf16. */
@@ -245,6 +286,7 @@ static void prepare(struct device *d)
 	int shared = 0;
 
 	use(d);
+	choose_waiting();
 	note(d, cudaFuncGetAttributes(&code, embed_kernel), "this program's code for it");
 	note(d,
 	     cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin,
@@ -257,6 +299,18 @@ static void prepare(struct device *d)
 	if (!d->failed && !d->products)
 		fail(d, "cuBLASLt", "cannot be started, or has no memory to work in");
 	d->times = times_new();
+}
+
+/* Returns true if this program holds machine code for the card. Otherwise the driver makes it from PTX at the
+ * first use, which takes tens of seconds, and the results' bits depend on the driver too. */
+static bool has_code(const struct cudaDeviceProp *p)
+{
+	static const int built[] = { __CUDA_ARCH_LIST__ };
+
+	for (size_t i = 0; i < sizeof(built) / sizeof(built[0]); i++)
+		if (built[i] / 100 == p->major && built[i] % 100 / 10 <= p->minor)
+			return true;
+	return false;
 }
 
 extern "C" {
@@ -273,8 +327,9 @@ int device_look(uint32_t number, char *text, size_t size, uint64_t *free_bytes,
 {
 	struct cudaDeviceProp p;
 	size_t left = 0, all = 0;
-	int rc = find(number, &p, err);
+	int rc = find(number, &p, err), driver = 0;
 	const char *name = p.name;
+	char compiled[40] = "";
 	cudaError_t e;
 
 	if (rc)
@@ -286,9 +341,12 @@ int device_look(uint32_t number, char *text, size_t size, uint64_t *free_bytes,
 		e = cudaMemGetInfo(&left, &all);
 	if (e != cudaSuccess)
 		return first_fault(e, number, err);
-	snprintf(text, size, "sm_%d%d %s %d SMs nvcc %d.%d.%d cuBLAS %zu", p.major, p.minor, name,
+	if (!has_code(&p) && cudaDriverGetVersion(&driver) == cudaSuccess)
+		snprintf(compiled, sizeof(compiled), " PTX %d.%d", driver / 1000,
+			 driver % 1000 / 10);
+	snprintf(text, size, "sm_%d%d %s %d SMs nvcc %d.%d.%d%s cuBLAS %zu", p.major, p.minor, name,
 		 p.multiProcessorCount, __CUDACC_VER_MAJOR__, __CUDACC_VER_MINOR__,
-		 __CUDACC_VER_BUILD__, products_version());
+		 __CUDACC_VER_BUILD__, compiled, products_version());
 	*free_bytes = left;
 	return 0;
 }
@@ -360,15 +418,16 @@ void device_limit_shared(struct device *d, size_t floats)
 		d->shared_most = floats;
 }
 
-int device_allocate(struct device *d, size_t size, void **out, struct error *err)
+int device_allocate(struct device *d, size_t size, size_t spare, void **out, struct error *err)
 {
 	size_t left = 0, all = 0;
 	void *memory = NULL;
 
 	use(d);
-	if (d->n_memory == ALLOCATIONS || cudaMalloc(&memory, size) != cudaSuccess) {
+	note(d, cudaMemGetInfo(&left, &all), "free memory");
+	left = left > spare ? left - spare : 0;
+	if (d->n_memory == ALLOCATIONS || size > left || cudaMalloc(&memory, size) != cudaSuccess) {
 		cudaGetLastError();
-		cudaMemGetInfo(&left, &all);
 		return error_set(err, -ENOMEM,
 				 "needs %.1f MiB, the device has %.1f of %.1f free: %.1f are "
 				 "missing",
@@ -476,44 +535,39 @@ void device_product(struct device *d, const struct device_product *p)
 	times_end(d->times, d->stream);
 }
 
+unsigned device_resident(struct device *d, enum device_kernel kernel, bool bf16, unsigned threads,
+			 size_t shared)
+{
+	const void *code = kernel_code(kernel, bf16);
+	size_t bytes = shared * sizeof(float);
+	int blocks = 0;
+
+	use(d);
+	if (shared > d->shared_most || allow_shared(code, bytes) != cudaSuccess ||
+	    cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, code, (int)threads, bytes) !=
+		    cudaSuccess) {
+		cudaGetLastError();
+		return 0;
+	}
+	return (unsigned)blocks;
+}
+
 void device_launch(struct device *d, enum device_kernel kernel, bool bf16, size_t blocks_x,
 		   size_t blocks_y, unsigned threads, size_t shared, const void *args)
 {
 	dim3 blocks((unsigned)blocks_x, (unsigned)blocks_y);
+	const void *code = kernel_code(kernel, bf16);
+	size_t bytes = shared * sizeof(float);
+	void *parameters[] = { (void *)args }; /* a kernel's one parameter, its struct */
 
 	use(d);
-	switch (kernel) {
-#define START(name) start(d, #name, name##_kernel, blocks, threads, shared, args)
-#define CASE(NUMBER, of_float, of_bf16) \
-	case NUMBER: \
-		bf16 ? START(of_bf16) : START(of_float); \
-		break
-		CASE(KERNEL_NORM, norm_float, norm_bf16);
-		CASE(KERNEL_NORM_BACKWARD, norm_backward_float, norm_backward_bf16);
-		CASE(KERNEL_NORM_WEIGHT, norm_weight_float, norm_weight_bf16);
-		CASE(KERNEL_ROTATE, rotate_float, rotate_bf16);
-		CASE(KERNEL_SWIGLU, swiglu_float, swiglu_bf16);
-		CASE(KERNEL_SWIGLU_BACKWARD, swiglu_backward_float, swiglu_backward_bf16);
-		CASE(KERNEL_CROSS_ENTROPY, cross_entropy_float, cross_entropy_bf16);
-		CASE(KERNEL_ATTENTION_DOT, attention_dot_float, attention_dot_bf16);
-		CASE(KERNEL_CAST, cast_float, cast_bf16);
-		CASE(KERNEL_ATTENTION, attention, flash_forward_64);
-		CASE(KERNEL_ATTENTION_DQ, attention_dq, flash_dq_64);
-		CASE(KERNEL_ATTENTION_DKV, attention_dkv, flash_dkv_64);
-		CASE(KERNEL_ATTENTION_WIDE, flash_forward_128, flash_forward_128);
-		CASE(KERNEL_ATTENTION_DQ_WIDE, flash_dq_128, flash_dq_128);
-		CASE(KERNEL_ATTENTION_DKV_WIDE, flash_dkv_128, flash_dkv_128);
-		CASE(KERNEL_NORM_SUM, norm_sum, norm_sum);
-		CASE(KERNEL_EMBED, embed, embed);
-		CASE(KERNEL_EMBED_BACKWARD, embed_backward, embed_backward);
-		CASE(KERNEL_ADAMW, adamw, adamw);
-		CASE(KERNEL_HASH, hash, hash);
-		CASE(KERNEL_SQUARES, squares, squares);
-#undef CASE
-#undef START
-	case KERNEL_COUNT:
-		break;
-	}
+	if (d->deaf)
+		return;
+	note(d, allow_shared(code, bytes), kernels[kernel].name);
+	times_begin(d->times, d->stream, kernels[kernel].name, 0);
+	note(d, cudaLaunchKernel(code, blocks, dim3(threads), parameters, bytes, d->stream),
+	     kernels[kernel].name);
+	times_end(d->times, d->stream);
 }
 
 void device_record(struct device *d)

@@ -43,8 +43,9 @@ size_t device_shared_most(const struct device *d);
 /* Makes it as good as a card with fewer, for checks. */
 void device_limit_shared(struct device *d, size_t floats);
 
-/* -ENOMEM says how much is missing. Freed by device_close. */
-int device_allocate(struct device *d, size_t size, void **out, struct error *err);
+/* Leaves `spare` bytes of the device free, for code and graphs that are loaded later. -ENOMEM says how much is
+ * missing. Freed by device_close. */
+int device_allocate(struct device *d, size_t size, size_t spare, void **out, struct error *err);
 /* Host memory that copies at full speed. Freed by device_close. */
 int device_allocate_host(struct device *d, size_t size, void **out, struct error *err);
 
@@ -110,6 +111,10 @@ enum device_kernel {
 
 void device_launch(struct device *d, enum device_kernel kernel, bool bf16, size_t blocks_x,
 		   size_t blocks_y, unsigned threads, size_t shared, const void *args);
+
+/* How many blocks of a kernel a multiprocessor holds at once; 0: not one, or unknown. */
+unsigned device_resident(struct device *d, enum device_kernel kernel, bool bf16, unsigned threads,
+			 size_t shared);
 
 /* Copies on the device, products and kernels queued after device_record are not done but
  * remembered, with their arguments, until device_recorded gives them; device_replay does them

@@ -64,17 +64,18 @@ void device_limit_shared(struct device *d, size_t floats)
 	(void)floats;
 }
 
-int device_allocate(struct device *d, size_t size, void **out, struct error *err)
+int device_allocate(struct device *d, size_t size, size_t spare, void **out, struct error *err)
 {
 	(void)d;
 	(void)size;
+	(void)spare;
 	(void)out;
 	return error_set(err, -ENODEV, "no device");
 }
 
 int device_allocate_host(struct device *d, size_t size, void **out, struct error *err)
 {
-	return device_allocate(d, size, out, err);
+	return device_allocate(d, size, 0, out, err);
 }
 
 void device_put(struct device *d, void *to, const void *from_host, size_t size)
@@ -124,6 +125,17 @@ void device_launch(struct device *d, enum device_kernel kernel, bool bf16, size_
 	(void)threads;
 	(void)shared;
 	(void)args;
+}
+
+unsigned device_resident(struct device *d, enum device_kernel kernel, bool bf16, unsigned threads,
+			 size_t shared)
+{
+	(void)d;
+	(void)kernel;
+	(void)bf16;
+	(void)threads;
+	(void)shared;
+	return 0;
 }
 
 void device_record(struct device *d)

@@ -192,12 +192,27 @@ KERNEL(TYPED(cross_entropy), cross_entropy_args)
 {
 	const float *x = a.logits + (size_t)BLOCK_X * a.vocab;
 	REAL *gradient = (REAL *)a.gradient + (size_t)BLOCK_X * a.vocab;
-	float own = -INFINITY, most, sum = 0;
+	float own = -INFINITY, most, sum = 0, inverse, eight[8];
 	int32_t target = a.targets[BLOCK_X];
+	bool eights = whole_eights(a.vocab) && in_place(x) && in_place(gradient);
 
-	/* Maximum and sum in one pass, with four loads under way at a time: rows of any number of logits begin
-	 * anywhere, so that they are not read in eights. */
-	for (unsigned i = THREAD; i < a.vocab; i += 4 * THREADS) {
+	/* Maximum and sum in one pass. A row that does not begin at a multiple of 16 bytes has four loads under
+	 * way at a time. */
+	for (unsigned i = 8 * THREAD; eights && i < a.vocab; i += 8 * THREADS) {
+		float top = own;
+
+		get_eight_float(x + i, eight);
+		UNROLL
+		for (unsigned e = 0; e < 8; e++)
+			top = fmaxf(top, eight[e]);
+		if (top > own)
+			sum *= expf(own - top);
+		own = top;
+		UNROLL
+		for (unsigned e = 0; e < 8; e++)
+			sum += expf(eight[e] - own);
+	}
+	for (unsigned i = THREAD; !eights && i < a.vocab; i += 4 * THREADS) {
 		float four[4], top = own;
 
 		UNROLL
@@ -220,7 +235,19 @@ KERNEL(TYPED(cross_entropy), cross_entropy_args)
 	BARRIER(); /* the target's logit has been read: the gradient may lie over it */
 	if (a.scale == 0)
 		return;
-	for (unsigned first = THREAD; first < a.vocab; first += 4 * THREADS) {
+	inverse = 1 / sum;
+	for (unsigned i = 8 * THREAD; eights && i < a.vocab; i += 8 * THREADS) {
+		get_eight_float(x + i, eight);
+		UNROLL
+		for (unsigned e = 0; e < 8; e++) {
+			float p = expf(eight[e] - most) * inverse -
+				  ((int32_t)(i + e) == target ? 1.0f : 0.0f);
+
+			eight[e] = target < 0 ? 0 : p * a.scale;
+		}
+		PUT_EIGHT(gradient + i, eight);
+	}
+	for (unsigned first = THREAD; !eights && first < a.vocab; first += 4 * THREADS) {
 		float four[4];
 
 		UNROLL
@@ -229,7 +256,7 @@ KERNEL(TYPED(cross_entropy), cross_entropy_args)
 		UNROLL
 		for (unsigned e = 0; e < 4; e++) {
 			unsigned i = first + e * THREADS;
-			float p = expf(four[e] - most) / sum - ((int32_t)i == target ? 1.0f : 0.0f);
+			float p = expf(four[e] - most) * inverse - ((int32_t)i == target ? 1.0f : 0.0f);
 
 			if (i < a.vocab)
 				gradient[i] = PUT(target < 0 ? 0 : p * a.scale);

@@ -202,23 +202,30 @@ static size_t attention_shared(enum device_kernel kernel, const struct attention
 	return (own + 2 * l->buffers) * l->tile * (size + 8) / 2 + small;
 }
 
-bool attention_launch_of(struct attention_launch *l, enum device_kernel kernel, bool bf16,
-			 unsigned size, size_t most)
+bool attention_launch_of(struct attention_launch *l, struct device *d, enum device_kernel kernel,
+			 bool bf16, unsigned size)
 {
-	unsigned wide = size > 64 ? 128 : 64;
+	unsigned wide = size > 64 ? 128 : 64, blocks;
+	struct attention_launch one;
 
 	*l = (struct attention_launch){ .kernel = kernel,
 					.tile = bf16 ? FLASH_TILE : TILE,
 					.threads = bf16 ? FLASH_THREADS : TILE_THREADS,
-					.buffers = bf16 ? 2 : 1 };
+					.buffers = 1 };
 	if (bf16 && wide > 64)
 		l->kernel = kernel - KERNEL_ATTENTION + KERNEL_ATTENTION_WIDE;
 	l->shared = attention_shared(kernel, l, bf16, bf16 ? wide : size);
-	if (l->shared > most && bf16) {
-		l->buffers = 1;
-		l->shared = attention_shared(kernel, l, bf16, wide);
-	}
-	return l->shared <= most;
+	if (!bf16 || l->shared > device_shared_most(d))
+		return l->shared <= device_shared_most(d);
+	one = *l;
+	l->buffers = 2;
+	l->shared = attention_shared(kernel, l, bf16, wide);
+	blocks = l->shared > device_shared_most(d)
+			 ? 0
+			 : device_resident(d, l->kernel, bf16, l->threads, l->shared);
+	if (device_resident(d, l->kernel, bf16, l->threads, one.shared) >= 2 * blocks)
+		*l = one;
+	return true;
 }
 
 void attention_start(struct device *d, enum device_kernel kernel, bool bf16, size_t batch,
@@ -228,7 +235,7 @@ void attention_start(struct device *d, enum device_kernel kernel, bool bf16, siz
 	struct attention_args args = *a;
 	struct attention_launch l;
 
-	attention_launch_of(&l, kernel, bf16, a->size, device_shared_most(d));
+	attention_launch_of(&l, d, kernel, bf16, a->size);
 	args.buffers = l.buffers;
 	device_launch(d, l.kernel, bf16, batch * heads, (a->length + l.tile - 1) / l.tile,
 		      l.threads, l.shared, &args);

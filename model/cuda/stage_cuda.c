@@ -11,7 +11,12 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { ALIGN = 256, LOGITS_MOST = 64 << 20 /* floats */, PIECE = 4 << 20 /* floats */ };
+enum {
+	ALIGN = 256,
+	LOGITS_MOST = 256 << 20, /* floats */
+	PIECE = 4 << 20,         /* floats */
+	SPARE = 512 << 20,       /* bytes of the device: its code is loaded at its first use */
+};
 
 /* Making. */
 
@@ -142,7 +147,7 @@ static int allocate_device(struct cuda_stage *s, struct error *err)
 	s->host_bytes = small + ARRAY_COUNT * s->l->parameters * sizeof(float);
 	rc = check_host(s, err);
 	if (!rc)
-		rc = device_allocate(s->d, s->bytes, &memory, err);
+		rc = device_allocate(s->d, s->bytes, SPARE, &memory, err);
 	if (!rc)
 		rc = device_allocate_host(s->d, small, &host, err);
 	if (rc)
@@ -175,8 +180,8 @@ static int check_shared(const struct cuda_stage *s, struct error *err)
 {
 	struct attention_launch l;
 
-	if (attention_launch_of(&l, KERNEL_ATTENTION_DKV, s->l->bf16,
-				model_head_size(&s->l->config), device_shared_most(s->d)))
+	if (attention_launch_of(&l, s->d, KERNEL_ATTENTION_DKV, s->l->bf16,
+				model_head_size(&s->l->config)))
 		return 0;
 	return error_set(
 		err, -EINVAL,
@@ -185,14 +190,18 @@ static int check_shared(const struct cuda_stage *s, struct error *err)
 		l.shared * sizeof(float) >> 10, device_shared_most(s->d) * sizeof(float) >> 10);
 }
 
-/* Rows of logits at a time: whole tiles of a product where they are more than one. */
+/* Rows of logits at a time, about as many each time, and whole tiles of a product where there are more than one. */
 static size_t chunk_of(size_t rows, size_t vocab)
 {
-	size_t most = LOGITS_MOST / vocab;
+	size_t most = LOGITS_MOST / vocab, times, n;
 
 	if (most >= rows)
 		return rows;
-	return most > 128 ? most / 128 * 128 : most;
+	most = most > 128 ? most / 128 * 128 : most;
+	times = (rows + most - 1) / most;
+	n = (rows + times - 1) / times;
+	n = (n + 127) / 128 * 128;
+	return n < most ? n : most;
 }
 
 static int cuda_look(struct device_name *name, struct stage_device *out, struct error *err)
@@ -438,7 +447,7 @@ static float *cuda_room(void *self, struct error *err)
 	struct cuda_stage *s = self;
 	void *room = NULL;
 
-	if (device_allocate(s->d, s->rows * s->l->config.dim * sizeof(float), &room, err))
+	if (device_allocate(s->d, s->rows * s->l->config.dim * sizeof(float), 0, &room, err))
 		return NULL;
 	return room;
 }

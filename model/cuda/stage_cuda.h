@@ -75,16 +75,16 @@ void cuda_head(struct cuda_stage *s, size_t first, size_t n);
 /* From t.dlogits of those rows: adds to their rows of t.dx, and where count to the gradients.
  */
 void cuda_head_backward(struct cuda_stage *s, size_t first, size_t n, bool count);
-/* How an attention kernel (KERNEL_ATTENTION, _DQ or _DKV) is started for heads of that size, in
- * blocks that may have so many floats of shared memory: in bf16 with two buffers for tiles where
- * they fit. false: one does not, and *l has one. */
+/* How an attention kernel (KERNEL_ATTENTION, _DQ or _DKV) is started on a device for heads of that size. In bf16
+ * a block has two buffers for tiles, unless they do not fit, or with one buffer a multiprocessor holds twice the
+ * blocks. false: one buffer does not fit either; *l has one then. */
 struct attention_launch {
 	enum device_kernel kernel;
 	unsigned tile, threads, buffers;
 	size_t shared; /* floats */
 };
-bool attention_launch_of(struct attention_launch *l, enum device_kernel kernel, bool bf16,
-			 unsigned size, size_t most);
+bool attention_launch_of(struct attention_launch *l, struct device *d, enum device_kernel kernel,
+			 bool bf16, unsigned size);
 /* Public for tests, which hold each kernel against the CPU's. */
 void attention_start(struct device *d, enum device_kernel kernel, bool bf16, size_t batch,
 		     const struct attention_args *a);

@@ -494,25 +494,43 @@ static void heads_of_all_presets_fit_99_kib(void **state)
 	}
 }
 
-/* One buffer for heads of 128 on such a card, backward; two where there is room, as on an A100. */
-static void two_buffers_are_taken_where_there_is_room(void **state)
+static struct attention_launch launch_on(struct device *d, enum device_kernel kernel, size_t most,
+					 size_t multiprocessor, unsigned head)
 {
 	struct attention_launch l;
+
+	d->shared_most = most;
+	multiprocessor_shared = multiprocessor;
+	assert_true(attention_launch_of(&l, d, kernel, true, head));
+	multiprocessor_shared = SHARED_MOST;
+	return l;
+}
+
+/* Two buffers hide the loading of tiles; twice the blocks hide more. */
+static void buffers_are_chosen_by_blocks(void **state)
+{
+	enum { BYTES = 103 << 10 >> 2 /* floats, above what two buffers of the widest need */ };
+	enum device_kernel dkv = KERNEL_ATTENTION_DKV;
+	struct attention_launch l;
+	struct device *d;
 	size_t two;
 
 	(void)state;
-	assert_true(attention_launch_of(&l, KERNEL_ATTENTION_DKV, true, 128, KIB_99));
-	assert_int_equal(l.buffers, 1);
-	assert_true(attention_launch_of(&l, KERNEL_ATTENTION, true, 128, KIB_99));
-	assert_int_equal(l.buffers, 2);
-	assert_true(attention_launch_of(&l, KERNEL_ATTENTION_DKV, true, 128, KIB_163));
-	assert_int_equal(l.buffers, 2);
-	two = l.shared;
-	assert_true(attention_launch_of(&l, KERNEL_ATTENTION_DKV, true, 128, two));
-	assert_int_equal(l.buffers, 2);
-	assert_true(attention_launch_of(&l, KERNEL_ATTENTION_DKV, true, 128, two - 1));
-	assert_int_equal(l.buffers, 1);
-	assert_false(attention_launch_of(&l, KERNEL_ATTENTION_DKV, true, 128, 48 << 10 >> 2));
+	assert_int_equal(device_open(&d, 0, NULL), 0);
+	/* An H200: two fit twice. An A100: two fit once, one twice. */
+	assert_int_equal(launch_on(d, dkv, SHARED_MOST, SHARED_MOST, 128).buffers, 2);
+	assert_int_equal(launch_on(d, dkv, KIB_163, KIB_163, 128).buffers, 1);
+	/* A 4090: two of heads of 64 fit once, one twice. */
+	assert_int_equal(launch_on(d, dkv, KIB_99, KIB_99, 64).buffers, 1);
+	assert_int_equal(launch_on(d, KERNEL_ATTENTION, KIB_99, KIB_99, 64).buffers, 2);
+	/* Neither fits twice: two, as long as they fit at all. */
+	two = launch_on(d, dkv, SHARED_MOST, SHARED_MOST, 128).shared;
+	assert_true(two <= BYTES);
+	assert_int_equal(launch_on(d, dkv, two, BYTES, 128).buffers, 2);
+	assert_int_equal(launch_on(d, dkv, two - 1, BYTES, 128).buffers, 1);
+	d->shared_most = 48 << 10 >> 2;
+	assert_false(attention_launch_of(&l, d, dkv, true, 128));
+	device_close(d);
 }
 
 static void failures_are_reported(void **state)
@@ -532,6 +550,9 @@ static void failures_are_reported(void **state)
 	fail_next = true;
 	assert_int_equal(backend_cuda.make(&gpu, stage_layout(s), &err), -12);
 	fail_next = false;
+	device_free_bytes = 400 << 20; /* enough for the stage, but not for the code besides */
+	assert_int_equal(backend_cuda.make(&gpu, stage_layout(s), &(struct error){ "" }), -12);
+	device_free_bytes = UINT64_MAX;
 	assert_non_null(strstr(
 		err.text, "stage 0, 1 slots of 1 x 4 tokens, recompute norms: 0.0 MiB free"));
 	stage_free(s);
@@ -683,7 +704,7 @@ int main(void)
 		cmocka_unit_test(logits_agree),
 		cmocka_unit_test(kernels_agree),
 		cmocka_unit_test(heads_of_all_presets_fit_99_kib),
-		cmocka_unit_test(two_buffers_are_taken_where_there_is_room),
+		cmocka_unit_test(buffers_are_chosen_by_blocks),
 		cmocka_unit_test(failures_are_reported),
 		cmocka_unit_test(a_failed_device_gives_no_result),
 		cmocka_unit_test(a_failed_allocation_is_a_failure),

@@ -394,6 +394,7 @@ static bool fail_next, cannot_record;
 static bool fail_at_wait; /* as a card that dies: what is queued is lost, from the next wait on */
 static const char *emulated_name = "emulated";
 static size_t shared_most = SHARED_MOST;
+static size_t multiprocessor_shared = SHARED_MOST; /* of all its blocks */
 static uint64_t device_free_bytes = UINT64_MAX;
 static long replays, launches[KERNEL_COUNT];
 static long waits, pageable; /* device_status; copies that stop the caller */
@@ -506,8 +507,10 @@ static int allocate_either(struct device *d, size_t size, bool pinned, void **ou
 	return 0;
 }
 
-int device_allocate(struct device *d, size_t size, void **out, struct error *err)
+int device_allocate(struct device *d, size_t size, size_t spare, void **out, struct error *err)
 {
+	if (size + spare > device_free_bytes)
+		return error_set(err, -12, "not with %zu spared", spare);
 	return allocate_either(d, size, false, out, err);
 }
 
@@ -626,6 +629,16 @@ void device_copy(struct device *d, void *to, const void *from, size_t size)
 void device_product(struct device *d, const struct device_product *p)
 {
 	queue(d, &(struct op){ .kind = OP_PRODUCT, .product = *p });
+}
+
+/* By shared memory alone. */
+unsigned device_resident(struct device *d, enum device_kernel kernel, bool bf16, unsigned threads,
+			 size_t shared)
+{
+	(void)kernel;
+	(void)bf16;
+	(void)threads;
+	return shared > d->shared_most ? 0 : (unsigned)(multiprocessor_shared / shared);
 }
 
 void device_launch(struct device *d, enum device_kernel kernel, bool bf16, size_t blocks_x,

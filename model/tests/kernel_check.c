@@ -524,7 +524,7 @@ int kernel_check(const struct kernel_sizes *s, bool bf16, kernel_report *report,
 	rng_init(&c.rng, 11);
 	if (s->shared)
 		device_limit_shared(c.d, s->shared);
-	rc = device_allocate(c.d, ROOM, &memory, err);
+	rc = device_allocate(c.d, ROOM, 0, &memory, err);
 	if (!rc) {
 		c.memory = memory;
 		check_kernels(&c);
