@@ -1,3 +1,8 @@
+/* Clusters of measured cloud regions.
+ *
+ * regions_read reads the facts and indexes them by location. fill_nodes deals nodes to locations
+ * and gives them work and memory. fill_links turns latency and bandwidth into the delays and sums
+ * of a cluster. */
 #include "schedule/format/regions.h"
 
 #include <errno.h>
@@ -5,13 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/file.h"
 #include "base/rng.h"
 #include "schedule/format/json.h"
-
-/* Three steps: read the facts and index them by place (regions_read), deal nodes to places and give
- * them work and memory (fill_nodes), turn each pair's latency and bandwidth into the delays and
- * sums of a cluster (fill_links). */
 
 #define GIB (1024.0 * 1024.0 * 1024.0)
 
@@ -27,7 +29,7 @@ struct region_setting {
 };
 
 struct regions {
-	json_t *root; /* keeps the texts alive */
+	json_t *root; /* owns the texts */
 	double same_latency_s, same_bandwidth;
 	struct region_link *links;
 	int n_links;
@@ -62,9 +64,7 @@ static int read_links(struct regions *r, struct error *err)
 	if (rc != 0)
 		return rc;
 	r->n_links = (int)json_array_size(list);
-	r->links = calloc((size_t)r->n_links + 1, sizeof(*r->links));
-	if (!r->links)
-		return error_set(err, -ENOMEM, "out of memory");
+	r->links = alloc_array((size_t)r->n_links, sizeof(*r->links));
 	for (int i = 0; rc == 0 && i < r->n_links; i++) {
 		const json_t *v = json_array_get(list, (size_t)i);
 		struct region_link *l = &r->links[i];
@@ -74,13 +74,13 @@ static int read_links(struct regions *r, struct error *err)
 		l->a = json_string_value(json_object_get(v, "a"));
 		l->b = json_string_value(json_object_get(v, "b"));
 		if (!l->a || !l->b)
-			return json_expected(v, where, "", "two places, a and b", err);
+			return json_expected(v, where, "", "two locations, a and b", err);
 		rc = read_speed(v, where, &l->latency_s, &l->bandwidth, err);
 	}
 	return rc;
 }
 
-/* Names and places are borrowed from the JSON, which is kept. */
+/* Names and locations are borrowed from root. */
 static int read_settings(struct regions *r, struct error *err)
 {
 	json_t *object = json_object_get(r->root, "settings"), *list;
@@ -89,24 +89,20 @@ static int read_settings(struct regions *r, struct error *err)
 
 	if (!json_is_object(object))
 		return json_expected(object, "", "settings", "an object", err);
-	r->settings = calloc(json_object_size(object) + 1, sizeof(*r->settings));
-	if (!r->settings)
-		return error_set(err, -ENOMEM, "out of memory");
+	r->settings = alloc_array(json_object_size(object), sizeof(*r->settings));
 	json_object_foreach(object, name, list)
 	{
 		if (json_array_size(list) < 1)
-			return json_expected(list, "settings", name, "an array of places", err);
+			return json_expected(list, "settings", name, "an array of locations", err);
 		s = &r->settings[r->n_settings++];
 		s->name = name;
 		s->n = (int)json_array_size(list);
-		s->locations = calloc((size_t)s->n, sizeof(*s->locations));
-		if (!s->locations)
-			return error_set(err, -ENOMEM, "out of memory");
+		s->locations = alloc_array((size_t)s->n, sizeof(*s->locations));
 		for (int i = 0; i < s->n; i++) {
 			s->locations[i] = json_string_value(json_array_get(list, (size_t)i));
 			if (!s->locations[i])
-				return json_expected(list, "settings", name, "names of places",
-						     err);
+				return json_expected(list, "settings", name,
+						     "names of locations", err);
 		}
 	}
 	return 0;
@@ -121,9 +117,8 @@ int regions_read(const char *path, struct regions **out, struct error *err)
 
 	if (rc != 0)
 		return rc;
-	r = calloc(1, sizeof(*r));
-	rc = r ? json_parse(text, size, "facts", keys, &r->root, err)
-	       : error_set(err, -ENOMEM, "out of memory");
+	r = alloc_new(sizeof(*r));
+	rc = json_parse(text, size, "facts", keys, &r->root, err);
 	free(text);
 	if (rc == 0)
 		rc = read_speed(json_object_get(r->root, "same_region"), "same_region",
@@ -152,9 +147,9 @@ void regions_free(struct regions *r)
 	free(r);
 }
 
-/* The locations of a setting, borrowed; -ENOENT names the settings there are. */
-static int find_setting(const struct regions *r, const char *setting, const char *const **locations,
-		    int *n, struct error *err)
+/* Finds the locations of a setting, borrowed. -ENOENT: the message names the existing settings. */
+static int find_setting(const struct regions *r, const char *setting,
+			const char *const **locations, int *n, struct error *err)
 {
 	char known[200] = "";
 
@@ -212,7 +207,7 @@ void regions_request_init(struct regions_request *q, double layers_per_stage,
 }
 
 static int balance_stages(int n_nodes, int n_stages, int path_length, int *sizes,
-			struct error *err)
+			  struct error *err)
 {
 	double others = n_stages > 1 ? n_stages - 1 : 1;
 	double share = ((path_length ? path_length : n_stages) - 1) / others;
@@ -224,7 +219,7 @@ static int balance_stages(int n_nodes, int n_stages, int path_length, int *sizes
 	for (int s = 0; s < n_stages; s++)
 		sizes[s] = n_nodes / n_stages;
 	for (left -= n_stages * sizes[0]; left > 0; left--) {
-		/* A data node more, while the others could still keep up with it. */
+		/* Stage 0 gets one more node as long as the other stages can keep up with it. */
 		if (n_stages == 1 || (sizes[0] + 1) * share <= sizes[n_stages - 1] + 1e-9 ||
 		    next == n_stages) {
 			sizes[0]++;
@@ -255,7 +250,8 @@ static int fill_row(const struct regions *r, const struct regions_request *q, st
 	return 0;
 }
 
-/* Of two nodes in one place: each is to the other what the other is to it. */
+/* Gives node `to` the links of node `from` in the same location. The links between the two are
+ * equal in both directions. */
 static void copy_row(double *links, size_t n, size_t from, size_t to)
 {
 	memcpy(links + to * n, links + from * n, n * sizeof(*links));
@@ -286,30 +282,27 @@ static int fill_links(const struct regions *r, const struct regions_request *q,
 	return 0;
 }
 
-static int fill_nodes(const struct regions_request *q, const char *const *locations,
-		      int n_locations, struct cluster *c, struct error *err)
+static void fill_nodes(const struct regions_request *q, const char *const *locations,
+		       int n_locations, struct cluster *c)
 {
 	struct rng rng;
 
 	rng_init(&rng, q->seed);
 	for (int i = 0; i < c->n_nodes; i++) {
 		struct cluster_node *node = &c->nodes[i];
-		int at = q->shuffle ? (int)rng_below(&rng, (uint32_t)n_locations) : i % n_locations;
+		int at = q->shuffle ? (int)rng_below(&rng, (uint32_t)n_locations)
+				    : i % n_locations;
 
 		free(node->location);
-		node->location = strdup(locations[at]);
-		if (!node->location)
-			return error_set(err, -ENOMEM, "out of memory");
+		node->location = alloc_string(locations[at]);
 		node->forward_s = q->forward_s;
 		node->backward_s = q->backward_s;
 		node->loss_s = q->loss_s;
 		node->memory = q->memory;
 	}
-	return 0;
 }
 
-/* Lay out, deal the nodes, work out the links, size the stages; validated like a file that was
- * read. */
+/* The result is validated like a cluster that was read from a file. */
 int regions_cluster(const struct regions *r, const struct regions_request *q,
 		    struct cluster **out, struct error *err)
 {
@@ -328,13 +321,11 @@ int regions_cluster(const struct regions *r, const struct regions_request *q,
 	if (!c)
 		return error_set(err, -ENOMEM, "out of memory");
 	free(c->name);
-	c->name = strdup(q->name ? q->name : setting);
+	c->name = alloc_string(q->name ? q->name : setting);
 	c->microbatches_per_data_node = q->microbatches_per_data_node;
 	c->dispatch_overhead_s = q->dispatch_overhead_s;
-	rc = c->name ? fill_nodes(q, locations, n_locations, c, err)
-		     : error_set(err, -ENOMEM, "out of memory");
-	if (rc == 0)
-		rc = fill_links(r, q, c, err);
+	fill_nodes(q, locations, n_locations, c);
+	rc = fill_links(r, q, c, err);
 	if (rc == 0 && q->stages)
 		memcpy(c->stages, q->stages, (size_t)c->n_stages * sizeof(*c->stages));
 	else if (rc == 0)

@@ -1,3 +1,4 @@
+/* The beam against a plain count of the states that are cheaper. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -10,7 +11,7 @@
 
 #define STATES 30
 
-/* How many states go before this one. */
+/* Counts the states that come before this one. */
 static int rank_of(const double *cost, int n, int place)
 {
 	int before = 0;
@@ -33,8 +34,8 @@ static void check(const struct beam *b, const double *cost, int n)
 	}
 }
 
-/* States come, and the costs of some fall; many cost the same. */
-static void it_holds_the_cheapest_in_order(void **state)
+/* States are added, and the costs of some fall; many costs are equal. */
+static void holds_the_cheapest_in_order(void **state)
 {
 	struct rng r;
 
@@ -45,7 +46,8 @@ static void it_holds_the_cheapest_in_order(void **state)
 		double cost[STATES];
 
 		for (int n = 0; n < STATES;) {
-			int place = n > 0 && rng_below(&r, 3) == 0 ? (int)rng_below(&r, (uint32_t)n) : n;
+			bool falls = n > 0 && rng_below(&r, 3) == 0;
+			int place = falls ? (int)rng_below(&r, (uint32_t)n) : n;
 
 			if (place < n && cost[place] == 0)
 				continue;
@@ -60,7 +62,7 @@ static void it_holds_the_cheapest_in_order(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(it_holds_the_cheapest_in_order),
+		cmocka_unit_test(holds_the_cheapest_in_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

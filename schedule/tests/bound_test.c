@@ -1,3 +1,4 @@
+/* Bounds of one data node and of plans: exact where that is claimed, and below every plan. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -15,14 +16,14 @@
 #include "schedule/bound/single_machine.h"
 #include "schedule/tests/fixture.h"
 
-/* One microbatch in the plain enumeration: how far it is. */
+/* The progress of a microbatch in the plain enumeration. */
 struct job {
 	int step;
 	double ready_s, sent_s;
 };
 
-/* Every order of the machine's tasks, with microbatches free to overtake one another: what the
- * machine's walk leaves out by symmetry. */
+/* Tries every order of the machine's tasks. Microbatches may overtake one another here; the
+ * machine's walk excludes that by symmetry. */
 static void all_orders(const struct single_machine *m, struct job *jobs, double free_s, double end_s,
 		       double *best)
 {
@@ -90,15 +91,15 @@ static void one_machine_is_exact(void **state)
 		all_orders(&m, jobs, 0, 0, &best);
 		assert_true(fabs(single_machine_least_s(&m, 1000, &exact) - best) < 1e-9);
 		assert_true(exact);
-		/* What stands in for it stays below. */
+		/* The formula and the merged walk stay below. */
 		assert_true(single_machine_least_s(&m, 1, &exact) <= best + 1e-9);
 		assert_true(single_machine_least_s(&m, 0, &exact) <= best + 1e-9);
 		assert_false(exact);
 	}
 }
 
-/* With few ways kept the result is never above the exact one, nor below the formula. */
-static void merged_ways_stay_below(void **state)
+/* With few states kept the result is never above the exact one, nor below the formula. */
+static void merged_states_stay_below(void **state)
 {
 	int rounded = 0;
 	struct rng r;
@@ -119,8 +120,8 @@ static void merged_ways_stay_below(void **state)
 	assert_true(rounded > 5);
 }
 
-/* No plan whatever beats the bound: random ones, with random orders and releases. */
-static void no_plan_is_below(void **state)
+/* No plan is shorter than the bound: random plans with random orders and release times. */
+static void no_plan_is_shorter_than_the_bound(void **state)
 {
 	struct rng r;
 
@@ -147,7 +148,7 @@ static void no_plan_is_below(void **state)
 		for (int i = 0; i < p.n_nodes; i++)
 			s.stage_of[i] = c->nodes[i].stage;
 		solution_index(&s, &p);
-		/* Exposure is not kept by random plans: only the data nodes' bounds hold. */
+		/* Random plans break exposure, so only the data nodes' bounds hold for them. */
 		memset(p.low, 0, (size_t)p.n_stages * sizeof(int));
 		for (int stage = 0; stage < p.n_stages; stage++)
 			p.high[stage] = p.n_mb;
@@ -176,8 +177,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_machine_is_exact),
-		cmocka_unit_test(merged_ways_stay_below),
-		cmocka_unit_test(no_plan_is_below),
+		cmocka_unit_test(merged_states_stay_below),
+		cmocka_unit_test(no_plan_is_shorter_than_the_bound),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

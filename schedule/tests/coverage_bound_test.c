@@ -1,3 +1,4 @@
+/* The coverage bound: its routes are the fastest, and no plan is shorter than the bound. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -35,7 +36,7 @@ static void setting_fini(struct setting *t)
 	problem_fini(&t->p);
 }
 
-/* The fastest way through exactly these stages, by all sequences of nodes. */
+/* Finds the fastest path through exactly these stages over all sequences of nodes. */
 static double fastest(const struct setting *t, int *path, int visits, uint64_t stages, double s)
 {
 	const struct problem *p = &t->p;
@@ -67,7 +68,7 @@ static double fastest(const struct setting *t, int *path, int visits, uint64_t s
 	return best;
 }
 
-static void ways_of_sets_are_the_fastest(void **state)
+static void routes_of_sets_are_the_fastest(void **state)
 {
 	int exchanged = 0, none = 0;
 	struct rng r;
@@ -113,9 +114,9 @@ static void ways_of_sets_are_the_fastest(void **state)
 	assert_true(exchanged > 20 && none > 5);
 }
 
-/* One data node and two stages of one node, one near and one far, all in one slot: half of the
- * microbatches have to go far. */
-static void far_stages_have_their_visits(void **state)
+/* One data node and two stages of one node each, one near and one far, with one slot. Half of the
+ * microbatches have to visit the far stage. */
+static void far_stages_get_their_visits(void **state)
 {
 	struct cluster *c = cluster_alloc(3, 3, false);
 	double near_s = 4 * 1 + 2 * 3, far_s = 4 * 5 + 2 * 3, alone_s;
@@ -135,7 +136,7 @@ static void far_stages_have_their_visits(void **state)
 	}
 	setting_init(&t, c, 2, false);
 	b = bound_new(&t.p, &t.s, NULL);
-	assert_true(bound_step(b)); /* the data node alone goes near */
+	assert_true(bound_step(b)); /* the data node alone would only visit the near stage */
 	alone_s = bound_s(b);
 	assert_true(fabs(alone_s - 4 * near_s) < 1e-9);
 	while (bound_step(b))
@@ -147,9 +148,8 @@ static void far_stages_have_their_visits(void **state)
 	cluster_free(c);
 }
 
-/* Many sets of stages, of which only some prices and ways are kept: below every plan all the same.
- */
-static void no_plan_is_below(void **state)
+/* With many sets of stages only some routes are kept. The bound must still be below every plan. */
+static void no_plan_is_shorter_than_the_bound(void **state)
 {
 	int raised = 0;
 	struct rng r;
@@ -190,9 +190,9 @@ static void no_plan_is_below(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ways_of_sets_are_the_fastest),
-		cmocka_unit_test(far_stages_have_their_visits),
-		cmocka_unit_test(no_plan_is_below),
+		cmocka_unit_test(routes_of_sets_are_the_fastest),
+		cmocka_unit_test(far_stages_get_their_visits),
+		cmocka_unit_test(no_plan_is_shorter_than_the_bound),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,7 +17,8 @@
 
 #define ORACLE_RUNS 300000
 
-/* One of every kind: memory tight or not, missing links, unequal or equal nodes. */
+/* Tiny clusters of every kind: with little or enough memory, missing links, unequal or equal nodes.
+ */
 static struct cluster *tiny_cluster(struct rng *r, int round)
 {
 	struct fixture_shape shape = { .most_stages = 4,
@@ -35,7 +36,7 @@ static struct cluster *tiny_cluster(struct rng *r, int round)
 		cluster_free(c);
 	}
 	for (int i = 1; round % 7 == 0 && i < c->n_nodes;
-	     i++) { /* equal nodes: ties everywhere */
+	     i++) { /* equal nodes: many plans are equally short */
 		c->nodes[i].forward_s = c->nodes[0].forward_s;
 		c->nodes[i].backward_s = c->nodes[0].backward_s;
 		c->nodes[i].loss_s = c->nodes[0].loss_s;
@@ -111,8 +112,8 @@ static void bounds_hold_for_the_best_plan(void **state)
 	assert_true(held[0] > 150 && held[1] > 150);
 }
 
-/* First come, first served, as the search's plans are: on tiny clusters the search finds the best
- * plan nearly always, and what it refuses has no plan. */
+/* Plans of the search serve first come, first served. In tiny clusters the search nearly always
+ * finds the best of these plans. If it refuses, the oracle has found no plan either. */
 static void the_search_finds_the_best_of_tiny_clusters(void **state)
 {
 	int rounds = 0, best = 0, refused = 0;

@@ -1,3 +1,4 @@
+/* The complete search for legal paths against the oracle. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -15,7 +16,7 @@
 #include "schedule/tests/fixture.h"
 #include "schedule/tests/oracle.h"
 
-/* At most 5 stages, 15 microbatches: what the oracle can count. */
+/* At most 5 stages and 15 microbatches, as many as the oracle can count. */
 static struct cluster *sparse_cluster(struct rng *r)
 {
 	struct fixture_shape shape = { .most_stages = 5,
@@ -42,7 +43,7 @@ static void assert_legal(const struct cluster *c, const struct plan *plan)
 	check_report_fini(&report);
 }
 
-/* Paths are found exactly where they exist, and what is found is legal. */
+/* Paths are found if and only if they exist, and the paths found are legal. */
 static void paths_are_found_where_they_exist(void **state)
 {
 	int found = 0, none = 0;
@@ -88,8 +89,8 @@ static void paths_are_found_where_they_exist(void **state)
 	assert_true(found > 300 && none > 300);
 }
 
-/* The search says the same, and the skip ratio it offers instead is one with a plan. */
-static void refusals_are_true_and_offer_what_would_do(void **state)
+/* The search gives the same answer, and the skip ratio that it offers instead has a plan. */
+static void refusals_are_true_and_offer_a_ratio_that_has_a_plan(void **state)
 {
 	int offered = 0, refused = 0;
 	struct rng r;
@@ -113,7 +114,7 @@ static void refusals_are_true_and_offer_what_would_do(void **state)
 		if (rc == PLAN_INFEASIBLE)
 			assert_false(oracle_paths_exist(c, q.path_length, false));
 		else if (rc ==
-			 PLAN_NOT_FOUND) /* paths there are, but the ones tried stand still */
+			 PLAN_NOT_FOUND) /* paths exist, but those tried come to a standstill */
 			assert_false(oracle_paths_exist(c, q.path_length, true));
 		else
 			assert_int_equal(rc, 0);
@@ -140,7 +141,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(paths_are_found_where_they_exist),
-		cmocka_unit_test(refusals_are_true_and_offer_what_would_do),
+		cmocka_unit_test(refusals_are_true_and_offer_a_ratio_that_has_a_plan),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Microbatches that take the same path: built so, and kept so by every move. */
+/* Tied microbatches: construction gives them the same path, and every move keeps it the same. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ struct setting {
 	int *ring;
 };
 
-/* without: a node that is out; -1: none. */
+/* without: an excluded node; -1: none. */
 static void make(struct setting *x, int microbatches, int without)
 {
 	*x = (struct setting){ .c = fixture_cluster("geo20_s8.json") };
@@ -68,7 +68,7 @@ static void assert_exposure(const struct setting *x, const struct solution *s)
 		assert_in_range(visits[k], x->p.low[k], x->p.high[k]);
 }
 
-/* Those of a ring, mb included. */
+/* Counts the members of a ring, mb included. */
 static int ring_size(const struct setting *x, int mb)
 {
 	int n = 1;
@@ -107,8 +107,8 @@ static void groups_take_the_same_path(void **state)
 	}
 }
 
-/* One of two and two is of the first wave, the other of the second. */
-static void pairs_lie_half_of_all_apart(void **state)
+/* One microbatch of a pair belongs to the first wave, the other to the second. */
+static void pairs_are_half_of_the_microbatches_apart(void **state)
 {
 	struct setting x;
 
@@ -120,13 +120,13 @@ static void pairs_lie_half_of_all_apart(void **state)
 	unmake(&x);
 }
 
-/* 24 microbatches have 14 or 15 visits for each stage: six of each data node tied make 12 or 18. */
-static void what_cannot_be_tied_is_refused(void **state)
+/* 24 microbatches give each stage 14 or 15 visits, but groups of six can only give it 12 or 18. */
+static void impossible_groups_are_refused(void **state)
 {
 	struct setting x;
 
 	(void)state;
-	make(&x, 6, 0); /* a data node */
+	make(&x, 6, 0); /* excludes a data node */
 	assert_int_equal(x.p.n_mb, 24);
 	assert_int_equal(construct_tied(&x.s, &x.p, 6, NULL), PLAN_INFEASIBLE);
 	assert_int_equal(construct_tied(&x.s, &x.p, 5, NULL), 0);
@@ -167,8 +167,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(groups_take_the_same_path),
-		cmocka_unit_test(pairs_lie_half_of_all_apart),
-		cmocka_unit_test(what_cannot_be_tied_is_refused),
+		cmocka_unit_test(pairs_are_half_of_the_microbatches_apart),
+		cmocka_unit_test(impossible_groups_are_refused),
 		cmocka_unit_test(moves_keep_ties),
 	};
 

@@ -1,3 +1,4 @@
+/* Lanes: the packed timeline, the lanes themselves, and their search for new paths. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -59,8 +60,8 @@ static int *path_of(const struct setting *x, int mb)
 	return x->s.path + (size_t)mb * (size_t)x->p.length;
 }
 
-/* What the packed rows say of a node is what a walk over the run's tasks says. What waited for a
- * slot counts as if it had come with those before it. */
+/* The packed rows of a node agree with a walk over the tasks of the run. A task that waited for a
+ * slot counts as if it had arrived with those before it. */
 static void look(const struct setting *x, int node, double at_s, double until_s, double *free_s,
 		 double *next_s, bool *has_slot)
 {
@@ -90,7 +91,7 @@ static void look(const struct setting *x, int node, double at_s, double until_s,
 	*has_slot = *has_slot && held < x->c->nodes[node].memory;
 }
 
-static void gaps_are_those_of_the_run(void **state)
+static void rows_agree_with_the_run(void **state)
 {
 	int fits = 0, none = 0;
 	struct setting x;
@@ -123,7 +124,7 @@ static void gaps_are_those_of_the_run(void **state)
 	unmake(&x);
 }
 
-/* Six microbatches and three slots: the fourth to sixth are sent when one of the first three is
+/* Six microbatches and three slots: each of the last three is sent when one of the first three is
  * home. */
 static void lanes_are_found(void **state)
 {
@@ -149,8 +150,8 @@ static void lanes_are_found(void **state)
 	unmake(&x);
 }
 
-/* A few lanes go out and come back, the first of them, half of the time, before those it puts off.
- * Whether they could. */
+/* Takes a few lanes out and plans them again; half of the time the first one ejects those that it
+ * delays. Returns true if that was possible. */
 static bool plan_some(struct setting *x, struct rng *r)
 {
 	bool good = true;
@@ -166,7 +167,7 @@ static bool plan_some(struct setting *x, struct rng *r)
 	return good && lanes_put_in(&x->l, &x->s, x->l.n_out, rng_below(r, 2), 1, INFINITY);
 }
 
-static void every_rule_is_kept(void **state)
+static void lanes_keep_every_rule(void **state)
 {
 	int before[PLAN_MOST_PATH], after[PLAN_MOST_PATH], planned = 0, exchanged = 0, more = 0;
 	struct setting x;
@@ -201,7 +202,7 @@ static void every_rule_is_kept(void **state)
 		fixture_visits(&x.p, &x.s, after);
 		assert_memory_equal(before, after, (size_t)x.p.n_stages * sizeof(*before));
 		fast_simulate_set_paths(&x.e, &x.s);
-		if (!fast_simulate_run(&x.e, INFINITY)) /* exchanged stages may lock */
+		if (!fast_simulate_run(&x.e, INFINITY)) /* exchanged stages can come to a standstill */
 			memcpy(x.s.path, was, (size_t)(x.p.n_mb * x.p.length) * sizeof(*was));
 	}
 	assert_true(planned > 300 && exchanged > 100 && more > 50);
@@ -209,7 +210,7 @@ static void every_rule_is_kept(void **state)
 	unmake(&x);
 }
 
-/* Of a list, what is looked at. */
+/* Compares the rows of a list that are in use. */
 static void check_rows(const struct slot_timeline *g, int node, const struct slot_timeline *as,
 		       const struct slot_timeline_list *was)
 {
@@ -224,7 +225,7 @@ static void check_rows(const struct slot_timeline *g, int node, const struct slo
 	assert_memory_equal(g->task + first, as->kept_task + first, room * sizeof(*g->task));
 }
 
-static void restored_all_is_as_before(void **state)
+static void restoring_undoes_everything(void **state)
 {
 	struct setting x, y;
 	size_t paths, times;
@@ -252,9 +253,9 @@ static void restored_all_is_as_before(void **state)
 	unmake(&y);
 }
 
-/* One microbatch a data node, four of them far out of the way: what is promised for the fifth is
- * what a run then shows, and no other node in its place makes it shorter. */
-static void alone_it_is_exact(void **state)
+/* One microbatch of each data node, four of them far away. The time predicted for the fifth is that
+ * of the simulation, and no other node makes its path shorter. */
+static void exact_without_others(void **state)
 {
 	struct setting x;
 	int mb = 2, *path;
@@ -286,7 +287,7 @@ static void alone_it_is_exact(void **state)
 	unmake(&x);
 }
 
-/* Whether a task of the rest starts while one of those that are back is done. */
+/* Returns true if a task of the others starts while a newly planned microbatch has a task there. */
 static bool overlaps(const struct setting *x, int n)
 {
 	const struct slot_timeline *g = &x->l.timeline;
@@ -306,8 +307,9 @@ static bool overlaps(const struct setting *x, int n)
 	return false;
 }
 
-/* A lane that goes as if nobody were there meets others; ejected, they no longer are in its way. */
-static void those_in_the_way_leave(void **state)
+/* A lane that is planned as if it were alone delays others. After these are ejected, nothing
+ * delays. */
+static void delayed_lanes_are_ejected(void **state)
 {
 	int met = 0, left = 0;
 	struct setting x;
@@ -344,12 +346,12 @@ static void those_in_the_way_leave(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(gaps_are_those_of_the_run),
+		cmocka_unit_test(rows_agree_with_the_run),
 		cmocka_unit_test(lanes_are_found),
-		cmocka_unit_test(every_rule_is_kept),
-		cmocka_unit_test(restored_all_is_as_before),
-		cmocka_unit_test(alone_it_is_exact),
-		cmocka_unit_test(those_in_the_way_leave),
+		cmocka_unit_test(lanes_keep_every_rule),
+		cmocka_unit_test(restoring_undoes_everything),
+		cmocka_unit_test(exact_without_others),
+		cmocka_unit_test(delayed_lanes_are_ejected),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,3 +1,4 @@
+/* The nearest point of a hull, in clouds of points whose answer is known. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -36,7 +37,7 @@ static struct cloud random_cloud(struct rng *r)
 	return c;
 }
 
-/* The lowest point in the direction. */
+/* Returns the lowest point in the direction. */
 static const double *lowest(const struct cloud *c, const double *direction)
 {
 	const double *low = c->points[0];
@@ -47,7 +48,7 @@ static const double *lowest(const struct cloud *c, const double *direction)
 	return low;
 }
 
-/* Whether the origin was shown to be outside. */
+/* Returns true if the origin is proved to be outside. */
 static bool separates(const struct cloud *c)
 {
 	struct arena arena = { 0 };
@@ -66,9 +67,9 @@ static bool separates(const struct cloud *c)
 	return outside;
 }
 
-/* Clouds that a plane is known to part from the origin, and such that it is known to be a mixture
- * of. */
-static void tells_inside_from_outside(void **state)
+/* Clouds of two kinds: a known plane separates them from the origin, or the origin is a known
+ * mixture of their points. */
+static void decides_inside_or_outside(void **state)
 {
 	struct rng r;
 
@@ -89,15 +90,15 @@ static void tells_inside_from_outside(void **state)
 		for (int i = 0; inside && i + 1 < c.n; i++)
 			for (int k = 0; k < c.dim; k++)
 				sum[k] += c.points[i][k];
-		if (inside) /* all together are 0 */
+		if (inside) /* the sum of all points is 0 */
 			for (int k = 0; k < c.dim; k++)
 				c.points[c.n - 1][k] = -sum[k];
 		assert_int_equal(separates(&c), !inside);
 	}
 }
 
-/* The least point of the hull has no smaller product with any other than with itself. */
-static void finds_the_least_point(void **state)
+/* No point of the hull has a smaller product with the nearest point than that point itself. */
+static void finds_the_nearest_point(void **state)
 {
 	struct rng r;
 
@@ -126,8 +127,8 @@ static void finds_the_least_point(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tells_inside_from_outside),
-		cmocka_unit_test(finds_the_least_point),
+		cmocka_unit_test(decides_inside_or_outside),
+		cmocka_unit_test(finds_the_nearest_point),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

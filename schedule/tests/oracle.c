@@ -1,3 +1,5 @@
+/* Plain enumeration, written from the text of the execution model. It shares no code with the
+ * search. */
 #include "schedule/tests/oracle.h"
 
 #include <math.h>
@@ -18,10 +20,10 @@ struct oracle {
 	struct oracle_answer *a;
 	int n_mb, data_node[MOST_MB], path[MOST_MB][MOST_LENGTH];
 	int visits[64], low, high;
-	/* The order: at the k-th moment with more than one task to choose from, which. */
+	/* The order: the choice at the k-th moment that has more than one task to choose from. */
 	int choice[MOST_CHOICES], n_choices, options[MOST_CHOICES];
 	bool can_visit[MOST_SETS]; /* sets of stages */
-	bool *before, *after;      /* (COUNTS) counts of visits that can be */
+	bool *before, *after;      /* (COUNTS) possible counts of visits */
 };
 
 static double delay(const struct oracle *o, int from, int to)
@@ -56,7 +58,7 @@ static double seconds(const struct oracle *o, int mb, int step)
 	return step < length ? n->forward_s : step == length ? n->loss_s : n->backward_s;
 }
 
-/* Which of the waiting tasks starts on node; -1: none may. */
+/* Returns the waiting task that starts on the node; -1: none may start. */
 static int pick(struct oracle *o, struct state *s, int node)
 {
 	int can[MOST_MB], n = 0, at;
@@ -105,7 +107,7 @@ static void start(const struct oracle *o, struct state *s, int mb, double now, d
 	s->arrival[mb] = to == node ? end : end + delay(o, node, to);
 }
 
-/* The iteration with the paths and choices there are; INFINITY: it stands still. */
+/* Returns the iteration with the present paths and choices. INFINITY: standstill. */
 static double run(struct oracle *o)
 {
 	struct state s = { .asked = 0 };
@@ -117,9 +119,9 @@ static double run(struct oracle *o)
 			s.busy[v] = s.busy[v] && s.free_at[v] > now;
 		for (int i = 0; i < o->n_mb; i++)
 			s.waiting[i] = s.waiting[i] || s.arrival[i] == now;
-		/* Who chooses first does not matter: a node sees only what waits with it. A
-		 * task of no length may arrive elsewhere in this instant, for the next round.
-		 */
+		/* The order of the nodes does not matter: a node sees only the tasks that wait
+		 * there. A task without length can arrive elsewhere in this instant; the next
+		 * round sees it. */
 		for (int v = 0; v < o->c->n_nodes; v++) {
 			int mb = s.busy[v] ? -1 : pick(o, &s, v);
 
@@ -147,7 +149,7 @@ static double run(struct oracle *o)
 	return last;
 }
 
-/* Every order, one run each: the last choice that has another option takes it. */
+/* Runs every order once: the last choice that has another option takes it. */
 static void all_orders(struct oracle *o)
 {
 	o->n_choices = 0;
@@ -168,7 +170,7 @@ static void all_orders(struct oracle *o)
 	} while (o->n_choices > 0);
 }
 
-/* CC2 by its words: some exchanges of neighbours, not overlapping, make it ascend. */
+/* CC2 literally: exchanges of neighbours that do not overlap can make the stages ascend. */
 static bool legal(const int *stages, int n, int top, bool ascending)
 {
 	if (n == 0)
@@ -179,7 +181,7 @@ static bool legal(const int *stages, int n, int top, bool ascending)
 	       legal(stages + 2, n - 2, stages[0], ascending);
 }
 
-/* Calls `found` with each legal path of microbatch mb in o->path[mb]. */
+/* Calls `found` for each legal path of microbatch mb, which is in o->path[mb]. */
 static void all_paths(struct oracle *o, int mb, int at, void (*found)(struct oracle *o, int mb))
 {
 	const struct cluster *c = o->c;
@@ -244,7 +246,7 @@ static void oracle_init(struct oracle *o, const struct cluster *c,
 	o->high = others ? (total + others - 1) / others : 0;
 }
 
-/* Notes the path's stages. Counts of visits are numbers in base 16, a digit a stage. */
+/* Notes the path's stages. Counts of visits are numbers in base 16 with a digit for each stage. */
 static void note_stages(struct oracle *o, int mb)
 {
 	int stages = 0;
@@ -254,7 +256,7 @@ static void note_stages(struct oracle *o, int mb)
 	o->can_visit[stages] = true;
 }
 
-/* Adds each set of stages noted to every count there is. */
+/* Adds each noted set of stages to every possible count. */
 static void add_visits(struct oracle *o, uint32_t counts)
 {
 	memset(o->after, 0, counts * sizeof(*o->after));

@@ -1,3 +1,4 @@
+/* The low level of conflict-based search against plain enumeration of all paths. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -14,7 +15,7 @@
 
 #define MOST_LENGTH 6
 
-/* Everything a question is about. */
+/* A query with all that it refers to. */
 struct question {
 	struct cluster *c;
 	struct plan_request request;
@@ -25,7 +26,7 @@ struct question {
 	struct taken taken[8];
 };
 
-/* CC2 by its words: some exchanges of neighbouring pairs make the stages ascend. */
+/* CC2 literally: exchanges of neighbouring pairs can make the stages ascend. */
 static bool ascends_after(const struct question *a, const int *path, int n, int from, int last)
 {
 	int one, two;
@@ -52,7 +53,7 @@ static bool linked(const struct question *a, const int *path, int n)
 	return true;
 }
 
-/* The earliest return over all sequences of nodes. */
+/* Finds the earliest return over all sequences of nodes. */
 static double brute_force(const struct question *a, int *path, int n)
 {
 	double best = INFINITY;
@@ -113,7 +114,7 @@ static void put_away(struct question *a)
 	cluster_free(a->c);
 }
 
-static void finds_the_path_that_is_back_first(void **state)
+static void finds_the_path_that_is_home_first(void **state)
 {
 	int none = 0, delayed = 0;
 	struct rng r;
@@ -146,13 +147,13 @@ static void finds_the_path_that_is_back_first(void **state)
 		arena_free(&arena);
 		put_away(&a);
 	}
-	assert_true(none > 50 && delayed > 300); /* or the test would not have seen them */
+	assert_true(none > 50 && delayed > 300); /* else the test has not covered these cases */
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(finds_the_path_that_is_back_first),
+		cmocka_unit_test(finds_the_path_that_is_home_first),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,3 +1,4 @@
+/* Placement: sums become short, tours become short, and pinned nodes stay. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -10,7 +11,7 @@
 #include "schedule/format/cluster.h"
 #include "schedule/start/place.h"
 
-/* Nodes in two places, 1 s apart and 0.01 s within. */
+/* Nodes in two locations: gradients take 1 s between them and 0.01 s within one. */
 static struct cluster *make(int stages, int replicas, bool pin_first)
 {
 	int n = stages * replicas;
@@ -55,7 +56,7 @@ struct setting {
 	struct solution s;
 };
 
-/* Of x->q, which is initialized. Takes the cluster over. */
+/* Makes the problem of x->q, which is initialized. Takes the cluster over. */
 static void begin(struct setting *x, struct cluster *c)
 {
 	x->c = c;
@@ -70,7 +71,7 @@ static void end(struct setting *x)
 	cluster_free(x->c);
 }
 
-static void places_that_are_far_apart_share_no_stage(void **state)
+static void distant_locations_share_no_stage(void **state)
 {
 	int mixed = 0;
 	struct rng r;
@@ -90,7 +91,7 @@ static void places_that_are_far_apart_share_no_stage(void **state)
 		before_s = solution_sync_s(&x.s, &x.p, NULL);
 		mixed += before_s > 0.5;
 		place_by_sync(&x.s, &x.p, NULL);
-		/* A pinned node may be alone in its stage with nobody to change with. */
+		/* A pinned node can be alone in its stage without a partner for an exchange. */
 		assert_true(solution_sync_s(&x.s, &x.p, NULL) < (round % 2 ? before_s + 1e-9 : 0.05));
 		for (int stage = 0; stage < stages; stage++) {
 			assert_int_equal(x.s.start[stage + 1] - x.s.start[stage], replicas);
@@ -104,7 +105,7 @@ static void places_that_are_far_apart_share_no_stage(void **state)
 	assert_true(mixed > 150);
 }
 
-/* The least over all ways to deal the nodes from `node` on. */
+/* Finds the shortest sum over all placements of the nodes from `node` on. */
 static double least_sync(struct solution *s, const struct problem *p, int node, int *room)
 {
 	double least = 1e9;
@@ -127,7 +128,7 @@ static double least_sync(struct solution *s, const struct problem *p, int node, 
 	return least;
 }
 
-static void small_clusters_are_mostly_placed_best(void **state)
+static void small_clusters_mostly_get_the_best_placement(void **state)
 {
 	int best = 0, kept = 0, early = 0;
 	struct rng r;
@@ -166,7 +167,7 @@ static void small_clusters_are_mostly_placed_best(void **state)
 	assert_true(early >= 25);
 }
 
-/* Each stage in a place of its own along a line, 1 s from one to the next. */
+/* Stages lie along a line, 1 s from one to the next. */
 static struct cluster *make_line(int stages, struct rng *r)
 {
 	struct cluster *c = make(stages, 2, false);
@@ -187,7 +188,7 @@ static struct cluster *make_line(int stages, struct rng *r)
 	return c;
 }
 
-/* Of a path through all stages. */
+/* The length of a path through all stages. */
 static double trip_s(const struct solution *s, const struct problem *p)
 {
 	double sum_s = 0;
@@ -201,7 +202,7 @@ static double trip_s(const struct solution *s, const struct problem *p)
 	return sum_s;
 }
 
-static void stages_come_in_an_order_that_makes_paths_short(void **state)
+static void stages_get_an_order_with_short_paths(void **state)
 {
 	int shorter = 0;
 	struct rng r;
@@ -236,8 +237,8 @@ static void stages_come_in_an_order_that_makes_paths_short(void **state)
 	assert_true(shorter > 70);
 }
 
-/* With no time left nothing is exchanged. */
-static void it_can_be_cancelled(void **state)
+/* With no time left no nodes are exchanged. */
+static void cancelling_stops_the_exchanges(void **state)
 {
 	atomic_bool cancel = true;
 	struct progress g;
@@ -267,10 +268,10 @@ static void it_can_be_cancelled(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(small_clusters_are_mostly_placed_best),
-		cmocka_unit_test(places_that_are_far_apart_share_no_stage),
-		cmocka_unit_test(stages_come_in_an_order_that_makes_paths_short),
-		cmocka_unit_test(it_can_be_cancelled),
+		cmocka_unit_test(small_clusters_mostly_get_the_best_placement),
+		cmocka_unit_test(distant_locations_share_no_stage),
+		cmocka_unit_test(stages_get_an_order_with_short_paths),
+		cmocka_unit_test(cancelling_stops_the_exchanges),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,3 +1,4 @@
+/* The most that trips can earn, against plain enumeration of all orders of tasks. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -11,11 +12,11 @@
 #include "base/rng.h"
 #include "schedule/bound/pricing.h"
 
-enum { MB = 4, WAYS = 3 };
+enum { MB = 4, ROUTES = 3 };
 
 /* A microbatch of the plain enumeration. */
 struct job {
-	int way, step; /* 0: to be sent, 1: under way, 2: back */
+	int route, step; /* step 0: to be sent, 1: under way, 2: back */
 	double back_s;
 };
 
@@ -24,8 +25,8 @@ static double latest(double a, double b)
 	return a > b ? a : b;
 }
 
-/* Each microbatch has its way from the beginning: every order of the tasks, each as early as it can
- * be. */
+/* Tries every order of the tasks, each as early as possible, for given routes of the microbatches.
+ */
 static bool some_order_fits(const struct pricing_request *of, struct job *jobs, double free_s, double end_s,
 			    double within_s)
 {
@@ -47,7 +48,7 @@ static bool some_order_fits(const struct pricing_request *of, struct job *jobs, 
 			continue;
 		end = j->step == 0 ? free_s + of->forward_s
 				   : latest(free_s, j->back_s) + of->backward_s;
-		j->back_s = end + of->loss_s + of->route_s[j->way];
+		j->back_s = end + of->loss_s + of->route_s[j->route];
 		j->step++;
 		if (some_order_fits(of, jobs, end + of->overhead_s, end, within_s)) {
 			*j = was;
@@ -70,8 +71,8 @@ static double most_by_enumeration(const struct pricing_request *of, double withi
 		double worth = 0;
 
 		for (int i = 0, left = choice; i < of->n; i++, left /= of->n_routes) {
-			jobs[i].way = left % of->n_routes;
-			worth += of->worth[jobs[i].way];
+			jobs[i].route = left % of->n_routes;
+			worth += of->worth[jobs[i].route];
 		}
 		if (worth > best && some_order_fits(of, jobs, 0, 0, within_s))
 			best = worth;
@@ -80,8 +81,8 @@ static double most_by_enumeration(const struct pricing_request *of, double withi
 }
 
 struct shortest_paths {
-	double route_s[WAYS], worth[WAYS];
-	uint64_t stages[WAYS];
+	double route_s[ROUTES], worth[ROUTES];
+	uint64_t stages[ROUTES];
 };
 
 static struct pricing_request random_machine(struct rng *r, struct shortest_paths *w)
@@ -93,7 +94,7 @@ static struct pricing_request random_machine(struct rng *r, struct shortest_path
 		.overhead_s = rng_uniform(r) / 4,
 		.n = 1 + (int)rng_below(r, MB),
 		.slots = 1 + (int)rng_below(r, 3),
-		.n_routes = 1 + (int)rng_below(r, WAYS),
+		.n_routes = 1 + (int)rng_below(r, ROUTES),
 		.route_s = w->route_s,
 		.worth = w->worth,
 		.stages = w->stages,
@@ -148,7 +149,7 @@ static void equals_plain_enumeration(void **state)
 		assert_int_equal(visits[63], of.n_routes > 1 ? visits[1] : 0);
 		memset(visits, 0, sizeof(visits));
 		most = pricing_most(few, &of, within_s, visits);
-		assert_true(most >= best - 1e-9); /* never less with few states */
+		assert_true(most >= best - 1e-9); /* few states never give less */
 		merged += most > best + 1e-9;
 		fit++;
 	}
@@ -157,7 +158,7 @@ static void equals_plain_enumeration(void **state)
 	arena_free(&arena);
 }
 
-static void many_are_counted(void **state)
+static void counts_hundreds_of_microbatches(void **state)
 {
 	static const double route_s = 1, worth = 2;
 	static const uint64_t stages = 2;
@@ -178,7 +179,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(equals_plain_enumeration),
-		cmocka_unit_test(many_are_counted),
+		cmocka_unit_test(counts_hundreds_of_microbatches),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

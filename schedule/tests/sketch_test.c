@@ -1,3 +1,4 @@
+/* The sketch: it improves bad paths a lot, keeps every rule and depends on the seed only. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -51,7 +52,7 @@ static void unmake(struct setting *x)
 	cluster_free(x->c);
 }
 
-/* Of a run. */
+/* The iteration by the execution model. */
 static double seconds(const struct setting *x, const struct solution *s)
 {
 	struct fast_simulate e;
@@ -71,7 +72,7 @@ static size_t paths_size(const struct setting *x)
 }
 
 /* Random paths take several times as long as the best known plan, 63.99 s. */
-static void it_makes_a_good_start_of_a_bad_one(void **state)
+static void turns_random_paths_into_a_good_start(void **state)
 {
 	struct check_report report;
 	struct setting x;
@@ -90,7 +91,7 @@ static void it_makes_a_good_start_of_a_bad_one(void **state)
 	unmake(&x);
 }
 
-static void the_same_seed_gives_the_same(void **state)
+static void the_same_seed_gives_the_same_paths(void **state)
 {
 	struct setting x, y;
 
@@ -121,7 +122,7 @@ static void it_can_be_cancelled(void **state)
 	unmake(&x);
 }
 
-static void the_better_start_goes_on(void **state)
+static void the_search_continues_from_the_better_start(void **state)
 {
 	struct setting x;
 	struct anneal a;
@@ -156,10 +157,10 @@ static void the_better_start_goes_on(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(it_makes_a_good_start_of_a_bad_one),
-		cmocka_unit_test(the_same_seed_gives_the_same),
+		cmocka_unit_test(turns_random_paths_into_a_good_start),
+		cmocka_unit_test(the_same_seed_gives_the_same_paths),
 		cmocka_unit_test(it_can_be_cancelled),
-		cmocka_unit_test(the_better_start_goes_on),
+		cmocka_unit_test(the_search_continues_from_the_better_start),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

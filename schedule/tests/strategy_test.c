@@ -1,5 +1,4 @@
-/* Which regimes hold for which sizes: a row's limits are both within it, and all of them must hold.
- */
+/* The table of regimes: both limits of a range belong to it, and all ranges of a row must hold. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -9,7 +8,7 @@
 
 #include "schedule/search/strategy.h"
 
-static void a_limit_is_within_its_regime(void **state)
+static void limits_belong_to_their_regime(void **state)
 {
 	(void)state;
 	assert_true(strategy_holds(REGIME_SHORT_ROUNDS, 60, 20));
@@ -18,7 +17,7 @@ static void a_limit_is_within_its_regime(void **state)
 	assert_true(strategy_holds(REGIME_STEEP_NORM, 300, 20));
 }
 
-static void every_limit_of_a_regime_must_hold(void **state)
+static void all_ranges_of_a_regime_must_hold(void **state)
 {
 	(void)state;
 	assert_true(strategy_holds(REGIME_LANES, 41, 40));
@@ -26,8 +25,8 @@ static void every_limit_of_a_regime_must_hold(void **state)
 	assert_false(strategy_holds(REGIME_LANES, 41, 39));
 }
 
-/* What problem.h keeps: of every size the bits of just those that hold. */
-static void regimes_are_kept_bit_by_bit(void **state)
+/* The bits that problem.h keeps are set for exactly those regimes that hold. */
+static void each_regime_has_a_bit(void **state)
 {
 	static const int sizes[] = { 1, 12, 41, 60, 61, 64, 150, 200, 300, 501, 20000 };
 
@@ -42,7 +41,7 @@ static void regimes_are_kept_bit_by_bit(void **state)
 	}
 }
 
-static void only_large_repairs_and_large_clusters_cool_otherwise(void **state)
+static void large_repairs_and_large_clusters_have_their_own_cooling(void **state)
 {
 	uint32_t small = strategy_regimes(30, 20), large = strategy_regimes(300, 100);
 	const struct cooling *usual = strategy_cooling(small, false, false);
@@ -57,10 +56,10 @@ static void only_large_repairs_and_large_clusters_cool_otherwise(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_limit_is_within_its_regime),
-		cmocka_unit_test(every_limit_of_a_regime_must_hold),
-		cmocka_unit_test(regimes_are_kept_bit_by_bit),
-		cmocka_unit_test(only_large_repairs_and_large_clusters_cool_otherwise),
+		cmocka_unit_test(limits_belong_to_their_regime),
+		cmocka_unit_test(all_ranges_of_a_regime_must_hold),
+		cmocka_unit_test(each_regime_has_a_bit),
+		cmocka_unit_test(large_repairs_and_large_clusters_have_their_own_cooling),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,3 +1,5 @@
+/* The limit for sums (--sync-limit): kept by every plan, and refused only if no placement keeps it.
+ */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -30,7 +32,7 @@ static struct plan *search(const struct cluster *c, const struct plan_request *q
 	return p;
 }
 
-/* The plan keeps every rule but the pins, and says what the simulator says. */
+/* The plan keeps every rule but the pins, and its predictions are those of the simulator. */
 static void assert_within(const struct cluster *c, const struct plan *p, double limit_s)
 {
 	struct check_options options = { .pins = false };
@@ -47,7 +49,7 @@ static void assert_within(const struct cluster *c, const struct plan *p, double 
 	simulation_free(s);
 }
 
-/* Unequal nodes, each pair with a delay and a sum of its own. */
+/* Unequal nodes; each pair has its own delay and its own time of a sum. */
 static struct cluster *make(struct rng *r)
 {
 	struct cluster *c = cluster_alloc(NODES, STAGES, true);
@@ -70,8 +72,9 @@ static struct cluster *make(struct rng *r)
 	return c;
 }
 
-/* All ways to place the nodes, each planned by itself, which is exact at this size: the shortest
- * iteration for each of the limits, INFINITY where no placement keeps it. */
+/* Finds the shortest iteration over all placements, for each of the limits. Each placement is
+ * planned with as many evaluations as find its best plan at this size. INFINITY: no placement keeps
+ * the limit. */
 static void enumerate(struct cluster *c, int node, int *room, const double *limit_s, int n,
 		      double *least_s)
 {
@@ -143,12 +146,13 @@ static void finds_what_plain_enumeration_finds(void **state)
 	assert_true(best >= kept - 1);
 }
 
-/* With the sums of the stages as given, the iteration gets shorter than those stages allow. */
+/* With a limit of the given stages' sums, a free placement has a shorter iteration than these
+ * stages. */
 static void places_nodes_better_than_given(void **state)
 {
 	static const struct {
 		const char *name;
-		double limit_s, iteration_s; /* the best known with the stages given */
+		double limit_s, iteration_s; /* the best known with the given stages */
 	} want[] = { { "shipped20.json", 45.2, 33.134 },
 		     { "geo18_s4.json", 42.63, 29.0 },
 		     { "geo20_s8.json", 42.23, 66 },
@@ -178,7 +182,7 @@ static void places_nodes_better_than_given(void **state)
 	}
 }
 
-static void what_cannot_be_kept_is_said(void **state)
+static void impossible_limits_are_reported(void **state)
 {
 	struct cluster *c = fixture_cluster("geo18_s4.json");
 	struct error err = { "" };
@@ -203,7 +207,7 @@ static void what_cannot_be_kept_is_said(void **state)
 	cluster_free(c);
 }
 
-static void limits_without_sense_are_refused(void **state)
+static void useless_limits_are_refused(void **state)
 {
 	struct cluster *c = fixture_cluster("geo18_s4.json");
 	double *sums = c->sync_pair_s;
@@ -224,13 +228,13 @@ static void limits_without_sense_are_refused(void **state)
 	q.sync_limit_s = NAN;
 	assert_int_equal(plan_search(c, &q, &p, NULL), -EINVAL);
 	q.sync_limit_s = 40;
-	c->sync_pair_s = NULL; /* nobody knows what sums take */
+	c->sync_pair_s = NULL; /* the times of sums are unknown */
 	assert_int_equal(plan_search(c, &q, &p, NULL), -EINVAL);
 	c->sync_pair_s = sums;
 	cluster_free(c);
 }
 
-/* A plan to start from may break the limit; what comes of it does not. */
+/* A plan to start from may break the limit; the repaired plan does not. */
 static void repairs_keep_the_limit(void **state)
 {
 	struct cluster *c = fixture_cluster("geo20_s8.json");
@@ -260,8 +264,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finds_what_plain_enumeration_finds),
 		cmocka_unit_test(places_nodes_better_than_given),
-		cmocka_unit_test(what_cannot_be_kept_is_said),
-		cmocka_unit_test(limits_without_sense_are_refused),
+		cmocka_unit_test(impossible_limits_are_reported),
+		cmocka_unit_test(useless_limits_are_refused),
 		cmocka_unit_test(repairs_keep_the_limit),
 	};
 

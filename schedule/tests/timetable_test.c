@@ -1,3 +1,4 @@
+/* Estimates and routes of the timetable, in cases where the answer is known. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -19,11 +20,11 @@ struct setting {
 	struct solution s;
 	struct fast_simulate e;
 	struct timetable t;
-	struct arena arena; /* of the candidates */
+	struct arena arena; /* owns the candidates */
 	struct candidate_lists candidates;
 };
 
-/* One data node and `microbatches` of it, up to three nodes in each of three further stages. */
+/* One data node with `microbatches`, and three more stages of up to three nodes each. */
 static void make(struct setting *x, struct rng *r, int microbatches)
 {
 	int sizes[] = { 1, 1 + (int)rng_below(r, 3), 1 + (int)rng_below(r, 3),
@@ -86,8 +87,8 @@ static double run(struct setting *x)
 	return x->e.makespan_s;
 }
 
-/* With nobody else under way the estimate is the run, and the route the best of all. */
-static void alone_it_is_exact(void **state)
+/* For a single microbatch the estimate equals the run, and the route is the best of all. */
+static void exact_for_a_single_microbatch(void **state)
 {
 	struct rng r;
 
@@ -153,7 +154,7 @@ static void banned_nodes_are_not_visited(void **state)
 				assert_int_equal(x.s.stage_of[path[stage]], stage);
 			assert_int_not_equal(path[2], banned);
 			ways++;
-		} else { /* the stage has no other */
+		} else { /* the stage has no other node */
 			assert_int_equal(x.s.start[3] - x.s.start[2], 1);
 			none++;
 		}
@@ -163,8 +164,8 @@ static void banned_nodes_are_not_visited(void **state)
 	assert_true(ways > 50 && none > 50);
 }
 
-/* Two microbatches, nodes 1 and 2 in stage 1; everything takes 1 s, F at node 1 three, and
- * nothing between. */
+/* Two microbatches, and nodes 1 and 2 in stage 1. Tasks take 1 s, F at node 1 takes 3 s, and
+ * transfers take no time. */
 static void make_five(struct setting *x, struct rng *r)
 {
 	do {
@@ -179,8 +180,8 @@ static void make_five(struct setting *x, struct rng *r)
 	memset(x->p.delay, 0, 25 * sizeof(double));
 }
 
-/* The second by node 2; by node 1 it would wait for the first. */
-static void waiting_is_seen(void **state)
+/* The second microbatch visits node 2. At node 1 it would wait for the first. */
+static void estimates_include_waits(void **state)
 {
 	double put_off_s = 0;
 	struct setting x;
@@ -192,19 +193,19 @@ static void waiting_is_seen(void **state)
 	memcpy(x.s.path, (int[]){ 0, 1, 3, 4, 0, 2, 3, 4 }, 8 * sizeof(int));
 	run(&x);
 	timetable_fill(&x.t, &x.e);
-	/* Microbatch 0 is sent at 1 and at node 1 until 4; 1 is sent at 2, and at 3, 4 and 5 at
-	 * the nodes after. */
+	/* Microbatch 0 arrives at node 1 at 1 and is there until 4. Microbatch 1 is sent at 2 and
+	 * ends its next tasks at 3, 4 and 5. */
 	assert_true(timetable_row(&x.t, 1)->start_s == 1 &&
 		    timetable_row(&x.t, 9 + 1)->start_s == 2);
 	assert_true(x.t.home_s[0] == 11 && x.t.home_s[1] == 10);
-	/* By node 1 it would start there at 4, be done at 7 instead of 3, and home at 14. */
+	/* At node 1 it would start at 4, end at 7 instead of 3, and be home at 14. */
 	assert_true(timetable_estimate(&x.t, 1, (int[]){ 0, 1, 3, 4 }, &put_off_s) == 14);
 	assert_whole(&x.t);
 	unmake(&x);
 }
 
-/* The same setting, both by node 1: the second waits there for the first, from 2 to 4. */
-static void what_waits_for_what_is_known(void **state)
+/* The same cluster, but both visit node 1: the second waits there for the first from 2 to 4. */
+static void lists_the_waits(void **state)
 {
 	struct timetable_wait waits[4] = { { 0 } };
 	struct setting x;
@@ -230,10 +231,10 @@ static void what_waits_for_what_is_known(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(alone_it_is_exact),
+		cmocka_unit_test(exact_for_a_single_microbatch),
 		cmocka_unit_test(banned_nodes_are_not_visited),
-		cmocka_unit_test(waiting_is_seen),
-		cmocka_unit_test(what_waits_for_what_is_known),
+		cmocka_unit_test(estimates_include_waits),
+		cmocka_unit_test(lists_the_waits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
