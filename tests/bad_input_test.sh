@@ -1,6 +1,6 @@
 #!/bin/bash
-# What people and disks do wrong: each gets a clear message and the right exit status; nothing
-# crashes, nothing half-written is left.
+# Mistakes of users and faults of disks get a clear message and the right exit status. No program crashes, and no
+# incomplete file is left.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-plan skippipe-verify
 sk=$bin/skippipe
@@ -10,10 +10,10 @@ done
 "$sk" admit "$dir/admitted" "$(cat "$dir/agent.pub")" --role agent --name a || die "admit"
 controller=("$sk" controller --key "$dir/controller.key" --admitted "$dir/admitted" --gather-s 1)
 
-# ---- words on the command line
+# ---- the command line
 expect 2 'did you mean "verify"' "$sk" verfy
 expect 2 'no verb' "$sk" zebra
-expect 2 'which run' "$sk" verify
+expect 2 'folder of a run is missing' "$sk" verify
 expect 2 'expected an iteration' "$sk" verify "$dir" --from zero
 expect 2 'needs a value' "$sk" demo --agents
 expect 2 'adds up to 9' "$sk" demo --agents 20 --stages 3,3,3
@@ -22,7 +22,7 @@ expect 2 'text or jsonl|not one of' "$sk" demo --headless --format xml
 expect 2 '--frobnicate' "$sk" demo --frobnicate
 expect 2 'usage' "$sk" plan
 
-# ---- files of clusters and plans
+# ---- descriptions of clusters and plans
 cat >"$dir/good.json" <<'END'
 {"format": "skippipe.cluster/1", "name": "two", "stages": [1, 1],
  "nodes": [{"id": 0, "location": "a", "forward_s": 1, "backward_s": 2, "loss_s": 0.1, "memory": 2},
@@ -36,7 +36,7 @@ expect 2 '--sync-limit: only with --assignment free' "$sk" plan "$dir/good.json"
 for limit in 0 -1 nan 5s; do
 	expect 2 '--sync-limit: expected seconds' "$sk" plan "$dir/good.json" --assignment free --sync-limit "$limit"
 done
-bad() { # bad NAME SED-EXPRESSION WORDS: the good cluster with one thing wrong
+bad() { # bad NAME SED-EXPRESSION WORDS: the good cluster with one mistake
 	sed "$2" "$dir/good.json" >"$dir/$1.json"
 	cmp -s "$dir/good.json" "$dir/$1.json" && die "$1: nothing was changed"
 	expect 1 "$1.json.*($3)" "$sk" plan "$dir/$1.json"
@@ -55,13 +55,13 @@ rc=0
 "$sk" simulate "$dir/good.json" "$dir/bad.plan" >"$dir/out" 2>&1 || rc=$?
 [ $rc = 3 ] || [ $rc = 1 ] || die "a path that returns to its node: exit status $rc"
 
-# ---- models and texts: the file and the tensor are named, and nothing is written
+# ---- models and texts: errors name the file and the tensor, and nothing is written
 short=(--iterations 1 --microbatches 1 --batches 1)
 "$sk" train "${short[@]}" --out "$dir/model" >/dev/null || die "the good model is not made"
 "$sk" export "$dir/model" --out "$dir/hf" >/dev/null || die "the good model is not exported"
 "$sk" tokenize --out "$dir/text.bin" --corpus "$0" >/dev/null || die "the good text is not tokenized"
 stage=stage-001.00000001.safetensors
-damaged() { rm -rf "$dir/damaged-model" && cp -r "$1" "$dir/damaged-model"; } # damaged FOLDER: a copy to spoil
+damaged() { rm -rf "$dir/damaged-model" && cp -r "$1" "$dir/damaged-model"; } # damaged FOLDER: makes a copy to be damaged
 damaged "$dir/model" && truncate -s 1000 "$dir/damaged-model/$stage"
 expect 1 "$stage.*cut short" "$sk" eval "$dir/damaged-model"
 damaged "$dir/model" && printf U | dd of="$dir/damaged-model/$stage" bs=1 seek=20000 conv=notrunc 2>/dev/null
@@ -109,7 +109,7 @@ address=$(sed -n 's,.*listening at \(tcp://[^ ]*\).*,\1,p' "$dir/first.err")
 [ -n "$address" ] || die "the controller does not say where it listens"
 expect 1 'in use' "${controller[@]}" --run-dir "$dir/second" --listen "$address"
 
-# ---- keys: who is not admitted yet may be soon, so an agent says so and tries on
+# ---- keys: an agent that is not admitted reports it and tries again, because it may be admitted later
 timeout 4 "$sk" agent --join "$address" --controller-key "$(cat "$dir/controller.pub")" \
 	--key "$dir/stranger.key" --listen tcp://127.0.0.1:0 >"$dir/stranger.out" 2>"$dir/stranger.err"
 grep -q 'not admitted' "$dir/stranger.err" || die "an agent that is not admitted does not say so"
@@ -143,7 +143,7 @@ if [ "$(id -u)" = 0 ] && mkdir "$dir/small" && mount -t tmpfs -o size=800k tmpfs
 		sleep 0.1
 	done
 	mount -o remount,size=64m "$dir/small"
-	wait $demo || die "there is room again, and the run ended with $?: $(tail -n 3 "$dir/small.err")"
+	wait $demo || die "the run ended with $? after the disk had room again: $(tail -n 3 "$dir/small.err")"
 	check_verify "$dir/small/run" 1
 else
 	echo "no right to mount: a full disk is not tried here"

@@ -1,14 +1,14 @@
 #!/bin/bash
-# docs/machines.md, done as it stands there: a block "sh MACHINE" is run on that machine, one "sh MACHINE &" goes on
-# while the others are run and ends with Ctrl-C before the next of its machine. A machine is a network namespace on the
-# wide-area test bed with a name, a home folder and a hosts file of its own; ssh and scp are two scripts here.
+# Executes docs/machines.md. A block "sh MACHINE" is run on that machine. A block "sh MACHINE &" runs beside the others
+# and ends with Ctrl-C before the next block of its machine. A machine is a network namespace of the wide-area test bed
+# with a name, a home folder and a hosts file of its own. ssh and scp are two scripts here.
 . "$(dirname "$0")/lib.sh"
 . tests/wan/bed.sh
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-console skippipe-verify skippipe-model
 need ip nsenter unshare setsid awk
 page=docs/machines.md
 
-# Six machines and a laptop in three places; hub is where m1 is.
+# Six machines and a laptop are in three places. hub is in the place of m1.
 awk 'BEGIN {
 	split("Oslo Oslo Lisbon Lisbon Riga Riga Lisbon", place)
 	printf "{\"format\": \"skippipe.cluster/1\", \"name\": \"page\", \"stages\": [7], \"activation_bytes\": 98304, \"microbatches_per_data_node\": 6, \"nodes\": ["
@@ -37,7 +37,7 @@ for i in "${!machines[@]}"; do
 done
 cat docs/*.md >"$dir/home/hub/text.txt"
 
-# on MACHINE COMMAND...: a shell there, and what it starts
+# on MACHINE COMMAND...: runs a shell on a machine
 cat >"$dir/tools/on" <<END
 #!/bin/bash
 name=\$1
@@ -46,7 +46,7 @@ exec nsenter --net=/var/run/netns/\$(cat "$dir/home/\$name.netns") unshare --mou
 	mount --bind "$dir/hosts" /etc/hosts && echo "\$0" >/proc/sys/kernel/hostname && cd "$dir/home/\$0" &&
 	HOME=\$PWD exec bash -e -c "\$*"' "\$name" "\$@"
 END
-# ssh [-f] MACHINE WORD...: with -f it goes on, in a group of its own
+# ssh [-f] MACHINE WORD...: with -f in the background, in a process group of its own
 cat >"$dir/tools/ssh" <<END
 #!/bin/bash
 if [ "\$1" = -f ]; then
@@ -57,7 +57,7 @@ else
 	exec "$dir/tools/on" "\$@" </dev/null
 fi
 END
-# scp [-r] FROM... TO, each MACHINE:PATH or here
+# scp [-r] FROM... TO, each MACHINE:PATH or a local path
 cat >"$dir/tools/scp" <<END
 #!/bin/bash
 names=()
@@ -73,7 +73,7 @@ chmod +x "$dir"/tools/*
 export PATH=$dir/tools:$bin:$PATH TMPDIR=$dir
 unset LD_PRELOAD
 
-# Whoever still is of a group that was started here, and works in the folder, is ended: end_groups SIGNAL
+# Ends the processes of groups that were started here and that use the folder: end_groups SIGNAL
 end_groups() {
 	local group pid
 	for group in $(cat "$dir/groups" 2>/dev/null); do
@@ -84,7 +84,7 @@ end_groups() {
 }
 undo+=('end_groups KILL')
 
-declare -A going # by machine: the process that goes on there
+declare -A going # by machine: its background process
 n=0
 begin() { # begin MACHINE [&] <COMMANDS
 	local machine=$1 out
@@ -98,7 +98,7 @@ begin() { # begin MACHINE [&] <COMMANDS
 	echo $! >>"$dir/groups"
 	[ -n "${2:-}" ] || over "$machine"
 }
-# The commands of a machine end, and well: over MACHINE
+# Waits until the commands of a machine have succeeded: over MACHINE
 over() {
 	local pid=${going[$1]} rc=0 i
 	unset "going[$1]"
@@ -107,7 +107,7 @@ over() {
 	wait "$pid" || rc=$?
 	[ $rc = 0 ] || die "$1: exit status $rc"
 }
-# Ctrl-C, once the console has shown enough: stop MACHINE
+# Presses Ctrl-C once the console has shown enough: stop MACHINE
 stop() {
 	local seen=$dir/seen
 	[ -n "${going[$1]:-}" ] || return 0
@@ -135,28 +135,28 @@ done <"$page"
 home=$dir/home
 said() { cat "$dir"/*."$1".out; } # said MACHINE
 grep -q '"links"' "$home/hub/measured/cluster.json" || die "no links were measured"
-[ "$(said hub | grep -c '^iteration_s [0-9.]*$')" = 2 ] || die "no predictions for what was measured"
+[ "$(said hub | grep -c '^iteration_s [0-9.]*$')" = 2 ] || die "no predictions of the measured times"
 said laptop | grep -q '^iteration 40:' || die "the console did not see the run to its end"
 grep -h 'the run ends: stopped by a signal' "$dir"/*.hub.err >"$dir/out" || die "Ctrl-C did not end the run"
-grep -q 'put back: 3 stages' <(said hub) || die "the run did not go on from the agents' checkpoints"
+grep -q '^restored stages: 3 from checkpoints' <(said hub) || die "the run did not go on from the agents' checkpoints"
 grep -q '^the same: 40 iterations' <(said hub) || die "not proved: $(said hub)"
 
-# The nodes of a run are the same machines when it goes on, in whatever order they come.
+# A resumed run gives the machines their old nodes, in whatever order they join.
 for m in m1 m2 m3 m4 m5 m6; do
 	nodes=$(awk '/tensors at/ { n++ } /welcome: node/ { sub(/.*welcome: node /, ""); node[n] = $1 }
 		END { print node[n - 1], node[n] }' "$home/$m/agent.log")
 	[ "${nodes% *}" = "${nodes#* }" ] || die "$m was node ${nodes% *} of the run, and then ${nodes#* }"
 done
 
-# What each machine had to give, and what was made of it.
+# The memory of each machine, and its place in the plan.
 [ "$(ls "$home"/m?/run/checkpoints/00000040/stage-* | wc -l)" -ge 3 ] || die "three stages are not on three machines"
 [ "$(ls "$home/hub/run/checkpoints" | wc -l)" = 2 ] || die "not the last two checkpoints are kept"
 [ "$(ls "$home/hub/run/checkpoints/00000040" | wc -l)" = 4 ] || die "not a manifest and three stages"
 awk '$1 == "nothing" { exit !($4 < 4) } END { if (NR == 0) exit 1 }' <(said hub | grep '^nothing omitted') ||
-	die "what was learned is not in the model: $(said hub | grep omitted)"
+	die "the weights are not in the model: $(said hub | grep omitted)"
 on hub "skippipe eval model --set sequence=64 --set batch=4 --corpus text.txt" >"$dir/exported" 2>"$dir/exported.err" ||
 	die "the exported model is not read"
-[ "$(cat "$dir/exported")" = "$(said hub | grep '^nothing omitted')" ] || die "the exported model is another: $(cat "$dir/exported")"
+[ "$(cat "$dir/exported")" = "$(said hub | grep '^nothing omitted')" ] || die "the exported model differs: $(cat "$dir/exported")"
 continued() { said "$1" | sed -n '/^The controller /,/^model\/config.json/p' | grep -v '^model/'; }
-[ -n "$(continued hub)" ] && [ "$(continued hub)" = "$(continued laptop)" ] || die "laptop's copy says something else"
+[ -n "$(continued hub)" ] && [ "$(continued hub)" = "$(continued laptop)" ] || die "laptop's copy continues the text differently"
 echo "$n blocks of $page; $(said hub | grep '^nothing omitted')"
