@@ -1,9 +1,8 @@
 #!/bin/bash
-# Keys while a run goes on, with agents started by hand: an agent with an expelled key is out within a
-# second and comes not back; its node's place is taken under a new key (rotation); a stranger is told
-# of in the journal. While the list is missing (three seconds; a minute with --long) the one that was read stays
-# in force: nobody is out, commits go on. Secrets stand in files of mode 0600 and nowhere else. The run ends as
-# asked.
+# Keys change during a run, with agents started by hand. An agent whose key is expelled leaves within a second and
+# cannot return. Its node gets an agent with a new key (rotation). The journal reports a stranger. While the list is
+# missing (three seconds; a minute with --long), the list that was read before stays in force: no node leaves, and
+# commits go on. Secrets are in files of mode 0600 and nowhere else. The run ends at the right iteration.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 sk=$bin/skippipe
@@ -41,26 +40,26 @@ mv "$dir/admitted" "$dir/admitted.away" || die "mv"
 before=$(committed)
 sleep $missing_s
 for _ in $(seq 600); do [ "$(committed)" -gt $((before + 3)) ] && break; sleep 0.1; done
-grep -q 'what was read before stays in force' "$dir/events" "$dir/controller.err" || die "the missing list is not told of"
+grep -q 'what was read before stays in force' "$dir/events" "$dir/controller.err" || die "no report of the missing list"
 [ "$(committed)" -gt $((before + 3)) ] || die "$(committed) commits, $before before the list was missing"
-[ "$(has '"state":"\(dead\|left\)"')" = 0 ] || die "a node is out for want of the list"
+[ "$(has '"state":"\(dead\|left\)"')" = 0 ] || die "a node left because the list was missing"
 mv "$dir/admitted.away" "$dir/admitted" || die "mv"
-[ $missing_s -gt 3 ] && echo "the list missing for $missing_s s: $(($(committed) - before)) commits, nobody out"
+[ $missing_s -gt 3 ] && echo "the list missing for $missing_s s: $(($(committed) - before)) commits, no node left"
 
-# ---- expelled, by name, while it works
+# ---- an agent is expelled by name while it works
 iteration=$(grep '"event":"commit"' "$dir/events" | tail -n 1 | field n)
 "$sk" expel "$dir/admitted" agent3 || die "expel"
 for _ in $(seq 100); do [ "$(has 'expelled')" -ge 1 ] && break; sleep 0.1; done
-[ "$(has '"state":"dead","why":"its key was expelled"')" = 1 ] || die "the expelled agent is not out"
-grep -q 'refused at the door.*not admitted' "$dir/controller.err" || die "the stranger is not told of"
+[ "$(has '"state":"dead","why":"its key was expelled"')" = 1 ] || die "the expelled agent has not left"
+grep -q 'refused at the door.*not admitted' "$dir/controller.err" || die "no report of the stranger"
 wait_for "$dir/events" $((iteration + 5)) $controller 120
-grep -q 'not admitted' "$dir/agent3.err" || die "the expelled agent does not hear why"
+grep -q 'not admitted' "$dir/agent3.err" || die "the expelled agent does not report why"
 node=$(grep '"why":"its key was expelled"' "$dir/events" | field node)
 for i in 0 1 2 4 5; do
-	grep -q "node $node: its key is let in no more" "$dir/agent$i.err" || die "agent $i would still let it in"
+	grep -q "node $node: its key is let in no more" "$dir/agent$i.err" || die "agent $i would still accept it"
 done
 
-# ---- and under a new key
+# ---- its node gets a new key
 "$sk" admit "$dir/admitted" "$(cat "$dir/fresh.pub")" --role agent --name agent3 || die "admit a new key"
 join fresh fresh
 for _ in $(seq 300); do
@@ -73,7 +72,7 @@ live=$(grep '"event":"node"' "$dir/events" | sed 's/.*"node":\([0-9]*\),.*"state
 iteration=$(grep '"event":"commit"' "$dir/events" | tail -n 1 | field n)
 wait_for "$dir/events" $((iteration + 3)) $controller 120
 
-# ---- a clear end
+# ---- the end of the run
 kill -TERM $controller
 wait $controller || die "controller: exit status $?"
 check_verify "$dir/run" 6
@@ -81,5 +80,5 @@ check_verify "$dir/run" 6
 # ---- secrets
 secret=$(sed -n 's/^secret //p' "$dir/agent0.key")
 [ "$(stat -c %a "$dir/agent0.key")" = 600 ] || die "a key file has mode $(stat -c %a "$dir/agent0.key")"
-grep -rlF "$secret" "$dir" | grep -v '/agent0.key$' && die "a secret stands in another file"
+grep -rlF "$secret" "$dir" | grep -v '/agent0.key$' && die "another file contains a secret"
 exit 0

@@ -1,7 +1,7 @@
 #!/bin/bash
-# `skippipe agent` with several devices: an agent for each, with a key, a port and a node of its own,
-# ended together. What GPUs there are an agent's program says; here a stand-in says that there are two,
-# and a third that cannot be used.
+# `skippipe agent` with several devices starts an agent for each of them, with a key, a port and a node of its own, and
+# ends them together. The agent's program lists the GPUs. A script replaces it here, and reports two GPUs and a third
+# one that cannot be used.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-agent
 
@@ -40,7 +40,8 @@ wait $pid
 [ $? = 3 ] || die "the agents' exit status is not that of the whole"
 [ "$(grep -c ended "$dir/started")" = 2 ] || die "not all have ended"
 
-# Names with commas between; a free port stays free for each, a socket's file is one of its own.
+# Devices are separated by commas. Every agent gets a free port if a free port was asked for, or a socket file of its
+# own.
 : >"$dir/started"
 "$dir/bin/skippipe" agent --device=cpu:v3,cpu --listen ipc:///tmp/x --key a &
 pid=$!
@@ -50,7 +51,7 @@ grep -qx -- "--listen=ipc:///tmp/x.1 --key=a.1 --device=cpu" "$dir/started" || d
 kill -INT $pid
 wait $pid
 
-# One device is the agent itself.
+# With one device the program itself is the agent.
 : >"$dir/started"
 "$dir/bin/skippipe" agent --device cuda:2 --listen tcp://10.0.0.7:0 &
 started+=($!)
@@ -60,7 +61,7 @@ grep -qx -- "--device cuda:2 --listen tcp://10.0.0.7:0" "$dir/started" || die "$
 expect 2 'is no device' "$bin/skippipe" agent --device cpu,, --key x
 expect 1 'device|GPU' "$bin/skippipe" agent --device cuda:900,cuda:901 --join tcp://127.0.0.1:9 \
 	--controller-key "$(printf '0%.0s' $(seq 64))" --key "$dir/key" --listen tcp://127.0.0.1:0 --orphan-s 1
-# A machine without the CUDA toolkit: the program starts, and computes on the CPU.
+# Without the CUDA toolkit the program starts and computes on the CPU.
 if command -v readelf >/dev/null; then
 	! readelf -d "$bin/skippipe-agent" | grep NEEDED | grep -qE 'cuda|cublas' || die "it needs CUDA's libraries to start"
 	toolkit=$(readelf -d "$bin/skippipe-agent" | sed -n 's/.*RUNPATH.*\[\([^]:]*\).*/\1/p')

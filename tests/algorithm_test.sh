@@ -1,14 +1,14 @@
 #!/bin/bash
-# Baselines are run as the best is. DT-FM's straight pipelines, with an agent and then the controller killed: every
-# plan is its own, before and after, and the weights are what one process computes. The others that skip stages,
-# shorter. What a baseline cannot do is refused.
+# Baselines run like the best algorithm. DT-FM's straight pipelines run while an agent and then the controller are
+# killed: every plan is DT-FM's, and the weights equal those that one process computes. The baselines that skip stages
+# run for a shorter time. Options that a baseline cannot follow are refused.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 events=$dir/events run=$dir/run
 
 controller_pid() { sed -n 's/.*controller started, process \([0-9]*\)$/\1/p' "$run/log/demo.log" | tail -n 1; }
 
-# Every plan of the run is by it, and as long: check_algorithm EVENTS RUN NAME LENGTH
+# Every plan of the run is by the algorithm and has the path length: check_algorithm EVENTS RUN NAME LENGTH
 check_algorithm() {
 	local plan
 	grep '"event":"plan"' "$1" | grep -qv "\"reason\":\"[^\"]*\",\"algorithm\":\"$3\",\"path_length\":$4," &&
@@ -28,7 +28,7 @@ wait_for "$events" 7 $demo 120
 kill -KILL "$(controller_pid)" || die "no controller to kill"
 wait $demo || die "demo: exit status $?"
 started=()
-grep -q '"event":"node".*"node":4,.*"state":"dead"' "$events" || die "nobody noticed node 4"
+grep -q '"event":"node".*"node":4,.*"state":"dead"' "$events" || die "the death of node 4 was not noticed"
 [ "$(count "$events" plan)" -ge 3 ] || die "no plan without node 4"
 grep -q '"event":"plan".*the run was taken over' "$events" || die "no plan after the takeover"
 grep -q '"event":"iteration","n":14,' "$events" || die "it did not come to iteration 14"

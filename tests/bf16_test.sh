@@ -1,8 +1,8 @@
 #!/bin/bash
-# Activations and gradients travel in bf16: one agent and the controller are killed with -9 in mid-run,
-# one agent sends nonsense and is found out, and from iteration 13 on microbatches stay in stage 0, where
-# nothing travels. The weights are what one process computes that rounds as recorded, and not what one
-# computes that does not. Where a cluster says what bytes cost, half of them are planned with.
+# Activations and gradients travel as bf16. One agent and the controller are killed with -9 during the run, one agent
+# sends nonsense, and from iteration 13 on microbatches stay in stage 0, where nothing travels. The weights equal those
+# of one process that rounds as recorded, and differ from those of one that does not. If a cluster describes the
+# bandwidth of links, plans count half of the bytes.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 events=$dir/events run=$dir/run
@@ -21,7 +21,7 @@ wait $demo || die "demo: exit status $?"
 started=()
 
 [ "$(grep -c 'controller started' "$run/log/demo.log")" = 2 ] || die "the controller was not started again"
-grep '"event":"node"' "$events" | grep -q '"node":4,.*"state":"dead"' || die "nobody noticed node 4"
+grep '"event":"node"' "$events" | grep -q '"node":4,.*"state":"dead"' || die "the death of node 4 was not noticed"
 grep '"event":"node"' "$events" | grep -q '"node":7,.*"state":"failed","why":"sent what no computation gives' ||
 	die "node 7 sent nonsense and is not found out"
 grep -q '"event":"plan".*"path_length":1' "$events" || die "no plan of stage 0 alone"
@@ -29,7 +29,7 @@ check_verify "$run" 8
 [ "$(field committed <"$dir/verify.json")" = 16 ] || die "$(field committed <"$dir/verify.json") commits"
 check_gone "$run"
 
-# The record says otherwise: another run.
+# A changed record means another run.
 expect 2 '--wire: a run that is gone on with keeps' "$bin/skippipe" controller --resume "$run" \
 	--key "$run/keys/controller.key" --admitted "$run/keys/admitted" --wire fp32
 if command -v sqlite3 >"$dir/sqlite3"; then
@@ -39,8 +39,8 @@ if command -v sqlite3 >"$dir/sqlite3"; then
 	grep -q '"first_difference":{"iteration":1,' "$dir/other.json" || die "no difference: $(cat "$dir/other.json")"
 fi
 
-# The delay between the first two nodes, as the run's folder has it: delay WHERE OPTIONS... A controller to
-# whom nobody comes writes it before it gives up.
+# Prints the delay between the first two nodes in the run's folder: delay WHERE OPTIONS... A controller without agents
+# writes it before it gives up.
 delay() {
 	local to=$dir/$1
 	shift

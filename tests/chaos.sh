@@ -1,25 +1,24 @@
 #!/bin/bash
-# A storm: tests/chaos.sh ITERATIONS [SEED] [emulated]. A fault every fourth iteration as fast as the machine
-# goes; or, emulated (2.5 s an iteration), one every two seconds, and the speed is compared with that of a
-# run without faults.
+# Many faults: tests/chaos.sh ITERATIONS [SEED] [emulated]. There is a fault in every fourth iteration, at the speed of
+# the machine. With emulated (2.5 s an iteration) there is one every two seconds, and the speed is compared with that of
+# a run without faults.
 #
 # Faults: kill -9, SIGSTOP and SIGCONT, a hang, a slow node, slow or lossy or cut links, a node that sends
-# what is not finite, the controller killed. Lost nodes come back a few iterations later. Which faults come
-# and when depends on the seed alone, except that the last copy of a stage is spared from outside as it is
-# from operators' acts.
+# numbers that are not finite, the controller killed. Lost nodes return a few iterations later. The faults and their
+# times depend on the seed alone, except that the last copy of a stage is not killed, as operators cannot kill it.
 #
-# At the end every iteration is committed once (but for those that a whole stage's loss took back), the
-# weights are bit for bit what one process computes from the record, and no process is left. CHAOS_ARGS
-# go to `skippipe demo`.
+# At the end every iteration is committed once, except for those that the loss of a whole stage undid. The weights
+# equal bit for bit those that one process computes from the record, and no process is left. CHAOS_ARGS go to
+# `skippipe demo`.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 iterations=${1:-100} RANDOM=${2:-1} pace=${3:-}
 events=$dir/events run=$dir/run
-args=(--headless --format jsonl --eval-every 20) tenths=40 # of an iteration, from fault to fault
+args=(--headless --format jsonl --eval-every 20) tenths=40 # of an iteration between two faults
 [ "$pace" = emulated ] && tenths=8 || args+=(--time-scale 0)
 read -r -a more <<<"${CHAOS_ARGS:-}"
 
-# ---- what happens when
+# ---- the schedule of faults
 acts=() outside=()
 for ((at = 40; at < (iterations - 6) * 10; at += 1 + RANDOM % (2 * tenths))); do
 	node=$((RANDOM % 20)) n=$((at / 10)) back=$((at / 10 + 4)) moment=$((RANDOM % 20))
@@ -36,16 +35,16 @@ for ((at = 40; at < (iterations - 6) * 10; at += 1 + RANDOM % (2 * tenths))); do
 	esac
 done
 
-# ---- what the events say
+# ---- the state according to the events
 committed() { grep -s '"event":"commit"' "$events" | tail -n 1 | field n; }
 controller_pid() { sed -n 's/.*controller started, process \([0-9]*\)$/\1/p' "$run/log/demo.log" | tail -n 1; }
-# Of the node's stage, as last told: is another node live?
+# Succeeds if another node of the node's stage is live according to the last events.
 spare() {
 	grep '"event":"node"' "$events" | sed 's/.*"node":\([0-9]*\),"stage":\([-0-9]*\),"state":"\([a-z]*\)".*/\1 \2 \3/' |
 		awk -v node="$1" '{ stage[$1] = $2; state[$1] = $3 }
 			END { for (i in stage) if (i != node && stage[i] == stage[node] && state[i] == "live") n++; exit n < 2 }'
 }
-resident() { # kilobytes of the controller and of the largest agent
+resident() { # prints the kilobytes of the controller and of the largest agent
 	local pid
 	for pid in $(controller_pid); do sed -n 's/^VmRSS:[[:space:]]*\([0-9]*\).*/controller \1/p' "/proc/$pid/status"; done
 	for pid in $(seq 0 19); do
@@ -53,11 +52,11 @@ resident() { # kilobytes of the controller and of the largest agent
 		sed -n 's/^VmRSS:[[:space:]]*\([0-9]*\).*/agent \1/p' "/proc/$pid/status"
 	done 2>/dev/null | sort -k2n | tail -n 1
 }
-seconds_of() { # of an iteration, from the first commit told to the last
+seconds_of() { # prints the mean time of an iteration from the first commit to the last
 	awk -v from="$1" -v to="$2" -v n="$3" 'BEGIN { printf "%.3f\n", (to - from) / n }'
 }
 now() { printf '%s\n' "$EPOCHREALTIME"; }
-begin() { # begin ITERATIONS ARGS...: an embedded cluster; its plans are not for the events
+begin() { # begin ITERATIONS ARGS...: starts an embedded cluster; plans are not kept in the events
 	local n=$1
 	shift
 	rm -f "$events"
@@ -67,7 +66,7 @@ begin() { # begin ITERATIONS ARGS...: an embedded cluster; its plans are not for
 	started+=($demo)
 	last=$SECONDS before=
 }
-until_committed() { # until_committed N: or the run's end (1)
+until_committed() { # until_committed N: waits; 1: the run ended before
 	local at
 	until at=$(committed) && [ "${at:-0}" -ge "$1" ]; do
 		kill -0 $demo 2>/dev/null || return 1
@@ -77,7 +76,7 @@ until_committed() { # until_committed N: or the run's end (1)
 	done
 }
 
-# ---- without faults, for comparison
+# ---- a run without faults, for comparison
 if [ "$pace" = emulated ]; then
 	calm=30
 	begin $calm
@@ -88,7 +87,7 @@ if [ "$pace" = emulated ]; then
 	started=()
 fi
 
-# ---- the storm
+# ---- the run with faults
 begin "$iterations" "${acts[@]}"
 spared=0 done_outside=0
 until_committed 3 && from=$(now) small=$(resident)
@@ -114,10 +113,10 @@ wait $demo || die "demo: exit status $?"
 storm_s=$(seconds_of "$from" "$(now)" $((iterations - 3)))
 started=()
 
-# ---- what is left of it
+# ---- the result
 echo "$done_outside faults from outside ($spared spared), $(grep -c '"active":true\|"kind":"kill"' "$events") acts; $(grep -c 'controller started' "$run/log/demo.log") controllers, $(grep -c 'agent .* started' "$run/log/demo.log") agents started"
 echo "resident kB: after 3 iterations" $small ", before the last" ${large:-?}
-# Both of a stage's last two may be lost at one moment: then the run goes back to a checkpoint, and says so.
+# If the last two copies of a stage are lost at the same moment, the run restores a checkpoint and reports it.
 back=$(grep -c "the run goes back from" "$run/log/controller.log")
 [ "$back" = 0 ] || echo "the run went back to a checkpoint $back times"
 [ "$back" != 0 ] || ! grep '"event":"commit"' "$events" | field n | sort -n | uniq -d | grep . || die "committed twice"
@@ -125,9 +124,9 @@ check_verify "$run" 20
 [ "$(field committed <"$dir/verify.json")" = "$iterations" ] ||
 	die "$(field committed <"$dir/verify.json") commits of $iterations"
 check_gone "$run"
-# Compute that was lost: work done again; nodes that were away; three quarters of a node that was slowed. What
-# these mean for a pipeline the plans say: a stage of three that loses one has half as much again to do at the
-# others. Whoever dies takes along what it did in the iteration: that counts as the plan without it, if that takes
+# Lost compute is the work that was repeated, the nodes that were away, and three quarters of a node that was slowed.
+# The plans show the effect on the pipeline: if a stage of three nodes loses one, the others have half as much work
+# again. The work of a dead node in the iteration is lost. That counts as the plan without the node, if this plan takes
 # longer. Sums count as in the first iteration.
 [ "$pace" = emulated ] && grep '"event":"iteration"\|"kind":"slow-node"' "$events" | awk -v calm="$calm_s" -v storm="$storm_s" '
 	function value(key) { match($0, "\"" key "\":[0-9.]+"); return substr($0, RSTART + length(key) + 3, RLENGTH - length(key) - 3) }

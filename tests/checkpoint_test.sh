@@ -1,8 +1,8 @@
 #!/bin/bash
-# Everything dies at once (kill -9 of the embedded cluster); a controller and new agents go on from the
-# last checkpoint, and from the one before where the last is damaged. Then: a stage is lost with its
-# keeper, and no file can be read; nobody loses what it holds in trying, so the stage is made of its neighbours, said
-# aloud. Verify follows all three.
+# The whole embedded cluster is killed with -9. A controller and new agents resume the run from the last checkpoint, or
+# from the one before it if the last one is damaged. Then a stage is lost together with its standby copy, and no file can
+# be read. Agents that try to read a file keep their current state, so the stage is made from its neighbours, and the
+# journal reports it. verify recomputes all three.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 sk=$bin/skippipe
@@ -16,7 +16,7 @@ begin() { # begin NAME DEMO-OPTIONS...
 	started+=($demo)
 }
 
-# go_on RUN ITERATIONS: by hand, with the keys of the embedded cluster
+# go_on RUN ITERATIONS: resumes the run by hand, with the keys of the embedded cluster
 go_on() {
 	local run=$1 key i agents=()
 	key=$("$bin/skippipe-key" public "$run/keys/controller.key") || die "no key"
@@ -36,7 +36,7 @@ go_on() {
 	started=()
 }
 
-restored() { # restored RUN ITERATION: verify agrees, and it went back to there
+restored() { # restored RUN ITERATION: the run went back to the iteration, and verify agrees
 	check_verify "$1" 4
 	[ "$(field committed <"$dir/verify.json")" = 14 ] || die "$(field committed <"$dir/verify.json") commits"
 	[ "$(field restored <"$dir/verify.json")" = 4 ] || die "$(field restored <"$dir/verify.json") stages restored"
@@ -54,11 +54,11 @@ cp -r "$run" "$dir/damaged"
 go_on "$run" 14
 restored "$run" $((10#$last))
 
-# One byte of one tensor: the file is refused by its hash, and the checkpoint before is taken.
+# One byte of one tensor is changed: the hash of the file is wrong, and the checkpoint before it is used.
 printf X | dd of="$dir/damaged/checkpoints/$last/stage-002.$last.safetensors" bs=1 seek=20000 conv=notrunc 2>/dev/null
 go_on "$dir/damaged" 14
 restored "$dir/damaged" $((10#$last - 4))
-grep -q "damaged: it is not what was written" "$dir/damaged.err" || die "the damage was not said"
+grep -q "damaged: it is not what was written" "$dir/damaged.err" || die "no report of the damage"
 
 begin alone --agents 5 --stages 2,1,1,1 --skip 1/4 --iterations 14 --checkpoint-every 3
 wait_for "$events" 5 $demo 120
@@ -71,9 +71,9 @@ kill -KILL "$(agent_pid "$run" "$node")" "$(agent_pid "$run" "$((10#$keeper))")"
 wait $demo || die "alone: exit status $?"
 started=()
 grep -q "the checkpoint of it3 is of no use" "$log" || die "no file was missed"
-grep -q "S2 is lost: no copy, no checkpoint" "$log" || die "it was not said"
+grep -q "S2 is lost: no copy, no checkpoint" "$log" || die "no report of the loss"
 check_verify "$run" 4
-# The keeper's own stage is lost too where the node that died kept its copy.
+# The stage of the node with the standby copy is lost, too, if the dead node had its copy.
 lost=$(grep -c "is lost: no copy, no checkpoint" "$log")
 [ "$(field averaged <"$dir/verify.json")" = "$lost" ] || die "not as many stages were made of their neighbours as were lost: $lost"
 [ "$(field committed <"$dir/verify.json")" = 14 ] || die "$(field committed <"$dir/verify.json") commits"

@@ -1,7 +1,6 @@
 #!/bin/bash
-# The operator's acts, by keys, on a live run: each is previewed, done, seen, and undone where it can
-# be; a what-if changes nothing. A second console cannot act while the first holds the lease, and one
-# that may only watch never can.
+# The operator's acts by keys on a live run: each is previewed, done and shown, and undone if possible. A what-if
+# changes nothing. A second console cannot act while the first one holds the lease. A console of a watcher never can.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-console tmux
 socket=skippipe-acts-$$
@@ -27,9 +26,9 @@ tm -f /dev/null new-session -d -s one -x 160 -y 48 \
 	skip "tmux cannot start here"
 see 40 'LIVE .*nodes 8/8'
 see 40 'it[0-9]+ said'
-see 20 'now [1-9][0-9]\.[0-9] of [0-9.]+s' # in the plan's seconds, as all beside it
+see 20 'now [1-9][0-9]\.[0-9] of [0-9.]+s' # in the plan's seconds, like the other times
 
-# The skip ratio: a preview, then another plan, whose prediction is scored.
+# The skip ratio has a preview and then another plan, whose prediction is scored.
 before=$(number 'plan')
 keys s +
 see 5 'iteration +[0-9.]+ -> [0-9.]+ s'
@@ -46,7 +45,7 @@ see 20 'skip 1/4 -> 2/4'
 after=$(number ' it')
 see 30 "it($((after + 1))|$((after + 2))|$((after + 3))) said"
 
-# A node is marked failed and comes back.
+# A node is marked failed and returns.
 keys :
 type 'node 5'
 keys F
@@ -59,7 +58,7 @@ see 5 'Recover n05'
 keys Tab Enter
 see 40 'nodes 8/8'
 
-# What if: planned and drawn beside what happens, now and from a moment that is over.
+# A what-if is planned and drawn beside the run, at the current time and at a past moment.
 keys B Right
 see 5 'stages skipped .* 3 of 4'
 keys Enter
@@ -75,7 +74,7 @@ see 5 ' LIVE '
 screen | grep -q 'WHAT IF' && die "the what-if stays"
 screen | grep -q 'skip 2/4=' || die "a what-if changed the run"
 
-# The journal: its oldest command is copied, and undone though others came after it.
+# The oldest command in the journal is copied, and undone although others followed it.
 keys 8 /
 type COMMAND
 keys End y
@@ -90,7 +89,7 @@ keys u
 see 5 'undone already'
 keys Escape Escape 1
 
-# A hang ends by itself when its time is up.
+# A hang ends when its time is over.
 keys :
 type 'inject hang 7 5s'
 see 5 'Inject: hang'
@@ -98,7 +97,7 @@ keys Tab Enter
 see 20 '07!DEAD'
 see 60 'nodes 8/8'
 
-# Every fault of the links and of speed: injected, seen, healed by one key.
+# Every fault of links and of speed is injected, shown, and healed by one key.
 for fault in slow-node slow-link loss partition; do
 	keys :
 	type "inject $fault 7 300s"
@@ -115,7 +114,7 @@ for fault in slow-node slow-link loss partition; do
 	see 60 'nodes 8/8'
 done
 
-# Wrong numbers: whoever sends them is marked failed, and comes back when asked.
+# A node that sends wrong numbers is marked failed, and returns when the operator asks for it.
 keys :
 type 'inject corrupt 7 300s'
 see 5 'marked failed at its first wrong number'
@@ -128,7 +127,7 @@ see 5 'Recover n07'
 keys Tab Enter
 see 40 'nodes 8/8'
 
-# A kill is asked for by the node's number.
+# A kill must be confirmed with the node's number.
 see 60 'nodes 8/8'
 keys :
 type 'inject kill 6'
@@ -150,7 +149,7 @@ see 20 'PAUSED'
 keys P
 see 20 ' LIVE '
 
-# A second console watches, and may not act while the first holds the lease.
+# A second console watches and cannot act while the first one holds the lease.
 touch "$dir/other.out"
 controller=$(sed -n 's/.*--connect \([^ ]*\) .*/\1/p' <(pgrep -a -f "skippipe-console --connect" | grep "$run" | head -n 1))
 key=$(sed -n 's/.*--controller-key \([^ ]*\) .*/\1/p' <(pgrep -a -f "skippipe-console --connect" | grep "$run" | head -n 1))
@@ -160,7 +159,7 @@ other=$!
 started+=($other)
 end=$((SECONDS + 10))
 until grep -q 'not admitted' "$dir/other.out"; do
-	[ $SECONDS -lt $end ] || { cat "$dir/other.out"; die "a stranger was not told that it is not admitted"; }
+	[ $SECONDS -lt $end ] || { cat "$dir/other.out"; die "the console does not report that it is not admitted"; }
 	sleep 0.2
 done
 public=$(sed -n 's/.*admit LIST \([0-9a-f]*\) .*/\1/p' "$dir/other.out" | head -n 1)
@@ -178,7 +177,7 @@ see 10 'held by'
 keys X
 see 5 'refused: .*lease'
 keys q
-other() { # other NAME OPTIONS: the second console again
+other() { # other NAME OPTIONS: starts the second console again
 	pane=$1:0
 	tm new-session -d -s "$1" -x 100 -y 30 \
 		"env XDG_CONFIG_HOME=$dir/config LC_ALL=C.UTF-8 $bin/skippipe-console --connect $controller --controller-key $key --key $dir/other.key $2; sleep 100"
@@ -196,7 +195,7 @@ see 5 'admitted to watch only'
 keys B Right Enter
 see 10 'WHAT IF .* instead of'
 watcher=$(pgrep -f "skippipe-console .*--key $dir/other.key" | tail -n 1)
-tm kill-session -t watcher # its terminal is gone, and so is it
+tm kill-session -t watcher # the console ends with its terminal
 for _ in $(seq 50); do kill -0 "$watcher" 2>/dev/null || break; sleep 0.1; done
 kill -0 "$watcher" 2>/dev/null && die "a console without a terminal goes on"
 

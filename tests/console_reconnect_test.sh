@@ -1,6 +1,6 @@
 #!/bin/bash
-# A console outlives its controller: it says LOST, greys, attaches again by itself, and shows the
-# run anew. Shown on a recorded run, served, stopped and served again; and the cursor is moved.
+# A console survives its controller: it shows LOST in grey, attaches again by itself, and shows the run again. The test
+# uses a recorded run that is served, stopped and served again. It also moves the cursor.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-console tmux
 socket=skippipe-reconnect-$$
@@ -28,7 +28,7 @@ serve() {
 	started+=($server)
 }
 
-# The console is there before the controller.
+# The console starts before the controller.
 tm -f /dev/null new-session -d -x 80 -y 24 \
 	"env XDG_CONFIG_HOME=$dir/config LC_ALL=C.UTF-8 $bin/skippipe-console --connect ipc://$dir/at --controller-key $controller --key $dir/console.key; s=\$?; printf '\r\nstatus=%s\r\n' \$s; sleep 100" ||
 	skip "tmux cannot start here"
@@ -46,7 +46,7 @@ until [ "$(screen | sed -n 's/.*it \([0-9]*\)\/.*/\1/p' | head -n 1)" -gt "$befo
 done
 
 
-# From a moment of the record: what if.
+# A what-if at a past moment of the record.
 tm send-keys B Left Enter
 see 10 'WHAT IF skip ./3: [0-9.]+s instead of'
 tm send-keys '{'
@@ -70,7 +70,7 @@ kill -CONT $server
 see 20 ' REPLAY '
 screen | grep -q 'gaps' && die "a fresh snapshot was counted as a gap"
 
-# A console that is killed harms nothing: another one attaches.
+# After a console was killed, another one can attach.
 kill -KILL "$(pgrep -f "skippipe-console --connect ipc://$dir/at" | tail -n 1)"
 see 5 'status=137'
 kill -0 $server || die "the controller died with its console"

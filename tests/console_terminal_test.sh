@@ -1,5 +1,5 @@
 #!/bin/bash
-# The console on every kind of terminal, locale and size; however it ends, the terminal is as it was.
+# The console runs on every kind of terminal, locale and size. However it ends, the terminal is restored.
 . "$(dirname "$0")/lib.sh"
 need skippipe-console tmux
 maker=${SKIPPIPE_BUILD:-$PWD/build}/tui/tests/view_test
@@ -23,7 +23,7 @@ tm -f /dev/null new-session -d -x 80 -y 24 "env PS1='ready> ' bash --norc" || sk
 see 10 'ready>'
 tm send-keys "stty -a >$dir/before" Enter
 
-back() { # the shell is there again, nothing is left of the console
+back() { # the shell is back, and nothing of the console is left
 	see 10 'status='
 	tm resize-window -x 80 -y 24
 	sleep 0.2
@@ -38,7 +38,7 @@ back() { # the shell is there again, nothing is left of the console
 		{ cat "$dir/stty"; die "the terminal's settings have changed ($case)"; }
 	[ "$(tm display-message -p '#{alternate_on} #{cursor_flag}')" = '0 1' ] || die "the screen was not put back ($case)"
 }
-start() { # start ENVIRONMENT OPTIONS: the console plays
+start() { # start ENVIRONMENT OPTIONS: starts the console with the recorded run
 	tm send-keys "clear; env XDG_CONFIG_HOME=$dir/config $1 $bin/skippipe-console --play $dir/run.rec $2; s=\$?; printf '\r\nstatus=%s\r\n' \$s" Enter
 }
 
@@ -59,7 +59,7 @@ for term in xterm-256color tmux-256color screen linux vt100; do
 	done
 done
 
-# Sizes, changed under its feet.
+# The size changes while the console runs.
 case=sizes
 start "TERM=tmux-256color LC_ALL=C.UTF-8" "--fps 60"
 see 5 'Pipeline'
@@ -74,7 +74,7 @@ see 5 'Pipeline'
 tm send-keys q
 back
 
-# What is copied is on the terminal's clipboard, and in the file, byte for byte.
+# Copied text is in the terminal's clipboard and in the file, byte for byte.
 case=copy
 tm set -s set-clipboard on
 start "TERM=tmux-256color LC_ALL=C.UTF-8 XDG_CACHE_HOME=$dir/cache" ""
@@ -87,7 +87,7 @@ cmp "$dir/clipboard" "$dir/cache/skippipe/copied.txt" || die "clipboard and file
 tm send-keys q
 back
 
-# Ended from outside, in order or not.
+# The console is ended by signals.
 for signal in TERM INT HUP SEGV ABRT BUS FPE ILL QUIT; do
 	case="signal $signal"
 	start "TERM=tmux-256color LC_ALL=C.UTF-8" ""
@@ -97,7 +97,7 @@ for signal in TERM INT HUP SEGV ABRT BUS FPE ILL QUIT; do
 	back
 done
 
-# No cursor, no colours, no terminal: lines.
+# Without cursor movement, colours or a terminal the console prints lines.
 case=dumb
 start "TERM=dumb" "" && see 5 'iteration 40: loss'
 tm send-keys C-c

@@ -1,6 +1,6 @@
 #!/bin/bash
-# kill -9 of the controller, twice: it is started again, goes on with the run where the store says
-# it was, with the same agents; no committed iteration is lost or computed twice.
+# The controller is killed with -9, twice. It is started again and resumes the run from the store with the same agents.
+# No committed iteration is lost or computed twice.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 events=$dir/events run=$dir/run
@@ -21,7 +21,7 @@ started=()
 [ "$(grep -c 'controller started' "$run/log/demo.log")" = 3 ] || die "it was not started three times"
 [ "$(grep -c 'agent .* started' "$run/log/demo.log")" = 20 ] || die "agents were started again"
 grep '"event":"commit"' "$events" | field n | sort -n | uniq -d | grep . && die "committed twice"
-# A commit that was written but not yet told when the controller died is not in the events.
+# A commit that was recorded but not announced when the controller died is not in the events.
 check_verify "$run" 20
 [ "$(field committed <"$dir/verify.json")" = 30 ] || die "$(field committed <"$dir/verify.json") commits"
 check_gone "$run"

@@ -1,32 +1,35 @@
 #!/bin/bash
-# What leaving stages out does to training: docs/convergence.md says what is measured and why.
+# Measures the effect of skipped stages on training; docs/convergence.md explains it.
 #
 #   tests/convergence.sh FOLDER [ITERATIONS [RUN...]]
 #
-# RUN is one of: full; a share of the stages left out from beginning to end, with exchanges: skip25, skip33,
-# skip50, and without: ordered33; begin33 (nothing left out in the first 15% of the iterations, no exchanges);
-# whole33 (nor in the last 15%); and whole33 with a rule loosened or broken: swapped33 (exchanges),
-# first-skipped, any-order, unequal.
+# RUN is one of
+#   full                       no stage is skipped
+#   skip25, skip33, skip50     a share of the stages is skipped in all iterations, with exchanges of stages
+#   ordered33                  the same without exchanges
+#   begin33                    no stage is skipped in the first 15% of the iterations, no exchanges
+#   whole33                    no stage is skipped in the first and the last 15%
+#   swapped33, first-skipped, any-order, unequal    whole33 with exchanges, or with a broken rule
 #
-# Trains one small model for each RUN (default: all), a validation curve in FOLDER/RUN.jsonl, a
-# checkpoint in FOLDER/RUN, and the model with stages left out in FOLDER/RUN.eval; then
-# FOLDER/convergence.svg and a table on stdout. SHAPE changes the model (and SKIPS what its
-# stages mean), TRAIN the training.
+# The script trains a small model for each RUN (default: all). It writes the validation curve to FOLDER/RUN.jsonl, a
+# checkpoint to FOLDER/RUN, and the evaluation with skipped stages to FOLDER/RUN.eval. Then it writes
+# FOLDER/convergence.svg and prints a table. SHAPE changes the model, SKIPS the number of skipped stages, and TRAIN the
+# training.
 set -eu
 cd "$(dirname "$0")/.."
 folder=$1
 iterations=${2:-400}
 shift $(($# < 2 ? $# : 2))
 model=${SKIPPIPE_BUILD:-$PWD/build}/bin/skippipe-model
-# Twelve stages of one layer each. The first of them stands for stage 0, which every microbatch
-# visits; the real stage 0 holds only embedding and head here, so that even this can be broken.
+# The model has twelve stages of one layer each. The first of them has the role of stage 0, which every microbatch
+# visits. The real stage 0 holds only embedding and head here, so that a run can break even this rule.
 SHAPE=${SHAPE:---preset tiny --set dim=64 --set n_heads=4 --set n_kv_heads=2 --set ffn_dim=176 --set n_stages=13}
 TRAIN=${TRAIN:---microbatches 10 --validate-every 20 --set lr=0.005 --set warmup=20 --set final_lr=0.1}
-# How many of the twelve a microbatch leaves out at 25, 33 and 50%.
+# The number of stages that a microbatch skips at 25, 33 and 50%.
 SKIPS=${SKIPS:-3 4 6}
 mkdir -p "$folder"
 
-rules() { # rules RUN: its paths
+rules() { # rules RUN: prints the options for its paths
 	read -r quarter third half <<<"$SKIPS"
 	fifteen=$((iterations * 15 / 100))
 	begin="--skip $third --grad-norm visits --whole-first $fifteen"

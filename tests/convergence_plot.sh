@@ -1,5 +1,5 @@
 #!/bin/bash
-# convergence_plot.sh FOLDER RUN...: the validation curves of FOLDER/RUN.jsonl as one SVG.
+# convergence_plot.sh FOLDER RUN...: draws the validation curves of FOLDER/RUN.jsonl as one SVG.
 set -eu
 folder=$1
 shift

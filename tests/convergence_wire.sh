@@ -1,11 +1,11 @@
 #!/bin/bash
-# What activations and gradients in bf16 do to training: docs/convergence.md says what is measured.
+# Measures the effect of activations and gradients in bf16 on training; docs/convergence.md explains it.
 #
 #   tests/convergence_wire.sh FOLDER [ITERATIONS [SEED...]]
 #
-# Trains size S on an embedded cluster of thirteen agents, one a stage, with every stage visited, for each
-# SEED (default: 1) in fp32 and in bf16: the events in FOLDER/WIRE-SEED.jsonl. Each run is verified. Prints
-# the validation losses, a row for each time that it was tried.
+# The script trains size S on an embedded cluster of thirteen agents, one for each stage, without skipping, for each
+# SEED (default: 1) in fp32 and in bf16. The events are in FOLDER/WIRE-SEED.jsonl. Each run is verified. The script
+# prints the validation losses, one row for each validation.
 set -eu
 cd "$(dirname "$0")/.."
 folder=$1

@@ -1,18 +1,18 @@
 #!/bin/bash
-# Dies at every durable step, one after another: tests/crash_points_test.sh [POINTS|all]. A first run of
-# each program lists its steps (tests/crash.c: every create, write, half a write, sync, rename, link and
-# removal); then, for each k, a run is killed at the k-th and what it left is used:
+# Kills programs at each of their durable steps: tests/crash_points_test.sh [POINTS|all]. A first run of each program
+# lists its steps (tests/crash.c: create, write, half of a write, sync, rename, link and removal). Then, for each k, a
+# run is killed at the k-th step, and its files are used:
 #
-#     keygen, admit, expel   the old file or the new one, whole, and 0600; doing it again works
-#     train                  a checkpoint that can be gone on from, to the same bits; or none yet
-#     export                 no half file under its own name; doing it again gives the same bytes
-#     controller             started again by the supervisor, the run ends as asked and verify agrees
+#     keygen, admit, expel   the old file or the new one is complete and has mode 0600; a repetition works
+#     train                  a checkpoint can be resumed and gives the same bits, or there is none yet
+#     export                 no incomplete file has its final name; a repetition gives the same bytes
+#     controller             the supervisor starts it again, the run ends, and verify agrees
 #
-# Every second process loses with its life what it had not synced, as a machine without power does; with a second
-# argument all do (`lost`) or none (`kept`).
+# Every second process also loses all changes that were not synced, as after a power loss. With a second argument all
+# processes do (`lost`) or none does (`kept`).
 #
-# Of the long lists POINTS are taken, spread evenly (6; the gate's). `all` takes of train and export
-# the first, middle and last step on every file, and of the controller every step: about an hour.
+# POINTS steps of a long list are used, spread evenly (default 6). `all` uses the first, middle and last step on every
+# file of train and export, and every step of the controller. It takes about an hour.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-model skippipe-verify
 points=${1:-6} power=${2:-by turns}
@@ -21,7 +21,7 @@ sk=$bin/skippipe shim=$bin/../tests/crash.so
 work=$dir/work died=0 tried=0 losing=0
 mkdir "$dir/lost"
 
-# Runs a command with the shim: crash_at K PROGRAM COMMAND...  (K 0: only lists the steps)
+# Runs a command with tests/crash.c: crash_at K PROGRAM COMMAND...  (K 0: only lists the steps)
 crash_at() {
 	local k=$1 program=$2
 	shift 2
@@ -32,18 +32,18 @@ crash_at() {
 	*) losing=$((1 - losing)) ;;
 	esac
 	[ $losing = 1 ] && [ "$k" != 0 ] && export CRASH_LOST=$dir/lost || unset CRASH_LOST
-	{ # the shell's own word about who was killed is not for the log
+	{ # keeps the shell's message about the killed process out of the log
 		LD_PRELOAD=$shim CRASH_UNDER=$work CRASH_PROGRAM=$program CRASH_AT=$k CRASH_LIST=$dir/list \
 			CRASH_MARK=$dir/mark "$@" >"$dir/out" 2>"$dir/crash.err" </dev/null
 	} 2>/dev/null
 }
 
-spread() { # of the numbers on stdin POINTS, evenly
+spread() { # prints POINTS of the numbers on stdin, spread evenly
 	[ "$points" = all ] && { cat; return; }
 	awk -v most="$points" '{ k[NR] = $1 }
 		END { step = NR > most ? NR / most : 1; for (i = 1; i <= NR; i += step) print k[int(i)] }'
 }
-# The first, middle and last of every run of steps on one file.
+# Prints the first, middle and last step of every sequence of steps on one file.
 pick() {
 	sed 's/.* //' "$dir/list" | awk '
 		function close_group() {
@@ -57,7 +57,7 @@ pick() {
 }
 all_steps() { seq "$(wc -l <"$dir/list")"; }
 
-reach() { # a killed process must have died at our hand
+reach() { # checks that a process was killed at its step
 	tried=$((tried + 1))
 	[ -e "$dir/mark" ] && died=$((died + 1))
 }
@@ -106,11 +106,11 @@ for act in admit expel; do
 done
 echo "keys: $died of $tried killed"
 
-# ---- checkpoints: three iterations with one after each, killed, and gone on from
+# ---- checkpoints: three iterations with a checkpoint after each, killed and resumed
 rest=(--microbatches 2 --validate-every 0 --iterations 3 --checkpoint-every 1 --out "$work/checkpoint")
 train() { crash_at "$1" skippipe-model "$sk" train --preset tiny --seed 3 "${rest[@]}"; } # train K
 manifest() { sed -n "s/.*\"$1\": *\"*\([0-9a-f]*\).*/\1/p" "$work/checkpoint/manifest.json"; }
-hashes() { manifest hash | grep -xE "[0-9a-f]{16}"; } # less which kind they are
+hashes() { manifest hash | grep -xE "[0-9a-f]{16}"; } # without the name of the hash
 rm -rf "$work"; mkdir "$work"
 train 0 || die "train"
 want=$(hashes)
@@ -165,7 +165,7 @@ for k in $([ "$points" = all ] && all_steps || all_steps | spread); do
 	rm -rf "$work"; mkdir "$work"
 	demo "$k" || { tail -n 3 "$dir/crash.err"; die "the run does not end well after step $k"; }
 	reach
-	[ -e "$dir/mark" ] || late=$((late + 1)) # this time there were fewer steps
+	[ -e "$dir/mark" ] || late=$((late + 1)) # this run had fewer steps
 	[ ! -e "$dir/mark" ] || [ "$(grep -c 'controller started' "$run/log/demo.log")" = 2 ] ||
 		die "the controller was not started again after step $k"
 	"$sk" verify "$run" --format json >"$dir/verify.json" 2>"$dir/verify.err" || die "verify after step $k"

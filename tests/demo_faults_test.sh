@@ -1,8 +1,7 @@
 #!/bin/bash
-# One agent killed with -9 around iteration 10, another marked failed at 20, one that sends NaN at 26 and
-# one that sends 1e30 at 31: both are found out and left out; one is cut off from the others at 14 and left
-# out too. 40 iterations are committed, each microbatch counted once, and the weights are what one
-# process computes.
+# One agent is killed with -9 around iteration 10, and another is marked failed at 20. One sends NaN at 26 and one sends
+# 1e30 at 31: both are excluded. One is cut off from the others at 14 and is excluded, too. 40 iterations are committed,
+# each microbatch is counted once, and the weights equal those that one process computes.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 events=$dir/events run=$dir/run
@@ -20,14 +19,14 @@ started=()
 [ "$(count "$events" commit)" = 40 ] || die "$(count "$events" commit) commits"
 alive=$(grep '"event":"iteration"' "$events" | tail -n 1 | field nodes_alive)
 [ "$alive" -le 19 ] || die "$alive nodes alive at the end"
-grep '"event":"node"' "$events" | grep -q '"node":7,.*"state":"dead"' || die "nobody noticed node 7"
+grep '"event":"node"' "$events" | grep -q '"node":7,.*"state":"dead"' || die "the death of node 7 was not noticed"
 grep '"event":"node"' "$events" | grep -q '"node":11,.*"state":"failed"' || die "node 11 is not marked"
 for node in 4 1; do
 	grep '"event":"node"' "$events" | grep -q "\"node\":$node,.*\"state\":\"failed\",\"why\":\"sent what no computation gives" ||
 		die "node $node sent nonsense and is not found out"
 done
 grep '"event":"node"' "$events" | grep -q '"node":9,.*"state":"dead","why":"is cut off from' ||
-	die "node 9 is cut off and nobody noticed"
+	die "it was not noticed that node 9 is cut off"
 steps() { grep -c "\"event\":\"recovery\",\"step\":\"$1\"" "$events"; }
 [ "$(steps planned)" -ge 1 ] || die "no plan without node 7"
 [ "$(steps rerun)" = 0 ] || [ "$(steps started)" -ge 1 ] || die "no microbatch of node 7 ran again"

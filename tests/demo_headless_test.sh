@@ -1,6 +1,6 @@
 #!/bin/bash
-# The embedded cluster from one command: 40 iterations, 20 nodes; it learns, obeys the rules of
-# scheduling, and what it did can be computed again to the same bits.
+# The embedded cluster runs 40 iterations with 20 nodes. It learns, obeys the rules of scheduling, and the run can be
+# recomputed to the same bits.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 events=$dir/events run=$dir/run
@@ -12,13 +12,13 @@ events=$dir/events run=$dir/run
 bad=$(grep -cv '^{.*}$' "$events") || true
 [ "$bad" = 0 ] || die "$bad lines are not objects"
 
-# The mark below is 0.8 nats from the start of training.
+# The loss must fall by 0.8 nats from the start of training.
 grep '"event":"validation"' "$events" | field loss >"$dir/losses"
 awk 'NR == 1 { first = $1 } { last = $1 }
 	END { printf "validation loss %s -> %s\n", first, last; exit !(NR > 1 && first - last >= 0.8) }' \
 	"$dir/losses" || die "the validation loss did not fall by 0.8"
 check_plans "$run"
 check_verify "$run" 20
-# On a machine that is too busy a node may be thought dead for a while; it must come back.
+# On a busy machine a node may be declared dead for a while, but it must return.
 [ "$(grep '"event":"iteration"' "$events" | tail -n 1 | field nodes_alive)" -ge 18 ] || die "nodes stayed lost"
 check_gone "$run"

@@ -1,13 +1,13 @@
 #!/bin/bash
-# The demo on a terminal: the console is there soon and shows the run; after it, whichever way it
-# ends, the terminal is as it was and no process is left.
+# The demo on a terminal starts the console soon and shows the run. However it ends, the terminal is restored and no
+# process is left.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-console tmux
 socket=skippipe-test-$$
 undo+=("tmux -L $socket kill-server")
 tm() { tmux -L "$socket" "$@"; }
 screen() { tm capture-pane -p 2>/dev/null; }
-see() { # see SECONDS REGEX: waits for it on the screen
+see() { # see SECONDS REGEX: waits until the screen shows it
 	local end=$((SECONDS + $1))
 	until screen | grep -qE -- "$2"; do
 		[ $SECONDS -lt $end ] || { screen; die "no \"$2\" on the screen within $1 s"; }

@@ -1,5 +1,5 @@
 #!/bin/bash
-# A run's acts are kept as a drill; a drill runs again headless, and its limits bind.
+# The acts of a run are recorded as a drill. A drill runs again headless, and a missed limit makes it fail.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key
 drill() { timeout -k 5 120 "$bin/skippipe" drill "$@" >"$dir/drill.out" 2>"$dir/drill.err"; }
@@ -16,7 +16,7 @@ grep -q '"algorithm": "dtfm-skip"' "$dir/run/drill.json" || die "the run did not
 grep -q '"4:recover:4"' "$dir/run/drill.json" || die "the run did not keep its acts"
 
 sed 's/"loss": 5.5/"loss": 0.5/' "$dir/a.json" >"$dir/b.json"
-drill "$dir/b.json" && die "a limit that is broken is not told"
+drill "$dir/b.json" && die "a drill succeeds although it misses a limit"
 grep -q '^OVER loss' "$dir/drill.out" || die "$(cat "$dir/drill.out")"
 
 sed 's/slowest_s/slowness/' "$dir/a.json" >"$dir/c.json"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # tests/fuzz.sh SECONDS [NAME...]: builds every <folder>/tests/<name>_fuzz.c with libFuzzer, ASan and
-# UBSan and the sources its folder may use, and runs each for so long on the inputs kept in
-# <folder>/tests/corpus/<name>/. New inputs and findings land in build/fuzz/<name>/. Exits 1 at the
-# first finding, 77 where clang or its libFuzzer is missing.
+# UBSan and the sources that its folder may use, and runs each for SECONDS on the inputs in
+# <folder>/tests/corpus/<name>/. New inputs and findings are in build/fuzz/<name>/. Exit status: 1 at the first finding,
+# 77 without clang or libFuzzer.
 set -eu
 cd "$(dirname "$0")/.."
 seconds=${1:-60}

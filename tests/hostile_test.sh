@@ -1,22 +1,22 @@
 #!/bin/bash
-# An admitted agent in other hands (tests/hostile/) among six honest ones: a run for each of its modes. It works for a
-# while, so that it has a place, then it attacks. Commits go on, nobody honest is left out or barred, nobody's
-# memory and no file grows by what it sends, and the journal names it.
+# An attacker uses an admitted agent (tests/hostile/) among six honest ones, in a run for each mode. The agent first
+# works, so that it gets a place, and then attacks. Commits go on, no honest agent is excluded or barred, the memory and
+# the files do not grow with its messages, and the journal names it.
 #
 #     tests/hostile_test.sh [--long] [MODE...]
 #
-# --long: a minute of each, and the rate of commits is compared with that before.
+# --long: each mode attacks for a minute, and the rate of commits is compared with that before the attack.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key
 hostile=$bin/../tests/hostile_agent
 [ -x "$hostile" ] || skip "hostile_agent is not built"
 
 modes=(numbers evaluations early announce links forge events watch)
-honest=6 # agents; the hostile one is the node after them
+honest=6 # agents; the attacker is the node after them
 seconds=4 long=0
 [ "${1:-}" = --long ] && { long=1 seconds=60; shift; }
 [ $# -gt 0 ] && modes=("$@")
-words='sent\|S[0-9]' # of the journal, after its name
+words='sent\|S[0-9]' # in the journal after the node's name
 most_memory_kb=65536 most_file_bytes=1048576 least_percent=90
 
 for who in controller $(seq -f agent%g 0 $honest); do
@@ -29,7 +29,7 @@ done
 "$bin/skippipe" keygen "$dir/watcher.key" >"$dir/watcher.pub" || die "keygen"
 "$bin/skippipe" admit "$dir/admitted" "$(cat "$dir/watcher.pub")" --role watcher --name watcher || die "admit"
 
-# The cluster of a mode, in the folder $at; its processes in $controller, $agents and $attacker.
+# Starts the cluster of a mode in the folder $at, with the processes $controller, $agents and $attacker.
 begin() { # begin MODE
 	local i address
 	at=$dir/$1 agents=()
@@ -66,7 +66,7 @@ resident_kb() { awk '/^VmRSS/ { print $2 }' "/proc/$1/status" 2>/dev/null; }
 files_bytes() { cat "$at"/*.err "$at/events" "$at"/run/run.db* "$at"/run/plans/* 2>/dev/null | wc -c; }
 events_since() { tail -n "+$((seen + 1))" "$at/events"; }
 
-# So much memory each process has; the controller's first.
+# Prints the memory of each process, the controller first.
 resident() { local pid; for pid in $controller "${agents[@]}"; do resident_kb "$pid"; done; }
 
 attack() { # attack MODE
@@ -76,13 +76,13 @@ attack() { # attack MODE
 	n0=$(committed) f0=$(files_bytes)
 	sleep $seconds
 	wait_for "$at/events" $((n0 + 5)) $controller 120
-	n1=$(committed) f1=$(files_bytes) before=($(resident)) seen=$(wc -l <"$at/events") told=$(wc -l <"$at/controller.err")
+	n1=$(committed) f1=$(files_bytes) before=($(resident)) seen=$(wc -l <"$at/events") logged=$(wc -l <"$at/controller.err")
 	kill -USR1 $attacker
 	sleep $seconds
-	n2=$(committed) # of that time alone
+	n2=$(committed) # during the attack
 	wait_for "$at/events" $((n1 + 10)) $controller 120
 
-	# ---- nobody honest is out
+	# ---- no honest agent has left
 	why=$(events_since | grep '"event":"node"' | grep -v "\"node\":$honest," | grep -E '"state":"failed"|shut out|gave up|expelled')
 	[ -z "$why" ] || die "$mode: an honest node is out: $why"
 	for i in $(seq 0 $((honest - 1))); do
@@ -90,7 +90,7 @@ attack() { # attack MODE
 	done
 	kill -0 $controller || die "$mode: the controller has ended"
 
-	# ---- what it cost
+	# ---- memory and files
 	i=0
 	for grown in $(resident); do
 		[ $((grown - before[i])) -le $most_memory_kb ] ||
@@ -101,14 +101,14 @@ attack() { # attack MODE
 	grown=$((f2 - f1 - (f1 - f0) * ($(committed) - n1) / (n1 - n0)))
 	[ $grown -le $most_file_bytes ] || die "$mode: logs and store have $grown bytes more than commits explain"
 
-	# ---- and who it was
+	# ---- the journal
 	local who="n0$honest"
 	case $mode in
 	watch) who=watcher ;;
 	numbers | evaluations | early | announce) who="n0$honest $words" ;;
 	esac
 	for i in $(seq 600); do
-		[ "$mode" = nothing ] || tail -n "+$((told + 1))" "$at/controller.err" | grep -q "$who" && break
+		[ "$mode" = nothing ] || tail -n "+$((logged + 1))" "$at/controller.err" | grep -q "$who" && break
 		[ "$i" -lt 600 ] || die "$mode: the journal does not name the attacker"
 		sleep 0.1
 	done

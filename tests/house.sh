@@ -1,21 +1,20 @@
 #!/bin/sh
-# The house, measured: how the documents and the code are laid out.
+# Measures the layout of the documents and of the code.
 #
-# Limits, and it fails beyond them:
-#   no line of prose over 100 columns in a document (tables and code are exempt);
-#   docs/scheduling.md under 1,800 words, docs/performance.md under 1,500;
-#   no circle of more than four files in controller/ in which each calls, directly or through others,
-#   each;
-#   no relative link to a page or a heading that is not there, no page or script named that is not,
-#   no function in the index of docs/architecture.md that is not in its file;
-#   no comment above code that begins with a word for what the line before it says ("it is", "so", "the same").
-# Printed only, no limit yet:
-#   files a folder (.c beside one another, no tests) and the largest such circle;
-#   functions over 25 lines that neither hold nor carry a comment; static functions named by one
-#   bare word; prototypes with a comment above, beside, or atop their block.
+# The script fails on:
+#   a line of prose over 100 columns in a document (tables and code are exempt);
+#   docs/scheduling.md with 1,800 words or more, docs/performance.md with 1,500 or more;
+#   a circle of more than four files in controller/ in which each file calls each other, directly or through others;
+#   a relative link to a missing page or heading, a named page or script that is missing, a function in the index of
+#   docs/architecture.md that is not in its file;
+#   a comment that begins with a word for the line before it ("it is", "so", "the same").
+# It only prints:
+#   the files of each folder (without tests) and the largest circle;
+#   functions over 25 lines without a comment; static functions with a name of one word; prototypes with a comment above,
+#   beside, or at the top of their block.
 set -eu
 cd "$(dirname "$0")/.."
-LC_ALL=C # so that awk counts bytes; columns are bytes that do not continue a character
+LC_ALL=C # awk counts bytes; columns are bytes that do not continue a character
 export LC_ALL
 broken=$(mktemp)
 trap 'rm -f "$broken"' EXIT
@@ -85,7 +84,7 @@ git ls-files -co --exclude-standard -- '*.md' '*.[ch]' '*.sh' '*.cu' Makefile |
 	xargs grep -onE '([a-z]+/)?(docs|tests|bench|deploy)/[a-z_]+\.(md|sh)\b' 2>/dev/null |
 	awk -F: '
 		!($3 in missing) { missing[$3] = system("test -e " $3) }
-		missing[$3] { print $1 ":" $2 ": names " $3 ", which is not there" }
+		missing[$3] { print $1 ":" $2 ": names " $3 ", which is missing" }
 	' >>"$broken"
 
 # The index "Where is ...": each function in the file beside it.
@@ -109,7 +108,7 @@ awk '
 folders="base wire schedule model store agent controller verify tui cli"
 files=$(find $folders -name '*.[ch]' -not -path '*/tests/*' | sort)
 
-# Who calls whom within a folder, and the largest set of files that all reach one another.
+# Finds the calls within each folder, and the largest set of files that all reach one another.
 for folder in $folders; do
 	awk -v folder="$folder" -v broken="$broken" '
 		function name_of(line) {
@@ -155,7 +154,7 @@ for folder in $folders; do
 	' $(find "$folder" -name '*.c' -not -path '*/tests/*' -not -path '*/check/*' | sort)
 done
 
-# Files side by side: .c and .h of one name are one.
+# Files of a folder: .c and .h of one name count once.
 for folder in $(find $folders -type d -not -path '*/tests*' | sort); do
 	n=$(find "$folder" -maxdepth 1 -name '*.[ch]' | sed 's|\.[ch]$||' | sort -u | wc -l)
 	[ "$n" -le 16 ] || echo "$folder: $n files side by side (at most 16)"
@@ -201,9 +200,9 @@ echo "$files" | xargs awk '
 	}
 '
 
-# A comment is read where a search has led to it: without the line above.
+# A reader finds a comment by searching and does not see the line above.
 echo "$files" | xargs grep -nE '^[[:space:]]*/\* (It|Its|So|The same|They|And|Or|But|Else|Those)[ ,]' |
-	sed 's|$|: says it of what?|' >>"$broken"
+	sed 's|$|: the subject is in another line|' >>"$broken"
 
 cat "$broken"
 [ ! -s "$broken" ]

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Ctrl-C, SIGTERM and kill -9 of the demo leave no process behind and no socket, and a run that can
-# be read; training that is interrupted in the middle of a product writes its checkpoint.
+# Ctrl-C, SIGTERM and kill -9 of the demo leave no process and no socket, and a run that can be read. Training that is
+# interrupted during a matrix product writes its checkpoint.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 export XDG_RUNTIME_DIR=$dir/runtime
@@ -8,7 +8,7 @@ mkdir -m 700 "$XDG_RUNTIME_DIR"
 
 for signal in INT TERM KILL; do
 	run=$dir/run-$signal events=$dir/events-$signal
-	# A shell starts what runs in the background with SIGINT ignored; env puts that right.
+	# A shell starts background processes with SIGINT ignored; env restores it.
 	env --default-signal=INT "$bin/skippipe" demo --headless --format jsonl --time-scale 0 \
 		--agents 8 --run-dir "$run" >"$events" 2>"$dir/demo.err" &
 	demo=$!
@@ -20,7 +20,7 @@ for signal in INT TERM KILL; do
 	wait $demo 2>/dev/null
 	status=$?
 	started=()
-	# Nobody ends them one by one then: the kernel tells them, and on a busy machine they take a while.
+	# The kernel signals the agents after kill -9, and on a busy machine they take a while to end.
 	[ $signal = KILL ] && for _ in $(seq 200); do (check_gone "$run") >/dev/null && break; sleep 0.1; done
 	check_gone "$run"
 	if [ $signal != KILL ]; then

@@ -1,7 +1,7 @@
 #!/bin/bash
-# The last replica of a stage is killed with -9. A neighbour keeps a copy that is of the last commit,
-# and the run goes on from it: with a node that is started again, or with one that another stage
-# can spare. Nothing committed is lost; verify compares the keepers' copies too.
+# The last replica of a stage is killed with -9. Another node has a standby copy of the last commit, and the run goes on
+# from it, with a restarted node or with a node that another stage can spare. No commit is lost. verify compares the
+# standby copies, too.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 
@@ -21,18 +21,18 @@ lose() {
 	wait $demo || die "$name: exit status $?"
 	started=()
 	[ "$(grep '"event":"commit"' "$events" | field n | sort -nu | wc -l)" = 16 ] || die "$name: lost commits"
-	grep -Eq "n0$victim S[0-9]* (hung up|holds the weights of another iteration)" "$run/log/controller.log" || die "$name: nobody noticed"
+	grep -Eq "n0$victim S[0-9]* (hung up|holds the weights of another iteration)" "$run/log/controller.log" || die "$name: the death was not noticed"
 	grep -q "has lost its last replica" "$run/log/controller.log" || die "$name: it was not the last"
 	check_verify "$run" 4
 	check_gone "$run"
 }
 
 lose alone --agents 4 --stages 1,1,1,1 --skip 1/4
-# Every stage twice after every commit: a replica and a keeper, all of them the same bits.
+# After every commit each stage has a replica and a standby copy with the same bits.
 [ "$(field hashes <"$dir/verify.json")" -ge $((15 * 4 * 2 - 8)) ] || die "copies were not announced"
 grep -q "n0$victim is started again" "$run/log/controller.log" || die "it was not started again"
 
 lose spare --agents 6 --stages 2,1,1,1,1 --skip 2/5
-grep -q "takes S4 over, from the copy" "$run/log/controller.log" || die "nobody took S4 over"
+grep -q "takes S4 over, from the copy" "$run/log/controller.log" || die "no node took S4 over"
 grep -q "is started again" "$run/log/controller.log" && die "it was started again in vain"
 exit 0

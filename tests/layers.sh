@@ -1,7 +1,6 @@
 #!/bin/sh
-# Fails when an include breaks the table of docs/architecture.md: a folder may include its own
-# headers and those of the folders in its `uses_` line of the Makefile, and the libraries that
-# only one folder may know stay there.
+# Checks includes against the table of docs/architecture.md. A folder may include its own headers and those of the
+# folders in its `uses_` line of the Makefile. Some libraries may be included by one folder only.
 set -eu
 cd "$(dirname "$0")/.."
 found=$(mktemp)

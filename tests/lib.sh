@@ -1,10 +1,10 @@
-# Sourced by the tests that are scripts: a temporary folder, processes that are ended by their own
-# numbers, plain words on failure. Nothing outside the folder is touched.
+# Common functions of the test scripts: a temporary folder, processes that are ended by their ids, and messages on
+# failure. Nothing outside the folder is changed.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 bin=${SKIPPIPE_BUILD:-$PWD/build}/bin
 dir=$(mktemp -d "${TMPDIR:-/tmp}/skippipe-test-XXXXXX")
-started=()  # processes of ours, to be ended
+started=()  # processes to end with the script
 undo=()     # commands to run at the end, last first
 
 finish() {
@@ -16,7 +16,7 @@ finish() {
 		kill -KILL "$i" 2>/dev/null
 	done
 	for ((i = ${#undo[@]} - 1; i >= 0; i--)); do eval "${undo[i]}"; done >/dev/null 2>&1
-	[ -n "${SKIPPIPE_KEEP:-}" ] && mkdir -p "$SKIPPIPE_KEEP" && cp -r "$dir" "$SKIPPIPE_KEEP" # to look at
+	[ -n "${SKIPPIPE_KEEP:-}" ] && mkdir -p "$SKIPPIPE_KEEP" && cp -r "$dir" "$SKIPPIPE_KEEP" # for inspection
 	rm -rf "$dir"
 	exit "$status"
 }
@@ -31,8 +31,8 @@ need() { # need PROGRAM...
 	done
 }
 
-# Says what failed and shows the end of every log there is, the controller's last: that is what is
-# still seen where output is cut.
+# Prints the failure and the end of every log. The controller's log is the last, because the end of the output is what
+# remains if it is cut.
 die() {
 	echo "FAILED: $*"
 	local f
@@ -45,22 +45,21 @@ die() {
 	exit 1
 }
 
-# Runs a command that is to fail: expect STATUS WORDS COMMAND...
-# Its exit status and some words of its message (a regular expression) must be as said; a crash, or
-# a message of more than 40 lines, is no message.
+# Runs a command that must fail: expect STATUS WORDS COMMAND...
+# It must have the exit status, and its message must match WORDS (a regular expression) in at most 40 lines.
 expect() {
 	local status=$1 words=$2 rc=0
 	shift 2
 	timeout -k 5 60 "$@" >"$dir/expect.out" 2>"$dir/expect.err" </dev/null || rc=$?
 	[ "$rc" = "$status" ] || die "exit status $rc, expected $status: $*"
-	grep -qE -- "$words" "$dir/expect.err" || die "no \"$words\" in what it says: $*"
-	[ "$(wc -l <"$dir/expect.err")" -le 40 ] || die "too many words: $*"
+	grep -qE -- "$words" "$dir/expect.err" || die "no \"$words\" in the message of: $*"
+	[ "$(wc -l <"$dir/expect.err")" -le 40 ] || die "too long a message: $*"
 }
 
 count() { grep -c "\"event\":\"$2\"" "$1"; } # count EVENTS KIND
-field() { sed -n "s/.*\"$1\":\\(\"[^\"]*\"\\|[-+0-9.eE]*\\).*/\\1/p"; } # field NAME <objects, one a line
+field() { sed -n "s/.*\"$1\":\\(\"[^\"]*\"\\|[-+0-9.eE]*\\).*/\\1/p"; } # field NAME <objects, one in each line
 
-# Waits until the iteration stands in the events: wait_for EVENTS N PID SECONDS
+# Waits until the events contain the iteration: wait_for EVENTS N PID SECONDS
 wait_for() {
 	local end=$((SECONDS + $4))
 	until grep -qs "\"event\":\"iteration\",\"n\":$2," "$1"; do
@@ -70,10 +69,10 @@ wait_for() {
 	done
 }
 
-# The process of an agent, as the supervisor's log has it: agent_pid RUN N
+# Prints the process id of an agent from the supervisor's log: agent_pid RUN N
 agent_pid() { sed -n "s/.*agent $2 started, process \\([0-9]*\\)\$/\\1/p" "$1/log/demo.log" | tail -n 1; }
 
-# An embedded cluster ends at once, all its processes with it: kill_cluster RUN SUPERVISOR
+# Kills an embedded cluster with all its processes: kill_cluster RUN SUPERVISOR
 kill_cluster() {
 	local pid
 	kill -KILL "$2"
@@ -84,7 +83,7 @@ kill_cluster() {
 	done
 }
 
-# Every plan of the run obeys the rules: check_plans RUN
+# Checks that every plan of the run obeys the rules: check_plans RUN
 check_plans() {
 	local plan n=0
 	for plan in "$1"/plans/*.json; do
@@ -96,7 +95,7 @@ check_plans() {
 	echo "$n plans obey the rules"
 }
 
-# The run computed again in one process gives the same bits: check_verify RUN NODES
+# Checks that verify agrees with the run, and that at least NODES nodes counted: check_verify RUN NODES
 check_verify() {
 	"$bin/skippipe" verify "$1" --format json >"$dir/verify.json" 2>"$dir/verify.err" ||
 		{ cat "$dir/verify.json"; die "verify finds a difference"; }
@@ -106,11 +105,11 @@ check_verify() {
 	echo "verify: $(cat "$dir/verify.json")"
 }
 
-# No process of the run is left: check_gone RUN
+# Checks that no process of the run is left: check_gone RUN
 check_gone() {
 	local pid n=0
 	for pid in $(sed -n 's/.* started, process \([0-9]*\)$/\1/p' "$1/log/demo.log"); do
-		# The number may be another process's by now.
+		# The id may belong to another process by now.
 		grep -qs skippipe "/proc/$pid/cmdline" && grep -qs "$1" "/proc/$pid/cmdline" &&
 			{ echo "process $pid is left"; n=$((n + 1)); }
 	done

@@ -1,21 +1,21 @@
 #!/bin/bash
-# What a person sees on a fresh machine: tests/minimal_systems.sh [SUITE...], Debian 13 and 12 unless said.
-# Each system is made from nothing and gets git and make; the last commit is cloned there, `make demo` installs
-# what it lacks and runs five iterations, and what they did is computed again to the same bits. So `make deps`
-# names every package, and the source compiles with the libraries that each system has.
+# Tests the first use on a fresh machine: tests/minimal_systems.sh [SUITE...], by default Debian 13 and 12.
+# Each system is made from nothing and gets git and make. The last commit is cloned there, `make demo` installs the
+# missing packages and runs five iterations, and verify recomputes them to the same bits. So the test proves that
+# `make deps` names every package, and that the source compiles with the libraries of each system.
 #
-# SUITE:cuda, as in bookworm:cuda (CUDA 11.8) or trixie:cuda (12.4), is another matter: a system with Debian's
-# nvidia-cuda-toolkit (non-free) and a C compiler, and no package besides, makes `make check-gpu` for all cards, which
-# finds no GPU there; then, with what `make deps` installs, all programs, and lists their devices. It fetches 2 GB, takes 8
-# GB of the disk, and is not among those made unless said.
+# SUITE:cuda, such as bookworm:cuda (CUDA 11.8) or trixie:cuda (12.4), is a system with Debian's nvidia-cuda-toolkit
+# (non-free), a C compiler and no other package. It runs `make check-gpu` for all cards, which finds no GPU there. Then it
+# installs the packages of `make deps`, builds all programs and lists their devices. It downloads 2 GB, needs 8 GB of
+# disk, and is not made by default.
 #
-# Packages come from the mirror that apt uses on this machine, or from MIRROR. What is mounted is seen by the
-# processes inside only, and goes with them.
+# Packages come from the mirror that apt uses on this machine, or from MIRROR. Only the processes inside see the mounted
+# file systems, which are removed with them.
 . "$(dirname "$0")/lib.sh"
 [ $# -gt 0 ] || set -- trixie bookworm
 iterations=5
 
-# Of the lists that apt would fetch, the first that is a whole suite's, not its updates'.
+# Finds the mirror: the first list of apt that belongs to a whole suite, not to its updates.
 apt_mirror() {
 	local at
 	at=$(apt-get update --print-uris 2>/dev/null |
@@ -26,14 +26,14 @@ apt_mirror() {
 	echo "$at"
 }
 
-# As the first process of namespaces of its own, of which nothing is left when it ends or is killed.
+# Runs as the first process of its own namespaces, of which nothing is left when the process ends or is killed.
 apart() {
 	unshare --mount --pid --fork --kill-child "$@" &
 	started+=($!)
 	wait $!
 }
 
-inside() { # inside ROOT COMMAND: by a shell of that system, with none of this machine's settings but the proxy
+inside() { # inside ROOT COMMAND: runs a shell of that system, with no settings of this machine except the proxy
 	local root=$1
 	shift
 	apart sh -c 'cd "$1" && mount -t proc proc proc && mount --rbind /dev dev && mount --rbind /sys sys &&
@@ -42,12 +42,12 @@ inside() { # inside ROOT COMMAND: by a shell of that system, with none of this m
 }
 
 make_system() { # make_system SUITE ROOT [COMPONENTS]
-	# An older debootstrap does not know the name of a newer Debian: all are made alike.
+	# An older debootstrap does not know the names of newer Debian suites, so all are made by the same script.
 	apart debootstrap --force-check-gpg --variant=minbase --include=git,make --components="${3:-main}" \
 		"$1" "$2" "$mirror" \
 		"$([ -e "/usr/share/debootstrap/scripts/$1" ] || echo sid)" >"$dir/debootstrap.err" 2>&1 ||
 		die "debootstrap cannot make $1"
-	# How this machine reaches its mirror.
+	# The settings with which this machine reaches its mirror.
 	apt-config dump | grep -E '^Acquire::(https?|Check-|Retries|ForceIPv)' >"$2/etc/apt/apt.conf.d/host" || true
 }
 
@@ -71,7 +71,7 @@ check_system() { # check_system SUITE
 	rm -rf --one-file-system "$root"
 }
 
-# With the CUDA that the suite has: what the check needs, then all programs.
+# Builds with the CUDA of the suite: first the check, then all programs.
 check_cuda() { # check_cuda SUITE
 	local root=$dir/$1-cuda start=$SECONDS made code
 	make_system "$1" "$root" main,contrib,non-free
@@ -86,7 +86,7 @@ check_cuda() { # check_cuda SUITE
 	inside "$root" 'cd skippipe; make deps; make -j2; build/bin/skippipe agent --devices' >"$dir/all.err" 2>&1 ||
 		die "$1: make: exit status $?"
 	grep -q '^device cuda:0: there is no GPU' "$dir/all.err" || die "$1: the agent knows no CUDA"
-	# Compute capabilities in what was linked, as the names of its sections' parts have them.
+	# The compute capabilities in the linked program, from the names of its sections.
 	code=$(inside "$root" 'cd skippipe; for kind in elf ptx; do cuobjdump --list-$kind build/bin/skippipe-agent; done' 2>"$dir/cuobjdump.err" |
 		sed -n 's/.*\.\(sm_[0-9]*\)\.\(cubin\|ptx\)$/\1.\2/p' | sort -u | tr '\n' ' ')
 	echo "$1: made in $((made - start)) s, built in $((SECONDS - made)) s by $(sed -n 's/.*release \(.*\), .*/CUDA \1/p' "$dir/gpu.err"): $code"

@@ -1,24 +1,26 @@
 #!/bin/bash
-# Small changes to the code, one at a time, and whether a test notices.
+# Makes small changes to the code, one at a time, and checks that a test notices each.
 #
 #   tests/mutants.sh [--count N] [--seed N] [--jobs N] [--again] [--unit] [--list] [FOLDER|FILE...]
 #
-#   --count   so many changes that change what their file compiles to  [100]
-#   --seed    which                                                     [1]
-#   --jobs    side by side                                              [2]
-#   --within  tests that compute for more seconds than that are left out  [1000]
-#   --again   only those that survived the last time: what a new test is for
-#   --unit    unit tests only, no simulated runs and no cluster
-#   --list    only lists the changes that could be made (tests/mutants.awk)
+#   --count   number of changes that change the object file of their source  [100]
+#   --seed    selects the changes                                       [1]
+#   --jobs    number of parallel jobs                                   [2]
+#   --within  skips tests that compute for more seconds                 [1000]
+#   --again   only tries the changes that survived the last time, after a new test was written
+#   --unit    only runs unit tests, without simulated runs and clusters
+#   --list    only lists the possible changes (tests/mutants.awk)
 #
-# Without files: what decides about iterations, sums, copies, tensors and messages. All is done in build-mutants, a copy
-# of the tree that is built once and kept. A change is compiled; one that does not compile or gives the same object is not
-# counted. Then the unit tests of its folder and of the folders that link it run, its file's own first, then those that
-# took least when nothing was changed; of the agent and the controller, simulated runs before the tests that compute
-# longer than ten seconds; then a small cluster with faults, and verify. The first that fails has caught it, and it must
-# fail twice, as a busy machine can make one fail; one that computes five times as long as it should, and ten seconds, or
-# sleeps twenty times as long, and five minutes, has caught it as well. A line for each change, and those that nobody
-# caught once more at the end. Tests have a /tmp of their own, in memory, where that may be mounted.
+# Without files the script changes those that decide about iterations, sums, copies, tensors and messages. It works in
+# build-mutants, a copy of the tree that is built once and kept. A change is compiled. It is not counted if it does not
+# compile or gives the same object. Then tests run in this order: the unit tests of its file; the other unit tests of its
+# folder and of the folders that link it, the fastest first; for the agent and the controller, simulated runs before the
+# unit tests that compute longer than ten seconds; a small cluster with faults, and verify.
+#
+# The first test that fails has caught the change. It must fail twice, because a test can fail on a busy machine. A test
+# also catches a change if it computes five times its usual time and for ten seconds, or takes twenty times its usual time
+# and five minutes. The script prints a line for each change, and the survivors again at the end. Tests have a /tmp
+# of their own in memory, if this can be mounted.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 export LC_ALL=C
@@ -45,7 +47,7 @@ files=$(find "$@" -name '*.c' -not -path '*/tests/*' -not -name main.c | sort)
 [ -z "$list" ] || exec awk -f tests/mutants.awk $files
 
 fail() { echo "$*" >&2; exit 1; }
-# The copy: what changed since the last time is built again.
+# Updates the copy and builds the files that have changed.
 root=$PWD work=$PWD/build-mutants
 mkdir -p "$work" && exec 9>"$work/lock" && flock -n 9 || fail "build-mutants is in use"
 git ls-files -co --exclude-standard | while read -r file; do
@@ -57,10 +59,10 @@ rm -rf jobs caught
 [ -z "$again" ] || [ -e survivors.before ] || fail "nothing has survived a last time"
 (cd "$root" && git ls-files -co --exclude-standard) >known
 find . -path ./how -prune -o -name '*.[ch]' -print | sed 's|^\./||' | while read -r file; do
-	grep -qxF "$file" known || rm -f "$file" build/lib*.a # gone, or named otherwise since
+	grep -qxF "$file" known || rm -f "$file" build/lib*.a # deleted or renamed
 done
 
-users() { # users FOLDER: the folders whose programs and tests link it, itself first
+users() { # users FOLDER: prints the folders whose programs and tests link it, beginning with itself
 	echo "$1"
 	sed -n "/[ =]$1\( \|\$\)/s/^uses_\([a-z]*\) *:=.*/\1/p" Makefile | grep -vx "$1"
 }
@@ -69,19 +71,19 @@ folders=$(echo "$files" | cut -d / -f 1 | sort -u)
 tests=$(for folder in $folders; do tests_of "$folder"; done | sort -u)
 sim=build/tests/sim/sim_test
 echo "builds what is changed, in $work"
-make="make -o Makefile NVCC=" # what computes on GPUs takes minutes to build, and nothing here needs it
+make="make -o Makefile NVCC=" # the code for GPUs takes minutes to build and is not needed here
 $make -s -j2 all $tests $sim >build.log 2>&1 9>&- || { tail -n 20 build.log >&2; exit 1; }
 
-# How each is compiled and linked, as the Makefile has it, less what cannot make a difference: for what was never built
-# these are all the commands.
+# Lists the commands that compile and link each file, from the Makefile, without options that make no difference. A dry
+# run prints them only for a tree that was never built.
 mkdir -p how took jobs
-ln -s ../deploy ../themes jobs # where programs in jobs/N/bin look for them
+ln -s ../deploy ../themes jobs # programs in jobs/N/bin look for them there
 programs=$(for folder in $(for folder in $folders; do users "$folder"; done | sort -u); do
 	sed -n "s|^program_$folder *:= *|$folder build/bin/|p" Makefile
 done)
 $make -n V=1 BUILD=never $(echo "$files" | sed 's|^|never/|; s|c$|o|') $(echo "$tests" "$programs" "$sim" | tr ' ' '\n' |
 	sed -n 's|^build/|never/|p') | sed 's|never/|build/|g' >commands
-how() { # how WHAT COMMAND
+how() { # how FILE COMMAND: prints the command that makes the file
 	[ -n "$2" ] || fail "$1: the Makefile does not say how it is made"
 	echo "$2" >"how/${1//\//:}"
 }
@@ -92,8 +94,8 @@ how sim "$(grep -E -- " -o ($sim|build/tests/sim/only_agent.o) |^objcopy .* buil
 for test in $tests; do how "$test" "$(grep -- " -o $test " commands | sed 's/ -o / -Wl,-S -o /')"; done
 echo "$programs" | while read -r folder program; do how "program:$folder" "$(grep -- " -o $program " commands)"; done
 
-# Runs a test on its own: what it starts ends with it, and what it leaves is gone or lies in the job's folder.
-# alone JOB SECONDS-COMPUTED SECONDS COMMAND...; 152: it computed too long, 124: it slept too long.
+# Runs a test in namespaces of its own. Its processes end with it, and its files are deleted or in the job's folder.
+# alone JOB CPU-SECONDS SECONDS COMMAND...; status 152: too much CPU time, 124: too much time.
 alone() {
 	local job=$1 computes=$2 most=$3 pid rc private=(env TMPDIR="$1/tmp")
 	shift 3
@@ -115,8 +117,8 @@ alone() {
 	return $rc
 }
 
-# How long each takes when nothing is changed. One that fails then says nothing.
-make_job() { # its programs: links to those that are built, until one is linked with a change
+# Measures each test without a change. A test that fails then is not used.
+make_job() { # makes the programs of a job: links to the built ones, until one is linked with a change
 	rm -rf "$1"
 	mkdir -p "$1/bin"
 	cp -l build/bin/* "$1/bin"
@@ -137,13 +139,13 @@ measure() { # measure TEST
 	[ -s "took/${1//\//:}" ] || echo "$1 fails as it is: left out"
 	rm -rf "$job"
 }
-# Of children that have ended, in hundredths of a second.
+# Prints the CPU time of ended children in hundredths of a second.
 computed() { awk '{ print $16 + $17 }' "/proc/$$/stat"; }
 
 too_long() { [ -s "$1" ] && [ "$(cut -d ' ' -f 1 "$1")" -gt $((100 * within)) ]; }
 
-# Its own file's first, then by time computed, the simulation before those that take long.
-order() { # order FILE: TEST COMPUTED-HUNDREDTHS SECONDS
+# Sorts the tests: those of the changed file first, then by CPU time, and simulated runs before slow tests.
+order() { # order FILE: prints TEST CPU-HUNDREDTHS SECONDS
 	local test own
 	own=$(basename "$1" .c)_test
 	for test in $(tests_of "${1%%/*}"); do
@@ -154,11 +156,11 @@ order() { # order FILE: TEST COMPUTED-HUNDREDTHS SECONDS
 		END { if (sim) print sim, 2500, 30 }'
 }
 
-simulated() { # simulated FILE: whether runs are simulated with it
+simulated() { # simulated FILE: succeeds if the simulated runs use it
 	case $unit$1 in agent/* | controller/*) echo $sim ;; esac
 }
 
-# What catches a change, in words; nothing when nobody does. catches JOB FILE, the object in JOB/changed.o
+# Prints the test that catches a change, or nothing: catches JOB FILE, with the object in JOB/changed.o
 catches() {
 	local job=$1 test computed took folder linked=''
 	while read -r test computed took; do
@@ -180,12 +182,12 @@ catches() {
 link_test() { # link_test JOB FILE TEST
 	if [ "$3" = "$sim" ]; then link_sim "$1" "$2"; else link "$1" "how/${3//\//:}" "$1/test"; fi
 }
-link() { # link JOB HOW TO: the changed object comes before the archives, so theirs is not taken
+link() { # link JOB COMMAND TO: links the changed object before the archives, so that it replaces theirs
 	local command
 	command=$(sed "s| -o [^ ]* | -o $3 $1/changed.o |" "$2")
 	eval "$command" >"$1/log" 2>&1
 }
-link_sim() { # link_sim JOB FILE: the agent's objects are one there, which shows few of its names
+link_sim() { # link_sim JOB FILE: links the simulation, where the agent is a single object that exports few names
 	local command
 	command=$(sed "s| build/${2%.c}.o | $1/changed.o |; s|build/tests/sim/only_agent.o|$1/only_agent.o|; s| -o $sim | -o $1/test |" how/sim)
 	[[ $2 == agent/* ]] || command=$(echo "$command" | sed "s| -o $1/test | -o $1/test $1/changed.o |")
@@ -198,7 +200,7 @@ link_program() { # link_program JOB FOLDER
 	rm -f "$1/bin/${program##*/}"
 	link "$1" "how/program:$2" "$1/bin/${program##*/}"
 }
-fails() { # fails JOB SECONDS-COMPUTED SECONDS COMMAND...: twice, or it computes for ever
+fails() { # fails JOB CPU-SECONDS SECONDS COMMAND...: succeeds if the command fails twice or takes too long
 	local rc
 	alone "$@" && return 1
 	rc=$?
@@ -206,7 +208,7 @@ fails() { # fails JOB SECONDS-COMPUTED SECONDS COMMAND...: twice, or it computes
 	! alone "$@"
 }
 
-# Takes up one change: prints what became of it. try NUMBER FILE LINE WHAT TEXT
+# Tries a change and prints its result: try NUMBER FILE LINE KIND TEXT
 try() {
 	local job=$work/jobs/$1 by
 	by=$(catches "$job" "$2")
@@ -215,15 +217,15 @@ try() {
 	rm -rf "$job"
 }
 
-# In an order that only the seed decides (the generator of Park and Miller, as awks differ).
+# Shuffles by the seed alone (the generator of Park and Miller, because versions of awk differ).
 shuffled() { awk -v x="$seed" '{ for (i = 0; i < 3; i++) x = x * 16807 % 2147483647; printf "%010d\t%s\n", x, $0 }' | sort | cut -f 2-; }
 those_again() { awk -F '\t' 'NR == FNR { again[$0]; next } ($1 FS $3 FS $4) in again' survivors.before -; }
-object_of() { # object_of FILE SOURCE TO: compiles SOURCE as if it were FILE
+object_of() { # object_of FILE SOURCE TO: compiles SOURCE with the command for FILE
 	local command
 	command=$(sed "s| -o [^ ]* [^ ]*\$| -o $3 $2|" "how/${1//\//:}")
 	eval "$command" >"$3.log" 2>&1
 }
-# Compiles changes until there are enough that make a difference, and gives each to a job.
+# Compiles changes until enough of them make a difference, and gives each to a job.
 compile_changes() {
 	local made=0 alike=0 file line what text job base
 	while IFS=$'\t' read -r file line what text; do

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Several machines on one: the controller in one network namespace, agents in two others, a console
-# in a fourth, joined by veth pairs with addresses of their own. Everything is started by hand, as
-# on real machines; keys are admitted with `skippipe admit`. On the way wires are cut and mended.
+# Several machines on one: the controller is in one network namespace, agents are in two others, and a console is in a
+# fourth one. veth pairs with addresses of their own join them. All programs are started by hand, as on real machines,
+# and keys are admitted with `skippipe admit`. During the run links are cut and restored.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify ip
 sk=$bin/skippipe
@@ -10,7 +10,7 @@ tag=sk$$
 ip netns add "$tag-c" 2>/dev/null || skip "no right to make a network namespace"
 undo+=("ip netns del $tag-c")
 
-# The controller's machine also routes between the others: 10.77.N.1 there, 10.77.N.2 at N.
+# The controller's machine also routes between the others. Link N has the addresses 10.77.N.1 there and 10.77.N.2 at N.
 ip netns exec "$tag-c" sh -c 'ip link set lo up; echo 1 >/proc/sys/net/ipv4/ip_forward' ||
 	skip "no right to set up a network namespace"
 for n in 1 2 3; do
@@ -59,8 +59,8 @@ if [ -x "$bin/skippipe-console" ]; then
 	started+=($console)
 fi
 
-# A wire is cut for three seconds, at the controller's end and later at the agents': what the others
-# cannot do without them waits, and is done when they are back.
+# A link is cut for three seconds, first at the controller and later at the agents. The others wait if they need the
+# nodes behind it, and go on when these are back.
 cut() { # cut ITERATION DOWN... : brings a link down and up again
 	local n=$1
 	shift
@@ -72,7 +72,7 @@ cut 25 -n "$tag-2" link set eth0
 ip -n "$tag-2" route add default via 10.77.2.1
 
 wait $controller || die "controller: exit status $?"
-grep '"event":"node"' "$dir/events" | grep -q '"state":"dead"' || die "nobody noticed that a wire was cut"
+grep '"event":"node"' "$dir/events" | grep -q '"state":"dead"' || die "it was not noticed that a link was cut"
 [ "$(count "$dir/events" commit)" = 60 ] || die "$(count "$dir/events" commit) commits"
 for i in $(seq 0 5); do
 	for _ in $(seq 100); do kill -0 "${agents[i]}" 2>/dev/null || break; sleep 0.1; done

@@ -1,7 +1,6 @@
 #!/bin/bash
-# What machines do: a clock that jumps, memory that is refused, a folder that cannot be written, a disk that
-# is full and then is not (two minutes with --long). Each is survived, or said in one line and the run can be gone
-# on with.
+# Failures of machines: a clock that jumps, refused memory, a folder that cannot be written, a disk that is full for a
+# while (two minutes with --long). Programs survive each, or report it in one line and the run can be resumed.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 sk=$bin/skippipe jump=$bin/../tests/jump.so
@@ -9,7 +8,7 @@ sk=$bin/skippipe jump=$bin/../tests/jump.so
 full_s=0
 [ "${1:-}" = --long ] && full_s=120
 
-# ---- the time of day jumps by hours at every look: nobody is declared dead, nothing ends early
+# ---- the time of day jumps by hours at every call: no node is declared dead, nothing ends early
 LD_PRELOAD=$jump "$sk" demo --headless --format jsonl --agents 6 --stages 2,2,2 --iterations 8 --time-scale 0 \
 	--skip 1 --eval-every 4 --eval-batches 1 --run-dir "$dir/jumps" >"$dir/events" 2>"$dir/demo.err" ||
 	die "a jumping clock: exit status $?"
@@ -19,7 +18,7 @@ grep -q '"state":"dead"' "$dir/events" && die "a node was declared dead by the t
 check_verify "$dir/jumps" 2
 [ "$(field committed <"$dir/verify.json")" = 8 ] || die "a jumping clock lost commits"
 
-# ---- memory: from the least with which programs start at all
+# ---- memory: limits from the smallest with which programs start
 for who in controller agent; do "$sk" keygen "$dir/$who.key" >"$dir/$who.pub" || die "keygen"; done
 least=20000
 until (ulimit -v $least; "$bin/skippipe-controller" --help && "$bin/skippipe-agent" --help) >/dev/null 2>&1; do
@@ -54,8 +53,8 @@ else
 	exit 0
 fi
 
-# ---- a disk that others fill in mid-run: the run waits, says so, and goes on once there is room
-rm "$dir/events" # of the run before, which the next one's would be taken for
+# ---- another program fills the disk: the run waits, reports it, and goes on once there is room
+rm "$dir/events" # of the previous run
 mkdir "$dir/small" && mount -t tmpfs -o size=40m tmpfs "$dir/small" || die "mount"
 undo+=("umount '$dir/small'")
 for i in $(seq 0 3); do
@@ -70,7 +69,7 @@ done
 	--time-scale 0 --eval-every 0 >"$dir/events" 2>"$dir/full.err" &
 controller=$!
 started+=($controller)
-wait_line() { # wait_line N REGEX: until so many lines of the events match
+wait_line() { # wait_line N REGEX: waits until N lines of the events match
 	local end=$((SECONDS + 120))
 	until [ "$(grep -c "$2" "$dir/events")" -ge "$1" ]; do
 		kill -0 $controller 2>/dev/null || die "the run ended and did not wait"
@@ -84,22 +83,22 @@ full='"event":"disk","state":"full"' room='"event":"disk","state":"room"'
 wait_line 3 '"event":"iteration"'
 fill
 wait_line 1 "$full"
-grep -q 'the disk is full: the run waits' "$dir/full.err" || die "a full disk is not said"
+grep -q 'the disk is full: the run waits' "$dir/full.err" || die "no report of the full disk"
 sleep $full_s
 kill -0 $controller 2>/dev/null || die "the run ended when the disk had been full for $full_s s"
 rm "$dir/small/others"
 wait_line 1 "$room"
-told=$(count "$dir/events" iteration)
-wait_line $((told + 3)) '"event":"iteration"'
-# What the store held back is gone too: the commit itself has to wait.
-rm "$dir/small/run/run.reserve" || die "nothing was held back"
+before=$(count "$dir/events" iteration)
+wait_line $((before + 3)) '"event":"iteration"'
+# The reserve of the store is used up, too, so the commit has to wait.
+rm "$dir/small/run/run.reserve" || die "there is no reserve"
 fulls=$(grep -c "$full" "$dir/events")
 fill
 wait_line $((fulls + 1)) "$full"
 rm "$dir/small/others"
 wait_line 2 "$room"
-told=$(count "$dir/events" iteration)
-wait_line $((told + 3)) '"event":"iteration"'
+before=$(count "$dir/events" iteration)
+wait_line $((before + 3)) '"event":"iteration"'
 kill -TERM $controller
 wait $controller || die "after a full disk the run ends with status $?"
 awk -v full="$full" -v room="$room" '!waits && index($0, full) { waits = 1; n = 0 } index($0, room) { waits = 0 }

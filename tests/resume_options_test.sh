@@ -1,7 +1,7 @@
 #!/bin/bash
-# A run goes on as it began, whatever the controller is told that goes on with it: the record says. One
-# is killed before any agent came, the next in mid-run; the embedded cluster tells the third nothing of the
-# plans' options, and the plans are of the same kind. What is the run's own cannot be said anew.
+# A resumed run keeps its recorded options. The first controller is killed before an agent has joined, and the second one
+# during the run. The embedded cluster starts the third one without the options for plans, and its plans follow the
+# recorded options. Options that belong to the run cannot be given again.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 events=$dir/events run=$dir/run

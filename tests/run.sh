@@ -1,7 +1,7 @@
 #!/bin/bash
-# Runs the unit tests given, then (without --unit) the scripts tests/*_test.sh: several
-# processes, real sockets, each under a time limit, two side by side. A script that exits 77 was skipped and has
-# said why. The last line counts.
+# Runs the given unit tests, and then, without --unit, the scripts tests/*_test.sh, which use several processes and real
+# sockets. Each test has a time limit, and two run at a time. A script with exit status 77 was skipped and has printed the
+# reason. The last line is the count.
 set -u
 cd "$(dirname "$0")/.."
 unit=0
@@ -12,7 +12,7 @@ export SKIPPIPE_BUILD=$PWD/$build
 logs=$(mktemp -d)
 trap 'rm -rf "$logs"' EXIT
 
-one() { # one NAME LIMIT COMMAND...: says how it went, and leaves the word in $logs
+one() { # one NAME LIMIT COMMAND...: runs a test and keeps its result in $logs
 	local name=$1 limit=$2 start=$SECONDS log rc
 	shift 2
 	log=$(mktemp -p "$logs")
@@ -23,7 +23,7 @@ one() { # one NAME LIMIT COMMAND...: says how it went, and leaves the word in $l
 	77) echo skipped >"$log.word"; echo "skip $name: $(tail -n 1 "$log")" ;;
 	*)
 		echo failed >"$log.word"
-		# Why it failed stands above the programs' own words.
+		# The reason of the failure is above the logs of the programs.
 		printf '%s\n' "FAIL $name (exit $rc)" "$({ grep 'FAILED' "$log"; tail -n 60 "$log"; } | sed 's/^/     /')" ;;
 	esac
 }
@@ -40,8 +40,8 @@ each() { # each AT_A_TIME LIMIT TEST...
 	wait
 }
 
-# Side by side, as they spend much of their time waiting for what must not come: of the unit tests the controller's
-# most, so they are the first.
+# Tests run two at a time, because many of them wait for events that must not happen. The unit tests of the controller
+# wait longest, so they run first.
 each 3 300 $(printf '%s\n' "$@" | grep /controller/) $(printf '%s\n' "$@" | grep -v /controller/)
 [ $unit = 1 ] || each 2 600 tests/*_test.sh tests/parity/*_test.sh
 echo "$(count passed) passed, $(count failed) failed, $(count skipped) skipped"

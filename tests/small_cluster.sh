@@ -1,7 +1,7 @@
 #!/bin/bash
-# Six agents and what may happen to them, in twenty seconds: for builds that look for something (tests/tsan.sh,
-# tests/mutants.sh). One is killed and comes back, one sends nonsense, one is slow, links lose and delay; fourteen
-# iterations are committed, and the weights are what one process computes.
+# A run of six agents with many kinds of faults in twenty seconds, for tests/tsan.sh and tests/mutants.sh. One agent is
+# killed and returns, one sends nonsense, one is slow, and links lose and delay messages. Fourteen iterations are
+# committed, and the weights equal those that one process computes.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 "$bin/skippipe" demo --headless --format jsonl --agents 6 --stages 2,2,2 --skip 1/3 --iterations 14 --time-scale 0 \

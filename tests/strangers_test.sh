@@ -1,10 +1,11 @@
 #!/bin/bash
-# Strangers without a key, more than the controller may have files, who connect, say what every connection begins with
-# and stay: commits go on, an agent that is killed is planned around meanwhile, and a new one finds a place.
+# Strangers without a key connect, send the first bytes of a connection, and stay. There are more of them than the
+# controller may have open files. Commits go on, the controller plans without an agent that is killed meanwhile, and a new
+# agent gets a place.
 #
 #     tests/strangers_test.sh [--long]
 #
-# --long: ten thousand of them, and two minutes.
+# --long: ten thousand strangers for two minutes.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 sk=$bin/skippipe
@@ -36,11 +37,11 @@ join() { # join N
 for i in $(seq 0 5); do join "$i"; done
 wait_for "$dir/events" 3 $controller 120
 state_of() { grep '"event":"node"' "$dir/events" | grep "\"node\":$1," | tail -n 1 | field state; }
-next() { # so many commits more
+next() { # waits for N more commits
 	wait_for "$dir/events" $(($(count "$dir/events" iteration) + $1)) $controller 120
 }
 
-# ---- they come, and stay
+# ---- the strangers connect and stay
 (
 	trap '' PIPE
 	trap - EXIT
@@ -60,7 +61,7 @@ next 5
 held=$(find "/proc/$controller/fd" -mindepth 1 2>/dev/null | wc -l)
 [ "$held" -lt $((files * 15 / 16)) ] || die "the controller holds $held of $files files"
 
-# ---- an agent dies meanwhile; another process of it finds a place once the silent ones are ended
+# ---- an agent dies; its next process gets a place once the silent connections are ended
 before=$(grep -c '"event":"plan"' "$dir/events")
 kill -KILL "${agents[5]}"
 for _ in $(seq 300); do [ "$(state_of 5)" = '"dead"' ] && break; sleep 0.1; done

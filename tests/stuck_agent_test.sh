@@ -1,6 +1,6 @@
 #!/bin/bash
-# A node whose computing hangs while its heartbeats go on: it gives up by itself, the run goes on without
-# it, and the process is gone. Another is told to end while it hangs.
+# The computation of a node hangs while its heartbeats go on. The node gives up by itself, the run goes on without it,
+# and its process ends. Another agent gets SIGTERM while it hangs.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 sk=$bin/skippipe stuck=$bin/../tests/stuck.so
@@ -29,10 +29,10 @@ wait_for "$dir/events" 3 $controller 60
 touch "$dir/stuck3"
 ended "${agents[3]}" 60 || die "the agent that hangs does not give up"
 [ "$rc" = 1 ] || die "the agent that hung: exit status $rc"
-grep -q 'its computing has not come back' "$dir/agent3.err" || die "it does not say why"
+grep -q 'its computing has not come back' "$dir/agent3.err" || die "the agent does not report why"
 grep -q '"node":3,.*"state":"dead"' "$dir/events" && grep -q 'n03: its computing has not come back' "$dir/controller.err" ||
-	die "nobody is told why"
-wait_for "$dir/events" 9 $controller 60 # n05 is left out: nothing waits for it any more
+	die "the controller does not report why"
+wait_for "$dir/events" 9 $controller 60 # n05 is excluded, so no node waits for it
 touch "$dir/stuck5"
 kill -TERM "${agents[5]}"
 ended "${agents[5]}" 30 || die "an agent that hangs does not obey"

@@ -7,7 +7,7 @@ need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 events=$dir/events run=$dir/run
 
 controller_pid() { sed -n 's/.*controller started, process \([0-9]*\)$/\1/p' "$run/log/demo.log" | tail -n 1; }
-says() { # says N WORDS: so often in the controllers' log
+says() { # says N WORDS: the controllers' log must contain the words N times
 	local end=$((SECONDS + 60))
 	until [ "$(grep -c -- "$2" "$run/log/controller.log")" -ge "$1" ]; do
 		kill -0 $demo 2>/dev/null || die "it ended before it said \"$2\" $1 times"

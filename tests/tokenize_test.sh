@@ -1,13 +1,13 @@
 #!/bin/bash
-# Texts, JSON lines and shards to token shards, by bytes and by a SentencePiece model trained here,
-# whose tokens are compared with those of SentencePiece's own tool; then trained on and continued.
+# Texts, JSON lines and shards become token shards, by bytes and by a SentencePiece model that the test trains. The
+# tokens are compared with those of SentencePiece's own tool. A model is trained on them and continues a text.
 . "$(dirname "$0")/lib.sh"
 need skippipe-model
 model=$bin/skippipe-model
 tokens() { od -An -v -tu2 -w2 -j1024 "$1" | tr -d ' ' | tr '\n' ' '; }
-ok() { # ok WORDS COMMAND...: it succeeds, and says so
+ok() { # ok WORDS COMMAND...: the command must succeed and print the words
 	timeout -k 5 60 "${@:2}" >"$dir/out" 2>"$dir/ok.err" </dev/null || die "exit status $?: ${*:2}"
-	grep -qE -- "$1" "$dir/out" || die "no \"$1\" in what it says: ${*:2}"
+	grep -qE -- "$1" "$dir/out" || die "no \"$1\" in the output of: ${*:2}"
 }
 gives() { # gives SHARD TOKENS...
 	[ "$(tokens "$dir/$1")" = "${*:2} " ] || die "$1: $(tokens "$dir/$1"), expected ${*:2}"
@@ -32,7 +32,7 @@ echo '{"version": "1.0"}' >"$dir/tokenizer.json"
 expect 1 'tokenizer.json: only SentencePiece' "$model" tokenize --tokenizer "$dir/tokenizer.json" --out "$dir/d.bin" --corpus "$dir/a.txt"
 [ "$(find "$dir" -name 'd.bin*' | wc -l)" = 0 ] || die "something is left of a shard that failed"
 
-# ---- pieces
+# ---- SentencePiece
 echo garbage >"$dir/bad.model"
 rc=0
 "$model" tokenize --tokenizer "$dir/bad.model" --out "$dir/d.bin" --corpus "$dir/a.txt" >"$dir/out" 2>&1 || rc=$?

@@ -1,7 +1,7 @@
 #!/bin/bash
-# The wide-area test bed is what it says: the kernels at both ends see its delays, bandwidths, losses
-# and cuts, each direction by itself, and changes as they are told. Limits are wide where a loaded
-# machine adds time, and exact where nothing can be quicker than the network.
+# The wide-area test bed has the described properties. The kernels at both ends see its delays, bandwidths, losses and
+# cuts in each direction, and its changes. Limits are wide where a busy machine adds time, and exact where no packet can
+# be faster than the network.
 . "$(dirname "$0")/lib.sh"
 . tests/wan/bed.sh
 need skippipe skippipe-plan ip awk
@@ -10,7 +10,7 @@ within() { # within WHAT VALUE LEAST MOST
 	awk -v v="$2" -v l="$3" -v m="$4" 'BEGIN { exit !(v != "" && v >= l && v <= m) }' || die "$1: $2, expected $3 to $4"
 	echo "$1: $2 ($3 to $4)"
 }
-word() { # word NAME <words: the one after it
+word() { # word NAME <words: prints the word after NAME
 	awk -v name="$1" '{ for (i = 1; i < NF; i++) if ($i == name) print $(i + 1) }'
 }
 ping() { # ping FROM TO COUNT; leaves $least_ms and $answered
@@ -24,12 +24,12 @@ transfer() { # transfer FROM TO BYTES; leaves $mbs
 	: >"$dir/receive.out"
 	bed_spawn "$to" "$bed_tools/wan_tool" receive 9000 >"$dir/receive.out" 2>"$dir/receive.err"
 	until grep -q listening "$dir/receive.out"; do
-		kill -0 $bed_pid 2>/dev/null || die "nobody receives"
+		kill -0 $bed_pid 2>/dev/null || die "no receiver"
 		sleep 0.05
 	done
 	said=$(bed_in "$1" timeout 60 "$bed_tools/wan_tool" send "${bed_address[to]}" 9000 "$3") || die "sending from $1 to $2"
 	wait $bed_pid || die "receiving at $2"
-	[ "$(word bytes <"$dir/receive.out")" = "$3" ] || die "$3 bytes were sent, and others received: $(cat "$dir/receive.out")"
+	[ "$(word bytes <"$dir/receive.out")" = "$3" ] || die "$3 bytes were sent, and the receiver has: $(cat "$dir/receive.out")"
 	mbs=$(word mbs <<<"$said")
 }
 stat() { # stat FROM TO COLUMN
@@ -47,9 +47,9 @@ cat >"$dir/three.json" <<'JSON'
  "activation_bytes": 98304, "microbatches_per_data_node": 2}
 JSON
 bed_start --cluster "$dir/three.json"
-[ "$bed_nodes" = 3 ] && [ "${bed_place[2]}" = far ] && [ "${bed_place[3]}" = here ] || die "who is where: ${bed_place[*]}"
+[ "$bed_nodes" = 3 ] && [ "${bed_place[2]}" = far ] && [ "${bed_place[3]}" = here ] || die "wrong places: ${bed_place[*]}"
 
-# An agent's program finds the kernel as it is everywhere else.
+# An agent finds the same kernel settings as on any machine.
 [ "$(bed_in 0 cat /proc/sys/net/ipv4/tcp_slow_start_after_idle)" = 1 ] || die "a setting of TCP was changed"
 
 ping 0 1 10
@@ -86,7 +86,7 @@ seen=$(stat 1 0 arrived_packets) cut=$(stat 0 1 cut_off)
 ping 1 0 3
 [ "$answered" = 0 ] || die "answers come over a cut link"
 [ "$(stat 1 0 arrived_packets)" = $((seen + 3)) ] || die "the other direction was cut, too"
-[ "$(stat 0 1 cut_off)" = $((cut + 3)) ] || die "$(stat 0 1 cut_off) packets are said to be cut off, expected $((cut + 3))"
+[ "$(stat 0 1 cut_off)" = $((cut + 3)) ] || die "$(stat 0 1 cut_off) packets are counted as cut off, expected $((cut + 3))"
 bed_ask link 0 1 restore
 ping 1 0 3
 [ "$answered" = 3 ] || die "a restored link carries nothing"
@@ -107,8 +107,8 @@ within "packets of $(stat controller 1 sent_packets) lost, of 100" \
 bed_ask link 0 9 cut 2>"$dir/ask.err" && die "a node that there is not was cut"
 grep -q '"9": expected a node from 0 to 2' "$dir/ask.err" || die "the mistake is not named: $(cat "$dir/ask.err")"
 
-# What it says of itself is a cluster as any other.
-bed_ask cluster >"$dir/true.json" || die "it does not say what it is"
+# The printed cluster is a valid description.
+bed_ask cluster >"$dir/true.json" || die "the router does not print its cluster"
 "$bin/skippipe" plan "$dir/true.json" --evaluations 10 >/dev/null 2>"$dir/plan.err" || die "it is no cluster: $(cat "$dir/plan.err")"
 
 bed_stop

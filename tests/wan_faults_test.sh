@@ -1,12 +1,12 @@
 #!/bin/bash
-# Faults of a wide-area network, with the kernel's own TCP over far, lossy ways (docs/testbed.md): one process killed
-# with -9, one machine that vanishes and comes back, one link that takes five times as long, one cut in one
-# direction, one place that is away for a while. Each is known as what it is and planned around, nobody else is taken for
-# dead, a cut link costs no node, and the weights are what one process computes.
+# Faults of a wide-area network, with the kernel's own TCP over long links with losses (docs/testbed.md): one process is
+# killed with -9, one machine vanishes and returns, one link takes five times as long, one link is cut in one direction,
+# and one place is away for a while. The controller recognizes each fault and plans around it. It declares no other node
+# dead, a cut link excludes no node, and the weights equal those that one process computes.
 #
 #   tests/wan_faults_test.sh           8 agents
 #   tests/wan_faults_test.sh --long    20 agents in the 12 regions, ten minutes of losses and jitter before the faults
-#   tests/wan_faults_test.sh --links   20 agents, nothing is lost: what changes is the links
+#   tests/wan_faults_test.sh --links   20 agents without losses; only links change
 . "$(dirname "$0")/lib.sh"
 . tests/wan/bed.sh
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify ip awk
@@ -20,7 +20,7 @@ bed_controller --agents $agents --stages $stages --skip $skip --eval-every 0 --b
 bed_agents
 events=$dir/events
 
-# The lines since the mark that have all the words: since WORD...
+# Prints the lines since the mark that contain all words: since WORD...
 mark() { at=$(wc -l <"$events"); }
 since() {
 	local lines word
@@ -37,30 +37,30 @@ comes_since() { # comes_since SECONDS WORD...
 		sleep 0.05
 	done
 }
-wait_since() { comes_since "$@" || die "in time there was no: ${*:2}"; } # wait_since SECONDS WORD...
+wait_since() { comes_since "$@" || die "no line in time with: ${*:2}"; } # wait_since SECONDS WORD...
 iteration() { grep '"event":"iteration"' "$events" | tail -n 1 | field n; }
 goes_on() { wait_since 120 "\"event\":\"iteration\",\"n\":$(($(iteration) + ${1:-2})),"; } # goes_on [ITERATIONS]: by default
-# one that began since, and another
+# one that has begun since then, and the next one
 stage_of() { grep "\"event\":\"node\",\"node\":$1," "$events" | tail -n 1 | field stage; }
 is_live() { grep "\"event\":\"node\",\"node\":$1," "$events" | tail -n 1 | grep -q '"state":"live"'; }
-dead_are() { # dead_are WORDS NODE...: these were taken for dead since the mark, and nobody else
+dead_are() { # dead_are WORDS NODE...: exactly these nodes were declared dead since the mark
 	local what=$1 dead
 	shift
 	dead=$(since '"event":"node"' '"state":"dead"' | field node | sort -n | uniq | tr '\n' ' ')
-	[ "$dead" = "${*:+$* }" ] || die "$what: taken for dead: ${dead:-nobody}"
+	[ "$dead" = "${*:+$* }" ] || die "$what: declared dead: ${dead:-none}"
 }
-# The paths of the plan in force, one a line.
+# Prints the paths of the current plan, one in each line.
 paths() {
 	sed 's/.*"microbatches"//' "$(find "$dir/run/plans" -name '*.json' | sort | tail -n 1)" |
 		grep -o '"path": *\[[0-9, ]*\]' | tr -dc '0-9,\n' | tr ',' ' '
 }
-uses() { # uses FROM TO: the plan in force sends something along that link; gradients go the other way
+uses() { # uses FROM TO: succeeds if the current plan uses the link; gradients travel in the other direction
 	paths | awk -v a="$1" -v b="$2" '
 		{ for (i = 1; i <= NF; i++) { k = i < NF ? i + 1 : 1; if (($i == a && $k == b) || ($i == b && $k == a)) found = 1 } }
 		END { exit !found }'
 }
 
-# Links FROM TO by their true latency.
+# Prints links FROM TO in the order of their true latency.
 farthest_first() {
 	bed_ask cluster >"$dir/now.json"
 	awk 'FNR == NR { s = substr($0, index($0, "\"latency_s\":[[") + 14); r = split(substr(s, 1, index(s, "]]") - 1), rows, /\],\[/)
@@ -77,7 +77,7 @@ at=0
 dead_are "losses and jitter"
 [ $seconds = 0 ] || echo "$(iteration) iterations in $seconds s of losses and jitter: $(bed_ask stats | head -n 1)"
 
-# A process: its connections end.
+# A process dies: its connections end.
 victim=
 for n in $(seq $((agents - 1)) -1 0); do [ "$(stage_of "$n")" = 2 ] && victim=$n && break; done
 mark
@@ -85,11 +85,11 @@ kill -KILL "${bed_agent_pid[victim]}" || die "agent $victim was not there"
 wait_since 20 "\"event\":\"node\",\"node\":$victim," '"state":"dead"'
 goes_on
 dead_are "agent $victim was killed" "$victim"
-# Where the word that its connections ended was lost on its way, its silence may be seen first.
+# If the end of its connections was lost in the network, its silence may be noticed first.
 since '"state":"dead"' | grep -qE '"why":"(hung up|heartbeat lost)' || die "that it was killed was not seen"
 echo "killed: $(since '"state":"dead"' | field why)"
 
-# A machine: nothing comes from it any more, and no connection ends.
+# A machine vanishes: nothing arrives from it, and no connection ends.
 for n in $(seq 0 $((agents - 1))); do [ "$n" != "$victim" ] && [ "$(stage_of "$n")" = 1 ] && far=$n && break; done
 mark
 bed_ask node "$far" away
@@ -102,8 +102,8 @@ bed_ask node "$far" back
 wait_since 120 "\"event\":\"node\",\"node\":$far," '"state":"live"'
 dead_are "node $far was away" "$far"
 
-# The longest link that this iteration's plan uses between two places: five times as long. What is under way ends on
-# it, and three iterations later, among twenty nodes where no other link varies, no plan uses it.
+# The longest link between two places that the current plan uses takes five times as long. Messages in transit still
+# arrive over it. Three iterations later no plan uses it, if there are twenty nodes and no other link varies.
 slow=
 while read -r from to; do
 	[ "${bed_place[from]}" != "${bed_place[to]}" ] && slow=yes && break
@@ -113,7 +113,7 @@ if [ -n "$slow" ]; then
 	bed_ask link "$from" "$to" latency_times 5
 	goes_on 4
 	dead_are "the link $from > $to is slow"
-	# With few nodes, or where all links vary, there may be no better way than that one.
+	# With few nodes, or if all links vary, there may be no better path than this link.
 	if ! uses "$from" "$to"; then
 		echo "slow: $from > $to is planned around"
 	elif [ $agents = 20 ] && [ $loss = 0 ]; then
@@ -124,15 +124,15 @@ if [ -n "$slow" ]; then
 	bed_ask link "$from" "$to" latency_times 1
 fi
 
-# A link that this iteration's plan uses, between two of them that are at work, in one direction. Where all links vary the
-# next plan may have left it before it was cut: then another.
+# A link between two busy nodes that the current plan uses is cut in one direction. If all links vary, the next plan may
+# not use the link any more before it was cut; then another link is tried.
 for try in 1 2 3; do
 	read -r from to < <(paths | awk '{ print $1, $2; exit }')
 	[ -n "$to" ] || die "no path in the newest plan"
 	mark
 	bed_ask link "$from" "$to" cut
 	comes_since 60 '"event":"link"' '"state":"cut"' && break
-	uses "$from" "$to" && die "the link $from > $to is cut, and in 60 s nobody says so"
+	uses "$from" "$to" && die "the link $from > $to is cut, and there is no report of it in 60 s"
 	[ $try -lt 3 ] || die "three links that no plan used any more"
 	bed_ask link "$from" "$to" restore
 	goes_on 4
@@ -148,7 +148,7 @@ wait_since 90 '"event":"link"' '"state":"back"'
 goes_on
 dead_are "the link $from > $to is there again"
 
-# A place, with all that is in it, for a while: one whose nodes every stage can spare.
+# A place vanishes for a while: one whose nodes every stage can spare.
 place=
 for p in $(printf '%s\n' "${bed_place[@]:0:agents}" | sort | uniq -c | sort -rn | awk '{ print $2 }'); do
 	[ "$p" != "${bed_place[bed_nodes]}" ] || continue

@@ -1,15 +1,15 @@
 #!/bin/bash
-# A long fat pipe is filled, and what is urgent does not wait behind what fills it: over kernel TCP, 200
-# Mbit/s at 150 ms there and back, with the system's own settings. Of four tries one must do it: this machine
-# may be busy. What one connection with fixed buffers of 208 KiB carries there is 11 Mbit/s, with 1 MiB 56, and
-# an activation behind 64 MiB of anything waits for seconds, so the limits are far from both.
+# Bulk data fills a long fast link, and urgent messages do not wait behind it: kernel TCP at 200 Mbit/s with a round trip
+# of 150 ms and the default settings of the system. One of four tries must succeed, because this machine may be busy.
+# The limits are far from simpler designs: a connection with fixed buffers of 208 KiB carries 11 Mbit/s there, with 1 MiB
+# 56 Mbit/s, and an activation behind 64 MiB of other data waits for seconds.
 . "$(dirname "$0")/lib.sh"
 . tests/wan/bed.sh
 need skippipe ip awk
 wire=$bed_tools/../bench/wire
 [ -x "$wire" ] || skip "bench/wire is not built: make bench"
 
-number() { # number WHAT KEY <lines: the value, in the last line of that kind
+number() { # number KIND KEY <lines: prints the value in the last line of that kind
 	sed -n "s/.*\"what\":\"$1\".*\"$2\":\([0-9.]*\).*/\1/p" | tail -n 1
 }
 # holds VALUE OPERATOR LIMIT WORDS
@@ -28,14 +28,13 @@ cat >"$dir/two.json" <<'JSON'
 JSON
 bed_start --cluster "$dir/two.json"
 
-# After a pause an activation (98,304 bytes) is acknowledged after a round trip, its bytes' time and at most
-# another round trip; bulk takes most of the link; activations among it are late by less than what half a
-# round trip is.
+# After a pause an activation (98,304 bytes) is acknowledged after a round trip, the time for its bytes and at most
+# another round trip. Bulk data uses most of the link. Activations among it are late by less than half a round trip.
 try() {
 	mkdir -p "$dir/try$1"
 	bed_spawn 1 "$wire" listen "tcp://${bed_address[1]}:$((7100 + $1))" "$dir/try$1" >"$dir/listen.out" 2>"$dir/listen.err"
 	until grep -q listening "$dir/listen.out"; do
-		kill -0 $bed_pid 2>/dev/null || die "nobody listens: $(cat "$dir/listen.err")"
+		kill -0 $bed_pid 2>/dev/null || die "no listener: $(cat "$dir/listen.err")"
 		sleep 0.05
 	done
 	bed_in 0 timeout 120 "$wire" fill "tcp://${bed_address[1]}:$((7100 + $1))" "$dir/try$1" 6 8 >"$dir/fill" ||
