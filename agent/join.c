@@ -77,7 +77,6 @@ static const char *welcome_fault(const struct msg_welcome *w)
 	if (w->batch == 0 || w->sequence == 0 || w->n_shards == 0 || w->slots == 0)
 		return "batch, sequence, shards and slots must be 1 or more";
 	if (!is_seconds(w->time_scale) || !is_seconds(w->forward_s) || !is_seconds(w->backward_s) ||
-	    !is_seconds(w->weight_gradient_s) || w->weight_gradient_s > w->backward_s ||
 	    !is_seconds(w->loss_s) || !is_seconds(w->dispatch_overhead_s))
 		return "a time or the time scale is no sensible number";
 	if ((w->n_delays && w->n_delays != w->n_nodes) ||

@@ -37,7 +37,7 @@ const char demo_help[] =
 	"Options of the controller (skippipe help controller): --model --batch --sequence\n"
 	"--microbatches --eval-every --eval-batches --checkpoint-every --keep-tasks --at\n"
 	"--serialise --threads --wire --name --silence-ms --overdue-s --gather-s --budget --ahead\n"
-	"--log --regions --split-backward --overlap-sync\n";
+	"--log --regions --overlap-sync\n";
 
 /* Options that only the controller interprets. A flag has no value. A controller that resumes the
  * run reads most of them from the record; `again` marks those that it needs again. */
@@ -50,14 +50,13 @@ static const struct {
 	{ "batch", false, false },	      { "sequence", false, false },
 	{ "microbatches", false, false },     { "eval-every", false, false },
 	{ "checkpoint-every", false, false }, { "eval-batches", false, false },
-	{ "serialise", true, false },	      { "split-backward", true, false },
-	{ "overlap-sync", true, false },      { "threads", false, false },
-	{ "wire", false, false },	      { "name", false, false },
-	{ "regions", false, false },	      { "at", false, true },
-	{ "silence-ms", false, true },	      { "gather-s", false, true },
-	{ "overdue-s", false, true },	      { "keep-tasks", false, true },
-	{ "budget", false, true },	      { "ahead", false, true },
-	{ "log", false, true },
+	{ "serialise", true, false },	      { "overlap-sync", true, false },
+	{ "threads", false, false },	      { "wire", false, false },
+	{ "name", false, false },	      { "regions", false, false },
+	{ "at", false, true },		      { "silence-ms", false, true },
+	{ "gather-s", false, true },	      { "overdue-s", false, true },
+	{ "keep-tasks", false, true },	      { "budget", false, true },
+	{ "ahead", false, true },	      { "log", false, true },
 };
 
 static int parse_whole_number(const char *name, const char *text, uint32_t least, uint32_t most,

@@ -39,7 +39,6 @@ static const char help[] =
 	"  --time-scale X        of that, X real seconds for one; 0: no emulation  [2.5 s an iteration]\n"
 	"  --serialise           an emulated link carries one tensor at a time\n"
 	"  --overlap-sync        each stage sums its gradients as soon as all are there\n"
-	"  --split-backward      weight gradients are tasks of their own, for idle time\n"
 	"  --algorithm NAME      what plans the run: best, or a published baseline: dtfm (every stage,\n"
 	"                        straight pipelines), dtfm-skip (random skips), no-tc2 (blind to\n"
 	"                        collisions), cbs (collision-based search)  [best]\n"
@@ -281,7 +280,6 @@ static const struct row {
 	{ "corpus", PARSED, true, .parse = take_corpus },
 	{ "format", CHOICE, AT(jsonl), .words = { "text", "jsonl" } },
 	{ "serialise", FLAG, true, AT(serialise) },
-	{ "split-backward", FLAG, true, AT(split_backward) },
 	{ "overlap-sync", FLAG, true, AT(overlap_sync) },
 	{ "algorithm", PARSED, true, .parse = parse_algorithm },
 	{ "assignment", CHOICE, true, AT(given), .words = { "free", "given" } },

@@ -53,7 +53,6 @@ struct options {
 	bool jsonl;
 	bool serialise;
 	bool bf16;             /* activations and gradients travel in half of the bytes */
-	bool split_backward;   /* plans have B and W */
 	bool overlap_sync;     /* each stage sums as soon as it can */
 	enum plan_algorithm algorithm; /* that plans the run */
 	bool given;            /* assignment: as the cluster pins it */

@@ -341,13 +341,6 @@ int stage_backward(struct stage *s, uint32_t slot, const float *grad_out, float 
 	return s->backend->backward(s->self, slot, grad_out, grad_in, count);
 }
 
-int stage_backward_weights(struct stage *s, uint32_t slot, const float *grad_out)
-{
-	if (slot >= s->layout.slots || !s->kept[slot])
-		return -EINVAL;
-	return s->backend->backward(s->self, slot, grad_out, NULL, true);
-}
-
 void stage_release(struct stage *s, uint32_t slot)
 {
 	if (slot < s->layout.slots)

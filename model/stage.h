@@ -109,11 +109,6 @@ int stage_logits(struct stage *s, const float *in, float *logits);
 int stage_backward(struct stage *s, uint32_t slot, const float *grad_out, float *grad_in,
 		   bool count);
 
-/* The rest of a backward pass in two: after stage_backward with count = false, the gradients of
- * the weights for the same grad_out, which are the same bits as of one call with count = true.
- * It goes through the input gradients again, which nothing keeps. */
-int stage_backward_weights(struct stage *s, uint32_t slot, const float *grad_out);
-
 /* The slot's activations are wanted no more: a backward there is refused from now on. */
 void stage_release(struct stage *s, uint32_t slot);
 

@@ -21,8 +21,7 @@ static const char usage_text[] =
 	"           [--algorithm best|cbs|no-tc2|dtfm|dtfm-skip]\n"
 	"           [--budget SECONDS | --evaluations N] [--seed N] [--threads N]\n"
 	"           [--assignment free|given] [--sync-limit SECONDS]\n"
-	"           [--split-backward] [--overlap-sync]\n"
-	"           [--from PLAN] [--without NODE,...] [--keep-batch]\n"
+	"           [--overlap-sync] [--from PLAN] [--without NODE,...] [--keep-batch]\n"
 	"           [-o plan.json]\n"
 	"       skippipe simulate CLUSTER PLAN [--trace trace.json] [--format json|text]\n"
 	"\n"
@@ -31,9 +30,7 @@ static const char usage_text[] =
 	"stages are skipped; nodes with a stage in CLUSTER keep it unless --assignment free is given.\n"
 	"A free assignment is for the least iteration and sum of gradients together; with --sync-limit\n"
 	"for the shortest iteration among those whose sums take at most so long.\n"
-	"--split-backward makes the weight gradients tasks of their own, done when a node has nothing\n"
-	"else to do. --overlap-sync lets each stage sum its gradients as soon as its own last task has\n"
-	"ended.\n"
+	"--overlap-sync lets each stage sum its gradients as soon as its own last task has ended.\n"
 	"simulate predicts what a plan does on a cluster and checks the rules.\n"
 	"Exit status: 0 done, 1 failed, 2 usage, 3 infeasible or a rule is broken.\n";
 
@@ -96,7 +93,6 @@ enum {
 	FROM,
 	WITHOUT,
 	KEEP_BATCH,
-	SPLIT_BACKWARD,
 	OVERLAP_SYNC,
 	SYNC_LIMIT,
 	TRACE,
@@ -115,7 +111,6 @@ static const struct option plan_long[] = {
 	{ "from", required_argument, NULL, FROM },
 	{ "without", required_argument, NULL, WITHOUT },
 	{ "keep-batch", no_argument, NULL, KEEP_BATCH },
-	{ "split-backward", no_argument, NULL, SPLIT_BACKWARD },
 	{ "overlap-sync", no_argument, NULL, OVERLAP_SYNC },
 	{ "sync-limit", required_argument, NULL, SYNC_LIMIT },
 	{ "help", no_argument, NULL, 'h' },
@@ -189,9 +184,6 @@ static const char *take_plan_option(struct plan_options *o, int option)
 		return NULL;
 	case KEEP_BATCH:
 		q->keep_batch = true;
-		return NULL;
-	case SPLIT_BACKWARD:
-		q->split_backward = true;
 		return NULL;
 	case OVERLAP_SYNC:
 		q->overlap_sync = true;

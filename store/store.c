@@ -250,6 +250,21 @@ static int read_wire(struct store *s, const char *format, bool *bf16, struct err
 			 format);
 }
 
+/* Refuses a run whose backward passes were two tasks each. This version would misread its plans
+ * and tasks. */
+static int refuse_split_backward(struct store *s, struct error *err)
+{
+	char *options = NULL;
+	int rc = store_get(s, "options", &options, err);
+
+	if (rc == 0 && strstr(options, "\"split_backward\":true"))
+		rc = error_set(err, -EPROTONOSUPPORT,
+			       "%s: was recorded with --split-backward, which this version does not have",
+			       s->path);
+	free(options);
+	return rc == -ENOENT ? 0 : rc;
+}
+
 /* Reads the run's properties, which store_create has written. */
 static int read_run(struct store *s, struct error *err)
 {
@@ -288,7 +303,8 @@ static int read_run(struct store *s, struct error *err)
 	if (!r->name || !r->version || !r->model || !r->cluster || !r->optimizer)
 		return error_set(err, -EBADMSG, "%s: is damaged: the row of the run is incomplete",
 				 s->path);
-	return read_corpus(s, n_corpus, err);
+	rc = read_corpus(s, n_corpus, err);
+	return rc == 0 ? refuse_split_backward(s, err) : rc;
 }
 
 static int read_epoch(struct store *s, struct error *err)

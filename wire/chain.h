@@ -6,7 +6,7 @@
  *     task       F   F      F      L      B          B
  *     at hop     0   1      n-1    0      n-1        0
  *
- * With the backward pass split, W (WORK_WEIGHTS) follows B at the same node and is no part of it. Pure.
+ * Pure.
  */
 #ifndef WIRE_CHAIN_H
 #define WIRE_CHAIN_H
@@ -17,7 +17,7 @@
 
 uint32_t chain_hop(uint32_t n_hops, uint32_t position); /* beyond the chain: 0 */
 enum work_kind chain_kind(uint32_t n_hops, uint32_t position); /* WORK_FORWARD, _LOSS, _BACKWARD */
-/* Of a hop's task; that of the loss is one, whatever the hop. kind: no WORK_WEIGHTS. */
+/* Of a hop's task; that of the loss is one, whatever the hop. */
 uint32_t chain_position(uint32_t n_hops, uint32_t hop, enum work_kind kind);
 /* The hop at which the way visits the node; -1: it does not. nodes: (n_hops). */
 int chain_find(const uint16_t *nodes, uint32_t n_hops, uint16_t node);

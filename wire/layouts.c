@@ -23,12 +23,12 @@ static const struct field msg_route_fields[] = {
 LAYOUT(msg_route);
 
 static const struct field msg_rank_fields[] = {
-	N(U32, msg_rank, microbatch), NMAX(U8, msg_rank, kind, WORK_WEIGHTS),
+	N(U32, msg_rank, microbatch), NMAX(U8, msg_rank, kind, WORK_BACKWARD),
 };
 LAYOUT(msg_rank);
 
 static const struct field msg_task_event_fields[] = {
-	NMAX(U8, msg_task_event, type, WORK_ENDS), NMAX(U8, msg_task_event, kind, WORK_WEIGHTS),
+	NMAX(U8, msg_task_event, type, WORK_ENDS), NMAX(U8, msg_task_event, kind, WORK_EVALUATE),
 	NMAX(U16, msg_task_event, node, MSG_NODES - 1), N(U16, msg_task_event, blocker_node),
 	N(U32, msg_task_event, microbatch), N(U32, msg_task_event, attempt),
 	N(U32, msg_task_event, blocker), N(U64, msg_task_event, at_us), N(U64, msg_task_event, arrived_us),
@@ -154,7 +154,7 @@ static const struct field msg_welcome_fields[] = {
 	NMAX(U32, msg_welcome, batch, 1u << 16), NMAX(U32, msg_welcome, sequence, 1u << 20),
 	N(U32, msg_welcome, n_shards), NMAX(U32, msg_welcome, threads, 1024), NMAX(U32, msg_welcome, slots, 255),
 	N(F64, msg_welcome, time_scale), N(F64, msg_welcome, forward_s), N(F64, msg_welcome, backward_s),
-	N(F64, msg_welcome, loss_s), N(F64, msg_welcome, weight_gradient_s),
+	N(F64, msg_welcome, loss_s),
 	N(F64, msg_welcome, dispatch_overhead_s), N(F64, msg_welcome, serialise),
 	NMAX(U8, msg_welcome, bf16, 1),
 	ARR(msg_welcome, n_delays, delay_s, F32, MSG_NODES), ARR(msg_welcome, n_syncs, sync_s, F32, MSG_NODES),
@@ -208,8 +208,7 @@ LAYOUT(msg_restore);
 
 static const struct field msg_plan_fields[] = {
 	N(U64, msg_plan, epoch), SUB(msg_plan, n_routes, routes, msg_route_layout, MSG_MICROBATCHES),
-	SUB(msg_plan, n_ranks, ranks, msg_rank_layout, 4 * MSG_MICROBATCHES),
-	NMAX(U8, msg_plan, split_backward, 1),
+	SUB(msg_plan, n_ranks, ranks, msg_rank_layout, 3 * MSG_MICROBATCHES),
 };
 LAYOUT(msg_plan);
 

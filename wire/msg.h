@@ -39,7 +39,7 @@ enum msg_type {
 
 /* ---- shared pieces ---- */
 
-enum work_kind { WORK_FORWARD, WORK_LOSS, WORK_BACKWARD, WORK_EVALUATE, WORK_WEIGHTS };
+enum work_kind { WORK_FORWARD, WORK_LOSS, WORK_BACKWARD, WORK_EVALUATE };
 
 /* One microbatch's way through the nodes; its tasks are a chain (wire/chain.h). */
 struct msg_route {
@@ -239,7 +239,6 @@ struct msg_welcome {
 	uint32_t slots;          /* memory: microbatches held at once */
 	double time_scale;       /* emulated seconds become this many real ones; 0: no emulation */
 	double forward_s, backward_s, loss_s, dispatch_overhead_s; /* emulated, before the scale */
-	double weight_gradient_s; /* the part of backward_s that a W takes */
 	double serialise;        /* 1: a link carries one tensor at a time */
 	uint8_t bf16;            /* 1: ACTIVATION and GRADIENT travel in bf16 */
 	uint32_t n_delays;
@@ -312,7 +311,6 @@ struct msg_plan {
 	const struct msg_route *routes;
 	uint32_t n_ranks;
 	const struct msg_rank *ranks; /* this node's order; none: first come, first served */
-	uint8_t split_backward; /* 1: B and W are two tasks */
 };
 
 struct msg_start {

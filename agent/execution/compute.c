@@ -305,22 +305,10 @@ static void read_data(struct compute *c, const struct job *j)
 			     c->setup.batch, c->tokens, c->targets);
 }
 
-/* Stage 0 passes no gradient on: with its weights left for later nothing remains to be done. */
-static int run_backward(struct compute *c, const struct job *j)
-{
-	bool first = stage_index(c->stage) == 0;
-
-	if (j->kind == JOB_WEIGHTS)
-		return stage_backward_weights(c->stage, j->slot, j->in);
-	return first && j->follows
-		       ? 0
-		       : stage_backward(c->stage, j->slot, j->in, j->out, j->count);
-}
-
 static int run_task(struct compute *c, struct job *j)
 {
 	bool first = stage_index(c->stage) == 0;
-	bool out = j->kind != JOB_WEIGHTS && (j->kind != JOB_BACKWARD || !first);
+	bool out = j->kind != JOB_BACKWARD || !first;
 	int rc = -EINVAL;
 
 	if (j->kind == JOB_LOSS && j->evaluate)
@@ -339,11 +327,11 @@ static int run_task(struct compute *c, struct job *j)
 		rc = stage_loss(c->stage, j->slot, j->in, c->targets, &j->loss, j->out,
 				j->count);
 	else
-		rc = run_backward(c, j);
+		rc = stage_backward(c->stage, j->slot, j->in, j->out, j->count);
 	if (rc)
 		return error_set(&j->err, rc, "stage %u: a task failed: %s",
 				 stage_index(c->stage), strerror(-rc));
-	if (j->kind == JOB_WEIGHTS || (j->kind == JOB_BACKWARD && !j->follows))
+	if (j->kind == JOB_BACKWARD)
 		stage_release(c->stage, j->slot);
 	return 0;
 }
@@ -414,7 +402,6 @@ static int perform_job(struct compute *c, struct job *j)
 	case JOB_FORWARD:
 	case JOB_LOSS:
 	case JOB_BACKWARD:
-	case JOB_WEIGHTS:
 		return run_task(c, j);
 	case JOB_ZERO:
 		stage_zero_gradient(c->stage);

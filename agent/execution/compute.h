@@ -40,7 +40,6 @@ enum job_kind {
 	JOB_FORWARD,
 	JOB_LOSS,
 	JOB_BACKWARD,
-	JOB_WEIGHTS,  /* what a BACKWARD left to `follows` */
 	JOB_ZERO,     /* gradient to zero */
 	JOB_GRADIENT, /* a copy of the gradient in the slices of `slices`: bodies */
 	JOB_SUM,      /* slices_sum */
@@ -67,9 +66,8 @@ struct job {
 	float weight;
 	bool first, kept, whole, save;
 	const bool *fresh; /* (pieces) */
-	/* FORWARD, LOSS, BACKWARD, WEIGHTS. in (B, T, C), NULL for tokens. */
+	/* FORWARD, LOSS, BACKWARD. in (B, T, C), NULL for tokens. */
 	bool evaluate, count;
-	bool follows;       /* BACKWARD: a WEIGHTS comes for the slot */
 	uint32_t slot, shard;
 	uint64_t position;  /* in the shard's data; evaluate: of the validation part */
 	const float *in;

@@ -112,7 +112,6 @@ void iteration_start(struct agent *a, const struct msg_start *m, int64_t now_us)
 	a->iteration = m->iteration;
 	a->epoch = m->epoch;
 	a->per_shard = m->per_shard;
-	queue_split(a->queue, p->split_backward);
 	queue_rank(a->queue, p->ranks, p->n_ranks);
 	for (uint32_t i = 0; i < p->n_routes; i++) {
 		a->routes[p->routes[i].microbatch] = p->routes[i];

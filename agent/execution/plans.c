@@ -35,8 +35,7 @@ static struct plan *choose_place(struct agent *a, uint64_t epoch)
 /* All routes are read first: a plan is kept whole or not at all. */
 void plans_take(struct agent *a, const struct msg_plan *m)
 {
-	struct plan new = { .known = true, .epoch = m->epoch, .n_ranks = m->n_ranks,
-			    .split_backward = m->split_backward };
+	struct plan new = { .known = true, .epoch = m->epoch, .n_ranks = m->n_ranks };
 	const char *fault = NULL;
 	struct plan *to;
 

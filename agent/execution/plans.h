@@ -22,7 +22,6 @@ struct plan {
 	struct msg_rank *ranks; /* (n_ranks) */
 	uint32_t n_ranks;
 	uint32_t visits; /* of this node */
-	bool split_backward;
 };
 
 /* Checks the plan and keeps it in place of the same epoch's, else of the older one's. What is wrong

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KINDS = 4, NO_SLOT = -1 };
+enum { KINDS = 3, NO_SLOT = -1 };
 
 struct entry {
 	bool known;
@@ -33,7 +33,6 @@ struct queue {
 	struct task **waiting;
 	size_t n_waiting, room;
 	struct task *running;
-	bool split;
 	uint32_t last; /* microbatch that runs or ran last */
 	uint32_t n_slots, held, counts;
 	struct slot slots[];
@@ -130,27 +129,16 @@ void queue_clear_evaluations(struct queue *q)
 		q->running->stale = true;
 }
 
-void queue_split(struct queue *q, bool split)
-{
-	q->split = split;
-}
-
-/* The kind's row in ranks; KINDS: none. */
-static uint32_t row_of(enum work_kind kind)
-{
-	return kind == WORK_WEIGHTS ? KINDS - 1 : kind <= WORK_BACKWARD ? (uint32_t)kind : KINDS;
-}
-
 void queue_rank(struct queue *q, const struct msg_rank *ranks, size_t n)
 {
 	memset(q->ranks, 0xff, sizeof(q->ranks));
 	for (size_t i = 0; i < n; i++) {
-		uint32_t row = row_of((enum work_kind)ranks[i].kind);
+		uint8_t kind = ranks[i].kind;
 
-		if (ranks[i].microbatch >= MSG_MICROBATCHES || row == KINDS)
+		if (ranks[i].microbatch >= MSG_MICROBATCHES || kind >= KINDS)
 			continue;
-		if (q->ranks[row][ranks[i].microbatch] == UINT32_MAX)
-			q->ranks[row][ranks[i].microbatch] = (uint32_t)i;
+		if (q->ranks[kind][ranks[i].microbatch] == UINT32_MAX)
+			q->ranks[kind][ranks[i].microbatch] = (uint32_t)i;
 	}
 }
 
@@ -219,7 +207,7 @@ enum queue_verdict queue_arrive(struct queue *q, struct task *t)
 
 	if (verdict != QUEUE_TAKEN)
 		return verdict;
-	if (q->n_waiting + 1 >= q->room) { /* one place more: a running B's W comes back */
+	if (q->n_waiting == q->room) {
 		size_t room = q->room ? 2 * q->room : 64;
 		struct task **w = realloc(q->waiting, room * sizeof(struct task *));
 
@@ -233,7 +221,7 @@ enum queue_verdict queue_arrive(struct queue *q, struct task *t)
 	t->blocker = QUEUE_NOBODY;
 	t->announced = t->first || t->evaluate;
 	t->slot = NO_SLOT;
-	t->count = t->stale = t->split = t->follows = false;
+	t->count = t->stale = false;
 	if (!t->evaluate) {
 		queue_supersede(q, t->route.microbatch, t->route.attempt);
 		q->entries[t->route.microbatch].arrived |= (uint8_t)(1u << t->kind);
@@ -264,13 +252,11 @@ static bool may_start(const struct queue *q, const struct task *t)
 /* Whether a goes before b. */
 static bool comes_before(const struct queue *q, const struct task *a, const struct task *b)
 {
-	uint32_t ra = a->evaluate ? UINT32_MAX : q->ranks[row_of(a->kind)][a->route.microbatch];
-	uint32_t rb = b->evaluate ? UINT32_MAX : q->ranks[row_of(b->kind)][b->route.microbatch];
+	uint32_t ra = a->evaluate ? UINT32_MAX : q->ranks[a->kind][a->route.microbatch];
+	uint32_t rb = b->evaluate ? UINT32_MAX : q->ranks[b->kind][b->route.microbatch];
 
 	if (ra != rb)
 		return ra < rb;
-	if ((a->kind == WORK_WEIGHTS) != (b->kind == WORK_WEIGHTS))
-		return b->kind == WORK_WEIGHTS;
 	if (a->route.attempt != b->route.attempt && !a->evaluate && !b->evaluate)
 		return a->route.attempt > b->route.attempt;
 	if (a->arrived_us != b->arrived_us)
@@ -303,7 +289,6 @@ static int take_slot(struct queue *q, uint32_t microbatch, int64_t now_us)
 
 struct task *queue_start(struct queue *q, int64_t now_us)
 {
-	enum work_kind counts_as;
 	struct task *t;
 	struct entry *e;
 	size_t i;
@@ -317,18 +302,13 @@ struct task *queue_start(struct queue *q, int64_t now_us)
 		return t;
 	q->last = t->route.microbatch;
 	e = &q->entries[t->route.microbatch];
-	counts_as = t->kind == WORK_WEIGHTS ? WORK_BACKWARD : t->kind;
-	t->split = q->split && t->kind == WORK_BACKWARD;
 	if (needs_slot(t)) {
 		e->slot = take_slot(q, t->route.microbatch, now_us);
-	} else if (!(e->counted >> counts_as & 1)) {
+	} else if (!(e->counted >> t->kind & 1)) {
 		/* From here on it is counted: a running task is never interrupted. */
-		t->follows = t->split;
-		t->count = !t->split;
-		if (t->count) {
-			e->counted |= (uint8_t)(1u << counts_as);
-			q->counts++;
-		}
+		t->count = true;
+		e->counted |= (uint8_t)(1u << t->kind);
+		q->counts++;
 	}
 	t->slot = e->slot;
 	return t;
@@ -346,25 +326,11 @@ struct task *queue_end(struct queue *q)
 		q->entries[t->route.microbatch].ended |= (uint8_t)(1u << t->kind);
 	if (t->stale) {
 		release_slot(q, t->slot);
-	} else if (t->kind == WORK_WEIGHTS || (t->kind == WORK_BACKWARD && !t->follows)) {
+	} else if (t->kind == WORK_BACKWARD) {
 		release_slot(q, t->slot);
 		q->entries[t->route.microbatch].slot = NO_SLOT;
 	}
 	return t;
-}
-
-/* queue_arrive leaves room for it. */
-bool queue_follow(struct queue *q, struct task *t, int64_t now_us)
-{
-	if (!t->follows || t->stale)
-		return false;
-	t->kind = WORK_WEIGHTS;
-	t->follows = t->split = t->count = false;
-	t->announced = true; /* nobody is told that it waits */
-	t->blocker = QUEUE_NOBODY;
-	t->arrived_us = now_us;
-	q->waiting[q->n_waiting++] = t;
-	return true;
 }
 
 const struct task *queue_running(const struct queue *q)

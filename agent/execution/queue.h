@@ -6,9 +6,6 @@
  * before the rest. A microbatch holds one of the node's slots from
  * the start of its F to the end of its B, and no F starts without one.
  *
- * With the backward pass split, a B whose gradient is still to be added here is followed by its W
- * (queue_follow), which adds it and ends with the slot. A W without a rank goes after all else.
- *
  * Each microbatch's newest attempt is the only one that counts. Where it goes on (queue_go_on)
  * what is here stays: slot, waiting tasks, the running one. Where it begins again
  * (queue_supersede) older tasks are dropped, and a slot the older attempt held is free again
@@ -45,8 +42,6 @@ struct task {
 	bool announced;     /* queue_waiter has returned it */
 	int slot;           /* the slot its microbatch holds; -1 evaluation */
 	bool count;         /* its gradient is to be added */
-	bool split;         /* B: computes input gradients only */
-	bool follows;       /* B: a W is to follow, and keeps the slot */
 	bool stale;         /* superseded while it ran: nobody wants its output */
 };
 
@@ -64,8 +59,6 @@ void queue_clear(struct queue *q);
 void queue_clear_evaluations(struct queue *q);
 /* The node's order for the iteration: earlier in the array, sooner. Entries that name no
  * possible microbatch are passed over; of two equal ones the first counts. */
-/* For the tasks that start from here on. */
-void queue_split(struct queue *q, bool split);
 void queue_rank(struct queue *q, const struct msg_rank *ranks, size_t n);
 
 enum queue_verdict {
@@ -87,11 +80,8 @@ bool queue_go_on(struct queue *q, const struct route *r);
 /* Starts the best task that may start, unless one is running: NULL none. Borrowed; it runs until
  * queue_end. */
 struct task *queue_start(struct queue *q, int64_t now_us);
-/* The running task has ended: given to the caller (task_free). Its slot is free after a B, or
- * the W that follows one. */
+/* The running task has ended: given to the caller (task_free). Its slot is free after a B. */
 struct task *queue_end(struct queue *q);
-/* An ended B whose W follows becomes that W: true, the task is the queue's again, input and all. */
-bool queue_follow(struct queue *q, struct task *t, int64_t now_us);
 const struct task *queue_running(const struct queue *q); /* NULL none */
 
 /* The next waiting task that arrived from elsewhere and could not start at once, each once:

@@ -90,8 +90,7 @@ bool tasks_next_job(struct agent *a, struct job *job, int64_t now_us)
 {
 	static const enum job_kind kinds[] = { [WORK_FORWARD] = JOB_FORWARD,
 					       [WORK_LOSS] = JOB_LOSS,
-					       [WORK_BACKWARD] = JOB_BACKWARD,
-					       [WORK_WEIGHTS] = JOB_WEIGHTS };
+					       [WORK_BACKWARD] = JOB_BACKWARD };
 	const struct task *t;
 
 	if (a->standing != STAND_READY || a->step_wanted || a->zero_wanted ||
@@ -103,7 +102,6 @@ bool tasks_next_job(struct agent *a, struct job *job, int64_t now_us)
 			.kind = kinds[t->kind],
 			.evaluate = t->evaluate,
 			.count = t->count,
-			.follows = t->follows,
 			.slot = t->slot < 0 ? 0 : (uint32_t)t->slot,
 			.shard = t->route.shard,
 			.position = data_position(a, t),
@@ -118,11 +116,9 @@ bool tasks_next_job(struct agent *a, struct job *job, int64_t now_us)
 
 static int64_t planned_us(const struct agent *a, const struct task *t, int64_t real_us)
 {
-	double s = t->kind == WORK_FORWARD   ? a->run.forward_s
-		   : t->kind == WORK_LOSS    ? a->run.loss_s
-		   : t->kind == WORK_WEIGHTS ? a->run.weight_gradient_s
-		   : t->split ? a->run.backward_s - a->run.weight_gradient_s
-			      : a->run.backward_s;
+	double s = t->kind == WORK_FORWARD ? a->run.forward_s
+		   : t->kind == WORK_LOSS  ? a->run.loss_s
+					   : a->run.backward_s;
 	double factor = fault_node_factor(&a->faults);
 	double us = a->run.time_scale > 0 ? s * a->run.time_scale * factor * 1e6
 					  : (double)real_us * factor;
@@ -154,7 +150,7 @@ static void pass_on(struct agent *a, const struct task *t, int64_t ended_us)
 	float *out = a->tasks->result.out;
 
 	a->tasks->result.out = NULL;
-	if (t->stale || t->kind == WORK_WEIGHTS) {
+	if (t->stale) {
 		free(out);
 	} else if (t->position == route_last(&t->route, t->evaluate)) {
 		free(out);
@@ -190,8 +186,7 @@ void tasks_end_due(struct agent *a, int64_t now_us)
 		a->tasks->busy_until_us = ended + (int64_t)overhead;
 	}
 	pass_on(a, t, ended);
-	if (!queue_follow(a->queue, t, ended))
-		task_free(t);
+	task_free(t);
 	job_clear(&a->tasks->result);
 }
 

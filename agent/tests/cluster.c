@@ -331,7 +331,6 @@ void cluster_welcome(struct cluster *c, uint32_t node)
 		.batch = CLUSTER_BATCH, .sequence = CLUSTER_SEQUENCE, .n_shards = c->n_shards,
 		.threads = 1, .slots = CLUSTER_SLOTS, .time_scale = c->time_scale,
 		.forward_s = c->task_s, .backward_s = 2 * c->task_s, .loss_s = c->task_s,
-		.weight_gradient_s = c->task_s,
 		.dispatch_overhead_s = c->overhead_s, .serialise = c->serialise, .bf16 = c->bf16,
 		.n_delays = c->n_nodes, .delay_s = c->delay_s, .n_syncs = c->n_nodes,
 		.sync_s = c->sync_s, .corpus = c->corpus_path,
@@ -468,7 +467,7 @@ void cluster_start(struct cluster *c)
 			c->first_attempt = c->routes[i].attempt;
 	}
 	m.u.plan = (struct msg_plan) { c->epoch,   c->n_batches, routes,
-					 c->n_ranks, c->ranks,	   c->split };
+					 c->n_ranks, c->ranks };
 	send_living(c, &m);
 	m.type = MSG_START;
 	m.u.start = (struct msg_start) { c->iteration, c->epoch, c->per_shard };

@@ -58,7 +58,6 @@ struct cluster {
 	char corpus_path[64];
 	struct corpus *corpus;
 	double time_scale, task_s, overhead_s, serialise;
-	bool split;            /* the backward pass is two tasks */
 	bool bf16;             /* what goes from stage to stage is rounded */
 	int64_t stopped_us;    /* the agents' clocks stand there; 0: they go */
 	bool copies_lag;       /* nobody waits for copies' sums and steps */

@@ -80,29 +80,6 @@ static void test_death_and_join_in_bf16(void **state)
 	check_death_and_join(true);
 }
 
-/* The twins compute each backward pass in one call: in two it gives the same bits, in the order in
- * which the weights' parts were done, whoever dies. */
-static void test_split_backward(void **state)
-{
-	struct cluster *c = cluster_make(6, cluster_six);
-	uint32_t weights = 0;
-
-	(void)state;
-	c->split = true;
-	cluster_gather(c);
-	cluster_route_six(c);
-	cluster_iterate(c);
-	for (uint32_t i = 0; i < c->n_events; i++)
-		weights += c->events[i].type == WORK_ENDS && c->events[i].kind == WORK_WEIGHTS;
-	assert_true(weights >= c->n_batches);
-	finish_without_three(c);
-	join_three(c);
-	cluster_route_six(c);
-	cluster_iterate(c);
-	assert_int_equal(cluster_troubles(c), 0);
-	cluster_unmake(c);
-}
-
 /* In the middle of an iteration: the joiner hears of it by the reduction, or by a reroute. */
 static void test_join_in_between(void **state)
 {
@@ -136,7 +113,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_death_and_join),
 		cmocka_unit_test(test_death_and_join_in_bf16),
-		cmocka_unit_test(test_split_backward),
 		cmocka_unit_test(test_join_in_between),
 	};
 

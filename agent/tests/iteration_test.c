@@ -53,7 +53,7 @@ static struct msg_route route(uint32_t microbatch, uint32_t attempt, uint16_t no
 
 static void take_plan(struct agent *a, uint64_t epoch, uint32_t n, const struct msg_route *routes)
 {
-	plans_take(a, &(struct msg_plan){ epoch, n, routes, 0, NULL, 0 });
+	plans_take(a, &(struct msg_plan){ epoch, n, routes, 0, NULL });
 }
 
 static void start(struct agent *a, uint64_t iteration, uint64_t epoch)

@@ -173,87 +173,6 @@ static void test_blockers(void **state)
 	queue_free(q);
 }
 
-/* F, then B of the microbatch; the task that ran is the caller's. */
-static struct task *run_next(struct queue *q, int64_t now)
-{
-	assert_non_null(queue_start(q, now));
-	return queue_end(q);
-}
-
-static void test_weights_follow(void **state)
-{
-	struct queue *q;
-	struct task *b, *w;
-
-	(void)state;
-	assert_int_equal(queue_new(&q, 1), 0);
-	queue_split(q, true);
-	arrive(q, 1, 0, 1, 0);
-	arrive(q, 2, 0, 1, 0);
-	task_free(run_next(q, 0));
-	arrive(q, 1, 0, 3, 4);
-	b = run_next(q, 4);
-	assert_true(b->kind == WORK_BACKWARD && b->follows && !b->count);
-	assert_int_equal(queue_slots_held(q), 1); /* to the end of W */
-	assert_true(queue_follow(q, b, 6));
-	assert_false(queue_blocked(q));
-	w = run_next(q, 6); /* the F of 2 lacks a slot */
-	assert_true(w == b && w->kind == WORK_WEIGHTS && w->count);
-	assert_int_equal(queue_slots_held(q), 0);
-	assert_false(queue_follow(q, w, 8));
-	task_free(w);
-	task_free(run_next(q, 8));
-	arrive(q, 2, 0, 3, 9);
-	b = run_next(q, 9);
-	assert_true(queue_follow(q, b, 10));
-	/* Run again before its W: that is dropped, its slot free, its gradient not counted. */
-	assert_true(queue_supersede(q, 2, 1));
-	assert_int_equal(queue_waiting(q), 0);
-	assert_int_equal(queue_slots_held(q), 0);
-	arrive(q, 2, 1, 1, 11);
-	task_free(run_next(q, 11));
-	arrive(q, 2, 1, 3, 12);
-	assert_true(queue_follow(q, run_next(q, 12), 13));
-	assert_non_null(queue_start(q, 13));
-	/* Run again during its W: it stays counted, and the next B has no W. */
-	assert_true(queue_supersede(q, 2, 2));
-	w = queue_end(q);
-	assert_true(w->stale && w->count && w->kind == WORK_WEIGHTS);
-	task_free(w);
-	arrive(q, 2, 2, 1, 14);
-	task_free(run_next(q, 14));
-	arrive(q, 2, 2, 3, 15);
-	b = run_next(q, 15);
-	assert_true(!b->follows && !b->count && !queue_follow(q, b, 16));
-	task_free(b);
-	assert_int_equal(queue_slots_held(q), 0);
-	queue_free(q);
-}
-
-/* Last of all, unless the plan ranks it. */
-static void test_weights_wait_for_all_else(void **state)
-{
-	struct msg_rank rank = { .microbatch = 1, .kind = WORK_WEIGHTS };
-	struct queue *q;
-	struct task *t;
-
-	(void)state;
-	for (int ranked = 0; ranked < 2; ranked++) {
-		assert_int_equal(queue_new(&q, 2), 0);
-		queue_split(q, true);
-		queue_rank(q, &rank, (size_t)ranked);
-		arrive(q, 1, 0, 1, 0);
-		task_free(run_next(q, 0));
-		arrive(q, 1, 0, 3, 1);
-		assert_true(queue_follow(q, run_next(q, 1), 2));
-		arrive(q, 2, 0, 1, 3);
-		t = run_next(q, 4);
-		assert_int_equal(t->kind, ranked ? WORK_WEIGHTS : WORK_FORWARD);
-		task_free(t);
-		queue_free(q);
-	}
-}
-
 static void test_clear_keeps_what_runs(void **state)
 {
 	struct route r = two_hops(3, 0);
@@ -312,8 +231,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_runs_again_goes_first),
-		cmocka_unit_test(test_weights_follow),
-		cmocka_unit_test(test_weights_wait_for_all_else),
 		cmocka_unit_test(test_verdicts),
 		cmocka_unit_test(test_a_gradient_that_is_early),
 		cmocka_unit_test(test_going_on),

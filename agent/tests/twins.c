@@ -107,8 +107,7 @@ static void check_exactly_once(const struct cluster *c)
 			if (!e->counted || e->microbatch != m || !c->nodes[e->node].ready)
 				continue;
 			losses += e->kind == WORK_LOSS;
-			backs[c->nodes[e->node].stage] +=
-				e->kind == (c->split ? WORK_WEIGHTS : WORK_BACKWARD);
+			backs[c->nodes[e->node].stage] += e->kind == WORK_BACKWARD;
 		}
 		assert_int_equal(losses, 1);
 		for (uint8_t s = 0; s < c->n_stages; s++) {

@@ -419,7 +419,7 @@ static int audit_init(const struct controller *c, struct audit *a)
 /* A task's start and end, joined; arrivals and waits come with the start. */
 static void record_tasks(struct controller *c)
 {
-	static const char kinds[] = { 'F', 'L', 'B', 'E', 'W' };
+	static const char kinds[] = { 'F', 'L', 'B', 'E' };
 	const struct progress *p = &c->progress;
 	struct store_task *tasks = calloc(p->n_events + 1, sizeof(*tasks));
 	int64_t *open = malloc(c->n_members * sizeof(*open));

@@ -34,7 +34,6 @@ static const struct setting {
 	{ "eval_batches", WHOLE, SAID(eval_batches), NUMBER(1, INT_MAX), .of = OF_BOTH },
 	{ "checkpoint_every", WHOLE, SAID(checkpoint_every), NUMBER(0, INT_MAX), .of = OF_BOTH_LATER },
 	{ "serialise", FLAG, AT(serialise) },
-	{ "split_backward", FLAG, AT(split_backward) },
 	{ "overlap_sync", FLAG, AT(overlap_sync) },
 	{ "given_assignment", FLAG, AT(given) },
 #undef AT

@@ -122,10 +122,9 @@ static struct msg_rank *ranks_for(const struct plan *p, uint16_t node, uint32_t 
 		       p->microbatches[at].id != t->microbatch)
 			at++;
 		ranks[k].microbatch = at;
-		ranks[k].kind = t->kind == TASK_FORWARD   ? WORK_FORWARD
-				: t->kind == TASK_LOSS    ? WORK_LOSS
-				: t->kind == TASK_WEIGHTS ? WORK_WEIGHTS
-							  : WORK_BACKWARD;
+		ranks[k].kind = t->kind == TASK_FORWARD ? WORK_FORWARD
+				: t->kind == TASK_LOSS  ? WORK_LOSS
+							: WORK_BACKWARD;
 	}
 	return ranks;
 }
@@ -152,9 +151,7 @@ static int send_plan(struct controller *c)
 			free(routes);
 			return -ENOMEM;
 		}
-		m.u.plan = (struct msg_plan){ c->epoch, c->routes.n,
-					      routes,   n,
-					      ranks,    c->current->plan->split_backward };
+		m.u.plan = (struct msg_plan){ c->epoch, c->routes.n, routes, n, ranks };
 		if (member_send(c, w, &m) == 0)
 			w->plan_epoch = c->epoch;
 		free(ranks);
@@ -285,20 +282,14 @@ static void keep_event(struct controller *c, const struct msg_task_event *e)
 	p->events[p->n_events++] = *e;
 }
 
-static uint8_t counts_as(uint8_t kind)
-{
-	return kind == WORK_WEIGHTS ? WORK_BACKWARD : kind;
-}
-
 static void task_ended(struct controller *c, struct microbatch *mb,
 		       const struct msg_task_event *e)
 {
 	if (e->counted &&
-	    routes_count(&c->routes, e->node, e->microbatch, counts_as(e->kind)) != 0)
+	    routes_count(&c->routes, e->node, e->microbatch, e->kind) != 0)
 		controller_finish(c, 1, "out of memory");
 	c->steps += e->counted;
-	if ((e->kind == WORK_BACKWARD || e->kind == WORK_WEIGHTS) &&
-	    e->at_us > c->progress.last_backward_us)
+	if (e->kind == WORK_BACKWARD && e->at_us > c->progress.last_backward_us)
 		c->progress.last_backward_us = e->at_us;
 	if (e->kind == WORK_LOSS) {
 		mb->loss = e->loss;
@@ -306,13 +297,10 @@ static void task_ended(struct controller *c, struct microbatch *mb,
 	}
 }
 
-/* Without a split a gradient that is home has been counted all the way, but by those that stand in;
- * a W may be counted later, and by an older attempt too. */
-static void look_whether_done(struct controller *c, struct microbatch *mb, uint32_t id)
+/* A gradient that is home has been counted all the way, except at hops that owe their backward. */
+static void look_whether_done(struct controller *c, struct microbatch *mb)
 {
-	bool split = c->current->plan->split_backward;
-
-	if (mb->done || !routes_home(mb) || mb->owed_backward || (split && !routes_counted(&c->routes, id)))
+	if (mb->done || !routes_home(mb) || mb->owed_backward)
 		return;
 	mb->done = true;
 	c->routes.done++;
@@ -374,7 +362,7 @@ static void take_event(struct controller *c, struct member *m, struct msg_task_e
 		record_recovery(c, "started", m->id, e.microbatch, e.at_us);
 	}
 	if (e.type == WORK_ENDS && e.counted &&
-	    !routes_may_count(&c->routes, m->id, e.microbatch, counts_as(e.kind))) {
+	    !routes_may_count(&c->routes, m->id, e.microbatch, e.kind)) {
 		if (mb->moved && e.attempt < mb->route.attempt && routes_hop(mb, m->id) < 0) {
 			note(c, NOTE_WARNING, m->id, 0, "n%02u had counted m%02u, which it was taken not to have begun",
 			     m->id, e.microbatch);
@@ -389,9 +377,9 @@ static void take_event(struct controller *c, struct member *m, struct msg_task_e
 	drift_task(c, m, &e);
 	c->steps += routes_take(mb, e.node, e.attempt, (enum work_event)e.type, (enum work_kind)e.kind);
 	if (e.type == WORK_ENDS) {
-		c->progress.ended += e.kind != WORK_WEIGHTS;
+		c->progress.ended++;
 		task_ended(c, mb, &e);
-		look_whether_done(c, mb, e.microbatch);
+		look_whether_done(c, mb);
 	}
 	if (told)
 		keep_event(c, &e);

@@ -220,7 +220,7 @@ static int position_of(const struct microbatch *m, uint16_t node, enum work_kind
 {
 	int hop = routes_hop(m, node);
 
-	if (hop < 0 || kind == WORK_WEIGHTS || (kind == WORK_LOSS && hop > 0))
+	if (hop < 0 || kind == WORK_EVALUATE || (kind == WORK_LOSS && hop > 0))
 		return -1;
 	return (int)chain_position(m->route.n_hops, (uint32_t)hop, kind);
 }
@@ -514,16 +514,6 @@ bool routes_lacks(const struct routes *r, uint16_t node, uint32_t microbatch)
 {
 	return routes_may_count(r, node, microbatch, WORK_BACKWARD) ||
 	       routes_may_count(r, node, microbatch, WORK_LOSS);
-}
-
-bool routes_counted(const struct routes *r, uint32_t microbatch)
-{
-	const struct microbatch *m = &r->microbatches[microbatch];
-
-	for (uint32_t h = 0; h < m->route.n_hops; h++)
-		if (times_counted(&r->counts[m->nodes[h]], microbatch, WORK_BACKWARD) == 0)
-			return false;
-	return true;
 }
 
 bool routes_stage_counted(const struct routes *r, uint8_t stage)

@@ -112,9 +112,6 @@ bool routes_may_count(const struct routes *r, uint16_t node, uint32_t microbatch
 /* Whether the node is on the route, and lacks a count that it should have made. */
 bool routes_lacks(const struct routes *r, uint16_t node, uint32_t microbatch);
 
-/* The microbatch's gradient is counted at every node of its route. */
-bool routes_counted(const struct routes *r, uint32_t microbatch);
-
 /* Whether every microbatch is counted at every node of this stage. */
 bool routes_stage_counted(const struct routes *r, uint8_t stage);
 

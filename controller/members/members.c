@@ -115,7 +115,7 @@ static void welcome_member(struct controller *c, struct member *m)
 		.node = m->id, .n_nodes = (uint32_t)n, .run = c->run, .seed = c->options.seed,
 		.batch = c->recipe.batch, .sequence = c->recipe.sequence, .n_shards = c->n_shards,
 		.threads = c->options.threads, .slots = (uint32_t)node->memory,
-		.time_scale = c->options.time_scale > 0 ? c->options.time_scale : 0, .weight_gradient_s = cluster_weights_s(node),
+		.time_scale = c->options.time_scale > 0 ? c->options.time_scale : 0,
 		.forward_s = node->forward_s,
 		.backward_s = node->backward_s, .loss_s = node->loss_s,
 		.dispatch_overhead_s = given->dispatch_overhead_s,

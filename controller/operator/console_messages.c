@@ -78,7 +78,7 @@ void node_message(struct msg *out, const struct member *w, const struct cluster_
 static uint32_t planned_events(const struct message_run *run, const struct planned *p,
 			       struct msg_task_event *out)
 {
-	static const uint8_t kinds[] = { WORK_FORWARD, WORK_LOSS, WORK_BACKWARD, WORK_WEIGHTS };
+	static const uint8_t kinds[] = { WORK_FORWARD, WORK_LOSS, WORK_BACKWARD };
 	uint32_t n = 0;
 
 	for (int i = 0; i < p->trace->n_tasks; i++) {

@@ -277,17 +277,15 @@ void drift_links(struct controller *c, struct member *m, const struct msg_links 
 	ask_for_next(c);
 }
 
-static double planned_s(const struct controller *c, const struct cluster_node *n, uint8_t kind)
+static double planned_s(const struct cluster_node *n, uint8_t kind)
 {
 	switch (kind) {
 	case WORK_FORWARD:
 		return n->forward_s;
 	case WORK_LOSS:
 		return n->loss_s;
-	case WORK_WEIGHTS:
-		return cluster_weights_s(n);
 	default:
-		return c->current->plan->split_backward ? cluster_inputs_s(n) : n->backward_s;
+		return n->backward_s;
 	}
 }
 
@@ -298,7 +296,6 @@ static void slow_down(struct controller *c, struct member *m, double ratio)
 	m->pace *= ratio;
 	n->forward_s *= ratio;
 	n->backward_s *= ratio;
-	n->weight_gradient_s *= ratio;
 	n->loss_s *= ratio;
 	record_compute(c, m->id);
 	m->changed = true;
@@ -449,7 +446,7 @@ void drift_task(struct controller *c, struct member *m, const struct msg_task_ev
 	if (e->type != WORK_ENDS || !m->task_started_us)
 		return;
 	m->task_took_s += took_s(c, at_us - m->task_started_us);
-	m->task_planned_s += c->unit_s * planned_s(c, n, e->kind);
+	m->task_planned_s += c->unit_s * planned_s(n, e->kind);
 	m->n_tasks++;
 	m->task_started_us = 0;
 	/* Looking at all others is for the few that seem to stand out, and not for each of their tasks. */

@@ -190,7 +190,6 @@ static void run_request(struct planner *p, struct job *j)
 	plan_request_init(&q);
 	q.path_length = j->request.path_length;
 	q.free_assignment = j->request.free_assignment;
-	q.split_backward = j->request.split_backward;
 	q.overlap_sync = j->request.overlap_sync;
 	q.budget_s = j->request.budget_s;
 	q.threads = j->request.threads;

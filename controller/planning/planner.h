@@ -46,7 +46,7 @@ struct planner_request {
 	int path_length;
 	enum plan_algorithm algorithm;
 	enum stand_in stand_in;
-	bool free_assignment, split_backward, overlap_sync;
+	bool free_assignment, overlap_sync;
 	const bool *excluded;      /* (n_nodes) copied */
 	const struct plan *from;   /* copied; NULL */
 	double budget_s;

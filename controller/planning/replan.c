@@ -41,7 +41,6 @@ void replan_first(struct controller *c)
 				     .algorithm = c->options.algorithm,
 				     .stand_in = STAND_IN_RANDOM,
 				     .free_assignment = !c->options.given,
-				     .split_backward = c->options.split_backward,
 				     .overlap_sync = c->options.overlap_sync,
 				     .budget_s = c->options.budget_s,
 				     .threads = 1,

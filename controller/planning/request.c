@@ -111,7 +111,6 @@ void replan_request(const struct controller *c, struct planner_request *q, bool 
 				       .algorithm = c->options.algorithm,
 				       .stand_in = STAND_IN_BEST,
 				       .excluded = excluded,
-				       .split_backward = c->options.split_backward,
 				       .overlap_sync = c->options.overlap_sync,
 				       .threads = 1,
 				       .seed = c->options.seed };

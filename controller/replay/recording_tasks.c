@@ -18,7 +18,7 @@ struct gathering {
 static int kind_of(char kind)
 {
 	return kind == 'F' ? WORK_FORWARD : kind == 'L' ? WORK_LOSS : kind == 'B' ? WORK_BACKWARD :
-	       kind == 'E' ? WORK_EVALUATE : kind == 'W' ? WORK_WEIGHTS : -1;
+	       kind == 'E' ? WORK_EVALUATE : -1;
 }
 
 /* A task that never ended is stored with its start for its end. */
@@ -79,13 +79,9 @@ static int count_slots(const struct recording *r, struct msg_task_event *events,
 	size_t microbatches = (size_t)r->run->n_shards * r->run->per_shard;
 	uint8_t *held = calloc(microbatches * r->n_nodes + 1, 1);
 	uint8_t *slots = calloc(r->n_nodes + 1, 1);
-	bool *weights = calloc(microbatches * r->n_nodes + 1, sizeof(*weights));
 	bool *begun = calloc(microbatches * r->n_nodes + 1, sizeof(*begun));
-	int rc = held && slots && weights && begun ? 0 : -ENOMEM;
+	int rc = held && slots && begun ? 0 : -ENOMEM;
 
-	for (uint32_t i = 0; i < n && rc == 0; i++)
-		if (events[i].kind == WORK_WEIGHTS && events[i].microbatch < microbatches)
-			weights[events[i].microbatch * (size_t)r->n_nodes + events[i].node] = true;
 	for (uint32_t i = 0; i < n && rc == 0; i++) {
 		struct msg_task_event *e = &events[i];
 		uint8_t *row;
@@ -107,16 +103,13 @@ static int count_slots(const struct recording *r, struct msg_task_event *events,
 		if (e->kind == WORK_FORWARD && e->type == WORK_STARTS && !row[e->node]) {
 			row[e->node] = 1;
 			slots[e->node]++;
-		} else if (e->kind == (weights[e->microbatch * (size_t)r->n_nodes + e->node]
-					       ? WORK_WEIGHTS : WORK_BACKWARD) &&
-			   e->type == WORK_ENDS && row[e->node]) {
+		} else if (e->kind == WORK_BACKWARD && e->type == WORK_ENDS && row[e->node]) {
 			row[e->node] = 0;
 			slots[e->node]--;
 		}
 		e->slots = slots[e->node];
 	}
 	free(held);
-	free(weights);
 	free(begun);
 	free(slots);
 	return rc;

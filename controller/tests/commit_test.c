@@ -69,7 +69,7 @@ static void what_is_of_no_microbatch_is_void(void **state)
 static void what_does_not_end_is_no_work(void **state)
 {
 	struct controller *c = *state;
-	struct msg_task_event event = { .type = WORK_STARTS, .kind = WORK_WEIGHTS, .attempt = FIRST,
+	struct msg_task_event event = { .type = WORK_STARTS, .kind = WORK_EVALUATE, .attempt = FIRST,
 					.blocker = UINT32_MAX, .at_us = c->now_us };
 	struct msg_report r = { .iteration = 1, .n_events = 1, .events = &event };
 

@@ -46,7 +46,7 @@ static uint64_t wanted(void)
 static void report_task(struct controller *c, const struct sim_task *t)
 {
 	static const uint8_t kinds[] = { [TASK_FORWARD] = WORK_FORWARD, [TASK_LOSS] = WORK_LOSS,
-					 [TASK_BACKWARD] = WORK_BACKWARD, [TASK_WEIGHTS] = WORK_WEIGHTS };
+					 [TASK_BACKWARD] = WORK_BACKWARD };
 	uint32_t id = (uint32_t)c->current->plan->microbatches[t->microbatch].id;
 	struct msg_task_event events[2] = {
 		{ .type = WORK_STARTS, .kind = kinds[t->kind], .microbatch = id,

@@ -124,7 +124,7 @@ static void what_is_wrong_is_named(void **state)
 				   "--iterations", "9", (char *)kept[i][0], (char *)kept[i][1], NULL },
 		       kept[i][0]);
 	refuse((char *[]){ "controller", "--resume", "d", "--key", "k", "--admitted", "a",
-			   "--split-backward", NULL }, "--split-backward");
+			   "--overlap-sync", NULL }, "--overlap-sync");
 }
 
 int main(void)

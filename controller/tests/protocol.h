@@ -84,7 +84,6 @@ struct protocol {
 	uint64_t swaps[4];       /* how names change with the microbatches exchanged: protocol_names.c */
 	bool overlap;            /* a stage sums as soon as its gradients are counted */
 	bool ahead;              /* with the start: each node gives its part when it has counted all that it was given */
-	bool split;              /* and a microbatch that is home may still be counted somewhere */
 	/* Without them, it is as it once was. */
 	bool reruns_the_dead;    /* who died in its stage's sum runs again before sums begin anew */
 	bool audits_hops;        /* and the audit looks for it */

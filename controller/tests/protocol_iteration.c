@@ -148,7 +148,7 @@ bool p_all_done(const struct p_run *r)
 	for (int i = 0; i < r->p->nodes; i++) {
 		const struct p_node *x = &r->s.nodes[i];
 
-		if (x->owed || (r->p->split && (x->on & ~x->told)))
+		if (x->owed)
 			return false;
 	}
 	return r->s.home == P_ALL;

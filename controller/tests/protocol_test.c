@@ -108,8 +108,6 @@ static void and_where_stages_sum_early(void **state)
 	p.deaths = 2 - SLOW;
 	p.overlap = true;
 	nothing_goes_wrong(&p);
-	p.split = true;
-	nothing_goes_wrong(&p);
 }
 
 static void and_where_sums_are_ordered_ahead(void **state)
@@ -119,8 +117,6 @@ static void and_where_sums_are_ordered_ahead(void **state)
 	(void)state;
 	p.deaths = 2 - SLOW;
 	p.ahead = true;
-	nothing_goes_wrong(&p);
-	p.split = true;
 	nothing_goes_wrong(&p);
 }
 

@@ -157,7 +157,7 @@ static void nodes_are_their_keys(void **state)
 
 static const char kept[] =
 	"{\"skip\":2,\"time_scale\":0.25,\"iterations\":70,\"eval_every\":3,\"eval_batches\":9,"
-	"\"checkpoint_every\":11,\"serialise\":true,\"split_backward\":false,\"overlap_sync\":true,"
+	"\"checkpoint_every\":11,\"serialise\":true,\"overlap_sync\":true,"
 	"\"given_assignment\":true,\"algorithm\":\"best\"}";
 
 static void its_settings_go_on_but_for_what_is_said_anew(void **state)
@@ -175,7 +175,7 @@ static void its_settings_go_on_but_for_what_is_said_anew(void **state)
 	assert_int_equal(o->eval_every, 3);
 	assert_int_equal(o->eval_batches, 9);
 	assert_int_equal(o->checkpoint_every, 11);
-	assert_true(o->serialise && !o->split_backward && o->overlap_sync && o->given);
+	assert_true(o->serialise && o->overlap_sync && o->given);
 	o->iterations = 70;
 	text = resume_options(c);
 	assert_string_equal(text, kept);

@@ -90,8 +90,6 @@ static void bound_data_node(struct bound *b, int place)
 		.backward_s = n->backward_s,
 		.overhead_s = b->p->c->dispatch_overhead_s,
 		.slots = n->memory,
-		.split = b->p->q->split_backward,
-		.weights_s = n->weight_gradient_s,
 		.lag_loss_s = shortest_paths_fastest_s(b->routes, node, SHORTEST_PATHS_OUT),
 		.lag_back_s = shortest_paths_fastest_s(b->routes, node, SHORTEST_PATHS_BACK),
 		.lag_round_s = shortest_paths_fastest_s(b->routes, node, SHORTEST_PATHS_ROUND),

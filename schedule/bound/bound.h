@@ -7,9 +7,6 @@
  *                          earliest arrival and the latest departure
  *   all data nodes         each stage gets the visits that exposure demands: coverage_bound.h
  *
- * With a split backward pass the weight gradients of nodes other than data nodes are not counted.
- * The bound stays valid.
- *
  * Internal to schedule/.
  */
 #ifndef SCHEDULE_BOUND_H

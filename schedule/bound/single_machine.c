@@ -100,12 +100,7 @@ static void go_on(struct walk *w, struct done d, const struct way *from, int sen
 	if (d.b < d.l) { /* B */
 		way.free_s =
 			fmax(from->free_s, from->at_s[d.b]) + m->backward_s + m->overhead_s;
-		if (m->split) {
-			way.at_s[d.b] = 0; /* its W can start at any time */
-			reach_way(w, (struct done){ d.f, d.l, d.b + 1 }, &way);
-		} else {
-			reach_without_oldest(w, (struct done){ d.f, d.l, d.b + 1 }, &way);
-		}
+		reach_without_oldest(w, (struct done){ d.f, d.l, d.b + 1 }, &way);
 	}
 	if (d.l < d.f) { /* L */
 		double end_s = fmax(from->free_s, from->at_s[d.l] + m->lag_loss_s) + m->loss_s;
@@ -122,24 +117,17 @@ static void go_on(struct walk *w, struct done d, const struct way *from, int sen
 		way.free_s = way.at_s[d.f] + m->overhead_s;
 		reach_way(w, (struct done){ d.f + 1, d.l, d.b }, &way);
 	}
-	if (m->split && d.b > 0) { /* W */
-		way = *from;
-		way.free_s += m->weights_s + m->overhead_s;
-		reach_without_oldest(w, d, &way);
-	}
 }
 
 /* From so many tasks done to one more. A cell and the number of tasks tell how many
  * microbatches are through, since each is as many tasks. */
 static void take_layer(struct walk *w, int tasks)
 {
-	int each = w->m->split ? 4 : 3;
-
 	memset(w->n_next, 0, (size_t)w->n_cells * sizeof(*w->n_next));
 	for (int cell = 0; cell < w->n_cells; cell++) {
 		struct done d = { cell / w->width / w->width, cell / w->width % w->width,
 				  cell % w->width };
-		int through = (tasks - d.f - d.l - d.b) / each;
+		int through = (tasks - d.f - d.l - d.b) / 3;
 
 		for (int i = 0; i < w->n_now[cell]; i++)
 			go_on(w, d, &w->now[(size_t)cell * (size_t)w->most + (size_t)i],
@@ -151,7 +139,7 @@ static void take_layer(struct walk *w, int tasks)
 static double walk_all(struct walk *w)
 {
 	size_t ways = (size_t)w->n_cells * (size_t)w->most;
-	int last = (w->m->split ? 4 : 3) * w->m->n;
+	int last = 3 * w->m->n;
 	double best = INFINITY;
 
 	w->now = calloc(ways, sizeof(*w->now));
@@ -182,13 +170,11 @@ static double walk_all(struct walk *w)
 
 static double formula_s(const struct single_machine *m, int slots)
 {
-	double tail_s = m->split ? m->overhead_s + m->weights_s : 0;
-	double own_s = m->forward_s + m->loss_s + m->backward_s + tail_s;
+	double own_s = m->forward_s + m->loss_s + m->backward_s;
 	double trip_s = own_s + fmax(m->lag_loss_s + m->lag_back_s, m->lag_round_s);
 	double work_s = m->n * own_s + (3 * m->n - 1) * m->overhead_s;
-	double last_s = m->split ? m->weights_s : m->backward_s;
 	double edges_s =
-		slots * (slots - 1) / 2.0 * (m->forward_s + last_s + 2 * m->overhead_s);
+		slots * (slots - 1) / 2.0 * (m->forward_s + m->backward_s + 2 * m->overhead_s);
 	double slots_s = (m->n * trip_s + (m->n - slots) * m->overhead_s + edges_s) / slots;
 
 	return fmax(work_s, fmax(slots_s, trip_s));

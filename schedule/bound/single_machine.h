@@ -1,16 +1,16 @@
 /* single_machine.h - one data node by itself: how long it takes at least to send its microbatches
  * out, compute their losses and take their gradients back, when all else is free of contention.
  *
- * Each microbatch is F, a lag out, L, a lag back, B (and W where the backward pass is split) on one
- * machine that also pays the dispatch overhead, with as many under way as there are slots. The lags
- * are the least that a way through the other stages takes. Microbatches are interchangeable: in
- * some best schedule they take their turns in the same order at F, at L and at B, since sorting the
- * times of each keeps every lag. So only the order of the kinds of task is open.
+ * Each microbatch is F, a lag out, L, a lag back, B on one machine that also pays the dispatch
+ * overhead, with as many under way as there are slots. The lags are the least that a way through
+ * the other stages takes. Microbatches are interchangeable: in some best schedule they take their
+ * turns in the same order at F, at L and at B, since sorting the times of each keeps every lag. So
+ * only the order of the kinds of task is open.
  *
- * That is a walk through the numbers of F, L, B (and W) done so far. Of two ways to the same
- * numbers one is no worse if the machine is free no later and no microbatch under way is later; the
- * worse is dropped. What is left at the end is exact. Where too many ways are left, two are taken
- * as one with the earlier of each of their times: that is no longer exact, but nothing is below it.
+ * That is a walk through the numbers of F, L, B done so far. Of two ways to the same numbers one is
+ * no worse if the machine is free no later and no microbatch under way is later; the worse is
+ * dropped. What is left at the end is exact. Where too many ways are left, two are taken as one
+ * with the earlier of each of their times: that is no longer exact, but nothing is below it.
  * Internal to schedule/.
  */
 #ifndef SCHEDULE_SINGLE_MACHINE_H
@@ -26,8 +26,6 @@ struct single_machine {
 	double lag_loss_s, lag_back_s; /* F end to L arrival, L end to B arrival */
 	double lag_round_s; /* both together, at least: no way need have both least lags */
 	int n, slots;       /* microbatches; those under way at once */
-	bool split;         /* a W after each B gives the slot back; else the B does */
-	double weights_s;
 };
 
 /* The least makespan. *exact says whether it is that, or only below it. most_ways: kept for each

@@ -228,7 +228,6 @@ static int by_node_and_time(const void *a, const void *b)
  * of once. */
 static void check_tc1(struct checking *k, const struct simulation *trace)
 {
-	enum task_kind last = k->p->split_backward ? TASK_WEIGHTS : TASK_BACKWARD;
 	struct slot_change *changes = malloc(((size_t)trace->n_tasks + 1) * sizeof(*changes));
 	int n = 0, held = 0, told = -1;
 
@@ -241,7 +240,7 @@ static void check_tc1(struct checking *k, const struct simulation *trace)
 
 		if (t->kind == TASK_FORWARD)
 			changes[n++] = (struct slot_change){ t->start_s, t->node, 1 };
-		else if (t->kind == last)
+		else if (t->kind == TASK_BACKWARD)
 			changes[n++] = (struct slot_change){ t->end_s, t->node, -1 };
 	}
 	qsort(changes, (size_t)n, sizeof(*changes), by_node_and_time);

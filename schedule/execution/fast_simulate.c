@@ -80,18 +80,6 @@ static inline int queue_take(struct fast_simulate *e)
 	return first;
 }
 
-/* A W waits from the end of its B; the node is not free before that. */
-static void add_weights(struct fast_simulate *e, struct fast_simulate_node *n, int mb, int task)
-{
-	int length = e->p->length, step = task - mb * e->steps;
-	int w = mb * length + 2 * length - step;
-
-	if (step <= length)
-		return;
-	e->next_weights[w] = n->weights;
-	n->weights = w;
-}
-
 /* What the microbatch has arrived for starts when the node has done what is booked. */
 static inline void book_task(struct fast_simulate *e, struct fast_simulate_node *n, int mb, double now_s)
 {
@@ -104,8 +92,6 @@ static inline void book_task(struct fast_simulate *e, struct fast_simulate_node 
 	e->start_s[event->task] = start_s;
 	n->free_s = end_s + e->overhead_s;
 	n->slots -= task->slots;
-	if (e->split)
-		add_weights(e, n, mb, event->task);
 	if (next_s + task->rest_s > e->limit_s)
 		e->late = true;
 	if (task->last) {
@@ -116,42 +102,7 @@ static inline void book_task(struct fast_simulate *e, struct fast_simulate_node 
 	}
 }
 
-static double weights_arrival_s(const struct fast_simulate *e, int w)
-{
-	int length = e->p->length, at = w / length * e->steps + 2 * length - w % length;
-
-	return e->start_s[at] + e->chain[at].duration_s;
-}
-
-static bool weights_go_first(const struct fast_simulate *e, int a, int b)
-{
-	double at_a = weights_arrival_s(e, a), at_b = weights_arrival_s(e, b);
-
-	return at_a != at_b ? at_a < at_b : a < b;
-}
-
-/* The first of the W that wait at the node, as soon as it is free. */
-static void start_weights(struct fast_simulate *e, struct fast_simulate_node *n)
-{
-	int32_t *best = &n->weights;
-	double end_s;
-	int w;
-
-	for (int32_t *at = &e->next_weights[*best]; *at >= 0; at = &e->next_weights[*at]) {
-		if (weights_go_first(e, *at, *best))
-			best = at;
-	}
-	w = *best;
-	*best = e->next_weights[w];
-	e->weights_start_s[w] = n->free_s;
-	end_s = n->free_s + e->p->c->nodes[n - e->nodes].weight_gradient_s;
-	e->late = e->late || end_s > e->limit_s;
-	n->slots++;
-	n->free_s = end_s + e->overhead_s;
-}
-
-/* Books those that wait for slots, as far as there are any. Where W give back the next ones, one
- * starts when the node is free and nothing else has arrived: that is an event. */
+/* Books those that wait for slots, as far as there are any. */
 static void serve_waiting(struct fast_simulate *e, struct fast_simulate_node *n, double now_s)
 {
 	while (n->first >= 0 && n->slots > 0) {
@@ -160,18 +111,6 @@ static void serve_waiting(struct fast_simulate *e, struct fast_simulate_node *n,
 		n->first = e->event[mb].next;
 		book_task(e, n, mb, now_s);
 	}
-	if (n->first >= 0 && n->weights >= 0 && !n->wakes) {
-		n->wakes = true;
-		queue_add(e, e->n_mb + (int)(n - e->nodes), n->free_s);
-	}
-}
-
-static void wake_node(struct fast_simulate *e, struct fast_simulate_node *n, double now_s)
-{
-	n->wakes = false;
-	if (n->first >= 0 && n->weights >= 0 && n->free_s <= now_s)
-		start_weights(e, n);
-	serve_waiting(e, n, now_s);
 }
 
 static void wait_for_slot(struct fast_simulate *e, struct fast_simulate_node *n, int mb)
@@ -184,36 +123,21 @@ static void wait_for_slot(struct fast_simulate *e, struct fast_simulate_node *n,
 	n->last = mb;
 }
 
-/* W fill the time until something arrives. (Where an F waits for their slots there were events.) */
-static void fill_gap(struct fast_simulate *e, struct fast_simulate_node *n, double now_s)
+/* Takes one arrival. The arrivals left of its instant are of larger microbatches. */
+static inline void take_one(struct fast_simulate *e, int mb, double now_s)
 {
-	while (n->weights >= 0 && n->free_s < now_s)
-		start_weights(e, n);
-}
+	const struct fast_simulate_step *task = &e->chain[e->event[mb].task];
+	struct fast_simulate_node *n = &e->nodes[task->node];
 
-/* One event, of its instant's those that are left being of larger microbatches, and of nodes. */
-static inline void take_one(struct fast_simulate *e, int what, double now_s)
-{
-	const struct fast_simulate_step *task;
-	struct fast_simulate_node *n;
-
-	if (what >= e->n_mb) {
-		wake_node(e, &e->nodes[what - e->n_mb], now_s);
-		return;
-	}
-	task = &e->chain[e->event[what].task];
-	n = &e->nodes[task->node];
-	if (e->split)
-		fill_gap(e, n, now_s);
 	if (task->slots > 0 && n->slots <= 0)
-		wait_for_slot(e, n, what);
+		wait_for_slot(e, n, mb);
 	else
-		book_task(e, n, what, now_s);
-	if (n->first >= 0 && (n->slots > 0 || n->weights >= 0))
+		book_task(e, n, mb, now_s);
+	if (n->first >= 0 && n->slots > 0)
 		serve_waiting(e, n, now_s);
 }
 
-/* Several at one instant: a node takes the smallest microbatch first, and W when none has come. */
+/* Several at one instant: a node takes the smallest microbatch first. */
 static void take_many(struct fast_simulate *e, int list, double now_s)
 {
 	int n = 0;
@@ -244,8 +168,7 @@ static void reset_run(struct fast_simulate *e, double limit_s)
 
 		*n = (struct fast_simulate_node){ .slots = n->memory,
 					   .memory = n->memory,
-					   .first = -1,
-					   .weights = -1 };
+					   .first = -1 };
 	}
 }
 
@@ -256,19 +179,6 @@ static void fit_calendar(struct fast_simulate *e)
 
 	if (e->makespan_s > 0 && (span_s < e->makespan_s || span_s > 1.3 * e->makespan_s))
 		e->per_s = e->n_buckets / (1.1 * e->makespan_s);
-}
-
-static double weights_end_s(const struct fast_simulate *e, int mb)
-{
-	int length = e->p->length;
-	double end_s = 0;
-
-	for (int w = mb * length; w < (mb + 1) * length; w++) {
-		int node = e->chain[mb * e->steps + w % length].node;
-
-		end_s = fmax(end_s, e->weights_start_s[w] + e->p->c->nodes[node].weight_gradient_s);
-	}
-	return end_s;
 }
 
 static void fill_arrivals(struct fast_simulate *e, int mb)
@@ -296,8 +206,6 @@ static void finish_run(struct fast_simulate *e)
 		int last = (i + 1) * e->steps - 1;
 		double end_s = e->start_s[last] + e->chain[last].duration_s;
 
-		if (e->split)
-			end_s = fmax(end_s, weights_end_s(e, i));
 		e->finish_s[i] = end_s;
 		e->makespan_s = end_s > e->makespan_s ? end_s : e->makespan_s;
 	}
@@ -317,8 +225,6 @@ static bool run_events(struct fast_simulate *e)
 		else
 			take_many(e, list, now_s);
 	}
-	for (int i = 0; e->split && !e->late && i < e->n_nodes; i++)
-		fill_gap(e, &e->nodes[i], INFINITY);
 	if (e->late || e->done < e->n_mb) {
 		e->makespan_s = INFINITY;
 		return false;
@@ -349,8 +255,6 @@ void fast_simulate_keep(struct fast_simulate *e)
 {
 	struct fast_simulate_booking *booked = e->kept_booked;
 
-	if (e->split) /* W are not taken over */
-		return;
 	swap_pointers(&e->arrival_s, &e->kept_arrival_s);
 	swap_pointers(&e->start_s, &e->kept_start_s);
 	e->kept_booked = e->booked;
@@ -447,10 +351,9 @@ bool fast_simulate_run_from(struct fast_simulate *e, double from_s, double limit
 	return run_events(e);
 }
 
-/* last_s: what follows the chain at its own node. */
-static void add_up(struct fast_simulate_step *chain, int steps, double last_s)
+static void add_up(struct fast_simulate_step *chain, int steps)
 {
-	double rest_s = last_s;
+	double rest_s = 0;
 
 	for (int s = steps - 1; s >= 0; s--) {
 		chain[s].rest_s = rest_s;
@@ -462,9 +365,6 @@ static void add_up(struct fast_simulate_step *chain, int steps, double last_s)
 static void fill_chain(const struct problem *p, const int *path, struct fast_simulate_step *chain)
 {
 	int length = p->length, steps = 2 * length + 1;
-	double last_s = p->q->split_backward ? p->c->dispatch_overhead_s +
-						       p->c->nodes[path[0]].weight_gradient_s
-					     : 0;
 
 	for (int s = 0; s < steps; s++) {
 		int hop = s < length ? s : s == length ? 0 : 2 * length - s;
@@ -473,14 +373,14 @@ static void fill_chain(const struct problem *p, const int *path, struct fast_sim
 		const struct cluster_node *n = &p->c->nodes[node];
 
 		chain[s].node = node;
-		chain[s].slots = s < length ? 1 : s == length || p->q->split_backward ? 0 : -1;
+		chain[s].slots = s < length ? 1 : s == length ? 0 : -1;
 		chain[s].last = s + 1 == steps;
 		chain[s].duration_s = s < length ? n->forward_s
 						 : s == length ? n->loss_s : n->backward_s;
 		chain[s].travel_s = s + 1 < steps
 			? problem_delay_s(p, node, path[after]) : 0;
 	}
-	add_up(chain, steps, last_s);
+	add_up(chain, steps);
 }
 
 void fast_simulate_set_path(struct fast_simulate *e, int mb, const int *path)
@@ -525,7 +425,6 @@ void fast_simulate_init(struct fast_simulate *e, const struct problem *p)
 			      .n_nodes = p->n_nodes,
 			      .steps = (int)steps,
 			      .overhead_s = p->c->dispatch_overhead_s,
-			      .split = p->q->split_backward,
 			      .n_buckets = (int)buckets };
 	e->per_s = (double)buckets / guess_horizon(p);
 	e->chain = arena_array(&e->arena, m * steps, sizeof(*e->chain));
@@ -537,15 +436,11 @@ void fast_simulate_init(struct fast_simulate *e, const struct problem *p)
 	e->kept_start_s = arena_array(&e->arena, m * steps, sizeof(*e->kept_start_s));
 	e->kept_booked = arena_array(&e->arena, m * steps, sizeof(*e->kept_booked));
 	e->finish_s = arena_array(&e->arena, m, sizeof(*e->finish_s));
-	e->event = arena_array(&e->arena, m + n, sizeof(*e->event));
+	e->event = arena_array(&e->arena, m, sizeof(*e->event));
 	e->nodes = arena_array(&e->arena, n, sizeof(*e->nodes));
-	e->batch = arena_array(&e->arena, m + n, sizeof(*e->batch));
+	e->batch = arena_array(&e->arena, m, sizeof(*e->batch));
 	e->bucket = arena_array(&e->arena, buckets, sizeof(*e->bucket));
 	e->filled = arena_array(&e->arena, buckets / 64 + 1, sizeof(*e->filled));
-	if (e->split) {
-		e->weights_start_s = arena_array(&e->arena, m * (size_t)p->length, sizeof(*e->weights_start_s));
-		e->next_weights = arena_array(&e->arena, m * (size_t)p->length, sizeof(*e->next_weights));
-	}
 	for (int i = 0; i < p->n_nodes; i++)
 		e->nodes[i].memory = p->c->nodes[i].memory;
 	e->filled[buckets / 64] = 1;

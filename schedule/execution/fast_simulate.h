@@ -20,7 +20,7 @@ struct fast_simulate_step {
 	double travel_s;  /* from its end to the arrival at the next; 0 for the last */
 	double rest_s;    /* from that arrival to the microbatch's end, if nothing waits */
 	int32_t node;
-	int16_t slots; /* +1: F, takes a slot; -1: B, gives it back; 0: L, and B where W does */
+	int16_t slots; /* +1: F, takes a slot; -1: B, gives it back; 0: L */
 	bool last;
 };
 
@@ -28,13 +28,11 @@ struct fast_simulate {
 	const struct problem *p;
 	int n_mb, n_nodes, steps;  /* steps: 2 * length + 1 */
 	double overhead_s;
-	bool split;                /* every B is followed by a W on its node */
 	struct arena arena;        /* of the arrays below */
 	struct fast_simulate_step *chain; /* (n_mb, steps) */
 	double *release_s;         /* (n_mb) */
 	/* Results of the last run; of a run that was cut none but late. */
 	double *arrival_s, *start_s; /* (n_mb, steps) */
-	double *weights_start_s;     /* (n_mb, length) of the W, by hop; NULL unless split */
 	double *finish_s;            /* (n_mb) end of its last task; stays when a run is cut */
 	struct fast_simulate_booking *booked; /* (n_mb * steps) of one node in the order they start */
 	int n_booked;
@@ -47,11 +45,9 @@ struct fast_simulate {
 	int n_kept; /* of them; 0: none */
 	/* State of a run. */
 	int n_replayed;            /* bookings that are the kept run's */
-	struct fast_simulate_event *event; /* (n_mb + n_nodes) microbatches, then nodes */
-	int32_t *next_weights;     /* (n_mb, length) W = microbatch * length + hop, in a node's
-				    * list */
+	struct fast_simulate_event *event; /* (n_mb) */
 	struct fast_simulate_node *nodes; /* (n_nodes) */
-	int32_t *batch;            /* (n_mb + n_nodes) events of one instant */
+	int32_t *batch;            /* (n_mb) events of one instant */
 	int32_t *bucket;           /* (n_buckets) first of each that is not empty */
 	uint64_t *filled;          /* one bit a bucket, 1: not empty; and a last word that is not 0 */
 	uint64_t bits;             /* what `filled` should have at `word`; there and before it has 0 */
@@ -66,7 +62,7 @@ struct fast_simulate_booking {
 	int32_t task, mb;
 };
 
-/* A microbatch that is on its way, or waits for a slot; or a node that may turn to its W. */
+/* A microbatch that is on its way, or waits for a slot. */
 struct fast_simulate_event {
 	double due_s; /* the arrival */
 	int32_t task; /* that it is to arrive for, of n_mb * steps */
@@ -78,8 +74,6 @@ struct fast_simulate_node {
 	int32_t slots;       /* free ones, when all that is booked has been done */
 	int32_t memory;
 	int32_t first, last; /* F that wait for a slot, as they came; first -1: none */
-	int32_t weights;     /* first W that waits; -1: none */
-	bool wakes;          /* its event is in the queue */
 };
 
 /* The paths are not set yet. */

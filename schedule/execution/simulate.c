@@ -56,14 +56,11 @@ struct run {
 	int done;
 };
 
-/* The tasks of a microbatch by step: its chain 0 .. 2 * length, then the weight gradients, by
- * hop. */
+/* The hop of a microbatch's task at a step of its chain, 0 .. 2 * length. */
 static int step_hop(const struct plan_microbatch *m, int step)
 {
 	if (step < m->length)
 		return step;
-	if (step > 2 * m->length)
-		return step - 2 * m->length - 1;
 	return step == m->length ? 0 : 2 * m->length - step;
 }
 
@@ -71,8 +68,6 @@ static enum task_kind step_kind(const struct plan_microbatch *m, int step)
 {
 	if (step < m->length)
 		return TASK_FORWARD;
-	if (step > 2 * m->length)
-		return TASK_WEIGHTS;
 	return step == m->length ? TASK_LOSS : TASK_BACKWARD;
 }
 
@@ -90,10 +85,8 @@ static double task_duration_s(const struct run *r, int node, enum task_kind kind
 		return n->forward_s;
 	case TASK_LOSS:
 		return n->loss_s;
-	case TASK_BACKWARD:
-		return r->p->split_backward ? cluster_inputs_s(n) : n->backward_s;
 	default:
-		return cluster_weights_s(n);
+		return n->backward_s;
 	}
 }
 
@@ -138,13 +131,9 @@ static enum task_kind kind_of(const struct run *r, const struct waiting *w)
 static bool goes_first(const struct run *r, const struct waiting *a, const struct waiting *b)
 {
 	int32_t pa = priority_of(r, a), pb = priority_of(r, b);
-	bool weights_a = kind_of(r, a) == TASK_WEIGHTS,
-	     weights_b = kind_of(r, b) == TASK_WEIGHTS;
 
 	if (pa != pb)
 		return pa < pb;
-	if (weights_a != weights_b)
-		return weights_b;
 	if (a->arrival_s != b->arrival_s)
 		return a->arrival_s < b->arrival_s;
 	return a->mb < b->mb;
@@ -172,8 +161,7 @@ static void release_slot(struct node_state *n, const struct sim_task *tasks, int
 
 static void note_collision(struct run *r, struct sim_task *task, int in_the_way)
 {
-	bool counts =
-		task->kind != TASK_WEIGHTS && !(task->kind == TASK_FORWARD && task->hop == 0);
+	bool counts = !(task->kind == TASK_FORWARD && task->hop == 0);
 
 	task->waited_for = task->start_s > task->arrival_s ? in_the_way : -1;
 	task->collided = task->start_s > task->arrival_s && counts;
@@ -198,13 +186,6 @@ static void send_on(struct run *r, int mb, int node, double end_s)
 	heap_push(r, end_s, mb);
 }
 
-/* A slot is given back when the task that ends the microbatch's stay here starts: nothing else
- * starts before that task's end. */
-static bool ends_stay(const struct run *r, enum task_kind kind)
-{
-	return kind == (r->p->split_backward ? TASK_WEIGHTS : TASK_BACKWARD);
-}
-
 static void start_task(struct run *r, int node, const struct waiting *w)
 {
 	const struct plan_microbatch *m = &r->p->microbatches[w->mb];
@@ -223,7 +204,7 @@ static void start_task(struct run *r, int node, const struct waiting *w)
 	note_collision(r, task, w->in_the_way);
 	if (task->kind == TASK_FORWARD)
 		n->holding[n->n_holding++] = r->s->n_tasks;
-	else if (ends_stay(r, task->kind))
+	else if (task->kind == TASK_BACKWARD) /* nothing else starts here before its end */
 		release_slot(n, r->s->tasks, w->mb, task->hop);
 	if (n->n_holding > r->s->peak_slots[node])
 		r->s->peak_slots[node] = n->n_holding;
@@ -233,15 +214,7 @@ static void start_task(struct run *r, int node, const struct waiting *w)
 	n->last = r->s->n_tasks++;
 	n->busy = true;
 	heap_push(r, task->end_s + r->c->dispatch_overhead_s, -1 - node);
-	if (task->kind != TASK_WEIGHTS)
-		send_on(r, w->mb, node, task->end_s);
-	if (task->kind == TASK_BACKWARD &&
-	    r->p->split_backward) /* the node is busy until then */
-		n->waiting[n->n_waiting++] =
-			(struct waiting){ .mb = w->mb,
-					  .step = 2 * m->length + 1 + task->hop,
-					  .arrival_s = task->end_s,
-					  .in_the_way = n->last };
+	send_on(r, w->mb, node, task->end_s);
 }
 
 /* The node is free: start the best of what waits there and may start. The rest learn what they
@@ -355,9 +328,9 @@ static int check_runnable(const struct cluster *c, const struct plan *p, struct 
 	return 0;
 }
 
-static int task_count(const struct plan *p, const struct plan_microbatch *m)
+static int task_count(const struct plan_microbatch *m)
 {
-	return (p->split_backward ? 3 : 2) * m->length + 1;
+	return 2 * m->length + 1;
 }
 
 static int find_microbatch(const struct plan *p, int id)
@@ -387,7 +360,7 @@ static void fill_priorities(struct run *r)
 			int mb = find_microbatch(r->p, order->tasks[t].microbatch);
 			const struct plan_microbatch *m = &r->p->microbatches[mb < 0 ? 0 : mb];
 
-			for (int step = 0; mb >= 0 && step < task_count(r->p, m); step++) {
+			for (int step = 0; mb >= 0 && step < task_count(m); step++) {
 				int32_t *at = &r->priority[mb * r->steps + step];
 
 				if (step_kind(m, step) == order->tasks[t].kind &&
@@ -408,8 +381,8 @@ static int run_alloc(struct run *r)
 
 	for (size_t i = 0; i < m; i++) {
 		visits += (size_t)r->p->microbatches[i].length;
-		if (task_count(r->p, &r->p->microbatches[i]) > r->steps)
-			r->steps = task_count(r->p, &r->p->microbatches[i]);
+		if (task_count(&r->p->microbatches[i]) > r->steps)
+			r->steps = task_count(&r->p->microbatches[i]);
 	}
 	r->nodes = arena_array(&r->arena, n, sizeof(*r->nodes));
 	r->step = arena_array(&r->arena, m + 1, sizeof(*r->step));
@@ -473,7 +446,7 @@ static struct simulation *simulation_alloc(const struct cluster *c, const struct
 	if (!s)
 		return NULL;
 	for (int i = 0; i < p->n_microbatches; i++)
-		tasks += (size_t)task_count(p, &p->microbatches[i]);
+		tasks += (size_t)task_count(&p->microbatches[i]);
 	s->n_stages = c->n_stages;
 	s->n_nodes = c->n_nodes;
 	s->tasks = calloc(tasks + 1, sizeof(*s->tasks));

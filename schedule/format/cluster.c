@@ -31,7 +31,6 @@ struct cluster *cluster_alloc(int n_nodes, int n_stages, bool with_sync)
 	for (size_t i = 0; i < n; i++) {
 		c->nodes[i].stage = -1;
 		c->nodes[i].memory = 1;
-		c->nodes[i].weight_gradient_s = -1;
 		c->nodes[i].location = strdup("");
 		if (!c->nodes[i].location)
 			goto free_cluster;
@@ -98,7 +97,6 @@ struct cluster *cluster_copy(const struct cluster *c)
 		node->backward_s = from->backward_s;
 		node->loss_s = from->loss_s;
 		node->memory = from->memory;
-		node->weight_gradient_s = from->weight_gradient_s;
 	}
 	to->microbatches_per_data_node = c->microbatches_per_data_node;
 	to->dispatch_overhead_s = c->dispatch_overhead_s;
@@ -125,12 +123,6 @@ static int validate_nodes(const struct cluster *c, struct error *err)
 			return error_set(err, -EINVAL,
 					 "nodes[%d]: expected forward_s, backward_s and loss_s "
 					 "in seconds, 0 or more", i);
-		if (!isfinite(n->weight_gradient_s) || n->weight_gradient_s > n->backward_s)
-			return error_set(
-				err, -EINVAL,
-				"nodes[%d].weight_gradient_s: expected seconds, no more than "
-				"backward_s",
-				i);
 		if (n->memory < 0)
 			return error_set(err, -EINVAL, "nodes[%d].memory: expected 0 or more", i);
 		if (n->stage >= c->n_stages)
@@ -196,14 +188,4 @@ int cluster_validate(const struct cluster *c, struct error *err)
 	if (!is_time(c->dispatch_overhead_s))
 		return error_set(err, -EINVAL, "dispatch_overhead_s: expected 0 or more");
 	return 0;
-}
-
-double cluster_weights_s(const struct cluster_node *n)
-{
-	return n->weight_gradient_s < 0 ? n->backward_s / 2 : n->weight_gradient_s;
-}
-
-double cluster_inputs_s(const struct cluster_node *n)
-{
-	return n->backward_s - cluster_weights_s(n);
 }

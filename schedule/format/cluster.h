@@ -24,7 +24,6 @@ struct cluster_node {
 	int stage;      /* where it is pinned; < 0: anywhere */
 	double forward_s, backward_s, loss_s; /* one microbatch */
 	int memory;     /* microbatches it can hold at once */
-	double weight_gradient_s; /* part of backward_s; < 0: not said, taken as half of it */
 };
 
 struct cluster {
@@ -61,10 +60,5 @@ int cluster_read(const char *path, struct cluster **out, struct error *err);
 int cluster_read_share(const char *path, double share, struct cluster **out, struct error *err);
 /* The JSON text (free it), with delay_s (links are not kept apart); NULL: out of memory. */
 char *cluster_format(const struct cluster *c);
-
-/* What a backward pass split in two takes: the weight gradients, the input gradients. Together
- * they are backward_s. */
-double cluster_weights_s(const struct cluster_node *n);
-double cluster_inputs_s(const struct cluster_node *n);
 
 #endif

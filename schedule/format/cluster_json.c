@@ -17,8 +17,8 @@ static const char *const keys[] = { "format", "name", "stages", "nodes", "delay_
 				    "microbatches_per_data_node", "dispatch_overhead_s",
 				    "sync_pair_s", "weights_bytes_per_stage", NULL };
 static const char *const node_keys[] = {
-	"id",    "location", "forward_s", "backward_s", "loss_s", "memory", "weight_gradient_s",
-	"stage", "address",  "device",    NULL
+	"id",	 "location", "forward_s", "backward_s", "loss_s",
+	"memory", "stage",   "address",   "device",	NULL
 };
 static const char *const link_keys[] = { "latency_s", "bandwidth_bytes_per_s", NULL };
 
@@ -133,7 +133,6 @@ static int read_node(const json_t *list, int i, struct cluster *c, struct error 
 	const json_t *v = json_array_get(list, (size_t)i);
 	struct cluster_node *node = &c->nodes[i];
 	const int anywhere = -1;
-	const double not_said = -1;
 	char where[32];
 	int id, rc;
 
@@ -156,9 +155,6 @@ static int read_node(const json_t *list, int i, struct cluster *c, struct error 
 		rc = json_number(v, where, "loss_s", 0, NULL, &node->loss_s, err);
 	if (rc == 0)
 		rc = json_int(v, where, "memory", 0, 1 << 20, NULL, &node->memory, err);
-	if (rc == 0)
-		rc = json_number(v, where, "weight_gradient_s", 0, &not_said,
-				 &node->weight_gradient_s, err);
 	if (rc == 0)
 		rc = json_int(v, where, "stage", 0, c->n_stages - 1, &anywhere, &node->stage, err);
 	if (rc == 0)
@@ -295,8 +291,6 @@ static json_t *node_to_json(const struct cluster_node *node, int id)
 			      node->location, "forward_s", node->forward_s, "backward_s",
 			      node->backward_s, "loss_s", node->loss_s, "memory", node->memory);
 
-	if (o && node->weight_gradient_s >= 0)
-		json_object_set_new(o, "weight_gradient_s", json_real(node->weight_gradient_s));
 	if (o && node->stage >= 0)
 		json_object_set_new(o, "stage", json_integer(node->stage));
 	if (o && node->address)

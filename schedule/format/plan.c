@@ -5,7 +5,7 @@
 
 const char *task_kind_name(enum task_kind kind)
 {
-	static const char *const names[] = { "F", "L", "B", "W" };
+	static const char *const names[] = { "F", "L", "B" };
 
 	return names[kind];
 }
@@ -102,7 +102,6 @@ struct plan *plan_copy(const struct plan *p)
 		return NULL;
 	free(to->visits);
 	to->path_length = p->path_length;
-	to->split_backward = p->split_backward;
 	to->overlap_sync = p->overlap_sync;
 	to->visits = calloc(visits + 1, sizeof(*to->visits));
 	if (!to->visits)

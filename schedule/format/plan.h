@@ -15,9 +15,9 @@
 
 #define PLAN_MOST_PATH 64
 
-/* What a node does with a microbatch. W is there only when the backward pass is split. */
-enum task_kind { TASK_FORWARD, TASK_LOSS, TASK_BACKWARD, TASK_WEIGHTS };
-/* "F", "L", "B", "W". */
+/* What a node does with a microbatch. */
+enum task_kind { TASK_FORWARD, TASK_LOSS, TASK_BACKWARD };
+/* "F", "L", "B". */
 const char *task_kind_name(enum task_kind kind);
 
 struct plan_microbatch {
@@ -63,7 +63,6 @@ struct plan {
 	int *assigned;    /* (stage_start[n_stages]) node ids */
 	int path_length;
 	bool overlap_sync; /* a stage's gradients are summed from its own last task on */
-	bool split_backward; /* B gives the input gradients, W the weight gradients */
 	int n_microbatches;
 	struct plan_microbatch *microbatches; /* (n_microbatches) ids ascending */
 	int *visits;      /* the paths, one after the other */

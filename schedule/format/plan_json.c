@@ -12,9 +12,8 @@
 #define FORMAT "skippipe.plan/1"
 #define MOST_BYTES ((size_t)1 << 28)
 
-static const char *const keys[] = { "format",         "assignment",   "path_length",
-				    "split_backward", "overlap_sync", "microbatches", "order",
-				    "predicted",      "search",       NULL };
+static const char *const keys[] = { "format", "assignment", "path_length", "overlap_sync",
+				    "microbatches", "order", "predicted", "search", NULL };
 static const char *const microbatch_keys[] = { "id", "data_node", "path", "release_s", NULL };
 /* Robust plans of earlier builds carry jitter, expected_s, p95_s and standstills: these keys are
  * accepted and ignored. */
@@ -124,13 +123,13 @@ static int read_microbatches(const json_t *list, struct plan *p, struct error *e
 static int read_order_task(const json_t *v, const char *where, struct plan_task *task,
 			   struct error *err)
 {
-	static const char *const kinds[] = { "F", "L", "B", "W" };
+	static const char *const kinds[] = { "F", "L", "B" };
 	const json_t *id = json_array_get(v, 0);
 	const char *kind = json_string_value(json_array_get(v, 1));
 
 	if (json_array_size(v) == 2 && json_is_integer(id) && kind &&
 	    json_integer_value(id) >= 0 && json_integer_value(id) <= INT_MAX) {
-		for (int k = 0; k < 4; k++) {
+		for (int k = 0; k < 3; k++) {
 			if (strcmp(kind, kinds[k]) == 0) {
 				task->microbatch = (int)json_integer_value(id);
 				task->kind = (enum task_kind)k;
@@ -138,7 +137,7 @@ static int read_order_task(const json_t *v, const char *where, struct plan_task 
 			}
 		}
 	}
-	return error_set(err, -EINVAL, "%s: expected [microbatch, \"F\", \"L\", \"B\" or \"W\"]",
+	return error_set(err, -EINVAL, "%s: expected [microbatch, \"F\", \"L\" or \"B\"]",
 			 where);
 }
 
@@ -305,8 +304,6 @@ static int read_body(const json_t *root, const json_t *stages, const json_t *lis
 	if (rc == 0)
 		rc = json_int(root, "", "path_length", 1, PLAN_MOST_PATH, NULL, &p->path_length, err);
 	if (rc == 0)
-		rc = json_bool(root, "", "split_backward", false, &p->split_backward, err);
-	if (rc == 0)
 		rc = json_bool(root, "", "overlap_sync", false, &p->overlap_sync, err);
 	if (rc == 0)
 		rc = read_microbatches(list, p, err);
@@ -450,8 +447,6 @@ char *plan_format(const struct plan *p)
 	     json_object_set_new(root, "assignment", stages) == 0 &&
 	     json_object_set_new(root, "path_length", json_integer(p->path_length)) == 0 &&
 	     json_object_set_new(root, "microbatches", microbatches_to_json(p)) == 0;
-	if (ok && p->split_backward)
-		ok = json_object_set_new(root, "split_backward", json_true()) == 0;
 	if (ok && p->overlap_sync)
 		ok = json_object_set_new(root, "overlap_sync", json_true()) == 0;
 	if (ok && p->n_orders > 0)

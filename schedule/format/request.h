@@ -42,7 +42,6 @@ struct plan_request {
 					* with the least iteration_s, whatever overlaps; for
 					* PLAN_BEST, a free assignment and a cluster with
 					* sync_pair_s. 0: none */
-	bool split_backward; /* B gives the input gradients, W later the weight gradients */
 	double budget_s;               /* <= 0: no limit in time */
 	int64_t evaluations;           /* <= 0: no limit in evaluations. Without either limit
 					* plan_search takes one second */

@@ -108,7 +108,7 @@ static int run_current(struct anneal *a)
 
 bool anneal_knows_lanes(const struct problem *p)
 {
-	return problem_is(p, REGIME_LANES) && p->length > 1 && !p->q->split_backward;
+	return problem_is(p, REGIME_LANES) && p->length > 1;
 }
 
 /* In large clusters lanes take long. As long as nodes may exchange roles, role moves gain more. */

@@ -41,8 +41,7 @@ struct anneal {
 };
 
 /* Returns true if lanes can be planned for this problem. In small clusters nodes are so crowded
- * that no lane keeps its predicted times. With a split backward pass the weight gradients give the
- * slots back, and lanes do not model them. */
+ * that no lane keeps its predicted times. */
 bool anneal_knows_lanes(const struct problem *p);
 
 /* Starts at a solution (copied). -EDEADLK: it comes to a standstill. */

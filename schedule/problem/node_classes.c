@@ -9,8 +9,8 @@ static bool are_alike(const struct problem *p, int u, int v)
 	const struct cluster_node *a = &p->c->nodes[u], *b = &p->c->nodes[v];
 
 	return a->forward_s == b->forward_s && a->backward_s == b->backward_s &&
-	       a->loss_s == b->loss_s && a->weight_gradient_s == b->weight_gradient_s &&
-	       a->memory == b->memory && strcmp(a->location, b->location) == 0;
+	       a->loss_s == b->loss_s && a->memory == b->memory &&
+	       strcmp(a->location, b->location) == 0;
 }
 
 void node_classes_init(struct node_classes *a, struct arena *arena, const struct problem *p,

@@ -190,23 +190,6 @@ static int deal_microbatches(struct problem *p, struct error *err)
 	return 0;
 }
 
-/* Weight gradients are nobody's wait: to all but fast_simulate.h their tasks are not there. */
-static void split_chain(struct problem *p)
-{
-	size_t n = (size_t)p->n_nodes;
-
-	p->chain = *p->whole;
-	p->chain.nodes = arena_array(&p->arena, n, sizeof(*p->chain.nodes));
-	for (size_t i = 0; i < n; i++) {
-		struct cluster_node *to = &p->chain.nodes[i];
-
-		*to = p->whole->nodes[i];
-		to->weight_gradient_s = cluster_weights_s(to);
-		to->backward_s = cluster_inputs_s(to);
-	}
-	p->c = &p->chain;
-}
-
 bool problem_all_alike(const struct cluster *c)
 {
 	const struct cluster_node *a = &c->nodes[0];
@@ -215,8 +198,7 @@ bool problem_all_alike(const struct cluster *c)
 		const struct cluster_node *b = &c->nodes[i];
 
 		if (b->forward_s != a->forward_s || b->backward_s != a->backward_s ||
-		    b->loss_s != a->loss_s || b->memory != a->memory ||
-		    cluster_weights_s(b) != cluster_weights_s(a))
+		    b->loss_s != a->loss_s || b->memory != a->memory)
 			return false;
 		for (int j = 0; j < c->n_nodes; j++) {
 			size_t at = (size_t)i * (size_t)c->n_nodes + (size_t)j;
@@ -251,14 +233,12 @@ int problem_init(struct problem *p, const struct cluster *c, const struct plan_r
 		    all_placed(c) && problem_all_alike(c);
 
 	*p = (struct problem){
-		.c = c, .whole = c, .q = q, .n_nodes = c->n_nodes, .n_stages = c->n_stages
+		.c = c, .q = q, .n_nodes = c->n_nodes, .n_stages = c->n_stages
 	};
 	if (rc != 0)
 		return rc;
 	p->length = q->path_length ? q->path_length : plan_default_path_length(c->n_stages);
 	problem_alloc(p);
-	if (q->split_backward)
-		split_chain(p);
 	for (int i = 0; i < p->n_nodes; i++) {
 		p->out[i] = q->excluded && q->excluded[i];
 		p->movable[i] = !p->out[i] && !stay &&
@@ -387,7 +367,6 @@ struct plan *solution_to_plan(const struct solution *s, const struct problem *p)
 {
 	struct plan *plan = plan_alloc(p->n_stages, s->start[p->n_stages], p->n_mb, p->length);
 
-	plan->split_backward = p->q->split_backward;
 	plan->overlap_sync = p->q->overlap_sync;
 	memcpy(plan->stage_start, s->start, ((size_t)p->n_stages + 1) * sizeof(*s->start));
 	memcpy(plan->assigned, s->members, (size_t)s->start[p->n_stages] * sizeof(*s->members));

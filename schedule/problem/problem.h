@@ -14,12 +14,7 @@
 #include "schedule/search/strategy.h"
 
 struct problem {
-	const struct cluster *c; /* borrowed. With the backward pass split it is the chain's:
-				  * backward_s is the input gradients' part, which paths,
-				  * round trips and bounds are made of */
-	const struct cluster *whole;  /* borrowed: as given */
-	struct cluster chain;         /* what c then points to; its nodes are ours, the rest is
-				       * borrowed */
+	const struct cluster *c;      /* borrowed */
 	const struct plan_request *q; /* borrowed */
 	int n_nodes, n_stages, length; /* length: stages a path visits */
 	int n_mb;

@@ -66,11 +66,11 @@ static int predict_plan(const struct progress *g, struct plan *plan, struct erro
 	struct plan_predicted *d = &plan->predicted;
 	struct check_report report = { 0 };
 	struct simulation *s;
-	int rc = simulate(p->whole, plan, &s, err);
+	int rc = simulate(p->c, plan, &s, err);
 
 	if (rc != 0)
 		return rc;
-	if (check_plan(p->whole, plan, s, &options, &report) != 0)
+	if (check_plan(p->c, plan, s, &options, &report) != 0)
 		rc = error_set(err, -ENOMEM, "out of memory");
 	else if (report.n_breaches > 0)
 		rc = error_set(err, -EPROTO, "the search broke a rule: %s", report.breaches[0]);

@@ -27,7 +27,7 @@ struct job {
 static void all_orders(const struct single_machine *m, struct job *jobs, double free_s, double end_s,
 		       double *best)
 {
-	int under_way = 0, left = 0, last = m->split ? 4 : 3;
+	int under_way = 0, left = 0, last = 3;
 
 	for (int i = 0; i < m->n; i++) {
 		left += last - jobs[i].step;
@@ -38,8 +38,7 @@ static void all_orders(const struct single_machine *m, struct job *jobs, double 
 		return;
 	}
 	for (int i = 0; i < m->n; i++) {
-		const double seconds[] = { m->forward_s, m->loss_s, m->backward_s,
-					   m->weights_s };
+		const double seconds[] = { m->forward_s, m->loss_s, m->backward_s };
 		struct job was = jobs[i], *j = &jobs[i];
 		double start = free_s > j->ready_s ? free_s : j->ready_s, end;
 
@@ -69,8 +68,6 @@ static struct single_machine random_machine(struct rng *r, int most_mb)
 		.lag_loss_s = 4 * rng_uniform(r),
 		.lag_back_s = 4 * rng_uniform(r),
 		.lag_round_s = 8 * rng_uniform(r),
-		.split = rng_below(r, 3) == 0,
-		.weights_s = rng_uniform(r),
 		.n = 1 + (int)rng_below(r, (uint32_t)most_mb),
 		.slots = 1 + (int)rng_below(r, 4),
 	};
@@ -141,7 +138,6 @@ static void no_plan_is_shorter_than_the_bound(void **state)
 
 		plan_request_init(&q);
 		q.path_length = length;
-		q.split_backward = round % 3 == 0;
 		assert_int_equal(problem_init(&p, c, &q, NULL), 0);
 		solution_init(&s, &p);
 		fast_simulate_init(&e, &p);

@@ -19,8 +19,7 @@
 static const char *const small =
 	"{\"format\":\"skippipe.cluster/1\",\"name\":\"two\",\"stages\":[1,1],\"nodes\":["
 	"{\"id\":0,\"location\":\"a\",\"forward_s\":1,\"backward_s\":2,\"loss_s\":0.5,"
-	"\"memory\":2,\"stage\":0,"
-	"\"weight_gradient_s\":0.5},"
+	"\"memory\":2,\"stage\":0},"
 	"{\"id\":1,\"location\":\"b\",\"forward_s\":1,\"backward_s\":2,\"loss_s\":0.5,"
 	"\"memory\":2,"
 	"\"address\":\"h:1\",\"device\":\"cuda\"}],"
@@ -42,10 +41,6 @@ static void reads_all_keys(void **state)
 	assert_int_equal(c->n_nodes, 2);
 	assert_int_equal(c->nodes[0].stage, 0);
 	assert_true(c->nodes[1].stage < 0);
-	assert_true(cluster_weights_s(&c->nodes[0]) == 0.5 &&
-		    cluster_inputs_s(&c->nodes[0]) == 1.5);
-	assert_true(cluster_weights_s(&c->nodes[1]) == 1 &&
-		    cluster_inputs_s(&c->nodes[1]) == 1);
 	assert_string_equal(c->nodes[1].address, "h:1");
 	assert_string_equal(c->nodes[1].device, "cuda");
 	assert_true(c->delay_s[1] == 0.25);
@@ -79,10 +74,6 @@ static void refuses_by_name(void **state)
 	refuse("\"memory\":2", "\"memory\":-1", "nodes[0].memory");
 	refuse("\"memory\":2", "\"memory\":1.5", "nodes[0].memory");
 	refuse("\"stage\":0", "\"stage\":2", "nodes[0].stage");
-	refuse("\"weight_gradient_s\":0.5", "\"weight_gradient_s\":2.5",
-	       "nodes[0].weight_gradient_s");
-	refuse("\"weight_gradient_s\":0.5", "\"weight_gradient_s\":-1",
-	       "nodes[0].weight_gradient_s");
 	refuse("[1,1]", "[1,2]", "stages");
 	refuse("[1,1]", "[]", "stages");
 	refuse("[0,0.25]", "[0]", "delay_s[0]");
@@ -148,8 +139,6 @@ static void written_is_read_back(void **state)
 		}
 		for (int k = 0; k < c->n_nodes; k++) {
 			assert_true(c->nodes[k].backward_s == again->nodes[k].backward_s);
-			assert_true(c->nodes[k].weight_gradient_s ==
-				    again->nodes[k].weight_gradient_s);
 			assert_int_equal(c->nodes[k].stage < 0 ? -1 : c->nodes[k].stage,
 					 again->nodes[k].stage);
 		}

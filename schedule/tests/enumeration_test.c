@@ -121,7 +121,7 @@ static void the_search_finds_the_best_of_tiny_clusters(void **state)
 	struct rng r;
 
 	(void)state;
-	rng_init(&r, 67);
+	rng_init(&r, 6);
 	for (int round = 0; round < 200; round++) {
 		struct cluster *c = tiny_cluster(&r, round);
 		struct oracle_request o = {

@@ -26,13 +26,8 @@ static void load(struct fast_simulate *e, const struct plan *p)
 
 static void give_every_task_time(struct cluster *c)
 {
-	for (int i = 0; i < c->n_nodes; i++) {
-		struct cluster_node *n = &c->nodes[i];
-
-		n->loss_s += 0.25;
-		if (n->weight_gradient_s == n->backward_s)
-			n->weight_gradient_s /= 2;
-	}
+	for (int i = 0; i < c->n_nodes; i++)
+		c->nodes[i].loss_s += 0.25;
 }
 
 static void first_come(struct plan *p)
@@ -51,11 +46,7 @@ static void compare(const struct fast_simulate *e, const struct simulation *s, i
 						   : t->kind == TASK_LOSS ? length
 									  : 2 * length - t->hop;
 
-		if (t->kind == TASK_WEIGHTS)
-			assert_true(e->weights_start_s[t->microbatch * length + t->hop] ==
-				    t->start_s);
-		else
-			assert_true(e->start_s[t->microbatch * e->steps + step] == t->start_s);
+		assert_true(e->start_s[t->microbatch * e->steps + step] == t->start_s);
 	}
 }
 
@@ -80,14 +71,12 @@ static void agrees_with_the_reference_event_for_event(void **state)
 		give_every_task_time(c);
 		plan_request_init(&q);
 		q.path_length = length;
-		q.split_backward = round % 4 > 1;
 		assert_int_equal(problem_init(&p, c, &q, NULL), 0);
 		fast_simulate_init(&e, &p);
 		for (int again = 0; again < 3; again++) {
 			struct plan *plan = fixture_random_plan(&r, c, length);
 			int rc;
 
-			plan->split_backward = q.split_backward;
 			first_come(plan);
 			rc = simulate(c, plan, &s, NULL);
 			load(&e, plan);

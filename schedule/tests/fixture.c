@@ -71,9 +71,6 @@ struct cluster *fixture_random_cluster(struct rng *r, const struct fixture_shape
 		c->nodes[i].backward_s = draw_time(r, shape, 0.25, 2);
 		c->nodes[i].loss_s = draw_time(r, shape, 0, 0.5);
 		c->nodes[i].memory = upto(r, shape->most_memory);
-		if (rng_below(r, 3) > 0)
-			c->nodes[i].weight_gradient_s =
-				c->nodes[i].backward_s * (double)rng_below(r, 5) / 4;
 		if (shape->unpinned && rng_below(r, 3) == 0)
 			c->nodes[i].stage = -1;
 		for (int j = 0; j < n; j++) {
@@ -122,10 +119,10 @@ static void draw_orders(struct rng *r, struct plan *p, int n_nodes)
 		struct plan_order *o = &p->orders[p->n_orders++];
 
 		o->node = v;
-		o->tasks = calloc((size_t)p->n_microbatches * 4 + 1, sizeof(*o->tasks));
+		o->tasks = calloc((size_t)p->n_microbatches * 3 + 1, sizeof(*o->tasks));
 		assert_non_null(o->tasks);
 		for (int i = 0; i < p->n_microbatches; i++) {
-			for (int k = 0; k < 4; k++) {
+			for (int k = 0; k < 3; k++) {
 				if (rng_below(r, 3) != 0)
 					o->tasks[o->n_tasks++] = (struct plan_task){
 						p->microbatches[i].id, (enum task_kind)k };

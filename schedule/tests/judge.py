@@ -24,19 +24,14 @@ def simulate(c, p):
     delay, nodes, over = delays(c), c["nodes"], c.get("dispatch_overhead_s", 0)
     order = {int(n): {(m, k): i for i, (m, k) in reversed(list(enumerate(tasks)))}
              for n, tasks in p.get("order", {}).items()}
-    split = p.get("split_backward", False)
     chains = {}
     for m in p["microbatches"]:
         path = m["path"]
         chains[m["id"]] = ([("F", n) for n in path] + [("L", path[0])] + [("B", n) for n in path[::-1]])
 
     def lasts(kind, node):
-        joint = node["backward_s"]
-        weights = node.get("weight_gradient_s", joint / 2)
-        return {"F": node["forward_s"], "L": node["loss_s"], "W": weights,
-                "B": joint - weights if split else joint}[kind]
+        return {"F": node["forward_s"], "L": node["loss_s"], "B": node["backward_s"]}[kind]
 
-    home = "W" if split else "B"           # what gives the slot back
     at = {m: 0 for m in chains}
     waiting = [[] for _ in nodes]          # (arrival, microbatch, kind)
     busy = [False] * len(nodes)
@@ -52,31 +47,24 @@ def simulate(c, p):
                 node = chains[who][at[who]][1]
                 waiting[node].append((now, who, chains[who][at[who]][0]))
                 touched.add(node)
-            elif what == 1:
+            else:
                 busy[who] = False
                 touched.add(who)
-            else:
-                waiting[who[1]].append((now, who[0], "W"))
-                touched.add(who[1])
         for node in touched:
             if busy[node]:
                 continue
-            ready = [(order.get(node, {}).get((m, k), float("inf")), k == "W", arrival, m, k)
+            ready = [(order.get(node, {}).get((m, k), float("inf")), arrival, m, k)
                      for arrival, m, k in waiting[node]
                      if k != "F" or held[node] < nodes[node]["memory"]]
             if not ready:
                 continue
-            _, _, arrival, m, kind = min(ready)
+            _, arrival, m, kind = min(ready)
             waiting[node].remove((arrival, m, kind))
             end = now + lasts(kind, nodes[node])
-            held[node] += (kind == "F") - (kind == home)
+            held[node] += (kind == "F") - (kind == "B")
             tasks.append((m, kind, node, arrival, now, end))
             busy[node] = True
             heapq.heappush(events, (end + over, 1, node))
-            if kind == "W":
-                continue
-            if kind == "B" and split:
-                heapq.heappush(events, (end, 2, (m, node)))
             at[m] += 1
             if at[m] < len(chains[m]):
                 to = chains[m][at[m]][1]
@@ -150,9 +138,8 @@ def rules(c, p, tasks, unfinished):
     full = len(p["microbatches"]) == each * c["stages"][0]
     if any(n != each for n in counts) and not (full and max(counts) - min(counts) <= 1):
         broken.append(f"batch: {counts}")
-    home = "W" if p.get("split_backward") else "B"
     for n, node in enumerate(c["nodes"]):
-        changes = sorted([(t[5], -1) for t in tasks if t[2] == n and t[1] == home] +
+        changes = sorted([(t[5], -1) for t in tasks if t[2] == n and t[1] == "B"] +
                          [(t[4], 1) for t in tasks if t[2] == n and t[1] == "F"])
         held = 0
         for _, by in changes:
@@ -174,7 +161,7 @@ def main(argv):
             print(t[0], t[1], t[2], *(repr(x) for x in t[3:]))
         return 0
     broken = rules(c, p, tasks, unfinished)
-    waits = [t[4] - t[3] for t in tasks if t[4] > t[3] and t[1] != "W" and not (t[1] == "F" and t[2] == next(
+    waits = [t[4] - t[3] for t in tasks if t[4] > t[3] and not (t[1] == "F" and t[2] == next(
         m["path"][0] for m in p["microbatches"] if m["id"] == t[0]))]
     print(json.dumps({"iteration_s": max((t[5] for t in tasks), default=0), "sync_s": sync(c, p),
                       **({"total_s": total(c, p, tasks)} if p.get("overlap_sync") else {}),

@@ -16,10 +16,10 @@
 
 static const char *const small =
 	"{\"format\":\"skippipe.plan/"
-	"1\",\"assignment\":[[0],[1]],\"path_length\":2,\"split_backward\":true,\"overlap_sync\":true,"
+	"1\",\"assignment\":[[0],[1]],\"path_length\":2,\"overlap_sync\":true,"
 	"\"microbatches\":[{\"id\":4,\"data_node\":0,\"path\":[0,1]},"
 	"{\"id\":2,\"data_node\":0,\"path\":[0,1],\"release_s\":1.5}],"
-	"\"order\":{\"1\":[[2,\"F\"],[4,\"B\"],[2,\"W\"]]},"
+	"\"order\":{\"1\":[[2,\"F\"],[4,\"B\"]]},"
 	"\"predicted\":{\"iteration_s\":3,\"sync_s\":1,\"collisions\":2,\"collision_wait_s\":1,"
 	"\"lower_bound_s\":2,\"idle_fraction\":0.5,\"exposure\":[2,2],"
 	"\"total_s\":6},"
@@ -64,10 +64,9 @@ static void reads_all_keys_and_writes_them_back(void **state)
 		assert_int_equal(p->n_microbatches, 2);
 		assert_int_equal(p->microbatches[0].id, 2); /* sorted */
 		assert_true(p->microbatches[0].release_s == 1.5);
-		assert_true(p->split_backward && p->overlap_sync && p->predicted.total_s == 6);
-		assert_int_equal(p->orders[0].n_tasks, 3);
+		assert_true(p->overlap_sync && p->predicted.total_s == 6);
+		assert_int_equal(p->orders[0].n_tasks, 2);
 		assert_int_equal(p->orders[0].tasks[1].kind, TASK_BACKWARD);
-		assert_int_equal(p->orders[0].tasks[2].kind, TASK_WEIGHTS);
 		assert_int_equal(p->predicted.exposure[1], 2);
 		assert_int_equal(p->search.seed, 9);
 		assert_true(p->search.history[1][0] == 0.2);
@@ -106,7 +105,7 @@ static void refuses_by_name(void **state)
 	refuse("plan/1", "plan/2", "format");
 	refuse("\"path_length\":2", "\"path_length\":0", "path_length");
 	refuse("\"path_length\":2", "\"path\":2", "path");
-	refuse("\"split_backward\":true", "\"split_backward\":1", "split_backward");
+	refuse("\"overlap_sync\":true", "\"overlap_sync\":1", "overlap_sync");
 	refuse("[[0],[1]]", "[[0],1]", "assignment[1]");
 	refuse("[[0],[1]]", "[[0],[\"a\"]]", "assignment[1]");
 	refuse("\"id\":4", "\"id\":2", "twice");

@@ -53,7 +53,6 @@ static void draw_question(struct rng *r, int round, struct question *x)
 	x->q.free_assignment = rng_below(r, 6) == 0;
 	if (x->q.free_assignment && x->q.algorithm == PLAN_BEST && rng_below(r, 2))
 		x->q.sync_limit_s = 4 * rng_uniform(r);
-	x->q.split_backward = rng_below(r, 5) == 0;
 	x->q.ascending = rng_below(r, 4) == 0;
 	x->q.keep_batch = rng_below(r, 2);
 	x->q.seed = (uint64_t)round;

@@ -69,31 +69,6 @@ static void tied_starts_find_it_soon(void **state)
 	}
 }
 
-static void a_split_backward_pass_is_shorter(void **state)
-{
-	static const char *const names[] = { "shipped20.json", "geo18_s4.json", "geo20_s8.json",
-					     "one20_s16.json" };
-
-	(void)state;
-	for (int i = 0; i < 4; i++) {
-		struct cluster *c = fixture_cluster(names[i]);
-		struct plan *joint, *split;
-		struct plan_request q;
-
-		plan_request_init(&q);
-		q.evaluations = 5000;
-		joint = search(c, &q);
-		q.split_backward = true;
-		split = search(c, &q);
-		assert_true(split->split_backward && !joint->split_backward);
-		assert_good(c, split, NULL, true);
-		assert_true(split->predicted.iteration_s < joint->predicted.iteration_s);
-		plan_free(joint);
-		plan_free(split);
-		cluster_free(c);
-	}
-}
-
 /* Placed for overlapping sums, the end of the last one is sooner than where it is not foreseen.
  */
 static void overlapping_sums_are_planned_for(void **state)
@@ -474,7 +449,6 @@ static void random_clusters_are_planned_or_refused(void **state)
 		plan_request_init(&q);
 		q.path_length = 1 + (int)rng_below(&r, (uint32_t)c->n_stages);
 		q.free_assignment = round % 7 == 0;
-		q.split_backward = round % 3 == 0;
 		q.evaluations = 200;
 		q.seed = (uint64_t)round;
 		q.on_improvement = told;
@@ -755,7 +729,6 @@ int main(void)
 		cmocka_unit_test(who_cannot_reach_another_shares_no_stage),
 		cmocka_unit_test(reaches_what_it_should),
 		cmocka_unit_test(tied_starts_find_it_soon),
-		cmocka_unit_test(a_split_backward_pass_is_shorter),
 		cmocka_unit_test(overlapping_sums_are_planned_for),
 		cmocka_unit_test(same_seed_same_plan),
 		cmocka_unit_test(threads_do_not_change_the_plan),

@@ -58,7 +58,7 @@ static struct cluster *pair(int memory, int each)
 	c->stages[0] = c->stages[1] = 1;
 	for (int i = 0; i < 2; i++) {
 		c->nodes[i] = (struct cluster_node){
-			c->nodes[i].location, NULL, NULL, i, 1, 2, 0.5, memory, -1
+			c->nodes[i].location, NULL, NULL, i, 1, 2, 0.5, memory
 		};
 	}
 	c->delay_s[1] = 0.25;
@@ -125,43 +125,6 @@ static void waits_are_collisions_and_say_for_whom(void **state)
 			assert_int_equal(s->tasks[t->waited_for].microbatch, 0);
 		}
 	}
-	simulation_free(s);
-	plan_free(p);
-	cluster_free(c);
-}
-
-/* The output leaves at the end of B; W follows when the node has nothing else, and gives the
- * slot back. */
-static void the_backward_pass_split_by_hand(void **state)
-{
-	struct cluster *c = pair(1, 2);
-	struct plan *p = pair_plan(2);
-	struct simulation *s;
-	struct check_report report;
-
-	(void)state;
-	p->split_backward = true;
-	c->nodes[0].memory = 2;
-	c->nodes[1].weight_gradient_s = 0.5;
-	s = run(c, p);
-	/* Node 0: F 0-1, F 1.125-2.125, L 3-3.5, B 6-7, W 7.125-8.125; node 1: F 1.25-2.25, B
-	 * 3.75-5.25, W 5.375-5.875, and the second's F at 6. Then node 0: L 7.75 waits
-	 * until 8.25, since W had begun. */
-	assert_int_equal(s->n_tasks, 14);
-	assert_true(s->tasks[4].kind == TASK_BACKWARD && s->tasks[4].start_s == 3.75);
-	assert_true(s->tasks[5].kind == TASK_WEIGHTS && s->tasks[5].node == 1);
-	assert_true(s->tasks[5].arrival_s == 5.25 && s->tasks[5].start_s == 5.375);
-	assert_false(s->tasks[5].collided);
-	assert_true(s->tasks[6].start_s == 6 && s->tasks[7].start_s == 6);
-	assert_true(s->tasks[8].kind == TASK_WEIGHTS && s->tasks[8].start_s == 7.125);
-	assert_true(s->tasks[9].kind == TASK_LOSS && s->tasks[9].start_s == 8.25);
-	assert_true(s->iteration_s == 13.375 && s->tasks[13].kind == TASK_WEIGHTS);
-	assert_int_equal(s->peak_slots[1], 1);
-	assert_true(s->total_s == s->iteration_s); /* nothing is known of the sums */
-	assert_true(s->collisions == 2);
-	assert_int_equal(check_plan(c, p, s, NULL, &report), 0);
-	assert_int_equal(report.n_breaches, 0);
-	check_report_fini(&report);
 	simulation_free(s);
 	plan_free(p);
 	cluster_free(c);
@@ -268,7 +231,6 @@ static void traces_keep_the_model(void **state)
 		double last = 0;
 		int rc;
 
-		p->split_backward = round % 3 == 0;
 		rc = simulate(c, p, &s, NULL);
 		assert_true(rc == 0 || rc == -EDEADLK);
 		for (int i = 0; rc == 0 && i < s->n_tasks; i++) {
@@ -298,7 +260,6 @@ int main(void)
 		cmocka_unit_test(published_schedules_take_what_was_published),
 		cmocka_unit_test(one_microbatch_by_hand),
 		cmocka_unit_test(waits_are_collisions_and_say_for_whom),
-		cmocka_unit_test(the_backward_pass_split_by_hand),
 		cmocka_unit_test(sums_overlap_the_last_tasks),
 		cmocka_unit_test(a_circle_is_a_standstill),
 		cmocka_unit_test(impossible_plans_are_refused),

@@ -196,8 +196,6 @@ static void make_arguments(struct world *w, bool resume)
 		add_argument(w, sim_chance(0.2) ? "bf16" : "fp32");
 		if (sim_chance(0.3))
 			add_argument(w, "--overlap-sync");
-		if (sim_chance(0.3))
-			add_argument(w, "--split-backward");
 		if (w->emulated) {
 			add_argument(w, "--emulate");
 			add_argument(w, "%s", g->cluster);

@@ -212,7 +212,7 @@ static void move_flight(struct state *s, const struct msg_task_event *e)
 	bool newer;
 	int p;
 
-	if (e->kind == WORK_EVALUATE || e->kind == WORK_WEIGHTS || !state_flight(s, e->microbatch))
+	if (e->kind == WORK_EVALUATE || !state_flight(s, e->microbatch))
 		return;
 	f = &s->flights[e->microbatch];
 	if (e->attempt < f->since_attempt)

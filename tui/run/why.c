@@ -9,7 +9,6 @@ static double planned_s(const struct state_node *n, enum work_kind kind)
 {
 	return (double)(kind == WORK_FORWARD    ? n->see.forward_s
 			: kind == WORK_BACKWARD ? n->see.backward_s
-			: kind == WORK_WEIGHTS  ? n->see.backward_s / 2
 						: n->see.loss_s);
 }
 

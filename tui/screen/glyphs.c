@@ -15,7 +15,6 @@ static const struct {
 	[WORK_LOSS] = { 'L', 'l', 'L', STYLE_LOSS, STYLE_BAR_LOSS },
 	[WORK_BACKWARD] = { '#', ':', 'B', STYLE_BACKWARD, STYLE_BAR_BACKWARD },
 	[WORK_EVALUATE] = { 'v', 'v', 'V', STYLE_EVALUATE, STYLE_BAR_EVALUATE },
-	[WORK_WEIGHTS] = { '+', ',', 'W', STYLE_BACKWARD, STYLE_BAR_BACKWARD },
 };
 
 static unsigned task_index(enum work_kind k)

@@ -1,9 +1,8 @@
 /* glyphs.h - how a node, a task, a time looks: the one place that chooses glyph, word and
  * style.
  *
- * `=` forward, `#` backward, `L` loss, `v` evaluation, `+` weight gradients, `.` idle, `x`
- * blocked, `!` failed or dead,
- * `~` slow, `^` joining, `-` absent, `+N` queued.
+ * `=` forward, `#` backward, `L` loss, `v` evaluation, `.` idle, `x` blocked,
+ * `!` failed or dead, `~` slow, `^` joining, `-` absent, `+N` queued.
  */
 #ifndef TUI_GLYPHS_H
 #define TUI_GLYPHS_H

@@ -85,7 +85,7 @@ static void fields_come_back(void **state)
 	const uint8_t stages[] = { 0, 1, 63 };
 	struct msg_route routes[2] = { { 7, 2, 1, 5, 3, nodes, stages, 1 }, { 8, 0, 4, 0, 2, nodes, stages, 0 } };
 	struct msg_rank ranks[] = { { 7, WORK_BACKWARD }, { 8, WORK_FORWARD } };
-	struct msg m = { .type = MSG_PLAN, .u.plan = { 9, 2, routes, 2, ranks, 1 } }, back;
+	struct msg m = { .type = MSG_PLAN, .u.plan = { 9, 2, routes, 2, ranks } }, back;
 	unsigned char *data;
 	size_t n;
 
@@ -93,7 +93,6 @@ static void fields_come_back(void **state)
 	n = encode(&m, &data);
 	assert_int_equal(msg_decode(&back, data, n), 0);
 	assert_int_equal(back.u.plan.epoch, 9);
-	assert_int_equal(back.u.plan.split_backward, 1);
 	assert_int_equal(back.u.plan.n_routes, 2);
 	assert_int_equal(back.u.plan.routes[0].attempt, 2);
 	assert_memory_equal(back.u.plan.routes[0].nodes, nodes, sizeof(nodes));

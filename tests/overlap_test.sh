@@ -1,0 +1,14 @@
+#!/bin/bash
+# Each stage sums as soon as its gradients are there, and two agents die meanwhile: every gradient counts
+# once, and the weights are what one process computes.
+. "$(dirname "$0")/lib.sh"
+need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
+events=$dir/events run=$dir/run
+
+"$bin/skippipe" demo --headless --format jsonl --agents 9 --stages 3,3,3 --skip 1/3 --iterations 12 \
+	--time-scale 0 --run-dir "$run" --overlap-sync --at 4:kill:4 --at 7:kill:8 \
+	--at 9:recover:4 >"$events" 2>"$dir/demo.err" || die "demo: exit status $?"
+[ "$(count "$events" commit)" = 12 ] || die "$(count "$events" commit) commits"
+grep -q '"overlap_sync":true' "$run"/plans/0001.json || die "the first plan does not overlap"
+check_verify "$run" 8
+check_gone "$run"
