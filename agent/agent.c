@@ -447,8 +447,9 @@ int agent_new(struct agent **out, const struct agent_options *options, int64_t n
 	a->options = *options;
 	a->now_us = now_us;
 	a->stage = MSG_NO_STAGE;
+	a->admitted = keys_list_new();
 	a->routes = calloc(MSG_MICROBATCHES, sizeof(a->routes[0]));
-	if (!a->routes || make_modules(a) < 0 || keys_list_new(&a->admitted) < 0) {
+	if (!a->routes || make_modules(a) < 0) {
 		error_set(err, rc, "no memory for the agent");
 		goto fail;
 	}

@@ -223,8 +223,8 @@ static int listen_and_serve(const char *transport, int to_parent)
 		snprintf(wanted, sizeof(wanted), "ipc:///tmp/skippipe-bench.%d", (int)getpid());
 	else
 		snprintf(wanted, sizeof(wanted), "tcp://127.0.0.1:0");
-	if (keys_list_new(&list) != 0 ||
-	    keys_list_admit(list, keys_public_of(ids[1]), KEYS_AGENT, "bench", &err) != 0)
+	list = keys_list_new();
+	if (keys_list_admit(list, keys_public_of(ids[1]), KEYS_AGENT, "bench", &err) != 0)
 		return 1;
 	const struct post_options options = {.identity = ids[0], .admitted = list};
 	if (post_open(&post, &options, &err) != 0 ||
@@ -335,8 +335,9 @@ static int many(size_t n, double seconds)
 	pid_t children[16];
 	size_t n_children = 0;
 	int channel[2];
-	if (n > PER_PROCESS * 16 || pipe(channel) != 0 || keys_list_new(&list) != 0)
+	if (n > PER_PROCESS * 16 || pipe(channel) != 0)
 		return 1;
+	list = keys_list_new();
 	for (size_t i = 0; i < n; i++) {
 		char name[32];
 		snprintf(name, sizeof(name), "agent%zu", i);
@@ -396,7 +397,8 @@ static int listen_far(const char *where, const char *dir)
 	struct keys_list *list;
 	struct post *post;
 	struct error err = {""};
-	if (load_ids(dir) != 0 || keys_list_new(&list) != 0 ||
+	list = keys_list_new();
+	if (load_ids(dir) != 0 ||
 	    keys_list_admit(list, keys_public_of(ids[1]), KEYS_AGENT, "fill", NULL) != 0)
 		return 1;
 	const struct post_options options = {.identity = ids[0], .admitted = list};

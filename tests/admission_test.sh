@@ -40,7 +40,7 @@ mv "$dir/admitted" "$dir/admitted.away" || die "mv"
 before=$(committed)
 sleep $missing_s
 for _ in $(seq 600); do [ "$(committed)" -gt $((before + 3)) ] && break; sleep 0.1; done
-grep -q 'what was read before stays in force' "$dir/events" "$dir/controller.err" || die "no report of the missing list"
+grep -q 'the list read before stays in force' "$dir/events" "$dir/controller.err" || die "no report of the missing list"
 [ "$(committed)" -gt $((before + 3)) ] || die "$(committed) commits, $before before the list was missing"
 [ "$(has '"state":"\(dead\|left\)"')" = 0 ] || die "a node left because the list was missing"
 mv "$dir/admitted.away" "$dir/admitted" || die "mv"

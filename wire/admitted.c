@@ -1,4 +1,6 @@
-/* admitted.c - the list of who may connect. See keys.h. */
+/* admitted.c - the list of the keys that may connect, and the text file that holds it (keys.h).
+ * Operators change the file while programs use it, so a broken or missing file must not expel
+ * everybody. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/array.h"
 #include "base/file.h"
 #include "wire/keys.h"
@@ -15,9 +18,9 @@
 #define LIST_FILE_MOST ((size_t)1 << 20)
 static const char magic[] = "skippipe-admitted 1";
 
-/* What stat says about the file's content; a change of any of it means: read again. */
+/* The values of stat that change with the file's content. */
 struct stamp {
-	int missing; /* errno of stat; 0: it is there */
+	int missing; /* errno of stat; 0: the file exists */
 	ino_t inode;
 	off_t size;
 	struct timespec modified;
@@ -28,20 +31,17 @@ struct keys_list {
 	struct keys_entry *entries;
 	size_t n, room;
 	uint64_t version;
-	struct stamp read;       /* what was last read, */
-	bool was_read;           /* if there was a file */
-	struct stamp complained; /* what an error was last reported for, */
-	bool has_complained;     /* if one was */
+	struct stamp read;     /* of the file that was last read */
+	bool was_read;         /* a file was read */
+	struct stamp reported; /* of the file whose error was last reported */
+	bool has_reported;     /* an error was reported since the last success */
 };
 
-int keys_list_new(struct keys_list **out)
+struct keys_list *keys_list_new(void)
 {
-	struct keys_list *list = calloc(1, sizeof(*list));
-	if (list == NULL)
-		return -ENOMEM;
+	struct keys_list *list = alloc_new(sizeof(*list));
 	list->version = 1;
-	*out = list;
-	return 0;
+	return list;
 }
 
 void keys_list_free(struct keys_list *list)
@@ -109,40 +109,40 @@ static struct keys_entry *find_name(const struct keys_list *list, const char *na
 
 static bool name_ok(const char *name)
 {
-	size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
+	size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz"
+				"ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
 	return n > 0 && n < KEYS_NAME_SIZE && name[n] == '\0' && name[0] != '-';
 }
 
-static int append_entry(struct keys_list *list, const struct keys_entry *entry)
-{
-	if (list->n == KEYS_LIST_MOST)
-		return -ENOSPC;
-	if (!array_grow(&list->entries, &list->room, list->n + 1, sizeof(*list->entries)))
-		return -ENOMEM;
-	list->entries[list->n++] = *entry;
-	return 0;
-}
-
-/* Puts the entry in, in place of the one with its key. */
+/* Adds the entry, or replaces the one with its key. */
 static int put_entry(struct keys_list *list, const struct keys_entry *entry, struct error *err)
 {
 	struct keys_entry *same_name = find_name(list, entry->name);
 	if (same_name != NULL && !keys_equal(&same_name->key, &entry->key))
-		return error_set(err, -EEXIST, "the name \"%s\" belongs to another key", entry->name);
+		return error_set(err, -EEXIST, "the name \"%s\" belongs to another key",
+			entry->name);
 	struct keys_entry *old = find_key(list, &entry->key);
 	if (old != NULL) {
 		*old = *entry;
 		return 0;
 	}
-	int rc = append_entry(list, entry);
-	if (rc == -ENOSPC)
-		return error_set(err, rc, "the list is full (%d entries)", KEYS_LIST_MOST);
-	return rc < 0 ? error_set(err, rc, "out of memory") : 0;
+	if (list->n == KEYS_LIST_MOST)
+		return error_set(err, -ENOSPC, "the list is full (%d entries)", KEYS_LIST_MOST);
+	array_reserve(&list->entries, &list->room, list->n + 1, sizeof(*list->entries));
+	list->entries[list->n++] = *entry;
+	return 0;
 }
 
 /* ---- the file ---- */
 
-/* "KEY ROLE NAME". line is changed. */
+static int refuse_name(const char *name, struct error *err)
+{
+	return error_set(err, -EINVAL,
+		"\"%.80s\" is not a name: expected up to %d letters, digits, '.', '_' or '-'", name,
+		KEYS_NAME_SIZE - 1);
+}
+
+/* Parses "KEY ROLE NAME". Changes line. */
 static int parse_entry(char *line, struct keys_entry *out, struct error *err)
 {
 	char *rest = NULL;
@@ -156,16 +156,16 @@ static int parse_entry(char *line, struct keys_entry *out, struct error *err)
 		return rc;
 	if (keys_role_parse(role, &out->role) < 0)
 		return error_set(err, -EINVAL,
-			"\"%.40s\" is not a role: expected agent, controller, console or watcher", role);
+			"\"%.40s\" is not a role: expected agent, controller, console or watcher",
+			role);
 	if (!name_ok(name))
-		return error_set(err, -EINVAL, "\"%.80s\" is not a name: expected up to %d letters, "
-			"digits, '.', '_' or '-'", name, KEYS_NAME_SIZE - 1);
+		return refuse_name(name, err);
 	memset(out->name, 0, sizeof(out->name));
 	memcpy(out->name, name, strlen(name));
 	return 0;
 }
 
-/* Into a list of its own, so that a broken file changes nothing. text is changed. */
+/* Parses the file into a new list, so that a broken file changes nothing. Changes text. */
 static int parse_text(const char *path, char *text, struct keys_list *into, struct error *err)
 {
 	size_t number = 0;
@@ -179,11 +179,12 @@ static int parse_text(const char *path, char *text, struct keys_list *into, stru
 		line += strspn(line, " \t");
 		if (number == 1) {
 			if (strcmp(line, magic) != 0)
-				return error_set(err, -EINVAL, "%s:1: expected \"%s\"", path, magic);
+				return error_set(err, -EINVAL, "%s:1: expected \"%s\"", path,
+					magic);
 		} else if (line[0] != '\0' && line[0] != '#') {
 			int rc = parse_entry(line, &entry, err);
 			if (rc == 0 && find_key(into, &entry.key) != NULL)
-				rc = error_set(err, -EINVAL, "the key stands here twice");
+				rc = error_set(err, -EINVAL, "this key occurs twice");
 			if (rc == 0)
 				rc = put_entry(into, &entry, err);
 			if (rc < 0)
@@ -221,14 +222,16 @@ static bool same_entries(const struct keys_list *a, const struct keys_list *b)
 		return false;
 	for (size_t i = 0; i < a->n; i++) {
 		const struct keys_entry *x = &a->entries[i], *y = &b->entries[i];
-		if (!keys_equal(&x->key, &y->key) || x->role != y->role || strcmp(x->name, y->name) != 0)
+		if (!keys_equal(&x->key, &y->key) || x->role != y->role ||
+		    strcmp(x->name, y->name) != 0)
 			return false;
 	}
 	return true;
 }
 
-/* Reads the file as it is now. Returns 1 when the entries are others than before. That a file was never there is
- * an empty list; that one is gone is a mishap (a disk, a careless move), and no word of whom to expel. */
+/* Reads the file. Returns 1 if the entries have changed. A file that never existed is an empty
+ * list. A file that has disappeared is an error: the cause may be a failed disk or a careless move,
+ * and nobody decided to expel all keys. */
 static int reread_list(struct keys_list *list, struct error *err)
 {
 	struct keys_list fresh = {0};
@@ -237,8 +240,8 @@ static int reread_list(struct keys_list *list, struct error *err)
 	size_t size = 0;
 	int rc = 0;
 	if (now.missing != 0 && (list->was_read || now.missing != ENOENT))
-		rc = error_set(err, -now.missing, "%s: %s: what was read before stays in force", list->path,
-			strerror(now.missing));
+		rc = error_set(err, -now.missing, "%s: %s: the list read before stays in force",
+			list->path, strerror(now.missing));
 	else if (now.missing == 0)
 		rc = file_read(list->path, LIST_FILE_MOST, &text, &size, err);
 	if (rc == 0 && text != NULL) {
@@ -268,12 +271,9 @@ static int reread_list(struct keys_list *list, struct error *err)
 
 int keys_list_open(struct keys_list **out, const char *path, struct error *err)
 {
-	struct keys_list *list;
-	int rc = keys_list_new(&list);
-	if (rc < 0)
-		return error_set(err, rc, "out of memory");
-	list->path = strdup(path);
-	rc = list->path == NULL ? error_set(err, -ENOMEM, "out of memory") : reread_list(list, err);
+	struct keys_list *list = keys_list_new();
+	list->path = alloc_string(path);
+	int rc = reread_list(list, err);
 	if (rc < 0) {
 		keys_list_free(list);
 		return rc;
@@ -288,23 +288,21 @@ int keys_list_refresh(struct keys_list *list, struct error *err)
 		return 0;
 	struct stamp now = stamp_of(list->path);
 	if (stamp_equal(&now, &list->read)) {
-		list->has_complained = false;
+		list->has_reported = false;
 		return 0;
 	}
-	if (list->has_complained && stamp_equal(&now, &list->complained))
+	if (list->has_reported && stamp_equal(&now, &list->reported))
 		return 0;
 	int rc = reread_list(list, err);
-	list->has_complained = rc < 0;
-	list->complained = now;
+	list->has_reported = rc < 0;
+	list->reported = now;
 	return rc;
 }
 
 static int write_list(struct keys_list *list, struct error *err)
 {
 	size_t room = 64 + list->n * (KEYS_TEXT_SIZE + KEYS_NAME_SIZE + 32);
-	char *text = malloc(room), hex[KEYS_TEXT_SIZE];
-	if (text == NULL)
-		return error_set(err, -ENOMEM, "out of memory");
+	char *text = alloc_new(room), hex[KEYS_TEXT_SIZE];
 	size_t at = (size_t)snprintf(text, room, "%s\n# key, role, name\n", magic);
 	for (size_t i = 0; i < list->n; i++) {
 		keys_text(&list->entries[i].key, hex);
@@ -320,7 +318,7 @@ static int write_list(struct keys_list *list, struct error *err)
 	return rc;
 }
 
-/* Two programs that edit one file take turns by a lock on a file beside it. */
+/* Locks a file beside the list, so that only one program at a time edits the list. */
 static int lock_file(const struct keys_list *list, int *fd, struct error *err)
 {
 	char path[4096];
@@ -341,7 +339,7 @@ static int lock_file(const struct keys_list *list, int *fd, struct error *err)
 	return 0;
 }
 
-/* Starts an edit: locked, up to date, and a copy of the entries to go back to. */
+/* Starts an edit: locks the list, reads it again, and copies the entries to *before. */
 static int edit_begin(struct keys_list *list, int *lock, struct keys_list *before,
 	struct error *err)
 {
@@ -351,11 +349,7 @@ static int edit_begin(struct keys_list *list, int *lock, struct keys_list *befor
 	if (list->path != NULL && (rc = reread_list(list, err)) < 0)
 		goto unlock;
 	*before = (struct keys_list){.n = list->n, .room = list->n};
-	before->entries = malloc((list->n + 1) * sizeof(*list->entries));
-	if (before->entries == NULL) {
-		rc = error_set(err, -ENOMEM, "out of memory");
-		goto unlock;
-	}
+	before->entries = alloc_array(list->n + 1, sizeof(*list->entries));
 	if (list->n > 0)
 		memcpy(before->entries, list->entries, list->n * sizeof(*list->entries));
 	return 0;
@@ -365,7 +359,7 @@ unlock:
 	return rc;
 }
 
-/* Writes what changed, or undoes it. */
+/* Ends an edit: writes the list, or on an error restores the entries of *before. */
 static int edit_end(struct keys_list *list, int lock, struct keys_list *before, int rc,
 	struct error *err)
 {
@@ -394,8 +388,7 @@ int keys_list_admit(struct keys_list *list, const struct keys_public *key, enum 
 	if (role < KEYS_AGENT || role > KEYS_WATCHER)
 		return error_set(err, -EINVAL, "%d is not a role", (int)role);
 	if (!name_ok(name))
-		return error_set(err, -EINVAL, "\"%.80s\" is not a name: expected up to %d letters, "
-			"digits, '.', '_' or '-'", name, KEYS_NAME_SIZE - 1);
+		return refuse_name(name, err);
 	memcpy(entry.name, name, strlen(name));
 	int rc = edit_begin(list, &lock, &before, err);
 	if (rc < 0)
@@ -404,14 +397,14 @@ int keys_list_admit(struct keys_list *list, const struct keys_public *key, enum 
 	return edit_end(list, lock, &before, rc, err);
 }
 
-static int take_off(struct keys_list *list, const char *who, struct error *err)
+static int remove_entry(struct keys_list *list, const char *who, struct error *err)
 {
 	struct keys_public key;
 	const struct keys_entry *found = find_name(list, who);
 	if (found == NULL && keys_parse(who, &key, NULL) == 0)
 		found = find_key(list, &key);
 	if (found == NULL)
-		return error_set(err, -ENOENT, "nobody called \"%.80s\" is on the list", who);
+		return error_set(err, -ENOENT, "the list has no entry \"%.80s\"", who);
 	size_t i = (size_t)(found - list->entries);
 	memmove(&list->entries[i], &list->entries[i + 1],
 		(list->n - i - 1) * sizeof(*list->entries));
@@ -426,6 +419,6 @@ int keys_list_expel(struct keys_list *list, const char *who, struct error *err)
 	int rc = edit_begin(list, &lock, &before, err);
 	if (rc < 0)
 		return rc;
-	rc = take_off(list, who, err);
+	rc = remove_entry(list, who, err);
 	return edit_end(list, lock, &before, rc, err);
 }

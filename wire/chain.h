@@ -1,12 +1,10 @@
-/* chain.h - a microbatch's way as a chain of positions.
+/* chain.h - the tasks of a microbatch as a chain of positions. Pure functions.
  *
- * A way of n hops is the chain of positions 0 .. 2n:
+ * A route of n hops is the chain of positions 0 .. 2n:
  *
  *     position   0   1  ..  n-1    n      n+1   ..   2n
  *     task       F   F      F      L      B          B
- *     at hop     0   1      n-1    0      n-1        0
- *
- * Pure.
+ **     at hop     0   1      n-1    0      n-1        0
  */
 #ifndef WIRE_CHAIN_H
 #define WIRE_CHAIN_H
@@ -17,9 +15,9 @@
 
 uint32_t chain_hop(uint32_t n_hops, uint32_t position); /* beyond the chain: 0 */
 enum work_kind chain_kind(uint32_t n_hops, uint32_t position); /* WORK_FORWARD, _LOSS, _BACKWARD */
-/* Of a hop's task; that of the loss is one, whatever the hop. */
+/* Returns the position of a hop's task. WORK_LOSS has one position, whatever the hop. */
 uint32_t chain_position(uint32_t n_hops, uint32_t hop, enum work_kind kind);
-/* The hop at which the way visits the node; -1: it does not. nodes: (n_hops). */
+/* Returns the hop at which the route visits the node; -1 none. nodes: (n_hops). */
 int chain_find(const uint16_t *nodes, uint32_t n_hops, uint16_t node);
 
 #endif

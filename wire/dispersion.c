@@ -1,4 +1,5 @@
-/* dispersion.c - see dispersion.h. */
+/* dispersion.c - computes the bandwidth of a link from the arrival times of a train of packets.
+ * Separate from train.c, which owns the sockets, so that tests can pass any times. */
 #include "wire/dispersion.h"
 
 #include <assert.h>
@@ -6,11 +7,11 @@
 #include <string.h>
 
 #define WINDOWS      4
-#define LEAST_GAP_NS 100 /* a packet; no clock says less */
+#define LEAST_GAP_NS 100 /* least time between two packets, below every clock's resolution */
 #define TRAIN_MOST   1024
 #define SETTLE_MOST  64
 
-static const double alike = 1.15;
+static const double alike = 1.15; /* two rates agree if their ratio is less than this */
 
 static int compare_times(const void *a, const void *b)
 {
@@ -24,8 +25,8 @@ static int compare_rates(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The first tenth is left out: it comes while the others are still leaving, and before the longest of the
- * delays that vary. */
+/* The first tenth of the packets is ignored: it arrives while the others are still being sent, and
+ * before a varying delay has reached its longest. */
 double dispersion_rate(const int64_t *at_ns, uint32_t n, uint32_t packet_bytes)
 {
 	int64_t took[TRAIN_MOST];

@@ -1,11 +1,12 @@
-/* dispersion.h - how fast a way is, from how far apart the packets of a train arrive on it.
+/* dispersion.h - computes a link's bandwidth from the times between the packets of a train. Pure
+ * functions.
  *
- * Packets that leave back to back arrive as far apart as the slowest part of the way needs for each:
- * a train shows in a tenth of a second what a connection needs many round trips to rise to (Dovrolis,
- * Ramanathan, Moore: Packet-Dispersion Techniques and a Capacity-Estimation Methodology, 2004).
- * Ours differs: of one train the median over windows of a quarter of it counts, so that neither a
- * pause of the sender nor packets that waited for a late one before them make much of a difference, and
- * trains are sent until two say the same. Pure: no clock, no sockets.
+ * Packets sent back to back arrive separated by the time that the slowest part of the link needs
+ * for one packet. A train shows the bandwidth in a tenth of a second; a TCP connection needs many
+ * round trips to reach it (Dovrolis, Ramanathan, Moore: Packet-Dispersion Techniques and a
+ * Capacity-Estimation Methodology, 2004). Two things differ here. The result of a train is the
+ * median over windows of a quarter of the train, so that a pause of the sender, or packets that
+ * queued behind a late one, change it little. And trains are sent until two of them agree.
  */
 #ifndef WIRE_DISPERSION_H
 #define WIRE_DISPERSION_H
@@ -13,15 +14,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Fewer packets of a train say nothing. */
+/* A train with fewer packets gives no result. */
 #define DISPERSION_LEAST 32
 
-/* Bytes per second of packets of that size that arrived at these times, in the order of their arrival;
- * those that were lost are not among them. 0: too few. */
+/* Returns bytes per second for packets of this size that arrived at these times, ascending. Lost
+ * packets are not among them. 0: too few packets. */
 double dispersion_rate(const int64_t *at_ns, uint32_t n, uint32_t packet_bytes);
 
-/* What several trains say together: the rates of two that came one after the other are alike, then
- * it is settled and what they say counts; else the median. 0: n is 0. */
+/* Combines the rates of n trains. If the last two agree, it sets *settled and returns their mean.
+ * Otherwise it returns the median of all. 0 if n is 0. */
 double dispersion_settle(const double *rates, uint32_t n, bool *settled);
 
 #endif

@@ -1,3 +1,5 @@
+/* faults.c - looks up the kinds of injected failures in the table of faults.h.
+ * Programs, messages and the record share this table, so a kind has one name everywhere. */
 #include "wire/faults.h"
 
 #include <stddef.h>
@@ -32,7 +34,8 @@ const char *fault_refusal(unsigned kind, float factor)
 {
 	if (kind == FAULT_NONE || kind > FAULT_LAST)
 		return "no such fault";
-	if (faults[kind].factor == FACTOR_TIMES && !(factor >= 1 && factor <= (float)FACTOR_MOST_TIMES))
+	if (faults[kind].factor == FACTOR_TIMES &&
+	    !(factor >= 1 && factor <= (float)FACTOR_MOST_TIMES))
 		return "a slowdown is 1 to 1000 times";
 	if (faults[kind].factor == FACTOR_PROBABILITY && !(factor >= 0 && factor <= 0.99f))
 		return "a loss is a probability of at most 0.99";

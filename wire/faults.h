@@ -1,8 +1,9 @@
-/* faults.h - every kind of failure that can be injected, once.
+/* faults.h - the list of the kinds of failures that can be injected.
  *
- * A kind is a row here and what it does in the agent (agent/fault.h). The message's limits, the names that
- * are typed, stored and shown, the console's list and dialog, the help of --at, what is refused and
- * what heals by itself follow. New ones are appended: the numbers travel and are recorded by name.
+ * A kind is a row here and its effect in the agent (agent/fault.h). The row determines the limits
+ * of messages, the names that are typed, stored and shown, the console's list and dialog, the help
+ * of --at, the values that are refused, and how the fault ends. New rows are appended, because
+ * messages contain the numbers.
  */
 #ifndef WIRE_FAULTS_H
 #define WIRE_FAULTS_H
@@ -11,24 +12,30 @@
 
 enum fault_factor {
 	FACTOR_NONE,
-	FACTOR_TIMES,      /* slower, 1 to FACTOR_MOST_TIMES */
-	FACTOR_PROBABILITY /* of a loss, 0 to 0.99 */
+	FACTOR_TIMES,      /* so many times slower, 1 to FACTOR_MOST_TIMES */
+	FACTOR_PROBABILITY /* probability of a loss, 0 to 0.99 */
 };
 enum { FACTOR_MOST_TIMES = 1000 };
 #define FAULT_HEALS "heals by itself; X heals all at once"
 
+/* The part of a node that a fault affects. */
+enum fault_target {
+	FAULT_OF_NODE,     /* the node */
+	FAULT_OF_LINKS,    /* its links, or its link to one other node, at this end */
+	FAULT_OF_BOTH_ENDS /* the same links at both ends: the other node receives the fault too */
+};
+
 struct fault_description {
-	const char *name;   /* "slow-node": typed, stored, shown */
-	const char *words;  /* "slow node": in sentences */
-	const char *what;   /* it does to a node, for who chooses one */
+	const char *name;   /* "slow-node": as typed, stored, shown */
+	const char *words;  /* "slow node": for sentences */
+	const char *what;   /* its effect on a node, shown where an operator chooses a fault */
 	const char *ending; /* how it ends; NULL: FAULT_HEALS */
 	enum fault_factor factor;
-	bool of_links;      /* it may concern the links to one other node only */
-	bool both_ends;     /* of these links: that node is told too */
-	bool stops_process; /* the agent does not go on: not the last copy of a stage, unless forced */
-	bool for_good;      /* no healing */
-	bool moves_work;    /* what would pass the node has to go elsewhere */
-	bool confirmed;     /* the console wants the node's number typed */
+	enum fault_target target;
+	bool stops_process; /* the agent stops; refused for a stage's last copy unless forced */
+	bool for_good;      /* it cannot be healed */
+	bool moves_work;    /* microbatches have to be rerouted past the node */
+	bool confirmed;     /* the console asks the operator to type the node's number */
 };
 
 /* X(enumerator, name, the other members) */
@@ -37,14 +44,16 @@ struct fault_description {
 	  .ending = "it stays dead until its agent is started there again", .stops_process = true, \
 	  .for_good = true, .moves_work = true, .confirmed = true) \
 	X(HANG, "hang", .words = "hang", .what = "it stops answering", \
-	  .ending = "it wakes by itself and fetches what it missed", .stops_process = true, .moves_work = true) \
-	X(SLOW_NODE, "slow-node", .words = "slow node", .what = "it computes more slowly", .factor = FACTOR_TIMES) \
+	  .ending = "it wakes by itself and fetches what it missed", .stops_process = true, \
+	  .moves_work = true) \
+	X(SLOW_NODE, "slow-node", .words = "slow node", .what = "it computes more slowly", \
+	  .factor = FACTOR_TIMES) \
 	X(SLOW_LINK, "slow-link", .words = "slow link", .what = "what it sends takes longer", \
-	  .factor = FACTOR_TIMES, .of_links = true) \
+	  .factor = FACTOR_TIMES, .target = FAULT_OF_LINKS) \
 	X(LOSS, "loss", .words = "packet loss", .what = "what it sends is lost at times", \
-	  .factor = FACTOR_PROBABILITY, .of_links = true) \
-	X(PARTITION, "partition", .words = "partition", .what = "it cannot reach the others", .of_links = true, \
-	  .both_ends = true, .moves_work = true, .confirmed = true) \
+	  .factor = FACTOR_PROBABILITY, .target = FAULT_OF_LINKS) \
+	X(PARTITION, "partition", .words = "partition", .what = "it cannot reach the others", \
+	  .target = FAULT_OF_BOTH_ENDS, .moves_work = true, .confirmed = true) \
 	X(CORRUPT, "corrupt", .words = "corruption", .what = "what it computes is not finite", \
 	  .ending = "marked failed at its first wrong number; R takes it back", .moves_work = true)
 
@@ -60,16 +69,17 @@ enum {
 #undef ONE_MORE
 };
 
-/* For help: the literal ", kill, hang, ...", and without the first comma. */
+/* For help texts: the literal ", kill, hang, ...", and the same without the first comma. */
 #define FAULT_NAME_AFTER_COMMA(NAME, name, ...) ", " name
 #define FAULT_NAMES_FOLLOW FAULT_KINDS(FAULT_NAME_AFTER_COMMA)
 #define FAULT_NAMES (&(FAULT_NAMES_FOLLOW)[2])
 
-/* Of a number that may be anything; FAULT_NONE is "none". */
+/* Both accept any number; FAULT_NONE is "none". */
 const struct fault_description *fault_describe(unsigned kind);
 const char *fault_name(unsigned kind);
-int fault_named(const char *name); /* an enum fault_kind; -1: none has that name */
-/* NULL, or what is wrong with a factor for that kind, in words: "a slowdown is 1 to 1000 times". */
+int fault_named(const char *name); /* an enum fault_kind; -1: unknown name */
+/* Returns NULL if the factor is valid for the kind, or the rule that it breaks, in words: "a
+ * slowdown is 1 to 1000 times". */
 const char *fault_refusal(unsigned kind, float factor);
 
 #endif

@@ -1,4 +1,5 @@
-/* keys.c - see keys.h. The list of the admitted is in admitted.c. */
+/* keys.c - makes, saves and loads the key pair of a process, and keeps its secret half safe.
+ * admitted.c holds the list of the keys that may connect. */
 #include "wire/keys.h"
 
 #include <errno.h>
@@ -21,7 +22,7 @@ static int identity_new(struct keys_identity **out, struct error *err)
 {
 	if (sodium_init() < 0)
 		return error_set(err, -EIO, "the system gives no randomness");
-	/* Locked in memory, outside core dumps, between guard pages. */
+	/* This memory is locked, outside core dumps, and between guard pages. */
 	struct keys_identity *id = sodium_malloc(sizeof(*id));
 	if (id == NULL)
 		return error_set(err, -ENOMEM, "no locked memory left for a key (ulimit -l)");
@@ -73,8 +74,9 @@ int keys_parse(const char *text, struct keys_public *out, struct error *err)
 {
 	struct keys_public key = {{0}};
 	if (parse_hex(text, strlen(text), key.bytes) < 0)
-		return error_set(err, -EINVAL, "\"%.80s\" is not a public key: expected %d hex digits",
-			text, 2 * KEYS_BYTES);
+		return error_set(err, -EINVAL,
+			"\"%.80s\" is not a public key: expected %d hex digits", text,
+			2 * KEYS_BYTES);
 	*out = key;
 	return 0;
 }
@@ -109,7 +111,7 @@ int keys_role_parse(const char *text, enum keys_role *out)
 
 /* ---- the key file: the magic line, "public HEX", "secret HEX" ---- */
 
-/* The hex after "name " on one line. */
+/* Parses the hex digits after "name " in a line. */
 static int parse_line(const char *line, const char *name, uint8_t out[KEYS_BYTES])
 {
 	size_t n = strlen(name);
@@ -125,7 +127,8 @@ static int parse_key_file(const char *path, const char *text, struct keys_identi
 	uint8_t check[KEYS_BYTES];
 
 	if (strncmp(line, magic, strlen(magic)) != 0 || line[strlen(magic)] != '\n')
-		return error_set(err, -EINVAL, "%s:1: not a key file: expected \"%s\"", path, magic);
+		return error_set(err, -EINVAL, "%s:1: not a key file: expected \"%s\"", path,
+			magic);
 	line += strlen(magic) + 1;
 	if (parse_line(line, "public", id->public.bytes) < 0)
 		return error_set(err, -EINVAL, "%s:2: expected \"public\" and %d hex digits", path,
@@ -141,7 +144,7 @@ static int parse_key_file(const char *path, const char *text, struct keys_identi
 	return 0;
 }
 
-/* Into memory that will be wiped, which file_read would not do. Gives *size bytes. */
+/* Reads the file into memory that the caller wipes; file_read would not wipe its buffers. */
 static int read_secret_file(const char *path, char text[KEY_FILE_MOST], struct error *err)
 {
 	struct stat st;
@@ -202,7 +205,8 @@ static int write_all(int fd, const char *text, size_t size)
 	return fsync(fd) < 0 ? -errno : 0;
 }
 
-/* link, unlike rename, refuses to replace: of two makers one wins and the other is told. */
+/* Names the file with link, because rename would replace an existing key. If two programs make the
+ * same key file at a time, one succeeds and the other gets -EEXIST. */
 static int publish_file(const char *temporary, const char *path)
 {
 	int rc = link(temporary, path) < 0 ? -errno : 0;

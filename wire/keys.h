@@ -1,18 +1,18 @@
-/* keys.h - who a process is, and whom it lets in.
+/* keys.h - the identity of a process, and the list of the keys that it admits.
  *
- * An identity is an X25519 key pair. The secret half lives in a file of mode 0600 and in memory
- * that is locked, kept out of core dumps and wiped; it is never printed or logged. The public
- * half, 64 hex digits, is the node's name to the others.
+ * An identity is an X25519 key pair. The secret half is stored in a file of mode 0600. In memory it
+ * is locked, kept out of core dumps and wiped after use; it is never printed or logged. The public
+ * half, 64 hex digits, identifies the process to others.
  *
- * The admitted list says which public keys may connect, as what, under which name. It may be bound
- * to a text file that an operator edits (or `skippipe admit` and `skippipe expel` do) while the
- * program runs:
+ * The admitted list holds the public keys that may connect, with a role and a name for each. It may
+ * be bound to a text file, which an operator edits while the program runs, by hand or with
+ * `skippipe admit` and `skippipe expel`:
  *
  *     skippipe-admitted 1
  *     # key, role, name
  *     5e0c...(64 hex digits) agent node7
  *
- * A key and a name stand at most once. Whoever is taken off loses its sessions at the next turn
+ * Each key and each name may occur once. When a key is removed, its sessions end at the next turn
  * of the loop.
  */
 #ifndef WIRE_KEYS_H
@@ -31,10 +31,10 @@
 
 /* Numbers go over the wire: never renumber. */
 enum keys_role {
-	KEYS_AGENT = 1,   /* runs stages */
-	KEYS_CONTROLLER,  /* decides */
-	KEYS_CONSOLE,     /* watches and steers */
-	KEYS_WATCHER      /* may only watch */
+	KEYS_AGENT = 1,   /* computes stages */
+	KEYS_CONTROLLER,
+	KEYS_CONSOLE,     /* watches and gives commands */
+	KEYS_WATCHER      /* watches only */
 };
 #define KEYS_ROLE_BIT(role) (1u << (role))
 
@@ -44,29 +44,29 @@ struct keys_public {
 
 struct keys_identity; /* opaque: a key pair */
 
-/* Gives *out (keys_free). -ENOMEM; -EIO no randomness. */
+/* Makes a key pair: gives *out (keys_free). -ENOMEM: no locked memory; -EIO: no randomness. */
 int keys_generate(struct keys_identity **out, struct error *err);
-/* Gives *out. Refuses a file that others may read (-EACCES), one that is not a key file or whose
- * public half does not fit (-EINVAL); the message names file and line. */
+/* Loads a key pair: gives *out. -EACCES: others may read the file. -EINVAL: it is not a key file,
+ * or its halves do not belong together. The message names file and line. */
 int keys_load(struct keys_identity **out, const char *path, struct error *err);
-/* Written aside with mode 0600 and renamed. -EEXIST when path exists: a key is never overwritten. */
+/* Saves a key pair with mode 0600. -EEXIST: the file exists; a key is never overwritten. */
 int keys_save(const struct keys_identity *id, const char *path, struct error *err);
-/* keys_load, or keys_generate and keys_save where there is no such file. */
+/* Loads a key pair, or makes and saves one if there is no such file. */
 int keys_load_or_make(struct keys_identity **out, const char *path, struct error *err);
-void keys_free(struct keys_identity *id); /* wipes; NULL is allowed */
+void keys_free(struct keys_identity *id); /* wipes the secret; NULL is allowed */
 const struct keys_public *keys_public_of(const struct keys_identity *id); /* borrowed */
 
-/* The key as people copy it, NUL-terminated. */
+/* Writes the key as 64 hex digits, NUL-terminated. */
 void keys_text(const struct keys_public *key, char text[KEYS_TEXT_SIZE]);
-/* 64 hex digits, nothing before or after. -EINVAL. */
+/* Parses exactly 64 hex digits. -EINVAL. */
 int keys_parse(const char *text, struct keys_public *out, struct error *err);
-/* All bytes are equal. */
+/* Returns true if all bytes are equal. */
 bool keys_equal(const struct keys_public *a, const struct keys_public *b);
 
-const char *keys_role_name(enum keys_role role);             /* "?" when unknown */
+const char *keys_role_name(enum keys_role role);             /* "?" if unknown */
 int keys_role_parse(const char *text, enum keys_role *out);  /* -EINVAL */
 
-struct keys_list; /* opaque: the admitted */
+struct keys_list; /* opaque: the admitted list */
 
 struct keys_entry {
 	struct keys_public key;
@@ -75,38 +75,39 @@ struct keys_entry {
 	bool barred; /* keys_list_bar */
 };
 
-/* An empty list, in memory only. Gives *out (keys_list_free). */
-int keys_list_new(struct keys_list **out);
-/* Bound to path. A file that is not there yet is an empty list and is made by the first admit. */
+/* Makes an empty list in memory (keys_list_free). */
+struct keys_list *keys_list_new(void);
+/* Opens a list bound to a file. A missing file is an empty list; the first admit creates it. */
 int keys_list_open(struct keys_list **out, const char *path, struct error *err);
 /* NULL is allowed. */
 void keys_list_free(struct keys_list *list);
 
-/* Reads the file again when it changed since (one stat otherwise; call it a few times a second).
- * Returns 1 changed, 0 not (always 0 in memory). On an error the old list stays in force, also where
- * the file that was read is gone (-ENOENT) or cannot be looked at; the same error is not reported
- * twice for the same file. */
+/* Reads the file again if it has changed. Costs one stat otherwise; call it a few times a second.
+ * Returns 1 if the list changed, 0 if not. On an error, also if the file is gone (-ENOENT), the old
+ * list stays in force. The same error is reported once for the same file. */
 int keys_list_refresh(struct keys_list *list, struct error *err);
 
-/* Adds, or replaces the entry that has this key. A bound list is re-read and written first (under
- * a lock: several programs may edit one file). -EEXIST the name belongs to another key; -EINVAL;
- * -ENOSPC list full. */
+/* Adds an entry, or replaces the entry of this key. A bound list is first read again, then changed
+ * and written, under a lock, because several programs may edit one file. -EEXIST: the name belongs
+ * to another key; -EINVAL; -ENOSPC: the list is full. */
 int keys_list_admit(struct keys_list *list, const struct keys_public *key, enum keys_role role,
 	const char *name, struct error *err);
-/* By name or by 64 hex digits. -ENOENT. */
+/* Removes an entry by its name or its 64 hex digits. -ENOENT. */
 int keys_list_expel(struct keys_list *list, const char *who, struct error *err);
 
-/* Refuses a key from now on, in this process, as if it were not on the list: until the list is
- * changed, so that a person has looked. Nothing is written. */
+/* Refuses a key in this process as if it were not on the list, until the list is changed. Nothing
+ * is written. Only an operator can thus admit the key again. */
 void keys_list_bar(struct keys_list *list, const struct keys_public *key);
+/* Returns true if the key is on the list and barred. */
 bool keys_list_barred(const struct keys_list *list, const struct keys_public *key);
 
-/* Borrowed until the list next changes. NULL: not admitted, or barred. */
-const struct keys_entry *keys_list_find(const struct keys_list *list, const struct keys_public *key);
-/* What was read, in the order of the file: for tests and fuzzers. */
+/* Finds a key's entry, borrowed until the list changes. NULL: not admitted, or barred. */
+const struct keys_entry *keys_list_find(const struct keys_list *list,
+	const struct keys_public *key);
+/* The entries in the order of the file, for tests and fuzzers. */
 size_t keys_list_count(const struct keys_list *list);
 const struct keys_entry *keys_list_at(const struct keys_list *list, size_t i);
-/* Grows with every change: who keeps decisions compares it. */
+/* Increases with every change, so that callers can detect one. */
 uint64_t keys_list_version(const struct keys_list *list);
 
 #endif

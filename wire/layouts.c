@@ -1,5 +1,6 @@
-/* One row a field: kind, place in its struct, limit. The codec (msg.c) knows no message; a
- * field that is missing here does not travel. */
+/* layouts.c - the tables of all messages: for each field its kind, its place in the struct, its
+ * limit. The functions of msg.c know no particular message, so a field without a row here is not
+ * sent. */
 #include "wire/layouts.h"
 
 #include <stddef.h>
@@ -16,7 +17,8 @@
 		sizeof(name##_fields) / sizeof(name##_fields[0]), sizeof(struct name) }
 
 static const struct field msg_route_fields[] = {
-	N(U32, msg_route, microbatch), NMAX(U32, msg_route, attempt, 1u << 30), N(U32, msg_route, shard),
+	N(U32, msg_route, microbatch), NMAX(U32, msg_route, attempt, 1u << 30),
+	N(U32, msg_route, shard),
 	N(U32, msg_route, wave), ARR(msg_route, n_hops, nodes, U16, MSG_STAGES),
 	SHR(msg_route, n_hops, stages, U8, MSG_STAGES), NMAX(U32, msg_route, since, 1u << 30),
 };
@@ -31,15 +33,19 @@ static const struct field msg_task_event_fields[] = {
 	NMAX(U8, msg_task_event, type, WORK_ENDS), NMAX(U8, msg_task_event, kind, WORK_EVALUATE),
 	NMAX(U16, msg_task_event, node, MSG_NODES - 1), N(U16, msg_task_event, blocker_node),
 	N(U32, msg_task_event, microbatch), N(U32, msg_task_event, attempt),
-	N(U32, msg_task_event, blocker), N(U64, msg_task_event, at_us), N(U64, msg_task_event, arrived_us),
-	N(F32, msg_task_event, loss), NMAX(U8, msg_task_event, counted, 1), N(U8, msg_task_event, slots),
+	N(U32, msg_task_event, blocker), N(U64, msg_task_event, at_us),
+	N(U64, msg_task_event, arrived_us),
+	N(F32, msg_task_event, loss), NMAX(U8, msg_task_event, counted, 1),
+	N(U8, msg_task_event, slots),
 };
 LAYOUT(msg_task_event);
 
 static const struct field msg_hello_fields[] = {
 	N(U32, msg_hello, protocol), N(U32, msg_hello, node), N(U64, msg_hello, incarnation),
-	TXT(msg_hello, address), TXT(msg_hello, device), TXT(msg_hello, host), N(U64, msg_hello, pid),
-	N(U64, msg_hello, run), NMAX(U8, msg_hello, stage, MSG_STAGES - 1), N(U64, msg_hello, committed),
+	TXT(msg_hello, address), TXT(msg_hello, device), TXT(msg_hello, host),
+	N(U64, msg_hello, pid),
+	N(U64, msg_hello, run), NMAX(U8, msg_hello, stage, MSG_STAGES - 1),
+	N(U64, msg_hello, committed),
 	N(U64, msg_hello, hash),
 	N(U8, msg_hello, keeps),
 	N(U64, msg_hello, kept),
@@ -52,30 +58,38 @@ static const struct field msg_hello_fields[] = {
 LAYOUT(msg_hello);
 
 static const struct field msg_ready_fields[] = {
-	N(U64, msg_ready, assignment), NMAX(U8, msg_ready, stage, MSG_STAGES - 1), N(U64, msg_ready, iteration),
+	N(U64, msg_ready, assignment), NMAX(U8, msg_ready, stage, MSG_STAGES - 1),
+	N(U64, msg_ready, iteration),
 	N(U64, msg_ready, hash), N(F64, msg_ready, forward_s), N(F64, msg_ready, backward_s),
 	N(F64, msg_ready, loss_s), N(U64, msg_ready, corpus_hash),
 };
 LAYOUT(msg_ready);
 
 static const struct field msg_stuck_fields[] = {
-	NMAX(U16, msg_stuck, to, MSG_NODES - 1), N(U32, msg_stuck, ms), N(U32, msg_stuck, expected_ms),
+	NMAX(U16, msg_stuck, to, MSG_NODES - 1), N(U32, msg_stuck, ms),
+	N(U32, msg_stuck, expected_ms),
 };
 LAYOUT(msg_stuck);
 
 static const struct field msg_heartbeat_fields[] = {
 	N(U64, msg_heartbeat, beat), N(U64, msg_heartbeat, now_us), N(U64, msg_heartbeat, echo_us),
-	N(U64, msg_heartbeat, echo_age_us), N(U64, msg_heartbeat, iteration), N(U64, msg_heartbeat, committed),
+	N(U64, msg_heartbeat, echo_age_us), N(U64, msg_heartbeat, iteration),
+	N(U64, msg_heartbeat, committed),
 	N(U64, msg_heartbeat, hash), N(U8, msg_heartbeat, stage), N(U8, msg_heartbeat, slots),
-	NMAX(U8, msg_heartbeat, running, 1), NMAX(U8, msg_heartbeat, blocked, 1), N(U32, msg_heartbeat, queued),
-	N(U32, msg_heartbeat, in_flight), N(U64, msg_heartbeat, tasks_done), N(U64, msg_heartbeat, rss_bytes),
-	N(U64, msg_heartbeat, sent_bytes), N(U64, msg_heartbeat, received_bytes), N(U64, msg_heartbeat, resent),
-	N(U64, msg_heartbeat, refused), NMAX(U16, msg_heartbeat, awaits, MSG_NODES), SUB(msg_heartbeat, n_stuck, stuck, msg_stuck_layout, MSG_STUCK),
+	NMAX(U8, msg_heartbeat, running, 1), NMAX(U8, msg_heartbeat, blocked, 1),
+	N(U32, msg_heartbeat, queued),
+	N(U32, msg_heartbeat, in_flight), N(U64, msg_heartbeat, tasks_done),
+	N(U64, msg_heartbeat, rss_bytes),
+	N(U64, msg_heartbeat, sent_bytes), N(U64, msg_heartbeat, received_bytes),
+	N(U64, msg_heartbeat, resent),
+	N(U64, msg_heartbeat, refused), NMAX(U16, msg_heartbeat, awaits, MSG_NODES),
+	SUB(msg_heartbeat, n_stuck, stuck, msg_stuck_layout, MSG_STUCK),
 };
 LAYOUT(msg_heartbeat);
 
 static const struct field msg_report_fields[] = {
-	N(U64, msg_report, iteration), SUB(msg_report, n_events, events, msg_task_event_layout, 4096),
+	N(U64, msg_report, iteration),
+	SUB(msg_report, n_events, events, msg_task_event_layout, 4096),
 };
 LAYOUT(msg_report);
 
@@ -126,7 +140,8 @@ static const struct field msg_measured_fields[] = {
 LAYOUT(msg_measured);
 
 static const struct field msg_evaluated_fields[] = {
-	N(U64, msg_evaluated, iteration), N(U32, msg_evaluated, microbatch), N(F32, msg_evaluated, loss),
+	N(U64, msg_evaluated, iteration), N(U32, msg_evaluated, microbatch),
+	N(F32, msg_evaluated, loss),
 };
 LAYOUT(msg_evaluated);
 
@@ -152,12 +167,15 @@ static const struct field msg_welcome_fields[] = {
 	NMAX(U16, msg_welcome, node, MSG_NODES - 1), NMAX(U32, msg_welcome, n_nodes, MSG_NODES),
 	N(U64, msg_welcome, run), N(U64, msg_welcome, seed), TXT(msg_welcome, model),
 	NMAX(U32, msg_welcome, batch, 1u << 16), NMAX(U32, msg_welcome, sequence, 1u << 20),
-	N(U32, msg_welcome, n_shards), NMAX(U32, msg_welcome, threads, 1024), NMAX(U32, msg_welcome, slots, 255),
-	N(F64, msg_welcome, time_scale), N(F64, msg_welcome, forward_s), N(F64, msg_welcome, backward_s),
+	N(U32, msg_welcome, n_shards), NMAX(U32, msg_welcome, threads, 1024),
+	NMAX(U32, msg_welcome, slots, 255),
+	N(F64, msg_welcome, time_scale), N(F64, msg_welcome, forward_s),
+	N(F64, msg_welcome, backward_s),
 	N(F64, msg_welcome, loss_s),
 	N(F64, msg_welcome, dispatch_overhead_s), N(F64, msg_welcome, serialise),
 	NMAX(U8, msg_welcome, bf16, 1),
-	ARR(msg_welcome, n_delays, delay_s, F32, MSG_NODES), ARR(msg_welcome, n_syncs, sync_s, F32, MSG_NODES),
+	ARR(msg_welcome, n_delays, delay_s, F32, MSG_NODES),
+	ARR(msg_welcome, n_syncs, sync_s, F32, MSG_NODES),
 	ARR(msg_welcome, n_corpus, corpus, U8, 1u << 16),
 };
 LAYOUT(msg_welcome);
@@ -207,7 +225,8 @@ static const struct field msg_restore_fields[] = {
 LAYOUT(msg_restore);
 
 static const struct field msg_plan_fields[] = {
-	N(U64, msg_plan, epoch), SUB(msg_plan, n_routes, routes, msg_route_layout, MSG_MICROBATCHES),
+	N(U64, msg_plan, epoch),
+	SUB(msg_plan, n_routes, routes, msg_route_layout, MSG_MICROBATCHES),
 	SUB(msg_plan, n_ranks, ranks, msg_rank_layout, 3 * MSG_MICROBATCHES),
 };
 LAYOUT(msg_plan);
@@ -236,13 +255,15 @@ LAYOUT(msg_reduce);
 
 static const struct field msg_commit_fields[] = {
 	N(U64, msg_commit, iteration), N(U32, msg_commit, attempt), N(F32, msg_commit, scale),
-	N(F32, msg_commit, lr), N(F32, msg_commit, beta1), N(F32, msg_commit, beta2), N(F32, msg_commit, eps),
+	N(F32, msg_commit, lr), N(F32, msg_commit, beta1), N(F32, msg_commit, beta2),
+	N(F32, msg_commit, eps),
 	N(F32, msg_commit, weight_decay),
 };
 LAYOUT(msg_commit);
 
 static const struct field msg_evaluate_fields[] = {
-	N(U64, msg_evaluate, iteration), SUB(msg_evaluate, n_routes, routes, msg_route_layout, MSG_MICROBATCHES),
+	N(U64, msg_evaluate, iteration),
+	SUB(msg_evaluate, n_routes, routes, msg_route_layout, MSG_MICROBATCHES),
 };
 LAYOUT(msg_evaluate);
 
@@ -306,32 +327,43 @@ static const struct field msg_attach_fields[] = {
 LAYOUT(msg_attach);
 
 static const struct field msg_command_fields[] = {
-	N(U64, msg_command, id), NMAX(U8, msg_command, verb, COMMAND_LAST), N(U32, msg_command, node),
-	N(U32, msg_command, peer), N(U64, msg_command, value), NMAX(U8, msg_command, fault, FAULT_LAST),
+	N(U64, msg_command, id), NMAX(U8, msg_command, verb, COMMAND_LAST),
+	N(U32, msg_command, node),
+	N(U32, msg_command, peer), N(U64, msg_command, value),
+	NMAX(U8, msg_command, fault, FAULT_LAST),
 	N(F32, msg_command, factor), N(U32, msg_command, ttl_ms), TXT(msg_command, text),
 };
 LAYOUT(msg_command);
 
 static const struct field msg_see_run_fields[] = {
-	TXT(msg_see_run, name), TXT(msg_see_run, model), N(U64, msg_see_run, run), N(U64, msg_see_run, parameters),
+	TXT(msg_see_run, name), TXT(msg_see_run, model), N(U64, msg_see_run, run),
+	N(U64, msg_see_run, parameters),
 	NMAX(U32, msg_see_run, n_nodes, MSG_NODES), NMAX(U32, msg_see_run, n_stages, MSG_STAGES),
 	NMAX(U32, msg_see_run, microbatches, MSG_MICROBATCHES), N(U32, msg_see_run, per_data_node),
-	N(U64, msg_see_run, tokens_per_iteration), N(U64, msg_see_run, iterations), N(F64, msg_see_run, time_scale),
-	N(U64, msg_see_run, started_wall_us), N(F64, msg_see_run, baseline_s), N(U32, msg_see_run, embedded),
+	N(U64, msg_see_run, tokens_per_iteration), N(U64, msg_see_run, iterations),
+	N(F64, msg_see_run, time_scale),
+	N(U64, msg_see_run, started_wall_us), N(F64, msg_see_run, baseline_s),
+	N(U32, msg_see_run, embedded),
 	NMAX(U8, msg_see_run, emulated, 1),
-	NMAX(U8, msg_see_run, replay, 1), N(U64, msg_see_run, first_us), N(U64, msg_see_run, last_us),
+	NMAX(U8, msg_see_run, replay, 1), N(U64, msg_see_run, first_us),
+	N(U64, msg_see_run, last_us),
 };
 LAYOUT(msg_see_run);
 
 static const struct field msg_see_status_fields[] = {
 	NMAX(U8, msg_see_status, phase, PHASE_LAST), NMAX(U8, msg_see_status, paused, 1),
-	N(U64, msg_see_status, iteration), N(U64, msg_see_status, committed), N(U64, msg_see_status, epoch),
-	N(U32, msg_see_status, alive), N(U32, msg_see_status, n_nodes), N(U32, msg_see_status, path_length),
+	N(U64, msg_see_status, iteration), N(U64, msg_see_status, committed),
+	N(U64, msg_see_status, epoch),
+	N(U32, msg_see_status, alive), N(U32, msg_see_status, n_nodes),
+	N(U32, msg_see_status, path_length),
 	N(U32, msg_see_status, n_stages), N(U64, msg_see_status, now_us),
-	N(U64, msg_see_status, iteration_started_us), TXT(msg_see_status, lease), N(U64, msg_see_status, lease_us),
-	N(U64, msg_see_status, refused), N(U64, msg_see_status, resent), N(U64, msg_see_status, dropped),
+	N(U64, msg_see_status, iteration_started_us), TXT(msg_see_status, lease),
+	N(U64, msg_see_status, lease_us),
+	N(U64, msg_see_status, refused), N(U64, msg_see_status, resent),
+	N(U64, msg_see_status, dropped),
 	N(U32, msg_see_status, faults), TXT(msg_see_status, doing),
-	NMAX(U8, msg_see_status, steps, (1 << (GATHER_BUILD + 1)) - 1), NMAX(U8, msg_see_status, step, GATHER_BUILD),
+	NMAX(U8, msg_see_status, steps, (1 << (GATHER_BUILD + 1)) - 1),
+	NMAX(U8, msg_see_status, step, GATHER_BUILD),
 	N(U32, msg_see_status, part), N(U32, msg_see_status, parts), N(F32, msg_see_status, left_s),
 };
 LAYOUT(msg_see_status);
@@ -347,10 +379,14 @@ LAYOUT(msg_see_node);
 
 static const struct field msg_see_plan_fields[] = {
 	N(U64, msg_see_plan, epoch), N(U64, msg_see_plan, iteration),
-	NMAX(U32, msg_see_plan, path_length, MSG_STAGES), NMAX(U32, msg_see_plan, n_stages, MSG_STAGES),
-	N(F32, msg_see_plan, iteration_s), N(F32, msg_see_plan, sync_s), N(F32, msg_see_plan, wait_s),
-	N(F32, msg_see_plan, lower_bound_s), N(F32, msg_see_plan, idle_fraction), N(U32, msg_see_plan, collisions),
-	TXT(msg_see_plan, algorithm), TXT(msg_see_plan, reason), NMAX(U8, msg_see_plan, candidate, 1),
+	NMAX(U32, msg_see_plan, path_length, MSG_STAGES),
+	NMAX(U32, msg_see_plan, n_stages, MSG_STAGES),
+	N(F32, msg_see_plan, iteration_s), N(F32, msg_see_plan, sync_s),
+	N(F32, msg_see_plan, wait_s),
+	N(F32, msg_see_plan, lower_bound_s), N(F32, msg_see_plan, idle_fraction),
+	N(U32, msg_see_plan, collisions),
+	TXT(msg_see_plan, algorithm), TXT(msg_see_plan, reason),
+	NMAX(U8, msg_see_plan, candidate, 1),
 	TXT(msg_see_plan, name), N(F32, msg_see_plan, elapsed_s),
 	ARR(msg_see_plan, n_visits, visits, U32, MSG_STAGES),
 	SUB(msg_see_plan, n_routes, routes, msg_route_layout, MSG_MICROBATCHES),
@@ -359,18 +395,23 @@ static const struct field msg_see_plan_fields[] = {
 LAYOUT(msg_see_plan);
 
 static const struct field msg_see_tasks_fields[] = {
-	N(U64, msg_see_tasks, iteration), NMAX(U8, msg_see_tasks, whole, 1), SUB(msg_see_tasks, n_events, events, msg_task_event_layout, 4096),
+	N(U64, msg_see_tasks, iteration), NMAX(U8, msg_see_tasks, whole, 1),
+	SUB(msg_see_tasks, n_events, events, msg_task_event_layout, 4096),
 };
 LAYOUT(msg_see_tasks);
 
 static const struct field msg_see_iteration_fields[] = {
-	N(U64, msg_see_iteration, iteration), N(U64, msg_see_iteration, epoch), N(F32, msg_see_iteration, loss),
+	N(U64, msg_see_iteration, iteration), N(U64, msg_see_iteration, epoch),
+	N(F32, msg_see_iteration, loss),
 	N(F32, msg_see_iteration, iteration_s), N(F32, msg_see_iteration, predicted_s),
 	N(F32, msg_see_iteration, sync_s), N(F32, msg_see_iteration, predicted_sync_s),
-	N(F32, msg_see_iteration, real_s), N(U32, msg_see_iteration, collisions), N(F32, msg_see_iteration, wait_s),
+	N(F32, msg_see_iteration, real_s), N(U32, msg_see_iteration, collisions),
+	N(F32, msg_see_iteration, wait_s),
 	N(F32, msg_see_iteration, idle_fraction), N(F32, msg_see_iteration, gradient_norm),
-	N(F32, msg_see_iteration, clip), N(F32, msg_see_iteration, lr), N(F32, msg_see_iteration, tokens_per_s),
-	N(U32, msg_see_iteration, alive), N(U32, msg_see_iteration, path_length), N(U32, msg_see_iteration, rerun),
+	N(F32, msg_see_iteration, clip), N(F32, msg_see_iteration, lr),
+	N(F32, msg_see_iteration, tokens_per_s),
+	N(U32, msg_see_iteration, alive), N(U32, msg_see_iteration, path_length),
+	N(U32, msg_see_iteration, rerun),
 	N(U64, msg_see_iteration, at_us), TXT(msg_see_iteration, algorithm),
 };
 LAYOUT(msg_see_iteration);
@@ -384,14 +425,16 @@ LAYOUT(msg_see_validation);
 static const struct field msg_see_note_fields[] = {
 	N(U64, msg_see_note, id), N(U64, msg_see_note, at_us), N(U64, msg_see_note, wall_us),
 	N(U64, msg_see_note, iteration), NMAX(U8, msg_see_note, kind, NOTE_LAST),
-	NMAX(U8, msg_see_note, acknowledged, 1), NMAX(U8, msg_see_note, mark, 127), N(U32, msg_see_note, node),
+	NMAX(U8, msg_see_note, acknowledged, 1), NMAX(U8, msg_see_note, mark, 127),
+	N(U32, msg_see_note, node),
 	N(U64, msg_see_note, command), TXT(msg_see_note, text),
 };
 LAYOUT(msg_see_note);
 
 static const struct field msg_see_fault_fields[] = {
 	N(U32, msg_see_fault, fault), NMAX(U8, msg_see_fault, kind, FAULT_LAST),
-	NMAX(U8, msg_see_fault, active, 1), N(U32, msg_see_fault, node), N(U32, msg_see_fault, peer),
+	NMAX(U8, msg_see_fault, active, 1), N(U32, msg_see_fault, node),
+	N(U32, msg_see_fault, peer),
 	N(F32, msg_see_fault, factor), N(U64, msg_see_fault, ends_us),
 };
 LAYOUT(msg_see_fault);
@@ -406,7 +449,8 @@ static const struct field msg_see_preview_fields[] = {
 	N(U32, msg_see_preview, before_least_visits), N(U32, msg_see_preview, after_least_visits),
 	N(U32, msg_see_preview, paths_changed), N(F32, msg_see_preview, median_error),
 	N(U32, msg_see_preview, n_predictions), N(U32, msg_see_preview, before_path_length),
-	N(U32, msg_see_preview, after_path_length), N(F32, msg_see_preview, elapsed_s), TXT(msg_see_preview, text),
+	N(U32, msg_see_preview, after_path_length), N(F32, msg_see_preview, elapsed_s),
+	TXT(msg_see_preview, text),
 };
 LAYOUT(msg_see_preview);
 
@@ -421,7 +465,8 @@ static const struct field msg_see_links_fields[] = {
 LAYOUT(msg_see_links);
 
 static const struct field msg_see_synced_fields[] = {
-	N(U64, msg_see_synced, sequence), TXT(msg_see_synced, name), NMAX(U8, msg_see_synced, watches, 1),
+	N(U64, msg_see_synced, sequence), TXT(msg_see_synced, name),
+	NMAX(U8, msg_see_synced, watches, 1),
 };
 LAYOUT(msg_see_synced);
 

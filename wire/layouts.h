@@ -1,10 +1,8 @@
-/* layouts.h - what each message looks like on the wire: for msg.c, which reads and writes by it.
+/* layouts.h - the layout of each message on the wire. msg.c reads and writes messages by it.
  *
- * A table a struct names its fields in wire order. A new message is a struct (msg.h), a table and a line in
- * `messages` (layouts.c).
- *
- * Arrays: a u32 count field stands in the struct before its pointer; the count itself is written
- * once, as a field of the ARRAY kind. Two arrays may share a count (a route's nodes and stages).
+ * Each struct of msg.h has a table of its fields in wire order (layouts.c). The struct of an array
+ * has a u32 count before its pointer. On the wire the count precedes the elements. Two arrays may
+ * share a count (a route's nodes and stages): the first is ARRAY, the second SHARED.
  */
 #ifndef WIRE_LAYOUTS_H
 #define WIRE_LAYOUTS_H
@@ -22,7 +20,8 @@ struct field {
 	enum kind kind;
 	uint16_t offset;       /* in the struct */
 	uint16_t count_offset; /* ARRAY, SHARED: of the u32 count */
-	uint32_t most;         /* TEXT: the char array's size; RAW: bytes; ARRAY: elements; U8..U32: largest value, 0 any */
+	uint32_t most;         /* TEXT: size of the char array; RAW: bytes; ARRAY: most elements;
+				* U8..U32: largest value, 0 any */
 	enum kind of;          /* ARRAY, SHARED of scalars */
 	const struct layout *sub; /* ARRAY of structs; NULL: scalars */
 };
@@ -40,6 +39,6 @@ struct message {
 	bool body; /* bytes follow the fields */
 };
 
-const struct message *layouts_find(enum msg_type type); /* NULL: there is no such */
+const struct message *layouts_find(enum msg_type type); /* NULL: unknown type */
 
 #endif

@@ -1,4 +1,5 @@
-/* skippipe-key: makes keys, and edits the list of who may join. `skippipe keygen|admit|expel`. */
+/* main.c - the program skippipe-key, which runs `skippipe keygen`, `public`, `admit` and `expel`.
+ * It makes key pairs and edits the list of the keys that may join a run. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -13,15 +14,15 @@ static const char help[] =
 	"       skippipe admit LIST KEY --role agent|controller|console|watcher --name NAME\n"
 	"       skippipe expel LIST NAME|KEY\n"
 	"\n"
-	"keygen  makes a key pair: the secret in FILE (mode 0600, never overwritten), the public\n"
-	"        key, 64 hex digits, on standard output. For an existing FILE, use `public`.\n"
-	"public  FILE: prints the public key of a key pair made before.\n"
-	"admit   lets the holder of a public KEY join, in a role, under a name. LIST is made if it\n"
-	"        is not there. A running program that uses LIST notices within a second.\n"
-	"expel   takes a name or key off LIST; its sessions end at once, and it is refused from\n"
-	"        then on.\n"
+	"keygen  makes a key pair. Writes the secret to FILE (mode 0600, never overwritten) and\n"
+	"        prints the public key, 64 hex digits. For an existing FILE, use `public`.\n"
+	"public  FILE: prints the public key of an existing key pair.\n"
+	"admit   adds a public KEY to LIST with a role and a name, so that its owner may join.\n"
+	"        Creates LIST if it does not exist. Running programs notice within a second.\n"
+	"expel   removes a name or key from LIST. Its sessions end at once, and it may no longer\n"
+	"        connect.\n"
 	"\n"
-	"To change a key: keygen a new one, admit it, restart its owner, expel the old one.\n";
+	"To change a key: generate a new one, admit it, restart its owner, expel the old one.\n";
 
 static int print_usage(const char *what)
 {
@@ -68,7 +69,7 @@ static int show_public(int argc, char **argv)
 	return rc;
 }
 
-/* All words are checked before the list is opened. */
+/* Checks all arguments before it opens the list. */
 static int command_admit(int argc, char **argv)
 {
 	static const struct option options[] = {
@@ -123,7 +124,11 @@ int main(int argc, char **argv)
 		const char *name;
 		int (*run)(int argc, char **argv);
 	} verbs[] = {
-		{"keygen", command_keygen}, {"public", show_public}, {"admit", command_admit}, {"expel", command_expel}};
+		{"keygen", command_keygen},
+		{"public", show_public},
+		{"admit", command_admit},
+		{"expel", command_expel},
+	};
 
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)

@@ -1,9 +1,12 @@
-/* message_kinds.h - every kind of message, once.
+/* message_kinds.h - the list of all kinds of messages.
  *
- * From these rows follow `enum msg_type` and the members of `struct msg` (msg.h), and the codec's table
- * (layouts.c). A new kind is a row here, its struct in msg.h and the layout of its fields in layouts.c.
- * X(enumerator, member and struct, number on the wire, whether a body follows the fields). A number
- * stays what it is while MSG_VERSION does.
+ * `enum msg_type` and the members of `struct msg` (msg.h), and the list of layouts (layouts.c), are
+ * generated from these rows. A new kind needs a row here, a struct in msg.h, and a table of its
+ * fields in layouts.c.
+ *
+ *     X(enumerator, name of the member and the struct, number on the wire, true if a body follows)
+ *
+ * A number changes only together with MSG_VERSION.
  */
 #ifndef WIRE_MESSAGE_KINDS_H
 #define WIRE_MESSAGE_KINDS_H
@@ -49,7 +52,7 @@
 	/* console -> controller */ \
 	X(ATTACH, attach, 96, false) \
 	X(COMMAND, command, 97, false) \
-	/* controller -> console: the state stream; the envelope's sequence counts it */ \
+	/* controller -> console: the state stream, counted by the envelope's sequence */ \
 	X(SEE_RUN, see_run, 128, false) \
 	X(SEE_STATUS, see_status, 129, false) \
 	X(SEE_NODE, see_node, 130, false) \

@@ -1,4 +1,5 @@
-/* Four small walkers (measure, write, check, read) interpret the tables of layouts.c. */
+/* msg.c - encodes and decodes messages by the tables of layouts.c.
+ * One function for all messages checks the lengths and limits, so no message can forget a check. */
 #include "wire/msg.h"
 
 #include <errno.h>
@@ -17,7 +18,7 @@ const char *msg_name(enum msg_type type)
 	return f ? f->name : "unknown";
 }
 
-/* Width on the wire and in memory of a scalar; they are the same. */
+/* Returns the width of a scalar, on the wire and in memory. */
 static size_t kind_width(enum kind k)
 {
 	switch (k) {
@@ -106,11 +107,11 @@ static const char *pointer_of(const char *s, const struct field *f)
 	return p;
 }
 
-/* ---- writing: with out NULL only measures. Returns bytes, or 0 when over a limit ---- */
+/* ---- writing: if out is NULL, only counts the bytes. Returns 0 if a limit is exceeded ---- */
 
 static size_t write_struct(const struct layout *l, const char *s, unsigned char *out);
 
-/* Behind the count each element by its layout. 0: more than the field's limit, or no pointer. */
+/* Writes the count and the elements. Returns 0 if there are too many, or no pointer. */
 static size_t write_array(const struct field *f, const char *s, unsigned char *out)
 {
 	uint32_t n = count_of(s, f);
@@ -152,8 +153,7 @@ static size_t write_text(const struct field *f, const char *s, unsigned char *ou
 	return 2u + n;
 }
 
-/* Fields in the layout's order, each by its kind; with out NULL the bytes are only counted. 0:
- * it cannot be written. */
+/* Writes the fields in the layout's order. */
 static size_t write_struct(const struct layout *l, const char *s, unsigned char *out)
 {
 	size_t at = 0;
@@ -218,15 +218,15 @@ long msg_encode(const struct msg *m, void *out, size_t room)
 }
 
 /* ---- reading ----
- * Two passes over the same bytes: the first checks everything and adds up the memory that the
- * arrays will take, the second fills structs from one allocation. The memory is bounded by the
- * message: an element of a struct array takes at least a byte for every 24 of memory. */
+ * Two passes over the same bytes. The first checks everything and adds up the memory for the
+ * arrays. The second fills the structs, in a single allocation. The message's length limits this
+ * memory: each 24 bytes of an element in memory need at least one byte on the wire. */
 
 struct reader {
 	const unsigned char *data;
 	size_t size, at;
-	char *pool;     /* NULL in the first pass */
-	size_t pool_at; /* bytes of the pool wanted or used, always 8-aligned */
+	char *pool;     /* memory for the arrays; NULL in the first pass */
+	size_t pool_at; /* bytes of the pool needed or used, a multiple of 8 */
 };
 
 static bool take_bytes(struct reader *r, size_t n, const unsigned char **from)
@@ -269,7 +269,7 @@ static bool read_array(struct reader *r, const struct field *f, char *s, uint32_
 		if (!take_bytes(r, 4, &from))
 			return false;
 		n = (uint32_t)get_number(from, 4);
-		if (n > f->most || n > r->size - r->at) /* every element takes a byte or more */
+		if (n > f->most || n > r->size - r->at) /* an element has at least one byte */
 			return false;
 		*shared = n;
 	}
@@ -343,8 +343,6 @@ static bool read_struct(struct reader *r, const struct layout *l, char *s)
 	return ok;
 }
 
-/* Twice over the bytes: the first walk checks every length and counts the memory that arrays and
- * texts need, the second fills in the message, all of it in one allocation. */
 int msg_decode(struct msg *m, const void *data, size_t size)
 {
 	const unsigned char *d = data;

@@ -1,3 +1,5 @@
+/* names.c - names of phases, states, notes and verbs, generated from the lists of names.h.
+ * All programs and the record use these functions, so that a name is spelled once. */
 #include "wire/names.h"
 
 #include <stddef.h>

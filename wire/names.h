@@ -1,8 +1,9 @@
-/* names.h - the phases of a run, the states of a node, the kinds of notes and the operator's verbs, each once, with
- * their words.
+/* names.h - the lists of a run's phases, a node's states, the kinds of notes and the operator's
+ * verbs, with their names.
  *
- * Enumerators travel by number and are recorded by name. New ones are appended. The functions take a number that
- * may be anything ("?"), and what has no such name is -1.
+ * Messages contain an enumerator's number, the record its name. New rows are appended. A function
+ * that takes a number accepts any and returns "?" for an unknown one. A function that takes a name
+ * returns -1 for an unknown one.
  */
 #ifndef WIRE_NAMES_H
 #define WIRE_NAMES_H
@@ -37,21 +38,21 @@
 	X(PAUSE, "pause") /* at the iteration's end */ \
 	X(RESUME, "resume") \
 	X(STEP, "step") /* one iteration, then pause */ \
-	X(ARM, "arm") /* value: seconds of the operator's lease; 0 gives it back */ \
+	X(ARM, "arm") /* value: seconds of the operator's lease; 0 ends it */ \
 	X(ACK, "acknowledge") /* value: alert id; 0 all */ \
 	X(UNDO, "undo") /* value: command id; text "preview" */ \
 	X(STOP, "stop") /* end the run */ \
-	/* plan a candidate: value stages skipped, node to leave out (-1 none), text the algorithm; \
+	/* plan a candidate: value stages skipped, node to exclude (-1 none), text the algorithm; \
 	 * the answer is an MSG_SEE_PLAN with `candidate` */ \
 	X(COMPARE, "compare") \
 	X(SEEK, "seek") /* replay: value, microseconds of the recorded run's clock */ \
 	X(SPEED, "speed") /* replay: factor, times real; 0 stops */
 
-/* How a node stands to the run, whatever exactly its state. */
+/* A coarse classification of the node states. */
 enum node_presence { NODE_NOT_THERE, NODE_COMES, NODE_TAKES_PART, NODE_LOST };
 
-/* X(enumerator, name in the record, on consoles, in four letters where there is little room, presence).
- * FAILED is marked so, by an operator or for wrong numbers. */
+/* X(enumerator, name in the record, name on consoles, short name for narrow columns, presence).
+ * FAILED: the operator marked the node, or it computed numbers that are not finite. */
 #define NODE_STATES(X) \
 	X(ABSENT, "absent", "absent", "absent", NODE_NOT_THERE) \
 	X(JOINING, "joining", "joining", "joins", NODE_COMES) \

@@ -1,8 +1,11 @@
-/* node_fields.h - what consoles are told of a node, once: struct msg_see_node and its layout follow.
+/* node_fields.h - the fields of a node that consoles receive.
  *
- * A field takes this row; node_message (controller/operator/console_messages.c) fills it, live and in a replay;
- * a function and a row of `columns` in tui/views/view_nodes.c show it.
- * NUMBER(kind on the wire, type, field, largest value, 0 any), TEXT(field, size).
+ * struct msg_see_node (msg.h) and its layout are generated from these rows. node_message
+ * (controller/operator/console_messages.c) fills a field, live and in a replay. A function and a
+ * row of `columns` in tui/views/view_nodes.c show it.
+ *
+ *     NUMBER(kind on the wire, type, field, largest value or 0 for any)
+ *     TEXT(field, size)
  */
 #ifndef WIRE_NODE_FIELDS_H
 #define WIRE_NODE_FIELDS_H
@@ -30,12 +33,12 @@
 	NUMBER(U64, uint64_t, received_bytes, 0) \
 	NUMBER(U64, uint64_t, resent, 0) \
 	NUMBER(U64, int64_t, pid, 0) \
-	/* an iteration if it were lost now, by a plan made ahead, seconds of the plan; \
-	 * < 0: there is none without it; 0: not known */ \
+	/* predicted iteration if the node were lost now, by a plan made in advance, plan seconds; \
+	 * < 0: no plan exists without the node; 0: not known */ \
 	NUMBER(F32, float, lost_s, 0) \
 	TEXT(location, 32) \
 	TEXT(device, 128) \
 	TEXT(host, 64) \
-	TEXT(why, 96) /* of the state, when it is not LIVE */
+	TEXT(why, 96) /* reason of a state other than LIVE */
 
 #endif

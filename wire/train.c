@@ -1,4 +1,5 @@
-/* train.c - see train.h. */
+/* train.c - sends and receives trains of UDP packets that measure a link's bandwidth (train.h).
+ * A TCP connection would need many round trips to reach the bandwidth of a long link. */
 #include "wire/train.h"
 
 #include <assert.h>
@@ -15,29 +16,32 @@
 
 #include <sodium.h>
 
+#include "base/alloc.h"
 #include "wire/dispersion.h"
 #include "wire/sessions/link.h"
 
-#define PACKET_BYTES  1400 /* passes most tunnels in one piece */
+#define PACKET_BYTES  1400 /* passes most tunnels without fragmentation */
 #define HEADERS_BYTES 28
-/* What TCP carries in the time of one: 1,448 bytes of each 1,500. */
+/* Bytes that TCP carries in the time of one packet: 1,448 of each 1,500. */
 #define GOODPUT_BYTES ((PACKET_BYTES + HEADERS_BYTES) * 1448 / 1500)
 #define BUFFER_BYTES  (4 << 20)
 #define BATCH         64
-#define BATCHES       16 /* heard in a turn */
-#define FULL_MS       2  /* a wait for the system to take more, */
-#define FULL_MOST     10 /* so often */
+#define BATCHES       16 /* most batches received in one call */
+#define FULL_MS       2  /* wait if the system has no room */
+#define FULL_MOST     10 /* most waits for one train */
 
 struct head {
 	uint8_t token[TRAIN_TOKEN_BYTES];
 	uint8_t number[2], packets[2]; /* little endian */
 };
 
-/* One train on its way here. */
+/* A train that arrives. */
 struct place {
 	uint8_t token[TRAIN_TOKEN_BYTES];
-	bool used, expected, whole;
-	uint64_t since; /* the older give way first */
+	bool used;
+	bool expected;  /* it was announced */
+	bool whole;     /* its last packet arrived */
+	uint64_t since; /* order of arrival: the oldest is replaced first */
 	uint32_t n;
 	int64_t at_ns[TRAIN_MOST]; /* (n) the kernel's clock */
 };
@@ -45,12 +49,13 @@ struct place {
 struct train {
 	int fd, family;
 	uint64_t places_taken;
-	struct place places[2 * TRAIN_PLACES]; /* half of them for those that were announced */
-	uint8_t noise[PACKET_BYTES]; /* nothing on the way can make it smaller */
+	struct place places[2 * TRAIN_PLACES]; /* half of them for announced trains */
+	uint8_t noise[PACKET_BYTES]; /* random, so that no device on the link can compress it */
 };
 
-/* "tcp://HOST:PORT", as a socket's; any: HOST may be of no number, and is then any. */
-static int parse_address(const char *address, bool any, struct sockaddr_storage *out, socklen_t *size)
+/* Parses "tcp://HOST:PORT". any: a HOST that is not numeric means every interface. */
+static int parse_address(const char *address, bool any, struct sockaddr_storage *out,
+	socklen_t *size)
 {
 	char host[LINK_ADDRESS_SIZE];
 	const char *port = strrchr(address, ':');
@@ -63,7 +68,7 @@ static int parse_address(const char *address, bool any, struct sockaddr_storage 
 		.ai_socktype = SOCK_DGRAM,
 		.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE};
 	struct addrinfo *found = NULL;
-	const long number = strtol(port + 1, NULL, 10); /* the library takes any, and cuts it */
+	const long number = strtol(port + 1, NULL, 10); /* getaddrinfo would truncate it */
 	if (length == 0 || length >= sizeof(host) || number < 1 || number > 65535)
 		return -EINVAL;
 	memcpy(host, from, length);
@@ -83,10 +88,9 @@ int train_open(struct train **out, const char *address, struct error *err)
 	socklen_t size;
 	const int on = 1, bytes = BUFFER_BYTES;
 	if (parse_address(address, true, &bound, &size) < 0)
-		return error_set(err, -EINVAL, "%.60s: no address for trains of packets", address);
-	struct train *t = calloc(1, sizeof(*t));
-	if (t == NULL)
-		return error_set(err, -ENOMEM, "no memory for trains of packets");
+		return error_set(err, -EINVAL, "%.60s: packet trains need a tcp:// address",
+			address);
+	struct train *t = alloc_new(sizeof(*t));
 	t->family = bound.ss_family;
 	t->fd = socket(t->family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (t->fd < 0 || bind(t->fd, (struct sockaddr *)&bound, size) < 0 ||
@@ -95,7 +99,8 @@ int train_open(struct train **out, const char *address, struct error *err)
 		train_free(t);
 		return error_set(err, -code, "%.60s, UDP: %s", address, strerror(code));
 	}
-	(void)setsockopt(t->fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes)); /* as much as it gives */
+	/* The system may grant less. */
+	(void)setsockopt(t->fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
 	(void)setsockopt(t->fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 	randombytes_buf(t->noise, sizeof(t->noise));
 	*out = t;
@@ -127,8 +132,8 @@ static void put_u16(uint8_t *to, uint32_t value)
 	to[1] = (uint8_t)(value >> 8);
 }
 
-/* Gives the batch to the system; waits a little where it has no room, which a slow interface's queue
- * makes itself known by. Returns how many left. */
+/* Sends a batch. Waits briefly if the system has no room, which is normal on a slow interface.
+ * Returns the number of packets sent. */
 static uint32_t send_batch(struct train *t, struct mmsghdr *batch, uint32_t n, uint32_t *waits)
 {
 	uint32_t left = 0;
@@ -146,8 +151,6 @@ static uint32_t send_batch(struct train *t, struct mmsghdr *batch, uint32_t n, u
 	return left;
 }
 
-/* In batches, each packet numbered and with the token of its measurement; fewer than asked for
- * leave when the socket takes no more. */
 int train_send(struct train *t, const char *address, const uint8_t token[TRAIN_TOKEN_BYTES],
 	uint32_t packets)
 {
@@ -169,8 +172,8 @@ int train_send(struct train *t, const char *address, const uint8_t token[TRAIN_T
 			put_u16(heads[i].packets, packets);
 			parts[i][0] = (struct iovec){&heads[i], sizeof(heads[i])};
 			parts[i][1] = (struct iovec){t->noise, PACKET_BYTES - sizeof(heads[i])};
-			batch[i] = (struct mmsghdr){.msg_hdr = {.msg_name = &to, .msg_namelen = size,
-				.msg_iov = parts[i], .msg_iovlen = 2}};
+			batch[i] = (struct mmsghdr){.msg_hdr = {.msg_name = &to,
+				.msg_namelen = size, .msg_iov = parts[i], .msg_iovlen = 2}};
 		}
 		const uint32_t sent = send_batch(t, batch, n, &waits);
 		left += sent;
@@ -180,7 +183,7 @@ int train_send(struct train *t, const char *address, const uint8_t token[TRAIN_T
 	return (int)left;
 }
 
-/* ---- hearing ---- */
+/* ---- receiving ---- */
 
 static struct place *find_place(struct train *t, const uint8_t *token)
 {
@@ -200,19 +203,20 @@ static uint32_t count_expected(const struct train *t)
 	return n;
 }
 
-/* Of those that were announced, or of those that were not, the oldest gives way. */
+/* Returns the oldest place of an announced (expected) or of an unannounced train. */
 static struct place *oldest_place(struct train *t, bool expected)
 {
 	struct place *found = NULL;
 	for (size_t i = 0; i < sizeof(t->places) / sizeof(t->places[0]); i++) {
 		struct place *p = &t->places[i];
-		if (p->used && p->expected == expected && (found == NULL || p->since < found->since))
+		if (p->used && p->expected == expected &&
+		    (found == NULL || p->since < found->since))
 			found = p;
 	}
 	return found;
 }
 
-/* A free place, or that of a train which was not announced: there is always one of them. */
+/* Returns a free place, or that of an unannounced train; one of them always exists. */
 static struct place *take_place(struct train *t, const uint8_t *token)
 {
 	struct place *p = NULL;
@@ -275,8 +279,9 @@ void train_hear(struct train *t)
 	for (int turn = 0; turn < BATCHES && got == BATCH; turn++) {
 		for (int i = 0; i < BATCH; i++) {
 			parts[i] = (struct iovec){&heads[i], sizeof(heads[i])};
-			batch[i] = (struct mmsghdr){.msg_hdr = {.msg_iov = &parts[i], .msg_iovlen = 1,
-				.msg_control = control[i], .msg_controllen = sizeof(control[i])}};
+			batch[i] = (struct mmsghdr){.msg_hdr = {.msg_iov = &parts[i],
+				.msg_iovlen = 1, .msg_control = control[i],
+				.msg_controllen = sizeof(control[i])}};
 		}
 		got = recvmmsg(t->fd, batch, BATCH, MSG_DONTWAIT | MSG_TRUNC, NULL);
 		for (int i = 0; i < got; i++) {

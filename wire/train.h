@@ -1,12 +1,12 @@
-/* train.h - trains of packets, to measure what a way carries (dispersion.h).
+/* train.h - trains of packets that measure a link's bandwidth (dispersion.h).
  *
- * They are UDP, beside the listening address: at its port. What is in them is a token, which the sender
- * has told the receiver before, sealed (MSG_TRAIN), a number, and noise. Nothing is ever answered to a
- * packet, so nobody can be made to send by one; who does not know the token can have some of few places
- * in memory, which those that were told of do not lose to it. The kernel says when each packet
- * arrived: how late this process is does not matter. Where UDP does not pass nothing is heard, and that is
- * all. Single-threaded, blocks for at most some milliseconds, where the system
- * has no room for more.
+ * The packets are UDP, to the port of the listening address. A packet contains a token, a number
+ * and noise. The sender announces the token before, in an encrypted message (MSG_TRAIN). Packets
+ * are never answered, so forged ones cannot make this process send anything. A sender without an
+ * announced token can occupy only places reserved for unannounced trains. The kernel records when
+ * each packet arrived, so a busy process measures correctly. If a firewall blocks UDP, no packet
+ * arrives, and nothing else happens. For one thread; it blocks for some milliseconds at most, when
+ * the system has no room for packets.
  */
 #ifndef WIRE_TRAIN_H
 #define WIRE_TRAIN_H
@@ -19,37 +19,37 @@
 #define TRAIN_TOKEN_BYTES 16
 #define TRAIN_MOST        512 /* packets */
 
-struct train; /* opaque: sends trains, and hears them */
+struct train; /* opaque: sends and receives trains */
 
-/* address: where the post listens, as post_listen says it. Gives *out (train_free). -EINVAL it is none
- * of TCP; else the system's reason, in words. */
+/* Opens the socket: gives *out (train_free). address: that the post listens at. -EINVAL: not a TCP
+ * address; otherwise an error of the system. */
 int train_open(struct train **out, const char *address, struct error *err);
 void train_free(struct train *t); /* NULL is allowed */
 int train_fd(const struct train *t); /* to poll for POLLIN; -1: t is NULL */
 
-/* A fresh one. */
+/* Makes a random token. */
 void train_token(uint8_t token[TRAIN_TOKEN_BYTES]);
-/* Sends so many packets, at most TRAIN_MOST, to "tcp://ADDRESS:PORT", as fast as the machine can: returns
- * how many left, or < 0: -EINVAL the address is not a number. */
+/* Sends a train of at most TRAIN_MOST packets to "tcp://ADDRESS:PORT", as fast as it can. Returns
+ * the number of packets sent, or -EINVAL: the address is not numeric. */
 int train_send(struct train *t, const char *address, const uint8_t token[TRAIN_TOKEN_BYTES],
 	uint32_t packets);
 
-/* Takes what has come, a bounded number of packets. */
+/* Receives packets that have arrived, a bounded number of them. */
 void train_hear(struct train *t);
-/* A train was announced: it keeps its place until it is taken or another TRAIN_PLACES were announced. */
+/* Reserves a place for an announced train until train_forget or TRAIN_PLACES later ones. */
 void train_expect(struct train *t, const uint8_t token[TRAIN_TOKEN_BYTES]);
 #define TRAIN_PLACES 8
 
-/* Of an announced one. */
+/* The result of an announced train. */
 struct train_heard {
-	uint32_t packets;     /* that came so far */
-	bool whole;           /* the last one is among them */
-	double bytes_per_s;   /* that TCP would carry as fast; 0: too few came */
+	uint32_t packets;     /* received so far */
+	bool whole;           /* the last packet of the train was received */
+	double bytes_per_s;   /* rate at which TCP would carry bytes; 0: too few packets */
 };
-/* False: it is not known. */
+/* Gives the present result. Returns false if the train was not announced. */
 bool train_heard(struct train *t, const uint8_t token[TRAIN_TOKEN_BYTES],
 	struct train_heard *out);
-/* The train of that token is not waited for any more. */
+/* Frees the place of a train. */
 void train_forget(struct train *t, const uint8_t token[TRAIN_TOKEN_BYTES]);
 
 #endif

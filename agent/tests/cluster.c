@@ -90,7 +90,7 @@ void cluster_init(struct cluster *c, uint32_t n_nodes, const uint8_t *stages)
 	write_corpus(c);
 	make_twins(c);
 	must(keys_generate(&c->identity, &err), &err, "key");
-	must(keys_list_new(&c->admitted), NULL, "list");
+	c->admitted = keys_list_new();
 	for (uint32_t i = 0; i < n_nodes; i++) {
 		snprintf(name, sizeof(name), "n%u", i);
 		must(keys_generate(&c->nodes[i].identity, &err), &err, "key");

@@ -58,8 +58,9 @@ static int setup(void **state)
 	snprintf(s->log, sizeof(s->log), "%s/log", s->folder);
 	snprintf(s->key, sizeof(s->key), "%s/key", s->folder);
 	snprintf(s->join, sizeof(s->join), "ipc://%s/controller", s->folder);
+	s->admitted = keys_list_new();
 	return keys_generate(&s->identity, NULL) < 0 || keys_generate(&s->agent_key, NULL) < 0 ||
-	       keys_save(s->agent_key, s->key, NULL) < 0 || keys_list_new(&s->admitted) < 0 ||
+	       keys_save(s->agent_key, s->key, NULL) < 0 ||
 	       keys_list_admit(s->admitted, keys_public_of(s->agent_key), KEYS_AGENT, "a",
 			       NULL) < 0;
 }

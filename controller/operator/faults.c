@@ -23,7 +23,7 @@ enum { FAULT_TTL_MS = 60000 };
 static void send_fault(struct controller *c, const struct fault *f, bool heal)
 {
 	struct msg m = { .type = MSG_FAULT };
-	int ends[2] = { f->node, fault_describe(f->kind)->both_ends ? f->peer : -1 };
+	int ends[2] = { f->node, fault_describe(f->kind)->target == FAULT_OF_BOTH_ENDS ? f->peer : -1 };
 
 	for (int i = 0; i < 2; i++) {
 		if (ends[i] < 0 || (uint32_t)ends[i] >= c->n_members || c->members[ends[i]].peer == 0)

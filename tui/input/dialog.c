@@ -182,7 +182,7 @@ static void open_inject(struct dialog *d, const struct state *s)
 	int64_t last = s->n_nodes > 0 ? s->n_nodes - 1 : 0;
 
 	add_field(d, "node", FIELD_NODE, d->node, 0, last, 1);
-	if (fault->of_links)
+	if (fault->target != FAULT_OF_NODE)
 		add_field(d, "other end", FIELD_NODE, -1, -1, last, 1);
 	if (fault->factor == FACTOR_TIMES)
 		add_field(d, "slower", FIELD_TIMES, 4, 2, 100, 1);

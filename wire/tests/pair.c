@@ -20,7 +20,7 @@ void end_new(struct end *e, struct post_options options)
 {
 	memset(e, 0, sizeof(*e));
 	assert_int_equal(keys_generate(&e->id, NULL), 0);
-	assert_int_equal(keys_list_new(&e->list), 0);
+	e->list = keys_list_new();
 	options.identity = e->id;
 	options.admitted = e->list;
 	assert_int_equal(post_open(&e->post, &options, NULL), 0);
