@@ -25,7 +25,7 @@ tm -f /dev/null new-session -d -s one -x 160 -y 48 \
 	"env XDG_RUNTIME_DIR= XDG_CONFIG_HOME=$dir/config XDG_CACHE_HOME=$dir/cache LC_ALL=C.UTF-8 $bin/skippipe demo --agents 8 --stages 2,2,2,2 --skip 1/4 --silence-ms 3000 --run-dir $run 2>$dir/demo.err; s=\$?; printf '\r\nstatus=%s\r\n' \$s; sleep 100" ||
 	skip "tmux cannot start here"
 see 40 'LIVE .*nodes 8/8'
-see 40 'it[0-9]+ said'
+see 40 'it[0-9]+ predicted'
 see 20 'now [1-9][0-9]\.[0-9] of [0-9.]+s' # in the plan's seconds, like the other times
 
 # The skip ratio has a preview and then another plan, whose prediction is scored.
@@ -49,7 +49,7 @@ see 30 "it($((after + 1))|$((after + 2))|$((after + 3))) said"
 keys :
 type 'node 5'
 keys F
-see 5 'other cop'
+see 5 'other replica'
 keys Tab Enter
 see 10 '05!FAIL'
 see 20 'nodes 7/8'

@@ -59,7 +59,7 @@ screen | grep -q 'WHAT IF' && { screen; die "the what-if stays"; }
 for how in TERM KILL; do
 	kill -$how $server
 	see 10 ' LOST '
-	see 5 'reconnecting goes on by itself'
+	see 5 'trying to reconnect'
 	serve
 	see 20 ' REPLAY '
 	see 20 'nodes [0-9]/6'

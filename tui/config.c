@@ -1,3 +1,5 @@
+/* Parses the operator's config.json. A mistake in it is a warning, because a console must open
+ * during an incident even if its settings are wrong. */
 #include "tui/config.h"
 
 #include <errno.h>
@@ -25,7 +27,7 @@ static int take_graph(struct config *c, const char *text)
 	return -EINVAL;
 }
 
-/* NULL: taken. Else what was expected. */
+/* Returns NULL if the value was accepted, else the expected value. */
 static const char *take_setting(struct config *c, const char *key, const json_t *v)
 {
 	const char *text = json_string_value(v);

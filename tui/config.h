@@ -1,10 +1,10 @@
-/* config.h - what a person has chosen, from $XDG_CONFIG_HOME/skippipe/config.json. Never
- * written.
+/* config.h - the operator's settings, from $XDG_CONFIG_HOME/skippipe/config.json. The console never
+ * writes this file.
  *
  *     { "theme": "light", "graph": "block", "fps": 4, "mouse": true, "color": false }
  *
- * The command line overrides it. An unknown key or a wrong value is a warning that names file
- * and line; the rest of the file holds.
+ * Options of the command line override it. An unknown key or a wrong value is a warning that names
+ * file and line; the other settings are used.
  */
 #ifndef TUI_CONFIG_H
 #define TUI_CONFIG_H
@@ -14,15 +14,15 @@
 #include "base/error.h"
 
 struct config {
-	char theme[64]; /* "" the default */
-	int graph;      /* enum graph; -1 what the terminal can show */
-	int fps;        /* 0 by itself */
+	char theme[64]; /* "" default */
+	int graph;      /* enum graph; -1: the best that the terminal can show */
+	int fps;        /* 0: automatic */
 	bool mouse, no_color;
 };
 
-/* What holds where the user's file says nothing. */
+/* Gives the settings that are used without a file. */
 void config_default(struct config *out);
-/* Takes what is good. -EINVAL, with the first thing that is not in err. */
+/* Takes the valid settings. -EINVAL: err names the first invalid one. */
 int config_parse(struct config *c, const char *name, const char *json, struct error *err);
 
 #endif

@@ -1,3 +1,5 @@
+/* The connection to the controller. It hides keys, dialing and reattaching from the console, which
+ * only sees messages and changes of the connection's state. */
 #include "tui/connection.h"
 
 #include <ctype.h>
@@ -22,7 +24,7 @@ struct connection {
 	int64_t attached_us;
 };
 
-/* The digits themselves, or a file that begins with them. */
+/* `text` is the key's digits, or the name of a file that begins with them. */
 static int read_controller_key(const char *text, struct keys_public *out, struct error *err)
 {
 	char *file, digits[KEYS_TEXT_SIZE];
@@ -141,9 +143,8 @@ static void explain_refusal(const struct connection *c, enum link_reason reason,
 	if (reason == LINK_NOT_ADMITTED || reason == LINK_ROLE) {
 		keys_text(keys_public_of(c->identity), key);
 		snprintf(why, 160,
-			 "not admitted; where the controller is: skippipe admit LIST %s --role "
-			 "console "
-			 "--name NAME",
+			 "not admitted; on the controller's machine: skippipe admit LIST %s "
+			 "--role console --name NAME",
 			 key);
 	} else {
 		snprintf(why, 160, "%s", link_reason_text(reason));
@@ -173,8 +174,7 @@ void connection_next(struct connection *c, int64_t now_us, struct connection_new
 			out->event = m.kind == POST_DOWN ? CONNECTION_DOWN : CONNECTION_REFUSED;
 			explain_refusal(c, m.reason, out->why);
 			return;
-		default: /* what was lost was for a controller that is gone: its successor is
-			    attached to */
+		default: /* lost messages were for a controller that has ended */
 			break;
 		}
 	}

@@ -1,7 +1,9 @@
-/* One turn of a console, phase by phase: keys and clicks, messages (of a controller, or of a
- * recording that plays), commands that leave, the frame. Every message is kept in the
- * history before it is applied, so a frozen picture is the state made again from the
- * messages up to the cursor (console_scrub), and going to now is applying the rest. */
+/* One turn of the console, phase by phase: keys and clicks, messages of a controller or of a
+ * recording, commands, the picture.
+ *
+ * Every message is appended to the history before it is applied to the state. To show the past,
+ * console_scrub makes a state from the messages up to the cursor. To return to now, it applies
+ * the messages after the cursor. */
 #include "tui/console.h"
 
 #include <errno.h>
@@ -43,9 +45,9 @@ static void say_plain(struct console *c, const struct msg *m)
 	c->hung_up |= ferror(stdout) != 0;
 }
 
-/* The history is full: it begins anew with a snapshot, at once or, while the picture is still,
- * at the thaw. Without a controller to ask (a recorded stream) the picture goes on, but not
- * back. */
+/* Clears the full history and requests a snapshot. While the screen is frozen this happens when the
+ * operator returns to now. A recording has no controller that could send a snapshot, so its past is
+ * lost. */
 static void history_is_full(struct console *c, const struct msg *m)
 {
 	if (c->ui.clock.frozen) {
@@ -58,21 +60,20 @@ static void history_is_full(struct console *c, const struct msg *m)
 	c->state->stream.needs_snapshot = true;
 }
 
-/* at_us: when it came, on the clock of the history. */
+/* at_us: the time of arrival, on the history's clock. */
 static void apply_recorded(struct console *c, int64_t at_us, const void *data, size_t size)
 {
 	struct msg m;
 
 	c->ui.connection.heard_us = c->now_us;
 	if (c->record && record_write(c->record, c->now_us, data, size) != 0) {
-		ui_say(&c->ui, STYLE_ALERT, "%s: cannot write: recording stops",
+		ui_say(&c->ui, STYLE_ALERT, "%s: cannot be written; the recording stops",
 		       c->options.record);
 		fclose(c->record);
 		c->record = NULL;
 	}
 	if (msg_decode(&m, data, size) != 0)
-		return; /* sealed and yet malformed: another version; what it says is not for us
-			 */
+		return; /* the message is of another version */
 	if (history_append(c->history, at_us, data, size) != 0) {
 		history_is_full(c, &m);
 	} else if (!c->ui.clock.frozen) {
@@ -82,7 +83,6 @@ static void apply_recorded(struct console *c, int64_t at_us, const void *data, s
 	}
 	ui_heard(&c->ui, c->state, &m);
 	msg_clear(&m);
-	c->stale = true;
 }
 
 /* ---- the cursor ---- */
@@ -98,7 +98,7 @@ static void to_live(struct console *c)
 	c->ui.clock.behind_us = 0;
 }
 
-/* A twentieth of an iteration. */
+/* Returns a twentieth of an iteration. */
 static int64_t scrub_step_us(const struct console *c)
 {
 	double scale = c->state->run.time_scale > 0 ? c->state->run.time_scale : 1;
@@ -118,14 +118,15 @@ void console_scrub(struct console *c)
 		to_live(c);
 		return;
 	}
-	if (!c->ui.clock.frozen || c->ui.clock.behind_us == 0) /* frozen by hand: from what it holds */
+	/* A screen that the freeze key froze starts from its newest message. */
+	if (!c->ui.clock.frozen || c->ui.clock.behind_us == 0)
 		c->cursor_us = c->applied > 0 ? history_at(c->history, c->applied - 1) : last;
 	to = c->cursor_us + (c->ui.requests.scrub == SCRUB_BACK ? -1 : 1) * scrub_step_us(c);
 	if (c->ui.requests.scrub == SCRUB_EVENT_BACK || c->ui.requests.scrub == SCRUB_EVENT_ON) {
 		to = history_event(c->history, c->cursor_us,
 				   c->ui.requests.scrub == SCRUB_EVENT_ON ? 1 : -1);
 		if (to < 0) {
-			ui_say(&c->ui, STYLE_TEXT, "no event that way");
+			ui_say(&c->ui, STYLE_TEXT, "no event in this direction");
 			return;
 		}
 	}
@@ -164,7 +165,7 @@ static void play_recorded(struct console *c)
 			apply_recorded(c, at, data, size);
 }
 
-static void link_news(struct console *c, const struct connection_news *news)
+static void take_connection_event(struct console *c, const struct connection_news *news)
 {
 	if (news->event == CONNECTION_UP) {
 		c->refused = false;
@@ -174,7 +175,7 @@ static void link_news(struct console *c, const struct connection_news *news)
 			&c->ui, c->refused ? UI_REFUSED : UI_LOST,
 			c->refused
 				? news->why
-				: "the controller is silent; reconnecting goes on by itself");
+				: "the controller is silent; trying to reconnect");
 	} else if (c->ui.connection.state != UI_LIVE) {
 		c->refused = true;
 		ui_link_is(&c->ui, UI_REFUSED, news->why);
@@ -183,7 +184,6 @@ static void link_news(struct console *c, const struct connection_news *news)
 		printf("connection: %s\n", news->event == CONNECTION_UP ? "up" : news->why);
 		fflush(stdout);
 	}
-	c->stale = true;
 }
 
 void console_read_messages(struct console *c)
@@ -201,7 +201,7 @@ void console_read_messages(struct console *c)
 		if (news.event == CONNECTION_MESSAGE)
 			apply_recorded(c, c->now_us, news.data, news.size);
 		else
-			link_news(c, &news);
+			take_connection_event(c, &news);
 	}
 	if (c->state->stream.needs_snapshot && !c->ui.clock.frozen)
 		connection_attach(c->connection, c->now_us);
@@ -254,13 +254,11 @@ void console_read_keys(struct console *c)
 			ui_paste(&c->ui, e.paste);
 		else if (e.input == INPUT_CLICK)
 			click_cell(c, e.x, e.y);
-		c->stale = true;
-		c->drawn_us = 0; /* a key is answered at once */
+		c->drawn_us = 0; /* a key redraws the screen at once */
 	}
 	terminal_size(c->terminal, &w, &h);
 	if (w != screen_width(c->screen) || h != screen_height(c->screen)) {
 		screen_resize(c->screen, w, h);
-		c->stale = true;
 		c->drawn_us = 0;
 	}
 }
@@ -288,7 +286,6 @@ void console_draw(struct console *c)
 	view_draw(c->screen, c->state, &c->ui);
 	terminal_show(c->terminal, c->screen);
 	c->drawn_us = c->now_us;
-	c->stale = false;
 }
 
 int64_t console_deadline_us(const struct console *c)

@@ -1,4 +1,4 @@
-/* console.h - one running console: its parts, and what main.c's loop does with them each turn.
+/* console.h - one running console: its parts, and the phases of main.c's loop.
  */
 #ifndef TUI_CONSOLE_H
 #define TUI_CONSOLE_H
@@ -23,39 +23,37 @@ struct console {
 	struct theme theme;
 	struct screen *screen;         /* NULL in plain mode */
 	struct terminal *terminal;     /* NULL in plain mode */
-	struct connection *connection; /* NULL: a recorded stream plays */
+	struct connection *connection; /* NULL: a recording is played */
 	struct record_reader *play;
 	FILE *record;
-	int64_t now_us;       /* our clock */
-	int64_t play_base_us; /* the recorded clock at our play_local_us */
+	int64_t now_us;       /* local clock */
+	int64_t play_base_us; /* the recording's clock at play_local_us */
 	int64_t play_local_us;
 	int64_t drawn_us;
-	bool stale;   /* something changed since it was drawn */
-	struct text_mode plain; /* of plain mode */
+	struct text_mode plain; /* for --plain */
 	bool hung_up; /* the terminal is gone */
 	bool refused;
 	struct history *history;
-	size_t applied;    /* messages of it that the state holds */
-	int64_t cursor_us; /* while frozen: the moment shown, on the history's clock */
-	bool missed;       /* messages came that the history had no room for */
+	size_t applied;    /* number of its messages that the state contains */
+	int64_t cursor_us; /* while frozen: the time shown, on the history's clock */
+	bool missed;       /* messages were dropped because the history was full */
 	char theme_folders[3][4096];
 	const char *folders[4];
 };
 
-/* Everything of a console, by its options, which are copied. On error nothing stays open:
- * -EINVAL what was asked for is wrong, others by errno, *err says what. Closed by
- * console_close. */
+/* Opens a console; the options are copied. On error nothing stays open. -EINVAL: an option is
+ * wrong; other errors are the system's. console_close closes it. */
 int console_open(struct console *c, const struct options *o, struct error *err);
 void console_close(struct console *c);
 
-/* The phases of a turn. */
+/* The phases of a turn of the loop. */
 void console_read_keys(struct console *c);
-void console_read_messages(struct console *c); /* a bounded number */
+void console_read_messages(struct console *c); /* at most a fixed number */
 void console_send_commands(struct console *c);
 void console_do_side_effects(struct console *c); /* cursor, theme, export, copy, mouse */
 void console_scrub(struct console *c);     /* the cursor alone */
-void console_draw(struct console *c);      /* when it is time */
-/* When the next turn has something to do. */
+void console_draw(struct console *c);      /* at most fps times a second */
+/* Returns the time of the next turn if no input arrives. */
 int64_t console_deadline_us(const struct console *c);
 
 #endif

@@ -1,5 +1,4 @@
-/* What a console is made of: configuration, theme, keys, the line to the controller, the
- * terminal. */
+/* Opens the parts of a console: configuration, theme, keys, the connection, the terminal. */
 #include "tui/console.h"
 
 #include <errno.h>
@@ -22,8 +21,8 @@ static void config_folder(char out[4096], const char *below)
 		snprintf(out, 4096, "%s/.config/skippipe/%s", home ? home : ".", below);
 }
 
-/* A person's own themes first, then those installed, then those of the tree we were built in.
- */
+/* Themes are searched for in the operator's folder, then the installed ones, then those of the
+ * build tree. */
 static void find_folders(struct console *c)
 {
 	char self[2048];
@@ -43,7 +42,7 @@ static void find_folders(struct console *c)
 	c->folders[i] = NULL;
 }
 
-/* The command line's theme must be there; the config's should, and is only warned about. */
+/* A missing theme of the command line is an error; a missing theme of config.json is a warning. */
 static int choose_theme(struct console *c, struct error *err)
 {
 	int rc = -ENOENT;
@@ -103,7 +102,7 @@ static void read_keys(struct console *c)
 		free(text);
 	}
 	if (rc != 0 && rc != -ENOENT)
-		ui_say(&c->ui, STYLE_WARNING, "keys as shipped: %s", err.text);
+		ui_say(&c->ui, STYLE_WARNING, "the default keys are used: %s", err.text);
 }
 
 static int open_source(struct console *c, struct error *err)
@@ -145,7 +144,8 @@ static int open_screen(struct console *c, struct error *err)
 	rc = terminal_open(&c->terminal, &c->theme, !c->options.no_color && !(none && *none),
 			   err);
 	if (rc == -ENOTTY || rc == -ENOTSUP) {
-		fprintf(stderr, "skippipe console: %s: plain lines instead\n", err->text);
+		fprintf(stderr, "skippipe console: %s: plain lines are printed instead\n",
+			err->text);
 		c->options.plain = true;
 		return 0;
 	}
@@ -156,7 +156,7 @@ static int open_screen(struct console *c, struct error *err)
 	return 0;
 }
 
-static void name_ourselves(char out[64], const char *given)
+static void choose_name(char out[64], const char *given)
 {
 	const char *user = getenv("USER");
 	char host[40] = "";
@@ -168,9 +168,8 @@ static void name_ourselves(char out[64], const char *given)
 		snprintf(out, 64, "%.20s@%.38s", user && *user ? user : "operator", host);
 }
 
-/* Everything a console owns, in the order in which one part needs another: settings, the
- * picture's colours, the state and its history, where messages come from, the recording, the
- * screen last, so that errors before it are printed on a terminal as it was. */
+/* Opens the parts in the order in which they depend on each other. The screen is last, so that
+ * earlier errors are printed on an unchanged terminal. */
 int console_open(struct console *c, const struct options *o, struct error *err)
 {
 	int rc;
@@ -178,7 +177,7 @@ int console_open(struct console *c, const struct options *o, struct error *err)
 	memset(c, 0, sizeof(*c));
 	c->options = *o;
 	c->now_us = clock_monotonic_us();
-	name_ourselves(c->name, o->name);
+	choose_name(c->name, o->name);
 	ui_init(&c->ui, GRAPH_ASCII);
 	c->ui.outbox.last_id = (uint64_t)clock_wall_us();
 	c->ui.authority.readonly = o->readonly;

@@ -1,6 +1,6 @@
-/* The run as other programs read it: a picture (SVG), the figures (JSON lines, CSV), the
- * tasks as a trace for Perfetto. Each format is written into one growing string from the
- * state alone; nothing is asked of the controller. */
+/* The run in forms that other programs read: a picture (SVG), the figures (JSON lines, CSV), and
+ * the tasks as a trace for Perfetto. Each is written from the console's state alone; nothing is
+ * requested from the controller. */
 #include "tui/export.h"
 
 #include <jansson.h>
@@ -73,7 +73,7 @@ static void write_glyph(FILE *f, uint32_t g)
 	}
 }
 
-/* One run of cells of the same style: its background, then its text stretched over it. */
+/* Writes neighbouring cells of one style: the background, then the text, stretched to its width. */
 static void write_run(FILE *f, const struct cell *c, int x, int y, int n, const struct theme *t,
 		      bool dark)
 {
@@ -145,15 +145,15 @@ static void write_object(FILE *f, json_t *o)
 
 static json_t *iteration_object(const struct msg_see_iteration *it)
 {
-	return json_pack("{s:s,s:I,s:f,s:f,s:f,s:i,s:f,s:f,s:i,s:i,s:i,s:f,s:f,s:f}", "event", "iteration",
-			 "n", (json_int_t)it->iteration, "loss", plain_number(it->loss),
-			 "iteration_s", plain_number(it->iteration_s), "predicted_s",
-			 plain_number(it->predicted_s), "collisions", (int)it->collisions,
-			 "wait_s", plain_number(it->wait_s), "tokens_per_s",
-			 plain_number(it->tokens_per_s), "nodes_alive", (int)it->alive,
-			 "path_length", (int)it->path_length, "rerun", (int)it->rerun, "sync_s",
-			 plain_number(it->sync_s), "predicted_sync_s",
-			 plain_number(it->predicted_sync_s), "real_s", plain_number(it->real_s));
+	return json_pack(
+		"{s:s,s:I,s:f,s:f,s:f,s:i,s:f,s:f,s:i,s:i,s:i,s:f,s:f,s:f}", "event",
+		"iteration", "n", (json_int_t)it->iteration, "loss", plain_number(it->loss),
+		"iteration_s", plain_number(it->iteration_s), "predicted_s",
+		plain_number(it->predicted_s), "collisions", (int)it->collisions, "wait_s",
+		plain_number(it->wait_s), "tokens_per_s", plain_number(it->tokens_per_s),
+		"nodes_alive", (int)it->alive, "path_length", (int)it->path_length, "rerun",
+		(int)it->rerun, "sync_s", plain_number(it->sync_s), "predicted_sync_s",
+		plain_number(it->predicted_sync_s), "real_s", plain_number(it->real_s));
 }
 
 char *export_jsonl(const struct state *s)
@@ -180,7 +180,7 @@ char *export_jsonl(const struct state *s)
 	for (size_t i = 0; i < s->history.n_notes; i++) {
 		const struct msg_see_note *n = &s->history.notes[i];
 
-		/* Text that is no UTF-8 makes no object, and then no line. */
+		/* A text that is not UTF-8 gives no object, and then no line. */
 		write_object(f, json_pack("{s:s,s:I,s:s,s:I,s:I,s:i,s:s}", "event", "note",
 					  "id", (json_int_t)n->id, "kind",
 					  kinds[n->kind <= NOTE_ALERT ? n->kind : 0], "n",
@@ -254,7 +254,7 @@ static void write_name(struct trace *t, int process, unsigned node, const char *
 		process, node, kind, name);
 }
 
-/* An arrow: starts inside the first task, steps through the others. */
+/* Writes an arrow that starts at the first task and passes through the others. */
 static void write_flow(struct trace *t, const struct state_flight *f)
 {
 	uint32_t last = 2 * f->n_hops;

@@ -8,15 +8,14 @@
 #include "tui/run/state.h"
 #include "tui/screen/theme.h"
 
-/* The picture, with the theme's colours; `dark`: on black, else on white. */
+/* The screen in the theme's colours, on a black background if `dark`, else on white. */
 char *export_svg(const struct screen *s, const struct theme *t, bool dark);
-/* One object a line: run, iterations, validations, notes. */
+/* One JSON object in each line: run, iterations, validations, notes. */
 char *export_jsonl(const struct state *s);
-/* The iterations, with a heading. */
+/* The iterations, with a header line. */
 char *export_csv(const struct state *s);
-/* Chrome's trace format (Perfetto opens it): the tasks that are remembered and those planned, a
- * track a node; an arrow follows each microbatch of the iteration under way from task to task.
- */
+/* Chrome's trace format, which Perfetto opens: remembered and planned tasks, one track for each
+ * node. An arrow follows each microbatch of the current iteration from task to task. */
 char *export_trace(const struct state *s);
 
 #endif

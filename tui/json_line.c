@@ -1,3 +1,5 @@
+/* Finds the line of a key by searching the text, because jansson reports lines of syntax errors
+ * only. */
 #include "tui/json_line.h"
 
 #include <stdio.h>

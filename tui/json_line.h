@@ -1,9 +1,8 @@
-/* json_line.h - where a key stands in a JSON text: jansson tells the line of broken syntax
- * only. */
+/* json_line.h - the line of a key in a JSON text, for error messages. */
 #ifndef TUI_JSON_LINE_H
 #define TUI_JSON_LINE_H
 
-/* The line, from 1, of the first "key" in the text; the last line when it is not there. */
+/* Returns the line, from 1, of the first "key" in the text, or the last line if there is none. */
 int json_line(const char *json, const char *key);
 
 #endif

@@ -1,5 +1,5 @@
-/* skippipe-console: the operator's screen. One thread, one poll loop; it talks to the
- * controller by messages only, so that it can come, go and die without harm to the run. */
+/* skippipe-console: the operator's console. It has one thread and one poll loop. It talks to the
+ * controller by messages only, so it can start, stop and crash without an effect on the run. */
 #include <errno.h>
 #include <locale.h>
 #include <poll.h>
@@ -15,8 +15,8 @@
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, LINGER_US = 1000000 };
 
-/* INT, TERM and HUP end the loop in order; ncurses keeps WINCH, the terminal's module the
- * crashes. */
+/* Blocks INT, TERM and HUP, which end the loop in order. ncurses handles WINCH, terminal.c handles
+ * signals of crashes. */
 static int hold_signals(void)
 {
 	sigset_t set;
@@ -30,9 +30,9 @@ static int hold_signals(void)
 	return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
-/* Waits for the terminal, the controller, a signal or the next thing to do. True: time to end.
- */
-static bool wait_for_news(struct console *c, int signals)
+/* Waits for the terminal, the controller, a signal or the next deadline. Returns true if a signal
+ * ends the program. */
+static bool wait_for_input(struct console *c, int signals)
 {
 	struct pollfd fds[3] = { { signals, POLLIN, 0 }, { -1, POLLIN, 0 }, { -1, POLLIN, 0 } };
 	int64_t left = console_deadline_us(c) - clock_monotonic_us();
@@ -50,7 +50,7 @@ static bool wait_for_news(struct console *c, int signals)
 	return read(signals, &info, sizeof(info)) == (ssize_t)sizeof(info);
 }
 
-/* What was just asked for (the end of the run, a lease given back) should still arrive. */
+/* Commands that were just given (the end of the run, the return of a lease) should still arrive. */
 static void flush_commands(struct console *c)
 {
 	int64_t until = clock_monotonic_us() + LINGER_US;
@@ -70,7 +70,7 @@ static void flush_commands(struct console *c)
 static void run_loop(struct console *c, int signals)
 {
 	while (!c->ui.requests.quit && !c->hung_up) {
-		bool ended = wait_for_news(c, signals);
+		bool ended = wait_for_input(c, signals);
 
 		ui_tick(&c->ui, c->state, c->now_us, clock_wall_us());
 		console_read_keys(c);
@@ -101,8 +101,7 @@ static void print_text(enum options_print what)
 	}
 }
 
-/* Phases: options and what they only print; the console opened; its loop; its end, with an
- * exit status that says whether the controller refused it. */
+/* Parses the options, prints a text or opens the console, runs its loop and closes it. */
 int main(int argc, char **argv)
 {
 	struct options options;

@@ -1,3 +1,5 @@
+/* The console's manual page and the tables of docs/console.md, written from the tables that the
+ * console itself uses, so that they cannot differ from it. */
 #include "tui/manual.h"
 
 #include <string.h>
@@ -7,7 +9,7 @@
 #include "tui/options.h"
 #include "wire/faults.h"
 
-/* roff reads a leading dot or quote, hyphens and backslashes its own way. */
+/* Escapes characters that are special in roff: a leading dot or quote, hyphens, backslashes. */
 static void write_escaped(FILE *to, const char *text)
 {
 	bool start = true;
@@ -93,9 +95,9 @@ void manual_page(FILE *to)
 	fputs(".SH FILES\n.TP\n.I ~/.config/skippipe/config.json\ntheme, graph, fps, mouse, "
 	      "color\n.TP\n"
 	      ".I ~/.config/skippipe/keys.json\naction: key, or a list of keys\n.TP\n"
-	      ".I ~/.config/skippipe/themes/*.json\nthemes of your own\n.TP\n"
-	      ".I ~/.cache/skippipe/copied.txt\nwhat y copied last\n.TP\n"
-	      ".I ~/.config/skippipe/console.key\nthis console's key, made when it is missing\n"
+	      ".I ~/.config/skippipe/themes/*.json\nyour own themes\n.TP\n"
+	      ".I ~/.cache/skippipe/copied.txt\nthe text that y copied last\n.TP\n"
+	      ".I ~/.config/skippipe/console.key\nthis console's key; created if it is missing\n"
 	      ".SH ENVIRONMENT\nNO_COLOR, XDG_CONFIG_HOME, XDG_CACHE_HOME, TERM, LC_ALL, "
 	      "SSH_CONNECTION (fewer "
 	      "pictures a second)\n"
@@ -109,7 +111,7 @@ static void write_keys(FILE *to)
 	char keys[64];
 
 	keymap_default(&map);
-	fputs("| key | does | name in keys.json |\n|---|---|---|\n", to);
+	fputs("| key | action | name in keys.json |\n|---|---|---|\n", to);
 	for (int g = 0; g < GROUPS; g++) {
 		for (int a = 1; a < ACTIONS; a++) {
 			const struct keymap_entry *e = keymap_find((enum action)a);
@@ -124,7 +126,7 @@ static void write_keys(FILE *to)
 
 static void write_faults(FILE *to)
 {
-	fputs("| failure | what it does | how it ends |\n|---|---|---|\n", to);
+	fputs("| failure | effect | end |\n|---|---|---|\n", to);
 	for (unsigned k = FAULT_NONE + 1; k <= FAULT_LAST; k++) {
 		const struct fault_description *fault = fault_describe(k);
 

@@ -1,4 +1,4 @@
-/* manual.h - the manual page and tables for the documentation, from what the console goes by. */
+/* manual.h - the manual page and the documentation's tables, from the console's own tables. */
 #ifndef TUI_MANUAL_H
 #define TUI_MANUAL_H
 

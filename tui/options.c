@@ -1,3 +1,4 @@
+/* Parses the command line of the console. */
 #include "tui/options.h"
 
 #include <errno.h>
@@ -10,29 +11,29 @@ const char options_help[] =
 	"usage: skippipe console --connect ADDRESS --controller-key HEX|FILE [options]\n"
 	"       skippipe console --play FILE [--speed X]\n"
 	"\n"
-	"Watch and steer a training run from a terminal. Press ? for the keys.\n"
+	"Watch and steer a training run from a terminal. Press ? in the console for the keys.\n"
 	"\n"
 	"  --connect ADDRESS     the controller: tcp://HOST:PORT or ipc://PATH\n"
-	"  --controller-key HEX|FILE  its public key\n"
-	"  --key FILE            this console's key, made when missing\n"
+	"  --controller-key HEX|FILE  the controller's public key\n"
+	"  --key FILE            this console's key; created if it is missing\n"
 	"                        [~/.config/skippipe/console.key]\n"
-	"  --readonly            only watch: no command leaves this console\n"
+	"  --readonly            watch only: this console sends no commands\n"
 	"  --owner               quitting ends the run (used by skippipe demo)\n"
-	"  --name TEXT           what the controller's journal calls this console\n"
+	"  --name TEXT           this console's name in the journal  [USER@HOST]\n"
 	"\n"
-	"  --theme NAME|FILE     default, light, mono, colour-blind-safe, solarized, "
-	"high-contrast\n"
-	"  --graph braille|block|ascii  [what the terminal and locale can show]\n"
-	"  --no-color            attributes only; the environment's NO_COLOR does the same\n"
-	"  --plain               lines that are appended, never redrawn: for screen readers "
-	"and pipes\n"
-	"  --fps N               at most so many pictures a second  [10, over ssh 4]\n"
+	"  --theme NAME|FILE     default, light, mono, colour-blind-safe, solarized or\n"
+	"                        high-contrast  [default]\n"
+	"  --graph braille|block|ascii  [the best that terminal and locale can show]\n"
+	"  --no-color            no colours, only attributes; NO_COLOR does the same\n"
+	"  --plain               print lines, never redraw: for screen readers and pipes\n"
+	"  --fps N               at most N pictures a second  [10, over ssh 4]\n"
 	"\n"
-	"  --record FILE         keep what the controller says\n"
-	"  --play FILE           show a kept stream, without a controller; --speed X times "
-	"faster\n"
+	"  --record FILE         record the controller's messages\n"
+	"  --play FILE           play a recording without a controller\n"
+	"  --speed X             play it X times faster  [1]\n"
 	"  --help --version\n"
-	"  --manual              the manual page, for man -l -; --keys: keys and failures as tables\n";
+	"  --manual              print the manual page, for man -l -\n"
+	"  --keys                print tables of the keys and of the failures\n";
 
 static int parse_number(const char *name, const char *text, double least, double most,
 			double *out, struct error *err)
@@ -62,7 +63,7 @@ static int parse_graph(struct options *o, const char *text, struct error *err)
 			 text);
 }
 
-/* Options with a value, checked as they are read. */
+/* Takes an option with a value. */
 static int take_option(struct options *o, int option, struct error *err)
 {
 	double v;
@@ -116,7 +117,7 @@ static int check_options(const struct options *o, int argc, char **argv, struct 
 	if (!o->play && !o->connect)
 		return error_set(
 			err, -EINVAL,
-			"--connect ADDRESS is needed (or --play FILE); --help says more");
+			"--connect ADDRESS or --play FILE is needed (see --help)");
 	if (o->play && o->connect)
 		return error_set(err, -EINVAL, "--connect and --play exclude each other");
 	if (o->connect && !o->controller_key)
@@ -126,8 +127,8 @@ static int check_options(const struct options *o, int argc, char **argv, struct 
 	return 0;
 }
 
-/* Flags are taken here, options with a value by take_option; what only holds together (a
- * socket and its key, say) is checked when all are read. */
+/* Takes flags here and options with a value in take_option. Options that depend on each other are
+ * checked at the end. */
 int options_parse(struct options *o, int argc, char **argv, struct error *err)
 {
 	enum { READONLY = 256, PLAIN, NO_COLOR, OWNER, HELP, VERSION, MANUAL, KEYS };

@@ -11,8 +11,8 @@ enum options_print { PRINT_NOTHING, PRINT_HELP, PRINT_VERSION, PRINT_MANUAL, PRI
 
 struct options {
 	const char *connect, *controller_key, *key, *theme, *play, *record, *name;
-	int graph;    /* enum graph; -1: what the terminal can show */
-	int fps;      /* 0: by itself */
+	int graph;    /* enum graph; -1: the best that the terminal can show */
+	int fps;      /* 0: automatic */
 	double speed; /* of --play */
 	bool readonly, plain, no_color, owner;
 	enum options_print print; /* printed instead of opening a console */
@@ -20,7 +20,7 @@ struct options {
 
 extern const char options_help[];
 
-/* argv as main got it; texts are borrowed from it. -EINVAL with the message. */
+/* Parses main's arguments. Texts are borrowed from argv. -EINVAL: err has the message. */
 int options_parse(struct options *o, int argc, char **argv, struct error *err);
 
 #endif

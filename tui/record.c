@@ -1,3 +1,5 @@
+/* Records and plays a controller's messages. A recording shows exactly the screens that an operator
+ * saw, without a controller and at any speed. */
 #include "tui/record.h"
 
 #include <errno.h>
@@ -43,7 +45,7 @@ int record_open(struct record_reader **out, const char *path, struct error *err)
 		close(fd);
 		return error_set(
 			err, -EINVAL,
-			"%s: no recorded stream (skippipe console --record makes them)", path);
+			"%s: not a recording (made by skippipe console --record)", path);
 	}
 	data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	code = errno;
@@ -71,7 +73,7 @@ static uint64_t read_little_endian(const unsigned char *from, int n)
 	return v;
 }
 
-/* Whatever the file says: sums and differences of times do not overflow. */
+/* Limits a time from the file, so that sums and differences of times cannot overflow. */
 static int64_t bounded_time(int64_t at_us)
 {
 	return at_us < -RECORD_MOST_US ? -RECORD_MOST_US

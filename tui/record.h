@@ -1,8 +1,8 @@
-/* record.h - a controller's words kept in a file: what a console saw, to be seen again.
+/* record.h - a controller's messages in a file, for playing them again.
  *
- * The file is a row of (u32 length, i64 at_us, message bytes), little endian, nothing else;
- * at_us is the writing console's clock when the message came. A file that ends in the middle of
- * a message (a console that was killed) is read up to there.
+ * The file is a sequence of (u32 length, i64 at_us, message bytes) in little endian. at_us is the
+ * recording console's clock when the message arrived. A file that ends inside a message, because
+ * the console was killed, is read up to that message.
  */
 #ifndef TUI_RECORD_H
 #define TUI_RECORD_H
@@ -19,17 +19,19 @@ enum { RECORD_MESSAGE_MOST = 256 << 20 };
 
 struct record_reader; /* opaque: the whole file, mapped */
 
-/* Maps a recorded file until record_close. By errno, or -EBADMSG: no recorded stream. */
+/* Maps a recording until record_close. -EINVAL: the file is not a recording; other errors are the
+ * system's. */
 int record_open(struct record_reader **out, const char *path, struct error *err);
-/* Borrows bytes that live elsewhere until record_close. Public for tests and fuzzers. */
+/* Reads a recording in memory, borrowed until record_close. Public for tests and fuzzers. */
 struct record_reader *record_open_memory(const void *data, size_t size);
 void record_close(struct record_reader *r);
-/* When the next message came, within +-RECORD_MOST_US; -ENODATA at the end; -EBADMSG: no recorded stream. */
+/* Gives the arrival time of the next message, within +-RECORD_MOST_US. -ENODATA: the end; -EBADMSG:
+ * the file is not a recording. */
 int record_next_at(const struct record_reader *r, int64_t *at_us);
-/* The next message, borrowed until record_close. */
+/* Gives the next message, borrowed until record_close. Errors as of record_next_at. */
 int record_next(struct record_reader *r, int64_t *at_us, const void **data, size_t *size);
 
-/* Appends one. 0, or a negative errno. */
+/* Appends a message. -EIO. */
 int record_write(FILE *to, int64_t at_us, const void *data, size_t size);
 
 #endif

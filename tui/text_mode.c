@@ -1,3 +1,5 @@
+/* The run as lines of text. Views show many changes at once, but a screen reader or a pipe needs
+ * the events one after another, so each kind of message has its sentence here. */
 #include "tui/text_mode.h"
 
 #include <stdio.h>
@@ -7,9 +9,9 @@
 
 enum { STEP_EVERY_US = 5000000 };
 
-/* While a step of a start lasts, how far it is; that it begins is said by the journal, but of the
- * first. */
-static bool say_step(struct text_mode *p, const struct state *s, char *out, size_t room)
+/* Prints the progress of a step before the first iteration. The journal has an entry when a step
+ * begins, except for the first step. */
+static bool write_step(struct text_mode *p, const struct state *s, char *out, size_t room)
 {
 	const struct msg_see_status *t = &s->status;
 	bool begins = !p->at_us || p->step != t->step;
@@ -23,8 +25,9 @@ static bool say_step(struct text_mode *p, const struct state *s, char *out, size
 	return true;
 }
 
-/* Of a run whose links are measured all times are of one clock: then the sums and the whole, too. */
-static bool say_iteration(const struct state *s, const struct msg_see_iteration *it, char *out,
+/* A run without an emulated network measures all times on one clock; then the sums and the whole
+ * are printed too. */
+static bool write_iteration(const struct state *s, const struct msg_see_iteration *it, char *out,
 			  size_t room)
 {
 	int d = glyphs_decimals((double)it->predicted_s),
@@ -40,16 +43,16 @@ static bool say_iteration(const struct state *s, const struct msg_see_iteration 
 		 "%.*f s, %u nodes alive, %.0f tokens/s%s",
 		 (unsigned long long)it->iteration, (double)it->loss, d, (double)it->iteration_s, d,
 		 (double)it->predicted_s, sums, it->collisions, d, (double)it->wait_s, it->alive,
-		 (double)it->tokens_per_s, it->rerun ? ", some ran again" : "");
+		 (double)it->tokens_per_s, it->rerun ? ", some were rerun" : "");
 	return true;
 }
 
-static bool say_node(const struct state *s, const struct msg_see_node *n, char *out, size_t room)
+static bool write_node(const struct state *s, const struct msg_see_node *n, char *out, size_t room)
 {
 	char stage[32] = "";
 
 	if (n->state == NODE_LIVE)
-		return false; /* said by the journal when it comes back */
+		return false; /* the journal has an entry */
 	if (!state_unplaced(s))
 		snprintf(stage, sizeof(stage), " of stage %u", (unsigned)n->stage);
 	snprintf(out, room, "node %u%s is %s%s%s", (unsigned)n->node, stage,
@@ -57,19 +60,20 @@ static bool say_node(const struct state *s, const struct msg_see_node *n, char *
 	return true;
 }
 
-static bool say_note(const struct msg_see_note *n, char *out, size_t room)
+static bool write_note(const struct msg_see_note *n, char *out, size_t room)
 {
 	if (n->kind == NOTE_LOG || n->acknowledged)
 		return false;
-	snprintf(out, room, "%s: %s", n->kind == NOTE_ALERT ? "ALERT" : note_name(n->kind), n->text);
+	snprintf(out, room, "%s: %s", n->kind == NOTE_ALERT ? "ALERT" : note_name(n->kind),
+		 n->text);
 	return true;
 }
 
-/* One kind of message a case; those that only move the picture say nothing. */
+/* Messages without a case here change the picture only. */
 bool text_mode_line(struct text_mode *p, const struct state *s, const struct msg *m, char *out,
 		    size_t room)
 {
-	bool said = false;
+	bool has_line = false;
 
 	switch (m->type) {
 	case MSG_SEE_RUN:
@@ -79,7 +83,7 @@ bool text_mode_line(struct text_mode *p, const struct state *s, const struct msg
 			m->u.see_run.name, m->u.see_run.model, m->u.see_run.n_nodes,
 			m->u.see_run.n_stages, m->u.see_run.microbatches,
 			m->u.see_run.emulated ? "; the network is emulated" : "");
-		said = true;
+		has_line = true;
 		break;
 	case MSG_SEE_PLAN:
 		snprintf(out, room,
@@ -90,37 +94,37 @@ bool text_mode_line(struct text_mode *p, const struct state *s, const struct msg
 			 (unsigned long long)m->u.see_plan.iteration, m->u.see_plan.path_length,
 			 m->u.see_plan.n_stages, (double)m->u.see_plan.iteration_s,
 			 m->u.see_plan.reason);
-		said = true;
+		has_line = true;
 		break;
 	case MSG_SEE_STATUS:
-		said = say_step(p, s, out, room);
+		has_line = write_step(p, s, out, room);
 		break;
 	case MSG_SEE_ITERATION:
-		said = say_iteration(s, &m->u.see_iteration, out, room);
+		has_line = write_iteration(s, &m->u.see_iteration, out, room);
 		break;
 	case MSG_SEE_VALIDATION:
 		snprintf(out, room, "validation after iteration %llu: loss %.4f",
 			 (unsigned long long)m->u.see_validation.iteration,
 			 (double)m->u.see_validation.loss);
-		said = true;
+		has_line = true;
 		break;
 	case MSG_SEE_NODE:
-		said = s->stream.has_snapshot && say_node(s, &m->u.see_node, out, room);
+		has_line = s->stream.has_snapshot && write_node(s, &m->u.see_node, out, room);
 		break;
 	case MSG_SEE_NOTE:
-		said = say_note(&m->u.see_note, out, room);
+		has_line = write_note(&m->u.see_note, out, room);
 		break;
 	case MSG_SEE_FAULT:
 		snprintf(out, room, "fault %u, %s at node %d: %s", m->u.see_fault.fault,
 			 fault_name(m->u.see_fault.kind), m->u.see_fault.node,
 			 m->u.see_fault.active ? "active" : "healed");
-		said = true;
+		has_line = true;
 		break;
 	default:
 		break;
 	}
-	for (char *c = out; said && *c; c++)
+	for (char *c = out; has_line && *c; c++)
 		if ((unsigned char)*c < ' ' || *c == 0x7f)
 			*c = '?';
-	return said;
+	return has_line;
 }

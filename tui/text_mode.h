@@ -1,5 +1,5 @@
-/* text_mode.h - the run as lines, appended and never redrawn: for screen readers, dumb
- * terminals, pipes.
+/* text_mode.h - the run as lines of text that are appended and never redrawn: for screen readers,
+ * dumb terminals and pipes.
  */
 #ifndef TUI_TEXT_MODE_H
 #define TUI_TEXT_MODE_H
@@ -9,14 +9,14 @@
 
 #include "tui/run/state.h"
 
-/* What was said last of the steps before the first iteration. */
+/* The last line about the steps before the first iteration. */
 struct text_mode {
 	uint8_t step;
-	int64_t at_us; /* controller's clock; 0: nothing */
+	int64_t at_us; /* controller's clock; 0: no line yet */
 };
 
-/* What a message just applied has to say, without a newline; false: nothing. Control characters
- * in what the controller says become '?'. */
+/* Writes the line of a message that was just applied to the state, without a newline. Returns
+ * false if the message has no line. Control characters in the controller's texts become '?'. */
 bool text_mode_line(struct text_mode *p, const struct state *s, const struct msg *m, char *out,
 		    size_t room);
 

@@ -1,3 +1,4 @@
+/* The table of commands and its search. The palette, the help and the manual are made from it. */
 #include "tui/input/command.h"
 
 #include <ctype.h>
@@ -8,7 +9,7 @@
 #include "wire/faults.h"
 #include "wire/names.h"
 
-/* A verb is typed as it is recorded (wire/names.h). */
+/* The typed name of a verb is its recorded name (wire/names.h). */
 static const struct {
 #define ROOM(NAME, name) char NAME[sizeof(name)];
 	COMMAND_VERBS(ROOM)
@@ -20,33 +21,44 @@ static const struct {
 };
 
 static const struct command_entry entries[] = {
-	[TYPED_SKIP] = { verbs.SKIP, "STAGES", "skip that many stages a microbatch, after a preview", ACTION_SKIP },
-	[TYPED_FAIL] = { verbs.FAIL, "NODE", "mark a node failed, after a preview", ACTION_FAIL },
-	[TYPED_RECOVER] = { verbs.RECOVER, "NODE", "take a node back", ACTION_RECOVER },
-	[TYPED_INJECT] = { verbs.INJECT, "KIND NODE [>PEER] [xFACTOR|PERCENT%] [TIME]", FAULT_NAMES, ACTION_INJECT },
+	[TYPED_SKIP] = { verbs.SKIP, "STAGES",
+			 "number of stages that a microbatch skips, with a preview",
+			 ACTION_SKIP },
+	[TYPED_FAIL] = { verbs.FAIL, "NODE", "mark a node failed, with a preview",
+			 ACTION_FAIL },
+	[TYPED_RECOVER] = { verbs.RECOVER, "NODE", "use a failed node again", ACTION_RECOVER },
+	[TYPED_INJECT] = { verbs.INJECT, "KIND NODE [>PEER] [xFACTOR|PERCENT%] [TIME]",
+			   FAULT_NAMES, ACTION_INJECT },
 	[TYPED_HEAL] = { verbs.HEAL, "FAULT", "heal one injected failure", ACTION_HEAL },
-	[TYPED_HEAL_ALL] = { verbs.HEAL_ALL, "", "heal every injected failure", ACTION_HEAL_ALL },
-	[TYPED_PAUSE] = { verbs.PAUSE, "", "pause at the iteration's end", ACTION_PAUSE },
-	[TYPED_RESUME] = { verbs.RESUME, "", "go on", ACTION_PAUSE },
-	[TYPED_STEP] = { verbs.STEP, "", "one iteration, then pause", ACTION_STEP },
-	[TYPED_UNDO] = { verbs.UNDO, "[COMMAND]", "undo a command of the journal", ACTION_UNDO },
+	[TYPED_HEAL_ALL] = { verbs.HEAL_ALL, "", "heal every injected failure",
+			     ACTION_HEAL_ALL },
+	[TYPED_PAUSE] = { verbs.PAUSE, "", "pause at the end of the iteration", ACTION_PAUSE },
+	[TYPED_RESUME] = { verbs.RESUME, "", "continue after a pause", ACTION_PAUSE },
+	[TYPED_STEP] = { verbs.STEP, "", "run one iteration, then pause", ACTION_STEP },
+	[TYPED_UNDO] = { verbs.UNDO, "[COMMAND]", "undo a command in the journal",
+			 ACTION_UNDO },
 	[TYPED_ACKNOWLEDGE] = { verbs.ACK, "", "acknowledge the alerts", ACTION_ACKNOWLEDGE },
-	[TYPED_ARM] = { verbs.ARM, "[TIME|off]", "take the operator's lease (10m), or give it back", ACTION_NONE },
+	[TYPED_ARM] = { verbs.ARM, "[TIME|off]",
+			"take the operator's lease (10m), or return it", ACTION_NONE },
 	[TYPED_BRANCH] = { "branch", "[STAGES [NODE]]",
-		"what if that many stages were skipped, and the node left out", ACTION_BRANCH },
+			   "what if STAGES stages were skipped, and NODE were excluded",
+			   ACTION_BRANCH },
 	[TYPED_FOLLOW] = { "follow", "MICROBATCH|off", "follow one microbatch", ACTION_FOLLOW },
 	[TYPED_NODE] = { "node", "NODE", "select a node", ACTION_NONE },
-	[TYPED_FIND] = { "find", "TEXT", "list the nodes that match", ACTION_FILTER },
+	[TYPED_FIND] = { "find", "TEXT", "list the matching nodes only", ACTION_FILTER },
 	[TYPED_VIEW] = { "view", "1-8|NAME", "show a view", ACTION_NONE },
 	[TYPED_THEME] = { "theme", "NAME", "change the colours", ACTION_THEME },
-	[TYPED_MOUSE] = { "mouse", "", "mouse on or off", ACTION_MOUSE },
+	[TYPED_MOUSE] = { "mouse", "", "turn the mouse on or off", ACTION_MOUSE },
 	[TYPED_EXPORT] = { "export", "[text|svg|jsonl|csv|trace]",
-		"save the view, the run's figures, or its tasks for Perfetto", ACTION_EXPORT },
-	[TYPED_COPY] = { "copy", "", "copy this view, or the journal's chosen entry", ACTION_COPY },
+			   "save the view, the run's figures, or its tasks for Perfetto",
+			   ACTION_EXPORT },
+	[TYPED_COPY] = { "copy", "", "copy this view, or the selected journal entry",
+			 ACTION_COPY },
 	[TYPED_WHY] = { "why", "", "why the followed microbatch waits", ACTION_WHY },
-	[TYPED_FREEZE] = { "freeze", "", "freeze the picture", ACTION_FREEZE },
-	[TYPED_SPEED] = { verbs.SPEED, "TIMES", "of a replay; 0 stops it", ACTION_NONE },
-	[TYPED_HELP] = { "help", "", "the keys", ACTION_HELP },
+	[TYPED_FREEZE] = { "freeze", "", "freeze the screen; the training continues",
+			   ACTION_FREEZE },
+	[TYPED_SPEED] = { verbs.SPEED, "TIMES", "speed of a replay; 0 stops it", ACTION_NONE },
+	[TYPED_HELP] = { "help", "", "show the keys", ACTION_HELP },
 	[TYPED_STOP] = { verbs.STOP, "", "end the run", ACTION_NONE },
 	[TYPED_QUIT] = { "quit", "", "leave the console", ACTION_QUIT },
 };

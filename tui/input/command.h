@@ -1,4 +1,4 @@
-/* command.h - the commands that can be typed after ':', as a table for palette, help and
+/* command.h - the commands that can be typed after ':', a table for the palette, the help and the
  * manual. */
 #ifndef TUI_COMMAND_H
 #define TUI_COMMAND_H
@@ -11,25 +11,49 @@ struct command_entry {
 	const char *name;
 	const char *arguments; /* "N", "KIND NODE [PEER] [xFACTOR|PERCENT%] [TIME]" */
 	const char *help;
-	enum action action; /* whose key does the same; ACTION_NONE */
+	enum action action; /* the action with the same effect; ACTION_NONE */
 };
 
-/* Their indices, in the order of the palette. */
+/* Indices of the table, in the order of the palette. */
 enum {
-	TYPED_SKIP, TYPED_FAIL, TYPED_RECOVER, TYPED_INJECT, TYPED_HEAL, TYPED_HEAL_ALL, TYPED_PAUSE,
-	TYPED_RESUME, TYPED_STEP, TYPED_UNDO, TYPED_ACKNOWLEDGE, TYPED_ARM, TYPED_BRANCH, TYPED_FOLLOW,
-	TYPED_NODE, TYPED_FIND, TYPED_VIEW, TYPED_THEME, TYPED_MOUSE, TYPED_EXPORT, TYPED_COPY,
-	TYPED_WHY, TYPED_FREEZE, TYPED_SPEED, TYPED_HELP, TYPED_STOP, TYPED_QUIT
+	TYPED_SKIP,
+	TYPED_FAIL,
+	TYPED_RECOVER,
+	TYPED_INJECT,
+	TYPED_HEAL,
+	TYPED_HEAL_ALL,
+	TYPED_PAUSE,
+	TYPED_RESUME,
+	TYPED_STEP,
+	TYPED_UNDO,
+	TYPED_ACKNOWLEDGE,
+	TYPED_ARM,
+	TYPED_BRANCH,
+	TYPED_FOLLOW,
+	TYPED_NODE,
+	TYPED_FIND,
+	TYPED_VIEW,
+	TYPED_THEME,
+	TYPED_MOUSE,
+	TYPED_EXPORT,
+	TYPED_COPY,
+	TYPED_WHY,
+	TYPED_FREEZE,
+	TYPED_SPEED,
+	TYPED_HELP,
+	TYPED_STOP,
+	TYPED_QUIT
 };
 
 size_t command_count(void);
-int command_named(const char *word); /* its index; -1: none */
-/* i < command_count(); borrowed, for good. */
+/* Returns the index of a command; -1: there is none of this name. */
+int command_named(const char *word);
+/* i < command_count(). The entry is static. */
 const struct command_entry *command_at(size_t i);
-/* Indices of the commands that match what is typed (letters in order, gaps allowed; those that
- * begin so come first). Returns how many, at most `most`. */
+/* Gives the indices of the commands whose names contain the typed letters in this order. Commands
+ * that begin with the letters come first. Returns the number of indices, at most `most`. */
 size_t command_match(const char *typed, size_t *out, size_t most);
-/* "10m", "90s", "2h", "45" (seconds). -EINVAL. */
+/* Parses a time: "10m", "90s", "2h", "45" (seconds). -EINVAL. */
 int command_seconds(const char *text, long *out);
 
 #endif

@@ -1,7 +1,8 @@
-/* Every act that changes the run for longer than a keystroke passes through a dialog: what
- * it would do (the controller's preview) stands beside the buttons, and the focus is on
- * Cancel. Opening fills in the fields, a key moves the focus or changes a value, Apply sends
- * the command; where the act cannot be undone the node's number must be typed. */
+/* Dialogs. Every action that changes the run for longer than a keystroke has one.
+ *
+ * A dialog shows the effect (the controller's preview) beside its buttons, and the focus starts
+ * on Cancel. Opening it fills in the fields, keys move the focus or change a value, and Apply
+ * sends the command. If the action cannot be undone, the operator must type the node's number. */
 #include "tui/input/ui.h"
 
 #include "tui/run/branch.h"
@@ -11,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Focus: the fields, then (where an id must be typed) that line, then Cancel, then Apply. */
+/* The order of the focus: the fields, the line for typing the number if there is one, Cancel,
+ * Apply. */
 static uint32_t focus_typed(const struct dialog *d)
 {
 	return d->want_typed ? d->n_fields : UINT32_MAX;
@@ -38,8 +40,7 @@ static void add_field(struct dialog *d, const char *label, enum field_unit unit,
 
 /* ---- previews ---- */
 
-/* The command that Apply would send, from the dialog's fields; a preview asks with the same
- * one. */
+/* Returns the command that Apply sends. A preview is requested with the same command. */
 static struct msg_command command_of(const struct ui *u)
 {
 	const struct dialog *d = &u->dialog;
@@ -138,12 +139,12 @@ static void open_branch(struct ui *u, const struct state *s)
 
 	if (!s->plan.known || s->run.n_stages < 2) {
 		d->kind = DIALOG_NONE;
-		ui_say(u, STYLE_WARNING, "there is no plan yet to branch from");
+		ui_say(u, STYLE_WARNING, "there is no plan yet to change");
 		return;
 	}
 	add_field(d, "stages skipped", FIELD_STAGES,
 		  s->plan.see.n_stages - s->plan.see.path_length, 0, s->run.n_stages - 1, 1);
-	add_field(d, "node left out", FIELD_NODE, -1, -1, s->n_nodes - 1, 1);
+	add_field(d, "excluded node", FIELD_NODE, -1, -1, s->n_nodes - 1, 1);
 }
 
 static void open_fail(struct ui *u, const struct state *s)
@@ -158,7 +159,7 @@ static void open_fail(struct ui *u, const struct state *s)
 	} else if (!dialog_stage_has_others(s, d->node)) {
 		d->forbidden = true;
 		snprintf(d->why, sizeof(d->why),
-			 "n%02u is the last copy of S%u: marking it would stop the run",
+			 "n%02u is the last replica of S%u: marking it failed would stop the run",
 			 (unsigned)d->node, (unsigned)n->stage);
 	} else {
 		ask_preview(u, s);
@@ -193,15 +194,16 @@ static void open_inject(struct dialog *d, const struct state *s)
 	d->want_typed = fault->confirmed;
 }
 
-/* What is chosen in the journal; else the last act that is not undone yet, which the controller
+/* Undoes the selected journal entry, else the last command that is not undone, which the controller
  * knows. */
 static void open_undo(struct ui *u, const struct state *s)
 {
-	const struct msg_see_note *n = u->display.view == VIEW_JOURNAL ? notes_find(s, u->selection.note) : NULL;
+	const struct msg_see_note *n =
+		u->display.view == VIEW_JOURNAL ? notes_find(s, u->selection.note) : NULL;
 
 	if (n && (n->kind != NOTE_COMMAND || n->command == 0)) {
 		u->dialog.kind = DIALOG_NONE;
-		ui_say(u, STYLE_WARNING, "that entry is no command that can be undone");
+		ui_say(u, STYLE_WARNING, "this entry is not a command that can be undone");
 		return;
 	}
 	u->dialog.undo = n ? n->command : 0;
@@ -239,7 +241,7 @@ void dialog_open(struct ui *u, const struct state *s, enum dialog_kind kind)
 		d->kind = DIALOG_NONE;
 		ui_say(u, STYLE_GOOD, "no injected failure is active");
 	}
-	d->focus = kind == DIALOG_BRANCH ? 0 : focus_cancel(d); /* a what-if harms nobody */
+	d->focus = kind == DIALOG_BRANCH ? 0 : focus_cancel(d); /* a what-if changes nothing */
 }
 
 /* ---- keys ---- */
@@ -296,7 +298,7 @@ static void change_field(struct ui *u, const struct state *s, uint32_t field, in
 		ask_preview(u, s);
 }
 
-/* A list: a line is chosen, Enter takes it. */
+/* Keys of a list: arrows select a line, Enter takes it. */
 static void list_key(struct ui *u, const struct state *s, uint32_t key)
 {
 	struct dialog *d = &u->dialog;
@@ -371,8 +373,9 @@ void dialog_key(struct ui *u, const struct state *s, uint32_t key)
 		apply_dialog(u, s);
 	else if (key == PRESS_ENTER && d->focus == focus_cancel(d)) {
 		close_dialog(u);
-		ui_say(u, STYLE_TEXT, "cancelled: nothing has changed");
-	} else if (key == PRESS_ENTER && d->focus == focus_cancel(d) + 2) { /* of a skip */
+		ui_say(u, STYLE_TEXT, "cancelled: nothing was changed");
+	} else if (key == PRESS_ENTER &&
+		   d->focus == focus_cancel(d) + 2) { /* "Draw as what-if" of DIALOG_SKIP */
 		close_dialog(u);
 		branch_ask(u, s, (uint32_t)d->fields[0].value, -1);
 	} else if (key == PRESS_TAB || (key == PRESS_ENTER && !buttons))

@@ -1,5 +1,5 @@
-/* keymap.h - what can be asked of the console, and by which key. One table: the key map, the
- * help screen, the palette, the key line and the manual page are all made from it.
+/* keymap.h - the console's actions and their keys. The help, the palette, the line of keys and the
+ * manual page are made from one table.
  */
 #ifndef TUI_KEYMAP_H
 #define TUI_KEYMAP_H
@@ -10,8 +10,8 @@
 
 #include "base/error.h"
 
-/* Keys that are no characters, above Unicode. Characters stand for themselves; control keys are
- * their code (1..26). */
+/* Numbers of keys. A character's number is its code point and a control key's is its code
+ * (1..26). Other keys have numbers above Unicode. */
 enum press {
 	PRESS_TAB = 9,
 	PRESS_ENTER = 13,
@@ -67,7 +67,7 @@ enum action {
 	ACTION_ZOOM_IN,
 	ACTION_ZOOM_OUT,
 	ACTION_NEXT_COLLISION,
-	/* these five together, in this order */
+	/* The next five stay together in this order (act_time). */
 	ACTION_SCRUB_BACK,
 	ACTION_SCRUB_ON,
 	ACTION_EVENT_BACK,
@@ -101,33 +101,32 @@ struct keymap_entry {
 	enum action action;
 	enum keymap_group group;
 	const char *name;  /* in keys.json and the palette: "heal-all" */
-	const char *keys;  /* default keys, blank between them: "X", "j down" */
-	const char *label; /* a word for the key line; NULL: not there */
+	const char *keys;  /* default keys, separated by blanks: "X", "j down" */
+	const char *label; /* word in the line of keys; NULL: not shown there */
 	const char *help;  /* one line */
 };
 
-/* The row of an action, NULL none. */
+/* Returns the row of an action; NULL: none. */
 const struct keymap_entry *keymap_find(enum action a);
 const char *keymap_group_name(enum keymap_group g);
 
 enum { KEYMAP_EACH = 4 };
 
-/* Which keys do what, now. */
+/* The keys of each action. */
 struct keymap {
-	uint32_t keys[ACTIONS][KEYMAP_EACH]; /* 0: no more */
+	uint32_t keys[ACTIONS][KEYMAP_EACH]; /* 0: no further key */
 };
 
-/* The keys of the table. */
+/* Gives the default keys. */
 void keymap_default(struct keymap *out);
-/* What a key does, ACTION_NONE nothing. */
+/* Returns the action of a key. */
 enum action keymap_action(const struct keymap *map, uint32_t key);
-/* "ctrl-p", "space", "down", "F". -EINVAL. */
-/* The other way, for people: "^P", "Spc", "F". */
+/* Writes a key's name as the console shows it: "^P", "Spc", "F". */
 void keymap_show(uint32_t key, char text[16]);
-/* The first key of an action as text; "" when it has none. */
+/* Writes the name of an action's first key; "" if it has none. */
 void keymap_show_action(const struct keymap *map, enum action a, char text[16]);
-/* { "heal-all": "ctrl-x", "down": ["j", "down"] } over the map. On error the map is untouched.
- */
+/* Changes the map as a JSON text says: { "heal-all": "ctrl-x", "down": ["j", "down"] }. On error
+ * the map is unchanged. */
 int keymap_parse_json(struct keymap *map, const char *name, const char *json,
 		      struct error *err);
 

@@ -1,4 +1,4 @@
-/* What a key asked for that is done outside the picture: the theme, files, the clipboard. */
+/* Requests of keys that act outside the picture: themes, exported files, the clipboard. */
 #include "tui/console.h"
 
 #include <errno.h>
@@ -62,7 +62,7 @@ static char *render_export(struct console *c, int what)
 	}
 }
 
-/* In the folder the console was started in, named after the moment. */
+/* The file is in the folder in which the console was started; its name has date and time. */
 static void export_view(struct console *c)
 {
 	const char *name = *c->ui.requests.export_name ? c->ui.requests.export_name : "text";
@@ -95,11 +95,12 @@ static void export_view(struct console *c)
 
 /* ---- copying ---- */
 
-/* What is chosen in the journal, else the picture; without what is about to be said of it. */
+/* Returns the selected journal entry, else the screen without its message. */
 static char *render_copy(struct console *c)
 {
-	const struct msg_see_note *n =
-		c->ui.display.view == VIEW_JOURNAL ? notes_find(c->state, c->ui.selection.note) : NULL;
+	const struct msg_see_note *n = c->ui.display.view == VIEW_JOURNAL
+					       ? notes_find(c->state, c->ui.selection.note)
+					       : NULL;
 
 	if (!n) {
 		c->ui.message.text[0] = '\0';
@@ -110,8 +111,8 @@ static char *render_copy(struct console *c)
 			    n->text);
 }
 
-/* To the terminal's clipboard, where it has one, and always to a file: not every terminal does
- * as it is asked, and none says whether it did. */
+/* Copies to the terminal's clipboard and always to a file, because a terminal does not report
+ * whether it has copied. */
 static void copy_text(struct console *c)
 {
 	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -152,5 +153,6 @@ void console_do_side_effects(struct console *c)
 		copy_text(c);
 	if (c->ui.requests.mouse && c->terminal)
 		terminal_mouse(c->terminal, c->ui.display.mouse);
-	c->ui.requests.theme = c->ui.requests.export = c->ui.requests.copy = c->ui.requests.mouse = false;
+	c->ui.requests.theme = c->ui.requests.export = c->ui.requests.copy =
+		c->ui.requests.mouse = false;
 }

@@ -1,7 +1,8 @@
-/* What comes in: keys, pasted text, messages and the clock. A key belongs to the dialog that is
- * open, else to the prompt, else it is an action (ui_act.c). A prompt collects text until
- * Enter, which is then a command (ui_command.c) or the filter. Calls go one way: this file,
- * then ui_command.c, ui_act.c, dialog.c and ui_move.c, then ui_send.c. */
+/* Input: keys, pasted text, messages and the clock.
+ *
+ * A key belongs to the open dialog, else to the prompt, else it is an action (ui_act.c). A prompt
+ * collects text until Enter; the text is then a command (ui_command.c) or the filter. Calls go one
+ * way: this file, then ui_command.c, ui_act.c, dialog.c and ui_move.c, then ui_send.c. */
 #include "tui/input/ui.h"
 
 #include <stdio.h>
@@ -24,7 +25,8 @@ void ui_fini(struct ui *u)
 	state_plan_fini(&u->branch.plan);
 }
 
-/* Whoever moves gets the first free row and keeps it to its end, so that rows do not jump. */
+/* A moving microbatch gets the first free row and keeps it until it is done, so that rows do not
+ * jump. */
 static void keep_lanes(struct ui *u, const struct state *s)
 {
 	uint8_t shown[MSG_MICROBATCHES] = { 0 };
@@ -50,8 +52,8 @@ static void keep_lanes(struct ui *u, const struct state *s)
 	}
 }
 
-/* The controller's clock runs on between its messages; when it is silent for long, or frozen in
- * the display, so is the picture. */
+/* Estimates the controller's clock between its messages. The estimate stops when the controller is
+ * silent for long or the screen is frozen. */
 void ui_tick(struct ui *u, const struct state *s, int64_t local_us, int64_t wall_us)
 {
 	int64_t since;
@@ -126,7 +128,8 @@ static void enter_prompt(struct ui *u, const struct state *s)
 		ui_command(u, s, text);
 		return;
 	}
-	snprintf(u->selection.filter, sizeof(u->selection.filter), "%.*s", (int)sizeof(u->selection.filter) - 1, text);
+	snprintf(u->selection.filter, sizeof(u->selection.filter), "%.*s",
+		 (int)sizeof(u->selection.filter) - 1, text);
 	if (*u->selection.filter)
 		ui_reselect(u, s);
 }
@@ -199,7 +202,7 @@ void ui_key(struct ui *u, const struct state *s, uint32_t key)
 		return;
 	}
 	a = keymap_action(&u->map, key);
-	if (u->display.help_page) { /* whatever closes the help does nothing else */
+	if (u->display.help_page) { /* a key that closes the help has no other effect */
 		u->display.help_page = a == ACTION_HELP ? u->display.help_page + 1 : 0;
 		return;
 	}

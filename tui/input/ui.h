@@ -1,9 +1,8 @@
-/* ui.h - what the operator looks at and is about to do: view, selection, dialogs, typed text.
+/* ui.h - the state of the operator's interaction: view, selection, dialogs, typed text.
  *
- * Pure: keys and the clock come in as arguments; what should leave (commands for the
- * controller, side effects for the program) is put in the struct for main.c to take. So every
- * dialog is tested by feeding keys and messages. Views read it; ui.c, ui_send.c, ui_act.c,
- * ui_move.c, ui_command.c and dialog.c write it.
+ * The functions are pure. Keys and clocks are arguments. Commands for the controller and requests
+ * to the program are put into the struct, and console.c takes them from there. Tests therefore
+ * exercise every dialog by keys and messages. Views only read the struct.
  */
 #ifndef TUI_UI_H
 #define TUI_UI_H
@@ -60,7 +59,7 @@ enum field_unit {
 	FIELD_PERCENT
 };
 
-/* One thing that can be changed in a dialog. */
+/* A value that can be changed in a dialog. */
 struct dialog_field {
 	char label[24];
 	int64_t value, least, most, step;
@@ -73,17 +72,17 @@ struct dialog {
 	uint16_t node;
 	uint32_t n_fields;
 	struct dialog_field fields[DIALOG_FIELDS];
-	uint32_t focus;  /* fields first, then Cancel, then Apply */
-	uint32_t choice; /* DIALOG_FAULT, DIALOG_HEAL: the line */
-	bool want_typed; /* the node's id must be typed */
+	uint32_t focus;  /* index: fields, then the confirmation, Cancel, Apply */
+	uint32_t choice; /* DIALOG_FAULT, DIALOG_HEAL: the selected line */
+	bool want_typed; /* the node's number must be typed to confirm */
 	char typed[8];
-	bool forbidden; /* Apply does nothing; `why` says why */
+	bool forbidden; /* Apply has no effect; `why` gives the reason */
 	char why[128];
-	uint64_t preview_id; /* asked for; 0 none wanted */
+	uint64_t preview_id; /* of the command that requests the preview; 0 none */
 	bool have_preview;
 	struct msg_see_preview preview;
-	int64_t asked_us; /* our clock */
-	uint64_t undo;    /* the act, by its journal id; 0: the last */
+	int64_t asked_us; /* local clock: the request */
+	uint64_t undo;    /* id of the command to undo; 0: the last */
 	char undo_text[96];
 };
 
@@ -215,58 +214,59 @@ struct ui {
 	struct ui_outbox outbox;
 };
 
-/* At the overview, connecting; freed by ui_fini. */
+/* Starts at the overview, connecting. ui_fini frees it. */
 void ui_init(struct ui *u, enum graph graph);
 void ui_fini(struct ui *u);
-/* Before a frame: the clocks. */
+/* Updates the clocks; called before each picture. */
 void ui_tick(struct ui *u, const struct state *s, int64_t local_us, int64_t wall_us);
-/* How the connection stands from now on; why: where it is not UI_LIVE, copied. */
+/* Changes the state of the connection. why: the reason if it is not UI_LIVE; copied. */
 void ui_link_is(struct ui *u, enum ui_link link, const char *why);
-/* A message came (any; only replies, previews and notes matter). */
+/* Handles a message of the controller: replies, previews and what-ifs. */
 void ui_heard(struct ui *u, const struct state *s, const struct msg *m);
-/* One key (PRESS_..., or a glyph): for the dialog, else the prompt, else an action. */
+/* Handles a key: for an open dialog, else an open prompt, else as an action. */
 void ui_key(struct ui *u, const struct state *s, uint32_t key);
-/* Pasted text goes into a prompt that is open, nowhere else. */
+/* Adds pasted text to an open prompt; without one the text is ignored. */
 void ui_paste(struct ui *u, const char *text);
-/* ui_act.c: what a key or a command stands for. */
+/* ui_act.c: performs an action. */
 void ui_act(struct ui *u, const struct state *s, enum action a);
-/* A typed command: "skip 3", "arm 10m". Says in the message line what is wrong with it. */
+/* ui_command.c: performs a typed command ("skip 3", "arm 10m"), or shows a message if it is
+ * wrong. */
 void ui_command(struct ui *u, const struct state *s, const char *text);
-/* Changes the view, and says what it shows. */
+/* Changes the view. */
 void ui_show(struct ui *u, enum view view);
-/* ui_move.c: ACTION_NEXT to ACTION_LAST_ROW, ACTION_FIND_NEXT, ACTION_FIND_PREVIOUS. */
+/* ui_move.c: moves the selection by ACTION_NEXT to ACTION_LAST_ROW or ACTION_FIND_... */
 void ui_move(struct ui *u, const struct state *s, enum action a);
-/* The next node where somebody waits. */
+/* Selects the next node at which a microbatch waits. */
 void ui_next_collision(struct ui *u, const struct state *s);
-/* A click on a node's cell. */
+/* Selects a node. */
 void ui_select(struct ui *u, const struct state *s, uint16_t node);
 
-/* When the selected node is not among those listed, the first that is. */
+/* Selects the first listed node if the selected node is not listed. */
 void ui_reselect(struct ui *u, const struct state *s);
-/* Asks for the next plan of the Compare view that is not there; anew: for all of them again. */
-void ui_ask_candidates(struct ui *u, const struct state *s, bool anew);
+/* Requests the next missing plan of the Compare view; again: requests all of them again. */
+void ui_ask_candidates(struct ui *u, const struct state *s, bool again);
 
-/* ui_send.c: says something in the message line for six seconds. */
+/* ui_send.c: shows a message for six seconds. */
 void ui_say(struct ui *u, enum style style, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Appends a command with a fresh id; 0 when there is no room, it may not leave, or it waits for
- * the operator's lease, which is asked for first. */
+/* Queues a command and returns its id. Returns 0 if the command may not be sent, the queue is
+ * full, or the command waits for the operator's lease, which is then requested. */
 uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c);
-/* The controller's answer to a command of ours: said; where it grants the lease, what waited
- * for it leaves. */
+/* Shows the controller's answer to a command. If it grants the lease, the waiting command is
+ * queued. */
 void ui_take_reply(struct ui *u, const struct msg_see_reply *r);
-/* The operator's lease is this console's now. */
+/* Returns true if this console has the operator's lease. */
 bool ui_lease_is_ours(const struct ui *u, const struct state *s);
-/* Why this console may not act; NULL: it may. */
+/* Returns the reason why this console may not send commands; NULL: it may. */
 const char *ui_only_watches(const struct ui *u);
 
-/* dialog.c: opens the dialog for the selected node, or says why there is nothing to ask. */
+/* dialog.c: opens a dialog for the selected node, or shows why it cannot be opened. */
 void dialog_open(struct ui *u, const struct state *s, enum dialog_kind kind);
-/* A key while a dialog is open. */
+/* Handles a key for the open dialog. */
 void dialog_key(struct ui *u, const struct state *s, uint32_t key);
-/* A preview came; taken where the dialog asked for it. */
+/* Takes a preview that the open dialog has requested. */
 void dialog_heard(struct ui *u, const struct state *s, const struct msg_see_preview *p);
-/* Another node than this, live or suspect, holds its stage. */
+/* Returns true if another live or suspect node has the node's stage. */
 bool dialog_stage_has_others(const struct state *s, uint16_t node);
 
 #endif

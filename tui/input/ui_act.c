@@ -1,6 +1,6 @@
-/* What an action does, whichever key, click or command asked for it: acts on the run open a
- * dialog or send a command, acts on time move the cursor, the others change what this
- * console shows. */
+/* The effect of an action, whether a key, a click or a command started it. Actions on the run
+ * open a dialog or send a command. Actions on time move the cursor. The others change this
+ * console only. */
 #include "tui/input/ui.h"
 
 #include <stdio.h>
@@ -12,25 +12,26 @@
 
 enum { CANDIDATE_US = 3000000 };
 
-/* ---- what else could be ---- */
+/* ---- candidates of the Compare view ---- */
 
 static void list_candidates(struct ui *u, const struct state *s)
 {
 	memset(u->compare.candidates, 0, sizeof(u->compare.candidates));
 	u->compare.n = 0;
 	for (uint32_t k = 0; k + 1 < s->run.n_stages && k + 1 < STATE_CANDIDATES; k++)
-		snprintf(u->compare.candidates[u->compare.n++].name, sizeof(u->compare.candidates[0].name),
-			 "best %u/%u", k, s->run.n_stages);
+		snprintf(u->compare.candidates[u->compare.n++].name,
+			 sizeof(u->compare.candidates[0].name), "best %u/%u", k,
+			 s->run.n_stages);
 	snprintf(u->compare.candidates[u->compare.n++].name, sizeof(u->compare.candidates[0].name),
 		 "dtfm 0/%u", s->run.n_stages);
 	u->compare.epoch = s->plan.see.epoch;
 }
 
-/* The controller plans them one after another, in the background: it has a run to look after.
- * What is not possible gets no answer; it is asked for twice. */
-void ui_ask_candidates(struct ui *u, const struct state *s, bool anew)
+/* Plans are requested one after another, because the controller computes them in the background. An
+ * infeasible candidate gets no answer; each is requested at most twice. */
+void ui_ask_candidates(struct ui *u, const struct state *s, bool again)
 {
-	if (anew || u->compare.epoch != s->plan.see.epoch || u->compare.n == 0)
+	if (again || u->compare.epoch != s->plan.see.epoch || u->compare.n == 0)
 		list_candidates(u, s);
 	for (uint32_t k = 0; k < u->compare.n; k++) {
 		struct ui_candidate *one = &u->compare.candidates[k];
@@ -74,12 +75,12 @@ static void toggle_follow(struct ui *u, const struct state *s)
 		u->selection.following = true;
 		u->selection.microbatch = state_newest(n)->microbatch;
 	} else {
-		ui_say(u, STYLE_TEXT, "n%02u has had no microbatch; :follow N follows any",
+		ui_say(u, STYLE_TEXT, "n%02u has run no microbatch; :follow N follows any",
 		       u->selection.node);
 	}
 }
 
-/* Of the one that is followed, else of whoever waits first at the selected node. */
+/* Explains the followed microbatch, else the first one that waits at the selected node. */
 static void say_why_waits(struct ui *u, const struct state *s)
 {
 	const struct state_node *n = &s->nodes[u->selection.node];
@@ -93,16 +94,17 @@ static void say_why_waits(struct ui *u, const struct state *s)
 	}
 	f = u->selection.following ? state_flight(s, u->selection.microbatch) : NULL;
 	if (!f) {
-		ui_say(u, STYLE_TEXT, "nobody waits at n%02u; c goes to the next collision",
+		ui_say(u, STYLE_TEXT, "no microbatch waits at n%02u; c selects the next collision",
 		       u->selection.node);
 		return;
 	}
 	why_make(&w, s, f, u->clock.now_us);
 	why_say(&w, text);
-	ui_say(u, STYLE_TEXT, "m%02u %s", u->selection.microbatch, w.waits ? text : "does not wait");
+	ui_say(u, STYLE_TEXT, "m%02u %s", u->selection.microbatch,
+	       w.waits ? text : "does not wait");
 }
 
-/* ---- acts without a dialog ---- */
+/* ---- actions without a dialog ---- */
 
 static void act_simple(struct ui *u, const struct state *s, enum command_verb verb,
 		       int64_t value)
@@ -114,10 +116,11 @@ static void act_simple(struct ui *u, const struct state *s, enum command_verb ve
 	ui_send(u, s, c);
 }
 
-/* The alert that is chosen in the journal; else all. */
+/* Acknowledges the selected alert in the journal, else all alerts. */
 static void acknowledge_alerts(struct ui *u, const struct state *s)
 {
-	const struct msg_see_note *n = u->display.view == VIEW_JOURNAL ? notes_find(s, u->selection.note) : NULL;
+	const struct msg_see_note *n =
+		u->display.view == VIEW_JOURNAL ? notes_find(s, u->selection.note) : NULL;
 
 	act_simple(u, s, COMMAND_ACK, n && n->kind >= NOTE_WARNING ? (int64_t)n->id : 0);
 }
@@ -151,7 +154,7 @@ static void open_prompt(struct ui *u, enum prompt prompt)
 		snprintf(u->prompt.text, sizeof(u->prompt.text), "%s", u->selection.filter);
 }
 
-/* Acts on the run: those whose effect an operator should see first open a dialog. */
+/* Actions on the run. An action whose effect the operator should see first opens a dialog. */
 static void act_run(struct ui *u, const struct state *s, enum action a)
 {
 	switch (a) {
@@ -221,7 +224,7 @@ static void seek_replay(struct ui *u, const struct state *s, enum action a)
 	c.value = u->clock.now_us + (int64_t)(a == ACTION_SCRUB_BACK ? -step : step);
 	if (a == ACTION_LIVE) {
 		c.value = s->run.last_us;
-	} else if (a == ACTION_EVENT_ON) { /* what comes is not known here: the next commit */
+	} else if (a == ACTION_EVENT_ON) { /* future events are unknown: the next commit */
 		c.verb = COMMAND_STEP;
 	} else if (a == ACTION_EVENT_BACK) {
 		c.value = s->run.first_us;
@@ -244,7 +247,7 @@ static void act_time(struct ui *u, const struct state *s, enum action a)
 		u->requests.scrub = steps[a - ACTION_SCRUB_BACK];
 }
 
-/* Acts on this console alone: what it shows and how. */
+/* Actions on this console only. */
 static void act_console(struct ui *u, const struct state *s, enum action a)
 {
 	switch (a) {
@@ -255,7 +258,7 @@ static void act_console(struct ui *u, const struct state *s, enum action a)
 		}
 		u->clock.frozen = true;
 		u->clock.frozen_us = u->clock.now_us;
-		ui_say(u, STYLE_TEXT, "the picture is frozen, the training goes on");
+		ui_say(u, STYLE_TEXT, "the screen is frozen; the training continues");
 		break;
 	case ACTION_BRANCH:
 		if (u->branch.wanted)
@@ -295,8 +298,9 @@ static void act_console(struct ui *u, const struct state *s, enum action a)
 		u->display.mouse = !u->display.mouse;
 		u->requests.mouse = true;
 		ui_say(u, STYLE_TEXT,
-		       u->display.mouse ? "mouse on: a click selects a node (hold Shift to select text)"
-				: "mouse off: the terminal selects text");
+		       u->display.mouse
+			       ? "mouse on: a click selects a node (hold Shift to select text)"
+			       : "mouse off: the terminal selects text");
 		break;
 	case ACTION_EXPORT:
 		u->requests.export = true;

@@ -1,5 +1,5 @@
-/* What was typed after ':'. Commands that a key opens with a preview open the same dialog,
- * filled in with the words; those without words are the key's action. */
+/* Commands typed after ':'. A command that has a dialog opens it with the typed values filled in. A
+ * command without arguments is its key's action. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 enum { WORDS = 8 };
 
-/* "9", "n09"; false and a message when it is no number. */
+/* Parses "9" or "n09". Returns false and shows a message if it is not a number. */
 static bool parse_number_word(struct ui *u, const char *word, long most, long *out)
 {
 	char *end;
@@ -20,7 +20,7 @@ static bool parse_number_word(struct ui *u, const char *word, long most, long *o
 	*out = word ? strtol(word, &end, 10) : -1;
 	if (word && end != word && !*end && *out >= 0 && *out <= most)
 		return true;
-	ui_say(u, STYLE_ALERT, "%s%s: a number from 0 to %ld was expected", word ? word : "",
+	ui_say(u, STYLE_ALERT, "%s%s: expected a number from 0 to %ld", word ? word : "",
 	       word ? "" : "nothing", most);
 	return false;
 }
@@ -30,7 +30,7 @@ static bool select_typed_node(struct ui *u, const struct state *s, const char *w
 	long n;
 
 	if (!word)
-		return true; /* the selected one */
+		return true; /* the selected node */
 	if (!parse_number_word(u, word, (long)s->n_nodes - 1, &n))
 		return false;
 	ui_select(u, s, (uint16_t)n);
@@ -51,8 +51,7 @@ static void set_field(struct dialog *d, uint32_t i, long v)
 	d->fields[i].value = v;
 }
 
-/* inject KIND NODE [>PEER] [xFACTOR|PERCENT%] [TIME]: opens the dialog with all that filled in.
- */
+/* inject KIND NODE [>PEER] [xFACTOR|PERCENT%] [TIME]: opens the dialog with these values. */
 static void type_inject(struct ui *u, const struct state *s, char **word, int n)
 {
 	int kind = n > 1 ? fault_named(word[1]) : FAULT_NONE;
@@ -94,7 +93,7 @@ static void type_skip(struct ui *u, const struct state *s, const char *word)
 	dialog_open(u, s, DIALOG_SKIP);
 	if (word && u->dialog.kind == DIALOG_SKIP && u->dialog.fields[0].value != v) {
 		set_field(&u->dialog, 0, v - 1);
-		dialog_key(u, s, '+'); /* asks for the preview */
+		dialog_key(u, s, '+'); /* requests the preview */
 	}
 }
 
@@ -120,7 +119,7 @@ static void type_arm(struct ui *u, const struct state *s, const char *word)
 	} else if (word) {
 		if (command_seconds(word, &v) != 0 || v == 0) {
 			ui_say(u, STYLE_ALERT,
-			       "arm %s: a time such as 10m was expected, or off", word);
+			       "arm %s: expected a time such as 10m, or off", word);
 			return;
 		}
 		c.value = v;
@@ -181,13 +180,13 @@ static void type_speed(struct ui *u, const struct state *s, const char *word)
 	if (!s->run.replay)
 		ui_say(u, STYLE_ALERT, "only a replay has a speed");
 	else if (!(c.factor >= 0 && c.factor <= 10000))
-		ui_say(u, STYLE_ALERT, "speed %s: a number from 0 to 10000 was expected", word);
+		ui_say(u, STYLE_ALERT, "speed %s: expected a number from 0 to 10000", word);
 	else
 		ui_send(u, s, c);
 }
 
-/* The commands that take words. False: not one of them, or without words; then the key's action of
- * that name is meant. */
+/* Performs a command with arguments. Returns false if the command has none; then its key's action
+ * is performed. */
 static bool run_words(struct ui *u, const struct state *s, int command, char **word, int n)
 {
 	const char *one = n > 1 ? word[1] : NULL;
@@ -244,11 +243,13 @@ static bool run_words(struct ui *u, const struct state *s, int command, char **w
 		break;
 	case TYPED_EXPORT:
 		u->requests.export = true;
-		snprintf(u->requests.export_name, sizeof(u->requests.export_name), "%.15s", one ? one : "");
+		snprintf(u->requests.export_name, sizeof(u->requests.export_name), "%.15s",
+			 one ? one : "");
 		break;
 	case TYPED_THEME:
 		u->requests.theme = true;
-		snprintf(u->requests.theme_name, sizeof(u->requests.theme_name), "%.60s", one ? one : "");
+		snprintf(u->requests.theme_name, sizeof(u->requests.theme_name), "%.60s",
+			 one ? one : "");
 		break;
 	default:
 		return false;

@@ -1,4 +1,4 @@
-/* Moving the selection: over nodes and stages, or over the rows of views whose rows are no
+/* Moves the selection: over nodes and stages, or over the rows of views whose rows are not
  * nodes. */
 #include "tui/input/ui.h"
 
@@ -29,7 +29,7 @@ void ui_reselect(struct ui *u, const struct state *s)
 	move_along(u, s, 0);
 }
 
-/* To the same place in the next stage, or the one before. */
+/* Moves to the same row of the next or previous stage. */
 static void move_across(struct ui *u, const struct state *s, int by)
 {
 	struct roster r;
@@ -84,7 +84,7 @@ void ui_next_collision(struct ui *u, const struct state *s)
 			return;
 		}
 	}
-	ui_say(u, STYLE_TEXT, "nobody waits");
+	ui_say(u, STYLE_TEXT, "no microbatch waits");
 }
 
 static int rows_of(enum action a)
@@ -97,7 +97,8 @@ static int rows_of(enum action a)
 										   : 1;
 }
 
-/* An entry stays chosen while others come; the newest does not, it is whichever that is. */
+/* A selected entry stays selected while new ones arrive. Selecting the newest (id 0) follows the
+ * newest. */
 static void move_note(struct ui *u, const struct state *s, int by)
 {
 	const struct msg_see_note *list[STATE_NOTES];
@@ -108,7 +109,8 @@ static void move_note(struct ui *u, const struct state *s, int by)
 	u->selection.note = at <= 0 ? 0 : list[at]->id;
 }
 
-/* Views whose rows are no nodes: a microbatch, a candidate or a journal entry is chosen. */
+/* Moves in views whose rows are microbatches, candidates or journal entries. Returns false in other
+ * views. */
 static bool move_rows(struct ui *u, const struct state *s, enum action a)
 {
 	int64_t at;
@@ -132,7 +134,7 @@ static bool move_rows(struct ui *u, const struct state *s, enum action a)
 	return true;
 }
 
-/* Rows first, where the view has other rows than nodes; else over the roster's nodes. */
+/* Moves over the view's own rows if it has any, else over the nodes. */
 void ui_move(struct ui *u, const struct state *s, enum action a)
 {
 	if (move_rows(u, s, a))

@@ -1,6 +1,6 @@
-/* What leaves: commands for the controller, and the message line. An act needs the operator's
- * lease; where it is not ours the act waits here while the lease is asked for, and leaves when it
- * is granted. */
+/* Sends commands to the controller and shows messages. A command that changes the run needs the
+ * operator's lease. If this console does not have it, the command waits here while the lease is
+ * requested, and is sent when it is granted. */
 #include "tui/input/ui.h"
 
 #include <stdarg.h>
@@ -22,7 +22,8 @@ void ui_say(struct ui *u, enum style style, const char *format, ...)
 
 bool ui_lease_is_ours(const struct ui *u, const struct state *s)
 {
-	return *s->status.lease && *u->authority.name && strcmp(s->status.lease, u->authority.name) == 0;
+	return *s->status.lease && *u->authority.name &&
+	       strcmp(s->status.lease, u->authority.name) == 0;
 }
 
 const char *ui_only_watches(const struct ui *u)
@@ -35,7 +36,7 @@ const char *ui_only_watches(const struct ui *u)
 static uint64_t queue_command(struct ui *u, struct msg_command c)
 {
 	if (u->outbox.n == UI_OUTBOX) {
-		ui_say(u, STYLE_WARNING, "not sent: too many commands wait for an answer");
+		ui_say(u, STYLE_WARNING, "not sent: too many commands are unanswered");
 		return 0;
 	}
 	c.id = ++u->outbox.last_id;
@@ -43,9 +44,8 @@ static uint64_t queue_command(struct ui *u, struct msg_command c)
 	return c.id;
 }
 
-/* The lease may be ours already without our knowing it (a console that was started again), so
- * the controller is asked even where somebody seems to hold it: it says no with a name and a
- * time. */
+/* The lease is requested even if another console seems to have it: a restarted console may still
+ * have it under its name. A refusal names the holder and the remaining time. */
 static void ask_lease(struct ui *u, const struct state *s, struct msg_command then)
 {
 	struct msg_command arm = {
@@ -56,29 +56,30 @@ static void ask_lease(struct ui *u, const struct state *s, struct msg_command th
 	u->authority.waiting = then;
 	u->authority.has_waiting = true;
 	u->authority.lease_request = queue_command(u, arm);
-	ui_say(u, STYLE_WARNING, "taking the operator's lease for 10 minutes, to %s",
+	ui_say(u, STYLE_WARNING, "requesting the operator's lease for 10 minutes, to %s",
 	       verb_name(then.verb));
 }
 
-/* In this order: nothing leaves without a live controller or from a picture of the past;
- * previews and questions always may; a console that only watches sends nothing else; an act
- * needs the lease. */
+/* Checks in this order: nothing is sent without a live controller or while the screen shows the
+ * past. Previews and plans for comparison are always sent. A console that only watches sends
+ * nothing else. Other commands need the lease. */
 uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c)
 {
-	const char *never = c.verb == COMMAND_COMPARE || c.verb == COMMAND_SEEK ? NULL : ui_only_watches(u);
+	const char *never =
+		c.verb == COMMAND_COMPARE || c.verb == COMMAND_SEEK ? NULL : ui_only_watches(u);
 
 	if (u->connection.state != UI_LIVE) {
 		if (!*c.text)
 			ui_say(u, STYLE_WARNING, "not sent: %s",
 			       u->connection.state == UI_RECORDED ? "this is a recorded run"
-			       : never		      ? never /* reached or not */
+			       : never		      ? never /* also while it is not connected */
 						      : "the controller cannot be reached");
 		return 0;
 	}
 	if (u->clock.behind_us > 0 && strncmp(c.text, "branch", 6) != 0) {
 		if (!*c.text)
 			ui_say(u, STYLE_WARNING,
-			       "not sent: the picture is of the past; L goes to now");
+			       "not sent: the screen shows the past; L returns to now");
 		return 0;
 	}
 	if (strcmp(c.text, "preview") == 0)
@@ -89,7 +90,9 @@ uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c)
 	}
 	if (c.verb == COMMAND_ARM) {
 		u->authority.lease_request = c.value > 0 ? queue_command(u, c) : 0;
-		return u->authority.lease_request ? u->authority.lease_request : c.value > 0 ? 0 : queue_command(u, c);
+		return u->authority.lease_request ? u->authority.lease_request
+		       : c.value > 0              ? 0
+						  : queue_command(u, c);
 	}
 	if (c.verb == COMMAND_COMPARE || c.verb == COMMAND_SEEK)
 		return queue_command(u, c);
@@ -104,11 +107,12 @@ uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c)
 
 void ui_take_reply(struct ui *u, const struct msg_see_reply *r)
 {
-	bool arming = u->authority.lease_request && r->command == u->authority.lease_request, had = arming && u->authority.has_waiting;
+	bool arming = u->authority.lease_request && r->command == u->authority.lease_request,
+	     had = arming && u->authority.has_waiting;
 
 	for (uint32_t k = 0; k < u->compare.n; k++)
 		if (u->compare.candidates[k].id == r->command && r->command)
-			return; /* the answer itself is a plan */
+			return; /* its answer is a plan */
 	if (arming) {
 		u->authority.lease_request = 0;
 		u->authority.has_waiting = false;
@@ -118,7 +122,7 @@ void ui_take_reply(struct ui *u, const struct msg_see_reply *r)
 		       *r->text ? r->text : strerror(-r->status));
 	} else if (had) {
 		ui_say(u, STYLE_WARNING,
-		       "the operator's lease is ours (:arm off gives it back); %s sent",
+		       "this console has the operator's lease (:arm off returns it); %s sent",
 		       verb_name(u->authority.waiting.verb));
 		queue_command(u, u->authority.waiting);
 	} else if (*r->text) {

@@ -1,4 +1,5 @@
-/* Who waits for whom, where, since when: those that stand first, then the latest that ended. */
+/* Collisions: waiting microbatches with place, cause and duration. Those that still wait come
+ * first, then the latest that have ended. */
 #include "tui/views/view.h"
 
 #include <stdio.h>
@@ -6,11 +7,11 @@
 static void draw_wait(struct screen *out, struct rect at, int y, const struct state *s,
 		      const struct ui *u, const struct state_wait *w)
 {
-	bool stands = w->to_us == INT64_MAX;
-	unsigned style = stands ? STYLE_BLOCKED : STYLE_FAINT;
+	bool lasts = w->to_us == INT64_MAX;
+	unsigned style = lasts ? STYLE_BLOCKED : STYLE_FAINT;
 	char wait[16], when[24], blocker[16] = "a slot";
 
-	glyphs_age(state_plan_s(s, (stands ? u->clock.now_us : w->to_us) - w->from_us), wait);
+	glyphs_age(state_plan_s(s, (lasts ? u->clock.now_us : w->to_us) - w->from_us), wait);
 	if (w->iteration == s->current.iteration)
 		snprintf(when, sizeof(when), "at %.*fs",
 			 glyphs_decimals((double)s->plan.see.iteration_s),
@@ -19,7 +20,7 @@ static void draw_wait(struct screen *out, struct rect at, int y, const struct st
 		snprintf(when, sizeof(when), "in it%llu", (unsigned long long)w->iteration);
 	if (w->blocker != STATE_NOBODY)
 		snprintf(blocker, sizeof(blocker), "m%02u", w->blocker);
-	if (stands)
+	if (lasts)
 		screen_print(out, at.x, y, at.w, style, "x m%02u %c waits at n%02u for %s  %s",
 			     w->microbatch, glyphs_task_letter(w->kind), (unsigned)w->node,
 			     blocker, wait);

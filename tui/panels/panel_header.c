@@ -1,13 +1,13 @@
-/* The two lines on top, which must answer: which run, is it alive, how far, how fast, at what
- * risk; and the two at the bottom: what was just said, what can be pressed. */
+/* The two lines at the top: which run, its state, progress, speed and risks. The two lines at the
+ * bottom: the newest message and the keys. */
 #include "tui/views/view.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-/* LIVE, or what it is instead, in a colour that can be seen across a room and a word that can
- * be read without one. */
+/* Adds LIVE or another state: in a colour that is visible across a room, and as a word that is
+ * readable without colour. */
 static void add_link(struct chips *c, const struct state *s, const struct ui *u)
 {
 	char age[16];
@@ -47,7 +47,7 @@ static void add_lease(struct chips *c, const struct state *s, const struct ui *u
 
 	glyphs_age((double)s->status.lease_us / 1e6, left);
 	if (s->run.replay)
-		chips_add(c, 4, STYLE_FAINT, "acts are off");
+		chips_add(c, 4, STYLE_FAINT, "commands off");
 	else if (ui_only_watches(u))
 		chips_add(c, 5, STYLE_FAINT, "WATCHING");
 	else if (!*s->status.lease)
@@ -64,7 +64,7 @@ static void first_line(struct screen *out, struct rect at, const struct state *s
 	const struct msg_see_status *t = &s->status;
 	struct chips c = { .n = 0 };
 	char clock[16];
-	bool ours; /* else a published baseline plans: that is not left out */
+	bool ours; /* false: a published baseline plans, and is always shown */
 
 	chips_add(&c, 3, STYLE_TITLE, "skippipe");
 	chips_add(&c, 6, STYLE_STRONG, "%s", s->have_run ? s->run.name : "");
@@ -106,7 +106,7 @@ static void first_line(struct screen *out, struct rect at, const struct state *s
 	}
 }
 
-/* How far the iteration under way is, against what was predicted for it. */
+/* Adds the progress of the current iteration against its prediction. */
 static void add_progress(struct chips *c, const struct state *s, const struct ui *u, int w)
 {
 	double want = (double)s->plan.see.iteration_s, at;
@@ -124,7 +124,8 @@ static void add_progress(struct chips *c, const struct state *s, const struct ui
 		  "now %.*f of %.*fs", d, at, d, want);
 }
 
-/* What the sums add, and the whole, where all are seconds of one clock: an emulated run's are not. */
+/* Adds the time of the sums and of the whole iteration. Only a run without an emulated network
+ * measures them on one clock. */
 static void add_sums(struct chips *c, const struct msg_see_iteration *it, int w)
 {
 	double longest = fmax((double)it->sync_s, (double)it->predicted_sync_s);
@@ -137,13 +138,14 @@ static void add_sums(struct chips *c, const struct msg_see_iteration *it, int w)
 		  glyphs_decimals((double)it->real_s), (double)it->real_s);
 }
 
-/* Most important first by rank: measured against predicted, then loss and speed, then what
- * explains them; a narrow screen drops the lowest ranks. */
+/* By rank: measured against predicted time, then loss and speed, then their causes. A narrow
+ * screen drops the lowest ranks. */
 static void second_line(struct screen *out, struct rect at, const struct state *s,
 			const struct ui *u)
 {
 	const struct msg_see_iteration *it =
-		s->history.n_iterations ? &s->history.iterations[s->history.n_iterations - 1] : NULL;
+		s->history.n_iterations ? &s->history.iterations[s->history.n_iterations - 1]
+					: NULL;
 	int d = glyphs_decimals((double)s->plan.see.iteration_s);
 	struct chips c = { .n = 0 };
 	char number[16], change[16];
@@ -182,7 +184,7 @@ static void second_line(struct screen *out, struct rect at, const struct state *
 	if (it && at.w >= 100)
 		chips_add(&c, 3, STYLE_TEXT, "idle %.0f%%", (double)it->idle_fraction * 100);
 	if (it && at.w >= 120 && it->rerun)
-		chips_add(&c, 3, STYLE_WARNING, "%u ran again", it->rerun);
+		chips_add(&c, 3, STYLE_WARNING, "%u rerun", it->rerun);
 	if (s->plan.known && s->plan.see.lower_bound_s > 0 && at.w >= 120)
 		chips_add(&c, 2, STYLE_FAINT, "bound %.*f", d,
 			  (double)s->plan.see.lower_bound_s);
@@ -197,8 +199,7 @@ void panel_header(struct screen *out, struct rect at, const struct state *s, con
 		second_line(out, at, s, u);
 }
 
-/* Where the cursor stands in what can be shown, what happened up to it (S F R), and the keys
- * that move it. */
+/* Draws the position of the cursor in time, marks of events (S F R), and the keys that move it. */
 static void draw_scrub(struct screen *out, struct rect at, const struct state *s,
 		       int64_t last_us, int64_t behind_us, int64_t span_us)
 {
@@ -229,11 +230,12 @@ static void draw_scrub(struct screen *out, struct rect at, const struct state *s
 	screen_text(out, at.x + at.w - n, at.y, n, STYLE_FAINT, keys);
 }
 
-/* One thing, the most urgent: what is being typed, the message, where
- * the cursor in time is, why the link is down, the filter, the newest note. */
+/* Shows the most urgent of: the prompt, the message, the cursor in time, the reason of a lost
+ * connection, the filter, the newest journal entry. */
 void panel_prompt(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
 {
-	const struct msg_see_note *last = s->history.n_notes ? &s->history.notes[s->history.n_notes - 1] : NULL;
+	const struct msg_see_note *last =
+		s->history.n_notes ? &s->history.notes[s->history.n_notes - 1] : NULL;
 	char clock[16];
 	int x;
 
@@ -248,7 +250,8 @@ void panel_prompt(struct screen *out, struct rect at, const struct state *s, con
 	if (*u->message.text && u->clock.local_us < u->message.until_us)
 		screen_text(out, at.x, at.y, at.w, u->message.style, u->message.text);
 	else if (u->clock.behind_us > 0)
-		draw_scrub(out, at, s, u->clock.now_us + u->clock.behind_us, u->clock.behind_us, u->clock.span_us);
+		draw_scrub(out, at, s, u->clock.now_us + u->clock.behind_us, u->clock.behind_us,
+			   u->clock.span_us);
 	else if (s->run.replay && u->connection.state == UI_LIVE)
 		draw_scrub(out, at, s, s->run.last_us, s->run.last_us - u->clock.now_us,
 			   s->run.last_us - s->run.first_us);
@@ -263,7 +266,7 @@ void panel_prompt(struct screen *out, struct rect at, const struct state *s, con
 	}
 }
 
-/* What a recorded run cannot be asked. */
+/* Returns true if the action needs a live run. */
 static bool acts_on_run(enum action a)
 {
 	return (a >= ACTION_SKIP && a <= ACTION_HEAL_ALL) || a == ACTION_UNDO;
@@ -301,7 +304,7 @@ void panel_keys(struct screen *out, struct rect at, const struct state *s, const
 			chips_add(&c, shown[i].rank, STYLE_KEY, "%s %s", key, e->label);
 	}
 	chips_draw(&c, out, at.x, at.y, at.w, "  ");
-	/* The keys stand out, their words do not. */
+	/* Only the keys are highlighted, not their words. */
 	for (int i = 0, x = at.x; i < c.n; i++) {
 		const char *space = strchr(c.chip[i].text, ' ');
 		int n = screen_columns(c.chip[i].text);

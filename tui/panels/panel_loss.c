@@ -1,5 +1,5 @@
-/* Training and validation loss over iterations, with a mark where the run was changed; and how
- * long the iterations took, against what was predicted. */
+/* Training and validation loss over iterations with marks where the run was changed, and the
+ * measured and predicted times of the iterations. */
 #include <stdio.h>
 
 #include "tui/screen/curve.h"
@@ -44,20 +44,21 @@ static void panel_seconds(struct screen *out, struct rect at, const struct state
 			  const struct ui *u)
 {
 	static const enum style styles[2] = { STYLE_TRAIN, STYLE_VALIDATION };
-	struct series series[2] = {
-		SERIES(s->history.iterations, s->history.n_iterations, msg_see_iteration, iteration_s),
-		SERIES(s->history.iterations, s->history.n_iterations, msg_see_iteration, predicted_s)
-	};
+	struct series series[2] = { SERIES(s->history.iterations, s->history.n_iterations,
+					   msg_see_iteration, iteration_s),
+				    SERIES(s->history.iterations, s->history.n_iterations,
+					   msg_see_iteration, predicted_s) };
 	const struct msg_see_iteration *it =
-		s->history.n_iterations ? &s->history.iterations[s->history.n_iterations - 1] : NULL;
-	char title[128] = "Seconds an iteration";
+		s->history.n_iterations ? &s->history.iterations[s->history.n_iterations - 1]
+					: NULL;
+	char title[128] = "Seconds per iteration";
 	int d = glyphs_decimals((double)s->plan.see.iteration_s);
 
 	if (at.h < 2)
 		return;
 	if (it)
 		snprintf(title, sizeof(title),
-			 "Seconds an iteration: took %.*f, predicted %.*f", d,
+			 "Seconds per iteration: took %.*f, predicted %.*f", d,
 			 (double)it->iteration_s, d, (double)it->predicted_s);
 	screen_rule(out, at, title, NULL);
 	curve_draw(out, (struct rect){ at.x, at.y + 1, at.w, at.h - 1 }, s, u, series, styles,

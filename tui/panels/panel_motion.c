@@ -1,5 +1,4 @@
-/* Microbatches on their way. A lane is the whole chain of one microbatch, each hop at its
- * place:
+/* Moving microbatches. A lane is the whole chain of one microbatch:
  *
  *     m03 00=15=06[12].LL.12.06.15.00   F n12 0.4s
  *
@@ -48,8 +47,8 @@ static enum style phase_style(const struct state_flight *f)
 	}
 }
 
-/* The state in words: "F n12 0.4s", "> n06 0.1s", "x n14 0.9s m11". */
-static void say_phase(const struct state *s, const struct state_flight *f, int64_t now_us,
+/* Writes the state: "F n12 0.4s", "> n06 0.1s", "x n14 0.9s m11". */
+static void write_phase(const struct state *s, const struct state_flight *f, int64_t now_us,
 		      char text[64])
 {
 	char age[16];
@@ -80,7 +79,7 @@ static void say_phase(const struct state *s, const struct state_flight *f, int64
 	}
 }
 
-/* The sign in front of chain position p. */
+/* Returns the glyph in front of chain position p. */
 static char joint_glyph(const struct state_flight *f, uint32_t p, enum style *style)
 {
 	bool forward = p <= f->n_hops;
@@ -121,7 +120,7 @@ int view_lane(struct screen *out, int x, int y, int w, const struct state *s,
 	int need = (int)chain * (digits + 1) + 2;
 
 	at += screen_text(out, x + at, y, w - at, STYLE_TEXT, f->reruns ? "'" : " ");
-	say_phase(s, f, now_us, words);
+	write_phase(s, f, now_us, words);
 	if (at + need + 12 <= w) {
 		for (uint32_t p = 0; p < chain; p++) {
 			enum style style;
@@ -148,7 +147,7 @@ int view_lane(struct screen *out, int x, int y, int w, const struct state *s,
 	return at + screen_text(out, x + at, y, w - at, phase_style(f), words);
 }
 
-/* Two rows: those that move, then those that wait. */
+/* Draws two rows: moving microbatches, then waiting ones. */
 static void draw_short(struct screen *out, struct rect at, const struct state *s)
 {
 	struct chips go = { .n = 0 }, wait = { .n = 0 };
@@ -177,7 +176,7 @@ static void draw_short(struct screen *out, struct rect at, const struct state *s
 	if (at.h < 3)
 		return;
 	if (wait.n == 0)
-		chips_add(&wait, 9, STYLE_FAINT, "nobody waits");
+		chips_add(&wait, 9, STYLE_FAINT, "no microbatch waits");
 	chips_draw(&wait, out, at.x, at.y + 2, at.w, "  ");
 }
 
@@ -209,7 +208,7 @@ void panel_motion(struct screen *out, struct rect at, const struct state *s, con
 
 /* ---- one microbatch as a ladder ---- */
 
-/* "F1.6" for a task that ended, "F0.4.." for one that runs, "x0.9" in front for a wait. */
+/* Adds "F1.6" for an ended task or "F0.4.." for a running one, after "x0.9" for its wait. */
 static void draw_step(struct chips *c, const struct state *s, const struct state_flight *f,
 		      uint32_t p, int64_t now_us)
 {
@@ -248,7 +247,7 @@ static void say_why(struct screen *out, struct rect at, const struct state *s,
 
 	why_make(&w, s, f, u->clock.now_us);
 	why_say(&w, text);
-	say_phase(s, f, u->clock.now_us, phase);
+	write_phase(s, f, u->clock.now_us, phase);
 	if (w.waits)
 		screen_text(out, at.x, at.y, at.w, STYLE_BLOCKED, text);
 	else

@@ -1,9 +1,10 @@
-/* What was said: alerts that stand, the journal, and how the predictions fared. */
+/* Alerts, the journal, and the predictions of the newest iterations with their results. */
 #include "tui/views/view.h"
 
 #include <stdio.h>
 
-/* "it40 said 35.8s, took 36.6s (+2%) ok"; with measured links the sums and the whole, too. */
+/* Draws "it40 predicted 35.8s, took 36.6s (+2%) ok". A run without an emulated network has also
+ * the sums and the whole. */
 static void draw_receipt(struct screen *out, int x, int y, int w, const struct state *s,
 			 const struct msg_see_iteration *it)
 {
@@ -16,16 +17,16 @@ static void draw_receipt(struct screen *out, int x, int y, int w, const struct s
 
 	glyphs_change(said, took, change);
 	if (s->run.emulated)
-		screen_print(out, x, y, w, style, "it%llu said %.*fs, took %.*fs (%s) %s%s",
+		screen_print(out, x, y, w, style, "it%llu predicted %.*fs, took %.*fs (%s) %s%s",
 			     (unsigned long long)it->iteration, d, said, d, took, change, verdict,
-			     it->rerun ? ", some ran again" : "");
+			     it->rerun ? ", some rerun" : "");
 	else
 		screen_print(out, x, y, w, style,
 			     "it%llu %s (%s) said %.*f+%.*fs, took %.*f+%.*f, all %.*f%s",
 			     (unsigned long long)it->iteration, verdict, change, d, said, e,
 			     (double)it->predicted_sync_s, d, took, e, (double)it->sync_s,
 			     glyphs_decimals((double)it->real_s), (double)it->real_s,
-			     it->rerun ? ", some ran again" : "");
+			     it->rerun ? ", some rerun" : "");
 }
 
 void panel_receipts(struct screen *out, struct rect at, const struct state *s,
@@ -49,18 +50,18 @@ void panel_receipts(struct screen *out, struct rect at, const struct state *s,
 			     &s->history.iterations[s->history.n_iterations - 1 - (size_t)i]);
 }
 
-/* Injected failures that stand first, then notes not acknowledged, the newest on top. */
+/* Draws active injected failures first, then unacknowledged warnings and alerts, newest first. */
 void panel_alerts(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
 {
-	uint32_t stand = state_alerts(s);
+	uint32_t open = state_alerts(s);
 	char title[64], key[16];
 	int y = at.y + 1;
 
 	if (at.h < 2)
 		return;
 	keymap_show_action(&u->map, ACTION_ACKNOWLEDGE, key);
-	if (stand > 0)
-		snprintf(title, sizeof(title), "Alerts: %u, %s acknowledges", stand, key);
+	if (open > 0)
+		snprintf(title, sizeof(title), "Alerts: %u, %s acknowledges", open, key);
 	else
 		snprintf(title, sizeof(title), "Alerts");
 	screen_rule(out, at, title, NULL);
@@ -87,7 +88,7 @@ void panel_alerts(struct screen *out, struct rect at, const struct state *s, con
 			     n->kind == NOTE_ALERT ? "!!" : "! ", n->text, age);
 	}
 	if (y == at.y + 1)
-		screen_text(out, at.x, y, at.w, STYLE_GOOD, "all is well");
+		screen_text(out, at.x, y, at.w, STYLE_GOOD, "no alerts");
 }
 
 void panel_journal(struct screen *out, struct rect at, const struct state *s,
@@ -101,7 +102,8 @@ void panel_journal(struct screen *out, struct rect at, const struct state *s,
 		return;
 	screen_rule(out, at, "Journal", NULL);
 	for (int i = 0; i < at.h - 1 && (size_t)i < s->history.n_notes; i++) {
-		const struct msg_see_note *n = &s->history.notes[s->history.n_notes - 1 - (size_t)i];
+		const struct msg_see_note *n =
+			&s->history.notes[s->history.n_notes - 1 - (size_t)i];
 		int kind = n->kind <= NOTE_ALERT ? n->kind : NOTE_LOG, x;
 		char clock[16];
 

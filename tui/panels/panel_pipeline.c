@@ -1,14 +1,15 @@
-/* The node grid, a column a stage. Where the stages hold more nodes than rows it becomes a map:
- * one glyph a node, in the same order. Before nodes have stages they stand in rows. */
+/* The grid of nodes with a column for each stage. If stages have more nodes than the panel has
+ * rows, the grid becomes a map with one glyph for each node, in the same order. Before nodes have
+ * stages they are listed in rows. */
 #include "tui/views/view.h"
 
 #include <stdio.h>
 #include <string.h>
 
 struct grid {
-	int column; /* cells of a stage's column */
-	int rows;   /* of nodes */
-	int across; /* map: nodes a row; 0: one named node a row */
+	int column; /* width of a stage's column in cells */
+	int rows;   /* rows of nodes */
+	int across; /* map: nodes per row of a stage; 0: one node per row, with its number */
 };
 
 static struct grid measure_grid(struct rect at, const struct roster *r)
@@ -73,7 +74,7 @@ static void map_cell(struct screen *out, int x, int y, const struct state *s,
 		   l.style | (node == u->selection.node ? STYLE_REVERSE : 0));
 }
 
-/* The first map row shown: the page that holds the selection. */
+/* Returns the first row of the map that is shown, on the page of the selected node. */
 static int map_top(const struct grid *g, const struct roster *r, const struct ui *u)
 {
 	for (uint32_t stage = 0; stage < r->n_stages; stage++)
@@ -85,7 +86,7 @@ static int map_top(const struct grid *g, const struct roster *r, const struct ui
 	return 0;
 }
 
-/* Where the k-th of those without a stage stands, from the grid's corner; false: nowhere. */
+/* Gives the cell of the k-th node while nodes have no stage. Returns false if it has no cell. */
 static bool place_unplaced(const struct grid *g, struct rect at, const struct roster *r, int k,
 			   int *x, int *y)
 {
@@ -103,7 +104,7 @@ static void draw_unplaced(struct screen *out, struct rect at, const struct grid 
 	int x, y;
 
 	screen_print(out, at.x + 1, at.y + 1, at.w - 1, STYLE_FAINT,
-		     "%u nodes, in no stage yet", r->n);
+		     "%u nodes without a stage yet", r->n);
 	for (int k = 0; k < (int)r->n && place_unplaced(g, at, r, k, &x, &y); k++) {
 		if (g->across)
 			map_cell(out, at.x + 1 + x, at.y + 2 + y, s, u, r->nodes[k]);

@@ -1,5 +1,4 @@
-/* Before the first iteration: the steps a run goes through, how far it is, and what is known of
- * its links already. */
+/* The steps before the first iteration, their progress, and the links measured so far. */
 #include "tui/views/view.h"
 
 #include <stdio.h>
@@ -7,14 +6,14 @@
 enum { NAME = 18, BAR_MOST = 24 };
 
 static const char *const names[] = {
-	[GATHER_COMING] = "agents come",
+	[GATHER_COMING] = "agents join",
 	[GATHER_LINKS] = "links measured",
 	[GATHER_COMPUTE] = "compute timed",
 	[GATHER_PLAN] = "first plan",
 	[GATHER_BUILD] = "stages built",
 };
 
-/* '[====....]': of `cells` in it so many are done. */
+/* Draws '[====....]' with `done` of `cells` filled. */
 static int draw_bar(struct screen *out, int x, int y, int cells, int done, enum style style)
 {
 	screen_put(out, x, y, '[', STYLE_FAINT);
@@ -39,13 +38,13 @@ static void draw_step(struct screen *out, struct rect at, const struct state *s,
 	if (now) {
 		glyphs_step(s, text);
 		if (!*text)
-			snprintf(text, sizeof(text), "under way");
+			snprintf(text, sizeof(text), "running");
 	}
 	screen_print(out, at.x, at.y, NAME, now ? STYLE_STRONG : past ? STYLE_TEXT : STYLE_FAINT,
 		     "%c %s", now ? '>' : ' ', names[step]);
 	x += draw_bar(out, x, at.y, cells, done, past ? STYLE_GOOD : STYLE_FORWARD) + 2;
 	screen_text(out, x, at.y, at.x + at.w - x, now ? STYLE_STRONG : STYLE_FAINT,
-		    now || past ? text : "to come");
+		    now || past ? text : "pending");
 }
 
 void panel_start(struct screen *out, struct rect at, const struct state *s, const struct ui *u,
@@ -72,5 +71,5 @@ void panel_start(struct screen *out, struct rect at, const struct state *s, cons
 	keymap_show_action(&u->map, ACTION_VIEW_LINKS, key);
 	screen_text(out, at.x + 2, y, 2, STYLE_KEY, key);
 	screen_text(out, at.x + 4, y, at.w - 4, STYLE_FAINT,
-		    "shows what is known of the links by now");
+		    "shows the links measured so far");
 }

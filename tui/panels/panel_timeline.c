@@ -1,10 +1,10 @@
-/* Who does what when: a row a node, the iteration under way from its start. Left of now stands
- * what happened, right of it what the plan says will happen. A bar begins with its microbatch's
+/* The tasks of each node over time: a row for each node, from the start of the current iteration.
+ * Left of now are past tasks, right of it planned ones. A bar begins with its microbatch's
  * number.
  *
- * A column is a fixed stretch of time and shows what filled most of it; while somebody waits
- * for the node its bar alternates with x, and where it stands still x alone is seen.
- */
+ * A column is a fixed length of time and shows the task that fills most of it. While a microbatch
+ * waits for a busy node, the bar alternates with x. A blocked node that runs nothing shows x
+ * alone. */
 #include "tui/run/branch.h"
 #include "tui/views/view.h"
 
@@ -19,12 +19,12 @@ struct window {
 	int64_t from_us;   /* controller's clock, of the first column */
 	int64_t column_us; /* > 0 */
 	int64_t now_us;
-	int64_t origin_us; /* where the plan's times count from */
+	int64_t origin_us; /* the plan's time 0 */
 	int columns;
-	bool plan; /* what is ahead is drawn */
+	bool plan; /* planned tasks are drawn */
 };
 
-/* One row: for each column how long each kind ran, how long somebody waited. */
+/* The data of a row: for each column the time of each kind of task and of waiting. */
 struct row {
 	int64_t busy[COLUMNS][KINDS];
 	int64_t waited[COLUMNS];
@@ -38,7 +38,7 @@ static int column_of(const struct window *w, int64_t t)
 	return t < w->from_us ? -1 : c > w->columns ? w->columns : (int)c;
 }
 
-/* Adds [a, b) to one number a column. */
+/* Adds the time [a, b) to the columns that it covers. */
 static void spread_time(const struct window *w, int64_t a, int64_t b, int64_t *to, int stride)
 {
 	int first, last;
@@ -56,7 +56,7 @@ static void spread_time(const struct window *w, int64_t a, int64_t b, int64_t *t
 	}
 }
 
-/* What fills column c: a kind, or -1 for nothing. */
+/* Returns the kind of task that fills column c; -1: none. */
 static int filling_kind(const struct window *w, const struct row *row, int c)
 {
 	int64_t total = 0;
@@ -73,7 +73,7 @@ static int filling_kind(const struct window *w, const struct row *row, int c)
 	return kind;
 }
 
-/* The microbatch's number at the start of its bar, where the bar is long enough to stay one. */
+/* Writes the microbatch's number at the start of its bar if the bar is longer than the number. */
 static void label_task(const struct window *w, struct row *row, int64_t a, int64_t b,
 		       const struct state_segment *g)
 {
@@ -140,7 +140,7 @@ static void draw_column(struct screen *out, int x, int y, const struct window *w
 				  : glyphs_bar_style((enum work_kind)kind));
 }
 
-/* A plan right of column `now`: '-' forward, ':' backward. */
+/* Draws planned tasks right of column `now`: '-' forward, ':' backward. */
 static void draw_plan(struct screen *out, int x, int y, const struct window *w,
 		      const struct state_plan *p, uint16_t node, int now)
 {
@@ -194,8 +194,8 @@ int view_busy_percent(const struct state_node *n, int64_t from, int64_t to)
 	return to > from ? (int)((double)busy * 100 / (double)(to - from)) : 0;
 }
 
-/* The iteration under way, or the one before while none has begun. Its width is what the plan
- * predicts; it grows in steps when reality takes longer. */
+/* Returns the window of the current iteration, or of the previous one before a new one has begun.
+ * Its width is the predicted time, and grows in steps if the iteration takes longer. */
 static struct window window_of(const struct state *s, const struct ui *u, int columns)
 {
 	struct window w = { .columns = columns, .plan = true };
@@ -232,7 +232,7 @@ static struct window window_of(const struct state *s, const struct ui *u, int co
 	return w;
 }
 
-/* A moment on the axis: a sign and, where there is room, its word. */
+/* Marks a time on the axis by a sign and, if there is room, a word. */
 static void draw_moment(struct screen *out, int x, int y, const struct window *w, int c,
 			char sign, const char *word, enum style style)
 {
@@ -250,7 +250,7 @@ static int end_column(const struct window *w, const struct state *s, const struc
 	return end > 0 && end < 1e12 ? column_of(w, w->origin_us + (int64_t)end) : -MOMENT;
 }
 
-/* Where now is, and where a what-if ends; times where there is room between. */
+/* Draws the axis: now, the end of a what-if, and times where there is room. */
 static void draw_axis(struct screen *out, int x, int y, const struct window *w,
 		      const struct state *s, const struct state_plan *other)
 {
@@ -294,13 +294,13 @@ static void draw_title(struct screen *out, struct rect at, const struct state *s
 		snprintf(title + n, sizeof(title) - (size_t)n, ", plan seconds (1 = %.2g real)",
 			 s->run.time_scale);
 	screen_rule(out, at, title,
-		    at.w >= 100 ? "= forward  # backward  L loss  =x somebody waits  x blocked "
+		    at.w >= 100 ? "= forward  # backward  L loss  =x waiting  x blocked "
 				  " . idle  -: planned"
-				: "=x somebody waits  -: planned");
+				: "=x waiting  -: planned");
 }
 
-/* The first row: the page that holds the selected node, so that rows stay where they are; where
- * a stage fits it is shown from its start. */
+/* Returns the first row: the page of the selected node, so that rows do not move. A stage that
+ * fits is shown from its start. */
 static uint32_t first_row(const struct roster *r, const struct state *s, const struct ui *u,
 			  int rows)
 {
@@ -316,7 +316,7 @@ static uint32_t first_row(const struct roster *r, const struct state *s, const s
 	return start + (uint32_t)rows > r->n ? r->n - (uint32_t)rows : start;
 }
 
-/* Under what a node does: what it should, or what it would. */
+/* Draws a second row below a node's tasks: its plan, or the what-if. */
 static void draw_second(struct screen *out, struct rect at, int x, int y,
 			const struct window *w, const struct state_plan *p, const struct ui *u,
 			const struct state_node *n)
@@ -331,7 +331,7 @@ static void draw_second(struct screen *out, struct rect at, int x, int y,
 	draw_plan(out, x, y, w, p, n->see.node, -1);
 }
 
-/* Before the first task: what is waited for, and what can be done then. */
+/* Before the first task: the current step, and the most important keys. */
 static void draw_welcome(struct screen *out, struct rect at, const struct state *s,
 			 const struct ui *u)
 {
@@ -343,7 +343,7 @@ static void draw_welcome(struct screen *out, struct rect at, const struct state 
 	screen_print(out, at.x + 2, y++, at.w - 2, STYLE_STRONG, "No task has run yet: %s",
 		     *s->status.doing ? s->status.doing : phase_name(s->status.phase));
 	screen_text(out, at.x + 2, y++, at.w - 2, STYLE_FAINT,
-		    "A row a node: left of now what it did, right of now what the plan says.");
+		    "One row per node: past tasks left of now, planned tasks right of it.");
 	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]) && ++y < at.y + at.h; i++) {
 		keymap_show_action(&u->map, shown[i], key);
 		screen_text(out, at.x + 2, y, 3, STYLE_KEY, key);
@@ -381,7 +381,7 @@ void panel_timeline(struct screen *out, struct rect at, const struct state *s,
 		return;
 	}
 	w = window_of(s, u, columns);
-	/* Numbers that change with every picture can be read by nobody. */
+	/* The percentages change twice a second, so that they can be read. */
 	steady = w.now_us - w.from_us < STEADY_US
 			 ? w.now_us
 			 : w.now_us - (w.now_us - w.from_us) % STEADY_US;

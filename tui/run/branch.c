@@ -1,3 +1,5 @@
+/* The what-if: the current iteration under another plan. The operator compares a decision with what
+ * happened before taking it. The controller computes the plan; nothing in the run changes. */
 #include "tui/run/branch.h"
 
 #include <stdio.h>
@@ -5,9 +7,9 @@
 
 #include "tui/screen/glyphs.h"
 
-/* Who is away at the cursor, as the controller wants it: "branch 3,7", "branch -" nobody.
- * False: too many to say. */
-static bool say_away(const struct state *s, char text[128])
+/* Writes the nodes that are absent at the cursor, in the controller's syntax: "branch 3,7", or
+ * "branch -" for none. Returns false if the text has no room for them. */
+static bool write_absent(const struct state *s, char text[128])
 {
 	size_t n = (size_t)snprintf(text, 128, "branch ");
 
@@ -35,23 +37,23 @@ void branch_ask(struct ui *u, const struct state *s, uint32_t skip, int32_t with
 				 .value = skip,
 				 .text = "branch" };
 	struct ui_branch *b = &u->branch;
-	char away[24] = "";
+	char absent[24] = "";
 
 	if (u->connection.state != UI_LIVE) {
-		ui_say(u, STYLE_WARNING, "no what-if: it takes a controller to plan it%s",
+		ui_say(u, STYLE_WARNING, "no what-if: only a controller can plan it%s",
 		       u->connection.state == UI_RECORDED ? " (skippipe controller --replay)" : "");
 		return;
 	}
-	if (u->clock.behind_us > 0 && !s->run.replay && !say_away(s, c.text)) {
-		ui_say(u, STYLE_WARNING, "no what-if: too many nodes were away then");
+	if (u->clock.behind_us > 0 && !s->run.replay && !write_absent(s, c.text)) {
+		ui_say(u, STYLE_WARNING, "no what-if: too many nodes were absent then");
 		return;
 	}
 	b->id = ui_send(u, s, c);
 	if (b->id == 0)
 		return;
 	if (without >= 0)
-		snprintf(away, sizeof(away), " -n%02d", without);
-	snprintf(b->name, sizeof(b->name), "branch %u/%u%.15s", skip, s->run.n_stages, away);
+		snprintf(absent, sizeof(absent), " -n%02d", without);
+	snprintf(b->name, sizeof(b->name), "branch %u/%u%.15s", skip, s->run.n_stages, absent);
 	if (!b->wanted)
 		b->back = u->display.view;
 	b->wanted = true;

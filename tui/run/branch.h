@@ -1,25 +1,27 @@
-/* branch.h - what if: the iteration that is shown, as it would have been planned with another
- * skip ratio or without a node. The controller plans it; nothing in the run changes.
+/* branch.h - the what-if: the iteration shown, planned with another skip ratio or without a node.
+ * The controller computes the plan; nothing in the run changes.
  *
- * Over a past moment of a live run the nodes that were away then, and only those, are left out;
- * costs and stages are today's. In a replay all of it is as it was at the cursor.
+ * In the past of a live run, exactly the nodes that were absent then are excluded; costs and stages
+ * are today's. In a replay everything is as it was at the cursor.
  */
 #ifndef TUI_BRANCH_H
 #define TUI_BRANCH_H
 
 #include "tui/input/ui.h"
 
-/* skip: stages; without: a node, -1 none. Shows the timeline, where the answer will stand. */
+/* Requests a what-if and shows the timeline, in which it will be drawn. skip: number of stages;
+ * without: the excluded node, -1 none. */
 void branch_ask(struct ui *u, const struct state *s, uint32_t skip, int32_t without);
-/* Takes the answer; true when the message was one. */
+/* Takes an answer. Returns true if the message was an answer to the request. */
 bool branch_heard(struct ui *u, const struct state *s, const struct msg *m);
-/* Back to the view before the question. */
+/* Returns to the previous view. */
 void branch_leave(struct ui *u);
-/* The plan, once it is there. */
+/* Returns the plan; NULL: it has not arrived. */
 const struct state_plan *branch_plan(const struct ui *u);
-/* "skip 3/6 without n09: 28.9s instead of 33.3 (-13%)", or how it stands. */
+/* Writes "WHAT IF skip 3/6 without n09: 28.9s instead of 33.3 (-13%)", or the state of the
+ * request. */
 void branch_title(const struct ui *u, const struct state *s, char text[128]);
-/* What else would change, in a line. */
+/* Writes the other changes in one line. */
 void branch_effects(const struct ui *u, const struct state *s, char text[192]);
 
 #endif

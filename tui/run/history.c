@@ -1,3 +1,4 @@
+/* Keeps the messages of a session and makes the state of any past time from them. */
 #include "tui/run/history.h"
 
 #include <errno.h>
@@ -125,7 +126,7 @@ static bool is_event(const struct history *h, size_t i)
 	return event;
 }
 
-/* What stands before it came with the first snapshot. */
+/* Returns the index of the first message after the first snapshot. */
 static size_t first_live(const struct history *h)
 {
 	for (size_t i = 0; i < h->n; i++)

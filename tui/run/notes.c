@@ -1,3 +1,5 @@
+/* Filters and finds journal entries. The Journal view, the keys and the clipboard share one
+ * list. */
 #include "tui/run/notes.h"
 
 #include <string.h>

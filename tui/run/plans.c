@@ -1,4 +1,4 @@
-/* Plans as they are told: the one in force, and candidates that are only compared with it. */
+/* Takes plans from messages: the plan in force, and candidates that are only compared with it. */
 #include "tui/run/state.h"
 
 #include <stdlib.h>
@@ -18,8 +18,8 @@ void state_plan_fini(struct state_plan *p)
 	memset(p, 0, sizeof(*p));
 }
 
-/* The predicted tasks, sorted by node (counting sort), each STARTS joined with its ENDS. Per
- * node they come in order, one at a time: the open one is the last of that node. */
+/* Sorts the predicted tasks by node (counting sort) and joins each STARTS with its ENDS. The
+ * events of a node are in order and never overlap, so an ENDS belongs to the node's last STARTS. */
 static void take_planned(struct state_plan *p, const struct msg_task_event *e, uint32_t n)
 {
 	struct state_segment *tasks = alloc_array((size_t)n + 1, sizeof(*tasks));
@@ -91,7 +91,8 @@ const struct state_plan *state_candidate(const struct state *s, const char *name
 	return NULL;
 }
 
-/* A later answer to one question takes the earlier one's place; of too many the oldest goes. */
+/* An answer replaces an earlier answer of the same name. If there are too many, the oldest is
+ * dropped. */
 static void apply_candidate(struct state *s, const struct msg_see_plan *p)
 {
 	uint32_t i = 0;

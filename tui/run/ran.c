@@ -1,10 +1,12 @@
+/* Summarises the iterations of each plan, so that the Compare view can show what was predicted
+ * and what was measured. */
 #include "tui/run/ran.h"
 
 #include <string.h>
 
-enum { SAMPLE = 256, LOOKED_AT = 64 /* plans; more are of long ago */ };
+enum { SAMPLE = 256, PLANS_MOST = 64 /* older plans are ignored */ };
 
-/* Of the one plan: iterations from `from` to `to`, which it does not hold for. */
+/* Summarises the iterations [from, to) of one plan. */
 static void fill_ran(struct ran *r, const struct msg_see_iteration *from,
 		     const struct msg_see_iteration *to)
 {
@@ -17,17 +19,17 @@ static void fill_ran(struct ran *r, const struct msg_see_iteration *from,
 	r->path_length = last->path_length;
 	r->first = from->iteration;
 	r->last = last->iteration;
-	r->said_s = last->predicted_s;
-	r->said_sync_s = last->predicted_sync_s;
+	r->predicted_s = last->predicted_s;
+	r->predicted_sync_s = last->predicted_sync_s;
 	for (const struct msg_see_iteration *it = last; it >= from && n < SAMPLE; it--, n++) {
 		took[n] = it->iteration_s;
 		sync[n] = it->sync_s;
 	}
-	r->took_s = state_median(took, n);
-	r->took_sync_s = state_median(sync, n);
+	r->measured_s = state_median(took, n);
+	r->measured_sync_s = state_median(sync, n);
 }
 
-/* Every plan, as far as there is room. */
+/* Lists the newest plans, at most `room`. */
 static uint32_t list_all(const struct state *s, struct ran *list, uint32_t room)
 {
 	const struct msg_see_plan *live = &s->plan.see;
@@ -37,14 +39,15 @@ static uint32_t list_all(const struct state *s, struct ran *list, uint32_t room)
 	if (s->plan.known && (to == 0 || s->history.iterations[to - 1].epoch != live->epoch)) {
 		list[n] = (struct ran){ .epoch = live->epoch,
 					.path_length = live->path_length,
-					.said_s = live->iteration_s,
-					.said_sync_s = live->sync_s };
+					.predicted_s = live->iteration_s,
+					.predicted_sync_s = live->sync_s };
 		memcpy(list[n++].algorithm, live->algorithm, sizeof(live->algorithm));
 	}
 	while (to > 0 && n < room) {
 		size_t from = to - 1;
 
-		while (from > 0 && s->history.iterations[from - 1].epoch == s->history.iterations[to - 1].epoch)
+		while (from > 0 && s->history.iterations[from - 1].epoch ==
+					   s->history.iterations[to - 1].epoch)
 			from--;
 		fill_ran(&list[n++], &s->history.iterations[from], &s->history.iterations[to]);
 		to = from;
@@ -63,15 +66,15 @@ static bool has_newer(const struct ran *list, uint32_t i)
 
 uint32_t ran_list(const struct state *s, struct ran *list, uint32_t most)
 {
-	struct ran all[LOOKED_AT];
-	uint32_t n = list_all(s, all, LOOKED_AT);
+	struct ran all[PLANS_MOST];
+	uint32_t n = list_all(s, all, PLANS_MOST);
 
 	while (n > most) {
 		uint32_t out = n - 1;
 
 		while (out > 0 && !has_newer(all, out))
 			out--;
-		out = out > 0 ? out : n - 1; /* no two are alike: the oldest */
+		out = out > 0 ? out : n - 1; /* all are of different kinds: drop the oldest */
 		memmove(&all[out], &all[out + 1], (--n - out) * sizeof(*all));
 	}
 	memcpy(list, all, n * sizeof(*list));

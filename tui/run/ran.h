@@ -1,6 +1,6 @@
-/* ran.h - the plans that a run has gone through: what each said, and what was measured under it.
+/* ran.h - the plans that a run has used, each with its prediction and the measured times.
  *
- * Made of the iterations that the console knows; pure.
+ * They are made from the iterations that the console knows.
  */
 #ifndef TUI_RAN_H
 #define TUI_RAN_H
@@ -11,15 +11,17 @@ enum { RAN_MOST = 16 };
 
 struct ran {
 	uint64_t epoch;
-	char algorithm[16]; /* "" not known */
+	char algorithm[16]; /* "" unknown */
 	uint32_t path_length;
-	uint64_t first, last;       /* iterations under it; 0 none yet */
-	float said_s, said_sync_s;  /* for the last of them: beliefs are corrected meanwhile */
-	float took_s, took_sync_s;  /* medians over the newest 256 of them */
+	uint64_t first, last;       /* iterations under this plan; 0 none yet */
+	float predicted_s,
+		predicted_sync_s; /* predicted for the last iteration; corrections change it */
+	float measured_s, measured_sync_s;  /* medians of the newest 256 iterations */
 };
 
-/* The newest first, at most so many: the one in force, whether or not it has run, and those before it that have. Where
- * there are more, of each algorithm and skip ratio the newest. */
+/* Lists the plan in force and the earlier plans that have run, newest first, at most `most`. If
+ * there are more, older plans of an algorithm and skip ratio that is listed already are left out
+ * first. Returns the number of plans. */
 uint32_t ran_list(const struct state *s, struct ran *list, uint32_t most);
 
 #endif

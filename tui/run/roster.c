@@ -1,3 +1,5 @@
+/* Orders and filters the nodes. All views and keys use this order, so that a node is at the same
+ * place everywhere. */
 #include "tui/run/roster.h"
 
 #include <stdio.h>

@@ -1,8 +1,9 @@
-/* The run as the messages of a controller tell it, folded one after another (state_apply).
- * Messages are complete values, not differences, so applying one twice changes nothing, and
- * a snapshot is the same messages once more. What has no end of its own (notes, iterations,
- * validations) is kept in arrays whose oldest half goes when they are full; tasks.c folds
- * task events, plans.c plans. */
+/* The run, made from the controller's messages one after another (state_apply).
+ *
+ * Messages are complete values and not differences. Applying one twice therefore changes nothing,
+ * and a snapshot consists of the same messages. Notes, iterations and validations are kept in
+ * arrays that drop their oldest half when they are full. tasks.c applies task events, plans.c
+ * plans. */
 #include "tui/run/state.h"
 
 #include <math.h>
@@ -38,7 +39,7 @@ void state_free(struct state *s)
 	free(s);
 }
 
-/* Room for one more element; the oldest half goes when `most` are there. */
+/* Makes room for one more element. Drops the oldest half when there are `most`. */
 static void grow_table(void **array, size_t *n, size_t *room, size_t size, size_t most)
 {
 	if (*n < *room)
@@ -55,10 +56,10 @@ static void grow_table(void **array, size_t *n, size_t *room, size_t size, size_
 
 /* ---- one message each ----
  *
- * Times from outside are brought into a range whose differences and sums cannot overflow. */
+ * Times in messages are limited to a range whose sums and differences cannot overflow. */
 
-/* A new run starts from nothing; the same run (a console that attaches again) keeps what it
- * has, and the snapshot overwrites it piece by piece. */
+/* A new run clears the state. If the console reattaches to the same run, the state is kept and the
+ * snapshot overwrites it message by message. */
 static void apply_run(struct state *s, const struct msg_see_run *r)
 {
 	if (s->have_run && s->run.run != r->run) {
@@ -75,9 +76,10 @@ static void apply_run(struct state *s, const struct msg_see_run *r)
 			state_plan_fini(&s->candidates[i]);
 		s->n_candidates = 0;
 		s->n_collisions = 0;
-		s->history.n_iterations = s->history.n_validations = s->history.n_notes = s->n_links = 0;
+		s->history.n_iterations = s->history.n_validations = s->history.n_notes =
+			s->n_links = 0;
 	}
-	s->n_faults = 0; /* the snapshot names those that are active */
+	s->n_faults = 0; /* the snapshot has the active ones */
 	s->have_run = true;
 	s->run = *r;
 	s->run.first_us = state_bound_us(r->first_us);
@@ -97,7 +99,7 @@ static void apply_node(struct state *s, const struct msg_see_node *n)
 	node->slots = n->slots;
 	if (n->node >= s->n_nodes)
 		s->n_nodes = n->node + 1u;
-	/* What a dead node had begun or queued will never end there. */
+	/* Tasks of a dead node never end. */
 	if (n->state == NODE_DEAD || n->state == NODE_ABSENT) {
 		if (node->running) {
 			struct state_segment *g =
@@ -122,8 +124,8 @@ static void apply_iteration(struct state *s, const struct msg_see_iteration *it)
 		s->history.iterations[i - 1] = *it;
 		return;
 	}
-	grow_table((void **)&s->history.iterations, &s->history.n_iterations, &s->history.room_iterations,
-			sizeof(*s->history.iterations), STATE_HISTORY);
+	grow_table((void **)&s->history.iterations, &s->history.n_iterations,
+		   &s->history.room_iterations, sizeof(*s->history.iterations), STATE_HISTORY);
 	if (i > s->history.n_iterations)
 		i = s->history.n_iterations;
 	memmove(&s->history.iterations[i + 1], &s->history.iterations[i],
@@ -142,8 +144,9 @@ static void apply_validation(struct state *s, const struct msg_see_validation *v
 		s->history.validations[i - 1] = *v;
 		return;
 	}
-	grow_table((void **)&s->history.validations, &s->history.n_validations, &s->history.room_validations,
-			sizeof(*s->history.validations), STATE_HISTORY);
+	grow_table((void **)&s->history.validations, &s->history.n_validations,
+		   &s->history.room_validations, sizeof(*s->history.validations),
+		   STATE_HISTORY);
 	if (i > s->history.n_validations)
 		i = s->history.n_validations;
 	memmove(&s->history.validations[i + 1], &s->history.validations[i],
@@ -167,12 +170,14 @@ static void apply_note(struct state *s, const struct msg_see_note *n)
 	}
 	if (s->history.n_notes == STATE_NOTES) {
 		if (i == 0)
-			return; /* older than all that are kept */
-		memmove(s->history.notes, s->history.notes + 1, (STATE_NOTES - 1) * sizeof(*s->history.notes));
+			return; /* older than all kept entries */
+		memmove(s->history.notes, s->history.notes + 1,
+			(STATE_NOTES - 1) * sizeof(*s->history.notes));
 		s->history.n_notes--;
 		i--;
 	}
-	memmove(&s->history.notes[i + 1], &s->history.notes[i], (s->history.n_notes - i) * sizeof(*s->history.notes));
+	memmove(&s->history.notes[i + 1], &s->history.notes[i],
+		(s->history.n_notes - i) * sizeof(*s->history.notes));
 	s->history.notes[i] = note;
 	s->history.n_notes++;
 }
@@ -243,8 +248,8 @@ static void apply_status(struct state *s, const struct msg_see_status *t)
 	s->status.lease_us = state_bound_us(t->lease_us);
 }
 
-/* A number too high: messages are missing. A lower one: the controller, or our attachment, is a
- * new one and counts afresh. */
+/* A gap in the numbers means that messages were lost. A lower number means that a new controller,
+ * or a new attachment, counts from the start. */
 static void count_sequence(struct state *s, const struct msg *m)
 {
 	bool fresh = s->stream.sequence == 0 || m->sequence <= s->stream.sequence;
@@ -256,8 +261,6 @@ static void count_sequence(struct state *s, const struct msg *m)
 	s->stream.sequence = m->sequence;
 }
 
-/* A case a kind of message. One that does not fit (no memory) leaves `resync` set: the
- * console then asks for a snapshot. */
 void state_apply(struct state *s, const struct msg *m)
 {
 	if (m->type < MSG_SEE_RUN || m->type > MSG_SEE_SYNCED)
@@ -295,7 +298,7 @@ void state_apply(struct state *s, const struct msg *m)
 		apply_links(s, &m->u.see_links);
 		break;
 	case MSG_SEE_PREVIEW:
-	case MSG_SEE_REPLY: /* the dialog's and the message line's (ui.c) */
+	case MSG_SEE_REPLY: /* ui.c handles them */
 		break;
 	default:
 		s->stream.has_snapshot = true;
@@ -352,7 +355,7 @@ bool state_has_step(const struct state *s, enum gather_step step)
 	return s->status.steps >> step & 1;
 }
 
-/* After a takeover agents only come back. */
+/* After a controller's restart agents only rejoin, without the other steps. */
 bool state_starts(const struct state *s)
 {
 	return s->status.phase == PHASE_GATHERING && state_has_step(s, GATHER_COMPUTE);

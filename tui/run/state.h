@@ -1,11 +1,11 @@
-/* state.h - what the console knows of a run: the fold of the controller's messages.
+/* state.h - the console's knowledge of a run, made from the controller's messages.
  *
- * Pure: no clock, no screen, no socket. state_apply takes messages in the order they came; the
- * same messages give the same state. Microbatches' positions, queues and collisions are not
- * told but derived here, from task events and routes (tasks.c).
+ * The state has no clock, no screen and no socket. state_apply takes messages in the order of their
+ * arrival; the same messages give the same state. Positions of microbatches, queues and collisions
+ * are not in messages: tasks.c derives them from task events and routes.
  *
- * Times are microseconds on the controller's clock. The struct is plain and read by every view;
- * only state.c, plans.c and tasks.c write it. Everything is bounded: rings keep the newest.
+ * Times are microseconds on the controller's clock. Every view reads the struct; only state.c,
+ * plans.c and tasks.c write it. All sizes are bounded: rings keep the newest elements.
  */
 #ifndef TUI_STATE_H
 #define TUI_STATE_H
@@ -17,9 +17,9 @@
 #include "wire/msg.h"
 
 enum {
-	STATE_SEGMENTS = 512, /* tasks remembered per node */
-	STATE_WAITS = 128,    /* ended waits remembered per node */
-	STATE_QUEUE = 64,     /* waiting tasks listed per node; more are only counted */
+	STATE_SEGMENTS = 512, /* newest tasks of a node */
+	STATE_WAITS = 128,    /* newest ended waits of a node */
+	STATE_QUEUE = 64,     /* waiting tasks of a node; more are only counted */
 	STATE_COLLISIONS = 512,
 	STATE_NOTES = 4096,
 	STATE_FAULTS = 64,
@@ -39,16 +39,16 @@ struct state_segment {
 	uint8_t kind; /* enum work_kind */
 };
 
-/* A task that had to wait after it arrived. */
+/* The wait of a task after its arrival. */
 struct state_wait {
 	int64_t from_us;
 	int64_t to_us; /* INT64_MAX: still waiting */
 	uint64_t iteration;
 	uint32_t microbatch;
-	uint32_t blocker; /* a microbatch; STATE_NOBODY unknown */
+	uint32_t blocker; /* the microbatch in the way; STATE_NOBODY: unknown */
 	uint16_t node;
 	uint8_t kind;
-	bool first; /* the microbatch's first task: queued, but no collision */
+	bool first; /* the microbatch's first task, whose wait is not a collision */
 };
 
 struct state_node {
@@ -56,17 +56,17 @@ struct state_node {
 	struct msg_see_node see;
 	bool running; /* the newest segment has not ended */
 	uint8_t slots;
-	uint64_t n_segments; /* ever; the newest is at (n_segments - 1) % STATE_SEGMENTS */
+	uint64_t n_segments; /* in total; the newest is at (n_segments - 1) % STATE_SEGMENTS */
 	uint64_t n_waits;
 	uint32_t n_queue;
 	uint32_t queue_overflow;
-	int64_t task_us; /* of the newest event here */
+	int64_t task_us; /* time of the newest event */
 	struct state_segment segments[STATE_SEGMENTS];
 	struct state_wait waits[STATE_WAITS];
-	struct state_wait queue[STATE_QUEUE]; /* waiting now, by arrival */
+	struct state_wait queue[STATE_QUEUE]; /* waiting tasks, by arrival */
 };
 
-/* Where a microbatch's task of one chain position stands. 0: not yet. */
+/* The task of a microbatch at one chain position. Times are 0 until they are known. */
 struct state_hop {
 	int64_t arrived_us, started_us, ended_us;
 	uint32_t blocker;
@@ -82,28 +82,31 @@ enum flight_phase {
 
 /* One microbatch of the iteration under way. Chain positions are those of struct msg_route. */
 struct state_flight {
-	bool known, begun; /* begun: events of this iteration came */
-	uint32_t reruns;   /* in this iteration; attempt itself need not begin at 0 */
+	bool known;
+	bool begun;      /* events of this iteration have arrived */
+	uint32_t reruns; /* in this iteration; its first attempt may be above 0 */
 	uint32_t microbatch, attempt, shard, wave;
-	uint32_t since_attempt; /* in which it last began: its later ones only have others stand in */
+	/* The attempt in which it last started from its data node. Later attempts replaced nodes
+	 * of its path only. */
+	uint32_t since_attempt;
 	uint32_t n_hops;
 	uint16_t nodes[MSG_STAGES];
 	uint8_t stages[MSG_STAGES];
 	uint8_t phase; /* enum flight_phase */
 	uint32_t position;
 	int64_t since_us;
-	float loss; /* 0 until known */
+	float loss; /* 0 until it is known */
 	struct state_hop chain[STATE_CHAIN];
 };
 
 struct state_plan {
 	bool known;
-	struct msg_see_plan see; /* its arrays are not kept here: all NULL, counts 0 */
+	struct msg_see_plan see; /* without its arrays: they are NULL and their counts 0 */
 	uint32_t visits[MSG_STAGES];
 	uint32_t n_routes;
-	uint32_t paths_changed; /* against the plan before; a candidate's: against the one in
-				   force */
-	/* Predicted tasks by node: those of node i are [first[i], first[i + 1]). Times from the
+	/* Paths that differ from the previous plan, or a candidate's from the plan in force. */
+	uint32_t paths_changed;
+	/* Predicted tasks by node: node i has [first[i], first[i + 1]). Times count from the
 	 * iteration's start. */
 	uint32_t *first; /* (MSG_NODES + 1) */
 	struct state_segment *tasks;
@@ -164,14 +167,15 @@ struct state *state_new(void);
 /* NULL is allowed. */
 void state_free(struct state *s);
 
-/* Applies a message of the controller. Other messages are ignored. The message stays the caller's. */
+/* Applies a message of the controller. Other messages are ignored. The message stays the
+ * caller's. */
 void state_apply(struct state *s, const struct msg *m);
-/* Tasks alone; state_apply calls it. */
+/* Applies task events; called by state_apply. */
 void state_apply_tasks(struct state *s, const struct msg_see_tasks *t);
-/* Routes of the iteration under way: flights take their paths from them. */
+/* Takes the routes of the current iteration as the paths of its microbatches. */
 void state_take_routes(struct state *s, const struct msg_route *routes, uint32_t n);
 
-/* Plans alone, and their arrays. */
+/* Applies a plan; called by state_apply. */
 void state_apply_plan(struct state *s, const struct msg_see_plan *p);
 /* Makes an empty plan with its arrays, which state_plan_fini frees. */
 void state_plan_init(struct state_plan *p);
@@ -179,48 +183,51 @@ void state_plan_fini(struct state_plan *p);
 /* Fills a plan from a message. paths_changed counts differences from the routes in s. */
 void state_plan_fill(const struct state *s, struct state_plan *to,
 		     const struct msg_see_plan *p);
-/* A time from outside, brought into a range whose differences and sums do not overflow. */
+/* Limits a time from a message to a range whose sums and differences cannot overflow. */
 int64_t state_bound_us(int64_t t_us);
 
 /* ---- questions ---- */
 
-/* The newest task of a node, NULL none yet. */
+/* Returns the newest task of a node; NULL: none. */
 const struct state_segment *state_newest(const struct state_node *n);
-/* The i-th newest (0 newest), NULL when it is forgotten or never was. */
+/* Returns the i-th newest task (0: the newest); NULL: it is not kept. */
 const struct state_segment *state_segment_back(const struct state_node *n, uint64_t i);
-/* The i-th newest wait at this node, NULL when it is forgotten or never was. */
+/* Returns the i-th newest wait at a node; NULL: it is not kept. */
 const struct state_wait *state_wait_back(const struct state_node *n, uint64_t i);
-/* The i-th newest wait of any node. */
+/* Returns the i-th newest collision of all nodes; NULL: it is not kept. */
 const struct state_wait *state_collision_back(const struct state *s, uint64_t i);
-/* A microbatch of this iteration, NULL when its plan has none of that number. */
+/* Returns a microbatch of the current iteration; NULL: the plan has none of this number. */
 const struct state_flight *state_flight(const struct state *s, uint32_t microbatch);
-/* On its way: not where it begins, not done. */
+/* Returns true if the microbatch has left its start and is not done. */
 bool state_flight_moves(const struct state_flight *f);
-/* The node at which a chain position's task runs, its kind, its stage. */
+/* Return the node, the kind and the stage of the task at a chain position. */
 uint16_t state_chain_node(const struct state_flight *f, uint32_t position);
 enum work_kind state_chain_kind(const struct state_flight *f, uint32_t position);
 uint8_t state_chain_stage(const struct state_flight *f, uint32_t position);
-/* Waiting tasks that are collisions, now. */
+/* Returns the number of waiting tasks that are collisions. */
 uint32_t state_waiting(const struct state *s);
-/* Whether the node's tasks take clearly longer than planned. */
+/* Returns true if the node is suspect or has an injected slowdown. */
 bool state_is_slow(const struct state *s, const struct state_node *n);
-/* Puts them in order. 0 where there are none. */
+/* Returns the median of n values, which are sorted; 0 if n is 0. */
 float state_median(float *values, size_t n);
-/* Median of |measured/predicted - 1| over the newest `most` iterations; *n how many. */
+/* Returns the median of |measured / predicted - 1| over the newest `most` iterations; *n: their
+ * number. */
 float state_prediction_error(const struct state *s, size_t most, uint32_t *n);
-/* A plan the controller sent in answer to Compare, by its name; NULL none. */
-const struct state_plan *state_candidate(const struct state *s,
-					 const char *name); /* NULL none */
-/* What is known of one direction between two nodes; NULL nothing. */
+/* Returns a candidate by its name; NULL: none. */
+const struct state_plan *state_candidate(const struct state *s, const char *name);
+/* Returns the link from one node to another; NULL: it is unknown. */
 const struct msg_link *state_link(const struct state *s, uint16_t from, uint16_t to);
-/* The steps before a run's first iteration are under way: which, the status says. */
+/* Returns true during the steps before a run's first iteration. The status has the current step. */
 bool state_starts(const struct state *s);
-bool state_has_step(const struct state *s, enum gather_step step); /* the run goes through it */
-bool state_measures(const struct state *s);  /* these steps, and links are measured in one of them */
-bool state_unplaced(const struct state *s);  /* no node has a stage yet, whatever is told of it */
-/* Notes that stand: warnings and alerts not acknowledged. */
+/* Returns true if this run has the step. */
+bool state_has_step(const struct state *s, enum gather_step step);
+/* Returns true during the first steps of a run that measures its links. */
+bool state_measures(const struct state *s);
+/* Returns true if no node has a stage yet. Messages then report stage 0 for every node. */
+bool state_unplaced(const struct state *s);
+/* Returns the number of unacknowledged warnings and alerts. */
 uint32_t state_alerts(const struct state *s);
-/* Real microseconds to plan seconds. */
+/* Converts real microseconds to plan seconds. */
 double state_plan_s(const struct state *s, int64_t real_us);
 
 #endif

@@ -1,10 +1,9 @@
-/* Task events become: what each node runs and ran, who waits there, where each microbatch is.
+/* Task events become the tasks of each node, the queues there and the positions of microbatches.
  *
- * Events come in batches, merged from many agents: of one node in order, of different nodes not
- * quite. So a node's record simply follows its events, while a microbatch only ever moves
- * forward along its chain: an ENDS that comes after the next hop's STARTS still sets its time,
- * no more.
- */
+ * Events arrive in batches from many agents: in order for one node, and only nearly in order
+ * between nodes. A node's record therefore follows its events. A microbatch only moves forward
+ * along its chain: an ENDS that arrives after the next hop's STARTS sets the time of its task and
+ * nothing else. */
 #include "tui/run/state.h"
 
 #include <stdlib.h>
@@ -84,8 +83,8 @@ uint32_t state_waiting(const struct state *s)
 	return n;
 }
 
-/* What the hop's node did before went with it. */
-static void stand_in(struct state_flight *f, uint32_t hop, uint16_t node)
+/* Replaces the node of a hop. The former node's results for this hop are lost. */
+static void replace_node(struct state_flight *f, uint32_t hop, uint16_t node)
 {
 	uint32_t n = f->n_hops, at = f->position;
 
@@ -96,24 +95,26 @@ static void stand_in(struct state_flight *f, uint32_t hop, uint16_t node)
 	memset(&f->chain[2 * n - hop], 0, sizeof(f->chain[hop]));
 	if (hop == 0)
 		memset(&f->chain[n], 0, sizeof(f->chain[n]));
-	if (f->phase == FLIGHT_TRAVELLING || (at != hop && at != 2 * n - hop && (hop != 0 || at != n)))
+	if (f->phase == FLIGHT_TRAVELLING ||
+	    (at != hop && at != 2 * n - hop && (hop != 0 || at != n)))
 		return;
 	f->position -= at > 0;
 	f->phase = at > 0 ? FLIGHT_TRAVELLING : FLIGHT_UNBORN;
 }
 
-/* A microbatch that runs again may do so on nodes of which nobody told: one of the same stage
- * takes the place of the one that was planned. */
+/* A microbatch may be rerun on a node that is not in its known path. That node then replaces the
+ * path's node of the same stage. */
 static void take_detour(const struct state *s, struct state_flight *f, uint16_t node)
 {
 	if (chain_find(f->nodes, f->n_hops, node) >= 0)
 		return;
 	for (uint32_t h = 0; s->nodes[node].known && h < f->n_hops; h++)
 		if (f->stages[h] == s->nodes[node].see.stage)
-			stand_in(f, h, node);
+			replace_node(f, h, node);
 }
 
-/* The chain position of (kind, node), or -1: a path visits a node once. */
+/* Returns the chain position of the event's task; -1: the node is not in the path. A path visits
+ * a node once. */
 static int position_of(const struct state_flight *f, const struct msg_task_event *e)
 {
 	int hop = chain_find(f->nodes, f->n_hops, e->node);
@@ -143,8 +144,8 @@ static void make_flights(struct state *s, uint32_t n)
 	s->n_flights = n;
 }
 
-/* Only some of its nodes have others stand in for them. */
-static bool goes_on(const struct state_flight *f, const struct msg_route *r)
+/* Returns true if the new route only replaces nodes of a microbatch that keeps its progress. */
+static bool keeps_progress(const struct state_flight *f, const struct msg_route *r)
 {
 	return f->known && f->n_hops > 0 && f->n_hops == r->n_hops && f->attempt < r->attempt &&
 	       f->attempt >= r->since && memcmp(f->stages, r->stages, r->n_hops) == 0;
@@ -166,16 +167,16 @@ void state_take_routes(struct state *s, const struct msg_route *routes, uint32_t
 		if (r->microbatch >= most || r->n_hops > MSG_STAGES)
 			continue;
 		f = &s->flights[r->microbatch];
-		/* A plan's routes say nothing of attempts, those of a rerun do. */
+		/* Routes of a rerun have attempts, routes of a plan do not. */
 		same = f->known && f->attempt >= r->attempt && f->n_hops == r->n_hops &&
 		       memcmp(f->nodes, r->nodes, r->n_hops * sizeof(*r->nodes)) == 0;
 		if (same)
 			continue;
-		if (goes_on(f, r)) {
+		if (keeps_progress(f, r)) {
 			f->reruns += f->begun;
 			f->attempt = r->attempt;
 			for (uint32_t h = 0; h < r->n_hops; h++)
-				stand_in(f, h, r->nodes[h]);
+				replace_node(f, h, r->nodes[h]);
 			continue;
 		}
 		f->known = true;
@@ -194,7 +195,7 @@ void state_take_routes(struct state *s, const struct msg_route *routes, uint32_t
 	}
 }
 
-/* Moves a microbatch to (position, phase) unless it is further already. */
+/* Moves a microbatch forward to (position, phase), never back. */
 static void advance_flight(struct state_flight *f, uint32_t position, enum flight_phase phase,
 			   int64_t at_us)
 {
@@ -226,7 +227,7 @@ static void move_flight(struct state *s, const struct msg_task_event *e)
 	if (e->attempt == f->attempt)
 		take_detour(s, f, e->node);
 	p = position_of(f, e);
-	if (newer && p == 0 && e->node == before) { /* its data node begins it again */
+	if (newer && p == 0 && e->node == before) { /* its data node starts it again */
 		f->since_attempt = e->attempt;
 		clear_flight(f);
 	}
@@ -305,7 +306,7 @@ static void start_segment(struct state *s, struct state_node *n, const struct ms
 	struct state_segment *open =
 		n->running ? &n->segments[(n->n_segments - 1) % STATE_SEGMENTS] : NULL;
 
-	if (open) /* its end was never told */
+	if (open) /* its end was lost */
 		open->end_us = e->at_us > open->start_us ? e->at_us : open->start_us;
 	n->segments[n->n_segments++ % STATE_SEGMENTS] =
 		(struct state_segment){ e->at_us, INT64_MAX, s->current.iteration, e->microbatch,
@@ -354,7 +355,7 @@ static void move_node(struct state *s, const struct msg_task_event *e)
 	}
 }
 
-/* Everything of it is over, whether its last events came or not. */
+/* Ends all tasks and waits of the iteration, even if their last events were lost. */
 static void end_iteration(struct state *s)
 {
 	int64_t end = s->current.end_us;
@@ -365,7 +366,7 @@ static void end_iteration(struct state *s)
 	for (uint32_t i = 0; i < s->n_flights; i++) {
 		clear_flight(&s->flights[i]);
 		s->flights[i].begun = false;
-		/* Of an iteration: the next begins anew. */
+		/* Attempts are counted for each iteration. */
 		s->flights[i].attempt = s->flights[i].since_attempt = 0;
 		s->flights[i].reruns = 0;
 	}
@@ -388,7 +389,7 @@ static void begin_iteration(struct state *s, uint64_t iteration)
 	s->current.iteration = iteration;
 }
 
-/* As if nothing had been told of it yet. */
+/* Removes the tasks and waits of the current iteration, whose events will be sent again. */
 static void forget_iteration(struct state *s)
 {
 	const struct state_segment *g;

@@ -1,3 +1,5 @@
+/* Explains why a microbatch waits, from the console's state alone, so that the operator gets an
+ * answer at once and no load falls on the controller. */
 #include "tui/run/why.h"
 
 #include <stdio.h>
@@ -12,7 +14,7 @@ static double planned_s(const struct state_node *n, enum work_kind kind)
 						: n->see.loss_s);
 }
 
-/* What is left of the running task. */
+/* Returns the remaining time of the running task. */
 static double rest_s(const struct state *s, const struct state_node *n, int64_t now_us)
 {
 	const struct state_segment *g = state_newest(n);
@@ -24,7 +26,8 @@ static double rest_s(const struct state *s, const struct state_node *n, int64_t 
 	return left > 0 ? left : 0;
 }
 
-/* How long whoever arrived at `from_us` still waits there; *ahead: how many are before it. */
+/* Returns the remaining wait of a task that arrived at from_us; *ahead: the number of tasks
+ * before it. */
 static double wait_s(const struct state *s, const struct state_node *n, int64_t from_us,
 		     int64_t now_us, uint32_t *ahead)
 {
@@ -38,7 +41,7 @@ static double wait_s(const struct state *s, const struct state_node *n, int64_t 
 	return left;
 }
 
-/* Plan seconds an activation takes; false: nothing went that way yet, or may. */
+/* Gives the transfer time of an activation in plan seconds. Returns false if it is unknown. */
 static bool delay_s(const struct state *s, uint16_t from, uint16_t to, double *out)
 {
 	const struct msg_link *l = state_link(s, from, to);
@@ -51,8 +54,8 @@ static bool delay_s(const struct state *s, uint16_t from, uint16_t to, double *o
 	return true;
 }
 
-/* From the hop before to the one after, by way of `node`. */
-static bool way_s(const struct state *s, const struct state_flight *f, uint16_t node,
+/* Gives the transfer times to `node` from the previous hop and from it to the next hop. */
+static bool detour_s(const struct state *s, const struct state_flight *f, uint16_t node,
 		  double *out)
 {
 	uint32_t p = f->position;
@@ -78,13 +81,13 @@ static void find_alternative(struct why *w, const struct state *s, const struct 
 	double here, there, link;
 	uint32_t ahead;
 
-	if (!way_s(s, f, w->node, &here))
+	if (!detour_s(s, f, w->node, &here))
 		return;
 	for (uint32_t i = 0; i < s->n_nodes; i++) {
 		const struct state_node *n = &s->nodes[i];
 
 		if (i == w->node || !could_take(n, state_chain_stage(f, f->position)) ||
-		    !way_s(s, f, (uint16_t)i, &there))
+		    !detour_s(s, f, (uint16_t)i, &there))
 			continue;
 		link = there - here;
 		there = link + wait_s(s, n, INT64_MAX, now_us, &ahead) - w->waited_s -
@@ -124,7 +127,8 @@ void why_make(struct why *w, const struct state *s, const struct state_flight *f
 		find_alternative(w, s, f, now_us);
 }
 
-/* Three parts: how long and where, who is in the way, whether another node would be quicker. */
+/* Writes three parts: how long and where it waits, for what, and whether another node would be
+ * faster. */
 void why_say(const struct why *w, char text[160])
 {
 	char waited[16], left[16];
@@ -137,19 +141,19 @@ void why_say(const struct why *w, char text[160])
 	glyphs_age(w->left_s, left);
 	n = snprintf(text, 160, "waits %s at n%02u: ", waited, (unsigned)w->node);
 	if (w->busy)
-		n += snprintf(text + n, 160 - (size_t)n, "it runs m%02u %c", w->runs,
+		n += snprintf(text + n, 160 - (size_t)n, "the node runs m%02u %c", w->runs,
 			      glyphs_task_letter(w->kind));
 	else
 		n += snprintf(text + n, 160 - (size_t)n, "%s",
-			      w->full ? "all its memory slots are held"
-				      : "it is about to start");
+			      w->full ? "all memory slots are in use"
+				      : "its task is about to start");
 	if (w->ahead > 0)
 		n += snprintf(text + n, 160 - (size_t)n, ", %u before it", w->ahead);
 	n += snprintf(text + n, 160 - (size_t)n, ", ~%s more", left);
 	if (!w->choice)
 		snprintf(text + n, 160 - (size_t)n, "; no other node can take it");
 	else if (w->alternative)
-		snprintf(text + n, 160 - (size_t)n, "; by n%02u: link %+.1fs, %+.1fs in all",
+		snprintf(text + n, 160 - (size_t)n, "; via n%02u: link %+.1fs, in all %+.1fs",
 			 (unsigned)w->other, w->link_s, w->change_s);
 	else
 		snprintf(text + n, 160 - (size_t)n, "; no other node is free");

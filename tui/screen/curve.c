@@ -1,3 +1,5 @@
+/* Draws curves over iterations. The scale changes in steps only, so that a growing curve does not
+ * move with every iteration. */
 #include "tui/screen/curve.h"
 
 #include <math.h>
@@ -8,8 +10,8 @@
 
 struct axes {
 	uint64_t from, last;
-	uint64_t per; /* iterations a dot column */
-	int wide;     /* dot columns an iteration, where per is 1 */
+	uint64_t per; /* iterations per column of dots */
+	int wide;     /* columns of dots per iteration, if `per` is 1 */
 	double low, high;
 	int w, h; /* dots */
 };
@@ -44,7 +46,7 @@ static int dot_y(const struct axes *a, double v)
 	return (int)((part > 1 ? 1 : part) * (a->h - 1) + 0.5);
 }
 
-/* A step that leaves a handful of them between the ends. */
+/* Returns a step (1, 2 or 5 times a power of 10) that divides the range into at most six. */
 static double step_of(double range)
 {
 	static const double tenths[] = { 1, 2, 5 };
@@ -114,8 +116,8 @@ static bool measure_axes(struct axes *a, const struct series series[2], const st
 	return measure_values(a, series, from_zero);
 }
 
-/* Points that are far apart in a sparse series are marked alone where a line would hide the
- * dense. */
+/* The second, sparse series has single points instead of lines if lines would hide the first
+ * one. */
 static void draw_series(struct canvas *c, const struct axes *a, const struct series *s,
 			int which)
 {

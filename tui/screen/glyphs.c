@@ -1,3 +1,4 @@
+/* The appearance of nodes, tasks, numbers and times, and rows of words that fit a width. */
 #include "tui/screen/glyphs.h"
 
 #include <math.h>
@@ -6,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-/* All that a kind of task looks like. */
+/* The appearance of each kind of task. */
 static const struct {
 	char glyph, planned, letter;
 	enum style style, bar;
@@ -98,7 +99,7 @@ void glyphs_node(struct node_glyph *l, const struct state *s, const struct state
 void glyphs_step(const struct state *s, char text[64])
 {
 	static const char *const format[] = {
-		[GATHER_COMING] = "%u of %u are here",
+		[GATHER_COMING] = "%u of %u have joined",
 		[GATHER_LINKS] = "round %u of %u",
 		[GATHER_COMPUTE] = "%u of %u",
 		[GATHER_PLAN] = "%u of %u",

@@ -1,3 +1,5 @@
+/* Curves drawn in dots, several dots in each cell, so that a small panel still shows a curve's
+ * shape. */
 #include "tui/screen/graph.h"
 
 #include <errno.h>

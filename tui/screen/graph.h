@@ -1,6 +1,6 @@
-/* graph.h - curves in cells: braille (2 x 4 dots a cell), blocks (1 x 2) or ASCII (1 x 3).
+/* graph.h - curves in cells: braille (2 x 4 dots in a cell), blocks (1 x 2) or ASCII (1 x 3).
  *
- * A canvas collects dots of two series; where both fall in one cell, the second one's style
+ * A canvas collects the dots of two series. In a cell with dots of both, the second one's style
  * wins.
  */
 #ifndef TUI_GRAPH_H
@@ -18,9 +18,10 @@ struct canvas {
 
 /* -EINVAL: the rectangle is empty. */
 int canvas_open(struct canvas *c, enum graph graph, struct rect at);
-void canvas_dot(struct canvas *c, int x, int y, int series); /* y upward from the bottom */
+/* y counts upward from the bottom. */
+void canvas_dot(struct canvas *c, int x, int y, int series);
 void canvas_line(struct canvas *c, int x0, int y0, int x1, int y1, int series);
-/* Puts it on the screen and frees it. styles: of series 0 and 1. */
+/* Draws the dots on the screen and frees the canvas. styles: of series 0 and 1. */
 void canvas_close(struct canvas *c, struct screen *s, const enum style styles[2]);
 
 #endif

@@ -1,3 +1,5 @@
+/* Divides the screen among the panels. Sizes depend on the screen and the number of nodes only,
+ * so that panels do not move while a run goes on. */
 #include "tui/screen/layout.h"
 
 #include <string.h>
@@ -12,7 +14,7 @@ static int larger_of(int a, int b)
 	return a > b ? a : b;
 }
 
-/* Cuts h rows (or what is left) off the top of r. */
+/* Cuts h rows, or as many as there are, off the top of r. */
 static struct rect cut_top(struct rect *r, int h)
 {
 	struct rect top = *r;
@@ -23,7 +25,7 @@ static struct rect cut_top(struct rect *r, int h)
 	return top;
 }
 
-/* What is worth being seen on a screen that holds nothing. */
+/* The most important panels, for a screen with little room. */
 static void lay_out_tiny(struct layout *l, struct rect all)
 {
 	l->tiny = true;

@@ -1,7 +1,7 @@
-/* layout.h - which panel stands where. Pure: sizes in, rectangles out.
+/* layout.h - the rectangles of the panels.
  *
- * Panels never overlap and never leave the screen, at any size from 1x1; a panel that has no
- * room has h = 0. The first row of a panel is its title's.
+ * Panels never overlap and never leave the screen, at any size from 1x1. A panel without room has
+ * h = 0. The first row of a panel is its title.
  */
 #ifndef TUI_LAYOUT_H
 #define TUI_LAYOUT_H
@@ -13,13 +13,14 @@ struct layout {
 	bool wide; /* two columns */
 	struct rect header; /* 1 or 2 rows */
 	struct rect pipeline, timeline, motion, collisions, loss, receipts, alerts, journal;
-	struct rect body;   /* all between header and prompt: what the other views fill */
-	int divider;        /* column of the line between the two; -1 none */
+	struct rect body;   /* the area between header and prompt, for the other views */
+	int divider;        /* column of the line between the two columns; -1 none */
 	struct rect prompt; /* the message and command line */
 	struct rect keys;
 };
 
-/* nodes: listed; largest: nodes of the largest stage; follow: a microbatch is followed. */
+/* nodes: number of listed nodes; largest: nodes of the largest stage; follow: a microbatch is
+ * followed. */
 void layout_make(struct layout *out, int w, int h, uint32_t nodes, uint32_t largest,
 		 bool follow);
 

@@ -1,6 +1,6 @@
-/* A picture as a grid of cells, each a glyph and a style, without a terminal: views draw
- * into it, terminal.c shows what differs, tests and exports read it back. Text is clipped to
- * the rectangle it is printed into and measured in cells, not bytes. */
+/* A picture as a grid of cells, each a glyph and a style. Views draw into it, terminal.c shows
+ * the cells that have changed, and tests and exports read them. Text is clipped to its rectangle
+ * and measured in cells, not bytes. */
 #include "tui/screen/screen.h"
 
 #include <errno.h>
@@ -69,8 +69,8 @@ int style_parse(const char *name, enum style *out)
 
 /* ---- glyphs ---- */
 
-/* Ranges whose glyphs take one column everywhere: what is not here is not worth a broken
- * screen. */
+/* Returns true if the glyph is one column wide on every terminal. Other glyphs would shift the
+ * rest of the row. */
 static bool is_narrow(uint32_t g)
 {
 	return (g >= 0x20 && g < 0x7f) || (g >= 0xa1 && g <= 0x2ff && g != 0xad) ||
@@ -80,7 +80,7 @@ static bool is_narrow(uint32_t g)
 	       (g >= 0x2800 && g <= 0x28ff);
 }
 
-/* The ASCII that stands for a glyph we draw ourselves. */
+/* Returns the ASCII replacement of a glyph that the console draws. */
 static uint32_t plain_glyph(uint32_t g)
 {
 	if (g < 0x80)
@@ -118,7 +118,7 @@ uint32_t utf8_next(const char **at)
 		more = 3;
 		g &= 0x07;
 	} else if (g >= 0x80) {
-		g = 0; /* no glyph begins so */
+		g = 0; /* not the first byte of a glyph */
 	}
 	for (int i = 1; i <= more; i++) {
 		if ((p[i] & 0xc0) != 0x80) {
@@ -270,7 +270,7 @@ void screen_restyle(struct screen *s, struct rect r, unsigned and, unsigned or)
 
 /* ---- lines ---- */
 
-/* "[title]" on a line that is there already; returns the column behind it. */
+/* Draws "[title]" on an existing line. Returns the column after it. */
 static int rule_title(struct screen *s, int x, int y, int w, const char *title)
 {
 	int n;

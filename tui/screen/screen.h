@@ -1,10 +1,11 @@
-/* screen.h - a picture made of cells: what a view draws into, and what terminal.h shows.
+/* screen.h - a picture made of cells. Views draw into it and terminal.c shows it.
  *
- * A cell is one glyph of one column and a style: a meaning (forward, alert, ...), never a
- * colour; a theme gives it colours at the very end. So views are tested without a terminal.
+ * A cell has one glyph, one column wide, and a style. A style is a meaning (forward, alert, ...)
+ * and not a colour; the theme adds the colours when the picture is shown. Views are therefore
+ * tested without a terminal.
  *
- * Everything is clipped: drawing outside the picture does nothing. Text from elsewhere is safe
- * to draw: control characters and glyphs that are not one column wide become '?'.
+ * Everything is clipped: drawing outside the picture has no effect. Text from other machines is
+ * safe to draw: control characters and glyphs that are not one column wide become '?'.
  */
 #ifndef TUI_SCREEN_H
 #define TUI_SCREEN_H
@@ -15,7 +16,7 @@
 
 enum style {
 	STYLE_TEXT,
-	STYLE_FAINT, /* labels, units, what matters less */
+	STYLE_FAINT, /* labels, units, less important text */
 	STYLE_STRONG,
 	STYLE_TITLE,
 	STYLE_RULE, /* lines between panels */
@@ -25,11 +26,11 @@ enum style {
 	STYLE_LOSS, /* the loss task */
 	STYLE_EVALUATE,
 	STYLE_IDLE,
-	STYLE_BLOCKED, /* somebody waits */
+	STYLE_BLOCKED, /* a microbatch waits */
 	STYLE_FAILED,
 	STYLE_SLOW,
 	STYLE_JOINING,
-	STYLE_PLANNED, /* what the plan says will be */
+	STYLE_PLANNED, /* planned tasks */
 	STYLE_TRAVEL,  /* on a link between two nodes */
 	STYLE_GOOD,
 	STYLE_WARNING,
@@ -38,8 +39,8 @@ enum style {
 	STYLE_VALIDATION,
 	STYLE_MARK,        /* S F R under a curve */
 	STYLE_LIVE,        /* the word LIVE */
-	STYLE_LOST,        /* the words that say it is not */
-	STYLE_BAR_FORWARD, /* timeline bars: a background where there are colours */
+	STYLE_LOST,        /* the words for other states than LIVE */
+	STYLE_BAR_FORWARD, /* timeline bars: a background colour */
 	STYLE_BAR_BACKWARD,
 	STYLE_BAR_LOSS,
 	STYLE_BAR_EVALUATE,
@@ -49,11 +50,11 @@ enum style {
 	STYLE_HEAT_2,
 	STYLE_HEAT_3,
 	STYLE_HEAT_4, /* cold to hot */
-	STYLE_STALE,  /* all of it, when the controller is silent */
+	STYLE_STALE,  /* the whole screen when the controller is silent */
 	STYLES
 };
 
-/* Added to a style. */
+/* Flags that are added to a style. */
 enum {
 	STYLE_REVERSE = 1 << 8,
 	STYLE_BOLD = 1 << 9,
@@ -61,7 +62,8 @@ enum {
 	STYLE_MEANING = 0xff
 };
 
-int style_parse(const char *name, enum style *out); /* -EINVAL */
+/* Parses the name of a style in a theme. -EINVAL. */
+int style_parse(const char *name, enum style *out);
 
 struct rect {
 	int x, y, w, h;
@@ -76,48 +78,51 @@ struct screen; /* opaque */
 
 enum { SCREEN_MOST = 1024 }; /* columns, rows */
 
-/* Sizes are clamped to 1..SCREEN_MOST. ascii: no glyph beyond 7 bits is ever put. */
+/* Sizes are limited to 1..SCREEN_MOST. ascii: other glyphs are replaced by ASCII. */
 struct screen *screen_new(int w, int h, bool ascii);
 /* Changes the size and clears the screen. */
 void screen_resize(struct screen *s, int w, int h);
 /* NULL is allowed. */
 void screen_free(struct screen *s);
-/* In cells. */
+/* Sizes in cells. */
 int screen_width(const struct screen *s);
 int screen_height(const struct screen *s);
 const struct cell *screen_cells(const struct screen *s); /* (h, w), borrowed until a resize */
 struct rect screen_whole(const struct screen *s);
 
-/* Blanks of STYLE_TEXT everywhere. */
+/* Fills the screen with blanks of STYLE_TEXT. */
 void screen_clear(struct screen *s);
-/* One glyph; outside of the screen nothing happens. */
+/* Sets one cell. */
 void screen_put(struct screen *s, int x, int y, uint32_t glyph, unsigned style);
 void screen_fill(struct screen *s, struct rect r, uint32_t glyph, unsigned style);
-/* UTF-8 from (x, y), at most w columns. Returns the columns taken. */
+/* Draws UTF-8 text from (x, y), at most w columns. Returns the columns used. */
 int screen_text(struct screen *s, int x, int y, int w, unsigned style, const char *utf8);
-/* As screen_text, formatted. */
+/* Draws formatted text like screen_text. */
 int screen_print(struct screen *s, int x, int y, int w, unsigned style, const char *format, ...)
 	__attribute__((format(printf, 6, 7)));
-/* Changes styles, leaves glyphs: 'and' is kept of the old style, 'or' added. */
+/* Changes styles and keeps glyphs: style = (style & and) | or. */
 void screen_restyle(struct screen *s, struct rect r, unsigned and, unsigned or);
 
-/* A line across the top of r with a title in it: -[title]-----. An optional second, at the
- * right. */
+/* Draws a line across the top of r with a title: -[title]-----. `right`: a second title at the
+ * right; it is left out if there is no room. */
 void screen_rule(struct screen *s, struct rect r, const char *title, const char *right);
-void screen_vertical(struct screen *s, int x, int y, int h); /* the line between two panels */
-void screen_box(struct screen *s, struct rect r, const char *title); /* cleared inside */
+/* Draws a vertical line. */
+void screen_vertical(struct screen *s, int x, int y, int h);
+/* Draws a frame with a title and clears its inside. */
+void screen_box(struct screen *s, struct rect r, const char *title);
 
-/* The glyphs as UTF-8 lines, trailing blanks cut; and the styles, a letter a cell. Free it.
- * NULL: no memory. The styles are for tests. */
+/* Return the glyphs as lines of UTF-8 without trailing blanks, and, for tests, the styles as one
+ * letter for each cell. The caller frees them. */
 char *screen_dump(const struct screen *s);
 char *screen_dump_styles(const struct screen *s);
 
-/* Columns that the text would take. */
+/* Returns the width of a text in columns. */
 int screen_columns(const char *utf8);
 
-/* Decodes one glyph, moves *at behind it. 0 at the end; '?' for what cannot be shown. */
+/* Decodes one glyph and moves *at behind it. Returns 0 at the end, and '?' for a glyph that
+ * cannot be shown. */
 uint32_t utf8_next(const char **at);
-/* Writes up to 4 bytes, returns how many. */
+/* Writes up to 4 bytes and returns their number. */
 int utf8_put(char *to, uint32_t glyph);
 
 #endif

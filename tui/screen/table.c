@@ -1,3 +1,4 @@
+/* Tables whose columns adapt to the width of the screen. */
 #include "tui/screen/table.h"
 
 #include <stdarg.h>

@@ -1,6 +1,7 @@
-/* The screen on a real terminal, by ncurses: only cells that changed are written. What must
- * hold in the worst case is kept apart: a crash handler that touches neither lock nor heap
- * restores the terminal from bytes prepared when it was opened (`rescue`). */
+/* The screen on a real terminal, by ncurses. Only changed cells are written.
+ *
+ * A crash must not leave the terminal unusable. The crash handler therefore uses neither locks
+ * nor the heap, only bytes that were prepared when the terminal was opened (`rescue`). */
 #define NCURSES_WIDECHAR 1
 #include "tui/screen/terminal.h"
 
@@ -29,12 +30,12 @@ struct terminal {
 	int pairs[STYLES];
 	int w, h;
 	struct cell *shown; /* (h, w) */
-	bool fresh;         /* nothing of what is shown is known */
+	bool fresh;         /* the terminal's contents are unknown */
 	char paste[PASTE_MOST];
 	size_t n_paste;
 };
 
-/* What the crash handler needs, and nothing else: it may touch no lock and no heap. */
+/* All that the crash handler needs, because it must not use locks or the heap. */
 static struct {
 	volatile sig_atomic_t armed;
 	struct termios before;
@@ -58,7 +59,7 @@ static void restore_at_once(void)
 static void on_crash(int number)
 {
 	restore_at_once();
-	raise(number); /* the handler was for once: now it ends the process as it should */
+	raise(number); /* SA_RESETHAND: now the signal ends the process */
 }
 
 static void add_reset(const char *sequence)
@@ -115,8 +116,7 @@ bool terminal_shows_braille(void)
 
 /* ---- colours ---- */
 
-/* A colour of the 256 on a terminal that has fewer: the nearest of the first sixteen, or eight.
- */
+/* Returns the nearest of the first 16 or 8 colours on a terminal with fewer than 256. */
 static short fit_colour(int colour)
 {
 	static const unsigned char rgb[16][3] = {
@@ -212,8 +212,8 @@ static void begin_curses(struct terminal *t)
 	}
 }
 
-/* The terminal's settings are kept before curses changes them, and rescue is armed before
- * the first bytes leave: whatever happens then, the shell gets its terminal back. */
+/* The terminal's settings are saved before curses changes them, and `rescue` is armed before the
+ * first bytes are written, so that the shell gets its terminal back in any case. */
 int terminal_open(struct terminal **out, const struct theme *theme, bool colour,
 		  struct error *err)
 {
@@ -221,13 +221,13 @@ int terminal_open(struct terminal **out, const struct theme *theme, bool colour,
 	struct terminal *t;
 
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
-		return error_set(err, -ENOTTY, "standard input or output is no terminal");
+		return error_set(err, -ENOTTY, "standard input or output is not a terminal");
 	t = alloc_new(sizeof(*t));
 	tcgetattr(STDIN_FILENO, &rescue.before);
 	t->curses = newterm(NULL, stdout, stdin);
 	if (!t->curses) {
 		free(t);
-		return error_set(err, -EINVAL, "TERM=%s is not known here", term ? term : "");
+		return error_set(err, -EINVAL, "TERM=%s is unknown", term ? term : "");
 	}
 	set_term(t->curses);
 	if (!tigetstr("cup") || tigetstr("cup") == (char *)-1) {
@@ -275,7 +275,7 @@ void terminal_mouse(struct terminal *t, bool on)
 		  NULL);
 }
 
-/* xterm takes at most so much. */
+/* xterm accepts at most this much. */
 enum { COPY_MOST = 74994 / 4 * 3 };
 
 bool terminal_copy(struct terminal *t, const char *text)
@@ -337,8 +337,8 @@ static void put_cell(const struct terminal *t, int x, int y, const struct cell *
 		mvadd_wch(y, x, &out);
 }
 
-/* A blank of any colour is a blank, unless it is a background: between two styles it takes that
- * of the cell before, which saves the terminal changing twice. */
+/* A blank without a background looks the same in every style. It therefore takes the style of the
+ * previous cell, which saves the terminal two changes of style. */
 static struct cell plain_blank(const struct terminal *t, const struct cell *row, int x)
 {
 	struct cell c = row[x];

@@ -1,5 +1,5 @@
-/* Themes are JSON files: for each style a foreground, a background and attributes. Colours beyond
- * the 256 of a terminal become the nearest of them. */
+/* Themes are JSON files: for each style a foreground, a background and attributes. A colour that
+ * is not among a terminal's 256 becomes the nearest of them. */
 #include "tui/screen/theme.h"
 
 #include <errno.h>
@@ -41,7 +41,7 @@ void theme_plain(struct theme *out)
 	out->styles[STYLE_LOST].attributes = THEME_REVERSE;
 }
 
-/* The nearest of the 6x6x6 cube and the 24 greys. */
+/* Returns the nearest colour of the 6x6x6 cube and the 24 greys. */
 static int nearest_colour(int r, int g, int b)
 {
 	static const int steps[6] = { 0, 95, 135, 175, 215, 255 };
@@ -66,7 +66,7 @@ static int nearest_colour(int r, int g, int b)
 	return best;
 }
 
-/* A number, a name, or "#rrggbb", of which the nearest of the 256 is taken. */
+/* Parses a number, a name, or "#rrggbb", which becomes the nearest of the 256 colours. */
 static int parse_colour(const json_t *v, int16_t *out)
 {
 	const char *text = json_string_value(v);
@@ -123,7 +123,7 @@ static int parse_attributes(const json_t *v, uint8_t *out)
 	return 0;
 }
 
-/* Each error names file, line, style and key: themes are written by hand. */
+/* Errors name file, line, style and key, because themes are written by hand. */
 static int parse_style(struct theme_style *out, const char *file, const char *json,
 		       const char *style, const json_t *v, struct error *err)
 {

@@ -4,8 +4,8 @@
  *       "styles": { "forward": { "fg": "green", "bg": "default", "attributes": ["bold"] } } }
  *
  * A colour is "default", one of the sixteen names ("bright-green"), 0..255, or "#rrggbb" (the
- * nearest of the 256). A style that is not named stays plain. What a key or value means but is
- * not known is an error that names file and line.
+ * nearest of the 256). A style that is not named is plain. An unknown key or value is an error
+ * that names file and line.
  */
 #ifndef TUI_THEME_H
 #define TUI_THEME_H
@@ -34,12 +34,12 @@ struct theme {
 	struct theme_style styles[STYLES];
 };
 
-/* What is used when no file is found: no colours, only attributes. */
+/* Gives the theme that is used without a file: attributes only. */
 void theme_plain(struct theme *out);
-/* `name` (for messages) and the text. On error *out is untouched. -EINVAL. Public for tests. */
+/* Parses a JSON text; `name` is for messages. -EINVAL: *out is unchanged. Public for tests. */
 int theme_parse(struct theme *out, const char *name, const char *json, struct error *err);
-/* A name or a path (with '/' or ".json"). Names are looked for in each of `folders` (NULL
- * ends). */
+/* Loads a theme by its path (with '/' or ".json") or by its name in one of `folders`, which ends
+ * with NULL. */
 int theme_find(struct theme *out, const char *name, const char *const *folders,
 	       struct error *err);
 

@@ -1,4 +1,4 @@
-/* What is exported can be read by others: valid JSON, whole tables, every task once. */
+/* Exports are readable by other programs: valid JSON, complete tables, every task once. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -69,7 +69,8 @@ static void tables(void **unused)
 
 	(void)unused;
 	assert_int_equal(lines(csv), 1 + s->history.n_iterations);
-	assert_int_equal(lines(jsonl), 1 + s->history.n_iterations + s->history.n_validations + s->history.n_notes);
+	assert_int_equal(lines(jsonl), 1 + s->history.n_iterations + s->history.n_validations +
+					       s->history.n_notes);
 	for (line = strtok_r(jsonl, "\n", &save); line;
 	     line = strtok_r(NULL, "\n", &save), n++) {
 		json_t *o = json_loads(line, 0, NULL);
@@ -78,13 +79,14 @@ static void tables(void **unused)
 		assert_non_null(json_object_get(o, "event"));
 		json_decref(o);
 	}
-	assert_int_equal(n, 1 + s->history.n_iterations + s->history.n_validations + s->history.n_notes);
+	assert_int_equal(n, 1 + s->history.n_iterations + s->history.n_validations +
+				    s->history.n_notes);
 	free(csv);
 	free(jsonl);
 	state_free(s);
 }
 
-/* Well formed: every tag that opens closes, and the special characters are written as such. */
+/* The SVG is well formed: tags are closed, special characters are escaped. */
 static void picture(void **unused)
 {
 	struct state *s = finished();
@@ -108,7 +110,7 @@ static void picture(void **unused)
 	state_free(s);
 }
 
-/* Every action, command and injected failure is in the manual. */
+/* The manual has every action, command and injected failure. */
 static void manual(void **unused)
 {
 	char *text, *keys;

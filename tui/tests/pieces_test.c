@@ -1,4 +1,4 @@
-/* Screen, layout, themes, keys, records: each alone. */
+/* Screen, layout, themes, keys and recordings, each alone. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,7 +37,7 @@ static void screen_clips(void **unused)
 	screen_free(s);
 }
 
-/* What an enemy could put into a journal line must not reach the terminal. */
+/* Escape sequences in a journal line must not reach the terminal. */
 static void screen_is_safe(void **unused)
 {
 	static const char nasty[] = "a\033[2J\a\x7f\x9b"
@@ -80,7 +80,7 @@ static bool apart(struct rect a, struct rect b)
 	       b.x + b.w <= a.x || a.y + a.h <= b.y || b.y + b.h <= a.y;
 }
 
-/* Every size, small clusters and great: nothing overlaps, nothing leaves the screen. */
+/* At every size and for small and large clusters, panels do not overlap and stay on the screen. */
 static void layout_holds(void **unused)
 {
 	static const uint32_t nodes[][2] = {
@@ -124,7 +124,7 @@ static void themes(void **unused)
 		if (theme_find(&t, names[i], folders, &err) != 0)
 			fail_msg("%s", err.text);
 		assert_string_equal(t.name, names[i]);
-		/* What must be told apart at a glance is. */
+		/* Styles that must be distinguished at a glance differ. */
 		assert_memory_not_equal(&t.styles[STYLE_FORWARD], &t.styles[STYLE_BACKWARD],
 					sizeof(t.styles[0]));
 		assert_memory_not_equal(&t.styles[STYLE_LIVE], &t.styles[STYLE_LOST],
@@ -153,7 +153,7 @@ static void themes(void **unused)
 				     &err),
 			 -EINVAL);
 	assert_int_equal(theme_parse(&t, "x.json", "{", &err), -EINVAL);
-	assert_memory_equal(&same, &t, sizeof(t)); /* untouched by all of them */
+	assert_memory_equal(&same, &t, sizeof(t)); /* errors leave it unchanged */
 	assert_int_equal(theme_parse(&t, "x.json",
 				     "{\"format\": \"skippipe.theme/1\", \"name\": \"x\","
 				     "\"styles\": {\"forward\": {\"fg\": \"#ff0000\", \"bg\": "
@@ -177,7 +177,7 @@ static void keys(void **unused)
 		for (int k = 0; k < KEYMAP_EACH && map.keys[a][k]; k++) {
 			for (int i = 0; i < n; i++)
 				assert_int_not_equal(seen[i],
-						     map.keys[a][k]); /* one key, one act */
+						     map.keys[a][k]); /* a key has one action */
 			seen[n++] = map.keys[a][k];
 			assert_int_equal(keymap_action(&map, map.keys[a][k]), a);
 		}
@@ -225,7 +225,7 @@ static void configs(void **unused)
 		config_parse(&c, "c.json", "{\n\"fbs\": 4,\n\"theme\": \"mono\"}", &err),
 		-EINVAL);
 	assert_non_null(strstr(err.text, "c.json:2: fbs"));
-	assert_string_equal(c.theme, "mono"); /* the rest of the file holds */
+	assert_string_equal(c.theme, "mono"); /* the other settings are used */
 	assert_int_equal(config_parse(&c, "c.json", "{\"fps\": 0}", &err), -EINVAL);
 	assert_int_equal(config_parse(&c, "c.json", "[]", &err), -EINVAL);
 	assert_int_equal(config_parse(&c, "c.json", "{", &err), -EINVAL);
@@ -252,7 +252,7 @@ static void words(void **unused)
 	assert_int_equal(command_seconds("10m", &s), 0);
 	assert_int_equal(s, 600);
 	assert_int_equal(command_seconds("m", &s), -EINVAL);
-	assert_true(command_match("h-a", found, 8) > 0); /* letters with gaps */
+	assert_true(command_match("h-a", found, 8) > 0); /* letters with gaps match */
 	assert_string_equal(command_at(found[0])->name, "heal-all");
 }
 
@@ -270,7 +270,7 @@ static void records(void **unused)
 	assert_int_equal(record_write(f, 7, "", 0), 0);
 	assert_int_equal(record_write(f, INT64_MAX, "xyz", 3), 0);
 	fclose(f);
-	for (size_t cut = 0; cut <= size; cut++) { /* wherever the writer died */
+	for (size_t cut = 0; cut <= size; cut++) { /* at whatever byte the writer was killed */
 		size_t n = 0;
 
 		r = record_open_memory(data, cut);

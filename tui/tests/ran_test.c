@@ -1,4 +1,4 @@
-/* The plans that a run has gone through. */
+/* The plans that a run has used. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,25 +27,32 @@ static struct state *begun(void)
 	return s;
 }
 
-static void plan_takes_over(struct state *s, uint64_t epoch, const char *algorithm, float said_s)
+static void plan_takes_over(struct state *s, uint64_t epoch, const char *algorithm,
+			    float predicted_s)
 {
 	struct msg m = { .type = MSG_SEE_PLAN };
 
-	m.u.see_plan = (struct msg_see_plan){
-		.epoch = epoch, .n_stages = 2, .path_length = 1, .iteration_s = said_s, .sync_s = 1
-	};
+	m.u.see_plan = (struct msg_see_plan){ .epoch = epoch,
+					      .n_stages = 2,
+					      .path_length = 1,
+					      .iteration_s = predicted_s,
+					      .sync_s = 1 };
 	snprintf(m.u.see_plan.algorithm, sizeof(m.u.see_plan.algorithm), "%s", algorithm);
 	hear(s, &m);
 }
 
-static void runs(struct state *s, uint64_t n, uint64_t epoch, float said_s, float took_s)
+static void runs(struct state *s, uint64_t n, uint64_t epoch, float predicted_s, float measured_s)
 {
 	struct msg m = { .type = MSG_SEE_ITERATION };
 
-	m.u.see_iteration = (struct msg_see_iteration){
-		.iteration = n, .epoch = epoch, .predicted_s = said_s, .iteration_s = took_s,
-		.predicted_sync_s = 1, .sync_s = took_s / 10, .path_length = 2, .algorithm = "dtfm"
-	};
+	m.u.see_iteration = (struct msg_see_iteration){ .iteration = n,
+							.epoch = epoch,
+							.predicted_s = predicted_s,
+							.iteration_s = measured_s,
+							.predicted_sync_s = 1,
+							.sync_s = measured_s / 10,
+							.path_length = 2,
+							.algorithm = "dtfm" };
 	hear(s, &m);
 }
 
@@ -59,20 +66,20 @@ static void each_says_what_it_said_and_what_was_measured(void **unused)
 	plan_takes_over(s, 3, "dtfm", 10);
 	assert_int_equal(ran_list(s, list, RAN_MOST), 1);
 	assert_int_equal(list[0].last, 0);
-	assert_true(list[0].said_s == 10 && list[0].said_sync_s == 1);
+	assert_true(list[0].predicted_s == 10 && list[0].predicted_sync_s == 1);
 	runs(s, 1, 3, 10, 30);
 	runs(s, 2, 3, 10, 12);
 	runs(s, 3, 3, 11, 14);
 	assert_int_equal(ran_list(s, list, RAN_MOST), 1);
 	assert_int_equal(list[0].first, 1);
 	assert_int_equal(list[0].last, 3);
-	assert_true(list[0].took_s == 14);
-	assert_true(list[0].took_sync_s == 14.0f / 10);
-	assert_true(list[0].said_s == 11); /* as corrected */
+	assert_true(list[0].measured_s == 14);
+	assert_true(list[0].measured_sync_s == 14.0f / 10);
+	assert_true(list[0].predicted_s == 11); /* the corrected prediction */
 	state_free(s);
 }
 
-/* One that never ran is no plan of the run, unless it is the one in force. */
+/* A plan that never ran is not listed, unless it is in force. */
 static void the_newest_comes_first(void **unused)
 {
 	struct state *s = begun();
@@ -95,18 +102,18 @@ static void the_newest_comes_first(void **unused)
 	runs(s, 3, 5, 7, 8);
 	assert_int_equal(ran_list(s, list, RAN_MOST), 2);
 	assert_int_equal(list[0].first, 2);
-	assert_true(list[0].took_s == 8.5f);
+	assert_true(list[0].measured_s == 8.5f);
 	for (uint64_t i = 0; i < 2 * RAN_MOST; i++)
 		runs(s, 4 + i, 6 + i, 7, 9);
 	assert_int_equal(ran_list(s, list, 3), 3);
-	assert_int_equal(list[0].epoch, 5); /* what is in force */
+	assert_int_equal(list[0].epoch, 5); /* the plan in force */
 	assert_int_equal(list[1].epoch, 5 + 2 * RAN_MOST);
 	assert_int_equal(list[2].epoch, 4 + 2 * RAN_MOST);
 	assert_int_equal(ran_list(s, list, RAN_MOST), RAN_MOST);
 	state_free(s);
 }
 
-/* Where not all fit, each skip ratio is there before an older plan of the same. */
+/* If not all plans fit, each skip ratio is listed before an older plan of the same ratio. */
 static void each_skip_ratio_is_there(void **unused)
 {
 	struct state *s = begun();

@@ -1,5 +1,6 @@
-/* libFuzzer: a recorded stream in which anything may stand, shown as the console shows one: folded to its
- * end and told line by line, gone back in, a view and a dialog drawn at both moments. */
+/* libFuzzer: a recording with arbitrary bytes, used as the console uses one. The state is made to
+ * its end and printed as lines, then made for an earlier time. At both times a view and a dialog
+ * are drawn. */
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -24,7 +25,7 @@ static void draw(const struct state *s, struct ui *u, int w, int h)
 	screen_free(screen);
 }
 
-/* A view and a dialog above it, or none: which is the length's to say. */
+/* Draws a view, and a dialog or none above it. The input's length chooses both. */
 static void draw_some(const struct state *s, struct ui *u, size_t which)
 {
 	ui_show(u, (enum view)(VIEW_OVERVIEW + which % 8));
@@ -33,7 +34,7 @@ static void draw_some(const struct state *s, struct ui *u, size_t which)
 	u->dialog.kind = DIALOG_NONE;
 }
 
-/* As far as the stream can be read. */
+/* Reads the recording as far as it is readable. */
 static void take_all(struct record_reader *r, struct history *h, struct state *s, struct ui *u)
 {
 	struct text_mode plain = { .at_us = 0 };
@@ -76,7 +77,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (applied > 0) {
 		history_seek(h, history_at(h, applied / 2), &s, &applied, &status_at);
 		u.clock.frozen = true;
-		u.clock.frozen_us = s->status.now_us + (history_at(h, history_count(h) / 2) - status_at);
+		u.clock.frozen_us =
+			s->status.now_us + (history_at(h, history_count(h) / 2) - status_at);
 		u.clock.behind_us = history_last_us(h) - history_at(h, history_count(h) / 2);
 		u.clock.span_us = history_last_us(h) - history_first_us(h);
 		history_event(h, history_last_us(h), -1);

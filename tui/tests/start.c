@@ -10,7 +10,7 @@
 
 enum { MOST = 60 };
 
-static void tell(struct state *s, struct msg *m)
+static void apply_message(struct state *s, struct msg *m)
 {
 	m->sequence = s->stream.sequence + 1;
 	state_apply(s, m);
@@ -37,10 +37,10 @@ void start_status(struct state *s, enum gather_step step, uint32_t part, uint32_
 		.left_s = left_s,
 	};
 	snprintf(m->u.see_status.doing, sizeof(m->u.see_status.doing), "%s", doing);
-	tell(s, m);
+	apply_message(s, m);
 }
 
-static void tell_nodes(struct state *s, bool placed)
+static void apply_nodes(struct state *s, bool placed)
 {
 	struct msg m = { .type = MSG_SEE_NODE };
 
@@ -49,12 +49,12 @@ static void tell_nodes(struct state *s, bool placed)
 		if (placed)
 			m.u.see_node.stage = (uint8_t)(i * s->run.n_stages / s->run.n_nodes);
 		snprintf(m.u.see_node.host, sizeof(m.u.see_node.host), "host%u", i);
-		tell(s, &m);
+		apply_message(s, &m);
 	}
 }
 
-/* In round a + b of the tournament these two meet. */
-static void tell_links(struct state *s, uint32_t rounds, bool travelled)
+/* The two nodes meet in round a + b of the tournament. */
+static void apply_links(struct state *s, uint32_t rounds, bool travelled)
 {
 	struct msg_link links[MOST * MOST];
 	struct msg m = { .type = MSG_SEE_LINKS };
@@ -85,7 +85,7 @@ static void tell_links(struct state *s, uint32_t rounds, bool travelled)
 		}
 	}
 	m.u.see_links = (struct msg_see_links){ k, links };
-	tell(s, &m);
+	apply_message(s, &m);
 }
 
 struct state *start_state(uint32_t nodes, uint32_t stages, bool emulated, enum gather_step step,
@@ -104,13 +104,13 @@ struct state *start_state(uint32_t nodes, uint32_t stages, bool emulated, enum g
 					    .started_wall_us = STREAM_WALL_US };
 	snprintf(m.u.see_run.name, sizeof(m.u.see_run.name), "skippipe");
 	snprintf(m.u.see_run.model, sizeof(m.u.see_run.model), "llama-tiny 1.3M");
-	tell(s, &m);
-	tell_nodes(s, step == GATHER_BUILD);
+	apply_message(s, &m);
+	apply_nodes(s, step == GATHER_BUILD);
 	if (step >= GATHER_LINKS && !emulated)
-		tell_links(s, step == GATHER_LINKS ? part - 1 : nodes, false);
+		apply_links(s, step == GATHER_LINKS ? part - 1 : nodes, false);
 	start_status(s, step, part, parts, left_s, "at some step", &m);
 	m = (struct msg){ .type = MSG_SEE_SYNCED };
-	tell(s, &m);
+	apply_message(s, &m);
 	return s;
 }
 
@@ -118,7 +118,7 @@ void start_measured(struct state *s)
 {
 	s->run.emulated = 0;
 	s->n_links = 0;
-	tell_links(s, s->run.n_nodes, true);
+	apply_links(s, s->run.n_nodes, true);
 	for (size_t i = 0; i < s->history.n_iterations; i++) {
 		struct msg_see_iteration *it = &s->history.iterations[i];
 

@@ -1,19 +1,19 @@
-/* start.h - a made-up run whose network is real: before its first iteration, and in it.
- */
+/* start.h - an invented run without an emulated network: before its first iteration, and in it. */
 #ifndef TUI_TESTS_START_H
 #define TUI_TESTS_START_H
 
 #include "tui/run/state.h"
 
-/* `nodes` nodes in so many stages, at a step of their start, and how far that is. Links are measured
- * in the order of a tournament: in LINKS those of the rounds before `part`, later all of them. No way
- * leads from n03 to n01. emulated: of another run, which measures none. Free with state_free. */
+/* Returns the state of a run of `nodes` nodes in `stages` stages at a step of its start; part and
+ * parts are the step's progress. Links are measured in the order of a tournament: during
+ * GATHER_LINKS those of the rounds before `part`, later all. The link from n03 to n01 is cut.
+ * emulated: the network is emulated, and links are not measured. Free it with state_free. */
 struct state *start_state(uint32_t nodes, uint32_t stages, bool emulated, enum gather_step step,
 			  uint32_t part, uint32_t parts, float left_s);
-/* A further message of the status alone. */
+/* Gives a further status message. */
 void start_status(struct state *s, enum gather_step step, uint32_t part, uint32_t parts,
 		  float left_s, const char *doing, struct msg *m);
-/* A run with a time scale of 1 is one in a real network: its links and sums are measured. */
+/* Makes the run one without an emulated network, with measured links and sums. */
 void start_measured(struct state *s);
 
 #endif

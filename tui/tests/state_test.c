@@ -1,4 +1,4 @@
-/* The fold: what the console derives from events must be what the made-up run did. */
+/* The state that the console derives from events is what happened in the invented run. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +24,7 @@ static struct msg_task_event event(uint8_t type, uint8_t kind, uint16_t node, ui
 					.at_us = at };
 }
 
-static void tell(struct state *s, uint64_t iteration, struct msg_task_event *e, uint32_t n)
+static void apply_events(struct state *s, uint64_t iteration, struct msg_task_event *e, uint32_t n)
 {
 	struct msg m = { .type = MSG_SEE_TASKS, .sequence = s->stream.sequence + 1 };
 
@@ -82,7 +82,7 @@ static void positions(void **unused)
 
 	(void)unused;
 	for (uint32_t i = 0; i < 10; i++) {
-		tell(s, 1, &e[i], 1);
+		apply_events(s, 1, &e[i], 1);
 		assert_int_equal(f->position, i / 2);
 		assert_int_equal(f->phase, phases[i]);
 		assert_int_equal(f->since_us, e[i].at_us);
@@ -95,7 +95,7 @@ static void positions(void **unused)
 	state_free(s);
 }
 
-/* Another node's report comes first: nothing moves back. */
+/* Another node's report arrives first: no microbatch moves back. */
 static void late_events(void **unused)
 {
 	struct state *s = two();
@@ -107,7 +107,7 @@ static void late_events(void **unused)
 	};
 
 	(void)unused;
-	tell(s, 1, e, 3);
+	apply_events(s, 1, e, 3);
 	assert_int_equal(f->position, 1);
 	assert_int_equal(f->phase, FLIGHT_RUNNING);
 	assert_int_equal(f->chain[0].ended_us, 150);
@@ -115,8 +115,7 @@ static void late_events(void **unused)
 	state_free(s);
 }
 
-/* A console that comes back hears the iteration from its beginning: nothing is there twice, and
- * what came in between is there. */
+/* A console that reattaches receives the iteration from its start. No task is counted twice. */
 static void whole_iteration_replaces_its_parts(void **unused)
 {
 	struct state *s = two();
@@ -136,8 +135,8 @@ static void whole_iteration_replaces_its_parts(void **unused)
 	struct msg m = { .type = MSG_SEE_TASKS };
 
 	(void)unused;
-	tell(s, 1, before, 2);
-	tell(s, 2, e, 5);
+	apply_events(s, 1, before, 2);
+	apply_events(s, 2, e, 5);
 	assert_int_equal(s->n_collisions, 1);
 	m.sequence = s->stream.sequence + 1;
 	m.u.see_tasks = (struct msg_see_tasks){ 2, 1, 7, e };
@@ -170,17 +169,18 @@ static void collisions(void **unused)
 
 	(void)unused;
 	e[1].blocker = 0;
-	tell(s, 1, e, 3);
-	assert_int_equal(state_waiting(s), 1); /* the first F of a microbatch is no collision */
+	apply_events(s, 1, e, 3);
+	assert_int_equal(state_waiting(s),
+			 1); /* the wait of a first forward task is not a collision */
 	assert_int_equal(s->nodes[1].queue[0].blocker, 0);
 	assert_int_equal(s->current.collisions, 1);
-	tell(s, 1, e + 3, 2);
+	apply_events(s, 1, e + 3, 2);
 	assert_int_equal(state_waiting(s), 0);
 	assert_int_equal(s->current.wait_us, 50);
 	assert_int_equal(state_collision_back(s, 0)->microbatch, 1);
 	assert_null(state_collision_back(s, 1));
-	/* The next iteration starts clean. */
-	tell(s, 2, e, 1);
+	/* The next iteration starts empty. */
+	apply_events(s, 2, e, 1);
 	assert_int_equal(s->current.collisions, 0);
 	assert_int_equal(s->nodes[0].n_queue, 0);
 	assert_int_equal(state_flight(s, 1)->phase, FLIGHT_UNBORN);
@@ -200,7 +200,7 @@ static void reruns(void **unused)
 
 	(void)unused;
 	e[3].attempt = 1;
-	tell(s, 1, e, 5);
+	apply_events(s, 1, e, 5);
 	assert_int_equal(state_flight(s, 0)->reruns, 1);
 	assert_int_equal(state_flight(s, 0)->nodes[1], 2); /* the other node of stage 1 */
 	assert_int_equal(state_flight(s, 0)->position, 1);
@@ -208,8 +208,8 @@ static void reruns(void **unused)
 	state_free(s);
 }
 
-/* Told anew while it is under way, with the attempt: the microbatch goes on from the other node, or
- * starts again. */
+/* A route that arrives during the iteration with a new attempt: the microbatch continues from the
+ * replacing node, or starts again. */
 static void rerouted(void **unused)
 {
 	struct state *s = two();
@@ -226,7 +226,7 @@ static void rerouted(void **unused)
 	const struct state_flight *f;
 
 	(void)unused;
-	tell(s, 1, e, 3);
+	apply_events(s, 1, e, 3);
 	state_take_routes(s, &r, 1);
 	f = state_flight(s, 0);
 	assert_int_equal(f->reruns, 1);
@@ -235,12 +235,12 @@ static void rerouted(void **unused)
 	assert_int_equal(f->position, 0);
 	assert_int_equal(f->chain[0].ended_us, 150);
 	assert_int_equal(f->chain[1].started_us, 0);
-	e[2].type = WORK_ENDS; /* of the node that is gone */
-	tell(s, 1, &e[2], 1);
+	e[2].type = WORK_ENDS; /* of the replaced node */
+	apply_events(s, 1, &e[2], 1);
 	assert_int_equal(f->position, 0);
 	e[2] = event(WORK_STARTS, WORK_FORWARD, 2, 0, 400);
 	e[2].attempt = 1;
-	tell(s, 1, &e[2], 1);
+	apply_events(s, 1, &e[2], 1);
 	assert_int_equal(f->position, 1);
 	assert_int_equal(f->phase, FLIGHT_RUNNING);
 	assert_int_equal(f->reruns, 1);
@@ -249,19 +249,19 @@ static void rerouted(void **unused)
 	state_take_routes(s, &r, 1);
 	assert_int_equal(f->reruns, 2);
 	assert_int_equal(f->phase, FLIGHT_UNBORN);
-	e[2].type = WORK_ENDS; /* of the attempt that is over */
-	tell(s, 1, &e[2], 1);
+	e[2].type = WORK_ENDS; /* of an earlier attempt */
+	apply_events(s, 1, &e[2], 1);
 	assert_int_equal(f->phase, FLIGHT_UNBORN);
 	e[0] = event(WORK_STARTS, WORK_FORWARD, 3, 0, 500);
 	e[0].attempt = 2;
-	tell(s, 1, e, 1);
+	apply_events(s, 1, e, 1);
 	assert_int_equal(f->phase, FLIGHT_RUNNING);
 	assert_int_equal(f->reruns, 2);
 	state_free(s);
 }
 
-/* Attempts belong to an iteration: in the next one the first is 0 again. */
-static void the_next_iteration_begins_anew(void **unused)
+/* Attempts are counted for each iteration: the first of the next one is 0. */
+static void attempts_start_at_0_in_each_iteration(void **unused)
 {
 	struct state *s = two();
 	const struct state_flight *f = state_flight(s, 0);
@@ -270,9 +270,9 @@ static void the_next_iteration_begins_anew(void **unused)
 
 	(void)unused;
 	again.attempt = 3;
-	tell(s, 4, &again, 1);
+	apply_events(s, 4, &again, 1);
 	assert_true(f->begun);
-	tell(s, 5, &next, 1);
+	apply_events(s, 5, &next, 1);
 	assert_true(f->begun);
 	assert_int_equal(s->current.iteration, 5);
 	state_free(s);
@@ -300,29 +300,29 @@ static void why_it_waits(void **unused)
 	(void)unused;
 	for (int i = 0; i < 3; i++)
 		s->nodes[i].see.forward_s = 2;
-	tell(s, 1, e, 6);
+	apply_events(s, 1, e, 6);
 	why_make(&w, s, f, 3000000);
 	assert_true(w.waits && w.busy && w.choice && !w.full);
 	assert_int_equal(w.node, 1);
 	assert_int_equal(w.runs, 0);
 	assert_float_equal(w.waited_s, 0.5, 1e-6);
-	assert_float_equal(w.left_s, 1, 1e-6); /* of two seconds one is over */
-	assert_false(w.alternative);           /* nobody knows how far the others are */
+	assert_float_equal(w.left_s, 1, 1e-6); /* one of two seconds has passed */
+	assert_false(w.alternative);           /* the distances of other nodes are unknown */
 	m.sequence = s->stream.sequence + 1;
 	state_apply(s, &m);
 	why_make(&w, s, f, 3000000);
 	assert_true(w.alternative);
 	assert_int_equal(w.other, 2);
 	assert_float_equal(w.link_s, 0.5, 1e-6);
-	assert_float_equal(w.change_s, -1, 1e-6); /* half a second more way, 1.5 less wait */
+	assert_float_equal(w.change_s, -1, 1e-6); /* 0.5 s longer transfer, 1.5 s less wait */
 	why_say(&w, text);
-	assert_string_equal(text, "waits 0.5s at n01: it runs m00 F, ~1.0s more; by n02: link "
-				  "+0.5s, -1.0s in all");
+	assert_string_equal(text, "waits 0.5s at n01: the node runs m00 F, ~1.0s more; via "
+				  "n02: link +0.5s, in all -1.0s");
 	s->nodes[2].see.state = NODE_DEAD;
 	why_make(&w, s, f, 3000000);
 	assert_false(w.alternative);
 	e[5].type = WORK_STARTS;
-	tell(s, 1, &e[5], 1);
+	apply_events(s, 1, &e[5], 1);
 	why_make(&w, s, f, 3000000);
 	assert_false(w.waits);
 	state_free(s);
@@ -338,7 +338,7 @@ static void gaps(void **unused)
 	assert_int_equal(s->stream.gaps, 2);
 	assert_true(s->stream.needs_snapshot);
 	m = (struct msg){ .type = MSG_SEE_SYNCED,
-			  .sequence = 1 }; /* a new controller counts afresh */
+			  .sequence = 1 }; /* a new controller counts from the start */
 	state_apply(s, &m);
 	assert_int_equal(s->stream.gaps, 2);
 	assert_false(s->stream.needs_snapshot);
@@ -352,7 +352,7 @@ static void dead_nodes(void **unused)
 	struct msg m = { .type = MSG_SEE_NODE };
 
 	(void)unused;
-	tell(s, 1, &e, 1);
+	apply_events(s, 1, &e, 1);
 	m.sequence = s->stream.sequence + 1;
 	m.u.see_node = (struct msg_see_node){
 		.node = 1, .stage = 1, .state = NODE_DEAD, .since_us = 230
@@ -382,7 +382,7 @@ static void histories(void **unused)
 	assert_int_equal(s->history.n_iterations, 5);
 	for (size_t i = 0; i < 5; i++)
 		assert_int_equal(s->history.iterations[i].iteration, i + 1);
-	assert_true(s->history.iterations[2].loss == 3); /* told again: the later one stands */
+	assert_true(s->history.iterations[2].loss == 3); /* the later value replaces the first */
 	assert_true(state_prediction_error(s, 100, &n) > 0.0999f);
 	assert_int_equal(n, 5);
 	for (uint64_t id = 1; id < STATE_NOTES + 10; id++) {
@@ -397,7 +397,7 @@ static void histories(void **unused)
 	state_free(s);
 }
 
-/* A candidate changes nothing of what is in force. */
+/* A candidate does not change the plan in force. */
 static void candidates(void **unused)
 {
 	struct state *s = two();
@@ -426,7 +426,7 @@ static void candidates(void **unused)
 	state_free(s);
 }
 
-/* Against the whole made-up run: everything done, nobody waits, no task left open. */
+/* After the whole invented run every microbatch is done, none waits, and no task is open. */
 static void whole_run(void **unused)
 {
 	struct stream_options o;
@@ -445,8 +445,9 @@ static void whole_run(void **unused)
 		busy += s->nodes[i].running;
 	assert_int_equal(busy, 0);
 	assert_int_equal(state_waiting(s), 0);
-	/* What the controller counted is what was seen. */
-	assert_true(s->current.collisions <= s->history.iterations[s->history.n_iterations - 1].collisions);
+	/* The controller counted the same collisions. */
+	assert_true(s->current.collisions <=
+		    s->history.iterations[s->history.n_iterations - 1].collisions);
 	assert_int_equal(s->plan.n_tasks, 30 * 9);
 	for (uint32_t i = 0; i < MSG_NODES; i++)
 		for (uint32_t t = s->plan.first[i]; t + 1 < s->plan.first[i + 1]; t++)
@@ -462,7 +463,7 @@ static const struct CMUnitTest all[] = {
 	cmocka_unit_test(reruns),
 	cmocka_unit_test(rerouted),
 	cmocka_unit_test(why_it_waits),
-	cmocka_unit_test(the_next_iteration_begins_anew),
+	cmocka_unit_test(attempts_start_at_0_in_each_iteration),
 	cmocka_unit_test(gaps),
 	cmocka_unit_test(dead_nodes),
 	cmocka_unit_test(histories),

@@ -19,7 +19,7 @@ struct route {
 struct arrival {
 	int64_t at;
 	uint32_t microbatch, position;
-	uint32_t node; /* position UINT32_MAX: this node ends its task */
+	uint32_t node; /* position UINT32_MAX: the node ends its task */
 };
 
 struct worker {
@@ -34,9 +34,9 @@ struct run {
 	struct stream_options o;
 	struct rng rng;
 	uint32_t n_microbatches, n_data;
-	uint32_t *stage_of, *first; /* of nodes; the first node of each stage */
+	uint32_t *stage_of, *first; /* by node; by stage, its first node */
 	struct route *routes;
-	struct msg_route *told;
+	struct msg_route *msg_routes;
 	struct msg_task_event *events;
 	uint32_t n_events, most_events;
 	struct arrival *heap;
@@ -62,7 +62,7 @@ void stream_defaults(struct stream_options *o)
 				      .dead = -1 };
 }
 
-static void tell(struct run *r, struct msg *m)
+static void send(struct run *r, struct msg *m)
 {
 	m->sequence = ++r->sequence;
 	r->sink(r->context, r->now, m);
@@ -93,7 +93,7 @@ static void make_routes(struct run *r)
 				p->nodes[h] = (uint16_t)(r->first[s] + (m / 2 + s + 1) % n);
 			p->stages[h++] = (uint8_t)s;
 		}
-		r->told[m] = (struct msg_route){ m, 0,        m % r->n_data, m / r->n_data,
+		r->msg_routes[m] = (struct msg_route){ m, 0,        m % r->n_data, m / r->n_data,
 						 h, p->nodes, p->stages, 0 };
 	}
 }
@@ -134,14 +134,14 @@ static struct arrival pop(struct run *r)
 
 static uint32_t node_at(const struct run *r, uint32_t m, uint32_t p)
 {
-	uint32_t n = r->told[m].n_hops;
+	uint32_t n = r->msg_routes[m].n_hops;
 
 	return r->routes[m].nodes[p < n ? p : p == n ? 0 : p == 2 * n ? 0 : 2 * n - p];
 }
 
 static uint8_t kind_at(const struct run *r, uint32_t m, uint32_t p)
 {
-	uint32_t n = r->told[m].n_hops;
+	uint32_t n = r->msg_routes[m].n_hops;
 
 	return p < n ? WORK_FORWARD : p == n ? WORK_LOSS : WORK_BACKWARD;
 }
@@ -222,7 +222,7 @@ static void finish(struct run *r, struct arrival e)
 {
 	struct worker *w = &r->workers[e.node];
 	struct arrival a = { e.at, e.microbatch, w->position, e.node };
-	uint32_t last = 2 * r->told[e.microbatch].n_hops;
+	uint32_t last = 2 * r->msg_routes[e.microbatch].n_hops;
 
 	w->busy = 0;
 	if (kind_at(r, a.microbatch, a.position) == WORK_BACKWARD)
@@ -236,7 +236,7 @@ static void finish(struct run *r, struct arrival e)
 	begin(r, e.node, e.at);
 }
 
-/* Fills events, from start; returns the end. */
+/* Fills in events from `start`. Returns the end. */
 static int64_t simulate(struct run *r, int64_t start, double jitter)
 {
 	int64_t end = start;
@@ -258,9 +258,9 @@ static int64_t simulate(struct run *r, int64_t start, double jitter)
 	return end;
 }
 
-/* ---- what is told ---- */
+/* ---- messages ---- */
 
-static void tell_node(struct run *r, uint32_t i, uint8_t state, const char *why)
+static void send_node(struct run *r, uint32_t i, uint8_t state, const char *why)
 {
 	struct msg m = { .type = MSG_SEE_NODE };
 	struct msg_see_node *n = &m.u.see_node;
@@ -283,15 +283,18 @@ static void tell_node(struct run *r, uint32_t i, uint8_t state, const char *why)
 	n->sent_bytes = 1000000 + i * 31000;
 	n->received_bytes = 990000 + i * 30000;
 	n->pid = 4000 + i;
-	n->lost_s = i % 7 == 3 ? 0 : i % 7 == 5 ? -1 : 36.2f + 0.7f * (float)(i % 6) * (float)(i % 6); /* not known, no plan */
+	n->lost_s = i % 7 == 3   ? 0
+		    : i % 7 == 5 ? -1
+				 : 36.2f + 0.7f * (float)(i % 6) *
+						   (float)(i % 6); /* unknown, or without a plan */
 	snprintf(n->location, sizeof(n->location), "%s", places[(i * 5 + 1) % 12]);
 	snprintf(n->device, sizeof(n->device), "cpu");
 	snprintf(n->host, sizeof(n->host), "localhost");
 	snprintf(n->why, sizeof(n->why), "%s", why);
-	tell(r, &m);
+	send(r, &m);
 }
 
-static void tell_status(struct run *r, uint64_t iteration, int64_t started, uint8_t phase,
+static void send_status(struct run *r, uint64_t iteration, int64_t started, uint8_t phase,
 			uint32_t alive)
 {
 	struct msg m = { .type = MSG_SEE_STATUS };
@@ -308,10 +311,10 @@ static void tell_status(struct run *r, uint64_t iteration, int64_t started, uint
 	t->now_us = r->now;
 	t->iteration_started_us = started;
 	snprintf(t->doing, sizeof(t->doing), "iteration %llu", (unsigned long long)iteration);
-	tell(r, &m);
+	send(r, &m);
 }
 
-static void tell_note(struct run *r, uint64_t id, uint8_t kind, char mark, uint64_t iteration,
+static void send_note(struct run *r, uint64_t id, uint8_t kind, char mark, uint64_t iteration,
 		      uint64_t command, const char *text)
 {
 	struct msg m = { .type = MSG_SEE_NOTE };
@@ -326,13 +329,13 @@ static void tell_note(struct run *r, uint64_t id, uint8_t kind, char mark, uint6
 	n->node = -1;
 	n->command = command;
 	snprintf(n->text, sizeof(n->text), "%s", text);
-	tell(r, &m);
+	send(r, &m);
 }
 
-/* Until then nothing was skipped. */
+/* No stage was skipped until then. */
 enum { SKIPS_FROM = 12 };
 
-static void tell_iteration(struct run *r, uint64_t i, double took, double predicted,
+static void send_iteration(struct run *r, uint64_t i, double took, double predicted,
 			   uint32_t collisions, uint32_t alive)
 {
 	struct msg m = { .type = MSG_SEE_ITERATION };
@@ -357,18 +360,18 @@ static void tell_iteration(struct run *r, uint64_t i, double took, double predic
 	t->alive = alive;
 	t->path_length = i < SKIPS_FROM ? r->o.stages : r->o.path_length;
 	t->at_us = r->now;
-	tell(r, &m);
+	send(r, &m);
 	if (i % 5 == 0) {
 		struct msg v = { .type = MSG_SEE_VALIDATION };
 
 		v.u.see_validation = (struct msg_see_validation){
 			i, (float)(2.2 + 2.35 * exp(-(double)i / 18)), 0
 		};
-		tell(r, &v);
+		send(r, &v);
 	}
 }
 
-static double tell_plan(struct run *r)
+static double send_plan(struct run *r)
 {
 	struct msg m = { .type = MSG_SEE_PLAN };
 	struct msg_see_plan *p = &m.u.see_plan;
@@ -376,7 +379,7 @@ static double tell_plan(struct run *r)
 	double took = (double)simulate(r, 0, 0) / 1e6 / r->o.time_scale;
 
 	for (uint32_t i = 0; i < r->n_microbatches; i++)
-		for (uint32_t h = 0; h < r->told[i].n_hops; h++)
+		for (uint32_t h = 0; h < r->msg_routes[i].n_hops; h++)
 			visits[r->routes[i].stages[h]]++;
 	p->epoch = 7;
 	p->iteration = r->o.past + 1;
@@ -393,14 +396,14 @@ static double tell_plan(struct run *r)
 	p->n_visits = r->o.stages;
 	p->visits = visits;
 	p->n_routes = r->n_microbatches;
-	p->routes = r->told;
+	p->routes = r->msg_routes;
 	p->n_planned = r->n_events;
 	p->planned = r->events;
-	tell(r, &m);
+	send(r, &m);
 	return took;
 }
 
-static void tell_links(struct run *r)
+static void send_links(struct run *r)
 {
 	struct msg_link links[190];
 	struct msg m = { .type = MSG_SEE_LINKS };
@@ -427,10 +430,10 @@ static void tell_links(struct run *r)
 		}
 	}
 	m.u.see_links = (struct msg_see_links){ n, links };
-	tell(r, &m);
+	send(r, &m);
 }
 
-static double tell_snapshot(struct run *r)
+static double send_snapshot(struct run *r)
 {
 	struct msg m = { .type = MSG_SEE_RUN };
 	double predicted;
@@ -447,30 +450,30 @@ static double tell_snapshot(struct run *r)
 	m.u.see_run.started_wall_us = STREAM_WALL_US;
 	m.u.see_run.baseline_s = 79.9;
 	m.u.see_run.emulated = 1;
-	tell(r, &m);
+	send(r, &m);
 	for (uint32_t i = 0; i < r->o.nodes; i++)
-		tell_node(r, i, NODE_LIVE, "");
-	predicted = tell_plan(r);
+		send_node(r, i, NODE_LIVE, "");
+	predicted = send_plan(r);
 	for (uint32_t i = 1; i <= r->o.past; i++) {
 		double said = i < SKIPS_FROM ? 1.6 * predicted : predicted;
 
-		tell_iteration(r, i, said * (1 + 0.03 * sin((double)i)), said, 3 + i % 4,
+		send_iteration(r, i, said * (1 + 0.03 * sin((double)i)), said, 3 + i % 4,
 			       r->o.nodes);
 	}
-	tell_note(r, 1, NOTE_EVENT, 0, 1, 0, "the run began: 20 agents on this machine");
-	tell_note(r, 2, NOTE_COMMAND, 'S', 12, 1, "skip 0 > 2 of 6 from iteration 12");
-	tell_note(r, 3, NOTE_PREDICTION, 0, 12, 0, "skip 0 > 2: said 33.3s, took 34.1s (2%)");
-	tell_note(r, 4, NOTE_WARNING, 0, 30, 0, "link n06>n12 takes 2.9s, 4.1 times the plan");
-	tell_links(r);
-	tell_status(r, r->o.past + 1, r->now, PHASE_COMPUTING, r->o.nodes);
+	send_note(r, 1, NOTE_EVENT, 0, 1, 0, "the run began: 20 agents on this machine");
+	send_note(r, 2, NOTE_COMMAND, 'S', 12, 1, "skip 0 > 2 of 6 from iteration 12");
+	send_note(r, 3, NOTE_PREDICTION, 0, 12, 0, "skip 0 > 2: said 33.3s, took 34.1s (2%)");
+	send_note(r, 4, NOTE_WARNING, 0, 30, 0, "link n06>n12 takes 2.9s, 4.1 times the plan");
+	send_links(r);
+	send_status(r, r->o.past + 1, r->now, PHASE_COMPUTING, r->o.nodes);
 	m = (struct msg){ .type = MSG_SEE_SYNCED };
 	m.u.see_synced.sequence = r->sequence;
-	tell(r, &m);
+	send(r, &m);
 	return predicted;
 }
 
-/* Events as they come due, 100 ms together, a status every 200 ms. */
-static void tell_live(struct run *r, uint64_t iteration, int64_t started, uint32_t alive)
+/* Sends events of 100 ms together, and a status every 200 ms. */
+static void send_live(struct run *r, uint64_t iteration, int64_t started, uint32_t alive)
 {
 	uint32_t sent = 0, turn = 0;
 
@@ -483,10 +486,10 @@ static void tell_live(struct run *r, uint64_t iteration, int64_t started, uint32
 			n++;
 		m.u.see_tasks = (struct msg_see_tasks){ iteration, 0, n - sent, r->events + sent };
 		if (n > sent)
-			tell(r, &m);
+			send(r, &m);
 		sent = n;
 		if (++turn % 2 == 0)
-			tell_status(r, iteration, started, PHASE_COMPUTING, alive);
+			send_status(r, iteration, started, PHASE_COMPUTING, alive);
 	}
 }
 
@@ -494,10 +497,10 @@ static void lose_node(struct run *r, uint64_t iteration)
 {
 	char text[96];
 
-	tell_node(r, (uint32_t)r->o.dead, NODE_DEAD, "no heartbeat for 0.5 s");
+	send_node(r, (uint32_t)r->o.dead, NODE_DEAD, "no heartbeat for 0.5 s");
 	snprintf(text, sizeof(text), "n%02d heartbeat lost; 4 microbatches run again",
 		 r->o.dead);
-	tell_note(r, 5, NOTE_ALERT, 'F', iteration, 0, text);
+	send_note(r, 5, NOTE_ALERT, 'F', iteration, 0, text);
 	make_routes(r);
 }
 
@@ -511,11 +514,11 @@ static int allocate(struct run *r)
 	r->stage_of = calloc(r->o.nodes, sizeof(*r->stage_of));
 	r->first = calloc(r->o.stages + 1, sizeof(*r->first));
 	r->routes = calloc(M, sizeof(*r->routes));
-	r->told = calloc(M, sizeof(*r->told));
+	r->msg_routes = calloc(M, sizeof(*r->msg_routes));
 	r->events = calloc(r->most_events, sizeof(*r->events));
 	r->heap = calloc(M * 2 + r->o.nodes, sizeof(*r->heap));
 	r->workers = calloc(r->o.nodes, sizeof(*r->workers));
-	return r->stage_of && r->first && r->routes && r->told && r->events && r->heap &&
+	return r->stage_of && r->first && r->routes && r->msg_routes && r->events && r->heap &&
 			       r->workers
 		       ? 0
 		       : -1;
@@ -539,7 +542,7 @@ int64_t stream_run(const struct stream_options *o, stream_sink *sink, void *cont
 	r.o.dead = -1;
 	make_routes(&r);
 	r.o.dead = o->dead;
-	predicted = tell_snapshot(&r);
+	predicted = send_snapshot(&r);
 	for (uint32_t i = 0; i < o->live; i++) {
 		uint64_t iteration = o->past + 1 + i;
 		uint32_t alive = o->nodes - (o->dead >= 0 && i > 0), waits = 0;
@@ -550,10 +553,10 @@ int64_t stream_run(const struct stream_options *o, stream_sink *sink, void *cont
 		done = simulate(&r, started, 0.08);
 		for (uint32_t e = 0; e < r.n_events; e++)
 			waits += r.events[e].type == WORK_WAITS;
-		tell_live(&r, iteration, started, alive);
-		tell_iteration(&r, iteration, (double)(done - started) / 1e6 / o->time_scale,
+		send_live(&r, iteration, started, alive);
+		send_iteration(&r, iteration, (double)(done - started) / 1e6 / o->time_scale,
 			       predicted, waits, alive);
-		tell_status(&r, iteration, started, PHASE_COMMITTING, alive);
+		send_status(&r, iteration, started, PHASE_COMMITTING, alive);
 		r.now += 100000;
 	}
 	end = r.now;
@@ -561,7 +564,7 @@ free_all:
 	free(r.stage_of);
 	free(r.first);
 	free(r.routes);
-	free(r.told);
+	free(r.msg_routes);
 	free(r.events);
 	free(r.heap);
 	free(r.workers);

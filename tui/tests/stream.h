@@ -1,9 +1,8 @@
-/* stream.h - a made-up run, told as a controller tells it: for tests and for trying the
- * console.
+/* stream.h - the messages of an invented run, for tests and for trying the console.
  *
- * Deterministic. Microbatches run on paths under the execution model (first come, first served,
- * memory slots), once with the planned times and once with jitter, so that what is planned and
- * what happens are alike but not the same.
+ * The messages are deterministic. Microbatches run on their paths under the execution model
+ * (first come, first served, memory slots), once with planned times and once with jitter, so that
+ * the plan and the measurement differ slightly.
  */
 #ifndef TUI_TESTS_STREAM_H
 #define TUI_TESTS_STREAM_H
@@ -15,19 +14,19 @@
 
 struct stream_options {
 	uint32_t nodes, stages, path_length; /* 20, 6, 4 */
-	uint32_t waves;                      /* microbatches a data node */
-	uint32_t past;                       /* iterations that ended before the console came */
-	uint32_t live;                       /* iterations told task by task */
+	uint32_t waves;                      /* microbatches per data node */
+	uint32_t past;                       /* iterations that ended before the console attached */
+	uint32_t live;                       /* iterations whose tasks are sent */
 	double time_scale;
 	uint64_t seed;
 	int dead; /* this node dies in the second live iteration; -1 none */
 };
 
-/* Told in order; m and its arrays are the stream's. */
+/* Receives the messages in order. m and its arrays are borrowed. */
 typedef void stream_sink(void *context, int64_t at_us, const struct msg *m);
 
 void stream_defaults(struct stream_options *o);
-/* Returns the time at which it ends. 0 when out of memory. */
+/* Runs the stream. Returns the time of its end; 0: out of memory. */
 int64_t stream_run(const struct stream_options *o, stream_sink *sink, void *context);
 
 enum { STREAM_START_US = 1000000000 };

@@ -1,4 +1,4 @@
-/* The run as lines: what a start says, and what an iteration in a real network says. */
+/* Lines of text for the steps of a start, and for an iteration in a real network. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,8 +11,8 @@
 #include "tui/tests/golden.h"
 #include "tui/tests/start.h"
 
-/* How far a step is comes every five seconds of the controller's clock; that one begins the journal
- * says, but for the first. */
+/* A step's progress is printed every five seconds of the controller's clock. The journal has its
+ * beginning, except for the first step. */
 static void a_start(void **unused)
 {
 	struct state *s = start_state(6, 3, false, GATHER_COMING, 1, 6, 0);
@@ -72,7 +72,8 @@ static void an_iteration(void **unused)
 	state_free(s);
 }
 
-static const struct CMUnitTest all[] = { cmocka_unit_test(a_start), cmocka_unit_test(an_iteration) };
+static const struct CMUnitTest all[] = { cmocka_unit_test(a_start),
+					 cmocka_unit_test(an_iteration) };
 
 int main(void)
 {

@@ -1,5 +1,5 @@
-/* What keys do: acts ask first, nothing leaves without a lease, and no event breaks the
- * picture. */
+/* Keys: commands need a confirmation, nothing is sent without the lease, and no event breaks the
+ * console. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,8 +41,7 @@ static void keys(struct ui *u, const struct state *s, const char *text)
 		ui_key(u, s, (uint32_t)(unsigned char)*text);
 }
 
-/* The first act asks for the lease and waits for it; once the lease is known to be ours, acts
- * leave at once. */
+/* The first command waits while the lease is requested. Later commands are sent at once. */
 static void lease(void **unused)
 {
 	struct state *s = running();
@@ -83,11 +82,11 @@ static void lease_refused(void **unused)
 	assert_int_equal(u.outbox.n, 1);
 	assert_int_equal(u.outbox.commands[0].verb, COMMAND_ARM);
 	reply(&u, s, u.outbox.commands[0].id, -EBUSY, "other holds the lease for another 600 s");
-	assert_int_equal(u.outbox.n, 1); /* the act itself never left */
+	assert_int_equal(u.outbox.n, 1); /* the command itself was not sent */
 	assert_non_null(strstr(u.message.text, "other holds"));
 	assert_false(u.authority.has_waiting);
 	u.outbox.n = 0;
-	for (int k = 0; k < 2; k++) { /* asked to only look, or admitted to no more */
+	for (int k = 0; k < 2; k++) { /* --readonly, or admitted to watch only */
 		u.authority.readonly = k == 0;
 		m.u.see_synced.watches = k == 1;
 		ui_heard(&u, s, &m);
@@ -103,13 +102,13 @@ static void lease_refused(void **unused)
 	keys(&u, s, "XP.");
 	assert_int_equal(u.outbox.n, 0);
 	assert_non_null(strstr(u.message.text, "cannot be reached"));
-	u.authority.readonly = true; /* that would not help */
+	u.authority.readonly = true; /* has no effect here */
 	keys(&u, s, "X");
 	assert_non_null(strstr(u.message.text, "watch"));
 	state_free(s);
 }
 
-/* Enter right after opening a dialog does nothing, whichever it is. */
+/* Enter right after opening any dialog has no effect. */
 static void cancel_is_first(void **unused)
 {
 	struct state *s = running();
@@ -123,7 +122,7 @@ static void cancel_is_first(void **unused)
 		assert_int_not_equal(u.dialog.kind, DIALOG_NONE);
 		ui_key(&u, s, PRESS_ENTER);
 		assert_int_equal(u.dialog.kind, DIALOG_NONE);
-		assert_string_equal(u.message.text, "cancelled: nothing has changed");
+		assert_string_equal(u.message.text, "cancelled: nothing was changed");
 		for (uint32_t i = 0; i < u.outbox.n; i++)
 			assert_string_equal(u.outbox.commands[i].text, "preview");
 	}
@@ -154,7 +153,7 @@ static void skip_ratio(void **unused)
 	assert_int_equal(u.dialog.fields[0].value, 3);
 	assert_int_equal(u.outbox.commands[u.outbox.n - 1].value, 3);
 	assert_string_equal(u.outbox.commands[u.outbox.n - 1].text, "preview");
-	m.u.see_preview.command = first; /* an answer to what is no longer asked */
+	m.u.see_preview.command = first; /* an answer to an earlier request */
 	ui_heard(&u, s, &m);
 	assert_false(u.dialog.have_preview);
 	m.u.see_preview.command = u.dialog.preview_id;
@@ -170,7 +169,7 @@ static void skip_ratio(void **unused)
 	state_free(s);
 }
 
-/* As many as the controller takes: all but stage 0. */
+/* The largest value is what the controller accepts: all stages but stage 0. */
 static void all_but_one_may_be_skipped(void **unused)
 {
 	struct state *s = running();
@@ -189,7 +188,7 @@ static void all_but_one_may_be_skipped(void **unused)
 	state_free(s);
 }
 
-/* Any key that means more or less changes it; going back to what is asks nothing. */
+/* Every key for more or less changes the value. Returning to the current value requests nothing. */
 static void skip_arrows(void **unused)
 {
 	static const uint32_t more[] = { PRESS_ARROW_RIGHT, PRESS_ARROW_UP, '+' };
@@ -211,7 +210,7 @@ static void skip_arrows(void **unused)
 	state_free(s);
 }
 
-/* From the skip dialog its what-if is one button further. */
+/* The skip dialog has a third button for a what-if. */
 static void skip_as_what_if(void **unused)
 {
 	struct state *s = running();
@@ -224,7 +223,7 @@ static void skip_as_what_if(void **unused)
 	ui_key(&u, s, PRESS_TAB);
 	ui_key(&u, s, PRESS_ENTER);
 	assert_int_equal(u.dialog.kind, DIALOG_NONE);
-	assert_int_equal(u.outbox.n, 2); /* the preview, and that; no act */
+	assert_int_equal(u.outbox.n, 2); /* the preview and the what-if, no other command */
 	assert_int_equal(u.outbox.commands[1].verb, COMMAND_COMPARE);
 	assert_int_equal(u.outbox.commands[1].value, 3);
 	assert_true(u.branch.wanted);
@@ -245,8 +244,7 @@ static void answer_branch(struct ui *u, const struct state *s, const char *name,
 	ui_heard(u, s, &m);
 }
 
-/* A what-if is asked for without a lease, even by who may only watch, over the past too; only
- * its own answer is taken; one key leads back. */
+/* A what-if needs no lease, is possible in the past and for a console that only watches. */
 static void branching(void **unused)
 {
 	struct state *s = running();
@@ -282,7 +280,8 @@ static void branching(void **unused)
 	ui_command(&u, s, "branch 1");
 	assert_int_equal(u.outbox.n, 2);
 	assert_string_equal(u.outbox.commands[1].text, "branch 4");
-	m.u.see_reply = (struct msg_see_reply){ .command = u.outbox.commands[1].id, .status = -EINVAL };
+	m.u.see_reply =
+		(struct msg_see_reply){ .command = u.outbox.commands[1].id, .status = -EINVAL };
 	snprintf(m.u.see_reply.text, sizeof(m.u.see_reply.text), "stage 2 has nobody");
 	ui_heard(&u, s, &m);
 	assert_string_equal(u.branch.refused, "stage 2 has nobody");
@@ -297,12 +296,12 @@ static void branching(void **unused)
 		s->nodes[i].known = true;
 	s->n_nodes = 60;
 	ui_command(&u, s, "branch 1");
-	assert_int_equal(u.outbox.n, 3); /* does not fit a command */
+	assert_int_equal(u.outbox.n, 3); /* the text does not fit a command */
 	ui_fini(&u);
 	state_free(s);
 }
 
-/* What is chosen in the journal stays chosen while more is said, and is what `u` undoes. */
+/* A selected journal entry stays selected while new ones arrive, and `u` undoes it. */
 static void journal(void **unused)
 {
 	struct state *s = running();
@@ -329,19 +328,19 @@ static void journal(void **unused)
 	assert_string_equal(u.dialog.undo_text, "note 1002");
 	ui_key(&u, s, PRESS_ESCAPE);
 	keys(&u, s, "ku");
-	assert_int_equal(u.dialog.kind, DIALOG_NONE); /* an event */
+	assert_int_equal(u.dialog.kind, DIALOG_NONE); /* an event cannot be undone */
 	keys(&u, s, "1u");
-	assert_int_equal(u.outbox.commands[1].value, 0); /* elsewhere: the last command */
+	assert_int_equal(u.outbox.commands[1].value, 0); /* in other views: the last command */
 	ui_key(&u, s, PRESS_ESCAPE);
 	keys(&u, s, "8g");
 	assert_int_equal(u.selection.note, 0);
 	snprintf(u.selection.filter, sizeof(u.selection.filter), "command");
 	keys(&u, s, "j");
-	assert_int_not_equal(u.selection.note, 1004); /* only what matches */
+	assert_int_not_equal(u.selection.note, 1004); /* only matching entries */
 	state_free(s);
 }
 
-/* A kill needs the node's number; the wrong one does nothing. */
+/* A kill needs the node's number. A wrong number has no effect. */
 static void kill_needs_typing(void **unused)
 {
 	struct state *s = running();
@@ -354,7 +353,7 @@ static void kill_needs_typing(void **unused)
 	ui_key(&u, s, PRESS_ESCAPE);
 	ui_command(&u, s, "inject kill 12");
 	assert_int_equal(u.dialog.kind, DIALOG_INJECT);
-	assert_int_equal(u.dialog.n_fields, 1); /* a kill does not end */
+	assert_int_equal(u.dialog.n_fields, 1); /* a kill does not heal */
 	ui_key(&u, s, PRESS_TAB);               /* Inject */
 	ui_key(&u, s, PRESS_ENTER);
 	assert_int_equal(u.outbox.n, 0);
@@ -411,7 +410,7 @@ static void typing(void **unused)
 	keys(&u, s, "4");
 	ui_key(&u, s, PRESS_ENTER);
 	assert_true(u.selection.following && u.selection.microbatch == 4);
-	ui_paste(&u, "q\nX"); /* nowhere to put it: nothing happens */
+	ui_paste(&u, "q\nX"); /* without a prompt it is ignored */
 	assert_false(u.requests.quit);
 	keys(&u, s, "/S3");
 	ui_key(&u, s, PRESS_ENTER);
@@ -450,8 +449,7 @@ static uint32_t any_key(struct rng *r)
 	return rng_below(r, 3) ? ' ' + rng_below(r, 95) : special[rng_below(r, 17)];
 }
 
-/* Hostile numbers in any message a controller could send: what the codec lets pass must be
- * drawn. */
+/* Extreme numbers in any message that the codec accepts must not break the console. */
 static void any_message(struct rng *r, struct state *s, struct ui *u)
 {
 	static const enum msg_type types[] = {

@@ -1,4 +1,4 @@
-/* Golden screens: every cell of what an operator sees, at a fixed instant of a made-up run. */
+/* Golden screens: every cell of the screen, at a fixed time of an invented run. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,7 +38,7 @@ static void overview(void **unused)
 	state_free(s);
 }
 
-/* That a baseline plans is said on the smallest screen that has a header of two lines. */
+/* The smallest screen with two header lines shows that a baseline plans. */
 static void a_baseline_is_named_on_top(void **unused)
 {
 	struct stream_options o;
@@ -71,7 +71,7 @@ static void every_size(struct state *s, struct ui *u, const char *name, enum vie
 		golden_check(s, u, name, sizes[i][0], sizes[i][1]);
 }
 
-/* What a run does before its first iteration, and its links as they become known. */
+/* The steps before the first iteration, and links as they are measured. */
 static void starts(void **unused)
 {
 	struct state *s;
@@ -109,10 +109,10 @@ static void starts(void **unused)
 	state_free(s);
 }
 
-/* Where a node without a stage is drawn, there it is found; and nowhere else. */
+/* A click finds a node without a stage exactly where it is drawn. */
 static void unplaced_nodes_are_hit(void **unused)
 {
-	static const uint32_t counts[] = { 20, 60 }; /* each by its name; one cell each */
+	static const uint32_t counts[] = { 20, 60 }; /* with numbers; as a map */
 	struct rect at = { 3, 2, 80, 8 };
 
 	(void)unused;
@@ -146,7 +146,7 @@ static void unplaced_nodes_are_hit(void **unused)
 	}
 }
 
-/* A run whose links are measured: no word of emulation; the sums and the whole are there. */
+/* A run without an emulated network shows the sums and the whole iteration, and no EMULATED. */
 static void measured(void **unused)
 {
 	struct stream_options o;
@@ -164,8 +164,8 @@ static void measured(void **unused)
 	state_free(s);
 }
 
-/* The plan in force, stretched, as an answer of that name. */
-/* What was answered: such as a planner says. */
+/* Sends the plan in force, stretched, as an answer of the given name. */
+/* Numbers such as a planner would send. */
 static const struct planned {
 	const char *name;
 	float iteration_s, wait_s, idle, sync_s;
@@ -221,7 +221,7 @@ static void answer(struct state *s, struct ui *u, const struct planned *a)
 	ui_heard(u, s, &m);
 }
 
-/* Answers to what the Compare view asks. */
+/* Answers the requests of the Compare view. */
 static void compare_with(struct state *s, struct ui *u)
 {
 	u->compare.n = 6;
@@ -237,7 +237,7 @@ static void compare_with(struct state *s, struct ui *u)
 	}
 }
 
-/* Views 2 to 8 at the same instant, then with more nodes than rows. */
+/* Views 2 to 8 at the same time, then with more nodes than rows. */
 static void other_views(void **unused)
 {
 	static const char *const names[] = { NULL,    NULL,       "nodes",
@@ -263,7 +263,7 @@ static void other_views(void **unused)
 	state_free(s);
 }
 
-/* The iteration as it went, and under it as it would have been planned. */
+/* The iteration as it happened, and below it the what-if. */
 static void what_if(void **unused)
 {
 	struct stream_options o;
@@ -312,7 +312,7 @@ static void many_nodes(void **unused)
 	}
 }
 
-/* The state and the console are the test's: what they remember shows in what is drawn after. */
+/* State and ui persist from one picture to the next. */
 static void dialogs(struct state *s, struct ui *u)
 {
 	static const char *const names[] = { "dialog-skip", "dialog-fail",  "dialog-kill",
@@ -353,7 +353,7 @@ static void dialogs(struct state *s, struct ui *u)
 	}
 }
 
-/* What lies above a view, and what is said when things are not well. */
+/* Windows above a view, and messages about problems. */
 static void overlays(void **unused)
 {
 	struct stream_options o;
@@ -385,7 +385,7 @@ static void overlays(void **unused)
 	golden_check(s, &u, "tiny", 60, 12);
 	golden_check(s, &u, "tiny", 20, 5);
 	golden_check(s, &u, "tiny", 1, 1);
-	ui_link_is(&u, UI_LOST, "the controller is silent; reconnecting goes on by itself");
+	ui_link_is(&u, UI_LOST, "the controller is silent; trying to reconnect");
 	ui_tick(&u, s, u.clock.local_us + 9000000, u.clock.wall_us + 9000000);
 	golden_check(s, &u, "lost", 80, 24);
 	state_free(s);
@@ -419,7 +419,7 @@ static void remember(void *context, int64_t at_us, const struct msg *m)
 	free(data);
 }
 
-/* Going back in time gives the very picture that was shown then, whichever way one comes. */
+/* Going back in time gives the same picture that was shown then, from whatever time one comes. */
 static void history(void **unused)
 {
 	struct stream_options o;
@@ -435,7 +435,7 @@ static void history(void **unused)
 	h = history_new(64 << 20);
 	assert_true(stream_run(&o, remember, h) > 0);
 	s = state_new();
-	for (int i = 0; i < 3; i++) { /* from before, from the end, from just before */
+	for (int i = 0; i < 3; i++) { /* from an earlier time, from the end, from shortly before */
 		static const int64_t by_way_of[] = { 0, INT64_MAX, STREAM_START_US + 1200000 };
 
 		history_seek(h, by_way_of[i], &s, &applied, &status_at);
@@ -444,13 +444,13 @@ static void history(void **unused)
 		u.selection.node = 6;
 		golden_check(s, &u, "overview", 80, 24);
 		if (i == 0)
-			u.clock.frozen = true, u.clock.frozen_us = u.clock.now_us, u.clock.behind_us = 4200000,
-			u.clock.span_us = 9000000;
+			u.clock.frozen = true, u.clock.frozen_us = u.clock.now_us,
+			u.clock.behind_us = 4200000, u.clock.span_us = 9000000;
 		if (i == 0)
 			golden_check(s, &u, "replay", 80, 24);
 	}
 	assert_int_equal(history_event(h, INT64_MAX, -1),
-			 -1); /* the snapshot's notes are no events */
+			 -1); /* entries of the snapshot are not events */
 	history_free(h);
 	o.dead = 9;
 	h = history_new(64 << 20);
@@ -479,7 +479,7 @@ static void bounded_history(void **unused)
 	history_free(h);
 }
 
-/* Through the codec and a recorded stream the picture is the same. STREAM_KEEP=FILE keeps the
+/* A picture made from a recording is the same. STREAM_KEEP=FILE keeps the
  * stream for `skippipe-console --play FILE`, of STREAM_NODES nodes. */
 static void recorded(void **unused)
 {

@@ -1,4 +1,4 @@
-/* What lies above a view: the help, the palette. */
+/* Windows above a view: the help and the list of commands. */
 #include "tui/views/view.h"
 
 #include <stdio.h>
@@ -8,8 +8,8 @@
 
 /* ---- help ---- */
 
-/* The whole help as numbered lines, of which [first, first + rows) are drawn; groups stay
- * together in neither, so that a page is always full. Returns how many lines there are. */
+/* Draws lines [first, first + at.h) of the help. Pages are always full, so groups may be split
+ * between pages. Returns the total number of lines. */
 static int help_lines(struct screen *out, const struct ui *u, struct rect at, int first)
 {
 	static const enum keymap_group order[GROUPS] = {

@@ -1,6 +1,5 @@
-/* How a dialog looks (dialog.c decides): its lines are written into a list first, so that
- * the frame can be made as large as they are, then drawn with the field, line or button that
- * has the focus reversed. */
+/* Draws a dialog; dialog.c handles its keys. The lines are collected first, so that the frame
+ * fits them. The focused field, line or button is reversed. */
 #include "tui/views/view.h"
 
 #include <stdarg.h>
@@ -30,7 +29,7 @@ static void add_line(struct lines *l, unsigned style, const char *format, ...)
 	l->style[l->n++] = style;
 }
 
-/* ---- what a preview says ---- */
+/* ---- the preview ---- */
 
 static void add_preview(struct lines *l, const struct ui *u)
 {
@@ -41,7 +40,7 @@ static void add_preview(struct lines *l, const struct ui *u)
 
 	if (d->preview_id == 0) {
 		add_line(l, STYLE_WARNING, "no preview: %s",
-			 u->connection.state == UI_LIVE ? "too many commands wait for an answer"
+			 u->connection.state == UI_LIVE ? "too many commands are unanswered"
 					    : "the controller cannot be reached");
 		return;
 	}
@@ -57,8 +56,8 @@ static void add_preview(struct lines *l, const struct ui *u)
 		add_line(l, STYLE_ALERT, "not possible: %.70s", p->text);
 		return;
 	}
-	if (p->after_iteration_s <= 0) { /* nothing is planned anew by it */
-		add_line(l, STYLE_TEXT, "%s", *p->text ? p->text : "no path changes by it");
+	if (p->after_iteration_s <= 0) { /* no new plan is needed */
+		add_line(l, STYLE_TEXT, "%s", *p->text ? p->text : "no path changes");
 		return;
 	}
 	glyphs_change((double)p->before_iteration_s, (double)p->after_iteration_s, change);
@@ -80,7 +79,7 @@ static void add_preview(struct lines *l, const struct ui *u)
 		add_line(l, STYLE_WARNING, "%.90s", p->text);
 }
 
-/* What passes the node, and who is left when it is gone; counted here. */
+/* Adds the number of microbatches that pass the node, and of replicas that remain without it. */
 static void add_blast(struct lines *l, const struct state *s, uint16_t node, bool gone)
 {
 	uint32_t through = 0, left = 0, stage = s->nodes[node].see.stage;
@@ -96,14 +95,14 @@ static void add_blast(struct lines *l, const struct state *s, uint16_t node, boo
 			(s->nodes[i].see.state == NODE_LIVE ||
 			 s->nodes[i].see.state == NODE_SUSPECT);
 	add_line(l, STYLE_TEXT, "%u of %u microbatches pass n%02u%s", through, s->plan.n_routes,
-		 (unsigned)node, gone ? " and must move" : "");
+		 (unsigned)node, gone ? " and must be rerouted" : "");
 	if (!gone)
 		return;
 	if (left == 0)
-		add_line(l, STYLE_ALERT, "S%u: THE LAST COPY", stage);
+		add_line(l, STYLE_ALERT, "S%u: THE LAST REPLICA", stage);
 	else
-		add_line(l, left == 1 ? STYLE_WARNING : STYLE_TEXT, "S%u keeps %u other cop%s",
-			 stage, left, left == 1 ? "y" : "ies");
+		add_line(l, left == 1 ? STYLE_WARNING : STYLE_TEXT, "S%u keeps %u other replica%s",
+			 stage, left, left == 1 ? "" : "s");
 }
 
 static void show_value(const struct dialog_field *f, enum dialog_kind kind,
@@ -134,7 +133,7 @@ static void show_value(const struct dialog_field *f, enum dialog_kind kind,
 	}
 }
 
-/* What the dialog is about, in its frame: the act and its object. */
+/* Returns the title: the action and its object. */
 static const char *title_of(const struct state *s, const struct ui *u, char text[80])
 {
 	const struct dialog *d = &u->dialog;
@@ -176,11 +175,11 @@ static const char *ending_of(const struct state *s, enum fault_kind kind)
 	const struct fault_description *fault = fault_describe(kind);
 
 	if (fault->for_good && s->run.embedded)
-		return "it stays dead until R starts it again";
+		return "the node stays dead until R restarts it";
 	return fault->ending ? fault->ending : FAULT_HEALS;
 }
 
-/* The body by kind of dialog: fields and what they would do, or a list to choose from. */
+/* Adds the lines of the body: the effect of the action. */
 static void fill_lines(struct lines *l, const struct state *s, const struct ui *u)
 {
 	const struct dialog *d = &u->dialog;
@@ -189,7 +188,7 @@ static void fill_lines(struct lines *l, const struct state *s, const struct ui *
 	case DIALOG_SKIP:
 		if (d->fields[0].value == s->status.n_stages - s->status.path_length) {
 			add_line(l, STYLE_TEXT,
-				 "that is how it is: Left and Right choose another");
+				 "this is the current value; Left and Right change it");
 			break;
 		}
 		add_preview(l, u);
@@ -202,14 +201,14 @@ static void fill_lines(struct lines *l, const struct state *s, const struct ui *
 			add_line(l, STYLE_ALERT, "%s", d->why);
 		else
 			add_preview(l, u);
-		add_line(l, STYLE_FAINT, "it keeps running, unused; undo: R");
+		add_line(l, STYLE_FAINT, "the node keeps running but is not used; undo: R");
 		break;
 	case DIALOG_RECOVER:
 		add_line(l, STYLE_TEXT, "n%02u is %s %.60s", (unsigned)d->node,
 			 node_state_shown(s->nodes[d->node].see.state),
 			 s->nodes[d->node].see.why);
 		add_line(l, STYLE_TEXT,
-			 "it fetches S%u from a copy and enters at an iteration's end",
+			 "it fetches S%u from another replica, and joins between iterations",
 			 (unsigned)s->nodes[d->node].see.stage);
 		break;
 	case DIALOG_INJECT:
@@ -223,15 +222,15 @@ static void fill_lines(struct lines *l, const struct state *s, const struct ui *
 		break;
 	case DIALOG_BRANCH:
 		add_line(l, STYLE_TEXT,
-			 "planned anew from the moment that is shown, and drawn");
-		add_line(l, STYLE_TEXT, "under what happened; nothing in the run changes");
+			 "the iteration shown is planned again, and the plan is drawn");
+		add_line(l, STYLE_TEXT, "below the past tasks; nothing in the run changes");
 		break;
 	case DIALOG_QUIT:
 		if (u->authority.owner)
 			add_line(l, STYLE_ALERT,
-				 "This ends the run; what is committed is kept.");
+				 "This ends the run. Committed iterations are kept.");
 		else
-			add_line(l, STYLE_TEXT, "The run goes on without this console.");
+			add_line(l, STYLE_TEXT, "The run continues without this console.");
 		if (s->n_faults > 0)
 			add_line(l, STYLE_WARNING,
 				 s->n_faults == 1
@@ -327,14 +326,14 @@ static void draw_buttons(struct screen *out, struct rect at, const struct ui *u)
 			     "%c[Draw as what-if]", d->focus == cancel + 2 ? '>' : ' ');
 }
 
-/* How it is worked, on the lower border. */
+/* Returns the keys of the dialog, for its lower border. */
 static const char *hint_of(const struct dialog *d, bool list)
 {
-	return list                     ? " Up Down choose  Enter takes  Esc closes "
+	return list                     ? " Up Down select  Enter takes  Esc closes "
 	       : d->kind == DIALOG_SKIP ? " Left Right change  Tab to the buttons  Esc closes "
 	       : d->kind == DIALOG_BRANCH
-		       ? " Left Right change  Tab goes on  Enter plans  Esc closes "
-	       : d->n_fields > 0 ? " Tab goes on  Left Right change  Esc closes "
+		       ? " Left Right change  Tab next  Enter plans  Esc closes "
+	       : d->n_fields > 0 ? " Tab next  Left Right change  Esc closes "
 				 : " Tab moves  Enter presses  Esc closes ";
 }
 

@@ -1,6 +1,7 @@
+/* Draws the whole screen: the view, the header, the line of keys and the windows above them. */
 #include "tui/views/view.h"
 
-/* Older than this the picture is no longer the present: it greys, and the header says so. */
+/* If the controller is silent for longer, the screen becomes grey. */
 enum { STALE_US = 2000000 };
 
 static void draw_view(struct screen *out, const struct state *s, const struct ui *u,
@@ -33,11 +34,11 @@ static void draw_view(struct screen *out, const struct state *s, const struct ui
 	}
 }
 
-/* Before anything is known of the run: what is being waited for, whole, over as many rows as it
- * takes. */
+/* Before the run is known, the reason for waiting is shown in full, on as many rows as it needs. */
 static void draw_waiting(struct screen *out, struct rect at, const struct ui *u)
 {
-	const char *text = *u->connection.reason ? u->connection.reason : "waiting for the controller";
+	const char *text =
+		*u->connection.reason ? u->connection.reason : "waiting for the controller";
 	int columns = screen_columns(text), w = at.w - 4, y = at.y + at.h / 3;
 
 	screen_fill(out, at, ' ', STYLE_TEXT);
@@ -60,10 +61,12 @@ void view_draw(struct screen *out, const struct state *s, const struct ui *u)
 
 	screen_clear(out);
 	roster_make(&r, s, u->selection.filter);
-	layout_make(&l, screen_width(out), screen_height(out), r.n, r.largest, u->selection.following);
+	layout_make(&l, screen_width(out), screen_height(out), r.n, r.largest,
+		    u->selection.following);
 	draw_view(out, s, u, &r, &l);
 	if (u->connection.state != UI_RECORDED &&
-	    (u->connection.state != UI_LIVE || u->clock.local_us - u->connection.heard_us > STALE_US))
+	    (u->connection.state != UI_LIVE ||
+	     u->clock.local_us - u->connection.heard_us > STALE_US))
 		screen_restyle(out, l.body, ~(unsigned)STYLE_MEANING, STYLE_STALE);
 	if (!s->have_run)
 		draw_waiting(out, l.body, u);

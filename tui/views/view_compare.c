@@ -1,7 +1,8 @@
-/* View 7: the plan in force against what else could be: every number of skipped stages and a
- * published baseline, planned by the controller while the view is open. Below, the plans that the
- * run has gone through, what each said and what was measured; and the tasks that the live plan and
- * the chosen one predict, node by node, on one time axis. Whatever was not measured has a `*`. */
+/* View 7: the plan in force and its alternatives. The table has every number of skipped stages
+ * and a published baseline, which the controller plans while the view is open. Below are the
+ * plans that the run has used, with predicted and measured times, and then the tasks of the
+ * plan in force and of the selected candidate on one time axis. Predicted numbers are marked
+ * with `*`. */
 #include <stdio.h>
 #include <string.h>
 
@@ -22,9 +23,9 @@ enum row {
 	ROWS
 };
 
-static const char *const row_names[ROWS] = { "iteration, s", "its sums, s",  "against live",
+static const char *const row_names[ROWS] = { "iteration, s", "sums, s",	 "vs. live",
 					     "blocked, s",   "collisions",   "idle",
-					     "least visits", "paths changed", "planned in, s" };
+					     "least visits", "paths changed", "planning, s" };
 
 static void draw_plan_column(const struct table *t, struct screen *out, int column,
 			     const struct state *s, const struct state_plan *p)
@@ -54,8 +55,8 @@ static void draw_plan_column(const struct table *t, struct screen *out, int colu
 	table_cell(t, out, ROW_TOOK, column, STYLE_FAINT, "%.2f", (double)m->elapsed_s);
 }
 
-/* A column a plan: the live one, then the candidates as far as there is room, the chosen one
- * kept longest; what is not answered yet says how it stands. */
+/* A column for each plan: the plan in force, then the candidates that fit, always with the
+ * selected one. A candidate without an answer shows the state of its request. */
 static void draw_table(struct screen *out, struct rect at, const struct state *s,
 		       const struct ui *u)
 {
@@ -91,37 +92,40 @@ static void draw_table(struct screen *out, struct rect at, const struct state *s
 	}
 }
 
-/* ---- what was measured ---- */
+/* ---- plans of this run ---- */
 
 static void draw_ran_plan(const struct table *t, struct screen *out, int row, const struct state *s,
 			  const struct ran *r)
 {
 	uint32_t stages = s->run.n_stages;
-	int d = glyphs_decimals((double)r->said_s);
+	int d = glyphs_decimals((double)r->predicted_s);
 	char change[16];
 
 	table_cell(t, out, row, 0, STYLE_TEXT, "%llu", (unsigned long long)r->epoch);
 	table_cell(t, out, row, 1, STYLE_TEXT, "%.15s %u/%u", *r->algorithm ? r->algorithm : "?",
 		   stages > r->path_length ? stages - r->path_length : 0, stages);
-	table_cell(t, out, row, 3, STYLE_TEXT, "%.*f*", d, (double)r->said_s);
-	table_cell(t, out, row, 6, STYLE_TEXT, "%.*f*", d, (double)r->said_sync_s);
+	table_cell(t, out, row, 3, STYLE_TEXT, "%.*f*", d, (double)r->predicted_s);
+	table_cell(t, out, row, 6, STYLE_TEXT, "%.*f*", d, (double)r->predicted_sync_s);
 	if (r->last == 0)
 		return;
-	glyphs_change((double)r->said_s, (double)r->took_s, change);
+	glyphs_change((double)r->predicted_s, (double)r->measured_s, change);
 	table_cell(t, out, row, 2, STYLE_FAINT, "%llu-%llu", (unsigned long long)r->first,
 		   (unsigned long long)r->last);
-	table_cell(t, out, row, 4, STYLE_STRONG, "%.*f", d, (double)r->took_s);
+	table_cell(t, out, row, 4, STYLE_STRONG, "%.*f", d, (double)r->measured_s);
 	table_cell(t, out, row, 5, STYLE_TEXT, "%s", change);
-	table_cell(t, out, row, 7, STYLE_STRONG, "%.*f", d, (double)r->took_sync_s);
+	table_cell(t, out, row, 7, STYLE_STRONG, "%.*f", d, (double)r->measured_sync_s);
 }
 
-/* As many rows as at most a quarter of the space has. Returns the lines it takes. */
+/* Draws the plans of this run in at most a quarter of the space. Returns the number of lines
+ * used. */
 static int draw_ran(struct screen *out, struct rect at, const struct state *s)
 {
 	static const struct table_column columns[] = {
-		{ "plan", 5, 9, true },	       { "", 13, 9, false },	 { "iterations", 12, 6, true },
-		{ "iteration, s", 12, 9, true }, { "took", 7, 9, true }, { "", 5, 7, true },
-		{ "its sums, s", 11, 8, true }, { "took", 7, 8, true },	 { "", 1, 9, false },
+		{ "plan", 5, 9, true },        { "", 13, 9, false },
+		{ "iterations", 12, 6, true }, { "iteration, s", 12, 9, true },
+		{ "took", 7, 9, true },        { "", 5, 7, true },
+		{ "sums, s", 11, 8, true },    { "took", 7, 8, true },
+		{ "", 1, 9, false },
 	};
 	int most = (at.h - 3) / 4 + 1;
 	struct ran list[RAN_MOST];
@@ -130,7 +134,7 @@ static int draw_ran(struct screen *out, struct rect at, const struct state *s)
 
 	if (n == 0)
 		return 0;
-	screen_rule(out, at, "Plans of this run", at.w >= 76 ? "took: measured, the median" : NULL);
+	screen_rule(out, at, "Plans of this run", at.w >= 76 ? "took: the measured median" : NULL);
 	at.y++;
 	at.h = (int)n + 1;
 	table_open(&t, out, at, columns, sizeof(columns) / sizeof(columns[0]));
@@ -151,7 +155,7 @@ static int64_t end_of(const struct state_plan *p)
 	return end;
 }
 
-/* Where it falls in w columns; -1 and w: beside them. */
+/* Returns the column of a time among w columns; -1 or w if it is outside. */
 static int column_of(int64_t us, int64_t end_us, int w)
 {
 	double at = (double)us / (double)end_us;
@@ -176,8 +180,7 @@ static void draw_tasks(struct screen *out, int x, int y, int w, const struct sta
 	}
 }
 
-/* Both halves have the same scale, the longer plan's, so that lengths can be compared by
- * eye. */
+/* Both halves have the longer plan's scale, so that lengths can be compared. */
 static void draw_gantts(struct screen *out, struct rect at, const struct state *s,
 			const struct roster *r, const struct ui *u,
 			const struct state_plan *other)
@@ -228,7 +231,7 @@ void view_compare(struct screen *out, struct rect at, const struct state *s, con
 	snprintf(title, sizeof(title), "Compare: plan %llu (%s) and others",
 		 (unsigned long long)s->plan.see.epoch, s->plan.see.algorithm);
 	screen_rule(out, at, title,
-		    at.w >= 76 ? "* predicted; arrows choose, Enter anew" : "* predicted");
+		    at.w >= 76 ? "* predicted; arrows select, Enter replans" : "* predicted");
 	if (in.h > at.h - 1)
 		in.h = at.h - 1;
 	draw_table(out, in, s, u);

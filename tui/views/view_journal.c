@@ -1,4 +1,4 @@
-/* View 8: everything that was said, newest first; what is chosen can be undone or copied. */
+/* View 8: the journal, newest first. The selected entry can be undone or copied. */
 #include <stdio.h>
 
 #include "tui/run/notes.h"
@@ -30,16 +30,17 @@ static void draw_note(struct screen *out, struct rect at, const struct msg_see_n
 void view_journal(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
 {
 	const struct msg_see_note *list[STATE_NOTES];
-	size_t n = notes_list(s, u->selection.filter, list), chosen = notes_place(list, n, u->selection.note);
+	size_t n = notes_list(s, u->selection.filter, list),
+	       chosen = notes_place(list, n, u->selection.note);
 	int rows = at.h - 1, first;
 	char title[96];
 
 	if (rows < 1)
 		return;
-	snprintf(title, sizeof(title), "Journal: %zu entries, %u alerts stand", n,
+	snprintf(title, sizeof(title), "Journal: %zu entries, %u open alerts", n,
 		 state_alerts(s));
 	screen_rule(out, at, title,
-		    at.w >= 76 ? "arrows choose  u undoes  y copies  / filters" : NULL);
+		    at.w >= 76 ? "arrows select  u undoes  y copies  / filters" : NULL);
 	first = table_first((int)n, rows, (int)chosen);
 	for (int i = 0; i < rows && (size_t)(first + i) < n; i++)
 		draw_note(out, (struct rect){ at.x, at.y + 1 + i, at.w, 1 }, list[first + i], u,

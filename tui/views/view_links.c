@@ -1,6 +1,6 @@
-/* View 3: the links. A heat matrix says where it is slow, a table how slow: measured against
- * what the plan assumes; while links are being measured, by their latency alone. With many nodes
- * a cell of the matrix is a pair of stages, its worst link. */
+/* View 3: the links. A heat map shows which links are slow, and a table how slow: measured
+ * against planned transfer times, or, while links are being measured, by latency alone. With many
+ * nodes a cell of the map is a pair of stages and shows its worst link. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static float ratio_of(const struct msg_link *l)
 		       : 0;
 }
 
-/* What a cell's heat is of, and the steps of it: above the number the glyph. */
+/* A step of the heat scale: the glyph for values above a number. */
 struct heat {
 	float above;
 	char glyph;
@@ -52,8 +52,8 @@ static char heat_glyph(const struct heat steps[5], float value, enum style *styl
 	return '-';
 }
 
-/* ' ' nothing known, 'X' no way, '-' nothing to compare: of the bandwidth nothing is known yet, or
- * nothing has travelled. */
+/* Returns ' ' for an unknown link, 'X' for a cut one, '-' if there is no measurement to compare
+ * yet, else the glyph of the heat. */
 static char link_heat(const struct state *s, const struct msg_link *l, enum style *style)
 {
 	bool known = l && l->planned_delay_s >= 0;
@@ -71,7 +71,7 @@ static char link_heat(const struct state *s, const struct msg_link *l, enum styl
 
 /* ---- the matrix ---- */
 
-/* Columns of a cell: as many as leave room for the list beside it. */
+/* Returns the width of a cell, so that there is room for the list beside the map. */
 static int choose_cell(struct rect at, const struct roster *r, int lead)
 {
 	int cell = 3;
@@ -85,7 +85,7 @@ static int draw_by_node(struct screen *out, struct rect at, const struct state *
 			const struct ui *u, const struct roster *r)
 {
 	int lead = r->digits + 3, cell = choose_cell(at, r, lead);
-	int apart = (r->digits + cell) / cell; /* nodes between two numbers above */
+	int apart = (r->digits + cell) / cell; /* nodes between two numbers of the heading */
 	int first = table_first((int)r->n, at.h - 1, roster_find(r, u->selection.node));
 
 	for (int j = 0; j < (int)r->n; j += apart)
@@ -146,11 +146,11 @@ enum column { LINK, PLAN, TOOK, TIMES, LATENCY, SPREAD, RATE, LOSS, BAR, COLUMNS
 
 struct worst {
 	const struct msg_link *link;
-	float badness[2]; /* the second decides between equals */
+	float badness[2]; /* the second one decides between equals */
 };
 
-/* Where no way leads first; then what takes longest against the plan or, while links are measured,
- * what would take an activation longest. */
+/* Cut links are worst. Then come links that are slowest against the plan or, while links are being
+ * measured, those that would transfer an activation slowest. */
 static struct worst weigh_link(const struct state *s, const struct msg_link *l)
 {
 	float longest = fmaxf(l->planned_delay_s, l->latency_s);
@@ -175,8 +175,8 @@ static void print_ms(const struct table *t, struct screen *out, int row, int col
 	table_cell(t, out, row, column, STYLE_TEXT, s < 0.9995 ? "%.1f" : "%.0f", s * 1e3);
 }
 
-/* Left to right: what was planned, what was measured, their ratio, what the way is like, and
- * the ratio again as a bar. A way that is cut has none of it. */
+/* Draws, from left to right, the planned and the measured time, their ratio, the properties of
+ * the link, and the ratio as a bar. A cut link has none of these. */
 static void draw_link(const struct table *t, struct screen *out, int row, const struct state *s,
 		      const struct ui *u, const struct msg_link *l)
 {
@@ -192,7 +192,7 @@ static void draw_link(const struct table *t, struct screen *out, int row, const 
 	table_cell(t, out, row, LINK, (no_way(l) ? style : STYLE_TEXT) | mark, "n%02u%cn%02u",
 		   (unsigned)l->from, no_way(l) ? 'X' : '>', (unsigned)l->to);
 	if (no_way(l)) {
-		table_cell(t, out, row, state_measures(s) ? LATENCY : TOOK, style, "no way");
+		table_cell(t, out, row, state_measures(s) ? LATENCY : TOOK, style, "cut");
 		return;
 	}
 	table_cell(t, out, row, PLAN, STYLE_FAINT, l->planned_delay_s >= 0 ? "%.3f" : "-",
@@ -213,7 +213,7 @@ static void draw_link(const struct table *t, struct screen *out, int row, const 
 	table_cell(t, out, row, BAR, style, "%s", bar);
 }
 
-/* While links are measured nothing has been taken by any. */
+/* Hides the transfer times while links are being measured, because there are none. */
 static void choose_columns(struct table_column columns[COLUMNS], const struct state *s,
 			   const struct roster *r)
 {
@@ -257,9 +257,9 @@ static void draw_links_title(struct screen *out, struct rect at, const struct st
 {
 	static const char *const legends[2][2] = {
 		{ ". : o O # slower",
-		  ". as planned  : +25%  o +60%  O x2.5  # x4  - unused  X no way" },
+		  ". as planned  : +25%  o +60%  O x2.5  # x4  - unused  X cut" },
 		{ ". : o O # latency",
-		  ". <5ms  : 5  o 25  O 75  # 150  - no MB/s yet  X no way" }
+		  ". <5ms  : 5  o 25  O 75  # 150  - no MB/s yet  X cut" }
 	};
 	bool measures = state_measures(s), wide = at.w >= 110;
 	size_t cut = 0, known = 0;
@@ -277,7 +277,7 @@ static void draw_links_title(struct screen *out, struct rect at, const struct st
 		n = snprintf(title, sizeof(title), "Links: %zu measured%s", known,
 			     measures ? "" : " against the plan");
 	if (cut > 0)
-		snprintf(title + n, sizeof(title) - (size_t)n, ", %zu no way", cut);
+		snprintf(title + n, sizeof(title) - (size_t)n, ", %zu cut", cut);
 	screen_rule(out, at, title, legends[measures][wide]);
 }
 
@@ -290,11 +290,11 @@ void view_links(struct screen *out, struct rect at, const struct state *s, const
 	draw_links_title(out, at, s);
 	if (s->n_links == 0) {
 		screen_text(out, in.x + 1, in.y, in.w, STYLE_FAINT,
-			    s->run.replay ? "a replay knows of no measured links"
+			    s->run.replay ? "a replay has no measured links"
 					  : "no link has been measured yet");
 		return;
 	}
-	if (r->n > NODES_MOST && r->unplaced) { /* neither cells enough, nor stages */
+	if (r->n > NODES_MOST && r->unplaced) { /* too many nodes for cells, and no stages yet */
 		draw_worst(out, list, s, u, r);
 		return;
 	}

@@ -1,11 +1,10 @@
-/* View 5: every microbatch of the iteration as a lane, the chosen one as a ladder below. */
+/* View 5: every microbatch of the iteration as a lane, and the selected one as a ladder below. */
 #include <stdio.h>
 
 #include "tui/screen/table.h"
 #include "tui/views/view.h"
 
-/* The list, in two columns where one is too short and the screen wide enough; below it the
- * followed one's path. */
+/* The list has two columns if one is too short and the screen is wide enough. */
 void view_microbatches(struct screen *out, struct rect at, const struct state *s,
 		       const struct ui *u)
 {
@@ -19,7 +18,7 @@ void view_microbatches(struct screen *out, struct rect at, const struct state *s
 	snprintf(title, sizeof(title), "Microbatches of iteration %llu",
 		 (unsigned long long)s->current.iteration);
 	screen_rule(out, list, title,
-		    at.w >= 90 ? "=done F  #done B  [runs]  xwaits  >travels  .to come"
+		    at.w >= 90 ? "=done F  #done B  [runs]  xwaits  >travels  .pending"
 			       : "[runs] xwaits >travels");
 	rows = list.h - 1;
 	if (rows < 1)

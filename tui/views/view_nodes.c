@@ -1,14 +1,14 @@
-/* View 2: every node in a row, the selected one in full below.
+/* View 2: a row for every node, and details of the selected one below.
  *
- * A column is one function, which writes its cell, and one row of the table `columns`, in the
- * order on the screen. */
+ * A column is a function that writes its cell, and a row of the table `columns`, in the order of
+ * the screen. */
 #include <stdio.h>
 #include <string.h>
 
 #include "tui/screen/table.h"
 #include "tui/views/view.h"
 
-/* What a cell is written from. */
+/* The data of a row. */
 struct node_row {
 	const struct state *s;
 	const struct ui *u;
@@ -20,10 +20,10 @@ struct node_row {
 
 enum { CELL = 160 };
 
-#define MUCH 0.2f /* of an iteration more */
+#define MUCH 0.2f /* of an iteration: a larger cost is a warning */
 
-/* What an iteration would take longer without it, in words; the style they have. */
-static unsigned say_cost_of_loss(const struct state *s, const struct msg_see_node *m, char *out,
+/* Writes by how much an iteration would be longer without the node. Returns the style. */
+static unsigned cost_of_loss_text(const struct state *s, const struct msg_see_node *m, char *out,
 				 size_t room)
 {
 	float now_s = s->plan.known ? s->plan.see.iteration_s : 0;
@@ -45,7 +45,7 @@ static unsigned say_cost_of_loss(const struct state *s, const struct msg_see_nod
 	return STYLE_FAINT;
 }
 
-/* ---- cells: text and the style they return ---- */
+/* ---- cells: each function writes the text and returns the style ---- */
 
 static unsigned write_number(const struct node_row *r, char text[CELL])
 {
@@ -97,8 +97,8 @@ static unsigned write_queue(const struct node_row *r, char text[CELL])
 	return r->n->n_queue ? STYLE_BLOCKED : STYLE_FAINT;
 }
 
-/* A live node is one whose heartbeats come; when the last one did is told only of the others.
- */
+/* A live node sends heartbeats all the time. The time of the last one is reported for other nodes
+ * only. */
 static unsigned write_heard(const struct node_row *r, char text[CELL])
 {
 	if (r->m->state == NODE_LIVE) {
@@ -123,7 +123,7 @@ static unsigned write_busy(const struct node_row *r, char text[CELL])
 
 static unsigned write_cost_of_loss(const struct node_row *r, char text[CELL])
 {
-	return say_cost_of_loss(r->s, r->m, text, CELL);
+	return cost_of_loss_text(r->s, r->m, text, CELL);
 }
 
 static unsigned write_place(const struct node_row *r, char text[CELL])
@@ -165,7 +165,7 @@ static unsigned write_resent(const struct node_row *r, char text[CELL])
 
 static unsigned write_memory(const struct node_row *r, char text[CELL])
 {
-	if (r->m->rss_bytes == 0) { /* a replay does not know it */
+	if (r->m->rss_bytes == 0) { /* unknown in a replay */
 		snprintf(text, CELL, "-");
 		return STYLE_FAINT;
 	}
@@ -195,13 +195,13 @@ static unsigned write_why(const struct node_row *r, char text[CELL])
 }
 
 static const struct {
-	struct table_column column; /* heading, width, how long it stays, aligned right */
+	struct table_column column; /* heading, width, rank, aligned right */
 	unsigned (*write)(const struct node_row *r, char text[CELL]);
 } columns[] = {
 	{ { "node", 5, 9, false }, write_number },
 	{ { "S", 3, 9, false }, write_stage },
 	{ { "state", 8, 9, false }, write_state },
-	{ { "does", 7, 8, false }, write_work },
+	{ { "task", 7, 8, false }, write_work },
 	{ { "slots", 5, 7, true }, write_slots },
 	{ { "wait", 4, 7, true }, write_queue },
 	{ { "heard", 5, 7, true }, write_heard },
@@ -210,9 +210,9 @@ static const struct {
 	{ { "place", 10, 6, false }, write_place },
 	{ { "F s", 5, 4, true }, write_forward },
 	{ { "B s", 5, 4, true }, write_backward },
-	{ { "own ms", 11, 2, true }, write_own_times },
+	{ { "F/B ms", 11, 2, true }, write_own_times },
 	{ { "sent", 6, 3, true }, write_sent },
-	{ { "again", 5, 1, true }, write_resent },
+	{ { "resent", 6, 1, true }, write_resent },
 	{ { "rss", 6, 2, true }, write_memory },
 	{ { "weights", 10, 5, false }, write_hash },
 	{ { "device", 8, 3, false }, write_device },
@@ -238,7 +238,7 @@ static void draw_node(const struct table *t, struct screen *out, int row, const 
 	}
 }
 
-/* The selected node in words: what does not fit a row. */
+/* Details of the selected node that do not fit its row. */
 static void draw_detail(struct screen *out, struct rect at, const struct state *s,
 			const struct ui *u)
 {
@@ -256,23 +256,23 @@ static void draw_detail(struct screen *out, struct rect at, const struct state *
 		     node_state_shown(m->state), since, m->location, m->device,
 		     (long long)m->pid, m->host, m->why);
 	screen_print(out, at.x, y++, at.w, STYLE_TEXT,
-		     "planned F %.3f B %.3f L %.3f s; its own F %.1f B %.1f ms; "
-		     "sent %sB received %sB again %llu; holds iteration %llu",
+		     "planned F %.3f B %.3f L %.3f s; measured F %.1f B %.1f ms; "
+		     "sent %sB received %sB resent %llu; weights of iteration %llu",
 		     (double)m->forward_s, (double)m->backward_s, (double)m->loss_s,
 		     (double)m->measured_forward_s * 1e3, (double)m->measured_backward_s * 1e3,
 		     sent, received, (unsigned long long)m->resent,
 		     (unsigned long long)m->committed);
 	if (y < at.y + at.h) {
 		x = screen_text(out, at.x, y, at.w, STYLE_FAINT,
-				n->n_queue ? "waiting:" : "nobody waits here");
+				n->n_queue ? "waiting:" : "no task waits here");
 		for (uint32_t i = 0; i < n->n_queue; i++)
 			x += screen_print(out, at.x + x, y, at.w - x, STYLE_BLOCKED,
 					  " %c m%02u", glyphs_task_letter(n->queue[i].kind),
 					  n->queue[i].microbatch);
 		if (m->lost_s > 0 &&
-		    say_cost_of_loss(s, m, costs, sizeof(costs)) != STYLE_FAINT)
+		    cost_of_loss_text(s, m, costs, sizeof(costs)) != STYLE_FAINT)
 			screen_print(out, at.x + x, y, at.w - x, STYLE_TEXT,
-				     "; if it were lost: %.1f s an iteration (%s), that plan "
+				     "; if it is lost: %.1f s per iteration (%s), this plan "
 				     "is ready",
 				     (double)m->lost_s, costs);
 	}
@@ -297,7 +297,7 @@ void view_nodes(struct screen *out, struct rect at, const struct state *s, const
 	list.h -= detail.h;
 	snprintf(title, sizeof(title), "Nodes: %u of %u%s%s", r->n, s->run.n_nodes,
 		 *u->selection.filter ? " match " : "", u->selection.filter);
-	screen_rule(out, at, title, at.w >= 60 ? "F R I act on the selected one" : NULL);
+	screen_rule(out, at, title, at.w >= 60 ? "F R I act on the selected node" : NULL);
 	list.y++;
 	list.h--;
 	table_open(&t, out, list, shown, COLUMNS);

@@ -1,7 +1,8 @@
+/* View 1: the panels of the layout, or, on a tiny screen, the alerts and the selected node. */
 #include "tui/run/branch.h"
 #include "tui/views/view.h"
 
-/* Below 80x24: the selected node, in words. */
+/* The selected node in words, on a screen below 80x24. */
 static void draw_selected(struct screen *out, struct rect at, const struct state *s,
 			  const struct ui *u)
 {
@@ -9,7 +10,7 @@ static void draw_selected(struct screen *out, struct rect at, const struct state
 	struct node_glyph l;
 	char age[16], what_if[128];
 
-	if (u->branch.wanted && at.h > 0) { /* the timeline has no room here */
+	if (u->branch.wanted && at.h > 0) { /* there is no timeline */
 		branch_title(u, s, what_if);
 		screen_text(out, at.x, at.y + at.h - 1, at.w, STYLE_WARNING, what_if);
 		at.h--;
@@ -18,8 +19,9 @@ static void draw_selected(struct screen *out, struct rect at, const struct state
 		return;
 	glyphs_node(&l, s, n);
 	glyphs_age((double)(u->clock.now_us - n->see.heard_us) / 1e6, age);
-	screen_print(out, at.x, at.y, at.w, STYLE_STRONG, state_unplaced(s) ? ">n%02u" : ">n%02u S%u",
-		     (unsigned)n->see.node, (unsigned)n->see.stage);
+	screen_print(out, at.x, at.y, at.w, STYLE_STRONG,
+		     state_unplaced(s) ? ">n%02u" : ">n%02u S%u", (unsigned)n->see.node,
+		     (unsigned)n->see.stage);
 	screen_print(out, at.x + 8, at.y, at.w - 8, l.style, "%c %s +%u", l.glyph, l.word,
 		     l.queued);
 	if (at.h >= 2)
@@ -40,7 +42,7 @@ void view_overview(struct screen *out, const struct state *s, const struct ui *u
 		return;
 	}
 	panel_pipeline(out, l->pipeline, s, u, r);
-	if (state_starts(s)) { /* nothing runs, nothing travels, nothing has been learned */
+	if (state_starts(s)) { /* no task runs yet, and there is no loss */
 		start.h += l->motion.h + (l->wide ? l->loss.h : 0);
 		panel_start(out, start, s, u, r);
 	} else {
