@@ -287,7 +287,7 @@ layers:
 	@tests/house.sh
 	@tests/plain.sh
 
-# The console's golden screens, drawn anew and copied into docs/console.md.
+# Writes the console's golden screens, and copies those that docs/console.md shows into it.
 screens: $(BUILD)/bin/skippipe-console $(BUILD)/tui/tests/view_test
 	@GOLDEN_UPDATE=1 $(BUILD)/tui/tests/view_test
 	@tui/tests/screens.sh $(BUILD)

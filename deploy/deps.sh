@@ -1,10 +1,10 @@
 #!/bin/sh
-# Installs what the build and the tests lack, and only that, with apt-get.
-# A package is missing when its header (or file, or program) is.
+# Installs the missing packages of the build and the tests with apt-get. A package is missing if its
+# header, file or program is missing.
 set -eu
 
 missing=
-need() { # need PACKAGE TEST...: the package is wanted when the test fails
+need() { # need PACKAGE TEST...: installs PACKAGE if TEST fails
 	package=$1
 	shift
 	"$@" >/dev/null 2>&1 || missing="$missing $package"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Manual pages and shell completion, made from what the programs say of themselves, so that neither
-# can differ from them: deploy/manual.sh BIN OUT writes OUT/man1/*.1, OUT/skippipe.bash, OUT/_skippipe.
+# Makes manual pages and shell completion from the programs' --help, so that they cannot differ from
+# the programs: deploy/manual.sh BIN OUT writes OUT/man1/*.1, OUT/skippipe.bash and OUT/_skippipe.
 set -eu
 bin=$1/skippipe
 out=$2
@@ -17,7 +17,7 @@ page() { # page NAME SUMMARY <help
 	for v in $verbs; do [ "skippipe-$v" = "$1" ] || printf '.BR skippipe-%s (1)\n' "$v"; done
 }
 
-"$bin" --help | page skippipe "train models over unreliable, far-apart nodes" >"$out/man1/skippipe.1"
+"$bin" --help | page skippipe "train models on unreliable nodes that are far apart" >"$out/man1/skippipe.1"
 for v in $verbs; do
 	if [ "$v" = console ]; then
 		"$bin" console --manual >"$out/man1/skippipe-console.1"

@@ -1,7 +1,6 @@
 #!/bin/sh
-# Writes the screens of the golden tests and the tables of keys and injected failures into
-# docs/console.md, between its markers: <!-- screen NAME SIZE -->, <!-- keys --> or <!-- faults -->
-# and <!-- end -->.
+# Copies golden screens and the tables of keys and injected failures into docs/console.md, between
+# its markers: <!-- screen NAME SIZE -->, <!-- keys --> or <!-- faults -->, and <!-- end -->.
 set -eu
 cd "$(dirname "$0")/../.."
 keys=$(mktemp)
