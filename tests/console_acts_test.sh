@@ -43,7 +43,7 @@ see 20 'skip 2/4='
 [ "$(number plan)" -gt "$before" ] || die "no new plan"
 see 20 'skip 1/4 -> 2/4'
 after=$(number ' it')
-see 30 "it($((after + 1))|$((after + 2))|$((after + 3))) said"
+see 30 "it($((after + 1))|$((after + 2))|$((after + 3))) predicted"
 
 # A node is marked failed and returns.
 keys :
