@@ -58,7 +58,7 @@ started+=($!)
 until_lines 1
 grep -qx -- "--device cuda:2 --listen tcp://10.0.0.7:0" "$dir/started" || die "$(cat "$dir/started")"
 
-expect 2 'is no device' "$bin/skippipe" agent --device cpu,, --key x
+expect 2 'is not a device' "$bin/skippipe" agent --device cpu,, --key x
 expect 1 'device|GPU' "$bin/skippipe" agent --device cuda:900,cuda:901 --join tcp://127.0.0.1:9 \
 	--controller-key "$(printf '0%.0s' $(seq 64))" --key "$dir/key" --listen tcp://127.0.0.1:0 --orphan-s 1
 # Without the CUDA toolkit the program starts and computes on the CPU.

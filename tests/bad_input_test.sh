@@ -17,7 +17,7 @@ expect 2 'folder of a run is missing' "$sk" verify
 expect 2 'expected an iteration' "$sk" verify "$dir" --from zero
 expect 2 'needs a value' "$sk" demo --agents
 expect 2 'adds up to 9' "$sk" demo --agents 20 --stages 3,3,3
-expect 2 'stage 0 stays' "$sk" demo --skip 6/6
+expect 2 'and stage 0 cannot be skipped' "$sk" demo --skip 6/6
 expect 2 'text or jsonl|not one of' "$sk" demo --headless --format xml
 expect 2 '--frobnicate' "$sk" demo --frobnicate
 expect 2 'usage' "$sk" plan
