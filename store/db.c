@@ -53,30 +53,25 @@ const char db_schema[] =
 	" peer INTEGER, value INTEGER, text TEXT NOT NULL, status INTEGER NOT NULL,"
 	" reply TEXT NOT NULL, undo TEXT, undone_by INTEGER NOT NULL);"
 	"CREATE TABLE state(key TEXT PRIMARY KEY, value) WITHOUT ROWID;"
-	"INSERT INTO state VALUES('writer-epoch', 0);";
-
-/* Tables that were added to the schema later. The next writer adds them to an older run. A reader
- * of an older run treats them as empty. */
-const char db_schema_later[] =
-	"CREATE TABLE IF NOT EXISTS moment(id INTEGER PRIMARY KEY, writer INTEGER NOT NULL,"
+	"INSERT INTO state VALUES('writer-epoch', 0);"
+	"CREATE TABLE moment(id INTEGER PRIMARY KEY, writer INTEGER NOT NULL,"
 	" iteration INTEGER NOT NULL, at_us INTEGER NOT NULL, wall_us INTEGER NOT NULL,"
 	" kind TEXT NOT NULL, node INTEGER, stage INTEGER, value INTEGER, word TEXT NOT NULL,"
 	" text TEXT NOT NULL, forward_s REAL, backward_s REAL, loss_s REAL,"
 	" device TEXT NOT NULL, host TEXT NOT NULL);"
-	"CREATE TABLE IF NOT EXISTS shard(iteration INTEGER, stage INTEGER, node INTEGER,"
+	"CREATE TABLE shard(iteration INTEGER, stage INTEGER, node INTEGER,"
 	" host TEXT NOT NULL, hash INTEGER NOT NULL, bytes INTEGER NOT NULL,"
 	" wall_us INTEGER NOT NULL, PRIMARY KEY(iteration, stage, node)) WITHOUT ROWID;"
-	"CREATE TABLE IF NOT EXISTS restore(id INTEGER PRIMARY KEY, iteration INTEGER NOT NULL,"
+	"CREATE TABLE restore(id INTEGER PRIMARY KEY, iteration INTEGER NOT NULL,"
 	" last INTEGER NOT NULL, stage INTEGER NOT NULL, node INTEGER NOT NULL,"
 	" hash INTEGER NOT NULL, wall_us INTEGER NOT NULL, from1 INTEGER, weight1 REAL,"
 	" from2 INTEGER, weight2 REAL);"
-	"CREATE TABLE IF NOT EXISTS computed(iteration INTEGER, node INTEGER,"
+	"CREATE TABLE computed(iteration INTEGER, node INTEGER,"
 	" device TEXT NOT NULL, PRIMARY KEY(iteration, node)) WITHOUT ROWID;"
 	/* For each part, the iteration whose rows this one uses: its own, or an earlier one with
 	 * equal rows. */
-	"CREATE TABLE IF NOT EXISTS alike(iteration INTEGER PRIMARY KEY, route INTEGER NOT NULL,"
-	" counted INTEGER NOT NULL, reduction INTEGER NOT NULL, computed INTEGER NOT NULL);"
-	"PRAGMA user_version = 2;";
+	"CREATE TABLE alike(iteration INTEGER PRIMARY KEY, route INTEGER NOT NULL,"
+	" counted INTEGER NOT NULL, reduction INTEGER NOT NULL, computed INTEGER NOT NULL);";
 
 static const char *const texts[DB_STATEMENTS] = {
 	[DB_BEGIN] = "BEGIN IMMEDIATE",
@@ -141,8 +136,6 @@ static const char *const texts[DB_STATEMENTS] = {
 	[DB_PUT_FAULT] = "INSERT OR REPLACE INTO fault VALUES(?,?,?,?,?,?,?,?,?)",
 	[DB_GET_FAULTS] = "SELECT * FROM fault ORDER BY id",
 	[DB_PUT_COMMAND] = "INSERT OR REPLACE INTO command VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)",
-	[DB_GET_COMMANDS] = "SELECT * FROM command ORDER BY id",
-	[DB_HAVE_TABLE] = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?",
 	[DB_PUT_SHARD] = "INSERT OR REPLACE INTO shard VALUES(?,?,?,?,?,?,?)",
 	[DB_GET_SHARDS] = "SELECT * FROM shard ORDER BY iteration DESC, stage, node",
 	[DB_PUT_RESTORE] = "INSERT INTO restore VALUES(NULL,?,?,?,?,?,?,?,?,?,?)",
@@ -375,19 +368,6 @@ int db_script(struct store *s, const char *sql, struct error *err)
 	int result = sqlite3_exec(s->db, sql, NULL, NULL, NULL);
 
 	return result == SQLITE_OK ? 0 : db_error(s, result, err);
-}
-
-int db_have_table(struct store *s, const char *name, struct error *err)
-{
-	struct db_value v[] = { db_text(name) };
-	sqlite3_stmt *q;
-	int rc = db_query(s, DB_HAVE_TABLE, v, 1, &q, err);
-
-	if (rc == 0)
-		rc = db_row(s, q, err);
-	if (rc == 1)
-		db_done(q);
-	return rc;
 }
 
 void db_finalize(struct store *s)

@@ -59,8 +59,6 @@ enum db_statement {
 	DB_PUT_FAULT,
 	DB_GET_FAULTS,
 	DB_PUT_COMMAND,
-	DB_GET_COMMANDS,
-	DB_HAVE_TABLE,
 	DB_PUT_SHARD,
 	DB_GET_SHARDS,
 	DB_PUT_RESTORE,
@@ -170,13 +168,11 @@ bool db_again(struct store *s, int rc);
 
 /* Runs the statements of a script, such as the schema. */
 int db_script(struct store *s, const char *sql, struct error *err);
-/* Returns 1 if the file has the table, 0 if not, or a negative errno. */
-int db_have_table(struct store *s, const char *name, struct error *err);
 void db_finalize(struct store *s); /* frees all prepared statements */
 
 #define DB_COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
 
-extern const char db_schema[], db_schema_later[];
+extern const char db_schema[];
 
 /* Forgets the newest written parts, after a restore has deleted rows. The next commit writes all of
  * its parts. */

@@ -220,22 +220,19 @@ static int take_all(struct store *s, enum db_statement which, uint64_t iteration
 	return rc;
 }
 
-/* Reads for each part the iteration whose rows it uses. A record of an earlier version has no such
- * table: then it is the iteration itself. */
+/* Reads for each part the iteration whose rows the commit uses. */
 static int read_alike(struct store *s, uint64_t iteration, uint64_t of[DB_PARTS], struct error *err)
 {
 	struct db_value v[] = { db_u64(iteration) };
 	sqlite3_stmt *q;
-	int rc = db_have_table(s, "alike", err);
+	int rc = db_query(s, DB_GET_ALIKE, v, 1, &q, err);
 
-	for (int i = 0; i < DB_PARTS; i++)
-		of[i] = iteration;
-	if (rc != 1)
-		return rc;
-	rc = db_query(s, DB_GET_ALIKE, v, 1, &q, err);
 	if (rc == 0)
 		rc = db_row(s, q, err);
-	if (rc != 1)
+	if (rc == 0)
+		return error_set(err, -EBADMSG, "%s: is damaged: iteration %" PRIu64
+				 " is incomplete", s->path, iteration);
+	if (rc < 0)
 		return rc;
 	for (int i = 0; i < DB_PARTS; i++)
 		of[i] = column_u64(q, i);
@@ -258,8 +255,6 @@ static int read_parts(struct store *s, struct store_commit *c, struct error *err
 	if (rc == 0)
 		rc = take_all(s, DB_GET_REDUCTIONS, of[DB_REDUCTIONS], p, take_reduction, err);
 	if (rc == 0)
-		rc = db_have_table(s, "computed", err);
-	if (rc == 1)
 		rc = take_all(s, DB_GET_COMPUTED, of[DB_COMPUTED], p, take_computed, err);
 	c->routes = p->routes;
 	c->orders = p->orders;
@@ -452,43 +447,14 @@ int store_each_fault(struct store *s, int (*visit)(void *context, const struct s
 	return rc;
 }
 
-int store_each_command(struct store *s,
-		       int (*visit)(void *context, const struct store_command *c), void *context,
-		       struct error *err)
-{
-	sqlite3_stmt *q;
-	int rc = db_query(s, DB_GET_COMMANDS, NULL, 0, &q, err);
-
-	while (rc == 0 && (rc = db_row(s, q, err)) == 1) {
-		struct store_command c = {
-			.id = column_u64(q, 0), .iteration = column_u64(q, 1),
-			.wall_us = sqlite3_column_int64(q, 2), .who = column_string(q, 3),
-			.verb = column_string(q, 4), .node = sqlite3_column_int(q, 5),
-			.peer = sqlite3_column_int(q, 6), .value = sqlite3_column_int64(q, 7),
-			.text = column_string(q, 8), .status = sqlite3_column_int(q, 9),
-			.reply = column_string(q, 10),
-			.undo = (const char *)sqlite3_column_text(q, 11),
-			.undone_by = column_u64(q, 12),
-		};
-
-		rc = visit(context, &c);
-		if (rc != 0)
-			db_done(q);
-	}
-	return rc;
-}
-
 int store_each_moment(struct store *s, uint64_t after,
 		      int (*visit)(void *context, const struct store_moment *m), void *context,
 		      struct error *err)
 {
 	struct db_value v[] = { db_u64(after) };
 	sqlite3_stmt *q;
-	int rc = db_have_table(s, "moment", err);
+	int rc = db_query(s, DB_GET_MOMENTS, v, DB_COUNT(v), &q, err);
 
-	if (rc != 1)
-		return rc;
-	rc = db_query(s, DB_GET_MOMENTS, v, DB_COUNT(v), &q, err);
 	while (rc == 0 && (rc = db_row(s, q, err)) == 1) {
 		struct store_moment m = {
 			.id = column_u64(q, 0), .writer = column_u64(q, 1),
@@ -530,11 +496,8 @@ int store_each_device(struct store *s,
 		      void *context, struct error *err)
 {
 	sqlite3_stmt *q;
-	int rc = db_have_table(s, "computed", err);
+	int rc = db_query(s, DB_GET_DEVICES, NULL, 0, &q, err);
 
-	if (rc != 1)
-		return rc;
-	rc = db_query(s, DB_GET_DEVICES, NULL, 0, &q, err);
 	while (rc == 0 && (rc = db_row(s, q, err)) == 1) {
 		rc = visit(context, column_string(q, 0), column_u32(q, 1));
 		if (rc != 0)

@@ -90,11 +90,8 @@ int store_each_shard(struct store *s, int (*visit)(void *context, const struct s
 		     void *context, struct error *err)
 {
 	sqlite3_stmt *q;
-	int rc = db_have_table(s, "shard", err);
+	int rc = db_query(s, DB_GET_SHARDS, NULL, 0, &q, err);
 
-	if (rc != 1)
-		return rc;
-	rc = db_query(s, DB_GET_SHARDS, NULL, 0, &q, err);
 	while (rc == 0 && (rc = db_row(s, q, err)) == 1) {
 		struct store_shard k = {
 			.iteration = (uint64_t)sqlite3_column_int64(q, 0),
@@ -113,17 +110,13 @@ int store_each_shard(struct store *s, int (*visit)(void *context, const struct s
 	return rc;
 }
 
-/* A record of an older version has no such table. Then no row is visited. */
 int store_each_restore(struct store *s,
 		       int (*visit)(void *context, const struct store_restore *r),
 		       void *context, struct error *err)
 {
 	sqlite3_stmt *q;
-	int rc = db_have_table(s, "restore", err);
+	int rc = db_query(s, DB_GET_RESTORES, NULL, 0, &q, err);
 
-	if (rc != 1)
-		return rc;
-	rc = db_query(s, DB_GET_RESTORES, NULL, 0, &q, err);
 	while (rc == 0 && (rc = db_row(s, q, err)) == 1) {
 		struct store_restore r = {
 			.iteration = (uint64_t)sqlite3_column_int64(q, 0),

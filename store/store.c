@@ -199,10 +199,9 @@ static int check_schema(struct store *s, struct error *err)
 		return rc;
 	if (application != APPLICATION)
 		return error_set(err, -EINVAL, "%s: is not a run of skippipe", s->path);
-	/* The next writer adds the tables of version 2 to a run of version 1. */
-	if (version < 1 || version > STORE_VERSION)
+	if (version != STORE_VERSION)
 		return error_set(err, -EPROTONOSUPPORT,
-				 "%s: has schema version %lld, this program reads up to version %d",
+				 "%s: has schema version %lld, this program reads version %d",
 				 s->path, (long long)version, STORE_VERSION);
 	return 0;
 }
@@ -238,16 +237,15 @@ static int read_corpus(struct store *s, size_t n, struct error *err)
 	return rc < 0 ? rc : 0;
 }
 
-/* Reads the number format of activations between nodes. A record of an earlier version does not
- * name it, and means fp32. */
+/* Reads the number format of activations between nodes. */
 static int read_wire(struct store *s, const char *format, bool *bf16, struct error *err)
 {
 	*bf16 = format && strcmp(format, "bf16") == 0;
-	if (!format || *bf16 || strcmp(format, "fp32") == 0)
+	if (*bf16 || (format && strcmp(format, "fp32") == 0))
 		return 0;
 	return error_set(err, -EPROTONOSUPPORT,
 			 "%s: its activations travel as \"%s\": expected fp32 or bf16", s->path,
-			 format);
+			 format ? format : "");
 }
 
 /* Refuses a run whose backward passes were two tasks each. This version would misread its plans
@@ -367,8 +365,6 @@ static int make_schema(struct store *s, const struct store_run *run, struct erro
 	if (rc != 0)
 		return rc;
 	rc = db_script(s, db_schema, err);
-	if (rc == 0)
-		rc = db_script(s, db_schema_later, err);
 	if (rc == 0)
 		rc = write_run(s, run, err);
 	if (rc == 0)
@@ -494,8 +490,6 @@ static int take_epoch(struct store *s, struct error *err)
 	rc = db_run(s, DB_NEXT_EPOCH, NULL, 0, err);
 	if (rc == 0)
 		rc = read_epoch(s, err);
-	if (rc == 0)
-		rc = db_script(s, db_schema_later, err);
 	return db_end(s, rc, err);
 }
 

@@ -366,11 +366,6 @@ int store_last_note(struct store *s, uint64_t *id, struct error *err); /* 0: non
 /* Visits the injected failures by id. */
 int store_each_fault(struct store *s, int (*visit)(void *context, const struct store_fault *f),
 		     void *context, struct error *err);
-/* Visits the operators' commands by id. Only tests use it: the controller writes the table for
- * people who read it with an SQLite shell. */
-int store_each_command(struct store *s,
-		       int (*visit)(void *context, const struct store_command *c),
-		       void *context, struct error *err);
 /* Visits the events whose id is above `after`, in the order in which they were written. */
 int store_each_moment(struct store *s, uint64_t after,
 		      int (*visit)(void *context, const struct store_moment *m), void *context,

@@ -325,11 +325,18 @@ static void every_kind_of_bad_file_has_its_error(void **state)
 	assert_int_equal(store_read_commit(s, 1, &c, &err), -EBADMSG);
 	assert_non_null(strstr(err.text, "iteration 1"));
 	store_close(s);
+	sql(f->path, "DELETE FROM alike");
+	assert_int_equal(store_open(&s, f->path, &err), 0);
+	assert_int_equal(store_read_commit(s, 1, &c, &err), -EBADMSG);
+	assert_non_null(strstr(err.text, "incomplete"));
+	store_close(s);
 
 	sql(f->path, "PRAGMA user_version = 99");
 	assert_int_equal(store_open(&s, f->path, &err), -EPROTONOSUPPORT);
 	assert_non_null(strstr(err.text, "version 99"));
-	sql(f->path, "PRAGMA user_version = 1; PRAGMA application_id = 5");
+	sql(f->path, "PRAGMA user_version = 1");
+	assert_int_equal(store_open(&s, f->path, &err), -EPROTONOSUPPORT);
+	sql(f->path, "PRAGMA user_version = 2; PRAGMA application_id = 5");
 	assert_int_equal(store_open(&s, f->path, &err), -EINVAL);
 	sql(f->path, "PRAGMA application_id = 1397444690"); /* as it was */
 	assert_int_equal(store_open(&s, f->path, &err), 0);

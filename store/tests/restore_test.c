@@ -154,34 +154,10 @@ static void a_restore_deletes_later_rows(void **state)
 	store_close(s);
 }
 
-/* A run of an earlier version has no checkpoints. Its next writer adds the tables. */
-static void older_runs_have_no_checkpoints(void **state)
-{
-	struct folder *f = *state;
-	struct store *s = create(f->path);
-	struct error err = { "" };
-	uint64_t shards[2] = { 0 };
-	int n = 0;
-
-	store_close(s);
-	sql(f->path, "DROP TABLE shard; DROP TABLE restore");
-	assert_int_equal(store_open(&s, f->path, &err), 0);
-	assert_int_equal(store_each_shard(s, count_shard, shards, &err), 0);
-	assert_int_equal(store_each_restore(s, see_restore, &n, &err), 0);
-	assert_int_equal(shards[0] + (uint64_t)n, 0);
-	store_close(s);
-	assert_int_equal(store_resume(&s, f->path, &err), 0);
-	save(s, 2);
-	assert_int_equal(store_each_shard(s, count_shard, shards, &err), 0);
-	assert_int_equal(shards[0], 3);
-	store_close(s);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_restore_deletes_later_rows),
-		TEST(older_runs_have_no_checkpoints),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

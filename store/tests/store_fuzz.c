@@ -276,17 +276,6 @@ static int see_fault(void *context, const struct store_fault *f)
 	return 0;
 }
 
-static int see_command(void *context, const struct store_command *c)
-{
-	(void)context;
-	use(c->who);
-	use(c->verb);
-	use(c->text);
-	use(c->reply);
-	use(c->undo);
-	return 0;
-}
-
 static int see_moment(void *context, const struct store_moment *m)
 {
 	(void)context;
@@ -363,7 +352,6 @@ static void read_all(struct store *s)
 	store_each_validation(s, see_validation, NULL, NULL);
 	store_each_note(s, see_note, NULL, NULL);
 	store_each_fault(s, see_fault, NULL, NULL);
-	store_each_command(s, see_command, NULL, NULL);
 	store_each_moment(s, 0, see_moment, NULL, NULL);
 	store_each_shard(s, see_shard, NULL, NULL);
 	store_each_restore(s, see_restore, NULL, NULL);
