@@ -138,9 +138,7 @@ static void hand_back(struct agent *a, struct job *job, int64_t now_us)
 	case JOB_FOLLOW:
 		standby_job_done(a, job, now_us);
 		break;
-	case JOB_FORWARD:
-	case JOB_LOSS:
-	case JOB_BACKWARD:
+	case JOB_TASK:
 		tasks_job_done(a, job, now_us);
 		break;
 	case JOB_ZERO:

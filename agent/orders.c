@@ -66,8 +66,7 @@ static bool needs_settled(enum msg_type type)
  * run: what supersedes it lets it end. */
 static bool is_settled(const struct agent *a)
 {
-	bool task = a->job.kind == JOB_FORWARD || a->job.kind == JOB_LOSS ||
-		    a->job.kind == JOB_BACKWARD || a->job.kind == JOB_STATE;
+	bool task = a->job.kind == JOB_TASK || a->job.kind == JOB_STATE;
 
 	return !assign_under_way(a) && !a->step_wanted && !a->zero_wanted && !save_wanted(a) &&
 	       (!worker_busy(a->worker) || task || a->job.kind == JOB_KEEP ||

@@ -105,8 +105,8 @@ static void put_task(struct actor *a, const struct msg_route *r, uint8_t kind)
 	array_reserve(&a->events, &a->room, a->n_events + 2, sizeof(*a->events));
 	a->events[a->n_events++] = e;
 	e.type = WORK_ENDS;
-	e.loss = kind == WORK_LOSS ? 5 : 0;
-	e.counted = kind != WORK_FORWARD;
+	e.loss = kind == TASK_LOSS ? 5 : 0;
+	e.counted = kind != TASK_FORWARD;
 	a->events[a->n_events++] = e;
 }
 
@@ -119,16 +119,16 @@ static void take_plan(struct actor *a, const struct msg_plan *p)
 		for (uint32_t h = 0; h < p->routes[i].n_hops; h++) {
 			if (p->routes[i].nodes[h] != a->node)
 				continue;
-			put_task(a, &p->routes[i], WORK_FORWARD);
+			put_task(a, &p->routes[i], TASK_FORWARD);
 			if (h == 0)
-				put_task(a, &p->routes[i], WORK_LOSS);
-			put_task(a, &p->routes[i], WORK_BACKWARD);
+				put_task(a, &p->routes[i], TASK_LOSS);
+			put_task(a, &p->routes[i], TASK_BACKWARD);
 		}
 }
 
 static int64_t duration_us(uint8_t kind)
 {
-	return kind == WORK_FORWARD ? FORWARD_US : kind == WORK_LOSS ? LOSS_US : BACKWARD_US;
+	return kind == TASK_FORWARD ? FORWARD_US : kind == TASK_LOSS ? LOSS_US : BACKWARD_US;
 }
 
 static void send_report(struct actor *a, int64_t now)

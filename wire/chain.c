@@ -9,18 +9,18 @@ uint32_t chain_hop(uint32_t n_hops, uint32_t position)
 	return position == n_hops || position >= 2 * n_hops ? 0 : 2 * n_hops - position;
 }
 
-enum work_kind chain_kind(uint32_t n_hops, uint32_t position)
+enum task_kind chain_kind(uint32_t n_hops, uint32_t position)
 {
 	if (position < n_hops)
-		return WORK_FORWARD;
-	return position == n_hops ? WORK_LOSS : WORK_BACKWARD;
+		return TASK_FORWARD;
+	return position == n_hops ? TASK_LOSS : TASK_BACKWARD;
 }
 
-uint32_t chain_position(uint32_t n_hops, uint32_t hop, enum work_kind kind)
+uint32_t chain_position(uint32_t n_hops, uint32_t hop, enum task_kind kind)
 {
-	if (kind == WORK_FORWARD)
+	if (kind == TASK_FORWARD)
 		return hop;
-	return kind == WORK_LOSS ? n_hops : 2 * n_hops - hop;
+	return kind == TASK_LOSS ? n_hops : 2 * n_hops - hop;
 }
 
 int chain_find(const uint16_t *nodes, uint32_t n_hops, uint16_t node)

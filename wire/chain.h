@@ -14,9 +14,9 @@
 #include "wire/msg.h"
 
 uint32_t chain_hop(uint32_t n_hops, uint32_t position); /* beyond the chain: 0 */
-enum work_kind chain_kind(uint32_t n_hops, uint32_t position); /* WORK_FORWARD, _LOSS, _BACKWARD */
-/* Returns the position of a hop's task. WORK_LOSS has one position, whatever the hop. */
-uint32_t chain_position(uint32_t n_hops, uint32_t hop, enum work_kind kind);
+enum task_kind chain_kind(uint32_t n_hops, uint32_t position); /* TASK_FORWARD, _LOSS, _BACKWARD */
+/* Returns the position of a hop's task. TASK_LOSS has one position, whatever the hop. */
+uint32_t chain_position(uint32_t n_hops, uint32_t hop, enum task_kind kind);
 /* Returns the hop at which the route visits the node; -1 none. nodes: (n_hops). */
 int chain_find(const uint16_t *nodes, uint32_t n_hops, uint16_t node);
 

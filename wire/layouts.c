@@ -25,12 +25,12 @@ static const struct field msg_route_fields[] = {
 LAYOUT(msg_route);
 
 static const struct field msg_rank_fields[] = {
-	N(U32, msg_rank, microbatch), NMAX(U8, msg_rank, kind, WORK_BACKWARD),
+	N(U32, msg_rank, microbatch), NMAX(U8, msg_rank, kind, TASK_BACKWARD),
 };
 LAYOUT(msg_rank);
 
 static const struct field msg_task_event_fields[] = {
-	NMAX(U8, msg_task_event, type, WORK_ENDS), NMAX(U8, msg_task_event, kind, WORK_EVALUATE),
+	NMAX(U8, msg_task_event, type, WORK_ENDS), NMAX(U8, msg_task_event, kind, TASK_EVALUATE),
 	NMAX(U16, msg_task_event, node, MSG_NODES - 1), N(U16, msg_task_event, blocker_node),
 	N(U32, msg_task_event, microbatch), N(U32, msg_task_event, attempt),
 	N(U32, msg_task_event, blocker), N(U64, msg_task_event, at_us),

@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/task_kind.h"
 #include "wire/faults.h"
 #include "wire/message_kinds.h"
 #include "wire/names.h"
@@ -40,8 +41,6 @@ enum msg_type {
 
 /* ---- shared pieces ---- */
 
-enum work_kind { WORK_FORWARD, WORK_LOSS, WORK_BACKWARD, WORK_EVALUATE };
-
 /* The route of a microbatch through the nodes. Its tasks form a chain (wire/chain.h). */
 struct msg_route {
 	uint32_t microbatch;
@@ -58,14 +57,14 @@ struct msg_route {
 /* An entry of a node's priority list: ready tasks run in this order (formats.md, `order`). */
 struct msg_rank {
 	uint32_t microbatch;
-	uint8_t kind; /* enum work_kind */
+	uint8_t kind; /* enum task_kind */
 };
 
 enum work_event { WORK_WAITS, WORK_STARTS, WORK_ENDS };
 
 struct msg_task_event {
 	uint8_t type; /* enum work_event */
-	uint8_t kind; /* enum work_kind */
+	uint8_t kind; /* enum task_kind */
 	uint16_t node;
 	uint16_t blocker_node; /* equal to node; consoles expect it */
 	uint32_t microbatch;

@@ -308,22 +308,22 @@ static void read_data(struct compute *c, const struct job *j)
 static int run_task(struct compute *c, struct job *j)
 {
 	bool first = stage_index(c->stage) == 0;
-	bool out = j->kind != JOB_BACKWARD || !first;
+	bool out = j->task != TASK_BACKWARD || !first;
 	int rc = -EINVAL;
 
-	if (j->kind == JOB_LOSS && j->evaluate)
+	if (j->task == TASK_LOSS && j->evaluate)
 		out = false;
 	if (out) {
 		j->out = malloc(stage_activation(c->stage) * sizeof(float));
 		if (!j->out)
 			return error_set(&j->err, -ENOMEM, "no memory for an activation");
 	}
-	if (first && (j->kind == JOB_FORWARD || j->kind == JOB_LOSS))
+	if (first && (j->task == TASK_FORWARD || j->task == TASK_LOSS))
 		read_data(c, j);
-	if (j->kind == JOB_FORWARD)
+	if (j->task == TASK_FORWARD)
 		rc = stage_forward(c->stage, j->slot, first ? c->tokens : NULL, j->in, j->out,
 				   !j->evaluate);
-	else if (j->kind == JOB_LOSS)
+	else if (j->task == TASK_LOSS)
 		rc = stage_loss(c->stage, j->slot, j->in, c->targets, &j->loss, j->out,
 				j->count);
 	else
@@ -331,7 +331,7 @@ static int run_task(struct compute *c, struct job *j)
 	if (rc)
 		return error_set(&j->err, rc, "stage %u: a task failed: %s",
 				 stage_index(c->stage), strerror(-rc));
-	if (j->kind == JOB_BACKWARD)
+	if (j->task == TASK_BACKWARD)
 		stage_release(c->stage, j->slot);
 	return 0;
 }
@@ -399,9 +399,7 @@ static int perform_job(struct compute *c, struct job *j)
 		return follow_commit(c, j);
 	case JOB_MEASURE:
 		return measure_stage(c, j);
-	case JOB_FORWARD:
-	case JOB_LOSS:
-	case JOB_BACKWARD:
+	case JOB_TASK:
 		return run_task(c, j);
 	case JOB_ZERO:
 		stage_zero_gradient(c->stage);

@@ -12,6 +12,7 @@
 
 #include "agent/sums/slices.h"
 #include "base/error.h"
+#include "base/task_kind.h"
 #include "model/adamw.h"
 #include "model/config.h"
 #include "model/stage.h"
@@ -37,9 +38,7 @@ enum job_kind {
 	JOB_RESTORE, /* weights and moments from the checkpoint of `iteration` in `folder` */
 	JOB_MIX,     /* weights and moments += `weight` x `state`; `first`: = */
 	JOB_MEASURE, /* gradient to zero; measured seconds, hash */
-	JOB_FORWARD,
-	JOB_LOSS,
-	JOB_BACKWARD,
+	JOB_TASK,    /* `task` of the microbatch in `slot`, or of a validation microbatch */
 	JOB_ZERO,     /* gradient to zero */
 	JOB_GRADIENT, /* a copy of the gradient in the slices of `slices`: bodies */
 	JOB_SUM,      /* slices_sum */
@@ -66,7 +65,8 @@ struct job {
 	float weight;
 	bool first, kept, whole, save;
 	const bool *fresh; /* (pieces) */
-	/* FORWARD, LOSS, BACKWARD. in (B, T, C), NULL for tokens. */
+	/* TASK. in (B, T, C), NULL for tokens. */
+	enum task_kind task; /* no TASK_EVALUATE */
 	bool evaluate, count;
 	uint32_t slot, shard;
 	uint64_t position;  /* in the shard's data; evaluate: of the validation part */

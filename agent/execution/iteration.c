@@ -209,7 +209,7 @@ bool iteration_counted(const struct agent *a)
 
 		if (hop < 0)
 			continue;
-		if (!queue_counted(a->queue, i, WORK_BACKWARD) || (hop == 0 && !queue_counted(a->queue, i, WORK_LOSS)))
+		if (!queue_counted(a->queue, i, TASK_BACKWARD) || (hop == 0 && !queue_counted(a->queue, i, TASK_LOSS)))
 			return false;
 	}
 	return true;

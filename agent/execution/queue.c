@@ -187,7 +187,7 @@ bool queue_go_on(struct queue *q, const struct route *r)
 static enum queue_verdict judge_task(const struct queue *q, const struct task *t)
 {
 	const struct entry *e = &q->entries[t->route.microbatch];
-	enum work_kind kind = route_kind(&t->route, t->position);
+	enum task_kind kind = route_kind(&t->route, t->position);
 	bool newer = !e->known || t->route.attempt > e->attempt;
 
 	if (t->evaluate)
@@ -196,7 +196,7 @@ static enum queue_verdict judge_task(const struct queue *q, const struct task *t
 		return QUEUE_OLD;
 	if (!newer && e->arrived >> kind & 1)
 		return QUEUE_TWICE;
-	if (kind != WORK_FORWARD && newer)
+	if (kind != TASK_FORWARD && newer)
 		return QUEUE_ORPHAN;
 	return QUEUE_TAKEN;
 }
@@ -232,7 +232,7 @@ enum queue_verdict queue_arrive(struct queue *q, struct task *t)
 
 static bool needs_slot(const struct task *t)
 {
-	return !t->evaluate && t->kind == WORK_FORWARD;
+	return !t->evaluate && t->kind == TASK_FORWARD;
 }
 
 /* Where a node stands in, inputs may come in any order. A data node's B waits for its loss too: with the B
@@ -245,8 +245,8 @@ static bool may_start(const struct queue *q, const struct task *t)
 		return q->held < q->n_slots;
 	if (t->evaluate)
 		return true;
-	return e->slot != NO_SLOT && (t->kind != WORK_BACKWARD || t->position < 2 * t->route.n_hops ||
-				      e->ended >> WORK_LOSS & 1);
+	return e->slot != NO_SLOT && (t->kind != TASK_BACKWARD || t->position < 2 * t->route.n_hops ||
+				      e->ended >> TASK_LOSS & 1);
 }
 
 /* Whether a goes before b. */
@@ -326,7 +326,7 @@ struct task *queue_end(struct queue *q)
 		q->entries[t->route.microbatch].ended |= (uint8_t)(1u << t->kind);
 	if (t->stale) {
 		release_slot(q, t->slot);
-	} else if (t->kind == WORK_BACKWARD) {
+	} else if (t->kind == TASK_BACKWARD) {
 		release_slot(q, t->slot);
 		q->entries[t->route.microbatch].slot = NO_SLOT;
 	}
@@ -371,7 +371,7 @@ const struct task *queue_waiter(struct queue *q)
 	return NULL;
 }
 
-bool queue_counted(const struct queue *q, uint32_t microbatch, enum work_kind kind)
+bool queue_counted(const struct queue *q, uint32_t microbatch, enum task_kind kind)
 {
 	return q->entries[microbatch].counted >> kind & 1;
 }

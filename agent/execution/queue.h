@@ -37,7 +37,7 @@ struct task {
 	float *input;       /* owned (malloc); NULL where the task reads the corpus */
 	/* Set by the queue. */
 	uint32_t attempt;   /* in which it came */
-	enum work_kind kind;
+	enum task_kind kind;
 	uint32_t blocker;   /* microbatch it waited for; QUEUE_NOBODY: it did not wait */
 	bool announced;     /* queue_waiter has returned it */
 	int slot;           /* the slot its microbatch holds; -1 evaluation */
@@ -91,7 +91,7 @@ const struct task *queue_waiter(struct queue *q);
 
 /* Whether the gradient of the microbatch's loss, or of its backward pass, is added here, whatever the attempt; or
  * by the task that runs. And how many ever were. */
-bool queue_counted(const struct queue *q, uint32_t microbatch, enum work_kind kind);
+bool queue_counted(const struct queue *q, uint32_t microbatch, enum task_kind kind);
 uint32_t queue_counts(const struct queue *q);
 
 uint32_t queue_waiting(const struct queue *q);    /* tasks */

@@ -80,7 +80,7 @@ uint32_t route_last(const struct route *r, bool evaluate)
 	return evaluate ? r->n_hops : 2 * r->n_hops;
 }
 
-enum work_kind route_kind(const struct route *r, uint32_t t)
+enum task_kind route_kind(const struct route *r, uint32_t t)
 {
 	assert(t <= 2 * r->n_hops);
 	return chain_kind(r->n_hops, t);

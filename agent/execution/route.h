@@ -42,7 +42,7 @@ int route_find(const struct route *r, uint16_t node); /* its hop; -1 none */
 
 uint32_t route_last(const struct route *r, bool evaluate); /* its last position */
 /* t <= route_last(r, false) for these three. */
-enum work_kind route_kind(const struct route *r, uint32_t t);
+enum task_kind route_kind(const struct route *r, uint32_t t);
 uint16_t route_node(const struct route *r, uint32_t t);
 uint8_t route_stage(const struct route *r, uint32_t t);
 

@@ -88,9 +88,6 @@ static int64_t find_begin_us(const struct agent *a, const struct task *t, int64_
 
 bool tasks_next_job(struct agent *a, struct job *job, int64_t now_us)
 {
-	static const enum job_kind kinds[] = { [WORK_FORWARD] = JOB_FORWARD,
-					       [WORK_LOSS] = JOB_LOSS,
-					       [WORK_BACKWARD] = JOB_BACKWARD };
 	const struct task *t;
 
 	if (a->standing != STAND_READY || a->step_wanted || a->zero_wanted ||
@@ -99,7 +96,8 @@ bool tasks_next_job(struct agent *a, struct job *job, int64_t now_us)
 	t = queue_start(a->queue, now_us);
 	if (t) {
 		*job = (struct job) {
-			.kind = kinds[t->kind],
+			.kind = JOB_TASK,
+			.task = t->kind,
 			.evaluate = t->evaluate,
 			.count = t->count,
 			.slot = t->slot < 0 ? 0 : (uint32_t)t->slot,
@@ -116,8 +114,8 @@ bool tasks_next_job(struct agent *a, struct job *job, int64_t now_us)
 
 static int64_t planned_us(const struct agent *a, const struct task *t, int64_t real_us)
 {
-	double s = t->kind == WORK_FORWARD ? a->run.forward_s
-		   : t->kind == WORK_LOSS  ? a->run.loss_s
+	double s = t->kind == TASK_FORWARD ? a->run.forward_s
+		   : t->kind == TASK_LOSS  ? a->run.loss_s
 					   : a->run.backward_s;
 	double factor = fault_node_factor(&a->faults);
 	double us = a->run.time_scale > 0 ? s * a->run.time_scale * factor * 1e6

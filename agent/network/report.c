@@ -61,7 +61,7 @@ void report_event(struct agent *a, enum work_event type, const struct task *t, i
 		.blocker = type == WORK_ENDS ? QUEUE_NOBODY : t->blocker,
 		.at_us = at_us,
 		.arrived_us = t->arrived_us,
-		.loss = type == WORK_ENDS && t->kind == WORK_LOSS ? loss : 0,
+		.loss = type == WORK_ENDS && t->kind == TASK_LOSS ? loss : 0,
 		.counted = type == WORK_ENDS && t->count,
 		.slots = (uint8_t)queue_slots_held(a->queue),
 	};

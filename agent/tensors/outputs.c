@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KINDS = WORK_BACKWARD + 1 };
+enum { KINDS = TASK_BACKWARD + 1 };
 
 struct outputs {
 	uint32_t n;
@@ -28,7 +28,7 @@ void outputs_free(struct outputs *o)
 	free(o);
 }
 
-int outputs_keep(struct outputs *o, uint32_t microbatch, enum work_kind kind, const float *out, size_t floats)
+int outputs_keep(struct outputs *o, uint32_t microbatch, enum task_kind kind, const float *out, size_t floats)
 {
 	float **kept = &o->kept[microbatch][kind];
 
@@ -42,7 +42,7 @@ int outputs_keep(struct outputs *o, uint32_t microbatch, enum work_kind kind, co
 	return 0;
 }
 
-const float *outputs_find(const struct outputs *o, uint32_t microbatch, enum work_kind kind)
+const float *outputs_find(const struct outputs *o, uint32_t microbatch, enum task_kind kind)
 {
 	return o->kept[microbatch][kind];
 }

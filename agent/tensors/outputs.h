@@ -21,9 +21,9 @@ struct outputs; /* opaque */
 int outputs_new(struct outputs **out); /* -ENOMEM */
 void outputs_free(struct outputs *o);  /* NULL is allowed */
 /* A copy of floats (floats), in the place of what the same work gave before. -ENOMEM. */
-int outputs_keep(struct outputs *o, uint32_t microbatch, enum work_kind kind, const float *out, size_t floats);
+int outputs_keep(struct outputs *o, uint32_t microbatch, enum task_kind kind, const float *out, size_t floats);
 /* What that work gave, borrowed; NULL: it is not done. */
-const float *outputs_find(const struct outputs *o, uint32_t microbatch, enum work_kind kind);
+const float *outputs_find(const struct outputs *o, uint32_t microbatch, enum task_kind kind);
 void outputs_drop(struct outputs *o, uint32_t microbatch);
 void outputs_forget(struct outputs *o); /* all */
 uint32_t outputs_count(const struct outputs *o); /* that are kept; for tests */

@@ -170,7 +170,7 @@ static void take_events(struct cluster *c, uint16_t node, const struct msg_repor
 		assert_true(e->slots <= CLUSTER_SLOTS);
 		if (e->type != WORK_ENDS)
 			continue;
-		if (e->kind == WORK_LOSS)
+		if (e->kind == TASK_LOSS)
 			c->loss[e->microbatch] = e->loss;
 	}
 }
@@ -507,7 +507,7 @@ bool cluster_through(const struct cluster *c, uint32_t m)
 	for (uint32_t i = 0; i < c->n_events; i++) {
 		const struct msg_task_event *e = &c->events[i];
 
-		n += e->counted && e->microbatch == m && e->kind != WORK_LOSS &&
+		n += e->counted && e->microbatch == m && e->kind != TASK_LOSS &&
 		     e->attempt >= c->first_attempt && c->nodes[e->node].ready;
 	}
 	return n == c->routes[m].n_hops;

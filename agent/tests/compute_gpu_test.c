@@ -79,7 +79,7 @@ static void test_state_is_not_given(void **state)
 
 static void test_pass_names_what_failed(void **state)
 {
-	struct job j = { .kind = JOB_FORWARD };
+	struct job j = { .kind = JOB_TASK, .task = TASK_FORWARD };
 	float in[8 * 1024] = { 0 };
 
 	(void)state;

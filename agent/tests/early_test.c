@@ -140,16 +140,16 @@ static void outputs_are_no_more_than_are_counted(void **state)
 
 	(void)state;
 	assert_int_equal(outputs_new(&o), 0);
-	assert_null(outputs_find(o, 7, WORK_FORWARD));
+	assert_null(outputs_find(o, 7, TASK_FORWARD));
 	for (int attempt = 0; attempt < 3; attempt++) {
-		assert_int_equal(outputs_keep(o, 7, WORK_FORWARD, out, 2), 0);
-		assert_int_equal(outputs_keep(o, 7, WORK_BACKWARD, again, 2), 0);
+		assert_int_equal(outputs_keep(o, 7, TASK_FORWARD, out, 2), 0);
+		assert_int_equal(outputs_keep(o, 7, TASK_BACKWARD, again, 2), 0);
 		assert_int_equal(outputs_count(o), OUTPUTS_OF_VISIT);
 	}
-	assert_true(outputs_find(o, 7, WORK_FORWARD)[1] == 2 && outputs_find(o, 7, WORK_BACKWARD)[0] == 3);
+	assert_true(outputs_find(o, 7, TASK_FORWARD)[1] == 2 && outputs_find(o, 7, TASK_BACKWARD)[0] == 3);
 	outputs_drop(o, 7);
 	assert_int_equal(outputs_count(o), 0);
-	assert_null(outputs_find(o, 7, WORK_FORWARD));
+	assert_null(outputs_find(o, 7, TASK_FORWARD));
 	outputs_free(o);
 }
 

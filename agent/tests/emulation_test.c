@@ -31,7 +31,7 @@ static void check_times(const struct cluster *c, double factor)
 		for (uint32_t t = 0; t <= 2 * c->routes[m].n_hops; t++) {
 			const struct msg_task_event *s = find_event(c, WORK_STARTS, m, t);
 			const struct msg_task_event *e = find_event(c, WORK_ENDS, m, t);
-			int64_t back = route_kind(&c->routes[m], t) == WORK_BACKWARD ? 2 : 1;
+			int64_t back = route_kind(&c->routes[m], t) == TASK_BACKWARD ? 2 : 1;
 			uint16_t at = route_node(&c->routes[m], t), to;
 			int64_t delay_us;
 
@@ -130,7 +130,7 @@ static void test_slow_node_and_ranks(void **state)
 	cluster_route_six(c);
 	/* Data node 0 has four microbatches at once, and slots for two: the ranks say which. */
 	for (uint32_t i = 0; i < 8; i++)
-		c->ranks[c->n_ranks++] = (struct msg_rank) { 7 - i, WORK_FORWARD };
+		c->ranks[c->n_ranks++] = (struct msg_rank) { 7 - i, TASK_FORWARD };
 	cluster_fault(c, 0, 1, FAULT_SLOW_NODE, -1, 3);
 	cluster_iterate(c);
 	for (uint32_t i = 0; i < c->n_events; i++) {
@@ -138,7 +138,7 @@ static void test_slow_node_and_ranks(void **state)
 
 		if (e->node != 0)
 			continue;
-		if (e->type == WORK_STARTS && e->kind == WORK_FORWARD) {
+		if (e->type == WORK_STARTS && e->kind == TASK_FORWARD) {
 			assert_true(e->microbatch < last);
 			last = e->microbatch;
 		}
@@ -147,7 +147,7 @@ static void test_slow_node_and_ranks(void **state)
 		while (s->node != 0 || s->type != WORK_STARTS || s->kind != e->kind ||
 		       s->microbatch != e->microbatch)
 			s--;
-		assert_true(e->at_us - s->at_us >= 9000 * (e->kind == WORK_BACKWARD ? 2 : 1));
+		assert_true(e->at_us - s->at_us >= 9000 * (e->kind == TASK_BACKWARD ? 2 : 1));
 	}
 	assert_int_equal(last, 0);
 	cluster_unmake(c);

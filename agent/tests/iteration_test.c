@@ -218,7 +218,7 @@ static void who_stands_in_gets_what_is_done(void **state)
 	struct parcel p;
 
 	start_three(a);
-	assert_int_equal(outputs_keep(a->outputs, 0, WORK_FORWARD, done, ACTIVATION), 0);
+	assert_int_equal(outputs_keep(a->outputs, 0, TASK_FORWARD, done, ACTIVATION), 0);
 	reroute(a, COMMITTED, 2, routes); /* of one that is over */
 	assert_int_equal(a->routes[0].nodes[1], 3);
 	reroute(a, NEXT, 2, routes);
@@ -250,7 +250,7 @@ static void what_begins_again_is_taken_back(void **state)
 
 	again.since = 1;
 	start_three(a);
-	assert_int_equal(outputs_keep(a->outputs, 0, WORK_FORWARD, done, ACTIVATION), 0);
+	assert_int_equal(outputs_keep(a->outputs, 0, TASK_FORWARD, done, ACTIVATION), 0);
 	queue_start(a->queue, 0);
 	assert_int_equal(queue_waiting(a->queue), 1);
 	reroute(a, NEXT, 2, (struct msg_route[]){ broken, again });

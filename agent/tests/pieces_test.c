@@ -34,9 +34,9 @@ static void test_positions(void **state)
 {
 	static const uint16_t nodes[] = { 7, 2, 5 };
 	static const uint8_t stages[] = { 0, 2, 1 };
-	static const enum work_kind kinds[] = { WORK_FORWARD, WORK_FORWARD, WORK_FORWARD,
-						WORK_LOSS, WORK_BACKWARD, WORK_BACKWARD,
-						WORK_BACKWARD };
+	static const enum task_kind kinds[] = { TASK_FORWARD, TASK_FORWARD, TASK_FORWARD,
+						TASK_LOSS, TASK_BACKWARD, TASK_BACKWARD,
+						TASK_BACKWARD };
 	static const uint16_t at[] = { 7, 2, 5, 7, 5, 2, 7 };
 	struct msg_route back;
 	struct route r, again;

@@ -126,7 +126,7 @@ static void literal_choose(const struct world *w, struct literal *l, uint16_t no
 			if (route_node(r, t) != node || l->arrived[m][t] == NEVER ||
 			    l->arrived[m][t] > now || l->started[m][t] != NEVER)
 				continue;
-			if (route_kind(r, t) == WORK_FORWARD &&
+			if (route_kind(r, t) == TASK_FORWARD &&
 			    literal_held(w, l, node) >= w->slots[node])
 				continue;
 			if (best_m == UINT32_MAX || rank < best_rank ||
@@ -411,9 +411,9 @@ static bool through(const struct run *r, uint32_t m)
 	const struct route *route = &r->w->routes[m];
 
 	for (uint32_t i = 0; i < route->n_hops; i++)
-		if (!r->counted[route->nodes[i]][m][WORK_BACKWARD])
+		if (!r->counted[route->nodes[i]][m][TASK_BACKWARD])
 			return false;
-	return r->counted[route->nodes[0]][m][WORK_LOSS] > 0;
+	return r->counted[route->nodes[0]][m][TASK_LOSS] > 0;
 }
 
 /* Each hears of one after the other. */
@@ -482,11 +482,11 @@ static void check_counts(const struct run *r)
 				want += w->routes[m].stages[i] == s;
 			for (uint16_t i = 0; i < w->n_nodes; i++)
 				if (w->stage[i] == s && !r->dead[i])
-					got += r->counted[i][m][WORK_BACKWARD];
+					got += r->counted[i][m][TASK_BACKWARD];
 			assert_int_equal(got, want);
 		}
 		for (uint16_t i = 0; i < w->n_nodes; i++)
-			losses += r->dead[i] ? 0 : r->counted[i][m][WORK_LOSS];
+			losses += r->dead[i] ? 0 : r->counted[i][m][TASK_LOSS];
 		assert_int_equal(losses, 1);
 	}
 }

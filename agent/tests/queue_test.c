@@ -65,11 +65,11 @@ static void test_a_gradient_that_is_early(void **state)
 	assert_null(queue_waiter(q)); /* for its own: no collision */
 	assert_int_equal(arrive(q, 5, 1, 1, 4), QUEUE_TAKEN);
 	t = queue_start(q, 4);
-	assert_int_equal(t->kind, WORK_FORWARD);
+	assert_int_equal(t->kind, TASK_FORWARD);
 	assert_null(queue_waiter(q));
 	task_free(queue_end(q));
 	t = queue_start(q, 6);
-	assert_int_equal(t->kind, WORK_BACKWARD);
+	assert_int_equal(t->kind, TASK_BACKWARD);
 	assert_true(t->count);
 	task_free(queue_end(q));
 	assert_int_equal(queue_slots_held(q), 0);
@@ -207,7 +207,7 @@ static void test_clear_keeps_what_runs(void **state)
 static void what_runs_again_goes_first(void **state)
 {
 	struct route r = { .n_hops = 1 };
-	struct msg_rank rank = { 2, WORK_FORWARD };
+	struct msg_rank rank = { 2, TASK_FORWARD };
 	const uint32_t order[] = { 2, 1, 0 };
 	struct queue *q;
 

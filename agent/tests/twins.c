@@ -83,7 +83,7 @@ static void count_one(struct cluster *c, const struct msg_task_event *e, const s
 	while (hop < r->n_hops && r->stages[hop] != stage)
 		hop++;
 	assert_true(hop < r->n_hops);
-	if (e->kind == WORK_LOSS) {
+	if (e->kind == TASK_LOSS) {
 		assert_int_equal(stage_loss(s, e->microbatch, w->in[r->n_hops], w->targets, &loss,
 					    scratch, true), 0);
 	} else {
@@ -106,8 +106,8 @@ static void check_exactly_once(const struct cluster *c)
 
 			if (!e->counted || e->microbatch != m || !c->nodes[e->node].ready)
 				continue;
-			losses += e->kind == WORK_LOSS;
-			backs[c->nodes[e->node].stage] += e->kind == WORK_BACKWARD;
+			losses += e->kind == TASK_LOSS;
+			backs[c->nodes[e->node].stage] += e->kind == TASK_BACKWARD;
 		}
 		assert_int_equal(losses, 1);
 		for (uint8_t s = 0; s < c->n_stages; s++) {

@@ -368,7 +368,7 @@ static void audit_orders(const struct controller *c, struct audit *a)
 					      c->members[i].hello.device };
 		for (uint32_t n = 0; n < k->n; n++)
 			a->counted[at++] = (struct store_counted){
-				k->list[n].microbatch, k->list[n].kind == WORK_LOSS ? 'L' : 'B'
+				k->list[n].microbatch, k->list[n].kind == TASK_LOSS ? 'L' : 'B'
 			};
 	}
 }
@@ -419,7 +419,6 @@ static int audit_init(const struct controller *c, struct audit *a)
 /* A task's start and end, joined; arrivals and waits come with the start. */
 static void record_tasks(struct controller *c)
 {
-	static const char kinds[] = { 'F', 'L', 'B', 'E' };
 	const struct progress *p = &c->progress;
 	struct store_task *tasks = calloc(p->n_events + 1, sizeof(*tasks));
 	int64_t *open = malloc(c->n_members * sizeof(*open));
@@ -437,7 +436,7 @@ static void record_tasks(struct controller *c)
 				.microbatch = e->microbatch,
 				.attempt = e->attempt,
 				.node = e->node,
-				.kind = kinds[e->kind],
+				.kind = *task_kind_name((enum task_kind)e->kind),
 				.waited_for =
 					e->blocker == UINT32_MAX ? -1 : (int64_t)e->blocker,
 				.arrived_us = e->arrived_us,

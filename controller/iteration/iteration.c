@@ -122,9 +122,7 @@ static struct msg_rank *ranks_for(const struct plan *p, uint16_t node, uint32_t 
 		       p->microbatches[at].id != t->microbatch)
 			at++;
 		ranks[k].microbatch = at;
-		ranks[k].kind = t->kind == TASK_FORWARD ? WORK_FORWARD
-				: t->kind == TASK_LOSS  ? WORK_LOSS
-							: WORK_BACKWARD;
+		ranks[k].kind = (uint8_t)t->kind;
 	}
 	return ranks;
 }
@@ -289,9 +287,9 @@ static void task_ended(struct controller *c, struct microbatch *mb,
 	    routes_count(&c->routes, e->node, e->microbatch, e->kind) != 0)
 		controller_finish(c, 1, "out of memory");
 	c->steps += e->counted;
-	if (e->kind == WORK_BACKWARD && e->at_us > c->progress.last_backward_us)
+	if (e->kind == TASK_BACKWARD && e->at_us > c->progress.last_backward_us)
 		c->progress.last_backward_us = e->at_us;
-	if (e->kind == WORK_LOSS) {
+	if (e->kind == TASK_LOSS) {
 		mb->loss = e->loss;
 		mb->has_loss = true;
 	}
@@ -347,11 +345,11 @@ static void take_event(struct controller *c, struct member *m, struct msg_task_e
 	m->slots = e.slots;
 	m->changed = true;
 	if (e.type == WORK_STARTS && e.blocker != UINT32_MAX &&
-	    !(e.kind == WORK_FORWARD && m->id == mb->nodes[0]) && e.at_us > e.arrived_us) {
+	    !(e.kind == TASK_FORWARD && m->id == mb->nodes[0]) && e.at_us > e.arrived_us) {
 		c->progress.collisions++;
 		c->progress.wait_s += (double)(e.at_us - e.arrived_us) * 1e-6;
 	}
-	if (e.type == WORK_ENDS && e.kind == WORK_LOSS &&
+	if (e.type == WORK_ENDS && e.kind == TASK_LOSS &&
 	    !(e.loss > LEAST_LOSS && e.loss < MOST_LOSS)) {
 		exclude_for_number(c, m, "computed a loss that cannot be");
 		return;
@@ -375,7 +373,7 @@ static void take_event(struct controller *c, struct member *m, struct msg_task_e
 		return;
 	}
 	drift_task(c, m, &e);
-	c->steps += routes_take(mb, e.node, e.attempt, (enum work_event)e.type, (enum work_kind)e.kind);
+	c->steps += routes_take(mb, e.node, e.attempt, (enum work_event)e.type, (enum task_kind)e.kind);
 	if (e.type == WORK_ENDS) {
 		c->progress.ended++;
 		task_ended(c, mb, &e);

@@ -216,30 +216,30 @@ static void avoid_circle(struct microbatch *m)
 }
 
 /* The position of the chain; -1: it is no part of it. */
-static int position_of(const struct microbatch *m, uint16_t node, enum work_kind kind)
+static int position_of(const struct microbatch *m, uint16_t node, enum task_kind kind)
 {
 	int hop = routes_hop(m, node);
 
-	if (hop < 0 || kind == WORK_EVALUATE || (kind == WORK_LOSS && hop > 0))
+	if (hop < 0 || kind == TASK_EVALUATE || (kind == TASK_LOSS && hop > 0))
 		return -1;
 	return (int)chain_position(m->route.n_hops, (uint32_t)hop, kind);
 }
 
 /* The node's pass need not be owed any more. Gives whether it was. */
-static bool settle(struct microbatch *m, uint16_t node, enum work_kind kind)
+static bool settle(struct microbatch *m, uint16_t node, enum task_kind kind)
 {
-	uint64_t *owed = kind == WORK_FORWARD ? &m->owed_forward : &m->owed_backward;
+	uint64_t *owed = kind == TASK_FORWARD ? &m->owed_forward : &m->owed_backward;
 	uint64_t hop = bit((uint32_t)routes_hop(m, node));
-	bool owes = kind == WORK_LOSS ? m->owed_loss : (*owed & hop) != 0;
+	bool owes = kind == TASK_LOSS ? m->owed_loss : (*owed & hop) != 0;
 
-	if (kind == WORK_LOSS)
+	if (kind == TASK_LOSS)
 		m->owed_loss = false;
 	else
 		*owed &= ~hop;
 	return owes;
 }
 
-bool routes_take(struct microbatch *m, uint16_t node, uint32_t attempt, enum work_event what, enum work_kind kind)
+bool routes_take(struct microbatch *m, uint16_t node, uint32_t attempt, enum work_event what, enum task_kind kind)
 {
 	int t = position_of(m, node, kind);
 	bool owed;
@@ -379,8 +379,8 @@ static bool has_counted(const struct routes *r, const struct microbatch *m, uint
 {
 	const struct counts *c = &r->counts[m->nodes[hop]];
 
-	return times_counted(c, m->route.microbatch, WORK_BACKWARD) > 0 ||
-	       times_counted(c, m->route.microbatch, WORK_LOSS) > 0;
+	return times_counted(c, m->route.microbatch, TASK_BACKWARD) > 0 ||
+	       times_counted(c, m->route.microbatch, TASK_LOSS) > 0;
 }
 
 /* Whether the hop's node has counted nothing of the microbatch, and is at nothing that counts. */
@@ -506,14 +506,14 @@ bool routes_may_count(const struct routes *r, uint16_t node, uint32_t microbatch
 {
 	int hop = routes_hop(&r->microbatches[microbatch], node);
 
-	return (kind == WORK_BACKWARD ? hop >= 0 : kind == WORK_LOSS && hop == 0) &&
+	return (kind == TASK_BACKWARD ? hop >= 0 : kind == TASK_LOSS && hop == 0) &&
 	       times_counted(&r->counts[node], microbatch, kind) == 0;
 }
 
 bool routes_lacks(const struct routes *r, uint16_t node, uint32_t microbatch)
 {
-	return routes_may_count(r, node, microbatch, WORK_BACKWARD) ||
-	       routes_may_count(r, node, microbatch, WORK_LOSS);
+	return routes_may_count(r, node, microbatch, TASK_BACKWARD) ||
+	       routes_may_count(r, node, microbatch, TASK_LOSS);
 }
 
 bool routes_stage_counted(const struct routes *r, uint8_t stage)
@@ -523,7 +523,7 @@ bool routes_stage_counted(const struct routes *r, uint8_t stage)
 
 		for (uint32_t h = 0; h < m->route.n_hops; h++)
 			if (m->stages[h] == stage &&
-			    times_counted(&r->counts[m->nodes[h]], i, WORK_BACKWARD) == 0)
+			    times_counted(&r->counts[m->nodes[h]], i, TASK_BACKWARD) == 0)
 				return false;
 	}
 	return true;
@@ -540,8 +540,8 @@ bool routes_visit(const struct routes *r, uint16_t node)
 static int audit_counts(const struct routes *r, uint32_t microbatch, uint16_t node, struct error *err)
 {
 	const struct microbatch *m = &r->microbatches[microbatch];
-	uint32_t b = times_counted(&r->counts[node], microbatch, WORK_BACKWARD);
-	uint32_t l = times_counted(&r->counts[node], microbatch, WORK_LOSS);
+	uint32_t b = times_counted(&r->counts[node], microbatch, TASK_BACKWARD);
+	uint32_t l = times_counted(&r->counts[node], microbatch, TASK_LOSS);
 	uint32_t want = routes_hop(m, node) >= 0;
 
 	if (b == want && l == (node == m->nodes[0]))

@@ -38,7 +38,7 @@ struct microbatch {
 /* What one node counted, in its order. */
 struct counted {
 	uint32_t microbatch;
-	uint8_t kind; /* WORK_LOSS or WORK_BACKWARD */
+	uint8_t kind; /* TASK_LOSS or TASK_BACKWARD */
 };
 
 struct counts {
@@ -100,14 +100,14 @@ int64_t routes_unswap(struct routes *r);
 
 /* A task of the microbatch at this node began, or ended, in the given attempt. Returns true if that brings the
  * microbatch further. */
-bool routes_take(struct microbatch *m, uint16_t node, uint32_t attempt, enum work_event what, enum work_kind kind);
+bool routes_take(struct microbatch *m, uint16_t node, uint32_t attempt, enum work_event what, enum task_kind kind);
 
 int routes_count(struct routes *r, uint16_t node, uint32_t microbatch, uint8_t kind); /* -ENOMEM */
 
 /* The node's place in the microbatch's route; -1 none. */
 int routes_hop(const struct microbatch *m, uint16_t node);
 
-/* Whether the route lets the node count this (WORK_LOSS, WORK_BACKWARD), and it has not yet. */
+/* Whether the route lets the node count this (TASK_LOSS, TASK_BACKWARD), and it has not yet. */
 bool routes_may_count(const struct routes *r, uint16_t node, uint32_t microbatch, uint8_t kind);
 /* Whether the node is on the route, and lacks a count that it should have made. */
 bool routes_lacks(const struct routes *r, uint16_t node, uint32_t microbatch);

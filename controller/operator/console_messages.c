@@ -78,13 +78,12 @@ void node_message(struct msg *out, const struct member *w, const struct cluster_
 static uint32_t planned_events(const struct message_run *run, const struct planned *p,
 			       struct msg_task_event *out)
 {
-	static const uint8_t kinds[] = { WORK_FORWARD, WORK_LOSS, WORK_BACKWARD };
 	uint32_t n = 0;
 
 	for (int i = 0; i < p->trace->n_tasks; i++) {
 		const struct sim_task *t = &p->trace->tasks[i];
 		struct msg_task_event e = {
-			.type = WORK_STARTS, .kind = kinds[t->kind], .node = (uint16_t)t->node,
+			.type = WORK_STARTS, .kind = (uint8_t)t->kind, .node = (uint16_t)t->node,
 			.blocker_node = (uint16_t)t->node, .microbatch = (uint32_t)t->microbatch,
 			.blocker = UINT32_MAX, .at_us = (int64_t)(t->start_s * run->unit_s * 1e6),
 			.arrived_us = (int64_t)(t->arrival_s * run->unit_s * 1e6),

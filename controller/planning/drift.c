@@ -280,9 +280,9 @@ void drift_links(struct controller *c, struct member *m, const struct msg_links 
 static double planned_s(const struct cluster_node *n, uint8_t kind)
 {
 	switch (kind) {
-	case WORK_FORWARD:
+	case TASK_FORWARD:
 		return n->forward_s;
-	case WORK_LOSS:
+	case TASK_LOSS:
 		return n->loss_s;
 	default:
 		return n->backward_s;

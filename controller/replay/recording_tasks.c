@@ -15,17 +15,12 @@ struct gathering {
 	int64_t shift_us;
 };
 
-static int kind_of(char kind)
-{
-	return kind == 'F' ? WORK_FORWARD : kind == 'L' ? WORK_LOSS : kind == 'B' ? WORK_BACKWARD :
-	       kind == 'E' ? WORK_EVALUATE : -1;
-}
-
 /* A task that never ended is stored with its start for its end. */
 static int see_task(void *context, const struct store_task *t)
 {
 	struct gathering *g = context;
-	int kind = kind_of(t->kind);
+	enum task_kind kind = TASK_FORWARD;
+	bool known = task_kind_parse(t->kind, &kind);
 	struct msg_task_event e = {
 		.kind = (uint8_t)kind, .node = t->node, .blocker_node = t->node,
 		.microbatch = t->microbatch, .attempt = t->attempt,
@@ -33,7 +28,7 @@ static int see_task(void *context, const struct store_task *t)
 		.arrived_us = t->arrived_us + g->shift_us,
 	};
 
-	if (kind < 0 || t->node >= g->r->n_nodes || t->microbatch >= MSG_MICROBATCHES)
+	if (!known || t->node >= g->r->n_nodes || t->microbatch >= MSG_MICROBATCHES)
 		return -EBADMSG;
 	if (!array_grow(&g->events, &g->room, g->n + 3, sizeof(*g->events)))
 		return -ENOMEM;
@@ -93,17 +88,17 @@ static int count_slots(const struct recording *r, struct msg_task_event *events,
 		}
 		row = &held[e->microbatch * (size_t)r->n_nodes];
 		first = &begun[e->microbatch * (size_t)r->n_nodes];
-		again = e->kind == WORK_FORWARD && e->type == WORK_STARTS && first[e->node];
+		again = e->kind == TASK_FORWARD && e->type == WORK_STARTS && first[e->node];
 		for (uint32_t k = 0; again && k < r->n_nodes; k++) {
 			slots[k] = (uint8_t)(slots[k] - row[k]);
 			row[k] = first[k] = 0;
 		}
-		if (e->kind == WORK_FORWARD && e->type == WORK_STARTS)
+		if (e->kind == TASK_FORWARD && e->type == WORK_STARTS)
 			first[e->node] = true;
-		if (e->kind == WORK_FORWARD && e->type == WORK_STARTS && !row[e->node]) {
+		if (e->kind == TASK_FORWARD && e->type == WORK_STARTS && !row[e->node]) {
 			row[e->node] = 1;
 			slots[e->node]++;
-		} else if (e->kind == WORK_BACKWARD && e->type == WORK_ENDS && row[e->node]) {
+		} else if (e->kind == TASK_BACKWARD && e->type == WORK_ENDS && row[e->node]) {
 			row[e->node] = 0;
 			slots[e->node]--;
 		}

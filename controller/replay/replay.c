@@ -162,9 +162,9 @@ static void fold_event(struct replay *r, const struct msg_task_event *e)
 			s->queued--;
 	} else {
 		s->running = false;
-		if (e->kind == WORK_LOSS)
+		if (e->kind == TASK_LOSS)
 			r->loss_node[e->microbatch] = e->node;
-		if (e->kind == WORK_BACKWARD && r->loss_node[e->microbatch] == e->node &&
+		if (e->kind == TASK_BACKWARD && r->loss_node[e->microbatch] == e->node &&
 		    !r->done[e->microbatch]) {
 			r->done[e->microbatch] = true;
 			r->n_done++;

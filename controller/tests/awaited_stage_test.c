@@ -28,15 +28,15 @@ static void what_ended_meanwhile_is_summed(void **state)
 		uint16_t data = c->routes.microbatches[i].nodes[0];
 
 		c->routes.microbatches[i].nodes[1] = last;
-		under_way_does(c, data, i, WORK_FORWARD, FIRST, 0.1);
-		under_way_does(c, last, i, WORK_FORWARD, FIRST, 0.1);
-		under_way_does(c, data, i, WORK_LOSS, FIRST, 0.02);
-		under_way_does(c, last, i, WORK_BACKWARD, FIRST, 0.1);
+		under_way_does(c, data, i, TASK_FORWARD, FIRST, 0.1);
+		under_way_does(c, last, i, TASK_FORWARD, FIRST, 0.1);
+		under_way_does(c, data, i, TASK_LOSS, FIRST, 0.02);
+		under_way_does(c, last, i, TASK_BACKWARD, FIRST, 0.1);
 	}
 	members_gone(c, &c->members[last], "sleeps");
 	loop_act(c);
 	for (uint32_t i = 0; i < N; i++)
-		under_way_does(c, c->routes.microbatches[i].nodes[0], i, WORK_BACKWARD, FIRST, 0.1);
+		under_way_does(c, c->routes.microbatches[i].nodes[0], i, TASK_BACKWARD, FIRST, 0.1);
 	assert_int_equal(c->phase, PHASE_STALLED);
 	c->members[last].beat.iteration = 1;
 	c->members[last].beat.stage = 1;
@@ -64,7 +64,7 @@ static void what_was_told_to_nobody_begins_anew(void **state)
 	loop_act(c);
 	members_gone(c, &c->members[DATA], "sleeps");
 	loop_act(c);
-	under_way_does(c, DATA, 0, WORK_FORWARD, FIRST, 0.1);
+	under_way_does(c, DATA, 0, TASK_FORWARD, FIRST, 0.1);
 	assert_true(iteration_resumes(c, &c->members[DATA]));
 	assert_true(iteration_resumes(c, &c->members[0]));
 	recover_turn(c);

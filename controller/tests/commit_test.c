@@ -39,7 +39,7 @@ static void its_numbers_are_those_of_its_tasks(void **state)
 /* Its data node tells that it has ended its first F. */
 static void tells(struct controller *c, uint32_t microbatch, uint32_t named, uint32_t attempt)
 {
-	struct msg_task_event event = { .type = WORK_ENDS, .kind = WORK_FORWARD, .microbatch = named,
+	struct msg_task_event event = { .type = WORK_ENDS, .kind = TASK_FORWARD, .microbatch = named,
 					.attempt = attempt, .blocker = UINT32_MAX, .at_us = c->now_us };
 	struct msg_report r = { .iteration = 1, .n_events = 1, .events = &event };
 
@@ -69,7 +69,7 @@ static void what_is_of_no_microbatch_is_void(void **state)
 static void what_does_not_end_is_no_work(void **state)
 {
 	struct controller *c = *state;
-	struct msg_task_event event = { .type = WORK_STARTS, .kind = WORK_EVALUATE, .attempt = FIRST,
+	struct msg_task_event event = { .type = WORK_STARTS, .kind = TASK_EVALUATE, .attempt = FIRST,
 					.blocker = UINT32_MAX, .at_us = c->now_us };
 	struct msg_report r = { .iteration = 1, .n_events = 1, .events = &event };
 

@@ -52,12 +52,12 @@ static uint32_t runs_again(struct controller *c)
 		again++;
 		for (uint32_t h = 0; h < m->route.n_hops; h++)
 			if (m->owed_forward >> h & 1)
-				under_way_does(c, m->nodes[h], i, WORK_FORWARD, m->route.attempt, 0.1);
+				under_way_does(c, m->nodes[h], i, TASK_FORWARD, m->route.attempt, 0.1);
 		if (m->owed_loss)
-			under_way_does(c, m->nodes[0], i, WORK_LOSS, m->route.attempt, 0.02);
+			under_way_does(c, m->nodes[0], i, TASK_LOSS, m->route.attempt, 0.02);
 		for (uint32_t h = m->route.n_hops; h-- > 0;)
 			if (m->owed_backward >> h & 1)
-				under_way_does(c, m->nodes[h], i, WORK_BACKWARD, m->route.attempt, 0.1);
+				under_way_does(c, m->nodes[h], i, TASK_BACKWARD, m->route.attempt, 0.1);
 	}
 	return again;
 }

@@ -200,7 +200,7 @@ static void nonsense_is_ignored(void **state)
 static void a_task(struct controller *c, uint16_t node, double took_s)
 {
 	struct member *m = &c->members[node];
-	struct msg_task_event e = { .type = WORK_STARTS, .kind = WORK_FORWARD };
+	struct msg_task_event e = { .type = WORK_STARTS, .kind = TASK_FORWARD };
 
 	c->now_us += 1000000;
 	e.at_us = c->now_us;
@@ -246,7 +246,7 @@ static void a_clock_learned_anew_is_no_drift(void **state)
 {
 	struct controller *c = made();
 	struct member *m = &c->members[1];
-	struct msg_task_event e = { .kind = WORK_FORWARD };
+	struct msg_task_event e = { .kind = TASK_FORWARD };
 
 	(void)state;
 	c->cluster->nodes[1].forward_s = 1;

@@ -45,11 +45,9 @@ static uint64_t wanted(void)
 
 static void report_task(struct controller *c, const struct sim_task *t)
 {
-	static const uint8_t kinds[] = { [TASK_FORWARD] = WORK_FORWARD, [TASK_LOSS] = WORK_LOSS,
-					 [TASK_BACKWARD] = WORK_BACKWARD };
 	uint32_t id = (uint32_t)c->current->plan->microbatches[t->microbatch].id;
 	struct msg_task_event events[2] = {
-		{ .type = WORK_STARTS, .kind = kinds[t->kind], .microbatch = id,
+		{ .type = WORK_STARTS, .kind = (uint8_t)t->kind, .microbatch = id,
 		  .attempt = c->routes.microbatches[id].route.attempt, .blocker = UINT32_MAX,
 		  .arrived_us = c->now_us + (int64_t)(t->arrival_s * SECOND),
 		  .at_us = c->now_us + (int64_t)(t->start_s * SECOND), .loss = 3 },

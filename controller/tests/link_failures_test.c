@@ -58,7 +58,7 @@ static void what_needs_a_cut_link_goes_around_it(void **state)
 	uint16_t data = c->routes.microbatches[0].nodes[0], next = under_way_second_of(c, 0);
 	uint32_t moved = 0;
 
-	under_way_does(c, data, 0, WORK_FORWARD, FIRST, 0.1);
+	under_way_does(c, data, 0, TASK_FORWARD, FIRST, 0.1);
 	complains(c, data, next);
 	assert_int_equal(c->phase, PHASE_COMPUTING);
 	assert_false(anyone_is_out(c) || any_needs(c, data, next));
@@ -83,15 +83,15 @@ static void what_had_come_through_stays(void **state)
 	struct microbatch *m = &c->routes.microbatches[0];
 	uint16_t data = m->nodes[0], next = m->nodes[1];
 
-	under_way_does(c, data, 0, WORK_FORWARD, FIRST, 0.1);
-	under_way_does(c, next, 0, WORK_FORWARD, FIRST, 0.1);
-	under_way_does(c, data, 0, WORK_LOSS, FIRST, 0.1); /* the loss is counted at n.., so only the other may change */
+	under_way_does(c, data, 0, TASK_FORWARD, FIRST, 0.1);
+	under_way_does(c, next, 0, TASK_FORWARD, FIRST, 0.1);
+	under_way_does(c, data, 0, TASK_LOSS, FIRST, 0.1); /* the loss is counted at n.., so only the other may change */
 	complains(c, data, next);
 	assert_int_equal(m->nodes[0], data);
 	assert_true(m->nodes[1] != next && m->route.attempt == FIRST + 1);
-	under_way_does(c, m->nodes[1], 0, WORK_FORWARD, FIRST + 1, 0.1);
-	under_way_does(c, m->nodes[1], 0, WORK_BACKWARD, FIRST + 1, 0.1);
-	under_way_does(c, data, 0, WORK_BACKWARD, FIRST + 1, 0.1);
+	under_way_does(c, m->nodes[1], 0, TASK_FORWARD, FIRST + 1, 0.1);
+	under_way_does(c, m->nodes[1], 0, TASK_BACKWARD, FIRST + 1, 0.1);
+	under_way_does(c, data, 0, TASK_BACKWARD, FIRST + 1, 0.1);
 	assert_true(m->done);
 	assert_false(routes_lacks(&c->routes, data, 0) || routes_lacks(&c->routes, m->nodes[1], 0));
 }
@@ -104,10 +104,10 @@ static void where_nobody_can_stand_in_one_end_goes_and_may_come_back(void **stat
 	struct member *out = &c->members[next];
 	struct msg_heartbeat h = { .beat = 1, .committed = 0 };
 
-	under_way_does(c, data, 0, WORK_FORWARD, FIRST, 0.1);
-	under_way_does(c, next, 0, WORK_FORWARD, FIRST, 0.1);
-	under_way_does(c, data, 0, WORK_LOSS, FIRST, 0.1);
-	under_way_does(c, next, 0, WORK_BACKWARD, FIRST, 0.1);
+	under_way_does(c, data, 0, TASK_FORWARD, FIRST, 0.1);
+	under_way_does(c, next, 0, TASK_FORWARD, FIRST, 0.1);
+	under_way_does(c, data, 0, TASK_LOSS, FIRST, 0.1);
+	under_way_does(c, next, 0, TASK_BACKWARD, FIRST, 0.1);
 	complains(c, next, data);
 	assert_true(link_failures_between(c, data, next));
 	assert_int_equal(out->state, NODE_DEAD);

@@ -178,7 +178,7 @@ static void events_without_end(void **state)
 	WORLD_UNTIL(w, w->committed == 2 && p->iteration == 3);
 	way = way_of(p);
 	for (uint32_t i = 0; i < 16; i++)
-		events[i] = (struct msg_task_event){ .type = WORK_STARTS, .kind = i % 2 ? WORK_FORWARD : WORK_BACKWARD,
+		events[i] = (struct msg_task_event){ .type = WORK_STARTS, .kind = i % 2 ? TASK_FORWARD : TASK_BACKWARD,
 						     .node = HOSTILE, .microbatch = way->microbatch, .blocker = UINT32_MAX,
 						     .attempt = way->attempt + (i % 4 > 1 ? i : 0),
 						     .at_us = clock_monotonic_us(), .arrived_us = clock_monotonic_us() };

@@ -101,7 +101,7 @@ static void happens(struct player *p, const struct msg_task_event *e)
 	p->events[p->n_events++] = *e;
 }
 
-static void did(struct player *p, const struct way *w, enum work_kind kind, bool counts)
+static void did(struct player *p, const struct way *w, enum task_kind kind, bool counts)
 {
 	struct msg_task_event e = { .kind = (uint8_t)kind, .node = p->node, .blocker_node = p->node,
 				    .microbatch = w->route.microbatch, .attempt = w->route.attempt,
@@ -113,7 +113,7 @@ static void did(struct player *p, const struct way *w, enum work_kind kind, bool
 	e.type = WORK_ENDS;
 	e.at_us += p->stage == 0 ? DATA_US : STAGE_US;
 	e.counted = counts;
-	e.loss = kind == WORK_LOSS ? 3.0f : 0;
+	e.loss = kind == TASK_LOSS ? 3.0f : 0;
 	happens(p, &e);
 }
 
@@ -157,21 +157,21 @@ static void work_on(struct player *p, const struct way *w)
 	bool counts;
 
 	if (hop < 0 && has_fault(p, COUNTS_OTHERS))
-		did(p, w, WORK_BACKWARD, true);
+		did(p, w, TASK_BACKWARD, true);
 	if (hop < 0 || missed || !reaches(p, w, hop) || has_fault(p, STARTS_NOTHING) ||
 	    has_fault(p, DOES_NOTHING))
 		return;
-	did(p, w, WORK_FORWARD, false);
+	did(p, w, TASK_FORWARD, false);
 	if (has_fault(p, ENDS_NOTHING))
 		p->n_events--;
 	if (!reaches(p, w, 1 << 20)) /* nothing comes back */
 		return;
 	counts = (!p->counted[id] || has_fault(p, COUNTS_TWICE)) && !has_fault(p, COUNTS_NOT);
 	if (hop == 0)
-		did(p, w, WORK_LOSS, counts);
-	did(p, w, WORK_BACKWARD, counts);
+		did(p, w, TASK_LOSS, counts);
+	did(p, w, TASK_BACKWARD, counts);
 	if (has_fault(p, COUNTS_TWICE))
-		did(p, w, WORK_BACKWARD, counts);
+		did(p, w, TASK_BACKWARD, counts);
 	p->counted[id] = true;
 }
 

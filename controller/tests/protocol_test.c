@@ -333,7 +333,7 @@ static uint8_t told_by(const struct controller *c, uint16_t node)
 	uint8_t told = 0;
 
 	for (uint32_t i = 0; i < k->n; i++)
-		if (k->list[i].kind == WORK_BACKWARD)
+		if (k->list[i].kind == TASK_BACKWARD)
 			told |= (uint8_t)(1 << k->list[i].microbatch);
 	return told;
 }
@@ -380,7 +380,7 @@ static const char *differs(const struct controller *c, const struct p_state *s)
 /* ---- the same things happen to the controller ---- */
 
 static void add_pass(struct msg_task_event *events, uint32_t *n, const struct controller *c, uint32_t m,
-		     enum work_kind kind, uint32_t attempt)
+		     enum task_kind kind, uint32_t attempt)
 {
 	struct msg_task_event e = { .type = WORK_STARTS, .kind = (uint8_t)kind, .microbatch = m,
 				    .attempt = attempt, .blocker = UINT32_MAX, .at_us = c->now_us };
@@ -388,7 +388,7 @@ static void add_pass(struct msg_task_event *events, uint32_t *n, const struct co
 	events[(*n)++] = e;
 	e.type = WORK_ENDS;
 	e.at_us += SECOND / 10;
-	e.counted = kind != WORK_FORWARD;
+	e.counted = kind != TASK_FORWARD;
 	e.loss = 3;
 	events[(*n)++] = e;
 }
@@ -404,12 +404,12 @@ static void says(struct controller *c, uint16_t node, uint8_t begun, uint8_t cou
 		uint32_t attempt = before >> m & 1 ? route->since - 1 : route->attempt;
 
 		if ((begun | counted) >> m & 1)
-			add_pass(events, &r.n_events, c, m, WORK_FORWARD, attempt);
+			add_pass(events, &r.n_events, c, m, TASK_FORWARD, attempt);
 		if (!(counted >> m & 1))
 			continue;
 		if (c->cluster->nodes[node].stage == 0)
-			add_pass(events, &r.n_events, c, m, WORK_LOSS, attempt);
-		add_pass(events, &r.n_events, c, m, WORK_BACKWARD, attempt);
+			add_pass(events, &r.n_events, c, m, TASK_LOSS, attempt);
+		add_pass(events, &r.n_events, c, m, TASK_BACKWARD, attempt);
 	}
 	iteration_report(c, &c->members[node], &r);
 }
@@ -417,7 +417,7 @@ static void says(struct controller *c, uint16_t node, uint8_t begun, uint8_t cou
 /* It counts nothing by that. */
 static void passes_again(struct controller *c, uint16_t node, uint32_t m)
 {
-	struct msg_task_event e = { .type = WORK_ENDS, .kind = WORK_BACKWARD, .microbatch = m,
+	struct msg_task_event e = { .type = WORK_ENDS, .kind = TASK_BACKWARD, .microbatch = m,
 				    .attempt = c->routes.microbatches[m].route.attempt, .blocker = UINT32_MAX,
 				    .at_us = c->now_us };
 	struct msg_report r = { .iteration = 1, .n_events = 1, .events = &e };

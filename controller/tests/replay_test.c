@@ -298,7 +298,7 @@ static uint32_t expect_events(int64_t ms, uint64_t iteration, struct msg_task_ev
 	for (int i = 0; i < RECORDED_TASKS; i++) {
 		const struct store_task *t = &recorded_tasks[i];
 		struct msg_task_event e = {
-			.kind = t->kind == 'F' ? WORK_FORWARD : t->kind == 'L' ? WORK_LOSS : WORK_BACKWARD,
+			.kind = t->kind == 'F' ? TASK_FORWARD : t->kind == 'L' ? TASK_LOSS : TASK_BACKWARD,
 			.node = t->node, .microbatch = t->microbatch,
 		};
 

@@ -36,7 +36,7 @@ static uint32_t take_from_three(struct controller *c, bool has_moved)
 	while (under_way_second_of(c, i) != 3)
 		i++;
 	data = c->routes.microbatches[i].nodes[0];
-	under_way_does(c, data, i, WORK_FORWARD, FIRST, 0.1);
+	under_way_does(c, data, i, TASK_FORWARD, FIRST, 0.1);
 	assert_true(reroute_around(c, &c->members[data], &c->members[3]) > 0);
 	assert_true(under_way_second_of(c, i) != 3 && c->routes.microbatches[i].moved);
 	c->routes.microbatches[i].moved = has_moved;
@@ -46,7 +46,7 @@ static uint32_t take_from_three(struct controller *c, bool has_moved)
 /* The node from which it was taken had begun it after all, and says so. */
 static void a_count_crosses(struct controller *c, bool has_moved)
 {
-	under_way_does(c, 3, take_from_three(c, has_moved), WORK_BACKWARD, FIRST, 0.1);
+	under_way_does(c, 3, take_from_three(c, has_moved), TASK_BACKWARD, FIRST, 0.1);
 }
 
 static void a_count_that_crossed_a_move_begins_the_iteration_anew(void **state)
@@ -99,7 +99,7 @@ static void while_a_stage_is_lost_it_waits(void **state)
 	c->phase = PHASE_STALLED;
 	for (int node = 0; node < DATA; node++)
 		c->members[node].replica = false;
-	under_way_does(c, 3, i, WORK_BACKWARD, FIRST, 0.1);
+	under_way_does(c, 3, i, TASK_BACKWARD, FIRST, 0.1);
 	assert_int_equal(c->phase, PHASE_STALLED);
 	assert_true(c->stall.taken_over);
 	for (int node = 0; node < DATA; node++)
@@ -133,8 +133,8 @@ static struct microbatch *two_are_left(struct controller *c, uint16_t to)
 	c->routes.microbatches[0].nodes[0] = 0;
 	c->routes.microbatches[0].nodes[1] = 3;
 	other->nodes[1] = to;
-	under_way_does(c, 0, 0, WORK_FORWARD, FIRST, 0.1);
-	under_way_does(c, 1, other->route.microbatch, WORK_FORWARD, FIRST, 0.1);
+	under_way_does(c, 0, 0, TASK_FORWARD, FIRST, 0.1);
+	under_way_does(c, 1, other->route.microbatch, TASK_FORWARD, FIRST, 0.1);
 	return other;
 }
 
@@ -144,7 +144,7 @@ static struct microbatch *nearly_a_circle(struct controller *c)
 {
 	struct microbatch *other = two_are_left(c, 3);
 
-	under_way_does(c, 3, other->route.microbatch, WORK_FORWARD, FIRST, 0.1);
+	under_way_does(c, 3, other->route.microbatch, TASK_FORWARD, FIRST, 0.1);
 	c->cluster->nodes[0].memory = c->cluster->nodes[3].memory = 1;
 	c->members[2].replica = false;
 	for (uint16_t node = 4; node < NODES; node++)
@@ -171,8 +171,8 @@ static void who_has_its_loss_goes_on(void **state)
 	struct controller *c = *state;
 	struct microbatch *other = nearly_a_circle(c);
 
-	under_way_does(c, 1, other->route.microbatch, WORK_LOSS, FIRST, 0.1);
-	under_way_does(c, 3, other->route.microbatch, WORK_BACKWARD, FIRST, 0.1);
+	under_way_does(c, 1, other->route.microbatch, TASK_LOSS, FIRST, 0.1);
+	under_way_does(c, 3, other->route.microbatch, TASK_BACKWARD, FIRST, 0.1);
 	members_gone(c, &c->members[1], "is gone");
 	loop_act(c);
 	assert_int_equal(other->nodes[0], 0);

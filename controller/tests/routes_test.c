@@ -151,19 +151,19 @@ static void run_microbatch(struct routes *r, struct agents *a, uint32_t id)
 	struct microbatch *m = &r->microbatches[id];
 
 	for (uint16_t node = 0; node < NODES; node++)
-		for (uint8_t kind = WORK_FORWARD; kind <= WORK_EVALUATE; kind++)
+		for (uint8_t kind = TASK_FORWARD; kind <= TASK_EVALUATE; kind++)
 			assert_true(routes_may_count(r, node, id, kind) ==
-				    ((kind == WORK_LOSS && node == m->nodes[0] &&
+				    ((kind == TASK_LOSS && node == m->nodes[0] &&
 				      !a->loss[node][id]) ||
-				     (kind == WORK_BACKWARD && routes_hop(m, node) >= 0 &&
+				     (kind == TASK_BACKWARD && routes_hop(m, node) >= 0 &&
 				      !a->backward[node][id])));
 	if (!a->loss[m->nodes[0]][id])
-		assert_int_equal(routes_count(r, m->nodes[0], id, WORK_LOSS), 0);
+		assert_int_equal(routes_count(r, m->nodes[0], id, TASK_LOSS), 0);
 	a->loss[m->nodes[0]][id] = true;
 	for (uint32_t h = m->route.n_hops; h-- > 0;) {
 		assert_true(routes_lacks(r, m->nodes[h], id) == !a->backward[m->nodes[h]][id]);
 		if (!a->backward[m->nodes[h]][id])
-			assert_int_equal(routes_count(r, m->nodes[h], id, WORK_BACKWARD), 0);
+			assert_int_equal(routes_count(r, m->nodes[h], id, TASK_BACKWARD), 0);
 		a->backward[m->nodes[h]][id] = true;
 		assert_false(routes_lacks(r, m->nodes[h], id));
 	}
@@ -247,7 +247,7 @@ static void the_audit_finds_what_is_wrong(void **state)
 		assert_int_equal(routes_audit(&r, sum_of, &err), visited ? -EPROTO : 0);
 		sum_of[node] = stage_of[node];
 	}
-	routes_count(&r, 4, 0, WORK_BACKWARD); /* one too many, or where it never was */
+	routes_count(&r, 4, 0, TASK_BACKWARD); /* one too many, or where it never was */
 	assert_int_equal(routes_audit(&r, sum_of, &err), -EPROTO);
 	assert_non_null(strstr(err.text, "microbatch 0"));
 	routes_fini(&r);
@@ -304,14 +304,14 @@ static void unswapping_ends(void **state)
 
 /* What has happened, kept apart from the bookkeeping: what each node has begun and ended of each microbatch. */
 struct story {
-	bool began[NODES][N][3], ended[NODES][N][3]; /* WORK_FORWARD, WORK_LOSS, WORK_BACKWARD */
+	bool began[NODES][N][3], ended[NODES][N][3]; /* TASK_FORWARD, TASK_LOSS, TASK_BACKWARD */
 	bool counted[NODES][N];
 	int running[N]; /* the position under way; -1 none */
 };
 
-static enum work_kind kind_at(const struct microbatch *m, uint32_t t)
+static enum task_kind kind_at(const struct microbatch *m, uint32_t t)
 {
-	return t < m->route.n_hops ? WORK_FORWARD : t == m->route.n_hops ? WORK_LOSS : WORK_BACKWARD;
+	return t < m->route.n_hops ? TASK_FORWARD : t == m->route.n_hops ? TASK_LOSS : TASK_BACKWARD;
 }
 
 /* What the microbatch can do next: what is owed, each before what needs it, or the next of its chain. */
@@ -327,7 +327,7 @@ static void step(struct routes *r, struct story *s, uint32_t id)
 {
 	struct microbatch *m = &r->microbatches[id];
 	uint32_t t = next_of(m);
-	enum work_kind kind;
+	enum task_kind kind;
 	uint16_t node;
 
 	if (m->done)
@@ -341,9 +341,9 @@ static void step(struct routes *r, struct story *s, uint32_t id)
 		return;
 	}
 	s->running[id] = -1;
-	if (kind != WORK_FORWARD && routes_may_count(r, node, id, (uint8_t)kind))
+	if (kind != TASK_FORWARD && routes_may_count(r, node, id, (uint8_t)kind))
 		assert_int_equal(routes_count(r, node, id, (uint8_t)kind), 0);
-	s->counted[node][id] = s->counted[node][id] || kind != WORK_FORWARD;
+	s->counted[node][id] = s->counted[node][id] || kind != TASK_FORWARD;
 	s->ended[node][id][kind] = true;
 	routes_take(m, node, m->route.attempt, WORK_ENDS, kind);
 	if (routes_home(m) && next_of(m) > 2 * m->route.n_hops) {
@@ -385,8 +385,8 @@ static bool can_be_helped(const struct story *s, const struct cluster *c, const 
 	for (uint32_t h = 0; h < m->route.n_hops; h++) {
 		uint16_t node = m->nodes[h];
 
-		if ((node != a && node != b) || s->counted[node][id] || s->began[node][id][WORK_BACKWARD] ||
-		    (h == 0 && s->began[node][id][WORK_LOSS]))
+		if ((node != a && node != b) || s->counted[node][id] || s->began[node][id][TASK_BACKWARD] ||
+		    (h == 0 && s->began[node][id][TASK_LOSS]))
 			continue;
 		for (uint16_t i = 0; i < NODES; i++)
 			if (fits(c, m, h, i, usable))
@@ -405,7 +405,7 @@ static void check_move(const struct story *s, const struct cluster *c, const str
 		assert_true(k == h || m->nodes[k] == was->nodes[k]);
 	assert_true(old == a || old == b);
 	assert_true(fits(c, was, h, m->nodes[h], usable));
-	assert_false(s->counted[old][id] || s->began[old][id][WORK_BACKWARD] || s->began[old][id][WORK_LOSS]);
+	assert_false(s->counted[old][id] || s->began[old][id][TASK_BACKWARD] || s->began[old][id][TASK_LOSS]);
 	assert_int_equal(m->route.attempt, was->route.attempt + 1);
 	assert_true(m->moved);
 	if (m->route.since != was->route.since) /* it started over */

@@ -40,12 +40,12 @@ static void do_all(struct controller *c, uint32_t but)
 	for (uint32_t i = 0; i < N; i++) {
 		const uint16_t *nodes = c->routes.microbatches[i].nodes;
 
-		under_way_does(c, nodes[0], i, WORK_FORWARD, FIRST, 0);
-		under_way_does(c, nodes[1], i, WORK_FORWARD, FIRST, 0);
-		under_way_does(c, nodes[0], i, WORK_LOSS, FIRST, 0);
-		under_way_does(c, nodes[1], i, WORK_BACKWARD, FIRST, 0);
+		under_way_does(c, nodes[0], i, TASK_FORWARD, FIRST, 0);
+		under_way_does(c, nodes[1], i, TASK_FORWARD, FIRST, 0);
+		under_way_does(c, nodes[0], i, TASK_LOSS, FIRST, 0);
+		under_way_does(c, nodes[1], i, TASK_BACKWARD, FIRST, 0);
 		if (i != but)
-			under_way_does(c, nodes[0], i, WORK_BACKWARD, FIRST, 0);
+			under_way_does(c, nodes[0], i, TASK_BACKWARD, FIRST, 0);
 	}
 }
 
@@ -84,7 +84,7 @@ static void sums_that_come_first_are_committed(void **state)
 		if (i != last)
 			tell_sum(c, i, attempt);
 	assert_int_equal(c->phase, PHASE_COMPUTING);
-	under_way_does(c, last, N - 1, WORK_BACKWARD, FIRST, 0);
+	under_way_does(c, last, N - 1, TASK_BACKWARD, FIRST, 0);
 	assert_int_equal(c->phase, PHASE_REDUCING);
 	assert_int_equal(c->reduce_attempt, attempt);
 	assert_int_equal(c->committed, 0);

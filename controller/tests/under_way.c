@@ -147,7 +147,7 @@ int under_way_end(void **state)
 
 /* ---- what nodes tell ---- */
 
-void under_way_does(struct controller *c, uint16_t node, uint32_t microbatch, enum work_kind kind,
+void under_way_does(struct controller *c, uint16_t node, uint32_t microbatch, enum task_kind kind,
 		    uint32_t attempt, double took_s)
 {
 	struct msg_task_event events[2] = {
@@ -155,7 +155,7 @@ void under_way_does(struct controller *c, uint16_t node, uint32_t microbatch, en
 		  .blocker = UINT32_MAX, .at_us = c->now_us },
 		{ .type = WORK_ENDS, .kind = (uint8_t)kind, .microbatch = microbatch, .attempt = attempt,
 		  .blocker = UINT32_MAX, .at_us = c->now_us + (int64_t)(took_s * SECOND),
-		  .counted = kind != WORK_FORWARD, .loss = 3 },
+		  .counted = kind != TASK_FORWARD, .loss = 3 },
 	};
 	struct msg_report r = { .iteration = 1, .n_events = 2, .events = events };
 
@@ -179,8 +179,8 @@ void under_way_three_is_slow(struct controller *c)
 			continue;
 		begun[data]++;
 		begun[next]++;
-		under_way_does(c, data, i, WORK_FORWARD, FIRST, 0.1);
-		under_way_does(c, next, i, WORK_FORWARD, FIRST, 0.1);
+		under_way_does(c, data, i, TASK_FORWARD, FIRST, 0.1);
+		under_way_does(c, next, i, TASK_FORWARD, FIRST, 0.1);
 		others++;
 	}
 	assert_true(others >= 3);
@@ -189,8 +189,8 @@ void under_way_three_is_slow(struct controller *c)
 		if (under_way_second_of(c, i) != 3)
 			continue;
 		begun[3]++;
-		under_way_does(c, c->routes.microbatches[i].nodes[0], i, WORK_FORWARD, FIRST, 0.1);
-		under_way_does(c, 3, i, WORK_FORWARD, FIRST, 0.6);
+		under_way_does(c, c->routes.microbatches[i].nodes[0], i, TASK_FORWARD, FIRST, 0.1);
+		under_way_does(c, 3, i, TASK_FORWARD, FIRST, 0.6);
 	}
 }
 
@@ -199,11 +199,11 @@ void under_way_all_is_done(struct controller *c)
 	for (uint32_t i = 0; i < N; i++) {
 		uint16_t data = c->routes.microbatches[i].nodes[0], next = under_way_second_of(c, i);
 
-		under_way_does(c, data, i, WORK_FORWARD, FIRST, 0.1);
-		under_way_does(c, next, i, WORK_FORWARD, FIRST, 0.1);
-		under_way_does(c, data, i, WORK_LOSS, FIRST, 0.02);
-		under_way_does(c, next, i, WORK_BACKWARD, FIRST, 0.1);
-		under_way_does(c, data, i, WORK_BACKWARD, FIRST, 0.1);
+		under_way_does(c, data, i, TASK_FORWARD, FIRST, 0.1);
+		under_way_does(c, next, i, TASK_FORWARD, FIRST, 0.1);
+		under_way_does(c, data, i, TASK_LOSS, FIRST, 0.02);
+		under_way_does(c, next, i, TASK_BACKWARD, FIRST, 0.1);
+		under_way_does(c, data, i, TASK_BACKWARD, FIRST, 0.1);
 	}
 	assert_int_equal(c->phase, PHASE_REDUCING);
 }

@@ -23,7 +23,7 @@ struct controller *under_way_knowing(struct cluster *cluster);
 /* ---- of iteration 1, with the three and three ---- */
 
 /* The node tells that it did its pass of the microbatch, in so many plan seconds. */
-void under_way_does(struct controller *c, uint16_t node, uint32_t microbatch, enum work_kind kind,
+void under_way_does(struct controller *c, uint16_t node, uint32_t microbatch, enum task_kind kind,
 		    uint32_t attempt, double took_s);
 /* The microbatch's node of the second stage. */
 uint16_t under_way_second_of(const struct controller *c, uint32_t microbatch);

@@ -3,13 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *task_kind_name(enum task_kind kind)
-{
-	static const char *const names[] = { "F", "L", "B" };
-
-	return names[kind];
-}
-
 struct plan *plan_alloc(int n_stages, int n_assigned, int n_microbatches, int path_length)
 {
 	struct plan *p = calloc(1, sizeof(*p));

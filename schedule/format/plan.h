@@ -12,13 +12,9 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/task_kind.h"
 
 #define PLAN_MOST_PATH 64
-
-/* What a node does with a microbatch. */
-enum task_kind { TASK_FORWARD, TASK_LOSS, TASK_BACKWARD };
-/* "F", "L", "B". */
-const char *task_kind_name(enum task_kind kind);
 
 struct plan_microbatch {
 	int id;           /* >= 0, unique */

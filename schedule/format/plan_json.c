@@ -123,19 +123,14 @@ static int read_microbatches(const json_t *list, struct plan *p, struct error *e
 static int read_order_task(const json_t *v, const char *where, struct plan_task *task,
 			   struct error *err)
 {
-	static const char *const kinds[] = { "F", "L", "B" };
 	const json_t *id = json_array_get(v, 0);
 	const char *kind = json_string_value(json_array_get(v, 1));
 
 	if (json_array_size(v) == 2 && json_is_integer(id) && kind &&
+	    task_kind_parse(*kind, &task->kind) && !kind[1] && task->kind != TASK_EVALUATE &&
 	    json_integer_value(id) >= 0 && json_integer_value(id) <= INT_MAX) {
-		for (int k = 0; k < 3; k++) {
-			if (strcmp(kind, kinds[k]) == 0) {
-				task->microbatch = (int)json_integer_value(id);
-				task->kind = (enum task_kind)k;
-				return 0;
-			}
-		}
+		task->microbatch = (int)json_integer_value(id);
+		return 0;
 	}
 	return error_set(err, -EINVAL, "%s: expected [microbatch, \"F\", \"L\" or \"B\"]",
 			 where);

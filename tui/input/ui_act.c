@@ -65,7 +65,7 @@ static void toggle_follow(struct ui *u, const struct state *s)
 
 	if (u->selection.following) {
 		u->selection.following = false;
-	} else if (n->running && state_newest(n)->kind != WORK_EVALUATE) {
+	} else if (n->running && state_newest(n)->kind != TASK_EVALUATE) {
 		u->selection.following = true;
 		u->selection.microbatch = state_newest(n)->microbatch;
 	} else if (n->n_queue > 0) {

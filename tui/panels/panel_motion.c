@@ -213,7 +213,7 @@ static void draw_step(struct chips *c, const struct state *s, const struct state
 		      uint32_t p, int64_t now_us)
 {
 	const struct state_hop *h = &f->chain[p];
-	enum work_kind kind = state_chain_kind(f, p);
+	enum task_kind kind = state_chain_kind(f, p);
 	unsigned node = state_chain_node(f, p);
 	char age[16], wait[24] = "";
 

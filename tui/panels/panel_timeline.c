@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COLUMNS = 512, MOMENT = 5, KINDS = WORK_EVALUATE + 1, STEADY_US = 500000 };
+enum { COLUMNS = 512, MOMENT = 5, KINDS = TASK_EVALUATE + 1, STEADY_US = 500000 };
 
 struct window {
 	int64_t from_us;   /* controller's clock, of the first column */
@@ -130,14 +130,14 @@ static void draw_column(struct screen *out, int x, int y, const struct window *w
 	else if (row->label[c])
 		screen_put(out, x, y, (uint32_t)row->label[c],
 			   (waited ? STYLE_BAR_CONTENDED
-				   : glyphs_bar_style((enum work_kind)kind)) |
+				   : glyphs_bar_style((enum task_kind)kind)) |
 				   STYLE_BOLD);
 	else if (waited && c % 2)
 		screen_put(out, x, y, 'x', STYLE_BAR_CONTENDED);
 	else
-		screen_put(out, x, y, (uint32_t)glyphs_task_glyph((enum work_kind)kind),
+		screen_put(out, x, y, (uint32_t)glyphs_task_glyph((enum task_kind)kind),
 			   waited ? STYLE_BAR_CONTENDED
-				  : glyphs_bar_style((enum work_kind)kind));
+				  : glyphs_bar_style((enum task_kind)kind));
 }
 
 /* Draws planned tasks right of column `now`: '-' forward, ':' backward. */
@@ -151,7 +151,7 @@ static void draw_plan(struct screen *out, int x, int y, const struct window *w,
 
 		for (int c = a <= now ? now + 1 : a; c <= b && c < w->columns; c++)
 			screen_put(out, x + c, y,
-				   (uint32_t)glyphs_task_planned((enum work_kind)g->kind),
+				   (uint32_t)glyphs_task_planned((enum task_kind)g->kind),
 				   STYLE_PLANNED);
 	}
 }

@@ -36,7 +36,7 @@ struct state_segment {
 	int64_t end_us; /* INT64_MAX: still running */
 	uint64_t iteration;
 	uint32_t microbatch;
-	uint8_t kind; /* enum work_kind */
+	uint8_t kind; /* enum task_kind */
 };
 
 /* The wait of a task after its arrival. */
@@ -202,7 +202,7 @@ const struct state_flight *state_flight(const struct state *s, uint32_t microbat
 bool state_flight_moves(const struct state_flight *f);
 /* Return the node, the kind and the stage of the task at a chain position. */
 uint16_t state_chain_node(const struct state_flight *f, uint32_t position);
-enum work_kind state_chain_kind(const struct state_flight *f, uint32_t position);
+enum task_kind state_chain_kind(const struct state_flight *f, uint32_t position);
 uint8_t state_chain_stage(const struct state_flight *f, uint32_t position);
 /* Returns the number of waiting tasks that are collisions. */
 uint32_t state_waiting(const struct state *s);

@@ -68,7 +68,7 @@ uint8_t state_chain_stage(const struct state_flight *f, uint32_t position)
 	return f->stages[chain_hop(f->n_hops, position)];
 }
 
-enum work_kind state_chain_kind(const struct state_flight *f, uint32_t position)
+enum task_kind state_chain_kind(const struct state_flight *f, uint32_t position)
 {
 	return chain_kind(f->n_hops, position);
 }
@@ -119,9 +119,9 @@ static int position_of(const struct state_flight *f, const struct msg_task_event
 {
 	int hop = chain_find(f->nodes, f->n_hops, e->node);
 
-	if (hop < 0 || (e->kind == WORK_LOSS && hop > 0))
+	if (hop < 0 || (e->kind == TASK_LOSS && hop > 0))
 		return -1;
-	return (int)chain_position(f->n_hops, (uint32_t)hop, (enum work_kind)e->kind);
+	return (int)chain_position(f->n_hops, (uint32_t)hop, (enum task_kind)e->kind);
 }
 
 /* ---- flights ---- */
@@ -213,7 +213,7 @@ static void move_flight(struct state *s, const struct msg_task_event *e)
 	bool newer;
 	int p;
 
-	if (e->kind == WORK_EVALUATE || !state_flight(s, e->microbatch))
+	if (e->kind == TASK_EVALUATE || !state_flight(s, e->microbatch))
 		return;
 	f = &s->flights[e->microbatch];
 	if (e->attempt < f->since_attempt)
@@ -247,7 +247,7 @@ static void move_flight(struct state *s, const struct msg_task_event *e)
 		break;
 	default:
 		f->chain[p].ended_us = e->at_us;
-		if (e->kind == WORK_LOSS)
+		if (e->kind == TASK_LOSS)
 			f->loss = e->loss;
 		advance_flight(f, (uint32_t)p,
 			       (uint32_t)p == 2 * f->n_hops ? FLIGHT_DONE : FLIGHT_TRAVELLING,
@@ -261,7 +261,7 @@ static bool is_first(const struct state *s, const struct msg_task_event *e)
 {
 	const struct state_flight *f = state_flight(s, e->microbatch);
 
-	return e->kind == WORK_FORWARD && f && f->n_hops > 0 && f->nodes[0] == e->node;
+	return e->kind == TASK_FORWARD && f && f->n_hops > 0 && f->nodes[0] == e->node;
 }
 
 static void enqueue_task(struct state *s, struct state_node *n, const struct msg_task_event *e)

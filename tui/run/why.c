@@ -7,10 +7,10 @@
 
 #include "tui/screen/glyphs.h"
 
-static double planned_s(const struct state_node *n, enum work_kind kind)
+static double planned_s(const struct state_node *n, enum task_kind kind)
 {
-	return (double)(kind == WORK_FORWARD    ? n->see.forward_s
-			: kind == WORK_BACKWARD ? n->see.backward_s
+	return (double)(kind == TASK_FORWARD    ? n->see.forward_s
+			: kind == TASK_BACKWARD ? n->see.backward_s
 						: n->see.loss_s);
 }
 
@@ -22,7 +22,7 @@ static double rest_s(const struct state *s, const struct state_node *n, int64_t 
 
 	if (!n->running || !g)
 		return 0;
-	left = planned_s(n, (enum work_kind)g->kind) - state_plan_s(s, now_us - g->start_us);
+	left = planned_s(n, (enum task_kind)g->kind) - state_plan_s(s, now_us - g->start_us);
 	return left > 0 ? left : 0;
 }
 
@@ -35,7 +35,7 @@ static double wait_s(const struct state *s, const struct state_node *n, int64_t 
 
 	*ahead = 0;
 	for (uint32_t i = 0; i < n->n_queue && n->queue[i].from_us < from_us; i++) {
-		left += planned_s(n, (enum work_kind)n->queue[i].kind);
+		left += planned_s(n, (enum task_kind)n->queue[i].kind);
 		++*ahead;
 	}
 	return left;
@@ -117,7 +117,7 @@ void why_make(struct why *w, const struct state *s, const struct state_flight *f
 	w->busy = n->running && g;
 	if (w->busy) {
 		w->runs = g->microbatch;
-		w->kind = (enum work_kind)g->kind;
+		w->kind = (enum task_kind)g->kind;
 	}
 	w->full = n->see.memory > 0 && n->slots >= n->see.memory;
 	w->waited_s = state_plan_s(s, now_us - f->since_us);

@@ -14,7 +14,7 @@ struct why {
 	uint16_t node;
 	bool busy;     /* the node runs `runs`, of `kind` */
 	uint32_t runs; /* a microbatch */
-	enum work_kind kind;
+	enum task_kind kind;
 	bool full;        /* all memory slots are in use */
 	uint32_t ahead;   /* tasks queued before it */
 	double waited_s;  /* plan seconds so far */

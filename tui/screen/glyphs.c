@@ -12,38 +12,38 @@ static const struct {
 	char glyph, planned, letter;
 	enum style style, bar;
 } tasks[] = {
-	[WORK_FORWARD] = { '=', '-', 'F', STYLE_FORWARD, STYLE_BAR_FORWARD },
-	[WORK_LOSS] = { 'L', 'l', 'L', STYLE_LOSS, STYLE_BAR_LOSS },
-	[WORK_BACKWARD] = { '#', ':', 'B', STYLE_BACKWARD, STYLE_BAR_BACKWARD },
-	[WORK_EVALUATE] = { 'v', 'v', 'V', STYLE_EVALUATE, STYLE_BAR_EVALUATE },
+	[TASK_FORWARD] = { '=', '-', 'F', STYLE_FORWARD, STYLE_BAR_FORWARD },
+	[TASK_LOSS] = { 'L', 'l', 'L', STYLE_LOSS, STYLE_BAR_LOSS },
+	[TASK_BACKWARD] = { '#', ':', 'B', STYLE_BACKWARD, STYLE_BAR_BACKWARD },
+	[TASK_EVALUATE] = { 'v', 'v', 'V', STYLE_EVALUATE, STYLE_BAR_EVALUATE },
 };
 
-static unsigned task_index(enum work_kind k)
+static unsigned task_index(enum task_kind k)
 {
-	return (unsigned)k < sizeof(tasks) / sizeof(tasks[0]) ? (unsigned)k : WORK_EVALUATE;
+	return (unsigned)k < sizeof(tasks) / sizeof(tasks[0]) ? (unsigned)k : TASK_EVALUATE;
 }
 
-char glyphs_task_glyph(enum work_kind k)
+char glyphs_task_glyph(enum task_kind k)
 {
 	return tasks[task_index(k)].glyph;
 }
 
-char glyphs_task_planned(enum work_kind k)
+char glyphs_task_planned(enum task_kind k)
 {
 	return tasks[task_index(k)].planned;
 }
 
-char glyphs_task_letter(enum work_kind k)
+char glyphs_task_letter(enum task_kind k)
 {
 	return tasks[task_index(k)].letter;
 }
 
-enum style glyphs_task_style(enum work_kind k)
+enum style glyphs_task_style(enum task_kind k)
 {
 	return tasks[task_index(k)].style;
 }
 
-enum style glyphs_bar_style(enum work_kind k)
+enum style glyphs_bar_style(enum task_kind k)
 {
 	return tasks[task_index(k)].bar;
 }

@@ -20,12 +20,12 @@ struct node_glyph {
 /* Gives the appearance of a node: its current task or problem. */
 void glyphs_node(struct node_glyph *out, const struct state *s, const struct state_node *n);
 /* Return the glyph of a task on a timeline (= # L v), of a planned one (- :), and its letter. */
-char glyphs_task_glyph(enum work_kind k);
-char glyphs_task_planned(enum work_kind k); /* - : */
-char glyphs_task_letter(enum work_kind k);  /* F B L V */
+char glyphs_task_glyph(enum task_kind k);
+char glyphs_task_planned(enum task_kind k); /* - : */
+char glyphs_task_letter(enum task_kind k);  /* F B L V */
 /* Return the styles of the letter and of the bar. */
-enum style glyphs_task_style(enum work_kind k);
-enum style glyphs_bar_style(enum work_kind k);
+enum style glyphs_task_style(enum task_kind k);
+enum style glyphs_bar_style(enum task_kind k);
 
 /* Writes the progress of the step before the first iteration: "round 7 of 21, about 15 s left";
  * "" if it is unknown. */

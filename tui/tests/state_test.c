@@ -63,16 +63,16 @@ static void positions(void **unused)
 	struct state *s = two();
 	const struct state_flight *f = state_flight(s, 0);
 	struct msg_task_event e[] = {
-		event(WORK_STARTS, WORK_FORWARD, 0, 0, 100),
-		event(WORK_ENDS, WORK_FORWARD, 0, 0, 150),
-		event(WORK_STARTS, WORK_FORWARD, 1, 0, 200),
-		event(WORK_ENDS, WORK_FORWARD, 1, 0, 260),
-		event(WORK_STARTS, WORK_LOSS, 0, 0, 300),
-		event(WORK_ENDS, WORK_LOSS, 0, 0, 310),
-		event(WORK_STARTS, WORK_BACKWARD, 1, 0, 400),
-		event(WORK_ENDS, WORK_BACKWARD, 1, 0, 460),
-		event(WORK_STARTS, WORK_BACKWARD, 0, 0, 500),
-		event(WORK_ENDS, WORK_BACKWARD, 0, 0, 560),
+		event(WORK_STARTS, TASK_FORWARD, 0, 0, 100),
+		event(WORK_ENDS, TASK_FORWARD, 0, 0, 150),
+		event(WORK_STARTS, TASK_FORWARD, 1, 0, 200),
+		event(WORK_ENDS, TASK_FORWARD, 1, 0, 260),
+		event(WORK_STARTS, TASK_LOSS, 0, 0, 300),
+		event(WORK_ENDS, TASK_LOSS, 0, 0, 310),
+		event(WORK_STARTS, TASK_BACKWARD, 1, 0, 400),
+		event(WORK_ENDS, TASK_BACKWARD, 1, 0, 460),
+		event(WORK_STARTS, TASK_BACKWARD, 0, 0, 500),
+		event(WORK_ENDS, TASK_BACKWARD, 0, 0, 560),
 	};
 	static const uint8_t phases[] = { FLIGHT_RUNNING, FLIGHT_TRAVELLING,
 					  FLIGHT_RUNNING, FLIGHT_TRAVELLING,
@@ -91,7 +91,7 @@ static void positions(void **unused)
 	assert_int_equal(s->nodes[0].n_segments, 3);
 	assert_int_equal(state_newest(&s->nodes[0])->end_us, 560);
 	assert_int_equal(state_chain_node(f, 3), 1);
-	assert_int_equal(state_chain_kind(f, 2), WORK_LOSS);
+	assert_int_equal(state_chain_kind(f, 2), TASK_LOSS);
 	state_free(s);
 }
 
@@ -101,9 +101,9 @@ static void late_events(void **unused)
 	struct state *s = two();
 	const struct state_flight *f = state_flight(s, 0);
 	struct msg_task_event e[] = {
-		event(WORK_STARTS, WORK_FORWARD, 0, 0, 100),
-		event(WORK_STARTS, WORK_FORWARD, 1, 0, 200),
-		event(WORK_ENDS, WORK_FORWARD, 0, 0, 150),
+		event(WORK_STARTS, TASK_FORWARD, 0, 0, 100),
+		event(WORK_STARTS, TASK_FORWARD, 1, 0, 200),
+		event(WORK_ENDS, TASK_FORWARD, 0, 0, 150),
 	};
 
 	(void)unused;
@@ -120,17 +120,17 @@ static void whole_iteration_replaces_its_parts(void **unused)
 {
 	struct state *s = two();
 	struct msg_task_event before[] = {
-		event(WORK_STARTS, WORK_FORWARD, 0, 0, 10),
-		event(WORK_ENDS, WORK_FORWARD, 0, 0, 20),
+		event(WORK_STARTS, TASK_FORWARD, 0, 0, 10),
+		event(WORK_ENDS, TASK_FORWARD, 0, 0, 20),
 	};
 	struct msg_task_event e[] = {
-		event(WORK_WAITS, WORK_FORWARD, 0, 0, 90),
-		event(WORK_STARTS, WORK_FORWARD, 0, 0, 100),
-		event(WORK_ENDS, WORK_FORWARD, 0, 0, 150),
-		event(WORK_WAITS, WORK_FORWARD, 1, 0, 180),
-		event(WORK_STARTS, WORK_FORWARD, 1, 0, 200),
-		event(WORK_ENDS, WORK_FORWARD, 1, 0, 260),
-		event(WORK_STARTS, WORK_LOSS, 0, 0, 300),
+		event(WORK_WAITS, TASK_FORWARD, 0, 0, 90),
+		event(WORK_STARTS, TASK_FORWARD, 0, 0, 100),
+		event(WORK_ENDS, TASK_FORWARD, 0, 0, 150),
+		event(WORK_WAITS, TASK_FORWARD, 1, 0, 180),
+		event(WORK_STARTS, TASK_FORWARD, 1, 0, 200),
+		event(WORK_ENDS, TASK_FORWARD, 1, 0, 260),
+		event(WORK_STARTS, TASK_LOSS, 0, 0, 300),
 	};
 	struct msg m = { .type = MSG_SEE_TASKS };
 
@@ -160,11 +160,11 @@ static void collisions(void **unused)
 {
 	struct state *s = two();
 	struct msg_task_event e[] = {
-		event(WORK_STARTS, WORK_FORWARD, 1, 0, 200),
-		event(WORK_WAITS, WORK_FORWARD, 1, 1, 220),
-		event(WORK_WAITS, WORK_FORWARD, 0, 1, 90),
-		event(WORK_ENDS, WORK_FORWARD, 1, 0, 260),
-		event(WORK_STARTS, WORK_FORWARD, 1, 1, 270),
+		event(WORK_STARTS, TASK_FORWARD, 1, 0, 200),
+		event(WORK_WAITS, TASK_FORWARD, 1, 1, 220),
+		event(WORK_WAITS, TASK_FORWARD, 0, 1, 90),
+		event(WORK_ENDS, TASK_FORWARD, 1, 0, 260),
+		event(WORK_STARTS, TASK_FORWARD, 1, 1, 270),
 	};
 
 	(void)unused;
@@ -191,11 +191,11 @@ static void reruns(void **unused)
 {
 	struct state *s = two();
 	struct msg_task_event e[] = {
-		event(WORK_STARTS, WORK_FORWARD, 0, 0, 100),
-		event(WORK_ENDS, WORK_FORWARD, 0, 0, 150),
-		event(WORK_STARTS, WORK_FORWARD, 1, 0, 200),
-		event(WORK_STARTS, WORK_FORWARD, 2, 0, 300),
-		event(WORK_ENDS, WORK_FORWARD, 1, 0, 310),
+		event(WORK_STARTS, TASK_FORWARD, 0, 0, 100),
+		event(WORK_ENDS, TASK_FORWARD, 0, 0, 150),
+		event(WORK_STARTS, TASK_FORWARD, 1, 0, 200),
+		event(WORK_STARTS, TASK_FORWARD, 2, 0, 300),
+		event(WORK_ENDS, TASK_FORWARD, 1, 0, 310),
 	};
 
 	(void)unused;
@@ -214,9 +214,9 @@ static void rerouted(void **unused)
 {
 	struct state *s = two();
 	struct msg_task_event e[] = {
-		event(WORK_STARTS, WORK_FORWARD, 0, 0, 100),
-		event(WORK_ENDS, WORK_FORWARD, 0, 0, 150),
-		event(WORK_STARTS, WORK_FORWARD, 1, 0, 200),
+		event(WORK_STARTS, TASK_FORWARD, 0, 0, 100),
+		event(WORK_ENDS, TASK_FORWARD, 0, 0, 150),
+		event(WORK_STARTS, TASK_FORWARD, 1, 0, 200),
 	};
 	const uint16_t nodes[] = { 0, 2 }, others[] = { 3, 2 };
 	const uint8_t stages[] = { 0, 1 };
@@ -238,7 +238,7 @@ static void rerouted(void **unused)
 	e[2].type = WORK_ENDS; /* of the replaced node */
 	apply_events(s, 1, &e[2], 1);
 	assert_int_equal(f->position, 0);
-	e[2] = event(WORK_STARTS, WORK_FORWARD, 2, 0, 400);
+	e[2] = event(WORK_STARTS, TASK_FORWARD, 2, 0, 400);
 	e[2].attempt = 1;
 	apply_events(s, 1, &e[2], 1);
 	assert_int_equal(f->position, 1);
@@ -252,7 +252,7 @@ static void rerouted(void **unused)
 	e[2].type = WORK_ENDS; /* of an earlier attempt */
 	apply_events(s, 1, &e[2], 1);
 	assert_int_equal(f->phase, FLIGHT_UNBORN);
-	e[0] = event(WORK_STARTS, WORK_FORWARD, 3, 0, 500);
+	e[0] = event(WORK_STARTS, TASK_FORWARD, 3, 0, 500);
 	e[0].attempt = 2;
 	apply_events(s, 1, e, 1);
 	assert_int_equal(f->phase, FLIGHT_RUNNING);
@@ -265,8 +265,8 @@ static void attempts_start_at_0_in_each_iteration(void **unused)
 {
 	struct state *s = two();
 	const struct state_flight *f = state_flight(s, 0);
-	struct msg_task_event again = event(WORK_STARTS, WORK_FORWARD, 0, 0, 100);
-	struct msg_task_event next = event(WORK_STARTS, WORK_FORWARD, 0, 0, 900);
+	struct msg_task_event again = event(WORK_STARTS, TASK_FORWARD, 0, 0, 100);
+	struct msg_task_event next = event(WORK_STARTS, TASK_FORWARD, 0, 0, 900);
 
 	(void)unused;
 	again.attempt = 3;
@@ -283,12 +283,12 @@ static void why_it_waits(void **unused)
 {
 	struct state *s = two();
 	struct msg_task_event e[] = {
-		event(WORK_STARTS, WORK_FORWARD, 0, 0, 1000000),
-		event(WORK_ENDS, WORK_FORWARD, 0, 0, 1500000),
-		event(WORK_STARTS, WORK_FORWARD, 0, 1, 1500000),
-		event(WORK_ENDS, WORK_FORWARD, 0, 1, 2000000),
-		event(WORK_STARTS, WORK_FORWARD, 1, 0, 2000000),
-		event(WORK_WAITS, WORK_FORWARD, 1, 1, 2500000),
+		event(WORK_STARTS, TASK_FORWARD, 0, 0, 1000000),
+		event(WORK_ENDS, TASK_FORWARD, 0, 0, 1500000),
+		event(WORK_STARTS, TASK_FORWARD, 0, 1, 1500000),
+		event(WORK_ENDS, TASK_FORWARD, 0, 1, 2000000),
+		event(WORK_STARTS, TASK_FORWARD, 1, 0, 2000000),
+		event(WORK_WAITS, TASK_FORWARD, 1, 1, 2500000),
 	};
 	struct msg_link links[] = { { .from = 0, .to = 1, .planned_delay_s = 1 },
 				    { .from = 0, .to = 2, .measured_delay_s = 1.5f } };
@@ -348,7 +348,7 @@ static void gaps(void **unused)
 static void dead_nodes(void **unused)
 {
 	struct state *s = two();
-	struct msg_task_event e = event(WORK_STARTS, WORK_FORWARD, 1, 0, 200);
+	struct msg_task_event e = event(WORK_STARTS, TASK_FORWARD, 1, 0, 200);
 	struct msg m = { .type = MSG_SEE_NODE };
 
 	(void)unused;

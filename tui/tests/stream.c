@@ -143,7 +143,7 @@ static uint8_t kind_at(const struct run *r, uint32_t m, uint32_t p)
 {
 	uint32_t n = r->msg_routes[m].n_hops;
 
-	return p < n ? WORK_FORWARD : p == n ? WORK_LOSS : WORK_BACKWARD;
+	return p < n ? TASK_FORWARD : p == n ? TASK_LOSS : TASK_BACKWARD;
 }
 
 static void note(struct run *r, uint8_t type, const struct arrival *a, uint32_t node,
@@ -162,7 +162,7 @@ static void note(struct run *r, uint8_t type, const struct arrival *a, uint32_t 
 						 blocker,
 						 at,
 						 a->at,
-						 type == WORK_ENDS && kind == WORK_LOSS ? 3.2f
+						 type == WORK_ENDS && kind == TASK_LOSS ? 3.2f
 											: 0,
 						 0,
 						 (uint8_t)r->workers[node].held };
@@ -170,7 +170,7 @@ static void note(struct run *r, uint8_t type, const struct arrival *a, uint32_t 
 
 static int64_t cost(struct run *r, uint32_t node, uint8_t kind)
 {
-	double s = kind == WORK_FORWARD ? 0.44 : kind == WORK_LOSS ? 0.11 : 0.66;
+	double s = kind == TASK_FORWARD ? 0.44 : kind == TASK_LOSS ? 0.11 : 0.66;
 
 	s *= 1 + 0.05 * (node % 7);
 	return (int64_t)(s * (1 + r->jitter * (rng_uniform(&r->rng) - 0.3)) * r->o.time_scale *
@@ -193,12 +193,12 @@ static void begin(struct run *r, uint32_t node, int64_t at)
 		struct arrival a = w->queue[i];
 		uint8_t kind = kind_at(r, a.microbatch, a.position);
 
-		if (kind == WORK_FORWARD && w->held >= 3)
+		if (kind == TASK_FORWARD && w->held >= 3)
 			continue;
 		memmove(&w->queue[i], &w->queue[i + 1], (--w->n - i) * sizeof(a));
 		w->busy = (int)a.microbatch + 1;
 		w->position = a.position;
-		w->held += kind == WORK_FORWARD;
+		w->held += kind == TASK_FORWARD;
 		note(r, WORK_STARTS, &a, node, at, UINT32_MAX);
 		push(r, (struct arrival){ at + cost(r, node, kind), a.microbatch, UINT32_MAX,
 					  node });
@@ -225,7 +225,7 @@ static void finish(struct run *r, struct arrival e)
 	uint32_t last = 2 * r->msg_routes[e.microbatch].n_hops;
 
 	w->busy = 0;
-	if (kind_at(r, a.microbatch, a.position) == WORK_BACKWARD)
+	if (kind_at(r, a.microbatch, a.position) == TASK_BACKWARD)
 		w->held--;
 	note(r, WORK_ENDS, &a, e.node, e.at, UINT32_MAX);
 	if (a.position < last)

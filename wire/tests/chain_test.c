@@ -9,8 +9,8 @@
 
 static void it_goes_out_and_back(void **state)
 {
-	static const enum work_kind kinds[] = { WORK_FORWARD, WORK_FORWARD, WORK_FORWARD, WORK_LOSS,
-						WORK_BACKWARD, WORK_BACKWARD, WORK_BACKWARD };
+	static const enum task_kind kinds[] = { TASK_FORWARD, TASK_FORWARD, TASK_FORWARD, TASK_LOSS,
+						TASK_BACKWARD, TASK_BACKWARD, TASK_BACKWARD };
 	static const uint32_t hops[] = { 0, 1, 2, 0, 2, 1, 0 };
 
 	(void)state;
@@ -19,7 +19,7 @@ static void it_goes_out_and_back(void **state)
 		assert_int_equal(chain_kind(3, t), kinds[t]);
 		assert_int_equal(chain_position(3, hops[t], kinds[t]), t);
 	}
-	assert_int_equal(chain_position(3, 2, WORK_LOSS), 3);
+	assert_int_equal(chain_position(3, 2, TASK_LOSS), 3);
 	assert_int_equal(chain_hop(3, 7), 0);
 	assert_int_equal(chain_hop(0, 0), 0);
 }

@@ -84,7 +84,7 @@ static void fields_come_back(void **state)
 	const uint16_t nodes[] = { 3, 15, 999 };
 	const uint8_t stages[] = { 0, 1, 63 };
 	struct msg_route routes[2] = { { 7, 2, 1, 5, 3, nodes, stages, 1 }, { 8, 0, 4, 0, 2, nodes, stages, 0 } };
-	struct msg_rank ranks[] = { { 7, WORK_BACKWARD }, { 8, WORK_FORWARD } };
+	struct msg_rank ranks[] = { { 7, TASK_BACKWARD }, { 8, TASK_FORWARD } };
 	struct msg m = { .type = MSG_PLAN, .u.plan = { 9, 2, routes, 2, ranks } }, back;
 	unsigned char *data;
 	size_t n;
@@ -97,7 +97,7 @@ static void fields_come_back(void **state)
 	assert_int_equal(back.u.plan.routes[0].attempt, 2);
 	assert_memory_equal(back.u.plan.routes[0].nodes, nodes, sizeof(nodes));
 	assert_memory_equal(back.u.plan.routes[1].stages, stages, 2);
-	assert_int_equal(back.u.plan.ranks[0].kind, WORK_BACKWARD);
+	assert_int_equal(back.u.plan.ranks[0].kind, TASK_BACKWARD);
 	msg_clear(&back);
 	assert_null(back.owned);
 	free(data);

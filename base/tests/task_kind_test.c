@@ -1,0 +1,33 @@
+/* Each kind of task has one letter, and no other letter is accepted. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include "base/task_kind.h"
+
+static void a_letter_names_one_kind(void **state)
+{
+	enum task_kind kind = TASK_FORWARD;
+	int found = 0;
+
+	(void)state;
+	for (int letter = 0; letter < 128; letter++) {
+		if (!task_kind_parse((char)letter, &kind))
+			continue;
+		assert_int_equal(*task_kind_name(kind), letter);
+		found++;
+	}
+	assert_int_equal(found, TASK_EVALUATE + 1);
+	assert_true(task_kind_parse('B', &kind));
+	assert_int_equal(kind, TASK_BACKWARD);
+	assert_false(task_kind_parse('W', &kind));
+	assert_int_equal(kind, TASK_BACKWARD);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(a_letter_names_one_kind) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
