@@ -1,8 +1,8 @@
 /* glyphs.h - the appearance of nodes, tasks and times: the only place that chooses glyph, word
  * and style.
  *
- * `=` forward, `#` backward, `L` loss, `v` evaluation, `.` idle, `x` blocked, `!` failed or dead, `~`
- * slow, `^` joining, `-` absent, `+N` queued.
+ * `=` forward, `#` backward, `L` loss, `v` evaluation, `.` idle, `x` blocked, `!` failed or dead,
+ * `~` slow, `^` joining, `-` absent, `+N` queued.
  */
 #ifndef TUI_GLYPHS_H
 #define TUI_GLYPHS_H
