@@ -51,7 +51,7 @@ static double draw(struct screen *screen, const struct state *s, struct ui *u, i
 
 	u->display.view = (enum view)view;
 	ui_tick(u, s, at_us, at_us);
-	u->connection.heard_us = at_us;
+	u->connection.last_message_us = at_us;
 	view_draw(screen, s, u);
 	return (double)(cpu_us() - start) / 1e3;
 }
@@ -77,7 +77,7 @@ static int pictures(const char *path, int w, int h)
 	s = state_new();
 	screen = screen_new(w, h, false);
 	ui_init(&u, GRAPH_BRAILLE);
-	ui_link_is(&u, UI_LIVE, "");
+	ui_set_connection(&u, UI_LIVE, "");
 	while (record_next(r, &at, &data, &size) == 0) {
 		start = cpu_us();
 		if (msg_decode(&m, data, size) != 0)

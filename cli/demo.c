@@ -24,7 +24,7 @@ enum { EXIT_FAILED = 1, EXIT_USAGE = 2, KEY_TEXT = 64 };
 struct demo {
 	struct demo_options options;
 	struct demo_dirs dirs;
-	struct cast cast;
+	struct processes processes;
 	char controller_key[KEY_TEXT + 1];
 	char address[96]; /* the controller's */
 	char *admitted;   /* text of the list of admitted keys so far */
@@ -122,7 +122,7 @@ static void controller_args(const struct demo *d, struct args *a, const char *pr
 	args_add(a, "--admitted");
 	args_addf(a, "%s/keys/admitted", d->dirs.run);
 	args_add(a, "--embedded");
-	args_addf(a, "--supervisor-fd=%d", d->cast.orders_to);
+	args_addf(a, "--supervisor-fd=%d", d->processes.orders_to);
 	if (!resume) {
 		args_addf(a, "--agents=%u", o->agents);
 		args_addf(a, "--stages=%s", stages);
@@ -137,20 +137,20 @@ static void controller_args(const struct demo *d, struct args *a, const char *pr
 		args_addf(a, "--format=%s", o->format);
 }
 
-static int cast_controller(struct demo *d, struct error *err)
+static int prepare_controller(struct demo *d, struct error *err)
 {
 	char path[PATH_MAX];
 	int rc = verbs_program("skippipe-controller", path, sizeof(path), err);
 
 	if (rc != 0)
 		return rc;
-	controller_args(d, &d->cast.controller.args, path, false);
-	controller_args(d, &d->cast.resume, path, true);
+	controller_args(d, &d->processes.controller.args, path, false);
+	controller_args(d, &d->processes.resume, path, true);
 	snprintf(d->record, sizeof(d->record), "%s/run.db", d->dirs.run);
-	d->cast.record = d->record;
-	set_log(d, &d->cast.controller, "controller");
-	d->cast.headless = d->options.headless;
-	d->cast.echo = d->options.headless && strcmp(d->options.format, "text") == 0;
+	d->processes.record = d->record;
+	set_log(d, &d->processes.controller, "controller");
+	d->processes.headless = d->options.headless;
+	d->processes.echo = d->options.headless && strcmp(d->options.format, "text") == 0;
 	return 0;
 }
 
@@ -164,7 +164,7 @@ static void join_controller(const struct demo *d, struct args *a, const char *op
 
 /* Makes every agent's command line as an operator would type it. Agents get the devices in
  * turns. */
-static int cast_agents(struct demo *d, struct error *err)
+static int prepare_agents(struct demo *d, struct error *err)
 {
 	char path[PATH_MAX], name[32];
 	struct devices devices = { .n = 0 };
@@ -174,10 +174,10 @@ static int cast_agents(struct demo *d, struct error *err)
 		rc = devices_parse(&devices, d->options.device, err);
 	if (rc != 0)
 		return rc;
-	d->cast.agents = alloc_array(d->options.agents, sizeof(*d->cast.agents));
-	d->cast.n_agents = d->options.agents;
-	for (uint32_t i = 0; i < d->cast.n_agents; i++) {
-		struct args *a = &d->cast.agents[i].args;
+	d->processes.agents = alloc_array(d->options.agents, sizeof(*d->processes.agents));
+	d->processes.n_agents = d->options.agents;
+	for (uint32_t i = 0; i < d->processes.n_agents; i++) {
+		struct args *a = &d->processes.agents[i].args;
 
 		snprintf(name, sizeof(name), "agent%u", i);
 		args_add(a, path);
@@ -191,14 +191,14 @@ static int cast_agents(struct demo *d, struct error *err)
 			args_addf(a, "--device=%s", devices.names[i % devices.n]);
 		if (d->options.recompute)
 			args_addf(a, "--recompute=%s", d->options.recompute);
-		set_log(d, &d->cast.agents[i], name);
+		set_log(d, &d->processes.agents[i], name);
 	}
 	return 0;
 }
 
-static int cast_console(struct demo *d, struct error *err)
+static int prepare_console(struct demo *d, struct error *err)
 {
-	struct args *a = &d->cast.console.args;
+	struct args *a = &d->processes.console.args;
 	char path[PATH_MAX];
 	int rc = verbs_program("skippipe-console", path, sizeof(path), err);
 
@@ -213,20 +213,20 @@ static int cast_console(struct demo *d, struct error *err)
 	return 0;
 }
 
-static int make_cast(struct demo *d, struct error *err)
+static int prepare_processes(struct demo *d, struct error *err)
 {
 	int orders[2], rc;
 
 	if (pipe2(orders, O_CLOEXEC | O_NONBLOCK) != 0)
 		return error_set(err, -errno, "pipe: %s", strerror(errno));
-	d->cast.orders = orders[0];
-	d->cast.orders_to = orders[1];
+	d->processes.orders = orders[0];
+	d->processes.orders_to = orders[1];
 	snprintf(d->address, sizeof(d->address), "ipc://%s/controller", d->dirs.sockets);
-	rc = cast_controller(d, err);
+	rc = prepare_controller(d, err);
 	if (rc == 0)
-		rc = cast_agents(d, err);
+		rc = prepare_agents(d, err);
 	if (rc == 0 && !d->options.headless)
-		rc = cast_console(d, err);
+		rc = prepare_console(d, err);
 	return rc;
 }
 
@@ -234,17 +234,17 @@ static int make_cast(struct demo *d, struct error *err)
 
 static void demo_fini(struct demo *d)
 {
-	for (uint32_t i = 0; i < d->cast.n_agents; i++)
-		child_free(&d->cast.agents[i]);
-	free(d->cast.agents);
-	if (d->cast.controller.args.list != d->cast.resume.list)
-		args_free(&d->cast.resume);
-	child_free(&d->cast.controller);
-	child_free(&d->cast.console);
-	if (d->cast.orders >= 0)
-		close(d->cast.orders);
-	if (d->cast.orders_to >= 0)
-		close(d->cast.orders_to);
+	for (uint32_t i = 0; i < d->processes.n_agents; i++)
+		child_free(&d->processes.agents[i]);
+	free(d->processes.agents);
+	if (d->processes.controller.args.list != d->processes.resume.list)
+		args_free(&d->processes.resume);
+	child_free(&d->processes.controller);
+	child_free(&d->processes.console);
+	if (d->processes.orders >= 0)
+		close(d->processes.orders);
+	if (d->processes.orders_to >= 0)
+		close(d->processes.orders_to);
 	demo_dirs_remove(&d->dirs);
 	free(d->admitted);
 	demo_options_free(&d->options);
@@ -256,7 +256,7 @@ static void report_end(const struct demo *d, int status)
 	char words[512], path[PATH_MAX];
 
 	if (status != 0) {
-		child_last_line(&d->cast.controller, words, sizeof(words));
+		child_last_line(&d->processes.controller, words, sizeof(words));
 		fprintf(stderr, "skippipe: %s\n",
 			*words ? words : "the controller failed, and its log is empty");
 		fprintf(stderr, "skippipe: logs are in %s/log\n", d->dirs.run);
@@ -303,8 +303,10 @@ static int prepare_run(struct demo *d, struct error *err)
 			d->dirs.why_moved);
 	else if (d->options.headless)
 		fprintf(stderr, "skippipe: recording in %s\n", d->dirs.run);
-	rc = make_keys(d, err); /* before make_cast: command lines contain the controller's key */
-	return rc == 0 ? make_cast(d, err) : rc;
+	rc = make_keys(
+		d,
+		err); /* before prepare_processes: command lines contain the controller's key */
+	return rc == 0 ? prepare_processes(d, err) : rc;
 }
 
 static int run_demo(struct demo *d)
@@ -317,7 +319,7 @@ static int run_demo(struct demo *d)
 	rc = prepare_run(d, &err);
 	if (rc == 0) {
 		log.to = open_log(d);
-		rc = supervise(&d->cast, &log, &status, &err);
+		rc = supervise(&d->processes, &log, &status, &err);
 		if (log.to)
 			fclose(log.to);
 	}
@@ -331,7 +333,7 @@ static int run_demo(struct demo *d)
 
 int demo_main(char **argv)
 {
-	struct demo d = { .cast = { .orders = -1, .orders_to = -1 } };
+	struct demo d = { .processes = { .orders = -1, .orders_to = -1 } };
 	struct error err = { "" };
 	int status;
 

@@ -54,7 +54,7 @@ struct orders {
 };
 
 struct supervisor {
-	struct cast *cast;
+	struct processes *processes;
 	const struct log *log;
 	enum phase phase;
 	int64_t deadline_us; /* of every phase but RUNNING */
@@ -75,18 +75,18 @@ static void start_agent(struct supervisor *p, uint32_t i)
 {
 	struct error err;
 
-	if (p->cast->agents[i].pid > 0 || p->phase != RUNNING)
+	if (p->processes->agents[i].pid > 0 || p->phase != RUNNING)
 		return;
-	if (child_start(&p->cast->agents[i], &agent_start, &err) != 0)
+	if (child_start(&p->processes->agents[i], &agent_start, &err) != 0)
 		log_line(p->log, LOG_ERROR, "agent %u: %s", i, err.text);
 	else
 		log_line(p->log, LOG_INFO, "agent %u started, process %ld", i,
-			 (long)p->cast->agents[i].pid);
+			 (long)p->processes->agents[i].pid);
 }
 
 static int start_controller(struct supervisor *p, struct error *err)
 {
-	struct cast *c = p->cast;
+	struct processes *c = p->processes;
 	struct child_start how = { .keep_stdout = c->headless,
 				   .pass_fd = c->orders_to,
 				   .parent_death_signal = SIGTERM };
@@ -102,7 +102,7 @@ static int start_controller(struct supervisor *p, struct error *err)
  * controller that crashed is restarted: a start that failed with an error would fail again. */
 static bool can_resume(const struct supervisor *p)
 {
-	const struct cast *c = p->cast;
+	const struct processes *c = p->processes;
 
 	if (p->phase != RUNNING || p->orders.run_is_over || c->resume.n == 0)
 		return false;
@@ -117,7 +117,7 @@ static bool can_resume(const struct supervisor *p)
  * restarted. */
 static void resume_controller(struct supervisor *p)
 {
-	struct cast *c = p->cast;
+	struct processes *c = p->processes;
 	int64_t now = clock_monotonic_us();
 	struct error err;
 
@@ -141,7 +141,7 @@ static void resume_controller(struct supervisor *p)
 
 static int start_all(struct supervisor *p, struct error *err)
 {
-	struct cast *c = p->cast;
+	struct processes *c = p->processes;
 	struct child_start console = { .terminal = true,
 				       .pass_fd = -1,
 				       .parent_death_signal = SIGTERM };
@@ -169,7 +169,7 @@ static void obey_request(struct supervisor *p, const char *line)
 		p->orders.run_is_over = true;
 		return;
 	}
-	if (sscanf(line, "%7s %u%c", verb, &node, &rest) != 2 || node >= p->cast->n_agents) {
+	if (sscanf(line, "%7s %u%c", verb, &node, &rest) != 2 || node >= p->processes->n_agents) {
 		log_line(p->log, LOG_WARN, "the controller's order \"%s\" is unknown",
 			 line);
 		return;
@@ -178,16 +178,16 @@ static void obey_request(struct supervisor *p, const char *line)
 	if (strcmp(verb, "start") == 0)
 		start_agent(p, node);
 	else if (strcmp(verb, "kill") == 0)
-		child_signal(&p->cast->agents[node], SIGKILL);
+		child_signal(&p->processes->agents[node], SIGKILL);
 	else if (strcmp(verb, "wake") == 0)
-		child_signal(&p->cast->agents[node], SIGCONT);
+		child_signal(&p->processes->agents[node], SIGCONT);
 }
 
 /* A line that is too long for an order is cut, and is then unknown. */
 static void take_orders(struct supervisor *p)
 {
 	char bytes[4096];
-	ssize_t n = read(p->cast->orders, bytes, sizeof(bytes));
+	ssize_t n = read(p->processes->orders, bytes, sizeof(bytes));
 
 	if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN))
 		p->orders.open = false;
@@ -214,29 +214,29 @@ static void begin_stopping(struct supervisor *p)
 {
 	if (p->phase != RUNNING)
 		return;
-	child_signal(&p->cast->console, SIGTERM);
-	child_signal(&p->cast->controller, SIGTERM);
+	child_signal(&p->processes->console, SIGTERM);
+	child_signal(&p->processes->controller, SIGTERM);
 	enter_phase(p, STOPPING, LEAVE_US);
 }
 
 static void signal_agents(struct supervisor *p, int sig)
 {
-	for (uint32_t i = 0; i < p->cast->n_agents; i++) {
-		child_signal(&p->cast->agents[i], sig);
+	for (uint32_t i = 0; i < p->processes->n_agents; i++) {
+		child_signal(&p->processes->agents[i], sig);
 		/* A stopped process handles SIGTERM only after SIGCONT. */
 		if (sig == SIGTERM)
-			child_signal(&p->cast->agents[i], SIGCONT);
+			child_signal(&p->processes->agents[i], SIGCONT);
 	}
 }
 
 static void kill_all(struct supervisor *p)
 {
-	child_signal(&p->cast->console, SIGKILL);
-	child_signal(&p->cast->controller, SIGKILL);
+	child_signal(&p->processes->console, SIGKILL);
+	child_signal(&p->processes->controller, SIGKILL);
 	signal_agents(p, SIGKILL);
 }
 
-static bool all_gone(const struct cast *c)
+static bool all_gone(const struct processes *c)
 {
 	if (c->controller.pid > 0 || c->console.pid > 0)
 		return false;
@@ -251,15 +251,15 @@ static void advance_phase(struct supervisor *p)
 {
 	bool late = p->phase != RUNNING && clock_monotonic_us() >= p->deadline_us;
 
-	if ((p->phase == RUNNING || p->phase == STOPPING) && p->cast->controller.pid == 0) {
-		child_signal(&p->cast->console, SIGTERM);
+	if ((p->phase == RUNNING || p->phase == STOPPING) && p->processes->controller.pid == 0) {
+		child_signal(&p->processes->console, SIGTERM);
 		enter_phase(p, PARTING, PART_US);
 	} else if (p->phase == STOPPING && late) {
 		log_line(p->log, LOG_WARN, "the controller does not end: it is killed");
 		kill_all(p);
 		enter_phase(p, KILLING, TERM_US);
 	} else if (p->phase == PARTING && late) {
-		child_signal(&p->cast->console, SIGTERM);
+		child_signal(&p->processes->console, SIGTERM);
 		signal_agents(p, SIGTERM);
 		enter_phase(p, KILLING, TERM_US);
 	} else if (p->phase == KILLING && late) {
@@ -272,7 +272,7 @@ static void advance_phase(struct supervisor *p)
  * no agent is left to train. */
 static void check_gave_up(struct supervisor *p)
 {
-	struct cast *c = p->cast;
+	struct processes *c = p->processes;
 	char how[64], words[256];
 
 	if (p->phase != RUNNING)
@@ -292,7 +292,7 @@ static void check_gave_up(struct supervisor *p)
 
 static void take_child_end(struct supervisor *p, pid_t pid, int status)
 {
-	struct cast *c = p->cast;
+	struct processes *c = p->processes;
 	char how[64];
 
 	if (child_ended(&c->controller, pid, status)) {
@@ -397,7 +397,7 @@ static void restore_terminal(struct supervisor *p)
 {
 	static const char reset[] =
 		"\033[?1049l\033[?25h\033[0m\033[?1000l\033[?1006l\033[?2004l\r\n";
-	const struct child *console = &p->cast->console;
+	const struct child *console = &p->processes->console;
 
 	if (p->has_terminal && console->started) {
 		if (WIFSIGNALED(console->status) && isatty(STDOUT_FILENO) &&
@@ -412,7 +412,7 @@ static void restore_terminal(struct supervisor *p)
 	sigprocmask(SIG_SETMASK, &p->old_mask, NULL);
 }
 
-static void rotate_logs(const struct cast *c)
+static void rotate_logs(const struct processes *c)
 {
 	const off_t most = c->log_most ? c->log_most : LOG_MOST;
 
@@ -425,7 +425,7 @@ static void rotate_logs(const struct cast *c)
 static void supervise_turn(struct supervisor *p)
 {
 	struct pollfd fds[] = { { .fd = p->signals, .events = POLLIN },
-				{ .fd = p->orders.open ? p->cast->orders : -1,
+				{ .fd = p->orders.open ? p->processes->orders : -1,
 				  .events = POLLIN } };
 	int wait_ms = p->echo >= 0 ? ECHO_MS : LOGS_MS;
 
@@ -434,7 +434,7 @@ static void supervise_turn(struct supervisor *p)
 
 		wait_ms = left > 0 ? (int)(left / 1000 + 1) : 0;
 	}
-	rotate_logs(p->cast);
+	rotate_logs(p->processes);
 	if (poll(fds, 2, wait_ms) > 0) {
 		if (fds[0].revents)
 			take_signals(p);
@@ -445,9 +445,9 @@ static void supervise_turn(struct supervisor *p)
 	advance_phase(p);
 }
 
-int supervise(struct cast *cast, const struct log *log, int *status, struct error *err)
+int supervise(struct processes *processes, const struct log *log, int *status, struct error *err)
 {
-	struct supervisor p = { .cast = cast, .log = log, .phase = RUNNING, .echo = -1 };
+	struct supervisor p = { .processes = processes, .log = log, .phase = RUNNING, .echo = -1 };
 	int rc = block_signals(&p, err);
 
 	if (rc != 0)
@@ -455,11 +455,11 @@ int supervise(struct cast *cast, const struct log *log, int *status, struct erro
 	rc = start_all(&p, err);
 	if (rc != 0)
 		begin_stopping(&p);
-	while (!all_gone(cast) || p.phase == RUNNING)
+	while (!all_gone(processes) || p.phase == RUNNING)
 		supervise_turn(&p);
 	restore_terminal(&p);
 	if (rc == 0 && p.gave_up.text[0])
 		rc = error_set(err, -ECHILD, "%s", p.gave_up.text);
-	*status = child_exit_status(&cast->controller);
+	*status = child_exit_status(&processes->controller);
 	return rc;
 }

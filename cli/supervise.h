@@ -23,7 +23,7 @@
 #include "cli/children.h"
 
 /* The processes of a run: command lines and logs. supervise() starts them. */
-struct cast {
+struct processes {
 	struct child controller;
 	struct args resume; /* the restarted controller's command line; empty: no restart */
 	/* File that exists once the run can be resumed; borrowed; NULL: the run can always be. */
@@ -46,6 +46,6 @@ void supervise_hold_signals(void);
  * them on SIGINT, SIGTERM, SIGHUP, and when the console or the controller ends. *status is the
  * controller's exit status. Errors: a process could not be started (then none is left running), or
  * every agent ended by itself; err says why. */
-int supervise(struct cast *cast, const struct log *log, int *status, struct error *err);
+int supervise(struct processes *processes, const struct log *log, int *status, struct error *err);
 
 #endif

@@ -65,7 +65,7 @@ static void apply_recorded(struct console *c, int64_t at_us, const void *data, s
 {
 	struct msg m;
 
-	c->ui.connection.heard_us = c->now_us;
+	c->ui.connection.last_message_us = c->now_us;
 	if (c->record && record_write(c->record, c->now_us, data, size) != 0) {
 		ui_say(&c->ui, STYLE_ALERT, "%s: cannot be written; the recording stops",
 		       c->options.record);
@@ -81,7 +81,7 @@ static void apply_recorded(struct console *c, int64_t at_us, const void *data, s
 		c->applied = history_count(c->history);
 		say_plain(c, &m);
 	}
-	ui_heard(&c->ui, c->state, &m);
+	ui_take_message(&c->ui, c->state, &m);
 	msg_clear(&m);
 }
 
@@ -123,7 +123,7 @@ void console_scrub(struct console *c)
 		c->cursor_us = c->applied > 0 ? history_at(c->history, c->applied - 1) : last;
 	to = c->cursor_us + (c->ui.requests.scrub == SCRUB_BACK ? -1 : 1) * scrub_step_us(c);
 	if (c->ui.requests.scrub == SCRUB_EVENT_BACK || c->ui.requests.scrub == SCRUB_EVENT_ON) {
-		to = history_event(c->history, c->cursor_us,
+		to = history_nearest_event(c->history, c->cursor_us,
 				   c->ui.requests.scrub == SCRUB_EVENT_ON ? 1 : -1);
 		if (to < 0) {
 			ui_say(&c->ui, STYLE_TEXT, "no event in this direction");
@@ -169,16 +169,16 @@ static void take_connection_event(struct console *c, const struct connection_new
 {
 	if (news->event == CONNECTION_UP) {
 		c->refused = false;
-		ui_link_is(&c->ui, UI_LIVE, "");
+		ui_set_connection(&c->ui, UI_LIVE, "");
 	} else if (news->event == CONNECTION_DOWN) {
-		ui_link_is(
+		ui_set_connection(
 			&c->ui, c->refused ? UI_REFUSED : UI_LOST,
 			c->refused
 				? news->why
 				: "the controller is silent; trying to reconnect");
 	} else if (c->ui.connection.state != UI_LIVE) {
 		c->refused = true;
-		ui_link_is(&c->ui, UI_REFUSED, news->why);
+		ui_set_connection(&c->ui, UI_REFUSED, news->why);
 	}
 	if (c->options.plain) {
 		printf("connection: %s\n", news->event == CONNECTION_UP ? "up" : news->why);

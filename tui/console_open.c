@@ -203,6 +203,6 @@ int console_open(struct console *c, const struct options *o, struct error *err)
 		return rc;
 	}
 	if (c->play)
-		ui_link_is(&c->ui, UI_RECORDED, "");
+		ui_set_connection(&c->ui, UI_RECORDED, "");
 	return 0;
 }

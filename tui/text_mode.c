@@ -16,7 +16,7 @@ static bool write_step(struct text_mode *p, const struct state *s, char *out, si
 	const struct msg_see_status *t = &s->status;
 	bool begins = !p->at_us || p->step != t->step;
 
-	if (!state_starts(s) || (!begins && t->now_us < p->at_us + STEP_EVERY_US))
+	if (!state_is_starting(s) || (!begins && t->now_us < p->at_us + STEP_EVERY_US))
 		return false;
 	*p = (struct text_mode){ t->step, t->now_us };
 	if (begins && t->step != GATHER_COMING)
@@ -53,7 +53,7 @@ static bool write_node(const struct state *s, const struct msg_see_node *n, char
 
 	if (n->state == NODE_LIVE)
 		return false; /* the journal has an entry */
-	if (!state_unplaced(s))
+	if (!state_has_no_stages(s))
 		snprintf(stage, sizeof(stage), " of stage %u", (unsigned)n->stage);
 	snprintf(out, room, "node %u%s is %s%s%s", (unsigned)n->node, stage,
 		 node_state_shown(n->state), *n->why ? ": " : "", n->why);

@@ -20,7 +20,7 @@
 
 struct fixture {
 	char folder[64];
-	struct cast cast;
+	struct processes processes;
 	struct child agents[3];
 	struct log log;
 };
@@ -33,8 +33,10 @@ static int set_up(void **state)
 	strcpy(f->folder, "/tmp/skippipe-cli-XXXXXX");
 	assert_non_null(mkdtemp(f->folder));
 	assert_int_equal(pipe2(orders, O_CLOEXEC | O_NONBLOCK), 0);
-	f->cast = (struct cast){ .agents = f->agents, .orders = orders[0], .orders_to = orders[1],
-				 .headless = true };
+	f->processes = (struct processes){ .agents = f->agents,
+					   .orders = orders[0],
+					   .orders_to = orders[1],
+					   .headless = true };
 	*state = f;
 	return 0;
 }
@@ -46,12 +48,12 @@ static int tear_down(void **state)
 
 	for (uint32_t i = 0; i < 3; i++)
 		child_free(&f->agents[i]);
-	if (f->cast.controller.args.list != f->cast.resume.list)
-		args_free(&f->cast.resume);
-	child_free(&f->cast.controller);
-	close(f->cast.orders);
-	if (f->cast.orders_to >= 0)
-		close(f->cast.orders_to);
+	if (f->processes.controller.args.list != f->processes.resume.list)
+		args_free(&f->processes.resume);
+	child_free(&f->processes.controller);
+	close(f->processes.orders);
+	if (f->processes.orders_to >= 0)
+		close(f->processes.orders_to);
 	snprintf(command, sizeof(command), "rm -r %s", f->folder);
 	assert_int_equal(system(command), 0);
 	free(f);
@@ -64,8 +66,8 @@ static void part(struct fixture *f, struct child *c, const char *name, const cha
 {
 	args_add(&c->args, "/bin/sh");
 	args_add(&c->args, "-c");
-	args_addf(&c->args, "cd %s; ORDERS=%d; echo $$ >>pids; %s", f->folder, f->cast.orders_to,
-		  script);
+	args_addf(&c->args, "cd %s; ORDERS=%d; echo $$ >>pids; %s", f->folder,
+		  f->processes.orders_to, script);
 	assert_true(asprintf(&c->log, "%s/%s.log", f->folder, name) > 0);
 }
 
@@ -73,9 +75,9 @@ static void agent(struct fixture *f, const char *script)
 {
 	char name[16];
 
-	snprintf(name, sizeof(name), "agent%u", f->cast.n_agents);
-	part(f, &f->agents[f->cast.n_agents], name, script);
-	f->cast.n_agents++;
+	snprintf(name, sizeof(name), "agent%u", f->processes.n_agents);
+	part(f, &f->agents[f->processes.n_agents], name, script);
+	f->processes.n_agents++;
 }
 
 static bool exists(const struct fixture *f, const char *name)
@@ -119,10 +121,10 @@ static void the_controllers_status_is_the_result(void **state)
 	struct error err = { "" };
 	int status = -1;
 
-	part(f, &f->cast.controller, "controller", "sleep 0.2; exit 3");
+	part(f, &f->processes.controller, "controller", "sleep 0.2; exit 3");
 	agent(f, "trap 'touch ended; exit 0' TERM; while :; do sleep 0.05; done");
 	agent(f, "sleep 0.4"); /* ends by itself after the controller, and is not killed */
-	assert_int_equal(supervise(&f->cast, &f->log, &status, &err), 0);
+	assert_int_equal(supervise(&f->processes, &f->log, &status, &err), 0);
 	assert_int_equal(status, 3);
 	assert_true(exists(f, "ended"));
 	assert_int_equal(alive(f), 0);
@@ -134,10 +136,10 @@ static void agents_that_ignore_sigterm_or_are_stopped_are_killed(void **state)
 	struct error err = { "" };
 	int status = -1;
 
-	part(f, &f->cast.controller, "controller", "sleep 0.3; exit 0");
+	part(f, &f->processes.controller, "controller", "sleep 0.3; exit 0");
 	agent(f, "trap '' TERM; while :; do sleep 0.1; done");
 	agent(f, "kill -STOP $$");
-	assert_int_equal(supervise(&f->cast, &f->log, &status, &err), 0);
+	assert_int_equal(supervise(&f->processes, &f->log, &status, &err), 0);
 	assert_int_equal(status, 0);
 	assert_int_equal(alive(f), 0);
 }
@@ -150,7 +152,7 @@ static void orders_are_obeyed(void **state)
 
 	/* Kills agent 0, starts it again and waits for its second start. An unknown order is
 	 * ignored. */
-	part(f, &f->cast.controller, "controller",
+	part(f, &f->processes.controller, "controller",
 	     "until [ -e first ]; do sleep 0.02; done;"
 	     "eval \"echo 'kill 0' >&$ORDERS\"; sleep 0.3; [ ! -e died_politely ] || exit 9;"
 	     "eval \"echo 'dance 0' >&$ORDERS\"; eval \"echo 'kill 77' >&$ORDERS\";"
@@ -160,7 +162,7 @@ static void orders_are_obeyed(void **state)
 		 "if [ -e first ]; then touch second; else touch first; fi; while :; do sleep "
 		 "0.05; done");
 	agent(f, "exec sleep 60");
-	assert_int_equal(supervise(&f->cast, &f->log, &status, &err), 0);
+	assert_int_equal(supervise(&f->processes, &f->log, &status, &err), 0);
 	assert_int_equal(status, 0);
 	assert_int_equal(alive(f), 0);
 }
@@ -173,16 +175,16 @@ static void a_killed_controller_is_resumed(void **state)
 	struct error err = { "" };
 	int status = -1;
 
-	part(f, &f->cast.controller, "controller", "sleep 0.1; kill -9 $$");
+	part(f, &f->processes.controller, "controller", "sleep 0.1; kill -9 $$");
 	part(f, &again, "again",
 	     "eval \"echo 'start 7' >&$ORDERS\"; n=0; until [ -e alive ]; do sleep 0.02; "
 	     "n=$((n+1));"
 	     "[ $n -lt 250 ] || exit 8; done; if [ -e twice ]; then exit 5; fi; touch twice; "
 	     "kill -9 $$");
-	f->cast.resume = again.args;
+	f->processes.resume = again.args;
 	free(again.log);
 	agent(f, "touch alive; exec sleep 60");
-	assert_int_equal(supervise(&f->cast, &f->log, &status, &err), 0);
+	assert_int_equal(supervise(&f->processes, &f->log, &status, &err), 0);
 	assert_int_equal(status, 5);
 	assert_int_equal(alive(f), 0);
 }
@@ -195,14 +197,14 @@ static void a_controller_that_fails_is_resumed_until_it_says_that_all_is_over(vo
 	struct error err = { "" };
 	int status = -1;
 
-	part(f, &f->cast.controller, "controller", "exit 1");
+	part(f, &f->processes.controller, "controller", "exit 1");
 	part(f, &again, "again",
 	     "[ ! -e more ] || touch too_often; [ ! -e second ] || touch more; touch second;"
 	     "[ ! -e more ] || { eval \"echo end >&$ORDERS\"; exit 6; }; exit 7");
-	f->cast.resume = again.args;
+	f->processes.resume = again.args;
 	free(again.log);
 	agent(f, "exec sleep 60");
-	assert_int_equal(supervise(&f->cast, &f->log, &status, &err), 0);
+	assert_int_equal(supervise(&f->processes, &f->log, &status, &err), 0);
 	assert_int_equal(status, 6);
 	assert_true(exists(f, "more"));
 	assert_false(exists(f, "too_often"));
@@ -217,13 +219,13 @@ static void a_failed_start_is_the_end(void **state)
 	struct error err = { "" };
 	int status = -1;
 
-	part(f, &f->cast.controller, "controller",
+	part(f, &f->processes.controller, "controller",
 	     "[ ! -e once ] || touch twice; touch once; exit 1");
 	part(f, &again, "again", "touch twice; exit 1");
-	f->cast.resume = again.args;
-	f->cast.record = "/nowhere/run.db";
+	f->processes.resume = again.args;
+	f->processes.record = "/nowhere/run.db";
 	agent(f, "exec sleep 60");
-	assert_int_equal(supervise(&f->cast, &f->log, &status, &err), 0);
+	assert_int_equal(supervise(&f->processes, &f->log, &status, &err), 0);
 	free(again.log);
 	assert_int_equal(status, 1);
 	assert_false(exists(f, "twice"));
@@ -238,12 +240,12 @@ static void logs_are_bounded(void **state)
 	struct stat st;
 	int status = -1;
 
-	part(f, &f->cast.controller, "controller",
+	part(f, &f->processes.controller, "controller",
 	     "until [ -e agent0.log.1 ]; do sleep 0.02; done");
 	agent(f, "while :; do echo a line that is said again and again, and says nothing new; "
 		 "sleep 0.001; done");
-	f->cast.log_most = 2000;
-	assert_int_equal(supervise(&f->cast, &f->log, &status, &err), 0);
+	f->processes.log_most = 2000;
+	assert_int_equal(supervise(&f->processes, &f->log, &status, &err), 0);
 	assert_int_equal(status, 0);
 	snprintf(path, sizeof(path), "%s/agent0.log.1", f->folder);
 	assert_int_equal(stat(path, &st), 0);
@@ -257,12 +259,12 @@ static void one_that_keeps_crashing_is_let_go(void **state)
 	struct error err = { "" };
 	int status = -1;
 
-	part(f, &f->cast.controller, "controller", "kill -9 $$");
+	part(f, &f->processes.controller, "controller", "kill -9 $$");
 	part(f, &again, "again", "kill -9 $$");
-	f->cast.resume = again.args;
+	f->processes.resume = again.args;
 	free(again.log);
 	agent(f, "exec sleep 60");
-	assert_int_equal(supervise(&f->cast, &f->log, &status, &err), 0);
+	assert_int_equal(supervise(&f->processes, &f->log, &status, &err), 0);
 	assert_int_equal(status, 128 + SIGKILL);
 	assert_int_equal(alive(f), 0);
 }
@@ -275,7 +277,7 @@ static void a_signal_ends_all_in_order(void **state)
 	sigset_t was;
 	int status = -1;
 
-	part(f, &f->cast.controller, "controller",
+	part(f, &f->processes.controller, "controller",
 	     "trap 'touch closed; exit 0' TERM; while :; do sleep 0.02; done");
 	agent(f, "exec sleep 60");
 	sigprocmask(SIG_BLOCK, NULL, &was);
@@ -286,7 +288,7 @@ static void a_signal_ends_all_in_order(void **state)
 		kill(getppid(), SIGTERM);
 		_exit(0);
 	}
-	assert_int_equal(supervise(&f->cast, &f->log, &status, &err), 0);
+	assert_int_equal(supervise(&f->processes, &f->log, &status, &err), 0);
 	sigprocmask(SIG_SETMASK, &was, NULL);
 	assert_int_equal(status, 0);
 	assert_true(exists(f, "closed"));
@@ -299,10 +301,10 @@ static void agents_that_all_give_up_end_it(void **state)
 	struct error err = { "" };
 	int status = -1;
 
-	part(f, &f->cast.controller, "controller", "exec sleep 60");
+	part(f, &f->processes.controller, "controller", "exec sleep 60");
 	agent(f, "echo 12:34:56.789 error agent: no such device >&2; exit 1");
 	agent(f, "exit 1");
-	assert_int_equal(supervise(&f->cast, &f->log, &status, &err), -ECHILD);
+	assert_int_equal(supervise(&f->processes, &f->log, &status, &err), -ECHILD);
 	assert_non_null(strstr(err.text, "exit status 1"));
 	assert_non_null(strstr(err.text, ": no such device"));
 	assert_null(strstr(err.text, "12:34"));
@@ -316,12 +318,12 @@ static void a_program_that_is_missing_is_said(void **state)
 	char words[256];
 	int status = -1;
 
-	args_add(&f->cast.controller.args, "/nonexistent/controller");
-	assert_true(asprintf(&f->cast.controller.log, "%s/controller.log", f->folder) > 0);
+	args_add(&f->processes.controller.args, "/nonexistent/controller");
+	assert_true(asprintf(&f->processes.controller.log, "%s/controller.log", f->folder) > 0);
 	agent(f, "exec sleep 60");
-	assert_int_equal(supervise(&f->cast, &f->log, &status, &err), 0);
+	assert_int_equal(supervise(&f->processes, &f->log, &status, &err), 0);
 	assert_int_equal(status, 127);
-	child_last_line(&f->cast.controller, words, sizeof(words));
+	child_last_line(&f->processes.controller, words, sizeof(words));
 	assert_non_null(strstr(words, "/nonexistent/controller"));
 	assert_int_equal(alive(f), 0);
 }
@@ -333,14 +335,14 @@ static void nothing_outlives_the_supervisor(void **state)
 	pid_t supervisor;
 	int n = 0;
 
-	part(f, &f->cast.controller, "controller", "while :; do sleep 0.05; done");
+	part(f, &f->processes.controller, "controller", "while :; do sleep 0.05; done");
 	agent(f, "trap '' TERM; touch ready0; while :; do sleep 0.05; done");
 	agent(f, "touch ready1; kill -STOP $$");
 	supervisor = fork();
 	if (supervisor == 0) {
 		int status;
 
-		supervise(&f->cast, &f->log, &status, NULL);
+		supervise(&f->processes, &f->log, &status, NULL);
 		_exit(0);
 	}
 	while (!exists(f, "ready0") || !exists(f, "ready1") || alive(f) < 3)

@@ -95,7 +95,7 @@ static void ask_preview(struct ui *u, const struct state *s)
 	u->dialog.preview_id = ui_send(u, s, c);
 }
 
-void dialog_heard(struct ui *u, const struct state *s, const struct msg_see_preview *p)
+void dialog_take_preview(struct ui *u, const struct state *s, const struct msg_see_preview *p)
 {
 	(void)s;
 	if (u->dialog.kind == DIALOG_NONE || p->command != u->dialog.preview_id)
@@ -218,8 +218,8 @@ void dialog_open(struct ui *u, const struct state *s, enum dialog_kind kind)
 	struct dialog *d = &u->dialog;
 
 	memset(d, 0, sizeof(*d));
-	if (ui_only_watches(u) && kind != DIALOG_QUIT && kind != DIALOG_BRANCH) {
-		ui_say(u, STYLE_WARNING, "%s", ui_only_watches(u));
+	if (ui_watch_reason(u) && kind != DIALOG_QUIT && kind != DIALOG_BRANCH) {
+		ui_say(u, STYLE_WARNING, "%s", ui_watch_reason(u));
 		return;
 	}
 	d->kind = kind;

@@ -79,7 +79,7 @@ void ui_tick(struct ui *u, const struct state *s, int64_t local_us, int64_t wall
 		ui_ask_candidates(u, s, false);
 }
 
-void ui_link_is(struct ui *u, enum ui_link link, const char *why)
+void ui_set_connection(struct ui *u, enum ui_link link, const char *why)
 {
 	if (u->connection.state != link)
 		u->connection.since_us = u->clock.local_us;
@@ -89,12 +89,12 @@ void ui_link_is(struct ui *u, enum ui_link link, const char *why)
 	snprintf(u->connection.reason, sizeof(u->connection.reason), "%s", why);
 }
 
-void ui_heard(struct ui *u, const struct state *s, const struct msg *m)
+void ui_take_message(struct ui *u, const struct state *s, const struct msg *m)
 {
-	u->connection.heard_us = u->clock.local_us;
+	u->connection.last_message_us = u->clock.local_us;
 	if (m->type == MSG_SEE_PREVIEW)
-		dialog_heard(u, s, &m->u.see_preview);
-	if (branch_heard(u, s, m))
+		dialog_take_preview(u, s, &m->u.see_preview);
+	if (branch_take_answer(u, s, m))
 		return;
 	if (m->type == MSG_SEE_REPLY)
 		ui_take_reply(u, &m->u.see_reply);

@@ -131,7 +131,7 @@ struct ui_connection {
 	enum ui_link state;
 	int64_t since_us; /* local clock: start of this state */
 	char reason[160]; /* why the state is not UI_LIVE */
-	int64_t heard_us; /* local clock: last message from the controller; 0 never */
+	int64_t last_message_us; /* local clock: last message from the controller; 0 never */
 };
 
 /* Two clocks: this machine's (`local`) and the controller's. ui_tick owns it, except for the
@@ -220,9 +220,9 @@ void ui_fini(struct ui *u);
 /* Updates the clocks; called before each picture. */
 void ui_tick(struct ui *u, const struct state *s, int64_t local_us, int64_t wall_us);
 /* Changes the state of the connection. why: the reason if it is not UI_LIVE; copied. */
-void ui_link_is(struct ui *u, enum ui_link link, const char *why);
+void ui_set_connection(struct ui *u, enum ui_link link, const char *why);
 /* Handles a message of the controller: replies, previews and what-ifs. */
-void ui_heard(struct ui *u, const struct state *s, const struct msg *m);
+void ui_take_message(struct ui *u, const struct state *s, const struct msg *m);
 /* Handles a key: for an open dialog, else an open prompt, else as an action. */
 void ui_key(struct ui *u, const struct state *s, uint32_t key);
 /* Adds pasted text to an open prompt; without one the text is ignored. */
@@ -256,16 +256,16 @@ uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c);
  * queued. */
 void ui_take_reply(struct ui *u, const struct msg_see_reply *r);
 /* Returns true if this console has the operator's lease. */
-bool ui_lease_is_ours(const struct ui *u, const struct state *s);
+bool ui_has_lease(const struct ui *u, const struct state *s);
 /* Returns the reason why this console may not send commands; NULL: it may. */
-const char *ui_only_watches(const struct ui *u);
+const char *ui_watch_reason(const struct ui *u);
 
 /* dialog.c: opens a dialog for the selected node, or shows why it cannot be opened. */
 void dialog_open(struct ui *u, const struct state *s, enum dialog_kind kind);
 /* Handles a key for the open dialog. */
 void dialog_key(struct ui *u, const struct state *s, uint32_t key);
 /* Takes a preview that the open dialog has requested. */
-void dialog_heard(struct ui *u, const struct state *s, const struct msg_see_preview *p);
+void dialog_take_preview(struct ui *u, const struct state *s, const struct msg_see_preview *p);
 /* Returns true if another live or suspect node has the node's stage. */
 bool dialog_stage_has_others(const struct state *s, uint16_t node);
 

@@ -99,7 +99,7 @@ static void say_why_waits(struct ui *u, const struct state *s)
 		return;
 	}
 	why_make(&w, s, f, u->clock.now_us);
-	why_say(&w, text);
+	why_text(&w, text);
 	ui_say(u, STYLE_TEXT, "m%02u %s", u->selection.microbatch,
 	       w.waits ? text : "does not wait");
 }

@@ -20,13 +20,13 @@ void ui_say(struct ui *u, enum style style, const char *format, ...)
 	u->message.until_us = u->clock.local_us + TOAST_US;
 }
 
-bool ui_lease_is_ours(const struct ui *u, const struct state *s)
+bool ui_has_lease(const struct ui *u, const struct state *s)
 {
 	return *s->status.lease && *u->authority.name &&
 	       strcmp(s->status.lease, u->authority.name) == 0;
 }
 
-const char *ui_only_watches(const struct ui *u)
+const char *ui_watch_reason(const struct ui *u)
 {
 	return u->authority.readonly  ? "this console only watches (--readonly)"
 	       : u->authority.admitted_to_watch ? "this console was admitted to watch only"
@@ -66,7 +66,7 @@ static void ask_lease(struct ui *u, const struct state *s, struct msg_command th
 uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c)
 {
 	const char *never =
-		c.verb == COMMAND_COMPARE || c.verb == COMMAND_SEEK ? NULL : ui_only_watches(u);
+		c.verb == COMMAND_COMPARE || c.verb == COMMAND_SEEK ? NULL : ui_watch_reason(u);
 
 	if (u->connection.state != UI_LIVE) {
 		if (!*c.text)
@@ -97,7 +97,7 @@ uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c)
 	if (c.verb == COMMAND_COMPARE || c.verb == COMMAND_SEEK)
 		return queue_command(u, c);
 	if (c.verb != COMMAND_ACK && !s->run.replay &&
-	    (!ui_lease_is_ours(u, s) || s->status.lease_us < 5000000)) {
+	    (!ui_has_lease(u, s) || s->status.lease_us < 5000000)) {
 		ask_lease(u, s, c);
 		return 0;
 	}

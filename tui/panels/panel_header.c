@@ -48,11 +48,11 @@ static void add_lease(struct chips *c, const struct state *s, const struct ui *u
 	glyphs_age((double)s->status.lease_us / 1e6, left);
 	if (s->run.replay)
 		chips_add(c, 4, STYLE_FAINT, "commands off");
-	else if (ui_only_watches(u))
+	else if (ui_watch_reason(u))
 		chips_add(c, 5, STYLE_FAINT, "WATCHING");
 	else if (!*s->status.lease)
 		chips_add(c, 4, STYLE_FAINT, "locked");
-	else if (ui_lease_is_ours(u, s))
+	else if (ui_has_lease(u, s))
 		chips_add(c, 5, STYLE_GOOD, "ARMED %s", left);
 	else
 		chips_add(c, 7, STYLE_WARNING, "held by %s %s", s->status.lease, left);

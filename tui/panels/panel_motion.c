@@ -246,7 +246,7 @@ static void say_why(struct screen *out, struct rect at, const struct state *s,
 	struct why w;
 
 	why_make(&w, s, f, u->clock.now_us);
-	why_say(&w, text);
+	why_text(&w, text);
 	write_phase(s, f, u->clock.now_us, phase);
 	if (w.waits)
 		screen_text(out, at.x, at.y, at.w, STYLE_BLOCKED, text);

@@ -62,7 +62,7 @@ void panel_start(struct screen *out, struct rect at, const struct state *s, cons
 	for (int i = GATHER_COMING; i <= GATHER_BUILD && y < end; i++)
 		if (state_has_step(s, (enum gather_step)i))
 			draw_step(out, (struct rect){ at.x, y++, at.w, 1 }, s, i);
-	if (!state_measures(s) || s->n_links == 0 || ++y >= end)
+	if (!state_is_measuring(s) || s->n_links == 0 || ++y >= end)
 		return;
 	if (end - y >= 8) {
 		view_links(out, (struct rect){ at.x, y, at.w, end - y }, s, u, r);

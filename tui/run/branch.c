@@ -65,7 +65,7 @@ void branch_ask(struct ui *u, const struct state *s, uint32_t skip, int32_t with
 	u->display.view = VIEW_TIMELINE;
 }
 
-bool branch_heard(struct ui *u, const struct state *s, const struct msg *m)
+bool branch_take_answer(struct ui *u, const struct state *s, const struct msg *m)
 {
 	const struct msg_see_plan *p = &m->u.see_plan;
 	struct ui_branch *b = &u->branch;

@@ -13,7 +13,7 @@
  * without: the excluded node, -1 none. */
 void branch_ask(struct ui *u, const struct state *s, uint32_t skip, int32_t without);
 /* Takes an answer. Returns true if the message was an answer to the request. */
-bool branch_heard(struct ui *u, const struct state *s, const struct msg *m);
+bool branch_take_answer(struct ui *u, const struct state *s, const struct msg *m);
 /* Returns to the previous view. */
 void branch_leave(struct ui *u);
 /* Returns the plan; NULL: it has not arrived. */

@@ -135,7 +135,7 @@ static size_t first_live(const struct history *h)
 	return h->n;
 }
 
-int64_t history_event(const struct history *h, int64_t at_us, int direction)
+int64_t history_nearest_event(const struct history *h, int64_t at_us, int direction)
 {
 	size_t first = first_live(h);
 

@@ -37,6 +37,6 @@ void history_seek(const struct history *h, int64_t at_us, struct state **s, size
 		 int64_t *status_at_us);
 /* Returns the time of the nearest journal entry before or after at_us; -1: none. Log entries and
  * entries of the first snapshot do not count. */
-int64_t history_event(const struct history *h, int64_t at_us, int direction);
+int64_t history_nearest_event(const struct history *h, int64_t at_us, int direction);
 
 #endif

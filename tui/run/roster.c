@@ -46,7 +46,7 @@ void roster_make(struct roster *r, const struct state *s, const char *filter)
 	for (uint32_t stage = r->n_stages; stage <= MSG_STAGES; stage++)
 		r->first[stage] = at;
 	r->n = at;
-	r->unplaced = state_unplaced(s) && r->n_stages > 0;
+	r->unplaced = state_has_no_stages(s) && r->n_stages > 0;
 	if (r->unplaced)
 		r->largest = (at + r->n_stages - 1) / r->n_stages;
 	for (uint32_t i = 0; i < s->n_nodes; i++)

@@ -356,19 +356,19 @@ bool state_has_step(const struct state *s, enum gather_step step)
 }
 
 /* After a controller's restart agents only rejoin, without the other steps. */
-bool state_starts(const struct state *s)
+bool state_is_starting(const struct state *s)
 {
 	return s->status.phase == PHASE_GATHERING && state_has_step(s, GATHER_COMPUTE);
 }
 
-bool state_measures(const struct state *s)
+bool state_is_measuring(const struct state *s)
 {
-	return state_starts(s) && state_has_step(s, GATHER_LINKS);
+	return state_is_starting(s) && state_has_step(s, GATHER_LINKS);
 }
 
-bool state_unplaced(const struct state *s)
+bool state_has_no_stages(const struct state *s)
 {
-	return state_starts(s) && s->status.step < GATHER_BUILD;
+	return state_is_starting(s) && s->status.step < GATHER_BUILD;
 }
 
 uint32_t state_alerts(const struct state *s)

@@ -218,13 +218,13 @@ const struct state_plan *state_candidate(const struct state *s, const char *name
 /* Returns the link from one node to another; NULL: it is unknown. */
 const struct msg_link *state_link(const struct state *s, uint16_t from, uint16_t to);
 /* Returns true during the steps before a run's first iteration. The status has the current step. */
-bool state_starts(const struct state *s);
+bool state_is_starting(const struct state *s);
 /* Returns true if this run has the step. */
 bool state_has_step(const struct state *s, enum gather_step step);
 /* Returns true during the first steps of a run that measures its links. */
-bool state_measures(const struct state *s);
+bool state_is_measuring(const struct state *s);
 /* Returns true if no node has a stage yet. Messages then report stage 0 for every node. */
-bool state_unplaced(const struct state *s);
+bool state_has_no_stages(const struct state *s);
 /* Returns the number of unacknowledged warnings and alerts. */
 uint32_t state_alerts(const struct state *s);
 /* Converts real microseconds to plan seconds. */

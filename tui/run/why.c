@@ -129,7 +129,7 @@ void why_make(struct why *w, const struct state *s, const struct state_flight *f
 
 /* Writes three parts: how long and where it waits, for what, and whether another node would be
  * faster. */
-void why_say(const struct why *w, char text[160])
+void why_text(const struct why *w, char text[160])
 {
 	char waited[16], left[16];
 	int n;

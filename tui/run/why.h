@@ -30,6 +30,6 @@ struct why {
 void why_make(struct why *out, const struct state *s, const struct state_flight *f,
 	      int64_t now_us);
 /* Writes the explanation; "" if the microbatch does not wait. */
-void why_say(const struct why *w, char text[160]);
+void why_text(const struct why *w, char text[160]);
 
 #endif

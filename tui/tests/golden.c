@@ -38,8 +38,8 @@ void golden_ui(struct ui *u, const struct state *s, int64_t until_us)
 
 	ui_init(u, GRAPH_BRAILLE);
 	ui_tick(u, s, local - (STREAM_START_US + until_us - s->status.now_us), 0);
-	u->connection.heard_us = local;
-	ui_link_is(u, UI_LIVE, "");
+	u->connection.last_message_us = local;
+	ui_set_connection(u, UI_LIVE, "");
 	ui_tick(u, s, local, STREAM_WALL_US + until_us);
 }
 

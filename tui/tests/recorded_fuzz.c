@@ -51,7 +51,7 @@ static void take_all(struct record_reader *r, struct history *h, struct state *s
 		if (history_append(h, at, message, size) == 0)
 			state_apply(s, &m);
 		text_mode_line(&plain, s, &m, line, sizeof(line));
-		ui_heard(u, s, &m);
+		ui_take_message(u, s, &m);
 		msg_clear(&m);
 	}
 }
@@ -69,7 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	h = history_new(1 << 22);
 	s = state_new();
 	ui_init(&u, GRAPH_BRAILLE);
-	ui_link_is(&u, UI_RECORDED, "recorded");
+	ui_set_connection(&u, UI_RECORDED, "recorded");
 	take_all(r, h, s, &u);
 	applied = history_count(h);
 	ui_tick(&u, s, 5000000, 0);
@@ -81,7 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			s->status.now_us + (history_at(h, history_count(h) / 2) - status_at);
 		u.clock.behind_us = history_last_us(h) - history_at(h, history_count(h) / 2);
 		u.clock.span_us = history_last_us(h) - history_first_us(h);
-		history_event(h, history_last_us(h), -1);
+		history_nearest_event(h, history_last_us(h), -1);
 		ui_tick(&u, s, 6000000, 0);
 		draw_some(s, &u, size / 3);
 	}

@@ -315,7 +315,7 @@ static void why_it_waits(void **unused)
 	assert_int_equal(w.other, 2);
 	assert_float_equal(w.link_s, 0.5, 1e-6);
 	assert_float_equal(w.change_s, -1, 1e-6); /* 0.5 s longer transfer, 1.5 s less wait */
-	why_say(&w, text);
+	why_text(&w, text);
 	assert_string_equal(text, "waits 0.5s at n01: the node runs m00 F, ~1.0s more; via "
 				  "n02: link +0.5s, in all -1.0s");
 	s->nodes[2].see.state = NODE_DEAD;

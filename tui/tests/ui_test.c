@@ -32,7 +32,7 @@ static void reply(struct ui *u, const struct state *s, uint64_t id, int status,
 	m.u.see_reply.command = id;
 	m.u.see_reply.status = status;
 	snprintf(m.u.see_reply.text, sizeof(m.u.see_reply.text), "%s", text);
-	ui_heard(u, s, &m);
+	ui_take_message(u, s, &m);
 }
 
 static void keys(struct ui *u, const struct state *s, const char *text)
@@ -51,7 +51,7 @@ static void lease(void **unused)
 	(void)unused;
 	golden_ui(&u, s, 1700000);
 	snprintf(m.u.see_synced.name, sizeof(m.u.see_synced.name), "operator");
-	ui_heard(&u, s, &m);
+	ui_take_message(&u, s, &m);
 	keys(&u, s, "P");
 	assert_int_equal(u.outbox.n, 1);
 	assert_int_equal(u.outbox.commands[0].verb, COMMAND_ARM);
@@ -60,7 +60,7 @@ static void lease(void **unused)
 	assert_int_equal(u.outbox.commands[1].verb, COMMAND_PAUSE);
 	snprintf(s->status.lease, sizeof(s->status.lease), "operator");
 	s->status.lease_us = 600000000;
-	assert_true(ui_lease_is_ours(&u, s));
+	assert_true(ui_has_lease(&u, s));
 	u.outbox.n = 0;
 	keys(&u, s, "X");
 	assert_int_equal(u.outbox.n, 1);
@@ -89,15 +89,15 @@ static void lease_refused(void **unused)
 	for (int k = 0; k < 2; k++) { /* --readonly, or admitted to watch only */
 		u.authority.readonly = k == 0;
 		m.u.see_synced.watches = k == 1;
-		ui_heard(&u, s, &m);
+		ui_take_message(&u, s, &m);
 		keys(&u, s, "XP.asFRIHu");
 		assert_int_equal(u.outbox.n, 0);
 		assert_int_equal(u.dialog.kind, DIALOG_NONE);
 		assert_non_null(strstr(u.message.text, "watch"));
 	}
 	m.u.see_synced.watches = 0;
-	ui_heard(&u, s, &m);
-	ui_link_is(&u, UI_LOST, "");
+	ui_take_message(&u, s, &m);
+	ui_set_connection(&u, UI_LOST, "");
 	u.outbox.n = 0;
 	keys(&u, s, "XP.");
 	assert_int_equal(u.outbox.n, 0);
@@ -154,10 +154,10 @@ static void skip_ratio(void **unused)
 	assert_int_equal(u.outbox.commands[u.outbox.n - 1].value, 3);
 	assert_string_equal(u.outbox.commands[u.outbox.n - 1].text, "preview");
 	m.u.see_preview.command = first; /* an answer to an earlier request */
-	ui_heard(&u, s, &m);
+	ui_take_message(&u, s, &m);
 	assert_false(u.dialog.have_preview);
 	m.u.see_preview.command = u.dialog.preview_id;
-	ui_heard(&u, s, &m);
+	ui_take_message(&u, s, &m);
 	assert_true(u.dialog.have_preview);
 	u.outbox.n = 0;
 	ui_key(&u, s, PRESS_TAB);
@@ -241,7 +241,7 @@ static void answer_branch(struct ui *u, const struct state *s, const char *name,
 		.candidate = 1, .n_stages = 6, .iteration_s = took, .n_planned = 2, .planned = e
 	};
 	snprintf(m.u.see_plan.name, sizeof(m.u.see_plan.name), "%s", name);
-	ui_heard(u, s, &m);
+	ui_take_message(u, s, &m);
 }
 
 /* A what-if needs no lease, is possible in the past and for a console that only watches. */
@@ -283,7 +283,7 @@ static void branching(void **unused)
 	m.u.see_reply =
 		(struct msg_see_reply){ .command = u.outbox.commands[1].id, .status = -EINVAL };
 	snprintf(m.u.see_reply.text, sizeof(m.u.see_reply.text), "stage 2 has nobody");
-	ui_heard(&u, s, &m);
+	ui_take_message(&u, s, &m);
 	assert_string_equal(u.branch.refused, "stage 2 has nobody");
 	ui_key(&u, s, PRESS_ESCAPE);
 	assert_false(u.branch.wanted);
@@ -467,7 +467,7 @@ static void any_message(struct rng *r, struct state *s, struct ui *u)
 	if (msg_decode(&back, data, (size_t)size) != 0)
 		return;
 	state_apply(s, &back);
-	ui_heard(u, s, &back);
+	ui_take_message(u, s, &back);
 	msg_clear(&back);
 }
 
@@ -503,7 +503,7 @@ static void fuzz(void **unused)
 		u.requests.quit = false;
 		u.display.graph = (enum graph)rng_below(&r, 3);
 		if (rng_below(&r, 50) == 0)
-			ui_link_is(&u, (enum ui_link)rng_below(&r, 5), "why");
+			ui_set_connection(&u, (enum ui_link)rng_below(&r, 5), "why");
 		ui_tick(&u, s, u.clock.local_us + rng_below(&r, 400000), u.clock.wall_us + 1000);
 		view_draw(screen, s, &u);
 	}

@@ -218,7 +218,7 @@ static void answer(struct state *s, struct ui *u, const struct planned *a)
 					      .planned = events };
 	snprintf(m.u.see_plan.name, sizeof(m.u.see_plan.name), "%s", a->name);
 	state_apply(s, &m);
-	ui_heard(u, s, &m);
+	ui_take_message(u, s, &m);
 }
 
 /* Answers the requests of the Compare view. */
@@ -348,7 +348,7 @@ static void dialogs(struct state *s, struct ui *u)
 							    .paths_changed = 30,
 							    .median_error = 0.02f,
 							    .n_predictions = 31 };
-		ui_heard(u, s, &m);
+		ui_take_message(u, s, &m);
 		golden_check(s, u, names[k], 80, 24);
 	}
 }
@@ -385,13 +385,13 @@ static void overlays(void **unused)
 	golden_check(s, &u, "tiny", 60, 12);
 	golden_check(s, &u, "tiny", 20, 5);
 	golden_check(s, &u, "tiny", 1, 1);
-	ui_link_is(&u, UI_LOST, "the controller is silent; trying to reconnect");
+	ui_set_connection(&u, UI_LOST, "the controller is silent; trying to reconnect");
 	ui_tick(&u, s, u.clock.local_us + 9000000, u.clock.wall_us + 9000000);
 	golden_check(s, &u, "lost", 80, 24);
 	state_free(s);
 	s = state_new();
 	golden_ui(&u, s, 1700000);
-	ui_link_is(
+	ui_set_connection(
 		&u, UI_REFUSED,
 		"not admitted; where the controller is: skippipe admit LIST 0123456789abcdef"
 		"0123456789abcdef0123456789abcdef0123456789abcdef --role console --name NAME");
@@ -449,16 +449,16 @@ static void history(void **unused)
 		if (i == 0)
 			golden_check(s, &u, "replay", 80, 24);
 	}
-	assert_int_equal(history_event(h, INT64_MAX, -1),
+	assert_int_equal(history_nearest_event(h, INT64_MAX, -1),
 			 -1); /* entries of the snapshot are not events */
 	history_free(h);
 	o.dead = 9;
 	h = history_new(64 << 20);
 	assert_true(stream_run(&o, remember, h) > 0);
-	event = history_event(h, INT64_MAX, -1);
+	event = history_nearest_event(h, INT64_MAX, -1);
 	assert_true(event > STREAM_START_US && event < history_last_us(h));
-	assert_int_equal(history_event(h, event, -1), -1);
-	assert_int_equal(history_event(h, STREAM_START_US, 1), event);
+	assert_int_equal(history_nearest_event(h, event, -1), -1);
+	assert_int_equal(history_nearest_event(h, STREAM_START_US, 1), event);
 	history_free(h);
 	state_free(s);
 }

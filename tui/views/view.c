@@ -66,7 +66,7 @@ void view_draw(struct screen *out, const struct state *s, const struct ui *u)
 	draw_view(out, s, u, &r, &l);
 	if (u->connection.state != UI_RECORDED &&
 	    (u->connection.state != UI_LIVE ||
-	     u->clock.local_us - u->connection.heard_us > STALE_US))
+	     u->clock.local_us - u->connection.last_message_us > STALE_US))
 		screen_restyle(out, l.body, ~(unsigned)STYLE_MEANING, STYLE_STALE);
 	if (!s->have_run)
 		draw_waiting(out, l.body, u);

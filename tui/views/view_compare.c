@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tui/run/ran.h"
+#include "tui/run/used_plans.h"
 #include "tui/screen/table.h"
 #include "tui/views/view.h"
 
@@ -95,7 +95,7 @@ static void draw_table(struct screen *out, struct rect at, const struct state *s
 /* ---- plans of this run ---- */
 
 static void draw_ran_plan(const struct table *t, struct screen *out, int row, const struct state *s,
-			  const struct ran *r)
+			  const struct used_plan *r)
 {
 	uint32_t stages = s->run.n_stages;
 	int d = glyphs_decimals((double)r->predicted_s);
@@ -128,9 +128,10 @@ static int draw_ran(struct screen *out, struct rect at, const struct state *s)
 		{ "", 1, 9, false },
 	};
 	int most = (at.h - 3) / 4 + 1;
-	struct ran list[RAN_MOST];
+	struct used_plan list[USED_PLANS_MOST];
 	struct table t;
-	uint32_t n = ran_list(s, list, most < RAN_MOST ? (uint32_t)most : RAN_MOST);
+	uint32_t n = used_plans_list(s, list,
+				     most < USED_PLANS_MOST ? (uint32_t)most : USED_PLANS_MOST);
 
 	if (n == 0)
 		return 0;

@@ -65,7 +65,7 @@ static char link_heat(const struct state *s, const struct msg_link *l, enum styl
 		*style = STYLE_FAILED;
 		return 'X';
 	}
-	return state_measures(s) ? heat_glyph(by_latency, known ? l->latency_s : 0, style)
+	return state_is_measuring(s) ? heat_glyph(by_latency, known ? l->latency_s : 0, style)
 				 : heat_glyph(by_plan, ratio_of(l), style);
 }
 
@@ -157,7 +157,7 @@ static struct worst weigh_link(const struct state *s, const struct msg_link *l)
 
 	if (no_way(l))
 		return (struct worst){ l, { INFINITY, 0 } };
-	return (struct worst){ l, { state_measures(s) ? longest : ratio_of(l), longest } };
+	return (struct worst){ l, { state_is_measuring(s) ? longest : ratio_of(l), longest } };
 }
 
 static int compare_worst(const void *a, const void *b)
@@ -192,7 +192,7 @@ static void draw_link(const struct table *t, struct screen *out, int row, const 
 	table_cell(t, out, row, LINK, (no_way(l) ? style : STYLE_TEXT) | mark, "n%02u%cn%02u",
 		   (unsigned)l->from, no_way(l) ? 'X' : '>', (unsigned)l->to);
 	if (no_way(l)) {
-		table_cell(t, out, row, state_measures(s) ? LATENCY : TOOK, style, "cut");
+		table_cell(t, out, row, state_is_measuring(s) ? LATENCY : TOOK, style, "cut");
 		return;
 	}
 	table_cell(t, out, row, PLAN, STYLE_FAINT, l->planned_delay_s >= 0 ? "%.3f" : "-",
@@ -228,7 +228,7 @@ static void choose_columns(struct table_column columns[COLUMNS], const struct st
 	for (int i = 0; i < COLUMNS; i++)
 		columns[i] = all[i];
 	columns[LINK].width = 2 * r->digits + 3;
-	if (!state_measures(s))
+	if (!state_is_measuring(s))
 		return;
 	columns[TOOK].width = columns[TIMES].width = columns[BAR].width = 0;
 }
@@ -261,7 +261,7 @@ static void draw_links_title(struct screen *out, struct rect at, const struct st
 		{ ". : o O # latency",
 		  ". <5ms  : 5  o 25  O 75  # 150  - no MB/s yet  X cut" }
 	};
-	bool measures = state_measures(s), wide = at.w >= 110;
+	bool measures = state_is_measuring(s), wide = at.w >= 110;
 	size_t cut = 0, known = 0;
 	char title[128], part[64];
 	int n;

@@ -56,7 +56,7 @@ static unsigned write_number(const struct node_row *r, char text[CELL])
 
 static unsigned write_stage(const struct node_row *r, char text[CELL])
 {
-	if (state_unplaced(r->s)) {
+	if (state_has_no_stages(r->s)) {
 		snprintf(text, CELL, "-");
 		return STYLE_FAINT;
 	}
@@ -276,7 +276,7 @@ static void draw_detail(struct screen *out, struct rect at, const struct state *
 				     "is ready",
 				     (double)m->lost_s, costs);
 	}
-	snprintf(title, sizeof(title), state_unplaced(s) ? "n%02u" : "n%02u of S%u",
+	snprintf(title, sizeof(title), state_has_no_stages(s) ? "n%02u" : "n%02u of S%u",
 		 (unsigned)m->node, (unsigned)m->stage);
 	screen_rule(out, at, title, NULL);
 }

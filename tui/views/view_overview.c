@@ -20,7 +20,7 @@ static void draw_selected(struct screen *out, struct rect at, const struct state
 	glyphs_node(&l, s, n);
 	glyphs_age((double)(u->clock.now_us - n->see.heard_us) / 1e6, age);
 	screen_print(out, at.x, at.y, at.w, STYLE_STRONG,
-		     state_unplaced(s) ? ">n%02u" : ">n%02u S%u", (unsigned)n->see.node,
+		     state_has_no_stages(s) ? ">n%02u" : ">n%02u S%u", (unsigned)n->see.node,
 		     (unsigned)n->see.stage);
 	screen_print(out, at.x + 8, at.y, at.w - 8, l.style, "%c %s +%u", l.glyph, l.word,
 		     l.queued);
@@ -42,7 +42,7 @@ void view_overview(struct screen *out, const struct state *s, const struct ui *u
 		return;
 	}
 	panel_pipeline(out, l->pipeline, s, u, r);
-	if (state_starts(s)) { /* no task runs yet, and there is no loss */
+	if (state_is_starting(s)) { /* no task runs yet, and there is no loss */
 		start.h += l->motion.h + (l->wide ? l->loss.h : 0);
 		panel_start(out, start, s, u, r);
 	} else {
@@ -53,7 +53,7 @@ void view_overview(struct screen *out, const struct state *s, const struct ui *u
 			panel_motion(out, l->motion, s, u);
 	}
 	panel_collisions(out, l->collisions, s, u);
-	if (!l->wide || !state_starts(s))
+	if (!l->wide || !state_is_starting(s))
 		panel_loss(out, l->loss, s, u);
 	panel_receipts(out, l->receipts, s, u);
 	panel_alerts(out, l->alerts, s, u);

@@ -1,15 +1,15 @@
-/* ran.h - the plans that a run has used, each with its prediction and the measured times.
+/* used_plans.h - the plans that a run has used, each with its prediction and the measured times.
  *
  * They are made from the iterations that the console knows.
  */
-#ifndef TUI_RAN_H
-#define TUI_RAN_H
+#ifndef TUI_USED_PLANS_H
+#define TUI_USED_PLANS_H
 
 #include "tui/run/state.h"
 
-enum { RAN_MOST = 16 };
+enum { USED_PLANS_MOST = 16 };
 
-struct ran {
+struct used_plan {
 	uint64_t epoch;
 	char algorithm[16]; /* "" unknown */
 	uint32_t path_length;
@@ -22,6 +22,6 @@ struct ran {
 /* Lists the plan in force and the earlier plans that have run, newest first, at most `most`. If
  * there are more, older plans of an algorithm and skip ratio that is listed already are left out
  * first. Returns the number of plans. */
-uint32_t ran_list(const struct state *s, struct ran *list, uint32_t most);
+uint32_t used_plans_list(const struct state *s, struct used_plan *list, uint32_t most);
 
 #endif

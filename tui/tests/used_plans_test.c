@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tui/run/ran.h"
+#include "tui/run/used_plans.h"
 
 static void hear(struct state *s, struct msg *m)
 {
@@ -59,18 +59,18 @@ static void runs(struct state *s, uint64_t n, uint64_t epoch, float predicted_s,
 static void each_says_what_it_said_and_what_was_measured(void **unused)
 {
 	struct state *s = begun();
-	struct ran list[RAN_MOST];
+	struct used_plan list[USED_PLANS_MOST];
 
 	(void)unused;
-	assert_int_equal(ran_list(s, list, RAN_MOST), 0);
+	assert_int_equal(used_plans_list(s, list, USED_PLANS_MOST), 0);
 	plan_takes_over(s, 3, "dtfm", 10);
-	assert_int_equal(ran_list(s, list, RAN_MOST), 1);
+	assert_int_equal(used_plans_list(s, list, USED_PLANS_MOST), 1);
 	assert_int_equal(list[0].last, 0);
 	assert_true(list[0].predicted_s == 10 && list[0].predicted_sync_s == 1);
 	runs(s, 1, 3, 10, 30);
 	runs(s, 2, 3, 10, 12);
 	runs(s, 3, 3, 11, 14);
-	assert_int_equal(ran_list(s, list, RAN_MOST), 1);
+	assert_int_equal(used_plans_list(s, list, USED_PLANS_MOST), 1);
 	assert_int_equal(list[0].first, 1);
 	assert_int_equal(list[0].last, 3);
 	assert_true(list[0].measured_s == 14);
@@ -83,14 +83,14 @@ static void each_says_what_it_said_and_what_was_measured(void **unused)
 static void the_newest_comes_first(void **unused)
 {
 	struct state *s = begun();
-	struct ran list[RAN_MOST];
+	struct used_plan list[USED_PLANS_MOST];
 
 	(void)unused;
 	plan_takes_over(s, 3, "dtfm", 10);
 	runs(s, 1, 3, 10, 12);
 	plan_takes_over(s, 4, "best", 8);
 	plan_takes_over(s, 5, "best", 7);
-	assert_int_equal(ran_list(s, list, RAN_MOST), 2);
+	assert_int_equal(used_plans_list(s, list, USED_PLANS_MOST), 2);
 	assert_int_equal(list[0].epoch, 5);
 	assert_string_equal(list[0].algorithm, "best");
 	assert_int_equal(list[0].path_length, 1);
@@ -100,16 +100,16 @@ static void the_newest_comes_first(void **unused)
 	assert_int_equal(list[1].path_length, 2);
 	runs(s, 2, 5, 7, 9);
 	runs(s, 3, 5, 7, 8);
-	assert_int_equal(ran_list(s, list, RAN_MOST), 2);
+	assert_int_equal(used_plans_list(s, list, USED_PLANS_MOST), 2);
 	assert_int_equal(list[0].first, 2);
 	assert_true(list[0].measured_s == 8.5f);
-	for (uint64_t i = 0; i < 2 * RAN_MOST; i++)
+	for (uint64_t i = 0; i < 2 * USED_PLANS_MOST; i++)
 		runs(s, 4 + i, 6 + i, 7, 9);
-	assert_int_equal(ran_list(s, list, 3), 3);
+	assert_int_equal(used_plans_list(s, list, 3), 3);
 	assert_int_equal(list[0].epoch, 5); /* the plan in force */
-	assert_int_equal(list[1].epoch, 5 + 2 * RAN_MOST);
-	assert_int_equal(list[2].epoch, 4 + 2 * RAN_MOST);
-	assert_int_equal(ran_list(s, list, RAN_MOST), RAN_MOST);
+	assert_int_equal(list[1].epoch, 5 + 2 * USED_PLANS_MOST);
+	assert_int_equal(list[2].epoch, 4 + 2 * USED_PLANS_MOST);
+	assert_int_equal(used_plans_list(s, list, USED_PLANS_MOST), USED_PLANS_MOST);
 	state_free(s);
 }
 
@@ -117,7 +117,7 @@ static void the_newest_comes_first(void **unused)
 static void each_skip_ratio_is_there(void **unused)
 {
 	struct state *s = begun();
-	struct ran list[RAN_MOST];
+	struct used_plan list[USED_PLANS_MOST];
 
 	(void)unused;
 	for (uint64_t i = 1; i <= 10; i++) {
@@ -125,15 +125,15 @@ static void each_skip_ratio_is_there(void **unused)
 		runs(s, i, i, 10, 12);
 		s->history.iterations[s->history.n_iterations - 1].path_length = i < 3 ? 1 : 2;
 	}
-	assert_int_equal(ran_list(s, list, 2), 2);
+	assert_int_equal(used_plans_list(s, list, 2), 2);
 	assert_int_equal(list[0].epoch, 10);
 	assert_int_equal(list[1].epoch, 2);
-	assert_int_equal(ran_list(s, list, 3), 3);
+	assert_int_equal(used_plans_list(s, list, 3), 3);
 	assert_int_equal(list[1].epoch, 9);
 	assert_int_equal(list[2].epoch, 2);
-	assert_int_equal(ran_list(s, list, 1), 1);
+	assert_int_equal(used_plans_list(s, list, 1), 1);
 	assert_int_equal(list[0].epoch, 10);
-	assert_int_equal(ran_list(s, list, RAN_MOST), 10);
+	assert_int_equal(used_plans_list(s, list, USED_PLANS_MOST), 10);
 	state_free(s);
 }
 

@@ -1,13 +1,13 @@
 /* Summarises the iterations of each plan, so that the Compare view can show what was predicted
  * and what was measured. */
-#include "tui/run/ran.h"
+#include "tui/run/used_plans.h"
 
 #include <string.h>
 
 enum { SAMPLE = 256, PLANS_MOST = 64 /* older plans are ignored */ };
 
 /* Summarises the iterations [from, to) of one plan. */
-static void fill_ran(struct ran *r, const struct msg_see_iteration *from,
+static void fill_ran(struct used_plan *r, const struct msg_see_iteration *from,
 		     const struct msg_see_iteration *to)
 {
 	float took[SAMPLE], sync[SAMPLE];
@@ -30,14 +30,14 @@ static void fill_ran(struct ran *r, const struct msg_see_iteration *from,
 }
 
 /* Lists the newest plans, at most `room`. */
-static uint32_t list_all(const struct state *s, struct ran *list, uint32_t room)
+static uint32_t list_all(const struct state *s, struct used_plan *list, uint32_t room)
 {
 	const struct msg_see_plan *live = &s->plan.see;
 	size_t to = s->history.n_iterations;
 	uint32_t n = 0;
 
 	if (s->plan.known && (to == 0 || s->history.iterations[to - 1].epoch != live->epoch)) {
-		list[n] = (struct ran){ .epoch = live->epoch,
+		list[n] = (struct used_plan){ .epoch = live->epoch,
 					.path_length = live->path_length,
 					.predicted_s = live->iteration_s,
 					.predicted_sync_s = live->sync_s };
@@ -55,7 +55,7 @@ static uint32_t list_all(const struct state *s, struct ran *list, uint32_t room)
 	return n;
 }
 
-static bool has_newer(const struct ran *list, uint32_t i)
+static bool has_newer(const struct used_plan *list, uint32_t i)
 {
 	for (uint32_t k = 0; k < i; k++)
 		if (list[k].path_length == list[i].path_length &&
@@ -64,9 +64,9 @@ static bool has_newer(const struct ran *list, uint32_t i)
 	return false;
 }
 
-uint32_t ran_list(const struct state *s, struct ran *list, uint32_t most)
+uint32_t used_plans_list(const struct state *s, struct used_plan *list, uint32_t most)
 {
-	struct ran all[PLANS_MOST];
+	struct used_plan all[PLANS_MOST];
 	uint32_t n = list_all(s, all, PLANS_MOST);
 
 	while (n > most) {
