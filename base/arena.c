@@ -20,7 +20,7 @@ void *arena_array(struct arena *a, size_t n, size_t size)
 	struct arena_block *b;
 	size_t bytes;
 
-	/* An overflow asks for more than there is, and alloc_new ends the program. */
+	/* A size that overflows is larger than any memory, so alloc_new ends the program. */
 	if (__builtin_mul_overflow(n, size, &bytes) ||
 	    __builtin_add_overflow(bytes, sizeof(*b), &bytes))
 		bytes = SIZE_MAX;

@@ -95,13 +95,12 @@ static void ask_preview(struct ui *u, const struct state *s)
 	u->dialog.preview_id = ui_send(u, s, c);
 }
 
-void dialog_take_preview(struct ui *u, const struct state *s, const struct msg_see_preview *p)
+void dialog_take_preview(struct dialog *d, const struct msg_see_preview *p)
 {
-	(void)s;
-	if (u->dialog.kind == DIALOG_NONE || p->command != u->dialog.preview_id)
+	if (d->kind == DIALOG_NONE || p->command != d->preview_id)
 		return;
-	u->dialog.preview = *p;
-	u->dialog.have_preview = true;
+	d->preview = *p;
+	d->have_preview = true;
 }
 
 /* ---- opening ---- */
@@ -246,9 +245,9 @@ void dialog_open(struct ui *u, const struct state *s, enum dialog_kind kind)
 
 /* ---- keys ---- */
 
-static void close_dialog(struct ui *u)
+static void close_dialog(struct dialog *dialog)
 {
-	u->dialog.kind = DIALOG_NONE;
+	dialog->kind = DIALOG_NONE;
 }
 
 static bool typed_right(const struct dialog *d)
@@ -282,7 +281,7 @@ static void apply_dialog(struct ui *u, const struct state *s)
 	} else {
 		ui_send(u, s, command_of(u));
 	}
-	close_dialog(u);
+	close_dialog(&u->dialog);
 }
 
 static void change_field(struct ui *u, const struct state *s, uint32_t field, int64_t by)
@@ -309,7 +308,7 @@ static void list_key(struct ui *u, const struct state *s, uint32_t key)
 	else if (key == PRESS_ARROW_UP || key == 'k' || key == PRESS_BACK_TAB)
 		d->choice = n ? (d->choice + n - 1) % n : 0;
 	else if (key == PRESS_ESCAPE || key == 'q')
-		close_dialog(u);
+		close_dialog(&u->dialog);
 	else if (key == PRESS_ENTER && d->kind == DIALOG_FAULT) {
 		d->fault = (enum fault_kind)(FAULT_NONE + 1 + d->choice);
 		dialog_open(u, s, DIALOG_INJECT);
@@ -319,7 +318,7 @@ static void list_key(struct ui *u, const struct state *s, uint32_t key)
 					      .node = -1,
 					      .peer = -1,
 					      .value = s->faults[d->choice].fault });
-		close_dialog(u);
+		close_dialog(&u->dialog);
 	}
 }
 
@@ -367,16 +366,16 @@ void dialog_key(struct ui *u, const struct state *s, uint32_t key)
 	if (d->kind == DIALOG_FAULT || d->kind == DIALOG_HEAL)
 		list_key(u, s, key);
 	else if (key == PRESS_ESCAPE)
-		close_dialog(u);
+		close_dialog(&u->dialog);
 	else if (key == PRESS_ENTER &&
 		 (d->focus == focus_cancel(d) + 1 || (d->kind == DIALOG_BRANCH && !buttons)))
 		apply_dialog(u, s);
 	else if (key == PRESS_ENTER && d->focus == focus_cancel(d)) {
-		close_dialog(u);
+		close_dialog(&u->dialog);
 		ui_say(u, STYLE_TEXT, "cancelled: nothing was changed");
 	} else if (key == PRESS_ENTER &&
 		   d->focus == focus_cancel(d) + 2) { /* "Draw as what-if" of DIALOG_SKIP */
-		close_dialog(u);
+		close_dialog(&u->dialog);
 		branch_ask(u, s, (uint32_t)d->fields[0].value, -1);
 	} else if (key == PRESS_TAB || (key == PRESS_ENTER && !buttons))
 		move_focus(d, 1);

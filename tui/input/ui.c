@@ -27,28 +27,28 @@ void ui_fini(struct ui *u)
 
 /* A moving microbatch gets the first free row and keeps it until it is done, so that rows do not
  * jump. */
-static void keep_lanes(struct ui *u, const struct state *s)
+static void keep_lanes(struct ui_display *display, const struct state *s)
 {
 	uint8_t shown[MSG_MICROBATCHES] = { 0 };
 	int k = 0;
 
 	for (int i = 0; i < UI_LANES; i++) {
 		const struct state_flight *f =
-			u->display.lanes[i] ? state_flight(s, u->display.lanes[i] - 1) : NULL;
+			display->lanes[i] ? state_flight(s, display->lanes[i] - 1) : NULL;
 
 		if (!f || !state_flight_moves(f))
-			u->display.lanes[i] = 0;
+			display->lanes[i] = 0;
 		else
-			shown[u->display.lanes[i] - 1] = 1;
+			shown[display->lanes[i] - 1] = 1;
 	}
 	for (uint32_t m = 0; m < s->n_flights; m++) {
 		if (shown[m] || !state_flight_moves(&s->flights[m]))
 			continue;
-		while (k < UI_LANES && u->display.lanes[k])
+		while (k < UI_LANES && display->lanes[k])
 			k++;
 		if (k == UI_LANES)
 			return;
-		u->display.lanes[k] = m + 1;
+		display->lanes[k] = m + 1;
 	}
 }
 
@@ -60,7 +60,7 @@ void ui_tick(struct ui *u, const struct state *s, int64_t local_us, int64_t wall
 
 	u->clock.local_us = local_us;
 	u->clock.wall_us = wall_us;
-	keep_lanes(u, s);
+	keep_lanes(&u->display, s);
 	if (s->status.now_us != u->clock.status_us) {
 		u->clock.status_us = s->status.now_us;
 		u->clock.status_local_us = local_us;
@@ -93,7 +93,7 @@ void ui_take_message(struct ui *u, const struct state *s, const struct msg *m)
 {
 	u->connection.last_message_us = u->clock.local_us;
 	if (m->type == MSG_SEE_PREVIEW)
-		dialog_take_preview(u, s, &m->u.see_preview);
+		dialog_take_preview(&u->dialog, &m->u.see_preview);
 	if (branch_take_answer(u, s, m))
 		return;
 	if (m->type == MSG_SEE_REPLY)
@@ -106,13 +106,13 @@ void ui_take_message(struct ui *u, const struct state *s, const struct msg *m)
 
 /* ---- typed text ---- */
 
-static void complete_word(struct ui *u)
+static void complete_word(struct ui_prompt *prompt)
 {
-	size_t found[32], n = command_match(u->prompt.text, found, 32);
+	size_t found[32], n = command_match(prompt->text, found, 32);
 
-	if (n > 0 && !strchr(u->prompt.text, ' '))
-		snprintf(u->prompt.text, sizeof(u->prompt.text), "%s ",
-			 command_at(found[u->prompt.choice < n ? u->prompt.choice : n - 1])->name);
+	if (n > 0 && !strchr(prompt->text, ' '))
+		snprintf(prompt->text, sizeof(prompt->text), "%s ",
+			 command_at(found[prompt->choice < n ? prompt->choice : n - 1])->name);
 }
 
 static void enter_prompt(struct ui *u, const struct state *s)
@@ -121,7 +121,7 @@ static void enter_prompt(struct ui *u, const struct state *s)
 	char text[sizeof(u->prompt.text)];
 
 	if (was == PROMPT_COMMAND && *u->prompt.text && !strchr(u->prompt.text, ' '))
-		complete_word(u);
+		complete_word(&u->prompt);
 	snprintf(text, sizeof(text), "%s", u->prompt.text);
 	u->prompt.kind = PROMPT_NONE;
 	if (was == PROMPT_COMMAND) {
@@ -134,30 +134,30 @@ static void enter_prompt(struct ui *u, const struct state *s)
 		ui_reselect(u, s);
 }
 
-static void type_glyph(struct ui *u, uint32_t key)
+static void type_glyph(struct ui_prompt *prompt, uint32_t key)
 {
-	size_t n = strlen(u->prompt.text);
+	size_t n = strlen(prompt->text);
 	char glyph[4];
 	int size = utf8_put(glyph, key);
 
-	if (n + (size_t)size + 1 > sizeof(u->prompt.text))
+	if (n + (size_t)size + 1 > sizeof(prompt->text))
 		return;
-	memcpy(u->prompt.text + n, glyph, (size_t)size);
-	u->prompt.text[n + (size_t)size] = '\0';
-	u->prompt.choice = 0;
+	memcpy(prompt->text + n, glyph, (size_t)size);
+	prompt->text[n + (size_t)size] = '\0';
+	prompt->choice = 0;
 }
 
-static void erase_glyph(struct ui *u)
+static void erase_glyph(struct ui_prompt *prompt)
 {
-	size_t n = strlen(u->prompt.text);
+	size_t n = strlen(prompt->text);
 
 	if (n == 0) {
-		u->prompt.kind = PROMPT_NONE;
+		prompt->kind = PROMPT_NONE;
 		return;
 	}
-	while (n > 0 && ((unsigned char)u->prompt.text[n - 1] & 0xc0) == 0x80)
+	while (n > 0 && ((unsigned char)prompt->text[n - 1] & 0xc0) == 0x80)
 		n--;
-	u->prompt.text[n > 0 ? n - 1 : 0] = '\0';
+	prompt->text[n > 0 ? n - 1 : 0] = '\0';
 }
 
 static void prompt_key(struct ui *u, const struct state *s, uint32_t key)
@@ -167,9 +167,9 @@ static void prompt_key(struct ui *u, const struct state *s, uint32_t key)
 	else if (key == PRESS_ENTER)
 		enter_prompt(u, s);
 	else if (key == PRESS_DELETE_BACK)
-		erase_glyph(u);
+		erase_glyph(&u->prompt);
 	else if (key == PRESS_TAB && u->prompt.kind == PROMPT_COMMAND)
-		complete_word(u);
+		complete_word(&u->prompt);
 	else if (key == PRESS_ARROW_DOWN)
 		u->prompt.choice++;
 	else if (key == PRESS_ARROW_UP)
@@ -177,7 +177,7 @@ static void prompt_key(struct ui *u, const struct state *s, uint32_t key)
 	else if (key == 'U' - '@')
 		u->prompt.text[0] = '\0';
 	else if (key >= ' ' && key < PRESS_ARROW_UP)
-		type_glyph(u, key);
+		type_glyph(&u->prompt, key);
 }
 
 void ui_paste(struct ui *u, const char *text)
@@ -186,7 +186,7 @@ void ui_paste(struct ui *u, const char *text)
 
 	while (u->prompt.kind != PROMPT_NONE && (g = utf8_next(&text)) != 0)
 		if (g >= ' ')
-			type_glyph(u, g);
+			type_glyph(&u->prompt, g);
 }
 
 void ui_key(struct ui *u, const struct state *s, uint32_t key)

@@ -265,7 +265,7 @@ void dialog_open(struct ui *u, const struct state *s, enum dialog_kind kind);
 /* Handles a key for the open dialog. */
 void dialog_key(struct ui *u, const struct state *s, uint32_t key);
 /* Takes a preview that the open dialog has requested. */
-void dialog_take_preview(struct ui *u, const struct state *s, const struct msg_see_preview *p);
+void dialog_take_preview(struct dialog *d, const struct msg_see_preview *p);
 /* Returns true if another live or suspect node has the node's stage. */
 bool dialog_stage_has_others(const struct state *s, uint16_t node);
 

@@ -168,7 +168,6 @@ static void type_follow(struct ui *u, const char *word)
 static void type_stop(struct ui *u, const struct state *s)
 {
 	u->authority.owner = true;
-	(void)s;
 	dialog_open(u, s, DIALOG_QUIT);
 }
 

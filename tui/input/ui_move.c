@@ -11,35 +11,35 @@ void ui_select(struct ui *u, const struct state *s, uint16_t node)
 		u->selection.node = node;
 }
 
-static void move_along(struct ui *u, const struct state *s, int by)
+static void move_along(struct ui_selection *selection, const struct state *s, int by)
 {
 	struct roster r;
 	int at;
 
-	roster_make(&r, s, u->selection.filter);
+	roster_make(&r, s, selection->filter);
 	if (r.n == 0)
 		return;
-	at = roster_find(&r, u->selection.node);
+	at = roster_find(&r, selection->node);
 	at = at < 0 ? 0 : ((at + by) % (int)r.n + (int)r.n) % (int)r.n;
-	u->selection.node = r.nodes[at];
+	selection->node = r.nodes[at];
 }
 
 void ui_reselect(struct ui *u, const struct state *s)
 {
-	move_along(u, s, 0);
+	move_along(&u->selection, s, 0);
 }
 
 /* Moves to the same row of the next or previous stage. */
-static void move_across(struct ui *u, const struct state *s, int by)
+static void move_across(struct ui_selection *selection, const struct state *s, int by)
 {
 	struct roster r;
 	uint32_t stage = 0, place;
 	int at;
 
-	roster_make(&r, s, u->selection.filter);
-	at = roster_find(&r, u->selection.node);
+	roster_make(&r, s, selection->filter);
+	at = roster_find(&r, selection->node);
 	if (at < 0 || r.n_stages == 0) {
-		move_along(u, s, 0);
+		move_along(selection, s, 0);
 		return;
 	}
 	while (stage + 1 < r.n_stages && r.first[stage + 1] <= (uint32_t)at)
@@ -51,19 +51,19 @@ static void move_across(struct ui *u, const struct state *s, int by)
 		stage = (stage + (by > 0 ? 1 : r.n_stages - 1)) % r.n_stages;
 		n = r.first[stage + 1] - r.first[stage];
 		if (n > 0) {
-			u->selection.node = r.nodes[r.first[stage] + (place < n ? place : n - 1)];
+			selection->node = r.nodes[r.first[stage] + (place < n ? place : n - 1)];
 			return;
 		}
 	}
 }
 
-static void move_to_end(struct ui *u, const struct state *s, bool last)
+static void move_to_end(struct ui_selection *selection, const struct state *s, bool last)
 {
 	struct roster r;
 
-	roster_make(&r, s, u->selection.filter);
+	roster_make(&r, s, selection->filter);
 	if (r.n > 0)
-		u->selection.node = r.nodes[last ? r.n - 1 : 0];
+		selection->node = r.nodes[last ? r.n - 1 : 0];
 }
 
 void ui_next_collision(struct ui *u, const struct state *s)
@@ -99,14 +99,14 @@ static int rows_of(enum action a)
 
 /* A selected entry stays selected while new ones arrive. Selecting the newest (id 0) follows the
  * newest. */
-static void move_note(struct ui *u, const struct state *s, int by)
+static void move_note(struct ui_selection *selection, const struct state *s, int by)
 {
 	const struct msg_see_note *list[STATE_NOTES];
-	int64_t n = (int64_t)notes_list(s, u->selection.filter, list);
-	int64_t at = (int64_t)notes_place(list, (size_t)n, u->selection.note) + by;
+	int64_t n = (int64_t)notes_list(s, selection->filter, list);
+	int64_t at = (int64_t)notes_place(list, (size_t)n, selection->note) + by;
 
 	at = at >= n ? n - 1 : at;
-	u->selection.note = at <= 0 ? 0 : list[at]->id;
+	selection->note = at <= 0 ? 0 : list[at]->id;
 }
 
 /* Moves in views whose rows are microbatches, candidates or journal entries. Returns false in other
@@ -117,7 +117,7 @@ static bool move_rows(struct ui *u, const struct state *s, enum action a)
 	int by = rows_of(a);
 
 	if (u->display.view == VIEW_JOURNAL && a != ACTION_LEFT && a != ACTION_RIGHT) {
-		move_note(u, s, by);
+		move_note(&u->selection, s, by);
 		return true;
 	}
 	if (u->display.view == VIEW_COMPARE && u->compare.n > 0) {
@@ -143,26 +143,26 @@ void ui_move(struct ui *u, const struct state *s, enum action a)
 	case ACTION_NEXT:
 	case ACTION_DOWN:
 	case ACTION_FIND_NEXT:
-		move_along(u, s, 1);
+		move_along(&u->selection, s, 1);
 		break;
 	case ACTION_PREVIOUS:
 	case ACTION_UP:
 	case ACTION_FIND_PREVIOUS:
-		move_along(u, s, -1);
+		move_along(&u->selection, s, -1);
 		break;
 	case ACTION_LEFT:
-		move_across(u, s, -1);
+		move_across(&u->selection, s, -1);
 		break;
 	case ACTION_RIGHT:
-		move_across(u, s, 1);
+		move_across(&u->selection, s, 1);
 		break;
 	case ACTION_PAGE_UP:
-		move_along(u, s, -10);
+		move_along(&u->selection, s, -10);
 		break;
 	case ACTION_PAGE_DOWN:
-		move_along(u, s, 10);
+		move_along(&u->selection, s, 10);
 		break;
 	default:
-		move_to_end(u, s, a == ACTION_LAST_ROW);
+		move_to_end(&u->selection, s, a == ACTION_LAST_ROW);
 	}
 }

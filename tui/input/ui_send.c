@@ -46,13 +46,12 @@ static uint64_t queue_command(struct ui *u, struct msg_command c)
 
 /* The lease is requested even if another console seems to have it: a restarted console may still
  * have it under its name. A refusal names the holder and the remaining time. */
-static void ask_lease(struct ui *u, const struct state *s, struct msg_command then)
+static void ask_lease(struct ui *u, struct msg_command then)
 {
 	struct msg_command arm = {
 		.verb = COMMAND_ARM, .node = -1, .peer = -1, .value = LEASE_S
 	};
 
-	(void)s;
 	u->authority.waiting = then;
 	u->authority.has_waiting = true;
 	u->authority.lease_request = queue_command(u, arm);
@@ -98,7 +97,7 @@ uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c)
 		return queue_command(u, c);
 	if (c.verb != COMMAND_ACK && !s->run.replay &&
 	    (!ui_has_lease(u, s) || s->status.lease_us < 5000000)) {
-		ask_lease(u, s, c);
+		ask_lease(u, c);
 		return 0;
 	}
 	ui_say(u, STYLE_TEXT, "%s sent", verb_name(c.verb));

@@ -5,13 +5,13 @@
 #include <stdio.h>
 
 static void draw_wait(struct screen *out, struct rect at, int y, const struct state *s,
-		      const struct ui *u, const struct state_wait *w)
+		      const struct ui_clock *clock, const struct state_wait *w)
 {
 	bool lasts = w->to_us == INT64_MAX;
 	unsigned style = lasts ? STYLE_BLOCKED : STYLE_FAINT;
 	char wait[16], when[24], blocker[16] = "a slot";
 
-	glyphs_age(state_plan_s(s, (lasts ? u->clock.now_us : w->to_us) - w->from_us), wait);
+	glyphs_age(state_plan_s(s, (lasts ? clock->now_us : w->to_us) - w->from_us), wait);
 	if (w->iteration == s->current.iteration)
 		snprintf(when, sizeof(when), "at %.*fs",
 			 glyphs_decimals((double)s->plan.see.iteration_s),
@@ -51,12 +51,12 @@ void panel_collisions(struct screen *out, struct rect at, const struct state *s,
 	for (uint32_t i = 0; i < s->n_nodes && y < end; i++)
 		for (uint32_t q = 0; q < s->nodes[i].n_queue && y < end; q++)
 			if (!s->nodes[i].queue[q].first)
-				draw_wait(out, at, y++, s, u, &s->nodes[i].queue[q]);
+				draw_wait(out, at, y++, s, &u->clock, &s->nodes[i].queue[q]);
 	for (uint64_t i = 0; y < end; i++) {
 		const struct state_wait *w = state_collision_back(s, i);
 
 		if (!w)
 			break;
-		draw_wait(out, at, y++, s, u, w);
+		draw_wait(out, at, y++, s, &u->clock, w);
 	}
 }

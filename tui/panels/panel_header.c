@@ -107,7 +107,8 @@ static void first_line(struct screen *out, struct rect at, const struct state *s
 }
 
 /* Adds the progress of the current iteration against its prediction. */
-static void add_progress(struct chips *c, const struct state *s, const struct ui *u, int w)
+static void add_progress(struct chips *c, const struct state *s, const struct ui_clock *clock,
+			 int w)
 {
 	double want = (double)s->plan.see.iteration_s, at;
 	int d = glyphs_decimals(want);
@@ -119,7 +120,7 @@ static void add_progress(struct chips *c, const struct state *s, const struct ui
 					   : phase_name(s->status.phase));
 		return;
 	}
-	at = state_plan_s(s, u->clock.now_us - s->current.start_us);
+	at = state_plan_s(s, clock->now_us - s->current.start_us);
 	chips_add(c, w >= 120 ? 6 : 3, at > want * 1.1 && want > 0 ? STYLE_WARNING : STYLE_TEXT,
 		  "now %.*f of %.*fs", d, at, d, want);
 }
@@ -162,7 +163,7 @@ static void second_line(struct screen *out, struct rect at, const struct state *
 	}
 	if (it && !s->run.emulated)
 		add_sums(&c, it, at.w);
-	add_progress(&c, s, u, at.w);
+	add_progress(&c, s, &u->clock, at.w);
 	if (s->run.baseline_s > 0 && at.w >= 120 && it && it->iteration_s > 0)
 		chips_add(&c, 5, STYLE_TEXT, "plain pipeline %.*f (%.1fx)", d,
 			  s->run.baseline_s, s->run.baseline_s / (double)it->iteration_s);
@@ -200,7 +201,7 @@ void panel_header(struct screen *out, struct rect at, const struct state *s, con
 }
 
 /* Draws the position of the cursor in time, marks of events (S F R), and the keys that move it. */
-static void draw_scrub(struct screen *out, struct rect at, const struct state *s,
+static void draw_scrub(struct screen *out, struct rect at, const struct state_history *history,
 		       int64_t last_us, int64_t behind_us, int64_t span_us)
 {
 	static const char keys[] = "[ ] scrub  { } event  L live  B what if";
@@ -212,15 +213,15 @@ static void draw_scrub(struct screen *out, struct rect at, const struct state *s
 	}
 	x = screen_text(out, at.x, at.y, 6, STYLE_FAINT, "time ");
 	screen_fill(out, (struct rect){ at.x + x, at.y, w, 1 }, 0x2500, STYLE_RULE);
-	for (size_t i = 0; i < s->history.n_notes; i++) {
-		int64_t ago = last_us - s->history.notes[i].at_us;
+	for (size_t i = 0; i < history->n_notes; i++) {
+		int64_t ago = last_us - history->notes[i].at_us;
 
-		if (s->history.notes[i].mark > ' ' && ago >= 0 && ago <= span_us)
+		if (history->notes[i].mark > ' ' && ago >= 0 && ago <= span_us)
 			screen_put(out,
 				   at.x + x +
 					   (int)((double)(w - 1) *
 						 (1 - (double)ago / (double)span_us)),
-				   at.y, (uint32_t)s->history.notes[i].mark, STYLE_MARK);
+				   at.y, (uint32_t)history->notes[i].mark, STYLE_MARK);
 	}
 	behind_us = behind_us < 0 ? 0 : behind_us > span_us ? span_us : behind_us;
 	screen_put(out,
@@ -250,10 +251,10 @@ void panel_prompt(struct screen *out, struct rect at, const struct state *s, con
 	if (*u->message.text && u->clock.local_us < u->message.until_us)
 		screen_text(out, at.x, at.y, at.w, u->message.style, u->message.text);
 	else if (u->clock.behind_us > 0)
-		draw_scrub(out, at, s, u->clock.now_us + u->clock.behind_us, u->clock.behind_us,
-			   u->clock.span_us);
+		draw_scrub(out, at, &s->history, u->clock.now_us + u->clock.behind_us,
+			   u->clock.behind_us, u->clock.span_us);
 	else if (s->run.replay && u->connection.state == UI_LIVE)
-		draw_scrub(out, at, s, s->run.last_us, s->run.last_us - u->clock.now_us,
+		draw_scrub(out, at, &s->history, s->run.last_us, s->run.last_us - u->clock.now_us,
 			   s->run.last_us - s->run.first_us);
 	else if (u->connection.state != UI_LIVE && *u->connection.reason)
 		screen_text(out, at.x, at.y, at.w, STYLE_WARNING, u->connection.reason);

@@ -11,16 +11,16 @@
 			offsetof(struct type, field) \
 	}
 
-static void title_of(char title[128], const struct state *s)
+static void title_of(char title[128], const struct state_history *history)
 {
 	int n = snprintf(title, 128, "Loss");
 
-	if (s->history.n_iterations)
+	if (history->n_iterations)
 		n += snprintf(title + n, 128 - (size_t)n, " train %.3f",
-			      (double)s->history.iterations[s->history.n_iterations - 1].loss);
-	if (s->history.n_validations)
+			      (double)history->iterations[history->n_iterations - 1].loss);
+	if (history->n_validations)
 		snprintf(title + n, 128 - (size_t)n, " validation %.3f",
-			 (double)s->history.validations[s->history.n_validations - 1].loss);
+			 (double)history->validations[history->n_validations - 1].loss);
 }
 
 void panel_loss(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
@@ -34,7 +34,7 @@ void panel_loss(struct screen *out, struct rect at, const struct state *s, const
 
 	if (at.h < 2)
 		return;
-	title_of(title, s);
+	title_of(title, &s->history);
 	screen_rule(out, at, title, at.w >= 60 ? "S skip  F failure  R recovery" : "S F R");
 	curve_draw(out, (struct rect){ at.x, at.y + 1, at.w, at.h - 1 }, s, u, series, styles,
 		   false);

@@ -240,14 +240,14 @@ static void draw_step(struct chips *c, const struct state *s, const struct state
 }
 
 static void say_why(struct screen *out, struct rect at, const struct state *s,
-		    const struct ui *u, const struct state_flight *f)
+		    const struct ui_clock *clock, const struct state_flight *f)
 {
 	char text[160], phase[64];
 	struct why w;
 
-	why_make(&w, s, f, u->clock.now_us);
+	why_make(&w, s, f, clock->now_us);
 	why_text(&w, text);
-	write_phase(s, f, u->clock.now_us, phase);
+	write_phase(s, f, clock->now_us, phase);
 	if (w.waits)
 		screen_text(out, at.x, at.y, at.w, STYLE_BLOCKED, text);
 	else
@@ -288,5 +288,5 @@ void panel_follow(struct screen *out, struct rect at, const struct state *s, con
 	if (at.h > 2)
 		chips_draw(&back, out, at.x, at.y + 2, at.w, " > ");
 	if (at.h > 3)
-		say_why(out, (struct rect){ at.x, at.y + 3, at.w, 1 }, s, u, f);
+		say_why(out, (struct rect){ at.x, at.y + 3, at.w, 1 }, s, &u->clock, f);
 }

@@ -65,21 +65,22 @@ static void stage_head(struct screen *out, int x, int y, int w, const struct sta
 }
 
 static void map_cell(struct screen *out, int x, int y, const struct state *s,
-		     const struct ui *u, uint16_t node)
+		     const struct ui_selection *selection, uint16_t node)
 {
 	struct node_glyph l;
 
 	glyphs_node(&l, s, &s->nodes[node]);
 	screen_put(out, x, y, (uint32_t)l.glyph,
-		   l.style | (node == u->selection.node ? STYLE_REVERSE : 0));
+		   l.style | (node == selection->node ? STYLE_REVERSE : 0));
 }
 
 /* Returns the first row of the map that is shown, on the page of the selected node. */
-static int map_top(const struct grid *g, const struct roster *r, const struct ui *u)
+static int map_top(const struct grid *g, const struct roster *r,
+		   const struct ui_selection *selection)
 {
 	for (uint32_t stage = 0; stage < r->n_stages; stage++)
 		for (uint32_t i = r->first[stage]; i < r->first[stage + 1]; i++)
-			if (r->nodes[i] == u->selection.node)
+			if (r->nodes[i] == selection->node)
 				return g->rows > 0 ? (int)(i - r->first[stage]) / g->across /
 							     g->rows * g->rows
 						   : 0;
@@ -107,7 +108,7 @@ static void draw_unplaced(struct screen *out, struct rect at, const struct grid 
 		     "%u nodes without a stage yet", r->n);
 	for (int k = 0; k < (int)r->n && place_unplaced(g, at, r, k, &x, &y); k++) {
 		if (g->across)
-			map_cell(out, at.x + 1 + x, at.y + 2 + y, s, u, r->nodes[k]);
+			map_cell(out, at.x + 1 + x, at.y + 2 + y, s, &u->selection, r->nodes[k]);
 		else
 			draw_named_node(out, at.x + x, at.y + 2 + y, g->column, s, u, r,
 					r->nodes[k]);
@@ -118,7 +119,7 @@ static void draw_stage(struct screen *out, struct rect at, const struct grid *g,
 		       const struct state *s, const struct ui *u, const struct roster *r,
 		       uint32_t stage)
 {
-	int x = at.x + (int)stage * g->column, top = g->across ? map_top(g, r, u) : 0;
+	int x = at.x + (int)stage * g->column, top = g->across ? map_top(g, r, &u->selection) : 0;
 
 	stage_head(out, x, at.y + 1, g->column, s, r, stage);
 	for (uint32_t i = r->first[stage]; i < r->first[stage + 1]; i++) {
@@ -127,7 +128,8 @@ static void draw_stage(struct screen *out, struct rect at, const struct grid *g,
 		if (row < 0 || row >= g->rows)
 			continue;
 		if (g->across)
-			map_cell(out, x + k % g->across, at.y + 2 + row, s, u, r->nodes[i]);
+			map_cell(out, x + k % g->across, at.y + 2 + row, s, &u->selection,
+				 r->nodes[i]);
 		else
 			draw_named_node(out, x, at.y + 2 + row, g->column, s, u, r,
 					r->nodes[i]);
@@ -180,7 +182,7 @@ int panel_pipeline_hit(struct rect at, const struct roster *r, const struct ui *
 	if (g.across) {
 		if ((x - at.x) % g.column >= g.across)
 			return -1;
-		k = (row + map_top(&g, r, u)) * g.across + (x - at.x) % g.column;
+		k = (row + map_top(&g, r, &u->selection)) * g.across + (x - at.x) % g.column;
 	}
 	k += (int)r->first[stage];
 	return k < (int)r->first[stage + 1] ? r->nodes[k] : -1;

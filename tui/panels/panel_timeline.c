@@ -301,15 +301,15 @@ static void draw_title(struct screen *out, struct rect at, const struct state *s
 
 /* Returns the first row: the page of the selected node, so that rows do not move. A stage that
  * fits is shown from its start. */
-static uint32_t first_row(const struct roster *r, const struct state *s, const struct ui *u,
-			  int rows)
+static uint32_t first_row(const struct roster *r, const struct state *s,
+			  const struct ui_selection *selection, int rows)
 {
-	int at = roster_find(r, u->selection.node);
+	int at = roster_find(r, selection->node);
 	uint32_t stage, start;
 
 	if (at < 0 || (int)r->n <= rows)
 		return 0;
-	stage = s->nodes[u->selection.node].see.stage;
+	stage = s->nodes[selection->node].see.stage;
 	start = r->first[stage];
 	if (at - (int)start >= rows)
 		start += ((uint32_t)at - start) / (uint32_t)rows * (uint32_t)rows;
@@ -318,10 +318,10 @@ static uint32_t first_row(const struct roster *r, const struct state *s, const s
 
 /* Draws a second row below a node's tasks: its plan, or the what-if. */
 static void draw_second(struct screen *out, struct rect at, int x, int y,
-			const struct window *w, const struct state_plan *p, const struct ui *u,
-			const struct state_node *n)
+			const struct window *w, const struct state_plan *p,
+			const struct ui_branch *branch, const struct state_node *n)
 {
-	bool what_if = u->branch.wanted;
+	bool what_if = branch->wanted;
 
 	screen_text(out, at.x, y, x - at.x - 1, what_if ? STYLE_WARNING : STYLE_FAINT,
 		    at.w < 95 ? (what_if ? "  ?" : "")
@@ -333,7 +333,7 @@ static void draw_second(struct screen *out, struct rect at, int x, int y,
 
 /* Before the first task: the current step, and the most important keys. */
 static void draw_welcome(struct screen *out, struct rect at, const struct state *s,
-			 const struct ui *u)
+			 const struct keymap *map)
 {
 	static const enum action shown[] = { ACTION_SKIP, ACTION_FAIL, ACTION_INJECT,
 					     ACTION_BRANCH, ACTION_HELP };
@@ -345,7 +345,7 @@ static void draw_welcome(struct screen *out, struct rect at, const struct state 
 	screen_text(out, at.x + 2, y++, at.w - 2, STYLE_FAINT,
 		    "One row per node: past tasks left of now, planned tasks right of it.");
 	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]) && ++y < at.y + at.h; i++) {
-		keymap_show_action(&u->map, shown[i], key);
+		keymap_show_action(map, shown[i], key);
 		screen_text(out, at.x + 2, y, 3, STYLE_KEY, key);
 		screen_text(out, at.x + 5, y, at.w - 5, STYLE_TEXT,
 			    keymap_find(shown[i])->help);
@@ -371,13 +371,13 @@ void panel_timeline(struct screen *out, struct rect at, const struct state *s,
 	each = other || (u->display.view == VIEW_TIMELINE && rows >= 2 * (int)r->n) ? 2 : 1;
 	each = rows < each ? 1 : each;
 	rows /= each;
-	first = first_row(r, s, u, rows);
+	first = first_row(r, s, &u->selection, rows);
 	shown = r->n - first < (uint32_t)rows ? r->n - first : (uint32_t)rows;
 	draw_title(out, at, s, u, shown, r->n);
 	if (columns < 8 || !s->have_run)
 		return;
 	if (!s->current.start_us && !s->current.previous_start_us) {
-		draw_welcome(out, at, s, u);
+		draw_welcome(out, at, s, &u->map);
 		return;
 	}
 	w = window_of(s, u, columns);
@@ -398,7 +398,7 @@ void panel_timeline(struct screen *out, struct rect at, const struct state *s,
 		screen_put(out, x - 1, y, 0x2502, STYLE_RULE);
 		draw_row(out, x, y, &w, s, n);
 		if (each == 2)
-			draw_second(out, at, x, y + 1, &w, other ? other : &s->plan, u, n);
+			draw_second(out, at, x, y + 1, &w, other ? other : &s->plan, &u->branch, n);
 		screen_put(out, x + columns, y, 0x2502, STYLE_RULE);
 		if (node_presence(n->see.state) == NODE_LOST)
 			screen_text(out, x + columns + 1, y, 5, STYLE_FAILED,

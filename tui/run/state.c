@@ -114,72 +114,72 @@ static void apply_node(struct state *s, const struct msg_see_node *n)
 	}
 }
 
-static void apply_iteration(struct state *s, const struct msg_see_iteration *it)
+static void apply_iteration(struct state_history *history, const struct msg_see_iteration *it)
 {
-	size_t i = s->history.n_iterations;
+	size_t i = history->n_iterations;
 
-	while (i > 0 && s->history.iterations[i - 1].iteration > it->iteration)
+	while (i > 0 && history->iterations[i - 1].iteration > it->iteration)
 		i--;
-	if (i > 0 && s->history.iterations[i - 1].iteration == it->iteration) {
-		s->history.iterations[i - 1] = *it;
+	if (i > 0 && history->iterations[i - 1].iteration == it->iteration) {
+		history->iterations[i - 1] = *it;
 		return;
 	}
-	grow_table((void **)&s->history.iterations, &s->history.n_iterations,
-		   &s->history.room_iterations, sizeof(*s->history.iterations), STATE_HISTORY);
-	if (i > s->history.n_iterations)
-		i = s->history.n_iterations;
-	memmove(&s->history.iterations[i + 1], &s->history.iterations[i],
-		(s->history.n_iterations - i) * sizeof(*s->history.iterations));
-	s->history.iterations[i] = *it;
-	s->history.n_iterations++;
+	grow_table((void **)&history->iterations, &history->n_iterations,
+		   &history->room_iterations, sizeof(*history->iterations), STATE_HISTORY);
+	if (i > history->n_iterations)
+		i = history->n_iterations;
+	memmove(&history->iterations[i + 1], &history->iterations[i],
+		(history->n_iterations - i) * sizeof(*history->iterations));
+	history->iterations[i] = *it;
+	history->n_iterations++;
 }
 
-static void apply_validation(struct state *s, const struct msg_see_validation *v)
+static void apply_validation(struct state_history *history, const struct msg_see_validation *v)
 {
-	size_t i = s->history.n_validations;
+	size_t i = history->n_validations;
 
-	while (i > 0 && s->history.validations[i - 1].iteration > v->iteration)
+	while (i > 0 && history->validations[i - 1].iteration > v->iteration)
 		i--;
-	if (i > 0 && s->history.validations[i - 1].iteration == v->iteration) {
-		s->history.validations[i - 1] = *v;
+	if (i > 0 && history->validations[i - 1].iteration == v->iteration) {
+		history->validations[i - 1] = *v;
 		return;
 	}
-	grow_table((void **)&s->history.validations, &s->history.n_validations,
-		   &s->history.room_validations, sizeof(*s->history.validations),
+	grow_table((void **)&history->validations, &history->n_validations,
+		   &history->room_validations, sizeof(*history->validations),
 		   STATE_HISTORY);
-	if (i > s->history.n_validations)
-		i = s->history.n_validations;
-	memmove(&s->history.validations[i + 1], &s->history.validations[i],
-		(s->history.n_validations - i) * sizeof(*s->history.validations));
-	s->history.validations[i] = *v;
-	s->history.n_validations++;
+	if (i > history->n_validations)
+		i = history->n_validations;
+	memmove(&history->validations[i + 1], &history->validations[i],
+		(history->n_validations - i) * sizeof(*history->validations));
+	history->validations[i] = *v;
+	history->n_validations++;
 }
 
-static void apply_note(struct state *s, const struct msg_see_note *n)
+static void apply_note(struct state_history *history, const struct msg_see_note *n)
 {
-	size_t i = s->history.n_notes;
+	size_t i = history->n_notes;
 	struct msg_see_note note = *n;
 
 	note.at_us = state_bound_us(n->at_us);
 	note.wall_us = state_bound_us(n->wall_us);
-	while (i > 0 && s->history.notes[i - 1].id > n->id)
+	while (i > 0 && history->notes[i - 1].id > n->id)
 		i--;
-	if (i > 0 && s->history.notes[i - 1].id == n->id) {
-		s->history.notes[i - 1] = note;
+	if (i > 0 && history->notes[i - 1].id == n->id) {
+		history->notes[i - 1] = note;
 		return;
 	}
-	if (s->history.n_notes == STATE_NOTES) {
+	if (history->n_notes == STATE_NOTES) {
 		if (i == 0)
 			return; /* older than all kept entries */
-		memmove(s->history.notes, s->history.notes + 1,
-			(STATE_NOTES - 1) * sizeof(*s->history.notes));
-		s->history.n_notes--;
+		memmove(history->notes, history->notes + 1,
+			(STATE_NOTES - 1) * sizeof(*history->notes));
+		history->n_notes--;
 		i--;
 	}
-	memmove(&s->history.notes[i + 1], &s->history.notes[i],
-		(s->history.n_notes - i) * sizeof(*s->history.notes));
-	s->history.notes[i] = note;
-	s->history.n_notes++;
+	memmove(&history->notes[i + 1], &history->notes[i],
+		(history->n_notes - i) * sizeof(*history->notes));
+	history->notes[i] = note;
+	history->n_notes++;
 }
 
 static void apply_fault(struct state *s, const struct msg_see_fault *f)
@@ -250,22 +250,22 @@ static void apply_status(struct state *s, const struct msg_see_status *t)
 
 /* A gap in the numbers means that messages were lost. A lower number means that a new controller,
  * or a new attachment, counts from the start. */
-static void count_sequence(struct state *s, const struct msg *m)
+static void count_sequence(struct state_stream *stream, const struct msg *m)
 {
-	bool fresh = s->stream.sequence == 0 || m->sequence <= s->stream.sequence;
+	bool fresh = stream->sequence == 0 || m->sequence <= stream->sequence;
 
-	if (!fresh && m->sequence > s->stream.sequence + 1) {
-		s->stream.gaps += m->sequence - s->stream.sequence - 1;
-		s->stream.needs_snapshot = true;
+	if (!fresh && m->sequence > stream->sequence + 1) {
+		stream->gaps += m->sequence - stream->sequence - 1;
+		stream->needs_snapshot = true;
 	}
-	s->stream.sequence = m->sequence;
+	stream->sequence = m->sequence;
 }
 
 void state_apply(struct state *s, const struct msg *m)
 {
 	if (m->type < MSG_SEE_RUN || m->type > MSG_SEE_SYNCED)
 		return;
-	count_sequence(s, m);
+	count_sequence(&s->stream, m);
 	switch (m->type) {
 	case MSG_SEE_RUN:
 		apply_run(s, &m->u.see_run);
@@ -283,13 +283,13 @@ void state_apply(struct state *s, const struct msg *m)
 		state_apply_tasks(s, &m->u.see_tasks);
 		break;
 	case MSG_SEE_ITERATION:
-		apply_iteration(s, &m->u.see_iteration);
+		apply_iteration(&s->history, &m->u.see_iteration);
 		break;
 	case MSG_SEE_VALIDATION:
-		apply_validation(s, &m->u.see_validation);
+		apply_validation(&s->history, &m->u.see_validation);
 		break;
 	case MSG_SEE_NOTE:
-		apply_note(s, &m->u.see_note);
+		apply_note(&s->history, &m->u.see_note);
 		break;
 	case MSG_SEE_FAULT:
 		apply_fault(s, &m->u.see_fault);

@@ -301,7 +301,8 @@ static void dequeue_task(struct state *s, struct state_node *n, const struct msg
 		n->queue_overflow--;
 }
 
-static void start_segment(struct state *s, struct state_node *n, const struct msg_task_event *e)
+static void start_segment(struct state_iteration *current, struct state_node *n,
+			  const struct msg_task_event *e)
 {
 	struct state_segment *open =
 		n->running ? &n->segments[(n->n_segments - 1) % STATE_SEGMENTS] : NULL;
@@ -309,7 +310,7 @@ static void start_segment(struct state *s, struct state_node *n, const struct ms
 	if (open) /* its end was lost */
 		open->end_us = e->at_us > open->start_us ? e->at_us : open->start_us;
 	n->segments[n->n_segments++ % STATE_SEGMENTS] =
-		(struct state_segment){ e->at_us, INT64_MAX, s->current.iteration, e->microbatch,
+		(struct state_segment){ e->at_us, INT64_MAX, current->iteration, e->microbatch,
 					e->kind };
 	n->running = true;
 }
@@ -344,7 +345,7 @@ static void move_node(struct state *s, const struct msg_task_event *e)
 		break;
 	case WORK_STARTS:
 		dequeue_task(s, n, e);
-		start_segment(s, n, e);
+		start_segment(&s->current, n, e);
 		if (s->current.start_us == 0 || e->at_us < s->current.start_us)
 			s->current.start_us = e->at_us;
 		break;

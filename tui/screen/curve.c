@@ -142,7 +142,7 @@ static void draw_series(struct canvas *c, const struct axes *a, const struct ser
 }
 
 static void draw_marks(struct screen *out, struct rect plot, const struct axes *a,
-		       const struct state *s)
+		       const struct state_history *history)
 {
 	int dots = a->w / plot.w, y = plot.y + plot.h;
 	char end[48];
@@ -150,8 +150,8 @@ static void draw_marks(struct screen *out, struct rect plot, const struct axes *
 	screen_fill(out, (struct rect){ plot.x, y, plot.w, 1 }, 0x2500, STYLE_RULE);
 	snprintf(end, sizeof(end), "it %llu", (unsigned long long)a->last);
 	screen_text(out, plot.x + plot.w - screen_columns(end), y, plot.w, STYLE_FAINT, end);
-	for (size_t i = 0; i < s->history.n_notes; i++) {
-		const struct msg_see_note *n = &s->history.notes[i];
+	for (size_t i = 0; i < history->n_notes; i++) {
+		const struct msg_see_note *n = &history->notes[i];
 
 		if (n->mark > ' ' && n->iteration >= a->from && n->iteration <= a->last)
 			screen_put(out, plot.x + dot_x(a, n->iteration) / dots, y,
@@ -182,5 +182,5 @@ void curve_draw(struct screen *out, struct rect at, const struct state *s, const
 	if (plot.h > 1)
 		screen_print(out, at.x, plot.y + plot.h - 1, 6, STYLE_FAINT,
 			     a.low >= 1000 ? "%5.0f" : "%5.2f", a.low);
-	draw_marks(out, plot, &a, s);
+	draw_marks(out, plot, &a, &s->history);
 }

@@ -182,8 +182,7 @@ static void keys(void **unused)
 			assert_int_equal(keymap_action(&map, map.keys[a][k]), a);
 		}
 	}
-	/* Nothing that changes the run for good is on a lowercase letter; those on one ask
-	 * first. */
+	/* Actions on lowercase letters are undoable or open a dialog first. */
 	assert_int_equal(keymap_action(&map, 'f'), ACTION_FOLLOW);
 	assert_int_equal(keymap_action(&map, 'x'), ACTION_NONE);
 	assert_int_equal(keymap_action(&map, 'F'), ACTION_FAIL);

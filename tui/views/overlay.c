@@ -10,7 +10,7 @@
 
 /* Draws lines [first, first + at.h) of the help. Pages are always full, so groups may be split
  * between pages. Returns the total number of lines. */
-static int help_lines(struct screen *out, const struct ui *u, struct rect at, int first)
+static int help_lines(struct screen *out, const struct keymap *map, struct rect at, int first)
 {
 	static const enum keymap_group order[GROUPS] = {
 		GROUP_ACT, GROUP_VIEWS, GROUP_TIME, GROUP_FIND, GROUP_CONSOLE, GROUP_MOVE
@@ -27,10 +27,10 @@ static int help_lines(struct screen *out, const struct ui *u, struct rect at, in
 			const struct keymap_entry *e = keymap_find((enum action)a);
 			char keys[40] = "", key[16];
 
-			if (!e || e->group != g || u->map.keys[a][0] == 0)
+			if (!e || e->group != g || map->keys[a][0] == 0)
 				continue;
-			for (int k = 0; k < 2 && u->map.keys[a][k]; k++) {
-				keymap_show(u->map.keys[a][k], key);
+			for (int k = 0; k < 2 && map->keys[a][k]; k++) {
+				keymap_show(map->keys[a][k], key);
 				snprintf(keys + strlen(keys), sizeof(keys) - strlen(keys),
 					 "%s%s", k ? " " : "", key);
 			}
@@ -44,7 +44,7 @@ static int help_lines(struct screen *out, const struct ui *u, struct rect at, in
 	return line;
 }
 
-static int help_pages(const struct screen *out, const struct ui *u)
+static int help_pages(const struct screen *out, const struct keymap *map)
 {
 	struct screen *scratch;
 	int columns = screen_width(out) >= 150 ? 2 : 1, rows = screen_height(out) - 2, lines;
@@ -52,7 +52,7 @@ static int help_pages(const struct screen *out, const struct ui *u)
 	if (rows < 1)
 		return 1;
 	scratch = screen_new(1, 1, true);
-	lines = help_lines(scratch, u, (struct rect){ 0, 0, 1, 1 }, 0);
+	lines = help_lines(scratch, map, (struct rect){ 0, 0, 1, 1 }, 0);
 	screen_free(scratch);
 	return (lines + rows * columns - 1) / (rows * columns);
 }
@@ -60,7 +60,7 @@ static int help_pages(const struct screen *out, const struct ui *u)
 void overlay_help(struct screen *out, const struct ui *u)
 {
 	struct rect box = screen_whole(out);
-	int columns = box.w >= 150 ? 2 : 1, pages = help_pages(out, u), page;
+	int columns = box.w >= 150 ? 2 : 1, pages = help_pages(out, &u->map), page;
 	char title[96];
 
 	if (box.w > 160) {
@@ -78,7 +78,7 @@ void overlay_help(struct screen *out, const struct ui *u)
 		struct rect at = { box.x + 2 + k * (box.w - 4) / columns, box.y + 1,
 				   (box.w - 4) / columns - 1, box.h - 2 };
 
-		help_lines(out, u, at, (page * columns + k) * at.h);
+		help_lines(out, &u->map, at, (page * columns + k) * at.h);
 	}
 }
 

@@ -35,10 +35,10 @@ static void draw_view(struct screen *out, const struct state *s, const struct ui
 }
 
 /* Before the run is known, the reason for waiting is shown in full, on as many rows as it needs. */
-static void draw_waiting(struct screen *out, struct rect at, const struct ui *u)
+static void draw_waiting(struct screen *out, struct rect at, const struct ui_connection *connection)
 {
 	const char *text =
-		*u->connection.reason ? u->connection.reason : "waiting for the controller";
+		*connection->reason ? connection->reason : "waiting for the controller";
 	int columns = screen_columns(text), w = at.w - 4, y = at.y + at.h / 3;
 
 	screen_fill(out, at, ' ', STYLE_TEXT);
@@ -50,7 +50,7 @@ static void draw_waiting(struct screen *out, struct rect at, const struct ui *u)
 		for (int i = 0; i < from; i++)
 			utf8_next(&rest);
 		screen_text(out, at.x + 2, y, w,
-			    u->connection.state == UI_REFUSED ? STYLE_ALERT : STYLE_TEXT, rest);
+			    connection->state == UI_REFUSED ? STYLE_ALERT : STYLE_TEXT, rest);
 	}
 }
 
@@ -69,7 +69,7 @@ void view_draw(struct screen *out, const struct state *s, const struct ui *u)
 	     u->clock.local_us - u->connection.last_message_us > STALE_US))
 		screen_restyle(out, l.body, ~(unsigned)STYLE_MEANING, STYLE_STALE);
 	if (!s->have_run)
-		draw_waiting(out, l.body, u);
+		draw_waiting(out, l.body, &u->connection);
 	panel_header(out, l.header, s, u);
 	panel_prompt(out, l.prompt, s, u);
 	panel_keys(out, l.keys, s, u);

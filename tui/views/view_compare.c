@@ -58,7 +58,7 @@ static void draw_plan_column(const struct table *t, struct screen *out, int colu
 /* A column for each plan: the plan in force, then the candidates that fit, always with the
  * selected one. A candidate without an answer shows the state of its request. */
 static void draw_table(struct screen *out, struct rect at, const struct state *s,
-		       const struct ui *u)
+		       const struct ui_compare *compare)
 {
 	struct table_column columns[TABLE_COLUMNS] = { { "", 13, 9, false },
 						       { "LIVE", 9, 9, true } };
@@ -66,11 +66,11 @@ static void draw_table(struct screen *out, struct rect at, const struct state *s
 	struct table t;
 	int n = 2;
 
-	for (uint32_t k = 0; k < u->compare.n && n < TABLE_COLUMNS - 1; k++, n++) {
-		bool chosen = k == u->compare.shown;
+	for (uint32_t k = 0; k < compare->n && n < TABLE_COLUMNS - 1; k++, n++) {
+		bool chosen = k == compare->shown;
 
 		snprintf(heads[n], sizeof(heads[n]), "%s%.9s", chosen ? ">" : "",
-			 u->compare.candidates[k].name);
+			 compare->candidates[k].name);
 		columns[n] = (struct table_column){ heads[n], 10, chosen ? 8 : 7 - (int)k / 3,
 						    true };
 	}
@@ -79,7 +79,7 @@ static void draw_table(struct screen *out, struct rect at, const struct state *s
 		table_cell(&t, out, i, 0, STYLE_FAINT, "%s", row_names[i]);
 	draw_plan_column(&t, out, 1, s, &s->plan);
 	for (int k = 2; k < n; k++) {
-		const struct ui_candidate *one = &u->compare.candidates[k - 2];
+		const struct ui_candidate *one = &compare->candidates[k - 2];
 		const struct state_plan *p = state_candidate(s, one->name);
 
 		if (p)
@@ -235,7 +235,7 @@ void view_compare(struct screen *out, struct rect at, const struct state *s, con
 		    at.w >= 76 ? "* predicted; arrows select, Enter replans" : "* predicted");
 	if (in.h > at.h - 1)
 		in.h = at.h - 1;
-	draw_table(out, in, s, u);
+	draw_table(out, in, s, &u->compare);
 	below.y += in.h + 1;
 	below.h -= in.h + 1;
 	took = below.h >= 3 ? draw_ran(out, below, s) : 0;

@@ -178,9 +178,9 @@ static void print_ms(const struct table *t, struct screen *out, int row, int col
 /* Draws, from left to right, the planned and the measured time, their ratio, the properties of
  * the link, and the ratio as a bar. A cut link has none of these. */
 static void draw_link(const struct table *t, struct screen *out, int row, const struct state *s,
-		      const struct ui *u, const struct msg_link *l)
+		      const struct ui_selection *selection, const struct msg_link *l)
 {
-	unsigned mark = l->from == u->selection.node || l->to == u->selection.node ? STYLE_BOLD : 0;
+	unsigned mark = l->from == selection->node || l->to == selection->node ? STYLE_BOLD : 0;
 	float ratio = ratio_of(l);
 	double rate = (double)l->bandwidth_bytes_per_s / 1e6;
 	enum style style;
@@ -234,7 +234,7 @@ static void choose_columns(struct table_column columns[COLUMNS], const struct st
 }
 
 static void draw_worst(struct screen *out, struct rect at, const struct state *s,
-		       const struct ui *u, const struct roster *r)
+		       const struct ui_selection *selection, const struct roster *r)
 {
 	struct worst *list = alloc_array(s->n_links + 1, sizeof(*list));
 	struct table_column columns[COLUMNS];
@@ -247,7 +247,7 @@ static void draw_worst(struct screen *out, struct rect at, const struct state *s
 	choose_columns(columns, s, r);
 	table_open(&t, out, at, columns, COLUMNS);
 	for (size_t i = 0; i < n && (int)i + 1 < at.h; i++)
-		draw_link(&t, out, (int)i, s, u, list[i].link);
+		draw_link(&t, out, (int)i, s, selection, list[i].link);
 	free(list);
 }
 
@@ -295,7 +295,7 @@ void view_links(struct screen *out, struct rect at, const struct state *s, const
 		return;
 	}
 	if (r->n > NODES_MOST && r->unplaced) { /* too many nodes for cells, and no stages yet */
-		draw_worst(out, list, s, u, r);
+		draw_worst(out, list, s, &u->selection, r);
 		return;
 	}
 	taken = r->n <= NODES_MOST ? draw_by_node(out, in, s, u, r) : draw_by_stage(out, in, s, r);
@@ -309,5 +309,5 @@ void view_links(struct screen *out, struct rect at, const struct state *s, const
 		list.h -= rows;
 	}
 	if (list.h > 1)
-		draw_worst(out, list, s, u, r);
+		draw_worst(out, list, s, &u->selection, r);
 }
