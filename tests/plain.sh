@@ -11,7 +11,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 export LC_ALL=C
-pending="wire schedule model store agent controller verify tui cli base bench tests deploy docs README.md CONTRIBUTING.md"
+pending="wire schedule model store agent controller verify bench tests docs README.md CONTRIBUTING.md"
 found=$(mktemp)
 trap 'rm -f "$found"' EXIT
 code=$(git ls-files -co --exclude-standard -- '*.[ch]' '*.cu' '*.cuh' '*.cc' | while read -r f; do
