@@ -257,8 +257,8 @@ static int refuse_split_backward(struct store *s, struct error *err)
 
 	if (rc == 0 && strstr(options, "\"split_backward\":true"))
 		rc = error_set(err, -EPROTONOSUPPORT,
-			       "%s: was recorded with --split-backward, which this version does not have",
-			       s->path);
+			       "%s: was recorded with --split-backward, which this version "
+			       "does not have", s->path);
 	free(options);
 	return rc == -ENOENT ? 0 : rc;
 }

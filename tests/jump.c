@@ -1,5 +1,6 @@
-/* jump.c - a wall clock that jumps by hours, back and forth, at every look. For LD_PRELOAD: whoever
- * decides anything by the time of day is found out. The monotonic clock is left alone. */
+/* jump.c - a wall clock that jumps by hours, back and forth, at every call. A program that decides
+ * anything by the time of day fails with it. The monotonic clock does not change. The library is
+ * loaded with LD_PRELOAD. */
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <sys/time.h>

@@ -1,12 +1,12 @@
-# The small changes that could be made to C files: awk -f tests/mutants.awk FILE...
-# A line each: file, line, what is changed, the changed line; between them tabs. Only in functions' bodies; lines with
-# strings, comments or assertions are left alone.
+# Lists small changes to C files: awk -f tests/mutants.awk FILE...
+# Each line has the file, the line number, the kind of change and the changed line, separated by tabs. Changes are made in
+# the bodies of functions only, and not in lines with strings, comments or assertions.
 function put(what, line) {
 	gsub(/[ \t]+/, " ", line)
 	sub(/^ /, "", line)
 	printf "%s\t%d\t%s\t%s\n", FILENAME, FNR, what, line
 }
-# Each place where the regular expression is found, one after the other.
+# Changes each place where the regular expression matches, one at a time.
 function offer(regex, becomes,    start, rest) {
 	start = ""
 	rest = $0
@@ -18,7 +18,7 @@ function offer(regex, becomes,    start, rest) {
 	}
 }
 function regex_name(text) { gsub(/^ | $/, "", text); return text }
-# A condition that ends on its line.
+# Negates a condition that ends on its line.
 function negate(    open, i, c, depth) {
 	if (!match($0, /(^|[^a-z_])(if|while) \(/))
 		return
@@ -32,7 +32,7 @@ function negate(    open, i, c, depth) {
 		}
 	}
 }
-# The end of a counted loop, one earlier; later is what <= for < does.
+# Ends a counted loop one step earlier. Changing < to <= ends it one step later.
 function end_earlier(    at) {
 	if ($0 ~ /for \(/ && match($0, /; [a-z_]+ <=? /)) {
 		at = RSTART + 2

@@ -153,7 +153,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-/* A text of what lists are written with. */
+/* Binds a text of the letters that lists consist of. */
 static void bind_list(sqlite3_stmt *q, const unsigned char *data, size_t n)
 {
 	static const char letters[] = "0123456789 ,:LB-";
@@ -164,9 +164,9 @@ static void bind_list(sqlite3_stmt *q, const unsigned char *data, size_t n)
 	sqlite3_bind_text(q, 1, text, (int)n, SQLITE_TRANSIENT);
 }
 
-/* Each change takes of the input: column, row, type, size, and for texts and blobs so many
- * bytes, for numbers eight. */
-static void scribble(const unsigned char *data, size_t size)
+/* Changes columns as the input says. Each change takes bytes for the column, the rows, the type and
+ * the size, and then the value: eight bytes for a number, or a text or blob of that size. */
+static void change_columns(const unsigned char *data, size_t size)
 {
 	sqlite3 *db;
 
@@ -371,7 +371,7 @@ int LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 		     : -1);
 	if (size == 0)
 		return 0;
-	scribble(data + 1, size - 1);
+	change_columns(data + 1, size - 1);
 	if ((data[0] % 2 ? store_resume(&s, folder, NULL) : store_open(&s, folder, NULL)) ==
 	    0) {
 		read_all(s);

@@ -1,4 +1,4 @@
-"""Compares our logits, loss and gradients with those of transformers. Exits 1 when too far."""
+"""Compares our logits, loss and gradients with those of transformers. Exit status 1: they differ too much."""
 import glob
 import json
 import sys
@@ -14,7 +14,7 @@ model = LlamaForCausalLM.from_pretrained(work + "/hf", dtype=torch.float32,
                                          attn_implementation="eager")
 ours = load_file(work + "/logits.safetensors")
 tokens = ours["tokens"].long()
-targets = tokens.roll(-1, dims=1)  # the text repeats with the sequence
+targets = tokens.roll(-1, dims=1)  # the text repeats after each sequence
 
 logits = model(tokens).logits
 loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten())

@@ -1,7 +1,6 @@
 #!/bin/bash
-# A GGUF file read back by the transformers library's own GGUF loader: the same logits. Skipped
-# where torch, transformers, gguf and accelerate cannot be imported; SKIPPIPE_PYTHON names another
-# interpreter.
+# The GGUF loader of the transformers library reads an exported GGUF file and gives the same logits. The test is skipped
+# if torch, transformers, gguf or accelerate cannot be imported. SKIPPIPE_PYTHON names another interpreter.
 set -eu
 cd "$(dirname "$0")/../.."
 python=${SKIPPIPE_PYTHON:-python3}

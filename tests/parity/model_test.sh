@@ -1,7 +1,6 @@
 #!/bin/bash
-# The model against the transformers library's LlamaForCausalLM on the same weights: logits, loss
-# and every gradient. Skipped where torch and transformers cannot be imported;
-# SKIPPIPE_PYTHON names another interpreter.
+# Compares the model with LlamaForCausalLM of the transformers library on the same weights: logits, loss and every
+# gradient. The test is skipped if torch or transformers cannot be imported. SKIPPIPE_PYTHON names another interpreter.
 set -eu
 cd "$(dirname "$0")/../.."
 python=${SKIPPIPE_PYTHON:-python3}
@@ -13,8 +12,8 @@ model=${SKIPPIPE_BUILD:-$PWD/build}/bin/skippipe-model
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# Sixty-four random letters over and over: every sample of 64 tokens is the same, so that the
-# gradient of one microbatch can be had from outside.
+# The text repeats 64 random letters. Every sample of 64 tokens is therefore the same, and compare.py can compute the
+# gradient of a microbatch.
 "$python" - "$work/text" <<'PYTHON'
 import random, sys
 random.seed(5)
