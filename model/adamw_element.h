@@ -1,11 +1,11 @@
 /* adamw_element.h - AdamW's step of one weight, for the CPU and the GPU.
  *
- * Whoever includes this defines INLINE_, the storage class of a small function, and MUL, ADD,
+ * The including file defines INLINE_, the storage class of a small function, and MUL, ADD,
  * SUB, DIV and SQRT of floats: each rounded to the nearest, denormals kept, none contracted with
  * the next. On the CPU these are C's operators, in a file that is compiled with -ffp-contract=off
  * (cpu/exact_body.h); on the GPU intrinsics that the compiler may not contract.
  *
- * What is no number has one pattern of bits: machines do not agree on its sign and payload.
+ * NaN is replaced by one bit pattern, because machines do not agree on its sign and payload.
  */
 #ifndef MODEL_ADAMW_ELEMENT_H
 #define MODEL_ADAMW_ELEMENT_H

@@ -1,8 +1,8 @@
-/* average.h - a stage that nobody holds any more, made of its neighbours.
+/* average.h - rebuilds a stage that no node holds from its neighbours.
  *
  * Stages between the first and the last have the same shapes and, being residual, do similar
- * things: CheckFree (arXiv:2506.15461) puts in a lost stage's place the average of the stages
- * before and after it, each weighed by the squared norm of its gradient. Here the optimizer's
+ * things: CheckFree (arXiv:2506.15461) replaces a lost stage by the average of the stages before
+ * and after it, each weighted by the squared norm of its gradient. Here the optimizer's
  * moments are averaged in the same way as the weights, and the learning rate is left as it is.
  */
 #ifndef MODEL_AVERAGE_H
@@ -15,7 +15,8 @@
 
 /* to (n) += weight * from, element by element; first: to = weight * from. */
 void average_add(float *to, const float *from, size_t n, float weight, bool first);
-/* Whether b's weights could stand in a's place: the same tensors, names of layers apart. */
+/* Returns true if b's weights could replace a's: both have the same tensors except for the numbers
+ * of layers in their names. */
 bool average_fits(const struct model_config *c, uint32_t a, uint32_t b);
 
 #endif

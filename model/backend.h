@@ -1,6 +1,7 @@
-/* backend.h - what a kind of device does for stage.c, and what it is told about the stage.
+/* backend.h - the functions that each kind of device has for stage.c, and the stage's layout.
  *
- * stage.c checks arguments and keeps the books; a backend computes. Inside model/ only.
+ * stage.c checks arguments and knows which slots are in use; a backend computes. Inside model/
+ * only. /
  */
 #ifndef MODEL_BACKEND_H
 #define MODEL_BACKEND_H
@@ -44,15 +45,16 @@ enum stage_array { ARRAY_WEIGHTS, ARRAY_GRADIENT, ARRAY_MOMENT1, ARRAY_MOMENT2, 
  * code (a device that failed). self is what make gave. */
 struct backend {
 	const char *name;
-	/* Fills in what of the name is left open, and what of *out is not the name. Errors as
-	 * stage_device's. */
+	/* Completes the name (a CPU's instruction set), and fills in *out except for the name.
+	 * Errors as stage_device's. */
 	int (*look)(struct device_name *name, struct stage_device *out, struct error *err);
 	/* The layout outlives the backend's stage. */
 	int (*make)(void **self, const struct stage_layout *l, struct error *err);
 	void (*free)(void *self);
-	/* What failed first, "" while nothing has; room for an activation in the device's
-	 * memory, for as long as self, or NULL. Both NULL where the device is the host. */
+	/* The first failure in words, "" while there is none. NULL where the device is the host. */
 	const char *(*failure)(const void *self);
+	/* Device memory for one activation, freed with self; NULL without memory. The function
+	 * itself is NULL where the device is the host. */
 	float *(*room)(void *self, struct error *err);
 	int (*forward)(void *self, uint32_t slot, const int32_t *tokens, const float *in,
 		       float *out, bool keep);
@@ -66,10 +68,11 @@ struct backend {
 	size_t (*memory)(const void *self); /* bytes taken of the device */
 	size_t (*host_memory)(const void *self); /* of the machine */
 	float *(*array)(void *self, enum stage_array which);
-	/* Where it lies on the device itself. */
+	/* The array in the device's own memory. */
 	float *(*own)(void *self, enum stage_array which);
 	void (*changed)(void *self);
-	/* Weights and both moments; of host memory, or another stage's own. A NULL leaves that array. */
+	/* Weights and both moments; of host memory, or another stage's own. A NULL leaves that
+	 * array. */
 	void (*put_state)(void *self, size_t at, size_t n, const float *const state[3]);
 	uint64_t (*hash)(void *self); /* of the weights */
 	int (*squares)(void *self, double *sum); /* of the gradient */
@@ -78,7 +81,7 @@ struct backend {
 		    uint64_t t);
 };
 
-/* Of a stage, for parts of model/ that compute with its weights themselves. */
+/* The layout of a stage, for parts of model/ that compute with its weights themselves. */
 struct stage;
 const struct stage_layout *stage_layout(const struct stage *s);
 

@@ -1,6 +1,6 @@
 /* blake2s.h - BLAKE2s's compression of a block (RFC 7693, section 3.2), for the CPU and the GPU.
  *
- * Whoever includes this defines INLINE_, the storage class of a small function, and WORD: a
+ * The including file defines INLINE_, the storage class of a small function, and WORD: a
  * uint32_t, or a vector of them, one for each of several messages of one length. There is no key,
  * and a digest has 32 bytes.
  */
@@ -46,10 +46,10 @@ INLINE_ void blake2s_begin(WORD h[BLAKE2S_WORDS])
 	 v[d] = BLAKE2S_ROTATE(v[d] ^ v[a], 8),        \
 	 v[c] = v[c] + v[d],                           \
 	 v[b] = BLAKE2S_ROTATE(v[b] ^ v[c], 7))
-#define BLAKE2S_ROUND(s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, s10, s11, s12, s13, s14, s15)         \
-	(BLAKE2S_MIX(0, 4, 8, 12, s0, s1), BLAKE2S_MIX(1, 5, 9, 13, s2, s3),                        \
-	 BLAKE2S_MIX(2, 6, 10, 14, s4, s5), BLAKE2S_MIX(3, 7, 11, 15, s6, s7),                      \
-	 BLAKE2S_MIX(0, 5, 10, 15, s8, s9), BLAKE2S_MIX(1, 6, 11, 12, s10, s11),                    \
+#define BLAKE2S_ROUND(s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, s10, s11, s12, s13, s14, s15) \
+	(BLAKE2S_MIX(0, 4, 8, 12, s0, s1), BLAKE2S_MIX(1, 5, 9, 13, s2, s3),                \
+	 BLAKE2S_MIX(2, 6, 10, 14, s4, s5), BLAKE2S_MIX(3, 7, 11, 15, s6, s7),              \
+	 BLAKE2S_MIX(0, 5, 10, 15, s8, s9), BLAKE2S_MIX(1, 6, 11, 12, s10, s11),            \
 	 BLAKE2S_MIX(2, 7, 8, 13, s12, s13), BLAKE2S_MIX(3, 4, 9, 14, s14, s15))
 
 /* Takes in block m, with which the message is `bytes` long so far. The permutations of the words
@@ -58,8 +58,10 @@ INLINE_ void blake2s_block(WORD h[BLAKE2S_WORDS], const WORD m[16], uint64_t byt
 {
 	const WORD none = { 0 };
 	WORD v[16] = { h[0], h[1], h[2], h[3], h[4], h[5], h[6], h[7],
-		       none + BLAKE2S_IV0, none + BLAKE2S_IV1, none + BLAKE2S_IV2, none + BLAKE2S_IV3,
-		       none + (BLAKE2S_IV4 ^ (uint32_t)bytes), none + (BLAKE2S_IV5 ^ (uint32_t)(bytes >> 32)),
+		       none + BLAKE2S_IV0, none + BLAKE2S_IV1,
+		       none + BLAKE2S_IV2, none + BLAKE2S_IV3,
+		       none + (BLAKE2S_IV4 ^ (uint32_t)bytes),
+		       none + (BLAKE2S_IV5 ^ (uint32_t)(bytes >> 32)),
 		       none + (last ? ~BLAKE2S_IV6 : BLAKE2S_IV6), none + BLAKE2S_IV7 };
 
 	BLAKE2S_ROUND(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);

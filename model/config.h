@@ -5,7 +5,7 @@
  * other stage holds its share of the consecutive layers. Plain data: copied freely, no
  * pointers.
  *
- * As JSON ("format": "skippipe.model/1") it is what agents are told and checkpoints carry.
+ * As JSON ("format": "skippipe.model/1") it is sent to agents and stored in checkpoints.
  */
 #ifndef MODEL_CONFIG_H
 #define MODEL_CONFIG_H
@@ -57,8 +57,8 @@ const char *model_preset_name(size_t i); /* NULL past the last; for tests, which
  * -EINVAL, -ENOMEM. */
 int model_config_parse(struct model_config *c, struct recipe *r, const char *text, size_t size,
 		       const char *where, struct error *err);
-/* The document, one line, NUL-terminated, for the caller to free; NULL without memory. r may be
- * NULL. */
+/* Returns the document, one line, NUL-terminated, which the caller frees; NULL without memory. r
+ * may be NULL. */
 char *model_config_print(const struct model_config *c, const struct recipe *r);
 
 /* Sets one field by its name ("dim", "lr", ...) from a number, true or false, as text. The
@@ -77,7 +77,7 @@ void model_angles(const struct model_config *c, size_t positions, float *cosines
 
 /* The learning rate of iteration t, counted from 1. */
 float recipe_lr(const struct recipe *r, uint64_t t);
-/* What the summed gradient is multiplied by: 1 / divisor, and less where the norm of the
+/* The factor of the summed gradient: 1 / divisor, and less where the norm of the
  * averaged gradient, sqrt(sum_squares) / divisor, exceeds the clip. */
 float recipe_scale(const struct recipe *r, double sum_squares, double divisor);
 

@@ -1,3 +1,4 @@
+/* Reads and prints device names, by hand, because the parts that follow depend on the kind. */
 #include "model/device_name.h"
 
 #include <errno.h>
@@ -5,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Past ":word" where that is what stands next, and it ends there. */
+/* Moves past ":word" and returns true if the text continues with exactly that word. */
 static bool take_word(const char **at, const char *word)
 {
 	size_t n = strlen(word);
@@ -33,8 +34,9 @@ int device_name_parse(struct device_name *out, const char *text, struct error *e
 	n.bf16 = take_word(&at, "bf16");
 	if (!(cpu || n.cuda) || *at)
 		return error_set(err, -EINVAL,
-				 "device \"%s\": expected cpu or cuda, then :plain, :v3, :v4 or :amx "
-				 "for a CPU's instruction set, or :N for a GPU's number, then :bf16",
+				 "device \"%s\": expected cpu or cuda, then :plain, :v3, :v4 or "
+				 ":amx for a CPU's instruction set, or :N for a GPU's number, then "
+				 ":bf16",
 				 text);
 	*out = n;
 	return 0;

@@ -1,4 +1,4 @@
-/* device_name.h - what computes, as it is asked for and as it is told.
+/* device_name.h - names of devices, as options request them and as reports print them.
  *
  *     cpu[:SET][:bf16]    SET is the instruction set: plain (x86-64), v3 (AVX2), v4 (AVX-512), amx
  *                         (for bf16); without it the best that the machine has
@@ -20,9 +20,9 @@ struct device_name {
 	char set[8];     /* of a CPU; "": the best */
 };
 
-/* text NULL is "cpu". -EINVAL: something else. */
+/* Reads a name; NULL is "cpu". -EINVAL: the text is not a name. */
 int device_name_parse(struct device_name *out, const char *text, struct error *err);
-/* The other way, as reports tell it. */
+/* Prints the name as reports show it. */
 void device_name_print(const struct device_name *n, char text[DEVICE_NAME_SIZE]);
 
 #endif

@@ -1,6 +1,6 @@
-/* slots.h - where a stage's activations lie in its one piece of memory.
+/* slots.h - places of a stage's activations in its one piece of memory.
  *
- * For backends, each of which has made `real` the type of what a GPU may hold in bf16: float,
+ * For backends. Each defines `real` before, the type of arrays that a GPU may hold in bf16: float,
  * or void. Sizes are of one microbatch: R = B * T rows.
  */
 #ifndef MODEL_SLOTS_H
@@ -11,9 +11,9 @@
 
 #include "model/backend.h"
 
-/* What a layer's backward pass needs of its forward pass. Which of it is a slot's own depends
- * on the level of recomputation: xn1, xn2 and h only where nothing is computed again, else they
- * are in scratch; and where whole blocks are, x alone, and the rest is one set for all. */
+/* The arrays of a layer's forward pass that its backward pass needs. The level of recomputation
+ * says which of them each slot has for itself. RECOMPUTE_NONE: all. RECOMPUTE_NORMS: all but xn1,
+ * xn2 and h, which lie in scratch. RECOMPUTE_BLOCK: x only; all slots share one set of the rest. */
 struct saved_layer {
 	float *x;     /* (R, C) the layer's input */
 	real *xn1;    /* (R, C) the first norm's output */
@@ -28,8 +28,8 @@ struct saved_layer {
 	real *h;      /* (R, F) the activation's output */
 };
 
-/* Pieces one after another. The same walk measures (base NULL: all pieces are NULL) and then
- * places. */
+/* Hands out pieces one after another. A first walk with base NULL measures (all pieces are NULL),
+ * the same walk again places them. */
 struct carver {
 	char *base;
 	size_t align, used; /* bytes */

@@ -1,6 +1,6 @@
-/* What every backend shares: options and the layout of slots, checks of arguments, which
- * slot holds a forward that its backward may use. The arithmetic is the backend's
- * (backend.h). */
+/* The part of a stage that all backends share: options, the layout of its tensors, checks of
+ * arguments, and which slots hold a forward pass that a backward pass may use. The backend does the
+ * arithmetic (backend.h). */
 #include "model/stage.h"
 
 #include <errno.h>
@@ -213,7 +213,8 @@ static int draw_weights(const struct stage_layout *l, uint64_t seed, float *to, 
 	return rc;
 }
 
-/* Draws where the weights lie on a CPU; for another device in memory of its own for the time being. */
+/* Draws where the weights lie on a CPU; for another device in memory of its own for the time being.
+ */
 static int set_initial_weights(struct stage *s, uint64_t seed, struct error *err)
 {
 	const struct stage_layout *l = &s->layout;

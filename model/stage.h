@@ -1,6 +1,6 @@
 /* stage.h - one stage of a model: forward, loss, backward, step.
  *
- * A stage adds to the residual stream, so stages may be left out or exchanged: the caller
+ * A stage adds to the residual stream, so stages may be skipped or exchanged: the caller
  * decides which stages a microbatch visits. Stage 0 starts it (tokens in) and ends it (the
  * loss).
  *
@@ -39,8 +39,8 @@ enum { STAGE_DEVICE_SIZE = 128 };
 
 struct stage; /* opaque */
 
-/* What of a layer's forward pass is not held for its backward pass but computed again there.
- * The results are the same bits on the CPU. */
+/* The part of a layer's forward pass that is not held for its backward pass but computed again
+ * there. On the CPU the results are the same bits. */
 enum recompute {
 	RECOMPUTE_NORMS, /* outputs of norms and activation: nearly free */
 	RECOMPUTE_NONE,
@@ -56,25 +56,27 @@ struct stage_options {
 	const char *device; /* as in device_name.h; NULL: "cpu" */
 	enum recompute recompute;
 	bool without_weights; /* the weights are 0: the caller puts a state over them */
-	size_t memory_bytes; /* most of the machine's memory that may be taken; 0: what is free. Of a
-				GPU's own what is free there */
+	/* Limit on the machine's memory; 0: the memory that is free. A GPU's own has no other limit
+	 * than its free memory. */
+	size_t memory_bytes;
 };
 
-/* A device of this machine: its whole name and behind a blank what computes there, in words that
- * are the same wherever the same calls (and number of threads) give the same bits, as far as is
- * known: "cpu:v4 oneDNN 2.6.3", "cuda:1:bf16 sm_90 H200 132 SMs nvcc 13.0.88 cuBLAS 130100". And its memory. */
+/* A device of this machine: its whole name and behind a blank what computes there, in words
+ * that are the same wherever the same calls (and number of threads) give the same bits, as far
+ * as is known: "cpu:v4 oneDNN 2.6.3", "cuda:1:bf16 sm_90 H200 132 SMs nvcc 13.0.88 cuBLAS
+ * 130100". And its memory. */
 struct stage_device {
 	char name[DEVICE_NAME_SIZE];
 	char text[STAGE_DEVICE_SIZE];
 	uint64_t free_bytes; /* now; UINT64_MAX: it does not say */
 };
 
-/* -EINVAL no such name, or number; -ENODEV there is no GPU, or its driver is not, or this program
- * was built without CUDA: the CPU may do instead; -ENOTSUP the CPU or GPU cannot do it; -EIO the
- * GPU or its driver cannot be used. */
+/* Looks at a device. -EINVAL: no such name or number. -ENODEV: there is no GPU, driver or cuBLASLt,
+ * or this program was built without CUDA; the CPU may compute instead. -ENOTSUP: the CPU or GPU is
+ * too old for it. -EIO: the GPU or its driver cannot be used. */
 int stage_device(struct stage_device *out, const char *device, struct error *err);
 uint32_t stage_gpus(void); /* how many there are */
-/* Whether two of those texts say the same, but for a GPU's number. */
+/* Returns true if two such texts are equal except for a GPU's number. */
 bool stage_devices_alike(const char *a, const char *b);
 
 /* Stage `index` of the model with initial weights that depend on the seed and the tensors'
@@ -94,7 +96,7 @@ int stage_forward(struct stage *s, uint32_t slot, const int32_t *tokens, const f
 
 /* Stage 0: final norm, head, mean cross entropy of targets (B, T) into *loss. grad (B, T, C)
  * receives the gradient of in; NULL: evaluation. count: the gradient of the final norm and head
- * is added too. A target of -1 is left out of the mean. -EINVAL: not stage 0, a target >=
+ * is added too. A target of -1 does not count in the mean. -EINVAL: not stage 0, a target >=
  * vocab. */
 int stage_loss(struct stage *s, uint32_t slot, const float *in, const int32_t *targets,
 	       float *loss, float *grad, bool count);
@@ -103,24 +105,24 @@ int stage_loss(struct stage *s, uint32_t slot, const float *in, const int32_t *t
  */
 int stage_logits(struct stage *s, const float *in, float *logits);
 
-/* Needs a kept forward in the slot and leaves it there: backward may run again. grad_in NULL
- * for stage 0. count = false only passes the gradient on: the stage's own gradient stays as it
- * is. -EINVAL: slot out of range or empty. */
+/* Runs the backward pass of the slot's forward pass, which stays there: backward may run again.
+ * grad_in NULL for stage 0. count = false only passes the gradient on: the stage's own gradient
+ * stays as it is. -EINVAL: slot out of range or empty. */
 int stage_backward(struct stage *s, uint32_t slot, const float *grad_out, float *grad_in,
 		   bool count);
 
-/* The slot's activations are wanted no more: a backward there is refused from now on. */
+/* Frees a slot: a backward pass there is refused until the next forward pass. */
 void stage_release(struct stage *s, uint32_t slot);
 
-/* Memory of one activation where the stage's passes reach it quickest, zero or not, for what
- * goes from stage to stage of a process and is not looked at: a GPU's own. NULL without memory.
- * To be freed before the stage. */
+/* Allocates one activation where the stage's passes reach it fastest, on a GPU in device
+ * memory, for numbers that go from stage to stage in one process and are not read by the
+ * caller. Not cleared. NULL without memory. The caller frees it before the stage. */
 float *stage_room(struct stage *s, struct error *err);
 void stage_room_free(struct stage *s, float *room); /* NULL is allowed */
 
-/* Says what failed first on the device; "" while nothing has, and on the CPU. From then on calls return
- * -EIO, and those that return no code (the arrays, stage_changed, stage_put_state, stage_hash) have
- * old numbers: check this after them before their numbers are used. */
+/* Says what failed first on the device; "" while nothing has, and on the CPU. From then on
+ * calls return -EIO, and those that return no code (the arrays, stage_changed, stage_put_state,
+ * stage_hash) have old numbers: check this after them before their numbers are used. */
 const char *stage_failure(const struct stage *s);
 
 /* Before the first microbatch of an iteration. */
@@ -163,8 +165,8 @@ void stage_add(float *to, const float *from, size_t n);
  * the same each time. */
 int stage_gradient_squares(struct stage *s, double *sum);
 /* AdamW number t (from 1) with gradient * scale; gradient (P) is host memory, or NULL: the
- * stage's own, where it lies. Afterwards the stage's own gradient is undefined where one was given (a GPU
- * carries it there), and else not zeroed. -EINVAL: t is 0. */
+ * stage's own, where it lies. Afterwards the stage's own gradient is undefined where one was
+ * given (a GPU carries it there), and else not zeroed. -EINVAL: t is 0. */
 int stage_step(struct stage *s, const float *gradient, float scale, const struct adamw *h,
 	       uint64_t t);
 

@@ -53,8 +53,8 @@ int tensor_table_new(struct tensor_table *t, const struct model_config *c, struc
 void tensor_table_free(struct tensor_table *t);
 size_t tensor_table_parameters(const struct tensor_table *t, uint32_t stage); /* floats */
 
-/* Whether what a file calls by this tensor's name, or by `name`, has its shape (dims). -EINVAL:
- * no; the message has both. */
+/* Checks the shape (dims) that a file gives a tensor of this name. -EINVAL: another shape; the
+ * message has both. */
 int tensor_check_shape(const struct tensor *t, const char *path, const char *name,
 		       uint32_t dims, const uint64_t *shape, struct error *err);
 

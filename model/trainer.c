@@ -64,7 +64,6 @@ void trainer_free(struct trainer *t)
 	free(t);
 }
 
-/* Of the first stage that has failed. */
 const char *trainer_failure(const struct trainer *t)
 {
 	for (uint32_t i = 0; i < t->n; i++)

@@ -26,11 +26,11 @@ int trainer_new(struct trainer **out, const struct model_config *c, const struct
 void trainer_free(struct trainer *t); /* NULL is allowed */
 
 struct stage *const *trainer_stages(const struct trainer *t); /* (n_stages), the trainer's */
-/* Of the whole model. */
+/* Sizes of the whole model. */
 size_t trainer_parameters(const struct trainer *t);
 size_t trainer_memory_bytes(const struct trainer *t); /* of all stages */
 
-/* What a device said when a call first gave -EIO; "" before, and on the CPU. */
+/* The first failure of a device in words; "" while there is none, and on the CPU. */
 const char *trainer_failure(const struct trainer *t);
 
 /* One microbatch, (B, T) tokens and targets, through stage 0 and then the stages of path (n):

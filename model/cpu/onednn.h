@@ -23,7 +23,9 @@ static inline dnnl_status_t onednn_memory_create(dnnl_memory_t *m, const dnnl_di
 
 #if DNNL_VERSION_MAJOR < 3
 	status = dnnl_memory_desc_init_by_strides(&d, 2, dims, type, strides);
-	return status == dnnl_success ? dnnl_memory_create(m, &d, engine, DNNL_MEMORY_NONE) : status;
+	if (status != dnnl_success)
+		return status;
+	return dnnl_memory_create(m, &d, engine, DNNL_MEMORY_NONE);
 #else
 	status = dnnl_memory_desc_create_with_strides(&d, 2, dims, type, strides);
 	if (status != dnnl_success)

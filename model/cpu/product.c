@@ -86,7 +86,8 @@ int product_limit(const char *set, bool bf16, struct error *err)
 		dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx2);
 	else if (v4 && bf16)
 		dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx512_core_bf16);
-	if (strcmp(product_set(bf16), set) == 0 || (amx && !bf16 && strcmp(product_set(true), set) == 0))
+	if (strcmp(product_set(bf16), set) == 0 ||
+	    (amx && !bf16 && strcmp(product_set(true), set) == 0))
 		return 0;
 	return error_set(err, -EBUSY,
 			 "products with %s: oneDNN takes %s, as this CPU has no more, or this "
@@ -158,7 +159,8 @@ void product_thread_free(struct product_thread *t)
 	free(t);
 }
 
-/* A handle on rows x cols, stored transposed or not, without gaps between rows unless ld says so. */
+/* A handle on rows x cols, stored transposed or not, without gaps between rows unless ld says so.
+ */
 static bool make_memory(struct product_thread *t, dnnl_memory_t *m, size_t rows, size_t cols,
 			bool transposed, size_t ld, dnnl_data_type_t type)
 {
@@ -246,7 +248,8 @@ static bool product_bf16(struct product_thread *t, const struct shape *s, const 
 static void run_product(struct product_thread *t, const struct shape *s, const float *a,
 			size_t lda, const float *b, size_t ldb, float *c)
 {
-	/* With more, oneDNN would share the work out with OpenMP. The setting is each thread's own. */
+	/* With more, oneDNN would share the work out with OpenMP. The setting is each thread's own.
+	 */
 	omp_set_num_threads(1);
 	if (!t || !product_bf16(t, s, a, lda, b, ldb, c))
 		product_float(s, a, lda, b, ldb, c);

@@ -20,7 +20,7 @@ bool product_has_bf16(void); /* whether this CPU multiplies bf16 */
  * used. -EBUSY: it takes others already; -ENOTSUP: this CPU has not these. */
 int product_limit(const char *set, bool bf16, struct error *err);
 const char *product_set(bool bf16); /* the set that products take now */
-/* Which library, in words, and what else its sums depend on. */
+/* Prints the library in words, with everything else that its sums depend on. */
 void product_describe(bool bf16, char *text, size_t size);
 /* For factors of at most so many numbers. NULL without memory. */
 struct product_thread *product_thread_new(size_t a_room, size_t b_room);

@@ -78,7 +78,9 @@ static int cpu_look(struct device_name *name, struct stage_device *out, struct e
 		return error_set(err, -ENOTSUP, "no bf16 products with %s on this CPU",
 				 name->set);
 	product_describe(name->bf16, out->text, sizeof(out->text));
-	out->free_bytes = stage_memory_free_bytes() == SIZE_MAX ? UINT64_MAX : stage_memory_free_bytes();
+	out->free_bytes = stage_memory_free_bytes();
+	if (out->free_bytes == SIZE_MAX)
+		out->free_bytes = UINT64_MAX;
 	return 0;
 }
 
@@ -138,7 +140,7 @@ static int make_products(struct cpu_stage *s, struct error *err)
 	return 0;
 }
 
-/* What the stage would need with the least kept. */
+/* Returns the bytes that the stage would need at the level that holds least. */
 static size_t least_bytes(const struct cpu_stage *s)
 {
 	struct stage_layout l = *s->l;

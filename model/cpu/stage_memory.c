@@ -24,8 +24,8 @@ static uint64_t number_in(const char *path, const char *key, uint64_t missing)
 	return value;
 }
 
-/* What the group at path may still take: its limit less what it uses, not counting files that
- * the kernel would drop. */
+/* Returns the bytes that the group at path may still take: its limit less its use, not counting
+ * cached files that the kernel would drop. */
 static uint64_t group_free(const char *path)
 {
 	char file[512];

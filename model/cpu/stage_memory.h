@@ -17,8 +17,8 @@ enum { STAGE_ALIGN = 64 }; /* bytes: a cache line, an AVX-512 register */
 int stage_memory_new(void **out, size_t size, size_t most, struct error *err);
 void stage_memory_free(void *arena); /* NULL is allowed */
 
-/* What the kernel would give this process now without swapping, under its control groups (v2);
- * SIZE_MAX where the kernel does not say. */
+/* Returns the bytes that the kernel would give this process now without swapping, under its control
+ * groups (v2); SIZE_MAX if the kernel does not say. */
 size_t stage_memory_free_bytes(void);
 
 #endif

@@ -1,3 +1,7 @@
+/* The GPU behind device.h: CUDA's runtime, one stream, and the kernels of kernels.h, compiled
+ * for the card here. Errors are noted at the call and reported by device_status, so that
+ * callers queue work without checking each call.
+ */
 extern "C" {
 #include "base/error.h" /* C's, and not written for C++ */
 }
@@ -23,7 +27,8 @@ extern "C" {
 #define KERNEL(name, args) KERNEL_(name, args)
 #define KERNEL_(name, args) __global__ void name##_kernel(struct args a)
 #define FLASH_KERNEL(name, blocks) \
-	__global__ void __launch_bounds__(FLASH_THREADS, blocks) name##_kernel(struct attention_args a)
+	__global__ void __launch_bounds__(FLASH_THREADS, blocks) \
+		name##_kernel(struct attention_args a)
 #define THREAD threadIdx.x
 #define THREADS blockDim.x
 #define BLOCK_X blockIdx.x
@@ -55,7 +60,8 @@ extern "C" {
 
 extern __shared__ __align__(128) float block_shared[];
 
-/* What kernels_flash.h asks for, an instruction each. volatile: a warp's threads must stay together. */
+/* The operations that kernels.h and kernels_flash.h require, one instruction each. They are
+ * volatile because a warp's threads must stay together. */
 
 DEVICE void load_sixteen(uint32_t words[4], const void *from)
 {
@@ -139,7 +145,7 @@ struct device {
 	int n_memory, n_host;
 	size_t shared_most; /* floats */
 	bool failed, failed_before; /* now, and when recording began */
-	bool deaf; /* recording could not begin: what is queued meanwhile is not to be done */
+	bool deaf; /* recording could not begin: work queued until its end is dropped */
 	char failure[256];
 };
 
@@ -163,8 +169,9 @@ static void note(struct device *d, cudaError_t e, const char *what)
 
 enum { FEW_CORES = 8 };
 
-/* A thread that waits for the GPU keeps a core busy by default, which is the quickest. Where cores are few the
- * network and other agents need them more. Ignored by a runtime that allows no change by now. */
+/* A thread that waits for the GPU keeps a core busy by default, which is the quickest. Where
+ * cores are few the network and other agents need them more. Ignored by a runtime that allows
+ * no change by now. */
 static void choose_waiting(void)
 {
 	if (sysconf(_SC_NPROCESSORS_ONLN) < FEW_CORES &&
@@ -172,7 +179,7 @@ static void choose_waiting(void)
 		cudaGetLastError();
 }
 
-/* Which device a thread's calls are for is the thread's own. */
+/* Every thread has a current device of its own. */
 static void use(struct device *d)
 {
 	note(d, cudaSetDevice(d->number), "choosing the device");
@@ -222,9 +229,10 @@ static const void *kernel_code(enum device_kernel kernel, bool bf16)
 /* More than 48 KiB of shared memory must be asked for. */
 static cudaError_t allow_shared(const void *code, size_t bytes)
 {
-	return bytes > 48 << 10 ? cudaFuncSetAttribute(code, cudaFuncAttributeMaxDynamicSharedMemorySize,
-						       (int)bytes)
-				: cudaSuccess;
+	if (bytes <= 48 << 10)
+		return cudaSuccess;
+	return cudaFuncSetAttribute(code, cudaFuncAttributeMaxDynamicSharedMemorySize,
+				    (int)bytes);
 }
 
 /* Ampere: the first with products of bf16. */
@@ -273,8 +281,8 @@ static int find(uint32_t number, struct cudaDeviceProp *p, struct error *err)
 		return first_fault(e, number, err);
 	if (p->major < OLDEST_MAJOR)
 		return error_set(err, -ENOTSUP,
-				 "device cuda:%u (%s) has compute capability %d.%d: %d.0 (Ampere) or "
-				 "later is needed",
+				 "device cuda:%u (%s) has compute capability %d.%d: %d.0 (Ampere) "
+				 "or later is needed",
 				 number, p->name, p->major, p->minor, (int)OLDEST_MAJOR);
 	return products_look(number, err);
 }
@@ -301,8 +309,9 @@ static void prepare(struct device *d)
 	d->times = times_new();
 }
 
-/* Returns true if this program holds machine code for the card. Otherwise the driver makes it from PTX at the
- * first use, which takes tens of seconds, and the results' bits depend on the driver too. */
+/* Returns true if this program holds machine code for the card. Otherwise the driver makes it
+ * from PTX at the first use, which takes tens of seconds, and the results' bits depend on the
+ * driver too. */
 static bool has_code(const struct cudaDeviceProp *p)
 {
 	static const int built[] = { __CUDA_ARCH_LIST__ };
@@ -454,7 +463,7 @@ int device_allocate_host(struct device *d, size_t size, void **out, struct error
 	return 0;
 }
 
-/* Which side is a host's is seen from the addresses. */
+/* CUDA sees from the addresses which side is the host's. */
 void device_put(struct device *d, void *to, const void *from_host, size_t size)
 {
 	use(d);
@@ -590,7 +599,7 @@ struct device_graph *device_recorded(struct device *d)
 		cudaGraphDestroy(graph);
 		return g;
 	}
-	/* Nothing was done, so nothing is lost. */
+	/* The caller runs the pass itself then. */
 	cudaGetLastError();
 	d->deaf = false;
 	d->failed = d->failed_before;

@@ -1,8 +1,8 @@
-/* device.h - the little that a stage asks of a GPU: memory, copies, matrix products, kernels.
+/* device.h - the operations of a GPU that a stage uses: memory, copies, matrix products, kernels.
  *
  * Everything is queued in order on one stream. Calls without a result note the first failure;
- * device_status reports it. Any thread may call, one at a time. device.cu is the real one;
- * tests have another, on the CPU.
+ * device_status reports it. Any thread may call, one at a time. device.cu is for GPUs; tests
+ * have an emulated device on the CPU. /
  */
 #ifndef MODEL_CUDA_DEVICE_H
 #define MODEL_CUDA_DEVICE_H
@@ -19,44 +19,47 @@ extern "C" {
 
 struct device; /* opaque */
 
-/* How many GPUs there are; 0 also where they cannot be counted. */
+/* Returns the number of GPUs; 0 also if they cannot be counted. */
 uint32_t device_count(void);
-/* What a GPU is, for whoever compares bits: its kind, its name, the library of products; and how
- * much of its memory is free. Errors are those of device_open, but for what is found only when
- * it is used. */
+/* Describes a GPU by everything that the bits of its results depend on (architecture, name,
+ * multiprocessors, compiler, cuBLASLt), and gives its free memory. Errors as device_open's, except
+ * for those that only its use shows. */
 int device_look(uint32_t number, char *text, size_t size, uint64_t *free_bytes,
 		struct error *err);
 
-/* -ENODEV: there is no GPU, or no driver, or this program was built without CUDA. -EINVAL: fewer
- * GPUs. -ENOTSUP: it is too old. -EIO: it, or its driver, cannot be used. */
+/* -ENODEV: there is no GPU, no driver or no cuBLASLt, or this program was built without CUDA.
+ * -EINVAL: there are fewer GPUs. -ENOTSUP: the GPU is too old. -EIO: the GPU or its driver
+ * cannot be used. */
 int device_open(struct device **out, uint32_t number, struct error *err);
 void device_close(struct device *d); /* NULL is allowed */
 
-/* Waits for what is queued. 0, or -EIO after a failure: the device is of no more use. */
+/* Waits for the queued work. Returns 0, or -EIO after a failure: nothing works on the device then.
+ */
 int device_status(struct device *d);
-/* From now on the device has failed, as if by itself. */
+/* Marks the device as failed. */
 void device_fail(struct device *d, const char *what, const char *why);
-/* What failed first, in words, "" while nothing has. The device's. */
+/* Returns the first failure in words, "" while there is none. Borrowed from the device. */
 const char *device_failure(const struct device *d);
-/* Floats of shared memory that a block may have. */
+/* Returns the floats of shared memory that a block may have. */
 size_t device_shared_most(const struct device *d);
-/* Makes it as good as a card with fewer, for checks. */
+/* Lowers that limit to that of a smaller card, for checks. */
 void device_limit_shared(struct device *d, size_t floats);
 
-/* Leaves `spare` bytes of the device free, for code and graphs that are loaded later. -ENOMEM says how much is
- * missing. Freed by device_close. */
+/* Leaves `spare` bytes of the device free, for code and graphs that are loaded later. -ENOMEM
+ * says how much is missing. Freed by device_close. */
 int device_allocate(struct device *d, size_t size, size_t spare, void **out, struct error *err);
 /* Host memory that copies at full speed. Freed by device_close. */
 int device_allocate_host(struct device *d, size_t size, void **out, struct error *err);
 
-/* The other side may be a device's memory too, once its stream has been waited for. What is put
- * may be changed on return, unless it is host memory of device_allocate_host; what is got is there
- * after the next device_status. To and from such memory copies do not stop the caller; from and to
- * other memory of the host they do, and are slower. */
+/* Copies to and from the device. The other side may be another device's memory, once its stream
+ * has been waited for. Pinned memory (device_allocate_host) is copied in the background: the
+ * caller leaves it unchanged until the next device_status. Other host memory makes the call
+ * wait, and is slower; the caller may change it on return. A device_get is complete after the
+ * next device_status. */
 void device_put(struct device *d, void *to, const void *from_host, size_t size);
 void device_get(struct device *d, void *to_host, const void *from, size_t size);
-/* Returns true if p is memory of a GPU, and on a device that has failed also where the driver does not
- * answer: the host must not read or write p then. */
+/* Returns true if p is memory of a GPU, and on a device that has failed also where the driver
+ * does not answer: the host must not read or write p then. */
 bool device_holds(struct device *d, const void *p);
 void device_copy(struct device *d, void *to, const void *from, size_t size);
 void device_clear(struct device *d, void *to, size_t size);
@@ -72,8 +75,8 @@ struct device_product {
 	void *c;
 	size_t lda, ldb, ldc; /* numbers between rows */
 	bool bf16, c_bf16;    /* the factors; c */
-	/* What the product is added to, floats laid out as c, which may be c itself; NULL: nothing. Only where
-	 * c is floats. */
+	/* An array of floats, laid out as c, to which the product is added; it may be c. NULL: none.
+	 * Only where c is floats. */
 	const void *added;
 };
 
@@ -116,9 +119,9 @@ void device_launch(struct device *d, enum device_kernel kernel, bool bf16, size_
 unsigned device_resident(struct device *d, enum device_kernel kernel, bool bf16, unsigned threads,
 			 size_t shared);
 
-/* Copies on the device, products and kernels queued after device_record are not done but
- * remembered, with their arguments, until device_recorded gives them; device_replay does them
- * at the cost of one launch. NULL: they could not be remembered, and have not been done. Freed
+/* Copies on the device, products and kernels queued after device_record are recorded with their
+ * arguments and not run. device_recorded ends this and returns the recording, which device_replay
+ * runs at the cost of one launch. NULL: recording failed, and nothing has run. The caller frees it
  * before device_close. */
 struct device_graph;
 void device_record(struct device *d);

@@ -1,4 +1,5 @@
-/* The device of programs built without CUDA: there is none. */
+/* The device functions of programs built without CUDA: device_open fails, and nothing else can be
+ * called. */
 #ifndef SKIPPIPE_CUDA
 
 #include "model/cuda/device.h"
@@ -31,7 +32,7 @@ void device_close(struct device *d)
 	(void)d;
 }
 
-/* Nobody gets as far as calling these. */
+/* Without an open device these are never called. */
 
 int device_status(struct device *d)
 {

@@ -5,30 +5,31 @@
 #include <errno.h>
 #include <stddef.h>
 
+#define CANNOT_START                                                                       \
+	"CUDA cannot start: see that nvidia-smi works, that the module nvidia_uvm is loaded " \
+	"and that /dev/nvidia* may be opened"
+
 static const struct {
 	int code, rc;
 	const char *remedy;
 } faults[] = {
 	{ DRIVER_STUB, -ENODEV,
-	  "the driver's library that was found is the toolkit's stub: take the folder \"stubs\" out of "
-	  "LD_LIBRARY_PATH, or install the driver" },
-	{ DRIVER_CANNOT_START, -EIO,
-	  "CUDA cannot start: see that nvidia-smi works, that the module nvidia_uvm is loaded and that "
-	  "/dev/nvidia* may be opened" },
-	{ DRIVER_UNKNOWN, -EIO,
-	  "CUDA cannot start: see that nvidia-smi works, that the module nvidia_uvm is loaded and that "
-	  "/dev/nvidia* may be opened" },
+	  "the toolkit's stub was found in place of the driver's library: take the folder "
+	  "\"stubs\" out of LD_LIBRARY_PATH, or install the driver" },
+	{ DRIVER_CANNOT_START, -EIO, CANNOT_START },
+	{ DRIVER_UNKNOWN, -EIO, CANNOT_START },
 	{ DRIVER_DEVICE_BUSY, -EIO,
 	  "another process uses it alone: end that process, or set its compute mode to Default "
 	  "(nvidia-smi -c 0)" },
 	{ DRIVER_NOT_READY, -EIO,
-	  "NVSwitch is not ready: start the service nvidia-fabricmanager, in the driver's version" },
+	  "NVSwitch is not ready: start the service nvidia-fabricmanager, in the driver's "
+	  "version" },
 	{ DRIVER_MISMATCH, -EIO,
-	  "the driver's library and its kernel module have different versions: restart the machine, or "
-	  "reload the module" },
+	  "the driver's library and its kernel module have different versions: restart the "
+	  "machine, or reload the module" },
 	{ DRIVER_NO_COMPATIBILITY, -EIO,
-	  "the package cuda-compat does not work with this card: take it out of LD_LIBRARY_PATH, or "
-	  "install a newer driver" },
+	  "the package cuda-compat does not work with this card: take it out of "
+	  "LD_LIBRARY_PATH, or install a newer driver" },
 };
 
 int driver_fault(int code, const char *text, int driver, int program, uint32_t number,

@@ -105,8 +105,8 @@ struct swiglu_backward_args {
 	unsigned f;
 };
 
-/* One block of LOSS_THREADS a row of logits (rows, vocab). gradient, which may be logits, is written where
- * scale is not 0. */
+/* One block of LOSS_THREADS a row of logits (rows, vocab). gradient, which may be logits, is
+ * written where scale is not 0. */
 struct cross_entropy_args {
 	const float *logits;
 	real *gradient;

@@ -2,25 +2,27 @@
  * float (FlashAttention-2, Dao, 2023; ours makes the queries' gradient by a kernel of its own, so
  * that no sum's order is left to chance). Part of kernels.h.
  *
- * A block has FLASH_TILE rows (queries, or keys for their gradients), 16 of them each warp's, and
- * goes through the other side in tiles of FLASH_TILE. What a warp adds up, scores and outputs and
- * gradients, stays in its threads' registers from product to product; only what it multiplies with
- * lies in shared memory, as tiles (FLASH_TILE, wide + 8) of bf16: wide is 64 or 128, a constant in
- * each kernel, and columns past the head's size are 0. Rows are wide + 8 apart so that eight of them
- * lie in different banks. With room for two buffers (attention_args) the next tile comes while
- * one is computed with.
+ * A block has FLASH_TILE rows (queries, or keys for their gradients), 16 of them each warp's,
+ * and goes through the other side in tiles of FLASH_TILE. What a warp adds up, scores and
+ * outputs and gradients, stays in its threads' registers from product to product; only what it
+ * multiplies with lies in shared memory, as tiles (FLASH_TILE, wide + 8) of bf16: wide is 64 or
+ * 128, a constant in each kernel, and columns past the head's size are 0. Rows are wide + 8
+ * apart so that eight of them lie in different banks. With room for two buffers
+ * (attention_args) the next tile comes while one is computed with.
  *
  * Parts of matrices as a warp's threads hold them (PTX, mma.m16n8k16), lane l of 32:
  *
- *     c (16, 8) floats: c[0], c[1] row l / 4, columns 2 (l % 4) and the next; c[2], c[3] row l / 4 + 8
+ *     c (16, 8) floats: c[0], c[1] row l / 4, columns 2 (l % 4) and the next;
+ *                       c[2], c[3] row l / 4 + 8
  *     a (16, 16) pairs of bf16: a[0] as c[0], c[1]; a[1] as c[2], c[3]; a[2], a[3] 8 columns on
  *     b (16, 8) pairs: b[0] rows 2 (l % 4) and the next of column l / 4; b[1] 8 rows on
  *
- * so two c side by side become an a without leaving the thread. Whoever includes this defines
+ * so two c side by side become an a without leaving the thread. The including file defines
  *
  *     TENSOR_PRODUCT(c, a, b0, b1)  c += a b
- *     LOAD_MATRICES(r, at)          four (8, 8) of bf16: lane l says where row l % 8 of the (l / 8)-th begins,
- *                                   at a multiple of 16 bytes; r[i] of the i-th: row l / 4, columns 2 (l % 4) and the next
+ *     LOAD_MATRICES(r, at)          four (8, 8) of bf16: `at` of lane l is the begin of row l % 8
+ *                                   of the (l / 8)-th, at a multiple of 16 bytes; r[i] of the
+ *                                   i-th: row l / 4, columns 2 (l % 4) and the next
  *     LOAD_TURNED(r, at)            the same of the transposed matrices
  *     ACROSS(x, mask)               the x of lane l ^ mask
  *     PAIR(low, high), PUT_PAIR(to, pair)  rounded to bf16; stored
@@ -29,6 +31,7 @@
  *     FLASH_KERNEL(name, blocks)    KERNEL with attention_args, of FLASH_THREADS threads
  *
  * The first four are a warp's: all its threads do them together.
+ * /
  */
 
 enum {
@@ -36,7 +39,7 @@ enum {
 	FLASH_EIGHTS_MOST = HEAD_MOST / 8,
 };
 
-/* Of the first of this thread's two rows in its block's tile, and of its first column in eight. */
+/* The first of this thread's two rows in its block's tile, and its first column in eight. */
 DEVICE unsigned flash_row(void)
 {
 	return THREAD / 32 * 16 + THREAD % 32 / 4;
@@ -321,7 +324,8 @@ DEVICE void flash_dq(const struct attention_args *a, unsigned wide)
 		    wide, a->stride, q0, a->length, d);
 }
 
-/* What the keys' kernel needs of a tile of queries besides: lse in powers of two, and dot. */
+/* Loads the small arrays of a tile of queries for the keys' kernel: lse in powers of two, and dot.
+ */
 DEVICE void flash_load_small(const struct attention_args *a, float *to, unsigned b, unsigned h,
 			     unsigned first)
 {
@@ -401,7 +405,8 @@ DEVICE void flash_dkv(const struct attention_args *a, unsigned wide)
 {
 	unsigned d = a->size, k0 = BLOCK_Y * FLASH_TILE, b = BLOCK_X / a->kv_heads;
 	unsigned kv = BLOCK_X % a->kv_heads, group = a->heads / a->kv_heads, turn = 0;
-	unsigned room = flash_room(wide), n = group * ((a->length - k0 + FLASH_TILE - 1) / FLASH_TILE);
+	unsigned room = flash_room(wide);
+	unsigned n = group * ((a->length - k0 + FLASH_TILE - 1) / FLASH_TILE);
 	size_t begin = (size_t)b * a->length * a->stride, at = (size_t)(a->heads + kv) * d;
 	const uint16_t *k = (const uint16_t *)a->qkv + begin + at;
 	struct flash_side own = { k, k + (size_t)a->kv_heads * d, a->stride, a->stride };
@@ -416,7 +421,8 @@ DEVICE void flash_dkv(const struct attention_args *a, unsigned wide)
 	for (unsigned i = 0; i < n; i++) {
 		const uint16_t *queries = others + turn * 2 * room;
 		const float *small = smalls + turn * 2 * FLASH_TILE;
-		unsigned next = kv * group + (i + 1) % group, q1 = k0 + (i + 1) / group * FLASH_TILE;
+		unsigned next = kv * group + (i + 1) % group;
+		unsigned q1 = k0 + (i + 1) / group * FLASH_TILE;
 		unsigned q0 = k0 + i / group * FLASH_TILE;
 
 		COPIES_DONE();
@@ -437,8 +443,8 @@ DEVICE void flash_dkv(const struct attention_args *a, unsigned wide)
 		    a->stride, k0, a->length, d);
 }
 
-/* The number is how many blocks should fit a multiprocessor. The compiler keeps to fewer registers a thread for
- * that; with one block more it would keep sums in memory. */
+/* The number is how many blocks should fit a multiprocessor. The compiler keeps to fewer
+ * registers a thread for that; with one block more it would keep sums in memory. */
 FLASH_KERNEL(flash_forward_64, 4)
 {
 	flash_forward(&a, 64);

@@ -1,9 +1,11 @@
 /* kernels_real.h - kernels over reals, included by kernels.h once for each precision: REAL is
  * what lies in memory, GET makes a float of it and PUT one of a float.
  *
- * Memory's speed limits them all, so a thread reads and writes eight numbers at a time where a row has whole
- * eights at multiples of 16 bytes; GET_EIGHT and PUT_EIGHT do so. Other rows go number by number. Which of the
- * two depends on sizes and places alone, so the order of a sum is the same each time. */
+ * Memory's speed limits them all, so a thread reads and writes eight numbers at a time where a
+ * row has whole eights at multiples of 16 bytes; GET_EIGHT and PUT_EIGHT do so. Other rows go
+ * number by number. Which of the two depends on sizes and places alone, so the order of a sum
+ * is the same each time.
+ */
 
 KERNEL(TYPED(norm), norm_args)
 {
@@ -196,8 +198,8 @@ KERNEL(TYPED(cross_entropy), cross_entropy_args)
 	int32_t target = a.targets[BLOCK_X];
 	bool eights = whole_eights(a.vocab) && in_place(x) && in_place(gradient);
 
-	/* Maximum and sum in one pass. A row that does not begin at a multiple of 16 bytes has four loads under
-	 * way at a time. */
+	/* Maximum and sum in one pass. A row that does not begin at a multiple of 16 bytes has
+	 * four loads under way at a time. */
 	for (unsigned i = 8 * THREAD; eights && i < a.vocab; i += 8 * THREADS) {
 		float top = own;
 
@@ -256,7 +258,8 @@ KERNEL(TYPED(cross_entropy), cross_entropy_args)
 		UNROLL
 		for (unsigned e = 0; e < 4; e++) {
 			unsigned i = first + e * THREADS;
-			float p = expf(four[e] - most) * inverse - ((int32_t)i == target ? 1.0f : 0.0f);
+			float p = expf(four[e] - most) * inverse -
+				  ((int32_t)i == target ? 1.0f : 0.0f);
 
 			if (i < a.vocab)
 				gradient[i] = PUT(target < 0 ? 0 : p * a.scale);

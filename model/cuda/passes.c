@@ -1,3 +1,6 @@
+/* The passes of a stage on a GPU: the order of products and kernels, and their sizes. The order
+ * is that of model/cpu/layer.c, so that both backends compute the same.
+ */
 #include "model/cuda/stage_cuda.h"
 
 /* Kernels and products by name. */
@@ -262,7 +265,7 @@ static void attention_backward(struct cuda_stage *s, const struct saved_layer *k
 	launch_attention(s, KERNEL_ATTENTION_DKV, &a);
 }
 
-/* Passes. Those of a layer are cpu/layer.c's; out NULL: all that the backward pass needs. */
+/* Passes. out NULL: only the arrays that the backward pass needs. */
 
 static void layer_forward(struct cuda_stage *s, uint32_t layer, const struct saved_layer *k,
 			  float *out)

@@ -8,12 +8,13 @@
 
 struct products; /* opaque */
 
-/* Loads cuBLASLt. -ENODEV: it is not on this machine, as *err says; number is the GPU's, for the message.
- * The functions below may be called only after a success. */
+/* Loads cuBLASLt. -ENODEV: it is not on this machine, as *err says; number is the GPU's, for
+ * the message. The functions below may be called only after a success. */
 int products_look(unsigned number, struct error *err);
 size_t products_version(void); /* cuBLASLt's */
 
-struct products *products_new(void); /* NULL: cuBLASLt does not start, or no memory for its workspace */
+/* NULL: cuBLASLt does not start, or there is no memory for its workspace. */
+struct products *products_new(void);
 void products_free(struct products *p);
 bool products_run(struct products *p, const struct device_product *what, cudaStream_t stream);
 

@@ -38,7 +38,8 @@ static void carve_scratch(struct cuda_stage *s, struct carver *c)
 		.dot = carve_floats(c, r * m->n_heads),
 		.parts = carve_floats(c, (size_t)NORM_PARTS * m->dim),
 		.squares = carve_array(c, SQUARES_BLOCKS, sizeof(double)),
-		.leaves = carve_array(c, hash_leaves(s->l->parameters * sizeof(float)), HASH_DIGEST),
+		.leaves = carve_array(c, hash_leaves(s->l->parameters * sizeof(float)),
+				      HASH_DIGEST),
 		.in = carve_floats(c, last * r * m->dim),
 		.logits = carve_floats(c, last * s->chunk * m->vocab),
 		.losses = carve_floats(c, last * r),
@@ -116,14 +117,16 @@ static size_t carve_host(struct cuda_stage *s, char *base)
 	s->host_in = carve_floats(&c, s->rows * s->l->config.dim);
 	s->host_out = carve_floats(&c, s->rows * s->l->config.dim);
 	s->host_losses = carve_floats(&c, small);
-	s->host_leaves = carve_array(&c, hash_leaves(s->l->parameters * sizeof(float)), HASH_DIGEST);
+	s->host_leaves =
+		carve_array(&c, hash_leaves(s->l->parameters * sizeof(float)), HASH_DIGEST);
 	s->host_tokens = carve_array(&c, last * s->rows, sizeof(int32_t));
 	s->host_order =
 		carve_array(&c, last * (s->rows + s->l->config.vocab + 1), sizeof(int32_t));
 	return c.used;
 }
 
-/* Pinned memory cannot be swapped or given back: a system that lends too much of it stands still. */
+/* Pinned memory cannot be swapped or given back: a system that lends too much of it stands still.
+ */
 static int check_host(const struct cuda_stage *s, struct error *err)
 {
 	size_t left = s->l->memory_bytes ? s->l->memory_bytes : stage_memory_free_bytes();
@@ -190,7 +193,8 @@ static int check_shared(const struct cuda_stage *s, struct error *err)
 		l.shared * sizeof(float) >> 10, device_shared_most(s->d) * sizeof(float) >> 10);
 }
 
-/* Rows of logits at a time, about as many each time, and whole tiles of a product where there are more than one. */
+/* Rows of logits at a time, about as many each time, and whole tiles of a product where there
+ * are more than one. */
 static size_t chunk_of(size_t rows, size_t vocab)
 {
 	size_t most = LOGITS_MOST / vocab, times, n;
@@ -209,8 +213,8 @@ static int cuda_look(struct device_name *name, struct stage_device *out, struct 
 	uint64_t host = stage_memory_free_bytes();
 	int rc = device_look(name->number, out->text, sizeof(out->text), &out->free_bytes, err);
 
-	/* What lies there passes through pinned host memory, and a sum's parts lie in the host's:
-	 * a stage needs as much of either. */
+	/* A stage needs as much host memory as device memory: its arrays pass through pinned
+	 * memory, and a sum's parts lie in the host's. */
 	if (!rc && host < out->free_bytes)
 		out->free_bytes = host;
 	return rc;
@@ -256,16 +260,17 @@ static int cuda_make(void **self, const struct stage_layout *l, struct error *er
 
 /* Arrays. */
 
-/* The device's arrays move on: what the caller was lent is old from now on. */
+/* The device's arrays change: the host's copies that were lent are old from now on. */
 static void take_back(struct cuda_stage *s)
 {
 	for (int i = 0; i < ARRAY_COUNT; i++)
 		s->lent[i] = false;
 }
 
-/* Pinned memory for an array is taken when it is first asked for, because pinning takes a second for some
- * gigabytes and a trainer asks for none. check_host has seen that there is enough; where it has gone
- * since, the stage has failed, and the caller reads zeros from pages that are not taken. */
+/* Pinned memory for an array is taken when it is first asked for, because pinning takes a
+ * second for some gigabytes and a trainer asks for none. check_host has seen that there is
+ * enough; where it has gone since, the stage has failed, and the caller reads zeros from pages
+ * that are not taken. */
 static float *host_array(struct cuda_stage *s, enum stage_array which)
 {
 	size_t size = s->l->parameters * sizeof(float);
@@ -326,7 +331,7 @@ static float *cuda_own(void *self, enum stage_array which)
 	return s->array[which];
 }
 
-/* What was lent before is old then, and what was lent and changed is lost: as with every step. */
+/* As after a step, arrays that were lent before are old, and changes in them are lost. */
 static void cuda_put_state(void *self, size_t at, size_t n, const float *const state[3])
 {
 	static const enum stage_array which[] = { ARRAY_WEIGHTS, ARRAY_MOMENT1, ARRAY_MOMENT2 };
@@ -400,14 +405,14 @@ static void run_pass(struct cuda_stage *s, struct pass *p, uint32_t slot, bool w
 		device_replay(s->d, p->graph);
 	else
 		body(s, slot, which);
-	/* What is loaded at its first use cannot be remembered: that is from the second on. */
+	/* Code is loaded at its first use, which cannot be recorded; the second run is. */
 	if (p->state == PASS_NEW)
 		p->state = PASS_RUN;
 }
 
-/* The other side is the caller's: what cuda_room gave for this or another stage, or host memory,
- * which passes through pinned memory of ours, so that a pass waits for the device once, at its
- * end. */
+/* Copies an activation of the caller, which lies in device memory (cuda_room of this or another
+ * stage) or in host memory. Host memory passes through our pinned memory, so that a pass waits
+ * for the device only once, at its end. */
 static void put_rows(struct cuda_stage *s, float *to, const float *from)
 {
 	size_t size = s->rows * s->l->config.dim * sizeof(*from);
@@ -425,8 +430,8 @@ static void get_rows(struct cuda_stage *s, float *to, const float *from)
 		   s->rows * s->l->config.dim * sizeof(*from));
 }
 
-/* Waits for a pass, and copies what get_rows fetched to the caller. to NULL: not wanted. After a failure
- * the caller's memory stays as it was. */
+/* Waits for a pass, and copies what get_rows fetched to the caller. to NULL: not wanted. After
+ * a failure the caller's memory stays as it was. */
 static int finish_stage_pass(struct cuda_stage *s, float *to)
 {
 	int rc = device_status(s->d);
@@ -601,8 +606,8 @@ static int cuda_squares(void *self, double *sum)
 	return rc;
 }
 
-/* Over the stage's own gradient, which the sum replaces. Pieces pass through pinned memory, so that the copy of
- * one to the device goes on while the next is copied there. */
+/* Over the stage's own gradient, which the sum replaces. Pieces pass through pinned memory, so
+ * that the copy of one to the device goes on while the next is copied there. */
 static void put_gradient(struct cuda_stage *s, const float *gradient)
 {
 	float *host = host_array(s, ARRAY_GRADIENT);

@@ -75,9 +75,10 @@ void cuda_head(struct cuda_stage *s, size_t first, size_t n);
 /* From t.dlogits of those rows: adds to their rows of t.dx, and where count to the gradients.
  */
 void cuda_head_backward(struct cuda_stage *s, size_t first, size_t n, bool count);
-/* How an attention kernel (KERNEL_ATTENTION, _DQ or _DKV) is started on a device for heads of that size. In bf16
- * a block has two buffers for tiles, unless they do not fit, or with one buffer a multiprocessor holds twice the
- * blocks. false: one buffer does not fit either; *l has one then. */
+/* How an attention kernel (KERNEL_ATTENTION, _DQ or _DKV) is started on a device for heads of
+ * that size. In bf16 a block has two buffers for tiles, unless they do not fit, or with one
+ * buffer a multiprocessor holds twice the blocks. false: one buffer does not fit either; *l has
+ * one then. */
 struct attention_launch {
 	enum device_kernel kernel;
 	unsigned tile, threads, buffers;

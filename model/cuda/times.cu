@@ -1,5 +1,6 @@
-/* Seconds on the device by kind of work. Pairs of events are kept until there are many, then read at once,
- * because reading one waits for the device. */
+/* Seconds on the device by kind of work. Pairs of events are kept until there are many, then
+ * read at once, because reading one waits for the device.
+ */
 #include "model/cuda/times.cuh"
 
 #include <stdio.h>

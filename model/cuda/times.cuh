@@ -1,7 +1,9 @@
-/* times.cuh - seconds on the device by kind of work, for those who tune it. Inside model/cuda alone.
+/* times.cuh - seconds on the device by kind of work, for those who tune it. Inside model/cuda
+ * alone.
  *
- * Events around every kernel, product, copy and clearing, so graphs are off and steps are somewhat slower than
- * usual. All functions allow NULL and do nothing then. */
+ * Events around every kernel, product, copy and clearing, so graphs are off and steps are
+ * somewhat slower than usual. All functions allow NULL and do nothing then.
+ */
 #ifndef MODEL_CUDA_TIMES_CUH
 #define MODEL_CUDA_TIMES_CUH
 

@@ -21,7 +21,7 @@
 
 enum { KINDS = 3, NAME = 96, PATH = 4096, MANIFEST_MOST = 1 << 20 };
 
-/* What a shard holds of each tensor. */
+/* A shard holds each tensor three times: the weights and both moments. */
 static const char *const prefixes[KINDS] = { "", "optimizer.moment1.", "optimizer.moment2." };
 
 static void arrays_of(struct stage *s, float *arrays[KINDS])
@@ -169,7 +169,8 @@ static json_t *manifest_json(const struct checkpoint *c, json_t *shards)
 	return json_pack("{s:s, s:o, s:I, s:I, s:I, s:s, s:s, s:O}", "format",
 			 "skippipe.checkpoint/1", "model", document, "iteration",
 			 (json_int_t)c->iteration, "seed", (json_int_t)c->seed, "position",
-			 (json_int_t)c->position, "corpus", corpus, "hash", HASH_NAME, "shards", shards);
+			 (json_int_t)c->position, "corpus", corpus, "hash", HASH_NAME, "shards",
+			 shards);
 }
 
 static int write_manifest(const char *folder, const struct checkpoint *c, json_t *shards,
@@ -357,16 +358,18 @@ int checkpoint_read(const char *folder, struct checkpoint *c, struct error *err)
 }
 
 /* As the manifest's are: earlier ones do not say, and have a checksum that only accidents fail. */
-static int named_hash(const struct safetensors *file, const json_t *root, const char *path, uint64_t *is,
-		      struct error *err)
+static int named_hash(const struct safetensors *file, const json_t *root, const char *path,
+		      uint64_t *is, struct error *err)
 {
 	const json_t *name = json_object_get(root, "hash");
 
 	if (!name)
 		return safetensors_checksum(file, is, err);
 	if (!json_is_string(name) || strcmp(json_string_value(name), HASH_NAME) != 0)
-		return error_set(err, -EPROTONOSUPPORT, "%s: its manifest's hashes are not " HASH_NAME
-				 ", which is what this program computes", path);
+		return error_set(err, -EPROTONOSUPPORT,
+				 "%s: its manifest has another kind of hashes than " HASH_NAME
+				 ", the kind that this program computes",
+				 path);
 	return safetensors_hash(file, is, err);
 }
 
@@ -455,8 +458,8 @@ int checkpoint_save_stage(const char *run, const struct model_config *c, uint32_
 	return rc;
 }
 
-static int open_shard(struct safetensors **file, char path[PATH + 64], const char *run, uint32_t stage,
-		      uint64_t iteration, uint64_t hash, struct error *err)
+static int open_shard(struct safetensors **file, char path[PATH + 64], const char *run,
+		      uint32_t stage, uint64_t iteration, uint64_t hash, struct error *err)
 {
 	char folder[PATH], name[64];
 	uint64_t is = 0;

@@ -58,7 +58,8 @@ static int read_bytes(const struct safetensors *s, uint64_t at, void *to, size_t
 		if (n < 0)
 			return error_set(err, -errno, "%s: %s", s->path, strerror(errno));
 		if (n == 0)
-			return error_set(err, -EINVAL, "%s: was cut short while it was read", s->path);
+			return error_set(err, -EINVAL, "%s: was cut short while it was read",
+					 s->path);
 		got += (size_t)n;
 	}
 	return 0;
@@ -288,7 +289,7 @@ static float from_half(uint16_t h)
 	return v;
 }
 
-/* Of 16 bits each, of the kind that e holds. */
+/* Converts numbers of 16 bits, f16 or bf16 as e says, to floats. */
 static void widen_values(const struct safetensors_entry *e, const unsigned char *from, size_t n,
 			 float *to)
 {
@@ -321,7 +322,7 @@ int safetensors_read(const struct safetensors *s, const struct safetensors_entry
 	return rc;
 }
 
-/* What is not has all bits of the exponent. */
+/* Returns true if no number is infinite or NaN: those have all bits of the exponent set. */
 static bool all_finite(const struct safetensors_entry *e, const unsigned char *from,
 		       size_t size)
 {

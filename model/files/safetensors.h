@@ -44,7 +44,7 @@ int safetensors_read(const struct safetensors *s, const struct safetensors_entry
 /* -EINVAL also where there is an infinity or what is no number. */
 int safetensors_check_finite(const struct safetensors *s, const struct safetensors_entry *e,
 			     struct error *err);
-/* Of the whole file, as in hash.h. */
+/* Hashes the whole file, as in hash.h. */
 int safetensors_hash(const struct safetensors *s, uint64_t *hash, struct error *err);
 /* FNV-1a over the file's 64-bit words, then its last bytes: what manifests without "hash" have. */
 int safetensors_checksum(const struct safetensors *s, uint64_t *sum, struct error *err);

@@ -17,7 +17,7 @@ static const char help[] =
 	"MODEL is a checkpoint, or a folder with config.json and model.safetensors.\n"
 	"Prints loss and perplexity on the corpus's validation part.\n"
 	"  --omit S,S,...       leave out these stages\n"
-	"  --omit-fraction F    leave out F of the stages but 0, drawn anew for each "
+	"  --omit-fraction F    leave out F of the stages but 0, drawn for each "
 	"microbatch\n"
 	"  --always N           never leave out stages 1..N at random\n"
 	"  --exit-after S       leave out every stage after S\n"
@@ -35,8 +35,8 @@ struct session {
 	int32_t *tokens, *targets; /* (B, T) */
 };
 
-/* Which stages a microbatch visits: those not in `out`, less `more` of those after `always`
- * drawn at random. */
+/* The stages that microbatches skip: those in `out`, and of the others after `always` a random
+ * choice of `more` for each microbatch. */
 struct omission {
 	bool out[1024];
 	uint32_t more, always;
@@ -103,7 +103,7 @@ static int show_loss(struct session *s, const char *what, const struct omission 
 /* "1,3": stages from 1. */
 static int parse_omit(struct session *s, struct omission *m, struct error *err)
 {
-	const char *at = s->o.omit;
+	const char *at = s->o.eval.omit;
 
 	while (at && *at) {
 		char *end;
@@ -114,7 +114,7 @@ static int parse_omit(struct session *s, struct omission *m, struct error *err)
 			return error_set(err, -1,
 					 "--omit %s: expected stages from 1 to %" PRIu32
 					 ", as 1,3 (stage 0 holds embedding and head)",
-					 s->o.omit, s->o.config.n_stages - 1);
+					 s->o.eval.omit, s->o.config.n_stages - 1);
 		m->out[stage] = true;
 		at = *end ? end + 1 : end;
 	}
@@ -128,7 +128,7 @@ static int parse_omit(struct session *s, struct omission *m, struct error *err)
 		return error_set(err, -1, "--always %" PRIu32 ": the last stage is %" PRIu32,
 				 s->o.visits.always, s->o.config.n_stages - 1);
 	m->always = s->o.visits.always;
-	m->more = (uint32_t)lrintf(s->o.omit_fraction * (float)(s->o.config.n_stages - 1));
+	m->more = (uint32_t)lrintf(s->o.eval.omit_fraction * (float)(s->o.config.n_stages - 1));
 	return 0;
 }
 
@@ -196,7 +196,7 @@ static int write_logits(struct session *s, const struct omission *m, struct erro
 			tokens[i] = (float)s->tokens[i];
 	}
 	if (!rc)
-		rc = safetensors_write(s->o.logits, entries, 2, NULL, err);
+		rc = safetensors_write(s->o.eval.logits, entries, 2, NULL, err);
 	free(logits);
 	free(tokens);
 	return rc;
@@ -233,13 +233,13 @@ static int run_eval(struct session *s)
 	struct error err = { "" };
 	int rc = session_init(s, &m, &err);
 
-	if (!rc && s->o.logits)
+	if (!rc && s->o.eval.logits)
 		rc = write_logits(s, &m, &err);
 	if (rc)
 		return options_fail("eval", &err);
-	rc = s->o.table ? show_table(s)
+	rc = s->o.eval.table ? show_table(s)
 			: show_loss(s,
-				    m.more || s->o.omit || s->o.exit_after ? "as asked"
+				    m.more || s->o.eval.omit || s->o.exit_after ? "as asked"
 									   : "nothing omitted",
 				    &m);
 	if (rc < 0) {

@@ -79,7 +79,8 @@ static int print_last(struct session *s)
 /* As much of its end as the window holds. */
 static int read_prompt(struct session *s)
 {
-	const char *prompt = s->o.prompt ? s->o.prompt : s->o.tokenizer ? "" : "\n";
+	const struct generate_options *o = &s->o.generate;
+	const char *prompt = o->prompt ? o->prompt : s->o.tokenizer ? "" : "\n";
 	int32_t *tokens, begin = tokenizer_begin(s->tokenizer);
 	size_t n, from;
 	int rc = tokenizer_encode(s->tokenizer, prompt, strlen(prompt), &tokens, &n);
@@ -98,6 +99,7 @@ static int read_prompt(struct session *s)
 
 static int continue_text(struct session *s, struct error *err)
 {
+	const struct generate_options *o = &s->o.generate;
 	struct rng r;
 	int rc = read_prompt(s);
 
@@ -105,14 +107,14 @@ static int continue_text(struct session *s, struct error *err)
 		return error_set(err, rc, "the prompt cannot be read: %s", strerror(-rc));
 	if (s->n == 0)
 		return error_set(err, -EINVAL,
-				 "an empty --prompt: there is nothing to go on from");
+				 "an empty --prompt: there is nothing to continue");
 	rng_init(&r, s->o.seed);
-	for (uint32_t i = 0; i < s->o.tokens && !rc && !interrupt_seen(); i++) {
+	for (uint32_t i = 0; i < o->tokens && !rc && !interrupt_seen(); i++) {
 		if (s->n == s->length)
 			rc = slide_window(s);
 		if (!rc)
-			rc = read_token(s, sampler_draw(s->sampler, s->logits, s->o.temperature,
-							s->o.top_p, &r));
+			rc = read_token(s, sampler_draw(s->sampler, s->logits, o->temperature,
+							o->top_p, &r));
 		if (!rc)
 			rc = print_last(s);
 	}

@@ -6,7 +6,8 @@
 
 enum { EXIT_INTERRUPTED = 130 };
 
-/* From the thread that computes. From now on the first signal is only noted; a second one ends the process. */
+/* From the thread that computes. From now on the first signal is only noted; a second one ends
+ * the process. */
 void interrupt_catch(void);
 /* Ctrl-C or SIGTERM came. */
 bool interrupt_seen(void);

@@ -44,7 +44,7 @@ static int read_config(const char *folder, bool huggingface, struct options *o,
 	if (rc)
 		return rc;
 	o->config = c.config;
-	/* What a user has set by name counts for more than what was trained with. */
+	/* Options of the command line override the checkpoint's recipe. */
 	if (!o->recipe_set)
 		o->recipe = c.recipe;
 	return 0;
@@ -91,8 +91,10 @@ int load_check_out(const struct options *o, struct error *err)
 	snprintf(path, sizeof(path), "%s/manifest.json", o->out);
 	if (o->force || access(path, F_OK) != 0 || (o->from && same_folder(o->from, o->out)))
 		return 0;
-	return error_set(err, -EEXIST, "%s: there is a checkpoint already: choose another folder, or --force "
-				       "to replace it", o->out);
+	return error_set(err, -EEXIST,
+			 "%s: there is a checkpoint already: choose another folder, or --force "
+			 "to replace it",
+			 o->out);
 }
 
 const char *load_failure(const struct trainer *t, int rc)

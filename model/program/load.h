@@ -13,11 +13,11 @@ int open_trainer(struct trainer **out, struct options *o, struct error *err);
 int load_model_folder(struct trainer **out, const char *folder, struct options *o,
 		      uint32_t n_stages, struct error *err);
 
-/* Whether a checkpoint may be written to o->out. -EEXIST: there is one already, which is neither what training
- * goes on from nor to be replaced (o->force). */
+/* Checks that a checkpoint may be written to o->out. -EEXIST: it holds one that is neither the
+ * one that training continues from nor to be replaced (o->force). */
 int load_check_out(const struct options *o, struct error *err);
 
-/* Why a call of the trainer gave rc: what its device said, or what rc stands for. */
+/* Returns why a call of the trainer gave rc: the device's failure, or the text of rc. */
 const char *load_failure(const struct trainer *t, int rc);
 
 #endif

@@ -145,9 +145,8 @@ static int take_corpus_path(const struct parser *p)
 	return 0;
 }
 
-/* What an option's value is: text as it stands, a number, or what `take` makes of it. MODEL
- * says where the model comes from and HELP that only help is wanted: find_model has seen to
- * both. */
+/* Kinds of option values: text, numbers, and values that `take` reads. find_model has already
+ * handled MODEL (the source of the model) and HELP. */
 enum kind { MODEL, HELP, FLAG, TEXT, WHOLE, FRACTION, NUMBER, TAKEN };
 
 static const struct setting {
@@ -161,13 +160,13 @@ static const struct setting {
 	{ "model", MODEL, AT(model_file), NULL },
 	{ "from", MODEL, AT(from), NULL },
 	{ "help", HELP, 0, NULL },
-	{ "table", FLAG, AT(table), NULL },
+	{ "table", FLAG, AT(eval.table), NULL },
 	{ "force", FLAG, AT(force), NULL },
 	{ "plan", TEXT, AT(plan), NULL },
 	{ "out", TEXT, AT(out), NULL },
-	{ "prompt", TEXT, AT(prompt), NULL },
-	{ "omit", TEXT, AT(omit), NULL },
-	{ "logits", TEXT, AT(logits), NULL },
+	{ "prompt", TEXT, AT(generate.prompt), NULL },
+	{ "omit", TEXT, AT(eval.omit), NULL },
+	{ "logits", TEXT, AT(eval.logits), NULL },
 	{ "device", TEXT, AT(device), NULL },
 	{ "tokenizer", TEXT, AT(tokenizer), NULL },
 	{ "always", WHOLE, AT(visits.always), NULL },
@@ -180,11 +179,11 @@ static const struct setting {
 	{ "checkpoint-every", WHOLE, AT(checkpoint_every), NULL },
 	{ "validate-every", WHOLE, AT(validate_every), NULL },
 	{ "batches", WHOLE, AT(batches), NULL },
-	{ "tokens", WHOLE, AT(tokens), NULL },
-	{ "omit-fraction", FRACTION, AT(omit_fraction), NULL },
+	{ "tokens", WHOLE, AT(generate.tokens), NULL },
+	{ "omit-fraction", FRACTION, AT(eval.omit_fraction), NULL },
 	{ "swap", FRACTION, AT(visits.swap), NULL },
-	{ "top-p", FRACTION, AT(top_p), NULL },
-	{ "temperature", NUMBER, AT(temperature), NULL },
+	{ "top-p", FRACTION, AT(generate.top_p), NULL },
+	{ "temperature", NUMBER, AT(generate.temperature), NULL },
 	{ "corpus", TAKEN, 0, take_corpus_path },
 	{ "set", TAKEN, 0, take_set },
 	{ "format", TAKEN, 0, take_format },
@@ -338,9 +337,9 @@ int options_parse(struct options *o, int argc, char **argv, const char *help)
 			       .threads = 1,
 			       .validate_every = 10,
 			       .batches = 16,
-			       .tokens = 200,
-			       .temperature = 0.8f,
-			       .top_p = 0.95f,
+			       .generate.tokens = 200,
+			       .generate.temperature = 0.8f,
+			       .generate.top_p = 0.95f,
 			       .seed = 1,
 			       .device = "cpu" };
 	o->corpus = calloc((size_t)argc, sizeof(*o->corpus));

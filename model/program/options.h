@@ -1,4 +1,4 @@
-/* options.h - what the commands of skippipe-model are told on their command line. */
+/* options.h - the command lines of skippipe-model. */
 #ifndef MODEL_PROGRAM_OPTIONS_H
 #define MODEL_PROGRAM_OPTIONS_H
 
@@ -11,6 +11,18 @@
 
 enum { EXIT_USAGE = 2 };
 
+struct eval_options {
+	const char *omit, *logits;
+	float omit_fraction;
+	bool table;
+};
+
+struct generate_options {
+	const char *prompt;
+	uint32_t tokens;
+	float temperature, top_p;
+};
+
 struct options {
 	/* The model: a preset or a file, then changes by name; or a checkpoint. */
 	const char *preset, *model_file, *from;
@@ -20,17 +32,18 @@ struct options {
 
 	char **corpus; /* (n_corpus), borrowed from argv */
 	uint32_t n_corpus;
-	const char *plan, *out, *format, *prompt, *omit, *logits, *tokenizer;
+	const char *plan, *out, *format, *tokenizer;
 	struct visit_rules visits;
 	enum grad_norm grad_norm;
 	uint32_t iterations, microbatches, threads, checkpoint_every, validate_every, batches;
-	uint32_t exit_after, tokens;
-	float temperature, top_p, omit_fraction;
+	uint32_t exit_after;
+	struct eval_options eval;
+	struct generate_options generate;
 	uint64_t seed;
 	const char *device;
 	enum recompute recompute;
-	bool jsonl, table, force;
-	char *files[2]; /* what is neither option nor corpus */
+	bool jsonl, force;
+	char *files[2]; /* arguments that are neither option nor corpus */
 	uint32_t n_files;
 };
 

@@ -76,8 +76,9 @@ static void check(const float *x, size_t n)
 		vector_ops_at(set)->to_bf16(got, x, n, 1, n);
 		for (size_t i = 0; i < n; i++)
 			if (got[i] != nearest(x[i]))
-				fail_msg("%s: %08x becomes %04x, expected %04x", vector_ops_at(set)->name,
-					 bits_of(x[i]), got[i], nearest(x[i]));
+				fail_msg("%s: %08x becomes %04x, expected %04x",
+					 vector_ops_at(set)->name, bits_of(x[i]), got[i],
+					 nearest(x[i]));
 	}
 	bf16_pack(got, x, n);
 	for (size_t i = 0; i < n; i++)

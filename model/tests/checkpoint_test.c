@@ -201,7 +201,7 @@ static bool there(struct fixture *f, const char *rest)
 }
 
 /* Stages saved one by one, each on its own, are a checkpoint like any other once there is a
- * manifest; what is older goes when told. */
+ * manifest; older checkpoints are removed on request. */
 static void a_run_is_saved_by_stages(void **state)
 {
 	struct fixture *f = *state;
@@ -229,7 +229,7 @@ static void a_run_is_saved_by_stages(void **state)
 	trainer_free(t);
 }
 
-/* The hash is the one that was told when it was written; else nothing of the file is taken. */
+/* A file whose hash is not the one reported when it was written is refused as a whole. */
 static void another_file_is_refused(void **state)
 {
 	struct fixture *f = *state;

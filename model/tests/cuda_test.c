@@ -465,8 +465,8 @@ static void kernels_agree(void **state)
 
 enum { KIB_99 = 99 << 10 >> 2, KIB_163 = 163 << 10 >> 2 /* floats */ };
 
-/* What an RTX 3090 to 5090, an A6000, an L4 or L40S gives a block: heads of every preset, forward
- * and backward, over whole tiles and begun ones. */
+/* The shared memory that an RTX 3090 to 5090, an A6000, an L4 or L40S gives a block: heads of
+ * every preset, forward and backward, over whole tiles and begun ones. */
 static void heads_of_all_presets_fit_99_kib(void **state)
 {
 	bool seen[HEAD_MOST + 1] = { false };
@@ -573,12 +573,12 @@ static void failures_are_reported(void **state)
 	assert_string_equal(backend_cuda.failure(gpu), "");
 	((struct cuda_stage *)gpu)->d->failed = true;
 	assert_int_equal(backend_cuda.zero_gradient(gpu), -5);
-	assert_string_equal(backend_cuda.failure(gpu), "it was told to");
+	assert_string_equal(backend_cuda.failure(gpu), "injected");
 	backend_cuda.free(gpu);
 	stage_free(s);
 }
 
-/* What a pass would have computed is not given out, and what it was given is as it was. */
+/* A failed pass leaves the caller's arrays as they were. */
 static void a_failed_device_gives_no_result(void **state)
 {
 	float loss = 7;
@@ -594,11 +594,12 @@ static void a_failed_device_gives_no_result(void **state)
 	fail_at_wait = false;
 	assert_true(p.out[1][0] == 7 && p.grad_in[1][0] == 7 && loss == 7);
 	assert_int_equal(backend_cuda.squares(p.gpu, &sum), -5);
-	assert_string_equal(backend_cuda.failure(p.gpu), "it was told to");
+	assert_string_equal(backend_cuda.failure(p.gpu), "injected");
 	pair_fini(&p);
 }
 
-/* Memory that was there at the start and is gone: the caller gets an array that it can read, and is told. */
+/* Memory that was free at the start and is taken since: the caller gets an array that it can
+ * read, and the stage has failed. */
 static void a_failed_allocation_is_a_failure(void **state)
 {
 	struct pair p;
@@ -607,7 +608,7 @@ static void a_failed_allocation_is_a_failure(void **state)
 	pair_init(&p, &config, 1, 1, 5);
 	((struct cuda_stage *)p.gpu)->d->fails = true;
 	assert_true(backend_cuda.array(p.gpu, ARRAY_MOMENT1)[3] == 0);
-	assert_string_equal(backend_cuda.failure(p.gpu), "it was told to");
+	assert_string_equal(backend_cuda.failure(p.gpu), "injected");
 	((struct cuda_stage *)p.gpu)->d->fails = false;
 	pair_fini(&p);
 }
@@ -629,14 +630,15 @@ static void a_stage_without_weights_is_zero(void **state)
 	stage_free(s);
 }
 
-/* Two toolkits on one card are told apart, with the longest name that a card has. */
+/* The text distinguishes two toolkits on one card, even with the longest name that a card has. */
 static void a_devices_text_is_whole(void **state)
 {
 	struct stage_device d;
 	struct error err;
 
 	(void)state;
-	emulated_name = "RTX PRO 6000 Blackwell Max-Q Workstation Edition 188 SMs nvcc 13.0.88 cuBLAS 130100";
+	emulated_name = "RTX PRO 6000 Blackwell Max-Q Workstation Edition 188 SMs "
+			"nvcc 13.0.88 cuBLAS 130100";
 	assert_int_equal(stage_device(&d, "cuda:bf16", &err), 0);
 	assert_non_null(strstr(d.text, "cuda:0:bf16 sm_00 RTX PRO 6000"));
 	assert_non_null(strstr(d.text, " cuBLAS 130100"));

@@ -1,9 +1,11 @@
-/* emulated_device.h - model/cuda/device.h on the CPU, for tests, each of which includes it once:
- * a block's warps are run one after another from barrier to barrier, products are plain loops, what is
- * queued is done when it is waited for and no sooner, and what is recorded at the replay. Between barriers warps and
- * their threads run from the first to the last or the other way round, as it falls out: where a barrier is
- * missing, one of the two reads what is not yet, or no longer, there. What a warp does together waits for its
- * threads alone, and is no barrier. All threads must pass the same barriers. */
+/* emulated_device.h - model/cuda/device.h on the CPU, for tests, each of which includes it
+ * once: a block's warps are run one after another from barrier to barrier, products are plain
+ * loops, what is queued is done when it is waited for and no sooner, and what is recorded at
+ * the replay. Between barriers warps and their threads run from the first to the last or the
+ * other way round, as it falls out: where a barrier is missing, one of the two reads what is
+ * not yet, or no longer, there. What a warp does together waits for its threads alone, and is
+ * no barrier. All threads must pass the same barriers.
+ */
 #include <stdio.h>
 #include <ucontext.h>
 
@@ -15,7 +17,7 @@ enum { THREADS_MOST = 1024, STACK = 64 << 10, SHARED_MOST = 227 << 10 >> 2 /* an
 
 enum { LANES = 32, COPIES_MOST = 128 };
 
-/* What a thread has put down for its warp. */
+/* The words that a thread contributes to an operation of its warp. */
 struct lane_words {
 	int op;
 	uint32_t words[6];
@@ -64,8 +66,8 @@ static bool coin(void)
 	return block.order >> 31;
 }
 
-/* Each warp's threads in turn until all are at a barrier or done. What is counted is kept outside: a
- * switch of context may lose what is in registers. */
+/* Each warp's threads in turn until all are at a barrier or done. What is counted is kept
+ * outside: a switch of context may lose what is in registers. */
 static void run_to_barrier(void)
 {
 	unsigned warps = block.threads / LANES, first;
@@ -129,7 +131,7 @@ static float float_of(uint32_t bits)
 	return x;
 }
 
-/* What a warp does together, as PTX has it. */
+/* Operations of a whole warp, as PTX defines them. */
 
 enum { OP_LOAD, OP_TURNED, OP_TENSOR, OP_ACROSS };
 
@@ -373,7 +375,7 @@ struct device {
 
 enum { MEMORIES_MOST = 64 };
 
-/* Of all devices, as addresses are looked up. */
+/* The memory of all devices, because addresses of any device are looked up. */
 static struct memory {
 	struct device *device; /* NULL: free */
 	char *at;
@@ -476,7 +478,7 @@ void device_fail(struct device *d, const char *what, const char *why)
 
 const char *device_failure(const struct device *d)
 {
-	return d->failed ? "it was told to" : "";
+	return d->failed ? "injected" : "";
 }
 
 size_t device_shared_most(const struct device *d)

@@ -1,6 +1,6 @@
-/* What replicas do between a gradient's sum and the next weights, with every instruction set
- * that this machine has and as the GPU's kernels: the same bits, and those of correctly rounded
- * operations one after another. Values are any that 32 bits can say. */
+/* The operations of replicas between a gradient's sum and the next weights give the same bits with
+ * every instruction set of this machine and as the GPU's kernels, namely those of correctly rounded
+ * operations one after another. Any 32 bits may be a value. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

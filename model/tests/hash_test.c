@@ -131,7 +131,8 @@ static void words_that_undo_one_another_show(void **state)
 	const uint64_t begin = 0xcbf29ce484222325u, prime = 0x100000001b3u;
 	uint64_t right[2] = { 0x3f8000003f800000u, 0x4000000040000000u };
 	uint64_t forged[2] = { 0x3f8000003f800001u,
-			       right[1] ^ (begin ^ right[0]) * prime ^ (begin ^ 0x3f8000003f800001u) * prime };
+			       right[1] ^ (begin ^ right[0]) * prime ^
+				       (begin ^ 0x3f8000003f800001u) * prime };
 
 	(void)state;
 	assert_true(checksum(right) == checksum(forged));

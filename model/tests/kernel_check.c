@@ -474,7 +474,8 @@ static void check_product(struct check *c, enum device_product_kind kind, enum a
 {
 	static const char *const names[] = { "product nt", "product nn", "product tn" };
 	size_t m = c->s->rows, n = c->s->width, k = c->s->head_size;
-	bool tn = kind == PRODUCT_TN, nt = kind == PRODUCT_NT, c_bf16 = c->bf16 && add == ADD_NOTHING;
+	bool tn = kind == PRODUCT_TN, nt = kind == PRODUCT_NT;
+	bool c_bf16 = c->bf16 && add == ADD_NOTHING;
 	struct array a = array_of(c, m * k, c->bf16, 1), b = array_of(c, k * n, c->bf16, 1);
 	struct array to = array_of(c, m * n, c_bf16, 1), other = array_of(c, m * n, false, 1);
 	const struct array *added = add == ADD_ANOTHER ? &other : &to;

@@ -218,7 +218,7 @@ static void survives(const char *what, int (*attempt)(struct error *), uint64_t 
 			break;
 		}
 		until_failure = -1;
-		/* What a library did without is no failure. */
+		/* Some libraries do without the memory that failed. */
 		if (rc == 0)
 			continue;
 		if (rc > 0 || !err.text[0] || live != before)

@@ -1,4 +1,4 @@
-/* What is kept for the backward pass and what is computed again changes memory, never a bit.
+/* The level of recomputation changes memory, never a bit.
  * Memory that is missing is reported at the start. */
 #include <stdarg.h>
 #include <stddef.h>

@@ -20,15 +20,15 @@ int tokenizer_open(struct tokenizer **out, const char *path, struct error *err);
 void tokenizer_free(struct tokenizer *t); /* NULL is allowed */
 
 uint32_t tokenizer_vocab(const struct tokenizer *t); /* tokens are below */
-/* What a document begins with; -1: nothing. */
+/* Returns the token that every document begins with; -1: none. */
 int32_t tokenizer_begin(const struct tokenizer *t);
 
 /* Text (size bytes) to *tokens (*n), freed by the caller; without the token that begins a
  * document. -ENOMEM, -EINVAL. */
 int tokenizer_encode(struct tokenizer *t, const char *text, size_t size, int32_t **tokens,
 		     size_t *n);
-/* Tokens to text: *text (*size), NUL-terminated besides, freed by the caller. -EINVAL: no such token.
- */
+/* Tokens to text: *text (*size), NUL-terminated besides, freed by the caller. -EINVAL: no such
+ * token. / */
 int tokenizer_decode(struct tokenizer *t, const int32_t *tokens, size_t n, char **text,
 		     size_t *size);
 

@@ -37,14 +37,36 @@ static const struct {
 	const char *name;
 	double peak;
 } cards[] = {
-	{ "GB300", 2500 },	{ "GB200", 2500 },	 { "B300", 2250 },	 { "B200", 2250 },
-	{ "GH200", 989 },	{ "H200 NVL", 835 },	 { "H200", 989 },	 { "H100 NVL", 835 },
-	{ "H100 PCIe", 756 },	{ "H100", 989 },	 { "H800", 989 },	 { "H20", 148 },
-	{ "A100", 312 },	{ "A800", 312 },	 { " A30 ", 165 },	 { " A40 ", 150 },
-	{ "A10G", 70 },		{ " A10 ", 125 },		 { "L40S", 362 },	 { "L40", 181 },
-	{ " L4 ", 121 },		{ "RTX PRO 6000", 504 }, { "RTX 6000 Ada", 364 }, { "RTX A6000", 155 },
-	{ "RTX 5090", 210 },	{ "RTX 5080", 113 },	 { "RTX 4090", 165 },	 { "RTX 4080", 97 },
-	{ "RTX 3090", 71 },	{ "RTX 3080", 60 },
+	{ "GB300", 2500 },
+	{ "GB200", 2500 },
+	{ "B300", 2250 },
+	{ "B200", 2250 },
+	{ "GH200", 989 },
+	{ "H200 NVL", 835 },
+	{ "H200", 989 },
+	{ "H100 NVL", 835 },
+	{ "H100 PCIe", 756 },
+	{ "H100", 989 },
+	{ "H800", 989 },
+	{ "H20", 148 },
+	{ "A100", 312 },
+	{ "A800", 312 },
+	{ " A30 ", 165 },
+	{ " A40 ", 150 },
+	{ "A10G", 70 },
+	{ " A10 ", 125 },
+	{ "L40S", 362 },
+	{ "L40", 181 },
+	{ " L4 ", 121 },
+	{ "RTX PRO 6000", 504 },
+	{ "RTX 6000 Ada", 364 },
+	{ "RTX A6000", 155 },
+	{ "RTX 5090", 210 },
+	{ "RTX 5080", 113 },
+	{ "RTX 4090", 165 },
+	{ "RTX 4080", 97 },
+	{ "RTX 3090", 71 },
+	{ "RTX 3080", 60 },
 };
 
 static const struct model_config configs[] = {
@@ -414,6 +436,7 @@ int main(int argc, char **argv)
 				 argc > 2 ? atof(argv[2]) : 5);
 	if (argc >= 2 && strcmp(argv[1], "times") == 0)
 		return run_times(argc - 2, argv + 2);
-	fprintf(stderr, "usage: gpu check | gpu bench [SECONDS [PRESET...]] | gpu times [PRESET...]\n");
+	fprintf(stderr, "usage: gpu check | gpu bench [SECONDS [PRESET...]] | "
+			"gpu times [PRESET...]\n");
 	return 2;
 }
