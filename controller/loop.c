@@ -49,9 +49,9 @@ enum { MESSAGES_A_TURN = 256, FLUSH_US = 1500000, FLUSH_TRIPS = 4 };
 /* Lost nodes come first: others do what they were to do, or all wait for their stages. Sums that are void are begun
  * again before the controller looks whether all are there. The restart of the iteration comes last: what was sent
  * until then is void by its attempt, and a stage that is lost is waited for first. */
-static void carry_out(struct controller *c)
+static void carry_out(struct iteration *it)
 {
-	struct requests *r = &c->requests;
+	struct requests *r = &it->run->requests;
 	const char *why = r->anew;
 	bool sums = r->sum_anew, look = r->look_at_sums;
 	int lost;
@@ -59,93 +59,94 @@ static void carry_out(struct controller *c)
 	r->sum_anew = r->look_at_sums = false;
 	r->anew = NULL;
 	while ((lost = requests_next_lost(r)) >= 0)
-		iteration_lost(c, &c->members[lost]);
-	if (sums && c->phase == PHASE_REDUCING)
-		begin_reduction(c);
-	if (look && c->phase == PHASE_REDUCING)
-		commit_when_reduced(c);
-	if (why && c->phase != PHASE_FINISHED)
-		restart_iteration(c, why);
+		iteration_lost(it, &it->members->list[lost]);
+	if (sums && it->run->phase == PHASE_REDUCING)
+		begin_reduction(it);
+	if (look && it->run->phase == PHASE_REDUCING)
+		commit_when_reduced(it);
+	if (why && it->run->phase != PHASE_FINISHED)
+		restart_iteration(it, why);
 }
 
-void loop_act(struct controller *c)
+void loop_act(struct iteration *it)
 {
-	while (requests_any(&c->requests) && c->phase != PHASE_FINISHED)
-		carry_out(c);
-	if (c->phase == PHASE_FINISHED)
-		c->requests = (struct requests){ .n_lost = 0 };
+	while (requests_any(&it->run->requests) && it->run->phase != PHASE_FINISHED)
+		carry_out(it);
+	if (it->run->phase == PHASE_FINISHED)
+		it->run->requests = (struct requests){ .n_lost = 0 };
 }
 
 /* ---- what comes in ---- */
 
 /* One case for each kind of message: which part hears it. */
-static void hear_agent(struct controller *c, struct member *m, const struct msg *msg)
+static void hear_agent(struct iteration *it, struct member *m, const struct msg *msg)
 {
 	switch (msg->type) {
 	case MSG_READY:
-		members_ready(c, m, &msg->u.ready);
+		members_ready(it->members, m, &msg->u.ready);
 		break;
 	case MSG_HEARTBEAT:
-		members_heartbeat(c, m, &msg->u.heartbeat);
+		members_heartbeat(it, m, &msg->u.heartbeat);
 		break;
 	case MSG_REPORT:
-		iteration_report(c, m, &msg->u.report);
+		iteration_report(it, m, &msg->u.report);
 		break;
 	case MSG_SAVED:
-		checkpoint_saved(c, m, &msg->u.saved);
+		checkpoint_saved(it->weights, m, &msg->u.saved);
 		break;
 	case MSG_UNREADY:
-		restore_failed(c, m, &msg->u.unready);
+		restore_failed(it->weights, m, &msg->u.unready);
 		break;
 	case MSG_KEPT:
-		standbys_kept(c, m, &msg->u.kept);
+		standbys_kept(it->members, m, &msg->u.kept);
 		break;
 	case MSG_REDUCED:
-		iteration_reduced(c, m, &msg->u.reduced);
+		iteration_reduced(it, m, &msg->u.reduced);
 		break;
 	case MSG_COMMITTED:
-		iteration_committed(c, m, &msg->u.committed);
+		iteration_committed(it->members, m, &msg->u.committed);
 		break;
 	case MSG_EVALUATED:
-		iteration_evaluated(c, m, &msg->u.evaluated);
+		iteration_evaluated(it, m, &msg->u.evaluated);
 		break;
 	case MSG_TROUBLE:
-		members_trouble(c, m, &msg->u.trouble);
+		members_trouble(it->members, m, &msg->u.trouble);
 		break;
 	case MSG_MEASURED:
-		measuring_answer(c, m, &msg->u.measured);
+		measuring_answer(it->members, m, &msg->u.measured);
 		break;
 	case MSG_LINKS:
-		members_links(c, m, &msg->u.links);
+		members_links(it->planning, m, &msg->u.links);
 		break;
 	default:
-		admission_wrong(c, m->peer, msg_name(msg->type));
+		admission_wrong(it->members, m->peer, msg_name(msg->type));
 	}
 }
 
 static void take_message(struct controller *c, const struct post_message *p)
 {
-	struct member *m = member_of_peer(c, p->peer);
-	struct console *k = console_of_peer(c, p->peer);
+	struct member *m = member_of_peer(&c->members, p->peer);
+	struct console *k = console_of_peer(&c->run, p->peer);
 	struct msg msg;
 	int rc = msg_decode(&msg, p->data, p->size);
 
 	if (rc != 0) {
-		admission_wrong(c, p->peer, strerror(-rc));
+		admission_wrong(&c->members, p->peer, strerror(-rc));
 		return;
 	}
-	admission_charge(c, p->peer, &msg);
+	admission_charge(&c->run, p->peer, &msg);
 	if (msg.type == MSG_HELLO) {
-		members_replaced(c, p->peer, &msg.u.hello);
-		loop_act(c); /* the node may be given another stage: who is lost was in the one before */
-		members_hello(c, p->peer, &msg.u.hello);
+		members_replaced(&c->members, p->peer, &msg.u.hello);
+		/* The node may be given another stage: who is lost was in the one before */
+		loop_act(&c->iteration);
+		members_hello(&c->weights, p->peer, &msg.u.hello);
 	} else if (msg.type == MSG_ATTACH) {
 		consoles_attach(c, p->peer, &msg.u.attach);
 	} else if (msg.type == MSG_COMMAND && k) {
 		command_receive(c, k, &msg.u.command);
 	} else if (m) {
-		m->sequence = msg.sequence;
-		hear_agent(c, m, &msg);
+		m->assigned.message_sequence = msg.sequence;
+		hear_agent(&c->iteration, m, &msg);
 	}
 	msg_clear(&msg);
 }
@@ -154,17 +155,18 @@ static void receive_messages(struct controller *c)
 {
 	struct post_message p;
 
-	post_tick(c->post, c->now_us);
-	for (int i = 0; i < MESSAGES_A_TURN && post_receive(c->post, c->now_us, &p) == 0; i++) {
+	post_tick(c->run.post, c->run.now_us);
+	for (int i = 0; i < MESSAGES_A_TURN && post_receive(c->run.post, c->run.now_us, &p) == 0;
+	     i++) {
 		if (p.kind == POST_DATA)
 			take_message(c, &p);
 		else if (p.kind == POST_DOWN) {
-			admission_down(c, p.peer, p.reason);
-			consoles_down(c, p.peer);
+			admission_down(&c->members, p.peer, p.reason);
+			consoles_down(&c->run, p.peer);
 		}
-		loop_act(c);
+		loop_act(&c->iteration);
 	}
-	admission_turn(c);
+	admission_turn(&c->members);
 }
 
 /* ---- the phases of a run ---- */
@@ -172,42 +174,43 @@ static void receive_messages(struct controller *c)
 /* Scripted acts see the nodes that have just joined, and are in force in the iteration that begins. */
 static void begin_next(struct controller *c)
 {
-	iteration_admit_joiners(c);
+	iteration_admit_joiners(&c->planning);
 	command_scripted(c);
-	iteration_boundary(c);
+	iteration_boundary(&c->iteration);
 }
 
 void loop_phase(struct controller *c)
 {
-	switch (c->phase) {
+	switch (c->run.phase) {
 	case PHASE_GATHERING: /* until everybody is here and has a stage */
-		startup_turn(c);
+		startup_turn(&c->iteration);
 		break;
 	case PHASE_PLANNING: /* between two iterations */
 	case PHASE_PAUSED:
-		if (c->evaluation.wanted && replicas_everywhere(c))
-			evaluation_begin(c);
+		if (c->iteration.evaluation.wanted && replicas_everywhere(&c->members))
+			evaluation_begin(&c->iteration);
 		else
 			begin_next(c);
 		break;
 	case PHASE_COMPUTING: /* reports bring it on; here is seen whether they do */
-		stall_turn(c);
+		stall_turn(&c->iteration);
 		break;
 	case PHASE_REDUCING: /* likewise, with the sums */
-		if (!disk_full(c))
-			stall_sums_turn(c);
+		if (!disk_full(&c->run))
+			stall_sums_turn(&c->iteration);
 		break;
 	case PHASE_COMMITTING: /* announced: consoles have been shown it */
-		set_phase(c, PHASE_PLANNING);
+		set_phase(&c->run, PHASE_PLANNING);
 		break;
 	case PHASE_EVALUATING:
-		evaluation_turn(c);
+		evaluation_turn(&c->iteration);
 		break;
 	case PHASE_STALLED: /* a stage is lost */
-		if (c->ending.stopping)
-			controller_finish(c, c->ending.exit_status, c->ending.stopping);
+		if (c->run.ending.stopping)
+			controller_finish(&c->members, c->run.ending.exit_status,
+					  c->run.ending.stopping);
 		else
-			recover_turn(c);
+			recover_turn(&c->iteration);
 		break;
 	default:
 		break;
@@ -216,36 +219,36 @@ void loop_phase(struct controller *c)
 
 /* ---- a turn ---- */
 
-void loop_look_at_members(struct controller *c)
+void loop_look_at_members(struct iteration *it)
 {
-	members_tell_peers(c);
-	if (!members_due(c))
+	members_tell_peers(it->members);
+	if (!members_due(it->members))
 		return;
-	members_hear_silence(c);
-	loop_act(c);
-	members_check_joiners(c);
-	loop_act(c);
-	link_failures_check(c);
-	loop_act(c);
-	members_ping(c);
+	members_hear_silence(it->members);
+	loop_act(it);
+	members_check_joiners(it->weights);
+	loop_act(it);
+	link_failures_check(it);
+	loop_act(it);
+	members_ping(it->members);
 }
 
 void loop_take_answers(struct controller *c)
 {
 	struct planned *a;
 
-	while ((a = planner_take(c->planner)) != NULL) {
-		predict(c, a);
+	while ((a = planner_take(c->planning.planner)) != NULL) {
+		predict(&c->members, a);
 		switch (a->kind) {
 		case PLANNER_RUN:
-			answers_run(c, a);
+			answers_run(&c->planning, a);
 			break;
 		case PLANNER_PREVIEW:
 		case PLANNER_COMPARE:
 			previews_answered(c, a);
 			break;
 		case PLANNER_BASELINE:
-			answers_baseline(c, a);
+			answers_baseline(&c->members, a);
 			break;
 		}
 	}
@@ -258,57 +261,60 @@ void loop_take_answers(struct controller *c)
 static void take_turn(struct controller *c)
 {
 	loop_take_answers(c);
-	loop_act(c);
-	contingency_turn(c);
-	loop_look_at_members(c);
-	measuring_joiners(c);
-	if (standbys_turn(c))
-		rebalance_turn(c);
-	loop_act(c);
+	loop_act(&c->iteration);
+	contingency_turn(&c->planning);
+	loop_look_at_members(&c->iteration);
+	measuring_joiners(&c->planning);
+	if (standbys_turn(&c->iteration))
+		rebalance_turn(&c->weights);
+	loop_act(&c->iteration);
 	command_turn(c);
-	disk_turn(c);
-	loop_act(c);
-	disk_go_on(c);
+	disk_turn(&c->run);
+	loop_act(&c->iteration);
+	disk_go_on(&c->run);
 	loop_phase(c);
-	loop_act(c);
+	loop_act(&c->iteration);
 }
 
-static int turn_timeout_ms(const struct controller *c)
+static int turn_timeout_ms(const struct run *run)
 {
-	int64_t until = post_deadline_us(c->post), soon = c->now_us + 20000, now = clock_monotonic_us();
+	int64_t until = post_deadline_us(run->post), soon = run->now_us + 20000,
+		now = clock_monotonic_us();
 
 	if (until > soon)
 		until = soon;
 	return until <= now ? 0 : (int)((until - now + 999) / 1000);
 }
 
-static void take_signal(struct controller *c, int fd)
+static void take_signal(struct iteration *it, int fd)
 {
 	struct signalfd_siginfo info;
 
 	if (read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
-		controller_stop(c, "stopped by a signal");
+		controller_stop(it, "stopped by a signal");
 }
 
 /* Ended, and everybody has what was said last, or has had time enough. */
-static bool is_over(const struct controller *c)
+static bool is_over(const struct members *members)
 {
-	return c->phase == PHASE_FINISHED &&
-	       (post_idle(c->post, 0) || c->now_us - c->ending.at_us >= FLUSH_US + FLUSH_TRIPS * failure_detector_farthest_us(c));
+	return members->run->phase == PHASE_FINISHED &&
+	       (post_idle(members->run->post, 0) ||
+		members->run->now_us - members->run->ending.at_us >=
+			FLUSH_US + FLUSH_TRIPS * failure_detector_farthest_us(members));
 }
 
 void loop_run(struct controller *c, int signals)
 {
-	struct pollfd fds[] = { { post_fd(c->post), POLLIN, 0 },
-				{ planner_fd(c->planner), POLLIN, 0 },
+	struct pollfd fds[] = { { post_fd(c->run.post), POLLIN, 0 },
+				{ planner_fd(c->planning.planner), POLLIN, 0 },
 				{ signals, POLLIN, 0 } };
 
-	while (!is_over(c)) {
-		if (poll(fds, 3, turn_timeout_ms(c)) > 0 && (fds[2].revents & POLLIN))
-			take_signal(c, signals);
-		c->now_us = clock_monotonic_us();
+	while (!is_over(&c->members)) {
+		if (poll(fds, 3, turn_timeout_ms(&c->run)) > 0 && (fds[2].revents & POLLIN))
+			take_signal(&c->iteration, signals);
+		c->run.now_us = clock_monotonic_us();
 		receive_messages(c);
-		if (c->phase != PHASE_FINISHED)
+		if (c->run.phase != PHASE_FINISHED)
 			take_turn(c);
 		consoles_turn(c);
 	}

@@ -1,6 +1,7 @@
 /* skippipe-controller: plans a run, commands its agents, records it, serves consoles. */
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 
@@ -12,10 +13,10 @@
 
 int main(int argc, char **argv)
 {
-	static struct controller c; /* large; zeroed */
+	struct controller *c = controller_new();
 	struct error err = { "" };
 	sigset_t set;
-	int signals, rc = options_parse(&c.options, argc, argv, &err);
+	int signals, rc = options_parse(&c->run.options, argc, argv, &err);
 
 	if (rc > 0)
 		return 0;
@@ -32,21 +33,22 @@ int main(int argc, char **argv)
 	sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	c.log = (struct log){ stderr, c.options.level, "controller" };
-	if (c.options.replay) {
-		rc = replay_serve(&c.options, &c.log, signals, &err);
+	c->run.log = (struct log){ stderr, c->run.options.level, "controller" };
+	if (c->run.options.replay) {
+		rc = replay_serve(&c->run.options, &c->run.log, signals, &err);
 		if (rc != 0)
 			fprintf(stderr, "skippipe controller: %s\n", err.text);
 		return rc != 0;
 	}
-	rc = controller_init(&c, &err);
+	rc = controller_init(c, &err);
 	if (rc == 0) {
-		loop_run(&c, signals);
-		rc = c.ending.exit_status;
+		loop_run(c, signals);
+		rc = c->run.ending.exit_status;
 	} else {
 		fprintf(stderr, "skippipe controller: %s\n", err.text);
 		rc = 1;
 	}
-	controller_fini(&c);
+	controller_fini(c);
+	free(c);
 	return rc;
 }

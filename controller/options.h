@@ -32,7 +32,8 @@ struct options {
 	const char *admitted;  /* needed */
 	const char *cluster;   /* file; NULL: made from regions */
 	const char *regions;   /* file; NULL: the shipped one */
-	const char *emulate;   /* "regions" or a cluster file: its network and compute; NULL: nothing is */
+	/* "regions" or a cluster file: its network and compute; NULL: nothing is */
+	const char *emulate;
 	bool measure_only;     /* ends once the cluster is measured */
 	const char *model;     /* preset or file; "tiny" */
 	const char *name;
@@ -42,7 +43,8 @@ struct options {
 	int stages[MSG_STAGES], n_stages;
 	uint32_t skip;         /* stages left out */
 	uint64_t iterations;   /* 0: until told */
-	double time_scale;     /* of an emulation; < 0: chosen so that an iteration takes 2 to 3 s; 0: none */
+	/* Of an emulation; < 0: chosen so that an iteration takes 2 to 3 s; 0: none */
+	double time_scale;
 	uint64_t seed;
 	uint32_t batch, sequence, microbatches; /* 0: the recipe's, the cluster's */
 	uint32_t eval_every, eval_batches;

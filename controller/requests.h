@@ -14,11 +14,14 @@
 
 /* In the order in which they are carried out. */
 struct requests {
-	uint16_t lost[MSG_NODES]; /* (n_lost) replicas that are gone: their part is done by others */
+	/* (n_lost) replicas that are gone: their part is done by others */
+	uint16_t lost[MSG_NODES];
 	uint32_t n_lost;
 	bool sum_anew;     /* sums that were begun, or done, are void */
-	bool look_at_sums; /* the last that was waited for may be there, or is waited for no longer */
-	const char *anew;  /* the iteration begins anew, and why; NULL: it does not. Borrowed for good */
+	/* The last that was waited for may be there, or is waited for no longer */
+	bool look_at_sums;
+	/* The iteration begins anew, and why; NULL: it does not. Borrowed for good */
+	const char *anew;
 };
 
 void request_lost(struct requests *r, uint16_t node); /* each once */

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/rng.h"
@@ -37,12 +38,12 @@ enum { bare_microbatches = 6, bare_memory = 3 };
 
 /* ---- the model ---- */
 
-static int load_model(struct controller *c, struct error *err)
+static int load_model(struct run *r_, struct error *err)
 {
-	struct options *o = &c->options;
+	struct options *o = &r_->options;
 	char *text;
 	size_t size;
-	const struct store_run *run = c->store ? store_run_of(c->store) : NULL;
+	const struct store_run *run = r_->history.store ? store_run_of(r_->history.store) : NULL;
 	int rc;
 
 	if (run) { /* taken over: as it was */
@@ -55,39 +56,40 @@ static int load_model(struct controller *c, struct error *err)
 		o->n_corpus = run->n_corpus <= OPTIONS_MOST_CORPUS ? (uint32_t)run->n_corpus : 0;
 		for (uint32_t i = 0; i < o->n_corpus; i++)
 			o->corpus[i] = run->corpus[i];
-		rc = model_preset("tiny", &c->model, &c->recipe, err);
+		rc = model_preset("tiny", &r_->training.model, &r_->training.recipe, err);
 		if (rc == 0)
-			rc = model_config_parse(&c->model, &c->recipe, run->model,
-						strlen(run->model), o->run_dir, err);
+			rc = model_config_parse(&r_->training.model, &r_->training.recipe,
+						run->model, strlen(run->model), o->run_dir, err);
 	} else {
-		rc = model_preset(o->model, &c->model, &c->recipe, err);
+		rc = model_preset(o->model, &r_->training.model, &r_->training.recipe, err);
 	}
 	if (!run && rc == -ENOENT && access(o->model, F_OK) == 0) {
 		rc = file_read(o->model, 1 << 20, &text, &size, err);
 		if (rc != 0)
 			return rc;
-		model_preset("tiny", NULL, &c->recipe, NULL);
-		rc = model_config_parse(&c->model, &c->recipe, text, size, o->model, err);
+		model_preset("tiny", NULL, &r_->training.recipe, NULL);
+		rc = model_config_parse(&r_->training.model, &r_->training.recipe, text, size,
+					o->model, err);
 		free(text);
 	}
 	if (rc != 0)
 		return rc;
-	c->model.n_stages = (uint32_t)c->cluster->n_stages;
+	r_->training.model.n_stages = (uint32_t)r_->cluster->n_stages;
 	if (o->batch)
-		c->recipe.batch = o->batch;
+		r_->training.recipe.batch = o->batch;
 	if (o->sequence)
-		c->recipe.sequence = o->sequence;
-	if (c->recipe.sequence > c->model.context)
-		c->model.context = c->recipe.sequence;
-	rc = model_config_check(&c->model, err);
+		r_->training.recipe.sequence = o->sequence;
+	if (r_->training.recipe.sequence > r_->training.model.context)
+		r_->training.model.context = r_->training.recipe.sequence;
+	rc = model_config_check(&r_->training.model, err);
 	if (rc == 0)
-		rc = recipe_check(&c->recipe, &c->model, err);
+		rc = recipe_check(&r_->training.recipe, &r_->training.model, err);
 	if (rc != 0)
 		return rc;
-	c->model_json = model_config_print(&c->model, &c->recipe);
-	if (!c->model_json)
+	r_->training.model_json = model_config_print(&r_->training.model, &r_->training.recipe);
+	if (!r_->training.model_json)
 		return error_set(err, -ENOMEM, "out of memory");
-	if (strlen(c->model_json) >= sizeof(((struct msg_welcome *)0)->model))
+	if (strlen(r_->training.model_json) >= sizeof(((struct msg_welcome *)0)->model))
 		return error_set(err, -EINVAL, "%s: the model's description is too long",
 				 o->model);
 	return 0;
@@ -122,9 +124,9 @@ static double activation_share(const struct options *o)
 }
 
 /* The published cluster: compute, memory and sizes of arXiv 2502.19913's 20 nodes. */
-static int regions_default(struct controller *c, struct error *err)
+static int regions_default(struct run *run, struct error *err)
 {
-	const struct options *o = &c->options;
+	const struct options *o = &run->options;
 	struct regions_request q;
 	struct regions *r;
 	char path[PATH_MAX];
@@ -141,7 +143,7 @@ static int regions_default(struct controller *c, struct error *err)
 	q.n_stages = o->n_stages;
 	q.stages = o->stages;
 	q.path_length = o->n_stages - (int)o->skip;
-	rc = regions_cluster(r, &q, &c->cluster, err);
+	rc = regions_cluster(r, &q, &run->cluster, err);
 	regions_free(r);
 	return rc;
 }
@@ -166,9 +168,9 @@ static void near_cluster(struct cluster *c)
 }
 
 /* Without a file, and with nothing emulated: so many nodes of which nothing is known yet. */
-static int bare_cluster(struct controller *c, struct error *err)
+static int bare_cluster(struct run *run, struct error *err)
 {
-	const struct options *o = &c->options;
+	const struct options *o = &run->options;
 	struct cluster *b = cluster_alloc((int)o->agents, o->n_stages, true);
 
 	if (!b)
@@ -179,192 +181,210 @@ static int bare_cluster(struct controller *c, struct error *err)
 	near_cluster(b);
 	for (int i = 0; i < b->n_nodes; i++)
 		b->nodes[i].memory = bare_memory;
-	c->cluster = b;
+	run->cluster = b;
 	return 0;
 }
 
 /* What travels, and what is summed, for the links that are measured. */
-static int begin_links(struct controller *c, struct error *err)
+static int begin_links(struct members *members, struct error *err)
 {
-	const struct store_run *run = c->options.resume ? store_run_of(c->store) : NULL;
+	const struct store_run *run =
+		members->run->options.resume ? store_run_of(members->run->history.store) : NULL;
 
-	if (!measuring_wanted(c))
+	if (!measuring_wanted(members->run))
 		return 0;
-	c->links = run ? link_table_parse(run->cluster) : NULL;
-	if (!c->links)
-		c->links = link_table_new(c->n_members);
-	if (!c->links)
+	members->links = run ? link_table_parse(run->cluster) : NULL;
+	if (!members->links)
+		members->links = link_table_new(members->n);
+	if (!members->links)
 		return error_set(err, -ENOMEM, "out of memory");
-	c->links->replicas = link_table_replicas(c->n_members, (size_t)c->cluster->n_stages);
-	c->links->activation_bytes =
-		activation_share(&c->options) * sizeof(float) * (double)c->recipe.batch *
-		c->recipe.sequence * c->model.dim;
-	c->links->weights_bytes = 0;
-	for (uint32_t s = 0; s < c->model.n_stages; s++)
-		c->links->weights_bytes =
-			fmax(c->links->weights_bytes, sizeof(float) * (double)c->stage_parameters[s]);
-	if (c->cluster->sync_pair_s)
+	members->links->replicas =
+		link_table_replicas(members->n, (size_t)members->run->cluster->n_stages);
+	members->links->activation_bytes =
+		activation_share(&members->run->options) * sizeof(float) *
+		(double)members->run->training.recipe.batch *
+		members->run->training.recipe.sequence * members->run->training.model.dim;
+	members->links->weights_bytes = 0;
+	for (uint32_t s = 0; s < members->run->training.model.n_stages; s++)
+		members->links->weights_bytes =
+			fmax(members->links->weights_bytes,
+			     sizeof(float) * (double)members->run->training.stage_parameters[s]);
+	if (members->run->cluster->sync_pair_s)
 		return 0;
-	c->cluster->sync_pair_s = malloc((size_t)c->n_members * c->n_members * sizeof(double));
-	if (!c->cluster->sync_pair_s)
+	members->run->cluster->sync_pair_s =
+		malloc((size_t)members->n * members->n * sizeof(double));
+	if (!members->run->cluster->sync_pair_s)
 		return error_set(err, -ENOMEM, "out of memory");
-	for (size_t i = 0; i < (size_t)c->n_members * c->n_members; i++)
-		c->cluster->sync_pair_s[i] = -1;
+	for (size_t i = 0; i < (size_t)members->n * members->n; i++)
+		members->run->cluster->sync_pair_s[i] = -1;
 	return 0;
 }
 
 /* From the record, a file, what is there, or the regions of the embedded cluster; then the limits of messages. */
-static int load_cluster(struct controller *c, struct error *err)
+static int load_cluster(struct run *r_, struct error *err)
 {
-	struct options *o = &c->options;
-	const struct store_run *run = c->store ? store_run_of(c->store) : NULL;
-	int rc = run ? cluster_parse(run->cluster, strlen(run->cluster), &c->cluster, err)
-		 : o->cluster ? cluster_read_share(o->cluster, activation_share(o), &c->cluster, err)
-		 : measuring_wanted(c) ? bare_cluster(c, err)
-				       : regions_default(c, err);
+	struct options *o = &r_->options;
+	const struct store_run *run = r_->history.store ? store_run_of(r_->history.store) : NULL;
+	int rc = run ? cluster_parse(run->cluster, strlen(run->cluster), &r_->cluster, err)
+		 : o->cluster
+			 ? cluster_read_share(o->cluster, activation_share(o), &r_->cluster, err)
+		 : measuring_wanted(r_) ? bare_cluster(r_, err)
+					: regions_default(r_, err);
 
 	if (rc != 0)
 		return rc;
-	if (c->cluster->n_nodes > MSG_NODES || c->cluster->n_stages > MSG_STAGES)
+	if (r_->cluster->n_nodes > MSG_NODES || r_->cluster->n_stages > MSG_STAGES)
 		return error_set(err, -E2BIG, "a run takes at most %d nodes and %d stages",
 				 MSG_NODES, MSG_STAGES);
 	if (o->microbatches)
-		c->cluster->microbatches_per_data_node = (int)o->microbatches;
-	for (int i = 0; i < c->cluster->n_nodes; i++)
-		if (c->cluster->nodes[i].memory > 255)
-			c->cluster->nodes[i].memory = 255;
-	c->per_shard = (uint32_t)c->cluster->microbatches_per_data_node;
-	c->n_shards = (uint32_t)c->cluster->stages[0];
-	if ((uint64_t)c->per_shard * c->n_shards > MSG_MICROBATCHES)
+		r_->cluster->microbatches_per_data_node = (int)o->microbatches;
+	for (int i = 0; i < r_->cluster->n_nodes; i++)
+		if (r_->cluster->nodes[i].memory > 255)
+			r_->cluster->nodes[i].memory = 255;
+	r_->training.per_shard = (uint32_t)r_->cluster->microbatches_per_data_node;
+	r_->training.n_shards = (uint32_t)r_->cluster->stages[0];
+	if ((uint64_t)r_->training.per_shard * r_->training.n_shards > MSG_MICROBATCHES)
 		return error_set(err, -E2BIG,
 				 "a run takes at most %d microbatches an iteration",
 				 MSG_MICROBATCHES);
-	if ((int)o->skip >= c->cluster->n_stages)
+	if ((int)o->skip >= r_->cluster->n_stages)
 		return error_set(err, -EINVAL,
-				 "--skip %u: there are only %d stages, and stage 0 stays",
-				 o->skip, c->cluster->n_stages);
-	c->path_length = (uint32_t)c->cluster->n_stages - o->skip;
+				 "--skip %u: there are only %d stages, and stage 0 stays", o->skip,
+				 r_->cluster->n_stages);
+	r_->wanted.path_length = (uint32_t)r_->cluster->n_stages - o->skip;
 	if (o->time_scale == 0 && !o->cluster && !run && o->embedded)
-		near_cluster(c->cluster);
+		near_cluster(r_->cluster);
 	return 0;
 }
 
 /* ---- the rest ---- */
 
-static void ask_first_plans(struct controller *c, bool run)
+static void ask_first_plans(struct planning *planning, bool run)
 {
 	if (run)
-		replan_first(c);
-	replan_baseline(c);
+		replan_first(planning);
+	replan_baseline(planning);
 }
 
-static int make_members(struct controller *c, struct error *err)
+static int make_members(struct iteration *it, struct error *err)
 {
 	struct tensor_table table;
 	int rc;
 
-	c->n_members = (uint32_t)c->cluster->n_nodes;
-	c->members = calloc(c->n_members, sizeof(*c->members));
-	c->shard_of = calloc(c->n_members, sizeof(*c->shard_of));
-	c->planned = cluster_copy(c->cluster);
-	rc = tensor_table_new(&table, &c->model, err);
+	it->members->n = (uint32_t)it->run->cluster->n_nodes;
+	it->members->list = calloc(it->members->n, sizeof(*it->members->list));
+	it->run->training.shard_of = calloc(it->members->n, sizeof(*it->run->training.shard_of));
+	it->run->cluster_as_given = cluster_copy(it->run->cluster);
+	rc = tensor_table_new(&table, &it->run->training.model, err);
 	if (rc != 0)
 		return rc;
-	for (uint32_t s = 0; s < c->model.n_stages; s++)
-		c->stage_parameters[s] = tensor_table_parameters(&table, s);
+	for (uint32_t s = 0; s < it->run->training.model.n_stages; s++)
+		it->run->training.stage_parameters[s] = tensor_table_parameters(&table, s);
 	tensor_table_free(&table);
-	if (!c->members || !c->shard_of || !c->planned ||
-	    routes_init(&c->routes, c->n_shards * c->per_shard, c->n_members) != 0)
+	if (!it->members->list || !it->run->training.shard_of || !it->run->cluster_as_given ||
+	    routes_init(&it->routes, it->run->training.n_shards * it->run->training.per_shard,
+			it->members->n) != 0)
 		return error_set(err, -ENOMEM, "out of memory");
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		c->members[i].id = (uint16_t)i;
-		c->members[i].since_us = c->now_us;
-		c->members[i].links_ratio = c->members[i].pace = 1;
-		c->members[i].hash_agrees = true;
-		c->members[i].keeps = c->members[i].home = -1;
-		c->members[i].changed = true;
+	for (uint32_t i = 0; i < it->members->n; i++) {
+		it->members->list[i].id = (uint16_t)i;
+		it->members->list[i].since_us = it->run->now_us;
+		it->members->list[i].links.ratio = it->members->list[i].compute.pace = 1;
+		it->members->list[i].weights.hash_agrees = true;
+		it->members->list[i].copy.stage = it->members->list[i].move.home = -1;
+		it->members->list[i].shown.is_stale = true;
 	}
 	return 0;
 }
 
 /* In the order in which each needs the one before: what the run is, who may come, the record, planners.
  * controller_fini undoes as much as was done. */
+struct controller *controller_new(void)
+{
+	struct controller *c = alloc_array(1, sizeof(*c));
+
+	controller_join_parts(c);
+	return c;
+}
+
 int controller_init(struct controller *c, struct error *err)
 {
 	struct rng rng;
 	int rc;
 
-	c->now_us = clock_monotonic_us();
-	c->started_us = c->committed_us = c->now_us;
-	c->started_wall_us = clock_wall_us();
-	c->supervisor = c->options.supervisor;
-	c->jsonl = c->options.jsonl ? stdout : NULL;
-	c->phase = PHASE_GATHERING;
-	c->iteration = 1;
-	rng_init_stream(&rng, (uint64_t)c->started_wall_us, (uint64_t)getpid());
-	c->run = rng_next(&rng);
-	rc = c->options.resume ? store_resume(&c->store, c->options.run_dir, err) : 0;
-	if (rc == 0 && c->options.resume) {
-		c->run = store_run_of(c->store)->id;
-		rc = resume_options_again(c, err);
+	c->run.now_us = clock_monotonic_us();
+	c->run.started.us = c->run.committed_us = c->run.now_us;
+	c->run.started.wall_us = clock_wall_us();
+	c->run.supervisor = c->run.options.supervisor;
+	c->run.history.jsonl = c->run.options.jsonl ? stdout : NULL;
+	c->run.phase = PHASE_GATHERING;
+	c->run.iteration = 1;
+	rng_init_stream(&rng, (uint64_t)c->run.started.wall_us, (uint64_t)getpid());
+	c->run.id = rng_next(&rng);
+	rc = c->run.options.resume
+		     ? store_resume(&c->run.history.store, c->run.options.run_dir, err)
+		     : 0;
+	if (rc == 0 && c->run.options.resume) {
+		c->run.id = store_run_of(c->run.history.store)->id;
+		rc = resume_options_again(&c->run, err);
 	}
 	if (rc == 0)
-		rc = load_cluster(c, err);
+		rc = load_cluster(&c->run, err);
 	if (rc == 0)
-		rc = load_model(c, err);
+		rc = load_model(&c->run, err);
 	if (rc == 0)
-		rc = make_members(c, err);
+		rc = make_members(&c->iteration, err);
 	if (rc == 0)
-		rc = begin_links(c, err);
+		rc = begin_links(&c->members, err);
 	if (rc == 0)
-		rc = network_open(&c->options,
+		rc = network_open(&c->run.options,
 				  KEYS_ROLE_BIT(KEYS_AGENT) | KEYS_ROLE_BIT(KEYS_CONSOLE) |
 					  KEYS_ROLE_BIT(KEYS_WATCHER),
-				  &c->log, &c->identity, &c->admitted, &c->post, err);
+				  &c->run.log, &c->run.keys.own, &c->run.keys.admitted,
+				  &c->run.post, err);
 	if (rc == 0)
-		rc = c->options.resume ? resume_begin(c, err) : record_begin(c, err);
+		rc = c->run.options.resume ? resume_begin(c, err) : record_begin(&c->run, err);
 	if (rc == 0)
-		rc = planner_start(&c->planner, err);
+		rc = planner_start(&c->planning.planner, err);
 	if (rc == 0)
-		rc = contingency_start(c, err);
+		rc = contingency_start(&c->planning, err);
 	if (rc != 0)
 		return rc;
-	record_phase(c);
-	c->parameters = count_parameters(&c->model);
-	c->unit_s = c->options.time_scale > 0 ? c->options.time_scale : 1;
-	if (!measuring_wanted(c) || c->resumed)
-		ask_first_plans(c, !c->resumed);
+	record_phase(&c->run);
+	c->run.training.parameters = count_parameters(&c->run.training.model);
+	c->run.unit_s = c->run.options.time_scale > 0 ? c->run.options.time_scale : 1;
+	if (!measuring_wanted(&c->run) || c->run.resumed)
+		ask_first_plans(&c->planning, !c->run.resumed);
 	return 0;
 }
 
 /* Threads first; then what they used. */
 void controller_fini(struct controller *c)
 {
-	planner_stop(c->planner);
-	contingency_stop(c);
-	post_close(c->post);
-	store_close(c->store);
-	controller_closed(c);
-	keys_list_free(c->admitted);
-	keys_free(c->identity);
-	planned_free(c->current);
-	planned_free(c->pending);
-	iteration_fini(c);
-	restore_fini(c);
-	consoles_fini(c);
+	planner_stop(c->planning.planner);
+	contingency_stop(&c->planning);
+	post_close(c->run.post);
+	store_close(c->run.history.store);
+	controller_closed(&c->run);
+	keys_list_free(c->run.keys.admitted);
+	keys_free(c->run.keys.own);
+	planned_free(c->run.plan);
+	planned_free(c->planning.pending);
+	iteration_fini(&c->iteration);
+	restore_fini(&c->weights);
+	consoles_fini(&c->run);
 	command_fini(c);
-	drill_fini(c);
-	cluster_free(c->cluster);
-	cluster_free(c->planned);
-	for (uint32_t i = 0; c->members && i < c->n_members; i++) {
-		free(c->members[i].links);
-		free(c->members[i].sum.slices);
-		free(c->members[i].copy_sum.slices);
+	drill_fini(&c->run);
+	cluster_free(c->run.cluster);
+	cluster_free(c->run.cluster_as_given);
+	for (uint32_t i = 0; c->members.list && i < c->members.n; i++) {
+		free(c->members.list[i].links.list);
+		free(c->members.list[i].sum.reported.slices);
+		free(c->members.list[i].copy.sum.slices);
 	}
-	free(c->members);
-	free(c->failed_links.of);
-	free(c->shard_of);
-	free(c->model_json);
-	link_table_free(c->links);
-	measuring_free(c);
+	free(c->members.list);
+	free(c->members.failed_links.of);
+	free(c->run.training.shard_of);
+	free(c->run.training.model_json);
+	link_table_free(c->members.links);
+	measuring_free(&c->members);
 }

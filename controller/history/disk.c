@@ -10,69 +10,71 @@
 
 #include <errno.h>
 
-#include "controller/controller.h"
+#include "controller/run.h"
 #include "controller/history/record.h"
 #include "controller/operator/journal.h"
 
 enum { LOOK_EVERY_US = 1000000, SAY_EVERY_US = 60000000 };
 
-bool disk_full(const struct controller *c)
+bool disk_full(const struct run *run)
 {
-	return c->disk.full;
+	return run->disk.full;
 }
 
-static void say_full(struct controller *c)
+static void say_full(struct run *run)
 {
-	c->disk.next_said_us = c->now_us + SAY_EVERY_US;
-	note(c, NOTE_ALERT, -1, 0, "the disk is full: the run waits for %d MiB in %.110s",
-	     STORE_RESERVE >> 20, c->options.run_dir);
-	record_disk(c);
+	run->disk.next_said_us = run->now_us + SAY_EVERY_US;
+	note(run, NOTE_ALERT, -1, 0, "the disk is full: the run waits for %d MiB in %.110s",
+	     STORE_RESERVE >> 20, run->options.run_dir);
+	record_disk(run);
 }
 
-static void now_full(struct controller *c)
+static void now_full(struct run *run)
 {
-	if (c->disk.full)
+	if (run->disk.full)
 		return;
-	c->disk.full = true;
-	c->disk.since_us = c->now_us;
-	say_full(c);
+	run->disk.full = true;
+	run->disk.since_us = run->now_us;
+	say_full(run);
 }
 
-void disk_refused(struct controller *c)
+void disk_refused(struct run *run)
 {
-	c->disk.commit_waits = true;
-	now_full(c);
+	run->disk.commit_waits = true;
+	now_full(run);
 }
 
-void disk_turn(struct controller *c)
+void disk_turn(struct run *run)
 {
 	struct error err = { "" };
 	int rc;
 
-	c->disk.room = false;
-	if ((store_reserved(c->store) && !c->disk.full) || c->now_us < c->disk.next_look_us)
+	run->disk.room = false;
+	if ((store_reserved(run->history.store) && !run->disk.full) ||
+	    run->now_us < run->disk.next_look_us)
 		return;
-	c->disk.next_look_us = c->now_us + LOOK_EVERY_US;
-	rc = store_reserve(c->store, &err);
+	run->disk.next_look_us = run->now_us + LOOK_EVERY_US;
+	rc = store_reserve(run->history.store, &err);
 	if (rc == -ENOSPC) {
-		now_full(c);
-		if (c->now_us >= c->disk.next_said_us)
-			say_full(c);
-	} else if (rc != 0 && !c->disk.warned) { /* it is done without */
-		c->disk.warned = true;
-		note(c, NOTE_WARNING, -1, 0, "%.180s", err.text);
+		now_full(run);
+		if (run->now_us >= run->disk.next_said_us)
+			say_full(run);
+	} else if (rc != 0 && !run->disk.warned) { /* it is done without */
+		run->disk.warned = true;
+		note(run, NOTE_WARNING, -1, 0, "%.180s", err.text);
 	}
-	c->disk.room = rc != -ENOSPC;
-	c->requests.look_at_sums = c->requests.look_at_sums || c->disk.commit_waits;
-	c->disk.commit_waits = false;
+	run->disk.room = rc != -ENOSPC;
+	run->requests.look_at_sums = run->requests.look_at_sums || run->disk.commit_waits;
+	run->disk.commit_waits = false;
 }
 
-void disk_go_on(struct controller *c)
+void disk_go_on(struct run *run)
 {
-	if (!c->disk.full || !c->disk.room || c->disk.commit_waits)
+	if (!run->disk.full || !run->disk.room || run->disk.commit_waits)
 		return;
-	c->disk.full = false;
-	note(c, NOTE_EVENT, -1, 0, "there is room on the disk again: the run goes on after %.0f s",
-	     (double)(c->now_us - c->disk.since_us) * 1e-6);
-	record_disk(c);
+	run->disk.full = false;
+	note(run, NOTE_EVENT, -1, 0,
+	     "there is room on the disk again: the run goes on after %.0f s",
+	     (double)(run->now_us - run->disk.since_us) * 1e-6);
+	record_disk(run);
 }

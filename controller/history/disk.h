@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct controller;
+struct run;
 
 struct disk {
 	bool full;         /* the run waits, since then */
@@ -16,9 +16,11 @@ struct disk {
 };
 
 /* The disk of the run's folder is full, by the store's word: nothing new begins. */
-bool disk_full(const struct controller *c);
-void disk_refused(struct controller *c); /* a commit found no room: it is tried again */
-void disk_turn(struct controller *c); /* looks now and then; a commit that found no room is tried again */
-void disk_go_on(struct controller *c); /* after that: where there is room again, and the commit was written */
+bool disk_full(const struct run *run);
+void disk_refused(struct run *run); /* a commit found no room: it is tried again */
+/* Looks now and then; a commit that found no room is tried again */
+void disk_turn(struct run *run);
+/* After that: where there is room again, and the commit was written */
+void disk_go_on(struct run *run);
 
 #endif

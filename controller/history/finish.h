@@ -7,7 +7,9 @@
 
 #include "wire/msg.h"
 
-struct controller;
+struct iteration;
+struct members;
+struct run;
 
 struct ending {
 	const char *stopping; /* the run is to end, and why; NULL */
@@ -16,15 +18,15 @@ struct ending {
 	int64_t at_us;   /* it has ended */
 };
 
-void set_phase(struct controller *c, enum run_phase phase);
-bool run_is_done(const struct controller *c); /* all iterations that were asked for are committed */
-void controller_finish(struct controller *c, int status, const char *why);
+void set_phase(struct run *run, enum run_phase phase);
+bool run_is_done(const struct run *run); /* all iterations that were asked for are committed */
+void controller_finish(struct members *members, int status, const char *why);
 /* The store is closed: whoever supervises need not begin it again. */
-void controller_closed(struct controller *c);
+void controller_closed(struct run *run);
 /* What is under way is given up; once the last commit is on the agents' disks the run ends. Said twice: at once.
  * why: borrowed for good. */
-void controller_stop(struct controller *c, const char *why);
+void controller_stop(struct iteration *it, const char *why);
 /* The disk is full, or worse: ends, and leaves the agents to a controller that can write. */
-void controller_unrecorded(struct controller *c, const char *why);
+void controller_unrecorded(struct members *members, const char *why);
 
 #endif

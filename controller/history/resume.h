@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 struct controller;
+struct members;
 struct error;
 struct member;
 
@@ -15,6 +16,6 @@ int resume_begin(struct controller *c, struct error *err);
 int resume_numbers(uint64_t generation, uint32_t *first);
 /* What an agent that has come holds of the run, as it says. While gathering who holds its stage goes on with it; one
  * that comes later may have the last copy of a stage (recover.c). */
-void resume_member(struct controller *c, struct member *m);
+void resume_member(struct members *members, struct member *m);
 
 #endif

@@ -12,7 +12,7 @@
 
 #include <jansson.h>
 
-#include "controller/controller.h"
+#include "controller/members/members.h"
 #include "controller/members/member.h"
 
 /* What a run goes on with of its options, as the record of them has it, and, for those of both, the controller's own. */
@@ -21,8 +21,11 @@ static const struct setting {
 	enum { WHOLE, LONG, REAL, FLAG } kind; /* uint32_t, uint64_t, double, bool */
 	size_t at; /* in struct options */
 	double least, most;
-	enum { OF_OPTIONS, OF_BOTH, OF_BOTH_LATER } of; /* later: the controller's of an earlier build has none */
-	size_t said; /* whether the command line says it anew, and what is recorded does not count; 0: it cannot */
+	/* Later: the controller's of an earlier build has none */
+	enum { OF_OPTIONS, OF_BOTH, OF_BOTH_LATER } of;
+	/* Whether the command line says it anew, and what is recorded does not count; 0: it cannot
+	 */
+	size_t said;
 } settings[] = {
 #define AT(field) .at = offsetof(struct options, field)
 #define SAID(field) AT(field), .said = offsetof(struct options, said.field)
@@ -121,34 +124,37 @@ static void take_settings(struct options *p, const json_t *o, enum record in)
 	}
 }
 
-char *resume_options(const struct controller *c)
+char *resume_options(const struct run *run)
 {
-	return print_record(&c->options, RECORD_OPTIONS,
-			    json_pack("{s:s}", "algorithm", plan_algorithm_name(c->options.algorithm)));
+	return print_record(
+		&run->options, RECORD_OPTIONS,
+		json_pack("{s:s}", "algorithm", plan_algorithm_name(run->options.algorithm)));
 }
 
-int resume_options_again(struct controller *c, struct error *err)
+int resume_options_again(struct run *run, struct error *err)
 {
 	const char *algorithm = "best"; /* earlier records say none */
 	char *text = NULL;
 	json_t *o;
-	int rc = store_get(c->store, "options", &text, err);
+	int rc = store_get(run->history.store, "options", &text, err);
 
 	if (rc != 0)
 		return rc == -ENOENT ? 0 : rc;
 	o = json_loads(text, 0, NULL);
 	free(text);
-	if (o && settings_fit(o, RECORD_OPTIONS) && json_unpack(o, "{s?s}", "algorithm", &algorithm) == 0 &&
-	    plan_algorithm_named(algorithm, &c->options.algorithm))
-		take_settings(&c->options, o, RECORD_OPTIONS);
+	if (o && settings_fit(o, RECORD_OPTIONS) &&
+	    json_unpack(o, "{s?s}", "algorithm", &algorithm) == 0 &&
+	    plan_algorithm_named(algorithm, &run->options.algorithm))
+		take_settings(&run->options, o, RECORD_OPTIONS);
 	else
-		rc = error_set(err, -EINVAL, "%s: the record of the run's options is damaged", c->options.run_dir);
+		rc = error_set(err, -EINVAL, "%s: the record of the run's options is damaged",
+			       run->options.run_dir);
 	json_decref(o);
 	return rc;
 }
 
 /* An array each of what every node has, beside what is kept of the options. */
-int resume_save(struct controller *c)
+int resume_save(struct members *members)
 {
 	json_t *stages = json_array(), *shards = json_array(), *homes = json_array();
 	json_t *marked = json_array(), *keys = json_array();
@@ -156,21 +162,24 @@ int resume_save(struct controller *c)
 	char *text, key[KEYS_TEXT_SIZE];
 	int rc = -ENOMEM;
 
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		json_array_append_new(stages, json_integer(c->cluster->nodes[i].stage));
-		json_array_append_new(shards, json_integer(c->shard_of[i]));
-		json_array_append_new(homes, json_integer(c->members[i].home));
-		json_array_append_new(marked, json_integer(c->members[i].marked));
-		keys_text(&c->members[i].key, key);
-		json_array_append_new(keys, json_string(member_has_key(&c->members[i]) ? key : ""));
+	for (uint32_t i = 0; i < members->n; i++) {
+		json_array_append_new(stages, json_integer(members->run->cluster->nodes[i].stage));
+		json_array_append_new(shards, json_integer(members->run->training.shard_of[i]));
+		json_array_append_new(homes, json_integer(members->list[i].move.home));
+		json_array_append_new(marked, json_integer(members->list[i].is_marked));
+		keys_text(&members->list[i].key, key);
+		json_array_append_new(keys,
+				      json_string(member_has_key(&members->list[i]) ? key : ""));
 	}
-	text = print_record(&c->options, RECORD_CONTROLLER,
-			    json_pack("{s:i, s:o, s:o, s:o, s:o, s:o}", "path_length", (int)c->path_length, "stages",
-				      stages, "shards", shards, "homes", homes, "marked", marked, "keys", keys));
+	text = print_record(&members->run->options, RECORD_CONTROLLER,
+			    json_pack("{s:i, s:o, s:o, s:o, s:o, s:o}", "path_length",
+				      (int)members->run->wanted.path_length, "stages", stages,
+				      "shards", shards, "homes", homes, "marked", marked, "keys",
+				      keys));
 	if (text)
-		rc = store_set(c->store, "controller", text, &err);
+		rc = store_set(members->run->history.store, "controller", text, &err);
 	if (rc != 0)
-		log_line(&c->log, LOG_ERROR, "%s", text ? err.text : "out of memory");
+		log_line(&members->run->log, LOG_ERROR, "%s", text ? err.text : "out of memory");
 	free(text);
 	return rc;
 }
@@ -185,25 +194,27 @@ static int load_numbers(int *to, uint32_t n, const json_t *from)
 }
 
 /* Who comes back gets its own node. Earlier records have no keys. */
-static int load_keys(struct controller *c, const json_t *from)
+static int load_keys(struct members *members, const json_t *from)
 {
 	struct error ignored;
 
-	if (from && json_array_size(from) != c->n_members)
+	if (from && json_array_size(from) != members->n)
 		return -EINVAL;
-	for (uint32_t i = 0; from && i < c->n_members; i++) {
+	for (uint32_t i = 0; from && i < members->n; i++) {
 		const char *text = json_string_value(json_array_get(from, i));
 
-		if (!text || (*text && keys_parse(text, &c->members[i].key, &ignored) != 0))
+		if (!text || (*text && keys_parse(text, &members->list[i].key, &ignored) != 0))
 			return -EINVAL;
 	}
 	return 0;
 }
 
-int resume_load(struct controller *c, struct error *err)
+int resume_load(struct members *members, struct error *err)
 {
 	char *text = NULL;
-	int stages[MSG_NODES], homes[MSG_NODES], marked[MSG_NODES] = { 0 }, rc = store_get(c->store, "controller", &text, err);
+	int stages[MSG_NODES], homes[MSG_NODES],
+		marked[MSG_NODES] = { 0 },
+		rc = store_get(members->run->history.store, "controller", &text, err);
 	json_t *o, *st, *sh, *ho = NULL, *ma = NULL, *ke = NULL;
 	int path_length;
 
@@ -217,32 +228,35 @@ int resume_load(struct controller *c, struct error *err)
 		     ? 0
 		     : -EINVAL;
 	if (rc == 0)
-		rc = load_numbers(stages, c->n_members, st);
+		rc = load_numbers(stages, members->n, st);
 	if (rc == 0)
-		rc = load_numbers(c->shard_of, c->n_members, sh);
+		rc = load_numbers(members->run->training.shard_of, members->n, sh);
 	if (rc == 0) /* earlier records have none */
-		rc = load_numbers(homes, c->n_members, ho ? ho : st);
+		rc = load_numbers(homes, members->n, ho ? ho : st);
 	if (rc == 0 && ma)
-		rc = load_numbers(marked, c->n_members, ma);
+		rc = load_numbers(marked, members->n, ma);
 	if (rc == 0)
-		rc = load_keys(c, ke);
-	if (rc == 0 && (path_length < 1 || path_length > c->cluster->n_stages))
+		rc = load_keys(members, ke);
+	if (rc == 0 && (path_length < 1 || path_length > members->run->cluster->n_stages))
 		rc = -EINVAL;
-	for (uint32_t i = 0; rc == 0 && i < c->n_members; i++)
-		if (stages[i] >= c->cluster->n_stages || homes[i] >= c->cluster->n_stages)
+	for (uint32_t i = 0; rc == 0 && i < members->n; i++)
+		if (stages[i] >= members->run->cluster->n_stages ||
+		    homes[i] >= members->run->cluster->n_stages)
 			rc = -EINVAL;
 	if (rc == 0) {
-		for (uint32_t i = 0; i < c->n_members; i++) {
-			c->cluster->nodes[i].stage = stages[i];
-			c->members[i].home = homes[i];
-			c->members[i].marked = c->members[i].shunned = marked[i] != 0;
+		for (uint32_t i = 0; i < members->n; i++) {
+			members->run->cluster->nodes[i].stage = stages[i];
+			members->list[i].move.home = homes[i];
+			members->list[i].is_marked = members->list[i].peers.is_excluded =
+				marked[i] != 0;
 		}
-		take_settings(&c->options, o, RECORD_CONTROLLER);
-		c->unit_s = c->options.time_scale > 0 ? c->options.time_scale : 1;
-		c->path_length = (uint32_t)path_length;
+		take_settings(&members->run->options, o, RECORD_CONTROLLER);
+		members->run->unit_s =
+			members->run->options.time_scale > 0 ? members->run->options.time_scale : 1;
+		members->run->wanted.path_length = (uint32_t)path_length;
 	}
 	json_decref(o);
 	return rc ? error_set(err, rc, "%s: the controller's own record is damaged",
-			      c->options.run_dir)
+			      members->run->options.run_dir)
 		  : 0;
 }

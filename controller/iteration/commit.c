@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "controller/controller.h"
+#include "controller/iteration/iteration.h"
 #include "controller/history/disk.h"
 #include "controller/history/finish.h"
 #include "controller/history/record.h"
@@ -31,116 +31,124 @@
 /* Of a gradient that any training survives it is far below. */
 static const double MOST_SQUARES = 1e20;
 
-static bool sum_missing(const struct controller *c)
+static bool sum_missing(const struct members *members)
 {
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		const struct member *m = &c->members[i];
+	for (uint32_t i = 0; i < members->n; i++) {
+		const struct member *m = &members->list[i];
 
-		if ((m->replica && !m->reduced) || (copies_awaited(m) && !m->copy_reduced))
+		if ((m->is_replica && !m->sum.is_done) || (copies_awaited(m) && !m->copy.has_sum))
 			return true;
 	}
 	return false;
 }
 
-static bool is_of_this_attempt(const struct controller *c, const struct told_sum *told, int stage)
+static bool is_of_this_attempt(const struct iteration *it, const struct told_sum *told, int stage)
 {
-	return told->iteration == c->iteration && told->attempt == c->reduce_attempt && told->stage == stage;
+	return told->iteration == it->run->iteration && told->attempt == it->reduce_attempt &&
+	       told->stage == stage;
 }
 
 /* Somebody has told another one in this attempt, and is gone since: which of them is right nobody can tell. */
-static bool gone_differ(const struct controller *c, int stage, const struct told_sum *first)
+static bool gone_differ(const struct iteration *it, int stage, const struct told_sum *first)
 {
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		const struct member *m = &c->members[i];
+	for (uint32_t i = 0; i < it->members->n; i++) {
+		const struct member *m = &it->members->list[i];
 
-		if ((is_of_this_attempt(c, &m->sum, stage) && !agreement_same_sum(first, &m->sum)) ||
-		    (is_of_this_attempt(c, &m->copy_sum, stage) && !agreement_same_sum(first, &m->copy_sum)))
+		if ((is_of_this_attempt(it, &m->sum.reported, stage) &&
+		     !agreement_same_sum(first, &m->sum.reported)) ||
+		    (is_of_this_attempt(it, &m->copy.sum, stage) &&
+		     !agreement_same_sum(first, &m->copy.sum)))
 			return true;
 	}
 	return false;
 }
 
-bool commit_can_compare(const struct controller *c, int stage)
+bool commit_can_compare(const struct iteration *it, int stage)
 {
 	uint32_t words = 0;
 
-	for (uint32_t i = 0; i < c->n_members; i++)
-		words += is_of_this_attempt(c, &c->members[i].sum, stage) + is_of_this_attempt(c, &c->members[i].copy_sum, stage);
+	for (uint32_t i = 0; i < it->members->n; i++)
+		words += is_of_this_attempt(it, &it->members->list[i].sum.reported, stage) +
+			 is_of_this_attempt(it, &it->members->list[i].copy.sum, stage);
 	return words >= 2;
 }
 
 /* The replicas of a stage, and those that keep a copy, must have got the same sum, to the bit; so must who
  * has died since. -EPROTO: those of *stage have not.
  */
-static int stage_sums(struct controller *c, double *total, int *stage)
+static int stage_sums(struct iteration *it, double *total, int *stage)
 {
 	*total = 0;
-	if (sum_missing(c)) /* asked after each sum that comes: comparing is for the last */
+	/* Asked after each sum that comes: comparing is for the last */
+	if (sum_missing(it->members))
 		return -EAGAIN;
-	for (int s = *stage = 0; s < c->cluster->n_stages; *stage = ++s) {
+	for (int s = *stage = 0; s < it->run->cluster->n_stages; *stage = ++s) {
 		const struct told_sum *first = NULL;
 		bool differ = false;
 
-		for (uint32_t i = 0; i < c->n_members; i++) {
-			const struct member *m = &c->members[i];
+		for (uint32_t i = 0; i < it->members->n; i++) {
+			const struct member *m = &it->members->list[i];
 
-			if (!m->replica || member_stage(c, m) != s)
+			if (!m->is_replica || member_stage(it->run, m) != s)
 				continue;
-			first = first ? first : &m->sum;
-			differ = differ || !agreement_same_sum(first, &m->sum);
+			first = first ? first : &m->sum.reported;
+			differ = differ || !agreement_same_sum(first, &m->sum.reported);
 		}
 		if (!first)
 			return -EAGAIN; /* stalled */
-		for (uint32_t i = 0; i < c->n_members; i++) {
-			const struct member *m = &c->members[i];
+		for (uint32_t i = 0; i < it->members->n; i++) {
+			const struct member *m = &it->members->list[i];
 
-			if (!copies_awaited(m) || m->keeps != s)
+			if (!copies_awaited(m) || m->copy.stage != s)
 				continue;
-			differ = differ || !agreement_same_sum(first, &m->copy_sum);
+			differ = differ || !agreement_same_sum(first, &m->copy.sum);
 		}
-		if (differ || gone_differ(c, s, first))
+		if (differ || gone_differ(it, s, first))
 			return -EPROTO;
 		*total += first->squares;
-		c->stage_squares[s] = first->squares;
+		it->weights->stage_squares[s] = first->squares;
 	}
 	return 0;
 }
 
 /* Times are measured from the start to the last backward; what came after that is the sums' part. Tokens and idle time
  * are of the whole. */
-static void fill_iteration(struct controller *c, const struct msg_commit *m, double sum_squares,
+static void fill_iteration(struct iteration *it, const struct msg_commit *m, double sum_squares,
 			   struct msg_see_iteration *see)
 {
-	const struct plan_predicted *predicted = &c->current->plan->predicted;
-	const struct progress *p = &c->progress;
+	const struct plan_predicted *predicted = &it->run->plan->plan->predicted;
+	const struct progress *p = &it->progress;
 	double loss = 0, seconds = (double)(p->last_backward_us - p->started_us) * 1e-6;
-	int64_t since_us = p->started_us < c->committed_us ? p->started_us : c->committed_us;
+	int64_t since_us =
+		p->started_us < it->run->committed_us ? p->started_us : it->run->committed_us;
 
-	for (uint32_t i = 0; i < c->routes.n; i++)
-		loss += c->routes.microbatches[i].loss;
+	for (uint32_t i = 0; i < it->routes.n; i++)
+		loss += it->routes.microbatches[i].loss;
 	*see = (struct msg_see_iteration){
-		.iteration = c->iteration,
-		.epoch = c->epoch,
-		.loss = (float)(loss / c->routes.n),
-		.iteration_s = (float)(seconds / c->unit_s),
+		.iteration = it->run->iteration,
+		.epoch = it->run->epoch,
+		.loss = (float)(loss / it->routes.n),
+		.iteration_s = (float)(seconds / it->run->unit_s),
 		.predicted_s = (float)predicted->iteration_s,
-		.sync_s = (float)((double)(c->now_us - p->last_backward_us) * 1e-6 / c->unit_s),
-		.predicted_sync_s = (float)plan_visible_sync_s(c->current->plan),
-		.real_s = (float)((double)(c->now_us - since_us) * 1e-6),
+		.sync_s = (float)((double)(it->run->now_us - p->last_backward_us) * 1e-6 /
+				  it->run->unit_s),
+		.predicted_sync_s = (float)plan_visible_sync_s(it->run->plan->plan),
+		.real_s = (float)((double)(it->run->now_us - since_us) * 1e-6),
 		.collisions = p->collisions,
-		.wait_s = (float)(p->wait_s / c->unit_s),
-		.gradient_norm = (float)(sqrt(sum_squares) / c->routes.n),
-		.clip = m->scale * (float)c->routes.n,
+		.wait_s = (float)(p->wait_s / it->run->unit_s),
+		.gradient_norm = (float)(sqrt(sum_squares) / it->routes.n),
+		.clip = m->scale * (float)it->routes.n,
 		.lr = m->lr,
-		.alive = members_live(c),
-		.path_length = (uint32_t)c->current->plan->path_length,
-		.rerun = c->routes.rerun,
-		.at_us = c->now_us,
+		.alive = members_live(it->members),
+		.path_length = (uint32_t)it->run->plan->plan->path_length,
+		.rerun = it->routes.rerun,
+		.at_us = it->run->now_us,
 	};
-	see->tokens_per_s = (float)((double)c->routes.n * c->recipe.batch * c->recipe.sequence /
-				    ((double)(c->now_us - p->started_us) * 1e-6));
-	see->idle_fraction = (float)(1 - p->busy_s / (seconds * members_live(c)));
-	fill_algorithm(see, c->current->plan);
+	see->tokens_per_s = (float)((double)it->routes.n * it->run->training.recipe.batch *
+				    it->run->training.recipe.sequence /
+				    ((double)(it->run->now_us - p->started_us) * 1e-6));
+	see->idle_fraction = (float)(1 - p->busy_s / (seconds * members_live(it->members)));
+	fill_algorithm(see, it->run->plan->plan);
 }
 
 /* Seconds that all nodes computed, together. A task that began and did not end, as its node died, is nobody's work. */
@@ -161,9 +169,9 @@ static double busy_seconds(const struct progress *p)
 	return (double)busy_us * 1e-6;
 }
 
-static void remember_prediction(struct controller *c, const struct msg_see_iteration *see)
+static void remember_prediction(struct iteration *it, const struct msg_see_iteration *see)
 {
-	struct prediction_record *r = &c->record;
+	struct prediction_record *r = &it->prediction;
 
 	if (see->rerun > 0 || see->iteration_s <= 0)
 		return;
@@ -173,115 +181,124 @@ static void remember_prediction(struct controller *c, const struct msg_see_itera
 		r->n++;
 }
 
-static void settle_receipt(struct controller *c, const struct msg_see_iteration *see)
+static void settle_receipt(struct iteration *it, const struct msg_see_iteration *see)
 {
-	struct receipt *r = &c->receipt;
+	struct receipt *r = &it->receipt;
 	double off = r->said_s > 0 ? (double)see->iteration_s / r->said_s - 1 : 0;
 
 	if (!r->due || see->rerun > 0)
 		return;
 	r->due = false;
-	note(c, NOTE_PREDICTION, -1, 0, "%.80s: %.3g > %.3g s said, %.3g s took (%+.0f%%) %s", r->what,
-	     r->before_s, r->said_s, (double)see->iteration_s, 100 * off,
-	     fabs(off) < 0.05 ? "ok" : fabs(off) < 0.15 ? "WARN" : "MISS");
+	note(it->run, NOTE_PREDICTION, -1, 0, "%.80s: %.3g > %.3g s said, %.3g s took (%+.0f%%) %s",
+	     r->what, r->before_s, r->said_s, (double)see->iteration_s, 100 * off,
+	     fabs(off) < 0.05   ? "ok"
+	     : fabs(off) < 0.15 ? "WARN"
+				: "MISS");
 }
 
-static void announce_commit(struct controller *c, const struct msg *m, const struct msg_see_iteration *see)
+static void announce_commit(struct iteration *it, const struct msg *m,
+			    const struct msg_see_iteration *see)
 {
 	struct msg told = { .type = MSG_SEE_ITERATION, .u.see_iteration = *see };
 
-	c->committed = c->iteration;
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		struct member *r = &c->members[i];
+	it->run->committed = it->run->iteration;
+	for (uint32_t i = 0; i < it->members->n; i++) {
+		struct member *r = &it->members->list[i];
 
-		if (r->copies)
-			r->copy_told = c->committed;
-		if (r->copies && !r->replica)
-			member_send(c, r, m);
-		if (!r->replica)
+		if (r->copy.gets_sum)
+			r->copy.last_commit_sent = it->run->committed;
+		if (r->copy.gets_sum && !r->is_replica)
+			member_send(it->run, r, m);
+		if (!r->is_replica)
 			continue;
-		r->holds = r->commit_told = c->committed;
-		r->held_stage = (uint8_t)member_stage(c, r);
-		r->hash_agrees = true;
-		r->hash = 0; /* told by MSG_COMMITTED */
-		member_send(c, r, m);
+		r->weights.iterations = r->weights.last_commit_sent = it->run->committed;
+		r->weights.stage = (uint8_t)member_stage(it->run, r);
+		r->weights.hash_agrees = true;
+		r->weights.hash = 0; /* told by MSG_COMMITTED */
+		member_send(it->run, r, m);
 		if (r->state == NODE_SYNCING) {
-			members_set(c, r, NODE_LIVE, "");
-			note(c, NOTE_EVENT, r->id, 'R', "n%02u S%d joined at it%llu", r->id,
-			     member_stage(c, r), (unsigned long long)c->committed);
-			replan(c, "a node joined");
+			members_set(it->run, r, NODE_LIVE, "");
+			note(it->run, NOTE_EVENT, r->id, 'R', "n%02u S%d joined at it%llu", r->id,
+			     member_stage(it->run, r), (unsigned long long)it->run->committed);
+			replan(it->planning, "a node joined");
 		}
 	}
-	record_iteration(c, see);
-	consoles_tell(c, &told);
-	remember_prediction(c, see);
-	settle_receipt(c, see);
-	c->committed_us = c->now_us;
+	record_iteration(it, see);
+	consoles_tell(it->run, &told);
+	remember_prediction(it, see);
+	settle_receipt(it, see);
+	it->run->committed_us = it->run->now_us;
 }
 
-static void decide_commit(struct controller *c, double sum_squares)
+static void decide_commit(struct iteration *it, double sum_squares)
 {
 	struct msg m = { .type = MSG_COMMIT };
 	struct msg_see_iteration see;
-	const struct adamw *h = &c->recipe.adamw;
+	const struct adamw *h = &it->run->training.recipe.adamw;
 	int sum_of[MSG_NODES], rc;
 	struct error err = { "" };
 
-	for (uint32_t i = 0; i < c->n_members; i++)
-		sum_of[i] = c->members[i].in_sum ? c->members[i].sum_stage : -1;
-	if (routes_audit(&c->routes, sum_of, &err) != 0) {
-		note(c, NOTE_ALERT, -1, 0, "not committed: %s", err.text);
-		controller_finish(c, 1, err.text);
+	for (uint32_t i = 0; i < it->members->n; i++)
+		sum_of[i] = it->members->list[i].sum.counts ? it->members->list[i].sum.stage : -1;
+	if (routes_audit(&it->routes, sum_of, &err) != 0) {
+		note(it->run, NOTE_ALERT, -1, 0, "not committed: %s", err.text);
+		controller_finish(it->members, 1, err.text);
 		return;
 	}
 	m.u.commit = (struct msg_commit){
-		.iteration = c->iteration, .attempt = c->reduce_attempt,
-		.scale = recipe_scale(&c->recipe, sum_squares, c->routes.n),
-		.lr = recipe_lr(&c->recipe, c->iteration), .beta1 = h->beta1, .beta2 = h->beta2,
-		.eps = h->eps, .weight_decay = h->weight_decay,
+		.iteration = it->run->iteration,
+		.attempt = it->reduce_attempt,
+		.scale = recipe_scale(&it->run->training.recipe, sum_squares, it->routes.n),
+		.lr = recipe_lr(&it->run->training.recipe, it->run->iteration),
+		.beta1 = h->beta1,
+		.beta2 = h->beta2,
+		.eps = h->eps,
+		.weight_decay = h->weight_decay,
 	};
-	c->progress.busy_s = busy_seconds(&c->progress);
-	fill_iteration(c, &m.u.commit, sum_squares, &see);
-	rc = record_commit(c, &m.u.commit, sum_squares, &see, &err);
+	it->progress.busy_s = busy_seconds(&it->progress);
+	fill_iteration(it, &m.u.commit, sum_squares, &see);
+	rc = record_commit(it, &m.u.commit, sum_squares, &see, &err);
 	if (rc == -ENOSPC)
-		disk_refused(c);
+		disk_refused(it->run);
 	else if (rc != 0)
-		controller_unrecorded(c, err.text); /* nothing was announced: the last commit stands */
+		controller_unrecorded(it->members,
+				      err.text); /* nothing was announced: the last commit stands */
 	if (rc != 0)
 		return;
-	announce_commit(c, &m, &see);
-	checkpoint_when_due(c);
-	c->evaluation.wanted =
-		c->options.eval_every > 0 && (c->committed % c->options.eval_every == 0 ||
-					      c->committed == c->options.iterations);
-	set_phase(c, PHASE_COMMITTING);
+	announce_commit(it, &m, &see);
+	checkpoint_when_due(it->weights);
+	it->evaluation.wanted = it->run->options.eval_every > 0 &&
+				(it->run->committed % it->run->options.eval_every == 0 ||
+				 it->run->committed == it->run->options.iterations);
+	set_phase(it->run, PHASE_COMMITTING);
 }
 
 /* Once a bit may have flipped. */
-static void take_differing(struct controller *c, int stage)
+static void take_differing(struct iteration *it, int stage)
 {
-	if (++c->n_differing > 1) {
-		agreement_sums(c, stage);
+	if (++it->n_differing > 1) {
+		agreement_sums(it->members, stage);
 		return;
 	}
-	note(c, NOTE_ALERT, -1, 0, "the nodes of S%d got different sums: reduced again", stage);
-	c->requests.sum_anew = true;
+	note(it->run, NOTE_ALERT, -1, 0, "the nodes of S%d got different sums: reduced again",
+	     stage);
+	it->run->requests.sum_anew = true;
 }
 
-void commit_when_reduced(struct controller *c)
+void commit_when_reduced(struct iteration *it)
 {
 	double sum_squares;
-	int stage, rc = stage_sums(c, &sum_squares, &stage);
+	int stage, rc = stage_sums(it, &sum_squares, &stage);
 
 	if (rc == -EAGAIN)
 		return;
 	if (rc != 0) {
-		take_differing(c, stage);
+		take_differing(it, stage);
 	} else if (!isfinite(sum_squares)) {
-		note(c, NOTE_ALERT, -1, 0, "the gradient is not finite: the run stops");
-		controller_finish(c, 1, "the gradient is not finite");
+		note(it->run, NOTE_ALERT, -1, 0, "the gradient is not finite: the run stops");
+		controller_finish(it->members, 1, "the gradient is not finite");
 	} else {
-		decide_commit(c, sum_squares);
+		decide_commit(it, sum_squares);
 	}
 }
 
@@ -303,95 +320,101 @@ static bool told_sum(struct told_sum *to, const struct msg_reduced *r)
 }
 
 /* Excludes a replica that reports its sum before it has counted every gradient of its own. */
-static bool lacks_gradient(struct controller *c, struct member *m)
+static bool lacks_gradient(struct iteration *it, struct member *m)
 {
-	for (uint32_t i = 0; i < c->routes.n; i++) {
-		if (!routes_lacks(&c->routes, m->id, i))
+	for (uint32_t i = 0; i < it->routes.n; i++) {
+		if (!routes_lacks(&it->routes, m->id, i))
 			continue;
-		note(c, NOTE_ALERT, m->id, 0, "n%02u has reported its sum, but not that it counted m%02u", m->id, i);
-		exclude_member(c, m, "left a gradient out");
+		note(it->run, NOTE_ALERT, m->id, 0,
+		     "n%02u has reported its sum, but not that it counted m%02u", m->id, i);
+		exclude_member(it->members, m, "left a gradient out");
 		return true;
 	}
 	return false;
 }
 
-void iteration_reduced(struct controller *c, struct member *m, const struct msg_reduced *r)
+void iteration_reduced(struct iteration *it, struct member *m, const struct msg_reduced *r)
 {
-	if ((c->phase != PHASE_REDUCING && c->phase != PHASE_COMPUTING) ||
-	    r->iteration != c->iteration || r->attempt != c->reduce_attempt ||
-	    r->stage >= MSG_STAGES || c->summing[r->stage] == 0)
+	if ((it->run->phase != PHASE_REDUCING && it->run->phase != PHASE_COMPUTING) ||
+	    r->iteration != it->run->iteration || r->attempt != it->reduce_attempt ||
+	    r->stage >= MSG_STAGES || it->summing[r->stage] == 0)
 		return;
-	if (r->n_slices != c->summing[r->stage]) {
-		if (m->replica)
-			exclude_member(c, m, "has another sum than it was told to make");
-		return;
-	}
-	if (m->copies && r->stage == m->keeps) {
-		m->copy_reduced = told_sum(&m->copy_sum, r);
-		if (c->phase == PHASE_REDUCING)
-			commit_when_reduced(c);
+	if (r->n_slices != it->summing[r->stage]) {
+		if (m->is_replica)
+			exclude_member(it->members, m, "has another sum than it was told to make");
 		return;
 	}
-	if (!m->replica || r->stage != member_stage(c, m))
+	if (m->copy.gets_sum && r->stage == m->copy.stage) {
+		m->copy.has_sum = told_sum(&m->copy.sum, r);
+		if (it->run->phase == PHASE_REDUCING)
+			commit_when_reduced(it);
+		return;
+	}
+	if (!m->is_replica || r->stage != member_stage(it->run, m))
 		return;
 	/* What others sent was checked: it is this one's own. */
 	if (!(r->sum_squares >= 0 && r->sum_squares < MOST_SQUARES)) {
-		exclude_for_number(c, m, "summed a gradient that cannot be");
+		exclude_for_number(it->members, m, "summed a gradient that cannot be");
 		return;
 	}
-	if (lacks_gradient(c, m))
+	if (lacks_gradient(it, m))
 		return;
-	m->reduced = told_sum(&m->sum, r);
-	c->progress.reduced_us = c->now_us;
-	c->steps++;
-	if (c->phase == PHASE_REDUCING)
-		commit_when_reduced(c);
+	m->sum.is_done = told_sum(&m->sum.reported, r);
+	it->progress.reduced_us = it->run->now_us;
+	it->run->steps++;
+	if (it->run->phase == PHASE_REDUCING)
+		commit_when_reduced(it);
 }
 
 /* A member's word of any other commit, or of another stage, proves nothing. */
-static bool was_told(const struct controller *c, const struct member *m, const struct msg_committed *r)
+static bool was_told(const struct run *run, const struct member *m, const struct msg_committed *r)
 {
-	if (r->iteration > c->committed)
+	if (r->iteration > run->committed)
 		return false; /* the run has gone back since */
-	return (r->stage == m->held_stage && r->iteration == m->commit_told) ||
-	       (r->stage == m->keeps && (r->iteration == m->copy_told || r->iteration == m->commit_told));
+	return (r->stage == m->weights.stage && r->iteration == m->weights.last_commit_sent) ||
+	       (r->stage == m->copy.stage && (r->iteration == m->copy.last_commit_sent ||
+					      r->iteration == m->weights.last_commit_sent));
 }
 
 /* Whether the word is of a copy that is fetched again, as it was not the stage's: the new one's word is to come. */
 static bool was_given_up(const struct member *m, const struct msg_committed *r)
 {
-	return r->stage == m->keeps && (r->copy || r->stage != m->held_stage) && !m->kept;
+	return r->stage == m->copy.stage && (r->copy || r->stage != m->weights.stage) &&
+	       !m->copy.is_whole;
 }
 
 /* The word of one that is no replica yet, or no more: after a takeover it was told the commit again, and its stage may
  * be nowhere else. */
-static void take_late_word(const struct controller *c, struct member *m, const struct msg_committed *r)
+static void take_late_word(const struct run *run, struct member *m, const struct msg_committed *r)
 {
-	if (r->copy || r->stage != m->held_stage || r->iteration != c->committed || r->iteration != m->commit_told)
+	if (r->copy || r->stage != m->weights.stage || r->iteration != run->committed ||
+	    r->iteration != m->weights.last_commit_sent)
 		return;
-	m->holds = r->iteration;
-	m->hash = r->hash;
+	m->weights.iterations = r->iteration;
+	m->weights.hash = r->hash;
 }
 
-void iteration_committed(struct controller *c, struct member *m, const struct msg_committed *r)
+void iteration_committed(struct members *members, struct member *m, const struct msg_committed *r)
 {
-	if (!was_told(c, m, r))
-		admission_stray(c, m, "tells of commits that it was not told of");
+	if (!was_told(members->run, m, r))
+		admission_stray(members->run, m, "tells of commits that it was not told of");
 	else if (!was_given_up(m, r))
-		record_hash(c, m, r->stage, r->iteration, r->hash);
-	if (r->copy || r->stage != m->held_stage || !(m->replica || c->phase == PHASE_GATHERING)) {
-		take_late_word(c, m, r);
-		standbys_committed(c, m, r);
+		record_hash(members->run, m, r->stage, r->iteration, r->hash);
+	if (r->copy || r->stage != m->weights.stage ||
+	    !(m->is_replica || members->run->phase == PHASE_GATHERING)) {
+		take_late_word(members->run, m, r);
+		standbys_committed(members, m, r);
 		return;
 	}
-	if (r->iteration != c->committed || r->iteration != m->commit_told)
+	if (r->iteration != members->run->committed || r->iteration != m->weights.last_commit_sent)
 		return; /* not the newest */
-	if (c->phase == PHASE_GATHERING && c->resumed) { /* told again, and it had the sum */
-		m->ready = r->stage == member_stage(c, m);
-		m->holds = r->iteration;
+	/* Told again, and it had the sum */
+	if (members->run->phase == PHASE_GATHERING && members->run->resumed) {
+		m->assigned.is_ready = r->stage == member_stage(members->run, m);
+		m->weights.iterations = r->iteration;
 	}
-	m->hash = r->hash;
-	m->changed = true;
-	if (m->replica)
-		agreement_told(c, m);
+	m->weights.hash = r->hash;
+	m->shown.is_stale = true;
+	if (m->is_replica)
+		agreement_told(members, m);
 }

@@ -7,7 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct controller;
+struct iteration;
+struct members;
 struct member;
 struct msg_committed;
 struct msg_reduced;
@@ -24,10 +25,10 @@ struct receipt {
 	double before_s, said_s; /* plan seconds */
 };
 
-void commit_when_reduced(struct controller *c);
+void commit_when_reduced(struct iteration *it);
 /* Two have told the stage's sum in this attempt, whether they are gone since or keep a copy: a wrong one shows. */
-bool commit_can_compare(const struct controller *c, int stage);
-void iteration_reduced(struct controller *c, struct member *m, const struct msg_reduced *r);
-void iteration_committed(struct controller *c, struct member *m, const struct msg_committed *r);
+bool commit_can_compare(const struct iteration *it, int stage);
+void iteration_reduced(struct iteration *it, struct member *m, const struct msg_reduced *r);
+void iteration_committed(struct members *members, struct member *m, const struct msg_committed *r);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "controller/controller.h"
+#include "controller/iteration/iteration.h"
 #include "controller/history/finish.h"
 #include "controller/history/record.h"
 #include "controller/iteration/stall_detector.h"
@@ -14,41 +14,44 @@
 #include "controller/operator/stream.h"
 
 /* A stage's k-th replica, counted round. */
-static uint16_t replica_of(const struct controller *c, int stage, uint32_t k)
+static uint16_t replica_of(const struct members *members, int stage, uint32_t k)
 {
-	uint32_t n = stage_replicas(c, stage, NULL), at = 0;
+	uint32_t n = stage_replicas(members, stage, NULL), at = 0;
 
 	if (n == 0)
 		return 0;
 	k %= n;
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		const struct member *m = &c->members[i];
+	for (uint32_t i = 0; i < members->n; i++) {
+		const struct member *m = &members->list[i];
 
-		if (m->replica && !m->marked && member_stage(c, m) == stage && at++ == k)
+		if (m->is_replica && !m->is_marked && member_stage(members->run, m) == stage &&
+		    at++ == k)
 			return m->id;
 	}
 	return 0;
 }
 
 /* From the k-th on the first with links to the one before, and back to the data node if it is the last. */
-static uint16_t choose_evaluator(const struct controller *c, const struct microbatch *mb, int stage, uint32_t k)
+static uint16_t choose_evaluator(const struct members *members, const struct microbatch *mb,
+				 int stage, uint32_t k)
 {
-	uint32_t n = stage_replicas(c, stage, NULL);
+	uint32_t n = stage_replicas(members, stage, NULL);
 
 	for (uint32_t i = 0; stage > 0 && i < n; i++) {
-		uint16_t id = replica_of(c, stage, k + i);
+		uint16_t id = replica_of(members, stage, k + i);
 
-		if (!link_failures_between(c, mb->nodes[stage - 1], id) &&
-		    (stage + 1 < c->cluster->n_stages || !link_failures_between(c, id, mb->nodes[0])))
+		if (!link_failures_between(members, mb->nodes[stage - 1], id) &&
+		    (stage + 1 < members->run->cluster->n_stages ||
+		     !link_failures_between(members, id, mb->nodes[0])))
 			return id;
 	}
-	return replica_of(c, stage, k);
+	return replica_of(members, stage, k);
 }
 
-bool evaluation_needs(const struct controller *c, uint16_t a, uint16_t b)
+bool evaluation_needs(const struct iteration *it, uint16_t a, uint16_t b)
 {
-	const struct evaluation *e = &c->evaluation;
-	uint32_t hops = (uint32_t)c->cluster->n_stages;
+	const struct evaluation *e = &it->evaluation;
+	uint32_t hops = (uint32_t)it->run->cluster->n_stages;
 
 	for (uint32_t i = 0; i < e->n; i++) {
 		const uint16_t *nodes = e->microbatches[i].nodes;
@@ -65,11 +68,11 @@ bool evaluation_needs(const struct controller *c, uint16_t a, uint16_t b)
 
 /* Each microbatch goes by one replica of every stage, taken in turn, around links that are cut. An attempt tells the
  * answers of one try from those of another. */
-void evaluation_begin(struct controller *c)
+void evaluation_begin(struct iteration *it)
 {
-	struct evaluation *e = &c->evaluation;
+	struct evaluation *e = &it->evaluation;
 	struct msg m = { .type = MSG_EVALUATE };
-	uint32_t n = c->options.eval_batches, stages = (uint32_t)c->cluster->n_stages;
+	uint32_t n = it->run->options.eval_batches, stages = (uint32_t)it->run->cluster->n_stages;
 	struct msg_route *routes;
 
 	if (!e->microbatches) {
@@ -79,66 +82,67 @@ void evaluation_begin(struct controller *c)
 	routes = calloc(n, sizeof(*routes));
 	if (!e->microbatches || !e->answered || !routes) {
 		free(routes);
-		controller_finish(c, 1, "out of memory");
+		controller_finish(it->members, 1, "out of memory");
 		return;
 	}
 	e->wanted = false;
 	e->n = n;
 	e->done = 0;
 	e->loss = 0;
-	e->iteration = c->committed;
-	e->started_us = c->now_us;
-	c->steps++;
+	e->iteration = it->run->committed;
+	e->started_us = it->run->now_us;
+	it->run->steps++;
 	e->attempt++;
 	for (uint32_t i = 0; i < n; i++) {
 		struct microbatch *mb = &e->microbatches[i];
 
 		e->answered[i] = false;
 		for (uint32_t s = 0; s < stages; s++) {
-			mb->nodes[s] = choose_evaluator(c, mb, (int)s, i);
+			mb->nodes[s] = choose_evaluator(it->members, mb, (int)s, i);
 			mb->stages[s] = (uint8_t)s;
 		}
 		routes[i] = (struct msg_route){ i, e->attempt, 0, i, stages, mb->nodes, mb->stages, 0 };
 	}
-	m.u.evaluate = (struct msg_evaluate){ c->committed, n, routes };
-	send_replicas(c, &m);
+	m.u.evaluate = (struct msg_evaluate){ it->run->committed, n, routes };
+	send_replicas(it->members, &m);
 	free(routes);
-	set_phase(c, PHASE_EVALUATING);
+	set_phase(it->run, PHASE_EVALUATING);
 }
 
-void iteration_evaluated(struct controller *c, struct member *m, const struct msg_evaluated *r)
+void iteration_evaluated(struct iteration *it, struct member *m, const struct msg_evaluated *r)
 {
-	struct evaluation *e = &c->evaluation;
+	struct evaluation *e = &it->evaluation;
 	struct msg told = { .type = MSG_SEE_VALIDATION };
 
-	if (c->phase != PHASE_EVALUATING || r->iteration != e->iteration || r->microbatch >= e->n ||
-	    e->answered[r->microbatch] || m->id != e->microbatches[r->microbatch].nodes[0])
+	if (it->run->phase != PHASE_EVALUATING || r->iteration != e->iteration ||
+	    r->microbatch >= e->n || e->answered[r->microbatch] ||
+	    m->id != e->microbatches[r->microbatch].nodes[0])
 		return;
 	e->answered[r->microbatch] = true;
-	c->steps++;
+	it->run->steps++;
 	e->loss += r->loss;
 	if (++e->done < e->n)
 		return;
 	told.u.see_validation = (struct msg_see_validation){ e->iteration, (float)(e->loss / e->n), 0 };
-	record_validation(c, &told.u.see_validation);
-	consoles_tell(c, &told);
-	set_phase(c, PHASE_PLANNING);
+	record_validation(it->run, &told.u.see_validation);
+	consoles_tell(it->run, &told);
+	set_phase(it->run, PHASE_PLANNING);
 }
 
 /* After the limit the nodes that hang are dropped. Where none says that it is at work, this validation is given up. */
-void evaluation_turn(struct controller *c)
+void evaluation_turn(struct iteration *it)
 {
-	const struct evaluation *e = &c->evaluation;
+	const struct evaluation *e = &it->evaluation;
 
-	if (!stall_look(c) || !stall_hung(c, e->n) || stall_drop_hung(c))
+	if (!stall_look(it) || !stall_hung(it, e->n) || stall_drop_hung(it->members))
 		return;
-	note(c, NOTE_WARNING, -1, 0, "no validation of it%llu: %u of %u answers came",
+	note(it->run, NOTE_WARNING, -1, 0, "no validation of it%llu: %u of %u answers came",
 	     (unsigned long long)e->iteration, e->done, e->n);
-	set_phase(c, PHASE_PLANNING);
+	set_phase(it->run, PHASE_PLANNING);
 }
 
-void evaluation_fini(struct controller *c)
+void evaluation_fini(struct iteration *it)
 {
-	free(c->evaluation.microbatches);
-	free(c->evaluation.answered);
+	free(it->evaluation.microbatches);
+	free(it->evaluation.answered);
 }

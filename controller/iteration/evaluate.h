@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct controller;
+struct iteration;
 struct microbatch;
 struct member;
 struct msg_evaluated;
@@ -23,10 +23,11 @@ struct evaluation {
 	uint32_t attempt;
 };
 
-void evaluation_begin(struct controller *c);
-bool evaluation_needs(const struct controller *c, uint16_t a, uint16_t b); /* the link, for an answer */
-void evaluation_turn(struct controller *c);
-void iteration_evaluated(struct controller *c, struct member *m, const struct msg_evaluated *e);
-void evaluation_fini(struct controller *c);
+void evaluation_begin(struct iteration *it);
+/* The link, for an answer */
+bool evaluation_needs(const struct iteration *it, uint16_t a, uint16_t b);
+void evaluation_turn(struct iteration *it);
+void iteration_evaluated(struct iteration *it, struct member *m, const struct msg_evaluated *e);
+void evaluation_fini(struct iteration *it);
 
 #endif

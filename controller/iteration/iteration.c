@@ -17,7 +17,6 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "controller/controller.h"
 #include "controller/history/disk.h"
 #include "controller/history/finish.h"
 #include "controller/history/record.h"
@@ -49,56 +48,57 @@ static const float LEAST_LOSS = -0.1f, MOST_LOSS = 1e4f;
 enum { REPLAN_AGAIN_US = 5000000 };
 
 /* Joiners whose weights are of this very commit take part from here on. */
-static bool admit_joiners(struct controller *c, bool computing)
+static bool admit_joiners(struct planning *planning, bool computing)
 {
 	bool any = false, live = false;
 
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		struct member *m = &c->members[i];
+	for (uint32_t i = 0; i < planning->members->n; i++) {
+		struct member *m = &planning->members->list[i];
 
-		if (!member_joins(c, m))
+		if (!member_joins(planning->run, m))
 			continue;
-		any = any || !m->replica;
-		m->replica = true;
-		copies_release(c, m);
+		any = any || !m->is_replica;
+		m->is_replica = true;
+		copies_release(planning->members, m);
 		if (computing)
 			continue; /* LIVE once it has committed */
-		members_set(c, m, NODE_LIVE, "");
-		note(c, NOTE_EVENT, m->id, 'R', "n%02u S%d joined with the weights of it%llu",
-		     m->id, member_stage(c, m), (unsigned long long)c->committed);
+		members_set(planning->run, m, NODE_LIVE, "");
+		note(planning->run, NOTE_EVENT, m->id, 'R',
+		     "n%02u S%d joined with the weights of it%llu", m->id,
+		     member_stage(planning->run, m), (unsigned long long)planning->run->committed);
 		live = true;
 	}
 	if (live)
-		replan(c, "a node joined");
+		replan(planning, "a node joined");
 	return any;
 }
 
 /* ---- reducing ---- */
 
 /* A joiner takes part from here on, so all begin anew with it. Those that were told sooner may be done. */
-static void begin_reducing(struct controller *c)
+static void begin_reducing(struct iteration *it)
 {
-	if (admit_joiners(c, true))
-		sums_forget(c);
-	c->steps++;
-	c->progress.reduce_us = c->progress.reduced_us = c->now_us;
-	sums_order_rest(c);
-	set_phase(c, PHASE_REDUCING);
-	commit_when_reduced(c);
+	if (admit_joiners(it->planning, true))
+		sums_forget(it);
+	it->run->steps++;
+	it->progress.reduce_us = it->progress.reduced_us = it->run->now_us;
+	sums_order_rest(it);
+	set_phase(it->run, PHASE_REDUCING);
+	commit_when_reduced(it);
 }
 
 /* ---- beginning ---- */
 
-static void retire_marked(struct controller *c)
+static void retire_marked(struct members *members)
 {
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		struct member *m = &c->members[i];
+	for (uint32_t i = 0; i < members->n; i++) {
+		struct member *m = &members->list[i];
 
-		if (!m->marked || !m->replica || planned_uses(c->current, m->id))
+		if (!m->is_marked || !m->is_replica || planned_uses(members->run->plan, m->id))
 			continue;
-		m->replica = false;
-		m->ready = false;
-		members_set(c, m, NODE_FAILED, "marked failed by the operator");
+		m->is_replica = false;
+		m->assigned.is_ready = false;
+		members_set(members->run, m, NODE_FAILED, "marked failed by the operator");
 	}
 }
 
@@ -128,167 +128,172 @@ static struct msg_rank *ranks_for(const struct plan *p, uint16_t node, uint32_t 
 }
 
 /* To every replica that does not have it. */
-static int send_plan(struct controller *c)
+static int send_plan(struct iteration *it)
 {
-	struct msg_route *routes = malloc(c->routes.n * sizeof(*routes));
+	struct msg_route *routes = malloc(it->routes.n * sizeof(*routes));
 	struct msg m = { .type = MSG_PLAN };
 
 	if (!routes)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < c->routes.n; i++)
-		routes[i] = c->routes.microbatches[i].route;
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		struct member *w = &c->members[i];
+	for (uint32_t i = 0; i < it->routes.n; i++)
+		routes[i] = it->routes.microbatches[i].route;
+	for (uint32_t i = 0; i < it->members->n; i++) {
+		struct member *w = &it->members->list[i];
 		struct msg_rank *ranks;
 		uint32_t n;
 
-		if (!w->replica || w->plan_epoch == c->epoch)
+		if (!w->is_replica || w->assigned.plan_epoch == it->run->epoch)
 			continue;
-		ranks = ranks_for(c->current->plan, w->id, &n);
+		ranks = ranks_for(it->run->plan->plan, w->id, &n);
 		if (!ranks) {
 			free(routes);
 			return -ENOMEM;
 		}
-		m.u.plan = (struct msg_plan){ c->epoch, c->routes.n, routes, n, ranks };
-		if (member_send(c, w, &m) == 0)
-			w->plan_epoch = c->epoch;
+		m.u.plan = (struct msg_plan){ it->run->epoch, it->routes.n, routes, n, ranks };
+		if (member_send(it->run, w, &m) == 0)
+			w->assigned.plan_epoch = it->run->epoch;
 		free(ranks);
 	}
 	free(routes);
 	return 0;
 }
 
-static bool take_pending(struct controller *c)
+static bool take_pending(struct iteration *it)
 {
-	struct planned *p = c->pending;
+	struct planned *p = it->planning->pending;
 	struct error err;
 
-	if (c->redo && !(p && replan_usable(c, p)))
+	if (it->redo && !(p && replan_usable(it->members, p)))
 		return false; /* the same epoch would be taken for the same try */
-	c->redo = false;
-	if (p && replan_usable(c, p)) {
-		c->receipt = (struct receipt){
-			.due = c->current != NULL,
+	it->redo = false;
+	if (p && replan_usable(it->members, p)) {
+		it->receipt = (struct receipt){
+			.due = it->run->plan != NULL,
 			.said_s = p->plan->predicted.iteration_s,
-			.before_s = c->current ? c->current->plan->predicted.iteration_s : 0,
+			.before_s = it->run->plan ? it->run->plan->plan->predicted.iteration_s : 0,
 		};
-		snprintf(c->receipt.what, sizeof(c->receipt.what), "%s", p->reason);
-		planned_free(c->current);
-		c->current = p;
-		c->pending = NULL;
-		p->epoch = ++c->epoch;
-		p->iteration = c->committed + 1;
-		retire_marked(c);
-		if (record_plan(c, p, &err) != 0)
-			controller_unrecorded(c, err.text);
-		consoles_plan(c, p);
+		snprintf(it->receipt.what, sizeof(it->receipt.what), "%s", p->reason);
+		planned_free(it->run->plan);
+		it->run->plan = p;
+		it->planning->pending = NULL;
+		p->epoch = ++it->run->epoch;
+		p->iteration = it->run->committed + 1;
+		retire_marked(it->members);
+		if (record_plan(it->run, p, &err) != 0)
+			controller_unrecorded(it->members, err.text);
+		consoles_plan(it, p);
 		return true;
 	}
-	return c->current && replan_usable(c, c->current);
+	return it->run->plan && replan_usable(it->members, it->run->plan);
 }
 
-static void begin_progress(struct controller *c)
+static void begin_progress(struct iteration *it)
 {
-	c->progress.n_events = c->progress.told = c->progress.ended = 0;
-	number_set_clear(&c->progress.told_of);
-	c->progress.collisions = 0;
-	c->progress.wait_s = c->progress.busy_s = 0;
-	c->progress.started_us = c->progress.last_backward_us = c->now_us;
-	sums_forget(c);
-	c->n_differing = 0;
-	c->steps++;
+	it->progress.n_events = it->progress.told = it->progress.ended = 0;
+	number_set_clear(&it->progress.told_of);
+	it->progress.collisions = 0;
+	it->progress.wait_s = it->progress.busy_s = 0;
+	it->progress.started_us = it->progress.last_backward_us = it->run->now_us;
+	sums_forget(it);
+	it->n_differing = 0;
+	it->run->steps++;
 }
 
-static void begin_iteration(struct controller *c)
+static void begin_iteration(struct iteration *it)
 {
 	struct msg start = { .type = MSG_START };
-	bool anew = c->redo;
+	bool anew = it->redo;
 	struct error err;
 
-	if (!take_pending(c)) {
-		bool entered = c->phase != PHASE_PLANNING;
+	if (!take_pending(it)) {
+		bool entered = it->run->phase != PHASE_PLANNING;
 
 		if (entered)
-			set_phase(c, PHASE_PLANNING);
-		if (!c->plan_wanted && (entered || c->now_us - c->replanned_us > REPLAN_AGAIN_US))
-			replan(c, "the plan uses nodes that are gone");
+			set_phase(it->run, PHASE_PLANNING);
+		if (!it->planning->wanted_id &&
+		    (entered || it->run->now_us - it->planning->replanned_us > REPLAN_AGAIN_US))
+			replan(it->planning, "the plan uses nodes that are gone");
 		return;
 	}
-	if (c->phase == PHASE_FINISHED)
+	if (it->run->phase == PHASE_FINISHED)
 		return; /* the plan could not be recorded */
-	c->iteration = c->committed + 1;
-	if (routes_from_plan(&c->routes, c->current->plan, c->shard_of, c->n_shards,
-			     c->per_shard, c->first_attempt, &err) != 0) {
-		controller_finish(c, 1, err.text);
+	it->run->iteration = it->run->committed + 1;
+	if (routes_from_plan(&it->routes, it->run->plan->plan, it->run->training.shard_of,
+			     it->run->training.n_shards, it->run->training.per_shard,
+			     it->run->first_attempt, &err) != 0) {
+		controller_finish(it->members, 1, err.text);
 		return;
 	}
-	if (send_plan(c) != 0) {
-		controller_finish(c, 1, "out of memory");
+	if (send_plan(it) != 0) {
+		controller_finish(it->members, 1, "out of memory");
 		return;
 	}
-	c->reduce_attempt = c->first_attempt;
-	c->progress.voided = anew ? c->progress.voided + c->progress.ended : 0;
-	begin_progress(c);
-	if (c->progress.rerouted)
-		reroute_show(c);
-	c->progress.rerouted = false;
-	start.u.start = (struct msg_start){ c->iteration, c->epoch, c->per_shard };
-	send_replicas(c, &start);
-	sums_order_ahead(c);
-	set_phase(c, PHASE_COMPUTING);
+	it->reduce_attempt = it->run->first_attempt;
+	it->progress.voided = anew ? it->progress.voided + it->progress.ended : 0;
+	begin_progress(it);
+	if (it->progress.rerouted)
+		reroute_show(it);
+	it->progress.rerouted = false;
+	start.u.start = (struct msg_start){ it->run->iteration, it->run->epoch,
+					    it->run->training.per_shard };
+	send_replicas(it->members, &start);
+	sums_order_ahead(it);
+	set_phase(it->run, PHASE_COMPUTING);
 }
 
-void iteration_admit_joiners(struct controller *c)
+void iteration_admit_joiners(struct planning *planning)
 {
-	admit_joiners(c, false);
+	admit_joiners(planning, false);
 }
 
-void iteration_boundary(struct controller *c)
+void iteration_boundary(struct iteration *it)
 {
-	if (c->ending.stopping || run_is_done(c)) {
-		if (!checkpoint_last(c))
-			controller_finish(c, c->ending.exit_status, c->ending.stopping ? c->ending.stopping : "done");
+	if (it->run->ending.stopping || run_is_done(it->run)) {
+		if (!checkpoint_last(it->weights))
+			controller_finish(it->members, it->run->ending.exit_status,
+					  it->run->ending.stopping ? it->run->ending.stopping
+								   : "done");
 		return;
 	}
-	if (c->pause && !c->step && !c->redo) { /* one that begins anew has not ended */
-		if (c->phase != PHASE_PAUSED)
-			set_phase(c, PHASE_PAUSED);
+	/* One that begins anew has not ended */
+	if (it->run->wanted.pause && !it->run->wanted.step && !it->redo) {
+		if (it->run->phase != PHASE_PAUSED)
+			set_phase(it->run, PHASE_PAUSED);
 		return;
 	}
-	if (disk_full(c) || rebalance_awaited(c) || stage_moves_balance(c)) {
-		set_phase(c, PHASE_PLANNING);
+	if (disk_full(it->run) || rebalance_awaited(it->weights) ||
+	    stage_moves_balance(it->planning)) {
+		set_phase(it->run, PHASE_PLANNING);
 		return;
 	}
-	drift_turn(c);
-	if (replan_awaited(c)) {
-		set_phase(c, PHASE_PLANNING);
+	drift_turn(it->planning);
+	if (replan_awaited(it->planning)) {
+		set_phase(it->run, PHASE_PLANNING);
 		return;
 	}
-	if (!c->redo)
-		c->step = false;
-	begin_iteration(c);
+	if (!it->redo)
+		it->run->wanted.step = false;
+	begin_iteration(it);
 }
 
 /* ---- computing ---- */
 
-static void keep_event(struct controller *c, const struct msg_task_event *e)
+static void keep_event(struct iteration *it, const struct msg_task_event *e)
 {
-	struct progress *p = &c->progress;
+	struct progress *p = &it->progress;
 
 	if (!array_grow(&p->events, &p->room_events, p->n_events + 1, sizeof(*p->events)))
 		return;
 	p->events[p->n_events++] = *e;
 }
 
-static void task_ended(struct controller *c, struct microbatch *mb,
-		       const struct msg_task_event *e)
+static void task_ended(struct iteration *it, struct microbatch *mb, const struct msg_task_event *e)
 {
-	if (e->counted &&
-	    routes_count(&c->routes, e->node, e->microbatch, e->kind) != 0)
-		controller_finish(c, 1, "out of memory");
-	c->steps += e->counted;
-	if (e->kind == TASK_BACKWARD && e->at_us > c->progress.last_backward_us)
-		c->progress.last_backward_us = e->at_us;
+	if (e->counted && routes_count(&it->routes, e->node, e->microbatch, e->kind) != 0)
+		controller_finish(it->members, 1, "out of memory");
+	it->run->steps += e->counted;
+	if (e->kind == TASK_BACKWARD && e->at_us > it->progress.last_backward_us)
+		it->progress.last_backward_us = e->at_us;
 	if (e->kind == TASK_LOSS) {
 		mb->loss = e->loss;
 		mb->has_loss = true;
@@ -296,12 +301,12 @@ static void task_ended(struct controller *c, struct microbatch *mb,
 }
 
 /* A gradient that is home has been counted all the way, except at hops that owe their backward. */
-static void look_whether_done(struct controller *c, struct microbatch *mb)
+static void look_whether_done(struct iteration *it, struct microbatch *mb)
 {
 	if (mb->done || !routes_home(mb) || mb->owed_backward)
 		return;
 	mb->done = true;
-	c->routes.done++;
+	it->routes.done++;
 }
 
 /* Whether it is of a task that its node was told of. */
@@ -320,203 +325,220 @@ static uint64_t number_of(const struct msg_task_event *e)
 	       (uint64_t)e->microbatch << 32 | e->attempt;
 }
 
-static void take_event(struct controller *c, struct member *m, struct msg_task_event e)
+static void take_event(struct iteration *it, struct member *m, struct msg_task_event e)
 {
 	struct microbatch *mb;
 	bool told, again;
 
-	if (e.microbatch >= c->routes.n || e.attempt < c->first_attempt)
+	if (e.microbatch >= it->routes.n || e.attempt < it->run->first_attempt)
 		return; /* of an earlier controller's try at this iteration: void */
 	if (!is_clock(e.at_us) || !is_clock(e.arrived_us))
 		return;
-	mb = &c->routes.microbatches[e.microbatch];
+	mb = &it->routes.microbatches[e.microbatch];
 	e.node = m->id;
 	e.blocker_node = m->id;
 	/* What is not of this iteration's tasks, or said twice, is not kept: only how a task ended may still matter, and
 	 * that one was counted twice does. */
 	told = is_of_route(mb, &e);
-	again = told && !(e.type == WORK_ENDS && e.counted) && !number_set_add(&c->progress.told_of, number_of(&e));
+	again = told && !(e.type == WORK_ENDS && e.counted) &&
+		!number_set_add(&it->progress.told_of, number_of(&e));
 	if (!told || again)
-		admission_stray(c, m, "tells of tasks that it was not given, or again and again");
+		admission_stray(it->run, m,
+				"tells of tasks that it was not given, or again and again");
 	if (again || (!told && e.type != WORK_ENDS))
 		return;
-	e.at_us += m->clock_offset_us;
-	e.arrived_us += m->clock_offset_us;
-	m->slots = e.slots;
-	m->changed = true;
+	e.at_us += m->clock.offset_us;
+	e.arrived_us += m->clock.offset_us;
+	m->compute.slots = e.slots;
+	m->shown.is_stale = true;
 	if (e.type == WORK_STARTS && e.blocker != UINT32_MAX &&
 	    !(e.kind == TASK_FORWARD && m->id == mb->nodes[0]) && e.at_us > e.arrived_us) {
-		c->progress.collisions++;
-		c->progress.wait_s += (double)(e.at_us - e.arrived_us) * 1e-6;
+		it->progress.collisions++;
+		it->progress.wait_s += (double)(e.at_us - e.arrived_us) * 1e-6;
 	}
 	if (e.type == WORK_ENDS && e.kind == TASK_LOSS &&
 	    !(e.loss > LEAST_LOSS && e.loss < MOST_LOSS)) {
-		exclude_for_number(c, m, "computed a loss that cannot be");
+		exclude_for_number(it->members, m, "computed a loss that cannot be");
 		return;
 	}
-	if (c->rerun_us != 0 && e.type == WORK_STARTS && e.attempt == mb->route.attempt &&
-	    e.attempt > c->first_attempt && m->id == mb->nodes[mb->replaced] && e.at_us >= c->rerun_us) {
-		c->rerun_us = 0;
-		record_recovery(c, "started", m->id, e.microbatch, e.at_us);
+	if (it->rerun_us != 0 && e.type == WORK_STARTS && e.attempt == mb->route.attempt &&
+	    e.attempt > it->run->first_attempt && m->id == mb->nodes[mb->replaced] &&
+	    e.at_us >= it->rerun_us) {
+		it->rerun_us = 0;
+		record_recovery(it->run, "started", m->id, e.microbatch, e.at_us);
 	}
 	if (e.type == WORK_ENDS && e.counted &&
-	    !routes_may_count(&c->routes, m->id, e.microbatch, e.kind)) {
+	    !routes_may_count(&it->routes, m->id, e.microbatch, e.kind)) {
 		if (mb->moved && e.attempt < mb->route.attempt && routes_hop(mb, m->id) < 0) {
-			note(c, NOTE_WARNING, m->id, 0, "n%02u had counted m%02u, which it was taken not to have begun",
-			     m->id, e.microbatch);
-			request_anew(&c->requests, "what had been moved was counted");
+			note(it->run, NOTE_WARNING, m->id, 0,
+			     "n%02u had counted m%02u, which it was taken not to have begun", m->id,
+			     e.microbatch);
+			request_anew(&it->run->requests, "what had been moved was counted");
 			return;
 		}
-		note(c, NOTE_ALERT, m->id, 0, "n%02u says it counted m%02u, which is not its own to count%s",
-		     m->id, e.microbatch, routes_hop(mb, m->id) < 0 ? "" : " now");
-		exclude_member(c, m, "counted what it must not");
+		note(it->run, NOTE_ALERT, m->id, 0,
+		     "n%02u says it counted m%02u, which is not its own to count%s", m->id,
+		     e.microbatch, routes_hop(mb, m->id) < 0 ? "" : " now");
+		exclude_member(it->members, m, "counted what it must not");
 		return;
 	}
-	drift_task(c, m, &e);
-	c->steps += routes_take(mb, e.node, e.attempt, (enum work_event)e.type, (enum task_kind)e.kind);
+	drift_task(it, m, &e);
+	it->run->steps +=
+		routes_take(mb, e.node, e.attempt, (enum work_event)e.type, (enum task_kind)e.kind);
 	if (e.type == WORK_ENDS) {
-		c->progress.ended++;
-		task_ended(c, mb, &e);
-		look_whether_done(c, mb);
+		it->progress.ended++;
+		task_ended(it, mb, &e);
+		look_whether_done(it, mb);
 	}
 	if (told)
-		keep_event(c, &e);
+		keep_event(it, &e);
 }
 
-static bool all_done(const struct controller *c)
+static bool all_done(const struct iteration *it)
 {
-	return c->routes.done == c->routes.n;
+	return it->routes.done == it->routes.n;
 }
 
-void iteration_report(struct controller *c, struct member *m, const struct msg_report *r)
+void iteration_report(struct iteration *it, struct member *m, const struct msg_report *r)
 {
-	if (!m->replica)
-		m->unheard = r->iteration;
-	if (r->iteration != c->iteration || !m->replica || c->iteration != c->committed + 1)
+	if (!m->is_replica)
+		m->heard.reported_while_dead_in = r->iteration;
+	if (r->iteration != it->run->iteration || !m->is_replica ||
+	    it->run->iteration != it->run->committed + 1)
 		return; /* of an iteration that is over */
-	for (uint32_t i = 0; i < r->n_events && m->replica; i++)
-		take_event(c, m, r->events[i]);
-	if (c->phase != PHASE_COMPUTING || requests_any(&c->requests))
+	for (uint32_t i = 0; i < r->n_events && m->is_replica; i++)
+		take_event(it, m, r->events[i]);
+	if (it->run->phase != PHASE_COMPUTING || requests_any(&it->run->requests))
 		return; /* who lied, and what it did, is settled first */
-	if (c->current->plan->overlap_sync)
-		sums_order_counted(c);
-	if (all_done(c))
-		begin_reducing(c);
+	if (it->run->plan->plan->overlap_sync)
+		sums_order_counted(it);
+	if (all_done(it))
+		begin_reducing(it);
 }
 
 /* ---- recovering ---- */
 
-static bool stage_has_sum(const struct controller *c, int stage)
+static bool stage_has_sum(const struct members *members, int stage)
 {
-	for (uint32_t i = 0; i < c->n_members; i++)
-		if (c->members[i].replica && member_stage(c, &c->members[i]) == stage &&
-		    !c->members[i].reduced)
+	for (uint32_t i = 0; i < members->n; i++)
+		if (members->list[i].is_replica &&
+		    member_stage(members->run, &members->list[i]) == stage &&
+		    !members->list[i].sum.is_done)
 			return false;
 	return true;
 }
 
 /* The gone node's weights are nowhere else among the living. If its process only slept they come back with
  * it (iteration_resumes); until then nothing can go on. */
-static void stall_run(struct controller *c, const struct member *gone)
+static void stall_run(struct weights *weights, const struct member *gone)
 {
-	if (c->phase != PHASE_STALLED)
-		c->stall.in = c->phase;
-	c->stall.since_us = c->now_us;
-	c->stall.next_ask_us = 0;
-	note(c, NOTE_ALERT, gone->id, 0, "S%d has lost its last replica%s",
-	     member_stage(c, gone),
-	     copies_holder(c, member_stage(c, gone), NULL) ? "" : ": the run waits for it");
-	set_phase(c, PHASE_STALLED);
+	if (weights->run->phase != PHASE_STALLED)
+		weights->stall.in = weights->run->phase;
+	weights->stall.since_us = weights->run->now_us;
+	weights->stall.next_ask_us = 0;
+	note(weights->run, NOTE_ALERT, gone->id, 0, "S%d has lost its last replica%s",
+	     member_stage(weights->run, gone),
+	     copies_holder(weights->members, member_stage(weights->run, gone), NULL)
+		     ? ""
+		     : ": the run waits for it");
+	set_phase(weights->run, PHASE_STALLED);
 }
 
 /* Whoever has a part in the iteration is there: nobody else died while it was stalled, or in a sum before. */
-static bool all_on_route(const struct controller *c)
+static bool all_on_route(const struct iteration *it)
 {
-	for (uint32_t i = 0; i < c->n_members; i++)
-		if (!c->members[i].replica && routes_visit(&c->routes, (uint16_t)i))
+	for (uint32_t i = 0; i < it->members->n; i++)
+		if (!it->members->list[i].is_replica && routes_visit(&it->routes, (uint16_t)i))
 			return false;
 	return true;
 }
 
 /* The node's part in the iteration runs again elsewhere. False: nobody else of its stage is left, and all wait, or
  * the run ends. */
-static bool rerun_without(struct controller *c, struct member *gone)
+static bool rerun_without(struct iteration *it, struct member *gone)
 {
-	int n = reroute_without(c, gone);
+	int n = reroute_without(it, gone);
 
 	if (n > 0) {
-		c->rerun_us = c->now_us;
-		record_recovery(c, "rerun", gone->id, n, c->now_us);
-		note(c, NOTE_EVENT, gone->id, 0, "%d microbatches of it%llu run again without n%02u",
-		     n, (unsigned long long)c->iteration, gone->id);
+		it->rerun_us = it->run->now_us;
+		record_recovery(it->run, "rerun", gone->id, n, it->run->now_us);
+		note(it->run, NOTE_EVENT, gone->id, 0,
+		     "%d microbatches of it%llu run again without n%02u", n,
+		     (unsigned long long)it->run->iteration, gone->id);
 	}
 	if (n < 0)
-		stall_run(c, gone);
-	return n >= 0 && c->phase != PHASE_FINISHED; /* the new routes could not be recorded */
+		stall_run(it->weights, gone);
+	/* The new routes could not be recorded */
+	return n >= 0 && it->run->phase != PHASE_FINISHED;
 }
 
 /* Who is gone and still on a route had its part in sums that are void now. It may be about to join again, with a
  * gradient of nothing: joiners come in after this. */
-void begin_reduction(struct controller *c)
+void begin_reduction(struct iteration *it)
 {
-	sums_forget(c);
-	for (uint32_t i = 0; i < c->n_members; i++)
-		if (!c->members[i].replica && routes_visit(&c->routes, (uint16_t)i) &&
-		    !rerun_without(c, &c->members[i]))
+	sums_forget(it);
+	for (uint32_t i = 0; i < it->members->n; i++)
+		if (!it->members->list[i].is_replica && routes_visit(&it->routes, (uint16_t)i) &&
+		    !rerun_without(it, &it->members->list[i]))
 			return;
-	if (all_done(c))
-		begin_reducing(c);
+	if (all_done(it))
+		begin_reducing(it);
 	else
-		set_phase(c, PHASE_COMPUTING);
+		set_phase(it->run, PHASE_COMPUTING);
 }
 
-bool iteration_resumes(struct controller *c, struct member *m)
+bool iteration_resumes(struct iteration *it, struct member *m)
 {
-	int stage = m->held_stage;
+	int stage = m->weights.stage;
 
-	if (c->phase != PHASE_STALLED || m->marked || m->restoring || !member_holds(c, m, stage) ||
-	    stage_replicas(c, stage, NULL) > 0 || !restore_averted(c, stage))
+	if (it->run->phase != PHASE_STALLED || m->is_marked || m->checkpoint.is_restoring ||
+	    !member_holds(it->run, m, stage) || stage_replicas(it->members, stage, NULL) > 0 ||
+	    !restore_averted(it->weights, stage))
 		return false;
-	if (member_stage(c, m) != stage) { /* its place was given to one that took the stage over */
-		stage_moves_exchange(c, m, stage);
-		resume_save(c);
-		c->stall.taken_over = true;
+	/* Its place was given to one that took the stage over */
+	if (member_stage(it->run, m) != stage) {
+		stage_moves_exchange(it->members, m, stage);
+		resume_save(it->members);
+		it->weights->stall.taken_over = true;
 	}
-	if (m->beat.iteration != c->iteration) /* another process, or it left all to read a checkpoint */
-		c->stall.taken_over = true;
-	m->replica = true;
-	if (m->keeps >= 0 && !copy_coming(c, m, m->keeps))
-		copies_release(c, m);
-	members_set(c, m, NODE_LIVE, "");
-	note(c, NOTE_EVENT, m->id, 'R', "n%02u is back with the last copy of S%d", m->id, stage);
-	if (m->unheard == c->iteration || (replicas_everywhere(c) && !all_on_route(c)))
-		c->stall.taken_over = true;
-	c->steps++;
-	if (!replicas_everywhere(c) || c->stall.taken_over)
+	/* Another process, or it left all to read a checkpoint */
+	if (m->beat.iteration != it->run->iteration)
+		it->weights->stall.taken_over = true;
+	m->is_replica = true;
+	if (m->copy.stage >= 0 && !copy_coming(it->run, m, m->copy.stage))
+		copies_release(it->members, m);
+	members_set(it->run, m, NODE_LIVE, "");
+	note(it->run, NOTE_EVENT, m->id, 'R', "n%02u is back with the last copy of S%d", m->id,
+	     stage);
+	if (m->heard.reported_while_dead_in == it->run->iteration ||
+	    (replicas_everywhere(it->members) && !all_on_route(it)))
+		it->weights->stall.taken_over = true;
+	it->run->steps++;
+	if (!replicas_everywhere(it->members) || it->weights->stall.taken_over)
 		return true; /* recover_turn goes on */
-	if (c->stall.in == PHASE_COMPUTING || c->stall.in == PHASE_REDUCING) {
-		reroute_tell_again(c); /* it was not told when it passed for dead */
-		begin_reduction(c);
+	if (it->weights->stall.in == PHASE_COMPUTING || it->weights->stall.in == PHASE_REDUCING) {
+		reroute_tell_again(it); /* it was not told when it passed for dead */
+		begin_reduction(it);
 	} else {
-		set_phase(c, PHASE_PLANNING);
+		set_phase(it->run, PHASE_PLANNING);
 	}
-	replan(c, "a node came back");
+	replan(it->planning, "a node came back");
 	return true;
 }
 
-static void rerun_what_died(struct controller *c, struct member *gone)
+static void rerun_what_died(struct iteration *it, struct member *gone)
 {
-	c->steps++;
-	if (rerun_without(c, gone))
-		begin_reduction(c);
+	it->run->steps++;
+	if (rerun_without(it, gone))
+		begin_reduction(it);
 }
 
 /* Returns true if all that the node counted was reported. A replica reports that before its sum, but a node that is
  * gone may not have. */
-static bool told_counts(const struct controller *c, const struct member *gone)
+static bool told_counts(const struct iteration *it, const struct member *gone)
 {
-	for (uint32_t i = 0; i < c->routes.n; i++)
-		if (routes_lacks(&c->routes, gone->id, i))
+	for (uint32_t i = 0; i < it->routes.n; i++)
+		if (routes_lacks(&it->routes, gone->id, i))
 			return false;
 	return true;
 }
@@ -524,42 +546,43 @@ static bool told_counts(const struct controller *c, const struct member *gone)
 /* While tasks run its part runs again elsewhere. While sums are made that is so too, unless its stage has the sum, as two
  * have told, and all that it counted is known: then its part is in it. Between iterations nothing is lost but a replica. Where all
  * stages have one left, plans are made without it. */
-void iteration_lost(struct controller *c, struct member *m)
+void iteration_lost(struct iteration *it, struct member *m)
 {
-	switch (c->phase) {
+	switch (it->run->phase) {
 	case PHASE_COMPUTING:
-		rerun_what_died(c, m);
+		rerun_what_died(it, m);
 		break;
 	case PHASE_REDUCING:
-		if (stage_replicas(c, member_stage(c, m), NULL) > 0 &&
-		    stage_has_sum(c, member_stage(c, m)) && commit_can_compare(c, member_stage(c, m)) && told_counts(c, m))
-			commit_when_reduced(c);
+		if (stage_replicas(it->members, member_stage(it->run, m), NULL) > 0 &&
+		    stage_has_sum(it->members, member_stage(it->run, m)) &&
+		    commit_can_compare(it, member_stage(it->run, m)) && told_counts(it, m))
+			commit_when_reduced(it);
 		else
-			rerun_what_died(c, m);
+			rerun_what_died(it, m);
 		break;
 	case PHASE_EVALUATING:
-		if (replicas_everywhere(c))
-			evaluation_begin(c);
+		if (replicas_everywhere(it->members))
+			evaluation_begin(it);
 		else
-			stall_run(c, m);
+			stall_run(it->weights, m);
 		break;
 	case PHASE_GATHERING:
 		return;
 	default:
-		if (!replicas_everywhere(c))
-			stall_run(c, m);
+		if (!replicas_everywhere(it->members))
+			stall_run(it->weights, m);
 		break;
 	}
-	if (replicas_everywhere(c)) {
-		replan(c, "a node was lost");
-		c->recovery_plan = c->plan_wanted;
+	if (replicas_everywhere(it->members)) {
+		replan(it->planning, "a node was lost");
+		it->planning->recovery_plan = it->planning->wanted_id;
 	}
 }
 
-void iteration_fini(struct controller *c)
+void iteration_fini(struct iteration *it)
 {
-	routes_fini(&c->routes);
-	free(c->progress.events);
-	number_set_fini(&c->progress.told_of);
-	evaluation_fini(c);
+	routes_fini(&it->routes);
+	free(it->progress.events);
+	number_set_fini(&it->progress.told_of);
+	evaluation_fini(it);
 }

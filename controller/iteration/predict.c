@@ -13,69 +13,75 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "controller/controller.h"
+#include "controller/members/members.h"
 #include "controller/members/heartbeat_timeout.h"
 
-static double way_s(const struct controller *c, int node)
+static double way_s(const struct members *members, int node)
 {
-	return (double)timeout_round_trip(&c->members[node].rounds) * 0.5e-6;
+	return (double)timeout_round_trip(&members->list[node].heard.rounds) * 0.5e-6;
 }
 
 /* When every replica's word of its sum has come: counted_s[node] is when it has added its last gradient. */
-static double stage_summed_s(const struct controller *c, const struct plan *p, int stage, const double *counted_s)
+static double stage_summed_s(const struct members *members, const struct plan *p, int stage,
+			     const double *counted_s)
 {
 	const int *nodes = p->assigned + p->stage_start[stage];
 	int r = p->stage_start[stage + 1] - p->stage_start[stage];
-	double bytes = sizeof(float) * (double)c->stage_parameters[stage] / r, last = 0;
+	double bytes = sizeof(float) * (double)members->run->training.stage_parameters[stage] / r,
+	       last = 0;
 	double *summed = calloc((size_t)r, sizeof(*summed));
 
 	for (int owner = 0; summed && owner < r; owner++)
 		for (int from = 0; from < r; from++)
-			summed[owner] = fmax(summed[owner],
-					     counted_s[nodes[from]] +
-						     link_table_transfer_s(c->links, (uint32_t)nodes[from],
-									   (uint32_t)nodes[owner], bytes));
+			summed[owner] = fmax(
+				summed[owner],
+				counted_s[nodes[from]] +
+					link_table_transfer_s(members->links, (uint32_t)nodes[from],
+							      (uint32_t)nodes[owner], bytes));
 	for (int to = 0; summed && to < r; to++)
 		for (int owner = 0; owner < r; owner++)
-			last = fmax(last, summed[owner] + way_s(c, nodes[to]) +
-						  link_table_transfer_s(c->links, (uint32_t)nodes[owner],
-									(uint32_t)nodes[to], bytes));
+			last = fmax(last, summed[owner] + way_s(members, nodes[to]) +
+						  link_table_transfer_s(
+							  members->links, (uint32_t)nodes[owner],
+							  (uint32_t)nodes[to], bytes));
 	free(summed);
 	return last;
 }
 
 /* Who has no task has heard of the start. NULL: no memory. */
-static double *find_last_tasks(const struct controller *c, const struct plan *p, const struct simulation *s)
+static double *find_last_tasks(const struct members *members, const struct plan *p,
+			       const struct simulation *s)
 {
-	double *counted_s = calloc((size_t)c->cluster->n_nodes + 1, sizeof(*counted_s));
+	double *counted_s = calloc((size_t)members->run->cluster->n_nodes + 1, sizeof(*counted_s));
 
 	for (int i = 0; counted_s && i < p->stage_start[p->n_stages]; i++)
-		counted_s[p->assigned[i]] = way_s(c, p->assigned[i]);
+		counted_s[p->assigned[i]] = way_s(members, p->assigned[i]);
 	for (int k = 0; counted_s && k < s->n_tasks; k++)
 		counted_s[s->tasks[k].node] = fmax(counted_s[s->tasks[k].node], s->tasks[k].end_s);
 	return counted_s;
 }
 
-void predict(struct controller *c, struct planned *a)
+void predict(struct members *members, struct planned *a)
 {
 	struct plan_predicted *d = a->plan ? &a->plan->predicted : NULL;
 	struct simulation *s;
 	struct error err;
 	double summed_s = 0, *counted_s;
 
-	if (!d || !c->links)
+	if (!d || !members->links)
 		return;
 	for (int i = 0; i < a->plan->n_microbatches; i++)
-		a->plan->microbatches[i].release_s = way_s(c, a->plan->microbatches[i].data_node);
-	if (simulate(c->cluster, a->plan, &s, &err) != 0)
+		a->plan->microbatches[i].release_s =
+			way_s(members, a->plan->microbatches[i].data_node);
+	if (simulate(members->run->cluster, a->plan, &s, &err) != 0)
 		return; /* a link is gone: whoever uses the plan finds out */
 	d->iteration_s = s->iteration_s;
 	d->collisions = s->collisions;
 	d->collision_wait_s = s->collision_wait_s;
 	d->idle_fraction = s->idle_fraction;
-	counted_s = find_last_tasks(c, a->plan, s);
+	counted_s = find_last_tasks(members, a->plan, s);
 	for (int stage = 0; counted_s && stage < a->plan->n_stages; stage++)
-		summed_s = fmax(summed_s, stage_summed_s(c, a->plan, stage, counted_s));
+		summed_s = fmax(summed_s, stage_summed_s(members, a->plan, stage, counted_s));
 	free(counted_s);
 	d->sync_s = fmax(0, summed_s - s->iteration_s);
 	d->total_s = s->iteration_s + d->sync_s;

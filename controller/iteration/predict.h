@@ -4,10 +4,10 @@
 #ifndef CONTROLLER_ITERATION_PREDICT_H
 #define CONTROLLER_ITERATION_PREDICT_H
 
-struct controller;
+struct members;
 struct planned;
 
 /* On measured links: what the controller's messages and the sums add is part of what the plan predicts. */
-void predict(struct controller *c, struct planned *a);
+void predict(struct members *members, struct planned *a);
 
 #endif

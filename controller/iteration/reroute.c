@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "controller/controller.h"
+#include "controller/iteration/iteration.h"
 #include "controller/history/finish.h"
 #include "controller/history/record.h"
 #include "controller/iteration/sums.h"
@@ -15,40 +15,41 @@
 #include "controller/operator/journal.h"
 
 /* Consoles hear which ways the microbatches of this iteration take. */
-void reroute_show(struct controller *c)
+void reroute_show(struct iteration *it)
 {
-	c->progress.rerouted = true;
-	consoles_plan(c, c->current);
+	it->progress.rerouted = true;
+	consoles_plan(it, it->run->plan);
 }
 
-void reroute_tell(struct controller *c, const uint32_t *changed, uint32_t n, const struct member *gone)
+void reroute_tell(struct iteration *it, const uint32_t *changed, uint32_t n,
+		  const struct member *gone)
 {
 	struct msg_route *routes = malloc((n + 1) * sizeof(*routes));
 	struct msg m = { .type = MSG_REROUTE };
 
 	if (!routes) {
-		controller_finish(c, 1, "out of memory");
+		controller_finish(it->members, 1, "out of memory");
 		return;
 	}
 	for (uint32_t i = 0; i < n; i++)
-		routes[i] = c->routes.microbatches[changed[i]].route;
-	m.u.reroute = (struct msg_reroute){ c->iteration, c->epoch,     n,
-					    routes,       gone != NULL, gone ? &gone->id : NULL };
-	sums_forget(c); /* what counts changes, and who counts it */
-	send_replicas(c, &m);
-	reroute_show(c);
+		routes[i] = it->routes.microbatches[changed[i]].route;
+	m.u.reroute = (struct msg_reroute){ it->run->iteration, it->run->epoch,         n, routes,
+					    gone != NULL,       gone ? &gone->id : NULL };
+	sums_forget(it); /* what counts changes, and who counts it */
+	send_replicas(it->members, &m);
+	reroute_show(it);
 	free(routes);
 }
 
-void reroute_tell_again(struct controller *c)
+void reroute_tell_again(struct iteration *it)
 {
-	uint32_t *changed = calloc(c->routes.n, sizeof(*changed)), n = 0;
+	uint32_t *changed = calloc(it->routes.n, sizeof(*changed)), n = 0;
 
-	for (uint32_t i = 0; changed && i < c->routes.n; i++)
-		if (c->routes.microbatches[i].route.attempt > c->first_attempt)
+	for (uint32_t i = 0; changed && i < it->routes.n; i++)
+		if (it->routes.microbatches[i].route.attempt > it->run->first_attempt)
 			changed[n++] = i;
 	if (n > 0)
-		reroute_tell(c, changed, n, NULL);
+		reroute_tell(it, changed, n, NULL);
 	free(changed);
 }
 
@@ -57,51 +58,54 @@ struct ways {
 	int stage_of[MSG_NODES];
 };
 
-static void who_is_there(const struct controller *c, struct ways *w)
+static void who_is_there(const struct members *members, struct ways *w)
 {
-	for (uint32_t i = 0; i < c->n_members; i++) {
+	for (uint32_t i = 0; i < members->n; i++) {
 		/* A joiner that came for the reduction has not heard this iteration's start. */
-		w->usable[i] = c->members[i].replica && c->members[i].state != NODE_SYNCING &&
-			       !c->members[i].going;
-		w->stage_of[i] = member_stage(c, &c->members[i]);
+		w->usable[i] = members->list[i].is_replica &&
+			       members->list[i].state != NODE_SYNCING &&
+			       !members->list[i].is_leaving;
+		w->stage_of[i] = member_stage(members->run, &members->list[i]);
 	}
 }
 
-int reroute_without(struct controller *c, struct member *gone)
+int reroute_without(struct iteration *it, struct member *gone)
 {
-	uint32_t *changed = malloc(c->routes.n * sizeof(*changed));
+	uint32_t *changed = malloc(it->routes.n * sizeof(*changed));
 	struct ways w;
 	int n;
 
-	who_is_there(c, &w);
-	if (!changed || stage_replicas(c, member_stage(c, gone), NULL) == 0) {
+	who_is_there(it->members, &w);
+	if (!changed || stage_replicas(it->members, member_stage(it->run, gone), NULL) == 0) {
 		free(changed);
 		return changed ? -ENOENT : -ENOMEM;
 	}
-	n = routes_replace(&c->routes, gone->id, w.usable, w.stage_of, c->cluster, changed);
+	n = routes_replace(&it->routes, gone->id, w.usable, w.stage_of, it->run->cluster, changed);
 	if (n >= 0)
-		reroute_tell(c, changed, (uint32_t)n, gone);
+		reroute_tell(it, changed, (uint32_t)n, gone);
 	free(changed);
 	return n;
 }
 
-int reroute_around(struct controller *c, const struct member *a, const struct member *b)
+int reroute_around(struct iteration *it, const struct member *a, const struct member *b)
 {
-	uint32_t *changed = malloc(c->routes.n * sizeof(*changed));
+	uint32_t *changed = malloc(it->routes.n * sizeof(*changed));
 	struct ways w;
 	int n;
 
 	if (!changed)
 		return -ENOMEM;
-	who_is_there(c, &w);
-	n = routes_around(&c->routes, a->id, b->id, w.usable, w.stage_of, c->cluster, changed);
+	who_is_there(it->members, &w);
+	n = routes_around(&it->routes, a->id, b->id, w.usable, w.stage_of, it->run->cluster,
+			  changed);
 	if (n > 0) {
-		c->steps++;
-		c->rerun_us = c->now_us;
-		record_recovery(c, "rerun", -1, n, c->now_us);
-		note(c, NOTE_EVENT, a->id, 0, "%d microbatches of it%llu go around the link n%02u - n%02u", n,
-		     (unsigned long long)c->iteration, a->id, b->id);
-		reroute_tell(c, changed, (uint32_t)n, NULL);
+		it->run->steps++;
+		it->rerun_us = it->run->now_us;
+		record_recovery(it->run, "rerun", -1, n, it->run->now_us);
+		note(it->run, NOTE_EVENT, a->id, 0,
+		     "%d microbatches of it%llu go around the link n%02u - n%02u", n,
+		     (unsigned long long)it->run->iteration, a->id, b->id);
+		reroute_tell(it, changed, (uint32_t)n, NULL);
 	}
 	free(changed);
 	return n;

@@ -2,9 +2,9 @@
 #ifndef CONTROLLER_ITERATION_RESTART_H
 #define CONTROLLER_ITERATION_RESTART_H
 
-struct controller;
+struct iteration;
 
 /* The iteration that was under way begins anew. */
-void restart_iteration(struct controller *c, const char *why);
+void restart_iteration(struct iteration *it, const char *why);
 
 #endif

@@ -26,7 +26,8 @@ struct microbatch {
 	bool done;          /* and every gradient of it has been counted */
 	bool has_loss;
 	float loss;
-	bool moved;         /* given another node though none died: by what was known that had not counted it */
+	/* Given another node though none died: by what was known that had not counted it */
+	bool moved;
 	uint8_t replaced;   /* the hop that got another node when its own died, last */
 	uint8_t passed;     /* positions of the chain (wire/chain.h) that ended, by the furthest */
 	bool next_began;    /* the position after them has been begun */

@@ -5,7 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct controller;
+struct iteration;
+struct members;
+struct run;
 struct member;
 
 struct stall_detector {
@@ -17,15 +19,16 @@ struct stall_detector {
 	int64_t hung_us; /* and when that was */
 };
 
-void stall_hear(struct controller *c, struct member *m); /* a heartbeat: notes whether the node receives data */
-void stall_turn(struct controller *c);      /* while computing */
-void stall_sums_turn(struct controller *c); /* while summing */
-/* In other phases: returns true if it is time to look. Then: returns true if nothing has brought the run on for so
- * long, or for much longer than so many tasks, one after another, take. */
-bool stall_look(struct controller *c);
-bool stall_for(struct controller *c, int64_t most_us);
-bool stall_hung(struct controller *c, uint32_t tasks);
+/* A heartbeat: notes whether the node receives data */
+void stall_hear(struct run *run, struct member *m);
+void stall_turn(struct iteration *it);      /* while computing */
+void stall_sums_turn(struct iteration *it); /* while summing */
+/* In other phases: returns true if it is time to look. Then: returns true if nothing has brought
+ * the run on for so long, or for much longer than so many tasks, one after another, take. */
+bool stall_look(struct iteration *it);
+bool stall_for(struct iteration *it, int64_t most_us);
+bool stall_hung(struct iteration *it, uint32_t tasks);
 /* Treats the nodes as dead that report work and end none of it. Returns false if no node reports work. */
-bool stall_drop_hung(struct controller *c);
+bool stall_drop_hung(struct members *members);
 
 #endif

@@ -2,65 +2,72 @@
 
 #include <string.h>
 
-#include "controller/controller.h"
+#include "controller/iteration/iteration.h"
 #include "controller/members/member.h"
 #include "controller/weights/copies.h"
 
-void sums_forget(struct controller *c)
+void sums_forget(struct iteration *it)
 {
-	c->reduce_attempt++;
-	memset(c->summing, 0, sizeof(c->summing));
-	for (uint32_t i = 0; i < c->n_members; i++)
-		c->members[i].copies = c->members[i].in_sum = false;
+	it->reduce_attempt++;
+	memset(it->summing, 0, sizeof(it->summing));
+	for (uint32_t i = 0; i < it->members->n; i++)
+		it->members->list[i].copy.gets_sum = it->members->list[i].sum.counts = false;
 }
 
-static void order_stage(struct controller *c, int stage, bool when_counted)
+static void order_stage(struct iteration *it, int stage, bool when_counted)
 {
 	struct msg m = { .type = MSG_REDUCE };
 	uint16_t nodes[MSG_NODES], copies[MSG_NODES];
-	uint32_t n = 0, k = copies_of(c, stage, copies);
+	uint32_t n = 0, k = copies_of(it->members, stage, copies);
 
-	for (uint32_t i = 0; i < c->n_members; i++)
-		if (c->members[i].replica && member_stage(c, &c->members[i]) == stage)
+	for (uint32_t i = 0; i < it->members->n; i++)
+		if (it->members->list[i].is_replica &&
+		    member_stage(it->run, &it->members->list[i]) == stage)
 			nodes[n++] = (uint16_t)i;
 	m.u.reduce = (struct msg_reduce){
-		.iteration = c->iteration, .attempt = c->reduce_attempt, .stage = (uint8_t)stage,
-		.when_counted = when_counted, .n_nodes = n, .nodes = nodes, .n_copies = k, .copies = copies,
+		.iteration = it->run->iteration,
+		.attempt = it->reduce_attempt,
+		.stage = (uint8_t)stage,
+		.when_counted = when_counted,
+		.n_nodes = n,
+		.nodes = nodes,
+		.n_copies = k,
+		.copies = copies,
 	};
 	for (uint32_t i = 0; i < k; i++)
-		member_send(c, &c->members[copies[i]], &m);
+		member_send(it->run, &it->members->list[copies[i]], &m);
 	for (uint32_t i = 0; i < n; i++) {
-		c->members[nodes[i]].reduced = false;
-		c->members[nodes[i]].slice = i;
-		c->members[nodes[i]].in_sum = true;
-		c->members[nodes[i]].sum_stage = (uint8_t)stage;
-		member_send(c, &c->members[nodes[i]], &m);
+		it->members->list[nodes[i]].sum.is_done = false;
+		it->members->list[nodes[i]].sum.slice = i;
+		it->members->list[nodes[i]].sum.counts = true;
+		it->members->list[nodes[i]].sum.stage = (uint8_t)stage;
+		member_send(it->run, &it->members->list[nodes[i]], &m);
 	}
-	c->summing[stage] = n;
+	it->summing[stage] = n;
 }
 
 /* An emulated iteration keeps to the model that its times are of: sums begin after its last task, or its stage's. */
-static bool may_order_ahead(const struct controller *c)
+static bool may_order_ahead(const struct members *members)
 {
-	return c->links != NULL;
+	return members->links != NULL;
 }
 
-void sums_order_ahead(struct controller *c)
+void sums_order_ahead(struct iteration *it)
 {
-	for (int s = 0; may_order_ahead(c) && s < c->cluster->n_stages; s++)
-		order_stage(c, s, true);
+	for (int s = 0; may_order_ahead(it->members) && s < it->run->cluster->n_stages; s++)
+		order_stage(it, s, true);
 }
 
-void sums_order_counted(struct controller *c)
+void sums_order_counted(struct iteration *it)
 {
-	for (int s = 0; s < c->cluster->n_stages; s++)
-		if (c->summing[s] == 0 && routes_stage_counted(&c->routes, (uint8_t)s))
-			order_stage(c, s, false);
+	for (int s = 0; s < it->run->cluster->n_stages; s++)
+		if (it->summing[s] == 0 && routes_stage_counted(&it->routes, (uint8_t)s))
+			order_stage(it, s, false);
 }
 
-void sums_order_rest(struct controller *c)
+void sums_order_rest(struct iteration *it)
 {
-	for (int s = 0; s < c->cluster->n_stages; s++)
-		if (c->summing[s] == 0)
-			order_stage(c, s, false);
+	for (int s = 0; s < it->run->cluster->n_stages; s++)
+		if (it->summing[s] == 0)
+			order_stage(it, s, false);
 }

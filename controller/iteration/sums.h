@@ -9,15 +9,15 @@
 
 #include <stdbool.h>
 
-struct controller;
+struct iteration;
 
 /* Sums that were begun, or done, no longer count: the next have a higher attempt. */
-void sums_forget(struct controller *c);
+void sums_forget(struct iteration *it);
 /* With the iteration's start, where that is so: every stage, each node once it has counted its own. */
-void sums_order_ahead(struct controller *c);
+void sums_order_ahead(struct iteration *it);
 /* The stages in which every gradient has been counted, and that do not sum yet. */
-void sums_order_counted(struct controller *c);
+void sums_order_counted(struct iteration *it);
 /* All stages that do not sum yet. */
-void sums_order_rest(struct controller *c);
+void sums_order_rest(struct iteration *it);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "controller/controller.h"
+#include "controller/members/members.h"
 #include "controller/members/member.h"
 #include "controller/members/node_state.h"
 #include "controller/members/peers.h"
@@ -22,7 +22,7 @@ static const double wrong_lines_per_s = 0.1, strays_per_s = 5, ignored_per_s = 1
 /* In frames (post.h, charge_per_s): a greeting sets up a node, an attaching console gets all
  * the curves, a trouble is journalled on disk, commands plan or are recorded, and what comes in lists is looked
  * at one by one. */
-void admission_charge(struct controller *c, post_peer_id from, const struct msg *m)
+void admission_charge(struct run *run, post_peer_id from, const struct msg *m)
 {
 	double cost = 0;
 
@@ -37,80 +37,83 @@ void admission_charge(struct controller *c, post_peer_id from, const struct msg 
 	else if (m->type == MSG_REPORT)
 		cost = 0.05 * m->u.report.n_events;
 	if (cost > 0)
-		post_charge(c->post, from, cost, c->now_us);
+		post_charge(run->post, from, cost, run->now_us);
 }
 
-void admission_wrong(struct controller *c, post_peer_id from, const char *what)
+void admission_wrong(struct members *members, post_peer_id from, const char *what)
 {
-	const struct member *m = member_of_peer(c, from);
+	const struct member *m = member_of_peer(members, from);
 
-	post_charge(c->post, from, WRONG_COST, c->now_us);
-	if (!rate_limit_take(&c->admission.wrong, 1, WRONG_LINES, wrong_lines_per_s, c->now_us)) {
-		c->admission.wrong.left_out++;
+	post_charge(members->run->post, from, WRONG_COST, members->run->now_us);
+	if (!rate_limit_take(&members->admission.wrong, 1, WRONG_LINES, wrong_lines_per_s,
+			     members->run->now_us)) {
+		members->admission.wrong.left_out++;
 		return;
 	}
-	log_line(&c->log, LOG_WARN, "node %d: a message that is none of its: %s (%u more since the last such line)",
-		 m ? m->id : -1, what, c->admission.wrong.left_out);
-	c->admission.wrong.left_out = 0;
+	log_line(&members->run->log, LOG_WARN,
+		 "node %d: a message that is none of its: %s (%u more since the last such line)",
+		 m ? m->id : -1, what, members->admission.wrong.left_out);
+	members->admission.wrong.left_out = 0;
 }
 
-void admission_ignored(struct controller *c, struct member *m, const char *what)
+void admission_ignored(struct run *run, struct member *m, const char *what)
 {
-	if (rate_limit_take(&m->ignored, 1, 1, ignored_per_s, c->now_us))
-		note(c, NOTE_WARNING, m->id, 0, "n%02u is not listened to until this ends: it %s", m->id, what);
+	if (rate_limit_take(&m->quota.ignored, 1, 1, ignored_per_s, run->now_us))
+		note(run, NOTE_WARNING, m->id, 0, "n%02u is not listened to until this ends: it %s",
+		     m->id, what);
 }
 
-void admission_stray(struct controller *c, struct member *m, const char *what)
+void admission_stray(struct run *run, struct member *m, const char *what)
 {
-	if (rate_limit_take(&m->strays, 1, STRAYS, strays_per_s, c->now_us))
+	if (rate_limit_take(&m->quota.strays, 1, STRAYS, strays_per_s, run->now_us))
 		return;
-	post_charge(c->post, m->peer, STRAY_COST, c->now_us);
-	admission_ignored(c, m, what);
+	post_charge(run->post, m->peer, STRAY_COST, run->now_us);
+	admission_ignored(run, m, what);
 }
 
 /* The list of the admitted may be edited while the run goes on. */
-static void refresh_keys(struct controller *c)
+static void refresh_keys(struct members *members)
 {
 	struct error err;
 
-	if (c->now_us < c->admission.next_refresh_us)
+	if (members->run->now_us < members->admission.next_refresh_us)
 		return;
-	c->admission.next_refresh_us = c->now_us + REFRESH_US;
-	if (keys_list_refresh(c->admitted, &err) < 0)
-		note(c, NOTE_WARNING, -1, 0, "%.180s", err.text);
+	members->admission.next_refresh_us = members->run->now_us + REFRESH_US;
+	if (keys_list_refresh(members->run->keys.admitted, &err) < 0)
+		note(members->run, NOTE_WARNING, -1, 0, "%.180s", err.text);
 }
 
 /* Also of those that have no session. */
-static void look_at_keys(struct controller *c)
+static void look_at_keys(struct members *members)
 {
-	uint64_t version = keys_list_version(c->admitted);
+	uint64_t version = keys_list_version(members->run->keys.admitted);
 
-	if (version == c->admission.keys_seen)
+	if (version == members->admission.keys_seen)
 		return;
-	c->admission.keys_seen = version;
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		struct member *m = &c->members[i];
+	members->admission.keys_seen = version;
+	for (uint32_t i = 0; i < members->n; i++) {
+		struct member *m = &members->list[i];
 
-		if (m->peer != 0 && !keys_list_find(c->admitted, &m->key))
-			member_disown(c, m);
+		if (m->peer != 0 && !keys_list_find(members->run->keys.admitted, &m->key))
+			member_disown(members, m);
 	}
 }
 
-void admission_down(struct controller *c, post_peer_id peer, enum link_reason reason)
+void admission_down(struct members *members, post_peer_id peer, enum link_reason reason)
 {
-	struct member *m = member_of_peer(c, peer);
+	struct member *m = member_of_peer(members, peer);
 	struct post_peer_info info = { .name = "" };
 
-	(void)post_peer(c->post, peer, &info);
+	(void)post_peer(members->run->post, peer, &info);
 	if (reason == LINK_FLOOD)
-		note(c, NOTE_ALERT, m ? m->id : -1, 0,
+		note(members->run, NOTE_ALERT, m ? m->id : -1, 0,
 		     "%s %s sent more than it may: shut out until the list of the admitted "
 		     "changes",
 		     m ? "agent" : "console", info.name);
 	if (!m || !member_alive(m))
 		return;
 	if (reason == LINK_FLOOD || reason == LINK_NOT_ADMITTED)
-		members_gone(c, m,
+		members_gone(members->run, m,
 			     reason == LINK_FLOOD ? "was shut out" : "its key was expelled");
 }
 
@@ -120,20 +123,20 @@ static bool told_of(enum link_reason reason)
 	       reason != LINK_SILENT && reason != LINK_SUPERSEDED;
 }
 
-void admission_turn(struct controller *c)
+void admission_turn(struct members *members)
 {
 	struct post_counters now;
 	char text[160] = "";
 	size_t at = 0;
 
-	refresh_keys(c);
-	look_at_keys(c);
-	if (c->now_us < c->admission.next_look_us)
+	refresh_keys(members);
+	look_at_keys(members);
+	if (members->run->now_us < members->admission.next_look_us)
 		return;
-	c->admission.next_look_us = c->now_us + LOOK_EVERY_US;
-	post_count(c->post, &now);
+	members->admission.next_look_us = members->run->now_us + LOOK_EVERY_US;
+	post_count(members->run->post, &now);
 	for (int i = 0; i < LINK_REASON_COUNT; i++) {
-		uint64_t more = now.link.refused[i] - c->admission.refused_told[i];
+		uint64_t more = now.link.refused[i] - members->admission.refused_told[i];
 
 		if (!told_of((enum link_reason)i) || more == 0 || at >= sizeof(text))
 			continue;
@@ -143,7 +146,9 @@ void admission_turn(struct controller *c)
 	}
 	if (at == 0)
 		return;
-	memcpy(c->admission.refused_told, now.link.refused, sizeof(c->admission.refused_told));
-	c->admission.next_look_us = c->now_us + TELL_EVERY_US;
-	note(c, NOTE_WARNING, -1, 0, "refused at the door %.*s", (int)sizeof(text) - 1, text);
+	memcpy(members->admission.refused_told, now.link.refused,
+	       sizeof(members->admission.refused_told));
+	members->admission.next_look_us = members->run->now_us + TELL_EVERY_US;
+	note(members->run, NOTE_WARNING, -1, 0, "refused at the door %.*s", (int)sizeof(text) - 1,
+	     text);
 }

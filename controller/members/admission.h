@@ -11,7 +11,8 @@
 #include "wire/sessions/link.h"
 #include "wire/post.h"
 
-struct controller;
+struct members;
+struct run;
 struct member;
 struct msg;
 
@@ -19,17 +20,18 @@ struct admission {
 	int64_t next_look_us, next_refresh_us;
 	uint64_t keys_seen;                       /* version of the admitted */
 	uint64_t refused_told[LINK_REASON_COUNT]; /* of the post's counters, in the journal */
-	struct rate_limit wrong;                      /* lines of messages that nobody understands */
+	/* Lines of messages that nobody understands */
+	struct rate_limit wrong;
 };
 
-void admission_charge(struct controller *c, post_peer_id from, const struct msg *m);
+void admission_charge(struct run *run, post_peer_id from, const struct msg *m);
 /* A message that its sender should not send: charged, and a line in the log now and then. */
-void admission_wrong(struct controller *c, post_peer_id from, const char *what);
+void admission_wrong(struct members *members, post_peer_id from, const char *what);
 /* One more word that m was not asked for, or says again: some are honest. Of many the journal says so, now and then. */
-void admission_stray(struct controller *c, struct member *m, const char *what);
+void admission_stray(struct run *run, struct member *m, const char *what);
 /* m is not listened to; `what` says, in words, what it does. */
-void admission_ignored(struct controller *c, struct member *m, const char *what);
-void admission_down(struct controller *c, post_peer_id peer, enum link_reason reason);
-void admission_turn(struct controller *c);
+void admission_ignored(struct run *run, struct member *m, const char *what);
+void admission_down(struct members *members, post_peer_id peer, enum link_reason reason);
+void admission_turn(struct members *members);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "controller/controller.h"
+#include "controller/members/members.h"
 #include "controller/members/member.h"
 #include "controller/members/node_state.h"
 #include "controller/members/placement.h"
@@ -12,57 +12,62 @@
 #include "controller/weights/copies.h"
 
 /* For one that was not there for the first plan: of those whose sums it would not hold up, if there are any. */
-static int poorest_stage(const struct controller *c, const struct member *m)
+static int poorest_stage(const struct members *members, const struct member *m)
 {
 	int best = 0;
 
-	for (int s = 1; s < c->cluster->n_stages; s++) {
-		bool near = placement_near(c, m, s), best_near = placement_near(c, m, best);
+	for (int s = 1; s < members->run->cluster->n_stages; s++) {
+		bool near = placement_near(members, m, s),
+		     best_near = placement_near(members, m, best);
 
-		if (near == best_near ? stage_replicas(c, s, NULL) < stage_replicas(c, best, NULL) : near)
+		if (near == best_near
+			    ? stage_replicas(members, s, NULL) < stage_replicas(members, best, NULL)
+			    : near)
 			best = s;
 	}
 	return best;
 }
 
-void members_assign(struct controller *c, struct member *m, int stage, bool fetch)
+void members_assign(struct members *members, struct member *m, int stage, bool fetch)
 {
 	static const char too_slow[] = "its links to its stage are too slow";
 	struct msg a = { .type = MSG_ASSIGN };
 
-	m->replica = false;
-	m->ready = false;
-	m->assigned_us = c->now_us;
-	if (fetch && !measuring_knows(c, m)) {
-		members_set(c, m, NODE_JOINING, "its links are measured first");
+	m->is_replica = false;
+	m->assigned.is_ready = false;
+	m->assigned.at_us = members->run->now_us;
+	if (fetch && !measuring_knows(members, m)) {
+		members_set(members->run, m, NODE_JOINING, "its links are measured first");
 		return;
 	}
 	if (stage < 0)
-		stage = poorest_stage(c, m);
+		stage = poorest_stage(members, m);
 	if (fetch)
-		stage = placement_for(c, m, stage);
+		stage = placement_for(members, m, stage);
 	if (stage < 0) {
-		copies_release(c, m);
+		copies_release(members, m);
 		if (strcmp(m->why, too_slow) != 0)
-			note(c, NOTE_WARNING, m->id, 0, "n%02u has no place: %s, and would hold up its sums", m->id,
-			     too_slow);
-		members_set(c, m, NODE_JOINING, too_slow);
+			note(members->run, NOTE_WARNING, m->id, 0,
+			     "n%02u has no place: %s, and would hold up its sums", m->id, too_slow);
+		members_set(members->run, m, NODE_JOINING, too_slow);
 		return;
 	}
-	c->cluster->nodes[m->id].stage = stage;
-	if (fetch && !copy_usable(c, m, stage) && !copies_own(c, m, stage)) {
-		if (copies_fetch(c, m, stage))
-			members_set(c, m, NODE_SYNCING, "fetching weights");
+	members->run->cluster->nodes[m->id].stage = stage;
+	if (fetch && !copy_usable(members->run, m, stage) && !copies_own(members, m, stage)) {
+		if (copies_fetch(members, m, stage))
+			members_set(members->run, m, NODE_SYNCING, "fetching weights");
 		else
-			members_set(c, m, NODE_JOINING,
+			members_set(members->run, m, NODE_JOINING,
 				    "its stage has no living copy of the weights");
 		return;
 	}
-	m->held_stage = (uint8_t)stage;
-	m->holds = c->committed;
-	m->differs = m->differs && !fetch; /* a seed's weights that differ will do so again */
-	m->assignment = ++c->assignments;
-	a.u.assign = (struct msg_assign){ m->assignment, (uint8_t)stage, fetch };
-	members_set(c, m, NODE_SYNCING, fetch ? "loading weights" : "building its stage");
-	member_send(c, m, &a);
+	m->weights.stage = (uint8_t)stage;
+	m->weights.iterations = members->run->committed;
+	/* A seed's weights that differ will do so again */
+	m->weights.differ = m->weights.differ && !fetch;
+	m->assigned.number = ++members->assignments;
+	a.u.assign = (struct msg_assign){ m->assigned.number, (uint8_t)stage, fetch };
+	members_set(members->run, m, NODE_SYNCING,
+		    fetch ? "loading weights" : "building its stage");
+	member_send(members->run, m, &a);
 }

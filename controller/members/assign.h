@@ -4,9 +4,9 @@
 
 #include <stdbool.h>
 
-struct controller;
+struct members;
 struct member;
 
-void members_assign(struct controller *c, struct member *m, int stage, bool fetch);
+void members_assign(struct members *members, struct member *m, int stage, bool fetch);
 
 #endif

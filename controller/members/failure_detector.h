@@ -5,7 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct controller;
+struct members;
+struct run;
 struct member;
 struct msg_heartbeat;
 
@@ -17,15 +18,17 @@ struct failure_detector {
 	uint32_t n_suspected; /* agents that have not been heard since */
 };
 
-void failure_detector_begin(struct controller *c, struct member *m); /* its process has said hello */
+/* Its process has said hello */
+void failure_detector_begin(struct members *members, struct member *m);
 /* A word of it has come. False: not the newest, which tells only that it lives. */
-bool failure_detector_hear(struct controller *c, struct member *m, const struct msg_heartbeat *h);
+bool failure_detector_hear(struct run *run, struct member *m, const struct msg_heartbeat *h);
 /* The system tells that so many more connections have ended, not whose they were. */
-void failure_detector_ended(struct controller *c, uint32_t ended);
-void failure_detector_hung_up(struct controller *c); /* whose connections have ended is known: one process' */
+void failure_detector_ended(struct members *members, uint32_t ended);
+/* Whose connections have ended is known: one process' */
+void failure_detector_hung_up(struct members *members);
 /* Takes out who has been quiet for too long. slept_us: so long this loop was late itself. */
-void failure_detector_check(struct controller *c, int64_t slept_us);
+void failure_detector_check(struct members *members, int64_t slept_us);
 /* The usual round trip of the farthest of those that are here. */
-int64_t failure_detector_farthest_us(const struct controller *c);
+int64_t failure_detector_farthest_us(const struct members *members);
 
 #endif

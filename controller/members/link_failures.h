@@ -4,10 +4,11 @@
 
 #include <stdbool.h>
 
-struct controller;
+struct iteration;
+struct members;
 
-void link_failures_check(struct controller *c);
+void link_failures_check(struct iteration *it);
 /* There is no plan without some link that is cut: one of its ends is taken out. False: there is none. */
-bool link_failures_give_way(struct controller *c);
+bool link_failures_give_way(struct members *members);
 
 #endif

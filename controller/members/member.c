@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "controller/controller.h"
+#include "controller/members/members.h"
 
 bool member_alive(const struct member *m)
 {
@@ -21,20 +21,22 @@ bool member_has_key(const struct member *m)
 	return !keys_equal(&m->key, &none);
 }
 
-int member_stage(const struct controller *c, const struct member *m)
+int member_stage(const struct run *run, const struct member *m)
 {
-	return c->cluster->nodes[m->id].stage;
+	return run->cluster->nodes[m->id].stage;
 }
 
-bool member_joins(const struct controller *c, const struct member *m)
+bool member_joins(const struct run *run, const struct member *m)
 {
-	return m->state == NODE_SYNCING && m->ready && !m->marked && !m->differs && m->holds == c->committed;
+	return m->state == NODE_SYNCING && m->assigned.is_ready && !m->is_marked &&
+	       !m->weights.differ && m->weights.iterations == run->committed;
 }
 
-bool member_holds(const struct controller *c, const struct member *m, int stage)
+bool member_holds(const struct run *run, const struct member *m, int stage)
 {
-	return stage < c->cluster->n_stages && !m->differs && m->held_stage == stage && m->holds == c->committed &&
-	       m->beat.stage == stage && m->beat.committed == c->committed;
+	return stage < run->cluster->n_stages && !m->weights.differ && m->weights.stage == stage &&
+	       m->weights.iterations == run->committed && m->beat.stage == stage &&
+	       m->beat.committed == run->committed;
 }
 
 bool members_share_machine(const struct member *a, const struct member *b)
@@ -42,46 +44,47 @@ bool members_share_machine(const struct member *a, const struct member *b)
 	return a == b || (a->hello.machine[0] && strcmp(a->hello.machine, b->hello.machine) == 0);
 }
 
-struct member *member_of_peer(struct controller *c, post_peer_id peer)
+struct member *member_of_peer(struct members *members, post_peer_id peer)
 {
-	for (uint32_t i = 0; i < c->n_members; i++)
-		if (c->members[i].peer == peer)
-			return &c->members[i];
+	for (uint32_t i = 0; i < members->n; i++)
+		if (members->list[i].peer == peer)
+			return &members->list[i];
 	return NULL;
 }
 
-uint32_t members_live(const struct controller *c)
+uint32_t members_live(const struct members *members)
 {
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < c->n_members; i++)
-		n += c->members[i].state == NODE_LIVE || c->members[i].state == NODE_SUSPECT;
+	for (uint32_t i = 0; i < members->n; i++)
+		n += members->list[i].state == NODE_LIVE || members->list[i].state == NODE_SUSPECT;
 	return n;
 }
 
-uint32_t stage_replicas(const struct controller *c, int stage, const struct member *without)
+uint32_t stage_replicas(const struct members *members, int stage, const struct member *without)
 {
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		const struct member *m = &c->members[i];
+	for (uint32_t i = 0; i < members->n; i++) {
+		const struct member *m = &members->list[i];
 
-		n += m != without && m->replica && !m->marked && member_stage(c, m) == stage;
+		n += m != without && m->is_replica && !m->is_marked &&
+		     member_stage(members->run, m) == stage;
 	}
 	return n;
 }
 
-bool replicas_everywhere(const struct controller *c)
+bool replicas_everywhere(const struct members *members)
 {
-	for (int s = 0; s < c->cluster->n_stages; s++)
-		if (stage_replicas(c, s, NULL) == 0)
+	for (int s = 0; s < members->run->cluster->n_stages; s++)
+		if (stage_replicas(members, s, NULL) == 0)
 			return false;
 	return true;
 }
 
 /* ---- sending ---- */
 
-int member_send(struct controller *c, struct member *m, const struct msg *message)
+int member_send(struct run *run, struct member *m, const struct msg *message)
 {
 	unsigned char small[2048];
 	size_t size = msg_size(message);
@@ -90,12 +93,12 @@ int member_send(struct controller *c, struct member *m, const struct msg *messag
 	int rc;
 
 	if (!data || msg_encode(message, data, size) < 0) {
-		log_line(&c->log, LOG_ERROR, "cannot encode %s", msg_name(message->type));
+		log_line(&run->log, LOG_ERROR, "cannot encode %s", msg_name(message->type));
 		rc = -1;
 	} else {
-		rc = post_send(c->post, m->peer, &part, 1, POST_RELIABLE, c->now_us);
+		rc = post_send(run->post, m->peer, &part, 1, POST_RELIABLE, run->now_us);
 		if (rc != 0)
-			log_line(&c->log, LOG_WARN, "node %u: cannot send %s: %d", m->id,
+			log_line(&run->log, LOG_WARN, "node %u: cannot send %s: %d", m->id,
 				 msg_name(message->type), rc);
 	}
 	if (data != small)
@@ -103,9 +106,9 @@ int member_send(struct controller *c, struct member *m, const struct msg *messag
 	return rc;
 }
 
-void send_replicas(struct controller *c, const struct msg *m)
+void send_replicas(struct members *members, const struct msg *m)
 {
-	for (uint32_t i = 0; i < c->n_members; i++)
-		if (c->members[i].replica)
-			member_send(c, &c->members[i], m);
+	for (uint32_t i = 0; i < members->n; i++)
+		if (members->list[i].is_replica)
+			member_send(members->run, &members->list[i], m);
 }

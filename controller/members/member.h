@@ -12,7 +12,8 @@
 #include "wire/msg.h"
 #include "wire/post.h"
 
-struct controller;
+struct members;
+struct run;
 struct observed_link;
 
 /* A summed gradient as one agent has it. */
@@ -32,107 +33,189 @@ struct flow {
 	int64_t much_us;  /* when it last was much in a short time; 0 never */
 };
 
+/* What this node and the others were told of one another (peers.c). */
+struct member_peers {
+	uint64_t arrival;       /* number of its HELLO */
+	uint64_t arrivals_sent; /* it knows of the arrivals up to this one */
+	bool key_revoked;       /* the others are to forget its key for good */
+	/* The others are to forget its key while the exclusion lasts (exclude.c) */
+	bool is_excluded;
+};
+
+/* The newest MSG_ASSIGN (assign.c) and its answer. */
+struct member_assignment {
+	uint64_t number; /* 0: none was sent */
+	int64_t at_us;
+	uint16_t source;  /* the node from which it fetches its state */
+	bool is_welcomed; /* it knows what the run is */
+	bool is_ready;    /* it has answered this assignment */
+	/* Of that answer, and of its message at hand: some overtake others */
+	uint64_t ready_sequence, message_sequence;
+	uint64_t plan_epoch; /* the newest plan that it was sent */
+};
+
+/* The standby copy of another stage that it keeps or fetches (copies.c, standbys.c). */
+struct member_copy {
+	int stage;           /* -1: none */
+	uint64_t order;      /* number of the MSG_KEEP */
+	uint64_t iterations; /* committed iterations that the copy holds */
+	uint64_t hash;       /* of those weights; 0: not reported */
+	bool is_whole;
+	bool gets_sum; /* it is sent this iteration's sum for the copy */
+	bool has_sum;  /* it has reported that sum */
+	/* It is sent no sums; released with the next commit, or once another node has a copy */
+	bool is_dropped;
+	uint64_t last_commit_sent; /* newest commit announced to this standby */
+	struct told_sum sum;
+	int64_t refused_us; /* when it could not keep a copy; 0: never */
+	uint32_t n_refused; /* times, since it last was a replica */
+};
+
+/* Changes of stage (rebalance.c, stage_moves.c). */
+struct member_move {
+	int home;          /* stage in the first plan; -1: none */
+	bool is_returning; /* it keeps a copy of its home stage in order to return there */
+	/* Ordered between iterations to load its copy; the next iteration waits a moment */
+	bool is_loading;
+};
+
+/* The weights of its stage, as it reported them. */
+struct member_weights {
+	uint64_t iterations; /* committed iterations that they hold */
+	/* Which stage they are of; MSG_NO_STAGE: none. Heartbeats tell when they are loaded */
+	uint8_t stage;
+	uint64_t hash;
+	bool hash_agrees;
+	bool differ;               /* from those of its stage, until it has fetched the stage's */
+	uint64_t differed_in;      /* the last iteration in which they did; 0: none */
+	uint64_t last_commit_sent; /* newest commit announced to this node */
+};
+
+/* Files of its stage: saving (checkpoints.c) and restoring (restore.c). */
+struct member_checkpoint {
+	uint64_t saving; /* the commit whose weights it was ordered to save; 0: it has answered */
+	uint8_t saving_stage;
+	bool is_restoring;
+	uint64_t failed; /* the checkpoint that it could not read; 0: none */
+	/* When it reported that, or joined: its next heartbeat tells what it holds */
+	int64_t unready_us;
+	/* The last iteration in which it did not answer an order to restore; 0: none */
+	uint64_t silent_in;
+};
+
+/* Speed of its machine, measured before the run and corrected during it (drift.c), real seconds. */
+struct member_compute {
+	uint16_t machine;     /* the lowest node on the same machine */
+	uint8_t slots;        /* microbatches that fit into its memory at once */
+	uint64_t corpus_hash; /* of the corpus that it reads, in stage 0 */
+	double forward_s, backward_s, loss_s;
+	/* No other agent of the machine computing; 0: unknown */
+	double alone_forward_s, alone_backward_s, alone_loss_s;
+	double pace;          /* what tasks take now over these; without emulation */
+	uint32_t times_paced; /* corrections of the pace, kept at the machine's first agent */
+};
+
+/* Its part in the sum of its stage's gradients. */
+struct member_sum {
+	bool is_done;
+	bool counts; /* what it counted is in the sum of `stage`, even if it has died since */
+	uint8_t stage;
+	uint32_t slice; /* the slice that it adds up */
+	struct told_sum reported;
+};
+
+/* When it was heard, and how long it may be silent (failure_detector.c, heartbeat_timeout.h). */
+struct member_heard {
+	int64_t message_us;  /* its newest message */
+	int64_t any_us;      /* or any other sign of life */
+	int64_t late_us;     /* its largest recent lateness, by its own clock */
+	int64_t gap_us;      /* the longest recent gap between two messages */
+	int64_t allowed_us;  /* silence that was allowed when last judged */
+	int64_t patience_us; /* lateness that was allowed then, transfer time aside */
+	struct timeout_rounds rounds;
+	/* Opened before it was taken out for silence; they may end yet */
+	uint32_t lingering_connections;
+	/* An iteration of which it reported while it counted as dead */
+	uint64_t reported_while_dead_in;
+	struct flow received;
+};
+
+/* Links on which it reports that nothing moves (link_failures.c). */
+struct member_stuck {
+	struct msg_stuck links[MSG_STUCK]; /* (n) */
+	uint32_t n;
+	bool is_cut_off; /* dead for that reason; returns when its links do */
+	int64_t seen_us; /* when such a link was last reported */
+};
+
+struct member_clock {
+	int64_t offset_us;     /* its clock + this = ours */
+	int64_t round_trip_us; /* of the sample that the offset comes from: the shortest lately */
+	int64_t sampled_us;
+};
+
+/* Links from here to other nodes, as observed (observed_links.c), and their drift from the plan
+ * (drift.c). */
+struct member_links {
+	struct observed_link *list; /* (n) */
+	uint32_t n;
+	size_t room;
+	double ratio;       /* all links from here, over the plan */
+	double delay_ratio; /* as last reported, over the plan; 0: not reported */
+	uint32_t strikes;
+};
+
+/* This iteration's tasks (drift.c), real seconds. */
+struct member_tasks {
+	int64_t started_us;
+	double took_s, planned_s;
+	uint32_t n, strikes;
+};
+
+struct member_quota {
+	/* Unsolicited messages; log lines about ignoring it (admission.c) */
+	struct rate_limit strays, ignored;
+	/* Notes that it causes; rows of the store; accepted link reports */
+	struct rate_limit troubles, rows, corrections;
+};
+
+/* What consoles have of this node (consoles.c). */
+struct member_shown {
+	bool is_stale;   /* they lack its newest state */
+	int64_t sent_us; /* numbers are sent twice a second, a new state at once (0) */
+};
+
 struct member {
 	uint16_t id;
 	enum node_state state;
 	char why[96];
 	int64_t since_us;
-
 	post_peer_id peer; /* 0: never seen, or gone */
 	struct keys_public key;
 	struct msg_hello hello;
-	uint64_t assignment; /* the last MSG_ASSIGN sent; 0 none */
-	int64_t assigned_us;
-	uint16_t source;     /* of the state it was told to fetch */
-	int keeps;           /* stage of the copy it keeps or fetches (copies.c); -1 none */
-	uint64_t keeping;    /* the MSG_KEEP that says so */
-	bool kept;           /* the copy is whole */
-	uint64_t kept_holds; /* committed iterations it holds */
-	uint64_t kept_hash;  /* of those; 0 not told */
-	bool copies;         /* gets this reduction's sum for it */
-	uint64_t copy_told;  /* the last commit that it was told of for it */
-	bool copy_reduced;   /* has got it */
-	bool behind;         /* gets no sums: let go with the next commit, or when another has a copy */
-	struct told_sum copy_sum;
-	int64_t refused_copy_us; /* it could not; 0 never */
-	uint32_t n_refused;      /* times, since it last was at work */
-	int home;                /* stage of the first plan; -1 none (rebalance.c) */
-	bool homing;             /* it keeps that copy to change places */
-	bool moving;             /* told between iterations to load its copy: the next waits a moment */
-	bool restoring;          /* it puts its stage back (restore.c) */
-	uint64_t failed_restore; /* the checkpoint that it could not read; 0 none */
-	int64_t unready_us;      /* when it said so, or came: its next beat tells what it holds */
-	bool welcomed;
-	uint64_t arrival;      /* the number of its hello */
-	uint64_t told_arrival; /* it knows of arrivals up to this one */
-	bool disowned; /* of its key: the others are to forget it */
-	bool shunned;  /* excluded (exclude.c): the others are to forget its key while that lasts */
-	bool ready;            /* answered it */
-	uint64_t sequence, ready_sequence; /* of its message at hand, and of that answer: some overtake others */
-	bool awaited;          /* after a takeover: it was there when the last commit was made */
-	uint64_t holds;        /* committed iterations its weights hold */
-	uint8_t held_stage;    /* of which stage; MSG_NO_STAGE: none. Its beats say when it has loaded them */
-	uint64_t hash;
-	bool hash_agrees;
-	bool differs;         /* it holds other weights than its stage, until it has fetched those */
-	uint64_t differed_in; /* the last iteration in which it was found so; 0 none */
-	uint64_t commit_told; /* the last commit that it was told of */
-	uint64_t corpus_hash; /* of what it reads, in stage 0 */
-	uint64_t saving;      /* the commit of which it was told to save its stage; 0 it has answered */
-	uint8_t saving_stage;
-	double measured_forward_s, measured_backward_s, measured_loss_s;
-	double alone_forward_s, alone_backward_s, alone_loss_s; /* while no other agent of its machine computed; 0
-								 * not known */
-	uint32_t times_paced; /* the first of a machine's agents: how often its pace was judged */
-	double pace; /* drift.c: of these, what tasks take now; without emulation */
+	struct msg_heartbeat beat; /* its newest */
 
-	bool replica; /* takes part in reductions and commits */
-	bool marked;  /* the operator wants it out */
-	bool doomed; /* a death or a sleep was injected, and is not noticed yet */
-	bool reduced;
-	uint32_t slice; /* of the sum, that it adds up */
-	bool in_sum;    /* what it counted is in the sum of this stage, even if it has died since */
-	uint8_t sum_stage;
-	struct told_sum sum;
-	uint64_t unheard; /* an iteration of which it reported while it passed for dead */
-	uint64_t plan_epoch; /* the newest plan it was sent */
+	bool is_replica;    /* takes part in reductions and commits */
+	bool is_marked;     /* the operator wants it out */
+	bool fault_pending; /* a death or a sleep was injected and is not noticed yet */
+	bool is_leaving;    /* taken out with others at this moment; nothing is sent to it */
+	bool is_awaited;    /* after a takeover: it took part in the last commit */
 
-	int64_t heard_us;    /* its newest word */
-	uint32_t lingering;  /* connections of when it was taken out in silence, that may end yet */
-	int64_t lived_us;    /* or anything else of it */
-	struct msg_stuck stuck[MSG_STUCK]; /* links that it tells nothing moves on */
-	uint32_t n_stuck;
-	bool cut;            /* dead for that reason: comes back when its links do (link_failures.c) */
-	int64_t cut_seen_us; /* a link of it was stuck */
-	struct flow received;
-	uint64_t silent_restore_in; /* the last iteration in which it did not answer when it was to restore a stage; 0 none */
-	int64_t late_us; /* the latest lately that it said a word, by its own clock: heartbeat_timeout.h */
-	int64_t gap_us;  /* the longest lately until one came */
-	struct timeout_rounds rounds;
-	int64_t allowed_us;  /* it may be quiet for so long, as last looked at (failure_detector.c), */
-	int64_t patience_us; /* and its words be late, the way apart */
-	uint16_t machine;    /* the least member on the same one */
-	bool going;          /* taken out with others at this moment: nothing goes to it */
-	struct msg_heartbeat beat;
-	int64_t clock_offset_us; /* its clock + this = ours */
-	int64_t round_trip_us;   /* of the sample the offset comes from: the least lately */
-	int64_t offset_at_us;
-	uint8_t slots;
-	struct observed_link *links; /* from here to others */
-	uint32_t n_links;
-	size_t room_links;
-	double links_ratio; /* drift.c: all links from here, of what was planned */
-	uint32_t link_strikes;
-	/* drift.c: this iteration's tasks */
-	int64_t task_started_us;
-	double way_ratio; /* of its links, as told last, over what was planned; 0: not told */
-	double task_took_s, task_planned_s;
-	uint32_t n_tasks, strikes;
-	struct rate_limit strays, ignored; /* admission.c: words that nobody asked for; lines that it is not listened to */
-	struct rate_limit troubles, rows, corrections; /* of the journal, told by it; of the store; of what
-							    * is believed of its links */
-	bool changed;    /* consoles have not been told */
-	int64_t told_us; /* numbers go out twice a second; a new state at once (0) */
+	struct member_peers peers;
+	struct member_assignment assigned;
+	struct member_copy copy;
+	struct member_move move;
+	struct member_weights weights;
+	struct member_checkpoint checkpoint;
+	struct member_compute compute;
+	struct member_sum sum;
+	struct member_heard heard;
+	struct member_stuck stuck;
+	struct member_clock clock;
+	struct member_links links;
+	struct member_tasks tasks;
+	struct member_quota quota;
+	struct member_shown shown;
 };
 
 /* Whether an agent's clock can say so: then sums and differences with ours are numbers, too. */
@@ -140,19 +223,19 @@ static inline bool is_clock(int64_t us)
 {
 	return us >= 0 && us <= INT64_MAX / 8;
 }
-struct member *member_of_peer(struct controller *c, post_peer_id peer);
+struct member *member_of_peer(struct members *members, post_peer_id peer);
 bool member_alive(const struct member *m);         /* answers, whatever its weights */
 bool member_has_key(const struct member *m);       /* somebody was that node, and may come back */
 /* Whether m has the weights of the last commit, and takes part from the next iteration or sum on. */
-bool member_joins(const struct controller *c, const struct member *m);
+bool member_joins(const struct run *run, const struct member *m);
 /* Whether m's weights are the stage's, of the last commit: by what it was told, and by its last beat. */
-bool member_holds(const struct controller *c, const struct member *m, int stage);
-uint32_t members_live(const struct controller *c); /* in state NODE_LIVE */
-uint32_t stage_replicas(const struct controller *c, int stage, const struct member *without);
-int member_send(struct controller *c, struct member *m, const struct msg *message);
-int member_stage(const struct controller *c, const struct member *m); /* -1 none */
-bool replicas_everywhere(const struct controller *c);
-void send_replicas(struct controller *c, const struct msg *m);
+bool member_holds(const struct run *run, const struct member *m, int stage);
+uint32_t members_live(const struct members *members); /* in state NODE_LIVE */
+uint32_t stage_replicas(const struct members *members, int stage, const struct member *without);
+int member_send(struct run *run, struct member *m, const struct msg *message);
+int member_stage(const struct run *run, const struct member *m); /* -1 none */
+bool replicas_everywhere(const struct members *members);
+void send_replicas(struct members *members, const struct msg *m);
 bool members_share_machine(const struct member *a, const struct member *b);
 
 #endif

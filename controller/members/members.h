@@ -5,10 +5,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "controller/members/admission.h"
+#include "controller/members/failure_detector.h"
+#include "controller/members/member.h"
+#include "controller/network/failed_links.h"
+#include "controller/network/link_table.h"
+#include "controller/run.h"
+#include "controller/trust/exclude.h"
 #include "controller/trust/rate_limit.h"
 #include "wire/post.h"
 
-struct controller;
 struct member;
 struct msg_heartbeat;
 struct msg_hello;
@@ -16,23 +22,44 @@ struct msg_links;
 struct msg_ready;
 struct msg_trouble;
 
+struct planning;
+struct weights;
+struct measuring; /* measuring.c */
+
 struct membership {
 	int64_t next_look_us, next_ping_us;
 	struct rate_limit refusals; /* lines of agents that are refused */
 };
 
+struct members {
+	struct run *run;
+	struct member *list;  /* (n) by node */
+	uint32_t n;           /* nodes of the cluster */
+	uint64_t assignments; /* MSG_ASSIGN numbers given out */
+	uint64_t arrivals;    /* HELLOs so far */
+	int64_t moved_us;     /* when a node was last ordered to load the copy that it keeps */
+	enum gather_step gathering;
+	struct link_table *links;    /* as measured; NULL: the network is emulated */
+	struct measuring *measuring; /* NULL: the network is emulated */
+	struct membership membership;
+	struct failure_detector detector;
+	struct admission admission;
+	struct failed_links failed_links;
+	struct bad_numbers bad_numbers;
+};
+
 /* Before members_hello: where another process says hello for a node that takes part, the one before is gone. */
-void members_replaced(struct controller *c, post_peer_id peer, const struct msg_hello *m);
-void members_hello(struct controller *c, post_peer_id peer, const struct msg_hello *m);
-void members_ready(struct controller *c, struct member *m, const struct msg_ready *r);
-void members_heartbeat(struct controller *c, struct member *m, const struct msg_heartbeat *h);
-void members_trouble(struct controller *c, struct member *m, const struct msg_trouble *t);
-void members_links(struct controller *c, struct member *m, const struct msg_links *l);
+void members_replaced(struct members *members, post_peer_id peer, const struct msg_hello *m);
+void members_hello(struct weights *weights, post_peer_id peer, const struct msg_hello *m);
+void members_ready(struct members *members, struct member *m, const struct msg_ready *r);
+void members_heartbeat(struct iteration *it, struct member *m, const struct msg_heartbeat *h);
+void members_trouble(struct members *members, struct member *m, const struct msg_trouble *t);
+void members_links(struct planning *planning, struct member *m, const struct msg_links *l);
 /* Tells everyone gathered what the run is, once the first plan says how fast time goes. */
-void members_welcome(struct controller *c);
-bool members_due(const struct controller *c); /* fifty times a second: to look at everybody */
-void members_hear_silence(struct controller *c);  /* then: who is not heard any more goes, */
-void members_check_joiners(struct controller *c); /* joiners that hang start over, */
-void members_ping(struct controller *c);          /* and now and then all are sent a clock */
+void members_welcome(struct members *members);
+bool members_due(const struct members *members);    /* fifty times a second: to look at everybody */
+void members_hear_silence(struct members *members); /* then: who is not heard any more goes, */
+void members_check_joiners(struct weights *weights); /* joiners that hang start over, */
+void members_ping(struct members *members);          /* and now and then all are sent a clock */
 
 #endif

@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "controller/controller.h"
+#include "controller/members/members.h"
 #include "controller/history/record.h"
 #include "controller/history/run_state.h"
 #include "controller/members/member.h"
@@ -18,47 +18,48 @@
 enum { ROWS = 500 }; /* of a node's states in the store, at once */
 static const double rows_per_s = 0.5;
 
-void members_set(struct controller *c, struct member *m, enum node_state state, const char *why)
+void members_set(struct run *run, struct member *m, enum node_state state, const char *why)
 {
 	bool changed = m->state != state;
 
 	snprintf(m->why, sizeof(m->why), "%s", why);
-	m->changed = true;
+	m->shown.is_stale = true;
 	if (!changed)
 		return;
 	m->state = state;
 	if (state == NODE_LIVE)
-		m->n_refused = 0;
-	m->since_us = c->now_us;
-	m->told_us = 0;
-	if (state != NODE_SUSPECT && rate_limit_take(&m->rows, 1, ROWS, rows_per_s, c->now_us))
-		record_node(c, m);
+		m->copy.n_refused = 0;
+	m->since_us = run->now_us;
+	m->shown.sent_us = 0;
+	if (state != NODE_SUSPECT &&
+	    rate_limit_take(&m->quota.rows, 1, ROWS, rows_per_s, run->now_us))
+		record_node(run, m);
 }
 
 /* A successor must know it too. */
-void members_mark(struct controller *c, struct member *m, bool out)
+void members_mark(struct members *members, struct member *m, bool out)
 {
-	m->marked = out;
-	m->silent_restore_in = out ? m->silent_restore_in : 0;
+	m->is_marked = out;
+	m->checkpoint.silent_in = out ? m->checkpoint.silent_in : 0;
 	if (!out)
-		member_shun(c, m, false);
-	resume_save(c);
+		member_shun(members, m, false);
+	resume_save(members);
 }
 
-void members_gone(struct controller *c, struct member *m, const char *why)
+void members_gone(struct run *run, struct member *m, const char *why)
 {
-	bool was_replica = m->replica;
+	bool was_replica = m->is_replica;
 
-	m->doomed = m->cut = false;
-	members_set(c, m, NODE_DEAD, why);
-	m->replica = false;
-	m->ready = false;
-	m->slots = 0;
-	m->copies = m->homing = false;
-	m->restoring = false;
-	note(c, NOTE_ALERT, m->id, 'F', "n%02u S%d %s", m->id, member_stage(c, m), why);
+	m->fault_pending = m->stuck.is_cut_off = false;
+	members_set(run, m, NODE_DEAD, why);
+	m->is_replica = false;
+	m->assigned.is_ready = false;
+	m->compute.slots = 0;
+	m->copy.gets_sum = m->move.is_returning = false;
+	m->checkpoint.is_restoring = false;
+	note(run, NOTE_ALERT, m->id, 'F', "n%02u S%d %s", m->id, member_stage(run, m), why);
 	if (was_replica)
-		request_lost(&c->requests, m->id);
+		request_lost(&run->requests, m->id);
 	else
-		c->requests.look_at_sums = true; /* they may have waited for its copy */
+		run->requests.look_at_sums = true; /* they may have waited for its copy */
 }

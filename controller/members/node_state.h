@@ -6,12 +6,12 @@
 
 #include "wire/msg.h"
 
-struct controller;
+struct members;
+struct run;
 struct member;
 
-void members_gone(struct controller *c, struct member *m, const char *why);
-void members_mark(struct controller *c, struct member *m, bool out); /* it is to take no part */
-void members_set(struct controller *c, struct member *m, enum node_state state,
-		 const char *why);
+void members_gone(struct run *run, struct member *m, const char *why);
+void members_mark(struct members *members, struct member *m, bool out); /* it is to take no part */
+void members_set(struct run *run, struct member *m, enum node_state state, const char *why);
 
 #endif

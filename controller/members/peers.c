@@ -4,38 +4,38 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "controller/controller.h"
+#include "controller/members/members.h"
 #include "controller/members/member.h"
 
-void member_disown(struct controller *c, struct member *m)
+void member_disown(struct members *members, struct member *m)
 {
-	if (m->disowned)
+	if (m->peers.key_revoked)
 		return;
-	m->disowned = true;
-	m->arrival = ++c->arrivals;
+	m->peers.key_revoked = true;
+	m->peers.arrival = ++members->arrivals;
 }
 
-void member_shun(struct controller *c, struct member *m, bool shunned)
+void member_shun(struct members *members, struct member *m, bool shunned)
 {
-	if (m->shunned == shunned)
+	if (m->peers.is_excluded == shunned)
 		return;
-	m->shunned = shunned;
-	m->arrival = ++c->arrivals;
+	m->peers.is_excluded = shunned;
+	m->peers.arrival = ++members->arrivals;
 }
 
 /* What this one has not been told yet of the others' keys and addresses. */
-static void send_peers_to(struct controller *c, struct member *to)
+static void send_peers_to(struct members *members, struct member *to)
 {
 	struct msg_peer peers[MSG_NODES];
 	struct msg p = { .type = MSG_PEERS };
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		const struct member *m = &c->members[i];
+	for (uint32_t i = 0; i < members->n; i++) {
+		const struct member *m = &members->list[i];
 
-		bool forgotten = m->disowned || m->shunned;
+		bool forgotten = m->peers.key_revoked || m->peers.is_excluded;
 
-		if (m->arrival <= to->told_arrival || (m->peer == 0 && !forgotten))
+		if (m->peers.arrival <= to->peers.arrivals_sent || (m->peer == 0 && !forgotten))
 			continue;
 		peers[n] = (struct msg_peer){ .node = m->id };
 		if (!forgotten) {
@@ -45,17 +45,18 @@ static void send_peers_to(struct controller *c, struct member *to)
 		n++;
 	}
 	p.u.peers = (struct msg_peers){ n, peers };
-	if (n == 0 || member_send(c, to, &p) == 0)
-		to->told_arrival = c->arrivals;
+	if (n == 0 || member_send(members->run, to, &p) == 0)
+		to->peers.arrivals_sent = members->arrivals;
 }
 
 /* Whoever was not there when others came is told once it is. */
-void members_tell_peers(struct controller *c)
+void members_tell_peers(struct members *members)
 {
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		struct member *m = &c->members[i];
+	for (uint32_t i = 0; i < members->n; i++) {
+		struct member *m = &members->list[i];
 
-		if (m->told_arrival < c->arrivals && m->welcomed && member_alive(m))
-			send_peers_to(c, m);
+		if (m->peers.arrivals_sent < members->arrivals && m->assigned.is_welcomed &&
+		    member_alive(m))
+			send_peers_to(members, m);
 	}
 }

@@ -4,13 +4,14 @@
 
 #include <stdbool.h>
 
-struct controller;
+struct members;
 struct member;
 
-void members_tell_peers(struct controller *c); /* who is to be known, and whose key to be forgotten */
+/* Who is to be known, and whose key to be forgotten */
+void members_tell_peers(struct members *members);
 /* No agent may come to the others as this node, until one has said hello. */
-void member_disown(struct controller *c, struct member *m);
+void member_disown(struct members *members, struct member *m);
 /* Until told otherwise the others do not let it in. */
-void member_shun(struct controller *c, struct member *m, bool shunned);
+void member_shun(struct members *members, struct member *m, bool shunned);
 
 #endif

@@ -8,32 +8,32 @@
 
 #include <math.h>
 
-#include "controller/controller.h"
+#include "controller/members/members.h"
 #include "controller/history/record.h"
 #include "controller/history/run_state.h"
 #include "controller/members/member.h"
 #include "controller/operator/journal.h"
 
-double placement_distance_s(const struct controller *c, const struct member *from,
-			const struct member *to)
+double placement_distance_s(const struct run *run, const struct member *from,
+			    const struct member *to)
 {
-	size_t i = (size_t)from->id * (size_t)c->cluster->n_nodes + to->id;
-	const double *pair = c->cluster->sync_pair_s;
+	size_t i = (size_t)from->id * (size_t)run->cluster->n_nodes + to->id;
+	const double *pair = run->cluster->sync_pair_s;
 
-	return pair && pair[i] >= 0 ? pair[i] : c->cluster->delay_s[i];
+	return pair && pair[i] >= 0 ? pair[i] : run->cluster->delay_s[i];
 }
 
 /* Of a sum's exchange with the replica that is farthest away, plan seconds. */
-static double farthest_s(const struct controller *c, const struct member *m, int stage)
+static double farthest_s(const struct members *members, const struct member *m, int stage)
 {
 	double most = 0;
 
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		const struct member *r = &c->members[i];
-		double to = placement_distance_s(c, m, r);
-		double from = placement_distance_s(c, r, m);
+	for (uint32_t i = 0; i < members->n; i++) {
+		const struct member *r = &members->list[i];
+		double to = placement_distance_s(members->run, m, r);
+		double from = placement_distance_s(members->run, r, m);
 
-		if (r == m || !r->replica || member_stage(c, r) != stage)
+		if (r == m || !r->is_replica || member_stage(members->run, r) != stage)
 			continue;
 		if (to < 0 || from < 0)
 			return INFINITY;
@@ -44,58 +44,63 @@ static double farthest_s(const struct controller *c, const struct member *m, int
 
 /* Of an exchange between two that belong to one stage: what the first plan put up with, however the stages are
  * manned by now. */
-static double slowest_home_s(const struct controller *c)
+static double slowest_home_s(const struct members *members)
 {
 	double most = 0;
 
-	for (uint32_t i = 0; i < c->n_members; i++)
-		for (uint32_t j = 0; j < c->n_members; j++)
-			if (i != j && c->members[i].home >= 0 && c->members[i].home == c->members[j].home)
-				most = fmax(most, placement_distance_s(c, &c->members[i], &c->members[j]));
+	for (uint32_t i = 0; i < members->n; i++)
+		for (uint32_t j = 0; j < members->n; j++)
+			if (i != j && members->list[i].move.home >= 0 &&
+			    members->list[i].move.home == members->list[j].move.home)
+				most = fmax(most,
+					    placement_distance_s(members->run, &members->list[i],
+								 &members->list[j]));
 	return most;
 }
 
-double placement_transfer_s(const struct controller *c, const struct member *from, const struct member *to,
-			double bytes)
+double placement_transfer_s(const struct members *members, const struct member *from,
+			    const struct member *to, double bytes)
 {
-	double s = c->links ? link_table_transfer_s(c->links, from->id, to->id, bytes) : 0;
+	double s =
+		members->links ? link_table_transfer_s(members->links, from->id, to->id, bytes) : 0;
 
 	return s > 0 ? s : 0;
 }
 
-bool placement_near(const struct controller *c, const struct member *m, int stage)
+bool placement_near(const struct members *members, const struct member *m, int stage)
 {
 	double iteration_s, far_s, usual_s;
 
-	if (!c->current)
+	if (!members->run->plan)
 		return true;
-	iteration_s = c->current->plan->predicted.iteration_s;
-	far_s = farthest_s(c, m, stage);
+	iteration_s = members->run->plan->plan->predicted.iteration_s;
+	far_s = farthest_s(members, m, stage);
 	if (far_s <= iteration_s / 2)
 		return true;
-	usual_s = slowest_home_s(c);
+	usual_s = slowest_home_s(members);
 	return far_s <= fmax(usual_s, (iteration_s + usual_s) / 2);
 }
 
-int placement_for(struct controller *c, struct member *m, int stage)
+int placement_for(struct members *members, struct member *m, int stage)
 {
-	if (placement_near(c, m, stage))
+	if (placement_near(members, m, stage))
 		return stage;
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		struct member *away = &c->members[i];
-		int theirs = member_stage(c, away);
+	for (uint32_t i = 0; i < members->n; i++) {
+		struct member *away = &members->list[i];
+		int theirs = member_stage(members->run, away);
 
-		if (away == m || theirs < 0 || theirs == stage || away->replica ||
-		    (member_alive(away) && !away->marked) || !placement_near(c, m, theirs))
+		if (away == m || theirs < 0 || theirs == stage || away->is_replica ||
+		    (member_alive(away) && !away->is_marked) || !placement_near(members, m, theirs))
 			continue;
-		note(c, NOTE_EVENT, m->id, 0,
-		     "n%02u takes the place of n%02u in S%d: its links to those of S%d are too slow",
+		note(members->run, NOTE_EVENT, m->id, 0,
+		     "n%02u takes the place of n%02u in S%d: its links to those of S%d are too "
+		     "slow",
 		     m->id, away->id, theirs, stage);
-		c->cluster->nodes[away->id].stage = stage;
-		c->cluster->nodes[m->id].stage = theirs;
-		away->changed = true;
-		record_node(c, away);
-		resume_save(c);
+		members->run->cluster->nodes[away->id].stage = stage;
+		members->run->cluster->nodes[m->id].stage = theirs;
+		away->shown.is_stale = true;
+		record_node(members->run, away);
+		resume_save(members);
 		return theirs;
 	}
 	return -1;

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "controller/controller.h"
+#include "controller/iteration/iteration.h"
 #include "controller/history/finish.h"
 #include "controller/history/record.h"
 #include "controller/history/run_state.h"
@@ -38,43 +38,45 @@ enum {
 
 static const double watchable_s = 2.5;
 static const double memory_share = 0.7; /* of what a machine has free */
-static const double task_messages_s = 0.003; /* of a processor: what a task's tensor and events cost where all share one */
+/* Of a processor: what a task's tensor and events cost where all share one */
+static const double task_messages_s = 0.003;
 static const double busy_share = 0.4; /* of an emulated iteration may be arithmetic */
 
 /* ---- what is told of it ---- */
 
-static uint8_t list_steps(const struct controller *c)
+static uint8_t list_steps(const struct run *run)
 {
 	unsigned measured = 1u << GATHER_LINKS | 1u << GATHER_PLAN, all = (1u << (GATHER_BUILD + 1)) - 1;
 
-	if (c->resumed)
+	if (run->resumed)
 		return 1u << GATHER_COMING;
-	if (!measuring_wanted(c))
+	if (!measuring_wanted(run))
 		return (uint8_t)(all & ~measured);
-	return (uint8_t)(c->options.measure_only ? (1u << GATHER_PLAN) - 1 : all);
+	return (uint8_t)(run->options.measure_only ? (1u << GATHER_PLAN) - 1 : all);
 }
 
 /* Which steps there are depends on the run; how far a step is, on who has done its part. */
-void startup_status(const struct controller *c, struct msg_see_status *s)
+void startup_status(const struct members *members, struct msg_see_status *s)
 {
 	uint32_t here = 0, ready = 0, timed = 0;
 	char left[32] = "";
 
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		here += member_alive(&c->members[i]);
-		ready += member_alive(&c->members[i]) && c->members[i].ready;
-		timed += member_alive(&c->members[i]) && c->members[i].alone_forward_s > 0;
+	for (uint32_t i = 0; i < members->n; i++) {
+		here += member_alive(&members->list[i]);
+		ready += member_alive(&members->list[i]) && members->list[i].assigned.is_ready;
+		timed += member_alive(&members->list[i]) &&
+			 members->list[i].compute.alone_forward_s > 0;
 	}
-	s->steps = list_steps(c);
-	s->step = (uint8_t)(c->resumed ? GATHER_COMING : c->gathering);
-	s->parts = s->step == GATHER_COMING ? c->n_members : s->step == GATHER_PLAN ? 0 : here;
+	s->steps = list_steps(members->run);
+	s->step = (uint8_t)(members->run->resumed ? GATHER_COMING : members->gathering);
+	s->parts = s->step == GATHER_COMING ? members->n : s->step == GATHER_PLAN ? 0 : here;
 	s->part = s->step == GATHER_COMING ? here : s->step == GATHER_COMPUTE ? timed : ready;
 	switch ((enum gather_step)s->step) {
 	case GATHER_COMING:
 		snprintf(s->doing, sizeof(s->doing), "gathering agents: %u of %u are here", s->part, s->parts);
 		break;
 	case GATHER_LINKS:
-		s->left_s = (float)measuring_round(c, &s->part, &s->parts);
+		s->left_s = (float)measuring_round(members, &s->part, &s->parts);
 		if (s->left_s >= 1)
 			snprintf(left, sizeof(left), ", about %.0f s left", (double)s->left_s);
 		snprintf(s->doing, sizeof(s->doing), "measuring links: round %u of %u%s", s->part, s->parts, left);
@@ -92,7 +94,7 @@ void startup_status(const struct controller *c, struct msg_see_status *s)
 	}
 }
 
-static void go_to_step(struct controller *c, enum gather_step to)
+static void go_to_step(struct members *members, enum gather_step to)
 {
 	static const char *const begins[] = {
 		[GATHER_COMPUTE] = "measuring how fast nodes compute",
@@ -100,47 +102,51 @@ static void go_to_step(struct controller *c, enum gather_step to)
 		[GATHER_BUILD] = "agents build their stages",
 	};
 
-	c->gathering = to;
-	c->stream.next_status_us = 0;
+	members->gathering = to;
+	members->run->stream.next_status_us = 0;
 	if (begins[to]) /* of the links measuring_begin says more */
-		note(c, NOTE_EVENT, -1, 0, "%s", begins[to]);
+		note(members->run, NOTE_EVENT, -1, 0, "%s", begins[to]);
 }
 
-static void first_assignments(struct controller *c)
+static void first_assignments(struct planning *planning)
 {
 	int stages[MSG_NODES], shard = 0;
 
-	plan_stages(c->pending->plan, c->cluster->n_nodes, stages);
-	for (uint32_t i = 0; i < c->n_members; i++)
-		c->cluster->nodes[i].stage = c->members[i].home = stages[i];
-	for (uint32_t i = 0; i < c->n_members; i++)
-		c->shard_of[i] = stages[i] == 0 ? shard++ : -1;
-	resume_save(c);
-	members_welcome(c); /* who came while others were measured gets its place later */
-	for (uint32_t i = 0; i < c->n_members; i++)
-		if (member_alive(&c->members[i]) && stages[i] >= 0)
-			members_assign(c, &c->members[i], stages[i], false);
+	plan_stages(planning->pending->plan, planning->run->cluster->n_nodes, stages);
+	for (uint32_t i = 0; i < planning->members->n; i++)
+		planning->run->cluster->nodes[i].stage = planning->members->list[i].move.home =
+			stages[i];
+	for (uint32_t i = 0; i < planning->members->n; i++)
+		planning->run->training.shard_of[i] = stages[i] == 0 ? shard++ : -1;
+	resume_save(planning->members);
+	/* Who came while others were measured gets its place later */
+	members_welcome(planning->members);
+	for (uint32_t i = 0; i < planning->members->n; i++)
+		if (member_alive(&planning->members->list[i]) && stages[i] >= 0)
+			members_assign(planning->members, &planning->members->list[i], stages[i],
+				       false);
 }
 
 /* Seconds of the processors that an iteration's tasks and their messages take; *cores: of the machines there are. */
-static double arithmetic_s(const struct controller *c, const struct plan *p, uint32_t *cores)
+static double arithmetic_s(const struct members *members, const struct plan *p, uint32_t *cores)
 {
 	double forward_s = 0, backward_s = 0, loss_s = 0, visits = 0;
 	uint32_t n = 0;
 
 	*cores = 0;
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		const struct member *m = &c->members[i];
+	for (uint32_t i = 0; i < members->n; i++) {
+		const struct member *m = &members->list[i];
 		bool first = true;
 
 		if (!member_alive(m))
 			continue;
 		for (uint32_t k = 0; k < i; k++)
-			first = first && !(member_alive(&c->members[k]) && members_share_machine(m, &c->members[k]));
+			first = first && !(member_alive(&members->list[k]) &&
+					   members_share_machine(m, &members->list[k]));
 		*cores += first ? m->hello.cores : 0;
-		forward_s += m->alone_forward_s;
-		backward_s += m->alone_backward_s;
-		loss_s += m->alone_loss_s;
+		forward_s += m->compute.alone_forward_s;
+		backward_s += m->compute.alone_backward_s;
+		loss_s += m->compute.alone_loss_s;
 		n++;
 	}
 	for (int i = 0; i < p->n_microbatches; i++)
@@ -153,29 +159,33 @@ static double arithmetic_s(const struct controller *c, const struct plan *p, uin
 
 /* Unless told otherwise, an iteration takes what a person can follow, or as much longer as the machine needs for the
  * arithmetic. */
-static void choose_time_scale(struct controller *c)
+static void choose_time_scale(struct planning *planning)
 {
-	const struct plan_predicted *p = &c->pending->plan->predicted;
+	const struct plan_predicted *p = &planning->pending->plan->predicted;
 	uint32_t cores;
-	double most_s = watchable_s, busy_s = arithmetic_s(c, c->pending->plan, &cores);
+	double most_s = watchable_s,
+	       busy_s = arithmetic_s(planning->members, planning->pending->plan, &cores);
 
 	if (cores > 0 && busy_s / cores > busy_share * most_s)
 		most_s = busy_s / cores / busy_share;
-	if (c->options.time_scale < 0 && most_s > watchable_s)
-		note(c, NOTE_EVENT, -1, 0, "an iteration takes %.1f s of %u cores: its time scale leaves it %.1f s",
+	if (planning->run->options.time_scale < 0 && most_s > watchable_s)
+		note(planning->run, NOTE_EVENT, -1, 0,
+		     "an iteration takes %.1f s of %u cores: its time scale leaves it %.1f s",
 		     busy_s, cores, most_s);
-	if (c->options.time_scale < 0)
-		c->options.time_scale = most_s / (p->iteration_s + p->sync_s);
-	c->unit_s = c->options.time_scale > 0 ? c->options.time_scale : 1;
-	consoles_run(c);
+	if (planning->run->options.time_scale < 0)
+		planning->run->options.time_scale = most_s / (p->iteration_s + p->sync_s);
+	planning->run->unit_s =
+		planning->run->options.time_scale > 0 ? planning->run->options.time_scale : 1;
+	consoles_run(planning->members);
 }
 
 /* Whether m builds its stage: not for ever. */
-static bool is_building(const struct controller *c, const struct member *m)
+static bool is_building(const struct run *run, const struct member *m)
 {
-	int64_t most = BUILD_US > c->options.gather_us ? BUILD_US : c->options.gather_us;
+	int64_t most = BUILD_US > run->options.gather_us ? BUILD_US : run->options.gather_us;
 
-	return member_alive(m) && !m->marked && !m->ready && c->now_us - m->assigned_us < most;
+	return member_alive(m) && !m->is_marked && !m->assigned.is_ready &&
+	       run->now_us - m->assigned.at_us < most;
 }
 
 /* ---- how fast nodes compute, and how much they hold ---- */
@@ -187,339 +197,365 @@ static bool computes_alike(const struct member *a, const struct member *b)
 
 /* How many microbatches each holds at once, from its share of its machine's free memory. A cluster file
  * says it itself. */
-static void settle_slots(struct controller *c)
+static void settle_slots(struct members *members)
 {
 	uint64_t parameters = 0;
 
-	for (uint32_t s = 0; s < c->model.n_stages; s++)
-		parameters = c->stage_parameters[s] > parameters ? c->stage_parameters[s] : parameters;
-	for (uint32_t i = 0; i < c->n_members && !c->options.cluster; i++) {
-		const struct member *m = &c->members[i];
+	for (uint32_t s = 0; s < members->run->training.model.n_stages; s++)
+		parameters = members->run->training.stage_parameters[s] > parameters
+				     ? members->run->training.stage_parameters[s]
+				     : parameters;
+	for (uint32_t i = 0; i < members->n && !members->run->options.cluster; i++) {
+		const struct member *m = &members->list[i];
 		double share = memory_share * (double)m->hello.memory_bytes;
 		int n = 0;
 
-		for (uint32_t k = 0; k < c->n_members; k++)
-			n += member_alive(&c->members[k]) && members_share_machine(m, &c->members[k]);
+		for (uint32_t k = 0; k < members->n; k++)
+			n += member_alive(&members->list[k]) &&
+			     members_share_machine(m, &members->list[k]);
 		if (member_alive(m) && m->hello.memory_bytes > 0)
-			c->cluster->nodes[i].memory = c->planned->nodes[i].memory =
-				capacity_slots(&c->model, &c->recipe, parameters, share / n, SLOTS_MOST);
+			members->run->cluster->nodes[i].memory =
+				members->run->cluster_as_given->nodes[i].memory =
+					capacity_slots(&members->run->training.model,
+						       &members->run->training.recipe, parameters,
+						       share / n, SLOTS_MOST);
 	}
 }
 
 /* A stage to measure with: not the one that reads text, where there is another. */
-static void have_timed(struct controller *c, struct member *m)
+static void have_timed(struct members *members, struct member *m)
 {
 	struct msg a = { .type = MSG_ASSIGN };
 
-	m->assignment = ++c->assignments;
-	m->assigned_us = c->now_us;
-	m->ready = false;
-	a.u.assign = (struct msg_assign){ m->assignment, c->cluster->n_stages > 1, false };
-	members_set(c, m, NODE_SYNCING, "its compute is measured");
-	member_send(c, m, &a);
+	m->assigned.number = ++members->assignments;
+	m->assigned.at_us = members->run->now_us;
+	m->assigned.is_ready = false;
+	a.u.assign = (struct msg_assign){ m->assigned.number, members->run->cluster->n_stages > 1,
+					  false };
+	members_set(members->run, m, NODE_SYNCING, "its compute is measured");
+	member_send(members->run, m, &a);
 }
 
 /* Of its like: how many were timed, and whether one of its machine is at it. */
-static int timed_like(const struct controller *c, const struct member *m, bool *busy, double *forward_s,
-		      double *backward_s)
+static int timed_like(const struct members *members, const struct member *m, bool *busy,
+		      double *forward_s, double *backward_s)
 {
 	int n = 0;
 
 	*busy = false;
 	*forward_s = *backward_s = 0;
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		const struct member *other = &c->members[i];
+	for (uint32_t i = 0; i < members->n; i++) {
+		const struct member *other = &members->list[i];
 
-		*busy = *busy || (members_share_machine(m, other) && other->assignment && is_building(c, other));
-		if (other->alone_forward_s <= 0 || !other->assignment || !computes_alike(m, other))
+		*busy = *busy || (members_share_machine(m, other) && other->assigned.number &&
+				  is_building(members->run, other));
+		if (other->compute.alone_forward_s <= 0 || !other->assigned.number ||
+		    !computes_alike(m, other))
 			continue;
-		*forward_s += other->alone_forward_s;
-		*backward_s += other->alone_backward_s;
+		*forward_s += other->compute.alone_forward_s;
+		*backward_s += other->compute.alone_backward_s;
 		n++;
 	}
 	return n;
 }
 
 /* One at a time on each machine, so that nobody is timed while another computes there. */
-static bool all_timed(struct controller *c)
+static bool all_timed(struct members *members)
 {
 	bool all = true;
 
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		struct member *m = &c->members[i];
+	for (uint32_t i = 0; i < members->n; i++) {
+		struct member *m = &members->list[i];
 		double forward_s, backward_s;
 		bool busy;
 		int n;
 
-		if (!member_alive(m) || m->alone_forward_s > 0)
+		if (!member_alive(m) || m->compute.alone_forward_s > 0)
 			continue;
-		if (m->assignment && m->ready) {
-			m->alone_forward_s = m->measured_forward_s > 0 ? m->measured_forward_s : 1e-6;
-			m->alone_backward_s = m->measured_backward_s > 0 ? m->measured_backward_s : 1e-6;
-			continue;
-		}
-		n = timed_like(c, m, &busy, &forward_s, &backward_s);
-		if (n >= TIMED_OF_MACHINE && !m->assignment) {
-			m->alone_forward_s = forward_s / n;
-			m->alone_backward_s = backward_s / n;
+		if (m->assigned.number && m->assigned.is_ready) {
+			m->compute.alone_forward_s =
+				m->compute.forward_s > 0 ? m->compute.forward_s : 1e-6;
+			m->compute.alone_backward_s =
+				m->compute.backward_s > 0 ? m->compute.backward_s : 1e-6;
 			continue;
 		}
-		if (m->assignment && !is_building(c, m)) {
-			members_gone(c, m, "did not build a stage in time");
+		n = timed_like(members, m, &busy, &forward_s, &backward_s);
+		if (n >= TIMED_OF_MACHINE && !m->assigned.number) {
+			m->compute.alone_forward_s = forward_s / n;
+			m->compute.alone_backward_s = backward_s / n;
+			continue;
+		}
+		if (m->assigned.number && !is_building(members->run, m)) {
+			members_gone(members->run, m, "did not build a stage in time");
 			continue;
 		}
 		all = false;
-		if (!m->assignment && !busy)
-			have_timed(c, m);
+		if (!m->assigned.number && !busy)
+			have_timed(members, m);
 	}
 	return all;
 }
 
-static void take_times(struct controller *c)
+static void take_times(struct members *members)
 {
-	double ratio = capacity_loss_ratio(&c->model, &c->recipe);
+	double ratio =
+		capacity_loss_ratio(&members->run->training.model, &members->run->training.recipe);
 
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		struct member *m = &c->members[i];
+	for (uint32_t i = 0; i < members->n; i++) {
+		struct member *m = &members->list[i];
 
-		if (m->alone_forward_s <= 0)
+		if (m->compute.alone_forward_s <= 0)
 			continue;
-		m->alone_loss_s = ratio * m->alone_forward_s;
-		if (c->options.time_scale != 0)
+		m->compute.alone_loss_s = ratio * m->compute.alone_forward_s;
+		if (members->run->options.time_scale != 0)
 			continue; /* what is emulated is as it was said to be */
-		drift_set_times(c, m);
-		record_compute(c, m->id);
+		drift_set_times(members->run, m);
+		record_compute(members->run, m->id);
 	}
 }
 
 /* ---- the steps ---- */
 
-static bool all_have_come(struct controller *c)
+static bool all_have_come(struct members *members)
 {
-	bool patient = c->now_us - c->committed_us < c->options.gather_us;
+	bool patient =
+		members->run->now_us - members->run->committed_us < members->run->options.gather_us;
 	uint32_t here = 0;
 
-	for (uint32_t i = 0; i < c->n_members; i++)
-		here += member_alive(&c->members[i]);
+	for (uint32_t i = 0; i < members->n; i++)
+		here += member_alive(&members->list[i]);
 	if (here == 0 && !patient)
-		controller_finish(c, 1, "no agent came");
-	return here > 0 && (here == c->n_members || !patient);
+		controller_finish(members, 1, "no agent came");
+	return here > 0 && (here == members->n || !patient);
 }
 
-static void gather_coming(struct controller *c)
+static void gather_coming(struct planning *planning)
 {
-	if ((!measuring_wanted(c) && !c->pending) || !all_have_come(c))
+	if ((!measuring_wanted(planning->run) && !planning->pending) ||
+	    !all_have_come(planning->members))
 		return;
-	if (measuring_wanted(c))
-		settle_slots(c);
-	members_welcome(c);
-	if (measuring_wanted(c)) {
-		measuring_begin(c);
-		go_to_step(c, GATHER_LINKS);
+	if (measuring_wanted(planning->run))
+		settle_slots(planning->members);
+	members_welcome(planning->members);
+	if (measuring_wanted(planning->run)) {
+		measuring_begin(planning->members);
+		go_to_step(planning->members, GATHER_LINKS);
 	} else {
-		go_to_step(c, GATHER_COMPUTE);
+		go_to_step(planning->members, GATHER_COMPUTE);
 	}
 }
 
 /* Of what is emulated the plan is there already; only the time scale was not known when agents were welcomed. */
-static void begin_emulated(struct controller *c)
+static void begin_emulated(struct planning *planning)
 {
-	choose_time_scale(c);
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		c->members[i].assignment = 0;
-		c->members[i].welcomed = false;
+	choose_time_scale(planning);
+	for (uint32_t i = 0; i < planning->members->n; i++) {
+		planning->members->list[i].assigned.number = 0;
+		planning->members->list[i].assigned.is_welcomed = false;
 	}
-	members_welcome(c);
-	first_assignments(c);
-	go_to_step(c, GATHER_BUILD);
+	members_welcome(planning->members);
+	first_assignments(planning);
+	go_to_step(planning->members, GATHER_BUILD);
 }
 
-static void gather_compute(struct controller *c)
+static void gather_compute(struct planning *planning)
 {
 	struct error err = { "" };
 
-	if (!all_timed(c))
+	if (!all_timed(planning->members))
 		return;
-	if (!measuring_wanted(c)) {
-		take_times(c);
-		begin_emulated(c);
-		return;
-	}
-	link_table_apply_all(c->links, c->cluster);
-	take_times(c);
-	if (record_cluster(c, &err) != 0) {
-		controller_unrecorded(c, err.text);
+	if (!measuring_wanted(planning->run)) {
+		take_times(planning->members);
+		begin_emulated(planning);
 		return;
 	}
-	for (uint32_t i = 0; i < c->n_members; i++)
-		c->members[i].assignment = 0;
-	if (c->options.measure_only) {
-		controller_finish(c, 0, "the cluster is measured");
+	link_table_apply_all(planning->members->links, planning->run->cluster);
+	take_times(planning->members);
+	if (record_cluster(planning->members, &err) != 0) {
+		controller_unrecorded(planning->members, err.text);
 		return;
 	}
-	replan_first(c);
-	go_to_step(c, GATHER_PLAN);
+	for (uint32_t i = 0; i < planning->members->n; i++)
+		planning->members->list[i].assigned.number = 0;
+	if (planning->run->options.measure_only) {
+		controller_finish(planning->members, 0, "the cluster is measured");
+		return;
+	}
+	replan_first(planning);
+	go_to_step(planning->members, GATHER_PLAN);
 }
 
 /* All build their stages, or have had their time. */
-static void gather_built(struct controller *c)
+static void gather_built(struct iteration *it)
 {
 	uint32_t ready = 0, building = 0;
 
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		const struct member *m = &c->members[i];
+	for (uint32_t i = 0; i < it->members->n; i++) {
+		const struct member *m = &it->members->list[i];
 
-		ready += member_alive(m) && !m->marked && m->ready;
-		building += is_building(c, m);
+		ready += member_alive(m) && !m->is_marked && m->assigned.is_ready;
+		building += is_building(it->run, m);
 	}
-	if (building > 0 || !all_have_come(c))
+	if (building > 0 || !all_have_come(it->members))
 		return;
-	agreement_at_first(c);
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		struct member *m = &c->members[i];
+	agreement_at_first(it->members);
+	for (uint32_t i = 0; i < it->members->n; i++) {
+		struct member *m = &it->members->list[i];
 
-		if (!member_alive(m) || m->marked || !m->ready)
+		if (!member_alive(m) || m->is_marked || !m->assigned.is_ready)
 			continue;
-		m->replica = true;
-		members_set(c, m, NODE_LIVE, "");
+		m->is_replica = true;
+		members_set(it->run, m, NODE_LIVE, "");
 	}
-	if (!replicas_everywhere(c)) {
-		controller_finish(c, 1,
+	if (!replicas_everywhere(it->members)) {
+		controller_finish(it->members, 1,
 				  "some stage has no agent: start more, or fewer --stages");
 		return;
 	}
-	note(c, NOTE_EVENT, -1, 0, "%u of %u agents are here", ready, c->n_members);
-	c->committed_us = c->now_us;
-	if (c->options.time_scale == 0)
-		drift_guess_pace(c, c->pending->plan);
-	if (ready < c->n_members || c->options.time_scale == 0)
-		replan(c, ready < c->n_members ? "not all agents came" : "compute was measured");
-	if (c->options.time_scale == 0)
-		replan_baseline(c);
-	c->evaluation.wanted = c->options.eval_every > 0;
-	set_phase(c, PHASE_PLANNING);
+	note(it->run, NOTE_EVENT, -1, 0, "%u of %u agents are here", ready, it->members->n);
+	it->run->committed_us = it->run->now_us;
+	if (it->run->options.time_scale == 0)
+		drift_guess_pace(it->planning, it->planning->pending->plan);
+	if (ready < it->members->n || it->run->options.time_scale == 0)
+		replan(it->planning,
+		       ready < it->members->n ? "not all agents came" : "compute was measured");
+	if (it->run->options.time_scale == 0)
+		replan_baseline(it->planning);
+	it->evaluation.wanted = it->run->options.eval_every > 0;
+	set_phase(it->run, PHASE_PLANNING);
 }
 
-static void gather_new(struct controller *c)
+static void gather_new(struct iteration *it)
 {
-	switch (c->gathering) {
+	switch (it->members->gathering) {
 	case GATHER_COMING:
-		gather_coming(c);
+		gather_coming(it->planning);
 		break;
 	case GATHER_LINKS:
-		if (measuring_turn(c))
-			go_to_step(c, GATHER_COMPUTE);
+		if (measuring_turn(it->members))
+			go_to_step(it->members, GATHER_COMPUTE);
 		break;
 	case GATHER_COMPUTE:
-		gather_compute(c);
+		gather_compute(it->planning);
 		break;
 	case GATHER_PLAN:
-		if (c->pending) {
-			first_assignments(c);
-			go_to_step(c, GATHER_BUILD);
+		if (it->planning->pending) {
+			first_assignments(it->planning);
+			go_to_step(it->members, GATHER_BUILD);
 		}
 		break;
 	case GATHER_BUILD:
-		gather_built(c);
+		gather_built(it);
 		break;
 	}
 }
 
 /* Some stage is held by nobody who came: a copy of it may be, or a checkpoint. */
-static void gather_without(struct controller *c, bool all)
+static void gather_without(struct weights *weights, bool all)
 {
 	if (!all) {
-		for (uint32_t i = 0; i < c->n_members; i++)
-			c->members[i].replica = false;
+		for (uint32_t i = 0; i < weights->members->n; i++)
+			weights->members->list[i].is_replica = false;
 		return;
 	}
-	note(c, NOTE_ALERT, -1, 0, "not every stage has an agent with its weights of it%llu",
-	     (unsigned long long)c->committed);
-	c->stall.since_us = c->committed_us = c->now_us;
-	c->stall.in = PHASE_PLANNING;
-	set_phase(c, PHASE_STALLED);
+	note(weights->run, NOTE_ALERT, -1, 0,
+	     "not every stage has an agent with its weights of it%llu",
+	     (unsigned long long)weights->run->committed);
+	weights->stall.since_us = weights->run->committed_us = weights->run->now_us;
+	weights->stall.in = PHASE_PLANNING;
+	set_phase(weights->run, PHASE_STALLED);
 }
 
-static bool somebody_awaited(const struct controller *c)
+static bool somebody_awaited(const struct members *members)
 {
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		const struct member *m = &c->members[i];
+	for (uint32_t i = 0; i < members->n; i++) {
+		const struct member *m = &members->list[i];
 
-		if (m->awaited && !(member_alive(m) && m->ready))
+		if (m->is_awaited && !(member_alive(m) && m->assigned.is_ready))
 			return true;
-		if (member_alive(m) && m->ready && m->beat.beat == 0)
+		if (member_alive(m) && m->assigned.is_ready && m->beat.beat == 0)
 			return true; /* its clock is not known yet */
 	}
 	return false;
 }
 
-static int64_t regather_us(const struct controller *c)
+static int64_t regather_us(const struct members *members)
 {
 	double longest_s = 0;
 
-	for (uint32_t i = 0; c->links && i < c->links->n * c->links->n; i++)
-		longest_s = fmax(longest_s, (double)c->links->links[i].latency_s);
+	for (uint32_t i = 0; members->links && i < members->links->n * members->links->n; i++)
+		longest_s = fmax(longest_s, (double)members->links->links[i].latency_s);
 	return REGATHER_US + (int64_t)(REGATHER_TRIPS * 2e6 * longest_s);
 }
 
 /* Longer where only weights have come that nobody has told of: who has told may yet come. */
-static bool is_patient(const struct controller *c, int64_t waited)
+static bool is_patient(const struct members *members, int64_t waited)
 {
-	return waited < regather_us(c) || (waited < c->options.gather_us && agreement_doubts(c));
+	return waited < regather_us(members) ||
+	       (waited < members->run->options.gather_us && agreement_doubts(members));
 }
 
 /* After a takeover: once those are back who were there at the last commit, or when time is up and
  * every stage is held by somebody. Of a run that is over the last checkpoint may be missing: it is written if they
  * can, and nothing is computed again for it. */
-static void gather_again(struct controller *c)
+static void gather_again(struct weights *weights)
 {
-	int64_t waited = c->now_us - c->committed_us;
+	int64_t waited = weights->run->now_us - weights->run->committed_us;
 	uint32_t ready = 0, here = 0;
 
-	if (run_is_done(c) && (checkpoint_is_there(c) || waited > c->options.gather_us)) {
-		controller_finish(c, 0, "done"); /* the predecessor died telling the agents */
+	if (run_is_done(weights->run) &&
+	    (checkpoint_is_there(weights) || waited > weights->run->options.gather_us)) {
+		/* The predecessor died telling the agents */
+		controller_finish(weights->members, 0, "done");
 		return;
 	}
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		here += member_alive(&c->members[i]) && c->members[i].welcomed;
-		ready += member_alive(&c->members[i]) && c->members[i].ready;
+	for (uint32_t i = 0; i < weights->members->n; i++) {
+		here += member_alive(&weights->members->list[i]) &&
+			weights->members->list[i].assigned.is_welcomed;
+		ready += member_alive(&weights->members->list[i]) &&
+			 weights->members->list[i].assigned.is_ready;
 	}
-	if (here == 0 && waited > c->options.gather_us)
-		controller_finish(c, 1, "no agent came");
-	if (here == 0 || (somebody_awaited(c) && is_patient(c, waited)))
+	if (here == 0 && waited > weights->run->options.gather_us)
+		controller_finish(weights->members, 1, "no agent came");
+	if (here == 0 ||
+	    (somebody_awaited(weights->members) && is_patient(weights->members, waited)))
 		return;
-	agreement_at_first(c);
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		struct member *m = &c->members[i];
+	agreement_at_first(weights->members);
+	for (uint32_t i = 0; i < weights->members->n; i++) {
+		struct member *m = &weights->members->list[i];
 
-		m->replica = member_alive(m) && m->ready && !m->marked;
-		if (m->replica) {
-			members_set(c, m, NODE_LIVE, "");
+		m->is_replica = member_alive(m) && m->assigned.is_ready && !m->is_marked;
+		if (m->is_replica) {
+			members_set(weights->run, m, NODE_LIVE, "");
 		} else if (!member_alive(m)) {
-			if (m->awaited) /* else it was out before */
-				members_set(c, m, NODE_DEAD, "did not come back");
-			member_disown(c, m); /* it may have been expelled meanwhile */
-		} else if (m->marked) {
-			members_set(c, m, NODE_FAILED, "marked failed");
+			if (m->is_awaited) /* else it was out before */
+				members_set(weights->run, m, NODE_DEAD, "did not come back");
+			/* It may have been expelled meanwhile */
+			member_disown(weights->members, m);
+		} else if (m->is_marked) {
+			members_set(weights->run, m, NODE_FAILED, "marked failed");
 		}
 	}
-	if (!replicas_everywhere(c)) {
-		gather_without(c, !run_is_done(c) && (here == c->n_members || waited > c->options.gather_us));
+	if (!replicas_everywhere(weights->members)) {
+		gather_without(weights, !run_is_done(weights->run) &&
+						(here == weights->members->n ||
+						 waited > weights->run->options.gather_us));
 		return;
 	}
-	agreement_copies(c);
-	note(c, NOTE_EVENT, -1, 0, "%u agents go on from it%llu", ready,
-	     (unsigned long long)c->committed);
-	c->committed_us = c->now_us;
-	set_phase(c, PHASE_PLANNING); /* the iteration under way restarts: no attempt of the predecessor counts */
-	if (!c->plan_wanted)
-		replan(c, "the run was taken over");
+	agreement_copies(weights->members);
+	note(weights->run, NOTE_EVENT, -1, 0, "%u agents go on from it%llu", ready,
+	     (unsigned long long)weights->run->committed);
+	weights->run->committed_us = weights->run->now_us;
+	/* The iteration under way restarts: no attempt of the predecessor counts */
+	set_phase(weights->run, PHASE_PLANNING);
+	if (!weights->planning->wanted_id)
+		replan(weights->planning, "the run was taken over");
 }
 
-void startup_turn(struct controller *c)
+void startup_turn(struct iteration *it)
 {
-	if (c->resumed)
-		gather_again(c);
+	if (it->run->resumed)
+		gather_again(it->weights);
 	else
-		gather_new(c);
+		gather_new(it);
 }

@@ -2,11 +2,12 @@
 #ifndef CONTROLLER_MEMBERS_STARTUP_H
 #define CONTROLLER_MEMBERS_STARTUP_H
 
-struct controller;
+struct iteration;
+struct members;
 struct msg_see_status;
 
-void startup_turn(struct controller *c);
+void startup_turn(struct iteration *it);
 /* Fills in steps, step, part, parts, left_s and, in words, doing. */
-void startup_status(const struct controller *c, struct msg_see_status *s);
+void startup_status(const struct members *members, struct msg_see_status *s);
 
 #endif

@@ -6,7 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct controller;
+struct members;
+struct run;
 struct link_failure;
 struct member;
 struct msg_heartbeat;
@@ -28,12 +29,14 @@ struct failed_links {
 	int64_t told_us; /* that two ends wait for each other */
 };
 
-void link_failures_hear(struct controller *c, struct member *m, const struct msg_heartbeat *h);
-struct link_failure *link_failures_find(const struct controller *c, uint16_t a, uint16_t b); /* of that link; NULL: it never was cut */
-bool link_failures_between(const struct controller *c, uint16_t a, uint16_t b); /* that link is not there */
+void link_failures_hear(struct members *members, struct member *m, const struct msg_heartbeat *h);
+/* Of that link; NULL: it never was cut */
+struct link_failure *link_failures_find(const struct members *members, uint16_t a, uint16_t b);
+/* That link is not there */
+bool link_failures_between(const struct members *members, uint16_t a, uint16_t b);
 /* Whether m tells that nothing passes to a replica, and whether that link is cut is yet to be seen. */
-bool link_failures_doubted(const struct controller *c, const struct member *m);
+bool link_failures_doubted(const struct members *members, const struct member *m);
 /* Whether m is not cut off, or no more: it may take part again. */
-bool link_failures_healed(const struct controller *c, const struct member *m);
+bool link_failures_healed(const struct run *run, const struct member *m);
 
 #endif

@@ -23,7 +23,8 @@ struct link_seen {
 	float latency_s, spread_s;
 	double bandwidth;   /* bytes per second; 0: not measured */
 	double way_s;       /* what activations took lately, smoothed; 0: none travelled */
-	double way_deviation_s, way_latency_s; /* their mean deviation; the latency at the last of them */
+	/* Their mean deviation; the latency at the last of them */
+	double way_deviation_s, way_latency_s;
 };
 
 struct link_table {

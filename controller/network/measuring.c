@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "controller/controller.h"
+#include "controller/planning/planning.h"
 #include "controller/history/finish.h"
 #include "controller/members/member.h"
 #include "controller/network/link_table.h"
@@ -65,29 +65,29 @@ struct measuring {
 	uint32_t next;
 };
 
-static void order_measure(struct controller *c, uint16_t from, uint16_t to, uint32_t most_ms)
+static void order_measure(struct members *members, uint16_t from, uint16_t to, uint32_t most_ms)
 {
 	struct msg m = { .type = MSG_MEASURE };
 
-	m.u.measure = (struct msg_measure){ ++c->measuring->order, to, most_ms };
-	member_send(c, &c->members[from], &m);
+	m.u.measure = (struct msg_measure){ ++members->measuring->order, to, most_ms };
+	member_send(members->run, &members->list[from], &m);
 }
 
-bool measuring_wanted(const struct controller *c)
+bool measuring_wanted(const struct run *run)
 {
-	return c->options.time_scale == 0 && !c->options.embedded;
+	return run->options.time_scale == 0 && !run->options.embedded;
 }
 
-static struct measuring *have_measured(struct controller *c)
+static struct measuring *have_measured(struct members *members)
 {
-	if (!c->measuring) {
-		c->measuring = calloc(1, sizeof(*c->measuring));
-		if (c->measuring)
-			c->measuring->joiner = -1;
+	if (!members->measuring) {
+		members->measuring = calloc(1, sizeof(*members->measuring));
+		if (members->measuring)
+			members->measuring->joiner = -1;
 		else
-			controller_finish(c, 1, "out of memory");
+			controller_finish(members, 1, "out of memory");
 	}
-	return c->measuring;
+	return members->measuring;
 }
 
 /* ---- rounds ---- */
@@ -101,25 +101,26 @@ static void forget_rounds(struct measuring *w)
 	w->n_rounds = 0;
 }
 
-void measuring_begin(struct controller *c)
+void measuring_begin(struct members *members)
 {
-	struct measuring *w = have_measured(c);
+	struct measuring *w = have_measured(members);
 
 	if (!w)
 		return;
 	forget_rounds(w);
 	w->n = 0;
 	w->step = LATENCIES;
-	w->began_us = c->now_us;
-	w->until_us = c->now_us + LATENCIES_US + LATENCIES_MORE_US;
+	w->began_us = members->run->now_us;
+	w->until_us = members->run->now_us + LATENCIES_US + LATENCIES_MORE_US;
 	w->heard = 0;
 	memset(w->told, 0, sizeof(w->told));
-	for (uint16_t i = 0; i < c->n_members; i++)
-		if (member_alive(&c->members[i]) && c->members[i].welcomed) {
+	for (uint16_t i = 0; i < members->n; i++)
+		if (member_alive(&members->list[i]) && members->list[i].assigned.is_welcomed) {
 			w->n++;
-			order_measure(c, i, MSG_NOBODY, LATENCIES_US / 1000);
+			order_measure(members, i, MSG_NOBODY, LATENCIES_US / 1000);
 		}
-	note(c, NOTE_EVENT, -1, 0, "measuring %u links before anything is planned", w->n * (w->n - 1));
+	note(members->run, NOTE_EVENT, -1, 0, "measuring %u links before anything is planned",
+	     w->n * (w->n - 1));
 }
 
 static int is_farther(const void *x, const void *y)
@@ -130,17 +131,17 @@ static int is_farther(const void *x, const void *y)
 }
 
 /* All pairs, the farthest first. Returns how many; the pairs are given. */
-static uint32_t list_pairs(const struct controller *c, struct meeting **out)
+static uint32_t list_pairs(const struct members *members, struct meeting **out)
 {
-	struct meeting *pairs = malloc((size_t)c->n_members * c->n_members / 2 * sizeof(*pairs) + 1);
+	struct meeting *pairs = malloc((size_t)members->n * members->n / 2 * sizeof(*pairs) + 1);
 	uint32_t n = 0;
 
-	for (uint16_t a = 0; pairs && a < c->n_members; a++)
-		for (uint16_t b = (uint16_t)(a + 1); b < c->n_members; b++) {
-			const struct link_seen *there = link_table_at(c->links, a, b),
-					       *back = link_table_at(c->links, b, a);
+	for (uint16_t a = 0; pairs && a < members->n; a++)
+		for (uint16_t b = (uint16_t)(a + 1); b < members->n; b++) {
+			const struct link_seen *there = link_table_at(members->links, a, b),
+					       *back = link_table_at(members->links, b, a);
 
-			if (member_alive(&c->members[a]) && member_alive(&c->members[b]))
+			if (member_alive(&members->list[a]) && member_alive(&members->list[b]))
 				pairs[n++] = (struct meeting){ a, b, fmaxf(there->latency_s, back->latency_s) };
 		}
 	if (pairs)
@@ -203,15 +204,16 @@ static void fit_rounds(struct measuring *w)
 }
 
 /* The journal has the beginning and the end. */
-static void log_round(struct controller *c)
+static void log_round(struct members *members)
 {
 	uint32_t now, all;
-	double left = measuring_round(c, &now, &all);
+	double left = measuring_round(members, &now, &all);
 
-	if (c->now_us < c->measuring->logged_us + LOG_EVERY_US)
+	if (members->run->now_us < members->measuring->logged_us + LOG_EVERY_US)
 		return;
-	c->measuring->logged_us = c->now_us;
-	log_line(&c->log, LOG_INFO, "measuring links: round %u of %u, about %.0f s left", now, all, left);
+	members->measuring->logged_us = members->run->now_us;
+	log_line(&members->run->log, LOG_INFO, "measuring links: round %u of %u, about %.0f s left",
+		 now, all, left);
 }
 
 /* The rounds that are played are spread over all. */
@@ -220,9 +222,9 @@ static uint32_t round_of(const struct measuring *w, uint32_t played)
 	return (uint32_t)((uint64_t)played * w->n_rounds / w->played);
 }
 
-static void begin_round(struct controller *c)
+static void begin_round(struct members *members)
 {
-	struct measuring *w = c->measuring;
+	struct measuring *w = members->measuring;
 	uint32_t r = round_of(w, w->round);
 	double most_ms = 0;
 
@@ -231,83 +233,84 @@ static void begin_round(struct controller *c)
 		const struct meeting *p = &w->pairs[i];
 		double ms = fmax(w->shorter * wanted_ms(p), ROUND_LEAST_MS);
 
-		if (!member_alive(&c->members[p->a]) || !member_alive(&c->members[p->b]))
+		if (!member_alive(&members->list[p->a]) || !member_alive(&members->list[p->b]))
 			continue;
 		w->partner[p->a] = p->b;
 		w->partner[p->b] = p->a;
-		order_measure(c, p->a, p->b, (uint32_t)ms);
-		order_measure(c, p->b, p->a, (uint32_t)ms);
+		order_measure(members, p->a, p->b, (uint32_t)ms);
+		order_measure(members, p->b, p->a, (uint32_t)ms);
 		most_ms = fmax(most_ms, ms);
 	}
-	w->until_us = c->now_us + (int64_t)(most_ms * 1e3) + GRACE_US;
-	w->round_us = c->now_us;
-	log_round(c);
+	w->until_us = members->run->now_us + (int64_t)(most_ms * 1e3) + GRACE_US;
+	w->round_us = members->run->now_us;
+	log_round(members);
 }
 
-static void begin_rounds(struct controller *c)
+static void begin_rounds(struct members *members)
 {
-	struct measuring *w = c->measuring;
+	struct measuring *w = members->measuring;
 	struct meeting *pairs;
-	uint32_t n = list_pairs(c, &pairs);
+	uint32_t n = list_pairs(members, &pairs);
 
 	w->step = ROUNDS;
 	w->round = 0;
-	w->rounds_us = c->now_us;
+	w->rounds_us = members->run->now_us;
 	if (!pairs || deal_rounds(w, pairs, n) != 0) {
-		controller_finish(c, 1, "out of memory");
+		controller_finish(members, 1, "out of memory");
 		w->step = OVER;
 	} else if (w->n_rounds == 0) {
 		w->step = OVER;
 	} else {
 		fit_rounds(w);
-		begin_round(c);
+		begin_round(members);
 	}
 	free(pairs);
 }
 
-static bool round_over(const struct controller *c)
+static bool round_over(const struct members *members)
 {
-	const struct measuring *w = c->measuring;
+	const struct measuring *w = members->measuring;
 	bool over = true;
 
-	for (uint32_t i = 0; i < c->n_members; i++)
-		over = over && (w->partner[i] == MSG_NOBODY || !member_alive(&c->members[i]));
-	return over || c->now_us >= w->until_us;
+	for (uint32_t i = 0; i < members->n; i++)
+		over = over && (w->partner[i] == MSG_NOBODY || !member_alive(&members->list[i]));
+	return over || members->run->now_us >= w->until_us;
 }
 
-static void no_answer(struct controller *c)
+static void no_answer(struct members *members)
 {
-	struct measuring *w = c->measuring;
+	struct measuring *w = members->measuring;
 
-	for (uint16_t i = 0; i < c->n_members; i++)
-		if (w->partner[i] != MSG_NOBODY && member_alive(&c->members[i]))
-			note(c, NOTE_WARNING, i, 0, "n%02u did not tell of its link to n%02u in time", i,
-			     w->partner[i]);
+	for (uint16_t i = 0; i < members->n; i++)
+		if (w->partner[i] != MSG_NOBODY && member_alive(&members->list[i]))
+			note(members->run, NOTE_WARNING, i, 0,
+			     "n%02u did not tell of its link to n%02u in time", i, w->partner[i]);
 }
 
-static void rounds_done(struct controller *c)
+static void rounds_done(struct members *members)
 {
-	struct measuring *w = c->measuring;
+	struct measuring *w = members->measuring;
 
 	w->step = OVER;
-	if (link_table_estimate(c->links, near_s) != 0)
-		controller_finish(c, 1, "out of memory");
-	note(c, NOTE_EVENT, -1, 0, "links measured in %.1f s", (double)(c->now_us - w->began_us) * 1e-6);
+	if (link_table_estimate(members->links, near_s) != 0)
+		controller_finish(members, 1, "out of memory");
+	note(members->run, NOTE_EVENT, -1, 0, "links measured in %.1f s",
+	     (double)(members->run->now_us - w->began_us) * 1e-6);
 }
 
-bool measuring_turn(struct controller *c)
+bool measuring_turn(struct members *members)
 {
-	struct measuring *w = c->measuring;
+	struct measuring *w = members->measuring;
 
-	if (w->step == LATENCIES && (w->heard >= w->n || c->now_us >= w->until_us))
-		begin_rounds(c);
-	if (w->step != ROUNDS || !round_over(c))
+	if (w->step == LATENCIES && (w->heard >= w->n || members->run->now_us >= w->until_us))
+		begin_rounds(members);
+	if (w->step != ROUNDS || !round_over(members))
 		return w->step == OVER;
-	no_answer(c);
+	no_answer(members);
 	if (++w->round < w->played)
-		begin_round(c);
+		begin_round(members);
 	else
-		rounds_done(c);
+		rounds_done(members);
 	return w->step == OVER;
 }
 
@@ -318,157 +321,169 @@ static double allowed_ms(const struct measuring *w, uint32_t played)
 
 /* Of what the rounds that are left may take at most, the share that those before them took; before they are
  * dealt, what all together may. */
-static double estimate_left_s(const struct controller *c)
+static double estimate_left_s(const struct members *members)
 {
-	const struct measuring *w = c->measuring;
+	const struct measuring *w = members->measuring;
 	double left_ms = 0, over_ms = 0, share = 1;
 
 	if (w->step == LATENCIES)
-		return 1e-6 * (double)(w->began_us + LATENCIES_US + (w->n > SMALL ? ROUNDS_MANY_US : ROUNDS_US) - c->now_us);
+		return 1e-6 *
+		       (double)(w->began_us + LATENCIES_US +
+				(w->n > SMALL ? ROUNDS_MANY_US : ROUNDS_US) - members->run->now_us);
 	for (uint32_t k = 0; k < w->round; k++)
 		over_ms += allowed_ms(w, k);
 	for (uint32_t k = w->round; k < w->played; k++)
 		left_ms += allowed_ms(w, k);
 	if (over_ms > 0)
 		share = fmin(1, 1e-3 * (double)(w->round_us - w->rounds_us) / over_ms);
-	return share * left_ms * 1e-3 - 1e-6 * (double)(c->now_us - w->round_us);
+	return share * left_ms * 1e-3 - 1e-6 * (double)(members->run->now_us - w->round_us);
 }
 
-double measuring_round(const struct controller *c, uint32_t *round, uint32_t *rounds)
+double measuring_round(const struct members *members, uint32_t *round, uint32_t *rounds)
 {
-	const struct measuring *w = c->measuring;
-	bool under_way = w && w->step != OVER && c->phase == PHASE_GATHERING;
+	const struct measuring *w = members->measuring;
+	bool under_way = w && w->step != OVER && members->run->phase == PHASE_GATHERING;
 
 	*round = under_way ? (w->step == ROUNDS ? w->round + 2 : 1) : 0;
 	*rounds = under_way ? (w->step == ROUNDS ? w->played : w->n - 1) + 1 : 0;
-	return under_way ? fmax(estimate_left_s(c), 0) : 0;
+	return under_way ? fmax(estimate_left_s(members), 0) : 0;
 }
 
 /* ---- answers ---- */
 
-static void latencies_told(struct controller *c, const struct member *m)
+static void latencies_told(struct members *members, const struct member *m)
 {
-	struct measuring *w = c->measuring;
+	struct measuring *w = members->measuring;
 
 	w->heard += w->step == LATENCIES && !w->told[m->id];
 	w->told[m->id] = true;
 }
 
 /* In words an operator can act on: which side cannot reach which address. */
-static void tell_unreachable(struct controller *c, const struct member *m, const struct msg_measured *r)
+static void tell_unreachable(struct members *members, const struct member *m,
+			     const struct msg_measured *r)
 {
-	const struct member *to = &c->members[r->to];
-	const struct link_seen *back = link_table_at(c->links, r->to, m->id);
+	const struct member *to = &members->list[r->to];
+	const struct link_seen *back = link_table_at(members->links, r->to, m->id);
 
-	note(c, NOTE_WARNING, m->id, 0,
-	     "n%02u (%.40s) cannot reach n%02u, and nothing is planned that way: %.90s. %s", m->id, m->hello.host,
-	     to->id, r->text,
-	     back->known && !back->unreachable ? "The other way works" :
-						 "Is that port open there, and the address one from outside?");
+	note(members->run, NOTE_WARNING, m->id, 0,
+	     "n%02u (%.40s) cannot reach n%02u, and nothing is planned that way: %.90s. %s", m->id,
+	     m->hello.host, to->id, r->text,
+	     back->known && !back->unreachable
+		     ? "The other way works"
+		     : "Is that port open there, and the address one from outside?");
 }
 
-void measuring_answer(struct controller *c, struct member *m, const struct msg_measured *r)
+void measuring_answer(struct members *members, struct member *m, const struct msg_measured *r)
 {
-	struct measuring *w = c->measuring;
+	struct measuring *w = members->measuring;
 	struct link_seen *l;
 
 	if (w && r->to == MSG_NOBODY)
-		latencies_told(c, m);
-	if (!w || !c->links || r->to >= c->n_members || r->to == m->id)
+		latencies_told(members, m);
+	if (!w || !members->links || r->to >= members->n || r->to == m->id)
 		return;
-	l = link_table_at(c->links, m->id, r->to);
+	l = link_table_at(members->links, m->id, r->to);
 	if (w->partner[m->id] != r->to && w->joiner != m->id && w->joiner != (int)r->to)
 		return; /* too late, or not asked for */
-	log_line(&c->log, LOG_DEBUG, "n%02u>n%02u: reached %u, %.1f ms, %.2f MB/s", m->id, r->to, r->reached,
-		 (double)r->latency_s * 1e3, (double)r->bandwidth_bytes_per_s * 1e-6);
+	log_line(&members->run->log, LOG_DEBUG, "n%02u>n%02u: reached %u, %.1f ms, %.2f MB/s",
+		 m->id, r->to, r->reached, (double)r->latency_s * 1e3,
+		 (double)r->bandwidth_bytes_per_s * 1e-6);
 	if (r->reached && r->latency_s > 0 && r->bandwidth_bytes_per_s > 0) {
 		*l = (struct link_seen){ .known = true, .latency_s = r->latency_s, .spread_s = r->spread_s,
 					 .bandwidth = (double)r->bandwidth_bytes_per_s };
 	} else if (!r->reached) {
 		*l = (struct link_seen){ .known = true, .unreachable = true, .latency_s = -1 };
-		tell_unreachable(c, m, r);
+		tell_unreachable(members, m, r);
 	}
-	members_link_observed(c, m, r->to);
+	members_link_observed(members, m, r->to);
 	if (w->partner[m->id] == r->to)
 		w->partner[m->id] = MSG_NOBODY;
 }
 
-void measuring_free(struct controller *c)
+void measuring_free(struct members *members)
 {
-	if (c->measuring)
-		forget_rounds(c->measuring);
-	free(c->measuring);
-	c->measuring = NULL;
+	if (members->measuring)
+		forget_rounds(members->measuring);
+	free(members->measuring);
+	members->measuring = NULL;
 }
 
 /* ---- who joins later ---- */
 
-bool measuring_knows(const struct controller *c, const struct member *m)
+bool measuring_knows(const struct members *members, const struct member *m)
 {
-	for (uint32_t i = 0; c->links && i < c->n_members; i++) {
-		const struct member *other = &c->members[i];
+	for (uint32_t i = 0; members->links && i < members->n; i++) {
+		const struct member *other = &members->list[i];
 
-		if (other != m && member_alive(other) && other->welcomed && other->replica &&
-		    (!link_table_at(c->links, m->id, i)->known || !link_table_at(c->links, i, m->id)->known))
+		if (other != m && member_alive(other) && other->assigned.is_welcomed &&
+		    other->is_replica &&
+		    (!link_table_at(members->links, m->id, i)->known ||
+		     !link_table_at(members->links, i, m->id)->known))
 			return false;
 	}
 	return true;
 }
 
-void measuring_forget(struct controller *c, const struct member *m)
+void measuring_forget(struct members *members, const struct member *m)
 {
-	for (uint32_t i = 0; c->links && i < c->n_members; i++) {
-		*link_table_at(c->links, m->id, i) = (struct link_seen){ .known = false };
-		*link_table_at(c->links, i, m->id) = (struct link_seen){ .known = false };
+	for (uint32_t i = 0; members->links && i < members->n; i++) {
+		*link_table_at(members->links, m->id, i) = (struct link_seen){ .known = false };
+		*link_table_at(members->links, i, m->id) = (struct link_seen){ .known = false };
 	}
-	if (c->measuring && c->measuring->joiner == m->id)
-		c->measuring->joiner = -1;
+	if (members->measuring && members->measuring->joiner == m->id)
+		members->measuring->joiner = -1;
 }
 
 /* The next whom the joiner has not met; false: it has met all. */
-static bool next_meeting(struct controller *c)
+static bool next_meeting(struct members *members)
 {
-	struct measuring *w = c->measuring;
+	struct measuring *w = members->measuring;
 	uint16_t joiner = (uint16_t)w->joiner;
 
-	for (; w->next < c->n_members; w->next++) {
+	for (; w->next < members->n; w->next++) {
 		uint16_t i = (uint16_t)w->next;
 
-		if (i == joiner || !member_alive(&c->members[i]) || !c->members[i].welcomed ||
-		    (link_table_at(c->links, joiner, i)->known && link_table_at(c->links, i, joiner)->known))
+		if (i == joiner || !member_alive(&members->list[i]) ||
+		    !members->list[i].assigned.is_welcomed ||
+		    (link_table_at(members->links, joiner, i)->known &&
+		     link_table_at(members->links, i, joiner)->known))
 			continue;
 		w->partner[joiner] = i;
 		w->partner[i] = joiner;
-		order_measure(c, joiner, i, JOIN_MS);
-		order_measure(c, i, joiner, JOIN_MS);
-		w->until_us = c->now_us + JOIN_MS * 1000 + GRACE_US;
+		order_measure(members, joiner, i, JOIN_MS);
+		order_measure(members, i, joiner, JOIN_MS);
+		w->until_us = members->run->now_us + JOIN_MS * 1000 + GRACE_US;
 		w->next++;
 		return true;
 	}
 	return false;
 }
 
-void measuring_joiners(struct controller *c)
+void measuring_joiners(struct planning *planning)
 {
 	struct measuring *w;
 
-	if (!c->links || c->phase == PHASE_GATHERING || !(w = have_measured(c)))
+	if (!planning->members->links || planning->run->phase == PHASE_GATHERING ||
+	    !(w = have_measured(planning->members)))
 		return;
-	for (uint32_t i = 0; w->joiner < 0 && i < c->n_members; i++) {
-		struct member *m = &c->members[i];
+	for (uint32_t i = 0; w->joiner < 0 && i < planning->members->n; i++) {
+		struct member *m = &planning->members->list[i];
 
-		if (m->state != NODE_JOINING || !m->welcomed || m->marked || measuring_knows(c, m))
+		if (m->state != NODE_JOINING || !m->assigned.is_welcomed || m->is_marked ||
+		    measuring_knows(planning->members, m))
 			continue;
 		w->joiner = m->id;
 		w->next = 0;
 		memset(w->partner, 0xff, sizeof(w->partner));
-		note(c, NOTE_EVENT, m->id, 0, "n%02u's links are measured before it gets a place", m->id);
+		note(planning->run, NOTE_EVENT, m->id, 0,
+		     "n%02u's links are measured before it gets a place", m->id);
 	}
-	if (w->joiner < 0 || !round_over(c))
+	if (w->joiner < 0 || !round_over(planning->members))
 		return;
-	if (member_alive(&c->members[w->joiner]) && next_meeting(c))
+	if (member_alive(&planning->members->list[w->joiner]) && next_meeting(planning->members))
 		return;
-	link_table_apply_all(c->links, c->cluster);
-	c->drift.corrected = true;
+	link_table_apply_all(planning->members->links, planning->run->cluster);
+	planning->drift.corrected = true;
 	w->joiner = -1;
 }

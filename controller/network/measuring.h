@@ -5,20 +5,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct controller;
+struct members;
+struct planning;
+struct run;
 struct member;
 struct msg_measured;
 
-bool measuring_wanted(const struct controller *c); /* nothing is emulated, and it is no embedded cluster */
-void measuring_begin(struct controller *c); /* all that are welcome here */
-bool measuring_turn(struct controller *c);  /* whether all is measured */
-void measuring_answer(struct controller *c, struct member *m, const struct msg_measured *r);
+/* Nothing is emulated, and it is no embedded cluster */
+bool measuring_wanted(const struct run *run);
+void measuring_begin(struct members *members); /* all that are welcome here */
+bool measuring_turn(struct members *members);  /* whether all is measured */
+void measuring_answer(struct members *members, struct member *m, const struct msg_measured *r);
 /* Before the first iteration: the round under way, from 1, of so many; 0 none. Returns the seconds that are left. */
-double measuring_round(const struct controller *c, uint32_t *round, uint32_t *rounds);
+double measuring_round(const struct members *members, uint32_t *round, uint32_t *rounds);
 /* Whether the links between m and those at work are known; what was known is no longer true. */
-bool measuring_knows(const struct controller *c, const struct member *m);
-void measuring_forget(struct controller *c, const struct member *m);
-void measuring_free(struct controller *c);
-void measuring_joiners(struct controller *c); /* every turn: who joins is measured in the background */
+bool measuring_knows(const struct members *members, const struct member *m);
+void measuring_forget(struct members *members, const struct member *m);
+void measuring_free(struct members *members);
+/* Every turn: who joins is measured in the background */
+void measuring_joiners(struct planning *planning);
 
 #endif

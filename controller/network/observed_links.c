@@ -2,22 +2,22 @@
 #include "controller/network/observed_links.h"
 
 #include "base/array.h"
-#include "controller/controller.h"
+#include "controller/members/members.h"
 
 struct observed_link *observed_link(struct member *m, uint16_t to)
 {
-	for (uint32_t i = 0; i < m->n_links; i++)
-		if (m->links[i].link.to == to)
-			return &m->links[i];
-	if (!array_grow(&m->links, &m->room_links, m->n_links + 1, sizeof(*m->links)))
+	for (uint32_t i = 0; i < m->links.n; i++)
+		if (m->links.list[i].link.to == to)
+			return &m->links.list[i];
+	if (!array_grow(&m->links.list, &m->links.room, m->links.n + 1, sizeof(*m->links.list)))
 		return NULL;
-	m->links[m->n_links] = (struct observed_link){ .strikes = 0 };
-	return &m->links[m->n_links++];
+	m->links.list[m->links.n] = (struct observed_link){ .strikes = 0 };
+	return &m->links.list[m->links.n++];
 }
 
-void members_link_observed(struct controller *c, struct member *m, uint16_t to)
+void members_link_observed(struct members *members, struct member *m, uint16_t to)
 {
-	const struct link_seen *l = link_table_at(c->links, m->id, to);
+	const struct link_seen *l = link_table_at(members->links, m->id, to);
 	struct observed_link *s = observed_link(m, to);
 
 	if (!s)
@@ -27,5 +27,5 @@ void members_link_observed(struct controller *c, struct member *m, uint16_t to)
 	s->link.latency_s = l->unreachable ? -1 : l->latency_s;
 	s->link.spread_s = l->spread_s;
 	s->link.bandwidth_bytes_per_s = (float)l->bandwidth;
-	c->stream.links_changed = true;
+	members->run->stream.links_changed = true;
 }

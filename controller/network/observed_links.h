@@ -6,7 +6,7 @@
 
 #include "wire/msg.h"
 
-struct controller;
+struct members;
 struct member;
 
 struct observed_link {
@@ -18,6 +18,7 @@ struct observed_link {
 
 /* Of a link from m; NULL: out of memory. */
 struct observed_link *observed_link(struct member *m, uint16_t to);
-void members_link_observed(struct controller *c, struct member *m, uint16_t to); /* c->links has changed */
+/* C->links has changed */
+void members_link_observed(struct members *members, struct member *m, uint16_t to);
 
 #endif

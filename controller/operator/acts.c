@@ -21,12 +21,12 @@
 
 enum { LEASE_MOST_S = 86400 };
 
-bool acts_may_skip(const struct controller *c, int64_t skip, struct outcome *o)
+bool acts_may_skip(const struct run *run, int64_t skip, struct outcome *o)
 {
-	if (skip < 0 || skip >= c->cluster->n_stages)
+	if (skip < 0 || skip >= run->cluster->n_stages)
 		outcome_set(o, -EINVAL, "stage 0 is never skipped: 0 to %d of %d",
-			    c->cluster->n_stages - 1, c->cluster->n_stages);
-	else if (skip > 0 && c->options.algorithm == PLAN_DTFM)
+			    run->cluster->n_stages - 1, run->cluster->n_stages);
+	else if (skip > 0 && run->options.algorithm == PLAN_DTFM)
 		outcome_set(o, -EPERM, "this run is planned by dtfm, which visits every stage");
 	else
 		return true;
@@ -35,82 +35,85 @@ bool acts_may_skip(const struct controller *c, int64_t skip, struct outcome *o)
 
 void act_skip(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o)
 {
-	int64_t skip = m->value, stages = c->cluster->n_stages, before = stages - c->path_length;
+	int64_t skip = m->value, stages = c->run.cluster->n_stages,
+		before = stages - c->run.wanted.path_length;
 
-	if (!acts_may_skip(c, skip, o))
+	if (!acts_may_skip(&c->run, skip, o))
 		return;
 	if (skip == before) {
 		outcome_set(o, 0, "it is %lld/%lld already", (long long)skip, (long long)stages);
 		return;
 	}
 	undo_remember(c, who, COMMAND_SKIP, -1, skip, before);
-	c->path_length = (uint32_t)(stages - skip);
-	note(c, NOTE_COMMAND, -1, 'S', "skip %lld/%lld -> %lld/%lld (%s), from it%llu", (long long)before,
-	     (long long)stages, (long long)skip, (long long)stages, who,
-	     (unsigned long long)c->committed + 1 + (c->iteration > c->committed));
+	c->run.wanted.path_length = (uint32_t)(stages - skip);
+	note(&c->run, NOTE_COMMAND, -1, 'S', "skip %lld/%lld -> %lld/%lld (%s), from it%llu",
+	     (long long)before, (long long)stages, (long long)skip, (long long)stages, who,
+	     (unsigned long long)c->run.committed + 1 + (c->run.iteration > c->run.committed));
 	outcome_set(o, 0, "planning skip %lld/%lld", (long long)skip, (long long)stages);
-	resume_save(c);
-	replan(c, "the skip ratio was changed");
+	resume_save(&c->members);
+	replan(&c->planning, "the skip ratio was changed");
 }
 
-struct member *acts_member(struct controller *c, int node, struct outcome *o)
+struct member *acts_member(struct members *members, int node, struct outcome *o)
 {
-	if (node < 0 || (uint32_t)node >= c->n_members) {
+	if (node < 0 || (uint32_t)node >= members->n) {
 		outcome_set(o, -EINVAL, "there is no node %d", node);
 		return NULL;
 	}
-	return &c->members[node];
+	return &members->list[node];
 }
 
 void act_fail(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o)
 {
 	int node = m->node;
-	struct member *w = acts_member(c, node, o);
+	struct member *w = acts_member(&c->members, node, o);
 
 	if (!w)
 		return;
-	if (w->marked) {
+	if (w->is_marked) {
 		outcome_set(o, -EALREADY, "n%02d is marked failed already", node);
-	} else if (w->replica && stage_replicas(c, member_stage(c, w), w) == 0) {
-		outcome_set(o, -EPERM, "n%02d holds the last copy of S%d", node, member_stage(c, w));
+	} else if (w->is_replica && stage_replicas(&c->members, member_stage(&c->run, w), w) == 0) {
+		outcome_set(o, -EPERM, "n%02d holds the last copy of S%d", node,
+			    member_stage(&c->run, w));
 	} else {
 		undo_remember(c, who, COMMAND_FAIL, node, 0, 0);
-		members_mark(c, w, true);
-		if (!w->replica)
-			members_set(c, w, member_alive(w) ? NODE_FAILED : w->state,
+		members_mark(&c->members, w, true);
+		if (!w->is_replica)
+			members_set(&c->run, w, member_alive(w) ? NODE_FAILED : w->state,
 				    "marked failed by the operator");
-		note(c, NOTE_COMMAND, node, 'F', "n%02d S%d marked failed (%s)", node,
-		     member_stage(c, w), who);
+		note(&c->run, NOTE_COMMAND, node, 'F', "n%02d S%d marked failed (%s)", node,
+		     member_stage(&c->run, w), who);
 		outcome_set(o, 0, "routing around n%02d from the next iteration", node);
-		replan(c, "a node was marked failed");
+		replan(&c->planning, "a node was marked failed");
 	}
 }
 
 void act_recover(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o)
 {
 	int node = m->node;
-	struct member *w = acts_member(c, node, o);
+	struct member *w = acts_member(&c->members, node, o);
 
 	if (!w)
 		return;
-	if (w->replica && !w->marked) {
+	if (w->is_replica && !w->is_marked) {
 		outcome_set(o, -EALREADY, "n%02d is in use", node);
 		return;
 	}
-	if (!member_alive(w) && !supervisor_tell(c, "start", node)) {
+	if (!member_alive(w) && !supervisor_tell(&c->run, "start", node)) {
 		outcome_set(o, -EHOSTDOWN,
 			    "n%02d has no process: start its agent, and it joins", node);
 		return;
 	}
 	undo_remember(c, who, COMMAND_RECOVER, node, 0, 0);
-	members_mark(c, w, false);
-	if (w->replica) {
-		restore_averted(c, member_stage(c, w)); /* of its stage nobody need be made any more */
-		replan(c, "a mark was taken back");
+	members_mark(&c->members, w, false);
+	if (w->is_replica) {
+		/* Of its stage nobody need be made any more */
+		restore_averted(&c->weights, member_stage(&c->run, w));
+		replan(&c->planning, "a mark was taken back");
 	} else if (member_alive(w)) {
-		members_assign(c, w, member_stage(c, w), c->committed > 0);
+		members_assign(&c->members, w, member_stage(&c->run, w), c->run.committed > 0);
 	}
-	note(c, NOTE_COMMAND, node, 0, "n%02d recovers (%s)", node, who);
+	note(&c->run, NOTE_COMMAND, node, 0, "n%02d recovers (%s)", node, who);
 	outcome_set(o, 0, "n%02d fetches the weights and joins at an iteration's end", node);
 }
 
@@ -118,23 +121,25 @@ void act_pause(struct controller *c, const char *who, const struct msg_command *
 {
 	enum command_verb verb = (enum command_verb)m->verb;
 
-	undo_remember(c, who, verb, -1, 0, c->pause);
-	c->pause = verb != COMMAND_RESUME;
-	c->step = verb == COMMAND_STEP;
-	note(c, NOTE_COMMAND, -1, 0, "%s (%s)",
-	     verb == COMMAND_PAUSE ? "pause at the iteration's end" :
-	     verb == COMMAND_STEP  ? "one iteration, then pause" : "go on", who);
+	undo_remember(c, who, verb, -1, 0, c->run.wanted.pause);
+	c->run.wanted.pause = verb != COMMAND_RESUME;
+	c->run.wanted.step = verb == COMMAND_STEP;
+	note(&c->run, NOTE_COMMAND, -1, 0, "%s (%s)",
+	     verb == COMMAND_PAUSE  ? "pause at the iteration's end"
+	     : verb == COMMAND_STEP ? "one iteration, then pause"
+				    : "go on",
+	     who);
 	outcome_set(o, 0, "%s", verb == COMMAND_PAUSE ? "pausing" : "going on");
 }
 
 void act_stop(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o)
 {
 	(void)m;
-	c->ending.stopping = "stopped by the operator";
-	note(c, NOTE_COMMAND, -1, 0, "stop (%s)", who);
+	c->run.ending.stopping = "stopped by the operator";
+	note(&c->run, NOTE_COMMAND, -1, 0, "stop (%s)", who);
 	outcome_set(o, 0, "stopping");
-	if (c->phase == PHASE_GATHERING || c->phase == PHASE_STALLED)
-		controller_finish(c, 0, c->ending.stopping);
+	if (c->run.phase == PHASE_GATHERING || c->run.phase == PHASE_STALLED)
+		controller_finish(&c->members, 0, c->run.ending.stopping);
 	/* else at the iteration's end (iteration.c) */
 }
 
@@ -144,7 +149,7 @@ void act_arm(struct controller *c, const char *who, const struct msg_command *m,
 
 	if (c->operators.lease[0] && strcmp(c->operators.lease, who) != 0) {
 		outcome_set(o, -EBUSY, "%s holds the lease for another %lld s", c->operators.lease,
-			    (long long)((c->operators.lease_ends_us - c->now_us) / 1000000));
+			    (long long)((c->operators.lease_ends_us - c->run.now_us) / 1000000));
 	} else if (seconds <= 0) {
 		c->operators.lease[0] = '\0';
 		outcome_set(o, 0, "locked");
@@ -152,10 +157,10 @@ void act_arm(struct controller *c, const char *who, const struct msg_command *m,
 		snprintf(c->operators.lease, sizeof(c->operators.lease), "%s", who);
 		if (seconds > LEASE_MOST_S)
 			seconds = LEASE_MOST_S;
-		c->operators.lease_ends_us = c->now_us + seconds * 1000000;
+		c->operators.lease_ends_us = c->run.now_us + seconds * 1000000;
 		outcome_set(o, 0, "armed for %lld s", (long long)seconds);
 	}
-	c->stream.next_status_us = 0;
+	c->run.stream.next_status_us = 0;
 }
 
 void act_acknowledge(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o)
@@ -164,16 +169,16 @@ void act_acknowledge(struct controller *c, const char *who, const struct msg_com
 	uint32_t n = 0;
 
 	(void)who;
-	for (uint32_t i = 0; i < c->journal.n_notes; i++) {
+	for (uint32_t i = 0; i < c->run.journal.n_notes; i++) {
 		struct msg told = { .type = MSG_SEE_NOTE };
-		struct msg_see_note *note_at = &c->journal.notes[i];
+		struct msg_see_note *note_at = &c->run.journal.notes[i];
 
 		if (note_at->acknowledged || note_at->kind < NOTE_WARNING ||
 		    (id != 0 && note_at->id != (uint64_t)id))
 			continue;
 		note_at->acknowledged = 1;
 		told.u.see_note = *note_at;
-		consoles_tell(c, &told);
+		consoles_tell(&c->run, &told);
 		n++;
 	}
 	outcome_set(o, 0, "%u alerts acknowledged", n);

@@ -6,6 +6,8 @@
 #include <stdint.h>
 
 struct controller;
+struct members;
+struct run;
 struct member;
 struct msg_command;
 struct outcome;
@@ -14,14 +16,16 @@ struct outcome;
 void act_skip(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o);
 void act_fail(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o);
 void act_recover(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o);
-void act_pause(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o); /* and its end */
+/* And its end */
+void act_pause(struct controller *c, const char *who, const struct msg_command *m,
+	       struct outcome *o);
 void act_stop(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o);
 void act_arm(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o);
 void act_acknowledge(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o);
 
 /* false, with the reason. */
-bool acts_may_skip(const struct controller *c, int64_t skip, struct outcome *o);
+bool acts_may_skip(const struct run *run, int64_t skip, struct outcome *o);
 /* The node of that number; NULL with the reason. */
-struct member *acts_member(struct controller *c, int node, struct outcome *o);
+struct member *acts_member(struct members *members, int node, struct outcome *o);
 
 #endif

@@ -58,7 +58,7 @@ static void act_undo(struct controller *c, const char *who, const struct msg_com
 	struct msg_command back;
 	uint32_t at, had = c->operators.n_acts;
 
-	if (!a || !undo_inverse(c, a, &back, o))
+	if (!a || !undo_inverse(&c->run, a, &back, o))
 		return;
 	at = (uint32_t)(a - c->operators.acts);
 	do_act(c, who, &back, o); /* is remembered, so the list may move */
@@ -72,16 +72,23 @@ static void act_undo(struct controller *c, const char *who, const struct msg_com
 static void record_act(struct controller *c, const char *who, const struct msg_command *m,
 		     const struct outcome *o)
 {
-	struct store_command sc = { .id = ++c->operators.commands, .iteration = c->committed + 1,
-				    .wall_us = clock_wall_us(), .who = who, .verb = verb_name(m->verb),
-				    .node = m->node, .peer = m->peer, .value = m->value, .text = m->text,
-				    .status = o->status, .reply = o->text };
+	struct store_command sc = { .id = ++c->operators.commands,
+				    .iteration = c->run.committed + 1,
+				    .wall_us = clock_wall_us(),
+				    .who = who,
+				    .verb = verb_name(m->verb),
+				    .node = m->node,
+				    .peer = m->peer,
+				    .value = m->value,
+				    .text = m->text,
+				    .status = o->status,
+				    .reply = o->text };
 	struct error err = { "" };
 
 	if (o->status == 0)
-		drill_add(c, m);
-	if (store_command(c->store, &sc, &err) != 0)
-		log_line(&c->log, LOG_ERROR, "%s", err.text);
+		drill_add(&c->members, m);
+	if (store_command(c->run.history.store, &sc, &err) != 0)
+		log_line(&c->run.log, LOG_ERROR, "%s", err.text);
 }
 
 /* With the lease, or from a script: done, and recorded with how it went. */
@@ -117,35 +124,35 @@ void command_receive(struct controller *c, struct console *from, const struct ms
 	reply.u.see_reply.command = m->id;
 	reply.u.see_reply.status = o.status;
 	memcpy(reply.u.see_reply.text, o.text, sizeof(o.text));
-	console_send(c, from, &reply);
+	console_send(&c->run, from, &reply);
 }
 
 void command_scripted(struct controller *c)
 {
-	for (uint32_t i = 0; i < c->options.n_acts; i++) {
-		struct scripted_act *a = &c->options.acts[i];
+	for (uint32_t i = 0; i < c->run.options.n_acts; i++) {
+		struct scripted_act *a = &c->run.options.acts[i];
 		struct msg_command m = { .verb = (uint8_t)a->verb, .node = a->node, .peer = -1,
 					 .value = a->value, .fault = (uint8_t)a->fault,
 					 .factor = fault_describe(a->fault)->factor == FACTOR_PROBABILITY ? 0.2f : 4,
 					 .ttl_ms = SCRIPTED_TTL_MS };
 		struct outcome o = { 0, "" };
 
-		if (a->done || a->iteration > c->committed + 1)
+		if (a->done || a->iteration > c->run.committed + 1)
 			continue;
 		a->done = true;
 		give_command(c, "script", &m, &o);
 		if (o.status != 0)
-			note(c, NOTE_WARNING, a->node, 0, "script: %s", o.text);
+			note(&c->run, NOTE_WARNING, a->node, 0, "script: %s", o.text);
 	}
 }
 
 void command_turn(struct controller *c)
 {
-	if (c->operators.lease[0] && c->now_us >= c->operators.lease_ends_us) {
-		note(c, NOTE_EVENT, -1, 0, "%s's lease ended", c->operators.lease);
+	if (c->operators.lease[0] && c->run.now_us >= c->operators.lease_ends_us) {
+		note(&c->run, NOTE_EVENT, -1, 0, "%s's lease ended", c->operators.lease);
 		c->operators.lease[0] = '\0';
 		faults_heal_all(c, "the lease ended");
-		c->stream.next_status_us = 0;
+		c->run.stream.next_status_us = 0;
 	}
 	faults_turn(c);
 }
@@ -153,6 +160,6 @@ void command_turn(struct controller *c)
 void command_fini(struct controller *c)
 {
 	free(c->operators.acts);
-	free(c->faults);
+	free(c->run.faults.list);
 	previews_fini(c);
 }

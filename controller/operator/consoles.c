@@ -34,29 +34,30 @@ static const double visits_per_s = 0.1;
 /* ---- what the messages say ---- */
 
 /* A phase in words, for a person who waits. */
-static void describe_phase(const struct controller *c, char *out, size_t room)
+static void describe_phase(const struct iteration *it, char *out, size_t room)
 {
-	if (c->saving.awaited) {
+	if (it->weights->saving.awaited) {
 		snprintf(out, room, "writing the checkpoint of it%llu, then the run ends",
-			 (unsigned long long)c->saving.iteration);
+			 (unsigned long long)it->weights->saving.iteration);
 		return;
 	}
-	switch (c->phase) {
+	switch (it->run->phase) {
 	case PHASE_COMPUTING:
 	case PHASE_REDUCING:
-		describe_iteration(out, room, c->phase, c->iteration, c->routes.done, c->routes.n);
+		describe_iteration(out, room, it->run->phase, it->run->iteration, it->routes.done,
+				   it->routes.n);
 		break;
 	case PHASE_EVALUATING:
-		snprintf(out, room, "validating it%llu", (unsigned long long)c->committed);
+		snprintf(out, room, "validating it%llu", (unsigned long long)it->run->committed);
 		break;
 	case PHASE_PAUSED:
-		snprintf(out, room, "paused after it%llu", (unsigned long long)c->committed);
+		snprintf(out, room, "paused after it%llu", (unsigned long long)it->run->committed);
 		break;
 	case PHASE_STALLED:
-		snprintf(out, room, "%s", phase_in_words(c->phase));
+		snprintf(out, room, "%s", phase_in_words(it->run->phase));
 		break;
 	default:
-		snprintf(out, room, "planning it%llu", (unsigned long long)c->committed + 1);
+		snprintf(out, room, "planning it%llu", (unsigned long long)it->run->committed + 1);
 	}
 }
 
@@ -66,105 +67,116 @@ static void fill_status(const struct controller *c, const struct console *to, st
 	struct msg_see_status *s = &m->u.see_status;
 	struct post_counters counters;
 
-	post_count(c->post, &counters);
+	post_count(c->run.post, &counters);
 	m->type = MSG_SEE_STATUS;
 	*s = (struct msg_see_status){
-		.phase = (uint8_t)c->phase, .paused = c->pause && !c->step, .iteration = c->iteration,
-		.committed = c->committed, .epoch = c->epoch, .alive = members_live(c),
-		.n_nodes = c->n_members,
-		.path_length = c->current ? (uint32_t)c->current->plan->path_length : c->path_length,
-		.n_stages = (uint32_t)c->cluster->n_stages, .now_us = c->now_us,
-		.iteration_started_us = c->progress.started_us,
-		.lease_us = c->operators.lease[0] ? c->operators.lease_ends_us - c->now_us : 0,
-		.resent = counters.resent_frames, .dropped = to->dropped,
+		.phase = (uint8_t)c->run.phase,
+		.paused = c->run.wanted.pause && !c->run.wanted.step,
+		.iteration = c->run.iteration,
+		.committed = c->run.committed,
+		.epoch = c->run.epoch,
+		.alive = members_live(&c->members),
+		.n_nodes = c->members.n,
+		.path_length = c->run.plan ? (uint32_t)c->run.plan->plan->path_length
+					   : c->run.wanted.path_length,
+		.n_stages = (uint32_t)c->run.cluster->n_stages,
+		.now_us = c->run.now_us,
+		.iteration_started_us = c->iteration.progress.started_us,
+		.lease_us = c->operators.lease[0] ? c->operators.lease_ends_us - c->run.now_us : 0,
+		.resent = counters.resent_frames,
+		.dropped = to->dropped,
 	};
 	for (int i = 0; i < LINK_REASON_COUNT; i++)
 		s->refused += counters.link.refused[i];
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		s->refused += c->members[i].beat.refused;
-		s->resent += c->members[i].beat.resent;
+	for (uint32_t i = 0; i < c->members.n; i++) {
+		s->refused += c->members.list[i].beat.refused;
+		s->resent += c->members.list[i].beat.resent;
 	}
-	for (uint32_t i = 0; i < c->n_faults; i++)
-		s->faults += c->faults[i].active;
+	for (uint32_t i = 0; i < c->run.faults.n; i++)
+		s->faults += c->run.faults.list[i].active;
 	snprintf(s->lease, sizeof(s->lease), "%s", c->operators.lease);
-	if (c->phase == PHASE_GATHERING)
-		startup_status(c, s);
+	if (c->run.phase == PHASE_GATHERING)
+		startup_status(&c->members, s);
 	else
-		describe_phase(c, s->doing, sizeof(s->doing));
+		describe_phase(&c->iteration, s->doing, sizeof(s->doing));
 }
 
 /* Before there is a plan: what it will assume, where that is known. */
-static float find_planned_delay(const struct controller *c, const struct msg_link *l)
+static float find_planned_delay(const struct members *members, const struct msg_link *l)
 {
-	if (c->phase == PHASE_GATHERING && c->gathering < GATHER_PLAN && !c->resumed)
-		return (float)link_table_transfer_s(c->links, l->from, l->to, c->links->activation_bytes);
-	return (float)c->cluster->delay_s[l->from * c->n_members + l->to];
+	if (members->run->phase == PHASE_GATHERING && members->gathering < GATHER_PLAN &&
+	    !members->run->resumed)
+		return (float)link_table_transfer_s(members->links, l->from, l->to,
+						    members->links->activation_bytes);
+	return (float)members->run->cluster->delay_s[l->from * members->n + l->to];
 }
 
 /* An agent tells what it saw since it last told; here it is what was seen at all. */
-static void fill_link(const struct controller *c, const struct observed_link *s, struct msg_link *l)
+static void fill_link(const struct members *members, const struct observed_link *s,
+		      struct msg_link *l)
 {
 	*l = s->link;
 	l->measured_delay_s = s->took_s;
-	if (!c->links)
+	if (!members->links)
 		return;
-	l->planned_delay_s = find_planned_delay(c, l);
-	if (link_table_at(c->links, l->from, l->to)->unreachable)
+	l->planned_delay_s = find_planned_delay(members, l);
+	if (link_table_at(members->links, l->from, l->to)->unreachable)
 		l->latency_s = -1;
 }
 
-static void send_links(struct controller *c, struct console *only, const struct msg_link *links, uint32_t n)
+static void send_links(struct run *run, struct console *only, const struct msg_link *links,
+		       uint32_t n)
 {
 	struct msg m = { .type = MSG_SEE_LINKS, .u.see_links = { n, links } };
 
 	if (n == 0)
 		return;
 	if (only)
-		console_send(c, only, &m);
+		console_send(run, only, &m);
 	else
-		consoles_tell(c, &m);
+		consoles_tell(run, &m);
 }
 
 /* Tells the links that have changed, to all: a large cluster has a million. only: then all of them, as told, to that one. */
-static void tell_links(struct controller *c, struct console *only)
+static void tell_links(struct members *members, struct console *only)
 {
 	struct msg_link *links = malloc(LINKS_TOLD * sizeof(*links));
 	uint32_t n = 0;
 
 	for (int all = 0; links && all <= (only ? 1 : 0); all++) {
-		for (uint32_t i = 0; i < c->n_members; i++)
-			for (uint32_t k = 0; k < c->members[i].n_links; k++) {
-				struct observed_link *s = &c->members[i].links[k];
+		for (uint32_t i = 0; i < members->n; i++)
+			for (uint32_t k = 0; k < members->list[i].links.n; k++) {
+				struct observed_link *s = &members->list[i].links.list[k];
 
-				fill_link(c, s, &links[n]);
+				fill_link(members, s, &links[n]);
 				if (!all && memcmp(&links[n], &s->told, sizeof(s->told)) == 0)
 					continue;
 				s->told = links[n];
 				if (++n < LINKS_TOLD)
 					continue;
-				send_links(c, all ? only : NULL, links, n);
+				send_links(members->run, all ? only : NULL, links, n);
 				n = 0;
 			}
-		send_links(c, all ? only : NULL, links, n);
+		send_links(members->run, all ? only : NULL, links, n);
 		n = 0;
 	}
 	free(links);
 }
 
 /* The iteration's, from `at` to `end`; only: NULL all consoles. */
-static void tell_events(struct controller *c, uint32_t at, uint32_t end, bool whole,
+static void tell_events(struct iteration *it, uint32_t at, uint32_t end, bool whole,
 			struct console *only)
 {
 	while (at < end) {
 		struct msg m = { .type = MSG_SEE_TASKS };
 		uint32_t n = end - at < 1024 ? end - at : 1024;
 
-		m.u.see_tasks = (struct msg_see_tasks){ c->iteration, whole, n,
-							c->progress.events + at };
+		m.u.see_tasks = (struct msg_see_tasks){ it->run->iteration, whole, n,
+							it->progress.events + at };
 		if (only)
-			console_send(c, only, &m);
+			console_send(it->run, only, &m);
 		else
-			consoles_tell(c, &m);
+			consoles_tell(it->run, &m);
 		whole = false;
 		at += n;
 	}
@@ -181,91 +193,97 @@ static void send_snapshot(struct controller *c, struct console *to)
 
 	to->live = true;
 	to->lagging = false;
-	announce_fill_run(c, &m);
-	console_send(c, to, &m);
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		node_message(&m, &c->members[i], &c->cluster->nodes[i], contingency_lost_s(c, &c->members[i]));
-		console_send(c, to, &m);
+	announce_fill_run(&c->members, &m);
+	console_send(&c->run, to, &m);
+	for (uint32_t i = 0; i < c->members.n; i++) {
+		node_message(&m, &c->members.list[i], &c->run.cluster->nodes[i],
+			     contingency_lost_s(&c->planning, &c->members.list[i]));
+		console_send(&c->run, to, &m);
 	}
-	if (c->current)
-		announce_plan_to(c, c->current, NULL, to);
+	if (c->run.plan)
+		announce_plan_to(&c->iteration, c->run.plan, NULL, to);
 	m.type = MSG_SEE_ITERATION;
-	first = c->curves.n_history > KEPT_CURVE ? c->curves.n_history - KEPT_CURVE : 0;
-	for (uint32_t i = first; i < c->curves.n_history; i++) {
-		m.u.see_iteration = c->curves.history[i];
-		console_send(c, to, &m);
+	first = c->run.history.curves.n_history > KEPT_CURVE
+			? c->run.history.curves.n_history - KEPT_CURVE
+			: 0;
+	for (uint32_t i = first; i < c->run.history.curves.n_history; i++) {
+		m.u.see_iteration = c->run.history.curves.history[i];
+		console_send(&c->run, to, &m);
 	}
 	m.type = MSG_SEE_VALIDATION;
-	first = c->curves.n_validations > KEPT_CURVE ? c->curves.n_validations - KEPT_CURVE : 0;
-	for (uint32_t i = first; i < c->curves.n_validations; i++) {
-		m.u.see_validation = c->curves.validations[i];
-		console_send(c, to, &m);
+	first = c->run.history.curves.n_validations > KEPT_CURVE
+			? c->run.history.curves.n_validations - KEPT_CURVE
+			: 0;
+	for (uint32_t i = first; i < c->run.history.curves.n_validations; i++) {
+		m.u.see_validation = c->run.history.curves.validations[i];
+		console_send(&c->run, to, &m);
 	}
 	m.type = MSG_SEE_NOTE;
-	first = c->journal.n_notes > KEPT_NOTES ? c->journal.n_notes - KEPT_NOTES : 0;
-	for (uint32_t i = first; i < c->journal.n_notes; i++) {
-		m.u.see_note = c->journal.notes[i];
-		console_send(c, to, &m);
+	first = c->run.journal.n_notes > KEPT_NOTES ? c->run.journal.n_notes - KEPT_NOTES : 0;
+	for (uint32_t i = first; i < c->run.journal.n_notes; i++) {
+		m.u.see_note = c->run.journal.notes[i];
+		console_send(&c->run, to, &m);
 	}
-	for (uint32_t i = 0; i < c->n_faults; i++) {
-		announce_fill_fault(&c->faults[i], &m);
-		if (c->faults[i].active)
-			console_send(c, to, &m);
+	for (uint32_t i = 0; i < c->run.faults.n; i++) {
+		announce_fill_fault(&c->run.faults.list[i], &m);
+		if (c->run.faults.list[i].active)
+			console_send(&c->run, to, &m);
 	}
-	tell_links(c, to);
-	if (c->progress.told <= SNAPSHOT_EVENTS &&
-	    (c->phase == PHASE_COMPUTING || c->phase == PHASE_REDUCING))
-		tell_events(c, 0, c->progress.told, true, to);
+	tell_links(&c->members, to);
+	if (c->iteration.progress.told <= SNAPSHOT_EVENTS &&
+	    (c->run.phase == PHASE_COMPUTING || c->run.phase == PHASE_REDUCING))
+		tell_events(&c->iteration, 0, c->iteration.progress.told, true, to);
 	fill_status(c, to, &m);
-	console_send(c, to, &m);
+	console_send(&c->run, to, &m);
 	m.type = MSG_SEE_SYNCED;
 	m.u.see_synced = (struct msg_see_synced){ .sequence = to->sequence, .watches = !to->may_command };
 	memcpy(m.u.see_synced.name, to->name, sizeof(to->name));
-	console_send(c, to, &m);
+	console_send(&c->run, to, &m);
 }
 
 void consoles_attach(struct controller *c, post_peer_id peer, const struct msg_attach *a)
 {
 	struct post_peer_info info;
-	struct console *to = console_of_peer(c, peer);
+	struct console *to = console_of_peer(&c->run, peer);
 
-	if (post_peer(c->post, peer, &info) != 0 ||
+	if (post_peer(c->run.post, peer, &info) != 0 ||
 	    (info.role != KEYS_CONSOLE && info.role != KEYS_WATCHER))
 		return;
 	if (!to) {
-		if (!array_grow(&c->stream.consoles, &c->stream.room_consoles, c->stream.n_consoles + 1, sizeof(*c->stream.consoles)))
+		if (!array_grow(&c->run.stream.consoles, &c->run.stream.room_consoles,
+				c->run.stream.n_consoles + 1, sizeof(*c->run.stream.consoles)))
 			return;
-		to = &c->stream.consoles[c->stream.n_consoles++];
+		to = &c->run.stream.consoles[c->run.stream.n_consoles++];
 		*to = (struct console){ .peer = peer };
 		/* An admitted name is unique; what the console says of itself is not proven. */
 		snprintf(to->name, sizeof(to->name), "%s", info.name);
-		if (rate_limit_take(&c->stream.visits, 1, VISITS, visits_per_s, c->now_us))
-			note(c, NOTE_LOG, -1, 0, "console %s attached", to->name);
+		if (rate_limit_take(&c->run.stream.visits, 1, VISITS, visits_per_s, c->run.now_us))
+			note(&c->run, NOTE_LOG, -1, 0, "console %s attached", to->name);
 	}
 	to->may_command = info.role == KEYS_CONSOLE && !a->readonly;
 	send_snapshot(c, to);
 }
 
-void consoles_down(struct controller *c, post_peer_id peer)
+void consoles_down(struct run *run, post_peer_id peer)
 {
-	struct console *gone = console_of_peer(c, peer);
+	struct console *gone = console_of_peer(run, peer);
 
 	if (!gone)
 		return;
-	if (rate_limit_take(&c->stream.visits, 1, VISITS, visits_per_s, c->now_us))
-		note(c, NOTE_LOG, -1, 0, "console %s left", gone->name);
-	gone = console_of_peer(c, peer);
-	*gone = c->stream.consoles[--c->stream.n_consoles];
+	if (rate_limit_take(&run->stream.visits, 1, VISITS, visits_per_s, run->now_us))
+		note(run, NOTE_LOG, -1, 0, "console %s left", gone->name);
+	gone = console_of_peer(run, peer);
+	*gone = run->stream.consoles[--run->stream.n_consoles];
 }
 
 /* ---- live ---- */
 
-static void tell_tasks(struct controller *c)
+static void tell_tasks(struct iteration *it)
 {
-	struct progress *p = &c->progress;
+	struct progress *p = &it->progress;
 
 	if (p->told < p->n_events)
-		tell_events(c, p->told, p->n_events, false, NULL);
+		tell_events(it, p->told, p->n_events, false, NULL);
 	p->told = p->n_events;
 }
 
@@ -275,43 +293,46 @@ void consoles_turn(struct controller *c)
 {
 	struct msg m = { 0 };
 
-	if (c->now_us < c->stream.next_us && c->stream.next_status_us != 0)
+	if (c->run.now_us < c->run.stream.next_us && c->run.stream.next_status_us != 0)
 		return;
-	c->stream.next_us = c->now_us + TASKS_EVERY_US;
-	tell_tasks(c);
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		struct member *w = &c->members[i];
+	c->run.stream.next_us = c->run.now_us + TASKS_EVERY_US;
+	tell_tasks(&c->iteration);
+	for (uint32_t i = 0; i < c->members.n; i++) {
+		struct member *w = &c->members.list[i];
 
-		if (!w->changed || c->now_us - w->told_us < NODE_EVERY_US)
+		if (!w->shown.is_stale || c->run.now_us - w->shown.sent_us < NODE_EVERY_US)
 			continue;
-		w->changed = false;
-		w->told_us = c->now_us;
-		node_message(&m, w, &c->cluster->nodes[w->id], contingency_lost_s(c, w));
-		consoles_tell(c, &m);
+		w->shown.is_stale = false;
+		w->shown.sent_us = c->run.now_us;
+		node_message(&m, w, &c->run.cluster->nodes[w->id],
+			     contingency_lost_s(&c->planning, w));
+		consoles_tell(&c->run, &m);
 	}
-	for (uint32_t i = 0; i < c->stream.n_consoles; i++)
-		if (c->stream.consoles[i].lagging && post_room(c->post, c->stream.consoles[i].peer) > (8u << 20))
-			send_snapshot(c, &c->stream.consoles[i]);
-	if (c->now_us < c->stream.next_status_us)
+	for (uint32_t i = 0; i < c->run.stream.n_consoles; i++)
+		if (c->run.stream.consoles[i].lagging &&
+		    post_room(c->run.post, c->run.stream.consoles[i].peer) > (8u << 20))
+			send_snapshot(c, &c->run.stream.consoles[i]);
+	if (c->run.now_us < c->run.stream.next_status_us)
 		return;
-	c->stream.next_status_us = c->now_us + STATUS_EVERY_US;
-	for (uint32_t i = 0; i < c->stream.n_consoles; i++) {
-		if (!c->stream.consoles[i].live || c->stream.consoles[i].lagging)
+	c->run.stream.next_status_us = c->run.now_us + STATUS_EVERY_US;
+	for (uint32_t i = 0; i < c->run.stream.n_consoles; i++) {
+		if (!c->run.stream.consoles[i].live || c->run.stream.consoles[i].lagging)
 			continue;
-		fill_status(c, &c->stream.consoles[i], &m);
-		console_send(c, &c->stream.consoles[i], &m);
+		fill_status(c, &c->run.stream.consoles[i], &m);
+		console_send(&c->run, &c->run.stream.consoles[i], &m);
 	}
-	if (c->stream.links_changed && c->stream.n_consoles > 0 && c->now_us >= c->stream.next_links_us) {
-		c->stream.next_links_us = c->now_us + 1000000;
-		c->stream.links_changed = false;
-		tell_links(c, NULL);
+	if (c->run.stream.links_changed && c->run.stream.n_consoles > 0 &&
+	    c->run.now_us >= c->run.stream.next_links_us) {
+		c->run.stream.next_links_us = c->run.now_us + 1000000;
+		c->run.stream.links_changed = false;
+		tell_links(&c->members, NULL);
 	}
 }
 
-void consoles_fini(struct controller *c)
+void consoles_fini(struct run *run)
 {
-	free(c->stream.consoles);
-	free(c->journal.notes);
-	free(c->curves.history);
-	free(c->curves.validations);
+	free(run->stream.consoles);
+	free(run->journal.notes);
+	free(run->history.curves.history);
+	free(run->history.curves.validations);
 }

@@ -10,14 +10,14 @@
 #include <jansson.h>
 
 #include "base/file.h"
-#include "controller/controller.h"
+#include "controller/members/members.h"
 
 static const double room = 1.25; /* a limit is what was seen, and a quarter more */
 
 /* An act as --at has it; "" when a script cannot give it. */
-static void act_text(const struct controller *c, const struct msg_command *m, char out[48])
+static void act_text(const struct run *run, const struct msg_command *m, char out[48])
 {
-	unsigned long long n = c->committed + 1;
+	unsigned long long n = run->committed + 1;
 
 	out[0] = '\0';
 	switch (m->verb) {
@@ -36,67 +36,74 @@ static void act_text(const struct controller *c, const struct msg_command *m, ch
 	}
 }
 
-static json_t *limits_json(const struct controller *c)
+static json_t *limits_json(const struct run *run)
 {
 	double slowest = 0;
 	json_t *o = json_object();
 
-	for (uint32_t i = 0; i < c->curves.n_history; i++)
-		if ((double)c->curves.history[i].real_s > slowest)
-			slowest = (double)c->curves.history[i].real_s;
-	if (c->curves.n_history > 1)
+	for (uint32_t i = 0; i < run->history.curves.n_history; i++)
+		if ((double)run->history.curves.history[i].real_s > slowest)
+			slowest = (double)run->history.curves.history[i].real_s;
+	if (run->history.curves.n_history > 1)
 		json_object_set_new(o, "slowest_s", json_real(slowest * room));
-	if (c->curves.n_validations > 0)
-		json_object_set_new(o, "loss",
-				    json_real((double)c->curves.validations[c->curves.n_validations - 1].loss * 1.05));
+	if (run->history.curves.n_validations > 0)
+		json_object_set_new(
+			o, "loss",
+			json_real((double)run->history.curves
+					  .validations[run->history.curves.n_validations - 1]
+					  .loss *
+				  1.05));
 	return o;
 }
 
-static json_t *stages_json(const struct controller *c)
+static json_t *stages_json(const struct run *run)
 {
 	json_t *list = json_array();
 
-	for (int s = 0; s < c->cluster->n_stages; s++)
-		json_array_append_new(list, json_integer(c->cluster->stages[s]));
+	for (int s = 0; s < run->cluster->n_stages; s++)
+		json_array_append_new(list, json_integer(run->cluster->stages[s]));
 	return list;
 }
 
-void drill_save(struct controller *c)
+void drill_save(struct members *members)
 {
 	char path[PATH_MAX], *text;
 	struct error err;
 	json_t *o;
 
-	if (!c->drill || !c->options.embedded)
+	if (!members->run->history.drill || !members->run->options.embedded)
 		return;
 	o = json_pack("{s:s, s:s, s:{s:i, s:o, s:i, s:I, s:f, s:I, s:s}, s:O, s:o}", "format",
-		      "skippipe.drill/1", "name", c->options.name, "run", "agents", (int)c->n_members,
-		      "stages", stages_json(c), "skip", (int)c->options.skip, "iterations",
-		      (json_int_t)c->committed + 1, "time_scale", c->options.time_scale, "seed",
-		      (json_int_t)c->options.seed, "algorithm",
-		      plan_algorithm_name(c->options.algorithm), "acts", c->drill, "limits", limits_json(c));
+		      "skippipe.drill/1", "name", members->run->options.name, "run", "agents",
+		      (int)members->n, "stages", stages_json(members->run), "skip",
+		      (int)members->run->options.skip, "iterations",
+		      (json_int_t)members->run->committed + 1, "time_scale",
+		      members->run->options.time_scale, "seed",
+		      (json_int_t)members->run->options.seed, "algorithm",
+		      plan_algorithm_name(members->run->options.algorithm), "acts",
+		      members->run->history.drill, "limits", limits_json(members->run));
 	text = o ? json_dumps(o, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) : NULL;
-	snprintf(path, sizeof(path), "%s/drill.json", c->options.run_dir);
+	snprintf(path, sizeof(path), "%s/drill.json", members->run->options.run_dir);
 	if (!text || file_write(path, text, strlen(text), 0600, &err) != 0)
-		log_line(&c->log, LOG_WARN, "%s", text ? err.text : "out of memory");
+		log_line(&members->run->log, LOG_WARN, "%s", text ? err.text : "out of memory");
 	free(text);
 	json_decref(o);
 }
 
-void drill_add(struct controller *c, const struct msg_command *m)
+void drill_add(struct members *members, const struct msg_command *m)
 {
 	char text[48];
 
-	act_text(c, m, text);
+	act_text(members->run, m, text);
 	if (!text[0])
 		return;
-	if (!c->drill)
-		c->drill = json_array();
-	json_array_append_new(c->drill, json_string(text));
-	drill_save(c);
+	if (!members->run->history.drill)
+		members->run->history.drill = json_array();
+	json_array_append_new(members->run->history.drill, json_string(text));
+	drill_save(members);
 }
 
-void drill_fini(struct controller *c)
+void drill_fini(struct run *run)
 {
-	json_decref(c->drill);
+	json_decref(run->history.drill);
 }

@@ -4,11 +4,12 @@
 #ifndef CONTROLLER_OPERATOR_DRILL_H
 #define CONTROLLER_OPERATOR_DRILL_H
 
-struct controller;
+struct members;
+struct run;
 struct msg_command;
 
-void drill_add(struct controller *c, const struct msg_command *m); /* an act that was done */
-void drill_save(struct controller *c); /* RUN-DIR/drill.json, if there was any act */
-void drill_fini(struct controller *c);
+void drill_add(struct members *members, const struct msg_command *m); /* an act that was done */
+void drill_save(struct members *members); /* RUN-DIR/drill.json, if there was any act */
+void drill_fini(struct run *run);
 
 #endif

@@ -20,58 +20,60 @@
 
 enum { FAULT_TTL_MS = 60000 };
 
-static void send_fault(struct controller *c, const struct fault *f, bool heal)
+static void send_fault(struct members *members, const struct fault *f, bool heal)
 {
 	struct msg m = { .type = MSG_FAULT };
 	int ends[2] = { f->node, fault_describe(f->kind)->target == FAULT_OF_BOTH_ENDS ? f->peer : -1 };
 
 	for (int i = 0; i < 2; i++) {
-		if (ends[i] < 0 || (uint32_t)ends[i] >= c->n_members || c->members[ends[i]].peer == 0)
+		if (ends[i] < 0 || (uint32_t)ends[i] >= members->n ||
+		    members->list[ends[i]].peer == 0)
 			continue;
 		m.u.fault = (struct msg_fault){ f->id, heal ? FAULT_NONE : (uint8_t)f->kind,
 						i == 0 ? f->peer : f->node, f->factor, f->ttl_ms };
-		member_send(c, &c->members[ends[i]], &m);
+		member_send(members->run, &members->list[ends[i]], &m);
 	}
 }
 
-static void tell_fault(struct controller *c, const struct fault *f)
+static void tell_fault(struct run *run, const struct fault *f)
 {
 	struct msg m;
 
 	announce_fill_fault(f, &m);
-	record_fault(c, f);
-	consoles_tell(c, &m);
+	record_fault(run, f);
+	consoles_tell(run, &m);
 }
 
 static void heal_fault(struct controller *c, struct fault *f, const char *why)
 {
 	f->active = false;
 	undo_healed(c, f->id);
-	send_fault(c, f, true);
+	send_fault(&c->members, f, true);
 	if (f->kind == FAULT_HANG && f->node >= 0)
-		c->members[f->node].doomed = false;
+		c->members.list[f->node].fault_pending = false;
 	if (f->kind == FAULT_HANG) /* it hears nothing */
-		supervisor_tell(c, "wake", f->node);
-	tell_fault(c, f);
-	note(c, NOTE_EVENT, f->node, 0, "fault #%u (%s n%02d) healed: %s", f->id, fault_describe(f->kind)->words,
-	     f->node, why);
+		supervisor_tell(&c->run, "wake", f->node);
+	tell_fault(&c->run, f);
+	note(&c->run, NOTE_EVENT, f->node, 0, "fault #%u (%s n%02d) healed: %s", f->id,
+	     fault_describe(f->kind)->words, f->node, why);
 }
 
-static struct fault *new_fault(struct controller *c)
+static struct fault *new_fault(struct run *run)
 {
-	if (!array_grow(&c->faults, &c->room_faults, c->n_faults + 1, sizeof(*c->faults)))
+	if (!array_grow(&run->faults.list, &run->faults.room, run->faults.n + 1,
+			sizeof(*run->faults.list)))
 		return NULL;
-	return &c->faults[c->n_faults++];
+	return &run->faults.list[run->faults.n++];
 }
 
 /* Another replica of its stage that no injected death or sleep is under way to. */
-static bool survives_without(const struct controller *c, const struct member *w)
+static bool survives_without(const struct members *members, const struct member *w)
 {
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		const struct member *m = &c->members[i];
+	for (uint32_t i = 0; i < members->n; i++) {
+		const struct member *m = &members->list[i];
 
-		if (m != w && m->replica && !m->marked && !m->doomed &&
-		    member_stage(c, m) == member_stage(c, w))
+		if (m != w && m->is_replica && !m->is_marked && !m->fault_pending &&
+		    member_stage(members->run, m) == member_stage(members->run, w))
 			return true;
 	}
 	return false;
@@ -81,7 +83,7 @@ static bool survives_without(const struct controller *c, const struct member *w)
  * record whatever it does. */
 void act_inject(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o)
 {
-	struct member *w = acts_member(c, m->node, o);
+	struct member *w = acts_member(&c->members, m->node, o);
 	const struct fault_description *kind = fault_describe(m->fault);
 	const char *refusal = fault_refusal(m->fault, m->factor);
 	struct fault *f;
@@ -94,29 +96,36 @@ void act_inject(struct controller *c, const char *who, const struct msg_command 
 		outcome_set(o, -EHOSTDOWN, "n%02d is not there", m->node);
 		return;
 	}
-	if (kind->stops_process && w->replica &&
-	    !survives_without(c, w) && strcmp(m->text, "force") != 0) {
-		outcome_set(o, -EPERM, "n%02d holds the last copy of S%d", m->node, member_stage(c, w));
+	if (kind->stops_process && w->is_replica && !survives_without(&c->members, w) &&
+	    strcmp(m->text, "force") != 0) {
+		outcome_set(o, -EPERM, "n%02d holds the last copy of S%d", m->node,
+			    member_stage(&c->run, w));
 		return;
 	}
-	f = new_fault(c);
+	f = new_fault(&c->run);
 	if (!f) {
 		outcome_set(o, -ENOMEM, "out of memory");
 		return;
 	}
-	*f = (struct fault){ .id = c->first_fault + c->n_faults, .kind = (enum fault_kind)m->fault, .node = m->node,
-			     .peer = m->peer, .factor = m->factor,
-			     .ttl_ms = m->ttl_ms ? m->ttl_ms : FAULT_TTL_MS, .started_us = c->now_us,
-			     .started_wall_us = clock_wall_us(), .active = !kind->for_good };
-	f->ends_us = c->now_us + (int64_t)f->ttl_ms * 1000;
+	*f = (struct fault){ .id = c->run.faults.first + c->run.faults.n,
+			     .kind = (enum fault_kind)m->fault,
+			     .node = m->node,
+			     .peer = m->peer,
+			     .factor = m->factor,
+			     .ttl_ms = m->ttl_ms ? m->ttl_ms : FAULT_TTL_MS,
+			     .started_us = c->run.now_us,
+			     .started_wall_us = clock_wall_us(),
+			     .active = !kind->for_good };
+	f->ends_us = c->run.now_us + (int64_t)f->ttl_ms * 1000;
 	undo_remember(c, who, COMMAND_INJECT, m->node, f->id, 0);
-	send_fault(c, f, false);
+	send_fault(&c->members, f, false);
 	if (f->kind == FAULT_KILL)
-		supervisor_tell(c, "kill", m->node);
-	w->doomed = w->doomed || kind->stops_process;
-	tell_fault(c, f);
-	note(c, NOTE_COMMAND, m->node, 0, "#%u inject %s on n%02d%s (%s)", f->id, fault_describe(f->kind)->words,
-	     m->node, kind->for_good ? "" : ", heals by itself", who);
+		supervisor_tell(&c->run, "kill", m->node);
+	w->fault_pending = w->fault_pending || kind->stops_process;
+	tell_fault(&c->run, f);
+	note(&c->run, NOTE_COMMAND, m->node, 0, "#%u inject %s on n%02d%s (%s)", f->id,
+	     fault_describe(f->kind)->words, m->node, kind->for_good ? "" : ", heals by itself",
+	     who);
 	outcome_set(o, 0, "fault #%u", f->id);
 }
 
@@ -126,10 +135,10 @@ void act_heal(struct controller *c, const char *who, const struct msg_command *m
 	uint32_t n = 0;
 
 	(void)who;
-	for (uint32_t i = 0; i < c->n_faults; i++) {
-		if (!c->faults[i].active || (id != 0 && c->faults[i].id != id))
+	for (uint32_t i = 0; i < c->run.faults.n; i++) {
+		if (!c->run.faults.list[i].active || (id != 0 && c->run.faults.list[i].id != id))
 			continue;
-		heal_fault(c, &c->faults[i], "by the operator");
+		heal_fault(c, &c->run.faults.list[i], "by the operator");
 		n++;
 	}
 	if (n == 0 && id != 0)
@@ -140,14 +149,14 @@ void act_heal(struct controller *c, const char *who, const struct msg_command *m
 
 void faults_turn(struct controller *c)
 {
-	for (uint32_t i = 0; i < c->n_faults; i++)
-		if (c->faults[i].active && c->now_us >= c->faults[i].ends_us)
-			heal_fault(c, &c->faults[i], "its time was up");
+	for (uint32_t i = 0; i < c->run.faults.n; i++)
+		if (c->run.faults.list[i].active && c->run.now_us >= c->run.faults.list[i].ends_us)
+			heal_fault(c, &c->run.faults.list[i], "its time was up");
 }
 
 void faults_heal_all(struct controller *c, const char *why)
 {
-	for (uint32_t i = 0; i < c->n_faults; i++)
-		if (c->faults[i].active)
-			heal_fault(c, &c->faults[i], why);
+	for (uint32_t i = 0; i < c->run.faults.n; i++)
+		if (c->run.faults.list[i].active)
+			heal_fault(c, &c->run.faults.list[i], why);
 }

@@ -23,7 +23,9 @@ struct fault {
 
 /* As those of acts.h. */
 void act_inject(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o);
-void act_heal(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o); /* one, or all */
+/* One, or all */
+void act_heal(struct controller *c, const char *who, const struct msg_command *m,
+	      struct outcome *o);
 
 void faults_turn(struct controller *c); /* those end whose time is up */
 void faults_heal_all(struct controller *c, const char *why);

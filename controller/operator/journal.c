@@ -5,7 +5,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
-#include "controller/controller.h"
+#include "controller/members/members.h"
 #include "controller/operator/stream.h"
 
 enum { LINES = 400, ALERTS = 50 /* about one node, at once */ };
@@ -13,52 +13,61 @@ static const double lines_per_s = 0.5;
 
 /* Whether there is to be another line about that node: what it does over and over again fills neither disk nor memory.
  * An alert has some more room. */
-static bool has_line(struct controller *c, enum note_kind kind, int node)
+static bool has_line(struct run *run, enum note_kind kind, int node)
 {
-	struct rate_limit *b = node >= 0 && (uint32_t)node < c->n_members ? &c->journal.lines[node] : NULL;
+	struct rate_limit *b = node >= 0 && node < MSG_NODES ? &run->journal.lines[node] : NULL;
 	uint32_t left_out;
 
 	if (!b || kind == NOTE_COMMAND)
 		return true;
-	if (!rate_limit_take(b, 1, kind == NOTE_ALERT ? LINES + ALERTS : LINES, lines_per_s, c->now_us)) {
+	if (!rate_limit_take(b, 1, kind == NOTE_ALERT ? LINES + ALERTS : LINES, lines_per_s,
+			     run->now_us)) {
 		b->left_out++;
 		return false;
 	}
 	left_out = b->left_out;
 	b->left_out = 0;
 	if (left_out > 0)
-		note(c, NOTE_WARNING, node, 0, "n%02d: %u more lines about it were left out", node, left_out);
+		note(run, NOTE_WARNING, node, 0, "n%02d: %u more lines about it were left out",
+		     node, left_out);
 	return true;
 }
 
-uint64_t note(struct controller *c, enum note_kind kind, int node, char mark, const char *format, ...)
+uint64_t note(struct run *run, enum note_kind kind, int node, char mark, const char *format, ...)
 {
 	struct msg m = { .type = MSG_SEE_NOTE };
 	struct msg_see_note *n = &m.u.see_note;
-	struct journal *kept = &c->journal;
+	struct journal *kept = &run->journal;
 	struct store_note sn;
 	struct error err = { "" };
 	va_list ap;
 
-	if (!has_line(c, kind, node))
-		return c->journal.last;
-	*n = (struct msg_see_note){ .id = ++c->journal.last, .at_us = c->now_us, .wall_us = clock_wall_us(),
-				    .iteration = c->committed, .kind = (uint8_t)kind, .mark = mark,
+	if (!has_line(run, kind, node))
+		return run->journal.last;
+	*n = (struct msg_see_note){ .id = ++run->journal.last,
+				    .at_us = run->now_us,
+				    .wall_us = clock_wall_us(),
+				    .iteration = run->committed,
+				    .kind = (uint8_t)kind,
+				    .mark = mark,
 				    .node = node,
 				    /* The act just journalled, for undo. */
-				    .command = kind == NOTE_COMMAND ? c->journal.act : 0 };
+				    .command = kind == NOTE_COMMAND ? run->journal.act : 0 };
 	va_start(ap, format);
 	vsnprintf(n->text, sizeof(n->text), format, ap);
 	va_end(ap);
-	log_line(&c->log, kind == NOTE_ALERT ? LOG_ERROR : kind == NOTE_WARNING ? LOG_WARN : LOG_INFO,
+	log_line(&run->log,
+		 kind == NOTE_ALERT     ? LOG_ERROR
+		 : kind == NOTE_WARNING ? LOG_WARN
+					: LOG_INFO,
 		 "%s", n->text);
 	sn = (struct store_note){ n->id, n->iteration, n->wall_us, note_name(kind), mark, node, n->text };
-	if (c->store && store_note(c->store, &sn, &err) != 0)
-		log_line(&c->log, LOG_ERROR, "%s", err.text);
+	if (run->history.store && store_note(run->history.store, &sn, &err) != 0)
+		log_line(&run->log, LOG_ERROR, "%s", err.text);
 	kept->n_notes = (uint32_t)array_keep_newest(kept->notes, kept->n_notes, KEPT_NOTES, sizeof(*kept->notes));
 	if (!array_grow(&kept->notes, &kept->room_notes, kept->n_notes + 1, sizeof(*kept->notes)))
 		return n->id;
 	kept->notes[kept->n_notes++] = *n;
-	consoles_tell(c, &m);
+	consoles_tell(run, &m);
 	return n->id;
 }

@@ -10,7 +10,7 @@
 
 enum { KEPT_NOTES = 500 }; /* for consoles that come later; the store has all */
 
-struct controller;
+struct run;
 
 struct journal {
 	struct msg_see_note *notes; /* (n_notes) the newest KEPT_NOTES at least */
@@ -22,7 +22,7 @@ struct journal {
 };
 
 /* A line of the journal: told, stored, kept. Returns its id. */
-uint64_t note(struct controller *c, enum note_kind kind, int node, char mark,
-	      const char *format, ...) __attribute__((format(printf, 5, 6)));
+uint64_t note(struct run *run, enum note_kind kind, int node, char mark, const char *format, ...)
+	__attribute__((format(printf, 5, 6)));
 
 #endif

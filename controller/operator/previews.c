@@ -37,55 +37,56 @@ enum { COMPARED_MOST = 16, COMPARED_OWN = 4, COMPARED_AT_ONCE = 64, AWAITED_MOST
 static const double compared_per_s = 0.5;
 
 /* The median of what predictions were off by. */
-static float find_prediction_error(const struct controller *c)
+static float find_prediction_error(const struct iteration *it)
 {
-	double errors[sizeof(c->record.errors) / sizeof(c->record.errors[0])];
+	double errors[sizeof(it->prediction.errors) / sizeof(it->prediction.errors[0])];
 
-	for (uint32_t i = 0; i < c->record.n; i++)
-		errors[i] = (double)c->record.errors[i];
-	return (float)array_median(errors, c->record.n);
+	for (uint32_t i = 0; i < it->prediction.n; i++)
+		errors[i] = (double)it->prediction.errors[i];
+	return (float)array_median(errors, it->prediction.n);
 }
 
-static void answer_now(struct controller *c, struct console *to, const struct msg_command *m,
+static void answer_now(struct run *run, struct console *to, const struct msg_command *m,
 		       bool feasible, const char *text)
 {
 	struct msg out = { .type = MSG_SEE_PREVIEW };
 
-	out.u.see_preview = (struct msg_see_preview){ .command = m->id, .verb = m->verb,
+	out.u.see_preview = (struct msg_see_preview){ .command = m->id,
+						      .verb = m->verb,
 						      .feasible = feasible,
-						      .iteration = c->committed + 2 };
+						      .iteration = run->committed + 2 };
 	snprintf(out.u.see_preview.text, sizeof(out.u.see_preview.text), "%s", text);
-	console_send(c, to, &out);
+	console_send(run, to, &out);
 }
 
 /* The planner's question for a plan like today's, in q and excluded (MSG_NODES). */
-static void as_things_are(const struct controller *c, struct planner_request *q, bool *excluded)
+static void as_things_are(const struct members *members, struct planner_request *q, bool *excluded)
 {
-	replan_request(c, q, excluded);
+	replan_request(members, q, excluded);
 	q->kind = PLANNER_PREVIEW;
-	q->from = c->current->plan;
-	q->budget_s = replan_budget_s(c, 0.15);
+	q->from = members->run->plan->plan;
+	q->budget_s = replan_budget_s(members->run, 0.15);
 	q->reason = "preview";
 }
 
 /* A request as things would be if this were done; false, with the reason, when there is no such thing to do. */
-static bool what_if(const struct controller *c, const struct msg_command *m, struct planner_request *q,
-		    bool *excluded, struct outcome *o)
+static bool what_if(const struct planning *planning, const struct msg_command *m,
+		    struct planner_request *q, bool *excluded, struct outcome *o)
 {
 	bool leaves_out = m->node >= 0 && m->verb != COMMAND_SKIP;
 
-	as_things_are(c, q, excluded);
-	if (leaves_out && (uint32_t)m->node >= c->n_members) {
+	as_things_are(planning->members, q, excluded);
+	if (leaves_out && (uint32_t)m->node >= planning->members->n) {
 		outcome_set(o, -EINVAL, "there is no node %d", m->node);
 		return false;
 	}
 	if (leaves_out)
 		excluded[m->node] = m->verb != COMMAND_RECOVER;
-	if (m->verb == COMMAND_SKIP && !acts_may_skip(c, m->value, o))
+	if (m->verb == COMMAND_SKIP && !acts_may_skip(planning->run, m->value, o))
 		return false;
 	if (m->verb == COMMAND_SKIP)
-		q->path_length = c->cluster->n_stages - (int)m->value;
-	q->from = replan_from(c, q);
+		q->path_length = planning->run->cluster->n_stages - (int)m->value;
+	q->from = replan_from(planning, q);
 	return true;
 }
 
@@ -101,7 +102,7 @@ static void await_answer(struct controller *c, struct console *to, const struct 
 	if (c->operators.n_awaited == AWAITED_MOST) /* the oldest was overtaken by newer ones */
 		memmove(c->operators.awaited, c->operators.awaited + 1, --c->operators.n_awaited * sizeof(*c->operators.awaited));
 	a = &c->operators.awaited[c->operators.n_awaited++];
-	*a = (struct awaited){ planner_ask(c->planner, c->cluster, q), to->peer, m->id,
+	*a = (struct awaited){ planner_ask(c->planning.planner, c->run.cluster, q), to->peer, m->id,
 			       (enum command_verb)m->verb, "" };
 	snprintf(a->text, sizeof(a->text), "%.120s", text);
 }
@@ -117,16 +118,16 @@ void previews_ask(struct controller *c, struct console *to, const struct msg_com
 		struct act *chosen = undo_find(c, m->value, &o);
 
 		if (chosen)
-			undo_inverse(c, chosen, &back, &o);
+			undo_inverse(&c->run, chosen, &back, &o);
 	}
-	if (!c->current)
-		answer_now(c, to, m, false, "there is no plan yet");
+	if (!c->run.plan)
+		answer_now(&c->run, to, m, false, "there is no plan yet");
 	else if (o.status != 0 ||
 		 (back.verb != COMMAND_SKIP && back.verb != COMMAND_FAIL &&
 		  back.verb != COMMAND_RECOVER && back.verb != COMMAND_INJECT))
-		answer_now(c, to, m, o.status == 0, o.text);
-	else if (!what_if(c, &back, &q, excluded, &o))
-		answer_now(c, to, m, false, o.text);
+		answer_now(&c->run, to, m, o.status == 0, o.text);
+	else if (!what_if(&c->planning, &back, &q, excluded, &o))
+		answer_now(&c->run, to, m, false, o.text);
 	else
 		await_answer(c, to, m, &q, o.text);
 }
@@ -155,7 +156,8 @@ static bool may_compare(struct controller *c, const struct console *to)
 	uint32_t all = 0, own = 0;
 
 	for (uint32_t i = 0; i < c->operators.n_awaited; i++) {
-		const struct console *other = console_of_peer(c, c->operators.awaited[i].console);
+		const struct console *other =
+			console_of_peer(&c->run, c->operators.awaited[i].console);
 
 		if (c->operators.awaited[i].verb != COMMAND_COMPARE)
 			continue;
@@ -163,7 +165,7 @@ static bool may_compare(struct controller *c, const struct console *to)
 		own += other && strcmp(other->name, to->name) == 0;
 	}
 	return a && all < COMPARED_MOST && own < COMPARED_OWN &&
-	       rate_limit_take(&a->comparisons, 1, COMPARED_AT_ONCE, compared_per_s, c->now_us);
+	       rate_limit_take(&a->comparisons, 1, COMPARED_AT_ONCE, compared_per_s, c->run.now_us);
 }
 
 /* A candidate for the console's Compare view: harmless, so anyone may ask. */
@@ -174,18 +176,19 @@ void previews_ask_candidate(struct controller *c, struct console *to, const stru
 	char name[32];
 	struct error err;
 
-	if (!c->current) {
+	if (!c->run.plan) {
 		outcome_set(o, -EAGAIN, "there is no plan yet");
 		return;
 	}
-	as_things_are(c, &q, excluded);
-	if (compare_request(m, c->cluster->n_stages, c->n_members, excluded, &q, name, sizeof(name), &err) != 0) {
+	as_things_are(&c->members, &q, excluded);
+	if (compare_request(m, c->run.cluster->n_stages, c->members.n, excluded, &q, name,
+			    sizeof(name), &err) != 0) {
 		outcome_set(o, -EINVAL, "%.180s", err.text);
 	} else if (!may_compare(c, to)) {
 		outcome_set(o, -EAGAIN, "too many comparisons: wait a little");
 	} else {
 		if (q.from)
-			q.from = replan_from(c, &q);
+			q.from = replan_from(&c->planning, &q);
 		await_answer(c, to, m, &q, name);
 		outcome_set(o, 0, "planning %s", name);
 	}
@@ -218,9 +221,9 @@ static uint32_t paths_changed(const struct plan *a, const struct plan *b)
 	return changed;
 }
 
-static void compare_plans(struct controller *c, const struct planned *a, struct msg_see_preview *s)
+static void compare_plans(struct run *run, const struct planned *a, struct msg_see_preview *s)
 {
-	const struct planned *now = c->current;
+	const struct planned *now = run->plan;
 	int memory = 0;
 
 	s->before_iteration_s = (float)now->plan->predicted.iteration_s;
@@ -234,9 +237,9 @@ static void compare_plans(struct controller *c, const struct planned *a, struct 
 	s->after_least_visits = find_least_visited(a, &s->least_stage);
 	s->before_least_visits = (uint32_t)now->trace->exposure[s->least_stage];
 	s->paths_changed = paths_changed(now->plan, a->plan);
-	for (int i = 0; i < c->cluster->n_nodes; i++)
-		if (c->cluster->nodes[i].memory > memory)
-			memory = c->cluster->nodes[i].memory;
+	for (int i = 0; i < run->cluster->n_nodes; i++)
+		if (run->cluster->nodes[i].memory > memory)
+			memory = run->cluster->nodes[i].memory;
 	s->memory = (uint32_t)memory;
 }
 
@@ -256,46 +259,51 @@ static bool take_awaited(struct controller *c, uint64_t request, struct awaited 
 }
 
 /* The plan itself, as a candidate; or why there is none. */
-static void send_candidate(struct controller *c, struct console *to, const struct awaited *asked,
+static void send_candidate(struct iteration *it, struct console *to, const struct awaited *asked,
 			   const struct planned *a)
 {
 	struct msg no = { .type = MSG_SEE_REPLY };
 	struct msg_see_reply *reply = &no.u.see_reply;
 
-	if (a->plan && console_candidate(c, to, a, asked->text) == 0)
+	if (a->plan && console_candidate(it, to, a, asked->text) == 0)
 		return;
 	*reply = (struct msg_see_reply){ .command = asked->command, .status = -ENOENT };
 	snprintf(reply->text, sizeof(reply->text), "%.180s",
 		 a->plan ? "it has another number of microbatches than the run" : a->infeasible);
-	console_send(c, to, &no);
+	console_send(it->run, to, &no);
 }
 
-static void send_preview(struct controller *c, struct console *to, const struct awaited *asked,
+static void send_preview(struct iteration *it, struct console *to, const struct awaited *asked,
 			 const struct planned *a)
 {
 	struct msg m = { .type = MSG_SEE_PREVIEW };
 	struct msg_see_preview *s = &m.u.see_preview;
 
-	*s = (struct msg_see_preview){ .command = asked->command, .verb = (uint8_t)asked->verb,
-				       .feasible = a->plan != NULL, .iteration = c->committed + 2,
-				       .median_error = find_prediction_error(c),
-				       .n_predictions = c->record.n, .elapsed_s = (float)a->elapsed_s };
+	*s = (struct msg_see_preview){ .command = asked->command,
+				       .verb = (uint8_t)asked->verb,
+				       .feasible = a->plan != NULL,
+				       .iteration = it->run->committed + 2,
+				       .median_error = find_prediction_error(it),
+				       .n_predictions = it->prediction.n,
+				       .elapsed_s = (float)a->elapsed_s };
 	snprintf(s->text, sizeof(s->text), "%.190s",
 		 !a->plan ? a->infeasible : a->instead[0] ? a->instead : asked->text);
-	if (a->plan && c->current)
-		compare_plans(c, a, s);
-	console_send(c, to, &m);
+	if (a->plan && it->run->plan)
+		compare_plans(it->run, a, s);
+	console_send(it->run, to, &m);
 }
 
 void previews_answered(struct controller *c, struct planned *a)
 {
 	struct awaited asked;
-	struct console *to = take_awaited(c, a->request, &asked) ? console_of_peer(c, asked.console) : NULL;
+	struct console *to = take_awaited(c, a->request, &asked)
+				     ? console_of_peer(&c->run, asked.console)
+				     : NULL;
 
 	if (to && asked.verb == COMMAND_COMPARE)
-		send_candidate(c, to, &asked, a);
+		send_candidate(&c->iteration, to, &asked, a);
 	else if (to)
-		send_preview(c, to, &asked, a);
+		send_preview(&c->iteration, to, &asked, a);
 	planned_free(a);
 }
 

@@ -3,34 +3,34 @@
 
 #include <errno.h>
 
-#include "controller/controller.h"
+#include "controller/run.h"
 #include "controller/operator/console_messages.h"
 
-struct console *console_of_peer(struct controller *c, post_peer_id peer)
+struct console *console_of_peer(struct run *run, post_peer_id peer)
 {
-	for (uint32_t i = 0; i < c->stream.n_consoles; i++)
-		if (c->stream.consoles[i].peer == peer)
-			return &c->stream.consoles[i];
+	for (uint32_t i = 0; i < run->stream.n_consoles; i++)
+		if (run->stream.consoles[i].peer == peer)
+			return &run->stream.consoles[i];
 	return NULL;
 }
 
-void console_send(struct controller *c, struct console *to, struct msg *m)
+void console_send(struct run *run, struct console *to, struct msg *m)
 {
 	int rc;
 
 	m->sequence = ++to->sequence;
-	rc = send_message_to(c->post, to->peer, m, c->now_us);
+	rc = send_message_to(run->post, to->peer, m, run->now_us);
 	if (rc == -EINVAL || rc == -ENOMEM) {
-		log_line(&c->log, LOG_ERROR, "cannot encode %s", msg_name(m->type));
+		log_line(&run->log, LOG_ERROR, "cannot encode %s", msg_name(m->type));
 	} else if (rc != 0) {
 		to->dropped++;
 		to->lagging = true;
 	}
 }
 
-void consoles_tell(struct controller *c, struct msg *m)
+void consoles_tell(struct run *run, struct msg *m)
 {
-	for (uint32_t i = 0; i < c->stream.n_consoles; i++)
-		if (c->stream.consoles[i].live && !c->stream.consoles[i].lagging)
-			console_send(c, &c->stream.consoles[i], m);
+	for (uint32_t i = 0; i < run->stream.n_consoles; i++)
+		if (run->stream.consoles[i].live && !run->stream.consoles[i].lagging)
+			console_send(run, &run->stream.consoles[i], m);
 }

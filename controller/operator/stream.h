@@ -9,7 +9,7 @@
 #include "controller/trust/rate_limit.h"
 #include "wire/post.h"
 
-struct controller;
+struct run;
 struct msg;
 
 struct console {
@@ -32,8 +32,8 @@ struct stream {
 	struct rate_limit visits; /* lines of consoles that come and go */
 };
 
-struct console *console_of_peer(struct controller *c, post_peer_id peer);
-void consoles_tell(struct controller *c, struct msg *m); /* to all that are live */
-void console_send(struct controller *c, struct console *to, struct msg *m);
+struct console *console_of_peer(struct run *run, post_peer_id peer);
+void consoles_tell(struct run *run, struct msg *m); /* to all that are live */
+void console_send(struct run *run, struct console *to, struct msg *m);
 
 #endif

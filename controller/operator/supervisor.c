@@ -3,18 +3,18 @@
 
 #include <unistd.h>
 
-#include "controller/controller.h"
+#include "controller/run.h"
 
-bool supervisor_tell(struct controller *c, const char *what, int node)
+bool supervisor_tell(struct run *run, const char *what, int node)
 {
 	char line[32];
 	int n = snprintf(line, sizeof(line), "%s %d\n", what, node);
 
-	return c->supervisor >= 0 && write(c->supervisor, line, (size_t)n) == n;
+	return run->supervisor >= 0 && write(run->supervisor, line, (size_t)n) == n;
 }
 
-void supervisor_end(struct controller *c)
+void supervisor_end(struct run *run)
 {
-	if (c->supervisor >= 0)
-		(void)!write(c->supervisor, "end\n", 4);
+	if (run->supervisor >= 0)
+		(void)!write(run->supervisor, "end\n", 4);
 }

@@ -4,10 +4,10 @@
 
 #include <stdbool.h>
 
-struct controller;
+struct run;
 
 /* An order to the embedded cluster's supervisor: false when there is none. */
-bool supervisor_tell(struct controller *c, const char *what, int node);
-void supervisor_end(struct controller *c); /* told: no other controller is to go on with the run */
+bool supervisor_tell(struct run *run, const char *what, int node);
+void supervisor_end(struct run *run); /* told: no other controller is to go on with the run */
 
 #endif

@@ -16,7 +16,7 @@ void undo_remember(struct controller *c, const char *who, enum command_verb verb
 	if (!array_grow(&p->acts, &p->room_acts, p->n_acts + 1, sizeof(*p->acts)))
 		return;
 	a = &p->acts[p->n_acts++];
-	c->journal.act = p->n_acts;
+	c->run.journal.act = p->n_acts;
 	*a = (struct act){ p->n_acts, verb, node, value, before, false, "" };
 	snprintf(a->who, sizeof(a->who), "%s", who);
 }
@@ -48,7 +48,8 @@ struct act *undo_find(struct controller *c, int64_t id, struct outcome *o)
 }
 
 /* One case for each verb that has an inverse. */
-bool undo_inverse(const struct controller *c, const struct act *a, struct msg_command *out, struct outcome *o)
+bool undo_inverse(const struct run *run, const struct act *a, struct msg_command *out,
+		  struct outcome *o)
 {
 	*out = (struct msg_command){ .node = a->node, .peer = -1 };
 	switch (a->verb) {
@@ -56,8 +57,8 @@ bool undo_inverse(const struct controller *c, const struct act *a, struct msg_co
 		out->verb = COMMAND_SKIP;
 		out->value = a->before;
 		outcome_set(o, 0, "undo #%llu: skip %lld/%d -> %lld/%d", (unsigned long long)a->id,
-			    (long long)a->value, c->cluster->n_stages, (long long)a->before,
-			    c->cluster->n_stages);
+			    (long long)a->value, run->cluster->n_stages, (long long)a->before,
+			    run->cluster->n_stages);
 		return true;
 	case COMMAND_FAIL:
 	case COMMAND_RECOVER:
@@ -66,7 +67,8 @@ bool undo_inverse(const struct controller *c, const struct act *a, struct msg_co
 			    verb_name(out->verb), a->node);
 		return true;
 	case COMMAND_INJECT:
-		if (fault_describe(c->faults[a->value - c->first_fault - 1].kind)->for_good) {
+		if (fault_describe(run->faults.list[a->value - run->faults.first - 1].kind)
+			    ->for_good) {
 			outcome_set(o, -EPERM, "a kill cannot be undone; recover n%02d starts it again",
 				    a->node);
 			return false;

@@ -8,6 +8,7 @@
 #include "wire/names.h"
 
 struct controller;
+struct run;
 struct msg_command;
 struct outcome;
 
@@ -27,7 +28,8 @@ void undo_remember(struct controller *c, const char *who, enum command_verb verb
 /* The act of that id; 0: the last that was not undone. Borrowed until the next undo_remember. NULL with the reason. */
 struct act *undo_find(struct controller *c, int64_t id, struct outcome *o);
 /* What would undo it, as a command and in words; false with the reason when nothing does. */
-bool undo_inverse(const struct controller *c, const struct act *a, struct msg_command *out, struct outcome *o);
+bool undo_inverse(const struct run *run, const struct act *a, struct msg_command *out,
+		  struct outcome *o);
 void undo_healed(struct controller *c, int64_t fault); /* nothing is left of it to undo */
 
 #endif

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "controller/controller.h"
+#include "controller/planning/planning.h"
 #include "controller/history/finish.h"
 #include "controller/history/record.h"
 #include "controller/members/link_failures.h"
@@ -19,17 +19,20 @@
 static const char refined_words[] = ", refined";
 static const double worth = 0.985; /* a refinement is adopted when it takes less than this */
 
-static void take_infeasible(struct controller *c, const struct planned *a)
+static void take_infeasible(struct planning *planning, const struct planned *a)
 {
-	note(c, NOTE_ALERT, -1, 0, "no plan: %s", a->infeasible);
-	if (c->phase == PHASE_GATHERING) {
-		controller_finish(c, 3, a->infeasible);
-	} else if (c->current && c->path_length != (uint32_t)c->current->plan->path_length) {
-		c->path_length = (uint32_t)c->current->plan->path_length;
-		note(c, NOTE_WARNING, -1, 0, "the skip ratio stays as it was");
-		replan(c, "the wanted skip ratio has no plan");
-	} else if (!c->current || !replan_usable(c, c->current)) {
-		link_failures_give_way(c);
+	note(planning->run, NOTE_ALERT, -1, 0, "no plan: %s", a->infeasible);
+	if (planning->run->phase == PHASE_GATHERING) {
+		controller_finish(planning->members, 3, a->infeasible);
+	} else if (planning->run->plan &&
+		   planning->run->wanted.path_length !=
+			   (uint32_t)planning->run->plan->plan->path_length) {
+		planning->run->wanted.path_length =
+			(uint32_t)planning->run->plan->plan->path_length;
+		note(planning->run, NOTE_WARNING, -1, 0, "the skip ratio stays as it was");
+		replan(planning, "the wanted skip ratio has no plan");
+	} else if (!planning->run->plan || !replan_usable(planning->members, planning->run->plan)) {
+		link_failures_give_way(planning->members);
 	}
 }
 
@@ -39,88 +42,92 @@ static double cost_of(const struct planned *p)
 }
 
 /* By the algorithm that the run was begun with: a stand-in is not. */
-static bool is_own(const struct controller *c, const struct planned *p)
+static bool is_own(const struct run *run, const struct planned *p)
 {
 	const char *by = p->plan->search.algorithm;
 
-	return c->options.algorithm == PLAN_BEST ||
-	       (by && strcmp(by, plan_algorithm_name(c->options.algorithm)) == 0);
+	return run->options.algorithm == PLAN_BEST ||
+	       (by && strcmp(by, plan_algorithm_name(run->options.algorithm)) == 0);
 }
 
 /* A plan as asked for before a stand-in's, else the shorter: by more than `factor` says. */
-static bool is_better(const struct controller *c, const struct planned *a, const struct planned *than,
+static bool is_better(const struct run *run, const struct planned *a, const struct planned *than,
 		      double factor)
 {
-	if (is_own(c, a) != is_own(c, than))
-		return is_own(c, a);
+	if (is_own(run, a) != is_own(run, than))
+		return is_own(run, a);
 	return cost_of(a) < cost_of(than) * factor;
 }
 
 /* Says that a plan is not what was asked for: once, until it is something else. */
-static void tell_stand_in(struct controller *c, const struct planned *a)
+static void tell_stand_in(struct planning *planning, const struct planned *a)
 {
-	const struct planned *before = c->pending ? c->pending : c->current;
+	const struct planned *before = planning->pending ? planning->pending : planning->run->plan;
 
-	if (a->instead[0] && strcmp(c->stand_in, a->instead) != 0)
-		note(c, is_own(c, a) ? NOTE_WARNING : NOTE_ALERT, -1, 0, "%s", a->instead);
-	else if (before && !is_own(c, before) && is_own(c, a))
-		note(c, NOTE_EVENT, -1, 0, "planned by %s again",
-		     plan_algorithm_name(c->options.algorithm));
-	memcpy(c->stand_in, a->instead, sizeof(c->stand_in));
+	if (a->instead[0] && strcmp(planning->substitute, a->instead) != 0)
+		note(planning->run, is_own(planning->run, a) ? NOTE_WARNING : NOTE_ALERT, -1, 0,
+		     "%s", a->instead);
+	else if (before && !is_own(planning->run, before) && is_own(planning->run, a))
+		note(planning->run, NOTE_EVENT, -1, 0, "planned by %s again",
+		     plan_algorithm_name(planning->run->options.algorithm));
+	memcpy(planning->substitute, a->instead, sizeof(planning->substitute));
 }
 
 /* A better one for the same nodes; what is found is welcome, not waited for: the loop may start without. */
-static void refine_pending(struct controller *c)
+static void refine_pending(struct planning *planning)
 {
-	c->refine_wanted = false;
-	if (c->options.algorithm != PLAN_BEST)
+	planning->refine_wanted = false;
+	if (planning->run->options.algorithm != PLAN_BEST)
 		return;
-	if (!strstr(c->plan_reason, refined_words))
-		strncat(c->plan_reason, refined_words,
-			sizeof(c->plan_reason) - strlen(c->plan_reason) - 1);
-	replan_refine(c, c->pending->plan);
+	if (!strstr(planning->reason, refined_words))
+		strncat(planning->reason, refined_words,
+			sizeof(planning->reason) - strlen(planning->reason) - 1);
+	replan_refine(planning, planning->pending->plan);
 }
 
-void answers_run(struct controller *c, struct planned *a)
+void answers_run(struct planning *planning, struct planned *a)
 {
-	bool refined = !c->refine_wanted;
+	bool refined = !planning->refine_wanted;
 
-	if (a->request != c->plan_wanted) {
+	if (a->request != planning->wanted_id) {
 		planned_free(a);
 		return; /* overtaken */
 	}
-	c->plan_wanted = 0;
-	if (a->request == c->recovery_plan) {
-		c->recovery_plan = 0;
-		record_recovery(c, "planned", -1, (int64_t)(a->elapsed_s * 1e6), c->now_us);
+	planning->wanted_id = 0;
+	if (a->request == planning->recovery_plan) {
+		planning->recovery_plan = 0;
+		record_recovery(planning->run, "planned", -1, (int64_t)(a->elapsed_s * 1e6),
+				planning->run->now_us);
 	}
 	if (!a->plan) {
-		take_infeasible(c, a);
+		take_infeasible(planning, a);
 		planned_free(a);
 		return;
 	}
-	if (refined && c->current && replan_usable(c, c->current) && !c->pending &&
-	    a->plan->path_length == c->current->plan->path_length &&
-	    !is_better(c, a, c->current, worth)) {
+	if (refined && planning->run->plan &&
+	    replan_usable(planning->members, planning->run->plan) && !planning->pending &&
+	    a->plan->path_length == planning->run->plan->plan->path_length &&
+	    !is_better(planning->run, a, planning->run->plan, worth)) {
 		planned_free(a); /* what runs is as good */
 		return;
 	}
-	if (!refined || !c->pending || !replan_usable(c, c->pending) ||
-	    is_better(c, a, c->pending, 1)) {
-		tell_stand_in(c, a);
-		planned_free(c->pending);
-		c->pending = a;
+	if (!refined || !planning->pending ||
+	    !replan_usable(planning->members, planning->pending) ||
+	    is_better(planning->run, a, planning->pending, 1)) {
+		tell_stand_in(planning, a);
+		planned_free(planning->pending);
+		planning->pending = a;
 	} else {
 		planned_free(a);
 	}
-	if (c->refine_wanted && c->phase != PHASE_GATHERING)
-		refine_pending(c);
+	if (planning->refine_wanted && planning->run->phase != PHASE_GATHERING)
+		refine_pending(planning);
 }
 
-void answers_baseline(struct controller *c, struct planned *a)
+void answers_baseline(struct members *members, struct planned *a)
 {
 	if (a->plan)
-		c->baseline_s = a->plan->predicted.iteration_s;
+		members->run->training.baseline_s = a->plan->predicted.iteration_s;
 	planned_free(a);
-	consoles_run(c);
+	consoles_run(members);
 }

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "controller/controller.h"
+#include "controller/iteration/iteration.h"
 #include "controller/history/record.h"
 #include "controller/iteration/predict.h"
 #include "controller/members/admission.h"
@@ -52,7 +52,7 @@ static bool is_different(double measured, double believed)
 
 static double ratio_of(const struct member *m)
 {
-	return m->task_planned_s > 0 ? m->task_took_s / m->task_planned_s : 1;
+	return m->tasks.planned_s > 0 ? m->tasks.took_s / m->tasks.planned_s : 1;
 }
 
 /* The agents of one machine. */
@@ -64,23 +64,23 @@ struct crowd {
 	bool shared;      /* they are more than the machine has cores */
 };
 
-static struct crowd crowd_of(const struct controller *c, const struct member *m, uint32_t tasks)
+static struct crowd crowd_of(const struct members *members, const struct member *m, uint32_t tasks)
 {
 	double ratios[MSG_NODES], ways[MSG_NODES];
 	struct crowd w = { .usual = 1, .ways = 1 };
 	size_t n_ways = 0;
 
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		const struct member *other = &c->members[i];
+	for (uint32_t i = 0; i < members->n; i++) {
+		const struct member *other = &members->list[i];
 
 		if ((other->state != NODE_LIVE && other->state != NODE_SUSPECT) ||
 		    (m->hello.machine[0] && !members_share_machine(m, other)))
 			continue; /* of whom nothing is known all count as one machine's */
 		w.agents++;
-		if (other->n_tasks >= tasks)
+		if (other->tasks.n >= tasks)
 			ratios[w.judged++] = ratio_of(other);
-		if (other->way_ratio > 0)
-			ways[n_ways++] = other->way_ratio;
+		if (other->links.delay_ratio > 0)
+			ways[n_ways++] = other->links.delay_ratio;
 	}
 	if (w.judged >= CROWD || !m->hello.machine[0])
 		w.usual = array_median(ratios, w.judged);
@@ -97,9 +97,9 @@ static bool is_overloaded(const struct crowd *w)
 }
 
 /* Whether all agents of m's machine are late together: no news of one of them, nor of the network. */
-static bool machine_is_overloaded(const struct controller *c, const struct member *m)
+static bool machine_is_overloaded(const struct members *members, const struct member *m)
 {
-	struct crowd w = crowd_of(c, m, 1);
+	struct crowd w = crowd_of(members, m, 1);
 
 	return is_overloaded(&w);
 }
@@ -116,23 +116,25 @@ static double *delay_of(const struct cluster *of, uint16_t from, uint16_t to)
 }
 
 /* Whether to believe something else of so many links of m: who contradicts itself without end is not listened to. */
-static bool may_correct(struct controller *c, struct member *m, uint32_t links)
+static bool may_correct(struct members *members, struct member *m, uint32_t links)
 {
-	const double n = c->n_members;
+	const double n = members->n;
 
-	if (rate_limit_take(&m->corrections, links, 2 * n + CORRECTIONS, (n + 3) / 60, c->now_us))
+	if (rate_limit_take(&m->quota.corrections, links, 2 * n + CORRECTIONS, (n + 3) / 60,
+			    members->run->now_us))
 		return true;
-	admission_ignored(c, m, "tells other things of its links again and again");
+	admission_ignored(members->run, m, "tells other things of its links again and again");
 	return false;
 }
 
-static void believe_way(struct controller *c, uint16_t from, uint16_t to, double s)
+static void believe_way(struct planning *planning, uint16_t from, uint16_t to, double s)
 {
-	*delay_of(c->cluster, from, to) = s;
-	if (c->links && c->cluster->sync_pair_s)
-		c->cluster->sync_pair_s[from * c->cluster->n_nodes + to] = link_table_sync_pair_s(c->links, from, to);
-	record_link(c, from, to);
-	c->drift.corrected = true;
+	*delay_of(planning->run->cluster, from, to) = s;
+	if (planning->members->links && planning->run->cluster->sync_pair_s)
+		planning->run->cluster->sync_pair_s[from * planning->run->cluster->n_nodes + to] =
+			link_table_sync_pair_s(planning->members->links, from, to);
+	record_link(planning->run, from, to);
+	planning->drift.corrected = true;
 }
 
 /* An activation travelled. Where packets are lost some take several times as long as others: what is within three
@@ -162,10 +164,12 @@ static void fade_way(struct link_seen *seen, double told_s, double latency_s)
 
 /* What an activation takes on a measured link: as those that travelled took, or by its latency and bandwidth.
  * A tensor that took longer than these say met a narrower link: sums will, too. */
-static double measured_way_s(const struct controller *c, const struct msg_link *l)
+static double measured_way_s(const struct members *members, const struct msg_link *l)
 {
-	struct link_seen *seen = link_table_at(c->links, l->from, l->to);
-	double told_s = link_table_transfer_s(c->links, l->from, l->to, c->links->activation_bytes), bytes_s;
+	struct link_seen *seen = link_table_at(members->links, l->from, l->to);
+	double told_s = link_table_transfer_s(members->links, l->from, l->to,
+					      members->links->activation_bytes),
+	       bytes_s;
 
 	if (!(l->measured_delay_s > 0)) {
 		if (seen->way_s > 0)
@@ -174,37 +178,39 @@ static double measured_way_s(const struct controller *c, const struct msg_link *
 	}
 	take_way(seen, (double)l->measured_delay_s, (double)l->latency_s);
 	bytes_s = seen->way_s - (double)l->latency_s;
-	if (bytes_s > least_s && c->links->activation_bytes / bytes_s < seen->bandwidth)
-		seen->bandwidth = c->links->activation_bytes / bytes_s;
+	if (bytes_s > least_s && members->links->activation_bytes / bytes_s < seen->bandwidth)
+		seen->bandwidth = members->links->activation_bytes / bytes_s;
 	return seen->way_s;
 }
 
-void drift_link(struct controller *c, struct observed_link *s)
+void drift_link(struct planning *planning, struct observed_link *s)
 {
 	const struct msg_link *l = &s->link;
-	double believed = *delay_of(c->cluster, l->from, l->to);
-	double measured = c->links ? measured_way_s(c, l) : (double)l->measured_delay_s;
+	double believed = *delay_of(planning->run->cluster, l->from, l->to);
+	double measured = planning->members->links ? measured_way_s(planning->members, l)
+						   : (double)l->measured_delay_s;
 
 	if (l->from == l->to || !(measured > 0))
 		return;
 	if (believed < 0 || !is_different(measured, believed) ||
-	    fabs(measured - believed) * c->unit_s < least_s) {
+	    fabs(measured - believed) * planning->run->unit_s < least_s) {
 		s->strikes = 0;
 		return;
 	}
 	if (++s->strikes < STRIKES)
 		return;
 	s->strikes = 0;
-	if (!may_correct(c, &c->members[l->from], 1))
+	if (!may_correct(planning->members, &planning->members->list[l->from], 1))
 		return;
-	note(c, NOTE_LOG, l->from, 0, "link n%02u>n%02u takes %.2f s, the plan said %.2f s", l->from,
-	     l->to, measured, believed);
-	believe_way(c, l->from, l->to, measured);
+	note(planning->run, NOTE_LOG, l->from, 0,
+	     "link n%02u>n%02u takes %.2f s, the plan said %.2f s", l->from, l->to, measured,
+	     believed);
+	believe_way(planning, l->from, l->to, measured);
 }
 
 /* How many times as long as planned what the node has just measured takes, if that is the same for
  * nearly all of it; 0: it is not. *n: so many links. */
-static double common_ratio(const struct controller *c, const struct member *m,
+static double common_ratio(const struct members *members, const struct member *m,
 			   const struct msg_links *l, size_t *n)
 {
 	double ratios[MSG_NODES], middle;
@@ -215,10 +221,11 @@ static double common_ratio(const struct controller *c, const struct member *m,
 		uint16_t to = l->links[i].to;
 		double measured = (double)l->links[i].measured_delay_s;
 
-		if (to >= c->n_members || to == m->id || !(measured > 0) ||
-		    *delay_of(c->planned, m->id, to) * c->unit_s < least_s / 2)
+		if (to >= members->n || to == m->id || !(measured > 0) ||
+		    *delay_of(members->run->cluster_as_given, m->id, to) * members->run->unit_s <
+			    least_s / 2)
 			continue;
-		ratios[(*n)++] = measured / *delay_of(c->planned, m->id, to);
+		ratios[(*n)++] = measured / *delay_of(members->run->cluster_as_given, m->id, to);
 	}
 	if (*n < LINKS)
 		return 0;
@@ -229,52 +236,54 @@ static double common_ratio(const struct controller *c, const struct member *m,
 }
 
 /* Asks for a plan by the corrected times, so that it is ready when the next iteration starts. */
-static void ask_for_next(struct controller *c)
+static void ask_for_next(struct planning *planning)
 {
-	struct drift *d = &c->drift;
+	struct drift *d = &planning->drift;
 
-	d->asked = d->asked_in == c->iteration ? d->asked : 0;
-	d->asked_in = c->iteration;
-	if (c->phase != PHASE_COMPUTING || d->asked >= ASKED_MOST)
+	d->asked = d->asked_in == planning->run->iteration ? d->asked : 0;
+	d->asked_in = planning->run->iteration;
+	if (planning->run->phase != PHASE_COMPUTING || d->asked >= ASKED_MOST)
 		return;
 	d->asked++;
 	d->corrected = false;
-	replan(c, "links or compute have changed");
+	replan(planning, "links or compute have changed");
 }
 
 /* What slows one link of a node often slows them all. Those that the plan avoids are not measured: they
  * follow the others, there and back. */
-void drift_links(struct controller *c, struct member *m, const struct msg_links *l)
+void drift_links(struct planning *planning, struct member *m, const struct msg_links *l)
 {
 	size_t n;
-	double ratio = common_ratio(c, m, l, &n), was = m->links_ratio;
+	double ratio = common_ratio(planning->members, m, l, &n), was = m->links.ratio;
 
 	if (ratio > 0)
-		m->way_ratio = ratio / was;
-	if (machine_is_overloaded(c, m))
+		m->links.delay_ratio = ratio / was;
+	if (machine_is_overloaded(planning->members, m))
 		return;
 	if (ratio > 0 && !is_different(ratio, 1))
 		ratio = 1;
 	if (ratio <= 0 || ratio == was ||
 	    (ratio != 1 && ratio < was * far_off && ratio > was / far_off)) {
-		m->link_strikes = 0;
+		m->links.strikes = 0;
 		return;
 	}
-	if (++m->link_strikes < STRIKES && n < MANY_LINKS)
+	if (++m->links.strikes < STRIKES && n < MANY_LINKS)
 		return;
-	m->link_strikes = 0;
-	if (!may_correct(c, m, c->n_members - 1))
+	m->links.strikes = 0;
+	if (!may_correct(planning->members, m, planning->members->n - 1))
 		return;
-	m->links_ratio = ratio;
+	m->links.ratio = ratio;
 	if (ratio == 1)
-		note(c, NOTE_EVENT, m->id, 0, "n%02u's links take as long as planned again", m->id);
+		note(planning->run, NOTE_EVENT, m->id, 0,
+		     "n%02u's links take as long as planned again", m->id);
 	else
-		note(c, NOTE_WARNING, m->id, 0, "n%02u's links take %.1f times as long as planned",
-		     m->id, ratio);
-	for (uint16_t to = 0; to < c->n_members; to++)
-		if (to != m->id && *delay_of(c->planned, m->id, to) >= 0)
-			believe_way(c, m->id, to, *delay_of(c->planned, m->id, to) * ratio);
-	ask_for_next(c);
+		note(planning->run, NOTE_WARNING, m->id, 0,
+		     "n%02u's links take %.1f times as long as planned", m->id, ratio);
+	for (uint16_t to = 0; to < planning->members->n; to++)
+		if (to != m->id && *delay_of(planning->run->cluster_as_given, m->id, to) >= 0)
+			believe_way(planning, m->id, to,
+				    *delay_of(planning->run->cluster_as_given, m->id, to) * ratio);
+	ask_for_next(planning);
 }
 
 static double planned_s(const struct cluster_node *n, uint8_t kind)
@@ -289,55 +298,63 @@ static double planned_s(const struct cluster_node *n, uint8_t kind)
 	}
 }
 
-static void slow_down(struct controller *c, struct member *m, double ratio)
+static void slow_down(struct planning *planning, struct member *m, double ratio)
 {
-	struct cluster_node *n = &c->cluster->nodes[m->id];
+	struct cluster_node *n = &planning->run->cluster->nodes[m->id];
 
-	m->pace *= ratio;
+	m->compute.pace *= ratio;
 	n->forward_s *= ratio;
 	n->backward_s *= ratio;
 	n->loss_s *= ratio;
-	record_compute(c, m->id);
-	m->changed = true;
-	c->drift.corrected = true;
+	record_compute(planning->run, m->id);
+	m->shown.is_stale = true;
+	planning->drift.corrected = true;
 }
 
 /* Whether it is believed to compute otherwise than before. Where agents take turns on a machine's cores, short
  * tasks wait for long: there only who stands out among them is judged, by what it takes more than they. */
-static bool judge_node(struct controller *c, struct member *m, const struct crowd *w)
+static bool judge_node(struct planning *planning, struct member *m, const struct crowd *w)
 {
 	double usual = w->shared ? w->usual : 1, ratio = ratio_of(m) / usual;
-	bool noisy = w->shared && c->options.time_scale == 0, apart = stands_out(ratio_of(m), w->usual);
-	bool is_off = (m->n_tasks >= TASKS || apart) && is_different(ratio, 1) && (apart || !is_overloaded(w)) &&
-		      fabs(m->task_took_s - m->task_planned_s * usual) / m->n_tasks * (noisy ? 1 : 4) > least_s;
+	bool noisy = w->shared && planning->run->options.time_scale == 0,
+	     apart = stands_out(ratio_of(m), w->usual);
+	bool is_off =
+		(m->tasks.n >= TASKS || apart) && is_different(ratio, 1) &&
+		(apart || !is_overloaded(w)) &&
+		fabs(m->tasks.took_s - m->tasks.planned_s * usual) / m->tasks.n * (noisy ? 1 : 4) >
+			least_s;
 
-	m->task_took_s = m->task_planned_s = 0;
-	m->n_tasks = 0;
-	m->strikes = is_off ? m->strikes + (apart && !noisy ? STRIKES : 1) : 0;
-	if (m->strikes < STRIKES)
+	m->tasks.took_s = m->tasks.planned_s = 0;
+	m->tasks.n = 0;
+	m->tasks.strikes = is_off ? m->tasks.strikes + (apart && !noisy ? STRIKES : 1) : 0;
+	if (m->tasks.strikes < STRIKES)
 		return false;
-	m->strikes = 0;
-	note(c, ratio > 1.5 ? NOTE_WARNING : NOTE_EVENT, m->id, 0,
+	m->tasks.strikes = 0;
+	note(planning->run, ratio > 1.5 ? NOTE_WARNING : NOTE_EVENT, m->id, 0,
 	     "n%02u computes %.1f times as long as the plan said", m->id, ratio);
-	slow_down(c, m, ratio);
+	slow_down(planning, m, ratio);
 	return true;
 }
 
 /* Without emulation agents that share cores wait for one another: all are as slow as half of them show to be. What is
  * measured varies: the first two are believed, as connections and caches are cold in the first iteration, and later ones count for a
  * part, as in a mean. */
-static void judge_machine(struct controller *c, struct member *first, const struct crowd *w)
+static void judge_machine(struct planning *planning, struct member *first, const struct crowd *w)
 {
-	double part = fmax(1.0 / (first->times_paced > 1 ? first->times_paced : 1), pace_part), factor = pow(w->usual, part);
+	double part = fmax(1.0 / (first->compute.times_paced > 1 ? first->compute.times_paced : 1),
+			   pace_part),
+	       factor = pow(w->usual, part);
 
-	if (!w->shared || w->judged < CROWD || c->options.time_scale != 0)
+	if (!w->shared || w->judged < CROWD || planning->run->options.time_scale != 0)
 		return;
-	first->times_paced++;
+	first->compute.times_paced++;
 	if (fabs(factor - 1) < pace_step)
 		return;
-	for (uint32_t i = 0; i < c->n_members; i++)
-		if (members_share_machine(first, &c->members[i]) && c->members[i].alone_forward_s > 0)
-			slow_down(c, &c->members[i], fmax(factor, 1 / c->members[i].pace));
+	for (uint32_t i = 0; i < planning->members->n; i++)
+		if (members_share_machine(first, &planning->members->list[i]) &&
+		    planning->members->list[i].compute.alone_forward_s > 0)
+			slow_down(planning, &planning->members->list[i],
+				  fmax(factor, 1 / planning->members->list[i].compute.pace));
 }
 
 struct turn {
@@ -354,14 +371,14 @@ static int order_turns(const void *a, const void *b)
 
 /* How many times as long tasks take on a machine that has fewer cores than tasks at a time: the mean over the time
  * that they take of how many there are for each core, at least 1. turns: (n), room for 2 for each task. */
-static double shared_stretch(const struct controller *c, const struct member *m, const struct simulation *s,
-			     struct turn *turns)
+static double shared_stretch(const struct members *members, const struct member *m,
+			     const struct simulation *s, struct turn *turns)
 {
 	double took_s = 0, stretched_s = 0;
 	int n = 0, running = 0;
 
 	for (int i = 0; i < s->n_tasks; i++)
-		if (members_share_machine(m, &c->members[s->tasks[i].node])) {
+		if (members_share_machine(m, &members->list[s->tasks[i].node])) {
 			turns[n++] = (struct turn){ s->tasks[i].start_s, 1 };
 			turns[n++] = (struct turn){ s->tasks[i].end_s, -1 };
 		}
@@ -377,150 +394,157 @@ static double shared_stretch(const struct controller *c, const struct member *m,
 }
 
 /* One step towards the pace at which the plan's tasks come to take so long by taking turns. Whether it was one. */
-static bool guess_machine(struct controller *c, struct member *first, const struct plan *p)
+static bool guess_machine(struct planning *planning, struct member *first, const struct plan *p)
 {
 	struct simulation *s = NULL;
 	struct turn *turns = NULL;
 	struct error err;
 	double factor = 1;
 
-	if (simulate(c->cluster, p, &s, &err) == 0)
+	if (simulate(planning->run->cluster, p, &s, &err) == 0)
 		turns = malloc(2 * (size_t)s->n_tasks * sizeof(*turns));
 	if (turns)
-		factor = sqrt(shared_stretch(c, first, s, turns) / first->pace);
-	for (uint32_t k = first->id; fabs(factor - 1) > pace_step / 2 && k < c->n_members; k++)
-		if (members_share_machine(first, &c->members[k]) && c->members[k].alone_forward_s > 0)
-			slow_down(c, &c->members[k], factor);
+		factor = sqrt(shared_stretch(planning->members, first, s, turns) /
+			      first->compute.pace);
+	for (uint32_t k = first->id; fabs(factor - 1) > pace_step / 2 && k < planning->members->n;
+	     k++)
+		if (members_share_machine(first, &planning->members->list[k]) &&
+		    planning->members->list[k].compute.alone_forward_s > 0)
+			slow_down(planning, &planning->members->list[k], factor);
 	simulation_free(s);
 	free(turns);
 	return fabs(factor - 1) > pace_step / 2;
 }
 
-static bool is_first_of_machine(const struct controller *c, const struct member *m)
+static bool is_first_of_machine(const struct members *members, const struct member *m)
 {
 	for (uint32_t i = 0; i < m->id; i++)
-		if (members_share_machine(m, &c->members[i]))
+		if (members_share_machine(m, &members->list[i]))
 			return false;
 	return true;
 }
 
-void drift_guess_pace(struct controller *c, const struct plan *p)
+void drift_guess_pace(struct planning *planning, const struct plan *p)
 {
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		struct member *m = &c->members[i];
+	for (uint32_t i = 0; i < planning->members->n; i++) {
+		struct member *m = &planning->members->list[i];
 
-		if (!is_first_of_machine(c, m) || !crowd_of(c, m, 1).shared || m->pace != 1)
+		if (!is_first_of_machine(planning->members, m) ||
+		    !crowd_of(planning->members, m, 1).shared || m->compute.pace != 1)
 			continue;
-		for (int steps = 0; steps < PACE_STEPS && guess_machine(c, m, p); steps++)
+		for (int steps = 0; steps < PACE_STEPS && guess_machine(planning, m, p); steps++)
 			;
 	}
 }
 
 /* Whatever the node says, no task takes less than no time, or much longer than the iteration until now. */
-static double took_s(const struct controller *c, int64_t us)
+static double took_s(const struct iteration *it, int64_t us)
 {
-	int64_t most_us = c->now_us - c->progress.started_us + 1000000;
+	int64_t most_us = it->run->now_us - it->progress.started_us + 1000000;
 
 	return 1e-6 * (double)(us < 1 ? 1 : us > most_us ? most_us : us);
 }
 
-static uint32_t all_judged(const struct controller *c)
+static uint32_t all_judged(const struct members *members)
 {
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < c->n_members; i++)
-		n += c->members[i].n_tasks > 0;
+	for (uint32_t i = 0; i < members->n; i++)
+		n += members->list[i].tasks.n > 0;
 	return n;
 }
 
 /* A task that ended: what its node needed for it, and what was believed. By its own clock: how far that is
  * from ours is learned again and again, also between a task's start and its end. */
-void drift_task(struct controller *c, struct member *m, const struct msg_task_event *e)
+void drift_task(struct iteration *it, struct member *m, const struct msg_task_event *e)
 {
-	const struct cluster_node *n = &c->cluster->nodes[m->id];
-	int64_t at_us = e->at_us - m->clock_offset_us;
+	const struct cluster_node *n = &it->run->cluster->nodes[m->id];
+	int64_t at_us = e->at_us - m->clock.offset_us;
 	struct crowd w;
 
 	if (e->type == WORK_STARTS)
-		m->task_started_us = at_us;
-	if (e->type != WORK_ENDS || !m->task_started_us)
+		m->tasks.started_us = at_us;
+	if (e->type != WORK_ENDS || !m->tasks.started_us)
 		return;
-	m->task_took_s += took_s(c, at_us - m->task_started_us);
-	m->task_planned_s += c->unit_s * planned_s(n, e->kind);
-	m->n_tasks++;
-	m->task_started_us = 0;
+	m->tasks.took_s += took_s(it, at_us - m->tasks.started_us);
+	m->tasks.planned_s += it->run->unit_s * planned_s(n, e->kind);
+	m->tasks.n++;
+	m->tasks.started_us = 0;
 	/* Looking at all others is for the few that seem to stand out, and not for each of their tasks. */
-	if (m->n_tasks % SOON_TASKS != 0 || !stands_out(ratio_of(m), 1))
+	if (m->tasks.n % SOON_TASKS != 0 || !stands_out(ratio_of(m), 1))
 		return;
-	w = crowd_of(c, m, 1);
-	if ((w.shared && (c->options.time_scale == 0 || is_overloaded(&w))) || 2 * all_judged(c) < members_live(c))
+	w = crowd_of(it->members, m, 1);
+	if ((w.shared && (it->run->options.time_scale == 0 || is_overloaded(&w))) ||
+	    2 * all_judged(it->members) < members_live(it->members))
 		return;
-	if (stands_out(ratio_of(m), w.usual) && judge_node(c, m, &w))
-		ask_for_next(c);
+	if (stands_out(ratio_of(m), w.usual) && judge_node(it->planning, m, &w))
+		ask_for_next(it->planning);
 }
 
 /* Every node, and every machine whose agents share its cores, once an iteration. */
-static void judge_all(struct controller *c)
+static void judge_all(struct planning *planning)
 {
 	bool judged[MSG_NODES] = { false };
 
-	for (uint32_t i = 0; i < c->n_members; i++) {
+	for (uint32_t i = 0; i < planning->members->n; i++) {
 		struct crowd w;
 
 		if (judged[i])
 			continue;
-		w = crowd_of(c, &c->members[i], TASKS);
-		judge_machine(c, &c->members[i], &w);
-		for (uint32_t k = i; k < c->n_members; k++) {
-			if (k != i && !members_share_machine(&c->members[i], &c->members[k]))
+		w = crowd_of(planning->members, &planning->members->list[i], TASKS);
+		judge_machine(planning, &planning->members->list[i], &w);
+		for (uint32_t k = i; k < planning->members->n; k++) {
+			if (k != i && !members_share_machine(&planning->members->list[i],
+							     &planning->members->list[k]))
 				continue;
 			judged[k] = true;
-			if (c->members[k].n_tasks > 0)
-				judge_node(c, &c->members[k], &w);
+			if (planning->members->list[k].tasks.n > 0)
+				judge_node(planning, &planning->members->list[k], &w);
 		}
 	}
 }
 
 /* The plan in force is predicted anew. How much longer it takes now; < 0: it cannot be done any more. */
-static double predict_again(struct controller *c)
+static double predict_again(struct members *members)
 {
-	struct plan_predicted *p = &c->current->plan->predicted;
+	struct plan_predicted *p = &members->run->plan->plan->predicted;
 	double was = p->iteration_s;
 	struct simulation *s;
 	struct error err;
 
-	if (simulate(c->cluster, c->current->plan, &s, &err) != 0)
+	if (simulate(members->run->cluster, members->run->plan->plan, &s, &err) != 0)
 		return -1;
 	p->iteration_s = s->iteration_s;
 	p->total_s = s->total_s;
-	simulation_free(c->current->trace);
-	c->current->trace = s;
-	predict(c, c->current);
+	simulation_free(members->run->plan->trace);
+	members->run->plan->trace = s;
+	predict(members, members->run->plan);
 	return p->iteration_s / was;
 }
 
 /* Another plan is looked for where what was measured makes much of a difference, and now and then where it makes
  * some. */
-void drift_turn(struct controller *c)
+void drift_turn(struct planning *planning)
 {
 	double was, ratio;
 
-	judge_all(c);
-	if (!c->drift.corrected || !c->current || c->plan_wanted)
+	judge_all(planning);
+	if (!planning->drift.corrected || !planning->run->plan || planning->wanted_id)
 		return;
-	c->drift.corrected = false;
-	was = c->current->plan->predicted.iteration_s;
-	ratio = predict_again(c);
+	planning->drift.corrected = false;
+	was = planning->run->plan->plan->predicted.iteration_s;
+	ratio = predict_again(planning->members);
 	if (ratio < 0) {
-		replan(c, "the links have changed");
+		replan(planning, "the links have changed");
 		return;
 	}
 	if (ratio > told_again || ratio < 1 / told_again)
-		note(c, NOTE_PREDICTION, -1, 0, "the plan in force: %.3g s expected, now %.3g s", was, was * ratio);
+		note(planning->run, NOTE_PREDICTION, -1, 0,
+		     "the plan in force: %.3g s expected, now %.3g s", was, was * ratio);
 	if (is_different(ratio, 1)) {
-		replan(c, "links or compute have changed");
-	} else if (c->now_us - c->drift.bettered_us > BETTER_EVERY_US) {
-		c->drift.bettered_us = c->now_us;
-		replan_if_better(c, "links or compute have changed");
+		replan(planning, "links or compute have changed");
+	} else if (planning->run->now_us - planning->drift.bettered_us > BETTER_EVERY_US) {
+		planning->drift.bettered_us = planning->run->now_us;
+		replan_if_better(planning, "links or compute have changed");
 	}
 }

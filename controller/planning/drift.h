@@ -5,7 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct controller;
+struct iteration;
+struct planning;
 struct member;
 struct msg_links;
 struct msg_task_event;
@@ -19,11 +20,14 @@ struct drift {
 	uint32_t asked;      /* so many in it */
 };
 
-void drift_links(struct controller *c, struct member *m, const struct msg_links *l); /* all of a node's, */
-void drift_link(struct controller *c, struct observed_link *s);                          /* then each */
-void drift_task(struct controller *c, struct member *m, const struct msg_task_event *e);
-void drift_turn(struct controller *c); /* between iterations */
-/* Before the first iteration: agents that share a machine's cores take turns, as the plan's tasks come. */
-void drift_guess_pace(struct controller *c, const struct plan *p);
+/* All of a node's, */
+void drift_links(struct planning *planning, struct member *m, const struct msg_links *l);
+/* Then each */
+void drift_link(struct planning *planning, struct observed_link *s);
+void drift_task(struct iteration *it, struct member *m, const struct msg_task_event *e);
+void drift_turn(struct planning *planning); /* between iterations */
+/* Before the first iteration: agents that share a machine's cores take turns, as the plan's tasks
+ * come. */
+void drift_guess_pace(struct planning *planning, const struct plan *p);
 
 #endif

@@ -12,7 +12,7 @@
 
 #include <stdio.h>
 
-#include "controller/controller.h"
+#include "controller/planning/planning.h"
 #include "controller/members/member.h"
 #include "controller/planning/contingency.h"
 #include "controller/planning/request.h"
@@ -20,78 +20,81 @@
 static const double short_wait = 0.05; /* of an iteration */
 
 /* from: NULL: wherever is best. */
-static void ask_planner(struct controller *c, double best_s, const struct plan *from)
+static void ask_planner(struct planning *planning, double best_s, const struct plan *from)
 {
 	bool excluded[MSG_NODES];
 	struct planner_request q;
 
-	replan_request(c, &q, excluded);
-	q.from = from && replan_as_pinned(c, from) ? from : replan_from(c, &q);
-	q.budget_s = replan_budget_s(c, best_s);
-	q.reason = c->plan_reason;
-	replan_set_times(c);
-	c->plan_wanted = planner_ask(c->planner, c->cluster, &q);
+	replan_request(planning->members, &q, excluded);
+	q.from = from && replan_as_pinned(planning->run, from) ? from : replan_from(planning, &q);
+	q.budget_s = replan_budget_s(planning->run, best_s);
+	q.reason = planning->reason;
+	replan_set_times(planning->members);
+	planning->wanted_id = planner_ask(planning->planner, planning->run->cluster, &q);
 }
 
-void replan_first(struct controller *c)
+void replan_first(struct planning *planning)
 {
 	bool excluded[MSG_NODES], any = false;
 	struct planner_request q = { .kind = PLANNER_RUN,
-				     .path_length = (int)c->path_length,
-				     .algorithm = c->options.algorithm,
+				     .path_length = (int)planning->run->wanted.path_length,
+				     .algorithm = planning->run->options.algorithm,
 				     .stand_in = STAND_IN_RANDOM,
-				     .free_assignment = !c->options.given,
-				     .overlap_sync = c->options.overlap_sync,
-				     .budget_s = c->options.budget_s,
+				     .free_assignment = !planning->run->options.given,
+				     .overlap_sync = planning->run->options.overlap_sync,
+				     .budget_s = planning->run->options.budget_s,
 				     .threads = 1,
-				     .seed = c->options.seed,
+				     .seed = planning->run->options.seed,
 				     .reason = "the run's first plan" };
 
-	for (uint32_t i = 0; c->links && i < c->n_members; i++) {
-		excluded[i] = !member_alive(&c->members[i]) || c->members[i].marked;
+	for (uint32_t i = 0; planning->members->links && i < planning->members->n; i++) {
+		excluded[i] = !member_alive(&planning->members->list[i]) ||
+			      planning->members->list[i].is_marked;
 		any = any || excluded[i];
 	}
 	q.excluded = any ? excluded : NULL;
-	c->plan_wanted = planner_ask(c->planner, c->cluster, &q);
+	planning->wanted_id = planner_ask(planning->planner, planning->run->cluster, &q);
 }
 
-void replan(struct controller *c, const char *reason)
+void replan(struct planning *planning, const char *reason)
 {
-	snprintf(c->plan_reason, sizeof(c->plan_reason), "%s", reason);
-	c->refine_wanted = true;
-	c->replanned_us = c->now_us;
-	ask_planner(c, REPLAN_QUICK_S, NULL);
+	snprintf(planning->reason, sizeof(planning->reason), "%s", reason);
+	planning->refine_wanted = true;
+	planning->replanned_us = planning->run->now_us;
+	ask_planner(planning, REPLAN_QUICK_S, NULL);
 }
 
 /* The first answer to a change is worth a short wait before the next iteration; what refines it is not. */
-bool replan_awaited(const struct controller *c)
+bool replan_awaited(const struct planning *planning)
 {
-	return c->plan_wanted && c->refine_wanted && c->current &&
-	       replan_budget_s(c, REPLAN_QUICK_S) < short_wait * c->unit_s * c->current->plan->predicted.iteration_s;
+	return planning->wanted_id && planning->refine_wanted && planning->run->plan &&
+	       replan_budget_s(planning->run, REPLAN_QUICK_S) <
+		       short_wait * planning->run->unit_s *
+			       planning->run->plan->plan->predicted.iteration_s;
 }
 
-void replan_if_better(struct controller *c, const char *reason)
+void replan_if_better(struct planning *planning, const char *reason)
 {
-	snprintf(c->plan_reason, sizeof(c->plan_reason), "%s", reason);
-	c->refine_wanted = false;
-	ask_planner(c, REPLAN_REFINE_S, NULL);
+	snprintf(planning->reason, sizeof(planning->reason), "%s", reason);
+	planning->refine_wanted = false;
+	ask_planner(planning, REPLAN_REFINE_S, NULL);
 }
 
-void replan_baseline(struct controller *c)
+void replan_baseline(struct planning *planning)
 {
 	struct planner_request q = { .kind = PLANNER_BASELINE,
 				     .algorithm = PLAN_DTFM,
-				     .path_length = c->cluster->n_stages,
-				     .free_assignment = !c->options.given,
-				     .budget_s = c->options.budget_s,
+				     .path_length = planning->run->cluster->n_stages,
+				     .free_assignment = !planning->run->options.given,
+				     .budget_s = planning->run->options.budget_s,
 				     .threads = 1,
-				     .seed = c->options.seed,
+				     .seed = planning->run->options.seed,
 				     .reason = "baseline: every stage, straight pipelines" };
 
-	planner_ask(c->planner, c->cluster, &q);
+	planner_ask(planning->planner, planning->run->cluster, &q);
 }
 
-void replan_refine(struct controller *c, const struct plan *from)
+void replan_refine(struct planning *planning, const struct plan *from)
 {
-	ask_planner(c, REPLAN_REFINE_S, from);
+	ask_planner(planning, REPLAN_REFINE_S, from);
 }

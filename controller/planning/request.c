@@ -1,7 +1,7 @@
 /* request.c - what a planner is asked: for whom, with which times, and whether a plan is still of use. */
 #include "controller/planning/request.h"
 
-#include "controller/controller.h"
+#include "controller/members/members.h"
 #include "controller/history/record.h"
 #include "controller/members/member.h"
 
@@ -16,10 +16,10 @@ bool planned_uses(const struct planned *p, uint16_t node)
 }
 
 /* None of its paths uses a link that is cut. */
-static bool links_are_there(const struct controller *c, const struct plan *plan)
+static bool links_are_there(const struct members *members, const struct plan *plan)
 {
-	for (uint32_t k = 0; k < c->failed_links.n; k++) {
-		const struct link_failure *cut = &c->failed_links.of[k];
+	for (uint32_t k = 0; k < members->failed_links.n; k++) {
+		const struct link_failure *cut = &members->failed_links.of[k];
 
 		for (int i = 0; cut->active && i < plan->n_microbatches; i++) {
 			const struct plan_microbatch *m = &plan->microbatches[i];
@@ -36,19 +36,19 @@ static bool links_are_there(const struct controller *c, const struct plan *plan)
 }
 
 /* Every node of it is a replica of that very stage, and nobody wants it out; its links are there. */
-bool replan_usable(const struct controller *c, const struct planned *p)
+bool replan_usable(const struct members *members, const struct planned *p)
 {
 	const struct plan *plan = p->plan;
 
 	for (int s = 0; s < plan->n_stages; s++) {
 		for (int i = plan->stage_start[s]; i < plan->stage_start[s + 1]; i++) {
-			const struct member *m = &c->members[plan->assigned[i]];
+			const struct member *m = &members->list[plan->assigned[i]];
 
-			if (!m->replica || m->marked || member_stage(c, m) != s)
+			if (!m->is_replica || m->is_marked || member_stage(members->run, m) != s)
 				return false;
 		}
 	}
-	return links_are_there(c, plan);
+	return links_are_there(members, plan);
 }
 
 uint32_t plan_peak_slots(const struct planned *p)
@@ -61,64 +61,64 @@ uint32_t plan_peak_slots(const struct planned *p)
 	return (uint32_t)most;
 }
 
-void drift_set_times(struct controller *c, const struct member *m)
+void drift_set_times(struct run *run, const struct member *m)
 {
-	struct cluster_node *n = &c->cluster->nodes[m->id];
+	struct cluster_node *n = &run->cluster->nodes[m->id];
 
-	n->forward_s = m->alone_forward_s * m->pace;
-	n->backward_s = m->alone_backward_s * m->pace;
-	if (m->alone_loss_s > 0)
-		n->loss_s = m->alone_loss_s * m->pace;
+	n->forward_s = m->compute.alone_forward_s * m->compute.pace;
+	n->backward_s = m->compute.alone_backward_s * m->compute.pace;
+	if (m->compute.alone_loss_s > 0)
+		n->loss_s = m->compute.alone_loss_s * m->compute.pace;
 }
 
 /* Without emulation things take what they take on the agents' devices: as timed while nobody else computed on
  * that machine, or, of those that came later, as they said when their stage was built. */
-void replan_set_times(struct controller *c)
+void replan_set_times(struct members *members)
 {
-	if (c->options.time_scale != 0)
+	if (members->run->options.time_scale != 0)
 		return;
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		struct member *m = &c->members[i];
-		struct cluster_node was = c->cluster->nodes[i];
+	for (uint32_t i = 0; i < members->n; i++) {
+		struct member *m = &members->list[i];
+		struct cluster_node was = members->run->cluster->nodes[i];
 
-		if (!m->replica || m->measured_forward_s <= 0)
+		if (!m->is_replica || m->compute.forward_s <= 0)
 			continue;
-		if (m->alone_forward_s <= 0) {
-			m->alone_forward_s = m->measured_forward_s;
-			m->alone_backward_s = m->measured_backward_s;
-			m->alone_loss_s = m->measured_loss_s;
+		if (m->compute.alone_forward_s <= 0) {
+			m->compute.alone_forward_s = m->compute.forward_s;
+			m->compute.alone_backward_s = m->compute.backward_s;
+			m->compute.alone_loss_s = m->compute.loss_s;
 		}
-		drift_set_times(c, m);
-		if (was.forward_s != c->cluster->nodes[i].forward_s)
-			record_compute(c, m->id);
+		drift_set_times(members->run, m);
+		if (was.forward_s != members->run->cluster->nodes[i].forward_s)
+			record_compute(members->run, m->id);
 	}
 }
 
 /* A plan from before somebody changed stages is no place to start from. */
-bool replan_as_pinned(const struct controller *c, const struct plan *p)
+bool replan_as_pinned(const struct run *run, const struct plan *p)
 {
 	for (int s = 0; s < p->n_stages; s++)
 		for (int i = p->stage_start[s]; i < p->stage_start[s + 1]; i++)
-			if (c->cluster->nodes[p->assigned[i]].stage != s)
+			if (run->cluster->nodes[p->assigned[i]].stage != s)
 				return false;
 	return true;
 }
 
-void replan_request(const struct controller *c, struct planner_request *q, bool *excluded)
+void replan_request(const struct members *members, struct planner_request *q, bool *excluded)
 {
 	*q = (struct planner_request){ .kind = PLANNER_RUN,
-				       .path_length = (int)c->path_length,
-				       .algorithm = c->options.algorithm,
+				       .path_length = (int)members->run->wanted.path_length,
+				       .algorithm = members->run->options.algorithm,
 				       .stand_in = STAND_IN_BEST,
 				       .excluded = excluded,
-				       .overlap_sync = c->options.overlap_sync,
+				       .overlap_sync = members->run->options.overlap_sync,
 				       .threads = 1,
-				       .seed = c->options.seed };
-	for (uint32_t i = 0; i < c->n_members; i++)
-		excluded[i] = !c->members[i].replica || c->members[i].marked;
+				       .seed = members->run->options.seed };
+	for (uint32_t i = 0; i < members->n; i++)
+		excluded[i] = !members->list[i].is_replica || members->list[i].is_marked;
 }
 
-double replan_budget_s(const struct controller *c, double best_s)
+double replan_budget_s(const struct run *run, double best_s)
 {
-	return c->options.algorithm == PLAN_BEST ? best_s : c->options.budget_s;
+	return run->options.algorithm == PLAN_BEST ? best_s : run->options.budget_s;
 }

@@ -24,7 +24,8 @@ struct reading {
 	size_t n_anchors, room_anchors, at_anchor;
 	uint64_t writer;   /* of the last moment seen */
 	int64_t shift_us;  /* its clock + this = the timeline */
-	int64_t *started;  /* (iterations read) when each began, as last told; INT64_MIN: not told */
+	/* (iterations read) when each began, as last told; INT64_MIN: not told */
+	int64_t *started;
 	int64_t *committed; /* (iterations read) the same of its commit */
 	double *busy_s;
 	struct error *err;

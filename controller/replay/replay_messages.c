@@ -67,8 +67,12 @@ static void recall_member(const struct replay *r, uint32_t node, struct member *
 	bool alive = replay_lives(r, s);
 
 	*w = (struct member){
-		.id = (uint16_t)node, .state = state_of(r, s), .since_us = s->since_us, .slots = alive ? s->slots : 0,
-		.heard_us = alive ? r->cursor_us : s->since_us, .hash_agrees = !alive || s->hash_agrees,
+		.id = (uint16_t)node,
+		.state = state_of(r, s),
+		.since_us = s->since_us,
+		.compute.slots = alive ? s->slots : 0,
+		.heard.message_us = alive ? r->cursor_us : s->since_us,
+		.weights.hash_agrees = !alive || s->hash_agrees,
 	};
 	if (alive) {
 		w->beat.running = s->running;
@@ -79,8 +83,8 @@ static void recall_member(const struct replay *r, uint32_t node, struct member *
 	if (s->state != NOBODY) {
 		const struct recorded_node *state = &r->rec->nodes[s->state];
 
-		w->measured_forward_s = state->forward_s;
-		w->measured_backward_s = state->backward_s;
+		w->compute.forward_s = state->forward_s;
+		w->compute.backward_s = state->backward_s;
 		w->hello.pid = state->pid;
 		snprintf(w->hello.device, sizeof(w->hello.device), "%s", state->device);
 		snprintf(w->hello.host, sizeof(w->hello.host), "%s", state->host);

@@ -52,7 +52,8 @@ struct theatre {
 	struct store *store;
 	struct recording *recording;
 	struct planner *planner;
-	struct viewer *viewers[VIEWERS_MOST]; /* they stay where they are: callbacks point to them */
+	/* They stay where they are: callbacks point to them */
+	struct viewer *viewers[VIEWERS_MOST];
 	uint32_t n_viewers;
 	struct awaited awaited[AWAITED_MOST];
 	uint32_t n_awaited;

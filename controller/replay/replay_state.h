@@ -37,7 +37,8 @@ struct replay {
 	bool events_read, closed; /* closed: committed, so all of them are behind the cursor */
 	struct msg_task_event *events;
 	uint32_t n_events, at_event;
-	int32_t *loss_node;      /* (microbatches) where its loss was taken: it ends there; -1 not yet */
+	/* (microbatches) where its loss was taken: it ends there; -1 not yet */
+	int32_t *loss_node;
 	bool *done;              /* (microbatches) */
 	uint32_t n_done;
 

@@ -27,14 +27,14 @@ static struct controller *committed(void **state)
 {
 	struct controller *c = *state;
 
-	c->committed = COMMITTED;
-	c->iteration = COMMITTED + 1;
+	c->run.committed = COMMITTED;
+	c->run.iteration = COMMITTED + 1;
 	for (int i = 0; i < NODES; i++) {
-		struct member *m = &c->members[i];
+		struct member *m = &c->members.list[i];
 
-		m->held_stage = (uint8_t)(i / DATA);
-		m->holds = m->commit_told = COMMITTED;
-		m->hash_agrees = true;
+		m->weights.stage = (uint8_t)(i / DATA);
+		m->weights.iterations = m->weights.last_commit_sent = COMMITTED;
+		m->weights.hash_agrees = true;
 	}
 	return c;
 }
@@ -43,8 +43,8 @@ static void tells_of(struct controller *c, int node, uint8_t stage, uint64_t ite
 {
 	struct msg_committed r = { iteration, stage, hash, 0 };
 
-	iteration_committed(c, &c->members[node], &r);
-	loop_act(c);
+	iteration_committed(&c->members, &c->members.list[node], &r);
+	loop_act(&c->iteration);
 }
 
 static void tells(struct controller *c, int node, uint64_t hash)
@@ -54,10 +54,10 @@ static void tells(struct controller *c, int node, uint64_t hash)
 
 static bool is_apart(const struct controller *c, int node)
 {
-	const struct member *m = &c->members[node];
+	const struct member *m = &c->members.list[node];
 
-	assert_int_equal(m->differs, !m->replica);
-	return m->differs;
+	assert_int_equal(m->weights.differ, !m->is_replica);
+	return m->weights.differ;
 }
 
 struct stored {
@@ -78,7 +78,7 @@ static struct stored stored(struct controller *c, uint64_t iteration)
 {
 	struct stored s = { .n = 0 };
 
-	assert_int_equal(store_each_hash(c->store, iteration, see, &s, NULL), 0);
+	assert_int_equal(store_each_hash(c->run.history.store, iteration, see, &s, NULL), 0);
 	return s;
 }
 
@@ -95,9 +95,9 @@ static void who_differs_from_most_is_set_apart(void **state)
 	tells(c, 5, RIGHT);
 	assert_true(is_apart(c, 3));
 	assert_false(is_apart(c, 4) || is_apart(c, 5));
-	assert_false(c->members[3].marked);
-	assert_int_equal(c->phase, PHASE_PLANNING); /* what it did was of other weights */
-	assert_true(c->redo);
+	assert_false(c->members.list[3].is_marked);
+	assert_int_equal(c->run.phase, PHASE_PLANNING); /* what it did was of other weights */
+	assert_true(c->iteration.redo);
 	s = stored(c, COMMITTED);
 	assert_int_equal(s.n, 2);
 	assert_int_equal(s.hash[3], 0);
@@ -117,12 +117,12 @@ static void the_second_time_it_is_left_out(void **state)
 {
 	struct controller *c = committed(state);
 
-	c->members[3].differed_in = COMMITTED - 5;
+	c->members.list[3].weights.differed_in = COMMITTED - 5;
 	tells(c, 4, RIGHT);
 	tells(c, 5, RIGHT);
 	tells(c, 3, WRONG);
-	assert_true(c->members[3].marked);
-	assert_int_equal(c->members[3].state, NODE_FAILED);
+	assert_true(c->members.list[3].is_marked);
+	assert_int_equal(c->members.list[3].state, NODE_FAILED);
 }
 
 /* Nobody can say which: they are alike again, at least. */
@@ -130,7 +130,7 @@ static void of_two_one_stays(void **state)
 {
 	struct controller *c = committed(state);
 
-	c->members[5].replica = false;
+	c->members.list[5].is_replica = false;
 	tells(c, 4, WRONG);
 	tells(c, 3, RIGHT);
 	assert_int_equal(is_apart(c, 3) + is_apart(c, 4), 1);
@@ -139,13 +139,13 @@ static void of_two_one_stays(void **state)
 static void who_keeps_a_copy_has_a_word_in_it(void **state)
 {
 	struct controller *c = committed(state);
-	struct member *keeper = &c->members[0];
+	struct member *keeper = &c->members.list[0];
 
-	c->members[5].replica = false;
-	keeper->keeps = 1;
-	keeper->kept = true;
-	keeper->kept_holds = COMMITTED;
-	keeper->kept_hash = RIGHT;
+	c->members.list[5].is_replica = false;
+	keeper->copy.stage = 1;
+	keeper->copy.is_whole = true;
+	keeper->copy.iterations = COMMITTED;
+	keeper->copy.hash = RIGHT;
 	tells(c, 3, WRONG);
 	tells(c, 4, RIGHT);
 	assert_true(is_apart(c, 3));
@@ -156,19 +156,19 @@ static void who_keeps_a_copy_has_a_word_in_it(void **state)
 static void a_copy_that_differs_is_no_copy(void **state)
 {
 	struct controller *c = committed(state);
-	struct member *keeper = &c->members[0];
+	struct member *keeper = &c->members.list[0];
 	struct stored s;
 
-	c->members[4].replica = c->members[5].replica = false;
+	c->members.list[4].is_replica = c->members.list[5].is_replica = false;
 	for (int first = 0; first < 2; first++) {
-		keeper->keeps = 1;
-		keeper->kept = true;
-		keeper->copy_told = COMMITTED;
-		c->members[3].hash = 0;
+		keeper->copy.stage = 1;
+		keeper->copy.is_whole = true;
+		keeper->copy.last_commit_sent = COMMITTED;
+		c->members.list[3].weights.hash = 0;
 		tells_of(c, first ? 0 : 3, 1, COMMITTED, first ? WRONG : RIGHT);
-		assert_true(keeper->kept);
+		assert_true(keeper->copy.is_whole);
 		tells_of(c, first ? 3 : 0, 1, COMMITTED, first ? RIGHT : WRONG);
-		assert_false(keeper->kept);
+		assert_false(keeper->copy.is_whole);
 		assert_false(is_apart(c, 3));
 		s = stored(c, COMMITTED);
 		assert_int_equal(s.hash[0], 0);
@@ -180,48 +180,48 @@ static void a_copy_that_differs_is_no_copy(void **state)
 static void what_was_told_of_a_copy_before_is_compared(void **state)
 {
 	struct controller *c = committed(state);
-	struct member *keeper = &c->members[0];
+	struct member *keeper = &c->members.list[0];
 	struct stored s;
 
-	c->phase = PHASE_GATHERING;
-	c->resumed = true;
-	keeper->keeps = 1;
-	keeper->kept = true;
-	keeper->kept_holds = keeper->copy_told = COMMITTED;
+	c->run.phase = PHASE_GATHERING;
+	c->run.resumed = true;
+	keeper->copy.stage = 1;
+	keeper->copy.is_whole = true;
+	keeper->copy.iterations = keeper->copy.last_commit_sent = COMMITTED;
 	for (int i = 0; i < NODES; i++)
-		c->members[i].replica = false;
+		c->members.list[i].is_replica = false;
 	tells_of(c, 0, 1, COMMITTED, WRONG);
 	s = stored(c, COMMITTED);
 	assert_int_equal(s.hash[0], WRONG);
-	c->members[3].replica = true;
-	c->members[3].hash = RIGHT;
-	agreement_copies(c);
+	c->members.list[3].is_replica = true;
+	c->members.list[3].weights.hash = RIGHT;
+	agreement_copies(&c->members);
 	s = stored(c, COMMITTED);
 	assert_int_equal(s.hash[0], 0);
-	assert_false(keeper->kept);
+	assert_false(keeper->copy.is_whole);
 }
 
 /* Its stage has no replica any more: the word of the copy that is left counts. */
 static void what_comes_from_the_last_copy_is_compared(void **state)
 {
 	struct controller *c = committed(state);
-	struct member *keeper = &c->members[0], *m = &c->members[1];
+	struct member *keeper = &c->members.list[0], *m = &c->members.list[1];
 	struct msg_kept k = { .assignment = 7, .stage = 1, .iteration = COMMITTED, .hash = WRONG };
 
 	for (int i = 3; i < NODES; i++)
-		c->members[i].replica = false;
-	keeper->keeps = m->keeps = 1;
-	keeper->kept = true;
-	keeper->kept_holds = COMMITTED;
-	keeper->kept_hash = RIGHT;
-	m->keeping = k.assignment;
-	standbys_kept(c, m, &k);
-	assert_false(m->kept);
-	m->keeps = 1; /* it fetches again */
-	m->keeping = ++k.assignment;
+		c->members.list[i].is_replica = false;
+	keeper->copy.stage = m->copy.stage = 1;
+	keeper->copy.is_whole = true;
+	keeper->copy.iterations = COMMITTED;
+	keeper->copy.hash = RIGHT;
+	m->copy.order = k.assignment;
+	standbys_kept(&c->members, m, &k);
+	assert_false(m->copy.is_whole);
+	m->copy.stage = 1; /* it fetches again */
+	m->copy.order = ++k.assignment;
 	k.hash = RIGHT;
-	standbys_kept(c, m, &k);
-	assert_true(m->kept);
+	standbys_kept(&c->members, m, &k);
+	assert_true(m->copy.is_whole);
 }
 
 static void alike_ones_stay(void **state)
@@ -232,7 +232,7 @@ static void alike_ones_stay(void **state)
 		tells(c, i, RIGHT + (uint64_t)(i / DATA));
 	for (int i = 0; i < NODES; i++)
 		assert_false(is_apart(c, i));
-	assert_int_equal(c->phase, PHASE_COMPUTING);
+	assert_int_equal(c->run.phase, PHASE_COMPUTING);
 	assert_int_equal(stored(c, COMMITTED).n, NODES);
 }
 
@@ -242,13 +242,13 @@ static void whose_weights_change_says_so_itself(void **state)
 	struct msg_heartbeat h = { .beat = 1, .stage = 1, .committed = COMMITTED, .hash = RIGHT };
 
 	tells(c, 3, RIGHT);
-	members_heartbeat(c, &c->members[3], &h);
-	loop_act(c);
+	members_heartbeat(&c->iteration, &c->members.list[3], &h);
+	loop_act(&c->iteration);
 	assert_false(is_apart(c, 3));
 	h.beat = 2;
 	h.hash = WRONG;
-	members_heartbeat(c, &c->members[3], &h);
-	loop_act(c);
+	members_heartbeat(&c->iteration, &c->members.list[3], &h);
+	loop_act(&c->iteration);
 	assert_true(is_apart(c, 3));
 }
 
@@ -258,19 +258,19 @@ static void a_beat_that_comes_late_is_of_other_weights(void **state)
 	struct controller *c = committed(state);
 	struct msg_heartbeat h = { .beat = 1, .stage = 1, .committed = COMMITTED, .hash = WRONG };
 	struct msg_ready r = { .assignment = 9, .stage = 1, .iteration = COMMITTED, .hash = RIGHT };
-	struct member *m = &c->members[3];
+	struct member *m = &c->members.list[3];
 
-	m->assignment = r.assignment;
-	m->sequence = 12;
-	members_ready(c, m, &r);
-	m->sequence = 11;
-	members_heartbeat(c, m, &h);
-	loop_act(c);
+	m->assigned.number = r.assignment;
+	m->assigned.message_sequence = 12;
+	members_ready(&c->members, m, &r);
+	m->assigned.message_sequence = 11;
+	members_heartbeat(&c->iteration, m, &h);
+	loop_act(&c->iteration);
 	assert_false(is_apart(c, 3));
-	m->sequence = 13;
+	m->assigned.message_sequence = 13;
 	h.beat = 2;
-	members_heartbeat(c, m, &h);
-	loop_act(c);
+	members_heartbeat(&c->iteration, m, &h);
+	loop_act(&c->iteration);
 	assert_true(is_apart(c, 3));
 }
 
@@ -278,44 +278,48 @@ static void a_beat_that_comes_late_is_of_other_weights(void **state)
 
 static void is_ready(struct controller *c, int node, uint64_t hash, uint64_t corpus)
 {
-	struct member *m = &c->members[node];
-	struct msg_ready r = { .assignment = m->assignment = ++c->assignments, .stage = (uint8_t)(node / DATA),
-			       .iteration = c->committed, .hash = hash, .corpus_hash = corpus };
+	struct member *m = &c->members.list[node];
+	struct msg_ready r = { .assignment = m->assigned.number = ++c->members.assignments,
+			       .stage = (uint8_t)(node / DATA),
+			       .iteration = c->run.committed,
+			       .hash = hash,
+			       .corpus_hash = corpus };
 
-	members_ready(c, m, &r);
+	members_ready(&c->members, m, &r);
 }
 
 static void who_loads_other_weights_does_not_join(void **state)
 {
 	struct controller *c = committed(state);
-	struct member *m = &c->members[3];
+	struct member *m = &c->members.list[3];
 	const struct store_hash told = { COMMITTED, WRONG, 3, 1 };
 
 	tells(c, 4, RIGHT);
-	m->replica = false;
+	m->is_replica = false;
 	m->state = NODE_SYNCING;
-	m->keeps = 1; /* where it has them from */
-	m->kept = true;
-	m->kept_holds = COMMITTED;
-	assert_int_equal(store_hashes(c->store, &told, 1, NULL), 0); /* by it, of the copy */
+	m->copy.stage = 1; /* where it has them from */
+	m->copy.is_whole = true;
+	m->copy.iterations = COMMITTED;
+	/* By it, of the copy */
+	assert_int_equal(store_hashes(c->run.history.store, &told, 1, NULL), 0);
 	is_ready(c, 3, WRONG, 0);
 	assert_int_equal(stored(c, COMMITTED).hash[3], 0);
 	assert_int_equal(stored(c, COMMITTED).hash[4], RIGHT);
-	assert_false(member_joins(c, m));
-	assert_false(member_holds(c, m, 1));
-	assert_false(m->kept);
-	m->differs = false; /* as once it has fetched them */
+	assert_false(member_joins(&c->run, m));
+	assert_false(member_holds(&c->run, m, 1));
+	assert_false(m->copy.is_whole);
+	m->weights.differ = false; /* as once it has fetched them */
 	m->state = NODE_SYNCING;
 	is_ready(c, 3, RIGHT, 0);
-	assert_true(member_joins(c, m));
+	assert_true(member_joins(&c->run, m));
 }
 
 static void all_come(struct controller *c)
 {
-	c->phase = PHASE_GATHERING;
+	c->run.phase = PHASE_GATHERING;
 	for (int i = 0; i < NODES; i++) {
-		c->members[i].replica = false;
-		c->members[i].state = NODE_SYNCING;
+		c->members.list[i].is_replica = false;
+		c->members.list[i].state = NODE_SYNCING;
 	}
 }
 
@@ -323,21 +327,21 @@ static void all_come(struct controller *c)
 static void word_of_a_copy_is_not_of_its_weights(void **state)
 {
 	struct controller *c = committed(state);
-	struct member *m = &c->members[4];
+	struct member *m = &c->members.list[4];
 	struct msg_committed r = { COMMITTED, 1, RIGHT, 1 };
 
 	all_come(c);
-	c->resumed = true;
-	m->ready = false;
-	m->holds = COMMITTED - 1;
-	m->keeps = 1;
-	iteration_committed(c, m, &r);
-	assert_false(m->ready);
-	assert_int_equal(m->holds, COMMITTED - 1);
+	c->run.resumed = true;
+	m->assigned.is_ready = false;
+	m->weights.iterations = COMMITTED - 1;
+	m->copy.stage = 1;
+	iteration_committed(&c->members, m, &r);
+	assert_false(m->assigned.is_ready);
+	assert_int_equal(m->weights.iterations, COMMITTED - 1);
 	r.copy = 0;
-	iteration_committed(c, m, &r);
-	assert_true(m->ready);
-	assert_int_equal(m->holds, COMMITTED);
+	iteration_committed(&c->members, m, &r);
+	assert_true(m->assigned.is_ready);
+	assert_int_equal(m->weights.iterations, COMMITTED);
 }
 
 /* The first word of the corpus is not for that the right one. */
@@ -351,14 +355,14 @@ static void the_corpus_is_what_most_read(void **state)
 	is_ready(c, 2, RIGHT, RIGHT);
 	is_ready(c, 3, RIGHT, WRONG); /* it reads none, whatever it says */
 	is_ready(c, 4, RIGHT, WRONG);
-	assert_int_equal(c->corpus_hash, 0);
-	agreement_at_first(c);
-	assert_int_equal(c->corpus_hash, RIGHT);
-	assert_int_equal(store_run_of(c->store)->corpus_hash, RIGHT);
+	assert_int_equal(c->run.training.corpus_hash, 0);
+	agreement_at_first(&c->members);
+	assert_int_equal(c->run.training.corpus_hash, RIGHT);
+	assert_int_equal(store_run_of(c->run.history.store)->corpus_hash, RIGHT);
 	for (int i = 0; i < NODES; i++)
-		assert_int_equal(c->members[i].marked, i == 0);
+		assert_int_equal(c->members.list[i].is_marked, i == 0);
 	is_ready(c, 1, RIGHT, WRONG); /* known by now */
-	assert_true(c->members[1].marked);
+	assert_true(c->members.list[1].is_marked);
 }
 
 static void who_builds_other_weights_takes_no_part(void **state)
@@ -368,21 +372,25 @@ static void who_builds_other_weights_takes_no_part(void **state)
 	all_come(c);
 	for (int i = 0; i < NODES; i++)
 		is_ready(c, i, i == 3 ? WRONG : RIGHT, 7);
-	agreement_at_first(c);
+	agreement_at_first(&c->members);
 	for (int i = 0; i < NODES; i++)
-		assert_int_equal(c->members[i].ready, i != 3);
-	assert_false(member_joins(c, &c->members[3]));
-	members_assign(c, &c->members[3], 1, false); /* the same seed gives the same weights */
-	assert_true(c->members[3].differs);
+		assert_int_equal(c->members.list[i].assigned.is_ready, i != 3);
+	assert_false(member_joins(&c->run, &c->members.list[3]));
+	/* The same seed gives the same weights */
+	members_assign(&c->members, &c->members.list[3], 1, false);
+	assert_true(c->members.list[3].weights.differ);
 }
 
 static void comes_back(struct controller *c, int node, uint64_t hash)
 {
-	struct member *m = &c->members[node];
+	struct member *m = &c->members.list[node];
 
-	m->hello = (struct msg_hello){ .run = c->run, .stage = (uint8_t)(node / DATA), .committed = COMMITTED,
-				       .hash = hash, .keeps = MSG_NO_STAGE };
-	resume_member(c, m);
+	m->hello = (struct msg_hello){ .run = c->run.id,
+				       .stage = (uint8_t)(node / DATA),
+				       .committed = COMMITTED,
+				       .hash = hash,
+				       .keeps = MSG_NO_STAGE };
+	resume_member(&c->members, m);
 }
 
 /* One against one; but what is right was told when it was committed. */
@@ -392,16 +400,16 @@ static void after_a_takeover_the_store_counts(void **state)
 	const struct store_hash told[] = { { COMMITTED, RIGHT, 4, 1 }, { COMMITTED, RIGHT, 5, 1 } };
 
 	all_come(c);
-	c->resumed = true;
-	assert_int_equal(store_hashes(c->store, told, 2, NULL), 0);
+	c->run.resumed = true;
+	assert_int_equal(store_hashes(c->run.history.store, told, 2, NULL), 0);
 	for (int i = 0; i < DATA; i++)
 		comes_back(c, i, RIGHT);
 	comes_back(c, 3, WRONG);
 	comes_back(c, 5, RIGHT);
-	agreement_at_first(c);
+	agreement_at_first(&c->members);
 	for (int i = 0; i < NODES; i++)
-		assert_int_equal(c->members[i].ready, i != 3 && i != 4);
-	assert_true(c->members[3].differs);
+		assert_int_equal(c->members.list[i].assigned.is_ready, i != 3 && i != 4);
+	assert_true(c->members.list[3].weights.differ);
 }
 
 static void without_it_most_of_those_who_come_do(void **state)
@@ -409,13 +417,13 @@ static void without_it_most_of_those_who_come_do(void **state)
 	struct controller *c = committed(state);
 
 	all_come(c);
-	c->resumed = true;
+	c->run.resumed = true;
 	comes_back(c, 3, WRONG);
 	comes_back(c, 4, RIGHT);
 	comes_back(c, 5, RIGHT);
-	agreement_at_first(c);
-	assert_true(c->members[3].differs);
-	assert_true(c->members[4].ready && c->members[5].ready);
+	agreement_at_first(&c->members);
+	assert_true(c->members.list[3].weights.differ);
+	assert_true(c->members.list[4].assigned.is_ready && c->members.list[5].assigned.is_ready);
 }
 
 /* What is there alone is the stage, whatever the store has. */
@@ -425,11 +433,11 @@ static void who_comes_alone_is_taken(void **state)
 	const struct store_hash told[] = { { COMMITTED, RIGHT, 4, 1 }, { COMMITTED, RIGHT, 5, 1 } };
 
 	all_come(c);
-	c->resumed = true;
-	assert_int_equal(store_hashes(c->store, told, 2, NULL), 0);
+	c->run.resumed = true;
+	assert_int_equal(store_hashes(c->run.history.store, told, 2, NULL), 0);
 	comes_back(c, 3, WRONG);
-	agreement_at_first(c);
-	assert_true(c->members[3].ready);
+	agreement_at_first(&c->members);
+	assert_true(c->members.list[3].assigned.is_ready);
 }
 
 /* ---- words that nobody asked for ---- */
@@ -438,17 +446,17 @@ static void what_was_not_told_is_not_recorded(void **state)
 {
 	struct controller *c = committed(state);
 
-	c->members[3].commit_told = COMMITTED - 1;
+	c->members.list[3].weights.last_commit_sent = COMMITTED - 1;
 	tells(c, 3, WRONG);                        /* it was not told of this one */
 	tells_of(c, 4, 1, COMMITTED - 1, WRONG);   /* nor asked again for that */
 	tells_of(c, 4, 1, COMMITTED + 1, WRONG);
 	tells_of(c, 4, 0, COMMITTED, WRONG);       /* it has nothing of that stage */
 	assert_int_equal(stored(c, COMMITTED - 1).n + stored(c, COMMITTED).n + stored(c, COMMITTED + 1).n, 0);
 	for (int i = 0; i < NODES; i++)
-		assert_int_equal(c->members[i].hash, 0);
+		assert_int_equal(c->members.list[i].weights.hash, 0);
 	tells(c, 4, RIGHT);
 	assert_int_equal(stored(c, COMMITTED).n, 1);
-	c->committed = COMMITTED - 2; /* the run went back: its word came late */
+	c->run.committed = COMMITTED - 2; /* the run went back: its word came late */
 	tells(c, 5, WRONG);
 	assert_int_equal(stored(c, COMMITTED).n, 1);
 }
@@ -456,38 +464,38 @@ static void what_was_not_told_is_not_recorded(void **state)
 static void a_keeper_tells_of_its_copy(void **state)
 {
 	struct controller *c = committed(state);
-	struct member *m = &c->members[0];
+	struct member *m = &c->members.list[0];
 
-	m->keeps = 1;
-	m->kept = true;
-	m->copy_told = COMMITTED;
+	m->copy.stage = 1;
+	m->copy.is_whole = true;
+	m->copy.last_commit_sent = COMMITTED;
 	tells_of(c, 0, 1, COMMITTED, RIGHT);
 	assert_int_equal(stored(c, COMMITTED).n, 1);
-	m->keeps = -1;
+	m->copy.stage = -1;
 }
 
 /* Its copy came with other weights, and is fetched again: its word of that one is still on its way. */
 static void but_not_of_the_one_before(void **state)
 {
 	struct controller *c = committed(state);
-	struct member *m = &c->members[0];
+	struct member *m = &c->members.list[0];
 	struct msg_kept k = { .assignment = 7, .stage = 1, .iteration = COMMITTED, .hash = WRONG };
 
 	tells(c, 3, RIGHT);
-	m->keeps = 1;
-	m->keeping = k.assignment;
-	m->commit_told = COMMITTED;
-	standbys_kept(c, m, &k);
-	m->keeps = 1;
-	m->keeping = ++k.assignment;
+	m->copy.stage = 1;
+	m->copy.order = k.assignment;
+	m->weights.last_commit_sent = COMMITTED;
+	standbys_kept(&c->members, m, &k);
+	m->copy.stage = 1;
+	m->copy.order = ++k.assignment;
 	tells_of(c, 0, 1, COMMITTED, WRONG);
 	assert_int_equal(stored(c, COMMITTED).hash[0], 0);
 	k.hash = RIGHT;
-	standbys_kept(c, m, &k);
-	assert_true(m->kept);
+	standbys_kept(&c->members, m, &k);
+	assert_true(m->copy.is_whole);
 	tells_of(c, 0, 1, COMMITTED, RIGHT);
 	assert_int_equal(stored(c, COMMITTED).hash[0], RIGHT);
-	m->keeps = -1;
+	m->copy.stage = -1;
 }
 
 static int count_shard(void *context, const struct store_shard *k)
@@ -501,7 +509,7 @@ static int shards(struct controller *c)
 {
 	int n = 0;
 
-	assert_int_equal(store_each_shard(c->store, count_shard, &n, NULL), 0);
+	assert_int_equal(store_each_shard(c->run.history.store, count_shard, &n, NULL), 0);
 	return n;
 }
 
@@ -509,7 +517,7 @@ static void saves(struct controller *c, int node, uint8_t stage, uint64_t iterat
 {
 	struct msg_saved r = { .iteration = iteration, .stage = stage, .hash = WRONG, .bytes = 100 };
 
-	checkpoint_saved(c, &c->members[node], &r);
+	checkpoint_saved(&c->weights, &c->members.list[node], &r);
 }
 
 /* The controller dies right after the one, or the other, was written. */
@@ -519,22 +527,24 @@ static void a_manifest_is_there_before_the_record_says_so(void **state)
 	struct store *other = NULL;
 	char path[128], lock[128];
 
-	snprintf(lock, sizeof(lock), "%s/run.lock", c->options.run_dir);
-	snprintf(path, sizeof(path), "%s/checkpoints/%08d/manifest.json", c->options.run_dir, COMMITTED);
-	c->saving.iteration = COMMITTED;
+	snprintf(lock, sizeof(lock), "%s/run.lock", c->run.options.run_dir);
+	snprintf(path, sizeof(path), "%s/checkpoints/%08d/manifest.json", c->run.options.run_dir,
+		 COMMITTED);
+	c->weights.saving.iteration = COMMITTED;
 	for (int node = 0; node < NODES; node += DATA) {
 		assert_int_equal(access(path, F_OK), -1);
-		c->members[node].saving = COMMITTED;
-		c->members[node].saving_stage = (uint8_t)(node / DATA);
-		if (node > 0) { /* another controller is the writer by now: nothing more is recorded */
+		c->members.list[node].checkpoint.saving = COMMITTED;
+		c->members.list[node].checkpoint.saving_stage = (uint8_t)(node / DATA);
+		/* Another controller is the writer by now: nothing more is recorded */
+		if (node > 0) {
 			assert_int_equal(unlink(lock), 0);
-			assert_int_equal(store_resume(&other, c->options.run_dir, NULL), 0);
+			assert_int_equal(store_resume(&other, c->run.options.run_dir, NULL), 0);
 		}
 		saves(c, node, (uint8_t)(node / DATA), COMMITTED);
 	}
 	assert_int_equal(shards(c), 1);
 	assert_int_equal(access(path, F_OK), 0);
-	assert_int_equal(c->saving.last, 0);
+	assert_int_equal(c->weights.saving.last, 0);
 	store_close(other);
 }
 
@@ -542,19 +552,19 @@ static void only_who_was_told_has_saved(void **state)
 {
 	struct controller *c = committed(state);
 
-	c->saving.iteration = COMMITTED;
-	c->members[3].saving = COMMITTED;
-	c->members[3].saving_stage = 1;
+	c->weights.saving.iteration = COMMITTED;
+	c->members.list[3].checkpoint.saving = COMMITTED;
+	c->members.list[3].checkpoint.saving_stage = 1;
 	saves(c, 4, 1, COMMITTED);
 	saves(c, 3, 0, COMMITTED);
 	saves(c, 3, 1, COMMITTED - 1);
 	assert_int_equal(shards(c), 0);
-	assert_int_equal(c->saving.n_saved, 0);
+	assert_int_equal(c->weights.saving.n_saved, 0);
 	saves(c, 3, 1, COMMITTED);
 	assert_int_equal(shards(c), 1);
-	assert_int_equal(c->saving.n_saved, 1);
+	assert_int_equal(c->weights.saving.n_saved, 1);
 	saves(c, 3, 0, COMMITTED); /* it has answered */
-	assert_int_equal(c->saving.n_saved, 1);
+	assert_int_equal(c->weights.saving.n_saved, 1);
 }
 
 int main(void)

@@ -21,26 +21,27 @@ static void what_ended_meanwhile_is_summed(void **state)
 	uint16_t last = 3;
 
 	for (uint16_t node = 4; node < NODES; node++)
-		c->members[node].replica = false;
+		c->members.list[node].is_replica = false;
 	for (int node = 0; node < NODES; node++)
-		c->members[node].held_stage = (uint8_t)(node / DATA);
+		c->members.list[node].weights.stage = (uint8_t)(node / DATA);
 	for (uint32_t i = 0; i < N; i++) {
-		uint16_t data = c->routes.microbatches[i].nodes[0];
+		uint16_t data = c->iteration.routes.microbatches[i].nodes[0];
 
-		c->routes.microbatches[i].nodes[1] = last;
+		c->iteration.routes.microbatches[i].nodes[1] = last;
 		under_way_does(c, data, i, TASK_FORWARD, FIRST, 0.1);
 		under_way_does(c, last, i, TASK_FORWARD, FIRST, 0.1);
 		under_way_does(c, data, i, TASK_LOSS, FIRST, 0.02);
 		under_way_does(c, last, i, TASK_BACKWARD, FIRST, 0.1);
 	}
-	members_gone(c, &c->members[last], "sleeps");
-	loop_act(c);
+	members_gone(&c->run, &c->members.list[last], "sleeps");
+	loop_act(&c->iteration);
 	for (uint32_t i = 0; i < N; i++)
-		under_way_does(c, c->routes.microbatches[i].nodes[0], i, TASK_BACKWARD, FIRST, 0.1);
-	assert_int_equal(c->phase, PHASE_STALLED);
-	c->members[last].beat.iteration = 1;
-	c->members[last].beat.stage = 1;
-	assert_true(iteration_resumes(c, &c->members[last]));
+		under_way_does(c, c->iteration.routes.microbatches[i].nodes[0], i, TASK_BACKWARD,
+			       FIRST, 0.1);
+	assert_int_equal(c->run.phase, PHASE_STALLED);
+	c->members.list[last].beat.iteration = 1;
+	c->members.list[last].beat.stage = 1;
+	assert_true(iteration_resumes(&c->iteration, &c->members.list[last]));
 	under_way_all_tell_their_sums(c);
 	under_way_recorded_once(c);
 }
@@ -51,26 +52,26 @@ static void what_was_told_to_nobody_begins_anew(void **state)
 	struct controller *c = *state;
 
 	for (int node = 0; node < NODES; node++) {
-		c->members[node].held_stage = (uint8_t)(node / DATA);
-		c->members[node].replica = node % DATA == 0;
-		c->members[node].beat.iteration = 1;
+		c->members.list[node].weights.stage = (uint8_t)(node / DATA);
+		c->members.list[node].is_replica = node % DATA == 0;
+		c->members.list[node].beat.iteration = 1;
 	}
 	for (uint32_t i = 0; i < N; i++) {
-		c->routes.microbatches[i].nodes[0] = 0;
-		c->routes.microbatches[i].nodes[1] = DATA;
+		c->iteration.routes.microbatches[i].nodes[0] = 0;
+		c->iteration.routes.microbatches[i].nodes[1] = DATA;
 	}
-	c->members[DATA].beat.stage = 1;
-	members_gone(c, &c->members[0], "sleeps");
-	loop_act(c);
-	members_gone(c, &c->members[DATA], "sleeps");
-	loop_act(c);
+	c->members.list[DATA].beat.stage = 1;
+	members_gone(&c->run, &c->members.list[0], "sleeps");
+	loop_act(&c->iteration);
+	members_gone(&c->run, &c->members.list[DATA], "sleeps");
+	loop_act(&c->iteration);
 	under_way_does(c, DATA, 0, TASK_FORWARD, FIRST, 0.1);
-	assert_true(iteration_resumes(c, &c->members[DATA]));
-	assert_true(iteration_resumes(c, &c->members[0]));
-	recover_turn(c);
-	loop_act(c);
-	assert_int_equal(c->phase, PHASE_PLANNING);
-	assert_true(c->redo);
+	assert_true(iteration_resumes(&c->iteration, &c->members.list[DATA]));
+	assert_true(iteration_resumes(&c->iteration, &c->members.list[0]));
+	recover_turn(&c->iteration);
+	loop_act(&c->iteration);
+	assert_int_equal(c->run.phase, PHASE_PLANNING);
+	assert_true(c->iteration.redo);
 }
 
 /* It passed for dead when the others were told of other ways. */
@@ -79,43 +80,43 @@ static void who_is_back_hears_of_other_ways(void **state)
 	struct controller *c = *state;
 
 	for (int node = 0; node < NODES; node++)
-		c->members[node].held_stage = (uint8_t)(node / DATA);
+		c->members.list[node].weights.stage = (uint8_t)(node / DATA);
 	for (uint16_t node = 4; node < NODES; node++)
-		c->members[node].replica = false;
+		c->members.list[node].is_replica = false;
 	for (uint32_t i = 0; i < N; i++)
-		c->routes.microbatches[i].nodes[1] = DATA;
-	members_gone(c, &c->members[0], "is gone");
-	loop_act(c);
-	members_gone(c, &c->members[DATA], "sleeps");
-	loop_act(c);
-	c->members[DATA].beat.iteration = 1;
-	c->members[DATA].beat.stage = 1;
-	c->progress.rerouted = false;
-	assert_true(iteration_resumes(c, &c->members[DATA]));
-	assert_int_equal(c->phase, PHASE_COMPUTING);
-	assert_true(c->progress.rerouted); /* said with the order */
+		c->iteration.routes.microbatches[i].nodes[1] = DATA;
+	members_gone(&c->run, &c->members.list[0], "is gone");
+	loop_act(&c->iteration);
+	members_gone(&c->run, &c->members.list[DATA], "sleeps");
+	loop_act(&c->iteration);
+	c->members.list[DATA].beat.iteration = 1;
+	c->members.list[DATA].beat.stage = 1;
+	c->iteration.progress.rerouted = false;
+	assert_true(iteration_resumes(&c->iteration, &c->members.list[DATA]));
+	assert_int_equal(c->run.phase, PHASE_COMPUTING);
+	assert_true(c->iteration.progress.rerouted); /* said with the order */
 }
 
 static void the_more_is_lost_the_longer_a_sleeper_is_awaited(void **state)
 {
 	struct controller *c = *state;
 
-	c->curves.history = calloc(1, sizeof(*c->curves.history));
-	assert_non_null(c->curves.history);
-	c->curves.history[0].real_s = 2;
-	c->curves.n_history = 1;
-	c->options.checkpoint_every = 50;
-	c->committed = 102; /* two iterations are little */
-	assert_int_equal(recover_patience_us(c), 5 * SECOND);
-	c->committed = 112;
-	assert_int_equal(recover_patience_us(c), 12 * SECOND);
-	c->committed = 149;
-	assert_int_equal(recover_patience_us(c), 30 * SECOND);
-	c->options.checkpoint_every = 0; /* all would be lost */
-	c->committed = 100;
-	assert_int_equal(recover_patience_us(c), 30 * SECOND);
-	c->curves.n_history = 0;
-	assert_int_equal(recover_patience_us(c), 5 * SECOND);
+	c->run.history.curves.history = calloc(1, sizeof(*c->run.history.curves.history));
+	assert_non_null(c->run.history.curves.history);
+	c->run.history.curves.history[0].real_s = 2;
+	c->run.history.curves.n_history = 1;
+	c->run.options.checkpoint_every = 50;
+	c->run.committed = 102; /* two iterations are little */
+	assert_int_equal(recover_patience_us(&c->run), 5 * SECOND);
+	c->run.committed = 112;
+	assert_int_equal(recover_patience_us(&c->run), 12 * SECOND);
+	c->run.committed = 149;
+	assert_int_equal(recover_patience_us(&c->run), 30 * SECOND);
+	c->run.options.checkpoint_every = 0; /* all would be lost */
+	c->run.committed = 100;
+	assert_int_equal(recover_patience_us(&c->run), 30 * SECOND);
+	c->run.history.curves.n_history = 0;
+	assert_int_equal(recover_patience_us(&c->run), 5 * SECOND);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, under_way_begin, under_way_end)

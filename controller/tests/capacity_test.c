@@ -19,7 +19,8 @@ static void more_memory_holds_more_up_to_a_limit(void **state)
 	assert_int_equal(model_preset("30m", &m, &r, NULL), 0);
 	stage = capacity_stage_bytes(parameters);
 	slot = capacity_slot_bytes(&m, &r);
-	assert_int_equal(capacity_slots(&m, &r, parameters, 0, 8), 1); /* the agent says what is short */
+	/* The agent says what is short */
+	assert_int_equal(capacity_slots(&m, &r, parameters, 0, 8), 1);
 	assert_int_equal(capacity_slots(&m, &r, parameters, stage + 2.5 * slot, 8), 2);
 	assert_int_equal(capacity_slots(&m, &r, parameters, stage + 100 * slot, 8), 8);
 }

@@ -17,20 +17,21 @@ static void its_numbers_are_those_of_its_tasks(void **state)
 	struct controller *c = *state;
 	const struct msg_see_iteration *told;
 
-	c->progress.started_us = c->committed_us = c->now_us - 1900000;
+	c->iteration.progress.started_us = c->run.committed_us = c->run.now_us - 1900000;
 	under_way_all_is_done(c);
-	c->now_us += 1100000;
+	c->run.now_us += 1100000;
 	under_way_all_tell_their_sums(c);
-	assert_int_equal(c->committed, 1);
-	assert_int_equal(c->curves.n_history, 1);
-	told = &c->curves.history[0];
+	assert_int_equal(c->run.committed, 1);
+	assert_int_equal(c->run.history.curves.n_history, 1);
+	told = &c->run.history.curves.history[0];
 	assert_int_equal(told->iteration, 1);
 	assert_float_equal(told->loss, 3, 1e-6);
 	assert_float_equal(told->iteration_s, 2, 1e-3);
 	assert_float_equal(told->sync_s, 1, 1e-3);
 	assert_float_equal(told->real_s, 3, 1e-3);
 	assert_float_equal(told->idle_fraction, 0.58f, 1e-3);
-	assert_float_equal(told->gradient_norm, (float)sqrt(2) / N, 1e-6); /* each stage's squares are 1 */
+	/* Each stage's squares are 1 */
+	assert_float_equal(told->gradient_norm, (float)sqrt(2) / N, 1e-6);
 	assert_int_equal(told->alive, NODES);
 	assert_int_equal(told->path_length, 2);
 	assert_int_equal(told->rerun, 0);
@@ -39,12 +40,18 @@ static void its_numbers_are_those_of_its_tasks(void **state)
 /* Its data node tells that it has ended its first F. */
 static void tells(struct controller *c, uint32_t microbatch, uint32_t named, uint32_t attempt)
 {
-	struct msg_task_event event = { .type = WORK_ENDS, .kind = TASK_FORWARD, .microbatch = named,
-					.attempt = attempt, .blocker = UINT32_MAX, .at_us = c->now_us };
+	struct msg_task_event event = { .type = WORK_ENDS,
+					.kind = TASK_FORWARD,
+					.microbatch = named,
+					.attempt = attempt,
+					.blocker = UINT32_MAX,
+					.at_us = c->run.now_us };
 	struct msg_report r = { .iteration = 1, .n_events = 1, .events = &event };
 
-	iteration_report(c, &c->members[c->routes.microbatches[microbatch].nodes[0]], &r);
-	loop_act(c);
+	iteration_report(&c->iteration,
+			 &c->members.list[c->iteration.routes.microbatches[microbatch].nodes[0]],
+			 &r);
+	loop_act(&c->iteration);
 }
 
 /* A microbatch that there is not, and a try of a controller before this one. */
@@ -52,33 +59,37 @@ static void what_is_of_no_microbatch_is_void(void **state)
 {
 	struct controller *c = *state;
 
-	c->routes.n = N - 1; /* one fewer than there is room for */
+	c->iteration.routes.n = N - 1; /* one fewer than there is room for */
 	tells(c, N - 1, N - 1, FIRST);
 	tells(c, 0, UINT32_MAX, FIRST);
 	tells(c, 0, 0, FIRST - 1);
-	assert_int_equal(c->progress.n_events, 0);
-	assert_int_equal(c->routes.microbatches[N - 1].passed, 0);
-	assert_int_equal(c->routes.microbatches[0].passed, 0);
-	c->routes.n = N;
+	assert_int_equal(c->iteration.progress.n_events, 0);
+	assert_int_equal(c->iteration.routes.microbatches[N - 1].passed, 0);
+	assert_int_equal(c->iteration.routes.microbatches[0].passed, 0);
+	c->iteration.routes.n = N;
 	tells(c, N - 1, N - 1, FIRST);
-	assert_int_equal(c->progress.n_events, 1);
-	assert_int_equal(c->routes.microbatches[N - 1].passed, 1);
+	assert_int_equal(c->iteration.progress.n_events, 1);
+	assert_int_equal(c->iteration.routes.microbatches[N - 1].passed, 1);
 }
 
 /* Its node died at it, and what it did is done again. */
 static void what_does_not_end_is_no_work(void **state)
 {
 	struct controller *c = *state;
-	struct msg_task_event event = { .type = WORK_STARTS, .kind = TASK_EVALUATE, .attempt = FIRST,
-					.blocker = UINT32_MAX, .at_us = c->now_us };
+	struct msg_task_event event = { .type = WORK_STARTS,
+					.kind = TASK_EVALUATE,
+					.attempt = FIRST,
+					.blocker = UINT32_MAX,
+					.at_us = c->run.now_us };
 	struct msg_report r = { .iteration = 1, .n_events = 1, .events = &event };
 
-	iteration_report(c, &c->members[c->routes.microbatches[0].nodes[0]], &r);
-	c->now_us += SECOND;
+	iteration_report(&c->iteration,
+			 &c->members.list[c->iteration.routes.microbatches[0].nodes[0]], &r);
+	c->run.now_us += SECOND;
 	under_way_all_is_done(c);
 	under_way_all_tell_their_sums(c);
-	assert_int_equal(c->committed, 1);
-	assert_float_equal((float)c->progress.busy_s, N * 0.42f, 1e-3);
+	assert_int_equal(c->run.committed, 1);
+	assert_float_equal((float)c->iteration.progress.busy_s, N * 0.42f, 1e-3);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, under_way_begin, under_way_end)

@@ -17,11 +17,12 @@ static void wait_for(struct controller *c, int node)
 {
 	struct timespec moment = { 0, 1000000 };
 
-	for (int i = 0; i < 30000 && contingency_lost_s(c, &c->members[node]) == 0; i++) {
-		contingency_turn(c);
+	for (int i = 0; i < 30000 && contingency_lost_s(&c->planning, &c->members.list[node]) == 0;
+	     i++) {
+		contingency_turn(&c->planning);
 		nanosleep(&moment, NULL);
 	}
-	assert_true(contingency_lost_s(c, &c->members[node]) > 0);
+	assert_true(contingency_lost_s(&c->planning, &c->members.list[node]) > 0);
 }
 
 static bool plan_uses(const struct plan *p, int node)
@@ -42,31 +43,32 @@ static void planning_begins_at_what_was_made_ahead(void **state)
 	struct planner_request q;
 	const struct plan *from;
 
-	c->options.ahead_s = 0.005;
-	assert_int_equal(contingency_start(c, NULL), 0);
+	c->run.options.ahead_s = 0.005;
+	assert_int_equal(contingency_start(&c->planning, NULL), 0);
 	for (int i = 0; i < NODES; i++)
 		wait_for(c, i);
-	replan_request(c, &q, excluded);
-	assert_ptr_equal(replan_from(c, &q), c->current->plan);
+	replan_request(&c->members, &q, excluded);
+	assert_ptr_equal(replan_from(&c->planning, &q), c->run.plan->plan);
 	excluded[4] = true;
-	from = replan_from(c, &q);
-	assert_ptr_not_equal(from, c->current->plan);
-	assert_true(plan_uses(c->current->plan, 4));
+	from = replan_from(&c->planning, &q);
+	assert_ptr_not_equal(from, c->run.plan->plan);
+	assert_true(plan_uses(c->run.plan->plan, 4));
 	assert_false(plan_uses(from, 4));
-	assert_true(from->predicted.iteration_s == contingency_lost_s(c, &c->members[4]));
+	assert_true(from->predicted.iteration_s ==
+		    contingency_lost_s(&c->planning, &c->members.list[4]));
 	excluded[3] = true;
-	assert_ptr_equal(replan_from(c, &q), c->current->plan);
+	assert_ptr_equal(replan_from(&c->planning, &q), c->run.plan->plan);
 	excluded[3] = false;
 	q.path_length = 1;
-	assert_ptr_equal(replan_from(c, &q), c->current->plan);
+	assert_ptr_equal(replan_from(&c->planning, &q), c->run.plan->plan);
 }
 
 static int warnings(const struct controller *c)
 {
 	int n = 0;
 
-	for (uint32_t i = 0; i < c->journal.n_notes; i++)
-		n += c->journal.notes[i].kind == NOTE_WARNING;
+	for (uint32_t i = 0; i < c->run.journal.n_notes; i++)
+		n += c->run.journal.notes[i].kind == NOTE_WARNING;
 	return n;
 }
 
@@ -77,31 +79,31 @@ static void who_holds_all_up_is_told(void **state)
 	struct controller *c = *state;
 	struct simulation *s;
 
-	c->options.ahead_s = 0.005;
-	assert_int_equal(contingency_start(c, NULL), 0);
+	c->run.options.ahead_s = 0.005;
+	assert_int_equal(contingency_start(&c->planning, NULL), 0);
 	for (int i = 0; i < NODES; i++)
 		wait_for(c, i);
 	assert_int_equal(warnings(c), 0);
-	c->cluster->nodes[1].forward_s *= 4;
-	c->cluster->nodes[1].backward_s *= 4;
-	assert_int_equal(simulate(c->cluster, c->current->plan, &s, NULL), 0);
-	c->current->plan->predicted.iteration_s = s->iteration_s;
+	c->run.cluster->nodes[1].forward_s *= 4;
+	c->run.cluster->nodes[1].backward_s *= 4;
+	assert_int_equal(simulate(c->run.cluster, c->run.plan->plan, &s, NULL), 0);
+	c->run.plan->plan->predicted.iteration_s = s->iteration_s;
 	simulation_free(s);
 	for (int renewed = 0; renewed < 2; renewed++) {
 		struct timespec moment = { 0, 1000000 };
 
-		c->epoch++;
+		c->run.epoch++;
 		for (int i = 0; i < 30000 && (warnings(c) == 0 || i < 100); i++) {
-			contingency_turn(c);
+			contingency_turn(&c->planning);
 			nanosleep(&moment, NULL);
 		}
 		assert_int_equal(warnings(c),
 				 1); /* at once, and not again when all are made anew */
-		c->now_us += 31 * (int64_t)SECOND;
+		c->run.now_us += 31 * (int64_t)SECOND;
 	}
-	assert_int_equal(c->journal.notes[c->journal.n_notes - 1].node, 1);
-	assert_true(contingency_lost_s(c, &c->members[1]) <
-		    0.9 * c->current->plan->predicted.iteration_s);
+	assert_int_equal(c->run.journal.notes[c->run.journal.n_notes - 1].node, 1);
+	assert_true(contingency_lost_s(&c->planning, &c->members.list[1]) <
+		    0.9 * c->run.plan->plan->predicted.iteration_s);
 }
 
 static void plan_without_those_out(struct controller *c)
@@ -111,13 +113,13 @@ static void plan_without_those_out(struct controller *c)
 	struct plan_request q;
 	struct error err = { "" };
 
-	replan_request(c, &today, excluded);
+	replan_request(&c->members, &today, excluded);
 	plan_request_init(&q);
 	q.path_length = today.path_length;
 	q.excluded = excluded;
 	q.evaluations = 20;
-	plan_free(c->current->plan);
-	assert_int_equal(plan_search(c->cluster, &q, &c->current->plan, &err), 0);
+	plan_free(c->run.plan->plan);
+	assert_int_equal(plan_search(c->run.cluster, &q, &c->run.plan->plan, &err), 0);
 }
 
 /* When somebody is out, or another skip ratio wanted, it is of no use, and made anew. */
@@ -125,26 +127,26 @@ static void what_has_changed_is_foreseen_anew(void **state)
 {
 	struct controller *c = *state;
 
-	c->options.ahead_s = 0.005;
-	assert_int_equal(contingency_start(c, NULL), 0);
+	c->run.options.ahead_s = 0.005;
+	assert_int_equal(contingency_start(&c->planning, NULL), 0);
 	wait_for(c, 4);
-	c->members[5].replica = false;
-	assert_true(contingency_lost_s(c, &c->members[4]) == 0);
+	c->members.list[5].is_replica = false;
+	assert_true(contingency_lost_s(&c->planning, &c->members.list[4]) == 0);
 	for (int i = 0; i < 200; i++) { /* made, but not to be compared with what is in force */
-		contingency_turn(c);
+		contingency_turn(&c->planning);
 		nanosleep(&(struct timespec){ 0, 1000000 }, NULL);
 	}
-	assert_true(contingency_lost_s(c, &c->members[4]) == 0);
+	assert_true(contingency_lost_s(&c->planning, &c->members.list[4]) == 0);
 	plan_without_those_out(c);
 	wait_for(c, 4);
-	c->path_length = 1;
-	assert_true(contingency_lost_s(c, &c->members[4]) == 0);
+	c->run.wanted.path_length = 1;
+	assert_true(contingency_lost_s(&c->planning, &c->members.list[4]) == 0);
 	wait_for(c, 4);
-	c->members[3].marked = true; /* node 4 is the last of its stage now */
+	c->members.list[3].is_marked = true; /* node 4 is the last of its stage now */
 	plan_without_those_out(c);
 	for (int i = 0; i < DATA; i++)
 		wait_for(c, i);
-	assert_true(contingency_lost_s(c, &c->members[4]) == 0);
+	assert_true(contingency_lost_s(&c->planning, &c->members.list[4]) == 0);
 }
 
 static bool all_foreseen(const struct world *w)
@@ -187,23 +189,23 @@ static void what_was_in_force_is_kept(void **state)
 	bool excluded[MSG_NODES];
 	struct planner_request q;
 	const struct plan *from;
-	double was_s = c->current->plan->predicted.iteration_s;
+	double was_s = c->run.plan->plan->predicted.iteration_s;
 
-	c->options.ahead_s = 3600; /* so that none is made */
-	assert_int_equal(contingency_start(c, NULL), 0);
-	contingency_turn(c);
+	c->run.options.ahead_s = 3600; /* so that none is made */
+	assert_int_equal(contingency_start(&c->planning, NULL), 0);
+	contingency_turn(&c->planning);
 	for (int i = 0; i < 10; i++) {
-		c->members[5].replica = i % 2;
+		c->members.list[5].is_replica = i % 2;
 		plan_without_those_out(c);
-		c->epoch++;
-		contingency_turn(c);
+		c->run.epoch++;
+		contingency_turn(&c->planning);
 	}
-	c->members[5].replica = false;
+	c->members.list[5].is_replica = false;
 	plan_without_those_out(c);
-	c->members[5].replica = true;
-	replan_request(c, &q, excluded);
-	from = replan_from(c, &q);
-	assert_ptr_not_equal(from, c->current->plan);
+	c->members.list[5].is_replica = true;
+	replan_request(&c->members, &q, excluded);
+	from = replan_from(&c->planning, &q);
+	assert_ptr_not_equal(from, c->run.plan->plan);
 	assert_true(plan_uses(from, 5));
 	assert_true(from->predicted.iteration_s == was_s);
 }
@@ -216,21 +218,21 @@ static void another_skip_ratio_is_foreseen(void **state)
 	struct planner_request q;
 	const struct plan *from = NULL;
 
-	c->options.ahead_s = 0.005;
-	c->path_length = 1;
+	c->run.options.ahead_s = 0.005;
+	c->run.wanted.path_length = 1;
 	plan_without_those_out(c);
-	assert_int_equal(contingency_start(c, NULL), 0);
-	replan_request(c, &q, excluded);
+	assert_int_equal(contingency_start(&c->planning, NULL), 0);
+	replan_request(&c->members, &q, excluded);
 	q.path_length = 2;
-	assert_ptr_equal(replan_from(c, &q), c->current->plan);
-	for (int i = 0; i < 30000 && (!from || from == c->current->plan); i++) {
-		contingency_turn(c);
+	assert_ptr_equal(replan_from(&c->planning, &q), c->run.plan->plan);
+	for (int i = 0; i < 30000 && (!from || from == c->run.plan->plan); i++) {
+		contingency_turn(&c->planning);
 		nanosleep(&(struct timespec){ 0, 1000000 }, NULL);
-		from = replan_from(c, &q);
+		from = replan_from(&c->planning, &q);
 	}
 	assert_int_equal(from->path_length, 2);
 	q.path_length = 1;
-	assert_ptr_equal(replan_from(c, &q), c->current->plan);
+	assert_ptr_equal(replan_from(&c->planning, &q), c->run.plan->plan);
 }
 
 static void none_are_made_where_none_are_wanted(void **state)

@@ -16,15 +16,15 @@ static struct controller *down_to_one(void **state)
 {
 	struct controller *c = *state;
 
-	c->committed = 7;
+	c->run.committed = 7;
 	for (int i = 4; i < NODES; i++) {
-		c->members[i].replica = false;
-		c->members[i].state = NODE_DEAD;
+		c->members.list[i].is_replica = false;
+		c->members.list[i].state = NODE_DEAD;
 	}
-	c->members[0].keeps = 1;
-	c->members[0].behind = false;
-	c->members[0].kept = true;
-	c->members[0].kept_holds = c->committed;
+	c->members.list[0].copy.stage = 1;
+	c->members.list[0].copy.is_dropped = false;
+	c->members.list[0].copy.is_whole = true;
+	c->members.list[0].copy.iterations = c->run.committed;
 	return c;
 }
 
@@ -32,8 +32,8 @@ static void who_keeps_its_copy_moves_there(void **state)
 {
 	struct controller *c = down_to_one(state);
 
-	stage_moves_balance(c);
-	assert_int_equal(c->cluster->nodes[0].stage, 1);
+	stage_moves_balance(&c->planning);
+	assert_int_equal(c->run.cluster->nodes[0].stage, 1);
 }
 
 /* It was marked, and works on by the plan in force: the mark may be taken back. */
@@ -42,16 +42,16 @@ static void nobody_takes_the_place_of_one_that_still_works(void **state)
 	struct controller *c = down_to_one(state);
 
 	for (int i = 4; i < NODES; i++) {
-		c->members[i].replica = c->members[i].marked = true;
-		c->members[i].state = NODE_LIVE;
+		c->members.list[i].is_replica = c->members.list[i].is_marked = true;
+		c->members.list[i].state = NODE_LIVE;
 	}
-	stage_moves_balance(c);
-	assert_int_equal(c->cluster->nodes[0].stage, 0);
-	assert_int_equal(c->cluster->nodes[4].stage, 1);
-	c->members[4].replica = false; /* there is a plan without it */
-	stage_moves_balance(c);
-	assert_int_equal(c->cluster->nodes[0].stage, 1);
-	assert_int_equal(c->cluster->nodes[4].stage, 0);
+	stage_moves_balance(&c->planning);
+	assert_int_equal(c->run.cluster->nodes[0].stage, 0);
+	assert_int_equal(c->run.cluster->nodes[4].stage, 1);
+	c->members.list[4].is_replica = false; /* there is a plan without it */
+	stage_moves_balance(&c->planning);
+	assert_int_equal(c->run.cluster->nodes[0].stage, 1);
+	assert_int_equal(c->run.cluster->nodes[4].stage, 0);
 }
 
 /* The operator's mark says nothing against its weights; of who was left out for what it did another must have told the
@@ -59,26 +59,26 @@ static void nobody_takes_the_place_of_one_that_still_works(void **state)
 static void whose_weights_are_used_when_nobody_else_has_any(void **state)
 {
 	struct controller *c = *state;
-	struct member *m = &c->members[4];
+	struct member *m = &c->members.list[4];
 
-	c->committed = 7;
+	c->run.committed = 7;
 	for (int i = DATA; i < NODES; i++)
-		c->members[i].held_stage = 1;
-	m->marked = true;
-	m->holds = m->beat.committed = c->committed;
-	m->hash = 77;
-	assert_true(copy_left_out(c, m, 1));
-	assert_true(copies_holder(c, 1, NULL) == m);
-	m->shunned = true;
-	assert_false(copy_left_out(c, m, 1));
-	c->members[5].holds = c->committed;
-	c->members[5].hash = 77;
-	assert_true(copy_left_out(c, m, 1));
-	c->members[5].hash = 78;
-	assert_false(copy_left_out(c, m, 1));
-	m->shunned = false;
+		c->members.list[i].weights.stage = 1;
+	m->is_marked = true;
+	m->weights.iterations = m->beat.committed = c->run.committed;
+	m->weights.hash = 77;
+	assert_true(copy_left_out(&c->members, m, 1));
+	assert_true(copies_holder(&c->members, 1, NULL) == m);
+	m->peers.is_excluded = true;
+	assert_false(copy_left_out(&c->members, m, 1));
+	c->members.list[5].weights.iterations = c->run.committed;
+	c->members.list[5].weights.hash = 77;
+	assert_true(copy_left_out(&c->members, m, 1));
+	c->members.list[5].weights.hash = 78;
+	assert_false(copy_left_out(&c->members, m, 1));
+	m->peers.is_excluded = false;
 	m->beat.committed--; /* it has not got that far */
-	assert_false(copy_left_out(c, m, 1));
+	assert_false(copy_left_out(&c->members, m, 1));
 }
 
 /* It would be far from the one that kept the copy, for all that anybody knows. */
@@ -86,14 +86,14 @@ static void nobody_moves_when_another_is_about_to_join(void **state)
 {
 	struct controller *c = down_to_one(state);
 
-	c->members[4].state = NODE_SYNCING;
-	c->members[4].ready = true;
-	c->members[4].holds = c->committed;
-	stage_moves_balance(c);
-	assert_int_equal(c->cluster->nodes[0].stage, 0);
-	c->members[4].holds = c->committed - 1; /* not yet */
-	stage_moves_balance(c);
-	assert_int_equal(c->cluster->nodes[0].stage, 1);
+	c->members.list[4].state = NODE_SYNCING;
+	c->members.list[4].assigned.is_ready = true;
+	c->members.list[4].weights.iterations = c->run.committed;
+	stage_moves_balance(&c->planning);
+	assert_int_equal(c->run.cluster->nodes[0].stage, 0);
+	c->members.list[4].weights.iterations = c->run.committed - 1; /* not yet */
+	stage_moves_balance(&c->planning);
+	assert_int_equal(c->run.cluster->nodes[0].stage, 1);
 }
 
 /* So many tenths of a second until the copy that all wait for is left behind. */
@@ -101,15 +101,15 @@ static int left_behind_after(struct controller *c)
 {
 	int n = 0;
 
-	c->members[0].copies = true;
-	c->members[0].copy_reduced = false;
-	c->phase = PHASE_REDUCING;
+	c->members.list[0].copy.gets_sum = true;
+	c->members.list[0].copy.has_sum = false;
+	c->run.phase = PHASE_REDUCING;
 	for (int i = 0; i < NODES; i++)
-		c->members[i].reduced = true;
-	for (c->standbys.looks = 0; !c->members[0].behind && n < 10000; n++) {
-		c->now_us += 100000;
-		standbys_turn(c);
-		loop_act(c);
+		c->members.list[i].sum.is_done = true;
+	for (c->weights.standbys.looks = 0; !c->members.list[0].copy.is_dropped && n < 10000; n++) {
+		c->run.now_us += 100000;
+		standbys_turn(&c->iteration);
+		loop_act(&c->iteration);
 	}
 	return n;
 }
@@ -119,23 +119,24 @@ static void a_copy_behind_a_slow_link_has_time(void **state)
 {
 	struct controller *c = down_to_one(state);
 
-	c->current->plan->predicted.sync_s = 0;
-	c->progress.reduced_us = c->progress.reduce_us;
-	c->stage_parameters[1] = 100000;
+	c->run.plan->plan->predicted.sync_s = 0;
+	c->iteration.progress.reduced_us = c->iteration.progress.reduce_us;
+	c->run.training.stage_parameters[1] = 100000;
 	assert_in_range(left_behind_after(c), 19, 22);
 	down_to_one(state);
-	c->links = link_table_new(NODES);
-	assert_non_null(c->links);
-	*link_table_at(c->links, 3, 0) = (struct link_seen){ .known = true, .bandwidth = 20000 };
+	c->members.links = link_table_new(NODES);
+	assert_non_null(c->members.links);
+	*link_table_at(c->members.links, 3, 0) =
+		(struct link_seen){ .known = true, .bandwidth = 20000 };
 	assert_in_range(left_behind_after(c), 615, 625);
 }
 
 static void look(struct controller *c)
 {
-	c->now_us += 100000;
-	c->phase = PHASE_COMPUTING;
-	standbys_turn(c);
-	loop_act(c);
+	c->run.now_us += 100000;
+	c->run.phase = PHASE_COMPUTING;
+	standbys_turn(&c->iteration);
+	loop_act(&c->iteration);
 }
 
 /* Until then its stage may be nowhere else: the one replica dies in the same iteration. */
@@ -144,29 +145,29 @@ static void a_copy_that_is_left_behind_is_there_until_the_next_commit(void **sta
 	struct controller *c = down_to_one(state);
 	uint16_t nodes[NODES];
 
-	copies_refuse(c, &c->members[0], "is cut off from its stage");
+	copies_refuse(&c->members, &c->members.list[0], "is cut off from its stage");
 	look(c);
-	assert_true(copy_usable(c, &c->members[0], 1));
-	for (uint32_t i = copies_of(c, 1, nodes); i-- > 0;)
+	assert_true(copy_usable(&c->run, &c->members.list[0], 1));
+	for (uint32_t i = copies_of(&c->members, 1, nodes); i-- > 0;)
 		assert_int_not_equal(nodes[i], 0); /* it gets no sums */
-	assert_false(copies_awaited(&c->members[0]));
-	c->committed++;
+	assert_false(copies_awaited(&c->members.list[0]));
+	c->run.committed++;
 	look(c);
-	assert_int_equal(c->members[0].keeps, -1);
+	assert_int_equal(c->members.list[0].copy.stage, -1);
 }
 
 static void of_two_copies_the_one_behind_is_let_go_at_once(void **state)
 {
 	struct controller *c = down_to_one(state);
 
-	c->members[1].keeps = 1;
-	c->members[1].kept = true;
-	c->members[1].kept_holds = c->committed;
-	copies_refuse(c, &c->members[0], "is cut off from its stage");
+	c->members.list[1].copy.stage = 1;
+	c->members.list[1].copy.is_whole = true;
+	c->members.list[1].copy.iterations = c->run.committed;
+	copies_refuse(&c->members, &c->members.list[0], "is cut off from its stage");
 	look(c);
-	assert_int_equal(c->members[0].keeps, -1);
-	assert_int_equal(c->members[1].keeps, 1);
-	assert_false(c->members[1].behind);
+	assert_int_equal(c->members.list[0].copy.stage, -1);
+	assert_int_equal(c->members.list[1].copy.stage, 1);
+	assert_false(c->members.list[1].copy.is_dropped);
 }
 
 /* Of two replicas both may be dead, and not missed yet; or one, and then the copy follows again. */
@@ -175,27 +176,29 @@ static void a_copy_that_is_not_needed_is_there_until_the_next_commit(void **stat
 	struct controller *c = down_to_one(state);
 
 	for (int replica = 1; replica >= 0; replica--) {
-		c->members[4].replica = replica;
+		c->members.list[4].is_replica = replica;
 		look(c);
-		assert_true(copy_usable(c, &c->members[0], 1));
-		assert_int_equal(c->members[0].behind, replica);
+		assert_true(copy_usable(&c->run, &c->members.list[0], 1));
+		assert_int_equal(c->members.list[0].copy.is_dropped, replica);
 	}
-	c->members[4].replica = true;
-	c->committed++;
+	c->members.list[4].is_replica = true;
+	c->run.committed++;
 	look(c);
-	assert_int_equal(c->members[0].keeps, -1);
+	assert_int_equal(c->members.list[0].copy.stage, -1);
 }
 
 /* It says that it missed a commit, as was to be expected: nobody is warned, and it may keep another. */
 static void who_is_left_behind_says_so_in_vain(void **state)
 {
 	struct controller *c = down_to_one(state);
-	struct msg_kept k = { .assignment = c->members[0].keeping, .stage = 1, .text = "it missed a commit" };
+	struct msg_kept k = { .assignment = c->members.list[0].copy.order,
+			      .stage = 1,
+			      .text = "it missed a commit" };
 
-	copies_refuse(c, &c->members[0], "its copy was overdue");
-	standbys_kept(c, &c->members[0], &k);
-	assert_int_equal(c->members[0].keeps, -1);
-	assert_int_equal(c->members[0].n_refused, 0);
+	copies_refuse(&c->members, &c->members.list[0], "its copy was overdue");
+	standbys_kept(&c->members, &c->members.list[0], &k);
+	assert_int_equal(c->members.list[0].copy.stage, -1);
+	assert_int_equal(c->members.list[0].copy.n_refused, 0);
 }
 
 int main(void)

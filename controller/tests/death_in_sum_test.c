@@ -21,13 +21,13 @@ static void who_dies_after_its_sum_stays_in_the_record(void **state)
 	under_way_all_is_done(c);
 	for (uint16_t node = DATA; node < NODES; node++)
 		under_way_tells_its_sum(c, node);
-	members_gone(c, &c->members[4], "is gone");
-	loop_act(c);
-	assert_int_equal(c->phase, PHASE_REDUCING);
+	members_gone(&c->run, &c->members.list[4], "is gone");
+	loop_act(&c->iteration);
+	assert_int_equal(c->run.phase, PHASE_REDUCING);
 	for (uint16_t node = 0; node < DATA; node++)
 		under_way_tells_its_sum(c, node);
-	assert_int_equal(c->committed, 1);
-	assert_int_equal(store_read_commit(c->store, 1, &k, NULL), 0);
+	assert_int_equal(c->run.committed, 1);
+	assert_int_equal(store_read_commit(c->run.history.store, 1, &k, NULL), 0);
 	for (size_t i = 0; i < k.n_orders; i++)
 		counted[k.orders[i].node] = k.orders[i].n_counted;
 	for (size_t i = 0; i < k.n_reductions; i++)
@@ -35,7 +35,7 @@ static void who_dies_after_its_sum_stays_in_the_record(void **state)
 	store_commit_clear(&k);
 	assert_int_equal(summed, NODES);
 	for (uint16_t node = 0; node < NODES; node++)
-		assert_int_equal(counted[node], c->routes.counts[node].n);
+		assert_int_equal(counted[node], c->iteration.routes.counts[node].n);
 	assert_true(counted[4] > 0);
 }
 
@@ -45,7 +45,7 @@ static uint32_t runs_again(struct controller *c)
 	uint32_t again = 0;
 
 	for (uint32_t i = 0; i < N; i++) {
-		struct microbatch *m = &c->routes.microbatches[i];
+		struct microbatch *m = &c->iteration.routes.microbatches[i];
 
 		if (m->done)
 			continue;
@@ -68,10 +68,10 @@ static void four_dies_in_its_sum(struct controller *c)
 	under_way_all_is_done(c);
 	for (uint16_t node = DATA; node < NODES; node++)
 		under_way_tells_its_sum(c, node);
-	assert_true(c->routes.counts[4].n > 0);
-	members_gone(c, &c->members[4], "is gone");
-	loop_act(c);
-	assert_int_equal(c->phase, PHASE_REDUCING);
+	assert_true(c->iteration.routes.counts[4].n > 0);
+	members_gone(&c->run, &c->members.list[4], "is gone");
+	loop_act(&c->iteration);
+	assert_int_equal(c->run.phase, PHASE_REDUCING);
 }
 
 /* A sum of which one alone has told may be wrong, and nobody would know: what it lacked is not that much. */
@@ -81,13 +81,13 @@ static void a_sum_that_one_alone_has_told_is_made_anew(void **state)
 
 	for (int told = 1; told >= 0; told--) {
 		under_way_all_is_done(c);
-		c->members[5].replica = false;
+		c->members.list[5].is_replica = false;
 		under_way_tells_its_sum(c, 3);
 		if (told)
 			under_way_tells_its_sum(c, 4);
-		members_gone(c, &c->members[4], "is gone");
-		loop_act(c);
-		assert_int_equal(c->phase, told ? PHASE_REDUCING : PHASE_COMPUTING);
+		members_gone(&c->run, &c->members.list[4], "is gone");
+		loop_act(&c->iteration);
+		assert_int_equal(c->run.phase, told ? PHASE_REDUCING : PHASE_COMPUTING);
 		if (told) {
 			assert_int_equal(under_way_end(state), 0);
 			assert_int_equal(under_way_begin(state), 0);
@@ -104,16 +104,16 @@ static void who_told_another_sum_and_died_is_heard(void **state)
 	struct msg_reduced r = { .iteration = 1, .stage = 1, .sum_squares = 1, .n_slices = DATA, .slices = slices };
 
 	under_way_all_is_done(c);
-	r.attempt = c->reduce_attempt;
-	iteration_reduced(c, &c->members[4], &r);
+	r.attempt = c->iteration.reduce_attempt;
+	iteration_reduced(&c->iteration, &c->members.list[4], &r);
 	under_way_tells_its_sum(c, 3);
 	under_way_tells_its_sum(c, 5);
-	members_gone(c, &c->members[4], "is gone");
-	loop_act(c);
+	members_gone(&c->run, &c->members.list[4], "is gone");
+	loop_act(&c->iteration);
 	for (uint16_t node = 0; node < DATA; node++)
 		under_way_tells_its_sum(c, node);
-	assert_int_equal(c->committed, 0);
-	assert_int_equal(c->n_differing, 1);
+	assert_int_equal(c->run.committed, 0);
+	assert_int_equal(c->iteration.n_differing, 1);
 	assert_true(runs_again(c) > 0);
 	under_way_all_tell_their_sums(c);
 	under_way_recorded_once(c);
@@ -123,14 +123,18 @@ static void who_told_another_sum_and_died_is_heard(void **state)
 static void sums_differ(struct controller *c)
 {
 	uint64_t slices[DATA] = { 1, 2, 4 };
-	struct msg_reduced r = { .iteration = 1, .attempt = c->reduce_attempt, .stage = 0,
-				 .sum_squares = 1, .n_slices = DATA, .slices = slices };
+	struct msg_reduced r = { .iteration = 1,
+				 .attempt = c->iteration.reduce_attempt,
+				 .stage = 0,
+				 .sum_squares = 1,
+				 .n_slices = DATA,
+				 .slices = slices };
 
 	under_way_tells_its_sum(c, 0);
 	under_way_tells_its_sum(c, 1);
-	iteration_reduced(c, &c->members[2], &r);
-	loop_act(c);
-	assert_int_equal(c->n_differing, 1);
+	iteration_reduced(&c->iteration, &c->members.list[2], &r);
+	loop_act(&c->iteration);
+	assert_int_equal(c->iteration.n_differing, 1);
 }
 
 /* Its part was in that sum and in no other: what it did runs again. */
@@ -140,8 +144,8 @@ static void who_died_in_a_sum_is_not_in_the_next(void **state)
 
 	four_dies_in_its_sum(c);
 	sums_differ(c);
-	assert_int_equal(c->phase, PHASE_COMPUTING);
-	assert_int_equal(c->routes.counts[4].n, 0);
+	assert_int_equal(c->run.phase, PHASE_COMPUTING);
+	assert_int_equal(c->iteration.routes.counts[4].n, 0);
 	assert_true(runs_again(c) > 0);
 	under_way_all_tell_their_sums(c);
 	under_way_recorded_once(c);
@@ -152,28 +156,29 @@ static void nor_is_it_when_another_stage_loses_one(void **state)
 	struct controller *c = *state;
 
 	four_dies_in_its_sum(c);
-	members_gone(c, &c->members[0], "is gone");
-	loop_act(c);
-	assert_int_equal(c->phase, PHASE_COMPUTING);
+	members_gone(&c->run, &c->members.list[0], "is gone");
+	loop_act(&c->iteration);
+	assert_int_equal(c->run.phase, PHASE_COMPUTING);
 	assert_true(runs_again(c) > 0);
 	under_way_all_tell_their_sums(c);
 	under_way_recorded_once(c);
 	for (int node = 0; node < NODES; node++)
-		assert_int_equal(routes_visit(&c->routes, (uint16_t)node), node != 0 && node != 4);
+		assert_int_equal(routes_visit(&c->iteration.routes, (uint16_t)node),
+				 node != 0 && node != 4);
 }
 
 /* It joins the next sum, with a gradient of nothing. */
 static void nor_when_it_is_back(void **state)
 {
 	struct controller *c = *state;
-	struct member *back = &c->members[4];
+	struct member *back = &c->members.list[4];
 
 	four_dies_in_its_sum(c);
 	back->state = NODE_SYNCING;
-	back->ready = true;
+	back->assigned.is_ready = true;
 	sums_differ(c);
 	assert_true(runs_again(c) > 0);
-	assert_true(back->replica);
+	assert_true(back->is_replica);
 	under_way_all_tell_their_sums(c);
 	under_way_recorded_once(c);
 }
@@ -184,7 +189,7 @@ static void whatever_became_of_its_place(void **state)
 	struct controller *c = *state;
 
 	four_dies_in_its_sum(c);
-	c->cluster->nodes[4].stage = 0;
+	c->run.cluster->nodes[4].stage = 0;
 	for (uint16_t node = 0; node < DATA; node++)
 		under_way_tells_its_sum(c, node);
 	under_way_recorded_once(c);
@@ -195,21 +200,21 @@ static void nor_after_a_stage_was_awaited(void **state)
 {
 	struct controller *c = *state;
 
-	c->members[1].replica = c->members[2].replica = false;
+	c->members.list[1].is_replica = c->members.list[2].is_replica = false;
 	for (uint32_t i = 0; i < N; i++)
-		c->routes.microbatches[i].nodes[0] = 0;
+		c->iteration.routes.microbatches[i].nodes[0] = 0;
 	for (int node = 0; node < NODES; node++)
-		c->members[node].held_stage = (uint8_t)(node / DATA);
+		c->members.list[node].weights.stage = (uint8_t)(node / DATA);
 	four_dies_in_its_sum(c);
-	members_gone(c, &c->members[0], "sleeps");
-	loop_act(c);
-	assert_int_equal(c->phase, PHASE_STALLED);
-	c->members[0].beat.iteration = 1;
-	assert_true(iteration_resumes(c, &c->members[0]));
-	recover_turn(c);
-	loop_act(c);
-	assert_int_equal(c->phase, PHASE_PLANNING);
-	assert_true(c->redo);
+	members_gone(&c->run, &c->members.list[0], "sleeps");
+	loop_act(&c->iteration);
+	assert_int_equal(c->run.phase, PHASE_STALLED);
+	c->members.list[0].beat.iteration = 1;
+	assert_true(iteration_resumes(&c->iteration, &c->members.list[0]));
+	recover_turn(&c->iteration);
+	loop_act(&c->iteration);
+	assert_int_equal(c->run.phase, PHASE_PLANNING);
+	assert_true(c->iteration.redo);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, under_way_begin, under_way_end)

@@ -14,28 +14,29 @@
 #include "controller/controller.h"
 #include "controller/members/members.h"
 #include "controller/planning/drift.h"
+#include "controller/setup.h"
 
 enum { NODES = 8, FROM = 2 };
 
 /* Every link takes a second; there is none from FROM to the last. */
 static struct controller *made(void)
 {
-	struct controller *c = calloc(1, sizeof(*c));
+	struct controller *c = controller_new();
 
 	assert_non_null(c);
-	c->cluster = cluster_alloc(NODES, 2, true);
-	c->members = calloc(NODES, sizeof(*c->members));
-	assert_true(c->cluster && c->members);
+	c->run.cluster = cluster_alloc(NODES, 2, true);
+	c->members.list = calloc(NODES, sizeof(*c->members.list));
+	assert_true(c->run.cluster && c->members.list);
 	for (int i = 0; i < NODES * NODES; i++)
-		c->cluster->delay_s[i] = 1;
-	c->cluster->delay_s[FROM * NODES + NODES - 1] = -1;
-	c->planned = cluster_copy(c->cluster);
-	assert_non_null(c->planned);
-	c->n_members = NODES;
-	c->unit_s = 0.1;
+		c->run.cluster->delay_s[i] = 1;
+	c->run.cluster->delay_s[FROM * NODES + NODES - 1] = -1;
+	c->run.cluster_as_given = cluster_copy(c->run.cluster);
+	assert_non_null(c->run.cluster_as_given);
+	c->members.n = NODES;
+	c->run.unit_s = 0.1;
 	for (uint16_t i = 0; i < NODES; i++) {
-		c->members[i].id = i;
-		c->members[i].links_ratio = 1;
+		c->members.list[i].id = i;
+		c->members.list[i].links.ratio = 1;
 	}
 	return c;
 }
@@ -43,11 +44,11 @@ static struct controller *made(void)
 static void unmake(struct controller *c)
 {
 	for (uint32_t i = 0; i < NODES; i++)
-		free(c->members[i].links);
-	free(c->journal.notes);
-	free(c->members);
-	cluster_free(c->cluster);
-	cluster_free(c->planned);
+		free(c->members.list[i].links.list);
+	free(c->run.journal.notes);
+	free(c->members.list);
+	cluster_free(c->run.cluster);
+	cluster_free(c->run.cluster_as_given);
 	free(c);
 }
 
@@ -61,12 +62,12 @@ static void tell(struct controller *c, const double *measured, uint32_t n)
 		links[i].to = (uint16_t)(3 + i);
 		links[i].measured_delay_s = (float)measured[i];
 	}
-	members_links(c, &c->members[FROM], &l);
+	members_links(&c->planning, &c->members.list[FROM], &l);
 }
 
 static double believed(const struct controller *c, uint16_t to)
 {
-	return c->cluster->delay_s[FROM * NODES + to];
+	return c->run.cluster->delay_s[FROM * NODES + to];
 }
 
 static void links_that_nobody_uses_follow_the_others(void **state)
@@ -78,8 +79,8 @@ static void links_that_nobody_uses_follow_the_others(void **state)
 	tell(c, slow, 4);
 	assert_true(believed(c, 0) > 3.8 && believed(c, 0) < 4.3);
 	assert_true(believed(c, NODES - 1) < 0); /* no link is no link */
-	assert_true(c->cluster->delay_s[0 * NODES + FROM] == 1);
-	assert_true(c->drift.corrected);
+	assert_true(c->run.cluster->delay_s[0 * NODES + FROM] == 1);
+	assert_true(c->planning.drift.corrected);
 	tell(c, normal, 4);
 	assert_true(believed(c, 0) == 1 && believed(c, 5) == 1);
 	unmake(c);
@@ -118,7 +119,7 @@ static double travel(struct controller *c, double took_s, double latency_s)
 {
 	struct msg_link link = { .to = 3, .measured_delay_s = (float)took_s, .latency_s = (float)latency_s };
 
-	members_links(c, &c->members[FROM], &(struct msg_links){ 1, &link });
+	members_links(&c->planning, &c->members.list[FROM], &(struct msg_links){ 1, &link });
 	return believed(c, 3);
 }
 
@@ -126,20 +127,21 @@ static struct controller *made_measured(void)
 {
 	struct controller *c = made();
 
-	c->unit_s = 1;
-	c->phase = PHASE_COMPUTING;
-	c->links = link_table_new(NODES);
-	assert_non_null(c->links);
-	c->links->activation_bytes = 1e5;
-	*link_table_at(c->links, FROM, 3) = (struct link_seen){ .known = true, .latency_s = 0.045f, .bandwidth = 2e7 };
-	c->cluster->delay_s[FROM * NODES + 3] = 0.05;
+	c->run.unit_s = 1;
+	c->run.phase = PHASE_COMPUTING;
+	c->members.links = link_table_new(NODES);
+	assert_non_null(c->members.links);
+	c->members.links->activation_bytes = 1e5;
+	*link_table_at(c->members.links, FROM, 3) =
+		(struct link_seen){ .known = true, .latency_s = 0.045f, .bandwidth = 2e7 };
+	c->run.cluster->delay_s[FROM * NODES + 3] = 0.05;
 	return c;
 }
 
 static void unmake_measured(struct controller *c)
 {
-	link_table_free(c->links);
-	c->links = NULL;
+	link_table_free(c->members.links);
+	c->members.links = NULL;
 	unmake(c);
 }
 
@@ -156,7 +158,7 @@ static void a_lossy_link_is_believed_to_take_its_mean(void **state)
 	for (int i = 0; i < 300; i++) {
 		double now;
 
-		c->now_us += 1000000;
+		c->run.now_us += 1000000;
 		now = travel(c, rng_below(&r, 2) ? 0.05 : 0.35, 0.045);
 		changes += i >= 20 && fabs(now - last) > 1e-9;
 		last = now;
@@ -191,23 +193,23 @@ static void nonsense_is_ignored(void **state)
 	struct msg_links l = { 2, links };
 
 	(void)state;
-	members_links(c, &c->members[FROM], &l);
-	members_links(c, &c->members[FROM], &l);
-	assert_true(believed(c, 0) == 1 && !c->drift.corrected);
+	members_links(&c->planning, &c->members.list[FROM], &l);
+	members_links(&c->planning, &c->members.list[FROM], &l);
+	assert_true(believed(c, 0) == 1 && !c->planning.drift.corrected);
 	unmake(c);
 }
 
 static void a_task(struct controller *c, uint16_t node, double took_s)
 {
-	struct member *m = &c->members[node];
+	struct member *m = &c->members.list[node];
 	struct msg_task_event e = { .type = WORK_STARTS, .kind = TASK_FORWARD };
 
-	c->now_us += 1000000;
-	e.at_us = c->now_us;
-	drift_task(c, m, &e);
+	c->run.now_us += 1000000;
+	e.at_us = c->run.now_us;
+	drift_task(&c->iteration, m, &e);
 	e.type = WORK_ENDS;
-	e.at_us += (int64_t)(took_s * c->unit_s * 1e6);
-	drift_task(c, m, &e);
+	e.at_us += (int64_t)(took_s * c->run.unit_s * 1e6);
+	drift_task(&c->iteration, m, &e);
 }
 
 /* Within the iteration, once it is seen that the others are not slow. */
@@ -216,28 +218,30 @@ static void who_stands_out_is_believed_at_once(void **state)
 	struct controller *c = made();
 
 	(void)state;
-	c->options.time_scale = c->unit_s;
+	c->run.options.time_scale = c->run.unit_s;
 	for (uint16_t i = 0; i < NODES; i++) {
-		c->cluster->nodes[i].forward_s = 1;
-		c->members[i].state = NODE_LIVE;
+		c->run.cluster->nodes[i].forward_s = 1;
+		c->members.list[i].state = NODE_LIVE;
 	}
 	a_task(c, 2, 1.1);
 	a_task(c, 3, 1.1);
 	a_task(c, 1, 4);
 	a_task(c, 1, 4);
-	assert_true(c->cluster->nodes[1].forward_s == 1); /* most others might be as slow */
+	assert_true(c->run.cluster->nodes[1].forward_s == 1); /* most others might be as slow */
 	for (uint16_t i = 4; i < NODES; i++)
 		a_task(c, i, 1.1);
 	a_task(c, 1, 4);
 	a_task(c, 1, 4);
-	assert_true(fabs(c->cluster->nodes[1].forward_s - 4) < 1e-9 && c->drift.corrected);
-	c->drift.corrected = false;
+	assert_true(fabs(c->run.cluster->nodes[1].forward_s - 4) < 1e-9 &&
+		    c->planning.drift.corrected);
+	c->planning.drift.corrected = false;
 	a_task(c, 2, 1.8);
 	a_task(c, 2, 1.8);
-	assert_true(c->cluster->nodes[2].forward_s == 1 && !c->drift.corrected);
+	assert_true(c->run.cluster->nodes[2].forward_s == 1 && !c->planning.drift.corrected);
 	a_task(c, 1, 1);
 	a_task(c, 1, 1);
-	assert_true(fabs(c->cluster->nodes[1].forward_s - 1) < 1e-9 && c->drift.corrected);
+	assert_true(fabs(c->run.cluster->nodes[1].forward_s - 1) < 1e-9 &&
+		    c->planning.drift.corrected);
 	unmake(c);
 }
 
@@ -245,20 +249,20 @@ static void who_stands_out_is_believed_at_once(void **state)
 static void a_clock_learned_anew_is_no_drift(void **state)
 {
 	struct controller *c = made();
-	struct member *m = &c->members[1];
+	struct member *m = &c->members.list[1];
 	struct msg_task_event e = { .kind = TASK_FORWARD };
 
 	(void)state;
-	c->cluster->nodes[1].forward_s = 1;
-	c->now_us = 9000000;
+	c->run.cluster->nodes[1].forward_s = 1;
+	c->run.now_us = 9000000;
 	e.type = WORK_STARTS;
 	e.at_us = 1000000;
-	drift_task(c, m, &e);
-	m->clock_offset_us = -700000;
+	drift_task(&c->iteration, m, &e);
+	m->clock.offset_us = -700000;
 	e.type = WORK_ENDS;
-	e.at_us = 1100000 + m->clock_offset_us;
-	drift_task(c, m, &e);
-	assert_true(fabs(m->task_took_s - 0.1) < 1e-9);
+	e.at_us = 1100000 + m->clock.offset_us;
+	drift_task(&c->iteration, m, &e);
+	assert_true(fabs(m->tasks.took_s - 0.1) < 1e-9);
 	unmake(c);
 }
 
@@ -267,7 +271,7 @@ static void all_take(struct controller *c, double times)
 	for (uint16_t i = 0; i < NODES; i++)
 		for (int k = 0; k < 3; k++)
 			a_task(c, i, times);
-	drift_turn(c);
+	drift_turn(&c->planning);
 }
 
 /* Agents that share cores: how slow that makes them is believed at first sight, since nothing was known; then each
@@ -279,22 +283,23 @@ static void a_pace_is_a_mean(void **state)
 
 	(void)state;
 	for (uint16_t i = 0; i < NODES; i++) {
-		struct member *m = &c->members[i];
+		struct member *m = &c->members.list[i];
 
 		snprintf(m->hello.machine, sizeof(m->hello.machine), "one");
 		m->hello.cores = 2;
 		m->state = NODE_LIVE;
-		m->pace = m->alone_forward_s = 1;
-		c->cluster->nodes[i].forward_s = 1;
+		m->compute.pace = m->compute.alone_forward_s = 1;
+		c->run.cluster->nodes[i].forward_s = 1;
 	}
 	all_take(c, 4);
-	first = c->cluster->nodes[0].forward_s;
-	assert_true(fabs(first - 4) < 0.1 && c->cluster->nodes[NODES - 1].forward_s == first);
+	first = c->run.cluster->nodes[0].forward_s;
+	assert_true(fabs(first - 4) < 0.1 && c->run.cluster->nodes[NODES - 1].forward_s == first);
 	for (int k = 0; k < 4; k++)
 		all_take(c, first);
-	assert_true(fabs(c->cluster->nodes[0].forward_s - first) < 0.1);
+	assert_true(fabs(c->run.cluster->nodes[0].forward_s - first) < 0.1);
 	all_take(c, 2 * first);
-	assert_true(c->cluster->nodes[0].forward_s > first && c->cluster->nodes[0].forward_s < 1.5 * first);
+	assert_true(c->run.cluster->nodes[0].forward_s > first &&
+		    c->run.cluster->nodes[0].forward_s < 1.5 * first);
 	unmake(c);
 }
 
@@ -305,17 +310,18 @@ static void what_cannot_be_is_not_believed(void **state)
 	const double said[] = { -40, 1e12 };
 
 	(void)state;
-	c->options.time_scale = c->unit_s;
+	c->run.options.time_scale = c->run.unit_s;
 	for (uint16_t i = 0; i < NODES; i++) {
-		c->cluster->nodes[i].forward_s = 1;
-		c->members[i].state = NODE_LIVE;
+		c->run.cluster->nodes[i].forward_s = 1;
+		c->members.list[i].state = NODE_LIVE;
 		a_task(c, i, 1);
 	}
 	for (int k = 0; k < 2; k++) {
 		for (int i = 0; i < 20; i++)
 			a_task(c, 1, said[k]);
-		assert_true(c->cluster->nodes[1].forward_s > 0);
-		assert_true(c->cluster->nodes[1].forward_s * c->unit_s <= (double)c->now_us * 1e-6 + 1);
+		assert_true(c->run.cluster->nodes[1].forward_s > 0);
+		assert_true(c->run.cluster->nodes[1].forward_s * c->run.unit_s <=
+			    (double)c->run.now_us * 1e-6 + 1);
 	}
 	unmake(c);
 }

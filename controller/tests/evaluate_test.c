@@ -15,16 +15,16 @@ static struct controller *validates(void **state)
 {
 	struct controller *c = *state;
 
-	c->options.eval_batches = BATCHES;
-	c->committed = 7;
-	evaluation_begin(c);
-	assert_int_equal(c->phase, PHASE_EVALUATING);
+	c->run.options.eval_batches = BATCHES;
+	c->run.committed = 7;
+	evaluation_begin(&c->iteration);
+	assert_int_equal(c->run.phase, PHASE_EVALUATING);
 	return c;
 }
 
 static uint16_t node_of(const struct controller *c, uint32_t i, int stage)
 {
-	return c->evaluation.microbatches[i].nodes[stage];
+	return c->iteration.evaluation.microbatches[i].nodes[stage];
 }
 
 static void each_replica_in_turn(void **state)
@@ -40,8 +40,8 @@ static void but_not_who_is_gone_or_left_out(void **state)
 {
 	struct controller *c = *state;
 
-	c->members[0].replica = false;
-	c->members[4].marked = true;
+	c->members.list[0].is_replica = false;
+	c->members.list[4].is_marked = true;
 	validates(state);
 	for (uint32_t i = 0; i < BATCHES; i++) {
 		assert_int_equal(node_of(c, i, 0), 1 + i % 2);
@@ -54,16 +54,16 @@ static void around_links_that_are_cut(void **state)
 {
 	struct controller *c = *state;
 	struct link_failure cut[2] = { { .from = 0, .to = 3, .active = true }, { .from = 4, .to = 1, .active = true } };
-	struct link_failure *was = c->failed_links.of;
+	struct link_failure *was = c->members.failed_links.of;
 
-	c->failed_links.of = cut;
-	c->failed_links.n = 2;
+	c->members.failed_links.of = cut;
+	c->members.failed_links.n = 2;
 	validates(state);
 	assert_int_equal(node_of(c, 0, 1), 4);
 	assert_int_equal(node_of(c, 1, 1), 5);
 	assert_int_equal(node_of(c, 2, 1), 5);
-	c->failed_links.of = was;
-	c->failed_links.n = 0;
+	c->members.failed_links.of = was;
+	c->members.failed_links.n = 0;
 }
 
 static void which_links_an_answer_needs(void **state)
@@ -71,17 +71,18 @@ static void which_links_an_answer_needs(void **state)
 	struct controller *c = validates(state);
 	struct msg_evaluated r = { .iteration = 7, .microbatch = 2, .loss = 1 };
 
-	assert_true(evaluation_needs(c, 2, 5) && evaluation_needs(c, 5, 2));
-	assert_false(evaluation_needs(c, 2, 4) || evaluation_needs(c, 3, 4));
-	iteration_evaluated(c, &c->members[2], &r);
-	assert_false(evaluation_needs(c, 2, 5)); /* it is answered */
+	assert_true(evaluation_needs(&c->iteration, 2, 5) && evaluation_needs(&c->iteration, 5, 2));
+	assert_false(evaluation_needs(&c->iteration, 2, 4) ||
+		     evaluation_needs(&c->iteration, 3, 4));
+	iteration_evaluated(&c->iteration, &c->members.list[2], &r);
+	assert_false(evaluation_needs(&c->iteration, 2, 5)); /* it is answered */
 }
 
 static void answer(struct controller *c, uint16_t from, uint64_t iteration, uint32_t microbatch)
 {
 	struct msg_evaluated r = { .iteration = iteration, .microbatch = microbatch, .loss = (float)microbatch };
 
-	iteration_evaluated(c, &c->members[from], &r);
+	iteration_evaluated(&c->iteration, &c->members.list[from], &r);
 }
 
 static void an_answer_counts_once_and_from_its_data_node(void **state)
@@ -91,14 +92,14 @@ static void an_answer_counts_once_and_from_its_data_node(void **state)
 	answer(c, 1, 7, 0);
 	answer(c, 0, 6, 0);
 	answer(c, 0, 7, BATCHES);
-	assert_int_equal(c->evaluation.done, 0);
+	assert_int_equal(c->iteration.evaluation.done, 0);
 	for (uint32_t i = 0; i < BATCHES; i++) {
-		assert_int_equal(c->phase, PHASE_EVALUATING);
+		assert_int_equal(c->run.phase, PHASE_EVALUATING);
 		answer(c, (uint16_t)(i % DATA), 7, i);
 		answer(c, (uint16_t)(i % DATA), 7, i);
 	}
-	assert_int_equal(c->phase, PHASE_PLANNING);
-	assert_float_equal(c->evaluation.loss, 0 + 1 + 2 + 3 + 4, 1e-9);
+	assert_int_equal(c->run.phase, PHASE_PLANNING);
+	assert_float_equal(c->iteration.evaluation.loss, 0 + 1 + 2 + 3 + 4, 1e-9);
 }
 
 int main(void)

@@ -18,7 +18,8 @@ struct search {
 	uint64_t *hashes;
 	uint32_t *before;    /* from which each was reached first */
 	uint32_t n, room;
-	uint64_t *now, *next; /* (n, nodes + 1) names of the states of this depth and of the one after it */
+	/* (n, nodes + 1) names of the states of this depth and of the one after it */
+	uint64_t *now, *next;
 	uint32_t n_now, n_next, room_next, first; /* first: the number of now[0] */
 	uint32_t *edges;            /* free steps, state by state */
 	uint64_t n_edges, room_edges;

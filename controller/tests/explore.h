@@ -7,7 +7,8 @@
 struct explored {
 	uint64_t states, steps;
 	uint64_t ended, hopeless; /* states: where it has ended; where a stage has nobody left */
-	const char *wrong;        /* NULL nothing; else the first found, by a shortest way: its trace was printed */
+	/* NULL nothing; else the first found, by a shortest way: its trace was printed */
+	const char *wrong;
 };
 
 /* Breadth first, to the end. States are known by 64 bits of them: of ten million two are mistaken for one once in

@@ -16,6 +16,7 @@
 #include "controller/members/members.h"
 #include "controller/members/failure_detector.h"
 #include "controller/operator/consoles.h"
+#include "controller/setup.h"
 
 enum { NODES = 6, SECOND = 1000000, LOOK_US = 20000, PING_US = 500000, CONNECTIONS = 4, LIMIT_US = 450000 };
 
@@ -122,30 +123,35 @@ struct world {
 
 static struct controller *made(void)
 {
-	struct controller *c = calloc(1, sizeof(*c));
+	struct controller *c = controller_new();
 	struct post_options o = { 0 };
 
 	assert_non_null(c);
-	c->cluster = cluster_alloc(NODES, 1, false);
-	assert_non_null(c->cluster);
-	assert_int_equal(keys_generate(&c->identity, NULL), 0);
-	o.identity = c->identity;
-	assert_int_equal(post_open(&c->post, &o, NULL), 0);
-	assert_int_equal(planner_start(&c->planner, NULL), 0);
-	c->supervisor = -1;
-	c->phase = PHASE_PAUSED;
-	c->path_length = 1;
-	c->unit_s = 1;
-	c->options.silence_us = LIMIT_US;
-	c->cluster->stages[0] = NODES;
-	c->n_members = NODES;
-	c->members = calloc(NODES, sizeof(*c->members));
-	assert_non_null(c->members);
+	c->run.cluster = cluster_alloc(NODES, 1, false);
+	assert_non_null(c->run.cluster);
+	assert_int_equal(keys_generate(&c->run.keys.own, NULL), 0);
+	o.identity = c->run.keys.own;
+	assert_int_equal(post_open(&c->run.post, &o, NULL), 0);
+	assert_int_equal(planner_start(&c->planning.planner, NULL), 0);
+	c->run.supervisor = -1;
+	c->run.phase = PHASE_PAUSED;
+	c->run.wanted.path_length = 1;
+	c->run.unit_s = 1;
+	c->run.options.silence_us = LIMIT_US;
+	c->run.cluster->stages[0] = NODES;
+	c->members.n = NODES;
+	c->members.list = calloc(NODES, sizeof(*c->members.list));
+	assert_non_null(c->members.list);
 	for (uint16_t i = 0; i < NODES; i++) {
-		struct member *m = &c->members[i];
+		struct member *m = &c->members.list[i];
 
-		*m = (struct member){ .id = i, .peer = i + 1u, .state = NODE_LIVE, .replica = true, .keeps = -1,
-				      .welcomed = true, .machine = i };
+		*m = (struct member){ .id = i,
+				      .peer = i + 1u,
+				      .state = NODE_LIVE,
+				      .is_replica = true,
+				      .copy.stage = -1,
+				      .assigned.is_welcomed = true,
+				      .compute.machine = i };
 		snprintf(m->hello.address, sizeof(m->hello.address), "tcp://10.0.0.%u:7701", i);
 		snprintf(m->hello.host, sizeof(m->hello.host), "alike");
 	}
@@ -168,7 +174,7 @@ static void world_greet(struct world *w)
 {
 	for (int i = 0; i < NODES; i++) {
 		w->dead_us[i] = -1;
-		failure_detector_begin(w->c, &w->c->members[i]);
+		failure_detector_begin(&w->c->members, &w->c->members.list[i]);
 	}
 }
 
@@ -178,13 +184,13 @@ static void world_free(struct world *w)
 
 	for (int i = 0; i < NODES; i++)
 		trace_fini(&w->traces[i]);
-	planner_stop(c->planner);
-	planned_free(c->pending);
-	post_close(c->post);
-	keys_free(c->identity);
-	consoles_fini(c);
-	cluster_free(c->cluster);
-	free(c->members);
+	planner_stop(c->planning.planner);
+	planned_free(c->planning.pending);
+	post_close(c->run.post);
+	keys_free(c->run.keys.own);
+	consoles_fini(&c->run);
+	cluster_free(c->run.cluster);
+	free(c->members.list);
 	free(c);
 	free(w);
 }
@@ -202,9 +208,9 @@ static void say(struct world *w, uint16_t node, const struct word *word)
 		h.echo_us = ping * PING_US;
 		h.echo_age_us = word->sent_us - t->pings[ping];
 	}
-	w->c->now_us = word->arrives_us;
-	members_heartbeat(w->c, &w->c->members[node], &h);
-	loop_act(w->c);
+	w->c->run.now_us = word->arrives_us;
+	members_heartbeat(&w->c->iteration, &w->c->members.list[node], &h);
+	loop_act(&w->c->iteration);
 }
 
 /* What has arrived by then is heard, in order. */
@@ -228,7 +234,8 @@ static void hear(struct world *w, int64_t until_us)
 		if (!next || next->arrives_us > until_us)
 			return;
 		w->traces[who].next++;
-		if (next->arrives_us - 2 * w->traces[who].way.one_way_us <= w->vanishes_us[who]) /* nobody sends it again */
+		/* Nobody sends it again */
+		if (next->arrives_us - 2 * w->traces[who].way.one_way_us <= w->vanishes_us[who])
 			say(w, who, next);
 	}
 }
@@ -236,11 +243,11 @@ static void hear(struct world *w, int64_t until_us)
 static void look(struct world *w, int64_t now_us)
 {
 	hear(w, now_us);
-	w->c->now_us = now_us;
-	failure_detector_check(w->c, 0);
-	loop_act(w->c);
+	w->c->run.now_us = now_us;
+	failure_detector_check(&w->c->members, 0);
+	loop_act(&w->c->iteration);
 	for (int i = 0; i < NODES; i++)
-		if (w->dead_us[i] < 0 && w->c->members[i].state == NODE_DEAD)
+		if (w->dead_us[i] < 0 && w->c->members.list[i].state == NODE_DEAD)
 			w->dead_us[i] = now_us;
 }
 
@@ -291,32 +298,32 @@ static void an_hour_of_losses_kills_nobody(void **state)
 static void what_was_overtaken_is_not_believed(void **state)
 {
 	struct world *w = world_new();
-	struct member *m = &w->c->members[1];
+	struct member *m = &w->c->members.list[1];
 	struct msg_heartbeat h = { .beat = 7, .now_us = 700000, .queued = 7, .committed = 99 };
 
 	(void)state;
 	world_greet(w);
-	w->c->now_us = 700000;
-	members_heartbeat(w->c, m, &h);
-	loop_act(w->c);
-	w->c->now_us = 800000;
+	w->c->run.now_us = 700000;
+	members_heartbeat(&w->c->iteration, m, &h);
+	loop_act(&w->c->iteration);
+	w->c->run.now_us = 800000;
 	h.beat = 6;
 	h.queued = 6;
-	members_heartbeat(w->c, m, &h);
-	loop_act(w->c);
+	members_heartbeat(&w->c->iteration, m, &h);
+	loop_act(&w->c->iteration);
 	assert_int_equal(m->beat.queued, 7);
-	assert_int_equal(m->heard_us, 700000);
-	assert_int_equal(m->lived_us, 800000);
+	assert_int_equal(m->heard.message_us, 700000);
+	assert_int_equal(m->heard.any_us, 800000);
 	h.beat = 8;
 	h.queued = 8;
-	members_heartbeat(w->c, m, &h);
-	loop_act(w->c);
+	members_heartbeat(&w->c->iteration, m, &h);
+	loop_act(&w->c->iteration);
 	assert_int_equal(m->beat.queued, 8);
-	failure_detector_begin(w->c, m); /* a new process counts anew */
+	failure_detector_begin(&w->c->members, m); /* a new process counts anew */
 	h.beat = 1;
 	h.queued = 1;
-	members_heartbeat(w->c, m, &h);
-	loop_act(w->c);
+	members_heartbeat(&w->c->iteration, m, &h);
+	loop_act(&w->c->iteration);
 	assert_int_equal(m->beat.queued, 1);
 	world_free(w);
 }
@@ -338,14 +345,16 @@ static void an_overloaded_machine_is_not_dead(void **state)
 		for (int k = 0; k < WORDS; k++)
 			late[k] = k < 50 ? 0 : (int64_t)(rng_uniform(&rng) * (k < 170 ? (k - 50) * 6000 : 700000));
 		trace_init(&w->traces[i], &way, WORDS, loaded ? late : NULL, i);
-		snprintf(w->c->members[i].hello.address, 64, "tcp://10.0.0.%d:77%02u", loaded ? 1 : 2, i);
+		snprintf(w->c->members.list[i].hello.address, 64, "tcp://10.0.0.%d:77%02u",
+			 loaded ? 1 : 2, i);
 	}
 	world_greet(w);
 	go(w, LOOK_US, (int64_t)(WORDS / 10 - 1) * SECOND);
 	nobody_died(w);
 	for (int i = 3; i < NODES; i++)
-		assert_in_range(w->c->members[i].allowed_us, LIMIT_US, LIMIT_US + 3 * 26000);
-	assert_true(w->c->members[0].allowed_us > 2 * LIMIT_US);
+		assert_in_range(w->c->members.list[i].heard.allowed_us, LIMIT_US,
+				LIMIT_US + 3 * 26000);
+	assert_true(w->c->members.list[0].heard.allowed_us > 2 * LIMIT_US);
 	world_free(w);
 }
 
@@ -357,11 +366,12 @@ static void nothing_from_most_machines_is_our_own_fault(void **state)
 		struct way way = { 5000, 0, 0, 1 };
 
 		(void)state;
-		w->c->options.embedded = embedded;
+		w->c->run.options.embedded = embedded;
 		for (uint16_t i = 0; i < NODES; i++) {
 			trace_init(&w->traces[i], &way, 300, NULL, i);
 			if (embedded)
-				snprintf(w->c->members[i].hello.address, 64, "ipc:///run/%u", i);
+				snprintf(w->c->members.list[i].hello.address, 64, "ipc:///run/%u",
+					 i);
 			w->vanishes_us[i] = 10 * SECOND;
 		}
 		world_greet(w);
@@ -389,9 +399,9 @@ static void who_slept_does_not_judge(void **state)
 	lossy_ways(w, 300, 1);
 	world_greet(w);
 	go(w, LOOK_US, 10 * SECOND);
-	w->c->now_us = 13 * SECOND; /* all that was said meanwhile is still to be read */
-	failure_detector_check(w->c, 3 * SECOND);
-	loop_act(w->c);
+	w->c->run.now_us = 13 * SECOND; /* all that was said meanwhile is still to be read */
+	failure_detector_check(&w->c->members, 3 * SECOND);
+	loop_act(&w->c->iteration);
 	go(w, 13 * SECOND, 20 * SECOND);
 	nobody_died(w);
 	world_free(w);
@@ -433,7 +443,8 @@ static void with_a_machine_go_all_that_run_there(void **state)
 
 			trace_init(&w->traces[i], &way, 300, NULL, 10 * seed + i);
 			if (i < 3) {
-				snprintf(w->c->members[i].hello.address, 64, "tcp://[fe80::1]:77%02u", i);
+				snprintf(w->c->members.list[i].hello.address, 64,
+					 "tcp://[fe80::1]:77%02u", i);
 				w->vanishes_us[i] = at;
 			}
 		}
@@ -442,7 +453,7 @@ static void with_a_machine_go_all_that_run_there(void **state)
 		for (int i = 0; i < 3; i++) {
 			assert_int_equal(w->dead_us[i], w->dead_us[0]);
 			assert_true(w->dead_us[i] > 0 && w->dead_us[i] - at <= in_time(130000));
-			assert_non_null(strstr(w->c->members[i].why, "as of all on alike"));
+			assert_non_null(strstr(w->c->members.list[i].why, "as of all on alike"));
 		}
 		for (int i = 0; i < 3; i++)
 			w->dead_us[i] = -1;
@@ -460,13 +471,14 @@ static void one_of_a_machine_goes_alone(void **state)
 	(void)state;
 	for (uint16_t i = 0; i < NODES; i++) {
 		trace_init(&w->traces[i], &way, 300, NULL, i);
-		snprintf(w->c->members[i].hello.address, 64, "tcp://10.0.0.%d:77%02u", i / 3, i);
+		snprintf(w->c->members.list[i].hello.address, 64, "tcp://10.0.0.%d:77%02u", i / 3,
+			 i);
 	}
 	w->vanishes_us[1] = 10 * SECOND;
 	world_greet(w);
 	go(w, LOOK_US, 15 * SECOND);
 	assert_true(w->dead_us[1] > 0);
-	assert_null(strstr(w->c->members[1].why, "as of all"));
+	assert_null(strstr(w->c->members.list[1].why, "as of all"));
 	w->dead_us[1] = -1;
 	nobody_died(w);
 	world_free(w);
@@ -489,8 +501,8 @@ static void who_hangs_up_is_known_at_once(void **state)
 		w->vanishes_us[who] = at;
 		world_greet(w);
 		go(w, LOOK_US, told);
-		w->c->detector.n_hung_up = 1;
-		w->c->detector.hung_up_us = told;
+		w->c->members.detector.n_hung_up = 1;
+		w->c->members.detector.hung_up_us = told;
 		go(w, told, 15 * SECOND);
 		if (w->dead_us[who] < 0 || w->dead_us[who] - told > most)
 			fail_msg("node %u, seed %u: dead %.3f s after its connections ended", who, (unsigned)seed,
@@ -511,9 +523,9 @@ static void who_is_heard_has_not_hung_up(void **state)
 	world_greet(w);
 	for (int i = 1; i < 200; i++) {
 		go(w, (i - 1) * (int64_t)140000 + LOOK_US, i * (int64_t)140000);
-		w->c->detector.n_hung_up = CONNECTIONS;
-		w->c->detector.connections = CONNECTIONS;
-		w->c->detector.hung_up_us = w->c->now_us;
+		w->c->members.detector.n_hung_up = CONNECTIONS;
+		w->c->members.detector.connections = CONNECTIONS;
+		w->c->members.detector.hung_up_us = w->c->run.now_us;
 	}
 	nobody_died(w);
 	world_free(w);
@@ -526,7 +538,7 @@ static void who_is_back_ends_old_connections(void **state)
 	(void)state;
 	for (uint64_t seed = 0; seed < 40; seed++) {
 		struct world *w = world_new();
-		struct failure_detector *d = &w->c->detector;
+		struct failure_detector *d = &w->c->members.detector;
 
 		lossy_ways(w, 600, 1000 * seed + 500);
 		w->vanishes_us[1] = 10 * SECOND;
@@ -536,10 +548,10 @@ static void who_is_back_ends_old_connections(void **state)
 		assert_true(w->dead_us[1] > 0);
 		assert_int_equal(d->n_hung_up, 0);
 		for (int i = 0; i < CONNECTIONS; i++)
-			failure_detector_ended(w->c, 1);
+			failure_detector_ended(&w->c->members, 1);
 		assert_int_equal(d->n_hung_up, 0);
 		go(w, 20 * SECOND, 21 * SECOND);
-		failure_detector_ended(w->c, 1); /* somebody else's */
+		failure_detector_ended(&w->c->members, 1); /* somebody else's */
 		assert_int_equal(d->n_hung_up, 1);
 		w->dead_us[1] = -1;
 		nobody_died(w);
@@ -551,17 +563,17 @@ static void who_is_back_ends_old_connections(void **state)
 static void who_goes_on_by_old_connections_ends_none(void **state)
 {
 	struct world *w = world_new();
-	struct member *m = &w->c->members[1];
+	struct member *m = &w->c->members.list[1];
 
 	(void)state;
 	world_greet(w);
-	m->lingering = CONNECTIONS;
+	m->heard.lingering_connections = CONNECTIONS;
 	m->state = NODE_LIVE;
-	m->since_us = w->c->now_us;
-	w->c->now_us += 11 * SECOND;
-	failure_detector_ended(w->c, 0);
-	failure_detector_ended(w->c, 1);
-	assert_int_equal(w->c->detector.n_hung_up, 1);
+	m->since_us = w->c->run.now_us;
+	w->c->run.now_us += 11 * SECOND;
+	failure_detector_ended(&w->c->members, 0);
+	failure_detector_ended(&w->c->members, 1);
+	assert_int_equal(w->c->members.detector.n_hung_up, 1);
 	world_free(w);
 }
 

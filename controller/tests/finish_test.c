@@ -18,9 +18,9 @@ static struct controller *with_supervisor(void **state)
 
 	assert_int_equal(pipe(ends), 0);
 	heard = ends[0];
-	c->supervisor = ends[1];
-	c->options.iterations = 9;
-	c->committed = 9;
+	c->run.supervisor = ends[1];
+	c->run.options.iterations = 9;
+	c->run.committed = 9;
 	return c;
 }
 
@@ -30,8 +30,8 @@ static bool was_told(struct controller *c)
 	char line[16];
 	ssize_t n;
 
-	close(c->supervisor);
-	c->supervisor = -1;
+	close(c->run.supervisor);
+	c->run.supervisor = -1;
 	n = read(heard, line, sizeof(line));
 	close(heard);
 	return n >= 4;
@@ -42,10 +42,10 @@ static void a_run_that_is_done_may_die_until_all_is_written(void **state)
 {
 	struct controller *c = with_supervisor(state);
 
-	controller_finish(c, 0, "done");
+	controller_finish(&c->members, 0, "done");
 	assert_false(was_told(c));
 	c = with_supervisor(state);
-	controller_closed(c);
+	controller_closed(&c->run);
 	assert_true(was_told(c));
 }
 
@@ -54,8 +54,8 @@ static void a_run_that_was_stopped_is_over_at_once(void **state)
 {
 	struct controller *c = with_supervisor(state);
 
-	c->committed = 8;
-	controller_finish(c, 0, "stopped by a signal");
+	c->run.committed = 8;
+	controller_finish(&c->members, 0, "stopped by a signal");
 	assert_true(was_told(c));
 }
 
@@ -63,7 +63,7 @@ static void so_is_one_that_failed(void **state)
 {
 	struct controller *c = with_supervisor(state);
 
-	controller_finish(c, 1, "out of memory");
+	controller_finish(&c->members, 1, "out of memory");
 	assert_true(was_told(c));
 }
 
@@ -72,8 +72,8 @@ static void one_that_cannot_be_recorded_may_be_gone_on_with(void **state)
 {
 	struct controller *c = with_supervisor(state);
 
-	controller_unrecorded(c, "no space");
-	controller_closed(c);
+	controller_unrecorded(&c->members, "no space");
+	controller_closed(&c->run);
 	assert_false(was_told(c));
 }
 

@@ -21,24 +21,24 @@ enum { COMMITTED = 7, X = 3 /* of the second stage, as n04 and n05 */, K = 0 /* 
 
 static void dies(struct controller *c, int node)
 {
-	members_gone(c, &c->members[node], "was killed");
-	loop_act(c);
+	members_gone(&c->run, &c->members.list[node], "was killed");
+	loop_act(&c->iteration);
 }
 
 static void beats(struct controller *c, int node, uint8_t stage, uint64_t committed)
 {
 	struct msg_heartbeat h = { .stage = stage, .committed = committed };
 
-	c->now_us += 100000;
-	members_heartbeat(c, &c->members[node], &h);
-	loop_act(c);
+	c->run.now_us += 100000;
+	members_heartbeat(&c->iteration, &c->members.list[node], &h);
+	loop_act(&c->iteration);
 }
 
 static void keeps(struct controller *c, int node, int stage, uint64_t holds)
 {
-	c->members[node].keeps = stage;
-	c->members[node].kept = true;
-	c->members[node].kept_holds = holds;
+	c->members.list[node].copy.stage = stage;
+	c->members.list[node].copy.is_whole = true;
+	c->members.list[node].copy.iterations = holds;
 }
 
 /* All of the second stage are dead; n03 died last. */
@@ -46,23 +46,24 @@ static struct controller *lost(void **state)
 {
 	struct controller *c = *state;
 
-	c->committed = COMMITTED;
-	c->iteration = COMMITTED + 1;
+	c->run.committed = COMMITTED;
+	c->run.iteration = COMMITTED + 1;
 	for (int i = 0; i < NODES; i++) {
-		c->members[i].held_stage = (uint8_t)(i / DATA);
-		c->members[i].holds = COMMITTED;
+		c->members.list[i].weights.stage = (uint8_t)(i / DATA);
+		c->members.list[i].weights.iterations = COMMITTED;
 	}
 	dies(c, 5);
 	dies(c, 4);
 	dies(c, X);
-	c->members[4].holds = c->members[5].holds = COMMITTED - 1;
-	assert_int_equal(c->phase, PHASE_STALLED);
+	c->members.list[4].weights.iterations = c->members.list[5].weights.iterations =
+		COMMITTED - 1;
+	assert_int_equal(c->run.phase, PHASE_STALLED);
 	return c;
 }
 
 static bool is_back(const struct controller *c)
 {
-	return c->members[X].replica && member_stage(c, &c->members[X]) == 1;
+	return c->members.list[X].is_replica && member_stage(&c->run, &c->members.list[X]) == 1;
 }
 
 static void who_slept_goes_on(void **state)
@@ -78,15 +79,15 @@ static void also_when_its_place_was_given_away(void **state)
 {
 	struct controller *c = lost(state);
 
-	c->cluster->nodes[X].stage = 0;
-	c->cluster->nodes[K].stage = 1;
+	c->run.cluster->nodes[X].stage = 0;
+	c->run.cluster->nodes[K].stage = 1;
 	dies(c, K);
 	beats(c, X, 1, COMMITTED);
 	assert_true(is_back(c));
-	assert_int_equal(member_stage(c, &c->members[K]), 0);
-	recover_turn(c);
-	loop_act(c);
-	assert_true(c->redo); /* it may have done what its place was to do */
+	assert_int_equal(member_stage(&c->run, &c->members.list[K]), 0);
+	recover_turn(&c->iteration);
+	loop_act(&c->iteration);
+	assert_true(c->iteration.redo); /* it may have done what its place was to do */
 }
 
 /* Its beats tell what it has: the last commit is on its way to it. */
@@ -95,13 +96,13 @@ static void once_it_has_heard_of_the_commit(void **state)
 	struct controller *c = lost(state);
 
 	beats(c, X, 1, COMMITTED - 1);
-	recover_turn(c);
-	loop_act(c);
+	recover_turn(&c->iteration);
+	loop_act(&c->iteration);
 	assert_false(is_back(c));
-	assert_int_equal(c->members[X].state, NODE_JOINING);
+	assert_int_equal(c->members.list[X].state, NODE_JOINING);
 	beats(c, X, 1, COMMITTED);
-	recover_turn(c);
-	loop_act(c);
+	recover_turn(&c->iteration);
+	loop_act(&c->iteration);
 	assert_true(is_back(c));
 }
 
@@ -110,17 +111,17 @@ static void but_not_with_other_weights(void **state)
 	struct controller *c = lost(state);
 
 	beats(c, X, MSG_NO_STAGE, COMMITTED); /* it loads something */
-	recover_turn(c);
-	loop_act(c);
+	recover_turn(&c->iteration);
+	loop_act(&c->iteration);
 	assert_false(is_back(c));
 	beats(c, X, 0, COMMITTED);
-	recover_turn(c);
-	loop_act(c);
+	recover_turn(&c->iteration);
+	loop_act(&c->iteration);
 	assert_false(is_back(c));
-	c->members[X].held_stage = 0; /* it was told to load something since it said so */
+	c->members.list[X].weights.stage = 0; /* it was told to load something since it said so */
 	beats(c, X, 1, COMMITTED);
-	recover_turn(c);
-	loop_act(c);
+	recover_turn(&c->iteration);
+	loop_act(&c->iteration);
 	assert_false(is_back(c));
 }
 
@@ -130,39 +131,42 @@ static void a_copy_that_slept_takes_the_stage_over(void **state)
 {
 	struct controller *c = *state;
 
-	c->committed = COMMITTED;
+	c->run.committed = COMMITTED;
 	keeps(c, K, 1, COMMITTED);
 	dies(c, K);
 	lost(state);
 	for (int i = DATA; i < NODES; i++) { /* nobody waits for these */
-		c->members[i].state = NODE_FAILED;
-		c->members[i].marked = true;
+		c->members.list[i].state = NODE_FAILED;
+		c->members.list[i].is_marked = true;
 	}
-	recover_turn(c);
-	loop_act(c);
-	assert_int_equal(stage_replicas(c, 0, NULL), 2); /* of which one would go, to begin anew without it */
-	assert_int_equal(member_stage(c, &c->members[1]) + member_stage(c, &c->members[2]), 0);
-	c->members[K].held_stage = MSG_NO_STAGE;
+	recover_turn(&c->iteration);
+	loop_act(&c->iteration);
+	/* Of which one would go, to begin anew without it */
+	assert_int_equal(stage_replicas(&c->members, 0, NULL), 2);
+	assert_int_equal(member_stage(&c->run, &c->members.list[1]) +
+				 member_stage(&c->run, &c->members.list[2]),
+			 0);
+	c->members.list[K].weights.stage = MSG_NO_STAGE;
 	beats(c, K, 0, COMMITTED);
-	assert_int_equal(c->members[K].keeps, 1);
-	recover_turn(c);
-	loop_act(c);
-	assert_int_equal(member_stage(c, &c->members[K]), 1);
-	assert_int_equal(c->members[K].state, NODE_SYNCING);
-	assert_int_equal(c->members[K].held_stage, 1);
+	assert_int_equal(c->members.list[K].copy.stage, 1);
+	recover_turn(&c->iteration);
+	loop_act(&c->iteration);
+	assert_int_equal(member_stage(&c->run, &c->members.list[K]), 1);
+	assert_int_equal(c->members.list[K].state, NODE_SYNCING);
+	assert_int_equal(c->members.list[K].weights.stage, 1);
 }
 
 static void one_of_an_older_commit_is_forgotten(void **state)
 {
 	struct controller *c = *state;
 
-	c->committed = COMMITTED;
+	c->run.committed = COMMITTED;
 	keeps(c, K, 1, COMMITTED - 1);
 	dies(c, K);
 	lost(state);
-	c->members[K].held_stage = MSG_NO_STAGE;
+	c->members.list[K].weights.stage = MSG_NO_STAGE;
 	beats(c, K, 0, COMMITTED);
-	assert_int_not_equal(c->members[K].keeps, 1);
+	assert_int_not_equal(c->members.list[K].copy.stage, 1);
 }
 
 /* Another has the stage: it joins as everybody does. */
@@ -170,11 +174,11 @@ static void so_is_one_that_nobody_needs(void **state)
 {
 	struct controller *c = *state;
 
-	c->committed = COMMITTED;
+	c->run.committed = COMMITTED;
 	keeps(c, K, 1, COMMITTED);
 	dies(c, K);
 	beats(c, K, 0, COMMITTED);
-	assert_int_not_equal(c->members[K].keeps, 1);
+	assert_int_not_equal(c->members.list[K].copy.stage, 1);
 }
 
 /* ---- whose word is still on its way ---- */
@@ -186,20 +190,20 @@ static struct controller *replaced(void **state)
 	struct controller *c = lost(state);
 
 	for (shard.stage = 0; shard.stage < 2; shard.stage++)
-		assert_int_equal(store_shard(c->store, &shard, NULL), 0);
+		assert_int_equal(store_shard(c->run.history.store, &shard, NULL), 0);
 	for (int i = DATA; i < NODES; i++) {
-		members_set(c, &c->members[i], NODE_JOINING, "");
-		c->members[i].held_stage = MSG_NO_STAGE;
-		c->members[i].holds = 0;
+		members_set(&c->run, &c->members.list[i], NODE_JOINING, "");
+		c->members.list[i].weights.stage = MSG_NO_STAGE;
+		c->members.list[i].weights.iterations = 0;
 	}
 	return c;
 }
 
 static bool goes_back(struct controller *c)
 {
-	recover_turn(c);
-	loop_act(c);
-	return stage_replicas(c, 0, NULL) == 0;
+	recover_turn(&c->iteration);
+	loop_act(&c->iteration);
+	return stage_replicas(&c->members, 0, NULL) == 0;
 }
 
 static void else_it_goes_back_at_once(void **state)
@@ -213,11 +217,11 @@ static void who_was_told_the_commit_again(void **state)
 	struct msg_committed done = { COMMITTED, 1, 77, 0 };
 	struct controller *c = replaced(state);
 
-	c->members[X].held_stage = 1;
-	c->members[X].holds = COMMITTED - 1;
-	c->members[X].commit_told = COMMITTED;
+	c->members.list[X].weights.stage = 1;
+	c->members.list[X].weights.iterations = COMMITTED - 1;
+	c->members.list[X].weights.last_commit_sent = COMMITTED;
 	assert_false(goes_back(c));
-	iteration_committed(c, &c->members[X], &done);
+	iteration_committed(&c->members, &c->members.list[X], &done);
 	beats(c, X, 1, COMMITTED);
 	assert_false(goes_back(c));
 	assert_true(is_back(c));
@@ -229,11 +233,12 @@ static void who_was_told_when_it_was_cut_off(void **state)
 {
 	struct controller *c = replaced(state);
 
-	c->members[X].held_stage = 1;
-	c->members[X].holds = c->members[X].commit_told = COMMITTED;
+	c->members.list[X].weights.stage = 1;
+	c->members.list[X].weights.iterations = c->members.list[X].weights.last_commit_sent =
+		COMMITTED;
 	beats(c, X, 1, COMMITTED - 1);
 	assert_false(goes_back(c));
-	c->now_us += recover_patience_us(c) + 1;
+	c->run.now_us += recover_patience_us(&c->run) + 1;
 	assert_true(goes_back(c));
 }
 
@@ -242,22 +247,22 @@ static void not_who_was_told_to_restore_its_stage(void **state)
 {
 	struct controller *c = lost(state);
 
-	c->members[X].restoring = true;
+	c->members.list[X].checkpoint.is_restoring = true;
 	beats(c, X, 1, COMMITTED);
 	assert_false(is_back(c));
-	c->members[X].restoring = false;
-	assert_true(iteration_resumes(c, &c->members[X]));
+	c->members.list[X].checkpoint.is_restoring = false;
+	assert_true(iteration_resumes(&c->iteration, &c->members.list[X]));
 }
 
 static void is_not_waited_for_for_ever(void **state)
 {
 	struct controller *c = replaced(state);
 
-	c->members[X].held_stage = 1;
-	c->members[X].holds = COMMITTED - 1;
-	c->members[X].commit_told = COMMITTED;
+	c->members.list[X].weights.stage = 1;
+	c->members.list[X].weights.iterations = COMMITTED - 1;
+	c->members.list[X].weights.last_commit_sent = COMMITTED;
 	assert_false(goes_back(c));
-	c->now_us += recover_patience_us(c) + 1;
+	c->run.now_us += recover_patience_us(&c->run) + 1;
 	assert_true(goes_back(c));
 }
 
@@ -267,11 +272,11 @@ static void a_copy_that_was_told_the_commit(void **state)
 	struct controller *c = replaced(state);
 
 	keeps(c, K, 1, COMMITTED - 1);
-	c->members[K].copy_told = COMMITTED;
+	c->members.list[K].copy.last_commit_sent = COMMITTED;
 	assert_false(goes_back(c));
-	iteration_committed(c, &c->members[K], &done);
+	iteration_committed(&c->members, &c->members.list[K], &done);
 	assert_false(goes_back(c));
-	assert_true(copies_holder(c, 1, NULL) == &c->members[K]);
+	assert_true(copies_holder(&c->members, 1, NULL) == &c->members.list[K]);
 }
 
 /* Its way to the copy is cut, or it has no room: it does not even fetch. */
@@ -281,21 +286,23 @@ static void who_does_not_fetch_a_copy_is_not_waited_for(void **state)
 
 	keeps(c, K, 1, COMMITTED);
 	assert_false(goes_back(c));
-	assert_int_equal(member_stage(c, &c->members[K]), 0); /* it fetches from there, as far as is known */
-	c->members[X].keeps = 1;
-	c->now_us += 3600ll * SECOND;
+	/* It fetches from there, as far as is known */
+	assert_int_equal(member_stage(&c->run, &c->members.list[K]), 0);
+	c->members.list[X].copy.stage = 1;
+	c->run.now_us += 3600ll * SECOND;
 	assert_false(goes_back(c));
-	assert_int_equal(member_stage(c, &c->members[K]), 0);
-	c->members[X].keeps = -1;
-	c->members[1].marked = c->members[2].marked = true; /* it would leave its own without any */
+	assert_int_equal(member_stage(&c->run, &c->members.list[K]), 0);
+	c->members.list[X].copy.stage = -1;
+	/* It would leave its own without any */
+	c->members.list[1].is_marked = c->members.list[2].is_marked = true;
 	assert_false(goes_back(c));
-	assert_int_equal(member_stage(c, &c->members[K]), 0);
-	c->members[1].marked = c->members[2].marked = false;
+	assert_int_equal(member_stage(&c->run, &c->members.list[K]), 0);
+	c->members.list[1].is_marked = c->members.list[2].is_marked = false;
 	assert_false(goes_back(c)); /* they may have died with the others */
-	assert_int_equal(member_stage(c, &c->members[K]), 0);
+	assert_int_equal(member_stage(&c->run, &c->members.list[K]), 0);
 	beats(c, 1, 0, COMMITTED);
 	assert_false(goes_back(c));
-	assert_int_equal(member_stage(c, &c->members[K]), 1);
+	assert_int_equal(member_stage(&c->run, &c->members.list[K]), 1);
 }
 
 /* Nobody was there to be told when it had its weights again; they are the ones that the record has. */
@@ -305,13 +312,13 @@ static void who_is_as_the_record_says(void **state)
 	struct controller *c = replaced(state);
 	struct msg_heartbeat h = { .stage = 1, .committed = COMMITTED, .hash = 78 };
 
-	assert_int_equal(store_hashes(c->store, &told, 1, NULL), 0);
-	c->members[4].beat = h;
+	assert_int_equal(store_hashes(c->run.history.store, &told, 1, NULL), 0);
+	c->members.list[4].beat = h;
 	h.hash = 77;
-	c->members[X].beat = h;
+	c->members.list[X].beat = h;
 	assert_false(goes_back(c));
 	assert_true(is_back(c));
-	assert_false(c->members[4].replica);
+	assert_false(c->members.list[4].is_replica);
 }
 
 /* What it said before it tried may not be so any more. */
@@ -319,15 +326,15 @@ static void who_could_not_read_says_what_it_has(void **state)
 {
 	struct msg_unready failed = { .assignment = 9, .text = "it is cut short" };
 	struct controller *c = replaced(state);
-	struct member *m = &c->members[X];
+	struct member *m = &c->members.list[X];
 
-	m->held_stage = 1;
-	m->holds = COMMITTED;
+	m->weights.stage = 1;
+	m->weights.iterations = COMMITTED;
 	m->beat.stage = 1;
 	m->beat.committed = COMMITTED;
-	m->assignment = 9;
-	m->restoring = true;
-	restore_failed(c, m, &failed);
+	m->assigned.number = 9;
+	m->checkpoint.is_restoring = true;
+	restore_failed(&c->weights, m, &failed);
 	assert_false(goes_back(c));
 	assert_false(is_back(c));
 	beats(c, X, 1, COMMITTED);
@@ -342,26 +349,30 @@ static void what_will_not_have_been_is_held_by_nobody(void **state)
 	struct controller *c = replaced(state);
 
 	for (int i = 0; i < NODES; i++) {
-		c->members[i].hello.saves = 1;
-		snprintf(c->members[i].hello.host, sizeof(c->members[i].hello.host), "here");
+		c->members.list[i].hello.saves = 1;
+		snprintf(c->members.list[i].hello.host, sizeof(c->members.list[i].hello.host),
+			 "here");
 	}
 	dies(c, 2);
 	assert_true(goes_back(c));
-	for (int round = 0; round < 2; round++) { /* of the stage that was lost, then of the other */
+	/* Of the stage that was lost, then of the other */
+	for (int round = 0; round < 2; round++) {
 		for (int i = 0; i < NODES; i++) {
-			struct member *m = &c->members[i];
-			struct msg_ready read = { .assignment = m->assignment, .iteration = COMMITTED - 2, .hash = 5,
-						  .stage = (uint8_t)member_stage(c, m) };
+			struct member *m = &c->members.list[i];
+			struct msg_ready read = { .assignment = m->assigned.number,
+						  .iteration = COMMITTED - 2,
+						  .hash = 5,
+						  .stage = (uint8_t)member_stage(&c->run, m) };
 
-			if (m->restoring)
-				members_ready(c, m, &read);
+			if (m->checkpoint.is_restoring)
+				members_ready(&c->members, m, &read);
 		}
-		recover_turn(c);
+		recover_turn(&c->iteration);
 	}
-	assert_int_equal(c->committed, COMMITTED - 2);
-	c->committed = COMMITTED; /* again */
+	assert_int_equal(c->run.committed, COMMITTED - 2);
+	c->run.committed = COMMITTED; /* again */
 	beats(c, 2, 0, COMMITTED);
-	assert_false(member_holds(c, &c->members[2], 0));
+	assert_false(member_holds(&c->run, &c->members.list[2], 0));
 }
 
 int main(void)

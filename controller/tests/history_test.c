@@ -45,71 +45,81 @@ static uint64_t wanted(void)
 
 static void report_task(struct controller *c, const struct sim_task *t)
 {
-	uint32_t id = (uint32_t)c->current->plan->microbatches[t->microbatch].id;
+	uint32_t id = (uint32_t)c->run.plan->plan->microbatches[t->microbatch].id;
 	struct msg_task_event events[2] = {
-		{ .type = WORK_STARTS, .kind = (uint8_t)t->kind, .microbatch = id,
-		  .attempt = c->routes.microbatches[id].route.attempt, .blocker = UINT32_MAX,
-		  .arrived_us = c->now_us + (int64_t)(t->arrival_s * SECOND),
-		  .at_us = c->now_us + (int64_t)(t->start_s * SECOND), .loss = 3 },
+		{ .type = WORK_STARTS,
+		  .kind = (uint8_t)t->kind,
+		  .microbatch = id,
+		  .attempt = c->iteration.routes.microbatches[id].route.attempt,
+		  .blocker = UINT32_MAX,
+		  .arrived_us = c->run.now_us + (int64_t)(t->arrival_s * SECOND),
+		  .at_us = c->run.now_us + (int64_t)(t->start_s * SECOND),
+		  .loss = 3 },
 	};
-	struct msg_report r = { .iteration = c->iteration, .n_events = 2, .events = events };
+	struct msg_report r = { .iteration = c->run.iteration, .n_events = 2, .events = events };
 
 	events[1] = events[0];
 	events[1].type = WORK_ENDS;
-	events[1].at_us = c->now_us + (int64_t)(t->end_s * SECOND);
+	events[1].at_us = c->run.now_us + (int64_t)(t->end_s * SECOND);
 	events[1].counted = t->kind == TASK_LOSS || t->kind == TASK_BACKWARD;
-	iteration_report(c, &c->members[t->node], &r);
+	iteration_report(&c->iteration, &c->members.list[t->node], &r);
 }
 
 static void report_sums(struct controller *c)
 {
 	uint64_t slices[MSG_NODES] = { 7 };
 
-	for (uint32_t i = 0; i < c->n_members && c->phase == PHASE_REDUCING; i++) {
-		uint8_t stage = (uint8_t)c->cluster->nodes[i].stage;
-		struct msg_reduced sum = { .iteration = c->iteration, .attempt = c->reduce_attempt,
-					   .stage = stage, .sum_squares = 1,
-					   .n_slices = c->summing[stage], .slices = slices };
+	for (uint32_t i = 0; i < c->members.n && c->run.phase == PHASE_REDUCING; i++) {
+		uint8_t stage = (uint8_t)c->run.cluster->nodes[i].stage;
+		struct msg_reduced sum = { .iteration = c->run.iteration,
+					   .attempt = c->iteration.reduce_attempt,
+					   .stage = stage,
+					   .sum_squares = 1,
+					   .n_slices = c->iteration.summing[stage],
+					   .slices = slices };
 
-		iteration_reduced(c, &c->members[i], &sum);
+		iteration_reduced(&c->iteration, &c->members.list[i], &sum);
 	}
 }
 
 static void report_weights(struct controller *c)
 {
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		uint8_t stage = (uint8_t)c->cluster->nodes[i].stage;
+	for (uint32_t i = 0; i < c->members.n; i++) {
+		uint8_t stage = (uint8_t)c->run.cluster->nodes[i].stage;
 		/* As weights' hashes are: of 64 bits. */
-		struct msg_committed m = { c->committed, stage,
-					   (c->committed * MSG_STAGES + stage) * UINT64_C(0x9e3779b97f4a7c15), 0 };
+		struct msg_committed m = { c->run.committed, stage,
+					   (c->run.committed * MSG_STAGES + stage) *
+						   UINT64_C(0x9e3779b97f4a7c15),
+					   0 };
 
-		iteration_committed(c, &c->members[i], &m);
+		iteration_committed(&c->members, &c->members.list[i], &m);
 	}
 }
 
 /* What beside iterations comes now and then: a checkpoint's word, a validation, a plan. */
 static void now_and_then(struct controller *c)
 {
-	struct msg_see_validation v = { c->committed, 3, 0 };
+	struct msg_see_validation v = { c->run.committed, 3, 0 };
 
-	if (c->committed % 50 == 0)
-		note(c, NOTE_LOG, -1, 0, "checkpoint of it%llu: 12.3 MB on disk", (unsigned long long)c->committed);
-	if (c->committed % 10 == 0)
-		record_validation(c, &v);
-	if (c->committed % 400 == 0) {
+	if (c->run.committed % 50 == 0)
+		note(&c->run, NOTE_LOG, -1, 0, "checkpoint of it%llu: 12.3 MB on disk",
+		     (unsigned long long)c->run.committed);
+	if (c->run.committed % 10 == 0)
+		record_validation(&c->run, &v);
+	if (c->run.committed % 400 == 0) {
 		struct planned *p = calloc(1, sizeof(*p));
-		char *text = plan_format(c->current->plan);
+		char *text = plan_format(c->run.plan->plan);
 
 		assert_true(p && text);
 		assert_int_equal(plan_parse(text, strlen(text), &p->plan, NULL), 0);
-		assert_int_equal(simulate(c->cluster, p->plan, &p->trace, NULL), 0);
-		p->epoch = ++c->epoch;
-		p->iteration = c->committed + 1;
+		assert_int_equal(simulate(c->run.cluster, p->plan, &p->trace, NULL), 0);
+		p->epoch = ++c->run.epoch;
+		p->iteration = c->run.committed + 1;
 		strcpy(p->reason, "a better plan");
-		assert_int_equal(record_plan(c, p, NULL), 0);
+		assert_int_equal(record_plan(&c->run, p, NULL), 0);
 		free(text);
-		planned_free(c->current);
-		c->current = p;
+		planned_free(c->run.plan);
+		c->run.plan = p;
 	}
 }
 
@@ -121,11 +131,11 @@ static double vary(struct rng *r, double seconds)
 /* Copies the cluster and changes all of its times a little, differently in each iteration. */
 static struct cluster *vary_times(const struct controller *c)
 {
-	struct cluster *to = cluster_copy(c->cluster);
+	struct cluster *to = cluster_copy(c->run.cluster);
 	struct rng r;
 
 	assert_non_null(to);
-	rng_init(&r, c->committed);
+	rng_init(&r, c->run.committed);
 	for (int i = 0; i < to->n_nodes; i++) {
 		to->nodes[i].forward_s = vary(&r, to->nodes[i].forward_s);
 		to->nodes[i].loss_s = vary(&r, to->nodes[i].loss_s);
@@ -142,20 +152,20 @@ static void iterate(struct controller *c)
 {
 	struct cluster *varied = vary_times(c);
 	struct simulation *t;
-	uint64_t before = c->committed;
+	uint64_t before = c->run.committed;
 
-	for (int i = 0; i < 4 && c->phase != PHASE_COMPUTING; i++)
+	for (int i = 0; i < 4 && c->run.phase != PHASE_COMPUTING; i++)
 		loop_phase(c);
-	assert_int_equal(c->phase, PHASE_COMPUTING);
-	assert_int_equal(simulate(varied, c->current->plan, &t, NULL), 0);
+	assert_int_equal(c->run.phase, PHASE_COMPUTING);
+	assert_int_equal(simulate(varied, c->run.plan->plan, &t, NULL), 0);
 	for (int i = 0; i < t->n_tasks; i++)
 		report_task(c, &t->tasks[i]);
-	c->now_us += (int64_t)(t->iteration_s * SECOND);
+	c->run.now_us += (int64_t)(t->iteration_s * SECOND);
 	simulation_free(t);
 	cluster_free(varied);
-	assert_int_equal(c->phase, PHASE_REDUCING);
+	assert_int_equal(c->run.phase, PHASE_REDUCING);
 	report_sums(c);
-	assert_int_equal(c->committed, before + 1);
+	assert_int_equal(c->run.committed, before + 1);
 	report_weights(c);
 	now_and_then(c);
 }
@@ -188,13 +198,13 @@ static struct controller *begin(void)
 {
 	struct controller *c = under_way_begun(make_cluster(), 4);
 
-	c->options.keep_tasks = wanted() ? 10000 : KEEP_TASKS;
-	c->recipe.adamw.lr = 1e-3f;
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		strcpy(c->members[i].hello.device, "cpu:v4 oneDNN 2.6.3");
-		c->members[i].held_stage = (uint8_t)c->cluster->nodes[i].stage;
+	c->run.options.keep_tasks = wanted() ? 10000 : KEEP_TASKS;
+	c->run.training.recipe.adamw.lr = 1e-3f;
+	for (uint32_t i = 0; i < c->members.n; i++) {
+		strcpy(c->members.list[i].hello.device, "cpu:v4 oneDNN 2.6.3");
+		c->members.list[i].weights.stage = (uint8_t)c->run.cluster->nodes[i].stage;
 	}
-	assert_int_equal(resume_save(c), 0);
+	assert_int_equal(resume_save(&c->members), 0);
 	return c;
 }
 
@@ -204,7 +214,7 @@ static double size_of(const struct controller *c, const char *tail)
 	struct stat st;
 	char path[128];
 
-	snprintf(path, sizeof(path), "%s/run.db%s", c->options.run_dir, tail);
+	snprintf(path, sizeof(path), "%s/run.db%s", c->run.options.run_dir, tail);
 	return stat(path, &st) == 0 ? (double)st.st_size : 0;
 }
 
@@ -217,10 +227,10 @@ static double in_use(void)
 static double take_over(struct controller *c, struct controller **next)
 {
 	int64_t begun = clock_monotonic_us();
-	struct controller *n = under_way_knowing(cluster_copy(c->cluster));
+	struct controller *n = under_way_knowing(cluster_copy(c->run.cluster));
 
-	n->options.run_dir = c->options.run_dir;
-	assert_int_equal(store_resume(&n->store, c->options.run_dir, NULL), 0);
+	n->run.options.run_dir = c->run.options.run_dir;
+	assert_int_equal(store_resume(&n->run.history.store, c->run.options.run_dir, NULL), 0);
 	assert_int_equal(resume_begin(n, NULL), 0);
 	*next = n;
 	return (double)(clock_monotonic_us() - begun) * 1e-6;
@@ -230,8 +240,8 @@ static void remember_nothing_of(struct controller *c)
 {
 	char command[128];
 
-	snprintf(command, sizeof(command), "rm -rf '%s'", c->options.run_dir);
-	free((char *)c->options.run_dir);
+	snprintf(command, sizeof(command), "rm -rf '%s'", c->run.options.run_dir);
+	free((char *)c->run.options.run_dir);
 	assert_int_equal(system(command), 0);
 }
 
@@ -265,19 +275,19 @@ static void a_long_run_does_not_grow(void **state)
 	}
 	bytes = (size_of(c, "") - bytes) / (double)(most - settled);
 	memory = (in_use() - memory) / (double)(most - settled);
-	store_close(c->store);
-	c->store = NULL;
+	store_close(c->run.history.store);
+	c->run.history.store = NULL;
 	resume_s = take_over(c, &next);
-	assert_int_equal(store_each_plan(next->store, 0, count_plan, &plans, &err), 0);
+	assert_int_equal(store_each_plan(next->run.history.store, 0, count_plan, &plans, &err), 0);
 	if (long_run)
 		printf("an iteration is %.0f bytes, of the controller's memory %.1f; it is taken over in %.3f s, with %d plans\n",
 		       bytes, memory, resume_s, plans);
-	assert_int_equal(next->committed, most);
-	assert_true(next->curves.n_history <= 2 * KEPT_CURVE);
-	assert_int_equal(next->epoch, c->epoch);
+	assert_int_equal(next->run.committed, most);
+	assert_true(next->run.history.curves.n_history <= 2 * KEPT_CURVE);
+	assert_int_equal(next->run.epoch, c->run.epoch);
 	if (bytes > MOST_BYTES)
 		fail_msg("an iteration is %.0f bytes in run.db", bytes);
-	next->options.run_dir = NULL;
+	next->run.options.run_dir = NULL;
 	controller_fini(next);
 	free(next);
 	remember_nothing_of(c);
@@ -287,7 +297,7 @@ static void a_long_run_does_not_grow(void **state)
 
 static uint64_t first_kept(const struct controller *c)
 {
-	return c->curves.n_history ? c->curves.history[0].iteration : 0;
+	return c->run.history.curves.n_history ? c->run.history.curves.history[0].iteration : 0;
 }
 
 /* What is kept for consoles: the newest, at least as many as they are told of, and not all. */
@@ -301,20 +311,26 @@ static void the_newest_is_remembered(void **state)
 		struct msg_see_iteration see = { .iteration = i };
 		struct msg_see_validation v = { .iteration = i };
 
-		record_keep(c, &see);
-		record_keep_validation(c, &v);
-		assert_true(c->curves.n_history <= 2 * KEPT_CURVE && c->curves.n_validations <= 2 * KEPT_CURVE);
-		assert_int_equal(c->curves.history[c->curves.n_history - 1].iteration, i);
-		assert_int_equal(first_kept(c), i + 1 - c->curves.n_history);
-		assert_true(i < KEPT_CURVE || c->curves.n_history >= KEPT_CURVE);
+		record_keep(&c->run, &see);
+		record_keep_validation(&c->run, &v);
+		assert_true(c->run.history.curves.n_history <= 2 * KEPT_CURVE &&
+			    c->run.history.curves.n_validations <= 2 * KEPT_CURVE);
+		assert_int_equal(c->run.history.curves.history[c->run.history.curves.n_history - 1]
+					 .iteration,
+				 i);
+		assert_int_equal(first_kept(c), i + 1 - c->run.history.curves.n_history);
+		assert_true(i < KEPT_CURVE || c->run.history.curves.n_history >= KEPT_CURVE);
 	}
-	assert_int_equal(c->curves.validations[c->curves.n_validations - 1].iteration, MANY);
+	assert_int_equal(c->run.history.curves.validations[c->run.history.curves.n_validations - 1]
+				 .iteration,
+			 MANY);
 	for (int i = 1; i <= 5 * KEPT_NOTES; i++)
-		note(c, NOTE_LOG, -1, 0, "note %d", i);
-	assert_true(c->journal.n_notes >= KEPT_NOTES && c->journal.n_notes <= 2 * KEPT_NOTES);
-	assert_string_equal(c->journal.notes[c->journal.n_notes - 1].text, "note 2500");
-	store_close(c->store);
-	c->store = NULL;
+		note(&c->run, NOTE_LOG, -1, 0, "note %d", i);
+	assert_true(c->run.journal.n_notes >= KEPT_NOTES &&
+		    c->run.journal.n_notes <= 2 * KEPT_NOTES);
+	assert_string_equal(c->run.journal.notes[c->run.journal.n_notes - 1].text, "note 2500");
+	store_close(c->run.history.store);
+	c->run.history.store = NULL;
 	remember_nothing_of(c);
 	controller_fini(c);
 	free(c);
@@ -327,19 +343,19 @@ static void the_newest_plans_have_files(void **state)
 	char path[160];
 
 	(void)state;
-	assert_int_equal(record_folder(c, NULL), 0);
+	assert_int_equal(record_folder(&c->run, NULL), 0);
 	for (uint64_t i = 1; i <= 250; i++)
-		record_plan_file(c, i, "{}");
+		record_plan_file(&c->run, i, "{}");
 	for (int i = 1; i <= 250; i++) {
-		snprintf(path, sizeof(path), "%s/plans/%04d.json", c->options.run_dir, i);
+		snprintf(path, sizeof(path), "%s/plans/%04d.json", c->run.options.run_dir, i);
 		assert_int_equal(access(path, F_OK), i > 150 ? 0 : -1);
 	}
-	snprintf(path, sizeof(path), "rm -rf '%s/plans'", c->options.run_dir);
+	snprintf(path, sizeof(path), "rm -rf '%s/plans'", c->run.options.run_dir);
 	assert_int_equal(system(path), 0);
-	record_plan_file(c, 251, "{}");
-	assert_int_not_equal(c->phase, PHASE_FINISHED);
-	store_close(c->store);
-	c->store = NULL;
+	record_plan_file(&c->run, 251, "{}");
+	assert_int_not_equal(c->run.phase, PHASE_FINISHED);
+	store_close(c->run.history.store);
+	c->run.history.store = NULL;
 	remember_nothing_of(c);
 	controller_fini(c);
 	free(c);

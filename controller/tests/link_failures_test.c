@@ -17,8 +17,8 @@
 
 static bool says(const struct controller *c, const char *words)
 {
-	for (uint32_t i = 0; i < c->journal.n_notes; i++)
-		if (strstr(c->journal.notes[i].text, words))
+	for (uint32_t i = 0; i < c->run.journal.n_notes; i++)
+		if (strstr(c->run.journal.notes[i].text, words))
 			return true;
 	return false;
 }
@@ -26,7 +26,7 @@ static bool says(const struct controller *c, const char *words)
 static bool anyone_is_out(const struct controller *c)
 {
 	for (int i = 0; i < NODES; i++)
-		if (!c->members[i].replica)
+		if (!c->members.list[i].is_replica)
 			return true;
 	return false;
 }
@@ -38,16 +38,16 @@ static void complains(struct controller *c, uint16_t from, uint16_t to)
 	struct msg_heartbeat h = { .n_stuck = 1, .stuck = &s };
 
 	for (int i = 0; i < NODES; i++)
-		c->members[i].heard_us = c->now_us;
-	link_failures_hear(c, &c->members[from], &h);
-	link_failures_check(c);
-	loop_act(c);
+		c->members.list[i].heard.message_us = c->run.now_us;
+	link_failures_hear(&c->members, &c->members.list[from], &h);
+	link_failures_check(&c->iteration);
+	loop_act(&c->iteration);
 }
 
 static bool any_needs(const struct controller *c, uint16_t a, uint16_t b)
 {
 	for (uint32_t i = 0; i < N; i++)
-		if (routes_need(&c->routes.microbatches[i], a, b))
+		if (routes_need(&c->iteration.routes.microbatches[i], a, b))
 			return true;
 	return false;
 }
@@ -55,15 +55,16 @@ static bool any_needs(const struct controller *c, uint16_t a, uint16_t b)
 static void what_needs_a_cut_link_goes_around_it(void **state)
 {
 	struct controller *c = *state;
-	uint16_t data = c->routes.microbatches[0].nodes[0], next = under_way_second_of(c, 0);
+	uint16_t data = c->iteration.routes.microbatches[0].nodes[0],
+		 next = under_way_second_of(c, 0);
 	uint32_t moved = 0;
 
 	under_way_does(c, data, 0, TASK_FORWARD, FIRST, 0.1);
 	complains(c, data, next);
-	assert_int_equal(c->phase, PHASE_COMPUTING);
+	assert_int_equal(c->run.phase, PHASE_COMPUTING);
 	assert_false(anyone_is_out(c) || any_needs(c, data, next));
 	for (uint32_t i = 0; i < N; i++) {
-		const struct microbatch *m = &c->routes.microbatches[i];
+		const struct microbatch *m = &c->iteration.routes.microbatches[i];
 
 		assert_int_equal(m->moved, m->route.attempt > FIRST);
 		assert_int_equal(m->route.since, FIRST);
@@ -72,20 +73,21 @@ static void what_needs_a_cut_link_goes_around_it(void **state)
 	assert_true(moved > 0);
 	assert_true(says(c, "nothing came through for 0.9 s, expected within 0.2"));
 	assert_true(says(c, "go around the link"));
-	assert_false(replan_usable(c, c->current)); /* later plans do too */
-	assert_true(c->plan_wanted > 0);
+	assert_false(replan_usable(&c->members, c->run.plan)); /* later plans do too */
+	assert_true(c->planning.wanted_id > 0);
 }
 
 /* What the neighbours kept is sent to the node that stands in, and the rest is as it was. */
 static void what_had_come_through_stays(void **state)
 {
 	struct controller *c = *state;
-	struct microbatch *m = &c->routes.microbatches[0];
+	struct microbatch *m = &c->iteration.routes.microbatches[0];
 	uint16_t data = m->nodes[0], next = m->nodes[1];
 
 	under_way_does(c, data, 0, TASK_FORWARD, FIRST, 0.1);
 	under_way_does(c, next, 0, TASK_FORWARD, FIRST, 0.1);
-	under_way_does(c, data, 0, TASK_LOSS, FIRST, 0.1); /* the loss is counted at n.., so only the other may change */
+	/* The loss is counted at n.., so only the other may change */
+	under_way_does(c, data, 0, TASK_LOSS, FIRST, 0.1);
 	complains(c, data, next);
 	assert_int_equal(m->nodes[0], data);
 	assert_true(m->nodes[1] != next && m->route.attempt == FIRST + 1);
@@ -93,15 +95,17 @@ static void what_had_come_through_stays(void **state)
 	under_way_does(c, m->nodes[1], 0, TASK_BACKWARD, FIRST + 1, 0.1);
 	under_way_does(c, data, 0, TASK_BACKWARD, FIRST + 1, 0.1);
 	assert_true(m->done);
-	assert_false(routes_lacks(&c->routes, data, 0) || routes_lacks(&c->routes, m->nodes[1], 0));
+	assert_false(routes_lacks(&c->iteration.routes, data, 0) ||
+		     routes_lacks(&c->iteration.routes, m->nodes[1], 0));
 }
 
 /* Both have counted, and the gradient cannot get from one to the other. */
 static void where_nobody_can_stand_in_one_end_goes_and_may_come_back(void **state)
 {
 	struct controller *c = *state;
-	uint16_t data = c->routes.microbatches[0].nodes[0], next = under_way_second_of(c, 0);
-	struct member *out = &c->members[next];
+	uint16_t data = c->iteration.routes.microbatches[0].nodes[0],
+		 next = under_way_second_of(c, 0);
+	struct member *out = &c->members.list[next];
 	struct msg_heartbeat h = { .beat = 1, .committed = 0 };
 
 	under_way_does(c, data, 0, TASK_FORWARD, FIRST, 0.1);
@@ -109,32 +113,34 @@ static void where_nobody_can_stand_in_one_end_goes_and_may_come_back(void **stat
 	under_way_does(c, data, 0, TASK_LOSS, FIRST, 0.1);
 	under_way_does(c, next, 0, TASK_BACKWARD, FIRST, 0.1);
 	complains(c, next, data);
-	assert_true(link_failures_between(c, data, next));
+	assert_true(link_failures_between(&c->members, data, next));
 	assert_int_equal(out->state, NODE_DEAD);
-	assert_int_equal(c->phase, PHASE_COMPUTING);
+	assert_int_equal(c->run.phase, PHASE_COMPUTING);
 	assert_true(under_way_second_of(c, 0) != next);
 	assert_true(says(c, "run again without"));
-	members_heartbeat(c, out, &h);
-	loop_act(c);
+	members_heartbeat(&c->iteration, out, &h);
+	loop_act(&c->iteration);
 	assert_true(out->state != NODE_DEAD); /* though the link is still not there */
-	assert_true(link_failures_between(c, data, next));
+	assert_true(link_failures_between(&c->members, data, next));
 }
 
 /* Of the others nobody is left to go around it. */
 static void a_link_that_all_have_to_use_costs_one_end(void **state)
 {
 	struct controller *c = *state;
-	uint16_t data = c->routes.microbatches[0].nodes[0], next = under_way_second_of(c, 0);
+	uint16_t data = c->iteration.routes.microbatches[0].nodes[0],
+		 next = under_way_second_of(c, 0);
 	uint32_t out = 0;
 
 	for (uint16_t i = 0; i < NODES; i++)
 		if (i != data && i != next)
-			c->cluster->delay_s[i * NODES + data] = c->cluster->delay_s[next * NODES + i] = -1;
+			c->run.cluster->delay_s[i * NODES + data] =
+				c->run.cluster->delay_s[next * NODES + i] = -1;
 	complains(c, data, next);
 	for (uint16_t i = 0; i < NODES; i++)
-		out += !c->members[i].replica;
+		out += !c->members.list[i].is_replica;
 	assert_int_equal(out, 1);
-	assert_true(!c->members[data].replica || !c->members[next].replica);
+	assert_true(!c->members.list[data].is_replica || !c->members.list[next].is_replica);
 	assert_false(any_needs(c, data, next));
 }
 
@@ -143,14 +149,14 @@ static void a_validation_goes_around_it(void **state)
 	struct controller *c = *state;
 	uint16_t a, b;
 
-	c->options.eval_batches = 6;
-	evaluation_begin(c);
-	a = c->evaluation.microbatches[4].nodes[0];
-	b = c->evaluation.microbatches[4].nodes[1];
-	assert_true(evaluation_needs(c, a, b) && evaluation_needs(c, b, a));
+	c->run.options.eval_batches = 6;
+	evaluation_begin(&c->iteration);
+	a = c->iteration.evaluation.microbatches[4].nodes[0];
+	b = c->iteration.evaluation.microbatches[4].nodes[1];
+	assert_true(evaluation_needs(&c->iteration, a, b) && evaluation_needs(&c->iteration, b, a));
 	complains(c, b, a);
-	assert_int_equal(c->phase, PHASE_EVALUATING);
-	assert_false(anyone_is_out(c) || evaluation_needs(c, a, b));
+	assert_int_equal(c->run.phase, PHASE_EVALUATING);
+	assert_false(anyone_is_out(c) || evaluation_needs(&c->iteration, a, b));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, under_way_begin, under_way_end)

@@ -22,76 +22,81 @@
 #include "controller/weights/copies.h"
 #include "controller/weights/rebalance.h"
 #include "controller/weights/standbys.h"
+#include "controller/setup.h"
 
 enum { NODES = 6, SECOND = 1000000, START = 100 * SECOND };
 
 static void make_cluster(struct controller *c)
 {
-	c->cluster = cluster_alloc(NODES, 3, false);
-	assert_non_null(c->cluster);
-	c->cluster->microbatches_per_data_node = 2;
+	c->run.cluster = cluster_alloc(NODES, 3, false);
+	assert_non_null(c->run.cluster);
+	c->run.cluster->microbatches_per_data_node = 2;
 	for (int s = 0; s < 3; s++)
-		c->cluster->stages[s] = 2;
+		c->run.cluster->stages[s] = 2;
 	for (int i = 0; i < NODES; i++) {
-		c->cluster->nodes[i].stage = i / 2;
-		c->cluster->nodes[i].forward_s = 0.1;
-		c->cluster->nodes[i].backward_s = 0.2;
-		c->cluster->nodes[i].loss_s = 0.05;
-		c->cluster->nodes[i].memory = 3;
+		c->run.cluster->nodes[i].stage = i / 2;
+		c->run.cluster->nodes[i].forward_s = 0.1;
+		c->run.cluster->nodes[i].backward_s = 0.2;
+		c->run.cluster->nodes[i].loss_s = 0.05;
+		c->run.cluster->nodes[i].memory = 3;
 	}
 	for (int i = 0; i < NODES * NODES; i++)
-		c->cluster->delay_s[i] = 0.05;
+		c->run.cluster->delay_s[i] = 0.05;
 }
 
 /* All live, two a stage, between iterations. Who is sent something does not get it. */
 static struct controller *made(void)
 {
-	struct controller *c = calloc(1, sizeof(*c));
+	struct controller *c = controller_new();
 	struct post_options o = { 0 };
 
 	assert_non_null(c);
 	make_cluster(c);
-	assert_int_equal(keys_generate(&c->identity, NULL), 0);
-	o.identity = c->identity;
-	assert_int_equal(post_open(&c->post, &o, NULL), 0);
-	assert_int_equal(planner_start(&c->planner, NULL), 0);
-	c->supervisor = -1;
-	c->phase = PHASE_PAUSED;
-	c->path_length = 2;
-	c->unit_s = c->options.time_scale = 1;
-	c->options.silence_us = 450000;
-	c->committed = 7;
-	c->now_us = START;
-	c->members = calloc(NODES, sizeof(*c->members));
-	c->n_members = NODES;
+	assert_int_equal(keys_generate(&c->run.keys.own, NULL), 0);
+	o.identity = c->run.keys.own;
+	assert_int_equal(post_open(&c->run.post, &o, NULL), 0);
+	assert_int_equal(planner_start(&c->planning.planner, NULL), 0);
+	c->run.supervisor = -1;
+	c->run.phase = PHASE_PAUSED;
+	c->run.wanted.path_length = 2;
+	c->run.unit_s = c->run.options.time_scale = 1;
+	c->run.options.silence_us = 450000;
+	c->run.committed = 7;
+	c->run.now_us = START;
+	c->members.list = calloc(NODES, sizeof(*c->members.list));
+	c->members.n = NODES;
 	for (uint16_t i = 0; i < NODES; i++)
-		c->members[i] = (struct member){ .id = i, .peer = i + 1u, .state = NODE_LIVE,
-						 .replica = true, .keeps = -1, .welcomed = true };
+		c->members.list[i] = (struct member){ .id = i,
+						      .peer = i + 1u,
+						      .state = NODE_LIVE,
+						      .is_replica = true,
+						      .copy.stage = -1,
+						      .assigned.is_welcomed = true };
 	return c;
 }
 
 static void unmake(struct controller *c)
 {
-	planner_stop(c->planner);
-	planned_free(c->pending);
-	planned_free(c->current);
-	post_close(c->post);
-	keys_free(c->identity);
-	consoles_fini(c);
-	cluster_free(c->cluster);
-	free(c->failed_links.of);
-	free(c->members);
+	planner_stop(c->planning.planner);
+	planned_free(c->planning.pending);
+	planned_free(c->run.plan);
+	post_close(c->run.post);
+	keys_free(c->run.keys.own);
+	consoles_fini(&c->run);
+	cluster_free(c->run.cluster);
+	free(c->members.failed_links.of);
+	free(c->members.list);
 	free(c);
 }
 
 /* All are heard meanwhile. */
 static void at(struct controller *c, int64_t now_us)
 {
-	c->now_us = now_us;
+	c->run.now_us = now_us;
 	for (uint32_t i = 0; i < NODES; i++)
-		c->members[i].heard_us = now_us;
-	c->membership.next_look_us = 0;
-	loop_look_at_members(c);
+		c->members.list[i].heard.message_us = now_us;
+	c->members.membership.next_look_us = 0;
+	loop_look_at_members(&c->iteration);
 }
 
 /* ---- tried again ---- */
@@ -99,21 +104,21 @@ static void at(struct controller *c, int64_t now_us)
 /* Its stage has no living copy: every try fails. */
 static struct member *stranded(struct controller *c)
 {
-	struct member *m = &c->members[5];
+	struct member *m = &c->members.list[5];
 
-	c->members[4].replica = m->replica = false;
-	c->members[4].state = NODE_DEAD;
+	c->members.list[4].is_replica = m->is_replica = false;
+	c->members.list[4].state = NODE_DEAD;
 	m->state = NODE_JOINING;
-	m->assigned_us = START;
+	m->assigned.at_us = START;
 	return m;
 }
 
 static bool tried(struct controller *c, int64_t now_us)
 {
-	int64_t before = c->members[5].assigned_us;
+	int64_t before = c->members.list[5].assigned.at_us;
 
 	at(c, now_us);
-	return c->members[5].assigned_us != before;
+	return c->members.list[5].assigned.at_us != before;
 }
 
 static void a_joiner_is_tried_every_second(void **state)
@@ -134,9 +139,9 @@ static void refuse_copy(struct controller *c, struct member *m)
 	struct msg_kept k = { .assignment = 3, .stage = 2, .text = "too slow" };
 
 	m->state = NODE_SYNCING;
-	m->keeps = 2;
-	m->keeping = 3;
-	standbys_kept(c, m, &k);
+	m->copy.stage = 2;
+	m->copy.order = 3;
+	standbys_kept(&c->members, m, &k);
 	assert_int_equal(m->state, NODE_JOINING);
 }
 
@@ -144,29 +149,29 @@ static void refuse_copy(struct controller *c, struct member *m)
 static void who_came_after_the_first_plan_gets_a_place(void **state)
 {
 	struct controller *c = made();
-	struct member *m = &c->members[5];
+	struct member *m = &c->members.list[5];
 
 	(void)state;
-	c->current = calloc(1, sizeof(*c->current));
-	assert_non_null(c->current);
-	c->current->plan = plan_alloc(3, NODES, 1, 2);
-	assert_non_null(c->current->plan);
-	c->current->plan->predicted.iteration_s = 1;
+	c->run.plan = calloc(1, sizeof(*c->run.plan));
+	assert_non_null(c->run.plan);
+	c->run.plan->plan = plan_alloc(3, NODES, 1, 2);
+	assert_non_null(c->run.plan->plan);
+	c->run.plan->plan->predicted.iteration_s = 1;
 	for (int i = 0; i < NODES; i++)
-		c->members[i].home = -1;
-	m->replica = false;
+		c->members.list[i].move.home = -1;
+	m->is_replica = false;
 	m->state = NODE_JOINING;
-	m->assigned_us = START;
-	c->cluster->nodes[5].stage = -1;
-	c->cluster->delay_s[5 * NODES + 4] = 100;
+	m->assigned.at_us = START;
+	c->run.cluster->nodes[5].stage = -1;
+	c->run.cluster->delay_s[5 * NODES + 4] = 100;
 	at(c, START + 2 * SECOND);
-	assert_in_range(c->cluster->nodes[5].stage, 0, 1);
+	assert_in_range(c->run.cluster->nodes[5].stage, 0, 1);
 	m->state = NODE_JOINING;
 	copies_forget(m);
-	c->cluster->nodes[5].stage = -1;
-	c->cluster->delay_s[5 * NODES + 4] = 0.05;
+	c->run.cluster->nodes[5].stage = -1;
+	c->run.cluster->delay_s[5 * NODES + 4] = 0.05;
 	at(c, START + 4 * SECOND);
-	assert_int_equal(c->cluster->nodes[5].stage, 2);
+	assert_int_equal(c->run.cluster->nodes[5].stage, 2);
 	unmake(c);
 }
 
@@ -178,16 +183,16 @@ static void each_refused_copy_is_tried_later(void **state)
 
 	(void)state;
 	for (int i = 1; i < 10; i++) {
-		c->now_us = now;
+		c->run.now_us = now;
 		refuse_copy(c, m);
 		wait = i <= 6 ? 2 * wait : wait; /* a minute at most */
 		assert_false(tried(c, now + wait));
 		assert_true(tried(c, now + wait + 1));
 		now += wait + 1;
 	}
-	members_set(c, m, NODE_LIVE, ""); /* it was at work again */
-	members_set(c, m, NODE_JOINING, "");
-	m->assigned_us = now;
+	members_set(&c->run, m, NODE_LIVE, ""); /* it was at work again */
+	members_set(&c->run, m, NODE_JOINING, "");
+	m->assigned.at_us = now;
 	assert_true(tried(c, now + SECOND + 1));
 	unmake(c);
 }
@@ -199,9 +204,9 @@ static void so_is_a_copy_that_was_left_behind(void **state)
 
 	(void)state;
 	m->state = NODE_SYNCING;
-	m->keeps = 2;
-	copies_refuse(c, m, "its copy was overdue");
-	assert_int_equal(m->keeps, -1);
+	m->copy.stage = 2;
+	copies_refuse(&c->members, m, "its copy was overdue");
+	assert_int_equal(m->copy.stage, -1);
 	assert_false(tried(c, START + 2 * SECOND));
 	assert_true(tried(c, START + 2 * SECOND + 1));
 	unmake(c);
@@ -215,19 +220,19 @@ static void says_stuck(struct controller *c, uint16_t from, uint16_t to, uint32_
 	struct msg_stuck s = { to, ms, 250 };
 	struct msg_heartbeat h = { .n_stuck = 1, .stuck = &s };
 
-	link_failures_hear(c, &c->members[from], &h);
+	link_failures_hear(&c->members, &c->members.list[from], &h);
 }
 
 static void says_well(struct controller *c, uint16_t from)
 {
 	struct msg_heartbeat h = { .n_stuck = 0 };
 
-	link_failures_hear(c, &c->members[from], &h);
+	link_failures_hear(&c->members, &c->members.list[from], &h);
 }
 
 static bool is_out(const struct controller *c, int node)
 {
-	return c->members[node].state == NODE_DEAD;
+	return c->members.list[node].state == NODE_DEAD;
 }
 
 static bool all_are_in(const struct controller *c)
@@ -240,7 +245,7 @@ static bool all_are_in(const struct controller *c)
 
 static double *delay(const struct controller *c, int from, int to)
 {
-	return &c->cluster->delay_s[from * NODES + to];
+	return &c->run.cluster->delay_s[from * NODES + to];
 }
 
 /* Both ways, and for those who plan; no node is lost. */
@@ -252,9 +257,11 @@ static void a_link_between_stages_is_not_there(void **state)
 	says_stuck(c, 1, 3, 750);
 	at(c, START);
 	assert_true(all_are_in(c));
-	assert_true(link_failures_between(c, 1, 3) && link_failures_between(c, 3, 1) && !link_failures_between(c, 1, 2));
+	assert_true(link_failures_between(&c->members, 1, 3) &&
+		    link_failures_between(&c->members, 3, 1) &&
+		    !link_failures_between(&c->members, 1, 2));
 	assert_true(*delay(c, 1, 3) < 0 && *delay(c, 3, 1) < 0 && *delay(c, 1, 2) > 0);
-	assert_true(c->plan_wanted != 0);
+	assert_true(c->planning.wanted_id != 0);
 	unmake(c);
 }
 
@@ -273,9 +280,9 @@ static void it_is_believed_once_nobody_complains(void **state)
 	says_stuck(c, 1, 3, 1100);
 	at(c, START + SECOND / 2);
 	says_well(c, 1);
-	assert_true(link_failures_between(c, 1, 3));
+	assert_true(link_failures_between(&c->members, 1, 3));
 	at(c, START + 3 * SECOND);
-	assert_false(link_failures_between(c, 1, 3));
+	assert_false(link_failures_between(&c->members, 1, 3));
 	assert_true(*delay(c, 1, 3) == 0.07 && *delay(c, 3, 1) == 0.09);
 	unmake(c);
 }
@@ -289,12 +296,12 @@ static void not_while_one_of_them_is_silent(void **state)
 	says_stuck(c, 1, 3, 750);
 	at(c, START);
 	says_well(c, 1);
-	for (c->now_us = START; c->now_us < START + 5 * SECOND; c->now_us += 100000) {
-		c->members[3].heard_us = c->now_us;
-		link_failures_check(c);
-		loop_act(c);
+	for (c->run.now_us = START; c->run.now_us < START + 5 * SECOND; c->run.now_us += 100000) {
+		c->members.list[3].heard.message_us = c->run.now_us;
+		link_failures_check(&c->iteration);
+		loop_act(&c->iteration);
 	}
-	assert_true(link_failures_between(c, 1, 3));
+	assert_true(link_failures_between(&c->members, 1, 3));
 	unmake(c);
 }
 
@@ -302,11 +309,11 @@ static int64_t believed_after(struct controller *c, int64_t now_us)
 {
 	says_stuck(c, 1, 3, 750);
 	at(c, now_us);
-	assert_true(link_failures_between(c, 1, 3));
+	assert_true(link_failures_between(&c->members, 1, 3));
 	says_well(c, 1);
 	for (int64_t t = now_us; t < now_us + 100 * SECOND; t += 20000) {
 		at(c, t);
-		if (!link_failures_between(c, 1, 3))
+		if (!link_failures_between(&c->members, 1, 3))
 			return t - now_us;
 	}
 	fail_msg("never");
@@ -321,7 +328,8 @@ static void each_time_later(void **state)
 
 	(void)state;
 	assert_true(second > first * 3 / 2 && third > second * 3 / 2);
-	assert_true(believed_after(c, START + 5000 * (int64_t)SECOND) < second); /* it was well for long */
+	/* It was well for long */
+	assert_true(believed_after(c, START + 5000 * (int64_t)SECOND) < second);
 	unmake(c);
 }
 
@@ -332,12 +340,12 @@ static void who_is_silent_altogether_is_not_cut_off(void **state)
 
 	(void)state;
 	says_stuck(c, 1, 3, 750);
-	c->now_us = START;
+	c->run.now_us = START;
 	for (uint32_t i = 0; i < NODES; i++)
-		c->members[i].heard_us = START - (i == 3 ? 600000 : 0);
-	c->membership.next_look_us = 0;
-	loop_look_at_members(c);
-	assert_true(all_are_in(c) && !link_failures_between(c, 1, 3));
+		c->members.list[i].heard.message_us = START - (i == 3 ? 600000 : 0);
+	c->members.membership.next_look_us = 0;
+	loop_look_at_members(&c->iteration);
+	assert_true(all_are_in(c) && !link_failures_between(&c->members, 1, 3));
 	unmake(c);
 }
 
@@ -349,21 +357,21 @@ static void a_link_on_which_something_moved_lately_is_well(void **state)
 	struct controller *c = made();
 
 	(void)state;
-	link_failures_hear(c, &c->members[1], &h);
+	link_failures_hear(&c->members, &c->members.list[1], &h);
 	at(c, START);
-	assert_false(link_failures_between(c, 1, 3));
+	assert_false(link_failures_between(&c->members, 1, 3));
 	s = (struct msg_stuck){ 3, 1499, 500 };
-	link_failures_hear(c, &c->members[1], &h);
+	link_failures_hear(&c->members, &c->members.list[1], &h);
 	at(c, START);
-	assert_false(link_failures_between(c, 1, 3));
-	c->members[3].late_us = 800000;
+	assert_false(link_failures_between(&c->members, 1, 3));
+	c->members.list[3].heard.late_us = 800000;
 	s = (struct msg_stuck){ 3, 1500, 500 };
-	link_failures_hear(c, &c->members[1], &h);
+	link_failures_hear(&c->members, &c->members.list[1], &h);
 	at(c, START);
-	assert_false(link_failures_between(c, 1, 3));
-	c->members[3].late_us = 0;
+	assert_false(link_failures_between(&c->members, 1, 3));
+	c->members.list[3].heard.late_us = 0;
 	at(c, START);
-	assert_true(link_failures_between(c, 1, 3));
+	assert_true(link_failures_between(&c->members, 1, 3));
 	unmake(c);
 }
 
@@ -373,14 +381,14 @@ static void what_waited_for_one_that_was_away_is_no_cut(void **state)
 
 	(void)state;
 	for (int from = 1; from <= 3; from += 2) { /* whoever of the two was away */
-		c->members[1].since_us = c->members[3].since_us = 0;
-		c->members[from].since_us = START;
+		c->members.list[1].since_us = c->members.list[3].since_us = 0;
+		c->members.list[from].since_us = START;
 		says_stuck(c, 1, 3, 60000);
 		at(c, START + 749999);
-		assert_false(link_failures_between(c, 1, 3));
+		assert_false(link_failures_between(&c->members, 1, 3));
 	}
 	at(c, START + 750000);
-	assert_true(link_failures_between(c, 1, 3));
+	assert_true(link_failures_between(&c->members, 1, 3));
 	unmake(c);
 }
 
@@ -395,16 +403,16 @@ static void of_two_replicas_one_is_out(void **state)
 	assert_true(all_are_in(c));
 	says_stuck(c, 2, 3, 1500);
 	at(c, START);
-	assert_true(is_out(c, 2) && c->members[2].cut);
-	assert_false(is_out(c, 3) || link_failures_between(c, 2, 3));
+	assert_true(is_out(c, 2) && c->members.list[2].stuck.is_cut_off);
+	assert_false(is_out(c, 3) || link_failures_between(&c->members, 2, 3));
 	unmake(c);
 }
 
 static void keeps(struct controller *c, int node, int stage)
 {
-	c->members[node].keeps = stage;
-	c->members[node].kept = true;
-	c->members[node].kept_holds = c->committed;
+	c->members.list[node].copy.stage = stage;
+	c->members.list[node].copy.is_whole = true;
+	c->members.list[node].copy.iterations = c->run.committed;
 }
 
 /* Without it a copy of its weights takes its place; all others would have to go instead. */
@@ -413,13 +421,13 @@ static void a_last_replica_that_all_are_cut_off_from_goes_if_there_is_a_copy(voi
 	struct controller *c = made();
 
 	(void)state;
-	c->members[0].replica = false;
+	c->members.list[0].is_replica = false;
 	says_stuck(c, 2, 1, 5000);
 	says_stuck(c, 3, 1, 400);
 	says_stuck(c, 4, 1, 400);
 	at(c, START);
 	assert_true(all_are_in(c));
-	assert_false(link_failures_give_way(c)); /* the run waits */
+	assert_false(link_failures_give_way(&c->members)); /* the run waits */
 	assert_true(all_are_in(c));
 	keeps(c, 5, 0);
 	says_stuck(c, 3, 1, 750);
@@ -435,7 +443,7 @@ static void who_keeps_the_only_copy_stays(void **state)
 	struct controller *c = made();
 
 	(void)state;
-	c->members[4].replica = c->members[5].replica = false;
+	c->members.list[4].is_replica = c->members.list[5].is_replica = false;
 	keeps(c, 1, 2);
 	says_stuck(c, 1, 0, 5000);
 	at(c, START);
@@ -450,14 +458,14 @@ static void no_plan_without_it_costs_one_end(void **state)
 		struct controller *c = made();
 
 		(void)state;
-		c->members[0].replica = !last;
+		c->members.list[0].is_replica = !last;
 		says_stuck(c, 1, 3, 5000);
 		at(c, START);
 		assert_true(all_are_in(c));
-		assert_true(link_failures_give_way(c));
+		assert_true(link_failures_give_way(&c->members));
 		assert_int_equal(is_out(c, 1), !last);
 		assert_int_equal(is_out(c, 3), last);
-		assert_true(c->members[last ? 3 : 1].cut);
+		assert_true(c->members.list[last ? 3 : 1].stuck.is_cut_off);
 		unmake(c);
 	}
 }
@@ -468,13 +476,13 @@ static void a_copy_behind_a_cut_link_is_given_up(void **state)
 	struct controller *c = made();
 
 	(void)state;
-	c->members[0].replica = false;
+	c->members.list[0].is_replica = false;
 	keeps(c, 3, 0);
 	keeps(c, 4, 0);
 	says_stuck(c, 1, 3, 750);
 	at(c, START);
-	assert_true(c->members[3].behind);
-	assert_false(c->members[4].behind);
+	assert_true(c->members.list[3].copy.is_dropped);
+	assert_false(c->members.list[4].copy.is_dropped);
 	unmake(c);
 }
 
@@ -482,23 +490,23 @@ static void a_copy_behind_a_cut_link_is_given_up(void **state)
 static void a_joiner_fetches_by_other_links(void **state)
 {
 	struct controller *c = made();
-	struct member *m = &c->members[5];
+	struct member *m = &c->members.list[5];
 
 	(void)state;
-	c->members[3].home = m->home = 1;
-	c->cluster->nodes[5].stage = 1;
-	c->cluster->stages[1]++;
-	m->replica = false;
+	c->members.list[3].move.home = m->move.home = 1;
+	c->run.cluster->nodes[5].stage = 1;
+	c->run.cluster->stages[1]++;
+	m->is_replica = false;
 	m->state = NODE_SYNCING;
-	m->assigned_us = START;
+	m->assigned.at_us = START;
 	*delay(c, 2, 5) = 0.01;
-	assert_false(copies_fetch(c, m, 1)); /* nobody hears the order */
-	assert_int_equal(m->source, 2);
+	assert_false(copies_fetch(&c->members, m, 1)); /* nobody hears the order */
+	assert_int_equal(m->assigned.source, 2);
 	says_stuck(c, 5, 2, 750);
 	at(c, START);
-	assert_true(link_failures_between(c, 2, 5) && all_are_in(c));
-	copies_fetch(c, m, 1);
-	assert_int_equal(m->source, 3);
+	assert_true(link_failures_between(&c->members, 2, 5) && all_are_in(c));
+	copies_fetch(&c->members, m, 1);
+	assert_int_equal(m->assigned.source, 3);
 	unmake(c);
 }
 
@@ -511,15 +519,15 @@ static void who_belongs_there_keeps_a_copy(void **state)
 		struct controller *c = made();
 
 		(void)state;
-		c->members[0].replica = false;
+		c->members.list[0].is_replica = false;
 		for (int i = 0; i < NODES; i++)
-			c->members[i].home = c->cluster->nodes[i].stage;
-		c->members[home].home = 0;
-		c->cluster->delay_s[1 * NODES + 3] = 0.01;
-		standbys_turn(c);
-		loop_act(c);
+			c->members.list[i].move.home = c->run.cluster->nodes[i].stage;
+		c->members.list[home].move.home = 0;
+		c->run.cluster->delay_s[1 * NODES + 3] = 0.01;
+		standbys_turn(&c->iteration);
+		loop_act(&c->iteration);
 		for (int i = 0; i < NODES; i++)
-			assert_int_equal(c->members[i].keeps, i == home ? 0 : -1);
+			assert_int_equal(c->members.list[i].copy.stage, i == home ? 0 : -1);
 		unmake(c);
 	}
 }
@@ -532,28 +540,28 @@ static void who_has_slow_links_does_not_go_home(void **state)
 
 	(void)state;
 	for (int i = 0; i < NODES; i++) {
-		c->members[i].home = c->cluster->nodes[i].stage;
-		c->members[i].links_ratio = 1;
+		c->members.list[i].move.home = c->run.cluster->nodes[i].stage;
+		c->members.list[i].links.ratio = 1;
 	}
-	c->members[0].home = 1;
-	c->members[2].home = 0;
-	c->phase = PHASE_COMPUTING;
-	c->members[2].links_ratio = 4;
-	rebalance_turn(c);
-	assert_int_equal(c->rebalance.next_us, 0);
-	c->members[2].links_ratio = 1;
-	rebalance_turn(c);
-	assert_true(c->rebalance.next_us > 0); /* it was tried: nobody hears */
+	c->members.list[0].move.home = 1;
+	c->members.list[2].move.home = 0;
+	c->run.phase = PHASE_COMPUTING;
+	c->members.list[2].links.ratio = 4;
+	rebalance_turn(&c->weights);
+	assert_int_equal(c->weights.rebalance.next_us, 0);
+	c->members.list[2].links.ratio = 1;
+	rebalance_turn(&c->weights);
+	assert_true(c->weights.rebalance.next_us > 0); /* it was tried: nobody hears */
 	for (int k = 0; k < 2; k++) {
-		c->rebalance.pair[k] = &c->members[2 * k];
-		c->rebalance.pair[k]->keeps = !k;
-		c->rebalance.pair[k]->homing = true;
+		c->weights.rebalance.pair[k] = &c->members.list[2 * k];
+		c->weights.rebalance.pair[k]->copy.stage = !k;
+		c->weights.rebalance.pair[k]->move.is_returning = true;
 	}
-	rebalance_turn(c);
-	assert_ptr_equal(c->rebalance.pair[0], &c->members[0]);
-	c->members[0].links_ratio = 4; /* meanwhile */
-	rebalance_turn(c);
-	assert_null(c->rebalance.pair[0]);
+	rebalance_turn(&c->weights);
+	assert_ptr_equal(c->weights.rebalance.pair[0], &c->members.list[0]);
+	c->members.list[0].links.ratio = 4; /* meanwhile */
+	rebalance_turn(&c->weights);
+	assert_null(c->weights.rebalance.pair[0]);
 	unmake(c);
 }
 
@@ -562,10 +570,10 @@ static void who_has_slow_links_does_not_go_home(void **state)
 /* To what was asked last; others may come before it. */
 static void answer(struct controller *c)
 {
-	struct pollfd fd = { planner_fd(c->planner), POLLIN, 0 };
-	uint64_t wanted = c->plan_wanted;
+	struct pollfd fd = { planner_fd(c->planning.planner), POLLIN, 0 };
+	uint64_t wanted = c->planning.wanted_id;
 
-	while (c->plan_wanted == wanted) {
+	while (c->planning.wanted_id == wanted) {
 		assert_true(poll(&fd, 1, 20000) > 0);
 		loop_take_answers(c);
 	}
@@ -577,22 +585,22 @@ static void a_plan_that_is_of_no_use_is_made_anew(void **state)
 	struct controller *c = made();
 
 	(void)state;
-	replan(c, "a test");
+	replan(&c->planning, "a test");
 	answer(c);
-	c->current = c->pending;
-	c->pending = NULL;
-	c->plan_wanted = 0; /* the refinement is over */
-	c->members[5].replica = false;
-	c->members[5].state = NODE_JOINING;
-	c->phase = PHASE_PLANNING;
-	c->now_us += SECOND;
+	c->run.plan = c->planning.pending;
+	c->planning.pending = NULL;
+	c->planning.wanted_id = 0; /* the refinement is over */
+	c->members.list[5].is_replica = false;
+	c->members.list[5].state = NODE_JOINING;
+	c->run.phase = PHASE_PLANNING;
+	c->run.now_us += SECOND;
 	loop_phase(c);
-	loop_act(c);
-	assert_int_equal(c->plan_wanted, 0);
-	c->now_us += 5 * SECOND;
+	loop_act(&c->iteration);
+	assert_int_equal(c->planning.wanted_id, 0);
+	c->run.now_us += 5 * SECOND;
 	loop_phase(c);
-	loop_act(c);
-	assert_true(c->plan_wanted != 0);
+	loop_act(&c->iteration);
+	assert_true(c->planning.wanted_id != 0);
 	unmake(c);
 }
 
@@ -601,20 +609,21 @@ static void the_first_answer_is_waited_for(void **state)
 	struct controller *c = made();
 
 	(void)state;
-	assert_false(replan_awaited(c));
-	replan(c, "a test");
-	assert_false(replan_awaited(c)); /* the first iteration waits for its plan anyway */
+	assert_false(replan_awaited(&c->planning));
+	replan(&c->planning, "a test");
+	/* The first iteration waits for its plan anyway */
+	assert_false(replan_awaited(&c->planning));
 	answer(c);
-	c->current = c->pending;
-	c->pending = NULL;
-	assert_non_null(c->current);
-	c->unit_s = 1e3;
-	assert_false(replan_awaited(c)); /* what refines it may come later */
-	replan(c, "a node was lost");
-	assert_true(replan_awaited(c));
+	c->run.plan = c->planning.pending;
+	c->planning.pending = NULL;
+	assert_non_null(c->run.plan);
+	c->run.unit_s = 1e3;
+	assert_false(replan_awaited(&c->planning)); /* what refines it may come later */
+	replan(&c->planning, "a node was lost");
+	assert_true(replan_awaited(&c->planning));
 	answer(c);
-	assert_non_null(c->pending);
-	assert_false(replan_awaited(c));
+	assert_non_null(c->planning.pending);
+	assert_false(replan_awaited(&c->planning));
 	unmake(c);
 }
 
@@ -624,19 +633,19 @@ static void short_iterations_do_not_wait(void **state)
 	double iteration_s;
 
 	(void)state;
-	replan(c, "a test");
+	replan(&c->planning, "a test");
 	answer(c);
-	c->current = c->pending;
-	c->pending = NULL;
-	iteration_s = c->current->plan->predicted.iteration_s;
-	replan(c, "a node was lost");
-	c->unit_s = 1.21 / iteration_s; /* the planner takes 0.06 s, a twentieth */
-	assert_true(replan_awaited(c));
-	c->unit_s = 1.19 / iteration_s;
-	assert_false(replan_awaited(c));
-	replan_if_better(c, "links have changed");
-	c->unit_s = 1e3;
-	assert_false(replan_awaited(c));
+	c->run.plan = c->planning.pending;
+	c->planning.pending = NULL;
+	iteration_s = c->run.plan->plan->predicted.iteration_s;
+	replan(&c->planning, "a node was lost");
+	c->run.unit_s = 1.21 / iteration_s; /* the planner takes 0.06 s, a twentieth */
+	assert_true(replan_awaited(&c->planning));
+	c->run.unit_s = 1.19 / iteration_s;
+	assert_false(replan_awaited(&c->planning));
+	replan_if_better(&c->planning, "links have changed");
+	c->run.unit_s = 1e3;
+	assert_false(replan_awaited(&c->planning));
 	unmake(c);
 }
 
@@ -647,30 +656,30 @@ static struct controller *gathering(void)
 {
 	struct controller *c = made();
 
-	replan(c, "the run's first plan");
+	replan(&c->planning, "the run's first plan");
 	answer(c);
-	c->phase = PHASE_GATHERING;
-	c->gathering = GATHER_BUILD;
-	c->committed = 0;
-	c->options.gather_us = 30 * SECOND;
-	c->committed_us = START;
+	c->run.phase = PHASE_GATHERING;
+	c->members.gathering = GATHER_BUILD;
+	c->run.committed = 0;
+	c->run.options.gather_us = 30 * SECOND;
+	c->run.committed_us = START;
 	for (int i = 0; i < NODES; i++) {
-		struct member *m = &c->members[i];
+		struct member *m = &c->members.list[i];
 
 		m->state = NODE_SYNCING;
-		m->replica = false;
-		m->assignment = (uint64_t)i + 1;
-		m->assigned_us = START;
-		m->ready = i != 5;
+		m->is_replica = false;
+		m->assigned.number = (uint64_t)i + 1;
+		m->assigned.at_us = START;
+		m->assigned.is_ready = i != 5;
 	}
 	return c;
 }
 
 static bool begins(struct controller *c, int64_t now_us)
 {
-	c->now_us = now_us;
-	startup_turn(c);
-	return c->phase != PHASE_GATHERING;
+	c->run.now_us = now_us;
+	startup_turn(&c->iteration);
+	return c->run.phase != PHASE_GATHERING;
 }
 
 static void a_run_begins_once_all_are_ready(void **state)
@@ -679,10 +688,10 @@ static void a_run_begins_once_all_are_ready(void **state)
 
 	(void)state;
 	assert_false(begins(c, START + 1));
-	c->members[5].ready = true;
+	c->members.list[5].assigned.is_ready = true;
 	assert_true(begins(c, START + 2));
 	for (int i = 0; i < NODES; i++)
-		assert_true(c->members[i].replica);
+		assert_true(c->members.list[i].is_replica);
 	unmake(c);
 }
 
@@ -694,8 +703,8 @@ static void it_does_not_wait_for_ever(void **state)
 	assert_false(begins(c, START + 60 * SECOND - 1));
 	assert_true(begins(c, START + 60 * SECOND));
 	for (int i = 0; i < NODES; i++)
-		assert_int_equal(c->members[i].replica, i != 5);
-	assert_int_equal(c->members[5].state, NODE_SYNCING); /* it joins when it can */
+		assert_int_equal(c->members.list[i].is_replica, i != 5);
+	assert_int_equal(c->members.list[5].state, NODE_SYNCING); /* it joins when it can */
 	unmake(c);
 }
 
@@ -704,9 +713,9 @@ static void nor_for_one_that_is_kept_out(void **state)
 	struct controller *c = gathering();
 
 	(void)state;
-	c->members[5].marked = true;
+	c->members.list[5].is_marked = true;
 	assert_true(begins(c, START + 1));
-	assert_false(c->members[5].replica);
+	assert_false(c->members.list[5].is_replica);
 	unmake(c);
 }
 

@@ -13,6 +13,7 @@
 #include "controller/operator/consoles.h"
 #include "controller/operator/journal.h"
 #include "controller/tests/player.h"
+#include "controller/setup.h"
 
 enum { HOSTILE = 4 };
 
@@ -54,27 +55,28 @@ static void a_number_is_new_once(void **state)
 /* About one node, whatever the reason; of the others all are told, and of that one how many were not. */
 static void a_node_fills_no_journal(void **state)
 {
-	struct controller *c = calloc(1, sizeof(*c));
+	struct controller *c = controller_new();
 	struct member *members = calloc(3, sizeof(*members));
 
 	(void)state;
 	assert_true(c && members);
-	c->members = members;
-	c->n_members = 3;
-	c->supervisor = -1;
-	c->now_us = 1000000;
+	c->members.list = members;
+	c->members.n = 3;
+	c->run.supervisor = -1;
+	c->run.now_us = 1000000;
 	for (int i = 0; i < 5000; i++)
-		note(c, NOTE_WARNING, 1, 0, "n01 again");
-	assert_in_range(c->journal.n_notes, 100, 500);
-	note(c, NOTE_WARNING, 2, 0, "n02 once");
-	assert_string_equal(c->journal.notes[c->journal.n_notes - 1].text, "n02 once");
-	note(c, NOTE_ALERT, 1, 'F', "n01 is out");
-	assert_string_equal(c->journal.notes[c->journal.n_notes - 1].text, "n01 is out");
-	c->now_us += 60000000;
-	note(c, NOTE_WARNING, 1, 0, "n01 later");
-	assert_string_equal(c->journal.notes[c->journal.n_notes - 1].text, "n01 later");
-	assert_non_null(strstr(c->journal.notes[c->journal.n_notes - 2].text, "more lines about it were left out"));
-	consoles_fini(c);
+		note(&c->run, NOTE_WARNING, 1, 0, "n01 again");
+	assert_in_range(c->run.journal.n_notes, 100, 500);
+	note(&c->run, NOTE_WARNING, 2, 0, "n02 once");
+	assert_string_equal(c->run.journal.notes[c->run.journal.n_notes - 1].text, "n02 once");
+	note(&c->run, NOTE_ALERT, 1, 'F', "n01 is out");
+	assert_string_equal(c->run.journal.notes[c->run.journal.n_notes - 1].text, "n01 is out");
+	c->run.now_us += 60000000;
+	note(&c->run, NOTE_WARNING, 1, 0, "n01 later");
+	assert_string_equal(c->run.journal.notes[c->run.journal.n_notes - 1].text, "n01 later");
+	assert_non_null(strstr(c->run.journal.notes[c->run.journal.n_notes - 2].text,
+			       "more lines about it were left out"));
+	consoles_fini(&c->run);
 	free(members);
 	free(c);
 }

@@ -9,6 +9,7 @@
 
 #include "controller/controller.h"
 #include "controller/members/placement.h"
+#include "controller/setup.h"
 
 enum { NODES = 6 };
 
@@ -17,38 +18,38 @@ enum { NODES = 6 };
 static struct controller *made(double iteration_s, double sync_s)
 {
 	static const int stages[NODES] = { 0, 0, 1, 1, 2, 1 };
-	struct controller *c = calloc(1, sizeof(*c));
+	struct controller *c = controller_new();
 
 	assert_non_null(c);
-	c->cluster = cluster_alloc(NODES, 3, true);
-	c->members = calloc(NODES, sizeof(*c->members));
-	c->current = calloc(1, sizeof(*c->current));
-	assert_true(c->cluster && c->members && c->current);
-	c->current->plan = plan_alloc(3, NODES, 1, 2);
-	assert_non_null(c->current->plan);
-	c->current->plan->predicted.iteration_s = iteration_s;
-	c->current->plan->predicted.sync_s = sync_s;
-	c->n_members = NODES;
+	c->run.cluster = cluster_alloc(NODES, 3, true);
+	c->members.list = calloc(NODES, sizeof(*c->members.list));
+	c->run.plan = calloc(1, sizeof(*c->run.plan));
+	assert_true(c->run.cluster && c->members.list && c->run.plan);
+	c->run.plan->plan = plan_alloc(3, NODES, 1, 2);
+	assert_non_null(c->run.plan->plan);
+	c->run.plan->plan->predicted.iteration_s = iteration_s;
+	c->run.plan->plan->predicted.sync_s = sync_s;
+	c->members.n = NODES;
 	for (int i = 0; i < NODES * NODES; i++)
-		c->cluster->sync_pair_s[i] = 10;
-	c->cluster->sync_pair_s[5 * NODES + 3] = 1000;
+		c->run.cluster->sync_pair_s[i] = 10;
+	c->run.cluster->sync_pair_s[5 * NODES + 3] = 1000;
 	for (int i = 0; i < NODES; i++) {
-		c->members[i].id = (uint16_t)i;
-		c->members[i].peer = (post_peer_id)i + 1;
-		c->members[i].replica = i < 5;
-		c->members[i].home = i < 5 ? stages[i] : -1;
-		c->members[i].state = NODE_LIVE;
-		c->cluster->nodes[i].stage = stages[i];
+		c->members.list[i].id = (uint16_t)i;
+		c->members.list[i].peer = (post_peer_id)i + 1;
+		c->members.list[i].is_replica = i < 5;
+		c->members.list[i].move.home = i < 5 ? stages[i] : -1;
+		c->members.list[i].state = NODE_LIVE;
+		c->run.cluster->nodes[i].stage = stages[i];
 	}
 	return c;
 }
 
 static void unmake(struct controller *c)
 {
-	plan_free(c->current->plan);
-	free(c->current);
-	free(c->members);
-	cluster_free(c->cluster);
+	plan_free(c->run.plan->plan);
+	free(c->run.plan);
+	free(c->members.list);
+	cluster_free(c->run.cluster);
 	free(c);
 }
 
@@ -58,35 +59,37 @@ static void far_replicas_are_no_company(void **state)
 	struct member *m;
 
 	(void)state;
-	m = &c->members[5];
-	assert_false(placement_near(c, m, 1));
-	assert_true(placement_near(c, m, 0) && placement_near(c, m, 2));
-	assert_int_equal(placement_for(c, m, 2), 2);
-	assert_int_equal(placement_for(c, m, 1), -1); /* everybody is there: no other place is free */
-	c->members[3].replica = false; /* nor does it matter who is away */
-	assert_true(placement_near(c, m, 1));
+	m = &c->members.list[5];
+	assert_false(placement_near(&c->members, m, 1));
+	assert_true(placement_near(&c->members, m, 0) && placement_near(&c->members, m, 2));
+	assert_int_equal(placement_for(&c->members, m, 2), 2);
+	/* Everybody is there: no other place is free */
+	assert_int_equal(placement_for(&c->members, m, 1), -1);
+	c->members.list[3].is_replica = false; /* nor does it matter who is away */
+	assert_true(placement_near(&c->members, m, 1));
 	unmake(c);
 }
 
 static void what_the_first_plan_took_is_near(void **state)
 {
 	struct controller *c = made(20, 10);
-	struct member *m = &c->members[5];
+	struct member *m = &c->members.list[5];
 
 	(void)state;
-	c->cluster->sync_pair_s[5 * NODES + 3] = 15;
-	assert_true(placement_near(c, m, 1)); /* half of an iteration and its sum */
-	c->cluster->sync_pair_s[5 * NODES + 3] = 16;
-	assert_false(placement_near(c, m, 1));
-	c->current->plan->predicted.sync_s = 1000; /* somebody stands where it is far from all */
-	assert_false(placement_near(c, m, 1));
-	c->cluster->sync_pair_s[0 * NODES + 1] = 16;
-	assert_true(placement_near(c, m, 1));
-	c->cluster->sync_pair_s[3 * NODES + 5] = -1; /* not known: as far as an activation's way */
-	c->cluster->delay_s[3 * NODES + 5] = 0.1;
-	assert_true(placement_near(c, m, 1));
-	c->cluster->delay_s[3 * NODES + 5] = -1; /* no link */
-	assert_false(placement_near(c, m, 1));
+	c->run.cluster->sync_pair_s[5 * NODES + 3] = 15;
+	assert_true(placement_near(&c->members, m, 1)); /* half of an iteration and its sum */
+	c->run.cluster->sync_pair_s[5 * NODES + 3] = 16;
+	assert_false(placement_near(&c->members, m, 1));
+	c->run.plan->plan->predicted.sync_s = 1000; /* somebody stands where it is far from all */
+	assert_false(placement_near(&c->members, m, 1));
+	c->run.cluster->sync_pair_s[0 * NODES + 1] = 16;
+	assert_true(placement_near(&c->members, m, 1));
+	/* Not known: as far as an activation's way */
+	c->run.cluster->sync_pair_s[3 * NODES + 5] = -1;
+	c->run.cluster->delay_s[3 * NODES + 5] = 0.1;
+	assert_true(placement_near(&c->members, m, 1));
+	c->run.cluster->delay_s[3 * NODES + 5] = -1; /* no link */
+	assert_false(placement_near(&c->members, m, 1));
 	unmake(c);
 }
 

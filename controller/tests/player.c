@@ -396,7 +396,8 @@ static void restore(struct player *p, const struct msg_restore *m)
 	p->iteration = 0;
 	p->owed = *m;
 	p->owes = fault == RESTORES_NOT;
-	if (fault == (m->kind == RESTORE_FILE ? CANNOT_READ : CANNOT_MAKE)) { /* and keeps what it has */
+	/* And keeps what it has */
+	if (fault == (m->kind == RESTORE_FILE ? CANNOT_READ : CANNOT_MAKE)) {
 		said.type = MSG_UNREADY;
 		said.u.unready = (struct msg_unready){ .assignment = m->assignment };
 		snprintf(said.u.unready.text, sizeof(said.u.unready.text), "it is not there");
@@ -661,7 +662,8 @@ static void fail_with_states(const struct world *w, const char *what)
 
 	for (int i = 0; i < PLAYERS; i++)
 		snprintf(states + strlen(states), sizeof(states) - strlen(states), " %d:%d", i, w->states[i]);
-	fprintf(stderr, "the journal:\n%s\n", w->console.journal); /* longer than a message may be */
+	/* Longer than a message may be */
+	fprintf(stderr, "the journal:\n%s\n", w->console.journal);
 	fail_msg("%s: never, up to iteration %d; the nodes' states%s", what, (int)w->console.committed, states);
 }
 

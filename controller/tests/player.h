@@ -71,9 +71,11 @@ struct player {
 	uint16_t awaits; /* 1 + the node; 0 nobody */
 	struct way plans[2][BATCHES]; /* of an even and an odd epoch */
 	uint32_t n_ways;
-	struct way ways[BATCHES]; /* of this iteration: the plan's, and as they were rerouted since */
+	/* Of this iteration: the plan's, and as they were rerouted since */
+	struct way ways[BATCHES];
 	bool counted[BATCHES];
-	struct msg_reduce ordered; /* with the start: done when all is counted; no nodes: nothing is */
+	/* With the start: done when all is counted; no nodes: nothing is */
+	struct msg_reduce ordered;
 	uint16_t ordered_nodes[PLAYERS];
 	struct msg_task_event events[4 * BATCHES];
 	uint32_t n_events;
@@ -94,7 +96,8 @@ struct world {
 	float lost_s[PLAYERS]; /* as consoles are told */
 	uint64_t planned;      /* the newest plan in force, */
 	float planned_s;       /* how long it says that an iteration takes */
-	uint8_t emulated, steps, step; /* as consoles are told: the run, and its newest step before iterations; */
+	/* As consoles are told: the run, and its newest step before iterations; */
+	uint8_t emulated, steps, step;
 	uint32_t steps_back;           /* so often an earlier one than before */
 	uint64_t no_way;               /* bits 1 << to, of node 0 */
 	struct msg_link links[PLAYERS][PLAYERS]; /* as consoles are told */

@@ -54,7 +54,8 @@ struct p_node {
 	/* What is so. */
 	uint8_t alive;
 	uint8_t began;                 /* the iteration: 1 by this epoch, 2 by an older one */
-	uint8_t counted, mine, has;    /* mine: on the route that it knows; has: what that needs, whoever dies */
+	/* Mine: on the route that it knows; has: what that needs, whoever dies */
+	uint8_t counted, mine, has;
 	uint8_t view[P_BATCHES];
 	uint8_t dropped;               /* told when it passed for dead */
 	uint8_t given_up;              /* what it did runs again elsewhere */
@@ -65,10 +66,13 @@ struct p_node {
 struct p_state {
 	struct p_node nodes[P_NODES];
 	uint8_t phase;
-	uint8_t home, changed; /* microbatches: their last backward was told; routes are not the plan's */
-	uint8_t over;          /* microbatches that started over: what was told of them before brings none home */
+	/* Microbatches: their last backward was told; routes are not the plan's */
+	uint8_t home, changed;
+	/* Microbatches that started over: what was told of them before brings none home */
+	uint8_t over;
 	uint8_t summing;       /* stages */
-	uint8_t sums_told[P_STAGES]; /* in this attempt, by whomever: bit 0 right ones, bit 1 a wrong one, bit 2 two */
+	/* In this attempt, by whomever: bit 0 right ones, bit 1 a wrong one, bit 2 two */
+	uint8_t sums_told[P_STAGES];
 	uint8_t taken_over, committed;
 	uint8_t deaths, wrongs, takeovers; /* that may still come */
 	uint8_t content[P_STAGES][P_BATCHES]; /* how often it is in the stage's sum */
@@ -81,17 +85,23 @@ struct protocol {
 	uint8_t absent;          /* nodes, as bits, that are not there at first */
 	uint8_t path[P_BATCHES]; /* stages as bits; the first is the data node's */
 	int deaths, wrongs, takeovers;
-	uint64_t swaps[4];       /* how names change with the microbatches exchanged: protocol_names.c */
+	/* How names change with the microbatches exchanged: protocol_names.c */
+	uint64_t swaps[4];
 	bool overlap;            /* a stage sums as soon as its gradients are counted */
-	bool ahead;              /* with the start: each node gives its part when it has counted all that it was given */
+	/* With the start: each node gives its part when it has counted all that it was given */
+	bool ahead;
 	/* Without them, it is as it once was. */
 	bool reruns_the_dead;    /* who died in its stage's sum runs again before sums begin anew */
 	bool audits_hops;        /* and the audit looks for it */
 	bool sums_after_a_stall; /* what ended while a stage was awaited is summed */
-	bool minds_unheard;      /* what it told when it passed for dead counts against going on, though others are awaited */
+	/* What it told when it passed for dead counts against going on, though others are awaited
+	 */
+	bool minds_unheard;
 	bool tells_again;        /* and it is told the routes that changed meanwhile */
-	bool starts_at_zero;     /* at a start an agent drops what it counted for the attempts before */
-	bool compares_hashes;    /* who holds other weights than the others of its stage after a commit takes no part */
+	/* At a start an agent drops what it counted for the attempts before */
+	bool starts_at_zero;
+	/* Who holds other weights than the others of its stage after a commit takes no part */
+	bool compares_hashes;
 };
 
 enum p_event {
@@ -131,7 +141,8 @@ struct p_step {
 /* What went wrong; NULL: nothing. */
 typedef void (*p_visit)(void *context, const struct p_step *step, const struct p_state *next, const char *wrong);
 
-struct protocol protocol_of(int stages, int each); /* all that is mended, three deaths, a wrong sum, a takeover */
+/* All that is mended, three deaths, a wrong sum, a takeover */
+struct protocol protocol_of(int stages, int each);
 void protocol_begin(const struct protocol *p, struct p_state *s);
 /* All that may happen next, and what comes of it: a step that the controller may do in several ways is visited for
  * each. Nodes keep their places. */

@@ -149,7 +149,8 @@ void p_gather(struct p_run *r)
 		r->s.deaths -= late;
 		x->standing = x->alive && !late ? P_LIVE : P_GONE;
 		x->keeps = x->alive && !late ? x->keeps : 0;
-		if (committed && x->alive && x->sum == P_BEGUN && p_choose(r, 2)) { /* it passed for dead, and had it */
+		/* It passed for dead, and had it */
+		if (committed && x->alive && x->sum == P_BEGUN && p_choose(r, 2)) {
 			x->sum = P_SUMMED;
 			x->wrong = r->s.wrongs > 0 && p_choose(r, 2);
 			r->s.wrongs -= x->wrong;

@@ -282,26 +282,26 @@ static void see_way(void *context, const struct p_step *step, const struct p_sta
 /* What differs between what the controller believes and the model says it does; NULL nothing. */
 static int standing_of(const struct controller *c, const struct member *m)
 {
-	if (m->replica)
+	if (m->is_replica)
 		return m->state == NODE_SYNCING ? P_SYNCING : P_LIVE;
-	return member_joins(c, m) ? P_JOINER : P_GONE;
+	return member_joins(&c->run, m) ? P_JOINER : P_GONE;
 }
 
 static int phase_of(const struct controller *c)
 {
-	switch (c->phase) {
+	switch (c->run.phase) {
 	case PHASE_COMPUTING:
 		return P_COMPUTING;
 	case PHASE_REDUCING:
 		return P_REDUCING;
 	case PHASE_STALLED:
-		return c->stall.in == PHASE_COMPUTING  ? P_STALLED
-		       : c->stall.in == PHASE_REDUCING ? P_STALLED_REDUCING
-							 : P_STALLED_PLANNING;
+		return c->weights.stall.in == PHASE_COMPUTING  ? P_STALLED
+		       : c->weights.stall.in == PHASE_REDUCING ? P_STALLED_REDUCING
+							       : P_STALLED_PLANNING;
 	case PHASE_COMMITTING:
 		return P_COMMITTED;
 	default:
-		return c->phase == PHASE_PLANNING ? P_PLANNING : P_GATHERING;
+		return c->run.phase == PHASE_PLANNING ? P_PLANNING : P_GATHERING;
 	}
 }
 
@@ -310,7 +310,7 @@ static uint8_t on_route(const struct controller *c, uint16_t node)
 	uint8_t on = 0;
 
 	for (uint32_t m = 0; m < P_BATCHES; m++)
-		on |= (uint8_t)((routes_hop(&c->routes.microbatches[m], node) >= 0) << m);
+		on |= (uint8_t)((routes_hop(&c->iteration.routes.microbatches[m], node) >= 0) << m);
 	return on;
 }
 
@@ -319,9 +319,9 @@ static uint8_t owed_by(const struct controller *c, uint16_t node)
 	uint8_t owed = 0;
 
 	for (uint32_t m = 0; m < P_BATCHES; m++) {
-		int hop = routes_hop(&c->routes.microbatches[m], node);
+		int hop = routes_hop(&c->iteration.routes.microbatches[m], node);
 
-		if (hop >= 0 && (c->routes.microbatches[m].owed_backward >> hop & 1))
+		if (hop >= 0 && (c->iteration.routes.microbatches[m].owed_backward >> hop & 1))
 			owed |= (uint8_t)(1 << m);
 	}
 	return owed;
@@ -329,7 +329,7 @@ static uint8_t owed_by(const struct controller *c, uint16_t node)
 
 static uint8_t told_by(const struct controller *c, uint16_t node)
 {
-	const struct counts *k = &c->routes.counts[node];
+	const struct counts *k = &c->iteration.routes.counts[node];
 	uint8_t told = 0;
 
 	for (uint32_t i = 0; i < k->n; i++)
@@ -340,14 +340,14 @@ static uint8_t told_by(const struct controller *c, uint16_t node)
 
 static const char *node_differs(const struct controller *c, const struct p_state *s, uint16_t i)
 {
-	const struct member *m = &c->members[i];
+	const struct member *m = &c->members.list[i];
 	const struct p_node *x = &s->nodes[i];
 
 	if (s->phase >= P_STALLED_PLANNING)
 		return NULL;
 	if (standing_of(c, m) != x->standing)
 		return "standing";
-	if (x->standing != P_GONE && m->keeps + 1 != x->keeps)
+	if (x->standing != P_GONE && m->copy.stage + 1 != x->keeps)
 		return "keeps";
 	if (s->phase != P_COMPUTING && s->phase != P_REDUCING)
 		return NULL; /* what is void there the model has forgotten */
@@ -357,11 +357,11 @@ static const char *node_differs(const struct controller *c, const struct p_state
 		return "what it counted";
 	if (owed_by(c, i) != x->owed)
 		return "what it owes";
-	if (m->in_sum != x->in_sum || (m->in_sum && m->sum_stage != x->stage))
+	if (m->sum.counts != x->in_sum || (m->sum.counts && m->sum.stage != x->stage))
 		return "in the sum";
-	if (m->replica && m->in_sum && m->reduced != x->reduced)
+	if (m->is_replica && m->sum.counts && m->sum.is_done != x->reduced)
 		return "reduced";
-	if (m->copies != x->copies || (x->copies && m->copy_reduced != x->copy_reduced))
+	if (m->copy.gets_sum != x->copies || (x->copies && m->copy.has_sum != x->copy_reduced))
 		return "copies";
 	return NULL;
 }
@@ -371,7 +371,7 @@ static const char *differs(const struct controller *c, const struct p_state *s)
 	const char *what = phase_of(c) != s->phase ? "phase" : NULL;
 
 	for (int st = 0; !what && s->phase <= P_REDUCING && st < 2; st++)
-		what = (c->summing[st] > 0) != (s->summing >> st & 1) ? "summing" : NULL;
+		what = (c->iteration.summing[st] > 0) != (s->summing >> st & 1) ? "summing" : NULL;
 	for (uint16_t i = 0; !what && i < TWO; i++)
 		what = node_differs(c, s, i);
 	return what;
@@ -382,8 +382,12 @@ static const char *differs(const struct controller *c, const struct p_state *s)
 static void add_pass(struct msg_task_event *events, uint32_t *n, const struct controller *c, uint32_t m,
 		     enum task_kind kind, uint32_t attempt)
 {
-	struct msg_task_event e = { .type = WORK_STARTS, .kind = (uint8_t)kind, .microbatch = m,
-				    .attempt = attempt, .blocker = UINT32_MAX, .at_us = c->now_us };
+	struct msg_task_event e = { .type = WORK_STARTS,
+				    .kind = (uint8_t)kind,
+				    .microbatch = m,
+				    .attempt = attempt,
+				    .blocker = UINT32_MAX,
+				    .at_us = c->run.now_us };
 
 	events[(*n)++] = e;
 	e.type = WORK_ENDS;
@@ -400,71 +404,78 @@ static void says(struct controller *c, uint16_t node, uint8_t begun, uint8_t cou
 	struct msg_report r = { .iteration = 1, .events = events };
 
 	for (uint32_t m = 0; m < P_BATCHES; m++) {
-		const struct msg_route *route = &c->routes.microbatches[m].route;
+		const struct msg_route *route = &c->iteration.routes.microbatches[m].route;
 		uint32_t attempt = before >> m & 1 ? route->since - 1 : route->attempt;
 
 		if ((begun | counted) >> m & 1)
 			add_pass(events, &r.n_events, c, m, TASK_FORWARD, attempt);
 		if (!(counted >> m & 1))
 			continue;
-		if (c->cluster->nodes[node].stage == 0)
+		if (c->run.cluster->nodes[node].stage == 0)
 			add_pass(events, &r.n_events, c, m, TASK_LOSS, attempt);
 		add_pass(events, &r.n_events, c, m, TASK_BACKWARD, attempt);
 	}
-	iteration_report(c, &c->members[node], &r);
+	iteration_report(&c->iteration, &c->members.list[node], &r);
 }
 
 /* It counts nothing by that. */
 static void passes_again(struct controller *c, uint16_t node, uint32_t m)
 {
-	struct msg_task_event e = { .type = WORK_ENDS, .kind = TASK_BACKWARD, .microbatch = m,
-				    .attempt = c->routes.microbatches[m].route.attempt, .blocker = UINT32_MAX,
-				    .at_us = c->now_us };
+	struct msg_task_event e = { .type = WORK_ENDS,
+				    .kind = TASK_BACKWARD,
+				    .microbatch = m,
+				    .attempt = c->iteration.routes.microbatches[m].route.attempt,
+				    .blocker = UINT32_MAX,
+				    .at_us = c->run.now_us };
 	struct msg_report r = { .iteration = 1, .n_events = 1, .events = &e };
 
-	iteration_report(c, &c->members[node], &r);
+	iteration_report(&c->iteration, &c->members.list[node], &r);
 }
 
 static void tells_sum(struct controller *c, uint16_t node, int stage, bool wrong)
 {
 	uint64_t slices[TWO] = { 1, 2, 3, 4 };
-	struct msg_reduced r = { .iteration = 1, .attempt = c->reduce_attempt, .stage = (uint8_t)stage,
-				 .sum_squares = wrong ? 2 : 1, .n_slices = c->summing[stage], .slices = slices };
+	struct msg_reduced r = { .iteration = 1,
+				 .attempt = c->iteration.reduce_attempt,
+				 .stage = (uint8_t)stage,
+				 .sum_squares = wrong ? 2 : 1,
+				 .n_slices = c->iteration.summing[stage],
+				 .slices = slices };
 
-	iteration_reduced(c, &c->members[node], &r);
+	iteration_reduced(&c->iteration, &c->members.list[node], &r);
 }
 
 static void joins(struct controller *c, struct member *m)
 {
 	m->peer = m->id + 1u;
 	m->state = NODE_SYNCING;
-	m->ready = m->kept = true;
-	m->replica = m->copies = false;
-	m->keeps = member_stage(c, m);
-	m->held_stage = (uint8_t)m->keeps;
+	m->assigned.is_ready = m->copy.is_whole = true;
+	m->is_replica = m->copy.gets_sum = false;
+	m->copy.stage = member_stage(&c->run, m);
+	m->weights.stage = (uint8_t)m->copy.stage;
 	m->beat.iteration = 0;
 }
 
 static void is_heard_again(struct controller *c, struct member *m, const struct p_node *x)
 {
 	m->beat.iteration = x->began > 0;
-	m->beat.stage = m->held_stage = (uint8_t)member_stage(c, m);
-	assert_true(iteration_resumes(c, m));
+	m->beat.stage = m->weights.stage = (uint8_t)member_stage(&c->run, m);
+	assert_true(iteration_resumes(&c->iteration, m));
 }
 
 static void is_succeeded(struct walk *w)
 {
-	struct controller *was = w->c, *c = under_way_knowing(was->cluster);
+	struct controller *was = w->c, *c = under_way_knowing(was->run.cluster);
 
-	c->store = was->store;
-	c->options.run_dir = was->options.run_dir;
-	c->first_attempt = was->first_attempt + RESUMED;
-	c->now_us = was->now_us;
-	was->store = NULL;
-	was->cluster = NULL;
+	c->run.history.store = was->run.history.store;
+	c->run.options.run_dir = was->run.options.run_dir;
+	c->run.first_attempt = was->run.first_attempt + RESUMED;
+	c->run.now_us = was->run.now_us;
+	was->run.history.store = NULL;
+	was->run.cluster = NULL;
 	controller_fini(was);
 	free(was);
-	c->phase = PHASE_GATHERING;
+	c->run.phase = PHASE_GATHERING;
 	w->c = c;
 }
 
@@ -475,18 +486,18 @@ static void gathers(struct walk *w)
 
 	for (uint32_t i = 0; i < TWO; i++) {
 		const struct p_node *x = &w->s.nodes[i];
-		struct member *m = &c->members[i];
+		struct member *m = &c->members.list[i];
 
-		m->replica = m->ready = x->alive;
+		m->is_replica = m->assigned.is_ready = x->alive;
 		m->state = x->alive ? NODE_LIVE : NODE_DEAD;
-		m->keeps = x->keeps - 1;
-		m->kept = m->keeps >= 0;
+		m->copy.stage = x->keeps - 1;
+		m->copy.is_whole = m->copy.stage >= 0;
 	}
-	if (!replicas_everywhere(c)) {
-		c->phase = PHASE_STALLED;
-		c->stall.in = PHASE_PLANNING;
+	if (!replicas_everywhere(&c->members)) {
+		c->run.phase = PHASE_STALLED;
+		c->weights.stall.in = PHASE_PLANNING;
 	} else {
-		c->phase = PHASE_PLANNING;
+		c->run.phase = PHASE_PLANNING;
 	}
 }
 
@@ -506,12 +517,12 @@ static uint8_t counted_before(const struct walk *w, const struct p_step *step)
 static void happens_to(struct walk *w, const struct p_step *step)
 {
 	const struct p_node *x = &w->s.nodes[step->node];
-	struct member *m = &w->c->members[step->node];
+	struct member *m = &w->c->members.list[step->node];
 	uint8_t untold = x->counted & (uint8_t)~x->told;
 
 	switch (step->event) {
 	case P_COUNT:
-		if (x->stage == 0 && m->replica)
+		if (x->stage == 0 && m->is_replica)
 			says(w->c, m->id, x->mine, untold | (uint8_t)(1 << step->arg), counted_before(w, step));
 		break;
 	case P_REPORT:
@@ -530,20 +541,20 @@ static void happens_to(struct walk *w, const struct p_step *step)
 		tells_sum(w->c, m->id, x->keeps - 1, step->event == P_COPY_REDUCED_WRONG);
 		break;
 	case P_COPY_OVERDUE:
-		copies_refuse(w->c, m, "its copy was overdue");
-		commit_when_reduced(w->c);
+		copies_refuse(&w->c->members, m, "its copy was overdue");
+		commit_when_reduced(&w->c->iteration);
 		break;
 	case P_NOTICE:
 	case P_SILENCE:
-		members_gone(w->c, m, "is gone");
+		members_gone(&w->c->run, m, "is gone");
 		break;
 	case P_JOIN:
 	case P_NEW_PROCESS:
 		joins(w->c, m);
 		break;
 	case P_KEEP:
-		m->keeps = step->arg;
-		m->kept = true;
+		m->copy.stage = step->arg;
+		m->copy.is_whole = true;
 		break;
 	case P_RESUME:
 		is_heard_again(w->c, m, x);
@@ -562,8 +573,8 @@ static void happens(struct walk *w, const struct p_step *step)
 	else if (step->event == P_GATHER)
 		gathers(w);
 	else if (step->event == P_RESTART)
-		recover_turn(w->c);
-	loop_act(w->c);
+		recover_turn(&w->c->iteration);
+	loop_act(&w->c->iteration);
 }
 
 static void tell(struct walk *w, const struct p_step *step)
@@ -598,7 +609,7 @@ static bool goes_on(struct walk *w)
 	tell(w, &step);
 	w->happened[step.event]++;
 	happens(w, &step);
-	w->c->now_us += SECOND / 100;
+	w->c->run.now_us += SECOND / 100;
 	for (int i = 0; i < w->ways.n; i++) {
 		const char *other = differs(w->c, &w->ways.of[i]);
 
@@ -621,16 +632,16 @@ static void begins(struct walk *w, uint64_t seed)
 	w->p.overlap = seed % 3 == 1;
 	w->p.ahead = seed % 3 == 2;
 	w->c = under_way_of(TWO, 1);
-	w->c->current->plan->overlap_sync = w->p.overlap;
+	w->c->run.plan->plan->overlap_sync = w->p.overlap;
 	if (w->p.ahead)
-		w->c->links = link_table_new(w->c->n_members);
-	sums_order_ahead(w->c);
+		w->c->members.links = link_table_new(w->c->members.n);
+	sums_order_ahead(&w->c->iteration);
 	w->told[0] = 0;
 	protocol_begin(&w->p, &w->s);
 	for (uint16_t i = 0; i < TWO; i++) {
 		w->s.nodes[i].on = w->s.nodes[i].mine = on_route(w->c, i);
 		says(w->c, i, w->s.nodes[i].on, 0, 0);
-		w->c->members[i].held_stage = w->s.nodes[i].stage;
+		w->c->members.list[i].weights.stage = w->s.nodes[i].stage;
 	}
 	assert_null(differs(w->c, &w->s));
 }
@@ -648,7 +659,7 @@ static void the_controller_does_as_the_model(void **state)
 		for (int k = 0; k < MOST_STEPS && w->s.phase != P_COMMITTED && w->s.phase != P_PLANNING &&
 				w->s.phase != P_STALLED_PLANNING && goes_on(w); k++) {
 		}
-		commits += w->c->committed == 1;
+		commits += w->c->run.committed == 1;
 		c = w->c;
 		under_way_end(&c);
 	}

@@ -19,8 +19,8 @@ static void can_be_told(struct controller *c, struct member *m)
 	char address[96];
 
 	assert_int_equal(keys_generate(&own, NULL), 0);
-	snprintf(address, sizeof(address), "ipc://%s/agent%d", c->options.run_dir, m->id);
-	assert_int_equal(post_dial(c->post, address, keys_public_of(own), &m->peer, NULL), 0);
+	snprintf(address, sizeof(address), "ipc://%s/agent%d", c->run.options.run_dir, m->id);
+	assert_int_equal(post_dial(c->run.post, address, keys_public_of(own), &m->peer, NULL), 0);
 	keys_free(own);
 }
 
@@ -29,55 +29,55 @@ static int begin(void **state)
 {
 	struct controller *c = *state = under_way_of(NODES, EACH);
 
-	c->committed = COMMITTED;
+	c->run.committed = COMMITTED;
 	for (int i = 0; i < NODES; i++) {
-		c->members[i].home = i / DATA;
-		can_be_told(c, &c->members[i]);
+		c->members.list[i].move.home = i / DATA;
+		can_be_told(c, &c->members.list[i]);
 	}
-	c->members[0].home = 1;
-	c->members[3].home = 0;
+	c->members.list[0].move.home = 1;
+	c->members.list[3].move.home = 0;
 	return 0;
 }
 
 static bool are_chosen(const struct controller *c, const struct member *one, const struct member *other)
 {
-	return c->rebalance.pair[0] == one && c->rebalance.pair[1] == other;
+	return c->weights.rebalance.pair[0] == one && c->weights.rebalance.pair[1] == other;
 }
 
 /* Its copy of the stage is there, of the last commit. */
 static void has_fetched(struct controller *c, struct member *m, int stage)
 {
-	assert_int_equal(m->keeps, stage);
-	m->kept = true;
-	m->kept_holds = c->committed;
+	assert_int_equal(m->copy.stage, stage);
+	m->copy.is_whole = true;
+	m->copy.iterations = c->run.committed;
 }
 
 static int stage_of(const struct controller *c, int node)
 {
-	return c->cluster->nodes[node].stage;
+	return c->run.cluster->nodes[node].stage;
 }
 
 static void two_that_are_away_change_places(void **state)
 {
 	struct controller *c = *state;
-	struct member *one = &c->members[0], *other = &c->members[3];
+	struct member *one = &c->members.list[0], *other = &c->members.list[3];
 
-	rebalance_turn(c);
+	rebalance_turn(&c->weights);
 	assert_true(are_chosen(c, one, other));
-	assert_true(one->homing && other->homing);
-	rebalance_turn(c);
+	assert_true(one->move.is_returning && other->move.is_returning);
+	rebalance_turn(&c->weights);
 	assert_true(are_chosen(c, one, other));
 	has_fetched(c, one, 1);
-	rebalance_awaited(c);
+	rebalance_awaited(&c->weights);
 	assert_int_equal(stage_of(c, 0), 0); /* the other copy is not there yet */
 	has_fetched(c, other, 0);
-	rebalance_awaited(c);
+	rebalance_awaited(&c->weights);
 	assert_int_equal(stage_of(c, 0), 1);
 	assert_int_equal(stage_of(c, 3), 0);
-	assert_true(one->moving && other->moving);
-	assert_null(c->rebalance.pair[0]);
+	assert_true(one->move.is_loading && other->move.is_loading);
+	assert_null(c->weights.rebalance.pair[0]);
 	for (int i = 0; i < NODES; i++)
-		assert_int_equal(c->members[i].replica, i != 0 && i != 3);
+		assert_int_equal(c->members.list[i].is_replica, i != 0 && i != 3);
 }
 
 /* Where each is where it should be, or another's place would have to be taken for nothing, all stay. */
@@ -85,13 +85,13 @@ static void who_is_at_home_stays(void **state)
 {
 	struct controller *c = *state;
 
-	c->members[0].home = 0;
-	c->members[3].home = 1;
-	rebalance_turn(c);
-	assert_null(c->rebalance.pair[0]);
-	c->members[3].home = 0; /* away, but nobody of that stage is */
-	rebalance_turn(c);
-	assert_null(c->rebalance.pair[0]);
+	c->members.list[0].move.home = 0;
+	c->members.list[3].move.home = 1;
+	rebalance_turn(&c->weights);
+	assert_null(c->weights.rebalance.pair[0]);
+	c->members.list[3].move.home = 0; /* away, but nobody of that stage is */
+	rebalance_turn(&c->weights);
+	assert_null(c->weights.rebalance.pair[0]);
 }
 
 /* One of the two going with the other is not enough company: a stage never rests on who is on its way. */
@@ -100,15 +100,15 @@ static void the_last_of_a_stage_stays(void **state)
 	struct controller *c = *state;
 
 	for (int i = 4; i < NODES; i++)
-		c->members[i].replica = false;
-	rebalance_turn(c);
-	assert_null(c->rebalance.pair[0]);
-	c->members[5].replica = true;
-	rebalance_turn(c);
-	assert_true(are_chosen(c, &c->members[0], &c->members[3]));
-	c->members[5].replica = false; /* it dies while they fetch */
-	rebalance_turn(c);
-	assert_null(c->rebalance.pair[0]);
+		c->members.list[i].is_replica = false;
+	rebalance_turn(&c->weights);
+	assert_null(c->weights.rebalance.pair[0]);
+	c->members.list[5].is_replica = true;
+	rebalance_turn(&c->weights);
+	assert_true(are_chosen(c, &c->members.list[0], &c->members.list[3]));
+	c->members.list[5].is_replica = false; /* it dies while they fetch */
+	rebalance_turn(&c->weights);
+	assert_null(c->weights.rebalance.pair[0]);
 }
 
 /* To a place that nobody has, from a stage that can spare it. */
@@ -116,14 +116,14 @@ static void one_goes_alone_to_an_empty_place(void **state)
 {
 	struct controller *c = *state;
 
-	c->members[3].replica = false;
-	c->members[3].state = NODE_DEAD;
-	rebalance_turn(c);
-	assert_true(are_chosen(c, &c->members[0], NULL));
-	has_fetched(c, &c->members[0], 1);
-	rebalance_turn(c);
-	assert_true(are_chosen(c, &c->members[0], NULL));
-	rebalance_awaited(c);
+	c->members.list[3].is_replica = false;
+	c->members.list[3].state = NODE_DEAD;
+	rebalance_turn(&c->weights);
+	assert_true(are_chosen(c, &c->members.list[0], NULL));
+	has_fetched(c, &c->members.list[0], 1);
+	rebalance_turn(&c->weights);
+	assert_true(are_chosen(c, &c->members.list[0], NULL));
+	rebalance_awaited(&c->weights);
 	assert_int_equal(stage_of(c, 0), 1);
 	assert_int_equal(stage_of(c, 3), 0); /* so is the place that is empty now */
 }
@@ -132,26 +132,26 @@ static void not_from_a_stage_of_two(void **state)
 {
 	struct controller *c = *state;
 
-	c->members[3].replica = c->members[2].replica = false;
-	c->members[3].state = c->members[2].state = NODE_DEAD;
-	rebalance_turn(c);
-	assert_null(c->rebalance.pair[0]);
+	c->members.list[3].is_replica = c->members.list[2].is_replica = false;
+	c->members.list[3].state = c->members.list[2].state = NODE_DEAD;
+	rebalance_turn(&c->weights);
+	assert_null(c->weights.rebalance.pair[0]);
 }
 
 static void who_is_hindered_stays(void **state)
 {
 	struct controller *c = *state;
 
-	c->members[3].links_ratio = 2; /* its links take twice as long as planned */
-	rebalance_turn(c);
-	assert_null(c->rebalance.pair[0]);
-	c->members[3].links_ratio = 1;
-	c->members[3].keeps = 0; /* a copy that somebody may need */
-	rebalance_turn(c);
-	assert_null(c->rebalance.pair[0]);
-	c->members[3].keeps = -1;
-	rebalance_turn(c);
-	assert_true(are_chosen(c, &c->members[0], &c->members[3]));
+	c->members.list[3].links.ratio = 2; /* its links take twice as long as planned */
+	rebalance_turn(&c->weights);
+	assert_null(c->weights.rebalance.pair[0]);
+	c->members.list[3].links.ratio = 1;
+	c->members.list[3].copy.stage = 0; /* a copy that somebody may need */
+	rebalance_turn(&c->weights);
+	assert_null(c->weights.rebalance.pair[0]);
+	c->members.list[3].copy.stage = -1;
+	rebalance_turn(&c->weights);
+	assert_true(are_chosen(c, &c->members.list[0], &c->members.list[3]));
 }
 
 /* What one of them fetched is let go of, and it is tried again, but not at once. */
@@ -159,18 +159,18 @@ static void where_one_fails_the_other_gives_up(void **state)
 {
 	struct controller *c = *state;
 
-	rebalance_turn(c);
-	has_fetched(c, &c->members[0], 1);
-	c->members[3].keeps = -1; /* it was refused */
-	rebalance_turn(c);
-	assert_null(c->rebalance.pair[0]);
-	assert_false(c->members[0].homing);
-	assert_int_equal(c->members[0].keeps, -1);
-	rebalance_turn(c);
-	assert_null(c->rebalance.pair[0]);
-	c->now_us = c->rebalance.next_us;
-	rebalance_turn(c);
-	assert_true(are_chosen(c, &c->members[0], &c->members[3]));
+	rebalance_turn(&c->weights);
+	has_fetched(c, &c->members.list[0], 1);
+	c->members.list[3].copy.stage = -1; /* it was refused */
+	rebalance_turn(&c->weights);
+	assert_null(c->weights.rebalance.pair[0]);
+	assert_false(c->members.list[0].move.is_returning);
+	assert_int_equal(c->members.list[0].copy.stage, -1);
+	rebalance_turn(&c->weights);
+	assert_null(c->weights.rebalance.pair[0]);
+	c->run.now_us = c->weights.rebalance.next_us;
+	rebalance_turn(&c->weights);
+	assert_true(are_chosen(c, &c->members.list[0], &c->members.list[3]));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, under_way_end)

@@ -16,7 +16,8 @@
 #include "schedule/search/search.h"
 
 static const int64_t wall_ahead_us = INT64_C(1700000000000000); /* wall - the first clock */
-static const int64_t other_clock_us = -INT64_C(9000000);        /* the second machine's - the first */
+/* The second machine's - the first */
+static const int64_t other_clock_us = -INT64_C(9000000);
 
 /* m00 goes n00 n01, m01 goes n00 n02 (n01 once n02 is dead: only times matter here). */
 const struct store_task recorded_tasks[RECORDED_TASKS] = {

@@ -17,7 +17,8 @@ enum { RECORDED_NODES = 4, RECORDED_MICROBATCHES = 2, RECORDED_TASKS = 10 };
 
 struct recorded_options {
 	bool without_moments;    /* which is no record */
-	uint64_t until;          /* stop writing after this commit and leave the rest for recorded_more */
+	/* Stop writing after this commit and leave the rest for recorded_more */
+	uint64_t until;
 	bool other_machine;      /* a second controller, with another clock, wrote it3 */
 };
 

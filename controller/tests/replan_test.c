@@ -22,32 +22,32 @@ static int dtfm_begin(void **state)
 	int rc = under_way_begin(state);
 	struct controller *c = *state;
 
-	c->options.algorithm = PLAN_DTFM;
-	c->options.budget_s = 60;
-	c->options.eval_batches = 1;
-	free(c->current->plan->search.algorithm);
-	c->current->plan->search.algorithm = strdup("dtfm");
+	c->run.options.algorithm = PLAN_DTFM;
+	c->run.options.budget_s = 60;
+	c->run.options.eval_batches = 1;
+	free(c->run.plan->plan->search.algorithm);
+	c->run.plan->plan->search.algorithm = strdup("dtfm");
 	return rc;
 }
 
 /* Until the newest request is answered. */
 static void wait_for_plan(struct controller *c)
 {
-	for (int i = 0; i < 1000 && c->plan_wanted; i++) {
-		struct pollfd fd = { planner_fd(c->planner), POLLIN, 0 };
+	for (int i = 0; i < 1000 && c->planning.wanted_id; i++) {
+		struct pollfd fd = { planner_fd(c->planning.planner), POLLIN, 0 };
 
 		poll(&fd, 1, 100);
 		loop_take_answers(c);
 	}
-	assert_int_equal(c->plan_wanted, 0);
+	assert_int_equal(c->planning.wanted_id, 0);
 }
 
 static void take_over(struct controller *c)
 {
-	assert_non_null(c->pending);
-	planned_free(c->current);
-	c->current = c->pending;
-	c->pending = NULL;
+	assert_non_null(c->planning.pending);
+	planned_free(c->run.plan);
+	c->run.plan = c->planning.pending;
+	c->planning.pending = NULL;
 }
 
 static void is_by(const struct planned *p, const char *algorithm)
@@ -58,8 +58,8 @@ static void is_by(const struct planned *p, const char *algorithm)
 
 static const struct msg_see_note *last_note(const struct controller *c)
 {
-	assert_true(c->journal.n_notes > 0);
-	return &c->journal.notes[c->journal.n_notes - 1];
+	assert_true(c->run.journal.n_notes > 0);
+	return &c->run.journal.notes[c->run.journal.n_notes - 1];
 }
 
 /* One answer, which more time would not make another, and nothing ahead. */
@@ -67,17 +67,17 @@ static void a_baseline_is_asked_once(void **state)
 {
 	struct controller *c = *state;
 
-	c->options.ahead_s = 1;
-	assert_int_equal(contingency_start(c, NULL), 0);
-	assert_null(c->contingency);
-	c->members[4].marked = true;
-	replan(c, "a node was marked failed");
+	c->run.options.ahead_s = 1;
+	assert_int_equal(contingency_start(&c->planning, NULL), 0);
+	assert_null(c->planning.contingency);
+	c->members.list[4].is_marked = true;
+	replan(&c->planning, "a node was marked failed");
 	wait_for_plan(c);
-	is_by(c->pending, "dtfm");
-	assert_false(planned_uses(c->pending, 4));
-	assert_string_equal(c->pending->reason, "a node was marked failed");
-	assert_string_equal(c->plan_reason, "a node was marked failed"); /* not to be refined */
-	assert_int_equal(c->journal.n_notes, 0);
+	is_by(c->planning.pending, "dtfm");
+	assert_false(planned_uses(c->planning.pending, 4));
+	assert_string_equal(c->planning.pending->reason, "a node was marked failed");
+	assert_string_equal(c->planning.reason, "a node was marked failed"); /* not to be refined */
+	assert_int_equal(c->run.journal.n_notes, 0);
 }
 
 /* There is one node of the second stage that a data node reaches: no straight pipelines. */
@@ -85,8 +85,8 @@ static void cut(struct controller *c, double delay_s)
 {
 	for (int i = DATA + 1; i < NODES; i++)
 		for (int d = 0; d < DATA; d++)
-			c->cluster->delay_s[d * NODES + i] = c->cluster->delay_s[i * NODES + d] =
-				d == 0 ? 0.05 : delay_s;
+			c->run.cluster->delay_s[d * NODES + i] =
+				c->run.cluster->delay_s[i * NODES + d] = d == 0 ? 0.05 : delay_s;
 }
 
 /* What cannot be planned as it was is planned by ours, aloud; and as before as soon as that is possible, though it
@@ -96,26 +96,27 @@ static void ours_stands_in_and_gives_way(void **state)
 	struct controller *c = *state;
 	uint32_t told;
 
-	c->options.budget_s = 0.05;
+	c->run.options.budget_s = 0.05;
 	cut(c, -1);
-	replan(c, "links or compute have changed");
+	replan(&c->planning, "links or compute have changed");
 	wait_for_plan(c);
-	is_by(c->pending, "best");
+	is_by(c->planning.pending, "best");
 	assert_int_equal(last_note(c)->kind, NOTE_ALERT);
 	assert_string_equal(last_note(c)->text, "dtfm has no paths of its own: best's stand in");
 	take_over(c);
-	told = c->journal.n_notes;
-	replan(c, "a mark was taken back");
+	told = c->run.journal.n_notes;
+	replan(&c->planning, "a mark was taken back");
 	wait_for_plan(c);
-	is_by(c->pending, "best");
-	assert_int_equal(c->journal.n_notes, told); /* nothing new */
+	is_by(c->planning.pending, "best");
+	assert_int_equal(c->run.journal.n_notes, told); /* nothing new */
 	take_over(c);
 	cut(c, 0.4);
-	c->options.budget_s = 60;
-	replan_if_better(c, "links or compute have changed");
+	c->run.options.budget_s = 60;
+	replan_if_better(&c->planning, "links or compute have changed");
 	wait_for_plan(c);
-	is_by(c->pending, "dtfm");
-	assert_true(c->pending->plan->predicted.iteration_s > c->current->plan->predicted.iteration_s);
+	is_by(c->planning.pending, "dtfm");
+	assert_true(c->planning.pending->plan->predicted.iteration_s >
+		    c->run.plan->plan->predicted.iteration_s);
 	assert_string_equal(last_note(c)->text, "planned by dtfm again");
 }
 
@@ -124,12 +125,12 @@ static void what_runs_stays_where_nothing_is_better(void **state)
 {
 	struct controller *c = *state;
 
-	replan(c, "first");
+	replan(&c->planning, "first");
 	wait_for_plan(c);
 	take_over(c);
-	replan_if_better(c, "again");
+	replan_if_better(&c->planning, "again");
 	wait_for_plan(c);
-	assert_null(c->pending);
+	assert_null(c->planning.pending);
 }
 
 /* DT-FM visits every stage. */
@@ -137,11 +138,13 @@ static void no_skip_is_taken(void **state)
 {
 	struct controller *c = *state;
 
-	c->options.acts[0] = (struct scripted_act){ .iteration = 1, .verb = COMMAND_SKIP, .node = -1, .value = 1 };
-	c->options.n_acts = 1;
+	c->run.options.acts[0] = (struct scripted_act){
+		.iteration = 1, .verb = COMMAND_SKIP, .node = -1, .value = 1
+	};
+	c->run.options.n_acts = 1;
 	command_scripted(c);
-	assert_int_equal(c->path_length, 2);
-	assert_int_equal(c->plan_wanted, 0);
+	assert_int_equal(c->run.wanted.path_length, 2);
+	assert_int_equal(c->planning.wanted_id, 0);
 	assert_non_null(strstr(last_note(c)->text, "dtfm, which visits every stage"));
 }
 
@@ -149,19 +152,19 @@ static void no_skip_is_taken(void **state)
 static void a_successor_goes_on_with_it(void **state)
 {
 	struct controller *c = *state;
-	char *text = resume_options(c), *at;
+	char *text = resume_options(&c->run), *at;
 
 	assert_non_null(text);
-	c->options.algorithm = PLAN_CBS;
-	assert_int_equal(store_set(c->store, "options", text, NULL), 0);
-	assert_int_equal(resume_options_again(c, NULL), 0);
-	assert_int_equal(c->options.algorithm, PLAN_DTFM);
+	c->run.options.algorithm = PLAN_CBS;
+	assert_int_equal(store_set(c->run.history.store, "options", text, NULL), 0);
+	assert_int_equal(resume_options_again(&c->run, NULL), 0);
+	assert_int_equal(c->run.options.algorithm, PLAN_DTFM);
 	at = strstr(text, ",\"algorithm\":\"dtfm\"");
 	assert_non_null(at);
 	strcpy(at, "}");
-	assert_int_equal(store_set(c->store, "options", text, NULL), 0);
-	assert_int_equal(resume_options_again(c, NULL), 0);
-	assert_int_equal(c->options.algorithm, PLAN_BEST);
+	assert_int_equal(store_set(c->run.history.store, "options", text, NULL), 0);
+	assert_int_equal(resume_options_again(&c->run, NULL), 0);
+	assert_int_equal(c->run.options.algorithm, PLAN_BEST);
 	free(text);
 }
 

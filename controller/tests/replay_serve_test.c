@@ -207,7 +207,8 @@ static void jumps_and_pace(void **state)
 	assert_int_equal(reply_to(&c, id)->status, -EINVAL);
 	id = ask(&c, (struct msg_command){ .verb = COMMAND_SPEED, .factor = 100 });
 	assert_int_equal(reply_to(&c, id)->status, 0);
-	assert_int_equal(expect(&c, MSG_SEE_ITERATION)->u.see_iteration.iteration, 3); /* it goes on */
+	/* It goes on */
+	assert_int_equal(expect(&c, MSG_SEE_ITERATION)->u.see_iteration.iteration, 3);
 	do
 		expect(&c, MSG_SEE_STATUS);
 	while (c.last.u.see_status.now_us != 5600000);

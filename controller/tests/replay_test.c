@@ -498,7 +498,8 @@ static void another_machine_took_over(void **state)
 		for (uint32_t i = 0; i < s->n_iterations; i++)
 			assert_int_equal(s->iterations[i].at_us, same->iterations[i].at_us);
 		assert_int_equal(s->nodes[0].state, NODE_LIVE);
-		assert_int_equal(s->nodes[2].state, NODE_ABSENT); /* the new controller has not seen it */
+		/* The new controller has not seen it */
+		assert_int_equal(s->nodes[2].state, NODE_ABSENT);
 		assert_int_equal(same->nodes[2].state, NODE_DEAD);
 		free(s);
 		free(same);
@@ -647,7 +648,8 @@ static void alerts_are_acknowledged(void **state)
 	(void)state;
 	set(&g, NULL);
 	free(shown(g.replay, 3440));
-	assert_int_equal(replay_acknowledge(g.replay, 0, see, &said), 0); /* it has not happened yet */
+	/* It has not happened yet */
+	assert_int_equal(replay_acknowledge(g.replay, 0, see, &said), 0);
 	free(shown(g.replay, 3460));
 	assert_int_equal(replay_acknowledge(g.replay, 77, see, &said), 0);
 	assert_int_equal(replay_acknowledge(g.replay, 2, see, &said), 1);

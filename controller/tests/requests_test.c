@@ -39,8 +39,8 @@ static void the_first_reason_to_begin_anew_stands(void **state)
 /* Of any microbatch's way. */
 static bool goes_by(const struct controller *c, uint16_t node)
 {
-	for (uint32_t i = 0; i < c->routes.n; i++)
-		if (routes_hop(&c->routes.microbatches[i], node) >= 0)
+	for (uint32_t i = 0; i < c->iteration.routes.n; i++)
+		if (routes_hop(&c->iteration.routes.microbatches[i], node) >= 0)
 			return true;
 	return false;
 }
@@ -49,15 +49,15 @@ static void who_is_gone_stays_on_its_ways_until_the_loop_acts(void **state)
 {
 	struct controller *c = *state;
 
-	members_gone(c, &c->members[4], "is gone");
-	assert_false(c->members[4].replica);
-	assert_int_equal(c->requests.n_lost, 1);
+	members_gone(&c->run, &c->members.list[4], "is gone");
+	assert_false(c->members.list[4].is_replica);
+	assert_int_equal(c->run.requests.n_lost, 1);
 	assert_true(goes_by(c, 4));
-	assert_int_equal(c->plan_wanted, 0);
-	loop_act(c);
-	assert_false(requests_any(&c->requests));
+	assert_int_equal(c->planning.wanted_id, 0);
+	loop_act(&c->iteration);
+	assert_false(requests_any(&c->run.requests));
 	assert_false(goes_by(c, 4));
-	assert_int_not_equal(c->plan_wanted, 0);
+	assert_int_not_equal(c->planning.wanted_id, 0);
 }
 
 /* Were the iteration begun anew first, a stage that is lost would not be waited for. */
@@ -65,27 +65,27 @@ static void a_lost_stage_comes_before_beginning_anew(void **state)
 {
 	struct controller *c = *state;
 
-	request_anew(&c->requests, "a test");
+	request_anew(&c->run.requests, "a test");
 	for (int i = 3; i < NODES; i++)
-		members_gone(c, &c->members[i], "is gone");
-	loop_act(c);
-	assert_int_equal(c->phase, PHASE_STALLED);
-	assert_int_equal(c->stall.in, PHASE_COMPUTING);
-	assert_true(c->stall.taken_over);
-	assert_false(c->redo);
+		members_gone(&c->run, &c->members.list[i], "is gone");
+	loop_act(&c->iteration);
+	assert_int_equal(c->run.phase, PHASE_STALLED);
+	assert_int_equal(c->weights.stall.in, PHASE_COMPUTING);
+	assert_true(c->weights.stall.taken_over);
+	assert_false(c->iteration.redo);
 }
 
 static void beginning_anew_takes_what_is_left(void **state)
 {
 	struct controller *c = *state;
-	uint32_t first = c->first_attempt;
+	uint32_t first = c->run.first_attempt;
 
-	members_gone(c, &c->members[4], "is gone");
-	request_anew(&c->requests, "a test");
-	loop_act(c);
-	assert_int_equal(c->phase, PHASE_PLANNING);
-	assert_true(c->redo);
-	assert_true(c->first_attempt > first);
+	members_gone(&c->run, &c->members.list[4], "is gone");
+	request_anew(&c->run.requests, "a test");
+	loop_act(&c->iteration);
+	assert_int_equal(c->run.phase, PHASE_PLANNING);
+	assert_true(c->iteration.redo);
+	assert_true(c->run.first_attempt > first);
 }
 
 /* While tasks run there is no sum to look at. */
@@ -93,11 +93,11 @@ static void a_look_at_sums_is_for_the_sums(void **state)
 {
 	struct controller *c = *state;
 
-	c->requests.look_at_sums = c->requests.sum_anew = true;
-	loop_act(c);
-	assert_int_equal(c->phase, PHASE_COMPUTING);
-	assert_int_equal(c->committed, 0);
-	assert_false(requests_any(&c->requests));
+	c->run.requests.look_at_sums = c->run.requests.sum_anew = true;
+	loop_act(&c->iteration);
+	assert_int_equal(c->run.phase, PHASE_COMPUTING);
+	assert_int_equal(c->run.committed, 0);
+	assert_false(requests_any(&c->run.requests));
 }
 
 static void a_run_that_has_ended_does_nothing_more(void **state)
@@ -105,11 +105,11 @@ static void a_run_that_has_ended_does_nothing_more(void **state)
 	struct controller *c = *state;
 
 	for (int i = 3; i < NODES; i++)
-		members_gone(c, &c->members[i], "is gone");
-	c->phase = PHASE_FINISHED;
-	loop_act(c);
-	assert_int_equal(c->phase, PHASE_FINISHED);
-	assert_false(requests_any(&c->requests));
+		members_gone(&c->run, &c->members.list[i], "is gone");
+	c->run.phase = PHASE_FINISHED;
+	loop_act(&c->iteration);
+	assert_int_equal(c->run.phase, PHASE_FINISHED);
+	assert_false(requests_any(&c->run.requests));
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, under_way_begin, under_way_end)

@@ -21,10 +21,10 @@ static void a_slow_node_changes_the_next_plan_only(void **state)
 
 	under_way_three_is_slow(c);
 	for (uint32_t i = 0; i < N; i++)
-		assert_int_equal(c->routes.microbatches[i].route.attempt, FIRST);
-	assert_int_equal(c->phase, PHASE_COMPUTING);
-	assert_true(c->plan_wanted > 0);
-	assert_true(c->cluster->nodes[3].forward_s > 0.5);
+		assert_int_equal(c->iteration.routes.microbatches[i].route.attempt, FIRST);
+	assert_int_equal(c->run.phase, PHASE_COMPUTING);
+	assert_true(c->planning.wanted_id > 0);
+	assert_true(c->run.cluster->nodes[3].forward_s > 0.5);
 }
 
 /* A cut link takes a microbatch from n03, and has_moved says that the controller knows. */
@@ -35,11 +35,11 @@ static uint32_t take_from_three(struct controller *c, bool has_moved)
 
 	while (under_way_second_of(c, i) != 3)
 		i++;
-	data = c->routes.microbatches[i].nodes[0];
+	data = c->iteration.routes.microbatches[i].nodes[0];
 	under_way_does(c, data, i, TASK_FORWARD, FIRST, 0.1);
-	assert_true(reroute_around(c, &c->members[data], &c->members[3]) > 0);
-	assert_true(under_way_second_of(c, i) != 3 && c->routes.microbatches[i].moved);
-	c->routes.microbatches[i].moved = has_moved;
+	assert_true(reroute_around(&c->iteration, &c->members.list[data], &c->members.list[3]) > 0);
+	assert_true(under_way_second_of(c, i) != 3 && c->iteration.routes.microbatches[i].moved);
+	c->iteration.routes.microbatches[i].moved = has_moved;
 	return i;
 }
 
@@ -54,10 +54,10 @@ static void a_count_that_crossed_a_move_begins_the_iteration_anew(void **state)
 	struct controller *c = *state;
 
 	a_count_crosses(c, true);
-	assert_int_equal(c->phase, PHASE_PLANNING);
-	assert_true(c->redo);
-	assert_true(c->first_attempt > FIRST + 1); /* what was told so far is void */
-	assert_int_equal(c->members[3].state, NODE_LIVE);
+	assert_int_equal(c->run.phase, PHASE_PLANNING);
+	assert_true(c->iteration.redo);
+	assert_true(c->run.first_attempt > FIRST + 1); /* what was told so far is void */
+	assert_int_equal(c->members.list[3].state, NODE_LIVE);
 }
 
 /* It has not ended, so neither a pause nor a step does. */
@@ -65,20 +65,20 @@ static void a_pause_waits_for_what_begins_anew(void **state)
 {
 	struct controller *c = *state;
 
-	c->pause = c->step = true;
+	c->run.wanted.pause = c->run.wanted.step = true;
 	a_count_crosses(c, true);
 	loop_phase(c);
-	loop_act(c);
-	assert_int_equal(c->phase, PHASE_PLANNING);
-	assert_true(c->step);
-	c->step = false;
+	loop_act(&c->iteration);
+	assert_int_equal(c->run.phase, PHASE_PLANNING);
+	assert_true(c->run.wanted.step);
+	c->run.wanted.step = false;
 	loop_phase(c);
-	loop_act(c);
-	assert_int_equal(c->phase, PHASE_PLANNING);
-	c->redo = false;
+	loop_act(&c->iteration);
+	assert_int_equal(c->run.phase, PHASE_PLANNING);
+	c->iteration.redo = false;
 	loop_phase(c);
-	loop_act(c);
-	assert_int_equal(c->phase, PHASE_PAUSED);
+	loop_act(&c->iteration);
+	assert_int_equal(c->run.phase, PHASE_PAUSED);
 }
 
 static void without_a_move_it_is_a_lie(void **state)
@@ -86,8 +86,8 @@ static void without_a_move_it_is_a_lie(void **state)
 	struct controller *c = *state;
 
 	a_count_crosses(c, false);
-	assert_int_equal(c->members[3].state, NODE_FAILED);
-	assert_false(c->redo);
+	assert_int_equal(c->members.list[3].state, NODE_FAILED);
+	assert_false(c->iteration.redo);
 }
 
 /* Not before that stage is there again. */
@@ -96,18 +96,18 @@ static void while_a_stage_is_lost_it_waits(void **state)
 	struct controller *c = *state;
 	uint32_t i = take_from_three(c, true);
 
-	c->phase = PHASE_STALLED;
+	c->run.phase = PHASE_STALLED;
 	for (int node = 0; node < DATA; node++)
-		c->members[node].replica = false;
+		c->members.list[node].is_replica = false;
 	under_way_does(c, 3, i, TASK_BACKWARD, FIRST, 0.1);
-	assert_int_equal(c->phase, PHASE_STALLED);
-	assert_true(c->stall.taken_over);
+	assert_int_equal(c->run.phase, PHASE_STALLED);
+	assert_true(c->weights.stall.taken_over);
 	for (int node = 0; node < DATA; node++)
-		c->members[node].replica = true;
-	recover_turn(c);
-	loop_act(c);
-	assert_int_equal(c->phase, PHASE_PLANNING);
-	assert_true(c->redo);
+		c->members.list[node].is_replica = true;
+	recover_turn(&c->iteration);
+	loop_act(&c->iteration);
+	assert_int_equal(c->run.phase, PHASE_PLANNING);
+	assert_true(c->iteration.redo);
 }
 
 /* ---- slots that would wait in a circle ---- */
@@ -118,7 +118,7 @@ static struct microbatch *two_are_left(struct controller *c, uint16_t to)
 	struct microbatch *other = NULL;
 
 	for (uint32_t i = 0; i < N; i++) {
-		struct microbatch *m = &c->routes.microbatches[i];
+		struct microbatch *m = &c->iteration.routes.microbatches[i];
 
 		if (i > 0 && !other && m->nodes[0] == 1)
 			other = m;
@@ -130,8 +130,8 @@ static struct microbatch *two_are_left(struct controller *c, uint16_t to)
 		}
 	}
 	assert_non_null(other);
-	c->routes.microbatches[0].nodes[0] = 0;
-	c->routes.microbatches[0].nodes[1] = 3;
+	c->iteration.routes.microbatches[0].nodes[0] = 0;
+	c->iteration.routes.microbatches[0].nodes[1] = 3;
 	other->nodes[1] = to;
 	under_way_does(c, 0, 0, TASK_FORWARD, FIRST, 0.1);
 	under_way_does(c, 1, other->route.microbatch, TASK_FORWARD, FIRST, 0.1);
@@ -145,10 +145,10 @@ static struct microbatch *nearly_a_circle(struct controller *c)
 	struct microbatch *other = two_are_left(c, 3);
 
 	under_way_does(c, 3, other->route.microbatch, TASK_FORWARD, FIRST, 0.1);
-	c->cluster->nodes[0].memory = c->cluster->nodes[3].memory = 1;
-	c->members[2].replica = false;
+	c->run.cluster->nodes[0].memory = c->run.cluster->nodes[3].memory = 1;
+	c->members.list[2].is_replica = false;
 	for (uint16_t node = 4; node < NODES; node++)
-		c->members[node].replica = false;
+		c->members.list[node].is_replica = false;
 	return other;
 }
 
@@ -157,8 +157,8 @@ static void who_would_wait_in_a_circle_begins_again(void **state)
 	struct controller *c = *state;
 	struct microbatch *other = nearly_a_circle(c);
 
-	members_gone(c, &c->members[1], "is gone");
-	loop_act(c);
+	members_gone(&c->run, &c->members.list[1], "is gone");
+	loop_act(&c->iteration);
 	assert_int_equal(other->nodes[0], 0);
 	assert_true(other->route.attempt > FIRST);
 	assert_int_equal(other->route.since, other->route.attempt);
@@ -173,8 +173,8 @@ static void who_has_its_loss_goes_on(void **state)
 
 	under_way_does(c, 1, other->route.microbatch, TASK_LOSS, FIRST, 0.1);
 	under_way_does(c, 3, other->route.microbatch, TASK_BACKWARD, FIRST, 0.1);
-	members_gone(c, &c->members[1], "is gone");
-	loop_act(c);
+	members_gone(&c->run, &c->members.list[1], "is gone");
+	loop_act(&c->iteration);
 	assert_int_equal(other->nodes[0], 0);
 	assert_true(other->route.attempt > FIRST);
 	assert_int_equal(other->route.since, FIRST);

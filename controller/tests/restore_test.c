@@ -16,18 +16,22 @@ enum { OLDER = 2, NEWER = 4, COMMITTED = 6, FILE_HASH = 700 };
 /* The file of a stage of an iteration lies on the machine of that node. */
 static void saved(struct controller *c, uint64_t iteration, uint8_t stage, uint16_t node)
 {
-	struct store_shard k = { .iteration = iteration, .stage = stage, .node = node,
-				 .host = c->members[node].hello.host, .hash = FILE_HASH + stage, .bytes = 1 };
+	struct store_shard k = { .iteration = iteration,
+				 .stage = stage,
+				 .node = node,
+				 .host = c->members.list[node].hello.host,
+				 .hash = FILE_HASH + stage,
+				 .bytes = 1 };
 
-	assert_int_equal(store_shard(c->store, &k, NULL), 0);
+	assert_int_equal(store_shard(c->run.history.store, &k, NULL), 0);
 }
 
 static void holds(struct controller *c, uint16_t node, uint8_t stage)
 {
-	struct member *m = &c->members[node];
+	struct member *m = &c->members.list[node];
 
-	m->held_stage = m->beat.stage = stage;
-	m->holds = m->beat.committed = c->committed;
+	m->weights.stage = m->beat.stage = stage;
+	m->weights.iterations = m->beat.committed = c->run.committed;
 }
 
 /* The first stage is lost: its nodes are new processes. n04 and n05 hold the second, n03 is new. Both checkpoints lie
@@ -40,19 +44,19 @@ static int begin(void **state)
 		struct store_commit commit = { .iteration = i, .epoch = 1, .scale = 1, .lr = 1e-3f, .alive = NODES,
 					       .path_length = 2 };
 
-		assert_int_equal(store_commit(c->store, &commit, NULL), 0);
+		assert_int_equal(store_commit(c->run.history.store, &commit, NULL), 0);
 	}
-	c->committed = COMMITTED;
-	c->iteration = COMMITTED + 1;
-	c->phase = PHASE_STALLED;
-	c->options.overdue_us = 20 * SECOND; /* nobody is late */
+	c->run.committed = COMMITTED;
+	c->run.iteration = COMMITTED + 1;
+	c->run.phase = PHASE_STALLED;
+	c->run.options.overdue_us = 20 * SECOND; /* nobody is late */
 	for (uint16_t i = 0; i < NODES; i++) {
-		struct member *m = &c->members[i];
+		struct member *m = &c->members.list[i];
 
 		snprintf(m->hello.host, sizeof(m->hello.host), "machine%d", i);
 		m->hello.saves = true;
-		m->replica = false;
-		m->held_stage = m->beat.stage = MSG_NO_STAGE;
+		m->is_replica = false;
+		m->weights.stage = m->beat.stage = MSG_NO_STAGE;
 	}
 	for (int k = 0; k < 2; k++) {
 		saved(c, k ? NEWER : OLDER, 0, 1);
@@ -66,36 +70,37 @@ static int begin(void **state)
 /* It has read its file. */
 static void has_read(struct controller *c, uint16_t node)
 {
-	struct member *m = &c->members[node];
+	struct member *m = &c->members.list[node];
 
-	assert_true(m->restoring);
-	m->ready = true;
-	m->holds = c->restore.iteration;
-	m->hash = 1000u + node;
-	restore_turn(c);
+	assert_true(m->checkpoint.is_restoring);
+	m->assigned.is_ready = true;
+	m->weights.iterations = c->weights.restore.iteration;
+	m->weights.hash = 1000u + node;
+	restore_turn(&c->iteration);
 }
 
 static void cannot_read(struct controller *c, uint16_t node)
 {
-	struct msg_unready u = { .assignment = c->members[node].assignment, .text = "it is cut short" };
+	struct msg_unready u = { .assignment = c->members.list[node].assigned.number,
+				 .text = "it is cut short" };
 
-	assert_true(c->members[node].restoring);
-	restore_failed(c, &c->members[node], &u);
-	restore_turn(c);
+	assert_true(c->members.list[node].checkpoint.is_restoring);
+	restore_failed(&c->weights, &c->members.list[node], &u);
+	restore_turn(&c->iteration);
 }
 
 static void whose_machine_has_the_file_reads_it(void **state)
 {
 	struct controller *c = *state;
 
-	assert_true(restore_checkpoint(c));
-	assert_true(c->restore.active);
-	assert_int_equal(c->restore.iteration, NEWER);
-	assert_int_equal(c->restore.lost, 1);
-	assert_int_equal(c->restore.who[0], 1);
-	assert_int_equal(c->restore.who[1], 4);
+	assert_true(restore_checkpoint(&c->weights));
+	assert_true(c->weights.restore.active);
+	assert_int_equal(c->weights.restore.iteration, NEWER);
+	assert_int_equal(c->weights.restore.lost, 1);
+	assert_int_equal(c->weights.restore.who[0], 1);
+	assert_int_equal(c->weights.restore.who[1], 4);
 	for (int i = 0; i < NODES; i++)
-		assert_int_equal(c->members[i].restoring, i == 1 || i == 4);
+		assert_int_equal(c->members.list[i].checkpoint.is_restoring, i == 1 || i == 4);
 }
 
 /* A folder may be shared: then one of the stage tries, if need be. */
@@ -103,10 +108,10 @@ static void without_the_file_one_of_the_stage_tries(void **state)
 {
 	struct controller *c = *state;
 
-	c->members[1].marked = c->members[4].marked = true;
-	assert_true(restore_checkpoint(c));
-	assert_true(c->restore.who[0] == 0 || c->restore.who[0] == 2);
-	assert_true(c->restore.who[1] == 3 || c->restore.who[1] == 5);
+	c->members.list[1].is_marked = c->members.list[4].is_marked = true;
+	assert_true(restore_checkpoint(&c->weights));
+	assert_true(c->weights.restore.who[0] == 0 || c->weights.restore.who[0] == 2);
+	assert_true(c->weights.restore.who[1] == 3 || c->weights.restore.who[1] == 5);
 }
 
 /* Who has the file of another stage takes that stage's place, where its own has others. */
@@ -116,12 +121,12 @@ static void who_has_the_file_moves_to_its_stage(void **state)
 
 	saved(c, COMMITTED, 0, 4);
 	saved(c, COMMITTED, 1, 4);
-	assert_true(restore_checkpoint(c));
-	assert_int_equal(c->restore.iteration, COMMITTED);
-	assert_int_equal(c->restore.who[0], 4);
-	assert_int_equal(c->cluster->nodes[4].stage, 0);
-	assert_int_not_equal(c->restore.who[1], 4);
-	assert_int_equal(c->cluster->nodes[c->restore.who[1]].stage, 1);
+	assert_true(restore_checkpoint(&c->weights));
+	assert_int_equal(c->weights.restore.iteration, COMMITTED);
+	assert_int_equal(c->weights.restore.who[0], 4);
+	assert_int_equal(c->run.cluster->nodes[4].stage, 0);
+	assert_int_not_equal(c->weights.restore.who[1], 4);
+	assert_int_equal(c->run.cluster->nodes[c->weights.restore.who[1]].stage, 1);
 }
 
 /* Had it read a file, and the other could not be read, its stage would be lost as well. */
@@ -129,20 +134,20 @@ static void the_last_of_a_stage_reads_after_those_that_are_lost(void **state)
 {
 	struct controller *c = *state;
 
-	c->members[3].marked = true;
+	c->members.list[3].is_marked = true;
 	for (uint16_t last = 4; last <= 5; last++) {
 		uint16_t other = last == 4 ? 5 : 4;
 
-		c->members[other].marked = true;
-		assert_true(restore_checkpoint(c));
-		assert_int_equal(c->restore.lost, 1);
-		assert_int_equal(c->restore.who[1], -1);
-		restore_turn(c);
-		assert_int_equal(c->restore.who[1], -1);
+		c->members.list[other].is_marked = true;
+		assert_true(restore_checkpoint(&c->weights));
+		assert_int_equal(c->weights.restore.lost, 1);
+		assert_int_equal(c->weights.restore.who[1], -1);
+		restore_turn(&c->iteration);
+		assert_int_equal(c->weights.restore.who[1], -1);
 		has_read(c, 1);
-		assert_int_equal(c->restore.who[1], last);
-		c->members[other].marked = false;
-		c->members[1].ready = false;
+		assert_int_equal(c->weights.restore.who[1], last);
+		c->members.list[other].is_marked = false;
+		c->members.list[1].assigned.is_ready = false;
 	}
 }
 
@@ -151,17 +156,17 @@ static void who_is_left_of_a_stage_is_its_last(void **state)
 {
 	struct controller *c = *state;
 
-	c->members[3].marked = true;
+	c->members.list[3].is_marked = true;
 	saved(c, COMMITTED, 0, 4);
 	saved(c, COMMITTED, 1, 5);
-	assert_true(restore_checkpoint(c));
-	assert_int_equal(c->restore.who[0], 4);
-	assert_false(c->members[5].restoring);
-	if (c->restore.who[1] >= 0) /* whose place n04 took has no file */
-		cannot_read(c, (uint16_t)c->restore.who[1]);
-	assert_false(c->members[5].restoring);
+	assert_true(restore_checkpoint(&c->weights));
+	assert_int_equal(c->weights.restore.who[0], 4);
+	assert_false(c->members.list[5].checkpoint.is_restoring);
+	if (c->weights.restore.who[1] >= 0) /* whose place n04 took has no file */
+		cannot_read(c, (uint16_t)c->weights.restore.who[1]);
+	assert_false(c->members.list[5].checkpoint.is_restoring);
 	has_read(c, 4);
-	assert_int_equal(c->restore.who[1], 5);
+	assert_int_equal(c->weights.restore.who[1], 5);
 }
 
 static void once_all_have_read_the_run_is_back_there(void **state)
@@ -169,20 +174,20 @@ static void once_all_have_read_the_run_is_back_there(void **state)
 	struct controller *c = *state;
 	uint64_t last;
 
-	assert_true(restore_checkpoint(c));
+	assert_true(restore_checkpoint(&c->weights));
 	has_read(c, 4);
-	assert_true(c->restore.active);
-	assert_int_equal(c->committed, COMMITTED);
+	assert_true(c->weights.restore.active);
+	assert_int_equal(c->run.committed, COMMITTED);
 	has_read(c, 1);
-	assert_false(c->restore.active);
-	assert_int_equal(c->committed, NEWER);
-	assert_int_equal(store_last_commit(c->store, &last, NULL), 0);
+	assert_false(c->weights.restore.active);
+	assert_int_equal(c->run.committed, NEWER);
+	assert_int_equal(store_last_commit(c->run.history.store, &last, NULL), 0);
 	assert_int_equal(last, NEWER);
 	for (int i = 0; i < NODES; i++) {
-		assert_int_equal(c->members[i].replica, i == 1 || i == 4);
-		assert_false(c->members[i].restoring);
+		assert_int_equal(c->members.list[i].is_replica, i == 1 || i == 4);
+		assert_false(c->members.list[i].checkpoint.is_restoring);
 	}
-	assert_true(requests_any(&c->requests)); /* the iteration begins anew */
+	assert_true(requests_any(&c->run.requests)); /* the iteration begins anew */
 }
 
 /* Each that may have it is asked, then the checkpoint before. */
@@ -190,19 +195,19 @@ static void what_nobody_can_read_is_given_up_for_an_older_one(void **state)
 {
 	struct controller *c = *state;
 
-	assert_true(restore_checkpoint(c));
+	assert_true(restore_checkpoint(&c->weights));
 	cannot_read(c, 1);
-	assert_true(c->restore.active);
-	assert_int_equal(c->restore.who[0], 0);
+	assert_true(c->weights.restore.active);
+	assert_int_equal(c->weights.restore.who[0], 0);
 	cannot_read(c, 0);
-	assert_int_equal(c->restore.who[0], 2);
+	assert_int_equal(c->weights.restore.who[0], 2);
 	cannot_read(c, 2);
-	assert_false(c->restore.active);
-	assert_int_equal(c->committed, COMMITTED);
+	assert_false(c->weights.restore.active);
+	assert_int_equal(c->run.committed, COMMITTED);
 	for (int i = 0; i < NODES; i++)
-		assert_false(c->members[i].restoring);
-	assert_true(restore_checkpoint(c));
-	assert_int_equal(c->restore.iteration, OLDER);
+		assert_false(c->members.list[i].checkpoint.is_restoring);
+	assert_true(restore_checkpoint(&c->weights));
+	assert_int_equal(c->weights.restore.iteration, OLDER);
 }
 
 /* Those that were away were not asked: once one is back, the newer one may be read after all. */
@@ -211,30 +216,30 @@ static void who_comes_back_may_read_the_newer_one(void **state)
 	struct controller *c = *state;
 
 	for (int i = 0; i < DATA; i++)
-		c->members[i].state = NODE_DEAD;
-	assert_true(restore_checkpoint(c));
-	assert_false(c->restore.active);
-	assert_true(restore_checkpoint(c));
-	assert_false(restore_checkpoint(c)); /* there is no older one */
-	c->members[1].state = NODE_JOINING;
-	restore_look_again(c);
-	assert_true(restore_checkpoint(c));
-	assert_int_equal(c->restore.iteration, NEWER);
-	assert_int_equal(c->restore.who[0], 1);
+		c->members.list[i].state = NODE_DEAD;
+	assert_true(restore_checkpoint(&c->weights));
+	assert_false(c->weights.restore.active);
+	assert_true(restore_checkpoint(&c->weights));
+	assert_false(restore_checkpoint(&c->weights)); /* there is no older one */
+	c->members.list[1].state = NODE_JOINING;
+	restore_look_again(&c->weights);
+	assert_true(restore_checkpoint(&c->weights));
+	assert_int_equal(c->weights.restore.iteration, NEWER);
+	assert_int_equal(c->weights.restore.who[0], 1);
 }
 
 static void who_dies_over_it_is_replaced(void **state)
 {
 	struct controller *c = *state;
 
-	assert_true(restore_checkpoint(c));
-	c->members[1].state = NODE_DEAD;
-	restore_turn(c);
-	assert_int_equal(c->restore.who[0], 0);
-	assert_int_equal(c->restore.who[1], 4);
+	assert_true(restore_checkpoint(&c->weights));
+	c->members.list[1].state = NODE_DEAD;
+	restore_turn(&c->iteration);
+	assert_int_equal(c->weights.restore.who[0], 0);
+	assert_int_equal(c->weights.restore.who[1], 4);
 	has_read(c, 0);
 	has_read(c, 4);
-	assert_int_equal(c->committed, NEWER);
+	assert_int_equal(c->run.committed, NEWER);
 }
 
 /* A checkpoint that lacks a stage's file is none. */
@@ -243,8 +248,8 @@ static void half_a_checkpoint_is_none(void **state)
 	struct controller *c = *state;
 
 	saved(c, COMMITTED, 1, 4);
-	assert_true(restore_checkpoint(c));
-	assert_int_equal(c->restore.iteration, NEWER);
+	assert_true(restore_checkpoint(&c->weights));
+	assert_int_equal(c->weights.restore.iteration, NEWER);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, under_way_end)

@@ -20,6 +20,7 @@
 #include "controller/operator/consoles.h"
 #include "controller/tests/recorded.h"
 #include "controller/weights/copies.h"
+#include "controller/setup.h"
 
 enum { COMMITS = 4, N = RECORDED_NODES };
 
@@ -33,9 +34,9 @@ static void open_post(struct controller *c)
 {
 	struct post_options o = { 0 };
 
-	assert_int_equal(keys_generate(&c->identity, NULL), 0);
-	o.identity = c->identity;
-	assert_int_equal(post_open(&c->post, &o, NULL), 0);
+	assert_int_equal(keys_generate(&c->run.keys.own, NULL), 0);
+	o.identity = c->run.keys.own;
+	assert_int_equal(post_open(&c->run.post, &o, NULL), 0);
 }
 
 /* At the last commit n00 (alone in its stage), n01 and n03 summed: n02 was dead. */
@@ -53,25 +54,26 @@ static void last_commit(struct store *s)
 
 static void begin(struct taken_over *t)
 {
-	struct controller *c = t->c = calloc(1, sizeof(*c));
+	struct controller *c = t->c = controller_new();
 	const char *text;
 
-	assert_int_equal(store_resume(&c->store, t->folder, NULL), 0);
-	text = store_run_of(c->store)->cluster;
-	assert_int_equal(cluster_parse(text, strlen(text), &c->cluster, NULL), 0);
-	assert_int_equal(planner_start(&c->planner, NULL), 0);
+	assert_int_equal(store_resume(&c->run.history.store, t->folder, NULL), 0);
+	text = store_run_of(c->run.history.store)->cluster;
+	assert_int_equal(cluster_parse(text, strlen(text), &c->run.cluster, NULL), 0);
+	assert_int_equal(planner_start(&c->planning.planner, NULL), 0);
 	open_post(c);
-	c->options.run_dir = t->folder;
-	c->options.gather_us = 30000000;
-	c->options.iterations = 100;
-	c->options.said.iterations = true;
-	c->supervisor = -1;
-	c->n_members = N;
-	c->members = calloc(N, sizeof(*c->members));
-	c->shard_of = calloc(N, sizeof(*c->shard_of));
-	assert_true(c->members && c->shard_of);
+	c->run.options.run_dir = t->folder;
+	c->run.options.gather_us = 30000000;
+	c->run.options.iterations = 100;
+	c->run.options.said.iterations = true;
+	c->run.supervisor = -1;
+	c->members.n = N;
+	c->members.list = calloc(N, sizeof(*c->members.list));
+	c->run.training.shard_of = calloc(N, sizeof(*c->run.training.shard_of));
+	assert_true(c->members.list && c->run.training.shard_of);
 	for (uint16_t i = 0; i < N; i++)
-		c->members[i] = (struct member){ .id = i, .keeps = -1, .held_stage = MSG_NO_STAGE };
+		c->members.list[i] =
+			(struct member){ .id = i, .copy.stage = -1, .weights.stage = MSG_NO_STAGE };
 	assert_int_equal(resume_begin(c, NULL), 0);
 }
 
@@ -91,14 +93,14 @@ static int take_over(void **state)
 
 static void end(struct controller *c)
 {
-	planner_stop(c->planner);
-	post_close(c->post);
-	keys_free(c->identity);
-	store_close(c->store);
-	cluster_free(c->cluster);
-	consoles_fini(c);
-	free(c->members);
-	free(c->shard_of);
+	planner_stop(c->planning.planner);
+	post_close(c->run.post);
+	keys_free(c->run.keys.own);
+	store_close(c->run.history.store);
+	cluster_free(c->run.cluster);
+	consoles_fini(&c->run);
+	free(c->members.list);
+	free(c->run.training.shard_of);
 	free(c);
 }
 
@@ -115,29 +117,29 @@ static int let_go(void **state)
 
 static void comes_back(struct controller *c, int node, bool with_weights)
 {
-	struct member *m = &c->members[node];
+	struct member *m = &c->members.list[node];
 
 	m->peer = (post_peer_id)node + 1;
 	m->state = NODE_JOINING;
-	m->welcomed = true;
-	m->ready = with_weights;
+	m->assigned.is_welcomed = true;
+	m->assigned.is_ready = with_weights;
 	m->beat.beat = 1;
 }
 
 static bool goes_on(struct controller *c, int64_t now_us)
 {
-	c->now_us = now_us;
-	startup_turn(c);
-	return c->phase != PHASE_GATHERING;
+	c->run.now_us = now_us;
+	startup_turn(&c->iteration);
+	return c->run.phase != PHASE_GATHERING;
 }
 
 static void those_of_the_last_commit_are_awaited(void **state)
 {
 	const struct controller *c = ((struct taken_over *)*state)->c;
 
-	assert_int_equal(c->committed, COMMITS);
+	assert_int_equal(c->run.committed, COMMITS);
 	for (int i = 0; i < N; i++)
-		assert_int_equal(c->members[i].awaited, i != 2);
+		assert_int_equal(c->members.list[i].is_awaited, i != 2);
 }
 
 static void nodes_are_their_keys(void **state)
@@ -145,14 +147,15 @@ static void nodes_are_their_keys(void **state)
 	struct taken_over *t = *state;
 
 	for (int i = 0; i < N; i++)
-		assert_false(member_has_key(&t->c->members[i])); /* a record of before there were any */
-	memset(t->c->members[1].key.bytes, 7, sizeof(t->c->members[1].key.bytes));
-	assert_int_equal(resume_save(t->c), 0);
+		assert_false(member_has_key(
+			&t->c->members.list[i])); /* a record of before there were any */
+	memset(t->c->members.list[1].key.bytes, 7, sizeof(t->c->members.list[1].key.bytes));
+	assert_int_equal(resume_save(&t->c->members), 0);
 	end(t->c);
 	begin(t);
 	for (int i = 0; i < N; i++)
-		assert_int_equal(member_has_key(&t->c->members[i]), i == 1);
-	assert_int_equal(t->c->members[1].key.bytes[31], 7);
+		assert_int_equal(member_has_key(&t->c->members.list[i]), i == 1);
+	assert_int_equal(t->c->members.list[1].key.bytes[31], 7);
 }
 
 static const char kept[] =
@@ -163,12 +166,12 @@ static const char kept[] =
 static void its_settings_go_on_but_for_what_is_said_anew(void **state)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
-	struct options *o = &c->options;
+	struct options *o = &c->run.options;
 	char *text;
 
-	assert_int_equal(store_set(c->store, "options", kept, NULL), 0);
+	assert_int_equal(store_set(c->run.history.store, "options", kept, NULL), 0);
 	o->iterations = 100; /* that was said */
-	assert_int_equal(resume_options_again(c, NULL), 0);
+	assert_int_equal(resume_options_again(&c->run, NULL), 0);
 	assert_int_equal(o->skip, 2);
 	assert_true(o->time_scale == 0.25);
 	assert_int_equal(o->iterations, 100);
@@ -177,7 +180,7 @@ static void its_settings_go_on_but_for_what_is_said_anew(void **state)
 	assert_int_equal(o->checkpoint_every, 11);
 	assert_true(o->serialise && o->overlap_sync && o->given);
 	o->iterations = 70;
-	text = resume_options(c);
+	text = resume_options(&c->run);
 	assert_string_equal(text, kept);
 	free(text);
 }
@@ -189,10 +192,10 @@ static void settings_of_earlier_builds_are_ignored(void **state)
 	char text[512], *again;
 
 	snprintf(text, sizeof(text), "{\"robust\":0.5,%s", kept + 1);
-	assert_int_equal(store_set(c->store, "options", text, NULL), 0);
-	c->options.iterations = 70; /* the command line says it, so the record's is not taken */
-	assert_int_equal(resume_options_again(c, NULL), 0);
-	again = resume_options(c);
+	assert_int_equal(store_set(c->run.history.store, "options", text, NULL), 0);
+	c->run.options.iterations = 70; /* the command line says it, so the record's is not taken */
+	assert_int_equal(resume_options_again(&c->run, NULL), 0);
+	again = resume_options(&c->run);
 	assert_string_equal(again, kept);
 	free(again);
 }
@@ -215,11 +218,11 @@ static void damaged_settings_are_no_run(void **state)
 
 		assert_non_null(at);
 		snprintf(text, sizeof(text), "%.*s%s%s", (int)(at - kept), kept, bad[i][1], at + strlen(bad[i][0]));
-		assert_int_equal(store_set(c->store, "options", text, NULL), 0);
-		c->options.skip = 5;
-		assert_int_equal(resume_options_again(c, &err), -EINVAL);
+		assert_int_equal(store_set(c->run.history.store, "options", text, NULL), 0);
+		c->run.options.skip = 5;
+		assert_int_equal(resume_options_again(&c->run, &err), -EINVAL);
 		assert_non_null(strstr(err.text, "options is damaged"));
-		assert_int_equal(c->options.skip, 5);
+		assert_int_equal(c->run.options.skip, 5);
 	}
 }
 
@@ -233,12 +236,12 @@ static void once_they_are_back_it_goes_on_without_the_others(void **state)
 	assert_false(goes_on(c, 2));
 	comes_back(c, 3, false); /* another process: it has no weights */
 	assert_false(goes_on(c, 3));
-	c->members[3].ready = true;
+	c->members.list[3].assigned.is_ready = true;
 	assert_true(goes_on(c, 4)); /* n02 has not been heard of */
-	assert_int_equal(c->phase, PHASE_PLANNING);
+	assert_int_equal(c->run.phase, PHASE_PLANNING);
 	for (int i = 0; i < N; i++)
-		assert_int_equal(c->members[i].replica, i != 2);
-	assert_int_equal(c->members[2].state, NODE_ABSENT); /* it was out before */
+		assert_int_equal(c->members.list[i].is_replica, i != 2);
+	assert_int_equal(c->members.list[2].state, NODE_ABSENT); /* it was out before */
 }
 
 /* Consoles are shown what was measured under which plan. */
@@ -246,9 +249,9 @@ static void its_history_says_who_planned_it(void **state)
 {
 	const struct controller *c = ((struct taken_over *)*state)->c;
 
-	assert_int_equal(c->curves.n_history, COMMITS);
+	assert_int_equal(c->run.history.curves.n_history, COMMITS);
 	for (uint32_t i = 0; i < COMMITS; i++)
-		assert_string_equal(c->curves.history[i].algorithm, "best");
+		assert_string_equal(c->run.history.curves.history[i].algorithm, "best");
 }
 
 /* Its events are of a clock that only its beats tell. */
@@ -259,9 +262,9 @@ static void until_each_clock_is_known(void **state)
 	comes_back(c, 0, true);
 	comes_back(c, 1, true);
 	comes_back(c, 3, true);
-	c->members[1].beat.beat = 0;
+	c->members.list[1].beat.beat = 0;
 	assert_false(goes_on(c, 1));
-	c->members[1].beat.beat = 1;
+	c->members.list[1].beat.beat = 1;
 	assert_true(goes_on(c, 2));
 }
 
@@ -273,8 +276,8 @@ static void not_for_ever(void **state)
 	comes_back(c, 1, true);
 	assert_false(goes_on(c, 1));
 	assert_true(goes_on(c, 10000000));
-	assert_true(c->members[1].replica);
-	assert_int_equal(c->members[3].state, NODE_DEAD);
+	assert_true(c->members.list[1].is_replica);
+	assert_int_equal(c->members.list[3].state, NODE_DEAD);
 }
 
 /* As long as a stage is held by nobody it waits for whoever may still come. */
@@ -285,10 +288,10 @@ static void for_a_stage_that_nobody_holds(void **state)
 	comes_back(c, 1, true);
 	comes_back(c, 3, true);
 	assert_false(goes_on(c, 10000000));
-	assert_false(c->members[1].replica);
+	assert_false(c->members.list[1].is_replica);
 	comes_back(c, 0, true);
 	assert_true(goes_on(c, 10000001));
-	assert_int_equal(c->phase, PHASE_PLANNING);
+	assert_int_equal(c->run.phase, PHASE_PLANNING);
 }
 
 /* ---- all is committed ---- */
@@ -296,8 +299,8 @@ static void for_a_stage_that_nobody_holds(void **state)
 static int take_over_the_end(void **state)
 {
 	take_over(state);
-	((struct taken_over *)*state)->c->options.iterations = COMMITS;
-	((struct taken_over *)*state)->c->options.checkpoint_every = 50;
+	((struct taken_over *)*state)->c->run.options.iterations = COMMITS;
+	((struct taken_over *)*state)->c->run.options.checkpoint_every = 50;
 	return 0;
 }
 
@@ -309,7 +312,7 @@ static void those_who_hold_it_write_it(void **state)
 	for (int i = 0; i < N; i++)
 		comes_back(c, i, true);
 	assert_true(goes_on(c, 2));
-	assert_int_equal(c->phase, PHASE_PLANNING);
+	assert_int_equal(c->run.phase, PHASE_PLANNING);
 }
 
 /* They have ended, or were told to, or others have come in their place. */
@@ -319,20 +322,20 @@ static void that_nobody_holds_cannot_be_written(void **state)
 
 	for (int i = 0; i < N; i++)
 		comes_back(c, i, i > 0);
-	assert_false(goes_on(c, c->options.gather_us));
-	assert_true(goes_on(c, c->options.gather_us + 1));
-	assert_int_equal(c->phase, PHASE_FINISHED);
-	assert_int_equal(c->ending.exit_status, 0);
+	assert_false(goes_on(c, c->run.options.gather_us));
+	assert_true(goes_on(c, c->run.options.gather_us + 1));
+	assert_int_equal(c->run.phase, PHASE_FINISHED);
+	assert_int_equal(c->run.ending.exit_status, 0);
 }
 
 static void nobody_comes_to_write_it(void **state)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
 
-	assert_false(goes_on(c, c->options.gather_us));
-	assert_true(goes_on(c, c->options.gather_us + 1));
-	assert_int_equal(c->phase, PHASE_FINISHED);
-	assert_int_equal(c->ending.exit_status, 0);
+	assert_false(goes_on(c, c->run.options.gather_us));
+	assert_true(goes_on(c, c->run.options.gather_us + 1));
+	assert_int_equal(c->run.phase, PHASE_FINISHED);
+	assert_int_equal(c->run.ending.exit_status, 0);
 }
 
 /* By the record its checkpoint is there. */
@@ -342,13 +345,13 @@ static void it_is_written(void **state)
 	struct store_shard shard = { .iteration = COMMITS, .host = "here", .hash = 5, .bytes = 9 };
 
 	for (shard.stage = 0; shard.stage < 2; shard.stage++)
-		assert_int_equal(store_shard(t->c->store, &shard, NULL), 0);
+		assert_int_equal(store_shard(t->c->run.history.store, &shard, NULL), 0);
 	end(t->c);
 	begin(t);
-	t->c->options.iterations = COMMITS;
-	t->c->options.checkpoint_every = 50;
+	t->c->run.options.iterations = COMMITS;
+	t->c->run.options.checkpoint_every = 50;
 	assert_true(goes_on(t->c, 1));
-	assert_int_equal(t->c->phase, PHASE_FINISHED);
+	assert_int_equal(t->c->run.phase, PHASE_FINISHED);
 }
 
 /* It was reading a checkpoint when the predecessor died, and tells its successor of that. */
@@ -360,10 +363,10 @@ static void what_a_predecessor_ordered_does_not_count(void **state)
 	comes_back(c, 0, true);
 	comes_back(c, 1, true);
 	comes_back(c, 3, false);
-	members_ready(c, &c->members[3], &read);
+	members_ready(&c->members, &c->members.list[3], &read);
 	assert_false(goes_on(c, 1));
 	assert_true(goes_on(c, 10000000));
-	assert_false(c->members[3].replica);
+	assert_false(c->members.list[3].is_replica);
 }
 
 /* ---- which weights are the last commit's ---- */
@@ -371,20 +374,24 @@ static void what_a_predecessor_ordered_does_not_count(void **state)
 /* By its process that the predecessor knew. */
 static struct member *says_it_holds(struct controller *c, int node, uint64_t committed, uint64_t hash)
 {
-	struct member *m = &c->members[node];
+	struct member *m = &c->members.list[node];
 
 	comes_back(c, node, false);
-	m->hello = (struct msg_hello){ .run = c->run, .stage = (uint8_t)member_stage(c, m), .committed = committed,
-				       .hash = hash, .keeps = MSG_NO_STAGE };
-	resume_member(c, m);
+	m->hello = (struct msg_hello){ .run = c->run.id,
+				       .stage = (uint8_t)member_stage(&c->run, m),
+				       .committed = committed,
+				       .hash = hash,
+				       .keeps = MSG_NO_STAGE };
+	resume_member(&c->members, m);
 	return m;
 }
 
 static void told_of_the_last_commit(struct controller *c, uint16_t node, uint64_t hash)
 {
-	struct store_hash h = { COMMITS, hash, node, (uint8_t)member_stage(c, &c->members[node]) };
+	struct store_hash h = { COMMITS, hash, node,
+				(uint8_t)member_stage(&c->run, &c->members.list[node]) };
 
-	assert_int_equal(store_hashes(c->store, &h, 1, NULL), 0);
+	assert_int_equal(store_hashes(c->run.history.store, &h, 1, NULL), 0);
 }
 
 /* The predecessor knew that n03's weights are wrong; who has the right ones takes longer to come. */
@@ -398,8 +405,8 @@ static void those_that_were_told_of_are_waited_for(void **state)
 	assert_false(goes_on(c, 10000000));
 	says_it_holds(c, 1, COMMITS, 7);
 	assert_true(goes_on(c, 10000001));
-	assert_true(c->members[1].replica);
-	assert_true(c->members[3].differs);
+	assert_true(c->members.list[1].is_replica);
+	assert_true(c->members.list[3].weights.differ);
 }
 
 static void but_not_for_ever(void **state)
@@ -409,9 +416,9 @@ static void but_not_for_ever(void **state)
 	told_of_the_last_commit(c, 1, 7);
 	says_it_holds(c, 0, COMMITS, 5);
 	says_it_holds(c, 3, COMMITS, 6);
-	assert_false(goes_on(c, c->options.gather_us - 1));
-	assert_true(goes_on(c, c->options.gather_us));
-	assert_true(c->members[3].replica);
+	assert_false(goes_on(c, c->run.options.gather_us - 1));
+	assert_true(goes_on(c, c->run.options.gather_us));
+	assert_true(c->members.list[3].is_replica);
 }
 
 /* Its stage was put back after that commit, and that is recorded. */
@@ -422,14 +429,14 @@ static void put_back_after(void **state, bool other)
 	struct controller *c = ((struct taken_over *)*state)->c;
 
 	told_of_the_last_commit(c, 1, 7);
-	assert_int_equal(store_restore(c->store, &made, 1, NULL), 0);
+	assert_int_equal(store_restore(c->run.history.store, &made, 1, NULL), 0);
 	says_it_holds(c, 0, COMMITS, 5);
 	says_it_holds(c, 3, COMMITS, 6);
 	if (other)
 		says_it_holds(c, 1, COMMITS, 7); /* it slept meanwhile */
 	assert_true(goes_on(c, 10000000));
-	assert_true(c->members[3].replica);
-	assert_int_equal(c->members[1].replica, 0);
+	assert_true(c->members.list[3].is_replica);
+	assert_int_equal(c->members.list[1].is_replica, 0);
 }
 
 static void what_was_put_back_is_told_of_as_well(void **state)
@@ -448,14 +455,14 @@ static void so_is_one_of_who_comes_later(void **state)
 	struct controller *c = ((struct taken_over *)*state)->c;
 	struct member *m;
 
-	c->phase = PHASE_STALLED;
+	c->run.phase = PHASE_STALLED;
 	m = says_it_holds(c, 1, COMMITS, 7);
-	assert_false(m->ready);
-	assert_int_equal(m->held_stage, 1);
+	assert_false(m->assigned.is_ready);
+	assert_int_equal(m->weights.stage, 1);
 	m->hello.keeps = 0;
 	m->hello.kept = COMMITS;
-	resume_member(c, m);
-	assert_true(copy_needed(c, m));
+	resume_member(&c->members, m);
+	assert_true(copy_needed(&c->members, m));
 }
 
 /* The predecessor went back, and died before it told anybody: what was committed after that will be computed again,
@@ -467,11 +474,11 @@ static void those_from_beyond_the_last_commit_are_not(void **state)
 
 	m->hello.keeps = 0;
 	m->hello.kept = COMMITS + 1;
-	resume_member(c, m);
-	assert_int_equal(m->keeps, -1);
+	resume_member(&c->members, m);
+	assert_int_equal(m->copy.stage, -1);
 	m->beat.stage = 1;
-	m->beat.committed = c->committed = COMMITS + 1;
-	assert_false(member_holds(c, m, 1));
+	m->beat.committed = c->run.committed = COMMITS + 1;
+	assert_false(member_holds(&c->run, m, 1));
 }
 
 static void a_copy_of_the_last_two_commits_is_one(void **state)
@@ -483,11 +490,11 @@ static void a_copy_of_the_last_two_commits_is_one(void **state)
 
 		m->hello.keeps = 0;
 		m->hello.kept = COMMITS - missed;
-		m->keeps = -1;
-		m->kept = false;
-		resume_member(c, m);
+		m->copy.stage = -1;
+		m->copy.is_whole = false;
+		resume_member(&c->members, m);
 		assert_int_equal(copy_whole(m, 0), missed < 2);
-		assert_int_equal(copy_usable(c, m, 0), missed == 0);
+		assert_int_equal(copy_usable(&c->run, m, 0), missed == 0);
 	}
 }
 
@@ -500,21 +507,21 @@ static void a_copy_comes_with_its_hash(void **state)
 	m->hello.keeps = 0;
 	m->hello.kept = COMMITS;
 	m->hello.kept_hash = 99;
-	resume_member(c, m);
-	assert_int_equal(copies_hash(c, 0, COMMITS), 99);
+	resume_member(&c->members, m);
+	assert_int_equal(copies_hash(&c->members, 0, COMMITS), 99);
 }
 
 static void a_marked_one_stays_out(void **state)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
 
-	c->members[3].marked = true;
+	c->members.list[3].is_marked = true;
 	comes_back(c, 0, true);
 	comes_back(c, 1, true);
 	comes_back(c, 3, true);
 	assert_true(goes_on(c, 1));
-	assert_false(c->members[3].replica);
-	assert_int_equal(c->members[3].state, NODE_FAILED);
+	assert_false(c->members.list[3].is_replica);
+	assert_int_equal(c->members.list[3].state, NODE_FAILED);
 }
 
 static int take_plan(void *context, const struct store_plan *p)
@@ -533,15 +540,16 @@ static void a_plans_file_is_not_needed(void **state)
 
 	snprintf(command, sizeof(command), "rm -rf '%s/plans'; touch '%s/plans'", t->folder, t->folder);
 	assert_int_equal(system(command), 0);
-	assert_int_equal(store_each_plan(t->c->store, 0, take_plan, &p.plan, NULL), 0);
+	assert_int_equal(store_each_plan(t->c->run.history.store, 0, take_plan, &p.plan, NULL), 0);
 	assert_non_null(p.plan);
-	assert_int_equal(record_plan(t->c, &p, NULL), 0);
+	assert_int_equal(record_plan(&t->c->run, &p, NULL), 0);
 	plan_free(p.plan);
-	assert_int_equal(t->c->phase, PHASE_GATHERING);
-	assert_non_null(strstr(t->c->journal.notes[t->c->journal.n_notes - 1].text, "plans/0077.json"));
+	assert_int_equal(t->c->run.phase, PHASE_GATHERING);
+	assert_non_null(strstr(t->c->run.journal.notes[t->c->run.journal.n_notes - 1].text,
+			       "plans/0077.json"));
 	end(t->c);
 	begin(t);
-	assert_int_equal(t->c->epoch, 77);
+	assert_int_equal(t->c->run.epoch, 77);
 }
 
 /* What an earlier build recorded of weights and files cannot be compared with what agents tell now. */
@@ -550,9 +558,9 @@ static void hashes_of_an_earlier_build_are_not_gone_on_with(void **state)
 	struct taken_over *t = *state;
 	struct error err = { "" };
 
-	assert_int_equal(store_set(t->c->store, "hash", NULL, NULL), 0);
-	store_close(t->c->store);
-	assert_int_equal(store_resume(&t->c->store, t->folder, NULL), 0);
+	assert_int_equal(store_set(t->c->run.history.store, "hash", NULL, NULL), 0);
+	store_close(t->c->run.history.store);
+	assert_int_equal(store_resume(&t->c->run.history.store, t->folder, NULL), 0);
 	assert_int_equal(resume_begin(t->c, &err), -EPROTONOSUPPORT);
 	assert_non_null(strstr(err.text, "hashes are an earlier build's"));
 }

@@ -490,7 +490,8 @@ static void any_links_may_be_cut(void **state)
 			if (cut(&r, s, c, a, b, all))
 				continue;
 			none++;
-			c->delay_s[a * NODES + b] = c->delay_s[b * NODES + a] = 0.1; /* it is there again */
+			/* It is there again */
+			c->delay_s[a * NODES + b] = c->delay_s[b * NODES + a] = 0.1;
 		}
 		if (routes_audit(&r, stage_of, &err) != 0)
 			fail_msg("seed %u: %s", (unsigned)seed, err.text);

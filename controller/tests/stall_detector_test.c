@@ -16,6 +16,7 @@
 #include "controller/operator/consoles.h"
 #include "controller/tests/under_way.h"
 #include "controller/weights/standbys.h"
+#include "controller/setup.h"
 
 enum { LOOK_US = 250000 };
 
@@ -23,51 +24,55 @@ enum { LOOK_US = 250000 };
  * ends after 10 s and 20 times as much, 15 s. */
 static struct controller *made(void)
 {
-	struct controller *c = calloc(1, sizeof(*c));
+	struct controller *c = controller_new();
 	struct post_options o = { 0 };
 
 	assert_non_null(c);
-	c->cluster = cluster_alloc(NODES, 2, false);
-	c->members = calloc(NODES, sizeof(*c->members));
-	assert_true(c->cluster && c->members);
-	assert_int_equal(keys_generate(&c->identity, NULL), 0);
-	o.identity = c->identity;
-	assert_int_equal(post_open(&c->post, &o, NULL), 0);
-	assert_int_equal(planner_start(&c->planner, NULL), 0);
-	c->supervisor = -1;
-	c->phase = PHASE_EVALUATING;
-	c->path_length = 2;
-	c->unit_s = c->options.time_scale = 1;
-	c->options.overdue_us = 10 * SECOND;
-	c->options.eval_batches = 4;
-	c->n_members = NODES;
-	c->now_us = SECOND;
-	c->cluster->microbatches_per_data_node = 1;
+	c->run.cluster = cluster_alloc(NODES, 2, false);
+	c->members.list = calloc(NODES, sizeof(*c->members.list));
+	assert_true(c->run.cluster && c->members.list);
+	assert_int_equal(keys_generate(&c->run.keys.own, NULL), 0);
+	o.identity = c->run.keys.own;
+	assert_int_equal(post_open(&c->run.post, &o, NULL), 0);
+	assert_int_equal(planner_start(&c->planning.planner, NULL), 0);
+	c->run.supervisor = -1;
+	c->run.phase = PHASE_EVALUATING;
+	c->run.wanted.path_length = 2;
+	c->run.unit_s = c->run.options.time_scale = 1;
+	c->run.options.overdue_us = 10 * SECOND;
+	c->run.options.eval_batches = 4;
+	c->members.n = NODES;
+	c->run.now_us = SECOND;
+	c->run.cluster->microbatches_per_data_node = 1;
 	for (int i = 0; i < NODES * NODES; i++)
-		c->cluster->delay_s[i] = 0.01;
-	c->cluster->delay_s[(NODES - 1) * NODES] = 0.05;
+		c->run.cluster->delay_s[i] = 0.01;
+	c->run.cluster->delay_s[(NODES - 1) * NODES] = 0.05;
 	for (uint16_t i = 0; i < NODES; i++) {
-		c->cluster->nodes[i].stage = i / 3;
-		c->cluster->stages[i / 3] = 3;
-		c->cluster->nodes[i].forward_s = 0.1;
-		c->cluster->nodes[i].backward_s = 0.2;
-		c->cluster->nodes[i].memory = 3;
-		c->members[i] = (struct member){ .id = i, .peer = i + 1u, .state = NODE_LIVE,
-						 .replica = true, .keeps = -1, .welcomed = true };
+		c->run.cluster->nodes[i].stage = i / 3;
+		c->run.cluster->stages[i / 3] = 3;
+		c->run.cluster->nodes[i].forward_s = 0.1;
+		c->run.cluster->nodes[i].backward_s = 0.2;
+		c->run.cluster->nodes[i].memory = 3;
+		c->members.list[i] = (struct member){ .id = i,
+						      .peer = i + 1u,
+						      .state = NODE_LIVE,
+						      .is_replica = true,
+						      .copy.stage = -1,
+						      .assigned.is_welcomed = true };
 	}
 	return c;
 }
 
 static void unmake(struct controller *c)
 {
-	planner_stop(c->planner);
-	post_close(c->post);
-	keys_free(c->identity);
-	evaluation_fini(c);
-	consoles_fini(c);
-	cluster_free(c->cluster);
-	free(c->members);
-	free(c->faults);
+	planner_stop(c->planning.planner);
+	post_close(c->run.post);
+	keys_free(c->run.keys.own);
+	evaluation_fini(&c->iteration);
+	consoles_fini(&c->run);
+	cluster_free(c->run.cluster);
+	free(c->members.list);
+	free(c->run.faults.list);
 	free(c);
 }
 
@@ -75,8 +80,8 @@ static void unmake(struct controller *c)
 static void moves(struct controller *c, uint64_t got)
 {
 	for (uint32_t i = 0; i < NODES; i++) {
-		c->members[i].beat.received_bytes += (i == 1 ? got : 100) * LOOK_US / SECOND;
-		stall_hear(c, &c->members[i]);
+		c->members.list[i].beat.received_bytes += (i == 1 ? got : 100) * LOOK_US / SECOND;
+		stall_hear(&c->run, &c->members.list[i]);
 	}
 }
 
@@ -85,10 +90,10 @@ static bool hung_after(struct controller *c, int looks)
 	bool hung = false;
 
 	for (int i = 0; i < looks && !hung; i++) {
-		c->now_us += LOOK_US;
-		assert_true(stall_look(c));
-		assert_false(stall_look(c));
-		hung = stall_hung(c, 1);
+		c->run.now_us += LOOK_US;
+		assert_true(stall_look(&c->iteration));
+		assert_false(stall_look(&c->iteration));
+		hung = stall_hung(&c->iteration, 1);
 	}
 	return hung;
 }
@@ -109,7 +114,7 @@ static void whatever_ends_gives_more_time(void **state)
 
 	(void)state;
 	assert_false(hung_after(c, 60));
-	c->steps++;
+	c->run.steps++;
 	assert_false(hung_after(c, 60));
 	assert_true(hung_after(c, 1));
 	unmake(c);
@@ -120,7 +125,7 @@ static void slow_tasks_have_time(void **state)
 	struct controller *c = made();
 
 	(void)state;
-	c->members[2].measured_forward_s = 1; /* a real second, whatever the plan says */
+	c->members.list[2].compute.forward_s = 1; /* a real second, whatever the plan says */
 	assert_false(hung_after(c, 120));
 	assert_true(hung_after(c, 1));
 	unmake(c);
@@ -131,9 +136,10 @@ static void injected_faults_have_time(void **state)
 	struct controller *c = made();
 
 	(void)state;
-	c->faults = calloc(1, sizeof(*c->faults));
-	c->faults[0] = (struct fault){ .kind = FAULT_SLOW_NODE, .node = 2, .factor = 4, .active = true };
-	c->n_faults = 1;
+	c->run.faults.list = calloc(1, sizeof(*c->run.faults.list));
+	c->run.faults.list[0] =
+		(struct fault){ .kind = FAULT_SLOW_NODE, .node = 2, .factor = 4, .active = true };
+	c->run.faults.n = 1;
 	assert_false(hung_after(c, 120));
 	assert_true(hung_after(c, 1));
 	unmake(c);
@@ -146,7 +152,7 @@ static void sleep_is_no_standstill(void **state)
 
 	(void)state;
 	assert_false(hung_after(c, 50));
-	c->now_us += 3600 * (int64_t)SECOND;
+	c->run.now_us += 3600 * (int64_t)SECOND;
 	assert_false(hung_after(c, 10));
 	unmake(c);
 }
@@ -175,14 +181,14 @@ static void heartbeats_are_not_data(void **state)
 	struct controller *c = made();
 
 	(void)state;
-	c->members[2].measured_forward_s = 1;
+	c->members.list[2].compute.forward_s = 1;
 	assert_true(hung_while(c, 3000));
 	unmake(c);
 }
 
 static bool out(const struct controller *c, int node)
 {
-	return c->members[node].state == NODE_DEAD && !c->members[node].replica;
+	return c->members.list[node].state == NODE_DEAD && !c->members.list[node].is_replica;
 }
 
 static void who_says_that_it_runs_is_taken_out(void **state)
@@ -190,11 +196,11 @@ static void who_says_that_it_runs_is_taken_out(void **state)
 	struct controller *c = made();
 
 	(void)state;
-	c->members[1].beat.in_flight = 2;
-	c->members[4].beat.running = 1;
-	assert_true(stall_drop_hung(c));
+	c->members.list[1].beat.in_flight = 2;
+	c->members.list[4].beat.running = 1;
+	assert_true(stall_drop_hung(&c->members));
 	assert_true(out(c, 4));
-	assert_false(out(c, 1) || c->members[4].marked);
+	assert_false(out(c, 1) || c->members.list[4].is_marked);
 	unmake(c);
 }
 
@@ -202,12 +208,12 @@ static void who_says_that_it_runs_is_taken_out(void **state)
 static void looks(struct controller *c, int n, uint32_t unheard)
 {
 	for (int i = 0; i < n; i++) {
-		c->now_us += LOOK_US;
+		c->run.now_us += LOOK_US;
 		for (uint32_t k = 0; k < NODES; k++)
 			if (k != unheard)
-				c->members[k].heard_us = c->now_us;
-		stall_turn(c);
-		loop_act(c);
+				c->members.list[k].heard.message_us = c->run.now_us;
+		stall_turn(&c->iteration);
+		loop_act(&c->iteration);
 	}
 }
 
@@ -217,12 +223,12 @@ static void who_is_not_heard_may_be_at_work(void **state)
 	struct controller *c = made();
 
 	(void)state;
-	c->phase = PHASE_COMPUTING;
+	c->run.phase = PHASE_COMPUTING;
 	looks(c, 1, 2);
 	looks(c, 10, 2);
-	assert_int_equal(c->phase, PHASE_COMPUTING);
+	assert_int_equal(c->run.phase, PHASE_COMPUTING);
 	looks(c, 4, NODES);
-	assert_int_equal(c->phase, PHASE_PLANNING); /* it begins anew */
+	assert_int_equal(c->run.phase, PHASE_PLANNING); /* it begins anew */
 	unmake(c);
 }
 
@@ -233,17 +239,18 @@ static void a_link_that_may_be_cut_is_waited_for(void **state)
 	struct link_failure cut = { .from = 5, .active = true };
 
 	(void)state;
-	c->phase = PHASE_COMPUTING;
-	c->members[5].n_stuck = 1;
-	c->members[5].stuck[0] = (struct msg_stuck){ .to = 0, .ms = 2000, .expected_ms = 1000 };
+	c->run.phase = PHASE_COMPUTING;
+	c->members.list[5].stuck.n = 1;
+	c->members.list[5].stuck.links[0] =
+		(struct msg_stuck){ .to = 0, .ms = 2000, .expected_ms = 1000 };
 	looks(c, 10, NODES);
-	assert_int_equal(c->phase, PHASE_COMPUTING);
-	c->failed_links.of = &cut;
-	c->failed_links.n = 1;
+	assert_int_equal(c->run.phase, PHASE_COMPUTING);
+	c->members.failed_links.of = &cut;
+	c->members.failed_links.n = 1;
 	looks(c, 5, NODES);
-	assert_int_equal(c->phase, PHASE_PLANNING);
-	c->failed_links.of = NULL;
-	c->failed_links.n = 0;
+	assert_int_equal(c->run.phase, PHASE_PLANNING);
+	c->members.failed_links.of = NULL;
+	c->members.failed_links.n = 0;
 	unmake(c);
 }
 
@@ -252,11 +259,11 @@ static void what_waits_for_a_slot_may_wait(void **state)
 	struct controller *c = made();
 
 	(void)state;
-	c->members[3].beat.queued = 2;
-	c->members[3].beat.blocked = 1;
-	assert_false(stall_drop_hung(c));
-	c->members[3].beat.blocked = 0;
-	assert_true(stall_drop_hung(c));
+	c->members.list[3].beat.queued = 2;
+	c->members.list[3].beat.blocked = 1;
+	assert_false(stall_drop_hung(&c->members));
+	c->members.list[3].beat.blocked = 0;
+	assert_true(stall_drop_hung(&c->members));
 	assert_true(out(c, 3));
 	unmake(c);
 }
@@ -264,14 +271,14 @@ static void what_waits_for_a_slot_may_wait(void **state)
 /* n02 reports one of the three things that keep the others waiting. */
 static void says(struct controller *c, int what)
 {
-	struct msg_heartbeat *b = &c->members[2].beat;
+	struct msg_heartbeat *b = &c->members.list[2].beat;
 
-	c->phase = PHASE_COMPUTING;
-	c->committed = 4;
-	c->iteration = 5;
+	c->run.phase = PHASE_COMPUTING;
+	c->run.committed = 4;
+	c->run.iteration = 5;
 	for (int i = 0; i < NODES; i++) {
-		c->members[i].beat.committed = 4;
-		c->members[i].beat.iteration = 5;
+		c->members.list[i].beat.committed = 4;
+		c->members.list[i].beat.iteration = 5;
 	}
 	b->running = what == 0;
 	b->queued = what == 1;
@@ -285,7 +292,7 @@ static void each_kind_of_work_is_heard(void **state)
 		struct controller *c = made();
 
 		says(c, what);
-		assert_true(stall_drop_hung(c));
+		assert_true(stall_drop_hung(&c->members));
 		for (int i = 0; i < NODES; i++)
 			assert_int_equal(out(c, i), i == 2);
 		unmake(c);
@@ -297,8 +304,8 @@ static void all_that_hang_are_taken_out(void **state)
 	struct controller *c = made();
 
 	(void)state;
-	c->members[1].beat.running = c->members[4].beat.running = 1;
-	assert_true(stall_drop_hung(c));
+	c->members.list[1].beat.running = c->members.list[4].beat.running = 1;
+	assert_true(stall_drop_hung(&c->members));
 	for (int i = 0; i < NODES; i++)
 		assert_int_equal(out(c, i), i == 1 || i == 4);
 	unmake(c);
@@ -311,11 +318,11 @@ static void where_nobody_reports_work_it_restarts(void **state)
 
 	(void)state;
 	says(c, 3);
-	c->members[2].beat.iteration = 4;
+	c->members.list[2].beat.iteration = 4;
 	looks(c, 60, NODES);
-	assert_int_equal(c->phase, PHASE_COMPUTING);
+	assert_int_equal(c->run.phase, PHASE_COMPUTING);
 	looks(c, 1, NODES);
-	assert_int_equal(c->phase, PHASE_PLANNING);
+	assert_int_equal(c->run.phase, PHASE_PLANNING);
 	for (int i = 0; i < NODES; i++)
 		assert_false(out(c, i));
 	unmake(c);
@@ -327,8 +334,8 @@ static void most_do_not_hang(void **state)
 
 	(void)state;
 	for (int i = 0; i < 4; i++)
-		c->members[i].beat.running = 1;
-	assert_true(stall_drop_hung(c)); /* they get as much time again */
+		c->members.list[i].beat.running = 1;
+	assert_true(stall_drop_hung(&c->members)); /* they get as much time again */
 	for (int i = 0; i < NODES; i++)
 		assert_false(out(c, i));
 	assert_false(hung_after(c, 60));
@@ -340,21 +347,21 @@ static void a_big_sum_has_time(void **state)
 	struct controller *c = made();
 
 	(void)state;
-	c->current = calloc(1, sizeof(*c->current));
-	c->current->plan = plan_alloc(2, NODES, 1, 2);
-	assert_non_null(c->current->plan);
-	c->current->plan->predicted.sync_s = 1; /* 6 s */
-	c->stage_parameters[1] = 100000000; /* 5 s */
+	c->run.plan = calloc(1, sizeof(*c->run.plan));
+	c->run.plan->plan = plan_alloc(2, NODES, 1, 2);
+	assert_non_null(c->run.plan->plan);
+	c->run.plan->plan->predicted.sync_s = 1;         /* 6 s */
+	c->run.training.stage_parameters[1] = 100000000; /* 5 s */
 	for (int i = 0; i < NODES; i++)
-		c->members[i].reduced = i != 4;
+		c->members.list[i].sum.is_done = i != 4;
 	for (int i = 0; i < 85; i++) {
 		assert_false(out(c, 4));
-		c->now_us += LOOK_US;
-		stall_sums_turn(c);
-		loop_act(c);
+		c->run.now_us += LOOK_US;
+		stall_sums_turn(&c->iteration);
+		loop_act(&c->iteration);
 	}
 	assert_true(out(c, 4)); /* it waits for nobody */
-	planned_free(c->current);
+	planned_free(c->run.plan);
 	unmake(c);
 }
 
@@ -364,22 +371,22 @@ static void sums_that_all_wait_for_begin_again(void **state)
 	struct controller *c = made();
 
 	(void)state;
-	c->phase = PHASE_REDUCING;
-	c->current = calloc(1, sizeof(*c->current));
-	c->current->plan = plan_alloc(2, NODES, 1, 2);
-	assert_non_null(c->current->plan);
+	c->run.phase = PHASE_REDUCING;
+	c->run.plan = calloc(1, sizeof(*c->run.plan));
+	c->run.plan->plan = plan_alloc(2, NODES, 1, 2);
+	assert_non_null(c->run.plan->plan);
 	for (int i = 0; i < NODES; i++)
-		c->members[i].beat.awaits = (uint16_t)(1 + i / 3 * 3 + (i + 1) % 3);
+		c->members.list[i].beat.awaits = (uint16_t)(1 + i / 3 * 3 + (i + 1) % 3);
 	for (int i = 0; i < 41; i++) {
-		assert_int_equal(c->phase, PHASE_REDUCING);
-		c->now_us += LOOK_US;
-		stall_sums_turn(c);
-		loop_act(c);
+		assert_int_equal(c->run.phase, PHASE_REDUCING);
+		c->run.now_us += LOOK_US;
+		stall_sums_turn(&c->iteration);
+		loop_act(&c->iteration);
 	}
-	assert_int_equal(c->phase, PHASE_PLANNING);
+	assert_int_equal(c->run.phase, PHASE_PLANNING);
 	for (int i = 0; i < NODES; i++)
 		assert_false(out(c, i));
-	planned_free(c->current);
+	planned_free(c->run.plan);
 	unmake(c);
 }
 
@@ -390,18 +397,18 @@ static struct controller *waiting_for_a_copy(void)
 	static uint64_t no_slices[1];
 	struct controller *c = made();
 
-	c->current = calloc(1, sizeof(*c->current));
-	c->current->plan = plan_alloc(2, NODES, 1, 2);
-	assert_non_null(c->current->plan);
-	c->phase = PHASE_REDUCING;
-	c->progress.reduced_us = c->progress.reduce_us + SECOND;
+	c->run.plan = calloc(1, sizeof(*c->run.plan));
+	c->run.plan->plan = plan_alloc(2, NODES, 1, 2);
+	assert_non_null(c->run.plan->plan);
+	c->run.phase = PHASE_REDUCING;
+	c->iteration.progress.reduced_us = c->iteration.progress.reduce_us + SECOND;
 	for (int i = 0; i < NODES; i++) {
-		c->members[i].reduced = true;
-		c->members[i].sum.slices = no_slices;
+		c->members.list[i].sum.is_done = true;
+		c->members.list[i].sum.reported.slices = no_slices;
 	}
-	c->members[0].sum.squares = 1;
-	c->members[4].keeps = 0;
-	c->members[4].copies = c->members[4].kept = true;
+	c->members.list[0].sum.reported.squares = 1;
+	c->members.list[4].copy.stage = 0;
+	c->members.list[4].copy.gets_sum = c->members.list[4].copy.is_whole = true;
 	return c;
 }
 
@@ -410,12 +417,12 @@ static int looks_for(struct controller *c, int64_t each_us)
 {
 	int looks = 0;
 
-	for (; !c->members[4].behind && looks < 1000; looks++) {
-		c->now_us += each_us;
-		standbys_turn(c);
-		loop_act(c);
+	for (; !c->members.list[4].copy.is_dropped && looks < 1000; looks++) {
+		c->run.now_us += each_us;
+		standbys_turn(&c->iteration);
+		loop_act(&c->iteration);
 	}
-	planned_free(c->current);
+	planned_free(c->run.plan);
 	unmake(c);
 	return looks;
 }
@@ -427,7 +434,7 @@ static void a_late_copy_has_thrice_the_time_of_the_sums(void **state)
 	(void)state;
 	assert_int_equal(looks_for(c, SECOND / 10), 50); /* 2 s and 3 s */
 	c = waiting_for_a_copy();
-	c->current->plan->predicted.sync_s = 2;
+	c->run.plan->plan->predicted.sync_s = 2;
 	assert_int_equal(looks_for(c, SECOND / 10), 80);
 }
 

@@ -19,9 +19,9 @@ static struct controller *order_ahead(void **state)
 {
 	struct controller *c = *state;
 
-	c->links = link_table_new(NODES);
-	assert_non_null(c->links);
-	sums_order_ahead(c);
+	c->members.links = link_table_new(NODES);
+	assert_non_null(c->members.links);
+	sums_order_ahead(&c->iteration);
 	return c;
 }
 
@@ -29,8 +29,8 @@ static uint32_t count_in_sums(const struct controller *c)
 {
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < c->n_members; i++)
-		n += c->members[i].in_sum;
+	for (uint32_t i = 0; i < c->members.n; i++)
+		n += c->members.list[i].sum.counts;
 	return n;
 }
 
@@ -38,7 +38,7 @@ static uint32_t count_in_sums(const struct controller *c)
 static void do_all(struct controller *c, uint32_t but)
 {
 	for (uint32_t i = 0; i < N; i++) {
-		const uint16_t *nodes = c->routes.microbatches[i].nodes;
+		const uint16_t *nodes = c->iteration.routes.microbatches[i].nodes;
 
 		under_way_does(c, nodes[0], i, TASK_FORWARD, FIRST, 0);
 		under_way_does(c, nodes[1], i, TASK_FORWARD, FIRST, 0);
@@ -55,70 +55,72 @@ static void tell_sum(struct controller *c, uint16_t node, uint32_t attempt)
 	struct msg_reduced r = { .iteration = 1, .attempt = attempt, .stage = node >= DATA, .sum_squares = 1,
 				 .n_slices = DATA, .slices = slices };
 
-	iteration_reduced(c, &c->members[node], &r);
-	loop_act(c);
+	iteration_reduced(&c->iteration, &c->members.list[node], &r);
+	loop_act(&c->iteration);
 }
 
 static void where_nothing_is_measured_sums_wait(void **state)
 {
 	struct controller *c = *state;
 
-	sums_order_ahead(c);
-	assert_int_equal(c->summing[0] + c->summing[1], 0);
+	sums_order_ahead(&c->iteration);
+	assert_int_equal(c->iteration.summing[0] + c->iteration.summing[1], 0);
 	do_all(c, N);
-	assert_int_equal(c->phase, PHASE_REDUCING);
-	assert_int_equal(c->summing[0], DATA);
-	assert_int_equal(c->summing[1], DATA);
+	assert_int_equal(c->run.phase, PHASE_REDUCING);
+	assert_int_equal(c->iteration.summing[0], DATA);
+	assert_int_equal(c->iteration.summing[1], DATA);
 }
 
 /* All but one have their sums before the last gradient is counted: nothing is ordered again. */
 static void sums_that_come_first_are_committed(void **state)
 {
 	struct controller *c = order_ahead(state);
-	uint32_t attempt = c->reduce_attempt;
-	uint16_t last = c->routes.microbatches[N - 1].nodes[0];
+	uint32_t attempt = c->iteration.reduce_attempt;
+	uint16_t last = c->iteration.routes.microbatches[N - 1].nodes[0];
 
 	assert_int_equal(count_in_sums(c), NODES);
 	do_all(c, N - 1);
 	for (uint16_t i = 0; i < NODES; i++)
 		if (i != last)
 			tell_sum(c, i, attempt);
-	assert_int_equal(c->phase, PHASE_COMPUTING);
+	assert_int_equal(c->run.phase, PHASE_COMPUTING);
 	under_way_does(c, last, N - 1, TASK_BACKWARD, FIRST, 0);
-	assert_int_equal(c->phase, PHASE_REDUCING);
-	assert_int_equal(c->reduce_attempt, attempt);
-	assert_int_equal(c->committed, 0);
+	assert_int_equal(c->run.phase, PHASE_REDUCING);
+	assert_int_equal(c->iteration.reduce_attempt, attempt);
+	assert_int_equal(c->run.committed, 0);
 	tell_sum(c, last, attempt);
-	assert_int_equal(c->committed, 1);
+	assert_int_equal(c->run.committed, 1);
 }
 
 /* Who told its sum, and not all that it was given, left a gradient out. */
 static void a_sum_that_lacks_a_gradient_is_none(void **state)
 {
 	struct controller *c = order_ahead(state);
-	uint16_t last = c->routes.microbatches[N - 1].nodes[0];
+	uint16_t last = c->iteration.routes.microbatches[N - 1].nodes[0];
 
 	do_all(c, N - 1);
-	tell_sum(c, last, c->reduce_attempt);
-	assert_false(c->members[last].replica);
-	assert_int_equal(c->summing[0], 0);
-	assert_int_equal(c->committed, 0);
+	tell_sum(c, last, c->iteration.reduce_attempt);
+	assert_false(c->members.list[last].is_replica);
+	assert_int_equal(c->iteration.summing[0], 0);
+	assert_int_equal(c->run.committed, 0);
 }
 
 static void other_ways_make_them_void(void **state)
 {
 	struct controller *c = order_ahead(state);
-	uint32_t attempt = c->reduce_attempt;
-	uint16_t data = c->routes.microbatches[0].nodes[0], next = c->routes.microbatches[0].nodes[1];
+	uint32_t attempt = c->iteration.reduce_attempt;
+	uint16_t data = c->iteration.routes.microbatches[0].nodes[0],
+		 next = c->iteration.routes.microbatches[0].nodes[1];
 	uint16_t idle = next == DATA ? DATA + 1 : DATA;
 
-	assert_true(reroute_around(c, &c->members[data], &c->members[next]) > 0);
-	assert_int_equal(c->summing[0] + c->summing[1], 0);
+	assert_true(reroute_around(&c->iteration, &c->members.list[data], &c->members.list[next]) >
+		    0);
+	assert_int_equal(c->iteration.summing[0] + c->iteration.summing[1], 0);
 	assert_int_equal(count_in_sums(c), 0);
-	assert_true(c->reduce_attempt > attempt);
+	assert_true(c->iteration.reduce_attempt > attempt);
 	tell_sum(c, idle, attempt); /* it crossed the news */
-	assert_false(c->members[idle].reduced);
-	assert_true(c->members[idle].replica);
+	assert_false(c->members.list[idle].sum.is_done);
+	assert_true(c->members.list[idle].is_replica);
 }
 
 int main(void)

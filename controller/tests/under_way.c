@@ -40,17 +40,24 @@ static void create_store(struct controller *c)
 {
 	struct model_config model;
 	struct recipe recipe;
-	struct store_run run = { .name = "under way", .version = "0", .optimizer = "{}", .batch = 1,
-				 .sequence = 64, .n_shards = c->n_shards, .per_shard = c->per_shard,
-				 .threads = 1, .hash = HASH_NAME };
-	char *model_text, *cluster_text = cluster_format(c->cluster);
+	struct store_run run = { .name = "under way",
+				 .version = "0",
+				 .optimizer = "{}",
+				 .batch = 1,
+				 .sequence = 64,
+				 .n_shards = c->run.training.n_shards,
+				 .per_shard = c->run.training.per_shard,
+				 .threads = 1,
+				 .hash = HASH_NAME };
+	char *model_text, *cluster_text = cluster_format(c->run.cluster);
 
 	assert_int_equal(model_preset("tiny", &model, &recipe, NULL), 0);
-	model.n_stages = (uint32_t)c->cluster->n_stages;
+	model.n_stages = (uint32_t)c->run.cluster->n_stages;
 	model_text = model_config_print(&model, &recipe);
 	run.model = model_text;
 	run.cluster = cluster_text;
-	assert_int_equal(store_create(&c->store, c->options.run_dir, &run, NULL), 0);
+	assert_int_equal(store_create(&c->run.history.store, c->run.options.run_dir, &run, NULL),
+			 0);
 	free(model_text);
 	free(cluster_text);
 }
@@ -58,48 +65,55 @@ static void create_store(struct controller *c)
 static void make_plan(struct controller *c)
 {
 	struct plan_request q;
-	struct store_plan sp = { 1, 1, "a reason", c->path_length, NULL, 0, 0 };
+	struct store_plan sp = { 1, 1, "a reason", c->run.wanted.path_length, NULL, 0, 0 };
 	struct error err = { "" };
 	char *text;
 
 	plan_request_init(&q);
-	q.path_length = (int)c->path_length;
+	q.path_length = (int)c->run.wanted.path_length;
 	q.evaluations = 20;
-	c->current = calloc(1, sizeof(*c->current));
-	assert_int_equal(plan_search(c->cluster, &q, &c->current->plan, &err), 0);
-	assert_int_equal(simulate(c->cluster, c->current->plan, &c->current->trace, &err), 0);
-	sp.plan = text = plan_format(c->current->plan);
-	assert_int_equal(store_plan(c->store, &sp, NULL), 0);
+	c->run.plan = calloc(1, sizeof(*c->run.plan));
+	assert_int_equal(plan_search(c->run.cluster, &q, &c->run.plan->plan, &err), 0);
+	assert_int_equal(simulate(c->run.cluster, c->run.plan->plan, &c->run.plan->trace, &err), 0);
+	sp.plan = text = plan_format(c->run.plan->plan);
+	assert_int_equal(store_plan(c->run.history.store, &sp, NULL), 0);
 	free(text);
 }
 
 struct controller *under_way_knowing(struct cluster *cluster)
 {
-	struct controller *c = calloc(1, sizeof(*c));
+	struct controller *c = controller_new();
 	struct post_options o = { 0 };
 
 	assert_non_null(c);
-	c->cluster = cluster;
-	assert_int_equal(keys_generate(&c->identity, NULL), 0);
-	o.identity = c->identity;
-	assert_int_equal(post_open(&c->post, &o, NULL), 0);
-	assert_int_equal(planner_start(&c->planner, NULL), 0);
-	c->supervisor = -1;
-	c->unit_s = c->options.time_scale = 1;
-	c->path_length = 2;
-	c->epoch = c->iteration = 1;
-	c->n_members = (uint32_t)cluster->n_nodes;
-	c->n_shards = (uint32_t)cluster->stages[0];
-	c->per_shard = (uint32_t)cluster->microbatches_per_data_node;
-	c->shard_of = malloc(c->n_members * sizeof(*c->shard_of));
-	c->members = calloc(c->n_members, sizeof(*c->members));
-	assert_true(c->shard_of && c->members);
-	for (uint16_t i = 0; i < c->n_members; i++) {
-		c->shard_of[i] = i < c->n_shards ? i : -1;
-		c->members[i] = (struct member){ .id = i, .peer = i + 1u, .state = NODE_LIVE,
-						 .replica = true, .keeps = -1, .welcomed = true };
+	c->run.cluster = cluster;
+	assert_int_equal(keys_generate(&c->run.keys.own, NULL), 0);
+	o.identity = c->run.keys.own;
+	assert_int_equal(post_open(&c->run.post, &o, NULL), 0);
+	assert_int_equal(planner_start(&c->planning.planner, NULL), 0);
+	c->run.supervisor = -1;
+	c->run.unit_s = c->run.options.time_scale = 1;
+	c->run.wanted.path_length = 2;
+	c->run.epoch = c->run.iteration = 1;
+	c->members.n = (uint32_t)cluster->n_nodes;
+	c->run.training.n_shards = (uint32_t)cluster->stages[0];
+	c->run.training.per_shard = (uint32_t)cluster->microbatches_per_data_node;
+	c->run.training.shard_of = malloc(c->members.n * sizeof(*c->run.training.shard_of));
+	c->members.list = calloc(c->members.n, sizeof(*c->members.list));
+	assert_true(c->run.training.shard_of && c->members.list);
+	for (uint16_t i = 0; i < c->members.n; i++) {
+		c->run.training.shard_of[i] = i < c->run.training.n_shards ? i : -1;
+		c->members.list[i] = (struct member){ .id = i,
+						      .peer = i + 1u,
+						      .state = NODE_LIVE,
+						      .is_replica = true,
+						      .copy.stage = -1,
+						      .assigned.is_welcomed = true };
 	}
-	assert_int_equal(routes_init(&c->routes, c->n_shards * c->per_shard, c->n_members), 0);
+	assert_int_equal(routes_init(&c->iteration.routes,
+				     c->run.training.n_shards * c->run.training.per_shard,
+				     c->members.n),
+			 0);
 	return c;
 }
 
@@ -110,15 +124,17 @@ struct controller *under_way_begun(struct cluster *cluster, int path_length)
 	char *folder = strdup("/tmp/skippipe-under-way-XXXXXX");
 
 	assert_non_null(mkdtemp(folder));
-	c->options.run_dir = folder;
-	c->path_length = (uint32_t)path_length;
+	c->run.options.run_dir = folder;
+	c->run.wanted.path_length = (uint32_t)path_length;
 	create_store(c);
 	make_plan(c);
-	c->phase = PHASE_COMPUTING;
-	c->first_attempt = FIRST;
-	c->now_us = c->progress.started_us = SECOND;
-	assert_int_equal(routes_from_plan(&c->routes, c->current->plan, c->shard_of, c->n_shards, c->per_shard,
-					  FIRST, &err), 0);
+	c->run.phase = PHASE_COMPUTING;
+	c->run.first_attempt = FIRST;
+	c->run.now_us = c->iteration.progress.started_us = SECOND;
+	assert_int_equal(routes_from_plan(&c->iteration.routes, c->run.plan->plan,
+					  c->run.training.shard_of, c->run.training.n_shards,
+					  c->run.training.per_shard, FIRST, &err),
+			 0);
 	return c;
 }
 
@@ -136,7 +152,7 @@ int under_way_begin(void **state)
 int under_way_end(void **state)
 {
 	struct controller *c = *state;
-	char *folder = (char *)c->options.run_dir, command[128];
+	char *folder = (char *)c->run.options.run_dir, command[128];
 
 	controller_fini(c);
 	free(c);
@@ -151,21 +167,30 @@ void under_way_does(struct controller *c, uint16_t node, uint32_t microbatch, en
 		    uint32_t attempt, double took_s)
 {
 	struct msg_task_event events[2] = {
-		{ .type = WORK_STARTS, .kind = (uint8_t)kind, .microbatch = microbatch, .attempt = attempt,
-		  .blocker = UINT32_MAX, .at_us = c->now_us },
-		{ .type = WORK_ENDS, .kind = (uint8_t)kind, .microbatch = microbatch, .attempt = attempt,
-		  .blocker = UINT32_MAX, .at_us = c->now_us + (int64_t)(took_s * SECOND),
-		  .counted = kind != TASK_FORWARD, .loss = 3 },
+		{ .type = WORK_STARTS,
+		  .kind = (uint8_t)kind,
+		  .microbatch = microbatch,
+		  .attempt = attempt,
+		  .blocker = UINT32_MAX,
+		  .at_us = c->run.now_us },
+		{ .type = WORK_ENDS,
+		  .kind = (uint8_t)kind,
+		  .microbatch = microbatch,
+		  .attempt = attempt,
+		  .blocker = UINT32_MAX,
+		  .at_us = c->run.now_us + (int64_t)(took_s * SECOND),
+		  .counted = kind != TASK_FORWARD,
+		  .loss = 3 },
 	};
 	struct msg_report r = { .iteration = 1, .n_events = 2, .events = events };
 
-	iteration_report(c, &c->members[node], &r);
-	loop_act(c);
+	iteration_report(&c->iteration, &c->members.list[node], &r);
+	loop_act(&c->iteration);
 }
 
 uint16_t under_way_second_of(const struct controller *c, uint32_t microbatch)
 {
-	return c->routes.microbatches[microbatch].nodes[1];
+	return c->iteration.routes.microbatches[microbatch].nodes[1];
 }
 
 void under_way_three_is_slow(struct controller *c)
@@ -173,7 +198,8 @@ void under_way_three_is_slow(struct controller *c)
 	uint32_t begun[NODES] = { 0 }, others = 0;
 
 	for (uint32_t i = 0; i < N; i++) {
-		uint16_t data = c->routes.microbatches[i].nodes[0], next = under_way_second_of(c, i);
+		uint16_t data = c->iteration.routes.microbatches[i].nodes[0],
+			 next = under_way_second_of(c, i);
 
 		if (begun[data] == 2 || begun[next] == 2 || next == 3)
 			continue;
@@ -184,12 +210,13 @@ void under_way_three_is_slow(struct controller *c)
 		others++;
 	}
 	assert_true(others >= 3);
-	c->now_us += SECOND;
+	c->run.now_us += SECOND;
 	for (uint32_t i = 0; i < N && begun[3] < 2; i++) {
 		if (under_way_second_of(c, i) != 3)
 			continue;
 		begun[3]++;
-		under_way_does(c, c->routes.microbatches[i].nodes[0], i, TASK_FORWARD, FIRST, 0.1);
+		under_way_does(c, c->iteration.routes.microbatches[i].nodes[0], i, TASK_FORWARD,
+			       FIRST, 0.1);
 		under_way_does(c, 3, i, TASK_FORWARD, FIRST, 0.6);
 	}
 }
@@ -197,7 +224,8 @@ void under_way_three_is_slow(struct controller *c)
 void under_way_all_is_done(struct controller *c)
 {
 	for (uint32_t i = 0; i < N; i++) {
-		uint16_t data = c->routes.microbatches[i].nodes[0], next = under_way_second_of(c, i);
+		uint16_t data = c->iteration.routes.microbatches[i].nodes[0],
+			 next = under_way_second_of(c, i);
 
 		under_way_does(c, data, i, TASK_FORWARD, FIRST, 0.1);
 		under_way_does(c, next, i, TASK_FORWARD, FIRST, 0.1);
@@ -205,18 +233,22 @@ void under_way_all_is_done(struct controller *c)
 		under_way_does(c, next, i, TASK_BACKWARD, FIRST, 0.1);
 		under_way_does(c, data, i, TASK_BACKWARD, FIRST, 0.1);
 	}
-	assert_int_equal(c->phase, PHASE_REDUCING);
+	assert_int_equal(c->run.phase, PHASE_REDUCING);
 }
 
 void under_way_tells_its_sum(struct controller *c, uint16_t node)
 {
 	uint64_t slices[DATA] = { 1, 2, 3 };
 	uint8_t stage = (uint8_t)(node / DATA);
-	struct msg_reduced r = { .iteration = 1, .attempt = c->reduce_attempt, .stage = stage,
-				 .sum_squares = 1, .n_slices = c->summing[stage], .slices = slices };
+	struct msg_reduced r = { .iteration = 1,
+				 .attempt = c->iteration.reduce_attempt,
+				 .stage = stage,
+				 .sum_squares = 1,
+				 .n_slices = c->iteration.summing[stage],
+				 .slices = slices };
 
-	iteration_reduced(c, &c->members[node], &r);
-	loop_act(c);
+	iteration_reduced(&c->iteration, &c->members.list[node], &r);
+	loop_act(&c->iteration);
 }
 
 static bool summed_in(const struct store_commit *k, uint8_t stage, uint16_t node)
@@ -247,8 +279,8 @@ void under_way_recorded_once(const struct controller *c)
 {
 	struct store_commit k;
 
-	assert_int_equal(c->committed, 1);
-	assert_int_equal(store_read_commit(c->store, 1, &k, NULL), 0);
+	assert_int_equal(c->run.committed, 1);
+	assert_int_equal(store_read_commit(c->run.history.store, 1, &k, NULL), 0);
 	assert_int_equal(k.n_routes, N);
 	for (size_t i = 0; i < k.n_routes; i++) {
 		assert_int_equal(times_in_sum(&k, 0, (uint32_t)i, 'L'), 1);
@@ -262,8 +294,8 @@ void under_way_recorded_once(const struct controller *c)
 
 void under_way_all_tell_their_sums(struct controller *c)
 {
-	assert_int_equal(c->phase, PHASE_REDUCING);
-	for (uint16_t node = 0; node < NODES && c->phase == PHASE_REDUCING; node++)
-		if (c->members[node].replica)
+	assert_int_equal(c->run.phase, PHASE_REDUCING);
+	for (uint16_t node = 0; node < NODES && c->run.phase == PHASE_REDUCING; node++)
+		if (c->members.list[node].is_replica)
 			under_way_tells_its_sum(c, node);
 }

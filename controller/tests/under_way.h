@@ -34,7 +34,8 @@ void under_way_three_is_slow(struct controller *c);
 void under_way_all_is_done(struct controller *c);
 /* The node tells the sum of its stage, alike with the others'. */
 void under_way_tells_its_sum(struct controller *c, uint16_t node);
-void under_way_all_tell_their_sums(struct controller *c); /* all that take part, until it is committed */
+/* All that take part, until it is committed */
+void under_way_all_tell_their_sums(struct controller *c);
 /* Iteration 1 is committed, and the record has each gradient of each stage, and each loss, in one sum once. */
 void under_way_recorded_once(const struct controller *c);
 

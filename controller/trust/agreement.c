@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "controller/controller.h"
+#include "controller/members/members.h"
 #include "controller/history/record.h"
 #include "controller/members/member.h"
 #include "controller/members/node_state.h"
@@ -56,22 +56,23 @@ static uint32_t votes_for(const struct votes *v, uint64_t hash)
 	return 0;
 }
 
-static bool tells_hash(const struct controller *c, const struct member *m, int stage)
+static bool tells_hash(const struct run *run, const struct member *m, int stage)
 {
-	return m->replica && member_stage(c, m) == stage && m->holds == c->committed && m->hash != 0;
+	return m->is_replica && member_stage(run, m) == stage &&
+	       m->weights.iterations == run->committed && m->weights.hash != 0;
 }
 
 /* What those who keep a copy tell of it counts, but who has none but a copy is no replica. */
-static struct votes count_votes(const struct controller *c, int stage)
+static struct votes count_votes(const struct members *members, int stage)
 {
 	struct votes v = { .n = 0, .stage = stage };
 
-	for (uint32_t i = 0; i < c->n_members; i++)
-		if (tells_hash(c, &c->members[i], stage))
-			vote_for(&v, c->members[i].hash);
-	for (uint32_t i = 0; i < c->n_members; i++)
-		if (copy_usable(c, &c->members[i], stage))
-			vote_for(&v, c->members[i].kept_hash);
+	for (uint32_t i = 0; i < members->n; i++)
+		if (tells_hash(members->run, &members->list[i], stage))
+			vote_for(&v, members->list[i].weights.hash);
+	for (uint32_t i = 0; i < members->n; i++)
+		if (copy_usable(members->run, &members->list[i], stage))
+			vote_for(&v, members->list[i].copy.hash);
 	return v;
 }
 
@@ -79,50 +80,55 @@ static struct votes count_votes(const struct controller *c, int stage)
  * one with the lesser number stays the best. */
 static bool is_better(const struct votes *v, const struct member *m, const struct member *best)
 {
-	return !best || votes_for(v, m->hash) > votes_for(v, best->hash);
+	return !best || votes_for(v, m->weights.hash) > votes_for(v, best->weights.hash);
 }
 
-static struct member *best_of(struct controller *c, const struct votes *v)
+static struct member *best_of(struct members *members, const struct votes *v)
 {
 	struct member *best = NULL;
 
-	for (uint32_t i = 0; i < c->n_members; i++)
-		if (tells_hash(c, &c->members[i], v->stage) && is_better(v, &c->members[i], best))
-			best = &c->members[i];
+	for (uint32_t i = 0; i < members->n; i++)
+		if (tells_hash(members->run, &members->list[i], v->stage) &&
+		    is_better(v, &members->list[i], best))
+			best = &members->list[i];
 	return best;
 }
 
-static void forget_word(struct controller *c, const struct member *m)
+static void forget_word(struct run *run, const struct member *m)
 {
-	record_forget_hash(c, m, (uint8_t)member_stage(c, m), c->committed, m->hash);
+	record_forget_hash(run, m, (uint8_t)member_stage(run, m), run->committed, m->weights.hash);
 }
 
-static void set_apart(struct controller *c, struct member *m)
+static void set_apart(struct members *members, struct member *m)
 {
-	bool again = m->differed_in > 0 && m->differed_in + DIFFERED_FOR > c->iteration;
-	bool under_way = c->phase == PHASE_COMPUTING || c->phase == PHASE_REDUCING || c->phase == PHASE_STALLED;
+	bool again = m->weights.differed_in > 0 &&
+		     m->weights.differed_in + DIFFERED_FOR > members->run->iteration;
+	bool under_way = members->run->phase == PHASE_COMPUTING ||
+			 members->run->phase == PHASE_REDUCING ||
+			 members->run->phase == PHASE_STALLED;
 
-	m->hash_agrees = false;
-	m->differs = true;
-	m->differed_in = c->iteration;
-	forget_word(c, m);
+	m->weights.hash_agrees = false;
+	m->weights.differ = true;
+	m->weights.differed_in = members->run->iteration;
+	forget_word(members->run, m);
 	if (again)
-		exclude_member(c, m, "holds other weights again");
+		exclude_member(members, m, "holds other weights again");
 	else
-		members_gone(c, m, "holds other weights than its stage");
+		members_gone(members->run, m, "holds other weights than its stage");
 	if (under_way)
-		request_anew(&c->requests, "a node held other weights");
+		request_anew(&members->run->requests, "a node held other weights");
 }
 
 /* Whether it can be said: all have told, or nobody who has not could outvote these. */
-static bool is_settled(const struct controller *c, const struct votes *v, uint64_t hash)
+static bool is_settled(const struct members *members, const struct votes *v, uint64_t hash)
 {
 	uint32_t untold = 0, others = 0;
 
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		const struct member *m = &c->members[i];
+	for (uint32_t i = 0; i < members->n; i++) {
+		const struct member *m = &members->list[i];
 
-		untold += m->replica && member_stage(c, m) == v->stage && !tells_hash(c, m, v->stage);
+		untold += m->is_replica && member_stage(members->run, m) == v->stage &&
+			  !tells_hash(members->run, m, v->stage);
 	}
 	for (uint32_t i = 0; i < v->n; i++)
 		if (v->hash[i] != hash && v->of[i] > others)
@@ -131,69 +137,79 @@ static bool is_settled(const struct controller *c, const struct votes *v, uint64
 }
 
 /* Compares copies whose words came before there was any to compare with. */
-static void check_copies(struct controller *c, int stage)
+static void check_copies(struct members *members, int stage)
 {
-	for (uint32_t i = 0; i < c->n_members; i++)
-		if (copy_usable(c, &c->members[i], stage) && c->members[i].kept_hash)
-			copies_hash_right(c, &c->members[i], c->committed, c->members[i].kept_hash);
+	for (uint32_t i = 0; i < members->n; i++)
+		if (copy_usable(members->run, &members->list[i], stage) &&
+		    members->list[i].copy.hash)
+			copies_hash_right(members, &members->list[i], members->run->committed,
+					  members->list[i].copy.hash);
 }
 
-void agreement_told(struct controller *c, const struct member *told)
+void agreement_told(struct members *members, const struct member *told)
 {
-	int stage = member_stage(c, told);
-	struct votes v = count_votes(c, stage);
-	struct member *best = best_of(c, &v);
+	int stage = member_stage(members->run, told);
+	struct votes v = count_votes(members, stage);
+	struct member *best = best_of(members, &v);
 
-	if (!best || !is_settled(c, &v, best->hash))
+	if (!best || !is_settled(members, &v, best->weights.hash))
 		return;
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		struct member *m = &c->members[i];
+	for (uint32_t i = 0; i < members->n; i++) {
+		struct member *m = &members->list[i];
 
-		if (!tells_hash(c, m, stage) || m->hash == best->hash)
+		if (!tells_hash(members->run, m, stage) || m->weights.hash == best->weights.hash)
 			continue;
-		note(c, NOTE_ALERT, m->id, 0, "n%02u and n%02u of S%d hold different weights after it%" PRIu64 ": without n%02u",
-		     m->id, best->id, stage, c->committed, m->id);
-		set_apart(c, m);
+		note(members->run, NOTE_ALERT, m->id, 0,
+		     "n%02u and n%02u of S%d hold different weights after it%" PRIu64
+		     ": without n%02u",
+		     m->id, best->id, stage, members->run->committed, m->id);
+		set_apart(members, m);
 	}
-	check_copies(c, stage);
+	check_copies(members, stage);
 }
 
-void agreement_copies(struct controller *c)
+void agreement_copies(struct members *members)
 {
-	for (int s = 0; s < c->cluster->n_stages; s++)
-		check_copies(c, s);
+	for (int s = 0; s < members->run->cluster->n_stages; s++)
+		check_copies(members, s);
 }
 
-bool agreement_joins(struct controller *c, struct member *m)
+bool agreement_joins(struct members *members, struct member *m)
 {
-	uint64_t right = c->committed > 0 ? copies_hash(c, member_stage(c, m), m->holds) : 0;
+	uint64_t right =
+		members->run->committed > 0
+			? copies_hash(members, member_stage(members->run, m), m->weights.iterations)
+			: 0;
 
-	if (m->restoring || right == 0 || right == m->hash)
+	if (m->checkpoint.is_restoring || right == 0 || right == m->weights.hash)
 		return true;
-	note(c, NOTE_ALERT, m->id, 0, "n%02u loaded other weights of S%d than it has after it%" PRIu64, m->id,
-	     member_stage(c, m), m->holds);
-	m->differs = true;
-	m->ready = m->hash_agrees = false;
-	record_forget_hash(c, m, (uint8_t)member_stage(c, m), m->holds, m->hash);
-	members_set(c, m, NODE_JOINING, "holds other weights than its stage");
-	if (m->keeps == member_stage(c, m)) /* where they came from */
-		copies_fetch_again(c, m);
+	note(members->run, NOTE_ALERT, m->id, 0,
+	     "n%02u loaded other weights of S%d than it has after it%" PRIu64, m->id,
+	     member_stage(members->run, m), m->weights.iterations);
+	m->weights.differ = true;
+	m->assigned.is_ready = m->weights.hash_agrees = false;
+	record_forget_hash(members->run, m, (uint8_t)member_stage(members->run, m),
+			   m->weights.iterations, m->weights.hash);
+	members_set(members->run, m, NODE_JOINING, "holds other weights than its stage");
+	if (m->copy.stage == member_stage(members->run, m)) /* where they came from */
+		copies_fetch_again(members, m);
 	return false;
 }
 
-void agreement_changed(struct controller *c, struct member *m)
+void agreement_changed(struct members *members, struct member *m)
 {
-	note(c, NOTE_ALERT, m->id, 0, "n%02u: its weights changed outside a commit", m->id);
-	m->hash_agrees = false;
-	if (stage_replicas(c, member_stage(c, m), m) > 0)
-		set_apart(c, m);
+	note(members->run, NOTE_ALERT, m->id, 0, "n%02u: its weights changed outside a commit",
+	     m->id);
+	m->weights.hash_agrees = false;
+	if (stage_replicas(members, member_stage(members->run, m), m) > 0)
+		set_apart(members, m);
 }
 
 /* ---- before it begins, or goes on ---- */
 
 static bool is_coming(const struct member *m)
 {
-	return member_alive(m) && m->ready && !m->marked;
+	return member_alive(m) && m->assigned.is_ready && !m->is_marked;
 }
 
 static int count_stored(void *context, const struct store_hash *h)
@@ -218,31 +234,34 @@ static int count_restored(void *context, const struct store_restore *r)
 }
 
 /* What the store has of the stage's weights after the last commit. */
-static struct votes count_recorded(const struct controller *c, int stage)
+static struct votes count_recorded(const struct run *run, int stage)
 {
-	struct votes v = { .n = 0, .stage = stage, .iteration = c->committed };
+	struct votes v = { .n = 0, .stage = stage, .iteration = run->committed };
 	struct error err;
 
-	if (c->committed > 0 && (store_each_hash(c->store, c->committed, count_stored, &v, &err) != 0 ||
-				 store_each_restore(c->store, count_restored, &v, &err) != 0))
-		log_line(&c->log, LOG_ERROR, "%s", err.text);
+	if (run->committed > 0 &&
+	    (store_each_hash(run->history.store, run->committed, count_stored, &v, &err) != 0 ||
+	     store_each_restore(run->history.store, count_restored, &v, &err) != 0))
+		log_line(&run->log, LOG_ERROR, "%s", err.text);
 	return v;
 }
 
-static struct votes count_coming(const struct controller *c, int stage)
+static struct votes count_coming(const struct members *members, int stage)
 {
 	struct votes v = { .n = 0, .stage = stage };
 
-	for (uint32_t i = 0; i < c->n_members; i++)
-		if (is_coming(&c->members[i]) && member_stage(c, &c->members[i]) == stage)
-			vote_for(&v, c->members[i].hash);
+	for (uint32_t i = 0; i < members->n; i++)
+		if (is_coming(&members->list[i]) &&
+		    member_stage(members->run, &members->list[i]) == stage)
+			vote_for(&v, members->list[i].weights.hash);
 	return v;
 }
 
-bool agreement_doubts(const struct controller *c)
+bool agreement_doubts(const struct members *members)
 {
-	for (int s = 0; s < c->cluster->n_stages; s++) {
-		struct votes coming = count_coming(c, s), recorded = count_recorded(c, s);
+	for (int s = 0; s < members->run->cluster->n_stages; s++) {
+		struct votes coming = count_coming(members, s),
+			     recorded = count_recorded(members->run, s);
 		bool any = coming.n == 0 || recorded.n == 0;
 
 		for (uint32_t i = 0; i < coming.n; i++)
@@ -255,81 +274,92 @@ bool agreement_doubts(const struct controller *c)
 
 /* The hashes of those who are ready vote, with those that the store has of the last commit; who differs from the
  * winner is set apart. */
-static void agree_stage(struct controller *c, int stage)
+static void agree_stage(struct members *members, int stage)
 {
-	struct votes v = count_coming(c, stage), recorded;
+	struct votes v = count_coming(members, stage), recorded;
 	const struct member *best = NULL;
 
 	if (v.n < 2)
 		return;
-	recorded = count_recorded(c, stage);
+	recorded = count_recorded(members->run, stage);
 	for (uint32_t i = 0; i < recorded.n; i++)
 		for (uint32_t k = 0; k < recorded.of[i]; k++)
 			vote_for(&v, recorded.hash[i]);
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		const struct member *m = &c->members[i];
+	for (uint32_t i = 0; i < members->n; i++) {
+		const struct member *m = &members->list[i];
 
-		if (is_coming(m) && member_stage(c, m) == stage && m->hash != 0 && is_better(&v, m, best))
+		if (is_coming(m) && member_stage(members->run, m) == stage &&
+		    m->weights.hash != 0 && is_better(&v, m, best))
 			best = m;
 	}
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		struct member *m = &c->members[i];
+	for (uint32_t i = 0; i < members->n; i++) {
+		struct member *m = &members->list[i];
 
-		if (!is_coming(m) || member_stage(c, m) != stage || m->hash == 0 || m->hash == best->hash)
+		if (!is_coming(m) || member_stage(members->run, m) != stage ||
+		    m->weights.hash == 0 || m->weights.hash == best->weights.hash)
 			continue;
-		note(c, NOTE_ALERT, m->id, 0, "n%02u holds other weights of it%" PRIu64 " than n%02u of S%d: it takes no part",
-		     m->id, c->committed, best->id, stage);
-		m->hash_agrees = m->ready = false;
-		m->differs = true;
-		m->differed_in = c->committed + 1;
-		forget_word(c, m);
-		members_set(c, m, NODE_JOINING, "holds other weights than its stage");
+		note(members->run, NOTE_ALERT, m->id, 0,
+		     "n%02u holds other weights of it%" PRIu64
+		     " than n%02u of S%d: it takes no part",
+		     m->id, members->run->committed, best->id, stage);
+		m->weights.hash_agrees = m->assigned.is_ready = false;
+		m->weights.differ = true;
+		m->weights.differed_in = members->run->committed + 1;
+		forget_word(members->run, m);
+		members_set(members->run, m, NODE_JOINING, "holds other weights than its stage");
 	}
 }
 
 /* The corpus that most data nodes read is the run's; who came first says nothing. */
-static void agree_corpus(struct controller *c)
+static void agree_corpus(struct members *members)
 {
 	const struct member *best = NULL;
 	struct votes v = { .n = 0 };
 	struct error err;
 
-	for (uint32_t i = 0; i < c->n_members; i++)
-		if (is_coming(&c->members[i]) && member_stage(c, &c->members[i]) == 0)
-			vote_for(&v, c->members[i].corpus_hash);
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		const struct member *m = &c->members[i];
+	for (uint32_t i = 0; i < members->n; i++)
+		if (is_coming(&members->list[i]) &&
+		    member_stage(members->run, &members->list[i]) == 0)
+			vote_for(&v, members->list[i].compute.corpus_hash);
+	for (uint32_t i = 0; i < members->n; i++) {
+		const struct member *m = &members->list[i];
 
-		if (is_coming(m) && member_stage(c, m) == 0 && m->corpus_hash != 0 &&
-		    (!best || votes_for(&v, m->corpus_hash) > votes_for(&v, best->corpus_hash)))
+		if (is_coming(m) && member_stage(members->run, m) == 0 &&
+		    m->compute.corpus_hash != 0 &&
+		    (!best || votes_for(&v, m->compute.corpus_hash) >
+				      votes_for(&v, best->compute.corpus_hash)))
 			best = m;
 	}
 	if (!best)
 		return;
-	c->corpus_hash = best->corpus_hash;
-	if (store_corpus(c->store, c->corpus_hash, &err) != 0)
-		log_line(&c->log, LOG_ERROR, "%s", err.text);
-	for (uint32_t i = 0; i < c->n_members; i++)
-		if (is_coming(&c->members[i]) && member_stage(c, &c->members[i]) == 0)
-			agreement_reads(c, &c->members[i]);
+	members->run->training.corpus_hash = best->compute.corpus_hash;
+	if (store_corpus(members->run->history.store, members->run->training.corpus_hash, &err) !=
+	    0)
+		log_line(&members->run->log, LOG_ERROR, "%s", err.text);
+	for (uint32_t i = 0; i < members->n; i++)
+		if (is_coming(&members->list[i]) &&
+		    member_stage(members->run, &members->list[i]) == 0)
+			agreement_reads(members, &members->list[i]);
 }
 
-bool agreement_reads(struct controller *c, struct member *m)
+bool agreement_reads(struct members *members, struct member *m)
 {
-	if (c->corpus_hash == 0 || m->corpus_hash == c->corpus_hash)
+	if (members->run->training.corpus_hash == 0 ||
+	    m->compute.corpus_hash == members->run->training.corpus_hash)
 		return true;
-	note(c, NOTE_ALERT, m->id, 0, "n%02u reads another corpus than the run: kept out", m->id);
-	members_mark(c, m, true);
-	members_set(c, m, NODE_FAILED, "its corpus differs");
+	note(members->run, NOTE_ALERT, m->id, 0,
+	     "n%02u reads another corpus than the run: kept out", m->id);
+	members_mark(members, m, true);
+	members_set(members->run, m, NODE_FAILED, "its corpus differs");
 	return false;
 }
 
-void agreement_at_first(struct controller *c)
+void agreement_at_first(struct members *members)
 {
-	if (c->corpus_hash == 0)
-		agree_corpus(c);
-	for (int s = 0; s < c->cluster->n_stages; s++)
-		agree_stage(c, s);
+	if (members->run->training.corpus_hash == 0)
+		agree_corpus(members);
+	for (int s = 0; s < members->run->cluster->n_stages; s++)
+		agree_stage(members, s);
 }
 
 /* ---- sums ---- */
@@ -348,21 +378,21 @@ bool agreement_same_sum(const struct told_sum *a, const struct told_sum *b)
 }
 
 /* Replicas first, so that of two sums with as many reports a replica's wins. */
-static uint32_t collect_sums(struct controller *c, int stage, struct reported_sum *reports)
+static uint32_t collect_sums(struct members *members, int stage, struct reported_sum *reports)
 {
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		struct member *m = &c->members[i];
+	for (uint32_t i = 0; i < members->n; i++) {
+		struct member *m = &members->list[i];
 
-		if (m->replica && member_stage(c, m) == stage)
-			reports[n++] = (struct reported_sum){ m, &m->sum, false };
+		if (m->is_replica && member_stage(members->run, m) == stage)
+			reports[n++] = (struct reported_sum){ m, &m->sum.reported, false };
 	}
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		struct member *m = &c->members[i];
+	for (uint32_t i = 0; i < members->n; i++) {
+		struct member *m = &members->list[i];
 
-		if (copies_awaited(m) && m->keeps == stage)
-			reports[n++] = (struct reported_sum){ m, &m->copy_sum, true };
+		if (copies_awaited(m) && m->copy.stage == stage)
+			reports[n++] = (struct reported_sum){ m, &m->copy.sum, true };
 	}
 	return n;
 }
@@ -386,23 +416,25 @@ static const struct told_sum *majority_sum(const struct reported_sum *reports, u
 	return best;
 }
 
-void agreement_sums(struct controller *c, int stage)
+void agreement_sums(struct members *members, int stage)
 {
 	struct reported_sum reports[2 * MSG_NODES];
-	uint32_t n = collect_sums(c, stage, reports);
+	uint32_t n = collect_sums(members, stage, reports);
 	const struct told_sum *right = majority_sum(reports, n);
 
-	c->requests.sum_anew = true; /* also if only a node that is gone had another one */
+	/* Also if only a node that is gone had another one */
+	members->run->requests.sum_anew = true;
 	for (uint32_t i = 0; i < n; i++) {
 		struct member *m = reports[i].m;
 
 		if (agreement_same_sum(reports[i].sum, right))
 			continue;
-		note(c, NOTE_ALERT, m->id, 0, "n%02u has another sum of S%d than most: without %s", m->id, stage,
+		note(members->run, NOTE_ALERT, m->id, 0,
+		     "n%02u has another sum of S%d than most: without %s", m->id, stage,
 		     reports[i].copy ? "its copy" : "the node");
 		if (reports[i].copy)
-			copies_refuse(c, m, "its copy had another sum");
+			copies_refuse(members, m, "its copy had another sum");
 		else
-			exclude_member(c, m, "has another sum than its stage");
+			exclude_member(members, m, "has another sum than its stage");
 	}
 }

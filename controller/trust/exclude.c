@@ -6,7 +6,7 @@
  */
 #include "controller/trust/exclude.h"
 
-#include "controller/controller.h"
+#include "controller/members/members.h"
 #include "controller/history/finish.h"
 #include "controller/members/member.h"
 #include "controller/members/node_state.h"
@@ -14,25 +14,26 @@
 
 enum { BAD_REPLICAS_MOST = 3 };
 
-void exclude_member(struct controller *c, struct member *m, const char *why)
+void exclude_member(struct members *members, struct member *m, const char *why)
 {
-	for (uint32_t i = 0; i < c->n_members; i++)
-		c->members[i].reduced = false;
-	members_mark(c, m, true);
-	member_shun(c, m, true);
-	members_gone(c, m, why);
-	members_set(c, m, NODE_FAILED, why);
+	for (uint32_t i = 0; i < members->n; i++)
+		members->list[i].sum.is_done = false;
+	members_mark(members, m, true);
+	member_shun(members, m, true);
+	members_gone(members->run, m, why);
+	members_set(members->run, m, NODE_FAILED, why);
 }
 
-void exclude_for_number(struct controller *c, struct member *m, const char *why)
+void exclude_for_number(struct members *members, struct member *m, const char *why)
 {
-	struct bad_numbers *b = &c->bad_numbers;
+	struct bad_numbers *b = &members->bad_numbers;
 
-	if (!m->replica)
+	if (!m->is_replica)
 		return;
-	*b = (struct bad_numbers){ c->iteration, b->iteration == c->iteration ? b->n + 1 : 1 };
+	*b = (struct bad_numbers){ members->run->iteration,
+				   b->iteration == members->run->iteration ? b->n + 1 : 1 };
 	if (b->n > BAD_REPLICAS_MOST)
-		controller_finish(c, 1, "the training has diverged: numbers are not finite");
+		controller_finish(members, 1, "the training has diverged: numbers are not finite");
 	else
-		exclude_member(c, m, why);
+		exclude_member(members, m, why);
 }

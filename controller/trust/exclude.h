@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-struct controller;
+struct members;
 struct member;
 
 /* Replicas that were excluded for a number that no computation gives, in the iteration in which one last was. */
@@ -14,9 +14,9 @@ struct bad_numbers {
 };
 
 /* Marks the node failed, voids the sums under way, and has the other agents forget the node's key. */
-void exclude_member(struct controller *c, struct member *m, const char *why);
+void exclude_member(struct members *members, struct member *m, const char *why);
 /* Excludes a replica that sent a number that no computation gives. More than three such replicas in one iteration
  * end the run, because the training has diverged. */
-void exclude_for_number(struct controller *c, struct member *m, const char *why);
+void exclude_for_number(struct members *members, struct member *m, const char *why);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "wire/msg.h"
 
-struct controller;
+struct weights;
 struct member;
 struct msg_saved;
 
@@ -23,11 +23,11 @@ struct checkpointing {
 	bool awaited; /* then the run ends */
 };
 
-void checkpoint_when_due(struct controller *c); /* after a commit */
-void checkpoint_saved(struct controller *c, struct member *m, const struct msg_saved *r);
+void checkpoint_when_due(struct weights *weights); /* after a commit */
+void checkpoint_saved(struct weights *weights, struct member *m, const struct msg_saved *r);
 /* The last commit is on the nodes' disks, or need not be. */
-bool checkpoint_is_there(const struct controller *c);
+bool checkpoint_is_there(const struct weights *weights);
 /* Before the end: the last commit is written, too. True while the run is to wait for that. */
-bool checkpoint_last(struct controller *c);
+bool checkpoint_last(struct weights *weights);
 
 #endif

@@ -7,7 +7,7 @@
  */
 #include "controller/weights/copies.h"
 
-#include "controller/controller.h"
+#include "controller/members/members.h"
 #include "controller/history/record.h"
 #include "controller/members/member.h"
 #include "controller/members/node_state.h"
@@ -20,224 +20,234 @@ enum { COPY_FLOATS = 5 }; /* of each parameter: weights, gradient, moments, the 
 
 bool copy_whole(const struct member *m, int stage)
 {
-	return m->keeps == stage && m->kept && member_alive(m) && !m->marked;
+	return m->copy.stage == stage && m->copy.is_whole && member_alive(m) && !m->is_marked;
 }
 
-bool copy_usable(const struct controller *c, const struct member *m, int stage)
+bool copy_usable(const struct run *run, const struct member *m, int stage)
 {
-	return copy_whole(m, stage) && m->kept_holds == c->committed;
+	return copy_whole(m, stage) && m->copy.iterations == run->committed;
 }
 
-static bool last_commit(const struct controller *c, const struct member *m)
+static bool last_commit(const struct run *run, const struct member *m)
 {
-	return m->kept_holds == c->committed || m->copy_told == c->committed;
+	return m->copy.iterations == run->committed || m->copy.last_commit_sent == run->committed;
 }
 
-bool copy_coming(const struct controller *c, const struct member *m, int stage)
+bool copy_coming(const struct run *run, const struct member *m, int stage)
 {
-	return copy_whole(m, stage) && last_commit(c, m);
+	return copy_whole(m, stage) && last_commit(run, m);
 }
 
-bool copy_asleep(const struct controller *c, const struct member *m, int stage)
+bool copy_asleep(const struct run *run, const struct member *m, int stage)
 {
-	return m->state == NODE_DEAD && m->keeps == stage && m->kept && last_commit(c, m);
+	return m->state == NODE_DEAD && m->copy.stage == stage && m->copy.is_whole &&
+	       last_commit(run, m);
 }
 
-bool copy_needed(const struct controller *c, const struct member *m)
+bool copy_needed(const struct members *members, const struct member *m)
 {
-	return m->keeps >= 0 && stage_replicas(c, m->keeps, NULL) == 0 && copy_coming(c, m, m->keeps);
+	return m->copy.stage >= 0 && stage_replicas(members, m->copy.stage, NULL) == 0 &&
+	       copy_coming(members->run, m, m->copy.stage);
 }
 
-bool copy_left_out(const struct controller *c, const struct member *m, int stage)
+bool copy_left_out(const struct members *members, const struct member *m, int stage)
 {
-	if (!m->marked || !member_alive(m) || m->held_stage != stage || c->committed == 0 ||
-	    m->holds != c->committed || m->beat.committed != c->committed || !m->hash)
+	if (!m->is_marked || !member_alive(m) || m->weights.stage != stage ||
+	    members->run->committed == 0 || m->weights.iterations != members->run->committed ||
+	    m->beat.committed != members->run->committed || !m->weights.hash)
 		return false;
-	if (!m->shunned)
+	if (!m->peers.is_excluded)
 		return true; /* the operator marked it: its word is as good as any */
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		const struct member *o = &c->members[i];
+	for (uint32_t i = 0; i < members->n; i++) {
+		const struct member *o = &members->list[i];
 
-		if (o != m && o->held_stage == stage && o->holds == c->committed && o->hash == m->hash)
+		if (o != m && o->weights.stage == stage &&
+		    o->weights.iterations == members->run->committed &&
+		    o->weights.hash == m->weights.hash)
 			return true;
 	}
 	return false;
 }
 
-static struct member *left_out_with(struct controller *c, int stage)
+static struct member *left_out_with(struct members *members, int stage)
 {
-	for (uint32_t i = 0; i < c->n_members; i++)
-		if (copy_left_out(c, &c->members[i], stage))
-			return &c->members[i];
+	for (uint32_t i = 0; i < members->n; i++)
+		if (copy_left_out(members, &members->list[i], stage))
+			return &members->list[i];
 	return NULL;
 }
 
-struct member *copies_holder(struct controller *c, int stage, const struct member *but)
+struct member *copies_holder(struct members *members, int stage, const struct member *but)
 {
-	for (uint32_t i = 0; i < c->n_members; i++)
-		if (&c->members[i] != but && copy_usable(c, &c->members[i], stage))
-			return &c->members[i];
-	return left_out_with(c, stage);
+	for (uint32_t i = 0; i < members->n; i++)
+		if (&members->list[i] != but && copy_usable(members->run, &members->list[i], stage))
+			return &members->list[i];
+	return left_out_with(members, stage);
 }
 
 /* The nearest that can give the stage's weights: a replica, or one that keeps them. */
-static struct member *source_for(struct controller *c, int stage, const struct member *to)
+static struct member *source_for(struct members *members, int stage, const struct member *to)
 {
 	struct member *best = NULL;
 
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		struct member *m = &c->members[i];
-		bool replica =
-			m->replica && m->state == NODE_LIVE && member_stage(c, m) == stage;
+	for (uint32_t i = 0; i < members->n; i++) {
+		struct member *m = &members->list[i];
+		bool replica = m->is_replica && m->state == NODE_LIVE &&
+			       member_stage(members->run, m) == stage;
 
-		if (m == to || (!replica && !copy_usable(c, m, stage)) || link_failures_between(c, m->id, to->id))
+		if (m == to || (!replica && !copy_usable(members->run, m, stage)) ||
+		    link_failures_between(members, m->id, to->id))
 			continue;
-		if (!best || placement_distance_s(c, m, to) < placement_distance_s(c, best, to))
+		if (!best || placement_distance_s(members->run, m, to) <
+				     placement_distance_s(members->run, best, to))
 			best = m;
 	}
-	return best ? best : left_out_with(c, stage);
+	return best ? best : left_out_with(members, stage);
 }
 
-bool copies_keep(struct controller *c, struct member *m, int stage, const struct member *source)
+bool copies_keep(struct members *members, struct member *m, int stage, const struct member *source)
 {
 	struct msg k = { .type = MSG_KEEP };
 
-	if (source->shunned) { /* it has what nobody else has */
-		member_shun(c, &c->members[source->id], false);
-		members_tell_peers(c);
+	if (source->peers.is_excluded) { /* it has what nobody else has */
+		member_shun(members, &members->list[source->id], false);
+		members_tell_peers(members);
 	}
-	m->keeps = stage;
-	m->kept = m->behind = false;
-	m->copies = false;
-	m->keeping = ++c->assignments;
-	m->source = source->id;
-	k.u.keep = (struct msg_keep){ m->keeping, (uint8_t)stage, source->id };
-	return member_send(c, m, &k) == 0;
+	m->copy.stage = stage;
+	m->copy.is_whole = m->copy.is_dropped = false;
+	m->copy.gets_sum = false;
+	m->copy.order = ++members->assignments;
+	m->assigned.source = source->id;
+	k.u.keep = (struct msg_keep){ m->copy.order, (uint8_t)stage, source->id };
+	return member_send(members->run, m, &k) == 0;
 }
 
-bool copies_fetch(struct controller *c, struct member *m, int stage)
+bool copies_fetch(struct members *members, struct member *m, int stage)
 {
-	const struct member *source = source_for(c, stage, m);
+	const struct member *source = source_for(members, stage, m);
 
-	return source && copies_keep(c, m, stage, source);
+	return source && copies_keep(members, m, stage, source);
 }
 
 void copies_forget(struct member *m)
 {
-	m->keeps = -1;
-	m->kept = m->copies = m->behind = m->homing = false;
+	m->copy.stage = -1;
+	m->copy.is_whole = m->copy.gets_sum = m->copy.is_dropped = m->move.is_returning = false;
 }
 
-void copies_release(struct controller *c, struct member *m)
+void copies_release(struct members *members, struct member *m)
 {
 	struct msg k = { .type = MSG_KEEP };
 
-	if (m->keeps < 0)
+	if (m->copy.stage < 0)
 		return;
 	copies_forget(m);
-	k.u.keep = (struct msg_keep){ ++c->assignments, MSG_NO_STAGE, 0 };
-	member_send(c, m, &k);
+	k.u.keep = (struct msg_keep){ ++members->assignments, MSG_NO_STAGE, 0 };
+	member_send(members->run, m, &k);
 }
 
-uint64_t copies_hash(const struct controller *c, int stage, uint64_t iteration)
+uint64_t copies_hash(const struct members *members, int stage, uint64_t iteration)
 {
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		const struct member *m = &c->members[i];
+	for (uint32_t i = 0; i < members->n; i++) {
+		const struct member *m = &members->list[i];
 
-		if (m->replica && member_stage(c, m) == stage && m->holds == iteration &&
-		    m->hash)
-			return m->hash;
+		if (m->is_replica && member_stage(members->run, m) == stage &&
+		    m->weights.iterations == iteration && m->weights.hash)
+			return m->weights.hash;
 	}
-	for (uint32_t i = 0; i < c->n_members && iteration == c->committed; i++)
-		if (copy_left_out(c, &c->members[i], stage))
-			return c->members[i].hash;
-	for (uint32_t i = 0; i < c->n_members && iteration == c->committed; i++)
-		if (copy_usable(c, &c->members[i], stage) && c->members[i].kept_hash)
-			return c->members[i].kept_hash;
+	for (uint32_t i = 0; i < members->n && iteration == members->run->committed; i++)
+		if (copy_left_out(members, &members->list[i], stage))
+			return members->list[i].weights.hash;
+	for (uint32_t i = 0; i < members->n && iteration == members->run->committed; i++)
+		if (copy_usable(members->run, &members->list[i], stage) &&
+		    members->list[i].copy.hash)
+			return members->list[i].copy.hash;
 	return 0;
 }
 
-bool copies_own(const struct controller *c, const struct member *m, int stage)
+bool copies_own(const struct members *members, const struct member *m, int stage)
 {
-	return member_holds(c, m, stage) && m->beat.hash != 0 &&
-	       copies_hash(c, stage, c->committed) == m->beat.hash;
+	return member_holds(members->run, m, stage) && m->beat.hash != 0 &&
+	       copies_hash(members, stage, members->run->committed) == m->beat.hash;
 }
 
-void copies_drop_source(struct controller *c, const struct member *m)
+void copies_drop_source(struct members *members, const struct member *m)
 {
-	struct member *source = &c->members[m->source];
+	struct member *source = &members->list[m->assigned.source];
 
-	if (!copy_left_out(c, source, m->keeps))
+	if (!copy_left_out(members, source, m->copy.stage))
 		return;
-	note(c, NOTE_ALERT, source->id, 0, "n%02u, left out, does not give S%d", source->id, m->keeps);
-	source->hash = 0;
+	note(members->run, NOTE_ALERT, source->id, 0, "n%02u, left out, does not give S%d",
+	     source->id, m->copy.stage);
+	source->weights.hash = 0;
 }
 
-void copies_fetch_again(struct controller *c, struct member *m)
+void copies_fetch_again(struct members *members, struct member *m)
 {
-	if (copies_fetch(c, m, m->keeps))
+	if (copies_fetch(members, m, m->copy.stage))
 		return;
-	copies_release(c, m);
-	if (m->state == NODE_SYNCING && !m->ready)
-		members_set(c, m, NODE_JOINING, "its stage has no living copy of the weights");
+	copies_release(members, m);
+	if (m->state == NODE_SYNCING && !m->assigned.is_ready)
+		members_set(members->run, m, NODE_JOINING,
+			    "its stage has no living copy of the weights");
 }
 
 /* False: its copy is not the stage's, and is fetched again. */
-bool copies_hash_right(struct controller *c, struct member *m, uint64_t iteration, uint64_t hash)
+bool copies_hash_right(struct members *members, struct member *m, uint64_t iteration, uint64_t hash)
 {
-	uint64_t right = copies_hash(c, m->keeps, iteration);
+	uint64_t right = copies_hash(members, m->copy.stage, iteration);
 
 	if (!right || right == hash)
 		return true;
-	note(c, NOTE_ALERT, m->id, 0,
-	     "n%02u: its copy of S%d differs after it%llu: fetched again", m->id, m->keeps,
+	note(members->run, NOTE_ALERT, m->id, 0,
+	     "n%02u: its copy of S%d differs after it%llu: fetched again", m->id, m->copy.stage,
 	     (unsigned long long)iteration);
-	record_forget_hash(c, m, (uint8_t)m->keeps, iteration, hash);
-	copies_drop_source(c, m);
-	copies_fetch_again(c, m);
+	record_forget_hash(members->run, m, (uint8_t)m->copy.stage, iteration, hash);
+	copies_drop_source(members, m);
+	copies_fetch_again(members, m);
 	return false;
 }
 
-uint32_t copies_of(struct controller *c, int stage, uint16_t *nodes)
+uint32_t copies_of(struct members *members, int stage, uint16_t *nodes)
 {
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		struct member *m = &c->members[i];
+	for (uint32_t i = 0; i < members->n; i++) {
+		struct member *m = &members->list[i];
 
-		if (m->keeps != stage || m->behind || !member_alive(m) ||
-		    (m->replica && member_stage(c, m) == stage))
+		if (m->copy.stage != stage || m->copy.is_dropped || !member_alive(m) ||
+		    (m->is_replica && member_stage(members->run, m) == stage))
 			continue;
-		m->copies = true;
-		m->copy_reduced = false;
+		m->copy.gets_sum = true;
+		m->copy.has_sum = false;
 		nodes[n++] = m->id;
 	}
 	return n;
 }
 
-void copies_refuse(struct controller *c, struct member *m, const char *why)
+void copies_refuse(struct members *members, struct member *m, const char *why)
 {
-	m->refused_copy_us = c->now_us;
-	if (m->replica && copy_usable(c, m, m->keeps)) {
-		m->copies = false;
-		m->behind = true;
+	m->copy.refused_us = members->run->now_us;
+	if (m->is_replica && copy_usable(members->run, m, m->copy.stage)) {
+		m->copy.gets_sum = false;
+		m->copy.is_dropped = true;
 		return;
 	}
-	copies_release(c, m);
-	if (m->replica)
+	copies_release(members, m);
+	if (m->is_replica)
 		return;
-	m->n_refused++; /* the next try is later */
-	members_set(c, m, NODE_JOINING, why);
+	m->copy.n_refused++; /* the next try is later */
+	members_set(members->run, m, NODE_JOINING, why);
 }
 
 bool copies_awaited(const struct member *m)
 {
-	return m->copies && (m->kept || (m->replica && !m->homing));
+	return m->copy.gets_sum && (m->copy.is_whole || (m->is_replica && !m->move.is_returning));
 }
 
-bool copies_room(const struct controller *c, const struct member *m, int stage)
+bool copies_room(const struct run *run, const struct member *m, int stage)
 {
-	uint64_t bytes = c->stage_parameters[stage] * sizeof(float) * COPY_FLOATS;
+	uint64_t bytes = run->training.stage_parameters[stage] * sizeof(float) * COPY_FLOATS;
 
 	return m->hello.memory_bytes == 0 || m->hello.memory_bytes >= 2 * bytes;
 }

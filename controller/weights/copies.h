@@ -5,40 +5,48 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct controller;
+struct members;
+struct run;
 struct member;
 
 /* Fetches a copy of the stage in the background, and keeps it: false when nobody has it. */
-bool copies_fetch(struct controller *c, struct member *m, int stage);
-bool copies_keep(struct controller *c, struct member *m, int stage, const struct member *source); /* so, of that one */
-void copies_fetch_again(struct controller *c, struct member *m);
+bool copies_fetch(struct members *members, struct member *m, int stage);
+/* So, of that one */
+bool copies_keep(struct members *members, struct member *m, int stage, const struct member *source);
+void copies_fetch_again(struct members *members, struct member *m);
 /* False: its copy is not the stage's, and is fetched again. */
-bool copies_hash_right(struct controller *c, struct member *m, uint64_t iteration, uint64_t hash);
+bool copies_hash_right(struct members *members, struct member *m, uint64_t iteration,
+		       uint64_t hash);
 /* An excluded source that has given nothing, or other weights, is not asked again. */
-void copies_drop_source(struct controller *c, const struct member *m);
-void copies_release(struct controller *c, struct member *m);
+void copies_drop_source(struct members *members, const struct member *m);
+void copies_release(struct members *members, struct member *m);
 /* m's copy gets no sums any more: another keeps one, or m joins anew. A copy of the last commit is let go
  * with the next one only: until then its stage may be nowhere else. */
-void copies_refuse(struct controller *c, struct member *m, const char *why);
+void copies_refuse(struct members *members, struct member *m, const char *why);
 /* The commit waits until it has the sum; not so a joiner that still fetches. */
 bool copies_awaited(const struct member *m);
 void copies_forget(struct member *m); /* it has none, or as good as none */
-bool copy_whole(const struct member *m, int stage); /* it keeps one, maybe of an older commit, and is here */
-bool copy_usable(const struct controller *c, const struct member *m, int stage); /* of the last commit */
-/* Whether m's own weights are the stage's, of that commit, as a replica's hash proves: m need not fetch them. */
-bool copies_own(const struct controller *c, const struct member *m, int stage);
+/* It keeps one, maybe of an older commit, and is here */
+bool copy_whole(const struct member *m, int stage);
+bool copy_usable(const struct run *run, const struct member *m, int stage); /* of the last commit */
+/* Whether m's own weights are the stage's, of that commit, as a replica's hash proves: m need not
+ * fetch them. */
+bool copies_own(const struct members *members, const struct member *m, int stage);
 /* Whether its copy is usable, or will be once its word of the commit is here. */
-bool copy_coming(const struct controller *c, const struct member *m, int stage);
-bool copy_needed(const struct controller *c, const struct member *m);            /* so, of a stage without a replica */
-bool copy_asleep(const struct controller *c, const struct member *m, int stage); /* so, but it is not heard */
+bool copy_coming(const struct run *run, const struct member *m, int stage);
+/* So, of a stage without a replica */
+bool copy_needed(const struct members *members, const struct member *m);
+/* So, but it is not heard */
+bool copy_asleep(const struct run *run, const struct member *m, int stage);
 /* What the replicas of the stage told for that iteration; where there are none, of the last commit, who was left out or
  * keeps a copy. 0: nothing yet. */
-uint64_t copies_hash(const struct controller *c, int stage, uint64_t iteration);
-struct member *copies_holder(struct controller *c, int stage, const struct member *but); /* of a usable one; NULL */
+uint64_t copies_hash(const struct members *members, int stage, uint64_t iteration);
+/* Of a usable one; NULL */
+struct member *copies_holder(struct members *members, int stage, const struct member *but);
 /* Whether m was left out, and its own weights are those of the stage's last commit. */
-bool copy_left_out(const struct controller *c, const struct member *m, int stage);
+bool copy_left_out(const struct members *members, const struct member *m, int stage);
 /* Who gets the stage's sum without being a replica: marks them, fills nodes (n_members). */
-uint32_t copies_of(struct controller *c, int stage, uint16_t *nodes);
-bool copies_room(const struct controller *c, const struct member *m, int stage); /* memory for one */
+uint32_t copies_of(struct members *members, int stage, uint16_t *nodes);
+bool copies_room(const struct run *run, const struct member *m, int stage); /* memory for one */
 
 #endif

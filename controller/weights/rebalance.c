@@ -8,7 +8,7 @@
  */
 #include "controller/weights/rebalance.h"
 
-#include "controller/controller.h"
+#include "controller/weights/weights.h"
 #include "controller/members/member.h"
 #include "controller/members/placement.h"
 #include "controller/operator/journal.h"
@@ -17,155 +17,164 @@
 
 enum { AGAIN_US = 5000000 };
 
-static bool is_away(const struct controller *c, const struct member *m)
+static bool is_away(const struct run *run, const struct member *m)
 {
-	return m->home >= 0 && member_stage(c, m) != m->home;
+	return m->move.home >= 0 && member_stage(run, m) != m->move.home;
 }
 
 /* At work and not hindered: while its links are slow it would fetch for long, and hold up another stage's sums. */
-static bool at_work(const struct controller *c, const struct member *m)
+static bool at_work(const struct members *members, const struct member *m)
 {
-	return m->replica && m->state == NODE_LIVE && !m->marked && m->links_ratio <= 1 &&
-	       stage_replicas(c, member_stage(c, m), m) > 0;
+	return m->is_replica && m->state == NODE_LIVE && !m->is_marked && m->links.ratio <= 1 &&
+	       stage_replicas(members, member_stage(members->run, m), m) > 0;
 }
 
-static bool may_move(const struct controller *c, const struct member *m, int stage)
+static bool may_move(const struct members *members, const struct member *m, int stage)
 {
-	return at_work(c, m) && is_away(c, m) && m->keeps < 0 && copies_room(c, m, stage) &&
-	       placement_near(c, m, stage);
+	return at_work(members, m) && is_away(members->run, m) && m->copy.stage < 0 &&
+	       copies_room(members->run, m, stage) && placement_near(members, m, stage);
 }
 
 /* Who should leave that stage for `m` to come home; best if that brings both home. */
-static struct member *find_partner(struct controller *c, const struct member *m)
+static struct member *find_partner(struct members *members, const struct member *m)
 {
 	struct member *best = NULL;
 
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		struct member *x = &c->members[i];
+	for (uint32_t i = 0; i < members->n; i++) {
+		struct member *x = &members->list[i];
 
-		if (member_stage(c, x) == m->home && may_move(c, x, member_stage(c, m)) &&
-		    (!best || x->home == member_stage(c, m)))
+		if (member_stage(members->run, x) == m->move.home &&
+		    may_move(members, x, member_stage(members->run, m)) &&
+		    (!best || x->move.home == member_stage(members->run, m)))
 			best = x;
 	}
 	return best;
 }
 
-static bool may_go_alone(struct controller *c, const struct member *m)
+static bool may_go_alone(struct members *members, const struct member *m)
 {
-	return stage_replicas(c, member_stage(c, m), NULL) >= 3 && stage_moves_place(c, m->home);
+	return stage_replicas(members, member_stage(members->run, m), NULL) >= 3 &&
+	       stage_moves_place(members, m->move.home);
 }
 
 /* Where the k-th of the two goes. */
-static int bound_for(const struct controller *c, int k)
+static int bound_for(const struct weights *weights, int k)
 {
-	const struct member *other = c->rebalance.pair[!k];
+	const struct member *other = weights->rebalance.pair[!k];
 
-	return other ? member_stage(c, other) : c->rebalance.pair[k]->home;
+	return other ? member_stage(weights->run, other) : weights->rebalance.pair[k]->move.home;
 }
 
-static void forget_move(struct controller *c)
+static void forget_move(struct weights *weights)
 {
 	for (int k = 0; k < 2; k++) {
-		struct member *m = c->rebalance.pair[k];
+		struct member *m = weights->rebalance.pair[k];
 
-		c->rebalance.pair[k] = NULL;
+		weights->rebalance.pair[k] = NULL;
 		if (!m)
 			continue;
-		m->homing = false;
-		if (m->replica && member_alive(m) && m->keeps >= 0)
-			copies_release(c, m);
+		m->move.is_returning = false;
+		if (m->is_replica && member_alive(m) && m->copy.stage >= 0)
+			copies_release(weights->members, m);
 	}
-	c->rebalance.next_us = c->now_us + AGAIN_US;
+	weights->rebalance.next_us = weights->run->now_us + AGAIN_US;
 }
 
-static bool fetch_stage(struct controller *c, struct member *m, int stage)
+static bool fetch_stage(struct members *members, struct member *m, int stage)
 {
-	m->homing = copies_fetch(c, m, stage);
-	return m->homing;
+	m->move.is_returning = copies_fetch(members, m, stage);
+	return m->move.is_returning;
 }
 
-static void look_for_two(struct controller *c)
+static void look_for_two(struct weights *weights)
 {
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		struct member *m = &c->members[i], *x;
+	for (uint32_t i = 0; i < weights->members->n; i++) {
+		struct member *m = &weights->members->list[i], *x;
 
-		if (!is_away(c, m) || !may_move(c, m, m->home))
+		if (!is_away(weights->run, m) || !may_move(weights->members, m, m->move.home))
 			continue;
-		x = find_partner(c, m);
-		if (!x && !may_go_alone(c, m))
+		x = find_partner(weights->members, m);
+		if (!x && !may_go_alone(weights->members, m))
 			continue;
-		c->rebalance.pair[0] = m;
-		c->rebalance.pair[1] = x;
+		weights->rebalance.pair[0] = m;
+		weights->rebalance.pair[1] = x;
 		if (x)
-			note(c, NOTE_EVENT, m->id, 0, "n%02u and n%02u are to change places: S%d and S%d",
-			     m->id, x->id, member_stage(c, m), member_stage(c, x));
+			note(weights->run, NOTE_EVENT, m->id, 0,
+			     "n%02u and n%02u are to change places: S%d and S%d", m->id, x->id,
+			     member_stage(weights->run, m), member_stage(weights->run, x));
 		else
-			note(c, NOTE_EVENT, m->id, 0, "n%02u is to go back from S%d to S%d", m->id,
-			     member_stage(c, m), m->home);
-		if (!fetch_stage(c, m, m->home) || (x && !fetch_stage(c, x, member_stage(c, m))))
-			forget_move(c);
+			note(weights->run, NOTE_EVENT, m->id, 0,
+			     "n%02u is to go back from S%d to S%d", m->id,
+			     member_stage(weights->run, m), m->move.home);
+		if (!fetch_stage(weights->members, m, m->move.home) ||
+		    (x && !fetch_stage(weights->members, x, member_stage(weights->run, m))))
+			forget_move(weights);
 		return;
 	}
 }
 
-void rebalance_turn(struct controller *c)
+void rebalance_turn(struct weights *weights)
 {
-	if (c->phase != PHASE_COMPUTING)
+	if (weights->run->phase != PHASE_COMPUTING)
 		return;
-	if (!c->rebalance.pair[0]) {
-		if (c->now_us >= c->rebalance.next_us)
-			look_for_two(c);
+	if (!weights->rebalance.pair[0]) {
+		if (weights->run->now_us >= weights->rebalance.next_us)
+			look_for_two(weights);
 		return;
 	}
 	for (int k = 0; k < 2; k++) {
-		const struct member *m = c->rebalance.pair[k];
+		const struct member *m = weights->rebalance.pair[k];
 
-		if (!m || (at_work(c, m) && m->homing && m->keeps == bound_for(c, k) &&
-			   (c->rebalance.pair[!k] || may_go_alone(c, m))))
+		if (!m || (at_work(weights->members, m) && m->move.is_returning &&
+			   m->copy.stage == bound_for(weights, k) &&
+			   (weights->rebalance.pair[!k] || may_go_alone(weights->members, m))))
 			continue;
-		forget_move(c);
+		forget_move(weights);
 		return;
 	}
 }
 
-static void change_places(struct controller *c)
+static void change_places(struct weights *weights)
 {
-	struct member *pair[2] = { c->rebalance.pair[0], c->rebalance.pair[1] };
-	int stages[2] = { bound_for(c, 0), member_stage(c, pair[0]) };
+	struct member *pair[2] = { weights->rebalance.pair[0], weights->rebalance.pair[1] };
+	int stages[2] = { bound_for(weights, 0), member_stage(weights->run, pair[0]) };
 
-	c->rebalance.pair[0] = c->rebalance.pair[1] = NULL;
+	weights->rebalance.pair[0] = weights->rebalance.pair[1] = NULL;
 	if (pair[1]) {
-		note(c, NOTE_EVENT, pair[0]->id, 'R', "n%02u moves to S%d and n%02u to S%d", pair[0]->id,
-		     stages[0], pair[1]->id, stages[1]);
+		note(weights->run, NOTE_EVENT, pair[0]->id, 'R',
+		     "n%02u moves to S%d and n%02u to S%d", pair[0]->id, stages[0], pair[1]->id,
+		     stages[1]);
 		for (int k = 0; k < 2; k++)
-			c->cluster->nodes[pair[k]->id].stage = stages[k];
+			weights->run->cluster->nodes[pair[k]->id].stage = stages[k];
 	} else {
-		note(c, NOTE_EVENT, pair[0]->id, 'R', "n%02u goes back to S%d", pair[0]->id, stages[0]);
-		stage_moves_exchange(c, pair[0], stages[0]);
+		note(weights->run, NOTE_EVENT, pair[0]->id, 'R', "n%02u goes back to S%d",
+		     pair[0]->id, stages[0]);
+		stage_moves_exchange(weights->members, pair[0], stages[0]);
 	}
 	for (int k = 0; k < 2; k++)
 		if (pair[k])
-			pair[k]->replica = false; /* neither stands in the other's way */
+			pair[k]->is_replica = false; /* neither stands in the other's way */
 	for (int k = 0; k < 2; k++)
 		if (pair[k])
-			stage_moves_load(c, pair[k], stages[k]);
+			stage_moves_load(weights->members, pair[k], stages[k]);
 }
 
-bool rebalance_awaited(struct controller *c)
+bool rebalance_awaited(struct weights *weights)
 {
-	bool now = c->rebalance.pair[0] != NULL;
+	bool now = weights->rebalance.pair[0] != NULL;
 
 	for (int k = 0; k < 2; k++) {
-		const struct member *m = c->rebalance.pair[k];
+		const struct member *m = weights->rebalance.pair[k];
 
 		if (k == 1 && !m)
 			break;
-		if (!m || !at_work(c, m) || !copy_coming(c, m, bound_for(c, k)) ||
-		    (!c->rebalance.pair[!k] && !may_go_alone(c, m)))
+		if (!m || !at_work(weights->members, m) ||
+		    !copy_coming(weights->run, m, bound_for(weights, k)) ||
+		    (!weights->rebalance.pair[!k] && !may_go_alone(weights->members, m)))
 			return false;
-		now = now && copy_usable(c, m, bound_for(c, k));
+		now = now && copy_usable(weights->run, m, bound_for(weights, k));
 	}
 	if (now)
-		change_places(c);
-	return !now && stage_moves_settle(c, c->committed_us);
+		change_places(weights);
+	return !now && stage_moves_settle(weights->members, weights->run->committed_us);
 }

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct controller;
+struct weights;
 struct member;
 
 struct rebalance {
@@ -13,8 +13,9 @@ struct rebalance {
 	int64_t next_us;
 };
 
-void rebalance_turn(struct controller *c); /* who stands where another belongs fetches that stage */
+/* Who stands where another belongs fetches that stage */
+void rebalance_turn(struct weights *weights);
 /* Between iterations: two change places once both can. Whether the next is to wait for that. */
-bool rebalance_awaited(struct controller *c);
+bool rebalance_awaited(struct weights *weights);
 
 #endif

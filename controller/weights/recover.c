@@ -11,7 +11,6 @@
  */
 #include "controller/weights/recover.h"
 
-#include "controller/controller.h"
 #include "controller/history/finish.h"
 #include "controller/history/record.h"
 #include "controller/iteration/restart.h"
@@ -27,47 +26,50 @@
 enum { ASK_AGAIN_US = 10000000, SLEEPER_PATIENCE_US = 5000000, LOST_PATIENCE_US = 30000000 };
 
 /* Somebody who holds nothing yet has this stage as its place. */
-static struct member *find_coming(struct controller *c, int stage)
+static struct member *find_coming(struct members *members, int stage)
 {
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		struct member *m = &c->members[i];
+	for (uint32_t i = 0; i < members->n; i++) {
+		struct member *m = &members->list[i];
 
-		if (member_alive(m) && m->welcomed && !m->marked && !m->replica &&
-		    member_stage(c, m) == stage)
+		if (member_alive(m) && m->assigned.is_welcomed && !m->is_marked && !m->is_replica &&
+		    member_stage(members->run, m) == stage)
 			return m;
 	}
 	return NULL;
 }
 
-static bool can_spare(const struct controller *c, const struct member *m)
+static bool can_spare(const struct members *members, const struct member *m)
 {
-	return !m->marked && (!m->replica || stage_replicas(c, member_stage(c, m), NULL) >= 2);
+	return !m->is_marked && (!m->is_replica ||
+				 stage_replicas(members, member_stage(members->run, m), NULL) >= 2);
 }
 
 /* Who died with the last replica, of the same machine, say, may not be missed yet: then what a node holds of its own stage
  * may be all that is left. */
-static bool another_is_heard(const struct controller *c, const struct member *m)
+static bool another_is_heard(const struct weights *weights, const struct member *m)
 {
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		const struct member *o = &c->members[i];
+	for (uint32_t i = 0; i < weights->members->n; i++) {
+		const struct member *o = &weights->members->list[i];
 
-		if (o != m && o->replica && member_stage(c, o) == member_stage(c, m) && o->heard_us > c->stall.since_us)
+		if (o != m && o->is_replica &&
+		    member_stage(weights->run, o) == member_stage(weights->run, m) &&
+		    o->heard.message_us > weights->stall.since_us)
 			return true;
 	}
 	return false;
 }
 
 /* A node of the richest stage; NULL: none has two. */
-static struct member *find_spare(struct controller *c)
+static struct member *find_spare(struct members *members)
 {
 	struct member *best = NULL;
 	uint32_t most = 1;
 
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		struct member *m = &c->members[i];
-		uint32_t n = stage_replicas(c, member_stage(c, m), NULL);
+	for (uint32_t i = 0; i < members->n; i++) {
+		struct member *m = &members->list[i];
+		uint32_t n = stage_replicas(members, member_stage(members->run, m), NULL);
 
-		if (m->replica && m->state == NODE_LIVE && !m->marked && n > most) {
+		if (m->is_replica && m->state == NODE_LIVE && !m->is_marked && n > most) {
 			best = m;
 			most = n;
 		}
@@ -75,77 +77,85 @@ static struct member *find_spare(struct controller *c)
 	return best;
 }
 
-static void ask_for_node(struct controller *c, int stage)
+static void ask_for_node(struct weights *weights, int stage)
 {
-	if (c->now_us < c->stall.next_ask_us)
+	if (weights->run->now_us < weights->stall.next_ask_us)
 		return;
-	c->stall.next_ask_us = c->now_us + ASK_AGAIN_US;
-	note(c, NOTE_ALERT, -1, 0, "S%d needs a node, and no stage can spare one", stage);
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		const struct member *m = &c->members[i];
+	weights->stall.next_ask_us = weights->run->now_us + ASK_AGAIN_US;
+	note(weights->run, NOTE_ALERT, -1, 0, "S%d needs a node, and no stage can spare one",
+	     stage);
+	for (uint32_t i = 0; i < weights->members->n; i++) {
+		const struct member *m = &weights->members->list[i];
 
-		if (member_stage(c, m) == stage && !member_alive(m) && !m->marked &&
-		    supervisor_tell(c, "start", m->id))
-			note(c, NOTE_EVENT, m->id, 0, "n%02u is started again for S%d", m->id,
-			     stage);
+		if (member_stage(weights->run, m) == stage && !member_alive(m) && !m->is_marked &&
+		    supervisor_tell(weights->run, "start", m->id))
+			note(weights->run, NOTE_EVENT, m->id, 0, "n%02u is started again for S%d",
+			     m->id, stage);
 	}
 }
 
-static bool is_fetched(const struct controller *c, int stage)
+static bool is_fetched(const struct members *members, int stage)
 {
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		const struct member *m = &c->members[i];
+	for (uint32_t i = 0; i < members->n; i++) {
+		const struct member *m = &members->list[i];
 
-		if (member_alive(m) && !m->replica && m->keeps == stage && member_stage(c, m) == stage)
+		if (member_alive(m) && !m->is_replica && m->copy.stage == stage &&
+		    member_stage(members->run, m) == stage)
 			return true;
 	}
 	return false;
 }
 
-static void take_over(struct controller *c, int stage, struct member *holder)
+static void take_over(struct weights *weights, int stage, struct member *holder)
 {
-	bool patient = c->now_us - c->stall.since_us < LOST_PATIENCE_US || !can_spare(c, holder);
+	bool patient = weights->run->now_us - weights->stall.since_us < LOST_PATIENCE_US ||
+		       !can_spare(weights->members, holder);
 	struct member *taker;
 
-	if (find_coming(c, stage) && (patient || is_fetched(c, stage)))
+	if (find_coming(weights->members, stage) &&
+	    (patient || is_fetched(weights->members, stage)))
 		return; /* from the keeper */
-	taker = can_spare(c, holder) ? holder : find_spare(c);
+	taker = can_spare(weights->members, holder) ? holder : find_spare(weights->members);
 	if (!taker) {
-		ask_for_node(c, stage);
+		ask_for_node(weights, stage);
 		return;
 	}
-	if (taker->replica && !another_is_heard(c, taker))
+	if (taker->is_replica && !another_is_heard(weights, taker))
 		return;
-	c->stall.taken_over = true;
-	note(c, NOTE_EVENT, taker->id, 'R',
+	weights->stall.taken_over = true;
+	note(weights->run, NOTE_EVENT, taker->id, 'R',
 	     "n%02u takes S%d over, from the copy of it%llu at n%02u", taker->id, stage,
-	     (unsigned long long)c->committed, holder->id);
-	stage_moves_move(c, taker, stage);
+	     (unsigned long long)weights->run->committed, holder->id);
+	stage_moves_move(weights->members, taker, stage);
 }
 
 /* Whether it has been told the last commit, and its word that it holds the stage, or a copy of it, is on its way. */
-static bool will_hold(const struct controller *c, const struct member *m, int stage)
+static bool will_hold(const struct run *run, const struct member *m, int stage)
 {
-	bool own = m->held_stage == stage && m->holds + 1 >= c->committed && m->commit_told == c->committed;
+	bool own = m->weights.stage == stage && m->weights.iterations + 1 >= run->committed &&
+		   m->weights.last_commit_sent == run->committed;
 
-	return !m->marked && ((own && !m->differs) || (copy_coming(c, m, stage) && !copy_usable(c, m, stage)));
+	return !m->is_marked && ((own && !m->weights.differ) ||
+				 (copy_coming(run, m, stage) && !copy_usable(run, m, stage)));
 }
 
-static bool may_wake_with(const struct controller *c, const struct member *m, int stage)
+static bool may_wake_with(const struct run *run, const struct member *m, int stage)
 {
-	return member_stage(c, m) == stage || (m->held_stage == stage && m->holds == c->committed) ||
-	       copy_asleep(c, m, stage);
+	return member_stage(run, m) == stage ||
+	       (m->weights.stage == stage && m->weights.iterations == run->committed) ||
+	       copy_asleep(run, m, stage);
 }
 
 /* Whether a node of a lost stage, or one that kept a copy of it, is still the old process. If none is, there is nobody
  * to wait for. */
-static bool somebody_may_have_it(const struct controller *c)
+static bool somebody_may_have_it(const struct members *members)
 {
-	for (int s = 0; s < c->cluster->n_stages; s++)
-		for (uint32_t i = 0; i < c->n_members && stage_replicas(c, s, NULL) == 0; i++) {
-			const struct member *m = &c->members[i];
+	for (int s = 0; s < members->run->cluster->n_stages; s++)
+		for (uint32_t i = 0; i < members->n && stage_replicas(members, s, NULL) == 0; i++) {
+			const struct member *m = &members->list[i];
 
-			if (member_alive(m) ? will_hold(c, m, s) : may_wake_with(c, m, s))
+			if (member_alive(m) ? will_hold(members->run, m, s)
+					    : may_wake_with(members->run, m, s))
 				return true;
 		}
 	return false;
@@ -153,44 +163,53 @@ static bool somebody_may_have_it(const struct controller *c)
 
 /* One that could not read a file, or has come, has not told yet what it holds now. What comes right after its word of
  * that may have been said before it. */
-static bool may_hold(const struct controller *c, int stage)
+static bool may_hold(const struct members *members, int stage)
 {
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		const struct member *m = &c->members[i];
+	for (uint32_t i = 0; i < members->n; i++) {
+		const struct member *m = &members->list[i];
 
-		if (member_alive(m) && !m->marked && !m->differs && m->held_stage == stage && m->holds == c->committed &&
-		    m->heard_us <= m->unready_us + TIMEOUT_BEAT_US + timeout_round_trip(&m->rounds))
+		if (member_alive(m) && !m->is_marked && !m->weights.differ &&
+		    m->weights.stage == stage && m->weights.iterations == members->run->committed &&
+		    m->heard.message_us <= m->checkpoint.unready_us + TIMEOUT_BEAT_US +
+						   timeout_round_trip(&m->heard.rounds))
 			return true;
 	}
 	return false;
 }
 
-static void make_anew(struct controller *c, int stage)
+static void make_anew(struct weights *weights, int stage)
 {
-	struct member *taker = find_coming(c, stage);
+	struct member *taker = find_coming(weights->members, stage);
 
-	if (c->now_us < c->stall.next_anew_us)
+	if (weights->run->now_us < weights->stall.next_anew_us)
 		return; /* the last could not */
 	if (!taker)
-		taker = find_spare(c);
+		taker = find_spare(weights->members);
 	if (!taker) {
-		ask_for_node(c, stage);
+		ask_for_node(weights, stage);
 		return;
 	}
-	if (member_stage(c, taker) != stage)
-		stage_moves_exchange(c, taker, stage);
-	if (!restore_average(c, stage, taker) && c->now_us - c->stall.since_us > LOST_PATIENCE_US &&
-	    c->jsonl)
-		controller_finish(c, 1,
+	if (member_stage(weights->run, taker) != stage)
+		stage_moves_exchange(weights->members, taker, stage);
+	if (!restore_average(weights, stage, taker) &&
+	    weights->run->now_us - weights->stall.since_us > LOST_PATIENCE_US &&
+	    weights->run->history.jsonl)
+		controller_finish(weights->members, 1,
 				  "a stage is lost: nobody has a copy, there is no checkpoint, "
 				  "and no other can stand in its place");
 }
 
 /* Going back costs what was computed since the last checkpoint: to wait for half of that is worth it. */
-int64_t recover_patience_us(const struct controller *c)
+int64_t recover_patience_us(const struct run *run)
 {
-	uint64_t since = c->options.checkpoint_every ? c->committed % c->options.checkpoint_every : c->committed;
-	double each_s = c->curves.n_history ? (double)c->curves.history[c->curves.n_history - 1].real_s : 0;
+	uint64_t since = run->options.checkpoint_every
+				 ? run->committed % run->options.checkpoint_every
+				 : run->committed;
+	double each_s =
+		run->history.curves.n_history
+			? (double)run->history.curves.history[run->history.curves.n_history - 1]
+				  .real_s
+			: 0;
 	double us = (double)since * each_s * 1e6 / 2;
 
 	if (us < SLEEPER_PATIENCE_US)
@@ -198,79 +217,86 @@ int64_t recover_patience_us(const struct controller *c)
 	return us < LOST_PATIENCE_US ? (int64_t)us : LOST_PATIENCE_US;
 }
 
-static void bring_back(struct controller *c, int stage)
+static void bring_back(struct weights *weights, int stage)
 {
-	int64_t waited = c->now_us - c->stall.since_us;
+	int64_t waited = weights->run->now_us - weights->stall.since_us;
 
-	if ((waited < recover_patience_us(c) && somebody_may_have_it(c)) || may_hold(c, stage))
+	if ((waited < recover_patience_us(weights->run) &&
+	     somebody_may_have_it(weights->members)) ||
+	    may_hold(weights->members, stage))
 		return;
-	if (!restore_checkpoint(c))
-		make_anew(c, stage);
+	if (!restore_checkpoint(weights))
+		make_anew(weights, stage);
 }
 
-static void admit_joiners(struct controller *c)
+static void admit_joiners(struct weights *weights)
 {
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		struct member *m = &c->members[i];
+	for (uint32_t i = 0; i < weights->members->n; i++) {
+		struct member *m = &weights->members->list[i];
 
-		if (!member_joins(c, m) || m->restoring)
+		if (!member_joins(weights->run, m) || m->checkpoint.is_restoring)
 			continue;
-		m->replica = true;
-		members_set(c, m, NODE_LIVE, "");
-		copies_release(c, m);
-		c->stall.taken_over = true;
+		m->is_replica = true;
+		members_set(weights->run, m, NODE_LIVE, "");
+		copies_release(weights->members, m);
+		weights->stall.taken_over = true;
 	}
 }
 
 /* A process whose weights its controller does not know, as its predecessor had it do something else: that they are the
  * stage's its beats say, and the record. */
-static void believe_beats(const struct controller *c, struct member *m)
+static void believe_beats(const struct members *members, struct member *m)
 {
 	const struct msg_heartbeat *h = &m->beat;
 
-	if (m->restoring || m->marked || m->differs || (m->held_stage != MSG_NO_STAGE && m->held_stage != h->stage) ||
-	    h->stage >= c->cluster->n_stages || h->committed != c->committed || stage_replicas(c, h->stage, NULL) > 0 ||
-	    member_holds(c, m, h->stage) || !record_has_hash(c, h->stage, h->committed, h->hash))
+	if (m->checkpoint.is_restoring || m->is_marked || m->weights.differ ||
+	    (m->weights.stage != MSG_NO_STAGE && m->weights.stage != h->stage) ||
+	    h->stage >= members->run->cluster->n_stages ||
+	    h->committed != members->run->committed ||
+	    stage_replicas(members, h->stage, NULL) > 0 ||
+	    member_holds(members->run, m, h->stage) ||
+	    !record_has_hash(members->run, h->stage, h->committed, h->hash))
 		return;
-	m->held_stage = h->stage;
-	m->holds = h->committed;
+	m->weights.stage = h->stage;
+	m->weights.iterations = h->committed;
 }
 
-static void take_back(struct controller *c)
+static void take_back(struct iteration *it)
 {
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		struct member *m = &c->members[i];
+	for (uint32_t i = 0; i < it->members->n; i++) {
+		struct member *m = &it->members->list[i];
 
-		if (m->replica || !member_alive(m))
+		if (m->is_replica || !member_alive(m))
 			continue;
-		believe_beats(c, m);
-		iteration_resumes(c, m);
+		believe_beats(it->members, m);
+		iteration_resumes(it, m);
 	}
 }
 
-void recover_turn(struct controller *c)
+void recover_turn(struct iteration *it)
 {
 	bool all = true;
 
-	take_back(c);
-	if (c->restore.active) {
-		restore_turn(c);
+	take_back(it);
+	if (it->weights->restore.active) {
+		restore_turn(it);
 		return;
 	}
-	admit_joiners(c);
-	for (int s = 0;
-	     s < c->cluster->n_stages && c->phase == PHASE_STALLED && !c->restore.active; s++) {
+	admit_joiners(it->weights);
+	for (int s = 0; s < it->run->cluster->n_stages && it->run->phase == PHASE_STALLED &&
+			!it->weights->restore.active;
+	     s++) {
 		struct member *holder;
 
-		if (stage_replicas(c, s, NULL) > 0)
+		if (stage_replicas(it->members, s, NULL) > 0)
 			continue;
 		all = false;
-		holder = copies_holder(c, s, NULL);
+		holder = copies_holder(it->members, s, NULL);
 		if (holder)
-			take_over(c, s, holder);
-		else if (c->committed > 0 || !find_coming(c, s))
-			bring_back(c, s);
+			take_over(it->weights, s, holder);
+		else if (it->run->committed > 0 || !find_coming(it->members, s))
+			bring_back(it->weights, s);
 	}
-	if (all && c->phase == PHASE_STALLED)
-		restart_iteration(c, "a stage was taken over");
+	if (all && it->run->phase == PHASE_STALLED)
+		restart_iteration(it, "a stage was taken over");
 }

@@ -7,7 +7,8 @@
 
 #include "wire/msg.h"
 
-struct controller;
+struct iteration;
+struct run;
 
 /* A stage has no replica. */
 struct stall {
@@ -17,8 +18,8 @@ struct stall {
 	int64_t next_ask_us, next_anew_us; /* for a node; to make the stage of its neighbours */
 };
 
-void recover_turn(struct controller *c); /* while stalled */
+void recover_turn(struct iteration *it); /* while stalled */
 /* How long a node that may only sleep is waited for when its stage is lost. Public for tests. */
-int64_t recover_patience_us(const struct controller *c);
+int64_t recover_patience_us(const struct run *run);
 
 #endif

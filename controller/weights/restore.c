@@ -16,7 +16,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
-#include "controller/controller.h"
+#include "controller/iteration/iteration.h"
 #include "controller/history/finish.h"
 #include "controller/history/run_state.h"
 #include "controller/iteration/stall_detector.h"
@@ -57,40 +57,40 @@ static int see_shard(void *context, const struct store_shard *k)
 }
 
 /* The newest whole one before `below`; 0 none. */
-static uint64_t newest_checkpoint(const struct controller *c, const struct kept_shard *list, uint32_t n,
-		       uint64_t below)
+static uint64_t newest_checkpoint(const struct run *run, const struct kept_shard *list, uint32_t n,
+				  uint64_t below)
 {
 	uint64_t iteration = 0;
 	uint64_t stages = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		if (list[i].iteration >= below || list[i].stage >= c->cluster->n_stages)
+		if (list[i].iteration >= below || list[i].stage >= run->cluster->n_stages)
 			continue;
 		if (list[i].iteration != iteration)
 			stages = 0;
 		iteration = list[i].iteration;
 		stages |= UINT64_C(1) << list[i].stage;
-		if (stages == (c->cluster->n_stages == 64
+		if (stages == (run->cluster->n_stages == 64
 				       ? UINT64_MAX
-				       : (UINT64_C(1) << c->cluster->n_stages) - 1))
+				       : (UINT64_C(1) << run->cluster->n_stages) - 1))
 			return iteration;
 	}
 	return 0;
 }
 
-static uint64_t read_shards(struct controller *c, struct shards *s, uint64_t below)
+static uint64_t read_shards(struct run *run, struct shards *s, uint64_t below)
 {
 	struct error err = { "" };
 
-	if (store_each_shard(c->store, see_shard, s, &err) != 0)
-		log_line(&c->log, LOG_ERROR, "%s", err.text);
-	return newest_checkpoint(c, s->list, s->n, below);
+	if (store_each_shard(run->history.store, see_shard, s, &err) != 0)
+		log_line(&run->log, LOG_ERROR, "%s", err.text);
+	return newest_checkpoint(run, s->list, s->n, below);
 }
 
-uint64_t restore_newest(struct controller *c)
+uint64_t restore_newest(struct run *run)
 {
 	struct shards s = { NULL, 0, 0 };
-	uint64_t newest = read_shards(c, &s, UINT64_MAX);
+	uint64_t newest = read_shards(run, &s, UINT64_MAX);
 
 	free(s.list);
 	return newest;
@@ -100,16 +100,16 @@ uint64_t restore_newest(struct controller *c)
 
 static bool has_tried(const struct restoring *r, const struct member *m)
 {
-	return m->failed_restore == r->iteration;
+	return m->checkpoint.failed == r->iteration;
 }
 
-static uint32_t alive_in(const struct controller *c, int stage)
+static uint32_t alive_in(const struct members *members, int stage)
 {
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < c->n_members; i++)
-		n += member_alive(&c->members[i]) && !c->members[i].marked &&
-		     member_stage(c, &c->members[i]) == stage;
+	for (uint32_t i = 0; i < members->n; i++)
+		n += member_alive(&members->list[i]) && !members->list[i].is_marked &&
+		     member_stage(members->run, &members->list[i]) == stage;
 	return n;
 }
 
@@ -129,63 +129,69 @@ static bool on_host(const struct restoring *r, const struct member *m, int stage
 }
 
 /* Who reads a file will hold something else. */
-static bool is_held(const struct controller *c, int stage, const struct member *but)
+static bool is_held(const struct members *members, int stage, const struct member *but)
 {
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		const struct member *m = &c->members[i];
+	for (uint32_t i = 0; i < members->n; i++) {
+		const struct member *m = &members->list[i];
 
-		if (m != but && member_alive(m) && !m->marked && !m->restoring && member_holds(c, m, stage))
+		if (m != but && member_alive(m) && !m->is_marked && !m->checkpoint.is_restoring &&
+		    member_holds(members->run, m, stage))
 			return true;
 	}
 	return false;
 }
 
-static bool was_silent(const struct controller *c, const struct member *m)
+static bool was_silent(const struct run *run, const struct member *m)
 {
-	return m->silent_restore_in > 0 && m->silent_restore_in + SILENT_FOR > c->iteration;
+	return m->checkpoint.silent_in > 0 && m->checkpoint.silent_in + SILENT_FOR > run->iteration;
 }
 
-static bool has_answered(const struct controller *c, const struct member *m)
+static bool has_answered(const struct weights *weights, const struct member *m)
 {
-	return m->ready && m->holds == c->restore.iteration;
+	return m->assigned.is_ready && m->weights.iterations == weights->restore.iteration;
 }
 
-static bool lost_ones_read(const struct controller *c)
+static bool lost_ones_read(const struct weights *weights)
 {
-	const struct restoring *r = &c->restore;
+	const struct restoring *r = &weights->restore;
 
-	for (int s = 0; s < c->cluster->n_stages; s++)
-		if (r->lost >> s & 1 && (r->who[s] < 0 || !has_answered(c, &c->members[r->who[s]])))
+	for (int s = 0; s < weights->run->cluster->n_stages; s++)
+		if (r->lost >> s & 1 &&
+		    (r->who[s] < 0 || !has_answered(weights, &weights->members->list[r->who[s]])))
 			return false;
 	return true;
 }
 
 /* Had it read a file, and could another not be read, its stage would be lost as well. */
-static bool last_holder(const struct controller *c, const struct member *m)
+static bool last_holder(const struct members *members, const struct member *m)
 {
-	return member_holds(c, m, m->held_stage) && !is_held(c, m->held_stage, m);
+	return member_holds(members->run, m, m->weights.stage) &&
+	       !is_held(members, m->weights.stage, m);
 }
 
 /* A node of the stage whose machine has the file; else one of a stage that has others; else
  * (the folder may be shared) any of the stage; at last one that was silent when it was asked. */
-static struct member *choose_reader(struct controller *c, int stage, uint64_t *hash)
+static struct member *choose_reader(struct weights *weights, int stage, uint64_t *hash)
 {
-	const struct restoring *r = &c->restore;
-	bool any = r->lost >> stage & 1 || lost_ones_read(c);
+	const struct restoring *r = &weights->restore;
+	bool any = r->lost >> stage & 1 || lost_ones_read(weights);
 	struct member *best = NULL;
 	int rank = 0;
 
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		struct member *m = &c->members[i];
-		bool own = member_stage(c, m) == stage, has;
+	for (uint32_t i = 0; i < weights->members->n; i++) {
+		struct member *m = &weights->members->list[i];
+		bool own = member_stage(weights->run, m) == stage, has;
 		int mine;
 
-		if (!member_alive(m) || m->marked || !m->welcomed || !m->hello.saves ||
-		    m->restoring || has_tried(r, m) || (!any && last_holder(c, m)))
+		if (!member_alive(m) || m->is_marked || !m->assigned.is_welcomed ||
+		    !m->hello.saves || m->checkpoint.is_restoring || has_tried(r, m) ||
+		    (!any && last_holder(weights->members, m)))
 			continue;
 		has = on_host(r, m, stage, hash);
-		mine = own && has ? 3 : has && alive_in(c, member_stage(c, m)) > 1 ? 2 : own;
-		if (mine && !was_silent(c, m))
+		mine = own && has                                                             ? 3
+		       : has && alive_in(weights->members, member_stage(weights->run, m)) > 1 ? 2
+											      : own;
+		if (mine && !was_silent(weights->run, m))
 			mine += 3;
 		if (mine > rank) {
 			best = m;
@@ -195,202 +201,215 @@ static struct member *choose_reader(struct controller *c, int stage, uint64_t *h
 	return best;
 }
 
-static void order_restore(struct controller *c, struct member *m, struct msg *msg)
+static void order_restore(struct weights *weights, struct member *m, struct msg *msg)
 {
-	m->replica = false;
-	m->ready = false;
-	m->assignment = msg->u.restore.assignment = ++c->assignments;
-	m->assigned_us = c->now_us;
-	m->restoring = true;
-	c->restore.asked_us = c->now_us;
-	c->steps++;
-	copies_release(c, m);
-	members_set(c, m, NODE_SYNCING,
+	m->is_replica = false;
+	m->assigned.is_ready = false;
+	m->assigned.number = msg->u.restore.assignment = ++weights->members->assignments;
+	m->assigned.at_us = weights->run->now_us;
+	m->checkpoint.is_restoring = true;
+	weights->restore.asked_us = weights->run->now_us;
+	weights->run->steps++;
+	copies_release(weights->members, m);
+	members_set(weights->run, m, NODE_SYNCING,
 		    msg->u.restore.kind == RESTORE_FILE ? "reading a checkpoint"
 							: "made of its neighbours");
-	member_send(c, m, msg);
+	member_send(weights->run, m, msg);
 }
 
-static bool read_stage(struct controller *c, int stage)
+static bool read_stage(struct weights *weights, int stage)
 {
-	struct restoring *r = &c->restore;
+	struct restoring *r = &weights->restore;
 	struct msg m = { .type = MSG_RESTORE };
 	uint64_t hash = 0;
-	struct member *who = choose_reader(c, stage, &hash);
+	struct member *who = choose_reader(weights, stage, &hash);
 
 	if (!who)
 		return false;
-	if (member_stage(c, who) != stage)
-		stage_moves_exchange(c, who, stage);
+	if (member_stage(weights->run, who) != stage)
+		stage_moves_exchange(weights->members, who, stage);
 	r->who[stage] = who->id;
 	m.u.restore = (struct msg_restore){ .stage = (uint8_t)stage,
 					    .kind = RESTORE_FILE,
 					    .iteration = r->iteration,
 					    .hash = hash };
-	order_restore(c, who, &m);
+	order_restore(weights, who, &m);
 	return true;
 }
 
 /* False: one of the stages has nobody who could read it. */
-static bool read_stages(struct controller *c)
+static bool read_stages(struct weights *weights)
 {
-	struct restoring *r = &c->restore;
+	struct restoring *r = &weights->restore;
 
-	for (int s = 0; s < c->cluster->n_stages; s++)
-		if (r->who[s] < 0 && !read_stage(c, s) && (r->lost >> s & 1 || lost_ones_read(c)))
+	for (int s = 0; s < weights->run->cluster->n_stages; s++)
+		if (r->who[s] < 0 && !read_stage(weights, s) &&
+		    (r->lost >> s & 1 || lost_ones_read(weights)))
 			return false;
 	return true;
 }
 
 /* ---- going back ---- */
 
-static void give_up(struct controller *c)
+static void give_up(struct weights *weights)
 {
-	struct restoring *r = &c->restore;
+	struct restoring *r = &weights->restore;
 
 	free(r->shards);
 	*r = (struct restoring){ .below = r->below };
-	for (uint32_t i = 0; i < c->n_members; i++)
-		c->members[i].restoring = false;
+	for (uint32_t i = 0; i < weights->members->n; i++)
+		weights->members->list[i].checkpoint.is_restoring = false;
 }
 
-void restore_fini(struct controller *c)
+void restore_fini(struct weights *weights)
 {
-	free(c->restore.shards);
-	c->restore.shards = NULL;
+	free(weights->restore.shards);
+	weights->restore.shards = NULL;
 }
 
 /* Everybody leaves what it was doing: what is held is of iterations that will not have been. */
-static void leave_all(struct controller *c)
+static void leave_all(struct members *members)
 {
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		struct member *m = &c->members[i];
+	for (uint32_t i = 0; i < members->n; i++) {
+		struct member *m = &members->list[i];
 
-		m->replica = false;
-		m->ready = false;
-		copies_release(c, m);
-		if (member_alive(m) && !m->marked)
-			members_set(c, m, NODE_JOINING, "the run goes back to a checkpoint");
-		m->assigned_us = c->now_us;
+		m->is_replica = false;
+		m->assigned.is_ready = false;
+		copies_release(members, m);
+		if (member_alive(m) && !m->is_marked)
+			members_set(members->run, m, NODE_JOINING,
+				    "the run goes back to a checkpoint");
+		m->assigned.at_us = members->run->now_us;
 	}
 }
 
-static void of_no_use(struct controller *c)
+static void of_no_use(struct weights *weights)
 {
-	struct restoring *r = &c->restore;
+	struct restoring *r = &weights->restore;
 
 	r->below = r->iteration;
-	note(c, NOTE_WARNING, -1, 0, "the checkpoint of it%llu is of no use: an older one is looked for",
+	note(weights->run, NOTE_WARNING, -1, 0,
+	     "the checkpoint of it%llu is of no use: an older one is looked for",
 	     (unsigned long long)r->iteration);
-	give_up(c);
+	give_up(weights);
 }
 
 /* The newest whole one is chosen, all leave what they were doing, and one node of each stage is told to read. */
-bool restore_checkpoint(struct controller *c)
+bool restore_checkpoint(struct weights *weights)
 {
-	struct restoring *r = &c->restore;
+	struct restoring *r = &weights->restore;
 	struct shards s = { NULL, 0, 0 };
-	uint64_t k = read_shards(c, &s, r->below ? r->below : UINT64_MAX);
+	uint64_t k = read_shards(weights->run, &s, r->below ? r->below : UINT64_MAX);
 
 	if (k == 0) {
 		free(s.list);
 		return false;
 	}
-	give_up(c);
+	give_up(weights);
 	r->active = true;
 	r->iteration = k;
 	r->shards = s.list;
 	r->n_shards = s.n;
-	note(c, NOTE_ALERT, -1, 0, "the run goes back from it%llu to the checkpoint of it%llu",
-	     (unsigned long long)c->committed, (unsigned long long)k);
-	for (int st = 0; st < c->cluster->n_stages; st++) {
-		r->lost |= (uint64_t)!is_held(c, st, NULL) << st;
+	note(weights->run, NOTE_ALERT, -1, 0,
+	     "the run goes back from it%llu to the checkpoint of it%llu",
+	     (unsigned long long)weights->run->committed, (unsigned long long)k);
+	for (int st = 0; st < weights->run->cluster->n_stages; st++) {
+		r->lost |= (uint64_t)!is_held(weights->members, st, NULL) << st;
 		r->who[st] = -1;
 	}
-	leave_all(c);
-	if (!read_stages(c))
-		of_no_use(c);
+	leave_all(weights->members);
+	if (!read_stages(weights))
+		of_no_use(weights);
 	return true;
 }
 
-void restore_look_again(struct controller *c)
+void restore_look_again(struct weights *weights)
 {
-	if (!c->restore.active)
-		c->restore.below = 0;
+	if (!weights->restore.active)
+		weights->restore.below = 0;
 }
 
-static void trim_history(struct controller *c)
+static void trim_history(struct members *members)
 {
-	while (c->curves.n_history > 0 && c->curves.history[c->curves.n_history - 1].iteration > c->committed)
-		c->curves.n_history--;
-	while (c->curves.n_validations > 0 &&
-	       c->curves.validations[c->curves.n_validations - 1].iteration > c->committed)
-		c->curves.n_validations--;
-	c->n_rewinds++;
-	consoles_run(c);
+	while (members->run->history.curves.n_history > 0 &&
+	       members->run->history.curves.history[members->run->history.curves.n_history - 1]
+			       .iteration > members->run->committed)
+		members->run->history.curves.n_history--;
+	while (members->run->history.curves.n_validations > 0 &&
+	       members->run->history.curves
+			       .validations[members->run->history.curves.n_validations - 1]
+			       .iteration > members->run->committed)
+		members->run->history.curves.n_validations--;
+	members->run->history.n_rewinds++;
+	consoles_run(members);
 }
 
-static void admit_reader(struct controller *c, struct member *m)
+static void admit_reader(struct run *run, struct member *m)
 {
-	m->replica = true;
-	m->restoring = false;
-	m->held_stage = (uint8_t)member_stage(c, m);
-	members_set(c, m, NODE_LIVE, "");
+	m->is_replica = true;
+	m->checkpoint.is_restoring = false;
+	m->weights.stage = (uint8_t)member_stage(run, m);
+	members_set(run, m, NODE_LIVE, "");
 }
 
 /* All have been read. Durable first; from then on the run is where the checkpoint was. */
-static void go_back(struct controller *c)
+static void go_back(struct iteration *it)
 {
-	struct restoring *r = &c->restore;
+	struct restoring *r = &it->weights->restore;
 	struct store_restore rows[MSG_STAGES];
 	struct error err = { "" };
 
-	for (int s = 0; s < c->cluster->n_stages; s++) {
-		const struct member *m = &c->members[r->who[s]];
+	for (int s = 0; s < it->run->cluster->n_stages; s++) {
+		const struct member *m = &it->members->list[r->who[s]];
 
 		rows[s] = (struct store_restore){ .iteration = r->iteration,
-						  .last = c->committed,
+						  .last = it->run->committed,
 						  .stage = (uint8_t)s,
 						  .node = m->id,
-						  .hash = m->hash,
+						  .hash = m->weights.hash,
 						  .wall_us = clock_wall_us() };
 	}
-	if (store_restore(c->store, rows, (size_t)c->cluster->n_stages, &err) != 0) {
-		controller_finish(c, 1, err.text);
+	if (store_restore(it->run->history.store, rows, (size_t)it->run->cluster->n_stages, &err) !=
+	    0) {
+		controller_finish(it->members, 1, err.text);
 		return;
 	}
-	note(c, NOTE_EVENT, -1, 'R', "restored: it%llu to it%llu are computed again",
-	     (unsigned long long)r->iteration + 1, (unsigned long long)c->committed);
-	for (uint32_t i = 0; i < c->n_members; i++)
-		if (c->members[i].holds > r->iteration) /* other weights will have that number */
-			c->members[i].held_stage = MSG_NO_STAGE;
-	for (int s = 0; s < c->cluster->n_stages; s++)
-		admit_reader(c, &c->members[r->who[s]]);
-	c->committed = r->iteration;
-	c->last_commit = (struct msg_commit){ .iteration = 0 };
-	c->saving = (struct checkpointing){ .last = r->iteration };
-	c->evaluation.wanted = false;
-	c->committed_us = c->now_us;
+	note(it->run, NOTE_EVENT, -1, 'R', "restored: it%llu to it%llu are computed again",
+	     (unsigned long long)r->iteration + 1, (unsigned long long)it->run->committed);
+	for (uint32_t i = 0; i < it->members->n; i++)
+		if (it->members->list[i].weights.iterations >
+		    r->iteration) /* other weights will have that number */
+			it->members->list[i].weights.stage = MSG_NO_STAGE;
+	for (int s = 0; s < it->run->cluster->n_stages; s++)
+		admit_reader(it->run, &it->members->list[r->who[s]]);
+	it->run->committed = r->iteration;
+	it->run->last_commit = (struct msg_commit){ .iteration = 0 };
+	it->weights->saving = (struct checkpointing){ .last = r->iteration };
+	it->evaluation.wanted = false;
+	it->run->committed_us = it->run->now_us;
 	r->below = 0;
-	give_up(c);
-	trim_history(c);
-	resume_save(c);
-	request_anew(&c->requests, "restored from a checkpoint");
+	give_up(it->weights);
+	trim_history(it->members);
+	resume_save(it->members);
+	request_anew(&it->run->requests, "restored from a checkpoint");
 }
 
 /* ---- the average of the neighbours ---- */
 
-static bool add_neighbour(struct controller *c, int stage, int other, struct msg_restore *m,
-		      double *squares, uint16_t *nodes, uint8_t *stages)
+static bool add_neighbour(struct weights *weights, int stage, int other, struct msg_restore *m,
+			  double *squares, uint16_t *nodes, uint8_t *stages)
 {
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		const struct member *o = &c->members[i];
+	for (uint32_t i = 0; i < weights->members->n; i++) {
+		const struct member *o = &weights->members->list[i];
 
-		if (other < 0 || !average_fits(&c->model, (uint32_t)stage, (uint32_t)other) ||
-		    !o->replica || o->state != NODE_LIVE || member_stage(c, o) != other ||
-		    o->holds != c->committed)
+		if (other < 0 ||
+		    !average_fits(&weights->run->training.model, (uint32_t)stage,
+				  (uint32_t)other) ||
+		    !o->is_replica || o->state != NODE_LIVE ||
+		    member_stage(weights->run, o) != other ||
+		    o->weights.iterations != weights->run->committed)
 			continue;
-		squares[m->n_from] = c->stage_squares[other];
+		squares[m->n_from] = weights->stage_squares[other];
 		nodes[m->n_from] = o->id;
 		stages[m->n_from++] = (uint8_t)other;
 		return true;
@@ -399,9 +418,9 @@ static bool add_neighbour(struct controller *c, int stage, int other, struct msg
 }
 
 /* Weights by the squares of the neighbours' last gradients, where both are known; else alike. */
-bool restore_average(struct controller *c, int stage, struct member *taker)
+bool restore_average(struct weights *weights, int stage, struct member *taker)
 {
-	struct restoring *r = &c->restore;
+	struct restoring *r = &weights->restore;
 	struct msg m = { .type = MSG_RESTORE };
 	struct msg_restore *o = &m.u.restore;
 	double squares[2] = { 0, 0 };
@@ -409,13 +428,13 @@ bool restore_average(struct controller *c, int stage, struct member *taker)
 
 	o->stage = (uint8_t)stage;
 	o->kind = RESTORE_AVERAGE;
-	o->iteration = c->committed;
-	add_neighbour(c, stage, stage - 1, o, squares, r->from_nodes, r->from);
-	add_neighbour(c, stage, stage + 1, o, squares, r->from_nodes, r->from);
+	o->iteration = weights->run->committed;
+	add_neighbour(weights, stage, stage - 1, o, squares, r->from_nodes, r->from);
+	add_neighbour(weights, stage, stage + 1, o, squares, r->from_nodes, r->from);
 	if (o->n_from == 0)
 		return false;
 	for (uint32_t i = 0; i < o->n_from; i++)
-		hashes[i] = c->members[r->from_nodes[i]].hash;
+		hashes[i] = weights->members->list[r->from_nodes[i]].weights.hash;
 	r->weights[0] = r->weights[1] = 1.0f / (float)o->n_from;
 	if (o->n_from == 2 && squares[0] + squares[1] > 0) {
 		r->weights[0] = (float)(squares[0] / (squares[0] + squares[1]));
@@ -427,173 +446,181 @@ bool restore_average(struct controller *c, int stage, struct member *taker)
 	o->hashes = hashes;
 	r->active = true;
 	r->average = true;
-	r->iteration = c->committed;
+	r->iteration = weights->run->committed;
 	r->stage = stage;
 	r->n_from = o->n_from;
 	r->who[stage] = taker->id;
-	note(c, NOTE_ALERT, taker->id, 0,
-	     "S%d is lost: no copy, no checkpoint. n%02u makes it of %.2f S%u%s", stage,
-	     taker->id, (double)r->weights[0], r->from[0],
-	     o->n_from == 2 ? " and its other neighbour" : "");
-	order_restore(c, taker, &m);
+	note(weights->run, NOTE_ALERT, taker->id, 0,
+	     "S%d is lost: no copy, no checkpoint. n%02u makes it of %.2f S%u%s", stage, taker->id,
+	     (double)r->weights[0], r->from[0], o->n_from == 2 ? " and its other neighbour" : "");
+	order_restore(weights, taker, &m);
 	return true;
 }
 
-static void finish_average(struct controller *c)
+static void finish_average(struct weights *weights)
 {
-	struct restoring *r = &c->restore;
-	struct member *m = &c->members[r->who[r->stage]];
-	struct store_restore row = { .iteration = c->committed,
-				     .last = c->committed,
+	struct restoring *r = &weights->restore;
+	struct member *m = &weights->members->list[r->who[r->stage]];
+	struct store_restore row = { .iteration = weights->run->committed,
+				     .last = weights->run->committed,
 				     .stage = (uint8_t)r->stage,
 				     .node = m->id,
-				     .hash = m->hash,
+				     .hash = m->weights.hash,
 				     .wall_us = clock_wall_us(),
 				     .n_from = r->n_from };
 	struct error err = { "" };
 
 	memcpy(row.from, r->from, sizeof(row.from));
 	memcpy(row.weight, r->weights, sizeof(row.weight));
-	if (store_restore(c->store, &row, 1, &err) != 0) {
-		controller_finish(c, 1, err.text);
+	if (store_restore(weights->run->history.store, &row, 1, &err) != 0) {
+		controller_finish(weights->members, 1, err.text);
 		return;
 	}
-	note(c, NOTE_WARNING, m->id, 'R',
+	note(weights->run, NOTE_WARNING, m->id, 'R',
 	     "n%02u holds S%d, made of its neighbours after it%llu", m->id, r->stage,
-	     (unsigned long long)c->committed);
-	c->saving = (struct checkpointing){ .iteration = 0 };
-	admit_reader(c, m);
-	give_up(c);
+	     (unsigned long long)weights->run->committed);
+	weights->saving = (struct checkpointing){ .iteration = 0 };
+	admit_reader(weights->run, m);
+	give_up(weights);
 }
 
 /* ---- under way ---- */
 
-void restore_failed(struct controller *c, struct member *m, const struct msg_unready *u)
+void restore_failed(struct weights *weights, struct member *m, const struct msg_unready *u)
 {
-	if (!m->restoring || u->assignment != m->assignment)
+	if (!m->checkpoint.is_restoring || u->assignment != m->assigned.number)
 		return;
-	m->failed_restore = c->restore.iteration;
-	m->restoring = false;
-	m->unready_us = c->now_us;
+	m->checkpoint.failed = weights->restore.iteration;
+	m->checkpoint.is_restoring = false;
+	m->checkpoint.unready_us = weights->run->now_us;
 	m->beat.stage = MSG_NO_STAGE; /* that was before it tried */
-	if (c->restore.average)
-		c->stall.next_anew_us = c->now_us + ANEW_AGAIN_US;
-	members_set(c, m, NODE_JOINING, "could not restore its stage");
-	note(c, NOTE_ALERT, m->id, 0, "n%02u: %.150s", m->id, u->text);
+	if (weights->restore.average)
+		weights->stall.next_anew_us = weights->run->now_us + ANEW_AGAIN_US;
+	members_set(weights->run, m, NODE_JOINING, "could not restore its stage");
+	note(weights->run, NOTE_ALERT, m->id, 0, "n%02u: %.150s", m->id, u->text);
 }
 
-bool restore_averted(struct controller *c, int stage)
+bool restore_averted(struct weights *weights, int stage)
 {
-	struct restoring *r = &c->restore;
+	struct restoring *r = &weights->restore;
 	struct member *taker;
 
 	if (!r->active || (r->average && r->stage != stage))
 		return true;
 	if (!r->average)
 		return false;
-	taker = &c->members[r->who[stage]];
-	give_up(c);
-	taker->assignment = ++c->assignments;
-	if (member_alive(taker) && !taker->marked)
-		members_set(c, taker, NODE_JOINING, "its stage is back");
+	taker = &weights->members->list[r->who[stage]];
+	give_up(weights);
+	taker->assigned.number = ++weights->members->assignments;
+	if (member_alive(taker) && !taker->is_marked)
+		members_set(weights->run, taker, NODE_JOINING, "its stage is back");
 	return true;
 }
 
 static const double parameter_bytes = 12;
 
 /* What a stage is made of is fetched from others first. */
-static double fetches_s(const struct controller *c)
+static double fetches_s(const struct weights *weights)
 {
-	const struct restoring *r = &c->restore;
+	const struct restoring *r = &weights->restore;
 	double s = 0;
 
 	for (uint32_t i = 0; r->average && i < r->n_from; i++)
-		s += placement_transfer_s(c, &c->members[r->from_nodes[i]], &c->members[r->who[r->stage]],
-				      parameter_bytes * (double)c->stage_parameters[r->from[i]]);
+		s += placement_transfer_s(
+			weights->members, &weights->members->list[r->from_nodes[i]],
+			&weights->members->list[r->who[r->stage]],
+			parameter_bytes *
+				(double)weights->run->training.stage_parameters[r->from[i]]);
 	return s;
 }
 
 /* How long after the last word of the others, counted in looks. */
-static int64_t patience_us(const struct controller *c, uint64_t parameters)
+static int64_t patience_us(const struct iteration *it, uint64_t parameters)
 {
 	static const double parameter_us = 1, times = 3;
-	int64_t others_us = c->still.hung_us - c->restore.asked_us;
+	int64_t others_us = it->detector.hung_us - it->weights->restore.asked_us;
 
-	return c->options.overdue_us + (int64_t)(parameter_us * (double)parameters + times * 1e6 * fetches_s(c)) +
+	return it->run->options.overdue_us +
+	       (int64_t)(parameter_us * (double)parameters + times * 1e6 * fetches_s(it->weights)) +
 	       (others_us > 0 ? (int64_t)(times * (double)others_us) : 0);
 }
 
 /* A node that does not answer within the limit is abandoned, and another is asked. It is asked again only if no other
  * node can restore the stage. */
-static void give_up_silent(struct controller *c)
+static void give_up_silent(struct iteration *it)
 {
-	struct restoring *r = &c->restore;
+	struct restoring *r = &it->weights->restore;
 	struct member *silent[MSG_STAGES];
 	uint32_t n = 0;
 	uint64_t most = 0;
 
-	for (int s = 0; s < c->cluster->n_stages; s++) {
+	for (int s = 0; s < it->run->cluster->n_stages; s++) {
 		struct member *m;
 
 		if (r->average ? s != r->stage : r->who[s] < 0)
 			continue;
-		m = &c->members[r->who[s]];
-		if (has_answered(c, m))
+		m = &it->members->list[r->who[s]];
+		if (has_answered(it->weights, m))
 			continue;
 		silent[n++] = m;
-		most = c->stage_parameters[s] > most ? c->stage_parameters[s] : most;
+		most = it->run->training.stage_parameters[s] > most
+			       ? it->run->training.stage_parameters[s]
+			       : most;
 	}
-	if (!stall_for(c, patience_us(c, most)))
+	if (!stall_for(it, patience_us(it, most)))
 		return;
-	c->steps++;
+	it->run->steps++;
 	for (uint32_t i = 0; i < n; i++) {
 		struct member *m = silent[i];
 
-		note(c, NOTE_ALERT, m->id, 0, "n%02u says nothing of S%d, which it is to put back", m->id,
-		     member_stage(c, m));
-		m->restoring = false;
-		m->assignment = ++c->assignments; /* what it says now comes too late */
-		m->silent_restore_in = c->iteration;
-		members_set(c, m, NODE_JOINING, "did not put its stage back");
+		note(it->run, NOTE_ALERT, m->id, 0,
+		     "n%02u says nothing of S%d, which it is to put back", m->id,
+		     member_stage(it->run, m));
+		m->checkpoint.is_restoring = false;
+		/* What it says now comes too late */
+		m->assigned.number = ++it->members->assignments;
+		m->checkpoint.silent_in = it->run->iteration;
+		members_set(it->run, m, NODE_JOINING, "did not put its stage back");
 	}
 }
 
 static bool at_it(const struct member *m)
 {
-	return m->restoring && member_alive(m) && !m->marked;
+	return m->checkpoint.is_restoring && member_alive(m) && !m->is_marked;
 }
 
 /* Who is gone is replaced; once all have answered the run goes on; until then who is silent for too long is given
  * up. */
-void restore_turn(struct controller *c)
+void restore_turn(struct iteration *it)
 {
-	struct restoring *r = &c->restore;
+	struct restoring *r = &it->weights->restore;
 	bool all = true;
 
-	for (int s = 0; s < c->cluster->n_stages; s++) {
+	for (int s = 0; s < it->run->cluster->n_stages; s++) {
 		if (r->average ? s != r->stage : r->who[s] < 0)
 			continue;
-		if (at_it(&c->members[r->who[s]]))
+		if (at_it(&it->members->list[r->who[s]]))
 			continue;
 		if (r->average) {
-			give_up(c);
+			give_up(it->weights);
 			return;
 		}
 		r->who[s] = -1;
 	}
-	if (!r->average && !read_stages(c)) {
-		of_no_use(c);
+	if (!r->average && !read_stages(it->weights)) {
+		of_no_use(it->weights);
 		return;
 	}
-	for (int s = 0; s < c->cluster->n_stages; s++)
+	for (int s = 0; s < it->run->cluster->n_stages; s++)
 		if (!r->average || s == r->stage)
-			all = all && r->who[s] >= 0 && has_answered(c, &c->members[r->who[s]]);
+			all = all && r->who[s] >= 0 &&
+			      has_answered(it->weights, &it->members->list[r->who[s]]);
 	if (!all) {
-		if (stall_look(c))
-			give_up_silent(c);
+		if (stall_look(it))
+			give_up_silent(it);
 	} else if (r->average) {
-		finish_average(c);
+		finish_average(it->weights);
 	} else {
-		go_back(c);
+		go_back(it);
 	}
 }

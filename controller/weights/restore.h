@@ -9,7 +9,9 @@
 
 #include "wire/msg.h"
 
-struct controller;
+struct iteration;
+struct run;
+struct weights;
 struct member;
 struct msg_unready;
 
@@ -37,15 +39,18 @@ struct restoring {
 	float weights[2];
 };
 
-uint64_t restore_newest(struct controller *c); /* the newest checkpoint that is whole, by the record; 0 none */
-bool restore_checkpoint(struct controller *c); /* begins; false: there is none */
+/* The newest checkpoint that is whole, by the record; 0 none */
+uint64_t restore_newest(struct run *run);
+bool restore_checkpoint(struct weights *weights); /* begins; false: there is none */
 /* Begins; false: nothing can stand in the stage's place. */
-bool restore_average(struct controller *c, int stage, struct member *taker);
-void restore_look_again(struct controller *c); /* a process has come: what could not be read may be there now */
-void restore_failed(struct controller *c, struct member *m, const struct msg_unready *u);
-void restore_turn(struct controller *c); /* while one is active */
-void restore_fini(struct controller *c); /* at the end, whether one is or not */
-/* A node is back with the stage's weights: they need not be made. False: the run goes back already. */
-bool restore_averted(struct controller *c, int stage);
+bool restore_average(struct weights *weights, int stage, struct member *taker);
+/* A process has come: what could not be read may be there now */
+void restore_look_again(struct weights *weights);
+void restore_failed(struct weights *weights, struct member *m, const struct msg_unready *u);
+void restore_turn(struct iteration *it);    /* while one is active */
+void restore_fini(struct weights *weights); /* at the end, whether one is or not */
+/* A node is back with the stage's weights: they need not be made. False: the run goes back already.
+ */
+bool restore_averted(struct weights *weights, int stage);
 
 #endif

@@ -1,7 +1,7 @@
 /* stage_moves.c - nodes change stages: places are exchanged, and a copy that is kept becomes a node's own weights. */
 #include "controller/weights/stage_moves.h"
 
-#include "controller/controller.h"
+#include "controller/planning/planning.h"
 #include "controller/history/record.h"
 #include "controller/history/run_state.h"
 #include "controller/members/assign.h"
@@ -15,24 +15,26 @@
 
 enum { SETTLE_US = 500000 }; /* to load a copy, and two round trips */
 
-struct member *stage_moves_place(struct controller *c, int stage)
+struct member *stage_moves_place(struct members *members, int stage)
 {
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		struct member *m = &c->members[i];
+	for (uint32_t i = 0; i < members->n; i++) {
+		struct member *m = &members->list[i];
 
-		if (member_stage(c, m) == stage && !m->replica && (!member_alive(m) || m->marked))
+		if (member_stage(members->run, m) == stage && !m->is_replica &&
+		    (!member_alive(m) || m->is_marked))
 			return m; /* who is marked works on until there is a plan without it */
 	}
 	return NULL;
 }
 
 /* Here, and with nothing of the stage to lose. */
-static struct member *idle_in(struct controller *c, int stage, const struct member *but)
+static struct member *idle_in(struct members *members, int stage, const struct member *but)
 {
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		struct member *m = &c->members[i];
+	for (uint32_t i = 0; i < members->n; i++) {
+		struct member *m = &members->list[i];
 
-		if (m != but && member_stage(c, m) == stage && !m->replica && !m->restoring)
+		if (m != but && member_stage(members->run, m) == stage && !m->is_replica &&
+		    !m->checkpoint.is_restoring)
 			return m;
 	}
 	return NULL;
@@ -40,100 +42,107 @@ static struct member *idle_in(struct controller *c, int stage, const struct memb
 
 /* m and a node of the stage exchange places, so that every stage keeps its size: should the lost one come back, it
  * takes the place that was given up for it. */
-void stage_moves_exchange(struct controller *c, struct member *m, int stage)
+void stage_moves_exchange(struct members *members, struct member *m, int stage)
 {
-	struct member *other = stage_moves_place(c, stage);
-	int was = member_stage(c, m);
+	struct member *other = stage_moves_place(members, stage);
+	int was = member_stage(members->run, m);
 
 	if (!other)
-		other = idle_in(c, stage, m);
+		other = idle_in(members, stage, m);
 	if (other) {
-		c->cluster->nodes[other->id].stage = was;
-		if (member_alive(other) && !other->marked) {
-			copies_release(c, other);
-			members_set(c, other, NODE_JOINING, "its place was taken");
+		members->run->cluster->nodes[other->id].stage = was;
+		if (member_alive(other) && !other->is_marked) {
+			copies_release(members, other);
+			members_set(members->run, other, NODE_JOINING, "its place was taken");
 		}
-		other->changed = true;
-		record_node(c, other);
+		other->shown.is_stale = true;
+		record_node(members->run, other);
 	}
-	c->cluster->nodes[m->id].stage = stage;
+	members->run->cluster->nodes[m->id].stage = stage;
 }
 
-void stage_moves_move(struct controller *c, struct member *m, int stage)
+void stage_moves_move(struct members *members, struct member *m, int stage)
 {
-	stage_moves_exchange(c, m, stage);
-	members_assign(c, m, stage, c->committed > 0);
-	resume_save(c);
+	stage_moves_exchange(members, m, stage);
+	members_assign(members, m, stage, members->run->committed > 0);
+	resume_save(members);
 }
 
-void stage_moves_load(struct controller *c, struct member *m, int stage)
+void stage_moves_load(struct members *members, struct member *m, int stage)
 {
-	members_assign(c, m, stage, true);
-	m->moving = true;
-	c->moved_us = c->now_us;
-	resume_save(c);
+	members_assign(members, m, stage, true);
+	m->move.is_loading = true;
+	members->moved_us = members->run->now_us;
+	resume_save(members);
 }
 
-bool stage_moves_settle(const struct controller *c, int64_t since_us)
+bool stage_moves_settle(const struct members *members, int64_t since_us)
 {
-	return c->now_us - since_us < SETTLE_US + 2 * failure_detector_farthest_us(c);
+	return members->run->now_us - since_us <
+	       SETTLE_US + 2 * failure_detector_farthest_us(members);
 }
 
-static bool still_moving(struct controller *c)
+static bool still_moving(struct members *members)
 {
 	bool any = false;
 
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		struct member *m = &c->members[i];
+	for (uint32_t i = 0; i < members->n; i++) {
+		struct member *m = &members->list[i];
 
-		m->moving = m->moving && !m->replica && member_alive(m) &&
-			    stage_moves_settle(c, c->moved_us);
-		any = any || m->moving;
+		m->move.is_loading = m->move.is_loading && !m->is_replica && member_alive(m) &&
+				     stage_moves_settle(members, members->moved_us);
+		any = any || m->move.is_loading;
 	}
 	return any;
 }
 
 /* Replicas that take part from the next iteration on. */
-static uint32_t count_joiners(const struct controller *c, int stage)
+static uint32_t count_joiners(const struct members *members, int stage)
 {
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		const struct member *m = &c->members[i];
+	for (uint32_t i = 0; i < members->n; i++) {
+		const struct member *m = &members->list[i];
 
-		n += !m->replica && member_joins(c, m) && member_stage(c, m) == stage;
+		n += !m->is_replica && member_joins(members->run, m) &&
+		     member_stage(members->run, m) == stage;
 	}
 	return n;
 }
 
 /* Whether m keeps the copy of a stage that is down to one, its own can spare it, and there is a place. */
-static bool should_move(struct controller *c, const struct member *m)
+static bool should_move(struct members *members, const struct member *m)
 {
-	return m->replica && m->keeps >= 0 && !m->homing && copy_coming(c, m, m->keeps) &&
-	       placement_near(c, m, m->keeps) && stage_replicas(c, m->keeps, NULL) + count_joiners(c, m->keeps) <= 1 &&
-	       stage_replicas(c, member_stage(c, m), NULL) >= 3 && stage_moves_place(c, m->keeps);
+	return m->is_replica && m->copy.stage >= 0 && !m->move.is_returning &&
+	       copy_coming(members->run, m, m->copy.stage) &&
+	       placement_near(members, m, m->copy.stage) &&
+	       stage_replicas(members, m->copy.stage, NULL) +
+			       count_joiners(members, m->copy.stage) <=
+		       1 &&
+	       stage_replicas(members, member_stage(members->run, m), NULL) >= 3 &&
+	       stage_moves_place(members, m->copy.stage);
 }
 
-bool stage_moves_balance(struct controller *c)
+bool stage_moves_balance(struct planning *planning)
 {
 	bool coming = false;
 
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		struct member *m = &c->members[i];
-		int stage = m->keeps;
+	for (uint32_t i = 0; i < planning->members->n; i++) {
+		struct member *m = &planning->members->list[i];
+		int stage = m->copy.stage;
 
-		if (!should_move(c, m))
+		if (!should_move(planning->members, m))
 			continue;
-		if (!copy_usable(c, m, stage)) {
-			coming = stage_moves_settle(c, c->committed_us);
+		if (!copy_usable(planning->run, m, stage)) {
+			coming = stage_moves_settle(planning->members, planning->run->committed_us);
 			continue;
 		}
-		note(c, NOTE_EVENT, m->id, 0,
+		note(planning->run, NOTE_EVENT, m->id, 0,
 		     "S%d is down to one replica: n%02u moves there from S%d", stage, m->id,
-		     member_stage(c, m));
-		stage_moves_exchange(c, m, stage);
-		stage_moves_load(c, m, stage);
-		replan(c, "a node moved to a stage that was down to one replica");
+		     member_stage(planning->run, m));
+		stage_moves_exchange(planning->members, m, stage);
+		stage_moves_load(planning->members, m, stage);
+		replan(planning, "a node moved to a stage that was down to one replica");
 	}
-	return still_moving(c) || coming;
+	return still_moving(planning->members) || coming;
 }

@@ -5,7 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct controller;
+struct iteration;
+struct members;
 struct member;
 struct msg_committed;
 struct msg_kept;
@@ -15,9 +16,9 @@ struct standbys {
 	uint32_t looks;  /* at copies that keep the replicas waiting, in this phase */
 };
 
-void standbys_kept(struct controller *c, struct member *m, const struct msg_kept *k);
-void standbys_committed(struct controller *c, struct member *m, const struct msg_committed *r);
+void standbys_kept(struct members *members, struct member *m, const struct msg_kept *k);
+void standbys_committed(struct members *members, struct member *m, const struct msg_committed *r);
 /* Now and then: appoints keepers, lets them go. Whether it was time, and nodes may go home as well (rebalance_turn). */
-bool standbys_turn(struct controller *c);
+bool standbys_turn(struct iteration *it);
 
 #endif

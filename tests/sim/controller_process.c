@@ -14,11 +14,12 @@ enum { IDLE_US = 20000 };
 
 int controller_process_start(struct controller **out, int argc, char **argv, struct error *err)
 {
-	struct controller *c = calloc(1, sizeof(*c));
-	int rc = c ? options_parse(&c->options, argc, argv, err) : -ENOMEM;
+	struct controller *c = controller_new();
+	int rc = options_parse(&c->run.options, argc, argv, err);
 
 	if (rc == 0) {
-		c->log = (struct log){ getenv("SIM_LOG") ? stdout : NULL, LOG_DEBUG, "controller" };
+		c->run.log =
+			(struct log){ getenv("SIM_LOG") ? stdout : NULL, LOG_DEBUG, "controller" };
 		rc = controller_init(c, err);
 	}
 	if (rc != 0) {
@@ -31,15 +32,15 @@ int controller_process_start(struct controller **out, int argc, char **argv, str
 
 bool controller_process_over(const struct controller *c, int *status)
 {
-	*status = c->ending.exit_status;
-	return is_over(c);
+	*status = c->run.ending.exit_status;
+	return is_over(&c->members);
 }
 
 void controller_process_turn(struct controller *c)
 {
-	c->now_us = clock_monotonic_us();
+	c->run.now_us = clock_monotonic_us();
 	receive_messages(c);
-	if (c->phase != PHASE_FINISHED)
+	if (c->run.phase != PHASE_FINISHED)
 		take_turn(c);
 	consoles_turn(c);
 }
@@ -50,7 +51,7 @@ bool controller_process_obeys(struct controller *c, enum command_verb verb, int 
 	const struct msg_command m = { .verb = (uint8_t)verb, .node = node, .value = value };
 	struct outcome o = { .status = 0 };
 
-	c->now_us = clock_monotonic_us();
+	c->run.now_us = clock_monotonic_us();
 	switch (verb) {
 	case COMMAND_FAIL:
 		act_fail(c, "script", &m, &o);
@@ -69,9 +70,9 @@ bool controller_process_obeys(struct controller *c, enum command_verb verb, int 
 
 int64_t controller_process_deadline_us(const struct controller *c)
 {
-	int64_t at_us = post_deadline_us(c->post);
+	int64_t at_us = post_deadline_us(c->run.post);
 
-	return at_us < c->now_us + IDLE_US ? at_us : c->now_us + IDLE_US;
+	return at_us < c->run.now_us + IDLE_US ? at_us : c->run.now_us + IDLE_US;
 }
 
 void controller_process_end(struct controller *c)

@@ -373,7 +373,7 @@ static void turn_agent(struct world *w, uint32_t i)
 	agent_send(a, own_now(i));
 	if (agent_over(a, &status, own_now(i))) {
 		sim_note("%s leaves with %d", sim_name(i), status);
-		if (!w->controller || w->controller->phase != PHASE_FINISHED) {
+		if (!w->controller || w->controller->run.phase != PHASE_FINISHED) {
 			if (status != 0)
 				go_wrong(w, "agent %u gave up", i);
 			w->start_us[i] = sim.now_us + sim_draw(200000, 2000000);
@@ -398,13 +398,18 @@ static void turn_controller(struct world *w)
 	if (!controller_process_over(w->controller, &status))
 		return;
 	if (status != 0)
-		go_wrong(w, "the controller ended with %d after iteration %" PRIu64, status, w->controller->committed);
-	w->out->rewinds += w->controller->n_rewinds;
-	if (status == 0 && w->controller->committed != w->iterations)
-		go_wrong(w, "the run ended after iteration %" PRIu64 " of %u", w->controller->committed, w->iterations);
+		go_wrong(w, "the controller ended with %d after iteration %" PRIu64, status,
+			 w->controller->run.committed);
+	w->out->rewinds += w->controller->run.history.n_rewinds;
+	if (status == 0 && w->controller->run.committed != w->iterations)
+		go_wrong(w, "the run ended after iteration %" PRIu64 " of %u",
+			 w->controller->run.committed, w->iterations);
 	for (uint32_t i = 0; i < w->n_agents; i++)
-		if ((w->controller->members[i].marked || w->controller->members[i].shunned) && !is_marked(w, i))
-			go_wrong(w, "agent %u was shut out: %s", i, w->controller->members[i].why);
+		if ((w->controller->members.list[i].is_marked ||
+		     w->controller->members.list[i].peers.is_excluded) &&
+		    !is_marked(w, i))
+			go_wrong(w, "agent %u was shut out: %s", i,
+				 w->controller->members.list[i].why);
 	w->over = true;
 }
 
@@ -443,14 +448,16 @@ static void take_turn(struct world *w, uint32_t i)
  * commit. */
 static bool holds_stage(const struct world *w, uint32_t i, int stage)
 {
-	const struct member *m = &w->controller->members[i];
+	const struct member *m = &w->controller->members.list[i];
 
-	if (w->controller->summing[stage] > 0 && !m->in_sum && !m->copies)
+	if (w->controller->iteration.summing[stage] > 0 && !m->sum.counts && !m->copy.gets_sum)
 		return false;
 	return w->agents[i] && sim.processes[i].asleep_us <= sim.now_us &&
 	       m->hello.incarnation == agent_process_incarnation(w->agents[i]) &&
-	       ((m->replica && m->ready && member_stage(w->controller, m) == stage) ||
-		(m->kept && m->keeps == stage && m->kept_holds == w->controller->committed));
+	       ((m->is_replica && m->assigned.is_ready &&
+		 member_stage(&w->controller->run, m) == stage) ||
+		(m->copy.is_whole && m->copy.stage == stage &&
+		 m->copy.iterations == w->controller->run.committed));
 }
 
 /* Returns true if the cluster can lose a node. A run without a checkpoint need not survive the loss
@@ -459,11 +466,11 @@ static bool may_die(const struct world *w, uint32_t i)
 {
 	uint32_t dead = 0, holders;
 
-	if (!w->controller || !w->agents[i] || w->controller->phase == PHASE_GATHERING)
+	if (!w->controller || !w->agents[i] || w->controller->run.phase == PHASE_GATHERING)
 		return false;
 	for (uint32_t k = 0; k < w->n_agents; k++)
 		dead += !w->agents[k];
-	for (int s = 0; s < w->controller->cluster->n_stages; s++) {
+	for (int s = 0; s < w->controller->run.cluster->n_stages; s++) {
 		holders = 0;
 		for (uint32_t k = 0; k < w->n_agents; k++)
 			holders += k != i && holds_stage(w, k, s);
@@ -493,9 +500,10 @@ static void give_command(struct world *w, struct mishap *m)
 	bool obeys;
 
 	m->at_us = sim.now_us + 100000;
-	if (!w->controller || w->controller->phase == PHASE_GATHERING || sim.processes[CONTROLLER].asleep_us > sim.now_us)
+	if (!w->controller || w->controller->run.phase == PHASE_GATHERING ||
+	    sim.processes[CONTROLLER].asleep_us > sim.now_us)
 		return;
-	if (w->controller->phase == PHASE_FINISHED) {
+	if (w->controller->run.phase == PHASE_FINISHED) {
 		m->done = true;
 		return;
 	}
@@ -508,7 +516,9 @@ static void give_command(struct world *w, struct mishap *m)
 	w->calm_us = sim.now_us;
 	if (!m->given && obeys)
 		m->at_us = sim.now_us + m->lasts_us;
-	m->done = m->given ? obeys || w->controller->members[m->a].replica || m->kind != MARK : !obeys;
+	m->done = m->given
+			  ? obeys || w->controller->members.list[m->a].is_replica || m->kind != MARK
+			  : !obeys;
 	m->given = true;
 }
 
@@ -518,8 +528,9 @@ static void lose_stage(struct world *w, struct mishap *m)
 	int stage = (int)(m->a % 3);
 
 	m->done = true;
-	if (!w->controller || w->controller->saving.last == 0 || w->controller->phase == PHASE_GATHERING ||
-	    w->controller->phase == PHASE_FINISHED)
+	if (!w->controller || w->controller->weights.saving.last == 0 ||
+	    w->controller->run.phase == PHASE_GATHERING ||
+	    w->controller->run.phase == PHASE_FINISHED)
 		return;
 	for (uint32_t i = 0; i < w->n_agents; i++)
 		if (holds_stage(w, i, stage)) {
@@ -552,7 +563,7 @@ static void apply_mishap(struct world *w, struct mishap *m)
 		kill_process(w, m->a, m);
 		break;
 	case TAKE_OVER:
-		if (w->controller && w->controller->phase != PHASE_FINISHED) {
+		if (w->controller && w->controller->run.phase != PHASE_FINISHED) {
 			o->takeovers++;
 			kill_process(w, CONTROLLER, m);
 		}
@@ -585,20 +596,22 @@ static bool some_summed(const struct controller *c)
 {
 	uint32_t summed = 0, not_yet = 0;
 
-	for (uint32_t i = 0; i < c->n_members; i++)
-		if (c->members[i].replica) {
-			summed += c->members[i].reduced;
-			not_yet += !c->members[i].reduced;
+	for (uint32_t i = 0; i < c->members.n; i++)
+		if (c->members.list[i].is_replica) {
+			summed += c->members.list[i].sum.is_done;
+			not_yet += !c->members.list[i].sum.is_done;
 		}
-	return (c->phase == PHASE_REDUCING || c->phase == PHASE_COMPUTING) && summed > 0 && not_yet > 0;
+	return (c->run.phase == PHASE_REDUCING || c->run.phase == PHASE_COMPUTING) && summed > 0 &&
+	       not_yet > 0;
 }
 
 static bool some_fetch(const struct controller *c)
 {
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		const struct member *m = &c->members[i];
+	for (uint32_t i = 0; i < c->members.n; i++) {
+		const struct member *m = &c->members.list[i];
 
-		if (m->state != NODE_DEAD && ((m->replica && !m->ready) || (m->keeps >= 0 && !m->kept)))
+		if (m->state != NODE_DEAD && ((m->is_replica && !m->assigned.is_ready) ||
+					      (m->copy.stage >= 0 && !m->copy.is_whole)))
 			return true;
 	}
 	return false;
@@ -613,11 +626,11 @@ static bool has_come(const struct world *w, const struct mishap *m)
 	case SOON_AFTER:
 		return m[-1].done;
 	case SOME_SUMMED:
-		return c->iteration == m->iteration && some_summed(c);
+		return c->run.iteration == m->iteration && some_summed(c);
 	case SOME_FETCH:
-		return c->iteration == m->iteration && some_fetch(c);
+		return c->run.iteration == m->iteration && some_fetch(c);
 	default:
-		return c->iteration == m->iteration && c->phase == m->phase;
+		return c->run.iteration == m->iteration && c->run.phase == m->phase;
 	}
 }
 
@@ -626,11 +639,11 @@ static void arm(struct world *w, struct mishap *m)
 {
 	const struct controller *c = w->controller;
 
-	if (m->done || m->at_us != INT64_MAX || !c || c->phase == PHASE_GATHERING)
+	if (m->done || m->at_us != INT64_MAX || !c || c->run.phase == PHASE_GATHERING)
 		return;
-	if (m->since_us == 0 && c->iteration >= m->iteration)
+	if (m->since_us == 0 && c->run.iteration >= m->iteration)
 		m->since_us = sim.now_us;
-	if (has_come(w, m) || c->iteration > m->iteration ||
+	if (has_come(w, m) || c->run.iteration > m->iteration ||
 	    (m->since_us && sim.now_us - m->since_us > ARM_US))
 		m->at_us = sim.now_us + m->after_us;
 }
@@ -706,8 +719,8 @@ static void do_next(struct world *w)
 		arm(w, &w->mishaps[i]);
 	if (!w->over && sim.now_us > w->calm_us + PATIENCE_US)
 		go_wrong(w, "the run is stalled: iteration %" PRIu64 " of %u, phase %d",
-			 w->controller ? w->controller->iteration : 0, w->iterations,
-			 w->controller ? (int)w->controller->phase : -1);
+			 w->controller ? w->controller->run.iteration : 0, w->iterations,
+			 w->controller ? (int)w->controller->run.phase : -1);
 }
 
 /* ---- checks at the end ---- */
@@ -720,7 +733,8 @@ static void ask_agents(struct world *w)
 		struct held *h = &w->held[i];
 
 		/* A node that has not returned since a restore has weights that were given up. */
-		if (w->out->rewinds && w->controller && i < w->controller->n_members && !w->controller->members[i].replica)
+		if (w->out->rewinds && w->controller && i < w->controller->members.n &&
+		    !w->controller->members.list[i].is_replica)
 			h->stage = -1;
 		else if (!w->agents[i] || !agent_process_holds(w->agents[i], &h->stage, &committed, &h->hash) ||
 		    committed != w->iterations)

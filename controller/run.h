@@ -1,0 +1,126 @@
+/* run.h - what the run is, where it stands, and what every part of the controller writes to.
+ *
+ * The bottom of the controller. The parts above it, each of which may use those before it:
+ *
+ *     struct run        this header: the run, its position, its record, journal and consoles
+ *     struct members    controller/members/members.h: nodes, links, admission, death
+ *     struct planning   controller/planning/planning.h: requests to the planner and its answers
+ *     struct weights    controller/weights/weights.h: checkpoints, standby copies, lost stages
+ *     struct iteration  controller/iteration/iteration.h: routes, reports, sums, commits
+ *     struct operators  controller/operator/command.h: leases, acts, previews
+ *
+ * A function receives the highest part that it uses, and reaches the lower ones through it
+ * (it->members->run). No part can reach a higher one: it queues a request in run->requests, which
+ * the loop carries out.
+ *
+ * Times are microseconds of this process's monotonic clock; agents' times are translated on
+ * arrival. "Plan seconds" are the plan's own: real seconds / unit_s. */
+#ifndef CONTROLLER_RUN_H
+#define CONTROLLER_RUN_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "base/log.h"
+#include "controller/history/disk.h"
+#include "controller/history/finish.h"
+#include "controller/history/record.h"
+#include "controller/operator/faults.h"
+#include "controller/operator/journal.h"
+#include "controller/operator/stream.h"
+#include "controller/options.h"
+#include "controller/planning/planner.h"
+#include "controller/requests.h"
+#include "model/config.h"
+#include "schedule/format/cluster.h"
+#include "store/store.h"
+#include "wire/keys.h"
+#include "wire/msg.h"
+#include "wire/post.h"
+
+/* The model, its recipe and its data. Set once, before the first iteration. */
+struct training {
+	struct model_config model;
+	struct recipe recipe;
+	uint64_t parameters;
+	uint64_t stage_parameters[MSG_STAGES];
+	char *model_json;
+	uint64_t corpus_hash;         /* of the corpus that most data nodes read */
+	uint32_t n_shards, per_shard; /* data nodes; microbatches of each in an iteration */
+	int *shard_of;                /* (n_nodes) -1: not a data node when the run began */
+	double baseline_s;            /* the plain pipeline's iteration, plan seconds */
+};
+
+struct history {
+	struct store *store;
+	FILE *jsonl; /* events; NULL: not asked for */
+	struct curves curves;
+	/* How often the run went back to a checkpoint; for consoles another run each time */
+	uint32_t n_rewinds;
+	struct json_t *drill; /* the operator's acts so far (drill.c); NULL: none */
+};
+
+/* What the operator wants of the run. */
+struct wanted {
+	uint32_t path_length; /* stages that a microbatch visits */
+	bool pause;
+	bool step; /* one iteration, then pause */
+};
+
+struct fault_list {
+	struct fault *list; /* (n) */
+	uint32_t n;
+	size_t room;
+	/* List[i] has the id first + i + 1: ids continue those of an earlier controller */
+	uint32_t first;
+};
+
+struct run_keys {
+	struct keys_identity *own;
+	struct keys_list *admitted;
+};
+
+struct run_started {
+	int64_t us, wall_us;
+};
+
+struct run {
+	struct options options;
+	struct log log;
+	struct post *post;
+	struct run_keys keys;
+	int supervisor; /* file descriptor; -1: none */
+	int64_t now_us;
+	struct run_started started;
+
+	uint64_t id;
+	struct training training;
+	struct cluster *cluster;          /* as planned against; its shape never changes */
+	struct cluster *cluster_as_given; /* as the operator described it: delays only */
+	double unit_s;                    /* real seconds of one plan second */
+	struct planned *plan;             /* in force */
+	uint64_t epoch;                   /* of that plan */
+	struct wanted wanted;
+	struct fault_list faults;
+
+	enum run_phase phase;
+	uint64_t committed;
+	uint64_t iteration; /* under way: committed + 1 */
+	/* Of this iteration: above the attempts of any earlier controller */
+	uint32_t first_attempt;
+	int64_t committed_us; /* when the last commit was decided */
+	/* Tasks, sums and answers that brought the run on; unchanged: it has stalled */
+	uint64_t steps;
+	bool resumed; /* this controller took the run over */
+	/* As announced; sent again to nodes that may have missed it */
+	struct msg_commit last_commit;
+	struct requests requests; /* of the parts, until the loop has carried them out */
+	struct ending ending;
+
+	struct history history;
+	struct journal journal;
+	struct stream stream;
+	struct disk disk;
+};
+
+#endif

@@ -1,0 +1,27 @@
+/* weights.h - where the weights of each stage are: checkpoints, standby copies, stages that are
+ * lost. */
+#ifndef CONTROLLER_WEIGHTS_WEIGHTS_H
+#define CONTROLLER_WEIGHTS_WEIGHTS_H
+
+#include "controller/members/members.h"
+#include "controller/planning/planning.h"
+#include "controller/run.h"
+#include "controller/weights/checkpoints.h"
+#include "controller/weights/rebalance.h"
+#include "controller/weights/recover.h"
+#include "controller/weights/restore.h"
+#include "controller/weights/standbys.h"
+
+struct weights {
+	struct run *run;
+	struct members *members;
+	struct planning *planning;
+	struct checkpointing saving;
+	struct restoring restore;
+	struct standbys standbys;
+	struct rebalance rebalance;
+	struct stall stall;               /* stages without a replica */
+	double stage_squares[MSG_STAGES]; /* of the last commit's gradient, by stage */
+};
+
+#endif
