@@ -41,7 +41,7 @@ void controller_finish(struct members *members, int status, const char *why)
 	snprintf(stop.u.stop.reason, sizeof(stop.u.stop.reason), "%.120s", why);
 	if (members->run->ending.unrecorded)
 		return; /* agents keep their weights, and wait for a controller that can write */
-	/* Else once all is written: a successor ends it as well */
+	/* A finished run ends its supervisor once everything is written, so that a successor can end it too. */
 	if (status != 0 || !run_is_done(members->run))
 		supervisor_end(members->run);
 	for (uint32_t i = 0; i < members->n; i++)

@@ -495,7 +495,7 @@ bool iteration_resumes(struct iteration *it, struct member *m)
 	    !member_holds(it->run, m, stage) || stage_replicas(it->members, stage, NULL) > 0 ||
 	    !restore_averted(it->weights, stage))
 		return false;
-	/* Its place was given to one that took the stage over */
+	/* Another node took the stage over and has the place of m. */
 	if (member_stage(it->run, m) != stage) {
 		stage_moves_exchange(it->members, m, stage);
 		resume_save(it->members);

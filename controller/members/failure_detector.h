@@ -18,7 +18,7 @@ struct failure_detector {
 	uint32_t n_suspected; /* agents that have not been heard since */
 };
 
-/* Its process has said hello */
+/* Records that the process of this node has sent HELLO. */
 void failure_detector_begin(struct members *members, struct member *m);
 /* A word of it has come. False: not the newest, which tells only that it lives. */
 bool failure_detector_hear(struct run *run, struct member *m, const struct msg_heartbeat *h);

@@ -63,7 +63,7 @@ struct member_copy {
 	bool is_whole;
 	bool gets_sum; /* it is sent this iteration's sum for the copy */
 	bool has_sum;  /* it has reported that sum */
-	/* It is sent no sums; released with the next commit, or once another node has a copy */
+	/* No sums are sent to it; released with the next commit, or once another node has a copy */
 	bool is_dropped;
 	uint64_t last_commit_sent; /* newest commit announced to this standby */
 	struct told_sum sum;
@@ -115,7 +115,7 @@ struct member_compute {
 	uint32_t times_paced; /* corrections of the pace, kept at the machine's first agent */
 };
 
-/* Its part in the sum of its stage's gradients. */
+/* The node's part in the sum of its stage's gradients. */
 struct member_sum {
 	bool is_done;
 	bool counts; /* what it counted is in the sum of `stage`, even if it has died since */

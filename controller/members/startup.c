@@ -530,7 +530,7 @@ static void gather_again(struct weights *weights)
 		} else if (!member_alive(m)) {
 			if (m->is_awaited) /* else it was out before */
 				members_set(weights->run, m, NODE_DEAD, "did not come back");
-			/* It may have been expelled meanwhile */
+			/* The key may have been expelled meanwhile. */
 			member_disown(weights->members, m);
 		} else if (m->is_marked) {
 			members_set(weights->run, m, NODE_FAILED, "marked failed");

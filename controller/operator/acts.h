@@ -16,7 +16,7 @@ struct outcome;
 void act_skip(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o);
 void act_fail(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o);
 void act_recover(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o);
-/* And its end */
+/* Pauses the run, resumes it, or allows one iteration. */
 void act_pause(struct controller *c, const char *who, const struct msg_command *m,
 	       struct outcome *o);
 void act_stop(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o);

@@ -52,7 +52,7 @@ struct theatre {
 	struct store *store;
 	struct recording *recording;
 	struct planner *planner;
-	/* They stay where they are: callbacks point to them */
+	/* Allocated one by one, because callbacks point to them. */
 	struct viewer *viewers[VIEWERS_MOST];
 	uint32_t n_viewers;
 	struct awaited awaited[AWAITED_MOST];
