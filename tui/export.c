@@ -257,10 +257,10 @@ static void write_name(struct trace *t, int process, unsigned node, const char *
 /* Writes an arrow that starts at the first task and passes through the others. */
 static void write_flow(struct trace *t, const struct state_flight *f)
 {
-	uint32_t last = 2 * f->n_hops;
+	uint32_t last = 2 * f->route.n_hops;
 	bool begun = false;
 
-	for (uint32_t p = 0; f->n_hops > 0 && p <= last; p++) {
+	for (uint32_t p = 0; f->route.n_hops > 0 && p <= last; p++) {
 		if (!f->chain[p].started_us)
 			continue;
 		write_comma(t);
@@ -272,7 +272,8 @@ static void write_flow(struct trace *t, const struct state_flight *f)
 			: p == last ? "f"
 				    : "t",
 			TRACK_ACTUAL, (unsigned)state_chain_node(f, p),
-			(long long)f->chain[p].started_us, f->microbatch, f->microbatch);
+			(long long)f->chain[p].started_us, f->route.microbatch,
+			f->route.microbatch);
 		begun = true;
 	}
 }

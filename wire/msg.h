@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/route.h"
 #include "base/task_kind.h"
 #include "wire/faults.h"
 #include "wire/message_kinds.h"
@@ -26,7 +27,7 @@
 #define MSG_VERSION 5
 enum {
 	MSG_NODES = 1000,        /* most nodes of a cluster */
-	MSG_STAGES = 64,         /* most stages, so most hops of a path */
+	MSG_STAGES = ROUTE_HOPS, /* most stages, so most hops of a route */
 	MSG_MICROBATCHES = 8192, /* most microbatches of an iteration */
 	MSG_STUCK = 16,          /* most links of a heartbeat */
 	MSG_NOBODY = 0xffff,     /* no node */

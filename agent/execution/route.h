@@ -9,18 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/route.h"
 #include "wire/msg.h"
-
-struct route {
-	uint32_t microbatch;
-	uint32_t attempt;
-	uint32_t since; /* the attempt in which it last began */
-	uint32_t shard; /* whose data */
-	uint32_t wave;  /* which microbatch of the shard's; evaluation: which validation batch */
-	uint32_t n_hops;
-	uint16_t nodes[MSG_STAGES];
-	uint8_t stages[MSG_STAGES];
-};
 
 /* What every route must fit into. */
 struct route_limits {

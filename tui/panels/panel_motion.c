@@ -82,7 +82,7 @@ static void write_phase(const struct state *s, const struct state_flight *f, int
 /* Returns the glyph in front of chain position p. */
 static char joint_glyph(const struct state_flight *f, uint32_t p, enum style *style)
 {
-	bool forward = p <= f->n_hops;
+	bool forward = p <= f->route.n_hops;
 
 	*style = STYLE_FAINT;
 	if (f->phase == FLIGHT_UNBORN)
@@ -115,8 +115,8 @@ int view_lane(struct screen *out, int x, int y, int w, const struct state *s,
 	      const struct state_flight *f, int64_t now_us, int digits)
 {
 	char words[64];
-	int at = screen_print(out, x, y, w, STYLE_STRONG, "m%02u", f->microbatch);
-	uint32_t chain = 2 * f->n_hops + 1;
+	int at = screen_print(out, x, y, w, STYLE_STRONG, "m%02u", f->route.microbatch);
+	uint32_t chain = 2 * f->route.n_hops + 1;
 	int need = (int)chain * (digits + 1) + 2;
 
 	at += screen_text(out, x + at, y, w - at, STYLE_TEXT, f->reruns ? "'" : " ");
@@ -133,7 +133,7 @@ int view_lane(struct screen *out, int x, int y, int w, const struct state *s,
 			    f->phase != FLIGHT_DONE)
 				text = phase_style(f);
 			screen_put(out, x + at++, y, (uint32_t)sign, style);
-			if (p == f->n_hops)
+			if (p == f->route.n_hops)
 				at += screen_print(out, x + at, y, w - at, text, "%.*s", digits,
 						   "LLL");
 			else
@@ -160,17 +160,17 @@ static void draw_short(struct screen *out, struct rect at, const struct state *s
 			continue;
 		node = state_chain_node(f, f->position);
 		if (f->phase == FLIGHT_RUNNING)
-			chips_add(&go, 5, phase_style(f), "m%02u%cn%02u", f->microbatch,
+			chips_add(&go, 5, phase_style(f), "m%02u%cn%02u", f->route.microbatch,
 				  glyphs_task_glyph(state_chain_kind(f, f->position)), node);
 		else if (f->phase == FLIGHT_TRAVELLING)
-			chips_add(&go, 4, STYLE_TRAVEL, "m%02u n%02u>n%02u", f->microbatch,
+			chips_add(&go, 4, STYLE_TRAVEL, "m%02u n%02u>n%02u", f->route.microbatch,
 				  node, (unsigned)state_chain_node(f, f->position + 1));
 		else if (f->chain[f->position].blocker == STATE_NOBODY)
 			chips_add(&wait, 5, STYLE_BLOCKED, "m%02u waits at n%02u for a slot",
-				  f->microbatch, node);
+				  f->route.microbatch, node);
 		else
 			chips_add(&wait, 5, STYLE_BLOCKED, "m%02u waits at n%02u for m%02u",
-				  f->microbatch, node, f->chain[f->position].blocker);
+				  f->route.microbatch, node, f->chain[f->position].blocker);
 	}
 	chips_draw(&go, out, at.x, at.y + 1, at.w, "  ");
 	if (at.h < 3)
@@ -270,11 +270,11 @@ void panel_follow(struct screen *out, struct rect at, const struct state *s, con
 			     "m%02u is not in this iteration's plan", u->selection.microbatch);
 		return;
 	}
-	for (uint32_t h = 0; h < f->n_hops; h++)
-		skipped |= 1ull << f->stages[h];
-	n = snprintf(title, sizeof(title), "Follow m%02u from n%02u", f->microbatch,
-		     (unsigned)f->nodes[0]);
-	if (f->n_hops < s->run.n_stages)
+	for (uint32_t h = 0; h < f->route.n_hops; h++)
+		skipped |= 1ull << f->route.stages[h];
+	n = snprintf(title, sizeof(title), "Follow m%02u from n%02u", f->route.microbatch,
+		     (unsigned)f->route.nodes[0]);
+	if (f->route.n_hops < s->run.n_stages)
 		n += snprintf(title + n, sizeof(title) - (size_t)n, ", skips");
 	for (uint32_t i = 0; i < s->run.n_stages && n < (int)sizeof(title) - 8; i++)
 		if (!(skipped >> i & 1))
@@ -282,8 +282,8 @@ void panel_follow(struct screen *out, struct rect at, const struct state *s, con
 	if (f->reruns && n < (int)sizeof(title) - 16)
 		snprintf(title + n, sizeof(title) - (size_t)n, ", attempt %u", f->reruns + 1);
 	screen_rule(out, at, title, NULL);
-	for (uint32_t p = 0; p <= 2 * f->n_hops; p++)
-		draw_step(p < f->n_hops ? &forward : &back, s, f, p, u->clock.now_us);
+	for (uint32_t p = 0; p <= 2 * f->route.n_hops; p++)
+		draw_step(p < f->route.n_hops ? &forward : &back, s, f, p, u->clock.now_us);
 	chips_draw(&forward, out, at.x, at.y + 1, at.w, " > ");
 	if (at.h > 2)
 		chips_draw(&back, out, at.x, at.y + 2, at.w, " > ");

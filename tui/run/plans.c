@@ -56,8 +56,8 @@ static uint32_t count_changed(const struct state *s, const struct msg_see_plan *
 		const struct msg_route *r = &p->routes[i];
 		const struct state_flight *f = state_flight(s, r->microbatch);
 
-		if (!f || f->n_hops != r->n_hops ||
-		    memcmp(f->nodes, r->nodes, r->n_hops * sizeof(*r->nodes)) != 0)
+		if (!f || f->route.n_hops != r->n_hops ||
+		    memcmp(f->route.nodes, r->nodes, r->n_hops * sizeof(*r->nodes)) != 0)
 			changed++;
 	}
 	return changed;

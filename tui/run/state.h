@@ -85,13 +85,7 @@ struct state_flight {
 	bool known;
 	bool begun;      /* events of this iteration have arrived */
 	uint32_t reruns; /* in this iteration; its first attempt may be above 0 */
-	uint32_t microbatch, attempt, shard, wave;
-	/* The attempt in which it last started from its data node. Later attempts replaced nodes
-	 * of its path only. */
-	uint32_t since_attempt;
-	uint32_t n_hops;
-	uint16_t nodes[MSG_STAGES];
-	uint8_t stages[MSG_STAGES];
+	struct route route;
 	uint8_t phase; /* enum flight_phase */
 	uint32_t position;
 	int64_t since_us;

@@ -60,17 +60,17 @@ bool state_flight_moves(const struct state_flight *f)
 
 uint16_t state_chain_node(const struct state_flight *f, uint32_t position)
 {
-	return f->nodes[chain_hop(f->n_hops, position)];
+	return f->route.nodes[chain_hop(f->route.n_hops, position)];
 }
 
 uint8_t state_chain_stage(const struct state_flight *f, uint32_t position)
 {
-	return f->stages[chain_hop(f->n_hops, position)];
+	return f->route.stages[chain_hop(f->route.n_hops, position)];
 }
 
 enum task_kind state_chain_kind(const struct state_flight *f, uint32_t position)
 {
-	return chain_kind(f->n_hops, position);
+	return chain_kind(f->route.n_hops, position);
 }
 
 uint32_t state_waiting(const struct state *s)
@@ -86,11 +86,11 @@ uint32_t state_waiting(const struct state *s)
 /* Replaces the node of a hop. The former node's results for this hop are lost. */
 static void replace_node(struct state_flight *f, uint32_t hop, uint16_t node)
 {
-	uint32_t n = f->n_hops, at = f->position;
+	uint32_t n = f->route.n_hops, at = f->position;
 
-	if (f->nodes[hop] == node)
+	if (f->route.nodes[hop] == node)
 		return;
-	f->nodes[hop] = node;
+	f->route.nodes[hop] = node;
 	memset(&f->chain[hop], 0, sizeof(f->chain[hop]));
 	memset(&f->chain[2 * n - hop], 0, sizeof(f->chain[hop]));
 	if (hop == 0)
@@ -106,10 +106,10 @@ static void replace_node(struct state_flight *f, uint32_t hop, uint16_t node)
  * path's node of the same stage. */
 static void take_detour(const struct state *s, struct state_flight *f, uint16_t node)
 {
-	if (chain_find(f->nodes, f->n_hops, node) >= 0)
+	if (chain_find(f->route.nodes, f->route.n_hops, node) >= 0)
 		return;
-	for (uint32_t h = 0; s->nodes[node].known && h < f->n_hops; h++)
-		if (f->stages[h] == s->nodes[node].see.stage)
+	for (uint32_t h = 0; s->nodes[node].known && h < f->route.n_hops; h++)
+		if (f->route.stages[h] == s->nodes[node].see.stage)
 			replace_node(f, h, node);
 }
 
@@ -117,11 +117,11 @@ static void take_detour(const struct state *s, struct state_flight *f, uint16_t 
  * a node once. */
 static int position_of(const struct state_flight *f, const struct msg_task_event *e)
 {
-	int hop = chain_find(f->nodes, f->n_hops, e->node);
+	int hop = chain_find(f->route.nodes, f->route.n_hops, e->node);
 
 	if (hop < 0 || (e->kind == TASK_LOSS && hop > 0))
 		return -1;
-	return (int)chain_position(f->n_hops, (uint32_t)hop, (enum task_kind)e->kind);
+	return (int)chain_position(f->route.n_hops, (uint32_t)hop, (enum task_kind)e->kind);
 }
 
 /* ---- flights ---- */
@@ -147,8 +147,11 @@ static void make_flights(struct state *s, uint32_t n)
 /* Returns true if the new route only replaces nodes of a microbatch that keeps its progress. */
 static bool keeps_progress(const struct state_flight *f, const struct msg_route *r)
 {
-	return f->known && f->n_hops > 0 && f->n_hops == r->n_hops && f->attempt < r->attempt &&
-	       f->attempt >= r->since && memcmp(f->stages, r->stages, r->n_hops) == 0;
+	const struct route *old = &f->route;
+
+	return f->known && old->n_hops > 0 && old->n_hops == r->n_hops &&
+	       old->attempt < r->attempt && old->attempt >= r->since &&
+	       memcmp(old->stages, r->stages, r->n_hops) == 0;
 }
 
 void state_take_routes(struct state *s, const struct msg_route *routes, uint32_t n)
@@ -168,28 +171,28 @@ void state_take_routes(struct state *s, const struct msg_route *routes, uint32_t
 			continue;
 		f = &s->flights[r->microbatch];
 		/* Routes of a rerun have attempts, routes of a plan do not. */
-		same = f->known && f->attempt >= r->attempt && f->n_hops == r->n_hops &&
-		       memcmp(f->nodes, r->nodes, r->n_hops * sizeof(*r->nodes)) == 0;
+		same = f->known && f->route.attempt >= r->attempt && f->route.n_hops == r->n_hops &&
+		       memcmp(f->route.nodes, r->nodes, r->n_hops * sizeof(*r->nodes)) == 0;
 		if (same)
 			continue;
 		if (keeps_progress(f, r)) {
 			f->reruns += f->begun;
-			f->attempt = r->attempt;
+			f->route.attempt = r->attempt;
 			for (uint32_t h = 0; h < r->n_hops; h++)
 				replace_node(f, h, r->nodes[h]);
 			continue;
 		}
 		f->known = true;
-		f->microbatch = r->microbatch;
-		f->reruns += f->begun && f->attempt < r->attempt;
-		if (f->attempt < r->attempt)
-			f->attempt = f->since_attempt = r->attempt;
-		f->shard = r->shard;
-		f->wave = r->wave;
-		f->n_hops = r->n_hops;
+		f->route.microbatch = r->microbatch;
+		f->reruns += f->begun && f->route.attempt < r->attempt;
+		if (f->route.attempt < r->attempt)
+			f->route.attempt = f->route.since = r->attempt;
+		f->route.shard = r->shard;
+		f->route.wave = r->wave;
+		f->route.n_hops = r->n_hops;
 		if (r->n_hops > 0) {
-			memcpy(f->nodes, r->nodes, r->n_hops * sizeof(*r->nodes));
-			memcpy(f->stages, r->stages, r->n_hops);
+			memcpy(f->route.nodes, r->nodes, r->n_hops * sizeof(*r->nodes));
+			memcpy(f->route.stages, r->stages, r->n_hops);
 		}
 		clear_flight(f);
 	}
@@ -216,19 +219,19 @@ static void move_flight(struct state *s, const struct msg_task_event *e)
 	if (e->kind == TASK_EVALUATE || !state_flight(s, e->microbatch))
 		return;
 	f = &s->flights[e->microbatch];
-	if (e->attempt < f->since_attempt)
+	if (e->attempt < f->route.since)
 		return;
-	before = f->nodes[0];
-	newer = e->attempt > f->attempt;
+	before = f->route.nodes[0];
+	newer = e->attempt > f->route.attempt;
 	if (newer) {
-		f->attempt = e->attempt;
+		f->route.attempt = e->attempt;
 		f->reruns += f->begun;
 	}
-	if (e->attempt == f->attempt)
+	if (e->attempt == f->route.attempt)
 		take_detour(s, f, e->node);
 	p = position_of(f, e);
 	if (newer && p == 0 && e->node == before) { /* its data node starts it again */
-		f->since_attempt = e->attempt;
+		f->route.since = e->attempt;
 		clear_flight(f);
 	}
 	f->begun = true;
@@ -250,7 +253,7 @@ static void move_flight(struct state *s, const struct msg_task_event *e)
 		if (e->kind == TASK_LOSS)
 			f->loss = e->loss;
 		advance_flight(f, (uint32_t)p,
-			       (uint32_t)p == 2 * f->n_hops ? FLIGHT_DONE : FLIGHT_TRAVELLING,
+			       (uint32_t)p == 2 * f->route.n_hops ? FLIGHT_DONE : FLIGHT_TRAVELLING,
 			       e->at_us);
 	}
 }
@@ -261,7 +264,7 @@ static bool is_first(const struct state *s, const struct msg_task_event *e)
 {
 	const struct state_flight *f = state_flight(s, e->microbatch);
 
-	return e->kind == TASK_FORWARD && f && f->n_hops > 0 && f->nodes[0] == e->node;
+	return e->kind == TASK_FORWARD && f && f->route.n_hops > 0 && f->route.nodes[0] == e->node;
 }
 
 static void enqueue_task(struct state *s, struct state_node *n, const struct msg_task_event *e)
@@ -368,7 +371,7 @@ static void end_iteration(struct state *s)
 		clear_flight(&s->flights[i]);
 		s->flights[i].begun = false;
 		/* Attempts are counted for each iteration. */
-		s->flights[i].attempt = s->flights[i].since_attempt = 0;
+		s->flights[i].route.attempt = s->flights[i].route.since = 0;
 		s->flights[i].reruns = 0;
 	}
 	for (uint32_t i = 0; i < s->n_nodes; i++) {

@@ -61,9 +61,9 @@ static bool detour_s(const struct state *s, const struct state_flight *f, uint16
 	uint32_t p = f->position;
 	double in, on = 0;
 
-	if (!delay_s(s, f->nodes[p - 1], node, &in))
+	if (!delay_s(s, f->route.nodes[p - 1], node, &in))
 		return false;
-	if (p + 1 < f->n_hops && !delay_s(s, node, f->nodes[p + 1], &on))
+	if (p + 1 < f->route.n_hops && !delay_s(s, node, f->route.nodes[p + 1], &on))
 		return false;
 	*out = in + on;
 	return true;
@@ -122,7 +122,7 @@ void why_make(struct why *w, const struct state *s, const struct state_flight *f
 	w->full = n->see.memory > 0 && n->slots >= n->see.memory;
 	w->waited_s = state_plan_s(s, now_us - f->since_us);
 	w->left_s = wait_s(s, n, f->since_us, now_us, &w->ahead);
-	w->choice = f->position > 0 && f->position < f->n_hops;
+	w->choice = f->position > 0 && f->position < f->route.n_hops;
 	if (w->choice)
 		find_alternative(w, s, f, now_us);
 }

@@ -202,7 +202,7 @@ static void reruns(void **unused)
 	e[3].attempt = 1;
 	apply_events(s, 1, e, 5);
 	assert_int_equal(state_flight(s, 0)->reruns, 1);
-	assert_int_equal(state_flight(s, 0)->nodes[1], 2); /* the other node of stage 1 */
+	assert_int_equal(state_flight(s, 0)->route.nodes[1], 2); /* the other node of stage 1 */
 	assert_int_equal(state_flight(s, 0)->position, 1);
 	assert_int_equal(state_flight(s, 0)->phase, FLIGHT_RUNNING);
 	state_free(s);
@@ -230,7 +230,7 @@ static void rerouted(void **unused)
 	state_take_routes(s, &r, 1);
 	f = state_flight(s, 0);
 	assert_int_equal(f->reruns, 1);
-	assert_int_equal(f->nodes[1], 2);
+	assert_int_equal(f->route.nodes[1], 2);
 	assert_int_equal(f->phase, FLIGHT_TRAVELLING);
 	assert_int_equal(f->position, 0);
 	assert_int_equal(f->chain[0].ended_us, 150);

@@ -11,7 +11,7 @@ static const char *const places[12] = { "Australia", "Belgium",   "Canada", "Ger
 					"Iowa",      "Japan",     "LA",     "NL",
 					"Oregon",    "Singapore", "Taiwan", "London" };
 
-struct route {
+struct hops {
 	uint16_t nodes[MSG_STAGES];
 	uint8_t stages[MSG_STAGES];
 };
@@ -35,7 +35,7 @@ struct run {
 	struct rng rng;
 	uint32_t n_microbatches, n_data;
 	uint32_t *stage_of, *first; /* by node; by stage, its first node */
-	struct route *routes;
+	struct hops *routes;
 	struct msg_route *msg_routes;
 	struct msg_task_event *events;
 	uint32_t n_events, most_events;
@@ -75,7 +75,7 @@ static void make_routes(struct run *r)
 	uint32_t S = r->o.stages, others = S - 1, k = 0;
 
 	for (uint32_t m = 0; m < r->n_microbatches; m++) {
-		struct route *p = &r->routes[m];
+		struct hops *p = &r->routes[m];
 		uint8_t visit[MSG_STAGES] = { 0 };
 		uint32_t h = 1;
 

@@ -87,8 +87,8 @@ static void add_blast(struct lines *l, const struct state *s, uint16_t node, boo
 	for (uint32_t i = 0; i < s->n_flights; i++) {
 		const struct state_flight *f = &s->flights[i];
 
-		for (uint32_t h = 0; f->known && h < f->n_hops; h++)
-			through += f->nodes[h] == node;
+		for (uint32_t h = 0; f->known && h < f->route.n_hops; h++)
+			through += f->route.nodes[h] == node;
 	}
 	for (uint32_t i = 0; i < s->n_nodes; i++)
 		left += i != node && s->nodes[i].known && s->nodes[i].see.stage == stage &&

@@ -33,7 +33,7 @@ void view_microbatches(struct screen *out, struct rect at, const struct state *s
 		if (!f->known)
 			continue;
 		view_lane(out, x + 1, y, w - 2, s, f, u->clock.now_us, digits);
-		if (f->microbatch == u->selection.microbatch) {
+		if (f->route.microbatch == u->selection.microbatch) {
 			screen_put(out, x, y, '>', STYLE_KEY);
 			screen_restyle(out, (struct rect){ x, y, 4, 1 }, ~0u, STYLE_REVERSE);
 		}
