@@ -67,7 +67,7 @@ struct store_run {
 
 struct store_plan {
 	uint64_t epoch;     /* unique, rising */
-	uint64_t iteration; /* the first one that follows the plan */
+	uint64_t iteration; /* the first iteration that follows the plan */
 	const char *reason;
 	uint32_t path_length;
 	const char *plan;           /* skippipe.plan/1 JSON */
@@ -121,7 +121,7 @@ struct store_commit {
 	double gradient_norm, clip;
 	double iteration_s, predicted_s; /* plan seconds */
 	double sync_s;
-	double real_s; /* wall time from the previous commit to this one */
+	double real_s; /* wall time from the previous commit to this commit */
 	uint32_t collisions;
 	double wait_s;
 	uint32_t alive, path_length; /* nodes alive; stages of a path */
@@ -153,7 +153,7 @@ struct store_task {
 };
 
 struct store_validation {
-	uint64_t iteration; /* the last one that the weights contain */
+	uint64_t iteration; /* the last iteration that the weights contain */
 	double loss;
 	int64_t wall_us;
 };
@@ -184,7 +184,7 @@ struct store_fault {
 /* An operator's command. It is written again under the same id when its outcome is known. */
 struct store_command {
 	uint64_t id;
-	uint64_t iteration; /* the first one with its effect */
+	uint64_t iteration; /* the first iteration with its effect */
 	int64_t wall_us;
 	const char *who; /* name of the console */
 	const char *verb;

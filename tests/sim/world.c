@@ -736,8 +736,9 @@ static void ask_agents(struct world *w)
 		if (w->out->rewinds && w->controller && i < w->controller->members.n &&
 		    !w->controller->members.list[i].is_replica)
 			h->stage = -1;
-		else if (!w->agents[i] || !agent_process_holds(w->agents[i], &h->stage, &committed, &h->hash) ||
-		    committed != w->iterations)
+		else if (!w->agents[i] ||
+			 !agent_process_holds(w->agents[i], &h->stage, &committed, &h->hash) ||
+			 committed != w->iterations)
 			h->stage = -1;
 	}
 }
