@@ -16,12 +16,12 @@
  * Apply. */
 static uint32_t focus_typed(const struct dialog *d)
 {
-	return d->want_typed ? d->n_fields : UINT32_MAX;
+	return d->needs_number ? d->n_fields : UINT32_MAX;
 }
 
 static uint32_t focus_cancel(const struct dialog *d)
 {
-	return d->n_fields + (d->want_typed ? 1 : 0);
+	return d->n_fields + (d->needs_number ? 1 : 0);
 }
 
 static void add_field(struct dialog *d, const char *label, enum field_unit unit, int64_t value,
@@ -90,7 +90,7 @@ static void ask_preview(struct ui *u, const struct state *s)
 	struct msg_command c = command_of(u);
 
 	snprintf(c.text, sizeof(c.text), "preview");
-	u->dialog.have_preview = false;
+	u->dialog.has_preview = false;
 	u->dialog.asked_us = u->clock.local_us;
 	u->dialog.preview_id = ui_send(u, s, c);
 }
@@ -100,7 +100,7 @@ void dialog_take_preview(struct dialog *d, const struct msg_see_preview *p)
 	if (d->kind == DIALOG_NONE || p->command != d->preview_id)
 		return;
 	d->preview = *p;
-	d->have_preview = true;
+	d->has_preview = true;
 }
 
 /* ---- opening ---- */
@@ -190,7 +190,7 @@ static void open_inject(struct dialog *d, const struct state *s)
 		add_field(d, "lost", FIELD_PERCENT, 5, 1, 99, 1);
 	if (!fault->for_good)
 		add_field(d, "heals after", FIELD_SECONDS, 60, 5, 3600, 5);
-	d->want_typed = fault->confirmed;
+	d->needs_number = fault->confirmed;
 }
 
 /* Undoes the selected journal entry, else the last command that is not undone, which the controller
@@ -265,7 +265,7 @@ static void apply_dialog(struct ui *u, const struct state *s)
 
 	if (d->forbidden)
 		return;
-	if (d->want_typed && !typed_right(d)) {
+	if (d->needs_number && !typed_right(d)) {
 		d->focus = focus_typed(d);
 		ui_say(u, STYLE_WARNING, "type the node's number to confirm");
 		return;
@@ -329,7 +329,7 @@ static void type_digit(struct ui *u, const struct state *s, uint32_t key)
 	struct dialog_field *f;
 	int64_t v;
 
-	if (d->want_typed && d->focus >= d->n_fields) {
+	if (d->needs_number && d->focus >= d->n_fields) {
 		if (n + 1 < sizeof(d->typed)) {
 			d->typed[n] = (char)key;
 			d->typed[n + 1] = '\0';
@@ -381,7 +381,7 @@ void dialog_key(struct ui *u, const struct state *s, uint32_t key)
 		move_focus(d, 1);
 	else if (key == PRESS_BACK_TAB)
 		move_focus(d, -1);
-	else if (key == PRESS_DELETE_BACK && d->want_typed)
+	else if (key == PRESS_DELETE_BACK && d->needs_number)
 		d->typed[n > 0 ? n - 1 : 0] = '\0';
 	else if (stepper && (key == PRESS_ARROW_UP || key == PRESS_ARROW_RIGHT || key == '+' ||
 			     key == '='))

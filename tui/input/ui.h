@@ -74,12 +74,12 @@ struct dialog {
 	struct dialog_field fields[DIALOG_FIELDS];
 	uint32_t focus;  /* index: fields, then the confirmation, Cancel, Apply */
 	uint32_t choice; /* DIALOG_FAULT, DIALOG_HEAL: the selected line */
-	bool want_typed; /* the node's number must be typed to confirm */
+	bool needs_number; /* the node's number must be typed to confirm */
 	char typed[8];
 	bool forbidden; /* Apply has no effect; `why` gives the reason */
 	char why[128];
 	uint64_t preview_id; /* of the command that requests the preview; 0 none */
-	bool have_preview;
+	bool has_preview;
 	struct msg_see_preview preview;
 	int64_t asked_us; /* local clock: the request */
 	uint64_t undo;    /* id of the command to undo; 0: the last */
@@ -104,7 +104,8 @@ struct ui_compare {
 
 /* A what-if beside the iteration that is shown (branch.h). */
 struct ui_branch {
-	bool wanted, have;
+	bool open;     /* the what-if is shown, or requested */
+	bool has_plan; /* the answer has arrived */
 	char name[32];    /* the name that the answer has */
 	uint64_t id;      /* of the command that requests the plan */
 	uint32_t skip;    /* stages */

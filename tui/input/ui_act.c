@@ -139,7 +139,7 @@ static void step_back(struct ui *u)
 		u->selection.filter[0] = '\0';
 	else if (u->selection.following)
 		u->selection.following = false;
-	else if (u->branch.wanted)
+	else if (u->branch.open)
 		branch_leave(u);
 	else
 		u->display.view = VIEW_OVERVIEW;
@@ -261,7 +261,7 @@ static void act_console(struct ui *u, const struct state *s, enum action a)
 		ui_say(u, STYLE_TEXT, "the screen is frozen; the training continues");
 		break;
 	case ACTION_BRANCH:
-		if (u->branch.wanted)
+		if (u->branch.open)
 			branch_leave(u);
 		else
 			dialog_open(u, s, DIALOG_BRANCH);

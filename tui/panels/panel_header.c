@@ -67,7 +67,7 @@ static void first_line(struct screen *out, struct rect at, const struct state *s
 	bool ours; /* false: a published baseline plans, and is always shown */
 
 	chips_add(&c, 3, STYLE_TITLE, "skippipe");
-	chips_add(&c, 6, STYLE_STRONG, "%s", s->have_run ? s->run.name : "");
+	chips_add(&c, 6, STYLE_STRONG, "%s", s->has_run ? s->run.name : "");
 	if (s->run.iterations)
 		chips_add(&c, 8, STYLE_STRONG, "it %llu/%llu", (unsigned long long)t->iteration,
 			  (unsigned long long)s->run.iterations);
@@ -76,7 +76,7 @@ static void first_line(struct screen *out, struct rect at, const struct state *s
 	add_link(&c, s, u);
 	if (s->run.emulated)
 		chips_add(&c, 7, STYLE_STRONG, "EMULATED");
-	if (u->branch.wanted)
+	if (u->branch.open)
 		chips_add(&c, 8, STYLE_LOST, " WHAT IF ");
 	chips_add(&c, 7, t->alive < t->n_nodes ? STYLE_WARNING : STYLE_TEXT, "nodes %u/%u",
 		  t->alive, t->n_nodes);

@@ -278,7 +278,7 @@ static void draw_title(struct screen *out, struct rect at, const struct state *s
 	char title[128], key[16];
 	int n;
 
-	if (u->branch.wanted) {
+	if (u->branch.open) {
 		keymap_show_action(&u->map, ACTION_BRANCH, key);
 		branch_title(u, s, title);
 		screen_rule(out, at, title, NULL);
@@ -321,7 +321,7 @@ static void draw_second(struct screen *out, struct rect at, int x, int y,
 			const struct window *w, const struct state_plan *p,
 			const struct ui_branch *branch, const struct state_node *n)
 {
-	bool what_if = branch->wanted;
+	bool what_if = branch->open;
 
 	screen_text(out, at.x, y, x - at.x - 1, what_if ? STYLE_WARNING : STYLE_FAINT,
 		    at.w < 95 ? (what_if ? "  ?" : "")
@@ -356,7 +356,7 @@ void panel_timeline(struct screen *out, struct rect at, const struct state *s,
 		    const struct ui *u, const struct roster *r)
 {
 	const struct state_plan *other = branch_plan(u);
-	int rows = at.h - 2 - (u->branch.wanted && at.h > 5),
+	int rows = at.h - 2 - (u->branch.open && at.h > 5),
 	    lead = at.w >= 95 ? r->digits + 9 : r->digits + 2, columns, each;
 	uint32_t first, shown;
 	struct window w;
@@ -374,7 +374,7 @@ void panel_timeline(struct screen *out, struct rect at, const struct state *s,
 	first = first_row(r, s, &u->selection, rows);
 	shown = r->n - first < (uint32_t)rows ? r->n - first : (uint32_t)rows;
 	draw_title(out, at, s, u, shown, r->n);
-	if (columns < 8 || !s->have_run)
+	if (columns < 8 || !s->has_run)
 		return;
 	if (!s->current.start_us && !s->current.previous_start_us) {
 		draw_welcome(out, at, s, &u->map);
@@ -408,7 +408,7 @@ void panel_timeline(struct screen *out, struct rect at, const struct state *s,
 				     view_busy_percent(n, w.from_us, steady));
 	}
 	draw_axis(out, at.x + lead, at.y + 1 + (int)shown * each, &w, s, other);
-	if (u->branch.wanted && at.h > 5) {
+	if (u->branch.open && at.h > 5) {
 		branch_effects(u, s, effects);
 		screen_text(out, at.x + 1, at.y + 2 + (int)shown * each, at.w - 1,
 			    *u->branch.refused ? STYLE_ALERT : STYLE_STRONG, effects);

@@ -54,10 +54,10 @@ void branch_ask(struct ui *u, const struct state *s, uint32_t skip, int32_t with
 	if (without >= 0)
 		snprintf(absent, sizeof(absent), " -n%02d", without);
 	snprintf(b->name, sizeof(b->name), "branch %u/%u%.15s", skip, s->run.n_stages, absent);
-	if (!b->wanted)
+	if (!b->open)
 		b->back = u->display.view;
-	b->wanted = true;
-	b->have = false;
+	b->open = true;
+	b->has_plan = false;
 	b->refused[0] = '\0';
 	b->skip = skip;
 	b->without = without;
@@ -70,7 +70,7 @@ bool branch_take_answer(struct ui *u, const struct state *s, const struct msg *m
 	const struct msg_see_plan *p = &m->u.see_plan;
 	struct ui_branch *b = &u->branch;
 
-	if (!b->wanted)
+	if (!b->open)
 		return false;
 	if (m->type == MSG_SEE_REPLY && m->u.see_reply.command == b->id) {
 		if (m->u.see_reply.status != 0)
@@ -82,20 +82,20 @@ bool branch_take_answer(struct ui *u, const struct state *s, const struct msg *m
 	if (!b->plan.first)
 		state_plan_init(&b->plan);
 	state_plan_fill(s, &b->plan, p);
-	b->have = true;
+	b->has_plan = true;
 	return true;
 }
 
 void branch_leave(struct ui *u)
 {
-	u->branch.wanted = false;
+	u->branch.open = false;
 	if (u->display.view == VIEW_TIMELINE)
 		u->display.view = u->branch.back;
 }
 
 const struct state_plan *branch_plan(const struct ui *u)
 {
-	return u->branch.wanted && u->branch.have ? &u->branch.plan : NULL;
+	return u->branch.open && u->branch.has_plan ? &u->branch.plan : NULL;
 }
 
 void branch_title(const struct ui *u, const struct state *s, char text[128])

@@ -62,7 +62,7 @@ static void grow_table(void **array, size_t *n, size_t *room, size_t size, size_
  * snapshot overwrites it message by message. */
 static void apply_run(struct state *s, const struct msg_see_run *r)
 {
-	if (s->have_run && s->run.run != r->run) {
+	if (s->has_run && s->run.run != r->run) {
 		memset(s->nodes, 0, MSG_NODES * sizeof(*s->nodes));
 		s->n_nodes = s->n_flights = 0;
 		free(s->flights);
@@ -80,7 +80,7 @@ static void apply_run(struct state *s, const struct msg_see_run *r)
 			s->n_links = 0;
 	}
 	s->n_faults = 0; /* the snapshot has the active ones */
-	s->have_run = true;
+	s->has_run = true;
 	s->run = *r;
 	s->run.first_us = state_bound_us(r->first_us);
 	s->run.last_us = state_bound_us(r->last_us);

@@ -136,7 +136,7 @@ struct state_history {
 };
 
 struct state {
-	bool have_run;
+	bool has_run;
 	struct msg_see_run run;
 	struct msg_see_status status;
 	struct state_stream stream;

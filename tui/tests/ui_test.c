@@ -155,10 +155,10 @@ static void skip_ratio(void **unused)
 	assert_string_equal(u.outbox.commands[u.outbox.n - 1].text, "preview");
 	m.u.see_preview.command = first; /* an answer to an earlier request */
 	ui_take_message(&u, s, &m);
-	assert_false(u.dialog.have_preview);
+	assert_false(u.dialog.has_preview);
 	m.u.see_preview.command = u.dialog.preview_id;
 	ui_take_message(&u, s, &m);
-	assert_true(u.dialog.have_preview);
+	assert_true(u.dialog.has_preview);
 	u.outbox.n = 0;
 	ui_key(&u, s, PRESS_TAB);
 	ui_key(&u, s, PRESS_ENTER);
@@ -226,7 +226,7 @@ static void skip_as_what_if(void **unused)
 	assert_int_equal(u.outbox.n, 2); /* the preview and the what-if, no other command */
 	assert_int_equal(u.outbox.commands[1].verb, COMMAND_COMPARE);
 	assert_int_equal(u.outbox.commands[1].value, 3);
-	assert_true(u.branch.wanted);
+	assert_true(u.branch.open);
 	ui_fini(&u);
 	state_free(s);
 }
@@ -286,7 +286,7 @@ static void branching(void **unused)
 	ui_take_message(&u, s, &m);
 	assert_string_equal(u.branch.refused, "stage 2 has nobody");
 	ui_key(&u, s, PRESS_ESCAPE);
-	assert_false(u.branch.wanted);
+	assert_false(u.branch.open);
 	s->nodes[4].see.state = NODE_LIVE;
 	ui_command(&u, s, "branch 1");
 	assert_string_equal(u.outbox.commands[2].text, "branch -");
@@ -496,7 +496,7 @@ static void fuzz(void **unused)
 					screen,
 					1 + (int)rng_below(&r, rng_below(&r, 2) ? 300 : 40),
 					1 + (int)rng_below(&r, rng_below(&r, 2) ? 90 : 12));
-		if (u.branch.wanted && rng_below(&r, 8) == 0)
+		if (u.branch.open && rng_below(&r, 8) == 0)
 			answer_branch(&u, s, u.branch.name, (float)rng_below(&r, 100));
 		u.clock.behind_us = rng_below(&r, 4) ? 0 : rng_below(&r, 1u << 31);
 		u.outbox.n = 0;

@@ -44,7 +44,7 @@ static void add_preview(struct lines *l, const struct ui *u)
 					    : "the controller cannot be reached");
 		return;
 	}
-	if (!d->have_preview) {
+	if (!d->has_preview) {
 		glyphs_age((double)(u->clock.local_us - d->asked_us) / 1e6, age);
 		add_line(l, STYLE_FAINT,
 			 u->clock.local_us - d->asked_us > 300000 ? "planning... STALE %s"
@@ -298,7 +298,7 @@ static void draw_fields(struct screen *out, struct rect at, const struct state *
 		screen_print(out, at.x + x, y, at.w - x, STYLE_STRONG | mark, "%c < %s >",
 			     mark ? '>' : ' ', value);
 	}
-	if (d->want_typed)
+	if (d->needs_number)
 		screen_print(out, at.x, y, at.w,
 			     STYLE_WARNING | (d->focus == d->n_fields ? STYLE_REVERSE : 0),
 			     "type the node's number to confirm: %s_", d->typed);
@@ -307,7 +307,7 @@ static void draw_fields(struct screen *out, struct rect at, const struct state *
 static void draw_buttons(struct screen *out, struct rect at, const struct ui *u)
 {
 	const struct dialog *d = &u->dialog;
-	uint32_t cancel = d->n_fields + (d->want_typed ? 1 : 0);
+	uint32_t cancel = d->n_fields + (d->needs_number ? 1 : 0);
 	const char *name = d->kind == DIALOG_QUIT ? "Stay" : "Cancel";
 	int x = at.x + 2;
 
@@ -344,7 +344,7 @@ void overlay_dialog(struct screen *out, const struct state *s, const struct ui *
 	struct lines l = { .n = 0 };
 	struct rect box, in;
 	char title[80];
-	int fields = (int)d->n_fields + (d->want_typed ? 1 : 0);
+	int fields = (int)d->n_fields + (d->needs_number ? 1 : 0);
 
 	if (list)
 		fill_list(&l, s, u);

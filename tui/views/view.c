@@ -68,7 +68,7 @@ void view_draw(struct screen *out, const struct state *s, const struct ui *u)
 	    (u->connection.state != UI_LIVE ||
 	     u->clock.local_us - u->connection.last_message_us > STALE_US))
 		screen_restyle(out, l.body, ~(unsigned)STYLE_MEANING, STYLE_STALE);
-	if (!s->have_run)
+	if (!s->has_run)
 		draw_waiting(out, l.body, &u->connection);
 	panel_header(out, l.header, s, u);
 	panel_prompt(out, l.prompt, s, u);

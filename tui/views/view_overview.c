@@ -10,7 +10,7 @@ static void draw_selected(struct screen *out, struct rect at, const struct state
 	struct node_glyph l;
 	char age[16], what_if[128];
 
-	if (u->branch.wanted && at.h > 0) { /* there is no timeline */
+	if (u->branch.open && at.h > 0) { /* there is no timeline */
 		branch_title(u, s, what_if);
 		screen_text(out, at.x, at.y + at.h - 1, at.w, STYLE_WARNING, what_if);
 		at.h--;
