@@ -20,8 +20,8 @@ struct used_plan {
 };
 
 /* Lists the plan in force and the earlier plans that have run, newest first, at most `most`. If
- * there are more, older plans of an algorithm and skip ratio that is listed already are left out
- * first. Returns the number of plans. */
+ * there are more, a plan is dropped first if a newer one has the same algorithm and skip ratio.
+ * Returns the number of plans. */
 uint32_t used_plans_list(const struct state *s, struct used_plan *list, uint32_t most);
 
 #endif
