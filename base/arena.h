@@ -5,14 +5,12 @@
 #ifndef BASE_ARENA_H
 #define BASE_ARENA_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 struct arena_block;
 
 struct arena {
 	struct arena_block *newest;
-	bool failed; /* always false; removed once no caller reads it */
 };
 
 /* Allocates n elements of `size` bytes, all zero. They live until arena_free. Ends the program when

@@ -9,6 +9,7 @@
 
 #include <jansson.h>
 
+#include "base/alloc.h"
 #include "base/arena.h"
 
 /* A heap of events: a microbatch reaches its next task, or a node is free. All events of an instant
@@ -373,7 +374,7 @@ static void fill_priorities(struct run *r)
 
 /* Sizes follow from the plan: a node has room for all microbatches that visit it to wait or hold
  * there. */
-static int run_alloc(struct run *r)
+static void run_alloc(struct run *r)
 {
 	size_t n = (size_t)r->c->n_nodes, m = (size_t)r->p->n_microbatches, visits = 0;
 	struct waiting *waiting;
@@ -392,8 +393,6 @@ static int run_alloc(struct run *r)
 	r->dirty = arena_array(&r->arena, n, sizeof(*r->dirty));
 	if (r->p->n_orders > 0)
 		r->priority = arena_array(&r->arena, m * (size_t)r->steps + 1, sizeof(*r->priority));
-	if (r->arena.failed)
-		return -ENOMEM;
 	if (r->priority)
 		fill_priorities(r);
 	for (size_t i = 0; i < m; i++) {
@@ -410,7 +409,6 @@ static int run_alloc(struct run *r)
 		waiting += visits_here;
 		holding += visits_here;
 	}
-	return 0;
 }
 
 /* Names the first few that wait and who holds what they wait for. */
@@ -440,23 +438,17 @@ static int tell_standstill(const struct run *r, struct error *err)
 
 static struct simulation *simulation_alloc(const struct cluster *c, const struct plan *p)
 {
-	struct simulation *s = calloc(1, sizeof(*s));
+	struct simulation *s = alloc_new(sizeof(*s));
 	size_t tasks = 0;
 
-	if (!s)
-		return NULL;
 	for (int i = 0; i < p->n_microbatches; i++)
 		tasks += (size_t)task_count(&p->microbatches[i]);
 	s->n_stages = c->n_stages;
 	s->n_nodes = c->n_nodes;
-	s->tasks = calloc(tasks + 1, sizeof(*s->tasks));
-	s->exposure = calloc((size_t)c->n_stages, sizeof(*s->exposure));
-	s->peak_slots = calloc((size_t)c->n_nodes, sizeof(*s->peak_slots));
-	s->busy_s = calloc((size_t)c->n_nodes, sizeof(*s->busy_s));
-	if (!s->tasks || !s->exposure || !s->peak_slots || !s->busy_s) {
-		simulation_free(s);
-		return NULL;
-	}
+	s->tasks = alloc_array(tasks + 1, sizeof(*s->tasks));
+	s->exposure = alloc_array((size_t)c->n_stages, sizeof(*s->exposure));
+	s->peak_slots = alloc_array((size_t)c->n_nodes, sizeof(*s->peak_slots));
+	s->busy_s = alloc_array((size_t)c->n_nodes, sizeof(*s->busy_s));
 	return s;
 }
 
@@ -547,15 +539,11 @@ int simulate(const struct cluster *c, const struct plan *p, struct simulation **
 	if (rc != 0)
 		return rc;
 	r.s = simulation_alloc(c, p);
-	if (!r.s || run_alloc(&r) != 0) {
-		rc = error_set(err, -ENOMEM, "out of memory");
-		goto free_run;
-	}
+	run_alloc(&r);
 	for (int i = 0; i < p->n_microbatches; i++)
 		heap_push(&r, p->microbatches[i].release_s, i);
 	run_events(&r);
 	rc = r.done < p->n_microbatches ? tell_standstill(&r, err) : sum_up_run(&r, err);
-free_run:
 	arena_free(&r.arena);
 	if (rc == 0)
 		*out = r.s;
