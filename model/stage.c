@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "model/backend.h"
 #include "model/cpu/pool.h"
 #include "model/vector/vector.h"
@@ -53,9 +54,9 @@ static int lay_out(struct stage *s, const struct model_config *c, uint32_t index
 		.n_layers = model_layer_count(c, index),
 		.parameters = tensor_table_parameters(&s->table, index),
 	};
-	l->layers = calloc(l->n_layers + 1, sizeof(*l->layers));
+	l->layers = alloc_array(l->n_layers + 1, sizeof(*l->layers));
 	s->kept = calloc(l->slots ? l->slots : 1, sizeof(*s->kept));
-	if (!l->layers || !s->kept)
+	if (!s->kept)
 		return error_set(err, -ENOMEM, "no memory for the layout of stage %" PRIu32,
 				 index);
 	while (s->table.tensors[begin].stage != index)
@@ -251,9 +252,7 @@ int stage_new(struct stage **out, const struct model_config *c, uint32_t index,
 		rc = look_up_device(o->device, &name, &device, err);
 	if (rc)
 		return rc;
-	s = calloc(1, sizeof(*s));
-	if (!s)
-		return error_set(err, -ENOMEM, "no memory for a stage");
+	s = alloc_new(sizeof(*s));
 	s->backend = backend_of(&name);
 	rc = lay_out(s, c, index, o, err);
 	s->layout.device = name;

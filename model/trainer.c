@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/alloc.h"
+
 struct trainer {
 	struct recipe recipe;
 	uint32_t n;            /* stages */
@@ -22,17 +24,13 @@ int trainer_new(struct trainer **out, const struct model_config *c, const struct
 
 	if (rc)
 		return rc;
-	t = calloc(1, sizeof(*t));
-	if (!t)
-		return error_set(err, -ENOMEM, "no memory for a model");
+	t = alloc_new(sizeof(*t));
 	one.slots = 1;
 	t->recipe = *r;
 	t->n = c->n_stages;
-	t->stages = calloc(t->n, sizeof(struct stage *));
-	t->visits = calloc(t->n, sizeof(*t->visits));
-	t->x = calloc(t->n, sizeof(float *));
-	if (!t->stages || !t->visits || !t->x)
-		rc = error_set(err, -ENOMEM, "no memory for a model");
+	t->stages = alloc_array(t->n, sizeof(struct stage *));
+	t->visits = alloc_array(t->n, sizeof(*t->visits));
+	t->x = alloc_array(t->n, sizeof(float *));
 	for (uint32_t i = 0; i < t->n && !rc; i++) {
 		rc = stage_new(&t->stages[i], c, i, &one, err);
 		if (!rc && !(t->x[i] = stage_room(t->stages[i], err)))
@@ -52,9 +50,9 @@ void trainer_free(struct trainer *t)
 {
 	if (!t)
 		return;
-	for (int i = 0; i < 2 && t->stages && t->stages[0]; i++)
+	for (int i = 0; i < 2 && t->stages[0]; i++)
 		stage_room_free(t->stages[0], t->grad[i]);
-	for (uint32_t i = 0; t->stages && t->x && i < t->n && t->stages[i]; i++) {
+	for (uint32_t i = 0; i < t->n && t->stages[i]; i++) {
 		stage_room_free(t->stages[i], t->x[i]);
 		stage_free(t->stages[i]);
 	}

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "model/backend.h"
 #include "model/cpu/product.h"
 #include "model/vector/vector.h"
@@ -94,9 +95,7 @@ int decoder_new(struct decoder **out, struct stage *const *stages, const uint32_
 	for (size_t i = 0; i < n; i++)
 		if (path[i] == 0 || path[i] >= c->n_stages)
 			return error_set(err, -EINVAL, "no stage %u to visit", path[i]);
-	d = calloc(1, sizeof(*d));
-	if (!d)
-		return error_set(err, -ENOMEM, "no memory for a decoder");
+	d = alloc_new(sizeof(*d));
 	d->c = c;
 	d->v = vector_ops();
 	d->first = stage_layout(stages[0]);
@@ -105,13 +104,11 @@ int decoder_new(struct decoder **out, struct stage *const *stages, const uint32_
 	d->n_layers = count_layers(stages, path, n);
 	d->kv = (size_t)c->n_kv_heads * model_head_size(c);
 	d->packed = c->dim + 2 * d->kv;
-	d->layers = calloc(d->n_layers + 1, sizeof(*d->layers));
-	if (d->layers) {
-		add_stage(d, &at, stages[0]);
-		for (size_t i = 0; i < n; i++)
-			add_stage(d, &at, stages[path[i]]);
-		d->arena = malloc(carve_decoder(d, NULL) * sizeof(*d->arena));
-	}
+	d->layers = alloc_array(d->n_layers + 1, sizeof(*d->layers));
+	add_stage(d, &at, stages[0]);
+	for (size_t i = 0; i < n; i++)
+		add_stage(d, &at, stages[path[i]]);
+	d->arena = malloc(carve_decoder(d, NULL) * sizeof(*d->arena));
 	if (!d->arena) {
 		decoder_free(d);
 		return error_set(err, -ENOMEM, "no memory for the keys and values of %u tokens",

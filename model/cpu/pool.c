@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
+
 /* A layer's work comes in pieces of tens of microseconds: sleeping between them would cost more
  * than they do, spinning for ever would starve the neighbours. So: spin a little, then sleep.
  */
@@ -122,19 +124,13 @@ static int start_deaf(pthread_t *thread, struct worker *w)
  * cleans up half a pool. */
 int pool_new(struct pool **out, uint32_t threads, struct error *err)
 {
-	struct pool *p = calloc(1, sizeof(*p));
+	struct pool *p = alloc_new(sizeof(*p));
 
-	if (!p)
-		return error_set(err, -ENOMEM, "no memory for a pool of threads");
 	p->threads = threads;
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->begin, NULL);
 	pthread_cond_init(&p->end, NULL);
-	p->workers = threads > 1 ? calloc(threads - 1, sizeof(*p->workers)) : NULL;
-	if (threads > 1 && !p->workers) {
-		pool_free(p);
-		return error_set(err, -ENOMEM, "no memory for %u threads", threads);
-	}
+	p->workers = alloc_array(threads - 1, sizeof(*p->workers));
 	for (uint32_t i = 0; i + 1 < threads; i++) {
 		struct worker *w = &p->workers[i];
 		int rc;

@@ -15,7 +15,7 @@ struct pool; /* opaque */
 
 typedef void pool_work(void *arg, uint32_t part, uint32_t parts);
 
-/* threads >= 1, the caller included. -ENOMEM, -EAGAIN (no more threads). */
+/* Starts threads - 1 threads; the caller is the first. -EAGAIN: the system has no more threads. */
 int pool_new(struct pool **out, uint32_t threads, struct error *err);
 void pool_free(struct pool *p); /* NULL is allowed; joins */
 

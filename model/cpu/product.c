@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "model/cpu/onednn.h"
 #include "model/vector/vector.h"
 
@@ -119,15 +120,13 @@ static uint16_t *room_for(size_t n)
 
 struct product_thread *product_thread_new(size_t a_room, size_t b_room)
 {
-	struct product_thread *t = calloc(1, sizeof(*t));
+	struct product_thread *t = alloc_new(sizeof(*t));
 
-	if (t) {
-		t->a_room = a_room;
-		t->b_room = b_room;
-		t->a = room_for(a_room);
-		t->b = room_for(b_room);
-	}
-	if (t && t->a && t->b && dnnl_engine_create(&t->engine, dnnl_cpu, 0) == dnnl_success &&
+	t->a_room = a_room;
+	t->b_room = b_room;
+	t->a = room_for(a_room);
+	t->b = room_for(b_room);
+	if (t->a && t->b && dnnl_engine_create(&t->engine, dnnl_cpu, 0) == dnnl_success &&
 	    dnnl_stream_create(&t->stream, t->engine, dnnl_stream_default_flags) ==
 		    dnnl_success)
 		return t;
@@ -194,11 +193,9 @@ static bool make_primitive(struct product_thread *t, struct kept *k)
 
 static struct kept *make_kept(struct product_thread *t, const struct shape *s)
 {
-	struct kept *k = calloc(1, sizeof(*k));
+	struct kept *k = alloc_new(sizeof(*k));
 	bool ta = s->ta == 'T', tb = s->tb == 'T';
 
-	if (!k)
-		return NULL;
 	k->shape = *s;
 	k->next = t->kept;
 	t->kept = k;
@@ -222,7 +219,7 @@ static struct kept *find_kept(struct product_thread *t, const struct shape *s)
 	return make_kept(t, s);
 }
 
-/* false: not possible here, and fp32 must do. */
+/* Returns false if oneDNN cannot do it here; the caller computes in fp32 then. */
 static bool product_bf16(struct product_thread *t, const struct shape *s, const float *a,
 			 size_t lda, const float *b, size_t ldb, float *c)
 {
@@ -231,7 +228,7 @@ static bool product_bf16(struct product_thread *t, const struct shape *s, const 
 	dnnl_exec_arg_t args[3];
 
 	assert(s->m * s->k <= t->a_room && s->n * s->k <= t->b_room);
-	if (!k || !k->primitive)
+	if (!k->primitive)
 		return false;
 	v->to_bf16(t->a, a, lda, s->ta == 'T' ? s->k : s->m, s->ta == 'T' ? s->m : s->k);
 	v->to_bf16(t->b, b, ldb, s->tb == 'T' ? s->n : s->k, s->tb == 'T' ? s->k : s->n);

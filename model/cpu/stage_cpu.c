@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "model/cpu/stage_memory.h"
 #include "model/hash.h"
 
@@ -126,9 +127,7 @@ static int make_products(struct cpu_stage *s, struct error *err)
 	size_t wide = larger_size(larger_size(2 * m->ffn_dim, s->packed), m->dim);
 	size_t vocab = s->l->index == 0 ? m->vocab : 0;
 
-	s->products = calloc(s->l->threads, sizeof(struct product_thread *));
-	if (!s->products)
-		return error_set(err, -ENOMEM, "no memory for a stage");
+	s->products = alloc_array(s->l->threads, sizeof(struct product_thread *));
 	for (uint32_t i = 0; s->l->bf16 && i < s->l->threads; i++) {
 		/* Activations or weights times weights, activations times activations. */
 		s->products[i] = product_thread_new(
@@ -172,11 +171,9 @@ static int take_arena(struct cpu_stage *s, struct error *err)
 
 static int cpu_make(void **self, const struct stage_layout *l, struct error *err)
 {
-	struct cpu_stage *s = calloc(1, sizeof(*s));
+	struct cpu_stage *s = alloc_new(sizeof(*s));
 	int rc;
 
-	if (!s)
-		return error_set(err, -ENOMEM, "no memory for a stage");
 	measure_stage(s, l);
 	s->saved = calloc((size_t)l->slots * l->n_layers + 1, sizeof(*s->saved));
 	if (!s->saved) {

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/alloc.h"
+
 enum {
 	ALIGN = 256,
 	LOGITS_MOST = 256 << 20, /* floats */
@@ -230,9 +232,7 @@ static int cuda_make(void **self, const struct stage_layout *l, struct error *er
 
 	if (rc)
 		return rc;
-	s = calloc(1, sizeof(*s));
-	if (!s)
-		return error_set(err, -ENOMEM, "no memory for a stage");
+	s = alloc_new(sizeof(*s));
 	s->l = l;
 	s->rows = (size_t)l->batch * l->sequence;
 	s->kv = (size_t)c->n_kv_heads * model_head_size(c);

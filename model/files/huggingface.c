@@ -12,6 +12,7 @@
 
 #include <jansson.h>
 
+#include "base/alloc.h"
 #include "base/file.h"
 #include "model/files/safetensors.h"
 
@@ -238,8 +239,8 @@ static int files_add(struct files *f, const char *folder, const char *name, stru
 	rc = safetensors_open(&f->open[f->n], path, err);
 	if (rc)
 		return rc;
-	f->names[f->n++] = strdup(name);
-	return f->names[f->n - 1] ? 0 : error_set(err, -ENOMEM, "no memory");
+	f->names[f->n++] = alloc_string(name);
+	return 0;
 }
 
 static int files_open(struct files *f, const char *folder, struct error *err)

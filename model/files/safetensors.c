@@ -15,6 +15,7 @@
 
 #include <jansson.h>
 
+#include "base/alloc.h"
 #include "base/file.h"
 #include "model/hash.h"
 
@@ -209,9 +210,7 @@ static int open_file(struct safetensors *s, const char *path, struct error *err)
 {
 	struct stat st;
 
-	s->path = strdup(path);
-	if (!s->path)
-		return error_set(err, -ENOMEM, "%s: no memory", path);
+	s->path = alloc_string(path);
 	s->fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (s->fd < 0 || fstat(s->fd, &st) != 0)
 		return error_set(err, -errno, "%s: %s", path, strerror(errno));
@@ -224,12 +223,10 @@ static int open_file(struct safetensors *s, const char *path, struct error *err)
 
 int safetensors_open(struct safetensors **out, const char *path, struct error *err)
 {
-	struct safetensors *s = calloc(1, sizeof(*s));
+	struct safetensors *s = alloc_new(sizeof(*s));
 	struct reading r = { .s = s, .path = path, .err = err };
 	int rc;
 
-	if (!s)
-		return error_set(err, -ENOMEM, "%s: no memory", path);
 	s->fd = -1;
 	rc = open_file(s, path, err);
 	if (!rc)

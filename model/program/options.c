@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/file.h"
 #include "model/files/checkpoint.h"
 
@@ -342,9 +343,7 @@ int options_parse(struct options *o, int argc, char **argv, const char *help)
 			       .generate.top_p = 0.95f,
 			       .seed = 1,
 			       .device = "cpu" };
-	o->corpus = calloc((size_t)argc, sizeof(*o->corpus));
-	if (!o->corpus)
-		return options_fail(argv[0], &(struct error){ "no memory" });
+	o->corpus = alloc_array((size_t)argc, sizeof(*o->corpus));
 	fill_table(table);
 	if (find_model(o, argc, argv, table)) {
 		fputs(help, stdout);

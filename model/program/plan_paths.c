@@ -7,6 +7,7 @@
 
 #include <jansson.h>
 
+#include "base/alloc.h"
 #include "base/file.h"
 
 enum { PLAN_MOST = 256 << 20, NODES_MOST = 1 << 20, NO_STAGE = -1 };
@@ -110,14 +111,10 @@ int plan_paths_read(struct plan_paths *p, const char *file, struct error *err)
 	free(text);
 	if (!root)
 		return error_set(err, -EINVAL, "%s: line %d: %s", file, at.line, at.text);
-	r.stage_of = malloc(NODES_MOST * sizeof(*r.stage_of));
-	if (r.stage_of) {
-		for (int i = 0; i < NODES_MOST; i++)
-			r.stage_of[i] = NO_STAGE;
-		rc = read_plan(&r, &read, root);
-	} else {
-		rc = error_set(err, -ENOMEM, "%s: no memory", file);
-	}
+	r.stage_of = alloc_array(NODES_MOST, sizeof(*r.stage_of));
+	for (int i = 0; i < NODES_MOST; i++)
+		r.stage_of[i] = NO_STAGE;
+	rc = read_plan(&r, &read, root);
 	free(r.stage_of);
 	json_decref(root);
 	if (rc)

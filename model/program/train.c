@@ -200,8 +200,8 @@ static int train_iteration(struct session *s, double *loss, double *norm, struct
 	*loss = 0;
 	rules.skip = visits_skip(&rules, s->iteration, o->iterations);
 	if (!o->plan)
-		rc = visits_draw(&rules, o->config.n_stages, o->microbatches, o->seed,
-				 s->iteration, s->paths);
+		visits_draw(&rules, o->config.n_stages, o->microbatches, o->seed, s->iteration,
+			    s->paths);
 	for (uint32_t m = 0; m < o->microbatches && !rc; m++) {
 		const uint32_t *path;
 		uint32_t n;

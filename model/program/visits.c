@@ -1,3 +1,5 @@
+/* Draws the stages that each microbatch of an iteration visits, and their order, from the seed alone.
+ * The paper's rules can be broken one by one, to compare. */
 #include "model/program/visits.h"
 
 #include <assert.h>
@@ -5,6 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/alloc.h"
 #include "base/rng.h"
 
 int visit_rules_check(const struct visit_rules *r, uint32_t n_stages, struct error *err)
@@ -69,18 +72,15 @@ static void draw_unequal(struct rng *r, uint32_t n_stages, uint32_t always, uint
 
 /* Equal exposure: the stages lie in a circle of random order, microbatch i (in random order)
  * leaves out the next `skip` of them. */
-int visits_draw(const struct visit_rules *rules, uint32_t n_stages, uint32_t microbatches,
-		uint64_t seed, uint64_t iteration, uint32_t *paths)
+void visits_draw(const struct visit_rules *rules, uint32_t n_stages, uint32_t microbatches,
+		 uint64_t seed, uint64_t iteration, uint32_t *paths)
 {
 	uint32_t droppable = n_stages - 1 - rules->always;
-	uint32_t *circle = calloc(n_stages, sizeof(*circle));
-	uint32_t *turn = calloc(microbatches, sizeof(*turn));
-	bool *out = calloc(n_stages, sizeof(*out));
+	uint32_t *circle = alloc_array(n_stages, sizeof(*circle));
+	uint32_t *turn = alloc_array(microbatches, sizeof(*turn));
+	bool *out = alloc_array(n_stages, sizeof(*out));
 	struct rng r;
-	int rc = -ENOMEM;
 
-	if (!circle || !turn || !out)
-		goto free_all;
 	assert(rules->skip <= droppable);
 	rng_init_stream(&r, seed, iteration);
 	for (uint32_t i = 0; i < droppable; i++)
@@ -108,10 +108,7 @@ int visits_draw(const struct visit_rules *rules, uint32_t n_stages, uint32_t mic
 		else
 			swap_neighbours(&r, rules->swap, path, n);
 	}
-	rc = 0;
-free_all:
 	free(circle);
 	free(turn);
 	free(out);
-	return rc;
 }

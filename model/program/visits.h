@@ -28,8 +28,8 @@ int visit_rules_check(const struct visit_rules *r, uint32_t n_stages, struct err
 uint32_t visits_skip(const struct visit_rules *r, uint64_t iteration, uint64_t iterations);
 
 /* Paths of `microbatches` microbatches, stage 0 not written: paths (M, n_stages), each of
- * n_stages - 1 - skip stages. Depends on the arguments alone. -ENOMEM. */
-int visits_draw(const struct visit_rules *r, uint32_t n_stages, uint32_t microbatches,
-		uint64_t seed, uint64_t iteration, uint32_t *paths);
+ * n_stages - 1 - skip stages. Depends on the arguments alone. */
+void visits_draw(const struct visit_rules *r, uint32_t n_stages, uint32_t microbatches,
+		 uint64_t seed, uint64_t iteration, uint32_t *paths);
 
 #endif

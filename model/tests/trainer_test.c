@@ -132,7 +132,7 @@ static void drawn_paths_keep_the_rules(void **state)
 				uint32_t visits[S] = { 0 }, n = S - 1 - r.skip, low = M,
 					 high = 0;
 
-				assert_int_equal(visits_draw(&r, S, M, 5, it, drawn), 0);
+				visits_draw(&r, S, M, 5, it, drawn);
 				for (uint32_t m = 0; m < M; m++) {
 					const uint32_t *path = drawn + m * S;
 
@@ -162,12 +162,12 @@ static void rules_are_broken_only_on_purpose(void **state)
 	struct error err;
 
 	(void)state;
-	assert_int_equal(visits_draw(&r, S, M, 5, 0, drawn), 0);
+	visits_draw(&r, S, M, 5, 0, drawn);
 	for (uint32_t m = 0; m < M; m++)
 		disorder += !neighbours_only(drawn + m * S, 4);
 	assert_true(disorder > M / 2);
 	r = (struct visit_rules){ .skip = 2, .unequal = true };
-	assert_int_equal(visits_draw(&r, S, M, 5, 0, drawn), 0);
+	visits_draw(&r, S, M, 5, 0, drawn);
 	for (uint32_t m = 0; m < M; m++)
 		for (uint32_t i = 0; i < 4; i++) {
 			first += drawn[m * S + i] == 1;

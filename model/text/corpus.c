@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/file.h"
 #include "base/rng.h"
 #include "model/hash.h"
@@ -240,14 +241,10 @@ static int finish_corpus(struct corpus **out, struct corpus *c, int rc, struct e
 	return rc;
 }
 
-static struct corpus *begin_corpus(uint32_t sequence, uint64_t seed, struct error *err)
+static struct corpus *begin_corpus(uint32_t sequence, uint64_t seed)
 {
-	struct corpus *c = calloc(1, sizeof(*c));
+	struct corpus *c = alloc_new(sizeof(*c));
 
-	if (!c) {
-		error_set(err, -ENOMEM, "no memory for a corpus");
-		return NULL;
-	}
 	c->sequence = sequence;
 	c->seed = seed;
 	return c;
@@ -256,11 +253,9 @@ static struct corpus *begin_corpus(uint32_t sequence, uint64_t seed, struct erro
 int corpus_new(struct corpus **out, char *const *paths, size_t n_paths, uint32_t sequence,
 	       uint64_t seed, struct error *err)
 {
-	struct corpus *c = begin_corpus(sequence, seed, err);
+	struct corpus *c = begin_corpus(sequence, seed);
 	int rc = 0;
 
-	if (!c)
-		return -ENOMEM;
 	if (n_paths == 1)
 		rc = map_shard(c, paths[0], err);
 	if (n_paths > 1 || rc > 0)
@@ -275,10 +270,8 @@ int corpus_new(struct corpus **out, char *const *paths, size_t n_paths, uint32_t
 int corpus_from_text(struct corpus **out, const char *text, size_t size, uint32_t sequence,
 		     uint64_t seed, struct error *err)
 {
-	struct corpus *c = begin_corpus(sequence, seed, err);
+	struct corpus *c = begin_corpus(sequence, seed);
 
-	if (!c)
-		return -ENOMEM;
 	return finish_corpus(out, c, size ? append_text(c, text, size, 1, err) : 0, err);
 }
 

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/alloc.h"
+
 struct candidate {
 	double p;
 	int32_t token;
@@ -15,10 +17,8 @@ struct sampler {
 
 struct sampler *sampler_new(size_t vocab)
 {
-	struct sampler *s = calloc(1, sizeof(*s));
+	struct sampler *s = alloc_new(sizeof(*s));
 
-	if (!s)
-		return NULL;
 	s->n = vocab;
 	s->candidates = calloc(vocab, sizeof(*s->candidates));
 	if (s->candidates)

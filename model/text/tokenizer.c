@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/file.h"
 #include "model/text/pieces.h"
 
@@ -38,11 +39,9 @@ static int open_pieces(struct tokenizer *t, const char *path, struct error *err)
 
 int tokenizer_open(struct tokenizer **out, const char *path, struct error *err)
 {
-	struct tokenizer *t = calloc(1, sizeof(*t));
+	struct tokenizer *t = alloc_new(sizeof(*t));
 	int rc = 0;
 
-	if (!t)
-		return error_set(err, -ENOMEM, "no memory for a tokenizer");
 	if (path)
 		rc = open_pieces(t, path, err);
 	if (rc)
