@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "agent/state.h"
+#include "base/alloc.h"
 
 enum {
 	TURN_MESSAGES = 64,      /* of each post in a turn: what is due must not wait behind a flood */
@@ -36,7 +37,7 @@ enum {
 /* What came early and was asked about: an order, a stage or a sum is there that may want it. */
 static void look_again(struct agent *a, int64_t now_us)
 {
-	if (a->welcomed && a->look_again)
+	if (a->welcomed && a->requests.look_again)
 		tensors_look_again(a, now_us);
 }
 
@@ -47,7 +48,7 @@ static void take_tensor_event(struct agent *a, struct post_message *p, int64_t n
 		tensors_arrived(a, p, now_us);
 		break;
 	case POST_LOST:
-		a->dropped += p->lost;
+		a->tally.dropped += p->lost;
 		break;
 	case POST_REFUSED:
 		log_line(a->options.log, LOG_DEBUG, "a peer refuses us: %s",
@@ -104,7 +105,7 @@ static void check_stuck(struct agent *a, int64_t now_us)
 	a->stuck.turn_us = now_us;
 	if (since_us > STOPPED_US)
 		a->stuck.job_from_us += since_us;
-	if (!worker_busy(a->worker) || a->leaving)
+	if (!worker_busy(a->worker) || a->end.leaving)
 		return;
 	took_us = now_us - a->stuck.job_from_us;
 	limit_us = (int64_t)a->options.stuck_s * 1000000 + STUCK_TIMES * a->stuck.longest_us;
@@ -188,8 +189,10 @@ static void start_job(struct agent *a, int64_t now_us)
 {
 	struct job *job = &a->job;
 
-	if (worker_busy(a->worker) || a->leaving)
+	if (worker_busy(a->worker) || a->end.leaving)
 		return;
+	if (reduction_asks_for_count(a) && iteration_counted(a))
+		reduction_counted(a);
 	if (!iteration_next_job(a, job) && !save_next_job(a, job) && !standby_next_job(a, job) &&
 	    !assign_next_job(a, job, now_us) && !reduction_next_job(a, job) &&
 	    !weight_server_next_job(a, job) && !tasks_next_job(a, job, now_us))
@@ -203,9 +206,9 @@ static void start_job(struct agent *a, int64_t now_us)
 void agent_work(struct agent *a, int64_t now_us)
 {
 	a->now_us = now_us;
-	if (a->leaving)
+	if (a->end.leaving)
 		worker_finished(a->worker); /* or its descriptor stays readable */
-	if (!a->welcomed || a->leaving)
+	if (!a->welcomed || a->end.leaving)
 		return;
 	fault_expire(&a->faults, now_us);
 	finish_job(a, now_us);
@@ -220,16 +223,16 @@ void agent_work(struct agent *a, int64_t now_us)
 static void check_orphaned(struct agent *a, int64_t now_us)
 {
 	struct post_peer_info info = { .heard_us = 0 };
-	int64_t heard = a->started_us;
+	int64_t heard = a->self.started_us;
 
 	if (post_peer(a->control, a->controller, &info) == 0 && info.heard_us > heard)
 		heard = info.heard_us;
-	if (a->leaving || now_us - heard < (int64_t)a->options.orphan_s * 1000000)
+	if (a->end.leaving || now_us - heard < (int64_t)a->options.orphan_s * 1000000)
 		return;
 	log_line(a->options.log, LOG_ERROR, "no controller for %u s: leaving",
 		 a->options.orphan_s);
 	tell_last(a, 1, now_us);
-	a->leave_by_us = now_us;
+	a->end.leave_by_us = now_us;
 }
 
 /* What leaves. Requests for pieces and answers to them first, then everything that is held and due,
@@ -247,7 +250,7 @@ void agent_send(struct agent *a, int64_t now_us)
 	}
 	report_turn(a, now_us);
 	heartbeat_turn(a, now_us);
-	if (a->welcomed && !a->leaving)
+	if (a->welcomed && !a->end.leaving)
 		link_times_turn(a, now_us);
 	check_orphaned(a, now_us);
 	post_tick(a->control, now_us);
@@ -259,8 +262,8 @@ void agent_fds(const struct agent *a, int fds[AGENT_FDS])
 	fds[0] = post_fd(a->control);
 	fds[1] = post_fd(a->tensors);
 	fds[2] = worker_fd(a->worker);
-	fds[3] = save_fd(a->save);
-	fds[4] = trains_fd(a->trains);
+	fds[3] = save_fd(a->modules.save);
+	fds[4] = trains_fd(a->modules.trains);
 }
 
 static int64_t take_sooner(int64_t x, int64_t y)
@@ -272,15 +275,16 @@ int64_t agent_deadline_us(const struct agent *a)
 {
 	int64_t at = take_sooner(post_deadline_us(a->control), post_deadline_us(a->tensors));
 
-	at = take_sooner(at, take_sooner(delay_queue_deadline_us(a->delay_queue), fault_deadline_us(&a->faults)));
+	at = take_sooner(at, take_sooner(delay_queue_deadline_us(a->modules.delay_queue),
+					 fault_deadline_us(&a->faults)));
 	at = take_sooner(at, take_sooner(heartbeat_deadline_us(a), report_deadline_us(a)));
 	at = take_sooner(at, take_sooner(standby_deadline_us(a), restore_deadline_us(a)));
 	at = take_sooner(at, tasks_deadline_us(a));
 	if (a->welcomed)
 		at = take_sooner(at, measure_deadline_us(a));
-	if (a->leaving) /* a job that ends wakes us */
-		at = take_sooner(at, worker_busy(a->worker) ? a->leave_by_us + LEAVE_JOB_US
-						       : a->leave_from_us);
+	if (a->end.leaving) /* a job that ends wakes us */
+		at = take_sooner(at, worker_busy(a->worker) ? a->end.leave_by_us + LEAVE_JOB_US
+						       : a->end.leave_from_us);
 	return at;
 }
 
@@ -291,7 +295,7 @@ void agent_leave(struct agent *a, const char *why, int64_t now_us)
 	struct msg m = { .type = MSG_TROUBLE, .u.trouble.refused_node = -1 };
 
 	a->now_us = now_us;
-	if (a->leaving)
+	if (a->end.leaving)
 		return;
 	m.u.trouble.fatal = 1;
 	snprintf(m.u.trouble.text, sizeof(m.u.trouble.text), "leaving: %s", why);
@@ -303,12 +307,12 @@ void agent_leave(struct agent *a, const char *why, int64_t now_us)
 
 bool agent_over(const struct agent *a, int *status, int64_t now_us)
 {
-	if (!a->leaving || now_us < a->leave_from_us)
+	if (!a->end.leaving || now_us < a->end.leave_from_us)
 		return false;
-	*status = a->status;
-	if (worker_busy(a->worker) && now_us < a->leave_by_us + LEAVE_JOB_US && !a->stuck.found)
+	*status = a->end.status;
+	if (worker_busy(a->worker) && now_us < a->end.leave_by_us + LEAVE_JOB_US && !a->stuck.found)
 		return false;
-	return now_us >= a->leave_by_us || !a->welcomed || post_idle(a->control, 0);
+	return now_us >= a->end.leave_by_us || !a->welcomed || post_idle(a->control, 0);
 }
 
 bool agent_stuck(const struct agent *a)
@@ -318,9 +322,9 @@ bool agent_stuck(const struct agent *a)
 
 uint32_t agent_hang_ms(struct agent *a)
 {
-	uint32_t ms = a->hang_ms;
+	uint32_t ms = a->requests.hang_ms;
 
-	a->hang_ms = 0;
+	a->requests.hang_ms = 0;
 	return ms;
 }
 
@@ -354,7 +358,8 @@ static int open_posts(struct agent *a, int64_t now_us, struct error *err)
 {
 	const struct agent_options *o = &a->options;
 	const uint64_t files = link_raise_files(FILES);
-	struct post_options control = { .identity = o->identity, .connections = CONTROL_CONNECTIONS };
+	struct post_options control = { .identity = o->identity,
+					.connections = CONTROL_CONNECTIONS };
 	struct post_options tensors = {
 		.identity = o->identity,
 		.admitted = a->admitted,
@@ -375,15 +380,15 @@ static int open_posts(struct agent *a, int64_t now_us, struct error *err)
 	if (rc == 0)
 		rc = post_open(&a->tensors, &tensors, err);
 	if (rc == 0)
-		rc = listen_when_free(a, a->bound, err);
+		rc = listen_when_free(a, a->self.bound, err);
 	if (rc)
 		return rc;
-	address = o->advertise ? o->advertise : a->bound;
-	if (strlen(address) >= sizeof(a->address))
+	address = o->advertise ? o->advertise : a->self.bound;
+	if (strlen(address) >= sizeof(a->self.address))
 		return error_set(err, -EINVAL, "the address %s is too long", address);
-	snprintf(a->address, sizeof(a->address), "%s", address);
-	log_line(o->log, LOG_INFO, "tensors at %s, controller at %s", a->address, o->join);
-	a->started_us = now_us;
+	snprintf(a->self.address, sizeof(a->self.address), "%s", address);
+	log_line(o->log, LOG_INFO, "tensors at %s, controller at %s", a->self.address, o->join);
+	a->self.started_us = now_us;
 	return 0;
 }
 
@@ -400,71 +405,72 @@ static int find_device(struct agent *a, struct error *err)
 		log_line(a->options.log, LOG_INFO, "computes on %s", a->device.text);
 	if (rc == 0 && strncmp(a->device.name, "cuda", 4) == 0 && !strstr(a->device.name, "bf16"))
 		log_line(a->options.log, LOG_WARN,
-			 "products are computed in fp32, on a fifteenth of the GPU's speed: --device %s:bf16 is faster",
+			 "products are computed in fp32, on a fifteenth of the GPU's speed: "
+			 "--device %s:bf16 is faster",
 			 a->device.name);
 	return rc;
 }
 
-/* Modules that need nothing but memory. */
-static int make_modules(struct agent *a)
+/* Makes the modules that need only memory. */
+static void make_modules(struct agent *a)
 {
-	if (orders_new(&a->orders) < 0 || report_new(&a->report) < 0 || heartbeat_new(&a->heartbeat) < 0 ||
-	    measure_new(&a->measure) < 0 || trains_new(&a->trains) < 0 || outputs_new(&a->outputs) < 0 ||
-	    delay_queue_new(&a->delay_queue) < 0 || tasks_new(&a->tasks) < 0 ||
-	    reduction_new(&a->reduction) < 0 || standby_new(&a->standby) < 0 ||
-	    restore_new(&a->restore) < 0 || weight_server_new(&a->weight_server) < 0)
-		return -ENOMEM;
-	return 0;
+	a->modules.orders = orders_new();
+	a->modules.report = report_new();
+	a->modules.heartbeat = heartbeat_new();
+	a->modules.measure = measure_new();
+	a->modules.trains = trains_new();
+	a->modules.outputs = outputs_new();
+	a->modules.delay_queue = delay_queue_new();
+	a->modules.tasks = tasks_new();
+	a->modules.reduction = reduction_new();
+	a->modules.standby = standby_new();
+	a->modules.restore = restore_new();
+	a->modules.weight_server = weight_server_new();
 }
 
 static void free_modules(struct agent *a)
 {
-	orders_free(a->orders);
-	report_free(a->report);
-	heartbeat_free(a->heartbeat);
-	measure_free(a->measure);
-	trains_free(a->trains);
-	outputs_free(a->outputs);
-	delay_queue_free(a->delay_queue);
-	tasks_free(a->tasks);
-	reduction_free(a->reduction);
-	standby_free(a->standby);
-	restore_free(a->restore);
-	weight_server_free(a->weight_server);
+	orders_free(a->modules.orders);
+	report_free(a->modules.report);
+	heartbeat_free(a->modules.heartbeat);
+	measure_free(a->modules.measure);
+	trains_free(a->modules.trains);
+	outputs_free(a->modules.outputs);
+	delay_queue_free(a->modules.delay_queue);
+	tasks_free(a->modules.tasks);
+	reduction_free(a->modules.reduction);
+	standby_free(a->modules.standby);
+	restore_free(a->modules.restore);
+	weight_server_free(a->modules.weight_server);
 }
 
 int agent_new(struct agent **out, const struct agent_options *options, int64_t now_us,
 	      struct error *err)
 {
-	struct agent *a = calloc(1, sizeof(*a));
-	int rc = -ENOMEM;
+	struct agent *a = alloc_new(sizeof(*a));
+	int rc;
 
-	if (!a)
-		return error_set(err, -ENOMEM, "no memory for the agent");
-	/* What needs memory only, then the machine, then threads and the network. */
+	/* First the parts that need only memory, then the device, then threads and the network. */
 	a->options = *options;
 	a->now_us = now_us;
-	a->stage = MSG_NO_STAGE;
+	a->held.stage = MSG_NO_STAGE;
 	a->admitted = keys_list_new();
-	a->routes = calloc(MSG_MICROBATCHES, sizeof(a->routes[0]));
-	if (!a->routes || make_modules(a) < 0) {
-		error_set(err, rc, "no memory for the agent");
-		goto fail;
-	}
-	if (getrandom(&a->incarnation, sizeof(a->incarnation), 0) !=
-	    (ssize_t)sizeof(a->incarnation)) {
+	a->progress.routes = alloc_array(MSG_MICROBATCHES, sizeof(a->progress.routes[0]));
+	make_modules(a);
+	if (getrandom(&a->self.incarnation, sizeof(a->self.incarnation), 0) !=
+	    (ssize_t)sizeof(a->self.incarnation)) {
 		rc = error_set(err, -EIO, "no random numbers: %s", strerror(errno));
 		goto fail;
 	}
-	rng_init(&a->rng, a->incarnation);
+	rng_init(&a->rng, a->self.incarnation);
 	rc = find_device(a, err);
 	if (rc < 0)
 		goto fail;
-	snprintf(a->who, sizeof(a->who), "agent");
-	a->options.log->who = a->who;
+	snprintf(a->self.who, sizeof(a->self.who), "agent");
+	a->options.log->who = a->self.who;
 	rc = worker_new(&a->worker, err);
 	if (rc == 0)
-		rc = save_new(&a->save, err);
+		rc = save_new(&a->modules.save, err);
 	if (rc == 0)
 		rc = open_posts(a, now_us, err);
 	if (rc)
@@ -483,15 +489,15 @@ void agent_free(struct agent *a)
 		return;
 	worker_free(a->worker); /* first: it may be computing with what follows */
 	a->worker = NULL;
-	if (a->save) /* the last module that is made */
+	if (a->modules.save) /* the last module that is made */
 		join_forget_run(a);
-	save_free(a->save);
+	save_free(a->modules.save);
 	post_close(a->tensors);
 	post_close(a->control);
 	keys_list_free(a->admitted);
 	free_modules(a);
-	free(a->routes);
-	if (a->options.log->who == a->who)
+	free(a->progress.routes);
+	if (a->options.log->who == a->self.who)
 		a->options.log->who = "agent";
 	free(a);
 }

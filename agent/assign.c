@@ -8,13 +8,13 @@
 
 bool assign_under_way(const struct agent *a)
 {
-	return a->standing != STAND_UNASSIGNED && a->standing != STAND_READY;
+	return a->held.standing != STAND_UNASSIGNED && a->held.standing != STAND_READY;
 }
 
 void assign_begin(struct agent *a, const struct msg_assign *m)
 {
-	if (m->assignment < a->assign.assignment) {
-		a->dropped++;
+	if (m->assignment < a->held.assign.assignment) {
+		a->tally.dropped++;
 		return;
 	}
 	if (m->stage >= a->limits.n_stages) {
@@ -25,8 +25,8 @@ void assign_begin(struct agent *a, const struct msg_assign *m)
 	restore_cancel(a);
 	log_line(a->options.log, LOG_INFO, "assigned stage %u, %s", m->stage,
 		 m->fetch ? "weights that are here" : "weights of the seed");
-	a->assign = *m;
-	a->standing = STAND_WAITING;
+	a->held.assign = *m;
+	a->held.standing = STAND_WAITING;
 }
 
 /* Forgets what is the stage's before, and has the worker make the next one. */
@@ -34,37 +34,37 @@ static bool prepare_stage(struct agent *a, struct job *job, int64_t now_us)
 {
 	report_flush(a, now_us);
 	iteration_forget(a);
-	queue_clear_evaluations(a->queue);
+	queue_clear_evaluations(a->progress.queue);
 	tasks_drop_running(a);
 	tensors_forget(a);
 	weight_server_forget(a);
 	restore_forget(a);
-	a->zero_wanted = false; /* measuring leaves it zero */
-	*job = (struct job) { .kind = JOB_PREPARE, .stage = a->assign.stage,
-				.from_seed = !a->assign.fetch };
+	a->requests.zero = false; /* measuring leaves it zero */
+	*job = (struct job) { .kind = JOB_PREPARE, .stage = a->held.assign.stage,
+				.from_seed = !a->held.assign.fetch };
 	if (restore_wanted(a) && !restore_name_file(a, job, now_us))
 		return false;
-	a->standing = STAND_PREPARING;
+	a->held.standing = STAND_PREPARING;
 	return true;
 }
 
 static void miss_copy(struct agent *a)
 {
-	tell_trouble(a, false, "no copy of stage %u is here", a->stage);
-	a->standing = STAND_UNASSIGNED;
+	tell_trouble(a, false, "no copy of stage %u is here", a->held.stage);
+	a->held.standing = STAND_UNASSIGNED;
 }
 
 bool assign_next_job(struct agent *a, struct job *job, int64_t now_us)
 {
-	switch (a->standing) {
+	switch (a->held.standing) {
 	case STAND_WAITING:
 		return prepare_stage(a, job, now_us);
 	case STAND_LOADING:
-		if (!standby_holds(a, a->stage)) {
+		if (!standby_holds(a, a->held.stage)) {
 			miss_copy(a);
 			return false;
 		}
-				a->whole = false;
+				a->held.whole = false;
 		*job = (struct job){ .kind = JOB_LOAD, .iteration = standby_iteration(a) };
 		return true;
 	case STAND_RESTORING:
@@ -79,26 +79,26 @@ bool assign_next_job(struct agent *a, struct job *job, int64_t now_us)
 
 static void take_prepared(struct agent *a, const struct job *job)
 {
-	bool same = !job->from_seed && a->stage == job->stage;
+	bool same = !job->from_seed && a->held.stage == job->stage;
 
-	a->parameters = job->parameters;
-	a->activation = job->activation;
-	a->stage_bytes = job->stage_bytes;
+	a->held.parameters = job->parameters;
+	a->held.activation = job->activation;
+	a->held.stage_bytes = job->stage_bytes;
 	if (!same) {
-		a->committed = 0;
-		a->whole = false;
+		a->held.committed = 0;
+		a->held.whole = false;
 	}
-	a->stage = job->stage;
-	if (a->standing == STAND_WAITING) /* assigned anew meanwhile */
+	a->held.stage = job->stage;
+	if (a->held.standing == STAND_WAITING) /* assigned anew meanwhile */
 		return;
 	if (restore_wanted(a)) {
-		a->standing = STAND_RESTORING;
+		a->held.standing = STAND_RESTORING;
 		return;
 	}
-	a->standing = STAND_MEASURING;
-	if (a->assign.fetch && standby_holds(a, a->stage)) {
-		a->standing = STAND_LOADING;
-	} else if (a->assign.fetch && !same) {
+	a->held.standing = STAND_MEASURING;
+	if (a->held.assign.fetch && standby_holds(a, a->held.stage)) {
+		a->held.standing = STAND_LOADING;
+	} else if (a->held.assign.fetch && !same) {
 		miss_copy(a);
 	}
 }
@@ -107,25 +107,25 @@ static void become_ready(struct agent *a, const struct job *job, int64_t now_us)
 {
 	struct msg m = { .type = MSG_READY };
 
-	a->hash = job->hash;
-	if (a->standing == STAND_WAITING)
+	a->held.hash = job->hash;
+	if (a->held.standing == STAND_WAITING)
 		return;
-	a->standing = STAND_READY;
-	a->whole = true;
+	a->held.standing = STAND_READY;
+	a->held.whole = true;
 	tasks_free_from(a, now_us);
-	m.u.ready.assignment = a->assign.assignment;
-	m.u.ready.stage = a->stage;
-	m.u.ready.iteration = a->committed;
-	m.u.ready.hash = a->hash;
+	m.u.ready.assignment = a->held.assign.assignment;
+	m.u.ready.stage = a->held.stage;
+	m.u.ready.iteration = a->held.committed;
+	m.u.ready.hash = a->held.hash;
 	m.u.ready.forward_s = job->forward_s;
 	m.u.ready.backward_s = job->backward_s;
 	m.u.ready.loss_s = job->loss_s;
 	m.u.ready.corpus_hash = job->corpus_hash;
 	log_line(a->options.log, LOG_INFO, "ready: stage %u, %zu parameters, %" PRIu64
-		 " committed, forward %.4f s, backward %.4f s", a->stage, a->parameters,
-		 a->committed, job->forward_s, job->backward_s);
+		 " committed, forward %.4f s, backward %.4f s", a->held.stage, a->held.parameters,
+		 a->held.committed, job->forward_s, job->backward_s);
 	tell_controller(a, &m, POST_RELIABLE, now_us);
-	a->look_again = true;
+	a->requests.look_again = true;
 }
 
 void assign_job_done(struct agent *a, const struct job *job, int64_t now_us)
@@ -138,9 +138,9 @@ void assign_job_done(struct agent *a, const struct job *job, int64_t now_us)
 			take_prepared(a, job);
 		break;
 	case JOB_LOAD:
-		a->committed = job->iteration;
-		if (a->standing == STAND_LOADING)
-			a->standing = STAND_MEASURING;
+		a->held.committed = job->iteration;
+		if (a->held.standing == STAND_LOADING)
+			a->held.standing = STAND_MEASURING;
 		break;
 	case JOB_RESTORE:
 	case JOB_MIX:

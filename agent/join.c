@@ -37,17 +37,17 @@ void join_hello(struct agent *a, int64_t now_us)
 
 	h->protocol = MSG_VERSION;
 	h->node = a->welcomed ? a->run.node : a->options.node;
-	h->incarnation = a->incarnation;
-	snprintf(h->address, sizeof(h->address), "%s", a->address);
+	h->incarnation = a->self.incarnation;
+	snprintf(h->address, sizeof(h->address), "%s", a->self.address);
 	snprintf(h->device, sizeof(h->device), "%s", a->device.text);
 	if (gethostname(h->host, sizeof(h->host) - 1) < 0)
 		snprintf(h->host, sizeof(h->host), "unknown");
 	h->pid = getpid();
-	if (a->standing == STAND_READY && !restore_unused(a)) {
+	if (a->held.standing == STAND_READY && !restore_unused(a)) {
 		h->run = a->run.run;
-		h->stage = a->stage;
-		h->committed = a->committed;
-		h->hash = a->hash;
+		h->stage = a->held.stage;
+		h->committed = a->held.committed;
+		h->hash = a->held.hash;
 	}
 	h->keeps = MSG_NO_STAGE;
 	h->saves = a->options.run_dir != NULL;
@@ -126,7 +126,7 @@ void join_forget_run(struct agent *a)
 {
 	job_clear(&a->job);
 	tasks_forget(a);
-	if (a->queue)
+	if (a->progress.queue)
 		iteration_forget(a);
 	standby_forget(a);
 	weight_server_forget(a);
@@ -136,12 +136,12 @@ void join_forget_run(struct agent *a)
 	measure_forget(a);
 	for (uint32_t i = 0; a->peers && i < a->run.n_nodes; i++)
 		tensors_let_in(a, (uint16_t)i);
-	early_free(a->early);
-	a->early = NULL;
+	early_free(a->modules.early);
+	a->modules.early = NULL;
 	iteration_forget_evaluation(a);
 	plans_forget(a);
-	queue_free(a->queue);
-	a->queue = NULL;
+	queue_free(a->progress.queue);
+	a->progress.queue = NULL;
 	compute_free(a->compute);
 	a->compute = NULL;
 	for (uint32_t i = 0; a->peers && i < a->run.n_nodes; i++)
@@ -152,10 +152,10 @@ void join_forget_run(struct agent *a)
 	free(a->sync_s);
 	a->peers = NULL;
 	a->delay_s = a->sync_s = NULL;
-	a->standing = STAND_UNASSIGNED;
-	a->stage = MSG_NO_STAGE;
-	a->committed = a->hash = a->told = 0;
-	a->whole = false;
+	a->held.standing = STAND_UNASSIGNED;
+	a->held.stage = MSG_NO_STAGE;
+	a->held.committed = a->held.hash = a->held.announced = 0;
+	a->held.whole = false;
 	report_void(a);
 	a->welcomed = false;
 }
@@ -205,13 +205,15 @@ static int begin_run(struct agent *a, const struct msg_welcome *w,
 		return rc;
 	a->peers = calloc(w->n_nodes, sizeof(a->peers[0]));
 	if (!a->peers || compute_new(&a->compute, setup) < 0 ||
-	    early_new(&a->early, w->n_nodes) < 0 || queue_new(&a->queue, w->slots) < 0 || take_times(a, w) < 0)
+	    early_new(&a->modules.early, w->n_nodes) < 0 ||
+	    queue_new(&a->progress.queue, w->slots) < 0 || take_times(a, w) < 0)
 		return error_set(err, -ENOMEM, "no memory for the run");
 	return 0;
 }
 
 /* An activation, a piece of a slice or of a stage, and what stands before it. */
-static size_t longest_message(const struct agent *a, const struct msg_welcome *w, const struct model_config *c)
+static size_t longest_message(const struct agent *a, const struct msg_welcome *w,
+			      const struct model_config *c)
 {
 	size_t activation = (size_t)w->batch * w->sequence * c->dim * sizeof(float);
 	size_t piece = 3 * MSG_PIECE_FLOATS * sizeof(float), longest = links_slice_bytes(a);
@@ -261,14 +263,14 @@ void join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
 	a->config = setup.config;
 	post_limit(a->tensors, longest_message(a, w, &setup.config));
 	a->limits = (struct route_limits){ w->n_nodes, setup.config.n_stages, w->n_shards };
-	a->assign.assignment = 0; /* a new controller counts anew */
+	a->held.assign.assignment = 0; /* a new controller counts anew */
 	standby_count_anew(a);
 	a->welcomed = true;
-	snprintf(a->who, sizeof(a->who), "agent %u", w->node);
+	snprintf(a->self.who, sizeof(a->self.who), "agent %u", w->node);
 	log_line(a->options.log, LOG_INFO, "welcome: node %u of %u, %u stages, %u slots, "
 		 "time scale %g", w->node, w->n_nodes, setup.config.n_stages, w->slots,
 		 w->time_scale);
-	a->link_times.due_us = now_us;
+	a->modules.link_times.due_us = now_us;
 }
 
 /* ---- the other nodes ---- */
@@ -288,7 +290,8 @@ static void take_peer(struct agent *a, const struct msg_peer *m)
 	if (p->known) {
 		links_forget_peer(a, m->node);
 		if (!keys_equal(&p->key, &key)) { /* its sessions end at the next turn */
-			log_line(a->options.log, LOG_INFO, "node %u: its key is let in no more", m->node);
+			log_line(a->options.log, LOG_INFO, "node %u: its key is let in no more",
+				 m->node);
 			keys_list_expel(a->admitted, name, &err);
 		}
 	}
@@ -313,11 +316,11 @@ void join_peers(struct agent *a, const struct msg_peers *m)
 {
 	for (uint32_t i = 0; i < m->n_peers; i++) {
 		if (m->peers[i].node >= a->run.n_nodes) {
-			a->refused++;
+			a->tally.refused++;
 			continue;
 		}
 		if (m->peers[i].node != a->run.node)
 			take_peer(a, &m->peers[i]);
 	}
-	a->look_again = true;
+	a->requests.look_again = true;
 }

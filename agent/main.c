@@ -126,12 +126,16 @@ static int read_option(struct options *o, int option, const char *value)
 
 	switch (option) {
 	case 'j':
-		return address_of(o->join, value) ? -1 : report_misuse("--join %s: too long", value);
+		return address_of(o->join, value) ? -1
+						  : report_misuse("--join %s: too long", value);
 	case 'l':
-		return address_of(o->listen, value) ? -1 : report_misuse("--listen %s: too long", value);
+		return address_of(o->listen, value)
+			       ? -1
+			       : report_misuse("--listen %s: too long", value);
 	case 'a':
-		return address_of(o->advertise, value) ? -1
-						       : report_misuse("--advertise %s: too long", value);
+		return address_of(o->advertise, value)
+			       ? -1
+			       : report_misuse("--advertise %s: too long", value);
 	case 'c':
 		o->controller_key = value;
 		return -1;
@@ -144,7 +148,8 @@ static int read_option(struct options *o, int option, const char *value)
 	case 'r':
 		return recompute_parse(value, &o->agent.recompute) == 0
 			       ? -1
-			       : report_misuse("--recompute %s: expected none, norms or block", value);
+			       : report_misuse("--recompute %s: expected none, norms or block",
+					       value);
 	case 'm':
 		if (!read_number(value, INT32_MAX, &n) || n == 0)
 			return report_misuse("--memory %s: expected MiB, 1 or more", value);
@@ -171,7 +176,8 @@ static int read_option(struct options *o, int option, const char *value)
 	case 'L':
 		return level_of(value, &o->log.least)
 			       ? -1
-			       : report_misuse("--log %s: expected debug, info, warn or error", value);
+			       : report_misuse("--log %s: expected debug, info, warn or error",
+					       value);
 	case 'G':
 		return list_devices();
 	case 'h':

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "agent/state.h"
+#include "base/alloc.h"
 #include "base/array.h"
 
 /* Messages in the order they came, with their arrays. */
@@ -25,14 +26,11 @@ struct orders {
 	enum link_reason refusal; /* as last logged */
 };
 
-int orders_new(struct orders **out)
+struct orders *orders_new(void)
 {
-	struct orders *o = calloc(1, sizeof(*o));
+	struct orders *o = alloc_new(sizeof(*o));
 
-	if (!o)
-		return -ENOMEM;
-	*out = o;
-	return 0;
+	return o;
 }
 
 static void clear_line(struct line *l)
@@ -68,7 +66,7 @@ static bool is_settled(const struct agent *a)
 {
 	bool task = a->job.kind == JOB_TASK || a->job.kind == JOB_STATE;
 
-	return !assign_under_way(a) && !a->step_wanted && !a->zero_wanted && !save_wanted(a) &&
+	return !assign_under_way(a) && !a->requests.step && !a->requests.zero && !save_wanted(a) &&
 	       (!worker_busy(a->worker) || task || a->job.kind == JOB_KEEP ||
 		a->job.kind == JOB_FOLLOW);
 }
@@ -97,10 +95,10 @@ static void leave_line(struct line *l, size_t done)
 /* An order to the own stage, which is settled. */
 static void obey_settled(struct agent *a, const struct msg *m, int64_t now_us)
 {
-	if (a->standing != STAND_READY && m->type == MSG_COMMIT &&
+	if (a->held.standing != STAND_READY && m->type == MSG_COMMIT &&
 	    standby_standing(a) != STANDBY_NONE)
 		return; /* it was for the copy */
-	if (a->standing != STAND_READY) {
+	if (a->held.standing != STAND_READY) {
 		tell_trouble(a, false, "%s for an agent without a stage", msg_name(m->type));
 		return;
 	}
@@ -130,7 +128,7 @@ static void obey_settled(struct agent *a, const struct msg *m, int64_t now_us)
 
 void orders_turn(struct agent *a, int64_t now_us)
 {
-	struct orders *o = a->orders;
+	struct orders *o = a->modules.orders;
 	size_t stage = 0, copy = 0;
 
 	for (; stage < o->stage.n && is_settled(a); stage++)
@@ -140,14 +138,14 @@ void orders_turn(struct agent *a, int64_t now_us)
 		standby_control(a, &o->copy.list[copy], now_us);
 	leave_line(&o->copy, copy);
 	if (stage + copy > 0)
-		a->look_again = true;
+		a->requests.look_again = true;
 }
 
 /* Into the line it waits in. A commit is for the own stage and for the copy; a sum for one of them. */
 static void put_in_line(struct agent *a, struct msg *m)
 {
 	const struct msg_reduce *r = &m->u.reduce;
-	struct orders *o = a->orders;
+	struct orders *o = a->modules.orders;
 	bool copy = m->type == MSG_KEEP;
 
 	if (copy) { /* what waits is for the copy before it */
@@ -180,7 +178,7 @@ static uint64_t told_by(const struct agent *a, const struct msg *m)
 	case MSG_RESTORE:
 		return m->u.restore.iteration;
 	default:
-		return a->told;
+		return a->held.announced;
 	}
 }
 
@@ -191,7 +189,7 @@ static void take_fault(struct agent *a, const struct msg_fault *m, int64_t now_u
 	if (m->kind == FAULT_KILL)
 		raise(SIGKILL);
 	else if (m->kind == FAULT_HANG)
-		a->hang_ms = m->ttl_ms;
+		a->requests.hang_ms = m->ttl_ms;
 	else if (fault_apply(&a->faults, m, now_us) < 0)
 		tell_trouble(a, false, "fault %u makes no sense here", m->fault);
 }
@@ -231,11 +229,11 @@ static void obey_in_run(struct agent *a, const struct msg *m, int64_t now_us)
 		join_peers(a, &m->u.peers);
 		break;
 	case MSG_ASSIGN:
-		clear_line(&a->orders->stage);
+		clear_line(&a->modules.orders->stage);
 		assign_begin(a, &m->u.assign);
 		break;
 	case MSG_RESTORE:
-		clear_line(&a->orders->stage);
+		clear_line(&a->modules.orders->stage);
 		restore_begin(a, &m->u.restore);
 		break;
 	case MSG_PLAN:
@@ -245,7 +243,7 @@ static void obey_in_run(struct agent *a, const struct msg *m, int64_t now_us)
 		take_fault(a, &m->u.fault, now_us);
 		break;
 	default:
-		a->refused++;
+		a->tally.refused++;
 		log_line(a->options.log, LOG_WARN, "a %s is not the controller's to send",
 			 msg_name(m->type));
 	}
@@ -255,11 +253,11 @@ static void obey_in_run(struct agent *a, const struct msg *m, int64_t now_us)
 static void obey_order(struct agent *a, struct msg *m, int64_t now_us)
 {
 	log_line(a->options.log, LOG_DEBUG, "%s from the controller", msg_name(m->type));
-	a->told = told_by(a, m);
+	a->held.announced = told_by(a, m);
 	if (obey_any_time(a, m, now_us)) {
 		msg_clear(m);
 	} else if (!a->welcomed) {
-		a->refused++;
+		a->tally.refused++;
 		log_line(a->options.log, LOG_WARN, "%s before a welcome", msg_name(m->type));
 		msg_clear(m);
 	} else if (needs_settled(m->type) || m->type == MSG_KEEP) {
@@ -273,8 +271,8 @@ static void obey_order(struct agent *a, struct msg *m, int64_t now_us)
 /* What waits in line is of its predecessor, and void: what is held is as it is told, until this one orders something. */
 static void begin_with_successor(struct agent *a, int64_t now_us)
 {
-	clear_line(&a->orders->stage);
-	clear_line(&a->orders->copy);
+	clear_line(&a->modules.orders->stage);
+	clear_line(&a->modules.orders->copy);
 	join_hello(a, now_us);
 }
 
@@ -291,14 +289,14 @@ void orders_take(struct agent *a, struct post_message *p, int64_t now_us)
 			obey_order(a, &m, now_us);
 			break;
 		}
-		a->refused++;
+		a->tally.refused++;
 		log_line(a->options.log, LOG_WARN, "a message of the controller: %s",
 			 strerror(-rc));
 		break;
 	case POST_UP:
 		log_line(a->options.log, LOG_INFO, "the controller is up%s",
 			 p->restarted ? ", and is a new process" : "");
-		a->orders->refusal = LINK_REASON_NONE;
+		a->modules.orders->refusal = LINK_REASON_NONE;
 		if (p->restarted)
 			begin_with_successor(a, now_us);
 		break;
@@ -311,10 +309,10 @@ void orders_take(struct agent *a, struct post_message *p, int64_t now_us)
 			 p->lost);
 		break;
 	case POST_REFUSED:
-		if (p->reason != a->orders->refusal)
+		if (p->reason != a->modules.orders->refusal)
 			log_line(a->options.log, LOG_WARN, "the controller does not let us in: "
 				 "%s; trying on", link_reason_text(p->reason));
-		a->orders->refusal = p->reason;
+		a->modules.orders->refusal = p->reason;
 		break;
 	}
 }

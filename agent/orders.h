@@ -14,7 +14,7 @@
 struct agent;
 struct orders; /* opaque; the agent has one */
 
-int orders_new(struct orders **out); /* -ENOMEM */
+struct orders *orders_new(void); /* orders_free */
 void orders_free(struct orders *o);  /* NULL is allowed */
 /* A message or an event of the controller's post. */
 void orders_take(struct agent *a, struct post_message *p, int64_t now_us);

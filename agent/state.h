@@ -1,25 +1,25 @@
-/* state.h - an agent as its loop sees it: what all of its modules may read, and a handle of each.
+/* state.h - the state of an agent that several of its modules read.
  *
- * Every module has a header of its own, and what only it needs is behind its handle. What stands here
- * openly several read, and one writes: the module that the group names. The agent stands
- * somewhere between UNASSIGNED and READY.
+ * Every module has a header of its own. State that only one module needs is hidden behind its
+ * handle in struct modules. Several modules read the other structs here; the module named beside a
+ * struct writes it.
  *
- * Nobody but agent.c calls a module that stands higher, in this order from above:
+ * Only agent.c calls a module of a higher layer. The layers, from the top:
  *
- *     agent        the turn: the order in which all of this happens
- *     orders       what the controller orders, now or once the agent is settled
- *     join assign  into a run; to a stage
- *     tensors      what peers send: to whom it belongs
- *     iteration    start, reroutes, commit; below it tasks, reduction, plans
- *     standby restore weight_server save    copies of stages: one kept, fetched, given, written
- *     heartbeat probe measure trains        what links can do, and whether they are cut
- *     links        what leaves for peers; below it link_times
- *     misuse report    what others send that breaks the protocol; what tasks did
- *     tell         the controller's ear
+ *     agent            the loop: runs the phases of a turn
+ *     orders           carries out the controller's orders, some only once the agent is settled
+ *     join assign      admission to a run; assignment of a stage
+ *     tensors          passes tensors from peers to the module that needs them
+ *     iteration        start, reroutes, commit; below it tasks, reduction, plans
+ *     standby restore weight_server save    hold, restore, serve and save copies of stages
+ *     heartbeat probe measure trains        test and measure the links
+ *     links            sends tensors to peers; below it link_times
+ *     misuse report    counts violations of the protocol; reports the tasks' events
+ *     tell             sends messages to the controller
  *
- * What a module wants done that is not below it, it leaves as a request, and the loop acts: a job for
- * the worker (returned by its next_job), another look at what came early (look_again), the agent's
- * end (tell_last).
+ * A module requests work of higher layers, and the loop carries it out: a job for the worker
+ * (returned by next_job), a flag in struct requests, a question to the iteration
+ * (reduction_asks_for_count), or the end of the process (tell_last).
  */
 #ifndef AGENT_STATE_H
 #define AGENT_STATE_H
@@ -64,75 +64,75 @@
 #include "wire/msg.h"
 #include "wire/post.h"
 
-#define EARLY_MOST_BYTES ((size_t)1 << 30) /* tensors that are ahead of their time */
+#define EARLY_MOST_BYTES ((size_t)1 << 30) /* limit of tensors that arrive early */
 
-struct agent {
-	/* ---- agent.c ---- */
-	struct agent_options options;
-	char who[32];
-	struct stage_device device; /* what computes, as found at the start */
-	struct keys_list *admitted;
-	struct post *control, *tensors;
-	post_peer_id controller;
-	char address[128];
-	char bound[LINK_ADDRESS_SIZE]; /* where it listens itself */
-	uint64_t incarnation;
+/* How this process appears to others. */
+struct identity {
+	char who[32];                  /* in log lines */
+	char address[128];             /* at which peers dial it */
+	char bound[LINK_ADDRESS_SIZE]; /* at which it listens */
+	uint64_t incarnation;          /* random, identifies the process */
 	int64_t started_us;
-	int64_t now_us;     /* this part of the turn's time */
-	uint64_t sequence;  /* of the last message to anybody; all count it up */
-	uint64_t refused;   /* what peers and the controller sent that fits nothing, */
-	uint64_t dropped;   /* or came too late, or could not leave; all count both up */
-	bool look_again;    /* wanted: at what came early */
-	uint32_t hang_ms;   /* wanted, by an injected fault: that the process does nothing for so long */
-	struct worker *worker;
-	struct job job;     /* the worker's */
-	struct {            /* whether its job comes back */
-		int64_t job_from_us, longest_us; /* the job; of those an iteration waits for */
-		int64_t turn_us;                 /* the last turn */
-		bool found;
-	} stuck;
-	struct rng rng;     /* which tries an injected loss takes; pauses between trains */
-	struct faults faults; /* orders.c */
+};
 
-	/* ---- tell.c: the end ---- */
+/* Messages counted by all modules. */
+struct tally {
+	uint64_t sequence; /* of the last message sent */
+	uint64_t refused;  /* received messages that are invalid or unexpected */
+	uint64_t dropped;  /* messages that arrived too late or could not be sent */
+};
+
+/* Work that a module asks the loop or a higher module to do. */
+struct requests {
+	bool look_again;  /* look again at tensors that arrived early */
+	bool zero;        /* zero the gradient, because its attempt is void */
+	bool step;        /* apply `commit` to the weights */
+	uint32_t hang_ms; /* an injected fault: let the process do nothing for so long */
+};
+
+/* Detects a job that does not end. */
+struct stuck_check {
+	int64_t job_from_us; /* when the job began */
+	int64_t longest_us;  /* longest job so far of those that an iteration waits for */
+	int64_t turn_us;     /* when the last turn began */
+	bool found;
+};
+
+/* The end of the process. */
+struct ending {
 	bool leaving;
-	int status;
-	int64_t leave_by_us, leave_from_us;
+	int status;            /* exit status */
+	int64_t leave_by_us;   /* leaves now even if messages are unacknowledged */
+	int64_t leave_from_us; /* does not leave sooner */
+};
 
-	/* ---- join.c: of WELCOME ---- */
-	bool welcomed;
-	struct msg_welcome run;  /* its arrays: delay_s and sync_s below, no corpus */
-	float *delay_s, *sync_s; /* (n_nodes) */
-	struct route_limits limits;
-	struct model_config config;
-	struct compute *compute; /* the worker's */
-	struct peer *peers;      /* (n_nodes) */
-
-	/* ---- assign.c, restore.c: the stage ---- */
+/* The stage that this agent holds. */
+struct held {
 	enum standing standing;
 	struct msg_assign assign;      /* the newest */
-	uint8_t stage;                 /* MSG_NO_STAGE */
-	size_t parameters, activation; /* P, B * T * C: floats */
-	size_t stage_bytes;            /* of the machine's memory */
-	bool whole;                    /* the stage is here, of `committed` */
-	uint64_t committed, hash;      /* iteration.c too */
-	uint64_t told; /* orders.c: iterations that are committed by the controller's newest word; 0: no word yet */
+	uint8_t stage;                 /* MSG_NO_STAGE: none */
+	size_t parameters, activation; /* P and (B, T, C), in floats */
+	size_t stage_bytes;            /* memory of the machine that the stage takes */
+	bool whole;                    /* the stage is complete, with `committed` iterations */
+	uint64_t committed, hash;      /* iteration.c updates them too */
+	/* orders.c: iterations committed according to the controller's newest message; 0: none yet */
+	uint64_t announced;
+};
 
-	/* ---- iteration.c, plans.c ---- */
+/* The present iteration and evaluation, and the plans for them. */
+struct progress {
 	struct plan plans[PLANS_KEPT];
-	uint64_t iteration; /* under way: committed + 1; 0 none */
+	uint64_t iteration; /* the present one: committed + 1; 0 none */
 	uint64_t epoch;
 	uint32_t per_shard;
 	struct queue *queue;
-	struct route *routes; /* (MSG_MICROBATCHES) by id; no hops: not known */
-	bool zero_wanted;     /* the gradient is of an attempt that is void; assign.c, restore.c too */
-	bool step_wanted;     /* by `commit` */
+	struct route *routes; /* (MSG_MICROBATCHES) by microbatch; no hops: not known */
 	struct msg_commit commit;
 	struct evaluation evaluation;
-	struct needs checked; /* that there is memory for; total 0: not looked */
-	size_t early_room;    /* bytes that are left for what comes early; 0: not looked */
+};
 
-	/* ---- the modules' own ---- */
+/* The state of each module, visible only to that module. */
+struct modules {
 	struct orders *orders;
 	struct report *report;
 	struct heartbeat *heartbeat;
@@ -148,6 +148,40 @@ struct agent {
 	struct restore *restore;
 	struct save *save;
 	struct weight_server *weight_server;
+};
+
+struct agent {
+	/* ---- agent.c ---- */
+	struct agent_options options;
+	struct identity self;
+	struct stage_device device; /* the computing device, found at the start */
+	struct keys_list *admitted;
+	struct post *control, *tensors;
+	post_peer_id controller;
+	int64_t now_us;     /* time of this part of the turn */
+	struct tally tally; /* every module counts here */
+	struct requests requests; /* modules set them, the loop acts on them */
+	struct worker *worker;
+	struct job job;     /* the worker's present job */
+	struct stuck_check stuck;
+	struct rng rng;     /* for injected losses, and pauses between trains */
+	struct faults faults; /* orders.c */
+	struct ending end;  /* tell.c */
+
+	/* ---- join.c: from WELCOME ---- */
+	bool welcomed;
+	struct msg_welcome run;  /* its arrays are delay_s and sync_s below; no corpus */
+	float *delay_s, *sync_s; /* (n_nodes) */
+	struct route_limits limits;
+	struct model_config config;
+	struct compute *compute; /* used by the worker */
+	struct peer *peers;      /* (n_nodes) */
+
+	struct held held;         /* assign.c, restore.c */
+	struct progress progress; /* iteration.c, plans.c */
+	struct needs checked;     /* the needs that memory was found for; total 0: not checked */
+	size_t early_room;        /* bytes left for early tensors; 0: not checked */
+	struct modules modules;
 };
 
 #endif

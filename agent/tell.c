@@ -21,7 +21,7 @@ void tell_controller(struct agent *a, struct msg *m, enum post_flags flags, int6
 	void *bytes;
 	int rc = -EINVAL;
 
-	m->sequence = ++a->sequence;
+	m->sequence = ++a->tally.sequence;
 	bytes = size ? malloc(size) : NULL;
 	if (bytes && msg_encode(m, bytes, size) == (long)size) {
 		part = (struct post_part) { bytes, size };
@@ -29,7 +29,7 @@ void tell_controller(struct agent *a, struct msg *m, enum post_flags flags, int6
 	}
 	free(bytes);
 	if (rc < 0 && flags == POST_RELIABLE) {
-		a->dropped++;
+		a->tally.dropped++;
 		log_line(a->options.log, LOG_ERROR, "%s for the controller dropped: %s",
 			 msg_name(m->type), strerror(-rc));
 	}
@@ -39,13 +39,15 @@ void tell_last(struct agent *a, int status, int64_t now_us)
 {
 	struct post_peer_info info = { .rto_us = 0 };
 
-	if (a->leaving)
+	if (a->end.leaving)
 		return;
 	post_peer(a->control, a->controller, &info);
-	a->leaving = true;
-	a->status = status;
-	a->leave_from_us = now_us + LINGER_US;
-	a->leave_by_us = now_us + (LEAVE_US > LEAVE_TIMES * info.rto_us ? LEAVE_US : LEAVE_TIMES * info.rto_us);
+	a->end.leaving = true;
+	a->end.status = status;
+	a->end.leave_from_us = now_us + LINGER_US;
+	a->end.leave_by_us =
+		now_us +
+		(LEAVE_US > LEAVE_TIMES * info.rto_us ? LEAVE_US : LEAVE_TIMES * info.rto_us);
 }
 
 void tell_trouble(struct agent *a, bool fatal, const char *format, ...)

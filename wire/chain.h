@@ -4,7 +4,7 @@
  *
  *     position   0   1  ..  n-1    n      n+1   ..   2n
  *     task       F   F      F      L      B          B
- **     at hop     0   1      n-1    0      n-1        0
+ *     at hop     0   1      n-1    0      n-1        0
  */
 #ifndef WIRE_CHAIN_H
 #define WIRE_CHAIN_H

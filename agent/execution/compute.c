@@ -171,7 +171,8 @@ static int mix_state(struct compute *c, struct job *j)
 
 	j->refused = j->wanted && hash_floats(j->state, n) != j->wanted;
 	if (j->refused)
-		return error_set(&j->err, -EBADMSG, "a neighbour's weights came otherwise than they are there");
+		return error_set(&j->err, -EBADMSG,
+				 "a neighbour's weights came otherwise than they are there");
 	c->pristine = false;
 	arrays_of(c->stage, to);
 	for (int k = 0; k < KINDS; k++)

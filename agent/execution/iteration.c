@@ -22,20 +22,20 @@
 /* What of the iteration is known and under way, and what waits to be counted. */
 void iteration_forget(struct agent *a)
 {
-	queue_clear(a->queue);
-	memset(a->routes, 0, MSG_MICROBATCHES * sizeof(a->routes[0]));
-	outputs_forget(a->outputs);
+	queue_clear(a->progress.queue);
+	memset(a->progress.routes, 0, MSG_MICROBATCHES * sizeof(a->progress.routes[0]));
+	outputs_forget(a->modules.outputs);
 	reduction_forget(a);
-	a->step_wanted = false;
-	a->iteration = 0;
+	a->requests.step = false;
+	a->progress.iteration = 0;
 	misuse_forget(a);
 }
 
 static void begin_microbatch(struct agent *a, const struct route *r, int64_t now_us)
 {
-	if (r->wave >= a->per_shard)
+	if (r->wave >= a->progress.per_shard)
 		tell_trouble(a, false, "microbatch %u: wave %u of %u a shard", r->microbatch,
-			      r->wave, a->per_shard);
+			      r->wave, a->progress.per_shard);
 	else
 		tasks_arrive(a, r, 0, false, NULL, now_us);
 }
@@ -45,7 +45,8 @@ static uint32_t count_visits(const struct agent *a)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < MSG_MICROBATCHES; i++)
-		n += a->routes[i].n_hops > 0 && route_find(&a->routes[i], a->run.node) >= 0;
+		n += a->progress.routes[i].n_hops > 0 &&
+		     route_find(&a->progress.routes[i], a->run.node) >= 0;
 	return n;
 }
 
@@ -53,7 +54,7 @@ static uint32_t count_visits(const struct agent *a)
 static uint64_t find_free_bytes(const struct agent *a)
 {
 	const uint64_t enough = UINT64_C(1) << 60, most = a->options.memory_bytes;
-	const uint64_t taken = a->stage_bytes + a->checked.total;
+	const uint64_t taken = a->held.stage_bytes + a->checked.total;
 	uint64_t left = stage_memory_free_bytes();
 
 	if (most && (most < taken || most - taken < left))
@@ -66,7 +67,7 @@ static uint64_t find_free_bytes(const struct agent *a)
  * free at first, so only what comes on top is then to be free. */
 static int check_memory(struct agent *a, uint32_t visits, struct error *err)
 {
-	struct needs n = needs_of(a->parameters, a->activation, visits, EARLY_MOST_BYTES,
+	struct needs n = needs_of(a->held.parameters, a->held.activation, visits, EARLY_MOST_BYTES,
 				  a->options.run_dir != NULL);
 	struct needs more = needs_beyond(&n, &a->checked);
 	uint64_t left = find_free_bytes(a);
@@ -74,10 +75,11 @@ static int check_memory(struct agent *a, uint32_t visits, struct error *err)
 	if (a->checked.total > 0 && more.total == 0)
 		return 0;
 	log_line(a->options.log, LOG_INFO, "the stage takes %.1f MiB, an iteration up to %.1f",
-		 (double)a->stage_bytes / 0x1p20, (double)n.total / 0x1p20);
+		 (double)a->held.stage_bytes / 0x1p20, (double)n.total / 0x1p20);
 	if (links_activation_bytes(a) + LINKS_HEAD_BYTES > links_message_bytes(a))
 		return error_set(err, -EMSGSIZE,
-				 "a microbatch's activation has %.1f MiB, and a message to a peer at most "
+				 "a microbatch's activation has %.1f MiB, and a message to a "
+				 "peer at most "
 				 "%.1f: smaller microbatches are needed",
 				 (double)links_activation_bytes(a) / 0x1p20,
 				 (double)links_message_bytes(a) / 0x1p20);
@@ -91,14 +93,15 @@ void iteration_start(struct agent *a, const struct msg_start *m, int64_t now_us)
 	struct error err;
 	const struct plan *p = plans_find(a, m->epoch);
 
-	if (a->iteration == m->iteration && a->iteration && a->epoch == m->epoch) {
-		a->dropped++; /* said twice */
+	if (a->progress.iteration == m->iteration && a->progress.iteration &&
+	    a->progress.epoch == m->epoch) {
+		a->tally.dropped++; /* said twice */
 		return;
 	}
-	if (m->iteration != a->committed + 1 || !p) {
+	if (m->iteration != a->held.committed + 1 || !p) {
 		tell_trouble(a, false, "start of iteration %" PRIu64 " by plan %" PRIu64
 			      ": %" PRIu64 " committed here, plan %sknown", m->iteration,
-			      m->epoch, a->committed, p ? "" : "not ");
+			      m->epoch, a->held.committed, p ? "" : "not ");
 		return;
 	}
 	if (check_memory(a, p->visits, &err) < 0) {
@@ -107,16 +110,16 @@ void iteration_start(struct agent *a, const struct msg_start *m, int64_t now_us)
 	}
 	/* By another plan, what was added for the one before is void. */
 	report_flush(a, now_us);
-	a->zero_wanted = a->iteration != 0;
+	a->requests.zero = a->progress.iteration != 0;
 	iteration_forget(a);
-	a->iteration = m->iteration;
-	a->epoch = m->epoch;
-	a->per_shard = m->per_shard;
-	queue_rank(a->queue, p->ranks, p->n_ranks);
+	a->progress.iteration = m->iteration;
+	a->progress.epoch = m->epoch;
+	a->progress.per_shard = m->per_shard;
+	queue_rank(a->progress.queue, p->ranks, p->n_ranks);
 	for (uint32_t i = 0; i < p->n_routes; i++) {
-		a->routes[p->routes[i].microbatch] = p->routes[i];
+		a->progress.routes[p->routes[i].microbatch] = p->routes[i];
 		/* Attempts before these are old, whoever still sends them. */
-		queue_supersede(a->queue, p->routes[i].microbatch, p->routes[i].attempt);
+		queue_supersede(a->progress.queue, p->routes[i].microbatch, p->routes[i].attempt);
 	}
 	for (uint32_t i = 0; i < p->n_routes; i++)
 		if (p->routes[i].nodes[0] == a->run.node)
@@ -124,24 +127,26 @@ void iteration_start(struct agent *a, const struct msg_start *m, int64_t now_us)
 }
 
 /* What is done here, to those who stand in by r for nodes of `was`, which went on. */
-static void send_to_stand_ins(struct agent *a, const struct route *was, const struct route *r, int64_t now_us)
+static void send_to_stand_ins(struct agent *a, const struct route *was, const struct route *r,
+			      int64_t now_us)
 {
 	for (uint32_t t = 0; t < route_last(r, false); t++) {
 		uint16_t to = route_node(r, t + 1);
 		const float *kept;
 		float *body;
 
-		if (route_node(r, t) != a->run.node || to == a->run.node || to == route_node(was, t + 1))
+		if (route_node(r, t) != a->run.node || to == a->run.node ||
+		    to == route_node(was, t + 1))
 			continue;
-		kept = outputs_find(a->outputs, r->microbatch, route_kind(r, t));
+		kept = outputs_find(a->modules.outputs, r->microbatch, route_kind(r, t));
 		if (!kept)
 			continue; /* not done yet: it will go there */
-		body = malloc(a->activation * sizeof(float));
+		body = malloc(a->held.activation * sizeof(float));
 		if (!body) {
 			tell_trouble(a, true, "no memory for a tensor to send again");
 			return;
 		}
-		memcpy(body, kept, a->activation * sizeof(float));
+		memcpy(body, kept, a->held.activation * sizeof(float));
 		links_send_output(a, r, t, false, body, now_us);
 	}
 }
@@ -149,20 +154,20 @@ static void send_to_stand_ins(struct agent *a, const struct route *was, const st
 /* Only other nodes stand in: what is done here stays, and whoever is new gets what it needs of it. */
 static void go_on(struct agent *a, const struct route *r, int64_t now_us)
 {
-	struct route was = a->routes[r->microbatch];
+	struct route was = a->progress.routes[r->microbatch];
 
-	if (!queue_go_on(a->queue, r))
+	if (!queue_go_on(a->progress.queue, r))
 		return;
-	a->routes[r->microbatch] = *r;
+	a->progress.routes[r->microbatch] = *r;
 	send_to_stand_ins(a, &was, r, now_us);
 }
 
 static void begin_again(struct agent *a, const struct route *r, int64_t now_us)
 {
-	if (!queue_supersede(a->queue, r->microbatch, r->attempt))
+	if (!queue_supersede(a->progress.queue, r->microbatch, r->attempt))
 		return;
-	a->routes[r->microbatch] = *r;
-	outputs_drop(a->outputs, r->microbatch);
+	a->progress.routes[r->microbatch] = *r;
+	outputs_drop(a->modules.outputs, r->microbatch);
 	if (r->nodes[0] == a->run.node)
 		begin_microbatch(a, r, now_us);
 }
@@ -179,11 +184,11 @@ void iteration_reroute(struct agent *a, const struct msg_reroute *m, int64_t now
 			links_forget_peer(a, m->gone[i]);
 	/* A joiner, in since the reduction, may be needed for what died since. It was never told
 	 * how many microbatches a shard gives: data nodes need an earlier start for that. */
-	if (a->iteration == 0 && m->iteration == a->committed + 1) {
-		a->iteration = m->iteration;
-		a->epoch = m->epoch;
+	if (a->progress.iteration == 0 && m->iteration == a->held.committed + 1) {
+		a->progress.iteration = m->iteration;
+		a->progress.epoch = m->epoch;
 	}
-	if (m->iteration != a->iteration)
+	if (m->iteration != a->progress.iteration)
 		return; /* of one that is over */
 	for (uint32_t i = 0; i < m->n_routes; i++) {
 		fault = route_read(&r, &m->routes[i], &a->limits);
@@ -191,8 +196,9 @@ void iteration_reroute(struct agent *a, const struct msg_reroute *m, int64_t now
 			tell_trouble(a, false, "reroute: %s", fault);
 			continue;
 		}
-		was = &a->routes[r.microbatch];
-		if (route_goes_on(was, &r) && route_find(was, a->run.node) == route_find(&r, a->run.node))
+		was = &a->progress.routes[r.microbatch];
+		if (route_goes_on(was, &r) &&
+		    route_find(was, a->run.node) == route_find(&r, a->run.node))
 			go_on(a, &r, now_us);
 		else
 			begin_again(a, &r, now_us);
@@ -204,12 +210,13 @@ void iteration_reroute(struct agent *a, const struct msg_reroute *m, int64_t now
 bool iteration_counted(const struct agent *a)
 {
 	for (uint32_t i = 0; i < MSG_MICROBATCHES; i++) {
-		const struct route *r = &a->routes[i];
+		const struct route *r = &a->progress.routes[i];
 		int hop = r->n_hops > 0 ? route_find(r, a->run.node) : -1;
 
 		if (hop < 0)
 			continue;
-		if (!queue_counted(a->queue, i, TASK_BACKWARD) || (hop == 0 && !queue_counted(a->queue, i, TASK_LOSS)))
+		if (!queue_counted(a->progress.queue, i, TASK_BACKWARD) ||
+		    (hop == 0 && !queue_counted(a->progress.queue, i, TASK_LOSS)))
 			return false;
 	}
 	return true;
@@ -221,21 +228,22 @@ void iteration_commit(struct agent *a, const struct msg_commit *m, int64_t now_u
 {
 	struct msg done = { .type = MSG_COMMITTED };
 
-	if (m->iteration <= a->committed) {
+	if (m->iteration <= a->held.committed) {
 		/* Done before: whoever asks again did not hear of it. */
-		done.u.committed.iteration = a->committed;
-		done.u.committed.stage = a->stage;
-		done.u.committed.hash = a->hash;
+		done.u.committed.iteration = a->held.committed;
+		done.u.committed.stage = a->held.stage;
+		done.u.committed.hash = a->held.hash;
 		tell_controller(a, &done, POST_RELIABLE, now_us);
 		return;
 	}
 	if (!reduction_slices(a) && standby_standing(a) != STANDBY_NONE)
 		return; /* it was for the copy */
-	if (!reduction_ready(a, m->iteration, m->attempt) || m->iteration != a->committed + 1) {
+	if (!reduction_ready(a, m->iteration, m->attempt) ||
+	    m->iteration != a->held.committed + 1) {
 		tell_trouble(a, false,
 			      "commit of iteration %" PRIu64 " by reduction %u, which "
 			      "is not complete here; %" PRIu64 " committed",
-			      m->iteration, m->attempt, a->committed);
+			      m->iteration, m->attempt, a->held.committed);
 		return;
 	}
 	if (!isfinite(m->scale) || !isfinite(m->lr) || !isfinite(m->beta1) ||
@@ -244,15 +252,15 @@ void iteration_commit(struct agent *a, const struct msg_commit *m, int64_t now_u
 			      "none", m->iteration);
 		return;
 	}
-	a->commit = *m;
-	a->step_wanted = true;
+	a->progress.commit = *m;
+	a->requests.step = true;
 }
 
 bool iteration_next_job(struct agent *a, struct job *job)
 {
-	const struct msg_commit *m = &a->commit;
+	const struct msg_commit *m = &a->progress.commit;
 
-	if (a->step_wanted) {
+	if (a->requests.step) {
 		*job = (struct job) {
 			.kind = JOB_STEP,
 			.slices = reduction_slices(a),
@@ -262,7 +270,7 @@ bool iteration_next_job(struct agent *a, struct job *job)
 		};
 		return true;
 	}
-	if (a->zero_wanted && a->standing == STAND_READY) {
+	if (a->requests.zero && a->held.standing == STAND_READY) {
 		*job = (struct job) { .kind = JOB_ZERO };
 		return true;
 	}
@@ -274,41 +282,41 @@ void iteration_job_done(struct agent *a, const struct job *job, int64_t now_us)
 	struct msg m = { .type = MSG_COMMITTED };
 
 	if (job->kind == JOB_ZERO) {
-		a->zero_wanted = false;
+		a->requests.zero = false;
 		return;
 	}
 	report_flush(a, now_us);
-	a->committed = a->commit.iteration;
-	a->hash = job->hash;
+	a->held.committed = a->progress.commit.iteration;
+	a->held.hash = job->hash;
 	iteration_forget(a);
-	queue_clear_evaluations(a->queue); /* of the weights before */
-	links_drop_old(a, a->committed);
-	m.u.committed.iteration = a->committed;
-	m.u.committed.stage = a->stage;
-	m.u.committed.hash = a->hash;
+	queue_clear_evaluations(a->progress.queue); /* of the weights before */
+	links_drop_old(a, a->held.committed);
+	m.u.committed.iteration = a->held.committed;
+	m.u.committed.stage = a->held.stage;
+	m.u.committed.hash = a->held.hash;
 	tell_controller(a, &m, POST_RELIABLE, now_us);
-	a->look_again = true;
+	a->requests.look_again = true;
 }
 
 /* ---- evaluation ---- */
 
 void iteration_forget_evaluation(struct agent *a)
 {
-	free(a->evaluation.routes);
-	free(a->evaluation.arrived);
-	a->evaluation = (struct evaluation){ .n = 0 };
+	free(a->progress.evaluation.routes);
+	free(a->progress.evaluation.arrived);
+	a->progress.evaluation = (struct evaluation){ .n = 0 };
 }
 
 /* Forgets the evaluation before; its data nodes begin at once, as nothing has to be settled first. */
 void iteration_evaluate(struct agent *a, const struct msg_evaluate *m, int64_t now_us)
 {
-	struct evaluation *e = &a->evaluation;
+	struct evaluation *e = &a->progress.evaluation;
 	const char *fault;
 	struct route *r;
 
-	if (m->iteration != a->committed) {
+	if (m->iteration != a->held.committed) {
 		tell_trouble(a, false, "evaluation of iteration %" PRIu64 ": %" PRIu64
-			      " committed here", m->iteration, a->committed);
+			      " committed here", m->iteration, a->held.committed);
 		return;
 	}
 	iteration_forget_evaluation(a);

@@ -16,8 +16,8 @@ static void clear_plan(struct plan *p)
 const struct plan *plans_find(const struct agent *a, uint64_t epoch)
 {
 	for (int i = 0; i < PLANS_KEPT; i++)
-		if (a->plans[i].known && a->plans[i].epoch == epoch)
-			return &a->plans[i];
+		if (a->progress.plans[i].known && a->progress.plans[i].epoch == epoch)
+			return &a->progress.plans[i];
 	return NULL;
 }
 
@@ -25,11 +25,11 @@ const struct plan *plans_find(const struct agent *a, uint64_t epoch)
 static struct plan *choose_place(struct agent *a, uint64_t epoch)
 {
 	for (int i = 0; i < PLANS_KEPT; i++)
-		if (a->plans[i].known && a->plans[i].epoch == epoch)
-			return &a->plans[i];
-	if (!a->plans[0].known || !a->plans[1].known)
-		return &a->plans[a->plans[0].known ? 1 : 0];
-	return &a->plans[a->plans[0].epoch < a->plans[1].epoch ? 0 : 1];
+		if (a->progress.plans[i].known && a->progress.plans[i].epoch == epoch)
+			return &a->progress.plans[i];
+	if (!a->progress.plans[0].known || !a->progress.plans[1].known)
+		return &a->progress.plans[a->progress.plans[0].known ? 1 : 0];
+	return &a->progress.plans[a->progress.plans[0].epoch < a->progress.plans[1].epoch ? 0 : 1];
 }
 
 /* All routes are read first: a plan is kept whole or not at all. */
@@ -67,13 +67,13 @@ uint32_t plans_most_visits(const struct agent *a)
 	uint32_t n = 0;
 
 	for (int i = 0; i < PLANS_KEPT; i++)
-		if (a->plans[i].known && a->plans[i].visits > n)
-			n = a->plans[i].visits;
+		if (a->progress.plans[i].known && a->progress.plans[i].visits > n)
+			n = a->progress.plans[i].visits;
 	return n;
 }
 
 void plans_forget(struct agent *a)
 {
 	for (int i = 0; i < PLANS_KEPT; i++)
-		clear_plan(&a->plans[i]);
+		clear_plan(&a->progress.plans[i]);
 }

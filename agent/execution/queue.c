@@ -245,8 +245,9 @@ static bool may_start(const struct queue *q, const struct task *t)
 		return q->held < q->n_slots;
 	if (t->evaluate)
 		return true;
-	return e->slot != NO_SLOT && (t->kind != TASK_BACKWARD || t->position < 2 * t->route.n_hops ||
-				      e->ended >> TASK_LOSS & 1);
+	return e->slot != NO_SLOT &&
+	       (t->kind != TASK_BACKWARD || t->position < 2 * t->route.n_hops ||
+		e->ended >> TASK_LOSS & 1);
 }
 
 /* Whether a goes before b. */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "agent/state.h"
+#include "base/alloc.h"
 
 enum { LATE_MOST_US = 20000 };
 
@@ -23,14 +24,11 @@ struct tasks {
 	uint64_t n_done;
 };
 
-int tasks_new(struct tasks **out)
+struct tasks *tasks_new(void)
 {
-	struct tasks *x = calloc(1, sizeof(*x));
+	struct tasks *x = alloc_new(sizeof(*x));
 
-	if (!x)
-		return -ENOMEM;
-	*out = x;
-	return 0;
+	return x;
 }
 
 void tasks_free(struct tasks *x)
@@ -55,14 +53,14 @@ void tasks_arrive(struct agent *a, const struct route *r, uint32_t position, boo
 	t->first = position == 0;
 	t->arrived_us = arrived_us;
 	t->input = input;
-	verdict = queue_arrive(a->queue, t);
+	verdict = queue_arrive(a->progress.queue, t);
 	if (verdict == QUEUE_TAKEN)
 		return;
 	task_free(t);
 	if (verdict == QUEUE_OLD || verdict == QUEUE_TWICE)
-		a->dropped++;
+		a->tally.dropped++;
 	else
-		a->refused++;
+		a->tally.refused++;
 }
 
 /* The data of the microbatch: where in its shard, or in the validation part. */
@@ -70,7 +68,7 @@ static uint64_t data_position(const struct agent *a, const struct task *t)
 {
 	if (t->evaluate)
 		return t->route.wave;
-	return (a->iteration - 1) * a->per_shard + t->route.wave;
+	return (a->progress.iteration - 1) * a->progress.per_shard + t->route.wave;
 }
 
 /* When a task that is started now was free to start. In an emulated run the loop's own lateness
@@ -79,7 +77,9 @@ static uint64_t data_position(const struct agent *a, const struct task *t)
  * lateness. */
 static int64_t find_begin_us(const struct agent *a, const struct task *t, int64_t now_us)
 {
-	int64_t free_us = a->tasks->busy_until_us > t->arrived_us ? a->tasks->busy_until_us : t->arrived_us;
+	int64_t free_us = a->modules.tasks->busy_until_us > t->arrived_us
+				  ? a->modules.tasks->busy_until_us
+				  : t->arrived_us;
 
 	if (!(a->run.time_scale > 0) || now_us - free_us > LATE_MOST_US)
 		return now_us;
@@ -90,10 +90,10 @@ bool tasks_next_job(struct agent *a, struct job *job, int64_t now_us)
 {
 	const struct task *t;
 
-	if (a->standing != STAND_READY || a->step_wanted || a->zero_wanted ||
-	    now_us < a->tasks->busy_until_us)
+	if (a->held.standing != STAND_READY || a->requests.step || a->requests.zero ||
+	    now_us < a->modules.tasks->busy_until_us)
 		return false;
-	t = queue_start(a->queue, now_us);
+	t = queue_start(a->progress.queue, now_us);
 	if (t) {
 		*job = (struct job) {
 			.kind = JOB_TASK,
@@ -105,9 +105,9 @@ bool tasks_next_job(struct agent *a, struct job *job, int64_t now_us)
 			.position = data_position(a, t),
 			.in = t->input,
 		};
-		a->tasks->began_us = find_begin_us(a, t, now_us);
+		a->modules.tasks->began_us = find_begin_us(a, t, now_us);
 		if (!t->evaluate)
-			report_event(a, WORK_STARTS, t, a->tasks->began_us, 0);
+			report_event(a, WORK_STARTS, t, a->modules.tasks->began_us, 0);
 	}
 	return t != NULL;
 }
@@ -126,42 +126,43 @@ static int64_t planned_us(const struct agent *a, const struct task *t, int64_t r
 
 void tasks_job_done(struct agent *a, struct job *job, int64_t now_us)
 {
-	const struct task *t = queue_running(a->queue);
+	const struct task *t = queue_running(a->progress.queue);
 	int64_t planned;
 
 	if (!t) /* forgotten with its run */
 		return;
-	a->tasks->result = *job;
+	a->modules.tasks->result = *job;
 	job->out = NULL; /* the result's now */
-	a->tasks->computed = true;
-	planned = a->tasks->began_us +
-		  planned_us(a, t, job->ended_us - a->tasks->began_us);
-	a->tasks->ends_us = job->ended_us > planned ? job->ended_us : planned;
+	a->modules.tasks->computed = true;
+	planned = a->modules.tasks->began_us +
+		  planned_us(a, t, job->ended_us - a->modules.tasks->began_us);
+	a->modules.tasks->ends_us = job->ended_us > planned ? job->ended_us : planned;
 	if (t->evaluate)
-		a->tasks->ends_us = now_us;
+		a->modules.tasks->ends_us = now_us;
 }
 
 static void pass_on(struct agent *a, const struct task *t, int64_t ended_us)
 {
 	uint32_t next = t->position + 1;
 	struct msg m = { .type = MSG_EVALUATED };
-	float *out = a->tasks->result.out;
+	float *out = a->modules.tasks->result.out;
 
-	a->tasks->result.out = NULL;
+	a->modules.tasks->result.out = NULL;
 	if (t->stale) {
 		free(out);
 	} else if (t->position == route_last(&t->route, t->evaluate)) {
 		free(out);
 		if (!t->evaluate)
 			return;
-		m.u.evaluated.iteration = a->committed;
+		m.u.evaluated.iteration = a->held.committed;
 		m.u.evaluated.microbatch = t->route.microbatch;
-		m.u.evaluated.loss = a->tasks->result.loss;
+		m.u.evaluated.loss = a->modules.tasks->result.loss;
 		tell_controller(a, &m, POST_RELIABLE, ended_us);
 	} else if (route_node(&t->route, next) == a->run.node) {
 		tasks_arrive(a, &t->route, next, t->evaluate, out, ended_us);
 	} else {
-		if (!t->evaluate && outputs_keep(a->outputs, t->route.microbatch, t->kind, out, a->activation) < 0)
+		if (!t->evaluate && outputs_keep(a->modules.outputs, t->route.microbatch,
+						 t->kind, out, a->held.activation) < 0)
 			tell_trouble(a, true, "no memory for what was sent");
 		links_send_output(a, &t->route, t->position, t->evaluate, out, ended_us);
 	}
@@ -169,64 +170,64 @@ static void pass_on(struct agent *a, const struct task *t, int64_t ended_us)
 
 void tasks_end_due(struct agent *a, int64_t now_us)
 {
-	int64_t ended = a->tasks->ends_us;
+	int64_t ended = a->modules.tasks->ends_us;
 	struct task *t;
 	double overhead;
 
-	if (!a->tasks->computed || now_us < ended)
+	if (!a->modules.tasks->computed || now_us < ended)
 		return;
-	a->tasks->computed = false;
-	a->tasks->n_done++;
-	t = queue_end(a->queue);
+	a->modules.tasks->computed = false;
+	a->modules.tasks->n_done++;
+	t = queue_end(a->progress.queue);
 	if (!t->evaluate) {
-		report_event(a, WORK_ENDS, t, ended, a->tasks->result.loss);
+		report_event(a, WORK_ENDS, t, ended, a->modules.tasks->result.loss);
 		overhead = a->run.dispatch_overhead_s * a->run.time_scale * 1e6;
-		a->tasks->busy_until_us = ended + (int64_t)overhead;
+		a->modules.tasks->busy_until_us = ended + (int64_t)overhead;
 	}
 	pass_on(a, t, ended);
 	task_free(t);
-	job_clear(&a->tasks->result);
+	job_clear(&a->modules.tasks->result);
 }
 
 void tasks_drop_running(struct agent *a)
 {
-	if (!a->tasks->computed)
+	if (!a->modules.tasks->computed)
 		return;
-	a->tasks->computed = false;
-	job_clear(&a->tasks->result);
-	task_free(queue_end(a->queue));
+	a->modules.tasks->computed = false;
+	job_clear(&a->modules.tasks->result);
+	task_free(queue_end(a->progress.queue));
 }
 
 void tasks_forget(struct agent *a)
 {
-	job_clear(&a->tasks->result);
-	a->tasks->computed = false;
+	job_clear(&a->modules.tasks->result);
+	a->modules.tasks->computed = false;
 }
 
 void tasks_free_from(struct agent *a, int64_t at_us)
 {
-	a->tasks->busy_until_us = at_us;
+	a->modules.tasks->busy_until_us = at_us;
 }
 
 void tasks_tell_waiting(struct agent *a)
 {
 	const struct task *waiter;
 
-	while ((waiter = queue_waiter(a->queue)))
+	while ((waiter = queue_waiter(a->progress.queue)))
 		report_event(a, WORK_WAITS, waiter, waiter->arrived_us, 0);
 }
 
 int64_t tasks_deadline_us(const struct agent *a)
 {
-	if (a->tasks->computed)
-		return a->tasks->ends_us;
-	if (a->queue && queue_waiting(a->queue) > 0 && !worker_busy(a->worker) &&
-	    !queue_blocked(a->queue) && a->standing == STAND_READY && !a->leaving)
-		return a->tasks->busy_until_us;
+	if (a->modules.tasks->computed)
+		return a->modules.tasks->ends_us;
+	if (a->progress.queue && queue_waiting(a->progress.queue) > 0 && !worker_busy(a->worker) &&
+	    !queue_blocked(a->progress.queue) && a->held.standing == STAND_READY && !a->end.leaving)
+		return a->modules.tasks->busy_until_us;
 	return INT64_MAX;
 }
 
 uint64_t tasks_done(const struct agent *a)
 {
-	return a->tasks->n_done;
+	return a->modules.tasks->n_done;
 }

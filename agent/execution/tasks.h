@@ -11,7 +11,7 @@ struct agent;
 struct job;
 struct tasks; /* opaque; the agent has them */
 
-int tasks_new(struct tasks **out); /* -ENOMEM */
+struct tasks *tasks_new(void); /* tasks_free */
 void tasks_free(struct tasks *t);  /* NULL is allowed */
 
 /* Queues position t of the route; input (B, T, C) is given, NULL for tokens. */

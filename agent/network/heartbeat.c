@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "agent/state.h"
+#include "base/alloc.h"
 
 enum {
 	BEAT_US = 100000,
@@ -20,14 +21,11 @@ struct heartbeat {
 	int64_t ping_us, ping_at_us; /* the controller's clock in its last ping, and when that came; 0: none has */
 };
 
-int heartbeat_new(struct heartbeat **out)
+struct heartbeat *heartbeat_new(void)
 {
-	struct heartbeat *h = calloc(1, sizeof(*h));
+	struct heartbeat *h = alloc_new(sizeof(*h));
 
-	if (!h)
-		return -ENOMEM;
-	*out = h;
-	return 0;
+	return h;
 }
 
 void heartbeat_free(struct heartbeat *h)
@@ -37,8 +35,8 @@ void heartbeat_free(struct heartbeat *h)
 
 void heartbeat_ping(struct agent *a, const struct msg_ping *ping, int64_t now_us)
 {
-	a->heartbeat->ping_us = ping->now_us;
-	a->heartbeat->ping_at_us = now_us;
+	a->modules.heartbeat->ping_us = ping->now_us;
+	a->modules.heartbeat->ping_at_us = now_us;
 }
 
 static uint64_t read_resident_bytes(void)
@@ -59,7 +57,7 @@ static uint64_t read_resident_bytes(void)
  * controller is yet to hear counts too: a heartbeat overtakes the report of what has just ended. */
 static uint32_t count_in_flight(const struct agent *a)
 {
-	size_t size = links_activation_bytes(a), n = delay_queue_count(a->delay_queue);
+	size_t size = links_activation_bytes(a), n = delay_queue_count(a->modules.delay_queue);
 	struct post_peer_info info;
 
 	n += report_pending(a) || !post_idle(a->control, a->controller);
@@ -84,7 +82,7 @@ static void tell_beat(struct agent *a, int64_t now_us)
 {
 	struct msg m = { .type = MSG_HEARTBEAT };
 	struct msg_heartbeat *h = &m.u.heartbeat;
-	struct heartbeat *own = a->heartbeat;
+	struct heartbeat *own = a->modules.heartbeat;
 	struct post_counters control, tensors;
 	struct msg_stuck stuck[MSG_STUCK];
 
@@ -96,15 +94,15 @@ static void tell_beat(struct agent *a, int64_t now_us)
 	h->now_us = now_us;
 	h->echo_us = own->ping_us;
 	h->echo_age_us = own->ping_at_us ? now_us - own->ping_at_us : 0;
-	h->iteration = a->iteration;
-	h->committed = a->committed;
-	h->hash = a->hash;
-	h->stage = a->standing == STAND_READY ? a->stage : MSG_NO_STAGE;
-	if (a->queue) {
-		h->slots = (uint8_t)queue_slots_held(a->queue);
-		h->running = queue_running(a->queue) != NULL;
-		h->blocked = queue_blocked(a->queue);
-		h->queued = queue_waiting(a->queue);
+	h->iteration = a->progress.iteration;
+	h->committed = a->held.committed;
+	h->hash = a->held.hash;
+	h->stage = a->held.standing == STAND_READY ? a->held.stage : MSG_NO_STAGE;
+	if (a->progress.queue) {
+		h->slots = (uint8_t)queue_slots_held(a->progress.queue);
+		h->running = queue_running(a->progress.queue) != NULL;
+		h->blocked = queue_blocked(a->progress.queue);
+		h->queued = queue_waiting(a->progress.queue);
 		h->in_flight = count_in_flight(a);
 	}
 	h->tasks_done = tasks_done(a);
@@ -112,11 +110,11 @@ static void tell_beat(struct agent *a, int64_t now_us)
 	h->sent_bytes = control.sent_bytes + tensors.sent_bytes;
 	h->received_bytes = control.received_bytes + tensors.received_bytes;
 	h->resent = control.resent_frames + tensors.resent_frames;
-	h->refused = a->refused + count_refused(&control) + count_refused(&tensors);
+	h->refused = a->tally.refused + count_refused(&control) + count_refused(&tensors);
 	h->awaits = (uint16_t)(reduction_awaits(a) + 1);
 	if (a->welcomed)
 		misuse_malformed(a, now_us);
-	if (a->welcomed && !a->leaving)
+	if (a->welcomed && !a->end.leaving)
 		h->n_stuck = probe_links(a, stuck, now_us);
 	h->stuck = stuck;
 	tell_controller(a, &m, POST_LOSSY, now_us);
@@ -124,12 +122,12 @@ static void tell_beat(struct agent *a, int64_t now_us)
 
 void heartbeat_turn(struct agent *a, int64_t now_us)
 {
-	struct heartbeat *h = a->heartbeat;
+	struct heartbeat *h = a->modules.heartbeat;
 
 	if (now_us < h->due_us)
 		return;
 	/* Also before the welcome: it says that we wait for it. */
-	if (!a->leaving)
+	if (!a->end.leaving)
 		tell_beat(a, now_us);
 	/* Beats that were missed stay missed. */
 	h->due_us += BEAT_US;
@@ -139,5 +137,5 @@ void heartbeat_turn(struct agent *a, int64_t now_us)
 
 int64_t heartbeat_deadline_us(const struct agent *a)
 {
-	return a->heartbeat->due_us;
+	return a->modules.heartbeat->due_us;
 }

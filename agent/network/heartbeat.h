@@ -11,7 +11,7 @@
 struct agent;
 struct heartbeat; /* opaque; the agent has one */
 
-int heartbeat_new(struct heartbeat **out); /* -ENOMEM */
+struct heartbeat *heartbeat_new(void); /* heartbeat_free */
 void heartbeat_free(struct heartbeat *h);  /* NULL is allowed */
 /* The next one answers the controller's clock. */
 void heartbeat_ping(struct agent *a, const struct msg_ping *ping, int64_t now_us);

@@ -26,7 +26,8 @@ static bool measure_link(struct agent *a, uint16_t to, struct msg_link *l)
 	struct post_peer_info info;
 	double latency, held;
 
-	if (!p->dial || post_peer(a->tensors, p->dial, &info) < 0 || (!p->used && info.least_round_trip_us == 0))
+	if (!p->dial || post_peer(a->tensors, p->dial, &info) < 0 ||
+	    (!p->used && info.least_round_trip_us == 0))
 		return false;
 	latency = (double)info.least_round_trip_us * 0.5e-6;
 	memset(l, 0, sizeof(*l));
@@ -58,7 +59,7 @@ static const double unlike_s = 0.02; /* what differs by less is noise */
 /* Two tensors that took twice as long on their way as was told last, or half, are told soon. */
 void link_times_way(struct agent *a, uint16_t to, double way_s, int64_t now_us)
 {
-	struct link_times *t = &a->link_times;
+	struct link_times *t = &a->modules.link_times;
 	struct peer *p = &a->peers[to];
 	double told_s = p->told_s;
 
@@ -66,7 +67,8 @@ void link_times_way(struct agent *a, uint16_t to, double way_s, int64_t now_us)
 		told_s = (double)a->delay_s[to] * a->run.time_scale;
 	p->held_s += way_s;
 	p->n_held++;
-	if (told_s <= 0 || fabs(way_s - told_s) < unlike_s || (way_s < 2 * told_s && way_s > told_s / 2))
+	if (told_s <= 0 || fabs(way_s - told_s) < unlike_s ||
+	    (way_s < 2 * told_s && way_s > told_s / 2))
 		return;
 	if (++t->n_unlike < UNLIKE || t->due_us < t->told_us + LINKS_SOON_US)
 		return;
@@ -91,7 +93,7 @@ void link_times_tell(struct agent *a, int64_t now_us)
 
 void link_times_turn(struct agent *a, int64_t now_us)
 {
-	struct link_times *t = &a->link_times;
+	struct link_times *t = &a->modules.link_times;
 
 	if (now_us < t->due_us)
 		return;

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "agent/state.h"
+#include "base/alloc.h"
 
 /* A connection takes three round trips: at 300 ms one way 1.8 s, of CONNECT_US. The post remembers 16
  * probes, so that PROBE_FIRST_US finds round trips of up to 2.4 s. All else follows the round trip. */
@@ -34,7 +35,13 @@ enum {
 };
 /* The order under way. */
 struct measure {
-	enum { MEASURE_NONE, MEASURE_CONNECTING, MEASURE_PROBING, MEASURE_TRAINS, MEASURE_FILLING } standing;
+	enum {
+		MEASURE_NONE,
+		MEASURE_CONNECTING,
+		MEASURE_PROBING,
+		MEASURE_TRAINS,
+		MEASURE_FILLING
+	} standing;
 	struct msg_measure order;
 	int64_t until_us;     /* for this standing */
 	int64_t all_until_us; /* all links are probed until then; 0: they are not */
@@ -46,14 +53,11 @@ struct measure {
 
 static const double level = 1.05; /* a rate that rises by less has been reached */
 
-int measure_new(struct measure **out)
+struct measure *measure_new(void)
 {
-	struct measure *x = calloc(1, sizeof(*x));
+	struct measure *x = alloc_new(sizeof(*x));
 
-	if (!x)
-		return -ENOMEM;
-	*out = x;
-	return 0;
+	return x;
 }
 
 void measure_free(struct measure *x)
@@ -71,8 +75,10 @@ static bool is_hurried(const struct measure *w, uint16_t to)
 /* The more links there are the more seldom; where links are emulated, never unless it is ordered. */
 static int64_t probe_every_us(const struct agent *a, uint16_t to, int64_t round_trip_us)
 {
-	if (is_hurried(a->measure, to))
-		return round_trip_us == 0 ? PROBE_FIRST_US : round_trip_us > PROBE_AGAIN_US ? round_trip_us : PROBE_AGAIN_US;
+	if (is_hurried(a->modules.measure, to))
+		return round_trip_us == 0               ? PROBE_FIRST_US
+		       : round_trip_us > PROBE_AGAIN_US ? round_trip_us
+							: PROBE_AGAIN_US;
 	if (a->run.time_scale > 0)
 		return INT64_MAX / 2;
 	return (int64_t)PROBE_EVERY_US * (a->run.n_nodes / PROBE_EVERY_NODES + 1);
@@ -93,9 +99,10 @@ static void probe_round_trip(struct agent *a, uint16_t to, int64_t now_us)
 
 /* ---- one link ---- */
 
-static void answer_order(struct agent *a, const struct post_peer_info *info, double bandwidth, int64_t now_us, const char *why)
+static void answer_order(struct agent *a, const struct post_peer_info *info, double bandwidth,
+			 int64_t now_us, const char *why)
 {
-	struct measure *w = a->measure;
+	struct measure *w = a->modules.measure;
 	struct msg m = { .type = MSG_MEASURED };
 
 	m.u.measured = (struct msg_measured){
@@ -113,7 +120,7 @@ static void answer_order(struct agent *a, const struct post_peer_info *info, dou
 
 static void tell_unreached(struct agent *a, int64_t now_us)
 {
-	const struct peer *p = &a->peers[a->measure->order.to];
+	const struct peer *p = &a->peers[a->modules.measure->order.to];
 	char why[160];
 
 	if (!p->known)
@@ -127,13 +134,17 @@ static void tell_unreached(struct agent *a, int64_t now_us)
 static bool send_piece(struct agent *a, uint16_t to, int64_t now_us)
 {
 	static const float zeros[PIECE_BYTES / sizeof(float)];
-	struct msg m = { .type = MSG_TENSOR, .sequence = ++a->sequence,
-			 .u.tensor = { .kind = TENSOR_PROBE, .from = a->run.node, .sent_us = now_us } };
+	struct msg m = {
+		.type = MSG_TENSOR,
+		.sequence = ++a->tally.sequence,
+		.u.tensor = { .kind = TENSOR_PROBE, .from = a->run.node, .sent_us = now_us }
+	};
 	char head[256];
 	long size = msg_encode(&m, head, sizeof(head));
 	struct post_part parts[2] = { { head, (size_t)size }, { zeros, PIECE_BYTES } };
 
-	return size > 0 && post_send(a->tensors, a->peers[to].dial, parts, 2, POST_ACTIVATIONS, now_us) == 0;
+	return size > 0 && post_send(a->tensors, a->peers[to].dial, parts, 2, POST_ACTIVATIONS,
+				     now_us) == 0;
 }
 
 /* A look every second round trip: has the rate risen since the last one? */
@@ -157,12 +168,13 @@ static bool has_levelled(struct measure *w, const struct post_peer_info *info, i
 /* Twice what a round trip carries, so that the rate can double. */
 static size_t window_bytes(const struct post_peer_info *info)
 {
-	return WINDOW_BYTES + (size_t)(2e-6 * (double)info->delivery_bytes_per_s * (double)info->least_round_trip_us);
+	return WINDOW_BYTES + (size_t)(2e-6 * (double)info->delivery_bytes_per_s *
+				       (double)info->least_round_trip_us);
 }
 
 static void fill_link(struct agent *a, struct post_peer_info *info, int64_t now_us)
 {
-	struct measure *w = a->measure;
+	struct measure *w = a->modules.measure;
 
 	if (now_us >= w->until_us || has_levelled(w, info, now_us)) {
 		answer_order(a, info, (double)info->delivery_bytes_per_s, now_us, "");
@@ -182,7 +194,7 @@ static void begin_filling(struct measure *w, int64_t now_us)
 
 static void begin_bandwidth(struct agent *a, int64_t now_us)
 {
-	struct measure *w = a->measure;
+	struct measure *w = a->modules.measure;
 
 	if (trains_begin(a, w->order.to, now_us))
 		w->standing = MEASURE_TRAINS;
@@ -192,7 +204,7 @@ static void begin_bandwidth(struct agent *a, int64_t now_us)
 
 static void ask_trains(struct agent *a, const struct post_peer_info *info, int64_t now_us)
 {
-	struct measure *w = a->measure;
+	struct measure *w = a->modules.measure;
 	double rate = 0;
 	enum trains_standing standing = trains_turn(a, now_us >= w->until_us, &rate, now_us);
 
@@ -204,11 +216,11 @@ static void ask_trains(struct agent *a, const struct post_peer_info *info, int64
 
 static void follow_order(struct agent *a, int64_t now_us)
 {
-	struct measure *w = a->measure;
+	struct measure *w = a->modules.measure;
 	struct peer *p = &a->peers[w->order.to];
 	struct post_peer_info info = { .up = false };
-	bool up = links_dial(a, w->order.to) && post_peer(a->tensors, p->dial, &info) == 0 && info.up &&
-		  !fault_partitioned(&a->faults, w->order.to);
+	bool up = links_dial(a, w->order.to) && post_peer(a->tensors, p->dial, &info) == 0 &&
+		  info.up && !fault_partitioned(&a->faults, w->order.to);
 
 	if (!up) {
 		if (now_us >= w->until_us || !p->known)
@@ -231,7 +243,7 @@ static void follow_order(struct agent *a, int64_t now_us)
 
 void measure_begin(struct agent *a, const struct msg_measure *m, int64_t now_us)
 {
-	struct measure *w = a->measure;
+	struct measure *w = a->modules.measure;
 
 	w->wake_us = now_us;
 	trains_open(a);
@@ -243,7 +255,7 @@ void measure_begin(struct agent *a, const struct msg_measure *m, int64_t now_us)
 		return;
 	}
 	if (m->to >= a->run.n_nodes || m->to == a->run.node) {
-		a->refused++;
+		a->tally.refused++;
 		return;
 	}
 	w->order = *m;
@@ -261,8 +273,8 @@ static bool are_all_probed(const struct agent *a)
 
 		if (i == a->run.node)
 			continue;
-		if (!p->dial || p->n_probes <= PROBES_OF_ALL || post_peer(a->tensors, p->dial, &info) < 0 ||
-		    info.least_round_trip_us == 0)
+		if (!p->dial || p->n_probes <= PROBES_OF_ALL ||
+		    post_peer(a->tensors, p->dial, &info) < 0 || info.least_round_trip_us == 0)
 			return false;
 	}
 	return true;
@@ -270,16 +282,17 @@ static bool are_all_probed(const struct agent *a)
 
 static void answer_all(struct agent *a, int64_t now_us)
 {
-	struct msg m = { .type = MSG_MEASURED, .u.measured = { .id = a->measure->all_id, .to = MSG_NOBODY } };
+	struct msg m = { .type = MSG_MEASURED,
+			 .u.measured = { .id = a->modules.measure->all_id, .to = MSG_NOBODY } };
 
 	link_times_tell(a, now_us);
 	tell_controller(a, &m, POST_RELIABLE, now_us);
-	a->measure->all_until_us = 0;
+	a->modules.measure->all_until_us = 0;
 }
 
 void measure_turn(struct agent *a, int64_t now_us)
 {
-	struct measure *w = a->measure;
+	struct measure *w = a->modules.measure;
 	bool awaited = trains_answer(a, now_us);
 
 	if (w->standing != MEASURE_NONE)
@@ -290,21 +303,23 @@ void measure_turn(struct agent *a, int64_t now_us)
 		probe_round_trip(a, i, now_us);
 	if (w->all_until_us && (now_us >= w->all_until_us || are_all_probed(a)))
 		answer_all(a, now_us);
-	w->wake_us = now_us + (w->standing != MEASURE_NONE || w->all_until_us || awaited ? TURN_US : IDLE_TURN_US);
+	w->wake_us = now_us + (w->standing != MEASURE_NONE || w->all_until_us || awaited
+				       ? TURN_US
+				       : IDLE_TURN_US);
 }
 
 void measure_forget(struct agent *a)
 {
-	*a->measure = (struct measure){ .standing = MEASURE_NONE };
+	*a->modules.measure = (struct measure){ .standing = MEASURE_NONE };
 	trains_forget(a);
 }
 
 void measure_soon(struct agent *a, int64_t now_us)
 {
-	a->measure->wake_us = now_us;
+	a->modules.measure->wake_us = now_us;
 }
 
 int64_t measure_deadline_us(const struct agent *a)
 {
-	return a->measure->wake_us;
+	return a->modules.measure->wake_us;
 }

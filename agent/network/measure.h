@@ -9,7 +9,7 @@
 struct agent;
 struct measure; /* opaque; the agent has one */
 
-int measure_new(struct measure **out); /* -ENOMEM */
+struct measure *measure_new(void); /* measure_free */
 void measure_free(struct measure *w);  /* NULL is allowed */
 
 /* A link's latency and bandwidth, or (MSG_NOBODY) all round trips; in place of the order before. */

@@ -27,16 +27,17 @@ uint32_t misuse_sender(const struct agent *a, post_peer_id peer)
 
 bool misuse_reported(const struct agent *a, uint16_t node)
 {
-	return a->standing == STAND_READY && a->peers[node].reported_in == a->committed + 1;
+	return a->held.standing == STAND_READY &&
+	       a->peers[node].reported_in == a->held.committed + 1;
 }
 
 void misuse_report(struct agent *a, uint16_t node, const char *what, int64_t now_us)
 {
 	struct msg m = { .type = MSG_TROUBLE };
 
-	if (misuse_reported(a, node) || a->standing != STAND_READY)
+	if (misuse_reported(a, node) || a->held.standing != STAND_READY)
 		return;
-	a->peers[node].reported_in = a->committed + 1;
+	a->peers[node].reported_in = a->held.committed + 1;
 	m.u.trouble.refused_node = node;
 	snprintf(m.u.trouble.text, sizeof(m.u.trouble.text), "n%02u sent %s", node, what);
 	log_line(a->options.log, LOG_WARN, "%s", m.u.trouble.text);
@@ -47,12 +48,13 @@ void misuse_misfit(struct agent *a, uint16_t from, int64_t now_us)
 {
 	struct peer *p = &a->peers[from];
 
-	if (p->misfits_in != a->committed + 1) {
-		p->misfits_in = a->committed + 1;
+	if (p->misfits_in != a->held.committed + 1) {
+		p->misfits_in = a->held.committed + 1;
 		p->misfits = 0;
-		log_line(a->options.log, LOG_WARN, "node %u sends what fits nothing: refused", from);
+		log_line(a->options.log, LOG_WARN, "node %u sends what fits nothing: refused",
+			 from);
 	}
-	a->refused++;
+	a->tally.refused++;
 	if (++p->misfits >= MISFITS_MOST)
 		misuse_report(a, from, "again and again what nobody has asked it for", now_us);
 }
@@ -70,8 +72,9 @@ void misuse_malformed(struct agent *a, int64_t now_us)
 		if (node == a->run.n_nodes || a->peers[node].malformed == info.malformed_frames)
 			continue;
 		a->peers[node].malformed = info.malformed_frames;
-		a->refused++;
-		misuse_report(a, (uint16_t)node, "what is no message, or longer than any of this run", now_us);
+		a->tally.refused++;
+		misuse_report(a, (uint16_t)node,
+			      "what is no message, or longer than any of this run", now_us);
 	}
 }
 

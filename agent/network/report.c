@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "agent/state.h"
+#include "base/alloc.h"
 
 enum {
 	EVENTS_MOST = 4096, /* of one report */
@@ -16,15 +17,12 @@ struct report {
 	int64_t due_us; /* to tell them */
 };
 
-int report_new(struct report **out)
+struct report *report_new(void)
 {
-	struct report *r = calloc(1, sizeof(*r));
+	struct report *r = alloc_new(sizeof(*r));
 
-	if (!r)
-		return -ENOMEM;
 	r->due_us = INT64_MAX;
-	*out = r;
-	return 0;
+	return r;
 }
 
 void report_free(struct report *r)
@@ -36,22 +34,22 @@ void report_flush(struct agent *a, int64_t now_us)
 {
 	struct msg m = { .type = MSG_REPORT };
 
-	a->report->due_us = INT64_MAX;
-	if (a->report->n_noted == 0)
+	a->modules.report->due_us = INT64_MAX;
+	if (a->modules.report->n_noted == 0)
 		return;
-	m.u.report.iteration = a->iteration;
-	m.u.report.n_events = a->report->n_noted;
-	m.u.report.events = a->report->noted;
-	a->report->n_noted = 0;
+	m.u.report.iteration = a->progress.iteration;
+	m.u.report.n_events = a->modules.report->n_noted;
+	m.u.report.events = a->modules.report->noted;
+	a->modules.report->n_noted = 0;
 	tell_controller(a, &m, POST_RELIABLE, now_us);
 }
 
 void report_event(struct agent *a, enum work_event type, const struct task *t, int64_t at_us,
 		  float loss)
 {
-	if (a->report->n_noted == 0)
-		a->report->due_us = at_us + REPORT_US;
-	a->report->noted[a->report->n_noted++] = (struct msg_task_event) {
+	if (a->modules.report->n_noted == 0)
+		a->modules.report->due_us = at_us + REPORT_US;
+	a->modules.report->noted[a->modules.report->n_noted++] = (struct msg_task_event) {
 		.type = (uint8_t)type,
 		.kind = (uint8_t)t->kind,
 		.node = a->run.node,
@@ -63,29 +61,29 @@ void report_event(struct agent *a, enum work_event type, const struct task *t, i
 		.arrived_us = t->arrived_us,
 		.loss = type == WORK_ENDS && t->kind == TASK_LOSS ? loss : 0,
 		.counted = type == WORK_ENDS && t->count,
-		.slots = (uint8_t)queue_slots_held(a->queue),
+		.slots = (uint8_t)queue_slots_held(a->progress.queue),
 	};
-	if (a->report->n_noted == EVENTS_MOST)
+	if (a->modules.report->n_noted == EVENTS_MOST)
 		report_flush(a, at_us);
 }
 
 void report_turn(struct agent *a, int64_t now_us)
 {
-	if (now_us >= a->report->due_us)
+	if (now_us >= a->modules.report->due_us)
 		report_flush(a, now_us);
 }
 
 int64_t report_deadline_us(const struct agent *a)
 {
-	return a->report->due_us;
+	return a->modules.report->due_us;
 }
 
 bool report_pending(const struct agent *a)
 {
-	return a->report->n_noted > 0;
+	return a->modules.report->n_noted > 0;
 }
 
 void report_void(struct agent *a)
 {
-	a->report->n_noted = 0;
+	a->modules.report->n_noted = 0;
 }

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "agent/state.h"
+#include "base/alloc.h"
 #include "wire/dispersion.h"
 #include "wire/train.h"
 
@@ -55,14 +56,11 @@ struct trains {
 	struct train_awaited awaited[TRAIN_PLACES];
 };
 
-int trains_new(struct trains **out)
+struct trains *trains_new(void)
 {
-	struct trains *x = calloc(1, sizeof(*x));
+	struct trains *x = alloc_new(sizeof(*x));
 
-	if (!x)
-		return -ENOMEM;
-	*out = x;
-	return 0;
+	return x;
 }
 
 void trains_free(struct trains *x)
@@ -79,21 +77,22 @@ int trains_fd(const struct trains *t)
 
 void trains_hear(struct agent *a)
 {
-	if (a->trains->socket)
-		train_hear(a->trains->socket);
+	if (a->modules.trains->socket)
+		train_hear(a->modules.trains->socket);
 }
 
 /* UDP at the port where tensors arrive; where that cannot be had links are measured without. */
 void trains_open(struct agent *a)
 {
-	struct trains *t = a->trains;
+	struct trains *t = a->modules.trains;
 	struct error err = { "" };
 
 	if (t->tried)
 		return;
 	t->tried = true;
-	if (train_open(&t->socket, a->bound, &err) < 0)
-		log_line(a->options.log, LOG_WARN, "%s: bandwidths are measured with less precision", err.text);
+	if (train_open(&t->socket, a->self.bound, &err) < 0)
+		log_line(a->options.log, LOG_WARN,
+			 "%s: bandwidths are measured with less precision", err.text);
 }
 
 static int64_t draw_us(struct agent *a, int64_t most_us)
@@ -103,7 +102,7 @@ static int64_t draw_us(struct agent *a, int64_t most_us)
 
 static void begin_pass(struct agent *a, uint32_t packets, int64_t now_us)
 {
-	struct trains *t = a->trains;
+	struct trains *t = a->modules.trains;
 
 	t->packets = packets;
 	t->n_sent = t->n_answered = 0;
@@ -112,7 +111,7 @@ static void begin_pass(struct agent *a, uint32_t packets, int64_t now_us)
 
 bool trains_begin(struct agent *a, uint16_t to, int64_t now_us)
 {
-	struct trains *t = a->trains;
+	struct trains *t = a->modules.trains;
 
 	if (!t->socket || t->unheard >= UNHEARD_MOST)
 		return false;
@@ -125,9 +124,11 @@ bool trains_begin(struct agent *a, uint16_t to, int64_t now_us)
 /* A train is announced first, sealed: who times it knows it by its token. */
 static void send_train(struct agent *a, int64_t now_us)
 {
-	struct trains *t = a->trains;
+	struct trains *t = a->modules.trains;
 	const struct peer *p = &a->peers[t->to];
-	struct msg m = { .type = MSG_TRAIN, .sequence = ++a->sequence, .u.train = { .from = a->run.node } };
+	struct msg m = { .type = MSG_TRAIN,
+			 .sequence = ++a->tally.sequence,
+			 .u.train = { .from = a->run.node } };
 	char text[64];
 	long size;
 
@@ -135,13 +136,14 @@ static void send_train(struct agent *a, int64_t now_us)
 	memcpy(t->tokens[t->n_sent++], m.u.train.token, TRAIN_TOKEN_BYTES);
 	size = msg_encode(&m, text, sizeof(text));
 	if (size > 0)
-		post_send(a->tensors, p->dial, &(struct post_part){ text, (size_t)size }, 1, POST_CONTROL, now_us);
+		post_send(a->tensors, p->dial, &(struct post_part){ text, (size_t)size }, 1,
+			  POST_CONTROL, now_us);
 	train_send(t->socket, p->address, m.u.train.token, t->packets);
 }
 
 enum trains_standing trains_turn(struct agent *a, bool last, double *rate, int64_t now_us)
 {
-	struct trains *t = a->trains;
+	struct trains *t = a->modules.trains;
 	struct post_peer_info info = { .rto_us = 0 };
 	bool settled;
 
@@ -151,8 +153,9 @@ enum trains_standing trains_turn(struct agent *a, bool last, double *rate, int64
 		if (t->n_sent < TRAINS_PASS) {
 			send_train(a, now_us);
 			post_peer(a->tensors, a->peers[t->to].dial, &info);
-			t->next_us = now_us + (t->n_sent < TRAINS_PASS ? PAUSE_US + draw_us(a, PAUSE_US)
-								       : info.rto_us + QUIET_US + OVERDUE_US);
+			t->next_us = now_us + (t->n_sent < TRAINS_PASS
+						       ? PAUSE_US + draw_us(a, PAUSE_US)
+						       : info.rto_us + QUIET_US + OVERDUE_US);
 			return TRAINS_UNDER_WAY;
 		}
 	}
@@ -170,7 +173,7 @@ enum trains_standing trains_turn(struct agent *a, bool last, double *rate, int64
 
 void trains_answered(struct agent *a, const struct msg_train_heard *m)
 {
-	struct trains *t = a->trains;
+	struct trains *t = a->modules.trains;
 
 	for (uint32_t i = 0; i < t->n_sent; i++) {
 		if (m->from != t->to || memcmp(t->tokens[i], m->token, TRAIN_TOKEN_BYTES) != 0)
@@ -187,7 +190,7 @@ void trains_answered(struct agent *a, const struct msg_train_heard *m)
 
 void trains_announced(struct agent *a, const struct msg_train *m, post_peer_id peer, int64_t now_us)
 {
-	struct trains *t = a->trains;
+	struct trains *t = a->modules.trains;
 	struct train_awaited *place = &t->awaited[0];
 
 	trains_open(a);
@@ -197,15 +200,18 @@ void trains_announced(struct agent *a, const struct msg_train *m, post_peer_id p
 		if (!w->used || (place->used && w->since_us < place->since_us))
 			place = w;
 	}
-	*place = (struct train_awaited){ .used = true, .from = m->from, .peer = peer, .since_us = now_us };
+	*place = (struct train_awaited){
+		.used = true, .from = m->from, .peer = peer, .since_us = now_us
+	};
 	memcpy(place->token, m->token, TRAIN_TOKEN_BYTES);
 	if (t->socket)
 		train_expect(t->socket, m->token);
 }
 
-static void tell_heard(struct agent *a, struct train_awaited *w, const struct train_heard *h, int64_t now_us)
+static void tell_heard(struct agent *a, struct train_awaited *w, const struct train_heard *h,
+		       int64_t now_us)
 {
-	struct msg m = { .type = MSG_TRAIN_HEARD, .sequence = ++a->sequence,
+	struct msg m = { .type = MSG_TRAIN_HEARD, .sequence = ++a->tally.sequence,
 			 .u.train_heard = { .from = a->run.node, .packets = h->packets,
 					    .bytes_per_s = (float)h->bytes_per_s } };
 	char text[64];
@@ -214,17 +220,18 @@ static void tell_heard(struct agent *a, struct train_awaited *w, const struct tr
 	memcpy(m.u.train_heard.token, w->token, TRAIN_TOKEN_BYTES);
 	size = msg_encode(&m, text, sizeof(text));
 	if (size > 0)
-		post_send(a->tensors, w->peer, &(struct post_part){ text, (size_t)size }, 1, POST_CONTROL, now_us);
-	log_line(a->options.log, LOG_DEBUG, "a train of node %u: %u packets, %.2f MB/s", w->from, h->packets,
-		 h->bytes_per_s * 1e-6);
-	if (a->trains->socket)
-		train_forget(a->trains->socket, w->token);
+		post_send(a->tensors, w->peer, &(struct post_part){ text, (size_t)size }, 1,
+			  POST_CONTROL, now_us);
+	log_line(a->options.log, LOG_DEBUG, "a train of node %u: %u packets, %.2f MB/s",
+		 w->from, h->packets, h->bytes_per_s * 1e-6);
+	if (a->modules.trains->socket)
+		train_forget(a->modules.trains->socket, w->token);
 	w->used = false;
 }
 
 bool trains_answer(struct agent *a, int64_t now_us)
 {
-	struct trains *t = a->trains;
+	struct trains *t = a->modules.trains;
 	bool awaited = false;
 
 	for (int i = 0; i < TRAIN_PLACES; i++) {
@@ -246,7 +253,7 @@ bool trains_answer(struct agent *a, int64_t now_us)
 
 void trains_forget(struct agent *a)
 {
-	memset(a->trains->awaited, 0, sizeof(a->trains->awaited));
-	a->trains->n_sent = a->trains->n_answered = a->trains->n_rates = 0;
-	a->trains->unheard = 0;
+	memset(a->modules.trains->awaited, 0, sizeof(a->modules.trains->awaited));
+	a->modules.trains->n_sent = a->modules.trains->n_answered = a->modules.trains->n_rates = 0;
+	a->modules.trains->unheard = 0;
 }

@@ -29,13 +29,17 @@ enum reducing {
 	REDUCE_DONE      /* told; may be committed */
 };
 
-int reduction_new(struct reduction **out); /* -ENOMEM */
+struct reduction *reduction_new(void); /* reduction_free */
 void reduction_free(struct reduction *r);  /* NULL is allowed */
 
 void reduction_begin(struct agent *a, const struct msg_reduce *m, int64_t now_us);
 void reduction_forget(struct agent *a);
 /* A piece of a part or a sum: 0 taken or worthless; -EAGAIN too early; -EINVAL it fits nothing. */
 int reduction_put(struct agent *a, const struct msg *m);
+/* Requests of the loop: returns true if the reduction needs to know that all gradients of this node
+ * are counted. The loop then asks the iteration, and calls reduction_counted if they are. */
+bool reduction_asks_for_count(struct agent *a);
+void reduction_counted(struct agent *a);
 bool reduction_next_job(struct agent *a, struct job *job);
 void reduction_job_done(struct agent *a, struct job *job, int64_t now_us);
 /* Whether that one is complete here and told. */

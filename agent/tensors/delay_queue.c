@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/array.h"
 
 struct place {
@@ -29,14 +30,11 @@ void parcel_free(struct parcel *p)
 	p->users = NULL;
 }
 
-int delay_queue_new(struct delay_queue **out)
+struct delay_queue *delay_queue_new(void)
 {
-	struct delay_queue *h = calloc(1, sizeof(*h));
+	struct delay_queue *h = alloc_new(sizeof(*h));
 
-	if (!h)
-		return -ENOMEM;
-	*out = h;
-	return 0;
+	return h;
 }
 
 void delay_queue_free(struct delay_queue *h)
@@ -124,8 +122,9 @@ int delay_queue_take(struct delay_queue *h, int64_t now_us, struct parcel *p)
 	return 0;
 }
 
-size_t delay_queue_drop(struct delay_queue *h, bool (*unwanted)(const struct parcel *p, const void *context),
-		 const void *context)
+size_t delay_queue_drop(struct delay_queue *h,
+			bool (*unwanted)(const struct parcel *p, const void *context),
+			const void *context)
 {
 	size_t kept = 0, n = h->n;
 
@@ -143,8 +142,9 @@ size_t delay_queue_drop(struct delay_queue *h, bool (*unwanted)(const struct par
 	return n - kept;
 }
 
-bool delay_queue_any(const struct delay_queue *h, bool (*wanted)(const struct parcel *p, const void *context),
-	      const void *context)
+bool delay_queue_any(const struct delay_queue *h,
+		     bool (*wanted)(const struct parcel *p, const void *context),
+		     const void *context)
 {
 	for (size_t i = 0; i < h->n; i++)
 		if (wanted(h->heap[i].parcel, context))

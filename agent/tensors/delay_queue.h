@@ -30,7 +30,7 @@ void parcel_free(struct parcel *p);
 
 struct delay_queue; /* opaque */
 
-int delay_queue_new(struct delay_queue **out); /* -ENOMEM */
+struct delay_queue *delay_queue_new(void); /* delay_queue_free */
 void delay_queue_free(struct delay_queue *h);  /* and what it holds; NULL is allowed */
 /* Copies *p and owns its body from now on, also when it fails (-ENOMEM: the body is freed). */
 int delay_queue_add(struct delay_queue *h, const struct parcel *p);
@@ -38,11 +38,13 @@ int64_t delay_queue_deadline_us(const struct delay_queue *h); /* of the first; I
 /* Takes the first out if it is due: 0 and *p, its body the caller's; -EAGAIN. */
 int delay_queue_take(struct delay_queue *h, int64_t now_us, struct parcel *p);
 /* Drops those that `unwanted` says. Returns how many. */
-size_t delay_queue_drop(struct delay_queue *h, bool (*unwanted)(const struct parcel *p, const void *context),
-		 const void *context);
+size_t delay_queue_drop(struct delay_queue *h,
+			bool (*unwanted)(const struct parcel *p, const void *context),
+			const void *context);
 /* Whether it holds one that `wanted` says. */
-bool delay_queue_any(const struct delay_queue *h, bool (*wanted)(const struct parcel *p, const void *context),
-	      const void *context);
+bool delay_queue_any(const struct delay_queue *h,
+		     bool (*wanted)(const struct parcel *p, const void *context),
+		     const void *context);
 size_t delay_queue_count(const struct delay_queue *h);
 
 #endif

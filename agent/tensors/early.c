@@ -25,7 +25,8 @@ size_t early_share(const struct early_traffic *t, size_t most)
 {
 	size_t input = t->input_bytes + EARLY_PLACE_BYTES;
 	size_t places = t->sum_bytes / t->piece_bytes + 2; /* its messages; both ends may be short ones */
-	size_t share = ITERATIONS * (INPUTS * t->visits * input + t->sum_bytes + places * EARLY_PLACE_BYTES);
+	size_t share = ITERATIONS *
+		       (INPUTS * t->visits * input + t->sum_bytes + places * EARLY_PLACE_BYTES);
 
 	if (share < SHARE_INPUTS * input)
 		share = SHARE_INPUTS * input;

@@ -35,7 +35,8 @@ bool links_dial(struct agent *a, uint16_t node)
 		return false;
 	if (post_dial(a->tensors, p->address, &p->key, &p->dial, &err) < 0) {
 		if (!p->dial_again_us) /* the controller hears of it as of a cut link */
-			log_line(a->options.log, LOG_WARN, "node %u cannot be dialed: %s", node, err.text);
+			log_line(a->options.log, LOG_WARN, "node %u cannot be dialed: %s", node,
+				 err.text);
 		p->dial_again_us = a->now_us + DIAL_AGAIN_US;
 		p->dial = 0;
 		return false;
@@ -52,7 +53,7 @@ void links_forget_peer(struct agent *a, uint16_t node)
 {
 	struct peer *p = &a->peers[node];
 
-	a->dropped += delay_queue_drop(a->delay_queue, is_to, &node);
+	a->tally.dropped += delay_queue_drop(a->modules.delay_queue, is_to, &node);
 	if (p->dial)
 		post_forget(a->tensors, p->dial);
 	p->dial = 0;
@@ -67,7 +68,9 @@ static double find_rate(const struct post_peer_info *info)
 {
 	double rate = (double)info->delivery_bytes_per_s;
 
-	return rate > 0 && (!info->delivery_limited || rate > slow_bytes_per_s) ? rate : slow_bytes_per_s;
+	return rate > 0 && (!info->delivery_limited || rate > slow_bytes_per_s)
+		       ? rate
+		       : slow_bytes_per_s;
 }
 
 int64_t links_expected_us(const struct agent *a, uint16_t to)
@@ -87,7 +90,8 @@ int64_t links_piece_us(const struct agent *a, uint16_t from)
 	if (!a->peers[from].dial || post_peer(a->tensors, a->peers[from].dial, &info) != 0 ||
 	    info.delivery_bytes_per_s == 0)
 		return 0;
-	return info.rto_us + (int64_t)(3.0 * MSG_PIECE_FLOATS * sizeof(float) * 1e6 / find_rate(&info));
+	return info.rto_us +
+	       (int64_t)(3.0 * MSG_PIECE_FLOATS * sizeof(float) * 1e6 / find_rate(&info));
 }
 
 /* An activation's way, without losses. */
@@ -127,13 +131,13 @@ static int64_t losses_us(struct agent *a, uint16_t to)
 
 static void hold_parcel(struct agent *a, const struct parcel *p)
 {
-	if (delay_queue_add(a->delay_queue, p) < 0)
+	if (delay_queue_add(a->modules.delay_queue, p) < 0)
 		tell_trouble(a, true, "no memory for a tensor to send");
 }
 
 size_t links_activation_bytes(const struct agent *a)
 {
-	return a->activation * (a->run.bf16 ? sizeof(uint16_t) : sizeof(float));
+	return a->held.activation * (a->run.bf16 ? sizeof(uint16_t) : sizeof(float));
 }
 
 /* body as it travels, which is the caller's; body is given. NULL: no memory. The one place where
@@ -146,7 +150,7 @@ static void *pack_output(const struct agent *a, float *body)
 		return body;
 	packed = malloc(links_activation_bytes(a));
 	if (packed)
-		bf16_pack(packed, body, a->activation);
+		bf16_pack(packed, body, a->held.activation);
 	free(body);
 	return packed;
 }
@@ -162,7 +166,7 @@ void links_send_output(struct agent *a, const struct route *r, uint32_t position
 			.kind = position + 1 <= r->n_hops ? TENSOR_ACTIVATION : TENSOR_GRADIENT,
 			.evaluate = evaluate,
 			.from = a->run.node,
-			.iteration = evaluate ? a->committed : a->iteration,
+			.iteration = evaluate ? a->held.committed : a->progress.iteration,
 			.index = position + 1,
 			.n_routes = 1,
 		},
@@ -173,7 +177,7 @@ void links_send_output(struct agent *a, const struct route *r, uint32_t position
 	};
 
 	if (fault_corrupt(&a->faults))
-		body[a->activation / 2] = a->run.node % 2 ? 1e30f : NAN; /* both are to be found */
+		body[a->held.activation / 2] = a->run.node % 2 ? 1e30f : NAN; /* both are to be found */
 	p.body = pack_output(a, body);
 	if (!p.body) {
 		tell_trouble(a, true, "no memory for a tensor to send");
@@ -222,13 +226,13 @@ void links_fetch(struct agent *a, uint16_t from, uint8_t stage, uint32_t piece, 
 	m.u.fetch.from = a->run.node;
 	m.u.fetch.stage = stage;
 	m.u.fetch.piece = piece;
-	m.sequence = ++a->sequence;
+	m.sequence = ++a->tally.sequence;
 	size = msg_encode(&m, bytes, sizeof(bytes));
 	if (size < 0 || !links_dial(a, from))
 		return; /* asked for again when nothing comes */
 	part = (struct post_part){ bytes, (size_t)size };
 	if (post_send(a->tensors, a->peers[from].dial, &part, 1, POST_RELIABLE, now_us) < 0)
-		a->dropped++;
+		a->tally.dropped++;
 }
 
 static enum post_flags class_of(const struct parcel *p)
@@ -269,7 +273,7 @@ static size_t piece_of(const struct agent *a, const struct parcel *p)
 /* One message: all of it, or of a slice the next piece. */
 static int send_piece(struct agent *a, struct parcel *p, size_t bytes, int64_t now_us)
 {
-	struct msg m = { .type = MSG_TENSOR, .sequence = ++a->sequence };
+	struct msg m = { .type = MSG_TENSOR, .sequence = ++a->tally.sequence };
 	struct post_part parts[2];
 	struct msg_route route;
 	char head[LINKS_HEAD_BYTES];
@@ -322,7 +326,8 @@ static uint16_t node_of(const struct agent *a, post_peer_id peer)
 
 /* A transfer took until it was acknowledged, less the acknowledgement's way back. What waited behind much else
  * tells of that, not of its link. A sum tells how fast bytes go, when that is most of its time. */
-static void take_transfer(struct agent *a, uint16_t to, const struct post_transfer *t, int64_t now_us)
+static void take_transfer(struct agent *a, uint16_t to, const struct post_transfer *t,
+			  int64_t now_us)
 {
 	struct peer *p = &a->peers[to];
 	struct post_peer_info info;
@@ -361,7 +366,7 @@ static void send_or_hold(struct agent *a, struct parcel *p, int64_t now_us)
 	/* Who wants them asks again, once it is known. */
 	if (!peer->known && p->head.kind == TENSOR_STATE) {
 		parcel_free(p);
-		a->dropped++;
+		a->tally.dropped++;
 		return;
 	}
 	/* A cut wire acknowledges nothing; of whom nothing is known nobody hears. */
@@ -377,7 +382,7 @@ static void send_or_hold(struct agent *a, struct parcel *p, int64_t now_us)
 	}
 	parcel_free(p);
 	if (rc < 0) {
-		a->dropped++;
+		a->tally.dropped++;
 		log_line(a->options.log, LOG_ERROR, "a tensor for node %u dropped: %s", p->to,
 			 strerror(-rc));
 		return;
@@ -392,7 +397,8 @@ void links_pump(struct agent *a, int64_t now_us)
 	struct parcel p;
 
 	take_transfers(a, now_us);
-	for (int i = 0; i < PUMP_MOST && delay_queue_take(a->delay_queue, now_us, &p) == 0; i++)
+	for (int i = 0;
+	     i < PUMP_MOST && delay_queue_take(a->modules.delay_queue, now_us, &p) == 0; i++)
 		send_or_hold(a, &p, now_us);
 }
 
@@ -410,5 +416,5 @@ static bool of_old(const struct parcel *p, const void *context)
 
 void links_drop_old(struct agent *a, uint64_t iteration)
 {
-	a->dropped += delay_queue_drop(a->delay_queue, of_old, &iteration);
+	a->tally.dropped += delay_queue_drop(a->modules.delay_queue, of_old, &iteration);
 }

@@ -1,5 +1,7 @@
 #include "agent/tensors/outputs.h"
 
+#include "base/alloc.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,14 +13,11 @@ struct outputs {
 	float *kept[MSG_MICROBATCHES][KINDS]; /* NULL: nothing */
 };
 
-int outputs_new(struct outputs **out)
+struct outputs *outputs_new(void)
 {
-	struct outputs *o = calloc(1, sizeof(*o));
+	struct outputs *o = alloc_new(sizeof(*o));
 
-	if (!o)
-		return -ENOMEM;
-	*out = o;
-	return 0;
+	return o;
 }
 
 void outputs_free(struct outputs *o)
@@ -28,7 +27,8 @@ void outputs_free(struct outputs *o)
 	free(o);
 }
 
-int outputs_keep(struct outputs *o, uint32_t microbatch, enum task_kind kind, const float *out, size_t floats)
+int outputs_keep(struct outputs *o, uint32_t microbatch, enum task_kind kind, const float *out,
+		 size_t floats)
 {
 	float **kept = &o->kept[microbatch][kind];
 

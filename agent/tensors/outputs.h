@@ -18,10 +18,11 @@ enum { OUTPUTS_OF_VISIT = 2 };
 
 struct outputs; /* opaque */
 
-int outputs_new(struct outputs **out); /* -ENOMEM */
+struct outputs *outputs_new(void); /* outputs_free */
 void outputs_free(struct outputs *o);  /* NULL is allowed */
 /* A copy of floats (floats), in the place of what the same work gave before. -ENOMEM. */
-int outputs_keep(struct outputs *o, uint32_t microbatch, enum task_kind kind, const float *out, size_t floats);
+int outputs_keep(struct outputs *o, uint32_t microbatch, enum task_kind kind, const float *out,
+		 size_t floats);
 /* What that work gave, borrowed; NULL: it is not done. */
 const float *outputs_find(const struct outputs *o, uint32_t microbatch, enum task_kind kind);
 void outputs_drop(struct outputs *o, uint32_t microbatch);

@@ -35,10 +35,10 @@ static bool chain_fits(const struct agent *a, const struct msg *m, struct route 
 /* (B, T, C) floats, malloc; NULL: no memory. */
 static float *unpack_input(const struct agent *a, const struct msg *m)
 {
-	float *input = malloc(a->activation * sizeof(*input));
+	float *input = malloc(a->held.activation * sizeof(*input));
 
 	if (input && a->run.bf16)
-		bf16_unpack(input, m->body, a->activation);
+		bf16_unpack(input, m->body, a->held.activation);
 	else if (input)
 		memcpy(input, m->body, m->body_size);
 	return input;
@@ -47,10 +47,10 @@ static float *unpack_input(const struct agent *a, const struct msg *m)
 /* Whether an evaluation that the controller has ordered needs this, and has not got it yet. */
 static bool evaluation_needs(const struct agent *a, const struct route *r, uint32_t position)
 {
-	const struct evaluation *e = &a->evaluation;
+	const struct evaluation *e = &a->progress.evaluation;
 	const uint8_t bit = position < r->n_hops ? 1 : 2;
 
-	for (uint32_t i = 0; e->iteration == a->committed && i < e->n; i++) {
+	for (uint32_t i = 0; e->iteration == a->held.committed && i < e->n; i++) {
 		if (e->routes[i].microbatch != r->microbatch)
 			continue;
 		if (!route_equal(&e->routes[i], r) || e->arrived[i] & bit)
@@ -64,21 +64,21 @@ static bool evaluation_needs(const struct agent *a, const struct route *r, uint3
 static enum fate take_chain(struct agent *a, const struct msg *m, int64_t now_us)
 {
 	const struct msg_tensor *t = &m->u.tensor;
-	uint64_t current = t->evaluate ? a->committed : a->committed + 1;
+	uint64_t current = t->evaluate ? a->held.committed : a->held.committed + 1;
 	const struct route *known;
 	struct route r;
 	float *input;
 
 	if (t->iteration < current) {
-		a->dropped++;
+		a->tally.dropped++;
 		return FATE_TAKEN;
 	}
-	if (t->iteration > current || (!t->evaluate && t->iteration != a->iteration))
+	if (t->iteration > current || (!t->evaluate && t->iteration != a->progress.iteration))
 		return FATE_EARLY;
 	if (!chain_fits(a, m, &r))
 		return FATE_REFUSED;
-	if (route_stage(&r, t->index) != a->stage) { /* for the stage that it had before */
-		a->dropped++;
+	if (route_stage(&r, t->index) != a->held.stage) { /* for the stage that it had before */
+		a->tally.dropped++;
 		return FATE_TAKEN;
 	}
 	/* Of one that is yet to be ordered, or to be ordered again. */
@@ -87,7 +87,7 @@ static enum fate take_chain(struct agent *a, const struct msg *m, int64_t now_us
 	if (!t->evaluate) {
 		/* The controller tells everybody of every attempt; until it has, this one waits.
 		 * What is known must be the same to the last hop. */
-		known = &a->routes[r.microbatch];
+		known = &a->progress.routes[r.microbatch];
 		if (!known->n_hops || known->attempt < r.attempt)
 			return FATE_EARLY;
 		if (r.attempt < known->attempt && route_goes_on(&r, known) &&
@@ -150,7 +150,8 @@ static bool is_plausible(const struct agent *a, const struct msg *m)
  * begin anywhere, and hear of commits late. */
 static bool beyond_all(const struct agent *a, const struct msg_tensor *t)
 {
-	uint64_t known = a->told > a->committed ? a->told : a->committed;
+	uint64_t known =
+		a->held.announced > a->held.committed ? a->held.announced : a->held.committed;
 
 	return known > 0 && t->iteration > known && t->iteration - known > AHEAD_MOST &&
 	       !(standby_wants(a, t) && standby_standing(a) != STANDBY_WHOLE);
@@ -163,26 +164,28 @@ static enum fate take_tensor(struct agent *a, const struct msg *m, bool *looked_
 	int rc;
 
 	if (misuse_reported(a, t->from)) {
-		a->dropped++;
+		a->tally.dropped++;
 		return FATE_TAKEN;
 	}
 	if (beyond_all(a, t))
 		return FATE_REFUSED;
 	if (standby_sum_arrived(a, m, &rc))
 		return rc < 0 ? FATE_REFUSED : FATE_TAKEN;
-	if (a->standing != STAND_READY)
+	if (a->held.standing != STAND_READY)
 		return FATE_EARLY;
-	if ((t->kind == TENSOR_PART || t->kind == TENSOR_SUM) && t->stage != a->stage) {
+	if ((t->kind == TENSOR_PART || t->kind == TENSOR_SUM) && t->stage != a->held.stage) {
 		/* For the copy, whose reduction is yet to come; or too late for it. */
-		uint64_t past = standby_wants(a, t) ? standby_iteration(a) : a->committed;
+		uint64_t past = standby_wants(a, t) ? standby_iteration(a) : a->held.committed;
 
-		a->dropped += t->iteration <= past;
+		a->tally.dropped += t->iteration <= past;
 		return t->iteration <= past ? FATE_TAKEN : FATE_EARLY;
 	}
 	if (!*looked_at && !is_plausible(a, m)) {
-		misuse_report(a, t->from, t->kind == TENSOR_ACTIVATION ? "an activation that no computation gives"
-								      : "a gradient that no computation gives",
-			     now_us);
+		misuse_report(a, t->from,
+			      t->kind == TENSOR_ACTIVATION
+				      ? "an activation that no computation gives"
+				      : "a gradient that no computation gives",
+			      now_us);
 		return FATE_REFUSED;
 	}
 	*looked_at = true;
@@ -207,7 +210,7 @@ static void refuse_message(struct agent *a, post_peer_id peer, int64_t now_us)
 	if (node < a->run.n_nodes)
 		misuse_misfit(a, (uint16_t)node, now_us);
 	else
-		a->refused++;
+		a->tally.refused++;
 }
 
 /* ---- ahead of their time ---- */
@@ -215,30 +218,31 @@ static void refuse_message(struct agent *a, post_peer_id peer, int64_t now_us)
 /* The room and the shares that what is known of the run gives. */
 static void bound_early(struct agent *a)
 {
-	const struct early_traffic t = { .visits = plans_most_visits(a) + a->evaluation.n,
+	const struct early_traffic t = { .visits = plans_most_visits(a) + a->progress.evaluation.n,
 					 .input_bytes = links_activation_bytes(a),
-					 .sum_bytes = a->parameters * sizeof(float),
+					 .sum_bytes = a->held.parameters * sizeof(float),
 					 .piece_bytes = links_slice_bytes(a) };
 
 	size_t room = a->early_room ? a->early_room : EARLY_MOST_BYTES;
 
-	early_bound(a->early, room, early_share(&t, room / 2));
+	early_bound(a->modules.early, room, early_share(&t, room / 2));
 }
 
 /* Keeps the message, and has its sender keep its sums where it is time for that. */
-static void keep_early(struct agent *a, struct post_message *p, uint16_t from, bool looked_at, int64_t now_us)
+static void keep_early(struct agent *a, struct post_message *p, uint16_t from, bool looked_at,
+		       int64_t now_us)
 {
 	struct peer *peer = &a->peers[from];
 
 	bound_early(a);
-	if (!early_fits(a->early, from, p->size)) {
-		a->dropped++;
+	if (!early_fits(a->modules.early, from, p->size)) {
+		a->tally.dropped++;
 		misuse_misfit(a, from, now_us);
 		return;
 	}
 	post_keep(a->tensors, p);
-	early_keep(a->early, &(struct early_tensor){ *p, from, looked_at });
-	if (peer->deferred || !early_crowded(a->early, from))
+	early_keep(a->modules.early, &(struct early_tensor){ *p, from, looked_at });
+	if (peer->deferred || !early_crowded(a->modules.early, from))
 		return;
 	peer->deferred = p->peer;
 	(void)post_defer(a->tensors, peer->deferred, POST_CLASS_SUMS, true);
@@ -256,20 +260,20 @@ void tensors_let_in(struct agent *a, uint16_t node)
 /* Once some have gone: who has room again may send sums. Returns how many went. */
 static size_t close_up_early(struct agent *a)
 {
-	size_t gone = early_close_up(a->early);
+	size_t gone = early_close_up(a->modules.early);
 
 	bound_early(a);
 	for (uint32_t i = 0; i < a->run.n_nodes; i++)
-		if (!early_crowded(a->early, (uint16_t)i))
+		if (!early_crowded(a->modules.early, (uint16_t)i))
 			tensors_let_in(a, (uint16_t)i);
 	return gone;
 }
 
 void tensors_look_again(struct agent *a, int64_t now_us)
 {
-	a->look_again = false;
-	for (size_t i = 0, n = early_count(a->early); i < n; i++) {
-		struct early_tensor *e = early_at(a->early, i);
+	a->requests.look_again = false;
+	for (size_t i = 0, n = early_count(a->modules.early); i < n; i++) {
+		struct early_tensor *e = early_at(a->modules.early, i);
 		enum fate fate = FATE_REFUSED;
 		struct msg m;
 
@@ -281,7 +285,7 @@ void tensors_look_again(struct agent *a, int64_t now_us)
 			continue;
 		if (fate == FATE_REFUSED)
 			misuse_misfit(a, e->from, now_us);
-		early_drop(a->early, i);
+		early_drop(a->modules.early, i);
 	}
 	(void)close_up_early(a);
 }
@@ -301,29 +305,30 @@ static bool is_for_the_copy(const struct agent *a, const struct early_tensor *e)
 
 void tensors_forget(struct agent *a)
 {
-	for (size_t i = 0; i < early_count(a->early); i++)
-		if (!is_for_the_copy(a, early_at(a->early, i)))
-			early_drop(a->early, i);
-	a->dropped += close_up_early(a);
+	for (size_t i = 0; i < early_count(a->modules.early); i++)
+		if (!is_for_the_copy(a, early_at(a->modules.early, i)))
+			early_drop(a->modules.early, i);
+	a->tally.dropped += close_up_early(a);
 }
 
 void tensors_forget_peer(struct agent *a, uint16_t node)
 {
-	for (size_t i = 0; i < early_count(a->early); i++)
-		if (early_at(a->early, i)->from == node)
-			early_drop(a->early, i);
-	a->dropped += close_up_early(a);
+	for (size_t i = 0; i < early_count(a->modules.early); i++)
+		if (early_at(a->modules.early, i)->from == node)
+			early_drop(a->modules.early, i);
+	a->tally.dropped += close_up_early(a);
 }
 
 /* ---- what has arrived ---- */
 
-static void take_message(struct agent *a, struct post_message *p, const struct msg *m, uint16_t from, int64_t now_us)
+static void take_message(struct agent *a, struct post_message *p, const struct msg *m,
+			 uint16_t from, int64_t now_us)
 {
 	bool looked_at = false;
 	enum fate fate;
 
 	if (misuse_reported(a, from)) {
-		a->dropped++;
+		a->tally.dropped++;
 	} else if (m->type == MSG_FETCH) {
 		weight_server_ask(a, &m->u.fetch, now_us);
 	} else if (m->type == MSG_TRAIN) {

@@ -73,9 +73,15 @@ void cluster_init(struct cluster *c, uint32_t n_nodes, const uint8_t *stages)
 	char name[32];
 
 	c->n_nodes = n_nodes;
-	c->config = (struct model_config) { .vocab = 256, .dim = c->dim ? c->dim : 16, .n_heads = 2,
-					    .n_kv_heads = 1, .ffn_dim = 24, .context = 32,
-					    .rope_theta = 10000, .norm_eps = 1e-5f, .init_std = 0.02f };
+	c->config = (struct model_config){ .vocab = 256,
+					   .dim = c->dim ? c->dim : 16,
+					   .n_heads = 2,
+					   .n_kv_heads = 1,
+					   .ffn_dim = 24,
+					   .context = 32,
+					   .rope_theta = 10000,
+					   .norm_eps = 1e-5f,
+					   .init_std = 0.02f };
 	for (uint32_t i = 0; i < n_nodes; i++) {
 		c->nodes[i].stage = stages[i];
 		c->nodes[i].keeps = -1;
@@ -590,9 +596,10 @@ void cluster_commit(struct cluster *c, uint32_t attempt)
 {
 	struct msg m = { .type = MSG_COMMIT };
 
-	m.u.commit = (struct msg_commit) { c->iteration, attempt, cluster_scale(c), cluster_recipe.lr,
-					   cluster_recipe.beta1, cluster_recipe.beta2, cluster_recipe.eps,
-					   cluster_recipe.weight_decay };
+	m.u.commit = (struct msg_commit){ c->iteration,         attempt,
+					  cluster_scale(c),     cluster_recipe.lr,
+					  cluster_recipe.beta1, cluster_recipe.beta2,
+					  cluster_recipe.eps,   cluster_recipe.weight_decay };
 	send_living(c, &m);
 	cluster_until(c, all_committed, "committed");
 	for (uint32_t i = 0; i < c->n_nodes; i++)

@@ -73,7 +73,9 @@ static void test_keeps_its_stage_without_the_file(void **state)
 	(void)state;
 	compute_run(c, &m);
 	assert_int_equal(m.rc, 0);
-	j = (struct job){ .kind = JOB_PREPARE, .stage = 2, .folder = "/nonexistent", .iteration = 4 };
+	j = (struct job){
+		.kind = JOB_PREPARE, .stage = 2, .folder = "/nonexistent", .iteration = 4
+	};
 	compute_run(c, &j);
 	assert_int_equal(j.rc, -ENOENT);
 	assert_true(j.refused);
@@ -97,7 +99,11 @@ static void test_mixes_what_came_as_it_was_there(void **state)
 	own.out[j.parameters] = 5; /* of the moments */
 	own.out[2 * j.parameters] = 6;
 	for (int flipped = 0; flipped < 2; flipped++) {
-		struct job mix = { .kind = JOB_MIX, .state = own.out, .weight = 1, .first = true, .wanted = m.hash };
+		struct job mix = { .kind = JOB_MIX,
+				   .state = own.out,
+				   .weight = 1,
+				   .first = true,
+				   .wanted = m.hash };
 		struct job again = { .kind = JOB_MEASURE }, there = { .kind = JOB_STATE };
 
 		own.out[1] += flipped ? 1e-3f : 0;

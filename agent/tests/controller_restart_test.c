@@ -65,9 +65,15 @@ static void make_of_neighbours(struct cluster *c)
 	static const uint64_t hashes[] = { 0 };
 	struct msg m = { .type = MSG_RESTORE };
 
-	m.u.restore = (struct msg_restore){ .assignment = ++c->assignments, .stage = 1, .kind = RESTORE_AVERAGE,
-					    .iteration = 1, .n_from = 1, .nodes = from, .stages = stages,
-					    .weights = weights, .hashes = hashes };
+	m.u.restore = (struct msg_restore){ .assignment = ++c->assignments,
+					    .stage = 1,
+					    .kind = RESTORE_AVERAGE,
+					    .iteration = 1,
+					    .n_from = 1,
+					    .nodes = from,
+					    .stages = stages,
+					    .weights = weights,
+					    .hashes = hashes };
 	c->nodes[2].ready = false;
 	cluster_send(c, 2, &m);
 	cluster_until(c, third_is_ready, "a stage made of another");

@@ -32,8 +32,9 @@ static void nothing_was_done_twice(const struct cluster *c)
 		for (uint32_t k = 0; k < i; k++) {
 			const struct msg_task_event *a = &c->events[i], *b = &c->events[k];
 
-			assert_false(a->type == WORK_ENDS && b->type == WORK_ENDS && a->node == b->node &&
-				     a->microbatch == b->microbatch && a->kind == b->kind);
+			assert_false(a->type == WORK_ENDS && b->type == WORK_ENDS &&
+				     a->node == b->node && a->microbatch == b->microbatch &&
+				     a->kind == b->kind);
 		}
 }
 

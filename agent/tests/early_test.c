@@ -103,7 +103,8 @@ static void nobody_is_kept_out(void **state)
 /* On a machine that has hardly room: what the memory check counts as early still fits. */
 static void honest_tensors_fit_into_the_least_room(void **state)
 {
-	struct needs n = needs_of(9 * MIB / sizeof(float), MIB / sizeof(float), VISITS, 1024 * MIB, false);
+	struct needs n = needs_of(9 * MIB / sizeof(float), MIB / sizeof(float), VISITS,
+				  1024 * MIB, false);
 	struct early *e = made(needs_early_room(&n, n.total, 1024 * MIB));
 
 	(void)state;
@@ -139,14 +140,15 @@ static void outputs_are_no_more_than_are_counted(void **state)
 	struct outputs *o;
 
 	(void)state;
-	assert_int_equal(outputs_new(&o), 0);
+	o = outputs_new();
 	assert_null(outputs_find(o, 7, TASK_FORWARD));
 	for (int attempt = 0; attempt < 3; attempt++) {
 		assert_int_equal(outputs_keep(o, 7, TASK_FORWARD, out, 2), 0);
 		assert_int_equal(outputs_keep(o, 7, TASK_BACKWARD, again, 2), 0);
 		assert_int_equal(outputs_count(o), OUTPUTS_OF_VISIT);
 	}
-	assert_true(outputs_find(o, 7, TASK_FORWARD)[1] == 2 && outputs_find(o, 7, TASK_BACKWARD)[0] == 3);
+	assert_true(outputs_find(o, 7, TASK_FORWARD)[1] == 2 &&
+		    outputs_find(o, 7, TASK_BACKWARD)[0] == 3);
 	outputs_drop(o, 7);
 	assert_int_equal(outputs_count(o), 0);
 	assert_null(outputs_find(o, 7, TASK_FORWARD));

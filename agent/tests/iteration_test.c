@@ -20,19 +20,19 @@ static int begin(void **state)
 	struct agent *a = lone_agent_new(ME, NODES);
 
 	a->limits = (struct route_limits){ NODES, 3, 2 };
-	a->standing = STAND_READY;
-	a->parameters = P;
-	a->activation = ACTIVATION;
-	a->committed = COMMITTED;
-	a->routes = calloc(MSG_MICROBATCHES, sizeof(a->routes[0]));
-	assert_non_null(a->routes);
-	assert_int_equal(queue_new(&a->queue, 1), 0);
-	assert_int_equal(outputs_new(&a->outputs), 0);
-	assert_int_equal(tasks_new(&a->tasks), 0);
-	assert_int_equal(standby_new(&a->standby), 0);
-	assert_int_equal(reduction_new(&a->reduction), 0);
-	assert_int_equal(report_new(&a->report), 0);
-	assert_int_equal(delay_queue_new(&a->delay_queue), 0);
+	a->held.standing = STAND_READY;
+	a->held.parameters = P;
+	a->held.activation = ACTIVATION;
+	a->held.committed = COMMITTED;
+	a->progress.routes = calloc(MSG_MICROBATCHES, sizeof(a->progress.routes[0]));
+	assert_non_null(a->progress.routes);
+	assert_int_equal(queue_new(&a->progress.queue, 1), 0);
+	a->modules.outputs = outputs_new();
+	a->modules.tasks = tasks_new();
+	a->modules.standby = standby_new();
+	a->modules.reduction = reduction_new();
+	a->modules.report = report_new();
+	a->modules.delay_queue = delay_queue_new();
 	*state = a;
 	return 0;
 }
@@ -44,7 +44,8 @@ static int end(void **state)
 }
 
 /* By data node `first`, then `second` of stage 1. */
-static struct msg_route route(uint32_t microbatch, uint32_t attempt, uint16_t nodes[2], uint32_t wave)
+static struct msg_route route(uint32_t microbatch, uint32_t attempt, uint16_t nodes[2],
+			      uint32_t wave)
 {
 	static const uint8_t stages[] = { 0, 1 };
 
@@ -64,14 +65,15 @@ static void start(struct agent *a, uint64_t iteration, uint64_t epoch)
 /* Microbatches 0 and 1 begin here, 2 comes by. */
 static void start_three(struct agent *a)
 {
-	const struct msg_route routes[] = { route(0, 0, (uint16_t[]){ ME, 3 }, 0), route(1, 0, (uint16_t[]){ ME, 3 }, 1),
+	const struct msg_route routes[] = { route(0, 0, (uint16_t[]){ ME, 3 }, 0),
+					    route(1, 0, (uint16_t[]){ ME, 3 }, 1),
 					    route(2, 0, (uint16_t[]){ 0, ME }, 0) };
 
 	take_plan(a, EPOCH, 3, routes);
 	start(a, NEXT, EPOCH);
-	assert_int_equal(a->iteration, NEXT);
-	assert_int_equal(queue_waiting(a->queue), 2);
-	assert_int_equal(a->sequence, 0);
+	assert_int_equal(a->progress.iteration, NEXT);
+	assert_int_equal(queue_waiting(a->progress.queue), 2);
+	assert_int_equal(a->tally.sequence, 0);
 }
 
 /* ---- start ---- */
@@ -81,18 +83,18 @@ static void a_start_that_fits_nothing_changes_nothing(void **state)
 	struct agent *a = *state;
 
 	start(a, NEXT, EPOCH); /* its plan is not known */
-	assert_int_equal(a->sequence, 1);
+	assert_int_equal(a->tally.sequence, 1);
 	take_plan(a, EPOCH, 0, NULL);
 	start(a, COMMITTED, EPOCH);
 	start(a, NEXT + 1, EPOCH);
-	assert_int_equal(a->sequence, 3);
-	assert_int_equal(a->iteration, 0);
-	assert_false(a->zero_wanted);
+	assert_int_equal(a->tally.sequence, 3);
+	assert_int_equal(a->progress.iteration, 0);
+	assert_false(a->requests.zero);
 	start(a, NEXT, EPOCH);
-	assert_int_equal(a->sequence, 3);
-	assert_int_equal(a->iteration, NEXT);
-	assert_int_equal(a->epoch, EPOCH);
-	assert_int_equal(a->per_shard, 2);
+	assert_int_equal(a->tally.sequence, 3);
+	assert_int_equal(a->progress.iteration, NEXT);
+	assert_int_equal(a->progress.epoch, EPOCH);
+	assert_int_equal(a->progress.per_shard, 2);
 }
 
 static void said_twice_it_begins_once(void **state)
@@ -100,13 +102,13 @@ static void said_twice_it_begins_once(void **state)
 	struct agent *a = *state;
 
 	start_three(a);
-	assert_false(a->zero_wanted);
-	queue_start(a->queue, 0);
-	assert_int_equal(queue_waiting(a->queue), 1);
+	assert_false(a->requests.zero);
+	queue_start(a->progress.queue, 0);
+	assert_int_equal(queue_waiting(a->progress.queue), 1);
 	start(a, NEXT, EPOCH);
-	assert_int_equal(a->dropped, 1);
-	assert_int_equal(queue_waiting(a->queue), 1);
-	assert_false(a->zero_wanted);
+	assert_int_equal(a->tally.dropped, 1);
+	assert_int_equal(queue_waiting(a->progress.queue), 1);
+	assert_false(a->requests.zero);
 }
 
 /* What was added by the one before is void. */
@@ -119,20 +121,20 @@ static void by_another_plan_it_begins_anew(void **state)
 	start_three(a);
 	take_plan(a, EPOCH + 1, 1, &one);
 	start(a, NEXT, EPOCH + 1);
-	assert_int_equal(a->epoch, EPOCH + 1);
-	assert_int_equal(queue_waiting(a->queue), 1);
-	assert_int_equal(a->routes[0].nodes[1], 4);
-	assert_int_equal(a->routes[2].n_hops, 0);
-	assert_true(a->zero_wanted);
-	a->standing = STAND_LOADING; /* nothing to make zero */
+	assert_int_equal(a->progress.epoch, EPOCH + 1);
+	assert_int_equal(queue_waiting(a->progress.queue), 1);
+	assert_int_equal(a->progress.routes[0].nodes[1], 4);
+	assert_int_equal(a->progress.routes[2].n_hops, 0);
+	assert_true(a->requests.zero);
+	a->held.standing = STAND_LOADING; /* nothing to make zero */
 	assert_false(iteration_next_job(a, &job));
-	a->standing = STAND_READY;
+	a->held.standing = STAND_READY;
 	assert_true(iteration_next_job(a, &job));
 	assert_int_equal(job.kind, JOB_ZERO);
 	iteration_job_done(a, &job, 0);
 	assert_false(iteration_next_job(a, &job));
-	assert_int_equal(a->committed, COMMITTED);
-	assert_int_equal(a->iteration, NEXT);
+	assert_int_equal(a->held.committed, COMMITTED);
+	assert_int_equal(a->progress.iteration, NEXT);
 }
 
 static void a_wave_that_no_shard_gives_is_told(void **state)
@@ -144,18 +146,19 @@ static void a_wave_that_no_shard_gives_is_told(void **state)
 
 	take_plan(a, EPOCH, 3, routes);
 	start(a, NEXT, EPOCH);
-	assert_int_equal(queue_waiting(a->queue), 1);
-	assert_int_equal(a->sequence, 1);
+	assert_int_equal(queue_waiting(a->progress.queue), 1);
+	assert_int_equal(a->tally.sequence, 1);
 }
 
 static void a_plan_is_kept_whole_or_not_at_all(void **state)
 {
-	struct msg_route routes[] = { route(0, 0, (uint16_t[]){ ME, 3 }, 0), route(1, 0, (uint16_t[]){ 2, ME }, 0),
+	struct msg_route routes[] = { route(0, 0, (uint16_t[]){ ME, 3 }, 0),
+				      route(1, 0, (uint16_t[]){ 2, ME }, 0),
 				      route(2, 0, (uint16_t[]){ 2, NODES }, 0) };
 	struct agent *a = *state;
 
 	take_plan(a, EPOCH, 3, routes);
-	assert_int_equal(a->sequence, 1);
+	assert_int_equal(a->tally.sequence, 1);
 	assert_null(plans_find(a, EPOCH));
 	take_plan(a, EPOCH, 2, routes);
 	assert_int_equal(plans_find(a, EPOCH)->n_routes, 2);
@@ -191,7 +194,7 @@ static void those_that_are_gone_are_forgotten(void **state)
 	iteration_reroute(a, &(struct msg_reroute){ COMMITTED, EPOCH, 0, NULL, 4, gone }, 0);
 	for (int i = 0; i <= NODES; i++)
 		assert_int_equal(a->peers[i].link_free_us, i == 3 || i == 4 ? 0 : 9);
-	assert_int_equal(a->iteration, 0);
+	assert_int_equal(a->progress.iteration, 0);
 }
 
 /* One that joined since the sum may be needed for what died since. */
@@ -201,11 +204,11 @@ static void a_joiner_takes_part(void **state)
 	struct agent *a = *state;
 
 	reroute(a, NEXT + 1, 1, &by_me);
-	assert_int_equal(a->iteration, 0);
+	assert_int_equal(a->progress.iteration, 0);
 	reroute(a, NEXT, 1, &by_me);
-	assert_int_equal(a->iteration, NEXT);
-	assert_int_equal(a->epoch, EPOCH);
-	assert_int_equal(a->routes[0].n_hops, 2);
+	assert_int_equal(a->progress.iteration, NEXT);
+	assert_int_equal(a->progress.epoch, EPOCH);
+	assert_int_equal(a->progress.routes[0].n_hops, 2);
 }
 
 /* What this node has done stays done and goes to the new one; nothing begins again. */
@@ -218,14 +221,14 @@ static void who_stands_in_gets_what_is_done(void **state)
 	struct parcel p;
 
 	start_three(a);
-	assert_int_equal(outputs_keep(a->outputs, 0, TASK_FORWARD, done, ACTIVATION), 0);
+	assert_int_equal(outputs_keep(a->modules.outputs, 0, TASK_FORWARD, done, ACTIVATION), 0);
 	reroute(a, COMMITTED, 2, routes); /* of one that is over */
-	assert_int_equal(a->routes[0].nodes[1], 3);
+	assert_int_equal(a->progress.routes[0].nodes[1], 3);
 	reroute(a, NEXT, 2, routes);
-	assert_int_equal(queue_waiting(a->queue), 2);
-	assert_int_equal(a->routes[0].nodes[1], 4);
-	assert_int_equal(a->routes[1].nodes[1], 4);
-	assert_int_equal(delay_queue_take(a->delay_queue, INT64_MAX, &p), 0);
+	assert_int_equal(queue_waiting(a->progress.queue), 2);
+	assert_int_equal(a->progress.routes[0].nodes[1], 4);
+	assert_int_equal(a->progress.routes[1].nodes[1], 4);
+	assert_int_equal(delay_queue_take(a->modules.delay_queue, INT64_MAX, &p), 0);
 	assert_int_equal(p.to, 4);
 	assert_int_equal(p.head.kind, TENSOR_ACTIVATION);
 	assert_int_equal(p.head.index, 1);
@@ -233,11 +236,11 @@ static void who_stands_in_gets_what_is_done(void **state)
 	assert_int_equal(p.route.attempt, 1);
 	assert_memory_equal(p.body, done, sizeof(done));
 	parcel_free(&p);
-	assert_int_equal(delay_queue_count(a->delay_queue), 0); /* of 1 nothing is done yet */
-	assert_int_equal(outputs_count(a->outputs), 1);
+	assert_int_equal(delay_queue_count(a->modules.delay_queue), 0); /* of 1 nothing is done yet */
+	assert_int_equal(outputs_count(a->modules.outputs), 1);
 	reroute(a, NEXT, 2, routes); /* said twice */
-	assert_int_equal(delay_queue_count(a->delay_queue), 0);
-	assert_int_equal(a->sequence, 0);
+	assert_int_equal(delay_queue_count(a->modules.delay_queue), 0);
+	assert_int_equal(a->tally.sequence, 0);
 }
 
 /* By another order of stages, or with other work for this node, nothing of it holds. */
@@ -250,21 +253,21 @@ static void what_begins_again_is_taken_back(void **state)
 
 	again.since = 1;
 	start_three(a);
-	assert_int_equal(outputs_keep(a->outputs, 0, TASK_FORWARD, done, ACTIVATION), 0);
-	queue_start(a->queue, 0);
-	assert_int_equal(queue_waiting(a->queue), 1);
+	assert_int_equal(outputs_keep(a->modules.outputs, 0, TASK_FORWARD, done, ACTIVATION), 0);
+	queue_start(a->progress.queue, 0);
+	assert_int_equal(queue_waiting(a->progress.queue), 1);
 	reroute(a, NEXT, 2, (struct msg_route[]){ broken, again });
-	assert_int_equal(a->sequence, 1); /* the broken one is told, the other done */
-	assert_int_equal(queue_waiting(a->queue), 2);
-	assert_int_equal(outputs_count(a->outputs), 0);
-	assert_int_equal(a->routes[0].attempt, 1);
-	assert_int_equal(a->routes[1].attempt, 0);
+	assert_int_equal(a->tally.sequence, 1); /* the broken one is told, the other done */
+	assert_int_equal(queue_waiting(a->progress.queue), 2);
+	assert_int_equal(outputs_count(a->modules.outputs), 0);
+	assert_int_equal(a->progress.routes[0].attempt, 1);
+	assert_int_equal(a->progress.routes[1].attempt, 0);
 	reroute(a, NEXT, 1, &again); /* said twice */
-	assert_int_equal(queue_waiting(a->queue), 2);
+	assert_int_equal(queue_waiting(a->progress.queue), 2);
 	/* Its place in the route changes: others' part of it is not this node's. */
 	again = route(2, 1, (uint16_t[]){ ME, 0 }, 0);
 	reroute(a, NEXT, 1, &again);
-	assert_int_equal(queue_waiting(a->queue), 3);
+	assert_int_equal(queue_waiting(a->progress.queue), 3);
 }
 
 /* ---- sums that are ordered with the start ---- */
@@ -277,18 +280,20 @@ static void do_task(struct agent *a, uint32_t microbatch, uint32_t position)
 	struct task *t;
 
 	if (!reads_corpus)
-		tasks_arrive(a, &a->routes[microbatch], position, false, input, 0);
-	t = queue_start(a->queue, 0);
+		tasks_arrive(a, &a->progress.routes[microbatch], position, false, input, 0);
+	t = queue_start(a->progress.queue, 0);
 	assert_non_null(t);
 	assert_int_equal(t->route.microbatch, microbatch);
 	assert_int_equal(t->position, position);
-	task_free(queue_end(a->queue));
+	task_free(queue_end(a->progress.queue));
 }
 
 static bool wants_gradient(struct agent *a)
 {
 	struct job job = { 0 };
 
+	if (reduction_asks_for_count(a) && iteration_counted(a))
+		reduction_counted(a);
 	if (!reduction_next_job(a, &job))
 		return false;
 	assert_int_equal(job.kind, JOB_GRADIENT);
@@ -316,7 +321,7 @@ static void a_sum_waits_until_all_is_counted(void **state)
 	assert_int_equal(reduction_awaits(a), -1); /* it is this node's turn */
 	do_task(a, 2, 3);
 	assert_true(wants_gradient(a));
-	assert_int_equal(a->sequence, 0);
+	assert_int_equal(a->tally.sequence, 0);
 }
 
 static void without_work_it_begins_at_once(void **state)
@@ -366,7 +371,7 @@ static void reduce_alone(struct agent *a)
 	assert_true(reduction_next_job(a, &job));
 	reduction_job_done(a, &job, 0);
 	assert_true(reduction_ready(a, NEXT, 2));
-	a->sequence = 0;
+	a->tally.sequence = 0;
 }
 
 static void a_commit_of_what_is_not_here_is_told(void **state)
@@ -376,30 +381,30 @@ static void a_commit_of_what_is_not_here_is_told(void **state)
 
 	start_three(a);
 	iteration_commit(a, &m, 0);
-	assert_int_equal(a->sequence, 1);
+	assert_int_equal(a->tally.sequence, 1);
 	reduce_alone(a);
 	m.attempt = 1;
 	iteration_commit(a, &m, 0);
 	m = good;
 	m.iteration = NEXT + 1;
 	iteration_commit(a, &m, 0);
-	assert_int_equal(a->sequence, 2);
-	assert_false(a->step_wanted);
+	assert_int_equal(a->tally.sequence, 2);
+	assert_false(a->requests.step);
 }
 
 static void a_commit_for_the_copy_alone_is_no_trouble(void **state)
 {
 	struct agent *a = *state;
 
-	a->standby->standing = STANDBY_WHOLE;
+	a->modules.standby->standing = STANDBY_WHOLE;
 	iteration_commit(a, &good, 0);
-	assert_int_equal(a->sequence, 0);
-	assert_false(a->step_wanted);
+	assert_int_equal(a->tally.sequence, 0);
+	assert_false(a->requests.step);
 	/* With a sum of its own under way it concerns the stage too. */
 	reduce_alone(a);
 	iteration_commit(a, &good, 0);
-	assert_true(a->step_wanted);
-	a->standby->standing = STANDBY_NONE;
+	assert_true(a->requests.step);
+	a->modules.standby->standing = STANDBY_NONE;
 }
 
 static void a_commit_of_numbers_that_are_none_is_refused(void **state)
@@ -413,8 +418,8 @@ static void a_commit_of_numbers_that_are_none_is_refused(void **state)
 
 		*field[i] = i % 2 ? NAN : INFINITY;
 		iteration_commit(a, &m, 0);
-		assert_int_equal(a->sequence, i + 1);
-		assert_false(a->step_wanted);
+		assert_int_equal(a->tally.sequence, i + 1);
+		assert_false(a->requests.step);
 	}
 }
 
@@ -431,22 +436,22 @@ static void a_commit_is_done_once(void **state)
 	assert_int_equal(job.kind, JOB_STEP);
 	assert_ptr_equal(job.slices, reduction_slices(a));
 	assert_int_equal(job.iteration, NEXT);
-	assert_true(job.scale == good.scale && job.adamw.lr == good.lr && job.adamw.beta1 == good.beta1 &&
-		    job.adamw.beta2 == good.beta2 && job.adamw.eps == good.eps &&
-		    job.adamw.weight_decay == good.weight_decay);
+	assert_true(job.scale == good.scale && job.adamw.lr == good.lr &&
+		    job.adamw.beta1 == good.beta1 && job.adamw.beta2 == good.beta2 &&
+		    job.adamw.eps == good.eps && job.adamw.weight_decay == good.weight_decay);
 	job.hash = 77;
 	iteration_job_done(a, &job, 0);
-	assert_int_equal(a->committed, NEXT);
-	assert_int_equal(a->hash, 77);
-	assert_int_equal(a->sequence, 1);
-	assert_int_equal(a->iteration, 0);
+	assert_int_equal(a->held.committed, NEXT);
+	assert_int_equal(a->held.hash, 77);
+	assert_int_equal(a->tally.sequence, 1);
+	assert_int_equal(a->progress.iteration, 0);
 	assert_null(reduction_slices(a));
-	assert_int_equal(queue_waiting(a->queue), 0);
-	assert_true(a->look_again);
+	assert_int_equal(queue_waiting(a->progress.queue), 0);
+	assert_true(a->requests.look_again);
 	assert_false(iteration_next_job(a, &job));
 	/* Who asks again did not hear of it: told again, also of older ones, and not done again. */
 	iteration_commit(a, &good, 0);
-	assert_int_equal(a->sequence, 2);
+	assert_int_equal(a->tally.sequence, 2);
 	assert_false(iteration_next_job(a, &job));
 }
 
@@ -454,20 +459,21 @@ static void a_commit_is_done_once(void **state)
 
 static void an_evaluation_is_of_what_is_committed(void **state)
 {
-	const struct msg_route routes[] = { route(0, 0, (uint16_t[]){ ME, NODES }, 0), route(1, 0, (uint16_t[]){ ME, 3 }, 9),
+	const struct msg_route routes[] = { route(0, 0, (uint16_t[]){ ME, NODES }, 0),
+					    route(1, 0, (uint16_t[]){ ME, 3 }, 9),
 					    route(2, 0, (uint16_t[]){ 0, ME }, 0) };
 	struct agent *a = *state;
 
 	iteration_evaluate(a, &(struct msg_evaluate){ NEXT, 3, routes }, 0);
-	assert_int_equal(a->sequence, 1);
-	assert_int_equal(queue_waiting(a->queue), 0);
+	assert_int_equal(a->tally.sequence, 1);
+	assert_int_equal(queue_waiting(a->progress.queue), 0);
 	iteration_evaluate(a, &(struct msg_evaluate){ COMMITTED, 3, routes }, 0);
-	assert_int_equal(a->sequence, 2); /* a route that is none is passed over */
-	assert_int_equal(a->evaluation.iteration, COMMITTED);
-	assert_int_equal(a->evaluation.n, 2);
-	assert_int_equal(a->evaluation.routes[0].microbatch, 1);
-	assert_int_equal(a->evaluation.routes[1].microbatch, 2);
-	assert_int_equal(queue_waiting(a->queue), 1);
+	assert_int_equal(a->tally.sequence, 2); /* a route that is none is passed over */
+	assert_int_equal(a->progress.evaluation.iteration, COMMITTED);
+	assert_int_equal(a->progress.evaluation.n, 2);
+	assert_int_equal(a->progress.evaluation.routes[0].microbatch, 1);
+	assert_int_equal(a->progress.evaluation.routes[1].microbatch, 2);
+	assert_int_equal(queue_waiting(a->progress.queue), 1);
 }
 
 int main(void)

@@ -31,18 +31,18 @@ void lone_agent_free(struct agent *a)
 {
 	iteration_forget_evaluation(a);
 	plans_forget(a);
-	queue_free(a->queue);
-	outputs_free(a->outputs);
-	tasks_free(a->tasks);
-	standby_free(a->standby);
-	reduction_free(a->reduction);
-	restore_free(a->restore);
-	report_free(a->report);
-	delay_queue_free(a->delay_queue);
+	queue_free(a->progress.queue);
+	outputs_free(a->modules.outputs);
+	tasks_free(a->modules.tasks);
+	standby_free(a->modules.standby);
+	reduction_free(a->modules.reduction);
+	restore_free(a->modules.restore);
+	report_free(a->modules.report);
+	delay_queue_free(a->modules.delay_queue);
 	post_close(a->control);
 	free(a->options.log);
 	free(a->peers);
-	free(a->routes);
+	free(a->progress.routes);
 	free(a->sync_s);
 	free(a);
 }

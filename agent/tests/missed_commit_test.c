@@ -35,7 +35,9 @@ static void test_missed_commit(void **state)
 	c->nodes[3].ready = false;
 	cluster_finish(c);
 	/* Its own stage again, and nothing fetched: it has what it had. */
-	cluster_send(c, 3, &(struct msg){ .type = MSG_ASSIGN, .u.assign = { ++c->assignments, 1, 1 } });
+	cluster_send(
+		c, 3,
+		&(struct msg){ .type = MSG_ASSIGN, .u.assign = { ++c->assignments, 1, 1 } });
 	cluster_until(c, cluster_three_is_ready, "node 3 with its own weights");
 	assert_int_equal(c->nodes[3].ready_said.iteration, 1);
 	assert_true(c->nodes[3].ready_said.hash == old);

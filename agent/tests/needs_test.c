@@ -25,7 +25,8 @@ static void everything_is_in_the_sum(void **state)
 	assert_int_equal(n.copies, 3 * MIB);
 	assert_int_equal(n.total, (12 + 6 + 7 + 5 + 3) * MIB);
 	assert_int_equal(needs_of(MIB / 4, MIB / 2, 3, MIB, false).early, MIB);
-	assert_int_equal(needs_of(MIB / 4, MIB / 2, 3, 100ull * MIB, true).total, n.total + 3 * MIB);
+	assert_int_equal(needs_of(MIB / 4, MIB / 2, 3, 100ull * MIB, true).total,
+			 n.total + 3 * MIB);
 }
 
 /* A stage of the 7b preset, 60 visits of 1 x 4096 tokens: more than 32 bits can say. */
@@ -46,10 +47,11 @@ static void what_is_missing_is_said(void **state)
 	(void)state;
 	assert_int_equal(needs_check(&n, n.total, &err), 0);
 	assert_int_equal(needs_check(&n, n.total - MIB / 2, &err), -ENOMEM);
-	assert_string_equal(err.text,
-			    "an iteration needs 27.0 MiB beside the stage (outputs kept 12.0, tensors "
-			    "that wait 6.0, early ones 1.0, the gradient's sum 5.0, copies of the stage "
-			    "3.0), 26.5 are free: 0.5 are missing");
+	assert_string_equal(
+		err.text,
+		"an iteration needs 27.0 MiB beside the stage (outputs kept 12.0, tensors "
+		"that wait 6.0, early ones 1.0, the gradient's sum 5.0, copies of the stage "
+		"3.0), 26.5 are free: 0.5 are missing");
 }
 
 /* By a larger plan, or for who stands in. */
@@ -72,7 +74,8 @@ static void what_comes_early_has_the_room_that_is_left(void **state)
 
 	(void)state;
 	assert_int_equal(needs_early_room(&n, n.total + 200ull * MIB, 1024ull * MIB), 207ull * MIB);
-	assert_int_equal(needs_early_room(&n, n.total + 2000ull * MIB, 1024ull * MIB), 1024ull * MIB);
+	assert_int_equal(needs_early_room(&n, n.total + 2000ull * MIB, 1024ull * MIB),
+			 1024ull * MIB);
 	/* Where there is hardly any: honest peers fit into a quarter. */
 	assert_int_equal(needs_early_room(&n, n.total, 1024ull * MIB), (4 * 7 + 64) * MIB);
 	assert_int_equal(needs_early_room(&n, 0, 1024ull * MIB), (4 * 7 + 64) * MIB);

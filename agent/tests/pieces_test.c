@@ -169,7 +169,7 @@ static void test_hold_order(void **state)
 
 	(void)state;
 	rng_init(&g, 3);
-	assert_int_equal(delay_queue_new(&h), 0);
+	h = delay_queue_new();
 	for (int round = 0; round < 50; round++) {
 		int64_t last_due = -1;
 		uint32_t n = rng_below(&g, 200), last = 0, dropped = 0, taken = 0;
@@ -296,7 +296,8 @@ static void test_reduce(void **state)
 		((float *)slices_staging(r[0]))[FLOATS - 1] *= -1;
 		slices_hash(r[0]);
 		for (uint32_t k = 0; n > 1 && k < n; k++)
-			assert_true((slices_hashes(r[0])[k] != slices_hashes(r[1])[k]) == (k == n - 1));
+			assert_true((slices_hashes(r[0])[k] != slices_hashes(r[1])[k]) ==
+				    (k == n - 1));
 		for (uint32_t i = 0; i < n; i++)
 			slices_free(r[i]);
 	}

@@ -223,7 +223,8 @@ static void run_init(struct run *r, struct world *w)
 	for (uint32_t m = 0; m < w->n_batches; m++) {
 		for (uint32_t i = 0; i < w->n_nodes; i++) {
 			r->known[i][m] = w->routes[m];
-			queue_supersede(r->queues[i], w->routes[m].microbatch, w->routes[m].attempt);
+			queue_supersede(r->queues[i], w->routes[m].microbatch,
+					w->routes[m].attempt);
 		}
 		post_event(r, ARRIVE, 0, w->routes[m].nodes[0], &w->routes[m], 0);
 	}

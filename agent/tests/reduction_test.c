@@ -22,17 +22,17 @@ static int begin(void **state)
 	struct agent *a = lone_agent_new(ME, NODES);
 
 	a->run.time_scale = 1;
-	a->stage = STAGE;
-	a->parameters = P;
-	a->committed = COMMITTED;
+	a->held.stage = STAGE;
+	a->held.parameters = P;
+	a->held.committed = COMMITTED;
 	a->sync_s = calloc(NODES, sizeof(a->sync_s[0]));
 	assert_non_null(a->sync_s);
 	for (int i = 0; i < NODES; i++)
 		a->sync_s[i] = 3;
-	assert_int_equal(queue_new(&a->queue, 1), 0);
-	assert_int_equal(reduction_new(&a->reduction), 0);
-	assert_int_equal(report_new(&a->report), 0);
-	assert_int_equal(delay_queue_new(&a->delay_queue), 0);
+	assert_int_equal(queue_new(&a->progress.queue, 1), 0);
+	a->modules.reduction = reduction_new();
+	a->modules.report = report_new();
+	a->modules.delay_queue = delay_queue_new();
 	*state = a;
 	return 0;
 }
@@ -43,8 +43,8 @@ static int end(void **state)
 	return 0;
 }
 
-static void order(struct agent *a, uint64_t iteration, uint32_t attempt, uint32_t n, const uint16_t *nodes,
-		  uint32_t n_copies, const uint16_t *copies)
+static void order(struct agent *a, uint64_t iteration, uint32_t attempt, uint32_t n,
+		  const uint16_t *nodes, uint32_t n_copies, const uint16_t *copies)
 {
 	const struct msg_reduce m = { iteration, attempt, STAGE, n, nodes, n_copies, copies, 0 };
 
@@ -61,14 +61,14 @@ static void order_three(struct agent *a, uint32_t attempt)
 /* Told, and what was under way goes on. */
 static void refuses(struct agent *a, uint64_t iteration, uint32_t n, const uint16_t *nodes)
 {
-	uint64_t told = a->sequence;
+	uint64_t told = a->tally.sequence;
 
 	for (int under_way = 0; under_way < 2; under_way++) {
 		if (under_way)
 			order_three(a, 1);
 		order(a, iteration, 2, n, nodes, 0, NULL);
-		assert_int_equal(a->sequence, ++told);
-		assert_false(a->leaving);
+		assert_int_equal(a->tally.sequence, ++told);
+		assert_false(a->end.leaving);
 		assert_int_equal(reduction_slices(a) != NULL, under_way);
 		if (under_way)
 			assert_int_equal(slices_attempt(reduction_slices(a)), 1);
@@ -97,11 +97,11 @@ static void only_a_newer_attempt_begins_anew(void **state)
 	order_three(a, 2);
 	order_three(a, 2);
 	order_three(a, 1);
-	assert_int_equal(a->dropped, 2);
+	assert_int_equal(a->tally.dropped, 2);
 	assert_int_equal(slices_attempt(reduction_slices(a)), 2);
 	order_three(a, 3);
 	assert_int_equal(slices_attempt(reduction_slices(a)), 3);
-	assert_int_equal(a->sequence, 0);
+	assert_int_equal(a->tally.sequence, 0);
 }
 
 /* ---- from the gradient to the norm ---- */
@@ -138,8 +138,8 @@ static void give_sum(struct agent *a)
 }
 
 /* A slice from another: every float is `value`. */
-static int receive(struct agent *a, enum tensor_kind kind, uint16_t from, uint32_t index, uint64_t iteration,
-		   uint32_t attempt, float value)
+static int receive(struct agent *a, enum tensor_kind kind, uint16_t from, uint32_t index,
+		   uint64_t iteration, uint32_t attempt, float value)
 {
 	struct msg m = { .type = MSG_TENSOR };
 	size_t at, floats = 1;
@@ -149,21 +149,25 @@ static int receive(struct agent *a, enum tensor_kind kind, uint16_t from, uint32
 		body[k] = value;
 	if (reduction_slices(a))
 		slices_range(reduction_slices(a), index, &at, &floats);
-	m.u.tensor = (struct msg_tensor){ .kind = (uint8_t)kind, .from = from, .stage = STAGE,
-					  .iteration = iteration, .attempt = attempt, .index = index };
+	m.u.tensor = (struct msg_tensor){ .kind = (uint8_t)kind,
+					  .from = from,
+					  .stage = STAGE,
+					  .iteration = iteration,
+					  .attempt = attempt,
+					  .index = index };
 	m.body = (const void *)body;
 	m.body_size = floats * sizeof(float);
 	return reduction_put(a, &m);
 }
 
 /* The next to leave: slice `index` for `to` at due_us, float k of it `first` + k * `step`. */
-static void leaves(struct agent *a, enum tensor_kind kind, uint16_t to, uint32_t index, int64_t due_us, float first,
-		   float step)
+static void leaves(struct agent *a, enum tensor_kind kind, uint16_t to, uint32_t index,
+		   int64_t due_us, float first, float step)
 {
 	size_t from, floats;
 	struct parcel p;
 
-	assert_int_equal(delay_queue_take(a->delay_queue, INT64_MAX, &p), 0);
+	assert_int_equal(delay_queue_take(a->modules.delay_queue, INT64_MAX, &p), 0);
 	slices_range(reduction_slices(a), index, &from, &floats);
 	assert_int_equal(p.to, to);
 	assert_int_equal(p.due_us, due_us);
@@ -189,12 +193,12 @@ static void every_replica_and_copy_gets_its_slice(void **state)
 	order(a, NEXT, 7, 3, replicas, 4, copies);
 	assert_int_equal(reduction_awaits(a), -1);
 	give_gradient(a);
-	assert_true(a->look_again);
+	assert_true(a->requests.look_again);
 	/* After me first; one after the other. */
 	slices_range(reduction_slices(a), 2, &from, &floats);
 	leaves(a, TENSOR_PART, 3, 2, SECOND, (float)from, 1);
 	leaves(a, TENSOR_PART, 0, 0, 2 * SECOND, 0, 1);
-	assert_int_equal(delay_queue_count(a->delay_queue), 0);
+	assert_int_equal(delay_queue_count(a->modules.delay_queue), 0);
 	assert_false(reduction_next_job(a, &a->job));
 	assert_int_equal(reduction_awaits(a), 0);
 	assert_int_equal(receive(a, TENSOR_PART, 0, 1, NEXT, 7, 100), 0);
@@ -206,7 +210,7 @@ static void every_replica_and_copy_gets_its_slice(void **state)
 	leaves(a, TENSOR_SUM, 0, 1, 2 * SECOND, (float)from + 1100, 1);
 	leaves(a, TENSOR_SUM, 4, 1, 3 * SECOND, (float)from + 1100, 1);
 	leaves(a, TENSOR_SUM, 5, 1, 4 * SECOND, (float)from + 1100, 1);
-	assert_int_equal(delay_queue_count(a->delay_queue), 0);
+	assert_int_equal(delay_queue_count(a->modules.delay_queue), 0);
 	assert_int_equal(reduction_awaits(a), 0);
 	assert_int_equal(receive(a, TENSOR_SUM, 0, 0, NEXT, 7, 1), 0);
 	assert_int_equal(reduction_awaits(a), 3);
@@ -216,17 +220,17 @@ static void every_replica_and_copy_gets_its_slice(void **state)
 	assert_int_equal(a->job.kind, JOB_NORM);
 	assert_int_equal(reduction_awaits(a), -1);
 	assert_false(reduction_ready(a, NEXT, 7));
-	assert_int_equal(a->sequence, 0);
+	assert_int_equal(a->tally.sequence, 0);
 	reduction_job_done(a, &a->job, 0);
-	assert_int_equal(a->sequence, 1);
+	assert_int_equal(a->tally.sequence, 1);
 	assert_true(reduction_ready(a, NEXT, 7));
 	assert_false(reduction_ready(a, NEXT, 6));
 	assert_false(reduction_ready(a, COMMITTED, 7));
 	/* Asked again, it tells again; an older attempt is nobody's any more. */
 	order(a, NEXT, 7, 3, replicas, 4, copies);
-	assert_int_equal(a->sequence, 2);
+	assert_int_equal(a->tally.sequence, 2);
 	order(a, NEXT, 6, 3, replicas, 4, copies);
-	assert_int_equal(a->sequence, 2);
+	assert_int_equal(a->tally.sequence, 2);
 	reduction_forget(a);
 	assert_false(reduction_ready(a, NEXT, 7));
 }
@@ -239,11 +243,11 @@ static void alone_nothing_leaves_but_for_copies(void **state)
 	for (uint32_t n = 0; n < 2; n++) {
 		order(a, NEXT, 1 + n, 1, me, n, copies);
 		give_gradient(a);
-		assert_int_equal(delay_queue_count(a->delay_queue), 0);
+		assert_int_equal(delay_queue_count(a->modules.delay_queue), 0);
 		give_sum(a);
 		if (n == 1)
 			leaves(a, TENSOR_SUM, 4, 0, 3 * SECOND, 0, 1);
-		assert_int_equal(delay_queue_count(a->delay_queue), 0);
+		assert_int_equal(delay_queue_count(a->modules.delay_queue), 0);
 		assert_true(reduction_next_job(a, &a->job));
 		assert_int_equal(a->job.kind, JOB_NORM);
 	}
@@ -256,8 +260,8 @@ static void what_the_worker_gives_after_the_end_is_dropped(void **state)
 	struct job late = { .kind = JOB_SUM };
 
 	reduction_job_done(a, &late, 0);
-	assert_int_equal(a->sequence, 0);
-	assert_int_equal(delay_queue_count(a->delay_queue), 0);
+	assert_int_equal(a->tally.sequence, 0);
+	assert_int_equal(delay_queue_count(a->modules.delay_queue), 0);
 }
 
 /* ---- what others send ---- */
@@ -269,34 +273,37 @@ static void slices_of_other_attempts(void **state)
 	/* Before the order nobody knows; of what is committed nobody cares. */
 	assert_int_equal(receive(a, TENSOR_PART, 0, 1, NEXT, 3, 0), -EAGAIN);
 	assert_int_equal(receive(a, TENSOR_PART, 0, 1, COMMITTED, 3, 0), 0);
-	assert_int_equal(a->dropped, 1);
+	assert_int_equal(a->tally.dropped, 1);
 	order_three(a, 3);
 	give_gradient(a);
 	assert_int_equal(receive(a, TENSOR_PART, 0, 1, NEXT + 1, 3, 0), -EAGAIN);
 	assert_int_equal(receive(a, TENSOR_PART, 0, 1, NEXT + 1, 2, 0), -EAGAIN);
 	assert_int_equal(receive(a, TENSOR_PART, 0, 1, NEXT, 4, 0), -EAGAIN);
 	assert_int_equal(receive(a, TENSOR_SUM, 0, 0, NEXT, 4, 0), -EAGAIN);
-	assert_int_equal(a->dropped, 1);
+	assert_int_equal(a->tally.dropped, 1);
 	assert_int_equal(receive(a, TENSOR_PART, 0, 1, NEXT, 2, 0), 0);
 	assert_int_equal(receive(a, TENSOR_PART, 0, 1, COMMITTED, 9, 0), 0);
-	assert_int_equal(a->dropped, 3);
+	assert_int_equal(a->tally.dropped, 3);
 	assert_int_equal(reduction_awaits(a), 0);
 	/* Its own are taken once; another's slice fits nothing. */
 	assert_int_equal(receive(a, TENSOR_PART, 0, 2, NEXT, 3, 0), -EINVAL);
 	assert_int_equal(receive(a, TENSOR_PART, 4, 1, NEXT, 3, 0), -EINVAL);
-	assert_int_equal(a->dropped, 3);
+	assert_int_equal(a->tally.dropped, 3);
 	assert_int_equal(receive(a, TENSOR_PART, 0, 1, NEXT, 3, 0), 0);
-	assert_int_equal(a->dropped, 3);
+	assert_int_equal(a->tally.dropped, 3);
 	assert_int_equal(reduction_awaits(a), 3);
 	assert_int_equal(receive(a, TENSOR_PART, 0, 1, NEXT, 3, 0), 0);
-	assert_int_equal(a->dropped, 4);
+	assert_int_equal(a->tally.dropped, 4);
 }
 
 static void hold(struct agent *a, enum tensor_kind kind, uint64_t iteration, uint32_t attempt)
 {
-	struct parcel p = { .to = 3, .head = { .kind = (uint8_t)kind, .iteration = iteration, .attempt = attempt } };
+	struct parcel p = {
+		.to = 3,
+		.head = { .kind = (uint8_t)kind, .iteration = iteration, .attempt = attempt }
+	};
 
-	assert_int_equal(delay_queue_add(a->delay_queue, &p), 0);
+	assert_int_equal(delay_queue_add(a->modules.delay_queue, &p), 0);
 }
 
 /* Those of the attempt before would only be in the way of what counts. */
@@ -313,10 +320,11 @@ static void an_attempt_takes_back_the_slices_before_it(void **state)
 		hold(a, TENSOR_PART, NEXT, 3 + stays);
 	}
 	order_three(a, 3);
-	assert_int_equal(a->dropped, 2);
-	assert_int_equal(delay_queue_count(a->delay_queue), 6);
-	while (delay_queue_take(a->delay_queue, INT64_MAX, &p) == 0)
-		assert_true(p.head.iteration == COMMITTED || p.head.kind == TENSOR_ACTIVATION || p.head.attempt >= 3);
+	assert_int_equal(a->tally.dropped, 2);
+	assert_int_equal(delay_queue_count(a->modules.delay_queue), 6);
+	while (delay_queue_take(a->modules.delay_queue, INT64_MAX, &p) == 0)
+		assert_true(p.head.iteration == COMMITTED || p.head.kind == TENSOR_ACTIVATION ||
+			    p.head.attempt >= 3);
 }
 
 int main(void)

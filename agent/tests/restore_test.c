@@ -25,10 +25,10 @@ static int begin(void **state)
 	struct agent *a = lone_agent_new(1, NODES);
 
 	a->limits.n_stages = STAGES;
-	a->parameters = P;
-	a->stage = MSG_NO_STAGE;
-	a->assign.assignment = 5;
-	assert_int_equal(restore_new(&a->restore), 0);
+	a->held.parameters = P;
+	a->held.stage = MSG_NO_STAGE;
+	a->held.assign.assignment = 5;
+	a->modules.restore = restore_new();
 	*state = a;
 	return 0;
 }
@@ -42,14 +42,23 @@ static int end(void **state)
 /* The average of both neighbours. */
 static struct msg_restore average(void)
 {
-	return (struct msg_restore){ .assignment = 6, .iteration = ITERATION, .stage = STAGE, .kind = RESTORE_AVERAGE,
-				     .n_from = 2, .nodes = nodes, .stages = stages, .weights = weights,
+	return (struct msg_restore){ .assignment = 6,
+				     .iteration = ITERATION,
+				     .stage = STAGE,
+				     .kind = RESTORE_AVERAGE,
+				     .n_from = 2,
+				     .nodes = nodes,
+				     .stages = stages,
+				     .weights = weights,
 				     .hashes = hashes };
 }
 
 static struct msg_restore file(void)
 {
-	return (struct msg_restore){ .assignment = 6, .iteration = ITERATION, .stage = STAGE, .kind = RESTORE_FILE,
+	return (struct msg_restore){ .assignment = 6,
+				     .iteration = ITERATION,
+				     .stage = STAGE,
+				     .kind = RESTORE_FILE,
 				     .hash = 77 };
 }
 
@@ -57,13 +66,13 @@ static struct msg_restore file(void)
 
 static void refuses(struct agent *a, const struct msg_restore *m)
 {
-	uint64_t told = a->sequence;
+	uint64_t told = a->tally.sequence;
 
 	restore_begin(a, m);
-	assert_int_equal(a->sequence, told + 1);
+	assert_int_equal(a->tally.sequence, told + 1);
 	assert_false(restore_wanted(a));
-	assert_int_equal(a->standing, STAND_UNASSIGNED);
-	assert_int_equal(a->assign.assignment, 5);
+	assert_int_equal(a->held.standing, STAND_UNASSIGNED);
+	assert_int_equal(a->held.assign.assignment, 5);
 }
 
 static void what_makes_no_sense_is_refused(void **state)
@@ -86,7 +95,7 @@ static void what_makes_no_sense_is_refused(void **state)
 	m = average();
 	m.stages = no_stage;
 	refuses(a, &m);
-	assert_false(a->leaving);
+	assert_false(a->end.leaving);
 }
 
 static void the_newest_assignment_counts(void **state)
@@ -96,22 +105,23 @@ static void the_newest_assignment_counts(void **state)
 
 	m.assignment = 4;
 	restore_begin(a, &m);
-	assert_int_equal(a->dropped, 1);
+	assert_int_equal(a->tally.dropped, 1);
 	assert_false(restore_wanted(a));
 	m.assignment = 5; /* told again */
 	restore_begin(a, &m);
 	assert_true(restore_wanted(a));
-	assert_int_equal(a->standing, STAND_WAITING);
-	assert_int_equal(a->assign.stage, STAGE);
+	assert_int_equal(a->held.standing, STAND_WAITING);
+	assert_int_equal(a->held.assign.stage, STAGE);
 	restore_cancel(a);
 	assert_false(restore_wanted(a));
-	assert_int_equal(a->sequence, 0);
+	assert_int_equal(a->tally.sequence, 0);
 }
 
 /* ---- of its neighbours ---- */
 
 /* The one piece of a stage of P floats, each `value`: whether it was for this. */
-static bool give(struct agent *a, uint16_t from, uint8_t stage, uint64_t iteration, float value, bool whole)
+static bool give(struct agent *a, uint16_t from, uint8_t stage, uint64_t iteration, float value,
+		 bool whole)
 {
 	struct msg m = { .type = MSG_TENSOR };
 	float body[3 * P];
@@ -120,7 +130,10 @@ static bool give(struct agent *a, uint16_t from, uint8_t stage, uint64_t iterati
 		body[i] = value;
 	m.body = (const void *)body;
 	m.body_size = sizeof(body);
-	m.u.tensor = (struct msg_tensor){ .kind = TENSOR_STATE, .from = from, .stage = stage, .iteration = iteration,
+	m.u.tensor = (struct msg_tensor){ .kind = TENSOR_STATE,
+					  .from = from,
+					  .stage = stage,
+					  .iteration = iteration,
 					  .hash = fetch_hash(body, 3 * P) + !whole };
 	return restore_piece_arrived(a, &m, 0);
 }
@@ -131,8 +144,8 @@ static struct agent *begin_average(void **state)
 	struct msg_restore m = average();
 
 	restore_begin(a, &m);
-	a->standing = STAND_RESTORING;
-	a->whole = true;
+	a->held.standing = STAND_RESTORING;
+	a->held.whole = true;
 	return a;
 }
 
@@ -143,24 +156,24 @@ static void both_neighbours_are_mixed(void **state)
 
 	for (uint32_t i = 0; i < 2; i++) {
 		assert_false(restore_next_job(a, &job, 0)); /* it is being fetched */
-		assert_int_equal(a->standing, STAND_RESTORING);
+		assert_int_equal(a->held.standing, STAND_RESTORING);
 		assert_true(give(a, nodes[i], stages[i], ITERATION, (float)i, true));
-		assert_int_equal(a->refused, 0);
+		assert_int_equal(a->tally.refused, 0);
 		assert_true(restore_next_job(a, &job, 0));
 		assert_int_equal(job.kind, JOB_MIX);
 		assert_true(job.weight == weights[i]);
 		assert_true(job.wanted == hashes[i]);
 		assert_int_equal(job.first, i == 0);
 		assert_true(job.state[0] == (float)i && job.state[3 * P - 1] == (float)i);
-		assert_false(a->whole);
+		assert_false(a->held.whole);
 		assert_false(restore_next_job(a, &job, 0)); /* the worker is at it */
 		assert_int_equal(restore_wanted(a), true);
 		restore_job_done(a, &job, 0);
 	}
 	assert_false(restore_wanted(a));
-	assert_int_equal(a->committed, ITERATION);
-	assert_int_equal(a->standing, STAND_MEASURING);
-	assert_int_equal(a->sequence, 0);
+	assert_int_equal(a->held.committed, ITERATION);
+	assert_int_equal(a->held.standing, STAND_MEASURING);
+	assert_int_equal(a->tally.sequence, 0);
 }
 
 static void only_what_was_asked_for_is_taken(void **state)
@@ -172,18 +185,18 @@ static void only_what_was_asked_for_is_taken(void **state)
 	assert_false(restore_next_job(a, &job, 0));
 	assert_false(give(a, 3, 0, ITERATION, 1, true));
 	assert_false(give(a, 0, 2, ITERATION, 1, true));
-	assert_int_equal(a->refused, 0);
+	assert_int_equal(a->tally.refused, 0);
 	assert_true(give(a, 0, 0, ITERATION - 1, 1, true));
 	assert_true(give(a, 0, 0, ITERATION + 1, 1, true));
 	assert_true(give(a, 0, 0, ITERATION, 1, false));
-	assert_int_equal(a->refused, 3);
+	assert_int_equal(a->tally.refused, 3);
 	assert_false(restore_next_job(a, &job, 0));
-	a->standing = STAND_READY;
+	a->held.standing = STAND_READY;
 	assert_false(give(a, 0, 0, ITERATION, 1, true));
-	a->standing = STAND_RESTORING;
+	a->held.standing = STAND_RESTORING;
 	assert_true(give(a, 0, 0, ITERATION, 1, true));
 	assert_true(restore_next_job(a, &job, 0));
-	assert_int_equal(a->refused, 3);
+	assert_int_equal(a->tally.refused, 3);
 }
 
 /* ---- what fails ---- */
@@ -197,14 +210,14 @@ static void what_fails_is_told(void **state)
 		struct job job = { .kind = JOB_MIX, .rc = -EIO };
 
 		begin_average(state);
-		a->whole = whole;
-		a->zero_wanted = false;
+		a->held.whole = whole;
+		a->requests.zero = false;
 		restore_job_done(a, &job, 0);
-		assert_int_equal(a->sequence, whole + 1);
+		assert_int_equal(a->tally.sequence, whole + 1);
 		assert_false(restore_wanted(a));
-		assert_int_equal(a->standing, whole ? STAND_READY : STAND_UNASSIGNED);
-		assert_int_equal(a->zero_wanted, whole);
-		assert_int_equal(a->committed, 0);
+		assert_int_equal(a->held.standing, whole ? STAND_READY : STAND_UNASSIGNED);
+		assert_int_equal(a->requests.zero, whole);
+		assert_int_equal(a->held.committed, 0);
 	}
 }
 
@@ -214,11 +227,11 @@ static void ordered_anew_the_job_says_nothing(void **state)
 	struct agent *a = begin_average(state);
 	struct job job = { .kind = JOB_MIX, .rc = -EIO };
 
-	a->standing = STAND_WAITING;
+	a->held.standing = STAND_WAITING;
 	restore_job_done(a, &job, 0);
-	assert_int_equal(a->sequence, 0);
+	assert_int_equal(a->tally.sequence, 0);
 	assert_true(restore_wanted(a));
-	assert_int_equal(a->standing, STAND_WAITING);
+	assert_int_equal(a->held.standing, STAND_WAITING);
 }
 
 /* ---- of a file ---- */
@@ -231,18 +244,18 @@ static void a_file_is_named(void **state)
 
 	a->options.run_dir = "/run/dir";
 	restore_begin(a, &m);
-	a->standing = STAND_RESTORING;
-	a->whole = true;
+	a->held.standing = STAND_RESTORING;
+	a->held.whole = true;
 	assert_true(restore_next_job(a, &job, 0));
 	assert_int_equal(job.kind, JOB_RESTORE);
 	assert_string_equal(job.folder, "/run/dir");
 	assert_int_equal(job.iteration, ITERATION);
 	assert_int_equal(job.wanted, 77);
-	assert_false(a->whole);
+	assert_false(a->held.whole);
 	job.rc = 0;
 	restore_job_done(a, &job, 0);
-	assert_int_equal(a->committed, ITERATION);
-	assert_int_equal(a->standing, STAND_MEASURING);
+	assert_int_equal(a->held.committed, ITERATION);
+	assert_int_equal(a->held.standing, STAND_MEASURING);
 }
 
 static void without_a_folder_there_is_no_file(void **state)
@@ -252,17 +265,17 @@ static void without_a_folder_there_is_no_file(void **state)
 	struct job job = { .kind = JOB_PREPARE };
 
 	restore_begin(a, &m);
-	a->standing = STAND_RESTORING;
+	a->held.standing = STAND_RESTORING;
 	assert_false(restore_next_job(a, &job, 0));
-	assert_int_equal(a->sequence, 1);
+	assert_int_equal(a->tally.sequence, 1);
 	assert_false(restore_wanted(a));
-	assert_int_equal(a->standing, STAND_UNASSIGNED);
+	assert_int_equal(a->held.standing, STAND_UNASSIGNED);
 	/* Where no file is wanted none is missed. */
 	m = average();
 	restore_begin(a, &m);
 	assert_true(restore_name_file(a, &job, 0));
 	assert_null(job.folder);
-	assert_int_equal(a->sequence, 1);
+	assert_int_equal(a->tally.sequence, 1);
 }
 
 int main(void)

@@ -71,7 +71,8 @@ static void test_what_is_large_travels(void **state)
 	cluster_gather(c);
 	for (uint32_t i = 0; i < 6; i++) {
 		assert_int_equal(links_activation_bytes(c->nodes[i].agent), ACTIVATION);
-		assert_true(c->nodes[i].agent->parameters / 2 * sizeof(float) > c->message_bytes);
+		assert_true(c->nodes[i].agent->held.parameters / 2 * sizeof(float) >
+			    c->message_bytes);
 	}
 	cluster_route_six(c);
 	for (int i = 0; i < 2; i++)

@@ -16,10 +16,10 @@ static int begin(void **state)
 	struct error err;
 
 	a->options.run_dir = "/run/dir";
-	a->standing = STAND_READY;
-	a->stage = STAGE;
-	a->committed = COMMITTED;
-	assert_int_equal(save_new(&a->save, &err), 0);
+	a->held.standing = STAND_READY;
+	a->held.stage = STAGE;
+	a->held.committed = COMMITTED;
+	assert_int_equal(save_new(&a->modules.save, &err), 0);
 	*state = a;
 	return 0;
 }
@@ -28,7 +28,7 @@ static int end(void **state)
 {
 	struct agent *a = *state;
 
-	save_free(a->save);
+	save_free(a->modules.save);
 	lone_agent_free(a);
 	return 0;
 }
@@ -51,7 +51,7 @@ static void what_it_holds_is_saved(void **state)
 	assert_int_equal(job.kind, JOB_STATE);
 	assert_true(job.save);
 	assert_false(save_next_job(a, &job));
-	assert_int_equal(a->sequence, 0);
+	assert_int_equal(a->tally.sequence, 0);
 }
 
 static void nothing_else_is(void **state)
@@ -59,7 +59,7 @@ static void nothing_else_is(void **state)
 	struct agent *a = *state;
 
 	save(a, COMMITTED - 1);
-	assert_int_equal(a->sequence, 1);
+	assert_int_equal(a->tally.sequence, 1);
 	assert_false(save_wanted(a));
 }
 
@@ -73,10 +73,10 @@ static void what_is_being_saved_is_not_refused(void **state)
 	save(a, COMMITTED);
 	assert_true(save_next_job(a, &job));
 	save(a, COMMITTED);
-	assert_int_equal(a->sequence, 0);
-	a->committed++;
+	assert_int_equal(a->tally.sequence, 0);
+	a->held.committed++;
 	save(a, COMMITTED + 1);
-	assert_int_equal(a->sequence, 1);
+	assert_int_equal(a->tally.sequence, 1);
 }
 
 /* It was told to hold something else before the worker had time. */
@@ -86,18 +86,18 @@ static void what_it_no_longer_holds_is_not(void **state)
 	struct job job;
 
 	for (int other = 0; other < 2; other++) {
-		a->stage = STAGE;
-		a->committed = COMMITTED;
+		a->held.stage = STAGE;
+		a->held.committed = COMMITTED;
 		save(a, COMMITTED);
-		a->standing = STAND_PREPARING;
+		a->held.standing = STAND_PREPARING;
 		assert_false(save_next_job(a, &job));
 		assert_true(save_wanted(a));
-		a->stage = other ? STAGE + 1 : STAGE;
-		a->committed = other ? COMMITTED : COMMITTED - 2;
-		a->standing = STAND_READY;
+		a->held.stage = other ? STAGE + 1 : STAGE;
+		a->held.committed = other ? COMMITTED : COMMITTED - 2;
+		a->held.standing = STAND_READY;
 		assert_false(save_next_job(a, &job));
 		assert_false(save_wanted(a));
-		assert_int_equal(a->sequence, other + 1);
+		assert_int_equal(a->tally.sequence, other + 1);
 	}
 }
 

@@ -22,12 +22,12 @@ static struct agent *made(void)
 	struct agent *a = lone_agent_new(2, 3);
 
 	a->limits.n_stages = 3;
-	assert_int_equal(standby_new(&a->standby), 0);
+	a->modules.standby = standby_new();
 	standby_control(a, &keep, 0);
 	assert_true(standby_next_job(a, &a->job));
 	a->job.parameters = P;
 	standby_job_done(a, &a->job, 0);
-	assert_int_equal(a->standby->standing, STANDBY_FETCHING);
+	assert_int_equal(a->modules.standby->standing, STANDBY_FETCHING);
 	return a;
 }
 
@@ -38,7 +38,7 @@ static void sum_of(struct agent *a, uint64_t iteration)
 
 	m.u.reduce = (struct msg_reduce){ iteration, 1, STAGE, 2, nodes, 0, NULL, 0 };
 	standby_control(a, &m, 0);
-	assert_int_equal(a->standby->reducing, REDUCE_SUMS);
+	assert_int_equal(a->modules.standby->reducing, REDUCE_SUMS);
 }
 
 static void piece(struct agent *a, uint32_t index, uint64_t iteration, int64_t now_us)
@@ -54,7 +54,8 @@ static void piece(struct agent *a, uint32_t index, uint64_t iteration, int64_t n
 
 static bool holds(const struct agent *a, uint32_t pieces, uint64_t iteration)
 {
-	return a->standby->fetch.n_held == pieces && a->standby->fetch.iteration == iteration;
+	return a->modules.standby->fetch.n_held == pieces &&
+	       a->modules.standby->fetch.iteration == iteration;
 }
 
 static void the_next_sum_fits(void **state)
@@ -65,7 +66,7 @@ static void the_next_sum_fits(void **state)
 	sum_of(a, 7);
 	piece(a, 0, 6, 1);
 	assert_true(holds(a, 1, 6));
-	assert_int_equal(slices_iteration(a->standby->slices), 7);
+	assert_int_equal(slices_iteration(a->modules.standby->slices), 7);
 	piece(a, 1, 7, 2); /* it waits for the sum */
 	assert_true(holds(a, 2, 6));
 	lone_agent_free(a);
@@ -79,8 +80,8 @@ static void no_sum_is_left_out(void **state)
 	(void)state;
 	sum_of(a, 7);
 	piece(a, 0, 5, 1);
-	assert_int_equal(a->standby->fetch.n_held, 0);
-	assert_int_equal(slices_iteration(a->standby->slices), 7);
+	assert_int_equal(a->modules.standby->fetch.n_held, 0);
+	assert_int_equal(slices_iteration(a->modules.standby->slices), 7);
 	piece(a, 0, 6, 2);
 	assert_true(holds(a, 1, 6));
 	lone_agent_free(a);
@@ -92,11 +93,11 @@ static void a_sum_that_is_past_is_not_needed(void **state)
 
 	(void)state;
 	sum_of(a, 7);
-	a->standby->step_wanted = true;
+	a->modules.standby->step_wanted = true;
 	piece(a, 0, 7, 1);
 	assert_true(holds(a, 1, 7));
-	assert_null(a->standby->slices);
-	assert_false(a->standby->step_wanted);
+	assert_null(a->modules.standby->slices);
+	assert_false(a->modules.standby->step_wanted);
 	sum_of(a, 8);
 	lone_agent_free(a);
 }
@@ -125,22 +126,22 @@ static void a_sum_that_is_being_looked_at_stays(void **state)
 	assert_true(standby_next_job(a, &a->job));
 	assert_int_equal(a->job.kind, JOB_NORM);
 	piece(a, 0, 7, 1);
-	assert_int_equal(a->standby->fetch.n_held, 0);
-	assert_non_null(a->standby->slices);
+	assert_int_equal(a->modules.standby->fetch.n_held, 0);
+	assert_non_null(a->modules.standby->slices);
 	standby_job_done(a, &a->job, 2);
 	piece(a, 0, 7, 3);
 	assert_true(holds(a, 1, 7));
-	assert_null(a->standby->slices);
+	assert_null(a->modules.standby->slices);
 	lone_agent_free(a);
 }
 
 static bool gives_up(struct agent *a, int64_t s)
 {
-	uint64_t told = a->dropped; /* there is no controller to tell */
+	uint64_t told = a->tally.dropped; /* there is no controller to tell */
 
 	standby_turn(a, s * 1000000);
-	assert_int_equal(a->dropped > told, a->standby->standing == STANDBY_NONE);
-	return a->standby->standing == STANDBY_NONE;
+	assert_int_equal(a->tally.dropped > told, a->modules.standby->standing == STANDBY_NONE);
+	return a->modules.standby->standing == STANDBY_NONE;
 }
 
 static void a_copy_that_gets_no_further_gives_up(void **state)
@@ -157,7 +158,7 @@ static void a_copy_that_gets_no_further_gives_up(void **state)
 	assert_true(holds(a, 1, 7));
 	assert_false(gives_up(a, 40));
 	assert_true(gives_up(a, 41));
-	assert_int_equal(a->standby->fetch.n, 0);
+	assert_int_equal(a->modules.standby->fetch.n, 0);
 	lone_agent_free(a);
 }
 
@@ -172,7 +173,7 @@ static void a_whole_copy_has_time(void **state)
 	assert_true(standby_next_job(a, &a->job));
 	assert_int_equal(a->job.kind, JOB_FOLLOW);
 	standby_job_done(a, &a->job, 100000000);
-	assert_int_equal(a->standby->standing, STANDBY_WHOLE);
+	assert_int_equal(a->modules.standby->standing, STANDBY_WHOLE);
 	assert_false(gives_up(a, 200));
 	lone_agent_free(a);
 }
@@ -196,29 +197,30 @@ static void what_its_successor_is_told_stays_so(void **state)
 	struct agent *a = made();
 
 	(void)state;
-	assert_int_equal(orders_new(&a->orders), 0);
+	a->modules.orders = orders_new();
 	a->welcomed = true;
 	for (uint32_t i = 0; i < PIECES; i++)
 		piece(a, i, 6, 1000000);
 	assert_true(standby_next_job(a, &a->job));
 	standby_job_done(a, &a->job, 1000000);
-	a->standby->following = true; /* the worker makes a commit's step */
+	a->modules.standby->following = true; /* the worker makes a commit's step */
 	deliver(a, &drop);
 	orders_take(a, &up, 0);
-	a->standby->following = false;
+	a->modules.standby->following = false;
 	orders_turn(a, 0);
-	assert_int_equal(a->standby->standing, STANDBY_WHOLE);
+	assert_int_equal(a->modules.standby->standing, STANDBY_WHOLE);
 	deliver(a, &drop);
 	orders_turn(a, 0);
-	assert_int_equal(a->standby->standing, STANDBY_WANTED);
-	orders_free(a->orders);
+	assert_int_equal(a->modules.standby->standing, STANDBY_WANTED);
+	orders_free(a->modules.orders);
 	lone_agent_free(a);
 }
 
 /* Nothing changes by an order that makes no sense, or is older than the copy's. */
 static void a_copy_of_what_is_not_there_is_refused(void **state)
 {
-	const struct msg_keep bad[] = { { 2, 3, SOURCE }, { 2, STAGE, 3 } }, old = { 0, STAGE - 1, SOURCE };
+	const struct msg_keep bad[] = { { 2, 3, SOURCE }, { 2, STAGE, 3 } },
+			      old = { 0, STAGE - 1, SOURCE };
 	struct msg m = { .type = MSG_KEEP };
 	struct agent *a = made();
 
@@ -226,17 +228,17 @@ static void a_copy_of_what_is_not_there_is_refused(void **state)
 	for (uint32_t i = 0; i < 2; i++) {
 		m.u.keep = bad[i];
 		standby_control(a, &m, 0);
-		assert_int_equal(a->sequence, i + 1); /* told */
-		assert_int_equal(a->standby->standing, STANDBY_FETCHING);
+		assert_int_equal(a->tally.sequence, i + 1); /* told */
+		assert_int_equal(a->modules.standby->standing, STANDBY_FETCHING);
 	}
 	m.u.keep = old;
 	standby_control(a, &m, 0);
-	assert_int_equal(a->standby->standing, STANDBY_FETCHING);
-	assert_int_equal(a->sequence, 2);
+	assert_int_equal(a->modules.standby->standing, STANDBY_FETCHING);
+	assert_int_equal(a->tally.sequence, 2);
 	m.u.keep = (struct msg_keep){ 2, MSG_NO_STAGE, 3 }; /* none: whoever would be its source */
 	standby_control(a, &m, 0);
-	assert_int_equal(a->standby->standing, STANDBY_WANTED);
-	assert_int_equal(a->sequence, 2);
+	assert_int_equal(a->modules.standby->standing, STANDBY_WANTED);
+	assert_int_equal(a->tally.sequence, 2);
 	lone_agent_free(a);
 }
 

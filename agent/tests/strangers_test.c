@@ -28,7 +28,8 @@ static void send_tensor(struct post *p, post_peer_id to, const struct msg_tensor
 
 static void send_nonsense(struct cluster *c, struct post *p, post_peer_id to)
 {
-	size_t floats = stage_activation(c->twins[0]), size = c->bf16 ? sizeof(uint16_t) : sizeof(float);
+	size_t floats = stage_activation(c->twins[0]),
+	       size = c->bf16 ? sizeof(uint16_t) : sizeof(float);
 	size_t body = floats * size;
 	struct msg_route route, bad;
 	const struct msg_tensor good = { .kind = TENSOR_ACTIVATION, .from = 1, .iteration = 1,
@@ -206,7 +207,7 @@ static void thief_sends(struct thief *t, const struct msg_tensor *head, size_t b
 	struct post_part parts[2] = { { text, (size_t)n }, { t->body, bytes } };
 
 	assert_int_equal(post_send(t->p, t->to, parts, 2, POST_RELIABLE, clock_monotonic_us()), 0);
-	if (early_count(t->c->nodes[2].agent->early) % 8 == 0)
+	if (early_count(t->c->nodes[2].agent->modules.early) % 8 == 0)
 		turn(t->c, t->p);
 }
 
@@ -230,7 +231,9 @@ static void thief_ends(struct thief *t)
 
 static void test_one_report_an_iteration(void **state)
 {
-	const struct msg_tensor part = { .kind = TENSOR_PART, .from = 1, .stage = cluster_six[2], .iteration = 1 };
+	const struct msg_tensor part = {
+		.kind = TENSOR_PART, .from = 1, .stage = cluster_six[2], .iteration = 1
+	};
 	struct thief t;
 
 	(void)state;
@@ -251,8 +254,12 @@ static void test_evaluations_that_nobody_has_ordered(void **state)
 	const uint16_t nodes[] = { 1, 2 };
 	const uint8_t stages[] = { cluster_six[1], cluster_six[2] };
 	struct msg_route route = { .attempt = 1, .n_hops = 2, .nodes = nodes, .stages = stages };
-	const struct msg_tensor input = { .kind = TENSOR_ACTIVATION, .evaluate = 1, .from = 1, .index = 1,
-					  .n_routes = 1, .routes = &route };
+	const struct msg_tensor input = { .kind = TENSOR_ACTIVATION,
+					  .evaluate = 1,
+					  .from = 1,
+					  .index = 1,
+					  .n_routes = 1,
+					  .routes = &route };
 	const struct agent *a;
 	struct thief t;
 
@@ -262,9 +269,9 @@ static void test_evaluations_that_nobody_has_ordered(void **state)
 	for (route.microbatch = 0; route.microbatch < MSG_MICROBATCHES; route.microbatch++)
 		thief_sends(&t, &input, links_activation_bytes(a));
 	thief_waits(&t);
-	assert_true(early_bytes_of(a->early, 1) <= early_most_of(a->early));
-	assert_true(early_count(a->early) < MSG_MICROBATCHES);
-	assert_int_equal(queue_waiting(a->queue), 0);
+	assert_true(early_bytes_of(a->modules.early, 1) <= early_most_of(a->modules.early));
+	assert_true(early_count(a->modules.early) < MSG_MICROBATCHES);
+	assert_int_equal(queue_waiting(a->progress.queue), 0);
 	assert_int_equal(t.c->nodes[2].troubles, 1);
 	assert_non_null(strstr(t.c->nodes[2].trouble, "n01 sent again and again"));
 	thief_ends(&t);
@@ -274,7 +281,9 @@ static void test_evaluations_that_nobody_has_ordered(void **state)
  * that there is room for the others. */
 static void test_shares_of_what_is_early(void **state)
 {
-	struct msg_tensor part = { .kind = TENSOR_PART, .from = 1, .stage = cluster_six[2], .attempt = 9 };
+	struct msg_tensor part = {
+		.kind = TENSOR_PART, .from = 1, .stage = cluster_six[2], .attempt = 9
+	};
 	const struct agent *a;
 	struct thief t;
 	uint64_t refused;
@@ -283,29 +292,29 @@ static void test_shares_of_what_is_early(void **state)
 	(void)state;
 	thief_begin(&t, 0);
 	a = t.c->nodes[2].agent;
-	t.c->nodes[2].agent->told = 5;
-	refused = a->refused;
-	n_early = early_count(a->early);
+	t.c->nodes[2].agent->held.announced = 5;
+	refused = a->tally.refused;
+	n_early = early_count(a->modules.early);
 	part.iteration = UINT64_C(1) << 62;
 	thief_sends(&t, &part, 4);
 	part.iteration = 8;
 	thief_sends(&t, &part, 4);
 	thief_waits(&t);
-	assert_int_equal(a->refused - refused, 2);
-	assert_int_equal(early_count(a->early), n_early);
+	assert_int_equal(a->tally.refused - refused, 2);
+	assert_int_equal(early_count(a->modules.early), n_early);
 	part.iteration = 7;
 	for (int i = 0; i < 40; i++)
 		thief_sends(&t, &part, t.floats * sizeof(float));
 	thief_waits(&t);
-	assert_true(early_count(a->early) > n_early);
-	assert_true(early_bytes_of(a->early, 1) <= early_most_of(a->early));
-	assert_true(early_bytes(a->early) < 40 * t.floats * sizeof(float));
-	assert_true(a->refused - refused > 2);
+	assert_true(early_count(a->modules.early) > n_early);
+	assert_true(early_bytes_of(a->modules.early, 1) <= early_most_of(a->modules.early));
+	assert_true(early_bytes(a->modules.early) < 40 * t.floats * sizeof(float));
+	assert_true(a->tally.refused - refused > 2);
 	/* Its key is let in no more: then nothing of it is kept. */
 	cluster_disown(t.c, 1);
 	for (int i = 0; i < 400 && a->peers[1].known; i++)
 		turn(t.c, t.p);
-	assert_int_equal(early_bytes_of(a->early, 1), 0);
+	assert_int_equal(early_bytes_of(a->modules.early, 1), 0);
 	thief_ends(&t);
 }
 

@@ -21,13 +21,13 @@ static int begin(void **state)
 	a->delay_s = calloc(NODES, sizeof(*a->delay_s));
 	assert_non_null(a->peers);
 	assert_non_null(a->delay_s);
-	assert_int_equal(delay_queue_new(&a->delay_queue), 0);
+	a->modules.delay_queue = delay_queue_new();
 	a->run.n_nodes = NODES;
 	a->run.time_scale = 1;
 	for (int i = 0; i < NODES; i++)
 		a->delay_s[i] = 0.2f;
-	a->link_times.told_us = SECOND;
-	a->link_times.due_us = 2 * SECOND;
+	a->modules.link_times.told_us = SECOND;
+	a->modules.link_times.due_us = 2 * SECOND;
 	*state = a;
 	return 0;
 }
@@ -36,7 +36,7 @@ static int end(void **state)
 {
 	struct agent *a = *state;
 
-	delay_queue_free(a->delay_queue);
+	delay_queue_free(a->modules.delay_queue);
 	free(a->peers);
 	free(a->delay_s);
 	free(a);
@@ -48,11 +48,11 @@ static void two_that_took_twice_as_long_are_told_soon(void **state)
 	struct agent *a = *state;
 
 	link_times_way(a, 1, 0.41, SECOND);
-	assert_int_equal(a->link_times.due_us, 2 * SECOND);
+	assert_int_equal(a->modules.link_times.due_us, 2 * SECOND);
 	link_times_way(a, 2, 0.2, SECOND); /* as ever */
-	assert_int_equal(a->link_times.due_us, 2 * SECOND);
+	assert_int_equal(a->modules.link_times.due_us, 2 * SECOND);
 	link_times_way(a, 1, 0.41, SECOND);
-	assert_int_equal(a->link_times.due_us, SECOND + SECOND / 10);
+	assert_int_equal(a->modules.link_times.due_us, SECOND + SECOND / 10);
 }
 
 static void two_that_took_half_as_long_as_was_told_are_told_soon(void **state)
@@ -62,10 +62,10 @@ static void two_that_took_half_as_long_as_was_told_are_told_soon(void **state)
 	a->peers[1].told_s = 0.8;
 	link_times_way(a, 1, 0.8, SECOND);
 	link_times_way(a, 1, 0.8, SECOND);
-	assert_int_equal(a->link_times.due_us, 2 * SECOND);
+	assert_int_equal(a->modules.link_times.due_us, 2 * SECOND);
 	link_times_way(a, 1, 0.39, SECOND + SECOND / 2);
 	link_times_way(a, 1, 0.2, SECOND + SECOND / 2);
-	assert_int_equal(a->link_times.due_us, SECOND + SECOND / 2); /* at once */
+	assert_int_equal(a->modules.link_times.due_us, SECOND + SECOND / 2); /* at once */
 }
 
 static void noise_is_not_told_soon(void **state)
@@ -77,7 +77,7 @@ static void noise_is_not_told_soon(void **state)
 		link_times_way(a, 1, 0.02, SECOND); /* four times as long */
 		link_times_way(a, 2, 0.39, SECOND); /* not twice */
 	}
-	assert_int_equal(a->link_times.due_us, 2 * SECOND);
+	assert_int_equal(a->modules.link_times.due_us, 2 * SECOND);
 }
 
 static void where_nothing_is_emulated_nothing_is_expected(void **state)
@@ -87,7 +87,7 @@ static void where_nothing_is_emulated_nothing_is_expected(void **state)
 	a->run.time_scale = 0;
 	for (int i = 0; i < 9; i++)
 		link_times_way(a, 1, 5, SECOND);
-	assert_int_equal(a->link_times.due_us, 2 * SECOND);
+	assert_int_equal(a->modules.link_times.due_us, 2 * SECOND);
 }
 
 /* It is tried again and again, until 1 s; then its way is as long as it was. */
@@ -98,11 +98,11 @@ static void waiting_for_a_cut_wire_is_no_way(void **state)
 	struct parcel p = { .to = 1, .head = { .kind = TENSOR_ACTIVATION }, .due_us = SECOND / 5 };
 
 	assert_int_equal(fault_apply(&a->faults, &cut, 0), 0);
-	assert_int_equal(delay_queue_add(a->delay_queue, &p), 0);
-	while (delay_queue_deadline_us(a->delay_queue) < SECOND)
-		links_pump(a, delay_queue_deadline_us(a->delay_queue) + 300); /* a turn that comes a little late */
+	assert_int_equal(delay_queue_add(a->modules.delay_queue, &p), 0);
+	while (delay_queue_deadline_us(a->modules.delay_queue) < SECOND)
+		links_pump(a, delay_queue_deadline_us(a->modules.delay_queue) + 300); /* a turn that comes a little late */
 	assert_true(a->peers[1].blocked);
-	assert_int_equal(delay_queue_take(a->delay_queue, 2 * SECOND, &p), 0);
+	assert_int_equal(delay_queue_take(a->modules.delay_queue, 2 * SECOND, &p), 0);
 	assert_true(p.due_us >= SECOND);
 	assert_int_equal(p.due_us - p.ready_us, SECOND / 5);
 }
@@ -116,7 +116,7 @@ static void waiting_for_who_is_not_known_is_told(void **state)
 	uint32_t n = 0;
 
 	assert_int_equal(probe_links(a, stuck, SECOND), 0);
-	assert_int_equal(delay_queue_add(a->delay_queue, &p), 0);
+	assert_int_equal(delay_queue_add(a->modules.delay_queue, &p), 0);
 	for (int64_t now = SECOND; now < 2 * SECOND; now += SECOND / 10) {
 		links_pump(a, now);
 		n = probe_links(a, stuck, now);
@@ -124,7 +124,7 @@ static void waiting_for_who_is_not_known_is_told(void **state)
 	}
 	assert_int_equal(stuck[0].to, 1);
 	assert_int_equal(stuck[0].ms, 900);
-	assert_int_equal(delay_queue_take(a->delay_queue, 3 * SECOND, &p), 0); /* it goes another way */
+	assert_int_equal(delay_queue_take(a->modules.delay_queue, 3 * SECOND, &p), 0); /* it goes another way */
 	assert_int_equal(probe_links(a, stuck, 2 * SECOND), 0);
 }
 
@@ -133,9 +133,9 @@ static struct parcel sent_to_one(struct agent *a, bool evaluate, uint16_t to)
 	const struct route r = { .n_hops = 2, .nodes = { 0, to }, .stages = { 0, 1 } };
 	struct parcel p;
 
-	a->activation = 4;
-	links_send_output(a, &r, 0, evaluate, calloc(a->activation, sizeof(float)), SECOND);
-	assert_int_equal(delay_queue_take(a->delay_queue, INT64_MAX, &p), 0);
+	a->held.activation = 4;
+	links_send_output(a, &r, 0, evaluate, calloc(a->held.activation, sizeof(float)), SECOND);
+	assert_int_equal(delay_queue_take(a->modules.delay_queue, INT64_MAX, &p), 0);
 	parcel_free(&p);
 	return p;
 }
@@ -145,7 +145,9 @@ static struct parcel sent_to_one(struct agent *a, bool evaluate, uint16_t to)
 static void a_loss_costs_what_it_takes_to_send_again(void **state)
 {
 	enum { AGAIN = SECOND / 5, TIMES = 64 };
-	const struct msg_fault loss = { .fault = 1, .kind = FAULT_LOSS, .peer = 1, .factor = 0.99f };
+	const struct msg_fault loss = {
+		.fault = 1, .kind = FAULT_LOSS, .peer = 1, .factor = 0.99f
+	};
 	struct msg_tensor slice = { .kind = TENSOR_PART };
 	struct agent *a = *state;
 	struct parcel p;
@@ -163,11 +165,11 @@ static void a_loss_costs_what_it_takes_to_send_again(void **state)
 	}
 	assert_int_equal(most, 50 * AGAIN);
 	links_send(a, 2, &slice, NULL, NULL, 0, SECOND, SECOND);
-	assert_int_equal(delay_queue_take(a->delay_queue, INT64_MAX, &p), 0);
+	assert_int_equal(delay_queue_take(a->modules.delay_queue, INT64_MAX, &p), 0);
 	assert_int_equal(p.due_us, SECOND);
 	for (int i = 0; i < TIMES && p.due_us == SECOND; i++) {
 		links_send(a, 1, &slice, NULL, NULL, 0, SECOND, SECOND);
-		assert_int_equal(delay_queue_take(a->delay_queue, INT64_MAX, &p), 0);
+		assert_int_equal(delay_queue_take(a->modules.delay_queue, INT64_MAX, &p), 0);
 	}
 	assert_true(p.due_us > SECOND);
 }

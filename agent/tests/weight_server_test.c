@@ -18,14 +18,14 @@ static struct agent *made(void)
 	struct agent *a = calloc(1, sizeof(*a));
 
 	assert_non_null(a);
-	a->standing = STAND_READY;
-	a->stage = STAGE;
-	a->parameters = P;
-	a->committed = COMMITTED;
+	a->held.standing = STAND_READY;
+	a->held.stage = STAGE;
+	a->held.parameters = P;
+	a->held.committed = COMMITTED;
 	a->run.n_nodes = 4;
 	a->peers = calloc(a->run.n_nodes, sizeof(a->peers[0]));
 	assert_non_null(a->peers);
-	assert_int_equal(weight_server_new(&a->weight_server), 0);
+	a->modules.weight_server = weight_server_new();
 	/* The first who asks has the snapshot made. */
 	weight_server_ask(a, &first, 0);
 	assert_true(weight_server_next_job(a, &a->job));
@@ -33,14 +33,14 @@ static struct agent *made(void)
 	a->job.out = calloc(3 * P, sizeof(float));
 	assert_non_null(a->job.out);
 	weight_server_job_done(a, &a->job, 0);
-	assert_int_equal(delay_queue_new(&a->delay_queue), 0);
+	a->modules.delay_queue = delay_queue_new();
 	return a;
 }
 
 static void unmake(struct agent *a)
 {
-	weight_server_free(a->weight_server);
-	delay_queue_free(a->delay_queue);
+	weight_server_free(a->modules.weight_server);
+	delay_queue_free(a->modules.delay_queue);
 	free(a->peers);
 	free(a);
 }
@@ -51,7 +51,7 @@ static size_t after_asking(struct agent *a, uint16_t from, uint32_t piece)
 
 	weight_server_ask(a, &m, 0);
 	weight_server_turn(a, 0);
-	return delay_queue_count(a->delay_queue);
+	return delay_queue_count(a->modules.delay_queue);
 }
 
 static void a_piece_is_on_its_way_once(void **state)
@@ -64,7 +64,7 @@ static void a_piece_is_on_its_way_once(void **state)
 	assert_int_equal(after_asking(a, TO, 0), 1);
 	assert_int_equal(after_asking(a, TO, 1), 2);
 	assert_int_equal(after_asking(a, TO + 1, 0), 3);
-	assert_int_equal(delay_queue_take(a->delay_queue, INT64_MAX, &p), 0);
+	assert_int_equal(delay_queue_take(a->modules.delay_queue, INT64_MAX, &p), 0);
 	assert_int_equal(p.head.index, 0);
 	free(p.body);
 	assert_int_equal(after_asking(a, TO, 0), 3); /* it has left: it may have been lost, or late */

@@ -85,7 +85,8 @@ int fetch_next(struct fetch *f, int64_t now_us, uint32_t *piece)
 {
 	if (f->n_asked > 0 && now_us - f->heard_us > f->patience_us) {
 		forget_asked(f);
-		f->patience_us = 2 * f->patience_us < SILENCE_MOST_US ? 2 * f->patience_us : SILENCE_MOST_US;
+		f->patience_us = 2 * f->patience_us < SILENCE_MOST_US ? 2 * f->patience_us
+								      : SILENCE_MOST_US;
 		f->heard_us = now_us;
 	}
 	if (f->n_asked >= f->window || f->n_held + f->n_asked >= f->n || now_us < f->ask_us)
@@ -133,9 +134,11 @@ static void adapt_window(struct fetch *f, int64_t took_us)
 	f->took_us += f->took_us ? (took_us - f->took_us) / 4 : took_us;
 	if (took_us < f->least_us)
 		f->least_us = took_us;
-	if (took_us < f->least_us + take_larger(QUEUE_LITTLE_US, f->least_us / 2) && f->window < FETCH_WINDOW)
+	if (took_us < f->least_us + take_larger(QUEUE_LITTLE_US, f->least_us / 2) &&
+	    f->window < FETCH_WINDOW)
 		f->window++;
-	else if (took_us > f->least_us + take_larger(QUEUE_MUCH_US, f->least_us) && f->window > WINDOW_LEAST)
+	else if (took_us > f->least_us + take_larger(QUEUE_MUCH_US, f->least_us) &&
+		 f->window > WINDOW_LEAST)
 		f->window--;
 }
 

@@ -8,6 +8,7 @@
 
 #include "agent/state.h"
 #include "agent/weights/fetch.h"
+#include "base/alloc.h"
 
 /* What MSG_RESTORE ordered. */
 struct restore {
@@ -23,14 +24,11 @@ struct restore {
 	bool made;    /* the stage was made so, of its neighbours */
 };
 
-int restore_new(struct restore **out)
+struct restore *restore_new(void)
 {
-	struct restore *x = calloc(1, sizeof(*x));
+	struct restore *x = alloc_new(sizeof(*x));
 
-	if (!x)
-		return -ENOMEM;
-	*out = x;
-	return 0;
+	return x;
 }
 
 void restore_free(struct restore *x)
@@ -42,24 +40,24 @@ void restore_free(struct restore *x)
 
 void restore_forget(struct agent *a)
 {
-	fetch_end(&a->restore->fetch);
-	a->restore->done = 0;
-	a->restore->loading = a->restore->made = false;
+	fetch_end(&a->modules.restore->fetch);
+	a->modules.restore->done = 0;
+	a->modules.restore->loading = a->modules.restore->made = false;
 }
 
 static void tell_unready(struct agent *a, const char *why, int64_t now_us)
 {
 	struct msg m = { .type = MSG_UNREADY };
 
-	m.u.unready.assignment = a->restore->order.assignment;
+	m.u.unready.assignment = a->modules.restore->order.assignment;
 	snprintf(m.u.unready.text, sizeof(m.u.unready.text), "%s", why);
 	log_line(a->options.log, LOG_WARN, "stage %u cannot be restored: %s",
-		 a->restore->order.stage, why);
+		 a->modules.restore->order.stage, why);
 	tell_controller(a, &m, POST_RELIABLE, now_us);
-	fetch_end(&a->restore->fetch);
-	a->restore->wanted = false;
-	a->standing = a->whole ? STAND_READY : STAND_UNASSIGNED;
-	a->zero_wanted = a->whole;
+	fetch_end(&a->modules.restore->fetch);
+	a->modules.restore->wanted = false;
+	a->held.standing = a->held.whole ? STAND_READY : STAND_UNASSIGNED;
+	a->requests.zero = a->held.whole;
 }
 
 static bool is_sensible(const struct agent *a, const struct msg_restore *m)
@@ -75,10 +73,10 @@ static bool is_sensible(const struct agent *a, const struct msg_restore *m)
 
 void restore_begin(struct agent *a, const struct msg_restore *m)
 {
-	struct restore *r = a->restore;
+	struct restore *r = a->modules.restore;
 
-	if (m->assignment < a->assign.assignment) {
-		a->dropped++;
+	if (m->assignment < a->held.assign.assignment) {
+		a->tally.dropped++;
 		return;
 	}
 	if (!is_sensible(a, m)) {
@@ -93,15 +91,15 @@ void restore_begin(struct agent *a, const struct msg_restore *m)
 		r->weights[i] = m->weights[i];
 		r->hashes[i] = m->hashes[i];
 	}
-	a->assign = (struct msg_assign){ m->assignment, m->stage, 1 };
-	a->standing = STAND_WAITING;
+	a->held.assign = (struct msg_assign){ m->assignment, m->stage, 1 };
+	a->held.standing = STAND_WAITING;
 	log_line(a->options.log, LOG_INFO, "stage %u is to be restored as of it %" PRIu64,
 		 m->stage, m->iteration);
 }
 
 bool restore_name_file(struct agent *a, struct job *job, int64_t now_us)
 {
-	const struct msg_restore *order = &a->restore->order;
+	const struct msg_restore *order = &a->modules.restore->order;
 
 	if (order->kind != RESTORE_FILE)
 		return true;
@@ -117,18 +115,18 @@ bool restore_name_file(struct agent *a, struct job *job, int64_t now_us)
 
 bool restore_next_job(struct agent *a, struct job *job, int64_t now_us)
 {
-	struct restore *r = a->restore;
+	struct restore *r = a->modules.restore;
 
 	if (r->loading)
 		return false;
 	if (r->order.kind == RESTORE_FILE) {
 		*job = (struct job){ .kind = JOB_RESTORE };
-		a->whole = false;
+		a->held.whole = false;
 		r->loading = restore_name_file(a, job, now_us);
 		return r->loading;
 	}
 	if (r->fetch.n == 0 && fetch_begin(&r->fetch, r->nodes[r->done], r->stages[r->done],
-					   a->parameters, now_us) < 0) {
+					   a->held.parameters, now_us) < 0) {
 		tell_unready(a, "no memory", now_us);
 		return false;
 	}
@@ -141,17 +139,17 @@ bool restore_next_job(struct agent *a, struct job *job, int64_t now_us)
 			       .weight = r->weights[r->done],
 			       .wanted = r->hashes[r->done],
 			       .first = r->done == 0 };
-	a->whole = false;
+	a->held.whole = false;
 	r->loading = true;
 	return true;
 }
 
 void restore_job_done(struct agent *a, const struct job *job, int64_t now_us)
 {
-	struct restore *r = a->restore;
+	struct restore *r = a->modules.restore;
 
 	r->loading = false;
-	if (a->standing != STAND_RESTORING && a->standing != STAND_PREPARING)
+	if (a->held.standing != STAND_RESTORING && a->held.standing != STAND_PREPARING)
 		return; /* ordered anew meanwhile */
 	if (job->rc < 0) {
 		tell_unready(a, job->err.text, now_us);
@@ -162,50 +160,52 @@ void restore_job_done(struct agent *a, const struct job *job, int64_t now_us)
 		return;
 	r->wanted = false;
 	r->made = r->order.kind == RESTORE_AVERAGE;
-	a->committed = r->order.iteration;
-	a->standing = STAND_MEASURING;
+	a->held.committed = r->order.iteration;
+	a->held.standing = STAND_MEASURING;
 }
 
 bool restore_piece_arrived(struct agent *a, const struct msg *m, int64_t now_us)
 {
 	const struct msg_tensor *t = &m->u.tensor;
-	struct restore *r = a->restore;
+	struct restore *r = a->modules.restore;
 
-	if (a->standing != STAND_RESTORING || r->fetch.n == 0 || t->from != r->fetch.source ||
+	if (a->held.standing != STAND_RESTORING || r->fetch.n == 0 || t->from != r->fetch.source ||
 	    t->stage != r->fetch.stage)
 		return false;
 	if (t->iteration != r->order.iteration ||
 	    t->hash != fetch_hash(m->body, m->body_size / sizeof(float)) ||
 	    fetch_take(&r->fetch, t->index, t->iteration, m->body, m->body_size, now_us) < 0)
-		a->refused++;
+		a->tally.refused++;
 	return true;
 }
 
 void restore_turn(struct agent *a, int64_t now_us)
 {
-	struct fetch *f = &a->restore->fetch;
+	struct fetch *f = &a->modules.restore->fetch;
 	uint32_t piece;
 
-	while (a->standing == STAND_RESTORING && f->n > 0 && fetch_next(f, now_us, &piece) == 0)
+	while (a->held.standing == STAND_RESTORING && f->n > 0 &&
+	       fetch_next(f, now_us, &piece) == 0)
 		links_fetch(a, f->source, f->stage, piece, now_us);
 }
 
 bool restore_wanted(const struct agent *a)
 {
-	return a->restore->wanted;
+	return a->modules.restore->wanted;
 }
 
 bool restore_unused(const struct agent *a)
 {
-	return a->restore->made && a->iteration == 0 && a->committed == a->restore->order.iteration;
+	return a->modules.restore->made && a->progress.iteration == 0 &&
+	       a->held.committed == a->modules.restore->order.iteration;
 }
 
 void restore_cancel(struct agent *a)
 {
-	a->restore->wanted = false;
+	a->modules.restore->wanted = false;
 }
 
 int64_t restore_deadline_us(const struct agent *a)
 {
-	return fetch_deadline_us(&a->restore->fetch);
+	return fetch_deadline_us(&a->modules.restore->fetch);
 }

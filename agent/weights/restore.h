@@ -13,7 +13,7 @@ struct agent;
 struct job;
 struct restore; /* opaque; the agent has one */
 
-int restore_new(struct restore **out); /* -ENOMEM */
+struct restore *restore_new(void); /* restore_free */
 void restore_free(struct restore *r);  /* NULL is allowed */
 
 void restore_begin(struct agent *a, const struct msg_restore *m);

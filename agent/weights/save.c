@@ -58,7 +58,7 @@ int save_fd(const struct save *s)
 
 bool save_wanted(const struct agent *a)
 {
-	return a->save->wanted;
+	return a->modules.save->wanted;
 }
 
 static void write_job(void *context, void *job)
@@ -79,8 +79,8 @@ static void tell_saved(struct agent *a, const struct msg_saved *s, int64_t now_u
 	tell_controller(a, &m, POST_RELIABLE, now_us);
 }
 
-static void tell_not_saved(struct agent *a, const struct msg_save *order, uint8_t stage, const char *why,
-			   int64_t now_us)
+static void tell_not_saved(struct agent *a, const struct msg_save *order, uint8_t stage,
+			   const char *why, int64_t now_us)
 {
 	struct msg_saved s = { .iteration = order->iteration, .stage = stage };
 
@@ -91,31 +91,32 @@ static void tell_not_saved(struct agent *a, const struct msg_save *order, uint8_
 /* A controller that took over may order what its predecessor did: that is answered once, when it is written. */
 void save_begin(struct agent *a, const struct msg_save *m, int64_t now_us)
 {
-	struct save *s = a->save;
+	struct save *s = a->modules.save;
 	bool busy = s->wanted || s->copying || s->writing;
 
-	if (!a->options.run_dir || m->iteration != a->committed) {
-		tell_not_saved(a, m, a->stage,
+	if (!a->options.run_dir || m->iteration != a->held.committed) {
+		tell_not_saved(a, m, a->held.stage,
 			       a->options.run_dir ? "it holds another iteration"
 						  : "it has no --run-dir",
 			       now_us);
 	} else if (!busy) {
 		s->order = *m;
-		s->stage = a->stage;
+		s->stage = a->held.stage;
 		s->wanted = true;
-	} else if (s->order.iteration != m->iteration || s->stage != a->stage) {
-		tell_not_saved(a, m, a->stage, "the one before is still being written", now_us);
+	} else if (s->order.iteration != m->iteration || s->stage != a->held.stage) {
+		tell_not_saved(a, m, a->held.stage, "the one before is still being written",
+			       now_us);
 	}
 }
 
 bool save_next_job(struct agent *a, struct job *job)
 {
-	struct save *s = a->save;
+	struct save *s = a->modules.save;
 
-	if (!s->wanted || a->standing != STAND_READY)
+	if (!s->wanted || a->held.standing != STAND_READY)
 		return false;
 	s->wanted = false;
-	if (s->order.iteration != a->committed || s->stage != a->stage) { /* assigned anew before the worker had time */
+	if (s->order.iteration != a->held.committed || s->stage != a->held.stage) { /* assigned anew before the worker had time */
 		tell_not_saved(a, &s->order, s->stage, "it holds something else by now", a->now_us);
 		return false;
 	}
@@ -126,7 +127,7 @@ bool save_next_job(struct agent *a, struct job *job)
 
 void save_job_done(struct agent *a, struct job *job, int64_t now_us)
 {
-	struct save *s = a->save;
+	struct save *s = a->modules.save;
 	struct save_job *j = job->rc == 0 ? calloc(1, sizeof(*j)) : NULL;
 
 	s->copying = false;
@@ -155,7 +156,7 @@ static void free_job(struct save *s)
 
 void save_turn(struct agent *a, int64_t now_us)
 {
-	struct save *s = a->save;
+	struct save *s = a->modules.save;
 	struct msg_saved told = { .iteration = 0 };
 
 	if (!s->writing || !worker_finished(s->worker))
@@ -185,7 +186,7 @@ void save_free(struct save *s)
 
 void save_forget(struct agent *a)
 {
-	struct save *s = a->save;
+	struct save *s = a->modules.save;
 	struct error err;
 
 	s->wanted = s->copying = false;

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "agent/state.h"
+#include "base/alloc.h"
 
 /* Beside what the pieces take at the rate that they come with (sum_patience_us, check_sum). */
 enum { SUM_PATIENCE_US = 5000000, MORE_PATIENCE_US = 20000000, PIECES_PATIENCE = 8 };
@@ -29,15 +30,12 @@ static void forget_reduce(struct standby *k)
 	k->reducing = REDUCE_NONE;
 }
 
-int standby_new(struct standby **out)
+struct standby *standby_new(void)
 {
-	struct standby *x = calloc(1, sizeof(*x));
+	struct standby *x = alloc_new(sizeof(*x));
 
-	if (!x)
-		return -ENOMEM;
 	x->stage = x->order.stage = MSG_NO_STAGE;
-	*out = x;
-	return 0;
+	return x;
 }
 
 void standby_free(struct standby *x)
@@ -52,7 +50,7 @@ void standby_free(struct standby *x)
 
 void standby_forget(struct agent *a)
 {
-	struct standby *k = a->standby;
+	struct standby *k = a->modules.standby;
 
 	fetch_end(&k->fetch);
 	forget_reduce(k);
@@ -68,17 +66,17 @@ static uint64_t find_iteration(const struct standby *k)
 
 uint64_t standby_iteration(const struct agent *a)
 {
-	return find_iteration(a->standby);
+	return find_iteration(a->modules.standby);
 }
 
 static void tell_kept(struct agent *a, const char *why, int64_t now_us)
 {
 	struct msg m = { .type = MSG_KEPT };
 
-	m.u.kept = (struct msg_kept){ .assignment = a->standby->order.assignment,
-				      .stage = a->standby->order.stage,
-				      .iteration = a->standby->iteration,
-				      .hash = why ? 0 : a->standby->hash };
+	m.u.kept = (struct msg_kept){ .assignment = a->modules.standby->order.assignment,
+				      .stage = a->modules.standby->order.stage,
+				      .iteration = a->modules.standby->iteration,
+				      .hash = why ? 0 : a->modules.standby->hash };
 	snprintf(m.u.kept.text, sizeof(m.u.kept.text), "%s", why ? why : "");
 	tell_controller(a, &m, POST_RELIABLE, now_us);
 }
@@ -87,17 +85,18 @@ static void tell_committed(struct agent *a, int64_t now_us)
 {
 	struct msg m = { .type = MSG_COMMITTED };
 
-	m.u.committed =
-		(struct msg_committed){ a->standby->iteration, a->standby->stage, a->standby->hash, 1 };
+	m.u.committed = (struct msg_committed){ a->modules.standby->iteration,
+						a->modules.standby->stage,
+						a->modules.standby->hash, 1 };
 	tell_controller(a, &m, POST_RELIABLE, now_us);
 }
 
 static void begin_copy(struct agent *a, const struct msg_keep *m)
 {
-	struct standby *k = a->standby;
+	struct standby *k = a->modules.standby;
 
 	if (m->assignment < k->order.assignment) {
-		a->dropped++;
+		a->tally.dropped++;
 		return;
 	}
 	if (m->stage != MSG_NO_STAGE &&
@@ -135,13 +134,13 @@ static bool joins_the_sums(struct standby *k, uint64_t iteration)
 void standby_piece_arrived(struct agent *a, const struct msg *m, int64_t now_us)
 {
 	const struct msg_tensor *t = &m->u.tensor;
-	struct standby *k = a->standby;
+	struct standby *k = a->modules.standby;
 	struct fetch *f = &k->fetch;
 	int rc = -EINVAL;
 
 	if (k->standing != STANDBY_FETCHING || t->from != f->source || t->stage != f->stage ||
 	    t->hash != fetch_hash(m->body, m->body_size / sizeof(float))) {
-		a->refused++;
+		a->tally.refused++;
 		return;
 	}
 	if (k->following || (f->n_held == 0 && !joins_the_sums(k, t->iteration))) {
@@ -152,7 +151,7 @@ void standby_piece_arrived(struct agent *a, const struct msg *m, int64_t now_us)
 			fetch_void(f); /* a commit passed us by */
 		rc = fetch_take(f, t->index, t->iteration, m->body, m->body_size, now_us);
 	}
-	a->dropped += rc < 0;
+	a->tally.dropped += rc < 0;
 }
 
 /* A sum is a third of the bytes of all pieces. */
@@ -167,7 +166,7 @@ static int64_t sum_patience_us(const struct standby *k)
  * more slowly than commits, and what was fetched is of no use again and again. */
 static void check_sum(struct agent *a, int64_t now_us)
 {
-	struct standby *k = a->standby;
+	struct standby *k = a->modules.standby;
 
 	if (k->standing == STANDBY_FETCHING && k->fetch.n_held > k->most_held) {
 		k->most_held = k->fetch.n_held;
@@ -181,7 +180,8 @@ static void check_sum(struct agent *a, int64_t now_us)
 		standby_forget(a);
 		return;
 	}
-	if (!k->step_wanted || k->reducing != REDUCE_SUMS || now_us - k->heard_us < sum_patience_us(k))
+	if (!k->step_wanted || k->reducing != REDUCE_SUMS ||
+	    now_us - k->heard_us < sum_patience_us(k))
 		return;
 	tell_kept(a, "its sums do not come, or too late", now_us);
 	standby_forget(a);
@@ -192,21 +192,22 @@ void standby_turn(struct agent *a, int64_t now_us)
 	uint32_t piece;
 
 	check_sum(a, now_us);
-	while (a->standby->standing == STANDBY_FETCHING &&
-	       fetch_next(&a->standby->fetch, now_us, &piece) == 0)
-		links_fetch(a, a->standby->fetch.source, a->standby->fetch.stage, piece, now_us);
+	while (a->modules.standby->standing == STANDBY_FETCHING &&
+	       fetch_next(&a->modules.standby->fetch, now_us, &piece) == 0)
+		links_fetch(a, a->modules.standby->fetch.source,
+			    a->modules.standby->fetch.stage, piece, now_us);
 }
 
 /* ---- sums ---- */
 
 static void watch_sum(struct agent *a, const struct msg_reduce *m)
 {
-	struct standby *k = a->standby;
+	struct standby *k = a->modules.standby;
 	int rc;
 
 	if (k->slices && m->attempt <= slices_attempt(k->slices) &&
 	    m->iteration == slices_iteration(k->slices)) {
-		a->dropped++;
+		a->tally.dropped++;
 		return;
 	}
 	forget_reduce(k);
@@ -221,10 +222,10 @@ static void watch_sum(struct agent *a, const struct msg_reduce *m)
 
 static void begin_sum(struct agent *a, const struct msg_reduce *m)
 {
-	struct standby *k = a->standby;
+	struct standby *k = a->modules.standby;
 
 	if (k->standing == STANDBY_NONE) {
-		a->dropped++; /* given up, and the controller is told */
+		a->tally.dropped++; /* given up, and the controller is told */
 		return;
 	}
 	if (k->order.stage != m->stage) {
@@ -234,14 +235,14 @@ static void begin_sum(struct agent *a, const struct msg_reduce *m)
 		return;
 	}
 	watch_sum(a, m);
-	a->look_again = true;
+	a->requests.look_again = true;
 }
 
 /* A sum for the copy: whether it is one. Then *rc: 0 taken, -EINVAL. */
 bool standby_sum_arrived(struct agent *a, const struct msg *m, int *rc)
 {
 	const struct msg_tensor *t = &m->u.tensor;
-	struct standby *k = a->standby;
+	struct standby *k = a->modules.standby;
 
 	if (!k->slices || t->kind != TENSOR_SUM || t->stage != k->stage ||
 	    t->iteration != slices_iteration(k->slices) ||
@@ -249,7 +250,7 @@ bool standby_sum_arrived(struct agent *a, const struct msg *m, int *rc)
 		return false;
 	k->heard_us = a->now_us;
 	*rc = slices_put_sum(k->slices, t->from, t->index, t->offset, m->body, m->body_size);
-	a->dropped += *rc == -EALREADY;
+	a->tally.dropped += *rc == -EALREADY;
 	if (*rc == -EALREADY)
 		*rc = 0;
 	return true;
@@ -257,13 +258,13 @@ bool standby_sum_arrived(struct agent *a, const struct msg *m, int *rc)
 
 bool standby_wants(const struct agent *a, const struct msg_tensor *t)
 {
-	return t->kind == TENSOR_SUM && a->standby->standing != STANDBY_NONE &&
-	       t->stage == a->standby->order.stage;
+	return t->kind == TENSOR_SUM && a->modules.standby->standing != STANDBY_NONE &&
+	       t->stage == a->modules.standby->order.stage;
 }
 
 static void tell_reduced(struct agent *a, int64_t now_us)
 {
-	struct standby *k = a->standby;
+	struct standby *k = a->modules.standby;
 	struct msg m = { .type = MSG_REDUCED };
 
 	m.u.reduced = (struct msg_reduced){ .iteration = slices_iteration(k->slices),
@@ -279,7 +280,7 @@ static void tell_reduced(struct agent *a, int64_t now_us)
 
 static void take_commit(struct agent *a, const struct msg_commit *m, int64_t now_us)
 {
-	struct standby *k = a->standby;
+	struct standby *k = a->modules.standby;
 	bool mine = k->slices && slices_iteration(k->slices) == m->iteration &&
 		    slices_attempt(k->slices) == m->attempt;
 
@@ -308,7 +309,7 @@ static void take_commit(struct agent *a, const struct msg_commit *m, int64_t now
 
 static bool begin_follow(struct agent *a, struct job *job)
 {
-	struct standby *k = a->standby;
+	struct standby *k = a->modules.standby;
 	const struct msg_commit *m = &k->commit;
 	bool step = k->step_wanted && k->reducing == REDUCE_DONE &&
 		    (k->standing == STANDBY_WHOLE || k->fetch.n_held > 0);
@@ -336,7 +337,7 @@ static bool begin_follow(struct agent *a, struct job *job)
 /* Whether nothing of the copy is with the worker, or about to be. */
 bool standby_settled(const struct agent *a)
 {
-	const struct standby *k = a->standby;
+	const struct standby *k = a->modules.standby;
 
 	return k->standing != STANDBY_WANTED && k->standing != STANDBY_MAKING && !k->following &&
 	       !k->step_wanted && k->reducing != REDUCE_NORMING;
@@ -344,8 +345,8 @@ bool standby_settled(const struct agent *a)
 
 void standby_abandon(struct agent *a)
 {
-	if (!a->standby->following)
-		a->standby->step_wanted = false;
+	if (!a->modules.standby->following)
+		a->modules.standby->step_wanted = false;
 }
 
 /* Orders that wait until then. */
@@ -361,7 +362,7 @@ void standby_control(struct agent *a, const struct msg *m, int64_t now_us)
 
 bool standby_next_job(struct agent *a, struct job *job)
 {
-	struct standby *k = a->standby;
+	struct standby *k = a->modules.standby;
 
 	if (k->standing == STANDBY_WANTED) {
 		*job = (struct job){ .kind = JOB_KEEP, .stage = k->order.stage };
@@ -383,7 +384,7 @@ bool standby_next_job(struct agent *a, struct job *job)
 /* The worker has made room, or has not: pieces may be asked for, or the controller hears why not. */
 static void begin_fetch(struct agent *a, const struct job *job, int64_t now_us)
 {
-	struct standby *k = a->standby;
+	struct standby *k = a->modules.standby;
 
 	k->stage = k->order.stage;
 	if (job->rc < 0) {
@@ -415,7 +416,7 @@ static void begin_fetch(struct agent *a, const struct job *job, int64_t now_us)
 
 static void take_followed(struct agent *a, const struct job *job, int64_t now_us)
 {
-	struct standby *k = a->standby;
+	struct standby *k = a->modules.standby;
 
 	k->following = false;
 	if (job->slices) {
@@ -442,7 +443,7 @@ static void take_followed(struct agent *a, const struct job *job, int64_t now_us
 
 void standby_job_done(struct agent *a, const struct job *job, int64_t now_us)
 {
-	struct standby *k = a->standby;
+	struct standby *k = a->modules.standby;
 
 	if (job->kind == JOB_KEEP) {
 		begin_fetch(a, job, now_us);
@@ -457,40 +458,42 @@ void standby_job_done(struct agent *a, const struct job *job, int64_t now_us)
 
 enum standby_standing standby_standing(const struct agent *a)
 {
-	return a->standby->standing;
+	return a->modules.standby->standing;
 }
 
 bool standby_ordered(const struct agent *a)
 {
-	return a->standby->order.stage != MSG_NO_STAGE;
+	return a->modules.standby->order.stage != MSG_NO_STAGE;
 }
 
 bool standby_holds(const struct agent *a, uint8_t stage)
 {
-	return a->standby->standing == STANDBY_WHOLE && a->standby->stage == stage;
+	return a->modules.standby->standing == STANDBY_WHOLE && a->modules.standby->stage == stage;
 }
 
 uint8_t standby_stage(const struct agent *a)
 {
-	return a->standby->stage;
+	return a->modules.standby->stage;
 }
 
 uint64_t standby_hash(const struct agent *a)
 {
-	return a->standby->hash;
+	return a->modules.standby->hash;
 }
 
 size_t standby_parameters(const struct agent *a)
 {
-	return a->standby->parameters;
+	return a->modules.standby->parameters;
 }
 
 int64_t standby_deadline_us(const struct agent *a)
 {
-	return a->standby->standing == STANDBY_FETCHING ? fetch_deadline_us(&a->standby->fetch) : INT64_MAX;
+	return a->modules.standby->standing == STANDBY_FETCHING
+		       ? fetch_deadline_us(&a->modules.standby->fetch)
+		       : INT64_MAX;
 }
 
 void standby_count_anew(struct agent *a)
 {
-	a->standby->order.assignment = 0;
+	a->modules.standby->order.assignment = 0;
 }

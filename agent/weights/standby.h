@@ -22,7 +22,7 @@ enum standby_standing {
 	STANDBY_WHOLE
 };
 
-int standby_new(struct standby **out); /* -ENOMEM */
+struct standby *standby_new(void); /* standby_free */
 void standby_free(struct standby *k);  /* NULL is allowed */
 
 enum standby_standing standby_standing(const struct agent *a);

@@ -12,6 +12,7 @@
 
 #include "agent/state.h"
 #include "agent/weights/fetch.h"
+#include "base/alloc.h"
 
 /* Who fetches asks for the next piece when one has come: at 300 ms one way and 1 MB/s after 2.2 s. From
  * then on the pauses that were seen count too. */
@@ -32,14 +33,11 @@ struct weight_server {
 	int64_t asked_us, pause_us; /* the last time; the longest lately between two */
 };
 
-int weight_server_new(struct weight_server **out)
+struct weight_server *weight_server_new(void)
 {
-	struct weight_server *x = calloc(1, sizeof(*x));
+	struct weight_server *x = alloc_new(sizeof(*x));
 
-	if (!x)
-		return -ENOMEM;
-	*out = x;
-	return 0;
+	return x;
 }
 
 void weight_server_free(struct weight_server *x)
@@ -51,7 +49,7 @@ void weight_server_free(struct weight_server *x)
 
 void weight_server_forget(struct agent *a)
 {
-	struct weight_server *s = a->weight_server;
+	struct weight_server *s = a->modules.weight_server;
 
 	free(s->state);
 	memset(s, 0, sizeof(*s));
@@ -61,23 +59,23 @@ void weight_server_forget(struct agent *a)
 static bool find_held(const struct agent *a, uint8_t stage, bool *kept, uint64_t *iteration,
 		 size_t *parameters)
 {
-	*kept = !(a->standing == STAND_READY && a->stage == stage);
+	*kept = !(a->held.standing == STAND_READY && a->held.stage == stage);
 	if (*kept && (!standby_holds(a, stage)))
 		return false;
-	*iteration = *kept ? standby_iteration(a) : a->committed;
-	*parameters = *kept ? standby_parameters(a) : a->parameters;
+	*iteration = *kept ? standby_iteration(a) : a->held.committed;
+	*parameters = *kept ? standby_parameters(a) : a->held.parameters;
 	return true;
 }
 
 void weight_server_ask(struct agent *a, const struct msg_fetch *m, int64_t now_us)
 {
-	struct weight_server *s = a->weight_server;
+	struct weight_server *s = a->modules.weight_server;
 	uint64_t iteration;
 	size_t parameters;
 	bool kept;
 
 	if (!find_held(a, m->stage, &kept, &iteration, &parameters) || s->n_asked == ASKED_MOST) {
-		a->refused++; /* the one who asks will ask again */
+		a->tally.refused++; /* the one who asks will ask again */
 		return;
 	}
 	for (uint32_t i = 0; i < s->n_asked; i++)
@@ -92,7 +90,7 @@ void weight_server_ask(struct agent *a, const struct msg_fetch *m, int64_t now_u
 /* The snapshot that the first asker needs is not there, and can be made now. */
 bool weight_server_next_job(struct agent *a, struct job *job)
 {
-	struct weight_server *s = a->weight_server;
+	struct weight_server *s = a->modules.weight_server;
 	uint64_t iteration;
 	size_t parameters;
 	bool kept;
@@ -111,8 +109,8 @@ bool weight_server_next_job(struct agent *a, struct job *job)
 
 void weight_server_job_done(struct agent *a, struct job *job, int64_t now_us)
 {
-	a->weight_server->state = job->out;
-	a->weight_server->used_us = now_us;
+	a->modules.weight_server->state = job->out;
+	a->modules.weight_server->used_us = now_us;
 	job->out = NULL;
 }
 
@@ -126,7 +124,7 @@ static bool is_that_piece(const struct parcel *p, const void *context)
 
 static void send_piece(struct agent *a, const struct msg_fetch *m, int64_t now_us)
 {
-	const struct weight_server *s = a->weight_server;
+	const struct weight_server *s = a->modules.weight_server;
 	struct msg_tensor head = { .kind = TENSOR_STATE,
 				   .from = a->run.node,
 				   .stage = s->stage,
@@ -136,15 +134,15 @@ static void send_piece(struct agent *a, const struct msg_fetch *m, int64_t now_u
 	float *body;
 
 	if (!fetch_piece(s->parameters, m->piece, &from, &n)) {
-		a->refused++;
+		a->tally.refused++;
 		return;
 	}
 	/* Asked for again out of impatience: twice the pieces would take a slow link twice as long. */
-	if (delay_queue_any(a->delay_queue, is_that_piece, m))
+	if (delay_queue_any(a->modules.delay_queue, is_that_piece, m))
 		return;
 	body = malloc(3 * n * sizeof(float));
 	if (!body) {
-		a->dropped++;
+		a->tally.dropped++;
 		return;
 	}
 	for (size_t k = 0; k < 3; k++)
@@ -155,7 +153,7 @@ static void send_piece(struct agent *a, const struct msg_fetch *m, int64_t now_u
 
 void weight_server_turn(struct agent *a, int64_t now_us)
 {
-	struct weight_server *s = a->weight_server;
+	struct weight_server *s = a->modules.weight_server;
 	uint64_t iteration = 0;
 	uint32_t done = 0, kept_back = 0;
 	size_t parameters;
@@ -181,5 +179,5 @@ void weight_server_turn(struct agent *a, int64_t now_us)
 
 bool weight_server_idle(const struct agent *a)
 {
-	return a->weight_server->n_asked == 0 && !a->weight_server->state;
+	return a->modules.weight_server->n_asked == 0 && !a->modules.weight_server->state;
 }

@@ -11,7 +11,7 @@ struct agent;
 struct job;
 struct weight_server; /* opaque; the agent has one */
 
-int weight_server_new(struct weight_server **out); /* -ENOMEM */
+struct weight_server *weight_server_new(void); /* weight_server_free */
 void weight_server_free(struct weight_server *s);  /* NULL is allowed */
 
 void weight_server_ask(struct agent *a, const struct msg_fetch *m, int64_t now_us);

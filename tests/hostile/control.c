@@ -42,7 +42,7 @@ void contradict(struct hostile *h, int64_t now_us)
 
 void forge(struct hostile *h, int64_t now_us)
 {
-	const uint64_t done = h->agent->committed;
+	const uint64_t done = h->agent->held.committed;
 
 	for (uint64_t stage = 0; stage < 3; stage++) {
 		struct msg saved = { .type = MSG_SAVED }, committed = { .type = MSG_COMMITTED };
@@ -75,7 +75,7 @@ void repeat(struct hostile *h, int64_t now_us)
 						     .blocker = UINT32_MAX,
 						     .at_us = now_us,
 						     .arrived_us = now_us };
-	m.u.report = (struct msg_report){ .iteration = a->iteration,
+	m.u.report = (struct msg_report){ .iteration = a->progress.iteration,
 					  .n_events = EVENTS,
 					  .events = events };
 	hostile_send_control(h, &m, now_us);

@@ -42,7 +42,7 @@ bool hostile_send_control(struct hostile *h, struct msg *m, int64_t now_us)
 	long size = msg_encode(m, bytes, sizeof(bytes));
 	const struct post_part part = { bytes, (size_t)size };
 
-	m->sequence = ++h->agent->sequence;
+	m->sequence = ++h->agent->tally.sequence;
 	return size > 0 && post_send(h->agent->control, h->agent->controller, &part, 1,
 				     POST_RELIABLE, now_us) == 0;
 }
@@ -70,9 +70,10 @@ bool hostile_send_tensor(struct hostile *h, uint16_t to, const struct msg *m, fl
 int hostile_stage_of(const struct hostile *h, uint16_t node)
 {
 	for (int p = 0; p < 2; p++)
-		for (uint32_t i = 0;
-		     h->agent->plans[p].known && i < h->agent->plans[p].n_routes; i++) {
-			const struct route *r = &h->agent->plans[p].routes[i];
+		for (uint32_t i = 0; h->agent->progress.plans[p].known &&
+				     i < h->agent->progress.plans[p].n_routes;
+		     i++) {
+			const struct route *r = &h->agent->progress.plans[p].routes[i];
 			int hop = route_find(r, node);
 
 			if (hop >= 0)

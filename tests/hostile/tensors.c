@@ -33,14 +33,14 @@ static bool send_absurd(struct hostile *h, uint16_t to, int64_t now_us)
 	m.u.tensor = (struct msg_tensor){ .kind = TENSOR_PART,
 					  .from = h->agent->run.node,
 					  .stage = (uint8_t)(stage < 0 ? 0 : stage),
-					  .iteration = h->agent->committed + 1 };
+					  .iteration = h->agent->held.committed + 1 };
 	return hostile_send_tensor(h, to, &m, 1e30f, 1, now_us);
 }
 
 void numbers(struct hostile *h, int64_t now_us)
 {
-	if (h->iteration != h->agent->committed) {
-		h->iteration = h->agent->committed;
+	if (h->iteration != h->agent->held.committed) {
+		h->iteration = h->agent->held.committed;
 		h->done = 0;
 	}
 	if (h->done >= NUMBERS_SENT)
@@ -55,7 +55,7 @@ static bool send_evaluation(struct hostile *h, uint16_t to, int64_t now_us)
 {
 	const struct agent *a = h->agent;
 	struct msg m = { .type = MSG_TENSOR };
-	int theirs = hostile_stage_of(h, to), own = a->stage;
+	int theirs = hostile_stage_of(h, to), own = a->held.stage;
 	uint16_t nodes[3] = { a->run.node, to, 0 };
 	uint8_t stages[3] = { (uint8_t)own, (uint8_t)theirs, 0 };
 	struct msg_route r = { .microbatch = (uint32_t)(h->next++ % MSG_MICROBATCHES),
@@ -85,11 +85,11 @@ static bool send_evaluation(struct hostile *h, uint16_t to, int64_t now_us)
 	m.u.tensor = (struct msg_tensor){ .kind = TENSOR_ACTIVATION,
 					  .evaluate = 1,
 					  .from = a->run.node,
-					  .iteration = a->committed,
+					  .iteration = a->held.committed,
 					  .index = at,
 					  .n_routes = 1,
 					  .routes = &r };
-	return hostile_send_tensor(h, to, &m, 0, a->activation, now_us);
+	return hostile_send_tensor(h, to, &m, 0, a->held.activation, now_us);
 }
 
 void evaluations(struct hostile *h, int64_t now_us)
@@ -112,7 +112,7 @@ static bool send_early(struct hostile *h, uint16_t to, int64_t now_us)
 					  .from = a->run.node,
 					  .stage = (uint8_t)(stage < 0 ? 0 : stage),
 					  .attempt = UINT32_MAX,
-					  .iteration = a->committed + ahead[n % 4] };
+					  .iteration = a->held.committed + ahead[n % 4] };
 	return hostile_send_tensor(h, to, &m, 0, n & 8 ? 1 : 1 << 18, now_us);
 }
 

@@ -5,15 +5,15 @@
 
 uint64_t agent_process_incarnation(const struct agent *a)
 {
-	return a->incarnation;
+	return a->self.incarnation;
 }
 
 bool agent_process_holds(const struct agent *a, int *stage, uint64_t *committed, uint64_t *hash)
 {
-	if (!a->whole || a->stage == MSG_NO_STAGE)
+	if (!a->held.whole || a->held.stage == MSG_NO_STAGE)
 		return false;
-	*stage = a->stage;
-	*committed = a->committed;
-	*hash = a->hash;
+	*stage = a->held.stage;
+	*committed = a->held.committed;
+	*hash = a->held.hash;
 	return true;
 }
