@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "cli/supervise.h"
 
 struct fixture {
@@ -27,7 +28,7 @@ struct fixture {
 
 static int set_up(void **state)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
+	struct fixture *f = alloc_new(sizeof(*f));
 	int orders[2];
 
 	strcpy(f->folder, "/tmp/skippipe-cli-XXXXXX");

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/rng.h"
 
 static const char *const places[12] = { "Australia", "Belgium",   "Canada", "Germany",
@@ -504,35 +505,29 @@ static void lose_node(struct run *r, uint64_t iteration)
 	make_routes(r);
 }
 
-static int allocate(struct run *r)
+static void allocate(struct run *r)
 {
 	uint32_t M;
 
 	r->n_data = r->o.nodes / 4 > 0 ? r->o.nodes / 4 : 1;
 	M = r->n_microbatches = r->n_data * r->o.waves;
 	r->most_events = M * (2 * r->o.path_length + 1) * 3;
-	r->stage_of = calloc(r->o.nodes, sizeof(*r->stage_of));
-	r->first = calloc(r->o.stages + 1, sizeof(*r->first));
-	r->routes = calloc(M, sizeof(*r->routes));
-	r->msg_routes = calloc(M, sizeof(*r->msg_routes));
-	r->events = calloc(r->most_events, sizeof(*r->events));
-	r->heap = calloc(M * 2 + r->o.nodes, sizeof(*r->heap));
-	r->workers = calloc(r->o.nodes, sizeof(*r->workers));
-	return r->stage_of && r->first && r->routes && r->msg_routes && r->events && r->heap &&
-			       r->workers
-		       ? 0
-		       : -1;
+	r->stage_of = alloc_array(r->o.nodes, sizeof(*r->stage_of));
+	r->first = alloc_array(r->o.stages + 1, sizeof(*r->first));
+	r->routes = alloc_array(M, sizeof(*r->routes));
+	r->msg_routes = alloc_array(M, sizeof(*r->msg_routes));
+	r->events = alloc_array(r->most_events, sizeof(*r->events));
+	r->heap = alloc_array(M * 2 + r->o.nodes, sizeof(*r->heap));
+	r->workers = alloc_array(r->o.nodes, sizeof(*r->workers));
 }
 
 int64_t stream_run(const struct stream_options *o, stream_sink *sink, void *context)
 {
 	struct run r = { .o = *o, .now = STREAM_START_US, .sink = sink, .context = context };
 	double predicted;
-	int64_t end = 0;
 
 	rng_init(&r.rng, o->seed);
-	if (allocate(&r) != 0)
-		goto free_all;
+	allocate(&r);
 	r.first[1] = r.n_data;
 	for (uint32_t s = 2; s <= o->stages; s++)
 		r.first[s] = r.n_data + (o->nodes - r.n_data) * (s - 1) / (o->stages - 1);
@@ -559,8 +554,6 @@ int64_t stream_run(const struct stream_options *o, stream_sink *sink, void *cont
 		send_status(&r, iteration, started, PHASE_COMMITTING, alive);
 		r.now += 100000;
 	}
-	end = r.now;
-free_all:
 	free(r.stage_of);
 	free(r.first);
 	free(r.routes);
@@ -568,5 +561,5 @@ free_all:
 	free(r.events);
 	free(r.heap);
 	free(r.workers);
-	return end;
+	return r.now;
 }

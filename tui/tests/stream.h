@@ -26,7 +26,7 @@ struct stream_options {
 typedef void stream_sink(void *context, int64_t at_us, const struct msg *m);
 
 void stream_defaults(struct stream_options *o);
-/* Runs the stream. Returns the time of its end; 0: out of memory. */
+/* Runs the stream. Returns the time of its end. */
 int64_t stream_run(const struct stream_options *o, stream_sink *sink, void *context);
 
 enum { STREAM_START_US = 1000000000 };
