@@ -1,3 +1,5 @@
+/* Computes the factors of a step of AdamW from correctly rounded operations only, so that all
+ * replicas of a stage step with the same bits. */
 #include "model/adamw.h"
 
 /* By squaring: pow() may differ in its last bit from one C library, and processor, to the next. */

@@ -1,3 +1,4 @@
+/* Averages the neighbours of a lost stage, element by element, in the order of the calls. */
 #include "model/average.h"
 
 void average_add(float *to, const float *from, size_t n, float weight, bool first)

@@ -1,3 +1,5 @@
+/* Rounds arrays to bf16 and back with the kernels of the instruction set in use; all sets give
+ * the same bits. */
 #include "model/bf16.h"
 
 #include "model/vector/vector.h"

@@ -1,3 +1,5 @@
+/* Checks models and recipes against one table of fields, holds the presets, and computes the cut
+ * into stages and the schedule of learning rates. */
 #include "model/config_fields.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* Reads and prints a model and its recipe as JSON, from the same table of fields that checks
+ * them, so that the two cannot differ. */
 #include "model/config.h"
 
 #include <errno.h>

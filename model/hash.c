@@ -1,3 +1,4 @@
+/* The hash of hash.h: leaves by the instruction set's kernels, the root by plain BLAKE2s. */
 #include "model/hash.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+/* Builds the table of tensors from a config: names, shapes, places, and the first values of
+ * each. */
 #include "model/tensor.h"
 
 #include <errno.h>

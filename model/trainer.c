@@ -1,3 +1,5 @@
+/* Runs a whole model in one process: a microbatch goes from stage to stage along its path, and a
+ * step takes all stages. */
 #include "model/trainer.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* Causal attention on the CPU, one sequence and key/value head at a time, so that threads share
+ * nothing and no sum depends on their number. */
 #include "model/cpu/attention.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* Computes one token at a time for generating text. A stage would compute all earlier tokens
+ * again; here their keys and values are held. */
 #include "model/cpu/decoder.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* The last norm, the head and the loss of stage 0 on the CPU. */
 #include <string.h>
 
 #include "model/cpu/product.h"

@@ -1,3 +1,4 @@
+/* A transformer layer's forward and backward pass on the CPU. */
 #include <string.h>
 
 #include "model/cpu/product.h"

@@ -1,3 +1,5 @@
+/* Threads that run the same function on different parts, and that the caller joins for its own
+ * part. */
 #include "model/cpu/pool.h"
 
 #include <errno.h>

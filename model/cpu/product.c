@@ -1,3 +1,5 @@
+/* Matrix products by oneDNN. fp32 goes through its BLAS interface, bf16 through primitives that
+ * are made once for each shape, because making one takes longer than a small product. */
 #include "model/cpu/product.h"
 
 #include <assert.h>
@@ -47,7 +49,7 @@ static void product_float(const struct shape *s, const float *a, size_t lda, con
 	status = dnnl_sgemm(s->ta, s->tb, (dnnl_dim_t)s->m, (dnnl_dim_t)s->n, (dnnl_dim_t)s->k,
 			    1.0f, a, (dnnl_dim_t)lda, b, (dnnl_dim_t)ldb, s->adds ? 1 : 0, c,
 			    (dnnl_dim_t)s->ldc);
-	/* Refused only for wrong arguments, which are ours. */
+	/* The call fails only for wrong arguments, which would be our own bug. */
 	assert(status == dnnl_success);
 	(void)status;
 }
@@ -80,7 +82,7 @@ int product_limit(const char *set, bool bf16, struct error *err)
 {
 	bool amx = strcmp(set, "amx") == 0, v4 = strcmp(set, "v4") == 0;
 
-	/* Refused once products have been made: then what they take is looked at. */
+	/* oneDNN refuses once products have been made; the set that they use decides then. */
 	if (strcmp(set, "plain") == 0)
 		dnnl_set_max_cpu_isa(dnnl_cpu_isa_sse41);
 	else if (strcmp(set, "v3") == 0)
@@ -107,7 +109,7 @@ void product_describe(bool bf16, char *text, size_t size)
 		snprintf(text + n, size - (size_t)n, " L2 %ld KiB", l2 / 1024);
 }
 
-/* Touched, so that they are there when they are wanted. */
+/* Touches the memory, so that it is missing now and not in the middle of an iteration. */
 static uint16_t *room_for(size_t n)
 {
 	size_t size = (n * sizeof(uint16_t) + 63) / 64 * 64;

@@ -1,3 +1,4 @@
+/* Finds how much memory the kernel would give, and takes a stage's memory in one piece. */
 #include "model/cpu/stage_memory.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* stage_memory.h - all the memory of a stage in one piece, taken and touched at the start.
  *
- * Linux promises memory it does not have; what is missing would be found out in the middle of
- * an iteration, by the process being killed. So what is free is asked first.
+ * Linux promises memory that it does not have, and kills a process that touches too much of it. A
+ * stage therefore compares its need with the free memory at the start, and touches all of it then.
  */
 #ifndef MODEL_CPU_STAGE_MEMORY_H
 #define MODEL_CPU_STAGE_MEMORY_H

@@ -1,12 +1,11 @@
+/* Matrix products by cuBLASLt. It is asked once for each shape: descriptors and the algorithm it
+ * proposes are kept. The library is opened when the first GPU is found, so that the program starts
+ * on a machine without the CUDA toolkit too. */
 extern "C" {
 #include "base/error.h" /* C's, and not written for C++ */
 }
 
 #include "model/cuda/product.cuh"
-
-/* Matrix products by cuBLASLt. It is asked once for each shape: descriptors and the algorithm it
- * proposes are kept. The library is opened when the first GPU is found, so that the program starts
- * on a machine without the CUDA toolkit too. */
 
 #include <dlfcn.h>
 #include <errno.h>

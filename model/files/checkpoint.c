@@ -1,7 +1,7 @@
 /* A checkpoint is a folder: a file of tensors for each stage and a manifest with their
  * hashes. Stages may be saved on different machines; the manifest is written last, over
- * whole files only, so a folder without one is no checkpoint, and a reader trusts nothing
- * that its hash does not vouch for. */
+ * complete files only, so a folder without one is no checkpoint. A reader compares every file with
+ * its hash before it uses the file. */
 #include "model/files/checkpoint.h"
 
 #include <dirent.h>
@@ -116,7 +116,7 @@ static int read_arrays(const struct safetensors *file, const char *path, struct 
 	return 0;
 }
 
-/* Aside first: nothing is overwritten unless all of it was there until the last byte was read. */
+/* Reads into memory of its own first, so that the stage changes only when the whole file was read. */
 static int read_shard(const struct safetensors *file, const char *path, struct stage *s,
 		      struct error *err)
 {
@@ -357,7 +357,8 @@ int checkpoint_read(const char *folder, struct checkpoint *c, struct error *err)
 	return 0;
 }
 
-/* As the manifest's are: earlier ones do not say, and have a checksum that only accidents fail. */
+/* The kind of hash that the manifest names. Earlier manifests name none and have a checksum, which
+ * finds accidents only. */
 static int named_hash(const struct safetensors *file, const json_t *root, const char *path,
 		      uint64_t *is, struct error *err)
 {
@@ -528,8 +529,8 @@ int checkpoint_save_manifest(const char *run, const struct checkpoint *c,
 	return rc;
 }
 
-/* Only what was written here: shards and the manifest. The folder goes when nothing else is in.
- */
+/* Removes the files that were written here, shards and the manifest, and the folder if it is empty
+ * then. */
 static void remove_saved(const char *folder)
 {
 	DIR *d = opendir(folder);

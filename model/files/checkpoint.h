@@ -1,4 +1,4 @@
-/* checkpoint.h - a model on disk, so that training can go on where it stopped.
+/* checkpoint.h - a model on disk, from which training continues.
  *
  *     DIR/manifest.json                      "format": "skippipe.checkpoint/1"
  *     DIR/stage-000.00000040.safetensors     weights under their own names, moments under
@@ -47,16 +47,16 @@ int checkpoint_read_stage(const char *folder, struct stage *s, struct error *err
 int checkpoint_save_stage(const char *run, const struct model_config *c, uint32_t stage,
 			  uint64_t iteration, const float *state, uint64_t *hash,
 			  uint64_t *bytes, struct error *err);
-/* -EINVAL: it is not the file with that hash; -ENOENT. */
+/* Checks a shard. -EINVAL: the file has another hash. -ENOENT: there is no file. */
 int checkpoint_check_stage(const char *run, uint32_t stage, uint64_t iteration, uint64_t hash,
 			   struct error *err);
-/* As the check; the stage is untouched then. */
+/* Loads a shard. Errors as for the check; the stage is unchanged then. */
 int checkpoint_load_stage(const char *run, struct stage *s, uint64_t iteration, uint64_t hash,
 			  struct error *err);
 /* hashes: (n_stages) */
 int checkpoint_save_manifest(const char *run, const struct checkpoint *c,
 			     const uint64_t *hashes, struct error *err);
-/* Removes those of earlier iterations. What cannot be removed stays. */
+/* Removes the checkpoints of earlier iterations; those that cannot be removed stay. */
 void checkpoint_prune(const char *run, uint64_t oldest);
 
 #endif

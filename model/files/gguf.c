@@ -1,3 +1,4 @@
+/* Writes a model for llama.cpp. */
 #include "model/files/gguf.h"
 
 #include <errno.h>

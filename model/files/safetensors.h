@@ -4,7 +4,7 @@
  *     header              JSON: name -> dtype, shape, data_offsets [begin, end) from the data
  *     data                tensors, without holes
  *
- * A file is checked whole when it is opened: what a table entry says is then true.
+ * The whole file is checked when it is opened, so table entries can be trusted afterwards.
  */
 #ifndef MODEL_SAFETENSORS_H
 #define MODEL_SAFETENSORS_H
@@ -34,14 +34,14 @@ struct safetensors; /* opaque */
  * not such a file, damaged, or cut short, then or later; other errors are the system's. */
 int safetensors_open(struct safetensors **out, const char *path, struct error *err);
 void safetensors_close(struct safetensors *s); /* NULL is allowed */
-/* All that the table has: for tests and fuzzers; programs find theirs by name. */
+/* The whole table, for tests and fuzzers; programs look entries up by name. */
 size_t safetensors_count(const struct safetensors *s);
 const struct safetensors_entry *safetensors_at(const struct safetensors *s, size_t i);
 const struct safetensors_entry *safetensors_find(const struct safetensors *s, const char *name);
 /* Values as floats, to (count), part of which an error leaves overwritten. */
 int safetensors_read(const struct safetensors *s, const struct safetensors_entry *e, float *to,
 		     struct error *err);
-/* -EINVAL also where there is an infinity or what is no number. */
+/* -EINVAL also for infinity and NaN. */
 int safetensors_check_finite(const struct safetensors *s, const struct safetensors_entry *e,
 			     struct error *err);
 /* Hashes the whole file, as in hash.h. */

@@ -1,3 +1,4 @@
+/* skippipe export and import: models in the formats of other tools. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>

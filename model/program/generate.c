@@ -1,3 +1,4 @@
+/* skippipe generate: continues a prompt, token by token. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,3 +1,5 @@
+/* Notes the first signal and lets the second end the process, so that Ctrl-C does not lose the
+ * work since the last checkpoint. */
 #include "model/program/interrupt.h"
 
 #include <signal.h>

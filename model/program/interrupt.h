@@ -1,4 +1,4 @@
-/* interrupt.h - Ctrl-C and SIGTERM end the work in hand, not the process. */
+/* interrupt.h - Ctrl-C and SIGTERM end the current work in an orderly way. */
 #ifndef MODEL_PROGRAM_INTERRUPT_H
 #define MODEL_PROGRAM_INTERRUPT_H
 
@@ -6,10 +6,10 @@
 
 enum { EXIT_INTERRUPTED = 130 };
 
-/* From the thread that computes. From now on the first signal is only noted; a second one ends
+/* Called by the thread that computes. From now on the first signal is only noted; a second one ends
  * the process. */
 void interrupt_catch(void);
-/* Ctrl-C or SIGTERM came. */
+/* Returns true after Ctrl-C or SIGTERM. */
 bool interrupt_seen(void);
 
 #endif

@@ -1,3 +1,5 @@
+/* Makes a trainer from a preset, a file, a checkpoint or a folder of the transformers library,
+ * so that every verb takes the same models. */
 #include "model/program/load.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
 
 #include "model/program/options.h"
 
-/* trainer_new for o's model; where its device is not there, the CPU, and stderr says so. */
+/* As trainer_new, for o's model. If its device is missing, the CPU is used and stderr says so. */
 int open_trainer(struct trainer **out, struct options *o, struct error *err);
 
 /* folder: a checkpoint, or a model of the transformers library (config.json). Sets o->config,

@@ -198,7 +198,7 @@ static const struct setting {
 
 enum {
 	SETTINGS = sizeof(settings) / sizeof(settings[0]),
-	WORD = 1,    /* getopt's own number for what is no option */
+	WORD = 1,    /* getopt's number for a word that is no option */
 	FIRST = 256, /* settings[i] is option FIRST + i */
 };
 
@@ -275,8 +275,8 @@ static int take_all(struct parser *p, int argc, char **argv, const struct option
 	return 0;
 }
 
-/* Where the model comes from decides what --set changes, wherever it stands on the line. -1:
- * help is wanted. */
+/* Finds the source of the model first, because --set changes that model wherever it stands on the
+ * line. Returns -1 if help is requested. */
 static int find_model(struct options *o, int argc, char **argv, const struct option *table)
 {
 	int option;

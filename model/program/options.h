@@ -48,12 +48,12 @@ struct options {
 };
 
 /* argv[0] is the verb. config and recipe come from --from, --model or --preset, then --set.
- * 0; the exit status, with a message printed; or -1 when help was printed. options_fini after
- * each. */
+ * Returns 0; or the exit status after a message; or -1 after help. The caller calls options_fini in
+ * each case. */
 int options_parse(struct options *o, int argc, char **argv, const char *help);
 void options_fini(struct options *o);
 
-/* Prints "skippipe VERB: message" and gives the exit status. */
+/* Prints "skippipe VERB: message" and returns the exit status. */
 int options_fail(const char *verb, const struct error *err);
 
 #endif

@@ -1,3 +1,5 @@
+/* Reads the paths of a plan file. Training needs nothing else of a plan, so the planner is not
+ * linked in. */
 #include "model/program/plan_paths.h"
 
 #include <errno.h>

@@ -128,8 +128,8 @@ static int put_jsonl(struct shard *s, FILE *in, const char *path, struct error *
 	return rc;
 }
 
-/* How much of a block is encoded now: to the end of its last line, so that no piece is cut, or
- * all of it. */
+/* Returns how much of a block is encoded now: up to the end of its last line, so that no piece is
+ * cut, or all of it. */
 static size_t whole_lines(const char *block, size_t n, bool last)
 {
 	const char *end = last ? NULL : memrchr(block, '\n', n);

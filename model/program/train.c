@@ -1,5 +1,5 @@
-/* Training in one process: the same stages, data and steps as a run over many nodes, without
- * the nodes; what nodes compute can be held against it. */
+/* Training in one process: the same stages, data and steps as a run over many nodes, so that
+ * a run can be compared with it. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -172,7 +172,7 @@ static double microbatch_flops(const struct session *s, const uint32_t *path, ui
 	       s->o.recipe.sequence;
 }
 
-/* Where microbatch m of this iteration goes and what it reads. */
+/* The path of microbatch m of this iteration, and its data. */
 static void next_microbatch(struct session *s, uint32_t m, const uint32_t **path, uint32_t *n)
 {
 	const struct options *o = &s->o;
@@ -188,8 +188,8 @@ static void next_microbatch(struct session *s, uint32_t m, const uint32_t **path
 	}
 }
 
-/* Every microbatch on its path, then one step; a loss that is no number ends the training
- * before it is saved. */
+/* Runs every microbatch along its path, then one step. A loss that is NaN ends the training before
+ * a checkpoint is written. */
 static int train_iteration(struct session *s, double *loss, double *norm, struct error *err)
 {
 	const struct options *o = &s->o;

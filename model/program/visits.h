@@ -1,8 +1,7 @@
-/* visits.h - which stages each microbatch of an iteration visits, where no plan says.
+/* visits.h - the stages that each microbatch of an iteration visits without a plan.
  *
  * Paths that keep the rules of convergence: stage 0 always, stages ascending except for swaps
- * of neighbours, equal exposure of the others. Each rule can also be broken, to show what it is
- * for.
+ * of neighbours, equal exposure of the others. Each rule can also be broken, to show its effect.
  */
 #ifndef MODEL_VISITS_H
 #define MODEL_VISITS_H
@@ -13,18 +12,18 @@
 #include "base/error.h"
 
 struct visit_rules {
-	uint32_t skip;   /* stages each microbatch leaves out */
-	uint32_t always; /* stages 1 .. always are never left out */
+	uint32_t skip;   /* stages each microbatch skips */
+	uint32_t always; /* stages 1 .. always are never skipped */
 	float swap; /* chance that two neighbours standing next to each other are exchanged */
 	bool any_order; /* breaks the second rule: a path is shuffled */
-	bool unequal;   /* breaks the third: the later a stage, the more often it is left out */
-	uint32_t whole_first, whole_last; /* iterations in which nothing is left out */
+	bool unequal;   /* breaks the third: the later a stage, the more often it is skipped */
+	uint32_t whole_first, whole_last; /* iterations in which nothing is skipped */
 };
 
-/* -EINVAL: more stages to leave out than may be. */
+/* -EINVAL: more stages to skip than `always` allows. */
 int visit_rules_check(const struct visit_rules *r, uint32_t n_stages, struct error *err);
 
-/* Stages each microbatch leaves out in an iteration (from 0) of `iterations`: skip, or 0. */
+/* Stages each microbatch skips in an iteration (from 0) of `iterations`: skip, or 0. */
 uint32_t visits_skip(const struct visit_rules *r, uint64_t iteration, uint64_t iterations);
 
 /* Paths of `microbatches` microbatches, stage 0 not written: paths (M, n_stages), each of

@@ -1,3 +1,4 @@
+/* Draws a token from logits by temperature and top-p. */
 #include "model/text/sample.h"
 
 #include <math.h>

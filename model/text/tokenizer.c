@@ -1,3 +1,4 @@
+/* Bytes are tokens as they stand; a SentencePiece model is used where one is given. */
 #include "model/text/tokenizer.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* exact.h - what replicas do between a gradient's sum and the next weights: the same bits on
- * every machine.
+/* exact.h - the operations of replicas between a gradient's sum and the next weights, with the same
+ * bits on every machine.
  *
  * One source (exact_body.h) is compiled for several instruction sets, as vector_body.h is, but
  * so that no multiplication is contracted with an addition: each result is that of correctly

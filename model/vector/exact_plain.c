@@ -1,3 +1,4 @@
+/* The operations of exact.h for x86-64 without more. */
 #define EXACT(name) exact_##name##_plain
 #define EXACT_LANES 4
 

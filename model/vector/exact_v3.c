@@ -1,3 +1,4 @@
+/* The operations of exact.h for AVX2. */
 #define EXACT(name) exact_##name##_v3
 #define EXACT_LANES 8
 

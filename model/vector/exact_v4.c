@@ -1,3 +1,4 @@
+/* The operations of exact.h for AVX-512. */
 #define EXACT(name) exact_##name##_v4
 #define EXACT_LANES 16
 

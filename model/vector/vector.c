@@ -1,3 +1,4 @@
+/* Lists the instruction sets that this machine has, best first. */
 #include "model/vector/vector.h"
 
 #include <string.h>

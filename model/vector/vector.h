@@ -1,4 +1,4 @@
-/* vector.h - what is not a matrix product: norms, rotation, softmax, activation, AdamW.
+/* vector.h - operations other than matrix products: norms, rotation, softmax, activation, AdamW.
  *
  * One source (vector_body.h) is compiled for several instruction sets; vector_ops() gives the
  * best one this machine runs. Each works on whole rows, in one thread, in a fixed order.

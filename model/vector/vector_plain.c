@@ -1,3 +1,4 @@
+/* The operations of vector.h for x86-64 without more. */
 #include "model/vector/vector_sets.h"
 
 #define EXACT(name) exact_##name##_plain

@@ -1,3 +1,4 @@
+/* The operations of vector.h for AVX2. */
 #include "model/vector/vector_sets.h"
 
 #define EXACT(name) exact_##name##_v3
