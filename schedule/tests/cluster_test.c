@@ -1,3 +1,5 @@
+/* Clusters: the reader takes every key and refuses bad ones by name; links and regions give the
+ * right delays. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -15,7 +17,7 @@
 #include "schedule/format/regions.h"
 #include "schedule/tests/fixture.h"
 
-/* A small valid file, cut in two so that a test can put something in between. */
+/* A small valid file in two parts, so that a test can insert text. */
 static const char *const small =
 	"{\"format\":\"skippipe.cluster/1\",\"name\":\"two\",\"stages\":[1,1],\"nodes\":["
 	"{\"id\":0,\"location\":\"a\",\"forward_s\":1,\"backward_s\":2,\"loss_s\":0.5,"
@@ -49,7 +51,8 @@ static void reads_all_keys(void **state)
 	cluster_free(c);
 }
 
-/* Replaces the first `from` in the small file by `to`, and expects a complaint with `word`. */
+/* Replaces the first `from` in the small file by `to`, and expects an error that contains `word`.
+ */
 static void refuse(const char *from, const char *to, const char *word)
 {
 	char text[2048];
@@ -90,10 +93,14 @@ static void links_make_delays(void **state)
 {
 	const char *text =
 		"{\"format\":\"skippipe.cluster/1\",\"name\":\"l\",\"stages\":[1,1],\"nodes\":["
-		"{\"id\":0,\"location\":\"a\",\"forward_s\":1,\"backward_s\":2,\"loss_s\":0.5,\"memory\":2},"
-		"{\"id\":1,\"location\":\"b\",\"forward_s\":1,\"backward_s\":2,\"loss_s\":0.5,\"memory\":2}],"
-		"\"links\":{\"latency_s\":[[0,0.5],[0.25,0]],\"bandwidth_bytes_per_s\":[[0,100],[null,0]]},"
-		"\"activation_bytes\":1000,\"transfer_overhead_s\":0.125,\"weights_bytes_per_stage\":50,"
+		"{\"id\":0,\"location\":\"a\",\"forward_s\":1,\"backward_s\":2,"
+		"\"loss_s\":0.5,\"memory\":2},"
+		"{\"id\":1,\"location\":\"b\",\"forward_s\":1,\"backward_s\":2,"
+		"\"loss_s\":0.5,\"memory\":2}],"
+		"\"links\":{\"latency_s\":[[0,0.5],[0.25,0]],"
+		"\"bandwidth_bytes_per_s\":[[0,100],[null,0]]},"
+		"\"activation_bytes\":1000,\"transfer_overhead_s\":0.125,"
+		"\"weights_bytes_per_stage\":50,"
 		"\"microbatches_per_data_node\":3}";
 	char path[] = "/tmp/skippipe-cluster-XXXXXX";
 	struct cluster *c;
@@ -105,7 +112,7 @@ static void links_make_delays(void **state)
 	assert_true(c->delay_s[2] < 0);
 	assert_true(c->sync_pair_s[1] == 1.0);
 	cluster_free(c);
-	/* A share of an activation's bytes; gradients' sums have all of theirs. */
+	/* The share applies to activations only; the bytes of sums stay the same. */
 	close(mkstemp(path));
 	assert_int_equal(file_write(path, text, strlen(text), 0600, &err), 0);
 	assert_int_equal(cluster_read_share(path, 0.5, &c, &err), 0);
@@ -116,7 +123,7 @@ static void links_make_delays(void **state)
 	unlink(path);
 }
 
-static void written_is_read_back(void **state)
+static void reads_back_its_own_output(void **state)
 {
 	struct rng r;
 
@@ -152,7 +159,7 @@ static void written_is_read_back(void **state)
 	}
 }
 
-/* The regions' facts give the delays that were published for the same 20 places. */
+/* The facts give the delays that were published for the same 20 locations. */
 static void regions_reproduce_the_published_delays(void **state)
 {
 	struct cluster *published = fixture_cluster("shipped20.json"), *made;
@@ -168,8 +175,8 @@ static void regions_reproduce_the_published_delays(void **state)
 			if (i == j)
 				continue;
 			assert_int_equal(regions_link(regions, published->nodes[i].location,
-						      published->nodes[j].location, &latency, &speed,
-						      &err), 0);
+						      published->nodes[j].location, &latency,
+						      &speed, &err), 0);
 			/* As published: activations of 33554648 bytes, weights of 4 layers of 4 *
 			 * 16779264. */
 			delay = latency + 33554648.0 / speed + 0.35;
@@ -196,7 +203,8 @@ static void regions_reproduce_the_published_delays(void **state)
 	cluster_free(published);
 }
 
-/* Many nodes in few places: every pair has the link of its places, no node one to itself. */
+/* With many nodes in few locations, every pair has the link of its locations, and the diagonal is
+ * 0. */
 static void every_pair_has_its_link(void **state)
 {
 	struct regions *regions;
@@ -234,7 +242,7 @@ int main(void)
 		cmocka_unit_test(reads_all_keys),
 		cmocka_unit_test(refuses_by_name),
 		cmocka_unit_test(links_make_delays),
-		cmocka_unit_test(written_is_read_back),
+		cmocka_unit_test(reads_back_its_own_output),
 		cmocka_unit_test(regions_reproduce_the_published_delays),
 		cmocka_unit_test(every_pair_has_its_link),
 	};

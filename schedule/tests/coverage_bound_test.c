@@ -76,8 +76,9 @@ static void routes_of_sets_are_the_fastest(void **state)
 	(void)state;
 	rng_init(&r, 15);
 	for (int round = 0; round < 150; round++) {
-		struct fixture_shape shape = { .most_stages = 5, .most_replicas = 2, .most_microbatches = 2,
-					       .most_memory = 2, .absent = round % 3 ? 0 : 0.3 };
+		struct fixture_shape shape = { .most_stages = 5, .most_replicas = 2,
+					       .most_microbatches = 2, .most_memory = 2,
+					       .absent = round % 3 ? 0 : 0.3 };
 		struct cluster *c = fixture_random_cluster(&r, &shape);
 		struct setting t, straight;
 		int length = 2 + (int)rng_below(&r, (uint32_t)c->n_stages - 1), path[8];
@@ -98,11 +99,14 @@ static void routes_of_sets_are_the_fastest(void **state)
 			double best = fastest(&t, path, 1, stages[i], 0);
 
 			assert_int_equal(__builtin_popcountll(stages[i]), length - 1);
-			assert_true(stages[i] != before && !(stages[i] & 1) && stages[i] >> c->n_stages == 0);
+			assert_true(stages[i] != before && !(stages[i] & 1));
+			assert_true(stages[i] >> c->n_stages == 0);
 			before = stages[i];
-			assert_true(isinf(best) ? isinf(least_s[i]) : fabs(least_s[i] - best) < 1e-9);
+			assert_true(isinf(best) ? isinf(least_s[i])
+						: fabs(least_s[i] - best) < 1e-9);
 			best = fastest(&straight, path, 1, stages[i], 0);
-			assert_true(isinf(best) ? isinf(straight_s[i]) : fabs(straight_s[i] - best) < 1e-9);
+			assert_true(isinf(best) ? isinf(straight_s[i])
+						: fabs(straight_s[i] - best) < 1e-9);
 			exchanged += least_s[i] < straight_s[i] - 1e-9;
 			none += isinf(least_s[i]);
 		}
@@ -157,8 +161,8 @@ static void no_plan_is_shorter_than_the_bound(void **state)
 	(void)state;
 	rng_init(&r, 21);
 	for (int round = 0; round < 40; round++) {
-		struct fixture_shape shape = { .most_stages = 10, .most_replicas = 3, .most_microbatches = 6,
-					       .most_memory = 4 };
+		struct fixture_shape shape = { .most_stages = 10, .most_replicas = 3,
+					       .most_microbatches = 6, .most_memory = 4 };
 		struct cluster *c = fixture_random_cluster(&r, &shape);
 		int length = 2 + (int)rng_below(&r, (uint32_t)c->n_stages - 1);
 		struct plan *plan = NULL;

@@ -148,7 +148,8 @@ static void the_search_finds_the_best_of_tiny_clusters(void **state)
 			double ratio = plan->predicted.iteration_s / answer.iteration_s;
 
 			assert_true(ratio > 1 - 1e-9);
-			assert_true(plan->predicted.lower_bound_s <= answer.iteration_s * (1 + 1e-9));
+			assert_true(plan->predicted.lower_bound_s <=
+				    answer.iteration_s * (1 + 1e-9));
 			best += ratio < 1 + 1e-9;
 			longer += ratio - 1;
 			rounds++;

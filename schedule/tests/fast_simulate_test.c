@@ -1,3 +1,5 @@
+/* The fast simulation agrees with the reference event for event, also when it continues a kept run.
+ */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -14,8 +16,9 @@
 #include "schedule/execution/simulate.h"
 #include "schedule/tests/fixture.h"
 
-/* The plan's paths and releases into a fast simulation, and its state after a run compared with the
- * reference, event for event. */
+/* Runs the plan's paths and release times in the fast simulation, and compares each event with the
+ * reference.
+ */
 static void load(struct fast_simulate *e, const struct plan *p)
 {
 	for (int i = 0; i < p->n_microbatches; i++) {
@@ -94,10 +97,10 @@ static void agrees_with_the_reference_event_for_event(void **state)
 		problem_fini(&p);
 		cluster_free(c);
 	}
-	assert_true(standstills > 10); /* or the test would not have seen any */
+	assert_true(standstills > 10); /* else the test has not covered any */
 }
 
-/* Another path for a few microbatches, as fixture_random_plan draws them. */
+/* Gives a few microbatches another path, drawn as fixture_random_plan does. */
 static int edit(struct rng *r, const struct plan *other, struct solution *s, int n_mb, int length,
 		int *mbs)
 {
@@ -119,7 +122,8 @@ struct edit_counts {
 	int kept, cut, standstills, from_within;
 };
 
-/* The paths of s against a whole run of them; limit_s: as for fast_simulate_run. */
+/* Compares a continued run of the paths of s with a whole run. limit_s: as for fast_simulate_run.
+ */
 static bool try_edit(struct fast_simulate *e, struct fast_simulate *whole, const struct solution *s,
 		     const int *mbs, int n, double limit_s, struct edit_counts *counts)
 {
@@ -152,7 +156,7 @@ static bool try_edit(struct fast_simulate *e, struct fast_simulate *whole, const
 	return true;
 }
 
-/* Back to the paths of the kept run. */
+/* Restores the paths of the kept run. */
 static void take_back(struct fast_simulate *e, const struct solution *base, const int *mbs, int n)
 {
 	for (int i = 0; i < n; i++)
@@ -216,7 +220,7 @@ static void random_edits(struct rng *r, const struct cluster *c, int length,
 	problem_fini(&p);
 }
 
-static void a_change_is_the_same_as_a_whole_run(void **state)
+static void a_continued_run_equals_a_whole_run(void **state)
 {
 	struct edit_counts counts = { 0 };
 	struct rng r;
@@ -230,7 +234,7 @@ static void a_change_is_the_same_as_a_whole_run(void **state)
 		struct cluster *c = fixture_random_cluster(&r, &shape);
 
 		give_every_task_time(c);
-		if (round % 3 == 0) { /* all alike: another path may take the same times */
+		if (round % 3 == 0) { /* equal nodes: another path can take the same times */
 			for (int i = 0; i < c->n_nodes; i++) {
 				c->nodes[i].forward_s = c->nodes[i].loss_s = 0.5;
 				c->nodes[i].backward_s = 0.75;
@@ -249,7 +253,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(agrees_with_the_reference_event_for_event),
-		cmocka_unit_test(a_change_is_the_same_as_a_whole_run),
+		cmocka_unit_test(a_continued_run_equals_a_whole_run),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

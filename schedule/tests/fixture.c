@@ -1,3 +1,4 @@
+/* Random clusters and plans, small enough for the oracle but with every kind of difficulty. */
 #include "schedule/tests/fixture.h"
 
 #include <stdarg.h>
@@ -89,7 +90,7 @@ static void draw_path(struct rng *r, const struct cluster *c, struct plan_microb
 	int stages[64], n = 0, want = m->length - 1;
 
 	for (int s = 1; s < c->n_stages; s++) {
-		/* Selection sampling: ascending, each subset equally likely. */
+		/* Selection sampling: stages ascend, and each subset is equally likely. */
 		if ((int)rng_below(r, (uint32_t)(c->n_stages - s)) < want - n)
 			stages[n++] = s;
 	}

@@ -1,5 +1,5 @@
-/* libFuzzer: the readers of clusters and plans believe nothing. What they accept they write again,
- * and read again. The first byte says which of the two. */
+/* Fuzzes the readers of clusters and plans. Text that is accepted must be written and read back.
+ * The first byte chooses between the two formats. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,8 @@ static void cluster_round(const char *text, size_t size)
 	if (cluster_parse(text, size, &c, &err) != 0)
 		return;
 	out = cluster_format(c);
-	if (!out || cluster_parse(out, strlen(out), &again, &err) != 0 || again->n_nodes != c->n_nodes)
+	if (!out || cluster_parse(out, strlen(out), &again, &err) != 0 ||
+	    again->n_nodes != c->n_nodes)
 		abort();
 	free(out);
 	cluster_free(c);

@@ -112,7 +112,8 @@ static void rows_agree_with_the_run(void **state)
 		look(&x, v, at_s, until_s, &free_s, &next_s, &has_slot);
 		before = slot_timeline_before(&x.l.timeline, list, (float)at_s);
 		until = slot_timeline_before(&x.l.timeline, list, (float)until_s);
-		start_s = slot_timeline_start_s(&x.l.timeline, list, before, (float)at_s, 2, &over_s);
+		start_s = slot_timeline_start_s(&x.l.timeline, list, before, (float)at_s, 2,
+						&over_s);
 		next_s = fmax(0, free_s + 2 + x.e.overhead_s - next_s);
 		assert_true(fabs((double)start_s - free_s) < 1e-3);
 		assert_true(fabs((double)over_s - next_s) < 1e-3);
@@ -202,7 +203,8 @@ static void lanes_keep_every_rule(void **state)
 		fixture_visits(&x.p, &x.s, after);
 		assert_memory_equal(before, after, (size_t)x.p.n_stages * sizeof(*before));
 		fast_simulate_set_paths(&x.e, &x.s);
-		if (!fast_simulate_run(&x.e, INFINITY)) /* exchanged stages can come to a standstill */
+		/* Exchanged stages can come to a standstill. */
+		if (!fast_simulate_run(&x.e, INFINITY))
 			memcpy(x.s.path, was, (size_t)(x.p.n_mb * x.p.length) * sizeof(*was));
 	}
 	assert_true(planned > 300 && exchanged > 100 && more > 50);
@@ -220,7 +222,8 @@ static void check_rows(const struct slot_timeline *g, int node, const struct slo
 	assert_memory_equal(list, was, sizeof(*was));
 	assert_memory_equal(g->arrival_s + first, as->kept_arrival_s + first,
 			    room * sizeof(*g->arrival_s));
-	assert_memory_equal(g->start_s + first, as->kept_start_s + first, room * sizeof(*g->start_s));
+	assert_memory_equal(g->start_s + first, as->kept_start_s + first,
+			    room * sizeof(*g->start_s));
 	assert_memory_equal(g->free_s + first, as->kept_free_s + first, room * sizeof(*g->free_s));
 	assert_memory_equal(g->task + first, as->kept_task + first, room * sizeof(*g->task));
 }

@@ -29,7 +29,8 @@ static double dot(int dim, const double *a, const double *b)
 
 static struct cloud random_cloud(struct rng *r)
 {
-	struct cloud c = { 1 + (int)rng_below(r, DIMENSIONS), 1 + (int)rng_below(r, POINTS), { { 0 } } };
+	struct cloud c = { 1 + (int)rng_below(r, DIMENSIONS), 1 + (int)rng_below(r, POINTS),
+			   { { 0 } } };
 
 	for (int i = 0; i < c.n; i++)
 		for (int k = 0; k < c.dim; k++)
@@ -54,14 +55,14 @@ static bool separates(const struct cloud *c)
 	struct arena arena = { 0 };
 	struct nearest_point *s = nearest_point_new(&arena, c->dim);
 	bool outside = false;
-	int told = 0;
+	int added = 0;
 
 	assert_non_null(s);
 	while (!outside && nearest_point_add(s, lowest(c, nearest_point_direction(s)))) {
 		const double *x = nearest_point_direction(s);
 
 		outside = dot(c->dim, x, lowest(c, x)) > 1e-9;
-		assert_true(++told < 100);
+		assert_true(++added < 100);
 	}
 	arena_free(&arena);
 	return outside;

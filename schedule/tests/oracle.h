@@ -1,6 +1,6 @@
-/* oracle.h - the best plan of a tiny cluster by plain enumeration: every choice of legal paths
- * for every microbatch, and for each every order of work at the nodes. Written from the
- * execution model's text; shares only the structs with what it judges. All nodes must be
+/* oracle.h - finds the best plan of a tiny cluster by plain enumeration: all choices of legal paths
+ * for all microbatches, and for each all orders of work at the nodes. It is written from the text
+ * of the execution model and shares only structs with the code that it tests. All nodes must be
  * pinned.
  */
 #ifndef SCHEDULE_TESTS_ORACLE_H
@@ -18,12 +18,12 @@ struct oracle_request {
 };
 
 struct oracle_answer {
-	bool complete;      /* everything was tried */
-	double iteration_s; /* the shortest; INFINITY: no legal paths, or all stand still */
+	bool complete;      /* all possibilities were tried */
+	double iteration_s; /* the shortest; INFINITY: no legal paths, or only standstills */
 	long runs;
 };
 
-/* Do legal paths exist that visit the stages equally often? By all paths of each data node and
+/* Returns true if legal paths with equal exposure exist. It tries all paths of each data node and
  * all counts of visits that they can add up to. */
 bool oracle_paths_exist(const struct cluster *c, int path_length, bool ascending);
 

@@ -47,7 +47,8 @@ static bool linked(const struct question *a, const int *path, int n)
 	for (int i = 0; i < n; i++) {
 		int v = path[i], w = path[(i + 1) % n];
 
-		if (isinf(a->p.delay[v * a->p.n_nodes + w]) || isinf(a->p.delay[w * a->p.n_nodes + v]))
+		if (isinf(a->p.delay[v * a->p.n_nodes + w]) ||
+		    isinf(a->p.delay[w * a->p.n_nodes + v]))
 			return false;
 	}
 	return true;

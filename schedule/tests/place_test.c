@@ -92,7 +92,8 @@ static void distant_locations_share_no_stage(void **state)
 		mixed += before_s > 0.5;
 		place_by_sync(&x.s, &x.p, NULL);
 		/* A pinned node can be alone in its stage without a partner for an exchange. */
-		assert_true(solution_sync_s(&x.s, &x.p, NULL) < (round % 2 ? before_s + 1e-9 : 0.05));
+		assert_true(solution_sync_s(&x.s, &x.p, NULL) <
+			    (round % 2 ? before_s + 1e-9 : 0.05));
 		for (int stage = 0; stage < stages; stage++) {
 			assert_int_equal(x.s.start[stage + 1] - x.s.start[stage], replicas);
 			for (int i = x.s.start[stage]; i < x.s.start[stage + 1]; i++)

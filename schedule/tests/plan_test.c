@@ -1,3 +1,4 @@
+/* Plans: the reader and writer, and the checker: each broken rule is named. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -41,8 +42,10 @@ static void ignores_keys_of_earlier_builds(void **state)
 	struct plan *p;
 
 	(void)state;
-	snprintf(text, sizeof(text), "%.*s\"jitter\":0.5,\"expected_s\":4,\"p95_s\":5,\"standstills\":1,%s",
-		 (int)(strstr(small, later) - small), small, strstr(small, later));
+	snprintf(text, sizeof(text), "%.*s%s%s",
+		 (int)(strstr(small, later) - small), small,
+		 "\"jitter\":0.5,\"expected_s\":4,\"p95_s\":5,\"standstills\":1,",
+		 strstr(small, later));
 	assert_int_equal(parse(text, &p, &err), 0);
 	assert_true(p->predicted.total_s == 6);
 	written = plan_format(p);
@@ -117,7 +120,7 @@ static void refuses_by_name(void **state)
 	refuse("[0.2,3]", "[0.2]", "search.history[1]");
 }
 
-/* Each rule, broken on purpose, is named. */
+/* Breaks each rule on purpose and expects its name. */
 static void breaches(const struct cluster *c, const struct plan *p, const char *name)
 {
 	struct simulation *s = NULL;
@@ -125,7 +128,7 @@ static void breaches(const struct cluster *c, const struct plan *p, const char *
 	bool found = false;
 	int rc = simulate(c, p, &s, NULL);
 
-	assert_int_equal(check_plan(c, p, rc == 0 ? s : NULL, NULL, &report), 0);
+	check_plan(c, p, rc == 0 ? s : NULL, NULL, &report);
 	for (int i = 0; i < report.n_breaches; i++)
 		found = found || strncmp(report.breaches[i], name, strlen(name)) == 0;
 	if (!found)
@@ -141,14 +144,14 @@ static int count_breaches(const struct cluster *c, const struct plan *p)
 	int n;
 
 	assert_int_equal(simulate(c, p, &s, NULL), 0);
-	assert_int_equal(check_plan(c, p, s, NULL, &report), 0);
+	check_plan(c, p, s, NULL, &report);
 	n = report.n_breaches;
 	check_report_fini(&report);
 	simulation_free(s);
 	return n;
 }
 
-/* The published plan: the first microbatch goes 0-14-6-12, through stages 0, 1, 2, 3. */
+/* In the published plan the first microbatch visits nodes 0, 14, 6, 12 of stages 0, 1, 2, 3. */
 static void each_broken_rule_is_named(void **state)
 {
 	struct cluster *c = fixture_cluster("shipped20.json");
@@ -160,21 +163,21 @@ static void each_broken_rule_is_named(void **state)
 	assert_int_equal(count_breaches(c, p), 0);
 	memcpy(path, (int[]){ 0, 6, 14, 12 }, sizeof(was)); /* an exchange is legal */
 	assert_int_equal(count_breaches(c, p), 0);
-	memcpy(path, (int[]){ 0, 12, 6, 14 }, sizeof(was)); /* two that overlap are not */
+	memcpy(path, (int[]){ 0, 12, 6, 14 }, sizeof(was)); /* two overlapping exchanges are not */
 	breaches(c, p, "CC2");
-	memcpy(path, (int[]){ 0, 12, 14, 6 }, sizeof(was)); /* nor 3 before 1 */
+	memcpy(path, (int[]){ 0, 12, 14, 6 }, sizeof(was)); /* nor is stage 3 before stage 1 */
 	breaches(c, p, "CC2");
-	memcpy(path, (int[]){ 3, 14, 6, 12 }, sizeof(was)); /* another's data node */
+	memcpy(path, (int[]){ 3, 14, 6, 12 }, sizeof(was)); /* another microbatch's data node */
 	breaches(c, p, "CC1");
 	memcpy(path, (int[]){ 14, 0, 6, 12 }, sizeof(was));
 	breaches(c, p, "CC1");
-	memcpy(path, (int[]){ 0, 14, 6, 5 }, sizeof(was)); /* stage 4 for stage 3 */
+	memcpy(path, (int[]){ 0, 14, 6, 5 }, sizeof(was)); /* stage 4 instead of stage 3 */
 	breaches(c, p, "CC3");
 	memcpy(path, (int[]){ 0, 14, 15, 12 }, sizeof(was)); /* stage 1 twice */
 	breaches(c, p, "shape");
 	memcpy(path, was, sizeof(was));
-	c->delay_s[6 * 20 + 14] = -1; /* only the way back is missing */
-	breaches(c, p, "shape: microbatch 0: no link from node 6 to node 14");
+	c->delay_s[6 * 20 + 14] = -1; /* only the return link is missing */
+	breaches(c, p, "shape: microbatch 0: no return link from node 6 to 14");
 	c->delay_s[6 * 20 + 14] = 1;
 	p->microbatches[0].length = 3;
 	breaches(c, p, "shape");
@@ -186,27 +189,27 @@ static void each_broken_rule_is_named(void **state)
 	breaches(c, p, "shape: node 3 is assigned twice");
 	p->assigned[0] = 0;
 	assert_int_equal(count_breaches(c, p), 0);
-	/* A trace in which the node had more memory than it has. */
+	/* A trace made with more memory than the node has. */
 	struct simulation *s;
 	struct check_report report;
 
 	assert_int_equal(simulate(c, p, &s, NULL), 0);
 	c->nodes[14].memory = 1;
-	assert_int_equal(check_plan(c, p, s, NULL, &report), 0);
+	check_plan(c, p, s, NULL, &report);
 	assert_int_equal(report.n_breaches, 1);
 	assert_non_null(strstr(report.breaches[0], "TC1: node 14"));
 	check_report_fini(&report);
 	c->nodes[14].memory = memory;
-	/* And one in which a microbatch never came back to its data node, the first of them. */
+	/* A trace in which the first microbatch never returns to its data node. */
 	for (int i = s->n_tasks - 1; i >= 0; i--) {
 		if (s->tasks[i].node == 0 && s->tasks[i].kind == TASK_BACKWARD) {
 			s->tasks[i].kind = TASK_LOSS;
 			break;
 		}
 	}
-	assert_int_equal(check_plan(c, p, s, NULL, &report), 0);
+	check_plan(c, p, s, NULL, &report);
 	assert_int_equal(report.n_breaches, 1);
-	assert_string_equal(report.breaches[0], "TC1: not every microbatch left node 0 again");
+	assert_string_equal(report.breaches[0], "TC1: some microbatch never leaves node 0");
 	check_report_fini(&report);
 	simulation_free(s);
 	plan_free(p);

@@ -27,8 +27,8 @@ static double latest(double a, double b)
 
 /* Tries every order of the tasks, each as early as possible, for given routes of the microbatches.
  */
-static bool some_order_fits(const struct pricing_request *of, struct job *jobs, double free_s, double end_s,
-			    double within_s)
+static bool some_order_fits(const struct pricing_request *of, struct job *jobs, double free_s,
+			    double end_s, double within_s)
 {
 	int under_way = 0, back = 0;
 
@@ -132,7 +132,8 @@ static void equals_plain_enumeration(void **state)
 	for (int round = 0; round < 600; round++) {
 		struct shortest_paths w;
 		struct pricing_request of = random_machine(&r, &w);
-		double within_s = 4 + 14 * rng_uniform(&r), best = most_by_enumeration(&of, within_s), most;
+		double within_s = 4 + 14 * rng_uniform(&r), most;
+		double best = most_by_enumeration(&of, within_s);
 		int visits[PRICING_STAGES] = { 0 }, total = 0;
 
 		most = pricing_most(t, &of, within_s, visits);
@@ -162,8 +163,9 @@ static void counts_hundreds_of_microbatches(void **state)
 {
 	static const double route_s = 1, worth = 2;
 	static const uint64_t stages = 2;
-	struct pricing_request of = { .forward_s = 1, .backward_s = 1, .n = 600, .slots = 1, .n_routes = 1,
-				 .route_s = &route_s, .worth = &worth, .stages = &stages };
+	struct pricing_request of = { .forward_s = 1, .backward_s = 1, .n = 600, .slots = 1,
+				      .n_routes = 1, .route_s = &route_s, .worth = &worth,
+				      .stages = &stages };
 	struct arena arena = { 0 };
 	struct pricing *t = pricing_new(&arena, 2);
 	int visits[PRICING_STAGES] = { 0 };

@@ -1,4 +1,5 @@
-/* Whatever it is asked, the search gives a plan that the checker passes, or refuses truly. */
+/* Random questions: each answer of the search is a plan that the checker passes, or a true refusal.
+ */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -26,7 +27,8 @@ struct question {
 	int n_excluded;
 };
 
-/* Anything: unequal, with links missing, nodes unpinned, without memory, excluded. */
+/* Draws a question with unequal nodes, missing links, and nodes that are unpinned, excluded or
+ * without memory. */
 static void draw_question(struct rng *r, int round, struct question *x)
 {
 	struct fixture_shape shape = { .most_stages = 5,
@@ -69,7 +71,7 @@ static void assert_good(const struct question *x, const struct plan *p)
 
 	if (simulate(x->cluster, p, &s, &err) != 0)
 		fail_msg("%s", err.text);
-	assert_int_equal(check_plan(x->cluster, p, s, &options, &report), 0);
+	check_plan(x->cluster, p, s, &options, &report);
 	if (report.n_breaches > 0)
 		fail_msg("%s", report.breaches[0]);
 	assert_true(s->iteration_s == p->predicted.iteration_s);
@@ -88,8 +90,8 @@ static bool all_pinned(const struct cluster *c)
 	return true;
 }
 
-/* What the oracle says of it: 1: there are legal paths, 0: there are none, -1: it cannot say.
- * With a data node out the batch is another; a node without a stage may go anywhere. */
+/* The oracle's answer: 1: legal paths exist, 0: none exist, -1: it cannot tell, because a data node
+ * is excluded or a node has no stage. */
 static int paths_exist(const struct question *x)
 {
 	struct cluster *c = cluster_copy(x->cluster);
@@ -217,8 +219,8 @@ static void *search(void *arg)
 	return NULL;
 }
 
-/* At any moment, from another thread, with another search beside it: what there is comes out
- * whole, and nothing is lost (under a leak checker). */
+/* Cancels at any moment, from another thread, while a second search runs. The best plan so far must
+ * be whole, and a leak checker finds nothing. */
 static void cancelled_at_any_moment(void **state)
 {
 	int planned = 0;
@@ -234,7 +236,7 @@ static void cancelled_at_any_moment(void **state)
 		struct question x;
 
 		draw_question(&r, round, &x);
-		x.q.evaluations = 0; /* no limit but this one */
+		x.q.evaluations = 0; /* cancelling is the only limit */
 		x.q.cancel = &cancel;
 		x.q.threads = 1 + round % 3;
 		for (int i = 0; i < 2; i++) {

