@@ -1,4 +1,6 @@
-/* skippipe-plan: `plan` makes a plan for a cluster, `simulate` judges one. */
+/* skippipe-plan: the commands `plan`, which makes a plan for a cluster, and `simulate`, which
+ * predicts and checks one.
+ */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -6,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "schedule/execution/check.h"
@@ -25,13 +28,13 @@ static const char usage_text[] =
 	"           [-o plan.json]\n"
 	"       skippipe simulate CLUSTER PLAN [--trace trace.json] [--format json|text]\n"
 	"\n"
-	"plan writes a plan as JSON to stdout, or to the file given with -o; - as a file to read is\n"
-	"standard input. Without a budget it searches for one second; without --skip a third of the\n"
-	"stages are skipped; nodes with a stage in CLUSTER keep it unless --assignment free is given.\n"
-	"A free assignment is for the least iteration and sum of gradients together; with --sync-limit\n"
-	"for the shortest iteration among those whose sums take at most so long.\n"
-	"--overlap-sync lets each stage sum its gradients as soon as its own last task has ended.\n"
-	"simulate predicts what a plan does on a cluster and checks the rules.\n"
+	"plan writes a plan as JSON to standard output, or to the file given with -o. A file\n"
+	"named - is read from standard input. Without a budget the search takes one second;\n"
+	"without --skip a third of the stages is skipped. Nodes with a stage in CLUSTER keep it,\n"
+	"unless --assignment free is given. A free assignment has the least sum of iteration and\n"
+	"sum of gradients; with --sync-limit it has the shortest iteration of those whose sums\n"
+	"take at most that long. --overlap-sync lets each stage sum its gradients after its own\n"
+	"last task. simulate predicts the times of a plan on a cluster and checks the rules.\n"
 	"Exit status: 0 done, 1 failed, 2 usage, 3 infeasible or a rule is broken.\n";
 
 static int print_usage(const char *why)
@@ -50,8 +53,8 @@ static int report_error(const struct error *err, int status)
 
 struct plan_options {
 	const char *cluster, *from, *without, *output;
-	int skip;   /* -1: not said */
-	int stages; /* of which; 0: not said */
+	int skip;   /* -1: not given */
+	int stages; /* S of --skip K/S; 0: not given */
 	struct plan_request request;
 };
 
@@ -74,7 +77,7 @@ static bool parse_long(const char *text, long least, long most, long *out)
 	return true;
 }
 
-/* Exactly one of two words. */
+/* Returns true if the text is one of the two words. */
 static bool parse_choice(const char *text, const char *yes, const char *no, bool *out)
 {
 	*out = strcmp(text, yes) == 0;
@@ -134,7 +137,7 @@ static bool parse_skip(struct plan_options *o, const char *text)
 	return true;
 }
 
-/* NULL when the option is understood, else what is wrong. */
+/* Returns NULL, or the error if the option is not valid. */
 static const char *take_plan_option(struct plan_options *o, int option)
 {
 	struct plan_request *q = &o->request;
@@ -144,7 +147,8 @@ static const char *take_plan_option(struct plan_options *o, int option)
 	switch (option) {
 	case SKIP:
 		if (q->path_length > 0 || !parse_skip(o, optarg))
-			return "--skip: expected a number of stages, as 2 or 2/6, and no --path-length";
+			return "--skip: expected a number of stages, as 2 or 2/6, and no "
+			       "--path-length";
 		return NULL;
 	case LENGTH:
 		if (!parse_long(optarg, 1, CLUSTER_MOST_STAGES, &v) || o->skip >= 0)
@@ -196,11 +200,12 @@ static const char *take_plan_option(struct plan_options *o, int option)
 		o->output = optarg;
 		return NULL;
 	default:
-		return "plan: an option that is not known, or lacks its value";
+		return "plan: an unknown option, or an option without its value";
 	}
 }
 
-/* -1: help was asked for, and given. What one option says is judged there, what two say here. */
+/* Returns -1 after printing the help. Checks combinations of options; take_plan_option checks
+ * single ones. */
 static int parse_plan_options(int argc, char **argv, struct plan_options *o)
 {
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -251,7 +256,7 @@ static bool parse_without(const char *list, int n_nodes, bool *excluded)
 	}
 }
 
-/* The plan goes out whole or not at all. */
+/* Writes the whole plan or nothing. */
 static int write_plan(const struct plan *plan, const char *path)
 {
 	char *text = plan_format(plan);
@@ -275,7 +280,7 @@ static void show_progress(void *arg, const struct plan *plan)
 		plan->predicted.lower_bound_s);
 }
 
-/* What the options say of stages is judged against the cluster first. */
+/* Checks the options about stages against the cluster, and searches. */
 static int search_and_write(const struct cluster *c, struct plan_options *o)
 {
 	struct plan_request *q = &o->request;
@@ -290,7 +295,8 @@ static int search_and_write(const struct cluster *c, struct plan_options *o)
 		return report_error(&err, USAGE);
 	}
 	if (o->skip >= c->n_stages) {
-		error_set(&err, 0, "--skip %d: the cluster has only %d stages", o->skip, c->n_stages);
+		error_set(&err, 0, "--skip %d: the cluster has only %d stages", o->skip,
+			  c->n_stages);
 		return report_error(&err, USAGE);
 	}
 	if (q->path_length > c->n_stages) {
@@ -317,7 +323,6 @@ static int search_and_write(const struct cluster *c, struct plan_options *o)
 	return rc;
 }
 
-/* Options, the files they name, the search. */
 static int plan_command(int argc, char **argv)
 {
 	struct plan_options o;
@@ -336,9 +341,10 @@ static int plan_command(int argc, char **argv)
 		goto free_cluster;
 	}
 	if (o.without) {
-		excluded = calloc((size_t)c->n_nodes, sizeof(*excluded));
-		if (!excluded || !parse_without(o.without, c->n_nodes, excluded)) {
-			error_set(&err, 0, "--without %.60s: expected node ids below %d, with commas",
+		excluded = alloc_array((size_t)c->n_nodes, sizeof(*excluded));
+		if (!parse_without(o.without, c->n_nodes, excluded)) {
+			error_set(&err, 0,
+				  "--without %.60s: expected node ids below %d, with commas",
 				  o.without, c->n_nodes);
 			status = report_error(&err, USAGE);
 			goto free_excluded;
@@ -382,7 +388,7 @@ static void print_json_text(const char *text)
 	putchar('"');
 }
 
-/* Only what there is: without a run that ends only the breaches and why it stopped. */
+/* Without a complete run (s NULL) only the breaches and the standstill are printed. */
 static void print_json(const struct simulation *s, const struct check_report *r, const char *stop)
 {
 	bool comma = false;
@@ -463,7 +469,7 @@ fini_report:
 	return status;
 }
 
-/* NULL when the option is understood, else what is wrong. */
+/* Returns NULL, or the error if the option is not valid. */
 static const char *take_simulate_option(struct simulate_options *o, int option)
 {
 	switch (option) {
@@ -474,11 +480,10 @@ static const char *take_simulate_option(struct simulate_options *o, int option)
 		return parse_choice(optarg, "text", "json", &o->text)
 			? NULL : "--format: expected text or json";
 	default:
-		return "simulate: an option that is not known, or lacks its value";
+		return "simulate: an unknown option, or an option without its value";
 	}
 }
 
-/* Options, the two files, the judgement. */
 static int simulate_command(int argc, char **argv)
 {
 	static const struct option longs[] = {

@@ -1,17 +1,20 @@
+/* The walk of single_machine.h, layer by layer: all states with the same number of tasks done. */
 #include "schedule/bound/single_machine.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The microbatches under way, oldest first: those with L done have the time their B can start,
- * the others the end of their F. */
-struct way {
-	double free_s; /* of the machine, the overhead paid */
+#include "base/alloc.h"
+
+/* at_s has the microbatches under way, oldest first: the earliest start of B if L is done, else the
+ * end of F. */
+struct state {
+	double free_s; /* when the machine is free, overhead included */
 	double at_s[SINGLE_MACHINE_MOST_SLOTS];
 };
 
-/* Tasks done, as numbers beyond those microbatches that have given their slot back. */
+/* Numbers of F, L and B done, without the microbatches that have given their slot back. */
 struct done {
 	int f, l, b;
 };
@@ -19,8 +22,8 @@ struct done {
 struct walk {
 	const struct single_machine *m;
 	int slots, width, n_cells, most;
-	/* Two layers: so many tasks done, and one more. (n_cells) lists of (most) ways. */
-	struct way *now, *next;
+	/* The present layer and the next: (n_cells) lists of (most) states. */
+	struct state *now, *next;
 	int *n_now, *n_next;
 	bool exact;
 };
@@ -30,7 +33,7 @@ static int cell_of(const struct walk *w, struct done d)
 	return (d.f * w->width + d.l) * w->width + d.b;
 }
 
-static bool no_worse(const struct way *a, const struct way *b, int under_way)
+static bool no_worse(const struct state *a, const struct state *b, int under_way)
 {
 	if (a->free_s > b->free_s)
 		return false;
@@ -41,86 +44,86 @@ static bool no_worse(const struct way *a, const struct way *b, int under_way)
 	return true;
 }
 
-/* Into the one it is closest to, the earlier of each time. */
-static void merge_way(struct way *list, int n, const struct way *way, int under_way)
+/* Merges the state into the closest one of the list, with the earlier of each time. */
+static void merge_state(struct state *list, int n, const struct state *state, int under_way)
 {
 	double closest = INFINITY;
 	int into = 0;
 
 	for (int i = 0; i < n; i++) {
-		double apart = fabs(list[i].free_s - way->free_s);
+		double apart = fabs(list[i].free_s - state->free_s);
 
 		for (int k = 0; k < under_way; k++)
-			apart += fabs(list[i].at_s[k] - way->at_s[k]);
+			apart += fabs(list[i].at_s[k] - state->at_s[k]);
 		if (apart < closest) {
 			closest = apart;
 			into = i;
 		}
 	}
-	list[into].free_s = fmin(list[into].free_s, way->free_s);
+	list[into].free_s = fmin(list[into].free_s, state->free_s);
 	for (int k = 0; k < under_way; k++)
-		list[into].at_s[k] = fmin(list[into].at_s[k], way->at_s[k]);
+		list[into].at_s[k] = fmin(list[into].at_s[k], state->at_s[k]);
 }
 
-static void reach_way(struct walk *w, struct done d, const struct way *way)
+static void reach_state(struct walk *w, struct done d, const struct state *state)
 {
 	int cell = cell_of(w, d), *n = &w->n_next[cell], kept = 0;
-	struct way *list = w->next + (size_t)cell * (size_t)w->most;
+	struct state *list = w->next + (size_t)cell * (size_t)w->most;
 
 	for (int i = 0; i < *n; i++) {
-		if (no_worse(&list[i], way, d.f))
+		if (no_worse(&list[i], state, d.f))
 			return;
 	}
 	for (int i = 0; i < *n; i++) {
-		if (!no_worse(way, &list[i], d.f))
+		if (!no_worse(state, &list[i], d.f))
 			list[kept++] = list[i];
 	}
 	*n = kept;
 	if (kept < w->most) {
-		list[(*n)++] = *way;
+		list[(*n)++] = *state;
 	} else {
-		merge_way(list, kept, way, d.f);
+		merge_state(list, kept, state, d.f);
 		w->exact = false;
 	}
 }
 
-/* The oldest has given its slot back. */
-static void reach_without_oldest(struct walk *w, struct done d, struct way *way)
+/* Reaches a state whose oldest microbatch has given its slot back. */
+static void reach_without_oldest(struct walk *w, struct done d, struct state *state)
 {
-	memmove(way->at_s, way->at_s + 1, sizeof(way->at_s) - sizeof(way->at_s[0]));
-	reach_way(w, (struct done){ d.f - 1, d.l - 1, d.b - 1 }, way);
+	memmove(state->at_s, state->at_s + 1, sizeof(state->at_s) - sizeof(state->at_s[0]));
+	reach_state(w, (struct done){ d.f - 1, d.l - 1, d.b - 1 }, state);
 }
 
-/* All that the machine may do next; `sent` microbatches have had their F. */
-static void go_on(struct walk *w, struct done d, const struct way *from, int sent)
+/* Tries each task that the machine may do next. `sent` microbatches have had their F. */
+static void extend_state(struct walk *w, struct done d, const struct state *from, int sent)
 {
 	const struct single_machine *m = w->m;
-	struct way way = *from;
+	struct state state = *from;
 
 	if (d.b < d.l) { /* B */
-		way.free_s =
+		state.free_s =
 			fmax(from->free_s, from->at_s[d.b]) + m->backward_s + m->overhead_s;
-		reach_without_oldest(w, (struct done){ d.f, d.l, d.b + 1 }, &way);
+		reach_without_oldest(w, (struct done){ d.f, d.l, d.b + 1 }, &state);
 	}
 	if (d.l < d.f) { /* L */
 		double end_s = fmax(from->free_s, from->at_s[d.l] + m->lag_loss_s) + m->loss_s;
 
-		way = *from;
-		way.free_s = end_s + m->overhead_s;
-		way.at_s[d.l] = fmax(end_s + m->lag_back_s,
+		state = *from;
+		state.free_s = end_s + m->overhead_s;
+		state.at_s[d.l] = fmax(end_s + m->lag_back_s,
 				     from->at_s[d.l] + m->loss_s + m->lag_round_s);
-		reach_way(w, (struct done){ d.f, d.l + 1, d.b }, &way);
+		reach_state(w, (struct done){ d.f, d.l + 1, d.b }, &state);
 	}
 	if (d.f < w->slots && sent < m->n) { /* F */
-		way = *from;
-		way.at_s[d.f] = from->free_s + m->forward_s;
-		way.free_s = way.at_s[d.f] + m->overhead_s;
-		reach_way(w, (struct done){ d.f + 1, d.l, d.b }, &way);
+		state = *from;
+		state.at_s[d.f] = from->free_s + m->forward_s;
+		state.free_s = state.at_s[d.f] + m->overhead_s;
+		reach_state(w, (struct done){ d.f + 1, d.l, d.b }, &state);
 	}
 }
 
-/* From so many tasks done to one more. A cell and the number of tasks tell how many
- * microbatches are through, since each is as many tasks. */
+/* Extends all states with `tasks` tasks done. The number of finished microbatches follows from the
+ * cell, because each has three tasks. */
 static void take_layer(struct walk *w, int tasks)
 {
 	memset(w->n_next, 0, (size_t)w->n_cells * sizeof(*w->n_next));
@@ -130,37 +133,34 @@ static void take_layer(struct walk *w, int tasks)
 		int through = (tasks - d.f - d.l - d.b) / 3;
 
 		for (int i = 0; i < w->n_now[cell]; i++)
-			go_on(w, d, &w->now[(size_t)cell * (size_t)w->most + (size_t)i],
+			extend_state(w, d, &w->now[(size_t)cell * (size_t)w->most + (size_t)i],
 			      through + d.f);
 	}
 }
 
-/* INFINITY: out of memory. */
 static double walk_all(struct walk *w)
 {
-	size_t ways = (size_t)w->n_cells * (size_t)w->most;
+	size_t states = (size_t)w->n_cells * (size_t)w->most;
 	int last = 3 * w->m->n;
 	double best = INFINITY;
 
-	w->now = calloc(ways, sizeof(*w->now));
-	w->next = calloc(ways, sizeof(*w->next));
-	w->n_now = calloc((size_t)w->n_cells, sizeof(*w->n_now));
-	w->n_next = calloc((size_t)w->n_cells, sizeof(*w->n_next));
-	if (w->now && w->next && w->n_now && w->n_next) {
-		w->n_now[0] = 1; /* at time 0, nothing done */
-		for (int tasks = 0; tasks < last; tasks++) {
-			struct way *ways_were = w->now;
-			int *n_were = w->n_now;
+	w->now = alloc_array(states, sizeof(*w->now));
+	w->next = alloc_array(states, sizeof(*w->next));
+	w->n_now = alloc_array((size_t)w->n_cells, sizeof(*w->n_now));
+	w->n_next = alloc_array((size_t)w->n_cells, sizeof(*w->n_next));
+	w->n_now[0] = 1; /* the state at time 0, with nothing done */
+	for (int tasks = 0; tasks < last; tasks++) {
+		struct state *states_were = w->now;
+		int *n_were = w->n_now;
 
-			take_layer(w, tasks);
-			w->now = w->next;
-			w->n_now = w->n_next;
-			w->next = ways_were;
-			w->n_next = n_were;
-		}
-		for (int i = 0; i < w->n_now[0]; i++)
-			best = fmin(best, w->now[i].free_s - w->m->overhead_s);
+		take_layer(w, tasks);
+		w->now = w->next;
+		w->n_now = w->n_next;
+		w->next = states_were;
+		w->n_next = n_were;
 	}
+	for (int i = 0; i < w->n_now[0]; i++)
+		best = fmin(best, w->now[i].free_s - w->m->overhead_s);
 	free(w->now);
 	free(w->next);
 	free(w->n_now);
@@ -180,11 +180,11 @@ static double formula_s(const struct single_machine *m, int slots)
 	return fmax(work_s, fmax(slots_s, trip_s));
 }
 
-double single_machine_least_s(const struct single_machine *m, int most_ways, bool *exact)
+double single_machine_least_s(const struct single_machine *m, int most_states, bool *exact)
 {
 	int slots = m->slots < m->n ? m->slots : m->n;
 	struct walk w = {
-		.m = m, .slots = slots, .width = slots + 1, .most = most_ways, .exact = true
+		.m = m, .slots = slots, .width = slots + 1, .most = most_states, .exact = true
 	};
 	double least_s;
 
@@ -193,7 +193,7 @@ double single_machine_least_s(const struct single_machine *m, int most_ways, boo
 		return 0;
 	least_s = formula_s(m, slots);
 	*exact = false;
-	if (slots > SINGLE_MACHINE_MOST_SLOTS || m->n > SINGLE_MACHINE_MOST_MB || most_ways < 1)
+	if (slots > SINGLE_MACHINE_MOST_SLOTS || m->n > SINGLE_MACHINE_MOST_MB || most_states < 1)
 		return least_s;
 	w.n_cells = w.width * w.width * w.width;
 	least_s = fmax(least_s, walk_all(&w));

@@ -154,9 +154,8 @@ static void check_cc2(struct checking *k, const struct plan_microbatch *m)
 		int low = exchanged ? b : a;
 
 		if (low <= last) {
-			add_breach(k,
-				   "CC2: microbatch %d: stage %d at place %d does not follow stage %d",
-				   m->id, a, h, last);
+			add_breach(k, "CC2: microbatch %d: stage %d at place %d does not follow "
+				   "stage %d", m->id, a, h, last);
 			return;
 		}
 		last = a;
@@ -181,9 +180,8 @@ static void check_cc3(struct checking *k)
 		long low = visits / others, high = (visits + others - 1) / others;
 
 		if (exposure[s] < low || exposure[s] > high)
-			add_breach(k,
-				   "CC3: stage %d is visited by %d microbatches, expected %ld to %ld",
-				   s, exposure[s], low, high);
+			add_breach(k, "CC3: stage %d is visited by %d microbatches, "
+				   "expected %ld to %ld", s, exposure[s], low, high);
 	}
 	free(exposure);
 }

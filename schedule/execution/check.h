@@ -3,16 +3,16 @@
  *
  *   shape   Every node is assigned at most once. Stages have the sizes of the cluster. Paths have
  *           path_length nodes that exist and are linked, and visit no stage twice.
- *   batch   Every data node sends microbatches_per_data_node. If data nodes are excluded, the others may
- *           share their microbatches, so that the total stays the same.
+ *   batch   Every data node sends microbatches_per_data_node. If data nodes are excluded, the
+ *           others may share their microbatches, so that the total stays the same.
  *   CC1     Every path starts in stage 0, at the microbatch's own data node.
  *   CC2     Stages ascend, but two stages of neighbouring numbers that follow one another may be
  *           exchanged. Exchanges do not overlap, and stage 0 stays first.
  *   CC3     All stages but 0 are visited by the same number of microbatches, to within one.
- *   TC1     No node ever holds more microbatches than its memory (from a trace), and the plan comes to
- *           an end.
- *   TC2     Two microbatches may meet at a node: one waits, and the plan takes longer (docs/formats.md,
- *           rules 2 and 9).
+ *   TC1     No node ever holds more microbatches than its memory (from a trace), and the plan
+ *           comes to an end.
+ *   TC2     Two microbatches may meet at a node: one waits, and the plan takes longer
+ *           (docs/formats.md, rules 2 and 9).
  */
 #ifndef SCHEDULE_CHECK_H
 #define SCHEDULE_CHECK_H

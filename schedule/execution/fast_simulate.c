@@ -1,17 +1,18 @@
+/* The fast simulation.
+ *
+ * Nodes serve first come, first served. When a task arrives, all tasks before it are known, so its
+ * start is known too, and it is booked at once. Nodes therefore need no events. Only an F that
+ * finds no slot waits; it is booked after the B that gives a slot back, and before all later
+ * arrivals.
+ *
+ * The calendar queue holds the arrivals. Time is cut into buckets of equal width. An event goes to
+ * the list of its bucket, and a bit for each bucket says if the bucket is empty. Bucket numbers
+ * never fall as time grows, so the first bucket that is not empty holds the earliest event,
+ * whatever the rounding. The last bucket takes all later times. */
 #include "schedule/execution/fast_simulate.h"
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
-
-/* First come, first served: where a task arrives, those that came before it are known, so its start
- * is known too, and it is booked at once. No node needs an event of its own. Only an F that finds
- * no slot waits; it is booked behind the B that gives one back, and before all that came after it.
- *
- * The calendar queue holds the arrivals. Time is cut into buckets of equal width; an event goes to
- * the list of its bucket, and a bit says which buckets hold any. The bucket number never falls as
- * time grows, so the first filled bucket holds the earliest event, however the rounding goes; the
- * last bucket takes all that lies beyond. */
 
 static int bucket_of(const struct fast_simulate *e, double at_s)
 {
@@ -20,8 +21,8 @@ static int bucket_of(const struct fast_simulate *e, double at_s)
 	return b < e->n_buckets - 1 ? (int)b : e->n_buckets - 1;
 }
 
-/* The bits that are read next are not in memory: the next arrival could not be looked up there
- * before it is known where the last one went, and that is known last of all. */
+/* The present word of the bits is kept in e->bits. Reading it from memory would have to wait for
+ * the last write there, whose address is known last of all. */
 static inline void queue_add(struct fast_simulate *e, int what, double at_s)
 {
 	int b = bucket_of(e, at_s), next = e->bucket[b];
@@ -39,7 +40,7 @@ static inline void queue_add(struct fast_simulate *e, int what, double at_s)
 	e->bucket[b] = what;
 }
 
-/* Of the first bucket's list, those of the earliest instant, as a list; the others stay. */
+/* Takes the events of the earliest instant out of the first bucket, as a list. The others stay. */
 static int take_earliest(struct fast_simulate *e, int b)
 {
 	struct fast_simulate_event *event = e->event;
@@ -61,7 +62,8 @@ static int take_earliest(struct fast_simulate *e, int b)
 	return taken;
 }
 
-/* Takes out all events of the earliest instant, as a list by next; -1: the queue is empty. */
+/* Takes all events of the earliest instant out of the queue, as a list by next. -1: the queue is
+ * empty. */
 static inline int queue_take(struct fast_simulate *e)
 {
 	int b, first;
@@ -80,8 +82,9 @@ static inline int queue_take(struct fast_simulate *e)
 	return first;
 }
 
-/* What the microbatch has arrived for starts when the node has done what is booked. */
-static inline void book_task(struct fast_simulate *e, struct fast_simulate_node *n, int mb, double now_s)
+/* Books the microbatch's next task: it starts when the node has done all booked tasks. */
+static inline void book_task(struct fast_simulate *e, struct fast_simulate_node *n, int mb,
+			     double now_s)
 {
 	struct fast_simulate_event *event = &e->event[mb];
 	const struct fast_simulate_step *task = &e->chain[event->task];
@@ -102,7 +105,7 @@ static inline void book_task(struct fast_simulate *e, struct fast_simulate_node 
 	}
 }
 
-/* Books those that wait for slots, as far as there are any. */
+/* Books waiting microbatches as long as slots are free. */
 static void serve_waiting(struct fast_simulate *e, struct fast_simulate_node *n, double now_s)
 {
 	while (n->first >= 0 && n->slots > 0) {
@@ -123,7 +126,7 @@ static void wait_for_slot(struct fast_simulate *e, struct fast_simulate_node *n,
 	n->last = mb;
 }
 
-/* Takes one arrival. The arrivals left of its instant are of larger microbatches. */
+/* Handles one arrival. Arrivals of the same instant are handled in order of their microbatches. */
 static inline void take_one(struct fast_simulate *e, int mb, double now_s)
 {
 	const struct fast_simulate_step *task = &e->chain[e->event[mb].task];
@@ -137,7 +140,7 @@ static inline void take_one(struct fast_simulate *e, int mb, double now_s)
 		serve_waiting(e, n, now_s);
 }
 
-/* Several at one instant: a node takes the smallest microbatch first. */
+/* Handles several arrivals of one instant: a node serves the smallest microbatch first. */
 static void take_many(struct fast_simulate *e, int list, double now_s)
 {
 	int n = 0;
@@ -157,7 +160,7 @@ static void reset_run(struct fast_simulate *e, double limit_s)
 {
 	e->done = e->n_booked = e->n_replayed = 0;
 	e->late = false;
-	/* Sums in another order than the run's differ in the last bits. */
+	/* Sums of the same times in another order differ in the last bits. */
 	e->limit_s = limit_s * (1 + 1e-9);
 	memset(e->filled, 0, (size_t)(e->n_buckets >> 6) * sizeof(*e->filled));
 	e->filled[e->n_buckets >> 6] = 1;
@@ -172,7 +175,7 @@ static void reset_run(struct fast_simulate *e, double limit_s)
 	}
 }
 
-/* The calendar should just span a run. Its scale costs or saves time, and changes nothing else. */
+/* Fits the calendar to the length of a run. Its scale changes the speed, not the result. */
 static void fit_calendar(struct fast_simulate *e)
 {
 	double span_s = e->n_buckets / e->per_s;
@@ -191,7 +194,7 @@ static void fill_arrivals(struct fast_simulate *e, int mb)
 					 e->chain[task].travel_s;
 }
 
-/* The results of a run that came to its end. */
+/* Fills in the results of a complete run. */
 static void finish_run(struct fast_simulate *e)
 {
 	for (int i = 0; i < e->n_replayed; i++) {
@@ -212,7 +215,7 @@ static void finish_run(struct fast_simulate *e)
 	fit_calendar(e);
 }
 
-/* Everything that is in the queue, and what follows from it. */
+/* Handles all events of the queue and those that follow from them. */
 static bool run_events(struct fast_simulate *e)
 {
 	int list;
@@ -279,8 +282,7 @@ double fast_simulate_changes_s(const struct fast_simulate *e, int mb, const int 
 	return fmin(e->kept_arrival_s[at + h], end_s + delay_s);
 }
 
-/* What was booked before from_s, as it was in the kept run. Times follow when the run has come to
- * its end. */
+/* Takes over the bookings of the kept run before from_s. finish_run copies their times. */
 static void replay_kept(struct fast_simulate *e, double from_s)
 {
 	int i = 0;
@@ -303,7 +305,7 @@ static void replay_kept(struct fast_simulate *e, double from_s)
 	e->n_booked = e->n_replayed = i;
 }
 
-/* As they came. */
+/* Inserts the microbatch in order of arrival. */
 static void wait_in_turn(struct fast_simulate *e, struct fast_simulate_node *n, int mb)
 {
 	int32_t *at = &n->first;
@@ -316,7 +318,8 @@ static void wait_in_turn(struct fast_simulate *e, struct fast_simulate_node *n, 
 	*at = mb;
 }
 
-/* A microbatch between two tasks: still on its way at from_s, or waiting for a slot. */
+/* Places a microbatch between two tasks: at from_s it is still travelling, or it waits for a slot.
+ */
 static void place_microbatch(struct fast_simulate *e, int mb, double from_s)
 {
 	struct fast_simulate_event *event = &e->event[mb];
@@ -361,7 +364,7 @@ static void add_up(struct fast_simulate_step *chain, int steps)
 	}
 }
 
-/* The tasks along a path into chain (2 * length + 1). */
+/* Writes the tasks of a path to chain (2 * length + 1). */
 static void fill_chain(const struct problem *p, const int *path, struct fast_simulate_step *chain)
 {
 	int length = p->length, steps = 2 * length + 1;
@@ -394,8 +397,7 @@ void fast_simulate_set_paths(struct fast_simulate *e, const struct solution *s)
 		fast_simulate_set_path(e, i, solution_path(s, e->p, i));
 }
 
-/* As many buckets as tasks, over the time the busiest node needs at the least; a wrong guess
- * costs speed only. */
+/* Guesses the length of a run from the work of the nodes. A wrong guess only costs speed. */
 static double guess_horizon(const struct problem *p)
 {
 	double work = 0, slowest = 0;
@@ -411,8 +413,7 @@ static double guess_horizon(const struct problem *p)
 	return 4 * (work + slowest) * p->c->microbatches_per_data_node + 1e-6;
 }
 
-/* The calendar's buckets, several a task, cover a guess of how long a run takes; then the arrays.
- */
+/* There are several buckets for each task, over the guessed length of a run. */
 void fast_simulate_init(struct fast_simulate *e, const struct problem *p)
 {
 	size_t m = (size_t)p->n_mb, n = (size_t)p->n_nodes, steps = 2 * (size_t)p->length + 1;

@@ -1,3 +1,9 @@
+/* The reference simulator.
+ *
+ * A heap holds the events: a microbatch reaches its next task, or a node becomes free. All events
+ * of an instant are taken in before the nodes concerned (`dirty`) choose. Each starts the best
+ * waiting task that may start. A waiting task remembers the task that delayed it, for the report of
+ * collisions. The code is written to be plain; fast_simulate.c is written to be fast. */
 #include "schedule/execution/simulate.h"
 
 #include <errno.h>
@@ -12,16 +18,11 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 
-/* A heap of events: a microbatch reaches its next task, or a node is free. All events of an instant
- * are taken in before any node chooses (the dirty nodes); each then starts the best of what waits
- * there and may start. What waits keeps its list at the node, with a note of what was in its way:
- * those are the collisions told. Nothing here is fast: fast_simulate.c is. */
-
 #define NO_PRIORITY INT32_MAX
 
 struct event {
 	double at_s;
-	int what; /* >= 0: that microbatch reaches its next task; < 0: node -1 - what is free */
+	int what; /* >= 0: this microbatch reaches its next task; < 0: node -1 - what is free */
 };
 
 /* A task that has arrived. */
@@ -32,13 +33,12 @@ struct waiting {
 };
 
 struct node_state {
-	bool busy, dirty;  /* dirty: it may choose at this instant */
+	bool busy, dirty;  /* dirty: an event of this instant concerns it */
 	int last;          /* the task it runs or ran last; -1: none yet */
 	int n_waiting;
-	struct waiting *waiting; /* in no order; room for all microbatches that visit it: of
-				  * each at most one task waits here */
+	struct waiting *waiting; /* in no order; a microbatch has at most one task here */
 	int n_holding;
-	int *holding;      /* the F tasks whose slot is taken, oldest first */
+	int *holding;      /* the F whose microbatches hold a slot, oldest first */
 };
 
 struct run {
@@ -46,9 +46,9 @@ struct run {
 	const struct plan *p;
 	struct simulation *s;
 	double now_s;
-	struct arena arena; /* of all below */
+	struct arena arena; /* owns the arrays below */
 	struct node_state *nodes;
-	int *step; /* (n_microbatches) 0 .. 2 * length: which task of the chain comes next */
+	int *step; /* (n_microbatches) 0 .. 2 * length: the next task of the chain */
 	struct event *heap;
 	int n_heap;
 	int *dirty, n_dirty;
@@ -128,7 +128,7 @@ static enum task_kind kind_of(const struct run *r, const struct waiting *w)
 	return step_kind(&r->p->microbatches[w->mb], w->step);
 }
 
-/* Microbatches are sorted by id, so the index stands for it. */
+/* Microbatches are sorted by id, so their indices compare like their ids. */
 static bool goes_first(const struct run *r, const struct waiting *a, const struct waiting *b)
 {
 	int32_t pa = priority_of(r, a), pb = priority_of(r, b);
@@ -205,7 +205,7 @@ static void start_task(struct run *r, int node, const struct waiting *w)
 	note_collision(r, task, w->in_the_way);
 	if (task->kind == TASK_FORWARD)
 		n->holding[n->n_holding++] = r->s->n_tasks;
-	else if (task->kind == TASK_BACKWARD) /* nothing else starts here before its end */
+	else if (task->kind == TASK_BACKWARD) /* no task starts here before it ends */
 		release_slot(n, r->s->tasks, w->mb, task->hop);
 	if (n->n_holding > r->s->peak_slots[node])
 		r->s->peak_slots[node] = n->n_holding;
@@ -218,8 +218,8 @@ static void start_task(struct run *r, int node, const struct waiting *w)
 	send_on(r, w->mb, node, task->end_s);
 }
 
-/* The node is free: start the best of what waits there and may start. The rest learn what they
- * wait for: that task, or with nothing to start the oldest holder of a slot. */
+/* Starts the best waiting task that may start, on a node that is free. The others note what they
+ * wait for: that task or, if none may start, the oldest holder of a slot. */
 static void start_best(struct run *r, int node)
 {
 	struct node_state *n = &r->nodes[node];
@@ -295,8 +295,8 @@ static int check_hop(const struct cluster *c, const struct plan_microbatch *m, i
 	return 0;
 }
 
-/* What the run would read out of bounds or could never do: unknown nodes, lengths, missing links.
- * Rules of the plan are check.h's. */
+/* Refuses plans that cannot be run: unknown nodes, bad lengths, missing links. check.h checks the
+ * rules. */
 static int check_runnable(const struct cluster *c, const struct plan *p, struct error *err)
 {
 	if (p->n_stages != c->n_stages)
@@ -314,12 +314,13 @@ static int check_runnable(const struct cluster *c, const struct plan *p, struct 
 		if (i > 0 && m->id <= p->microbatches[i - 1].id)
 			return error_set(err, -EINVAL, "microbatches: ids must ascend");
 		if (m->length < 1 || m->length > PLAN_MOST_PATH)
-			return error_set(err, -EINVAL, "microbatch %d: expected a path of 1 to %d nodes",
-					 m->id, PLAN_MOST_PATH);
+			return error_set(err, -EINVAL,
+					 "microbatch %d: expected a path of 1 to %d nodes", m->id,
+					 PLAN_MOST_PATH);
 		for (int h = 0; h < m->length; h++) {
 			if (m->path[h] < 0 || m->path[h] >= c->n_nodes)
-				return error_set(err, -EINVAL, "microbatch %d: unknown node %d", m->id,
-						 m->path[h]);
+				return error_set(err, -EINVAL, "microbatch %d: unknown node %d",
+						 m->id, m->path[h]);
 		}
 		for (int step = 0; rc == 0 && step < 2 * m->length; step++)
 			rc = check_hop(c, m, step_node(m, step), step_node(m, step + 1), err);
@@ -349,7 +350,7 @@ static int find_microbatch(const struct plan *p, int id)
 	return low < p->n_microbatches && p->microbatches[low].id == id ? low : -1;
 }
 
-/* Entries that fit no task of the plan on that node are passed over: they order nothing. */
+/* Entries without a task of the plan on that node are ignored. */
 static void fill_priorities(struct run *r)
 {
 	for (size_t i = 0; i < (size_t)r->p->n_microbatches * (size_t)r->steps; i++)
@@ -372,8 +373,7 @@ static void fill_priorities(struct run *r)
 	}
 }
 
-/* Sizes follow from the plan: a node has room for all microbatches that visit it to wait or hold
- * there. */
+/* A node has room for all microbatches that visit it to wait and to hold a slot. */
 static void run_alloc(struct run *r)
 {
 	size_t n = (size_t)r->c->n_nodes, m = (size_t)r->p->n_microbatches, visits = 0;
@@ -392,7 +392,8 @@ static void run_alloc(struct run *r)
 	r->heap = arena_array(&r->arena, m + n + 1, sizeof(*r->heap));
 	r->dirty = arena_array(&r->arena, n, sizeof(*r->dirty));
 	if (r->p->n_orders > 0)
-		r->priority = arena_array(&r->arena, m * (size_t)r->steps + 1, sizeof(*r->priority));
+		r->priority = arena_array(&r->arena, m * (size_t)r->steps + 1,
+					  sizeof(*r->priority));
 	if (r->priority)
 		fill_priorities(r);
 	for (size_t i = 0; i < m; i++) {
@@ -411,8 +412,8 @@ static void run_alloc(struct run *r)
 	}
 }
 
-/* Names the first few that wait and who holds what they wait for. */
-static int tell_standstill(const struct run *r, struct error *err)
+/* Names the first few waiting microbatches and those that hold the slots. */
+static int report_standstill(const struct run *r, struct error *err)
 {
 	char who[400] = "";
 	int named = 0, stuck = r->p->n_microbatches - r->done;
@@ -445,7 +446,7 @@ static struct simulation *simulation_alloc(const struct cluster *c, const struct
 		tasks += (size_t)task_count(&p->microbatches[i]);
 	s->n_stages = c->n_stages;
 	s->n_nodes = c->n_nodes;
-	s->tasks = alloc_array(tasks + 1, sizeof(*s->tasks));
+	s->tasks = alloc_array(tasks, sizeof(*s->tasks));
 	s->exposure = alloc_array((size_t)c->n_stages, sizeof(*s->exposure));
 	s->peak_slots = alloc_array((size_t)c->n_nodes, sizeof(*s->peak_slots));
 	s->busy_s = alloc_array((size_t)c->n_nodes, sizeof(*s->busy_s));
@@ -481,8 +482,8 @@ static double stage_sync_s(const struct cluster *c, const struct plan *p, int st
 	return r > 1 ? 2.0 * (r - 1) / r * slowest : 0;
 }
 
-/* When each stage sums its gradients after the iteration (sync_s), and from its own last task on
- * (total_s). */
+/* Works out sync_s, for sums after the iteration, and total_s, for sums that follow each stage's
+ * last task. */
 static void sum_gradients(const struct run *r)
 {
 	for (int stage = 0; stage < r->p->n_stages; stage++) {
@@ -499,17 +500,15 @@ static void sum_gradients(const struct run *r)
 	}
 }
 
-/* From the run that has ended: exposure counts visits by the assignment, idle time the nodes that
- * have a stage. */
-static int sum_up_run(struct run *r, struct error *err)
+/* Adds up a complete run. Exposure counts visits by the assignment; idle time counts nodes with a
+ * stage. */
+static void sum_up_run(struct run *r)
 {
 	struct simulation *s = r->s;
-	int *stage_of = malloc((size_t)r->c->n_nodes * sizeof(*stage_of));
+	int *stage_of = alloc_array((size_t)r->c->n_nodes, sizeof(*stage_of));
 	int assigned = 0;
 	double busy = 0;
 
-	if (!stage_of)
-		return error_set(err, -ENOMEM, "out of memory");
 	plan_stages(r->p, r->c->n_nodes, stage_of);
 	for (int i = 0; i < r->p->n_microbatches; i++) {
 		for (int h = 0; h < r->p->microbatches[i].length; h++) {
@@ -527,7 +526,6 @@ static int sum_up_run(struct run *r, struct error *err)
 		s->idle_fraction = 1 - busy / (assigned * s->iteration_s);
 	sum_gradients(r);
 	free(stage_of);
-	return 0;
 }
 
 int simulate(const struct cluster *c, const struct plan *p, struct simulation **out,
@@ -543,12 +541,14 @@ int simulate(const struct cluster *c, const struct plan *p, struct simulation **
 	for (int i = 0; i < p->n_microbatches; i++)
 		heap_push(&r, p->microbatches[i].release_s, i);
 	run_events(&r);
-	rc = r.done < p->n_microbatches ? tell_standstill(&r, err) : sum_up_run(&r, err);
-	arena_free(&r.arena);
-	if (rc == 0)
-		*out = r.s;
-	else
+	if (r.done < p->n_microbatches) {
+		rc = report_standstill(&r, err);
 		simulation_free(r.s);
+	} else {
+		sum_up_run(&r);
+		*out = r.s;
+	}
+	arena_free(&r.arena);
 	return rc;
 }
 
@@ -560,18 +560,19 @@ char *simulation_trace(const struct cluster *c, const struct plan *p,
 	char name[64], *text;
 
 	for (int i = 0; i < c->n_nodes; i++)
-		json_array_append_new(events, json_pack("{s:s, s:s, s:i, s:i, s:{s:s}}", "ph", "M",
-							"name", "thread_name", "pid", 0, "tid", i, "args",
-							"name", c->nodes[i].location));
+		json_array_append_new(events,
+			json_pack("{s:s, s:s, s:i, s:i, s:{s:s}}", "ph", "M", "name",
+				  "thread_name", "pid", 0, "tid", i, "args", "name",
+				  c->nodes[i].location));
 	for (int i = 0; i < s->n_tasks; i++) {
 		const struct sim_task *t = &s->tasks[i];
 		int id = p->microbatches[t->microbatch].id;
 
 		snprintf(name, sizeof(name), "%s%d", task_kind_name(t->kind), id);
 		json_array_append_new(events,
-			json_pack("{s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:{s:i, s:i, s:f}}", "ph", "X",
-				  "name", name, "cat", task_kind_name(t->kind), "pid", 0, "tid",
-				  t->node, "ts", t->start_s * 1e6, "dur",
+			json_pack("{s:s, s:s, s:s, s:i, s:i, s:f, s:f, s:{s:i, s:i, s:f}}", "ph",
+				  "X", "name", name, "cat", task_kind_name(t->kind), "pid", 0,
+				  "tid", t->node, "ts", t->start_s * 1e6, "dur",
 				  (t->end_s - t->start_s) * 1e6, "args", "microbatch", id, "hop",
 				  t->hop, "waited_s", t->start_s - t->arrival_s));
 	}

@@ -1,3 +1,5 @@
+/* Clusters as plain data: allocation, copies and the check of their numbers. Only the matrices of
+ * nodes by nodes can be large; their allocation may fail without ending the program. */
 #include "schedule/format/cluster.h"
 
 #include <errno.h>
@@ -5,48 +7,43 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Absent links and unknown sums are negative, as in the file. */
+#include "base/alloc.h"
+
 struct cluster *cluster_alloc(int n_nodes, int n_stages, bool with_sync)
 {
 	size_t n = (size_t)n_nodes, pairs = n * n;
-	struct cluster *c = calloc(1, sizeof(*c));
+	struct cluster *c = alloc_new(sizeof(*c));
 
-	if (!c)
-		return NULL;
-	c->name = strdup("");
-	c->stages = calloc((size_t)n_stages, sizeof(*c->stages));
-	c->nodes = calloc(n, sizeof(*c->nodes));
-	c->delay_s = malloc(pairs * sizeof(*c->delay_s));
-	c->sync_pair_s = with_sync ? malloc(pairs * sizeof(*c->sync_pair_s)) : NULL;
-	if (!c->name || !c->stages || !c->nodes || !c->delay_s || (with_sync && !c->sync_pair_s))
-		goto free_cluster;
+	c->name = alloc_string("");
+	c->stages = alloc_array((size_t)n_stages, sizeof(*c->stages));
+	c->nodes = alloc_array(n, sizeof(*c->nodes));
 	c->n_nodes = n_nodes;
 	c->n_stages = n_stages;
 	c->microbatches_per_data_node = 1;
+	for (size_t i = 0; i < n; i++) {
+		c->nodes[i].stage = -1;
+		c->nodes[i].memory = 1;
+		c->nodes[i].location = alloc_string("");
+	}
+	c->delay_s = malloc(pairs * sizeof(*c->delay_s));
+	c->sync_pair_s = with_sync ? malloc(pairs * sizeof(*c->sync_pair_s)) : NULL;
+	if (!c->delay_s || (with_sync && !c->sync_pair_s)) {
+		cluster_free(c);
+		return NULL;
+	}
 	for (size_t i = 0; i < pairs; i++) {
 		c->delay_s[i] = -1;
 		if (with_sync)
 			c->sync_pair_s[i] = -1;
 	}
-	for (size_t i = 0; i < n; i++) {
-		c->nodes[i].stage = -1;
-		c->nodes[i].memory = 1;
-		c->nodes[i].location = strdup("");
-		if (!c->nodes[i].location)
-			goto free_cluster;
-	}
 	return c;
-
-free_cluster:
-	cluster_free(c);
-	return NULL;
 }
 
 void cluster_free(struct cluster *c)
 {
 	if (!c)
 		return;
-	for (int i = 0; c->nodes && i < c->n_nodes; i++) {
+	for (int i = 0; i < c->n_nodes; i++) {
 		free(c->nodes[i].location);
 		free(c->nodes[i].address);
 		free(c->nodes[i].device);
@@ -59,18 +56,11 @@ void cluster_free(struct cluster *c)
 	free(c);
 }
 
-static bool copy_text(char **to, const char *from)
+static char *copy_text(const char *from)
 {
-	char *copy = from ? strdup(from) : NULL;
-
-	if (from && !copy)
-		return false;
-	free(*to);
-	*to = copy;
-	return true;
+	return from ? alloc_string(from) : NULL;
 }
 
-/* Into a cluster of the same shape; where a text cannot be copied it all goes. */
 struct cluster *cluster_copy(const struct cluster *c)
 {
 	struct cluster *to = cluster_alloc(c->n_nodes, c->n_stages, c->sync_pair_s != NULL);
@@ -78,33 +68,24 @@ struct cluster *cluster_copy(const struct cluster *c)
 
 	if (!to)
 		return NULL;
-	if (!copy_text(&to->name, c->name))
-		goto free_copy;
+	free(to->name);
+	to->name = copy_text(c->name);
 	memcpy(to->stages, c->stages, (size_t)c->n_stages * sizeof(*c->stages));
 	memcpy(to->delay_s, c->delay_s, pairs * sizeof(*c->delay_s));
 	if (c->sync_pair_s)
 		memcpy(to->sync_pair_s, c->sync_pair_s, pairs * sizeof(*c->sync_pair_s));
 	for (int i = 0; i < c->n_nodes; i++) {
 		struct cluster_node *node = &to->nodes[i];
-		const struct cluster_node *from = &c->nodes[i];
 
-		if (!copy_text(&node->location, from->location) ||
-		    !copy_text(&node->address, from->address) ||
-		    !copy_text(&node->device, from->device))
-			goto free_copy;
-		node->stage = from->stage;
-		node->forward_s = from->forward_s;
-		node->backward_s = from->backward_s;
-		node->loss_s = from->loss_s;
-		node->memory = from->memory;
+		free(node->location);
+		*node = c->nodes[i];
+		node->location = copy_text(c->nodes[i].location);
+		node->address = copy_text(c->nodes[i].address);
+		node->device = copy_text(c->nodes[i].device);
 	}
 	to->microbatches_per_data_node = c->microbatches_per_data_node;
 	to->dispatch_overhead_s = c->dispatch_overhead_s;
 	return to;
-
-free_copy:
-	cluster_free(to);
-	return NULL;
 }
 
 static bool is_time(double s)
@@ -158,7 +139,6 @@ static int validate_stages(const struct cluster *c, struct error *err)
 	return 0;
 }
 
-/* Counts, nodes, stages and who is pinned to them, the matrices, and what is said once. */
 int cluster_validate(const struct cluster *c, struct error *err)
 {
 	size_t pairs = (size_t)c->n_nodes * (size_t)c->n_nodes;

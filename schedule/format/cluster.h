@@ -1,7 +1,7 @@
-/* cluster.h - the machines a plan is made for: nodes, their speed and memory, the links.
+/* cluster.h - the input of a plan: nodes with their speed and memory, and the links between them.
  *
- * The file format is `skippipe.cluster/1` (docs/scheduling.md). The struct is plain data: read
- * it from a file, or allocate one and fill it in, then cluster_validate.
+ * The file format is `skippipe.cluster/1` (docs/formats.md). The struct is plain data: read it from
+ * a file, or allocate it, fill it in and call cluster_validate.
  *
  * Units: seconds, and microbatches for memory. Matrices are row-major: from * n_nodes + to.
  */
@@ -19,10 +19,10 @@
 
 struct cluster_node {
 	char *location; /* owned, from malloc; never NULL after cluster_validate */
-	char *address;  /* owned; NULL: not said */
-	char *device;   /* owned; NULL: not said */
-	int stage;      /* where it is pinned; < 0: anywhere */
-	double forward_s, backward_s, loss_s; /* one microbatch */
+	char *address;  /* owned; NULL: unknown */
+	char *device;   /* owned; NULL: unknown */
+	int stage;      /* the stage it is pinned to; < 0: any */
+	double forward_s, backward_s, loss_s; /* for one microbatch */
 	int memory;     /* microbatches it can hold at once */
 };
 
@@ -32,33 +32,33 @@ struct cluster {
 	int *stages; /* (n_stages) nodes per stage; stage 0 holds the data nodes */
 	int n_nodes;
 	struct cluster_node *nodes; /* (n_nodes) index = id */
-	double *delay_s;     /* (n_nodes, n_nodes) one microbatch's activation; < 0: no such hop.
-			      * The diagonal is not read. */
-	double *sync_pair_s; /* (n_nodes, n_nodes) one stage's gradient; < 0: unknown, or no way
-			      * where there is no hop either. NULL: all unknown. The diagonal
-			      * is not read. */
+	double *delay_s;     /* (n_nodes, n_nodes) transfer of one microbatch's activation; < 0: no
+			      * link. The diagonal is not read. */
+	double *sync_pair_s; /* (n_nodes, n_nodes) transfer of one stage's gradient; < 0: unknown,
+			      * or impossible if delay_s has no link. NULL: all unknown. The
+			      * diagonal is not read. */
 	int microbatches_per_data_node;
 	double dispatch_overhead_s;
 };
 
-/* An empty cluster of that shape: names empty, nodes not pinned, times 0, memory 1, every link
- * absent, sync_pair_s allocated (all unknown) when with_sync. NULL when memory runs out. */
+/* Allocates a cluster with empty names, unpinned nodes, times 0, memory 1 and no links. with_sync:
+ * sync_pair_s is allocated, all unknown. NULL: no memory for the matrices. */
 struct cluster *cluster_alloc(int n_nodes, int n_stages, bool with_sync);
 void cluster_free(struct cluster *c); /* NULL is allowed */
-struct cluster *cluster_copy(const struct cluster *c);
+struct cluster *cluster_copy(const struct cluster *c); /* NULL: no memory for the matrices */
 
-/* Is it a cluster at all: counts add up, numbers finite and not negative, pins within the
- * stages' sizes. -EINVAL names the key. Whether a plan exists is the search's to say. */
+/* Checks that counts add up, numbers are finite and not negative, and pins fit the sizes of stages.
+ * -EINVAL: the message names the key. A valid cluster can still have no plan. */
 int cluster_validate(const struct cluster *c, struct error *err);
 
 /* -EINVAL: not valid JSON, or not this format; the message names key and expectation. */
 int cluster_parse(const char *text, size_t size, struct cluster **out, struct error *err);
-/* Errors are the file's, or those of cluster_parse with the path in front. */
+/* Errors are those of the file, or those of cluster_parse with the path in front. */
 int cluster_read(const char *path, struct cluster **out, struct error *err);
-/* As cluster_read, where an activation takes `share` (> 0) of the activation_bytes that the file
- * says. Where it says delay_s it says nothing of bytes, and the delays stay. */
+/* Does the same, but an activation takes only `share` (> 0) of the activation_bytes in the file. If
+ * the file has delay_s instead, the delays stay the same. */
 int cluster_read_share(const char *path, double share, struct cluster **out, struct error *err);
-/* The JSON text (free it), with delay_s (links are not kept apart); NULL: out of memory. */
+/* The JSON text, to be freed. It has delay_s instead of links. NULL: out of memory. */
 char *cluster_format(const struct cluster *c);
 
 #endif

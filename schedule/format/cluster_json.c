@@ -1,4 +1,5 @@
-/* Reading and writing skippipe.cluster/1. */
+/* Reads and writes skippipe.cluster/1. The reader is strict, because a wrong number would only show
+ * in bad plans. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -22,7 +23,7 @@ static const char *const node_keys[] = {
 };
 static const char *const link_keys[] = { "latency_s", "bandwidth_bytes_per_s", NULL };
 
-/* An N x N matrix. null and what is negative become -1: absent. */
+/* Reads an N x N matrix. null and negative numbers become -1: no link, or unknown. */
 static int read_matrix(const json_t *object, const char *where, const char *key, int n,
 		       double *out, struct error *err)
 {
@@ -52,7 +53,7 @@ static int read_matrix(const json_t *object, const char *where, const char *key,
 }
 
 struct links {
-	double *latency_s, *bandwidth; /* (n, n); latency < 0 or bandwidth <= 0: absent */
+	double *latency_s, *bandwidth; /* (n, n); latency < 0 or bandwidth <= 0: no link */
 };
 
 static int read_links(const json_t *root, int n, struct links *links, struct error *err)
@@ -87,7 +88,7 @@ static void fill_from_links(const struct links *links, int n, double bytes, doub
 	}
 }
 
-/* share: of the activations' bytes. */
+/* share: the part of activation_bytes that an activation takes. */
 static int read_delays(const json_t *root, double share, struct cluster *c, struct error *err)
 {
 	struct links links = { NULL, NULL };
@@ -127,7 +128,6 @@ static int read_delays(const json_t *root, double share, struct cluster *c, stru
 	return rc;
 }
 
-/* Key by key; the optional ones have a value that means not said. */
 static int read_node(const json_t *list, int i, struct cluster *c, struct error *err)
 {
 	const json_t *v = json_array_get(list, (size_t)i);
@@ -199,15 +199,18 @@ static int read_body(const json_t *root, const json_t *stages, const json_t *nod
 		rc = read_matrix(root, "", "sync_pair_s", c->n_nodes, c->sync_pair_s, err);
 	if (rc == 0)
 		rc = json_int(root, "", "microbatches_per_data_node", 1,
-			      CLUSTER_MOST_MICROBATCHES, NULL, &c->microbatches_per_data_node, err);
+			      CLUSTER_MOST_MICROBATCHES, NULL,
+			      &c->microbatches_per_data_node, err);
 	if (rc == 0)
-		rc = json_number(root, "", "dispatch_overhead_s", 0, &zero, &c->dispatch_overhead_s,
-				 err);
+		rc = json_number(root, "", "dispatch_overhead_s", 0, &zero,
+				 &c->dispatch_overhead_s, err);
 	return rc == 0 ? cluster_validate(c, err) : rc;
 }
 
-/* The two lists say how large the cluster is; then it is laid out and all else read into it. */
-static int parse_share(const char *text, size_t size, double share, struct cluster **out, struct error *err)
+/* The lists of stages and nodes give the size of the cluster, which is then allocated and filled
+ * in. */
+static int parse_share(const char *text, size_t size, double share, struct cluster **out,
+		       struct error *err)
 {
 	const json_t *stages, *nodes;
 	struct cluster *c = NULL;
@@ -222,15 +225,18 @@ static int parse_share(const char *text, size_t size, double share, struct clust
 	if (rc != 0)
 		goto free_root;
 	if (json_array_size(stages) < 1 || json_array_size(stages) > CLUSTER_MOST_STAGES) {
-		rc = error_set(err, -EINVAL, "stages: expected 1 to %d of them", CLUSTER_MOST_STAGES);
+		rc = error_set(err, -EINVAL, "stages: expected 1 to %d of them",
+			       CLUSTER_MOST_STAGES);
 		goto free_root;
 	}
 	if (json_array_size(nodes) < 1 || json_array_size(nodes) > CLUSTER_MOST_NODES) {
-		rc = error_set(err, -EINVAL, "nodes: expected 1 to %d of them", CLUSTER_MOST_NODES);
+		rc = error_set(err, -EINVAL, "nodes: expected 1 to %d of them",
+			       CLUSTER_MOST_NODES);
 		goto free_root;
 	}
 	c = cluster_alloc((int)json_array_size(nodes), (int)json_array_size(stages), true);
-	rc = c ? read_body(root, stages, nodes, share, c, err) : error_set(err, -ENOMEM, "out of memory");
+	rc = c ? read_body(root, stages, nodes, share, c, err)
+	       : error_set(err, -ENOMEM, "out of memory");
 	if (rc != 0)
 		goto free_cluster;
 	*out = c;
@@ -267,7 +273,7 @@ int cluster_read_share(const char *path, double share, struct cluster **out, str
 	return rc == 0 ? 0 : error_prefix(err, rc, "%s", path);
 }
 
-/* Negative numbers are written as null: absent, or unknown. */
+/* Negative numbers are written as null: no link, or unknown. */
 static json_t *matrix_to_json(const double *m, int n)
 {
 	json_t *rows = json_array();

@@ -1,3 +1,4 @@
+/* Reading of JSON objects, one function for each kind of value, with errors that name the key. */
 #include "schedule/format/json.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
-/* json.h - strict reading of JSON objects for schedule's formats: every complaint names the key
- * and what was expected. `where` is the object's place ("nodes[3]"), "" for the whole. */
+/* json.h - strict reading of JSON objects for the formats of schedule/. Every error names the key
+ * and what was expected. `where` is the place of the object, for example "nodes[3]", or "" for the
+ * whole text. */
 #ifndef SCHEDULE_JSON_H
 #define SCHEDULE_JSON_H
 
@@ -10,8 +11,8 @@
 
 #include "base/error.h"
 
-/* Parses text into an object whose "format" is exactly that and whose keys are all among keys
- * (NULL-terminated); refuses duplicate keys and anything after the object. */
+/* Parses an object. Its "format" must equal `format`, and all its keys must be among keys
+ * (NULL-terminated). Duplicate keys and text after the object are refused. */
 int json_parse(const char *text, size_t size, const char *format, const char *const *keys,
 	       json_t **out, struct error *err);
 
@@ -23,18 +24,18 @@ int json_known_keys(const json_t *object, const char *where, const char *const *
 int json_expected(const json_t *found, const char *where, const char *key, const char *what,
 		  struct error *err);
 
-/* Each reads one key. A missing key is an error unless fallback is given (NULL: required). */
+/* Each reads one key. fallback is used if the key is missing; NULL: the key is required. */
 int json_number(const json_t *object, const char *where, const char *key, double least,
 		const double *fallback, double *out, struct error *err);
 int json_int(const json_t *object, const char *where, const char *key, int least, int most,
 	     const int *fallback, int *out, struct error *err);
-/* true or false; fallback when the key is missing. */
+/* Reads true or false. */
 int json_bool(const json_t *object, const char *where, const char *key, bool fallback,
 	      bool *out, struct error *err);
-/* A copy in *out (free it); an absent optional text gives NULL. */
+/* Copies a text to *out, to be freed. A missing optional text gives NULL. */
 int json_text(const json_t *object, const char *where, const char *key, bool required,
 	      char **out, struct error *err);
-/* An array of `size` members (any number when size < 0). */
+/* Reads an array of `size` members (size < 0: any number). */
 int json_list(const json_t *object, const char *where, const char *key, int size,
 	      const json_t **out, struct error *err);
 

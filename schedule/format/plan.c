@@ -1,23 +1,21 @@
+/* Plans as plain data: allocation, copies and look-ups. The sizes of a plan that is read are
+ * limited by the size of its file (plan_json.c). */
 #include "schedule/format/plan.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
+
 struct plan *plan_alloc(int n_stages, int n_assigned, int n_microbatches, int path_length)
 {
-	struct plan *p = calloc(1, sizeof(*p));
+	struct plan *p = alloc_new(sizeof(*p));
 	size_t n = (size_t)n_microbatches, length = (size_t)path_length;
 
-	if (!p)
-		return NULL;
-	p->stage_start = calloc((size_t)n_stages + 1, sizeof(*p->stage_start));
-	p->assigned = calloc((size_t)n_assigned + 1, sizeof(*p->assigned));
-	p->microbatches = calloc(n + 1, sizeof(*p->microbatches));
-	p->visits = calloc(n * length + 1, sizeof(*p->visits));
-	if (!p->stage_start || !p->assigned || !p->microbatches || !p->visits) {
-		plan_free(p);
-		return NULL;
-	}
+	p->stage_start = alloc_array((size_t)n_stages + 1, sizeof(*p->stage_start));
+	p->assigned = alloc_array((size_t)n_assigned, sizeof(*p->assigned));
+	p->microbatches = alloc_array(n, sizeof(*p->microbatches));
+	p->visits = alloc_array(n * length, sizeof(*p->visits));
 	p->n_stages = n_stages;
 	p->stage_start[n_stages] = n_assigned;
 	p->path_length = path_length;
@@ -34,7 +32,7 @@ void plan_free(struct plan *p)
 {
 	if (!p)
 		return;
-	for (int i = 0; p->orders && i < p->n_orders; i++)
+	for (int i = 0; i < p->n_orders; i++)
 		free(p->orders[i].tasks);
 	free(p->orders);
 	free(p->stage_start);
@@ -47,87 +45,61 @@ void plan_free(struct plan *p)
 	free(p);
 }
 
-/* memdup: NULL stays NULL; *ok becomes false when memory runs out. */
-static void *duplicate_bytes(const void *from, size_t size, bool *ok)
+/* NULL stays NULL. */
+static void *copy_bytes(const void *from, size_t size)
 {
-	void *to;
-
-	if (!from)
-		return NULL;
-	to = malloc(size ? size : 1);
-	if (to)
-		memcpy(to, from, size);
-	else
-		*ok = false;
-	return to;
+	return from ? alloc_copy(from, size) : NULL;
 }
 
-static bool copy_orders(struct plan *to, const struct plan *from)
+static void copy_orders(struct plan *to, const struct plan *from)
 {
-	bool ok = true;
+	to->n_orders = from->n_orders;
+	to->orders = copy_bytes(from->orders, (size_t)from->n_orders * sizeof(*from->orders));
+	for (int i = 0; i < from->n_orders; i++) {
+		const struct plan_order *o = &from->orders[i];
 
-	if (from->n_orders == 0)
-		return true;
-	to->orders = calloc((size_t)from->n_orders, sizeof(*to->orders));
-	if (!to->orders)
-		return false;
-	for (to->n_orders = 0; ok && to->n_orders < from->n_orders; to->n_orders++) {
-		const struct plan_order *o = &from->orders[to->n_orders];
-
-		to->orders[to->n_orders] = *o;
-		to->orders[to->n_orders].tasks =
-			duplicate_bytes(o->tasks, (size_t)o->n_tasks * sizeof(*o->tasks), &ok);
+		to->orders[i].tasks =
+			copy_bytes(o->tasks, (size_t)o->n_tasks * sizeof(*o->tasks));
 	}
-	return ok;
 }
 
-/* The flat arrays first, with paths that point into the copy; then what is owned apart. */
-struct plan *plan_copy(const struct plan *p)
+static void copy_paths(struct plan *to, const struct plan *from)
 {
 	size_t visits = 0;
-	struct plan *to;
-	bool ok = true;
 
-	for (int i = 0; i < p->n_microbatches; i++)
-		visits += (size_t)p->microbatches[i].length;
-	to = plan_alloc(p->n_stages, p->stage_start[p->n_stages], p->n_microbatches, 0);
-	if (!to)
-		return NULL;
+	for (int i = 0; i < from->n_microbatches; i++)
+		visits += (size_t)from->microbatches[i].length;
 	free(to->visits);
+	to->visits = alloc_array(visits, sizeof(*to->visits));
+	visits = 0;
+	for (int i = 0; i < from->n_microbatches; i++) {
+		to->microbatches[i] = from->microbatches[i];
+		to->microbatches[i].path = to->visits + visits;
+		visits += (size_t)from->microbatches[i].length;
+		memcpy(to->microbatches[i].path, from->microbatches[i].path,
+		       (size_t)from->microbatches[i].length * sizeof(int));
+	}
+}
+
+struct plan *plan_copy(const struct plan *p)
+{
+	int assigned = p->stage_start[p->n_stages];
+	struct plan *to = plan_alloc(p->n_stages, assigned, p->n_microbatches, 0);
+
 	to->path_length = p->path_length;
 	to->overlap_sync = p->overlap_sync;
-	to->visits = calloc(visits + 1, sizeof(*to->visits));
-	if (!to->visits)
-		goto free_copy;
 	memcpy(to->stage_start, p->stage_start, ((size_t)p->n_stages + 1) * sizeof(int));
-	memcpy(to->assigned, p->assigned, (size_t)p->stage_start[p->n_stages] * sizeof(int));
-	visits = 0;
-	for (int i = 0; i < p->n_microbatches; i++) {
-		to->microbatches[i] = p->microbatches[i];
-		to->microbatches[i].path = to->visits + visits;
-		visits += (size_t)p->microbatches[i].length;
-		memcpy(to->microbatches[i].path, p->microbatches[i].path,
-		       (size_t)p->microbatches[i].length * sizeof(int));
-	}
+	memcpy(to->assigned, p->assigned, (size_t)assigned * sizeof(int));
+	copy_paths(to, p);
+	copy_orders(to, p);
 	to->predicted = p->predicted;
+	to->predicted.exposure = copy_bytes(p->predicted.exposure,
+					    (size_t)p->n_stages * sizeof(int));
 	to->search = p->search;
-	to->search.algorithm = NULL;
-	to->search.history = NULL;
-	to->predicted.exposure = duplicate_bytes(p->predicted.exposure,
-					   (size_t)p->n_stages * sizeof(int), &ok);
-	if (p->search.algorithm)
-		to->search.algorithm = duplicate_bytes(p->search.algorithm,
-						 strlen(p->search.algorithm) + 1, &ok);
-	to->search.history = duplicate_bytes(p->search.history,
-				       (size_t)p->search.n_history * sizeof(*p->search.history),
-				       &ok);
-	if (!ok || !copy_orders(to, p))
-		goto free_copy;
+	to->search.algorithm = p->search.algorithm ? alloc_string(p->search.algorithm) : NULL;
+	to->search.history = copy_bytes(p->search.history,
+					(size_t)p->search.n_history * sizeof(*p->search.history));
 	return to;
-
-free_copy:
-	plan_free(to);
-	return NULL;
 }
 
 double plan_visible_sync_s(const struct plan *p)

@@ -1,8 +1,9 @@
-/* plan.h - who does what in an iteration: nodes to stages, a path per microbatch, the order of
- * work at the nodes. The file format is `skippipe.plan/1` (docs/scheduling.md).
+/* plan.h - the plan of an iteration: a stage for each node, a path for each microbatch, and
+ * optionally the order of tasks at the nodes. The file format is `skippipe.plan/1`
+ * (docs/formats.md).
  *
- * The structs are plain data. A plan read from a file is only known to be well-formed JSON of
- * the right shape: whether it keeps the rules is check.h's to say.
+ * The structs are plain data. A plan that was read from a file is well-formed, but can break the
+ * rules: check.h checks these.
  */
 #ifndef SCHEDULE_PLAN_H
 #define SCHEDULE_PLAN_H
@@ -29,7 +30,7 @@ struct plan_task {
 	enum task_kind kind;
 };
 
-/* The priority in which ready tasks run on a node, best first. */
+/* The order in which a node runs ready tasks, first task first. */
 struct plan_order {
 	int node, n_tasks;
 	struct plan_task *tasks; /* (n_tasks) owned */
@@ -37,14 +38,15 @@ struct plan_order {
 
 struct plan_predicted {
 	double iteration_s, sync_s;
-	double total_s; /* with overlap_sync: when every stage has its sum; else 0, not said */
+	double total_s; /* with overlap_sync: end of the last sum; else 0 */
 	int collisions;
 	double collision_wait_s, lower_bound_s, idle_fraction;
-	int *exposure; /* (n_stages) owned: microbatches per stage; NULL: not predicted */
+	int *exposure; /* (n_stages) owned: microbatches that visit each stage; NULL: no
+			* predictions */
 };
 
 struct plan_record {
-	char *algorithm; /* owned; NULL: not said */
+	char *algorithm; /* owned; NULL: unknown */
 	uint64_t seed;
 	int64_t evaluations;
 	double elapsed_s;
@@ -58,21 +60,21 @@ struct plan {
 			   * stage_start[s + 1]) */
 	int *assigned;    /* (stage_start[n_stages]) node ids */
 	int path_length;
-	bool overlap_sync; /* a stage's gradients are summed from its own last task on */
+	bool overlap_sync; /* each stage sums its gradients after its own last task */
 	int n_microbatches;
 	struct plan_microbatch *microbatches; /* (n_microbatches) ids ascending */
-	int *visits;      /* the paths, one after the other */
+	int *visits;      /* all paths, one after the other */
 	int n_orders;     /* 0: first come, first served everywhere */
 	struct plan_order *orders; /* (n_orders) */
 	struct plan_predicted predicted;
 	struct plan_record search;
 };
 
-/* Room for the counts given, all zero; path i starts at visits + i * path_length and has that
- * length, ids are 0, 1, ... NULL when memory runs out. */
+/* Allocates a plan for these counts, all zero but for ids 0, 1, ... and paths: path i has
+ * path_length nodes and begins at visits + i * path_length. */
 struct plan *plan_alloc(int n_stages, int n_assigned, int n_microbatches, int path_length);
 void plan_free(struct plan *p); /* NULL is allowed */
-/* What the sums of gradients add to iteration_s, as predicted. */
+/* The predicted seconds that the sums of gradients add to iteration_s. */
 double plan_visible_sync_s(const struct plan *p);
 struct plan *plan_copy(const struct plan *p);
 
@@ -80,11 +82,11 @@ struct plan *plan_copy(const struct plan *p);
  * Microbatches are sorted by id. */
 int plan_parse(const char *text, size_t size, struct plan **out, struct error *err);
 int plan_read(const char *path, struct plan **out, struct error *err);
-/* The JSON text (free it); NULL: out of memory. */
+/* The JSON text, to be freed. NULL: out of memory. */
 char *plan_format(const struct plan *p);
 
-/* The stage of each node into stage_of (n_nodes), -1 where it has none. Ids out of range are
- * passed over. */
+/* Writes the stage of each node to stage_of (n_nodes); -1: none. Node ids out of range are ignored.
+ */
 void plan_stages(const struct plan *p, int n_nodes, int *stage_of);
 
 #endif

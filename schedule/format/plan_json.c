@@ -1,10 +1,11 @@
-/* Reading and writing skippipe.plan/1. */
+/* Reads and writes skippipe.plan/1. The reader checks the shape only; check.h checks the rules. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/file.h"
 #include "schedule/format/json.h"
 #include "schedule/format/plan.h"
@@ -25,7 +26,7 @@ static const char *const predicted_keys[] = { "iteration_s", "sync_s", "collisio
 static const char *const search_keys[] = { "algorithm", "seed", "evaluations", "elapsed_s",
 					   "history", NULL };
 
-/* An array of node ids into out (room for it is the caller's). */
+/* Reads an array of node ids to out, which has room for all of them. */
 static int read_ids(const json_t *list, const char *where, int *out, struct error *err)
 {
 	for (size_t i = 0; i < json_array_size(list); i++) {
@@ -60,7 +61,7 @@ static int read_assignment(const json_t *stages, struct plan *p, struct error *e
 	return 0;
 }
 
-/* The microbatch's path goes into the plan's flat list of visits, at `visits`. */
+/* Reads a microbatch. Its path goes to `visits`, a place in the plan's list of visits. */
 static int read_microbatch(const json_t *v, int i, struct plan_microbatch *m, int *visits,
 			   struct error *err)
 {
@@ -114,7 +115,7 @@ static int read_microbatches(const json_t *list, struct plan *p, struct error *e
 	qsort(p->microbatches, (size_t)p->n_microbatches, sizeof(*p->microbatches), by_id);
 	for (int i = 1; i < p->n_microbatches; i++) {
 		if (p->microbatches[i].id == p->microbatches[i - 1].id)
-			return error_set(err, -EINVAL, "microbatches: id %d stands there twice",
+			return error_set(err, -EINVAL, "microbatches: id %d is there twice",
 					 p->microbatches[i].id);
 	}
 	return 0;
@@ -136,7 +137,8 @@ static int read_order_task(const json_t *v, const char *where, struct plan_task 
 			 where);
 }
 
-/* An object by node id, each a list of tasks; what has been read so far is the plan's to free. */
+/* Reads the object of lists of tasks by node id. On an error the plan owns the lists read so far.
+ */
 static int read_order(const json_t *object, struct plan *p, struct error *err)
 {
 	const char *key;
@@ -146,9 +148,7 @@ static int read_order(const json_t *object, struct plan *p, struct error *err)
 		return 0;
 	if (!json_is_object(object))
 		return json_expected(object, "", "order", "an object", err);
-	p->orders = calloc(json_object_size(object) + 1, sizeof(*p->orders));
-	if (!p->orders)
-		return error_set(err, -ENOMEM, "out of memory");
+	p->orders = alloc_array(json_object_size(object), sizeof(*p->orders));
 	json_object_foreach((json_t *)object, key, list)
 	{
 		struct plan_order *o = &p->orders[p->n_orders];
@@ -156,16 +156,14 @@ static int read_order(const json_t *object, struct plan *p, struct error *err)
 		long node = strtol(key, &end, 10);
 
 		if (*key < '0' || *key > '9' || *end || node < 0 || node > INT_MAX)
-			return error_set(err, -EINVAL, "order: expected node ids as keys, found \"%.40s\"",
-					 key);
+			return error_set(err, -EINVAL,
+					 "order: expected node ids as keys, found \"%.40s\"", key);
 		snprintf(where, sizeof(where), "order.%ld", node);
 		if (!json_is_array(list))
 			return json_expected(list, where, "", "an array", err);
 		o->node = (int)node;
-		o->tasks = calloc(json_array_size(list) + 1, sizeof(*o->tasks));
+		o->tasks = alloc_array(json_array_size(list), sizeof(*o->tasks));
 		p->n_orders++;
-		if (!o->tasks)
-			return error_set(err, -ENOMEM, "out of memory");
 		for (size_t i = 0; i < json_array_size(list); i++) {
 			int rc;
 
@@ -179,7 +177,7 @@ static int read_order(const json_t *object, struct plan *p, struct error *err)
 	return 0;
 }
 
-/* Key by key, each optional: plans from elsewhere say less. */
+/* All keys are optional, because plans from other programs have fewer. */
 static int read_predicted(const json_t *v, struct plan *p, struct error *err)
 {
 	struct plan_predicted *d = &p->predicted;
@@ -205,7 +203,8 @@ static int read_predicted(const json_t *v, struct plan *p, struct error *err)
 	if (rc == 0)
 		rc = json_number(v, "predicted", "lower_bound_s", 0, &zero, &d->lower_bound_s, err);
 	if (rc == 0)
-		rc = json_number(v, "predicted", "idle_fraction", -1, &zero, &d->idle_fraction, err);
+		rc = json_number(v, "predicted", "idle_fraction", -1, &zero, &d->idle_fraction,
+				 err);
 	if (rc == 0)
 		rc = json_number(v, "predicted", "total_s", 0, &zero, &d->total_s, err);
 	if (rc != 0 || !json_object_get(v, "exposure"))
@@ -213,9 +212,7 @@ static int read_predicted(const json_t *v, struct plan *p, struct error *err)
 	rc = json_list(v, "predicted", "exposure", p->n_stages, &list, err);
 	if (rc != 0)
 		return rc;
-	d->exposure = calloc((size_t)p->n_stages, sizeof(*d->exposure));
-	if (!d->exposure)
-		return error_set(err, -ENOMEM, "out of memory");
+	d->exposure = alloc_array((size_t)p->n_stages, sizeof(*d->exposure));
 	return read_ids(list, "predicted.exposure", d->exposure, err);
 }
 
@@ -229,16 +226,15 @@ static int read_history(const json_t *v, struct plan_record *s, struct error *er
 	rc = json_list(v, "search", "history", -1, &list, err);
 	if (rc != 0)
 		return rc;
-	s->history = calloc(json_array_size(list) + 1, sizeof(*s->history));
-	if (!s->history)
-		return error_set(err, -ENOMEM, "out of memory");
+	s->history = alloc_array(json_array_size(list), sizeof(*s->history));
 	for (size_t i = 0; i < json_array_size(list); i++) {
 		const json_t *at = json_array_get(list, i);
 
 		if (json_array_size(at) != 2 || !json_is_number(json_array_get(at, 0)) ||
 		    !json_is_number(json_array_get(at, 1)))
 			return error_set(err, -EINVAL,
-					 "search.history[%zu]: expected [elapsed_s, iteration_s]", i);
+					 "search.history[%zu]: expected [elapsed_s, iteration_s]",
+					 i);
 		s->history[i][0] = json_number_value(json_array_get(at, 0));
 		s->history[i][1] = json_number_value(json_array_get(at, 1));
 		s->n_history++;
@@ -292,12 +288,11 @@ static int read_body(const json_t *root, const json_t *stages, const json_t *lis
 	int rc;
 
 	free(p->visits);
-	p->visits = calloc(count_members(list, "path") + 1, sizeof(*p->visits));
-	if (!p->visits)
-		return error_set(err, -ENOMEM, "out of memory");
+	p->visits = alloc_array(count_members(list, "path"), sizeof(*p->visits));
 	rc = read_assignment(stages, p, err);
 	if (rc == 0)
-		rc = json_int(root, "", "path_length", 1, PLAN_MOST_PATH, NULL, &p->path_length, err);
+		rc = json_int(root, "", "path_length", 1, PLAN_MOST_PATH, NULL, &p->path_length,
+			      err);
 	if (rc == 0)
 		rc = json_bool(root, "", "overlap_sync", false, &p->overlap_sync, err);
 	if (rc == 0)
@@ -311,7 +306,8 @@ static int read_body(const json_t *root, const json_t *stages, const json_t *lis
 	return rc;
 }
 
-/* The two lists say how large the plan is; then it is laid out and all else read into it. */
+/* The lists of stages and microbatches give the size of the plan, which is then allocated and
+ * filled in. */
 int plan_parse(const char *text, size_t size, struct plan **out, struct error *err)
 {
 	const json_t *stages, *list;
@@ -326,8 +322,8 @@ int plan_parse(const char *text, size_t size, struct plan **out, struct error *e
 		rc = json_list(root, "", "microbatches", -1, &list, err);
 	for (size_t s = 0; rc == 0 && s < json_array_size(stages); s++) {
 		if (!json_is_array(json_array_get(stages, s)))
-			rc = error_set(err, -EINVAL, "assignment[%zu]: expected an array of node ids",
-				       s);
+			rc = error_set(err, -EINVAL,
+				       "assignment[%zu]: expected an array of node ids", s);
 	}
 	if (rc == 0 && (json_array_size(stages) < 1 || json_array_size(stages) > 4096))
 		rc = error_set(err, -EINVAL, "assignment: expected 1 to 4096 stages");
@@ -335,7 +331,7 @@ int plan_parse(const char *text, size_t size, struct plan **out, struct error *e
 		goto free_root;
 	p = plan_alloc((int)json_array_size(stages), (int)count_members(stages, NULL),
 		       (int)json_array_size(list), 0);
-	rc = p ? read_body(root, stages, list, p, err) : error_set(err, -ENOMEM, "out of memory");
+	rc = read_body(root, stages, list, p, err);
 	if (rc == 0)
 		*out = p;
 	else
@@ -427,7 +423,7 @@ static json_t *search_to_json(const struct plan_record *s)
 			 "elapsed_s", s->elapsed_s, "history", history);
 }
 
-/* Optional parts are written only where there is something to say. */
+/* Optional parts are written only if they are not empty. */
 char *plan_format(const struct plan *p)
 {
 	json_t *root = json_object(), *stages = json_array();

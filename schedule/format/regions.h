@@ -25,8 +25,8 @@ struct regions_request {
 	const char *name;    /* of the cluster; NULL: the setting's name */
 	const char *setting; /* NULL: "geo-distributed" */
 	int n_nodes, n_stages;
-	const int *stages;   /* (n_stages) borrowed; NULL: balanced for equal load, where stage 0 serves
-			      * all microbatches and each other stage the share
+	const int *stages;   /* (n_stages) borrowed; NULL: balanced for equal load, where stage 0
+			      * serves all microbatches and each other stage the share
 			      * (path_length - 1) / (n_stages - 1) */
 	int path_length;     /* only used if stages is NULL; 0: all stages */
 	double forward_s, backward_s, loss_s;

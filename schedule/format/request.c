@@ -1,3 +1,4 @@
+/* Names of the algorithms, and the defaults of a request. */
 #include "schedule/format/request.h"
 
 #include <string.h>
