@@ -1,7 +1,7 @@
 /* backend.h - the functions that each kind of device has for stage.c, and the stage's layout.
  *
  * stage.c checks arguments and knows which slots are in use; a backend computes. Inside model/
- * only. /
+ * only.
  */
 #ifndef MODEL_BACKEND_H
 #define MODEL_BACKEND_H

@@ -2,7 +2,7 @@
  *
  * A bf16 is the upper half of a float. Rounding is to the nearest, halves to even, element by
  * element: the same floats give the same bits on every machine. Infinities and denormals are
- * rounded like every other number (the largest floats become infinite), and NaN stays NaN. /
+ * rounded like every other number (the largest floats become infinite), and NaN stays NaN.
  */
 #ifndef MODEL_BF16_H
 #define MODEL_BF16_H

@@ -9,7 +9,6 @@
  *
  * Strength of 64 bits: finding other bytes for a given number takes 2^64 attempts. Finding any two
  * arrays with the same number takes 2^32.
- * /
  */
 #ifndef MODEL_HASH_H
 #define MODEL_HASH_H

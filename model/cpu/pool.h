@@ -1,7 +1,7 @@
 /* pool.h - threads that split one piece of work and meet at its end.
  *
- * The caller is thread 0. A thread's part depends on the number of threads alone, so results are the
- * same from run to run. One caller at a time.
+ * The caller is thread 0. A thread's part depends on the number of threads alone, so results
+ * are the same from run to run. One caller at a time.
  */
 #ifndef MODEL_CPU_POOL_H
 #define MODEL_CPU_POOL_H

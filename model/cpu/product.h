@@ -15,9 +15,9 @@
 struct product_thread; /* opaque: what one thread keeps for products in bf16 */
 
 bool product_has_bf16(void); /* true if this CPU has instructions for products in bf16 */
-/* Limits oneDNN to an instruction set (device_name.h) for the whole process; without a limit it uses
- * the best that the CPU has. oneDNN allows this only before its first use. -EBUSY: it uses another
- * set already. -ENOTSUP: this CPU lacks the set. */
+/* Limits oneDNN to an instruction set (device_name.h) for the whole process; without a limit it
+ * uses the best that the CPU has. oneDNN allows this only before its first use. -EBUSY: it uses
+ * another set already. -ENOTSUP: this CPU lacks the set. */
 int product_limit(const char *set, bool bf16, struct error *err);
 const char *product_set(bool bf16); /* the set that products use now */
 /* Prints the library in words, with everything else that its sums depend on. */

@@ -2,7 +2,7 @@
  *
  * Everything is queued in order on one stream. Calls without a result note the first failure;
  * device_status reports it. Any thread may call, one at a time. device.cu is for GPUs; tests
- * have an emulated device on the CPU. /
+ * have an emulated device on the CPU.
  */
 #ifndef MODEL_CUDA_DEVICE_H
 #define MODEL_CUDA_DEVICE_H
@@ -75,8 +75,8 @@ struct device_product {
 	void *c;
 	size_t lda, ldb, ldc; /* numbers between rows */
 	bool bf16, c_bf16;    /* the factors; c */
-	/* An array of floats, laid out as c, to which the product is added; it may be c. NULL: none.
-	 * Only where c is floats. */
+	/* An array of floats, laid out as c, to which the product is added; it may be c. NULL:
+	 * none. Only where c is floats. */
 	const void *added;
 };
 

@@ -3,7 +3,7 @@
  *
  * The caller falls back to the CPU only where there is nothing to repair: no GPU or no driver.
  * A GPU that is installed and does not work is an error, because its owner expects it to
- * compute. /
+ * compute.
  */
 #ifndef MODEL_CUDA_DRIVER_FAULT_H
 #define MODEL_CUDA_DRIVER_FAULT_H

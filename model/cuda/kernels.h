@@ -9,7 +9,7 @@
  * BLOCK_Y, THREADS, what adamw_element.h needs, BARRIER(), SHARED (floats of the block's shared
  * memory), BITS(float), FROM_BITS(uint32_t), CLEAR_EIGHT of eight uint16_t that lie at a
  * multiple of 16 bytes, LOAD_SIXTEEN(four uint32_t, from) and STORE_SIXTEEN(to, four uint32_t)
- * of 16 bytes at such a place, and what kernels_flash.h says. /
+ * of 16 bytes at such a place, and what kernels_flash.h says.
  */
 
 #include "model/adamw_element.h"

@@ -31,7 +31,6 @@
  *     FLASH_KERNEL(name, blocks)    KERNEL with attention_args, of FLASH_THREADS threads
  *
  * The first four are a warp's: all its threads do them together.
- * /
  */
 
 enum {

@@ -116,7 +116,8 @@ static int read_arrays(const struct safetensors *file, const char *path, struct 
 	return 0;
 }
 
-/* Reads into memory of its own first, so that the stage changes only when the whole file was read. */
+/* Reads into memory of its own first, so that the stage changes only when the whole file was read.
+ */
 static int read_shard(const struct safetensors *file, const char *path, struct stage *s,
 		      struct error *err)
 {

@@ -101,8 +101,8 @@ int huggingface_export(const char *folder, struct stage *const *stages, struct e
 	return rc ? rc : write_config(folder, c, err);
 }
 
-/* Reading the configuration. Unknown keys are ignored, because other tools add some; keys that would
- * change the arithmetic are refused. */
+/* Reading the configuration. Unknown keys are ignored, because other tools add some; keys that
+ * would change the arithmetic are refused. */
 
 struct reader {
 	const char *path;
@@ -162,8 +162,8 @@ static void check_arithmetic(struct reader *r, const struct model_config *c)
 		    "head_dim", "hidden_size / num_attention_heads");
 }
 
-/* Missing keys have the library's defaults. Another arithmetic is refused, because it would silently
- * give other numbers. */
+/* Missing keys have the library's defaults. Another arithmetic is refused, because it would
+ * silently give other numbers. */
 int huggingface_read_config(const char *folder, struct model_config *c, struct error *err)
 {
 	char path[PATH], *text;

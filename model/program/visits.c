@@ -1,5 +1,6 @@
-/* Draws the stages that each microbatch of an iteration visits, and their order, from the seed alone.
- * The paper's rules can be broken one by one, to compare. */
+/* Draws the stages that each microbatch of an iteration visits, and their order, from the seed
+ * alone. The paper's rules can be broken one by one, to compare.
+ */
 #include "model/program/visits.h"
 
 #include <assert.h>

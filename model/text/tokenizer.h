@@ -28,7 +28,7 @@ int32_t tokenizer_begin(const struct tokenizer *t);
 int tokenizer_encode(struct tokenizer *t, const char *text, size_t size, int32_t **tokens,
 		     size_t *n);
 /* Tokens to text: *text (*size), NUL-terminated besides, freed by the caller. -EINVAL: no such
- * token. / */
+ * token. */
 int tokenizer_decode(struct tokenizer *t, const int32_t *tokens, size_t n, char **text,
 		     size_t *size);
 
