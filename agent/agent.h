@@ -1,13 +1,13 @@
-/* agent.h - one node of a run: obeys the controller, computes, talks to the other nodes.
+/* agent.h - one node of a run: carries out the controller's orders, computes, exchanges tensors.
  *
- * docs/agent.md tells the protocol. The program polls agent_fds and calls, each turn,
+ * docs/agent.md describes the protocol. The program polls agent_fds and calls in each turn
  *
- *     agent_receive(a, now);   what has arrived: messages, finished jobs
- *     agent_work(a, now);      what can be started or ended
- *     agent_send(a, now);      tensors that are due, reports, heartbeats
+ *     agent_receive(a, now);   handles messages that have arrived
+ *     agent_work(a, now);      ends and starts jobs
+ *     agent_send(a, now);      sends tensors that are due, reports, heartbeats
  *
- * None of them blocks or computes; each does a bounded amount of work. Single-threaded, but for
- * the one compute thread inside.
+ * None of these functions blocks or computes, and each does a bounded amount of work. All run in
+ * one thread; the agent has another thread for computing.
  */
 #ifndef AGENT_AGENT_H
 #define AGENT_AGENT_H
@@ -29,45 +29,43 @@ struct agent_options {
 	const char *join;      /* address of the controller's control plane */
 	struct keys_public controller;
 	const struct keys_identity *identity;
-	const char *listen;    /* where the tensor plane listens */
-	const char *advertise; /* as others dial it; NULL: where it listens */
+	const char *listen;    /* address at which it listens for tensors */
+	const char *advertise; /* address at which others dial it; NULL: the same */
 	const char *device;    /* as in model/device_name.h */
 	enum recompute recompute;
-	size_t memory_bytes; /* most of the machine's memory, for the stage and an iteration; 0:
-			      * what is free */
-	int32_t node;        /* the node it would be; -1: any */
-	const char *run_dir; /* for checkpoints of the stage it holds; NULL: none are written */
-	uint32_t orphan_s;   /* leaves after so long without a controller */
-	uint32_t stuck_s;    /* and when a task has not ended for so long */
-	size_t piece_bytes;  /* of a gradient's slice, a message; a multiple of 4; 0: 2 MiB */
-	/* Of the tensor plane, as post_options has them: a frame's part of a message (0: the post's),
-	 * a message, what is sent to one peer and not acknowledged (0: ours). */
+	size_t memory_bytes; /* limit of the machine's memory for the stage and an iteration; 0:
+			      * the free memory */
+	int32_t node;        /* the node that it asks to be; -1: any */
+	const char *run_dir; /* for checkpoints of its stage; NULL: it writes none */
+	uint32_t orphan_s;   /* ends after so long without a controller */
+	uint32_t stuck_s;    /* ends if a task takes so long */
+	size_t piece_bytes;  /* message size for slices of gradients; a multiple of 4; 0: 2 MiB */
+	/* Limits for tensors, as in post_options; 0: the defaults. */
 	size_t chunk_bytes, message_bytes, retained_bytes;
 	struct log *log;     /* its `who` is set to the node's name */
 };
 
-/* Looks for its device (the CPU where there is no GPU at all), listens, dials the controller,
- * starts the compute thread. Gives *out (agent_free). Errors are those of stage_device, post_open,
- * post_listen, post_dial and worker_new. */
+/* Finds the device (the CPU if there is no GPU), listens, dials the controller, starts the compute
+ * thread. Gives *out (agent_free). Errors are those of stage_device, post_open, post_listen,
+ * post_dial and worker_new. */
 int agent_new(struct agent **out, const struct agent_options *options, int64_t now_us,
 	      struct error *err);
 void agent_free(struct agent *a); /* NULL is allowed */
 
-void agent_fds(const struct agent *a, int fds[AGENT_FDS]); /* poll for POLLIN; never read; -1: none */
-int64_t agent_deadline_us(const struct agent *a);          /* when there is something to do */
+void agent_fds(const struct agent *a, int fds[AGENT_FDS]); /* to poll for POLLIN; -1: none */
+int64_t agent_deadline_us(const struct agent *a);          /* when to call at the latest */
 
 void agent_receive(struct agent *a, int64_t now_us);
 void agent_work(struct agent *a, int64_t now_us);
 void agent_send(struct agent *a, int64_t now_us);
 
-/* Tells the controller, and is over soon. */
+/* Reports the reason to the controller and begins to end the agent. */
 void agent_leave(struct agent *a, const char *why, int64_t now_us);
-/* Whether it is over, and with which exit status. */
+/* Returns true if the agent has ended, with the exit status. */
 bool agent_over(const struct agent *a, int *status, int64_t now_us);
-/* Once it is over: the compute thread is still at work, and agent_free would wait for it. */
+/* Returns true if the compute thread is still busy, so that agent_free would wait for it. */
 bool agent_stuck(const struct agent *a);
-/* An injected hang: milliseconds for which the process is to do nothing at all; 0 none. Said
- * once. */
+/* Returns, once, the milliseconds for which an injected fault wants the process to hang; 0 none. */
 uint32_t agent_hang_ms(struct agent *a);
 
 #endif

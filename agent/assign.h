@@ -1,5 +1,5 @@
-/* assign.h - this node's stage: from the seed, from the copy that is here, or restored; then
- * measured, and READY.
+/* assign.h - gives this node its stage: from the seed, from its standby copy, or restored.
+ * Afterwards the computing times are measured and READY is sent.
  */
 #ifndef AGENT_ASSIGN_H
 #define AGENT_ASSIGN_H
@@ -14,18 +14,19 @@ struct job;
 
 enum standing {
 	STAND_UNASSIGNED,
-	STAND_WAITING,   /* assigned; the worker is still busy with what was before */
+	STAND_WAITING,   /* assigned; the worker is still busy with a previous job */
 	STAND_PREPARING,
-	STAND_LOADING,   /* from the copy that is kept here */
-	STAND_RESTORING, /* restore.c: from a file, or from its neighbours */
+	STAND_LOADING,   /* from the standby copy */
+	STAND_RESTORING, /* restore.c: from a file, or from neighbouring stages */
 	STAND_MEASURING,
 	STAND_READY
 };
 
-/* Takes the newest assignment; what is wrong with one is told. */
+/* Begins the newest assignment. Reports an invalid one to the controller. */
 void assign_begin(struct agent *a, const struct msg_assign *m);
-bool assign_under_way(const struct agent *a); /* neither UNASSIGNED nor READY */
-/* Whether *job is now one to start; before the first, everything of the stage before is forgotten. */
+/* Returns true if the standing is neither UNASSIGNED nor READY. */
+bool assign_under_way(const struct agent *a);
+/* Returns true if *job is the next job. Before the first one, drops the previous stage. */
 bool assign_next_job(struct agent *a, struct job *job, int64_t now_us);
 void assign_job_done(struct agent *a, const struct job *job, int64_t now_us);
 

@@ -1,8 +1,8 @@
-/* fault.h - the injected faults of one agent, and what they do to its times and links.
+/* fault.h - the injected faults of an agent, and their effects on its times and links.
  *
- * Each fault has a number, a time to live and heals itself when that is over (0: only when told).
- * Several of a kind add up: factors multiply, losses are independent.
- * Pure: `now` comes in. KILL and HANG are the program's to do; they are not kept here.
+ * Each fault has a number and a duration, after which it heals (0: only when the controller orders
+ * it). Several faults of a kind combine: factors multiply, losses are independent. The functions
+ * are pure. orders.c carries out KILL and HANG itself.
  */
 #ifndef AGENT_FAULT_H
 #define AGENT_FAULT_H
@@ -21,14 +21,14 @@ struct faults {
 		uint8_t kind;
 		int32_t peer; /* -1 all */
 		float factor;
-		int64_t ends_us; /* INT64_MAX: when told */
+		int64_t ends_us; /* INT64_MAX: when the controller orders it */
 	} active[FAULT_MOST];
 };
 
-/* Adds, replaces the one of the same number, or (FAULT_NONE) heals it. -EINVAL what
- * fault_refusal (wire/faults.h) refuses, or is not kept here; -ENOSPC. */
+/* Adds a fault, replaces the one of the same number, or (FAULT_NONE) heals it. -EINVAL: KILL, HANG,
+ * or refused by fault_refusal (wire/faults.h); -ENOSPC. */
 int fault_apply(struct faults *f, const struct msg_fault *m, int64_t now_us);
-/* Heals what is over. Whether anything was. */
+/* Heals the faults whose time is over. Returns true if there were any. */
 bool fault_expire(struct faults *f, int64_t now_us);
 int64_t fault_deadline_us(const struct faults *f); /* INT64_MAX none */
 

@@ -1,4 +1,4 @@
-/* join.h - into a run, and out of it: who this agent is, what it is welcomed to, who the others are. */
+/* join.h - joins and leaves a run: greets the controller, takes its WELCOME, knows the peers. */
 #ifndef AGENT_JOIN_H
 #define AGENT_JOIN_H
 
@@ -8,14 +8,14 @@
 
 struct agent;
 
-/* Tells the controller who this is, and what it finds here: of the run, the stage, the copy. */
+/* Sends HELLO: this process, and the run, stage and standby copy that it holds. */
 void join_hello(struct agent *a, int64_t now_us);
-/* Of the same run again: all is kept, only times change. Of another: everything of the one before is
- * dropped, after the job under way. What makes no sense is a fatal trouble. */
+/* Handles WELCOME. For the same run it keeps all state and updates the times. For another run it
+ * drops all state of the previous one, after the present job. An invalid WELCOME ends the agent. */
 void join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us);
-/* Admits the others' keys; dials them where they are few. A row that changes is a new process. */
+/* Admits the peers' keys, and dials the peers if they are few. A changed row is a new process. */
 void join_peers(struct agent *a, const struct msg_peers *p);
-/* Drops everything that is the run's. The worker must be idle or gone. */
+/* Drops all state of the run. The worker must be idle or ended. */
 void join_forget_run(struct agent *a);
 
 #endif

@@ -1,9 +1,9 @@
-/* needs.h - the machine's memory that an iteration takes beside the stage's own.
+/* needs.h - the memory of the machine that an iteration needs in addition to the stage.
  *
- * A stage takes all of its memory when it is made (model/stage.h). What grows with the microbatches
- * that come by, and with the gradient's sum, comes and goes; it is added up here, as much as it can
- * be at once, and compared with what is free before the first of them is computed: what is
- * missing is said then, and not by the kernel in mid-iteration.
+ * A stage takes all of its memory when it is made (model/stage.h). The memory for microbatches and
+ * for the gradient's sum varies during an iteration. This module adds up its greatest use and
+ * compares it with the free memory before the first iteration. A lack of memory is thus reported
+ * before the run, and the kernel does not kill the process in mid-iteration.
  */
 #ifndef AGENT_NEEDS_H
 #define AGENT_NEEDS_H
@@ -14,29 +14,29 @@
 
 #include "base/error.h"
 
-/* What comes from peers is in it too, also while it is half here: an input is its visit's from the
- * first byte on, and a visit has one tensor at a time (its gradient comes after its activation has
- * left); pieces of parts and sums are of the reduction's arrays. Room that only a peer who
- * lies would fill is bounded apart: needs_early_room, and the post's bound of half messages. */
+/* Incomplete messages from peers are included: an input counts for its visit from its first byte,
+ * and a visit has one tensor at a time, because its gradient arrives after its activation has left.
+ * Memory that only a faulty peer could fill has limits of its own: needs_early_room, and the
+ * post's limit of incomplete messages. */
 struct needs { /* bytes */
 	uint64_t kept;      /* outputs, until the iteration's end (outputs.h) */
-	uint64_t waiting;   /* inputs that have come, outputs that have not left */
-	uint64_t early;     /* tensors of what has not begun here, at most `early_most` */
-	uint64_t reduction; /* the gradient's copy, the parts, the sum, what of them comes and goes */
-	uint64_t copies;    /* of the stage, to be fetched by another node (weight_server.c) or written (save.c) */
+	uint64_t waiting;   /* inputs that have arrived, outputs that have not been sent */
+	uint64_t early;     /* tensors that arrive early, at most `early_most` */
+	uint64_t reduction; /* the gradient's copy, the parts, the sum, and their messages */
+	uint64_t copies;    /* of the stage, for other nodes (weight_server.c) or files (save.c) */
 	uint64_t total;
 };
 
-/* parameters: P; activation: B * T * C floats; visits: microbatches of an iteration that come here;
- * early_most: bytes; saves: whether checkpoints are written here. */
+/* parameters: P; activation: B * T * C floats; visits: microbatches of an iteration that visit this
+ * node; early_most: bytes; saves: this node writes checkpoints. */
 struct needs needs_of(size_t parameters, size_t activation, uint32_t visits, uint64_t early_most,
 		      bool saves);
-/* What n takes beyond what was checked before, which may be in use by now: each at least 0. */
+/* Returns the needs of n beyond those checked before, whose memory may be in use; none negative. */
 struct needs needs_beyond(const struct needs *n, const struct needs *checked);
-/* -ENOMEM says how much is needed, for what, and missing. */
+/* -ENOMEM: the message says how much is needed, for what, and how much is missing. */
 int needs_check(const struct needs *n, uint64_t free_bytes, struct error *err);
-/* Room for tensors that come early: what is free beside n, and no more than `most`; but four times
- * what honest peers fill (half of the room is anybody's, early.h) and 64 MiB in any case. */
+/* Returns the room for early tensors: the free memory beyond n, at most `most`, but at least 64 MiB
+ * and four times the bytes that correct peers send early (early.h). */
 uint64_t needs_early_room(const struct needs *n, uint64_t free_bytes, uint64_t most);
 
 #endif

@@ -1,8 +1,8 @@
-/* orders.h - what the controller orders: obeyed as it comes, or once the agent is settled for it.
+/* orders.h - carries out the controller's orders, at once or when the agent is settled.
  *
- * Orders to the own stage that need settled weights (START, REROUTE, REDUCE, COMMIT, EVALUATE,
- * SAVE) wait in line while an assignment, a step or the end of a sum is under way; those to the copy
- * beside it (KEEP, and what of REDUCE and COMMIT concerns it) likewise in a line of their own.
+ * An agent is settled if no assignment, step or end of a sum is changing its weights. Orders for
+ * its stage that need this (START, REROUTE, REDUCE, COMMIT, EVALUATE, SAVE) wait in a line. Orders
+ * for its standby copy (KEEP, and a REDUCE or COMMIT that concerns the copy) wait in another line.
  */
 #ifndef AGENT_ORDERS_H
 #define AGENT_ORDERS_H
@@ -16,9 +16,9 @@ struct orders; /* opaque; the agent has one */
 
 struct orders *orders_new(void); /* orders_free */
 void orders_free(struct orders *o);  /* NULL is allowed */
-/* A message or an event of the controller's post. */
+/* Handles a message or an event of the connection to the controller. */
 void orders_take(struct agent *a, struct post_message *p, int64_t now_us);
-/* Obeys those that wait, in order, as far as the agent is settled. */
+/* Carries out the waiting orders, in order, as long as the agent is settled. */
 void orders_turn(struct agent *a, int64_t now_us);
 
 #endif

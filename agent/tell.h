@@ -1,8 +1,8 @@
-/* tell.h - the agent's word to the controller: messages, troubles, and the last of them.
+/* tell.h - sends messages and reports of trouble to the controller.
  *
- * The lowest of the agent's modules that send anything: every other may tell, and this one calls
- * none of them. What was told last ends the agent: tell_last only says so, and the loop leaves once
- * the controller has heard it.
+ * This is the lowest module that sends: every other module may call it, and it calls none of them.
+ * tell_last requests the end of the agent; the loop carries it out once the controller has received
+ * all messages.
  */
 #ifndef AGENT_TELL_H
 #define AGENT_TELL_H
@@ -18,12 +18,11 @@ struct agent;
 /* Numbers, encodes and sends *m. A RELIABLE one that cannot be sent is counted as dropped and
  * logged. */
 void tell_controller(struct agent *a, struct msg *m, enum post_flags flags, int64_t now_us);
-/* A TROUBLE with these words, logged too, as of the turn's time. fatal: it is the last word, and the
- * exit status 1. */
+/* Sends and logs a TROUBLE message with this text. fatal: the agent then ends with status 1. */
 void tell_trouble(struct agent *a, bool fatal, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Nothing more is to be told: the agent is to end with this exit status, once what was told is
- * heard, or is not in a second or three of the link's timeouts. Said again: nothing. */
+/* Requests the end of the agent with this exit status, once all messages are acknowledged or
+ * overdue (a second, or three timeouts of the link). A second call changes nothing. */
 void tell_last(struct agent *a, int status, int64_t now_us);
 
 #endif

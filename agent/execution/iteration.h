@@ -1,7 +1,7 @@
-/* iteration.h - one iteration, from its START to its commit; and evaluations between iterations.
+/* iteration.h - runs an iteration from START to its commit, and evaluations between iterations.
  *
- * Orders come once the agent is READY and settled (orders.h). What is wrong with one is told, and
- * changes nothing.
+ * orders.c passes an order once the agent is READY and settled. An invalid order is reported to the
+ * controller and changes nothing.
  */
 #ifndef AGENT_ITERATION_H
 #define AGENT_ITERATION_H
@@ -23,21 +23,24 @@ struct evaluation {
 	uint32_t n;
 };
 
-/* Begins it: its data node's microbatches are queued. Said twice: nothing. By another plan: anew. */
+/* Starts an iteration: a data node queues its microbatches. A repeated order changes nothing; an
+ * order with another plan restarts the iteration. */
 void iteration_start(struct agent *a, const struct msg_start *m, int64_t now_us);
-/* Newer attempts of microbatches, and nodes that are gone. */
+/* Takes newer attempts of microbatches, and nodes that have left. */
 void iteration_reroute(struct agent *a, const struct msg_reroute *m, int64_t now_us);
-/* Asks for the step, if the reduction that it names is complete here. Of one that is committed: told again. */
+/* Requests the step if the commit's reduction is complete here. Reports again an iteration that is
+ * already committed. */
 void iteration_commit(struct agent *a, const struct msg_commit *m, int64_t now_us);
-/* Whether all gradients that this node adds by the routes that it knows are added, or are by the task that runs. */
+/* Returns true if this node has added all gradients of the routes that it knows; the running task
+ * counts as ended. */
 bool iteration_counted(const struct agent *a);
 void iteration_evaluate(struct agent *a, const struct msg_evaluate *m, int64_t now_us);
 
-/* A step, or a gradient that is to be zero. */
+/* Gives the next job: a step, or zeroing the gradient. Returns true if there is one. */
 bool iteration_next_job(struct agent *a, struct job *job);
 void iteration_job_done(struct agent *a, const struct job *job, int64_t now_us);
 
-void iteration_forget(struct agent *a); /* the one under way, unfinished */
+void iteration_forget(struct agent *a); /* drops the unfinished iteration */
 void iteration_forget_evaluation(struct agent *a);
 
 #endif

@@ -1,6 +1,4 @@
-/* plans.h - the plans that the controller has told: the newest two epochs, for an iteration may start
- * by either.
- */
+/* plans.h - keeps the plans of the newest two epochs, because an iteration may start by either. */
 #ifndef AGENT_PLANS_H
 #define AGENT_PLANS_H
 
@@ -24,8 +22,8 @@ struct plan {
 	uint32_t visits; /* of this node */
 };
 
-/* Checks the plan and keeps it in place of the same epoch's, else of the older one's. What is wrong
- * with it is told, and nothing changes. */
+/* Checks a plan and keeps it, in place of the plan of the same or of the oldest epoch. Reports an
+ * invalid plan to the controller and changes nothing. */
 void plans_take(struct agent *a, const struct msg_plan *m);
 const struct plan *plans_find(const struct agent *a, uint64_t epoch); /* NULL: not known */
 uint32_t plans_most_visits(const struct agent *a); /* of this node, by any that is known */

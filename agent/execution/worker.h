@@ -23,9 +23,9 @@ int worker_fd(const struct worker *w); /* poll for POLLIN; never read it */
 /* Runs work(context, job) in the thread. The worker must be idle. */
 void worker_start(struct worker *w, void (*work)(void *context, void *job), void *context,
 		  void *job);
-/* Whether a job is under way, or done but not yet taken with worker_finished. */
+/* Returns true if a job is running, or has ended and was not yet taken with worker_finished. */
 bool worker_busy(const struct worker *w);
-/* The job that is done, once: it is the caller's again. NULL: none. Never waits. */
+/* Returns the ended job, once; it belongs to the caller again. NULL: none. Never waits. */
 void *worker_finished(struct worker *w);
 
 #endif

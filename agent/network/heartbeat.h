@@ -1,5 +1,5 @@
-/* heartbeat.h - ten times a second: that the agent lives, what it holds and does, and which links
- * are stuck. Each stands alone; one that is lost is not sent again.
+/* heartbeat.h - reports the agent's state and its stuck links to the controller ten times a second.
+ * Each heartbeat is complete in itself, so a lost one is not sent again.
  */
 #ifndef AGENT_NETWORK_HEARTBEAT_H
 #define AGENT_NETWORK_HEARTBEAT_H
@@ -13,9 +13,9 @@ struct heartbeat; /* opaque; the agent has one */
 
 struct heartbeat *heartbeat_new(void); /* heartbeat_free */
 void heartbeat_free(struct heartbeat *h);  /* NULL is allowed */
-/* The next one answers the controller's clock. */
+/* Records a PING, which the next heartbeat answers. */
 void heartbeat_ping(struct agent *a, const struct msg_ping *ping, int64_t now_us);
-void heartbeat_turn(struct agent *a, int64_t now_us); /* tells one if it is time */
+void heartbeat_turn(struct agent *a, int64_t now_us); /* sends a heartbeat that is due */
 int64_t heartbeat_deadline_us(const struct agent *a);
 
 #endif

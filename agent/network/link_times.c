@@ -47,7 +47,7 @@ static bool measure_link(struct agent *a, uint16_t to, struct msg_link *l)
 					      ? (float)((held + latency) / a->run.time_scale)
 					      : (float)held;
 		/* The next figure is of the tensors from here on. */
-		p->told_s = held;
+		p->reported_s = held;
 		p->held_s = 0;
 		p->n_held = 0;
 	}
@@ -61,18 +61,18 @@ void link_times_way(struct agent *a, uint16_t to, double way_s, int64_t now_us)
 {
 	struct link_times *t = &a->modules.link_times;
 	struct peer *p = &a->peers[to];
-	double told_s = p->told_s;
+	double reported_s = p->reported_s;
 
-	if (told_s <= 0 && a->delay_s[to] > 0)
-		told_s = (double)a->delay_s[to] * a->run.time_scale;
+	if (reported_s <= 0 && a->delay_s[to] > 0)
+		reported_s = (double)a->delay_s[to] * a->run.time_scale;
 	p->held_s += way_s;
 	p->n_held++;
-	if (told_s <= 0 || fabs(way_s - told_s) < unlike_s ||
-	    (way_s < 2 * told_s && way_s > told_s / 2))
+	if (reported_s <= 0 || fabs(way_s - reported_s) < unlike_s ||
+	    (way_s < 2 * reported_s && way_s > reported_s / 2))
 		return;
-	if (++t->n_unlike < UNLIKE || t->due_us < t->told_us + LINKS_SOON_US)
+	if (++t->n_unlike < UNLIKE || t->due_us < t->reported_us + LINKS_SOON_US)
 		return;
-	t->due_us = t->told_us + LINKS_SOON_US;
+	t->due_us = t->reported_us + LINKS_SOON_US;
 	if (t->due_us < now_us)
 		t->due_us = now_us;
 }
@@ -98,7 +98,7 @@ void link_times_turn(struct agent *a, int64_t now_us)
 	if (now_us < t->due_us)
 		return;
 	link_times_tell(a, now_us);
-	t->told_us = now_us;
+	t->reported_us = now_us;
 	t->n_unlike = 0;
 	t->due_us = now_us + (a->run.n_nodes > LINK_TIMES_DIAL_ALL ? LINKS_MANY_US : LINKS_US);
 }

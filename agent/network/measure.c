@@ -208,9 +208,9 @@ static void ask_trains(struct agent *a, const struct post_peer_info *info, int64
 	double rate = 0;
 	enum trains_standing standing = trains_turn(a, now_us >= w->until_us, &rate, now_us);
 
-	if (standing == TRAINS_TOLD)
+	if (standing == TRAINS_ANSWERED)
 		answer_order(a, info, rate, now_us, "");
-	else if (standing == TRAINS_UNHEARD)
+	else if (standing == TRAINS_UNANSWERED)
 		begin_filling(w, now_us);
 }
 

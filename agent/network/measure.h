@@ -1,4 +1,4 @@
-/* measure.h - what links can do: on the controller's order, and round trips now and then. */
+/* measure.h - measures links on the controller's order, and round trips from time to time. */
 #ifndef AGENT_NETWORK_MEASURE_H
 #define AGENT_NETWORK_MEASURE_H
 
@@ -12,10 +12,10 @@ struct measure; /* opaque; the agent has one */
 struct measure *measure_new(void); /* measure_free */
 void measure_free(struct measure *w);  /* NULL is allowed */
 
-/* A link's latency and bandwidth, or (MSG_NOBODY) all round trips; in place of the order before. */
+/* Begins to measure a link, or (MSG_NOBODY) all round trips. Replaces the previous order. */
 void measure_begin(struct agent *a, const struct msg_measure *m, int64_t now_us);
 void measure_turn(struct agent *a, int64_t now_us);
-void measure_soon(struct agent *a, int64_t now_us); /* the next turn has something to do */
+void measure_soon(struct agent *a, int64_t now_us); /* makes the next turn due at once */
 int64_t measure_deadline_us(const struct agent *a);
 void measure_forget(struct agent *a);
 

@@ -1,8 +1,9 @@
-/* misuse.h - what other nodes send that breaks the protocol: counted, and reported to the controller.
+/* misuse.h - counts violations of the protocol by other nodes, and reports them to the controller.
  *
- * A node is reported once in an attempt of an iteration, and until the next attempt nothing that it sends is used.
- * Numbers that no computation gives are reported at once. Messages that fit nothing are reported when they are too
- * many to be an accident. Only a READY agent reports: before, it cannot know what fits.
+ * A node is reported once in an attempt of an iteration, and its messages are ignored until the
+ * next attempt. Numbers that are not finite are reported at once. Messages that fit nothing are
+ * reported when there are too many for an accident. Only a READY agent reports, because an agent
+ * without a stage cannot know which messages fit.
  */
 #ifndef AGENT_NETWORK_MISUSE_H
 #define AGENT_NETWORK_MISUSE_H
@@ -14,15 +15,15 @@
 
 struct agent;
 
-/* Returns the node whose key the peer has proven to hold; run.n_nodes: none that is known. */
+/* Returns the node whose key the peer has proven to hold; run.n_nodes: unknown. */
 uint32_t misuse_sender(const struct agent *a, post_peer_id peer);
 /* Returns true if the peer has proven to hold this node's key. */
 bool misuse_proven(const struct agent *a, post_peer_id peer, uint16_t node);
 /* Reports that the node sent `what`; nothing if it is reported already. */
 void misuse_report(struct agent *a, uint16_t node, const char *what, int64_t now_us);
 bool misuse_reported(const struct agent *a, uint16_t node); /* in this iteration */
-/* Counts something of that node, whose key is proven, that fits nothing: as refused. Reports the node after 64 in an
- * iteration. */
+/* Counts a message of that node, whose key is proven, as refused because it fits nothing. Reports
+ * the node after 64 such messages in an iteration. */
 void misuse_misfit(struct agent *a, uint16_t from, int64_t now_us);
 /* Looks for peers that sent frames which are no messages. */
 void misuse_malformed(struct agent *a, int64_t now_us);

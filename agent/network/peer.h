@@ -1,7 +1,7 @@
-/* peer.h - another node, as this one knows it: a row of a table that several modules share.
+/* peer.h - an entry of the table of other nodes, which several modules share.
  *
- * A row begins anew when the controller tells of another process there (join.c). Each field has one
- * module that writes it.
+ * join.c clears an entry when the controller announces a new process of that node. Each field is
+ * written by the module named above it.
  */
 #ifndef AGENT_NETWORK_PEER_H
 #define AGENT_NETWORK_PEER_H
@@ -18,32 +18,32 @@ struct peer {
 	struct keys_public key;
 	char address[128];
 	/* links.c */
-	post_peer_id dial;     /* our connection to it, for sending; 0 none */
-	int64_t dial_again_us; /* not before; 0: it has not failed */
+	post_peer_id dial;     /* the connection for sending to it; 0 none */
+	int64_t dial_again_us; /* after a failure: when to dial again; otherwise 0 */
 	bool used;
-	bool blocked;          /* a tensor was due and could not leave, since probe.c's last look */
+	bool blocked;          /* since probe.c's last check a tensor was due and could not leave */
 	int64_t link_free_us;  /* emulated link that carries one tensor at a time */
 	int64_t piece_free_us; /* the same for pieces of weights */
 	/* tensors.c */
-	post_peer_id deferred; /* its connection to us, of which no sums are taken meanwhile; 0 none */
+	post_peer_id deferred; /* its connection, while no sums are accepted from it; 0 none */
 	/* misuse.c */
-	uint64_t reported_in; /* the iteration in which this node reported it: nothing of it is used meanwhile; 0 none */
-	uint64_t misfits_in; /* the last in which something of it fitted nothing, */
-	uint32_t misfits;    /* so often */
-	uint64_t malformed;  /* frames of its, as last seen */
+	uint64_t reported_in; /* iteration in which it was reported and is ignored; 0 none */
+	uint64_t misfits_in; /* last iteration with messages of it that fit nothing */
+	uint32_t misfits;    /* number of such messages in that iteration */
+	uint64_t malformed;  /* its malformed frames at the last check */
 	/* probe.c */
-	bool doubted;        /* until a probe has come through */
-	int64_t doubted_us;  /* since then */
-	int64_t stuck_us;    /* nothing has moved since; 0: nothing waits */
+	bool doubted;        /* the link is suspected to be cut, until a probe returns */
+	int64_t doubted_us;  /* when that began */
+	int64_t stuck_us;    /* nothing was acknowledged since then; 0: nothing waits */
 	/* link_times.c */
-	double held_s;       /* of n_held activations and gradients: time from task's end to departure, where that
-			      * is emulated; else from departure to arrival */
+	double held_s;       /* sum of n_held delays of activations and gradients: on emulated links
+			      * from the task's end to departure, otherwise to arrival */
 	uint64_t n_held;
-	double told_s;       /* that time, as last told */
-	float bandwidth;     /* bytes per second, as last seen; 0 not known */
+	double reported_s;       /* the delay last reported */
+	float bandwidth;     /* bytes per second, as last measured; 0 not known */
 	/* measure.c */
-	int64_t probed_us;   /* the last probe of its round trip, */
-	uint32_t n_probes;   /* of so many */
+	int64_t probed_us;   /* when its round trip was last probed */
+	uint32_t n_probes;   /* probes so far */
 };
 
 #endif

@@ -1,4 +1,4 @@
-/* probe.h - links that may be cut: found, told, and probed until something comes back. */
+/* probe.h - finds links that may be cut, reports them, and probes them until an answer arrives. */
 #ifndef AGENT_NETWORK_PROBE_H
 #define AGENT_NETWORK_PROBE_H
 
@@ -8,7 +8,7 @@
 
 struct agent;
 
-/* Looks at all links; those that are stuck to out (MSG_STUCK). Returns how many. */
+/* Checks all links. Writes the stuck ones to out (MSG_STUCK) and returns their number. */
 uint32_t probe_links(struct agent *a, struct msg_stuck *out, int64_t now_us);
 
 #endif

@@ -14,13 +14,14 @@ struct report; /* opaque; the agent has one */
 struct report *report_new(void); /* report_free */
 void report_free(struct report *r);  /* NULL is allowed */
 
-/* Notes what the task did; told soon, or at once when there is much of it. loss: of a loss task's end. */
+/* Records an event of a task, to be reported soon, or at once if there are many. loss: of the end
+ * of a loss task. */
 void report_event(struct agent *a, enum work_event type, const struct task *t, int64_t at_us,
 		  float loss);
-void report_flush(struct agent *a, int64_t now_us); /* tells what is noted */
-void report_turn(struct agent *a, int64_t now_us);  /* likewise, if it is time */
-int64_t report_deadline_us(const struct agent *a);  /* INT64_MAX: nothing is noted */
-bool report_pending(const struct agent *a);         /* something is noted and not told */
-void report_void(struct agent *a);                  /* forgets what is noted: the run is over */
+void report_flush(struct agent *a, int64_t now_us); /* sends the recorded events now */
+void report_turn(struct agent *a, int64_t now_us);  /* sends them if that is due */
+int64_t report_deadline_us(const struct agent *a);  /* INT64_MAX: no events are recorded */
+bool report_pending(const struct agent *a);         /* true if events are recorded and not sent */
+void report_void(struct agent *a);                  /* drops the events when the run is over */
 
 #endif

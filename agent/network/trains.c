@@ -162,11 +162,11 @@ enum trains_standing trains_turn(struct agent *a, bool last, double *rate, int64
 	*rate = dispersion_settle(t->rates, t->n_rates, &settled);
 	if (t->n_rates == 0) {
 		t->unheard++;
-		return TRAINS_UNHEARD;
+		return TRAINS_UNANSWERED;
 	}
 	t->unheard = 0;
 	if (settled || last || t->n_rates + TRAINS_PASS > TRAINS_MOST)
-		return TRAINS_TOLD;
+		return TRAINS_ANSWERED;
 	begin_pass(a, PACKETS, now_us);
 	return TRAINS_UNDER_WAY;
 }

@@ -1,5 +1,5 @@
-/* trains.h - trains of packets (wire/train.h) that show a link's bandwidth: sent, and those of others
- * timed.
+/* trains.h - sends trains of packets (wire/train.h) to measure the bandwidth of links, and times
+ * the trains of other nodes.
  */
 #ifndef AGENT_NETWORK_TRAINS_H
 #define AGENT_NETWORK_TRAINS_H
@@ -13,24 +13,24 @@
 struct agent;
 struct trains; /* opaque; the agent has them */
 
-enum trains_standing { TRAINS_UNDER_WAY, TRAINS_TOLD, TRAINS_UNHEARD };
+enum trains_standing { TRAINS_UNDER_WAY, TRAINS_ANSWERED, TRAINS_UNANSWERED };
 
 struct trains *trains_new(void); /* trains_free */
 void trains_free(struct trains *t);  /* NULL is allowed */
 int trains_fd(const struct trains *t); /* poll for POLLIN; -1 none */
-void trains_hear(struct agent *a);     /* times what has come */
+void trains_hear(struct agent *a);     /* records the packets that have arrived */
 
-/* Opens the socket at the port where tensors arrive, once; where that cannot be had there is none. */
+/* Opens the UDP socket at the port for tensors, once. Without it no trains are sent or timed. */
 void trains_open(struct agent *a);
-/* False: there is nothing to send them with, or nobody hears them. */
+/* Begins to send trains to a node. Returns false without a socket, or if it receives none. */
 bool trains_begin(struct agent *a, uint16_t to, int64_t now_us);
-/* rate: what they told, bytes per second. last: what is known now has to do, if anything is. */
+/* Continues. rate: the result, bytes per second. last: accept the results so far, if any. */
 enum trains_standing trains_turn(struct agent *a, bool last, double *rate, int64_t now_us);
-/* One of another node's is on its way; and what one of ours showed there. */
+/* Handle another node's announcement of a train, and its answer to one of this node. */
 void trains_announced(struct agent *a, const struct msg_train *m, post_peer_id peer,
 		      int64_t now_us);
 void trains_answered(struct agent *a, const struct msg_train_heard *m);
-/* Answers for the trains that are over. True: some are awaited. */
+/* Answers the trains that have ended. Returns true if others are expected. */
 bool trains_answer(struct agent *a, int64_t now_us);
 void trains_forget(struct agent *a);
 

@@ -1,7 +1,6 @@
-/* One reduction at a time, as a row of standings: some wait for the worker (the gradient's copy, my
- * slice's sum, the norm), some for peers (parts, then sums). Each next_job is due when its wait is
- * over; job_done sends what the job made and moves on. Nothing here waits or blocks, and a newer
- * attempt throws away all but the gradient, which is the worker's.
+/* reduction.c - runs one reduction at a time through the states of reduction.h. next_job gives the
+ * job of a state whose wait is over; job_done sends the job's result and enters the next state. A
+ * newer attempt drops everything except the gradient, which the worker holds.
  */
 #include "agent/sums/reduction.h"
 

@@ -1,8 +1,18 @@
-/* reduction.h - the sum of the stage's gradient over its replicas, as this node takes part in it.
+/* reduction.h - this node's part in the sum of its stage's gradient over all replicas.
  *
- * REDUCE begins it, at once or when all that this node was given is counted; the gradient is copied, parts leave and come, my slice is summed and leaves,
- * the others' come, the norm is taken and told (slices.h has the arithmetic and what is in). The
- * gradient stays until the commit, so it can begin again with another attempt.
+ * REDUCE begins a reduction. This node sends parts of its gradient to the other replicas, sums its
+ * own slice, and receives the sums of the other slices (slices.h). The gradient stays unchanged
+ * until the commit, so a reduction can restart with another attempt. The states, in their order;
+ * a new attempt restarts them, and reduction_forget enters NONE:
+ *
+ *     state      waits for                                      then
+ *     COUNTING   all gradients of this node to be counted       GRADIENT
+ *     GRADIENT   the worker to be free                          COPYING   job: copy the gradient
+ *     COPYING    that job                                       PARTS     sends the parts
+ *     PARTS      all replicas' parts of its slice               SUMMING   job: sum the slice
+ *     SUMMING    that job                                       SUMS      sends the sum
+ *     SUMS       the sums of all other slices                   NORMING   job: sum of squares
+ *     NORMING    that job                                       DONE      reports REDUCED
  */
 #ifndef AGENT_REDUCTION_H
 #define AGENT_REDUCTION_H
@@ -19,14 +29,14 @@ struct reduction; /* opaque; the agent has one */
 
 enum reducing {
 	REDUCE_NONE,
-	REDUCE_COUNTING, /* until this node has counted all that it was given */
-	REDUCE_GRADIENT, /* a copy of the gradient is wanted */
+	REDUCE_COUNTING,
+	REDUCE_GRADIENT,
 	REDUCE_COPYING,
-	REDUCE_PARTS,    /* until all parts of my slice are in */
+	REDUCE_PARTS,
 	REDUCE_SUMMING,
-	REDUCE_SUMS,     /* until all other slices are in */
+	REDUCE_SUMS,
 	REDUCE_NORMING,
-	REDUCE_DONE      /* told; may be committed */
+	REDUCE_DONE
 };
 
 struct reduction *reduction_new(void); /* reduction_free */
@@ -34,7 +44,7 @@ void reduction_free(struct reduction *r);  /* NULL is allowed */
 
 void reduction_begin(struct agent *a, const struct msg_reduce *m, int64_t now_us);
 void reduction_forget(struct agent *a);
-/* A piece of a part or a sum: 0 taken or worthless; -EAGAIN too early; -EINVAL it fits nothing. */
+/* Takes a piece of a part or a sum. 0: stored, or too late; -EAGAIN: too early; -EINVAL. */
 int reduction_put(struct agent *a, const struct msg *m);
 /* Requests of the loop: returns true if the reduction needs to know that all gradients of this node
  * are counted. The loop then asks the iteration, and calls reduction_counted if they are. */
@@ -42,9 +52,9 @@ bool reduction_asks_for_count(struct agent *a);
 void reduction_counted(struct agent *a);
 bool reduction_next_job(struct agent *a, struct job *job);
 void reduction_job_done(struct agent *a, struct job *job, int64_t now_us);
-/* Whether that one is complete here and told. */
+/* Returns true if that reduction is DONE. */
 bool reduction_ready(const struct agent *a, uint64_t iteration, uint32_t attempt);
-struct slices *reduction_slices(const struct agent *a); /* NULL: none is under way */
-int reduction_awaits(const struct agent *a);            /* a node whose part or sum is not in; -1 none */
+struct slices *reduction_slices(const struct agent *a); /* NULL: no reduction */
+int reduction_awaits(const struct agent *a); /* a node whose part or sum is missing; -1 none */
 
 #endif

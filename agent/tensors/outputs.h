@@ -1,10 +1,10 @@
-/* outputs.h - what this node has sent in the iteration, kept until its end: a node that stands in for
- * one that died gets it too, and so nothing but what the dead one did is computed again.
+/* outputs.h - keeps the tensors that this node has sent in an iteration until the iteration ends.
  *
- * The bound: a route visits no node twice, and its data node twice (F and L), so of a microbatch
- * whose route comes by there are OUTPUTS_OF_VISIT at most: the activation, and the gradient. They
- * are counted as such before the iteration begins (needs.h), and again when a visit is added.
- * What a microbatch gave goes when it begins again (outputs_drop), the rest with the iteration.
+ * If a node dies, its substitute receives these tensors again, so only the work of the dead node is
+ * recomputed. A route visits this node at most once (a data node also for the loss), so a
+ * microbatch has at most OUTPUTS_OF_VISIT outputs here: its activation and its gradient. Their
+ * memory is checked before the iteration begins (needs.h), and when a visit is added. The outputs
+ * of a microbatch are dropped when it restarts (outputs_drop).
  */
 #ifndef AGENT_OUTPUTS_H
 #define AGENT_OUTPUTS_H
@@ -20,13 +20,13 @@ struct outputs; /* opaque */
 
 struct outputs *outputs_new(void); /* outputs_free */
 void outputs_free(struct outputs *o);  /* NULL is allowed */
-/* A copy of floats (floats), in the place of what the same work gave before. -ENOMEM. */
+/* Keeps a copy of a task's output (floats), and replaces an earlier one of the task. -ENOMEM. */
 int outputs_keep(struct outputs *o, uint32_t microbatch, enum task_kind kind, const float *out,
 		 size_t floats);
-/* What that work gave, borrowed; NULL: it is not done. */
+/* Returns the output of that task, borrowed; NULL: it has not ended. */
 const float *outputs_find(const struct outputs *o, uint32_t microbatch, enum task_kind kind);
 void outputs_drop(struct outputs *o, uint32_t microbatch);
 void outputs_forget(struct outputs *o); /* all */
-uint32_t outputs_count(const struct outputs *o); /* that are kept; for tests */
+uint32_t outputs_count(const struct outputs *o); /* for tests */
 
 #endif

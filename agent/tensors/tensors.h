@@ -1,7 +1,7 @@
-/* tensors.h - what peers send: checked against the state, and given to whom it belongs.
+/* tensors.h - checks the tensors of peers and passes each to the module that needs it.
  *
- * What does not fit is counted and dropped; what is only too early is kept (early.h), and looked at
- * again when the loop says so.
+ * A tensor that fits nothing is counted and dropped. One that arrives too early is kept (early.h)
+ * and checked again when the loop asks for it.
  */
 #ifndef AGENT_TENSORS_H
 #define AGENT_TENSORS_H
@@ -12,13 +12,13 @@
 
 struct agent;
 
-/* A message of the tensor plane. */
+/* Handles a message from a peer. */
 void tensors_arrived(struct agent *a, struct post_message *message, int64_t now_us);
-/* Takes what came early and belongs here by now. */
+/* Passes on the early tensors that fit by now. */
 void tensors_look_again(struct agent *a, int64_t now_us);
-/* Drops what came early, but for the copy's sums: the stage begins anew. */
+/* Drops the early tensors, except sums for the standby copy, when the stage changes. */
 void tensors_forget(struct agent *a);
-void tensors_forget_peer(struct agent *a, uint16_t node); /* what came early of it */
-void tensors_let_in(struct agent *a, uint16_t node);      /* its sums are taken again, if they were not */
+void tensors_forget_peer(struct agent *a, uint16_t node); /* drops its early tensors */
+void tensors_let_in(struct agent *a, uint16_t node);      /* accepts its sums again */
 
 #endif

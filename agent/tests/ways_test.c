@@ -26,7 +26,7 @@ static int begin(void **state)
 	a->run.time_scale = 1;
 	for (int i = 0; i < NODES; i++)
 		a->delay_s[i] = 0.2f;
-	a->modules.link_times.told_us = SECOND;
+	a->modules.link_times.reported_us = SECOND;
 	a->modules.link_times.due_us = 2 * SECOND;
 	*state = a;
 	return 0;
@@ -59,7 +59,7 @@ static void two_that_took_half_as_long_as_was_told_are_told_soon(void **state)
 {
 	struct agent *a = *state;
 
-	a->peers[1].told_s = 0.8;
+	a->peers[1].reported_s = 0.8;
 	link_times_way(a, 1, 0.8, SECOND);
 	link_times_way(a, 1, 0.8, SECOND);
 	assert_int_equal(a->modules.link_times.due_us, 2 * SECOND);
