@@ -94,7 +94,7 @@ static void send_ready(struct actor *a, const struct msg_assign *s)
 	send(a, &m, POST_RELIABLE);
 }
 
-static void put_task(struct actor *a, const struct msg_route *r, uint8_t kind)
+static void put_task(struct actor *a, const struct route *r, uint8_t kind)
 {
 	struct msg_task_event e = { .type = WORK_STARTS,
 				    .kind = kind,

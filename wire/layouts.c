@@ -5,24 +5,26 @@
 
 #include <stddef.h>
 
-#define N(k, s, f)          { k, offsetof(struct s, f), 0, 0, U8, NULL }
-#define NMAX(k, s, f, m)    { k, offsetof(struct s, f), 0, m, U8, NULL }
-#define TXT(s, f)           { TEXT, offsetof(struct s, f), 0, sizeof(((struct s *)0)->f), U8, NULL }
-#define BIN(s, f)           { RAW, offsetof(struct s, f), 0, sizeof(((struct s *)0)->f), U8, NULL }
-#define ARR(s, c, f, k, m)  { ARRAY, offsetof(struct s, f), offsetof(struct s, c), m, k, NULL }
-#define SHR(s, c, f, k, m)  { SHARED, offsetof(struct s, f), offsetof(struct s, c), m, k, NULL }
-#define SUB(s, c, f, l, m)  { ARRAY, offsetof(struct s, f), offsetof(struct s, c), m, U8, &l }
+#define N(k, s, f)          { k, offsetof(struct s, f), 0, 0, U8, NULL, false }
+#define NMAX(k, s, f, m)    { k, offsetof(struct s, f), 0, m, U8, NULL, false }
+#define TXT(s, f)           { TEXT, offsetof(struct s, f), 0, sizeof(((struct s *)0)->f), U8, NULL, false }
+#define BIN(s, f)           { RAW, offsetof(struct s, f), 0, sizeof(((struct s *)0)->f), U8, NULL, false }
+#define LIST(w, s, c, f, k, m, l, i) \
+	{ w, offsetof(struct s, f), offsetof(struct s, c), m, k, l, i }
+#define ARR(s, c, f, k, m)  LIST(ARRAY, s, c, f, k, m, NULL, false)
+#define SHR(s, c, f, k, m)  LIST(SHARED, s, c, f, k, m, NULL, false)
+#define SUB(s, c, f, l, m)  LIST(ARRAY, s, c, f, U8, m, &l, false)
 #define LAYOUT(name) \
 	static const struct layout name##_layout = { name##_fields, \
 		sizeof(name##_fields) / sizeof(name##_fields[0]), sizeof(struct name) }
 
-static const struct field msg_route_fields[] = {
-	N(U32, msg_route, microbatch), NMAX(U32, msg_route, attempt, 1u << 30),
-	N(U32, msg_route, shard),
-	N(U32, msg_route, wave), ARR(msg_route, n_hops, nodes, U16, MSG_STAGES),
-	SHR(msg_route, n_hops, stages, U8, MSG_STAGES), NMAX(U32, msg_route, since, 1u << 30),
+static const struct field route_fields[] = {
+	N(U32, route, microbatch), NMAX(U32, route, attempt, 1u << 30), N(U32, route, shard),
+	N(U32, route, wave), LIST(ARRAY, route, n_hops, nodes, U16, ROUTE_HOPS, NULL, true),
+	LIST(SHARED, route, n_hops, stages, U8, ROUTE_HOPS, NULL, true),
+	NMAX(U32, route, since, 1u << 30),
 };
-LAYOUT(msg_route);
+LAYOUT(route);
 
 static const struct field msg_rank_fields[] = {
 	N(U32, msg_rank, microbatch), NMAX(U8, msg_rank, kind, TASK_BACKWARD),
@@ -226,7 +228,7 @@ LAYOUT(msg_restore);
 
 static const struct field msg_plan_fields[] = {
 	N(U64, msg_plan, epoch),
-	SUB(msg_plan, n_routes, routes, msg_route_layout, MSG_MICROBATCHES),
+	SUB(msg_plan, n_routes, routes, route_layout, MSG_MICROBATCHES),
 	SUB(msg_plan, n_ranks, ranks, msg_rank_layout, 3 * MSG_MICROBATCHES),
 };
 LAYOUT(msg_plan);
@@ -238,7 +240,7 @@ LAYOUT(msg_start);
 
 static const struct field msg_reroute_fields[] = {
 	N(U64, msg_reroute, iteration), N(U64, msg_reroute, epoch),
-	SUB(msg_reroute, n_routes, routes, msg_route_layout, MSG_MICROBATCHES),
+	SUB(msg_reroute, n_routes, routes, route_layout, MSG_MICROBATCHES),
 	ARR(msg_reroute, n_gone, gone, U16, MSG_NODES),
 };
 LAYOUT(msg_reroute);
@@ -263,7 +265,7 @@ LAYOUT(msg_commit);
 
 static const struct field msg_evaluate_fields[] = {
 	N(U64, msg_evaluate, iteration),
-	SUB(msg_evaluate, n_routes, routes, msg_route_layout, MSG_MICROBATCHES),
+	SUB(msg_evaluate, n_routes, routes, route_layout, MSG_MICROBATCHES),
 };
 LAYOUT(msg_evaluate);
 
@@ -296,7 +298,7 @@ static const struct field msg_tensor_fields[] = {
 	N(U64, msg_tensor, hash),
 	N(U64, msg_tensor, offset),
 	N(U64, msg_tensor, sent_us),
-	SUB(msg_tensor, n_routes, routes, msg_route_layout, 1),
+	SUB(msg_tensor, n_routes, routes, route_layout, 1),
 };
 LAYOUT(msg_tensor);
 
@@ -389,7 +391,7 @@ static const struct field msg_see_plan_fields[] = {
 	NMAX(U8, msg_see_plan, candidate, 1),
 	TXT(msg_see_plan, name), N(F32, msg_see_plan, elapsed_s),
 	ARR(msg_see_plan, n_visits, visits, U32, MSG_STAGES),
-	SUB(msg_see_plan, n_routes, routes, msg_route_layout, MSG_MICROBATCHES),
+	SUB(msg_see_plan, n_routes, routes, route_layout, MSG_MICROBATCHES),
 	SUB(msg_see_plan, n_planned, planned, msg_task_event_layout, 1u << 20),
 };
 LAYOUT(msg_see_plan);

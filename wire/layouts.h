@@ -1,7 +1,7 @@
 /* layouts.h - the layout of each message on the wire. msg.c reads and writes messages by it.
  *
  * Each struct of msg.h has a table of its fields in wire order (layouts.c). The struct of an array
- * has a u32 count before its pointer. On the wire the count precedes the elements. Two arrays may
+ * has a u32 count before its pointer or elements. On the wire the count precedes the elements. Two arrays may
  * share a count (a route's nodes and stages): the first is ARRAY, the second SHARED.
  */
 #ifndef WIRE_LAYOUTS_H
@@ -24,6 +24,8 @@ struct field {
 				* U8..U32: largest value, 0 any */
 	enum kind of;          /* ARRAY, SHARED of scalars */
 	const struct layout *sub; /* ARRAY of structs; NULL: scalars */
+	bool inside;           /* ARRAY, SHARED: the struct holds the elements, `most` of them;
+				* else it holds a pointer to them */
 };
 
 struct layout {

@@ -99,10 +99,12 @@ static uint32_t count_of(const char *s, const struct field *f)
 	return n;
 }
 
-static const char *pointer_of(const char *s, const struct field *f)
+static const char *elements_of(const char *s, const struct field *f)
 {
 	const char *p;
 
+	if (f->inside)
+		return s + f->offset;
 	memcpy(&p, s + f->offset, sizeof(p));
 	return p;
 }
@@ -115,7 +117,7 @@ static size_t write_struct(const struct layout *l, const char *s, unsigned char 
 static size_t write_array(const struct field *f, const char *s, unsigned char *out)
 {
 	uint32_t n = count_of(s, f);
-	const char *p = pointer_of(s, f);
+	const char *p = elements_of(s, f);
 	size_t at = 0, step = f->sub ? f->sub->size : kind_width(f->of);
 
 	if (n > f->most || (n > 0 && !p))
@@ -273,15 +275,16 @@ static bool read_array(struct reader *r, const struct field *f, char *s, uint32_
 			return false;
 		*shared = n;
 	}
+	if (s && f->kind == ARRAY)
+		memcpy(s + f->count_offset, &n, sizeof(n));
+	if (f->inside)
+		return read_elements(r, f, n, s ? s + f->offset : NULL);
 	bytes = (n * step + 7) & ~(size_t)7;
 	if (r->pool && n > 0)
 		to = r->pool + r->pool_at;
 	r->pool_at += bytes;
-	if (s) {
-		if (f->kind == ARRAY)
-			memcpy(s + f->count_offset, &n, sizeof(n));
+	if (s)
 		memcpy(s + f->offset, &to, sizeof(to));
-	}
 	return read_elements(r, f, n, to);
 }
 

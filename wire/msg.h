@@ -42,19 +42,6 @@ enum msg_type {
 
 /* ---- shared pieces ---- */
 
-/* The route of a microbatch through the nodes. Its tasks form a chain (wire/chain.h). */
-struct msg_route {
-	uint32_t microbatch;
-	uint32_t attempt;   /* rises with each rerun in an iteration, and with each controller */
-	uint32_t shard;     /* the data shard: rank of its data node when the run began */
-	uint32_t wave;      /* index among the shard's microbatches of this iteration */
-	uint32_t n_hops;
-	const uint16_t *nodes;  /* (n_hops) node ids, the data node first */
-	const uint8_t *stages;  /* (n_hops) the stage visited at each hop */
-	uint32_t since;     /* attempt in which the microbatch last began. Later attempts only
-			     * replaced nodes that died; the other nodes' results stay valid */
-};
-
 /* An entry of a node's priority list: ready tasks run in this order (formats.md, `order`). */
 struct msg_rank {
 	uint32_t microbatch;
@@ -309,7 +296,7 @@ struct msg_restore {
 struct msg_plan {
 	uint64_t epoch;
 	uint32_t n_routes;
-	const struct msg_route *routes;
+	const struct route *routes;
 	uint32_t n_ranks;
 	const struct msg_rank *ranks; /* this node's order; none: first come, first served */
 };
@@ -324,7 +311,7 @@ struct msg_reroute {
 	uint64_t iteration;
 	uint64_t epoch;
 	uint32_t n_routes;
-	const struct msg_route *routes; /* each with its new attempt */
+	const struct route *routes; /* each with its new attempt */
 	uint32_t n_gone;
 	const uint16_t *gone;           /* nodes that have left the run */
 };
@@ -350,7 +337,7 @@ struct msg_commit {
 struct msg_evaluate {
 	uint64_t iteration;
 	uint32_t n_routes;
-	const struct msg_route *routes; /* wave: index of the validation batch */
+	const struct route *routes; /* wave: index of the validation batch */
 };
 
 struct msg_fault {
@@ -408,7 +395,7 @@ struct msg_tensor {
 	uint64_t offset; /* PART, SUM: in floats; otherwise 0 */
 	int64_t sent_us;   /* sender's clock */
 	uint32_t n_routes; /* ACTIVATION, GRADIENT: 1 */
-	const struct msg_route *routes;
+	const struct route *routes;
 };
 
 enum {
@@ -532,7 +519,7 @@ struct msg_see_plan {
 	uint32_t n_visits;
 	const uint32_t *visits;         /* (n_stages) microbatches per stage */
 	uint32_t n_routes;
-	const struct msg_route *routes;
+	const struct route *routes;
 	uint32_t n_planned;
 	/* predicted STARTS and ENDS; at_us counts real time from the iteration's start */
 	const struct msg_task_event *planned;

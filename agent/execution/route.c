@@ -5,7 +5,7 @@
 
 #include "wire/chain.h"
 
-const char *route_read(struct route *to, const struct msg_route *from,
+const char *route_read(struct route *to, const struct route *from,
 		       const struct route_limits *limits)
 {
 	uint64_t stages = 0;
@@ -31,28 +31,8 @@ const char *route_read(struct route *to, const struct msg_route *from,
 			if (from->nodes[k] == from->nodes[i])
 				return "a route that visits a node twice";
 	}
-	memset(to, 0, sizeof(*to));
-	to->microbatch = from->microbatch;
-	to->attempt = from->attempt;
-	to->since = from->since;
-	to->shard = from->shard;
-	to->wave = from->wave;
-	to->n_hops = from->n_hops;
-	memcpy(to->nodes, from->nodes, from->n_hops * sizeof(to->nodes[0]));
-	memcpy(to->stages, from->stages, from->n_hops);
+	*to = *from;
 	return NULL;
-}
-
-void route_write(struct msg_route *to, const struct route *from)
-{
-	to->microbatch = from->microbatch;
-	to->attempt = from->attempt;
-	to->since = from->since;
-	to->shard = from->shard;
-	to->wave = from->wave;
-	to->n_hops = from->n_hops;
-	to->nodes = from->nodes;
-	to->stages = from->stages;
 }
 
 bool route_equal(const struct route *a, const struct route *b)

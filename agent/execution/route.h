@@ -19,10 +19,8 @@ struct route_limits {
 
 /* Copies and checks: NULL, or in words what is wrong with it (then *to is not to be used). The
  * first stage is 0, no node and no stage comes twice, all are in range. */
-const char *route_read(struct route *to, const struct msg_route *from,
+const char *route_read(struct route *to, const struct route *from,
 		       const struct route_limits *limits);
-/* to's arrays borrow from's. */
-void route_write(struct msg_route *to, const struct route *from);
 /* Whether both go through the same nodes with the same data, attempt included. */
 bool route_equal(const struct route *a, const struct route *b);
 /* Whether b only has other nodes stand in for some of a's: all that a's others have done stays good, for

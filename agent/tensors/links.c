@@ -275,17 +275,14 @@ static int send_piece(struct agent *a, struct parcel *p, size_t bytes, int64_t n
 {
 	struct msg m = { .type = MSG_TENSOR, .sequence = ++a->tally.sequence };
 	struct post_part parts[2];
-	struct msg_route route;
 	char head[LINKS_HEAD_BYTES];
 	long size;
 
 	m.u.tensor = p->head;
 	m.u.tensor.sent_us = now_us;
 	m.u.tensor.offset = p->gone / sizeof(float);
-	if (p->head.n_routes) {
-		route_write(&route, &p->route);
-		m.u.tensor.routes = &route;
-	}
+	if (p->head.n_routes)
+		m.u.tensor.routes = &p->route;
 	size = msg_encode(&m, head, sizeof(head));
 	if (size < 0)
 		return (int)size;

@@ -458,7 +458,7 @@ void cluster_route(struct cluster *c, uint32_t m, uint32_t n, const uint16_t *no
 
 void cluster_start(struct cluster *c)
 {
-	struct msg_route routes[M];
+	struct route routes[M];
 	struct msg m = { .type = MSG_PLAN };
 
 	c->iteration++;
@@ -468,7 +468,7 @@ void cluster_start(struct cluster *c)
 	c->first_attempt = c->routes[0].attempt;
 	for (uint32_t i = 0; i < c->n_batches; i++) {
 		c->routes[i].since = c->routes[i].attempt;
-		route_write(&routes[i], &c->routes[i]);
+		routes[i] = c->routes[i];
 		if (c->routes[i].attempt < c->first_attempt)
 			c->first_attempt = c->routes[i].attempt;
 	}
@@ -493,13 +493,13 @@ void cluster_reroute(struct cluster *c, uint32_t which, int gone)
 {
 	struct msg m = { .type = MSG_REROUTE };
 	uint16_t g = (uint16_t)(gone < 0 ? 0 : gone);
-	struct msg_route routes[M];
+	struct route routes[M];
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < c->n_batches; i++)
 		if (which >> i & 1) {
 			c->routes[i].attempt++;
-			route_write(&routes[n++], &c->routes[i]);
+			routes[n++] = c->routes[i];
 		}
 	m.u.reroute = (struct msg_reroute) { c->iteration, c->epoch, n, routes, gone >= 0, &g };
 	send_living(c, &m);
@@ -614,18 +614,20 @@ static bool all_evaluated(struct cluster *c)
 
 void cluster_evaluate(struct cluster *c, uint32_t n)
 {
-	uint16_t hops[CLUSTER_NODES], some[CLUSTER_NODES];
-	uint8_t stages[CLUSTER_NODES];
+	struct route by = { .attempt = 1, .n_hops = c->n_stages };
 	struct msg m = { .type = MSG_EVALUATE };
-	struct msg_route routes[M];
+	uint16_t some[CLUSTER_NODES];
+	struct route routes[M];
 
 	for (uint8_t s = 0; s < c->n_stages; s++) {
 		assert_true(stage_nodes(c, s, some) > 0);
-		hops[s] = some[0];
-		stages[s] = s;
+		by.nodes[s] = some[0];
+		by.stages[s] = s;
 	}
-	for (uint32_t i = 0; i < n; i++)
-		routes[i] = (struct msg_route) { i, 1, 0, i, c->n_stages, hops, stages, 0 };
+	for (uint32_t i = 0; i < n; i++) {
+		routes[i] = by;
+		routes[i].microbatch = routes[i].wave = i;
+	}
 	c->n_evaluated = 0;
 	c->wanted_evaluations = n;
 	m.u.evaluate = (struct msg_evaluate) { c->iteration, n, routes };

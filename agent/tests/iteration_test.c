@@ -44,15 +44,15 @@ static int end(void **state)
 }
 
 /* By data node `first`, then `second` of stage 1. */
-static struct msg_route route(uint32_t microbatch, uint32_t attempt, uint16_t nodes[2],
+static struct route route(uint32_t microbatch, uint32_t attempt, uint16_t nodes[2],
 			      uint32_t wave)
 {
-	static const uint8_t stages[] = { 0, 1 };
-
-	return (struct msg_route){ microbatch, attempt, microbatch % 2, wave, 2, nodes, stages, 0 };
+	return (struct route){ .microbatch = microbatch, .attempt = attempt, .shard = microbatch % 2,
+			       .wave = wave, .n_hops = 2, .nodes = { nodes[0], nodes[1] },
+			       .stages = { 0, 1 } };
 }
 
-static void take_plan(struct agent *a, uint64_t epoch, uint32_t n, const struct msg_route *routes)
+static void take_plan(struct agent *a, uint64_t epoch, uint32_t n, const struct route *routes)
 {
 	plans_take(a, &(struct msg_plan){ epoch, n, routes, 0, NULL });
 }
@@ -65,7 +65,7 @@ static void start(struct agent *a, uint64_t iteration, uint64_t epoch)
 /* Microbatches 0 and 1 begin here, 2 comes by. */
 static void start_three(struct agent *a)
 {
-	const struct msg_route routes[] = { route(0, 0, (uint16_t[]){ ME, 3 }, 0),
+	const struct route routes[] = { route(0, 0, (uint16_t[]){ ME, 3 }, 0),
 					    route(1, 0, (uint16_t[]){ ME, 3 }, 1),
 					    route(2, 0, (uint16_t[]){ 0, ME }, 0) };
 
@@ -114,7 +114,7 @@ static void said_twice_it_begins_once(void **state)
 /* What was added by the one before is void. */
 static void by_another_plan_it_begins_anew(void **state)
 {
-	const struct msg_route one = route(0, 1, (uint16_t[]){ ME, 4 }, 0);
+	const struct route one = route(0, 1, (uint16_t[]){ ME, 4 }, 0);
 	struct agent *a = *state;
 	struct job job;
 
@@ -139,7 +139,7 @@ static void by_another_plan_it_begins_anew(void **state)
 
 static void a_wave_that_no_shard_gives_is_told(void **state)
 {
-	const struct msg_route routes[] = { route(0, 0, (uint16_t[]){ ME, 3 }, 1),
+	const struct route routes[] = { route(0, 0, (uint16_t[]){ ME, 3 }, 1),
 					    route(1, 0, (uint16_t[]){ ME, 3 }, 2),
 					    route(2, 0, (uint16_t[]){ 0, ME }, 2) };
 	struct agent *a = *state;
@@ -152,7 +152,7 @@ static void a_wave_that_no_shard_gives_is_told(void **state)
 
 static void a_plan_is_kept_whole_or_not_at_all(void **state)
 {
-	struct msg_route routes[] = { route(0, 0, (uint16_t[]){ ME, 3 }, 0),
+	struct route routes[] = { route(0, 0, (uint16_t[]){ ME, 3 }, 0),
 				      route(1, 0, (uint16_t[]){ 2, ME }, 0),
 				      route(2, 0, (uint16_t[]){ 2, NODES }, 0) };
 	struct agent *a = *state;
@@ -179,7 +179,7 @@ static void a_plan_is_kept_whole_or_not_at_all(void **state)
 
 /* ---- reroutes ---- */
 
-static void reroute(struct agent *a, uint64_t iteration, uint32_t n, const struct msg_route *routes)
+static void reroute(struct agent *a, uint64_t iteration, uint32_t n, const struct route *routes)
 {
 	iteration_reroute(a, &(struct msg_reroute){ iteration, EPOCH, n, routes, 0, NULL }, 0);
 }
@@ -200,7 +200,7 @@ static void those_that_are_gone_are_forgotten(void **state)
 /* One that joined since the sum may be needed for what died since. */
 static void a_joiner_takes_part(void **state)
 {
-	const struct msg_route by_me = route(0, 1, (uint16_t[]){ 0, ME }, 0);
+	const struct route by_me = route(0, 1, (uint16_t[]){ 0, ME }, 0);
 	struct agent *a = *state;
 
 	reroute(a, NEXT + 1, 1, &by_me);
@@ -215,7 +215,7 @@ static void a_joiner_takes_part(void **state)
 static void who_stands_in_gets_what_is_done(void **state)
 {
 	static const float done[ACTIVATION] = { 1, 2, 3, 4 };
-	const struct msg_route routes[] = { route(0, 1, (uint16_t[]){ ME, 4 }, 0),
+	const struct route routes[] = { route(0, 1, (uint16_t[]){ ME, 4 }, 0),
 					    route(1, 1, (uint16_t[]){ ME, 4 }, 1) };
 	struct agent *a = *state;
 	struct parcel p;
@@ -247,8 +247,8 @@ static void who_stands_in_gets_what_is_done(void **state)
 static void what_begins_again_is_taken_back(void **state)
 {
 	static const float done[ACTIVATION] = { 1, 2, 3, 4 };
-	struct msg_route again = route(0, 1, (uint16_t[]){ ME, 3 }, 0);
-	struct msg_route broken = route(1, 1, (uint16_t[]){ ME, ME }, 0);
+	struct route again = route(0, 1, (uint16_t[]){ ME, 3 }, 0);
+	struct route broken = route(1, 1, (uint16_t[]){ ME, ME }, 0);
 	struct agent *a = *state;
 
 	again.since = 1;
@@ -256,7 +256,7 @@ static void what_begins_again_is_taken_back(void **state)
 	assert_int_equal(outputs_keep(a->modules.outputs, 0, TASK_FORWARD, done, ACTIVATION), 0);
 	queue_start(a->progress.queue, 0);
 	assert_int_equal(queue_waiting(a->progress.queue), 1);
-	reroute(a, NEXT, 2, (struct msg_route[]){ broken, again });
+	reroute(a, NEXT, 2, (struct route[]){ broken, again });
 	assert_int_equal(a->tally.sequence, 1); /* the broken one is told, the other done */
 	assert_int_equal(queue_waiting(a->progress.queue), 2);
 	assert_int_equal(outputs_count(a->modules.outputs), 0);
@@ -459,7 +459,7 @@ static void a_commit_is_done_once(void **state)
 
 static void an_evaluation_is_of_what_is_committed(void **state)
 {
-	const struct msg_route routes[] = { route(0, 0, (uint16_t[]){ ME, NODES }, 0),
+	const struct route routes[] = { route(0, 0, (uint16_t[]){ ME, NODES }, 0),
 					    route(1, 0, (uint16_t[]){ ME, 3 }, 9),
 					    route(2, 0, (uint16_t[]){ 0, ME }, 0) };
 	struct agent *a = *state;

@@ -31,13 +31,12 @@ static void send_nonsense(struct cluster *c, struct post *p, post_peer_id to)
 	size_t floats = stage_activation(c->twins[0]),
 	       size = c->bf16 ? sizeof(uint16_t) : sizeof(float);
 	size_t body = floats * size;
-	struct msg_route route, bad;
+	const struct route route = c->routes[3]; /* 1 -> 2 -> 5 */
+	struct route bad = c->routes[0];         /* 0 -> 2 */
 	const struct msg_tensor good = { .kind = TENSOR_ACTIVATION, .from = 1, .iteration = 1,
 					 .index = 1, .n_routes = 1, .routes = &route };
 	struct msg_tensor t;
 
-	route_write(&route, &c->routes[3]); /* 1 -> 2 -> 5 */
-	route_write(&bad, &c->routes[0]); /* 0 -> 2 */
 	t = good, t.from = 0, t.routes = &bad;
 	send_tensor(p, to, &t, body); /* in another's name, all else as it should be */
 	t = good;
@@ -251,9 +250,8 @@ static void test_one_report_an_iteration(void **state)
 /* Microbatches of which the controller has said nothing: kept up to the share, and none is computed. */
 static void test_evaluations_that_nobody_has_ordered(void **state)
 {
-	const uint16_t nodes[] = { 1, 2 };
-	const uint8_t stages[] = { cluster_six[1], cluster_six[2] };
-	struct msg_route route = { .attempt = 1, .n_hops = 2, .nodes = nodes, .stages = stages };
+	struct route route = { .attempt = 1, .n_hops = 2, .nodes = { 1, 2 },
+			       .stages = { cluster_six[1], cluster_six[2] } };
 	const struct msg_tensor input = { .kind = TENSOR_ACTIVATION,
 					  .evaluate = 1,
 					  .from = 1,

@@ -417,7 +417,7 @@ static int audit_init(const struct iteration *it, struct audit *a)
 	if (!a->routes || !a->orders || !a->counted || !a->reductions || !a->nodes)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < it->routes.n; i++) {
-		const struct msg_route *r = &it->routes.microbatches[i].route;
+		const struct route *r = &it->routes.microbatches[i].route;
 
 		a->routes[i] =
 			(struct store_route){ r->microbatch, r->shard, r->wave,  r->attempt,

@@ -40,9 +40,9 @@ static uint16_t choose_evaluator(const struct members *members, const struct mic
 	for (uint32_t i = 0; stage > 0 && i < n; i++) {
 		uint16_t id = replica_of(members, stage, k + i);
 
-		if (!link_failures_between(members, mb->nodes[stage - 1], id) &&
+		if (!link_failures_between(members, mb->route.nodes[stage - 1], id) &&
 		    (stage + 1 < members->run->cluster->n_stages ||
-		     !link_failures_between(members, id, mb->nodes[0])))
+		     !link_failures_between(members, id, mb->route.nodes[0])))
 			return id;
 	}
 	return replica_of(members, stage, k);
@@ -54,7 +54,7 @@ bool evaluation_needs(const struct iteration *it, uint16_t a, uint16_t b)
 	uint32_t hops = (uint32_t)it->run->cluster->n_stages;
 
 	for (uint32_t i = 0; i < e->n; i++) {
-		const uint16_t *nodes = e->microbatches[i].nodes;
+		const uint16_t *nodes = e->microbatches[i].route.nodes;
 
 		for (uint32_t h = 0; !e->answered[i] && h < hops; h++) {
 			uint16_t x = nodes[h], y = nodes[(h + 1) % hops];
@@ -73,7 +73,7 @@ void evaluation_begin(struct iteration *it)
 	struct evaluation *e = &it->evaluation;
 	struct msg m = { .type = MSG_EVALUATE };
 	uint32_t n = it->run->options.eval_batches, stages = (uint32_t)it->run->cluster->n_stages;
-	struct msg_route *routes;
+	struct route *routes;
 
 	if (!e->microbatches) {
 		e->microbatches = calloc(n, sizeof(*e->microbatches));
@@ -98,10 +98,13 @@ void evaluation_begin(struct iteration *it)
 
 		e->answered[i] = false;
 		for (uint32_t s = 0; s < stages; s++) {
-			mb->nodes[s] = choose_evaluator(it->members, mb, (int)s, i);
-			mb->stages[s] = (uint8_t)s;
+			mb->route.nodes[s] = choose_evaluator(it->members, mb, (int)s, i);
+			mb->route.stages[s] = (uint8_t)s;
 		}
-		routes[i] = (struct msg_route){ i, e->attempt, 0, i, stages, mb->nodes, mb->stages, 0 };
+		mb->route.microbatch = mb->route.wave = i;
+		mb->route.attempt = e->attempt;
+		mb->route.n_hops = stages;
+		routes[i] = mb->route;
 	}
 	m.u.evaluate = (struct msg_evaluate){ it->run->committed, n, routes };
 	send_replicas(it->members, &m);
@@ -116,7 +119,7 @@ void iteration_evaluated(struct iteration *it, struct member *m, const struct ms
 
 	if (it->run->phase != PHASE_EVALUATING || r->iteration != e->iteration ||
 	    r->microbatch >= e->n || e->answered[r->microbatch] ||
-	    m->id != e->microbatches[r->microbatch].nodes[0])
+	    m->id != e->microbatches[r->microbatch].route.nodes[0])
 		return;
 	e->answered[r->microbatch] = true;
 	it->run->steps++;

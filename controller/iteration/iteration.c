@@ -130,7 +130,7 @@ static struct msg_rank *ranks_for(const struct plan *p, uint16_t node, uint32_t 
 /* To every replica that does not have it. */
 static int send_plan(struct iteration *it)
 {
-	struct msg_route *routes = malloc(it->routes.n * sizeof(*routes));
+	struct route *routes = malloc(it->routes.n * sizeof(*routes));
 	struct msg m = { .type = MSG_PLAN };
 
 	if (!routes)
@@ -352,7 +352,7 @@ static void take_event(struct iteration *it, struct member *m, struct msg_task_e
 	m->compute.slots = e.slots;
 	m->shown.is_stale = true;
 	if (e.type == WORK_STARTS && e.blocker != UINT32_MAX &&
-	    !(e.kind == TASK_FORWARD && m->id == mb->nodes[0]) && e.at_us > e.arrived_us) {
+	    !(e.kind == TASK_FORWARD && m->id == mb->route.nodes[0]) && e.at_us > e.arrived_us) {
 		it->progress.collisions++;
 		it->progress.wait_s += (double)(e.at_us - e.arrived_us) * 1e-6;
 	}
@@ -362,7 +362,7 @@ static void take_event(struct iteration *it, struct member *m, struct msg_task_e
 		return;
 	}
 	if (it->rerun_us != 0 && e.type == WORK_STARTS && e.attempt == mb->route.attempt &&
-	    e.attempt > it->run->first_attempt && m->id == mb->nodes[mb->replaced] &&
+	    e.attempt > it->run->first_attempt && m->id == mb->route.nodes[mb->replaced] &&
 	    e.at_us >= it->rerun_us) {
 		it->rerun_us = 0;
 		record_recovery(it->run, "started", m->id, e.microbatch, e.at_us);

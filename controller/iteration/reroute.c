@@ -24,7 +24,7 @@ void reroute_show(struct iteration *it)
 void reroute_tell(struct iteration *it, const uint32_t *changed, uint32_t n,
 		  const struct member *gone)
 {
-	struct msg_route *routes = malloc((n + 1) * sizeof(*routes));
+	struct route *routes = malloc((n + 1) * sizeof(*routes));
 	struct msg m = { .type = MSG_REROUTE };
 
 	if (!routes) {

@@ -45,11 +45,9 @@ static void set_route(struct microbatch *m, uint32_t id, uint32_t attempt,
 	m->route.microbatch = id;
 	m->route.attempt = m->route.since = attempt;
 	m->route.n_hops = (uint32_t)from->length;
-	m->route.nodes = m->nodes;
-	m->route.stages = m->stages;
 	for (int h = 0; h < from->length; h++) {
-		m->nodes[h] = (uint16_t)from->path[h];
-		m->stages[h] = (uint8_t)stage_of[from->path[h]];
+		m->route.nodes[h] = (uint16_t)from->path[h];
+		m->route.stages[h] = (uint8_t)stage_of[from->path[h]];
 	}
 }
 
@@ -62,7 +60,7 @@ static void deal_shards(struct routes *r, const int *shard_of, uint32_t n_shards
 
 	for (uint32_t i = 0; i < r->n; i++) {
 		struct microbatch *m = &r->microbatches[i];
-		int own = shard_of[m->nodes[0]];
+		int own = shard_of[m->route.nodes[0]];
 
 		m->route.shard = UINT32_MAX;
 		if (own < 0 || next_wave[own] >= per_shard)
@@ -113,12 +111,12 @@ done:
 
 int routes_hop(const struct microbatch *m, uint16_t node)
 {
-	return chain_find(m->nodes, m->route.n_hops, node);
+	return chain_find(m->route.nodes, m->route.n_hops, node);
 }
 
 uint16_t routes_node_at(const struct microbatch *m, uint32_t t)
 {
-	return m->nodes[chain_hop(m->route.n_hops, t)];
+	return m->route.nodes[chain_hop(m->route.n_hops, t)];
 }
 
 static uint64_t bit(uint32_t hop)
@@ -155,9 +153,9 @@ bool routes_home(const struct microbatch *m)
  * done there. The caller raises the attempt. */
 static void stand_in(struct microbatch *m, uint32_t hop, uint16_t node)
 {
-	if (m->nodes[hop] == node)
+	if (m->route.nodes[hop] == node)
 		return;
-	m->nodes[hop] = node;
+	m->route.nodes[hop] = node;
 	m->owed_forward |= bit(hop);
 	m->owed_backward |= bit(hop);
 	m->owed_loss = m->owed_loss || hop == 0;
@@ -187,7 +185,7 @@ static void start_over(struct microbatch *m)
 static bool swapped(const struct microbatch *m)
 {
 	for (uint32_t h = 1; h < m->route.n_hops; h++)
-		if (m->stages[h] < m->stages[h - 1])
+		if (m->route.stages[h] < m->route.stages[h - 1])
 			return true;
 	return false;
 }
@@ -201,7 +199,7 @@ static bool holds_while_waiting(const struct microbatch *m)
 		return true; /* its loss waits for the slot of the new data node */
 	for (uint32_t h = 1; h < n; h++)
 		for (uint32_t g = 1; (m->owed_forward & bit(h)) && g < h; g++)
-			if (m->stages[g] > m->stages[h] && g < m->passed && !routes_ended(m, 2 * n - g))
+			if (m->route.stages[g] > m->route.stages[h] && g < m->passed && !routes_ended(m, 2 * n - g))
 				return true;
 	return false;
 }
@@ -272,8 +270,8 @@ static uint32_t left_at(const struct routes *r, uint16_t node)
 static double way(const struct cluster *c, const struct microbatch *m, int hop, int node)
 {
 	uint32_t next = ((uint32_t)hop + 1) % m->route.n_hops;
-	int n = c->n_nodes, around[] = { hop > 0 ? m->nodes[hop - 1] : m->nodes[m->route.n_hops - 1],
-					 m->nodes[next] };
+	int n = c->n_nodes, around[] = { hop > 0 ? m->route.nodes[hop - 1] : m->route.nodes[m->route.n_hops - 1],
+					 m->route.nodes[next] };
 	double d = 0;
 
 	for (int i = 0; i < 2; i++) {
@@ -306,7 +304,7 @@ static int choose(const struct routes *r, const struct microbatch *m, int hop, c
 	for (uint32_t i = 0; i < r->n_nodes; i++) {
 		double d;
 
-		if (!usable[i] || stage_of[i] != m->stages[hop])
+		if (!usable[i] || stage_of[i] != m->route.stages[hop])
 			continue;
 		d = burden(r, m, hop, c, (uint16_t)i);
 		if (best < 0 || d < least) {
@@ -362,7 +360,7 @@ static uint32_t ends_between(const struct microbatch *m, uint32_t hop)
 
 static bool is_pair(const struct microbatch *m, uint32_t hop, uint16_t a, uint16_t b)
 {
-	uint16_t x = m->nodes[hop], y = m->nodes[(hop + 1) % m->route.n_hops];
+	uint16_t x = m->route.nodes[hop], y = m->route.nodes[(hop + 1) % m->route.n_hops];
 
 	return (x == a && y == b) || (x == b && y == a);
 }
@@ -377,7 +375,7 @@ bool routes_need(const struct microbatch *m, uint16_t a, uint16_t b)
 
 static bool has_counted(const struct routes *r, const struct microbatch *m, uint32_t hop)
 {
-	const struct counts *c = &r->counts[m->nodes[hop]];
+	const struct counts *c = &r->counts[m->route.nodes[hop]];
 
 	return times_counted(c, m->route.microbatch, TASK_BACKWARD) > 0 ||
 	       times_counted(c, m->route.microbatch, TASK_LOSS) > 0;
@@ -402,12 +400,12 @@ static bool choose_around(const struct routes *r, const struct microbatch *m, ui
 	for (uint32_t h = 0; h < m->route.n_hops; h++) {
 		bool began = has_begun(m, h);
 
-		if ((m->nodes[h] != a && m->nodes[h] != b) || !may_leave(r, m, h))
+		if ((m->route.nodes[h] != a && m->route.nodes[h] != b) || !may_leave(r, m, h))
 			continue;
 		for (uint32_t i = 0; i < r->n_nodes; i++) {
 			double d;
 
-			if (!usable[i] || stage_of[i] != m->stages[h] || routes_hop(m, (uint16_t)i) >= 0)
+			if (!usable[i] || stage_of[i] != m->route.stages[h] || routes_hop(m, (uint16_t)i) >= 0)
 				continue;
 			d = burden(r, m, (int)h, c, (uint16_t)i);
 			if (isinf(d) || (any && (began != best_began ? began : d >= least)))
@@ -463,16 +461,16 @@ static bool counted_anywhere(const struct routes *r, uint32_t id)
 static void sort_stages(struct microbatch *m)
 {
 	for (uint32_t h = 2; h < m->route.n_hops; h++) {
-		uint8_t s = m->stages[h];
-		uint16_t node = m->nodes[h];
+		uint8_t s = m->route.stages[h];
+		uint16_t node = m->route.nodes[h];
 		uint32_t k = h;
 
-		for (; k > 1 && m->stages[k - 1] > s; k--) {
-			m->stages[k] = m->stages[k - 1];
-			m->nodes[k] = m->nodes[k - 1];
+		for (; k > 1 && m->route.stages[k - 1] > s; k--) {
+			m->route.stages[k] = m->route.stages[k - 1];
+			m->route.nodes[k] = m->route.nodes[k - 1];
 		}
-		m->stages[k] = s;
-		m->nodes[k] = node;
+		m->route.stages[k] = s;
+		m->route.nodes[k] = node;
 	}
 }
 
@@ -522,8 +520,8 @@ bool routes_stage_counted(const struct routes *r, uint8_t stage)
 		const struct microbatch *m = &r->microbatches[i];
 
 		for (uint32_t h = 0; h < m->route.n_hops; h++)
-			if (m->stages[h] == stage &&
-			    times_counted(&r->counts[m->nodes[h]], i, TASK_BACKWARD) == 0)
+			if (m->route.stages[h] == stage &&
+			    times_counted(&r->counts[m->route.nodes[h]], i, TASK_BACKWARD) == 0)
 				return false;
 	}
 	return true;
@@ -544,11 +542,11 @@ static int audit_counts(const struct routes *r, uint32_t microbatch, uint16_t no
 	uint32_t l = times_counted(&r->counts[node], microbatch, TASK_LOSS);
 	uint32_t want = routes_hop(m, node) >= 0;
 
-	if (b == want && l == (node == m->nodes[0]))
+	if (b == want && l == (node == m->route.nodes[0]))
 		return 0;
 	return error_set(err, -EPROTO,
 			 "microbatch %u: node %u counted its gradient %u times and its loss %u times, expected %u and %u",
-			 microbatch, node, b, l, want, node == m->nodes[0]);
+			 microbatch, node, b, l, want, node == m->route.nodes[0]);
 }
 
 int routes_audit(const struct routes *r, const int *sum_of, struct error *err)
@@ -559,10 +557,10 @@ int routes_audit(const struct routes *r, const int *sum_of, struct error *err)
 		const struct microbatch *m = &r->microbatches[i];
 
 		for (uint32_t h = 0; h < m->route.n_hops; h++)
-			if (sum_of[m->nodes[h]] != m->stages[h])
+			if (sum_of[m->route.nodes[h]] != m->route.stages[h])
 				return error_set(err, -EPROTO,
 						 "microbatch %u: node %u has its part of stage %u, and is not in that stage's sum",
-						 i, m->nodes[h], m->stages[h]);
+						 i, m->route.nodes[h], m->route.stages[h]);
 		for (uint16_t node = 0; rc == 0 && node < r->n_nodes; node++)
 			if (sum_of[node] >= 0)
 				rc = audit_counts(r, i, node, err);

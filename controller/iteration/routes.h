@@ -20,9 +20,7 @@
 #include "wire/msg.h"
 
 struct microbatch {
-	struct msg_route route; /* its nodes and stages point to the arrays below */
-	uint16_t nodes[MSG_STAGES];
-	uint8_t stages[MSG_STAGES];
+	struct route route;
 	bool done;          /* and every gradient of it has been counted */
 	bool has_loss;
 	float loss;

@@ -192,8 +192,8 @@ static uint32_t count_partners(const struct iteration *it, const struct member *
 
 		if (hop < 0 || hops < 2)
 			continue;
-		with[mb->nodes[((uint32_t)hop + 1) % hops]] = true;
-		with[mb->nodes[((uint32_t)hop + hops - 1) % hops]] = true;
+		with[mb->route.nodes[((uint32_t)hop + 1) % hops]] = true;
+		with[mb->route.nodes[((uint32_t)hop + hops - 1) % hops]] = true;
 	}
 	for (uint32_t i = 0; i < it->members->n; i++) {
 		const struct member *o = &it->members->list[i];

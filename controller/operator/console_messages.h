@@ -35,7 +35,7 @@ struct message_run {
 /* A plan as a message; its arrays live until plan_message_fini. */
 struct plan_message {
 	struct msg message; /* MSG_SEE_PLAN */
-	struct msg_route *routes;
+	struct route *routes;
 	struct msg_task_event *events;
 	uint32_t visits[MSG_STAGES];
 	struct microbatch *microbatches; /* what routes point into */

@@ -25,9 +25,9 @@ static void what_ended_meanwhile_is_summed(void **state)
 	for (int node = 0; node < NODES; node++)
 		c->members.list[node].weights.stage = (uint8_t)(node / DATA);
 	for (uint32_t i = 0; i < N; i++) {
-		uint16_t data = c->iteration.routes.microbatches[i].nodes[0];
+		uint16_t data = c->iteration.routes.microbatches[i].route.nodes[0];
 
-		c->iteration.routes.microbatches[i].nodes[1] = last;
+		c->iteration.routes.microbatches[i].route.nodes[1] = last;
 		under_way_does(c, data, i, TASK_FORWARD, FIRST, 0.1);
 		under_way_does(c, last, i, TASK_FORWARD, FIRST, 0.1);
 		under_way_does(c, data, i, TASK_LOSS, FIRST, 0.02);
@@ -36,7 +36,7 @@ static void what_ended_meanwhile_is_summed(void **state)
 	members_gone(&c->run, &c->members.list[last], "sleeps");
 	loop_act(&c->iteration);
 	for (uint32_t i = 0; i < N; i++)
-		under_way_does(c, c->iteration.routes.microbatches[i].nodes[0], i, TASK_BACKWARD,
+		under_way_does(c, c->iteration.routes.microbatches[i].route.nodes[0], i, TASK_BACKWARD,
 			       FIRST, 0.1);
 	assert_int_equal(c->run.phase, PHASE_STALLED);
 	c->members.list[last].beat.iteration = 1;
@@ -57,8 +57,8 @@ static void what_was_told_to_nobody_begins_anew(void **state)
 		c->members.list[node].beat.iteration = 1;
 	}
 	for (uint32_t i = 0; i < N; i++) {
-		c->iteration.routes.microbatches[i].nodes[0] = 0;
-		c->iteration.routes.microbatches[i].nodes[1] = DATA;
+		c->iteration.routes.microbatches[i].route.nodes[0] = 0;
+		c->iteration.routes.microbatches[i].route.nodes[1] = DATA;
 	}
 	c->members.list[DATA].beat.stage = 1;
 	members_gone(&c->run, &c->members.list[0], "sleeps");
@@ -84,7 +84,7 @@ static void who_is_back_hears_of_other_ways(void **state)
 	for (uint16_t node = 4; node < NODES; node++)
 		c->members.list[node].is_replica = false;
 	for (uint32_t i = 0; i < N; i++)
-		c->iteration.routes.microbatches[i].nodes[1] = DATA;
+		c->iteration.routes.microbatches[i].route.nodes[1] = DATA;
 	members_gone(&c->run, &c->members.list[0], "is gone");
 	loop_act(&c->iteration);
 	members_gone(&c->run, &c->members.list[DATA], "sleeps");

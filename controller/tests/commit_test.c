@@ -49,7 +49,7 @@ static void tells(struct controller *c, uint32_t microbatch, uint32_t named, uin
 	struct msg_report r = { .iteration = 1, .n_events = 1, .events = &event };
 
 	iteration_report(&c->iteration,
-			 &c->members.list[c->iteration.routes.microbatches[microbatch].nodes[0]],
+			 &c->members.list[c->iteration.routes.microbatches[microbatch].route.nodes[0]],
 			 &r);
 	loop_act(&c->iteration);
 }
@@ -84,7 +84,7 @@ static void what_does_not_end_is_no_work(void **state)
 	struct msg_report r = { .iteration = 1, .n_events = 1, .events = &event };
 
 	iteration_report(&c->iteration,
-			 &c->members.list[c->iteration.routes.microbatches[0].nodes[0]], &r);
+			 &c->members.list[c->iteration.routes.microbatches[0].route.nodes[0]], &r);
 	c->run.now_us += SECOND;
 	under_way_all_is_done(c);
 	under_way_all_tell_their_sums(c);

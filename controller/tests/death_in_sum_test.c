@@ -52,12 +52,12 @@ static uint32_t runs_again(struct controller *c)
 		again++;
 		for (uint32_t h = 0; h < m->route.n_hops; h++)
 			if (m->owed_forward >> h & 1)
-				under_way_does(c, m->nodes[h], i, TASK_FORWARD, m->route.attempt, 0.1);
+				under_way_does(c, m->route.nodes[h], i, TASK_FORWARD, m->route.attempt, 0.1);
 		if (m->owed_loss)
-			under_way_does(c, m->nodes[0], i, TASK_LOSS, m->route.attempt, 0.02);
+			under_way_does(c, m->route.nodes[0], i, TASK_LOSS, m->route.attempt, 0.02);
 		for (uint32_t h = m->route.n_hops; h-- > 0;)
 			if (m->owed_backward >> h & 1)
-				under_way_does(c, m->nodes[h], i, TASK_BACKWARD, m->route.attempt, 0.1);
+				under_way_does(c, m->route.nodes[h], i, TASK_BACKWARD, m->route.attempt, 0.1);
 	}
 	return again;
 }
@@ -202,7 +202,7 @@ static void nor_after_a_stage_was_awaited(void **state)
 
 	c->members.list[1].is_replica = c->members.list[2].is_replica = false;
 	for (uint32_t i = 0; i < N; i++)
-		c->iteration.routes.microbatches[i].nodes[0] = 0;
+		c->iteration.routes.microbatches[i].route.nodes[0] = 0;
 	for (int node = 0; node < NODES; node++)
 		c->members.list[node].weights.stage = (uint8_t)(node / DATA);
 	four_dies_in_its_sum(c);

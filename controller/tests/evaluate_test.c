@@ -24,7 +24,7 @@ static struct controller *validates(void **state)
 
 static uint16_t node_of(const struct controller *c, uint32_t i, int stage)
 {
-	return c->iteration.evaluation.microbatches[i].nodes[stage];
+	return c->iteration.evaluation.microbatches[i].route.nodes[stage];
 }
 
 static void each_replica_in_turn(void **state)

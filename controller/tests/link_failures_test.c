@@ -55,7 +55,7 @@ static bool any_needs(const struct controller *c, uint16_t a, uint16_t b)
 static void what_needs_a_cut_link_goes_around_it(void **state)
 {
 	struct controller *c = *state;
-	uint16_t data = c->iteration.routes.microbatches[0].nodes[0],
+	uint16_t data = c->iteration.routes.microbatches[0].route.nodes[0],
 		 next = under_way_second_of(c, 0);
 	uint32_t moved = 0;
 
@@ -82,28 +82,28 @@ static void what_had_come_through_stays(void **state)
 {
 	struct controller *c = *state;
 	struct microbatch *m = &c->iteration.routes.microbatches[0];
-	uint16_t data = m->nodes[0], next = m->nodes[1];
+	uint16_t data = m->route.nodes[0], next = m->route.nodes[1];
 
 	under_way_does(c, data, 0, TASK_FORWARD, FIRST, 0.1);
 	under_way_does(c, next, 0, TASK_FORWARD, FIRST, 0.1);
 	/* The loss is counted at n.., so only the other may change */
 	under_way_does(c, data, 0, TASK_LOSS, FIRST, 0.1);
 	complains(c, data, next);
-	assert_int_equal(m->nodes[0], data);
-	assert_true(m->nodes[1] != next && m->route.attempt == FIRST + 1);
-	under_way_does(c, m->nodes[1], 0, TASK_FORWARD, FIRST + 1, 0.1);
-	under_way_does(c, m->nodes[1], 0, TASK_BACKWARD, FIRST + 1, 0.1);
+	assert_int_equal(m->route.nodes[0], data);
+	assert_true(m->route.nodes[1] != next && m->route.attempt == FIRST + 1);
+	under_way_does(c, m->route.nodes[1], 0, TASK_FORWARD, FIRST + 1, 0.1);
+	under_way_does(c, m->route.nodes[1], 0, TASK_BACKWARD, FIRST + 1, 0.1);
 	under_way_does(c, data, 0, TASK_BACKWARD, FIRST + 1, 0.1);
 	assert_true(m->done);
 	assert_false(routes_lacks(&c->iteration.routes, data, 0) ||
-		     routes_lacks(&c->iteration.routes, m->nodes[1], 0));
+		     routes_lacks(&c->iteration.routes, m->route.nodes[1], 0));
 }
 
 /* Both have counted, and the gradient cannot get from one to the other. */
 static void where_nobody_can_stand_in_one_end_goes_and_may_come_back(void **state)
 {
 	struct controller *c = *state;
-	uint16_t data = c->iteration.routes.microbatches[0].nodes[0],
+	uint16_t data = c->iteration.routes.microbatches[0].route.nodes[0],
 		 next = under_way_second_of(c, 0);
 	struct member *out = &c->members.list[next];
 	struct msg_heartbeat h = { .beat = 1, .committed = 0 };
@@ -128,7 +128,7 @@ static void where_nobody_can_stand_in_one_end_goes_and_may_come_back(void **stat
 static void a_link_that_all_have_to_use_costs_one_end(void **state)
 {
 	struct controller *c = *state;
-	uint16_t data = c->iteration.routes.microbatches[0].nodes[0],
+	uint16_t data = c->iteration.routes.microbatches[0].route.nodes[0],
 		 next = under_way_second_of(c, 0);
 	uint32_t out = 0;
 
@@ -151,8 +151,8 @@ static void a_validation_goes_around_it(void **state)
 
 	c->run.options.eval_batches = 6;
 	evaluation_begin(&c->iteration);
-	a = c->iteration.evaluation.microbatches[4].nodes[0];
-	b = c->iteration.evaluation.microbatches[4].nodes[1];
+	a = c->iteration.evaluation.microbatches[4].route.nodes[0];
+	b = c->iteration.evaluation.microbatches[4].route.nodes[1];
 	assert_true(evaluation_needs(&c->iteration, a, b) && evaluation_needs(&c->iteration, b, a));
 	complains(c, b, a);
 	assert_int_equal(c->run.phase, PHASE_EVALUATING);

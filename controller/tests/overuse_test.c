@@ -146,12 +146,12 @@ static void links_that_contradict_themselves(void **state)
 }
 
 /* A microbatch that comes by. */
-static const struct msg_route *way_of(const struct player *p)
+static const struct route *way_of(const struct player *p)
 {
 	for (uint32_t i = 0; i < p->n_ways; i++)
-		for (uint32_t h = 0; h < p->ways[i].route.n_hops; h++)
+		for (uint32_t h = 0; h < p->ways[i].n_hops; h++)
 			if (p->ways[i].nodes[h] == p->node)
-				return &p->ways[i].route;
+				return &p->ways[i];
 	fail_msg("none comes by");
 	return NULL;
 }
@@ -170,7 +170,7 @@ static void events_without_end(void **state)
 	struct player *p = &w->players[HOSTILE];
 	struct msg_task_event events[16];
 	struct msg m = { .type = MSG_REPORT };
-	const struct msg_route *way;
+	const struct route *way;
 	struct store *s;
 	char run[96];
 	uint32_t mine = 0;

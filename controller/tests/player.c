@@ -101,10 +101,10 @@ static void happens(struct player *p, const struct msg_task_event *e)
 	p->events[p->n_events++] = *e;
 }
 
-static void did(struct player *p, const struct way *w, enum task_kind kind, bool counts)
+static void did(struct player *p, const struct route *w, enum task_kind kind, bool counts)
 {
 	struct msg_task_event e = { .kind = (uint8_t)kind, .node = p->node, .blocker_node = p->node,
-				    .microbatch = w->route.microbatch, .attempt = w->route.attempt,
+				    .microbatch = w->microbatch, .attempt = w->attempt,
 				    .blocker = UINT32_MAX, .at_us = clock_monotonic_us() };
 
 	e.arrived_us = e.at_us;
@@ -117,9 +117,9 @@ static void did(struct player *p, const struct way *w, enum task_kind kind, bool
 	happens(p, &e);
 }
 
-static int hop_of(const struct way *w, uint16_t node)
+static int hop_of(const struct route *w, uint16_t node)
 {
-	for (uint32_t h = 0; h < w->route.n_hops; h++)
+	for (uint32_t h = 0; h < w->n_hops; h++)
 		if (w->nodes[h] == node)
 			return (int)h;
 	return -1;
@@ -141,18 +141,18 @@ static bool passes_on(const struct player *p, uint16_t node)
 }
 
 /* Whether the microbatch gets to this hop. */
-static bool reaches(const struct player *p, const struct way *w, int hop)
+static bool reaches(const struct player *p, const struct route *w, int hop)
 {
-	for (int h = 0; h < hop && h < (int)w->route.n_hops; h++)
+	for (int h = 0; h < hop && h < (int)w->n_hops; h++)
 		if (!passes_on(p, w->nodes[h]))
 			return false;
 	return true;
 }
 
-static void work_on(struct player *p, const struct way *w)
+static void work_on(struct player *p, const struct route *w)
 {
 	bool missed = p->world->faults[p->node] == MISSES_A_COMMIT && p->iteration == FAULTS_FROM + 1;
-	uint32_t id = w->route.microbatch;
+	uint32_t id = w->microbatch;
 	int hop = hop_of(w, p->node);
 	bool counts;
 
@@ -188,19 +188,12 @@ static void report(struct player *p)
 	p->n_events = 0;
 }
 
-static void keep_way(struct way *w, const struct msg_route *r)
-{
-	w->route = *r;
-	memcpy(w->nodes, r->nodes, r->n_hops * sizeof(w->nodes[0]));
-	memcpy(w->stages, r->stages, r->n_hops);
-}
-
 static void plan(struct player *p, const struct msg_plan *m)
 {
 	assert_true(m->n_routes <= BATCHES);
 	p->n_ways = m->n_routes;
 	for (uint32_t i = 0; i < m->n_routes; i++)
-		keep_way(&p->plans[m->epoch % 2][m->routes[i].microbatch], &m->routes[i]);
+		p->plans[m->epoch % 2][m->routes[i].microbatch] = m->routes[i];
 }
 
 static void report_node(struct player *p, int node)
@@ -263,7 +256,7 @@ static void reduce(struct player *p, const struct msg_reduce *m)
 static bool has_counted_all(const struct player *p)
 {
 	for (uint32_t i = 0; i < p->n_ways; i++)
-		if (hop_of(&p->ways[i], p->node) >= 0 && !p->counted[p->ways[i].route.microbatch])
+		if (hop_of(&p->ways[i], p->node) >= 0 && !p->counted[p->ways[i].microbatch])
 			return false;
 	return true;
 }
@@ -324,7 +317,7 @@ static void reroute(struct player *p, const struct msg_reroute *m)
 	if (m->iteration != p->iteration)
 		return;
 	for (uint32_t i = 0; i < m->n_routes; i++) {
-		keep_way(&p->ways[m->routes[i].microbatch], &m->routes[i]);
+		p->ways[m->routes[i].microbatch] = m->routes[i];
 		if (p->world->waits != m->iteration)
 			work_on(p, &p->ways[m->routes[i].microbatch]);
 	}
@@ -359,7 +352,7 @@ static void evaluate(struct player *p, const struct msg_evaluate *m)
 	struct msg said = { .type = MSG_EVALUATED };
 
 	for (uint32_t i = 0; i < m->n_routes; i++) {
-		const struct msg_route *r = &m->routes[i];
+		const struct route *r = &m->routes[i];
 		bool through = r->nodes[0] == p->node;
 
 		for (uint32_t h = 0; h < r->n_hops && m->iteration >= FAULTS_FROM; h++) {

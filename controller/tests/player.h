@@ -42,13 +42,6 @@ enum player_fault {
 	CANNOT_MAKE      /* a stage of its neighbours, and reports that */
 };
 
-/* A microbatch's route, kept. */
-struct way {
-	struct msg_route route;
-	uint16_t nodes[MSG_STAGES];
-	uint8_t stages[MSG_STAGES];
-};
-
 struct world;
 
 struct player {
@@ -69,10 +62,10 @@ struct player {
 	int keeps; /* -1 none */
 	int64_t beat_us;
 	uint16_t awaits; /* 1 + the node; 0 nobody */
-	struct way plans[2][BATCHES]; /* of an even and an odd epoch */
+	struct route plans[2][BATCHES]; /* of an even and an odd epoch */
 	uint32_t n_ways;
 	/* Of this iteration: the plan's, and as they were rerouted since */
-	struct way ways[BATCHES];
+	struct route ways[BATCHES];
 	bool counted[BATCHES];
 	/* With the start: done when all is counted; no nodes: nothing is */
 	struct msg_reduce ordered;

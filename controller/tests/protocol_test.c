@@ -404,7 +404,7 @@ static void says(struct controller *c, uint16_t node, uint8_t begun, uint8_t cou
 	struct msg_report r = { .iteration = 1, .events = events };
 
 	for (uint32_t m = 0; m < P_BATCHES; m++) {
-		const struct msg_route *route = &c->iteration.routes.microbatches[m].route;
+		const struct route *route = &c->iteration.routes.microbatches[m].route;
 		uint32_t attempt = before >> m & 1 ? route->since - 1 : route->attempt;
 
 		if ((begun | counted) >> m & 1)

@@ -264,7 +264,7 @@ static void what_if(void **state)
 	assert_string_equal(c.last.u.see_plan.name, "best 0/2 -n02");
 	assert_int_equal(c.last.u.see_plan.n_routes, RECORDED_MICROBATCHES);
 	for (uint32_t i = 0; i < c.last.u.see_plan.n_routes; i++) {
-		const struct msg_route *r = &c.last.u.see_plan.routes[i];
+		const struct route *r = &c.last.u.see_plan.routes[i];
 
 		assert_int_equal(r->n_hops, 2);
 		assert_int_equal(r->nodes[0], 0);

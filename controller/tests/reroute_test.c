@@ -35,7 +35,7 @@ static uint32_t take_from_three(struct controller *c, bool has_moved)
 
 	while (under_way_second_of(c, i) != 3)
 		i++;
-	data = c->iteration.routes.microbatches[i].nodes[0];
+	data = c->iteration.routes.microbatches[i].route.nodes[0];
 	under_way_does(c, data, i, TASK_FORWARD, FIRST, 0.1);
 	assert_true(reroute_around(&c->iteration, &c->members.list[data], &c->members.list[3]) > 0);
 	assert_true(under_way_second_of(c, i) != 3 && c->iteration.routes.microbatches[i].moved);
@@ -120,19 +120,19 @@ static struct microbatch *two_are_left(struct controller *c, uint16_t to)
 	for (uint32_t i = 0; i < N; i++) {
 		struct microbatch *m = &c->iteration.routes.microbatches[i];
 
-		if (i > 0 && !other && m->nodes[0] == 1)
+		if (i > 0 && !other && m->route.nodes[0] == 1)
 			other = m;
 		else if (i > 0)
 			m->done = true;
 		if (m->done) { /* by who stays */
-			m->nodes[0] = 0;
-			m->nodes[1] = 4;
+			m->route.nodes[0] = 0;
+			m->route.nodes[1] = 4;
 		}
 	}
 	assert_non_null(other);
-	c->iteration.routes.microbatches[0].nodes[0] = 0;
-	c->iteration.routes.microbatches[0].nodes[1] = 3;
-	other->nodes[1] = to;
+	c->iteration.routes.microbatches[0].route.nodes[0] = 0;
+	c->iteration.routes.microbatches[0].route.nodes[1] = 3;
+	other->route.nodes[1] = to;
 	under_way_does(c, 0, 0, TASK_FORWARD, FIRST, 0.1);
 	under_way_does(c, 1, other->route.microbatch, TASK_FORWARD, FIRST, 0.1);
 	return other;
@@ -159,7 +159,7 @@ static void who_would_wait_in_a_circle_begins_again(void **state)
 
 	members_gone(&c->run, &c->members.list[1], "is gone");
 	loop_act(&c->iteration);
-	assert_int_equal(other->nodes[0], 0);
+	assert_int_equal(other->route.nodes[0], 0);
 	assert_true(other->route.attempt > FIRST);
 	assert_int_equal(other->route.since, other->route.attempt);
 	assert_int_equal(other->passed, 0);
@@ -175,7 +175,7 @@ static void who_has_its_loss_goes_on(void **state)
 	under_way_does(c, 3, other->route.microbatch, TASK_BACKWARD, FIRST, 0.1);
 	members_gone(&c->run, &c->members.list[1], "is gone");
 	loop_act(&c->iteration);
-	assert_int_equal(other->nodes[0], 0);
+	assert_int_equal(other->route.nodes[0], 0);
 	assert_true(other->route.attempt > FIRST);
 	assert_int_equal(other->route.since, FIRST);
 }

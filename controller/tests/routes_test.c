@@ -74,7 +74,7 @@ static void data_is_dealt_once(void **state)
 	(void)state;
 	setup(&r, &p, 1);
 	for (int i = 0; i < N; i++) {
-		const struct msg_route *m = &r.microbatches[i].route;
+		const struct route *m = &r.microbatches[i].route;
 
 		assert_true(m->shard < DATA && m->wave < WAVES);
 		assert_false(seen[m->shard][m->wave]);
@@ -88,7 +88,7 @@ static void data_is_dealt_once(void **state)
 			p->microbatches[i].path[0] = i % 2;
 	assert_int_equal(routes_from_plan(&r, p, shard_of, DATA, WAVES, 0, NULL), 0);
 	for (int i = 0; i < N; i++) {
-		const struct msg_route *m = &r.microbatches[i].route;
+		const struct route *m = &r.microbatches[i].route;
 
 		assert_true(m->nodes[0] != 2 && !seen[m->shard][m->wave]);
 		seen[m->shard][m->wave] = true;
@@ -114,7 +114,7 @@ static void who_takes_over_is_near(void **state)
 	for (uint32_t i = 0; i < N; i++) {
 		struct microbatch *m = &r.microbatches[i];
 
-		m->nodes[m->stages[1] == 1 ? 1 : 2] = i % 2 ? 3 : 4; /* node 5 is idle */
+		m->route.nodes[m->route.stages[1] == 1 ? 1 : 2] = i % 2 ? 3 : 4; /* node 5 is idle */
 	}
 	c->delay_s[0 * NODES + 5] = c->delay_s[5 * NODES + 0] = 10;
 	c->delay_s[1 * NODES + 5] = -1;
@@ -122,9 +122,9 @@ static void who_takes_over_is_near(void **state)
 	assert_int_equal(n, N / 2);
 	for (int k = 0; k < n; k++) {
 		const struct microbatch *m = &r.microbatches[changed[k]];
-		int node = m->nodes[m->stages[1] == 1 ? 1 : 2];
+		int node = m->route.nodes[m->route.stages[1] == 1 ? 1 : 2];
 
-		assert_int_equal(node, m->nodes[0] == 2 ? 5 : 4);
+		assert_int_equal(node, m->route.nodes[0] == 2 ? 5 : 4);
 	}
 	routes_fini(&r);
 	plan_free(p);
@@ -140,8 +140,8 @@ static bool stage_counted(const struct agents *a, const struct routes *r, uint8_
 {
 	for (uint32_t id = 0; id < r->n; id++)
 		for (uint32_t h = 0; h < r->microbatches[id].route.n_hops; h++)
-			if (r->microbatches[id].stages[h] == stage &&
-			    !a->backward[r->microbatches[id].nodes[h]][id])
+			if (r->microbatches[id].route.stages[h] == stage &&
+			    !a->backward[r->microbatches[id].route.nodes[h]][id])
 				return false;
 	return true;
 }
@@ -153,19 +153,19 @@ static void run_microbatch(struct routes *r, struct agents *a, uint32_t id)
 	for (uint16_t node = 0; node < NODES; node++)
 		for (uint8_t kind = TASK_FORWARD; kind <= TASK_EVALUATE; kind++)
 			assert_true(routes_may_count(r, node, id, kind) ==
-				    ((kind == TASK_LOSS && node == m->nodes[0] &&
+				    ((kind == TASK_LOSS && node == m->route.nodes[0] &&
 				      !a->loss[node][id]) ||
 				     (kind == TASK_BACKWARD && routes_hop(m, node) >= 0 &&
 				      !a->backward[node][id])));
-	if (!a->loss[m->nodes[0]][id])
-		assert_int_equal(routes_count(r, m->nodes[0], id, TASK_LOSS), 0);
-	a->loss[m->nodes[0]][id] = true;
+	if (!a->loss[m->route.nodes[0]][id])
+		assert_int_equal(routes_count(r, m->route.nodes[0], id, TASK_LOSS), 0);
+	a->loss[m->route.nodes[0]][id] = true;
 	for (uint32_t h = m->route.n_hops; h-- > 0;) {
-		assert_true(routes_lacks(r, m->nodes[h], id) == !a->backward[m->nodes[h]][id]);
-		if (!a->backward[m->nodes[h]][id])
-			assert_int_equal(routes_count(r, m->nodes[h], id, TASK_BACKWARD), 0);
-		a->backward[m->nodes[h]][id] = true;
-		assert_false(routes_lacks(r, m->nodes[h], id));
+		assert_true(routes_lacks(r, m->route.nodes[h], id) == !a->backward[m->route.nodes[h]][id]);
+		if (!a->backward[m->route.nodes[h]][id])
+			assert_int_equal(routes_count(r, m->route.nodes[h], id, TASK_BACKWARD), 0);
+		a->backward[m->route.nodes[h]][id] = true;
+		assert_false(routes_lacks(r, m->route.nodes[h], id));
 	}
 	for (uint8_t stage = 0; stage < STAGES; stage++)
 		assert_true(routes_stage_counted(r, stage) == stage_counted(a, r, stage));
@@ -209,10 +209,10 @@ static void every_gradient_counts_once_through_any_deaths(void **state)
 			fail_msg("seed %u: %s", (unsigned)seed, err.text);
 		for (int i = 0; i < N; i++)
 			for (uint32_t h = 0; h < 3; h++) {
-				uint16_t node = r.microbatches[i].nodes[h];
+				uint16_t node = r.microbatches[i].route.nodes[h];
 
 				assert_true(alive[node]);
-				assert_int_equal(stage_of[node], r.microbatches[i].stages[h]);
+				assert_int_equal(stage_of[node], r.microbatches[i].route.stages[h]);
 			}
 		routes_fini(&r);
 		plan_free(p);
@@ -266,9 +266,9 @@ static void a_lost_stage_changes_nothing(void **state)
 
 	(void)state;
 	setup(&r, &p, 6);
-	was = r.microbatches[0].nodes[1];
+	was = r.microbatches[0].route.nodes[1];
 	assert_int_equal(routes_replace(&r, was, usable, stage_of, c, changed), -ENOENT);
-	assert_int_equal(r.microbatches[0].nodes[1], was);
+	assert_int_equal(r.microbatches[0].route.nodes[1], was);
 	assert_int_equal(r.microbatches[0].route.attempt, 0);
 	assert_int_equal(r.rerun, 0);
 	routes_fini(&r);
@@ -289,8 +289,8 @@ static void unswapping_ends(void **state)
 	while ((id = routes_unswap(&r)) >= 0) {
 		const struct microbatch *m = &r.microbatches[id];
 
-		assert_true(m->stages[1] < m->stages[2]);
-		assert_int_equal(stage_of[m->nodes[1]], m->stages[1]);
+		assert_true(m->route.stages[1] < m->route.stages[2]);
+		assert_int_equal(stage_of[m->route.nodes[1]], m->route.stages[1]);
 		assert_int_equal(m->route.attempt, 1);
 		n++;
 	}
@@ -369,12 +369,12 @@ static bool has_to_pass(const struct story *s, const struct microbatch *m, uint1
 static bool fits(const struct cluster *c, const struct microbatch *m, uint32_t hop, uint16_t node, const bool *usable)
 {
 	uint32_t n = m->route.n_hops;
-	const uint16_t around[] = { m->nodes[(hop + 1) % n], m->nodes[(hop + n - 1) % n] };
+	const uint16_t around[] = { m->route.nodes[(hop + 1) % n], m->route.nodes[(hop + n - 1) % n] };
 
 	for (int i = 0; i < 2; i++)
 		if (c->delay_s[around[i] * NODES + node] < 0 || c->delay_s[node * NODES + around[i]] < 0)
 			return false;
-	return usable[node] && stage_of[node] == m->stages[hop] && routes_hop(m, node) < 0;
+	return usable[node] && stage_of[node] == m->route.stages[hop] && routes_hop(m, node) < 0;
 }
 
 static bool can_be_helped(const struct story *s, const struct cluster *c, const struct microbatch *m, uint16_t a,
@@ -383,7 +383,7 @@ static bool can_be_helped(const struct story *s, const struct cluster *c, const 
 	uint32_t id = m->route.microbatch;
 
 	for (uint32_t h = 0; h < m->route.n_hops; h++) {
-		uint16_t node = m->nodes[h];
+		uint16_t node = m->route.nodes[h];
 
 		if ((node != a && node != b) || s->counted[node][id] || s->began[node][id][TASK_BACKWARD] ||
 		    (h == 0 && s->began[node][id][TASK_LOSS]))
@@ -399,12 +399,12 @@ static void check_move(const struct story *s, const struct cluster *c, const str
 		       const struct microbatch *m, uint16_t a, uint16_t b, const bool *usable)
 {
 	uint32_t id = m->route.microbatch, h = m->replaced;
-	uint16_t old = was->nodes[h];
+	uint16_t old = was->route.nodes[h];
 
 	for (uint32_t k = 0; k < m->route.n_hops; k++)
-		assert_true(k == h || m->nodes[k] == was->nodes[k]);
+		assert_true(k == h || m->route.nodes[k] == was->route.nodes[k]);
 	assert_true(old == a || old == b);
-	assert_true(fits(c, was, h, m->nodes[h], usable));
+	assert_true(fits(c, was, h, m->route.nodes[h], usable));
 	assert_false(s->counted[old][id] || s->began[old][id][TASK_BACKWARD] || s->began[old][id][TASK_LOSS]);
 	assert_int_equal(m->route.attempt, was->route.attempt + 1);
 	assert_true(m->moved);
@@ -456,7 +456,7 @@ static bool cut(struct routes *r, struct story *s, struct cluster *c, uint16_t a
 						  routes_node_at(m, (uint32_t)s->running[i]))
 			s->running[i] = -1; /* what it did there is of no use */
 		for (int kind = 0; kind < 3; kind++)
-			s->began[m->nodes[m->replaced]][i][kind] = s->ended[m->nodes[m->replaced]][i][kind] = false;
+			s->began[m->route.nodes[m->replaced]][i][kind] = s->ended[m->route.nodes[m->replaced]][i][kind] = false;
 	}
 	return n >= 0;
 }

@@ -38,7 +38,7 @@ static uint32_t count_in_sums(const struct controller *c)
 static void do_all(struct controller *c, uint32_t but)
 {
 	for (uint32_t i = 0; i < N; i++) {
-		const uint16_t *nodes = c->iteration.routes.microbatches[i].nodes;
+		const uint16_t *nodes = c->iteration.routes.microbatches[i].route.nodes;
 
 		under_way_does(c, nodes[0], i, TASK_FORWARD, FIRST, 0);
 		under_way_does(c, nodes[1], i, TASK_FORWARD, FIRST, 0);
@@ -76,7 +76,7 @@ static void sums_that_come_first_are_committed(void **state)
 {
 	struct controller *c = order_ahead(state);
 	uint32_t attempt = c->iteration.reduce_attempt;
-	uint16_t last = c->iteration.routes.microbatches[N - 1].nodes[0];
+	uint16_t last = c->iteration.routes.microbatches[N - 1].route.nodes[0];
 
 	assert_int_equal(count_in_sums(c), NODES);
 	do_all(c, N - 1);
@@ -96,7 +96,7 @@ static void sums_that_come_first_are_committed(void **state)
 static void a_sum_that_lacks_a_gradient_is_none(void **state)
 {
 	struct controller *c = order_ahead(state);
-	uint16_t last = c->iteration.routes.microbatches[N - 1].nodes[0];
+	uint16_t last = c->iteration.routes.microbatches[N - 1].route.nodes[0];
 
 	do_all(c, N - 1);
 	tell_sum(c, last, c->iteration.reduce_attempt);
@@ -109,8 +109,8 @@ static void other_ways_make_them_void(void **state)
 {
 	struct controller *c = order_ahead(state);
 	uint32_t attempt = c->iteration.reduce_attempt;
-	uint16_t data = c->iteration.routes.microbatches[0].nodes[0],
-		 next = c->iteration.routes.microbatches[0].nodes[1];
+	uint16_t data = c->iteration.routes.microbatches[0].route.nodes[0],
+		 next = c->iteration.routes.microbatches[0].route.nodes[1];
 	uint16_t idle = next == DATA ? DATA + 1 : DATA;
 
 	assert_true(reroute_around(&c->iteration, &c->members.list[data], &c->members.list[next]) >

@@ -190,7 +190,7 @@ void under_way_does(struct controller *c, uint16_t node, uint32_t microbatch, en
 
 uint16_t under_way_second_of(const struct controller *c, uint32_t microbatch)
 {
-	return c->iteration.routes.microbatches[microbatch].nodes[1];
+	return c->iteration.routes.microbatches[microbatch].route.nodes[1];
 }
 
 void under_way_three_is_slow(struct controller *c)
@@ -198,7 +198,7 @@ void under_way_three_is_slow(struct controller *c)
 	uint32_t begun[NODES] = { 0 }, others = 0;
 
 	for (uint32_t i = 0; i < N; i++) {
-		uint16_t data = c->iteration.routes.microbatches[i].nodes[0],
+		uint16_t data = c->iteration.routes.microbatches[i].route.nodes[0],
 			 next = under_way_second_of(c, i);
 
 		if (begun[data] == 2 || begun[next] == 2 || next == 3)
@@ -215,7 +215,7 @@ void under_way_three_is_slow(struct controller *c)
 		if (under_way_second_of(c, i) != 3)
 			continue;
 		begun[3]++;
-		under_way_does(c, c->iteration.routes.microbatches[i].nodes[0], i, TASK_FORWARD,
+		under_way_does(c, c->iteration.routes.microbatches[i].route.nodes[0], i, TASK_FORWARD,
 			       FIRST, 0.1);
 		under_way_does(c, 3, i, TASK_FORWARD, FIRST, 0.6);
 	}
@@ -224,7 +224,7 @@ void under_way_three_is_slow(struct controller *c)
 void under_way_all_is_done(struct controller *c)
 {
 	for (uint32_t i = 0; i < N; i++) {
-		uint16_t data = c->iteration.routes.microbatches[i].nodes[0],
+		uint16_t data = c->iteration.routes.microbatches[i].route.nodes[0],
 			 next = under_way_second_of(c, i);
 
 		under_way_does(c, data, i, TASK_FORWARD, FIRST, 0.1);

@@ -56,30 +56,28 @@ static bool send_evaluation(struct hostile *h, uint16_t to, int64_t now_us)
 	const struct agent *a = h->agent;
 	struct msg m = { .type = MSG_TENSOR };
 	int theirs = hostile_stage_of(h, to), own = a->held.stage;
-	uint16_t nodes[3] = { a->run.node, to, 0 };
-	uint8_t stages[3] = { (uint8_t)own, (uint8_t)theirs, 0 };
-	struct msg_route r = { .microbatch = (uint32_t)(h->next++ % MSG_MICROBATCHES),
+	struct route r = { .microbatch = (uint32_t)(h->next++ % MSG_MICROBATCHES),
 			       .attempt = 1,
 			       .n_hops = 2,
-			       .nodes = nodes,
-			       .stages = stages };
+			       .nodes = { a->run.node, to },
+			       .stages = { (uint8_t)own, (uint8_t)theirs } };
 	uint32_t at = 1;
 
 	if (theirs < 0 || own >= (int)a->limits.n_stages || theirs == own)
 		return false;
 	if (theirs == 0) { /* the path returns to the data node for the loss */
-		nodes[0] = to;
-		nodes[1] = a->run.node;
-		stages[0] = 0;
-		stages[1] = (uint8_t)own;
+		r.nodes[0] = to;
+		r.nodes[1] = a->run.node;
+		r.stages[0] = 0;
+		r.stages[1] = (uint8_t)own;
 		at = 2;
 	} else if (own != 0) { /* the path begins at any data node */
 		r.n_hops = 3;
-		memmove(nodes + 1, nodes, 2 * sizeof(nodes[0]));
-		memmove(stages + 1, stages, 2);
-		stages[0] = 0;
-		for (nodes[0] = 0; nodes[0] == to || nodes[0] == a->run.node;)
-			nodes[0]++;
+		memmove(r.nodes + 1, r.nodes, 2 * sizeof(r.nodes[0]));
+		memmove(r.stages + 1, r.stages, 2);
+		r.stages[0] = 0;
+		for (r.nodes[0] = 0; r.nodes[0] == to || r.nodes[0] == a->run.node;)
+			r.nodes[0]++;
 		at = 2;
 	}
 	m.u.tensor = (struct msg_tensor){ .kind = TENSOR_ACTIVATION,

@@ -53,7 +53,7 @@ static uint32_t count_changed(const struct state *s, const struct msg_see_plan *
 	uint32_t changed = 0;
 
 	for (uint32_t i = 0; i < p->n_routes; i++) {
-		const struct msg_route *r = &p->routes[i];
+		const struct route *r = &p->routes[i];
 		const struct state_flight *f = state_flight(s, r->microbatch);
 
 		if (!f || f->route.n_hops != r->n_hops ||

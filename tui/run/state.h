@@ -80,7 +80,7 @@ enum flight_phase {
 	FLIGHT_DONE
 };
 
-/* One microbatch of the iteration under way. Chain positions are those of struct msg_route. */
+/* One microbatch of the iteration under way. Chain positions are those of struct route. */
 struct state_flight {
 	bool known;
 	bool begun;      /* events of this iteration have arrived */
@@ -167,7 +167,7 @@ void state_apply(struct state *s, const struct msg *m);
 /* Applies task events; called by state_apply. */
 void state_apply_tasks(struct state *s, const struct msg_see_tasks *t);
 /* Takes the routes of the current iteration as the paths of its microbatches. */
-void state_take_routes(struct state *s, const struct msg_route *routes, uint32_t n);
+void state_take_routes(struct state *s, const struct route *routes, uint32_t n);
 
 /* Applies a plan; called by state_apply. */
 void state_apply_plan(struct state *s, const struct msg_see_plan *p);

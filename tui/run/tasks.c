@@ -145,7 +145,7 @@ static void make_flights(struct state *s, uint32_t n)
 }
 
 /* Returns true if the new route only replaces nodes of a microbatch that keeps its progress. */
-static bool keeps_progress(const struct state_flight *f, const struct msg_route *r)
+static bool keeps_progress(const struct state_flight *f, const struct route *r)
 {
 	const struct route *old = &f->route;
 
@@ -154,7 +154,7 @@ static bool keeps_progress(const struct state_flight *f, const struct msg_route 
 	       memcmp(old->stages, r->stages, r->n_hops) == 0;
 }
 
-void state_take_routes(struct state *s, const struct msg_route *routes, uint32_t n)
+void state_take_routes(struct state *s, const struct route *routes, uint32_t n)
 {
 	uint32_t most = 0;
 
@@ -163,7 +163,7 @@ void state_take_routes(struct state *s, const struct msg_route *routes, uint32_t
 			most = routes[i].microbatch + 1;
 	make_flights(s, most);
 	for (uint32_t i = 0; i < n; i++) {
-		const struct msg_route *r = &routes[i];
+		const struct route *r = &routes[i];
 		struct state_flight *f;
 		bool same;
 

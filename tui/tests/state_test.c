@@ -35,10 +35,10 @@ static void apply_events(struct state *s, uint64_t iteration, struct msg_task_ev
 /* Two microbatches over nodes 0, 1 (stages 0, 1). */
 static struct state *two(void)
 {
-	static const uint16_t nodes[2] = { 0, 1 };
-	static const uint8_t stages[2] = { 0, 1 };
-	struct msg_route routes[2] = { { 0, 0, 0, 0, 2, nodes, stages, 0 },
-				       { 1, 0, 0, 1, 2, nodes, stages, 0 } };
+	struct route routes[2] = {
+		{ .n_hops = 2, .nodes = { 0, 1 }, .stages = { 0, 1 } },
+		{ .microbatch = 1, .wave = 1, .n_hops = 2, .nodes = { 0, 1 }, .stages = { 0, 1 } },
+	};
 	struct msg m = { .type = MSG_SEE_RUN, .sequence = 1 };
 	struct state *s;
 
@@ -218,11 +218,7 @@ static void rerouted(void **unused)
 		event(WORK_ENDS, TASK_FORWARD, 0, 0, 150),
 		event(WORK_STARTS, TASK_FORWARD, 1, 0, 200),
 	};
-	const uint16_t nodes[] = { 0, 2 }, others[] = { 3, 2 };
-	const uint8_t stages[] = { 0, 1 };
-	struct msg_route r = {
-		.microbatch = 0, .attempt = 1, .n_hops = 2, .nodes = nodes, .stages = stages
-	};
+	struct route r = { .attempt = 1, .n_hops = 2, .nodes = { 0, 2 }, .stages = { 0, 1 } };
 	const struct state_flight *f;
 
 	(void)unused;
@@ -244,7 +240,7 @@ static void rerouted(void **unused)
 	assert_int_equal(f->position, 1);
 	assert_int_equal(f->phase, FLIGHT_RUNNING);
 	assert_int_equal(f->reruns, 1);
-	r.nodes = others;
+	r.nodes[0] = 3;
 	r.attempt = r.since = 2;
 	state_take_routes(s, &r, 1);
 	assert_int_equal(f->reruns, 2);

@@ -12,11 +12,6 @@ static const char *const places[12] = { "Australia", "Belgium",   "Canada", "Ger
 					"Iowa",      "Japan",     "LA",     "NL",
 					"Oregon",    "Singapore", "Taiwan", "London" };
 
-struct hops {
-	uint16_t nodes[MSG_STAGES];
-	uint8_t stages[MSG_STAGES];
-};
-
 struct arrival {
 	int64_t at;
 	uint32_t microbatch, position;
@@ -36,8 +31,7 @@ struct run {
 	struct rng rng;
 	uint32_t n_microbatches, n_data;
 	uint32_t *stage_of, *first; /* by node; by stage, its first node */
-	struct hops *routes;
-	struct msg_route *msg_routes;
+	struct route *routes;
 	struct msg_task_event *events;
 	uint32_t n_events, most_events;
 	struct arrival *heap;
@@ -76,7 +70,7 @@ static void make_routes(struct run *r)
 	uint32_t S = r->o.stages, others = S - 1, k = 0;
 
 	for (uint32_t m = 0; m < r->n_microbatches; m++) {
-		struct hops *p = &r->routes[m];
+		struct route *p = &r->routes[m];
 		uint8_t visit[MSG_STAGES] = { 0 };
 		uint32_t h = 1;
 
@@ -94,8 +88,10 @@ static void make_routes(struct run *r)
 				p->nodes[h] = (uint16_t)(r->first[s] + (m / 2 + s + 1) % n);
 			p->stages[h++] = (uint8_t)s;
 		}
-		r->msg_routes[m] = (struct msg_route){ m, 0,        m % r->n_data, m / r->n_data,
-						 h, p->nodes, p->stages, 0 };
+		p->microbatch = m;
+		p->shard = m % r->n_data;
+		p->wave = m / r->n_data;
+		p->n_hops = h;
 	}
 }
 
@@ -135,14 +131,14 @@ static struct arrival pop(struct run *r)
 
 static uint32_t node_at(const struct run *r, uint32_t m, uint32_t p)
 {
-	uint32_t n = r->msg_routes[m].n_hops;
+	uint32_t n = r->routes[m].n_hops;
 
 	return r->routes[m].nodes[p < n ? p : p == n ? 0 : p == 2 * n ? 0 : 2 * n - p];
 }
 
 static uint8_t kind_at(const struct run *r, uint32_t m, uint32_t p)
 {
-	uint32_t n = r->msg_routes[m].n_hops;
+	uint32_t n = r->routes[m].n_hops;
 
 	return p < n ? TASK_FORWARD : p == n ? TASK_LOSS : TASK_BACKWARD;
 }
@@ -223,7 +219,7 @@ static void finish(struct run *r, struct arrival e)
 {
 	struct worker *w = &r->workers[e.node];
 	struct arrival a = { e.at, e.microbatch, w->position, e.node };
-	uint32_t last = 2 * r->msg_routes[e.microbatch].n_hops;
+	uint32_t last = 2 * r->routes[e.microbatch].n_hops;
 
 	w->busy = 0;
 	if (kind_at(r, a.microbatch, a.position) == TASK_BACKWARD)
@@ -380,7 +376,7 @@ static double send_plan(struct run *r)
 	double took = (double)simulate(r, 0, 0) / 1e6 / r->o.time_scale;
 
 	for (uint32_t i = 0; i < r->n_microbatches; i++)
-		for (uint32_t h = 0; h < r->msg_routes[i].n_hops; h++)
+		for (uint32_t h = 0; h < r->routes[i].n_hops; h++)
 			visits[r->routes[i].stages[h]]++;
 	p->epoch = 7;
 	p->iteration = r->o.past + 1;
@@ -397,7 +393,7 @@ static double send_plan(struct run *r)
 	p->n_visits = r->o.stages;
 	p->visits = visits;
 	p->n_routes = r->n_microbatches;
-	p->routes = r->msg_routes;
+	p->routes = r->routes;
 	p->n_planned = r->n_events;
 	p->planned = r->events;
 	send(r, &m);
@@ -515,7 +511,6 @@ static void allocate(struct run *r)
 	r->stage_of = alloc_array(r->o.nodes, sizeof(*r->stage_of));
 	r->first = alloc_array(r->o.stages + 1, sizeof(*r->first));
 	r->routes = alloc_array(M, sizeof(*r->routes));
-	r->msg_routes = alloc_array(M, sizeof(*r->msg_routes));
 	r->events = alloc_array(r->most_events, sizeof(*r->events));
 	r->heap = alloc_array(M * 2 + r->o.nodes, sizeof(*r->heap));
 	r->workers = alloc_array(r->o.nodes, sizeof(*r->workers));
@@ -557,7 +552,6 @@ int64_t stream_run(const struct stream_options *o, stream_sink *sink, void *cont
 	free(r.stage_of);
 	free(r.first);
 	free(r.routes);
-	free(r.msg_routes);
 	free(r.events);
 	free(r.heap);
 	free(r.workers);

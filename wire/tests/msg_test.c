@@ -83,7 +83,12 @@ static void fields_come_back(void **state)
 {
 	const uint16_t nodes[] = { 3, 15, 999 };
 	const uint8_t stages[] = { 0, 1, 63 };
-	struct msg_route routes[2] = { { 7, 2, 1, 5, 3, nodes, stages, 1 }, { 8, 0, 4, 0, 2, nodes, stages, 0 } };
+	struct route routes[2] = {
+		{ .microbatch = 7, .attempt = 2, .since = 1, .shard = 1, .wave = 5, .n_hops = 3,
+		  .nodes = { 3, 15, 999 }, .stages = { 0, 1, 63 } },
+		{ .microbatch = 8, .shard = 4, .n_hops = 2, .nodes = { 3, 15 },
+		  .stages = { 0, 1 } },
+	};
 	struct msg_rank ranks[] = { { 7, TASK_BACKWARD }, { 8, TASK_FORWARD } };
 	struct msg m = { .type = MSG_PLAN, .u.plan = { 9, 2, routes, 2, ranks } }, back;
 	unsigned char *data;
@@ -152,9 +157,7 @@ static void wrong_bytes_are_refused(void **state)
 
 static void limits_are_kept(void **state)
 {
-	uint16_t nodes[MSG_STAGES + 1] = { 0 };
-	uint8_t stages[MSG_STAGES + 1] = { 0 };
-	struct msg_route route = { .n_hops = MSG_STAGES + 1, .nodes = nodes, .stages = stages };
+	struct route route = { .n_hops = ROUTE_HOPS + 1 };
 	struct msg m = { .type = MSG_EVALUATE, .u.evaluate = { 1, 1, &route } }, back;
 	unsigned char data[4096], *ok;
 	size_t n;
@@ -162,7 +165,7 @@ static void limits_are_kept(void **state)
 	(void)state;
 	assert_int_equal(msg_size(&m), 0);
 	assert_int_equal(msg_encode(&m, data, sizeof(data)), -EINVAL);
-	route.n_hops = MSG_STAGES;
+	route.n_hops = ROUTE_HOPS;
 	n = encode(&m, &ok);
 	assert_int_equal(msg_encode(&m, data, n - 1), -ENOSPC);
 	/* The count of routes lies behind the envelope and the iteration: claim millions. */
