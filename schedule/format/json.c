@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
+
 static const char *kind_of(const json_t *v)
 {
 	if (!v)
@@ -120,7 +122,6 @@ int json_text(const json_t *object, const char *where, const char *key, bool req
 	      char **out, struct error *err)
 {
 	const json_t *v = json_object_get(object, key);
-	char *copy;
 
 	if (!v && !required) {
 		*out = NULL;
@@ -128,10 +129,7 @@ int json_text(const json_t *object, const char *where, const char *key, bool req
 	}
 	if (!v || !json_is_string(v))
 		return json_expected(v, where, key, "a text", err);
-	copy = strdup(json_string_value(v));
-	if (!copy)
-		return error_set(err, -ENOMEM, "out of memory");
-	*out = copy;
+	*out = alloc_string(json_string_value(v));
 	return 0;
 }
 
