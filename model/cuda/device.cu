@@ -265,7 +265,7 @@ static int count(uint32_t number, int *n, struct error *err)
 	return e == cudaSuccess && *n > 0 ? 0 : first_fault(e, number, err);
 }
 
-/* A GPU that this program is for. */
+/* Finds a GPU that this program supports. */
 static int find(uint32_t number, struct cudaDeviceProp *p, struct error *err)
 {
 	int n = 0, rc = count(number, &n, err);
@@ -287,7 +287,7 @@ static int find(uint32_t number, struct cudaDeviceProp *p, struct error *err)
 	return products_look(number, err);
 }
 
-/* A device that can be used, or what is the matter in d->failure. */
+/* Prepares the device for use. On a failure d->failure says why. */
 static void prepare(struct device *d)
 {
 	struct cudaFuncAttributes code;
@@ -487,9 +487,9 @@ static bool is_own(const struct device *d, const void *p)
 	return false;
 }
 
-/* A pointer of this device is known without asking. The driver of a device that has failed answers
- * every question with the failure: the pointer may be the device's then, and the caller must not
- * read it. Runtimes before CUDA 11 call a host's pointer an invalid value. */
+/* This device's own pointers are recognised without the driver. After a failure the driver
+ * answers every query with that failure; the pointer may then be a device's, and the caller
+ * must not read it. Runtimes before CUDA 11 report a host's pointer as an invalid value. */
 bool device_holds(struct device *d, const void *p)
 {
 	struct cudaPointerAttributes a;

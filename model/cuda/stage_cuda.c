@@ -108,7 +108,7 @@ static int fill_angles(struct cuda_stage *s, struct error *err)
 		  : 0;
 }
 
-/* One walk measures and, run again, places. */
+/* A first walk with base NULL measures; the same walk again places the arrays. */
 static size_t carve_host(struct cuda_stage *s, char *base)
 {
 	struct carver c = { .base = base, .align = ALIGN };
@@ -127,8 +127,7 @@ static size_t carve_host(struct cuda_stage *s, char *base)
 	return c.used;
 }
 
-/* Pinned memory cannot be swapped or given back: a system that lends too much of it stands still.
- */
+/* Pinned memory cannot be swapped: a system that has pinned too much of it stalls. */
 static int check_host(const struct cuda_stage *s, struct error *err)
 {
 	size_t left = s->l->memory_bytes ? s->l->memory_bytes : stage_memory_free_bytes();
@@ -260,7 +259,7 @@ static int cuda_make(void **self, const struct stage_layout *l, struct error *er
 
 /* Arrays. */
 
-/* The device's arrays change: the host's copies that were lent are old from now on. */
+/* Marks the host's copies as old, because the device's arrays change. */
 static void take_back(struct cuda_stage *s)
 {
 	for (int i = 0; i < ARRAY_COUNT; i++)
@@ -268,9 +267,9 @@ static void take_back(struct cuda_stage *s)
 }
 
 /* Pinned memory for an array is taken when it is first asked for, because pinning takes a
- * second for some gigabytes and a trainer asks for none. check_host has seen that there is
- * enough; where it has gone since, the stage has failed, and the caller reads zeros from pages
- * that are not taken. */
+ * second for some gigabytes and a trainer asks for none. check_host has compared the need with
+ * the free memory. If the memory is taken since, the stage fails, and the caller reads zeros from
+ * pages that need no memory. */
 static float *host_array(struct cuda_stage *s, enum stage_array which)
 {
 	size_t size = s->l->parameters * sizeof(float);
@@ -457,8 +456,8 @@ static float *cuda_room(void *self, struct error *err)
 	return room;
 }
 
-/* Rows by token, each token's in order: the backward pass adds up a token's rows without
- * looking for them. From the host's tokens, by counting. */
+/* Sorts the rows by token on the host, by counting, so that the backward pass adds up a token's
+ * rows in a fixed order without a search. */
 static void sort_rows(struct cuda_stage *s, const int32_t *tokens, int32_t *to)
 {
 	size_t vocab = s->l->config.vocab;
@@ -478,7 +477,7 @@ static int cuda_forward(void *self, uint32_t slot, const int32_t *tokens, const 
 			float *out, bool keep)
 {
 	struct cuda_stage *s = self;
-	uint32_t at = keep ? slot : s->l->slots; /* where no slot is, evaluation */
+	uint32_t at = keep ? slot : s->l->slots; /* the last place is that of evaluation */
 	float *x = s->l->n_layers == 0 ? s->t.dx : s->saved[at * s->l->n_layers].x;
 
 	if (tokens) {
@@ -527,8 +526,8 @@ static int cuda_backward(void *self, uint32_t slot, const float *grad_out, float
 	return finish_stage_pass(s, grad_in);
 }
 
-/* In chunks of rows, because the logits of all rows at once would be the largest array of
- * the stage; the losses of all rows come back once, at the end, and are added here. */
+/* Works in chunks of rows, because the logits of all rows would be the stage's largest array. The
+ * losses of all rows are fetched once, at the end, and added here. */
 static int cuda_loss(void *self, const float *in, const int32_t *targets, float *loss,
 		     float *grad, bool count)
 {
@@ -606,7 +605,7 @@ static int cuda_squares(void *self, double *sum)
 	return rc;
 }
 
-/* Over the stage's own gradient, which the sum replaces. Pieces pass through pinned memory, so
+/* Copies a sum over the stage's own gradient. Pieces pass through pinned memory, so
  * that the copy of one to the device goes on while the next is copied there. */
 static void put_gradient(struct cuda_stage *s, const float *gradient)
 {

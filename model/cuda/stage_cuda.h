@@ -16,7 +16,7 @@
 
 struct cuda_scratch {
 	real *xn, *h, *dgu, *dh, *dqkv, *datt, *dxn;
-	float *dx;       /* (R, C) the gradient on its way down, or what goes out */
+	float *dx;       /* (R, C) a layer's gradient; forward: the last output */
 	real *dx_real;   /* dx as a factor; in float dx itself */
 	float *dot;      /* (B, H, T) */
 	float *parts;    /* (NORM_PARTS, C) */
@@ -31,8 +31,8 @@ struct cuda_scratch {
 	int32_t *targets; /* (R) */
 };
 
-/* A pass that is remembered after it has been run once: at every later call it is one launch.
- */
+/* A pass: NEW, it has not run; RUN, it has run once and is recorded at the next call; REMEMBERED,
+ * each call is one launch of the recording; PLAIN, it could not be recorded and runs in full. */
 struct pass {
 	struct device_graph *graph;
 	enum { PASS_NEW, PASS_RUN, PASS_REMEMBERED, PASS_PLAIN } state;
@@ -58,22 +58,21 @@ struct cuda_stage {
 
 	/* Pinned host memory. */
 	float *host[ARRAY_COUNT]; /* (P) for stage_weights and the like; NULL until asked for */
-	bool lent[ARRAY_COUNT];   /* host[] is what the device has, or newer */
-	float *host_in, *host_out; /* (R, C) the caller's, which may be anywhere, on their way */
+	bool lent[ARRAY_COUNT];   /* host[] equals the device's array, or is newer */
+	float *host_in, *host_out; /* (R, C) copies of the caller's activations */
 	float *host_losses;        /* (R), or (SQUARES_BLOCKS) doubles */
 	unsigned char *host_leaves; /* (hash_leaves(4 P), HASH_DIGEST) */
 	int32_t *host_tokens;      /* (R) tokens or targets on their way, stage 0 */
 	int32_t *host_order; /* (R) order on its way in, (vocab + 1) where a token's begin */
 };
 
-/* passes.c. Layers' inputs lie in their x; the last output, and what backward begins with and
- * ends with, in t.dx. */
+/* passes.c. A layer's input lies in its x. t.dx holds the last output, and backward the gradient
+ * that comes in and the one that goes out. */
 void cuda_layers_forward(struct cuda_stage *s, uint32_t slot, bool keep);
 void cuda_layers_backward(struct cuda_stage *s, uint32_t slot, bool count);
 /* Rows [first, first + n) of t.in: their logits. */
 void cuda_head(struct cuda_stage *s, size_t first, size_t n);
-/* From t.dlogits of those rows: adds to their rows of t.dx, and where count to the gradients.
- */
+/* Adds to those rows of t.dx from t.dlogits; count: also to the gradients of the weights. */
 void cuda_head_backward(struct cuda_stage *s, size_t first, size_t n, bool count);
 /* How an attention kernel (KERNEL_ATTENTION, _DQ or _DKV) is started on a device for heads of
  * that size. In bf16 a block has two buffers for tiles, unless they do not fit, or with one
@@ -86,7 +85,7 @@ struct attention_launch {
 };
 bool attention_launch_of(struct attention_launch *l, struct device *d, enum device_kernel kernel,
 			 bool bf16, unsigned size);
-/* Public for tests, which hold each kernel against the CPU's. */
+/* Public for tests, which compare each kernel with plain loops. */
 void attention_start(struct device *d, enum device_kernel kernel, bool bf16, size_t batch,
 		     const struct attention_args *a);
 /* One block of ROW_THREADS a row. */
