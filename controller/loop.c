@@ -1,7 +1,8 @@
 /* loop.c - the controller's loop: everything that it does, in order.
  *
- * Parts decide about their own state; what concerns the iteration under way they request (requests.h), and loop_act
- * carries it out after each message and each part's turn. So whatever comes next finds a run in which that is settled.
+ * Parts decide about their own state; what concerns the iteration under way they request
+ * (requests.h), and loop_act carries it out after each message and each part's turn. So whatever
+ * comes next finds a run in which that is settled.
  */
 #include "controller/loop.h"
 
@@ -46,18 +47,19 @@ enum { MESSAGES_A_TURN = 256, FLUSH_US = 1500000, FLUSH_TRIPS = 4 };
 
 /* ---- requests ---- */
 
-/* Lost nodes come first: others do what they were to do, or all wait for their stages. Sums that are void are begun
- * again before the controller looks whether all are there. The restart of the iteration comes last: what was sent
- * until then is void by its attempt, and a stage that is lost is waited for first. */
+/* Lost nodes come first: others do what they were to do, or all wait for their stages. Sums that
+ * are void are begun again before the controller looks whether all are there. The restart of the
+ * iteration comes last: what was sent until then is void by its attempt, and a stage that is lost
+ * is waited for first. */
 static void carry_out(struct iteration *it)
 {
 	struct requests *r = &it->run->requests;
-	const char *why = r->anew;
-	bool sums = r->sum_anew, look = r->look_at_sums;
+	const char *why = r->restart_reason;
+	bool sums = r->restart_sums, look = r->look_at_sums;
 	int lost;
 
-	r->sum_anew = r->look_at_sums = false;
-	r->anew = NULL;
+	r->restart_sums = r->look_at_sums = false;
+	r->restart_reason = NULL;
 	while ((lost = requests_next_lost(r)) >= 0)
 		iteration_lost(it, &it->members->list[lost]);
 	if (sums && it->run->phase == PHASE_REDUCING)
@@ -79,7 +81,7 @@ void loop_act(struct iteration *it)
 /* ---- what comes in ---- */
 
 /* One case for each kind of message: which part hears it. */
-static void hear_agent(struct iteration *it, struct member *m, const struct msg *msg)
+static void take_agent_message(struct iteration *it, struct member *m, const struct msg *msg)
 {
 	switch (msg->type) {
 	case MSG_READY:
@@ -146,7 +148,7 @@ static void take_message(struct controller *c, const struct post_message *p)
 		command_receive(c, k, &msg.u.command);
 	} else if (m) {
 		m->assigned.message_sequence = msg.sequence;
-		hear_agent(&c->iteration, m, &msg);
+		take_agent_message(&c->iteration, m, &msg);
 	}
 	msg_clear(&msg);
 }
@@ -171,7 +173,8 @@ static void receive_messages(struct controller *c)
 
 /* ---- the phases of a run ---- */
 
-/* Scripted acts see the nodes that have just joined, and are in force in the iteration that begins. */
+/* Scripted acts see the nodes that have just joined, and are in force in the iteration that begins.
+ */
 static void begin_next(struct controller *c)
 {
 	iteration_admit_joiners(&c->planning);
@@ -254,10 +257,10 @@ void loop_take_answers(struct controller *c)
 	}
 }
 
-/* Answers of planners first: what follows should act by the newest plan. Then who is gone, as nothing is to be
- * begun with them; then, at leisure, links of joiners and copies of stages. Operators' acts and faults that are
- * due come before the iteration, so that an act is in force in the very next one. The iteration comes last: it
- * begins when all else is settled. */
+/* Answers of planners first: what follows should act by the newest plan. Then who is gone, as
+ * nothing is to be begun with them; then, at leisure, links of joiners and copies of stages.
+ * Operators' acts and faults that are due come before the iteration, so that an act is in force in
+ * the very next one. The iteration comes last: it begins when all else is settled. */
 static void take_turn(struct controller *c)
 {
 	loop_take_answers(c);

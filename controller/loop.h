@@ -9,7 +9,8 @@ struct iteration;
 void loop_run(struct controller *c, int signals);
 /* ---- its parts, public for tests, which play turns one by one ---- */
 
-/* Carries out what parts have requested (requests.h), and what that leads to, until nothing is left. */
+/* Carries out what parts have requested (requests.h), and what that leads to, until nothing is
+ * left. */
 void loop_act(struct iteration *it);
 /* Who is here, and whom each reaches: who is silent or cut off goes, joiners are helped on. */
 void loop_look_at_members(struct iteration *it);

@@ -11,14 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 static const char help[] =
 	"usage: skippipe controller --run-dir DIR --key FILE --admitted FILE [options]\n"
 	"\n"
 	"Plans a training run, commands its agents, records it and serves consoles.\n"
 	"\n"
 	"  --run-dir DIR         where the run is recorded (made; must not hold a run)\n"
-	"  --resume DIR          go on with the run recorded there, as it began; its agents come back by\n"
+	"  --resume DIR          go on with the run recorded there, as it began; its agents come "
+	"back by\n"
 	"                        themselves. --iterations, --eval-every, --eval-batches and\n"
 	"                        --checkpoint-every may be said anew\n"
 	"  --replay DIR          show the run recorded there to consoles, as if it ran\n"
@@ -28,18 +28,23 @@ static const char help[] =
 	"  --listen ADDRESS      tcp://HOST:PORT or ipc://PATH   [tcp://127.0.0.1:0]\n"
 	"\n"
 	"The cluster\n"
-	"  --cluster FILE        skippipe.cluster/1; its nodes are the agents. Links and compute are\n"
+	"  --cluster FILE        skippipe.cluster/1; its nodes are the agents. Links and compute "
+	"are\n"
 	"                        measured before the first plan, whatever the file says of them\n"
 	"  --agents N            without a file: so many  [20]\n"
 	"  --stages A,B,...      nodes per stage  [5,3,3,3,3,3]\n"
 	"  --assignment free|given  given keeps the file's `stage`  [free]\n"
-	"  --measure-only        measure every link and every node, write RUN-DIR/cluster.json, end\n"
-	"  --emulate regions|FILE  a network and compute that are not there: 12 cloud regions, or a\n"
+	"  --measure-only        measure every link and every node, write RUN-DIR/cluster.json, "
+	"end\n"
+	"  --emulate regions|FILE  a network and compute that are not there: 12 cloud regions, or "
+	"a\n"
 	"                        cluster file  [nothing is emulated]\n"
-	"  --time-scale X        of that, X real seconds for one; 0: no emulation  [2.5 s an iteration]\n"
+	"  --time-scale X        of that, X real seconds for one; 0: no emulation  [2.5 s an "
+	"iteration]\n"
 	"  --serialise           an emulated link carries one tensor at a time\n"
 	"  --overlap-sync        each stage sums its gradients as soon as all are there\n"
-	"  --algorithm NAME      what plans the run: best, or a published baseline: dtfm (every stage,\n"
+	"  --algorithm NAME      what plans the run: best, or a published baseline: dtfm (every "
+	"stage,\n"
 	"                        straight pipelines), dtfm-skip (random skips), no-tc2 (blind to\n"
 	"                        collisions), cbs (collision-based search)  [best]\n"
 	"\n"
@@ -53,12 +58,14 @@ static const char help[] =
 	"  --seed N              [1]\n"
 	"  --eval-every N        iterations between validations; 0: never  [5]\n"
 	"  --eval-batches N      [8]\n"
-	"  --checkpoint-every N  commits between checkpoints on the agents' disks, with one at the\n"
+	"  --checkpoint-every N  commits between checkpoints on the agents' disks, with one at "
+	"the\n"
 	"                        end; 0: none  [50]\n"
 	"  --keep-tasks N        iterations of which every task is kept; of those before, every\n"
 	"                        100th is  [10000]\n"
 	"  --threads N           of an agent's arithmetic  [1]\n"
-	"  --wire fp32|bf16      what activations and their gradients travel as from stage to stage;\n"
+	"  --wire fp32|bf16      what activations and their gradients travel as from stage to "
+	"stage;\n"
 	"                        bf16: rounded, half of the bytes  [fp32]\n"
 	"\n"
 	"  --format jsonl        events as JSON lines on stdout\n"
@@ -69,14 +76,16 @@ static const char help[] =
 	"  --overdue-s N         when nothing of an iteration ends for so long, and 20 times the\n"
 	"                        longest task: who says that it is at work is taken out  [10]\n"
 	"  --gather-s N          wait so long for all agents  [30]\n"
-	"  --budget S            seconds for the first plan, with a baseline for every plan  [0.5]\n"
-	"  --ahead S             seconds for each plan made ahead, for losses and other skip ratios; only\n"
+	"  --budget S            seconds for the first plan, with a baseline for every plan  "
+	"[0.5]\n"
+	"  --ahead S             seconds for each plan made ahead, for losses and other skip "
+	"ratios; only\n"
 	"                        time that nothing else wants is taken; 0: none  [1]\n"
 	"  --name TEXT  --regions FILE  --log debug|info|warn|error\n"
 	"  --embedded --supervisor-fd N   (used by skippipe demo)\n";
 
 static int parse_number(const char *name, const char *text, double least, double most, double *out,
-		  struct error *err)
+			struct error *err)
 {
 	char *end;
 	double v = strtod(text, &end);
@@ -122,7 +131,8 @@ static int parse_skip(struct options *o, const char *text, struct error *err)
 		long s = strtol(of, &end, 10);
 
 		if (end == of || *end || s < 1 || s > MSG_STAGES)
-			return error_set(err, -EINVAL, "--skip: expected K or K/S, got \"%s\"", text);
+			return error_set(err, -EINVAL, "--skip: expected K or K/S, got \"%s\"",
+					 text);
 		if (o->n_stages && s != o->n_stages)
 			return error_set(err, -EINVAL, "--skip %s: there are %d stages", text,
 					 o->n_stages);
@@ -134,8 +144,8 @@ static int parse_skip(struct options *o, const char *text, struct error *err)
 /* The act of that name: a fault's, or a verb's that scripts may give. -1: none. */
 static int named_act(const char *word, enum fault_kind *fault)
 {
-	static const enum command_verb scripted[] = { COMMAND_SKIP, COMMAND_FAIL, COMMAND_RECOVER, COMMAND_PAUSE,
-						      COMMAND_STOP };
+	static const enum command_verb scripted[] = { COMMAND_SKIP, COMMAND_FAIL, COMMAND_RECOVER,
+						      COMMAND_PAUSE, COMMAND_STOP };
 	int kind = fault_named(word);
 
 	*fault = kind > FAULT_NONE ? (enum fault_kind)kind : FAULT_NONE;
@@ -161,21 +171,24 @@ static int parse_act(struct options *o, const char *text, struct error *err)
 	if (o->n_acts == OPTIONS_MOST_ACTS)
 		return error_set(err, -E2BIG, "--at: at most %d acts", OPTIONS_MOST_ACTS);
 	if (end == text || *end != ':')
-		return error_set(err, -EINVAL, "--at: expected ITERATION:ACT[:NUMBER], got \"%s\"", text);
+		return error_set(err, -EINVAL, "--at: expected ITERATION:ACT[:NUMBER], got \"%s\"",
+				 text);
 	number = strchr(end + 1, ':');
 	snprintf(word, sizeof(word), "%.*s", (int)strcspn(end + 1, ":"), end + 1);
 	verb = named_act(word, &fault);
 	if (verb < 0 || (verb == COMMAND_PAUSE || verb == COMMAND_STOP) != !number)
-		return error_set(err, -EINVAL, "--at: unknown act or missing number in \"%s\"", text);
+		return error_set(err, -EINVAL, "--at: unknown act or missing number in \"%s\"",
+				 text);
 	if (number && parse_number("at", number + 1, 0, MSG_NODES, &v, err) != 0)
 		return -EINVAL;
-	*a = (struct scripted_act){ iteration, (enum command_verb)verb, fault, (int)v, (int64_t)v, false };
+	*a = (struct scripted_act){ iteration, (enum command_verb)verb, fault, (int)v, (int64_t)v,
+				    false };
 	o->n_acts++;
 	return 0;
 }
 
 static int parse_choice(const char *name, const char *text, const char *const *of, int n, int *out,
-		  struct error *err)
+			struct error *err)
 {
 	for (int i = 0; i < n; i++) {
 		if (strcmp(text, of[i]) == 0) {
@@ -183,7 +196,8 @@ static int parse_choice(const char *name, const char *text, const char *const *o
 			return 0;
 		}
 	}
-	return error_set(err, -EINVAL, "--%s: \"%s\" is not one of its values (see --help)", name, text);
+	return error_set(err, -EINVAL, "--%s: \"%s\" is not one of its values (see --help)", name,
+			 text);
 }
 
 static int parse_algorithm(struct options *o, const char *text, struct error *err)
@@ -191,7 +205,8 @@ static int parse_algorithm(struct options *o, const char *text, struct error *er
 	if (plan_algorithm_named(text, &o->algorithm))
 		return 0;
 	return error_set(err, -EINVAL,
-			 "--algorithm: expected best, cbs, no-tc2, dtfm or dtfm-skip, got \"%s\"", text);
+			 "--algorithm: expected best, cbs, no-tc2, dtfm or dtfm-skip, got \"%s\"",
+			 text);
 }
 
 static int take_corpus(struct options *o, const char *path, struct error *err)
@@ -230,9 +245,16 @@ static int take_replayed(struct options *o, const char *folder, struct error *er
 /* ---- the table of options ---- */
 
 enum value {
-	FLAG, TEXT, CHOICE,                     /* CHOICE: whether it is the second of `words` */
-	INT, U32, U64, REAL, SECONDS, THOUSANDTHS, /* numbers; the latter two go into microseconds */
-	PARSED                                  /* by `parse` */
+	FLAG,
+	TEXT,
+	CHOICE, /* CHOICE: whether it is the second of `words` */
+	INT,
+	U32,
+	U64,
+	REAL,
+	SECONDS,
+	THOUSANDTHS, /* numbers; the latter two go into microseconds */
+	PARSED       /* by `parse` */
 };
 
 /* An option is a row here, its field and its lines of `help`; the default is in options_parse. */
@@ -240,13 +262,14 @@ static const struct row {
 	const char *name;
 	enum value value;
 	bool kept; /* what a run is begun with: its record says it to whoever goes on with it */
-	size_t at, said; /* in struct options: its field; the note that it was said anew, 0 none */
+	size_t at, overridden; /* in struct options: its field; the note that it was said anew, 0
+				  none */
 	double least, most;
 	const char *words[2];
 	int (*parse)(struct options *o, const char *text, struct error *err);
 } rows[] = {
 #define AT(field) .at = offsetof(struct options, field)
-#define SAID(field) AT(field), .said = offsetof(struct options, said.field)
+#define OVERRIDABLE(field) AT(field), .overridden = offsetof(struct options, overridden.field)
 #define NUMBER(least_, most_) .least = (least_), .most = (most_)
 	{ "run-dir", TEXT, AT(run_dir) },
 	{ "resume", PARSED, .parse = take_resumed },
@@ -266,15 +289,15 @@ static const struct row {
 	{ "agents", U32, true, AT(agents), NUMBER(2, MSG_NODES) },
 	{ "stages", PARSED, true, .parse = parse_stages },
 	{ "skip", PARSED, true, .parse = parse_skip },
-	{ "iterations", U64, SAID(iterations), NUMBER(0, 1e15) },
+	{ "iterations", U64, OVERRIDABLE(iterations), NUMBER(0, 1e15) },
 	{ "time-scale", REAL, true, AT(time_scale), NUMBER(0, 1e6) },
 	{ "seed", U64, true, AT(seed), NUMBER(0, 9e15) },
 	{ "batch", U32, true, AT(batch), NUMBER(1, 1 << 16) },
 	{ "sequence", U32, true, AT(sequence), NUMBER(1, 1 << 20) },
 	{ "microbatches", U32, true, AT(microbatches), NUMBER(1, 4096) },
-	{ "eval-every", U32, SAID(eval_every), NUMBER(0, 1e9) },
-	{ "eval-batches", U32, SAID(eval_batches), NUMBER(1, 4096) },
-	{ "checkpoint-every", U32, SAID(checkpoint_every), NUMBER(0, 1e9) },
+	{ "eval-every", U32, OVERRIDABLE(eval_every), NUMBER(0, 1e9) },
+	{ "eval-batches", U32, OVERRIDABLE(eval_batches), NUMBER(1, 4096) },
+	{ "checkpoint-every", U32, OVERRIDABLE(checkpoint_every), NUMBER(0, 1e9) },
 	{ "keep-tasks", U64, AT(keep_tasks), NUMBER(1, 1e9) },
 	{ "threads", U32, true, AT(threads), NUMBER(1, 1024) },
 	{ "corpus", PARSED, true, .parse = take_corpus },
@@ -282,7 +305,7 @@ static const struct row {
 	{ "serialise", FLAG, true, AT(serialise) },
 	{ "overlap-sync", FLAG, true, AT(overlap_sync) },
 	{ "algorithm", PARSED, true, .parse = parse_algorithm },
-	{ "assignment", CHOICE, true, AT(given), .words = { "free", "given" } },
+	{ "assignment", CHOICE, true, AT(assignment_given), .words = { "free", "given" } },
 	{ "wire", CHOICE, true, AT(bf16), .words = { "fp32", "bf16" } },
 	{ "at", PARSED, .parse = parse_act },
 	{ "silence-ms", THOUSANDTHS, AT(silence_us), NUMBER(50, 1e7) },
@@ -292,7 +315,7 @@ static const struct row {
 	{ "ahead", REAL, AT(ahead_s), NUMBER(0, 3600) },
 	{ "log", PARSED, .parse = parse_level },
 #undef AT
-#undef SAID
+#undef OVERRIDABLE
 #undef NUMBER
 };
 
@@ -305,25 +328,44 @@ static int take_option(struct options *o, const struct row *r, const char *text,
 	double v = 0;
 	int chosen = 0, rc = 0;
 
-	if (r->value >= INT && r->value < PARSED && parse_number(r->name, text, r->least, r->most, &v, err) != 0)
+	if (r->value >= INT && r->value < PARSED &&
+	    parse_number(r->name, text, r->least, r->most, &v, err) != 0)
 		return -EINVAL;
 	switch (r->value) {
-	case FLAG: *(bool *)to = true; break;
-	case TEXT: *(const char **)to = text; break;
+	case FLAG:
+		*(bool *)to = true;
+		break;
+	case TEXT:
+		*(const char **)to = text;
+		break;
 	case CHOICE:
 		rc = parse_choice(r->name, text, r->words, 2, &chosen, err);
 		*(bool *)to = chosen == 1;
 		break;
-	case INT: *(int *)to = (int)v; break;
-	case U32: *(uint32_t *)to = (uint32_t)v; break;
-	case U64: *(uint64_t *)to = (uint64_t)v; break;
-	case REAL: *(double *)to = v; break;
-	case SECONDS: *(int64_t *)to = (int64_t)(v * 1e6); break;
-	case THOUSANDTHS: *(int64_t *)to = (int64_t)(v * 1000); break;
-	case PARSED: rc = r->parse(o, text, err); break;
+	case INT:
+		*(int *)to = (int)v;
+		break;
+	case U32:
+		*(uint32_t *)to = (uint32_t)v;
+		break;
+	case U64:
+		*(uint64_t *)to = (uint64_t)v;
+		break;
+	case REAL:
+		*(double *)to = v;
+		break;
+	case SECONDS:
+		*(int64_t *)to = (int64_t)(v * 1e6);
+		break;
+	case THOUSANDTHS:
+		*(int64_t *)to = (int64_t)(v * 1000);
+		break;
+	case PARSED:
+		rc = r->parse(o, text, err);
+		break;
 	}
-	if (r->said > 0)
-		*(bool *)((char *)o + r->said) = true;
+	if (r->overridden > 0)
+		*(bool *)((char *)o + r->overridden) = true;
 	return rc;
 }
 
@@ -342,9 +384,10 @@ static int check_algorithm(const struct options *o, struct error *err)
 	if (o->algorithm != PLAN_DTFM)
 		return 0;
 	if (o->skip > 0)
-		return error_set(err, -EINVAL,
-				 "--skip %u: --algorithm dtfm visits every stage, dtfm-skip leaves some out",
-				 o->skip);
+		return error_set(
+			err, -EINVAL,
+			"--skip %u: --algorithm dtfm visits every stage, dtfm-skip leaves some out",
+			o->skip);
 	for (uint32_t i = 0; i < o->n_acts; i++)
 		if (o->acts[i].verb == COMMAND_SKIP && o->acts[i].value > 0)
 			return error_set(err, -EINVAL,
@@ -361,18 +404,29 @@ static int check_options(struct options *o, struct error *err)
 
 	if (!o->run_dir || !o->key || !o->admitted)
 		return error_set(err, -EINVAL, "--%s is needed",
-				 !o->run_dir ? "run-dir" : !o->key ? "key" : "admitted");
+				 !o->run_dir ? "run-dir"
+				 : !o->key   ? "key"
+					     : "admitted");
 	if (o->emulate && o->cluster)
-		return error_set(err, -EINVAL, "--emulate %s: with --cluster, which is of machines that are there",
-				 o->emulate);
+		return error_set(
+			err, -EINVAL,
+			"--emulate %s: with --cluster, which is of machines that are there",
+			o->emulate);
 	if (o->time_scale > 0 && !o->emulate && !o->resume && !o->replay)
-		return error_set(err, -EINVAL, "--time-scale %g: of what? Say --emulate regions or --emulate FILE",
-				 o->time_scale);
+		return error_set(
+			err, -EINVAL,
+			"--time-scale %g: of what? Say --emulate regions or --emulate FILE",
+			o->time_scale);
 	if (o->measure_only && (o->emulate || o->resume || o->replay || o->embedded))
-		return error_set(err, -EINVAL, "--measure-only measures what is there: not with --%s",
-				 o->emulate ? "emulate" : o->resume ? "resume" : o->replay ? "replay" : "embedded");
+		return error_set(err, -EINVAL,
+				 "--measure-only measures what is there: not with --%s",
+				 o->emulate  ? "emulate"
+				 : o->resume ? "resume"
+				 : o->replay ? "replay"
+					     : "embedded");
 	if (o->replay && o->resume)
-		return error_set(err, -EINVAL, "--replay shows a run, --resume goes on with it: one of them");
+		return error_set(err, -EINVAL,
+				 "--replay shows a run, --resume goes on with it: one of them");
 	settle_emulation(o);
 	if (check_algorithm(o, err) != 0)
 		return -EINVAL;
@@ -384,8 +438,9 @@ static int check_options(struct options *o, struct error *err)
 		return error_set(err, -EINVAL, "--stages adds up to %u nodes, --agents is %u", sum,
 				 o->agents);
 	if ((int)o->skip >= o->n_stages)
-		return error_set(err, -EINVAL, "--skip %u: there are only %d stages, and stage 0 stays",
-				 o->skip, o->n_stages);
+		return error_set(err, -EINVAL,
+				 "--skip %u: there are only %d stages, and stage 0 stays", o->skip,
+				 o->n_stages);
 	return 0;
 }
 
@@ -406,11 +461,25 @@ int options_parse(struct options *o, int argc, char **argv, struct error *err)
 	const char *first_kept = NULL;
 	int option, rc;
 
-	*o = (struct options){ .listen = "tcp://127.0.0.1:0", .model = "tiny", .name = "skippipe",
-			       .supervisor = -1, .agents = 20, .time_scale = -1, .seed = 1,
-			       .eval_every = 5, .checkpoint_every = 50, .eval_batches = 8, .threads = 1,
-			       .keep_tasks = 10000, .silence_us = 450000, .overdue_us = 10000000,
-			       .gather_us = 30000000, .budget_s = 0.5, .ahead_s = 1, .level = LOG_INFO, .speed = 1 };
+	*o = (struct options){ .listen = "tcp://127.0.0.1:0",
+			       .model = "tiny",
+			       .name = "skippipe",
+			       .supervisor = -1,
+			       .agents = 20,
+			       .time_scale = -1,
+			       .seed = 1,
+			       .eval_every = 5,
+			       .checkpoint_every = 50,
+			       .eval_batches = 8,
+			       .threads = 1,
+			       .keep_tasks = 10000,
+			       .silence_us = 450000,
+			       .overdue_us = 10000000,
+			       .gather_us = 30000000,
+			       .budget_s = 0.5,
+			       .ahead_s = 1,
+			       .level = LOG_INFO,
+			       .speed = 1 };
 	list_options(longs);
 	optind = 1;
 	opterr = 0;
@@ -426,7 +495,8 @@ int options_parse(struct options *o, int argc, char **argv, struct error *err)
 					 option == '?' ? "unknown option" : "needs a value");
 		r = &rows[option - FIRST];
 		rc = take_option(o, r, optarg, err);
-		while (rc == 0 && r->parse == take_corpus && optind < argc && argv[optind][0] != '-')
+		while (rc == 0 && r->parse == take_corpus && optind < argc &&
+		       argv[optind][0] != '-')
 			rc = take_corpus(o, argv[optind++], err);
 		if (rc != 0)
 			return rc;
@@ -436,7 +506,8 @@ int options_parse(struct options *o, int argc, char **argv, struct error *err)
 	if (optind < argc)
 		return error_set(err, -EINVAL, "%s: unexpected (see --help)", argv[optind]);
 	if (o->resume && first_kept)
-		return error_set(err, -EINVAL, "--%s: a run that is gone on with keeps what it began with",
+		return error_set(err, -EINVAL,
+				 "--%s: a run that is gone on with keeps what it began with",
 				 first_kept);
 	if (o->n_stages == 0 && !o->cluster &&
 	    (!o->emulate || strcmp(o->emulate, "regions") == 0)) {

@@ -10,15 +10,15 @@ void request_lost(struct requests *r, uint16_t node)
 	r->lost[r->n_lost++] = node;
 }
 
-void request_anew(struct requests *r, const char *why)
+void request_restart(struct requests *r, const char *why)
 {
-	if (!r->anew)
-		r->anew = why;
+	if (!r->restart_reason)
+		r->restart_reason = why;
 }
 
 bool requests_any(const struct requests *r)
 {
-	return r->n_lost > 0 || r->sum_anew || r->look_at_sums || r->anew;
+	return r->n_lost > 0 || r->restart_sums || r->look_at_sums || r->restart_reason;
 }
 
 int requests_next_lost(struct requests *r)

@@ -1,7 +1,8 @@
 /* setup.c - a controller from its options, and its end.
  *
- * What the run is comes from the record where there is one, else from the command line: the cluster, the model, a
- * member for each node. Then sockets are opened, the run is recorded or taken over, and planners start.
+ * What the run is comes from the record where there is one, else from the command line: the
+ * cluster, the model, a member for each node. Then sockets are opened, the run is recorded or taken
+ * over, and planners start.
  */
 #include "controller/setup.h"
 
@@ -38,60 +39,63 @@ enum { bare_microbatches = 6, bare_memory = 3 };
 
 /* ---- the model ---- */
 
-static int load_model(struct run *r_, struct error *err)
+static int load_model(struct run *run, struct error *err)
 {
-	struct options *o = &r_->options;
+	struct options *o = &run->options;
 	char *text;
 	size_t size;
-	const struct store_run *run = r_->history.store ? store_run_of(r_->history.store) : NULL;
+	const struct store_run *recorded =
+		run->history.store ? store_run_of(run->history.store) : NULL;
 	int rc;
 
-	if (run) { /* taken over: as it was */
-		o->seed = run->seed;
-		o->threads = run->threads;
-		o->bf16 = run->bf16;
-		o->name = run->name;
-		o->batch = run->batch;
-		o->sequence = run->sequence;
-		o->n_corpus = run->n_corpus <= OPTIONS_MOST_CORPUS ? (uint32_t)run->n_corpus : 0;
+	if (recorded) { /* taken over: as it was */
+		o->seed = recorded->seed;
+		o->threads = recorded->threads;
+		o->bf16 = recorded->bf16;
+		o->name = recorded->name;
+		o->batch = recorded->batch;
+		o->sequence = recorded->sequence;
+		o->n_corpus = recorded->n_corpus <= OPTIONS_MOST_CORPUS
+				      ? (uint32_t)recorded->n_corpus
+				      : 0;
 		for (uint32_t i = 0; i < o->n_corpus; i++)
-			o->corpus[i] = run->corpus[i];
-		rc = model_preset("tiny", &r_->training.model, &r_->training.recipe, err);
+			o->corpus[i] = recorded->corpus[i];
+		rc = model_preset("tiny", &run->training.model, &run->training.recipe, err);
 		if (rc == 0)
-			rc = model_config_parse(&r_->training.model, &r_->training.recipe,
-						run->model, strlen(run->model), o->run_dir, err);
+			rc = model_config_parse(&run->training.model, &run->training.recipe,
+						recorded->model, strlen(recorded->model),
+						o->run_dir, err);
 	} else {
-		rc = model_preset(o->model, &r_->training.model, &r_->training.recipe, err);
+		rc = model_preset(o->model, &run->training.model, &run->training.recipe, err);
 	}
-	if (!run && rc == -ENOENT && access(o->model, F_OK) == 0) {
+	if (!recorded && rc == -ENOENT && access(o->model, F_OK) == 0) {
 		rc = file_read(o->model, 1 << 20, &text, &size, err);
 		if (rc != 0)
 			return rc;
-		model_preset("tiny", NULL, &r_->training.recipe, NULL);
-		rc = model_config_parse(&r_->training.model, &r_->training.recipe, text, size,
+		model_preset("tiny", NULL, &run->training.recipe, NULL);
+		rc = model_config_parse(&run->training.model, &run->training.recipe, text, size,
 					o->model, err);
 		free(text);
 	}
 	if (rc != 0)
 		return rc;
-	r_->training.model.n_stages = (uint32_t)r_->cluster->n_stages;
+	run->training.model.n_stages = (uint32_t)run->cluster->n_stages;
 	if (o->batch)
-		r_->training.recipe.batch = o->batch;
+		run->training.recipe.batch = o->batch;
 	if (o->sequence)
-		r_->training.recipe.sequence = o->sequence;
-	if (r_->training.recipe.sequence > r_->training.model.context)
-		r_->training.model.context = r_->training.recipe.sequence;
-	rc = model_config_check(&r_->training.model, err);
+		run->training.recipe.sequence = o->sequence;
+	if (run->training.recipe.sequence > run->training.model.context)
+		run->training.model.context = run->training.recipe.sequence;
+	rc = model_config_check(&run->training.model, err);
 	if (rc == 0)
-		rc = recipe_check(&r_->training.recipe, &r_->training.model, err);
+		rc = recipe_check(&run->training.recipe, &run->training.model, err);
 	if (rc != 0)
 		return rc;
-	r_->training.model_json = model_config_print(&r_->training.model, &r_->training.recipe);
-	if (!r_->training.model_json)
+	run->training.model_json = model_config_print(&run->training.model, &run->training.recipe);
+	if (!run->training.model_json)
 		return error_set(err, -ENOMEM, "out of memory");
-	if (strlen(r_->training.model_json) >= sizeof(((struct msg_welcome *)0)->model))
-		return error_set(err, -EINVAL, "%s: the model's description is too long",
-				 o->model);
+	if (strlen(run->training.model_json) >= sizeof(((struct msg_welcome *)0)->model))
+		return error_set(err, -EINVAL, "%s: the model's description is too long", o->model);
 	return 0;
 }
 
@@ -220,40 +224,42 @@ static int begin_links(struct members *members, struct error *err)
 	return 0;
 }
 
-/* From the record, a file, what is there, or the regions of the embedded cluster; then the limits of messages. */
-static int load_cluster(struct run *r_, struct error *err)
+/* From the record, a file, what is there, or the regions of the embedded cluster; then the limits
+ * of messages. */
+static int load_cluster(struct run *run, struct error *err)
 {
-	struct options *o = &r_->options;
-	const struct store_run *run = r_->history.store ? store_run_of(r_->history.store) : NULL;
-	int rc = run ? cluster_parse(run->cluster, strlen(run->cluster), &r_->cluster, err)
+	struct options *o = &run->options;
+	const struct store_run *recorded =
+		run->history.store ? store_run_of(run->history.store) : NULL;
+	int rc = recorded ? cluster_parse(recorded->cluster, strlen(recorded->cluster),
+					  &run->cluster, err)
 		 : o->cluster
-			 ? cluster_read_share(o->cluster, activation_share(o), &r_->cluster, err)
-		 : measuring_wanted(r_) ? bare_cluster(r_, err)
-					: regions_default(r_, err);
+			 ? cluster_read_share(o->cluster, activation_share(o), &run->cluster, err)
+		 : measuring_wanted(run) ? bare_cluster(run, err)
+					 : regions_default(run, err);
 
 	if (rc != 0)
 		return rc;
-	if (r_->cluster->n_nodes > MSG_NODES || r_->cluster->n_stages > MSG_STAGES)
+	if (run->cluster->n_nodes > MSG_NODES || run->cluster->n_stages > MSG_STAGES)
 		return error_set(err, -E2BIG, "a run takes at most %d nodes and %d stages",
 				 MSG_NODES, MSG_STAGES);
 	if (o->microbatches)
-		r_->cluster->microbatches_per_data_node = (int)o->microbatches;
-	for (int i = 0; i < r_->cluster->n_nodes; i++)
-		if (r_->cluster->nodes[i].memory > 255)
-			r_->cluster->nodes[i].memory = 255;
-	r_->training.per_shard = (uint32_t)r_->cluster->microbatches_per_data_node;
-	r_->training.n_shards = (uint32_t)r_->cluster->stages[0];
-	if ((uint64_t)r_->training.per_shard * r_->training.n_shards > MSG_MICROBATCHES)
-		return error_set(err, -E2BIG,
-				 "a run takes at most %d microbatches an iteration",
+		run->cluster->microbatches_per_data_node = (int)o->microbatches;
+	for (int i = 0; i < run->cluster->n_nodes; i++)
+		if (run->cluster->nodes[i].memory > 255)
+			run->cluster->nodes[i].memory = 255;
+	run->training.per_shard = (uint32_t)run->cluster->microbatches_per_data_node;
+	run->training.n_shards = (uint32_t)run->cluster->stages[0];
+	if ((uint64_t)run->training.per_shard * run->training.n_shards > MSG_MICROBATCHES)
+		return error_set(err, -E2BIG, "a run takes at most %d microbatches an iteration",
 				 MSG_MICROBATCHES);
-	if ((int)o->skip >= r_->cluster->n_stages)
+	if ((int)o->skip >= run->cluster->n_stages)
 		return error_set(err, -EINVAL,
 				 "--skip %u: there are only %d stages, and stage 0 stays", o->skip,
-				 r_->cluster->n_stages);
-	r_->wanted.path_length = (uint32_t)r_->cluster->n_stages - o->skip;
-	if (o->time_scale == 0 && !o->cluster && !run && o->embedded)
-		near_cluster(r_->cluster);
+				 run->cluster->n_stages);
+	run->wanted.path_length = (uint32_t)run->cluster->n_stages - o->skip;
+	if (o->time_scale == 0 && !o->cluster && !recorded && o->embedded)
+		near_cluster(run->cluster);
 	return 0;
 }
 
@@ -296,8 +302,8 @@ static int make_members(struct iteration *it, struct error *err)
 	return 0;
 }
 
-/* In the order in which each needs the one before: what the run is, who may come, the record, planners.
- * controller_fini undoes as much as was done. */
+/* In the order in which each needs the one before: what the run is, who may come, the record,
+ * planners. controller_fini undoes as much as was done. */
 struct controller *controller_new(void)
 {
 	struct controller *c = alloc_array(1, sizeof(*c));

@@ -42,8 +42,8 @@ int resume_numbers(uint64_t generation, uint32_t *first)
 
 static bool said_anew(const struct options *o)
 {
-	return o->said.iterations || o->said.eval_every || o->said.eval_batches ||
-	       o->said.checkpoint_every;
+	return o->overridden.iterations || o->overridden.eval_every || o->overridden.eval_batches ||
+	       o->overridden.checkpoint_every;
 }
 
 /* ---- the history, as consoles see it ---- */

@@ -25,22 +25,22 @@ static const struct setting {
 	enum { OF_OPTIONS, OF_BOTH, OF_BOTH_LATER } of;
 	/* Whether the command line says it anew, and what is recorded does not count; 0: it cannot
 	 */
-	size_t said;
+	size_t overridden;
 } settings[] = {
 #define AT(field) .at = offsetof(struct options, field)
-#define SAID(field) AT(field), .said = offsetof(struct options, said.field)
+#define OVERRIDABLE(field) AT(field), .overridden = offsetof(struct options, overridden.field)
 #define NUMBER(least_, most_) .least = (least_), .most = (most_)
 	{ "skip", WHOLE, AT(skip), NUMBER(0, INT_MAX) },
 	{ "time_scale", REAL, AT(time_scale), NUMBER(-HUGE_VAL, 1e6), .of = OF_BOTH },
-	{ "iterations", LONG, SAID(iterations), NUMBER(0, HUGE_VAL), .of = OF_BOTH },
-	{ "eval_every", WHOLE, SAID(eval_every), NUMBER(0, INT_MAX), .of = OF_BOTH },
-	{ "eval_batches", WHOLE, SAID(eval_batches), NUMBER(1, INT_MAX), .of = OF_BOTH },
-	{ "checkpoint_every", WHOLE, SAID(checkpoint_every), NUMBER(0, INT_MAX), .of = OF_BOTH_LATER },
+	{ "iterations", LONG, OVERRIDABLE(iterations), NUMBER(0, HUGE_VAL), .of = OF_BOTH },
+	{ "eval_every", WHOLE, OVERRIDABLE(eval_every), NUMBER(0, INT_MAX), .of = OF_BOTH },
+	{ "eval_batches", WHOLE, OVERRIDABLE(eval_batches), NUMBER(1, INT_MAX), .of = OF_BOTH },
+	{ "checkpoint_every", WHOLE, OVERRIDABLE(checkpoint_every), NUMBER(0, INT_MAX), .of = OF_BOTH_LATER },
 	{ "serialise", FLAG, AT(serialise) },
 	{ "overlap_sync", FLAG, AT(overlap_sync) },
-	{ "given_assignment", FLAG, AT(given) },
+	{ "given_assignment", FLAG, AT(assignment_given) },
 #undef AT
-#undef SAID
+#undef OVERRIDABLE
 #undef NUMBER
 };
 
@@ -113,7 +113,7 @@ static void take_settings(struct options *p, const json_t *o, enum record in)
 		const json_t *v = json_object_get(o, s->name);
 		void *to = (char *)p + s->at;
 
-		if (!v || !is_kept(s, in) || (s->said && *(const bool *)((const char *)p + s->said)))
+		if (!v || !is_kept(s, in) || (s->overridden && *(const bool *)((const char *)p + s->overridden)))
 			continue;
 		switch (s->kind) {
 		case WHOLE: *(uint32_t *)to = (uint32_t)json_integer_value(v); break;

@@ -1,8 +1,8 @@
 /* commit.c - the decision.
  *
- * When every replica has its stage's sum, and keepers have it too, the sums are compared to the bit, the routes
- * are audited, and the commit is written durably; only then it is announced. A crash leaves the state before it or
- * after it.
+ * When every replica has its stage's sum, and keepers have it too, the sums are compared to the
+ * bit, the routes are audited, and the commit is written durably; only then it is announced. A
+ * crash leaves the state before it or after it.
  */
 #include "controller/iteration/commit.h"
 
@@ -42,14 +42,16 @@ static bool sum_missing(const struct members *members)
 	return false;
 }
 
-static bool is_of_this_attempt(const struct iteration *it, const struct told_sum *told, int stage)
+static bool is_of_this_attempt(const struct iteration *it, const struct reported_sum *reported,
+			       int stage)
 {
-	return told->iteration == it->run->iteration && told->attempt == it->reduce_attempt &&
-	       told->stage == stage;
+	return reported->iteration == it->run->iteration &&
+	       reported->attempt == it->reduce_attempt && reported->stage == stage;
 }
 
-/* Somebody has told another one in this attempt, and is gone since: which of them is right nobody can tell. */
-static bool gone_differ(const struct iteration *it, int stage, const struct told_sum *first)
+/* Somebody has told another one in this attempt, and is gone since: which of them is right nobody
+ * can tell. */
+static bool dead_differ(const struct iteration *it, int stage, const struct reported_sum *first)
 {
 	for (uint32_t i = 0; i < it->members->n; i++) {
 		const struct member *m = &it->members->list[i];
@@ -65,16 +67,16 @@ static bool gone_differ(const struct iteration *it, int stage, const struct told
 
 bool commit_can_compare(const struct iteration *it, int stage)
 {
-	uint32_t words = 0;
+	uint32_t reports = 0;
 
 	for (uint32_t i = 0; i < it->members->n; i++)
-		words += is_of_this_attempt(it, &it->members->list[i].sum.reported, stage) +
-			 is_of_this_attempt(it, &it->members->list[i].copy.sum, stage);
-	return words >= 2;
+		reports += is_of_this_attempt(it, &it->members->list[i].sum.reported, stage) +
+			   is_of_this_attempt(it, &it->members->list[i].copy.sum, stage);
+	return reports >= 2;
 }
 
-/* The replicas of a stage, and those that keep a copy, must have got the same sum, to the bit; so must who
- * has died since. -EPROTO: those of *stage have not.
+/* The replicas of a stage, and those that keep a copy, must have got the same sum, to the bit; so
+ * must who has died since. -EPROTO: those of *stage have not.
  */
 static int stage_sums(struct iteration *it, double *total, int *stage)
 {
@@ -83,7 +85,7 @@ static int stage_sums(struct iteration *it, double *total, int *stage)
 	if (sum_missing(it->members))
 		return -EAGAIN;
 	for (int s = *stage = 0; s < it->run->cluster->n_stages; *stage = ++s) {
-		const struct told_sum *first = NULL;
+		const struct reported_sum *first = NULL;
 		bool differ = false;
 
 		for (uint32_t i = 0; i < it->members->n; i++) {
@@ -103,7 +105,7 @@ static int stage_sums(struct iteration *it, double *total, int *stage)
 				continue;
 			differ = differ || !agreement_same_sum(first, &m->copy.sum);
 		}
-		if (differ || gone_differ(it, s, first))
+		if (differ || dead_differ(it, s, first))
 			return -EPROTO;
 		*total += first->squares;
 		it->weights->stage_squares[s] = first->squares;
@@ -111,8 +113,8 @@ static int stage_sums(struct iteration *it, double *total, int *stage)
 	return 0;
 }
 
-/* Times are measured from the start to the last backward; what came after that is the sums' part. Tokens and idle time
- * are of the whole. */
+/* Times are measured from the start to the last backward; what came after that is the sums' part.
+ * Tokens and idle time are of the whole. */
 static void fill_iteration(struct iteration *it, const struct msg_commit *m, double sum_squares,
 			   struct msg_see_iteration *see)
 {
@@ -151,7 +153,8 @@ static void fill_iteration(struct iteration *it, const struct msg_commit *m, dou
 	fill_algorithm(see, it->run->plan->plan);
 }
 
-/* Seconds that all nodes computed, together. A task that began and did not end, as its node died, is nobody's work. */
+/* Seconds that all nodes computed, together. A task that began and did not end, as its node died,
+ * is nobody's work. */
 static double busy_seconds(const struct progress *p)
 {
 	int64_t began_us[MSG_NODES] = { 0 }, busy_us = 0;
@@ -181,16 +184,16 @@ static void remember_prediction(struct iteration *it, const struct msg_see_itera
 		r->n++;
 }
 
-static void settle_receipt(struct iteration *it, const struct msg_see_iteration *see)
+static void check_promise(struct iteration *it, const struct msg_see_iteration *see)
 {
-	struct receipt *r = &it->receipt;
-	double off = r->said_s > 0 ? (double)see->iteration_s / r->said_s - 1 : 0;
+	struct promise *r = &it->promise;
+	double off = r->predicted_s > 0 ? (double)see->iteration_s / r->predicted_s - 1 : 0;
 
 	if (!r->due || see->rerun > 0)
 		return;
 	r->due = false;
 	note(it->run, NOTE_PREDICTION, -1, 0, "%.80s: %.3g > %.3g s said, %.3g s took (%+.0f%%) %s",
-	     r->what, r->before_s, r->said_s, (double)see->iteration_s, 100 * off,
+	     r->what, r->before_s, r->predicted_s, (double)see->iteration_s, 100 * off,
 	     fabs(off) < 0.05   ? "ok"
 	     : fabs(off) < 0.15 ? "WARN"
 				: "MISS");
@@ -199,7 +202,7 @@ static void settle_receipt(struct iteration *it, const struct msg_see_iteration 
 static void announce_commit(struct iteration *it, const struct msg *m,
 			    const struct msg_see_iteration *see)
 {
-	struct msg told = { .type = MSG_SEE_ITERATION, .u.see_iteration = *see };
+	struct msg shown = { .type = MSG_SEE_ITERATION, .u.see_iteration = *see };
 
 	it->run->committed = it->run->iteration;
 	for (uint32_t i = 0; i < it->members->n; i++) {
@@ -224,9 +227,9 @@ static void announce_commit(struct iteration *it, const struct msg *m,
 		}
 	}
 	record_iteration(it, see);
-	consoles_tell(it->run, &told);
+	consoles_tell(it->run, &shown);
 	remember_prediction(it, see);
-	settle_receipt(it, see);
+	check_promise(it, see);
 	it->run->committed_us = it->run->now_us;
 }
 
@@ -282,7 +285,7 @@ static void take_differing(struct iteration *it, int stage)
 	}
 	note(it->run, NOTE_ALERT, -1, 0, "the nodes of S%d got different sums: reduced again",
 	     stage);
-	it->run->requests.sum_anew = true;
+	it->run->requests.restart_sums = true;
 }
 
 void commit_when_reduced(struct iteration *it)
@@ -302,7 +305,7 @@ void commit_when_reduced(struct iteration *it)
 	}
 }
 
-static bool told_sum(struct told_sum *to, const struct msg_reduced *r)
+static bool keep_reported_sum(struct reported_sum *to, const struct msg_reduced *r)
 {
 	uint64_t *slices = realloc(to->slices, (r->n_slices + 1) * sizeof(*slices));
 
@@ -345,7 +348,7 @@ void iteration_reduced(struct iteration *it, struct member *m, const struct msg_
 		return;
 	}
 	if (m->copy.gets_sum && r->stage == m->copy.stage) {
-		m->copy.has_sum = told_sum(&m->copy.sum, r);
+		m->copy.has_sum = keep_reported_sum(&m->copy.sum, r);
 		if (it->run->phase == PHASE_REDUCING)
 			commit_when_reduced(it);
 		return;
@@ -359,7 +362,7 @@ void iteration_reduced(struct iteration *it, struct member *m, const struct msg_
 	}
 	if (lacks_gradient(it, m))
 		return;
-	m->sum.is_done = told_sum(&m->sum.reported, r);
+	m->sum.is_done = keep_reported_sum(&m->sum.reported, r);
 	it->progress.reduced_us = it->run->now_us;
 	it->run->steps++;
 	if (it->run->phase == PHASE_REDUCING)
@@ -367,7 +370,8 @@ void iteration_reduced(struct iteration *it, struct member *m, const struct msg_
 }
 
 /* A member's word of any other commit, or of another stage, proves nothing. */
-static bool was_told(const struct run *run, const struct member *m, const struct msg_committed *r)
+static bool was_announced(const struct run *run, const struct member *m,
+			  const struct msg_committed *r)
 {
 	if (r->iteration > run->committed)
 		return false; /* the run has gone back since */
@@ -376,16 +380,17 @@ static bool was_told(const struct run *run, const struct member *m, const struct
 					      r->iteration == m->weights.last_commit_sent));
 }
 
-/* Whether the word is of a copy that is fetched again, as it was not the stage's: the new one's word is to come. */
-static bool was_given_up(const struct member *m, const struct msg_committed *r)
+/* Whether the word is of a copy that is fetched again, as it was not the stage's: the new one's
+ * word is to come. */
+static bool is_fetched_again(const struct member *m, const struct msg_committed *r)
 {
 	return r->stage == m->copy.stage && (r->copy || r->stage != m->weights.stage) &&
 	       !m->copy.is_whole;
 }
 
-/* The word of one that is no replica yet, or no more: after a takeover it was told the commit again, and its stage may
- * be nowhere else. */
-static void take_late_word(const struct run *run, struct member *m, const struct msg_committed *r)
+/* The word of one that is no replica yet, or no more: after a takeover it was told the commit
+ * again, and its stage may be nowhere else. */
+static void take_late_report(const struct run *run, struct member *m, const struct msg_committed *r)
 {
 	if (r->copy || r->stage != m->weights.stage || r->iteration != run->committed ||
 	    r->iteration != m->weights.last_commit_sent)
@@ -396,13 +401,13 @@ static void take_late_word(const struct run *run, struct member *m, const struct
 
 void iteration_committed(struct members *members, struct member *m, const struct msg_committed *r)
 {
-	if (!was_told(members->run, m, r))
+	if (!was_announced(members->run, m, r))
 		admission_stray(members->run, m, "tells of commits that it was not told of");
-	else if (!was_given_up(m, r))
+	else if (!is_fetched_again(m, r))
 		record_hash(members->run, m, r->stage, r->iteration, r->hash);
 	if (r->copy || r->stage != m->weights.stage ||
 	    !(m->is_replica || members->run->phase == PHASE_GATHERING)) {
-		take_late_word(members->run, m, r);
+		take_late_report(members->run, m, r);
 		standbys_committed(members, m, r);
 		return;
 	}
@@ -416,5 +421,5 @@ void iteration_committed(struct members *members, struct member *m, const struct
 	m->weights.hash = r->hash;
 	m->shown.is_stale = true;
 	if (m->is_replica)
-		agreement_told(members, m);
+		agreement_check_hash(members, m);
 }

@@ -1,5 +1,5 @@
-/* commit.h - the decision: when every replica has its stage's sum, the commit is written durably, and only then
- * announced.
+/* commit.h - the decision: when every replica has its stage's sum, the commit is written durably,
+ * and only then announced.
  */
 #ifndef CONTROLLER_ITERATION_COMMIT_H
 #define CONTROLLER_ITERATION_COMMIT_H
@@ -19,14 +19,15 @@ struct prediction_record {
 };
 
 /* What a new plan promised, until an undisturbed iteration has shown what it keeps. */
-struct receipt {
+struct promise {
 	bool due;
 	char what[96];
-	double before_s, said_s; /* plan seconds */
+	double before_s, predicted_s; /* plan seconds */
 };
 
 void commit_when_reduced(struct iteration *it);
-/* Two have told the stage's sum in this attempt, whether they are gone since or keep a copy: a wrong one shows. */
+/* Two have told the stage's sum in this attempt, whether they are gone since or keep a copy: a
+ * wrong one shows. */
 bool commit_can_compare(const struct iteration *it, int stage);
 void iteration_reduced(struct iteration *it, struct member *m, const struct msg_reduced *r);
 void iteration_committed(struct members *members, struct member *m, const struct msg_committed *r);

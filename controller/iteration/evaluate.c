@@ -31,7 +31,8 @@ static uint16_t replica_of(const struct members *members, int stage, uint32_t k)
 	return 0;
 }
 
-/* From the k-th on the first with links to the one before, and back to the data node if it is the last. */
+/* From the k-th on the first with links to the one before, and back to the data node if it is the
+ * last. */
 static uint16_t choose_evaluator(const struct members *members, const struct microbatch *mb,
 				 int stage, uint32_t k)
 {
@@ -66,8 +67,8 @@ bool evaluation_needs(const struct iteration *it, uint16_t a, uint16_t b)
 	return false;
 }
 
-/* Each microbatch goes by one replica of every stage, taken in turn, around links that are cut. An attempt tells the
- * answers of one try from those of another. */
+/* Each microbatch goes by one replica of every stage, taken in turn, around links that are cut. An
+ * attempt tells the answers of one try from those of another. */
 void evaluation_begin(struct iteration *it)
 {
 	struct evaluation *e = &it->evaluation;
@@ -115,7 +116,7 @@ void evaluation_begin(struct iteration *it)
 void iteration_evaluated(struct iteration *it, struct member *m, const struct msg_evaluated *r)
 {
 	struct evaluation *e = &it->evaluation;
-	struct msg told = { .type = MSG_SEE_VALIDATION };
+	struct msg shown = { .type = MSG_SEE_VALIDATION };
 
 	if (it->run->phase != PHASE_EVALUATING || r->iteration != e->iteration ||
 	    r->microbatch >= e->n || e->answered[r->microbatch] ||
@@ -126,13 +127,15 @@ void iteration_evaluated(struct iteration *it, struct member *m, const struct ms
 	e->loss += r->loss;
 	if (++e->done < e->n)
 		return;
-	told.u.see_validation = (struct msg_see_validation){ e->iteration, (float)(e->loss / e->n), 0 };
-	record_validation(it->run, &told.u.see_validation);
-	consoles_tell(it->run, &told);
+	shown.u.see_validation =
+		(struct msg_see_validation){ e->iteration, (float)(e->loss / e->n), 0 };
+	record_validation(it->run, &shown.u.see_validation);
+	consoles_tell(it->run, &shown);
 	set_phase(it->run, PHASE_PLANNING);
 }
 
-/* After the limit the nodes that hang are dropped. Where none says that it is at work, this validation is given up. */
+/* After the limit the nodes that hang are dropped. Where none says that it is at work, this
+ * validation is given up. */
 void evaluation_turn(struct iteration *it)
 {
 	const struct evaluation *e = &it->evaluation;

@@ -1,5 +1,5 @@
-/* evaluate.h - validation between iterations: every stage, forward only, over the run's own agents. It pays no
- * emulated delay: it is a measurement, not part of what is measured.
+/* evaluate.h - validation between iterations: every stage, forward only, over the run's own agents.
+ * It pays no emulated delay: it is a measurement, not part of what is measured.
  */
 #ifndef CONTROLLER_ITERATION_EVALUATE_H
 #define CONTROLLER_ITERATION_EVALUATE_H

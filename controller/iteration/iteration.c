@@ -75,7 +75,8 @@ static bool admit_joiners(struct planning *planning, bool computing)
 
 /* ---- reducing ---- */
 
-/* A joiner takes part from here on, so all begin anew with it. Those that were told sooner may be done. */
+/* A joiner takes part from here on, so all begin anew with it. Those that were is_expected sooner
+ * may be done. */
 static void begin_reducing(struct iteration *it)
 {
 	if (admit_joiners(it->planning, true))
@@ -118,8 +119,7 @@ static struct msg_rank *ranks_for(const struct plan *p, uint16_t node, uint32_t 
 		const struct plan_task *t = &order->tasks[k];
 		uint32_t at = 0;
 
-		while (at < (uint32_t)p->n_microbatches &&
-		       p->microbatches[at].id != t->microbatch)
+		while (at < (uint32_t)p->n_microbatches && p->microbatches[at].id != t->microbatch)
 			at++;
 		ranks[k].microbatch = at;
 		ranks[k].kind = (uint8_t)t->kind;
@@ -167,12 +167,12 @@ static bool take_pending(struct iteration *it)
 		return false; /* the same epoch would be taken for the same try */
 	it->redo = false;
 	if (p && replan_usable(it->members, p)) {
-		it->receipt = (struct receipt){
+		it->promise = (struct promise){
 			.due = it->run->plan != NULL,
-			.said_s = p->plan->predicted.iteration_s,
+			.predicted_s = p->plan->predicted.iteration_s,
 			.before_s = it->run->plan ? it->run->plan->plan->predicted.iteration_s : 0,
 		};
-		snprintf(it->receipt.what, sizeof(it->receipt.what), "%s", p->reason);
+		snprintf(it->promise.what, sizeof(it->promise.what), "%s", p->reason);
 		planned_free(it->run->plan);
 		it->run->plan = p;
 		it->planning->pending = NULL;
@@ -189,8 +189,8 @@ static bool take_pending(struct iteration *it)
 
 static void begin_progress(struct iteration *it)
 {
-	it->progress.n_events = it->progress.told = it->progress.ended = 0;
-	number_set_clear(&it->progress.told_of);
+	it->progress.n_events = it->progress.n_shown = it->progress.ended = 0;
+	number_set_clear(&it->progress.events_seen);
 	it->progress.collisions = 0;
 	it->progress.wait_s = it->progress.busy_s = 0;
 	it->progress.started_us = it->progress.last_backward_us = it->run->now_us;
@@ -202,7 +202,7 @@ static void begin_progress(struct iteration *it)
 static void begin_iteration(struct iteration *it)
 {
 	struct msg start = { .type = MSG_START };
-	bool anew = it->redo;
+	bool restarts = it->redo;
 	struct error err;
 
 	if (!take_pending(it)) {
@@ -229,7 +229,7 @@ static void begin_iteration(struct iteration *it)
 		return;
 	}
 	it->reduce_attempt = it->run->first_attempt;
-	it->progress.voided = anew ? it->progress.voided + it->progress.ended : 0;
+	it->progress.voided = restarts ? it->progress.voided + it->progress.ended : 0;
 	begin_progress(it);
 	if (it->progress.rerouted)
 		reroute_show(it);
@@ -301,15 +301,15 @@ static void task_ended(struct iteration *it, struct microbatch *mb, const struct
 }
 
 /* A gradient that is home has been counted all the way, except at hops that owe their backward. */
-static void look_whether_done(struct iteration *it, struct microbatch *mb)
+static void mark_if_done(struct iteration *it, struct microbatch *mb)
 {
-	if (mb->done || !routes_home(mb) || mb->owed_backward)
+	if (mb->done || !routes_chain_ended(mb) || mb->owed_backward)
 		return;
 	mb->done = true;
 	it->routes.done++;
 }
 
-/* Whether it is of a task that its node was told of. */
+/* Whether it is of a task that its node was is_expected of. */
 static bool is_of_route(const struct microbatch *mb, const struct msg_task_event *e)
 {
 	if (e->attempt > mb->route.attempt)
@@ -318,17 +318,17 @@ static bool is_of_route(const struct microbatch *mb, const struct msg_task_event
 }
 
 /* A number for every event that there can be. */
-static uint64_t number_of(const struct msg_task_event *e)
+static uint64_t event_number(const struct msg_task_event *e)
 {
 	_Static_assert(MSG_NODES <= 1 << 10 && MSG_MICROBATCHES <= 1 << 16, "they fit");
-	return UINT64_C(1) << 63 | (uint64_t)e->node << 53 | (uint64_t)e->kind << 50 | (uint64_t)e->type << 48 |
-	       (uint64_t)e->microbatch << 32 | e->attempt;
+	return UINT64_C(1) << 63 | (uint64_t)e->node << 53 | (uint64_t)e->kind << 50 |
+	       (uint64_t)e->type << 48 | (uint64_t)e->microbatch << 32 | e->attempt;
 }
 
 static void take_event(struct iteration *it, struct member *m, struct msg_task_event e)
 {
 	struct microbatch *mb;
-	bool told, again;
+	bool is_expected, is_repeated;
 
 	if (e.microbatch >= it->routes.n || e.attempt < it->run->first_attempt)
 		return; /* of an earlier controller's try at this iteration: void */
@@ -337,15 +337,15 @@ static void take_event(struct iteration *it, struct member *m, struct msg_task_e
 	mb = &it->routes.microbatches[e.microbatch];
 	e.node = m->id;
 	e.blocker_node = m->id;
-	/* What is not of this iteration's tasks, or said twice, is not kept: only how a task ended may still matter, and
-	 * that one was counted twice does. */
-	told = is_of_route(mb, &e);
-	again = told && !(e.type == WORK_ENDS && e.counted) &&
-		!number_set_add(&it->progress.told_of, number_of(&e));
-	if (!told || again)
+	/* What is not of this iteration's tasks, or said twice, is not kept: only how a task ended
+	 * may still matter, and that one was counted twice does. */
+	is_expected = is_of_route(mb, &e);
+	is_repeated = is_expected && !(e.type == WORK_ENDS && e.counted) &&
+		      !number_set_add(&it->progress.events_seen, event_number(&e));
+	if (!is_expected || is_repeated)
 		admission_stray(it->run, m,
 				"tells of tasks that it was not given, or again and again");
-	if (again || (!told && e.type != WORK_ENDS))
+	if (is_repeated || (!is_expected && e.type != WORK_ENDS))
 		return;
 	e.at_us += m->clock.offset_us;
 	e.arrived_us += m->clock.offset_us;
@@ -373,7 +373,7 @@ static void take_event(struct iteration *it, struct member *m, struct msg_task_e
 			note(it->run, NOTE_WARNING, m->id, 0,
 			     "n%02u had counted m%02u, which it was taken not to have begun", m->id,
 			     e.microbatch);
-			request_anew(&it->run->requests, "what had been moved was counted");
+			request_restart(&it->run->requests, "what had been moved was counted");
 			return;
 		}
 		note(it->run, NOTE_ALERT, m->id, 0,
@@ -388,9 +388,9 @@ static void take_event(struct iteration *it, struct member *m, struct msg_task_e
 	if (e.type == WORK_ENDS) {
 		it->progress.ended++;
 		task_ended(it, mb, &e);
-		look_whether_done(it, mb);
+		mark_if_done(it, mb);
 	}
-	if (told)
+	if (is_expected)
 		keep_event(it, &e);
 }
 
@@ -428,8 +428,8 @@ static bool stage_has_sum(const struct members *members, int stage)
 	return true;
 }
 
-/* The gone node's weights are nowhere else among the living. If its process only slept they come back with
- * it (iteration_resumes); until then nothing can go on. */
+/* The gone node's weights are nowhere else among the living. If its process only slept they come
+ * back with it (iteration_readmit); until then nothing can go on. */
 static void stall_run(struct weights *weights, const struct member *gone)
 {
 	if (weights->run->phase != PHASE_STALLED)
@@ -444,7 +444,8 @@ static void stall_run(struct weights *weights, const struct member *gone)
 	set_phase(weights->run, PHASE_STALLED);
 }
 
-/* Whoever has a part in the iteration is there: nobody else died while it was stalled, or in a sum before. */
+/* Whoever has a part in the iteration is there: nobody else died while it was stalled, or in a sum
+ * before. */
 static bool all_on_route(const struct iteration *it)
 {
 	for (uint32_t i = 0; i < it->members->n; i++)
@@ -453,8 +454,8 @@ static bool all_on_route(const struct iteration *it)
 	return true;
 }
 
-/* The node's part in the iteration runs again elsewhere. False: nobody else of its stage is left, and all wait, or
- * the run ends. */
+/* The node's part in the iteration runs again elsewhere. False: nobody else of its stage is left,
+ * and all wait, or the run ends. */
 static bool rerun_without(struct iteration *it, struct member *gone)
 {
 	int n = reroute_without(it, gone);
@@ -472,8 +473,8 @@ static bool rerun_without(struct iteration *it, struct member *gone)
 	return n >= 0 && it->run->phase != PHASE_FINISHED;
 }
 
-/* Who is gone and still on a route had its part in sums that are void now. It may be about to join again, with a
- * gradient of nothing: joiners come in after this. */
+/* Who is gone and still on a route had its part in sums that are void now. It may be about to join
+ * again, with a gradient of nothing: joiners come in after this. */
 void begin_reduction(struct iteration *it)
 {
 	sums_forget(it);
@@ -487,7 +488,7 @@ void begin_reduction(struct iteration *it)
 		set_phase(it->run, PHASE_COMPUTING);
 }
 
-bool iteration_resumes(struct iteration *it, struct member *m)
+bool iteration_readmit(struct iteration *it, struct member *m)
 {
 	int stage = m->weights.stage;
 
@@ -517,7 +518,7 @@ bool iteration_resumes(struct iteration *it, struct member *m)
 	if (!replicas_everywhere(it->members) || it->weights->stall.taken_over)
 		return true; /* recover_turn goes on */
 	if (it->weights->stall.in == PHASE_COMPUTING || it->weights->stall.in == PHASE_REDUCING) {
-		reroute_tell_again(it); /* it was not told when it passed for dead */
+		reroute_announce_all(it); /* it was not is_expected when it passed for dead */
 		begin_reduction(it);
 	} else {
 		set_phase(it->run, PHASE_PLANNING);
@@ -533,9 +534,9 @@ static void rerun_what_died(struct iteration *it, struct member *gone)
 		begin_reduction(it);
 }
 
-/* Returns true if all that the node counted was reported. A replica reports that before its sum, but a node that is
- * gone may not have. */
-static bool told_counts(const struct iteration *it, const struct member *gone)
+/* Returns true if all that the node counted was reported. A replica reports that before its sum,
+ * but a node that is gone may not have. */
+static bool has_reported_counts(const struct iteration *it, const struct member *gone)
 {
 	for (uint32_t i = 0; i < it->routes.n; i++)
 		if (routes_lacks(&it->routes, gone->id, i))
@@ -543,9 +544,10 @@ static bool told_counts(const struct iteration *it, const struct member *gone)
 	return true;
 }
 
-/* While tasks run its part runs again elsewhere. While sums are made that is so too, unless its stage has the sum, as two
- * have told, and all that it counted is known: then its part is in it. Between iterations nothing is lost but a replica. Where all
- * stages have one left, plans are made without it. */
+/* While tasks run its part runs again elsewhere. While sums are made that is so too, unless its
+ * stage has the sum, as two have is_expected, and all that it counted is known: then its part is in
+ * it. Between iterations nothing is lost but a replica. Where all stages have one left, plans are
+ * made without it. */
 void iteration_lost(struct iteration *it, struct member *m)
 {
 	switch (it->run->phase) {
@@ -555,7 +557,7 @@ void iteration_lost(struct iteration *it, struct member *m)
 	case PHASE_REDUCING:
 		if (stage_replicas(it->members, member_stage(it->run, m), NULL) > 0 &&
 		    stage_has_sum(it->members, member_stage(it->run, m)) &&
-		    commit_can_compare(it, member_stage(it->run, m)) && told_counts(it, m))
+		    commit_can_compare(it, member_stage(it->run, m)) && has_reported_counts(it, m))
 			commit_when_reduced(it);
 		else
 			rerun_what_died(it, m);
@@ -583,6 +585,6 @@ void iteration_fini(struct iteration *it)
 {
 	routes_fini(&it->routes);
 	free(it->progress.events);
-	number_set_fini(&it->progress.told_of);
+	number_set_fini(&it->progress.events_seen);
 	evaluation_fini(it);
 }

@@ -24,13 +24,13 @@ struct progress {
 	int64_t started_us, last_backward_us, reduce_us, reduced_us;
 	uint32_t collisions;
 	double wait_s, busy_s;         /* real seconds */
-	struct number_set told_of;           /* its events, each once  */
+	struct number_set events_seen; /* its events, each once  */
 	struct msg_task_event *events; /* of the iteration, for the store */
 	uint32_t n_events;
 	size_t room_events;
-	uint32_t told; /* of them, consoles were told */
+	uint32_t n_shown;       /* of them, consoles were told */
 	uint32_t ended, voided; /* tasks; those of tries before, when the iteration began anew */
-	bool rerouted; /* routes are no longer those of the plan */
+	bool rerouted;          /* routes are no longer those of the plan */
 };
 
 struct iteration {
@@ -51,10 +51,11 @@ struct iteration {
 	/* When microbatches were ordered to run again, until one of them starts; 0: none */
 	int64_t rerun_us;
 	struct prediction_record prediction;
-	struct receipt receipt;
+	struct promise promise;
 };
 
-/* Sums that were begun, or done, count no longer: they begin anew once all is done, over those who are left. */
+/* Sums that were begun, or done, count no longer: they begin anew once all is done, over those who
+ * are left. */
 void begin_reduction(struct iteration *it);
 /* Makes replicas of the joiners that hold the last commit. */
 void iteration_admit_joiners(struct planning *planning);
@@ -64,7 +65,7 @@ void iteration_report(struct iteration *it, struct member *m, const struct msg_r
 void iteration_lost(struct iteration *it, struct member *m); /* a replica died */
 /* Who has no part in the run now may hold the weights of a stage that is lost, also where its place
  * was given to another: true when it does, and the run goes on with it as if it had never slept. */
-bool iteration_resumes(struct iteration *it, struct member *m);
+bool iteration_readmit(struct iteration *it, struct member *m);
 void iteration_fini(struct iteration *it);
 
 #endif

@@ -1,12 +1,14 @@
-/* predict.c - what a plan will really take on measured links: the search's own figure, and around it
- * what the controller's messages and the sums add.
+/* predict.c - what a plan will really take on measured links: the search's own figure, and around
+ * it what the controller's messages and the sums add.
  *
- *     START's way | a node's tasks and transfers | slices to their owners | sums back | REDUCED's way | commit
+ *     START's way | a node's tasks and transfers | slices to their owners | sums back | REDUCED's
+ * way | commit
  *
- * Half of a node's round trip is each way to and from the controller. START comes at different times to
- * different data nodes: that is the microbatches' release_s, so the simulation has it. The sums are
- * worked out node by node: each begins after its own last task, for it was told so with the start (sums.h), and
- * then come two exchanges, each of a slice of 1 / r of the stage's gradient.
+ * Half of a node's round trip is each way to and from the controller. START comes at different
+ * times to different data nodes: that is the microbatches' release_s, so the simulation has it. The
+ * sums are worked out node by node: each begins after its own last task, for it was told so with
+ * the start (sums.h), and then come two exchanges, each of a slice of 1 / r of the stage's
+ * gradient.
  */
 #include "controller/iteration/predict.h"
 
@@ -16,12 +18,13 @@
 #include "controller/members/members.h"
 #include "controller/members/heartbeat_timeout.h"
 
-static double way_s(const struct members *members, int node)
+static double one_way_s(const struct members *members, int node)
 {
 	return (double)timeout_round_trip(&members->list[node].heard.rounds) * 0.5e-6;
 }
 
-/* When every replica's word of its sum has come: counted_s[node] is when it has added its last gradient. */
+/* When every replica's word of its sum has come: counted_s[node] is when it has added its last
+ * gradient. */
 static double stage_summed_s(const struct members *members, const struct plan *p, int stage,
 			     const double *counted_s)
 {
@@ -40,7 +43,7 @@ static double stage_summed_s(const struct members *members, const struct plan *p
 							      (uint32_t)nodes[owner], bytes));
 	for (int to = 0; summed && to < r; to++)
 		for (int owner = 0; owner < r; owner++)
-			last = fmax(last, summed[owner] + way_s(members, nodes[to]) +
+			last = fmax(last, summed[owner] + one_way_s(members, nodes[to]) +
 						  link_table_transfer_s(
 							  members->links, (uint32_t)nodes[owner],
 							  (uint32_t)nodes[to], bytes));
@@ -55,7 +58,7 @@ static double *find_last_tasks(const struct members *members, const struct plan 
 	double *counted_s = calloc((size_t)members->run->cluster->n_nodes + 1, sizeof(*counted_s));
 
 	for (int i = 0; counted_s && i < p->stage_start[p->n_stages]; i++)
-		counted_s[p->assigned[i]] = way_s(members, p->assigned[i]);
+		counted_s[p->assigned[i]] = one_way_s(members, p->assigned[i]);
 	for (int k = 0; counted_s && k < s->n_tasks; k++)
 		counted_s[s->tasks[k].node] = fmax(counted_s[s->tasks[k].node], s->tasks[k].end_s);
 	return counted_s;
@@ -72,7 +75,7 @@ void predict(struct members *members, struct planned *a)
 		return;
 	for (int i = 0; i < a->plan->n_microbatches; i++)
 		a->plan->microbatches[i].release_s =
-			way_s(members, a->plan->microbatches[i].data_node);
+			one_way_s(members, a->plan->microbatches[i].data_node);
 	if (simulate(members->run->cluster, a->plan, &s, &err) != 0)
 		return; /* a link is gone: whoever uses the plan finds out */
 	d->iteration_s = s->iteration_s;

@@ -1,5 +1,5 @@
-/* predict.h - what a plan will really take on measured links: the search's own figure, and around it what the
- * controller's messages and the sums add.
+/* predict.h - what a plan will really take on measured links: the search's own figure, and around
+ * it what the controller's messages and the sums add.
  */
 #ifndef CONTROLLER_ITERATION_PREDICT_H
 #define CONTROLLER_ITERATION_PREDICT_H
@@ -7,7 +7,8 @@
 struct members;
 struct planned;
 
-/* On measured links: what the controller's messages and the sums add is part of what the plan predicts. */
+/* On measured links: what the controller's messages and the sums add is part of what the plan
+ * predicts. */
 void predict(struct members *members, struct planned *a);
 
 #endif

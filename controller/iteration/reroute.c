@@ -1,5 +1,5 @@
-/* reroute.c - reroutes microbatches of the iteration under way around a node that died or a link that is cut, and tells
- * the agents. routes.c chooses the substitutes.
+/* reroute.c - reroutes microbatches of the iteration under way around a node that died or a link
+ * that is cut, and tells the agents. routes.c chooses the substitutes.
  */
 #include "controller/iteration/reroute.h"
 
@@ -21,8 +21,8 @@ void reroute_show(struct iteration *it)
 	consoles_plan(it, it->run->plan);
 }
 
-void reroute_tell(struct iteration *it, const uint32_t *changed, uint32_t n,
-		  const struct member *gone)
+void reroute_announce(struct iteration *it, const uint32_t *changed, uint32_t n,
+		      const struct member *gone)
 {
 	struct route *routes = malloc((n + 1) * sizeof(*routes));
 	struct msg m = { .type = MSG_REROUTE };
@@ -41,7 +41,7 @@ void reroute_tell(struct iteration *it, const uint32_t *changed, uint32_t n,
 	free(routes);
 }
 
-void reroute_tell_again(struct iteration *it)
+void reroute_announce_all(struct iteration *it)
 {
 	uint32_t *changed = calloc(it->routes.n, sizeof(*changed)), n = 0;
 
@@ -49,16 +49,16 @@ void reroute_tell_again(struct iteration *it)
 		if (it->routes.microbatches[i].route.attempt > it->run->first_attempt)
 			changed[n++] = i;
 	if (n > 0)
-		reroute_tell(it, changed, n, NULL);
+		reroute_announce(it, changed, n, NULL);
 	free(changed);
 }
 
-struct ways {
+struct usable_nodes {
 	bool usable[MSG_NODES];
 	int stage_of[MSG_NODES];
 };
 
-static void who_is_there(const struct members *members, struct ways *w)
+static void find_usable(const struct members *members, struct usable_nodes *w)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
 		/* A joiner that came for the reduction has not heard this iteration's start. */
@@ -72,17 +72,17 @@ static void who_is_there(const struct members *members, struct ways *w)
 int reroute_without(struct iteration *it, struct member *gone)
 {
 	uint32_t *changed = malloc(it->routes.n * sizeof(*changed));
-	struct ways w;
+	struct usable_nodes w;
 	int n;
 
-	who_is_there(it->members, &w);
+	find_usable(it->members, &w);
 	if (!changed || stage_replicas(it->members, member_stage(it->run, gone), NULL) == 0) {
 		free(changed);
 		return changed ? -ENOENT : -ENOMEM;
 	}
 	n = routes_replace(&it->routes, gone->id, w.usable, w.stage_of, it->run->cluster, changed);
 	if (n >= 0)
-		reroute_tell(it, changed, (uint32_t)n, gone);
+		reroute_announce(it, changed, (uint32_t)n, gone);
 	free(changed);
 	return n;
 }
@@ -90,12 +90,12 @@ int reroute_without(struct iteration *it, struct member *gone)
 int reroute_around(struct iteration *it, const struct member *a, const struct member *b)
 {
 	uint32_t *changed = malloc(it->routes.n * sizeof(*changed));
-	struct ways w;
+	struct usable_nodes w;
 	int n;
 
 	if (!changed)
 		return -ENOMEM;
-	who_is_there(it->members, &w);
+	find_usable(it->members, &w);
 	n = routes_around(&it->routes, a->id, b->id, w.usable, w.stage_of, it->run->cluster,
 			  changed);
 	if (n > 0) {
@@ -105,7 +105,7 @@ int reroute_around(struct iteration *it, const struct member *a, const struct me
 		note(it->run, NOTE_EVENT, a->id, 0,
 		     "%d microbatches of it%llu go around the link n%02u - n%02u", n,
 		     (unsigned long long)it->run->iteration, a->id, b->id);
-		reroute_tell(it, changed, (uint32_t)n, NULL);
+		reroute_announce(it, changed, (uint32_t)n, NULL);
 	}
 	free(changed);
 	return n;

@@ -1,9 +1,10 @@
-/* routes.c - which way each microbatch takes in the iteration under way, and what has been counted of it.
+/* routes.c - which way each microbatch takes in the iteration under way, and what has been counted
+ * of it.
  *
- * A plan's paths become routes; deaths and cut links change them. A hop that died is taken over by another replica
- * of its stage, which owes what the dead one had done: a forward, a backward, the loss. What others counted stays
- * counted. An attempt number tells reports of the one way from those of the other; counts are kept by node, in
- * order, for verify.
+ * A plan's paths become routes; deaths and cut links change them. A hop that died is taken over by
+ * another replica of its stage, which owes what the dead one had done: a forward, a backward, the
+ * loss. What others counted stays counted. An attempt number tells reports of the one way from
+ * those of the other; counts are kept by node, in order, for verify.
  */
 #include "controller/iteration/routes.h"
 
@@ -144,14 +145,14 @@ static bool has_begun(const struct microbatch *m, uint32_t t)
 	return routes_ended(m, t) || (t == m->passed && m->next_began);
 }
 
-bool routes_home(const struct microbatch *m)
+bool routes_chain_ended(const struct microbatch *m)
 {
 	return m->passed > 2 * m->route.n_hops;
 }
 
-/* Puts another node of the same stage at a hop: what the others have done stays good, and the node owes what is to be
- * done there. The caller raises the attempt. */
-static void stand_in(struct microbatch *m, uint32_t hop, uint16_t node)
+/* Puts another node of the same stage at a hop: what the others have done stays good, and the node
+ * owes what is to be done there. The caller raises the attempt. */
+static void substitute(struct microbatch *m, uint32_t hop, uint16_t node)
 {
 	if (m->route.nodes[hop] == node)
 		return;
@@ -190,7 +191,8 @@ static bool swapped(const struct microbatch *m)
 	return false;
 }
 
-/* Returns true if the microbatch holds a slot until one of its substitutes has a slot of an earlier stage. */
+/* Returns true if the microbatch holds a slot until one of its substitutes has a slot of an earlier
+ * stage. */
 static bool holds_while_waiting(const struct microbatch *m)
 {
 	uint32_t n = m->route.n_hops;
@@ -199,14 +201,16 @@ static bool holds_while_waiting(const struct microbatch *m)
 		return true; /* its loss waits for the slot of the new data node */
 	for (uint32_t h = 1; h < n; h++)
 		for (uint32_t g = 1; (m->owed_forward & bit(h)) && g < h; g++)
-			if (m->route.stages[g] > m->route.stages[h] && g < m->passed && !routes_ended(m, 2 * n - g))
+			if (m->route.stages[g] > m->route.stages[h] && g < m->passed &&
+			    !routes_ended(m, 2 * n - g))
 				return true;
 	return false;
 }
 
-/* Slots of a stage are freed by whoever gets slots of later stages. Microbatches can therefore wait for one another
- * in a circle only if one of them holds a slot of a later stage until it gets one of an earlier stage. A microbatch
- * that would do so after a substitution gives up its slots and starts over. */
+/* Slots of a stage are freed by whoever gets slots of later stages. Microbatches can therefore wait
+ * for one another in a circle only if one of them holds a slot of a later stage until it gets one
+ * of an earlier stage. A microbatch that would do so after a substitution gives up its slots and
+ * starts over. */
 static void avoid_circle(struct microbatch *m)
 {
 	if (holds_while_waiting(m))
@@ -237,7 +241,8 @@ static bool settle(struct microbatch *m, uint16_t node, enum task_kind kind)
 	return owes;
 }
 
-bool routes_take(struct microbatch *m, uint16_t node, uint32_t attempt, enum work_event what, enum task_kind kind)
+bool routes_take(struct microbatch *m, uint16_t node, uint32_t attempt, enum work_event what,
+		 enum task_kind kind)
 {
 	int t = position_of(m, node, kind);
 	bool owed;
@@ -257,7 +262,7 @@ bool routes_take(struct microbatch *m, uint16_t node, uint32_t attempt, enum wor
 }
 
 /* Unfinished visits a node still has before it. */
-static uint32_t left_at(const struct routes *r, uint16_t node)
+static uint32_t unfinished_visits(const struct routes *r, uint16_t node)
 {
 	uint32_t n = 0;
 
@@ -266,16 +271,20 @@ static uint32_t left_at(const struct routes *r, uint16_t node)
 	return n;
 }
 
-/* There and, for the gradient, back; the last hop's output goes to the data node. INFINITY: no link. */
-static double way(const struct cluster *c, const struct microbatch *m, int hop, int node)
+/* There and, for the gradient, back; the last hop's output goes to the data node. INFINITY: no
+ * link. */
+static double neighbour_delay_s(const struct cluster *c, const struct microbatch *m, int hop,
+				int node)
 {
 	uint32_t next = ((uint32_t)hop + 1) % m->route.n_hops;
-	int n = c->n_nodes, around[] = { hop > 0 ? m->route.nodes[hop - 1] : m->route.nodes[m->route.n_hops - 1],
-					 m->route.nodes[next] };
+	int n = c->n_nodes,
+	    around[] = { hop > 0 ? m->route.nodes[hop - 1] : m->route.nodes[m->route.n_hops - 1],
+			 m->route.nodes[next] };
 	double d = 0;
 
 	for (int i = 0; i < 2; i++) {
-		double to = c->delay_s[around[i] * n + node], from = c->delay_s[node * n + around[i]];
+		double to = c->delay_s[around[i] * n + node],
+		       from = c->delay_s[node * n + around[i]];
 
 		if (around[i] == node)
 			continue;
@@ -287,12 +296,13 @@ static double way(const struct cluster *c, const struct microbatch *m, int hop, 
 }
 
 /* What is before the node if it takes one more, and the way of that one: seconds. */
-static double burden(const struct routes *r, const struct microbatch *m, int hop,
-		     const struct cluster *c, uint16_t node)
+static double predicted_delay_s(const struct routes *r, const struct microbatch *m, int hop,
+				const struct cluster *c, uint16_t node)
 {
 	const struct cluster_node *n = &c->nodes[node];
 
-	return (left_at(r, node) + 1) * (n->forward_s + n->backward_s) + way(c, m, hop, node);
+	return (unfinished_visits(r, node) + 1) * (n->forward_s + n->backward_s) +
+	       neighbour_delay_s(c, m, hop, node);
 }
 
 static int choose(const struct routes *r, const struct microbatch *m, int hop, const bool *usable,
@@ -306,7 +316,7 @@ static int choose(const struct routes *r, const struct microbatch *m, int hop, c
 
 		if (!usable[i] || stage_of[i] != m->route.stages[hop])
 			continue;
-		d = burden(r, m, hop, c, (uint16_t)i);
+		d = predicted_delay_s(r, m, hop, c, (uint16_t)i);
 		if (best < 0 || d < least) {
 			best = (int)i;
 			least = d;
@@ -330,7 +340,7 @@ int routes_replace(struct routes *r, uint16_t gone, const bool *usable, const in
 		if (node < 0)
 			return -ENOENT; /* the stage has nobody, so this was the first */
 		m->replaced = (uint8_t)hop;
-		stand_in(m, (uint32_t)hop, (uint16_t)node);
+		substitute(m, (uint32_t)hop, (uint16_t)node);
 		run_again(r, m);
 		avoid_circle(m);
 		changed[n++] = i;
@@ -350,8 +360,9 @@ static uint32_t times_counted(const struct counts *c, uint32_t microbatch, uint8
 
 /* ---- around a link ---- */
 
-/* The last to go between a hop and the next (that of the last is the first) has gone once this has begun. */
-static uint32_t ends_between(const struct microbatch *m, uint32_t hop)
+/* The last to go between a hop and the next (that of the last is the first) has gone once this has
+ * begun. */
+static uint32_t last_use_of_link(const struct microbatch *m, uint32_t hop)
 {
 	uint32_t n = m->route.n_hops;
 
@@ -368,7 +379,7 @@ static bool is_pair(const struct microbatch *m, uint32_t hop, uint16_t a, uint16
 bool routes_need(const struct microbatch *m, uint16_t a, uint16_t b)
 {
 	for (uint32_t h = 0; !m->done && h < m->route.n_hops; h++)
-		if (is_pair(m, h, a, b) && !has_begun(m, ends_between(m, h)))
+		if (is_pair(m, h, a, b) && !has_begun(m, last_use_of_link(m, h)))
 			return true;
 	return false;
 }
@@ -382,17 +393,18 @@ static bool has_counted(const struct routes *r, const struct microbatch *m, uint
 }
 
 /* Whether the hop's node has counted nothing of the microbatch, and is at nothing that counts. */
-static bool may_leave(const struct routes *r, const struct microbatch *m, uint32_t hop)
+static bool can_be_moved(const struct routes *r, const struct microbatch *m, uint32_t hop)
 {
 	uint32_t n = m->route.n_hops;
 
-	return !has_begun(m, 2 * n - hop) && (hop > 0 || !has_begun(m, n)) && !has_counted(r, m, hop);
+	return !has_begun(m, 2 * n - hop) && (hop > 0 || !has_begun(m, n)) &&
+	       !has_counted(r, m, hop);
 }
 
 /* Another node in the place of a or b: which hop, and who. False: there is none. */
-static bool choose_around(const struct routes *r, const struct microbatch *m, uint16_t a, uint16_t b,
-			  const bool *usable, const int *stage_of, const struct cluster *c, uint32_t *hop,
-			  uint16_t *node)
+static bool choose_around(const struct routes *r, const struct microbatch *m, uint16_t a,
+			  uint16_t b, const bool *usable, const int *stage_of,
+			  const struct cluster *c, uint32_t *hop, uint16_t *node)
 {
 	bool any = false, best_began = false;
 	double least = 0;
@@ -400,14 +412,15 @@ static bool choose_around(const struct routes *r, const struct microbatch *m, ui
 	for (uint32_t h = 0; h < m->route.n_hops; h++) {
 		bool began = has_begun(m, h);
 
-		if ((m->route.nodes[h] != a && m->route.nodes[h] != b) || !may_leave(r, m, h))
+		if ((m->route.nodes[h] != a && m->route.nodes[h] != b) || !can_be_moved(r, m, h))
 			continue;
 		for (uint32_t i = 0; i < r->n_nodes; i++) {
 			double d;
 
-			if (!usable[i] || stage_of[i] != m->route.stages[h] || routes_hop(m, (uint16_t)i) >= 0)
+			if (!usable[i] || stage_of[i] != m->route.stages[h] ||
+			    routes_hop(m, (uint16_t)i) >= 0)
 				continue;
-			d = burden(r, m, (int)h, c, (uint16_t)i);
+			d = predicted_delay_s(r, m, (int)h, c, (uint16_t)i);
 			if (isinf(d) || (any && (began != best_began ? began : d >= least)))
 				continue;
 			any = true;
@@ -430,19 +443,21 @@ int routes_around(struct routes *r, uint16_t a, uint16_t b, const bool *usable, 
 	for (uint32_t i = 0; i < r->n; i++) {
 		const struct microbatch *m = &r->microbatches[i];
 
-		if (routes_need(m, a, b) && !choose_around(r, m, a, b, usable, stage_of, c, &hop, &node))
+		if (routes_need(m, a, b) &&
+		    !choose_around(r, m, a, b, usable, stage_of, c, &hop, &node))
 			return -ENOENT;
 	}
 	for (uint32_t i = 0; i < r->n; i++) {
 		struct microbatch *m = &r->microbatches[i];
 
-		if (!routes_need(m, a, b) || !choose_around(r, m, a, b, usable, stage_of, c, &hop, &node))
+		if (!routes_need(m, a, b) ||
+		    !choose_around(r, m, a, b, usable, stage_of, c, &hop, &node))
 			continue;
 		r->rerun += has_begun(m, hop);
 		m->route.attempt++;
 		m->replaced = (uint8_t)hop;
 		m->moved = true;
-		stand_in(m, hop, node);
+		substitute(m, hop, node);
 		avoid_circle(m);
 		changed[n++] = i;
 	}
@@ -479,8 +494,7 @@ int64_t routes_unswap(struct routes *r)
 	for (uint32_t i = 0; i < r->n; i++) {
 		struct microbatch *m = &r->microbatches[i];
 
-		if (m->done || !swapped(m) || m->passed > m->route.n_hops ||
-		    counted_anywhere(r, i))
+		if (m->done || !swapped(m) || m->passed > m->route.n_hops || counted_anywhere(r, i))
 			continue;
 		sort_stages(m);
 		run_again(r, m);
@@ -535,7 +549,8 @@ bool routes_visit(const struct routes *r, uint16_t node)
 	return false;
 }
 
-static int audit_counts(const struct routes *r, uint32_t microbatch, uint16_t node, struct error *err)
+static int audit_counts(const struct routes *r, uint32_t microbatch, uint16_t node,
+			struct error *err)
 {
 	const struct microbatch *m = &r->microbatches[microbatch];
 	uint32_t b = times_counted(&r->counts[node], microbatch, TASK_BACKWARD);
@@ -545,7 +560,8 @@ static int audit_counts(const struct routes *r, uint32_t microbatch, uint16_t no
 	if (b == want && l == (node == m->route.nodes[0]))
 		return 0;
 	return error_set(err, -EPROTO,
-			 "microbatch %u: node %u counted its gradient %u times and its loss %u times, expected %u and %u",
+			 "microbatch %u: node %u counted its gradient %u times and its loss %u "
+			 "times, expected %u and %u",
 			 microbatch, node, b, l, want, node == m->route.nodes[0]);
 }
 
@@ -559,7 +575,8 @@ int routes_audit(const struct routes *r, const int *sum_of, struct error *err)
 		for (uint32_t h = 0; h < m->route.n_hops; h++)
 			if (sum_of[m->route.nodes[h]] != m->route.stages[h])
 				return error_set(err, -EPROTO,
-						 "microbatch %u: node %u has its part of stage %u, and is not in that stage's sum",
+						 "microbatch %u: node %u has its part of stage %u, "
+						 "and is not in that stage's sum",
 						 i, m->route.nodes[h], m->route.stages[h]);
 		for (uint16_t node = 0; rc == 0 && node < r->n_nodes; node++)
 			if (sum_of[node] >= 0)

@@ -1,12 +1,14 @@
 /* stall_detector.c - ends an iteration, a sum or a validation in which nothing goes on any more.
  *
- * An iteration stalls in two ways. Either all agents report that they are at rest: nothing runs, nothing travels, and
- * not all is done. Then slots wait in a circle, which is resolved, or something was lost, and the iteration restarts.
+ * An iteration stalls in two ways. Either all agents report that they are at rest: nothing runs,
+ * nothing travels, and not all is done. Then slots wait in a circle, which is resolved, or
+ * something was lost, and the iteration restarts.
  *
- * Or some agents report work, and no task ends anywhere. After a limit far beyond the longest task and transfer, if no
- * data arrives either, the nodes that report work hang. The controller treats them as dead: they come back once they
- * have loaded their weights. If no node reports work, the iteration restarts. (An agent usually finds by itself that
- * its computing hangs, and ends.) Agents are trusted to report honestly what they do.
+ * Or some agents report work, and no task ends anywhere. After a limit far beyond the longest task
+ * and transfer, if no data arrives either, the nodes that report work hang. The controller treats
+ * them as dead: they come back once they have loaded their weights. If no node reports work, the
+ * iteration restarts. (An agent usually finds by itself that its computing hangs, and ends.) Agents
+ * are trusted to report honestly what they do.
  *
  * Time is counted in looks: while this loop, or the whole machine, slept there were none.
  */
@@ -25,8 +27,8 @@ enum {
 	LOOK_US = 250000,
 	ROUNDS = 4,
 	MUCH_LONGER = 20,
-	MUCH_BYTES = 65536,  /* more than heartbeats are, */
-	SHORT_US = 10000000  /* within so short a time */
+	MUCH_BYTES = 65536, /* more than heartbeats are, */
+	SHORT_US = 10000000 /* within so short a time */
 };
 
 /* ---- all are at rest ---- */
@@ -55,7 +57,7 @@ static bool unswap_one(struct iteration *it)
 
 	if (id < 0)
 		return false;
-	reroute_tell(it, &changed, 1, NULL);
+	reroute_announce(it, &changed, 1, NULL);
 	it->run->steps++;
 	note(it->run, NOTE_WARNING, -1, 0,
 	     "slots waited in a circle: m%02lld starts again, unswapped", (long long)id);
@@ -97,7 +99,7 @@ static bool all_rest(struct iteration *it)
 
 /* ---- some report work ---- */
 
-void stall_hear(struct run *run, struct member *m)
+void stall_note_heartbeat(struct run *run, struct member *m)
 {
 	struct flow *f = &m->heard.received;
 	uint64_t bytes = m->beat.received_bytes;
@@ -149,7 +151,7 @@ static double longest_s(const struct members *members)
 	return fmax((task + way) * members->run->unit_s, measured) * slower;
 }
 
-bool stall_for(struct iteration *it, int64_t most_us)
+bool stall_for(struct iteration *it, int64_t limit_us)
 {
 	struct stall_detector *s = &it->detector;
 
@@ -159,16 +161,16 @@ bool stall_for(struct iteration *it, int64_t most_us)
 		s->hung_us = it->run->now_us;
 	}
 	s->hung++;
-	return s->hung * (int64_t)LOOK_US > most_us;
+	return s->hung * (int64_t)LOOK_US > limit_us;
 }
 
 bool stall_hung(struct iteration *it, uint32_t tasks)
 {
-	int64_t most_us = it->run->options.overdue_us;
+	int64_t limit_us = it->run->options.overdue_us;
 
-	return stall_for(it, most_us) &&
+	return stall_for(it, limit_us) &&
 	       (double)it->detector.hung * LOOK_US >
-		       (double)most_us + 1e6 * MUCH_LONGER * tasks * longest_s(it->members);
+		       (double)limit_us + 1e6 * MUCH_LONGER * tasks * longest_s(it->members);
 }
 
 /* Why the node hangs, by its own heartbeat; the surest sign has rank 0. NULL: it does not. */
@@ -198,8 +200,8 @@ static uint32_t count_hung(const struct members *members, int rank, uint32_t *re
 	return n;
 }
 
-/* Where more than half of the replicas hang, the machine or the network that they run on is slow. They get as much time
- * again. */
+/* Where more than half of the replicas hang, the machine or the network that they run on is slow.
+ * They get as much time again. */
 bool stall_drop_hung(struct members *members)
 {
 	uint32_t n = 0, replicas = 0;
@@ -252,8 +254,8 @@ static bool holds_sum(const struct members *members, const struct member *m)
 	return m->is_replica && !m->sum.is_done && !awaits_replica(members, m);
 }
 
-/* The replicas that wait for nobody, and have not reported their sum, hang. If there are none, or if more than half of
- * the replicas seem to hang, the iteration restarts. */
+/* The replicas that wait for nobody, and have not reported their sum, hang. If there are none, or
+ * if more than half of the replicas seem to hang, the iteration restarts. */
 void stall_sums_turn(struct iteration *it)
 {
 	uint32_t n = 0, replicas = 0;
@@ -268,7 +270,7 @@ void stall_sums_turn(struct iteration *it)
 	if (n == 0 || 2 * n > replicas) {
 		note(it->run, NOTE_ALERT, -1, 0, "the sums of it%llu have stalled: it restarts",
 		     (unsigned long long)it->run->iteration);
-		request_anew(&it->run->requests, "the sums stalled");
+		request_restart(&it->run->requests, "the sums stalled");
 		return;
 	}
 	for (uint32_t i = 0; i < it->members->n; i++) {
@@ -308,5 +310,5 @@ void stall_turn(struct iteration *it)
 		return;
 	note(it->run, NOTE_ALERT, -1, 0, "it%llu has stalled: it restarts",
 	     (unsigned long long)it->run->iteration);
-	request_anew(&it->run->requests, "an iteration stalled");
+	request_restart(&it->run->requests, "an iteration stalled");
 }

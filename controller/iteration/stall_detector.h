@@ -20,15 +20,16 @@ struct stall_detector {
 };
 
 /* A heartbeat: notes whether the node receives data */
-void stall_hear(struct run *run, struct member *m);
+void stall_note_heartbeat(struct run *run, struct member *m);
 void stall_turn(struct iteration *it);      /* while computing */
 void stall_sums_turn(struct iteration *it); /* while summing */
 /* In other phases: returns true if it is time to look. Then: returns true if nothing has brought
  * the run on for so long, or for much longer than so many tasks, one after another, take. */
 bool stall_look(struct iteration *it);
-bool stall_for(struct iteration *it, int64_t most_us);
+bool stall_for(struct iteration *it, int64_t limit_us);
 bool stall_hung(struct iteration *it, uint32_t tasks);
-/* Treats the nodes as dead that report work and end none of it. Returns false if no node reports work. */
+/* Treats the nodes as dead that report work and end none of it. Returns false if no node reports
+ * work. */
 bool stall_drop_hung(struct members *members);
 
 #endif

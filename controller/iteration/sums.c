@@ -46,7 +46,8 @@ static void order_stage(struct iteration *it, int stage, bool when_counted)
 	it->summing[stage] = n;
 }
 
-/* An emulated iteration keeps to the model that its times are of: sums begin after its last task, or its stage's. */
+/* An emulated iteration keeps to the model that its times are of: sums begin after its last task,
+ * or its stage's. */
 static bool may_order_ahead(const struct members *members)
 {
 	return members->links != NULL;

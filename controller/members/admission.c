@@ -47,13 +47,13 @@ void admission_wrong(struct members *members, post_peer_id from, const char *wha
 	post_charge(members->run->post, from, WRONG_COST, members->run->now_us);
 	if (!rate_limit_take(&members->admission.wrong, 1, WRONG_LINES, wrong_lines_per_s,
 			     members->run->now_us)) {
-		members->admission.wrong.left_out++;
+		members->admission.wrong.n_dropped++;
 		return;
 	}
 	log_line(&members->run->log, LOG_WARN,
 		 "node %d: a message that is none of its: %s (%u more since the last such line)",
-		 m ? m->id : -1, what, members->admission.wrong.left_out);
-	members->admission.wrong.left_out = 0;
+		 m ? m->id : -1, what, members->admission.wrong.n_dropped);
+	members->admission.wrong.n_dropped = 0;
 }
 
 void admission_ignored(struct run *run, struct member *m, const char *what)

@@ -17,7 +17,7 @@ struct run;
 struct observed_link;
 
 /* A summed gradient as one agent has it. */
-struct told_sum {
+struct reported_sum {
 	uint64_t iteration;
 	uint32_t attempt;
 	uint8_t stage;
@@ -66,7 +66,7 @@ struct member_copy {
 	/* No sums are sent to it; released with the next commit, or once another node has a copy */
 	bool is_dropped;
 	uint64_t last_commit_sent; /* newest commit announced to this standby */
-	struct told_sum sum;
+	struct reported_sum sum;
 	int64_t refused_us; /* when it could not keep a copy; 0: never */
 	uint32_t n_refused; /* times, since it last was a replica */
 };
@@ -121,7 +121,7 @@ struct member_sum {
 	bool counts; /* what it counted is in the sum of `stage`, even if it has died since */
 	uint8_t stage;
 	uint32_t slice; /* the slice that it adds up */
-	struct told_sum reported;
+	struct reported_sum reported;
 };
 
 /* When it was heard, and how long it may be silent (failure_detector.c, heartbeat_timeout.h). */

@@ -248,7 +248,7 @@ void members_ready(struct members *members, struct member *m, const struct msg_r
 	if (r->assignment != m->assigned.number || m->state == NODE_DEAD)
 		return;
 	m->compute.corpus_hash = r->corpus_hash;
-	if (r->stage == 0 && !agreement_reads(members, m))
+	if (r->stage == 0 && !agreement_check_corpus(members, m))
 		return;
 	members->run->steps += m->checkpoint.is_restoring && !m->assigned.is_ready;
 	m->assigned.is_ready = true;
@@ -256,7 +256,7 @@ void members_ready(struct members *members, struct member *m, const struct msg_r
 	m->weights.iterations = r->iteration;
 	m->weights.hash = r->hash;
 	m->weights.hash_agrees = true;
-	if (!agreement_joins(members, m))
+	if (!agreement_check_joiner(members, m))
 		return;
 	m->compute.forward_s = r->forward_s;
 	m->compute.backward_s = r->backward_s;
@@ -311,7 +311,7 @@ void members_heartbeat(struct iteration *it, struct member *m, const struct msg_
 	m->beat = *h;
 	m->beat.stuck = NULL; /* of the message */
 	link_failures_hear(it->members, m, h);
-	stall_hear(it->run, m);
+	stall_note_heartbeat(it->run, m);
 	learn_clock(it->run, m, h);
 	if (m->state == NODE_SUSPECT) {
 		members_set(it->run, m, NODE_LIVE, "");
@@ -320,7 +320,7 @@ void members_heartbeat(struct iteration *it, struct member *m, const struct msg_
 	} else if (m->state == NODE_DEAD && it->run->phase == PHASE_GATHERING &&
 		   member_stage(it->run, m) < 0) {
 		members_set(it->run, m, NODE_JOINING, "");
-	} else if (m->state == NODE_DEAD && !iteration_resumes(it, m) &&
+	} else if (m->state == NODE_DEAD && !iteration_readmit(it, m) &&
 		   link_failures_healed(it->run, m)) {
 		heard_again(it->weights, m);
 	}
@@ -330,20 +330,20 @@ void members_heartbeat(struct iteration *it, struct member *m, const struct msg_
 	    h->committed == it->run->committed && m->weights.iterations == it->run->committed &&
 	    m->weights.hash != 0 && h->hash != m->weights.hash && h->hash != 0 &&
 	    m->weights.hash_agrees)
-		agreement_changed(it->members, m);
+		agreement_weights_changed(it->members, m);
 }
 
 /* A trouble's words are for people: the first, and one a minute. */
 static void tell_trouble(struct run *run, struct member *m, const struct msg_trouble *t)
 {
 	if (!rate_limit_take(&m->quota.troubles, 1, TROUBLES, troubles_per_s, run->now_us)) {
-		m->quota.troubles.left_out++;
+		m->quota.troubles.n_dropped++;
 		return;
 	}
-	if (m->quota.troubles.left_out > 0)
+	if (m->quota.troubles.n_dropped > 0)
 		note(run, NOTE_WARNING, m->id, 0, "n%02u told of trouble %u times more", m->id,
-		     m->quota.troubles.left_out);
-	m->quota.troubles.left_out = 0;
+		     m->quota.troubles.n_dropped);
+	m->quota.troubles.n_dropped = 0;
 	note(run, t->fatal ? NOTE_ALERT : NOTE_WARNING, m->id, 0, "n%02u: %.160s", m->id, t->text);
 }
 

@@ -398,7 +398,7 @@ static void gather_built(struct iteration *it)
 	}
 	if (building > 0 || !all_have_come(it->members))
 		return;
-	agreement_at_first(it->members);
+	agreement_before_start(it->members);
 	for (uint32_t i = 0; i < it->members->n; i++) {
 		struct member *m = &it->members->list[i];
 
@@ -492,7 +492,7 @@ static int64_t regather_us(const struct members *members)
 static bool is_patient(const struct members *members, int64_t waited)
 {
 	return waited < regather_us(members) ||
-	       (waited < members->run->options.gather_us && agreement_doubts(members));
+	       (waited < members->run->options.gather_us && agreement_record_contradicted(members));
 }
 
 /* After a takeover: once those are back who were there at the last commit, or when time is up and
@@ -520,7 +520,7 @@ static void gather_again(struct weights *weights)
 	if (here == 0 ||
 	    (somebody_awaited(weights->members) && is_patient(weights->members, waited)))
 		return;
-	agreement_at_first(weights->members);
+	agreement_before_start(weights->members);
 	for (uint32_t i = 0; i < weights->members->n; i++) {
 		struct member *m = &weights->members->list[i];
 
@@ -542,7 +542,7 @@ static void gather_again(struct weights *weights)
 						 waited > weights->run->options.gather_us));
 		return;
 	}
-	agreement_copies(weights->members);
+	agreement_check_copies(weights->members);
 	note(weights->run, NOTE_EVENT, -1, 0, "%u agents go on from it%llu", ready,
 	     (unsigned long long)weights->run->committed);
 	weights->run->committed_us = weights->run->now_us;

@@ -230,9 +230,9 @@ static void send_snapshot(struct controller *c, struct console *to)
 			console_send(&c->run, to, &m);
 	}
 	tell_links(&c->members, to);
-	if (c->iteration.progress.told <= SNAPSHOT_EVENTS &&
+	if (c->iteration.progress.n_shown <= SNAPSHOT_EVENTS &&
 	    (c->run.phase == PHASE_COMPUTING || c->run.phase == PHASE_REDUCING))
-		tell_events(&c->iteration, 0, c->iteration.progress.told, true, to);
+		tell_events(&c->iteration, 0, c->iteration.progress.n_shown, true, to);
 	fill_status(c, to, &m);
 	console_send(&c->run, to, &m);
 	m.type = MSG_SEE_SYNCED;
@@ -282,9 +282,9 @@ static void tell_tasks(struct iteration *it)
 {
 	struct progress *p = &it->progress;
 
-	if (p->told < p->n_events)
-		tell_events(it, p->told, p->n_events, false, NULL);
-	p->told = p->n_events;
+	if (p->n_shown < p->n_events)
+		tell_events(it, p->n_shown, p->n_events, false, NULL);
+	p->n_shown = p->n_events;
 }
 
 /* Task events twenty times a second, nodes that changed twice, the status five times, links once: what is told at each

@@ -16,20 +16,20 @@ static const double lines_per_s = 0.5;
 static bool has_line(struct run *run, enum note_kind kind, int node)
 {
 	struct rate_limit *b = node >= 0 && node < MSG_NODES ? &run->journal.lines[node] : NULL;
-	uint32_t left_out;
+	uint32_t n_dropped;
 
 	if (!b || kind == NOTE_COMMAND)
 		return true;
 	if (!rate_limit_take(b, 1, kind == NOTE_ALERT ? LINES + ALERTS : LINES, lines_per_s,
 			     run->now_us)) {
-		b->left_out++;
+		b->n_dropped++;
 		return false;
 	}
-	left_out = b->left_out;
-	b->left_out = 0;
-	if (left_out > 0)
+	n_dropped = b->n_dropped;
+	b->n_dropped = 0;
+	if (n_dropped > 0)
 		note(run, NOTE_WARNING, node, 0, "n%02d: %u more lines about it were left out",
-		     node, left_out);
+		     node, n_dropped);
 	return true;
 }
 

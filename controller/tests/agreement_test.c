@@ -195,7 +195,7 @@ static void what_was_told_of_a_copy_before_is_compared(void **state)
 	assert_int_equal(s.hash[0], WRONG);
 	c->members.list[3].is_replica = true;
 	c->members.list[3].weights.hash = RIGHT;
-	agreement_copies(&c->members);
+	agreement_check_copies(&c->members);
 	s = stored(c, COMMITTED);
 	assert_int_equal(s.hash[0], 0);
 	assert_false(keeper->copy.is_whole);
@@ -356,7 +356,7 @@ static void the_corpus_is_what_most_read(void **state)
 	is_ready(c, 3, RIGHT, WRONG); /* it reads none, whatever it says */
 	is_ready(c, 4, RIGHT, WRONG);
 	assert_int_equal(c->run.training.corpus_hash, 0);
-	agreement_at_first(&c->members);
+	agreement_before_start(&c->members);
 	assert_int_equal(c->run.training.corpus_hash, RIGHT);
 	assert_int_equal(store_run_of(c->run.history.store)->corpus_hash, RIGHT);
 	for (int i = 0; i < NODES; i++)
@@ -372,7 +372,7 @@ static void who_builds_other_weights_takes_no_part(void **state)
 	all_come(c);
 	for (int i = 0; i < NODES; i++)
 		is_ready(c, i, i == 3 ? WRONG : RIGHT, 7);
-	agreement_at_first(&c->members);
+	agreement_before_start(&c->members);
 	for (int i = 0; i < NODES; i++)
 		assert_int_equal(c->members.list[i].assigned.is_ready, i != 3);
 	assert_false(member_joins(&c->run, &c->members.list[3]));
@@ -406,7 +406,7 @@ static void after_a_takeover_the_store_counts(void **state)
 		comes_back(c, i, RIGHT);
 	comes_back(c, 3, WRONG);
 	comes_back(c, 5, RIGHT);
-	agreement_at_first(&c->members);
+	agreement_before_start(&c->members);
 	for (int i = 0; i < NODES; i++)
 		assert_int_equal(c->members.list[i].assigned.is_ready, i != 3 && i != 4);
 	assert_true(c->members.list[3].weights.differ);
@@ -421,7 +421,7 @@ static void without_it_most_of_those_who_come_do(void **state)
 	comes_back(c, 3, WRONG);
 	comes_back(c, 4, RIGHT);
 	comes_back(c, 5, RIGHT);
-	agreement_at_first(&c->members);
+	agreement_before_start(&c->members);
 	assert_true(c->members.list[3].weights.differ);
 	assert_true(c->members.list[4].assigned.is_ready && c->members.list[5].assigned.is_ready);
 }
@@ -436,7 +436,7 @@ static void who_comes_alone_is_taken(void **state)
 	c->run.resumed = true;
 	assert_int_equal(store_hashes(c->run.history.store, told, 2, NULL), 0);
 	comes_back(c, 3, WRONG);
-	agreement_at_first(&c->members);
+	agreement_before_start(&c->members);
 	assert_true(c->members.list[3].assigned.is_ready);
 }
 

@@ -41,7 +41,7 @@ static void what_ended_meanwhile_is_summed(void **state)
 	assert_int_equal(c->run.phase, PHASE_STALLED);
 	c->members.list[last].beat.iteration = 1;
 	c->members.list[last].beat.stage = 1;
-	assert_true(iteration_resumes(&c->iteration, &c->members.list[last]));
+	assert_true(iteration_readmit(&c->iteration, &c->members.list[last]));
 	under_way_all_tell_their_sums(c);
 	under_way_recorded_once(c);
 }
@@ -66,8 +66,8 @@ static void what_was_told_to_nobody_begins_anew(void **state)
 	members_gone(&c->run, &c->members.list[DATA], "sleeps");
 	loop_act(&c->iteration);
 	under_way_does(c, DATA, 0, TASK_FORWARD, FIRST, 0.1);
-	assert_true(iteration_resumes(&c->iteration, &c->members.list[DATA]));
-	assert_true(iteration_resumes(&c->iteration, &c->members.list[0]));
+	assert_true(iteration_readmit(&c->iteration, &c->members.list[DATA]));
+	assert_true(iteration_readmit(&c->iteration, &c->members.list[0]));
 	recover_turn(&c->iteration);
 	loop_act(&c->iteration);
 	assert_int_equal(c->run.phase, PHASE_PLANNING);
@@ -92,7 +92,7 @@ static void who_is_back_hears_of_other_ways(void **state)
 	c->members.list[DATA].beat.iteration = 1;
 	c->members.list[DATA].beat.stage = 1;
 	c->iteration.progress.rerouted = false;
-	assert_true(iteration_resumes(&c->iteration, &c->members.list[DATA]));
+	assert_true(iteration_readmit(&c->iteration, &c->members.list[DATA]));
 	assert_int_equal(c->run.phase, PHASE_COMPUTING);
 	assert_true(c->iteration.progress.rerouted); /* said with the order */
 }

@@ -210,7 +210,7 @@ static void nor_after_a_stage_was_awaited(void **state)
 	loop_act(&c->iteration);
 	assert_int_equal(c->run.phase, PHASE_STALLED);
 	c->members.list[0].beat.iteration = 1;
-	assert_true(iteration_resumes(&c->iteration, &c->members.list[0]));
+	assert_true(iteration_readmit(&c->iteration, &c->members.list[0]));
 	recover_turn(&c->iteration);
 	loop_act(&c->iteration);
 	assert_int_equal(c->run.phase, PHASE_PLANNING);

@@ -251,7 +251,7 @@ static void not_who_was_told_to_restore_its_stage(void **state)
 	beats(c, X, 1, COMMITTED);
 	assert_false(is_back(c));
 	c->members.list[X].checkpoint.is_restoring = false;
-	assert_true(iteration_resumes(&c->iteration, &c->members.list[X]));
+	assert_true(iteration_readmit(&c->iteration, &c->members.list[X]));
 }
 
 static void is_not_waited_for_for_ever(void **state)

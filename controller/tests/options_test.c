@@ -85,8 +85,8 @@ static void what_a_run_may_go_on_with(void **state)
 
 	(void)state;
 	assert_int_equal(parse(&o, &err, argv), 0);
-	assert_true(o.resume && o.said.iterations && o.said.checkpoint_every);
-	assert_false(o.said.eval_every || o.said.eval_batches);
+	assert_true(o.resume && o.overridden.iterations && o.overridden.checkpoint_every);
+	assert_false(o.overridden.eval_every || o.overridden.eval_batches);
 }
 
 static void what_is_wrong_is_named(void **state)

@@ -191,7 +191,7 @@ void p_hear_route(struct p_node *x, int m)
 }
 
 /* over: microbatches that start over. */
-static void reroute_tell(struct p_run *r, uint8_t changed, uint8_t over)
+static void reroute_announce(struct p_run *r, uint8_t changed, uint8_t over)
 {
 	const struct p_state before = r->s;
 	bool dies = p_dies_telling(r);
@@ -271,7 +271,7 @@ static bool reroute_without(struct p_run *r, struct p_node *gone)
 	for (int m = 0; m < P_BATCHES; m++)
 		over |= (uint8_t)(((changed >> m & 1) && starts_over(r, m)) << m);
 	r->s.changed |= changed;
-	reroute_tell(r, changed, over);
+	reroute_announce(r, changed, over);
 	return true;
 }
 

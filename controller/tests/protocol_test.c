@@ -460,7 +460,7 @@ static void is_heard_again(struct controller *c, struct member *m, const struct 
 {
 	m->beat.iteration = x->began > 0;
 	m->beat.stage = m->weights.stage = (uint8_t)member_stage(&c->run, m);
-	assert_true(iteration_resumes(&c->iteration, m));
+	assert_true(iteration_readmit(&c->iteration, m));
 }
 
 static void is_succeeded(struct walk *w)

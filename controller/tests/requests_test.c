@@ -30,10 +30,10 @@ static void the_first_reason_to_begin_anew_stands(void **state)
 	struct requests r = { .n_lost = 0 };
 
 	(void)state;
-	request_anew(&r, "first");
-	request_anew(&r, "second");
+	request_restart(&r, "first");
+	request_restart(&r, "second");
 	assert_true(requests_any(&r));
-	assert_string_equal(r.anew, "first");
+	assert_string_equal(r.restart_reason, "first");
 }
 
 /* Of any microbatch's way. */
@@ -65,7 +65,7 @@ static void a_lost_stage_comes_before_beginning_anew(void **state)
 {
 	struct controller *c = *state;
 
-	request_anew(&c->run.requests, "a test");
+	request_restart(&c->run.requests, "a test");
 	for (int i = 3; i < NODES; i++)
 		members_gone(&c->run, &c->members.list[i], "is gone");
 	loop_act(&c->iteration);
@@ -81,7 +81,7 @@ static void beginning_anew_takes_what_is_left(void **state)
 	uint32_t first = c->run.first_attempt;
 
 	members_gone(&c->run, &c->members.list[4], "is gone");
-	request_anew(&c->run.requests, "a test");
+	request_restart(&c->run.requests, "a test");
 	loop_act(&c->iteration);
 	assert_int_equal(c->run.phase, PHASE_PLANNING);
 	assert_true(c->iteration.redo);
@@ -93,7 +93,7 @@ static void a_look_at_sums_is_for_the_sums(void **state)
 {
 	struct controller *c = *state;
 
-	c->run.requests.look_at_sums = c->run.requests.sum_anew = true;
+	c->run.requests.look_at_sums = c->run.requests.restart_sums = true;
 	loop_act(&c->iteration);
 	assert_int_equal(c->run.phase, PHASE_COMPUTING);
 	assert_int_equal(c->run.committed, 0);

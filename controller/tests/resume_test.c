@@ -65,7 +65,7 @@ static void begin(struct taken_over *t)
 	c->run.options.run_dir = t->folder;
 	c->run.options.gather_us = 30000000;
 	c->run.options.iterations = 100;
-	c->run.options.said.iterations = true;
+	c->run.options.overridden.iterations = true;
 	c->run.supervisor = -1;
 	c->members.n = N;
 	c->members.list = calloc(N, sizeof(*c->members.list));
@@ -178,7 +178,7 @@ static void its_settings_go_on_but_for_what_is_said_anew(void **state)
 	assert_int_equal(o->eval_every, 3);
 	assert_int_equal(o->eval_batches, 9);
 	assert_int_equal(o->checkpoint_every, 11);
-	assert_true(o->serialise && o->overlap_sync && o->given);
+	assert_true(o->serialise && o->overlap_sync && o->assignment_given);
 	o->iterations = 70;
 	text = resume_options(&c->run);
 	assert_string_equal(text, kept);

@@ -346,7 +346,7 @@ static void step(struct routes *r, struct story *s, uint32_t id)
 	s->counted[node][id] = s->counted[node][id] || kind != TASK_FORWARD;
 	s->ended[node][id][kind] = true;
 	routes_take(m, node, m->route.attempt, WORK_ENDS, kind);
-	if (routes_home(m) && next_of(m) > 2 * m->route.n_hops) {
+	if (routes_chain_ended(m) && next_of(m) > 2 * m->route.n_hops) {
 		m->done = true;
 		r->done++;
 	}

@@ -81,7 +81,7 @@ static void moves(struct controller *c, uint64_t got)
 {
 	for (uint32_t i = 0; i < NODES; i++) {
 		c->members.list[i].beat.received_bytes += (i == 1 ? got : 100) * LOOK_US / SECOND;
-		stall_hear(&c->run, &c->members.list[i]);
+		stall_note_heartbeat(&c->run, &c->members.list[i]);
 	}
 }
 

@@ -1,14 +1,16 @@
-/* agreement.c - what all of a stage must hold alike: its weights and sums, and data nodes the corpus.
+/* agreement.c - what all of a stage must hold alike: its weights and sums, and data nodes the
+ * corpus.
  *
- * After a commit every replica tells the hash of its weights. They were the same before, and so was the sum: who
- * tells another hash has had a bit flipped. The weights that most tell of are the stage's; who differs is
- * set apart like a dead node, and takes part again once it has fetched them. The second time it is left out. What
- * it had done in the iteration under way was made of other weights, and so may be what others made of that: the
- * iteration begins anew. As a sum comes after its sender's hash, none is committed before that is known.
+ * After a commit every replica tells the hash of its weights. They were the same before, and so was
+ * the sum: who tells another hash has had a bit flipped. The weights that most tell of are the
+ * stage's; who differs is set apart like a dead node, and takes part again once it has fetched
+ * them. The second time it is left out. What it had done in the iteration under way was made of
+ * other weights, and so may be what others made of that: the iteration begins anew. As a sum comes
+ * after its sender's hash, none is committed before that is known.
  *
- * Where two differ and nobody else tells, one of them is set apart, the same way: at least they are alike again,
- * and verify says whether the wrong one stayed. After a takeover what the store has of the last commit counts as
- * well.
+ * Where two differ and nobody else tells, one of them is set apart, the same way: at least they are
+ * alike again, and verify says whether the wrong one stayed. After a takeover what the store has of
+ * the last commit counts as well.
  */
 #include "controller/trust/agreement.h"
 
@@ -56,7 +58,7 @@ static uint32_t votes_for(const struct votes *v, uint64_t hash)
 	return 0;
 }
 
-static bool tells_hash(const struct run *run, const struct member *m, int stage)
+static bool reports_hash(const struct run *run, const struct member *m, int stage)
 {
 	return m->is_replica && member_stage(run, m) == stage &&
 	       m->weights.iterations == run->committed && m->weights.hash != 0;
@@ -68,7 +70,7 @@ static struct votes count_votes(const struct members *members, int stage)
 	struct votes v = { .n = 0, .stage = stage };
 
 	for (uint32_t i = 0; i < members->n; i++)
-		if (tells_hash(members->run, &members->list[i], stage))
+		if (reports_hash(members->run, &members->list[i], stage))
 			vote_for(&v, members->list[i].weights.hash);
 	for (uint32_t i = 0; i < members->n; i++)
 		if (copy_usable(members->run, &members->list[i], stage))
@@ -76,8 +78,8 @@ static struct votes count_votes(const struct members *members, int stage)
 	return v;
 }
 
-/* Returns true if more tell of m's weights than of the best so far. Members are asked in order, so of two alike the
- * one with the lesser number stays the best. */
+/* Returns true if more tell of m's weights than of the best so far. Members are asked in order, so
+ * of two alike the one with the lesser number stays the best. */
 static bool is_better(const struct votes *v, const struct member *m, const struct member *best)
 {
 	return !best || votes_for(v, m->weights.hash) > votes_for(v, best->weights.hash);
@@ -88,13 +90,13 @@ static struct member *best_of(struct members *members, const struct votes *v)
 	struct member *best = NULL;
 
 	for (uint32_t i = 0; i < members->n; i++)
-		if (tells_hash(members->run, &members->list[i], v->stage) &&
+		if (reports_hash(members->run, &members->list[i], v->stage) &&
 		    is_better(v, &members->list[i], best))
 			best = &members->list[i];
 	return best;
 }
 
-static void forget_word(struct run *run, const struct member *m)
+static void forget_hash(struct run *run, const struct member *m)
 {
 	record_forget_hash(run, m, (uint8_t)member_stage(run, m), run->committed, m->weights.hash);
 }
@@ -110,30 +112,30 @@ static void set_apart(struct members *members, struct member *m)
 	m->weights.hash_agrees = false;
 	m->weights.differ = true;
 	m->weights.differed_in = members->run->iteration;
-	forget_word(members->run, m);
+	forget_hash(members->run, m);
 	if (again)
 		exclude_member(members, m, "holds other weights again");
 	else
 		members_gone(members->run, m, "holds other weights than its stage");
 	if (under_way)
-		request_anew(&members->run->requests, "a node held other weights");
+		request_restart(&members->run->requests, "a node held other weights");
 }
 
 /* Whether it can be said: all have told, or nobody who has not could outvote these. */
 static bool is_settled(const struct members *members, const struct votes *v, uint64_t hash)
 {
-	uint32_t untold = 0, others = 0;
+	uint32_t missing = 0, others = 0;
 
 	for (uint32_t i = 0; i < members->n; i++) {
 		const struct member *m = &members->list[i];
 
-		untold += m->is_replica && member_stage(members->run, m) == v->stage &&
-			  !tells_hash(members->run, m, v->stage);
+		missing += m->is_replica && member_stage(members->run, m) == v->stage &&
+			   !reports_hash(members->run, m, v->stage);
 	}
 	for (uint32_t i = 0; i < v->n; i++)
 		if (v->hash[i] != hash && v->of[i] > others)
 			others = v->of[i];
-	return untold == 0 || votes_for(v, hash) > others + untold;
+	return missing == 0 || votes_for(v, hash) > others + missing;
 }
 
 /* Compares copies whose words came before there was any to compare with. */
@@ -146,9 +148,9 @@ static void check_copies(struct members *members, int stage)
 					  members->list[i].copy.hash);
 }
 
-void agreement_told(struct members *members, const struct member *told)
+void agreement_check_hash(struct members *members, const struct member *reporter)
 {
-	int stage = member_stage(members->run, told);
+	int stage = member_stage(members->run, reporter);
 	struct votes v = count_votes(members, stage);
 	struct member *best = best_of(members, &v);
 
@@ -157,7 +159,7 @@ void agreement_told(struct members *members, const struct member *told)
 	for (uint32_t i = 0; i < members->n; i++) {
 		struct member *m = &members->list[i];
 
-		if (!tells_hash(members->run, m, stage) || m->weights.hash == best->weights.hash)
+		if (!reports_hash(members->run, m, stage) || m->weights.hash == best->weights.hash)
 			continue;
 		note(members->run, NOTE_ALERT, m->id, 0,
 		     "n%02u and n%02u of S%d hold different weights after it%" PRIu64
@@ -168,13 +170,13 @@ void agreement_told(struct members *members, const struct member *told)
 	check_copies(members, stage);
 }
 
-void agreement_copies(struct members *members)
+void agreement_check_copies(struct members *members)
 {
 	for (int s = 0; s < members->run->cluster->n_stages; s++)
 		check_copies(members, s);
 }
 
-bool agreement_joins(struct members *members, struct member *m)
+bool agreement_check_joiner(struct members *members, struct member *m)
 {
 	uint64_t right =
 		members->run->committed > 0
@@ -196,7 +198,7 @@ bool agreement_joins(struct members *members, struct member *m)
 	return false;
 }
 
-void agreement_changed(struct members *members, struct member *m)
+void agreement_weights_changed(struct members *members, struct member *m)
 {
 	note(members->run, NOTE_ALERT, m->id, 0, "n%02u: its weights changed outside a commit",
 	     m->id);
@@ -207,7 +209,7 @@ void agreement_changed(struct members *members, struct member *m)
 
 /* ---- before it begins, or goes on ---- */
 
-static bool is_coming(const struct member *m)
+static bool is_ready_to_start(const struct member *m)
 {
 	return member_alive(m) && m->assigned.is_ready && !m->is_marked;
 }
@@ -246,37 +248,37 @@ static struct votes count_recorded(const struct run *run, int stage)
 	return v;
 }
 
-static struct votes count_coming(const struct members *members, int stage)
+static struct votes count_ready(const struct members *members, int stage)
 {
 	struct votes v = { .n = 0, .stage = stage };
 
 	for (uint32_t i = 0; i < members->n; i++)
-		if (is_coming(&members->list[i]) &&
+		if (is_ready_to_start(&members->list[i]) &&
 		    member_stage(members->run, &members->list[i]) == stage)
 			vote_for(&v, members->list[i].weights.hash);
 	return v;
 }
 
-bool agreement_doubts(const struct members *members)
+bool agreement_record_contradicted(const struct members *members)
 {
 	for (int s = 0; s < members->run->cluster->n_stages; s++) {
-		struct votes coming = count_coming(members, s),
+		struct votes ready = count_ready(members, s),
 			     recorded = count_recorded(members->run, s);
-		bool any = coming.n == 0 || recorded.n == 0;
+		bool any = ready.n == 0 || recorded.n == 0;
 
-		for (uint32_t i = 0; i < coming.n; i++)
-			any = any || votes_for(&recorded, coming.hash[i]) > 0;
+		for (uint32_t i = 0; i < ready.n; i++)
+			any = any || votes_for(&recorded, ready.hash[i]) > 0;
 		if (!any)
 			return true;
 	}
 	return false;
 }
 
-/* The hashes of those who are ready vote, with those that the store has of the last commit; who differs from the
- * winner is set apart. */
+/* The hashes of those who are ready vote, with those that the store has of the last commit; who
+ * differs from the winner is set apart. */
 static void agree_stage(struct members *members, int stage)
 {
-	struct votes v = count_coming(members, stage), recorded;
+	struct votes v = count_ready(members, stage), recorded;
 	const struct member *best = NULL;
 
 	if (v.n < 2)
@@ -288,14 +290,14 @@ static void agree_stage(struct members *members, int stage)
 	for (uint32_t i = 0; i < members->n; i++) {
 		const struct member *m = &members->list[i];
 
-		if (is_coming(m) && member_stage(members->run, m) == stage &&
+		if (is_ready_to_start(m) && member_stage(members->run, m) == stage &&
 		    m->weights.hash != 0 && is_better(&v, m, best))
 			best = m;
 	}
 	for (uint32_t i = 0; i < members->n; i++) {
 		struct member *m = &members->list[i];
 
-		if (!is_coming(m) || member_stage(members->run, m) != stage ||
+		if (!is_ready_to_start(m) || member_stage(members->run, m) != stage ||
 		    m->weights.hash == 0 || m->weights.hash == best->weights.hash)
 			continue;
 		note(members->run, NOTE_ALERT, m->id, 0,
@@ -305,7 +307,7 @@ static void agree_stage(struct members *members, int stage)
 		m->weights.hash_agrees = m->assigned.is_ready = false;
 		m->weights.differ = true;
 		m->weights.differed_in = members->run->committed + 1;
-		forget_word(members->run, m);
+		forget_hash(members->run, m);
 		members_set(members->run, m, NODE_JOINING, "holds other weights than its stage");
 	}
 }
@@ -318,13 +320,13 @@ static void agree_corpus(struct members *members)
 	struct error err;
 
 	for (uint32_t i = 0; i < members->n; i++)
-		if (is_coming(&members->list[i]) &&
+		if (is_ready_to_start(&members->list[i]) &&
 		    member_stage(members->run, &members->list[i]) == 0)
 			vote_for(&v, members->list[i].compute.corpus_hash);
 	for (uint32_t i = 0; i < members->n; i++) {
 		const struct member *m = &members->list[i];
 
-		if (is_coming(m) && member_stage(members->run, m) == 0 &&
+		if (is_ready_to_start(m) && member_stage(members->run, m) == 0 &&
 		    m->compute.corpus_hash != 0 &&
 		    (!best || votes_for(&v, m->compute.corpus_hash) >
 				      votes_for(&v, best->compute.corpus_hash)))
@@ -337,12 +339,12 @@ static void agree_corpus(struct members *members)
 	    0)
 		log_line(&members->run->log, LOG_ERROR, "%s", err.text);
 	for (uint32_t i = 0; i < members->n; i++)
-		if (is_coming(&members->list[i]) &&
+		if (is_ready_to_start(&members->list[i]) &&
 		    member_stage(members->run, &members->list[i]) == 0)
-			agreement_reads(members, &members->list[i]);
+			agreement_check_corpus(members, &members->list[i]);
 }
 
-bool agreement_reads(struct members *members, struct member *m)
+bool agreement_check_corpus(struct members *members, struct member *m)
 {
 	if (members->run->training.corpus_hash == 0 ||
 	    m->compute.corpus_hash == members->run->training.corpus_hash)
@@ -354,7 +356,7 @@ bool agreement_reads(struct members *members, struct member *m)
 	return false;
 }
 
-void agreement_at_first(struct members *members)
+void agreement_before_start(struct members *members)
 {
 	if (members->run->training.corpus_hash == 0)
 		agree_corpus(members);
@@ -365,20 +367,20 @@ void agreement_at_first(struct members *members)
 /* ---- sums ---- */
 
 /* A sum of the stage as one node reports it. */
-struct reported_sum {
+struct sum_report {
 	struct member *m;
-	const struct told_sum *sum;
+	const struct reported_sum *sum;
 	bool copy; /* the node keeps a copy of the stage; else it is a replica */
 };
 
-bool agreement_same_sum(const struct told_sum *a, const struct told_sum *b)
+bool agreement_same_sum(const struct reported_sum *a, const struct reported_sum *b)
 {
 	return memcmp(&a->squares, &b->squares, sizeof(double)) == 0 && a->n == b->n &&
 	       (a->n == 0 || memcmp(a->slices, b->slices, a->n * sizeof(*a->slices)) == 0);
 }
 
 /* Replicas first, so that of two sums with as many reports a replica's wins. */
-static uint32_t collect_sums(struct members *members, int stage, struct reported_sum *reports)
+static uint32_t collect_sums(struct members *members, int stage, struct sum_report *reports)
 {
 	uint32_t n = 0;
 
@@ -386,21 +388,21 @@ static uint32_t collect_sums(struct members *members, int stage, struct reported
 		struct member *m = &members->list[i];
 
 		if (m->is_replica && member_stage(members->run, m) == stage)
-			reports[n++] = (struct reported_sum){ m, &m->sum.reported, false };
+			reports[n++] = (struct sum_report){ m, &m->sum.reported, false };
 	}
 	for (uint32_t i = 0; i < members->n; i++) {
 		struct member *m = &members->list[i];
 
 		if (copies_awaited(m) && m->copy.stage == stage)
-			reports[n++] = (struct reported_sum){ m, &m->copy.sum, true };
+			reports[n++] = (struct sum_report){ m, &m->copy.sum, true };
 	}
 	return n;
 }
 
 /* Of two sums with as many reports the first. */
-static const struct told_sum *majority_sum(const struct reported_sum *reports, uint32_t n)
+static const struct reported_sum *majority_sum(const struct sum_report *reports, uint32_t n)
 {
-	const struct told_sum *best = NULL;
+	const struct reported_sum *best = NULL;
 	uint32_t most = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
@@ -418,12 +420,12 @@ static const struct told_sum *majority_sum(const struct reported_sum *reports, u
 
 void agreement_sums(struct members *members, int stage)
 {
-	struct reported_sum reports[2 * MSG_NODES];
+	struct sum_report reports[2 * MSG_NODES];
 	uint32_t n = collect_sums(members, stage, reports);
-	const struct told_sum *right = majority_sum(reports, n);
+	const struct reported_sum *right = majority_sum(reports, n);
 
 	/* Also if only a node that is gone had another one */
-	members->run->requests.sum_anew = true;
+	members->run->requests.restart_sums = true;
 	for (uint32_t i = 0; i < n; i++) {
 		struct member *m = reports[i].m;
 

@@ -7,16 +7,18 @@
 struct members;
 struct member;
 
-/* Replicas that were excluded for a number that no computation gives, in the iteration in which one last was. */
+/* Replicas that were excluded for a number that no computation gives, in the iteration in which one
+ * last was. */
 struct bad_numbers {
 	uint64_t iteration;
 	uint32_t n;
 };
 
-/* Marks the node failed, voids the sums under way, and has the other agents forget the node's key. */
+/* Marks the node failed, voids the sums under way, and has the other agents forget the node's key.
+ */
 void exclude_member(struct members *members, struct member *m, const char *why);
-/* Excludes a replica that sent a number that no computation gives. More than three such replicas in one iteration
- * end the run, because the training has diverged. */
+/* Excludes a replica that sent a number that no computation gives. More than three such replicas in
+ * one iteration end the run, because the training has diverged. */
 void exclude_for_number(struct members *members, struct member *m, const char *why);
 
 #endif

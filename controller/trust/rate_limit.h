@@ -10,8 +10,8 @@
 
 struct rate_limit {
 	double spent;
-	int64_t at_us;     /* when it was so much */
-	uint32_t left_out; /* by the caller, since it last told */
+	int64_t at_us;      /* when it was so much */
+	uint32_t n_dropped; /* by the caller, since it last told */
 };
 
 /* Takes n, unless that is more than there is. most: at once; per_s: what comes back. */

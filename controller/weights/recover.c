@@ -269,7 +269,7 @@ static void take_back(struct iteration *it)
 		if (m->is_replica || !member_alive(m))
 			continue;
 		believe_beats(it->members, m);
-		iteration_resumes(it, m);
+		iteration_readmit(it, m);
 	}
 }
 

@@ -391,7 +391,7 @@ static void go_back(struct iteration *it)
 	give_up(it->weights);
 	trim_history(it->members);
 	resume_save(it->members);
-	request_anew(&it->run->requests, "restored from a checkpoint");
+	request_restart(&it->run->requests, "restored from a checkpoint");
 }
 
 /* ---- the average of the neighbours ---- */
