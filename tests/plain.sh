@@ -11,7 +11,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 export LC_ALL=C
-pending="wire agent controller"
+pending="agent controller"
 found=$(mktemp)
 trap 'rm -f "$found"' EXIT
 code=$(git ls-files -co --exclude-standard -- '*.[ch]' '*.cu' '*.cuh' '*.cc' | while read -r f; do

@@ -7,8 +7,10 @@
 
 #define N(k, s, f)          { k, offsetof(struct s, f), 0, 0, U8, NULL, false }
 #define NMAX(k, s, f, m)    { k, offsetof(struct s, f), 0, m, U8, NULL, false }
-#define TXT(s, f)           { TEXT, offsetof(struct s, f), 0, sizeof(((struct s *)0)->f), U8, NULL, false }
-#define BIN(s, f)           { RAW, offsetof(struct s, f), 0, sizeof(((struct s *)0)->f), U8, NULL, false }
+#define TXT(s, f) \
+	{ TEXT, offsetof(struct s, f), 0, sizeof(((struct s *)0)->f), U8, NULL, false }
+#define BIN(s, f) \
+	{ RAW, offsetof(struct s, f), 0, sizeof(((struct s *)0)->f), U8, NULL, false }
 #define LIST(w, s, c, f, k, m, l, i) \
 	{ w, offsetof(struct s, f), offsetof(struct s, c), m, k, l, i }
 #define ARR(s, c, f, k, m)  LIST(ARRAY, s, c, f, k, m, NULL, false)

@@ -1,8 +1,8 @@
 /* layouts.h - the layout of each message on the wire. msg.c reads and writes messages by it.
  *
  * Each struct of msg.h has a table of its fields in wire order (layouts.c). The struct of an array
- * has a u32 count before its pointer or elements. On the wire the count precedes the elements. Two arrays may
- * share a count (a route's nodes and stages): the first is ARRAY, the second SHARED.
+ * has a u32 count before its pointer or elements. On the wire the count precedes the elements. Two
+ * arrays may share a count (a route's nodes and stages): the first is ARRAY, the second SHARED.
  */
 #ifndef WIRE_LAYOUTS_H
 #define WIRE_LAYOUTS_H

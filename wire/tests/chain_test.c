@@ -1,4 +1,4 @@
-/* The positions of a microbatch's way: out, the loss at home, and back. */
+/* Tests the positions of a microbatch's tasks: forward, loss, backward. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

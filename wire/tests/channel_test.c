@@ -1,4 +1,4 @@
-/* The state machine of delivery alone: two channels and a network made of random choices. */
+/* Tests the channels without sockets: two channels and a random network between them. */
 #include "wire/delivery/channel.h"
 
 #include <errno.h>
@@ -195,7 +195,7 @@ static void everything_arrives_once_in_order(void **state)
 			seed % 2 == 0 ? &one_way : &many_ways);
 }
 
-static void a_fresh_start_numbers_anew(void **state)
+static void a_fresh_start_restarts_the_numbers(void **state)
 {
 	(void)state;
 	struct world w;
@@ -309,7 +309,7 @@ static void what_is_ahead_waits(void **state)
 	world_close(&w);
 }
 
-/* What is late is not lost: over several connections a gap says nothing, until it is overdue. */
+/* Over several connections a chunk that is missing is not lost before it is overdue. */
 static void only_what_is_overdue_goes_again(void **state)
 {
 	(void)state;
@@ -343,7 +343,7 @@ static void only_what_is_overdue_goes_again(void **state)
 	world_close(&w);
 }
 
-/* Of two peers one claims all there is for half messages: the other still has its share. */
+/* If one peer uses all the memory for incomplete messages, the other still has its share. */
 static void memory_is_shared(void **state)
 {
 	(void)state;
@@ -384,8 +384,8 @@ static void memory_is_shared(void **state)
 	world_close(&a);
 }
 
-/* Where there is much, nobody gets more than CHANNEL_PEER_MOST; where there are many peers, each has room
- * for a message all the same; and no message is longer than was said last. */
+/* With much memory no peer gets more than CHANNEL_PEER_MOST. With many peers each still has room
+ * for a message. No message may exceed the last limit. */
 static void no_peer_has_all_memory(void **state)
 {
 	(void)state;
@@ -400,7 +400,9 @@ static void no_peer_has_all_memory(void **state)
 		.retained_bytes = &a.retained, .alloc = get, .release = free, .flow = &a.flow};
 	c = channel_new(&o);
 	channel_start(c, &many_ways);
-	a.memory = (struct channel_memory){.most_bytes = (size_t)1 << 40, .peers = 1 << 30, .share_bytes = 4 * length};
+	a.memory = (struct channel_memory){ .most_bytes = (size_t)1 << 40,
+					    .peers = 1 << 30,
+					    .share_bytes = 4 * length };
 	struct channel_chunk k = {.total = length, .chunks = 2, .data = half, .size = length / 2};
 	unsigned n = 0;
 	while (n < 100 && channel_take(c, &k) == CHANNEL_PART) { /* first halves of messages */
@@ -427,7 +429,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(everything_arrives_once_in_order),
-		cmocka_unit_test(a_fresh_start_numbers_anew),
+		cmocka_unit_test(a_fresh_start_restarts_the_numbers),
 		cmocka_unit_test(nonsense_changes_nothing),
 		cmocka_unit_test(what_is_ahead_waits),
 		cmocka_unit_test(only_what_is_overdue_goes_again),

@@ -1,5 +1,5 @@
-/* What a way carries, from the arrivals of packets on ways that are played: a bottleneck behind which packets
- * are late, lost, or together. */
+/* Tests the bandwidth computed from packets on simulated links: a bottleneck behind which packets
+ * are late, lost, or bunched. */
 #include "wire/dispersion.h"
 
 #include <setjmp.h>
@@ -39,7 +39,7 @@ static uint32_t play(const struct way *w, uint32_t n, struct rng *rng, int64_t *
 	return arrived;
 }
 
-/* The largest deviation of what is settled, over many measurements; trains are of n packets. */
+/* Returns the largest error of the settled results of many measurements with n packets a train. */
 static double worst(const struct way *w, uint32_t n)
 {
 	struct rng rng;
@@ -132,7 +132,8 @@ static void clocks_may_say_anything(void **state)
 
 static void two_that_agree_settle_it_and_else_the_median_counts(void **state)
 {
-	const double one[] = {10}, apart[] = {10, 20, 13}, alike[] = {40, 10, 11}, even[] = {10, 40, 20, 2};
+	const double one[] = { 10 }, apart[] = { 10, 20, 13 }, alike[] = { 40, 10, 11 },
+		     even[] = { 10, 40, 20, 2 };
 	bool settled;
 	(void)state;
 	assert_float_equal(dispersion_settle(one, 1, &settled), 10, 1e-9);

@@ -1,4 +1,4 @@
-/* What a way carries, measured on ways that are played: a link of a known rate and delay. */
+/* Tests the measurements and the window on simulated links of known rate and delay. */
 #include "wire/delivery/flow.h"
 
 #include <setjmp.h>
@@ -106,11 +106,11 @@ static void the_least_round_trip_is_forgotten_in_time(void **state)
 	assert_int_equal(flow_least_us(&f), 95000);
 }
 
-/* A far link of a rate, a delay that varies by that share of itself, in order, and a queue without end, on which
- * bulk leaves as the window says for so long. Returns the bytes that came through; *queue_us is the longest queue
- * of the second half. */
-static uint64_t fill_unsteady(struct flow *f, double rate, int64_t delay_us, double jitter, int64_t for_us,
-	int64_t *now_us, int64_t *queue_us)
+/* Simulates a far link with an unlimited queue, which keeps order. Its delay varies by a share of
+ * itself. Sends bulk as the window allows. Returns the bytes delivered; *queue_us is the longest
+ * queue of the second half. */
+static uint64_t fill_unsteady(struct flow *f, double rate, int64_t delay_us, double jitter,
+			      int64_t for_us, int64_t *now_us, int64_t *queue_us)
 {
 	struct rng rng;
 	int64_t last_us = 0;
@@ -129,7 +129,9 @@ static uint64_t fill_unsteady(struct flow *f, double rate, int64_t delay_us, dou
 			if (*now_us > half && free_us - *now_us > *queue_us)
 				*queue_us = free_us - *now_us;
 			free_us += (int64_t)(BYTES * 1e6 / rate);
-			back[sent % RING] = free_us + (int64_t)((double)delay_us * (1 + jitter * (2 * rng_uniform(&rng) - 1)));
+			back[sent % RING] =
+				free_us + (int64_t)((double)delay_us *
+						    (1 + jitter * (2 * rng_uniform(&rng) - 1)));
 			if (back[sent % RING] < last_us)
 				back[sent % RING] = last_us;
 			last_us = back[sent % RING];
@@ -196,8 +198,8 @@ static void the_window_follows_the_link(void **state)
 	assert_true(queue < 4 * FLOW_QUEUE_US);
 }
 
-/* Where the round trip varies by itself, what comes late is no queue: the link is used up all the same, with a queue
- * of a part of that round trip. */
+/* On a link whose round trip varies, a late packet does not mean a queue. The link is still used
+ * fully, and its queue stays shorter than the round trip. */
 static void the_window_fills_an_unsteady_link(void **state)
 {
 	static const double jitters[] = {0.1, 0.3};
@@ -212,10 +214,15 @@ static void the_window_fills_an_unsteady_link(void **state)
 			flow_init(&f);
 			flow_start(&f, &far);
 			for (int n = 0; n < 30; n++, now += 100000) /* probes in idle moments */
-				flow_sample(&f, (int64_t)((double)delays[k] * (1 + jitters[i] * (2 * rng_uniform(&rng) - 1))), now);
+				flow_sample(
+					&f,
+					(int64_t)((double)delays[k] *
+						  (1 + jitters[i] * (2 * rng_uniform(&rng) - 1))),
+					now);
 			fill_unsteady(&f, 12.5e6, delays[k], jitters[i], 10000000, &now, &queue);
 			now += 100000;
-			uint64_t through = fill_unsteady(&f, 12.5e6, delays[k], jitters[i], 30000000, &now, &queue);
+			uint64_t through = fill_unsteady(&f, 12.5e6, delays[k], jitters[i],
+							 30000000, &now, &queue);
 			assert_true((double)through > 0.85 * 12.5e6 * 30);
 			assert_true(queue < delays[k] + 2 * FLOW_QUEUE_US);
 		}

@@ -1,5 +1,5 @@
-/* Those who do not belong: nothing of theirs is accepted, nothing of the others' is lost, memory
- * stays where it was, and every attempt is counted. */
+/* Tests intruders: none of their messages is accepted, no message of admitted peers is lost, memory
+ * does not grow, and every attempt is counted. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -132,7 +132,8 @@ static void an_expelled_key_is_cut_at_once(void **state)
 	turn_for(&p, 300000);
 	assert_int_equal(p.a.seen.data, 0);
 	/* Admitted again, it goes on where it was. */
-	assert_int_equal(keys_list_admit(p.a.list, keys_public_of(p.b.id), KEYS_AGENT, "b", NULL), 0);
+	assert_int_equal(keys_list_admit(p.a.list, keys_public_of(p.b.id), KEYS_AGENT, "b", NULL),
+			 0);
 	PAIR_UNTIL(&p, p.a.seen.data == 1);
 	assert_int_equal(p.b.seen.lost, 0);
 	pair_close(&p);
@@ -191,7 +192,7 @@ static void consoles_may_share_a_key(void **state)
 	}
 	assert_int_equal(counters_of(p.a.post).peers_up, 2);
 	assert_int_equal(p.a.seen.down, 0);
-	/* One leaves: its number is gone once that was told. */
+	/* One leaves: its number is invalid after the POST_DOWN event. */
 	post_close(s.post);
 	PAIR_UNTIL(&p, p.a.seen.down == 1);
 	PAIR_UNTIL(&p, counters_of(p.a.post).peers == 1);
@@ -521,7 +522,8 @@ static void a_compromised_agent(void **state)
 		if (i % 7 == 0)
 			content[rng_below(&r, 4)] = (uint8_t)rng_next(&r);
 		content[POST_FRAME_HEAD] = 0;
-		(void)link_send(link, session, 0, content, POST_FRAME_HEAD + 1, clock_monotonic_us());
+		(void)link_send(link, session, 0, content, POST_FRAME_HEAD + 1,
+				clock_monotonic_us());
 		if (i % 20 == 0)
 			pair_turn(&p);
 		while (link_receive(link, clock_monotonic_us(), &e) == 0)
@@ -560,7 +562,8 @@ static void a_flood(void **state)
 	assert_true(s.seen.refused > 0);
 	assert_int_equal(s.seen.reason, LINK_FLOOD);
 	assert_true(refused(&p.a, LINK_FLOOD) > 0);
-	assert_true(p.a.seen.data <= 50 * 10 + 256); /* the burst, and what was taken before the cut */
+	/* the burst, and what was taken before the cut */
+	assert_true(p.a.seen.data <= 50 * 10 + 256);
 	assert_int_equal(p.b.seen.down, 0);
 	unsigned taken = p.a.seen.data;
 	for (int i = 0; i < 50; i++) {
@@ -602,7 +605,8 @@ static void coming_and_going(void **state)
 		struct end s = {.id = id};
 		post_peer_id to_a;
 		assert_int_equal(post_open(&s.post, &o, NULL), 0);
-		assert_int_equal(post_dial(s.post, p.address, keys_public_of(p.a.id), &to_a, NULL), 0);
+		assert_int_equal(post_dial(s.post, p.address, keys_public_of(p.a.id), &to_a, NULL),
+				 0);
 		while (s.seen.up == 0 && s.seen.refused == 0) {
 			pair_turn(&p);
 			end_turn(&s);

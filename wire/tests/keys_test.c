@@ -194,7 +194,8 @@ static void broken_lists_are_named(void **state)
 	assert_int_equal(keys_list_refresh(list, &err), -EINVAL);
 	assert_int_equal(keys_list_refresh(list, &err), 0);
 	assert_int_equal(keys_list_count(list), 1);
-	assert_int_equal(keys_list_expel(list, "x", &err), -EINVAL); /* it would overwrite the edit */
+	/* it would overwrite the edit */
+	assert_int_equal(keys_list_expel(list, "x", &err), -EINVAL);
 	keys_list_free(list);
 	place_clear(&p);
 }

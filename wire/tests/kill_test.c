@@ -1,6 +1,6 @@
-/* A receiver in a process of its own, killed with -9 while messages are on their way, again and
- * again: each of its lives gets a gapless run of numbers, each once; the sender is told of every
- * message it cannot vouch for. The receiver is this program, executed anew (never only forked). */
+/* Tests a receiver process that is killed with -9 repeatedly while messages are under way. Each
+ * process receives a gapless run of numbers, each once. POST_LOST reports every message whose
+ * delivery is uncertain. The receiver is this program, started with exec, not only forked. */
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>

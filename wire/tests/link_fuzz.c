@@ -60,9 +60,14 @@ static void read_stream(const uint8_t *data, size_t size)
 	size_t assembling = 0, retained = 0;
 	struct flow flow;
 	struct channel *c;
-	const struct channel_options o = {.message_most_bytes = 4096, .retained_most_bytes = 4096,
-		.memory = &memory, .peer_bytes = &assembling, .retained_bytes = &retained, .alloc = get,
-		.release = free, .flow = &flow};
+	const struct channel_options o = { .message_most_bytes = 4096,
+					   .retained_most_bytes = 4096,
+					   .memory = &memory,
+					   .peer_bytes = &assembling,
+					   .retained_bytes = &retained,
+					   .alloc = get,
+					   .release = free,
+					   .flow = &flow };
 	const struct channel_cut cut = {7, size % 2 == 0 ? 1 : 8};
 	const struct channel_part part = {"some words to send", 18};
 	struct channel_chunk out;
@@ -84,7 +89,8 @@ static void read_stream(const uint8_t *data, size_t size)
 			if (f.kind == POST_FRAME_CHUNK)
 				(void)channel_take(c, &f.chunk);
 			while (channel_give(c, &message, &whole)) {
-				expect(whole == 0 || message[0] + (size_t)message[whole - 1] < 1000);
+				expect(whole == 0 ||
+				       message[0] + (size_t)message[whole - 1] < 1000);
 				free(message);
 			}
 			struct channel_range ranges[CHANNEL_RANGES];

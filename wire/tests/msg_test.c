@@ -48,8 +48,8 @@ static void every_type_comes_back(void **state)
 	}
 }
 
-/* The numbers that are on the wire, one after the other; and the bytes of what consoles are told of a node, whose struct
- * and layout are made of one list. */
+/* Compares the numbers of all messages, and the bytes of a node's message for consoles, whose
+ * struct and layout are generated from one list. */
 static void numbers_and_bytes_stay(void **state)
 {
 	static const unsigned char numbers[] = {
@@ -66,12 +66,33 @@ static void numbers_and_bytes_stay(void **state)
 	assert_int_equal(sizeof(all) / sizeof(all[0]), sizeof(numbers));
 	for (size_t i = 0; i < sizeof(numbers); i++)
 		assert_int_equal(all[i], numbers[i]);
-	m.u.see_node = (struct msg_see_node){ .node = 1, .stage = 2, .state = 3, .slots = 4, .memory = 5,
-		.running = 1, .queued = 6, .heard_us = 7, .since_us = 8, .committed = 9, .hash = 10,
-		.hash_agrees = 1, .forward_s = 11, .backward_s = 12, .loss_s = 13,
-		.measured_forward_s = 14, .measured_backward_s = 15, .rss_bytes = 16, .sent_bytes = 17,
-		.received_bytes = 18, .resent = 19, .pid = 20, .lost_s = 21, .location = "a",
-		.device = "b", .host = "c", .why = "d" };
+	m.u.see_node = (struct msg_see_node){ .node = 1,
+					      .stage = 2,
+					      .state = 3,
+					      .slots = 4,
+					      .memory = 5,
+					      .running = 1,
+					      .queued = 6,
+					      .heard_us = 7,
+					      .since_us = 8,
+					      .committed = 9,
+					      .hash = 10,
+					      .hash_agrees = 1,
+					      .forward_s = 11,
+					      .backward_s = 12,
+					      .loss_s = 13,
+					      .measured_forward_s = 14,
+					      .measured_backward_s = 15,
+					      .rss_bytes = 16,
+					      .sent_bytes = 17,
+					      .received_bytes = 18,
+					      .resent = 19,
+					      .pid = 20,
+					      .lost_s = 21,
+					      .location = "a",
+					      .device = "b",
+					      .host = "c",
+					      .why = "d" };
 	n = encode(&m, &data);
 	for (size_t k = 0; k < n; k++)
 		hash = (hash ^ data[k]) * 0x100000001b3u;
@@ -193,7 +214,8 @@ static void noise_is_canonical_or_refused(void **state)
 		size_t n = (size_t)msg_encode(&m, data, sizeof(data));
 
 		for (uint32_t flips = 1 + rng_below(&rng, 6); flips > 0; flips--)
-			data[16 + rng_below(&rng, (uint32_t)n - 16)] = (unsigned char)rng_below(&rng, 256);
+			data[16 + rng_below(&rng, (uint32_t)n - 16)] =
+				(unsigned char)rng_below(&rng, 256);
 		if (rng_below(&rng, 8) == 0)
 			n -= rng_below(&rng, 4);
 		if (msg_decode(&m, data, n) != 0)
@@ -210,9 +232,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_type_comes_back),
-		cmocka_unit_test(numbers_and_bytes_stay), cmocka_unit_test(fields_come_back),
-		cmocka_unit_test(a_tensor_keeps_its_body), cmocka_unit_test(wrong_bytes_are_refused),
-		cmocka_unit_test(limits_are_kept), cmocka_unit_test(noise_is_canonical_or_refused),
+		cmocka_unit_test(numbers_and_bytes_stay),
+		cmocka_unit_test(fields_come_back),
+		cmocka_unit_test(a_tensor_keeps_its_body),
+		cmocka_unit_test(wrong_bytes_are_refused),
+		cmocka_unit_test(limits_are_kept),
+		cmocka_unit_test(noise_is_canonical_or_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

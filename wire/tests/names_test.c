@@ -1,4 +1,4 @@
-/* The tables of faults, states and verbs: every row is complete, and names lead back to their numbers. */
+/* Tests the tables of faults, states and verbs: rows are complete, names lead back to numbers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +26,8 @@ static void every_fault_is_described(void **state)
 		assert_non_null(strstr(FAULT_NAMES, f->name));
 
 	}
-	assert_string_equal(FAULT_NAMES, "kill, hang, slow-node, slow-link, loss, partition, corrupt");
+	assert_string_equal(FAULT_NAMES,
+			    "kill, hang, slow-node, slow-link, loss, partition, corrupt");
 }
 
 static void a_factor_without_sense_is_refused(void **state)

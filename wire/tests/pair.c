@@ -33,7 +33,8 @@ void end_free(struct end *e)
 	keys_free(e->id);
 }
 
-static void open_at(struct pair *p, struct post_options a, struct post_options b, const char *address)
+static void open_at(struct pair *p, struct post_options a, struct post_options b,
+		    const char *address)
 {
 	struct error err = {""};
 	memset(p, 0, sizeof(*p));
@@ -43,7 +44,8 @@ static void open_at(struct pair *p, struct post_options a, struct post_options b
 		0);
 	if (post_listen(p->a.post, address, p->address, &err) != 0)
 		fail_msg("%s", err.text);
-	assert_int_equal(post_dial(p->b.post, p->address, keys_public_of(p->a.id), &p->to_a, &err), 0);
+	assert_int_equal(post_dial(p->b.post, p->address, keys_public_of(p->a.id), &p->to_a, &err),
+			 0);
 }
 
 void pair_open(struct pair *p, struct post_options a, struct post_options b)
@@ -51,7 +53,7 @@ void pair_open(struct pair *p, struct post_options a, struct post_options b)
 	open_at(p, a, b, "tcp://127.0.0.1:0");
 }
 
-/* Who dials 0.0.0.0 reaches its own machine. */
+/* The address 0.0.0.0 reaches this machine but does not count as near. */
 void pair_open_far(struct pair *p, struct post_options a, struct post_options b)
 {
 	open_at(p, a, b, "tcp://0.0.0.0:0");

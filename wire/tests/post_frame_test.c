@@ -14,7 +14,9 @@ enum { ROOM = POST_FRAME_HEAD + 8 * (CHANNEL_RANGES + 1) };
 
 static struct post_frame acknowledgement(unsigned n)
 {
-	struct post_frame f = { .kind = POST_FRAME_ACK, .class = POST_CLASS_SUMS, .ack = 77, .n_ranges = n };
+	struct post_frame f = {
+		.kind = POST_FRAME_ACK, .class = POST_CLASS_SUMS, .ack = 77, .n_ranges = n
+	};
 
 	for (unsigned i = 0; i < n; i++)
 		f.ranges[i] = (struct channel_range){ 3 + 100 * i, 10 + i };
@@ -47,8 +49,12 @@ static void an_acknowledgement_is_read_as_written(void **state)
 
 static void a_chunk_is_read_as_written(void **state)
 {
-	const struct post_frame f = { .kind = POST_FRAME_CHUNK, .class = POST_CLASS_SUMS, .ack = 5,
-				      .chunk = { .number = 1u << 20, .index = 3, .total = 70000, .chunks = 9 } };
+	const struct post_frame f = {
+		.kind = POST_FRAME_CHUNK,
+		.class = POST_CLASS_SUMS,
+		.ack = 5,
+		.chunk = { .number = 1u << 20, .index = 3, .total = 70000, .chunks = 9 }
+	};
 	uint8_t bytes[POST_FRAME_HEAD + 4];
 	struct post_frame r = { 0 };
 
@@ -66,7 +72,7 @@ static void a_chunk_is_read_as_written(void **state)
 	assert_int_equal(post_frame_parse(bytes, sizeof(bytes), &r), -EBADMSG);
 }
 
-/* Of the last of two ranges: the first is 3 to 12. */
+/* Parses an acknowledgement of two ranges, the first from 3 to 12, the second as given. */
 static int second_range(uint32_t from, uint32_t length)
 {
 	struct post_frame f = acknowledgement(2), r;
@@ -91,14 +97,19 @@ static void ranges_ascend_and_lie_apart(void **state)
 	assert_int_equal(second_range(CHANNEL_AHEAD + 1, 1), -EBADMSG);
 }
 
-/* What is unused is zero, and kinds and classes are those that there are. */
+/* Unused bytes must be zero, and kinds and classes must exist. */
 static void other_heads_are_refused(void **state)
 {
 	static const struct {
 		unsigned at;
 		uint8_t byte;
-	} wrong[] = { { 0, 0 }, { 0, POST_FRAME_PONG + 1 }, { 1, POST_CLASSES }, { 2, CHANNEL_RANGES + 1 },
-		      { 3, 1 }, { 36, 1 }, { 43, 1 } };
+	} wrong[] = { { 0, 0 },
+		      { 0, POST_FRAME_PONG + 1 },
+		      { 1, POST_CLASSES },
+		      { 2, CHANNEL_RANGES + 1 },
+		      { 3, 1 },
+		      { 36, 1 },
+		      { 43, 1 } };
 	const struct post_frame f = acknowledgement(0);
 	uint8_t good[ROOM];
 	size_t size = post_frame_put_head(good, &f);

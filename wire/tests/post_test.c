@@ -167,14 +167,15 @@ static int mischief(void *context, uint8_t *frame, size_t size)
 
 static const struct post_options eight = {.connections = 8};
 
-/* What is sent in several classes comes in order within each: number and class are in the message. */
+/* Messages of several classes arrive in order within each class; they hold number and class. */
 struct classes {
 	uint64_t next[POST_CLASSES];
 };
 
 static size_t class_size(uint64_t number, uint64_t class)
 {
-	return 16 + (size_t)((number * 7919 + class * 104729) % (class == POST_CLASS_CONTROL ? 500 : 400000));
+	return 16 + (size_t)((number * 7919 + class * 104729) %
+			     (class == POST_CLASS_CONTROL ? 500 : 400000));
 }
 
 static void send_in_class(struct post *post, post_peer_id peer, uint64_t number, uint64_t class)
@@ -210,7 +211,7 @@ static void check_class(struct end *e, struct post_message *m)
 
 static int mischief(void *context, uint8_t *frame, size_t size);
 
-/* Over seventeen connections, which keep no order, and on which things are lost, doubled, held back. */
+/* Uses seventeen connections without order, on which frames are lost, doubled and delayed. */
 static void every_class_in_its_order_over_many_connections(void **state)
 {
 	(void)state;
@@ -244,8 +245,8 @@ static void every_class_in_its_order_over_many_connections(void **state)
 	}
 }
 
-/* Activations that leave together get connections, within what all peers may have; one alone gets none, and what a
- * forgotten peer had is free again. */
+/* A burst of activations gets more connections, within the limit of all peers. A single activation
+ * gets none. The connections of a forgotten peer are free again. */
 static void bursts_get_connections(void **state)
 {
 	static const struct post_options sender = {.connections = 2, .connections_more = 9};
@@ -292,7 +293,7 @@ static void near_peers_have_one_connection(void **state)
 	pair_close(&p);
 }
 
-/* Who has no room for a class defers it: other classes go on, and later nothing is missing. */
+/* A receiver without room defers a class: other classes continue, and no message is lost. */
 static void what_is_deferred_comes_later(void **state)
 {
 	(void)state;
@@ -349,7 +350,7 @@ static int note_largest(void *context, uint8_t *frame, size_t size)
 
 enum { HUGE = 30 }; /* a message of 342,315 bytes */
 
-/* Each connection has its share of it, before the listener begins anew and after. */
+/* Each connection carries a share of the message, before and after the listener restarts. */
 static void a_restarted_far_listener_has_all_connections(void **state)
 {
 	(void)state;
@@ -471,7 +472,8 @@ static void what_is_assembled_is_bounded(void **state)
 {
 	(void)state;
 	struct pair p;
-	struct post_options tight = {.assembling_most_bytes = 1 << 20, .message_most_bytes = 8 << 20};
+	struct post_options tight = { .assembling_most_bytes = 1 << 20,
+				      .message_most_bytes = 8 << 20 };
 	struct checker c = {.size = mixed_size};
 	pair_open(&p, tight, defaults);
 	p.a.on_data = check_message;
@@ -645,7 +647,7 @@ static void an_absent_peer_costs_nothing(void **state)
 }
 
 /* Every tensor is a measurement, and on an idle connection probes are. */
-static void what_was_carried_is_told(void **state)
+static void finished_transfers_are_reported(void **state)
 {
 	(void)state;
 	struct pair p;
@@ -662,7 +664,7 @@ static void what_was_carried_is_told(void **state)
 	assert_int_equal(post_probe(p.b.post, p.to_a, clock_monotonic_us()), 0);
 	PAIR_UNTIL(&p, post_peer(p.b.post, p.to_a, &info) == 0 && info.round_trip_us > 0);
 	assert_true(info.least_round_trip_us > 0 && info.rto_us > info.round_trip_us);
-	assert_int_equal(p.a.seen.data, 0); /* nobody was told */
+	assert_int_equal(p.a.seen.data, 0); /* probes are no messages */
 	assert_int_equal(info.delivery_bytes_per_s, 0);
 	assert_int_equal(post_transfer(p.b.post, &t), -EAGAIN);
 
@@ -706,7 +708,7 @@ int main(void)
 		cmocka_unit_test(silence_ends_a_session),
 		cmocka_unit_test(new_keys_lose_nothing),
 		cmocka_unit_test(an_absent_peer_costs_nothing),
-		cmocka_unit_test(what_was_carried_is_told),
+		cmocka_unit_test(finished_transfers_are_reported),
 		cmocka_unit_test(every_class_in_its_order_over_many_connections),
 		cmocka_unit_test(bursts_get_connections),
 		cmocka_unit_test(near_peers_have_one_connection),

@@ -1,5 +1,5 @@
-/* A session's keys are used so often and no oftener, and who needs new ones asks once and waits its time. Two links
- * whose clock stands still until it is moved. */
+/* Tests the limits of a session's keys: they are never exceeded, and the dialer asks for new keys
+ * once and in time. Two links run with a clock that the test moves. */
 #include <errno.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -40,9 +40,14 @@ static int count_hellos(void *context, uint8_t *frame, size_t size)
 
 static struct link_options options_of(struct two *t, struct side *s)
 {
-	return (struct link_options){ .identity = s->id, .admitted = t->list, .frame_most = 1 << 16,
-				      .sessions_most = 8, .silence_us = LONG_US, .rekey_us = LONG_US,
-				      .counters = &s->counters, .hook = &t->hook };
+	return (struct link_options){ .identity = s->id,
+				      .admitted = t->list,
+				      .frame_most = 1 << 16,
+				      .sessions_most = 8,
+				      .silence_us = LONG_US,
+				      .rekey_us = LONG_US,
+				      .counters = &s->counters,
+				      .hook = &t->hook };
 }
 
 static void listens(struct two *t, const char *address)
@@ -57,12 +62,15 @@ static void dials(struct two *t)
 {
 	struct link_options o = options_of(t, &t->dialer);
 
-	assert_int_equal(link_dial(&t->dialer.link, &o, t->address, keys_public_of(t->listener.id), 1, NULL), 0);
+	assert_int_equal(
+		link_dial(&t->dialer.link, &o, t->address, keys_public_of(t->listener.id), 1, NULL),
+		0);
 }
 
 static void admit(struct two *t)
 {
-	assert_int_equal(keys_list_admit(t->list, keys_public_of(t->dialer.id), KEYS_AGENT, "d", NULL), 0);
+	assert_int_equal(
+		keys_list_admit(t->list, keys_public_of(t->dialer.id), KEYS_AGENT, "d", NULL), 0);
 }
 
 static void begin(struct two *t)

@@ -1,4 +1,4 @@
-/* A dialer and a listener that is played, on a plain TCP socket: nanomsg's own words byte by byte. */
+/* Tests a dialer against a simulated listener, a TCP socket that speaks nanomsg's protocol. */
 #include "wire/sessions/socket.h"
 
 #include <arpa/inet.h>
@@ -106,7 +106,7 @@ static int frame_comes(struct socket *s, int listener)
 	return tries;
 }
 
-/* What the dialer has not taken of the first connection is not of the second. */
+/* Unread bytes of the first connection do not count as bytes of the second. */
 static void what_was_not_taken_ends_no_other_connection(void **state)
 {
 	char address[LINK_ADDRESS_SIZE];
@@ -146,7 +146,7 @@ static void what_comes_again_by_itself_stays(void **state)
 	close(listener);
 }
 
-/* Of this process's connections to that port: whether the size of their buffers is fixed. */
+/* Returns true if the buffers of this process's connections to that port have a fixed size. */
 static int fixed_buffers(const char *address, int option)
 {
 	const int port = atoi(strrchr(address, ':') + 1);
@@ -155,8 +155,8 @@ static int fixed_buffers(const char *address, int option)
 		struct sockaddr_in to;
 		socklen_t size = sizeof(to);
 		int locked = 0;
-		if (getpeername(fd, (struct sockaddr *)&to, &size) < 0 || to.sin_family != AF_INET ||
-		    ntohs(to.sin_port) != port)
+		if (getpeername(fd, (struct sockaddr *)&to, &size) < 0 ||
+		    to.sin_family != AF_INET || ntohs(to.sin_port) != port)
 			continue;
 		size = sizeof(locked);
 		assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_BUF_LOCK, &locked, &size), 0);
@@ -184,7 +184,8 @@ static void buffers_to_other_machines_follow_the_way(void **state)
 	socket_close(&s);
 	close(fds[0]);
 
-	snprintf(far, sizeof(far), "tcp://0.0.0.0%s", strrchr(address, ':')); /* is this machine as well */
+	/* is this machine as well */
+	snprintf(far, sizeof(far), "tcp://0.0.0.0%s", strrchr(address, ':'));
 	assert_false(socket_is_near(far));
 	assert_int_equal(socket_dial(&s, far, 4, false, 1 << 16, NULL), 0);
 	for (int i = 0; i < 4; i++)
@@ -198,7 +199,7 @@ static void buffers_to_other_machines_follow_the_way(void **state)
 }
 
 /* One of several connections is in such a state: the others hide it not. */
-static void a_sick_one_among_several_is_dialed_anew(void **state)
+static void a_broken_connection_of_several_is_redialed(void **state)
 {
 	char address[LINK_ADDRESS_SIZE];
 	int listener = listen_anywhere(address), fds[3], ended = 0;
@@ -218,13 +219,13 @@ static void a_sick_one_among_several_is_dialed_anew(void **state)
 		close(fds[0]);
 		fds[0] = answer(listener);
 		if (!try_to_send(fds[1], 1))
-			break; /* let go already */
+			break; /* closed already */
 		while (socket_receive(&s, &route, &frame, &size) == 0)
 			socket_frame_free(frame);
 		socket_repair(&s, now += 100000);
 		ended++;
 	}
-	/* All were let go. */
+	/* All were closed. */
 	assert_true(readable(fds[2], 10000));
 	assert_true(ended < 20);
 	socket_close(&s);
@@ -255,7 +256,8 @@ static uint64_t connections_of(const struct socket *s)
 	return now;
 }
 
-/* Of a process of its own that is full of strangers: what it can still do. Exit status 0: all. */
+/* Runs in a process whose connections are all taken by strangers. Exit status 0: it can still do
+ * everything. */
 static int serve_strangers(int tell, int all_here)
 {
 	const struct rlimit few = {.rlim_cur = 256, .rlim_max = 256};
@@ -330,11 +332,12 @@ static void strangers_leave_room(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(strangers_leave_room), /* first: it forks, which nanomsg once used does not bear */
+		/* first: it forks, which nanomsg once used does not bear */
+		cmocka_unit_test(strangers_leave_room),
 		cmocka_unit_test(what_was_not_taken_ends_no_other_connection),
 		cmocka_unit_test(what_comes_again_by_itself_stays),
 		cmocka_unit_test(buffers_to_other_machines_follow_the_way),
-		cmocka_unit_test(a_sick_one_among_several_is_dialed_anew),
+		cmocka_unit_test(a_broken_connection_of_several_is_redialed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Trains of packets on this machine's own loop: what was announced is timed, what was not gets nowhere. */
+/* Tests trains of packets on the loopback: announced ones are timed, others have no effect. */
 #include "wire/train.h"
 
 #include <setjmp.h>
