@@ -274,7 +274,7 @@ static void take_turn(struct controller *c)
 	command_turn(c);
 	disk_turn(&c->run);
 	loop_act(&c->iteration);
-	disk_go_on(&c->run);
+	disk_continue(&c->run);
 	loop_phase(c);
 	loop_act(&c->iteration);
 }

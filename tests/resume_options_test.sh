@@ -16,7 +16,7 @@ started+=($demo)
 for _ in $(seq 600); do [ -e "$run/run.db" ] && break; sleep 0.02; done
 kill -KILL "$(controller_pid)" || die "no controller to kill"
 wait_for "$events" 5 $demo 120
-grep -q 'the run never got under way' "$run/log/controller.log" || die "the first controller lived too long"
+grep -q 'the run had not started' "$run/log/controller.log" || die "the first controller lived too long"
 kill -KILL "$(controller_pid)" || die "no second controller to kill"
 wait $demo || die "demo: exit status $?"
 started=()

@@ -1,4 +1,4 @@
-/* disk.h - a disk that others have filled: the run waits, and goes on by itself. */
+/* disk.h - pauses the run while its disk is full, and continues it once there is room. */
 #ifndef CONTROLLER_HISTORY_DISK_H
 #define CONTROLLER_HISTORY_DISK_H
 
@@ -8,19 +8,20 @@
 struct run;
 
 struct disk {
-	bool full;         /* the run waits, since then */
-	bool room;         /* by this turn's look, there is some */
-	bool commit_waits; /* even what was held back is taken: no commit can be written */
-	bool warned;
-	int64_t since_us, next_look_us, next_said_us;
+	bool full;                 /* the run waits; since_us says since when */
+	bool has_room;             /* this turn's check found room for the reserve */
+	bool has_unwritten_commit; /* the reserve is used up: the commit is retried */
+	bool warned;               /* the journal has reported a reserve that cannot be made */
+	int64_t since_us, next_check_us, next_report_us;
 };
 
-/* The disk of the run's folder is full, by the store's word: nothing new begins. */
+/* Returns true if the disk of the run's folder is full. The caller starts no iteration then. */
 bool disk_full(const struct run *run);
-void disk_refused(struct run *run); /* a commit found no room: it is tried again */
-/* Looks now and then; a commit that found no room is tried again */
+/* Marks the disk as full because a commit could not be written. disk_turn requests the retry. */
+void disk_refused(struct run *run);
+/* Checks the disk once a second, and requests the retry of a commit that could not be written. */
 void disk_turn(struct run *run);
-/* After that: where there is room again, and the commit was written */
-void disk_go_on(struct run *run);
+/* Continues the run if disk_turn found room and no commit is waiting to be written. */
+void disk_continue(struct run *run);
 
 #endif

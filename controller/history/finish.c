@@ -1,4 +1,8 @@
-/* finish.c - the end of a run: said once, to everyone. */
+/* finish.c - ends a run: announces the end once, to consoles, agents and the supervisor.
+ *
+ * A run can end for several reasons, from several places. This module makes sure that each end
+ * goes the same way: the last commit is on the agents' disks before they stop, and a supervisor
+ * does not restart the controller of a finished run. */
 #include "controller/history/finish.h"
 
 #include <stdio.h>
@@ -15,7 +19,7 @@ void set_phase(struct run *run, enum run_phase phase)
 	bool changed = run->phase != phase;
 
 	run->phase = phase;
-	run->stream.next_status_us = 0; /* tell consoles now */
+	run->stream.next_status_us = 0; /* send consoles the status now */
 	if (changed)
 		record_phase(run);
 }
@@ -40,8 +44,9 @@ void controller_finish(struct members *members, int status, const char *why)
 	note(members->run, status ? NOTE_ALERT : NOTE_EVENT, -1, 0, "the run ends: %.150s", why);
 	snprintf(stop.u.stop.reason, sizeof(stop.u.stop.reason), "%.120s", why);
 	if (members->run->ending.unrecorded)
-		return; /* agents keep their weights, and wait for a controller that can write */
-	/* A finished run ends its supervisor once everything is written, so that a successor can end it too. */
+		return; /* agents keep their weights and wait for a controller that can write */
+	/* If the run has done all its iterations, controller_closed ends the supervisor once
+	 * everything is written. Should this controller die before, a successor ends it. */
 	if (status != 0 || !run_is_done(members->run))
 		supervisor_end(members->run);
 	for (uint32_t i = 0; i < members->n; i++)
@@ -57,17 +62,17 @@ void controller_closed(struct run *run)
 
 void controller_stop(struct iteration *it, const char *why)
 {
-	bool again = it->run->ending.stopping && it->run->phase == PHASE_PAUSED;
+	bool is_second = it->run->ending.stopping && it->run->phase == PHASE_PAUSED;
 
 	if (it->run->phase == PHASE_FINISHED)
 		return;
-	if (again || it->run->phase == PHASE_GATHERING || it->run->phase == PHASE_STALLED) {
+	if (is_second || it->run->phase == PHASE_GATHERING || it->run->phase == PHASE_STALLED) {
 		controller_finish(it->members, 0, why);
 		return;
 	}
 	it->run->ending.stopping = why;
 	it->evaluation.wanted = false;
-	/* Where nothing is under way: the next turn ends it (iteration.c) */
+	/* The iteration's next turn ends the run once nothing is under way (iteration.c). */
 	set_phase(it->run, PHASE_PAUSED);
 }
 

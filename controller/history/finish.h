@@ -1,4 +1,4 @@
-/* finish.h - the end of a run: said once, to everyone. */
+/* finish.h - ends a run: announces the end once, to consoles, agents and the supervisor. */
 #ifndef CONTROLLER_HISTORY_FINISH_H
 #define CONTROLLER_HISTORY_FINISH_H
 
@@ -12,21 +12,26 @@ struct members;
 struct run;
 
 struct ending {
-	const char *stopping; /* the run is to end, and why; NULL */
+	const char *stopping; /* reason for the requested end; NULL: none was requested */
 	int exit_status;
-	bool unrecorded; /* it ends because the run cannot be recorded */
-	int64_t at_us;   /* it has ended */
+	bool unrecorded; /* the run ends because it cannot be recorded */
+	int64_t at_us;   /* when the run ended */
 };
 
+/* Changes the phase, records the change, and sends consoles the status at the next turn. */
 void set_phase(struct run *run, enum run_phase phase);
-bool run_is_done(const struct run *run); /* all iterations that were asked for are committed */
+/* Returns true if all requested iterations are committed. */
+bool run_is_done(const struct run *run);
+/* Ends the run now and sends MSG_STOP to the agents. status: the exit status of the program; not 0:
+ * why is an error. Does nothing if the run has ended already. */
 void controller_finish(struct members *members, int status, const char *why);
-/* The store is closed: whoever supervises need not begin it again. */
+/* Tells the supervisor that the run is over. To be called once the store is closed. */
 void controller_closed(struct run *run);
-/* What is under way is given up; once the last commit is on the agents' disks the run ends. Said twice: at once.
- * why: borrowed for good. */
+/* Abandons the work under way, and ends the run once the last commit is on the agents' disks. A
+ * second call ends the run at once. why: borrowed until the program ends. */
 void controller_stop(struct iteration *it, const char *why);
-/* The disk is full, or worse: ends, and leaves the agents to a controller that can write. */
+/* Ends this controller because it cannot write. The agents are not stopped: they keep their
+ * weights for a controller that can. */
 void controller_unrecorded(struct members *members, const char *why);
 
 #endif

@@ -1,9 +1,9 @@
-/* record.c - the run's memory: the store, RUN-DIR/plans, and JSON lines on stdout.
+/* record.c - writes the record of the run: the store, RUN-DIR/plans, and JSON lines on stdout.
  *
- * What a run must not go on without (commits, plans) returns an error; what is told for people and tools is logged
- * when it cannot be written. A commit is one transaction: its routes, the order in which each node counted, and the
- * sums; tasks follow, and the moment last.
- */
+ * A successor, replays and `skippipe verify` read this record. Functions that write what the run
+ * depends on (commits, plans) return an error. All others only log a failure, because their rows
+ * serve people and tools. A commit is one transaction: its routes, the order in which each node
+ * accumulated its gradients, and the sums. The tasks follow, and the moment comes last. */
 #include "controller/history/record.h"
 
 #include <errno.h>
@@ -39,10 +39,10 @@ static void put_event(struct run *run, json_t *o)
 
 void record_iteration(struct iteration *it, const struct msg_see_iteration *s)
 {
-	json_int_t tasks = it->progress.ended + it->progress.voided, again = tasks;
+	json_int_t tasks = it->progress.ended + it->progress.voided, repeated = tasks;
 
 	for (uint32_t i = 0; i < it->routes.n; i++)
-		again -= 2 * it->routes.microbatches[i].route.n_hops + 1;
+		repeated -= 2 * it->routes.microbatches[i].route.n_hops + 1;
 	put_event(it->run,
 		  json_pack("{s:s, s:I, s:f, s:f, s:f, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, "
 			    "s:i, s:I, s:I, s:I}",
@@ -54,16 +54,17 @@ void record_iteration(struct iteration *it, const struct msg_see_iteration *s)
 			    (double)s->predicted_sync_s, "real_s", (double)s->real_s,
 			    "tokens_per_s", (double)s->tokens_per_s, "rerun", (int)s->rerun,
 			    "epoch", (json_int_t)s->epoch, "tasks", tasks, "tasks_again",
-			    again > 0 ? again : 0));
+			    repeated > 0 ? repeated : 0));
 }
 
-/* ---- the curves, kept for consoles ---- */
+/* ---- curves for consoles ---- */
 
 void record_keep(struct run *run, const struct msg_see_iteration *see)
 {
 	struct curves *v = &run->history.curves;
 
-	v->n_history = (uint32_t)array_keep_newest(v->history, v->n_history, KEPT_CURVE, sizeof(*v->history));
+	v->n_history = (uint32_t)array_keep_newest(v->history, v->n_history, KEPT_CURVE,
+						   sizeof(*v->history));
 	if (array_grow(&v->history, &v->room_history, v->n_history + 1, sizeof(*v->history)))
 		v->history[v->n_history++] = *see;
 }
@@ -72,9 +73,10 @@ void record_keep_validation(struct run *run, const struct msg_see_validation *se
 {
 	struct curves *v = &run->history.curves;
 
-	v->n_validations =
-		(uint32_t)array_keep_newest(v->validations, v->n_validations, KEPT_CURVE, sizeof(*v->validations));
-	if (array_grow(&v->validations, &v->room_validations, v->n_validations + 1, sizeof(*v->validations)))
+	v->n_validations = (uint32_t)array_keep_newest(v->validations, v->n_validations, KEPT_CURVE,
+						       sizeof(*v->validations));
+	if (array_grow(&v->validations, &v->room_validations, v->n_validations + 1,
+		       sizeof(*v->validations)))
 		v->validations[v->n_validations++] = *see;
 }
 
@@ -90,7 +92,7 @@ void record_validation(struct run *run, const struct msg_see_validation *v)
 				 (json_int_t)v->iteration, "loss", (double)v->loss));
 }
 
-/* Words that are NULL are empty. */
+/* Texts that are NULL are written as empty. */
 static void record_moment(struct run *run, struct store_moment *m)
 {
 	struct error err = { "" };
@@ -118,8 +120,12 @@ void record_phase(struct run *run)
 void record_compute(struct run *run, uint16_t node)
 {
 	const struct cluster_node *n = &run->cluster->nodes[node];
-	struct store_moment m = { .kind = "compute", .node = node, .stage = -1, .forward_s = n->forward_s,
-				  .backward_s = n->backward_s, .loss_s = n->loss_s };
+	struct store_moment m = { .kind = "compute",
+				  .node = node,
+				  .stage = -1,
+				  .forward_s = n->forward_s,
+				  .backward_s = n->backward_s,
+				  .loss_s = n->loss_s };
 
 	record_moment(run, &m);
 }
@@ -177,7 +183,9 @@ void record_node(struct run *run, const struct member *m)
 
 void record_recovery(struct run *run, const char *step, int node, int64_t value, int64_t at_us)
 {
-	struct store_moment m = { .kind = "recovery", .node = node, .stage = -1, .value = value, .word = step };
+	struct store_moment m = {
+		.kind = "recovery", .node = node, .stage = -1, .value = value, .word = step
+	};
 
 	record_moment(run, &m);
 	put_event(run, json_pack("{s:s, s:s, s:i, s:I, s:f}", "event", "recovery", "step", step,
@@ -215,7 +223,8 @@ static void plan_path(const struct run *run, uint64_t epoch, char path[PATH_MAX]
 		 (unsigned long long)epoch);
 }
 
-/* For other tools, and the newest only: the store has them all, and goes on without these. */
+/* Keeps files of the newest plans only, because they are for other tools: the store has all plans.
+ * Therefore a failure is only a warning. */
 void record_plan_file(struct run *run, uint64_t epoch, const char *text)
 {
 	char path[PATH_MAX];
@@ -227,10 +236,10 @@ void record_plan_file(struct run *run, uint64_t epoch, const char *text)
 	}
 	plan_path(run, epoch, path);
 	if (access(path, F_OK) != 0 && file_write(path, text, strlen(text), 0600, &err) != 0)
-		note(run, NOTE_WARNING, -1, 0, "a plan's file is missing: %.150s", err.text);
+		note(run, NOTE_WARNING, -1, 0, "cannot write a plan's file: %.150s", err.text);
 }
 
-/* Durable first, then its file, which other tools read, then the event. */
+/* The event comes last: a tool that reads the event finds the plan's row and file. */
 int record_plan(struct run *run, const struct planned *p, struct error *err)
 {
 	char path[PATH_MAX], *text = plan_format(p->plan);
@@ -241,7 +250,9 @@ int record_plan(struct run *run, const struct planned *p, struct error *err)
 				 text,
 				 p->plan->predicted.iteration_s,
 				 plan_visible_sync_s(p->plan) };
-	struct store_moment moment = { .kind = "plan", .node = -1, .stage = -1, .value = (int64_t)p->epoch };
+	struct store_moment moment = {
+		.kind = "plan", .node = -1, .stage = -1, .value = (int64_t)p->epoch
+	};
 	int rc;
 
 	if (!text)
@@ -267,20 +278,19 @@ int record_plan(struct run *run, const struct planned *p, struct error *err)
 
 static char *optimizer_json(const struct recipe *r)
 {
-	json_t *o =
-		json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:i, s:f}", "kind", "adamw",
-			  "lr", (double)r->adamw.lr, "beta1", (double)r->adamw.beta1, "beta2",
-			  (double)r->adamw.beta2, "eps", (double)r->adamw.eps, "weight_decay",
-			  (double)r->adamw.weight_decay, "clip", (double)r->clip, "warmup",
-			  (int)r->warmup, "iterations", (int)r->iterations, "final_lr",
-			  (double)r->final_lr);
+	json_t *o = json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:i, s:f}", "kind", "adamw",
+			      "lr", (double)r->adamw.lr, "beta1", (double)r->adamw.beta1, "beta2",
+			      (double)r->adamw.beta2, "eps", (double)r->adamw.eps, "weight_decay",
+			      (double)r->adamw.weight_decay, "clip", (double)r->clip, "warmup",
+			      (int)r->warmup, "iterations", (int)r->iterations, "final_lr",
+			      (double)r->final_lr);
 	char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
 
 	json_decref(o);
 	return text;
 }
 
-/* For other tools; all of it stands in the store too. */
+/* These files are for other tools. The store holds their contents too. */
 int record_folder(struct run *run, struct error *err)
 {
 	const char *cluster = store_run_of(run->history.store)->cluster;
@@ -305,31 +315,31 @@ int record_cluster(struct members *members, struct error *err)
 	return rc ? rc : record_folder(members->run, err);
 }
 
-/* All that verify and a successor need of a run before its first iteration. */
-int record_begin(struct run *r_, struct error *err)
+/* Writes the run's row before the first iteration. `skippipe verify` and a successor need it. */
+int record_begin(struct run *run, struct error *err)
 {
-	char *cluster = cluster_format(r_->cluster),
-	     *optimizer = optimizer_json(&r_->training.recipe);
-	char *options = resume_options(r_);
-	struct store_run run = {
-		.name = r_->options.name,
+	char *cluster = cluster_format(run->cluster),
+	     *optimizer = optimizer_json(&run->training.recipe);
+	char *options = resume_options(run);
+	struct store_run row = {
+		.name = run->options.name,
 		.version = SKIPPIPE_VERSION,
-		.model = r_->training.model_json,
+		.model = run->training.model_json,
 		.cluster = cluster,
 		.optimizer = optimizer,
-		.id = r_->id,
-		.seed = r_->options.seed,
+		.id = run->id,
+		.seed = run->options.seed,
 		.hash = HASH_NAME,
 		.corpus_hash = 0,
-		.started_wall_us = r_->started.wall_us,
-		.batch = r_->training.recipe.batch,
-		.sequence = r_->training.recipe.sequence,
-		.n_shards = r_->training.n_shards,
-		.per_shard = r_->training.per_shard,
-		.threads = r_->options.threads,
-		.bf16 = r_->options.bf16,
-		.n_corpus = r_->options.n_corpus,
-		.corpus = r_->options.corpus,
+		.started_wall_us = run->started.wall_us,
+		.batch = run->training.recipe.batch,
+		.sequence = run->training.recipe.sequence,
+		.n_shards = run->training.n_shards,
+		.per_shard = run->training.per_shard,
+		.threads = run->options.threads,
+		.bf16 = run->options.bf16,
+		.n_corpus = run->options.n_corpus,
+		.corpus = run->options.corpus,
 		.options = options,
 	};
 	int rc = -ENOMEM;
@@ -337,9 +347,9 @@ int record_begin(struct run *r_, struct error *err)
 	if (!cluster || !optimizer || !options)
 		error_set(err, rc, "out of memory");
 	else
-		rc = store_create(&r_->history.store, r_->options.run_dir, &run, err);
+		rc = store_create(&run->history.store, run->options.run_dir, &row, err);
 	if (rc == 0)
-		rc = record_folder(r_, err);
+		rc = record_folder(run, err);
 	free(cluster);
 	free(optimizer);
 	free(options);
@@ -348,6 +358,7 @@ int record_begin(struct run *r_, struct error *err)
 
 /* ---- commits ---- */
 
+/* The rows of a commit with which `skippipe verify` repeats the sums in the same order. */
 struct audit {
 	struct store_route *routes;
 	struct store_order *orders;
@@ -379,9 +390,9 @@ static void audit_orders(const struct iteration *it, struct audit *a)
 			(struct store_order){ (uint16_t)i, it->members->list[i].sum.stage, k->n,
 					      a->counted + at, it->members->list[i].hello.device };
 		for (uint32_t n = 0; n < k->n; n++)
-			a->counted[at++] = (struct store_counted){
-				k->list[n].microbatch, k->list[n].kind == TASK_LOSS ? 'L' : 'B'
-			};
+			a->counted[at++] =
+				(struct store_counted){ k->list[n].microbatch,
+							k->list[n].kind == TASK_LOSS ? 'L' : 'B' };
 	}
 }
 
@@ -419,16 +430,16 @@ static int audit_init(const struct iteration *it, struct audit *a)
 	for (uint32_t i = 0; i < it->routes.n; i++) {
 		const struct route *r = &it->routes.microbatches[i].route;
 
-		a->routes[i] =
-			(struct store_route){ r->microbatch, r->shard, r->wave,  r->attempt,
-					      r->n_hops,     r->nodes, r->stages };
+		a->routes[i] = (struct store_route){ r->microbatch, r->shard, r->wave,  r->attempt,
+						     r->n_hops,     r->nodes, r->stages };
 	}
 	audit_orders(it, a);
 	audit_reductions(it->members, a);
 	return 0;
 }
 
-/* A task's start and end, joined; arrivals and waits come with the start. */
+/* Writes one row for each task, from its two events. The start event carries the arrival and the
+ * wait. */
 static void record_tasks(struct iteration *it)
 {
 	const struct progress *p = &it->progress;
@@ -527,7 +538,7 @@ int record_commit(struct iteration *it, const struct msg_commit *m, double sum_s
 	record_keep(it->run, see);
 	it->run->last_commit = *m;
 	record_tasks(it);
-	record_moment(it->run, &moment); /* last: whoever reads it finds the tasks */
+	record_moment(it->run, &moment); /* last: a reader of this row finds the tasks */
 	thin_tasks(it->run);
 	put_event(it->run, json_pack("{s:s, s:I, s:I, s:i, s:f, s:f}", "event", "commit", "n",
 				     (json_int_t)m->iteration, "epoch", (json_int_t)it->run->epoch,
@@ -546,7 +557,7 @@ void record_hash(struct run *run, const struct member *m, uint8_t stage, uint64_
 		log_line(&run->log, LOG_ERROR, "%s", err.text);
 }
 
-struct sought {
+struct hash_search {
 	uint64_t hash;
 	uint8_t stage;
 	bool found;
@@ -554,7 +565,7 @@ struct sought {
 
 static int seek_hash(void *context, const struct store_hash *h)
 {
-	struct sought *s = context;
+	struct hash_search *s = context;
 
 	s->found = s->found || (h->stage == s->stage && h->hash == s->hash);
 	return 0;
@@ -562,7 +573,7 @@ static int seek_hash(void *context, const struct store_hash *h)
 
 bool record_has_hash(const struct run *run, uint8_t stage, uint64_t iteration, uint64_t hash)
 {
-	struct sought s = { .hash = hash, .stage = stage };
+	struct hash_search s = { .hash = hash, .stage = stage };
 	struct error err = { "" };
 
 	if (store_each_hash(run->history.store, iteration, seek_hash, &s, &err) != 0)

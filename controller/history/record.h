@@ -1,4 +1,7 @@
-/* record.h - the run's memory: the store, RUN-DIR/plans, and JSON lines on stdout. */
+/* record.h - writes the record of the run: the store, RUN-DIR/plans, and JSON lines on stdout.
+ *
+ * Functions that return an int return 0 or a negative errno with the reason in err. The others log
+ * a failure and continue. */
 #ifndef CONTROLLER_HISTORY_RECORD_H
 #define CONTROLLER_HISTORY_RECORD_H
 
@@ -20,47 +23,55 @@ struct msg_see_iteration;
 struct msg_see_validation;
 struct planned;
 
-/* What consoles are told when they come; the store has all of it. */
+/* The newest losses, sent to a console that attaches. The store has all of them. */
 struct curves {
-	struct msg_see_iteration *history; /* the newest KEPT_CURVE at least */
+	struct msg_see_iteration *history; /* (n_history) at least the newest KEPT_CURVE */
 	uint32_t n_history;
 	size_t room_history;
-	struct msg_see_validation *validations; /* likewise */
+	struct msg_see_validation *validations; /* (n_validations) likewise */
 	uint32_t n_validations;
 	size_t room_validations;
 };
 
-int record_begin(struct run *r_, struct error *err);
-/* What RUN-DIR holds beside the store: a predecessor may have died before it was written. */
+/* Creates the store and writes the run's row. */
+int record_begin(struct run *run, struct error *err);
+/* Writes the files of RUN-DIR beside the store. Also called when a run is resumed, because the
+ * predecessor may have died before it wrote them. */
 int record_folder(struct run *run, struct error *err);
-int record_cluster(struct members *members, struct error *err); /* as measured by now */
+/* Writes the cluster with the delays measured so far. */
+int record_cluster(struct members *members, struct error *err);
 void record_plan_file(struct run *run, uint64_t epoch, const char *text);
-/* The plan is in force: durable, as an event, and as a file. */
+/* Records the plan that takes effect: in the store, as a file, and as an event. */
 int record_plan(struct run *run, const struct planned *p, struct error *err);
 int record_commit(struct iteration *it, const struct msg_commit *m, double sum_squares,
 		  const struct msg_see_iteration *see, struct error *err);
-void record_node(struct run *run, const struct member *m); /* its state is a new one */
+/* Records the node's new state. */
+void record_node(struct run *run, const struct member *m);
+/* Records the run's new phase. */
 void record_phase(struct run *run);
-/* What is planned against was corrected: a node's times, a link's delay. */
+/* Record a correction of the planner's estimates: a node's task times, a link's delay. */
 void record_compute(struct run *run, uint16_t node);
 void record_link(struct run *run, uint16_t from, uint16_t to);
-void record_cut(struct run *run, const struct link_failure *k); /* it is cut, or there again */
-void record_disk(struct run *run);                              /* full, or room again */
-/* What a death led to, step by step: "rerun" (value: microbatches told to run again), "planned"
- * (value: microseconds the planner took), "started" (value: the first of them to start, at_us).
- */
+/* Records that a link has failed or works again. */
+void record_cut(struct run *run, const struct link_failure *k);
+/* Records that the disk is full or has room again. */
+void record_disk(struct run *run);
+/* Records a step of the recovery after a death: "rerun" (value: microbatches that are restarted),
+ * "planned" (value: microseconds of planning), "started" (value: the first restarted microbatch
+ * that started, at_us: when). */
 void record_recovery(struct run *run, const char *step, int node, int64_t value, int64_t at_us);
 void record_fault(struct run *run, const struct fault *f);
 void record_iteration(struct iteration *it, const struct msg_see_iteration *see);
 void record_validation(struct run *run, const struct msg_see_validation *v);
-/* Into the curves that consoles are shown; nothing is written. */
+/* Add a row to run->history.curves. Nothing is written. */
 void record_keep(struct run *run, const struct msg_see_iteration *see);
 void record_keep_validation(struct run *run, const struct msg_see_validation *v);
 void record_hash(struct run *run, const struct member *m, uint8_t stage, uint64_t iteration,
 		 uint64_t hash);
-/* Whether anybody told that hash of the stage's weights after that commit. */
+/* Returns true if a node reported this hash of the stage's weights after that commit. */
 bool record_has_hash(const struct run *run, uint8_t stage, uint64_t iteration, uint64_t hash);
-/* What it told is not of the run's weights, and nothing was made of them. */
+/* Deletes the hash that m reported, because it is not of the run's weights. To be called only
+ * before those weights were used. */
 void record_forget_hash(struct run *run, const struct member *m, uint8_t stage, uint64_t iteration,
 			uint64_t hash);
 

@@ -1,12 +1,12 @@
-/* resume.c - taking over a run: after the controller's end, or its death at any moment.
+/* resume.c - resumes a run whose controller ended, or died at any moment.
  *
- * The store says what was committed; agents say what they hold. An agent that holds the last
- * commit goes on as it is. One that missed its announcement, but has the sum that was
- * committed, is told the commit again. Any other fetches the weights from those. The iteration
- * that was under way starts over, with attempts above every earlier one, so that what still
- * travels is known as old. The writer's epoch in the store fences off a predecessor that only
- * slept.
- */
+ * The store says which iterations were committed, and agents report the weights that they hold. An
+ * agent that holds the last commit continues with its weights. An agent that missed the
+ * announcement of the last commit, but holds its sum, receives the announcement again. All others
+ * fetch the weights from those agents. The iteration under way restarts. Its attempts are numbered
+ * above all earlier ones, so that messages of earlier attempts can be recognised as old. The store
+ * refuses writes with an earlier writer's epoch: a predecessor that was only suspended cannot
+ * continue the run beside this controller. */
 #include "controller/history/resume.h"
 
 #include <errno.h>
@@ -24,31 +24,31 @@
 #include "controller/weights/restore.h"
 #include "model/hash.h"
 
-/* Attempts that a controller may use up, and how many controllers; of the many after these each has fewer, for they
- * can hardly live long. */
+/* The first CONTROLLERS controllers of a run have ATTEMPTS attempt numbers each. All later ones
+ * have ATTEMPTS_LATER: a run that was resumed so often has controllers that die early. */
 enum { ATTEMPTS = 1 << 16, ATTEMPTS_LATER = 1 << 9, CONTROLLERS = 1 << 13 };
 
 int resume_numbers(uint64_t generation, uint32_t *first)
 {
-	uint64_t n = generation <= CONTROLLERS ? generation * ATTEMPTS
-					       : CONTROLLERS * (uint64_t)ATTEMPTS + (generation - CONTROLLERS) * ATTEMPTS_LATER;
+	uint64_t early = generation <= CONTROLLERS ? generation : CONTROLLERS;
+	uint64_t n = early * ATTEMPTS + (generation - early) * ATTEMPTS_LATER;
 
-	/* What agents and records take for an attempt */
+	/* Agents and records accept no attempt above 2^30. */
 	if (generation > INT32_MAX || n > (1u << 30))
 		return -ERANGE;
 	*first = (uint32_t)n;
 	return 0;
 }
 
-static bool said_anew(const struct options *o)
+static bool changes_options(const struct options *o)
 {
 	return o->overridden.iterations || o->overridden.eval_every || o->overridden.eval_batches ||
 	       o->overridden.checkpoint_every;
 }
 
-/* ---- the history, as consoles see it ---- */
+/* ---- the history for consoles ---- */
 
-static int see_commit(void *context, const struct store_commit *s)
+static int load_commit(void *context, const struct store_commit *s)
 {
 	struct controller *c = context;
 	struct msg_see_iteration see = {
@@ -76,7 +76,7 @@ static int see_commit(void *context, const struct store_commit *s)
 	return 0;
 }
 
-static int see_validation(void *context, const struct store_validation *v)
+static int load_validation(void *context, const struct store_validation *v)
 {
 	struct controller *c = context;
 	struct msg_see_validation see = { v->iteration, (float)v->loss, 0 };
@@ -85,7 +85,7 @@ static int see_validation(void *context, const struct store_validation *v)
 	return 0;
 }
 
-static int see_plan(void *context, const struct store_plan *p)
+static int load_plan(void *context, const struct store_plan *p)
 {
 	struct controller *c = context;
 
@@ -96,27 +96,29 @@ static int see_plan(void *context, const struct store_plan *p)
 	return 0;
 }
 
-/* What consoles are told of, and the newest plan: however long the run is, that is as much. */
-static int see_history(struct controller *c, struct error *err)
+/* Loads only the rows that consoles receive, and the newest plan. The amount is bounded, so that a
+ * long run resumes as quickly as a short one. */
+static int load_history(struct controller *c, struct error *err)
 {
 	uint64_t from = c->run.committed > KEPT_CURVE ? c->run.committed - KEPT_CURVE + 1 : 1;
-	int rc =
-		store_each_commit(c->run.history.store, from, c->run.committed, see_commit, c, err);
+	int rc = store_each_commit(c->run.history.store, from, c->run.committed, load_commit, c,
+				   err);
 
 	if (rc == 0)
-		rc = store_each_validation(c->run.history.store, see_validation, c, err);
+		rc = store_each_validation(c->run.history.store, load_validation, c, err);
 	if (rc == 0)
 		rc = store_each_plan(c->run.history.store,
 				     c->run.history.curves.n_history
 					     ? c->run.history.curves.history[0].epoch
 					     : 0,
-				     see_plan, c, err);
+				     load_plan, c, err);
 	if (rc == 0)
 		rc = store_last_note(c->run.history.store, &c->run.journal.last, err);
 	return rc;
 }
 
-static int see_who_was_there(struct members *members, struct error *err)
+/* Marks the nodes whose gradients are in the last commit. The start waits for them. */
+static int load_awaited(struct members *members, struct error *err)
 {
 	struct store_commit last;
 	int rc;
@@ -136,18 +138,19 @@ static int see_who_was_there(struct members *members, struct error *err)
 	return 0;
 }
 
-/* Agents hash as this program does: what the record says of weights and files must be comparable. */
-static int check_hash(const struct run *r_, struct error *err)
+/* Refuses a run that was recorded with another hash function. Its recorded hashes cannot be
+ * compared with those of this build and its agents. */
+static int check_hash(const struct run *run, struct error *err)
 {
-	const struct store_run *run = store_run_of(r_->history.store);
+	const struct store_run *row = store_run_of(run->history.store);
 
-	if (run->hash && strcmp(run->hash, HASH_NAME) == 0)
+	if (row->hash && strcmp(row->hash, HASH_NAME) == 0)
 		return 0;
 	return error_set(err, -EPROTONOSUPPORT,
 			 "%s: the run's hashes are %s, this program's " HASH_NAME
-			 ": it goes on with the build that began it (version %s)",
-			 r_->options.run_dir, run->hash ? run->hash : "an earlier build's",
-			 run->version);
+			 ": resume it with the build that began it (version %s)",
+			 run->options.run_dir, row->hash ? row->hash : "an earlier build's",
+			 row->version);
 }
 
 int resume_begin(struct controller *c, struct error *err)
@@ -160,19 +163,19 @@ int resume_begin(struct controller *c, struct error *err)
 	if (rc != 0)
 		return rc;
 	rc = resume_load(&c->members, err);
-	if (rc == -ENOENT) { /* it died before any agent was told its stage */
-		note(&c->run, NOTE_EVENT, -1, 0, "the run never got under way: it begins");
+	if (rc == -ENOENT) { /* the predecessor died before it assigned a stage */
+		note(&c->run, NOTE_EVENT, -1, 0, "the run had not started: it starts now");
 		return 0;
 	}
 	if (rc == 0)
 		rc = store_last_commit(c->run.history.store, &c->run.committed, err);
 	if (rc == 0)
-		rc = see_history(c, err);
+		rc = load_history(c, err);
 	if (rc == 0)
-		rc = see_who_was_there(&c->members, err);
+		rc = load_awaited(&c->members, err);
 	if (rc != 0)
 		return rc;
-	for (uint32_t i = 0; i < c->run.options.n_acts; i++) /* the predecessor did those */
+	for (uint32_t i = 0; i < c->run.options.n_acts; i++) /* the predecessor did these */
 		c->run.options.acts[i].done =
 			c->run.options.acts[i].iteration <= c->run.committed + 1;
 	c->run.training.corpus_hash = store_run_of(c->run.history.store)->corpus_hash;
@@ -180,32 +183,33 @@ int resume_begin(struct controller *c, struct error *err)
 	c->run.iteration = c->run.committed + 1;
 	c->weights.saving.last = restore_newest(&c->run);
 	if (resume_numbers(generation, &c->run.first_attempt) != 0)
-		return error_set(
-			err, -ERANGE,
-			"%s: the run was taken over %llu times: no numbers are left for another",
-			c->run.options.run_dir, (unsigned long long)generation);
+		return error_set(err, -ERANGE,
+				 "%s: the run was resumed %llu times: no attempt numbers are left",
+				 c->run.options.run_dir, (unsigned long long)generation);
 	c->members.assignments = c->operators.commands = generation << 32;
 	c->run.faults.first = c->run.first_attempt;
-	note(&c->run, NOTE_EVENT, -1, 0, "the run was taken over after it%llu (controller %llu)",
+	note(&c->run, NOTE_EVENT, -1, 0, "the run was resumed after it%llu (controller %llu)",
 	     (unsigned long long)c->run.committed, (unsigned long long)generation + 1);
-	if (!said_anew(&c->run.options))
+	if (!changes_options(&c->run.options))
 		return 0;
 	note(&c->run, NOTE_EVENT, -1, 0,
-	     "said anew: iterations %llu, validations every %u, of %u, checkpoints every %u",
+	     "options changed: iterations %llu, validations every %u, of %u, checkpoints every %u",
 	     (unsigned long long)c->run.options.iterations, c->run.options.eval_every,
 	     c->run.options.eval_batches, c->run.options.checkpoint_every);
 	return resume_save(&c->members);
 }
 
-/* ---- agents that were here before ---- */
+/* ---- returning agents ---- */
 
-/* Further on is only who holds what the run has gone back from, and will compute anew. */
+/* Returns true if the weights are of the last commit or of the one before. Weights of a later
+ * iteration are of no use: the run went back to a checkpoint and recomputes that iteration. */
 static bool is_last_or_before(const struct run *run, uint64_t iteration)
 {
 	return iteration == run->committed || iteration + 1 == run->committed;
 }
 
-/* A copy that cannot follow is let go. */
+/* Takes over the standby copy that the agent reports. A copy that is too old, or newer than the
+ * run, is dropped. */
 static void take_copy(struct members *members, struct member *m)
 {
 	const struct msg_hello *h = &m->hello;
@@ -222,16 +226,18 @@ static void take_copy(struct members *members, struct member *m)
 	m->copy.hash = h->kept_hash;
 }
 
-/* To who may have missed it, while nobody else may have its stage: if it has that sum it answers MSG_COMMITTED, of its
- * weights and of its copy. */
-static void tell_again(struct run *run, struct member *m)
+/* Sends the last commit again to an agent that may have missed it, for its weights and its standby
+ * copy. An agent that holds the sum answers MSG_COMMITTED. Nothing is sent once an iteration runs,
+ * because the stage may have been restored on another node by then. */
+static void resend_commit(struct run *run, struct member *m)
 {
-	struct msg again = { .type = MSG_COMMIT, .u.commit = run->last_commit };
+	struct msg commit = { .type = MSG_COMMIT, .u.commit = run->last_commit };
 	bool copy = m->copy.is_whole && m->copy.iterations < run->committed;
-	bool awaited = run->phase == PHASE_GATHERING || run->phase == PHASE_STALLED;
+	bool is_waiting = run->phase == PHASE_GATHERING || run->phase == PHASE_STALLED;
 
-	if (!awaited || run->last_commit.iteration != run->committed ||
-	    (m->hello.committed + 1 != run->committed && !copy) || member_send(run, m, &again) != 0)
+	if (!is_waiting || run->last_commit.iteration != run->committed ||
+	    (m->hello.committed + 1 != run->committed && !copy) ||
+	    member_send(run, m, &commit) != 0)
 		return;
 	m->weights.last_commit_sent = run->committed;
 	m->copy.last_commit_sent = copy ? run->committed : 0;
@@ -246,14 +252,14 @@ void resume_member(struct members *members, struct member *m)
 		return;
 	if (gathering && members->run->committed == 0 &&
 	    (h->run != members->run->id || h->stage != member_stage(members->run, m))) {
-		/* The seed's weights */
+		/* Nothing is committed: the agent starts from the seed's weights. */
 		members_assign(members, m, member_stage(members->run, m), false);
 		return;
 	}
 	if (h->run != members->run->id)
 		return;
 	take_copy(members, m);
-	tell_again(members->run, m);
+	resend_commit(members->run, m);
 	if (!h->hash || h->committed > members->run->committed)
 		return;
 	m->weights.stage = h->stage;

@@ -1,4 +1,4 @@
-/* resume.h - taking over a run: after the controller's end, or its death at any moment. */
+/* resume.h - resumes a run whose controller ended, or died at any moment. */
 #ifndef CONTROLLER_HISTORY_RESUME_H
 #define CONTROLLER_HISTORY_RESUME_H
 
@@ -9,13 +9,15 @@ struct members;
 struct error;
 struct member;
 
-/* Takes over a run whose controller ended or died: fills the run's state from its store. */
+/* Fills the run's state from its store. 0 also if the run had not started. */
 int resume_begin(struct controller *c, struct error *err);
-/* The first number of attempts, and of faults, of the n-th controller that takes over: above all that the ones before
- * it may have used. -ERANGE: none is left. Public for tests. */
+/* The first attempt number, and fault number, of a run's controller number `generation` (0: the
+ * first). It is above all numbers of earlier controllers. -ERANGE: none is left. Public for
+ * tests. */
 int resume_numbers(uint64_t generation, uint32_t *first);
-/* What an agent that has come holds of the run, as it says. While gathering who holds its stage goes on with it; one
- * that comes later may have the last copy of a stage (recover.c). */
+/* Takes over the weights and the standby copy that a joining agent reports. In the phase gathering,
+ * an agent that holds the last commit of its stage continues with it. An agent that joins later
+ * may hold the only copy of a stage (weights/restore.c). */
 void resume_member(struct members *members, struct member *m);
 
 #endif

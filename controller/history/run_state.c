@@ -1,6 +1,8 @@
-/* run_state.c - what a controller that takes the run over must know beside what was committed: saved whenever it
- * changes, and loaded again.
- */
+/* run_state.c - saves and loads the state that a successor needs beside the commits.
+ *
+ * A controller may die at any moment. Its successor finds the commits in the store, but also needs
+ * the options, the stage of each node, the nodes marked as failed, and the agents' keys. They are
+ * saved whenever they change, as JSON in the store's settings "options" and "controller". */
 #include "controller/history/run_state.h"
 
 #include <errno.h>
@@ -15,27 +17,29 @@
 #include "controller/members/members.h"
 #include "controller/members/member.h"
 
-/* What a run goes on with of its options, as the record of them has it, and, for those of both, the controller's own. */
+/* The options that a resumed run keeps. All are in the record "options", which is written once.
+ * Some are also in the record "controller", which is written again and again. */
 static const struct setting {
 	const char *name;
 	enum { WHOLE, LONG, REAL, FLAG } kind; /* uint32_t, uint64_t, double, bool */
-	size_t at; /* in struct options */
+	size_t at;                             /* in struct options */
 	double least, most;
-	/* Later: the controller's of an earlier build has none */
-	enum { OF_OPTIONS, OF_BOTH, OF_BOTH_LATER } of;
-	/* Whether the command line says it anew, and what is recorded does not count; 0: it cannot
-	 */
-	size_t overridden;
+	/* IN_BOTH_LATER: the record "controller" of an earlier build may lack the option. */
+	enum { IN_OPTIONS, IN_BOTH, IN_BOTH_LATER } records;
+	/* In struct options: a bool that is true if the command line sets the option and so
+	 * overrides the record. 0: the command line cannot change the option. */
+	size_t overridden_at;
 } settings[] = {
 #define AT(field) .at = offsetof(struct options, field)
-#define OVERRIDABLE(field) AT(field), .overridden = offsetof(struct options, overridden.field)
+#define OVERRIDABLE(field) AT(field), .overridden_at = offsetof(struct options, overridden.field)
 #define NUMBER(least_, most_) .least = (least_), .most = (most_)
 	{ "skip", WHOLE, AT(skip), NUMBER(0, INT_MAX) },
-	{ "time_scale", REAL, AT(time_scale), NUMBER(-HUGE_VAL, 1e6), .of = OF_BOTH },
-	{ "iterations", LONG, OVERRIDABLE(iterations), NUMBER(0, HUGE_VAL), .of = OF_BOTH },
-	{ "eval_every", WHOLE, OVERRIDABLE(eval_every), NUMBER(0, INT_MAX), .of = OF_BOTH },
-	{ "eval_batches", WHOLE, OVERRIDABLE(eval_batches), NUMBER(1, INT_MAX), .of = OF_BOTH },
-	{ "checkpoint_every", WHOLE, OVERRIDABLE(checkpoint_every), NUMBER(0, INT_MAX), .of = OF_BOTH_LATER },
+	{ "time_scale", REAL, AT(time_scale), NUMBER(-HUGE_VAL, 1e6), .records = IN_BOTH },
+	{ "iterations", LONG, OVERRIDABLE(iterations), NUMBER(0, HUGE_VAL), .records = IN_BOTH },
+	{ "eval_every", WHOLE, OVERRIDABLE(eval_every), NUMBER(0, INT_MAX), .records = IN_BOTH },
+	{ "eval_batches", WHOLE, OVERRIDABLE(eval_batches), NUMBER(1, INT_MAX), .records = IN_BOTH },
+	{ "checkpoint_every", WHOLE, OVERRIDABLE(checkpoint_every), NUMBER(0, INT_MAX),
+	  .records = IN_BOTH_LATER },
 	{ "serialise", FLAG, AT(serialise) },
 	{ "overlap_sync", FLAG, AT(overlap_sync) },
 	{ "given_assignment", FLAG, AT(assignment_given) },
@@ -47,9 +51,9 @@ static const struct setting {
 enum { SETTINGS = sizeof(settings) / sizeof(settings[0]) };
 enum record { RECORD_OPTIONS, RECORD_CONTROLLER };
 
-static bool is_kept(const struct setting *s, enum record in)
+static bool is_in_record(const struct setting *s, enum record in)
 {
-	return in == RECORD_OPTIONS || s->of != OF_OPTIONS;
+	return in == RECORD_OPTIONS || s->records != IN_OPTIONS;
 }
 
 static json_t *pack_setting(const struct options *p, const struct setting *s)
@@ -57,14 +61,18 @@ static json_t *pack_setting(const struct options *p, const struct setting *s)
 	const void *from = (const char *)p + s->at;
 
 	switch (s->kind) {
-	case WHOLE: return json_integer(*(const uint32_t *)from);
-	case LONG: return json_integer((json_int_t)*(const uint64_t *)from);
-	case REAL: return json_real(*(const double *)from);
-	default: return json_boolean(*(const bool *)from);
+	case WHOLE:
+		return json_integer(*(const uint32_t *)from);
+	case LONG:
+		return json_integer((json_int_t) * (const uint64_t *)from);
+	case REAL:
+		return json_real(*(const double *)from);
+	default:
+		return json_boolean(*(const bool *)from);
 	}
 }
 
-/* With the rest of the record, which it takes. NULL: no memory. */
+/* The record as text, with the members of rest, which is freed. NULL: out of memory. */
 static char *print_record(const struct options *p, enum record in, json_t *rest)
 {
 	json_t *o = json_object();
@@ -72,8 +80,9 @@ static char *print_record(const struct options *p, enum record in, json_t *rest)
 	char *text = NULL;
 
 	for (int i = 0; whole && i < SETTINGS; i++)
-		if (is_kept(&settings[i], in))
-			whole = json_object_set_new(o, settings[i].name, pack_setting(p, &settings[i])) == 0;
+		if (is_in_record(&settings[i], in))
+			whole = json_object_set_new(o, settings[i].name,
+						    pack_setting(p, &settings[i])) == 0;
 	if (whole && json_object_update(o, rest) == 0)
 		text = json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(17));
 	json_decref(o);
@@ -81,14 +90,16 @@ static char *print_record(const struct options *p, enum record in, json_t *rest)
 	return text;
 }
 
-/* Of the controller's own record the kind of value alone is looked at: a scale that was chosen may be any. */
+/* Only the type is checked in the record "controller": there the time scale is one that the
+ * controller chose, and may be any number. */
 static bool setting_fits(const struct setting *s, const json_t *v, enum record in)
 {
 	if (s->kind == FLAG)
 		return json_is_boolean(v);
 	if (s->kind == REAL ? !json_is_number(v) : !json_is_integer(v))
 		return false;
-	return in == RECORD_CONTROLLER || (json_number_value(v) >= s->least && json_number_value(v) <= s->most);
+	return in == RECORD_CONTROLLER ||
+	       (json_number_value(v) >= s->least && json_number_value(v) <= s->most);
 }
 
 static bool settings_fit(const json_t *o, enum record in)
@@ -97,15 +108,16 @@ static bool settings_fit(const json_t *o, enum record in)
 		const struct setting *s = &settings[i];
 		const json_t *v = json_object_get(o, s->name);
 
-		if (!v && in == RECORD_CONTROLLER && s->of == OF_BOTH_LATER)
+		if (!v && in == RECORD_CONTROLLER && s->records == IN_BOTH_LATER)
 			continue;
-		if (is_kept(s, in) && !setting_fits(s, v, in))
+		if (is_in_record(s, in) && !setting_fits(s, v, in))
 			return false;
 	}
 	return true;
 }
 
-/* Takes the recorded settings but for what the command line says anew. The record fits. */
+/* Takes the recorded settings, except those that the command line sets. settings_fit(o, in) must
+ * hold. */
 static void take_settings(struct options *p, const json_t *o, enum record in)
 {
 	for (int i = 0; i < SETTINGS; i++) {
@@ -113,13 +125,21 @@ static void take_settings(struct options *p, const json_t *o, enum record in)
 		const json_t *v = json_object_get(o, s->name);
 		void *to = (char *)p + s->at;
 
-		if (!v || !is_kept(s, in) || (s->overridden && *(const bool *)((const char *)p + s->overridden)))
+		if (!v || !is_in_record(s, in) ||
+		    (s->overridden_at && *(const bool *)((const char *)p + s->overridden_at)))
 			continue;
 		switch (s->kind) {
-		case WHOLE: *(uint32_t *)to = (uint32_t)json_integer_value(v); break;
-		case LONG: *(uint64_t *)to = (uint64_t)json_integer_value(v); break;
-		case REAL: *(double *)to = json_number_value(v); break;
-		default: *(bool *)to = json_is_true(v);
+		case WHOLE:
+			*(uint32_t *)to = (uint32_t)json_integer_value(v);
+			break;
+		case LONG:
+			*(uint64_t *)to = (uint64_t)json_integer_value(v);
+			break;
+		case REAL:
+			*(double *)to = json_number_value(v);
+			break;
+		default:
+			*(bool *)to = json_is_true(v);
 		}
 	}
 }
@@ -133,7 +153,7 @@ char *resume_options(const struct run *run)
 
 int resume_options_again(struct run *run, struct error *err)
 {
-	const char *algorithm = "best"; /* earlier records say none */
+	const char *algorithm = "best"; /* records of earlier builds name none */
 	char *text = NULL;
 	json_t *o;
 	int rc = store_get(run->history.store, "options", &text, err);
@@ -147,13 +167,13 @@ int resume_options_again(struct run *run, struct error *err)
 	    plan_algorithm_named(algorithm, &run->options.algorithm))
 		take_settings(&run->options, o, RECORD_OPTIONS);
 	else
-		rc = error_set(err, -EINVAL, "%s: the record of the run's options is damaged",
+		rc = error_set(err, -EINVAL, "%s: the saved options of the run are damaged",
 			       run->options.run_dir);
 	json_decref(o);
 	return rc;
 }
 
-/* An array each of what every node has, beside what is kept of the options. */
+/* The record has an array for each property of a node, and the options. */
 int resume_save(struct members *members)
 {
 	json_t *stages = json_array(), *shards = json_array(), *homes = json_array();
@@ -193,7 +213,8 @@ static int load_numbers(int *to, uint32_t n, const json_t *from)
 	return 0;
 }
 
-/* Who comes back gets its own node. Earlier records have no keys. */
+/* By its key a returning agent is recognised and gets its own node number again. Records of earlier
+ * builds have no keys. */
 static int load_keys(struct members *members, const json_t *from)
 {
 	struct error ignored;
@@ -223,15 +244,16 @@ int resume_load(struct members *members, struct error *err)
 	o = json_loads(text, 0, NULL);
 	free(text);
 	rc = o && settings_fit(o, RECORD_CONTROLLER) &&
-			     json_unpack(o, "{s:i, s:o, s:o, s?o, s?o, s?o}", "path_length", &path_length, "stages", &st,
-					 "shards", &sh, "homes", &ho, "marked", &ma, "keys", &ke) == 0
+			     json_unpack(o, "{s:i, s:o, s:o, s?o, s?o, s?o}", "path_length",
+					 &path_length, "stages", &st, "shards", &sh, "homes", &ho,
+					 "marked", &ma, "keys", &ke) == 0
 		     ? 0
 		     : -EINVAL;
 	if (rc == 0)
 		rc = load_numbers(stages, members->n, st);
 	if (rc == 0)
 		rc = load_numbers(members->run->training.shard_of, members->n, sh);
-	if (rc == 0) /* earlier records have none */
+	if (rc == 0) /* records of earlier builds have no homes */
 		rc = load_numbers(homes, members->n, ho ? ho : st);
 	if (rc == 0 && ma)
 		rc = load_numbers(marked, members->n, ma);
@@ -256,7 +278,7 @@ int resume_load(struct members *members, struct error *err)
 		members->run->wanted.path_length = (uint32_t)path_length;
 	}
 	json_decref(o);
-	return rc ? error_set(err, rc, "%s: the controller's own record is damaged",
+	return rc ? error_set(err, rc, "%s: the controller's saved state is damaged",
 			      members->run->options.run_dir)
 		  : 0;
 }

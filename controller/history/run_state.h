@@ -1,6 +1,4 @@
-/* run_state.h - what a controller that takes the run over must know beside what was committed: saved whenever it
- * changes, and loaded again.
- */
+/* run_state.h - saves and loads the state that a successor needs beside the commits. */
 #ifndef CONTROLLER_HISTORY_RUN_STATE_H
 #define CONTROLLER_HISTORY_RUN_STATE_H
 
@@ -8,11 +6,13 @@ struct members;
 struct run;
 struct error;
 
-/* The options that such a run goes on with, as text to keep (free) and again from the store. */
+/* The options that a resumed run keeps: as text for the store (free), and back from the store. */
 char *resume_options(const struct run *run);
 int resume_options_again(struct run *run, struct error *err);
-/* What resume_save has written: stages, places, marks, keys. -ENOENT: nothing was; -EINVAL: it is damaged. */
+/* Loads what resume_save wrote: stages, homes, marks, keys. -ENOENT: nothing was saved; -EINVAL:
+ * the saved state is damaged. */
 int resume_load(struct members *members, struct error *err);
-int resume_save(struct members *members); /* what a successor must know beside the store */
+/* Saves the state for a successor. A failure is also logged. */
+int resume_save(struct members *members);
 
 #endif

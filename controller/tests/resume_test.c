@@ -221,7 +221,7 @@ static void damaged_settings_are_no_run(void **state)
 		assert_int_equal(store_set(c->run.history.store, "options", text, NULL), 0);
 		c->run.options.skip = 5;
 		assert_int_equal(resume_options_again(&c->run, &err), -EINVAL);
-		assert_non_null(strstr(err.text, "options is damaged"));
+		assert_non_null(strstr(err.text, "options of the run are damaged"));
 		assert_int_equal(c->run.options.skip, 5);
 	}
 }
