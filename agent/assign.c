@@ -1,3 +1,5 @@
+/* assign.c - runs the jobs that give this node its stage: prepare, load or restore, measure.
+ * A newer assignment cancels the present one after its job. */
 #include "agent/assign.h"
 
 #include <inttypes.h>

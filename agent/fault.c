@@ -1,3 +1,4 @@
+/* fault.c - keeps the injected faults of an agent and computes their combined effects. */
 #include "agent/fault.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* needs.c - adds up the memory that an iteration needs, and words the report of a lack. */
 #include "agent/needs.h"
 
 #include <errno.h>

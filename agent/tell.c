@@ -1,3 +1,4 @@
+/* tell.c - encodes and sends messages to the controller, and requests the end of the agent. */
 #include "agent/tell.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* plans.c - checks and keeps the plans that the controller sends.
+ * An invalid plan must not replace a valid one, so each is checked as a whole first. */
 #include "agent/execution/plans.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* heartbeat.c - fills and sends the heartbeats, by which the controller detects dead agents. */
 #include "agent/network/heartbeat.h"
 
 #include <errno.h>

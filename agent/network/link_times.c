@@ -1,3 +1,5 @@
+/* link_times.c - averages the delays and rates of links, and decides when to report them.
+ * The controller corrects its plans with these reports. */
 #include "agent/network/link_times.h"
 
 #include <math.h>

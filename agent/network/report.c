@@ -1,3 +1,5 @@
+/* report.c - collects the events of tasks and sends them in batches.
+ * A message for each event would load the controller with many small messages. */
 #include "agent/network/report.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* delay_queue.c - a binary heap of tensors by time of departure. */
 #include "agent/tensors/delay_queue.h"
 
 #include <errno.h>

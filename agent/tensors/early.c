@@ -1,3 +1,5 @@
+/* early.c - stores the tensors that arrive early, within a share for each peer.
+ * Without shares one fast peer could fill the memory and exclude the others. */
 #include "agent/tensors/early.h"
 
 #include <assert.h>

@@ -1,3 +1,4 @@
+/* outputs.c - keeps copies of the tensors that this node has sent in the iteration. */
 #include "agent/tensors/outputs.h"
 
 #include "base/alloc.h"

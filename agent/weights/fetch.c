@@ -1,3 +1,5 @@
+/* fetch.c - decides which pieces of a stage to request next, and stores those that arrive.
+ * The caller sends the requests, so the rules can be tested without a network. */
 #include "agent/weights/fetch.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* restore.c - restores a stage that no process holds, from a file or from neighbouring stages. */
 #include "agent/weights/restore.h"
 
 #include <errno.h>
