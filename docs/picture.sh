@@ -1,12 +1,12 @@
 #!/bin/bash
-# Draws docs/console.svg, the moving picture in README.md: docs/picture.sh [RUN-DIR]
-# A recorded run is replayed to a console in tmux, which saves what it shows (:export svg) view after view; the frames
-# follow one another by CSS. Without RUN-DIR a demo of fifteen iterations is recorded first, in which a node is killed
-# and more stages are skipped.
+# Draws docs/console.svg, the animation in README.md: docs/picture.sh [RUN-DIR]
+# The script replays a recorded run to a console in tmux and saves a picture of one view after another (:export svg).
+# CSS shows the pictures in turn. Without RUN-DIR the script first records a demo of fifteen iterations, kills a node in
+# it and skips more stages.
 . "$(dirname "$0")/../tests/lib.sh"
 need skippipe skippipe-console skippipe-controller skippipe-agent skippipe-key tmux
 frame_s=1.5 columns=120 rows=36
-views=(1 1 1 1 1 1 4 4 2 3 6 8) # keys of the console, one a frame
+views=(1 1 1 1 1 1 4 4 2 3 6 8) # the console's key for each frame
 socket=skippipe-picture-$$
 undo+=("tmux -L $socket kill-server")
 tm() { tmux -u -L "$socket" "$@"; }
@@ -32,8 +32,9 @@ tm -f /dev/null new-session -d -x $columns -y $rows -c "$dir/frames" \
 	"env XDG_CONFIG_HOME=$dir/config LC_ALL=C.UTF-8 COLORTERM=truecolor TERM=xterm-256color $bin/skippipe-console --graph block --connect ipc://$dir/at --controller-key $controller --key $dir/console.key" ||
 	skip "tmux cannot start here"
 see 20 'REPLAY'
-until tm capture-pane -p | grep -qE ' it [0-9]*[5-9]/'; do tm send-keys '}'; sleep 0.3; done # events until shortly before the kill,
-tm send-keys P                                                                             # and on from there
+# Steps from event to event until shortly before the kill, and plays from there.
+until tm capture-pane -p | grep -qE ' it [0-9]*[5-9]/'; do tm send-keys '}'; sleep 0.3; done
+tm send-keys P
 for view in "${views[@]}"; do
 	tm send-keys "$view"
 	sleep $frame_s
