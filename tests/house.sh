@@ -6,7 +6,7 @@
 #   docs/scheduling.md with 1,800 words or more, docs/performance.md with 1,500 or more;
 #   a circle of more than four files in controller/ in which each file calls each other, directly or through others;
 #   a relative link to a missing page or heading, a named page or script that is missing, a function in the index of
-#   docs/architecture.md that is not in its file;
+#   docs/architecture.md that is not in its file, a name in CONTRIBUTING.md that is not in the code;
 #   a comment that begins with a word for the line before it ("it is", "so", "the same").
 # It only prints:
 #   the files of each folder (without tests) and the largest circle;
@@ -104,6 +104,11 @@ awk '
 			}
 	}
 ' docs/architecture.md >>"$broken"
+
+# Names of the recipes in CONTRIBUTING.md: each occurs in the code.
+grep -oE '`[a-z]+(_[a-z_0-9]+)+`' CONTRIBUTING.md | tr -d '`' | sort -u | while read -r name; do
+	git grep -qwF -e "$name" -- '*.[ch]' '*.sh' Makefile || echo "CONTRIBUTING.md: names $name, which is not there"
+done >>"$broken"
 
 folders="base wire schedule model store agent controller verify tui cli"
 files=$(find $folders -name '*.[ch]' -not -path '*/tests/*' | sort)
