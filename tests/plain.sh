@@ -48,7 +48,8 @@ awk '
 	!inside { next }
 	{
 		line = $0
-		gsub(/\/\*[^*]*\*\//, "", line)
+		while (match(line, /\/\*([^*]|\*+[^*\/])*\*+\//))
+			line = substr(line, 1, RSTART - 1) substr(line, RSTART + RLENGTH)
 		if (comment) {
 			if (!sub(/^.*\*\//, "", line))
 				next

@@ -200,7 +200,7 @@ static void finish_run(struct fast_simulate *e)
 	for (int i = 0; i < e->n_replayed; i++) {
 		int task = e->booked[i].task;
 
-		e->start_s[task] = e->kept_start_s[task];
+		e->start_s[task] = e->kept.start_s[task];
 	}
 	for (int i = 0; i < e->n_mb; i++)
 		fill_arrivals(e, i);
@@ -256,13 +256,13 @@ static void swap_pointers(double **a, double **b)
 
 void fast_simulate_keep(struct fast_simulate *e)
 {
-	struct fast_simulate_booking *booked = e->kept_booked;
+	struct fast_simulate_booking *booked = e->kept.booked;
 
-	swap_pointers(&e->arrival_s, &e->kept_arrival_s);
-	swap_pointers(&e->start_s, &e->kept_start_s);
-	e->kept_booked = e->booked;
+	swap_pointers(&e->arrival_s, &e->kept.arrival_s);
+	swap_pointers(&e->start_s, &e->kept.start_s);
+	e->kept.booked = e->booked;
 	e->booked = booked;
-	e->n_kept = e->n_booked;
+	e->kept.n = e->n_booked;
 }
 
 double fast_simulate_changes_s(const struct fast_simulate *e, int mb, const int *path)
@@ -271,15 +271,15 @@ double fast_simulate_changes_s(const struct fast_simulate *e, int mb, const int 
 	int at = mb * e->steps, h = 1, length = e->p->length;
 	double end_s, delay_s;
 
-	if (e->n_kept == 0 || chain[0].node != path[0])
+	if (e->kept.n == 0 || chain[0].node != path[0])
 		return 0;
 	while (h < length && chain[h].node == path[h])
 		h++;
 	if (h == length)
 		return INFINITY;
-	end_s = e->kept_start_s[at + h - 1] + chain[h - 1].duration_s;
+	end_s = e->kept.start_s[at + h - 1] + chain[h - 1].duration_s;
 	delay_s = e->p->delay[(size_t)path[h - 1] * (size_t)e->n_nodes + (size_t)path[h]];
-	return fmin(e->kept_arrival_s[at + h], end_s + delay_s);
+	return fmin(e->kept.arrival_s[at + h], end_s + delay_s);
 }
 
 /* Takes over the bookings of the kept run before from_s. finish_run copies their times. */
@@ -287,13 +287,13 @@ static void replay_kept(struct fast_simulate *e, double from_s)
 {
 	int i = 0;
 
-	for (; i < e->n_kept && e->kept_booked[i].at_s < from_s; i++) {
-		int at = e->kept_booked[i].task;
+	for (; i < e->kept.n && e->kept.booked[i].at_s < from_s; i++) {
+		int at = e->kept.booked[i].task;
 		const struct fast_simulate_step *task = &e->chain[at];
 		struct fast_simulate_node *n = &e->nodes[task->node];
-		double end_s = e->kept_start_s[at] + task->duration_s;
+		double end_s = e->kept.start_s[at] + task->duration_s;
 
-		e->event[e->kept_booked[i].mb].task = at + 1;
+		e->event[e->kept.booked[i].mb].task = at + 1;
 		n->slots -= task->slots;
 		n->free_s = end_s + e->overhead_s;
 		if (task->last) {
@@ -301,7 +301,7 @@ static void replay_kept(struct fast_simulate *e, double from_s)
 			e->done++;
 		}
 	}
-	memcpy(e->booked, e->kept_booked, (size_t)i * sizeof(*e->booked));
+	memcpy(e->booked, e->kept.booked, (size_t)i * sizeof(*e->booked));
 	e->n_booked = e->n_replayed = i;
 }
 
@@ -330,7 +330,7 @@ static void place_microbatch(struct fast_simulate *e, int mb, double from_s)
 		return;
 	if (event->task > mb * e->steps) {
 		task--;
-		arrival_s = e->kept_start_s[event->task - 1] + task->duration_s + task->travel_s;
+		arrival_s = e->kept.start_s[event->task - 1] + task->duration_s + task->travel_s;
 		e->late = e->late || arrival_s + task->rest_s > e->limit_s;
 	}
 	if (arrival_s >= from_s) {
@@ -343,7 +343,7 @@ static void place_microbatch(struct fast_simulate *e, int mb, double from_s)
 
 bool fast_simulate_run_from(struct fast_simulate *e, double from_s, double limit_s)
 {
-	if (from_s <= 0 || e->n_kept == 0)
+	if (from_s <= 0 || e->kept.n == 0)
 		return fast_simulate_run(e, limit_s);
 	reset_run(e, limit_s);
 	e->word = bucket_of(e, from_s) >> 6;
@@ -433,9 +433,9 @@ void fast_simulate_init(struct fast_simulate *e, const struct problem *p)
 	e->arrival_s = arena_array(&e->arena, m * steps, sizeof(*e->arrival_s));
 	e->start_s = arena_array(&e->arena, m * steps, sizeof(*e->start_s));
 	e->booked = arena_array(&e->arena, m * steps, sizeof(*e->booked));
-	e->kept_arrival_s = arena_array(&e->arena, m * steps, sizeof(*e->kept_arrival_s));
-	e->kept_start_s = arena_array(&e->arena, m * steps, sizeof(*e->kept_start_s));
-	e->kept_booked = arena_array(&e->arena, m * steps, sizeof(*e->kept_booked));
+	e->kept.arrival_s = arena_array(&e->arena, m * steps, sizeof(*e->kept.arrival_s));
+	e->kept.start_s = arena_array(&e->arena, m * steps, sizeof(*e->kept.start_s));
+	e->kept.booked = arena_array(&e->arena, m * steps, sizeof(*e->kept.booked));
 	e->finish_s = arena_array(&e->arena, m, sizeof(*e->finish_s));
 	e->event = arena_array(&e->arena, m, sizeof(*e->event));
 	e->nodes = arena_array(&e->arena, n, sizeof(*e->nodes));

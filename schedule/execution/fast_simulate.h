@@ -25,6 +25,13 @@ struct fast_simulate_step {
 	bool last;
 };
 
+/* The kept run, in arrays like those of the last run. */
+struct fast_simulate_kept {
+	double *arrival_s, *start_s;
+	struct fast_simulate_booking *booked;
+	int n; /* bookings; 0: no run is kept */
+};
+
 struct fast_simulate {
 	const struct problem *p;
 	int n_mb, n_nodes, steps;  /* steps: 2 * length + 1 */
@@ -41,10 +48,7 @@ struct fast_simulate {
 	double makespan_s;
 	int done;                  /* microbatches that are home; fewer than n_mb: standstill */
 	bool late;                 /* some microbatch cannot be home by the limit */
-	/* The kept run, in arrays like those of the last run. */
-	double *kept_arrival_s, *kept_start_s;
-	struct fast_simulate_booking *kept_booked;
-	int n_kept;                /* bookings of the kept run; 0: no run is kept */
+	struct fast_simulate_kept kept;
 	/* State of a run. */
 	int n_replayed;            /* bookings taken over from the kept run */
 	struct fast_simulate_event *event; /* (n_mb) */
