@@ -51,7 +51,7 @@ iteration=$(grep '"event":"commit"' "$dir/events" | tail -n 1 | field n)
 "$sk" expel "$dir/admitted" agent3 || die "expel"
 for _ in $(seq 100); do [ "$(has 'expelled')" -ge 1 ] && break; sleep 0.1; done
 [ "$(has '"state":"dead","why":"its key was expelled"')" = 1 ] || die "the expelled agent has not left"
-grep -q 'refused at the door.*not admitted' "$dir/controller.err" || die "no report of the stranger"
+grep -q 'refused connections.*not admitted' "$dir/controller.err" || die "no report of the stranger"
 wait_for "$dir/events" $((iteration + 5)) $controller 120
 grep -q 'not admitted' "$dir/agent3.err" || die "the expelled agent does not report why"
 node=$(grep '"why":"its key was expelled"' "$dir/events" | field node)

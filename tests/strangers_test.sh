@@ -68,8 +68,8 @@ for _ in $(seq 300); do [ "$(state_of 5)" = '"dead"' ] && break; sleep 0.1; done
 [ "$(state_of 5)" = '"dead"' ] || die "the death of an agent is not noticed"
 next 10
 [ "$(grep -c '"event":"plan"' "$dir/events")" -gt "$before" ] || die "it is not planned around"
-for _ in $(seq 900); do grep -q 'refused at the door.*too many connections' "$dir/controller.err" && break; sleep 0.1; done
-grep -q 'refused at the door.*too many connections' "$dir/controller.err" || die "the journal does not tell of them"
+for _ in $(seq 900); do grep -q 'refused connections.*too many connections' "$dir/controller.err" && break; sleep 0.1; done
+grep -q 'refused connections.*too many connections' "$dir/controller.err" || die "the journal does not report them"
 join 5
 for _ in $(seq 900); do [ "$(state_of 5)" = '"live"' ] && break; sleep 0.1; done
 [ "$(state_of 5)" = '"live"' ] || die "a new agent finds no place"

@@ -25,19 +25,19 @@ started+=($demo)
 wait_for "$events" 2 $demo 120
 sleep 0.5
 kill -KILL "$(controller_pid)" || die "no controller to kill"
-says 1 "agents go on from it"
+says 1 "agents resume from it"
 
 wait_for "$events" 4 $demo 60
 kill -KILL "$(agent_pid "$run" 16)" || die "no agent to kill"
 says 1 "run again without n16"
 kill -KILL "$(controller_pid)"
-says 2 "agents go on from it"
+says 2 "agents resume from it"
 
 wait_for "$events" 8 $demo 60
 sleep 0.3
 kill -KILL "$(controller_pid)" "$(agent_pid "$run" 9)" || die "no agent to kill"
-says 3 "agents go on from it"
-says 2 "19 agents go on from it"
+says 3 "agents resume from it"
+says 2 "19 agents resume from it"
 
 wait_for "$events" 10 $demo 60
 sleeper=$(agent_pid "$run" 4)
@@ -45,7 +45,7 @@ kill -STOP "$sleeper"
 says 1 "run again without n04"
 kill -CONT "$sleeper"
 kill -KILL "$(controller_pid)"
-says 4 "agents go on from it"
+says 4 "agents resume from it"
 
 says 1 "inject corruption on n05"
 sleep 0.2

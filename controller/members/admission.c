@@ -1,9 +1,12 @@
-/* admission.c - who may not come in, or no more: what was refused is told in the journal, what costs
- * the controller more than a message's usual work is charged to its sender, and an agent whose
- * key was expelled or barred is out at once, at the other agents' doors as well.
+/* admission.c - limits on what one agent or console may cost the controller.
  *
- * Everything that a refused sender can repeat is told at most every TELL_EVERY_US, as a number.
- */
+ * The controller pays for every message with time, memory or disk. This module charges expensive
+ * messages to their sender, limits how often the journal repeats a complaint, and removes a node as
+ * soon as the list of admitted keys no longer contains its key. Without these limits one faulty or
+ * hostile peer could occupy the controller or fill its disk.
+ *
+ * A refused peer can repeat its attempt. The journal therefore reports refused connections at most
+ * once in REPORT_EVERY_US, as counts. */
 #include "controller/members/admission.h"
 
 #include <string.h>
@@ -14,14 +17,14 @@
 #include "controller/members/peers.h"
 #include "controller/operator/journal.h"
 
-enum { TELL_EVERY_US = 10000000, LOOK_EVERY_US = 500000, REFRESH_US = 300000 };
+enum { REPORT_EVERY_US = 10000000, LOOK_EVERY_US = 500000, REFRESH_US = 300000 };
 
 enum { WRONG_COST = 100, WRONG_LINES = 50, STRAYS = 200, STRAY_COST = 5 };
 static const double wrong_lines_per_s = 0.1, strays_per_s = 5, ignored_per_s = 1.0 / 600;
 
-/* In frames (post.h, charge_per_s): a greeting sets up a node, an attaching console gets all
- * the curves, a trouble is journalled on disk, commands plan or are recorded, and what comes in lists is looked
- * at one by one. */
+/* Costs are counted in frames (post.h, charge_per_s). HELLO sets up a node, ATTACH sends all curves
+ * to a console, TROUBLE writes to the journal, and COMMAND may start the planner. Lists are charged
+ * by their length. */
 void admission_charge(struct run *run, post_peer_id from, const struct msg *m)
 {
 	double cost = 0;
@@ -51,7 +54,7 @@ void admission_wrong(struct members *members, post_peer_id from, const char *wha
 		return;
 	}
 	log_line(&members->run->log, LOG_WARN,
-		 "node %d: a message that is none of its: %s (%u more since the last such line)",
+		 "node %d: a message that it must not send: %s (%u more since the last such line)",
 		 m ? m->id : -1, what, members->admission.wrong.n_dropped);
 	members->admission.wrong.n_dropped = 0;
 }
@@ -59,8 +62,8 @@ void admission_wrong(struct members *members, post_peer_id from, const char *wha
 void admission_ignored(struct run *run, struct member *m, const char *what)
 {
 	if (rate_limit_take(&m->quota.ignored, 1, 1, ignored_per_s, run->now_us))
-		note(run, NOTE_WARNING, m->id, 0, "n%02u is not listened to until this ends: it %s",
-		     m->id, what);
+		note(run, NOTE_WARNING, m->id, 0,
+		     "messages of n%02u are ignored until this ends: it %s", m->id, what);
 }
 
 void admission_stray(struct run *run, struct member *m, const char *what)
@@ -71,7 +74,7 @@ void admission_stray(struct run *run, struct member *m, const char *what)
 	admission_ignored(run, m, what);
 }
 
-/* The list of the admitted may be edited while the run goes on. */
+/* The operator may edit the list of admitted keys during the run. */
 static void refresh_keys(struct members *members)
 {
 	struct error err;
@@ -83,7 +86,7 @@ static void refresh_keys(struct members *members)
 		note(members->run, NOTE_WARNING, -1, 0, "%.180s", err.text);
 }
 
-/* Also of those that have no session. */
+/* Marks the nodes whose key was removed from the list, including nodes without a connection. */
 static void look_at_keys(struct members *members)
 {
 	uint64_t version = keys_list_version(members->run->keys.admitted);
@@ -107,7 +110,7 @@ void admission_down(struct members *members, post_peer_id peer, enum link_reason
 	(void)post_peer(members->run->post, peer, &info);
 	if (reason == LINK_FLOOD)
 		note(members->run, NOTE_ALERT, m ? m->id : -1, 0,
-		     "%s %s sent more than it may: shut out until the list of the admitted "
+		     "%s %s exceeded its quota: shut out until the list of admitted keys "
 		     "changes",
 		     m ? "agent" : "console", info.name);
 	if (!m || !member_alive(m))
@@ -117,7 +120,7 @@ void admission_down(struct members *members, post_peer_id peer, enum link_reason
 			     reason == LINK_FLOOD ? "was shut out" : "its key was expelled");
 }
 
-static bool told_of(enum link_reason reason)
+static bool is_reported(enum link_reason reason)
 {
 	return reason != LINK_REASON_NONE && reason != LINK_UNKNOWN_SESSION &&
 	       reason != LINK_SILENT && reason != LINK_SUPERSEDED;
@@ -136,9 +139,9 @@ void admission_turn(struct members *members)
 	members->admission.next_look_us = members->run->now_us + LOOK_EVERY_US;
 	post_count(members->run->post, &now);
 	for (int i = 0; i < LINK_REASON_COUNT; i++) {
-		uint64_t more = now.link.refused[i] - members->admission.refused_told[i];
+		uint64_t more = now.link.refused[i] - members->admission.refused_reported[i];
 
-		if (!told_of((enum link_reason)i) || more == 0 || at >= sizeof(text))
+		if (!is_reported((enum link_reason)i) || more == 0 || at >= sizeof(text))
 			continue;
 		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%llu times: %s",
 				       at ? "; " : "", (unsigned long long)more,
@@ -146,9 +149,9 @@ void admission_turn(struct members *members)
 	}
 	if (at == 0)
 		return;
-	memcpy(members->admission.refused_told, now.link.refused,
-	       sizeof(members->admission.refused_told));
-	members->admission.next_look_us = members->run->now_us + TELL_EVERY_US;
-	note(members->run, NOTE_WARNING, -1, 0, "refused at the door %.*s", (int)sizeof(text) - 1,
+	memcpy(members->admission.refused_reported, now.link.refused,
+	       sizeof(members->admission.refused_reported));
+	members->admission.next_look_us = members->run->now_us + REPORT_EVERY_US;
+	note(members->run, NOTE_WARNING, -1, 0, "refused connections: %.*s", (int)sizeof(text) - 1,
 	     text);
 }

@@ -1,7 +1,5 @@
-/* admission.h - who may not come in, or no more: what was refused is told in the journal, what costs the controller
- * more than a message's usual work is charged to its sender, and an agent whose key was expelled or barred is out
- * at once, at the other agents' doors as well.
- */
+/* admission.h - limits on what one agent or console may cost the controller: charges for messages,
+ * journal lines about refusals, and removal of nodes whose key was expelled. */
 #ifndef CONTROLLER_MEMBERS_ADMISSION_H
 #define CONTROLLER_MEMBERS_ADMISSION_H
 
@@ -18,18 +16,21 @@ struct msg;
 
 struct admission {
 	int64_t next_look_us, next_refresh_us;
-	uint64_t keys_seen;                       /* version of the admitted */
-	uint64_t refused_told[LINK_REASON_COUNT]; /* of the post's counters, in the journal */
-	/* Lines of messages that nobody understands */
+	uint64_t keys_seen;                       /* version of the list of admitted keys */
+	uint64_t refused_reported[LINK_REASON_COUNT]; /* the post's counters when last reported */
+	/* Log lines about messages of the wrong type */
 	struct rate_limit wrong;
 };
 
 void admission_charge(struct run *run, post_peer_id from, const struct msg *m);
-/* A message that its sender should not send: charged, and a line in the log now and then. */
+/* Charges the sender for a message that it must not send, and writes a log line now and then.
+ * `what` names the message. */
 void admission_wrong(struct members *members, post_peer_id from, const char *what);
-/* One more word that m was not asked for, or says again: some are honest. Of many the journal says so, now and then. */
+/* Counts a message that the controller did not ask for, or that repeats an earlier one. Honest
+ * agents send a few of these; for many, m is charged and the journal reports it. */
 void admission_stray(struct run *run, struct member *m, const char *what);
-/* m is not listened to; `what` says, in words, what it does. */
+/* Notes in the journal, at most once in ten minutes, that messages of m are ignored. `what` is a
+ * verb phrase that says what m does. */
 void admission_ignored(struct run *run, struct member *m, const char *what);
 void admission_down(struct members *members, post_peer_id peer, enum link_reason reason);
 void admission_turn(struct members *members);

@@ -1,4 +1,8 @@
-/* assign.c - a node is told which stage to hold. */
+/* assign.c - assigns a stage to a node.
+ *
+ * A node joins when a new run begins, after its process restarted, or when the controller lost
+ * contact for a while. This module chooses the stage if none is fixed, and lets the node build the
+ * stage from the seed, load its standby copy, or fetch the weights from another node first. */
 #include "controller/members/assign.h"
 
 #include <string.h>
@@ -11,7 +15,8 @@
 #include "controller/operator/journal.h"
 #include "controller/weights/copies.h"
 
-/* For one that was not there for the first plan: of those whose sums it would not hold up, if there are any. */
+/* Returns the stage with the fewest replicas, for a node that was not in the first plan. Stages
+ * whose sums this node would not delay come first. */
 static int poorest_stage(const struct members *members, const struct member *m)
 {
 	int best = 0;
@@ -48,7 +53,7 @@ void members_assign(struct members *members, struct member *m, int stage, bool f
 		copies_release(members, m);
 		if (strcmp(m->why, too_slow) != 0)
 			note(members->run, NOTE_WARNING, m->id, 0,
-			     "n%02u has no place: %s, and would hold up its sums", m->id, too_slow);
+			     "n%02u gets no stage: %s, and would delay its sums", m->id, too_slow);
 		members_set(members->run, m, NODE_JOINING, too_slow);
 		return;
 	}
@@ -63,7 +68,7 @@ void members_assign(struct members *members, struct member *m, int stage, bool f
 	}
 	m->weights.stage = (uint8_t)stage;
 	m->weights.iterations = members->run->committed;
-	/* A seed's weights that differ will do so again */
+	/* Weights built from the seed that differed once will differ again */
 	m->weights.differ = m->weights.differ && !fetch;
 	m->assigned.number = ++members->assignments;
 	a.u.assign = (struct msg_assign){ m->assigned.number, (uint8_t)stage, fetch };

@@ -1,4 +1,4 @@
-/* assign.h - a node is told which stage to hold; from whom it has the weights: copies.h. */
+/* assign.h - assigns a stage to a node. copies.h chooses the source of its weights. */
 #ifndef CONTROLLER_MEMBERS_ASSIGN_H
 #define CONTROLLER_MEMBERS_ASSIGN_H
 

@@ -1,3 +1,6 @@
+/* capacity.c - estimates the memory and time that a stage needs, for the first plan (capacity.h).
+ *
+ * Changes to the model's layers or to the optimizer's state have to be repeated here. */
 #include "controller/members/capacity.h"
 
 static double layers_per_stage(const struct model_config *m)
@@ -9,8 +12,8 @@ double capacity_slot_bytes(const struct model_config *m, const struct recipe *r)
 {
 	double rows = (double)r->batch * r->sequence, dim = m->dim;
 	double packed = dim + 2.0 * m->n_kv_heads * (dim / m->n_heads);
-	/* A layer keeps its input, the packed q, k, v, attention's output, the middle, gate and up, the
-	 * attention's normaliser and two norms' factors. */
+	/* A layer keeps its input, the packed q, k and v, the output of attention, the middle, gate
+	 * and up, the normaliser of attention and the factors of two norms. */
 	double layer = rows * (3 * dim + packed + 2.0 * m->ffn_dim + m->n_heads + 2);
 
 	return sizeof(float) * (layers_per_stage(m) * layer + 4 * rows * dim);
@@ -24,7 +27,8 @@ double capacity_stage_bytes(uint64_t parameters)
 int capacity_slots(const struct model_config *m, const struct recipe *r, uint64_t parameters,
 		   double bytes, int most)
 {
-	double left = bytes - capacity_stage_bytes(parameters), n = left / capacity_slot_bytes(m, r);
+	double left = bytes - capacity_stage_bytes(parameters),
+	       n = left / capacity_slot_bytes(m, r);
 
 	return n < 1 ? 1 : n < most ? (int)n : most;
 }
@@ -32,7 +36,8 @@ int capacity_slots(const struct model_config *m, const struct recipe *r, uint64_
 double capacity_loss_ratio(const struct model_config *m, const struct recipe *r)
 {
 	double dim = m->dim, kv = (double)m->n_kv_heads * (dim / m->n_heads);
-	double layer = 2 * (dim * (dim + 2 * kv) + dim * dim + 3 * dim * m->ffn_dim) + 2.0 * r->sequence * dim;
+	double layer = 2 * (dim * (dim + 2 * kv) + dim * dim + 3 * dim * m->ffn_dim) +
+		       2.0 * r->sequence * dim;
 
 	return 3 * 2 * dim * m->vocab / (layers_per_stage(m) * layer);
 }

@@ -1,9 +1,10 @@
-/* capacity.h - what a stage of a model takes on a node, from the model's shape alone.
+/* capacity.h - memory and time that a stage of a model needs on a node, from the model's shape
+ * alone.
  *
- * Used before anything is built: how many microbatches a node's free memory holds, and how long the
- * loss takes beside a forward pass. Estimates from counts of numbers and of multiplications; an agent
- * that has built its stage has measured both. Pure.
- */
+ * The first plan needs two figures before any agent has built a stage: how many microbatches fit
+ * into a node's free memory, and how long the loss takes compared with a forward pass. The
+ * functions here estimate them by counting numbers and multiplications. An agent that has built its
+ * stage reports measured values instead. The functions have no side effects. */
 #ifndef CONTROLLER_CAPACITY_H
 #define CONTROLLER_CAPACITY_H
 
@@ -11,15 +12,16 @@
 
 #include "model/config.h"
 
-/* Bytes of one microbatch's activations in a stage, and what is kept of it to be sent again. */
+/* Bytes of one microbatch in a stage: its activations, and its output, which may be sent again. */
 double capacity_slot_bytes(const struct model_config *m, const struct recipe *r);
-/* Bytes that a stage of so many parameters takes besides: weights, gradient, moments, a sum under way,
- * and a copy of another stage as a keeper has it. Both are public for tests. */
+/* Bytes that a stage takes besides: weights, gradient, moments, a sum in progress, and a standby
+ * copy of another stage. This function and capacity_slot_bytes are public for tests. */
 double capacity_stage_bytes(uint64_t parameters);
-/* Microbatches that fit in so many bytes beside the stage: 1 to most. */
+/* Number of microbatches that fit into `bytes` together with the stage, between 1 and `most`. */
 int capacity_slots(const struct model_config *m, const struct recipe *r, uint64_t parameters,
 		   double bytes, int most);
-/* The loss' time (head, cross entropy, their gradients) over a stage's forward pass. */
+/* Ratio of the time of the loss (head, cross entropy, their gradients) to that of a stage's forward
+ * pass. */
 double capacity_loss_ratio(const struct model_config *m, const struct recipe *r);
 
 #endif

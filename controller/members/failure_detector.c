@@ -1,12 +1,19 @@
-/* failure_detector.c - who is not heard any more, and is taken out.
+/* failure_detector.c - finds nodes that have been silent for too long, and removes them.
  *
- * An agent is quiet since anything of it came last: a word, a report, an acknowledgement. How long it may be
- * follows from its round trip, and from how late words were said on its machine lately, or heard from many
- * (heartbeat_timeout.h): by its own clock, as what comes late may have been lost and sent again. When all agents
- * of a machine are quiet together it is the machine: they go together, or what one did would be given to the
- * next of them. This very machine cannot have vanished: when all that it runs are quiet, it has too much to
- * do. And when most machines are quiet at once it is this one's own link, or this process was held up.
- */
+ * An agent is silent since its newest message of any kind: a heartbeat, a report, an
+ * acknowledgement. The allowed silence follows from the agent's round trip and from the recent
+ * lateness of heartbeats (heartbeat_timeout.h). Lateness is measured by the agent's own clock,
+ * because a message that arrives late may have been lost and sent again.
+ *
+ * Three cases differ from the death of a single process:
+ *
+ *    all agents of a machine are silent   The machine has failed. All its agents are removed
+ *                                         together; otherwise the work of the first would be
+ *                                         rerouted to the next.
+ *    all agents of this machine, in a     This machine cannot have failed: it is overloaded, and
+ *    run on one machine                   the allowed silence is raised.
+ *    most machines are silent             The controller's own link or process is at fault, and
+ *                                         the allowed silence is raised. */
 #include "controller/members/failure_detector.h"
 
 #include <stdlib.h>
@@ -18,19 +25,20 @@
 
 enum {
 	GATHER_SILENCE_US = 5000000,
-	LINGER_US = 10000000 /* after a node is back: its old connections have ended by then, or go on */
+	/* How long after a node's return its old connections are expected to end */
+	LINGER_US = 10000000
 };
 
 struct machine {
-	uint32_t here;  /* of its agents */
-	uint32_t quiet; /* for more than half of what they may be, */
-	uint32_t late;  /* or of what those that are near may */
-	int64_t usual_us;     /* a quarter of them spoke later than this lately, no more */
+	uint32_t here;  /* agents of this machine */
+	uint32_t quiet; /* agents silent for more than half of their allowed silence */
+	uint32_t late;  /* agents silent for more than half of the base limit */
+	int64_t usual_us;     /* recent lateness that at most a quarter of them exceed */
 };
 
-/* ---- hearing ---- */
+/* ---- receiving ---- */
 
-/* "tcp://ADDRESS:PORT" without its port. Local sockets are all on one machine. */
+/* Length of "tcp://ADDRESS:PORT" without its port. Local sockets all belong to one machine. */
 static size_t address_size(const char *address)
 {
 	const char *port = strrchr(address, ':');
@@ -73,7 +81,7 @@ bool failure_detector_hear(struct run *run, struct member *m, const struct msg_h
 	m->heard.any_us = run->now_us;
 	if (!first && h->beat <= m->beat.beat)
 		return false;
-	if (run->options.embedded) /* on this very machine nothing is lost on the way */
+	if (run->options.embedded) /* no message is lost within one machine */
 		late_us = gap_us;
 	else if (!first && is_clock(h->now_us) && h->now_us > m->beat.now_us)
 		late_us = timeout_late(h->now_us - m->beat.now_us, h->beat - m->beat.beat);
@@ -105,8 +113,8 @@ void failure_detector_hung_up(struct members *members)
 					       : members->detector.connections;
 }
 
-/* Whoever vanished and is back ends its old connections then: that says nothing of those at work. How many of those that
- * have ended are nobody's of these. */
+/* Returns how many of the ended connections belong to running processes. A node that fell silent
+ * and returned closes its old connections then; these say nothing about other nodes. */
 static uint32_t without_lingering(struct members *members, uint32_t ended)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
@@ -133,7 +141,7 @@ void failure_detector_ended(struct members *members, uint32_t ended)
 		d->n_hung_up += unknown;
 	} else if (members->run->now_us - d->hung_up_us >
 		   members->run->options.silence_us + failure_detector_farthest_us(members)) {
-		d->n_hung_up = 0; /* a console's, or it is back */
+		d->n_hung_up = 0; /* they were a console's, or their agent has connected again */
 	}
 }
 
@@ -151,7 +159,8 @@ static void hear_hang_ups(struct members *members)
 	members->detector.hung_up = counters.link.broken;
 }
 
-/* What came by other messages than words; and a round trip until words tell one. */
+/* Takes the time of the newest message of any kind from the post, and its round trip until the
+ * first heartbeat reports one. */
 static void hear_of_post(struct run *run, struct member *m)
 {
 	struct post_peer_info info;
@@ -164,7 +173,7 @@ static void hear_of_post(struct run *run, struct member *m)
 		timeout_round(&m->heard.rounds, info.round_trip_us);
 }
 
-/* ---- what each may ---- */
+/* ---- allowed silence ---- */
 
 static bool is_watched(const struct member *m)
 {
@@ -177,26 +186,27 @@ static int64_t quiet_us(const struct run *run, const struct member *m)
 	       (m->heard.any_us > m->heard.message_us ? m->heard.any_us : m->heard.message_us);
 }
 
-/* Whether m may be one whose connections have ended. */
+/* Returns true if the connections that ended may be those of m: m has sent nothing since. */
 static bool may_have_hung_up(const struct members *members, const struct member *m)
 {
 	return members->detector.n_hung_up > 0 &&
 	       members->run->now_us - quiet_us(members->run, m) < members->detector.hung_up_us;
 }
 
-/* Whether m must be one: all others have been heard since. */
+/* Returns true if the connections that ended must be those of m: all other nodes have been heard
+ * since. */
 static bool hung_up(const struct members *members, const struct member *m)
 {
 	return may_have_hung_up(members, m) &&
-	       members->detector.n_suspected * members->detector.connections <
+	       members->detector.n_silent * members->detector.connections <
 		       members->detector.n_hung_up + members->detector.connections;
 }
 
 static void count_suspected(struct members *members)
 {
-	members->detector.n_suspected = 0;
+	members->detector.n_silent = 0;
 	for (uint32_t i = 0; i < members->n; i++)
-		members->detector.n_suspected += is_watched(&members->list[i]) &&
+		members->detector.n_silent += is_watched(&members->list[i]) &&
 						 may_have_hung_up(members, &members->list[i]);
 }
 
@@ -204,10 +214,10 @@ static int64_t allowed_us(const struct members *members, const struct member *m,
 {
 	int64_t round_trip = timeout_round_trip(&m->heard.rounds);
 
-	/* Nothing waits for anyone while agents gather, and starting up is heavy work. */
+	/* No node waits for another while agents gather, and building stages is heavy work. */
 	if (members->run->phase == PHASE_GATHERING)
 		return GATHER_SILENCE_US;
-	if (m->heard.rounds.n == 0) /* how far it is nobody knows */
+	if (m->heard.rounds.n == 0) /* its distance is unknown */
 		return TIMEOUT_PATIENCE * members->run->options.silence_us;
 	if (hung_up(members, m))
 		return timeout_hung_up(m->heard.gap_us, usual_us, members->run->options.silence_us,
@@ -228,7 +238,8 @@ static int by_machine(const void *a, const void *b)
 	return (x->machine > y->machine) - (x->machine < y->machine);
 }
 
-/* How late each machine's agents usually speak. What is heard late from a quarter of all machines is late here. */
+/* Fills in the usual lateness of each machine. If a quarter of all machines are received late, the
+ * controller itself is late, and this lateness counts for all of them. */
 static void look_at_lateness(const struct members *members, struct machine *machines)
 {
 	struct lateness all[MSG_NODES];
@@ -262,7 +273,8 @@ static bool all_quiet(const struct machine *m)
 	return m->here > 1 && m->quiet == m->here;
 }
 
-/* Too much to do here, or a link of this machine that is cut: that says nothing of the agents. */
+/* Returns true if the silence is due to the controller's machine: it is overloaded, or its link is
+ * cut. */
 static bool is_our_fault(const struct members *members, const struct machine *machines)
 {
 	uint32_t n = 0, quiet = 0;
@@ -307,7 +319,7 @@ static void look_at_all(struct members *members, struct machine *machines)
 	}
 }
 
-/* ---- who goes ---- */
+/* ---- removal ---- */
 
 static void take_out(struct members *members, struct member *m, const struct machine *machine)
 {
@@ -317,7 +329,7 @@ static void take_out(struct members *members, struct member *m, const struct mac
 
 	if (ended)
 		failure_detector_hung_up(members);
-	else if (members->detector.n_hung_up == 0) /* else its own may have ended already */
+	else if (members->detector.n_hung_up == 0) /* otherwise its own may have ended already */
 		m->heard.lingering_connections = members->detector.connections;
 	if (ended || !all_quiet(machine))
 		snprintf(why, sizeof(why), "%sheartbeat lost for %.2f s", ended ? "hung up, " : "",
@@ -328,7 +340,8 @@ static void take_out(struct members *members, struct member *m, const struct mac
 	members_gone(members->run, m, why);
 }
 
-/* With one whose time is over all go that are on its machine, where they are quiet too. */
+/* Marks the nodes that exceed their allowed silence. If all agents of such a node's machine are
+ * silent, marks all of them. */
 static void choose_who_goes(struct members *members, const struct machine *machines)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
@@ -351,7 +364,8 @@ void failure_detector_check(struct members *members, int64_t slept_us)
 {
 	struct machine machines[MSG_NODES] = { { .here = 0 } };
 
-	/* If we were the ones asleep, silence proves nothing: the beats wait in our socket. */
+	/* If this process was held up, silence proves nothing: the heartbeats wait in its sockets.
+	 */
 	for (uint32_t i = 0; i < members->n; i++) {
 		hear_of_post(members->run, &members->list[i]);
 		members->list[i].heard.message_us += slept_us;

@@ -1,4 +1,4 @@
-/* failure_detector.h - who is not heard any more, and is taken out. */
+/* failure_detector.h - finds nodes that have been silent for too long, and removes them. */
 #ifndef CONTROLLER_MEMBERS_FAILURE_DETECTOR_H
 #define CONTROLLER_MEMBERS_FAILURE_DETECTOR_H
 
@@ -11,24 +11,26 @@ struct member;
 struct msg_heartbeat;
 
 struct failure_detector {
-	uint64_t hung_up;     /* connections that have ended, and when the last did; */
+	uint64_t hung_up;     /* connections that have ended so far */
 	int64_t hung_up_us;
-	uint32_t n_hung_up;   /* of them lately, whose is not known */
-	uint32_t connections; /* that a process has with this one */
-	uint32_t n_suspected; /* agents that have not been heard since */
+	uint32_t n_hung_up;   /* recently ended connections whose node is unknown */
+	uint32_t connections; /* connections between each agent and the controller */
+	uint32_t n_silent; /* agents that have sent nothing since then */
 };
 
 /* Records that the process of this node has sent HELLO. */
 void failure_detector_begin(struct members *members, struct member *m);
-/* A word of it has come. False: not the newest, which tells only that it lives. */
+/* Records a heartbeat of m. Returns false if a newer one has arrived before: it shows only that m
+ * lives. */
 bool failure_detector_hear(struct run *run, struct member *m, const struct msg_heartbeat *h);
-/* The system tells that so many more connections have ended, not whose they were. */
+/* Records that `ended` more connections have ended. The system does not report whose they were. */
 void failure_detector_ended(struct members *members, uint32_t ended);
-/* Whose connections have ended is known: one process' */
+/* Records that the node of one process' ended connections is now known. */
 void failure_detector_hung_up(struct members *members);
-/* Takes out who has been quiet for too long. slept_us: so long this loop was late itself. */
+/* Removes the nodes that have been silent for too long. slept_us: time for which this loop itself
+ * was late. */
 void failure_detector_check(struct members *members, int64_t slept_us);
-/* The usual round trip of the farthest of those that are here. */
+/* The median round trip of the most distant living node. */
 int64_t failure_detector_farthest_us(const struct members *members);
 
 #endif

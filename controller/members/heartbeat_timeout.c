@@ -1,11 +1,15 @@
+/* heartbeat_timeout.c - computes the silence that is allowed to an agent (heartbeat_timeout.h).
+ *
+ * A fixed limit would declare healthy agents dead on a slow link or a busy machine, and would find
+ * dead ones late on a fast link. */
 #include "controller/members/heartbeat_timeout.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-	FADES_AFTER = 100, /* words */
-	ROUND_TRIPS = 3    /* the last word's way is one more at most */
+	FADES_AFTER = 100, /* heartbeats */
+	ROUND_TRIPS = 3    /* and one more at most for the last heartbeat itself */
 };
 
 static int ascending(const void *a, const void *b)
@@ -32,9 +36,9 @@ int64_t timeout_round_trip(const struct timeout_rounds *r)
 	return us[n / 2];
 }
 
-int64_t timeout_late(int64_t gap_us, uint64_t words)
+int64_t timeout_late(int64_t gap_us, uint64_t beats)
 {
-	uint64_t missing = words > 1 ? words - 1 : 0;
+	uint64_t missing = beats > 1 ? beats - 1 : 0;
 
 	if (missing > (uint64_t)gap_us / TIMEOUT_BEAT_US)
 		return 0;

@@ -1,58 +1,67 @@
-/* heartbeat_timeout.h - how long an agent may be quiet before it is dead.
+/* heartbeat_timeout.h - how long an agent may be silent before it counts as dead.
  *
- * An agent says a word ten times a second, over several connections in turn. What keeps the next one
- * from coming is of three kinds. On its way a word is lost and sent again, which takes some round
- * trips: so many are added, of each agent's own. Its machine, or this one, has too much to do: then
- * words come late without any being missing, and twice the longest lateness of the last seconds is
- * allowed, or healthy agents would be declared dead in turn. Or it is dead: a machine that vanishes is
- * known within half a second and four round trips.
+ * An agent sends ten heartbeats a second, over several connections in turn. A heartbeat can stay
+ * away for three reasons:
  *
- * Limits from what is seen of each agent, as an accrual detector has them (Hayashibara et al., SRDS
- * 2004), but not from a distribution of its gaps: losses are rare, and whoever has had none for a
- * minute would get a limit that the first one breaks. Lateness as in Lifeguard (Dadgar et al., DSN-W
- * 2018): who is slow oneself does not judge others. Pure: times come in, microseconds.
- */
+ * - It was lost and is sent again, which takes some round trips. The allowance contains three of
+ * the agent's own round trips for this.
+ *
+ * - The agent's machine or the controller's is overloaded. Heartbeats are then late, but none is
+ * missing. The allowance is at least twice the longest recent lateness; otherwise healthy agents
+ * would be declared dead one after another.
+ *
+ * - The agent is dead. A machine that fails is detected within half a second and four round trips.
+ *
+ * Like an accrual detector (Hayashibara et al., SRDS 2004) this one derives limits from
+ * observations of each agent. It does not fit a distribution to the gaps: losses are rare, and an
+ * agent without one for a minute would get a limit that the first loss exceeds. As in Lifeguard
+ * (Dadgar et al., DSN-W 2018), a controller that is late itself does not judge others. The
+ * functions are pure: times are arguments, in microseconds. */
 #ifndef CONTROLLER_HEARTBEAT_TIMEOUT_H
 #define CONTROLLER_HEARTBEAT_TIMEOUT_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define TIMEOUT_PATIENCE 4 /* times the limit, at most */
-#define TIMEOUT_BEAT_US  100000 /* between two words */
+#define TIMEOUT_PATIENCE 4 /* largest allowance, as a multiple of the limit */
+#define TIMEOUT_BEAT_US  100000 /* between two heartbeats */
 #define TIMEOUT_ROUNDS   15
-#define TIMEOUT_ROUND_MOST_US 2000000 /* who tells of a longer one, by an echo of its own making, gains nothing */
+/* Longer round trips count as this one, so that an agent gains nothing by forging an echo */
+#define TIMEOUT_ROUND_MOST_US 2000000
 
-/* The last round trips of one agent, as its words tell them. A zeroed struct knows none. */
+/* The newest round trips of one agent, as its heartbeats report them. A zeroed struct holds none.
+ */
 struct timeout_rounds {
 	int64_t us[TIMEOUT_ROUNDS];
-	uint32_t n; /* so far */
+	uint32_t n; /* recorded so far */
 };
 
 void timeout_round(struct timeout_rounds *r, int64_t us);
-/* The usual one: their median, which lost words do not move. 0: none is known. */
+/* The median round trip, which lost heartbeats do not change. 0: unknown. */
 int64_t timeout_round_trip(const struct timeout_rounds *r);
 
-/* Of a gap until a word that is `words` after the one before, as said or as heard: what the missing ones do
- * not explain. */
-int64_t timeout_late(int64_t gap_us, uint64_t words);
+/* The part of a gap between two heartbeats that missing ones do not explain. The second heartbeat's
+ * number is `beats` above that of the first. The gap may be by either clock. */
+int64_t timeout_late(int64_t gap_us, uint64_t beats);
 
-/* The longest lateness lately, once a word has come so late. A silence past all patience was no
- * delay but a hang, and teaches nothing. */
+/* Returns the longest recent lateness after a heartbeat that was late_us late. A silence longer
+ * than the largest allowance was a hang, not a delay, and is ignored. */
 int64_t timeout_learn(int64_t longest_us, int64_t late_us, int64_t limit_us);
 
-/* A quarter of the n latenesses are above this, no more; 0 for none. Sorts them. A machine that has too
- * much to do makes now this and now that agent late. */
+/* Returns the lateness that at most a quarter of the n values exceed; 0 if n is 0. Sorts them. An
+ * overloaded machine delays a different agent each time, so its agents are judged together. */
 int64_t timeout_usual(int64_t *late_us, size_t n);
 
-/* What this agent is allowed: twice the longest lateness that it, or a quarter of its machine's agents,
- * had lately, but at least the limit and at most TIMEOUT_PATIENCE times that; and three round trips. */
+/* The silence allowed to an agent: twice the longest recent lateness of this agent or of a quarter
+ * of its machine's agents, at least the limit and at most TIMEOUT_PATIENCE times the limit; and
+ * three round trips. */
 int64_t timeout_allowed(int64_t longest_us, int64_t usual_us, int64_t limit_us,
 			int64_t round_trip_us);
 
-/* What this agent is allowed when some agent's connection has ended since it was last heard: twice its longest
- * lateness or TIMEOUT_BEAT_US, whichever is more, and one round trip, but no more than timeout_allowed. A process
- * that has ended says no more; a live one's next word comes by a new connection soon. */
+/* The silence allowed to an agent when some connection has ended since its newest message: twice
+ * its longest lateness or twice TIMEOUT_BEAT_US, whichever is more, and one round trip, but at most
+ * timeout_allowed. A process that has ended sends nothing; a living one soon sends its next
+ * heartbeat over a new connection. */
 int64_t timeout_hung_up(int64_t longest_us, int64_t usual_us, int64_t limit_us,
 			int64_t round_trip_us);
 

@@ -1,19 +1,21 @@
-/* link_failures.c - links on which nothing comes through, and who is cut off.
+/* link_failures.c - detects links that no longer transfer anything, and routes around them.
  *
- * Agents tell on which of their links something waits and nothing has moved for longer than was to be
- * expected of that link (agent/network/probe.c). Once that is so for thrice as long, and for as long as words of
- * either end may be late, and either end has spoken here since, the link between them is cut; within a stage
- * after twice that.
+ * An agent reports links on which a message waits and nothing has moved for longer than expected
+ * (agent/network/probe.c). The controller declares a link cut if three conditions hold: the stall
+ * lasts at least three times as long as expected; it lasts longer than heartbeats of either end may
+ * be late; and the other end has been heard since. For two replicas of one stage the time is
+ * doubled, because their sum needs the link and one of them would be removed.
  *
- * Between two stages that costs no node. The link is taken for one that is not there, both ways, as TCP
- * needs both; microbatches that are still to use it go by other nodes, later plans go around it, and it is
- * believed again once nobody complains of it any more. A node that is cut off from most of those that it
- * has to do with, and one of two replicas of a stage, whose sum needs their link, is taken out like a dead
- * one: the one with most cut links, and of two alike the one that told, so that who tells lies harms itself;
- * but never a stage's last replica of which there is no copy. It comes back by itself once none of its links
- * is stuck. Where the iteration under way has no other nodes for what needs the link, one end is taken
- * out and may come back at once.
- */
+ * A cut between two stages costs no node. The link counts as absent in both directions, since TCP
+ * needs both. Microbatches that would use it are rerouted, later plans avoid it, and it is used
+ * again once no agent reports it any more.
+ *
+ * A node is removed if its sum needs the cut link, or if it is cut off from most of its partners.
+ * Of the two ends, the one with more cut links is removed. If both have the same number, the end
+ * that reported the link is removed, so that a false report harms only its sender. The last holder
+ * of a stage is never removed. The node rejoins by itself once none of its links is stuck. If the
+ * current iteration has no other route for what needs the link, one end is removed and may rejoin
+ * at once. */
 #include "controller/members/link_failures.h"
 
 #include "base/array.h"
@@ -30,20 +32,21 @@
 #include "controller/weights/copies.h"
 
 enum {
-	TIMES = 3,          /* as long as expected: probes have gone meanwhile, and some were lost at most */
-	HEALED_US = 400000, /* without a complaint */
-	TELL_AGAIN_US = 10000000,
-	DOUBLED_MOST = 7,   /* times, of a link that is cut again and again */
-	STEADY_US = 600000000 /* no longer one of those */
+	/* stall, as a multiple of the expected time: several probes were sent meanwhile */
+	TIMES = 3,
+	HEALED_US = 400000, /* time without a report */
+	NOTE_AGAIN_US = 10000000,
+	DOUBLED_MOST = 7,   /* largest number of doublings for a link that is cut repeatedly */
+	STEADY_US = 600000000 /* after so long without a cut the count starts over */
 };
 
-/* Of one member: */
+/* Cut links of one member. */
 struct tally {
-	uint16_t cut, told; /* links that seem to be cut; those that it told of itself */
-	uint16_t surely;    /* that are */
+	uint16_t cut, reported; /* links that seem cut; those that this member reported */
+	uint16_t surely;    /* links that are cut */
 };
 
-/* ---- what is told ---- */
+/* ---- reports ---- */
 
 static int64_t later_us(int64_t a, int64_t b)
 {
@@ -55,26 +58,27 @@ static bool takes_part(const struct member *m)
 	return m->is_replica && member_alive(m);
 }
 
-/* Whether it takes part, or is to, as one that fetches its stage. */
+/* Returns true if m is a replica or is being prepared as one. */
 static bool is_here(const struct member *m)
 {
 	return member_alive(m) && m->assigned.is_welcomed && !m->is_marked;
 }
 
-/* When it said its newest word. */
+/* When m sent its newest message. */
 static int64_t spoke_us(const struct member *m)
 {
 	return m->heard.message_us - timeout_round_trip(&m->heard.rounds) / 2;
 }
 
-/* What waited for one that was away then tells nothing of the link as it is now. */
+/* How long the link has been stuck. Time during which either end was away does not count: messages
+ * then waited for the node, not for the link. */
 static int64_t stuck_us(const struct members *members, const struct member *m,
 			const struct msg_stuck *s)
 {
-	int64_t told = s->ms * (int64_t)1000;
+	int64_t reported = s->ms * (int64_t)1000;
 	int64_t both = later_us(m->since_us, members->list[s->to].since_us);
 
-	return told < members->run->now_us - both ? told : members->run->now_us - both;
+	return reported < members->run->now_us - both ? reported : members->run->now_us - both;
 }
 
 static int64_t expected_us(const struct msg_stuck *s)
@@ -87,7 +91,8 @@ static bool in_a_sum(const struct run *run, const struct member *m, const struct
 	return takes_part(m) && takes_part(o) && member_stage(run, m) == member_stage(run, o);
 }
 
-/* How long nothing may move on it: twice as long where that costs a node. */
+/* How long nothing may move on the link. The time is doubled within a stage, where a cut costs a
+ * node. */
 static int64_t patience_us(const struct members *members, const struct member *m,
 			   const struct msg_stuck *s)
 {
@@ -104,17 +109,18 @@ static bool counts_as_stuck(const struct members *members, const struct member *
 	return s->to < members->n && s->to != m->id && is_here(m) && is_here(&members->list[s->to]);
 }
 
-/* Who has been silent altogether since nothing moves is to be found so. */
+/* Returns true if the link has been stuck for too long. The other end must have been heard since
+ * the stall began; otherwise it may be dead, and the failure detector will find it. */
 static bool is_cut(const struct members *members, const struct member *m, const struct msg_stuck *s)
 {
-	int64_t doubted_us = spoke_us(m) - s->ms * (int64_t)1000 + expected_us(s);
+	int64_t stalled_us = spoke_us(m) - s->ms * (int64_t)1000 + expected_us(s);
 
 	return counts_as_stuck(members, m, s) && !link_failures_between(members, m->id, s->to) &&
 	       stuck_us(members, m, s) >= patience_us(members, m, s) &&
-	       spoke_us(&members->list[s->to]) > doubted_us;
+	       spoke_us(&members->list[s->to]) > stalled_us;
 }
 
-/* ---- who is cut off ---- */
+/* ---- cut-off nodes ---- */
 
 static bool seems_cut(const struct members *members, const struct member *m,
 		      const struct msg_stuck *s)
@@ -123,8 +129,8 @@ static bool seems_cut(const struct members *members, const struct member *m,
 	       stuck_us(members, m, s) >= patience_us(members, m, s) / 2;
 }
 
-/* What it tells of that link, if that seems to be cut. */
-static const struct msg_stuck *word_of(const struct members *members, uint16_t from, uint16_t to)
+/* Returns the report of `from` about its link to `to` if that link seems cut, else NULL. */
+static const struct msg_stuck *report_of(const struct members *members, uint16_t from, uint16_t to)
 {
 	const struct member *m = &members->list[from];
 
@@ -136,7 +142,7 @@ static const struct msg_stuck *word_of(const struct members *members, uint16_t f
 
 static bool long_enough(const struct members *members, uint16_t from, uint16_t to)
 {
-	const struct msg_stuck *s = word_of(members, from, to);
+	const struct msg_stuck *s = report_of(members, from, to);
 
 	return s && stuck_us(members, &members->list[from], s) >=
 			    patience_us(members, &members->list[from], s);
@@ -150,7 +156,8 @@ static void count_link(struct tally *tallies, uint16_t a, uint16_t b, bool surel
 	tallies[b].surely += surely;
 }
 
-/* Besides the links that are cut those count that seem to be: they show whose fault it is. */
+/* Counts the links that seem cut as well as those that are: together they show which end is at
+ * fault. */
 static void count_cuts(const struct members *members, struct tally *tallies)
 {
 	for (uint16_t i = 0; i < members->n; i++) {
@@ -161,9 +168,9 @@ static void count_cuts(const struct members *members, struct tally *tallies)
 
 			if (!seems_cut(members, m, &m->stuck.links[k]))
 				continue;
-			tallies[i].told++;
-			if (to < i && word_of(members, to, i))
-				continue; /* counted there */
+			tallies[i].reported++;
+			if (to < i && report_of(members, to, i))
+				continue; /* counted at the other end */
 			count_link(tallies, i, to,
 				   link_failures_between(members, i, to) ||
 					   long_enough(members, i, to) ||
@@ -173,13 +180,14 @@ static void count_cuts(const struct members *members, struct tally *tallies)
 	for (uint32_t i = 0; i < members->failed_links.n; i++) {
 		const struct link_failure *k = &members->failed_links.of[i];
 
-		if (k->active && !word_of(members, k->from, k->to) &&
-		    !word_of(members, k->to, k->from))
+		if (k->active && !report_of(members, k->from, k->to) &&
+		    !report_of(members, k->to, k->from))
 			count_link(tallies, k->from, k->to, true);
 	}
 }
 
-/* The nodes that it has to do with in this iteration: before and after it on a way, or in its sum. */
+/* Counts the nodes that m exchanges messages with in this iteration: its neighbours on routes and
+ * the replicas of its stage. */
 static uint32_t count_partners(const struct iteration *it, const struct member *m)
 {
 	bool with[MSG_NODES] = { false };
@@ -209,7 +217,7 @@ static bool cut_off(const struct iteration *it, const struct tally *tallies, con
 	return tallies[m->id].surely > 1 && 2 * tallies[m->id].surely > count_partners(it, m);
 }
 
-/* Nobody else has the weights of a stage that it has. */
+/* Returns true if no other node has the weights of a stage that m has. */
 static bool is_irreplaceable(struct members *members, const struct member *m)
 {
 	for (int s = 0; s < members->run->cluster->n_stages; s++)
@@ -225,47 +233,48 @@ static bool is_last(const struct members *members, const struct member *m)
 	return stage_replicas(members, member_stage(members->run, m), m) == 0;
 }
 
-/* Which of the two is to go: of two alike not its stage's last, for that begins the iteration anew. NULL:
- * it cannot be spared. */
+/* Chooses the end to be removed. Of two ends with equal counts, the last replica of a stage stays,
+ * because its removal restarts the iteration. Returns NULL if the chosen end cannot be spared. */
 static struct member *choose_worse(struct members *members, const struct tally *tallies,
 				   struct member *x, struct member *y)
 {
 	const struct tally *tx = &tallies[x->id], *ty = &tallies[y->id];
-	bool keeps_x = is_irreplaceable(members, x), keeps_y = is_irreplaceable(members, y);
+	bool needs_x = is_irreplaceable(members, x), needs_y = is_irreplaceable(members, y);
 	bool last_x = is_last(members, x), last_y = is_last(members, y), first;
 
 	if (tx->cut != ty->cut)
 		first = tx->cut > ty->cut;
-	else if (keeps_x != keeps_y)
-		first = keeps_y;
+	else if (needs_x != needs_y)
+		first = needs_y;
 	else
-		first = last_x != last_y ? last_y : tx->told >= ty->told;
-	return first ? (keeps_x ? NULL : x) : (keeps_y ? NULL : y);
+		first = last_x != last_y ? last_y : tx->reported >= ty->reported;
+	return first ? (needs_x ? NULL : x) : (needs_y ? NULL : y);
 }
 
-/* Takes m out, which stays out until its links are well where that is said. */
+/* Removes m. stays_out: m may rejoin only when none of its links is stuck. */
 static void take_out(struct run *run, struct member *m, const struct member *other, bool others,
 		     bool stays_out)
 {
 	char why[96];
 
-	snprintf(why, sizeof(why), "is cut off from n%02u%s", other->id, others ? " and others" : "");
+	snprintf(why, sizeof(why), "is cut off from n%02u%s", other->id,
+		 others ? " and others" : "");
 	members_gone(run, m, why);
 	m->stuck.is_cut_off = stays_out;
 }
 
-static void tell_of_wait(struct members *members, const struct member *x, const struct member *y)
+static void note_wait(struct members *members, const struct member *x, const struct member *y)
 {
-	if (members->run->now_us - members->failed_links.told_us < TELL_AGAIN_US)
+	if (members->run->now_us - members->failed_links.noted_us < NOTE_AGAIN_US)
 		return;
-	members->failed_links.told_us = members->run->now_us;
+	members->failed_links.noted_us = members->run->now_us;
 	note(members->run, NOTE_ALERT, x->id, 0,
 	     "n%02u and n%02u are cut off from each other, and neither can be spared: the run "
 	     "waits",
 	     x->id, y->id);
 }
 
-/* ---- a link that is not there ---- */
+/* ---- a link that counts as absent ---- */
 
 static double *delay_of(const struct run *run, uint16_t from, uint16_t to)
 {
@@ -277,7 +286,8 @@ static double *sync_pair(const struct run *run, uint16_t from, uint16_t to)
 	return run->cluster->sync_pair_s + (size_t)from * (size_t)run->cluster->n_nodes + to;
 }
 
-/* What is measured or said of it meanwhile is remembered for when it is there again. */
+/* Marks the link as absent in the cluster. Values that were measured or reported meanwhile are kept
+ * for when it returns. */
 static void keep_away(const struct run *run, struct link_failure *k)
 {
 	const uint16_t ends[2] = { k->from, k->to };
@@ -295,7 +305,7 @@ static void keep_away(const struct run *run, struct link_failure *k)
 	}
 }
 
-static void believe_link(struct planning *planning, struct link_failure *k)
+static void end_cut(struct planning *planning, struct link_failure *k)
 {
 	const uint16_t ends[2] = { k->from, k->to };
 
@@ -310,11 +320,10 @@ static void believe_link(struct planning *planning, struct link_failure *k)
 	record_cut(planning->run, k);
 	note(planning->run, NOTE_EVENT, k->from, 'R', "n%02u and n%02u reach each other again",
 	     k->from, k->to);
-	replan(planning, "a link is there again");
+	replan(planning, "a link works again");
 }
 
-/* What is under way between them is of no use any more, and asking again begins with connections of
- * their own. */
+/* Tells both ends to drop the transfers between them. Their next requests use new connections. */
 static void forget_between(struct members *members, const struct link_failure *k)
 {
 	uint16_t ends[2] = { k->from, k->to };
@@ -327,7 +336,8 @@ static void forget_between(struct members *members, const struct link_failure *k
 	}
 }
 
-/* A copy gets its sums from every replica of its stage. */
+/* Drops the standby copies that need the link: a copy receives its sums from every replica of its
+ * stage. */
 static void refuse_copies(struct members *members, const struct link_failure *k)
 {
 	const uint16_t ends[2] = { k->from, k->to };
@@ -353,7 +363,8 @@ static bool is_needed(const struct iteration *it, const struct link_failure *k)
 	return false;
 }
 
-/* What is under way goes around it. Where it cannot one end is taken out, which may come back at once. */
+/* Reroutes the current work around the link. If there is no other route, removes one end, which may
+ * rejoin at once. */
 static void go_around(struct iteration *it, const struct link_failure *k)
 {
 	struct member *x = &it->members->list[k->from], *y = &it->members->list[k->to], *out;
@@ -372,14 +383,14 @@ static void go_around(struct iteration *it, const struct link_failure *k)
 	if (out)
 		take_out(it->run, out, out == x ? y : x, false, false);
 	else
-		tell_of_wait(it->members, x, y);
+		note_wait(it->members, x, y);
 }
 
-/* ---- cut, and whole again ---- */
+/* ---- declaring a cut, and ending it ---- */
 
-static void tell_cut(struct members *members, const struct link_failure *k, const char *then)
+static void note_cut(struct members *members, const struct link_failure *k, const char *then)
 {
-	bool both = word_of(members, k->from, k->to) && word_of(members, k->to, k->from);
+	bool both = report_of(members, k->from, k->to) && report_of(members, k->to, k->from);
 
 	note(members->run, NOTE_ALERT, k->from, 0,
 	     "n%02u > n%02u: nothing came through for %.1f s, expected within %.1f: %s", k->from,
@@ -388,7 +399,7 @@ static void tell_cut(struct members *members, const struct link_failure *k, cons
 	     "n%02u at %.60s and n%02u are both heard here, but %s: a port closed, or one "
 	     "direction?",
 	     k->to, members->list[k->to].hello.address, k->from,
-	     both ? "neither hears the other" : "the one gets no answer from the other");
+	     both ? "neither hears the other" : "one of them gets no answer from the other");
 }
 
 static struct link_failure *mark_cut(struct members *members, const struct member *m,
@@ -405,8 +416,11 @@ static struct link_failure *mark_cut(struct members *members, const struct membe
 	}
 	if (members->run->now_us - k->since_us > STEADY_US)
 		k->times = 0;
-	if (k->from != m->id || k->to != s->to) /* as whoever tells it first this time */
-		*k = (struct link_failure){ .times = k->times, .delay_s = { -1, -1 }, .sync_s = { -1, -1 } };
+	/* stored in the direction in which it was reported this time */
+	if (k->from != m->id || k->to != s->to)
+		*k = (struct link_failure){ .times = k->times,
+					    .delay_s = { -1, -1 },
+					    .sync_s = { -1, -1 } };
 	k->from = m->id;
 	k->to = s->to;
 	k->active = true;
@@ -430,7 +444,7 @@ static void cut_link(struct iteration *it, struct member *m, const struct msg_st
 		return;
 	}
 	it->run->steps++;
-	tell_cut(it->members, k, "the run goes around that link");
+	note_cut(it->members, k, "the run avoids that link");
 	forget_between(it->members, k);
 	refuse_copies(it->members, k);
 	go_around(it, k);
@@ -443,11 +457,11 @@ static void judge_link(struct iteration *it, struct member *m, const struct msg_
 {
 	struct tally tallies[MSG_NODES] = { { .cut = 0 } };
 	struct member *o = &it->members->list[s->to], *out;
-	bool at_work = takes_part(m) && takes_part(o);
+	bool both_work = takes_part(m) && takes_part(o);
 
 	count_cuts(it->members, tallies);
 	out = choose_worse(it->members, tallies, m, o);
-	if (!in_a_sum(it->run, m, o) && !(at_work && out && cut_off(it, tallies, out))) {
+	if (!in_a_sum(it->run, m, o) && !(both_work && out && cut_off(it, tallies, out))) {
 		cut_link(it, m, s);
 	} else if (out) {
 		note(it->run, NOTE_WARNING, m->id, 0,
@@ -455,11 +469,12 @@ static void judge_link(struct iteration *it, struct member *m, const struct msg_
 		     o->id, (double)s->ms * 1e-3, (double)s->expected_ms * 1e-3);
 		take_out(it->run, out, out == m ? o : m, tallies[out->id].cut > 1, true);
 	} else {
-		tell_of_wait(it->members, m, o);
+		note_wait(it->members, m, o);
 	}
 }
 
-/* No complaint since either end was there, for the longer the oftener it was cut. */
+/* Returns true if no agent has reported the link since both ends are here. A link that was cut
+ * repeatedly has to be quiet for longer. */
 static bool is_healed(const struct members *members, const struct link_failure *k)
 {
 	const struct member *x = &members->list[k->from], *y = &members->list[k->to];
@@ -483,7 +498,7 @@ static void look_at_cuts(struct iteration *it)
 			continue;
 		keep_away(it->run, k);
 		if (is_healed(it->members, k))
-			believe_link(it->planning, k);
+			end_cut(it->planning, k);
 		else
 			go_around(it, k);
 	}
@@ -501,7 +516,7 @@ void link_failures_check(struct iteration *it)
 			if (!is_cut(it->members, m, &m->stuck.links[k]))
 				continue;
 			judge_link(it, m, &m->stuck.links[k]);
-			return; /* who takes part may be others now */
+			return; /* the replicas may have changed */
 		}
 	}
 }

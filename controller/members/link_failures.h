@@ -1,4 +1,4 @@
-/* link_failures.h - links on which nothing comes through, and who is cut off. */
+/* link_failures.h - detects links that no longer transfer anything, and routes around them. */
 #ifndef CONTROLLER_MEMBERS_LINK_FAILURES_H
 #define CONTROLLER_MEMBERS_LINK_FAILURES_H
 
@@ -8,7 +8,8 @@ struct iteration;
 struct members;
 
 void link_failures_check(struct iteration *it);
-/* There is no plan without some link that is cut: one of its ends is taken out. False: there is none. */
+/* Removes one end of a cut link because no plan is possible without that link. Returns false if no
+ * cut link has an end that can be removed. */
 bool link_failures_give_way(struct members *members);
 
 #endif

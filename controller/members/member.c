@@ -1,7 +1,7 @@
-/* member.c - what is known of a node at the moment, as questions, and what is sent to it.
+/* member.c - answers questions about one node, and sends messages to it.
  *
- * The lowest of what the controller's parts share: nothing here decides anything.
- */
+ * Every part of the controller uses this module. It therefore only reads state and makes no
+ * decisions. */
 #include "controller/members/member.h"
 
 #include <stdlib.h>

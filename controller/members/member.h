@@ -1,4 +1,4 @@
-/* member.h - what is known of a node at the moment, as questions, and what is sent to it. */
+/* member.h - the state of one node, questions about it, and sending to it. */
 #ifndef CONTROLLER_MEMBERS_MEMBER_H
 #define CONTROLLER_MEMBERS_MEMBER_H
 
@@ -16,29 +16,29 @@ struct members;
 struct run;
 struct observed_link;
 
-/* A summed gradient as one agent has it. */
+/* A summed gradient, as one agent reported it. */
 struct reported_sum {
 	uint64_t iteration;
 	uint32_t attempt;
 	uint8_t stage;
 	double squares;
 	uint32_t n;
-	uint64_t *slices; /* (n) their hashes; malloc */
+	uint64_t *slices; /* (n) hashes of the slices; malloc */
 };
 
 /* Bytes that a node has received, as it reports (stall_detector.c). */
 struct flow {
 	uint64_t bytes;
-	int64_t since_us; /* when they were so many */
-	int64_t much_us;  /* when it last was much in a short time; 0 never */
+	int64_t since_us; /* when this count was reached */
+	int64_t much_us;  /* when much last arrived in a short time; 0: never */
 };
 
-/* What this node and the others were told of one another (peers.c). */
+/* Addresses and keys that this node and the others were sent of one another (peers.c). */
 struct member_peers {
 	uint64_t arrival;       /* number of its HELLO */
-	uint64_t arrivals_sent; /* it knows of the arrivals up to this one */
-	bool key_revoked;       /* the others are to forget its key for good */
-	/* The others are to forget its key while the exclusion lasts (exclude.c) */
+	uint64_t arrivals_sent; /* it was sent all arrivals up to this number */
+	bool key_revoked;       /* the others have to forget its key for good */
+	/* The others have to forget its key while the exclusion lasts (exclude.c) */
 	bool is_excluded;
 };
 
@@ -47,9 +47,10 @@ struct member_assignment {
 	uint64_t number; /* 0: none was sent */
 	int64_t at_us;
 	uint16_t source;  /* the node from which it fetches its state */
-	bool is_welcomed; /* it knows what the run is */
+	bool is_welcomed; /* it was sent the description of the run (MSG_WELCOME) */
 	bool is_ready;    /* it has answered this assignment */
-	/* Of that answer, and of its message at hand: some overtake others */
+	/* Sequence numbers of that answer and of its current message, because messages can overtake
+	 * each other */
 	uint64_t ready_sequence, message_sequence;
 	uint64_t plan_epoch; /* the newest plan that it was sent */
 };
@@ -82,12 +83,14 @@ struct member_move {
 /* The weights of its stage, as it reported them. */
 struct member_weights {
 	uint64_t iterations; /* committed iterations that they hold */
-	/* Which stage they are of; MSG_NO_STAGE: none. Heartbeats tell when they are loaded */
+	/* The stage that they belong to; MSG_NO_STAGE: none. Heartbeats report when they are loaded
+	 */
 	uint8_t stage;
 	uint64_t hash;
 	bool hash_agrees;
-	bool differ;               /* from those of its stage, until it has fetched the stage's */
-	uint64_t differed_in;      /* the last iteration in which they did; 0: none */
+	/* they differed from those of its stage, and the stage's have not been fetched yet */
+	bool differ;
+	uint64_t differed_in;      /* the last iteration in which they differed; 0: none */
 	uint64_t last_commit_sent; /* newest commit announced to this node */
 };
 
@@ -97,28 +100,29 @@ struct member_checkpoint {
 	uint8_t saving_stage;
 	bool is_restoring;
 	uint64_t failed; /* the checkpoint that it could not read; 0: none */
-	/* When it reported that, or joined: its next heartbeat tells what it holds */
+	/* When it reported that, or joined: its next heartbeat reports what it holds */
 	int64_t unready_us;
 	/* The last iteration in which it did not answer an order to restore; 0: none */
 	uint64_t silent_in;
 };
 
-/* Speed of its machine, measured before the run and corrected during it (drift.c), real seconds. */
+/* Speed of its machine in real seconds, measured before the run and corrected during it (drift.c).
+ */
 struct member_compute {
 	uint16_t machine;     /* the lowest node on the same machine */
 	uint8_t slots;        /* microbatches that fit into its memory at once */
-	uint64_t corpus_hash; /* of the corpus that it reads, in stage 0 */
+	uint64_t corpus_hash; /* of the corpus that it reads, if in stage 0 */
 	double forward_s, backward_s, loss_s;
-	/* No other agent of the machine computing; 0: unknown */
+	/* While no other agent of the machine computes; 0: unknown */
 	double alone_forward_s, alone_backward_s, alone_loss_s;
-	double pace;          /* what tasks take now over these; without emulation */
-	uint32_t times_paced; /* corrections of the pace, kept at the machine's first agent */
+	double pace;          /* current time of tasks over these; used without emulation */
+	uint32_t times_paced; /* corrections of the pace, stored with the machine's first agent */
 };
 
 /* The node's part in the sum of its stage's gradients. */
 struct member_sum {
 	bool is_done;
-	bool counts; /* what it counted is in the sum of `stage`, even if it has died since */
+	bool counts; /* its contribution is in the sum of `stage`, even if it has died since */
 	uint8_t stage;
 	uint32_t slice; /* the slice that it adds up */
 	struct reported_sum reported;
@@ -127,15 +131,15 @@ struct member_sum {
 /* When it was heard, and how long it may be silent (failure_detector.c, heartbeat_timeout.h). */
 struct member_heard {
 	int64_t message_us;  /* its newest message */
-	int64_t any_us;      /* or any other sign of life */
+	int64_t any_us;      /* its newest sign of life of any kind */
 	int64_t late_us;     /* its largest recent lateness, by its own clock */
 	int64_t gap_us;      /* the longest recent gap between two messages */
-	int64_t allowed_us;  /* silence that was allowed when last judged */
-	int64_t patience_us; /* lateness that was allowed then, transfer time aside */
+	int64_t allowed_us;  /* allowed silence, when last computed */
+	int64_t patience_us; /* allowed lateness of its heartbeats, without transfer time */
 	struct timeout_rounds rounds;
-	/* Opened before it was taken out for silence; they may end yet */
+	/* Connections opened before it was removed for silence, which may still end */
 	uint32_t lingering_connections;
-	/* An iteration of which it reported while it counted as dead */
+	/* The iteration that it reported on while it counted as dead */
 	uint64_t reported_while_dead_in;
 	struct flow received;
 };
@@ -144,7 +148,7 @@ struct member_heard {
 struct member_stuck {
 	struct msg_stuck links[MSG_STUCK]; /* (n) */
 	uint32_t n;
-	bool is_cut_off; /* dead for that reason; returns when its links do */
+	bool is_cut_off; /* it was removed for that reason, and returns once its links work */
 	int64_t seen_us; /* when such a link was last reported */
 };
 
@@ -154,18 +158,18 @@ struct member_clock {
 	int64_t sampled_us;
 };
 
-/* Links from here to other nodes, as observed (observed_links.c), and their drift from the plan
+/* Links from this node to others, as observed (observed_links.c), and their drift from the plan
  * (drift.c). */
 struct member_links {
 	struct observed_link *list; /* (n) */
 	uint32_t n;
 	size_t room;
-	double ratio;       /* all links from here, over the plan */
-	double delay_ratio; /* as last reported, over the plan; 0: not reported */
+	double ratio;       /* time over all links from here, relative to the plan */
+	double delay_ratio; /* last reported delay, relative to the plan; 0: not reported */
 	uint32_t strikes;
 };
 
-/* This iteration's tasks (drift.c), real seconds. */
+/* Times of this iteration's tasks in real seconds (drift.c). */
 struct member_tasks {
 	int64_t started_us;
 	double took_s, planned_s;
@@ -179,9 +183,9 @@ struct member_quota {
 	struct rate_limit troubles, rows, corrections;
 };
 
-/* What consoles have of this node (consoles.c). */
+/* State of this node as consoles show it (consoles.c). */
 struct member_shown {
-	bool is_stale;   /* they lack its newest state */
+	bool is_stale;   /* consoles lack its newest state */
 	int64_t sent_us; /* numbers are sent twice a second, a new state at once (0) */
 };
 
@@ -190,16 +194,17 @@ struct member {
 	enum node_state state;
 	char why[96];
 	int64_t since_us;
-	post_peer_id peer; /* 0: never seen, or gone */
+	post_peer_id peer; /* 0: never seen, or has left */
 	struct keys_public key;
 	struct msg_hello hello;
-	struct msg_heartbeat beat; /* its newest */
+	struct msg_heartbeat beat; /* the newest one */
 
 	bool is_replica;    /* takes part in reductions and commits */
-	bool is_marked;     /* the operator wants it out */
-	bool fault_pending; /* a death or a sleep was injected and is not noticed yet */
-	bool is_leaving;    /* taken out with others at this moment; nothing is sent to it */
-	bool is_awaited;    /* after a takeover: it took part in the last commit */
+	bool is_marked;     /* removed by the operator */
+	bool fault_pending; /* an injected death or sleep has not been detected yet */
+	bool is_leaving;    /* being removed together with others; nothing is sent to it */
+	/* this controller resumed the run, and the node took part in the last commit */
+	bool is_awaited;
 
 	struct member_peers peers;
 	struct member_assignment assigned;
@@ -218,22 +223,25 @@ struct member {
 	struct member_shown shown;
 };
 
-/* Whether an agent's clock can say so: then sums and differences with ours are numbers, too. */
+/* Returns true if an agent's clock can have this value. Sums and differences with this clock then
+ * cannot overflow. */
 static inline bool is_clock(int64_t us)
 {
 	return us >= 0 && us <= INT64_MAX / 8;
 }
 struct member *member_of_peer(struct members *members, post_peer_id peer);
-bool member_alive(const struct member *m);         /* answers, whatever its weights */
-bool member_has_key(const struct member *m);       /* somebody was that node, and may come back */
-/* Whether m has the weights of the last commit, and takes part from the next iteration or sum on. */
+bool member_alive(const struct member *m);         /* connected, whatever its weights */
+bool member_has_key(const struct member *m);       /* a process has had this node, and may return */
+/* Returns true if m has the weights of the last commit and takes part from the next iteration or
+ * sum on. */
 bool member_joins(const struct run *run, const struct member *m);
-/* Whether m's weights are the stage's, of the last commit: by what it was told, and by its last beat. */
+/* Returns true if m holds the stage's weights of the last commit, by its assignment and by its
+ * newest heartbeat. */
 bool member_holds(const struct run *run, const struct member *m, int stage);
 uint32_t members_live(const struct members *members); /* in state NODE_LIVE */
 uint32_t stage_replicas(const struct members *members, int stage, const struct member *without);
 int member_send(struct run *run, struct member *m, const struct msg *message);
-int member_stage(const struct run *run, const struct member *m); /* -1 none */
+int member_stage(const struct run *run, const struct member *m); /* -1: none */
 bool replicas_everywhere(const struct members *members);
 void send_replicas(struct members *members, const struct msg *m);
 bool members_share_machine(const struct member *a, const struct member *b);

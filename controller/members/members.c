@@ -1,8 +1,8 @@
-/* members.c - who is there. A member is a node of the cluster, whatever process stands for it.
- * Its states: node_state.c.
+/* members.c - handles the messages with which agents join, report their state and leave.
  *
- * A dead member's session is kept: if its process only slept, its heartbeats come back by it.
- */
+ * A member is a node of the cluster; its agent's process may change during the run. The states of a
+ * member and their transitions are in node_state.c. The session of a dead member is kept: if its
+ * process only slept, its heartbeats arrive on that session again. */
 #include "controller/iteration/stall_detector.h"
 #include "controller/members/members.h"
 
@@ -33,20 +33,22 @@ enum {
 	OFFSET_AGE_US = 20000000,
 	ASSIGN_PATIENCE_US = 60000000,
 	JOIN_AGAIN_US = 1000000,
-	REFUSALS = 50, TROUBLES = 20 /* lines at once */
+	REFUSALS = 50, TROUBLES = 20 /* lines in one burst */
 };
 static const double refusals_per_s = 0.1, troubles_per_s = 1.0 / 60;
 
 /* ---- joining ---- */
 
-/* The place of a node that is gone goes to another key, as when an agent's key was changed: nobody can
- * tell whether the old process sleeps, and if so it finds its place taken. */
+/* Returns true if another key may take this node, for example after the agent's key was changed.
+ * The controller cannot know whether the old process only sleeps. If it does, it finds its node
+ * taken. */
 static bool is_vacant(const struct member *m)
 {
 	return m->peer == 0 || m->state == NODE_DEAD;
 }
 
-/* A key's own node, whose links and disk are its machine's; else best one that nobody had. */
+/* Returns the node of this key, whose links and disk belong to its machine. A new key gets a vacant
+ * node, preferably one that no key has had. NULL: none is free. */
 static struct member *find_place(struct members *members, const struct keys_public *key,
 				 int32_t wish)
 {
@@ -94,7 +96,8 @@ static size_t join_corpus(const struct run *run, char *out, size_t room)
 	return at;
 }
 
-/* What it emulates is the cluster as given, whatever is believed of it by now. */
+/* Sends the description of the run. The agent emulates the cluster as given, not as corrected
+ * since. */
 static void welcome_member(struct run *run, struct member *m)
 {
 	char corpus[1 << 16];
@@ -148,10 +151,12 @@ void members_welcome(struct members *members)
 			welcome_member(members->run, &members->list[i]);
 }
 
-/* A process that was started again on its machine has the links that were measured. */
+/* Returns true if a restarted process is on the same machine. Its links then need no new
+ * measurement. */
 static bool same_place(const struct msg_hello *was, const struct msg_hello *is)
 {
-	return was->machine[0] && strcmp(was->machine, is->machine) == 0 && strcmp(was->host, is->host) == 0;
+	return was->machine[0] && strcmp(was->machine, is->machine) == 0 &&
+	       strcmp(was->host, is->host) == 0;
 }
 
 void members_replaced(struct members *members, post_peer_id peer, const struct msg_hello *hello)
@@ -169,7 +174,8 @@ void members_replaced(struct members *members, post_peer_id peer, const struct m
 	members_gone(members->run, m, "its process was replaced");
 }
 
-/* What it kept may be all there is of a stage: whoever takes that one over has it from there (recover.c). */
+/* Keeps m's standby copy if it is the only copy of a stage; the node that restores this stage
+ * fetches it from m (recover.c). Otherwise assigns a stage to m. */
 static void join_or_keep(struct members *members, struct member *m)
 {
 	if (copy_needed(members, m)) {
@@ -207,7 +213,7 @@ void members_hello(struct weights *weights, post_peer_id peer, const struct msg_
 	m->peer = peer;
 	m->key = info.key;
 	if (m->hello.incarnation != hello->incarnation)
-		m->weights.differ = false; /* that was another process */
+		m->weights.differ = false; /* these belonged to another process */
 	m->hello = *hello;
 	failure_detector_begin(weights->members, m);
 	m->stuck.n = 0;
@@ -228,7 +234,7 @@ void members_hello(struct weights *weights, post_peer_id peer, const struct msg_
 	m->peers.arrivals_sent = 0;
 	if (weights->run->phase == PHASE_GATHERING && !weights->run->resumed &&
 	    weights->members->gathering < GATHER_BUILD)
-		return; /* the first plan says where, and how fast time goes */
+		return; /* the first plan decides its stage and the time scale */
 	if (!known)
 		resume_save(weights->members);
 	welcome_member(weights->run, m);
@@ -243,7 +249,7 @@ void members_hello(struct weights *weights, post_peer_id peer, const struct msg_
 
 void members_ready(struct members *members, struct member *m, const struct msg_ready *r)
 {
-	if (m->assigned.number == 0) /* it did what a predecessor ordered */
+	if (m->assigned.number == 0) /* it answers an earlier controller */
 		return;
 	if (r->assignment != m->assigned.number || m->state == NODE_DEAD)
 		return;
@@ -261,14 +267,14 @@ void members_ready(struct members *members, struct member *m, const struct msg_r
 	m->compute.forward_s = r->forward_s;
 	m->compute.backward_s = r->backward_s;
 	m->compute.loss_s = r->loss_s;
-	/* As much too long as the rest */
+	/* Reduced in the same ratio as the forward pass */
 	if (m->compute.alone_forward_s > 0 && r->loss_s > 0 && r->forward_s > 0)
 		m->compute.alone_loss_s =
 			r->loss_s * fmin(m->compute.alone_forward_s / r->forward_s, 1);
 	m->shown.is_stale = true;
 }
 
-/* ---- hearing ---- */
+/* ---- receiving ---- */
 
 static void learn_clock(struct run *run, struct member *m, const struct msg_heartbeat *h)
 {
@@ -305,11 +311,12 @@ static void heard_again(struct weights *weights, struct member *m)
 void members_heartbeat(struct iteration *it, struct member *m, const struct msg_heartbeat *h)
 {
 	if (!failure_detector_hear(it->run, m, h))
-		return; /* a newer one has overtaken it */
-	if (m->beat.slots != h->slots || m->beat.running != h->running || m->beat.queued != h->queued)
+		return; /* a newer one has arrived before */
+	if (m->beat.slots != h->slots || m->beat.running != h->running ||
+	    m->beat.queued != h->queued)
 		m->shown.is_stale = true;
 	m->beat = *h;
-	m->beat.stuck = NULL; /* of the message */
+	m->beat.stuck = NULL; /* belongs to the message */
 	link_failures_hear(it->members, m, h);
 	stall_note_heartbeat(it->run, m);
 	learn_clock(it->run, m, h);
@@ -324,8 +331,10 @@ void members_heartbeat(struct iteration *it, struct member *m, const struct msg_
 		   link_failures_healed(it->run, m)) {
 		heard_again(it->weights, m);
 	}
-	/* Agents tell their weights with every beat: a replica that differs is an alarm. It may come before the
-	 * agent's word of the commit; and after its word that it has loaded others, though it was said before. */
+	/* Every heartbeat reports the hash of the weights, and a replica whose hash differs is an
+	 * error. Messages can overtake each other: a heartbeat may arrive before the agent's report
+	 * of the commit, or after its report of newly loaded weights although it was sent before.
+	 * Neither counts. */
 	if (m->is_replica && m->assigned.message_sequence >= m->assigned.ready_sequence &&
 	    h->committed == it->run->committed && m->weights.iterations == it->run->committed &&
 	    m->weights.hash != 0 && h->hash != m->weights.hash && h->hash != 0 &&
@@ -333,15 +342,15 @@ void members_heartbeat(struct iteration *it, struct member *m, const struct msg_
 		agreement_weights_changed(it->members, m);
 }
 
-/* A trouble's words are for people: the first, and one a minute. */
-static void tell_trouble(struct run *run, struct member *m, const struct msg_trouble *t)
+/* Writes an agent's error to the journal: the first ones at once, then one a minute. */
+static void note_trouble(struct run *run, struct member *m, const struct msg_trouble *t)
 {
 	if (!rate_limit_take(&m->quota.troubles, 1, TROUBLES, troubles_per_s, run->now_us)) {
 		m->quota.troubles.n_dropped++;
 		return;
 	}
 	if (m->quota.troubles.n_dropped > 0)
-		note(run, NOTE_WARNING, m->id, 0, "n%02u told of trouble %u times more", m->id,
+		note(run, NOTE_WARNING, m->id, 0, "n%02u reported %u more errors", m->id,
 		     m->quota.troubles.n_dropped);
 	m->quota.troubles.n_dropped = 0;
 	note(run, t->fatal ? NOTE_ALERT : NOTE_WARNING, m->id, 0, "n%02u: %.160s", m->id, t->text);
@@ -352,9 +361,9 @@ void members_trouble(struct members *members, struct member *m, const struct msg
 	bool names = t->refused_node >= 0 && (uint32_t)t->refused_node < members->n;
 	struct member *refused = names && m->is_replica ? &members->list[t->refused_node] : NULL;
 
-	/* Several may refuse what one node sends: the first report excludes it. */
+	/* Several agents may refuse what one node sends. The first report excludes this node. */
 	if (!names || t->fatal || (refused && refused->is_replica))
-		tell_trouble(members->run, m, t);
+		note_trouble(members->run, m, t);
 	if (refused)
 		exclude_for_number(members, refused, "sent what no computation gives");
 	if (members->run->phase == PHASE_GATHERING && !members->run->resumed && t->fatal &&
@@ -364,7 +373,7 @@ void members_trouble(struct members *members, struct member *m, const struct msg
 		members_gone(members->run, m, "gave up");
 }
 
-/* What a heartbeat of links says, into the table: a latency always, a bandwidth where one was seen. */
+/* Enters a reported link into the table: its latency always, its bandwidth if one was measured. */
 static void learn_link(struct members *members, const struct member *m, const struct msg_link *l)
 {
 	struct link_seen *s = members->links && l->to != m->id
@@ -379,28 +388,28 @@ static void learn_link(struct members *members, const struct member *m, const st
 		s->bandwidth = (double)l->bandwidth_bytes_per_s;
 }
 
-/* Of what is said of each link the first, into out (MSG_NODES). Returns how many. */
+/* Copies the first report about each link to out (MSG_NODES). Returns their number. */
 static uint32_t one_each(const struct members *members, const struct msg_links *l,
 			 struct msg_link *out)
 {
-	bool told[MSG_NODES] = { false };
+	bool seen[MSG_NODES] = { false };
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < l->n_links; i++) {
 		uint16_t to = l->links[i].to;
 
-		if (to >= members->n || told[to])
+		if (to >= members->n || seen[to])
 			continue;
-		told[to] = true;
+		seen[to] = true;
 		out[n++] = l->links[i];
 	}
 	return n;
 }
 
-void members_links(struct planning *planning, struct member *m, const struct msg_links *told)
+void members_links(struct planning *planning, struct member *m, const struct msg_links *reports)
 {
 	struct msg_link links[MSG_NODES];
-	struct msg_links each = { one_each(planning->members, told, links), links };
+	struct msg_links each = { one_each(planning->members, reports, links), links };
 
 	if (!planning->members->links)
 		drift_links(planning, m, &each);
@@ -432,7 +441,7 @@ static bool source_lost(const struct members *members, const struct member *m)
 		!copy_left_out(members, source, m->copy.stage));
 }
 
-/* Each time that it could not fetch its weights the next try comes later. */
+/* When to try again to fetch weights: the delay doubles with each failure. */
 static int64_t again_us(const struct member *m)
 {
 	int64_t last =
@@ -441,7 +450,7 @@ static int64_t again_us(const struct member *m)
 	return last + ((int64_t)JOIN_AGAIN_US << (m->copy.n_refused < 6 ? m->copy.n_refused : 6));
 }
 
-/* A joiner whose weights are of an older iteration, or whose source died, starts over. */
+/* Restarts a joiner whose weights are of an older iteration, or whose source has left. */
 static void check_joiner(struct weights *weights, struct member *m)
 {
 	bool late = weights->run->now_us - m->assigned.at_us > ASSIGN_PATIENCE_US;
@@ -457,7 +466,8 @@ static void check_joiner(struct weights *weights, struct member *m)
 	}
 	if (copy_needed(weights->members, m) && m->copy.stage != member_stage(weights->run, m))
 		return;
-	/* The member's copy follows; the word of the last commit is on its way. */
+	/* The member's copy is one commit behind, and the announcement of that commit is on its
+	 * way. */
 	if (m->copy.is_whole && m->copy.stage == member_stage(weights->run, m) &&
 	    m->copy.iterations < weights->run->committed &&
 	    m->copy.last_commit_sent == weights->run->committed && !late)

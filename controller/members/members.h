@@ -1,4 +1,4 @@
-/* members.h - who is there. */
+/* members.h - the nodes of the run: how agents join, report and leave. */
 #ifndef CONTROLLER_MEMBERS_MEMBERS_H
 #define CONTROLLER_MEMBERS_MEMBERS_H
 
@@ -28,16 +28,16 @@ struct measuring; /* measuring.c */
 
 struct membership {
 	int64_t next_look_us, next_ping_us;
-	struct rate_limit refusals; /* lines of agents that are refused */
+	struct rate_limit refusals; /* journal lines about refused agents */
 };
 
 struct members {
 	struct run *run;
-	struct member *list;  /* (n) by node */
+	struct member *list;  /* (n) indexed by node */
 	uint32_t n;           /* nodes of the cluster */
-	uint64_t assignments; /* MSG_ASSIGN numbers given out */
+	uint64_t assignments; /* number of the newest MSG_ASSIGN */
 	uint64_t arrivals;    /* HELLOs so far */
-	int64_t moved_us;     /* when a node was last ordered to load the copy that it keeps */
+	int64_t moved_us;     /* when a node was last ordered to load its standby copy */
 	enum gather_step gathering;
 	struct link_table *links;    /* as measured; NULL: the network is emulated */
 	struct measuring *measuring; /* NULL: the network is emulated */
@@ -48,18 +48,20 @@ struct members {
 	struct bad_numbers bad_numbers;
 };
 
-/* Before members_hello: where another process says hello for a node that takes part, the one before is gone. */
+/* Removes the previous process if another one says hello for a node that takes part. Call before
+ * members_hello. */
 void members_replaced(struct members *members, post_peer_id peer, const struct msg_hello *m);
 void members_hello(struct weights *weights, post_peer_id peer, const struct msg_hello *m);
 void members_ready(struct members *members, struct member *m, const struct msg_ready *r);
 void members_heartbeat(struct iteration *it, struct member *m, const struct msg_heartbeat *h);
 void members_trouble(struct members *members, struct member *m, const struct msg_trouble *t);
 void members_links(struct planning *planning, struct member *m, const struct msg_links *l);
-/* Tells everyone gathered what the run is, once the first plan says how fast time goes. */
+/* Sends every gathered agent the description of the run, once the first plan has set the time
+ * scale. */
 void members_welcome(struct members *members);
-bool members_due(const struct members *members);    /* fifty times a second: to look at everybody */
-void members_hear_silence(struct members *members); /* then: who is not heard any more goes, */
-void members_check_joiners(struct weights *weights); /* joiners that hang start over, */
-void members_ping(struct members *members);          /* and now and then all are sent a clock */
+bool members_due(const struct members *members);    /* true fifty times a second */
+void members_hear_silence(struct members *members); /* then removes silent nodes */
+void members_check_joiners(struct weights *weights); /* restarts joiners that hang */
+void members_ping(struct members *members);          /* and sends the clock now and then */
 
 #endif

@@ -1,9 +1,11 @@
-/* node_state.c - a node's state, and who is gone.
+/* node_state.c - changes the state of a node, and records the change.
  *
- *     ABSENT -> JOINING (said hello) -> SYNCING (told its stage) -> LIVE
- *     LIVE -> SUSPECT (quiet) -> LIVE, or DEAD;  LIVE -> FAILED (marked out by the operator)
- *     DEAD -> SYNCING when it is heard again, or JOINING when a new process says hello
- */
+ *     ABSENT -> JOINING (HELLO arrived) -> SYNCING (has a stage) -> LIVE
+ *     LIVE -> SUSPECT (silent) -> LIVE, or DEAD;  LIVE -> FAILED (marked by the operator)
+ *     DEAD -> JOINING when it is heard again, or when a new process sends HELLO
+ *
+ * The record, the journal and the consoles follow these changes, so no other module writes
+ * member.state. */
 #include "controller/members/node_state.h"
 
 #include <stdio.h>
@@ -15,7 +17,7 @@
 #include "controller/members/peers.h"
 #include "controller/operator/journal.h"
 
-enum { ROWS = 500 }; /* of a node's states in the store, at once */
+enum { ROWS = 500 }; /* a node's state changes in the store, in one burst */
 static const double rows_per_s = 0.5;
 
 void members_set(struct run *run, struct member *m, enum node_state state, const char *why)
@@ -36,7 +38,7 @@ void members_set(struct run *run, struct member *m, enum node_state state, const
 		record_node(run, m);
 }
 
-/* A successor must know it too. */
+/* A restarted controller must know the mark, too. */
 void members_mark(struct members *members, struct member *m, bool out)
 {
 	m->is_marked = out;
@@ -61,5 +63,5 @@ void members_gone(struct run *run, struct member *m, const char *why)
 	if (was_replica)
 		request_lost(&run->requests, m->id);
 	else
-		run->requests.look_at_sums = true; /* they may have waited for its copy */
+		run->requests.look_at_sums = true; /* they may be waiting for its copy */
 }

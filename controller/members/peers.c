@@ -1,4 +1,7 @@
-/* peers.c - what agents are told of one another: addresses and keys, and whose they are to forget. */
+/* peers.c - sends each agent the addresses and keys of the others.
+ *
+ * Agents connect to each other directly and admit only keys that the controller has sent. This
+ * module therefore also withdraws the key of a node that was expelled or excluded. */
 #include "controller/members/peers.h"
 
 #include <stdio.h>
@@ -15,15 +18,15 @@ void member_disown(struct members *members, struct member *m)
 	m->peers.arrival = ++members->arrivals;
 }
 
-void member_shun(struct members *members, struct member *m, bool shunned)
+void member_shun(struct members *members, struct member *m, bool is_excluded)
 {
-	if (m->peers.is_excluded == shunned)
+	if (m->peers.is_excluded == is_excluded)
 		return;
-	m->peers.is_excluded = shunned;
+	m->peers.is_excluded = is_excluded;
 	m->peers.arrival = ++members->arrivals;
 }
 
-/* What this one has not been told yet of the others' keys and addresses. */
+/* Sends `to` the addresses and keys that changed since its last such message. */
 static void send_peers_to(struct members *members, struct member *to)
 {
 	struct msg_peer peers[MSG_NODES];
@@ -40,7 +43,8 @@ static void send_peers_to(struct members *members, struct member *to)
 		peers[n] = (struct msg_peer){ .node = m->id };
 		if (!forgotten) {
 			memcpy(peers[n].key, m->key.bytes, sizeof(peers[n].key));
-			snprintf(peers[n].address, sizeof(peers[n].address), "%s", m->hello.address);
+			snprintf(peers[n].address, sizeof(peers[n].address), "%s",
+				 m->hello.address);
 		}
 		n++;
 	}
@@ -49,7 +53,7 @@ static void send_peers_to(struct members *members, struct member *to)
 		to->peers.arrivals_sent = members->arrivals;
 }
 
-/* Whoever was not there when others came is told once it is. */
+/* Nodes that are away are sent the changes when they return. */
 void members_tell_peers(struct members *members)
 {
 	for (uint32_t i = 0; i < members->n; i++) {

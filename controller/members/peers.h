@@ -1,4 +1,4 @@
-/* peers.h - what agents are told of one another: addresses and keys, and whose they are to forget. */
+/* peers.h - sends each agent the addresses and keys of the others. */
 #ifndef CONTROLLER_MEMBERS_PEERS_H
 #define CONTROLLER_MEMBERS_PEERS_H
 
@@ -7,11 +7,12 @@
 struct members;
 struct member;
 
-/* Who is to be known, and whose key to be forgotten */
+/* Sends every node the changes that it has not been sent yet, including withdrawn keys. */
 void members_tell_peers(struct members *members);
-/* No agent may come to the others as this node, until one has said hello. */
+/* Withdraws the node's key: the other agents admit no process as this node until one has sent
+ * HELLO. */
 void member_disown(struct members *members, struct member *m);
-/* Until told otherwise the others do not let it in. */
-void member_shun(struct members *members, struct member *m, bool shunned);
+/* Withdraws the node's key while it is excluded, and publishes it again afterwards. */
+void member_shun(struct members *members, struct member *m, bool is_excluded);
 
 #endif

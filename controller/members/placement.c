@@ -1,9 +1,8 @@
-/* placement.c - which stage a node takes that joins.
+/* placement.c - chooses the stage of a node that joins.
  *
- * A node has its place from the first plan; places are exchanged when a stage is taken over
- * (copies.c). Among replicas to which its links are very slow a node would make every sum wait:
- * it takes the place of another node that is away, or none.
- */
+ * The first plan gives every node a stage, and nodes exchange stages when one of them takes over
+ * another stage (copies.c). A node whose links to its stage's replicas are very slow would delay
+ * every sum. It therefore takes the stage of an absent node with better links, or gets none. */
 #include "controller/members/placement.h"
 
 #include <math.h>
@@ -23,7 +22,7 @@ double placement_distance_s(const struct run *run, const struct member *from,
 	return pair && pair[i] >= 0 ? pair[i] : run->cluster->delay_s[i];
 }
 
-/* Of a sum's exchange with the replica that is farthest away, plan seconds. */
+/* Plan seconds of a sum's exchange with the most distant replica. */
 static double farthest_s(const struct members *members, const struct member *m, int stage)
 {
 	double most = 0;
@@ -42,8 +41,8 @@ static double farthest_s(const struct members *members, const struct member *m, 
 	return most;
 }
 
-/* Of an exchange between two that belong to one stage: what the first plan put up with, however the stages are
- * manned by now. */
+/* Plan seconds of the slowest exchange within a stage of the first plan, whichever nodes have these
+ * stages now. */
 static double slowest_home_s(const struct members *members)
 {
 	double most = 0;

@@ -1,9 +1,13 @@
-/* startup.c - before the first iteration, and after a takeover: who is here, and in which stage.
+/* startup.c - prepares the first iteration of a run, or the next one after the controller
+ * restarted.
  *
- * A new run: agents come; links are measured, then compute, one agent of a machine at a time; a plan is made of that;
- * agents build their stages. What is emulated is planned at once. A run that is taken over waits for those who
- * were there at the last commit, and goes on with their weights where every stage is held by somebody.
- */
+ * New run: agents join; their links are measured, then their compute, one agent of a machine at a
+ * time; the planner makes a plan; agents build their stages. An emulated cluster is planned at
+ * once, since its delays are given.
+ *
+ * Resumed run: the controller waits for the agents of the last commit. If every stage has a holder
+ * among them, the run continues with their weights; otherwise copies or checkpoints restore the
+ * lost stages. Resuming too early would discard weights that arrive a moment later. */
 #include "controller/members/startup.h"
 
 #include <math.h>
@@ -29,24 +33,26 @@
 #include "controller/weights/checkpoints.h"
 
 enum {
-	REGATHER_US = 1200000, /* and as many round trips of the longest link: connecting takes four */
+	/* plus REGATHER_TRIPS round trips of the longest link: connecting takes four */
+	REGATHER_US = 1200000,
 	REGATHER_TRIPS = 5,
 	BUILD_US = 60000000,
-	SLOTS_MOST = 8,    /* more microbatches at once than that shorten no plan */
-	TIMED_OF_MACHINE = 2 /* agents of one machine and device compute alike */
+	SLOTS_MOST = 8,    /* more microbatches at once shorten no plan */
+	TIMED_OF_MACHINE = 2 /* agents of one machine and device compute equally fast */
 };
 
 static const double watchable_s = 2.5;
-static const double memory_share = 0.7; /* of what a machine has free */
-/* Of a processor: what a task's tensor and events cost where all share one */
+static const double memory_share = 0.7; /* of a machine's free memory */
+/* Processor time of a task's tensor and events, where all agents share one machine */
 static const double task_messages_s = 0.003;
-static const double busy_share = 0.4; /* of an emulated iteration may be arithmetic */
+static const double busy_share = 0.4; /* largest share of arithmetic in an emulated iteration */
 
-/* ---- what is told of it ---- */
+/* ---- status ---- */
 
 static uint8_t list_steps(const struct run *run)
 {
-	unsigned measured = 1u << GATHER_LINKS | 1u << GATHER_PLAN, all = (1u << (GATHER_BUILD + 1)) - 1;
+	unsigned measured = 1u << GATHER_LINKS | 1u << GATHER_PLAN,
+		 all = (1u << (GATHER_BUILD + 1)) - 1;
 
 	if (run->resumed)
 		return 1u << GATHER_COMING;
@@ -55,7 +61,8 @@ static uint8_t list_steps(const struct run *run)
 	return (uint8_t)(run->options.measure_only ? (1u << GATHER_PLAN) - 1 : all);
 }
 
-/* Which steps there are depends on the run; how far a step is, on who has done its part. */
+/* The steps depend on the run. The progress of a step counts the nodes that have done their part.
+ */
 void startup_status(const struct members *members, struct msg_see_status *s)
 {
 	uint32_t here = 0, ready = 0, timed = 0;
@@ -73,23 +80,27 @@ void startup_status(const struct members *members, struct msg_see_status *s)
 	s->part = s->step == GATHER_COMING ? here : s->step == GATHER_COMPUTE ? timed : ready;
 	switch ((enum gather_step)s->step) {
 	case GATHER_COMING:
-		snprintf(s->doing, sizeof(s->doing), "gathering agents: %u of %u are here", s->part, s->parts);
+		snprintf(s->doing, sizeof(s->doing), "gathering agents: %u of %u are here", s->part,
+			 s->parts);
 		break;
 	case GATHER_LINKS:
 		s->left_s = (float)measuring_round(members, &s->part, &s->parts);
 		if (s->left_s >= 1)
 			snprintf(left, sizeof(left), ", about %.0f s left", (double)s->left_s);
-		snprintf(s->doing, sizeof(s->doing), "measuring links: round %u of %u%s", s->part, s->parts, left);
+		snprintf(s->doing, sizeof(s->doing), "measuring links: round %u of %u%s", s->part,
+			 s->parts, left);
 		break;
 	case GATHER_COMPUTE:
-		snprintf(s->doing, sizeof(s->doing), "measuring how fast nodes compute: %u of %u", s->part, s->parts);
+		snprintf(s->doing, sizeof(s->doing), "measuring how fast nodes compute: %u of %u",
+			 s->part, s->parts);
 		break;
 	case GATHER_PLAN:
 		s->part = 0;
 		snprintf(s->doing, sizeof(s->doing), "planning for what was measured");
 		break;
 	case GATHER_BUILD:
-		snprintf(s->doing, sizeof(s->doing), "agents build their stages: %u of %u ready", s->part, s->parts);
+		snprintf(s->doing, sizeof(s->doing), "agents build their stages: %u of %u ready",
+			 s->part, s->parts);
 		break;
 	}
 }
@@ -104,7 +115,7 @@ static void go_to_step(struct members *members, enum gather_step to)
 
 	members->gathering = to;
 	members->run->stream.next_status_us = 0;
-	if (begins[to]) /* of the links measuring_begin says more */
+	if (begins[to]) /* measuring_begin writes its own line */
 		note(members->run, NOTE_EVENT, -1, 0, "%s", begins[to]);
 }
 
@@ -119,7 +130,7 @@ static void first_assignments(struct planning *planning)
 	for (uint32_t i = 0; i < planning->members->n; i++)
 		planning->run->training.shard_of[i] = stages[i] == 0 ? shard++ : -1;
 	resume_save(planning->members);
-	/* Who came while others were measured gets its place later */
+	/* A node that joined during the measurement gets its stage later */
 	members_welcome(planning->members);
 	for (uint32_t i = 0; i < planning->members->n; i++)
 		if (member_alive(&planning->members->list[i]) && stages[i] >= 0)
@@ -127,7 +138,8 @@ static void first_assignments(struct planning *planning)
 				       false);
 }
 
-/* Seconds of the processors that an iteration's tasks and their messages take; *cores: of the machines there are. */
+/* Returns the processor seconds of an iteration's tasks and messages. *cores: processors of all
+ * machines. */
 static double arithmetic_s(const struct members *members, const struct plan *p, uint32_t *cores)
 {
 	double forward_s = 0, backward_s = 0, loss_s = 0, visits = 0;
@@ -157,8 +169,8 @@ static double arithmetic_s(const struct members *members, const struct plan *p, 
 	       (2 * visits + p->n_microbatches) * task_messages_s;
 }
 
-/* Unless told otherwise, an iteration takes what a person can follow, or as much longer as the machine needs for the
- * arithmetic. */
+/* Sets the time scale, unless the operator has set it. An iteration lasts as long as a person can
+ * follow, or longer if the machine's arithmetic needs it. */
 static void choose_time_scale(struct planning *planning)
 {
 	const struct plan_predicted *p = &planning->pending->plan->predicted;
@@ -179,7 +191,7 @@ static void choose_time_scale(struct planning *planning)
 	consoles_run(planning->members);
 }
 
-/* Whether m builds its stage: not for ever. */
+/* Returns true if m builds its stage and its time is not up. */
 static bool is_building(const struct run *run, const struct member *m)
 {
 	int64_t most = BUILD_US > run->options.gather_us ? BUILD_US : run->options.gather_us;
@@ -188,15 +200,15 @@ static bool is_building(const struct run *run, const struct member *m)
 	       run->now_us - m->assigned.at_us < most;
 }
 
-/* ---- how fast nodes compute, and how much they hold ---- */
+/* ---- speed and memory of nodes ---- */
 
 static bool computes_alike(const struct member *a, const struct member *b)
 {
 	return members_share_machine(a, b) && strcmp(a->hello.device, b->hello.device) == 0;
 }
 
-/* How many microbatches each holds at once, from its share of its machine's free memory. A cluster file
- * says it itself. */
+/* Sets how many microbatches a node holds at once, from its share of the machine's free memory. A
+ * cluster file gives the number itself. */
 static void settle_slots(struct members *members)
 {
 	uint64_t parameters = 0;
@@ -222,7 +234,8 @@ static void settle_slots(struct members *members)
 	}
 }
 
-/* A stage to measure with: not the one that reads text, where there is another. */
+/* Assigns a stage for the measurement of compute: if possible not the first one, which reads the
+ * corpus. */
 static void have_timed(struct members *members, struct member *m)
 {
 	struct msg a = { .type = MSG_ASSIGN };
@@ -236,7 +249,8 @@ static void have_timed(struct members *members, struct member *m)
 	member_send(members->run, m, &a);
 }
 
-/* Of its like: how many were timed, and whether one of its machine is at it. */
+/* Returns the number of measured nodes of m's kind, and the sums of their times. *busy: an agent of
+ * m's machine is being measured. */
 static int timed_like(const struct members *members, const struct member *m, bool *busy,
 		      double *forward_s, double *backward_s)
 {
@@ -259,7 +273,8 @@ static int timed_like(const struct members *members, const struct member *m, boo
 	return n;
 }
 
-/* One at a time on each machine, so that nobody is timed while another computes there. */
+/* Measures one agent of each machine at a time, so that no other agent computes there meanwhile.
+ * Returns true when all are measured. */
 static bool all_timed(struct members *members)
 {
 	bool all = true;
@@ -308,7 +323,7 @@ static void take_times(struct members *members)
 			continue;
 		m->compute.alone_loss_s = ratio * m->compute.alone_forward_s;
 		if (members->run->options.time_scale != 0)
-			continue; /* what is emulated is as it was said to be */
+			continue; /* emulated times are as given */
 		drift_set_times(members->run, m);
 		record_compute(members->run, m->id);
 	}
@@ -345,7 +360,8 @@ static void gather_coming(struct planning *planning)
 	}
 }
 
-/* Of what is emulated the plan is there already; only the time scale was not known when agents were welcomed. */
+/* Assigns the stages of an emulated run. Its plan exists already; agents are welcomed again because
+ * the time scale was unknown before. */
 static void begin_emulated(struct planning *planning)
 {
 	choose_time_scale(planning);
@@ -385,7 +401,7 @@ static void gather_compute(struct planning *planning)
 	go_to_step(planning->members, GATHER_PLAN);
 }
 
-/* All build their stages, or have had their time. */
+/* Starts the run once all agents have built their stages, or their time is up. */
 static void gather_built(struct iteration *it)
 {
 	uint32_t ready = 0, building = 0;
@@ -450,7 +466,8 @@ static void gather_new(struct iteration *it)
 	}
 }
 
-/* Some stage is held by nobody who came: a copy of it may be, or a checkpoint. */
+/* Some stage has no holder among the agents. Once all agents are here or the time is up, stalls the
+ * run, so that copies or a checkpoint restore the stage. */
 static void gather_without(struct weights *weights, bool all)
 {
 	if (!all) {
@@ -488,16 +505,18 @@ static int64_t regather_us(const struct members *members)
 	return REGATHER_US + (int64_t)(REGATHER_TRIPS * 2e6 * longest_s);
 }
 
-/* Longer where only weights have come that nobody has told of: who has told may yet come. */
+/* Returns true while the controller still waits for agents. The controller waits
+ * longer if all weights of some stage contradict the record, because agents with the right ones may
+ * still join. */
 static bool is_patient(const struct members *members, int64_t waited)
 {
 	return waited < regather_us(members) ||
 	       (waited < members->run->options.gather_us && agreement_record_contradicted(members));
 }
 
-/* After a takeover: once those are back who were there at the last commit, or when time is up and
- * every stage is held by somebody. Of a run that is over the last checkpoint may be missing: it is written if they
- * can, and nothing is computed again for it. */
+/* Continues a resumed run once the agents of the last commit are back, or once the time is up and
+ * every stage has a holder. A finished run may lack its last checkpoint: agents write it if they
+ * can, and nothing is computed for it. */
 static void gather_again(struct weights *weights)
 {
 	int64_t waited = weights->run->now_us - weights->run->committed_us;
@@ -505,7 +524,7 @@ static void gather_again(struct weights *weights)
 
 	if (run_is_done(weights->run) &&
 	    (checkpoint_is_there(weights) || waited > weights->run->options.gather_us)) {
-		/* The predecessor died telling the agents */
+		/* The earlier controller died while it announced the end */
 		controller_finish(weights->members, 0, "done");
 		return;
 	}
@@ -528,9 +547,9 @@ static void gather_again(struct weights *weights)
 		if (m->is_replica) {
 			members_set(weights->run, m, NODE_LIVE, "");
 		} else if (!member_alive(m)) {
-			if (m->is_awaited) /* else it was out before */
+			if (m->is_awaited) /* otherwise it had left before */
 				members_set(weights->run, m, NODE_DEAD, "did not come back");
-			/* The key may have been expelled meanwhile. */
+			/* The node's key may have been expelled meanwhile. */
 			member_disown(weights->members, m);
 		} else if (m->is_marked) {
 			members_set(weights->run, m, NODE_FAILED, "marked failed");
@@ -543,10 +562,10 @@ static void gather_again(struct weights *weights)
 		return;
 	}
 	agreement_check_copies(weights->members);
-	note(weights->run, NOTE_EVENT, -1, 0, "%u agents go on from it%llu", ready,
+	note(weights->run, NOTE_EVENT, -1, 0, "%u agents resume from it%llu", ready,
 	     (unsigned long long)weights->run->committed);
 	weights->run->committed_us = weights->run->now_us;
-	/* The iteration under way restarts: no attempt of the predecessor counts */
+	/* The current iteration restarts: attempts of the earlier controller do not count */
 	set_phase(weights->run, PHASE_PLANNING);
 	if (!weights->planning->wanted_id)
 		replan(weights->planning, "the run was taken over");

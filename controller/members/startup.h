@@ -1,4 +1,5 @@
-/* startup.h - before the first iteration, and after a takeover: who is here, and in which stage. */
+/* startup.h - prepares the first iteration of a run, or the next one after the controller
+ * restarted. */
 #ifndef CONTROLLER_MEMBERS_STARTUP_H
 #define CONTROLLER_MEMBERS_STARTUP_H
 
@@ -7,7 +8,7 @@ struct members;
 struct msg_see_status;
 
 void startup_turn(struct iteration *it);
-/* Fills in steps, step, part, parts, left_s and, in words, doing. */
+/* Fills in steps, step, part, parts, left_s, and in `doing` a description. */
 void startup_status(const struct members *members, struct msg_see_status *s);
 
 #endif

@@ -1,11 +1,14 @@
-/* failed_links.c - which links are cut, and what was complained of. Who judges that: link_failures.c. */
+/* failed_links.c - records the links that are cut, and the nodes' reports about them.
+ *
+ * Planning, rerouting and admission need this state without the decisions that lead to it;
+ * link_failures.c makes these decisions. */
 #include "controller/network/failed_links.h"
 
 #include <string.h>
 
 #include "controller/members/members.h"
 
-enum { HEALED_US = 400000 }; /* without a complaint */
+enum { HEALED_US = 400000 }; /* without a report */
 
 struct link_failure *link_failures_find(const struct members *members, uint16_t a, uint16_t b)
 {

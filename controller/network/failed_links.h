@@ -1,4 +1,4 @@
-/* failed_links.h - which links are cut, and what was complained of. */
+/* failed_links.h - the links that are cut, and the nodes' reports about them. */
 #ifndef CONTROLLER_NETWORK_FAILED_LINKS_H
 #define CONTROLLER_NETWORK_FAILED_LINKS_H
 
@@ -12,31 +12,33 @@ struct link_failure;
 struct member;
 struct msg_heartbeat;
 
-/* A link between two nodes that was cut. */
+/* A link between two nodes that is cut or was. */
 struct link_failure {
-	uint16_t from, to; /* who told of it first, this time, and of whom */
-	bool active;       /* it is not there; false: it has been believed again */
-	uint32_t times;    /* it was cut */
-	int64_t since_us, seen_us; /* so; the last complaint */
-	double quiet_s, expected_s; /* as first told */
-	double delay_s[2], sync_s[2]; /* what was believed of it, there and back */
+	uint16_t from, to; /* the node that reported the current cut first, and the other end */
+	bool active;       /* the link counts as absent; false: it is in use again */
+	uint32_t times;    /* number of cuts */
+	int64_t since_us, seen_us; /* start of the current state; newest report */
+	double quiet_s, expected_s; /* from the first report */
+	/* delays to be restored when the cut ends, in both directions */
+	double delay_s[2], sync_s[2];
 };
 
 struct failed_links {
-	struct link_failure *of; /* (n) all that there ever were */
+	struct link_failure *of; /* (n) every link that was ever cut */
 	uint32_t n;
 	size_t room;
-	int64_t told_us; /* that two ends wait for each other */
+	/* when the journal last said that neither end of a cut link can be spared */
+	int64_t noted_us;
 };
 
 void link_failures_hear(struct members *members, struct member *m, const struct msg_heartbeat *h);
-/* Of that link; NULL: it never was cut */
+/* NULL: this link was never cut */
 struct link_failure *link_failures_find(const struct members *members, uint16_t a, uint16_t b);
-/* That link is not there */
+/* Returns true if this link is cut */
 bool link_failures_between(const struct members *members, uint16_t a, uint16_t b);
-/* Whether m tells that nothing passes to a replica, and whether that link is cut is yet to be seen. */
+/* Returns true if m reports that nothing moves towards a replica, and the link is not cut yet. */
 bool link_failures_doubted(const struct members *members, const struct member *m);
-/* Whether m is not cut off, or no more: it may take part again. */
+/* Returns true if m may take part again: it was not cut off, or its links work now. */
 bool link_failures_healed(const struct run *run, const struct member *m);
 
 #endif

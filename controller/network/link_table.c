@@ -1,5 +1,7 @@
+/* link_table.c - stores measured links, and derives the planner's delays from them (link_table.h).
+ *
+ * A cluster of 200 nodes has 40,000 links, too many to measure each. Estimates fill the gaps. */
 #include "controller/network/link_table.h"
-
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,8 +11,7 @@
 
 #include "base/array.h"
 
-
-/* What is not measured of a link that is there: a loopback's. */
+/* Bandwidth of a working link that was not measured: that of a loopback. */
 static const double usual_bandwidth = 1e9;
 
 struct link_table *link_table_new(uint32_t n)
@@ -67,7 +68,7 @@ uint32_t link_table_replicas(size_t nodes, size_t stages)
 	return r > 2 ? (uint32_t)r : 2;
 }
 
-/* ---- what is not measured ---- */
+/* ---- estimates ---- */
 
 static int place_of(int *parent, int i)
 {
@@ -79,7 +80,8 @@ static int place_of(int *parent, int i)
 static double median_latency(const struct link_table *t, double *bandwidth)
 {
 	size_t pairs = (size_t)t->n * t->n, n = 0;
-	double *latencies = malloc(pairs * sizeof(double)), *speeds = malloc(pairs * sizeof(double));
+	double *latencies = malloc(pairs * sizeof(double)),
+	       *speeds = malloc(pairs * sizeof(double));
 	double latency_s = 0;
 
 	*bandwidth = 0;
@@ -105,8 +107,7 @@ struct between {
 	uint32_t n;
 };
 
-/* Nodes near each other form places (union and find over links quicker than near_s). A link that was not measured is
- * taken for the mean of those measured between the same two places, or for the usual one where there is none. */
+/* Places are found by union and find over the links with a latency below near_s. */
 int link_table_estimate(struct link_table *t, double near_s)
 {
 	int *parent = malloc(t->n * sizeof(*parent));
@@ -174,7 +175,7 @@ void link_table_apply_all(const struct link_table *t, struct cluster *c)
 			apply_link(t, c, i, j);
 }
 
-/* ---- as text ---- */
+/* ---- as JSON ---- */
 
 static json_t *matrix(const struct link_table *t, bool latency)
 {
@@ -188,8 +189,10 @@ static json_t *matrix(const struct link_table *t, bool latency)
 			bool there = l->known && !l->unreachable;
 			double speed = l->bandwidth > 0 ? l->bandwidth : usual_bandwidth;
 
-			json_array_append_new(row, json_real(i == j ? 0 : !there ? -1 :
-							     latency ? (double)l->latency_s : speed));
+			json_array_append_new(row, json_real(i == j    ? 0
+							     : !there  ? -1
+							     : latency ? (double)l->latency_s
+								       : speed));
 		}
 		json_array_append_new(rows, row);
 	}
@@ -228,12 +231,14 @@ struct link_table *link_table_parse(const char *text)
 	for (uint32_t i = 0; t && i < t->n; i++)
 		for (uint32_t j = 0; j < t->n; j++) {
 			struct link_seen *l = link_table_at(t, i, j);
-			double s = json_number_value(json_array_get(json_array_get(latencies, i), j));
+			double s =
+				json_number_value(json_array_get(json_array_get(latencies, i), j));
 
 			l->known = i != j;
 			l->unreachable = s < 0;
 			l->latency_s = (float)s;
-			l->bandwidth = json_number_value(json_array_get(json_array_get(speeds, i), j));
+			l->bandwidth =
+				json_number_value(json_array_get(json_array_get(speeds, i), j));
 		}
 	if (t) {
 		t->activation_bytes = json_number_value(json_object_get(o, "activation_bytes"));

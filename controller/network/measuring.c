@@ -1,15 +1,17 @@
-/* measuring.c - every link measured before anything is planned.
+/* measuring.c - measures every link before the first plan, and the links of nodes that join later.
  *
- * First all latencies, side by side: a probe disturbs nobody. Then bandwidths, in rounds of disjoint
- * pairs, so that nothing shares an end with another; both directions of a pair at once. Answers take a
- * round trip, or some where bulk has to show it, so pairs that are alike far apart share a
- * round: each round takes the farthest pairs left of nodes that have none in it yet, and ends when all have
- * answered. All rounds together take at most ROUNDS_US; where that is too little they
- * get shorter, and where they cannot some are left out, evenly spread, and their links are estimated
+ * The planner needs the delay between any two nodes, and no agent can know it without sending data.
+ * All latencies are measured first, at the same time, because probes are small. Bandwidths follow
+ * in rounds of disjoint pairs, so that no two measurements share an end; both directions of a pair
+ * are measured at once.
+ *
+ * A pair needs some round trips until its rate shows, so pairs with similar latencies share a
+ * round. Each round takes the most distant pairs left whose nodes are free, and ends when all have
+ * answered. All rounds together take at most ROUNDS_US. If they need more, they are shortened. If
+ * they cannot be shortened enough, evenly spaced rounds are omitted and their links are estimated
  * (link_table.h).
  *
- * Who joins later is measured against all others, one after another, while the training goes on.
- */
+ * The links of a node that joins later are measured one after another during the training. */
 #include "controller/network/measuring.h"
 
 #include <errno.h>
@@ -26,42 +28,45 @@
 
 enum {
 	LATENCIES_US = 1800000,   /* for all probes */
-	LATENCIES_MORE_US = 1500000, /* for the answers */
-	ROUNDS_US = 21500000,     /* for all rounds of a cluster up to SMALL nodes, */
-	ROUNDS_MANY_US = 52000000, /* and of larger ones */
+	LATENCIES_MORE_US = 1500000, /* then for the answers */
+	ROUNDS_US = 21500000,     /* for all rounds of a cluster of up to SMALL nodes */
+	ROUNDS_MANY_US = 52000000, /* for all rounds of a larger cluster */
 	SMALL = 32,
 	ROUND_LEAST_MS = 150,
-	ROUND_TRIPS = 8,          /* that the rate of bulk takes to rise and to be seen; trains of packets take two */
-	GRACE_US = 5000000,       /* for an answer, above what the round takes: connecting is in it */
+	/* until the rate of bulk data has risen and shows; packet trains take two */
+	ROUND_TRIPS = 8,
+	/* for an answer, besides the round's own time: it includes connecting */
+	GRACE_US = 5000000,
 	LOG_EVERY_US = 5000000,
 	JOIN_MS = 600             /* for each link of a joiner */
 };
-static const double near_s = 0.003; /* nodes of one place */
+static const double near_s = 0.003; /* below this, nodes are in one place */
 
 struct meeting {
 	uint16_t a, b;
 	float latency_s;
 };
 
-/* What is under way. */
+/* The measurement in progress. */
 struct measuring {
 	enum { LATENCIES, ROUNDS, OVER } step;
-	uint32_t n;                /* who takes part */
-	struct meeting *pairs;     /* (starts[n_rounds]) those of round r from starts[r] on */
+	uint32_t n;                /* nodes that take part */
+	struct meeting *pairs;     /* (starts[n_rounds]) pairs of round r begin at starts[r] */
 	uint32_t *starts;          /* (n_rounds + 1) */
 	uint32_t n_rounds;
-	uint32_t played, round;    /* of these that there is time for; the one under way */
-	double shorter;            /* than they should be: 1, or less */
-	uint64_t order;            /* the last one's number */
+	uint32_t played, round;    /* rounds that fit into the time; the current one of them */
+	double shorter;            /* factor on the wanted time of a round: 1 or less */
+	uint64_t order;            /* number of the newest MSG_MEASURE */
 	int64_t began_us, until_us;
 	int64_t logged_us;
-	int64_t rounds_us;         /* since when rounds are played, */
-	int64_t round_us;          /* and the one under way */
-	uint32_t heard;            /* who told latencies */
-	bool told[MSG_NODES];
-	uint16_t partner[MSG_NODES]; /* this round; MSG_NOBODY: it has answered, or rests */
-	/* A joiner, and whom it is to meet next. */
-	int joiner;                /* -1 none */
+	int64_t rounds_us;         /* start of the first round */
+	int64_t round_us;          /* start of the current round */
+	uint32_t heard;            /* nodes that have reported their latencies */
+	bool has_latencies[MSG_NODES];
+	/* in this round; MSG_NOBODY: it has answered, or has no partner */
+	uint16_t partner[MSG_NODES];
+	/* A node that joins, and the first node to try as its next partner */
+	int joiner;                /* -1: none */
 	uint32_t next;
 };
 
@@ -113,7 +118,7 @@ void measuring_begin(struct members *members)
 	w->began_us = members->run->now_us;
 	w->until_us = members->run->now_us + LATENCIES_US + LATENCIES_MORE_US;
 	w->heard = 0;
-	memset(w->told, 0, sizeof(w->told));
+	memset(w->has_latencies, 0, sizeof(w->has_latencies));
 	for (uint16_t i = 0; i < members->n; i++)
 		if (member_alive(&members->list[i]) && members->list[i].assigned.is_welcomed) {
 			w->n++;
@@ -125,12 +130,13 @@ void measuring_begin(struct members *members)
 
 static int is_farther(const void *x, const void *y)
 {
-	float a = ((const struct meeting *)x)->latency_s, b = ((const struct meeting *)y)->latency_s;
+	float a = ((const struct meeting *)x)->latency_s,
+	      b = ((const struct meeting *)y)->latency_s;
 
 	return (a < b) - (a > b);
 }
 
-/* All pairs, the farthest first. Returns how many; the pairs are given. */
+/* Lists all pairs, the most distant first, and returns their number. The caller frees the pairs. */
 static uint32_t list_pairs(const struct members *members, struct meeting **out)
 {
 	struct meeting *pairs = malloc((size_t)members->n * members->n / 2 * sizeof(*pairs) + 1);
@@ -142,7 +148,9 @@ static uint32_t list_pairs(const struct members *members, struct meeting **out)
 					       *back = link_table_at(members->links, b, a);
 
 			if (member_alive(&members->list[a]) && member_alive(&members->list[b]))
-				pairs[n++] = (struct meeting){ a, b, fmaxf(there->latency_s, back->latency_s) };
+				pairs[n++] = (struct meeting){
+					a, b, fmaxf(there->latency_s, back->latency_s)
+				};
 		}
 	if (pairs)
 		qsort(pairs, n, sizeof(*pairs), is_farther);
@@ -150,7 +158,7 @@ static uint32_t list_pairs(const struct members *members, struct meeting **out)
 	return n;
 }
 
-/* Into rounds: each takes, in order, every pair left whose nodes have none in it yet. */
+/* Divides the pairs into rounds: each takes, in order, every pair left whose nodes are free. */
 static int deal_rounds(struct measuring *w, struct meeting *left, uint32_t n)
 {
 	bool busy[MSG_NODES];
@@ -181,13 +189,13 @@ static int deal_rounds(struct measuring *w, struct meeting *left, uint32_t n)
 	return 0;
 }
 
-/* Milliseconds for a pair, were there time enough. */
+/* Milliseconds that a pair needs if time permits. */
 static double wanted_ms(const struct meeting *p)
 {
 	return ROUND_LEAST_MS + ROUND_TRIPS * 2e3 * (double)p->latency_s;
 }
 
-/* Shorter rounds, or fewer, where all would take too long. */
+/* Shortens the rounds, or omits some, if all would take too long. */
 static void fit_rounds(struct measuring *w)
 {
 	double most_ms = 1e-3 * (w->n > SMALL ? ROUNDS_MANY_US : ROUNDS_US), total_ms = 0;
@@ -203,7 +211,7 @@ static void fit_rounds(struct measuring *w)
 	}
 }
 
-/* The journal has the beginning and the end. */
+/* Only to the log: the journal has the beginning and the end. */
 static void log_round(struct members *members)
 {
 	uint32_t now, all;
@@ -216,7 +224,7 @@ static void log_round(struct members *members)
 		 now, all, left);
 }
 
-/* The rounds that are played are spread over all. */
+/* Spreads the rounds that fit into the time evenly over all rounds. */
 static uint32_t round_of(const struct measuring *w, uint32_t played)
 {
 	return (uint32_t)((uint64_t)played * w->n_rounds / w->played);
@@ -277,14 +285,14 @@ static bool round_over(const struct members *members)
 	return over || members->run->now_us >= w->until_us;
 }
 
-static void no_answer(struct members *members)
+static void note_missing(struct members *members)
 {
 	struct measuring *w = members->measuring;
 
 	for (uint16_t i = 0; i < members->n; i++)
 		if (w->partner[i] != MSG_NOBODY && member_alive(&members->list[i]))
 			note(members->run, NOTE_WARNING, i, 0,
-			     "n%02u did not tell of its link to n%02u in time", i, w->partner[i]);
+			     "n%02u did not report its link to n%02u in time", i, w->partner[i]);
 }
 
 static void rounds_done(struct members *members)
@@ -306,7 +314,7 @@ bool measuring_turn(struct members *members)
 		begin_rounds(members);
 	if (w->step != ROUNDS || !round_over(members))
 		return w->step == OVER;
-	no_answer(members);
+	note_missing(members);
 	if (++w->round < w->played)
 		begin_round(members);
 	else
@@ -316,11 +324,12 @@ bool measuring_turn(struct members *members)
 
 static double allowed_ms(const struct measuring *w, uint32_t played)
 {
-	return fmax(w->shorter * wanted_ms(&w->pairs[w->starts[round_of(w, played)]]), ROUND_LEAST_MS);
+	return fmax(w->shorter * wanted_ms(&w->pairs[w->starts[round_of(w, played)]]),
+		    ROUND_LEAST_MS);
 }
 
-/* Of what the rounds that are left may take at most, the share that those before them took; before they are
- * dealt, what all together may. */
+/* Estimates the rest from the allowed time of the remaining rounds and the share of it that earlier
+ * rounds used. Before the rounds are known it is the time allowed for all. */
 static double estimate_left_s(const struct members *members)
 {
 	const struct measuring *w = members->measuring;
@@ -351,27 +360,27 @@ double measuring_round(const struct members *members, uint32_t *round, uint32_t 
 
 /* ---- answers ---- */
 
-static void latencies_told(struct members *members, const struct member *m)
+static void note_latencies(struct members *members, const struct member *m)
 {
 	struct measuring *w = members->measuring;
 
-	w->heard += w->step == LATENCIES && !w->told[m->id];
-	w->told[m->id] = true;
+	w->heard += w->step == LATENCIES && !w->has_latencies[m->id];
+	w->has_latencies[m->id] = true;
 }
 
-/* In words an operator can act on: which side cannot reach which address. */
-static void tell_unreachable(struct members *members, const struct member *m,
+/* Says which node cannot reach which address, so that the operator can act. */
+static void note_unreachable(struct members *members, const struct member *m,
 			     const struct msg_measured *r)
 {
 	const struct member *to = &members->list[r->to];
 	const struct link_seen *back = link_table_at(members->links, r->to, m->id);
 
 	note(members->run, NOTE_WARNING, m->id, 0,
-	     "n%02u (%.40s) cannot reach n%02u, and nothing is planned that way: %.90s. %s", m->id,
+	     "n%02u (%.40s) cannot reach n%02u, and no plan uses that direction: %.90s. %s", m->id,
 	     m->hello.host, to->id, r->text,
 	     back->known && !back->unreachable
-		     ? "The other way works"
-		     : "Is that port open there, and the address one from outside?");
+		     ? "The other direction works"
+		     : "Is that port open, and can others reach that address?");
 }
 
 void measuring_answer(struct members *members, struct member *m, const struct msg_measured *r)
@@ -380,21 +389,23 @@ void measuring_answer(struct members *members, struct member *m, const struct ms
 	struct link_seen *l;
 
 	if (w && r->to == MSG_NOBODY)
-		latencies_told(members, m);
+		note_latencies(members, m);
 	if (!w || !members->links || r->to >= members->n || r->to == m->id)
 		return;
 	l = link_table_at(members->links, m->id, r->to);
 	if (w->partner[m->id] != r->to && w->joiner != m->id && w->joiner != (int)r->to)
-		return; /* too late, or not asked for */
+		return; /* too late, or unsolicited */
 	log_line(&members->run->log, LOG_DEBUG, "n%02u>n%02u: reached %u, %.1f ms, %.2f MB/s",
 		 m->id, r->to, r->reached, (double)r->latency_s * 1e3,
 		 (double)r->bandwidth_bytes_per_s * 1e-6);
 	if (r->reached && r->latency_s > 0 && r->bandwidth_bytes_per_s > 0) {
-		*l = (struct link_seen){ .known = true, .latency_s = r->latency_s, .spread_s = r->spread_s,
+		*l = (struct link_seen){ .known = true,
+					 .latency_s = r->latency_s,
+					 .spread_s = r->spread_s,
 					 .bandwidth = (double)r->bandwidth_bytes_per_s };
 	} else if (!r->reached) {
 		*l = (struct link_seen){ .known = true, .unreachable = true, .latency_s = -1 };
-		tell_unreachable(members, m, r);
+		note_unreachable(members, m, r);
 	}
 	members_link_observed(members, m, r->to);
 	if (w->partner[m->id] == r->to)
@@ -409,7 +420,7 @@ void measuring_free(struct members *members)
 	members->measuring = NULL;
 }
 
-/* ---- who joins later ---- */
+/* ---- nodes that join later ---- */
 
 bool measuring_knows(const struct members *members, const struct member *m)
 {
@@ -435,7 +446,7 @@ void measuring_forget(struct members *members, const struct member *m)
 		members->measuring->joiner = -1;
 }
 
-/* The next whom the joiner has not met; false: it has met all. */
+/* Starts the joiner's next measurement. Returns false if all are done. */
 static bool next_meeting(struct members *members)
 {
 	struct measuring *w = members->measuring;
@@ -477,7 +488,7 @@ void measuring_joiners(struct planning *planning)
 		w->next = 0;
 		memset(w->partner, 0xff, sizeof(w->partner));
 		note(planning->run, NOTE_EVENT, m->id, 0,
-		     "n%02u's links are measured before it gets a place", m->id);
+		     "n%02u's links are measured before it gets a stage", m->id);
 	}
 	if (w->joiner < 0 || !round_over(planning->members))
 		return;

@@ -1,4 +1,5 @@
-/* measuring.h - every link measured before anything is planned. */
+/* measuring.h - measures every link before the first plan, and the links of nodes that join later.
+ */
 #ifndef CONTROLLER_NETWORK_MEASURING_H
 #define CONTROLLER_NETWORK_MEASURING_H
 
@@ -11,18 +12,20 @@ struct run;
 struct member;
 struct msg_measured;
 
-/* Nothing is emulated, and it is no embedded cluster */
+/* Returns true if links have to be measured: nothing is emulated, and the agents are processes of
+ * their own */
 bool measuring_wanted(const struct run *run);
-void measuring_begin(struct members *members); /* all that are welcome here */
-bool measuring_turn(struct members *members);  /* whether all is measured */
+void measuring_begin(struct members *members); /* measures all welcomed agents */
+bool measuring_turn(struct members *members);  /* returns true when all is measured */
 void measuring_answer(struct members *members, struct member *m, const struct msg_measured *r);
-/* Before the first iteration: the round under way, from 1, of so many; 0 none. Returns the seconds that are left. */
+/* Before the first iteration: sets the current round, from 1, and the number of rounds; 0: none.
+ * Returns the seconds left. */
 double measuring_round(const struct members *members, uint32_t *round, uint32_t *rounds);
-/* Whether the links between m and those at work are known; what was known is no longer true. */
+/* Returns true if the links between m and the replicas are known. */
 bool measuring_knows(const struct members *members, const struct member *m);
 void measuring_forget(struct members *members, const struct member *m);
 void measuring_free(struct members *members);
-/* Every turn: who joins is measured in the background */
+/* Call in every turn: measures joining nodes in the background */
 void measuring_joiners(struct planning *planning);
 
 #endif

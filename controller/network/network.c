@@ -1,3 +1,6 @@
+/* network.c - opens the controller's network (network.h).
+ *
+ * The controller and the replay server listen in the same way, with the same limits on messages. */
 #include "controller/network/network.h"
 
 int network_open(const struct options *o, uint32_t roles, const struct log *log,

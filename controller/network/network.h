@@ -1,4 +1,5 @@
-/* network.h - the controller's end of every connection. */
+/* network.h - opens the controller's network: its key, the admitted keys and the listening socket.
+ */
 #ifndef CONTROLLER_NETWORK_H
 #define CONTROLLER_NETWORK_H
 
@@ -8,11 +9,12 @@
 #include "wire/keys.h"
 #include "wire/post.h"
 
-/* What one peer may cost in a second (post.h): a busy agent sends some hundred small frames. */
+/* Charge that one peer may cause in a second (post.h). A busy agent sends some hundred small
+ * frames. */
 #define NETWORK_CHARGE_PER_S 2000
 
-/* Keys, who may connect (roles: a KEYS_ROLE_BIT mask) and the listening socket, as o says. What was
- * made before an error is the caller's to free: keys_free, keys_list_free, post_close. */
+/* Loads the keys and listens as o says. roles: who may connect, a KEYS_ROLE_BIT mask. If it fails,
+ * the caller frees what was opened before: keys_free, keys_list_free, post_close. */
 int network_open(const struct options *o, uint32_t roles, const struct log *log,
 		 struct keys_identity **identity, struct keys_list **admitted, struct post **post,
 		 struct error *err);

@@ -1,4 +1,7 @@
-/* observed_links.c - what consoles are shown of each link: as its sender last told, or as it was measured. */
+/* observed_links.c - keeps each link as consoles show it.
+ *
+ * Reports and measurements arrive more often than consoles are updated. The records here hold the
+ * newest values until the next update. */
 #include "controller/network/observed_links.h"
 
 #include "base/array.h"

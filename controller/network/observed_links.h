@@ -1,4 +1,4 @@
-/* observed_links.h - what consoles are shown of each link: as its sender last told, or as it was measured. */
+/* observed_links.h - each link as consoles show it: as its sender reported it, or as measured. */
 #ifndef CONTROLLER_NETWORK_OBSERVED_LINKS_H
 #define CONTROLLER_NETWORK_OBSERVED_LINKS_H
 
@@ -10,15 +10,15 @@ struct members;
 struct member;
 
 struct observed_link {
-	struct msg_link link; /* as its sender last told */
-	struct msg_link told; /* as consoles were last told */
-	float took_s;         /* what activations took when some last travelled; 0: none did */
+	struct msg_link link; /* as its sender last reported it */
+	struct msg_link told; /* as last sent to consoles */
+	float took_s;         /* transfer time of the newest activations; 0: none was sent */
 	uint8_t strikes;      /* reports in a row that contradict the plan */
 };
 
-/* Of a link from m; NULL: out of memory. */
+/* Returns the record of the link from m to `to`. NULL: out of memory. */
 struct observed_link *observed_link(struct member *m, uint16_t to);
-/* C->links has changed */
+/* Copies a measured link into its record */
 void members_link_observed(struct members *members, struct member *m, uint16_t to);
 
 #endif

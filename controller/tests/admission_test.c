@@ -115,7 +115,7 @@ static void a_stranger_is_told_of_in_the_journal(void **state)
 	visitor_new(&stranger, d, 0, "");
 	UNTIL(&stranger, &operator, stranger.refused);
 	assert_int_equal(stranger.reason, LINK_NOT_ADMITTED);
-	UNTIL(&operator, & stranger, strstr(operator.journal, "refused at the door"));
+	UNTIL(&operator, & stranger, strstr(operator.journal, "refused connections"));
 	assert_non_null(strstr(operator.journal, "the key is not admitted"));
 	visitor_free(&stranger);
 	visitor_free(&operator);
