@@ -70,7 +70,7 @@ keeper=$(sed -n 's/.*S2 has one replica: n\([0-9]*\),.*/\1/p' "$log" | head -n 1
 kill -KILL "$(agent_pid "$run" "$node")" "$(agent_pid "$run" "$((10#$keeper))")" || die "n$node, n$keeper: not there"
 wait $demo || die "alone: exit status $?"
 started=()
-grep -q "the checkpoint of it3 is of no use" "$log" || die "no file was missed"
+grep -q "the checkpoint of it3 is unusable" "$log" || die "no file was missed"
 grep -q "S2 is lost: no copy, no checkpoint" "$log" || die "no report of the loss"
 check_verify "$run" 4
 # The stage of the node with the standby copy is lost, too, if the dead node had its copy.

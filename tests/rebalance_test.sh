@@ -21,7 +21,7 @@ events=$dir/alone.events
 "$bin/skippipe" demo "${args[@]}" --iterations 50 --run-dir "$dir/alone" \
 	--at "6:kill:$(of 1 1)" --at "6:kill:$(of 1 2)" --at "18:recover:$(of 1 2)" --at "40:recover:$(of 1 1)" \
 	>"$events" 2>"$dir/demo.err" || die "alone: exit status $?"
-grep -q "goes back to S" "$dir/alone/log/controller.log" || die "no node goes back alone"
+grep -q "returns to S" "$dir/alone/log/controller.log" || die "no node goes back alone"
 places last "$events" >"$dir/last.places"
 sed "s/\$/ live/" "$dir/first.places" | diff - "$dir/last.places" || die "not all are where the first plan had them"
 check_verify "$dir/alone" 9
@@ -37,7 +37,7 @@ grep -q "S1 is down to one replica: n.. moves there" "$log" || die "no node move
 kill -KILL "$(sed -n 's/.*controller started, process \([0-9]*\)$/\1/p' "$run/log/demo.log" | tail -n 1)" || die "no controller to kill"
 wait $demo || die "demo: exit status $?"
 started=()
-grep -q "are to change places: S" "$log" || die "no node goes back"
+grep -q "are to exchange their stages: S" "$log" || die "no node goes back"
 places last "$events" >"$dir/last.places"
 sed "s/\$/ live/; s/^\($marked .*\) live/\1 failed/" "$dir/first.places" | diff - "$dir/last.places" ||
 	die "not all are where the first plan had them, or the mark was lost"

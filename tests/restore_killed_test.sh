@@ -42,7 +42,7 @@ kill_at first 'goes back from it[0-9]* to the checkpoint of it[0-9]*$'
 grep -q 'restored: it' "$dir/first.err" && die "it was done before it was killed"
 begin second
 kill -CONT "${agents[@]}"
-kill_at second 'restored: it[0-9]* to it[0-9]* are computed again'
+kill_at second 'restored: it[0-9]* to it[0-9]* are repeated'
 grep -q '"event":"commit"' "$dir/second.events" && die "it went on before it was killed"
 begin third
 kill -CONT "${agents[@]}"

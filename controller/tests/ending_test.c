@@ -173,7 +173,7 @@ static void who_does_not_write_is_not_waited_for(void **state)
 
 	silence_a_stage(w);
 	run_ends(w, "stopped by a signal");
-	assert_true(says(w, "is not whole: 2 of 3 stages"));
+	assert_true(says(w, "is incomplete: 2 of 3 stages"));
 }
 
 static void the_second_signal_ends_it_at_once(void **state)
@@ -184,7 +184,7 @@ static void the_second_signal_ends_it_at_once(void **state)
 	WORLD_UNTIL(w, w->phase == PHASE_PAUSED);
 	kill(w->door->pid, SIGTERM);
 	run_ends(w, "stopped by a signal");
-	assert_false(says(w, "is not whole"));
+	assert_false(says(w, "is incomplete"));
 }
 
 static void unless_none_are_wanted(void **state)

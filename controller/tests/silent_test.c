@@ -73,8 +73,8 @@ static void another_reads_the_checkpoint(void **state)
 		silent++;
 	w->faults[silent] = RESTORES_NOT;
 	lose_a_stage(w);
-	WORLD_UNTIL(w, says(w, "says nothing of S2, which it is to put back"));
-	WORLD_UNTIL(w, says(w, "are computed again"));
+	WORLD_UNTIL(w, says(w, "does not answer: it is to restore S2"));
+	WORLD_UNTIL(w, says(w, "are repeated"));
 	goes_on(w);
 }
 
@@ -97,12 +97,12 @@ static void all_are_asked_again(void **state)
 	lose_a_stage(w);
 	for (int i = 0; i < 6; i++) {
 		w->console.journal[0] = 0;
-		WORLD_UNTIL(w, says(w, "says nothing of S2, which it is to put back"));
+		WORLD_UNTIL(w, says(w, "does not answer: it is to restore S2"));
 		assert_false(anyone_failed(w));
 	}
 	for (int i = 0; i < PLAYERS; i++)
 		w->faults[i] = HEALTHY;
-	WORLD_UNTIL(w, says(w, "are computed again"));
+	WORLD_UNTIL(w, says(w, "are repeated"));
 	goes_on(w);
 }
 
@@ -130,7 +130,7 @@ static void who_comes_may_have_the_file(void **state)
 	WORLD_UNTIL(w, says(w, "the last copy of S1") && says(w, "the last copy of S2"));
 	for (int i = 0; i < 200; i++)
 		world_turn(w);
-	assert_false(says(w, "are computed again"));
+	assert_false(says(w, "are repeated"));
 	assert_false(says(w, "no copy, no checkpoint"));
 	for (int i = 0; i < PLAYERS; i++)
 		w->faults[i] = HEALTHY;
@@ -138,7 +138,7 @@ static void who_comes_may_have_the_file(void **state)
 	for (int i = 0; i < PLAYERS; i++)
 		if (w->states[i] != NODE_LIVE)
 			player_replace(&w->players[i]);
-	WORLD_UNTIL(w, says(w, "are computed again"));
+	WORLD_UNTIL(w, says(w, "are repeated"));
 	goes_on(w);
 }
 
@@ -182,7 +182,7 @@ static void the_last_of_a_stage_reads_last(void **state)
 	WORLD_UNTIL(w, says(w, "S1 is lost: no copy, no checkpoint"));
 	assert_true(says(w, "the run goes back"));
 	goes_on(w);
-	assert_false(says(w, "are computed again"));
+	assert_false(says(w, "are repeated"));
 }
 
 /* Nobody has a copy, there is no checkpoint: it is made of its neighbours, until those who slept are back. */
@@ -200,7 +200,7 @@ static void who_slept_need_not_be_replaced(void **state)
 		w->players[i].asleep = false;
 	WORLD_UNTIL(w, says(w, "is back with the last copy of S1"));
 	goes_on(w);
-	assert_false(says(w, "made of its neighbours after"));
+	assert_false(says(w, "averaged from its neighbours after"));
 }
 
 /* A process that has the stage again, from a copy, knows nothing of the iteration in which the stage was lost. */
@@ -241,7 +241,7 @@ static void who_cannot_make_a_stage_is_asked_again(void **state)
 	assert_in_range(asked, 1, 3);
 	for (int i = 0; i < PLAYERS; i++)
 		w->faults[i] = HEALTHY;
-	WORLD_UNTIL(w, says(w, "made of its neighbours after"));
+	WORLD_UNTIL(w, says(w, "averaged from its neighbours after"));
 	goes_on(w);
 }
 
@@ -286,9 +286,9 @@ static void other_weights_of_one_left_out_are_not(void **state)
 
 	w->forged = 1;
 	leave_one(w);
-	WORLD_UNTIL(w, says(w, "left out, does not give S1"));
+	WORLD_UNTIL(w, says(w, "which is excluded, does not send S1"));
 	w->forged = 0;
-	WORLD_UNTIL(w, says(w, "made of its neighbours after it9"));
+	WORLD_UNTIL(w, says(w, "averaged from its neighbours after it9"));
 }
 
 /* All of S1 sleep while another controller takes over, longer than it waits: they have the last commit, and nobody else

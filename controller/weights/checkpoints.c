@@ -1,9 +1,9 @@
-/* checkpoints.c - every so many commits, and at the end, the stages on their nodes' disks.
+/* checkpoints.c - saves the stages to the nodes' disks, at regular intervals and at the end.
  *
- * One replica of each stage on every machine writes its file and tells its hash; the store
- * records it. When every stage has one the checkpoint is whole and gets its manifest. The last
- * two whole ones are kept, beside the one being written.
- */
+ * A checkpoint is the last resort if a stage loses all replicas and copies. One replica of each
+ * stage on every machine writes its file and reports the hash, which the store records. A
+ * checkpoint is complete when every stage has a file; it then gets its manifest. The two newest
+ * complete checkpoints are kept while the next is written. */
 #include "controller/weights/checkpoints.h"
 
 #include <string.h>
@@ -15,10 +15,12 @@
 #include "controller/operator/journal.h"
 #include "model/files/checkpoint.h"
 
-/* Machines may have one name (a cloud's image does), and containers of one machine folders of their own. */
+/* Compares host and machine, since machines can share a host name (cloud images), and containers on
+ * one machine have separate folders. */
 static bool same_disk(const struct member *a, const struct member *b)
 {
-	return strcmp(a->hello.host, b->hello.host) == 0 && strcmp(a->hello.machine, b->hello.machine) == 0;
+	return strcmp(a->hello.host, b->hello.host) == 0 &&
+	       strcmp(a->hello.machine, b->hello.machine) == 0;
 }
 
 static bool first_of_disk(const struct members *members, const struct member *m)
@@ -34,13 +36,13 @@ static bool first_of_disk(const struct members *members, const struct member *m)
 	return true;
 }
 
-static void tell_unless_whole(struct weights *weights)
+static void note_if_incomplete(struct weights *weights)
 {
 	const struct checkpointing *s = &weights->saving;
 
 	if (s->iteration && s->n_saved < (uint32_t)weights->run->cluster->n_stages)
 		note(weights->run, NOTE_WARNING, -1, 0,
-		     "the checkpoint of it%llu is not whole: %u of %d stages",
+		     "the checkpoint of it%llu is incomplete: %u of %d stages",
 		     (unsigned long long)s->iteration, s->n_saved, weights->run->cluster->n_stages);
 }
 
@@ -48,9 +50,9 @@ static void begin_checkpoint(struct weights *weights)
 {
 	struct checkpointing *s = &weights->saving;
 	struct msg save = { .type = MSG_SAVE };
-	uint32_t told = 0;
+	uint32_t n_asked = 0;
 
-	tell_unless_whole(weights);
+	note_if_incomplete(weights);
 	save.u.save = (struct msg_save){ weights->run->committed, s->before_last };
 	*s = (struct checkpointing){ .iteration = weights->run->committed,
 				     .last = s->last,
@@ -65,10 +67,10 @@ static void begin_checkpoint(struct weights *weights)
 			continue;
 		m->checkpoint.saving = weights->run->committed;
 		m->checkpoint.saving_stage = (uint8_t)member_stage(weights->run, m);
-		told++;
+		n_asked++;
 	}
-	if (told == 0)
-		s->iteration = 0; /* nobody has a folder */
+	if (n_asked == 0)
+		s->iteration = 0; /* no node has a folder */
 }
 
 void checkpoint_when_due(struct weights *weights)
@@ -78,7 +80,8 @@ void checkpoint_when_due(struct weights *weights)
 		begin_checkpoint(weights);
 }
 
-/* Who writes one gets a microsecond for each parameter, as who reads one does (restore.c). */
+/* Returns true while some node may still be writing. Writing takes up to a microsecond per
+ * parameter, like reading (restore.c). */
 static bool being_written(const struct weights *weights)
 {
 	int64_t most_us = weights->run->options.overdue_us;
@@ -98,7 +101,7 @@ bool checkpoint_is_there(const struct weights *weights)
 	       weights->saving.last == weights->run->committed;
 }
 
-/* One that is still being written comes first: agents write one at a time. */
+/* A checkpoint in progress is completed first, because agents write one at a time. */
 bool checkpoint_last(struct weights *weights)
 {
 	struct checkpointing *s = &weights->saving;
@@ -108,7 +111,7 @@ bool checkpoint_last(struct weights *weights)
 		return false;
 	if (!being_written(weights)) {
 		if (s->iteration == weights->run->committed) {
-			tell_unless_whole(weights);
+			note_if_incomplete(weights);
 			return false;
 		}
 		begin_checkpoint(weights);
@@ -148,7 +151,8 @@ static void finish_checkpoint(struct weights *weights, bool written)
 	     (unsigned long long)s->iteration, (double)s->bytes * 1e-6);
 }
 
-/* The manifest is written before the record says that all is there: a successor need not look for it. */
+/* The manifest is written before the record says that the checkpoint is complete. A restarted
+ * controller then need not check it. */
 void checkpoint_saved(struct weights *weights, struct member *m, const struct msg_saved *r)
 {
 	struct checkpointing *s = &weights->saving;
@@ -164,8 +168,8 @@ void checkpoint_saved(struct weights *weights, struct member *m, const struct ms
 
 	if (m->checkpoint.saving == 0 || r->iteration != m->checkpoint.saving ||
 	    r->stage != m->checkpoint.saving_stage) {
-		admission_stray(weights->run, m, "tells of checkpoints that nobody asked it for");
-		return; /* or it has answered */
+		admission_stray(weights->run, m, "reports checkpoints that it was not asked for");
+		return; /* unsolicited, or answered already */
 	}
 	m->checkpoint.saving = 0;
 	if (r->bytes == 0) {
@@ -175,7 +179,7 @@ void checkpoint_saved(struct weights *weights, struct member *m, const struct ms
 		return;
 	}
 	if (r->iteration != s->iteration || r->stage >= weights->run->cluster->n_stages)
-		return; /* of a checkpoint that was given up */
+		return; /* of an abandoned checkpoint */
 	last = !s->saved[r->stage] && s->n_saved + 1 == (uint32_t)weights->run->cluster->n_stages;
 	if (!s->saved[r->stage])
 		s->hashes[r->stage] = r->hash;

@@ -1,10 +1,12 @@
-/* copies.c - who holds a copy of a stage beside its replicas, and of which commit; copies are fetched, and let go.
+/* copies.c - standby copies of stages: which node holds one, of which commit, and how it is fetched
+ * and released.
  *
- * Where nobody else has a stage's weights, those of one that was left out since the last commit do: if not the
- * operator marked it, another has told the same hash of that commit, which what is fetched must have.
+ * If no other node has a stage's weights, those of an excluded node can be used. A node that the
+ * operator marked is trusted. For any other excluded node, a second node must have reported the
+ * same hash for this commit, and the fetched weights must have it.
  *
- * Who is to keep one: standbys.c. Who moves to the stage that it keeps: stage_moves.c.
- */
+ * standbys.c decides which node keeps a copy. stage_moves.c moves a node to the stage that it
+ * keeps. */
 #include "controller/weights/copies.h"
 
 #include "controller/members/members.h"
@@ -16,7 +18,7 @@
 #include "controller/network/failed_links.h"
 #include "controller/operator/journal.h"
 
-enum { COPY_FLOATS = 5 }; /* of each parameter: weights, gradient, moments, the sum */
+enum { COPY_FLOATS = 5 }; /* of each parameter: weights, gradient, two moments, the sum */
 
 bool copy_whole(const struct member *m, int stage)
 {
@@ -57,7 +59,7 @@ bool copy_left_out(const struct members *members, const struct member *m, int st
 	    m->beat.committed != members->run->committed || !m->weights.hash)
 		return false;
 	if (!m->peers.is_excluded)
-		return true; /* the operator marked it: its word is as good as any */
+		return true; /* a node that the operator marked is trusted */
 	for (uint32_t i = 0; i < members->n; i++) {
 		const struct member *o = &members->list[i];
 
@@ -85,7 +87,7 @@ struct member *copies_holder(struct members *members, int stage, const struct me
 	return left_out_with(members, stage);
 }
 
-/* The nearest that can give the stage's weights: a replica, or one that keeps them. */
+/* Returns the nearest node that can send the stage's weights: a replica or a holder of a copy. */
 static struct member *source_for(struct members *members, int stage, const struct member *to)
 {
 	struct member *best = NULL;
@@ -109,7 +111,7 @@ bool copies_keep(struct members *members, struct member *m, int stage, const str
 {
 	struct msg k = { .type = MSG_KEEP };
 
-	if (source->peers.is_excluded) { /* it has what nobody else has */
+	if (source->peers.is_excluded) { /* it is the only node with these weights */
 		member_shun(members, &members->list[source->id], false);
 		members_tell_peers(members);
 	}
@@ -177,7 +179,7 @@ void copies_drop_source(struct members *members, const struct member *m)
 
 	if (!copy_left_out(members, source, m->copy.stage))
 		return;
-	note(members->run, NOTE_ALERT, source->id, 0, "n%02u, left out, does not give S%d",
+	note(members->run, NOTE_ALERT, source->id, 0, "n%02u, which is excluded, does not send S%d",
 	     source->id, m->copy.stage);
 	source->weights.hash = 0;
 }
@@ -192,7 +194,6 @@ void copies_fetch_again(struct members *members, struct member *m)
 			    "its stage has no living copy of the weights");
 }
 
-/* False: its copy is not the stage's, and is fetched again. */
 bool copies_hash_right(struct members *members, struct member *m, uint64_t iteration, uint64_t hash)
 {
 	uint64_t right = copies_hash(members, m->copy.stage, iteration);
@@ -200,8 +201,8 @@ bool copies_hash_right(struct members *members, struct member *m, uint64_t itera
 	if (!right || right == hash)
 		return true;
 	note(members->run, NOTE_ALERT, m->id, 0,
-	     "n%02u: its copy of S%d differs after it%llu: fetched again", m->id, m->copy.stage,
-	     (unsigned long long)iteration);
+	     "n%02u: its copy of S%d differs after it%llu and is fetched again", m->id,
+	     m->copy.stage, (unsigned long long)iteration);
 	record_forget_hash(members->run, m, (uint8_t)m->copy.stage, iteration, hash);
 	copies_drop_source(members, m);
 	copies_fetch_again(members, m);
@@ -236,7 +237,7 @@ void copies_refuse(struct members *members, struct member *m, const char *why)
 	copies_release(members, m);
 	if (m->is_replica)
 		return;
-	m->copy.n_refused++; /* the next try is later */
+	m->copy.n_refused++; /* delays the next try */
 	members_set(members->run, m, NODE_JOINING, why);
 }
 

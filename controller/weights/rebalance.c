@@ -1,11 +1,11 @@
-/* rebalance.c - back to the places that the first plan gave.
+/* rebalance.c - returns nodes to the stages that the first plan gave them.
  *
- * While nodes are away others take their places (copies.c, placement.c), and the exchange stays when they
- * are back, though links to the other replicas may be far slower from there. So of two that work, one of which stands
- * where the other belongs, each fetches a copy of the other's stage beside its own. When both are
- * whole, between two iterations, they change places; the next iteration waits for that a moment. One alone changes
- * with a node that is still away, where the stage that it leaves has others enough.
- */
+ * While nodes are away, others take their stages (copies.c, placement.c). The exchange remains when
+ * they return, although links to the new replicas may be far slower. Therefore, if two running
+ * nodes would both be better placed, each fetches a copy of the other's stage in the background.
+ * When both copies are complete, the nodes exchange stages between two iterations; the next
+ * iteration waits a moment for this. A single node exchanges stages with an absent one if the stage
+ * that it leaves has enough other replicas. */
 #include "controller/weights/rebalance.h"
 
 #include "controller/weights/weights.h"
@@ -22,8 +22,9 @@ static bool is_away(const struct run *run, const struct member *m)
 	return m->move.home >= 0 && member_stage(run, m) != m->move.home;
 }
 
-/* At work and not hindered: while its links are slow it would fetch for long, and hold up another stage's sums. */
-static bool at_work(const struct members *members, const struct member *m)
+/* Returns true if m runs and its links are not slow. With slow links the fetch would take long and
+ * delay the sums of another stage. */
+static bool is_unhindered(const struct members *members, const struct member *m)
 {
 	return m->is_replica && m->state == NODE_LIVE && !m->is_marked && m->links.ratio <= 1 &&
 	       stage_replicas(members, member_stage(members->run, m), m) > 0;
@@ -31,11 +32,12 @@ static bool at_work(const struct members *members, const struct member *m)
 
 static bool may_move(const struct members *members, const struct member *m, int stage)
 {
-	return at_work(members, m) && is_away(members->run, m) && m->copy.stage < 0 &&
+	return is_unhindered(members, m) && is_away(members->run, m) && m->copy.stage < 0 &&
 	       copies_room(members->run, m, stage) && placement_near(members, m, stage);
 }
 
-/* Who should leave that stage for `m` to come home; best if that brings both home. */
+/* Returns the node that should leave m's home stage, preferably one whose own home is m's current
+ * stage. */
 static struct member *find_partner(struct members *members, const struct member *m)
 {
 	struct member *best = NULL;
@@ -57,7 +59,7 @@ static bool may_go_alone(struct members *members, const struct member *m)
 	       stage_moves_place(members, m->move.home);
 }
 
-/* Where the k-th of the two goes. */
+/* Returns the stage to which the k-th node of the pair moves. */
 static int bound_for(const struct weights *weights, int k)
 {
 	const struct member *other = weights->rebalance.pair[!k];
@@ -86,7 +88,7 @@ static bool fetch_stage(struct members *members, struct member *m, int stage)
 	return m->move.is_returning;
 }
 
-static void look_for_two(struct weights *weights)
+static void find_pair(struct weights *weights)
 {
 	for (uint32_t i = 0; i < weights->members->n; i++) {
 		struct member *m = &weights->members->list[i], *x;
@@ -100,11 +102,11 @@ static void look_for_two(struct weights *weights)
 		weights->rebalance.pair[1] = x;
 		if (x)
 			note(weights->run, NOTE_EVENT, m->id, 0,
-			     "n%02u and n%02u are to change places: S%d and S%d", m->id, x->id,
-			     member_stage(weights->run, m), member_stage(weights->run, x));
+			     "n%02u and n%02u are to exchange their stages: S%d and S%d", m->id,
+			     x->id, member_stage(weights->run, m), member_stage(weights->run, x));
 		else
 			note(weights->run, NOTE_EVENT, m->id, 0,
-			     "n%02u is to go back from S%d to S%d", m->id,
+			     "n%02u is to return from S%d to S%d", m->id,
 			     member_stage(weights->run, m), m->move.home);
 		if (!fetch_stage(weights->members, m, m->move.home) ||
 		    (x && !fetch_stage(weights->members, x, member_stage(weights->run, m))))
@@ -119,13 +121,13 @@ void rebalance_turn(struct weights *weights)
 		return;
 	if (!weights->rebalance.pair[0]) {
 		if (weights->run->now_us >= weights->rebalance.next_us)
-			look_for_two(weights);
+			find_pair(weights);
 		return;
 	}
 	for (int k = 0; k < 2; k++) {
 		const struct member *m = weights->rebalance.pair[k];
 
-		if (!m || (at_work(weights->members, m) && m->move.is_returning &&
+		if (!m || (is_unhindered(weights->members, m) && m->move.is_returning &&
 			   m->copy.stage == bound_for(weights, k) &&
 			   (weights->rebalance.pair[!k] || may_go_alone(weights->members, m))))
 			continue;
@@ -134,7 +136,7 @@ void rebalance_turn(struct weights *weights)
 	}
 }
 
-static void change_places(struct weights *weights)
+static void exchange_stages(struct weights *weights)
 {
 	struct member *pair[2] = { weights->rebalance.pair[0], weights->rebalance.pair[1] };
 	int stages[2] = { bound_for(weights, 0), member_stage(weights->run, pair[0]) };
@@ -147,13 +149,13 @@ static void change_places(struct weights *weights)
 		for (int k = 0; k < 2; k++)
 			weights->run->cluster->nodes[pair[k]->id].stage = stages[k];
 	} else {
-		note(weights->run, NOTE_EVENT, pair[0]->id, 'R', "n%02u goes back to S%d",
+		note(weights->run, NOTE_EVENT, pair[0]->id, 'R', "n%02u returns to S%d",
 		     pair[0]->id, stages[0]);
 		stage_moves_exchange(weights->members, pair[0], stages[0]);
 	}
 	for (int k = 0; k < 2; k++)
 		if (pair[k])
-			pair[k]->is_replica = false; /* neither stands in the other's way */
+			pair[k]->is_replica = false; /* so that each can take the other's stage */
 	for (int k = 0; k < 2; k++)
 		if (pair[k])
 			stage_moves_load(weights->members, pair[k], stages[k]);
@@ -168,13 +170,13 @@ bool rebalance_awaited(struct weights *weights)
 
 		if (k == 1 && !m)
 			break;
-		if (!m || !at_work(weights->members, m) ||
+		if (!m || !is_unhindered(weights->members, m) ||
 		    !copy_coming(weights->run, m, bound_for(weights, k)) ||
 		    (!weights->rebalance.pair[!k] && !may_go_alone(weights->members, m)))
 			return false;
 		now = now && copy_usable(weights->run, m, bound_for(weights, k));
 	}
 	if (now)
-		change_places(weights);
+		exchange_stages(weights);
 	return !now && stage_moves_settle(weights->members, weights->run->committed_us);
 }

@@ -1,4 +1,4 @@
-/* rebalance.h - back to the places that the first plan gave. */
+/* rebalance.h - returns nodes to the stages that the first plan gave them. */
 #ifndef CONTROLLER_WEIGHTS_REBALANCE_H
 #define CONTROLLER_WEIGHTS_REBALANCE_H
 
@@ -9,13 +9,14 @@ struct weights;
 struct member;
 
 struct rebalance {
-	struct member *pair[2]; /* who are to change places; NULL nobody */
+	struct member *pair[2]; /* nodes that are to exchange stages; NULL: none */
 	int64_t next_us;
 };
 
-/* Who stands where another belongs fetches that stage */
+/* Lets a node that is in another stage fetch its own in the background. */
 void rebalance_turn(struct weights *weights);
-/* Between iterations: two change places once both can. Whether the next is to wait for that. */
+/* Between iterations: exchanges the pair once both have their copies. Returns true if the next
+ * iteration has to wait for that. */
 bool rebalance_awaited(struct weights *weights);
 
 #endif

@@ -1,14 +1,14 @@
-/* recover.c - a stage has lost its last replica: who takes it over, and from what.
+/* recover.c - restores a stage that has lost its last replica.
  *
- * A whole copy that a keeper holds is of the last commit: nothing is lost but the iteration
- * under way, which begins anew. The keeper takes the stage over itself when its own has another
- * replica; else a node of the richest stage fetches it from the keeper; where no stage can
- * spare a node the run waits for one (the supervisor of an embedded cluster is told to start
- * it). So too with the weights of a node that was left out since that commit.
+ * Without a replica the run cannot continue. A complete standby copy has the weights of the last
+ * commit, so only the current iteration is repeated. Its holder moves to the lost stage if its own
+ * stage has another replica. Otherwise a node of the stage with the most replicas fetches the copy.
+ * If no stage can spare a node, the run waits for one, and an embedded cluster's supervisor is
+ * asked to start it. The weights of a node that was excluded since that commit serve like a copy.
  *
- * Without a copy the run waits a while for a node that only slept, the longer the more would be lost;
- * then all go back to the last checkpoint, and where there is none the stage is made of its neighbours (restore.c).
- */
+ * Without a copy the controller waits for a node that may only be silent, the longer the more work
+ * would be lost. It then restores the last checkpoint. Without a checkpoint the stage is averaged
+ * from its neighbours (restore.c). */
 #include "controller/weights/recover.h"
 
 #include "controller/history/finish.h"
@@ -25,7 +25,7 @@
 
 enum { ASK_AGAIN_US = 10000000, SLEEPER_PATIENCE_US = 5000000, LOST_PATIENCE_US = 30000000 };
 
-/* Somebody who holds nothing yet has this stage as its place. */
+/* Returns a node that has this stage assigned but does not hold it yet. */
 static struct member *find_coming(struct members *members, int stage)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
@@ -44,8 +44,9 @@ static bool can_spare(const struct members *members, const struct member *m)
 				 stage_replicas(members, member_stage(members->run, m), NULL) >= 2);
 }
 
-/* Who died with the last replica, of the same machine, say, may not be missed yet: then what a node holds of its own stage
- * may be all that is left. */
+/* Returns true if another replica of m's stage has been heard since the stall began. A replica that
+ * died together with the lost stage, on the same machine for instance, may not be missed yet, and m
+ * may be the last holder of its own stage. */
 static bool another_is_heard(const struct weights *weights, const struct member *m)
 {
 	for (uint32_t i = 0; i < weights->members->n; i++) {
@@ -59,7 +60,7 @@ static bool another_is_heard(const struct weights *weights, const struct member 
 	return false;
 }
 
-/* A node of the richest stage; NULL: none has two. */
+/* Returns a node of the stage with the most replicas; NULL: no stage has two. */
 static struct member *find_spare(struct members *members)
 {
 	struct member *best = NULL;
@@ -114,7 +115,7 @@ static void take_over(struct weights *weights, int stage, struct member *holder)
 
 	if (find_coming(weights->members, stage) &&
 	    (patient || is_fetched(weights->members, stage)))
-		return; /* from the keeper */
+		return; /* that node fetches the holder's copy */
 	taker = can_spare(weights->members, holder) ? holder : find_spare(weights->members);
 	if (!taker) {
 		ask_for_node(weights, stage);
@@ -129,7 +130,8 @@ static void take_over(struct weights *weights, int stage, struct member *holder)
 	stage_moves_move(weights->members, taker, stage);
 }
 
-/* Whether it has been told the last commit, and its word that it holds the stage, or a copy of it, is on its way. */
+/* Returns true if m was sent the last commit, and its report that it holds the stage or a copy has
+ * not arrived yet. */
 static bool will_hold(const struct run *run, const struct member *m, int stage)
 {
 	bool own = m->weights.stage == stage && m->weights.iterations + 1 >= run->committed &&
@@ -146,8 +148,8 @@ static bool may_wake_with(const struct run *run, const struct member *m, int sta
 	       copy_asleep(run, m, stage);
 }
 
-/* Whether a node of a lost stage, or one that kept a copy of it, is still the old process. If none is, there is nobody
- * to wait for. */
+/* Returns true if a node that may have the weights of a lost stage still runs its old process.
+ * Otherwise waiting is useless. */
 static bool somebody_may_have_it(const struct members *members)
 {
 	for (int s = 0; s < members->run->cluster->n_stages; s++)
@@ -161,8 +163,8 @@ static bool somebody_may_have_it(const struct members *members)
 	return false;
 }
 
-/* One that could not read a file, or has come, has not told yet what it holds now. What comes right after its word of
- * that may have been said before it. */
+/* Returns true if a node that could not read a file, or has just joined, has not yet reported what
+ * it holds now. A heartbeat that arrives just after its answer may have been sent before it. */
 static bool may_hold(const struct members *members, int stage)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
@@ -177,12 +179,12 @@ static bool may_hold(const struct members *members, int stage)
 	return false;
 }
 
-static void make_anew(struct weights *weights, int stage)
+static void average_neighbours(struct weights *weights, int stage)
 {
 	struct member *taker = find_coming(weights->members, stage);
 
-	if (weights->run->now_us < weights->stall.next_anew_us)
-		return; /* the last could not */
+	if (weights->run->now_us < weights->stall.next_average_us)
+		return; /* the previous try failed */
 	if (!taker)
 		taker = find_spare(weights->members);
 	if (!taker) {
@@ -196,10 +198,11 @@ static void make_anew(struct weights *weights, int stage)
 	    weights->run->history.jsonl)
 		controller_finish(weights->members, 1,
 				  "a stage is lost: nobody has a copy, there is no checkpoint, "
-				  "and no other can stand in its place");
+				  "and no neighbour can replace it");
 }
 
-/* Going back costs what was computed since the last checkpoint: to wait for half of that is worth it. */
+/* Restoring a checkpoint repeats everything since. Waiting for up to half of that time is cheaper.
+ */
 int64_t recover_patience_us(const struct run *run)
 {
 	uint64_t since = run->options.checkpoint_every
@@ -226,7 +229,7 @@ static void bring_back(struct weights *weights, int stage)
 	    may_hold(weights->members, stage))
 		return;
 	if (!restore_checkpoint(weights))
-		make_anew(weights, stage);
+		average_neighbours(weights, stage);
 }
 
 static void admit_joiners(struct weights *weights)
@@ -243,8 +246,8 @@ static void admit_joiners(struct weights *weights)
 	}
 }
 
-/* A process whose weights its controller does not know, as its predecessor had it do something else: that they are the
- * stage's its beats say, and the record. */
+/* Accepts the weights that m's heartbeat reports if the record has their hash. An order of an
+ * earlier controller may have left m with weights that this one has not recorded. */
 static void believe_beats(const struct members *members, struct member *m)
 {
 	const struct msg_heartbeat *h = &m->beat;

@@ -1,4 +1,4 @@
-/* recover.h - a stage has lost its last replica: who takes it over, and from what. */
+/* recover.h - restores a stage that has lost its last replica. */
 #ifndef CONTROLLER_WEIGHTS_RECOVER_H
 #define CONTROLLER_WEIGHTS_RECOVER_H
 
@@ -12,14 +12,16 @@ struct run;
 
 /* A stage has no replica. */
 struct stall {
-	enum run_phase in; /* the phase that it interrupted */
+	enum run_phase in; /* the interrupted phase */
 	int64_t since_us;
-	bool taken_over; /* somebody takes the lost stage over */
-	int64_t next_ask_us, next_anew_us; /* for a node; to make the stage of its neighbours */
+	bool taken_over; /* some node is restoring the lost stage */
+	/* next request for a node; next try to average the neighbours */
+	int64_t next_ask_us, next_average_us;
 };
 
-void recover_turn(struct iteration *it); /* while stalled */
-/* How long a node that may only sleep is waited for when its stage is lost. Public for tests. */
+void recover_turn(struct iteration *it); /* call while stalled */
+/* Returns how long the controller waits for a silent node when its stage is lost. Public for tests.
+ */
 int64_t recover_patience_us(const struct run *run);
 
 #endif

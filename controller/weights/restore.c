@@ -1,13 +1,19 @@
-/* restore.c - a stage that no process holds any more: all go back to a checkpoint; where there
- * is none, the stage is made of its neighbours.
+/* restore.c - restores a stage that no process holds: from a checkpoint, or by averaging its
+ * neighbours.
  *
- * Going back is decided last: first one node of every stage reads its file and says so, the last that
- * holds a stage of the last commit not before those that nobody holds were read; then the store forgets
- * what was committed after the checkpoint, in one durable transaction with the record of who has what
- * again; then the run goes on from there. A file that is damaged is said, and an older checkpoint taken.
- * Who says nothing for much longer than the others took is given up, and asked again only where nobody
- * else can read the file. The other replicas fetch from those.
- */
+ * A checkpoint is restored in steps, and the run changes only in the last one:
+ *
+ * 1. One node of every stage reads its file and reports its hash. A node that holds the last
+ * weights of a stage reads only after the files of all lost stages have been read.
+ *
+ * 2. One durable transaction removes the commits after the checkpoint from the store, and records
+ * which node has which stage.
+ *
+ * 3. The run continues from the checkpoint. The other replicas fetch the weights from the readers.
+ *
+ * If a file is damaged, the journal says so and an older checkpoint is used. A node that stays
+ * silent for much longer than the others took is abandoned. It is asked again only if no other node
+ * can read the file. */
 #include "controller/weights/restore.h"
 
 #include <errno.h>
@@ -30,8 +36,8 @@
 #include "model/average.h"
 
 enum {
-	ANEW_AGAIN_US = 1000000, /* until a stage that could not be made of its neighbours is tried again */
-	SILENT_FOR = 200 /* iterations that a node is remembered which was asked and did not answer */
+	AVERAGE_AGAIN_US = 1000000, /* delay before the next try to average the neighbours */
+	SILENT_FOR = 200 /* iterations for which a node that did not answer is remembered */
 };
 
 /* ---- which checkpoint ---- */
@@ -56,7 +62,7 @@ static int see_shard(void *context, const struct store_shard *k)
 	return 0;
 }
 
-/* The newest whole one before `below`; 0 none. */
+/* Returns the newest complete checkpoint before `below`; 0: none. */
 static uint64_t newest_checkpoint(const struct run *run, const struct kept_shard *list, uint32_t n,
 				  uint64_t below)
 {
@@ -96,7 +102,7 @@ uint64_t restore_newest(struct run *run)
 	return newest;
 }
 
-/* ---- who reads it ---- */
+/* ---- which node reads ---- */
 
 static bool has_tried(const struct restoring *r, const struct member *m)
 {
@@ -128,7 +134,8 @@ static bool on_host(const struct restoring *r, const struct member *m, int stage
 	return false;
 }
 
-/* Who reads a file will hold something else. */
+/* Returns true if a node other than `but` holds the stage and is not about to replace it by a file.
+ */
 static bool is_held(const struct members *members, int stage, const struct member *but)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
@@ -162,15 +169,17 @@ static bool lost_ones_read(const struct weights *weights)
 	return true;
 }
 
-/* Had it read a file, and could another not be read, its stage would be lost as well. */
+/* Returns true if m is the last holder of a stage. If m read a file, and another file could not be
+ * read, this stage would be lost as well. */
 static bool last_holder(const struct members *members, const struct member *m)
 {
 	return member_holds(members->run, m, m->weights.stage) &&
 	       !is_held(members, m->weights.stage, m);
 }
 
-/* A node of the stage whose machine has the file; else one of a stage that has others; else
- * (the folder may be shared) any of the stage; at last one that was silent when it was asked. */
+/* Returns the node that reads the stage's file. A node of the stage on the file's machine is best;
+ * then a node of another stage that has more replicas, on that machine; then any node of the stage,
+ * since the folder may be shared. Nodes that were silent when asked come last. */
 static struct member *choose_reader(struct weights *weights, int stage, uint64_t *hash)
 {
 	const struct restoring *r = &weights->restore;
@@ -213,7 +222,7 @@ static void order_restore(struct weights *weights, struct member *m, struct msg 
 	copies_release(weights->members, m);
 	members_set(weights->run, m, NODE_SYNCING,
 		    msg->u.restore.kind == RESTORE_FILE ? "reading a checkpoint"
-							: "made of its neighbours");
+							: "averaging its neighbours");
 	member_send(weights->run, m, msg);
 }
 
@@ -237,7 +246,7 @@ static bool read_stage(struct weights *weights, int stage)
 	return true;
 }
 
-/* False: one of the stages has nobody who could read it. */
+/* Returns false if no node can read the file of some stage. */
 static bool read_stages(struct weights *weights)
 {
 	struct restoring *r = &weights->restore;
@@ -249,7 +258,7 @@ static bool read_stages(struct weights *weights)
 	return true;
 }
 
-/* ---- going back ---- */
+/* ---- restoring a checkpoint ---- */
 
 static void give_up(struct weights *weights)
 {
@@ -267,7 +276,7 @@ void restore_fini(struct weights *weights)
 	weights->restore.shards = NULL;
 }
 
-/* Everybody leaves what it was doing: what is held is of iterations that will not have been. */
+/* Releases every node: the weights that they hold belong to iterations that will be repeated. */
 static void leave_all(struct members *members)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
@@ -283,18 +292,19 @@ static void leave_all(struct members *members)
 	}
 }
 
-static void of_no_use(struct weights *weights)
+static void reject_checkpoint(struct weights *weights)
 {
 	struct restoring *r = &weights->restore;
 
 	r->below = r->iteration;
 	note(weights->run, NOTE_WARNING, -1, 0,
-	     "the checkpoint of it%llu is of no use: an older one is looked for",
+	     "the checkpoint of it%llu is unusable: an older one is used",
 	     (unsigned long long)r->iteration);
 	give_up(weights);
 }
 
-/* The newest whole one is chosen, all leave what they were doing, and one node of each stage is told to read. */
+/* Chooses the newest complete checkpoint, releases all nodes, and orders one node of each stage to
+ * read. */
 bool restore_checkpoint(struct weights *weights)
 {
 	struct restoring *r = &weights->restore;
@@ -319,7 +329,7 @@ bool restore_checkpoint(struct weights *weights)
 	}
 	leave_all(weights->members);
 	if (!read_stages(weights))
-		of_no_use(weights);
+		reject_checkpoint(weights);
 	return true;
 }
 
@@ -352,7 +362,7 @@ static void admit_reader(struct run *run, struct member *m)
 	members_set(run, m, NODE_LIVE, "");
 }
 
-/* All have been read. Durable first; from then on the run is where the checkpoint was. */
+/* All files have been read. The store changes first; from then on the run is at the checkpoint. */
 static void go_back(struct iteration *it)
 {
 	struct restoring *r = &it->weights->restore;
@@ -374,7 +384,7 @@ static void go_back(struct iteration *it)
 		controller_finish(it->members, 1, err.text);
 		return;
 	}
-	note(it->run, NOTE_EVENT, -1, 'R', "restored: it%llu to it%llu are computed again",
+	note(it->run, NOTE_EVENT, -1, 'R', "restored: it%llu to it%llu are repeated",
 	     (unsigned long long)r->iteration + 1, (unsigned long long)it->run->committed);
 	for (uint32_t i = 0; i < it->members->n; i++)
 		if (it->members->list[i].weights.iterations >
@@ -394,7 +404,7 @@ static void go_back(struct iteration *it)
 	request_restart(&it->run->requests, "restored from a checkpoint");
 }
 
-/* ---- the average of the neighbours ---- */
+/* ---- averaging the neighbours ---- */
 
 static bool add_neighbour(struct weights *weights, int stage, int other, struct msg_restore *m,
 			  double *squares, uint16_t *nodes, uint8_t *stages)
@@ -417,7 +427,8 @@ static bool add_neighbour(struct weights *weights, int stage, int other, struct 
 	return false;
 }
 
-/* Weights by the squares of the neighbours' last gradients, where both are known; else alike. */
+/* Weighs the neighbours by the squares of their last gradients if both are known, otherwise
+ * equally. */
 bool restore_average(struct weights *weights, int stage, struct member *taker)
 {
 	struct restoring *r = &weights->restore;
@@ -451,8 +462,9 @@ bool restore_average(struct weights *weights, int stage, struct member *taker)
 	r->n_from = o->n_from;
 	r->who[stage] = taker->id;
 	note(weights->run, NOTE_ALERT, taker->id, 0,
-	     "S%d is lost: no copy, no checkpoint. n%02u makes it of %.2f S%u%s", stage, taker->id,
-	     (double)r->weights[0], r->from[0], o->n_from == 2 ? " and its other neighbour" : "");
+	     "S%d is lost: no copy, no checkpoint. n%02u averages its neighbours, %.2f of S%u%s",
+	     stage, taker->id, (double)r->weights[0], r->from[0],
+	     o->n_from == 2 ? " and the rest of the other" : "");
 	order_restore(weights, taker, &m);
 	return true;
 }
@@ -477,14 +489,14 @@ static void finish_average(struct weights *weights)
 		return;
 	}
 	note(weights->run, NOTE_WARNING, m->id, 'R',
-	     "n%02u holds S%d, made of its neighbours after it%llu", m->id, r->stage,
+	     "n%02u holds S%d, averaged from its neighbours after it%llu", m->id, r->stage,
 	     (unsigned long long)weights->run->committed);
 	weights->saving = (struct checkpointing){ .iteration = 0 };
 	admit_reader(weights->run, m);
 	give_up(weights);
 }
 
-/* ---- under way ---- */
+/* ---- in progress ---- */
 
 void restore_failed(struct weights *weights, struct member *m, const struct msg_unready *u)
 {
@@ -493,9 +505,9 @@ void restore_failed(struct weights *weights, struct member *m, const struct msg_
 	m->checkpoint.failed = weights->restore.iteration;
 	m->checkpoint.is_restoring = false;
 	m->checkpoint.unready_us = weights->run->now_us;
-	m->beat.stage = MSG_NO_STAGE; /* that was before it tried */
+	m->beat.stage = MSG_NO_STAGE; /* reported before the attempt */
 	if (weights->restore.average)
-		weights->stall.next_anew_us = weights->run->now_us + ANEW_AGAIN_US;
+		weights->stall.next_average_us = weights->run->now_us + AVERAGE_AGAIN_US;
 	members_set(weights->run, m, NODE_JOINING, "could not restore its stage");
 	note(weights->run, NOTE_ALERT, m->id, 0, "n%02u: %.150s", m->id, u->text);
 }
@@ -519,7 +531,7 @@ bool restore_averted(struct weights *weights, int stage)
 
 static const double parameter_bytes = 12;
 
-/* What a stage is made of is fetched from others first. */
+/* Returns the seconds that the node needs to fetch the neighbours' weights. */
 static double fetches_s(const struct weights *weights)
 {
 	const struct restoring *r = &weights->restore;
@@ -534,7 +546,7 @@ static double fetches_s(const struct weights *weights)
 	return s;
 }
 
-/* How long after the last word of the others, counted in looks. */
+/* Returns how long a node may stay silent after the others' last answer. */
 static int64_t patience_us(const struct iteration *it, uint64_t parameters)
 {
 	static const double parameter_us = 1, times = 3;
@@ -545,9 +557,9 @@ static int64_t patience_us(const struct iteration *it, uint64_t parameters)
 	       (others_us > 0 ? (int64_t)(times * (double)others_us) : 0);
 }
 
-/* A node that does not answer within the limit is abandoned, and another is asked. It is asked again only if no other
- * node can restore the stage. */
-static void give_up_silent(struct iteration *it)
+/* A node that does not answer within the limit is abandoned, and another is asked. It is asked
+ * again only if no other node can restore the stage. */
+static void abandon_silent(struct iteration *it)
 {
 	struct restoring *r = &it->weights->restore;
 	struct member *silent[MSG_STAGES];
@@ -574,23 +586,23 @@ static void give_up_silent(struct iteration *it)
 		struct member *m = silent[i];
 
 		note(it->run, NOTE_ALERT, m->id, 0,
-		     "n%02u says nothing of S%d, which it is to put back", m->id,
+		     "n%02u does not answer: it is to restore S%d", m->id,
 		     member_stage(it->run, m));
 		m->checkpoint.is_restoring = false;
-		/* What it says now comes too late */
+		/* an answer would come too late */
 		m->assigned.number = ++it->members->assignments;
 		m->checkpoint.silent_in = it->run->iteration;
-		members_set(it->run, m, NODE_JOINING, "did not put its stage back");
+		members_set(it->run, m, NODE_JOINING, "did not restore its stage");
 	}
 }
 
-static bool at_it(const struct member *m)
+static bool is_reading(const struct member *m)
 {
 	return m->checkpoint.is_restoring && member_alive(m) && !m->is_marked;
 }
 
-/* Who is gone is replaced; once all have answered the run goes on; until then who is silent for too long is given
- * up. */
+/* Replaces readers that have died. Continues the run once all have answered, and abandons those
+ * that stay silent for too long. */
 void restore_turn(struct iteration *it)
 {
 	struct restoring *r = &it->weights->restore;
@@ -599,7 +611,7 @@ void restore_turn(struct iteration *it)
 	for (int s = 0; s < it->run->cluster->n_stages; s++) {
 		if (r->average ? s != r->stage : r->who[s] < 0)
 			continue;
-		if (at_it(&it->members->list[r->who[s]]))
+		if (is_reading(&it->members->list[r->who[s]]))
 			continue;
 		if (r->average) {
 			give_up(it->weights);
@@ -608,7 +620,7 @@ void restore_turn(struct iteration *it)
 		r->who[s] = -1;
 	}
 	if (!r->average && !read_stages(it->weights)) {
-		of_no_use(it->weights);
+		reject_checkpoint(it->weights);
 		return;
 	}
 	for (int s = 0; s < it->run->cluster->n_stages; s++)
@@ -617,7 +629,7 @@ void restore_turn(struct iteration *it)
 			      has_answered(it->weights, &it->members->list[r->who[s]]);
 	if (!all) {
 		if (stall_look(it))
-			give_up_silent(it);
+			abandon_silent(it);
 	} else if (r->average) {
 		finish_average(it->weights);
 	} else {

@@ -1,4 +1,8 @@
-/* stage_moves.c - nodes change stages: places are exchanged, and a copy that is kept becomes a node's own weights. */
+/* stage_moves.c - moves nodes between stages: nodes exchange stages, and a standby copy becomes a
+ * node's own weights.
+ *
+ * A stage with a single replica loses its standby copy when that replica dies and the holder takes
+ * over. Moving the holder early gives the stage a second replica without any new fetch. */
 #include "controller/weights/stage_moves.h"
 
 #include "controller/planning/planning.h"
@@ -13,7 +17,7 @@
 #include "controller/planning/replan.h"
 #include "controller/weights/copies.h"
 
-enum { SETTLE_US = 500000 }; /* to load a copy, and two round trips */
+enum { SETTLE_US = 500000 }; /* time to load a copy, besides two round trips */
 
 struct member *stage_moves_place(struct members *members, int stage)
 {
@@ -22,12 +26,12 @@ struct member *stage_moves_place(struct members *members, int stage)
 
 		if (member_stage(members->run, m) == stage && !m->is_replica &&
 		    (!member_alive(m) || m->is_marked))
-			return m; /* who is marked works on until there is a plan without it */
+			return m; /* a marked node works until a plan excludes it */
 	}
 	return NULL;
 }
 
-/* Here, and with nothing of the stage to lose. */
+/* Returns a node of the stage that holds none of its weights. */
 static struct member *idle_in(struct members *members, int stage, const struct member *but)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
@@ -40,8 +44,8 @@ static struct member *idle_in(struct members *members, int stage, const struct m
 	return NULL;
 }
 
-/* m and a node of the stage exchange places, so that every stage keeps its size: should the lost one come back, it
- * takes the place that was given up for it. */
+/* Exchanges the stages of m and a node of `stage`, so that every stage keeps its size. If a lost
+ * node returns, it takes the stage that m has left. */
 void stage_moves_exchange(struct members *members, struct member *m, int stage)
 {
 	struct member *other = stage_moves_place(members, stage);
@@ -96,7 +100,7 @@ static bool still_moving(struct members *members)
 	return any;
 }
 
-/* Replicas that take part from the next iteration on. */
+/* Counts the nodes that become replicas with the next iteration. */
 static uint32_t count_joiners(const struct members *members, int stage)
 {
 	uint32_t n = 0;
@@ -110,7 +114,8 @@ static uint32_t count_joiners(const struct members *members, int stage)
 	return n;
 }
 
-/* Whether m keeps the copy of a stage that is down to one, its own can spare it, and there is a place. */
+/* Returns true if m keeps the copy of a stage with one replica, m's own stage can spare m, and the
+ * other has a free place. */
 static bool should_move(struct members *members, const struct member *m)
 {
 	return m->is_replica && m->copy.stage >= 0 && !m->move.is_returning &&

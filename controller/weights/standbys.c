@@ -1,16 +1,15 @@
-/* standbys.c - every stage in two places after every commit.
+/* standbys.c - keeps every stage on two nodes after every commit.
  *
- * A stage with one replica has a keeper: a node of another stage that holds a copy of the
- * weights and moments, fetched in the background, and gets the summed gradient with every
- * reduction. The commit is decided when the keepers have it too, so what is committed is never
- * in one place only. Joiners come the same way: they keep a copy of their stage until it is
- * whole, and then load it.
+ * A stage with one replica has a keeper: a node of another stage with a standby copy of the weights
+ * and moments. The keeper fetches the copy in the background and receives the summed gradient of
+ * every iteration. The commit is decided only when keepers have the sum, too, so a single death
+ * never loses a committed stage. A joining node keeps a copy of its own stage in the same way, and
+ * loads it when it is complete.
  *
- * Who keeps: one whose links to that stage are not too slow; of these one whose own stage has three
- * replicas or more, which moves over once its copy is whole; then one that the plan had in that stage;
- * then the one to which the replica sends a gradient fastest. It must have memory for twice the copy,
- * and keeps one stage at most.
- */
+ * Candidates whose links to the stage are fast enough come first; then those whose own stage has
+ * three replicas or more, which move to the stage once the copy is complete; then those to which
+ * the first plan gave the stage; then the one to which the replica sends a gradient fastest. A
+ * keeper needs memory for twice the copy, and keeps one stage at most. */
 #include "controller/weights/standbys.h"
 
 #include <math.h>
@@ -26,13 +25,15 @@
 enum {
 	LOOK_EVERY_US = 100000,
 	COPY_PATIENCE_US =
-		2000000 /* beyond the replicas' sums; and thrice as long as these take, or should, or the copy's */
+		/* Added to three times the longest of: the replicas' sums, their planned time, the
+		 * transfer to the copy */
+		2000000
 };
 
-/* ---- what is told of a copy ---- */
+/* ---- reports about copies ---- */
 
-/* A joiner's copy is whole, and of the last commit: it becomes its stage. If a commit was
- * faster than its word, the copy's word of that commit comes next. */
+/* Lets a joiner load its copy once it is complete and of the last commit. If a commit was decided
+ * before this report arrived, the copy's report of that commit triggers the load. */
 static void load_copy(struct members *members, struct member *m)
 {
 	if (!m->is_replica && m->assigned.number < m->copy.order &&
@@ -45,7 +46,7 @@ void standbys_kept(struct members *members, struct member *m, const struct msg_k
 	if (m->copy.stage < 0 || k->assignment != m->copy.order ||
 	    (m->state == NODE_DEAD && k->hash))
 		return;
-	if (!k->hash && m->copy.is_dropped) { /* as was said; the next commit has passed it by */
+	if (!k->hash && m->copy.is_dropped) { /* expected: the copy has missed a commit */
 		copies_forget(m);
 		return;
 	}
@@ -58,12 +59,12 @@ void standbys_kept(struct members *members, struct member *m, const struct msg_k
 		copies_forget(m);
 		if (m->state == NODE_SYNCING && !m->assigned.is_ready)
 			members_set(members->run, m, NODE_JOINING, k->text);
-		members->run->requests.look_at_sums = true; /* it may have waited for it */
+		members->run->requests.look_at_sums = true; /* they may have waited for this copy */
 		return;
 	}
 	if (k->iteration < members->run->committed &&
 	    m->copy.last_commit_sent != members->run->committed) {
-		copies_fetch_again(members, m); /* a commit passed it by */
+		copies_fetch_again(members, m); /* the copy missed a commit */
 		return;
 	}
 	if (!copies_hash_right(members, m, k->iteration, k->hash))
@@ -88,10 +89,10 @@ void standbys_committed(struct members *members, struct member *m, const struct 
 		load_copy(members, m);
 }
 
-/* ---- in a reduction ---- */
+/* ---- during a reduction ---- */
 
-/* Of the sum's way to a copy that is awaited, the longest: seconds. */
-static double way_of_copies_s(const struct members *members)
+/* Returns the longest transfer time of a sum to an awaited copy, in seconds. */
+static double transfer_to_copies_s(const struct members *members)
 {
 	double most = 0;
 
@@ -114,18 +115,18 @@ static double way_of_copies_s(const struct members *members)
 	return most;
 }
 
-/* On a slow machine the replicas' sums take longer too. */
+/* On a slow machine the replicas' sums take longer, too. */
 static int64_t patience_us(const struct iteration *it)
 {
-	double said_s = it->run->plan->plan->predicted.sync_s * it->run->unit_s;
+	double planned_s = it->run->plan->plan->predicted.sync_s * it->run->unit_s;
 	double took_s = 1e-6 * (double)(it->progress.reduced_us - it->progress.reduce_us);
 
 	return COPY_PATIENCE_US +
-	       (int64_t)(3e6 * fmax(way_of_copies_s(it->members), fmax(took_s, said_s)));
+	       (int64_t)(3e6 * fmax(transfer_to_copies_s(it->members), fmax(took_s, planned_s)));
 }
 
-/* The replicas have the sum and wait for a copy: not for ever. Counted in looks: while this loop slept
- * there were none. */
+/* Drops copies for which the replicas, having the sum themselves, have waited too long. The wait is
+ * counted in checks, because this process may have been held up. */
 static void release_overdue(struct iteration *it)
 {
 	for (uint32_t i = 0; i < it->members->n; i++) {
@@ -143,13 +144,13 @@ static void release_overdue(struct iteration *it)
 		if (!copies_awaited(m) || m->copy.has_sum)
 			continue;
 		note(it->run, NOTE_WARNING, m->id, 0,
-		     "n%02u: its copy of S%d is overdue and left behind", m->id, m->copy.stage);
+		     "n%02u: its copy of S%d is overdue and dropped", m->id, m->copy.stage);
 		copies_refuse(it->members, m, "its copy was overdue");
 	}
 	it->run->requests.look_at_sums = true;
 }
 
-/* ---- who keeps what ---- */
+/* ---- choosing keepers ---- */
 
 static bool was_refused(const struct run *run, const struct member *m)
 {
@@ -162,7 +163,7 @@ static bool may_keep(const struct run *run, const struct member *m, int stage)
 	       member_stage(run, m) != stage && copies_room(run, m, stage) && !was_refused(run, m);
 }
 
-/* A copy that was not needed any more is needed now. */
+/* Uses a dropped copy again if it is needed now and still up to date. */
 static bool follows_again(const struct run *run, struct member *m, int stage)
 {
 	if (!m->copy.is_dropped || was_refused(run, m) || !copy_usable(run, m, stage))
@@ -239,8 +240,8 @@ static bool has_second(const struct members *members, const struct member *m)
 	return false;
 }
 
-/* Copies that nobody needs any more; not those of joiners. One of the last commit stays until the next: two replicas may
- * be dead already, and not missed yet. */
+/* Releases copies that are not needed, except those of joiners. A copy of the last commit stays
+ * until the next commit: both replicas may have died without being missed yet. */
 static void release_idle(struct members *members)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
@@ -258,8 +259,8 @@ static void release_idle(struct members *members)
 	}
 }
 
-/* Who is free to keep something is of the stage that lacks a keeper itself: it takes over what
- * another keeps, and that one is free then. */
+/* Frees a node for the stage `lacking` if only nodes of that stage could keep more: such a node
+ * takes over the copy of another keeper, which can then keep `lacking`. */
 static void make_room(struct members *members, int lacking)
 {
 	struct member *m, *f;

@@ -1,4 +1,4 @@
-/* standbys.h - every stage in two places after every commit. */
+/* standbys.h - keeps every stage on two nodes after every commit. */
 #ifndef CONTROLLER_WEIGHTS_STANDBYS_H
 #define CONTROLLER_WEIGHTS_STANDBYS_H
 
@@ -12,13 +12,14 @@ struct msg_committed;
 struct msg_kept;
 
 struct standbys {
-	int64_t next_us; /* the next look */
-	uint32_t looks;  /* at copies that keep the replicas waiting, in this phase */
+	int64_t next_us; /* next check */
+	uint32_t looks;  /* checks so far in this phase in which only copies were missing */
 };
 
 void standbys_kept(struct members *members, struct member *m, const struct msg_kept *k);
 void standbys_committed(struct members *members, struct member *m, const struct msg_committed *r);
-/* Now and then: appoints keepers, lets them go. Whether it was time, and nodes may go home as well (rebalance_turn). */
+/* Now and then: appoints and releases keepers. Returns true if it was time, and rebalance_turn may
+ * move nodes as well. */
 bool standbys_turn(struct iteration *it);
 
 #endif

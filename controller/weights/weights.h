@@ -1,5 +1,4 @@
-/* weights.h - where the weights of each stage are: checkpoints, standby copies, stages that are
- * lost. */
+/* weights.h - the weights of each stage: checkpoints, standby copies, and restoring lost stages. */
 #ifndef CONTROLLER_WEIGHTS_WEIGHTS_H
 #define CONTROLLER_WEIGHTS_WEIGHTS_H
 
@@ -21,7 +20,7 @@ struct weights {
 	struct standbys standbys;
 	struct rebalance rebalance;
 	struct stall stall;               /* stages without a replica */
-	double stage_squares[MSG_STAGES]; /* of the last commit's gradient, by stage */
+	double stage_squares[MSG_STAGES]; /* square norm of each stage's last committed gradient */
 };
 
 #endif
