@@ -1,9 +1,8 @@
-/* loop.c - the controller's loop: everything that it does, in order.
+/* loop.c - the controller's main loop: every part's turn, in order.
  *
- * Parts decide about their own state; what concerns the iteration under way they request
- * (requests.h), and loop_act carries it out after each message and each part's turn. So whatever
- * comes next finds a run in which that is settled.
- */
+ * A part decides about its own state. What concerns the iteration under way, the part requests
+ * (requests.h), and loop_act carries the request out after each message and each part's turn. The
+ * next part therefore finds these requests settled. */
 #include "controller/loop.h"
 
 #include <poll.h>
@@ -47,10 +46,9 @@ enum { MESSAGES_A_TURN = 256, FLUSH_US = 1500000, FLUSH_TRIPS = 4 };
 
 /* ---- requests ---- */
 
-/* Lost nodes come first: others do what they were to do, or all wait for their stages. Sums that
- * are void are begun again before the controller looks whether all are there. The restart of the
- * iteration comes last: what was sent until then is void by its attempt, and a stage that is lost
- * is waited for first. */
+/* Lost nodes come first: their work is given to others, or the run stalls. Void sums restart before
+ * the controller checks whether all sums have arrived. A restart of the iteration comes last: its
+ * new attempt voids whatever was sent before, and it must wait for a lost stage. */
 static void carry_out(struct iteration *it)
 {
 	struct requests *r = &it->run->requests;
@@ -78,9 +76,9 @@ void loop_act(struct iteration *it)
 		it->run->requests = (struct requests){ .n_lost = 0 };
 }
 
-/* ---- what comes in ---- */
+/* ---- messages ---- */
 
-/* One case for each kind of message: which part hears it. */
+/* Passes the message to the part that handles its kind. */
 static void take_agent_message(struct iteration *it, struct member *m, const struct msg *msg)
 {
 	switch (msg->type) {
@@ -139,7 +137,8 @@ static void take_message(struct controller *c, const struct post_message *p)
 	admission_charge(&c->run, p->peer, &msg);
 	if (msg.type == MSG_HELLO) {
 		members_replaced(&c->members, p->peer, &msg.u.hello);
-		/* The node may be given another stage: who is lost was in the one before */
+		/* HELLO may give the node another stage. The loss concerns its old stage, so it is
+		 * settled first. */
 		loop_act(&c->iteration);
 		members_hello(&c->weights, p->peer, &msg.u.hello);
 	} else if (msg.type == MSG_ATTACH) {
@@ -173,8 +172,8 @@ static void receive_messages(struct controller *c)
 
 /* ---- the phases of a run ---- */
 
-/* Scripted acts see the nodes that have just joined, and are in force in the iteration that begins.
- */
+/* Admits joiners first, so that scripted acts can name them. The acts then apply to the iteration
+ * that begins. */
 static void begin_next(struct controller *c)
 {
 	iteration_admit_joiners(&c->planning);
@@ -185,7 +184,7 @@ static void begin_next(struct controller *c)
 void loop_phase(struct controller *c)
 {
 	switch (c->run.phase) {
-	case PHASE_GATHERING: /* until everybody is here and has a stage */
+	case PHASE_GATHERING: /* until every node has joined and has a stage */
 		startup_turn(&c->iteration);
 		break;
 	case PHASE_PLANNING: /* between two iterations */
@@ -195,20 +194,20 @@ void loop_phase(struct controller *c)
 		else
 			begin_next(c);
 		break;
-	case PHASE_COMPUTING: /* reports bring it on; here is seen whether they do */
+	case PHASE_COMPUTING: /* reports advance the iteration; this detects a stall */
 		stall_turn(&c->iteration);
 		break;
-	case PHASE_REDUCING: /* likewise, with the sums */
+	case PHASE_REDUCING: /* likewise, for the sums */
 		if (!disk_full(&c->run))
 			stall_sums_turn(&c->iteration);
 		break;
-	case PHASE_COMMITTING: /* announced: consoles have been shown it */
+	case PHASE_COMMITTING: /* announced, and shown to consoles */
 		set_phase(&c->run, PHASE_PLANNING);
 		break;
 	case PHASE_EVALUATING:
 		evaluation_turn(&c->iteration);
 		break;
-	case PHASE_STALLED: /* a stage is lost */
+	case PHASE_STALLED: /* a stage has no replica */
 		if (c->run.ending.stopping)
 			controller_finish(&c->members, c->run.ending.exit_status,
 					  c->run.ending.stopping);
@@ -257,10 +256,10 @@ void loop_take_answers(struct controller *c)
 	}
 }
 
-/* Answers of planners first: what follows should act by the newest plan. Then who is gone, as
- * nothing is to be begun with them; then, at leisure, links of joiners and copies of stages.
- * Operators' acts and faults that are due come before the iteration, so that an act is in force in
- * the very next one. The iteration comes last: it begins when all else is settled. */
+/* Planner answers come first, so that all parts use the newest plan. Then dead nodes are found, so
+ * that nothing begins with them. Joiners' links and standby copies follow. Acts of operators and
+ * faults that are due come before the iteration, so that they apply to the next one. The iteration
+ * comes last, when everything else is settled. */
 static void take_turn(struct controller *c)
 {
 	loop_take_answers(c);
@@ -297,7 +296,8 @@ static void take_signal(struct iteration *it, int fd)
 		controller_stop(it, "stopped by a signal");
 }
 
-/* Ended, and everybody has what was said last, or has had time enough. */
+/* Returns true if the run has ended and every peer has received the last messages, or has had time
+ * enough. */
 static bool is_over(const struct members *members)
 {
 	return members->run->phase == PHASE_FINISHED &&

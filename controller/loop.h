@@ -1,18 +1,19 @@
-/* loop.h - the controller's loop: who does what, and after whom. */
+/* loop.h - the controller's main loop. */
 #ifndef CONTROLLER_LOOP_H
 #define CONTROLLER_LOOP_H
 
 struct controller;
 struct iteration;
 
-/* Until the run has ended and everybody was told. signals: a signalfd of those that end it. */
+/* Runs until the run has ended and every peer has received the last messages, or has had time
+ * enough. signals: a signalfd of the signals that end the run. */
 void loop_run(struct controller *c, int signals);
-/* ---- its parts, public for tests, which play turns one by one ---- */
+/* ---- parts of a turn, public for tests, which run them one by one ---- */
 
-/* Carries out what parts have requested (requests.h), and what that leads to, until nothing is
+/* Carries out the requests of the parts (requests.h) and those that follow from them, until none is
  * left. */
 void loop_act(struct iteration *it);
-/* Who is here, and whom each reaches: who is silent or cut off goes, joiners are helped on. */
+/* Checks which nodes are silent or cut off, and brings joiners further. */
 void loop_look_at_members(struct iteration *it);
 /* Takes the planner's answers: plans for the run, previews, the plain pipeline. */
 void loop_take_answers(struct controller *c);

@@ -1,4 +1,8 @@
-/* skippipe-controller: plans a run, commands its agents, records it, serves consoles. */
+/* main.c - the program skippipe-controller: plans a run, commands its agents, records it and serves
+ * consoles.
+ *
+ * It reads the command line, blocks the signals that end the run so that the loop can read them,
+ * and runs the loop or a replay. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

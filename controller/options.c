@@ -1,7 +1,7 @@
-/* options.c - the command line: every option, its limits, and what it contradicts.
+/* options.c - the command line: every option, its limits, and the options that contradict it.
  *
- * Words are borrowed from argv. What only all options together can decide is checked last.
- */
+ * One table describes all options, so that a new option needs one row. Strings are borrowed from
+ * argv. Contradictions between options are checked last, when all are known. */
 #include "controller/options.h"
 
 #include <errno.h>
@@ -17,70 +17,64 @@ static const char help[] =
 	"Plans a training run, commands its agents, records it and serves consoles.\n"
 	"\n"
 	"  --run-dir DIR         where the run is recorded (made; must not hold a run)\n"
-	"  --resume DIR          go on with the run recorded there, as it began; its agents come "
-	"back by\n"
-	"                        themselves. --iterations, --eval-every, --eval-batches and\n"
-	"                        --checkpoint-every may be said anew\n"
+	"  --resume DIR          continue the run recorded there as it began; its agents return\n"
+	"                        by themselves. --iterations, --eval-every, --eval-batches and\n"
+	"                        --checkpoint-every may be changed\n"
 	"  --replay DIR          show the run recorded there to consoles, as if it ran\n"
-	"  --speed X             of a replay, times real; 0: stopped  [1]\n"
+	"  --speed X             of a replay, 1: real time; 0: stopped  [1]\n"
 	"  --key FILE            this controller's key (skippipe keygen)\n"
 	"  --admitted FILE       who may join (skippipe admit)\n"
 	"  --listen ADDRESS      tcp://HOST:PORT or ipc://PATH   [tcp://127.0.0.1:0]\n"
 	"\n"
 	"The cluster\n"
-	"  --cluster FILE        skippipe.cluster/1; its nodes are the agents. Links and compute "
-	"are\n"
-	"                        measured before the first plan, whatever the file says of them\n"
-	"  --agents N            without a file: so many  [20]\n"
+	"  --cluster FILE        skippipe.cluster/1; its nodes are the agents. Links and compute\n"
+	"                        are measured before the first plan, whatever the file says of "
+	"them\n"
+	"  --agents N            how many, without a file  [20]\n"
 	"  --stages A,B,...      nodes per stage  [5,3,3,3,3,3]\n"
 	"  --assignment free|given  given keeps the file's `stage`  [free]\n"
-	"  --measure-only        measure every link and every node, write RUN-DIR/cluster.json, "
-	"end\n"
-	"  --emulate regions|FILE  a network and compute that are not there: 12 cloud regions, or "
-	"a\n"
+	"  --measure-only        measure every link and node, write RUN-DIR/cluster.json, end\n"
+	"  --emulate regions|FILE  network and compute to emulate: 12 cloud regions, or a\n"
 	"                        cluster file  [nothing is emulated]\n"
-	"  --time-scale X        of that, X real seconds for one; 0: no emulation  [2.5 s an "
-	"iteration]\n"
+	"  --time-scale X        real seconds per emulated second; 0: no emulation\n"
+	"                        [an iteration takes 2.5 s]\n"
 	"  --serialise           an emulated link carries one tensor at a time\n"
 	"  --overlap-sync        each stage sums its gradients as soon as all are there\n"
-	"  --algorithm NAME      what plans the run: best, or a published baseline: dtfm (every "
-	"stage,\n"
-	"                        straight pipelines), dtfm-skip (random skips), no-tc2 (blind to\n"
+	"  --algorithm NAME      what plans the run: best, or a published baseline: dtfm (every\n"
+	"                        stage, straight pipelines), dtfm-skip (random skips), no-tc2 "
+	"(blind to\n"
 	"                        collisions), cbs (collision-based search)  [best]\n"
 	"\n"
 	"The training\n"
 	"  --model NAME|FILE     preset or skippipe.model/1  [tiny]\n"
-	"  --skip K[/S]          stages every microbatch leaves out  [0]\n"
+	"  --skip K[/S]          stages that every microbatch skips  [0]\n"
 	"  --microbatches N      per data node and iteration  [the cluster's; 6]\n"
 	"  --batch B --sequence T   of a microbatch  [the model's]\n"
-	"  --iterations N        stop after so many; 0: go on  [0]\n"
+	"  --iterations N        stop after this many; 0: never  [0]\n"
 	"  --corpus FILE...      text  [Debian's fortunes]\n"
 	"  --seed N              [1]\n"
 	"  --eval-every N        iterations between validations; 0: never  [5]\n"
 	"  --eval-batches N      [8]\n"
-	"  --checkpoint-every N  commits between checkpoints on the agents' disks, with one at "
-	"the\n"
-	"                        end; 0: none  [50]\n"
-	"  --keep-tasks N        iterations of which every task is kept; of those before, every\n"
+	"  --checkpoint-every N  commits between checkpoints on the agents' disks, with one at\n"
+	"                        the end; 0: none  [50]\n"
+	"  --keep-tasks N        iterations whose tasks are all kept; of earlier ones every\n"
 	"                        100th is  [10000]\n"
 	"  --threads N           of an agent's arithmetic  [1]\n"
-	"  --wire fp32|bf16      what activations and their gradients travel as from stage to "
-	"stage;\n"
-	"                        bf16: rounded, half of the bytes  [fp32]\n"
+	"  --wire fp32|bf16      format of activations and their gradients between stages;\n"
+	"                        bf16: rounded, half the bytes  [fp32]\n"
 	"\n"
 	"  --format jsonl        events as JSON lines on stdout\n"
-	"  --at N:ACT            before iteration N: skip:K, pause, stop, or ACT:NODE with one of\n"
-	"                        fail, recover" FAULT_NAMES_FOLLOW "\n"
-	"                        (for 10 s but for a kill; 4 times slower, 20% lost, all links)\n"
-	"  --silence-ms N        an agent not heard for so long is dead  [450]\n"
-	"  --overdue-s N         when nothing of an iteration ends for so long, and 20 times the\n"
-	"                        longest task: who says that it is at work is taken out  [10]\n"
-	"  --gather-s N          wait so long for all agents  [30]\n"
-	"  --budget S            seconds for the first plan, with a baseline for every plan  "
-	"[0.5]\n"
-	"  --ahead S             seconds for each plan made ahead, for losses and other skip "
-	"ratios; only\n"
-	"                        time that nothing else wants is taken; 0: none  [1]\n"
+	"  --at N:ACT            before iteration N: skip:K, pause, stop, or ACT:NODE with one\n"
+	"                        of fail, recover" FAULT_NAMES_FOLLOW "\n"
+	"                        (faults but kills last 10 s: 4 times slower, 20% lost, all "
+	"links)\n"
+	"  --silence-ms N        an agent that is silent for this long is dead  [450]\n"
+	"  --overdue-s N         if no task ends for this long plus 20 times the longest task,\n"
+	"                        the agents that report work count as dead  [10]\n"
+	"  --gather-s N          wait this long for all agents  [30]\n"
+	"  --budget S            seconds for the first plan; for a baseline every plan  [0.5]\n"
+	"  --ahead S             seconds for each plan made in advance, for losses and other skip\n"
+	"                        ratios, in idle time; 0: none  [1]\n"
 	"  --name TEXT  --regions FILE  --log debug|info|warn|error\n"
 	"  --embedded --supervisor-fd N   (used by skippipe demo)\n";
 
@@ -141,7 +135,7 @@ static int parse_skip(struct options *o, const char *text, struct error *err)
 	return 0;
 }
 
-/* The act of that name: a fault's, or a verb's that scripts may give. -1: none. */
+/* Returns the act of that name: a fault, or one of the verbs that scripts may use. -1: none. */
 static int named_act(const char *word, enum fault_kind *fault)
 {
 	static const enum command_verb scripted[] = { COMMAND_SKIP, COMMAND_FAIL, COMMAND_RECOVER,
@@ -157,7 +151,7 @@ static int named_act(const char *word, enum fault_kind *fault)
 	return -1;
 }
 
-/* ITERATION:ACT[:NUMBER]: pause and stop have no number, all others one. */
+/* Parses ITERATION:ACT[:NUMBER]. All acts but pause and stop have a number. */
 static int parse_act(struct options *o, const char *text, struct error *err)
 {
 	struct scripted_act *a = &o->acts[o->n_acts];
@@ -247,23 +241,23 @@ static int take_replayed(struct options *o, const char *folder, struct error *er
 enum value {
 	FLAG,
 	TEXT,
-	CHOICE, /* CHOICE: whether it is the second of `words` */
+	CHOICE, /* CHOICE: true if the second of `words` */
 	INT,
 	U32,
 	U64,
 	REAL,
 	SECONDS,
-	THOUSANDTHS, /* numbers; the latter two go into microseconds */
+	THOUSANDTHS, /* numbers; the last two are stored in microseconds */
 	PARSED       /* by `parse` */
 };
 
-/* An option is a row here, its field and its lines of `help`; the default is in options_parse. */
+/* One option. Its text is in `help`, its default in options_parse. */
 static const struct row {
 	const char *name;
 	enum value value;
-	bool kept; /* what a run is begun with: its record says it to whoever goes on with it */
-	size_t at, overridden; /* in struct options: its field; the note that it was said anew, 0
-				  none */
+	bool kept; /* fixed when the run begins and recorded; refused with --resume */
+	/* offsets in struct options: of the field; of the flag in `overridden`, 0: none */
+	size_t at, overridden;
 	double least, most;
 	const char *words[2];
 	int (*parse)(struct options *o, const char *text, struct error *err);
@@ -321,7 +315,7 @@ static const struct row {
 
 enum { ROWS = sizeof(rows) / sizeof(rows[0]), FIRST = 256, HELP = FIRST + ROWS };
 
-/* One case for each kind of value. */
+/* Stores the value of one option. */
 static int take_option(struct options *o, const struct row *r, const char *text, struct error *err)
 {
 	void *to = (char *)o + r->at;
@@ -369,7 +363,7 @@ static int take_option(struct options *o, const struct row *r, const char *text,
 	return rc;
 }
 
-/* A cluster file that is emulated is the cluster; without --emulate there is no time scale. */
+/* An emulated cluster file is the cluster of the run. Without --emulate there is no time scale. */
 static void settle_emulation(struct options *o)
 {
 	if (o->emulate && strcmp(o->emulate, "regions") != 0)
@@ -378,7 +372,7 @@ static void settle_emulation(struct options *o)
 		o->time_scale = 0;
 }
 
-/* A baseline is what was published: options that are against that are refused. */
+/* Refuses options that the published baseline does not have. */
 static int check_algorithm(const struct options *o, struct error *err)
 {
 	if (o->algorithm != PLAN_DTFM)
@@ -386,7 +380,7 @@ static int check_algorithm(const struct options *o, struct error *err)
 	if (o->skip > 0)
 		return error_set(
 			err, -EINVAL,
-			"--skip %u: --algorithm dtfm visits every stage, dtfm-skip leaves some out",
+			"--skip %u: --algorithm dtfm visits every stage, dtfm-skip skips some",
 			o->skip);
 	for (uint32_t i = 0; i < o->n_acts; i++)
 		if (o->acts[i].verb == COMMAND_SKIP && o->acts[i].value > 0)
@@ -397,36 +391,34 @@ static int check_algorithm(const struct options *o, struct error *err)
 	return 0;
 }
 
-/* What contradicts something else, once all is known. */
+/* Checks for contradictions between options. */
 static int check_options(struct options *o, struct error *err)
 {
 	uint32_t sum = 0;
 
 	if (!o->run_dir || !o->key || !o->admitted)
-		return error_set(err, -EINVAL, "--%s is needed",
+		return error_set(err, -EINVAL, "--%s is required",
 				 !o->run_dir ? "run-dir"
 				 : !o->key   ? "key"
 					     : "admitted");
 	if (o->emulate && o->cluster)
-		return error_set(
-			err, -EINVAL,
-			"--emulate %s: with --cluster, which is of machines that are there",
-			o->emulate);
+		return error_set(err, -EINVAL,
+				 "--emulate %s: not with --cluster, which describes real machines",
+				 o->emulate);
 	if (o->time_scale > 0 && !o->emulate && !o->resume && !o->replay)
-		return error_set(
-			err, -EINVAL,
-			"--time-scale %g: of what? Say --emulate regions or --emulate FILE",
-			o->time_scale);
+		return error_set(err, -EINVAL,
+				 "--time-scale %g: needs --emulate regions or --emulate FILE",
+				 o->time_scale);
 	if (o->measure_only && (o->emulate || o->resume || o->replay || o->embedded))
 		return error_set(err, -EINVAL,
-				 "--measure-only measures what is there: not with --%s",
+				 "--measure-only measures real machines: not with --%s",
 				 o->emulate  ? "emulate"
 				 : o->resume ? "resume"
 				 : o->replay ? "replay"
 					     : "embedded");
 	if (o->replay && o->resume)
 		return error_set(err, -EINVAL,
-				 "--replay shows a run, --resume goes on with it: one of them");
+				 "--replay shows a run, --resume continues it: choose one");
 	settle_emulation(o);
 	if (check_algorithm(o, err) != 0)
 		return -EINVAL;
@@ -444,7 +436,7 @@ static int check_options(struct options *o, struct error *err)
 	return 0;
 }
 
-/* For getopt_long: rows + help + the end. */
+/* Fills the table for getopt_long: rows, help, the terminator. */
 static void list_options(struct option *longs)
 {
 	for (int i = 0; i < ROWS; i++)
@@ -453,7 +445,7 @@ static void list_options(struct option *longs)
 	longs[ROWS + 1] = (struct option){ NULL, 0, NULL, 0 };
 }
 
-/* Defaults, then each option as it comes; last what only all of them together can decide. */
+/* Sets the defaults, then each option in turn, and checks the combination last. */
 int options_parse(struct options *o, int argc, char **argv, struct error *err)
 {
 	static const int stages[] = { 5, 3, 3, 3, 3, 3 };
@@ -506,8 +498,7 @@ int options_parse(struct options *o, int argc, char **argv, struct error *err)
 	if (optind < argc)
 		return error_set(err, -EINVAL, "%s: unexpected (see --help)", argv[optind]);
 	if (o->resume && first_kept)
-		return error_set(err, -EINVAL,
-				 "--%s: a run that is gone on with keeps what it began with",
+		return error_set(err, -EINVAL, "--%s: a resumed run keeps the value it began with",
 				 first_kept);
 	if (o->n_stages == 0 && !o->cluster &&
 	    (!o->emulate || strcmp(o->emulate, "regions") == 0)) {

@@ -1,10 +1,9 @@
-/* requests.h - what the controller's parts want done about the iteration under way.
+/* requests.h - requests of the controller's parts about the iteration under way.
  *
- * A part that notices something (a node is gone, a sum was void) decides about its own state only
- * and queues a request here. The loop carries requests out, in a fixed order, after every message
- * and every part's turn (loop.c). So no part calls another that may call it again, and a test sees
- * what was asked for without its being done.
- */
+ * A part that notices a dead node or a void sum changes its own state only and queues a request
+ * here. The loop carries requests out in a fixed order, after every message and every part's turn
+ * (loop.c). No part therefore calls another that might call it back, and a test can see a request
+ * without carrying it out. */
 #ifndef CONTROLLER_REQUESTS_H
 #define CONTROLLER_REQUESTS_H
 
@@ -15,22 +14,23 @@
 
 /* In the order in which they are carried out. */
 struct requests {
-	/* (n_lost) replicas that are gone: their part is done by others */
+	/* Replicas that died (n_lost); others must do their work */
 	uint16_t lost[MSG_NODES];
 	uint32_t n_lost;
-	bool restart_sums; /* sums that were begun, or done, are void */
-	/* The last that was waited for may be there, or is waited for no longer */
+	bool restart_sums; /* sums begun or completed are void */
+	/* The last awaited sum may have arrived, or is awaited no longer */
 	bool look_at_sums;
-	/* The iteration begins anew, and why; NULL: it does not. Borrowed for good */
+	/* The iteration restarts for this reason; NULL: it does not. Borrowed for good */
 	const char *restart_reason;
 };
 
-void request_lost(struct requests *r, uint16_t node); /* each once */
-/* The first reason stands. */
+/* queued once, however often it is requested */
+void request_lost(struct requests *r, uint16_t node);
+/* Keeps the first reason. why: borrowed for good */
 void request_restart(struct requests *r, const char *why);
-/* Whether there is anything to carry out. */
+/* Returns true if any request is queued. */
 bool requests_any(const struct requests *r);
-/* The first of the lost, taken off the queue; -1: none is left. */
+/* Removes the first lost node from the queue and returns it; -1: none. */
 int requests_next_lost(struct requests *r);
 
 #endif

@@ -1,20 +1,21 @@
-/* run.h - what the run is, where it stands, and what every part of the controller writes to.
+/* run.h - the state of the run itself: its training, its position, its record, journal and
+ * consoles.
  *
- * The bottom of the controller. The parts above it, each of which may use those before it:
+ * This is the lowest part of the controller. The parts above it are, in order:
  *
- *     struct run        this header: the run, its position, its record, journal and consoles
+ *     struct run        this header
  *     struct members    controller/members/members.h: nodes, links, admission, death
  *     struct planning   controller/planning/planning.h: requests to the planner and its answers
  *     struct weights    controller/weights/weights.h: checkpoints, standby copies, lost stages
  *     struct iteration  controller/iteration/iteration.h: routes, reports, sums, commits
  *     struct operators  controller/operator/command.h: leases, acts, previews
  *
- * A function receives the highest part that it uses, and reaches the lower ones through it
- * (it->members->run). No part can reach a higher one: it queues a request in run->requests, which
- * the loop carries out.
+ * A part may use the parts before it, and never a part after it. A function receives the highest
+ * part that it uses and reaches the lower ones through it (it->members->run). To affect a higher
+ * part, a module queues a request in run->requests, which the loop carries out.
  *
- * Times are microseconds of this process's monotonic clock; agents' times are translated on
- * arrival. "Plan seconds" are the plan's own: real seconds / unit_s. */
+ * Times are microseconds of this process's monotonic clock; agents' times are converted on arrival.
+ * "Plan seconds" are real seconds / unit_s. */
 #ifndef CONTROLLER_RUN_H
 #define CONTROLLER_RUN_H
 
@@ -45,33 +46,33 @@ struct training {
 	uint64_t parameters;
 	uint64_t stage_parameters[MSG_STAGES];
 	char *model_json;
-	uint64_t corpus_hash;         /* of the corpus that most data nodes read */
+	uint64_t corpus_hash;         /* of the corpus that the majority of data nodes read */
 	uint32_t n_shards, per_shard; /* data nodes; microbatches of each in an iteration */
-	int *shard_of;                /* (n_nodes) -1: not a data node when the run began */
-	double baseline_s;            /* the plain pipeline's iteration, plan seconds */
+	int *shard_of;                /* (n_nodes) -1: not a data node at the run's beginning */
+	double baseline_s;            /* an iteration of the plain pipeline, plan seconds */
 };
 
 struct history {
 	struct store *store;
-	FILE *jsonl; /* events; NULL: not asked for */
+	FILE *jsonl; /* events; NULL: not requested */
 	struct curves curves;
-	/* How often the run went back to a checkpoint; for consoles another run each time */
+	/* How often the run went back to a checkpoint. Consoles treat each time as a new run */
 	uint32_t n_rewinds;
 	struct json_t *drill; /* the operator's acts so far (drill.c); NULL: none */
 };
 
-/* What the operator wants of the run. */
+/* Settings that the operator changes during the run. */
 struct wanted {
 	uint32_t path_length; /* stages that a microbatch visits */
 	bool pause;
-	bool step; /* one iteration, then pause */
+	bool step; /* run one iteration, then pause */
 };
 
 struct fault_list {
 	struct fault *list; /* (n) */
 	uint32_t n;
 	size_t room;
-	/* List[i] has the id first + i + 1: ids continue those of an earlier controller */
+	/* list[i] has the id first + i + 1: ids continue those of an earlier controller */
 	uint32_t first;
 };
 
@@ -95,26 +96,26 @@ struct run {
 
 	uint64_t id;
 	struct training training;
-	struct cluster *cluster;          /* as planned against; its shape never changes */
+	struct cluster *cluster;          /* used for planning; its shape never changes */
 	struct cluster *cluster_as_given; /* as the operator described it: delays only */
 	double unit_s;                    /* real seconds of one plan second */
-	struct planned *plan;             /* in force */
-	uint64_t epoch;                   /* of that plan */
+	struct planned *plan;             /* the plan in force */
+	uint64_t epoch;                   /* number of the plan in force */
 	struct wanted wanted;
 	struct fault_list faults;
 
 	enum run_phase phase;
 	uint64_t committed;
-	uint64_t iteration; /* under way: committed + 1 */
-	/* Of this iteration: above the attempts of any earlier controller */
+	uint64_t iteration; /* the iteration under way: committed + 1 */
+	/* Attempts of this iteration are at least this, above those of an earlier controller */
 	uint32_t first_attempt;
 	int64_t committed_us; /* when the last commit was decided */
-	/* Tasks, sums and answers that brought the run on; unchanged: it has stalled */
+	/* Counts tasks, sums and answers that advanced the run. Unchanged: the run has stalled */
 	uint64_t steps;
-	bool resumed; /* this controller took the run over */
-	/* As announced; sent again to nodes that may have missed it */
+	bool resumed; /* this controller continues the run of an earlier one */
+	/* The last commit as announced; repeated to nodes that may have missed it */
 	struct msg_commit last_commit;
-	struct requests requests; /* of the parts, until the loop has carried them out */
+	struct requests requests; /* queued by the parts, carried out by the loop */
 	struct ending ending;
 
 	struct history history;

@@ -1,9 +1,8 @@
-/* setup.c - a controller from its options, and its end.
+/* setup.c - builds a controller from its command line, and frees it.
  *
- * What the run is comes from the record where there is one, else from the command line: the
- * cluster, the model, a member for each node. Then sockets are opened, the run is recorded or taken
- * over, and planners start.
- */
+ * A recorded run supplies the cluster and the model; for a new run they come from the command line.
+ * Setup then makes a member for each node, opens sockets, records or resumes the run and starts the
+ * planners. */
 #include "controller/setup.h"
 
 #include <errno.h>
@@ -34,7 +33,7 @@
 #include "model/tensor.h"
 #include "schedule/format/regions.h"
 
-/* Of a cluster without a file; memory is settled once agents have come. */
+/* For a cluster without a file. Memory is set once agents have joined. */
 enum { bare_microbatches = 6, bare_memory = 3 };
 
 /* ---- the model ---- */
@@ -48,7 +47,7 @@ static int load_model(struct run *run, struct error *err)
 		run->history.store ? store_run_of(run->history.store) : NULL;
 	int rc;
 
-	if (recorded) { /* taken over: as it was */
+	if (recorded) { /* a resumed run keeps its settings */
 		o->seed = recorded->seed;
 		o->threads = recorded->threads;
 		o->bf16 = recorded->bf16;
@@ -114,20 +113,20 @@ static void shipped_file(const char *name, char *out, size_t room)
 	slash = strrchr(exe, '/');
 	if (slash)
 		*slash = '\0';
-	snprintf(out, room, "%s/../share/skippipe/%s", exe, name); /* installed anywhere */
+	snprintf(out, room, "%s/../share/skippipe/%s", exe, name); /* installed at any prefix */
 	if (access(out, R_OK) != 0)
 		snprintf(out, room, "%s/../../deploy/%s", exe, name); /* in its source tree */
 	if (access(out, R_OK) != 0)
 		snprintf(out, room, "%s/share/skippipe/%s", SKIPPIPE_PREFIX, name);
 }
 
-/* Of the bytes that an activation of floats has. */
+/* Returns an activation's bytes on the wire relative to floats. */
 static double activation_share(const struct options *o)
 {
 	return o->bf16 ? 0.5 : 1;
 }
 
-/* The published cluster: compute, memory and sizes of arXiv 2502.19913's 20 nodes. */
+/* Builds the published cluster: compute, memory and sizes of the 20 nodes of arXiv 2502.19913. */
 static int regions_default(struct run *run, struct error *err)
 {
 	const struct options *o = &run->options;
@@ -152,8 +151,8 @@ static int regions_default(struct run *run, struct error *err)
 	return rc;
 }
 
-/* Without emulation the embedded cluster is what it is: processes side by side. Compute is
- * measured by the agents before the first iteration; a message takes about this long. */
+/* Describes an embedded cluster without emulation: processes on one machine. A message takes about
+ * this long; the agents measure their compute before the first iteration. */
 static void near_cluster(struct cluster *c)
 {
 	static const double message_s = 0.0005, gradient_s = 0.002;
@@ -171,7 +170,7 @@ static void near_cluster(struct cluster *c)
 	c->dispatch_overhead_s = 0;
 }
 
-/* Without a file, and with nothing emulated: so many nodes of which nothing is known yet. */
+/* Builds a cluster of so many nodes about which nothing is known yet. */
 static int bare_cluster(struct run *run, struct error *err)
 {
 	const struct options *o = &run->options;
@@ -189,7 +188,8 @@ static int bare_cluster(struct run *run, struct error *err)
 	return 0;
 }
 
-/* What travels, and what is summed, for the links that are measured. */
+/* Prepares the table of measured links, with the bytes of an activation and of a stage's gradient.
+ */
 static int begin_links(struct members *members, struct error *err)
 {
 	const struct store_run *run =
@@ -224,8 +224,8 @@ static int begin_links(struct members *members, struct error *err)
 	return 0;
 }
 
-/* From the record, a file, what is there, or the regions of the embedded cluster; then the limits
- * of messages. */
+/* Loads the cluster from the record, from a file, from measurements or from the published regions,
+ * and checks it against the limits of messages. */
 static int load_cluster(struct run *run, struct error *err)
 {
 	struct options *o = &run->options;
@@ -302,8 +302,6 @@ static int make_members(struct iteration *it, struct error *err)
 	return 0;
 }
 
-/* In the order in which each needs the one before: what the run is, who may come, the record,
- * planners. controller_fini undoes as much as was done. */
 struct controller *controller_new(void)
 {
 	struct controller *c = alloc_array(1, sizeof(*c));
@@ -312,6 +310,7 @@ struct controller *controller_new(void)
 	return c;
 }
 
+/* Each step needs those before it. controller_fini undoes the steps that were done. */
 int controller_init(struct controller *c, struct error *err)
 {
 	struct rng rng;
@@ -363,7 +362,7 @@ int controller_init(struct controller *c, struct error *err)
 	return 0;
 }
 
-/* Threads first; then what they used. */
+/* Threads stop first, because they use everything else. */
 void controller_fini(struct controller *c)
 {
 	planner_stop(c->planning.planner);

@@ -1,14 +1,14 @@
-/* setup.h - from the command line to a run that is ready to gather its agents. */
+/* setup.h - builds a controller from its command line, ready to gather its agents, and frees it. */
 #ifndef CONTROLLER_SETUP_H
 #define CONTROLLER_SETUP_H
 
 #include "controller/controller.h"
 
-/* A zeroed controller whose parts reach one another, on the heap. For the caller to free after
+/* Returns a zeroed controller on the heap, whose parts reach one another. The caller frees it after
  * controller_fini. */
 struct controller *controller_new(void);
-/* Fills *c from c->options: model, cluster, keys, sockets, store, planner. Negative with a message;
- * then controller_fini frees what there is. */
+/* Fills *c from c->options: model, cluster, keys, sockets, store, planner. On a negative result
+ * with a message, controller_fini frees what was made so far. */
 int controller_init(struct controller *c, struct error *err);
 void controller_fini(struct controller *c);
 

@@ -36,7 +36,7 @@ check_algorithm "$events" "$run" dtfm 3
 check_plans "$run"
 check_verify "$run" 9
 check_gone "$run"
-expect 2 '--algorithm: a run that is gone on with keeps' "$bin/skippipe" controller --resume "$run" \
+expect 2 '--algorithm: a resumed run keeps' "$bin/skippipe" controller --resume "$run" \
 	--key "$run/keys/controller.key" --admitted "$run/keys/admitted" --algorithm best
 
 for name in dtfm-skip no-tc2; do

@@ -30,7 +30,7 @@ check_verify "$run" 8
 check_gone "$run"
 
 # A changed record means another run.
-expect 2 '--wire: a run that is gone on with keeps' "$bin/skippipe" controller --resume "$run" \
+expect 2 '--wire: a resumed run keeps' "$bin/skippipe" controller --resume "$run" \
 	--key "$run/keys/controller.key" --admitted "$run/keys/admitted" --wire fp32
 if command -v sqlite3 >"$dir/sqlite3"; then
 	sqlite3 "$run/run.db" "UPDATE state SET value = 'fp32' WHERE key = '=wire' AND value = 'bf16'"

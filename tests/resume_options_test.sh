@@ -36,4 +36,4 @@ check_verify "$run" 9
 check_gone "$run"
 
 resume=("$bin/skippipe" controller --resume "$run" --key "$run/keys/controller.key" --admitted "$run/keys/admitted")
-expect 2 '--seed: a run that is gone on with keeps' "${resume[@]}" --iterations 20 --seed 3
+expect 2 '--seed: a resumed run keeps' "${resume[@]}" --iterations 20 --seed 3

@@ -1,9 +1,9 @@
-/* commit.c - the decision.
+/* commit.c - decides and announces the commit of an iteration.
  *
- * When every replica has its stage's sum, and keepers have it too, the sums are compared to the
- * bit, the routes are audited, and the commit is written durably; only then it is announced. A
- * crash leaves the state before it or after it.
- */
+ * Once every replica and every standby copy has reported its stage's sum, the controller compares
+ * the sums to the bit, audits the routes and writes the commit durably. The controller announces a
+ * commit only after that write. A crash therefore leaves either the state before the commit or the
+ * state after it. */
 #include "controller/iteration/commit.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@
 #include "controller/weights/copies.h"
 #include "controller/weights/standbys.h"
 
-/* Of a gradient that any training survives it is far below. */
+/* Limit of a sum's squared norm. Gradients in a training that still converges are far below it. */
 static const double MOST_SQUARES = 1e20;
 
 static bool sum_missing(const struct members *members)
@@ -49,8 +49,8 @@ static bool is_of_this_attempt(const struct iteration *it, const struct reported
 	       reported->attempt == it->reduce_attempt && reported->stage == stage;
 }
 
-/* Somebody has told another one in this attempt, and is gone since: which of them is right nobody
- * can tell. */
+/* Returns true if a node that has left since reported a different sum in this attempt. Nobody can
+ * say which of the two sums is right. */
 static bool dead_differ(const struct iteration *it, int stage, const struct reported_sum *first)
 {
 	for (uint32_t i = 0; i < it->members->n; i++) {
@@ -75,13 +75,13 @@ bool commit_can_compare(const struct iteration *it, int stage)
 	return reports >= 2;
 }
 
-/* The replicas of a stage, and those that keep a copy, must have got the same sum, to the bit; so
- * must who has died since. -EPROTO: those of *stage have not.
- */
+/* Checks that the replicas and standby copies of each stage reported the same sum, to the bit. The
+ * reports of nodes that have died since count too. -EAGAIN: a report is missing. -EPROTO: the sums
+ * of *stage differ. */
 static int stage_sums(struct iteration *it, double *total, int *stage)
 {
 	*total = 0;
-	/* Asked after each sum that comes: comparing is for the last */
+	/* Called after each report. The comparison is only worth its time after the last one. */
 	if (sum_missing(it->members))
 		return -EAGAIN;
 	for (int s = *stage = 0; s < it->run->cluster->n_stages; *stage = ++s) {
@@ -97,7 +97,7 @@ static int stage_sums(struct iteration *it, double *total, int *stage)
 			differ = differ || !agreement_same_sum(first, &m->sum.reported);
 		}
 		if (!first)
-			return -EAGAIN; /* stalled */
+			return -EAGAIN; /* the stage has no replica */
 		for (uint32_t i = 0; i < it->members->n; i++) {
 			const struct member *m = &it->members->list[i];
 
@@ -113,8 +113,8 @@ static int stage_sums(struct iteration *it, double *total, int *stage)
 	return 0;
 }
 
-/* Times are measured from the start to the last backward; what came after that is the sums' part.
- * Tokens and idle time are of the whole. */
+/* Fills the figures of the iteration. Its duration ends with the last backward pass; the sums have
+ * their own figure after that. Tokens per second and idle time cover both. */
 static void fill_iteration(struct iteration *it, const struct msg_commit *m, double sum_squares,
 			   struct msg_see_iteration *see)
 {
@@ -153,8 +153,8 @@ static void fill_iteration(struct iteration *it, const struct msg_commit *m, dou
 	fill_algorithm(see, it->run->plan->plan);
 }
 
-/* Seconds that all nodes computed, together. A task that began and did not end, as its node died,
- * is nobody's work. */
+/* Seconds that all nodes spent computing, added up. A task that began and never ended, because its
+ * node died, does not count. */
 static double busy_seconds(const struct progress *p)
 {
 	int64_t began_us[MSG_NODES] = { 0 }, busy_us = 0;
@@ -192,8 +192,9 @@ static void check_promise(struct iteration *it, const struct msg_see_iteration *
 	if (!r->due || see->rerun > 0)
 		return;
 	r->due = false;
-	note(it->run, NOTE_PREDICTION, -1, 0, "%.80s: %.3g > %.3g s said, %.3g s took (%+.0f%%) %s",
-	     r->what, r->before_s, r->predicted_s, (double)see->iteration_s, 100 * off,
+	note(it->run, NOTE_PREDICTION, -1, 0,
+	     "%.80s: %.3g > %.3g s predicted, %.3g s measured (%+.0f%%) %s", r->what, r->before_s,
+	     r->predicted_s, (double)see->iteration_s, 100 * off,
 	     fabs(off) < 0.05   ? "ok"
 	     : fabs(off) < 0.15 ? "WARN"
 				: "MISS");
@@ -217,7 +218,7 @@ static void announce_commit(struct iteration *it, const struct msg *m,
 		r->weights.iterations = r->weights.last_commit_sent = it->run->committed;
 		r->weights.stage = (uint8_t)member_stage(it->run, r);
 		r->weights.hash_agrees = true;
-		r->weights.hash = 0; /* told by MSG_COMMITTED */
+		r->weights.hash = 0; /* MSG_COMMITTED will report the hash */
 		member_send(it->run, r, m);
 		if (r->state == NODE_SYNCING) {
 			members_set(it->run, r, NODE_LIVE, "");
@@ -276,14 +277,15 @@ static void decide_commit(struct iteration *it, double sum_squares)
 	set_phase(it->run, PHASE_COMMITTING);
 }
 
-/* Once a bit may have flipped. */
+/* Repeats the sums after the first difference, which a flipped bit may explain. After the second
+ * difference in one iteration, the minority is excluded. */
 static void take_differing(struct iteration *it, int stage)
 {
 	if (++it->n_differing > 1) {
 		agreement_sums(it->members, stage);
 		return;
 	}
-	note(it->run, NOTE_ALERT, -1, 0, "the nodes of S%d got different sums: reduced again",
+	note(it->run, NOTE_ALERT, -1, 0, "the nodes of S%d reported different sums and sum again",
 	     stage);
 	it->run->requests.restart_sums = true;
 }
@@ -330,7 +332,7 @@ static bool lacks_gradient(struct iteration *it, struct member *m)
 			continue;
 		note(it->run, NOTE_ALERT, m->id, 0,
 		     "n%02u has reported its sum, but not that it counted m%02u", m->id, i);
-		exclude_member(it->members, m, "left a gradient out");
+		exclude_member(it->members, m, "reported a sum that lacks a gradient");
 		return true;
 	}
 	return false;
@@ -344,7 +346,8 @@ void iteration_reduced(struct iteration *it, struct member *m, const struct msg_
 		return;
 	if (r->n_slices != it->summing[r->stage]) {
 		if (m->is_replica)
-			exclude_member(it->members, m, "has another sum than it was told to make");
+			exclude_member(it->members, m,
+				       "summed over another number of replicas than ordered");
 		return;
 	}
 	if (m->copy.gets_sum && r->stage == m->copy.stage) {
@@ -355,9 +358,9 @@ void iteration_reduced(struct iteration *it, struct member *m, const struct msg_
 	}
 	if (!m->is_replica || r->stage != member_stage(it->run, m))
 		return;
-	/* What others sent was checked: it is this one's own. */
+	/* The replica checked its inputs, so an absurd sum is its own fault. */
 	if (!(r->sum_squares >= 0 && r->sum_squares < MOST_SQUARES)) {
-		exclude_for_number(it->members, m, "summed a gradient that cannot be");
+		exclude_for_number(it->members, m, "reported an impossible sum");
 		return;
 	}
 	if (lacks_gradient(it, m))
@@ -369,27 +372,28 @@ void iteration_reduced(struct iteration *it, struct member *m, const struct msg_
 		commit_when_reduced(it);
 }
 
-/* A member's word of any other commit, or of another stage, proves nothing. */
+/* Returns true if the controller announced this commit of this stage to the node. A report of any
+ * other commit proves nothing. */
 static bool was_announced(const struct run *run, const struct member *m,
 			  const struct msg_committed *r)
 {
 	if (r->iteration > run->committed)
-		return false; /* the run has gone back since */
+		return false; /* the run has gone back to a checkpoint since */
 	return (r->stage == m->weights.stage && r->iteration == m->weights.last_commit_sent) ||
 	       (r->stage == m->copy.stage && (r->iteration == m->copy.last_commit_sent ||
 					      r->iteration == m->weights.last_commit_sent));
 }
 
-/* Whether the word is of a copy that is fetched again, as it was not the stage's: the new one's
- * word is to come. */
+/* Returns true if the report is about a copy that was refused and is being fetched again. The new
+ * copy will have a report of its own. */
 static bool is_fetched_again(const struct member *m, const struct msg_committed *r)
 {
 	return r->stage == m->copy.stage && (r->copy || r->stage != m->weights.stage) &&
 	       !m->copy.is_whole;
 }
 
-/* The word of one that is no replica yet, or no more: after a takeover it was told the commit
- * again, and its stage may be nowhere else. */
+/* Takes the hash of a node that is not a replica at the moment. A restarted controller repeats the
+ * commit to such nodes, because one of them may hold the only weights of its stage. */
 static void take_late_report(const struct run *run, struct member *m, const struct msg_committed *r)
 {
 	if (r->copy || r->stage != m->weights.stage || r->iteration != run->committed ||
@@ -402,7 +406,7 @@ static void take_late_report(const struct run *run, struct member *m, const stru
 void iteration_committed(struct members *members, struct member *m, const struct msg_committed *r)
 {
 	if (!was_announced(members->run, m, r))
-		admission_stray(members->run, m, "tells of commits that it was not told of");
+		admission_stray(members->run, m, "reports commits that were not announced to it");
 	else if (!is_fetched_again(m, r))
 		record_hash(members->run, m, r->stage, r->iteration, r->hash);
 	if (r->copy || r->stage != m->weights.stage ||
@@ -412,8 +416,8 @@ void iteration_committed(struct members *members, struct member *m, const struct
 		return;
 	}
 	if (r->iteration != members->run->committed || r->iteration != m->weights.last_commit_sent)
-		return; /* not the newest */
-	/* Told again, and it had the sum */
+		return; /* not the newest commit */
+	/* The repeated commit found the sum in place */
 	if (members->run->phase == PHASE_GATHERING && members->run->resumed) {
 		m->assigned.is_ready = r->stage == member_stage(members->run, m);
 		m->weights.iterations = r->iteration;

@@ -1,6 +1,5 @@
-/* commit.h - the decision: when every replica has its stage's sum, the commit is written durably,
- * and only then announced.
- */
+/* commit.h - decides and announces the commit of an iteration. The commit is written durably before
+ * it is announced. */
 #ifndef CONTROLLER_ITERATION_COMMIT_H
 #define CONTROLLER_ITERATION_COMMIT_H
 
@@ -14,11 +13,11 @@ struct msg_committed;
 struct msg_reduced;
 
 struct prediction_record {
-	float errors[64]; /* |measured - predicted| / measured, newest overwrites oldest */
+	float errors[64]; /* |measured - predicted| / measured; the newest overwrites the oldest */
 	uint32_t n, next;
 };
 
-/* What a new plan promised, until an undisturbed iteration has shown what it keeps. */
+/* Prediction of a new plan. The first undisturbed iteration checks it. */
 struct promise {
 	bool due;
 	char what[96];
@@ -26,8 +25,8 @@ struct promise {
 };
 
 void commit_when_reduced(struct iteration *it);
-/* Two have told the stage's sum in this attempt, whether they are gone since or keep a copy: a
- * wrong one shows. */
+/* Returns true if at least two nodes reported the stage's sum in this attempt, so that a wrong sum
+ * shows. Standby copies and nodes that have left since count too. */
 bool commit_can_compare(const struct iteration *it, int stage);
 void iteration_reduced(struct iteration *it, struct member *m, const struct msg_reduced *r);
 void iteration_committed(struct members *members, struct member *m, const struct msg_committed *r);

@@ -1,5 +1,7 @@
-/* evaluate.c - validation between iterations: every stage, forward only, over the run's own agents.
- * It pays no emulated delay: it is a measurement, not part of what is measured. */
+/* evaluate.c - validates the model between iterations, on the agents of the run.
+ *
+ * The microbatches of the validation set pass forward through every stage. Emulated delays do not
+ * apply, because validation is a measurement and not a part of the emulated training. */
 #include "controller/iteration/evaluate.h"
 
 #include <stdlib.h>
@@ -13,7 +15,7 @@
 #include "controller/operator/journal.h"
 #include "controller/operator/stream.h"
 
-/* A stage's k-th replica, counted round. */
+/* Returns the k-th replica of the stage, counted modulo the number of replicas. */
 static uint16_t replica_of(const struct members *members, int stage, uint32_t k)
 {
 	uint32_t n = stage_replicas(members, stage, NULL), at = 0;
@@ -31,8 +33,8 @@ static uint16_t replica_of(const struct members *members, int stage, uint32_t k)
 	return 0;
 }
 
-/* From the k-th on the first with links to the one before, and back to the data node if it is the
- * last. */
+/* Returns the first replica, from the k-th on, that has a link to the hop before it. The last hop
+ * also needs a link back to the data node. Falls back to the k-th replica. */
 static uint16_t choose_evaluator(const struct members *members, const struct microbatch *mb,
 				 int stage, uint32_t k)
 {
@@ -67,8 +69,9 @@ bool evaluation_needs(const struct iteration *it, uint16_t a, uint16_t b)
 	return false;
 }
 
-/* Each microbatch goes by one replica of every stage, taken in turn, around links that are cut. An
- * attempt tells the answers of one try from those of another. */
+/* Sends each validation microbatch through one replica of every stage. The replicas of a stage take
+ * turns, and cut links are avoided. The attempt number separates the answers of this validation
+ * from those of an earlier one. */
 void evaluation_begin(struct iteration *it)
 {
 	struct evaluation *e = &it->evaluation;
@@ -134,15 +137,16 @@ void iteration_evaluated(struct iteration *it, struct member *m, const struct ms
 	set_phase(it->run, PHASE_PLANNING);
 }
 
-/* After the limit the nodes that hang are dropped. Where none says that it is at work, this
- * validation is given up. */
+/* Drops the nodes that hang once the limit has passed. If no node reports work, the validation is
+ * abandoned. */
 void evaluation_turn(struct iteration *it)
 {
 	const struct evaluation *e = &it->evaluation;
 
 	if (!stall_look(it) || !stall_hung(it, e->n) || stall_drop_hung(it->members))
 		return;
-	note(it->run, NOTE_WARNING, -1, 0, "no validation of it%llu: %u of %u answers came",
+	note(it->run, NOTE_WARNING, -1, 0,
+	     "validation of it%llu abandoned: %u of %u answers arrived",
 	     (unsigned long long)e->iteration, e->done, e->n);
 	set_phase(it->run, PHASE_PLANNING);
 }

@@ -1,6 +1,5 @@
-/* evaluate.h - validation between iterations: every stage, forward only, over the run's own agents.
- * It pays no emulated delay: it is a measurement, not part of what is measured.
- */
+/* evaluate.h - validates the model between iterations: every stage, forward only, on the agents of
+ * the run. Emulated delays do not apply. */
 #ifndef CONTROLLER_ITERATION_EVALUATE_H
 #define CONTROLLER_ITERATION_EVALUATE_H
 
@@ -24,7 +23,8 @@ struct evaluation {
 };
 
 void evaluation_begin(struct iteration *it);
-/* The link, for an answer */
+/* Returns true if a validation microbatch that is still unanswered uses the link between a and b.
+ */
 bool evaluation_needs(const struct iteration *it, uint16_t a, uint16_t b);
 void evaluation_turn(struct iteration *it);
 void iteration_evaluated(struct iteration *it, struct member *m, const struct msg_evaluated *e);

@@ -1,14 +1,14 @@
-/* iteration.c - the phases of an iteration, and what happens when a node dies in one.
+/* iteration.c - runs an iteration through its phases, and recovers from a death in each phase.
  *
  *     begin -> COMPUTING -> (every microbatch done) REDUCING -> (every replica has the sum)
- * decide: write the commit durably, then announce it -> EVALUATING now and then -> begin
+ *       -> commit, written durably and then announced -> EVALUATING at times -> begin
  *
- * A death while COMPUTING or REDUCING: the microbatches whose gradients died with the node run
- * again over other replicas of its stage; what others counted stays counted. A death after
- * every survivor of its stage has the sum changes nothing, as long as that sum stands: it holds
- * the node's part. Where sums begin anew, that part runs again first. After the decision the
- * survivors commit, whoever dies.
- */
+ * If a node dies while COMPUTING or REDUCING, its gradients are lost. The microbatches concerned
+ * run again over other replicas of its stage; gradients that other nodes counted stay counted.
+ *
+ * A death after every survivor of the stage has reported its sum changes nothing, because that sum
+ * contains the dead node's part. If the sums restart later, that part runs again first. After the
+ * commit is recorded, the survivors apply it whoever dies. */
 #include "controller/iteration/iteration.h"
 
 #include <errno.h>
@@ -41,13 +41,14 @@
 #include "controller/weights/stage_moves.h"
 #include "controller/weights/restore.h"
 
-/* A cross entropy is not negative (but for rounding); a model that guesses among a million
- * tokens has 14. */
+/* Limits of a plausible loss. A cross entropy is not negative except for rounding; a model that
+ * guesses among a million tokens has 14. */
 static const float LEAST_LOSS = -0.1f, MOST_LOSS = 1e4f;
 
 enum { REPLAN_AGAIN_US = 5000000 };
 
-/* Joiners whose weights are of this very commit take part from here on. */
+/* Makes replicas of the joiners that hold the weights of the last commit. Returns true if there was
+ * one. computing: they stay SYNCING until they have committed. */
 static bool admit_joiners(struct planning *planning, bool computing)
 {
 	bool any = false, live = false;
@@ -61,7 +62,7 @@ static bool admit_joiners(struct planning *planning, bool computing)
 		m->is_replica = true;
 		copies_release(planning->members, m);
 		if (computing)
-			continue; /* LIVE once it has committed */
+			continue; /* LIVE after the next commit */
 		members_set(planning->run, m, NODE_LIVE, "");
 		note(planning->run, NOTE_EVENT, m->id, 'R',
 		     "n%02u S%d joined with the weights of it%llu", m->id,
@@ -75,8 +76,8 @@ static bool admit_joiners(struct planning *planning, bool computing)
 
 /* ---- reducing ---- */
 
-/* A joiner takes part from here on, so all begin anew with it. Those that were is_expected sooner
- * may be done. */
+/* Starts the sums. A joiner takes part in them, so sums that were ordered ahead restart with it.
+ * Without a joiner, those sums may even be complete already. */
 static void begin_reducing(struct iteration *it)
 {
 	if (admit_joiners(it->planning, true))
@@ -103,8 +104,8 @@ static void retire_marked(struct members *members)
 	}
 }
 
-/* A node's order, in the run's microbatch numbers (a plan's ids are any; ours are their ranks).
- */
+/* Returns the node's order of tasks. The plan's microbatch ids are arbitrary, so each is replaced
+ * by its position in the plan. */
 static struct msg_rank *ranks_for(const struct plan *p, uint16_t node, uint32_t *n)
 {
 	const struct plan_order *order = NULL;
@@ -127,7 +128,7 @@ static struct msg_rank *ranks_for(const struct plan *p, uint16_t node, uint32_t 
 	return ranks;
 }
 
-/* To every replica that does not have it. */
+/* Sends the plan to every replica that does not have it. */
 static int send_plan(struct iteration *it)
 {
 	struct route *routes = malloc(it->routes.n * sizeof(*routes));
@@ -164,7 +165,7 @@ static bool take_pending(struct iteration *it)
 	struct error err;
 
 	if (it->redo && !(p && replan_usable(it->members, p)))
-		return false; /* the same epoch would be taken for the same try */
+		return false; /* agents would mistake the same epoch for the same attempt */
 	it->redo = false;
 	if (p && replan_usable(it->members, p)) {
 		it->promise = (struct promise){
@@ -255,7 +256,7 @@ void iteration_boundary(struct iteration *it)
 								   : "done");
 		return;
 	}
-	/* One that begins anew has not ended */
+	/* An iteration that restarts has not ended, so a pause waits for it. */
 	if (it->run->wanted.pause && !it->run->wanted.step && !it->redo) {
 		if (it->run->phase != PHASE_PAUSED)
 			set_phase(it->run, PHASE_PAUSED);
@@ -300,7 +301,8 @@ static void task_ended(struct iteration *it, struct microbatch *mb, const struct
 	}
 }
 
-/* A gradient that is home has been counted all the way, except at hops that owe their backward. */
+/* Marks the microbatch done when its chain has ended and no substitute owes a backward pass. Every
+ * hop has then counted its gradient. */
 static void mark_if_done(struct iteration *it, struct microbatch *mb)
 {
 	if (mb->done || !routes_chain_ended(mb) || mb->owed_backward)
@@ -309,7 +311,7 @@ static void mark_if_done(struct iteration *it, struct microbatch *mb)
 	it->routes.done++;
 }
 
-/* Whether it is of a task that its node was is_expected of. */
+/* Returns true if the event belongs to a task that the node was given. */
 static bool is_of_route(const struct microbatch *mb, const struct msg_task_event *e)
 {
 	if (e->attempt > mb->route.attempt)
@@ -317,7 +319,7 @@ static bool is_of_route(const struct microbatch *mb, const struct msg_task_event
 	return e->attempt < mb->route.attempt || routes_hop(mb, e->node) >= 0;
 }
 
-/* A number for every event that there can be. */
+/* Returns a number that is unique to the event. */
 static uint64_t event_number(const struct msg_task_event *e)
 {
 	_Static_assert(MSG_NODES <= 1 << 10 && MSG_MICROBATCHES <= 1 << 16, "they fit");
@@ -331,20 +333,20 @@ static void take_event(struct iteration *it, struct member *m, struct msg_task_e
 	bool is_expected, is_repeated;
 
 	if (e.microbatch >= it->routes.n || e.attempt < it->run->first_attempt)
-		return; /* of an earlier controller's try at this iteration: void */
+		return; /* of an attempt under an earlier controller: void */
 	if (!is_clock(e.at_us) || !is_clock(e.arrived_us))
 		return;
 	mb = &it->routes.microbatches[e.microbatch];
 	e.node = m->id;
 	e.blocker_node = m->id;
-	/* What is not of this iteration's tasks, or said twice, is not kept: only how a task ended
-	 * may still matter, and that one was counted twice does. */
+	/* Events of other tasks, and repeated ones, are dropped. The end of a task is the
+	 * exception: it is checked below, because a gradient may have been counted twice. */
 	is_expected = is_of_route(mb, &e);
 	is_repeated = is_expected && !(e.type == WORK_ENDS && e.counted) &&
 		      !number_set_add(&it->progress.events_seen, event_number(&e));
 	if (!is_expected || is_repeated)
 		admission_stray(it->run, m,
-				"tells of tasks that it was not given, or again and again");
+				"reports tasks that it was not given, or repeats reports");
 	if (is_repeated || (!is_expected && e.type != WORK_ENDS))
 		return;
 	e.at_us += m->clock.offset_us;
@@ -358,7 +360,7 @@ static void take_event(struct iteration *it, struct member *m, struct msg_task_e
 	}
 	if (e.type == WORK_ENDS && e.kind == TASK_LOSS &&
 	    !(e.loss > LEAST_LOSS && e.loss < MOST_LOSS)) {
-		exclude_for_number(it->members, m, "computed a loss that cannot be");
+		exclude_for_number(it->members, m, "computed an impossible loss");
 		return;
 	}
 	if (it->rerun_us != 0 && e.type == WORK_STARTS && e.attempt == mb->route.attempt &&
@@ -371,15 +373,16 @@ static void take_event(struct iteration *it, struct member *m, struct msg_task_e
 	    !routes_may_count(&it->routes, m->id, e.microbatch, e.kind)) {
 		if (mb->moved && e.attempt < mb->route.attempt && routes_hop(mb, m->id) < 0) {
 			note(it->run, NOTE_WARNING, m->id, 0,
-			     "n%02u had counted m%02u, which it was taken not to have begun", m->id,
+			     "n%02u had counted m%02u before that was moved to another node", m->id,
 			     e.microbatch);
-			request_restart(&it->run->requests, "what had been moved was counted");
+			request_restart(&it->run->requests, "a moved microbatch was counted twice");
 			return;
 		}
-		note(it->run, NOTE_ALERT, m->id, 0,
-		     "n%02u says it counted m%02u, which is not its own to count%s", m->id,
-		     e.microbatch, routes_hop(mb, m->id) < 0 ? "" : " now");
-		exclude_member(it->members, m, "counted what it must not");
+		note(it->run, NOTE_ALERT, m->id, 0, "n%02u reports that it counted m%02u%s", m->id,
+		     e.microbatch,
+		     routes_hop(mb, m->id) < 0 ? ", which does not visit it"
+					       : " again or out of turn");
+		exclude_member(it->members, m, "counted a gradient that it must not count");
 		return;
 	}
 	drift_task(it, m, &e);
@@ -405,11 +408,11 @@ void iteration_report(struct iteration *it, struct member *m, const struct msg_r
 		m->heard.reported_while_dead_in = r->iteration;
 	if (r->iteration != it->run->iteration || !m->is_replica ||
 	    it->run->iteration != it->run->committed + 1)
-		return; /* of an iteration that is over */
+		return; /* that iteration is over */
 	for (uint32_t i = 0; i < r->n_events && m->is_replica; i++)
 		take_event(it, m, r->events[i]);
 	if (it->run->phase != PHASE_COMPUTING || requests_any(&it->run->requests))
-		return; /* who lied, and what it did, is settled first */
+		return; /* pending requests come first */
 	if (it->run->plan->plan->overlap_sync)
 		sums_order_counted(it);
 	if (all_done(it))
@@ -428,8 +431,8 @@ static bool stage_has_sum(const struct members *members, int stage)
 	return true;
 }
 
-/* The gone node's weights are nowhere else among the living. If its process only slept they come
- * back with it (iteration_readmit); until then nothing can go on. */
+/* Stops the run after the death of a stage's last replica. If the node's process was only
+ * suspended, the weights return with it (iteration_readmit). Until then nothing can continue. */
 static void stall_run(struct weights *weights, const struct member *gone)
 {
 	if (weights->run->phase != PHASE_STALLED)
@@ -444,8 +447,8 @@ static void stall_run(struct weights *weights, const struct member *gone)
 	set_phase(weights->run, PHASE_STALLED);
 }
 
-/* Whoever has a part in the iteration is there: nobody else died while it was stalled, or in a sum
- * before. */
+/* Returns true if every node on a route is a replica: no other node died while the run was stalled
+ * or in an earlier sum. */
 static bool all_on_route(const struct iteration *it)
 {
 	for (uint32_t i = 0; i < it->members->n; i++)
@@ -454,8 +457,8 @@ static bool all_on_route(const struct iteration *it)
 	return true;
 }
 
-/* The node's part in the iteration runs again elsewhere. False: nobody else of its stage is left,
- * and all wait, or the run ends. */
+/* Reruns the node's part of the iteration on other replicas. Returns false if its stage has no
+ * other replica, in which case the run stalls, or if the run ends. */
 static bool rerun_without(struct iteration *it, struct member *gone)
 {
 	int n = reroute_without(it, gone);
@@ -469,12 +472,13 @@ static bool rerun_without(struct iteration *it, struct member *gone)
 	}
 	if (n < 0)
 		stall_run(it->weights, gone);
-	/* The new routes could not be recorded */
+	/* False if the new routes could not be recorded */
 	return n >= 0 && it->run->phase != PHASE_FINISHED;
 }
 
-/* Who is gone and still on a route had its part in sums that are void now. It may be about to join
- * again, with a gradient of nothing: joiners come in after this. */
+/* The void sums included the parts of nodes that have died and are still on a route. Those parts
+ * run again before joiners are admitted: the dead node may be among the joiners, and then without
+ * its gradient. */
 void begin_reduction(struct iteration *it)
 {
 	sums_forget(it);
@@ -496,13 +500,13 @@ bool iteration_readmit(struct iteration *it, struct member *m)
 	    !member_holds(it->run, m, stage) || stage_replicas(it->members, stage, NULL) > 0 ||
 	    !restore_averted(it->weights, stage))
 		return false;
-	/* Another node took the stage over and has the place of m. */
+	/* Another node was given the stage, and m that node's place */
 	if (member_stage(it->run, m) != stage) {
 		stage_moves_exchange(it->members, m, stage);
 		resume_save(it->members);
 		it->weights->stall.taken_over = true;
 	}
-	/* Another process, or it left all to read a checkpoint */
+	/* A new process, or one that dropped its state to read a checkpoint */
 	if (m->beat.iteration != it->run->iteration)
 		it->weights->stall.taken_over = true;
 	m->is_replica = true;
@@ -516,9 +520,9 @@ bool iteration_readmit(struct iteration *it, struct member *m)
 		it->weights->stall.taken_over = true;
 	it->run->steps++;
 	if (!replicas_everywhere(it->members) || it->weights->stall.taken_over)
-		return true; /* recover_turn goes on */
+		return true; /* recover_turn continues */
 	if (it->weights->stall.in == PHASE_COMPUTING || it->weights->stall.in == PHASE_REDUCING) {
-		reroute_announce_all(it); /* it was not is_expected when it passed for dead */
+		reroute_announce_all(it); /* it missed the reroutes while it was believed dead */
 		begin_reduction(it);
 	} else {
 		set_phase(it->run, PHASE_PLANNING);
@@ -534,8 +538,8 @@ static void rerun_what_died(struct iteration *it, struct member *gone)
 		begin_reduction(it);
 }
 
-/* Returns true if all that the node counted was reported. A replica reports that before its sum,
- * but a node that is gone may not have. */
+/* Returns true if the node reported everything that it counted. A replica reports its counts before
+ * its sum, but a node that has died may not have reported them. */
 static bool has_reported_counts(const struct iteration *it, const struct member *gone)
 {
 	for (uint32_t i = 0; i < it->routes.n; i++)
@@ -544,10 +548,13 @@ static bool has_reported_counts(const struct iteration *it, const struct member 
 	return true;
 }
 
-/* While tasks run its part runs again elsewhere. While sums are made that is so too, unless its
- * stage has the sum, as two have is_expected, and all that it counted is known: then its part is in
- * it. Between iterations nothing is lost but a replica. Where all stages have one left, plans are
- * made without it. */
+/* Recovers from the death of m, depending on the phase.
+ *
+ * COMPUTING: its part runs again elsewhere. REDUCING: likewise, unless its part is safely in the
+ * sum. That is so if its whole stage has reported the sum, two nodes can be compared, and all its
+ * counts are known. Between iterations: only a replica is lost.
+ *
+ * If every stage still has a replica, a plan without the node is requested. */
 void iteration_lost(struct iteration *it, struct member *m)
 {
 	switch (it->run->phase) {

@@ -1,4 +1,4 @@
-/* iteration.h - the phases of an iteration, and what happens when a node dies in one. */
+/* iteration.h - runs an iteration through its phases, and recovers from a death in each phase. */
 #ifndef CONTROLLER_ITERATION_ITERATION_H
 #define CONTROLLER_ITERATION_ITERATION_H
 
@@ -19,18 +19,18 @@
 struct member;
 struct msg_report;
 
-/* The iteration under way, as measured. */
+/* Measurements of the iteration under way. */
 struct progress {
 	int64_t started_us, last_backward_us, reduce_us, reduced_us;
 	uint32_t collisions;
 	double wait_s, busy_s;         /* real seconds */
-	struct number_set events_seen; /* its events, each once  */
+	struct number_set events_seen; /* numbers of the events received */
 	struct msg_task_event *events; /* of the iteration, for the store */
 	uint32_t n_events;
 	size_t room_events;
-	uint32_t n_shown;       /* of them, consoles were told */
-	uint32_t ended, voided; /* tasks; those of tries before, when the iteration began anew */
-	bool rerouted;          /* routes are no longer those of the plan */
+	uint32_t n_shown;       /* events sent to consoles so far */
+	uint32_t ended, voided; /* tasks: of this attempt; of attempts that restarts made void */
+	bool rerouted;          /* the routes differ from the plan's */
 };
 
 struct iteration {
@@ -41,30 +41,32 @@ struct iteration {
 	struct routes routes;
 	struct progress progress;
 	uint32_t reduce_attempt;
-	/* Replicas that were asked to sum in this attempt; 0: not yet */
+	/* Replicas asked to sum in this attempt; 0: not asked yet */
 	uint32_t summing[MSG_STAGES];
 	/* Stages of this iteration whose replicas reported different sums */
 	uint32_t n_differing;
 	struct stall_detector detector;
 	struct evaluation evaluation;
-	bool redo; /* the iteration restarts, with another plan */
-	/* When microbatches were ordered to run again, until one of them starts; 0: none */
+	bool redo; /* the iteration restarts with a new plan */
+	/* Time at which microbatches were ordered to run again, until the first of them starts; 0:
+	 * none */
 	int64_t rerun_us;
 	struct prediction_record prediction;
 	struct promise promise;
 };
 
-/* Sums that were begun, or done, count no longer: they begin anew once all is done, over those who
- * are left. */
+/* Voids the sums begun or completed, and restarts them over the remaining replicas once every
+ * microbatch is done. */
 void begin_reduction(struct iteration *it);
 /* Makes replicas of the joiners that hold the last commit. */
 void iteration_admit_joiners(struct planning *planning);
 /* Between two iterations: ends the run, pauses, waits for a plan, or begins the next iteration. */
 void iteration_boundary(struct iteration *it);
 void iteration_report(struct iteration *it, struct member *m, const struct msg_report *r);
-void iteration_lost(struct iteration *it, struct member *m); /* a replica died */
-/* Who has no part in the run now may hold the weights of a stage that is lost, also where its place
- * was given to another: true when it does, and the run goes on with it as if it had never slept. */
+void iteration_lost(struct iteration *it, struct member *m); /* after a replica died */
+/* Takes back a node whose process was only suspended, if it holds the weights of a stage that has
+ * no replica. The node may meanwhile have been given another place. Returns true if the node is a
+ * replica again. */
 bool iteration_readmit(struct iteration *it, struct member *m);
 void iteration_fini(struct iteration *it);
 

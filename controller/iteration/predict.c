@@ -1,15 +1,13 @@
-/* predict.c - what a plan will really take on measured links: the search's own figure, and around
- * it what the controller's messages and the sums add.
+/* predict.c - predicts how long an iteration of a plan takes on measured links.
  *
- *     START's way | a node's tasks and transfers | slices to their owners | sums back | REDUCED's
- * way | commit
+ * The search predicts tasks and transfers. This module adds the controller's messages and the sums:
  *
- * Half of a node's round trip is each way to and from the controller. START comes at different
- * times to different data nodes: that is the microbatches' release_s, so the simulation has it. The
- * sums are worked out node by node: each begins after its own last task, for it was told so with
- * the start (sums.h), and then come two exchanges, each of a slice of 1 / r of the stage's
- * gradient.
- */
+ *     START travels | tasks and transfers | slices to their owners | sums back | REDUCED travels
+ *
+ * A message to or from the controller takes half of the node's round trip. START reaches the data
+ * nodes at different times, which the simulation knows as the microbatches' release_s. Each node
+ * begins its sum after its own last task, because sums are ordered with the start (sums.h). A sum
+ * is two exchanges, each of a slice of 1 / r of the stage's gradient over r replicas. */
 #include "controller/iteration/predict.h"
 
 #include <math.h>
@@ -23,8 +21,8 @@ static double one_way_s(const struct members *members, int node)
 	return (double)timeout_round_trip(&members->list[node].heard.rounds) * 0.5e-6;
 }
 
-/* When every replica's word of its sum has come: counted_s[node] is when it has added its last
- * gradient. */
+/* Returns the time at which the last replica's REDUCED arrives. counted_s[node] is when the node
+ * has added its last gradient. */
 static double stage_summed_s(const struct members *members, const struct plan *p, int stage,
 			     const double *counted_s)
 {
@@ -51,7 +49,7 @@ static double stage_summed_s(const struct members *members, const struct plan *p
 	return last;
 }
 
-/* Who has no task has heard of the start. NULL: no memory. */
+/* Returns when each node ends its last task, or receives START if it has none. NULL: no memory. */
 static double *find_last_tasks(const struct members *members, const struct plan *p,
 			       const struct simulation *s)
 {
@@ -77,7 +75,7 @@ void predict(struct members *members, struct planned *a)
 		a->plan->microbatches[i].release_s =
 			one_way_s(members, a->plan->microbatches[i].data_node);
 	if (simulate(members->run->cluster, a->plan, &s, &err) != 0)
-		return; /* a link is gone: whoever uses the plan finds out */
+		return; /* a link has failed; the users of the plan check that themselves */
 	d->iteration_s = s->iteration_s;
 	d->collisions = s->collisions;
 	d->collision_wait_s = s->collision_wait_s;

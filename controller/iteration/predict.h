@@ -1,14 +1,12 @@
-/* predict.h - what a plan will really take on measured links: the search's own figure, and around
- * it what the controller's messages and the sums add.
- */
+/* predict.h - predicts how long an iteration of a plan takes on measured links. */
 #ifndef CONTROLLER_ITERATION_PREDICT_H
 #define CONTROLLER_ITERATION_PREDICT_H
 
 struct members;
 struct planned;
 
-/* On measured links: what the controller's messages and the sums add is part of what the plan
- * predicts. */
+/* Replaces the plan's predictions by ones that include the controller's messages and the sums. Does
+ * nothing if links are not measured. */
 void predict(struct members *members, struct planned *a);
 
 #endif

@@ -1,6 +1,5 @@
 /* reroute.c - reroutes microbatches of the iteration under way around a node that died or a link
- * that is cut, and tells the agents. routes.c chooses the substitutes.
- */
+ * that is cut, and announces the new routes to the agents. routes.c chooses the substitutes. */
 #include "controller/iteration/reroute.h"
 
 #include <errno.h>
@@ -14,7 +13,7 @@
 #include "controller/operator/announce.h"
 #include "controller/operator/journal.h"
 
-/* Consoles hear which ways the microbatches of this iteration take. */
+/* Sends consoles the routes of this iteration. */
 void reroute_show(struct iteration *it)
 {
 	it->progress.rerouted = true;
@@ -35,7 +34,7 @@ void reroute_announce(struct iteration *it, const uint32_t *changed, uint32_t n,
 		routes[i] = it->routes.microbatches[changed[i]].route;
 	m.u.reroute = (struct msg_reroute){ it->run->iteration, it->run->epoch,         n, routes,
 					    gone != NULL,       gone ? &gone->id : NULL };
-	sums_forget(it); /* what counts changes, and who counts it */
+	sums_forget(it); /* the set of counted gradients changes */
 	send_replicas(it->members, &m);
 	reroute_show(it);
 	free(routes);
@@ -61,7 +60,8 @@ struct usable_nodes {
 static void find_usable(const struct members *members, struct usable_nodes *w)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
-		/* A joiner that came for the reduction has not heard this iteration's start. */
+		/* A joiner that was admitted for the sums has not received this iteration's START.
+		 */
 		w->usable[i] = members->list[i].is_replica &&
 			       members->list[i].state != NODE_SYNCING &&
 			       !members->list[i].is_leaving;

@@ -8,17 +8,18 @@
 struct iteration;
 struct member;
 
-void reroute_show(struct iteration *it); /* to consoles */
-/* Agents hear the new routes of `changed` (n ids), and who is gone (NULL nobody). */
+void reroute_show(struct iteration *it); /* sends the routes to consoles */
+/* Announces the new routes of `changed` (n ids) to the agents, and the node that died (NULL: none).
+ */
 void reroute_announce(struct iteration *it, const uint32_t *changed, uint32_t n,
 		      const struct member *gone);
-/* All that is not as planned; who knows it passes over it */
+/* Announces all routes that differ from the plan; agents that know them ignore the message. */
 void reroute_announce_all(struct iteration *it);
-/* Microbatches that visit the node are rerouted over others of its stage. Returns how many run
- * again; -ENOENT: nobody else is left of its stage; -ENOMEM. */
+/* Reroutes the microbatches that visit the node over other replicas of its stage. Returns how many
+ * run again. -ENOENT: the stage has no other replica; -ENOMEM. */
 int reroute_without(struct iteration *it, struct member *gone);
-/* What is still to use the link between them, which is not there, goes by another node. Returns how
- * many microbatches; -ENOENT: for one of them there is nobody, and nothing was changed; -ENOMEM. */
+/* Reroutes the microbatches that still need the cut link between a and b over another node. Returns
+ * how many. -ENOENT: one of them has no substitute, and nothing was changed; -ENOMEM. */
 int reroute_around(struct iteration *it, const struct member *a, const struct member *b);
 
 #endif

@@ -1,13 +1,17 @@
-/* restart.c - the iteration that is under way begins anew. */
+/* restart.c - restarts the iteration under way with a new attempt.
+ *
+ * The controller restarts an iteration when its results can no longer be trusted or completed:
+ * weights differed, a stage was restored, or the iteration stalled. It needs no knowledge of how
+ * far each node had come. */
 #include "controller/iteration/restart.h"
 
 #include "controller/iteration/iteration.h"
 #include "controller/members/member.h"
 #include "controller/planning/replan.h"
 
-/* Another epoch says so to the agents, and higher attempts tell the reports of the one try from
- * those of the other. */
-static void begin_anew(struct iteration *it)
+/* A new epoch announces the restart to the agents. Higher attempt numbers separate their new
+ * reports from the void ones. */
+static void begin_attempt(struct iteration *it)
 {
 	uint32_t most = it->reduce_attempt;
 
@@ -24,9 +28,9 @@ static void begin_anew(struct iteration *it)
 void restart_iteration(struct iteration *it, const char *why)
 {
 	if (it->run->phase == PHASE_STALLED && !replicas_everywhere(it->members)) {
-		it->weights->stall.taken_over = true; /* not before the lost stage is there */
+		it->weights->stall.taken_over = true; /* waits until the lost stage is restored */
 		return;
 	}
-	begin_anew(it);
+	begin_attempt(it);
 	replan(it->planning, why);
 }

@@ -1,10 +1,11 @@
-/* restart.h - the iteration that is under way begins anew. */
+/* restart.h - restarts the iteration under way with a new attempt. */
 #ifndef CONTROLLER_ITERATION_RESTART_H
 #define CONTROLLER_ITERATION_RESTART_H
 
 struct iteration;
 
-/* The iteration that was under way begins anew. */
+/* Voids everything computed in this iteration and requests a plan for the new attempt. If a stage
+ * has no replica, the restart waits for it. why: shown in the journal. */
 void restart_iteration(struct iteration *it, const char *why);
 
 #endif

@@ -1,11 +1,11 @@
-/* routes.c - which way each microbatch takes in the iteration under way, and what has been counted
- * of it.
+/* routes.c - the route of each microbatch in the iteration under way, and the gradients counted
+ * along it.
  *
- * A plan's paths become routes; deaths and cut links change them. A hop that died is taken over by
- * another replica of its stage, which owes what the dead one had done: a forward, a backward, the
- * loss. What others counted stays counted. An attempt number tells reports of the one way from
- * those of the other; counts are kept by node, in order, for verify.
- */
+ * The paths of the plan become routes; deaths and cut links change them. A substitute, another
+ * replica of the same stage, replaces a dead hop and owes what the dead node had done: a forward
+ * pass, a backward pass, the loss. Counts of other nodes stay valid. The attempt number separates
+ * reports of an old route from those of the new one. Counts are kept by node and in order, because
+ * verify needs that order. */
 #include "controller/iteration/routes.h"
 
 #include <errno.h>
@@ -52,8 +52,8 @@ static void set_route(struct microbatch *m, uint32_t id, uint32_t attempt,
 	}
 }
 
-/* First to every microbatch whose data node has a shard of its own that still has waves left;
- * then what remains, in order, to those that remain. */
+/* Gives each data node microbatches of its own shard first. What remains is dealt in order to the
+ * microbatches without a shard. */
 static void deal_shards(struct routes *r, const int *shard_of, uint32_t n_shards,
 			uint32_t per_shard, uint32_t *next_wave)
 {
@@ -139,7 +139,7 @@ bool routes_ended(const struct microbatch *m, uint32_t t)
 	return t < m->passed && !routes_owes(m, t);
 }
 
-/* Returns true if position t has ended, or its node is at it. */
+/* Returns true if position t has ended or is under way at its present node. */
 static bool has_begun(const struct microbatch *m, uint32_t t)
 {
 	return routes_ended(m, t) || (t == m->passed && m->next_began);
@@ -150,8 +150,8 @@ bool routes_chain_ended(const struct microbatch *m)
 	return m->passed > 2 * m->route.n_hops;
 }
 
-/* Puts another node of the same stage at a hop: what the others have done stays good, and the node
- * owes what is to be done there. The caller raises the attempt. */
+/* Puts a substitute, another node of the same stage, at a hop. Work of other nodes stays valid, and
+ * the substitute owes this hop's. The caller raises the attempt. */
 static void substitute(struct microbatch *m, uint32_t hop, uint16_t node)
 {
 	if (m->route.nodes[hop] == node)
@@ -173,7 +173,7 @@ static void run_again(struct routes *r, struct microbatch *m)
 	r->rerun++;
 }
 
-/* The microbatch has its whole path before it again, in the attempt that it has now. */
+/* Starts the microbatch from the first hop again, in its present attempt. */
 static void start_over(struct microbatch *m)
 {
 	m->route.since = m->route.attempt;
@@ -191,8 +191,8 @@ static bool swapped(const struct microbatch *m)
 	return false;
 }
 
-/* Returns true if the microbatch holds a slot until one of its substitutes has a slot of an earlier
- * stage. */
+/* Returns true if the microbatch keeps a slot while it waits for a slot of an earlier stage at one
+ * of its substitutes. */
 static bool holds_while_waiting(const struct microbatch *m)
 {
 	uint32_t n = m->route.n_hops;
@@ -207,17 +207,17 @@ static bool holds_while_waiting(const struct microbatch *m)
 	return false;
 }
 
-/* Slots of a stage are freed by whoever gets slots of later stages. Microbatches can therefore wait
- * for one another in a circle only if one of them holds a slot of a later stage until it gets one
- * of an earlier stage. A microbatch that would do so after a substitution gives up its slots and
- * starts over. */
+/* Prevents microbatches from waiting for one another in a circle. Normally a node frees a slot once
+ * later stages have given theirs, so a circle needs a microbatch that keeps a slot of a later stage
+ * while it waits for one of an earlier stage. If the substitution made this microbatch such a one,
+ * it gives up its slots and starts over. */
 static void avoid_circle(struct microbatch *m)
 {
 	if (holds_while_waiting(m))
 		start_over(m);
 }
 
-/* The position of the chain; -1: it is no part of it. */
+/* Returns the task's position in the chain; -1: the task is no part of it. */
 static int position_of(const struct microbatch *m, uint16_t node, enum task_kind kind)
 {
 	int hop = routes_hop(m, node);
@@ -227,7 +227,7 @@ static int position_of(const struct microbatch *m, uint16_t node, enum task_kind
 	return (int)chain_position(m->route.n_hops, (uint32_t)hop, kind);
 }
 
-/* The node's pass need not be owed any more. Gives whether it was. */
+/* Clears the node's debt of this pass. Returns true if there was one. */
 static bool settle(struct microbatch *m, uint16_t node, enum task_kind kind)
 {
 	uint64_t *owed = kind == TASK_FORWARD ? &m->owed_forward : &m->owed_backward;
@@ -261,7 +261,7 @@ bool routes_take(struct microbatch *m, uint16_t node, uint32_t attempt, enum wor
 	return true;
 }
 
-/* Unfinished visits a node still has before it. */
+/* Returns how many unfinished microbatches visit the node. */
 static uint32_t unfinished_visits(const struct routes *r, uint16_t node)
 {
 	uint32_t n = 0;
@@ -271,8 +271,8 @@ static uint32_t unfinished_visits(const struct routes *r, uint16_t node)
 	return n;
 }
 
-/* There and, for the gradient, back; the last hop's output goes to the data node. INFINITY: no
- * link. */
+/* Returns the delay from and to the neighbours of the hop, forward and backward. The last hop's
+ * neighbour is the data node. INFINITY: a link is cut. */
 static double neighbour_delay_s(const struct cluster *c, const struct microbatch *m, int hop,
 				int node)
 {
@@ -295,7 +295,8 @@ static double neighbour_delay_s(const struct cluster *c, const struct microbatch
 	return d;
 }
 
-/* What is before the node if it takes one more, and the way of that one: seconds. */
+/* Returns the predicted delay in seconds if the node takes one more microbatch: its unfinished work
+ * plus the links of the new route. */
 static double predicted_delay_s(const struct routes *r, const struct microbatch *m, int hop,
 				const struct cluster *c, uint16_t node)
 {
@@ -338,7 +339,8 @@ int routes_replace(struct routes *r, uint16_t gone, const bool *usable, const in
 			continue;
 		node = choose(r, m, hop, usable, stage_of, c);
 		if (node < 0)
-			return -ENOENT; /* the stage has nobody, so this was the first */
+			/* the stage has no usable node, so nothing was changed yet */
+			return -ENOENT;
 		m->replaced = (uint8_t)hop;
 		substitute(m, (uint32_t)hop, (uint16_t)node);
 		run_again(r, m);
@@ -360,8 +362,8 @@ static uint32_t times_counted(const struct counts *c, uint32_t microbatch, uint8
 
 /* ---- around a link ---- */
 
-/* The last to go between a hop and the next (that of the last is the first) has gone once this has
- * begun. */
+/* Returns the chain position that begins after the last transfer between a hop and the next. The
+ * hop after the last one is the data node. */
 static uint32_t last_use_of_link(const struct microbatch *m, uint32_t hop)
 {
 	uint32_t n = m->route.n_hops;
@@ -392,7 +394,8 @@ static bool has_counted(const struct routes *r, const struct microbatch *m, uint
 	       times_counted(c, m->route.microbatch, TASK_LOSS) > 0;
 }
 
-/* Whether the hop's node has counted nothing of the microbatch, and is at nothing that counts. */
+/* Returns true if the hop's node has counted nothing of the microbatch and runs no task that
+ * counts. */
 static bool can_be_moved(const struct routes *r, const struct microbatch *m, uint32_t hop)
 {
 	uint32_t n = m->route.n_hops;
@@ -401,7 +404,8 @@ static bool can_be_moved(const struct routes *r, const struct microbatch *m, uin
 	       !has_counted(r, m, hop);
 }
 
-/* Another node in the place of a or b: which hop, and who. False: there is none. */
+/* Chooses a substitute for a or b: the hop and the node. Prefers hops that have not begun. Returns
+ * false if there is none. */
 static bool choose_around(const struct routes *r, const struct microbatch *m, uint16_t a,
 			  uint16_t b, const bool *usable, const int *stage_of,
 			  const struct cluster *c, uint32_t *hop, uint16_t *node)

@@ -1,17 +1,17 @@
-/* stall_detector.c - ends an iteration, a sum or a validation in which nothing goes on any more.
+/* stall_detector.c - ends an iteration, a sum or a validation that has stalled.
  *
- * An iteration stalls in two ways. Either all agents report that they are at rest: nothing runs,
- * nothing travels, and not all is done. Then slots wait in a circle, which is resolved, or
- * something was lost, and the iteration restarts.
+ * An iteration stalls in two ways. In the first, all agents report that they are at rest: nothing
+ * runs and nothing travels, but not everything is done. Either slots wait in a circle, which is
+ * resolved, or a message was lost, and the iteration restarts.
  *
- * Or some agents report work, and no task ends anywhere. After a limit far beyond the longest task
- * and transfer, if no data arrives either, the nodes that report work hang. The controller treats
- * them as dead: they come back once they have loaded their weights. If no node reports work, the
- * iteration restarts. (An agent usually finds by itself that its computing hangs, and ends.) Agents
- * are trusted to report honestly what they do.
+ * In the second, some agents report work, but no task ends anywhere. The limit for this is far
+ * beyond the longest task and transfer. If no data arrives within it either, the nodes that report
+ * work hang. The controller treats them as dead, and they return once they have loaded their
+ * weights. If no node reports work, the iteration restarts. Usually an agent notices by itself that
+ * its computing hangs, and ends. Agents are trusted to report their work honestly.
  *
- * Time is counted in looks: while this loop, or the whole machine, slept there were none.
- */
+ * Time is counted in looks rather than by the clock, so that it does not pass while this process or
+ * the whole machine was suspended. */
 #include "controller/iteration/stall_detector.h"
 
 #include <math.h>
@@ -27,14 +27,14 @@ enum {
 	LOOK_US = 250000,
 	ROUNDS = 4,
 	MUCH_LONGER = 20,
-	MUCH_BYTES = 65536, /* more than heartbeats are, */
-	SHORT_US = 10000000 /* within so short a time */
+	MUCH_BYTES = 65536, /* more than heartbeats account for */
+	SHORT_US = 10000000 /* within this time */
 };
 
 /* ---- all are at rest ---- */
 
-/* Who holds the weights of another iteration cannot take part, whatever was believed of it: it
- * fetches them anew once it is heard again. */
+/* Drops replicas that hold the weights of another iteration, because they cannot take part. They
+ * fetch the weights when they join again. */
 static bool drop_strangers(struct members *members)
 {
 	bool any = false;
@@ -60,7 +60,7 @@ static bool unswap_one(struct iteration *it)
 	reroute_announce(it, &changed, 1, NULL);
 	it->run->steps++;
 	note(it->run, NOTE_WARNING, -1, 0,
-	     "slots waited in a circle: m%02lld starts again, unswapped", (long long)id);
+	     "slots waited in a circle: m%02lld restarts with its stages in order", (long long)id);
 	return true;
 }
 
@@ -70,18 +70,18 @@ static bool at_rest(const struct members *members, const struct member *m)
 
 	if (m->is_replica && members->run->now_us - m->heard.message_us >
 				     LOOK_US + timeout_round_trip(&m->heard.rounds) / 2)
-		return false; /* its last word may be of before */
+		return false; /* its last heartbeat may be outdated */
 	if (m->is_replica && link_failures_doubted(members, m))
-		return false; /* what went on has gone nowhere yet */
+		return false; /* the link that it needs is in doubt */
 	if (m->is_replica && b->committed != members->run->committed)
 		return post_idle(members->run->post,
-				 m->peer); /* else the commit may be on its way */
+				 m->peer); /* the commit may still be travelling */
 	return !m->is_replica ||
 	       (!b->running && b->in_flight == 0 && (b->queued == 0 || b->blocked) &&
 		b->iteration == members->run->iteration);
 }
 
-/* Nothing runs, nothing travels, in several looks. */
+/* Returns true if nothing ran or travelled in several looks. */
 static bool all_rest(struct iteration *it)
 {
 	struct stall_detector *s = &it->detector;
@@ -121,7 +121,7 @@ static bool data_moves(const struct iteration *it)
 	return false;
 }
 
-/* As long as the longest task and the longest way take together, in real seconds. */
+/* Returns the longest task plus the longest link delay, in real seconds. */
 static double longest_s(const struct members *members)
 {
 	double task = 0, measured = 0, way = 0, slower = 1;
@@ -173,7 +173,7 @@ bool stall_hung(struct iteration *it, uint32_t tasks)
 		       (double)limit_us + 1e6 * MUCH_LONGER * tasks * longest_s(it->members);
 }
 
-/* Why the node hangs, by its own heartbeat; the surest sign has rank 0. NULL: it does not. */
+/* Returns why the node hangs according to its heartbeat, or NULL. Rank 0 is the surest sign. */
 static const char *hung_in(const struct member *m, int rank)
 {
 	const struct msg_heartbeat *b = &m->beat;
@@ -184,7 +184,7 @@ static const char *hung_in(const struct member *m, int rank)
 	case 1:
 		return b->queued && !b->blocked ? "does not start a task" : NULL;
 	default:
-		return b->in_flight ? "does not get rid of a tensor" : NULL;
+		return b->in_flight ? "does not send a tensor" : NULL;
 	}
 }
 
@@ -200,14 +200,14 @@ static uint32_t count_hung(const struct members *members, int rank, uint32_t *re
 	return n;
 }
 
-/* Where more than half of the replicas hang, the machine or the network that they run on is slow.
- * They get as much time again. */
+/* Drops the hanging nodes, unless they are more than half of the replicas. In that case the machine
+ * or the network is probably slow, and all get the same time again. */
 bool stall_drop_hung(struct members *members)
 {
 	uint32_t n = 0, replicas = 0;
 	int rank = -1;
 
-	members->run->steps++; /* the others have as much time again */
+	members->run->steps++; /* the remaining nodes get the same time again */
 	while (n == 0 && rank < 2)
 		n = count_hung(members, ++rank, &replicas);
 	for (uint32_t i = 0; 2 * n <= replicas && i < members->n; i++) {
@@ -225,7 +225,7 @@ bool stall_drop_hung(struct members *members)
 
 /* ---- a sum ---- */
 
-/* Beside its transfers, a big gradient is copied, added up and hashed meanwhile. */
+/* Limit of a sum: besides its transfers, a large gradient is copied, added up and hashed. */
 static int64_t sum_limit_us(const struct run *run)
 {
 	static const double sums = 6, parameter_us = 0.05;
@@ -279,7 +279,8 @@ void stall_sums_turn(struct iteration *it)
 		if (!holds_sum(it->members, m))
 			continue;
 		note(it->run, NOTE_ALERT, m->id, 0,
-		     "n%02u waits for nobody and does not report its sum of S%d: it counts as dead",
+		     "n%02u waits for no replica and does not report its sum of S%d: it counts as "
+		     "dead",
 		     m->id, member_stage(it->run, m));
 		members_gone(it->run, m, "does not report its sum");
 	}

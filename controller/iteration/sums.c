@@ -1,3 +1,8 @@
+/* sums.c - orders the replicas of a stage to sum its gradient.
+ *
+ * The order names the replicas and the standby copies that take part, so that every agent knows how
+ * many slices to wait for. A change of either voids the order: the next one has a higher attempt.
+ */
 #include "controller/iteration/sums.h"
 
 #include <string.h>
@@ -46,8 +51,8 @@ static void order_stage(struct iteration *it, int stage, bool when_counted)
 	it->summing[stage] = n;
 }
 
-/* An emulated iteration keeps to the model that its times are of: sums begin after its last task,
- * or its stage's. */
+/* Returns true if sums may be ordered with the iteration's start. Emulated runs may not: their
+ * model has sums begin after the last task of the iteration or of the stage. */
 static bool may_order_ahead(const struct members *members)
 {
 	return members->links != NULL;

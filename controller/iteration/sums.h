@@ -1,10 +1,9 @@
-/* sums.h - the orders to sum a stage's gradient over its replicas: to whom, and when.
+/* sums.h - orders the replicas of a stage to sum its gradient.
  *
- * Where links are measured, a stage's replicas are told with the iteration's start: each begins
- * once it has counted all that it was given, and no way to the controller and back lies between.
- * Elsewhere, and wherever the iteration's ways have changed since its start, they are told when all
- * is counted.
- */
+ * With measured links, the controller sends this order with the iteration's start. Each replica
+ * then begins once it has counted all its microbatches, without a round trip to the controller. In
+ * emulated runs, and after a reroute, the controller sends the order once all gradients have been
+ * counted. */
 #ifndef CONTROLLER_ITERATION_SUMS_H
 #define CONTROLLER_ITERATION_SUMS_H
 
@@ -12,14 +11,13 @@
 
 struct iteration;
 
-/* Sums that were begun, or done, no longer count: the next have a higher attempt. */
+/* Voids the sums begun or completed. The next sums have a higher attempt. */
 void sums_forget(struct iteration *it);
-/* With the iteration's start, where that is so: every stage, each node once it has counted its own.
- */
+/* Orders the sums of all stages with the iteration's start, if links are measured. */
 void sums_order_ahead(struct iteration *it);
-/* The stages in which every gradient has been counted, and that do not sum yet. */
+/* Orders the sums of stages in which every gradient has been counted. */
 void sums_order_counted(struct iteration *it);
-/* All stages that do not sum yet. */
+/* Orders the sums of all remaining stages. */
 void sums_order_rest(struct iteration *it);
 
 #endif

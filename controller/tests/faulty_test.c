@@ -105,17 +105,17 @@ static void who_missed_a_commit_catches_up(void **state)
 
 static void who_counts_twice(void **state)
 {
-	is_excluded(*state, COUNTS_TWICE, 1, "counted what it must not");
+	is_excluded(*state, COUNTS_TWICE, 1, "counted a gradient that it must not count");
 }
 
 static void who_counts_what_others_do(void **state)
 {
-	is_excluded(*state, COUNTS_OTHERS, 2, "counted what it must not");
+	is_excluded(*state, COUNTS_OTHERS, 2, "counted a gradient that it must not count");
 }
 
 static void who_does_not_count(void **state)
 {
-	is_excluded(*state, COUNTS_NOT, 1, "left a gradient out");
+	is_excluded(*state, COUNTS_NOT, 1, "reported a sum that lacks a gradient");
 }
 
 static void who_has_another_square(void **state)
@@ -130,7 +130,7 @@ static void who_has_another_slice(void **state)
 
 static void who_sums_among_others_than_told(void **state)
 {
-	is_excluded(*state, OTHER_LENGTH, 0, "has another sum than it was told to make");
+	is_excluded(*state, OTHER_LENGTH, 0, "summed over another number of replicas than ordered");
 }
 
 /* All others report it: that must not use up their quotas. Then they know it no more. */
@@ -163,7 +163,7 @@ static void who_starts_nothing(void **state)
 
 static void who_keeps_tensors(void **state)
 {
-	is_dropped(*state, KEEPS_TENSORS, 1, "does not get rid of a tensor");
+	is_dropped(*state, KEEPS_TENSORS, 1, "does not send a tensor");
 }
 
 static void who_holds_a_sum_up(void **state)
@@ -239,7 +239,7 @@ static void a_validation_that_does_not_come(void **state)
 	w->faults[0] = EVALUATES_IN_SECRET;
 	WORLD_UNTIL(w, w->console.committed >= FAULTS_FROM + 9);
 	assert_true(world_all_live(w));
-	assert_non_null(strstr(w->console.journal, "no validation of it"));
+	assert_non_null(strstr(w->console.journal, "validation of it"));
 }
 
 /* The loss is the data nodes' to tell. */

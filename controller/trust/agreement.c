@@ -1,17 +1,18 @@
-/* agreement.c - what all of a stage must hold alike: its weights and sums, and data nodes the
- * corpus.
+/* agreement.c - compares what all replicas of a stage must have in common: weights and sums, and
+ * for data nodes the corpus.
  *
- * After a commit every replica tells the hash of its weights. They were the same before, and so was
- * the sum: who tells another hash has had a bit flipped. The weights that most tell of are the
- * stage's; who differs is set apart like a dead node, and takes part again once it has fetched
- * them. The second time it is left out. What it had done in the iteration under way was made of
- * other weights, and so may be what others made of that: the iteration begins anew. As a sum comes
- * after its sender's hash, none is committed before that is known.
+ * After a commit, every replica reports the hash of its weights. All replicas of a stage started
+ * from the same weights and added the same sum, so a replica with another hash had a bit flipped.
+ * The majority's weights are right. A replica that differs is dropped like a dead node and returns
+ * once it has fetched the right weights; the second time it is excluded.
  *
- * Where two differ and nobody else tells, one of them is set apart, the same way: at least they are
- * alike again, and verify says whether the wrong one stayed. After a takeover what the store has of
- * the last commit counts as well.
- */
+ * Everything that a dropped replica computed in the iteration under way used wrong weights, and
+ * other nodes may have used its results. The iteration therefore restarts. A replica reports its
+ * hash before its next sum, so no such sum is ever committed.
+ *
+ * If only two replicas report, and they differ, one of them is dropped. The stage is then
+ * consistent again, and verify finds out whether the wrong one stayed. After a controller restart,
+ * the hashes recorded for the last commit vote too. */
 #include "controller/trust/agreement.h"
 
 #include <inttypes.h>
@@ -26,14 +27,14 @@
 #include "controller/trust/exclude.h"
 #include "controller/weights/copies.h"
 
-enum { DIFFERED_FOR = 200 /* iterations that one is remembered */ };
+enum { DIFFERED_FOR = 200 /* iterations after which a difference is forgotten */ };
 
-/* Hashes of one stage's weights, and how many tell of each. */
+/* Hashes of one stage's weights, and how many nodes report each. */
 struct votes {
 	uint64_t hash[2 * MSG_NODES];
 	uint32_t n, of[2 * MSG_NODES];
 	int stage;
-	uint64_t iteration; /* of what is recorded */
+	uint64_t iteration; /* of the recorded hashes */
 };
 
 static void vote_for(struct votes *v, uint64_t hash)
@@ -64,7 +65,8 @@ static bool reports_hash(const struct run *run, const struct member *m, int stag
 	       m->weights.iterations == run->committed && m->weights.hash != 0;
 }
 
-/* What those who keep a copy tell of it counts, but who has none but a copy is no replica. */
+/* Counts the hashes of replicas and of standby copies. A node that has only a copy is no replica.
+ */
 static struct votes count_votes(const struct members *members, int stage)
 {
 	struct votes v = { .n = 0, .stage = stage };
@@ -78,8 +80,8 @@ static struct votes count_votes(const struct members *members, int stage)
 	return v;
 }
 
-/* Returns true if more tell of m's weights than of the best so far. Members are asked in order, so
- * of two alike the one with the lesser number stays the best. */
+/* Returns true if more nodes report m's weights than the best candidate's. On a tie the lower node
+ * number wins, because nodes are visited in order. */
 static bool is_better(const struct votes *v, const struct member *m, const struct member *best)
 {
 	return !best || votes_for(v, m->weights.hash) > votes_for(v, best->weights.hash);
@@ -121,7 +123,8 @@ static void set_apart(struct members *members, struct member *m)
 		request_restart(&members->run->requests, "a node held other weights");
 }
 
-/* Whether it can be said: all have told, or nobody who has not could outvote these. */
+/* Returns true if the winner is certain: every replica has reported, or the missing ones could not
+ * outvote it. */
 static bool is_settled(const struct members *members, const struct votes *v, uint64_t hash)
 {
 	uint32_t missing = 0, others = 0;
@@ -138,7 +141,7 @@ static bool is_settled(const struct members *members, const struct votes *v, uin
 	return missing == 0 || votes_for(v, hash) > others + missing;
 }
 
-/* Compares copies whose words came before there was any to compare with. */
+/* Checks copies that were reported before there was a hash to compare with. */
 static void check_copies(struct members *members, int stage)
 {
 	for (uint32_t i = 0; i < members->n; i++)
@@ -163,7 +166,7 @@ void agreement_check_hash(struct members *members, const struct member *reporter
 			continue;
 		note(members->run, NOTE_ALERT, m->id, 0,
 		     "n%02u and n%02u of S%d hold different weights after it%" PRIu64
-		     ": without n%02u",
+		     ": n%02u is dropped",
 		     m->id, best->id, stage, members->run->committed, m->id);
 		set_apart(members, m);
 	}
@@ -186,21 +189,22 @@ bool agreement_check_joiner(struct members *members, struct member *m)
 	if (m->checkpoint.is_restoring || right == 0 || right == m->weights.hash)
 		return true;
 	note(members->run, NOTE_ALERT, m->id, 0,
-	     "n%02u loaded other weights of S%d than it has after it%" PRIu64, m->id,
+	     "n%02u loaded weights of S%d that differ from those after it%" PRIu64, m->id,
 	     member_stage(members->run, m), m->weights.iterations);
 	m->weights.differ = true;
 	m->assigned.is_ready = m->weights.hash_agrees = false;
 	record_forget_hash(members->run, m, (uint8_t)member_stage(members->run, m),
 			   m->weights.iterations, m->weights.hash);
 	members_set(members->run, m, NODE_JOINING, "holds other weights than its stage");
-	if (m->copy.stage == member_stage(members->run, m)) /* where they came from */
+	/* the weights were read from this copy */
+	if (m->copy.stage == member_stage(members->run, m))
 		copies_fetch_again(members, m);
 	return false;
 }
 
 void agreement_weights_changed(struct members *members, struct member *m)
 {
-	note(members->run, NOTE_ALERT, m->id, 0, "n%02u: its weights changed outside a commit",
+	note(members->run, NOTE_ALERT, m->id, 0, "n%02u: the weights changed outside a commit",
 	     m->id);
 	m->weights.hash_agrees = false;
 	if (stage_replicas(members, member_stage(members->run, m), m) > 0)
@@ -223,7 +227,7 @@ static int count_stored(void *context, const struct store_hash *h)
 	return 0;
 }
 
-/* What was told before that is of weights that were lost. */
+/* A restored stage replaces the hashes recorded before it. */
 static int count_restored(void *context, const struct store_restore *r)
 {
 	struct votes *v = context;
@@ -235,7 +239,7 @@ static int count_restored(void *context, const struct store_restore *r)
 	return 0;
 }
 
-/* What the store has of the stage's weights after the last commit. */
+/* Counts the hashes recorded for the stage after the last commit. */
 static struct votes count_recorded(const struct run *run, int stage)
 {
 	struct votes v = { .n = 0, .stage = stage, .iteration = run->committed };
@@ -274,8 +278,8 @@ bool agreement_record_contradicted(const struct members *members)
 	return false;
 }
 
-/* The hashes of those who are ready vote, with those that the store has of the last commit; who
- * differs from the winner is set apart. */
+/* Lets the ready nodes vote, together with the recorded hashes. A ready node that differs from the
+ * winner becomes a joiner and fetches the weights. */
 static void agree_stage(struct members *members, int stage)
 {
 	struct votes v = count_ready(members, stage), recorded;
@@ -302,7 +306,7 @@ static void agree_stage(struct members *members, int stage)
 			continue;
 		note(members->run, NOTE_ALERT, m->id, 0,
 		     "n%02u holds other weights of it%" PRIu64
-		     " than n%02u of S%d: it takes no part",
+		     " than n%02u of S%d and must fetch them again",
 		     m->id, members->run->committed, best->id, stage);
 		m->weights.hash_agrees = m->assigned.is_ready = false;
 		m->weights.differ = true;
@@ -312,7 +316,7 @@ static void agree_stage(struct members *members, int stage)
 	}
 }
 
-/* The corpus that most data nodes read is the run's; who came first says nothing. */
+/* Decides the run's corpus by the majority of the ready data nodes, whoever joined first. */
 static void agree_corpus(struct members *members)
 {
 	const struct member *best = NULL;
@@ -350,7 +354,7 @@ bool agreement_check_corpus(struct members *members, struct member *m)
 	    m->compute.corpus_hash == members->run->training.corpus_hash)
 		return true;
 	note(members->run, NOTE_ALERT, m->id, 0,
-	     "n%02u reads another corpus than the run: kept out", m->id);
+	     "n%02u reads another corpus than the run and cannot join", m->id);
 	members_mark(members, m, true);
 	members_set(members->run, m, NODE_FAILED, "its corpus differs");
 	return false;
@@ -370,7 +374,7 @@ void agreement_before_start(struct members *members)
 struct sum_report {
 	struct member *m;
 	const struct reported_sum *sum;
-	bool copy; /* the node keeps a copy of the stage; else it is a replica */
+	bool copy; /* the node keeps a copy of the stage; false: it is a replica */
 };
 
 bool agreement_same_sum(const struct reported_sum *a, const struct reported_sum *b)
@@ -379,7 +383,7 @@ bool agreement_same_sum(const struct reported_sum *a, const struct reported_sum 
 	       (a->n == 0 || memcmp(a->slices, b->slices, a->n * sizeof(*a->slices)) == 0);
 }
 
-/* Replicas first, so that of two sums with as many reports a replica's wins. */
+/* Collects replicas before copies, so that a replica's sum wins a tie. */
 static uint32_t collect_sums(struct members *members, int stage, struct sum_report *reports)
 {
 	uint32_t n = 0;
@@ -399,7 +403,7 @@ static uint32_t collect_sums(struct members *members, int stage, struct sum_repo
 	return n;
 }
 
-/* Of two sums with as many reports the first. */
+/* Returns the sum that most nodes report; the first one on a tie. */
 static const struct reported_sum *majority_sum(const struct sum_report *reports, uint32_t n)
 {
 	const struct reported_sum *best = NULL;
@@ -424,7 +428,7 @@ void agreement_sums(struct members *members, int stage)
 	uint32_t n = collect_sums(members, stage, reports);
 	const struct reported_sum *right = majority_sum(reports, n);
 
-	/* Also if only a node that is gone had another one */
+	/* Necessary even if only a node that has left had another sum */
 	members->run->requests.restart_sums = true;
 	for (uint32_t i = 0; i < n; i++) {
 		struct member *m = reports[i].m;
@@ -432,7 +436,7 @@ void agreement_sums(struct members *members, int stage)
 		if (agreement_same_sum(reports[i].sum, right))
 			continue;
 		note(members->run, NOTE_ALERT, m->id, 0,
-		     "n%02u has another sum of S%d than most: without %s", m->id, stage,
+		     "n%02u has another sum of S%d than the majority: %s is excluded", m->id, stage,
 		     reports[i].copy ? "its copy" : "the node");
 		if (reports[i].copy)
 			copies_refuse(members, m, "its copy had another sum");

@@ -1,10 +1,9 @@
 /* exclude.c - takes a node out of the run for what it sent, until the operator recovers it.
  *
  * An admitted agent is trusted to be honest, but its memory, its device or its program may be
- * faulty. An agent that breaks the protocol, or sends numbers that no computation gives, would do
- * so again after a restart. So the controller marks the node failed, as the operator can do, and
- * the others forget its key.
- */
+ * faulty. An agent that breaks the protocol, or sends numbers that no computation yields, would do
+ * so again after a restart. The controller therefore marks the node failed, as an operator can, and
+ * the other agents forget its key. */
 #include "controller/trust/exclude.h"
 
 #include "controller/members/members.h"

@@ -7,8 +7,7 @@
 struct members;
 struct member;
 
-/* Replicas that were excluded for a number that no computation gives, in the iteration in which one
- * last was. */
+/* Replicas excluded for impossible numbers, counted in the last iteration that had one. */
 struct bad_numbers {
 	uint64_t iteration;
 	uint32_t n;
@@ -17,8 +16,8 @@ struct bad_numbers {
 /* Marks the node failed, voids the sums under way, and has the other agents forget the node's key.
  */
 void exclude_member(struct members *members, struct member *m, const char *why);
-/* Excludes a replica that sent a number that no computation gives. More than three such replicas in
- * one iteration end the run, because the training has diverged. */
+/* Excludes a replica that sent a number that no computation yields. More than three such replicas
+ * in one iteration end the run, because the training has diverged. */
 void exclude_for_number(struct members *members, struct member *m, const char *why);
 
 #endif

@@ -1,7 +1,7 @@
-/* rate_limit.h - how much of something may happen: so much at once, and then so much a second.
+/* rate_limit.h - limits how much of something a peer may cause: an amount at once, refilled at a
+ * rate (a token bucket).
  *
- * Of what a peer can have done as often as it likes. Zeroed, it is whole.
- */
+ * A zeroed rate_limit is full. */
 #ifndef CONTROLLER_RATE_LIMIT_H
 #define CONTROLLER_RATE_LIMIT_H
 
@@ -10,11 +10,12 @@
 
 struct rate_limit {
 	double spent;
-	int64_t at_us;      /* when it was so much */
-	uint32_t n_dropped; /* by the caller, since it last told */
+	int64_t at_us;      /* time of the last call */
+	uint32_t n_dropped; /* counted by the caller, since its last report */
 };
 
-/* Takes n, unless that is more than there is. most: at once; per_s: what comes back. */
+/* Takes n and returns true, unless less than n is left. most: the amount at once; per_s: refilled
+ * per second. */
 bool rate_limit_take(struct rate_limit *b, double n, double most, double per_s, int64_t now_us);
 
 #endif
