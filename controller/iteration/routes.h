@@ -26,7 +26,7 @@ struct microbatch {
 	bool done; /* its chain has ended, and every gradient has been counted */
 	bool has_loss;
 	float loss;
-	/* It left a living node that had not reported a count of it */
+	/* A living node without a reported count gave it to a substitute */
 	bool moved;
 	uint8_t replaced; /* the hop that was replaced last */
 	uint8_t passed;   /* positions of the chain (wire/chain.h) up to the furthest that ended */

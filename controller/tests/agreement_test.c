@@ -1,4 +1,5 @@
-/* Who holds other weights than its stage, or reads another corpus; and words that nobody asked for. */
+/* agreement_test.c - nodes whose weights or corpus differ are dropped, and unsolicited reports are
+ * ignored. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +23,7 @@
 
 enum { COMMITTED = 7, RIGHT = 1000, WRONG = 2000 };
 
-/* The next iteration is under way, and nobody has told its hash. */
+/* The next iteration is under way, and no node has reported its hash. */
 static struct controller *committed(void **state)
 {
 	struct controller *c = *state;
@@ -39,7 +40,8 @@ static struct controller *committed(void **state)
 	return c;
 }
 
-static void tells_of(struct controller *c, int node, uint8_t stage, uint64_t iteration, uint64_t hash)
+static void tells_of(struct controller *c, int node, uint8_t stage, uint64_t iteration,
+		     uint64_t hash)
 {
 	struct msg_committed r = { iteration, stage, hash, 0 };
 
@@ -89,14 +91,14 @@ static void who_differs_from_most_is_set_apart(void **state)
 	struct controller *c = committed(state);
 	struct stored s;
 
-	tells(c, 3, WRONG); /* the first to tell is not for that the right one */
+	tells(c, 3, WRONG); /* the first report is not right merely by being first */
 	tells(c, 4, RIGHT);
 	assert_false(is_apart(c, 3));
 	tells(c, 5, RIGHT);
 	assert_true(is_apart(c, 3));
 	assert_false(is_apart(c, 4) || is_apart(c, 5));
 	assert_false(c->members.list[3].is_marked);
-	assert_int_equal(c->run.phase, PHASE_PLANNING); /* what it did was of other weights */
+	assert_int_equal(c->run.phase, PHASE_PLANNING); /* its work used other weights */
 	assert_true(c->iteration.redo);
 	s = stored(c, COMMITTED);
 	assert_int_equal(s.n, 2);
@@ -125,7 +127,7 @@ static void the_second_time_it_is_left_out(void **state)
 	assert_int_equal(c->members.list[3].state, NODE_FAILED);
 }
 
-/* Nobody can say which: they are alike again, at least. */
+/* Nobody can say which is right; at least the stage is consistent again. */
 static void of_two_one_stays(void **state)
 {
 	struct controller *c = committed(state);
@@ -152,7 +154,7 @@ static void who_keeps_a_copy_has_a_word_in_it(void **state)
 	assert_false(is_apart(c, 4));
 }
 
-/* Whether its word or its stage's comes first. */
+/* In either order of the copy's report and its stage's. */
 static void a_copy_that_differs_is_no_copy(void **state)
 {
 	struct controller *c = committed(state);
@@ -176,7 +178,7 @@ static void a_copy_that_differs_is_no_copy(void **state)
 	}
 }
 
-/* After a takeover, before it is known who has the stage. */
+/* After a controller restart, before the stages are assigned. */
 static void what_was_told_of_a_copy_before_is_compared(void **state)
 {
 	struct controller *c = committed(state);
@@ -201,7 +203,7 @@ static void what_was_told_of_a_copy_before_is_compared(void **state)
 	assert_false(keeper->copy.is_whole);
 }
 
-/* Its stage has no replica any more: the word of the copy that is left counts. */
+/* The stage has no replica left, so the report of its last copy counts. */
 static void what_comes_from_the_last_copy_is_compared(void **state)
 {
 	struct controller *c = committed(state);
@@ -217,7 +219,7 @@ static void what_comes_from_the_last_copy_is_compared(void **state)
 	m->copy.order = k.assignment;
 	standbys_kept(&c->members, m, &k);
 	assert_false(m->copy.is_whole);
-	m->copy.stage = 1; /* it fetches again */
+	m->copy.stage = 1; /* the node fetches again */
 	m->copy.order = ++k.assignment;
 	k.hash = RIGHT;
 	standbys_kept(&c->members, m, &k);
@@ -252,7 +254,7 @@ static void whose_weights_change_says_so_itself(void **state)
 	assert_true(is_apart(c, 3));
 }
 
-/* It left before the agent said that it has the right weights now, and came after. */
+/* The heartbeat was sent before the agent reported its new weights, and arrived after. */
 static void a_beat_that_comes_late_is_of_other_weights(void **state)
 {
 	struct controller *c = committed(state);
@@ -274,7 +276,7 @@ static void a_beat_that_comes_late_is_of_other_weights(void **state)
 	assert_true(is_apart(c, 3));
 }
 
-/* ---- coming ---- */
+/* ---- joining ---- */
 
 static void is_ready(struct controller *c, int node, uint64_t hash, uint64_t corpus)
 {
@@ -297,10 +299,10 @@ static void who_loads_other_weights_does_not_join(void **state)
 	tells(c, 4, RIGHT);
 	m->is_replica = false;
 	m->state = NODE_SYNCING;
-	m->copy.stage = 1; /* where it has them from */
+	m->copy.stage = 1; /* the weights were read from this copy */
 	m->copy.is_whole = true;
 	m->copy.iterations = COMMITTED;
-	/* By it, of the copy */
+	/* of the copy */
 	assert_int_equal(store_hashes(c->run.history.store, &told, 1, NULL), 0);
 	is_ready(c, 3, WRONG, 0);
 	assert_int_equal(stored(c, COMMITTED).hash[3], 0);
@@ -308,7 +310,7 @@ static void who_loads_other_weights_does_not_join(void **state)
 	assert_false(member_joins(&c->run, m));
 	assert_false(member_holds(&c->run, m, 1));
 	assert_false(m->copy.is_whole);
-	m->weights.differ = false; /* as once it has fetched them */
+	m->weights.differ = false; /* after it has fetched them */
 	m->state = NODE_SYNCING;
 	is_ready(c, 3, RIGHT, 0);
 	assert_true(member_joins(&c->run, m));
@@ -323,7 +325,7 @@ static void all_come(struct controller *c)
 	}
 }
 
-/* A joiner's copy has the commit that its own weights, which the controller that died had given to it, lack. */
+/* The dead controller gave a joiner weights that lack the last commit. Its copy has that commit. */
 static void word_of_a_copy_is_not_of_its_weights(void **state)
 {
 	struct controller *c = committed(state);
@@ -344,7 +346,7 @@ static void word_of_a_copy_is_not_of_its_weights(void **state)
 	assert_int_equal(m->weights.iterations, COMMITTED);
 }
 
-/* The first word of the corpus is not for that the right one. */
+/* The first report of a corpus is not right merely by being first. */
 static void the_corpus_is_what_most_read(void **state)
 {
 	struct controller *c = *state;
@@ -353,7 +355,7 @@ static void the_corpus_is_what_most_read(void **state)
 	is_ready(c, 0, RIGHT, WRONG);
 	is_ready(c, 1, RIGHT, RIGHT);
 	is_ready(c, 2, RIGHT, RIGHT);
-	is_ready(c, 3, RIGHT, WRONG); /* it reads none, whatever it says */
+	is_ready(c, 3, RIGHT, WRONG); /* not a data node, so its report does not count */
 	is_ready(c, 4, RIGHT, WRONG);
 	assert_int_equal(c->run.training.corpus_hash, 0);
 	agreement_before_start(&c->members);
@@ -361,7 +363,7 @@ static void the_corpus_is_what_most_read(void **state)
 	assert_int_equal(store_run_of(c->run.history.store)->corpus_hash, RIGHT);
 	for (int i = 0; i < NODES; i++)
 		assert_int_equal(c->members.list[i].is_marked, i == 0);
-	is_ready(c, 1, RIGHT, WRONG); /* known by now */
+	is_ready(c, 1, RIGHT, WRONG); /* the corpus is decided by now */
 	assert_true(c->members.list[1].is_marked);
 }
 
@@ -393,7 +395,7 @@ static void comes_back(struct controller *c, int node, uint64_t hash)
 	resume_member(&c->members, m);
 }
 
-/* One against one; but what is right was told when it was committed. */
+/* One against one, but the right hash was recorded at the commit. */
 static void after_a_takeover_the_store_counts(void **state)
 {
 	struct controller *c = committed(state);
@@ -426,7 +428,7 @@ static void without_it_most_of_those_who_come_do(void **state)
 	assert_true(c->members.list[4].assigned.is_ready && c->members.list[5].assigned.is_ready);
 }
 
-/* What is there alone is the stage, whatever the store has. */
+/* A single node is the stage, whatever is recorded. */
 static void who_comes_alone_is_taken(void **state)
 {
 	struct controller *c = committed(state);
@@ -440,23 +442,25 @@ static void who_comes_alone_is_taken(void **state)
 	assert_true(c->members.list[3].assigned.is_ready);
 }
 
-/* ---- words that nobody asked for ---- */
+/* ---- unsolicited reports ---- */
 
 static void what_was_not_told_is_not_recorded(void **state)
 {
 	struct controller *c = committed(state);
 
 	c->members.list[3].weights.last_commit_sent = COMMITTED - 1;
-	tells(c, 3, WRONG);                        /* it was not told of this one */
-	tells_of(c, 4, 1, COMMITTED - 1, WRONG);   /* nor asked again for that */
+	tells(c, 3, WRONG);                      /* this commit was not announced to it */
+	tells_of(c, 4, 1, COMMITTED - 1, WRONG); /* nor is this one repeated */
 	tells_of(c, 4, 1, COMMITTED + 1, WRONG);
-	tells_of(c, 4, 0, COMMITTED, WRONG);       /* it has nothing of that stage */
-	assert_int_equal(stored(c, COMMITTED - 1).n + stored(c, COMMITTED).n + stored(c, COMMITTED + 1).n, 0);
+	tells_of(c, 4, 0, COMMITTED, WRONG); /* it holds nothing of that stage */
+	assert_int_equal(stored(c, COMMITTED - 1).n + stored(c, COMMITTED).n +
+				 stored(c, COMMITTED + 1).n,
+			 0);
 	for (int i = 0; i < NODES; i++)
 		assert_int_equal(c->members.list[i].weights.hash, 0);
 	tells(c, 4, RIGHT);
 	assert_int_equal(stored(c, COMMITTED).n, 1);
-	c->run.committed = COMMITTED - 2; /* the run went back: its word came late */
+	c->run.committed = COMMITTED - 2; /* the run went back, and the report came late */
 	tells(c, 5, WRONG);
 	assert_int_equal(stored(c, COMMITTED).n, 1);
 }
@@ -474,7 +478,8 @@ static void a_keeper_tells_of_its_copy(void **state)
 	m->copy.stage = -1;
 }
 
-/* Its copy came with other weights, and is fetched again: its word of that one is still on its way. */
+/* Its copy had other weights and is fetched again. The report of the old copy is still travelling.
+ */
 static void but_not_of_the_one_before(void **state)
 {
 	struct controller *c = committed(state);
@@ -515,12 +520,14 @@ static int shards(struct controller *c)
 
 static void saves(struct controller *c, int node, uint8_t stage, uint64_t iteration)
 {
-	struct msg_saved r = { .iteration = iteration, .stage = stage, .hash = WRONG, .bytes = 100 };
+	struct msg_saved r = {
+		.iteration = iteration, .stage = stage, .hash = WRONG, .bytes = 100
+	};
 
 	checkpoint_saved(&c->weights, &c->members.list[node], &r);
 }
 
-/* The controller dies right after the one, or the other, was written. */
+/* The controller dies right after it wrote one or the other. */
 static void a_manifest_is_there_before_the_record_says_so(void **state)
 {
 	struct controller *c = committed(state);
@@ -535,7 +542,7 @@ static void a_manifest_is_there_before_the_record_says_so(void **state)
 		assert_int_equal(access(path, F_OK), -1);
 		c->members.list[node].checkpoint.saving = COMMITTED;
 		c->members.list[node].checkpoint.saving_stage = (uint8_t)(node / DATA);
-		/* Another controller is the writer by now: nothing more is recorded */
+		/* Another controller writes the record now */
 		if (node > 0) {
 			assert_int_equal(unlink(lock), 0);
 			assert_int_equal(store_resume(&other, c->run.options.run_dir, NULL), 0);

@@ -1,4 +1,4 @@
-/* What is told of an iteration that is committed, from what agents told of it. */
+/* commit_test.c - the figures of a committed iteration are computed from the agents' reports. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,8 @@
 #include "controller/loop.h"
 #include "controller/tests/under_way.h"
 
-/* 5.04 s of work by six nodes in 2 s each, in twelve microbatches of loss 3; the sums take a second more. */
+/* 5.04 s of work by six nodes in 2 s each, in twelve microbatches of loss 3. The sums take another
+ * second. */
 static void its_numbers_are_those_of_its_tasks(void **state)
 {
 	struct controller *c = *state;
@@ -30,14 +31,14 @@ static void its_numbers_are_those_of_its_tasks(void **state)
 	assert_float_equal(told->sync_s, 1, 1e-3);
 	assert_float_equal(told->real_s, 3, 1e-3);
 	assert_float_equal(told->idle_fraction, 0.58f, 1e-3);
-	/* Each stage's squares are 1 */
+	/* each stage's squared norm is 1 */
 	assert_float_equal(told->gradient_norm, (float)sqrt(2) / N, 1e-6);
 	assert_int_equal(told->alive, NODES);
 	assert_int_equal(told->path_length, 2);
 	assert_int_equal(told->rerun, 0);
 }
 
-/* Its data node tells that it has ended its first F. */
+/* Its data node reports the end of its first forward pass. */
 static void tells(struct controller *c, uint32_t microbatch, uint32_t named, uint32_t attempt)
 {
 	struct msg_task_event event = { .type = WORK_ENDS,
@@ -48,18 +49,18 @@ static void tells(struct controller *c, uint32_t microbatch, uint32_t named, uin
 					.at_us = c->run.now_us };
 	struct msg_report r = { .iteration = 1, .n_events = 1, .events = &event };
 
-	iteration_report(&c->iteration,
-			 &c->members.list[c->iteration.routes.microbatches[microbatch].route.nodes[0]],
-			 &r);
+	iteration_report(
+		&c->iteration,
+		&c->members.list[c->iteration.routes.microbatches[microbatch].route.nodes[0]], &r);
 	loop_act(&c->iteration);
 }
 
-/* A microbatch that there is not, and a try of a controller before this one. */
+/* Events of a microbatch that does not exist, and of an earlier controller's attempt, are void. */
 static void what_is_of_no_microbatch_is_void(void **state)
 {
 	struct controller *c = *state;
 
-	c->iteration.routes.n = N - 1; /* one fewer than there is room for */
+	c->iteration.routes.n = N - 1; /* one fewer than the array holds */
 	tells(c, N - 1, N - 1, FIRST);
 	tells(c, 0, UINT32_MAX, FIRST);
 	tells(c, 0, 0, FIRST - 1);
@@ -72,7 +73,7 @@ static void what_is_of_no_microbatch_is_void(void **state)
 	assert_int_equal(c->iteration.routes.microbatches[N - 1].passed, 1);
 }
 
-/* Its node died at it, and what it did is done again. */
+/* Its node died during the task, and the work is repeated. */
 static void what_does_not_end_is_no_work(void **state)
 {
 	struct controller *c = *state;

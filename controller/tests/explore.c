@@ -1,3 +1,7 @@
+/* explore.c - for tests: explores all states of the protocol's model, breadth first.
+ *
+ * States are stored by a hash of their name in one table. After the search, a second pass checks
+ * that the iteration can end from every state in which it should. */
 #include "controller/tests/explore.h"
 
 #include <setjmp.h>
@@ -13,19 +17,19 @@ static const uint64_t NOBODY = UINT64_MAX;
 struct search {
 	const struct protocol *p;
 	struct explored found;
-	uint64_t *table; /* (size) of states, by hash: half of that, and the number; NOBODY */
+	uint64_t *table; /* (size) states by hash: half of the hash, and the number; NOBODY: free */
 	size_t size;
 	uint64_t *hashes;
-	uint32_t *before;    /* from which each was reached first */
+	uint32_t *before; /* the state from which each was first reached */
 	uint32_t n, room;
-	/* (n, nodes + 1) names of the states of this depth and of the one after it */
+	/* (n, nodes + 1) names of the states at this depth and the next */
 	uint64_t *now, *next;
 	uint32_t n_now, n_next, room_next, first; /* first: the number of now[0] */
-	uint32_t *edges;            /* free steps, state by state */
+	uint32_t *edges;                          /* free steps, by state */
 	uint64_t n_edges, room_edges;
-	uint64_t *edges_to;         /* (n) where a state's end */
-	uint8_t *ends;              /* it may end from there */
-	uint32_t at; /* the state whose steps are looked at */
+	uint64_t *edges_to; /* (n) end of each state's steps */
+	uint8_t *ends;      /* the iteration may end from this state */
+	uint32_t at;        /* the state whose steps are explored */
 	const struct p_state *at_state;
 	const uint64_t *at_name;
 	uint32_t wrong_at;
@@ -40,7 +44,7 @@ static void *grown(void *old, size_t n)
 	return new;
 }
 
-/* To look no further most times. */
+/* Half of the hash in the entry avoids most comparisons. */
 static uint64_t entry_of(uint64_t hash, uint32_t number)
 {
 	return hash >> 32 << 32 | number;
@@ -114,7 +118,7 @@ static void add(struct search *x, const struct p_state *s, const uint64_t *name,
 	}
 	x->hashes[x->n] = hash;
 	x->before[x->n] = x->at;
-	/* Where it cannot end it need not. */
+	/* A state from which the iteration cannot end need not end. */
 	x->ends[x->n] = protocol_ended(s) || !protocol_can_end(x->p, s);
 	x->found.ended += protocol_ended(s);
 	x->found.hopeless += !protocol_can_end(x->p, s);
@@ -122,7 +126,7 @@ static void add(struct search *x, const struct p_state *s, const uint64_t *name,
 	keep_next(x, name);
 }
 
-/* Its number. */
+/* Returns the state's number. */
 static uint32_t find(struct search *x, const struct p_state *s)
 {
 	uint64_t name[P_NAME], hash;
@@ -142,7 +146,8 @@ static uint32_t find(struct search *x, const struct p_state *s)
 	return (uint32_t)x->table[at];
 }
 
-static void see(void *context, const struct p_step *step, const struct p_state *next, const char *wrong)
+static void see(void *context, const struct p_step *step, const struct p_state *next,
+		const char *wrong)
 {
 	struct search *x = context;
 	uint32_t to;
@@ -193,8 +198,8 @@ static void look_at_all(struct search *x)
 	}
 }
 
-/* From every state in which it can end it does, if nothing more goes wrong. Most steps lead to later states, so
- * that few rounds from the last to the first suffice. */
+/* Checks that the iteration ends from every state in which it can, unless more goes wrong. Most
+ * steps lead to later states, so a few passes from the last to the first suffice. */
 static void look_for_ends(struct search *x)
 {
 	bool more = true;
@@ -218,7 +223,7 @@ static void look_for_ends(struct search *x)
 		}
 }
 
-/* ---- how it came about ---- */
+/* ---- the trace of a violation ---- */
 
 struct trace {
 	const struct search *x;
@@ -229,7 +234,8 @@ struct trace {
 	bool found;
 };
 
-static void look_for(void *context, const struct p_step *step, const struct p_state *next, const char *wrong)
+static void look_for(void *context, const struct p_step *step, const struct p_state *next,
+		     const char *wrong)
 {
 	struct trace *t = context;
 
@@ -240,7 +246,8 @@ static void look_for(void *context, const struct p_step *step, const struct p_st
 	t->next = *next;
 }
 
-static void print_step(struct trace *t, struct p_state *s, uint64_t to, const char *wrong, FILE *out)
+static void print_step(struct trace *t, struct p_state *s, uint64_t to, const char *wrong,
+		       FILE *out)
 {
 	t->to = to;
 	t->wrong = wrong;

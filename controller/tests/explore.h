@@ -1,4 +1,4 @@
-/* explore.h - for tests: all states of the protocol's model, and whether anything is wrong in one. */
+/* explore.h - for tests: explores all states of the protocol's model and checks each. */
 #ifndef CONTROLLER_TESTS_EXPLORE_H
 #define CONTROLLER_TESTS_EXPLORE_H
 
@@ -6,13 +6,15 @@
 
 struct explored {
 	uint64_t states, steps;
-	uint64_t ended, hopeless; /* states: where it has ended; where a stage has nobody left */
-	/* NULL nothing; else the first found, by a shortest way: its trace was printed */
+	/* numbers of states: ended; those in which a stage has no node left */
+	uint64_t ended, hopeless;
+	/* NULL: nothing; else the first violation, whose shortest trace was printed */
 	const char *wrong;
 };
 
-/* Breadth first, to the end. States are known by 64 bits of them: of ten million two are mistaken for one once in
- * three hundred thousand explorations. trace: NULL, or where to print how what is wrong comes about. */
+/* Explores breadth first until no state is new. A state is known by 64 bits of its hash; among ten
+ * million states, two are confused once in three hundred thousand explorations. trace: NULL, or
+ * where to print the steps to a violation. */
 struct explored explore(const struct protocol *p, FILE *trace);
 
 #endif

@@ -1,6 +1,7 @@
-/* A whole controller and agents that are played: they compute nothing and report what agents would report. One of them
- * is faulty. The run goes on: a node that breaks the protocol is excluded, a node that hangs counts as dead and comes
- * back. In the end nobody else is out. */
+/* faulty_test.c - a whole controller with simulated agents, one of which is faulty.
+ *
+ * The run continues in every case. A node that breaks the protocol is excluded; a node that hangs
+ * counts as dead and returns. At the end no other node is out. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,7 +62,8 @@ static int first_of(struct world *w, uint8_t stage)
 	return node;
 }
 
-/* The first node of the stage is faulty. Until it is out, all others are in, and five more iterations are committed. */
+/* Gives the first node of the stage a fault. Checks that all others stay until it is out, and that
+ * five more iterations are committed. */
 static void is_excluded(struct world *w, enum player_fault fault, uint8_t stage, const char *why)
 {
 	int node = first_of(w, stage);
@@ -75,7 +77,7 @@ static void is_excluded(struct world *w, enum player_fault fault, uint8_t stage,
 		fail_msg("no \"%s\" in the journal:\n%s", why, w->console.journal);
 }
 
-/* The first node of the stage hangs until it counts as dead. Then it works again, and comes back. */
+/* The first node of the stage hangs until it counts as dead. Then it works again, and returns. */
 static void is_dropped(struct world *w, enum player_fault fault, uint8_t stage, const char *why)
 {
 	int node = first_of(w, stage);
@@ -89,7 +91,7 @@ static void is_dropped(struct world *w, enum player_fault fault, uint8_t stage, 
 	WORLD_UNTIL(w, w->console.committed >= enough && world_all_live(w));
 }
 
-/* The iteration stands still for want of it; then it is taken out, and catches up. */
+/* The iteration stalls without the node, which is dropped and catches up. */
 static void who_missed_a_commit_catches_up(void **state)
 {
 	struct world *w = *state;
@@ -133,7 +135,7 @@ static void who_sums_among_others_than_told(void **state)
 	is_excluded(*state, OTHER_LENGTH, 0, "summed over another number of replicas than ordered");
 }
 
-/* All others report it: that must not use up their quotas. Then they know it no more. */
+/* All others report it. Their quotas must suffice, and then they forget its key. */
 static void who_sends_all_what_no_computation_gives(void **state)
 {
 	struct world *w = *state;
@@ -183,12 +185,14 @@ static void two_that_hang(void **state)
 
 	w->faults[one] = ENDS_NOTHING;
 	w->faults[two] = STARTS_NOTHING;
-	WORLD_UNTIL(w, journal_says(w, one, "does not end a task") && journal_says(w, two, "does not start a task"));
+	WORLD_UNTIL(w, journal_says(w, one, "does not end a task") &&
+			       journal_says(w, two, "does not start a task"));
 	w->faults[one] = w->faults[two] = HEALTHY;
 	WORLD_UNTIL(w, world_all_live(w));
 }
 
-/* It reports that it is at rest, as all others do: the iteration restarts until it works again. */
+/* The node reports that it is at rest, as the others do. The iteration restarts until it works
+ * again. */
 static void who_does_nothing(void **state)
 {
 	struct world *w = *state;
@@ -212,14 +216,15 @@ static void a_data_node_that_holds_other_weights(void **state)
 	is_excluded(*state, OTHER_WEIGHTS, 0, "holds other weights again");
 }
 
-/* It fetches them, and is as before. */
+/* The node fetches the right weights and returns. */
 static void a_bit_that_flips_once(void **state)
 {
 	struct world *w = *state;
 	uint64_t enough;
 
 	w->faults[4] = A_FLIPPED_BIT;
-	WORLD_UNTIL(w, strstr(w->console.journal, "n04 S") && strstr(w->console.journal, "holds other weights than its stage"));
+	WORLD_UNTIL(w, strstr(w->console.journal, "n04 S") &&
+			       strstr(w->console.journal, "holds other weights than its stage"));
 	WORLD_UNTIL(w, world_all_live(w));
 	enough = w->console.committed + 5;
 	WORLD_UNTIL(w, w->console.committed >= enough && world_all_live(w));
@@ -230,7 +235,7 @@ static void who_does_not_end_a_validation(void **state)
 	is_dropped(*state, EVALUATES_NOT, 1, "does not end a task");
 }
 
-/* Nobody can say who. */
+/* Nobody can say which node is at fault. */
 static void a_validation_that_does_not_come(void **state)
 {
 	struct world *w = *state;
@@ -242,7 +247,7 @@ static void a_validation_that_does_not_come(void **state)
 	assert_non_null(strstr(w->console.journal, "validation of it"));
 }
 
-/* The loss is the data nodes' to tell. */
+/* Only data nodes report the loss. */
 static void who_answers_for_others_is_not_heard(void **state)
 {
 	struct world *w = *state;
@@ -261,7 +266,7 @@ static void who_answers_for_others_is_not_heard(void **state)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_open, world_close)
 #define EVALUATING(name) cmocka_unit_test_setup_teardown(name, world_open_evaluating, world_close)
 
-/* faulty_test [PATTERN]: of the tests, those with such names. */
+/* faulty_test [PATTERN]: runs the tests whose names match. */
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {

@@ -1,3 +1,7 @@
+/* player.c - for tests: simulated agents that answer a whole controller, and their world.
+ *
+ * A player answers each message as an agent would, without computing. Its fault changes one answer.
+ */
 #include "controller/tests/player.h"
 
 #include <setjmp.h>
@@ -11,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Tasks take so long, as measured and as reported: plans have work for every node. */
+/* Durations of tasks, measured and reported. They are long enough that plans use every node. */
 enum { DATA_US = 2000, STAGE_US = 6000 };
 
 static bool has_fault(const struct player *p, enum player_fault fault)
@@ -24,7 +28,7 @@ static bool evaluates(const struct player *p, enum player_fault fault)
 	return p->world->faults[p->node] == fault && p->committed >= FAULTS_FROM;
 }
 
-/* ---- saying ---- */
+/* ---- messages ---- */
 
 static void say(struct player *p, const struct msg *m)
 {
@@ -49,9 +53,12 @@ static void beat(struct player *p, int64_t now_us)
 		return;
 	p->beat_us = now_us + 100000;
 	m.u.heartbeat = (struct msg_heartbeat){
-		.beat = ++p->beats, .now_us = now_us,
+		.beat = ++p->beats,
+		.now_us = now_us,
 		.iteration = p->iteration,
-		.committed = p->committed, .stage = p->ready ? p->stage : MSG_NO_STAGE, .awaits = p->awaits,
+		.committed = p->committed,
+		.stage = p->ready ? p->stage : MSG_NO_STAGE,
+		.awaits = p->awaits,
 		.running = has_fault(p, ENDS_NOTHING) || evaluates(p, EVALUATES_NOT),
 		.queued = has_fault(p, STARTS_NOTHING) ? 7 : 0,
 		.in_flight = has_fault(p, KEEPS_TENSORS),
@@ -73,9 +80,10 @@ static void say_ready(struct player *p, const struct msg_assign *a)
 		p->beat_us = 0;
 		beat(p, clock_monotonic_us());
 	}
-	m.u.ready = (struct msg_ready){ a->assignment, a->stage, p->committed,
-					weights_hash(a->stage, p->committed), each_s, each_s, each_s,
-					a->stage == 0 ? 7 : 0 };
+	m.u.ready = (struct msg_ready){ a->assignment, a->stage,
+					p->committed,  weights_hash(a->stage, p->committed),
+					each_s,        each_s,
+					each_s,        a->stage == 0 ? 7 : 0 };
 	say(p, &m);
 }
 
@@ -87,9 +95,11 @@ static void say_kept(struct player *p, const struct msg_keep *k)
 	p->keeps = k->stage == MSG_NO_STAGE ? -1 : k->stage;
 	if (p->keeps < 0 || p->world->slow_copies || !source->ready || source->asleep)
 		return; /* the fetch does not end */
-	m.u.kept = (struct msg_kept){ .assignment = k->assignment, .stage = k->stage,
+	m.u.kept = (struct msg_kept){ .assignment = k->assignment,
+				      .stage = k->stage,
 				      .iteration = p->world->committed,
-				      .hash = weights_hash(k->stage, p->world->committed) + p->world->forged };
+				      .hash = weights_hash(k->stage, p->world->committed) +
+					      p->world->forged };
 	say(p, &m);
 }
 
@@ -103,9 +113,13 @@ static void happens(struct player *p, const struct msg_task_event *e)
 
 static void did(struct player *p, const struct route *w, enum task_kind kind, bool counts)
 {
-	struct msg_task_event e = { .kind = (uint8_t)kind, .node = p->node, .blocker_node = p->node,
-				    .microbatch = w->microbatch, .attempt = w->attempt,
-				    .blocker = UINT32_MAX, .at_us = clock_monotonic_us() };
+	struct msg_task_event e = { .kind = (uint8_t)kind,
+				    .node = p->node,
+				    .blocker_node = p->node,
+				    .microbatch = w->microbatch,
+				    .attempt = w->attempt,
+				    .blocker = UINT32_MAX,
+				    .at_us = clock_monotonic_us() };
 
 	e.arrived_us = e.at_us;
 	e.type = WORK_STARTS;
@@ -140,7 +154,7 @@ static bool passes_on(const struct player *p, uint16_t node)
 	}
 }
 
-/* Whether the microbatch gets to this hop. */
+/* Returns true if the microbatch reaches this hop. */
 static bool reaches(const struct player *p, const struct route *w, int hop)
 {
 	for (int h = 0; h < hop && h < (int)w->n_hops; h++)
@@ -151,7 +165,8 @@ static bool reaches(const struct player *p, const struct route *w, int hop)
 
 static void work_on(struct player *p, const struct route *w)
 {
-	bool missed = p->world->faults[p->node] == MISSES_A_COMMIT && p->iteration == FAULTS_FROM + 1;
+	bool missed =
+		p->world->faults[p->node] == MISSES_A_COMMIT && p->iteration == FAULTS_FROM + 1;
 	uint32_t id = w->microbatch;
 	int hop = hop_of(w, p->node);
 	bool counts;
@@ -164,7 +179,7 @@ static void work_on(struct player *p, const struct route *w)
 	did(p, w, TASK_FORWARD, false);
 	if (has_fault(p, ENDS_NOTHING))
 		p->n_events--;
-	if (!reaches(p, w, 1 << 20)) /* nothing comes back */
+	if (!reaches(p, w, 1 << 20)) /* no output returns */
 		return;
 	counts = (!p->counted[id] || has_fault(p, COUNTS_TWICE)) && !has_fault(p, COUNTS_NOT);
 	if (hop == 0)
@@ -179,9 +194,10 @@ static void report(struct player *p)
 {
 	struct msg m = { .type = MSG_REPORT };
 
-	for (uint32_t i = 0; i < p->n_events; i += 16) { /* visitors send what is short */
+	for (uint32_t i = 0; i < p->n_events; i += 16) { /* a visitor's messages are short */
 		m.u.report = (struct msg_report){ .iteration = p->iteration,
-						  .n_events = p->n_events - i < 16 ? p->n_events - i : 16,
+						  .n_events = p->n_events - i < 16 ? p->n_events - i
+										   : 16,
 						  .events = p->events + i };
 		say(p, &m);
 	}
@@ -204,15 +220,16 @@ static void report_node(struct player *p, int node)
 	say(p, &m);
 }
 
-/* A slice's sum as p has it. */
+/* Returns the hash of a slice's sum as p computes it. */
 static uint64_t slice_hash(const struct player *p, const struct msg_reduce *m, uint32_t slice)
 {
-	bool other = m->iteration >= FAULTS_FROM && has_fault(p, OTHER_SLICE) && m->nodes[slice] != p->node;
+	bool other = m->iteration >= FAULTS_FROM && has_fault(p, OTHER_SLICE) &&
+		     m->nodes[slice] != p->node;
 
 	return 1000 * m->iteration + slice + other;
 }
 
-/* Who of its stage holds the sum up, as the player sees it; PLAYERS: nobody. */
+/* Returns the node of its stage that delays the sum, as the player sees it; PLAYERS: none. */
 static uint16_t holder(const struct player *p, const struct msg_reduce *m)
 {
 	for (uint32_t i = 0; m->iteration >= FAULTS_FROM && i < m->n_nodes; i++)
@@ -243,8 +260,10 @@ static void reduce(struct player *p, const struct msg_reduce *m)
 		return;
 	for (uint32_t j = 0; j < n; j++)
 		slices[j] = slice_hash(p, m, j);
-	said.u.reduced = (struct msg_reduced){ .iteration = m->iteration, .attempt = m->attempt,
-					       .stage = m->stage, .sum_squares = 2 + m->stage,
+	said.u.reduced = (struct msg_reduced){ .iteration = m->iteration,
+					       .attempt = m->attempt,
+					       .stage = m->stage,
+					       .sum_squares = 2 + m->stage,
 					       .n_slices = has_fault(p, OTHER_LENGTH) ? n + 1 : n,
 					       .slices = slices };
 	if (has_fault(p, OTHER_SQUARES))
@@ -252,7 +271,8 @@ static void reduce(struct player *p, const struct msg_reduce *m)
 	say(p, &said);
 }
 
-/* By what it was given; a faulty one that reports otherwise has done it. */
+/* Returns true if all its microbatches are counted. A faulty player that reports otherwise has
+ * counted them too. */
 static bool has_counted_all(const struct player *p)
 {
 	for (uint32_t i = 0; i < p->n_ways; i++)
@@ -274,7 +294,7 @@ static void reduce_when_counted(struct player *p)
 
 static void take_order(struct player *p, const struct msg_reduce *m)
 {
-	bool adds = false; /* who keeps a copy gets the sum, and adds nothing to it */
+	bool adds = false; /* a standby copy gets the sum and adds nothing to it */
 
 	for (uint32_t i = 0; i < m->n_nodes; i++)
 		adds = adds || m->nodes[i] == p->node;
@@ -335,7 +355,8 @@ static void commit(struct player *p, const struct msg_commit *m)
 		p->world->committed = m->iteration;
 	said.u.committed = (struct msg_committed){ m->iteration, p->stage,
 						   weights_hash(p->stage, m->iteration), 0 };
-	if (has_fault(p, OTHER_WEIGHTS) || (has_fault(p, A_FLIPPED_BIT) && m->iteration == FAULTS_FROM))
+	if (has_fault(p, OTHER_WEIGHTS) ||
+	    (has_fault(p, A_FLIPPED_BIT) && m->iteration == FAULTS_FROM))
 		said.u.committed.hash++;
 	if (p->ready)
 		say(p, &said);
@@ -346,7 +367,7 @@ static void commit(struct player *p, const struct msg_commit *m)
 	say(p, &said);
 }
 
-/* Whoever is not on its way sees to it that it comes back to the data node. */
+/* The data node answers unless a hop of the route withholds its output. */
 static void evaluate(struct player *p, const struct msg_evaluate *m)
 {
 	struct msg said = { .type = MSG_EVALUATED };
@@ -368,7 +389,7 @@ static void evaluate(struct player *p, const struct msg_evaluate *m)
 	}
 }
 
-/* ---- what is kept beyond it ---- */
+/* ---- checkpoints and copies ---- */
 
 static void save(struct player *p, const struct msg_save *m)
 {
@@ -376,7 +397,9 @@ static void save(struct player *p, const struct msg_save *m)
 
 	if (p->world->faults[p->node] == SAVES_NOT)
 		return;
-	said.u.saved = (struct msg_saved){ .iteration = m->iteration, .stage = p->stage, .bytes = 100,
+	said.u.saved = (struct msg_saved){ .iteration = m->iteration,
+					   .stage = p->stage,
+					   .bytes = 100,
 					   .hash = weights_hash(p->stage, m->iteration) };
 	say(p, &said);
 }
@@ -389,7 +412,7 @@ static void restore(struct player *p, const struct msg_restore *m)
 	p->iteration = 0;
 	p->owed = *m;
 	p->owes = fault == RESTORES_NOT;
-	/* And keeps what it has */
+	/* and keeps its weights */
 	if (fault == (m->kind == RESTORE_FILE ? CANNOT_READ : CANNOT_MAKE)) {
 		said.type = MSG_UNREADY;
 		said.u.unready = (struct msg_unready){ .assignment = m->assignment };
@@ -403,7 +426,8 @@ static void restore(struct player *p, const struct msg_restore *m)
 		return;
 	p->ready = true;
 	p->committed = p->world->committed = m->iteration;
-	said.u.ready = (struct msg_ready){ .assignment = m->assignment, .stage = m->stage,
+	said.u.ready = (struct msg_ready){ .assignment = m->assignment,
+					   .stage = m->stage,
 					   .iteration = m->iteration,
 					   .hash = weights_hash(m->stage, m->iteration),
 					   .corpus_hash = m->stage == 0 ? 7 : 0 };
@@ -419,7 +443,7 @@ static void player_knows(struct player *p, const struct msg_peer *peer)
 	p->knows[peer->node] = memcmp(peer->key, none, sizeof(none)) != 0;
 }
 
-/* All are side by side. */
+/* All nodes are side by side. */
 static void measure(struct player *p, const struct msg_measure *m)
 {
 	struct msg said = { .type = MSG_MEASURED };
@@ -525,9 +549,12 @@ static void say_hello(struct player *p)
 	struct msg m = { .type = MSG_HELLO };
 	struct msg_hello *h = &m.u.hello;
 
-	*h = (struct msg_hello){ .protocol = MSG_VERSION, .node = p->node,
+	*h = (struct msg_hello){ .protocol = MSG_VERSION,
+				 .node = p->node,
 				 .incarnation = 1u + p->node + 100 * p->processes,
-				 .address = "tcp://127.0.0.1:9", .device = "none", .saves = 1,
+				 .address = "tcp://127.0.0.1:9",
+				 .device = "none",
+				 .saves = 1,
 				 .keeps = p->keeps < 0 ? MSG_NO_STAGE : (uint8_t)p->keeps,
 				 .kept = p->committed };
 	if (p->ready) {
@@ -555,8 +582,10 @@ void player_tells_ways(struct player *p, float times)
 
 	for (uint16_t to = 0; to < PLAYERS; to++)
 		if (to != p->node)
-			links[m.u.links.n_links++] = (struct msg_link){
-				.from = p->node, .to = to, .measured_delay_s = times * p->emulates_s[to] };
+			links[m.u.links.n_links++] =
+				(struct msg_link){ .from = p->node,
+						   .to = to,
+						   .measured_delay_s = times * p->emulates_s[to] };
 	say(p, &m);
 }
 
@@ -595,8 +624,10 @@ void world_work(struct world *w)
 
 static struct door *door_with(const char *const *more)
 {
-	const char *options[32] = { "--agents", "9", "--stages", "3,3,3", "--skip", "1", "--time-scale", "0",
-				    "--iterations", "1000000", "--silence-ms", "3000", "--overdue-s", "1" };
+	const char *options[32] = { "--agents",     "9",       "--stages",     "3,3,3",
+				    "--skip",       "1",       "--time-scale", "0",
+				    "--iterations", "1000000", "--silence-ms", "3000",
+				    "--overdue-s",  "1" };
 	size_t n = 0;
 
 	while (options[n])
@@ -639,7 +670,7 @@ int world_free(struct world *w)
 {
 	int status;
 
-	kill(w->door->pid, SIGKILL); /* nobody waits for its last words */
+	kill(w->door->pid, SIGKILL); /* its last messages do not matter */
 	status = door_free(w->door);
 	for (int i = 0; i < PLAYERS; i++)
 		visitor_free(&w->players[i].v);
@@ -654,10 +685,12 @@ static void fail_with_states(const struct world *w, const char *what)
 	char states[8 * PLAYERS] = "";
 
 	for (int i = 0; i < PLAYERS; i++)
-		snprintf(states + strlen(states), sizeof(states) - strlen(states), " %d:%d", i, w->states[i]);
+		snprintf(states + strlen(states), sizeof(states) - strlen(states), " %d:%d", i,
+			 w->states[i]);
 	/* Longer than a message may be */
 	fprintf(stderr, "the journal:\n%s\n", w->console.journal);
-	fail_msg("%s: never, up to iteration %d; the nodes' states%s", what, (int)w->console.committed, states);
+	fail_msg("%s: never, up to iteration %d; the nodes' states%s", what,
+		 (int)w->console.committed, states);
 }
 
 void world_turn_before(struct world *w, int64_t give_up_us, const char *what)
@@ -675,7 +708,7 @@ bool world_all_live(const struct world *w)
 	return true;
 }
 
-/* In the stages of the run, not in the one that all are timed with. */
+/* Tests the stages of the run, not the stage that all nodes run while they are timed. */
 bool world_all_ready(const struct world *w)
 {
 	int of_stage[PLAYERS] = { 0 };

@@ -1,11 +1,14 @@
-/* What agents say, and what may happen. */
+/* protocol.c - for tests: the steps of the protocol's model.
+ *
+ * Reports of agents and faults happen here; protocol_iteration.c and protocol_recover.c answer them
+ * as the controller does. protocol_next tries every step that the state allows. */
 #include "controller/tests/protocol_run.h"
 
 #include <string.h>
 
-/* ---- what agents say ---- */
+/* ---- reports of agents ---- */
 
-/* It tells what it counted of these. */
+/* The node reports its counts of these microbatches. */
 static void take_counts(struct p_run *r, struct p_node *x, uint8_t counted)
 {
 	for (int m = 0; m < P_BATCHES; m++) {
@@ -34,7 +37,7 @@ static void look_whether_done(struct p_run *r)
 
 static void report(struct p_run *r, struct p_node *x)
 {
-	take_counts(r, x, x->counted & (uint8_t)~(x->told | x->dropped));
+	take_counts(r, x, x->counted & (uint8_t) ~(x->told | x->dropped));
 	look_whether_done(r);
 }
 
@@ -79,8 +82,9 @@ static void overdue(struct p_run *r, struct p_node *x)
 	p_commit_when_reduced(r);
 }
 
-/* A wrong sum of which nobody else tells is the stage's. Where two tell of different weights, some are set apart: which
- * is for most of them to say, or for chance. A copy is fetched anew. */
+/* Compares the hashes of a stage. A wrong sum that no other node contradicts is the stage's. If two
+ * hashes differ, the nodes of one are dropped: the majority or chance decides which. A copy is
+ * fetched again. */
 static void agree(struct p_run *r, int stage)
 {
 	bool is[2] = { false, false }, out;
@@ -114,21 +118,23 @@ static void agree(struct p_run *r, int stage)
 
 static void apply(struct p_run *r, struct p_node *x, bool copy)
 {
-	uint8_t *due = copy ? &x->copy_due : &x->due, *applied = copy ? &x->copy_applied : &x->applied;
+	uint8_t *due = copy ? &x->copy_due : &x->due,
+		*applied = copy ? &x->copy_applied : &x->applied;
 	int stage = copy ? x->keeps - 1 : x->stage;
 
 	*due = 0;
 	if (*applied || (copy ? x->copy_sum : x->sum) != P_SUMMED)
-		return; /* said again, or TROUBLE */
+		return; /* repeated, or TROUBLE */
 	*applied = 1;
 	agree(r, stage);
 }
 
-/* ---- what may happen ---- */
+/* ---- steps that may happen ---- */
 
 static bool under_way(const struct p_state *s)
 {
-	return s->phase == P_COMPUTING || s->phase == P_REDUCING || p_is_stalled(s) || s->phase == P_PLANNING;
+	return s->phase == P_COMPUTING || s->phase == P_REDUCING || p_is_stalled(s) ||
+	       s->phase == P_PLANNING;
 }
 
 static bool has_weights(const struct p_run *r, int stage, const struct p_node *but)
@@ -136,7 +142,8 @@ static bool has_weights(const struct p_run *r, int stage, const struct p_node *b
 	for (int i = 0; i < r->p->nodes; i++) {
 		const struct p_node *x = &r->s.nodes[i];
 
-		if (x != but && x->alive && ((x->standing == P_LIVE && x->stage == stage) || p_is_keeper(x, stage)))
+		if (x != but && x->alive &&
+		    ((x->standing == P_LIVE && x->stage == stage) || p_is_keeper(x, stage)))
 			return true;
 	}
 	return false;
@@ -147,7 +154,8 @@ static bool others_sum(const struct p_run *r, const struct p_node *x, int stage)
 	for (int i = 0; i < r->p->nodes; i++) {
 		const struct p_node *y = &r->s.nodes[i];
 
-		if (y != x && ((y->in_sum && y->stage == stage) || (y->copies && y->keeps == stage + 1)))
+		if (y != x &&
+		    ((y->in_sum && y->stage == stage) || (y->copies && y->keeps == stage + 1)))
 			return true;
 	}
 	return false;
@@ -172,7 +180,7 @@ static bool all_reduced(const struct p_run *r)
 	return true;
 }
 
-/* Its reports are. */
+/* Returns true if the controller takes the node's reports. */
 static bool is_heard(const struct p_run *r, const struct p_node *x)
 {
 	return x->alive && p_is_replica(x) && r->s.phase <= P_STALLED_REDUCING;
@@ -181,27 +189,30 @@ static bool is_heard(const struct p_run *r, const struct p_node *x)
 static bool may_of_node(const struct p_run *r, const struct p_node *x, enum p_event e)
 {
 	const struct p_state *s = &r->s;
-	bool stalled = p_is_stalled(s), led = under_way(s), sums = s->phase == P_COMPUTING || s->phase == P_REDUCING;
+	bool stalled = p_is_stalled(s), led = under_way(s),
+	     sums = s->phase == P_COMPUTING || s->phase == P_REDUCING;
 	bool hears = is_heard(r, x);
-	uint8_t untold = x->counted & (uint8_t)~(x->told | x->dropped);
+	uint8_t untold = x->counted & (uint8_t) ~(x->told | x->dropped);
 
 	switch (e) {
 	case P_REPORT:
 		return hears && untold;
 	case P_DROP:
-		return x->alive && stalled && x->standing == P_GONE && !x->given_up && x->began == 1 &&
-		       untold && p_count_replicas(s, r->p->nodes, x->stage) == 0;
+		return x->alive && stalled && x->standing == P_GONE && !x->given_up &&
+		       x->began == 1 && untold && p_count_replicas(s, r->p->nodes, x->stage) == 0;
 	case P_REDUCED:
 		return x->alive && p_is_replica(x) && sums && x->sum == P_BEGUN && !untold &&
 		       p_all_given(r, x->stage);
 	case P_REDUCED_WRONG:
 		return s->wrongs > 0 && may_of_node(r, x, P_REDUCED) && others_sum(r, x, x->stage);
 	case P_COPY_REDUCED:
-		return x->alive && x->copies && sums && x->copy_sum == P_BEGUN && p_all_given(r, x->keeps - 1);
+		return x->alive && x->copies && sums && x->copy_sum == P_BEGUN &&
+		       p_all_given(r, x->keeps - 1);
 	case P_COPY_REDUCED_WRONG:
 		return s->wrongs > 0 && may_of_node(r, x, P_COPY_REDUCED);
 	case P_COPY_OVERDUE:
-		return s->phase == P_REDUCING && p_copies_awaited(x) && !x->copy_reduced && all_reduced(r);
+		return s->phase == P_REDUCING && p_copies_awaited(x) && !x->copy_reduced &&
+		       all_reduced(r);
 	case P_APPLY:
 		return x->alive && x->due;
 	case P_COPY_APPLY:
@@ -217,7 +228,8 @@ static bool may_of_node(const struct p_run *r, const struct p_node *x, enum p_ev
 	case P_NEW_PROCESS:
 		return !x->alive && x->standing == P_GONE && led && has_weights(r, x->stage, x);
 	case P_RESUME:
-		return x->alive && x->standing == P_GONE && stalled && p_count_replicas(s, r->p->nodes, x->stage) == 0;
+		return x->alive && x->standing == P_GONE && stalled &&
+		       p_count_replicas(s, r->p->nodes, x->stage) == 0;
 	case P_ADMIT:
 		return stalled && x->standing == P_JOINER;
 	default:
@@ -247,12 +259,15 @@ static bool may_of_arg(const struct p_run *r, const struct p_node *x, enum p_eve
 {
 	switch (e) {
 	case P_COUNT:
-		return under_way(&r->s) && r->s.phase < P_STALLED_PLANNING && p_lacks(x, arg) && p_has_input(r->p, &r->s, x, arg);
+		return under_way(&r->s) && r->s.phase < P_STALLED_PLANNING && p_lacks(x, arg) &&
+		       p_has_input(r->p, &r->s, x, arg);
 	case P_AGAIN:
-		return arg < P_BATCHES && is_heard(r, x) && x->at == 0 && (x->on & x->told & r->s.over & ~r->s.home) >> arg & 1 &&
+		return arg < P_BATCHES && is_heard(r, x) && x->at == 0 &&
+		       (x->on & x->told & r->s.over & ~r->s.home) >> arg & 1 &&
 		       p_all_counted(&r->s, arg);
 	case P_KEEP:
-		return under_way(&r->s) && r->s.phase != P_REDUCING && arg < r->p->stages && may_keep(r, x, arg);
+		return under_way(&r->s) && r->s.phase != P_REDUCING && arg < r->p->stages &&
+		       may_keep(r, x, arg);
 	default:
 		return false;
 	}
@@ -350,9 +365,9 @@ static void happen(struct p_run *r, const struct p_step *step)
 	}
 }
 
-/* ---- what does not matter any more ---- */
+/* ---- states that are equal for the rest of the iteration ---- */
 
-/* Whether what was done in the iteration may still be of use: somebody of every stage knows it. */
+/* Returns true if the iteration's work may still be used: each stage has a node that knows it. */
 static bool may_go_on(const struct protocol *p, const struct p_state *s)
 {
 	uint8_t held = 0;
@@ -382,7 +397,7 @@ static bool is_void(const struct protocol *p, const struct p_state *s)
 	}
 }
 
-/* Of an iteration that can only begin anew nothing is remembered: that makes many states one. */
+/* Clears the work of an iteration that can only restart. Many states thereby become one. */
 static void forget_what_is_void(const struct protocol *p, struct p_state *s)
 {
 	if (!is_void(p, s))
@@ -408,11 +423,11 @@ struct walk {
 
 static bool happens_of_itself(enum p_event e)
 {
-	return e != P_REDUCED_WRONG && e != P_COPY_REDUCED_WRONG && e != P_KILL && e != P_SILENCE && e != P_NEW_PROCESS &&
-	       e != P_CRASH && e != P_KEEP;
+	return e != P_REDUCED_WRONG && e != P_COPY_REDUCED_WRONG && e != P_KILL && e != P_SILENCE &&
+	       e != P_NEW_PROCESS && e != P_CRASH && e != P_KEEP;
 }
 
-/* In all ways in which it may. */
+/* Tries the step with every series of choices. */
 static void try_step(const struct walk *w, enum p_event e, int node, int arg)
 {
 	struct p_step step = { e, node, arg, false };
@@ -425,7 +440,8 @@ static void try_step(const struct walk *w, enum p_event e, int node, int arg)
 		happen(&r, &step);
 		p_give_parts(&r);
 		forget_what_is_void(w->p, &r.s);
-		step.free = happens_of_itself(e) && r.s.deaths == w->from->deaths && r.s.takeovers == w->from->takeovers;
+		step.free = happens_of_itself(e) && r.s.deaths == w->from->deaths &&
+			    r.s.takeovers == w->from->takeovers;
 		w->visit(w->context, &step, &r.s, r.wrong);
 	} while (p_choose_others(&r));
 }

@@ -1,4 +1,7 @@
-/* An iteration as the controller leads it: as iteration.c, reroute.c and commit.c do. */
+/* protocol_iteration.c - for tests: the controller's part in the protocol's model, as in
+ * iteration.c, reroute.c and commit.c.
+ *
+ * Each function has the name of the controller's, so that a change there is easy to repeat here. */
 #include "controller/tests/protocol_run.h"
 
 #include <string.h>
@@ -21,7 +24,8 @@ void p_forget_sums(struct p_state *s)
 
 bool p_is_keeper(const struct p_node *x, int stage)
 {
-	return x->keeps == stage + 1 && x->standing != P_GONE && !(p_is_replica(x) && x->stage == stage);
+	return x->keeps == stage + 1 && x->standing != P_GONE &&
+	       !(p_is_replica(x) && x->stage == stage);
 }
 
 static bool all_alive(const struct protocol *p, const struct p_state *s, int stage)
@@ -44,7 +48,8 @@ static void reduce_stage(struct p_run *r, int stage)
 			x->in_sum = 1;
 			x->sum = !x->alive ? P_NO_SUM : all ? P_BEGUN : P_BROKEN;
 			for (int m = 0; all && m < P_BATCHES; m++)
-				s->content[stage][m] = (uint8_t)(s->content[stage][m] + (x->counted >> m & 1));
+				s->content[stage][m] =
+					(uint8_t)(s->content[stage][m] + (x->counted >> m & 1));
 		}
 		if (p_is_keeper(x, stage)) {
 			x->copies = 1;
@@ -96,7 +101,7 @@ void p_reduce_early(struct p_run *r)
 	}
 }
 
-/* Every stage is to sum; who is dead gives nothing. */
+/* Orders the sums of all stages. A dead node sends nothing. */
 void p_order_ahead(const struct protocol *p, struct p_state *s)
 {
 	for (int st = 0; p->ahead && st < p->stages; st++) {
@@ -118,7 +123,7 @@ void p_order_ahead(const struct protocol *p, struct p_state *s)
 	}
 }
 
-/* Of who has counted all by the routes that it knows. */
+/* Nodes that have counted everything on the routes they know send their parts. */
 void p_give_parts(struct p_run *r)
 {
 	for (int i = 0; i < r->p->nodes; i++) {
@@ -128,7 +133,8 @@ void p_give_parts(struct p_run *r)
 			continue;
 		x->sum = P_BEGUN;
 		for (int m = 0; m < P_BATCHES; m++)
-			r->s.content[x->stage][m] = (uint8_t)(r->s.content[x->stage][m] + (x->counted >> m & 1));
+			r->s.content[x->stage][m] =
+				(uint8_t)(r->s.content[x->stage][m] + (x->counted >> m & 1));
 	}
 }
 
@@ -154,7 +160,7 @@ bool p_all_done(const struct p_run *r)
 	return r->s.home == P_ALL;
 }
 
-/* ---- the controller dies ---- */
+/* ---- the controller's death ---- */
 
 void p_crash(struct p_run *r)
 {
@@ -176,13 +182,13 @@ void p_crash(struct p_run *r)
 		p_forget_sums(s);
 }
 
-/* It tells its agents something: whether it dies meanwhile. */
+/* Returns true if the controller dies while it announces something. */
 bool p_dies_telling(struct p_run *r)
 {
 	return r->s.takeovers > 0 && p_choose(r, 2);
 }
 
-/* ---- other ways ---- */
+/* ---- reroutes ---- */
 
 void p_hear_route(struct p_node *x, int m)
 {
@@ -209,19 +215,20 @@ static void reroute_announce(struct p_run *r, uint8_t changed, uint8_t over)
 			else if (x->view[m] == P_CURRENT)
 				x->view[m] = P_OLD;
 		}
-		if (x->given_up) /* nobody asks for what it did */
+		if (x->given_up) /* its work is no longer needed */
 			p_forget_iteration(x);
 	}
 	p_lose_inputs(r, &before);
 	for (int i = 0; i < r->p->nodes; i++)
 		for (int m = 0; m < P_BATCHES; m++)
 			if ((over >> m & 1) && r->s.nodes[i].view[m] == P_CURRENT)
-				r->s.nodes[i].has &= (uint8_t)~(1 << m);
+				r->s.nodes[i].has &= (uint8_t) ~(1 << m);
 	if (dies)
 		p_crash(r);
 }
 
-/* Slots could be waited for in a circle if the new data node has not done its F, which the model does not know. */
+/* Returns true if slots could wait in a circle. That depends on the new data node's forward pass,
+ * which the model does not track, so both are tried. */
 static bool starts_over(struct p_run *r, int m)
 {
 	bool owes = false;
@@ -231,8 +238,8 @@ static bool starts_over(struct p_run *r, int m)
 	if (!owes || p_choose(r, 2) == 0)
 		return false;
 	for (int i = 0; i < r->p->nodes; i++)
-		r->s.nodes[i].owed &= (uint8_t)~(1 << m);
-	r->s.home &= (uint8_t)~(1 << m);
+		r->s.nodes[i].owed &= (uint8_t) ~(1 << m);
+	r->s.home &= (uint8_t) ~(1 << m);
 	r->s.over |= (uint8_t)(1 << m);
 	return true;
 }
@@ -247,7 +254,7 @@ static int stand_in(struct p_run *r, int stage)
 	return n == 0 ? -1 : found_at[p_choose(r, n)];
 }
 
-/* False: its stage has nobody who could. */
+/* Returns false if the stage has no substitute. */
 static bool reroute_without(struct p_run *r, struct p_node *gone)
 {
 	uint8_t changed = gone->on, over = 0;
@@ -279,7 +286,7 @@ static void stall(struct p_state *s)
 {
 	if (p_is_stalled(s))
 		return;
-	p_forget_sums(s); /* none stands when it goes on */
+	p_forget_sums(s); /* none is valid when the run continues */
 	s->phase = s->phase == P_COMPUTING  ? P_STALLED
 		   : s->phase == P_REDUCING ? P_STALLED_REDUCING
 					    : P_STALLED_PLANNING;
@@ -294,7 +301,8 @@ static bool rerun_without(struct p_run *r, struct p_node *gone)
 	return done && !r->crashed;
 }
 
-/* Any: the controller goes by their numbers, which the model does not know. */
+/* Returns any dead node on a route. The controller takes the lowest number, which the model does
+ * not know. */
 struct p_node *p_gone_on_route(struct p_run *r)
 {
 	int of[P_NODES], n = 0;
@@ -349,7 +357,7 @@ static bool sum_missing(const struct p_run *r)
 	return false;
 }
 
-/* Also from who is gone since. */
+/* Counts the reports of dead nodes too. */
 static bool sums_differ(const struct p_run *r, int stage)
 {
 	return (r->s.sums_told[stage] & 3) == 3;
@@ -360,7 +368,8 @@ static bool audited(const struct p_run *r)
 	for (int i = 0; i < r->p->nodes; i++) {
 		const struct p_node *x = &r->s.nodes[i];
 
-		if ((x->on && !(x->in_sum && x->at == x->stage) && r->p->audits_hops) || (x->in_sum && x->told != x->on))
+		if ((x->on && !(x->in_sum && x->at == x->stage) && r->p->audits_hops) ||
+		    (x->in_sum && x->told != x->on))
 			return false;
 	}
 	return true;
@@ -421,7 +430,8 @@ void p_commit_when_reduced(struct p_run *r)
 static bool stage_has_sum(const struct p_run *r, int stage)
 {
 	for (int i = 0; i < r->p->nodes; i++)
-		if (p_is_replica(&r->s.nodes[i]) && r->s.nodes[i].stage == stage && !r->s.nodes[i].reduced)
+		if (p_is_replica(&r->s.nodes[i]) && r->s.nodes[i].stage == stage &&
+		    !r->s.nodes[i].reduced)
 			return false;
 	return true;
 }
@@ -433,8 +443,9 @@ void p_iteration_lost(struct p_run *r, struct p_node *x)
 		rerun_what_died(r, x);
 		break;
 	case P_REDUCING:
-		if (p_count_replicas(&r->s, r->p->nodes, x->stage) > 0 && stage_has_sum(r, x->stage) &&
-		    r->s.sums_told[x->stage] & 4 && !(x->on & ~x->told))
+		if (p_count_replicas(&r->s, r->p->nodes, x->stage) > 0 &&
+		    stage_has_sum(r, x->stage) && r->s.sums_told[x->stage] & 4 &&
+		    !(x->on & ~x->told))
 			p_commit_when_reduced(r);
 		else
 			rerun_what_died(r, x);
@@ -467,7 +478,7 @@ void p_kill_node(struct p_run *r, struct p_node *x)
 
 	r->s.deaths--;
 	p_end_process(x);
-	if (summed && x->reduced) /* what it told is believed until its death is noticed */
+	if (summed && x->reduced) /* its report counts until its death is noticed */
 		x->wrong = before.nodes[x - r->s.nodes].wrong;
 	if (x->copy_reduced)
 		x->copy_wrong = before.nodes[x - r->s.nodes].copy_wrong;
@@ -477,7 +488,8 @@ void p_kill_node(struct p_run *r, struct p_node *x)
 		if (summed && y->stage == x->stage && (y->sum == P_BEGUN || y->sum == P_COUNTING) &&
 		    (!gave || p_choose(r, 2)))
 			y->sum = P_BROKEN;
-		if (summed && y->keeps == x->stage + 1 && y->copy_sum == P_BEGUN && (!gave || p_choose(r, 2)))
+		if (summed && y->keeps == x->stage + 1 && y->copy_sum == P_BEGUN &&
+		    (!gave || p_choose(r, 2)))
 			y->copy_sum = P_BROKEN;
 	}
 	p_lose_inputs(r, &before);

@@ -1,4 +1,7 @@
-/* States as numbers, the first of them, and all in words. */
+/* protocol_names.c - for tests: states of the protocol's model as numbers and as text, and the
+ * first state.
+ *
+ * Exploration stores millions of states, so a state is packed into one number for each node. */
 #include "controller/tests/protocol_run.h"
 
 #include <stddef.h>
@@ -6,7 +9,7 @@
 
 /* ---- states as numbers ---- */
 
-/* EACH: one for each microbatch, beside one another. */
+/* EACH: one for each microbatch, side by side. */
 enum kind { PLAIN, BATCHES, EACH };
 
 struct field {
@@ -15,28 +18,40 @@ struct field {
 	enum kind kind;
 };
 
-#define NODE(name, bits, kind) { offsetof(struct p_node, name), bits, kind }
-#define STATE(name, bits, kind) { offsetof(struct p_state, name), bits, kind }
+#define NODE(name, bits, kind) \
+	{ \
+		offsetof(struct p_node, name), bits, kind \
+	}
+#define STATE(name, bits, kind) \
+	{ \
+		offsetof(struct p_state, name), bits, kind \
+	}
 
 static const struct field node_fields[] = {
-	NODE(stage, 2, PLAIN), NODE(at, 2, PLAIN), NODE(standing, 2, PLAIN),
-	NODE(on, 2, BATCHES), NODE(owed, 2, BATCHES), NODE(told, 2, BATCHES), NODE(reduced, 1, PLAIN),
-	NODE(in_sum, 1, PLAIN), NODE(given_up, 1, PLAIN), NODE(keeps, 2, PLAIN),
-	NODE(copies, 1, PLAIN), NODE(copy_reduced, 1, PLAIN), NODE(alive, 1, PLAIN), NODE(began, 2, PLAIN),
-	NODE(counted, 2, BATCHES), NODE(mine, 2, BATCHES), NODE(has, 2, BATCHES), NODE(view, 2, EACH),
-	NODE(dropped, 2, BATCHES), NODE(sum, 3, PLAIN), NODE(wrong, 1, PLAIN), NODE(due, 1, PLAIN),
-	NODE(applied, 1, PLAIN), NODE(copy_sum, 2, PLAIN), NODE(copy_wrong, 1, PLAIN), NODE(copy_due, 1, PLAIN),
-	NODE(copy_applied, 1, PLAIN),
+	NODE(stage, 2, PLAIN),      NODE(at, 2, PLAIN),       NODE(standing, 2, PLAIN),
+	NODE(on, 2, BATCHES),       NODE(owed, 2, BATCHES),   NODE(told, 2, BATCHES),
+	NODE(reduced, 1, PLAIN),    NODE(in_sum, 1, PLAIN),   NODE(given_up, 1, PLAIN),
+	NODE(keeps, 2, PLAIN),      NODE(copies, 1, PLAIN),   NODE(copy_reduced, 1, PLAIN),
+	NODE(alive, 1, PLAIN),      NODE(began, 2, PLAIN),    NODE(counted, 2, BATCHES),
+	NODE(mine, 2, BATCHES),     NODE(has, 2, BATCHES),    NODE(view, 2, EACH),
+	NODE(dropped, 2, BATCHES),  NODE(sum, 3, PLAIN),      NODE(wrong, 1, PLAIN),
+	NODE(due, 1, PLAIN),        NODE(applied, 1, PLAIN),  NODE(copy_sum, 2, PLAIN),
+	NODE(copy_wrong, 1, PLAIN), NODE(copy_due, 1, PLAIN), NODE(copy_applied, 1, PLAIN),
 };
 
 static const struct field state_fields[] = {
-	STATE(phase, 3, PLAIN), STATE(home, 2, BATCHES), STATE(changed, 2, BATCHES), STATE(over, 2, BATCHES), STATE(summing, 3, PLAIN),
-	STATE(taken_over, 1, PLAIN), STATE(committed, 1, PLAIN), STATE(deaths, 2, PLAIN), STATE(wrongs, 2, PLAIN),
-	STATE(takeovers, 2, PLAIN), STATE(content[0], 2, EACH), STATE(content[1], 2, EACH), STATE(content[2], 2, EACH),
-	STATE(sums_told[0], 3, PLAIN), STATE(sums_told[1], 3, PLAIN), STATE(sums_told[2], 3, PLAIN),
+	STATE(phase, 3, PLAIN),        STATE(home, 2, BATCHES),       STATE(changed, 2, BATCHES),
+	STATE(over, 2, BATCHES),       STATE(summing, 3, PLAIN),      STATE(taken_over, 1, PLAIN),
+	STATE(committed, 1, PLAIN),    STATE(deaths, 2, PLAIN),       STATE(wrongs, 2, PLAIN),
+	STATE(takeovers, 2, PLAIN),    STATE(content[0], 2, EACH),    STATE(content[1], 2, EACH),
+	STATE(content[2], 2, EACH),    STATE(sums_told[0], 3, PLAIN), STATE(sums_told[1], 3, PLAIN),
+	STATE(sums_told[2], 3, PLAIN),
 };
 
-enum { N_NODE = sizeof(node_fields) / sizeof(node_fields[0]), N_STATE = sizeof(state_fields) / sizeof(state_fields[0]) };
+enum {
+	N_NODE = sizeof(node_fields) / sizeof(node_fields[0]),
+	N_STATE = sizeof(state_fields) / sizeof(state_fields[0])
+};
 
 static int bits_of(const struct field *f)
 {
@@ -57,7 +72,7 @@ static uint64_t number_of(const void *of, const struct field *f, int n)
 	return number;
 }
 
-/* The bits of the first microbatch, where those of the other are beside them: to the right by so many. */
+/* Returns a mask of the first microbatch's bits. The other's bits are to the right of these. */
 static uint64_t firsts(const struct field *f, int n, enum kind kind, int bits)
 {
 	uint64_t mask = 0;
@@ -72,7 +87,7 @@ static uint64_t firsts(const struct field *f, int n, enum kind kind, int bits)
 	return mask;
 }
 
-/* How a node's number changes, and then a state's. */
+/* Learns how exchanging the microbatches changes the numbers of nodes and states. */
 static void learn_swaps(uint64_t *swaps)
 {
 	swaps[0] = firsts(node_fields, N_NODE, BATCHES, 1);
@@ -85,7 +100,8 @@ static uint64_t swapped(uint64_t masks, uint64_t each, uint64_t x)
 {
 	uint64_t moved = masks | masks >> 1 | each | each >> 2;
 
-	return (x & ~moved) | (x & masks) >> 1 | (x & masks >> 1) << 1 | (x & each) >> 2 | (x & each >> 2) << 2;
+	return (x & ~moved) | (x & masks) >> 1 | (x & masks >> 1) << 1 | (x & each) >> 2 |
+	       (x & each >> 2) << 2;
 }
 
 static void read_number(uint64_t number, const struct field *f, int n, void *to)
@@ -132,7 +148,8 @@ void protocol_name(const struct protocol *p, const struct p_state *s, const stru
 		sort(other, p->nodes);
 	}
 	sort(name, p->nodes);
-	if (p->path[0] == p->path[1] && memcmp(other, name, ((size_t)p->nodes + 1) * sizeof(*name)) < 0)
+	if (p->path[0] == p->path[1] &&
+	    memcmp(other, name, ((size_t)p->nodes + 1) * sizeof(*name)) < 0)
 		memcpy(name, other, ((size_t)p->nodes + 1) * sizeof(*name));
 }
 
@@ -148,9 +165,18 @@ void protocol_read(const struct protocol *p, const uint64_t *name, struct p_stat
 
 struct protocol protocol_of(int stages, int each)
 {
-	struct protocol p = { .stages = stages, .nodes = stages * each, .deaths = 3, .wrongs = 1, .takeovers = 1,
-			      .reruns_the_dead = true, .audits_hops = true, .sums_after_a_stall = true,
-			      .starts_at_zero = true, .compares_hashes = true, .minds_unheard = true, .tells_again = true };
+	struct protocol p = { .stages = stages,
+			      .nodes = stages * each,
+			      .deaths = 3,
+			      .wrongs = 1,
+			      .takeovers = 1,
+			      .reruns_the_dead = true,
+			      .audits_hops = true,
+			      .sums_after_a_stall = true,
+			      .starts_at_zero = true,
+			      .compares_hashes = true,
+			      .minds_unheard = true,
+			      .tells_again = true };
 
 	for (int i = 0; i < p.nodes; i++)
 		p.stage_of[i] = (uint8_t)(i / each);
@@ -186,18 +212,35 @@ void protocol_begin(const struct protocol *p, struct p_state *s)
 	p_order_ahead(p, s);
 }
 
-/* ---- in words ---- */
+/* ---- as text ---- */
 
 const char *protocol_event_name(enum p_event e)
 {
 	static const char *const names[P_EVENTS] = {
-		"counts", "reports", "reports, unheard", "tells its sum", "tells another sum", "tells its copy's sum",
-		"tells another sum of its copy", "its copy is overdue",
-		"applies the commit", "applies it to its copy", "is killed", "is noticed to be dead",
-		"is taken for dead", "is heard again and joins", "is a new process and joins", "keeps a copy",
-		"is heard again, the last of its stage", "is admitted", "a keeper's copy takes a stage over",
-		"it is to begin anew", "it begins anew", "the controller dies",
-		"another controller gathers", "has one home again",
+		"counts",
+		"reports",
+		"reports, unheard",
+		"tells its sum",
+		"tells another sum",
+		"tells its copy's sum",
+		"tells another sum of its copy",
+		"its copy is overdue",
+		"applies the commit",
+		"applies it to its copy",
+		"is killed",
+		"is noticed to be dead",
+		"is taken for dead",
+		"is heard again and joins",
+		"is a new process and joins",
+		"keeps a copy",
+		"is heard again, the last of its stage",
+		"is admitted",
+		"a keeper's copy takes a stage over",
+		"it is to begin anew",
+		"it begins anew",
+		"the controller dies",
+		"another controller gathers",
+		"has one home again",
 	};
 
 	return names[e];
@@ -208,22 +251,28 @@ static void print_node(const struct p_node *x, int i, FILE *to)
 	static const char *const standings[] = { "gone", "joiner", "syncing", "live" };
 	static const char *const sums[] = { "-", "begun", "broken", "summed" };
 
-	fprintf(to, "    n%d S%d %-7s %s on %d owed %d told %d%s%s%s keeps %d%s | began %d counted %d mine %d has %d "
-		    "view %d%d sum %s%s%s%s copy %s\n",
-		i, x->stage, standings[x->standing], x->alive ? "alive" : "DEAD ", x->on, x->owed, x->told,
-		x->reduced ? " reduced" : "", x->in_sum ? " in-sum" : "", x->given_up ? " given up" : "",
-		x->keeps, x->copies ? " copies" : "", x->began, x->counted, x->mine,
-		x->has, x->view[0], x->view[1], sums[x->sum], x->wrong ? " WRONG" : "", x->due ? " due" : "",
-		x->applied ? " applied" : "", sums[x->copy_sum]);
+	fprintf(to,
+		"    n%d S%d %-7s %s on %d owed %d told %d%s%s%s keeps %d%s | began %d counted %d "
+		"mine %d has %d "
+		"view %d%d sum %s%s%s%s copy %s\n",
+		i, x->stage, standings[x->standing], x->alive ? "alive" : "DEAD ", x->on, x->owed,
+		x->told, x->reduced ? " reduced" : "", x->in_sum ? " in-sum" : "",
+		x->given_up ? " given up" : "", x->keeps, x->copies ? " copies" : "", x->began,
+		x->counted, x->mine, x->has, x->view[0], x->view[1], sums[x->sum],
+		x->wrong ? " WRONG" : "", x->due ? " due" : "", x->applied ? " applied" : "",
+		sums[x->copy_sum]);
 }
 
 void protocol_print(const struct protocol *p, const struct p_state *s, FILE *to)
 {
-	static const char *const phases[] = { "COMPUTING", "REDUCING", "STALLED (computing)", "STALLED (reducing)",
-					      "STALLED (planning)", "PLANNING", "GATHERING", "COMMITTED" };
+	static const char *const phases[] = { "COMPUTING",           "REDUCING",
+					      "STALLED (computing)", "STALLED (reducing)",
+					      "STALLED (planning)",  "PLANNING",
+					      "GATHERING",           "COMMITTED" };
 
-	fprintf(to, "  %s home %d changed %d summing %d%s, %d deaths %d wrong %d takeovers left\n", phases[s->phase],
-		s->home, s->changed, s->summing, s->taken_over ? " taken over" : "", s->deaths, s->wrongs, s->takeovers);
+	fprintf(to, "  %s home %d changed %d summing %d%s, %d deaths %d wrong %d takeovers left\n",
+		phases[s->phase], s->home, s->changed, s->summing,
+		s->taken_over ? " taken over" : "", s->deaths, s->wrongs, s->takeovers);
 	for (int i = 0; i < p->nodes; i++)
 		print_node(&s->nodes[i], i, to);
 }

@@ -1,7 +1,10 @@
-/* An iteration that begins anew, a stage without a replica, another controller: as recover.c and startup.c have it. */
+/* protocol_recover.c - for tests: restarts, stages without a replica, and a new controller in the
+ * protocol's model, as in recover.c and startup.c.
+ *
+ * Each function has the name of the controller's, so that a change there is easy to repeat here. */
 #include "controller/tests/protocol_run.h"
 
-/* ---- beginning anew ---- */
+/* ---- restart ---- */
 
 void p_begin_anew(struct p_state *s)
 {
@@ -27,7 +30,8 @@ static void make_plan(struct p_run *r, int stage)
 		if (!(r->p->path[m] >> stage & 1))
 			continue;
 		k = last < 0 || n == 1 ? p_choose(r, n) : p_choose(r, n - 1);
-		k += last >= 0 && n > 1 && k >= last; /* each another, where there are two */
+		/* a different one each time, if there are two */
+		k += last >= 0 && n > 1 && k >= last;
 		last = k;
 		r->s.nodes[of[k]].on |= (uint8_t)(1 << m);
 	}
@@ -95,7 +99,7 @@ static bool can_spare(const struct p_run *r, const struct p_node *x)
 	return !p_is_replica(x) || p_count_replicas(&r->s, r->p->nodes, x->stage) >= 2;
 }
 
-/* Who takes the stage over, from a copy; NULL: nobody can. */
+/* Returns the node that takes the stage over from a copy; NULL: none can. */
 struct p_node *p_taker_of(struct p_run *r, int stage)
 {
 	struct p_node *holder = NULL;
@@ -105,12 +109,14 @@ struct p_node *p_taker_of(struct p_run *r, int stage)
 		struct p_node *x = &r->s.nodes[i];
 
 		if (p_is_keeper(x, stage) && x->alive && x->stage != stage)
-			holder = x; /* there is one at most: else it comes by itself */
+			/* there is at most one; a living replica would return by itself */
+			holder = x;
 	}
 	if (!holder || can_spare(r, holder))
 		return holder;
 	for (int i = 0; i < r->p->nodes; i++)
-		if (r->s.nodes[i].standing == P_LIVE && r->s.nodes[i].alive && can_spare(r, &r->s.nodes[i]))
+		if (r->s.nodes[i].standing == P_LIVE && r->s.nodes[i].alive &&
+		    can_spare(r, &r->s.nodes[i]))
 			of[n++] = i;
 	return n == 0 ? NULL : &r->s.nodes[of[p_choose(r, n)]];
 }
@@ -126,7 +132,7 @@ void p_take_over(struct p_run *r, int stage)
 	if (n > 0) {
 		struct p_node *other = &r->s.nodes[away[p_choose(r, n)]];
 
-		p_end_process(other); /* it lost its place: if it lives, as good as a new process */
+		p_end_process(other); /* it lost its place, and behaves like a new process */
 		other->stage = x->stage;
 	}
 	x->stage = (uint8_t)stage;
@@ -136,7 +142,7 @@ void p_take_over(struct p_run *r, int stage)
 	r->s.taken_over = 1;
 }
 
-/* ---- another controller ---- */
+/* ---- a new controller ---- */
 
 void p_gather(struct p_run *r)
 {
@@ -149,7 +155,7 @@ void p_gather(struct p_run *r)
 		r->s.deaths -= late;
 		x->standing = x->alive && !late ? P_LIVE : P_GONE;
 		x->keeps = x->alive && !late ? x->keeps : 0;
-		/* It passed for dead, and had it */
+		/* Believed dead, but it had the sum */
 		if (committed && x->alive && x->sum == P_BEGUN && p_choose(r, 2)) {
 			x->sum = P_SUMMED;
 			x->wrong = r->s.wrongs > 0 && p_choose(r, 2);

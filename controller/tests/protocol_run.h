@@ -1,15 +1,16 @@
-/* protocol_run.h - for tests: what the parts of the protocol's model share. */
+/* protocol_run.h - for tests: functions that the parts of the protocol's model share. */
 #ifndef CONTROLLER_TESTS_PROTOCOL_RUN_H
 #define CONTROLLER_TESTS_PROTOCOL_RUN_H
 
 #include "controller/tests/protocol.h"
 
-/* A step, in one of the ways that it may go: where the controller, or chance, chooses, all choices are tried. */
+/* A step with one series of choices. Where the controller or chance may choose, every choice is
+ * tried. */
 struct p_run {
 	const struct protocol *p;
 	struct p_state s;
-	const char *wrong; /* NULL nothing */
-	bool crashed;      /* the controller died in it */
+	const char *wrong; /* NULL: nothing */
+	bool crashed;      /* the controller died in this step */
 	int n, at;
 	uint8_t choice[24], bound[24];
 };

@@ -1,4 +1,8 @@
-/* Choices of the controller, and what is so. */
+/* protocol_state.c - for tests: choices of a step in the protocol's model, and the true state of
+ * its nodes.
+ *
+ * The controller cannot see the true state. The model needs it to tell which events are possible.
+ */
 #include "controller/tests/protocol_run.h"
 
 #include <string.h>
@@ -14,7 +18,7 @@ int p_choose(struct p_run *r, int n)
 	return r->choice[r->at++];
 }
 
-/* To the next row of choices; false: there is none. */
+/* Advances to the next series of choices. Returns false if there is none. */
 bool p_choose_others(struct p_run *r)
 {
 	while (r->n > 0 && ++r->choice[r->n - 1] == r->bound[r->n - 1])
@@ -28,7 +32,7 @@ void p_found(struct p_run *r, const char *wrong)
 	r->wrong = r->wrong ? r->wrong : wrong;
 }
 
-/* ---- what is so ---- */
+/* ---- the true state ---- */
 
 bool p_is_replica(const struct p_node *x)
 {
@@ -59,10 +63,12 @@ bool p_is_stalled(const struct p_state *s)
 
 static bool sends_to(const struct p_node *from, const struct p_node *to, int m)
 {
-	return from->alive && from->began == 1 && (from->mine >> m & 1) && from->view[m] == to->view[m];
+	return from->alive && from->began == 1 && (from->mine >> m & 1) &&
+	       from->view[m] == to->view[m];
 }
 
-/* Whether the gradient, or for the last stage all that is before its own, is to be had for what x counts. */
+/* Returns true if the input of x's gradient is available: the next gradient, or the whole forward
+ * pass for the last stage. */
 bool p_has_input(const struct protocol *p, const struct p_state *s, const struct p_node *x, int m)
 {
 	uint8_t after = (uint8_t)(p->path[m] >> x->stage >> 1);
@@ -85,7 +91,7 @@ bool p_has_input(const struct protocol *p, const struct p_state *s, const struct
 	return true;
 }
 
-/* All on its route have counted it. */
+/* Returns true if every node on the route has counted it. */
 bool p_all_counted(const struct p_state *s, int m)
 {
 	for (int i = 0; i < P_NODES; i++)
@@ -99,7 +105,7 @@ bool p_lacks(const struct p_node *x, int m)
 	return x->alive && x->began == 1 && (x->mine >> m & 1) && !(x->counted >> m & 1);
 }
 
-/* What could be had before, and cannot now, was there, or is lost. */
+/* An input that was available and no longer is has either arrived before, or is lost. */
 void p_lose_inputs(struct p_run *r, const struct p_state *before)
 {
 	for (int i = 0; i < r->p->nodes; i++)
@@ -119,7 +125,7 @@ void p_forget_iteration(struct p_node *x)
 	memset(x->view, P_CURRENT, sizeof(x->view));
 }
 
-/* By another plan: what was counted for the attempts before is void. */
+/* Starts the iteration with another plan. Counts of earlier attempts are void. */
 void p_begin_iteration(const struct protocol *p, struct p_node *x)
 {
 	uint8_t counted = p->starts_at_zero ? 0 : x->counted;
@@ -128,7 +134,7 @@ void p_begin_iteration(const struct protocol *p, struct p_node *x)
 	x->counted = counted;
 }
 
-/* Its weights are all that it has. */
+/* A new process holds only its weights. */
 void p_begin_process(struct p_node *x)
 {
 	x->alive = 1;

@@ -1,5 +1,5 @@
-/* The iteration's protocol, in all orders of what may go wrong: by its model, which is held against the controller
- * itself. */
+/* protocol_test.c - explores the iteration's protocol in all orders of faults, with a model, and
+ * compares the model with the controller. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,15 +23,15 @@
 #include "controller/weights/copies.h"
 #include "controller/weights/recover.h"
 
-/* ---- nothing goes wrong ---- */
+/* ---- the complete code has no fault ---- */
 
 #if defined(__has_feature)
 #define HAS_FEATURE(x) __has_feature(x)
 #else
 #define HAS_FEATURE(x) 0
 #endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || HAS_FEATURE(address_sanitizer) || \
-	HAS_FEATURE(thread_sanitizer)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
+	HAS_FEATURE(address_sanitizer) || HAS_FEATURE(thread_sanitizer)
 enum { SLOW = 1 };
 #else
 enum { SLOW = 0 };
@@ -41,7 +41,8 @@ static void nothing_goes_wrong(const struct protocol *p)
 {
 	struct explored e = explore(p, stderr);
 
-	print_message("%d nodes, %d deaths: %llu states\n", p->nodes, p->deaths, (unsigned long long)e.states);
+	print_message("%d nodes, %d deaths: %llu states\n", p->nodes, p->deaths,
+		      (unsigned long long)e.states);
 	if (e.wrong)
 		fail_msg("%s: its trace is above", e.wrong);
 	assert_true(e.ended > 0);
@@ -66,7 +67,7 @@ static void two_controllers_die(void **state)
 	nothing_goes_wrong(&p);
 }
 
-/* One more in the second stage: it has no microbatch, and a part in the sums. */
+/* The second stage has one more replica, which has no microbatch but a part in the sums. */
 static void also_with_an_idle_replica(void **state)
 {
 	struct protocol p = protocol_of(2, 2);
@@ -120,7 +121,7 @@ static void and_where_sums_are_ordered_ahead(void **state)
 	nothing_goes_wrong(&p);
 }
 
-/* ---- what was mended is found where it is not ---- */
+/* ---- each protection that is switched off is missed ---- */
 
 static void is_found(const struct protocol *p, const char *wrong)
 {
@@ -130,7 +131,7 @@ static void is_found(const struct protocol *p, const char *wrong)
 		fail_msg("\"%s\" instead of \"%s\"", e.wrong ? e.wrong : "nothing", wrong);
 }
 
-/* Small ones, in which nothing goes wrong otherwise. */
+/* Small clusters in which nothing else goes wrong. */
 static struct protocol small(uint8_t absent, int deaths, int wrongs, int takeovers)
 {
 	struct protocol p = protocol_of(2, 2);
@@ -143,7 +144,7 @@ static struct protocol small(uint8_t absent, int deaths, int wrongs, int takeove
 	return p;
 }
 
-/* It was so with the stalls as they were. */
+/* Removes the reruns and the sums after a stall: the fault shows without both. */
 static struct protocol without_reruns(int deaths, int wrongs, bool audits_hops)
 {
 	struct protocol p = small(0, deaths, wrongs, 0);
@@ -155,7 +156,8 @@ static struct protocol without_reruns(int deaths, int wrongs, bool audits_hops)
 
 static void a_commit_without_the_dead(void **state)
 {
-	struct protocol differ = without_reruns(1, 1, false), another_dies = without_reruns(2, 0, false);
+	struct protocol differ = without_reruns(1, 1, false),
+			another_dies = without_reruns(2, 0, false);
 
 	(void)state;
 	is_found(&differ, "the commit lacks a gradient");
@@ -164,7 +166,8 @@ static void a_commit_without_the_dead(void **state)
 
 static void the_audit_sees_it(void **state)
 {
-	struct protocol differ = without_reruns(1, 1, true), another_dies = without_reruns(2, 0, true);
+	struct protocol differ = without_reruns(1, 1, true),
+			another_dies = without_reruns(2, 0, true);
 
 	(void)state;
 	is_found(&differ, "the run ends by its own audit");
@@ -198,7 +201,7 @@ static void ways_that_changed_meanwhile(void **state)
 	is_found(&p, "it cannot end");
 }
 
-/* Two have told the sum; the third passed for dead, and had another. */
+/* Two nodes reported the sum. The third was believed dead and had another one. */
 static void other_weights_after_a_takeover(void **state)
 {
 	struct protocol p = protocol_of(2, 3);
@@ -220,11 +223,11 @@ static void gradients_of_the_attempt_before(void **state)
 	is_found(&p, "who is honest is left out: it counted what is not its own");
 }
 
-/* ---- the controller does as the model ---- */
+/* ---- the controller behaves as the model ---- */
 
 enum { WALKS = 300, MOST_STEPS = 120, MOST_WAYS = 512, TWO = 4, RESUMED = 1000 };
 
-/* The ways that one step may go. */
+/* Results that one step may have. */
 struct ways {
 	struct p_step step;
 	struct p_state of[MOST_WAYS];
@@ -236,7 +239,7 @@ struct walk {
 	struct controller *c;
 	struct p_state s;
 	struct rng rng;
-	struct p_step steps[MOST_STEPS * 4]; /* that may be next */
+	struct p_step steps[MOST_STEPS * 4]; /* steps that may be next */
 	int n_steps;
 	struct ways ways;
 	char told[8192];
@@ -248,27 +251,32 @@ static bool same_step(const struct p_step *a, const struct p_step *b)
 	return a->event == b->event && a->node == b->node && a->arg == b->arg;
 }
 
-/* Several things that the controller does at one turn, or asks the planner first; and it does not die in a step. */
+/* Excludes steps that combine several turns of the controller or need the planner. The controller
+ * does not die within a step here. */
 static bool is_walked(const struct walk *w, const struct p_step *step, const struct p_state *next)
 {
-	bool dies = step->event == P_CRASH, kills = step->event == P_KILL || step->event == P_SILENCE;
+	bool dies = step->event == P_CRASH,
+	     kills = step->event == P_KILL || step->event == P_SILENCE;
 
 	return step->event != P_ADMIT && step->event != P_TAKE_OVER && step->event != P_BEGIN &&
 	       next->takeovers + dies == w->s.takeovers && next->deaths + kills == w->s.deaths;
 }
 
-static void see_step(void *context, const struct p_step *step, const struct p_state *next, const char *wrong)
+static void see_step(void *context, const struct p_step *step, const struct p_state *next,
+		     const char *wrong)
 {
 	struct walk *w = context;
 
 	assert_null(wrong);
-	if (!is_walked(w, step, next) || (w->n_steps > 0 && same_step(&w->steps[w->n_steps - 1], step)))
+	if (!is_walked(w, step, next) ||
+	    (w->n_steps > 0 && same_step(&w->steps[w->n_steps - 1], step)))
 		return;
 	assert_true(w->n_steps < MOST_STEPS * 4);
 	w->steps[w->n_steps++] = *step;
 }
 
-static void see_way(void *context, const struct p_step *step, const struct p_state *next, const char *wrong)
+static void see_way(void *context, const struct p_step *step, const struct p_state *next,
+		    const char *wrong)
 {
 	struct walk *w = context;
 
@@ -279,7 +287,7 @@ static void see_way(void *context, const struct p_step *step, const struct p_sta
 	w->ways.of[w->ways.n++] = *next;
 }
 
-/* What differs between what the controller believes and the model says it does; NULL nothing. */
+/* Returns the first difference between the controller's belief and the model's; NULL: none. */
 static int standing_of(const struct controller *c, const struct member *m)
 {
 	if (m->is_replica)
@@ -350,7 +358,7 @@ static const char *node_differs(const struct controller *c, const struct p_state
 	if (x->standing != P_GONE && m->copy.stage + 1 != x->keeps)
 		return "keeps";
 	if (s->phase != P_COMPUTING && s->phase != P_REDUCING)
-		return NULL; /* what is void there the model has forgotten */
+		return NULL; /* the model has cleared what is void there */
 	if (on_route(c, i) != x->on)
 		return "route";
 	if (told_by(c, i) != x->told)
@@ -377,10 +385,10 @@ static const char *differs(const struct controller *c, const struct p_state *s)
 	return what;
 }
 
-/* ---- the same things happen to the controller ---- */
+/* ---- the same events at the controller ---- */
 
-static void add_pass(struct msg_task_event *events, uint32_t *n, const struct controller *c, uint32_t m,
-		     enum task_kind kind, uint32_t attempt)
+static void add_pass(struct msg_task_event *events, uint32_t *n, const struct controller *c,
+		     uint32_t m, enum task_kind kind, uint32_t attempt)
 {
 	struct msg_task_event e = { .type = WORK_STARTS,
 				    .kind = (uint8_t)kind,
@@ -397,8 +405,9 @@ static void add_pass(struct msg_task_event *events, uint32_t *n, const struct co
 	events[(*n)++] = e;
 }
 
-/* before: of these it counted the gradient before they started over. */
-static void says(struct controller *c, uint16_t node, uint8_t begun, uint8_t counted, uint8_t before)
+/* before: the microbatches counted before they started over. */
+static void says(struct controller *c, uint16_t node, uint8_t begun, uint8_t counted,
+		 uint8_t before)
 {
 	struct msg_task_event events[6 * P_BATCHES];
 	struct msg_report r = { .iteration = 1, .events = events };
@@ -418,7 +427,7 @@ static void says(struct controller *c, uint16_t node, uint8_t begun, uint8_t cou
 	iteration_report(&c->iteration, &c->members.list[node], &r);
 }
 
-/* It counts nothing by that. */
+/* The pass counts nothing. */
 static void passes_again(struct controller *c, uint16_t node, uint32_t m)
 {
 	struct msg_task_event e = { .type = WORK_ENDS,
@@ -479,7 +488,7 @@ static void is_succeeded(struct walk *w)
 	w->c = c;
 }
 
-/* As gather_again has it, once all are back who are alive. */
+/* Gathers like gather_again, once all living nodes are back. */
 static void gathers(struct walk *w)
 {
 	struct controller *c = w->c;
@@ -501,7 +510,8 @@ static void gathers(struct walk *w)
 	}
 }
 
-/* Not all have counted it since it started over, so a data node that has did so before. */
+/* Not every node has counted it since it started over, so a data node with a count made it before.
+ */
 static uint8_t counted_before(const struct walk *w, const struct p_step *step)
 {
 	struct p_state s = w->s;
@@ -523,7 +533,8 @@ static void happens_to(struct walk *w, const struct p_step *step)
 	switch (step->event) {
 	case P_COUNT:
 		if (x->stage == 0 && m->is_replica)
-			says(w->c, m->id, x->mine, untold | (uint8_t)(1 << step->arg), counted_before(w, step));
+			says(w->c, m->id, x->mine, untold | (uint8_t)(1 << step->arg),
+			     counted_before(w, step));
 		break;
 	case P_REPORT:
 	case P_DROP:
@@ -559,7 +570,7 @@ static void happens_to(struct walk *w, const struct p_step *step)
 	case P_RESUME:
 		is_heard_again(w->c, m, x);
 		break;
-	default: /* of agents alone */
+	default: /* concerns agents only */
 		break;
 	}
 }
@@ -581,10 +592,11 @@ static void tell(struct walk *w, const struct p_step *step)
 {
 	size_t n = strlen(w->told);
 
-	snprintf(w->told + n, sizeof(w->told) - n, "n%d %s (%d)\n", step->node, protocol_event_name(step->event), step->arg);
+	snprintf(w->told + n, sizeof(w->told) - n, "n%d %s (%d)\n", step->node,
+		 protocol_event_name(step->event), step->arg);
 }
 
-/* What goes wrong may at any moment: it is chosen more seldom, so that it gets to many. */
+/* Chooses faults less often than other steps, so that a walk gets far before they are spent. */
 static const struct p_step *any_step(struct walk *w)
 {
 	const struct p_step *step = NULL;
@@ -594,7 +606,7 @@ static const struct p_step *any_step(struct walk *w)
 	return step;
 }
 
-/* One of those that may be next. False: there is none. */
+/* Takes one of the possible next steps. Returns false if there is none. */
 static bool goes_on(struct walk *w)
 {
 	const char *what = NULL;
@@ -656,8 +668,10 @@ static void the_controller_does_as_the_model(void **state)
 		void *c;
 
 		begins(w, seed);
-		for (int k = 0; k < MOST_STEPS && w->s.phase != P_COMMITTED && w->s.phase != P_PLANNING &&
-				w->s.phase != P_STALLED_PLANNING && goes_on(w); k++) {
+		for (int k = 0;
+		     k < MOST_STEPS && w->s.phase != P_COMMITTED && w->s.phase != P_PLANNING &&
+		     w->s.phase != P_STALLED_PLANNING && goes_on(w);
+		     k++) {
 		}
 		commits += w->c->run.committed == 1;
 		c = w->c;

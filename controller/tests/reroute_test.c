@@ -1,5 +1,5 @@
-/* Rerouting within an iteration: none for a slow node, a count that crosses a move, and slots that would wait in a
- * circle. */
+/* reroute_test.c - rerouting within an iteration: not for a slow node, with a count that crosses a
+ * reroute, and without circles of waiting slots. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +27,7 @@ static void a_slow_node_changes_the_next_plan_only(void **state)
 	assert_true(c->run.cluster->nodes[3].forward_s > 0.5);
 }
 
-/* A cut link takes a microbatch from n03, and has_moved says that the controller knows. */
+/* A cut link takes a microbatch from n03. has_moved: the controller knows. */
 static uint32_t take_from_three(struct controller *c, bool has_moved)
 {
 	uint32_t i = 0;
@@ -43,7 +43,7 @@ static uint32_t take_from_three(struct controller *c, bool has_moved)
 	return i;
 }
 
-/* The node from which it was taken had begun it after all, and says so. */
+/* The node that lost the microbatch had begun it, and reports its count. */
 static void a_count_crosses(struct controller *c, bool has_moved)
 {
 	under_way_does(c, 3, take_from_three(c, has_moved), TASK_BACKWARD, FIRST, 0.1);
@@ -56,11 +56,11 @@ static void a_count_that_crossed_a_move_begins_the_iteration_anew(void **state)
 	a_count_crosses(c, true);
 	assert_int_equal(c->run.phase, PHASE_PLANNING);
 	assert_true(c->iteration.redo);
-	assert_true(c->run.first_attempt > FIRST + 1); /* what was told so far is void */
+	assert_true(c->run.first_attempt > FIRST + 1); /* earlier reports are void */
 	assert_int_equal(c->members.list[3].state, NODE_LIVE);
 }
 
-/* It has not ended, so neither a pause nor a step does. */
+/* An iteration that restarts has not ended, so neither a pause nor a step ends with it. */
 static void a_pause_waits_for_what_begins_anew(void **state)
 {
 	struct controller *c = *state;
@@ -90,7 +90,7 @@ static void without_a_move_it_is_a_lie(void **state)
 	assert_false(c->iteration.redo);
 }
 
-/* Not before that stage is there again. */
+/* The restart waits until the stage is restored. */
 static void while_a_stage_is_lost_it_waits(void **state)
 {
 	struct controller *c = *state;
@@ -112,7 +112,8 @@ static void while_a_stage_is_lost_it_waits(void **state)
 
 /* ---- slots that would wait in a circle ---- */
 
-/* m0 of n00, which is on its way to n03, and the returned one of n01, to the node given. */
+/* Leaves two microbatches at the given node: m0 of n00, which is on its way to n03, and the
+ * returned one of n01. */
 static struct microbatch *two_are_left(struct controller *c, uint16_t to)
 {
 	struct microbatch *other = NULL;
@@ -124,7 +125,7 @@ static struct microbatch *two_are_left(struct controller *c, uint16_t to)
 			other = m;
 		else if (i > 0)
 			m->done = true;
-		if (m->done) { /* by who stays */
+		if (m->done) { /* on the surviving nodes */
 			m->route.nodes[0] = 0;
 			m->route.nodes[1] = 4;
 		}
@@ -138,8 +139,8 @@ static struct microbatch *two_are_left(struct controller *c, uint16_t to)
 	return other;
 }
 
-/* Of one slot each at n00 and n03. m0 holds that at n00 and waits for that at n03, which the other holds; and when
- * the other's data node is gone, n00 alone can stand in. */
+/* n00 and n03 have one slot each. m0 holds that of n00 and waits for that of n03, which the other
+ * microbatch holds. When the other's data node dies, n00 is the only substitute. */
 static struct microbatch *nearly_a_circle(struct controller *c)
 {
 	struct microbatch *other = two_are_left(c, 3);
@@ -165,7 +166,7 @@ static void who_would_wait_in_a_circle_begins_again(void **state)
 	assert_int_equal(other->passed, 0);
 }
 
-/* Its gradient is on the way back: no slot of n03 waits for the new data node. */
+/* Its gradient is on the way back, so no slot of n03 waits for the new data node. */
 static void who_has_its_loss_goes_on(void **state)
 {
 	struct controller *c = *state;

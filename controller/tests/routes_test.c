@@ -1,4 +1,5 @@
-/* The bookkeeping of an iteration, driven by random runs with random deaths. */
+/* routes_test.c - the bookkeeping of routes and counts, driven by random runs with random deaths.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -81,7 +82,7 @@ static void data_is_dealt_once(void **state)
 		seen[m->shard][m->wave] = true;
 		assert_int_equal(m->shard, shard_of[m->nodes[0]]);
 	}
-	/* Node 2 is out, the others send its microbatches: all data is still read, once. */
+	/* Node 2 is absent and the others send its microbatches: all data is still read, once. */
 	memset(seen, 0, sizeof(seen));
 	for (int i = 0; i < N; i++)
 		if (p->microbatches[i].path[0] == 2)
@@ -97,7 +98,7 @@ static void data_is_dealt_once(void **state)
 	plan_free(p);
 }
 
-/* A node with nothing to do behind a link of ten seconds, and one without a link, are no help. */
+/* An idle node behind a link of ten seconds, and one without a link, are not chosen. */
 static void who_takes_over_is_near(void **state)
 {
 	struct cluster *c = make_cluster();
@@ -114,7 +115,8 @@ static void who_takes_over_is_near(void **state)
 	for (uint32_t i = 0; i < N; i++) {
 		struct microbatch *m = &r.microbatches[i];
 
-		m->route.nodes[m->route.stages[1] == 1 ? 1 : 2] = i % 2 ? 3 : 4; /* node 5 is idle */
+		m->route.nodes[m->route.stages[1] == 1 ? 1 : 2] =
+			i % 2 ? 3 : 4; /* node 5 is idle */
 	}
 	c->delay_s[0 * NODES + 5] = c->delay_s[5 * NODES + 0] = 10;
 	c->delay_s[1 * NODES + 5] = -1;
@@ -131,7 +133,7 @@ static void who_takes_over_is_near(void **state)
 	cluster_free(c);
 }
 
-/* What an agent does: counts a microbatch's gradient once, whatever the attempt. */
+/* Simulated agents: each counts a microbatch's gradient once, whatever the attempt. */
 struct agents {
 	bool loss[NODES][N], backward[NODES][N];
 };
@@ -161,7 +163,8 @@ static void run_microbatch(struct routes *r, struct agents *a, uint32_t id)
 		assert_int_equal(routes_count(r, m->route.nodes[0], id, TASK_LOSS), 0);
 	a->loss[m->route.nodes[0]][id] = true;
 	for (uint32_t h = m->route.n_hops; h-- > 0;) {
-		assert_true(routes_lacks(r, m->route.nodes[h], id) == !a->backward[m->route.nodes[h]][id]);
+		assert_true(routes_lacks(r, m->route.nodes[h], id) ==
+			    !a->backward[m->route.nodes[h]][id]);
 		if (!a->backward[m->route.nodes[h]][id])
 			assert_int_equal(routes_count(r, m->route.nodes[h], id, TASK_BACKWARD), 0);
 		a->backward[m->route.nodes[h]][id] = true;
@@ -201,7 +204,7 @@ static void every_gradient_counts_once_through_any_deaths(void **state)
 				continue;
 			alive[gone] = false;
 			if (routes_replace(&r, gone, alive, stage_of, c, changed) == -ENOENT)
-				alive[gone] = true; /* the last copy: it comes back */
+				alive[gone] = true; /* the last replica: it returns */
 		}
 		for (int i = 0; i < NODES; i++)
 			sum_of[i] = alive[i] ? stage_of[i] : -1;
@@ -241,13 +244,14 @@ static void the_audit_finds_what_is_wrong(void **state)
 	for (uint16_t node = 0; node < NODES; node++) {
 		bool visited = routes_visit(&r, node);
 
-		sum_of[node] = -1; /* its part is in no sum, */
+		sum_of[node] = -1; /* its part is in no sum */
 		assert_int_equal(routes_audit(&r, sum_of, &err), visited ? -EPROTO : 0);
 		sum_of[node] = (stage_of[node] + 1) % STAGES; /* or in another stage's */
 		assert_int_equal(routes_audit(&r, sum_of, &err), visited ? -EPROTO : 0);
 		sum_of[node] = stage_of[node];
 	}
-	routes_count(&r, 4, 0, TASK_BACKWARD); /* one too many, or where it never was */
+	/* one too many, or at a node that it never visited */
+	routes_count(&r, 4, 0, TASK_BACKWARD);
 	assert_int_equal(routes_audit(&r, sum_of, &err), -EPROTO);
 	assert_non_null(strstr(err.text, "microbatch 0"));
 	routes_fini(&r);
@@ -261,7 +265,9 @@ static void a_lost_stage_changes_nothing(void **state)
 	struct routes r;
 	struct plan *p;
 	uint32_t changed[N];
-	bool usable[NODES] = { true, true, true, false, false, false, true, true, true, true, true };
+	bool usable[NODES] = {
+		true, true, true, false, false, false, true, true, true, true, true
+	};
 	uint16_t was = 0;
 
 	(void)state;
@@ -300,21 +306,25 @@ static void unswapping_ends(void **state)
 	plan_free(p);
 }
 
-/* ---- around a link ---- */
+/* ---- around a cut link ---- */
 
-/* What has happened, kept apart from the bookkeeping: what each node has begun and ended of each microbatch. */
+/* Events as they happened, independent of the bookkeeping: the tasks that each node began and
+ * ended. */
 struct story {
 	bool began[NODES][N][3], ended[NODES][N][3]; /* TASK_FORWARD, TASK_LOSS, TASK_BACKWARD */
 	bool counted[NODES][N];
-	int running[N]; /* the position under way; -1 none */
+	int running[N]; /* the position under way; -1: none */
 };
 
 static enum task_kind kind_at(const struct microbatch *m, uint32_t t)
 {
-	return t < m->route.n_hops ? TASK_FORWARD : t == m->route.n_hops ? TASK_LOSS : TASK_BACKWARD;
+	return t < m->route.n_hops    ? TASK_FORWARD
+	       : t == m->route.n_hops ? TASK_LOSS
+				      : TASK_BACKWARD;
 }
 
-/* What the microbatch can do next: what is owed, each before what needs it, or the next of its chain. */
+/* Returns the position that the microbatch can run next: a debt before its dependent tasks, or the
+ * next of its chain. */
 static uint32_t next_of(const struct microbatch *m)
 {
 	for (uint32_t t = 0; t < m->passed; t++)
@@ -352,7 +362,8 @@ static void step(struct routes *r, struct story *s, uint32_t id)
 	}
 }
 
-/* Some output has still to go from the one to the other: what gets it has not begun. */
+/* Returns true if an output still has to pass between the two nodes, because its receiver has not
+ * begun. */
 static bool has_to_pass(const struct story *s, const struct microbatch *m, uint16_t a, uint16_t b)
 {
 	for (uint32_t t = 0; t < 2 * m->route.n_hops; t++) {
@@ -365,28 +376,31 @@ static bool has_to_pass(const struct story *s, const struct microbatch *m, uint1
 	return false;
 }
 
-/* Another node of the stage with links to both neighbours, there and back. */
-static bool fits(const struct cluster *c, const struct microbatch *m, uint32_t hop, uint16_t node, const bool *usable)
+/* Returns true if another node of the stage has links to both neighbours, in both directions. */
+static bool fits(const struct cluster *c, const struct microbatch *m, uint32_t hop, uint16_t node,
+		 const bool *usable)
 {
 	uint32_t n = m->route.n_hops;
-	const uint16_t around[] = { m->route.nodes[(hop + 1) % n], m->route.nodes[(hop + n - 1) % n] };
+	const uint16_t around[] = { m->route.nodes[(hop + 1) % n],
+				    m->route.nodes[(hop + n - 1) % n] };
 
 	for (int i = 0; i < 2; i++)
-		if (c->delay_s[around[i] * NODES + node] < 0 || c->delay_s[node * NODES + around[i]] < 0)
+		if (c->delay_s[around[i] * NODES + node] < 0 ||
+		    c->delay_s[node * NODES + around[i]] < 0)
 			return false;
 	return usable[node] && stage_of[node] == m->route.stages[hop] && routes_hop(m, node) < 0;
 }
 
-static bool can_be_helped(const struct story *s, const struct cluster *c, const struct microbatch *m, uint16_t a,
-			  uint16_t b, const bool *usable)
+static bool can_be_helped(const struct story *s, const struct cluster *c,
+			  const struct microbatch *m, uint16_t a, uint16_t b, const bool *usable)
 {
 	uint32_t id = m->route.microbatch;
 
 	for (uint32_t h = 0; h < m->route.n_hops; h++) {
 		uint16_t node = m->route.nodes[h];
 
-		if ((node != a && node != b) || s->counted[node][id] || s->began[node][id][TASK_BACKWARD] ||
-		    (h == 0 && s->began[node][id][TASK_LOSS]))
+		if ((node != a && node != b) || s->counted[node][id] ||
+		    s->began[node][id][TASK_BACKWARD] || (h == 0 && s->began[node][id][TASK_LOSS]))
 			continue;
 		for (uint16_t i = 0; i < NODES; i++)
 			if (fits(c, m, h, i, usable))
@@ -405,7 +419,8 @@ static void check_move(const struct story *s, const struct cluster *c, const str
 		assert_true(k == h || m->route.nodes[k] == was->route.nodes[k]);
 	assert_true(old == a || old == b);
 	assert_true(fits(c, was, h, m->route.nodes[h], usable));
-	assert_false(s->counted[old][id] || s->began[old][id][TASK_BACKWARD] || s->began[old][id][TASK_LOSS]);
+	assert_false(s->counted[old][id] || s->began[old][id][TASK_BACKWARD] ||
+		     s->began[old][id][TASK_LOSS]);
 	assert_int_equal(m->route.attempt, was->route.attempt + 1);
 	assert_true(m->moved);
 	if (m->route.since != was->route.since) /* it started over */
@@ -414,7 +429,7 @@ static void check_move(const struct story *s, const struct cluster *c, const str
 		assert_true(routes_owes(m, h));
 }
 
-/* The microbatch starts over, but what was counted stays counted. */
+/* The microbatch starts over, but counts stay. */
 static void forget_story(struct story *s, uint32_t id)
 {
 	for (int node = 0; node < NODES; node++)
@@ -423,8 +438,9 @@ static void forget_story(struct story *s, uint32_t id)
 	s->running[id] = -1;
 }
 
-/* As the controller does. Returns whether the link could be gone around. */
-static bool cut(struct routes *r, struct story *s, struct cluster *c, uint16_t a, uint16_t b, const bool *usable)
+/* Cuts the link as the controller would. Returns true if the routes avoid it. */
+static bool cut(struct routes *r, struct story *s, struct cluster *c, uint16_t a, uint16_t b,
+		const bool *usable)
 {
 	struct microbatch was[N];
 	uint32_t changed[N];
@@ -436,7 +452,8 @@ static bool cut(struct routes *r, struct story *s, struct cluster *c, uint16_t a
 	for (uint32_t i = 0; i < N; i++) {
 		wanted[i] = !was[i].done && has_to_pass(s, &r->microbatches[i], a, b);
 		assert_true(wanted[i] == routes_need(&r->microbatches[i], a, b));
-		possible = possible && (!wanted[i] || can_be_helped(s, c, &r->microbatches[i], a, b, usable));
+		possible = possible &&
+			   (!wanted[i] || can_be_helped(s, c, &r->microbatches[i], a, b, usable));
 	}
 	n = routes_around(r, a, b, usable, stage_of, c, changed);
 	assert_int_equal(n == -ENOENT, !possible);
@@ -454,9 +471,10 @@ static bool cut(struct routes *r, struct story *s, struct cluster *c, uint16_t a
 			forget_story(s, i);
 		if (s->running[i] >= 0 && routes_node_at(&was[i], (uint32_t)s->running[i]) !=
 						  routes_node_at(m, (uint32_t)s->running[i]))
-			s->running[i] = -1; /* what it did there is of no use */
+			s->running[i] = -1; /* its work there is useless */
 		for (int kind = 0; kind < 3; kind++)
-			s->began[m->route.nodes[m->replaced]][i][kind] = s->ended[m->route.nodes[m->replaced]][i][kind] = false;
+			s->began[m->route.nodes[m->replaced]][i][kind] =
+				s->ended[m->route.nodes[m->replaced]][i][kind] = false;
 	}
 	return n >= 0;
 }
@@ -481,16 +499,18 @@ static void any_links_may_be_cut(void **state)
 		for (int i = 0; i < N; i++)
 			s->running[i] = -1;
 		while (r.done < N) {
-			uint16_t a = (uint16_t)rng_below(&rng, NODES), b = (uint16_t)rng_below(&rng, NODES);
+			uint16_t a = (uint16_t)rng_below(&rng, NODES),
+				 b = (uint16_t)rng_below(&rng, NODES);
 
 			step(&r, s, rng_below(&rng, N));
-			if (rng_below(&rng, 40) != 0 || stage_of[a] == stage_of[b] || c->delay_s[a * NODES + b] < 0)
+			if (rng_below(&rng, 40) != 0 || stage_of[a] == stage_of[b] ||
+			    c->delay_s[a * NODES + b] < 0)
 				continue;
 			cuts++;
 			if (cut(&r, s, c, a, b, all))
 				continue;
 			none++;
-			/* It is there again */
+			/* the link is restored */
 			c->delay_s[a * NODES + b] = c->delay_s[b * NODES + a] = 0.1;
 		}
 		if (routes_audit(&r, stage_of, &err) != 0)
@@ -500,7 +520,7 @@ static void any_links_may_be_cut(void **state)
 		cluster_free(c);
 		free(s);
 	}
-	assert_true(cuts > 1000 && none > 10 && none < cuts / 2); /* both were seen */
+	assert_true(cuts > 1000 && none > 10 && none < cuts / 2); /* both cases occurred */
 }
 
 int main(void)

@@ -1,5 +1,5 @@
-/* How long nothing may end before the nodes that report work count as dead, and when an iteration restarts. The looks
- * are the test's. */
+/* stall_detector_test.c - when hanging nodes count as dead, and when an iteration restarts. The
+ * test makes the looks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,8 +20,8 @@
 
 enum { LOOK_US = 250000 };
 
-/* Six replicas in two stages. The longest task takes 0.2 s, the longest way, from the last to the first, 0.05 s: patience
- * ends after 10 s and 20 times as much, 15 s. */
+/* Six replicas in two stages. The longest task takes 0.2 s and the longest link delay, from the
+ * last node to the first, is 0.05 s. The limit is 10 s plus 20 times their sum, 15 s. */
 static struct controller *made(void)
 {
 	struct controller *c = controller_new();
@@ -76,7 +76,7 @@ static void unmake(struct controller *c)
 	free(c);
 }
 
-/* Heartbeats: node 1 gets so many bytes a second. */
+/* Heartbeats report that node 1 receives that many bytes a second. */
 static void moves(struct controller *c, uint64_t got)
 {
 	for (uint32_t i = 0; i < NODES; i++) {
@@ -145,7 +145,7 @@ static void injected_faults_have_time(void **state)
 	unmake(c);
 }
 
-/* Ours is not an hour of silence from them. */
+/* An hour in which the controller itself was suspended is not a stall. */
 static void sleep_is_no_standstill(void **state)
 {
 	struct controller *c = made();
@@ -204,7 +204,7 @@ static void who_says_that_it_runs_is_taken_out(void **state)
 	unmake(c);
 }
 
-/* So many looks at which all are heard, but for one. */
+/* Looks n times, with heartbeats from all nodes but one. */
 static void looks(struct controller *c, int n, uint32_t unheard)
 {
 	for (int i = 0; i < n; i++) {
@@ -217,7 +217,7 @@ static void looks(struct controller *c, int n, uint32_t unheard)
 	}
 }
 
-/* All rest by their last words; but one's may be of before. */
+/* All nodes rest by their last heartbeats, but one heartbeat may be outdated. */
 static void who_is_not_heard_may_be_at_work(void **state)
 {
 	struct controller *c = made();
@@ -228,11 +228,11 @@ static void who_is_not_heard_may_be_at_work(void **state)
 	looks(c, 10, 2);
 	assert_int_equal(c->run.phase, PHASE_COMPUTING);
 	looks(c, 4, NODES);
-	assert_int_equal(c->run.phase, PHASE_PLANNING); /* it begins anew */
+	assert_int_equal(c->run.phase, PHASE_PLANNING); /* the iteration restarts */
 	unmake(c);
 }
 
-/* The iteration would restart although what travels may yet arrive. */
+/* A restart would be too early, because what travels may still arrive. */
 static void a_link_that_may_be_cut_is_waited_for(void **state)
 {
 	struct controller *c = made();
@@ -268,7 +268,7 @@ static void what_waits_for_a_slot_may_wait(void **state)
 	unmake(c);
 }
 
-/* n02 reports one of the three things that keep the others waiting. */
+/* n02 reports one of the three states that make the others wait. */
 static void says(struct controller *c, int what)
 {
 	struct msg_heartbeat *b = &c->members.list[2].beat;
@@ -311,7 +311,7 @@ static void all_that_hang_are_taken_out(void **state)
 	unmake(c);
 }
 
-/* n02 is not at rest, as it has not begun the iteration, and has nothing to do. */
+/* n02 is not at rest, because it has not begun the iteration, and has nothing to do. */
 static void where_nobody_reports_work_it_restarts(void **state)
 {
 	struct controller *c = made();
@@ -335,7 +335,7 @@ static void most_do_not_hang(void **state)
 	(void)state;
 	for (int i = 0; i < 4; i++)
 		c->members.list[i].beat.running = 1;
-	assert_true(stall_drop_hung(&c->members)); /* they get as much time again */
+	assert_true(stall_drop_hung(&c->members)); /* all get the same time again */
 	for (int i = 0; i < NODES; i++)
 		assert_false(out(c, i));
 	assert_false(hung_after(c, 60));
@@ -360,12 +360,12 @@ static void a_big_sum_has_time(void **state)
 		stall_sums_turn(&c->iteration);
 		loop_act(&c->iteration);
 	}
-	assert_true(out(c, 4)); /* it waits for nobody */
+	assert_true(out(c, 4)); /* it waits for no replica */
 	planned_free(c->run.plan);
 	unmake(c);
 }
 
-/* Each waits for another: no replica is late by itself. */
+/* Each waits for another, so no replica is late by itself. */
 static void sums_that_all_wait_for_begin_again(void **state)
 {
 	struct controller *c = made();
@@ -390,8 +390,8 @@ static void sums_that_all_wait_for_begin_again(void **state)
 	unmake(c);
 }
 
-/* All replicas have their sums, which took a second; n04 has none for its copy of the first stage. Those
- * of n00 and n01 differ: without the copy the sums begin anew. */
+/* All replicas have their sums after a second, but n04 has none for its copy of the first stage.
+ * The sums of n00 and n01 differ, so the sums restart once the copy is dropped. */
 static struct controller *waiting_for_a_copy(void)
 {
 	static uint64_t no_slices[1];
@@ -412,7 +412,7 @@ static struct controller *waiting_for_a_copy(void)
 	return c;
 }
 
-/* Looks until it is left behind. */
+/* Looks until the copy is dropped. */
 static int looks_for(struct controller *c, int64_t each_us)
 {
 	int looks = 0;

@@ -1,4 +1,5 @@
-/* Orders to sum: with the start where links are measured, and void where ways change. */
+/* sums_test.c - orders to sum are sent with the start where links are measured, and are void after
+ * a reroute. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +15,7 @@
 #include "controller/network/link_table.h"
 #include "controller/tests/under_way.h"
 
-/* As begin_iteration has it, where links are measured. */
+/* Starts an iteration like begin_iteration with measured links. */
 static struct controller *order_ahead(void **state)
 {
 	struct controller *c = *state;
@@ -34,7 +35,7 @@ static uint32_t count_in_sums(const struct controller *c)
 	return n;
 }
 
-/* Out and back; the last step is left out where `but` is the microbatch. */
+/* Runs all microbatches forward and backward. The last step of microbatch `but` is omitted. */
 static void do_all(struct controller *c, uint32_t but)
 {
 	for (uint32_t i = 0; i < N; i++) {
@@ -52,8 +53,12 @@ static void do_all(struct controller *c, uint32_t but)
 static void tell_sum(struct controller *c, uint16_t node, uint32_t attempt)
 {
 	uint64_t slices[DATA] = { 1, 2, 3 };
-	struct msg_reduced r = { .iteration = 1, .attempt = attempt, .stage = node >= DATA, .sum_squares = 1,
-				 .n_slices = DATA, .slices = slices };
+	struct msg_reduced r = { .iteration = 1,
+				 .attempt = attempt,
+				 .stage = node >= DATA,
+				 .sum_squares = 1,
+				 .n_slices = DATA,
+				 .slices = slices };
 
 	iteration_reduced(&c->iteration, &c->members.list[node], &r);
 	loop_act(&c->iteration);
@@ -71,7 +76,8 @@ static void where_nothing_is_measured_sums_wait(void **state)
 	assert_int_equal(c->iteration.summing[1], DATA);
 }
 
-/* All but one have their sums before the last gradient is counted: nothing is ordered again. */
+/* All stages but one report their sums before the last gradient is counted: nothing is ordered
+ * again. */
 static void sums_that_come_first_are_committed(void **state)
 {
 	struct controller *c = order_ahead(state);
@@ -92,7 +98,7 @@ static void sums_that_come_first_are_committed(void **state)
 	assert_int_equal(c->run.committed, 1);
 }
 
-/* Who told its sum, and not all that it was given, left a gradient out. */
+/* A node that reports its sum before all its counts is excluded. */
 static void a_sum_that_lacks_a_gradient_is_none(void **state)
 {
 	struct controller *c = order_ahead(state);
@@ -118,7 +124,7 @@ static void other_ways_make_them_void(void **state)
 	assert_int_equal(c->iteration.summing[0] + c->iteration.summing[1], 0);
 	assert_int_equal(count_in_sums(c), 0);
 	assert_true(c->iteration.reduce_attempt > attempt);
-	tell_sum(c, idle, attempt); /* it crossed the news */
+	tell_sum(c, idle, attempt); /* the report crossed the reroute */
 	assert_false(c->members.list[idle].sum.is_done);
 	assert_true(c->members.list[idle].is_replica);
 }

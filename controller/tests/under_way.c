@@ -1,3 +1,6 @@
+/* under_way.c - for tests: builds a controller with an iteration under way, and reports to it.
+ *
+ * Tests of single modules thereby need no agents, no process and no clock. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +19,7 @@
 #include "model/hash.h"
 #include "schedule/search/search.h"
 
-/* The first half are data nodes, the others of the second stage, and all are alike. */
+/* The first half are data nodes, the rest are of the second stage; all are alike. */
 static struct cluster *make_cluster(int nodes, int each)
 {
 	struct cluster *c = cluster_alloc(nodes, 2, false);
@@ -161,7 +164,7 @@ int under_way_end(void **state)
 	return system(command);
 }
 
-/* ---- what nodes tell ---- */
+/* ---- reports of nodes ---- */
 
 void under_way_does(struct controller *c, uint16_t node, uint32_t microbatch, enum task_kind kind,
 		    uint32_t attempt, double took_s)
@@ -215,8 +218,8 @@ void under_way_three_is_slow(struct controller *c)
 		if (under_way_second_of(c, i) != 3)
 			continue;
 		begun[3]++;
-		under_way_does(c, c->iteration.routes.microbatches[i].route.nodes[0], i, TASK_FORWARD,
-			       FIRST, 0.1);
+		under_way_does(c, c->iteration.routes.microbatches[i].route.nodes[0], i,
+			       TASK_FORWARD, FIRST, 0.1);
 		under_way_does(c, 3, i, TASK_FORWARD, FIRST, 0.6);
 	}
 }
@@ -254,14 +257,16 @@ void under_way_tells_its_sum(struct controller *c, uint16_t node)
 static bool summed_in(const struct store_commit *k, uint8_t stage, uint16_t node)
 {
 	for (size_t i = 0; i < k->n_reductions; i++)
-		for (size_t n = 0; k->reductions[i].stage == stage && n < k->reductions[i].n_nodes; n++)
+		for (size_t n = 0; k->reductions[i].stage == stage && n < k->reductions[i].n_nodes;
+		     n++)
 			if (k->reductions[i].nodes[n] == node)
 				return true;
 	return false;
 }
 
-/* How often the stage's sum has the gradient, and the microbatch's loss, by what is recorded. */
-static uint32_t times_in_sum(const struct store_commit *k, uint8_t stage, uint32_t microbatch, char kind)
+/* Returns how often the recorded sum contains the microbatch's gradient and its loss. */
+static uint32_t times_in_sum(const struct store_commit *k, uint8_t stage, uint32_t microbatch,
+			     char kind)
 {
 	uint32_t times = 0;
 
@@ -270,7 +275,8 @@ static uint32_t times_in_sum(const struct store_commit *k, uint8_t stage, uint32
 
 		for (uint32_t n = 0; n < o->n_counted; n++)
 			times += o->stage == stage && summed_in(k, stage, o->node) &&
-				 o->counted[n].microbatch == microbatch && o->counted[n].kind == kind;
+				 o->counted[n].microbatch == microbatch &&
+				 o->counted[n].kind == kind;
 	}
 	return times;
 }
@@ -285,7 +291,8 @@ void under_way_recorded_once(const struct controller *c)
 	for (size_t i = 0; i < k.n_routes; i++) {
 		assert_int_equal(times_in_sum(&k, 0, (uint32_t)i, 'L'), 1);
 		for (uint32_t h = 0; h < k.routes[i].n_hops; h++) {
-			assert_int_equal(times_in_sum(&k, k.routes[i].stages[h], (uint32_t)i, 'B'), 1);
+			assert_int_equal(times_in_sum(&k, k.routes[i].stages[h], (uint32_t)i, 'B'),
+					 1);
 			assert_true(summed_in(&k, k.routes[i].stages[h], k.routes[i].nodes[h]));
 		}
 	}
