@@ -1,6 +1,6 @@
-/* A whole controller, and those it must not obey: watchers who would steer, consoles without
- * the lease, an agent and a watcher that send too much, a stranger. The operator goes on and is
- * told. */
+/* Tests a whole controller against peers that it must not obey: watchers that send commands,
+ * consoles without the lease, an agent and a watcher that send too much, a stranger. The operator
+ * keeps working and sees the reports. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,7 +44,7 @@ static void watchers_watch_and_operators_need_the_lease(void **state)
 	assert_int_equal(visitor_command(&operator, COMMAND_ARM, 60), 0);
 	assert_int_equal(visitor_command(&operator, COMMAND_PAUSE, 0), 0);
 	assert_int_equal(visitor_command(&watcher, COMMAND_RESUME, 0), -EPERM);
-	/* Its lease stays its own. */
+	/* The operator keeps the lease. */
 	assert_int_equal(visitor_command(&watcher, COMMAND_ARM, 60), -EPERM);
 	assert_int_equal(visitor_command(&operator, COMMAND_RESUME, 0), 0);
 	visitor_free(&watcher);

@@ -1,5 +1,5 @@
-/* The last of a stage sleeps, and is back within the iteration: what goes on, what begins anew, how long it is
- * waited for. */
+/* Tests a stage whose last replica is silent and returns within the iteration: which work
+ * continues, which restarts, and how long the controller waits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 #include "controller/tests/under_way.h"
 #include "controller/weights/recover.h"
 
-/* What others ended while the stage was awaited was told, and nothing more will be. */
+/* Tasks that ended while the stage was awaited were reported once, and are not reported again. */
 static void what_ended_meanwhile_is_summed(void **state)
 {
 	struct controller *c = *state;
@@ -36,8 +36,8 @@ static void what_ended_meanwhile_is_summed(void **state)
 	members_gone(&c->run, &c->members.list[last], "sleeps");
 	loop_act(&c->iteration);
 	for (uint32_t i = 0; i < N; i++)
-		under_way_does(c, c->iteration.routes.microbatches[i].route.nodes[0], i, TASK_BACKWARD,
-			       FIRST, 0.1);
+		under_way_does(c, c->iteration.routes.microbatches[i].route.nodes[0], i,
+			       TASK_BACKWARD, FIRST, 0.1);
 	assert_int_equal(c->run.phase, PHASE_STALLED);
 	c->members.list[last].beat.iteration = 1;
 	c->members.list[last].beat.stage = 1;
@@ -46,7 +46,8 @@ static void what_ended_meanwhile_is_summed(void **state)
 	under_way_recorded_once(c);
 }
 
-/* Each stage waits for its last. One told something when it passed for dead: nobody will know what. */
+/* Each stage waits for its last replica. One of them sent a report while it counted as dead, and
+ * that report is lost. */
 static void what_was_told_to_nobody_begins_anew(void **state)
 {
 	struct controller *c = *state;
@@ -74,7 +75,7 @@ static void what_was_told_to_nobody_begins_anew(void **state)
 	assert_true(c->iteration.redo);
 }
 
-/* It passed for dead when the others were told of other ways. */
+/* The node counted as dead when the others were sent new routes. */
 static void who_is_back_hears_of_other_ways(void **state)
 {
 	struct controller *c = *state;
@@ -94,7 +95,7 @@ static void who_is_back_hears_of_other_ways(void **state)
 	c->iteration.progress.rerouted = false;
 	assert_true(iteration_readmit(&c->iteration, &c->members.list[DATA]));
 	assert_int_equal(c->run.phase, PHASE_COMPUTING);
-	assert_true(c->iteration.progress.rerouted); /* said with the order */
+	assert_true(c->iteration.progress.rerouted); /* sent with the order */
 }
 
 static void the_more_is_lost_the_longer_a_sleeper_is_awaited(void **state)
@@ -106,13 +107,13 @@ static void the_more_is_lost_the_longer_a_sleeper_is_awaited(void **state)
 	c->run.history.curves.history[0].real_s = 2;
 	c->run.history.curves.n_history = 1;
 	c->run.options.checkpoint_every = 50;
-	c->run.committed = 102; /* two iterations are little */
+	c->run.committed = 102; /* only two iterations would be lost */
 	assert_int_equal(recover_patience_us(&c->run), 5 * SECOND);
 	c->run.committed = 112;
 	assert_int_equal(recover_patience_us(&c->run), 12 * SECOND);
 	c->run.committed = 149;
 	assert_int_equal(recover_patience_us(&c->run), 30 * SECOND);
-	c->run.options.checkpoint_every = 0; /* all would be lost */
+	c->run.options.checkpoint_every = 0; /* everything would be lost */
 	c->run.committed = 100;
 	assert_int_equal(recover_patience_us(&c->run), 30 * SECOND);
 	c->run.history.curves.n_history = 0;

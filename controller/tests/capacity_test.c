@@ -1,4 +1,4 @@
-/* What a stage takes on a node, against what is counted by hand. */
+/* Compares the estimated memory and time of a stage with values counted by hand. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@ static void more_memory_holds_more_up_to_a_limit(void **state)
 	assert_int_equal(model_preset("30m", &m, &r, NULL), 0);
 	stage = capacity_stage_bytes(parameters);
 	slot = capacity_slot_bytes(&m, &r);
-	/* The agent says what is short */
+	/* The agent reports the shortage */
 	assert_int_equal(capacity_slots(&m, &r, parameters, 0, 8), 1);
 	assert_int_equal(capacity_slots(&m, &r, parameters, stage + 2.5 * slot, 8), 2);
 	assert_int_equal(capacity_slots(&m, &r, parameters, stage + 100 * slot, 8), 8);
@@ -36,7 +36,8 @@ static void a_slot_is_more_than_its_layers_inputs(void **state)
 	assert_int_equal(model_preset("124m", &m, &r, NULL), 0);
 	m.n_stages = 4;
 	inputs = 4.0 * r.batch * r.sequence * m.dim * (m.n_layers / 4);
-	assert_true(capacity_slot_bytes(&m, &r) > 3 * inputs && capacity_slot_bytes(&m, &r) < 30 * inputs);
+	assert_true(capacity_slot_bytes(&m, &r) > 3 * inputs &&
+		    capacity_slot_bytes(&m, &r) < 30 * inputs);
 }
 
 static void a_wider_vocabulary_makes_the_loss_longer(void **state)

@@ -1,4 +1,4 @@
-/* Who moves to a stage that is down to one replica. */
+/* Tests which nodes move to a stage with one replica, and when copies are used and released. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #include "controller/weights/standbys.h"
 #include "controller/weights/stage_moves.h"
 
-/* n03 alone is left of the second stage, and n00 has a copy of it. */
+/* n03 is the last replica of the second stage, and n00 has a copy of that stage. */
 static struct controller *down_to_one(void **state)
 {
 	struct controller *c = *state;
@@ -36,7 +36,7 @@ static void who_keeps_its_copy_moves_there(void **state)
 	assert_int_equal(c->run.cluster->nodes[0].stage, 1);
 }
 
-/* It was marked, and works on by the plan in force: the mark may be taken back. */
+/* A marked node works until a plan excludes it, because the mark may be removed again. */
 static void nobody_takes_the_place_of_one_that_still_works(void **state)
 {
 	struct controller *c = down_to_one(state);
@@ -48,14 +48,14 @@ static void nobody_takes_the_place_of_one_that_still_works(void **state)
 	stage_moves_balance(&c->planning);
 	assert_int_equal(c->run.cluster->nodes[0].stage, 0);
 	assert_int_equal(c->run.cluster->nodes[4].stage, 1);
-	c->members.list[4].is_replica = false; /* there is a plan without it */
+	c->members.list[4].is_replica = false; /* a plan without this node is in force */
 	stage_moves_balance(&c->planning);
 	assert_int_equal(c->run.cluster->nodes[0].stage, 1);
 	assert_int_equal(c->run.cluster->nodes[4].stage, 0);
 }
 
-/* The operator's mark says nothing against its weights; of who was left out for what it did another must have told the
- * same hash. */
+/* The operator's mark does not make weights suspect. For an excluded node, a second node must have
+ * reported the same hash. */
 static void whose_weights_are_used_when_nobody_else_has_any(void **state)
 {
 	struct controller *c = *state;
@@ -77,11 +77,11 @@ static void whose_weights_are_used_when_nobody_else_has_any(void **state)
 	c->members.list[5].weights.hash = 78;
 	assert_false(copy_left_out(&c->members, m, 1));
 	m->peers.is_excluded = false;
-	m->beat.committed--; /* it has not got that far */
+	m->beat.committed--; /* this node has not committed yet */
 	assert_false(copy_left_out(&c->members, m, 1));
 }
 
-/* It would be far from the one that kept the copy, for all that anybody knows. */
+/* The joiner has unknown links to the holder of the copy. */
 static void nobody_moves_when_another_is_about_to_join(void **state)
 {
 	struct controller *c = down_to_one(state);
@@ -91,12 +91,12 @@ static void nobody_moves_when_another_is_about_to_join(void **state)
 	c->members.list[4].weights.iterations = c->run.committed;
 	stage_moves_balance(&c->planning);
 	assert_int_equal(c->run.cluster->nodes[0].stage, 0);
-	c->members.list[4].weights.iterations = c->run.committed - 1; /* not yet */
+	c->members.list[4].weights.iterations = c->run.committed - 1; /* still one commit behind */
 	stage_moves_balance(&c->planning);
 	assert_int_equal(c->run.cluster->nodes[0].stage, 1);
 }
 
-/* So many tenths of a second until the copy that all wait for is left behind. */
+/* Returns the tenths of a second until the copy that all wait for is dropped. */
 static int left_behind_after(struct controller *c)
 {
 	int n = 0;
@@ -139,7 +139,7 @@ static void look(struct controller *c)
 	loop_act(&c->iteration);
 }
 
-/* Until then its stage may be nowhere else: the one replica dies in the same iteration. */
+/* No other node may have the stage until then: its only replica dies in the same iteration. */
 static void a_copy_that_is_left_behind_is_there_until_the_next_commit(void **state)
 {
 	struct controller *c = down_to_one(state);
@@ -149,7 +149,7 @@ static void a_copy_that_is_left_behind_is_there_until_the_next_commit(void **sta
 	look(c);
 	assert_true(copy_usable(&c->run, &c->members.list[0], 1));
 	for (uint32_t i = copies_of(&c->members, 1, nodes); i-- > 0;)
-		assert_int_not_equal(nodes[i], 0); /* it gets no sums */
+		assert_int_not_equal(nodes[i], 0); /* node 0 gets no sums */
 	assert_false(copies_awaited(&c->members.list[0]));
 	c->run.committed++;
 	look(c);
@@ -170,7 +170,7 @@ static void of_two_copies_the_one_behind_is_let_go_at_once(void **state)
 	assert_false(c->members.list[1].copy.is_dropped);
 }
 
-/* Of two replicas both may be dead, and not missed yet; or one, and then the copy follows again. */
+/* Both replicas may have died without being missed yet. If one dies, the copy is used again. */
 static void a_copy_that_is_not_needed_is_there_until_the_next_commit(void **state)
 {
 	struct controller *c = down_to_one(state);
@@ -187,7 +187,8 @@ static void a_copy_that_is_not_needed_is_there_until_the_next_commit(void **stat
 	assert_int_equal(c->members.list[0].copy.stage, -1);
 }
 
-/* It says that it missed a commit, as was to be expected: nobody is warned, and it may keep another. */
+/* The node reports that it missed a commit, as expected. No warning follows, and it may keep
+ * another copy. */
 static void who_is_left_behind_says_so_in_vain(void **state)
 {
 	struct controller *c = down_to_one(state);

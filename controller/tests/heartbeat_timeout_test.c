@@ -8,7 +8,7 @@
 #include "controller/members/heartbeat_timeout.h"
 
 #define LIMIT 450000
-#define FAR   260000 /* there and back, Belgium and Australia */
+#define FAR   260000 /* round trip between Belgium and Australia */
 
 static void punctual_agents_get_the_limit(void **state)
 {
@@ -21,7 +21,7 @@ static void punctual_agents_get_the_limit(void **state)
 	assert_int_equal(timeout_allowed(longest, longest, LIMIT, 0), LIMIT);
 }
 
-/* The last word's way is at most another one: half a second and four, in all. */
+/* The last heartbeat needs at most one more: half a second and four round trips in all. */
 static void and_three_round_trips(void **state)
 {
 	(void)state;
@@ -39,7 +39,7 @@ static void late_words_earn_patience_which_fades(void **state)
 	assert_int_equal(timeout_allowed(longest, 100000, LIMIT, 0), 800000);
 	for (; timeout_allowed(longest, 100000, LIMIT, 0) > LIMIT; words++)
 		longest = timeout_learn(longest, 100000, LIMIT);
-	assert_in_range(words, 40, 80); /* six seconds or so */
+	assert_in_range(words, 40, 80); /* about six seconds */
 }
 
 static void a_hang_teaches_nothing_and_patience_ends(void **state)
@@ -49,7 +49,7 @@ static void a_hang_teaches_nothing_and_patience_ends(void **state)
 	assert_int_equal(timeout_allowed(1700000, 0, LIMIT, 0), TIMEOUT_PATIENCE * LIMIT);
 }
 
-/* Words that did not come were lost or are late on their way; a late machine says fewer. */
+/* Missing heartbeats were lost or are still on the network; a late machine sends fewer. */
 static void missing_words_are_no_lateness(void **state)
 {
 	(void)state;
@@ -67,12 +67,14 @@ static void what_a_quarter_of_all_suffer_is_granted_to_each(void **state)
 
 	(void)state;
 	assert_int_equal(timeout_usual(five, 5), 600000);
-	assert_int_equal(timeout_usual(nine, 9), 110000); /* two late ones are fewer */
+	/* two late values are less than a quarter */
+	assert_int_equal(timeout_usual(nine, 9), 110000);
 	assert_int_equal(timeout_usual(five, 0), 0);
 	assert_int_equal(timeout_allowed(100000, 500000, LIMIT, 0), 1000000);
 }
 
-/* Sooner than by silence alone, later where words come late, and never later than by silence. */
+/* The limit is lower than for silence alone, higher where heartbeats are late, and never above that
+ * for silence. */
 static void a_hang_up_is_half_a_death(void **state)
 {
 	(void)state;
@@ -95,7 +97,7 @@ static void the_usual_round_trip_is_no_lost_word_s(void **state)
 	for (int i = 0; i < 100; i++)
 		timeout_round(&r, i % 3 ? FAR + i : 900000);
 	assert_in_range(timeout_round_trip(&r), FAR, FAR + 100);
-	for (int i = 0; i < TIMEOUT_ROUNDS; i++) /* a longer way is believed soon */
+	for (int i = 0; i < TIMEOUT_ROUNDS; i++) /* a longer round trip is soon accepted */
 		timeout_round(&r, 2 * FAR);
 	assert_int_equal(timeout_round_trip(&r), 2 * FAR);
 	for (int i = 0; i < TIMEOUT_ROUNDS; i++)

@@ -1,4 +1,5 @@
-/* A link that is cut between two that live: what needs it goes around it, or one end goes. */
+/* Tests a cut link between two living nodes: its microbatches are rerouted, or one end is removed.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +32,7 @@ static bool anyone_is_out(const struct controller *c)
 	return false;
 }
 
-/* Nothing has come through for 0.9 s, where something was to within 0.25. */
+/* Nothing has moved for 0.9 s, and movement was expected within 0.25 s. */
 static void complains(struct controller *c, uint16_t from, uint16_t to)
 {
 	struct msg_stuck s = { to, 900, 250 };
@@ -73,11 +74,11 @@ static void what_needs_a_cut_link_goes_around_it(void **state)
 	assert_true(moved > 0);
 	assert_true(says(c, "nothing came through for 0.9 s, expected within 0.2"));
 	assert_true(says(c, "go around the link"));
-	assert_false(replan_usable(&c->members, c->run.plan)); /* later plans do too */
+	assert_false(replan_usable(&c->members, c->run.plan)); /* later plans avoid the link, too */
 	assert_true(c->planning.wanted_id > 0);
 }
 
-/* What the neighbours kept is sent to the node that stands in, and the rest is as it was. */
+/* The substitute is sent the neighbours' stored tensors, and the rest does not change. */
 static void what_had_come_through_stays(void **state)
 {
 	struct controller *c = *state;
@@ -99,7 +100,7 @@ static void what_had_come_through_stays(void **state)
 		     routes_lacks(&c->iteration.routes, m->route.nodes[1], 0));
 }
 
-/* Both have counted, and the gradient cannot get from one to the other. */
+/* Both ends have counted the microbatch, and the gradient cannot move from one to the other. */
 static void where_nobody_can_stand_in_one_end_goes_and_may_come_back(void **state)
 {
 	struct controller *c = *state;
@@ -120,11 +121,11 @@ static void where_nobody_can_stand_in_one_end_goes_and_may_come_back(void **stat
 	assert_true(says(c, "run again without"));
 	members_heartbeat(&c->iteration, out, &h);
 	loop_act(&c->iteration);
-	assert_true(out->state != NODE_DEAD); /* though the link is still not there */
+	assert_true(out->state != NODE_DEAD); /* although the link is still cut */
 	assert_true(link_failures_between(&c->members, data, next));
 }
 
-/* Of the others nobody is left to go around it. */
+/* No other node is left to avoid the link. */
 static void a_link_that_all_have_to_use_costs_one_end(void **state)
 {
 	struct controller *c = *state;

@@ -1,4 +1,4 @@
-/* What links were measured to do: into delays, into text and back; and what is estimated of the rest. */
+/* Tests how measured links become delays and JSON, and how unknown links are estimated. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,10 +39,11 @@ static void a_transfer_takes_its_latency_and_its_bytes(void **state)
 	(void)state;
 	set(t, 0, 1, 0.1, 1e6);
 	assert_true(fabs(link_table_transfer_s(t, 0, 1, 5e5) - 0.6) < 1e-6);
-	assert_true(link_table_transfer_s(t, 0, 2, 1) < 0); /* nothing is known */
+	assert_true(link_table_transfer_s(t, 0, 2, 1) < 0); /* the link is unknown */
 	link_table_at(t, 0, 1)->unreachable = true;
 	assert_true(link_table_transfer_s(t, 0, 1, 1) < 0);
-	assert_true(link_table_transfer_s(t, 1, 0, 1) > 0); /* the other way is another link */
+	/* the opposite direction is another link */
+	assert_true(link_table_transfer_s(t, 1, 0, 1) > 0);
 	link_table_free(t);
 }
 
@@ -59,7 +60,7 @@ static void a_sum_is_two_exchanges(void **state)
 	link_table_free(t);
 }
 
-/* 0, 1, 2 are one place and 3, 4, 5 another; one link between them is known. */
+/* Nodes 0, 1, 2 are one place and 3, 4, 5 another; one link between the places is known. */
 static void unmeasured_links_are_like_others_between_their_places(void **state)
 {
 	struct link_table *t = made();
@@ -75,7 +76,7 @@ static void unmeasured_links_are_like_others_between_their_places(void **state)
 	assert_true(fabs((double)link_table_at(t, 2, 4)->latency_s - 0.1) < 1e-6);
 	assert_true(link_table_at(t, 2, 4)->estimated && !link_table_at(t, 0, 3)->estimated);
 	assert_true(fabs((double)link_table_at(t, 0, 2)->latency_s - 0.001) < 1e-6);
-	assert_true(link_table_at(t, 2, 5)->unreachable); /* what is known stays */
+	assert_true(link_table_at(t, 2, 5)->unreachable); /* known links do not change */
 	link_table_free(t);
 }
 
@@ -106,7 +107,8 @@ static void what_is_written_is_read_again(void **state)
 			if (i == j)
 				continue;
 			assert_true(fabs(read->delay_s[i * N + j] - c->delay_s[i * N + j]) < 1e-6);
-			assert_true(fabs(read->sync_pair_s[i * N + j] - c->sync_pair_s[i * N + j]) < 1e-6);
+			assert_true(fabs(read->sync_pair_s[i * N + j] - c->sync_pair_s[i * N + j]) <
+				    1e-6);
 			assert_true(fabs(link_table_transfer_s(back, i, j, 7e5) -
 					 link_table_transfer_s(t, i, j, 7e5)) < 1e-5);
 		}

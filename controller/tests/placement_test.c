@@ -13,8 +13,8 @@
 
 enum { NODES = 6 };
 
-/* Stages 0 (nodes 0, 1), 1 (2, 3) and 2 (4); node 5 is to join. A sum's exchange takes 10 s, but from and
- * to node 3 it takes node 5 a thousand. */
+/* Stages 0 (nodes 0, 1), 1 (2, 3) and 2 (4); node 5 joins. A sum's exchange takes 10 s, but a
+ * thousand between nodes 3 and 5. */
 static struct controller *made(double iteration_s, double sync_s)
 {
 	static const int stages[NODES] = { 0, 0, 1, 1, 2, 1 };
@@ -63,9 +63,9 @@ static void far_replicas_are_no_company(void **state)
 	assert_false(placement_near(&c->members, m, 1));
 	assert_true(placement_near(&c->members, m, 0) && placement_near(&c->members, m, 2));
 	assert_int_equal(placement_for(&c->members, m, 2), 2);
-	/* Everybody is there: no other place is free */
+	/* All nodes are here, so no place is free */
 	assert_int_equal(placement_for(&c->members, m, 1), -1);
-	c->members.list[3].is_replica = false; /* nor does it matter who is away */
+	c->members.list[3].is_replica = false; /* an absent replica does not count */
 	assert_true(placement_near(&c->members, m, 1));
 	unmake(c);
 }
@@ -80,11 +80,12 @@ static void what_the_first_plan_took_is_near(void **state)
 	assert_true(placement_near(&c->members, m, 1)); /* half of an iteration and its sum */
 	c->run.cluster->sync_pair_s[5 * NODES + 3] = 16;
 	assert_false(placement_near(&c->members, m, 1));
-	c->run.plan->plan->predicted.sync_s = 1000; /* somebody stands where it is far from all */
+	/* a node of the first plan is far from all others */
+	c->run.plan->plan->predicted.sync_s = 1000;
 	assert_false(placement_near(&c->members, m, 1));
 	c->run.cluster->sync_pair_s[0 * NODES + 1] = 16;
 	assert_true(placement_near(&c->members, m, 1));
-	/* Not known: as far as an activation's way */
+	/* Unknown: the delay of an activation is used */
 	c->run.cluster->sync_pair_s[3 * NODES + 5] = -1;
 	c->run.cluster->delay_s[3 * NODES + 5] = 0.1;
 	assert_true(placement_near(&c->members, m, 1));

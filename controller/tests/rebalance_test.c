@@ -1,4 +1,4 @@
-/* Nodes that recoveries have moved go home again: which two, when, and what stops them. */
+/* Tests how moved nodes return to their stages: which pair, when, and what prevents it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 
 enum { COMMITTED = 7 };
 
-/* What it is sent waits. */
+/* Messages to the nodes wait. */
 static void can_be_told(struct controller *c, struct member *m)
 {
 	struct keys_identity *own;
@@ -24,7 +24,7 @@ static void can_be_told(struct controller *c, struct member *m)
 	keys_free(own);
 }
 
-/* n00 is at home in the second stage, and n03 in the first: each is in the other's. */
+/* n00 belongs to the second stage and n03 to the first: each is in the other's. */
 static int begin(void **state)
 {
 	struct controller *c = *state = under_way_of(NODES, EACH);
@@ -39,12 +39,13 @@ static int begin(void **state)
 	return 0;
 }
 
-static bool are_chosen(const struct controller *c, const struct member *one, const struct member *other)
+static bool are_chosen(const struct controller *c, const struct member *one,
+		       const struct member *other)
 {
 	return c->weights.rebalance.pair[0] == one && c->weights.rebalance.pair[1] == other;
 }
 
-/* Its copy of the stage is there, of the last commit. */
+/* The node's copy of the stage is complete and of the last commit. */
 static void has_fetched(struct controller *c, struct member *m, int stage)
 {
 	assert_int_equal(m->copy.stage, stage);
@@ -69,7 +70,7 @@ static void two_that_are_away_change_places(void **state)
 	assert_true(are_chosen(c, one, other));
 	has_fetched(c, one, 1);
 	rebalance_awaited(&c->weights);
-	assert_int_equal(stage_of(c, 0), 0); /* the other copy is not there yet */
+	assert_int_equal(stage_of(c, 0), 0); /* the other copy is incomplete */
 	has_fetched(c, other, 0);
 	rebalance_awaited(&c->weights);
 	assert_int_equal(stage_of(c, 0), 1);
@@ -80,7 +81,7 @@ static void two_that_are_away_change_places(void **state)
 		assert_int_equal(c->members.list[i].is_replica, i != 0 && i != 3);
 }
 
-/* Where each is where it should be, or another's place would have to be taken for nothing, all stay. */
+/* Nodes that are in their own stage, or would displace another for nothing, do not move. */
 static void who_is_at_home_stays(void **state)
 {
 	struct controller *c = *state;
@@ -89,12 +90,12 @@ static void who_is_at_home_stays(void **state)
 	c->members.list[3].move.home = 1;
 	rebalance_turn(&c->weights);
 	assert_null(c->weights.rebalance.pair[0]);
-	c->members.list[3].move.home = 0; /* away, but nobody of that stage is */
+	c->members.list[3].move.home = 0; /* away, but no node belongs to that stage */
 	rebalance_turn(&c->weights);
 	assert_null(c->weights.rebalance.pair[0]);
 }
 
-/* One of the two going with the other is not enough company: a stage never rests on who is on its way. */
+/* A stage never depends on a node that is about to move. */
 static void the_last_of_a_stage_stays(void **state)
 {
 	struct controller *c = *state;
@@ -106,12 +107,12 @@ static void the_last_of_a_stage_stays(void **state)
 	c->members.list[5].is_replica = true;
 	rebalance_turn(&c->weights);
 	assert_true(are_chosen(c, &c->members.list[0], &c->members.list[3]));
-	c->members.list[5].is_replica = false; /* it dies while they fetch */
+	c->members.list[5].is_replica = false; /* the node dies during the fetch */
 	rebalance_turn(&c->weights);
 	assert_null(c->weights.rebalance.pair[0]);
 }
 
-/* To a place that nobody has, from a stage that can spare it. */
+/* A single node moves to an empty place from a stage that can spare it. */
 static void one_goes_alone_to_an_empty_place(void **state)
 {
 	struct controller *c = *state;
@@ -125,7 +126,7 @@ static void one_goes_alone_to_an_empty_place(void **state)
 	assert_true(are_chosen(c, &c->members.list[0], NULL));
 	rebalance_awaited(&c->weights);
 	assert_int_equal(stage_of(c, 0), 1);
-	assert_int_equal(stage_of(c, 3), 0); /* so is the place that is empty now */
+	assert_int_equal(stage_of(c, 3), 0); /* the empty place moved as well */
 }
 
 static void not_from_a_stage_of_two(void **state)
@@ -142,11 +143,11 @@ static void who_is_hindered_stays(void **state)
 {
 	struct controller *c = *state;
 
-	c->members.list[3].links.ratio = 2; /* its links take twice as long as planned */
+	c->members.list[3].links.ratio = 2; /* links take twice as long as planned */
 	rebalance_turn(&c->weights);
 	assert_null(c->weights.rebalance.pair[0]);
 	c->members.list[3].links.ratio = 1;
-	c->members.list[3].copy.stage = 0; /* a copy that somebody may need */
+	c->members.list[3].copy.stage = 0; /* a copy that another stage may need */
 	rebalance_turn(&c->weights);
 	assert_null(c->weights.rebalance.pair[0]);
 	c->members.list[3].copy.stage = -1;
@@ -154,14 +155,14 @@ static void who_is_hindered_stays(void **state)
 	assert_true(are_chosen(c, &c->members.list[0], &c->members.list[3]));
 }
 
-/* What one of them fetched is let go of, and it is tried again, but not at once. */
+/* The fetched copy is released, and the exchange is tried again later. */
 static void where_one_fails_the_other_gives_up(void **state)
 {
 	struct controller *c = *state;
 
 	rebalance_turn(&c->weights);
 	has_fetched(c, &c->members.list[0], 1);
-	c->members.list[3].copy.stage = -1; /* it was refused */
+	c->members.list[3].copy.stage = -1; /* the copy was refused */
 	rebalance_turn(&c->weights);
 	assert_null(c->weights.rebalance.pair[0]);
 	assert_false(c->members.list[0].move.is_returning);

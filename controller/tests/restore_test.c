@@ -1,4 +1,5 @@
-/* A run that goes back to a checkpoint: who is asked to read what, in which order, and what then holds. */
+/* Tests how a run returns to a checkpoint: which node reads which file, in which order, and the
+ * result. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +14,7 @@
 
 enum { OLDER = 2, NEWER = 4, COMMITTED = 6, FILE_HASH = 700 };
 
-/* The file of a stage of an iteration lies on the machine of that node. */
+/* Records that the stage's file of an iteration is on the machine of this node. */
 static void saved(struct controller *c, uint64_t iteration, uint8_t stage, uint16_t node)
 {
 	struct store_shard k = { .iteration = iteration,
@@ -34,14 +35,18 @@ static void holds(struct controller *c, uint16_t node, uint8_t stage)
 	m->weights.iterations = m->beat.committed = c->run.committed;
 }
 
-/* The first stage is lost: its nodes are new processes. n04 and n05 hold the second, n03 is new. Both checkpoints lie
- * on the machines of n01 and n04, and every node has one of its own. */
+/* The first stage is lost: its nodes are new processes. n04 and n05 hold the second stage, n03 is
+ * new. The machines of n01 and n04 have both checkpoints, and every node has a file of its own. */
 static int begin(void **state)
 {
 	struct controller *c = *state = under_way_of(NODES, EACH);
 
 	for (uint64_t i = 1; i <= COMMITTED; i++) {
-		struct store_commit commit = { .iteration = i, .epoch = 1, .scale = 1, .lr = 1e-3f, .alive = NODES,
+		struct store_commit commit = { .iteration = i,
+					       .epoch = 1,
+					       .scale = 1,
+					       .lr = 1e-3f,
+					       .alive = NODES,
 					       .path_length = 2 };
 
 		assert_int_equal(store_commit(c->run.history.store, &commit, NULL), 0);
@@ -49,7 +54,7 @@ static int begin(void **state)
 	c->run.committed = COMMITTED;
 	c->run.iteration = COMMITTED + 1;
 	c->run.phase = PHASE_STALLED;
-	c->run.options.overdue_us = 20 * SECOND; /* nobody is late */
+	c->run.options.overdue_us = 20 * SECOND; /* no node is late */
 	for (uint16_t i = 0; i < NODES; i++) {
 		struct member *m = &c->members.list[i];
 
@@ -67,7 +72,7 @@ static int begin(void **state)
 	return 0;
 }
 
-/* It has read its file. */
+/* The node has read its file. */
 static void has_read(struct controller *c, uint16_t node)
 {
 	struct member *m = &c->members.list[node];
@@ -103,7 +108,7 @@ static void whose_machine_has_the_file_reads_it(void **state)
 		assert_int_equal(c->members.list[i].checkpoint.is_restoring, i == 1 || i == 4);
 }
 
-/* A folder may be shared: then one of the stage tries, if need be. */
+/* The folder may be shared, so a node of the stage tries. */
 static void without_the_file_one_of_the_stage_tries(void **state)
 {
 	struct controller *c = *state;
@@ -114,7 +119,7 @@ static void without_the_file_one_of_the_stage_tries(void **state)
 	assert_true(c->weights.restore.who[1] == 3 || c->weights.restore.who[1] == 5);
 }
 
-/* Who has the file of another stage takes that stage's place, where its own has others. */
+/* A node with the file of another stage moves to that stage if its own has other replicas. */
 static void who_has_the_file_moves_to_its_stage(void **state)
 {
 	struct controller *c = *state;
@@ -129,7 +134,8 @@ static void who_has_the_file_moves_to_its_stage(void **state)
 	assert_int_equal(c->run.cluster->nodes[c->weights.restore.who[1]].stage, 1);
 }
 
-/* Had it read a file, and the other could not be read, its stage would be lost as well. */
+/* If this node read a file and the other file could not be read, its stage would be lost as well.
+ */
 static void the_last_of_a_stage_reads_after_those_that_are_lost(void **state)
 {
 	struct controller *c = *state;
@@ -151,7 +157,7 @@ static void the_last_of_a_stage_reads_after_those_that_are_lost(void **state)
 	}
 }
 
-/* The other one that held it is about to hold what it reads. */
+/* The other holder is about to replace its weights by the file. */
 static void who_is_left_of_a_stage_is_its_last(void **state)
 {
 	struct controller *c = *state;
@@ -162,7 +168,7 @@ static void who_is_left_of_a_stage_is_its_last(void **state)
 	assert_true(restore_checkpoint(&c->weights));
 	assert_int_equal(c->weights.restore.who[0], 4);
 	assert_false(c->members.list[5].checkpoint.is_restoring);
-	if (c->weights.restore.who[1] >= 0) /* whose place n04 took has no file */
+	if (c->weights.restore.who[1] >= 0) /* the node that n04 replaced has no file */
 		cannot_read(c, (uint16_t)c->weights.restore.who[1]);
 	assert_false(c->members.list[5].checkpoint.is_restoring);
 	has_read(c, 4);
@@ -187,10 +193,10 @@ static void once_all_have_read_the_run_is_back_there(void **state)
 		assert_int_equal(c->members.list[i].is_replica, i == 1 || i == 4);
 		assert_false(c->members.list[i].checkpoint.is_restoring);
 	}
-	assert_true(requests_any(&c->run.requests)); /* the iteration begins anew */
+	assert_true(requests_any(&c->run.requests)); /* the iteration restarts */
 }
 
-/* Each that may have it is asked, then the checkpoint before. */
+/* Every node that may have the file is asked before the older checkpoint is tried. */
 static void what_nobody_can_read_is_given_up_for_an_older_one(void **state)
 {
 	struct controller *c = *state;
@@ -210,7 +216,7 @@ static void what_nobody_can_read_is_given_up_for_an_older_one(void **state)
 	assert_int_equal(c->weights.restore.iteration, OLDER);
 }
 
-/* Those that were away were not asked: once one is back, the newer one may be read after all. */
+/* Absent nodes were not asked. Once one returns, the newer checkpoint may be readable. */
 static void who_comes_back_may_read_the_newer_one(void **state)
 {
 	struct controller *c = *state;
@@ -242,7 +248,7 @@ static void who_dies_over_it_is_replaced(void **state)
 	assert_int_equal(c->run.committed, NEWER);
 }
 
-/* A checkpoint that lacks a stage's file is none. */
+/* A checkpoint that lacks a stage's file is ignored. */
 static void half_a_checkpoint_is_none(void **state)
 {
 	struct controller *c = *state;
