@@ -1,8 +1,8 @@
-/* The agent's loop: what happens in a turn, in which order, and why; and its beginning and end.
+/* The agent's loop: the phases of a turn in their order, and the start and the end of the agent.
  *
- * Modules decide about their own state. Whatever reaches beyond it they leave as a request, which is
- * carried out here: a job for the one worker, another look at what came early, the end. So who
- * acts when can be read on the page below, "the turn".
+ * Modules decide about their own state. For anything else a module leaves a request, and the loop
+ * carries it out: a job for the worker, another look at early tensors, the end of the process. The
+ * section "the turn" therefore shows every action of the agent in order.
  */
 #include "agent/agent.h"
 
@@ -18,23 +18,24 @@
 #include "base/alloc.h"
 
 enum {
-	TURN_MESSAGES = 64,      /* of each post in a turn: what is due must not wait behind a flood */
-	LEAVE_JOB_US = 10000000, /* for the job under way to end */
+	TURN_MESSAGES = 64,      /* taken from each post, so that a flood delays nothing */
+	LEAVE_JOB_US = 10000000, /* a leaving agent waits so long for its job */
 	LISTEN_AGAIN_NS = 100000000,
 	LISTEN_TRIES = 50,
-	STOPPED_US = 3000000,    /* between turns: the process itself stood still */
-	STUCK_TIMES = 20,        /* the longest job so far */
-	STUCK_LONG_TIMES = 40,   /* the short jobs' limit, for a job that takes as long as its stage is large */
-	FILES = 8192,            /* wanted, and of them */
-	FILES_FOR_BURSTS = 8,    /* one in so many for activations that leave together */
-	CONTROL_CONNECTIONS = 4  /* that heartbeats take turns on */
+	STOPPED_US = 3000000,    /* a longer pause between turns: the process was suspended */
+	STUCK_TIMES = 20,        /* limit of a short job, as a multiple of the longest so far */
+	STUCK_LONG_TIMES = 40,   /* limit of other jobs, as a multiple of the short jobs' limit */
+	FILES = 8192,            /* open files requested from the system */
+	FILES_FOR_BURSTS = 8,    /* one file in so many serves bursts of activations */
+	CONTROL_CONNECTIONS = 4  /* heartbeats use them in turn */
 };
-#define RETAINED_BYTES    ((size_t)128 << 20) /* sent to one peer in one class and not acknowledged */
-#define ASSEMBLING_BYTES  ((size_t)1 << 30) /* messages that are half here */
+#define RETAINED_BYTES    ((size_t)128 << 20) /* unacknowledged, to one peer in one class */
+#define ASSEMBLING_BYTES  ((size_t)1 << 30)   /* messages that have arrived in part */
 
 /* ---- the turn ---- */
 
-/* What came early and was asked about: an order, a stage or a sum is there that may want it. */
+/* Looks at early tensors again if a module has asked for it: a new order, stage or sum may need
+ * them. */
 static void look_again(struct agent *a, int64_t now_us)
 {
 	if (a->welcomed && a->requests.look_again)
@@ -59,9 +60,9 @@ static void take_tensor_event(struct agent *a, struct post_message *p, int64_t n
 	}
 }
 
-/* What has arrived. First the posts and the trains, whose packets are timed; then the controller's
- * orders, because they say what peers' tensors are for; what of those came before the order is
- * looked at again; then new tensors. */
+/* Handles messages in this order. The posts and trains come first, because their packets are timed.
+ * The controller's orders come before tensors, because they decide which tensors are needed.
+ * Early tensors are checked again next, and new tensors come last. */
 void agent_receive(struct agent *a, int64_t now_us)
 {
 	struct post_message p;
@@ -79,7 +80,8 @@ void agent_receive(struct agent *a, int64_t now_us)
 		take_tensor_event(a, &p, now_us);
 }
 
-/* Returns true if an iteration waits for such a job. The others take as long as the stage's size makes them. */
+/* Returns true if an iteration waits for such a job. The time of the other jobs grows with the size
+ * of the stage. */
 static bool job_is_short(enum job_kind kind)
 {
 	switch (kind) {
@@ -96,8 +98,9 @@ static bool job_is_short(enum job_kind kind)
 	}
 }
 
-/* Ends the process when a job does not end, because a GPU that hangs leaves the heartbeats going. Every job
- * has a limit: a driver may hang at its first use, which is a PREPARE. */
+/* Ends the agent when a job does not end. A hung GPU does not stop the heartbeats, so the
+ * controller cannot detect it. Every kind of job has a limit, because a driver may hang at its
+ * first use, in PREPARE. */
 static void check_stuck(struct agent *a, int64_t now_us)
 {
 	int64_t since_us = now_us - a->stuck.turn_us, took_us, limit_us;
@@ -118,7 +121,7 @@ static void check_stuck(struct agent *a, int64_t now_us)
 		      (double)took_us * 1e-6);
 }
 
-/* To the module whose job it was. */
+/* Gives the finished job to the module that started it. */
 static void hand_back(struct agent *a, struct job *job, int64_t now_us)
 {
 	switch (job->kind) {
@@ -159,7 +162,8 @@ static void hand_back(struct agent *a, struct job *job, int64_t now_us)
 	}
 }
 
-/* A job may fail and the agent go on without it: a copy, a file that cannot be read, a checkpoint. */
+/* Returns true if the agent can continue after this job fails: a standby copy, a checkpoint, or a
+ * file that cannot be read. */
 static bool may_fail(const struct job *j)
 {
 	return j->kind == JOB_KEEP || j->kind == JOB_RESTORE || j->refused || j->save;
@@ -183,8 +187,8 @@ static void finish_job(struct agent *a, int64_t now_us)
 	job_clear(job);
 }
 
-/* The worker's next job, of the first module that has one: a step under way comes before what forgets
- * it, a checkpoint before the next step; changes of weights come before tasks. */
+/* Starts the job of the first module that has one. A requested step comes before jobs that would
+ * discard it, a checkpoint before the next step, and changes of weights before tasks. */
 static void start_job(struct agent *a, int64_t now_us)
 {
 	struct job *job = &a->job;
@@ -201,13 +205,13 @@ static void start_job(struct agent *a, int64_t now_us)
 	worker_start(a->worker, compute_run, a->compute, job);
 }
 
-/* What can be ended or started. What has ended comes first: it may settle the agent for orders that
- * wait, and these come before the next job, because they may make it another one. */
+/* Ends and starts jobs. A finished job comes first, because it may settle the agent for waiting
+ * orders. These come before the next job, because they may change which job that is. */
 void agent_work(struct agent *a, int64_t now_us)
 {
 	a->now_us = now_us;
 	if (a->end.leaving)
-		worker_finished(a->worker); /* or its descriptor stays readable */
+		worker_finished(a->worker); /* otherwise its descriptor stays readable */
 	if (!a->welcomed || a->end.leaving)
 		return;
 	fault_expire(&a->faults, now_us);
@@ -235,8 +239,8 @@ static void check_orphaned(struct agent *a, int64_t now_us)
 	a->end.leave_by_us = now_us;
 }
 
-/* What leaves. Requests for pieces and answers to them first, then everything that is held and due,
- * then what the controller is to hear of it; the posts last, so that all of it leaves now. */
+/* Sends messages in this order: requests for pieces and their answers, held tensors that are due,
+ * and reports to the controller. The posts come last, so that all of this leaves in this turn. */
 void agent_send(struct agent *a, int64_t now_us)
 {
 	a->now_us = now_us;
@@ -282,7 +286,7 @@ int64_t agent_deadline_us(const struct agent *a)
 	at = take_sooner(at, tasks_deadline_us(a));
 	if (a->welcomed)
 		at = take_sooner(at, measure_deadline_us(a));
-	if (a->end.leaving) /* a job that ends wakes us */
+	if (a->end.leaving) /* the end of a job wakes the loop */
 		at = take_sooner(at, worker_busy(a->worker) ? a->end.leave_by_us + LEAVE_JOB_US
 						       : a->end.leave_from_us);
 	return at;
@@ -328,15 +332,16 @@ uint32_t agent_hang_ms(struct agent *a)
 	return ms;
 }
 
-/* ---- making ---- */
+/* ---- the start ---- */
 
-/* To peers on other machines. Each takes 26 files with eight, its own connections to us not counted. */
+/* Returns the number of connections to each peer on another machine. With eight, a peer takes 26
+ * files, not counting the connections that it opens. */
 static unsigned connections_for(uint64_t files)
 {
 	return files >= FILES / 2 ? 8 : files >= FILES / 4 ? 3 : 1;
 }
 
-/* The agent of the run before may be about to end, and still have the port. */
+/* Listens. Tries again while the port is in use, because the previous run's agent may be ending. */
 static int listen_when_free(struct agent *a, char *bound, struct error *err)
 {
 	static const struct timespec between = { .tv_nsec = LISTEN_AGAIN_NS };
@@ -353,7 +358,8 @@ static int listen_when_free(struct agent *a, char *bound, struct error *err)
 	return rc;
 }
 
-/* One post for the controller, one for peers: a flood of tensors must not hold up a heartbeat. */
+/* Opens one post for the controller and another for peers, so that a flood of tensors cannot
+ * delay a heartbeat. */
 static int open_posts(struct agent *a, int64_t now_us, struct error *err)
 {
 	const struct agent_options *o = &a->options;
@@ -392,7 +398,7 @@ static int open_posts(struct agent *a, int64_t now_us, struct error *err)
 	return 0;
 }
 
-/* Known before the first word to the controller, which is told what computes. */
+/* Finds the device before the first message to the controller, because HELLO names it. */
 static int find_device(struct agent *a, struct error *err)
 {
 	int rc = stage_device(&a->device, a->options.device, err);
@@ -487,7 +493,7 @@ void agent_free(struct agent *a)
 {
 	if (!a)
 		return;
-	worker_free(a->worker); /* first: it may be computing with what follows */
+	worker_free(a->worker); /* first: its job may use the memory freed below */
 	a->worker = NULL;
 	if (a->modules.save) /* the last module that is made */
 		join_forget_run(a);

@@ -31,7 +31,7 @@ void assign_begin(struct agent *a, const struct msg_assign *m)
 	a->held.standing = STAND_WAITING;
 }
 
-/* Forgets what is the stage's before, and has the worker make the next one. */
+/* Drops the state of the previous stage and makes the job that prepares the next one. */
 static bool prepare_stage(struct agent *a, struct job *job, int64_t now_us)
 {
 	report_flush(a, now_us);
@@ -41,7 +41,7 @@ static bool prepare_stage(struct agent *a, struct job *job, int64_t now_us)
 	tensors_forget(a);
 	weight_server_forget(a);
 	restore_forget(a);
-	a->requests.zero = false; /* measuring leaves it zero */
+	a->requests.zero = false; /* measuring zeroes the gradient */
 	*job = (struct job) { .kind = JOB_PREPARE, .stage = a->held.assign.stage,
 				.from_seed = !a->held.assign.fetch };
 	if (restore_wanted(a) && !restore_name_file(a, job, now_us))
@@ -66,7 +66,7 @@ bool assign_next_job(struct agent *a, struct job *job, int64_t now_us)
 			miss_copy(a);
 			return false;
 		}
-				a->held.whole = false;
+		a->held.whole = false;
 		*job = (struct job){ .kind = JOB_LOAD, .iteration = standby_iteration(a) };
 		return true;
 	case STAND_RESTORING:
@@ -91,7 +91,7 @@ static void take_prepared(struct agent *a, const struct job *job)
 		a->held.whole = false;
 	}
 	a->held.stage = job->stage;
-	if (a->held.standing == STAND_WAITING) /* assigned anew meanwhile */
+	if (a->held.standing == STAND_WAITING) /* a newer assignment has arrived */
 		return;
 	if (restore_wanted(a)) {
 		a->held.standing = STAND_RESTORING;

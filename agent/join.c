@@ -1,4 +1,7 @@
-/* Into a run: hello, welcome, the other nodes. */
+/* join.c - joins a run: sends HELLO, checks WELCOME, admits and dials the other nodes.
+ *
+ * A controller that has been restarted sends WELCOME again. The agent then keeps its stage and its
+ * standby copy, so that the run continues without a restore. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -7,8 +10,9 @@
 #include <unistd.h>
 
 #include "agent/state.h"
+#include "base/alloc.h"
 
-enum { HEAD_BYTES = 64 << 10 }; /* before a tensor's numbers, at most */
+enum { HEAD_BYTES = 64 << 10 }; /* limit of the header before a tensor's numbers */
 
 /* Free bytes of the device when the agent last looked: at its start, and after each stage or copy
  * that the worker prepared. 0: unknown. */
@@ -17,7 +21,7 @@ static uint64_t memory_available(const struct agent *a)
 	return a->device.free_bytes == UINT64_MAX ? 0 : a->device.free_bytes;
 }
 
-/* An identity that all processes of a machine share until it starts anew, whatever container they are in. */
+/* Reads an identity that all processes of a machine share until it reboots, in any container. */
 static void read_machine(char *out, size_t room)
 {
 	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
@@ -29,7 +33,8 @@ static void read_machine(char *out, size_t room)
 		fclose(f);
 }
 
-/* Who it is and where; then what it holds, so that a new controller finds it as it was. */
+/* Reports the stage and the standby copy that this node holds too, so that a restarted controller
+ * can continue with them. */
 void join_hello(struct agent *a, int64_t now_us)
 {
 	struct msg m = { .type = MSG_HELLO };
@@ -78,16 +83,16 @@ static const char *welcome_fault(const struct msg_welcome *w)
 		return "batch, sequence, shards and slots must be 1 or more";
 	if (!is_seconds(w->time_scale) || !is_seconds(w->forward_s) || !is_seconds(w->backward_s) ||
 	    !is_seconds(w->loss_s) || !is_seconds(w->dispatch_overhead_s))
-		return "a time or the time scale is no sensible number";
+		return "a time or the time scale is out of range";
 	if ((w->n_delays && w->n_delays != w->n_nodes) ||
 	    (w->n_syncs && w->n_syncs != w->n_nodes))
 		return "delays must be for all nodes, or for none";
 	for (uint32_t i = 0; i < w->n_delays; i++)
 		if (!isfinite(w->delay_s[i]) || w->delay_s[i] > 1e6f)
-			return "a delay is no sensible number";
+			return "a delay is out of range";
 	for (uint32_t i = 0; i < w->n_syncs; i++)
 		if (!isfinite(w->sync_s[i]) || w->sync_s[i] > 1e6f)
-			return "a sync time is no sensible number";
+			return "a sync time is out of range";
 	if (w->n_corpus && w->corpus[w->n_corpus - 1] != 0)
 		return "the last corpus path does not end";
 	return NULL;
@@ -121,7 +126,6 @@ static uint32_t count_paths(const char *paths, size_t size)
 	return n;
 }
 
-/* Everything that was the run's. The worker must be idle or gone. */
 void join_forget_run(struct agent *a)
 {
 	job_clear(&a->job);
@@ -162,33 +166,24 @@ void join_forget_run(struct agent *a)
 
 static float *copy_times(const float *from, uint32_t n, uint32_t n_nodes)
 {
-	float *to = calloc(n_nodes, sizeof(to[0]));
+	float *to = alloc_array(n_nodes, sizeof(to[0]));
 
-	if (to && n)
+	if (n)
 		memcpy(to, from, n * sizeof(to[0]));
 	return to;
 }
 
-/* The numbers that may change from one welcome to the next of the same run. */
-static int take_times(struct agent *a, const struct msg_welcome *w)
+/* Takes the numbers that may differ between two WELCOMEs of the same run. */
+static void take_times(struct agent *a, const struct msg_welcome *w)
 {
-	float *delay = copy_times(w->delay_s, w->n_delays, w->n_nodes);
-	float *sync = copy_times(w->sync_s, w->n_syncs, w->n_nodes);
-
-	if (!delay || !sync) {
-		free(delay);
-		free(sync);
-		return -ENOMEM;
-	}
 	free(a->delay_s);
 	free(a->sync_s);
-	a->delay_s = delay;
-	a->sync_s = sync;
+	a->delay_s = copy_times(w->delay_s, w->n_delays, w->n_nodes);
+	a->sync_s = copy_times(w->sync_s, w->n_syncs, w->n_nodes);
 	a->run = *w;
 	a->run.delay_s = NULL;
 	a->run.sync_s = NULL;
 	a->run.corpus = NULL;
-	return 0;
 }
 
 static int begin_run(struct agent *a, const struct msg_welcome *w,
@@ -196,22 +191,23 @@ static int begin_run(struct agent *a, const struct msg_welcome *w,
 {
 	int rc;
 
-	/* A job of the run before may be under way: this waits for it, at most one task. */
+	/* A job of the previous run may be running: this waits for its end. */
 	worker_free(a->worker);
 	a->worker = NULL;
 	join_forget_run(a);
 	rc = worker_new(&a->worker, err);
 	if (rc)
 		return rc;
-	a->peers = calloc(w->n_nodes, sizeof(a->peers[0]));
-	if (!a->peers || compute_new(&a->compute, setup) < 0 ||
-	    early_new(&a->modules.early, w->n_nodes) < 0 ||
-	    queue_new(&a->progress.queue, w->slots) < 0 || take_times(a, w) < 0)
+	a->peers = alloc_array(w->n_nodes, sizeof(a->peers[0]));
+	a->modules.early = early_new(w->n_nodes);
+	take_times(a, w);
+	if (compute_new(&a->compute, setup) < 0 || queue_new(&a->progress.queue, w->slots) < 0)
 		return error_set(err, -ENOMEM, "no memory for the run");
 	return 0;
 }
 
-/* An activation, a piece of a slice or of a stage, and what stands before it. */
+/* Returns the size of the run's longest message: a header with an activation, or with a piece of a
+ * slice or of a stage. */
 static size_t longest_message(const struct agent *a, const struct msg_welcome *w,
 			      const struct model_config *c)
 {
@@ -250,10 +246,10 @@ void join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
 	setup.corpus_size = w->n_corpus;
 	setup.corpus = (char *)w->corpus;
 	setup.n_corpus = count_paths(w->corpus, w->n_corpus);
-	/* A controller that began again finds us as we were. */
+	/* After a restart of the controller, this agent keeps its state. */
 	if (a->welcomed && a->run.run == w->run && a->run.node == w->node &&
 	    a->run.n_nodes == w->n_nodes && compute_fits(a->compute, &setup))
-		rc = take_times(a, w);
+		take_times(a, w);
 	else
 		rc = begin_run(a, w, &setup, &err);
 	if (rc) {
@@ -263,7 +259,7 @@ void join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
 	a->config = setup.config;
 	post_limit(a->tensors, longest_message(a, w, &setup.config));
 	a->limits = (struct route_limits){ w->n_nodes, setup.config.n_stages, w->n_shards };
-	a->held.assign.assignment = 0; /* a new controller counts anew */
+	a->held.assign.assignment = 0; /* a new controller starts at 1 */
 	standby_count_anew(a);
 	a->welcomed = true;
 	snprintf(a->self.who, sizeof(a->self.who), "agent %u", w->node);
@@ -290,14 +286,14 @@ static void take_peer(struct agent *a, const struct msg_peer *m)
 	if (p->known) {
 		links_forget_peer(a, m->node);
 		if (!keys_equal(&p->key, &key)) { /* its sessions end at the next turn */
-			log_line(a->options.log, LOG_INFO, "node %u: its key is let in no more",
+			log_line(a->options.log, LOG_INFO, "node %u: its key is no longer admitted",
 				 m->node);
 			keys_list_expel(a->admitted, name, &err);
 		}
 	}
 	tensors_let_in(a, m->node);
 	if (keys_equal(&key, &none))
-		tensors_forget_peer(a, m->node); /* who goes for another process has done what it sent */
+		tensors_forget_peer(a, m->node); /* the node has left */
 	*p = (struct peer){ .known = false };
 	if (keys_equal(&key, &none))
 		return;

@@ -1,4 +1,4 @@
-/* skippipe-agent: one node of a run. The work is in agent.c; here are options and the loop. */
+/* skippipe-agent: the program that runs one node. It reads the options and calls agent.c. */
 #include <errno.h>
 #include <getopt.h>
 #include <poll.h>
@@ -27,7 +27,7 @@ static const char usage[] =
 	"  --key FILE            this agent's own key; made where there is none. The controller\n"
 	"                        must admit its public half (skippipe admit)\n"
 	"  --listen ADDRESS      where the other nodes reach this one; port 0 finds a free one\n"
-	"  --advertise ADDRESS   the address they are told, when it is not the one above\n"
+	"  --advertise ADDRESS   the address that they dial, if it differs from --listen\n"
 	"  --node I              the node to be; otherwise the controller says\n"
 	"  --device DEVICE       cpu (the default) or cuda[:N], each also with :bf16 at its end.\n"
 	"                        cpu:plain, cpu:v3 (AVX2), cpu:v4 (AVX-512) and cpu:amx choose\n"
@@ -49,8 +49,8 @@ static const char usage[] =
 	"  --log LEVEL           debug, info (the default), warn, error\n"
 	"  --help, --version\n"
 	"\n"
-	"Leaves on SIGTERM, SIGINT or when the controller says so. Exit status: 0 left as told,\n"
-	"1 failed, 2 bad usage.\n";
+	"Leaves on SIGTERM, SIGINT or when the controller says so. Exit status: 0 left as\n"
+	"ordered, 1 failed, 2 bad usage.\n";
 
 enum { WAIT_MOST_US = 1000000 };
 
@@ -65,7 +65,7 @@ static int report_misuse(const char *format, const char *value)
 {
 	fprintf(stderr, "skippipe-agent: ");
 	fprintf(stderr, format, value);
-	fprintf(stderr, "\nskippipe-agent: --help tells how\n");
+	fprintf(stderr, "\nskippipe-agent: --help lists the options\n");
 	return 2;
 }
 
@@ -98,7 +98,7 @@ static bool level_of(const char *text, enum log_level *out)
 	return false;
 }
 
-/* A line for each: what it is, or why it cannot be used. */
+/* Prints a line for each device: its description, or why it cannot be used. */
 static int list_devices(void)
 {
 	struct stage_device d;
@@ -119,7 +119,7 @@ static int list_devices(void)
 	return 0;
 }
 
-/* -1: go on; else the exit status. */
+/* Returns -1 to continue, otherwise the exit status. */
 static int read_option(struct options *o, int option, const char *value)
 {
 	long n;
@@ -230,15 +230,16 @@ static int read_options(struct options *o, int argc, char **argv)
 	if (!o->listen[0])
 		return report_misuse("--listen is missing%s", "");
 	if (!o->advertise[0] && (strstr(o->listen, "//0.0.0.0:") || strstr(o->listen, "//*:")))
-		return report_misuse("--listen %s: other nodes cannot dial that; give --advertise too",
-			      o->listen);
+		return report_misuse("--listen %s: other nodes cannot dial that; "
+				     "give --advertise too",
+				     o->listen);
 	o->agent.join = o->join;
 	o->agent.listen = o->listen;
 	o->agent.advertise = o->advertise[0] ? o->advertise : NULL;
 	return -1;
 }
 
-/* 64 hex digits, or the first word of a file. */
+/* Reads a key of 64 hex digits, or the first word of a file. */
 static int read_controller_key(const char *text, struct keys_public *out, struct error *err)
 {
 	struct error ignored;
@@ -258,7 +259,7 @@ static int read_controller_key(const char *text, struct keys_public *out, struct
 	return rc < 0 ? error_prefix(err, rc, "%s", text) : 0;
 }
 
-/* SIGTERM and SIGINT as a descriptor: nothing is ever interrupted. */
+/* Returns a descriptor that reports SIGTERM and SIGINT, so that no system call is interrupted. */
 static int catch_signals(void)
 {
 	sigset_t set;

@@ -6,8 +6,8 @@
 #include "agent/tensors/outputs.h"
 
 enum {
-	/* Of P floats each: the gradient's copy, which goes out in slices; the parts that come; the
-	 * sum; its slices, as they go out and as they come. */
+	/* Arrays of P floats each: the gradient's copy, which is sent in slices; the parts
+	 * received; the sum; its slices, sent and received. */
 	SUM_ARRAYS = 5,
 	COPY_ARRAYS = 3, /* of P floats each: weights and both moments */
 	EARLY_TIMES = 4

@@ -1,6 +1,8 @@
-/* What the controller orders. Most orders are obeyed as they come. Those that need a settled
- * agent, whose weights are not just being changed, wait in line: one line for the own stage, one
- * for the copy that is kept beside it. An order that makes others pointless clears their line.
+/* orders.c - carries out the controller's orders: most at once, some after a wait in a line.
+ *
+ * An order that uses the weights waits while a job changes them; otherwise it would use
+ * half-changed weights. The stage and the standby copy have a line each. An order that makes
+ * waiting ones pointless, for example a new assignment, clears their line.
  */
 #include "agent/orders.h"
 
@@ -12,18 +14,17 @@
 
 #include "agent/state.h"
 #include "base/alloc.h"
-#include "base/array.h"
 
-/* Messages in the order they came, with their arrays. */
+/* Messages in order of arrival. A line owns their arrays. */
 struct line {
 	struct msg *list;
 	size_t n, room;
 };
 
 struct orders {
-	struct line stage; /* until the own stage is settled */
-	struct line copy;  /* until the copy is */
-	enum link_reason refusal; /* as last logged */
+	struct line stage;        /* orders for this node's stage */
+	struct line copy;         /* orders for the standby copy */
+	enum link_reason refusal; /* last reason logged for a refused connection */
 };
 
 struct orders *orders_new(void)
@@ -51,17 +52,17 @@ void orders_free(struct orders *o)
 	free(o);
 }
 
-/* ---- those that wait ---- */
+/* ---- orders that wait ---- */
 
-/* Whether the message is for the own stage, and needs settled weights. */
+/* Returns true if the message is for this node's stage and needs settled weights. */
 static bool needs_settled(enum msg_type type)
 {
 	return type == MSG_START || type == MSG_REROUTE || type == MSG_REDUCE ||
 	       type == MSG_COMMIT || type == MSG_EVALUATE || type == MSG_SAVE;
 }
 
-/* Nothing is about to change the own stage's weights, or to count on them as they are. A task may
- * run: what supersedes it lets it end. */
+/* Returns true if no job or request changes the stage's weights or reads them for a checkpoint. A
+ * task may run: an order that replaces it lets it end first. */
 static bool is_settled(const struct agent *a)
 {
 	bool task = a->job.kind == JOB_TASK || a->job.kind == JOB_STATE;
@@ -71,18 +72,17 @@ static bool is_settled(const struct agent *a)
 		a->job.kind == JOB_FOLLOW);
 }
 
-/* Takes the message, arrays and all. */
-static void join_line(struct agent *a, struct line *l, struct msg *m)
+/* Appends the message, and owns its arrays from now on. */
+static void join_line(struct line *l, struct msg *m)
 {
-	if (!array_grow(&l->list, &l->room, l->n + 1, sizeof(*l->list))) {
-		tell_trouble(a, true, "no memory for the controller's messages");
-		msg_clear(m);
-		return;
+	if (l->n == l->room) {
+		l->room = l->room ? 2 * l->room : 8;
+		l->list = alloc_resize(l->list, l->room, sizeof(*l->list));
 	}
 	l->list[l->n++] = *m;
 }
 
-/* Orders that are done leave the line. */
+/* Removes the first orders, which have been carried out. */
 static void leave_line(struct line *l, size_t done)
 {
 	for (size_t i = 0; i < done; i++)
@@ -92,12 +92,12 @@ static void leave_line(struct line *l, size_t done)
 		memmove(l->list, l->list + done, l->n * sizeof(l->list[0]));
 }
 
-/* An order to the own stage, which is settled. */
+/* Carries out an order for this node's stage, which is settled. */
 static void obey_settled(struct agent *a, const struct msg *m, int64_t now_us)
 {
 	if (a->held.standing != STAND_READY && m->type == MSG_COMMIT &&
 	    standby_standing(a) != STANDBY_NONE)
-		return; /* it was for the copy */
+		return; /* the commit is for the copy only */
 	if (a->held.standing != STAND_READY) {
 		tell_trouble(a, false, "%s for an agent without a stage", msg_name(m->type));
 		return;
@@ -141,28 +141,31 @@ void orders_turn(struct agent *a, int64_t now_us)
 		a->requests.look_again = true;
 }
 
-/* Into the line it waits in. A commit is for the own stage and for the copy; a sum for one of them. */
+/* Appends the order to its line. A commit concerns the stage and the copy; a REDUCE only one of
+ * them. */
 static void put_in_line(struct agent *a, struct msg *m)
 {
 	const struct msg_reduce *r = &m->u.reduce;
 	struct orders *o = a->modules.orders;
 	bool copy = m->type == MSG_KEEP;
 
-	if (copy) { /* what waits is for the copy before it */
+	if (copy) { /* waiting orders are for the previous copy */
 		clear_line(&o->copy);
 		standby_abandon(a);
 	}
 	for (uint32_t i = 0; m->type == MSG_REDUCE && i < r->n_copies; i++)
 		copy = copy || r->copies[i] == a->run.node;
 	if (m->type == MSG_COMMIT && (standby_ordered(a) || o->copy.n > 0))
-		join_line(a, &o->copy, &(struct msg){ .type = m->type, .u = m->u });
-	join_line(a, copy ? &o->copy : &o->stage, m);
+		join_line(&o->copy, &(struct msg){ .type = m->type, .u = m->u });
+	join_line(copy ? &o->copy : &o->stage, m);
 }
 
-/* ---- as they come ---- */
+/* ---- orders carried out at once ---- */
 
-/* What the message says of commits: the newest word counts, for a run may go back. */
-static uint64_t told_by(const struct agent *a, const struct msg *m)
+/* Returns the number of committed iterations according to this message, or to an earlier one if it
+ * does not say. The newest message counts even if lower, because a run may return to a
+ * checkpoint. */
+static uint64_t committed_according_to(const struct agent *a, const struct msg *m)
 {
 	switch (m->type) {
 	case MSG_START:
@@ -194,7 +197,7 @@ static void take_fault(struct agent *a, const struct msg_fault *m, int64_t now_u
 		tell_trouble(a, false, "fault %u makes no sense here", m->fault);
 }
 
-/* Orders that an agent obeys before it is in a run, too. False: it is none of them. */
+/* Carries out an order that needs no run. Returns false if the order is of another kind. */
 static bool obey_any_time(struct agent *a, const struct msg *m, int64_t now_us)
 {
 	switch (m->type) {
@@ -204,7 +207,7 @@ static bool obey_any_time(struct agent *a, const struct msg *m, int64_t now_us)
 		tell_last(a, 1, now_us);
 		return true;
 	case MSG_STOP:
-		log_line(a->options.log, LOG_INFO, "told to stop: %s", m->u.stop.reason);
+		log_line(a->options.log, LOG_INFO, "ordered to stop: %s", m->u.stop.reason);
 		tell_last(a, 0, now_us);
 		return true;
 	case MSG_WELCOME:
@@ -218,7 +221,8 @@ static bool obey_any_time(struct agent *a, const struct msg *m, int64_t now_us)
 	}
 }
 
-/* Orders that need no settled weights. A new assignment makes pointless what waits for the old one. */
+/* Carries out an order that needs no settled weights. A new assignment drops the orders that wait
+ * for the old one. */
 static void obey_in_run(struct agent *a, const struct msg *m, int64_t now_us)
 {
 	switch (m->type) {
@@ -244,16 +248,16 @@ static void obey_in_run(struct agent *a, const struct msg *m, int64_t now_us)
 		break;
 	default:
 		a->tally.refused++;
-		log_line(a->options.log, LOG_WARN, "a %s is not the controller's to send",
+		log_line(a->options.log, LOG_WARN, "the controller sent a %s, which it may not",
 			 msg_name(m->type));
 	}
 }
 
-/* Takes over what it keeps of *m. */
+/* Carries out the order or puts it in a line. *m is owned here from now on. */
 static void obey_order(struct agent *a, struct msg *m, int64_t now_us)
 {
 	log_line(a->options.log, LOG_DEBUG, "%s from the controller", msg_name(m->type));
-	a->held.announced = told_by(a, m);
+	a->held.announced = committed_according_to(a, m);
 	if (obey_any_time(a, m, now_us)) {
 		msg_clear(m);
 	} else if (!a->welcomed) {
@@ -268,7 +272,8 @@ static void obey_order(struct agent *a, struct msg *m, int64_t now_us)
 	}
 }
 
-/* What waits in line is of its predecessor, and void: what is held is as it is told, until this one orders something. */
+/* Drops the previous controller's waiting orders, so that the state reported in HELLO stays true
+ * until the new controller sends an order. */
 static void begin_with_successor(struct agent *a, int64_t now_us)
 {
 	clear_line(&a->modules.orders->stage);
@@ -276,7 +281,7 @@ static void begin_with_successor(struct agent *a, int64_t now_us)
 	join_hello(a, now_us);
 }
 
-/* Messages are obeyed; of the connection's ups and downs each is logged once. */
+/* Carries out messages, and logs each change of the connection once. */
 void orders_take(struct agent *a, struct post_message *p, int64_t now_us)
 {
 	struct msg m;
@@ -305,13 +310,13 @@ void orders_take(struct agent *a, struct post_message *p, int64_t now_us)
 			 link_reason_text(p->reason));
 		break;
 	case POST_LOST:
-		log_line(a->options.log, LOG_WARN, "%" PRIu64 " messages were for the old one",
-			 p->lost);
+		log_line(a->options.log, LOG_WARN, "%" PRIu64 " messages were for the previous "
+			 "controller", p->lost);
 		break;
 	case POST_REFUSED:
 		if (p->reason != a->modules.orders->refusal)
-			log_line(a->options.log, LOG_WARN, "the controller does not let us in: "
-				 "%s; trying on", link_reason_text(p->reason));
+			log_line(a->options.log, LOG_WARN, "the controller refuses the connection: "
+				 "%s; trying again", link_reason_text(p->reason));
 		a->modules.orders->refusal = p->reason;
 		break;
 	}

@@ -115,7 +115,7 @@ struct held {
 	size_t stage_bytes;            /* memory of the machine that the stage takes */
 	bool whole;                    /* the stage is complete, with `committed` iterations */
 	uint64_t committed, hash;      /* iteration.c updates them too */
-	/* orders.c: iterations committed according to the controller's newest message; 0: none yet */
+	/* orders.c: iterations committed according to the controller's newest message; 0: none */
 	uint64_t announced;
 };
 

@@ -8,11 +8,12 @@
 #include <string.h>
 
 #include "agent/state.h"
+#include "base/alloc.h"
 
 enum {
-	LEAVE_US = 1000000, /* for the last word to be heard; or so many of its timeouts */
-	LEAVE_TIMES = 3,
-	LINGER_US = 30000 /* acknowledgements of what came last leave meanwhile */
+	LEAVE_US = 1000000, /* time for the last message to be acknowledged, or */
+	LEAVE_TIMES = 3,    /* so many timeouts of the link, if that is longer */
+	LINGER_US = 30000   /* time for acknowledgements of received messages to leave */
 };
 
 void tell_controller(struct agent *a, struct msg *m, enum post_flags flags, int64_t now_us)
@@ -23,8 +24,8 @@ void tell_controller(struct agent *a, struct msg *m, enum post_flags flags, int6
 	int rc = -EINVAL;
 
 	m->sequence = ++a->tally.sequence;
-	bytes = size ? malloc(size) : NULL;
-	if (bytes && msg_encode(m, bytes, size) == (long)size) {
+	bytes = alloc_new(size);
+	if (size && msg_encode(m, bytes, size) == (long)size) {
 		part = (struct post_part) { bytes, size };
 		rc = post_send(a->control, a->controller, &part, 1, flags, now_us);
 	}

@@ -11,15 +11,16 @@
 
 enum {
 	BEAT_US = 100000,
-	RSS_BEATS = 10,    /* between looks at the resident memory */
-	PING_BYTES = 1024  /* more than that take */
+	RSS_BEATS = 10,    /* heartbeats between readings of the resident memory */
+	PING_BYTES = 1024  /* a ping is smaller */
 };
 
 struct heartbeat {
 	uint64_t number;
 	int64_t due_us;
 	uint64_t rss_bytes;
-	int64_t ping_us, ping_at_us; /* the controller's clock in its last ping, and when that came; 0: none has */
+	int64_t ping_us;    /* the controller's clock in its last PING */
+	int64_t ping_at_us; /* when that PING arrived; 0: none has */
 };
 
 struct heartbeat *heartbeat_new(void)
@@ -50,12 +51,13 @@ static uint64_t read_resident_bytes(void)
 	if (!fgets(text, sizeof(text), f))
 		text[0] = 0;
 	fclose(f);
-	strtoull(text, &at, 10); /* the whole size stands first */
+	strtoull(text, &at, 10); /* the first number is the total size */
 	return strtoull(at, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Tensors on their way: held here, or sent and not yet known to have come; pings are none. What the
- * controller is yet to hear counts too: a heartbeat overtakes the report of what has just ended. */
+/* Counts the tensors in flight: held here, or sent and not acknowledged; pings do not count. An
+ * undelivered report to the controller counts as one, because a heartbeat can overtake the
+ * report of a task that has just ended. */
 static uint32_t count_in_flight(const struct agent *a)
 {
 	size_t size = links_activation_bytes(a), n = delay_queue_count(a->modules.delay_queue);
@@ -78,7 +80,7 @@ static uint64_t count_refused(const struct post_counters *c)
 	return n;
 }
 
-/* Counters, then what the agent holds and does, then whose links are stuck. */
+/* Sends one heartbeat. */
 static void tell_beat(struct agent *a, int64_t now_us)
 {
 	struct msg m = { .type = MSG_HEARTBEAT };
@@ -127,10 +129,10 @@ void heartbeat_turn(struct agent *a, int64_t now_us)
 
 	if (now_us < h->due_us)
 		return;
-	/* Also before the welcome: it says that we wait for it. */
+	/* Before WELCOME too: the heartbeat shows that this agent waits for it. */
 	if (!a->end.leaving)
 		tell_beat(a, now_us);
-	/* Beats that were missed stay missed. */
+	/* Missed heartbeats are not sent later. */
 	h->due_us += BEAT_US;
 	if (h->due_us <= now_us)
 		h->due_us = now_us + BEAT_US;

@@ -7,15 +7,16 @@
 #include <string.h>
 
 #include "agent/state.h"
+#include "base/alloc.h"
 
 enum {
 	LINKS_US = 1000000,
-	LINKS_MANY_US = 2000000, /* of more nodes than are dialed at once */
-	LINKS_SOON_US = 100000,  /* after the last word, for a way that has become another */
-	UNLIKE = 2               /* tensors that tell that it has */
+	LINKS_MANY_US = 2000000, /* with more nodes than LINK_TIMES_DIAL_ALL */
+	LINKS_SOON_US = 100000,  /* after the last report, if a delay has changed */
+	UNLIKE = 2               /* tensors with another delay that show such a change */
 };
 
-/* What a link carried while there was little to send is the least that it carries. */
+/* A rate measured while there was little to send is only a lower bound of the bandwidth. */
 void link_times_rate(struct peer *p, double bytes_per_s, bool limited)
 {
 	if (!limited || (p->bandwidth > 0 && bytes_per_s > (double)p->bandwidth))
@@ -48,7 +49,7 @@ static bool measure_link(struct agent *a, uint16_t to, struct msg_link *l)
 		l->measured_delay_s = a->run.time_scale > 0
 					      ? (float)((held + latency) / a->run.time_scale)
 					      : (float)held;
-		/* The next figure is of the tensors from here on. */
+		/* The next report averages the tensors from here on. */
 		p->reported_s = held;
 		p->held_s = 0;
 		p->n_held = 0;
@@ -56,9 +57,9 @@ static bool measure_link(struct agent *a, uint16_t to, struct msg_link *l)
 	return true;
 }
 
-static const double unlike_s = 0.02; /* what differs by less is noise */
+static const double unlike_s = 0.02; /* a smaller difference is noise */
 
-/* Two tensors that took twice as long on their way as was told last, or half, are told soon. */
+/* Makes a report due early once two tensors took twice or half the delay last reported. */
 void link_times_way(struct agent *a, uint16_t to, double way_s, int64_t now_us)
 {
 	struct link_times *t = &a->modules.link_times;
@@ -81,10 +82,10 @@ void link_times_way(struct agent *a, uint16_t to, double way_s, int64_t now_us)
 
 void link_times_tell(struct agent *a, int64_t now_us)
 {
-	struct msg_link *links = calloc(a->run.n_nodes, sizeof(links[0]));
+	struct msg_link *links = alloc_array(a->run.n_nodes, sizeof(links[0]));
 	struct msg m = { .type = MSG_LINKS };
 
-	for (uint16_t i = 0; links && i < a->run.n_nodes; i++)
+	for (uint16_t i = 0; i < a->run.n_nodes; i++)
 		if (measure_link(a, i, &links[m.u.links.n_links]))
 			m.u.links.n_links++;
 	m.u.links.links = links;

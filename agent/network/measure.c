@@ -1,11 +1,16 @@
-/* Measuring links on the controller's order (MSG_MEASURE), and keeping their round trips known.
+/* measure.c - measures links on the controller's order (MSG_MEASURE), and probes round trips. The
+ * planner needs the delay and the bandwidth of each link.
  *
- * An order goes through CONNECTING (dialed, but no session yet), PROBING (until the round trip is
- * known) and TRAINS: what its packets show when they arrive is the bandwidth (trains.c). Where no
- * train gets through it is FILLING: bulk is kept under way, as urgent as activations, for these are what is planned,
- * until the rate at which it is acknowledged no longer rises or time is up. That rate and the round trips are the
- * post's own (wire/delivery/flow.h). A link that nothing uses is probed now and then; while MSG_NOBODY is ordered all
- * are, as fast as answers come.
+ * The states of an order:
+ *
+ *     CONNECTING  dialed, no session yet
+ *     PROBING     until the round trip is known
+ *     TRAINS      trains of packets measure the bandwidth (trains.c)
+ *     FILLING     if no train gets through: bulk data, as urgent as activations, fills the link
+ *                 until the acknowledged rate stops rising or the time is over
+ *
+ * The post measures that rate and the round trips (wire/delivery/flow.h). An unused link is probed
+ * from time to time. An order for MSG_NOBODY probes all links as fast as answers arrive.
  */
 #include "agent/network/measure.h"
 
@@ -17,22 +22,23 @@
 #include "agent/state.h"
 #include "base/alloc.h"
 
-/* A connection takes three round trips: at 300 ms one way 1.8 s, of CONNECT_US. The post remembers 16
- * probes, so that PROBE_FIRST_US finds round trips of up to 2.4 s. All else follows the round trip. */
+/* A connection takes three round trips: 1.8 s at 300 ms one way, well below CONNECT_US. The post
+ * remembers 16 probes, so PROBE_FIRST_US finds round trips of up to 2.4 s. */
 enum {
-	CONNECT_US = 4000000,    /* at most, for a connection */
-	PROBE_EVERY_US = 2000000, /* a link, of up to PROBE_EVERY_NODES; of more so many times as long */
+	CONNECT_US = 4000000,     /* limit for a connection */
+	PROBE_EVERY_US = 2000000, /* between probes of a link, for each started PROBE_EVERY_NODES */
 	PROBE_EVERY_NODES = 24,
-	PROBE_AGAIN_US = 20000,  /* while it is ordered: a round trip, but no sooner; */
-	PROBE_FIRST_US = 150000, /* while that is not known (the post remembers the last few) */
-	PROBES = 2,              /* before bulk */
+	PROBE_AGAIN_US = 20000,   /* minimum between probes that an order asks for */
+	PROBE_FIRST_US = 150000,  /* between them while the round trip is unknown */
+	PROBES = 2,               /* before the bandwidth is measured */
 	PROBES_OF_ALL = 5,
-	TURN_US = 2000,          /* between looks while something is measured, */
-	IDLE_TURN_US = 100000,   /* and else */
+	TURN_US = 2000,           /* between turns while a link is measured */
+	IDLE_TURN_US = 100000,    /* between turns otherwise */
 	PIECE_BYTES = 64 << 10,
-	WINDOW_BYTES = 512 << 10, /* under way at first */
+	WINDOW_BYTES = 512 << 10, /* initial limit of unacknowledged bulk data */
 	LEAST_LOOK_US = 60000
 };
+
 /* The order under way. */
 struct measure {
 	enum {
@@ -48,10 +54,10 @@ struct measure {
 	uint64_t all_id;
 	int64_t wake_us, looked_us;
 	double best;          /* rate, bytes per second, at the last look */
-	uint32_t n_level;     /* looks in a row at which it had not risen */
+	uint32_t n_level;     /* successive looks at which the rate had not risen */
 };
 
-static const double level = 1.05; /* a rate that rises by less has been reached */
+static const double level = 1.05; /* a smaller rise counts as none */
 
 struct measure *measure_new(void)
 {
@@ -72,7 +78,8 @@ static bool is_hurried(const struct measure *w, uint16_t to)
 	return w->all_until_us || (w->standing == MEASURE_PROBING && w->order.to == to);
 }
 
-/* The more links there are the more seldom; where links are emulated, never unless it is ordered. */
+/* Returns the time between probes of a link. More nodes mean fewer probes of each link. Emulated
+ * links are probed only on order. */
 static int64_t probe_every_us(const struct agent *a, uint16_t to, int64_t round_trip_us)
 {
 	if (is_hurried(a->modules.measure, to))
@@ -147,7 +154,7 @@ static bool send_piece(struct agent *a, uint16_t to, int64_t now_us)
 				     now_us) == 0;
 }
 
-/* A look every second round trip: has the rate risen since the last one? */
+/* Returns true if the rate has not risen at two successive looks, two round trips apart. */
 static bool has_levelled(struct measure *w, const struct post_peer_info *info, int64_t now_us)
 {
 	int64_t look_us = 2 * info->least_round_trip_us;
@@ -165,7 +172,7 @@ static bool has_levelled(struct measure *w, const struct post_peer_info *info, i
 	return w->n_level >= 2;
 }
 
-/* Twice what a round trip carries, so that the rate can double. */
+/* Returns twice the bytes that a round trip carries, so that the rate can double. */
 static size_t window_bytes(const struct post_peer_info *info)
 {
 	return WINDOW_BYTES + (size_t)(2e-6 * (double)info->delivery_bytes_per_s *
@@ -263,7 +270,7 @@ void measure_begin(struct agent *a, const struct msg_measure *m, int64_t now_us)
 	w->until_us = now_us + CONNECT_US;
 }
 
-/* ---- all of them ---- */
+/* ---- all links ---- */
 
 static bool are_all_probed(const struct agent *a)
 {

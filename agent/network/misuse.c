@@ -1,11 +1,12 @@
-/* misuse.c - what other nodes send that breaks the protocol: counted, and reported to the controller. */
+/* misuse.c - counts messages of other nodes that break the protocol, and reports their senders.
+ * The controller removes a node that keeps sending such messages. */
 #include "agent/network/misuse.h"
 
 #include <stdio.h>
 
 #include "agent/state.h"
 
-enum { MISFITS_MOST = 64 }; /* of one node in an iteration: more are no accident */
+enum { MISFITS_MOST = 64 }; /* of a node in an iteration, before it is reported */
 
 bool misuse_proven(const struct agent *a, post_peer_id peer, uint16_t node)
 {

@@ -1,17 +1,19 @@
-/* Links that may be cut: something waits to get through, and nothing comes back.
+/* probe.c - finds links that may be cut: a message waits, and nothing comes back.
  *
- * A link is stuck since something began to wait on it, or since its peer was last heard
- * meanwhile. Once that is longer than it may take (links_expected_us) it is doubted: it is told with
- * every heartbeat, and the controller decides what that means (controller/members/link_failures.c). What waited is
- * forgotten when its iteration is over or goes on without the link; so a doubted link gets a probe
- * with every heartbeat, and is believed again only once something has come back. If one packet was
- * lost, another gets through, or shows the system what was.
+ * A link is stuck since a message began to wait on it, or since its peer was last heard after that.
+ * When this takes longer than expected (links_expected_us), the link is doubted. Every heartbeat
+ * reports the doubted links, and the controller decides what to do
+ * (controller/members/link_failures.c).
+ *
+ * The waiting message is dropped when its iteration ends or continues without the link. A doubted
+ * link is therefore probed with every heartbeat, and the doubt ends only when an answer arrives. A
+ * new packet also makes the system detect that an earlier one was lost.
  */
 #include <stdlib.h>
 
 #include "agent/state.h"
 
-/* Returns how long nothing may move on it. */
+/* Updates the state of a link. Returns for how long it may normally be silent. */
 static int64_t look_at_link(struct agent *a, uint16_t to, int64_t now_us)
 {
 	struct peer *p = &a->peers[to];
@@ -30,7 +32,7 @@ static int64_t look_at_link(struct agent *a, uint16_t to, int64_t now_us)
 	else if (!blocked && info.heard_us > p->stuck_us)
 		p->stuck_us = info.heard_us;
 	p->blocked = false;
-	/* Of whom nothing is known there is nobody to probe. */
+	/* A node without an address cannot be probed. */
 	if (p->stuck_us && now_us - p->stuck_us > expected_us && p->known && !p->doubted) {
 		p->doubted = true;
 		p->doubted_us = now_us;

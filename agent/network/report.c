@@ -9,14 +9,14 @@
 #include "base/alloc.h"
 
 enum {
-	EVENTS_MOST = 4096, /* of one report */
-	REPORT_US = 5000    /* that an event waits for others; it adds so much to what the controller hears */
+	EVENTS_MOST = 4096, /* in one report */
+	REPORT_US = 5000    /* for which an event waits for others; this delays the report */
 };
 
 struct report {
-	struct msg_task_event noted[EVENTS_MOST]; /* (n_noted) not yet told */
+	struct msg_task_event noted[EVENTS_MOST]; /* (n_noted) not yet reported */
 	uint32_t n_noted;
-	int64_t due_us; /* to tell them */
+	int64_t due_us; /* time of the next report */
 };
 
 struct report *report_new(void)

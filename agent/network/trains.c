@@ -1,10 +1,10 @@
-/* Trains of packets (wire/train.h): those that measure a link on the controller's order, and those of
- * others, which are timed here.
+/* trains.c - sends trains of packets (wire/train.h) to measure a link, and times those of others.
+ * A train measures a bandwidth with much less data than a full link would need.
  *
- * A pass is two trains, one after the other with a pause between whose length is a matter of chance, as many
- * nodes begin at once. The receiver tells what each showed. When both say the same that is it, else another
- * pass follows with longer ones. A train is over when its last packet is here, or when nothing more has
- * come for QUIET_US.
+ * A pass consists of two trains. The pause before and between them is random, because many nodes
+ * begin at the same time. The receiver reports the rate of each train. If both rates agree, the
+ * measurement ends; otherwise another pass with longer trains follows. A train ends with its last
+ * packet, or when no packet has arrived for QUIET_US.
  */
 #include "agent/network/trains.h"
 
@@ -17,40 +17,40 @@
 #include "wire/dispersion.h"
 #include "wire/train.h"
 
-/* At 1 MB/s a packet comes every 1.4 ms and the longest train takes 0.36 s, so QUIET_US is some
- * seventy packets, and OVERDUE_US and QUIET_US together more than a train. On a slower link no answer
- * comes in time, and it is measured by filling it (measure.c). */
+/* At 1 MB/s a packet arrives every 1.4 ms and the longest train takes 0.36 s. QUIET_US is then some
+ * seventy packets, and OVERDUE_US plus QUIET_US is longer than a train. On a slower link the answer
+ * is late, and measure.c fills the link instead. */
 enum {
 	FIRST_PACKETS = 128,
 	PACKETS = 256,
-	PAUSE_US = 40000,   /* between trains, to twice as much; before the first none to so much */
+	PAUSE_US = 40000,   /* 1 to 2 times so long between trains, 0 to 1 before the first */
 	QUIET_US = 100000,
-	OVERDUE_US = 400000, /* an answer, beyond the round trip and QUIET_US */
-	UNHEARD_MOST = 3,
+	OVERDUE_US = 400000, /* limit of an answer, beyond the round trip and QUIET_US */
+	UNREACHED_MOST = 3,  /* after so many peers in a row no trains are sent */
 	TRAINS_PASS = 2,
 	TRAINS_MOST = 12
 };
 
-/* One of another node's, on its way here. */
+/* A train that another node has announced. */
 struct train_awaited {
 	bool used;
 	uint16_t from;
-	post_peer_id peer;    /* who told of it */
+	post_peer_id peer;    /* the connection that announced it */
 	uint8_t token[TRAIN_TOKEN_BYTES];
-	uint32_t packets;     /* that had come, */
-	int64_t since_us;     /* no more of them since */
+	uint32_t packets;     /* received so far */
+	int64_t since_us;     /* when the last of them was seen */
 };
 
 struct trains {
-	struct train *socket; /* NULL: none, or not yet */
-	bool tried;           /* to open it */
-	uint32_t unheard;     /* peers in a row that none of them came to */
-	/* those to one peer */
+	struct train *socket; /* NULL: not open */
+	bool tried;           /* opening it was tried */
+	uint32_t unreached;   /* peers in a row that received no train */
+	/* the measurement of one peer */
 	uint16_t to;
-	uint32_t packets;     /* of each in this pass */
-	uint8_t tokens[TRAINS_PASS][TRAIN_TOKEN_BYTES]; /* (n_sent) of this pass */
+	uint32_t packets;     /* of each train in this pass */
+	uint8_t tokens[TRAINS_PASS][TRAIN_TOKEN_BYTES]; /* (n_sent) trains of this pass */
 	uint32_t n_sent, n_answered;
-	int64_t next_us;      /* the next leaves, or answers are overdue */
+	int64_t next_us;      /* when the next train leaves, or the answers are overdue */
 	double rates[TRAINS_MOST]; /* (n_rates) bytes per second */
 	uint32_t n_rates;
 	struct train_awaited awaited[TRAIN_PLACES];
@@ -81,7 +81,6 @@ void trains_hear(struct agent *a)
 		train_hear(a->modules.trains->socket);
 }
 
-/* UDP at the port where tensors arrive; where that cannot be had links are measured without. */
 void trains_open(struct agent *a)
 {
 	struct trains *t = a->modules.trains;
@@ -113,7 +112,7 @@ bool trains_begin(struct agent *a, uint16_t to, int64_t now_us)
 {
 	struct trains *t = a->modules.trains;
 
-	if (!t->socket || t->unheard >= UNHEARD_MOST)
+	if (!t->socket || t->unreached >= UNREACHED_MOST)
 		return false;
 	t->to = to;
 	t->n_rates = 0;
@@ -121,7 +120,7 @@ bool trains_begin(struct agent *a, uint16_t to, int64_t now_us)
 	return true;
 }
 
-/* A train is announced first, sealed: who times it knows it by its token. */
+/* Announces a train in an encrypted message, then sends it. The receiver knows it by its token. */
 static void send_train(struct agent *a, int64_t now_us)
 {
 	struct trains *t = a->modules.trains;
@@ -161,10 +160,10 @@ enum trains_standing trains_turn(struct agent *a, bool last, double *rate, int64
 	}
 	*rate = dispersion_settle(t->rates, t->n_rates, &settled);
 	if (t->n_rates == 0) {
-		t->unheard++;
+		t->unreached++;
 		return TRAINS_UNANSWERED;
 	}
-	t->unheard = 0;
+	t->unreached = 0;
 	if (settled || last || t->n_rates + TRAINS_PASS > TRAINS_MOST)
 		return TRAINS_ANSWERED;
 	begin_pass(a, PACKETS, now_us);
@@ -186,7 +185,7 @@ void trains_answered(struct agent *a, const struct msg_train_heard *m)
 	}
 }
 
-/* ---- those of others ---- */
+/* ---- trains of other nodes ---- */
 
 void trains_announced(struct agent *a, const struct msg_train *m, post_peer_id peer, int64_t now_us)
 {
@@ -255,5 +254,5 @@ void trains_forget(struct agent *a)
 {
 	memset(a->modules.trains->awaited, 0, sizeof(a->modules.trains->awaited));
 	a->modules.trains->n_sent = a->modules.trains->n_answered = a->modules.trains->n_rates = 0;
-	a->modules.trains->unheard = 0;
+	a->modules.trains->unreached = 0;
 }

@@ -3,9 +3,9 @@
 #include "agent/tensors/early.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stdlib.h>
 
+#include "base/alloc.h"
 #include "base/array.h"
 
 enum {
@@ -37,19 +37,13 @@ size_t early_share(const struct early_traffic *t, size_t most)
 	return share < most ? share : most;
 }
 
-int early_new(struct early **out, uint32_t n_peers)
+struct early *early_new(uint32_t n_peers)
 {
-	struct early *e = calloc(1, sizeof(*e));
+	struct early *e = alloc_new(sizeof(*e));
 
-	if (e)
-		e->bytes_of = calloc(n_peers + 1u, sizeof(e->bytes_of[0]));
-	if (!e || !e->bytes_of) {
-		free(e);
-		return -ENOMEM;
-	}
+	e->bytes_of = alloc_array(n_peers + 1u, sizeof(e->bytes_of[0]));
 	e->n_peers = n_peers;
-	*out = e;
-	return 0;
+	return e;
 }
 
 void early_free(struct early *e)

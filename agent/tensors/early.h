@@ -40,8 +40,8 @@ struct early_traffic {
  * more than `most`. */
 size_t early_share(const struct early_traffic *t, size_t most);
 
-/* For peers 0 .. n_peers - 1. -ENOMEM. */
-int early_new(struct early **out, uint32_t n_peers);
+/* Makes a store for peers 0 .. n_peers - 1 (early_free). */
+struct early *early_new(uint32_t n_peers);
 void early_free(struct early *e); /* and what it keeps; NULL is allowed */
 /* The room from now on: bytes of all tensors, and of each peer's. What is kept stays. */
 void early_bound(struct early *e, size_t room_bytes, size_t share_bytes);
