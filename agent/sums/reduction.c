@@ -15,9 +15,9 @@
 struct reduction {
 	struct slices *slices; /* NULL: none is under way */
 	enum reducing standing;
-	uint16_t copies[MSG_NODES]; /* (n_copies) who gets the sum besides */
+	uint16_t copies[MSG_NODES]; /* (n_copies) holders of standby copies, who get the sum too */
 	uint32_t n_copies;
-	uint32_t counts; /* the queue's, when they were looked at last */
+	uint32_t counts; /* the queue's counted gradients at the last check */
 	int64_t began_us;
 	double sum_squares;
 };
@@ -74,7 +74,7 @@ static bool is_older_slice(const struct parcel *p, const void *context)
 	       p->head.attempt < slices_attempt(r);
 }
 
-/* Refuses what makes no sense, answers what is done, and begins what is newer. */
+/* Refuses an invalid order, answers one that is done, and begins a newer one. */
 void reduction_begin(struct agent *a, const struct msg_reduce *m, int64_t now_us)
 {
 	struct slices *r;
@@ -121,8 +121,8 @@ void reduction_begin(struct agent *a, const struct msg_reduce *m, int64_t now_us
 	a->tally.dropped += delay_queue_drop(a->modules.delay_queue, is_older_slice, r);
 }
 
-/* Sends a slice; body is given, with users by one of them. A node's sends of a phase go one after
- * another: *due. */
+/* Sends a slice. body is given; with `users` it is shared. A node sends the slices of a phase one
+ * after another, at *due. */
 static void send_slice(struct agent *a, enum tensor_kind kind, uint32_t slice, uint16_t to,
 		       float *body, uint32_t *users, int64_t now_us, int64_t *due)
 {
@@ -139,8 +139,8 @@ static void send_slice(struct agent *a, enum tensor_kind kind, uint32_t slice, u
 	links_send(a, to, &head, body, users, floats, now_us, *due);
 }
 
-/* To each of the other replicas its part, beginning after me so that not all begin with the
- * same one. */
+/* Sends each other replica its part. Each node begins with the next replica, so that not all begin
+ * with the same one. */
 static void send_parts(struct agent *a, float **bodies, int64_t now_us)
 {
 	uint32_t n = slices_count(a->modules.reduction->slices),
@@ -156,7 +156,8 @@ static void send_parts(struct agent *a, float **bodies, int64_t now_us)
 	}
 }
 
-/* The sum of my slice, to each of the others and to those that keep a copy: one body for all. */
+/* Sends the sum of this node's slice to the other replicas and to the holders of standby copies.
+ * All messages share one body. */
 static void send_sums(struct agent *a, int64_t now_us)
 {
 	uint32_t n = slices_count(a->modules.reduction->slices),
@@ -170,13 +171,11 @@ static void send_sums(struct agent *a, int64_t now_us)
 		return;
 	slices_range(a->modules.reduction->slices, mine, &from, &floats);
 	body = malloc(floats * sizeof(float) + 1);
-	users = malloc(sizeof(*users));
-	if (!body || !users) {
-		free(body);
-		free(users);
+	if (!body) {
 		tell_trouble(a, true, "no memory for the sums");
 		return;
 	}
+	users = alloc_new(sizeof(*users));
 	memcpy(body, slices_staging(a->modules.reduction->slices) + from, floats * sizeof(float));
 	*users = n + a->modules.reduction->n_copies - 1;
 	for (uint32_t i = 1; i < n + a->modules.reduction->n_copies; i++) {

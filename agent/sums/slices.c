@@ -1,6 +1,8 @@
-/* Who owns which slice of a sum, which floats of it are in, and the sum itself: in ascending order of
- * node, whatever the order in which parts come, for floats do not associate. Pieces are put where
- * they belong at once; spans say what is there, so that each float is taken exactly once.
+/* slices.c - stores the parts and sums of a stage's gradient, and adds the parts of one slice.
+ *
+ * Parts are added in ascending order of node, not in order of arrival. Float addition is not
+ * associative, and the replicas must get the same bits. A piece is copied to its place on arrival;
+ * spans record the floats received, so that each float is taken exactly once.
  */
 #include "agent/sums/slices.h"
 
@@ -9,12 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "model/hash.h"
 #include "model/stage.h"
 
-enum { SPANS_MOST = 256 }; /* apart from one another: pieces come nearly in order */
+enum { SPANS_MOST = 256 }; /* pieces arrive nearly in order, so few spans are separate */
 
-/* Which floats of a slice are in: ranges, ascending, none touching another. */
+/* The floats of a slice that have arrived: ascending ranges that do not touch each other. */
 struct spans {
 	struct span {
 		size_t from, to;
@@ -31,8 +34,8 @@ struct slices {
 	float *parts;         /* (n, slice) in order of node */
 	struct spans *part_spans; /* (n) of my slice, by node */
 	struct spans *sum_spans;  /* (n) by slice */
-	bool *part_in;        /* (n) all of it */
-	bool *sum_in;         /* (n) per slice */
+	bool *part_in;        /* (n) by node: the whole part has arrived */
+	bool *sum_in;         /* (n) by slice: the whole sum is here */
 	uint32_t n_parts, n_sums;
 	uint64_t *hashes;     /* (n) of the slices' sums */
 	uint16_t nodes[];     /* (n) ascending */
@@ -56,9 +59,7 @@ static int make_slices(struct slices **out, uint64_t iteration, uint32_t attempt
 			return -EINVAL;
 	if (n == 0 || n > MSG_NODES)
 		return -EINVAL;
-	r = calloc(1, sizeof(*r) + n * sizeof(r->nodes[0]));
-	if (!r)
-		return -ENOMEM;
+	r = alloc_new(sizeof(*r) + n * sizeof(r->nodes[0]));
 	r->iteration = iteration;
 	r->attempt = attempt;
 	r->n = n;
@@ -66,13 +67,12 @@ static int make_slices(struct slices **out, uint64_t iteration, uint32_t attempt
 	r->mine = UINT32_MAX;
 	memcpy(r->nodes, nodes, n * sizeof(nodes[0]));
 	r->staging = malloc(floats * sizeof(float) + 1);
-	r->part_in = calloc(n, sizeof(bool));
-	r->sum_in = calloc(n, sizeof(bool));
-	r->part_spans = calloc(n, sizeof(r->part_spans[0]));
-	r->sum_spans = calloc(n, sizeof(r->sum_spans[0]));
-	r->hashes = calloc(n, sizeof(r->hashes[0]));
-	if (!r->staging || !r->part_in || !r->sum_in || !r->part_spans || !r->sum_spans ||
-	    !r->hashes) {
+	r->part_in = alloc_array(n, sizeof(bool));
+	r->sum_in = alloc_array(n, sizeof(bool));
+	r->part_spans = alloc_array(n, sizeof(r->part_spans[0]));
+	r->sum_spans = alloc_array(n, sizeof(r->sum_spans[0]));
+	r->hashes = alloc_array(n, sizeof(r->hashes[0]));
+	if (!r->staging) {
 		slices_free(r);
 		return -ENOMEM;
 	}
@@ -114,7 +114,7 @@ void slices_free(struct slices *r)
 {
 	if (!r)
 		return;
-	for (uint32_t i = 0; r->part_spans && r->sum_spans && i < r->n; i++) {
+	for (uint32_t i = 0; i < r->n; i++) {
 		free(r->part_spans[i].list);
 		free(r->sum_spans[i].list);
 	}
@@ -170,11 +170,7 @@ static int insert_span(struct spans *s, uint32_t at, size_t from, size_t to)
 	if (s->n == SPANS_MOST)
 		return -EINVAL;
 	if (s->n == s->room) {
-		struct span *list = realloc(s->list, room * sizeof(list[0]));
-
-		if (!list)
-			return -ENOMEM;
-		s->list = list;
+		s->list = alloc_resize(s->list, room, sizeof(s->list[0]));
 		s->room = room;
 	}
 	memmove(s->list + at + 1, s->list + at, (s->n - at) * sizeof(s->list[0]));
@@ -183,10 +179,10 @@ static int insert_span(struct spans *s, uint32_t at, size_t from, size_t to)
 	return 0;
 }
 
-/* Notes [from, to), which must be new: joins it to those it touches. */
+/* Records [from, to), which must be new, and merges it with the spans that it touches. */
 static int add_span(struct spans *s, size_t from, size_t to)
 {
-	uint32_t at = s->n; /* the first that begins behind */
+	uint32_t at = s->n; /* the first span that begins after `from` */
 	bool left, right;
 
 	while (at > 0 && s->list[at - 1].from > from)
@@ -211,7 +207,7 @@ static int add_span(struct spans *s, size_t from, size_t to)
 	return 0;
 }
 
-/* Puts a piece into a slice of so many floats. *all: every float of it is in now. */
+/* Copies a piece into a slice of so many floats. *all: the slice is now complete. */
 static int put_piece(struct spans *s, float *slice, size_t floats, uint64_t offset,
 		     const void *body, size_t bytes, bool *all)
 {

@@ -1,13 +1,13 @@
 /* slices.h - the slices of a stage's gradient that its replicas sum, and the parts received.
  *
  * With r replicas, slice j is floats [P*j/r, P*(j+1)/r) and belongs to nodes[j]. Every replica
- * sends its part of slice j to nodes[j]. That node adds the r parts in ascending order of node, so
- * that the sum has the same bits at any node, and sends the sum to all. Parts and sums arrive in pieces
- * of any size and in any order. A reduction is complete at a node when the sums of all slices are
- * in its staging buffer.
+ * sends its part of slice j to nodes[j]. That node adds the r parts in ascending order of node,
+ * so that the sum has the same bits at any node, and sends the sum to all. Parts and sums arrive
+ * in pieces of any size and in any order. A reduction is complete at a node when the sums of all
+ * slices are in its staging buffer.
  *
- * This module only stores; the caller sends and receives. slices_sum is the expensive function. It
- * may run in another thread while the sums of other slices arrive.
+ * This module only stores; the caller sends and receives. slices_sum is the expensive function.
+ * It may run in another thread while the sums of other slices arrive.
  */
 #ifndef AGENT_SLICES_H
 #define AGENT_SLICES_H

@@ -1,4 +1,5 @@
-/* delay_queue.c - a binary heap of tensors by time of departure. */
+/* delay_queue.c - a binary heap of tensors by time of departure. It emulates the delays of a
+ * network on one machine. */
 #include "agent/tensors/delay_queue.h"
 
 #include <errno.h>
@@ -10,7 +11,7 @@
 
 struct place {
 	struct parcel *parcel;
-	uint64_t number; /* ties leave in the order they came */
+	uint64_t number; /* order of arrival, for equal times */
 };
 
 struct delay_queue {

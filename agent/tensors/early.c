@@ -9,14 +9,14 @@
 #include "base/array.h"
 
 enum {
-	SHARE_INPUTS = 8, /* that are in any share, */
-	ITERATIONS = 2,   /* that a peer may be ahead by */
-	INPUTS = 2        /* of a visit, of which each comes from one peer */
+	SHARE_INPUTS = 8, /* inputs that fit in any share */
+	ITERATIONS = 2,   /* number of iterations that a peer may be ahead */
+	INPUTS = 2        /* inputs of a visit; each comes from one peer */
 };
-#define SHARE_LEAST ((size_t)16 << 20) /* and bytes */
+#define SHARE_LEAST ((size_t)16 << 20) /* minimum share, in bytes */
 
 struct early {
-	struct early_tensor *list; /* (n) oldest first; from n_peers: a gap */
+	struct early_tensor *list; /* (n) oldest first; from == n_peers: dropped */
 	size_t n, room;
 	size_t bytes, *bytes_of; /* (n_peers) */
 	size_t most, share;
@@ -26,7 +26,8 @@ struct early {
 size_t early_share(const struct early_traffic *t, size_t most)
 {
 	size_t input = t->input_bytes + EARLY_PLACE_BYTES;
-	size_t places = t->sum_bytes / t->piece_bytes + 2; /* its messages; both ends may be short ones */
+	/* Messages of the sum: the first and the last may be short. */
+	size_t places = t->sum_bytes / t->piece_bytes + 2;
 	size_t share = ITERATIONS *
 		       (INPUTS * t->visits * input + t->sum_bytes + places * EARLY_PLACE_BYTES);
 
@@ -63,7 +64,7 @@ void early_bound(struct early *e, size_t room_bytes, size_t share_bytes)
 	e->share = share_bytes;
 }
 
-/* What nobody else can take. */
+/* Returns the bytes that no other peer can use. */
 static size_t own_part(const struct early *e)
 {
 	return e->most / 2 / (e->n_peers ? e->n_peers : 1);
@@ -112,7 +113,7 @@ void early_drop(struct early *e, size_t i)
 	size_t bytes = t->message.size + EARLY_PLACE_BYTES;
 
 	if (t->from >= e->n_peers)
-		return; /* a gap already */
+		return; /* dropped already */
 	e->bytes -= bytes;
 	e->bytes_of[t->from] -= bytes;
 	post_release(&t->message);

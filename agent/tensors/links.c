@@ -1,7 +1,7 @@
-/* What is sent to peers: the emulated network, injected faults, and the connections.
+/* links.c - sends tensors to peers, through an emulated network if the run has one.
  *
- * Everything goes through the heap of held tensors, also what is due at once: one place where
- * delays, losses and partitions act, and where a peer without room is waited for.
+ * Every tensor passes through the delay queue, even one that is due at once. Delays, losses,
+ * partitions and the wait for a peer without room therefore act in one place.
  */
 #include <errno.h>
 #include <math.h>
@@ -12,16 +12,16 @@
 #include "model/bf16.h"
 
 enum {
-	RETRY_US = 5000,         /* a peer without room, or cut off */
-	DIAL_AGAIN_US = 1000000, /* where that failed at once, as with an address that is none */
-	RESEND_US = 200000,      /* an injected loss costs so long */
+	RETRY_US = 5000,         /* wait for a peer without room, or one that is cut off */
+	DIAL_AGAIN_US = 1000000, /* wait after dialing failed at once, as with an invalid address */
+	RESEND_US = 200000,      /* delay of an injected loss */
 	LOSSES_MOST = 50,
-	SLOW_LINK_US = 5000,     /* what a slow link slows down where nothing is emulated */
-	PUMP_MOST = 64,          /* tensors a turn */
-	SUMS_BEHIND = 8,         /* iterations that a copy may be behind */
-	PIECE_BYTES = 2 << 20,   /* of a slice, a message */
-	BIG_BYTES = 256 << 10,   /* long enough on its way to tell the bandwidth */
-	EXPECTED_LEAST_US = 250000  /* a process may be late by so much */
+	SLOW_LINK_US = 5000,     /* delay that an injected fault multiplies if none is emulated */
+	PUMP_MOST = 64,          /* tensors in a turn */
+	SUMS_BEHIND = 8,         /* number of iterations that a standby copy may be late */
+	PIECE_BYTES = 2 << 20,   /* message size for slices */
+	BIG_BYTES = 256 << 10,   /* a transfer of this size shows the bandwidth */
+	EXPECTED_LEAST_US = 250000  /* a process may pause for so long */
 };
 
 bool links_dial(struct agent *a, uint16_t node)
@@ -34,7 +34,7 @@ bool links_dial(struct agent *a, uint16_t node)
 	if (!p->known || (p->dial_again_us && a->now_us < p->dial_again_us))
 		return false;
 	if (post_dial(a->tensors, p->address, &p->key, &p->dial, &err) < 0) {
-		if (!p->dial_again_us) /* the controller hears of it as of a cut link */
+		if (!p->dial_again_us) /* the heartbeat reports it as a stuck link */
 			log_line(a->options.log, LOG_WARN, "node %u cannot be dialed: %s", node,
 				 err.text);
 		p->dial_again_us = a->now_us + DIAL_AGAIN_US;
@@ -61,9 +61,9 @@ void links_forget_peer(struct agent *a, uint16_t node)
 	p->n_probes = 0;
 }
 
-static const double slow_bytes_per_s = 1e6; /* where nothing is known */
+static const double slow_bytes_per_s = 1e6; /* assumed if nothing is known */
 
-/* What little was sent says nothing of what a link carries. */
+/* Returns the link's rate. A link that had little to carry may be faster than it was measured. */
 static double find_rate(const struct post_peer_info *info)
 {
 	double rate = (double)info->delivery_bytes_per_s;
@@ -94,7 +94,7 @@ int64_t links_piece_us(const struct agent *a, uint16_t from)
 	       (int64_t)(3.0 * MSG_PIECE_FLOATS * sizeof(float) * 1e6 / find_rate(&info));
 }
 
-/* An activation's way, without losses. */
+/* Returns the emulated delay of an activation, without losses. */
 static int64_t delay_us(const struct agent *a, uint16_t to)
 {
 	double factor = fault_link_factor(&a->faults, to), us;
@@ -140,8 +140,8 @@ size_t links_activation_bytes(const struct agent *a)
 	return a->held.activation * (a->run.bf16 ? sizeof(uint16_t) : sizeof(float));
 }
 
-/* body as it travels, which is the caller's; body is given. NULL: no memory. The one place where
- * anything is rounded: what stays on the node does not come here. */
+/* Converts an output to the format in which it is sent. body is given; the result is the caller's.
+ * NULL: no memory. Values are rounded only here: tensors that stay on the node are not. */
 static void *pack_output(const struct agent *a, float *body)
 {
 	uint16_t *packed;
@@ -177,7 +177,8 @@ void links_send_output(struct agent *a, const struct route *r, uint32_t position
 	};
 
 	if (fault_corrupt(&a->faults))
-		body[a->held.activation / 2] = a->run.node % 2 ? 1e30f : NAN; /* both are to be found */
+		/* The receiver must detect both. */
+		body[a->held.activation / 2] = a->run.node % 2 ? 1e30f : NAN;
 	p.body = pack_output(a, body);
 	if (!p.body) {
 		tell_trouble(a, true, "no memory for a tensor to send");
@@ -215,7 +216,7 @@ void links_send_piece(struct agent *a, uint16_t to, const struct msg_tensor *hea
 	links_send(a, to, head, body, NULL, floats, now_us, due);
 }
 
-/* Not held: it carries nothing, and a cut link keeps the answer. */
+/* A request needs no emulated delay: it is small, and the answer is delayed. */
 void links_fetch(struct agent *a, uint16_t from, uint8_t stage, uint32_t piece, int64_t now_us)
 {
 	struct msg m = { .type = MSG_FETCH };
@@ -229,7 +230,7 @@ void links_fetch(struct agent *a, uint16_t from, uint8_t stage, uint32_t piece, 
 	m.sequence = ++a->tally.sequence;
 	size = msg_encode(&m, bytes, sizeof(bytes));
 	if (size < 0 || !links_dial(a, from))
-		return; /* asked for again when nothing comes */
+		return; /* the caller asks again when no piece arrives */
 	part = (struct post_part){ bytes, (size_t)size };
 	if (post_send(a->tensors, a->peers[from].dial, &part, 1, POST_RELIABLE, now_us) < 0)
 		a->tally.dropped++;
@@ -261,7 +262,8 @@ size_t links_slice_bytes(const struct agent *a)
 	return a->options.piece_bytes ? a->options.piece_bytes : PIECE_BYTES;
 }
 
-/* Slices go in pieces, so that nothing else waits behind one, and no slice is too long. */
+/* Returns the bytes of the next message. A slice is sent in pieces, so that other messages do not
+ * wait behind it and its length has no limit. */
 static size_t piece_of(const struct agent *a, const struct parcel *p)
 {
 	size_t left = p->bytes - p->gone, most = links_slice_bytes(a);
@@ -270,7 +272,7 @@ static size_t piece_of(const struct agent *a, const struct parcel *p)
 	return slice && left > most ? most : left;
 }
 
-/* One message: all of it, or of a slice the next piece. */
+/* Sends one message: the whole tensor, or the next piece of a slice. */
 static int send_piece(struct agent *a, struct parcel *p, size_t bytes, int64_t now_us)
 {
 	struct msg m = { .type = MSG_TENSOR, .sequence = ++a->tally.sequence };
@@ -310,7 +312,7 @@ static bool is_chained(const struct parcel *p)
 	return p->head.kind == TENSOR_ACTIVATION || p->head.kind == TENSOR_GRADIENT;
 }
 
-/* ---- what tensors that are through tell of their links ---- */
+/* ---- delays and rates of completed transfers ---- */
 
 static uint16_t node_of(const struct agent *a, post_peer_id peer)
 {
@@ -321,8 +323,9 @@ static uint16_t node_of(const struct agent *a, post_peer_id peer)
 	return i;
 }
 
-/* A transfer took until it was acknowledged, less the acknowledgement's way back. What waited behind much else
- * tells of that, not of its link. A sum tells how fast bytes go, when that is most of its time. */
+/* Records the delay of a transfer: the time until its acknowledgement, less half a round trip. A
+ * transfer that waited behind more data than its own is ignored. A large transfer gives the link's
+ * bandwidth if most of its time was spent on its bytes. */
 static void take_transfer(struct agent *a, uint16_t to, const struct post_transfer *t,
 			  int64_t now_us)
 {
@@ -360,18 +363,18 @@ static void send_or_hold(struct agent *a, struct parcel *p, int64_t now_us)
 	bool of_chain = is_chained(p) && !p->head.evaluate;
 	int rc = -EAGAIN;
 
-	/* Who wants them asks again, once it is known. */
+	/* The node asks for the piece again once its address is known here. */
 	if (!peer->known && p->head.kind == TENSOR_STATE) {
 		parcel_free(p);
 		a->tally.dropped++;
 		return;
 	}
-	/* A cut wire acknowledges nothing; of whom nothing is known nobody hears. */
+	/* An emulated partition, or a node that cannot be dialed, blocks the link. */
 	peer->blocked = fault_partitioned(&a->faults, p->to) || !links_dial(a, p->to);
 	if (!peer->blocked)
 		rc = send_now(a, p, now_us);
 	if (rc == -EAGAIN) {
-		if (peer->blocked) /* tells nothing of the way */
+		if (peer->blocked) /* this wait is not part of the link's delay */
 			p->ready_us += now_us + RETRY_US - p->due_us;
 		p->due_us = now_us + RETRY_US;
 		hold_parcel(a, p);
@@ -405,7 +408,7 @@ static bool of_old(const struct parcel *p, const void *context)
 
 	if (p->head.kind == TENSOR_STATE)
 		return false;
-	/* A copy that is being fetched may be behind with its sums. */
+	/* The holder of a standby copy that is being fetched may need older sums. */
 	if (p->head.kind == TENSOR_SUM)
 		return p->head.iteration + SUMS_BEHIND <= iteration;
 	return p->head.evaluate ? p->head.iteration < iteration : p->head.iteration <= iteration;

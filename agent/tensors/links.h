@@ -1,4 +1,4 @@
-/* links.h - what is sent to peers: the emulated network, injected faults, and the connections. */
+/* links.h - sends tensors to peers, with the emulated network's delays and injected faults. */
 #ifndef AGENT_LINKS_H
 #define AGENT_LINKS_H
 
@@ -11,40 +11,44 @@
 
 struct agent;
 
-enum { LINKS_HEAD_BYTES = 512 }; /* of a tensor's message before its body: a route of 64 hops takes less */
-#define TENSOR_MOST_BYTES ((size_t)1 << 30) /* one message: an activation, a piece */
+/* Limit of a tensor message's header; one with a route of 64 hops is shorter. */
+enum { LINKS_HEAD_BYTES = 512 };
+#define TENSOR_MOST_BYTES ((size_t)1 << 30) /* limit of one message */
 
-size_t links_message_bytes(const struct agent *a);    /* most of a message to a peer */
-size_t links_activation_bytes(const struct agent *a); /* of an activation or its gradient on its way */
-size_t links_slice_bytes(const struct agent *a);      /* of a slice's piece, at most */
+size_t links_message_bytes(const struct agent *a);    /* limit of a message to a peer */
+size_t links_activation_bytes(const struct agent *a); /* of an activation or gradient, as sent */
+size_t links_slice_bytes(const struct agent *a);      /* limit of a slice's piece */
 
-/* Has a connection to the node, or begins one: false where its address is not known, or where
- * dialing it failed a moment ago. */
+/* Dials the node unless it is dialed. Returns false if its address is not known, or if dialing
+ * failed less than a second ago. */
 bool links_dial(struct agent *a, uint16_t node);
-/* Drops all that is under way to it, and the connection. */
+/* Drops the tensors held for a node, and the connection. */
 void links_forget_peer(struct agent *a, uint16_t node);
 
 /* Sends the output of r's position t to position t + 1's node; body is given. */
 void links_send_output(struct agent *a, const struct route *r, uint32_t position,
 		       bool evaluate, float *body, int64_t ended_us);
-/* A slice, a state: head and body (given, by one of its users: delay_queue.h) to a node, no sooner than due. */
+/* Sends a tensor to a node, not before due_us. body is given; with `users` it is shared
+ * (delay_queue.h). */
 void links_send(struct agent *a, uint16_t to, const struct msg_tensor *head, float *body,
 		uint32_t *users, size_t floats, int64_t ready_us, int64_t due_us);
-/* How long a slice of that many replicas' sum takes on the emulated link, us; 0: it is not emulated. */
+/* Returns the time, us, of a slice on the emulated link when so many replicas sum; 0: not
+ * emulated. */
 int64_t links_sync_us(const struct agent *a, uint16_t to, uint32_t replicas);
-/* Sends a piece of a stage's weights; an emulated link carries one after another. */
+/* Sends a piece of a stage's weights. An emulated link carries one piece at a time. */
 void links_send_piece(struct agent *a, uint16_t to, const struct msg_tensor *head, float *body,
 		      size_t floats, size_t parameters, int64_t now_us);
-/* Asks for a piece. */
+/* Requests a piece of a stage's weights. */
 void links_fetch(struct agent *a, uint16_t from, uint8_t stage, uint32_t piece, int64_t now_us);
-/* Lets leave what is due, a bounded number of tensors. */
+/* Sends the tensors that are due, a bounded number in a call. */
 void links_pump(struct agent *a, int64_t now_us);
 /* Drops held tensors of iterations up to this one. */
 void links_drop_old(struct agent *a, uint64_t iteration);
-/* How long it may take until something comes back on the link: a round trip with its spread, and what
- * the bytes under way need. */
+/* Returns how long an answer on the link may take, us: a round trip with its spread, and the time
+ * of the unacknowledged bytes. */
 int64_t links_expected_us(const struct agent *a, uint16_t to);
-/* How long until a piece that is asked for there is here, us, if as many bytes a second come as go; 0: not known. */
+/* Returns how long a requested piece takes to arrive, us, if the link is as fast in both
+ * directions; 0: not known. */
 int64_t links_piece_us(const struct agent *a, uint16_t from);
 
 #endif

@@ -1,11 +1,12 @@
-/* outputs.c - keeps copies of the tensors that this node has sent in the iteration. */
+/* outputs.c - keeps copies of the tensors that this node has sent in the iteration. A substitute
+ * for a dead node receives them again, so that they are not recomputed. */
 #include "agent/tensors/outputs.h"
-
-#include "base/alloc.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/alloc.h"
 
 enum { KINDS = TASK_BACKWARD + 1 };
 

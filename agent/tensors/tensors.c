@@ -1,5 +1,7 @@
-/* What peers send. Everything is checked against the state: who sends it, whether it belongs
- * here, its size. What does not fit is counted and dropped; what is only too early is kept.
+/* tensors.c - checks the tensors of peers against the agent's state and passes them on.
+ *
+ * The checks cover the sender, the destination, the size and the numbers, because a peer may be
+ * faulty or late. A tensor that fails a check is counted and dropped; an early one is stored.
  */
 #include <errno.h>
 #include <math.h>
@@ -9,16 +11,17 @@
 #include "agent/state.h"
 #include "model/bf16.h"
 
-enum { AHEAD_MOST = 2 }; /* iterations: others may have begun the one after that which is reduced here */
+/* Iterations: other nodes may have begun the one after that which is reduced here. */
+enum { AHEAD_MOST = 2 };
 
-/* What becomes of a tensor. */
+/* The result of the checks. */
 enum fate {
-	FATE_TAKEN, /* or worthless, and counted as dropped */
+	FATE_TAKEN, /* passed on, or too late and counted as dropped */
 	FATE_EARLY,
 	FATE_REFUSED
 };
 
-/* Whether the tensor's route, position and size are what this node's stage can work on. */
+/* Returns true if the tensor's route, position and size fit this node's stage. */
 static bool chain_fits(const struct agent *a, const struct msg *m, struct route *r)
 {
 	const struct msg_tensor *t = &m->u.tensor;
@@ -44,7 +47,8 @@ static float *unpack_input(const struct agent *a, const struct msg *m)
 	return input;
 }
 
-/* Whether an evaluation that the controller has ordered needs this, and has not got it yet. */
+/* Returns true if an ordered evaluation needs this input and has not received it; marks it
+ * received. */
 static bool evaluation_needs(const struct agent *a, const struct route *r, uint32_t position)
 {
 	const struct evaluation *e = &a->progress.evaluation;
@@ -77,16 +81,16 @@ static enum fate take_chain(struct agent *a, const struct msg *m, int64_t now_us
 		return FATE_EARLY;
 	if (!chain_fits(a, m, &r))
 		return FATE_REFUSED;
-	if (route_stage(&r, t->index) != a->held.stage) { /* for the stage that it had before */
+	if (route_stage(&r, t->index) != a->held.stage) { /* for its previous stage */
 		a->tally.dropped++;
 		return FATE_TAKEN;
 	}
-	/* Of one that is yet to be ordered, or to be ordered again. */
+	/* The evaluation has not been ordered, or not again after a change. */
 	if (t->evaluate && !evaluation_needs(a, &r, t->index))
 		return FATE_EARLY;
 	if (!t->evaluate) {
-		/* The controller tells everybody of every attempt; until it has, this one waits.
-		 * What is known must be the same to the last hop. */
+		/* The controller announces every attempt to all nodes; until then the tensor waits.
+		 * Its route must equal the announced one in every hop. */
 		known = &a->progress.routes[r.microbatch];
 		if (!known->n_hops || known->attempt < r.attempt)
 			return FATE_EARLY;
@@ -95,7 +99,7 @@ static enum fate take_chain(struct agent *a, const struct msg *m, int64_t now_us
 		    route_node(known, t->index) == a->run.node)
 			r = *known;
 		if (known->attempt == r.attempt && !route_equal(known, &r))
-			return FATE_EARLY; /* of a plan that is yet to come */
+			return FATE_EARLY; /* its plan has not arrived */
 	}
 	input = unpack_input(a, m);
 	if (!input) {
@@ -106,8 +110,8 @@ static enum fate take_chain(struct agent *a, const struct msg *m, int64_t now_us
 	return FATE_TAKEN;
 }
 
-/* Finite, and of a size that a computation that is any good can have: parts and sums of gradients are
- * held to it too, so that who made an absurd one is told before it is in anybody's sum. */
+/* Limit of a plausible number. Gradients are checked too, so that a faulty sender is reported
+ * before its gradient is in a sum. */
 static const float absurd = 1e9f;
 
 static bool plausible_floats(const void *body, size_t size)
@@ -146,8 +150,9 @@ static bool is_plausible(const struct agent *a, const struct msg *m)
 				      : plausible_floats(m->body, m->body_size);
 }
 
-/* No node can be so far: the controller waits for this one's sum. A copy that is being fetched may
- * begin anywhere, and hear of commits late. */
+/* Returns true if no correct node can be in this iteration yet, because the controller waits for
+ * this node's sum. A standby copy that is being fetched may start at any iteration and learn of
+ * commits late. */
 static bool beyond_all(const struct agent *a, const struct msg_tensor *t)
 {
 	uint64_t known =
@@ -157,7 +162,7 @@ static bool beyond_all(const struct agent *a, const struct msg_tensor *t)
 	       !(standby_wants(a, t) && standby_standing(a) != STANDBY_WHOLE);
 }
 
-/* looked_at: its numbers were; set once they are. */
+/* looked_at: the numbers have been checked; set once they are. */
 static enum fate take_tensor(struct agent *a, const struct msg *m, bool *looked_at, int64_t now_us)
 {
 	const struct msg_tensor *t = &m->u.tensor;
@@ -174,7 +179,7 @@ static enum fate take_tensor(struct agent *a, const struct msg *m, bool *looked_
 	if (a->held.standing != STAND_READY)
 		return FATE_EARLY;
 	if ((t->kind == TENSOR_PART || t->kind == TENSOR_SUM) && t->stage != a->held.stage) {
-		/* For the copy, whose reduction is yet to come; or too late for it. */
+		/* For the standby copy: its REDUCE has not arrived, or the sum is too late. */
 		uint64_t past = standby_wants(a, t) ? standby_iteration(a) : a->held.committed;
 
 		a->tally.dropped += t->iteration <= past;
@@ -202,7 +207,7 @@ static enum fate take_tensor(struct agent *a, const struct msg *m, bool *looked_
 	}
 }
 
-/* Not a message of an agent, or in another's name. */
+/* Counts a message that is not an agent's, or whose sender names another node. */
 static void refuse_message(struct agent *a, post_peer_id peer, int64_t now_us)
 {
 	uint32_t node = a->welcomed ? misuse_sender(a, peer) : a->run.n_nodes;
@@ -213,9 +218,9 @@ static void refuse_message(struct agent *a, post_peer_id peer, int64_t now_us)
 		a->tally.refused++;
 }
 
-/* ---- ahead of their time ---- */
+/* ---- early tensors ---- */
 
-/* The room and the shares that what is known of the run gives. */
+/* Sets the limits of early tensors from the present plans and stage. */
 static void bound_early(struct agent *a)
 {
 	const struct early_traffic t = { .visits = plans_most_visits(a) + a->progress.evaluation.n,
@@ -228,7 +233,7 @@ static void bound_early(struct agent *a)
 	early_bound(a->modules.early, room, early_share(&t, room / 2));
 }
 
-/* Keeps the message, and has its sender keep its sums where it is time for that. */
+/* Stores the message. Makes its sender hold back further sums if its share is getting full. */
 static void keep_early(struct agent *a, struct post_message *p, uint16_t from, bool looked_at,
 		       int64_t now_us)
 {
@@ -257,7 +262,8 @@ void tensors_let_in(struct agent *a, uint16_t node)
 	peer->deferred = 0;
 }
 
-/* Once some have gone: who has room again may send sums. Returns how many went. */
+/* Removes dropped tensors, and accepts sums again from peers with room. Returns the number
+ * removed. */
 static size_t close_up_early(struct agent *a)
 {
 	size_t gone = early_close_up(a->modules.early);
@@ -277,7 +283,7 @@ void tensors_look_again(struct agent *a, int64_t now_us)
 		enum fate fate = FATE_REFUSED;
 		struct msg m;
 
-		if (msg_decode(&m, e->message.data, e->message.size) == 0) { /* it did before */
+		if (msg_decode(&m, e->message.data, e->message.size) == 0) { /* never fails */
 			fate = take_tensor(a, &m, &e->looked_at, now_us);
 			msg_clear(&m);
 		}
@@ -290,7 +296,7 @@ void tensors_look_again(struct agent *a, int64_t now_us)
 	(void)close_up_early(a);
 }
 
-/* Whether the tensor is for the copy that is kept, and not for one that begins anew. */
+/* Returns true if the present standby copy needs the tensor. */
 static bool is_for_the_copy(const struct agent *a, const struct early_tensor *e)
 {
 	struct msg m;
@@ -319,7 +325,7 @@ void tensors_forget_peer(struct agent *a, uint16_t node)
 	a->tally.dropped += close_up_early(a);
 }
 
-/* ---- what has arrived ---- */
+/* ---- arrivals ---- */
 
 static void take_message(struct agent *a, struct post_message *p, const struct msg *m,
 			 uint16_t from, int64_t now_us)
@@ -350,7 +356,7 @@ static void take_message(struct agent *a, struct post_message *p, const struct m
 	}
 }
 
-/* MSG_NOBODY: it is no message between agents. */
+/* Returns MSG_NOBODY if the message is not one between agents. */
 static uint16_t sender_of(const struct msg *m)
 {
 	switch (m->type) {
