@@ -229,7 +229,7 @@ static void take(struct cluster *c, uint16_t node, const struct msg *m)
 			fail_msg("node %u: %s", node, m->u.trouble.text);
 		break;
 	case MSG_LINKS:
-		c->links_told += m->u.links.n_links;
+		c->links_reported += m->u.links.n_links;
 		break;
 	default:
 		fail_msg("node %u sent a %s", node, msg_name(m->type));
@@ -361,7 +361,7 @@ void cluster_peers(struct cluster *c)
 			cluster_send(c, i, &m);
 }
 
-void cluster_disown(struct cluster *c, uint32_t node)
+void cluster_expel(struct cluster *c, uint32_t node)
 {
 	struct msg_peer peer = { .node = (uint16_t)node };
 	struct msg m = { .type = MSG_PEERS, .u.peers = { 1, &peer } };
@@ -505,7 +505,7 @@ void cluster_reroute(struct cluster *c, uint32_t which, int gone)
 	send_living(c, &m);
 }
 
-/* A W may end after the microbatch is home, and so may what one that stands in has to do. */
+/* A W, or a substitute's task, may end after the microbatch is back at its data node. */
 bool cluster_through(const struct cluster *c, uint32_t m)
 {
 	uint32_t n = 0;

@@ -2,8 +2,8 @@
  * by the model's code alone.
  *
  * The agents are whole (posts, worker thread, everything but main's loop) and talk over loopback.
- * The controller does what the test tells it, and keeps what it is told. Killing an agent drops
- * it without a word. Everything fails the running cmocka test when it goes wrong or lasts long.
+ * The controller sends what the test orders and records all reports. Killing an agent drops it
+ * without a message. Everything fails the running cmocka test when it goes wrong or lasts long.
  */
 #ifndef AGENT_TESTS_CLUSTER_H
 #define AGENT_TESTS_CLUSTER_H
@@ -85,14 +85,14 @@ struct cluster {
 	float loss[CLUSTER_BATCHES];
 	uint32_t n_evaluated, wanted_evaluations;
 	float evaluated[CLUSTER_BATCHES];
-	uint64_t links_told;
+	uint64_t links_reported;
 
 	/* The same by the model alone: one stage a node. */
 	struct stage *twins[CLUSTER_NODES];
 };
 
-/* stages: (n_nodes) the stage of each. Agents are made, but not waited for. *c is zero, or says its dim and
- * what agents are told. */
+/* stages: (n_nodes) the stage of each. Agents are made, but not waited for. *c is
+ * zero, or sets its dim and the agents' options. */
 void cluster_init(struct cluster *c, uint32_t n_nodes, const uint8_t *stages);
 void cluster_fini(struct cluster *c);
 void cluster_turn(struct cluster *c);  /* everybody gets a turn */
@@ -107,8 +107,8 @@ void cluster_restart_controller(struct cluster *c);
 void cluster_send(struct cluster *c, uint32_t node, const struct msg *m);
 void cluster_welcome(struct cluster *c, uint32_t node);
 void cluster_peers(struct cluster *c); /* to all */
-/* The others are told to forget its key. */
-void cluster_disown(struct cluster *c, uint32_t node);
+/* Makes the other agents forget its key. */
+void cluster_expel(struct cluster *c, uint32_t node);
 /* -1: from the seed; else it fetches a copy, waits for it, and loads it. */
 void cluster_assign(struct cluster *c, uint32_t node, int source);
 /* Keeps a copy of the stage from then on; -1: drops it. Not waited for. */
@@ -134,12 +134,12 @@ void cluster_commit(struct cluster *c, uint32_t attempt);
 /* Evaluates n validation batches through the first node of every stage. */
 void cluster_evaluate(struct cluster *c, uint32_t n);
 
-/* Of every step: AdamW's numbers, and the gradient's factor, 1 / microbatches. */
+/* AdamW's numbers for every step, and the gradient's factor, 1 / microbatches. */
 extern const struct adamw cluster_recipe;
 float cluster_scale(const struct cluster *c);
 
-/* twins.c: what the twins make of the same iteration, in the order the agents counted: hashes and sums
- * of squares must be the same, to the bit. Between cluster_reduce and cluster_commit. */
+/* twins.c: what the twins make of the same iteration, in the order the agents counted: hashes and
+ * sums of squares must be the same, to the bit. Between cluster_reduce and cluster_commit. */
 void cluster_check_twins(struct cluster *c);
 float cluster_twin_evaluation(struct cluster *c, uint32_t k);
 
@@ -152,7 +152,7 @@ struct cluster *cluster_make(uint32_t n, const uint8_t *stages); /* malloc and c
 void cluster_unmake(struct cluster *c);
 void cluster_finish(struct cluster *c);  /* all through, summed, the twins agree, committed */
 void cluster_iterate(struct cluster *c); /* starts, and finishes */
-uint32_t cluster_troubles(const struct cluster *c); /* told by all */
+uint32_t cluster_troubles(const struct cluster *c); /* reported by all agents */
 bool cluster_any_trouble(struct cluster *c);   /* any are */
 bool cluster_three_has_counted(struct cluster *c);
 bool cluster_three_is_ready(struct cluster *c);

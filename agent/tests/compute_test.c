@@ -1,4 +1,4 @@
-/* What the worker is told to prepare: on the device asked for, or not at all, with the reason. */
+/* Tests that the worker prepares a stage on the requested device, or refuses with the reason. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +30,7 @@ static struct job prepare(struct compute *c)
 	return j;
 }
 
-/* Another device would give other bits than what the controller was told of. */
+/* Another device would compute other bits than the device that HELLO reports. */
 static void test_does_not_fall_back(void **state)
 {
 	struct compute *c = compute_on("cuda:900");
@@ -64,7 +64,7 @@ static void test_does_not_guess(void **state)
 	compute_free(c);
 }
 
-/* Of a stage that another file should have replaced nothing is lost. */
+/* A stage stays complete if the file that should replace it cannot be read. */
 static void test_keeps_its_stage_without_the_file(void **state)
 {
 	struct compute *c = compute_on("cpu");
@@ -85,7 +85,8 @@ static void test_keeps_its_stage_without_the_file(void **state)
 	compute_free(c);
 }
 
-/* A stage's own state, weighed 1, is that stage again; not so if a bit of its weights has flipped on the way. */
+/* A stage mixed from its own state with weight 1 is unchanged. A flipped bit in transfer is
+ * detected. */
 static void test_mixes_what_came_as_it_was_there(void **state)
 {
 	struct compute *c = compute_on("cpu");

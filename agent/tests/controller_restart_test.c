@@ -19,7 +19,7 @@ static void test_controller_restart(void **state)
 	cluster_iterate(c);
 	cluster_start(c);
 	cluster_until(c, cluster_three_has_counted, "some work");
-	/* What is under way from now on arrives after the new start. */
+	/* Messages sent from now on arrive after the restart. */
 	for (uint32_t i = 0; i < c->n_nodes; i++)
 		cluster_fault(c, i, 1, FAULT_PARTITION, -1, 0);
 	cluster_turns(c, 20);
@@ -33,7 +33,7 @@ static void test_controller_restart(void **state)
 		cluster_welcome(c, i);
 	}
 	cluster_peers(c);
-	/* The iteration begins anew with attempts above all that still travels. */
+	/* The iteration restarts with attempts above those of all messages in flight. */
 	c->iteration--;
 	for (uint32_t m = 0; m < c->n_batches; m++)
 		c->routes[m].attempt += 1 << 16;
@@ -79,8 +79,8 @@ static void make_of_neighbours(struct cluster *c)
 	cluster_until(c, third_is_ready, "a stage made of another");
 }
 
-/* The controller may have died before it wrote down that it was made: these weights are of no commit. Once an iteration
- * has begun with them they are the run's. */
+/* The controller may have died before it wrote down that it was made: these weights are of no
+ * commit. Once an iteration has begun with them they are the run's. */
 static void test_what_was_made_is_said_once_it_is_used(void **state)
 {
 	(void)state;

@@ -39,7 +39,7 @@ static void test_copy_takes_over(void **state)
 			    c->nodes[4].reduced_said.sum_squares);
 		assert_true(c->nodes[2].copy_committed.hash == c->nodes[4].committed.hash);
 	}
-	/* Node 4 dies in the middle of an iteration, which begins anew with node 2 in its
+	/* Node 4 dies in the middle of an iteration, which restarts with node 2 in its
 	 * place. */
 	cluster_start(c);
 	cluster_turns(c, 3);
@@ -72,7 +72,7 @@ static bool two_keeps_none(struct cluster *c)
 	return c->nodes[2].kept_said.hash == 0;
 }
 
-/* A keeper that was left out of a sum has a copy that is of no use: it says so, and is given another. */
+/* A standby copy that missed a sum is useless: its holder reports this and fetches another. */
 static void test_copy_missed_commit(void **state)
 {
 	static const uint8_t five[] = { 0, 0, 1, 1, 2 };
@@ -103,8 +103,8 @@ static bool two_has_caught_up(struct cluster *c)
 	return c->nodes[2].kept && c->nodes[2].copy_committed.iteration == c->iteration;
 }
 
-/* Nobody waits for the copy at node 2: its pieces and sums come late, after commits, and it comes to
- * the same weights all the same. */
+/* Nobody waits for the copy at node 2: its pieces and sums come late, after commits, and it comes
+ * to the same weights all the same. */
 static void test_copy_lags(void **state)
 {
 	static const uint8_t five[] = { 0, 0, 1, 1, 2 };

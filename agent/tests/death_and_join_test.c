@@ -1,4 +1,5 @@
-/* A node dies in the middle of an iteration, another one comes: all the same bits as by the model's code alone. */
+/* Tests that a node's death in mid-iteration and another node's joining change no bit of the
+ * result. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,7 +39,7 @@ static void nothing_was_done_twice(const struct cluster *c)
 		}
 }
 
-/* Node 3 dies in an iteration of which it has counted something; what it had a part in runs again. */
+/* Node 3 dies after it has counted gradients. Its microbatches of this iteration run again. */
 static void finish_without_three(struct cluster *c)
 {
 	cluster_start(c);
@@ -74,7 +75,7 @@ static void test_death_and_join(void **state)
 	check_death_and_join(false);
 }
 
-/* Who stands in gets the same bits: rounded once, from the same floats. */
+/* The substitute receives the same bits, rounded once from the same floats. */
 static void test_death_and_join_in_bf16(void **state)
 {
 	(void)state;

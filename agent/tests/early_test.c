@@ -1,5 +1,5 @@
-/* The share rule of early tensors: nobody takes more than its share, nobody keeps another one out, and
- * all that an honest peer can be ahead by fits. And outputs that are kept: no more than are counted. */
+/* Tests the shares of early tensors: no peer exceeds its share or excludes another, and the early
+ * tensors of a correct peer fit. Also tests that outputs are counted. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -83,7 +83,7 @@ static void small_ones_are_not_without_number(void **state)
 	early_free(e);
 }
 
-/* Whatever all the others do: half of the room is anybody's, and its part of the rest nobody else's. */
+/* Half of the room is common. A peer's part of the other half stays free whatever others send. */
 static void nobody_is_kept_out(void **state)
 {
 	const size_t room = 2 * PEERS * 24 * MIB; /* so that a part is 24 MiB, one iteration */

@@ -1,4 +1,4 @@
-/* The emulated network and compute: whole agents whose tasks and links take the time they are told to,
+/* The emulated network and compute: whole agents whose tasks and links take the ordered time,
  * with injected slowness, losses and cuts. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@ static const struct msg_task_event *find_event(const struct cluster *c, uint8_t 
 	return NULL;
 }
 
-/* What must hold however slow the machine is: nothing is sooner than the model says. */
+/* Checks that no event is earlier than the model predicts; this holds on slow machines too. */
 static void check_times(const struct cluster *c, double factor)
 {
 	int64_t task_us = (int64_t)(c->task_s * c->time_scale * 1e6);

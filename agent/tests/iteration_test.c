@@ -14,7 +14,7 @@
 
 enum { NODES = 6, ME = 1, P = 8, COMMITTED = 4, NEXT = 5, EPOCH = 7, ACTIVATION = 4 };
 
-/* An agent without a worker or a controller: of what it tells only the number of messages counts (sequence). */
+/* An agent without a worker or a controller. Only the number of its messages is checked. */
 static int begin(void **state)
 {
 	struct agent *a = lone_agent_new(ME, NODES);
@@ -111,8 +111,8 @@ static void said_twice_it_begins_once(void **state)
 	assert_false(a->requests.zero);
 }
 
-/* What was added by the one before is void. */
-static void by_another_plan_it_begins_anew(void **state)
+/* The gradients added under the previous plan are void. */
+static void another_plan_restarts_it(void **state)
 {
 	const struct route one = route(0, 1, (uint16_t[]){ ME, 4 }, 0);
 	struct agent *a = *state;
@@ -137,7 +137,7 @@ static void by_another_plan_it_begins_anew(void **state)
 	assert_int_equal(a->progress.iteration, NEXT);
 }
 
-static void a_wave_that_no_shard_gives_is_told(void **state)
+static void a_wave_without_a_shard_is_reported(void **state)
 {
 	const struct route routes[] = { route(0, 0, (uint16_t[]){ ME, 3 }, 1),
 					    route(1, 0, (uint16_t[]){ ME, 3 }, 2),
@@ -211,8 +211,8 @@ static void a_joiner_takes_part(void **state)
 	assert_int_equal(a->progress.routes[0].n_hops, 2);
 }
 
-/* What this node has done stays done and goes to the new one; nothing begins again. */
-static void who_stands_in_gets_what_is_done(void **state)
+/* This node's finished outputs are sent to the substitute; no task runs again. */
+static void the_substitute_receives_finished_outputs(void **state)
 {
 	static const float done[ACTIVATION] = { 1, 2, 3, 4 };
 	const struct route routes[] = { route(0, 1, (uint16_t[]){ ME, 4 }, 0),
@@ -236,7 +236,7 @@ static void who_stands_in_gets_what_is_done(void **state)
 	assert_int_equal(p.route.attempt, 1);
 	assert_memory_equal(p.body, done, sizeof(done));
 	parcel_free(&p);
-	assert_int_equal(delay_queue_count(a->modules.delay_queue), 0); /* of 1 nothing is done yet */
+	assert_int_equal(delay_queue_count(a->modules.delay_queue), 0); /* 1 has no output yet */
 	assert_int_equal(outputs_count(a->modules.outputs), 1);
 	reroute(a, NEXT, 2, routes); /* said twice */
 	assert_int_equal(delay_queue_count(a->modules.delay_queue), 0);
@@ -257,7 +257,7 @@ static void what_begins_again_is_taken_back(void **state)
 	queue_start(a->progress.queue, 0);
 	assert_int_equal(queue_waiting(a->progress.queue), 1);
 	reroute(a, NEXT, 2, (struct route[]){ broken, again });
-	assert_int_equal(a->tally.sequence, 1); /* the broken one is told, the other done */
+	assert_int_equal(a->tally.sequence, 1); /* the broken one is reported */
 	assert_int_equal(queue_waiting(a->progress.queue), 2);
 	assert_int_equal(outputs_count(a->modules.outputs), 0);
 	assert_int_equal(a->progress.routes[0].attempt, 1);
@@ -335,7 +335,7 @@ static void without_work_it_begins_at_once(void **state)
 	assert_true(wants_gradient(a));
 }
 
-/* What was given since: the order is void, and a newer one does not wait. */
+/* A gradient that was given since makes the order void. A newer order does not wait. */
 static void a_newer_order_does_not_wait(void **state)
 {
 	const uint16_t both[] = { ME, 2 };
@@ -374,7 +374,7 @@ static void reduce_alone(struct agent *a)
 	a->tally.sequence = 0;
 }
 
-static void a_commit_of_what_is_not_here_is_told(void **state)
+static void a_commit_of_an_absent_sum_is_reported(void **state)
 {
 	struct agent *a = *state;
 	struct msg_commit m = good;
@@ -449,7 +449,8 @@ static void a_commit_is_done_once(void **state)
 	assert_int_equal(queue_waiting(a->progress.queue), 0);
 	assert_true(a->requests.look_again);
 	assert_false(iteration_next_job(a, &job));
-	/* Who asks again did not hear of it: told again, also of older ones, and not done again. */
+	/* A repeated order is answered again, even for an older commit, and not carried out
+	 * again. */
 	iteration_commit(a, &good, 0);
 	assert_int_equal(a->tally.sequence, 2);
 	assert_false(iteration_next_job(a, &job));
@@ -482,17 +483,17 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
 		TEST(a_start_that_fits_nothing_changes_nothing),
 		TEST(said_twice_it_begins_once),
-		TEST(by_another_plan_it_begins_anew),
-		TEST(a_wave_that_no_shard_gives_is_told),
+		TEST(another_plan_restarts_it),
+		TEST(a_wave_without_a_shard_is_reported),
 		TEST(a_plan_is_kept_whole_or_not_at_all),
 		TEST(those_that_are_gone_are_forgotten),
 		TEST(a_joiner_takes_part),
-		TEST(who_stands_in_gets_what_is_done),
+		TEST(the_substitute_receives_finished_outputs),
 		TEST(what_begins_again_is_taken_back),
 		TEST(a_sum_waits_until_all_is_counted),
 		TEST(without_work_it_begins_at_once),
 		TEST(a_newer_order_does_not_wait),
-		TEST(a_commit_of_what_is_not_here_is_told),
+		TEST(a_commit_of_an_absent_sum_is_reported),
 		TEST(a_commit_for_the_copy_alone_is_no_trouble),
 		TEST(a_commit_of_numbers_that_are_none_is_refused),
 		TEST(a_commit_is_done_once),

@@ -14,8 +14,8 @@ static bool three_complains(struct cluster *c)
 	return c->nodes[3].troubles > 0;
 }
 
-/* Node 3 hears nothing of an iteration, as behind a cut link: it keeps its older weights, refuses to
- * start the next iteration with them, and catches up from the other replica. */
+/* Node 3 hears nothing of an iteration, as behind a cut link: it keeps its older weights, refuses
+ * to start the next iteration with them, and catches up from the other replica. */
 static void test_missed_commit(void **state)
 {
 	struct cluster *c = cluster_of_six();
@@ -66,7 +66,7 @@ static bool three_has_committed(struct cluster *c)
 
 /* The controller died telling a commit: node 3 never heard. It has the sum, and steps when the next
  * controller tells it again. */
-static void test_commit_told_again(void **state)
+static void test_commit_announced_again(void **state)
 {
 	struct cluster *c = cluster_of_six();
 	struct msg m = { .type = MSG_COMMIT };
@@ -100,7 +100,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_missed_commit),
-		cmocka_unit_test(test_commit_told_again),
+		cmocka_unit_test(test_commit_announced_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

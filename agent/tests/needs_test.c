@@ -1,4 +1,4 @@
-/* What an iteration takes is all there, and what is missing is said. */
+/* Tests the memory needs of an iteration, and the report of missing memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -54,7 +54,7 @@ static void what_is_missing_is_said(void **state)
 		"3.0), 26.5 are free: 0.5 are missing");
 }
 
-/* By a larger plan, or for who stands in. */
+/* A larger plan, or replacing a dead node, adds needs. */
 static void only_what_comes_on_top_is_to_be_free(void **state)
 {
 	struct needs first = needs_of(MIB / 4, MIB / 2, 3, 100ull * MIB, false);

@@ -75,8 +75,8 @@ static void test_bad_routes(void **state)
 	assert_null(read_route(1, (uint16_t[]) { 9 }, plain, &r));
 }
 
-/* Another node may stand in anywhere, the data node's place included; with other stages, other data or a
- * newer beginning it is not the same any more. */
+/* Another node may stand in anywhere, the data node's place included; with other stages, other
+ * data or a newer beginning it is not the same any more. */
 static void test_going_on(void **state)
 {
 	const struct route was = { .microbatch = 3, .attempt = 2, .since = 1, .shard = 1, .wave = 4,
@@ -383,7 +383,7 @@ static int give(struct fetch *f, uint32_t piece, uint64_t iteration, int64_t now
 	return rc;
 }
 
-/* What standby.c does with a commit: what is held and not ahead steps. */
+/* Applies a commit as standby.c does: pieces that are held and not ahead take the step. */
 static void step_held(struct fetch *f)
 {
 	size_t from, n;
@@ -488,8 +488,8 @@ static void test_patience_grows(void **state)
 	fetch_end(&f);
 }
 
-/* A link on which a piece takes four seconds gets twelve, and at first what it is known to take. Where nothing
- * comes at all it is asked for again less and less often. */
+/* A link on which a piece takes four seconds gets twelve, and at first what it is known to take.
+ * Where nothing comes at all it is asked for again less and less often. */
 static void test_slow_pieces_get_time(void **state)
 {
 	struct fetch f = { .n = 0 };
@@ -535,7 +535,8 @@ static void test_a_long_way_is_no_queue(void **state)
 	fetch_end(&f);
 }
 
-/* What others before it held up until it was of an older iteration has none before it the next time. */
+/* A piece that waited behind others until its iteration was old is requested alone the next
+ * time. */
 static void test_what_is_late_comes_alone(void **state)
 {
 	struct fetch f = { .n = 0 };

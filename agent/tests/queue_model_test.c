@@ -192,7 +192,7 @@ struct run {
 	uint32_t attempt[BATCHES];
 	int moves;
 	int64_t heard[NODES]; /* when the node hears of the last attempt */
-	struct route known[NODES][BATCHES]; /* the newest that the node was told */
+	struct route known[NODES][BATCHES]; /* the newest announced to the node */
 	bool sent[NODES][BATCHES][3];       /* since it last began there: by kind */
 };
 
@@ -254,7 +254,8 @@ static void task_ended(struct run *r, uint16_t node)
 	task_free(t);
 }
 
-/* What an agent does with a newer route (agent/execution/iteration.c): whether it begins the microbatch. */
+/* Takes a newer route as agent/execution/iteration.c does. Returns true if the microbatch
+ * begins. */
 static bool take_route(struct run *r, uint16_t node, const struct route *route)
 {
 	uint32_t m = route->microbatch;
@@ -429,8 +430,8 @@ static void tell(struct run *r, struct rng *g, uint32_t m)
 	}
 }
 
-/* What a controller does: the dead node's neighbour stands in for it in every microbatch that visits it. Some
- * are told an attempt that changes nothing, or that they begin again. */
+/* Acts as the controller: the dead node's neighbour replaces it in every microbatch that visits it.
+ * Some microbatches get an attempt that changes nothing, or restart. */
 static void kill_node(struct run *r, struct world *w, struct rng *g, uint16_t dead)
 {
 	r->dead[dead] = true;
@@ -447,8 +448,8 @@ static void kill_node(struct run *r, struct world *w, struct rng *g, uint16_t de
 	}
 }
 
-/* And where nobody died: a hop whose F has not begun goes to the neighbour, if that lives. Who had it may
- * begin it before it hears of that. */
+/* And where nobody died: a hop whose F has not begun goes to the neighbour, if that lives. Who
+ * had it may begin it before it hears of that. */
 static void move_ahead(struct run *r, struct world *w, struct rng *g)
 {
 	uint32_t m = rng_below(g, w->n_batches), hop = rng_below(g, w->routes[m].n_hops);

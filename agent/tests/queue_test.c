@@ -50,7 +50,7 @@ static void test_verdicts(void **state)
 	queue_free(q);
 }
 
-/* One that stands in may get the gradient before the activation. */
+/* A substitute may receive the gradient before the activation. */
 static void test_a_gradient_that_is_early(void **state)
 {
 	struct queue *q;
@@ -76,8 +76,8 @@ static void test_a_gradient_that_is_early(void **state)
 	queue_free(q);
 }
 
-/* What waits, runs and has its slot stays when another stands in elsewhere; its events keep the attempt
- * in which it came. */
+/* Waiting and running tasks and their slots stay when another node is replaced. Their events keep
+ * the attempt in which they arrived. */
 static void test_going_on(void **state)
 {
 	struct route r = two_hops(1, 1);
@@ -203,7 +203,7 @@ static void test_clear_keeps_what_runs(void **state)
 	queue_free(q);
 }
 
-/* What runs again is late: it goes before what has waited longer, but not before a rank. */
+/* A restarted task is late: it precedes tasks that have waited longer, but no lower rank. */
 static void what_runs_again_goes_first(void **state)
 {
 	struct route r = { .n_hops = 1 };

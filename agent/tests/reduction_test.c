@@ -1,4 +1,4 @@
-/* One node's part in a sum: which orders it takes, to whom its slices go, and what it takes of others. */
+/* Tests one node's part in a reduction: its orders, the slices it sends and those it accepts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,8 +15,8 @@ enum { NODES = 6, ME = 1, STAGE = 2, P = 31, COMMITTED = 4, NEXT = 5, SECOND = 1
 
 static const uint16_t replicas[] = { 0, ME, 3 };
 
-/* An agent without a worker or a controller: what it would compute the test does, and of what it tells only the
- * number of messages counts (sequence). A slice between the three takes an emulated second. */
+/* An agent without a worker or a controller. The test does the worker's jobs and checks the
+ * number of messages only. A slice takes an emulated second. */
 static int begin(void **state)
 {
 	struct agent *a = lone_agent_new(ME, NODES);
@@ -61,13 +61,13 @@ static void order_three(struct agent *a, uint32_t attempt)
 /* Told, and what was under way goes on. */
 static void refuses(struct agent *a, uint64_t iteration, uint32_t n, const uint16_t *nodes)
 {
-	uint64_t told = a->tally.sequence;
+	uint64_t sent = a->tally.sequence;
 
 	for (int under_way = 0; under_way < 2; under_way++) {
 		if (under_way)
 			order_three(a, 1);
 		order(a, iteration, 2, n, nodes, 0, NULL);
-		assert_int_equal(a->tally.sequence, ++told);
+		assert_int_equal(a->tally.sequence, ++sent);
 		assert_false(a->end.leaving);
 		assert_int_equal(reduction_slices(a) != NULL, under_way);
 		if (under_way)
@@ -90,7 +90,7 @@ static void what_makes_no_sense_is_refused(void **state)
 	assert_non_null(reduction_slices(a));
 }
 
-static void only_a_newer_attempt_begins_anew(void **state)
+static void only_a_newer_attempt_restarts(void **state)
 {
 	struct agent *a = *state;
 
@@ -106,7 +106,7 @@ static void only_a_newer_attempt_begins_anew(void **state)
 
 /* ---- from the gradient to the norm ---- */
 
-/* What the worker makes of a gradient whose float k is k: its slices. */
+/* Hands over the slices of a gradient whose float k is k, as the worker would. */
 static void give_gradient(struct agent *a)
 {
 	uint32_t n = slices_count(reduction_slices(a));
@@ -253,7 +253,7 @@ static void alone_nothing_leaves_but_for_copies(void **state)
 	}
 }
 
-/* What is told is how long it took here, and only to the order's own number. */
+/* The report gives the duration at this node, and only for the order's own attempt. */
 static void what_the_worker_gives_after_the_end_is_dropped(void **state)
 {
 	struct agent *a = *state;
@@ -332,7 +332,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
 		TEST(what_makes_no_sense_is_refused),
-		TEST(only_a_newer_attempt_begins_anew),
+		TEST(only_a_newer_attempt_restarts),
 		TEST(every_replica_and_copy_gets_its_slice),
 		TEST(alone_nothing_leaves_but_for_copies),
 		TEST(what_the_worker_gives_after_the_end_is_dropped),

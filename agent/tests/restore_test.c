@@ -1,4 +1,5 @@
-/* A stage that nobody holds: which orders to restore it are taken, and how it comes from its neighbours or a file. */
+/* Tests the restoring of a stage that no node holds: valid orders, and neighbours or a file as
+ * source. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,8 +19,8 @@ static const uint8_t stages[] = { 0, 2, 1 };
 static const float weights[] = { 0.25f, 0.75f, 0 };
 static const uint64_t hashes[] = { 11, 12 };
 
-/* An agent without a worker or a controller: of what it tells only the number of messages counts (sequence). It was
- * told assignment 5 last. */
+/* An agent without a worker or a controller. Only the number of its messages is checked. Its newest
+ * assignment is 5. */
 static int begin(void **state)
 {
 	struct agent *a = lone_agent_new(1, NODES);
@@ -66,10 +67,10 @@ static struct msg_restore file(void)
 
 static void refuses(struct agent *a, const struct msg_restore *m)
 {
-	uint64_t told = a->tally.sequence;
+	uint64_t sent = a->tally.sequence;
 
 	restore_begin(a, m);
-	assert_int_equal(a->tally.sequence, told + 1);
+	assert_int_equal(a->tally.sequence, sent + 1);
 	assert_false(restore_wanted(a));
 	assert_int_equal(a->held.standing, STAND_UNASSIGNED);
 	assert_int_equal(a->held.assign.assignment, 5);
@@ -107,7 +108,7 @@ static void the_newest_assignment_counts(void **state)
 	restore_begin(a, &m);
 	assert_int_equal(a->tally.dropped, 1);
 	assert_false(restore_wanted(a));
-	m.assignment = 5; /* told again */
+	m.assignment = 5; /* sent again */
 	restore_begin(a, &m);
 	assert_true(restore_wanted(a));
 	assert_int_equal(a->held.standing, STAND_WAITING);
@@ -202,7 +203,7 @@ static void only_what_was_asked_for_is_taken(void **state)
 /* ---- what fails ---- */
 
 /* Told; who still had a whole stage before goes on with it, and its gradient begins at zero. */
-static void what_fails_is_told(void **state)
+static void a_failure_is_reported(void **state)
 {
 	struct agent *a = *state;
 
@@ -222,7 +223,7 @@ static void what_fails_is_told(void **state)
 }
 
 /* Another order came meanwhile: what the job gave is nobody's. */
-static void ordered_anew_the_job_says_nothing(void **state)
+static void a_new_order_silences_the_job(void **state)
 {
 	struct agent *a = begin_average(state);
 	struct job job = { .kind = JOB_MIX, .rc = -EIO };
@@ -286,8 +287,8 @@ int main(void)
 		TEST(the_newest_assignment_counts),
 		TEST(both_neighbours_are_mixed),
 		TEST(only_what_was_asked_for_is_taken),
-		TEST(what_fails_is_told),
-		TEST(ordered_anew_the_job_says_nothing),
+		TEST(a_failure_is_reported),
+		TEST(a_new_order_silences_the_job),
 		TEST(a_file_is_named),
 		TEST(without_a_folder_there_is_no_file),
 	};

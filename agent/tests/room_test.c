@@ -1,5 +1,4 @@
-/* What there must be room for: an iteration in memory, large activations on their way, a message that no limit lets
- * through. */
+/* Tests limits of memory: an iteration, large activations in flight, a message over the limit. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -54,8 +53,8 @@ static void test_memory_is_looked_at_before_an_iteration(void **state)
 	cluster_unmake(c);
 }
 
-/* As with large models, made small: an activation, of six frames, is longer than all that may be under
- * way to a peer, and a slice longer than a message may be. */
+/* As with large models, made small: an activation, of six frames, is longer than all that may be
+ * under way to a peer, and a slice longer than a message may be. */
 static void test_what_is_large_travels(void **state)
 {
 	enum { CHUNK = 4096, ACTIVATION = 6 * CHUNK };
@@ -81,7 +80,7 @@ static void test_what_is_large_travels(void **state)
 	cluster_unmake(c);
 }
 
-/* What no message can hold is said before anything is computed. */
+/* An activation larger than any message is reported before anything is computed. */
 static void test_what_is_too_large_is_said(void **state)
 {
 	struct cluster *c = calloc(1, sizeof(*c));

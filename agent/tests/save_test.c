@@ -1,4 +1,4 @@
-/* Which orders to save its stage an agent takes, and which it answers with a no. */
+/* Tests which orders to save its stage an agent accepts, and which it refuses. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 
 enum { STAGE = 1, COMMITTED = 4 };
 
-/* An agent without a worker or a controller: of what it tells only the number of messages counts (sequence). */
+/* An agent without a worker or a controller. Only the number of its messages is checked. */
 static int begin(void **state)
 {
 	struct agent *a = lone_agent_new(1, 3);
@@ -79,7 +79,7 @@ static void what_is_being_saved_is_not_refused(void **state)
 	assert_int_equal(a->tally.sequence, 1);
 }
 
-/* It was told to hold something else before the worker had time. */
+/* The agent was assigned another stage before the worker was free. */
 static void what_it_no_longer_holds_is_not(void **state)
 {
 	struct agent *a = *state;

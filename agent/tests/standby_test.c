@@ -14,7 +14,7 @@ enum { STAGE = 2, SOURCE = 1, PIECES = 3, P = PIECES * MSG_PIECE_FLOATS };
 
 static float zeros[3 * MSG_PIECE_FLOATS], sum[P];
 
-/* An agent without a worker: what it would be told to compute is done when the test says so. It fetches
+/* An agent without a worker: the test does its jobs. It fetches
  * a copy of the stage, whose replicas are nodes 0 and 1; from there nothing comes by itself. */
 static struct agent *made(void)
 {
@@ -137,10 +137,10 @@ static void a_sum_that_is_being_looked_at_stays(void **state)
 
 static bool gives_up(struct agent *a, int64_t s)
 {
-	uint64_t told = a->tally.dropped; /* there is no controller to tell */
+	uint64_t dropped = a->tally.dropped; /* there is no controller */
 
 	standby_turn(a, s * 1000000);
-	assert_int_equal(a->tally.dropped > told, a->modules.standby->standing == STANDBY_NONE);
+	assert_int_equal(a->tally.dropped > dropped, a->modules.standby->standing == STANDBY_NONE);
 	return a->modules.standby->standing == STANDBY_NONE;
 }
 
@@ -153,7 +153,7 @@ static void a_copy_that_gets_no_further_gives_up(void **state)
 	piece(a, 0, 6, 19000000);
 	assert_false(gives_up(a, 20));
 	assert_false(gives_up(a, 39));
-	/* A commit passed it by: it begins anew, and has no more than before. */
+	/* The piece missed a commit: it restarts, and the copy has no more than before. */
 	piece(a, 1, 7, 39000000);
 	assert_true(holds(a, 1, 7));
 	assert_false(gives_up(a, 40));
@@ -188,9 +188,9 @@ static void deliver(struct agent *a, const struct msg *m)
 	orders_take(a, &p, 0);
 }
 
-/* What waits in line when another controller is found is its predecessor's: that one has been told that the copy is
- * whole. */
-static void what_its_successor_is_told_stays_so(void **state)
+/* Orders of the previous controller are dropped: the new one has received the report that the
+ * copy is whole. */
+static void the_state_reported_to_a_new_controller_stays(void **state)
 {
 	struct post_message up = { .kind = POST_UP, .restarted = true };
 	struct msg drop = { .type = MSG_KEEP, .u.keep = { 2, MSG_NO_STAGE, 0 } };
@@ -228,7 +228,7 @@ static void a_copy_of_what_is_not_there_is_refused(void **state)
 	for (uint32_t i = 0; i < 2; i++) {
 		m.u.keep = bad[i];
 		standby_control(a, &m, 0);
-		assert_int_equal(a->tally.sequence, i + 1); /* told */
+		assert_int_equal(a->tally.sequence, i + 1); /* reported */
 		assert_int_equal(a->modules.standby->standing, STANDBY_FETCHING);
 	}
 	m.u.keep = old;
@@ -251,7 +251,7 @@ int main(void)
 		cmocka_unit_test(a_sum_that_is_being_looked_at_stays),
 		cmocka_unit_test(a_copy_that_gets_no_further_gives_up),
 		cmocka_unit_test(a_whole_copy_has_time),
-		cmocka_unit_test(what_its_successor_is_told_stays_so),
+		cmocka_unit_test(the_state_reported_to_a_new_controller_stays),
 		cmocka_unit_test(a_copy_of_what_is_not_there_is_refused),
 	};
 

@@ -67,17 +67,17 @@ static void send_nonsense(struct cluster *c, struct post *p, post_peer_id to)
 	send_tensor(p, to, &t, body); /* kept, and refused when its reduction comes */
 }
 
-/* Everybody's, the stranger's too. Whether it is told that its key is not let in. */
+/* Runs a turn of all. Returns true if the stranger is refused. */
 static bool turn(struct cluster *c, struct post *p)
 {
 	struct post_message m;
-	bool told_no = false;
+	bool is_refused = false;
 
 	post_tick(p, clock_monotonic_us());
 	while (post_receive(p, clock_monotonic_us(), &m) == 0)
-		told_no = told_no || (m.kind == POST_REFUSED && m.reason == LINK_NOT_ADMITTED);
+		is_refused = is_refused || (m.kind == POST_REFUSED && m.reason == LINK_NOT_ADMITTED);
 	cluster_turns(c, 1);
-	return told_no;
+	return is_refused;
 }
 
 static void check_nonsense(bool bf16)
@@ -89,7 +89,7 @@ static void check_nonsense(bool bf16)
 	struct post_options o = { 0 };
 	struct keys_public key;
 	uint64_t refused;
-	bool told_no = false;
+	bool is_refused = false;
 	post_peer_id to;
 	struct post *p;
 
@@ -109,19 +109,19 @@ static void check_nonsense(bool bf16)
 	cluster_start(c);
 	send_nonsense(c, p, to);
 	for (int i = 0; i < 400; i++)
-		told_no = turn(c, p) || told_no;
-	assert_false(told_no);
+		is_refused = turn(c, p) || is_refused;
+	assert_false(is_refused);
 	assert_int_equal(post_peer(p, to, &info), 0);
 	assert_int_equal(info.retained_bytes, 0);
 	assert_int_equal(c->nodes[2].beat.refused - refused, 11);
 	assert_int_equal(c->nodes[2].troubles, 0);
 	/* It is expelled: its session ends, and no other comes about. */
-	cluster_disown(c, 1);
+	cluster_expel(c, 1);
 	cluster_turns(c, 50);
 	send_nonsense(c, p, to);
-	for (int i = 0; i < 4000 && !told_no; i++)
-		told_no = turn(c, p);
-	assert_true(told_no);
+	for (int i = 0; i < 4000 && !is_refused; i++)
+		is_refused = turn(c, p);
+	assert_true(is_refused);
 	for (int i = 0; i < 400; i++)
 		turn(c, p);
 	assert_int_equal(post_peer(p, to, &info), 0);
@@ -309,7 +309,7 @@ static void test_shares_of_what_is_early(void **state)
 	assert_true(early_bytes(a->modules.early) < 40 * t.floats * sizeof(float));
 	assert_true(a->tally.refused - refused > 2);
 	/* Its key is let in no more: then nothing of it is kept. */
-	cluster_disown(t.c, 1);
+	cluster_expel(t.c, 1);
 	for (int i = 0; i < 400 && a->peers[1].known; i++)
 		turn(t.c, t.p);
 	assert_int_equal(early_bytes_of(a->modules.early, 1), 0);

@@ -81,7 +81,7 @@ static void test_reduction_retry(void **state)
 	(void)state;
 	cluster_start(c);
 	cluster_until(c, cluster_all_through, "all microbatches");
-	/* Node 4 alone is told of attempt 1; a commit by it must be refused. */
+	/* Only node 4 receives attempt 1; a commit by it must be refused. */
 	m.u.reduce = (struct msg_reduce){
 		.iteration = 1, .attempt = 1, .stage = 2, .n_nodes = 2, .nodes = both
 	};

@@ -1,4 +1,4 @@
-/* What the cluster's agents do, by the model's code alone: every count, sum and step once more. */
+/* Repeats the agents' training with the model's code alone: each count, sum and step. */
 #include "agent/tests/cluster.h"
 
 #include <setjmp.h>

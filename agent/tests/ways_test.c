@@ -1,4 +1,4 @@
-/* What counts as a tensor's way, and when a way that has changed is told. */
+/* Tests the measurement of a tensor's delay, and the early report of a changed one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 
 enum { NODES = 3, SECOND = 1000000 };
 
-/* Emulates; every way takes 0.2 s; told last at 1 s, and due to tell at 2 s. */
+/* An emulated network: each delay is 0.2 s; the last report was at 1 s, the next is due at 2 s. */
 static int begin(void **state)
 {
 	struct agent *a = calloc(1, sizeof(*a));
@@ -43,7 +43,7 @@ static int end(void **state)
 	return 0;
 }
 
-static void two_that_took_twice_as_long_are_told_soon(void **state)
+static void two_double_delays_are_reported_early(void **state)
 {
 	struct agent *a = *state;
 
@@ -55,7 +55,7 @@ static void two_that_took_twice_as_long_are_told_soon(void **state)
 	assert_int_equal(a->modules.link_times.due_us, SECOND + SECOND / 10);
 }
 
-static void two_that_took_half_as_long_as_was_told_are_told_soon(void **state)
+static void two_half_delays_are_reported_early(void **state)
 {
 	struct agent *a = *state;
 
@@ -68,7 +68,7 @@ static void two_that_took_half_as_long_as_was_told_are_told_soon(void **state)
 	assert_int_equal(a->modules.link_times.due_us, SECOND + SECOND / 2); /* at once */
 }
 
-static void noise_is_not_told_soon(void **state)
+static void noise_is_not_reported_early(void **state)
 {
 	struct agent *a = *state;
 
@@ -107,8 +107,8 @@ static void waiting_for_a_cut_wire_is_no_way(void **state)
 	assert_int_equal(p.due_us - p.ready_us, SECOND / 5);
 }
 
-/* Of whom the controller has told nothing yet; that it has not arrived is told as of a cut link. */
-static void waiting_for_who_is_not_known_is_told(void **state)
+/* A tensor for a node that is not known here is reported as on a cut link. */
+static void waiting_for_an_unknown_node_is_reported(void **state)
 {
 	struct agent *a = *state;
 	struct parcel p = { .to = 1, .head = { .kind = TENSOR_ACTIVATION }, .due_us = SECOND };
@@ -140,8 +140,9 @@ static struct parcel sent_to_one(struct agent *a, bool evaluate, uint16_t to)
 	return p;
 }
 
-/* An injected loss costs whoever waits for the tensor as much as it takes to send it again, any number of times up to
- * fifty; it spares what goes elsewhere, and evaluations, which the emulated network does not delay either. */
+/* An injected loss costs whoever waits for the tensor as much as it takes to send it again, any
+ * number of times up to fifty; it spares what goes elsewhere, and evaluations, which the emulated
+ * network does not delay either. */
 static void a_loss_costs_what_it_takes_to_send_again(void **state)
 {
 	enum { AGAIN = SECOND / 5, TIMES = 64 };
@@ -196,12 +197,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
-		TEST(two_that_took_twice_as_long_are_told_soon),
-		TEST(two_that_took_half_as_long_as_was_told_are_told_soon),
-		TEST(noise_is_not_told_soon),
+		TEST(two_double_delays_are_reported_early),
+		TEST(two_half_delays_are_reported_early),
+		TEST(noise_is_not_reported_early),
 		TEST(where_nothing_is_emulated_nothing_is_expected),
 		TEST(waiting_for_a_cut_wire_is_no_way),
-		TEST(waiting_for_who_is_not_known_is_told),
+		TEST(waiting_for_an_unknown_node_is_reported),
 		TEST(a_loss_costs_what_it_takes_to_send_again),
 		TEST(few_bytes_tell_no_bandwidth),
 	};

@@ -67,11 +67,11 @@ static void a_piece_is_on_its_way_once(void **state)
 	assert_int_equal(delay_queue_take(a->modules.delay_queue, INT64_MAX, &p), 0);
 	assert_int_equal(p.head.index, 0);
 	free(p.body);
-	assert_int_equal(after_asking(a, TO, 0), 3); /* it has left: it may have been lost, or late */
+	assert_int_equal(after_asking(a, TO, 0), 3); /* the answer was lost or late */
 	unmake(a);
 }
 
-/* Who asks seldom need not wait for a new one each time. */
+/* A node that asks seldom does not wait for a new snapshot each time. */
 static void what_is_served_stays_while_somebody_asks(void **state)
 {
 	struct agent *a = made();
