@@ -1,4 +1,8 @@
-/* acts.c - each is refused with a reason, or remembered for undo, said in the journal, and done. */
+/* acts.c - carries out the operator's commands on nodes and on the run.
+ *
+ * Each function refuses the command with a reason, or carries it out. Before it does, it remembers
+ * the act for undo and writes a line to the journal, so that a second operator sees what the first
+ * one did. */
 #include "controller/operator/acts.h"
 
 #include <errno.h>
@@ -19,7 +23,7 @@
 #include "controller/planning/replan.h"
 #include "controller/weights/restore.h"
 
-enum { LEASE_MOST_S = 86400 };
+enum { LEASE_MAX_S = 86400 };
 
 bool acts_may_skip(const struct run *run, int64_t skip, struct outcome *o)
 {
@@ -88,7 +92,8 @@ void act_fail(struct controller *c, const char *who, const struct msg_command *m
 	}
 }
 
-void act_recover(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o)
+void act_recover(struct controller *c, const char *who, const struct msg_command *m,
+		 struct outcome *o)
 {
 	int node = m->node;
 	struct member *w = acts_member(&c->members, node, o);
@@ -100,14 +105,14 @@ void act_recover(struct controller *c, const char *who, const struct msg_command
 		return;
 	}
 	if (!member_alive(w) && !supervisor_tell(&c->run, "start", node)) {
-		outcome_set(o, -EHOSTDOWN,
-			    "n%02d has no process: start its agent, and it joins", node);
+		outcome_set(o, -EHOSTDOWN, "n%02d has no process: start its agent, and it joins",
+			    node);
 		return;
 	}
 	undo_remember(c, who, COMMAND_RECOVER, node, 0, 0);
 	members_mark(&c->members, w, false);
 	if (w->is_replica) {
-		/* Of its stage nobody need be made any more */
+		/* No other node needs to restore this stage any more. */
 		restore_averted(&c->weights, member_stage(&c->run, w));
 		replan(&c->planning, "a mark was taken back");
 	} else if (member_alive(w)) {
@@ -117,7 +122,8 @@ void act_recover(struct controller *c, const char *who, const struct msg_command
 	outcome_set(o, 0, "n%02d fetches the weights and joins at an iteration's end", node);
 }
 
-void act_pause(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o)
+void act_pause(struct controller *c, const char *who, const struct msg_command *m,
+	       struct outcome *o)
 {
 	enum command_verb verb = (enum command_verb)m->verb;
 
@@ -127,9 +133,9 @@ void act_pause(struct controller *c, const char *who, const struct msg_command *
 	note(&c->run, NOTE_COMMAND, -1, 0, "%s (%s)",
 	     verb == COMMAND_PAUSE  ? "pause at the iteration's end"
 	     : verb == COMMAND_STEP ? "one iteration, then pause"
-				    : "go on",
+				    : "continue",
 	     who);
-	outcome_set(o, 0, "%s", verb == COMMAND_PAUSE ? "pausing" : "going on");
+	outcome_set(o, 0, "%s", verb == COMMAND_PAUSE ? "pausing" : "continuing");
 }
 
 void act_stop(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o)
@@ -140,7 +146,7 @@ void act_stop(struct controller *c, const char *who, const struct msg_command *m
 	outcome_set(o, 0, "stopping");
 	if (c->run.phase == PHASE_GATHERING || c->run.phase == PHASE_STALLED)
 		controller_finish(&c->members, 0, c->run.ending.stopping);
-	/* else at the iteration's end (iteration.c) */
+	/* In other phases the run ends when the iteration does (iteration.c). */
 }
 
 void act_arm(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o)
@@ -155,30 +161,31 @@ void act_arm(struct controller *c, const char *who, const struct msg_command *m,
 		outcome_set(o, 0, "locked");
 	} else {
 		snprintf(c->operators.lease, sizeof(c->operators.lease), "%s", who);
-		if (seconds > LEASE_MOST_S)
-			seconds = LEASE_MOST_S;
+		if (seconds > LEASE_MAX_S)
+			seconds = LEASE_MAX_S;
 		c->operators.lease_ends_us = c->run.now_us + seconds * 1000000;
 		outcome_set(o, 0, "armed for %lld s", (long long)seconds);
 	}
 	c->run.stream.next_status_us = 0;
 }
 
-void act_acknowledge(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o)
+void act_acknowledge(struct controller *c, const char *who, const struct msg_command *m,
+		     struct outcome *o)
 {
 	int64_t id = m->value; /* 0: all */
 	uint32_t n = 0;
 
 	(void)who;
 	for (uint32_t i = 0; i < c->run.journal.n_notes; i++) {
-		struct msg told = { .type = MSG_SEE_NOTE };
+		struct msg message = { .type = MSG_SEE_NOTE };
 		struct msg_see_note *note_at = &c->run.journal.notes[i];
 
 		if (note_at->acknowledged || note_at->kind < NOTE_WARNING ||
 		    (id != 0 && note_at->id != (uint64_t)id))
 			continue;
 		note_at->acknowledged = 1;
-		told.u.see_note = *note_at;
-		consoles_tell(&c->run, &told);
+		message.u.see_note = *note_at;
+		consoles_tell(&c->run, &message);
 		n++;
 	}
 	outcome_set(o, 0, "%u alerts acknowledged", n);

@@ -1,4 +1,7 @@
-/* announce.c - what the run is, and which ways its microbatches take: told whenever either changes. */
+/* announce.c - describes the run, its faults and its plan to consoles.
+ *
+ * Consoles draw the cluster from these messages. The controller sends them again whenever the run's
+ * description or its plan changes; a console that attaches receives them in its snapshot. */
 #include "controller/operator/announce.h"
 
 #include <stdio.h>
@@ -28,8 +31,8 @@ void announce_fill_run(const struct members *members, struct msg *m)
 		.started_wall_us = members->run->started.wall_us,
 		.baseline_s = members->run->training.baseline_s,
 		.embedded = members->run->options.embedded,
-		.emulated =
-			members->run->options.time_scale != 0, /* < 0: which, is not chosen yet */
+		/* < 0: emulated, and the scale is not chosen yet */
+		.emulated = members->run->options.time_scale != 0,
 	};
 	snprintf(r->name, sizeof(r->name), "%s", members->run->options.name);
 	snprintf(r->model, sizeof(r->model), "llama-%s %.3gM", members->run->options.model,
@@ -39,8 +42,8 @@ void announce_fill_run(const struct members *members, struct msg *m)
 void announce_fill_fault(const struct fault *f, struct msg *m)
 {
 	m->type = MSG_SEE_FAULT;
-	m->u.see_fault = (struct msg_see_fault){ f->id, (uint8_t)f->kind, f->active, f->node,
-						 f->peer, f->factor, f->ends_us };
+	m->u.see_fault = (struct msg_see_fault){ f->id,   (uint8_t)f->kind, f->active, f->node,
+						 f->peer, f->factor,        f->ends_us };
 }
 
 void consoles_run(struct members *members)
@@ -49,7 +52,7 @@ void consoles_run(struct members *members)
 
 	announce_fill_run(members, &m);
 	consoles_tell(members->run, &m);
-	/* After a run consoles expect them anew */
+	/* A console that receives MSG_SEE_RUN discards its faults. */
 	for (uint32_t i = 0; i < members->run->faults.n; i++) {
 		announce_fill_fault(&members->run->faults.list[i], &m);
 		if (members->run->faults.list[i].active)
@@ -57,7 +60,6 @@ void consoles_run(struct members *members)
 	}
 }
 
-/* While an iteration is under way its routes are told as they are by now, not as planned. */
 int announce_plan_to(struct iteration *it, const struct planned *p, const char *candidate,
 		     struct console *only)
 {

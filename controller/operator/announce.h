@@ -1,4 +1,4 @@
-/* announce.h - what the run is, and which ways its microbatches take: told whenever either changes. */
+/* announce.h - describes the run, its faults and its plan to consoles. */
 #ifndef CONTROLLER_OPERATOR_ANNOUNCE_H
 #define CONTROLLER_OPERATOR_ANNOUNCE_H
 
@@ -9,16 +9,21 @@ struct fault;
 struct msg;
 struct planned;
 
+/* Sends all consoles the plan that takes effect. */
 void consoles_plan(struct iteration *it, const struct planned *p);
-void consoles_run(struct members *members); /* what the run is, told again */
-/* -EINVAL: it does not fit the run. */
+/* Sends all consoles the run's description and the active faults. */
+void consoles_run(struct members *members);
+/* Sends a candidate plan to one console. -EINVAL: the plan does not fit the run. */
 int console_candidate(struct iteration *it, struct console *to, const struct planned *p,
 		      const char *name);
-/* MSG_SEE_RUN: what the run is */
+/* Fills MSG_SEE_RUN. */
 void announce_fill_run(const struct members *members, struct msg *m);
-void announce_fill_fault(const struct fault *f, struct msg *m);    /* MSG_SEE_FAULT */
-/* The plan to one console, or to all (NULL); candidate: its name where it is not in force. While an iteration is under
- * way its routes are told as they are by now, not as planned. -EINVAL: it does not fit the run; -ENOMEM. */
+/* Fills MSG_SEE_FAULT. */
+void announce_fill_fault(const struct fault *f, struct msg *m);
+/* Sends a plan to the console `only`, or to all consoles if it is NULL. candidate: the name of a
+ * plan that is not in force, else NULL. For the plan in force, while an iteration runs, the message
+ * holds the current routes, which may differ from the planned ones after a node has died.
+ * -EINVAL: the plan does not fit the run; -ENOMEM. */
 int announce_plan_to(struct iteration *it, const struct planned *p, const char *candidate,
 		     struct console *only);
 

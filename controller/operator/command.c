@@ -1,8 +1,9 @@
-/* command.c - the operator's commands: who may give them, and which function does each. What a command does is in
- * acts.c and faults.c, what it would do in previews.c.
+/* command.c - checks the operator's commands and passes each to its function.
  *
- * Acts need the operator's lease, so that two consoles cannot fight: exclusive, and it ends by itself.
- */
+ * acts.c and faults.c carry commands out, previews.c predicts their effect. A command that changes
+ * the run needs the operator's lease. Only one console holds the lease at a time, so that two
+ * operators cannot work against each other, and it expires, so that an operator who has left
+ * cannot block the others. */
 #include "controller/operator/command.h"
 
 #include <errno.h>
@@ -22,29 +23,26 @@
 
 enum { SCRIPTED_TTL_MS = 10000 };
 
-static void act_undo(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o);
+static void act_undo(struct controller *c, const char *who, const struct msg_command *m,
+		     struct outcome *o);
 
 static const struct {
-	void (*act)(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o);
-	bool harmless; /* needs no lease, and is not recorded */
+	void (*act)(struct controller *c, const char *who, const struct msg_command *m,
+		    struct outcome *o);
+	bool harmless; /* needs no lease and is not recorded */
 } commands[COMMAND_LAST + 1] = {
-	[COMMAND_SKIP] = { act_skip, false },
-	[COMMAND_FAIL] = { act_fail, false },
-	[COMMAND_RECOVER] = { act_recover, false },
-	[COMMAND_INJECT] = { act_inject, false },
-	[COMMAND_HEAL] = { act_heal, false },
-	[COMMAND_HEAL_ALL] = { act_heal, false },
-	[COMMAND_PAUSE] = { act_pause, false },
-	[COMMAND_RESUME] = { act_pause, false },
-	[COMMAND_STEP] = { act_pause, false },
-	[COMMAND_ARM] = { act_arm, true },
-	[COMMAND_ACK] = { act_acknowledge, true },
-	[COMMAND_UNDO] = { act_undo, false },
+	[COMMAND_SKIP] = { act_skip, false },       [COMMAND_FAIL] = { act_fail, false },
+	[COMMAND_RECOVER] = { act_recover, false }, [COMMAND_INJECT] = { act_inject, false },
+	[COMMAND_HEAL] = { act_heal, false },       [COMMAND_HEAL_ALL] = { act_heal, false },
+	[COMMAND_PAUSE] = { act_pause, false },     [COMMAND_RESUME] = { act_pause, false },
+	[COMMAND_STEP] = { act_pause, false },      [COMMAND_ARM] = { act_arm, true },
+	[COMMAND_ACK] = { act_acknowledge, true },  [COMMAND_UNDO] = { act_undo, false },
 	[COMMAND_STOP] = { act_stop, false },
-	/* COMPARE is a question (previews.h); SEEK and SPEED are for replays. */
+	/* COMPARE changes nothing (previews.h); SEEK and SPEED are for replays only. */
 };
 
-static void do_act(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o)
+static void carry_out(struct controller *c, const char *who, const struct msg_command *m,
+		      struct outcome *o)
 {
 	if (m->verb <= COMMAND_LAST && commands[m->verb].act)
 		commands[m->verb].act(c, who, m, o);
@@ -52,25 +50,26 @@ static void do_act(struct controller *c, const char *who, const struct msg_comma
 		outcome_set(o, -EINVAL, "no such command");
 }
 
-static void act_undo(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o)
+static void act_undo(struct controller *c, const char *who, const struct msg_command *m,
+		     struct outcome *o)
 {
 	struct act *a = undo_find(c, m->value, o);
 	struct msg_command back;
-	uint32_t at, had = c->operators.n_acts;
+	uint32_t at, n_before = c->operators.n_acts;
 
 	if (!a || !undo_inverse(&c->run, a, &back, o))
 		return;
 	at = (uint32_t)(a - c->operators.acts);
-	do_act(c, who, &back, o); /* is remembered, so the list may move */
+	carry_out(c, who, &back, o); /* remembers the inverse act, which may move the list */
 	if (o->status == 0) {
 		c->operators.acts[at].undone = true;
-		if (c->operators.n_acts > had) /* undoing the undoing is acting again */
+		if (c->operators.n_acts > n_before) /* an undo cannot be undone */
 			c->operators.acts[c->operators.n_acts - 1].undone = true;
 	}
 }
 
 static void record_act(struct controller *c, const char *who, const struct msg_command *m,
-		     const struct outcome *o)
+		       const struct outcome *o)
 {
 	struct store_command sc = { .id = ++c->operators.commands,
 				    .iteration = c->run.committed + 1,
@@ -91,14 +90,16 @@ static void record_act(struct controller *c, const char *who, const struct msg_c
 		log_line(&c->run.log, LOG_ERROR, "%s", err.text);
 }
 
-/* With the lease, or from a script: done, and recorded with how it went. */
-static void give_command(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o)
+/* Carries out a command of the lease's holder or of a script, and records it with its outcome. */
+static void give_command(struct controller *c, const char *who, const struct msg_command *m,
+			 struct outcome *o)
 {
-	do_act(c, who, m, o);
+	carry_out(c, who, m, o);
 	record_act(c, who, m, o);
 }
 
-/* What any console may ask comes first, then what needs a key that may command, then what needs the lease. */
+/* The checks are ordered by the right that a command needs: first what any console may ask, then
+ * what needs an operator's key, then what needs the lease. */
 void command_receive(struct controller *c, struct console *from, const struct msg_command *m)
 {
 	struct msg reply = { .type = MSG_SEE_REPLY };
@@ -113,10 +114,11 @@ void command_receive(struct controller *c, struct console *from, const struct ms
 	} else if (!from->may_command) {
 		outcome_set(&o, -EPERM, "this console may only watch");
 	} else if (m->verb <= COMMAND_LAST && commands[m->verb].harmless) {
-		do_act(c, from->name, m, &o);
+		carry_out(c, from->name, m, &o);
 	} else if (strcmp(c->operators.lease, from->name) != 0) {
-		outcome_set(&o, -EACCES, c->operators.lease[0] ? "%s holds the operator's lease" :
-						       "locked%s: take the lease first (:arm 10m)",
+		outcome_set(&o, -EACCES,
+			    c->operators.lease[0] ? "%s holds the operator's lease"
+						  : "locked%s: take the lease first (:arm 10m)",
 			    c->operators.lease);
 	} else {
 		give_command(c, from->name, m, &o);
@@ -131,10 +133,15 @@ void command_scripted(struct controller *c)
 {
 	for (uint32_t i = 0; i < c->run.options.n_acts; i++) {
 		struct scripted_act *a = &c->run.options.acts[i];
-		struct msg_command m = { .verb = (uint8_t)a->verb, .node = a->node, .peer = -1,
-					 .value = a->value, .fault = (uint8_t)a->fault,
-					 .factor = fault_describe(a->fault)->factor == FACTOR_PROBABILITY ? 0.2f : 4,
-					 .ttl_ms = SCRIPTED_TTL_MS };
+		struct msg_command m = {
+			.verb = (uint8_t)a->verb,
+			.node = a->node,
+			.peer = -1,
+			.value = a->value,
+			.fault = (uint8_t)a->fault,
+			.factor = fault_describe(a->fault)->factor == FACTOR_PROBABILITY ? 0.2f : 4,
+			.ttl_ms = SCRIPTED_TTL_MS
+		};
 		struct outcome o = { 0, "" };
 
 		if (a->done || a->iteration > c->run.committed + 1)

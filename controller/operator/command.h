@@ -1,4 +1,4 @@
-/* command.h - the operator's commands. */
+/* command.h - checks the operator's commands and passes each to its function. */
 #ifndef CONTROLLER_OPERATOR_COMMAND_H
 #define CONTROLLER_OPERATOR_COMMAND_H
 
@@ -13,22 +13,25 @@ struct console;
 struct msg_command;
 
 struct operators {
-	char lease[64];
+	char lease[64]; /* name of the console that holds the lease; "": none does */
 	int64_t lease_ends_us;
 	struct act *acts; /* for undo */
 	uint32_t n_acts;
 	size_t room_acts;
 	struct awaited *awaited; /* previews under way */
 	uint32_t n_awaited;
-	struct asker *askers; /* (n_askers) who had plans compared */
+	struct asker *askers; /* (n_askers) names that had plans compared */
 	uint32_t n_askers;
 	size_t room_askers;
-	uint64_t commands; /* numbers given to their acts */
+	uint64_t commands; /* number of the last recorded command */
 };
 
+/* Carries out or refuses a command, and answers its console. */
 void command_receive(struct controller *c, struct console *from, const struct msg_command *m);
-void command_scripted(struct controller *c); /* --at: acts due before the next iteration */
-void command_turn(struct controller *c);     /* leases and faults that end */
+/* Carries out the acts of --at that are due before the next iteration. */
+void command_scripted(struct controller *c);
+/* Ends the lease and the faults whose time is up. */
+void command_turn(struct controller *c);
 void command_fini(struct controller *c);
 
 #endif

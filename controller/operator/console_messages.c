@@ -1,3 +1,7 @@
+/* console_messages.c - builds the messages that a live run and a replay send to consoles alike.
+ *
+ * Both use these functions, so that a console shows a recorded run exactly as it showed the live
+ * one. */
 #include "controller/operator/console_messages.h"
 
 #include <errno.h>
@@ -33,23 +37,26 @@ const char *phase_in_words(enum run_phase phase)
 		[PHASE_STALLED] = "stalled: a stage has no living copy of its weights",
 		[PHASE_FINISHED] = "the run ended",
 	};
-	_Static_assert(sizeof(words) / sizeof(words[0]) == PHASE_LAST + 1, "each has words");
+	_Static_assert(sizeof(words) / sizeof(words[0]) == PHASE_LAST + 1, "each phase has words");
 
 	return words[phase];
 }
 
-void describe_iteration(char *out, size_t room, enum run_phase phase, uint64_t iteration, uint32_t done,
-			uint32_t total)
+void describe_iteration(char *out, size_t room, enum run_phase phase, uint64_t iteration,
+			uint32_t done, uint32_t total)
 {
 	if (phase == PHASE_COMPUTING)
-		snprintf(out, room, "it%llu: %u of %u microbatches done", (unsigned long long)iteration, done, total);
+		snprintf(out, room, "it%llu: %u of %u microbatches done",
+			 (unsigned long long)iteration, done, total);
 	else
-		snprintf(out, room, "it%llu: %s", (unsigned long long)iteration, phase_in_words(phase));
+		snprintf(out, room, "it%llu: %s", (unsigned long long)iteration,
+			 phase_in_words(phase));
 }
 
 /* ---- nodes ---- */
 
-void node_message(struct msg *out, const struct member *w, const struct cluster_node *n, double lost_s)
+void node_message(struct msg *out, const struct member *w, const struct cluster_node *n,
+		  double lost_s)
 {
 	struct msg_see_node *s = &out->u.see_node;
 
@@ -87,7 +94,7 @@ void node_message(struct msg *out, const struct member *w, const struct cluster_
 
 /* ---- plans ---- */
 
-/* The trace as the events that agents would report, in real microseconds from the start. */
+/* Turns the trace into the events that agents would report, in real microseconds from the start. */
 static uint32_t planned_events(const struct message_run *run, const struct planned *p,
 			       struct msg_task_event *out)
 {
@@ -96,9 +103,13 @@ static uint32_t planned_events(const struct message_run *run, const struct plann
 	for (int i = 0; i < p->trace->n_tasks; i++) {
 		const struct sim_task *t = &p->trace->tasks[i];
 		struct msg_task_event e = {
-			.type = WORK_STARTS, .kind = (uint8_t)t->kind, .node = (uint16_t)t->node,
-			.blocker_node = (uint16_t)t->node, .microbatch = (uint32_t)t->microbatch,
-			.blocker = UINT32_MAX, .at_us = (int64_t)(t->start_s * run->unit_s * 1e6),
+			.type = WORK_STARTS,
+			.kind = (uint8_t)t->kind,
+			.node = (uint16_t)t->node,
+			.blocker_node = (uint16_t)t->node,
+			.microbatch = (uint32_t)t->microbatch,
+			.blocker = UINT32_MAX,
+			.at_us = (int64_t)(t->start_s * run->unit_s * 1e6),
 			.arrived_us = (int64_t)(t->arrival_s * run->unit_s * 1e6),
 		};
 
@@ -117,14 +128,17 @@ static void describe_plan(struct msg_see_plan *s, const struct planned *p, const
 	const struct plan_predicted *predicted = &p->plan->predicted;
 
 	*s = (struct msg_see_plan){
-		.epoch = p->epoch, .iteration = p->iteration,
+		.epoch = p->epoch,
+		.iteration = p->iteration,
 		.path_length = (uint32_t)p->plan->path_length,
 		.n_stages = (uint32_t)p->plan->n_stages,
-		.iteration_s = (float)predicted->iteration_s, .sync_s = (float)plan_visible_sync_s(p->plan),
+		.iteration_s = (float)predicted->iteration_s,
+		.sync_s = (float)plan_visible_sync_s(p->plan),
 		.wait_s = (float)predicted->collision_wait_s,
 		.lower_bound_s = (float)predicted->lower_bound_s,
 		.idle_fraction = (float)predicted->idle_fraction,
-		.collisions = (uint32_t)predicted->collisions, .elapsed_s = (float)p->elapsed_s,
+		.collisions = (uint32_t)predicted->collisions,
+		.elapsed_s = (float)p->elapsed_s,
 		.candidate = candidate != NULL,
 	};
 	snprintf(s->algorithm, sizeof(s->algorithm), "%s",
@@ -133,9 +147,9 @@ static void describe_plan(struct msg_see_plan *s, const struct planned *p, const
 	snprintf(s->name, sizeof(s->name), "%s", candidate ? candidate : "");
 }
 
-/* The routes are made as the run makes them, so that both number microbatches alike. */
-int plan_message_init(struct plan_message *s, const struct message_run *run, const struct planned *p,
-		  const char *candidate)
+/* Makes the routes as the run does, so that both number the microbatches alike. */
+int plan_message_init(struct plan_message *s, const struct message_run *run,
+		      const struct planned *p, const char *candidate)
 {
 	struct msg_see_plan *m = &s->message.u.see_plan;
 	uint32_t n = run->n_shards * run->per_shard;
@@ -147,8 +161,9 @@ int plan_message_init(struct plan_message *s, const struct message_run *run, con
 		return rc;
 	s->routes = calloc(n, sizeof(*s->routes));
 	s->events = calloc(2 * (size_t)p->trace->n_tasks + 1, sizeof(*s->events));
-	rc = !s->routes || !s->events ? -ENOMEM :
-	     routes_from_plan(&view, p->plan, run->shard_of, run->n_shards, run->per_shard, 0, NULL);
+	rc = !s->routes || !s->events ? -ENOMEM
+				      : routes_from_plan(&view, p->plan, run->shard_of,
+							 run->n_shards, run->per_shard, 0, NULL);
 	if (rc != 0) {
 		routes_fini(&view);
 		plan_message_fini(s);
@@ -218,12 +233,12 @@ int send_message_to(struct post *post, post_peer_id to, const struct msg *m, int
 	return rc;
 }
 
-/* ---- what if ---- */
+/* ---- comparisons ---- */
 
-/* " 3,7", " -"; "" leaves it as it is. */
-static int take_away(const char *list, uint32_t n_nodes, bool *excluded, struct error *err)
+/* Replaces the excluded nodes by those of the list: " 3,7", or " -" for none. "": no change. */
+static int parse_excluded(const char *list, uint32_t n_nodes, bool *excluded, struct error *err)
 {
-	bool away[MSG_NODES] = { false };
+	bool listed[MSG_NODES] = { false };
 	const char *at = list;
 	char *end;
 
@@ -234,17 +249,17 @@ static int take_away(const char *list, uint32_t n_nodes, bool *excluded, struct 
 
 		if (*at < '0' || *at > '9' || node >= n_nodes || (*end && *end != ','))
 			return error_set(err, -EINVAL, "no list of nodes: \"%.60s\"", list + 1);
-		away[node] = true;
+		listed[node] = true;
 		if (!*end)
 			break;
 	}
-	memcpy(excluded, away, n_nodes * sizeof(*away));
+	memcpy(excluded, listed, n_nodes * sizeof(*listed));
 	return 0;
 }
 
-/* Checked first; then the request is the caller's with another algorithm, without a node, or of another length. */
+/* Checks everything before it changes q. */
 int compare_request(const struct msg_command *m, int n_stages, uint32_t n_nodes, bool *excluded,
-		struct planner_request *q, char *name, size_t room, struct error *err)
+		    struct planner_request *q, char *name, size_t room, struct error *err)
 {
 	enum plan_algorithm a = PLAN_BEST;
 	char without[16] = "";
@@ -256,9 +271,9 @@ int compare_request(const struct msg_command *m, int n_stages, uint32_t n_nodes,
 	if (m->node >= 0 && (uint32_t)m->node >= n_nodes)
 		return error_set(err, -EINVAL, "there is no node %d", m->node);
 	if (m->value < 0 || m->value >= n_stages)
-		return error_set(err, -EINVAL, "stage 0 is never skipped: 0 to %d of %d", n_stages - 1,
-				 n_stages);
-	if (branch && take_away(m->text + word, n_nodes, excluded, err) != 0)
+		return error_set(err, -EINVAL, "stage 0 is never skipped: 0 to %d of %d",
+				 n_stages - 1, n_stages);
+	if (branch && parse_excluded(m->text + word, n_nodes, excluded, err) != 0)
 		return -EINVAL;
 	if (m->node >= 0) {
 		excluded[m->node] = true;
@@ -270,6 +285,7 @@ int compare_request(const struct msg_command *m, int n_stages, uint32_t n_nodes,
 	q->path_length = a == PLAN_DTFM ? n_stages : n_stages - (int)m->value;
 	q->from = a == PLAN_BEST ? q->from : NULL;
 	q->budget_s = 1;
-	snprintf(name, room, "%.*s %d/%d%s", word, m->text, n_stages - q->path_length, n_stages, without);
+	snprintf(name, room, "%.*s %d/%d%s", word, m->text, n_stages - q->path_length, n_stages,
+		 without);
 	return 0;
 }

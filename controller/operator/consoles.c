@@ -1,8 +1,8 @@
-/* consoles.c - the state stream.
+/* consoles.c - sends the run's state to consoles: a snapshot, then every change.
  *
- * A console that attaches gets a snapshot, then every change. One that cannot keep up loses messages
- * (counted) and gets a fresh snapshot once there is room.
- */
+ * A console that attaches receives a snapshot. If a console is too slow, messages to it are dropped
+ * and counted, and it receives a new snapshot once its queue has room. Therefore a slow console
+ * never delays the run, and never shows a state that is missing a change. */
 #include "controller/operator/consoles.h"
 
 #include <errno.h>
@@ -24,16 +24,18 @@
 #include "controller/planning/contingency.h"
 
 enum {
-	STATUS_EVERY_US = 200000, TASKS_EVERY_US = 50000, NODE_EVERY_US = 500000,
-	SNAPSHOT_EVENTS = 16384, /* of the iteration under way; of one with more, what follows */
-	LINKS_TOLD = 8192, /* in one message */
-	VISITS = 100
+	STATUS_EVERY_US = 200000,
+	TASKS_EVERY_US = 50000,
+	NODE_EVERY_US = 500000,
+	SNAPSHOT_EVENTS = 16384, /* of the current iteration; if it has more, only later events */
+	LINKS_PER_MESSAGE = 8192,
+	VISITS = 100 /* journal lines about consoles, at once */
 };
 static const double visits_per_s = 0.1;
 
-/* ---- what the messages say ---- */
+/* ---- contents of the messages ---- */
 
-/* A phase in words, for a person who waits. */
+/* Describes the phase for a person who waits. */
 static void describe_phase(const struct iteration *it, char *out, size_t room)
 {
 	if (it->weights->saving.awaited) {
@@ -61,7 +63,7 @@ static void describe_phase(const struct iteration *it, char *out, size_t room)
 	}
 }
 
-/* What is counted here and what agents count themselves are added up. */
+/* The counters of refused and resent messages are sums over the controller and all agents. */
 static void fill_status(const struct controller *c, const struct console *to, struct msg *m)
 {
 	struct msg_see_status *s = &m->u.see_status;
@@ -101,7 +103,7 @@ static void fill_status(const struct controller *c, const struct console *to, st
 		describe_phase(&c->iteration, s->doing, sizeof(s->doing));
 }
 
-/* Before there is a plan: what it will assume, where that is known. */
+/* The link's delay in the plan. Before the first plan: the delay that it will assume, if known. */
 static float find_planned_delay(const struct members *members, const struct msg_link *l)
 {
 	if (members->run->phase == PHASE_GATHERING && members->gathering < GATHER_PLAN &&
@@ -111,7 +113,8 @@ static float find_planned_delay(const struct members *members, const struct msg_
 	return (float)members->run->cluster->delay_s[l->from * members->n + l->to];
 }
 
-/* An agent tells what it saw since it last told; here it is what was seen at all. */
+/* An agent reports the activations since its last report; consoles receive the last measurement of
+ * all. */
 static void fill_link(const struct members *members, const struct observed_link *s,
 		      struct msg_link *l)
 {
@@ -137,10 +140,11 @@ static void send_links(struct run *run, struct console *only, const struct msg_l
 		consoles_tell(run, &m);
 }
 
-/* Tells the links that have changed, to all: a large cluster has a million. only: then all of them, as told, to that one. */
-static void tell_links(struct members *members, struct console *only)
+/* Sends all consoles the links that have changed since they were last sent; a large cluster has a
+ * million links. Then sends the console `only` all links, unless it is NULL. */
+static void send_changed_links(struct members *members, struct console *only)
 {
-	struct msg_link *links = malloc(LINKS_TOLD * sizeof(*links));
+	struct msg_link *links = malloc(LINKS_PER_MESSAGE * sizeof(*links));
 	uint32_t n = 0;
 
 	for (int all = 0; links && all <= (only ? 1 : 0); all++) {
@@ -152,7 +156,7 @@ static void tell_links(struct members *members, struct console *only)
 				if (!all && memcmp(&links[n], &s->told, sizeof(s->told)) == 0)
 					continue;
 				s->told = links[n];
-				if (++n < LINKS_TOLD)
+				if (++n < LINKS_PER_MESSAGE)
 					continue;
 				send_links(members->run, all ? only : NULL, links, n);
 				n = 0;
@@ -163,8 +167,8 @@ static void tell_links(struct members *members, struct console *only)
 	free(links);
 }
 
-/* The iteration's, from `at` to `end`; only: NULL all consoles. */
-static void tell_events(struct iteration *it, uint32_t at, uint32_t end, bool whole,
+/* Sends the task events `at` to `end` of the iteration. only: NULL: to all consoles. */
+static void send_events(struct iteration *it, uint32_t at, uint32_t end, bool whole,
 			struct console *only)
 {
 	while (at < end) {
@@ -184,8 +188,9 @@ static void tell_events(struct iteration *it, uint32_t at, uint32_t end, bool wh
 
 /* ---- snapshots ---- */
 
-/* In the order in which a console can make sense of it: the run, nodes, the plan, curves, the journal, faults, links,
- * tasks, the status; at last that it has all. */
+/* The order matters, because a console interprets each message with the earlier ones: the run,
+ * nodes, the plan, curves, the journal, faults, links, tasks, the status. MSG_SEE_SYNCED ends the
+ * snapshot. */
 static void send_snapshot(struct controller *c, struct console *to)
 {
 	uint32_t first;
@@ -229,14 +234,15 @@ static void send_snapshot(struct controller *c, struct console *to)
 		if (c->run.faults.list[i].active)
 			console_send(&c->run, to, &m);
 	}
-	tell_links(&c->members, to);
+	send_changed_links(&c->members, to);
 	if (c->iteration.progress.n_shown <= SNAPSHOT_EVENTS &&
 	    (c->run.phase == PHASE_COMPUTING || c->run.phase == PHASE_REDUCING))
-		tell_events(&c->iteration, 0, c->iteration.progress.n_shown, true, to);
+		send_events(&c->iteration, 0, c->iteration.progress.n_shown, true, to);
 	fill_status(c, to, &m);
 	console_send(&c->run, to, &m);
 	m.type = MSG_SEE_SYNCED;
-	m.u.see_synced = (struct msg_see_synced){ .sequence = to->sequence, .watches = !to->may_command };
+	m.u.see_synced =
+		(struct msg_see_synced){ .sequence = to->sequence, .watches = !to->may_command };
 	memcpy(m.u.see_synced.name, to->name, sizeof(to->name));
 	console_send(&c->run, to, &m);
 }
@@ -255,7 +261,7 @@ void consoles_attach(struct controller *c, post_peer_id peer, const struct msg_a
 			return;
 		to = &c->run.stream.consoles[c->run.stream.n_consoles++];
 		*to = (struct console){ .peer = peer };
-		/* An admitted name is unique; what the console says of itself is not proven. */
+		/* The name of an admitted key is unique, and the console cannot choose it. */
 		snprintf(to->name, sizeof(to->name), "%s", info.name);
 		if (rate_limit_take(&c->run.stream.visits, 1, VISITS, visits_per_s, c->run.now_us))
 			note(&c->run, NOTE_LOG, -1, 0, "console %s attached", to->name);
@@ -266,29 +272,29 @@ void consoles_attach(struct controller *c, post_peer_id peer, const struct msg_a
 
 void consoles_down(struct run *run, post_peer_id peer)
 {
-	struct console *gone = console_of_peer(run, peer);
+	struct console *left = console_of_peer(run, peer);
 
-	if (!gone)
+	if (!left)
 		return;
 	if (rate_limit_take(&run->stream.visits, 1, VISITS, visits_per_s, run->now_us))
-		note(run, NOTE_LOG, -1, 0, "console %s left", gone->name);
-	gone = console_of_peer(run, peer);
-	*gone = run->stream.consoles[--run->stream.n_consoles];
+		note(run, NOTE_LOG, -1, 0, "console %s left", left->name);
+	left = console_of_peer(run, peer);
+	*left = run->stream.consoles[--run->stream.n_consoles];
 }
 
-/* ---- live ---- */
+/* ---- changes ---- */
 
-static void tell_tasks(struct iteration *it)
+static void send_tasks(struct iteration *it)
 {
 	struct progress *p = &it->progress;
 
 	if (p->n_shown < p->n_events)
-		tell_events(it, p->n_shown, p->n_events, false, NULL);
+		send_events(it, p->n_shown, p->n_events, false, NULL);
 	p->n_shown = p->n_events;
 }
 
-/* Task events twenty times a second, nodes that changed twice, the status five times, links once: what is told at each
- * turn would keep slow consoles behind. */
+/* In a second, sends task events 20 times, the status 5 times, changed nodes twice and links once.
+ * More often would overload slow consoles. */
 void consoles_turn(struct controller *c)
 {
 	struct msg m = { 0 };
@@ -296,7 +302,7 @@ void consoles_turn(struct controller *c)
 	if (c->run.now_us < c->run.stream.next_us && c->run.stream.next_status_us != 0)
 		return;
 	c->run.stream.next_us = c->run.now_us + TASKS_EVERY_US;
-	tell_tasks(&c->iteration);
+	send_tasks(&c->iteration);
 	for (uint32_t i = 0; i < c->members.n; i++) {
 		struct member *w = &c->members.list[i];
 
@@ -325,7 +331,7 @@ void consoles_turn(struct controller *c)
 	    c->run.now_us >= c->run.stream.next_links_us) {
 		c->run.stream.next_links_us = c->run.now_us + 1000000;
 		c->run.stream.links_changed = false;
-		tell_links(&c->members, NULL);
+		send_changed_links(&c->members, NULL);
 	}
 }
 

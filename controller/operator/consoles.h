@@ -1,4 +1,4 @@
-/* consoles.h - the state stream. */
+/* consoles.h - sends the run's state to consoles: a snapshot, then every change. */
 #ifndef CONTROLLER_OPERATOR_CONSOLES_H
 #define CONTROLLER_OPERATOR_CONSOLES_H
 
@@ -8,9 +8,12 @@ struct controller;
 struct run;
 struct msg_attach;
 
+/* Adds a console, or takes one in again, and sends it a snapshot. */
 void consoles_attach(struct controller *c, post_peer_id peer, const struct msg_attach *m);
+/* Forgets a console whose connection has ended. */
 void consoles_down(struct run *run, post_peer_id peer);
-void consoles_turn(struct controller *c); /* status, changed nodes, tasks, laggards */
+/* Sends what is due: tasks, the status, changed nodes and links; snapshots to slow consoles. */
+void consoles_turn(struct controller *c);
 void consoles_fini(struct run *run);
 
 #endif

@@ -1,5 +1,8 @@
-/* drill.c - what the operator did, kept as a drill: RUN-DIR/drill.json replays this run's acts from a
- * script (skippipe drill FILE), against limits taken from what was seen, with some room. */
+/* drill.c - writes the operator's acts to RUN-DIR/drill.json.
+ *
+ * `skippipe drill FILE` repeats the acts of such a file in a new run, and fails if that run is
+ * slower or ends with a higher loss than the file's limits allow. The limits are this run's
+ * measurements with a margin. So an exercise that an operator once did by hand becomes a test. */
 #include "controller/operator/drill.h"
 
 #include <limits.h>
@@ -12,9 +15,9 @@
 #include "base/file.h"
 #include "controller/members/members.h"
 
-static const double room = 1.25; /* a limit is what was seen, and a quarter more */
+static const double margin = 1.25; /* limit of an iteration / slowest iteration measured */
 
-/* An act as --at has it; "" when a script cannot give it. */
+/* The act in the syntax of --at; "" if a script cannot express it. */
 static void act_text(const struct run *run, const struct msg_command *m, char out[48])
 {
 	unsigned long long n = run->committed + 1;
@@ -45,7 +48,7 @@ static json_t *limits_json(const struct run *run)
 		if ((double)run->history.curves.history[i].real_s > slowest)
 			slowest = (double)run->history.curves.history[i].real_s;
 	if (run->history.curves.n_history > 1)
-		json_object_set_new(o, "slowest_s", json_real(slowest * room));
+		json_object_set_new(o, "slowest_s", json_real(slowest * margin));
 	if (run->history.curves.n_validations > 0)
 		json_object_set_new(
 			o, "loss",

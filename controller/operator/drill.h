@@ -1,6 +1,4 @@
-/* drill.h - what the operator did, kept as a drill: RUN-DIR/drill.json replays this run's acts from a script
- * (skippipe drill FILE), against limits taken from what was seen, with some room.
- */
+/* drill.h - writes the operator's acts to RUN-DIR/drill.json, for `skippipe drill`. */
 #ifndef CONTROLLER_OPERATOR_DRILL_H
 #define CONTROLLER_OPERATOR_DRILL_H
 
@@ -8,8 +6,10 @@ struct members;
 struct run;
 struct msg_command;
 
-void drill_add(struct members *members, const struct msg_command *m); /* an act that was done */
-void drill_save(struct members *members); /* RUN-DIR/drill.json, if there was any act */
+/* Adds an act that was carried out. */
+void drill_add(struct members *members, const struct msg_command *m);
+/* Writes RUN-DIR/drill.json, if there was any act and the run is an embedded cluster's. */
+void drill_save(struct members *members);
 void drill_fini(struct run *run);
 
 #endif

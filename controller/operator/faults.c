@@ -1,5 +1,7 @@
-/* faults.c - injected failures, from the command to the healing. Each ends with its time to live, or with the lease of
- * whoever injected it. */
+/* faults.c - injects failures into agents, and heals them.
+ *
+ * An operator injects faults to see how the run copes. Every fault ends after its time to live, and
+ * with the lease of the operator, so that none is forgotten. */
 #include "controller/operator/faults.h"
 
 #include <errno.h>
@@ -23,7 +25,8 @@ enum { FAULT_TTL_MS = 60000 };
 static void send_fault(struct members *members, const struct fault *f, bool heal)
 {
 	struct msg m = { .type = MSG_FAULT };
-	int ends[2] = { f->node, fault_describe(f->kind)->target == FAULT_OF_BOTH_ENDS ? f->peer : -1 };
+	int ends[2] = { f->node,
+			fault_describe(f->kind)->target == FAULT_OF_BOTH_ENDS ? f->peer : -1 };
 
 	for (int i = 0; i < 2; i++) {
 		if (ends[i] < 0 || (uint32_t)ends[i] >= members->n ||
@@ -35,7 +38,7 @@ static void send_fault(struct members *members, const struct fault *f, bool heal
 	}
 }
 
-static void tell_fault(struct run *run, const struct fault *f)
+static void announce_fault(struct run *run, const struct fault *f)
 {
 	struct msg m;
 
@@ -51,9 +54,9 @@ static void heal_fault(struct controller *c, struct fault *f, const char *why)
 	send_fault(&c->members, f, true);
 	if (f->kind == FAULT_HANG && f->node >= 0)
 		c->members.list[f->node].fault_pending = false;
-	if (f->kind == FAULT_HANG) /* it hears nothing */
+	if (f->kind == FAULT_HANG) /* a suspended agent cannot receive the message */
 		supervisor_tell(&c->run, "wake", f->node);
-	tell_fault(&c->run, f);
+	announce_fault(&c->run, f);
 	note(&c->run, NOTE_EVENT, f->node, 0, "fault #%u (%s n%02d) healed: %s", f->id,
 	     fault_describe(f->kind)->words, f->node, why);
 }
@@ -66,7 +69,7 @@ static struct fault *new_fault(struct run *run)
 	return &run->faults.list[run->faults.n++];
 }
 
-/* Another replica of its stage that no injected death or sleep is under way to. */
+/* Returns true if the stage of w has another replica that no fault is about to stop. */
 static bool survives_without(const struct members *members, const struct member *w)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
@@ -79,9 +82,9 @@ static bool survives_without(const struct members *members, const struct member 
 	return false;
 }
 
-/* Refused where it would lose a stage's last copy, unless forced. Recorded before it is done, so that it is in the
- * record whatever it does. */
-void act_inject(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o)
+/* Refuses a fault that would lose the last copy of a stage, unless it is forced. */
+void act_inject(struct controller *c, const char *who, const struct msg_command *m,
+		struct outcome *o)
 {
 	struct member *w = acts_member(&c->members, m->node, o);
 	const struct fault_description *kind = fault_describe(m->fault);
@@ -93,7 +96,7 @@ void act_inject(struct controller *c, const char *who, const struct msg_command 
 	if (!w || refusal)
 		return;
 	if (!member_alive(w)) {
-		outcome_set(o, -EHOSTDOWN, "n%02d is not there", m->node);
+		outcome_set(o, -EHOSTDOWN, "n%02d has no agent", m->node);
 		return;
 	}
 	if (kind->stops_process && w->is_replica && !survives_without(&c->members, w) &&
@@ -122,7 +125,7 @@ void act_inject(struct controller *c, const char *who, const struct msg_command 
 	if (f->kind == FAULT_KILL)
 		supervisor_tell(&c->run, "kill", m->node);
 	w->fault_pending = w->fault_pending || kind->stops_process;
-	tell_fault(&c->run, f);
+	announce_fault(&c->run, f);
 	note(&c->run, NOTE_COMMAND, m->node, 0, "#%u inject %s on n%02d%s (%s)", f->id,
 	     fault_describe(f->kind)->words, m->node, kind->for_good ? "" : ", heals by itself",
 	     who);

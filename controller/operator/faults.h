@@ -1,4 +1,4 @@
-/* faults.h - injected failures. Which kinds there are: wire/faults.h. */
+/* faults.h - injects failures into agents, and heals them. The kinds are in wire/faults.h. */
 #ifndef CONTROLLER_OPERATOR_FAULTS_H
 #define CONTROLLER_OPERATOR_FAULTS_H
 
@@ -14,20 +14,22 @@ struct outcome;
 struct fault {
 	uint32_t id;
 	enum fault_kind kind;
-	int node, peer; /* -1: none, all */
+	int node, peer; /* peer: the other end of the link; -1: all of them, or no link */
 	float factor;
 	uint32_t ttl_ms;
 	int64_t started_us, ends_us, started_wall_us;
 	bool active;
 };
 
-/* As those of acts.h. */
-void act_inject(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o);
-/* One, or all */
+/* Injects a fault. Parameters as in acts.h. */
+void act_inject(struct controller *c, const char *who, const struct msg_command *m,
+		struct outcome *o);
+/* Heals one fault, or all. */
 void act_heal(struct controller *c, const char *who, const struct msg_command *m,
 	      struct outcome *o);
 
-void faults_turn(struct controller *c); /* those end whose time is up */
+/* Heals the faults whose time is up. */
+void faults_turn(struct controller *c);
 void faults_heal_all(struct controller *c, const char *why);
 
 #endif

@@ -1,4 +1,8 @@
-/* journal.c - the journal: a line is told to consoles, stored, logged, and kept for consoles that come later. */
+/* journal.c - writes the journal of the run.
+ *
+ * The journal tells people what happened. Each line goes to the consoles, to the store and to the
+ * log, and the newest lines are kept for consoles that attach later. Lines about one node are
+ * limited, so that a failing or hostile node cannot fill the disk and the memory. */
 #include "controller/operator/journal.h"
 
 #include <stdarg.h>
@@ -8,11 +12,11 @@
 #include "controller/members/members.h"
 #include "controller/operator/stream.h"
 
-enum { LINES = 400, ALERTS = 50 /* about one node, at once */ };
+enum { LINES = 400, ALERTS = 50 /* more lines, for alerts only; at once, for each node */ };
 static const double lines_per_s = 0.5;
 
-/* Whether there is to be another line about that node: what it does over and over again fills neither disk nor memory.
- * An alert has some more room. */
+/* Returns true if the limit of the node allows another line. The line after a gap reports how many
+ * lines were dropped. */
 static bool has_line(struct run *run, enum note_kind kind, int node)
 {
 	struct rate_limit *b = node >= 0 && node < MSG_NODES ? &run->journal.lines[node] : NULL;
@@ -28,8 +32,8 @@ static bool has_line(struct run *run, enum note_kind kind, int node)
 	n_dropped = b->n_dropped;
 	b->n_dropped = 0;
 	if (n_dropped > 0)
-		note(run, NOTE_WARNING, node, 0, "n%02d: %u more lines about it were left out",
-		     node, n_dropped);
+		note(run, NOTE_WARNING, node, 0, "n%02d: %u more lines were dropped", node,
+		     n_dropped);
 	return true;
 }
 
@@ -51,7 +55,7 @@ uint64_t note(struct run *run, enum note_kind kind, int node, char mark, const c
 				    .kind = (uint8_t)kind,
 				    .mark = mark,
 				    .node = node,
-				    /* The act just journalled, for undo. */
+				    /* The number of this act, for undo. */
 				    .command = kind == NOTE_COMMAND ? run->journal.act : 0 };
 	va_start(ap, format);
 	vsnprintf(n->text, sizeof(n->text), format, ap);
@@ -61,10 +65,12 @@ uint64_t note(struct run *run, enum note_kind kind, int node, char mark, const c
 		 : kind == NOTE_WARNING ? LOG_WARN
 					: LOG_INFO,
 		 "%s", n->text);
-	sn = (struct store_note){ n->id, n->iteration, n->wall_us, note_name(kind), mark, node, n->text };
+	sn = (struct store_note){ n->id, n->iteration, n->wall_us, note_name(kind),
+				  mark,  node,         n->text };
 	if (run->history.store && store_note(run->history.store, &sn, &err) != 0)
 		log_line(&run->log, LOG_ERROR, "%s", err.text);
-	kept->n_notes = (uint32_t)array_keep_newest(kept->notes, kept->n_notes, KEPT_NOTES, sizeof(*kept->notes));
+	kept->n_notes = (uint32_t)array_keep_newest(kept->notes, kept->n_notes, KEPT_NOTES,
+						    sizeof(*kept->notes));
 	if (!array_grow(&kept->notes, &kept->room_notes, kept->n_notes + 1, sizeof(*kept->notes)))
 		return n->id;
 	kept->notes[kept->n_notes++] = *n;

@@ -1,4 +1,4 @@
-/* journal.h - the journal: a line is told to consoles, stored, logged, and kept for consoles that come later. */
+/* journal.h - writes the journal of the run: to consoles, the store and the log. */
 #ifndef CONTROLLER_OPERATOR_JOURNAL_H
 #define CONTROLLER_OPERATOR_JOURNAL_H
 
@@ -8,20 +8,21 @@
 #include "controller/trust/rate_limit.h"
 #include "wire/msg.h"
 
-enum { KEPT_NOTES = 500 }; /* for consoles that come later; the store has all */
+enum { KEPT_NOTES = 500 }; /* for consoles that attach later; the store has all */
 
 struct run;
 
 struct journal {
-	struct msg_see_note *notes; /* (n_notes) the newest KEPT_NOTES at least */
+	struct msg_see_note *notes; /* (n_notes) at least the newest KEPT_NOTES */
 	uint32_t n_notes;
 	size_t room_notes;
-	uint64_t last; /* id of the newest note */
-	uint32_t act;  /* number of the operator's newest act, for undo */
-	struct rate_limit lines[MSG_NODES]; /* of notes about each node */
+	uint64_t last;                      /* id of the newest note */
+	uint32_t act;                       /* number of the operator's newest act, for undo */
+	struct rate_limit lines[MSG_NODES]; /* (node) limits the lines about each node */
 };
 
-/* A line of the journal: told, stored, kept. Returns its id. */
+/* Writes a line. node: -1: about no node; mark: the letter in the console's curves, 0: none.
+ * Returns the line's id, or that of the newest line if the node's limit drops it. */
 uint64_t note(struct run *run, enum note_kind kind, int node, char mark, const char *format, ...)
 	__attribute__((format(printf, 5, 6)));
 

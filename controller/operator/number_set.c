@@ -1,12 +1,16 @@
+/* number_set.c - a set of numbers, as a hash table with open addressing.
+ *
+ * The controller remembers in it which reports of an iteration it has counted, so that a report
+ * that arrives twice counts once. It is cleared at each iteration and keeps its memory. */
 #include "controller/operator/number_set.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEAST = 1024, KEPT = 1 << 16 };
+enum { FIRST_ROOM = 1024, KEPT_ROOM = 1 << 16 };
 
-/* Where the number is, or is to be. */
+/* Finds the slot that holds the number, or the free slot for it. */
 static uint64_t *slot_of(const struct number_set *o, uint64_t number)
 {
 	uint64_t x = number * 0x9e3779b97f4a7c15u;
@@ -19,7 +23,7 @@ static uint64_t *slot_of(const struct number_set *o, uint64_t number)
 
 static bool grow(struct number_set *o)
 {
-	struct number_set more = { .room = o->room ? 2 * o->room : LEAST };
+	struct number_set more = { .room = o->room ? 2 * o->room : FIRST_ROOM };
 
 	more.slots = calloc(more.room, sizeof(*more.slots));
 	if (!more.slots)
@@ -50,7 +54,7 @@ bool number_set_add(struct number_set *o, uint64_t number)
 
 void number_set_clear(struct number_set *o)
 {
-	if (o->room > KEPT)
+	if (o->room > KEPT_ROOM)
 		number_set_fini(o);
 	if (o->n > 0)
 		memset(o->slots, 0, o->room * sizeof(*o->slots));

@@ -1,4 +1,4 @@
-/* number_set.h - a set of numbers: what was seen before. */
+/* number_set.h - a set of numbers, to recognise what was counted before. */
 #ifndef CONTROLLER_NUMBER_SET_H
 #define CONTROLLER_NUMBER_SET_H
 
@@ -10,7 +10,7 @@ struct number_set {
 	uint32_t n, room;
 };
 
-/* True when it was not there yet, and where memory is out. number: not 0. */
+/* Adds the number, not 0. Returns true if it was not in the set, or if memory is out. */
 bool number_set_add(struct number_set *o, uint64_t number);
 void number_set_clear(struct number_set *o);
 void number_set_fini(struct number_set *o);

@@ -1,3 +1,5 @@
+/* outcome.c - sets the outcome of an operator's command, which its console receives as the answer.
+ */
 #include "controller/operator/outcome.h"
 
 #include <stdarg.h>

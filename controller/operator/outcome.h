@@ -1,12 +1,13 @@
-/* outcome.h - how an act of the operator went: what its console is answered. */
+/* outcome.h - the outcome of an operator's command, which its console receives as the answer. */
 #ifndef CONTROLLER_OPERATOR_OUTCOME_H
 #define CONTROLLER_OPERATOR_OUTCOME_H
 
 struct outcome {
-	int status; /* 0 done; else a negative errno */
+	int status; /* 0: done; else a negative errno */
 	char text[192];
 };
 
-void outcome_set(struct outcome *o, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void outcome_set(struct outcome *o, int status, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 
 #endif

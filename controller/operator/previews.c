@@ -1,4 +1,9 @@
-/* previews.c - what an act would do, planned in the background; and plans that are made only to be compared. */
+/* previews.c - predicts the effect of commands, and makes plans for comparison.
+ *
+ * An operator should know what a command costs before giving it. A preview asks the planner for the
+ * plan that the run would have after the command, and the answer compares it with the plan in
+ * force. A comparison sends the whole plan to the console's Compare view. Neither changes the
+ * run. */
 #include "controller/operator/previews.h"
 
 #include <errno.h>
@@ -18,25 +23,30 @@
 #include "controller/planning/replan.h"
 #include "controller/planning/request.h"
 
-/* A preview under way. */
+/* A preview or comparison that waits for the planner. */
 struct awaited {
-	uint64_t request; /* the planner's */
+	uint64_t request; /* its number at the planner */
 	post_peer_id console;
 	uint64_t command;
 	enum command_verb verb;
 	char text[128];
 };
 
-/* Who has plans compared, by the name that its key was admitted under: all of its consoles together. */
+/* The limit on comparisons for the name of an admitted key. All consoles with that key share it. */
 struct asker {
 	char name[64];
 	struct rate_limit comparisons;
 };
 
-enum { COMPARED_MOST = 16, COMPARED_OWN = 4, COMPARED_AT_ONCE = 64, AWAITED_MOST = 2 * COMPARED_MOST };
+enum {
+	COMPARED_MAX = 16,
+	COMPARED_MAX_EACH = 4,
+	COMPARED_AT_ONCE = 64,
+	AWAITED_MAX = 2 * COMPARED_MAX
+};
 static const double compared_per_s = 0.5;
 
-/* The median of what predictions were off by. */
+/* The median error of the last predictions. */
 static float find_prediction_error(const struct iteration *it)
 {
 	double errors[sizeof(it->prediction.errors) / sizeof(it->prediction.errors[0])];
@@ -59,8 +69,8 @@ static void answer_now(struct run *run, struct console *to, const struct msg_com
 	console_send(run, to, &out);
 }
 
-/* The planner's question for a plan like today's, in q and excluded (MSG_NODES). */
-static void as_things_are(const struct members *members, struct planner_request *q, bool *excluded)
+/* Fills a request for the run as it is now. excluded: (MSG_NODES), borrowed by q. */
+static void fill_request(const struct members *members, struct planner_request *q, bool *excluded)
 {
 	replan_request(members, q, excluded);
 	q->kind = PLANNER_PREVIEW;
@@ -69,18 +79,19 @@ static void as_things_are(const struct members *members, struct planner_request 
 	q->reason = "preview";
 }
 
-/* A request as things would be if this were done; false, with the reason, when there is no such thing to do. */
-static bool what_if(const struct planning *planning, const struct msg_command *m,
-		    struct planner_request *q, bool *excluded, struct outcome *o)
+/* Fills a request for the run as it would be after the command. Returns true if the command is
+ * possible; otherwise sets the reason in *o. */
+static bool fill_hypothetical(const struct planning *planning, const struct msg_command *m,
+			      struct planner_request *q, bool *excluded, struct outcome *o)
 {
-	bool leaves_out = m->node >= 0 && m->verb != COMMAND_SKIP;
+	bool changes_node = m->node >= 0 && m->verb != COMMAND_SKIP;
 
-	as_things_are(planning->members, q, excluded);
-	if (leaves_out && (uint32_t)m->node >= planning->members->n) {
+	fill_request(planning->members, q, excluded);
+	if (changes_node && (uint32_t)m->node >= planning->members->n) {
 		outcome_set(o, -EINVAL, "there is no node %d", m->node);
 		return false;
 	}
-	if (leaves_out)
+	if (changes_node)
 		excluded[m->node] = m->verb != COMMAND_RECOVER;
 	if (m->verb == COMMAND_SKIP && !acts_may_skip(planning->run, m->value, o))
 		return false;
@@ -91,16 +102,17 @@ static bool what_if(const struct planning *planning, const struct msg_command *m
 }
 
 static void await_answer(struct controller *c, struct console *to, const struct msg_command *m,
-		  const struct planner_request *q, const char *text)
+			 const struct planner_request *q, const char *text)
 {
 	struct awaited *a;
 
 	if (!c->operators.awaited)
-		c->operators.awaited = calloc(AWAITED_MOST, sizeof(*c->operators.awaited));
+		c->operators.awaited = calloc(AWAITED_MAX, sizeof(*c->operators.awaited));
 	if (!c->operators.awaited)
 		return;
-	if (c->operators.n_awaited == AWAITED_MOST) /* the oldest was overtaken by newer ones */
-		memmove(c->operators.awaited, c->operators.awaited + 1, --c->operators.n_awaited * sizeof(*c->operators.awaited));
+	if (c->operators.n_awaited == AWAITED_MAX) /* newer ones have made the oldest obsolete */
+		memmove(c->operators.awaited, c->operators.awaited + 1,
+			--c->operators.n_awaited * sizeof(*c->operators.awaited));
 	a = &c->operators.awaited[c->operators.n_awaited++];
 	*a = (struct awaited){ planner_ask(c->planning.planner, c->run.cluster, q), to->peer, m->id,
 			       (enum command_verb)m->verb, "" };
@@ -122,11 +134,10 @@ void previews_ask(struct controller *c, struct console *to, const struct msg_com
 	}
 	if (!c->run.plan)
 		answer_now(&c->run, to, m, false, "there is no plan yet");
-	else if (o.status != 0 ||
-		 (back.verb != COMMAND_SKIP && back.verb != COMMAND_FAIL &&
-		  back.verb != COMMAND_RECOVER && back.verb != COMMAND_INJECT))
+	else if (o.status != 0 || (back.verb != COMMAND_SKIP && back.verb != COMMAND_FAIL &&
+				   back.verb != COMMAND_RECOVER && back.verb != COMMAND_INJECT))
 		answer_now(&c->run, to, m, o.status == 0, o.text);
-	else if (!what_if(&c->planning, &back, &q, excluded, &o))
+	else if (!fill_hypothetical(&c->planning, &back, &q, excluded, &o))
 		answer_now(&c->run, to, m, false, o.text);
 	else
 		await_answer(c, to, m, &q, o.text);
@@ -148,8 +159,9 @@ static struct asker *asker_of(struct controller *c, const char *name)
 	return a;
 }
 
-/* Each takes the planner a while: few wait, of one key fewer, and of those that it asks for all day only some are
- * made. */
+/* Returns true if the console may have another plan compared. A comparison occupies the planner for
+ * a second. Therefore the number that wait is limited, for all keys together and for each, and so
+ * is the rate for each key. */
 static bool may_compare(struct controller *c, const struct console *to)
 {
 	struct asker *a = asker_of(c, to->name);
@@ -164,12 +176,12 @@ static bool may_compare(struct controller *c, const struct console *to)
 		all++;
 		own += other && strcmp(other->name, to->name) == 0;
 	}
-	return a && all < COMPARED_MOST && own < COMPARED_OWN &&
+	return a && all < COMPARED_MAX && own < COMPARED_MAX_EACH &&
 	       rate_limit_take(&a->comparisons, 1, COMPARED_AT_ONCE, compared_per_s, c->run.now_us);
 }
 
-/* A candidate for the console's Compare view: harmless, so anyone may ask. */
-void previews_ask_candidate(struct controller *c, struct console *to, const struct msg_command *m, struct outcome *o)
+void previews_ask_candidate(struct controller *c, struct console *to, const struct msg_command *m,
+			    struct outcome *o)
 {
 	bool excluded[MSG_NODES];
 	struct planner_request q;
@@ -180,7 +192,7 @@ void previews_ask_candidate(struct controller *c, struct console *to, const stru
 		outcome_set(o, -EAGAIN, "there is no plan yet");
 		return;
 	}
-	as_things_are(&c->members, &q, excluded);
+	fill_request(&c->members, &q, excluded);
 	if (compare_request(m, c->run.cluster->n_stages, c->members.n, excluded, &q, name,
 			    sizeof(name), &err) != 0) {
 		outcome_set(o, -EINVAL, "%.180s", err.text);
@@ -243,7 +255,7 @@ static void compare_plans(struct run *run, const struct planned *a, struct msg_s
 	s->memory = (uint32_t)memory;
 }
 
-/* What that request of the planner is awaited for, into *out; then it is no more. False: nobody waits for it. */
+/* Moves the entry that waits for this request to *out. Returns true if there is one. */
 static bool take_awaited(struct controller *c, uint64_t request, struct awaited *out)
 {
 	struct operators *p = &c->operators;
@@ -252,13 +264,14 @@ static bool take_awaited(struct controller *c, uint64_t request, struct awaited 
 		if (p->awaited[i].request != request)
 			continue;
 		*out = p->awaited[i];
-		memmove(&p->awaited[i], &p->awaited[i + 1], (--p->n_awaited - i) * sizeof(*p->awaited));
+		memmove(&p->awaited[i], &p->awaited[i + 1],
+			(--p->n_awaited - i) * sizeof(*p->awaited));
 		return true;
 	}
 	return false;
 }
 
-/* The plan itself, as a candidate; or why there is none. */
+/* Sends the plan as a candidate, or the reason why there is none. */
 static void send_candidate(struct iteration *it, struct console *to, const struct awaited *asked,
 			   const struct planned *a)
 {
@@ -287,7 +300,9 @@ static void send_preview(struct iteration *it, struct console *to, const struct 
 				       .n_predictions = it->prediction.n,
 				       .elapsed_s = (float)a->elapsed_s };
 	snprintf(s->text, sizeof(s->text), "%.190s",
-		 !a->plan ? a->infeasible : a->instead[0] ? a->instead : asked->text);
+		 !a->plan        ? a->infeasible
+		 : a->instead[0] ? a->instead
+				 : asked->text);
 	if (a->plan && it->run->plan)
 		compare_plans(it->run, a, s);
 	console_send(it->run, to, &m);

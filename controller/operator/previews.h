@@ -1,4 +1,4 @@
-/* previews.h - what commands would do: answers that change nothing. */
+/* previews.h - predicts the effect of commands, and makes plans for comparison. */
 #ifndef CONTROLLER_OPERATOR_PREVIEWS_H
 #define CONTROLLER_OPERATOR_PREVIEWS_H
 
@@ -8,11 +8,15 @@ struct msg_command;
 struct outcome;
 struct planned;
 
-/* Of a command with the text "preview": answered at once where no plan is needed, else when it is there. */
+/* Answers a command with the text "preview": at once if that needs no plan, otherwise when the
+ * planner has made it. */
 void previews_ask(struct controller *c, struct console *to, const struct msg_command *m);
-/* A candidate for the console's Compare view: harmless, so anyone may ask. */
-void previews_ask_candidate(struct controller *c, struct console *to, const struct msg_command *m, struct outcome *o);
-void previews_answered(struct controller *c, struct planned *answer); /* by the planner; takes it */
+/* Asks for a candidate for the console's Compare view. It changes nothing, so any console may ask.
+ */
+void previews_ask_candidate(struct controller *c, struct console *to, const struct msg_command *m,
+			    struct outcome *o);
+/* Sends the planner's answer to the console that asked, and frees the answer. */
+void previews_answered(struct controller *c, struct planned *answer);
 void previews_fini(struct controller *c);
 
 #endif

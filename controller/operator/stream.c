@@ -1,4 +1,7 @@
-/* stream.c - messages to consoles, numbered for each of them: who loses one gets a fresh snapshot (consoles.c). */
+/* stream.c - sends messages to consoles, numbered for each of them.
+ *
+ * A console detects a lost message by its number. The controller never waits for a console: if
+ * there is no room, it drops the message and sends a new snapshot later (consoles.c). */
 #include "controller/operator/stream.h"
 
 #include <errno.h>

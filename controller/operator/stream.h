@@ -1,4 +1,4 @@
-/* stream.h - messages to consoles, numbered for each of them: who loses one gets a fresh snapshot (consoles.c). */
+/* stream.h - sends messages to consoles, numbered for each of them. */
 #ifndef CONTROLLER_OPERATOR_STREAM_H
 #define CONTROLLER_OPERATOR_STREAM_H
 
@@ -16,9 +16,8 @@ struct console {
 	post_peer_id peer;
 	char name[64];
 	bool may_command;
-	bool live;    /* has its snapshot, gets the stream */
-	bool lagging; /* lost messages for want of room; gets a fresh snapshot when there is
-			 some */
+	bool live;    /* has its snapshot and receives changes */
+	bool lagging; /* a message was dropped: it receives a new snapshot once there is room */
 	uint64_t sequence;
 	uint64_t dropped;
 };
@@ -29,11 +28,14 @@ struct stream {
 	size_t room_consoles;
 	int64_t next_us, next_status_us, next_links_us; /* 0: now */
 	bool links_changed;
-	struct rate_limit visits; /* lines of consoles that come and go */
+	struct rate_limit visits; /* limits journal lines about consoles that attach and leave */
 };
 
+/* Finds a console by its connection; NULL: none. */
 struct console *console_of_peer(struct run *run, post_peer_id peer);
-void consoles_tell(struct run *run, struct msg *m); /* to all that are live */
+/* Sends a message to all live consoles. */
+void consoles_tell(struct run *run, struct msg *m);
+/* Sends a message to one console, or drops it and marks the console as lagging. */
 void console_send(struct run *run, struct console *to, struct msg *m);
 
 #endif

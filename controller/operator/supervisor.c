@@ -1,4 +1,7 @@
-/* supervisor.c - orders to the embedded cluster's supervisor, which starts and kills agents for us. */
+/* supervisor.c - sends orders to the supervisor of an embedded cluster.
+ *
+ * The supervisor started this controller and its agents. It alone can start, kill and wake an
+ * agent's process, and it restarts a controller that died, unless the run is over. */
 #include "controller/operator/supervisor.h"
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-/* supervisor.h - orders to the embedded cluster's supervisor, which starts and kills agents for us. */
+/* supervisor.h - sends orders to the supervisor of an embedded cluster. */
 #ifndef CONTROLLER_OPERATOR_SUPERVISOR_H
 #define CONTROLLER_OPERATOR_SUPERVISOR_H
 
@@ -6,8 +6,9 @@
 
 struct run;
 
-/* An order to the embedded cluster's supervisor: false when there is none. */
+/* Sends an order ("start", "kill", "wake"). Returns true if a supervisor took it. */
 bool supervisor_tell(struct run *run, const char *what, int node);
-void supervisor_end(struct run *run); /* told: no other controller is to go on with the run */
+/* Tells the supervisor that the run is over, so that it starts no other controller. */
+void supervisor_end(struct run *run);
 
 #endif

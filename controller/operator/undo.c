@@ -1,3 +1,6 @@
+/* undo.c - remembers the operator's acts and finds the inverse of each.
+ *
+ * An operator who made a mistake can take it back without having to work out the inverse. */
 #include "controller/operator/undo.h"
 
 #include <errno.h>
@@ -7,8 +10,8 @@
 #include "controller/controller.h"
 #include "controller/operator/outcome.h"
 
-void undo_remember(struct controller *c, const char *who, enum command_verb verb, int node, int64_t value,
-		   int64_t before)
+void undo_remember(struct controller *c, const char *who, enum command_verb verb, int node,
+		   int64_t value, int64_t before)
 {
 	struct operators *p = &c->operators;
 	struct act *a;
@@ -41,7 +44,8 @@ struct act *undo_find(struct controller *c, int64_t id, struct outcome *o)
 			return &c->operators.acts[i];
 		}
 		if (id != 0)
-			outcome_set(o, -EALREADY, "#%lld is over or undone already, or is an undoing",
+			outcome_set(o, -EALREADY,
+				    "#%lld is over, is undone already, or undid another",
 				    (long long)id);
 	}
 	return NULL;
@@ -69,7 +73,8 @@ bool undo_inverse(const struct run *run, const struct act *a, struct msg_command
 	case COMMAND_INJECT:
 		if (fault_describe(run->faults.list[a->value - run->faults.first - 1].kind)
 			    ->for_good) {
-			outcome_set(o, -EPERM, "a kill cannot be undone; recover n%02d starts it again",
+			outcome_set(o, -EPERM,
+				    "a kill cannot be undone; recover n%02d starts it again",
 				    a->node);
 			return false;
 		}
@@ -81,7 +86,8 @@ bool undo_inverse(const struct run *run, const struct act *a, struct msg_command
 	case COMMAND_PAUSE:
 	case COMMAND_RESUME:
 		out->verb = a->verb == COMMAND_PAUSE ? COMMAND_RESUME : COMMAND_PAUSE;
-		outcome_set(o, 0, "undo #%llu: %s", (unsigned long long)a->id, verb_name(out->verb));
+		outcome_set(o, 0, "undo #%llu: %s", (unsigned long long)a->id,
+			    verb_name(out->verb));
 		return true;
 	default:
 		outcome_set(o, -EPERM, "%s cannot be undone", verb_name(a->verb));

@@ -1,4 +1,4 @@
-/* undo.h - the acts that were done, and what would undo each. */
+/* undo.h - remembers the operator's acts and finds the inverse of each. */
 #ifndef CONTROLLER_OPERATOR_UNDO_H
 #define CONTROLLER_OPERATOR_UNDO_H
 
@@ -12,24 +12,27 @@ struct run;
 struct msg_command;
 struct outcome;
 
-/* A thing done. */
+/* An act that was carried out. */
 struct act {
 	uint64_t id;
 	enum command_verb verb;
 	int node;
 	int64_t value, before; /* SKIP: stages skipped; INJECT: the fault's id */
-	bool undone;
+	bool undone;           /* or over, or itself an undo: it cannot be undone */
 	char who[64];
 };
 
-/* An act is done: its id is the newest. Without memory it cannot be undone. */
-void undo_remember(struct controller *c, const char *who, enum command_verb verb, int node, int64_t value,
-		   int64_t before);
-/* The act of that id; 0: the last that was not undone. Borrowed until the next undo_remember. NULL with the reason. */
+/* Remembers an act under the next id. If memory is out, the act cannot be undone. */
+void undo_remember(struct controller *c, const char *who, enum command_verb verb, int node,
+		   int64_t value, int64_t before);
+/* Finds the act of that id; 0: the last act that was not undone. Borrowed until the next
+ * undo_remember. NULL with the reason in *o. */
 struct act *undo_find(struct controller *c, int64_t id, struct outcome *o);
-/* What would undo it, as a command and in words; false with the reason when nothing does. */
+/* Returns true if the act has an inverse, with the command in *out and its description in *o;
+ * otherwise sets the reason in *o. */
 bool undo_inverse(const struct run *run, const struct act *a, struct msg_command *out,
 		  struct outcome *o);
-void undo_healed(struct controller *c, int64_t fault); /* nothing is left of it to undo */
+/* Marks the injection of a fault that has healed: nothing is left to undo. */
+void undo_healed(struct controller *c, int64_t fault);
 
 #endif

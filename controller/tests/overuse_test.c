@@ -75,7 +75,7 @@ static void a_node_fills_no_journal(void **state)
 	note(&c->run, NOTE_WARNING, 1, 0, "n01 later");
 	assert_string_equal(c->run.journal.notes[c->run.journal.n_notes - 1].text, "n01 later");
 	assert_non_null(strstr(c->run.journal.notes[c->run.journal.n_notes - 2].text,
-			       "more lines about it were left out"));
+			       "more lines were dropped"));
 	consoles_fini(&c->run);
 	free(members);
 	free(c);
