@@ -133,7 +133,7 @@ static void hand_back(struct agent *a, struct job *job, int64_t now_us)
 		assign_job_done(a, job, now_us);
 		break;
 	case JOB_STATE:
-		if (job->save)
+		if (job->for_checkpoint)
 			save_job_done(a, job, now_us);
 		else
 			weight_server_job_done(a, job, now_us);
@@ -150,7 +150,7 @@ static void hand_back(struct agent *a, struct job *job, int64_t now_us)
 		iteration_job_done(a, job, now_us);
 		break;
 	case JOB_NORM:
-		if (job->kept)
+		if (job->of_copy)
 			standby_job_done(a, job, now_us);
 		else
 			reduction_job_done(a, job, now_us);
@@ -166,7 +166,7 @@ static void hand_back(struct agent *a, struct job *job, int64_t now_us)
  * file that cannot be read. */
 static bool may_fail(const struct job *j)
 {
-	return j->kind == JOB_KEEP || j->kind == JOB_RESTORE || j->refused || j->save;
+	return j->kind == JOB_KEEP || j->kind == JOB_RESTORE || j->refused || j->for_checkpoint;
 }
 
 static void finish_job(struct agent *a, int64_t now_us)
@@ -178,8 +178,8 @@ static void finish_job(struct agent *a, int64_t now_us)
 		return;
 	if (job_is_short(job->kind) && now_us - a->stuck.job_from_us > a->stuck.longest_us)
 		a->stuck.longest_us = now_us - a->stuck.job_from_us;
-	if (job->device_free_bytes)
-		a->device.free_bytes = job->device_free_bytes;
+	if (job->prepare.device_free_bytes)
+		a->device.free_bytes = job->prepare.device_free_bytes;
 	if (job->rc < 0 && !may_fail(job))
 		tell_trouble(a, true, "%s", job->err.text);
 	else

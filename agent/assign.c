@@ -42,8 +42,9 @@ static bool prepare_stage(struct agent *a, struct job *job, int64_t now_us)
 	weight_server_forget(a);
 	restore_forget(a);
 	a->requests.zero = false; /* measuring zeroes the gradient */
-	*job = (struct job) { .kind = JOB_PREPARE, .stage = a->held.assign.stage,
-				.from_seed = !a->held.assign.fetch };
+	*job = (struct job){ .kind = JOB_PREPARE,
+			     .prepare = { .stage = a->held.assign.stage,
+					  .from_seed = !a->held.assign.fetch } };
 	if (restore_wanted(a) && !restore_name_file(a, job, now_us))
 		return false;
 	a->held.standing = STAND_PREPARING;
@@ -81,16 +82,16 @@ bool assign_next_job(struct agent *a, struct job *job, int64_t now_us)
 
 static void take_prepared(struct agent *a, const struct job *job)
 {
-	bool same = !job->from_seed && a->held.stage == job->stage;
+	bool same = !job->prepare.from_seed && a->held.stage == job->prepare.stage;
 
-	a->held.parameters = job->parameters;
-	a->held.activation = job->activation;
-	a->held.stage_bytes = job->stage_bytes;
+	a->held.parameters = job->prepare.parameters;
+	a->held.activation = job->prepare.activation;
+	a->held.stage_bytes = job->prepare.stage_bytes;
 	if (!same) {
 		a->held.committed = 0;
 		a->held.whole = false;
 	}
-	a->held.stage = job->stage;
+	a->held.stage = job->prepare.stage;
 	if (a->held.standing == STAND_WAITING) /* a newer assignment has arrived */
 		return;
 	if (restore_wanted(a)) {
@@ -119,13 +120,13 @@ static void become_ready(struct agent *a, const struct job *job, int64_t now_us)
 	m.u.ready.stage = a->held.stage;
 	m.u.ready.iteration = a->held.committed;
 	m.u.ready.hash = a->held.hash;
-	m.u.ready.forward_s = job->forward_s;
-	m.u.ready.backward_s = job->backward_s;
-	m.u.ready.loss_s = job->loss_s;
-	m.u.ready.corpus_hash = job->corpus_hash;
+	m.u.ready.forward_s = job->measured.forward_s;
+	m.u.ready.backward_s = job->measured.backward_s;
+	m.u.ready.loss_s = job->measured.loss_s;
+	m.u.ready.corpus_hash = job->measured.corpus_hash;
 	log_line(a->options.log, LOG_INFO, "ready: stage %u, %zu parameters, %" PRIu64
 		 " committed, forward %.4f s, backward %.4f s", a->held.stage, a->held.parameters,
-		 a->held.committed, job->forward_s, job->backward_s);
+		 a->held.committed, job->measured.forward_s, job->measured.backward_s);
 	tell_controller(a, &m, POST_RELIABLE, now_us);
 	a->requests.look_again = true;
 }

@@ -111,28 +111,29 @@ static int prepare_stage(struct compute *c, struct job *j)
 				   .device = c->setup.device,
 				   .memory_bytes = c->setup.memory_bytes,
 				   .recompute = c->setup.recompute };
-	bool other = !c->stage || stage_index(c->stage) != j->stage;
+	bool other = !c->stage || stage_index(c->stage) != j->prepare.stage;
 	int rc = 0;
 
 	if (j->folder)
-		rc = checkpoint_check_stage(j->folder, j->stage, j->iteration, j->wanted, &j->err);
+		rc = checkpoint_check_stage(j->folder, j->prepare.stage, j->iteration,
+					    j->expected_hash, &j->err);
 	j->refused = rc < 0;
 	if (rc)
 		return rc;
-	if (j->stage == 0 && !c->corpus)
+	if (j->prepare.stage == 0 && !c->corpus)
 		rc = open_corpus(c, &j->err);
-	if (rc == 0 && (other || (j->from_seed && !c->pristine))) {
+	if (rc == 0 && (other || (j->prepare.from_seed && !c->pristine))) {
 		stage_free(c->stage); /* first: there may be no room for both */
 		c->stage = NULL;
 		c->measured = false;
-		rc = stage_new(&c->stage, &c->setup.config, j->stage, &o, &j->err);
+		rc = stage_new(&c->stage, &c->setup.config, j->prepare.stage, &o, &j->err);
 		c->pristine = true;
 	}
 	if (rc)
 		return rc;
-	j->parameters = stage_parameters(c->stage);
-	j->activation = stage_activation(c->stage);
-	j->stage_bytes = stage_host_bytes(c->stage);
+	j->prepare.parameters = stage_parameters(c->stage);
+	j->prepare.activation = stage_activation(c->stage);
+	j->prepare.stage_bytes = stage_host_bytes(c->stage);
 	return 0;
 }
 
@@ -161,7 +162,7 @@ static int load_copy(struct compute *c, struct job *j)
 static int restore_file(struct compute *c, struct job *j)
 {
 	c->pristine = false;
-	return checkpoint_load_stage(j->folder, c->stage, j->iteration, j->wanted, &j->err);
+	return checkpoint_load_stage(j->folder, c->stage, j->iteration, j->expected_hash, &j->err);
 }
 
 static int mix_state(struct compute *c, struct job *j)
@@ -169,14 +170,15 @@ static int mix_state(struct compute *c, struct job *j)
 	size_t n = stage_parameters(c->stage);
 	float *to[KINDS];
 
-	j->refused = j->wanted && hash_floats(j->state, n) != j->wanted;
+	j->refused = j->expected_hash && hash_floats(j->mix.state, n) != j->expected_hash;
 	if (j->refused)
 		return error_set(&j->err, -EBADMSG,
 				 "a neighbour's weights came otherwise than they are there");
 	c->pristine = false;
 	arrays_of(c->stage, to);
 	for (int k = 0; k < KINDS; k++)
-		average_add(to[k], j->state + (size_t)k * n, n, j->weight, j->first);
+		average_add(to[k], j->mix.state + (size_t)k * n, n, j->mix.weight,
+			    j->mix.first);
 	stage_changed(c->stage);
 	return 0;
 }
@@ -194,11 +196,11 @@ static int make_copy(struct compute *c, struct job *j)
 
 	stage_free(c->kept);
 	c->kept = NULL;
-	if (j->stage == MSG_NO_STAGE)
+	if (j->prepare.stage == MSG_NO_STAGE)
 		return 0;
-	rc = stage_new(&c->kept, &c->setup.config, j->stage, &o, &j->err);
+	rc = stage_new(&c->kept, &c->setup.config, j->prepare.stage, &o, &j->err);
 	if (rc == 0)
-		j->parameters = stage_parameters(c->kept);
+		j->prepare.parameters = stage_parameters(c->kept);
 	return rc;
 }
 
@@ -207,10 +209,10 @@ static void put_fresh(struct stage *s, const struct job *j)
 	size_t n = stage_parameters(s), at, floats;
 
 	for (uint32_t i = 0; fetch_piece(n, i, &at, &floats); i++) {
-		const float *state[KINDS] = { j->state + at, j->state + n + at,
-					      j->state + 2 * n + at };
+		const float *from = j->follow.state + at;
+		const float *state[KINDS] = { from, from + n, from + 2 * n };
 
-		if (j->fresh[i])
+		if (j->follow.fresh[i])
 			stage_put_state(s, at, floats, state);
 	}
 }
@@ -219,15 +221,15 @@ static int follow_commit(struct compute *c, struct job *j)
 {
 	int rc = 0;
 
-	if (j->fresh)
+	if (j->follow.fresh)
 		put_fresh(c->kept, j);
 	if (j->slices)
-		rc = stage_step(c->kept, slices_staging(j->slices), j->scale, &j->adamw,
-				j->iteration);
+		rc = stage_step(c->kept, slices_staging(j->slices), j->step.scale,
+				&j->step.adamw, j->iteration);
 	if (rc)
 		return error_set(&j->err, rc, "the copy of stage %u: step: %s",
 				 stage_index(c->kept), strerror(-rc));
-	if (j->whole)
+	if (j->follow.whole)
 		j->hash = stage_hash(c->kept);
 	return 0;
 }
@@ -288,52 +290,52 @@ static int measure_stage(struct compute *c, struct job *j)
 		return error_set(&j->err, rc, "stage %u: measuring: %s", stage_index(c->stage),
 				 strerror(-rc));
 	c->measured = true;
-	j->forward_s = c->forward_s;
-	j->backward_s = c->backward_s;
-	j->loss_s = c->loss_s;
-	j->corpus_hash = stage_index(c->stage) == 0 ? corpus_hash(c->corpus) : 0;
+	j->measured.forward_s = c->forward_s;
+	j->measured.backward_s = c->backward_s;
+	j->measured.loss_s = c->loss_s;
+	j->measured.corpus_hash = stage_index(c->stage) == 0 ? corpus_hash(c->corpus) : 0;
 	j->hash = stage_hash(c->stage);
 	return 0;
 }
 
-static void read_data(struct compute *c, const struct job *j)
+static void read_data(struct compute *c, const struct job_task *t)
 {
-	if (j->evaluate)
-		corpus_validation_batch(c->corpus, j->position, c->setup.batch, c->tokens,
+	if (t->evaluate)
+		corpus_validation_batch(c->corpus, t->position, c->setup.batch, c->tokens,
 					c->targets);
 	else
-		corpus_batch(c->corpus, j->shard, c->setup.n_shards, j->position,
-			     c->setup.batch, c->tokens, c->targets);
+		corpus_batch(c->corpus, t->shard, c->setup.n_shards, t->position, c->setup.batch,
+			     c->tokens, c->targets);
 }
 
 static int run_task(struct compute *c, struct job *j)
 {
+	struct job_task *t = &j->task;
 	bool first = stage_index(c->stage) == 0;
-	bool out = j->task != TASK_BACKWARD || !first;
+	bool out = t->kind != TASK_BACKWARD || !first;
 	int rc = -EINVAL;
 
-	if (j->task == TASK_LOSS && j->evaluate)
+	if (t->kind == TASK_LOSS && t->evaluate)
 		out = false;
 	if (out) {
 		j->out = malloc(stage_activation(c->stage) * sizeof(float));
 		if (!j->out)
 			return error_set(&j->err, -ENOMEM, "no memory for an activation");
 	}
-	if (first && (j->task == TASK_FORWARD || j->task == TASK_LOSS))
-		read_data(c, j);
-	if (j->task == TASK_FORWARD)
-		rc = stage_forward(c->stage, j->slot, first ? c->tokens : NULL, j->in, j->out,
-				   !j->evaluate);
-	else if (j->task == TASK_LOSS)
-		rc = stage_loss(c->stage, j->slot, j->in, c->targets, &j->loss, j->out,
-				j->count);
+	if (first && (t->kind == TASK_FORWARD || t->kind == TASK_LOSS))
+		read_data(c, t);
+	if (t->kind == TASK_FORWARD)
+		rc = stage_forward(c->stage, t->slot, first ? c->tokens : NULL, t->in, j->out,
+				   !t->evaluate);
+	else if (t->kind == TASK_LOSS)
+		rc = stage_loss(c->stage, t->slot, t->in, c->targets, &t->loss, j->out, t->count);
 	else
-		rc = stage_backward(c->stage, j->slot, j->in, j->out, j->count);
+		rc = stage_backward(c->stage, t->slot, t->in, j->out, t->count);
 	if (rc)
 		return error_set(&j->err, rc, "stage %u: a task failed: %s",
 				 stage_index(c->stage), strerror(-rc));
-	if (j->task == TASK_BACKWARD)
-		stage_release(c->stage, j->slot);
+	if (t->kind == TASK_BACKWARD)
+		stage_release(c->stage, t->slot);
 	return 0;
 }
 
@@ -356,7 +358,7 @@ static int copy_gradient(struct compute *c, struct job *j)
 
 static int take_step(struct compute *c, struct job *j)
 {
-	int rc = stage_step(c->stage, slices_staging(j->slices), j->scale, &j->adamw,
+	int rc = stage_step(c->stage, slices_staging(j->slices), j->step.scale, &j->step.adamw,
 			    j->iteration);
 
 	if (rc)
@@ -370,7 +372,7 @@ static int take_step(struct compute *c, struct job *j)
 
 static int copy_state(struct compute *c, struct job *j)
 {
-	struct stage *s = j->kept ? c->kept : c->stage;
+	struct stage *s = j->of_copy ? c->kept : c->stage;
 	size_t n = stage_parameters(s);
 	float *from[KINDS];
 
@@ -411,7 +413,7 @@ static int perform_job(struct compute *c, struct job *j)
 		slices_sum(j->slices);
 		return 0;
 	case JOB_NORM: {
-		size_t n = stage_parameters(j->kept ? c->kept : c->stage);
+		size_t n = stage_parameters(j->of_copy ? c->kept : c->stage);
 
 		j->sum_squares = stage_sum_squares(slices_staging(j->slices), n);
 		slices_hash(j->slices);
@@ -447,7 +449,7 @@ static void note_free_memory(struct compute *c, struct job *j)
 	struct stage_device d;
 
 	if (j->rc == 0 && stage_device(&d, c->setup.device, NULL) == 0)
-		j->device_free_bytes = d.free_bytes;
+		j->prepare.device_free_bytes = d.free_bytes;
 }
 
 void compute_run(void *compute, void *job)

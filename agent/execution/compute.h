@@ -1,7 +1,7 @@
-/* compute.h - what the worker does: every touch of the stage and the corpus, as jobs.
+/* compute.h - the jobs of the worker thread: all work on stage and corpus.
  *
- * A struct compute belongs to the thread that runs compute_run; others read it only while no job
- * is under way. A job's inputs are borrowed until it is done, its outputs given.
+ * A struct compute belongs to the thread that runs compute_run; other threads read it only while no
+ * job runs. A job's inputs are borrowed until the job ends; its outputs are given to the caller.
  */
 #ifndef AGENT_COMPUTE_H
 #define AGENT_COMPUTE_H
@@ -24,83 +24,115 @@ struct compute_setup {
 	uint32_t batch, sequence, slots, threads, n_shards;
 	uint64_t seed;
 	char device[DEVICE_NAME_SIZE];
-	size_t memory_bytes; /* most that a stage may take of the machine's memory; 0: what is free */
+	size_t memory_bytes; /* memory limit of a stage; 0: all free memory of the machine */
 	enum recompute recompute;
-	char *corpus;       /* n_corpus paths, one after another, each ended by NUL; copied */
+	char *corpus;       /* n_corpus paths, each ended by NUL; copied */
 	uint32_t n_corpus;  /* 0: the default corpus */
 	size_t corpus_size; /* bytes of corpus */
 };
 
 enum job_kind {
-	JOB_PREPARE, /* have stage `stage`; from_seed: with its initial weights; with `folder` RESTORE comes next, and
-		      * where it could not be done what is there stays: refused */
-	JOB_LOAD,    /* weights and moments of the copy of that stage */
-	JOB_RESTORE, /* weights and moments from the checkpoint of `iteration` in `folder` */
-	JOB_MIX,     /* weights and moments += `weight` x `state`; `first`: = */
-	JOB_MEASURE, /* gradient to zero; measured seconds, hash */
-	JOB_TASK,    /* `task` of the microbatch in `slot`, or of a validation microbatch */
-	JOB_ZERO,     /* gradient to zero */
-	JOB_GRADIENT, /* a copy of the gradient in the slices of `slices`: bodies */
-	JOB_SUM,      /* slices_sum */
-	JOB_NORM,     /* sum of squares of the staging buffer of `slices` */
-	JOB_STEP,     /* AdamW with the staging buffer of `slices`, gradient to zero, hash */
-	JOB_STATE,    /* weights and moments, of the copy if `kept`: out (3, P); hash */
-	/* The copy of a stage that is kept for others. */
-	JOB_KEEP,  /* room for stage `stage`; MSG_NO_STAGE: free it */
-	JOB_FOLLOW /* the `fresh` pieces of `state` (3, P) into it; with `slices` a step;
-		    * `whole`: hash */
+	JOB_PREPARE,  /* make prepare.stage the node's stage; with a folder, JOB_RESTORE follows. If
+		       * the folder's file cannot be used, the present stage stays: refused */
+	JOB_LOAD,     /* take weights and moments from the standby copy of the same stage */
+	JOB_RESTORE,  /* read weights and moments from the checkpoint of `iteration` in `folder` */
+	JOB_MIX,      /* add a neighbour's weights and moments to the stage's */
+	JOB_MEASURE,  /* set the gradient to zero; measure the times; hash */
+	JOB_TASK,     /* run a task of a microbatch, or of a validation microbatch */
+	JOB_ZERO,     /* set the gradient to zero */
+	JOB_GRADIENT, /* copy the gradient, cut as `slices`: bodies */
+	JOB_SUM,      /* add the nodes' parts (slices_sum) */
+	JOB_NORM,     /* sum the squares of the staging buffer of `slices` */
+	JOB_STEP,     /* AdamW with the staging buffer of `slices`; gradient to zero; hash */
+	JOB_STATE,    /* copy weights and moments: out (3, P) */
+	/* These two work on the standby copy. */
+	JOB_KEEP,     /* allocate a copy of prepare.stage; MSG_NO_STAGE: free the copy */
+	JOB_FOLLOW    /* store pieces in the copy, and then step it if `slices` is set */
+};
+
+/* PREPARE, KEEP */
+struct job_prepare {
+	uint8_t stage;
+	bool from_seed; /* PREPARE: the stage must have its initial weights */
+	/* Outputs; those without KEEP are set by PREPARE only. */
+	size_t parameters;          /* P; KEEP too */
+	size_t activation;          /* B * T * C */
+	size_t stage_bytes;         /* that the stage takes of the machine's memory */
+	uint64_t device_free_bytes; /* left afterwards; 0: unknown; KEEP too */
+};
+
+/* MIX: weights and moments += weight * state; first: = instead of += */
+struct job_mix {
+	const float *state; /* (3, P) */
+	float weight;
+	bool first;
+};
+
+/* TASK */
+struct job_task {
+	enum task_kind kind; /* no TASK_EVALUATE */
+	bool evaluate;
+	bool count;        /* add to the gradient */
+	uint32_t slot, shard;
+	uint64_t position; /* in the shard's data; evaluate: in the validation part */
+	const float *in;   /* (B, T, C); NULL: the task reads tokens */
+	float loss;        /* output of TASK_LOSS */
+};
+
+/* STEP, FOLLOW */
+struct job_step {
+	float scale;
+	struct adamw adamw;
+};
+
+/* FOLLOW */
+struct job_follow {
+	const float *state; /* (3, P) */
+	const bool *fresh;  /* (pieces) to store; NULL: none */
+	bool whole;         /* the copy is complete after this job: hash it */
+};
+
+/* Outputs of MEASURE */
+struct job_measured {
+	double forward_s, backward_s, loss_s;
+	uint64_t corpus_hash; /* 0 without a corpus */
 };
 
 struct job {
 	enum job_kind kind;
-	/* PREPARE */
-	uint8_t stage;
-	bool from_seed;
-	/* PREPARE, RESTORE */
-	const char *folder; /* of the run; NULL */
-	uint64_t wanted;    /* the hash of the file, or of the state's weights; 0: not known */
-	bool refused;       /* rc says of what was given: the file, or a neighbour's state */
-	/* MIX, FOLLOW, STATE, NORM */
-	const float *state;
-	float weight;
-	bool first, kept, whole, save;
-	const bool *fresh; /* (pieces) */
-	/* TASK. in (B, T, C), NULL for tokens. */
-	enum task_kind task; /* no TASK_EVALUATE */
-	bool evaluate, count;
-	uint32_t slot, shard;
-	uint64_t position;  /* in the shard's data; evaluate: of the validation part */
-	const float *in;
-	/* GRADIENT, SUM, NORM, STEP, FOLLOW */
-	struct slices *slices;
-	float scale;
-	struct adamw adamw;
-	uint64_t iteration;
+	struct job_prepare prepare;
+	struct job_mix mix;
+	struct job_task task;
+	struct job_step step;
+	struct job_follow follow;
+	struct job_measured measured;
+	const char *folder;     /* PREPARE, RESTORE: of the run; NULL: no checkpoint is read */
+	uint64_t iteration;     /* PREPARE, RESTORE, STEP, FOLLOW; LOAD: passed through */
+	uint64_t expected_hash; /* PREPARE, RESTORE: of the file; MIX: of the weights; 0: unknown */
+	bool of_copy;           /* NORM, STATE: work on the standby copy */
+	bool for_checkpoint;    /* STATE: the output is for save.c */
+	struct slices *slices;  /* GRADIENT, SUM, NORM, STEP, FOLLOW */
 
 	/* ---- outputs ---- */
-	int rc;             /* 0, or what failed; then err says so */
+	int rc; /* 0, or an error that err describes */
 	struct error err;
+	bool refused; /* rc is due to the input: the file, or a neighbour's state */
 	int64_t began_us, ended_us; /* monotonic clock */
-	float *out;         /* (B, T, C), or STATE's; malloc, given; NULL none */
-	float loss;
-	float **bodies;     /* (slices_count) slices, malloc, each given, and the array itself */
-	double sum_squares;
-	uint64_t hash;
-	double forward_s, backward_s, loss_s; /* MEASURE */
-	uint64_t corpus_hash;                 /* MEASURE; 0 without a corpus */
-	size_t parameters, activation;        /* PREPARE, KEEP: P; PREPARE: B * T * C */
-	size_t stage_bytes;                   /* PREPARE: of the machine's memory */
-	uint64_t device_free_bytes; /* PREPARE, KEEP: left afterwards; 0: unknown */
+	float *out;     /* TASK: (B, T, C), STATE: (3, P); malloc, given; NULL: none */
+	float **bodies; /* GRADIENT: (slices_count) slices; each and the array: malloc, given */
+	double sum_squares; /* NORM */
+	uint64_t hash;      /* MEASURE, STEP, FOLLOW: of the weights */
 };
 
-/* Copies the setup. -ENOMEM. */
+/* Copies the setup. -ENOMEM: no memory for a batch of tokens. */
 int compute_new(struct compute **out, const struct compute_setup *setup);
 void compute_free(struct compute *c); /* NULL is allowed */
-/* Whether a compute made with these is as good as this one. */
+/* Returns true if a compute made with this setup gives the same results as c. */
 bool compute_fits(const struct compute *c, const struct compute_setup *setup);
 
+/* Runs the job (struct job) and sets its outputs: the work of worker_start. */
 void compute_run(void *compute, void *job);
-/* Frees a job's outputs; the job itself is the caller's. */
+/* Frees a job's outputs, but not the job itself. */
 void job_clear(struct job *j);
 
 #endif

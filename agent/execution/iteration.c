@@ -264,8 +264,9 @@ bool iteration_next_job(struct agent *a, struct job *job)
 		*job = (struct job) {
 			.kind = JOB_STEP,
 			.slices = reduction_slices(a),
-			.scale = m->scale,
-			.adamw = { m->lr, m->beta1, m->beta2, m->eps, m->weight_decay },
+			.step = { .scale = m->scale,
+				  .adamw = { m->lr, m->beta1, m->beta2, m->eps,
+					     m->weight_decay } },
 			.iteration = m->iteration,
 		};
 		return true;

@@ -97,13 +97,13 @@ bool tasks_next_job(struct agent *a, struct job *job, int64_t now_us)
 	if (t) {
 		*job = (struct job) {
 			.kind = JOB_TASK,
-			.task = t->kind,
-			.evaluate = t->evaluate,
-			.count = t->count,
-			.slot = t->slot < 0 ? 0 : (uint32_t)t->slot,
-			.shard = t->route.shard,
-			.position = data_position(a, t),
-			.in = t->input,
+			.task = { .kind = t->kind,
+				  .evaluate = t->evaluate,
+				  .count = t->count,
+				  .slot = t->slot < 0 ? 0 : (uint32_t)t->slot,
+				  .shard = t->route.shard,
+				  .position = data_position(a, t),
+				  .in = t->input },
 		};
 		a->modules.tasks->began_us = find_begin_us(a, t, now_us);
 		if (!t->evaluate)
@@ -156,7 +156,7 @@ static void pass_on(struct agent *a, const struct task *t, int64_t ended_us)
 			return;
 		m.u.evaluated.iteration = a->held.committed;
 		m.u.evaluated.microbatch = t->route.microbatch;
-		m.u.evaluated.loss = a->modules.tasks->result.loss;
+		m.u.evaluated.loss = a->modules.tasks->result.task.loss;
 		tell_controller(a, &m, POST_RELIABLE, ended_us);
 	} else if (route_node(&t->route, next) == a->run.node) {
 		tasks_arrive(a, &t->route, next, t->evaluate, out, ended_us);
@@ -180,7 +180,7 @@ void tasks_end_due(struct agent *a, int64_t now_us)
 	a->modules.tasks->n_done++;
 	t = queue_end(a->progress.queue);
 	if (!t->evaluate) {
-		report_event(a, WORK_ENDS, t, ended, a->modules.tasks->result.loss);
+		report_event(a, WORK_ENDS, t, ended, a->modules.tasks->result.task.loss);
 		overhead = a->run.dispatch_overhead_s * a->run.time_scale * 1e6;
 		a->modules.tasks->busy_until_us = ended + (int64_t)overhead;
 	}

@@ -20,7 +20,7 @@ static struct compute *prepared(void)
 {
 	struct compute_setup setup = { .batch = 1, .sequence = 8, .slots = 1, .n_shards = 1,
 				       .device = "cuda" };
-	struct job j = { .kind = JOB_PREPARE, .stage = 1, .from_seed = true };
+	struct job j = { .kind = JOB_PREPARE, .prepare = { .stage = 1, .from_seed = true } };
 	struct compute *c;
 
 	assert_int_equal(model_preset("tiny", &setup.config, NULL, NULL), 0);
@@ -28,8 +28,8 @@ static struct compute *prepared(void)
 	device_free_bytes = 700 << 20; /* less than the machine has */
 	compute_run(c, &j);
 	assert_int_equal(j.rc, 0);
-	assert_true(j.device_free_bytes == device_free_bytes);
-	parameters = j.parameters;
+	assert_true(j.prepare.device_free_bytes == device_free_bytes);
+	parameters = j.prepare.parameters;
 	return c;
 }
 
@@ -79,11 +79,11 @@ static void test_state_is_not_given(void **state)
 
 static void test_pass_names_what_failed(void **state)
 {
-	struct job j = { .kind = JOB_TASK, .task = TASK_FORWARD };
+	struct job j = { .kind = JOB_TASK, .task = { .kind = TASK_FORWARD } };
 	float in[8 * 1024] = { 0 };
 
 	(void)state;
-	j.in = in;
+	j.task.in = in;
 	run_and_fail(&j);
 	assert_non_null(strstr(j.err.text, "a task failed"));
 	job_clear(&j);

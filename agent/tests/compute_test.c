@@ -24,7 +24,7 @@ static struct compute *compute_on(const char *device)
 
 static struct job prepare(struct compute *c)
 {
-	struct job j = { .kind = JOB_PREPARE, .stage = 1, .from_seed = true };
+	struct job j = { .kind = JOB_PREPARE, .prepare = { .stage = 1, .from_seed = true } };
 
 	compute_run(c, &j);
 	return j;
@@ -74,7 +74,7 @@ static void test_keeps_its_stage_without_the_file(void **state)
 	compute_run(c, &m);
 	assert_int_equal(m.rc, 0);
 	j = (struct job){
-		.kind = JOB_PREPARE, .stage = 2, .folder = "/nonexistent", .iteration = 4
+		.kind = JOB_PREPARE, .prepare = { .stage = 2 }, .folder = "/nonexistent", .iteration = 4
 	};
 	compute_run(c, &j);
 	assert_int_equal(j.rc, -ENOENT);
@@ -91,20 +91,20 @@ static void test_mixes_what_came_as_it_was_there(void **state)
 {
 	struct compute *c = compute_on("cpu");
 	struct job j = prepare(c), m = { .kind = JOB_MEASURE }, own = { .kind = JOB_STATE };
+	size_t n;
 
 	(void)state;
 	assert_int_equal(j.rc, 0);
 	compute_run(c, &m);
 	compute_run(c, &own);
 	assert_int_equal(own.rc, 0);
-	own.out[j.parameters] = 5; /* of the moments */
-	own.out[2 * j.parameters] = 6;
+	n = j.prepare.parameters;
+	own.out[n] = 5; /* the first element of each moment */
+	own.out[2 * n] = 6;
 	for (int flipped = 0; flipped < 2; flipped++) {
 		struct job mix = { .kind = JOB_MIX,
-				   .state = own.out,
-				   .weight = 1,
-				   .first = true,
-				   .wanted = m.hash };
+				   .mix = { .state = own.out, .weight = 1, .first = true },
+				   .expected_hash = m.hash };
 		struct job again = { .kind = JOB_MEASURE }, there = { .kind = JOB_STATE };
 
 		own.out[1] += flipped ? 1e-3f : 0;
@@ -115,7 +115,7 @@ static void test_mixes_what_came_as_it_was_there(void **state)
 		compute_run(c, &again);
 		assert_true(again.hash == m.hash);
 		compute_run(c, &there);
-		assert_true(there.out[j.parameters] == 5 && there.out[2 * j.parameters] == 6);
+		assert_true(there.out[n] == 5 && there.out[2 * n] == 6);
 		job_clear(&there);
 	}
 	job_clear(&own);

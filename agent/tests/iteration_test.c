@@ -436,9 +436,9 @@ static void a_commit_is_done_once(void **state)
 	assert_int_equal(job.kind, JOB_STEP);
 	assert_ptr_equal(job.slices, reduction_slices(a));
 	assert_int_equal(job.iteration, NEXT);
-	assert_true(job.scale == good.scale && job.adamw.lr == good.lr &&
-		    job.adamw.beta1 == good.beta1 && job.adamw.beta2 == good.beta2 &&
-		    job.adamw.eps == good.eps && job.adamw.weight_decay == good.weight_decay);
+	assert_true(job.step.scale == good.scale && job.step.adamw.lr == good.lr &&
+		    job.step.adamw.beta1 == good.beta1 && job.step.adamw.beta2 == good.beta2 &&
+		    job.step.adamw.eps == good.eps && job.step.adamw.weight_decay == good.weight_decay);
 	job.hash = 77;
 	iteration_job_done(a, &job, 0);
 	assert_int_equal(a->held.committed, NEXT);

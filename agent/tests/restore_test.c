@@ -162,10 +162,10 @@ static void both_neighbours_are_mixed(void **state)
 		assert_int_equal(a->tally.refused, 0);
 		assert_true(restore_next_job(a, &job, 0));
 		assert_int_equal(job.kind, JOB_MIX);
-		assert_true(job.weight == weights[i]);
-		assert_true(job.wanted == hashes[i]);
-		assert_int_equal(job.first, i == 0);
-		assert_true(job.state[0] == (float)i && job.state[3 * P - 1] == (float)i);
+		assert_true(job.mix.weight == weights[i]);
+		assert_true(job.expected_hash == hashes[i]);
+		assert_int_equal(job.mix.first, i == 0);
+		assert_true(job.mix.state[0] == (float)i && job.mix.state[3 * P - 1] == (float)i);
 		assert_false(a->held.whole);
 		assert_false(restore_next_job(a, &job, 0)); /* the worker is at it */
 		assert_int_equal(restore_wanted(a), true);
@@ -251,7 +251,7 @@ static void a_file_is_named(void **state)
 	assert_int_equal(job.kind, JOB_RESTORE);
 	assert_string_equal(job.folder, "/run/dir");
 	assert_int_equal(job.iteration, ITERATION);
-	assert_int_equal(job.wanted, 77);
+	assert_int_equal(job.expected_hash, 77);
 	assert_false(a->held.whole);
 	job.rc = 0;
 	restore_job_done(a, &job, 0);

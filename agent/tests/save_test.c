@@ -49,7 +49,7 @@ static void what_it_holds_is_saved(void **state)
 	assert_true(save_wanted(a));
 	assert_true(save_next_job(a, &job));
 	assert_int_equal(job.kind, JOB_STATE);
-	assert_true(job.save);
+	assert_true(job.for_checkpoint);
 	assert_false(save_next_job(a, &job));
 	assert_int_equal(a->tally.sequence, 0);
 }

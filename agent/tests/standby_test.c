@@ -25,7 +25,7 @@ static struct agent *made(void)
 	a->modules.standby = standby_new();
 	standby_control(a, &keep, 0);
 	assert_true(standby_next_job(a, &a->job));
-	a->job.parameters = P;
+	a->job.prepare.parameters = P;
 	standby_job_done(a, &a->job, 0);
 	assert_int_equal(a->modules.standby->standing, STANDBY_FETCHING);
 	return a;

@@ -110,7 +110,7 @@ bool restore_name_file(struct agent *a, struct job *job, int64_t now_us)
 	}
 	job->folder = a->options.run_dir;
 	job->iteration = order->iteration;
-	job->wanted = order->hash;
+	job->expected_hash = order->hash;
 	return true;
 }
 
@@ -136,10 +136,10 @@ bool restore_next_job(struct agent *a, struct job *job, int64_t now_us)
 	if (!fetch_whole(&r->fetch))
 		return false;
 	*job = (struct job){ .kind = JOB_MIX,
-			       .state = r->fetch.state,
-			       .weight = r->weights[r->done],
-			       .wanted = r->hashes[r->done],
-			       .first = r->done == 0 };
+			     .mix = { .state = r->fetch.state,
+				      .weight = r->weights[r->done],
+				      .first = r->done == 0 },
+			     .expected_hash = r->hashes[r->done] };
 	a->held.whole = false;
 	r->loading = true;
 	return true;

@@ -121,7 +121,7 @@ bool save_next_job(struct agent *a, struct job *job)
 		return false;
 	}
 	s->copying = true;
-	*job = (struct job){ .kind = JOB_STATE, .save = true };
+	*job = (struct job){ .kind = JOB_STATE, .for_checkpoint = true };
 	return true;
 }
 

@@ -317,17 +317,17 @@ static bool begin_follow(struct agent *a, struct job *job)
 
 	if (!step && (k->standing == STANDBY_WHOLE || !whole))
 		return false;
-	*job = (struct job){ .kind = JOB_FOLLOW, .state = k->fetch.state, .whole = whole };
+	*job = (struct job){ .kind = JOB_FOLLOW,
+			     .follow = { .state = k->fetch.state, .whole = whole } };
 	if (k->standing == STANDBY_FETCHING) {
 		for (uint32_t i = 0; i < k->fetch.n; i++)
 			k->taken[i] = fetch_fits(&k->fetch, i);
-		job->fresh = k->taken;
+		job->follow.fresh = k->taken;
 	}
 	if (step) {
 		job->slices = k->slices;
-		job->scale = m->scale;
-		job->adamw =
-			(struct adamw){ m->lr, m->beta1, m->beta2, m->eps, m->weight_decay };
+		job->step = (struct job_step){ m->scale, { m->lr, m->beta1, m->beta2, m->eps,
+							   m->weight_decay } };
 		job->iteration = m->iteration;
 	}
 	k->following = true;
@@ -365,7 +365,7 @@ bool standby_next_job(struct agent *a, struct job *job)
 	struct standby *k = a->modules.standby;
 
 	if (k->standing == STANDBY_WANTED) {
-		*job = (struct job){ .kind = JOB_KEEP, .stage = k->order.stage };
+		*job = (struct job){ .kind = JOB_KEEP, .prepare = { .stage = k->order.stage } };
 		k->standing = STANDBY_MAKING;
 		return true;
 	}
@@ -374,7 +374,7 @@ bool standby_next_job(struct agent *a, struct job *job)
 	if (begin_follow(a, job))
 		return true;
 	if (k->reducing == REDUCE_SUMS && slices_complete(k->slices)) {
-		*job = (struct job){ .kind = JOB_NORM, .slices = k->slices, .kept = true };
+		*job = (struct job){ .kind = JOB_NORM, .slices = k->slices, .of_copy = true };
 		k->reducing = REDUCE_NORMING;
 		return true;
 	}
@@ -396,7 +396,7 @@ static void begin_fetch(struct agent *a, const struct job *job, int64_t now_us)
 		standby_forget(a);
 		return;
 	}
-	k->parameters = job->parameters;
+	k->parameters = job->prepare.parameters;
 	k->standing = STANDBY_FETCHING;
 	k->iteration = 0;
 	k->most_held = 0;
@@ -424,9 +424,9 @@ static void take_followed(struct agent *a, const struct job *job, int64_t now_us
 		forget_reduce(k);
 		k->step_wanted = false;
 	}
-	for (uint32_t i = 0; job->fresh && i < k->fetch.n; i++)
+	for (uint32_t i = 0; job->follow.fresh && i < k->fetch.n; i++)
 		k->fetch.fresh[i] = k->fetch.fresh[i] && !k->taken[i];
-	if (!job->whole)
+	if (!job->follow.whole)
 		return;
 	k->hash = job->hash;
 	if (k->standing == STANDBY_FETCHING) {

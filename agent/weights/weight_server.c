@@ -103,7 +103,7 @@ bool weight_server_next_job(struct agent *a, struct job *job)
 	s->stage = s->asked[0].stage;
 	s->iteration = iteration;
 	s->parameters = parameters;
-	*job = (struct job){ .kind = JOB_STATE, .kept = kept };
+	*job = (struct job){ .kind = JOB_STATE, .of_copy = kept };
 	return true;
 }
 
