@@ -221,7 +221,7 @@ void agent_work(struct agent *a, int64_t now_us)
 	orders_turn(a, now_us);
 	look_again(a, now_us);
 	start_job(a, now_us);
-	tasks_tell_waiting(a);
+	tasks_report_waiting(a);
 }
 
 static void check_orphaned(struct agent *a, int64_t now_us)

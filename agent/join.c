@@ -260,7 +260,7 @@ void join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
 	post_limit(a->tensors, longest_message(a, w, &setup.config));
 	a->limits = (struct route_limits){ w->n_nodes, setup.config.n_stages, w->n_shards };
 	a->held.assign.assignment = 0; /* a new controller starts at 1 */
-	standby_count_anew(a);
+	standby_accept_any_order(a);
 	a->welcomed = true;
 	snprintf(a->self.who, sizeof(a->self.who), "agent %u", w->node);
 	log_line(a->options.log, LOG_INFO, "welcome: node %u of %u, %u stages, %u slots, "

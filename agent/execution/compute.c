@@ -1,6 +1,8 @@
-/* The jobs of the compute thread. One thread touches the stage, its copy and the corpus, so none of
- * them has a lock: a job comes with all that it needs, and takes all that it made back with it. A
- * stage that cannot be prepared leaves the one before as it was.
+/* compute.c - runs the jobs of the worker thread on the stage, the standby copy and the corpus.
+ *
+ * Only this thread uses these three, so no locks are needed: a job brings all its inputs and
+ * returns all its outputs. If a stage cannot be restored from the given file, the present stage
+ * is kept.
  */
 #include "agent/execution/compute.h"
 
@@ -10,6 +12,7 @@
 #include <string.h>
 
 #include "agent/weights/fetch.h"
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "model/average.h"
 #include "model/hash.h"
@@ -23,8 +26,8 @@ enum { MEASURE_TIMES = 3 };
 struct compute {
 	struct compute_setup setup;
 	struct stage *stage;
-	struct stage *kept; /* a copy for others; NULL none */
-	bool pristine;      /* the stage's weights are those of the seed */
+	struct stage *copy; /* the standby copy; NULL: none */
+	bool pristine;      /* the stage has its initial weights */
 	bool measured;
 	double forward_s, backward_s, loss_s;
 	struct corpus *corpus;     /* stage 0 */
@@ -34,10 +37,8 @@ struct compute {
 int compute_new(struct compute **out, const struct compute_setup *setup)
 {
 	size_t tokens = (size_t)setup->batch * setup->sequence;
-	struct compute *c = calloc(1, sizeof(*c));
+	struct compute *c = alloc_new(sizeof(*c));
 
-	if (!c)
-		return -ENOMEM;
 	c->setup = *setup;
 	c->setup.corpus = malloc(setup->corpus_size + 1);
 	c->tokens = calloc(tokens, sizeof(c->tokens[0]));
@@ -57,7 +58,7 @@ void compute_free(struct compute *c)
 	if (!c)
 		return;
 	stage_free(c->stage);
-	stage_free(c->kept);
+	stage_free(c->copy);
 	corpus_free(c->corpus);
 	free(c->setup.corpus);
 	free(c->tokens);
@@ -123,7 +124,7 @@ static int prepare_stage(struct compute *c, struct job *j)
 	if (j->prepare.stage == 0 && !c->corpus)
 		rc = open_corpus(c, &j->err);
 	if (rc == 0 && (other || (j->prepare.from_seed && !c->pristine))) {
-		stage_free(c->stage); /* first: there may be no room for both */
+		stage_free(c->stage); /* before stage_new: memory may not suffice for both */
 		c->stage = NULL;
 		c->measured = false;
 		rc = stage_new(&c->stage, &c->setup.config, j->prepare.stage, &o, &j->err);
@@ -141,7 +142,7 @@ static int prepare_stage(struct compute *c, struct job *j)
 
 enum { KINDS = 3 };
 
-/* What a copy of a stage is: weights and both moments. */
+/* Gives the arrays that make up a stage's state: weights and both moments. */
 static void arrays_of(struct stage *s, float *arrays[KINDS])
 {
 	arrays[0] = stage_weights(s);
@@ -151,11 +152,11 @@ static void arrays_of(struct stage *s, float *arrays[KINDS])
 
 static int load_copy(struct compute *c, struct job *j)
 {
-	if (!c->kept || stage_index(c->kept) != stage_index(c->stage))
-		return error_set(&j->err, -EINVAL, "no copy of stage %u is kept here",
+	if (!c->copy || stage_index(c->copy) != stage_index(c->stage))
+		return error_set(&j->err, -EINVAL, "this node has no copy of stage %u",
 				 stage_index(c->stage));
 	c->pristine = false;
-	stage_copy_state(c->stage, c->kept);
+	stage_copy_state(c->stage, c->copy);
 	return 0;
 }
 
@@ -173,7 +174,7 @@ static int mix_state(struct compute *c, struct job *j)
 	j->refused = j->expected_hash && hash_floats(j->mix.state, n) != j->expected_hash;
 	if (j->refused)
 		return error_set(&j->err, -EBADMSG,
-				 "a neighbour's weights came otherwise than they are there");
+				 "a neighbour's weights were damaged on the way here");
 	c->pristine = false;
 	arrays_of(c->stage, to);
 	for (int k = 0; k < KINDS; k++)
@@ -183,7 +184,8 @@ static int mix_state(struct compute *c, struct job *j)
 	return 0;
 }
 
-/* One slot of the smallest batch: the copy is stepped, never computed with. */
+/* Allocates the standby copy. It has one slot of the smallest batch, because the copy is only
+ * stepped and never computes a microbatch. */
 static int make_copy(struct compute *c, struct job *j)
 {
 	struct stage_options o = { .slots = 1,
@@ -194,13 +196,13 @@ static int make_copy(struct compute *c, struct job *j)
 				   .without_weights = true };
 	int rc;
 
-	stage_free(c->kept);
-	c->kept = NULL;
+	stage_free(c->copy);
+	c->copy = NULL;
 	if (j->prepare.stage == MSG_NO_STAGE)
 		return 0;
-	rc = stage_new(&c->kept, &c->setup.config, j->prepare.stage, &o, &j->err);
+	rc = stage_new(&c->copy, &c->setup.config, j->prepare.stage, &o, &j->err);
 	if (rc == 0)
-		j->prepare.parameters = stage_parameters(c->kept);
+		j->prepare.parameters = stage_parameters(c->copy);
 	return rc;
 }
 
@@ -222,15 +224,15 @@ static int follow_commit(struct compute *c, struct job *j)
 	int rc = 0;
 
 	if (j->follow.fresh)
-		put_fresh(c->kept, j);
+		put_fresh(c->copy, j);
 	if (j->slices)
-		rc = stage_step(c->kept, slices_staging(j->slices), j->step.scale,
+		rc = stage_step(c->copy, slices_staging(j->slices), j->step.scale,
 				&j->step.adamw, j->iteration);
 	if (rc)
 		return error_set(&j->err, rc, "the copy of stage %u: step: %s",
-				 stage_index(c->kept), strerror(-rc));
+				 stage_index(c->copy), strerror(-rc));
 	if (j->follow.whole)
-		j->hash = stage_hash(c->kept);
+		j->hash = stage_hash(c->copy);
 	return 0;
 }
 
@@ -239,13 +241,13 @@ static double seconds_since(int64_t us)
 	return (double)(clock_monotonic_us() - us) * 1e-6;
 }
 
-static void keep_least(double *least, double seconds)
+static void keep_minimum(double *minimum, double seconds)
 {
-	if (*least == 0 || seconds < *least)
-		*least = seconds;
+	if (*minimum == 0 || seconds < *minimum)
+		*minimum = seconds;
 }
 
-/* One forward, loss and backward on any data: what they add is zeroed afterwards. */
+/* Times one forward, loss and backward on any data. The caller zeroes the gradient afterwards. */
 static int measure_once(struct compute *c, float *in, float *out)
 {
 	bool first = stage_index(c->stage) == 0;
@@ -256,16 +258,16 @@ static int measure_once(struct compute *c, float *in, float *out)
 	if (first)
 		corpus_batch(c->corpus, 0, 1, 0, c->setup.batch, c->tokens, c->targets);
 	rc = stage_forward(c->stage, 0, first ? c->tokens : NULL, first ? NULL : in, out, true);
-	keep_least(&c->forward_s, seconds_since(at));
+	keep_minimum(&c->forward_s, seconds_since(at));
 	if (rc == 0 && first) {
 		at = clock_monotonic_us();
 		rc = stage_loss(c->stage, 0, out, c->targets, &loss, in, true);
-		keep_least(&c->loss_s, seconds_since(at));
+		keep_minimum(&c->loss_s, seconds_since(at));
 	}
 	at = clock_monotonic_us();
 	if (rc == 0)
 		rc = stage_backward(c->stage, 0, in, first ? NULL : out, true);
-	keep_least(&c->backward_s, seconds_since(at));
+	keep_minimum(&c->backward_s, seconds_since(at));
 	return rc;
 }
 
@@ -345,15 +347,15 @@ static int copy_gradient(struct compute *c, struct job *j)
 	uint32_t n = slices_count(j->slices);
 	size_t from, floats;
 
-	j->bodies = calloc(n, sizeof(j->bodies[0]));
-	for (uint32_t i = 0; j->bodies && i < n; i++) {
+	j->bodies = alloc_array(n, sizeof(j->bodies[0]));
+	for (uint32_t i = 0; i < n; i++) {
 		slices_range(j->slices, i, &from, &floats);
 		j->bodies[i] = malloc(floats * sizeof(float) + 1);
 		if (!j->bodies[i])
 			return error_set(&j->err, -ENOMEM, "no memory for the gradient's copy");
 		memcpy(j->bodies[i], gradient + from, floats * sizeof(float));
 	}
-	return j->bodies ? 0 : error_set(&j->err, -ENOMEM, "no memory for the gradient's copy");
+	return 0;
 }
 
 static int take_step(struct compute *c, struct job *j)
@@ -372,7 +374,7 @@ static int take_step(struct compute *c, struct job *j)
 
 static int copy_state(struct compute *c, struct job *j)
 {
-	struct stage *s = j->of_copy ? c->kept : c->stage;
+	struct stage *s = j->of_copy ? c->copy : c->stage;
 	size_t n = stage_parameters(s);
 	float *from[KINDS];
 
@@ -413,7 +415,7 @@ static int perform_job(struct compute *c, struct job *j)
 		slices_sum(j->slices);
 		return 0;
 	case JOB_NORM: {
-		size_t n = stage_parameters(j->of_copy ? c->kept : c->stage);
+		size_t n = stage_parameters(j->of_copy ? c->copy : c->stage);
 
 		j->sum_squares = stage_sum_squares(slices_staging(j->slices), n);
 		slices_hash(j->slices);
@@ -427,8 +429,8 @@ static int perform_job(struct compute *c, struct job *j)
 	return -EINVAL;
 }
 
-/* A device that has failed leaves old numbers behind, in a gradient as in a hash: a job that
- * used it gives no result, and its error names the kernel, product or copy that failed first. */
+/* Fails the job if the stage's device has failed, because gradients and hashes then hold old
+ * numbers. The error names the kernel, product or copy that failed first. */
 static void check_failure(const struct stage *s, struct job *j)
 {
 	const char *failure = s ? stage_failure(s) : "";
@@ -442,8 +444,8 @@ static void check_failure(const struct stage *s, struct job *j)
 				  stage_index(s), failure);
 }
 
-/* The event loop reports this number and must not ask a GPU itself, because a GPU that hangs
- * would stop the heartbeats. */
+/* Notes the device's free memory for the event loop, which must not ask a GPU itself: a GPU that
+ * hangs would stop the heartbeats. */
 static void note_free_memory(struct compute *c, struct job *j)
 {
 	struct stage_device d;
@@ -460,7 +462,7 @@ void compute_run(void *compute, void *job)
 	j->began_us = clock_monotonic_us();
 	j->rc = perform_job(c, j);
 	check_failure(c->stage, j);
-	check_failure(c->kept, j);
+	check_failure(c->copy, j);
 	if (j->kind == JOB_PREPARE || j->kind == JOB_KEEP)
 		note_free_memory(c, j);
 	j->ended_us = clock_monotonic_us();

@@ -1,7 +1,9 @@
-/* compute.h - the jobs of the worker thread: all work on stage and corpus.
+/* compute.h - the jobs of the worker thread: all work on the stage, its standby copy and the
+ * corpus.
  *
- * A struct compute belongs to the thread that runs compute_run; other threads read it only while no
- * job runs. A job's inputs are borrowed until the job ends; its outputs are given to the caller.
+ * A struct compute belongs to the thread that runs compute_run; other threads read it only while
+ * no job runs. A job's inputs are borrowed until the job ends; its outputs are given to the
+ * caller.
  */
 #ifndef AGENT_COMPUTE_H
 #define AGENT_COMPUTE_H

@@ -1,9 +1,9 @@
-/* One iteration: start, reruns, commit; and evaluations between iterations.
+/* iteration.c - runs an iteration: start, reroutes, commit; and evaluations between iterations.
  *
- * Three things outlive an attempt and must never be counted twice: what was added to the gradient,
- * what was sent (outputs.h), and the queue's word on which attempt of a microbatch is the newest. A
- * start begins all of them anew; a reroute leaves what still holds and takes back the rest; a
- * commit ends them, once, by the iteration's number.
+ * Three things outlive an attempt and must never be counted twice: the gradients added so far, the
+ * outputs sent (outputs.h), and the queue's newest attempt of each microbatch. A start resets all
+ * three. A reroute keeps what is still valid and drops the rest. A commit ends the iteration, and
+ * its number makes sure that this happens once.
  */
 #include "agent/execution/iteration.h"
 
@@ -19,7 +19,8 @@
 
 /* ---- start ---- */
 
-/* What of the iteration is known and under way, and what waits to be counted. */
+/* Drops the routes, tasks, outputs and sums of the iteration, and a step that waits for the
+ * worker. */
 void iteration_forget(struct agent *a)
 {
 	queue_clear(a->progress.queue);
@@ -34,8 +35,8 @@ void iteration_forget(struct agent *a)
 static void begin_microbatch(struct agent *a, const struct route *r, int64_t now_us)
 {
 	if (r->wave >= a->progress.per_shard)
-		tell_trouble(a, false, "microbatch %u: wave %u of %u a shard", r->microbatch,
-			      r->wave, a->progress.per_shard);
+		tell_trouble(a, false, "microbatch %u has wave %u, but a shard gives only %u",
+			     r->microbatch, r->wave, a->progress.per_shard);
 	else
 		tasks_arrive(a, r, 0, false, NULL, now_us);
 }
@@ -50,21 +51,22 @@ static uint32_t count_visits(const struct agent *a)
 	return n;
 }
 
-/* What the machine, or --memory beside what was looked at, still has. */
+/* Returns the free memory of the machine, or what --memory still allows if that is less. */
 static uint64_t find_free_bytes(const struct agent *a)
 {
-	const uint64_t enough = UINT64_C(1) << 60, most = a->options.memory_bytes;
+	const uint64_t enough = UINT64_C(1) << 60, limit = a->options.memory_bytes;
 	const uint64_t taken = a->held.stage_bytes + a->checked.total;
 	uint64_t left = stage_memory_free_bytes();
 
-	if (most && (most < taken || most - taken < left))
-		left = most > taken ? most - taken : 0;
+	if (limit && (limit < taken || limit - taken < left))
+		left = limit > taken ? limit - taken : 0;
 	return left < enough ? left : enough;
 }
 
-/* Before the first microbatch, and whenever there is more to do than was looked at: by a larger
- * plan, a larger stage, or because this node stands in for others. Later the heap may hold what was
- * free at first, so only what comes on top is then to be free. */
+/* Checks that the memory suffices for the iteration. This runs before the first microbatch, and
+ * again when there is more to do: a larger plan or stage, or because this node replaces others.
+ * By then the heap may hold memory that was free at first, so only the additional need must be
+ * free. */
 static int check_memory(struct agent *a, uint32_t visits, struct error *err)
 {
 	struct needs n = needs_of(a->held.parameters, a->held.activation, visits, EARLY_MOST_BYTES,
@@ -74,13 +76,12 @@ static int check_memory(struct agent *a, uint32_t visits, struct error *err)
 
 	if (a->checked.total > 0 && more.total == 0)
 		return 0;
-	log_line(a->options.log, LOG_INFO, "the stage takes %.1f MiB, an iteration up to %.1f",
+	log_line(a->options.log, LOG_INFO, "the stage takes %.1f MiB, an iteration up to %.1f MiB",
 		 (double)a->held.stage_bytes / 0x1p20, (double)n.total / 0x1p20);
 	if (links_activation_bytes(a) + LINKS_HEAD_BYTES > links_message_bytes(a))
 		return error_set(err, -EMSGSIZE,
-				 "a microbatch's activation has %.1f MiB, and a message to a "
-				 "peer at most "
-				 "%.1f: smaller microbatches are needed",
+				 "a microbatch's activation has %.1f MiB, but a message to a "
+				 "peer can have at most %.1f MiB: use smaller microbatches",
 				 (double)links_activation_bytes(a) / 0x1p20,
 				 (double)links_message_bytes(a) / 0x1p20);
 	a->checked = n;
@@ -95,20 +96,21 @@ void iteration_start(struct agent *a, const struct msg_start *m, int64_t now_us)
 
 	if (a->progress.iteration == m->iteration && a->progress.iteration &&
 	    a->progress.epoch == m->epoch) {
-		a->tally.dropped++; /* said twice */
+		a->tally.dropped++; /* a repeated order */
 		return;
 	}
 	if (m->iteration != a->held.committed + 1 || !p) {
-		tell_trouble(a, false, "start of iteration %" PRIu64 " by plan %" PRIu64
-			      ": %" PRIu64 " committed here, plan %sknown", m->iteration,
-			      m->epoch, a->held.committed, p ? "" : "not ");
+		tell_trouble(a, false,
+			     "cannot start iteration %" PRIu64 " by plan %" PRIu64
+			     ": iteration %" PRIu64 " is committed here, and the plan is %s",
+			     m->iteration, m->epoch, a->held.committed, p ? "known" : "unknown");
 		return;
 	}
 	if (check_memory(a, p->visits, &err) < 0) {
 		tell_trouble(a, true, "%s", err.text);
 		return;
 	}
-	/* By another plan, what was added for the one before is void. */
+	/* A gradient that was added by another plan is void. */
 	report_flush(a, now_us);
 	a->requests.zero = a->progress.iteration != 0;
 	iteration_forget(a);
@@ -118,7 +120,7 @@ void iteration_start(struct agent *a, const struct msg_start *m, int64_t now_us)
 	queue_rank(a->progress.queue, p->ranks, p->n_ranks);
 	for (uint32_t i = 0; i < p->n_routes; i++) {
 		a->progress.routes[p->routes[i].microbatch] = p->routes[i];
-		/* Attempts before these are old, whoever still sends them. */
+		/* Tensors of earlier attempts that still arrive are dropped. */
 		queue_supersede(a->progress.queue, p->routes[i].microbatch, p->routes[i].attempt);
 	}
 	for (uint32_t i = 0; i < p->n_routes; i++)
@@ -126,9 +128,10 @@ void iteration_start(struct agent *a, const struct msg_start *m, int64_t now_us)
 			begin_microbatch(a, &p->routes[i], now_us);
 }
 
-/* What is done here, to those who stand in by r for nodes of `was`, which went on. */
-static void send_to_stand_ins(struct agent *a, const struct route *was, const struct route *r,
-			      int64_t now_us)
+/* Sends the outputs that this node has kept to the nodes that replace others in r. `was` is the
+ * route before. */
+static void send_to_substitutes(struct agent *a, const struct route *was, const struct route *r,
+				int64_t now_us)
 {
 	for (uint32_t t = 0; t < route_last(r, false); t++) {
 		uint16_t to = route_node(r, t + 1);
@@ -140,10 +143,10 @@ static void send_to_stand_ins(struct agent *a, const struct route *was, const st
 			continue;
 		kept = outputs_find(a->modules.outputs, r->microbatch, route_kind(r, t));
 		if (!kept)
-			continue; /* not done yet: it will go there */
+			continue; /* not computed yet: the output will be sent there anyway */
 		body = malloc(a->held.activation * sizeof(float));
 		if (!body) {
-			tell_trouble(a, true, "no memory for a tensor to send again");
+			tell_trouble(a, true, "no memory to send a tensor again");
 			return;
 		}
 		memcpy(body, kept, a->held.activation * sizeof(float));
@@ -151,18 +154,19 @@ static void send_to_stand_ins(struct agent *a, const struct route *was, const st
 	}
 }
 
-/* Only other nodes stand in: what is done here stays, and whoever is new gets what it needs of it. */
-static void go_on(struct agent *a, const struct route *r, int64_t now_us)
+/* Continues the microbatch by a route in which only other nodes were replaced: this node's work
+ * stays valid, and the substitutes get the outputs that they need. */
+static void continue_microbatch(struct agent *a, const struct route *r, int64_t now_us)
 {
 	struct route was = a->progress.routes[r->microbatch];
 
-	if (!queue_go_on(a->progress.queue, r))
+	if (!queue_continue(a->progress.queue, r))
 		return;
 	a->progress.routes[r->microbatch] = *r;
-	send_to_stand_ins(a, &was, r, now_us);
+	send_to_substitutes(a, &was, r, now_us);
 }
 
-static void begin_again(struct agent *a, const struct route *r, int64_t now_us)
+static void restart_microbatch(struct agent *a, const struct route *r, int64_t now_us)
 {
 	if (!queue_supersede(a->progress.queue, r->microbatch, r->attempt))
 		return;
@@ -182,14 +186,15 @@ void iteration_reroute(struct agent *a, const struct msg_reroute *m, int64_t now
 	for (uint32_t i = 0; i < m->n_gone; i++)
 		if (m->gone[i] < a->run.n_nodes && m->gone[i] != a->run.node)
 			links_forget_peer(a, m->gone[i]);
-	/* A joiner, in since the reduction, may be needed for what died since. It was never told
-	 * how many microbatches a shard gives: data nodes need an earlier start for that. */
+	/* A node that joined during the reduction may have to replace one that died since. It
+	 * got no START, so it does not know how many microbatches a shard gives. Only data nodes
+	 * need that number. */
 	if (a->progress.iteration == 0 && m->iteration == a->held.committed + 1) {
 		a->progress.iteration = m->iteration;
 		a->progress.epoch = m->epoch;
 	}
 	if (m->iteration != a->progress.iteration)
-		return; /* of one that is over */
+		return; /* of an iteration that has ended */
 	for (uint32_t i = 0; i < m->n_routes; i++) {
 		fault = route_read(&r, &m->routes[i], &a->limits);
 		if (fault) {
@@ -197,11 +202,11 @@ void iteration_reroute(struct agent *a, const struct msg_reroute *m, int64_t now
 			continue;
 		}
 		was = &a->progress.routes[r.microbatch];
-		if (route_goes_on(was, &r) &&
+		if (route_continues(was, &r) &&
 		    route_find(was, a->run.node) == route_find(&r, a->run.node))
-			go_on(a, &r, now_us);
+			continue_microbatch(a, &r, now_us);
 		else
-			begin_again(a, &r, now_us);
+			restart_microbatch(a, &r, now_us);
 	}
 	if (check_memory(a, count_visits(a), &err) < 0)
 		tell_trouble(a, true, "%s", err.text);
@@ -229,7 +234,7 @@ void iteration_commit(struct agent *a, const struct msg_commit *m, int64_t now_u
 	struct msg done = { .type = MSG_COMMITTED };
 
 	if (m->iteration <= a->held.committed) {
-		/* Done before: whoever asks again did not hear of it. */
+		/* Committed already: the controller asks again because it missed the report. */
 		done.u.committed.iteration = a->held.committed;
 		done.u.committed.stage = a->held.stage;
 		done.u.committed.hash = a->held.hash;
@@ -237,19 +242,20 @@ void iteration_commit(struct agent *a, const struct msg_commit *m, int64_t now_u
 		return;
 	}
 	if (!reduction_slices(a) && standby_standing(a) != STANDBY_NONE)
-		return; /* it was for the copy */
+		return; /* the commit was for the standby copy */
 	if (!reduction_ready(a, m->iteration, m->attempt) ||
 	    m->iteration != a->held.committed + 1) {
 		tell_trouble(a, false,
-			      "commit of iteration %" PRIu64 " by reduction %u, which "
-			      "is not complete here; %" PRIu64 " committed",
+			      "cannot commit iteration %" PRIu64 ": reduction %u is not "
+			      "complete here, or iteration %" PRIu64 " is not the one before",
 			      m->iteration, m->attempt, a->held.committed);
 		return;
 	}
 	if (!isfinite(m->scale) || !isfinite(m->lr) || !isfinite(m->beta1) ||
 	    !isfinite(m->beta2) || !isfinite(m->eps) || !isfinite(m->weight_decay)) {
-		tell_trouble(a, false, "commit of iteration %" PRIu64 " with numbers that are "
-			      "none", m->iteration);
+		tell_trouble(a, false,
+			     "the commit of iteration %" PRIu64 " has numbers that are not finite",
+			     m->iteration);
 		return;
 	}
 	a->progress.commit = *m;
@@ -290,7 +296,7 @@ void iteration_job_done(struct agent *a, const struct job *job, int64_t now_us)
 	a->held.committed = a->progress.commit.iteration;
 	a->held.hash = job->hash;
 	iteration_forget(a);
-	queue_clear_evaluations(a->progress.queue); /* of the weights before */
+	queue_clear_evaluations(a->progress.queue); /* they are for the old weights */
 	links_drop_old(a, a->held.committed);
 	m.u.committed.iteration = a->held.committed;
 	m.u.committed.stage = a->held.stage;
@@ -308,7 +314,7 @@ void iteration_forget_evaluation(struct agent *a)
 	a->progress.evaluation = (struct evaluation){ .n = 0 };
 }
 
-/* Forgets the evaluation before; its data nodes begin at once, as nothing has to be settled first. */
+/* Replaces the previous evaluation. Data nodes begin at once. */
 void iteration_evaluate(struct agent *a, const struct msg_evaluate *m, int64_t now_us)
 {
 	struct evaluation *e = &a->progress.evaluation;
@@ -316,8 +322,9 @@ void iteration_evaluate(struct agent *a, const struct msg_evaluate *m, int64_t n
 	struct route *r;
 
 	if (m->iteration != a->held.committed) {
-		tell_trouble(a, false, "evaluation of iteration %" PRIu64 ": %" PRIu64
-			      " committed here", m->iteration, a->held.committed);
+		tell_trouble(a, false,
+			     "cannot evaluate iteration %" PRIu64 ": iteration %" PRIu64
+			     " is committed here", m->iteration, a->held.committed);
 		return;
 	}
 	iteration_forget_evaluation(a);

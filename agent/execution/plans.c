@@ -23,7 +23,8 @@ const struct plan *plans_find(const struct agent *a, uint64_t epoch)
 	return NULL;
 }
 
-/* Where a new plan goes: over the same epoch's, else over the older one. */
+/* Returns the place of the plan with this epoch, otherwise a free place or that of the older
+ * plan. */
 static struct plan *choose_place(struct agent *a, uint64_t epoch)
 {
 	for (int i = 0; i < PLANS_KEPT; i++)
@@ -34,7 +35,7 @@ static struct plan *choose_place(struct agent *a, uint64_t epoch)
 	return &a->progress.plans[a->progress.plans[0].epoch < a->progress.plans[1].epoch ? 0 : 1];
 }
 
-/* All routes are read first: a plan is kept whole or not at all. */
+/* Reads all routes first, so that an invalid plan leaves the known plans unchanged. */
 void plans_take(struct agent *a, const struct msg_plan *m)
 {
 	struct plan new = { .known = true, .epoch = m->epoch, .n_ranks = m->n_ranks };

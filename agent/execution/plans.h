@@ -19,14 +19,15 @@ struct plan {
 	uint32_t n_routes;
 	struct msg_rank *ranks; /* (n_ranks) */
 	uint32_t n_ranks;
-	uint32_t visits; /* of this node */
+	uint32_t visits; /* number of routes through this node */
 };
 
 /* Checks a plan and keeps it, in place of the plan of the same or of the oldest epoch. Reports an
  * invalid plan to the controller and changes nothing. */
 void plans_take(struct agent *a, const struct msg_plan *m);
-const struct plan *plans_find(const struct agent *a, uint64_t epoch); /* NULL: not known */
-uint32_t plans_most_visits(const struct agent *a); /* of this node, by any that is known */
+const struct plan *plans_find(const struct agent *a, uint64_t epoch); /* NULL: unknown */
+/* Returns the largest number of visits of this node in a known plan. */
+uint32_t plans_most_visits(const struct agent *a);
 void plans_forget(struct agent *a);
 
 #endif

@@ -1,8 +1,12 @@
-/* The microbatch table is an array by id: 8192 small entries are cheaper than being clever.
- * Waiting tasks are few (a node's share of one iteration), so picking one is a walk.
+/* queue.c - decides which task a node runs next, by the rules of the execution model.
  *
- * Invariant: a slot's holder is a microbatch that, since it last began again, is between its F's start
- * and its B's end here, or the stale running task's.
+ * The table of microbatches is an array indexed by number: 8192 small entries need no hash table.
+ * Few tasks wait at a time (a node's share of one iteration), so the best one is found by a
+ * linear scan.
+ *
+ * Invariant: the holder of a slot is either a microbatch between the start of its F and the end
+ * of its B on this node, counted from its last restart, or the microbatch of a stale running
+ * task.
  */
 #include "agent/execution/queue.h"
 
@@ -11,13 +15,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
+
 enum { KINDS = 3, NO_SLOT = -1 };
 
 struct entry {
 	bool known;
 	uint32_t attempt; /* the newest */
-	uint8_t arrived;  /* bit per kind: its task of this attempt was taken */
-	uint8_t ended;    /* bit per kind: since it last began */
+	uint8_t arrived;  /* bit per kind: the task of this attempt was taken */
+	uint8_t ended;    /* bit per kind: since the microbatch last began */
 	uint8_t counted;  /* bit per kind, whatever the attempt */
 	int slot;
 };
@@ -33,7 +39,7 @@ struct queue {
 	struct task **waiting;
 	size_t n_waiting, room;
 	struct task *running;
-	uint32_t last; /* microbatch that runs or ran last */
+	uint32_t last; /* microbatch of the running task, or of the last one that ran */
 	uint32_t n_slots, held, counts;
 	struct slot slots[];
 };
@@ -150,7 +156,7 @@ bool queue_supersede(struct queue *q, uint32_t microbatch, uint32_t attempt)
 		return false;
 	if (e->known) {
 		drop_waiting(q, microbatch, false);
-		/* A task that runs on the slot keeps it to its end. */
+		/* A running task keeps its slot to its end. */
 		if (q->running && !q->running->evaluate && !q->running->stale &&
 		    q->running->route.microbatch == microbatch)
 			q->running->stale = true;
@@ -170,7 +176,7 @@ static void take_route(struct task *t, const struct route *r)
 		t->route = *r;
 }
 
-bool queue_go_on(struct queue *q, const struct route *r)
+bool queue_continue(struct queue *q, const struct route *r)
 {
 	struct entry *e = &q->entries[r->microbatch];
 
@@ -208,13 +214,8 @@ enum queue_verdict queue_arrive(struct queue *q, struct task *t)
 	if (verdict != QUEUE_TAKEN)
 		return verdict;
 	if (q->n_waiting == q->room) {
-		size_t room = q->room ? 2 * q->room : 64;
-		struct task **w = realloc(q->waiting, room * sizeof(struct task *));
-
-		if (!w)
-			return QUEUE_FULL;
-		q->waiting = w;
-		q->room = room;
+		q->room = q->room ? 2 * q->room : 64;
+		q->waiting = alloc_resize(q->waiting, q->room, sizeof(struct task *));
 	}
 	t->attempt = t->route.attempt;
 	t->kind = route_kind(&t->route, t->position);
@@ -235,8 +236,9 @@ static bool needs_slot(const struct task *t)
 	return !t->evaluate && t->kind == TASK_FORWARD;
 }
 
-/* Where a node stands in, inputs may come in any order. A data node's B waits for its loss too: with the B
- * the slot goes. */
+/* Returns true if the task has its slot or can get one, and the tasks before it have ended. On a
+ * substitute node inputs may arrive in any order. A data node's B also waits for the loss, because
+ * the B frees the slot. */
 static bool may_start(const struct queue *q, const struct task *t)
 {
 	const struct entry *e = &q->entries[t->route.microbatch];
@@ -250,7 +252,7 @@ static bool may_start(const struct queue *q, const struct task *t)
 		e->ended >> TASK_LOSS & 1);
 }
 
-/* Whether a goes before b. */
+/* Returns true if a is to run before b. */
 static bool comes_before(const struct queue *q, const struct task *a, const struct task *b)
 {
 	uint32_t ra = a->evaluate ? UINT32_MAX : q->ranks[a->kind][a->route.microbatch];
@@ -306,7 +308,7 @@ struct task *queue_start(struct queue *q, int64_t now_us)
 	if (needs_slot(t)) {
 		e->slot = take_slot(q, t->route.microbatch, now_us);
 	} else if (!(e->counted >> t->kind & 1)) {
-		/* From here on it is counted: a running task is never interrupted. */
+		/* Counted from here on, because a running task is never interrupted. */
 		t->count = true;
 		e->counted |= (uint8_t)(1u << t->kind);
 		q->counts++;
@@ -350,7 +352,8 @@ static uint32_t longest_holder(const struct queue *q)
 	return found ? found->holder : QUEUE_NOBODY;
 }
 
-/* Where a node stands in: a gradient that is there before the F. No other is in its way. */
+/* Returns true if the task waits only for a task of its own microbatch. On a substitute node the
+ * gradient can arrive before the F has run; no other microbatch blocks it then. */
 static bool waits_for_itself(const struct queue *q, const struct task *t)
 {
 	bool runs = q->running && q->running->route.microbatch == t->route.microbatch;

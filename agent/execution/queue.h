@@ -1,21 +1,22 @@
-/* queue.h - which task a node runs next, and what it has counted.
+/* queue.h - decides which task a node runs next, and records which gradients it has added.
  *
- * The execution model of docs/formats.md for one node: one task at a time, never interrupted,
- * never idle while a task it may start is waiting. Among those the best rank goes first, then
- * those without rank by (attempt, arrival, microbatch): what runs again is late already and goes
- * before the rest. A microbatch holds one of the node's slots from
- * the start of its F to the end of its B, and no F starts without one.
+ * This is the execution model of docs/formats.md for one node. The node runs one task at a time
+ * and never interrupts it. It is never idle while a task that may start is waiting. Tasks with a
+ * rank run first, in the order of their ranks. The others run by newest attempt, then by arrival,
+ * then by microbatch: a repeated microbatch is late already and therefore runs first. A
+ * microbatch holds one of the node's slots from the start of its F to the end of its B, and no F
+ * starts without a slot.
  *
- * Each microbatch's newest attempt is the only one that counts. Where it goes on (queue_go_on)
- * what is here stays: slot, waiting tasks, the running one. Where it begins again
- * (queue_supersede) older tasks are dropped, and a slot the older attempt held is free again
- * (after the task that is using it, if one is). A gradient is added at most once an iteration
- * for the loss and once for the backward pass, whatever the attempts: they compute the same bits.
- * A node that stands in for one that died may get the gradient before the activation: its B
- * waits for its F.
+ * Only the newest attempt of a microbatch counts. If the attempt continues the one before
+ * (queue_continue), the slot, the waiting tasks and the running task stay. If the microbatch
+ * restarts (queue_supersede), older tasks are dropped and their slot becomes free; a running task
+ * keeps the slot to its end. In each iteration a gradient is added at most once for the loss and
+ * once for the backward pass of a microbatch, because all attempts compute the same bits. A
+ * substitute for a dead node may get the gradient before the activation: its B then waits for its
+ * F.
  *
- * Pure: no clock, no threads. Evaluation tasks take turns with the others but hold no slot and
- * are never counted.
+ * Pure: no clock, no threads. Evaluation tasks run between the others, hold no slot and are never
+ * counted.
  */
 #ifndef AGENT_QUEUE_H
 #define AGENT_QUEUE_H
@@ -29,69 +30,70 @@
 #define QUEUE_NOBODY UINT32_MAX /* no microbatch */
 
 struct task {
-	struct route route; /* the newest that goes on */
+	struct route route; /* of the newest attempt that continues this one */
 	uint32_t position;
 	bool evaluate;
-	bool first;         /* an F on its data node: was never on the way, so never waits */
+	bool first;         /* an F on its data node: never sent, so never reported as waiting */
 	int64_t arrived_us;
-	float *input;       /* owned (malloc); NULL where the task reads the corpus */
+	float *input;       /* owned (malloc); NULL: the task reads the corpus */
 	/* Set by the queue. */
-	uint32_t attempt;   /* in which it came */
+	uint32_t attempt;   /* the attempt with which the task arrived */
 	enum task_kind kind;
-	uint32_t blocker;   /* microbatch it waited for; QUEUE_NOBODY: it did not wait */
+	uint32_t blocker;   /* microbatch that delayed the task; QUEUE_NOBODY: none */
 	bool announced;     /* queue_waiter has returned it */
-	int slot;           /* the slot its microbatch holds; -1 evaluation */
-	bool count;         /* its gradient is to be added */
-	bool stale;         /* superseded while it ran: nobody wants its output */
+	int slot;           /* the slot that the microbatch holds; -1: evaluation */
+	bool count;         /* the gradient must be added */
+	bool stale;         /* superseded while it ran: the output is dropped */
 };
 
 void task_free(struct task *t); /* NULL is allowed */
 
 struct queue; /* opaque */
 
-/* slots >= 1. -ENOMEM. */
+/* Makes an empty queue. slots >= 1; the number comes from a message. -ENOMEM. */
 int queue_new(struct queue **out, uint32_t slots);
-void queue_free(struct queue *q); /* NULL is allowed; a running task too */
+void queue_free(struct queue *q); /* NULL is allowed; a running task is freed too */
 
-/* Forgets the iteration: waiting tasks, attempts, what was counted, slots, ranks. A running task
- * is stale and keeps its slot to its end. Evaluations stay. */
+/* Forgets the iteration: waiting tasks, attempts, counted gradients, slots, ranks. A running task
+ * becomes stale and keeps its slot to its end. Evaluations stay. */
 void queue_clear(struct queue *q);
 void queue_clear_evaluations(struct queue *q);
-/* The node's order for the iteration: earlier in the array, sooner. Entries that name no
- * possible microbatch are passed over; of two equal ones the first counts. */
+/* Sets the node's order for the iteration, first task first. Invalid entries are ignored; of two
+ * equal entries the first counts. */
 void queue_rank(struct queue *q, const struct msg_rank *ranks, size_t n);
 
 enum queue_verdict {
-	QUEUE_TAKEN,  /* the queue owns the task now */
+	QUEUE_TAKEN,  /* the queue now owns the task */
 	QUEUE_OLD,    /* a newer attempt is known */
-	QUEUE_TWICE,  /* this attempt's task was here before */
-	QUEUE_ORPHAN, /* L or B of an attempt that nobody has told of */
-	QUEUE_FULL    /* out of memory, or more evaluations than any plan has */
+	QUEUE_TWICE,  /* this task of this attempt has arrived before */
+	QUEUE_ORPHAN, /* L or B of an unknown attempt */
+	QUEUE_FULL    /* more evaluations than any plan has */
 };
-/* A task that may run as soon as the node likes. Anything but QUEUE_TAKEN leaves it the
- * caller's. A newer attempt supersedes what the queue has of the microbatch. */
+/* Adds a task whose input is available. Unless the result is QUEUE_TAKEN, the caller keeps the
+ * task. A newer attempt supersedes the microbatch's tasks in the queue. */
 enum queue_verdict queue_arrive(struct queue *q, struct task *t);
-/* The microbatch runs again: false when this attempt, or a newer one, is known already. */
+/* Restarts the microbatch. Returns false if this attempt or a newer one is already known. */
 bool queue_supersede(struct queue *q, uint32_t microbatch, uint32_t attempt);
-/* The microbatch goes on by this route, a newer attempt than what is known here, to which it is as
- * route_goes_on says: false when it is not newer. */
-bool queue_go_on(struct queue *q, const struct route *r);
+/* Continues the microbatch by this route; route_continues must hold for the known route and this
+ * one. Returns false if the attempt is not newer than the known one. */
+bool queue_continue(struct queue *q, const struct route *r);
 
-/* Starts the best task that may start, unless one is running: NULL none. Borrowed; it runs until
- * queue_end. */
+/* Starts the best task that may start. NULL: none, or a task is running. The task is borrowed and
+ * runs until queue_end. */
 struct task *queue_start(struct queue *q, int64_t now_us);
-/* The running task has ended: given to the caller (task_free). Its slot is free after a B. */
+/* Ends the running task and gives it to the caller (task_free). A B frees the slot. */
 struct task *queue_end(struct queue *q);
-const struct task *queue_running(const struct queue *q); /* NULL none */
+const struct task *queue_running(const struct queue *q); /* NULL: none */
 
-/* The next waiting task that arrived from elsewhere and could not start at once, each once:
- * NULL none. Call it after queue_start. Sets its blocker: what holds a slot longest where an F
- * lacks one, else what runs or ran last. */
+/* Returns each task that arrived from another node and could not start at once, one per call; NULL:
+ * no more. Call it after queue_start. Sets the blocker: if an F lacks a slot, the microbatch that
+ * has held a slot longest, otherwise the microbatch that runs or ran last. */
 const struct task *queue_waiter(struct queue *q);
 
-/* Whether the gradient of the microbatch's loss, or of its backward pass, is added here, whatever the attempt; or
- * by the task that runs. And how many ever were. */
+/* Returns true if any attempt has added the gradient of the microbatch's loss or backward pass; the
+ * running task counts. */
 bool queue_counted(const struct queue *q, uint32_t microbatch, enum task_kind kind);
+/* Returns the number of gradients that were ever added. */
 uint32_t queue_counts(const struct queue *q);
 
 uint32_t queue_waiting(const struct queue *q);    /* tasks */

@@ -13,15 +13,15 @@ const char *route_read(struct route *to, const struct route *from,
 	uint64_t stages = 0;
 
 	if (from->n_hops == 0 || from->n_hops > limits->n_stages || from->n_hops > MSG_STAGES)
-		return "a route with no hop, or with more hops than there are stages";
+		return "a route without hops, or with more hops than stages";
 	if (from->microbatch >= MSG_MICROBATCHES)
-		return "a microbatch beyond the most there may be";
+		return "a microbatch number that is too large";
 	if (from->since > from->attempt)
 		return "a route that began after its attempt";
 	if (from->shard >= limits->n_shards)
 		return "a shard that does not exist";
 	if (from->stages[0] != 0)
-		return "a route that does not begin in stage 0";
+		return "a route that does not begin with stage 0";
 	for (uint32_t i = 0; i < from->n_hops; i++) {
 		if (from->nodes[i] >= limits->n_nodes || from->stages[i] >= limits->n_stages ||
 		    from->stages[i] >= MSG_STAGES)
@@ -45,7 +45,7 @@ bool route_equal(const struct route *a, const struct route *b)
 	       memcmp(a->stages, b->stages, a->n_hops) == 0;
 }
 
-bool route_goes_on(const struct route *a, const struct route *b)
+bool route_continues(const struct route *a, const struct route *b)
 {
 	return a->n_hops > 0 && a->attempt >= b->since && a->microbatch == b->microbatch &&
 	       a->shard == b->shard && a->wave == b->wave && a->n_hops == b->n_hops &&

@@ -1,7 +1,7 @@
 /* route.h - a microbatch's route as a chain of tasks (wire/chain.h).
  *
- * An evaluation ends with its loss: positions 0 .. n. Position t + 1 gets the output of t.
- * Pure; plain data.
+ * The task at position t + 1 gets the output of position t. An evaluation ends with its loss: it
+ * has positions 0 .. n. Pure functions on plain data.
  */
 #ifndef AGENT_ROUTE_H
 #define AGENT_ROUTE_H
@@ -12,24 +12,24 @@
 #include "base/route.h"
 #include "wire/msg.h"
 
-/* What every route must fit into. */
+/* Limits that every route must keep. */
 struct route_limits {
 	uint32_t n_nodes, n_stages, n_shards;
 };
 
-/* Copies and checks: NULL, or in words what is wrong with it (then *to is not to be used). The
- * first stage is 0, no node and no stage comes twice, all are in range. */
+/* Checks and copies a route: the first stage is 0, no node or stage occurs twice, and all are in
+ * range. Returns NULL, or a description of the fault; *to must then not be used. */
 const char *route_read(struct route *to, const struct route *from,
 		       const struct route_limits *limits);
-/* Whether both go through the same nodes with the same data, attempt included. */
+/* Returns true if both have the same nodes, the same data and the same attempt. */
 bool route_equal(const struct route *a, const struct route *b);
-/* Whether b only has other nodes stand in for some of a's: all that a's others have done stays good, for
- * the bits are the same. */
-bool route_goes_on(const struct route *a, const struct route *b);
-int route_find(const struct route *r, uint16_t node); /* its hop; -1 none */
+/* Returns true if b differs from a only in that some nodes are replaced. The work of the remaining
+ * nodes stays valid, because the substitutes compute the same bits. */
+bool route_continues(const struct route *a, const struct route *b);
+int route_find(const struct route *r, uint16_t node); /* the node's hop; -1: none */
 
-uint32_t route_last(const struct route *r, bool evaluate); /* its last position */
-/* t <= route_last(r, false) for these three. */
+uint32_t route_last(const struct route *r, bool evaluate); /* the last position */
+/* Properties of the task at position t, t <= route_last(r, false). */
 enum task_kind route_kind(const struct route *r, uint32_t t);
 uint16_t route_node(const struct route *r, uint32_t t);
 uint8_t route_stage(const struct route *r, uint32_t t);

@@ -1,8 +1,8 @@
-/* A node's tasks: from the queue to the worker, and their outputs on their way.
+/* tasks.c - moves a node's tasks from the queue to the worker, and their outputs to the next node.
  *
- * The worker computes; then, when the run is emulated, the task lasts on until its planned end.
- * All that others see of it (its output, its end in the reports, the next task's start) comes
- * at that end.
+ * The worker computes a task. In an emulated run the task then lasts until its planned end, so that
+ * a fast machine can play a slow one. The output, the report of the end and the start of the next
+ * task all wait for the planned end.
  */
 #include "agent/execution/tasks.h"
 
@@ -15,12 +15,12 @@
 
 enum { LATE_MOST_US = 20000 };
 
-/* The running task: computing (the worker has it), then until ends_us done. */
+/* The running task: first the worker computes it, then it waits for ends_us. */
 struct tasks {
 	bool computed;
 	struct job result;
 	int64_t began_us, ends_us;
-	int64_t busy_until_us; /* dispatch overhead */
+	int64_t busy_until_us; /* end of the dispatch overhead */
 	uint64_t n_done;
 };
 
@@ -39,14 +39,9 @@ void tasks_free(struct tasks *x)
 void tasks_arrive(struct agent *a, const struct route *r, uint32_t position, bool evaluate,
 		  float *input, int64_t arrived_us)
 {
-	struct task *t = calloc(1, sizeof(*t));
+	struct task *t = alloc_new(sizeof(*t));
 	enum queue_verdict verdict;
 
-	if (!t) {
-		free(input);
-		tell_trouble(a, true, "no memory for a task");
-		return;
-	}
 	t->route = *r;
 	t->position = position;
 	t->evaluate = evaluate;
@@ -63,7 +58,7 @@ void tasks_arrive(struct agent *a, const struct route *r, uint32_t position, boo
 		a->tally.refused++;
 }
 
-/* The data of the microbatch: where in its shard, or in the validation part. */
+/* Returns the position of the microbatch's data in its shard, or in the validation part. */
 static uint64_t data_position(const struct agent *a, const struct task *t)
 {
 	if (t->evaluate)
@@ -71,10 +66,10 @@ static uint64_t data_position(const struct agent *a, const struct task *t)
 	return (a->progress.iteration - 1) * a->progress.per_shard + t->route.wave;
 }
 
-/* When a task that is started now was free to start. In an emulated run the loop's own lateness
- * (other processes had the processor) must not add up from task to task: a task begins when the
- * node became free or the task came, whichever was later, unless that is too long ago to be
- * lateness. */
+/* Returns the time at which a task that is started now could have started. Other processes may
+ * use the processor and delay the event loop. In an emulated run such delays must not add up from
+ * task to task. A task therefore begins when the node became free or the task arrived, whichever
+ * was later, unless that is longer ago than such a delay lasts. */
 static int64_t find_begin_us(const struct agent *a, const struct task *t, int64_t now_us)
 {
 	int64_t free_us = a->modules.tasks->busy_until_us > t->arrived_us
@@ -129,10 +124,10 @@ void tasks_job_done(struct agent *a, struct job *job, int64_t now_us)
 	const struct task *t = queue_running(a->progress.queue);
 	int64_t planned;
 
-	if (!t) /* forgotten with its run */
+	if (!t) /* dropped with its run */
 		return;
 	a->modules.tasks->result = *job;
-	job->out = NULL; /* the result's now */
+	job->out = NULL; /* belongs to the result now */
 	a->modules.tasks->computed = true;
 	planned = a->modules.tasks->began_us +
 		  planned_us(a, t, job->ended_us - a->modules.tasks->began_us);
@@ -163,7 +158,7 @@ static void pass_on(struct agent *a, const struct task *t, int64_t ended_us)
 	} else {
 		if (!t->evaluate && outputs_keep(a->modules.outputs, t->route.microbatch,
 						 t->kind, out, a->held.activation) < 0)
-			tell_trouble(a, true, "no memory for what was sent");
+			tell_trouble(a, true, "no memory to keep an output for a reroute");
 		links_send_output(a, &t->route, t->position, t->evaluate, out, ended_us);
 	}
 }
@@ -209,7 +204,7 @@ void tasks_free_from(struct agent *a, int64_t at_us)
 	a->modules.tasks->busy_until_us = at_us;
 }
 
-void tasks_tell_waiting(struct agent *a)
+void tasks_report_waiting(struct agent *a)
 {
 	const struct task *waiter;
 

@@ -1,4 +1,5 @@
-/* tasks.h - a node's tasks: from the queue to the worker, and their outputs on their way. */
+/* tasks.h - moves a node's tasks from the queue to the worker, and their outputs to the next
+ * node. */
 #ifndef AGENT_TASKS_H
 #define AGENT_TASKS_H
 
@@ -9,7 +10,7 @@
 
 struct agent;
 struct job;
-struct tasks; /* opaque; the agent has them */
+struct tasks; /* opaque */
 
 struct tasks *tasks_new(void); /* tasks_free */
 void tasks_free(struct tasks *t);  /* NULL is allowed */
@@ -17,18 +18,18 @@ void tasks_free(struct tasks *t);  /* NULL is allowed */
 /* Queues position t of the route; input (B, T, C) is given, NULL for tokens. */
 void tasks_arrive(struct agent *a, const struct route *r, uint32_t position, bool evaluate,
 		  float *input, int64_t arrived_us);
-/* Starts the queue's next task: whether *job is now its. */
+/* Starts the queue's next task. Returns true if there is one; *job is then its job. */
 bool tasks_next_job(struct agent *a, struct job *job, int64_t now_us);
-/* The job is computed; its task lasts on to its planned end. The output is taken from the job. */
+/* Takes the output of a computed job. The task lasts until its planned end. */
 void tasks_job_done(struct agent *a, struct job *job, int64_t now_us);
-/* Ends the task whose time has come: told, its output passed on, the next may start. */
+/* Ends a task that is due: reports its end and passes its output on. */
 void tasks_end_due(struct agent *a, int64_t now_us);
-/* Tells which tasks came and could not start. */
-void tasks_tell_waiting(struct agent *a);
-void tasks_drop_running(struct agent *a); /* one that is computed and waits for its end */
-void tasks_forget(struct agent *a);       /* the run is over */
-void tasks_free_from(struct agent *a, int64_t at_us); /* no task begins before */
-int64_t tasks_deadline_us(const struct agent *a);     /* when one ends, or may start */
-uint64_t tasks_done(const struct agent *a);           /* how many have ended */
+/* Reports the tasks that arrived and could not start. */
+void tasks_report_waiting(struct agent *a);
+void tasks_drop_running(struct agent *a); /* if it is computed and waits for its end */
+void tasks_forget(struct agent *a);       /* when the run has ended */
+void tasks_free_from(struct agent *a, int64_t at_us); /* no task begins before at_us */
+int64_t tasks_deadline_us(const struct agent *a);     /* when a task ends or may start */
+uint64_t tasks_done(const struct agent *a);           /* number of tasks that have ended */
 
 #endif

@@ -12,6 +12,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
+
 struct worker {
 	pthread_t thread;
 	pthread_mutex_t lock;
@@ -29,7 +31,7 @@ static void *run_jobs(void *argument)
 	struct worker *w = argument;
 	const uint64_t one = 1;
 
-	/* On Linux a nice value is a thread's own. */
+	/* On Linux each thread has its own nice value. */
 	setpriority(PRIO_PROCESS, (id_t)gettid(), getpriority(PRIO_PROCESS, 0) + 5);
 	pthread_mutex_lock(&w->lock);
 	for (;;) {
@@ -51,11 +53,9 @@ static void *run_jobs(void *argument)
 
 int worker_new(struct worker **out, struct error *err)
 {
-	struct worker *w = calloc(1, sizeof(*w));
+	struct worker *w = alloc_new(sizeof(*w));
 	int rc;
 
-	if (!w)
-		return error_set(err, -ENOMEM, "no memory for the compute thread");
 	w->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (w->fd < 0) {
 		rc = error_set(err, -errno, "eventfd: %s", strerror(errno));
@@ -70,7 +70,7 @@ int worker_new(struct worker **out, struct error *err)
 		pthread_mutex_destroy(&w->lock);
 		close(w->fd);
 		free(w);
-		return error_set(err, -rc, "no thread to compute in: %s", strerror(rc));
+		return error_set(err, -rc, "cannot start the compute thread: %s", strerror(rc));
 	}
 	*out = w;
 	return 0;

@@ -1,8 +1,8 @@
-/* worker.h - the one thread that computes, one job at a time.
+/* worker.h - a thread that runs jobs, one at a time.
  *
- * The main loop must never wait for a matrix product: it hands a job over, goes on polling, and
- * finds worker_fd readable when the job is done. Between worker_start and worker_finished what
- * the job points at belongs to the worker.
+ * The main loop must never wait for a matrix product. It hands a job over and continues to poll;
+ * worker_fd becomes readable when the job has ended. Between worker_start and worker_finished the
+ * job and all memory that it points to belong to the worker.
  */
 #ifndef AGENT_WORKER_H
 #define AGENT_WORKER_H
@@ -14,7 +14,8 @@
 struct worker; /* opaque */
 
 /* Gives *out (worker_free). The thread runs at a nice value 5 above the caller's, so that the
- * loop and its heartbeats go first. -EAGAIN, -ENOMEM, -EMFILE. */
+ * loop and its heartbeats go first. -EAGAIN, -EMFILE, -ENOMEM
+ * from the kernel. */
 int worker_new(struct worker **out, struct error *err);
 /* Waits for the job under way. NULL is allowed. */
 void worker_free(struct worker *w);
@@ -25,7 +26,7 @@ void worker_start(struct worker *w, void (*work)(void *context, void *job), void
 		  void *job);
 /* Returns true if a job is running, or has ended and was not yet taken with worker_finished. */
 bool worker_busy(const struct worker *w);
-/* Returns the ended job, once; it belongs to the caller again. NULL: none. Never waits. */
+/* Returns the ended job once; the job belongs to the caller again. NULL: none. Never waits. */
 void *worker_finished(struct worker *w);
 
 #endif

@@ -94,7 +94,7 @@ static enum fate take_chain(struct agent *a, const struct msg *m, int64_t now_us
 		known = &a->progress.routes[r.microbatch];
 		if (!known->n_hops || known->attempt < r.attempt)
 			return FATE_EARLY;
-		if (r.attempt < known->attempt && route_goes_on(&r, known) &&
+		if (r.attempt < known->attempt && route_continues(&r, known) &&
 		    route_node(known, t->index - 1) == t->from &&
 		    route_node(known, t->index) == a->run.node)
 			r = *known;

@@ -31,7 +31,7 @@ static void test_missed_commit(void **state)
 	c->nodes[3].ready = true;
 	cluster_start(c);
 	cluster_until(c, three_complains, "node 3 to say what it holds");
-	assert_non_null(strstr(c->nodes[3].trouble, "1 committed here"));
+	assert_non_null(strstr(c->nodes[3].trouble, "iteration 1 is committed here"));
 	c->nodes[3].ready = false;
 	cluster_finish(c);
 	/* Its own stage again, and nothing fetched: it has what it had. */

@@ -88,19 +88,19 @@ static void test_going_on(void **state)
 	r.attempt = 3;
 	r.nodes[0] = 5;
 	r.nodes[2] = 7;
-	assert_true(route_goes_on(&was, &r));
+	assert_true(route_continues(&was, &r));
 	assert_int_equal(route_find(&r, 7), 2);
 	assert_int_equal(route_find(&r, 3), -1);
 	r.since = 3;
-	assert_false(route_goes_on(&was, &r));
+	assert_false(route_continues(&was, &r));
 	r.since = 1;
 	r.wave = 5;
-	assert_false(route_goes_on(&was, &r));
+	assert_false(route_continues(&was, &r));
 	r = was;
 	r.stages[1] = 1;
 	r.stages[2] = 2;
-	assert_false(route_goes_on(&was, &r));
-	assert_false(route_goes_on(&(struct route){ .microbatch = 3 }, &was)); /* of which nothing is known */
+	assert_false(route_continues(&was, &r));
+	assert_false(route_continues(&(struct route){ .microbatch = 3 }, &was)); /* of which nothing is known */
 	assert_null(route_read(&r, &m, &(struct route_limits){ 10, 4, 4 }));
 	assert_int_equal(r.since, 1);
 	m.since = 3;

@@ -262,14 +262,14 @@ static bool take_route(struct run *r, uint16_t node, const struct route *route)
 	struct route was = r->known[node][m];
 	struct queue *q = r->queues[node];
 
-	if (!route_goes_on(&was, route) || route_find(&was, node) != route_find(route, node)) {
+	if (!route_continues(&was, route) || route_find(&was, node) != route_find(route, node)) {
 		if (!queue_supersede(q, m, route->attempt))
 			return false;
 		r->known[node][m] = *route;
 		memset(r->sent[node][m], 0, sizeof(r->sent[node][m]));
 		return route->nodes[0] == node;
 	}
-	if (!queue_go_on(q, route))
+	if (!queue_continue(q, route))
 		return false;
 	r->known[node][m] = *route;
 	for (uint32_t t = 0; t < 2 * route->n_hops; t++) {
@@ -293,7 +293,7 @@ static void take_tensor(struct run *r, const struct event *e)
 		post_event(r, ARRIVE, r->now + 1, e->node, route, e->position);
 		return;
 	}
-	if (e->position > 0 && route->attempt < known->attempt && route_goes_on(route, known) &&
+	if (e->position > 0 && route->attempt < known->attempt && route_continues(route, known) &&
 	    route_node(known, e->position - 1) == route_node(route, e->position - 1) &&
 	    route_node(known, e->position) == e->node)
 		route = known;

@@ -90,8 +90,8 @@ static void test_going_on(void **state)
 	arrive(q, 2, 0, 1, 0);
 	assert_int_equal(queue_start(q, 0)->route.microbatch, 1);
 	r.nodes[0] = 3;
-	assert_true(queue_go_on(q, &r));
-	assert_false(queue_go_on(q, &r));
+	assert_true(queue_continue(q, &r));
+	assert_false(queue_continue(q, &r));
 	t = queue_end(q);
 	assert_false(t->stale);
 	assert_int_equal(t->route.nodes[0], 3);
@@ -101,7 +101,7 @@ static void test_going_on(void **state)
 	assert_int_equal(arrive(q, 1, 1, 1, 2), QUEUE_TWICE);
 	r = two_hops(2, 1);
 	r.nodes[0] = 3;
-	assert_true(queue_go_on(q, &r));
+	assert_true(queue_continue(q, &r));
 	assert_int_equal(queue_waiting(q), 1);
 	assert_null(queue_start(q, 3));
 	arrive(q, 1, 1, 3, 4);

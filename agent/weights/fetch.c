@@ -6,17 +6,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "wire/msg.h"
 
 enum {
-	SILENCE_US = 5000000, /* at least, and so many times what a piece takes */
-	TIMES = 3,
-	FIRST_SILENCE_US = 1000000, /* before any piece: the source may have sent it to our predecessor */
-	SILENCE_MOST_US = 40000000, /* where nothing comes at all */
-	FETCH_AGAIN_US = 20000, /* after a piece that came at the wrong moment */
+	/* Pieces are requested again after this silence, or after SILENCE_TIMES the time of a piece
+	 * if that is longer. */
+	SILENCE_US = 5000000,
+	SILENCE_TIMES = 3,
+	FIRST_SILENCE_US = 1000000, /* before the first piece, which the source may have sent to a
+				     * process that ran on this node before */
+	SILENCE_MOST_US = 40000000, /* limit, since the silence doubles while nothing arrives */
+	FETCH_AGAIN_US = 20000,     /* pause after a piece that arrived at the wrong moment */
 	WINDOW_LEAST = 2,
-	QUEUE_LITTLE_US = 100000, /* or half of the least, beyond that: the window grows; */
-	QUEUE_MUCH_US = 200000    /* or once it: shrinks */
+	/* Time beyond that of the fastest piece. The window grows below QUEUE_LITTLE_US or half
+	 * of the fastest time, and shrinks above QUEUE_MUCH_US or once the fastest time. */
+	QUEUE_LITTLE_US = 100000,
+	QUEUE_MUCH_US = 200000
 };
 
 bool fetch_piece(size_t parameters, uint32_t i, size_t *from, size_t *floats)
@@ -38,14 +44,14 @@ int fetch_begin(struct fetch *f, uint16_t source, uint8_t stage, size_t paramete
 	f->stage = stage;
 	f->parameters = parameters;
 	f->state = malloc(3 * parameters * sizeof(float));
-	f->held = calloc(n, sizeof(f->held[0]));
-	f->fresh = calloc(n, sizeof(f->fresh[0]));
-	f->of = calloc(n, sizeof(f->of[0]));
-	f->asked_us = calloc(n, sizeof(f->asked_us[0]));
-	if (!f->state || !f->held || !f->fresh || !f->of || !f->asked_us) {
+	if (!f->state) {
 		fetch_end(f);
 		return -ENOMEM;
 	}
+	f->held = alloc_array(n, sizeof(f->held[0]));
+	f->fresh = alloc_array(n, sizeof(f->fresh[0]));
+	f->of = alloc_array(n, sizeof(f->of[0]));
+	f->asked_us = alloc_array(n, sizeof(f->asked_us[0]));
 	f->n = n;
 	f->window = WINDOW_LEAST;
 	f->least_us = INT64_MAX;
@@ -153,13 +159,13 @@ int fetch_take(struct fetch *f, uint32_t piece, uint64_t iteration, const void *
 	    bytes != 3 * floats * sizeof(float))
 		return -EINVAL;
 	f->heard_us = now_us;
-	f->patience_us = take_larger(SILENCE_US, TIMES * f->took_us);
+	f->patience_us = take_larger(SILENCE_US, SILENCE_TIMES * f->took_us);
 	if (f->held[piece])
 		return -EALREADY;
 	if (f->n_held == 0 && iteration > f->iteration)
 		f->iteration = iteration;
 	if (iteration < f->iteration) {
-		f->window = 1; /* what has no others before it comes sooner after its commit */
+		f->window = 1; /* a piece that queues behind no other arrives sooner */
 		fetch_refuse(f, piece, now_us);
 		return -ESTALE;
 	}

@@ -1,4 +1,5 @@
-/* restore.c - restores a stage that no process holds, from a file or from neighbouring stages. */
+/* restore.c - restores a stage that no process holds, from a file or from neighbouring stages.
+ * Without it the run would end when the last replica of a stage dies. */
 #include "agent/weights/restore.h"
 
 #include <errno.h>
@@ -11,7 +12,7 @@
 #include "agent/weights/fetch.h"
 #include "base/alloc.h"
 
-/* What MSG_RESTORE ordered. */
+/* The newest MSG_RESTORE and its progress. */
 struct restore {
 	bool wanted;
 	struct msg_restore order;
@@ -21,8 +22,8 @@ struct restore {
 	uint64_t hashes[2];
 	uint32_t done; /* of order.n_from */
 	struct fetch fetch;
-	bool loading; /* the worker is at it */
-	bool made;    /* the stage was made so, of its neighbours */
+	bool loading; /* the worker runs the restore's job */
+	bool made;    /* the present stage is an average of its neighbours */
 };
 
 struct restore *restore_new(void)
@@ -81,10 +82,10 @@ void restore_begin(struct agent *a, const struct msg_restore *m)
 		return;
 	}
 	if (!is_sensible(a, m)) {
-		tell_trouble(a, false, "stage %u cannot be restored in this way", m->stage);
+		tell_trouble(a, false, "the order to restore stage %u is invalid", m->stage);
 		return;
 	}
-	r->wanted = true; /* the rest is forgotten when the worker is done with it: assign.c */
+	r->wanted = true; /* assign.c resets the rest once the worker has finished */
 	r->order = *m;
 	for (uint32_t i = 0; i < m->n_from; i++) {
 		r->nodes[i] = m->nodes[i];
@@ -94,7 +95,7 @@ void restore_begin(struct agent *a, const struct msg_restore *m)
 	}
 	a->held.assign = (struct msg_assign){ m->assignment, m->stage, 1 };
 	a->held.standing = STAND_WAITING;
-	log_line(a->options.log, LOG_INFO, "stage %u is to be restored as of it %" PRIu64,
+	log_line(a->options.log, LOG_INFO, "restoring stage %u as of iteration %" PRIu64,
 		 m->stage, m->iteration);
 }
 
@@ -128,7 +129,7 @@ bool restore_next_job(struct agent *a, struct job *job, int64_t now_us)
 	}
 	if (r->fetch.n == 0 && fetch_begin(&r->fetch, r->nodes[r->done], r->stages[r->done],
 					   a->held.parameters, now_us) < 0) {
-		tell_unready(a, "no memory", now_us);
+		tell_unready(a, "no memory for a neighbour's state", now_us);
 		return false;
 	}
 	if (r->fetch.took_us == 0)
@@ -151,7 +152,7 @@ void restore_job_done(struct agent *a, const struct job *job, int64_t now_us)
 
 	r->loading = false;
 	if (a->held.standing != STAND_RESTORING && a->held.standing != STAND_PREPARING)
-		return; /* ordered anew meanwhile */
+		return; /* a newer order has arrived */
 	if (job->rc < 0) {
 		tell_unready(a, job->err.text, now_us);
 		return;

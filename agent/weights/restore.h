@@ -1,5 +1,6 @@
-/* restore.h - a stage that no process holds any more: from this machine's checkpoint, or the weighed
- * average of its neighbours. What happens to the stage before and after is assign.c's.
+/* restore.h - restores a stage that no process holds, from this machine's checkpoint or as the
+ * weighted average of the neighbouring stages. assign.c prepares and measures the stage before
+ * and after.
  */
 #ifndef AGENT_RESTORE_H
 #define AGENT_RESTORE_H
@@ -11,24 +12,27 @@
 
 struct agent;
 struct job;
-struct restore; /* opaque; the agent has one */
+struct restore; /* opaque */
 
 struct restore *restore_new(void); /* restore_free */
 void restore_free(struct restore *r);  /* NULL is allowed */
 
+/* Takes an order unless a newer assignment is known. Reports an invalid order. */
 void restore_begin(struct agent *a, const struct msg_restore *m);
-bool restore_wanted(const struct agent *a); /* the newest assignment is one */
-/* The stage was made of its neighbours, and no iteration has begun with it: that it is the run's may not be recorded. */
+/* Returns true if the newest assignment is a restore. */
+bool restore_wanted(const struct agent *a);
+/* Returns true if the stage is an average of its neighbours and no iteration has begun with it. The
+ * run's record may then not contain this stage. */
 bool restore_unused(const struct agent *a);
-void restore_cancel(struct agent *a);       /* another is newer */
-/* The file, into the job; false: it has no folder, and that is told. */
+void restore_cancel(struct agent *a); /* when a newer assignment arrives */
+/* Sets the job's file. Returns false if the agent has no run folder, and reports this. */
 bool restore_name_file(struct agent *a, struct job *job, int64_t now_us);
 bool restore_next_job(struct agent *a, struct job *job, int64_t now_us);
 void restore_job_done(struct agent *a, const struct job *job, int64_t now_us);
-/* Takes a piece; false: it is not its. */
+/* Takes a piece. Returns false if the piece is not for the restore. */
 bool restore_piece_arrived(struct agent *a, const struct msg *m, int64_t now_us);
-void restore_turn(struct agent *a, int64_t now_us); /* asks for pieces */
+void restore_turn(struct agent *a, int64_t now_us); /* requests pieces */
 int64_t restore_deadline_us(const struct agent *a);
-void restore_forget(struct agent *a); /* what is under way of it; the worker must not be at it */
+void restore_forget(struct agent *a); /* drops the progress; the worker must be idle */
 
 #endif

@@ -1,8 +1,8 @@
-/* Checkpoints: the own stage, durably on this machine's disk.
+/* save.c - saves checkpoints of this node's stage durably on this machine's disk.
  *
- * The worker copies the stage before its next step, and a thread of its own writes the copy:
- * training goes on meanwhile. One is written at a time; an order that comes too soon is
- * answered with a no.
+ * The worker copies the stage before its next step. A second thread writes the copy, so that
+ * training continues meanwhile. Only one checkpoint is written at a time; another order is
+ * refused.
  */
 #include "agent/weights/save.h"
 
@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "agent/state.h"
+#include "base/alloc.h"
 #include "model/files/checkpoint.h"
 
 struct save_job {
@@ -27,10 +28,10 @@ struct save_job {
 
 /* The one checkpoint that is being written. */
 struct save {
-	struct worker *worker; /* a thread of its own: disks are slow */
-	bool wanted;           /* a copy of the stage, before it steps again */
-	bool copying;          /* by the other worker */
-	bool writing;
+	struct worker *worker; /* a second thread, because disks are slow */
+	bool wanted;           /* the stage must be copied before it steps again */
+	bool copying;          /* the compute thread makes the copy */
+	bool writing;          /* the second thread writes the copy */
 	struct msg_save order;
 	uint8_t stage; /* of the order */
 	struct save_job *job;
@@ -38,11 +39,9 @@ struct save {
 
 int save_new(struct save **out, struct error *err)
 {
-	struct save *s = calloc(1, sizeof(*s));
+	struct save *s = alloc_new(sizeof(*s));
 	int rc;
 
-	if (!s)
-		return error_set(err, -ENOMEM, "no memory for the agent");
 	rc = worker_new(&s->worker, err);
 	if (rc < 0)
 		free(s);
@@ -88,7 +87,8 @@ static void tell_not_saved(struct agent *a, const struct msg_save *order, uint8_
 	tell_saved(a, &s, now_us);
 }
 
-/* A controller that took over may order what its predecessor did: that is answered once, when it is written. */
+/* A restarted controller may repeat an order of the controller before. Such an order is answered
+ * once, when the checkpoint is written. */
 void save_begin(struct agent *a, const struct msg_save *m, int64_t now_us)
 {
 	struct save *s = a->modules.save;
@@ -104,8 +104,8 @@ void save_begin(struct agent *a, const struct msg_save *m, int64_t now_us)
 		s->stage = a->held.stage;
 		s->wanted = true;
 	} else if (s->order.iteration != m->iteration || s->stage != a->held.stage) {
-		tell_not_saved(a, m, a->held.stage, "the one before is still being written",
-			       now_us);
+		tell_not_saved(a, m, a->held.stage,
+			       "the previous checkpoint is still being written", now_us);
 	}
 }
 
@@ -116,8 +116,10 @@ bool save_next_job(struct agent *a, struct job *job)
 	if (!s->wanted || a->held.standing != STAND_READY)
 		return false;
 	s->wanted = false;
-	if (s->order.iteration != a->held.committed || s->stage != a->held.stage) { /* assigned anew before the worker had time */
-		tell_not_saved(a, &s->order, s->stage, "it holds something else by now", a->now_us);
+	if (s->order.iteration != a->held.committed || s->stage != a->held.stage) {
+		/* The node got another stage before the worker was free. */
+		tell_not_saved(a, &s->order, s->stage, "it now holds another stage or iteration",
+			       a->now_us);
 		return false;
 	}
 	s->copying = true;
@@ -128,13 +130,14 @@ bool save_next_job(struct agent *a, struct job *job)
 void save_job_done(struct agent *a, struct job *job, int64_t now_us)
 {
 	struct save *s = a->modules.save;
-	struct save_job *j = job->rc == 0 ? calloc(1, sizeof(*j)) : NULL;
+	struct save_job *j;
 
 	s->copying = false;
-	if (!j) {
+	if (job->rc < 0) {
 		tell_not_saved(a, &s->order, s->stage, "no memory for a copy of the stage", now_us);
 		return;
 	}
+	j = alloc_new(sizeof(*j));
 	*j = (struct save_job){ .run_dir = a->options.run_dir,
 				.config = a->config,
 				.stage = s->stage,
@@ -157,28 +160,28 @@ static void free_job(struct save *s)
 void save_turn(struct agent *a, int64_t now_us)
 {
 	struct save *s = a->modules.save;
-	struct msg_saved told = { .iteration = 0 };
+	struct msg_saved saved = { .iteration = 0 };
 
 	if (!s->writing || !worker_finished(s->worker))
 		return;
-	told.iteration = s->job->order.iteration;
-	told.stage = s->job->stage;
+	saved.iteration = s->job->order.iteration;
+	saved.stage = s->job->stage;
 	if (s->job->rc == 0) {
-		told.hash = s->job->hash;
-		told.bytes = s->job->bytes;
+		saved.hash = s->job->hash;
+		saved.bytes = s->job->bytes;
 	} else {
-		snprintf(told.text, sizeof(told.text), "%.*s", (int)sizeof(told.text) - 1,
+		snprintf(saved.text, sizeof(saved.text), "%.*s", (int)sizeof(saved.text) - 1,
 			 s->job->err.text);
 	}
 	free_job(s);
-	tell_saved(a, &told, now_us);
+	tell_saved(a, &saved, now_us);
 }
 
 void save_free(struct save *s)
 {
 	if (!s)
 		return;
-	worker_free(s->worker); /* waits */
+	worker_free(s->worker); /* waits for the writer */
 	if (s->writing)
 		free_job(s);
 	free(s);
@@ -192,7 +195,7 @@ void save_forget(struct agent *a)
 	s->wanted = s->copying = false;
 	if (!s->writing)
 		return;
-	worker_free(s->worker); /* waits */
+	worker_free(s->worker); /* waits for the writer */
 	s->worker = NULL;
 	free_job(s);
 	if (worker_new(&s->worker, &err) < 0)

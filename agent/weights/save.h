@@ -1,4 +1,5 @@
-/* save.h - checkpoints: the own stage, durably on this machine's disk, while training goes on. */
+/* save.h - saves checkpoints of this node's stage on this machine's disk while training
+ * continues. */
 #ifndef AGENT_SAVE_H
 #define AGENT_SAVE_H
 
@@ -10,19 +11,21 @@
 
 struct agent;
 struct job;
-struct save; /* opaque; the agent has one */
+struct save; /* opaque */
 
-/* With a thread of its own. Errors of worker_new; -ENOMEM. */
+/* Starts a second thread. Gives *out (save_free). Errors of worker_new. */
 int save_new(struct save **out, struct error *err);
-void save_free(struct save *s); /* waits for what is being written; NULL is allowed */
+void save_free(struct save *s); /* waits for the writer; NULL is allowed */
 int save_fd(const struct save *s); /* poll for POLLIN */
 
+/* Takes an order, or refuses it with a report. */
 void save_begin(struct agent *a, const struct msg_save *m, int64_t now_us);
-bool save_wanted(const struct agent *a); /* a copy of the stage, before it steps again */
+/* Returns true if the stage must be copied before it steps again. */
+bool save_wanted(const struct agent *a);
 bool save_next_job(struct agent *a, struct job *job);
-/* The copy is made: taken from the job. */
+/* Takes the copy from the job and starts to write it. */
 void save_job_done(struct agent *a, struct job *job, int64_t now_us);
-void save_turn(struct agent *a, int64_t now_us); /* looks after the writer */
-void save_forget(struct agent *a);               /* waits for what is being written */
+void save_turn(struct agent *a, int64_t now_us); /* reports a checkpoint that is written */
+void save_forget(struct agent *a);               /* waits for the writer */
 
 #endif

@@ -1,13 +1,15 @@
-/* The copy of a stage that this node keeps beside its own: for a stage with one replica, for a
- * move to another stage, or to join its own.
+/* standby.c - keeps a second copy of a stage on this node: as a reserve for a stage with one
+ * replica, before a move to another stage, or before the node joins its own stage.
  *
- * It is fetched while the run goes on, and follows the run from the first piece: it gets every
- * reduction's sum, as replicas do, and steps with every commit. AdamW works element by element,
- * so the pieces that are there can step without the others; a piece that comes later is of a
- * later iteration and waits until the copy has come so far. The controller commits when the sum is
- * with the whole copies too: a stage with one replica and one copy is in two places after every
- * commit. For one that is still being fetched nobody waits: its sums may come after the commit, and
- * what the controller orders meanwhile waits here in line.
+ * The copy is fetched while the run continues, and follows the run from the first piece: it gets
+ * the sum of every reduction, as replicas do, and steps with every commit. AdamW works element by
+ * element, so the pieces that have arrived step without the others. A piece that arrives later
+ * may be of a later iteration; it then waits until the copy reaches that iteration.
+ *
+ * The controller commits only when the whole copies have the sum too. A stage with one replica
+ * and one copy is therefore in two places after every commit. The controller does not wait for a
+ * copy that is still being fetched: its sums may arrive after the commit, and further orders are
+ * queued here.
  */
 #include "agent/weights/standby_private.h"
 
@@ -20,7 +22,7 @@
 #include "agent/state.h"
 #include "base/alloc.h"
 
-/* Beside what the pieces take at the rate that they come with (sum_patience_us, check_sum). */
+/* These are added to the time of the pieces at their present rate (sum_patience_us, check_sum). */
 enum { SUM_PATIENCE_US = 5000000, MORE_PATIENCE_US = 20000000, PIECES_PATIENCE = 8 };
 
 static void forget_reduce(struct standby *k)
@@ -102,12 +104,12 @@ static void begin_copy(struct agent *a, const struct msg_keep *m)
 	if (m->stage != MSG_NO_STAGE &&
 	    (m->stage >= a->limits.n_stages || m->source >= a->run.n_nodes)) {
 		tell_trouble(a, false,
-			      "a copy of stage %u from node %u: there is no such stage "
-			      "or node",
+			      "cannot copy stage %u from node %u: there is no such "
+			      "stage or node",
 			      m->stage, m->source);
 		return;
 	}
-	log_line(a->options.log, LOG_INFO, "copy of stage %u, from node %u", m->stage,
+	log_line(a->options.log, LOG_INFO, "copying stage %u from node %u", m->stage,
 		 m->source);
 	fetch_end(&k->fetch);
 	forget_reduce(k);
@@ -118,8 +120,8 @@ static void begin_copy(struct agent *a, const struct msg_keep *m)
 
 /* ---- pieces ---- */
 
-/* The first piece says where in the row of sums the copy begins: those up to it are not needed, and
- * one must not be missing. */
+/* Returns true if a first piece of this iteration can follow the sums that are being received.
+ * Sums up to the piece's iteration are dropped; no later sum may be missing. */
 static bool joins_the_sums(struct standby *k, uint64_t iteration)
 {
 	if (!k->slices || iteration + 1 == slices_iteration(k->slices))
@@ -144,17 +146,17 @@ void standby_piece_arrived(struct agent *a, const struct msg *m, int64_t now_us)
 		return;
 	}
 	if (k->following || (f->n_held == 0 && !joins_the_sums(k, t->iteration))) {
-		fetch_refuse(f, t->index, now_us); /* which iteration will be ours? */
+		fetch_refuse(f, t->index, now_us); /* the copy's next iteration is uncertain */
 	} else {
 		if (f->n_held > 0 && t->iteration > f->iteration && !k->step_wanted &&
 		    !(k->slices && slices_iteration(k->slices) == f->iteration + 1))
-			fetch_void(f); /* a commit passed us by */
+			fetch_void(f); /* this copy missed a commit */
 		rc = fetch_take(f, t->index, t->iteration, m->body, m->body_size, now_us);
 	}
 	a->tally.dropped += rc < 0;
 }
 
-/* A sum is a third of the bytes of all pieces. */
+/* Returns how long to wait for a sum, which has a third of the bytes of all pieces. */
 static int64_t sum_patience_us(const struct standby *k)
 {
 	int64_t pieces = (int64_t)(k->parameters / MSG_PIECE_FLOATS) + 1;
@@ -162,8 +164,9 @@ static int64_t sum_patience_us(const struct standby *k)
 	return SUM_PATIENCE_US + k->piece_us * pieces / 3;
 }
 
-/* The copy's sum of an iteration that is committed does not come: who had it is gone. Or sums come
- * more slowly than commits, and what was fetched is of no use again and again. */
+/* Drops the copy if the sum of a committed iteration does not arrive, because the node that had
+ * it is dead, or if sums arrive more slowly than commits, so that the fetched pieces become
+ * useless. */
 static void check_sum(struct agent *a, int64_t now_us)
 {
 	struct standby *k = a->modules.standby;
@@ -176,14 +179,14 @@ static void check_sum(struct agent *a, int64_t now_us)
 	if (k->standing == STANDBY_FETCHING && !fetch_whole(&k->fetch) && !k->following &&
 	    k->reducing != REDUCE_NORMING &&
 	    now_us - k->more_us > MORE_PATIENCE_US + PIECES_PATIENCE * k->piece_us) {
-		tell_kept(a, "commits come faster than its link carries their sums", now_us);
+		tell_kept(a, "its link is too slow for the sums of the commits", now_us);
 		standby_forget(a);
 		return;
 	}
 	if (!k->step_wanted || k->reducing != REDUCE_SUMS ||
 	    now_us - k->heard_us < sum_patience_us(k))
 		return;
-	tell_kept(a, "its sums do not come, or too late", now_us);
+	tell_kept(a, "its sums did not arrive in time", now_us);
 	standby_forget(a);
 }
 
@@ -214,8 +217,8 @@ static void watch_sum(struct agent *a, const struct msg_reduce *m)
 	rc = slices_watch(&k->slices, m->iteration, m->attempt, m->nodes, m->n_nodes,
 			  k->parameters);
 	if (rc)
-		tell_trouble(a, rc == -ENOMEM, "the sum of stage %u: %s", m->stage,
-			      rc == -ENOMEM ? "no memory" : "its nodes must ascend");
+		tell_trouble(a, rc == -ENOMEM, "cannot receive the sum of stage %u: %s", m->stage,
+			      rc == -ENOMEM ? "no memory" : "its nodes are not in ascending order");
 	else
 		k->reducing = REDUCE_SUMS;
 }
@@ -225,12 +228,12 @@ static void begin_sum(struct agent *a, const struct msg_reduce *m)
 	struct standby *k = a->modules.standby;
 
 	if (k->standing == STANDBY_NONE) {
-		a->tally.dropped++; /* given up, and the controller is told */
+		a->tally.dropped++; /* the copy was dropped, and the controller has the report */
 		return;
 	}
 	if (k->order.stage != m->stage) {
 		tell_trouble(a, false,
-			      "a sum for the copy of stage %u, which is not kept here",
+			      "a sum for a copy of stage %u, but this node has no such copy",
 			      m->stage);
 		return;
 	}
@@ -238,7 +241,6 @@ static void begin_sum(struct agent *a, const struct msg_reduce *m)
 	a->requests.look_again = true;
 }
 
-/* A sum for the copy: whether it is one. Then *rc: 0 taken, -EINVAL. */
 bool standby_sum_arrived(struct agent *a, const struct msg *m, int *rc)
 {
 	const struct msg_tensor *t = &m->u.tensor;
@@ -295,7 +297,7 @@ static void take_commit(struct agent *a, const struct msg_commit *m, int64_t now
 	}
 	if (mine && k->standing == STANDBY_FETCHING && k->fetch.n_held > 0 &&
 	    find_iteration(k) + 1 != m->iteration) {
-		forget_reduce(k); /* what is held is newer, or cannot step */
+		forget_reduce(k); /* the held pieces are newer, or cannot step */
 		return;
 	}
 	if (mine) {
@@ -334,7 +336,6 @@ static bool begin_follow(struct agent *a, struct job *job)
 	return true;
 }
 
-/* Whether nothing of the copy is with the worker, or about to be. */
 bool standby_settled(const struct agent *a)
 {
 	const struct standby *k = a->modules.standby;
@@ -349,7 +350,6 @@ void standby_abandon(struct agent *a)
 		a->modules.standby->step_wanted = false;
 }
 
-/* Orders that wait until then. */
 void standby_control(struct agent *a, const struct msg *m, int64_t now_us)
 {
 	if (m->type == MSG_KEEP)
@@ -381,7 +381,7 @@ bool standby_next_job(struct agent *a, struct job *job)
 	return false;
 }
 
-/* The worker has made room, or has not: pieces may be asked for, or the controller hears why not. */
+/* Begins to request pieces once the worker has allocated the copy, or reports why it could not. */
 static void begin_fetch(struct agent *a, const struct job *job, int64_t now_us)
 {
 	struct standby *k = a->modules.standby;
@@ -405,7 +405,7 @@ static void begin_fetch(struct agent *a, const struct job *job, int64_t now_us)
 	free(k->taken);
 	k->taken = NULL;
 	if (fetch_begin(&k->fetch, k->order.source, k->stage, k->parameters, now_us) == 0)
-		k->taken = calloc(k->fetch.n, sizeof(k->taken[0]));
+		k->taken = alloc_array(k->fetch.n, sizeof(k->taken[0]));
 	fetch_expect(&k->fetch, k->piece_us);
 	if (!k->taken) {
 		tell_kept(a, "no memory for the copy", now_us);
@@ -433,8 +433,9 @@ static void take_followed(struct agent *a, const struct job *job, int64_t now_us
 		k->iteration = k->fetch.iteration;
 		k->standing = STANDBY_WHOLE;
 		fetch_end(&k->fetch);
-		log_line(a->options.log, LOG_INFO, "the copy of stage %u is whole: it %" PRIu64,
-			 k->stage, k->iteration);
+		log_line(a->options.log, LOG_INFO,
+			 "the copy of stage %u is complete as of iteration %" PRIu64, k->stage,
+			 k->iteration);
 		tell_kept(a, NULL, now_us);
 	}
 	if (job->slices)
@@ -493,7 +494,7 @@ int64_t standby_deadline_us(const struct agent *a)
 		       : INT64_MAX;
 }
 
-void standby_count_anew(struct agent *a)
+void standby_accept_any_order(struct agent *a)
 {
 	a->modules.standby->order.assignment = 0;
 }

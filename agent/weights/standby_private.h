@@ -11,18 +11,18 @@ struct standby {
 	struct msg_keep order;    /* the newest */
 	uint8_t stage;            /* MSG_NO_STAGE */
 	size_t parameters;        /* P */
-	uint64_t iteration, hash; /* once it is whole */
+	uint64_t iteration, hash; /* of a complete copy */
 	struct fetch fetch;
-	bool *taken; /* pieces that the job under way puts in */
+	bool *taken; /* (pieces) those that the running job stores */
 	struct slices *slices;
 	enum reducing reducing; /* NONE, SUMS, NORMING, DONE */
 	double sum_squares;
-	bool step_wanted; /* once the sum is here */
-	bool following;   /* the worker is at it */
-	int64_t heard_us; /* of a sum */
-	int64_t piece_us; /* that one takes on the way */
-	uint32_t most_held; /* pieces at any time, */
-	int64_t more_us;    /* and when they became more */
+	bool step_wanted;   /* committed: step once the sum has arrived */
+	bool following;     /* JOB_FOLLOW is running */
+	int64_t heard_us;   /* last part of a sum, or the commit */
+	int64_t piece_us;   /* transfer time of a piece */
+	uint32_t most_held; /* largest number of pieces held so far */
+	int64_t more_us;    /* when most_held last grew */
 	struct msg_commit commit;
 };
 

@@ -1,8 +1,9 @@
-/* Pieces of this node's stage, or of the copy it keeps, for those who ask.
+/* weight_server.c - sends pieces of this node's stage, or of its standby copy, to nodes that
+ * fetch them.
  *
- * They are cut from a snapshot that the worker makes when the first one is asked for after a
- * commit: the weights themselves are the worker's. It is dropped when nobody has asked for a
- * while, longer than between any two that asked.
+ * The pieces are cut from a snapshot, because only the worker may read the weights. The worker
+ * makes a snapshot for the first request after a commit. The snapshot is freed after a time
+ * without requests that is longer than the longest recent pause between two requests.
  */
 #include "agent/weights/weight_server.h"
 
@@ -14,10 +15,11 @@
 #include "agent/weights/fetch.h"
 #include "base/alloc.h"
 
-/* Who fetches asks for the next piece when one has come: at 300 ms one way and 1 MB/s after 2.2 s. From
- * then on the pauses that were seen count too. */
 enum {
-	ASKED_MOST = 256, /* pieces asked for and not yet sent */
+	ASKED_MOST = 256, /* requests that are not answered yet */
+	/* The snapshot stays this long after its last use, plus the longest recent pause. A
+	 * fetching node requests a piece when another arrives: with a delay of 300 ms and 1 MB/s
+	 * after 2.2 s. */
 	LINGER_US = 3000000,
 	PIECES_OF_TURN = 16
 };
@@ -25,12 +27,12 @@ enum {
 struct weight_server {
 	struct msg_fetch asked[ASKED_MOST]; /* (n_asked) */
 	uint32_t n_asked;
-	float *state; /* (3, P) NULL: none; with parameters 0 it is being made */
+	float *state; /* (3, P); NULL: no snapshot, or the worker is making it */
 	uint8_t stage;
 	uint64_t iteration;
 	size_t parameters;
 	int64_t used_us;
-	int64_t asked_us, pause_us; /* the last time; the longest lately between two */
+	int64_t asked_us, pause_us; /* last request; longest recent pause */
 };
 
 struct weight_server *weight_server_new(void)
@@ -55,15 +57,16 @@ void weight_server_forget(struct agent *a)
 	memset(s, 0, sizeof(*s));
 }
 
-/* Whose weights answer for that stage now, and of which iteration. */
-static bool find_held(const struct agent *a, uint8_t stage, bool *kept, uint64_t *iteration,
-		 size_t *parameters)
+/* Finds the weights of that stage here: the node's stage or its standby copy. Returns false if
+ * the node has neither. */
+static bool find_held(const struct agent *a, uint8_t stage, bool *of_copy, uint64_t *iteration,
+		      size_t *parameters)
 {
-	*kept = !(a->held.standing == STAND_READY && a->held.stage == stage);
-	if (*kept && (!standby_holds(a, stage)))
+	*of_copy = !(a->held.standing == STAND_READY && a->held.stage == stage);
+	if (*of_copy && (!standby_holds(a, stage)))
 		return false;
-	*iteration = *kept ? standby_iteration(a) : a->held.committed;
-	*parameters = *kept ? standby_parameters(a) : a->held.parameters;
+	*iteration = *of_copy ? standby_iteration(a) : a->held.committed;
+	*parameters = *of_copy ? standby_parameters(a) : a->held.parameters;
 	return true;
 }
 
@@ -72,10 +75,11 @@ void weight_server_ask(struct agent *a, const struct msg_fetch *m, int64_t now_u
 	struct weight_server *s = a->modules.weight_server;
 	uint64_t iteration;
 	size_t parameters;
-	bool kept;
+	bool of_copy;
 
-	if (!find_held(a, m->stage, &kept, &iteration, &parameters) || s->n_asked == ASKED_MOST) {
-		a->tally.refused++; /* the one who asks will ask again */
+	if (!find_held(a, m->stage, &of_copy, &iteration, &parameters) ||
+	    s->n_asked == ASKED_MOST) {
+		a->tally.refused++; /* the requester will ask again */
 		return;
 	}
 	for (uint32_t i = 0; i < s->n_asked; i++)
@@ -87,15 +91,15 @@ void weight_server_ask(struct agent *a, const struct msg_fetch *m, int64_t now_u
 	s->asked[s->n_asked++] = *m;
 }
 
-/* The snapshot that the first asker needs is not there, and can be made now. */
 bool weight_server_next_job(struct agent *a, struct job *job)
 {
 	struct weight_server *s = a->modules.weight_server;
 	uint64_t iteration;
 	size_t parameters;
-	bool kept;
+	bool of_copy;
 
-	if (s->n_asked == 0 || !find_held(a, s->asked[0].stage, &kept, &iteration, &parameters) ||
+	if (s->n_asked == 0 ||
+	    !find_held(a, s->asked[0].stage, &of_copy, &iteration, &parameters) ||
 	    (s->state && s->stage == s->asked[0].stage && s->iteration == iteration))
 		return false;
 	free(s->state);
@@ -103,7 +107,7 @@ bool weight_server_next_job(struct agent *a, struct job *job)
 	s->stage = s->asked[0].stage;
 	s->iteration = iteration;
 	s->parameters = parameters;
-	*job = (struct job){ .kind = JOB_STATE, .of_copy = kept };
+	*job = (struct job){ .kind = JOB_STATE, .of_copy = of_copy };
 	return true;
 }
 
@@ -137,7 +141,7 @@ static void send_piece(struct agent *a, const struct msg_fetch *m, int64_t now_u
 		a->tally.refused++;
 		return;
 	}
-	/* Asked for again out of impatience: twice the pieces would take a slow link twice as long. */
+	/* A repeated request: sending the piece twice would take a slow link twice as long. */
 	if (delay_queue_any(a->modules.delay_queue, is_that_piece, m))
 		return;
 	body = malloc(3 * n * sizeof(float));
@@ -157,15 +161,16 @@ void weight_server_turn(struct agent *a, int64_t now_us)
 	uint64_t iteration = 0;
 	uint32_t done = 0, kept_back = 0;
 	size_t parameters;
-	bool kept, fits = s->state && find_held(a, s->stage, &kept, &iteration, &parameters) &&
-			  iteration == s->iteration;
+	bool of_copy;
+	bool fits = s->state && find_held(a, s->stage, &of_copy, &iteration, &parameters) &&
+		    iteration == s->iteration;
 
 	for (uint32_t i = 0; i < s->n_asked; i++) {
 		if (fits && done < PIECES_OF_TURN && s->asked[i].stage == s->stage) {
 			send_piece(a, &s->asked[i], now_us);
 			s->used_us = now_us;
 			done++;
-		} else if (find_held(a, s->asked[i].stage, &kept, &iteration, &parameters)) {
+		} else if (find_held(a, s->asked[i].stage, &of_copy, &iteration, &parameters)) {
 			s->asked[kept_back++] = s->asked[i];
 		}
 	}
