@@ -38,7 +38,7 @@ int main(int argc, char **argv)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	c->run.log = (struct log){ stderr, c->run.options.level, "controller" };
-	if (c->run.options.replay) {
+	if (c->run.options.mode.replay) {
 		rc = replay_serve(&c->run.options, &c->run.log, signals, &err);
 		if (rc != 0)
 			fprintf(stderr, "skippipe controller: %s\n", err.text);

@@ -95,15 +95,15 @@ static int parse_stages(struct options *o, const char *text, struct error *err)
 {
 	const char *at = text;
 
-	o->n_stages = 0;
+	o->cluster.n_stages = 0;
 	for (;;) {
 		char *end;
 		long v = strtol(at, &end, 10);
 
-		if (end == at || v < 1 || v > MSG_NODES || o->n_stages == MSG_STAGES)
+		if (end == at || v < 1 || v > MSG_NODES || o->cluster.n_stages == MSG_STAGES)
 			return error_set(err, -EINVAL,
 					 "--stages: expected counts like 5,3,3, got \"%s\"", text);
-		o->stages[o->n_stages++] = (int)v;
+		o->cluster.stages[o->cluster.n_stages++] = (int)v;
 		if (*end == '\0')
 			return 0;
 		if (*end != ',')
@@ -127,9 +127,9 @@ static int parse_skip(struct options *o, const char *text, struct error *err)
 		if (end == of || *end || s < 1 || s > MSG_STAGES)
 			return error_set(err, -EINVAL, "--skip: expected K or K/S, got \"%s\"",
 					 text);
-		if (o->n_stages && s != o->n_stages)
+		if (o->cluster.n_stages && s != o->cluster.n_stages)
 			return error_set(err, -EINVAL, "--skip %s: there are %d stages", text,
-					 o->n_stages);
+					 o->cluster.n_stages);
 	}
 	o->skip = (uint32_t)k;
 	return 0;
@@ -196,7 +196,7 @@ static int parse_choice(const char *name, const char *text, const char *const *o
 
 static int parse_algorithm(struct options *o, const char *text, struct error *err)
 {
-	if (plan_algorithm_named(text, &o->algorithm))
+	if (plan_algorithm_named(text, &o->planning.algorithm))
 		return 0;
 	return error_set(err, -EINVAL,
 			 "--algorithm: expected best, cbs, no-tc2, dtfm or dtfm-skip, got \"%s\"",
@@ -205,9 +205,9 @@ static int parse_algorithm(struct options *o, const char *text, struct error *er
 
 static int take_corpus(struct options *o, const char *path, struct error *err)
 {
-	if (o->n_corpus == OPTIONS_MOST_CORPUS)
+	if (o->training.n_corpus == OPTIONS_MOST_CORPUS)
 		return error_set(err, -EINVAL, "--corpus: more than %d files", OPTIONS_MOST_CORPUS);
-	o->corpus[o->n_corpus++] = path;
+	o->training.corpus[o->training.n_corpus++] = path;
 	return 0;
 }
 
@@ -224,7 +224,7 @@ static int take_resumed(struct options *o, const char *folder, struct error *err
 {
 	(void)err;
 	o->run_dir = folder;
-	o->resume = true;
+	o->mode.resume = true;
 	return 0;
 }
 
@@ -232,7 +232,7 @@ static int take_replayed(struct options *o, const char *folder, struct error *er
 {
 	(void)err;
 	o->run_dir = folder;
-	o->replay = true;
+	o->mode.replay = true;
 	return 0;
 }
 
@@ -268,45 +268,45 @@ static const struct row {
 	{ "run-dir", TEXT, AT(run_dir) },
 	{ "resume", PARSED, .parse = take_resumed },
 	{ "replay", PARSED, .parse = take_replayed },
-	{ "speed", REAL, AT(speed), NUMBER(0, 10000) },
+	{ "speed", REAL, AT(mode.speed), NUMBER(0, 10000) },
 	{ "listen", TEXT, AT(listen) },
 	{ "key", TEXT, AT(key) },
 	{ "admitted", TEXT, AT(admitted) },
-	{ "cluster", TEXT, true, AT(cluster) },
-	{ "regions", TEXT, true, AT(regions) },
-	{ "emulate", TEXT, true, AT(emulate) },
-	{ "measure-only", FLAG, AT(measure_only) },
-	{ "model", TEXT, true, AT(model) },
+	{ "cluster", TEXT, true, AT(cluster.file) },
+	{ "regions", TEXT, true, AT(cluster.regions) },
+	{ "emulate", TEXT, true, AT(cluster.emulate) },
+	{ "measure-only", FLAG, AT(mode.measure_only) },
+	{ "model", TEXT, true, AT(training.model) },
 	{ "name", TEXT, true, AT(name) },
 	{ "supervisor-fd", INT, AT(supervisor), NUMBER(0, 1 << 20) },
-	{ "embedded", FLAG, AT(embedded) },
-	{ "agents", U32, true, AT(agents), NUMBER(2, MSG_NODES) },
+	{ "embedded", FLAG, AT(mode.embedded) },
+	{ "agents", U32, true, AT(cluster.agents), NUMBER(2, MSG_NODES) },
 	{ "stages", PARSED, true, .parse = parse_stages },
 	{ "skip", PARSED, true, .parse = parse_skip },
 	{ "iterations", U64, OVERRIDABLE(iterations), NUMBER(0, 1e15) },
-	{ "time-scale", REAL, true, AT(time_scale), NUMBER(0, 1e6) },
+	{ "time-scale", REAL, true, AT(cluster.time_scale), NUMBER(0, 1e6) },
 	{ "seed", U64, true, AT(seed), NUMBER(0, 9e15) },
-	{ "batch", U32, true, AT(batch), NUMBER(1, 1 << 16) },
-	{ "sequence", U32, true, AT(sequence), NUMBER(1, 1 << 20) },
-	{ "microbatches", U32, true, AT(microbatches), NUMBER(1, 4096) },
+	{ "batch", U32, true, AT(training.batch), NUMBER(1, 1 << 16) },
+	{ "sequence", U32, true, AT(training.sequence), NUMBER(1, 1 << 20) },
+	{ "microbatches", U32, true, AT(training.microbatches), NUMBER(1, 4096) },
 	{ "eval-every", U32, OVERRIDABLE(eval_every), NUMBER(0, 1e9) },
 	{ "eval-batches", U32, OVERRIDABLE(eval_batches), NUMBER(1, 4096) },
 	{ "checkpoint-every", U32, OVERRIDABLE(checkpoint_every), NUMBER(0, 1e9) },
 	{ "keep-tasks", U64, AT(keep_tasks), NUMBER(1, 1e9) },
-	{ "threads", U32, true, AT(threads), NUMBER(1, 1024) },
+	{ "threads", U32, true, AT(training.threads), NUMBER(1, 1024) },
 	{ "corpus", PARSED, true, .parse = take_corpus },
-	{ "format", CHOICE, AT(jsonl), .words = { "text", "jsonl" } },
-	{ "serialise", FLAG, true, AT(serialise) },
-	{ "overlap-sync", FLAG, true, AT(overlap_sync) },
+	{ "format", CHOICE, AT(mode.jsonl), .words = { "text", "jsonl" } },
+	{ "serialise", FLAG, true, AT(cluster.serialise) },
+	{ "overlap-sync", FLAG, true, AT(planning.overlap_sync) },
 	{ "algorithm", PARSED, true, .parse = parse_algorithm },
-	{ "assignment", CHOICE, true, AT(assignment_given), .words = { "free", "given" } },
-	{ "wire", CHOICE, true, AT(bf16), .words = { "fp32", "bf16" } },
+	{ "assignment", CHOICE, true, AT(cluster.assignment_given), .words = { "free", "given" } },
+	{ "wire", CHOICE, true, AT(training.bf16), .words = { "fp32", "bf16" } },
 	{ "at", PARSED, .parse = parse_act },
-	{ "silence-ms", THOUSANDTHS, AT(silence_us), NUMBER(50, 1e7) },
-	{ "overdue-s", SECONDS, AT(overdue_us), NUMBER(0.5, 1e7) },
-	{ "gather-s", SECONDS, AT(gather_us), NUMBER(0, 1e7) },
-	{ "budget", REAL, AT(budget_s), NUMBER(0, 3600) },
-	{ "ahead", REAL, AT(ahead_s), NUMBER(0, 3600) },
+	{ "silence-ms", THOUSANDTHS, AT(limits.silence_us), NUMBER(50, 1e7) },
+	{ "overdue-s", SECONDS, AT(limits.overdue_us), NUMBER(0.5, 1e7) },
+	{ "gather-s", SECONDS, AT(limits.gather_us), NUMBER(0, 1e7) },
+	{ "budget", REAL, AT(planning.budget_s), NUMBER(0, 3600) },
+	{ "ahead", REAL, AT(planning.ahead_s), NUMBER(0, 3600) },
 	{ "log", PARSED, .parse = parse_level },
 #undef AT
 #undef OVERRIDABLE
@@ -366,16 +366,16 @@ static int take_option(struct options *o, const struct row *r, const char *text,
 /* An emulated cluster file is the cluster of the run. Without --emulate there is no time scale. */
 static void settle_emulation(struct options *o)
 {
-	if (o->emulate && strcmp(o->emulate, "regions") != 0)
-		o->cluster = o->emulate;
-	if (!o->emulate && !o->resume)
-		o->time_scale = 0;
+	if (o->cluster.emulate && strcmp(o->cluster.emulate, "regions") != 0)
+		o->cluster.file = o->cluster.emulate;
+	if (!o->cluster.emulate && !o->mode.resume)
+		o->cluster.time_scale = 0;
 }
 
 /* Refuses options that the published baseline does not have. */
 static int check_algorithm(const struct options *o, struct error *err)
 {
-	if (o->algorithm != PLAN_DTFM)
+	if (o->planning.algorithm != PLAN_DTFM)
 		return 0;
 	if (o->skip > 0)
 		return error_set(
@@ -401,38 +401,39 @@ static int check_options(struct options *o, struct error *err)
 				 !o->run_dir ? "run-dir"
 				 : !o->key   ? "key"
 					     : "admitted");
-	if (o->emulate && o->cluster)
+	if (o->cluster.emulate && o->cluster.file)
 		return error_set(err, -EINVAL,
 				 "--emulate %s: not with --cluster, which describes real machines",
-				 o->emulate);
-	if (o->time_scale > 0 && !o->emulate && !o->resume && !o->replay)
+				 o->cluster.emulate);
+	if (o->cluster.time_scale > 0 && !o->cluster.emulate && !o->mode.resume && !o->mode.replay)
 		return error_set(err, -EINVAL,
 				 "--time-scale %g: needs --emulate regions or --emulate FILE",
-				 o->time_scale);
-	if (o->measure_only && (o->emulate || o->resume || o->replay || o->embedded))
+				 o->cluster.time_scale);
+	if (o->mode.measure_only &&
+	    (o->cluster.emulate || o->mode.resume || o->mode.replay || o->mode.embedded))
 		return error_set(err, -EINVAL,
 				 "--measure-only measures real machines: not with --%s",
-				 o->emulate  ? "emulate"
-				 : o->resume ? "resume"
-				 : o->replay ? "replay"
-					     : "embedded");
-	if (o->replay && o->resume)
+				 o->cluster.emulate ? "emulate"
+				 : o->mode.resume   ? "resume"
+				 : o->mode.replay   ? "replay"
+						    : "embedded");
+	if (o->mode.replay && o->mode.resume)
 		return error_set(err, -EINVAL,
 				 "--replay shows a run, --resume continues it: choose one");
 	settle_emulation(o);
 	if (check_algorithm(o, err) != 0)
 		return -EINVAL;
-	if (o->cluster || o->resume || o->replay)
+	if (o->cluster.file || o->mode.resume || o->mode.replay)
 		return 0;
-	for (int s = 0; s < o->n_stages; s++)
-		sum += (uint32_t)o->stages[s];
-	if (sum != o->agents)
+	for (int s = 0; s < o->cluster.n_stages; s++)
+		sum += (uint32_t)o->cluster.stages[s];
+	if (sum != o->cluster.agents)
 		return error_set(err, -EINVAL, "--stages adds up to %u nodes, --agents is %u", sum,
-				 o->agents);
-	if ((int)o->skip >= o->n_stages)
+				 o->cluster.agents);
+	if ((int)o->skip >= o->cluster.n_stages)
 		return error_set(err, -EINVAL,
 				 "--skip %u: there are only %d stages, and stage 0 stays", o->skip,
-				 o->n_stages);
+				 o->cluster.n_stages);
 	return 0;
 }
 
@@ -454,24 +455,24 @@ int options_parse(struct options *o, int argc, char **argv, struct error *err)
 	int option, rc;
 
 	*o = (struct options){ .listen = "tcp://127.0.0.1:0",
-			       .model = "tiny",
+			       .training.model = "tiny",
 			       .name = "skippipe",
 			       .supervisor = -1,
-			       .agents = 20,
-			       .time_scale = -1,
+			       .cluster.agents = 20,
+			       .cluster.time_scale = -1,
 			       .seed = 1,
 			       .eval_every = 5,
 			       .checkpoint_every = 50,
 			       .eval_batches = 8,
-			       .threads = 1,
+			       .training.threads = 1,
 			       .keep_tasks = 10000,
-			       .silence_us = 450000,
-			       .overdue_us = 10000000,
-			       .gather_us = 30000000,
-			       .budget_s = 0.5,
-			       .ahead_s = 1,
+			       .limits.silence_us = 450000,
+			       .limits.overdue_us = 10000000,
+			       .limits.gather_us = 30000000,
+			       .planning.budget_s = 0.5,
+			       .planning.ahead_s = 1,
 			       .level = LOG_INFO,
-			       .speed = 1 };
+			       .mode.speed = 1 };
 	list_options(longs);
 	optind = 1;
 	opterr = 0;
@@ -497,13 +498,13 @@ int options_parse(struct options *o, int argc, char **argv, struct error *err)
 	}
 	if (optind < argc)
 		return error_set(err, -EINVAL, "%s: unexpected (see --help)", argv[optind]);
-	if (o->resume && first_kept)
+	if (o->mode.resume && first_kept)
 		return error_set(err, -EINVAL, "--%s: a resumed run keeps the value it began with",
 				 first_kept);
-	if (o->n_stages == 0 && !o->cluster &&
-	    (!o->emulate || strcmp(o->emulate, "regions") == 0)) {
-		memcpy(o->stages, stages, sizeof(stages));
-		o->n_stages = 6;
+	if (o->cluster.n_stages == 0 && !o->cluster.file &&
+	    (!o->cluster.emulate || strcmp(o->cluster.emulate, "regions") == 0)) {
+		memcpy(o->cluster.stages, stages, sizeof(stages));
+		o->cluster.n_stages = 6;
 	}
 	return check_options(o, err);
 }

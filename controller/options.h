@@ -22,56 +22,78 @@ struct scripted_act {
 	bool done;
 };
 
-struct options {
-	const char *run_dir;  /* required */
-	bool resume;          /* run_dir holds a run to continue */
-	bool replay;          /* run_dir holds a run to show to consoles */
-	double speed;         /* of a replay: 1 is real time */
-	const char *listen;   /* default tcp://127.0.0.1:0 */
-	const char *key;      /* required */
-	const char *admitted; /* required */
-	const char *cluster;  /* file; NULL: built from regions */
-	const char *regions;  /* file; NULL: the shipped one */
-	/* "regions" or a cluster file, whose network and compute are emulated; NULL: none */
+/* What the program does, and where its events go. */
+struct options_mode {
+	bool resume;       /* run_dir holds a run: continue it */
+	bool replay;       /* run_dir holds a run: serve it to consoles */
+	bool measure_only; /* end once the cluster is measured */
+	bool embedded;     /* started by `skippipe demo` */
+	bool jsonl;        /* events as JSON lines */
+	double speed;      /* of a replay, as a multiple of real time; 1 */
+};
+
+struct options_cluster {
+	const char *file;    /* NULL: made from regions */
+	const char *regions; /* file; NULL: the shipped one */
+	/* "regions" or a cluster file: network and compute to emulate; NULL: nothing is emulated */
 	const char *emulate;
-	bool measure_only; /* ends the run once the cluster is measured */
-	const char *model; /* preset or file; default "tiny" */
-	const char *name;
-	int supervisor; /* file descriptor; -1: none */
-	bool embedded;
-	uint32_t agents; /* default 20 */
+	uint32_t agents; /* 20 */
 	int stages[MSG_STAGES], n_stages;
-	uint32_t skip;       /* stages that each microbatch skips */
-	uint64_t iterations; /* 0: until the operator stops the run */
-	/* Scale of an emulation; < 0: chosen so that an iteration takes 2 to 3 s; 0: not emulated
-	 */
+	/* Of an emulation; < 0: chosen so that an iteration takes 2 to 3 s; 0: no delays */
 	double time_scale;
-	uint64_t seed;
-	uint32_t batch, sequence, microbatches; /* 0: as in the recipe or the cluster */
-	uint32_t eval_every, eval_batches;
-	uint32_t checkpoint_every; /* commits; 0: never */
-	uint32_t threads;          /* threads of an agent */
+	bool serialise;        /* transfers from one node wait for one another */
+	bool assignment_given; /* nodes keep the stages that the cluster file pins */
+};
+
+struct options_training {
+	const char *model; /* preset or file; "tiny" */
 	const char *corpus[OPTIONS_MOST_CORPUS];
 	uint32_t n_corpus;
-	bool jsonl;
-	bool serialise;
-	/* activations and gradients travel as bf16, with half the bytes */
-	bool bf16;
-	bool overlap_sync;             /* each stage sums as soon as it can */
-	enum plan_algorithm algorithm; /* plans the run */
-	bool assignment_given;         /* nodes keep the stages of the cluster file */
-	/* a silent member is dead after this time, or later if its links are slow */
-	int64_t silence_us;
-	uint64_t keep_tasks; /* iterations whose tasks are all stored */
-	int64_t overdue_us;  /* limit without progress, beyond the time of the tasks */
-	int64_t gather_us;   /* after this time the run starts with the agents that are present */
-	double budget_s;     /* for the first plan; with a baseline algorithm, for every plan */
-	double ahead_s;      /* for each plan made in advance; 0: none */
+	uint32_t batch, sequence, microbatches; /* 0: the recipe's, the cluster's */
+	uint32_t threads;                       /* of an agent */
+	bool bf16; /* activations and their gradients travel in half of the bytes */
+};
+
+struct options_planning {
+	enum plan_algorithm algorithm;
+	bool overlap_sync; /* each stage sums as soon as its own gradients are counted */
+	double budget_s;   /* of the first plan; of a baseline every plan */
+	double ahead_s;    /* of each plan made ahead for a loss; 0: none are made */
+};
+
+struct options_limits {
+	int64_t silence_us; /* a node that is silent for longer, plus what its links need, is dead
+			     */
+	int64_t overdue_us; /* how long an iteration may make no progress, beyond its tasks' times
+			     */
+	int64_t gather_us;  /* how long to wait for all agents before starting without some */
+};
+
+/* Options that were set on the command line of a resumed run. */
+struct options_overridden {
+	bool iterations, eval_every, eval_batches, checkpoint_every;
+};
+
+struct options {
+	const char *run_dir; /* needed */
+	const char *name;
+	const char *listen;   /* tcp://127.0.0.1:0 */
+	const char *key;      /* needed */
+	const char *admitted; /* needed */
+	int supervisor;       /* file descriptor; -1: none */
 	enum log_level level;
-	/* Options that the command line changes when it resumes a run */
-	struct {
-		bool iterations, eval_every, eval_batches, checkpoint_every;
-	} overridden;
+	uint64_t seed;
+	uint32_t skip;       /* stages that a microbatch skips */
+	uint64_t iterations; /* 0: until stopped */
+	uint64_t keep_tasks; /* newest iterations whose tasks the store keeps in full */
+	uint32_t eval_every, eval_batches;
+	uint32_t checkpoint_every; /* commits; 0: never */
+	struct options_mode mode;
+	struct options_cluster cluster;
+	struct options_training training;
+	struct options_planning planning;
+	struct options_limits limits;
+	struct options_overridden overridden;
 	struct scripted_act acts[OPTIONS_MOST_ACTS];
 	uint32_t n_acts;
 };

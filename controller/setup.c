@@ -49,40 +49,41 @@ static int load_model(struct run *run, struct error *err)
 
 	if (recorded) { /* a resumed run keeps its settings */
 		o->seed = recorded->seed;
-		o->threads = recorded->threads;
-		o->bf16 = recorded->bf16;
+		o->training.threads = recorded->threads;
+		o->training.bf16 = recorded->bf16;
 		o->name = recorded->name;
-		o->batch = recorded->batch;
-		o->sequence = recorded->sequence;
-		o->n_corpus = recorded->n_corpus <= OPTIONS_MOST_CORPUS
-				      ? (uint32_t)recorded->n_corpus
-				      : 0;
-		for (uint32_t i = 0; i < o->n_corpus; i++)
-			o->corpus[i] = recorded->corpus[i];
+		o->training.batch = recorded->batch;
+		o->training.sequence = recorded->sequence;
+		o->training.n_corpus = recorded->n_corpus <= OPTIONS_MOST_CORPUS
+					       ? (uint32_t)recorded->n_corpus
+					       : 0;
+		for (uint32_t i = 0; i < o->training.n_corpus; i++)
+			o->training.corpus[i] = recorded->corpus[i];
 		rc = model_preset("tiny", &run->training.model, &run->training.recipe, err);
 		if (rc == 0)
 			rc = model_config_parse(&run->training.model, &run->training.recipe,
 						recorded->model, strlen(recorded->model),
 						o->run_dir, err);
 	} else {
-		rc = model_preset(o->model, &run->training.model, &run->training.recipe, err);
+		rc = model_preset(o->training.model, &run->training.model, &run->training.recipe,
+				  err);
 	}
-	if (!recorded && rc == -ENOENT && access(o->model, F_OK) == 0) {
-		rc = file_read(o->model, 1 << 20, &text, &size, err);
+	if (!recorded && rc == -ENOENT && access(o->training.model, F_OK) == 0) {
+		rc = file_read(o->training.model, 1 << 20, &text, &size, err);
 		if (rc != 0)
 			return rc;
 		model_preset("tiny", NULL, &run->training.recipe, NULL);
 		rc = model_config_parse(&run->training.model, &run->training.recipe, text, size,
-					o->model, err);
+					o->training.model, err);
 		free(text);
 	}
 	if (rc != 0)
 		return rc;
 	run->training.model.n_stages = (uint32_t)run->cluster->n_stages;
-	if (o->batch)
-		run->training.recipe.batch = o->batch;
-	if (o->sequence)
-		run->training.recipe.sequence = o->sequence;
+	if (o->training.batch)
+		run->training.recipe.batch = o->training.batch;
+	if (o->training.sequence)
+		run->training.recipe.sequence = o->training.sequence;
 	if (run->training.recipe.sequence > run->training.model.context)
 		run->training.model.context = run->training.recipe.sequence;
 	rc = model_config_check(&run->training.model, err);
@@ -94,7 +95,8 @@ static int load_model(struct run *run, struct error *err)
 	if (!run->training.model_json)
 		return error_set(err, -ENOMEM, "out of memory");
 	if (strlen(run->training.model_json) >= sizeof(((struct msg_welcome *)0)->model))
-		return error_set(err, -EINVAL, "%s: the model's description is too long", o->model);
+		return error_set(err, -EINVAL, "%s: the model's description is too long",
+				 o->training.model);
 	return 0;
 }
 
@@ -123,7 +125,7 @@ static void shipped_file(const char *name, char *out, size_t room)
 /* Returns an activation's bytes on the wire relative to floats. */
 static double activation_share(const struct options *o)
 {
-	return o->bf16 ? 0.5 : 1;
+	return o->training.bf16 ? 0.5 : 1;
 }
 
 /* Builds the published cluster: compute, memory and sizes of the 20 nodes of arXiv 2502.19913. */
@@ -136,16 +138,16 @@ static int regions_default(struct run *run, struct error *err)
 	int rc;
 
 	shipped_file("regions.json", path, sizeof(path));
-	rc = regions_read(o->regions ? o->regions : path, &r, err);
+	rc = regions_read(o->cluster.regions ? o->cluster.regions : path, &r, err);
 	if (rc != 0)
 		return rc;
 	regions_request_init(&q, 4, 2);
 	q.name = o->name;
 	q.activation_bytes *= activation_share(o);
-	q.n_nodes = (int)o->agents;
-	q.n_stages = o->n_stages;
-	q.stages = o->stages;
-	q.path_length = o->n_stages - (int)o->skip;
+	q.n_nodes = (int)o->cluster.agents;
+	q.n_stages = o->cluster.n_stages;
+	q.stages = o->cluster.stages;
+	q.path_length = o->cluster.n_stages - (int)o->skip;
 	rc = regions_cluster(r, &q, &run->cluster, err);
 	regions_free(r);
 	return rc;
@@ -174,12 +176,12 @@ static void near_cluster(struct cluster *c)
 static int bare_cluster(struct run *run, struct error *err)
 {
 	const struct options *o = &run->options;
-	struct cluster *b = cluster_alloc((int)o->agents, o->n_stages, true);
+	struct cluster *b = cluster_alloc((int)o->cluster.agents, o->cluster.n_stages, true);
 
 	if (!b)
 		return error_set(err, -ENOMEM, "out of memory");
-	for (int s = 0; s < o->n_stages; s++)
-		b->stages[s] = o->stages[s];
+	for (int s = 0; s < o->cluster.n_stages; s++)
+		b->stages[s] = o->cluster.stages[s];
 	b->microbatches_per_data_node = bare_microbatches;
 	near_cluster(b);
 	for (int i = 0; i < b->n_nodes; i++)
@@ -192,8 +194,9 @@ static int bare_cluster(struct run *run, struct error *err)
  */
 static int begin_links(struct members *members, struct error *err)
 {
-	const struct store_run *run =
-		members->run->options.resume ? store_run_of(members->run->history.store) : NULL;
+	const struct store_run *run = members->run->options.mode.resume
+					      ? store_run_of(members->run->history.store)
+					      : NULL;
 
 	if (!measuring_wanted(members->run))
 		return 0;
@@ -231,10 +234,10 @@ static int load_cluster(struct run *run, struct error *err)
 	struct options *o = &run->options;
 	const struct store_run *recorded =
 		run->history.store ? store_run_of(run->history.store) : NULL;
-	int rc = recorded ? cluster_parse(recorded->cluster, strlen(recorded->cluster),
-					  &run->cluster, err)
-		 : o->cluster
-			 ? cluster_read_share(o->cluster, activation_share(o), &run->cluster, err)
+	int rc = recorded          ? cluster_parse(recorded->cluster, strlen(recorded->cluster),
+						   &run->cluster, err)
+		 : o->cluster.file ? cluster_read_share(o->cluster.file, activation_share(o),
+							&run->cluster, err)
 		 : measuring_wanted(run) ? bare_cluster(run, err)
 					 : regions_default(run, err);
 
@@ -243,8 +246,8 @@ static int load_cluster(struct run *run, struct error *err)
 	if (run->cluster->n_nodes > MSG_NODES || run->cluster->n_stages > MSG_STAGES)
 		return error_set(err, -E2BIG, "a run takes at most %d nodes and %d stages",
 				 MSG_NODES, MSG_STAGES);
-	if (o->microbatches)
-		run->cluster->microbatches_per_data_node = (int)o->microbatches;
+	if (o->training.microbatches)
+		run->cluster->microbatches_per_data_node = (int)o->training.microbatches;
 	for (int i = 0; i < run->cluster->n_nodes; i++)
 		if (run->cluster->nodes[i].memory > 255)
 			run->cluster->nodes[i].memory = 255;
@@ -258,7 +261,7 @@ static int load_cluster(struct run *run, struct error *err)
 				 "--skip %u: there are only %d stages, and stage 0 stays", o->skip,
 				 run->cluster->n_stages);
 	run->wanted.path_length = (uint32_t)run->cluster->n_stages - o->skip;
-	if (o->time_scale == 0 && !o->cluster && !recorded && o->embedded)
+	if (o->cluster.time_scale == 0 && !o->cluster.file && !recorded && o->mode.embedded)
 		near_cluster(run->cluster);
 	return 0;
 }
@@ -320,15 +323,15 @@ int controller_init(struct controller *c, struct error *err)
 	c->run.started.us = c->run.committed_us = c->run.now_us;
 	c->run.started.wall_us = clock_wall_us();
 	c->run.supervisor = c->run.options.supervisor;
-	c->run.history.jsonl = c->run.options.jsonl ? stdout : NULL;
+	c->run.history.jsonl = c->run.options.mode.jsonl ? stdout : NULL;
 	c->run.phase = PHASE_GATHERING;
 	c->run.iteration = 1;
 	rng_init_stream(&rng, (uint64_t)c->run.started.wall_us, (uint64_t)getpid());
 	c->run.id = rng_next(&rng);
-	rc = c->run.options.resume
+	rc = c->run.options.mode.resume
 		     ? store_resume(&c->run.history.store, c->run.options.run_dir, err)
 		     : 0;
-	if (rc == 0 && c->run.options.resume) {
+	if (rc == 0 && c->run.options.mode.resume) {
 		c->run.id = store_run_of(c->run.history.store)->id;
 		rc = resume_options_again(&c->run, err);
 	}
@@ -347,7 +350,7 @@ int controller_init(struct controller *c, struct error *err)
 				  &c->run.log, &c->run.keys.own, &c->run.keys.admitted,
 				  &c->run.post, err);
 	if (rc == 0)
-		rc = c->run.options.resume ? resume_begin(c, err) : record_begin(&c->run, err);
+		rc = c->run.options.mode.resume ? resume_begin(c, err) : record_begin(&c->run, err);
 	if (rc == 0)
 		rc = planner_start(&c->planning.planner, err);
 	if (rc == 0)
@@ -356,7 +359,8 @@ int controller_init(struct controller *c, struct error *err)
 		return rc;
 	record_phase(&c->run);
 	c->run.training.parameters = count_parameters(&c->run.training.model);
-	c->run.unit_s = c->run.options.time_scale > 0 ? c->run.options.time_scale : 1;
+	c->run.unit_s =
+		c->run.options.cluster.time_scale > 0 ? c->run.options.cluster.time_scale : 1;
 	if (!measuring_wanted(&c->run) || c->run.resumed)
 		ask_first_plans(&c->planning, !c->run.resumed);
 	return 0;

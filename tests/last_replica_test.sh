@@ -21,7 +21,7 @@ lose() {
 	wait $demo || die "$name: exit status $?"
 	started=()
 	[ "$(grep '"event":"commit"' "$events" | field n | sort -nu | wc -l)" = 16 ] || die "$name: lost commits"
-	grep -Eq "n0$victim S[0-9]* (hung up|holds the weights of another iteration)" "$run/log/controller.log" || die "$name: the death was not noticed"
+	grep -Eq "n0$victim S[0-9]* (hung up|heartbeat lost|holds the weights of another iteration)" "$run/log/controller.log" || die "$name: the death was not noticed"
 	grep -q "has lost its last replica" "$run/log/controller.log" || die "$name: it was not the last"
 	check_verify "$run" 4
 	check_gone "$run"

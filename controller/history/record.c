@@ -336,10 +336,10 @@ int record_begin(struct run *run, struct error *err)
 		.sequence = run->training.recipe.sequence,
 		.n_shards = run->training.n_shards,
 		.per_shard = run->training.per_shard,
-		.threads = run->options.threads,
-		.bf16 = run->options.bf16,
-		.n_corpus = run->options.n_corpus,
-		.corpus = run->options.corpus,
+		.threads = run->options.training.threads,
+		.bf16 = run->options.training.bf16,
+		.n_corpus = run->options.training.n_corpus,
+		.corpus = run->options.training.corpus,
 		.options = options,
 	};
 	int rc = -ENOMEM;

@@ -34,15 +34,16 @@ static const struct setting {
 #define OVERRIDABLE(field) AT(field), .overridden_at = offsetof(struct options, overridden.field)
 #define NUMBER(least_, most_) .least = (least_), .most = (most_)
 	{ "skip", WHOLE, AT(skip), NUMBER(0, INT_MAX) },
-	{ "time_scale", REAL, AT(time_scale), NUMBER(-HUGE_VAL, 1e6), .records = IN_BOTH },
+	{ "time_scale", REAL, AT(cluster.time_scale), NUMBER(-HUGE_VAL, 1e6), .records = IN_BOTH },
 	{ "iterations", LONG, OVERRIDABLE(iterations), NUMBER(0, HUGE_VAL), .records = IN_BOTH },
 	{ "eval_every", WHOLE, OVERRIDABLE(eval_every), NUMBER(0, INT_MAX), .records = IN_BOTH },
-	{ "eval_batches", WHOLE, OVERRIDABLE(eval_batches), NUMBER(1, INT_MAX), .records = IN_BOTH },
+	{ "eval_batches", WHOLE, OVERRIDABLE(eval_batches), NUMBER(1, INT_MAX),
+	  .records = IN_BOTH },
 	{ "checkpoint_every", WHOLE, OVERRIDABLE(checkpoint_every), NUMBER(0, INT_MAX),
 	  .records = IN_BOTH_LATER },
-	{ "serialise", FLAG, AT(serialise) },
-	{ "overlap_sync", FLAG, AT(overlap_sync) },
-	{ "given_assignment", FLAG, AT(assignment_given) },
+	{ "serialise", FLAG, AT(cluster.serialise) },
+	{ "overlap_sync", FLAG, AT(planning.overlap_sync) },
+	{ "given_assignment", FLAG, AT(cluster.assignment_given) },
 #undef AT
 #undef OVERRIDABLE
 #undef NUMBER
@@ -146,9 +147,9 @@ static void take_settings(struct options *p, const json_t *o, enum record in)
 
 char *resume_options(const struct run *run)
 {
-	return print_record(
-		&run->options, RECORD_OPTIONS,
-		json_pack("{s:s}", "algorithm", plan_algorithm_name(run->options.algorithm)));
+	return print_record(&run->options, RECORD_OPTIONS,
+			    json_pack("{s:s}", "algorithm",
+				      plan_algorithm_name(run->options.planning.algorithm)));
 }
 
 int resume_options_again(struct run *run, struct error *err)
@@ -164,7 +165,7 @@ int resume_options_again(struct run *run, struct error *err)
 	free(text);
 	if (o && settings_fit(o, RECORD_OPTIONS) &&
 	    json_unpack(o, "{s?s}", "algorithm", &algorithm) == 0 &&
-	    plan_algorithm_named(algorithm, &run->options.algorithm))
+	    plan_algorithm_named(algorithm, &run->options.planning.algorithm))
 		take_settings(&run->options, o, RECORD_OPTIONS);
 	else
 		rc = error_set(err, -EINVAL, "%s: the saved options of the run are damaged",
@@ -273,8 +274,9 @@ int resume_load(struct members *members, struct error *err)
 				marked[i] != 0;
 		}
 		take_settings(&members->run->options, o, RECORD_CONTROLLER);
-		members->run->unit_s =
-			members->run->options.time_scale > 0 ? members->run->options.time_scale : 1;
+		members->run->unit_s = members->run->options.cluster.time_scale > 0
+					       ? members->run->options.cluster.time_scale
+					       : 1;
 		members->run->wanted.path_length = (uint32_t)path_length;
 	}
 	json_decref(o);

@@ -166,7 +166,7 @@ bool stall_for(struct iteration *it, int64_t limit_us)
 
 bool stall_hung(struct iteration *it, uint32_t tasks)
 {
-	int64_t limit_us = it->run->options.overdue_us;
+	int64_t limit_us = it->run->options.limits.overdue_us;
 
 	return stall_for(it, limit_us) &&
 	       (double)it->detector.hung * LOOK_US >
@@ -234,7 +234,7 @@ static int64_t sum_limit_us(const struct run *run)
 	for (int s = 0; s < run->cluster->n_stages; s++)
 		most = run->training.stage_parameters[s] > most ? run->training.stage_parameters[s]
 								: most;
-	return run->options.overdue_us + (int64_t)(parameter_us * (double)most) +
+	return run->options.limits.overdue_us + (int64_t)(parameter_us * (double)most) +
 	       (int64_t)(sums * 1e6 * run->plan->plan->predicted.sync_s * run->unit_s);
 }
 

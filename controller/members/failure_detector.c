@@ -74,14 +74,14 @@ void failure_detector_begin(struct members *members, struct member *m)
 
 bool failure_detector_hear(struct run *run, struct member *m, const struct msg_heartbeat *h)
 {
-	int64_t limit_us = run->options.silence_us, gap_us = run->now_us - m->heard.message_us,
-		late_us = 0;
+	int64_t limit_us = run->options.limits.silence_us,
+		gap_us = run->now_us - m->heard.message_us, late_us = 0;
 	bool first = m->beat.beat == 0;
 
 	m->heard.any_us = run->now_us;
 	if (!first && h->beat <= m->beat.beat)
 		return false;
-	if (run->options.embedded) /* no message is lost within one machine */
+	if (run->options.mode.embedded) /* no message is lost within one machine */
 		late_us = gap_us;
 	else if (!first && is_clock(h->now_us) && h->now_us > m->beat.now_us)
 		late_us = timeout_late(h->now_us - m->beat.now_us, h->beat - m->beat.beat);
@@ -140,7 +140,8 @@ void failure_detector_ended(struct members *members, uint32_t ended)
 		d->hung_up_us = members->run->now_us;
 		d->n_hung_up += unknown;
 	} else if (members->run->now_us - d->hung_up_us >
-		   members->run->options.silence_us + failure_detector_farthest_us(members)) {
+		   members->run->options.limits.silence_us +
+			   failure_detector_farthest_us(members)) {
 		d->n_hung_up = 0; /* they were a console's, or their agent has connected again */
 	}
 }
@@ -218,11 +219,11 @@ static int64_t allowed_us(const struct members *members, const struct member *m,
 	if (members->run->phase == PHASE_GATHERING)
 		return GATHER_SILENCE_US;
 	if (m->heard.rounds.n == 0) /* its distance is unknown */
-		return TIMEOUT_PATIENCE * members->run->options.silence_us;
+		return TIMEOUT_PATIENCE * members->run->options.limits.silence_us;
 	if (hung_up(members, m))
-		return timeout_hung_up(m->heard.gap_us, usual_us, members->run->options.silence_us,
-				       round_trip);
-	return timeout_allowed(m->heard.late_us, usual_us, members->run->options.silence_us,
+		return timeout_hung_up(m->heard.gap_us, usual_us,
+				       members->run->options.limits.silence_us, round_trip);
+	return timeout_allowed(m->heard.late_us, usual_us, members->run->options.limits.silence_us,
 			       round_trip);
 }
 
@@ -283,14 +284,14 @@ static bool is_our_fault(const struct members *members, const struct machine *ma
 		n += machines[i].here > 0;
 		quiet += machines[i].here > 0 && machines[i].late == machines[i].here;
 	}
-	if (members->run->options.embedded && n == 1)
+	if (members->run->options.mode.embedded && n == 1)
 		return quiet == 1;
 	return n > 2 && 2 * quiet > n;
 }
 
 static void look_at_all(struct members *members, struct machine *machines)
 {
-	int64_t least = TIMEOUT_PATIENCE * members->run->options.silence_us;
+	int64_t least = TIMEOUT_PATIENCE * members->run->options.limits.silence_us;
 
 	look_at_lateness(members, machines);
 	for (uint32_t i = 0; i < members->n; i++) {
@@ -301,12 +302,12 @@ static void look_at_all(struct members *members, struct machine *machines)
 		m->heard.allowed_us = allowed_us(members, m, machines[m->compute.machine].usual_us);
 		m->heard.patience_us =
 			timeout_allowed(m->heard.late_us, machines[m->compute.machine].usual_us,
-					members->run->options.silence_us, 0);
+					members->run->options.limits.silence_us, 0);
 		machines[m->compute.machine].here++;
 		machines[m->compute.machine].quiet +=
 			quiet_us(members->run, m) > m->heard.allowed_us / 2;
 		machines[m->compute.machine].late +=
-			quiet_us(members->run, m) > members->run->options.silence_us / 2;
+			quiet_us(members->run, m) > members->run->options.limits.silence_us / 2;
 	}
 	if (members->run->phase == PHASE_GATHERING || !is_our_fault(members, machines))
 		return;

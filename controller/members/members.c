@@ -85,12 +85,12 @@ static size_t join_corpus(const struct run *run, char *out, size_t room)
 {
 	size_t at = 0;
 
-	for (uint32_t i = 0; i < run->options.n_corpus; i++) {
-		size_t n = strlen(run->options.corpus[i]) + 1;
+	for (uint32_t i = 0; i < run->options.training.n_corpus; i++) {
+		size_t n = strlen(run->options.training.corpus[i]) + 1;
 
 		if (at + n > room)
 			break;
-		memcpy(out + at, run->options.corpus[i], n);
+		memcpy(out + at, run->options.training.corpus[i], n);
 		at += n;
 	}
 	return at;
@@ -123,15 +123,16 @@ static void welcome_member(struct run *run, struct member *m)
 		.batch = run->training.recipe.batch,
 		.sequence = run->training.recipe.sequence,
 		.n_shards = run->training.n_shards,
-		.threads = run->options.threads,
+		.threads = run->options.training.threads,
 		.slots = (uint32_t)node->memory,
-		.time_scale = run->options.time_scale > 0 ? run->options.time_scale : 0,
+		.time_scale =
+			run->options.cluster.time_scale > 0 ? run->options.cluster.time_scale : 0,
 		.forward_s = node->forward_s,
 		.backward_s = node->backward_s,
 		.loss_s = node->loss_s,
 		.dispatch_overhead_s = given->dispatch_overhead_s,
-		.serialise = run->options.serialise,
-		.bf16 = run->options.bf16,
+		.serialise = run->options.cluster.serialise,
+		.bf16 = run->options.training.bf16,
 		.n_delays = (uint32_t)n,
 		.delay_s = delay,
 		.n_syncs = (uint32_t)n,

@@ -58,7 +58,7 @@ static uint8_t list_steps(const struct run *run)
 		return 1u << GATHER_COMING;
 	if (!measuring_wanted(run))
 		return (uint8_t)(all & ~measured);
-	return (uint8_t)(run->options.measure_only ? (1u << GATHER_PLAN) - 1 : all);
+	return (uint8_t)(run->options.mode.measure_only ? (1u << GATHER_PLAN) - 1 : all);
 }
 
 /* The steps depend on the run. The progress of a step counts the nodes that have done their part.
@@ -180,21 +180,23 @@ static void choose_time_scale(struct planning *planning)
 
 	if (cores > 0 && busy_s / cores > busy_share * most_s)
 		most_s = busy_s / cores / busy_share;
-	if (planning->run->options.time_scale < 0 && most_s > watchable_s)
+	if (planning->run->options.cluster.time_scale < 0 && most_s > watchable_s)
 		note(planning->run, NOTE_EVENT, -1, 0,
 		     "an iteration takes %.1f s of %u cores: its time scale leaves it %.1f s",
 		     busy_s, cores, most_s);
-	if (planning->run->options.time_scale < 0)
-		planning->run->options.time_scale = most_s / (p->iteration_s + p->sync_s);
-	planning->run->unit_s =
-		planning->run->options.time_scale > 0 ? planning->run->options.time_scale : 1;
+	if (planning->run->options.cluster.time_scale < 0)
+		planning->run->options.cluster.time_scale = most_s / (p->iteration_s + p->sync_s);
+	planning->run->unit_s = planning->run->options.cluster.time_scale > 0
+					? planning->run->options.cluster.time_scale
+					: 1;
 	consoles_run(planning->members);
 }
 
 /* Returns true if m builds its stage and its time is not up. */
 static bool is_building(const struct run *run, const struct member *m)
 {
-	int64_t most = BUILD_US > run->options.gather_us ? BUILD_US : run->options.gather_us;
+	int64_t most =
+		BUILD_US > run->options.limits.gather_us ? BUILD_US : run->options.limits.gather_us;
 
 	return member_alive(m) && !m->is_marked && !m->assigned.is_ready &&
 	       run->now_us - m->assigned.at_us < most;
@@ -217,7 +219,7 @@ static void settle_slots(struct members *members)
 		parameters = members->run->training.stage_parameters[s] > parameters
 				     ? members->run->training.stage_parameters[s]
 				     : parameters;
-	for (uint32_t i = 0; i < members->n && !members->run->options.cluster; i++) {
+	for (uint32_t i = 0; i < members->n && !members->run->options.cluster.file; i++) {
 		const struct member *m = &members->list[i];
 		double share = memory_share * (double)m->hello.memory_bytes;
 		int n = 0;
@@ -322,7 +324,7 @@ static void take_times(struct members *members)
 		if (m->compute.alone_forward_s <= 0)
 			continue;
 		m->compute.alone_loss_s = ratio * m->compute.alone_forward_s;
-		if (members->run->options.time_scale != 0)
+		if (members->run->options.cluster.time_scale != 0)
 			continue; /* emulated times are as given */
 		drift_set_times(members->run, m);
 		record_compute(members->run, m->id);
@@ -333,8 +335,8 @@ static void take_times(struct members *members)
 
 static bool all_have_come(struct members *members)
 {
-	bool patient =
-		members->run->now_us - members->run->committed_us < members->run->options.gather_us;
+	bool patient = members->run->now_us - members->run->committed_us <
+		       members->run->options.limits.gather_us;
 	uint32_t here = 0;
 
 	for (uint32_t i = 0; i < members->n; i++)
@@ -393,7 +395,7 @@ static void gather_compute(struct planning *planning)
 	}
 	for (uint32_t i = 0; i < planning->members->n; i++)
 		planning->members->list[i].assigned.number = 0;
-	if (planning->run->options.measure_only) {
+	if (planning->run->options.mode.measure_only) {
 		controller_finish(planning->members, 0, "the cluster is measured");
 		return;
 	}
@@ -430,12 +432,12 @@ static void gather_built(struct iteration *it)
 	}
 	note(it->run, NOTE_EVENT, -1, 0, "%u of %u agents are here", ready, it->members->n);
 	it->run->committed_us = it->run->now_us;
-	if (it->run->options.time_scale == 0)
+	if (it->run->options.cluster.time_scale == 0)
 		drift_guess_pace(it->planning, it->planning->pending->plan);
-	if (ready < it->members->n || it->run->options.time_scale == 0)
+	if (ready < it->members->n || it->run->options.cluster.time_scale == 0)
 		replan(it->planning,
 		       ready < it->members->n ? "not all agents came" : "compute was measured");
-	if (it->run->options.time_scale == 0)
+	if (it->run->options.cluster.time_scale == 0)
 		replan_baseline(it->planning);
 	it->evaluation.wanted = it->run->options.eval_every > 0;
 	set_phase(it->run, PHASE_PLANNING);
@@ -510,8 +512,8 @@ static int64_t regather_us(const struct members *members)
  * still join. */
 static bool is_patient(const struct members *members, int64_t waited)
 {
-	return waited < regather_us(members) ||
-	       (waited < members->run->options.gather_us && agreement_record_contradicted(members));
+	return waited < regather_us(members) || (waited < members->run->options.limits.gather_us &&
+						 agreement_record_contradicted(members));
 }
 
 /* Continues a resumed run once the agents of the last commit are back, or once the time is up and
@@ -523,7 +525,7 @@ static void gather_again(struct weights *weights)
 	uint32_t ready = 0, here = 0;
 
 	if (run_is_done(weights->run) &&
-	    (checkpoint_is_there(weights) || waited > weights->run->options.gather_us)) {
+	    (checkpoint_is_there(weights) || waited > weights->run->options.limits.gather_us)) {
 		/* The earlier controller died while it announced the end */
 		controller_finish(weights->members, 0, "done");
 		return;
@@ -534,7 +536,7 @@ static void gather_again(struct weights *weights)
 		ready += member_alive(&weights->members->list[i]) &&
 			 weights->members->list[i].assigned.is_ready;
 	}
-	if (here == 0 && waited > weights->run->options.gather_us)
+	if (here == 0 && waited > weights->run->options.limits.gather_us)
 		controller_finish(weights->members, 1, "no agent came");
 	if (here == 0 ||
 	    (somebody_awaited(weights->members) && is_patient(weights->members, waited)))
@@ -558,7 +560,7 @@ static void gather_again(struct weights *weights)
 	if (!replicas_everywhere(weights->members)) {
 		gather_without(weights, !run_is_done(weights->run) &&
 						(here == weights->members->n ||
-						 waited > weights->run->options.gather_us));
+						 waited > weights->run->options.limits.gather_us));
 		return;
 	}
 	agreement_check_copies(weights->members);

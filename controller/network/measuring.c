@@ -80,7 +80,7 @@ static void order_measure(struct members *members, uint16_t from, uint16_t to, u
 
 bool measuring_wanted(const struct run *run)
 {
-	return run->options.time_scale == 0 && !run->options.embedded;
+	return run->options.cluster.time_scale == 0 && !run->options.mode.embedded;
 }
 
 static struct measuring *have_measured(struct members *members)

@@ -30,7 +30,7 @@ bool acts_may_skip(const struct run *run, int64_t skip, struct outcome *o)
 	if (skip < 0 || skip >= run->cluster->n_stages)
 		outcome_set(o, -EINVAL, "stage 0 is never skipped: 0 to %d of %d",
 			    run->cluster->n_stages - 1, run->cluster->n_stages);
-	else if (skip > 0 && run->options.algorithm == PLAN_DTFM)
+	else if (skip > 0 && run->options.planning.algorithm == PLAN_DTFM)
 		outcome_set(o, -EPERM, "this run is planned by dtfm, which visits every stage");
 	else
 		return true;

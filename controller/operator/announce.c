@@ -30,12 +30,12 @@ void announce_fill_run(const struct members *members, struct msg *m)
 		.time_scale = members->run->unit_s,
 		.started_wall_us = members->run->started.wall_us,
 		.baseline_s = members->run->training.baseline_s,
-		.embedded = members->run->options.embedded,
+		.embedded = members->run->options.mode.embedded,
 		/* < 0: emulated, and the scale is not chosen yet */
-		.emulated = members->run->options.time_scale != 0,
+		.emulated = members->run->options.cluster.time_scale != 0,
 	};
 	snprintf(r->name, sizeof(r->name), "%s", members->run->options.name);
-	snprintf(r->model, sizeof(r->model), "llama-%s %.3gM", members->run->options.model,
+	snprintf(r->model, sizeof(r->model), "llama-%s %.3gM", members->run->options.training.model,
 		 (double)members->run->training.parameters * 1e-6);
 }
 

@@ -74,16 +74,16 @@ void drill_save(struct members *members)
 	struct error err;
 	json_t *o;
 
-	if (!members->run->history.drill || !members->run->options.embedded)
+	if (!members->run->history.drill || !members->run->options.mode.embedded)
 		return;
 	o = json_pack("{s:s, s:s, s:{s:i, s:o, s:i, s:I, s:f, s:I, s:s}, s:O, s:o}", "format",
 		      "skippipe.drill/1", "name", members->run->options.name, "run", "agents",
 		      (int)members->n, "stages", stages_json(members->run), "skip",
 		      (int)members->run->options.skip, "iterations",
 		      (json_int_t)members->run->committed + 1, "time_scale",
-		      members->run->options.time_scale, "seed",
+		      members->run->options.cluster.time_scale, "seed",
 		      (json_int_t)members->run->options.seed, "algorithm",
-		      plan_algorithm_name(members->run->options.algorithm), "acts",
+		      plan_algorithm_name(members->run->options.planning.algorithm), "acts",
 		      members->run->history.drill, "limits", limits_json(members->run));
 	text = o ? json_dumps(o, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) : NULL;
 	snprintf(path, sizeof(path), "%s/drill.json", members->run->options.run_dir);

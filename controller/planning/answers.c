@@ -46,8 +46,8 @@ static bool is_own(const struct run *run, const struct planned *p)
 {
 	const char *by = p->plan->search.algorithm;
 
-	return run->options.algorithm == PLAN_BEST ||
-	       (by && strcmp(by, plan_algorithm_name(run->options.algorithm)) == 0);
+	return run->options.planning.algorithm == PLAN_BEST ||
+	       (by && strcmp(by, plan_algorithm_name(run->options.planning.algorithm)) == 0);
 }
 
 /* A plan as asked for before a stand-in's, else the shorter: by more than `factor` says. */
@@ -69,7 +69,7 @@ static void tell_stand_in(struct planning *planning, const struct planned *a)
 		     "%s", a->instead);
 	else if (before && !is_own(planning->run, before) && is_own(planning->run, a))
 		note(planning->run, NOTE_EVENT, -1, 0, "planned by %s again",
-		     plan_algorithm_name(planning->run->options.algorithm));
+		     plan_algorithm_name(planning->run->options.planning.algorithm));
 	memcpy(planning->substitute, a->instead, sizeof(planning->substitute));
 }
 
@@ -77,7 +77,7 @@ static void tell_stand_in(struct planning *planning, const struct planned *a)
 static void refine_pending(struct planning *planning)
 {
 	planning->refine_wanted = false;
-	if (planning->run->options.algorithm != PLAN_BEST)
+	if (planning->run->options.planning.algorithm != PLAN_BEST)
 		return;
 	if (!strstr(planning->reason, refined_words))
 		strncat(planning->reason, refined_words,

@@ -70,8 +70,8 @@ int contingency_start(struct planning *planning, struct error *err)
 {
 	int rc;
 
-	if (planning->members->n > MOST_NODES || planning->run->options.ahead_s <= 0 ||
-	    planning->run->options.algorithm != PLAN_BEST)
+	if (planning->members->n > MOST_NODES || planning->run->options.planning.ahead_s <= 0 ||
+	    planning->run->options.planning.algorithm != PLAN_BEST)
 		return 0;
 	planning->contingency = calloc(1, sizeof(*planning->contingency));
 	if (!planning->contingency)
@@ -274,7 +274,7 @@ static void ask_next(struct planning *planning)
 		excluded[i] = best.out & bit_of(i);
 	q.path_length = (int)best.path_length;
 	q.from = replan_from(planning, &q);
-	q.budget_s = planning->run->options.ahead_s;
+	q.budget_s = planning->run->options.planning.ahead_s;
 	q.reason = "ahead";
 	a->last = chosen;
 	a->asked = best;

@@ -316,7 +316,7 @@ static void slow_down(struct planning *planning, struct member *m, double ratio)
 static bool judge_node(struct planning *planning, struct member *m, const struct crowd *w)
 {
 	double usual = w->shared ? w->usual : 1, ratio = ratio_of(m) / usual;
-	bool noisy = w->shared && planning->run->options.time_scale == 0,
+	bool noisy = w->shared && planning->run->options.cluster.time_scale == 0,
 	     apart = stands_out(ratio_of(m), w->usual);
 	bool is_off =
 		(m->tasks.n >= TASKS || apart) && is_different(ratio, 1) &&
@@ -345,7 +345,7 @@ static void judge_machine(struct planning *planning, struct member *first, const
 			   pace_part),
 	       factor = pow(w->usual, part);
 
-	if (!w->shared || w->judged < CROWD || planning->run->options.time_scale != 0)
+	if (!w->shared || w->judged < CROWD || planning->run->options.cluster.time_scale != 0)
 		return;
 	first->compute.times_paced++;
 	if (fabs(factor - 1) < pace_step)
@@ -474,7 +474,7 @@ void drift_task(struct iteration *it, struct member *m, const struct msg_task_ev
 	if (m->tasks.n % SOON_TASKS != 0 || !stands_out(ratio_of(m), 1))
 		return;
 	w = crowd_of(it->members, m, 1);
-	if ((w.shared && (it->run->options.time_scale == 0 || is_overloaded(&w))) ||
+	if ((w.shared && (it->run->options.cluster.time_scale == 0 || is_overloaded(&w))) ||
 	    2 * all_judged(it->members) < members_live(it->members))
 		return;
 	if (stands_out(ratio_of(m), w.usual) && judge_node(it->planning, m, &w))

@@ -38,11 +38,12 @@ void replan_first(struct planning *planning)
 	bool excluded[MSG_NODES], any = false;
 	struct planner_request q = { .kind = PLANNER_RUN,
 				     .path_length = (int)planning->run->wanted.path_length,
-				     .algorithm = planning->run->options.algorithm,
+				     .algorithm = planning->run->options.planning.algorithm,
 				     .stand_in = STAND_IN_RANDOM,
-				     .free_assignment = !planning->run->options.assignment_given,
-				     .overlap_sync = planning->run->options.overlap_sync,
-				     .budget_s = planning->run->options.budget_s,
+				     .free_assignment =
+					     !planning->run->options.cluster.assignment_given,
+				     .overlap_sync = planning->run->options.planning.overlap_sync,
+				     .budget_s = planning->run->options.planning.budget_s,
 				     .threads = 1,
 				     .seed = planning->run->options.seed,
 				     .reason = "the run's first plan" };
@@ -85,8 +86,9 @@ void replan_baseline(struct planning *planning)
 	struct planner_request q = { .kind = PLANNER_BASELINE,
 				     .algorithm = PLAN_DTFM,
 				     .path_length = planning->run->cluster->n_stages,
-				     .free_assignment = !planning->run->options.assignment_given,
-				     .budget_s = planning->run->options.budget_s,
+				     .free_assignment =
+					     !planning->run->options.cluster.assignment_given,
+				     .budget_s = planning->run->options.planning.budget_s,
 				     .threads = 1,
 				     .seed = planning->run->options.seed,
 				     .reason = "baseline: every stage, straight pipelines" };

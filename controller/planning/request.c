@@ -75,7 +75,7 @@ void drift_set_times(struct run *run, const struct member *m)
  * that machine, or, of those that came later, as they said when their stage was built. */
 void replan_set_times(struct members *members)
 {
-	if (members->run->options.time_scale != 0)
+	if (members->run->options.cluster.time_scale != 0)
 		return;
 	for (uint32_t i = 0; i < members->n; i++) {
 		struct member *m = &members->list[i];
@@ -108,10 +108,10 @@ void replan_request(const struct members *members, struct planner_request *q, bo
 {
 	*q = (struct planner_request){ .kind = PLANNER_RUN,
 				       .path_length = (int)members->run->wanted.path_length,
-				       .algorithm = members->run->options.algorithm,
+				       .algorithm = members->run->options.planning.algorithm,
 				       .stand_in = STAND_IN_BEST,
 				       .excluded = excluded,
-				       .overlap_sync = members->run->options.overlap_sync,
+				       .overlap_sync = members->run->options.planning.overlap_sync,
 				       .threads = 1,
 				       .seed = members->run->options.seed };
 	for (uint32_t i = 0; i < members->n; i++)
@@ -120,5 +120,6 @@ void replan_request(const struct members *members, struct planner_request *q, bo
 
 double replan_budget_s(const struct run *run, double best_s)
 {
-	return run->options.algorithm == PLAN_BEST ? best_s : run->options.budget_s;
+	return run->options.planning.algorithm == PLAN_BEST ? best_s
+							    : run->options.planning.budget_s;
 }

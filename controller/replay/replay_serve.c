@@ -167,8 +167,8 @@ static struct viewer *viewer_new(struct theatre *t, post_peer_id peer, const cha
 		return NULL;
 	}
 	v->peer = peer;
-	v->pace.speed = t->options->speed > 0 ? t->options->speed : 1;
-	v->pace.stopped = t->options->speed <= 0;
+	v->pace.speed = t->options->mode.speed > 0 ? t->options->mode.speed : 1;
+	v->pace.stopped = t->options->mode.speed <= 0;
 	v->moved_us = t->now_us;
 	snprintf(v->name, sizeof(v->name), "%s", name);
 	t->viewers[t->n_viewers++] = v;

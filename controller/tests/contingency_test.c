@@ -43,7 +43,7 @@ static void planning_begins_at_what_was_made_ahead(void **state)
 	struct planner_request q;
 	const struct plan *from;
 
-	c->run.options.ahead_s = 0.005;
+	c->run.options.planning.ahead_s = 0.005;
 	assert_int_equal(contingency_start(&c->planning, NULL), 0);
 	for (int i = 0; i < NODES; i++)
 		wait_for(c, i);
@@ -79,7 +79,7 @@ static void who_holds_all_up_is_told(void **state)
 	struct controller *c = *state;
 	struct simulation *s;
 
-	c->run.options.ahead_s = 0.005;
+	c->run.options.planning.ahead_s = 0.005;
 	assert_int_equal(contingency_start(&c->planning, NULL), 0);
 	for (int i = 0; i < NODES; i++)
 		wait_for(c, i);
@@ -127,7 +127,7 @@ static void what_has_changed_is_foreseen_anew(void **state)
 {
 	struct controller *c = *state;
 
-	c->run.options.ahead_s = 0.005;
+	c->run.options.planning.ahead_s = 0.005;
 	assert_int_equal(contingency_start(&c->planning, NULL), 0);
 	wait_for(c, 4);
 	c->members.list[5].is_replica = false;
@@ -191,7 +191,7 @@ static void what_was_in_force_is_kept(void **state)
 	const struct plan *from;
 	double was_s = c->run.plan->plan->predicted.iteration_s;
 
-	c->run.options.ahead_s = 3600; /* so that none is made */
+	c->run.options.planning.ahead_s = 3600; /* so that none is made */
 	assert_int_equal(contingency_start(&c->planning, NULL), 0);
 	contingency_turn(&c->planning);
 	for (int i = 0; i < 10; i++) {
@@ -218,7 +218,7 @@ static void another_skip_ratio_is_foreseen(void **state)
 	struct planner_request q;
 	const struct plan *from = NULL;
 
-	c->run.options.ahead_s = 0.005;
+	c->run.options.planning.ahead_s = 0.005;
 	c->run.wanted.path_length = 1;
 	plan_without_those_out(c);
 	assert_int_equal(contingency_start(&c->planning, NULL), 0);

@@ -218,7 +218,7 @@ static void who_stands_out_is_believed_at_once(void **state)
 	struct controller *c = made();
 
 	(void)state;
-	c->run.options.time_scale = c->run.unit_s;
+	c->run.options.cluster.time_scale = c->run.unit_s;
 	for (uint16_t i = 0; i < NODES; i++) {
 		c->run.cluster->nodes[i].forward_s = 1;
 		c->members.list[i].state = NODE_LIVE;
@@ -310,7 +310,7 @@ static void what_cannot_be_is_not_believed(void **state)
 	const double said[] = { -40, 1e12 };
 
 	(void)state;
-	c->run.options.time_scale = c->run.unit_s;
+	c->run.options.cluster.time_scale = c->run.unit_s;
 	for (uint16_t i = 0; i < NODES; i++) {
 		c->run.cluster->nodes[i].forward_s = 1;
 		c->members.list[i].state = NODE_LIVE;

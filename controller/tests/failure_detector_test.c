@@ -137,7 +137,7 @@ static struct controller *made(void)
 	c->run.phase = PHASE_PAUSED;
 	c->run.wanted.path_length = 1;
 	c->run.unit_s = 1;
-	c->run.options.silence_us = LIMIT_US;
+	c->run.options.limits.silence_us = LIMIT_US;
 	c->run.cluster->stages[0] = NODES;
 	c->members.n = NODES;
 	c->members.list = calloc(NODES, sizeof(*c->members.list));
@@ -366,7 +366,7 @@ static void nothing_from_most_machines_is_our_own_fault(void **state)
 		struct way way = { 5000, 0, 0, 1 };
 
 		(void)state;
-		w->c->run.options.embedded = embedded;
+		w->c->run.options.mode.embedded = embedded;
 		for (uint16_t i = 0; i < NODES; i++) {
 			trace_init(&w->traces[i], &way, 300, NULL, i);
 			if (embedded)

@@ -59,8 +59,8 @@ static struct controller *made(void)
 	c->run.supervisor = -1;
 	c->run.phase = PHASE_PAUSED;
 	c->run.wanted.path_length = 2;
-	c->run.unit_s = c->run.options.time_scale = 1;
-	c->run.options.silence_us = 450000;
+	c->run.unit_s = c->run.options.cluster.time_scale = 1;
+	c->run.options.limits.silence_us = 450000;
 	c->run.committed = 7;
 	c->run.now_us = START;
 	c->members.list = calloc(NODES, sizeof(*c->members.list));
@@ -661,7 +661,7 @@ static struct controller *gathering(void)
 	c->run.phase = PHASE_GATHERING;
 	c->members.gathering = GATHER_BUILD;
 	c->run.committed = 0;
-	c->run.options.gather_us = 30 * SECOND;
+	c->run.options.limits.gather_us = 30 * SECOND;
 	c->run.committed_us = START;
 	for (int i = 0; i < NODES; i++) {
 		struct member *m = &c->members.list[i];

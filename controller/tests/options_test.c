@@ -32,20 +32,20 @@ static void what_is_given_is_taken(void **state)
 
 	(void)state;
 	assert_int_equal(parse(&o, &err, argv), 0);
-	assert_int_equal(o.n_stages, 3);
+	assert_int_equal(o.cluster.n_stages, 3);
 	assert_int_equal(o.skip, 1);
-	assert_int_equal(o.n_corpus, 2);
-	assert_string_equal(o.corpus[1], "y");
+	assert_int_equal(o.training.n_corpus, 2);
+	assert_string_equal(o.training.corpus[1], "y");
 	assert_int_equal(o.n_acts, 2);
 	assert_int_equal(o.acts[0].verb, COMMAND_INJECT);
 	assert_int_equal(o.acts[0].node, 4);
 	assert_int_equal(o.acts[1].iteration, 20);
-	assert_true(o.jsonl && o.time_scale == 0);
-	assert_false(o.bf16);
+	assert_true(o.mode.jsonl && o.cluster.time_scale == 0);
+	assert_false(o.training.bf16);
 	assert_int_equal(parse(&o, &err, (char *[]){ NEEDED, "--wire", "bf16", NULL }), 0);
-	assert_true(o.bf16);
+	assert_true(o.training.bf16);
 	assert_int_equal(parse(&o, &err, (char *[]){ NEEDED, "--wire", "fp32", NULL }), 0);
-	assert_false(o.bf16);
+	assert_false(o.training.bf16);
 }
 
 static void a_baseline_is_named(void **state)
@@ -58,11 +58,11 @@ static void a_baseline_is_named(void **state)
 
 	(void)state;
 	assert_int_equal(parse(&o, &err, none), 0);
-	assert_int_equal(o.algorithm, PLAN_BEST);
+	assert_int_equal(o.planning.algorithm, PLAN_BEST);
 	assert_int_equal(parse(&o, &err, argv), 0);
-	assert_int_equal(o.algorithm, PLAN_DTFM);
+	assert_int_equal(o.planning.algorithm, PLAN_DTFM);
 	assert_int_equal(parse(&o, &err, skips), 0);
-	assert_int_equal(o.algorithm, PLAN_DTFM_SKIP);
+	assert_int_equal(o.planning.algorithm, PLAN_DTFM_SKIP);
 	assert_int_equal(o.skip, 2);
 }
 
@@ -85,7 +85,7 @@ static void what_a_run_may_go_on_with(void **state)
 
 	(void)state;
 	assert_int_equal(parse(&o, &err, argv), 0);
-	assert_true(o.resume && o.overridden.iterations && o.overridden.checkpoint_every);
+	assert_true(o.mode.resume && o.overridden.iterations && o.overridden.checkpoint_every);
 	assert_false(o.overridden.eval_every || o.overridden.eval_batches);
 }
 

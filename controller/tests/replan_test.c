@@ -22,8 +22,8 @@ static int dtfm_begin(void **state)
 	int rc = under_way_begin(state);
 	struct controller *c = *state;
 
-	c->run.options.algorithm = PLAN_DTFM;
-	c->run.options.budget_s = 60;
+	c->run.options.planning.algorithm = PLAN_DTFM;
+	c->run.options.planning.budget_s = 60;
 	c->run.options.eval_batches = 1;
 	free(c->run.plan->plan->search.algorithm);
 	c->run.plan->plan->search.algorithm = strdup("dtfm");
@@ -67,7 +67,7 @@ static void a_baseline_is_asked_once(void **state)
 {
 	struct controller *c = *state;
 
-	c->run.options.ahead_s = 1;
+	c->run.options.planning.ahead_s = 1;
 	assert_int_equal(contingency_start(&c->planning, NULL), 0);
 	assert_null(c->planning.contingency);
 	c->members.list[4].is_marked = true;
@@ -96,7 +96,7 @@ static void ours_stands_in_and_gives_way(void **state)
 	struct controller *c = *state;
 	uint32_t told;
 
-	c->run.options.budget_s = 0.05;
+	c->run.options.planning.budget_s = 0.05;
 	cut(c, -1);
 	replan(&c->planning, "links or compute have changed");
 	wait_for_plan(c);
@@ -111,7 +111,7 @@ static void ours_stands_in_and_gives_way(void **state)
 	assert_int_equal(c->run.journal.n_notes, told); /* nothing new */
 	take_over(c);
 	cut(c, 0.4);
-	c->run.options.budget_s = 60;
+	c->run.options.planning.budget_s = 60;
 	replan_if_better(&c->planning, "links or compute have changed");
 	wait_for_plan(c);
 	is_by(c->planning.pending, "dtfm");
@@ -155,16 +155,16 @@ static void a_successor_goes_on_with_it(void **state)
 	char *text = resume_options(&c->run), *at;
 
 	assert_non_null(text);
-	c->run.options.algorithm = PLAN_CBS;
+	c->run.options.planning.algorithm = PLAN_CBS;
 	assert_int_equal(store_set(c->run.history.store, "options", text, NULL), 0);
 	assert_int_equal(resume_options_again(&c->run, NULL), 0);
-	assert_int_equal(c->run.options.algorithm, PLAN_DTFM);
+	assert_int_equal(c->run.options.planning.algorithm, PLAN_DTFM);
 	at = strstr(text, ",\"algorithm\":\"dtfm\"");
 	assert_non_null(at);
 	strcpy(at, "}");
 	assert_int_equal(store_set(c->run.history.store, "options", text, NULL), 0);
 	assert_int_equal(resume_options_again(&c->run, NULL), 0);
-	assert_int_equal(c->run.options.algorithm, PLAN_BEST);
+	assert_int_equal(c->run.options.planning.algorithm, PLAN_BEST);
 	free(text);
 }
 

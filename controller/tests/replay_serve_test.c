@@ -85,8 +85,12 @@ static void start(struct server *s, struct client *c, int n_clients)
 		po.identity = c[i].identity;
 		assert_int_equal(post_open(&c[i].post, &po, NULL), 0);
 	}
-	s->options = (struct options){ .replay = true, .run_dir = s->folder, .listen = s->listen,
-				       .key = s->key, .admitted = s->admitted, .speed = 0 };
+	s->options = (struct options){ .mode.replay = true,
+				       .run_dir = s->folder,
+				       .listen = s->listen,
+				       .key = s->key,
+				       .admitted = s->admitted,
+				       .mode.speed = 0 };
 	assert_int_equal(pipe(s->quit), 0);
 	assert_int_equal(pthread_create(&s->thread, NULL, serve, s), 0);
 	for (int i = 0; i < n_clients; i++)
@@ -317,7 +321,9 @@ static void each_has_a_cursor(void **state)
 
 static void no_run_is_said(void **state)
 {
-	struct options o = { .replay = true, .run_dir = "/nonexistent", .listen = "tcp://127.0.0.1:0" };
+	struct options o = { .mode.replay = true,
+			     .run_dir = "/nonexistent",
+			     .listen = "tcp://127.0.0.1:0" };
 	struct log log = { 0 };
 	struct error err = { "" };
 

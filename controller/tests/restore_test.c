@@ -54,7 +54,7 @@ static int begin(void **state)
 	c->run.committed = COMMITTED;
 	c->run.iteration = COMMITTED + 1;
 	c->run.phase = PHASE_STALLED;
-	c->run.options.overdue_us = 20 * SECOND; /* no node is late */
+	c->run.options.limits.overdue_us = 20 * SECOND; /* no node is late */
 	for (uint16_t i = 0; i < NODES; i++) {
 		struct member *m = &c->members.list[i];
 

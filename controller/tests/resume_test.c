@@ -63,7 +63,7 @@ static void begin(struct taken_over *t)
 	assert_int_equal(planner_start(&c->planning.planner, NULL), 0);
 	open_post(c);
 	c->run.options.run_dir = t->folder;
-	c->run.options.gather_us = 30000000;
+	c->run.options.limits.gather_us = 30000000;
 	c->run.options.iterations = 100;
 	c->run.options.overridden.iterations = true;
 	c->run.supervisor = -1;
@@ -173,12 +173,13 @@ static void its_settings_go_on_but_for_what_is_said_anew(void **state)
 	o->iterations = 100; /* that was said */
 	assert_int_equal(resume_options_again(&c->run, NULL), 0);
 	assert_int_equal(o->skip, 2);
-	assert_true(o->time_scale == 0.25);
+	assert_true(o->cluster.time_scale == 0.25);
 	assert_int_equal(o->iterations, 100);
 	assert_int_equal(o->eval_every, 3);
 	assert_int_equal(o->eval_batches, 9);
 	assert_int_equal(o->checkpoint_every, 11);
-	assert_true(o->serialise && o->overlap_sync && o->assignment_given);
+	assert_true(o->cluster.serialise && o->planning.overlap_sync &&
+		    o->cluster.assignment_given);
 	o->iterations = 70;
 	text = resume_options(&c->run);
 	assert_string_equal(text, kept);
@@ -322,8 +323,8 @@ static void that_nobody_holds_cannot_be_written(void **state)
 
 	for (int i = 0; i < N; i++)
 		comes_back(c, i, i > 0);
-	assert_false(goes_on(c, c->run.options.gather_us));
-	assert_true(goes_on(c, c->run.options.gather_us + 1));
+	assert_false(goes_on(c, c->run.options.limits.gather_us));
+	assert_true(goes_on(c, c->run.options.limits.gather_us + 1));
 	assert_int_equal(c->run.phase, PHASE_FINISHED);
 	assert_int_equal(c->run.ending.exit_status, 0);
 }
@@ -332,8 +333,8 @@ static void nobody_comes_to_write_it(void **state)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
 
-	assert_false(goes_on(c, c->run.options.gather_us));
-	assert_true(goes_on(c, c->run.options.gather_us + 1));
+	assert_false(goes_on(c, c->run.options.limits.gather_us));
+	assert_true(goes_on(c, c->run.options.limits.gather_us + 1));
 	assert_int_equal(c->run.phase, PHASE_FINISHED);
 	assert_int_equal(c->run.ending.exit_status, 0);
 }
@@ -416,8 +417,8 @@ static void but_not_for_ever(void **state)
 	told_of_the_last_commit(c, 1, 7);
 	says_it_holds(c, 0, COMMITS, 5);
 	says_it_holds(c, 3, COMMITS, 6);
-	assert_false(goes_on(c, c->run.options.gather_us - 1));
-	assert_true(goes_on(c, c->run.options.gather_us));
+	assert_false(goes_on(c, c->run.options.limits.gather_us - 1));
+	assert_true(goes_on(c, c->run.options.limits.gather_us));
 	assert_true(c->members.list[3].is_replica);
 }
 

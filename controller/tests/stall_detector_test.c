@@ -38,8 +38,8 @@ static struct controller *made(void)
 	c->run.supervisor = -1;
 	c->run.phase = PHASE_EVALUATING;
 	c->run.wanted.path_length = 2;
-	c->run.unit_s = c->run.options.time_scale = 1;
-	c->run.options.overdue_us = 10 * SECOND;
+	c->run.unit_s = c->run.options.cluster.time_scale = 1;
+	c->run.options.limits.overdue_us = 10 * SECOND;
 	c->run.options.eval_batches = 4;
 	c->members.n = NODES;
 	c->run.now_us = SECOND;

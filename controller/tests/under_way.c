@@ -95,7 +95,7 @@ struct controller *under_way_knowing(struct cluster *cluster)
 	assert_int_equal(post_open(&c->run.post, &o, NULL), 0);
 	assert_int_equal(planner_start(&c->planning.planner, NULL), 0);
 	c->run.supervisor = -1;
-	c->run.unit_s = c->run.options.time_scale = 1;
+	c->run.unit_s = c->run.options.cluster.time_scale = 1;
 	c->run.wanted.path_length = 2;
 	c->run.epoch = c->run.iteration = 1;
 	c->members.n = (uint32_t)cluster->n_nodes;

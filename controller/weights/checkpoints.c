@@ -84,7 +84,7 @@ void checkpoint_when_due(struct weights *weights)
  * parameter, like reading (restore.c). */
 static bool being_written(const struct weights *weights)
 {
-	int64_t most_us = weights->run->options.overdue_us;
+	int64_t most_us = weights->run->options.limits.overdue_us;
 	bool any = false;
 
 	for (uint32_t i = 0; i < weights->members->n; i++)

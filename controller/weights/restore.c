@@ -552,7 +552,7 @@ static int64_t patience_us(const struct iteration *it, uint64_t parameters)
 	static const double parameter_us = 1, times = 3;
 	int64_t others_us = it->detector.hung_us - it->weights->restore.asked_us;
 
-	return it->run->options.overdue_us +
+	return it->run->options.limits.overdue_us +
 	       (int64_t)(parameter_us * (double)parameters + times * 1e6 * fetches_s(it->weights)) +
 	       (others_us > 0 ? (int64_t)(times * (double)others_us) : 0);
 }
