@@ -75,7 +75,7 @@ static void an_agent_that_floods_is_shut_out(void **state)
 	}
 	UNTIL(&agent, &operator, agent.refused);
 	assert_int_equal(agent.reason, LINK_FLOOD);
-	UNTIL(&operator, NULL, strstr(operator.journal, "sent more than it may"));
+	UNTIL(&operator, NULL, strstr(operator.journal, "exceeded its quota"));
 	assert_int_equal(visitor_command(&operator, COMMAND_ACK, 0), 0);
 	assert_true(door_alive(d));
 	visitor_free(&agent);

@@ -206,7 +206,7 @@ static void messages_that_are_not_its_own(void **state)
 	(void)state;
 	for (int i = 0; i < 250; i++)
 		visitor_send(&w->players[HOSTILE].v, &m, POST_RELIABLE);
-	WORLD_UNTIL(w, strstr(w->console.journal, "sent more than it may"));
+	WORLD_UNTIL(w, strstr(w->console.journal, "exceeded its quota"));
 	WORLD_UNTIL(w, w->states[HOSTILE] == NODE_DEAD);
 	is_heard(w);
 	world_free(w);
