@@ -1,7 +1,11 @@
-/* answers.c - what is done with the planner's answers.
+/* answers.c - decides what the run does with each answer of the planner.
  *
- * Where a plan by another algorithm stands in for the run's own, the journal says so, and the next of its
- * own takes over.
+ * A usable plan becomes the pending plan, which takes effect when the next iteration starts. After
+ * the quick first answer the planner is asked once more for a better plan for the same nodes. If
+ * there is no plan, the run keeps the plan in force or ends.
+ *
+ * If the run's algorithm finds no plan, the planner may answer with a substitute by another
+ * algorithm. The journal reports this, and the next plan by the run's own algorithm replaces it.
  */
 #include "controller/planning/answers.h"
 
@@ -17,7 +21,8 @@
 #include "controller/planning/replan.h"
 
 static const char refined_words[] = ", refined";
-static const double worth = 0.985; /* a refinement is adopted when it takes less than this */
+static const double worth = 0.985; /* adopt a refinement if its iteration takes
+				      less than this share of the current one */
 
 static void take_infeasible(struct planning *planning, const struct planned *a)
 {
@@ -41,7 +46,7 @@ static double cost_of(const struct planned *p)
 	return p->plan->predicted.iteration_s;
 }
 
-/* By the algorithm that the run was begun with: a stand-in is not. */
+/* Returns true if the plan was made by the run's own algorithm, and not by a substitute. */
 static bool is_own(const struct run *run, const struct planned *p)
 {
 	const char *by = p->plan->search.algorithm;
@@ -50,7 +55,8 @@ static bool is_own(const struct run *run, const struct planned *p)
 	       (by && strcmp(by, plan_algorithm_name(run->options.planning.algorithm)) == 0);
 }
 
-/* A plan as asked for before a stand-in's, else the shorter: by more than `factor` says. */
+/* Returns true if the run should prefer a: it is by the run's own algorithm and `than` is not, or
+ * both are alike in this and a's iteration takes less than `factor` times as long. */
 static bool is_better(const struct run *run, const struct planned *a, const struct planned *than,
 		      double factor)
 {
@@ -59,7 +65,8 @@ static bool is_better(const struct run *run, const struct planned *a, const stru
 	return cost_of(a) < cost_of(than) * factor;
 }
 
-/* Says that a plan is not what was asked for: once, until it is something else. */
+/* Reports in the journal that a plan is a substitute, or that plans are the run's own again. Each
+ * substitute is reported once. */
 static void tell_stand_in(struct planning *planning, const struct planned *a)
 {
 	const struct planned *before = planning->pending ? planning->pending : planning->run->plan;
@@ -73,7 +80,7 @@ static void tell_stand_in(struct planning *planning, const struct planned *a)
 	memcpy(planning->substitute, a->instead, sizeof(planning->substitute));
 }
 
-/* A better one for the same nodes; what is found is welcome, not waited for: the loop may start without. */
+/* Asks for a better plan for the same nodes. The next iteration does not wait for the answer. */
 static void refine_pending(struct planning *planning)
 {
 	planning->refine_wanted = false;
@@ -91,7 +98,7 @@ void answers_run(struct planning *planning, struct planned *a)
 
 	if (a->request != planning->wanted_id) {
 		planned_free(a);
-		return; /* overtaken */
+		return; /* a newer request has replaced this one */
 	}
 	planning->wanted_id = 0;
 	if (a->request == planning->recovery_plan) {
@@ -108,7 +115,7 @@ void answers_run(struct planning *planning, struct planned *a)
 	    replan_usable(planning->members, planning->run->plan) && !planning->pending &&
 	    a->plan->path_length == planning->run->plan->plan->path_length &&
 	    !is_better(planning->run, a, planning->run->plan, worth)) {
-		planned_free(a); /* what runs is as good */
+		planned_free(a); /* the plan in force is about as good */
 		return;
 	}
 	if (!refined || !planning->pending ||

@@ -1,4 +1,4 @@
-/* answers.h - what the run does with the planner's answers. */
+/* answers.h - applies the planner's answers to the run. */
 #ifndef CONTROLLER_PLANNING_ANSWERS_H
 #define CONTROLLER_PLANNING_ANSWERS_H
 
@@ -6,9 +6,11 @@ struct members;
 struct planning;
 struct planned;
 
-/* Takes a plan for the run, and frees it unless it takes effect at the next iteration. */
+/* Applies the answer to a request for the run, and owns it. A plan that is better than the pending
+ * one becomes pending and takes effect at the next iteration. Every other answer is freed. */
 void answers_run(struct planning *planning, struct planned *a);
-/* Takes the plain pipeline's plan, whose time the console shows beside the run's, and frees it. */
+/* Stores the iteration time of the plain pipeline's plan, which consoles show beside the run's, and
+ * frees the answer. */
 void answers_baseline(struct members *members, struct planned *a);
 
 #endif

@@ -1,17 +1,19 @@
-/* contingency.c - plans made ahead.
+/* contingency.c - plans made ahead of a loss or a change of the skip ratio.
  *
- * While the run goes on, a thread that takes only idle time looks for the plans with which it
- * would go on if the operator skipped one stage more or less, or if a node were lost, one after
- * another: as good ones as a second (--ahead) finds. When that happens, or the operator asks
- * what it would cost, planning begins there and need not find in a tenth of a second what takes
- * ten times as long. Consoles show what each loss would cost; where it would gain something, as
- * without a data node that has become slow, which has its own microbatches whatever the plan,
- * the operator is told.
+ * A search that starts from nothing takes about a second to find a good plan, but after a loss the
+ * run waits less than a tenth of a second. While the run goes on, an idle-priority thread therefore
+ * plans one case after another: the loss of each node, and one skipped stage more or less. Each
+ * case gets --ahead seconds. When a case occurs, or when the operator asks what it would cost, the
+ * search starts from the plan made for it.
  *
- * A plan made ahead is of use where exactly those are out for whom it was made; who starts from
- * it judges it by today's times, whatever they were then. For others it is made anew. The last
- * plans that were in force are kept, too: who was lost may come back. Baselines (--algorithm) plan
- * nothing ahead.
+ * Consoles show the iteration time after each possible loss. The operator is warned if the run
+ * would be faster without a node. An example is a slow data node: no plan can move its
+ * microbatches.
+ *
+ * A plan made ahead fits only if the excluded nodes are exactly those that it excludes. A search
+ * that starts from it predicts its time again from current measurements. The newest plans that were
+ * in force are also kept, because a lost node may come back. Baselines (--algorithm) plan nothing
+ * ahead.
  */
 #include "controller/planning/contingency.h"
 
@@ -25,31 +27,34 @@
 #include "controller/operator/journal.h"
 #include "controller/planning/request.h"
 
-enum { MOST_NODES = 64 }; /* with more it would take minutes; sets are 64 bits */
-enum { SKIPS_LESS = MOST_NODES, SKIPS_MORE, CASES }; /* below them: the loss of the node */
+enum { MOST_NODES = 64 }; /* more would take minutes; a set of nodes has 64 bits */
+/* A case below MOST_NODES is the loss of that node. */
+enum { SKIPS_LESS = MOST_NODES, SKIPS_MORE, CASES };
+/* Plans kept that were in force */
 enum { KEPT = 4 };
 enum { LEAST_LENGTH = 2, RENEWED_US = 30000000 };
-static const double changed = 1.5; /* times as much work as it was: at once */
-static const double worth = 0.9;   /* of an iteration: to be told */
+static const double changed = 1.5; /* plan a case again after this change of the node's work */
+static const double worth = 0.9;   /* warn if the loss of a node cuts the iteration to
+				      less than this share */
 
 struct foreseen {
-	struct planned *answer; /* NULL: not made yet */
-	uint64_t out;           /* who is out in it */
+	struct planned *answer; /* NULL: no plan yet */
+	uint64_t out;           /* set of the nodes that the plan excludes */
 	uint32_t path_length;
-	uint64_t epoch; /* of the plan in force when it was asked for */
-	double work_s;  /* of the node that is lost, a microbatch; INFINITY: none is */
+	uint64_t epoch; /* plan in force when this case was requested */
+	double work_s;  /* per microbatch of the lost node; INFINITY: no node is lost */
 	int64_t made_us;
 };
 
 struct contingency {
 	struct planner *planner;
-	uint64_t request; /* 0: none under way */
-	uint32_t last;    /* the case that it is for, and the rest of what it will be */
-	struct foreseen asked;
-	struct foreseen of[CASES + KEPT]; /* then those that were in force */
+	uint64_t request; /* request being planned; 0: none */
+	uint32_t last;    /* case requested last */
+	struct foreseen asked; /* that case as it was when it was requested */
+	struct foreseen of[CASES + KEPT]; /* one for each case, then plans that were in force */
 	uint32_t n_kept;
-	uint64_t kept_epoch;   /* of the last of them */
-	bool told[MOST_NODES]; /* that it holds the run up */
+	uint64_t kept_epoch;   /* newest plan kept */
+	bool told[MOST_NODES]; /* the operator was warned that this node slows the run */
 };
 
 static uint64_t bit_of(uint32_t node)
@@ -95,8 +100,9 @@ void contingency_stop(struct planning *planning)
 	planning->contingency = NULL;
 }
 
-/* What the case would be today, into w; false: it cannot be, or no plan would help. (The
- * stage's last replica is not replaced by a plan but by another node, recover.c.) */
+/* Describes case k under current conditions in w. Returns false if the case cannot occur, or if no
+ * plan can cover it: when a stage loses its last replica, recover.c gives the stage to another
+ * node. */
 static bool what_if(const struct members *members, uint32_t k, struct foreseen *w)
 {
 	const struct member *m = k < members->n ? &members->list[k] : NULL;
@@ -123,8 +129,9 @@ static bool is_for(const struct foreseen *f, uint64_t out, uint32_t path_length)
 	return f->answer && f->out == out && f->path_length == path_length;
 }
 
-/* The best that was made ahead, or was in force, for a run with exactly these out and so long paths, its nodes where they
- * were then; NULL: none. Borrowed until the next contingency_turn. */
+/* Returns the fastest stored plan that excludes exactly these nodes and has paths of this length,
+ * or NULL. Its nodes may have changed stages since it was made. Borrowed until the next
+ * contingency_turn. */
 static const struct plan *find_foreseen(const struct planning *planning, const bool *excluded,
 					int path_length)
 {
@@ -149,7 +156,8 @@ const struct plan *replan_from(const struct planning *planning, const struct pla
 {
 	const struct plan *from = planning->run->plan ? planning->run->plan->plan : NULL,
 			  *ready = NULL;
-	bool other = from && from->path_length != q->path_length; /* or for other nodes */
+	/* true if the plan in force is for another case */
+	bool other = from && from->path_length != q->path_length;
 
 	for (uint32_t i = 0; planning->contingency && i < planning->members->n; i++)
 		other = other || q->excluded[i] == planned_uses(planning->run->plan, (uint16_t)i);
@@ -160,7 +168,8 @@ const struct plan *replan_from(const struct planning *planning, const struct pla
 	return from && replan_as_pinned(planning->run, from) ? from : NULL;
 }
 
-/* The plan in force, once. One for the same nodes makes way for it, else the oldest. */
+/* Stores a copy of the plan in force, once per plan. The copy replaces a stored plan for the same
+ * nodes and path length, or else the oldest one. */
 static void keep_current(struct planning *planning)
 {
 	struct contingency *a = planning->contingency;
@@ -237,8 +246,8 @@ static void take_answers(struct planning *planning)
 	}
 }
 
-/* None is there for today, or one of before the plan in force: an old one, or of a node that
- * was quicker or slower. */
+/* Returns true if case k must be planned again: it has no plan for current conditions, or its plan
+ * was requested under an earlier plan and is old, or its node has become much faster or slower. */
 static bool is_due(const struct planning *planning, uint32_t k, const struct foreseen *today)
 {
 	const struct foreseen *f = &planning->contingency->of[k];
@@ -249,7 +258,8 @@ static bool is_due(const struct planning *planning, uint32_t k, const struct for
 		 today->work_s > changed * f->work_s || f->work_s > changed * today->work_s));
 }
 
-/* Another skip ratio first, then the slowest node, else in turn. */
+/* Requests a plan for the next case: first another skip ratio, then the slowest node's loss. Cases
+ * that are alike in this take turns. */
 static void ask_next(struct planning *planning)
 {
 	struct contingency *a = planning->contingency;
@@ -292,7 +302,7 @@ void contingency_turn(struct planning *planning)
 	keep_current(planning);
 	if (a->request && (!what_if(planning->members, a->last, &today) ||
 			   today.out != a->asked.out || today.path_length != a->asked.path_length))
-		a->request = 0; /* nobody wants it any more; the next one cancels it */
+		a->request = 0; /* obsolete; the next request cancels it */
 	if (!a->request && planning->run->plan && planning->run->phase != PHASE_GATHERING &&
 	    planning->run->phase != PHASE_STALLED)
 		ask_next(planning);

@@ -1,4 +1,4 @@
-/* contingency.h - plans made ahead. */
+/* contingency.h - plans made ahead of a loss or a change of the skip ratio. */
 #ifndef CONTROLLER_PLANNING_CONTINGENCY_H
 #define CONTROLLER_PLANNING_CONTINGENCY_H
 
@@ -10,13 +10,15 @@ struct member;
 struct plan;
 struct planner_request;
 
-/* Where to start: what was made ahead for just this, or the plan in force; NULL: from nothing. Borrowed. */
+/* Returns the plan from which to search: the one made ahead for exactly this case, else the plan in
+ * force. NULL: neither fits, and the search starts from nothing. Borrowed. */
 const struct plan *replan_from(const struct planning *planning, const struct planner_request *q);
 int contingency_start(struct planning *planning, struct error *err);
 void contingency_stop(struct planning *planning);
-void contingency_turn(struct planning *planning); /* takes an answer, asks for the next */
-/* Plan seconds of an iteration if this replica were lost now; < 0: there is no plan without it; 0:
- * not known, or the plan in force, to compare with, is not usable any more. */
+void contingency_turn(struct planning *planning); /* takes answers, asks for the next plan */
+/* Returns the planned seconds of an iteration if this replica were lost now. < 0: there is no plan
+ * without the replica. 0: the time is not known, or the plan in force is not usable, so that there
+ * is nothing to compare with. */
 double contingency_lost_s(const struct planning *planning, const struct member *m);
 
 #endif

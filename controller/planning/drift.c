@@ -1,11 +1,14 @@
-/* drift.c - the plan's assumptions against what is measured.
+/* drift.c - corrects the plan's assumptions by what is measured.
  *
- * Agents tell how long their links take; task events tell how long their compute takes. Where that
- * is off by more than a quarter, and stays so, the cluster planned against is corrected; at once
- * where one node takes twice as long as the plan and as the others, and for all links of a node where
- * most of those that are used agree. The plan in
- * force is then predicted anew, and another one is adopted only when it gains more than a few
- * percent: noise does not make plans flap.
+ * A plan is only as good as the link delays and compute times that it assumes. Agents report how
+ * long transfers take on their links, and task events show how long computing takes. If two
+ * measurements in a row differ from the plan by more than a quarter, the controller corrects the
+ * times in the cluster. One measurement is enough for a node that takes twice as long as planned
+ * and as the other nodes. All links of a node are corrected together if most of the measured ones
+ * differ by a common factor.
+ *
+ * After a correction the controller predicts the plan in force again. Another plan is adopted only
+ * if it gains more than a few percent, so that noise does not make the run change plans.
  */
 #include "controller/planning/drift.h"
 
@@ -23,26 +26,28 @@
 #include "controller/operator/journal.h"
 #include "controller/planning/replan.h"
 
-static const double off = 1.25;   /* a quarter: beyond it, or below its inverse */
-static const double far_off = 2;  /* of one node alone: no noise */
-static const double least_s = 0.02; /* real seconds: what is quicker is noise */
-/* Of a transfer's time in what is believed of its link: as usual, and where it is news; of their deviation; of what is
- * told of a link by which nothing travels, each time. */
-static const double way_share = 0.15, news_share = 0.4, deviation_share = 0.25, fading_share = 0.05;
-static const double pace_part = 0.25; /* of a machine's pace in what is believed of it, at least */
-static const double pace_step = 0.05; /* a machine's pace that changes by less stays as it is */
-static const double told_again = 1.05; /* likewise what a plan is expected to take */
+static const double off = 1.25;   /* a larger ratio, or one below the inverse, differs */
+static const double far_off = 2;  /* a ratio that cannot be noise, if one node alone has it */
+static const double least_s = 0.02; /* real seconds; smaller differences are noise */
+/* Weights of a new measurement in a running average */
+static const double way_share = 0.15, /* of a transfer time near the average */
+	news_share = 0.4,             /* of one far from it: the link may have changed */
+	deviation_share = 0.25,       /* of the deviation from the average */
+	fading_share = 0.05;          /* of the probed time, on a link without transfers */
+static const double pace_part = 0.25; /* smallest weight of a machine's measured pace */
+static const double pace_step = 0.05; /* smaller changes of a machine's pace are ignored */
+static const double told_again = 1.05; /* smaller changes of a plan's time are not reported */
 enum {
-	STRIKES = 2,
-	TASKS = 3,
-	SOON_TASKS = 2,
-	LINKS = 2,
-	MANY_LINKS = 4,
-	CROWD = 3,
-	PACE_STEPS = 12,
-	ASKED_MOST = 3, /* plans in one iteration: drift_turn asks for the rest after it */
-	CORRECTIONS = 32, /* at once, beside two of every link */
-	BETTER_EVERY_US = 15000000 /* a better plan is asked for no more often for small changes */
+	STRIKES = 2,      /* measurements in a row that must differ from the plan */
+	TASKS = 3,        /* fewest tasks by which a node is judged after an iteration */
+	SOON_TASKS = 2,   /* during an iteration a node is judged every so many tasks */
+	LINKS = 2,        /* fewest measured links that can have a common factor */
+	MANY_LINKS = 4,   /* from so many links on, one measurement is enough */
+	CROWD = 3,        /* fewest agents by which a machine is judged */
+	PACE_STEPS = 12,  /* most steps of the first estimate of a machine's pace */
+	ASKED_MOST = 3,   /* most plans requested during an iteration; drift_turn asks after it */
+	CORRECTIONS = 32, /* corrections that a node may cause in a burst, beside two per link */
+	BETTER_EVERY_US = 15000000 /* shortest time between requests for small corrections */
 };
 
 static bool is_different(double measured, double believed)
@@ -55,13 +60,14 @@ static double ratio_of(const struct member *m)
 	return m->tasks.planned_s > 0 ? m->tasks.took_s / m->tasks.planned_s : 1;
 }
 
-/* The agents of one machine. */
+/* The agents of one machine and how much slower than planned they are together */
 struct crowd {
-	uint32_t agents;  /* at work */
-	uint32_t judged;  /* of them, ended so many tasks since they were last judged */
-	double usual;     /* the median of these one's ratios; of few: 1 */
-	double ways;      /* likewise of their links; 1 */
-	bool shared;      /* they are more than the machine has cores */
+	uint32_t agents;  /* live or suspect */
+	uint32_t judged;  /* those of them that have ended enough tasks to be judged */
+	double usual;     /* median of measured to planned compute time of those judged; 1
+			     if too few */
+	double ways;      /* median of the same ratio for their links; 1 if none is known */
+	bool shared;      /* the machine has fewer cores than agents */
 };
 
 static struct crowd crowd_of(const struct members *members, const struct member *m, uint32_t tasks)
@@ -75,7 +81,7 @@ static struct crowd crowd_of(const struct members *members, const struct member 
 
 		if ((other->state != NODE_LIVE && other->state != NODE_SUSPECT) ||
 		    (m->hello.machine[0] && !members_share_machine(m, other)))
-			continue; /* of whom nothing is known all count as one machine's */
+			continue; /* agents count as one machine's if m's is unknown */
 		w.agents++;
 		if (other->tasks.n >= tasks)
 			ratios[w.judged++] = ratio_of(other);
@@ -90,13 +96,16 @@ static struct crowd crowd_of(const struct members *members, const struct member 
 	return w;
 }
 
-/* Of fewer agents nobody can say that all of a machine are late. */
+/* Returns true if the agents of a machine that share its cores are late together. Fewer than CROWD
+ * agents do not show whether the machine is the cause. */
 static bool is_overloaded(const struct crowd *w)
 {
-	return w->shared && w->agents >= CROWD && ((w->judged >= CROWD && w->usual > off) || w->ways > off);
+	return w->shared && w->agents >= CROWD &&
+	       ((w->judged >= CROWD && w->usual > off) || w->ways > off);
 }
 
-/* Whether all agents of m's machine are late together: no news of one of them, nor of the network. */
+/* Returns true if all agents of m's machine are late together. In that case their
+ * measurements say nothing about one agent or about the network. */
 static bool machine_is_overloaded(const struct members *members, const struct member *m)
 {
 	struct crowd w = crowd_of(members, m, 1);
@@ -104,6 +113,8 @@ static bool machine_is_overloaded(const struct members *members, const struct me
 	return is_overloaded(&w);
 }
 
+/* Returns true if a node's ratio is far from 1 and, in the same direction, far from the others'
+ * median. */
 static bool stands_out(double ratio, double usual)
 {
 	return (ratio > far_off && ratio > usual * far_off) ||
@@ -115,7 +126,8 @@ static double *delay_of(const struct cluster *of, uint16_t from, uint16_t to)
 	return &of->delay_s[from * of->n_nodes + to];
 }
 
-/* Whether to believe something else of so many links of m: who contradicts itself without end is not listened to. */
+/* Returns true if m may have so many of its links corrected now. The limit ignores an agent that
+ * keeps contradicting its own reports, because each correction can cost a plan. */
 static bool may_correct(struct members *members, struct member *m, uint32_t links)
 {
 	const double n = members->n;
@@ -127,6 +139,7 @@ static bool may_correct(struct members *members, struct member *m, uint32_t link
 	return false;
 }
 
+/* Sets the delay that plans assume for a link, and the time of a sum between its two nodes. */
 static void believe_way(struct planning *planning, uint16_t from, uint16_t to, double s)
 {
 	*delay_of(planning->run->cluster, from, to) = s;
@@ -137,14 +150,16 @@ static void believe_way(struct planning *planning, uint16_t from, uint16_t to, d
 	planning->drift.corrected = true;
 }
 
-/* An activation travelled. Where packets are lost some take several times as long as others: what is within three
- * deviations of the mean counts for little, what is not for much, as the link may have changed. */
+/* Adds the transfer time of an activation to the link's average. On a link that loses packets some
+ * transfers take several times as long as others. A time within three deviations of the average
+ * therefore has little weight. A time beyond them has more, because the link may have changed. */
 static void take_way(struct link_seen *seen, double way_s, double latency_s)
 {
 	double stray_s = way_s - seen->way_s;
 
 	if (seen->way_s > 0) {
-		seen->way_s += stray_s * (fabs(stray_s) > 3 * seen->way_deviation_s ? news_share : way_share);
+		seen->way_s += stray_s * (fabs(stray_s) > 3 * seen->way_deviation_s ? news_share
+										    : way_share);
 		seen->way_deviation_s += (fabs(stray_s) - seen->way_deviation_s) * deviation_share;
 	} else {
 		seen->way_s = way_s;
@@ -153,17 +168,20 @@ static void take_way(struct link_seen *seen, double way_s, double latency_s)
 	seen->way_latency_s = latency_s;
 }
 
-/* None did: what the last took fades, and is forgotten where the link has become another. */
+/* Moves the link's average towards the probed time when no activation has travelled. If the latency
+ * has changed, the average is dropped. */
 static void fade_way(struct link_seen *seen, double told_s, double latency_s)
 {
-	if (is_different(latency_s, seen->way_latency_s) && fabs(latency_s - seen->way_latency_s) > least_s)
+	if (is_different(latency_s, seen->way_latency_s) &&
+	    fabs(latency_s - seen->way_latency_s) > least_s)
 		seen->way_s = 0;
 	else
 		seen->way_s += (told_s - seen->way_s) * fading_share;
 }
 
-/* What an activation takes on a measured link: as those that travelled took, or by its latency and bandwidth.
- * A tensor that took longer than these say met a narrower link: sums will, too. */
+/* Returns the transfer time of an activation on a measured link: the average of those that
+ * travelled, or the time that the link's latency and bandwidth give. If transfers are slower than
+ * latency and bandwidth say, the bandwidth is lowered, because sums will be slower too. */
 static double measured_way_s(const struct members *members, const struct msg_link *l)
 {
 	struct link_seen *seen = link_table_at(members->links, l->from, l->to);
@@ -208,8 +226,8 @@ void drift_link(struct planning *planning, struct observed_link *s)
 	believe_way(planning, l->from, l->to, measured);
 }
 
-/* How many times as long as planned what the node has just measured takes, if that is the same for
- * nearly all of it; 0: it is not. *n: so many links. */
+/* Returns the ratio of measured to planned delay that three quarters of the node's measured links
+ * have in common, or 0 if there is none. *n: number of links compared. */
 static double common_ratio(const struct members *members, const struct member *m,
 			   const struct msg_links *l, size_t *n)
 {
@@ -235,7 +253,8 @@ static double common_ratio(const struct members *members, const struct member *m
 	return alike * 4 >= *n * 3 ? middle : 0;
 }
 
-/* Asks for a plan by the corrected times, so that it is ready when the next iteration starts. */
+/* Asks for a plan by the corrected times during an iteration, so that it is ready for the next
+ * one. */
 static void ask_for_next(struct planning *planning)
 {
 	struct drift *d = &planning->drift;
@@ -249,8 +268,9 @@ static void ask_for_next(struct planning *planning)
 	replan(planning, "links or compute have changed");
 }
 
-/* What slows one link of a node often slows them all. Those that the plan avoids are not measured: they
- * follow the others, there and back. */
+/* Corrects all links of a node by the ratio that the measured ones have in common, because a slow
+ * link often means that all links of its node are slow. Links that the plan avoids are not
+ * measured. Without this, new plans would move to links that are just as slow. */
 void drift_links(struct planning *planning, struct member *m, const struct msg_links *l)
 {
 	size_t n;
@@ -298,6 +318,7 @@ static double planned_s(const struct cluster_node *n, uint8_t kind)
 	}
 }
 
+/* Multiplies the compute times that plans assume for m by `ratio`. */
 static void slow_down(struct planning *planning, struct member *m, double ratio)
 {
 	struct cluster_node *n = &planning->run->cluster->nodes[m->id];
@@ -311,8 +332,9 @@ static void slow_down(struct planning *planning, struct member *m, double ratio)
 	planning->drift.corrected = true;
 }
 
-/* Whether it is believed to compute otherwise than before. Where agents take turns on a machine's cores, short
- * tasks wait for long: there only who stands out among them is judged, by what it takes more than they. */
+/* Corrects m's compute time if its tasks show another one, and starts a new measurement. Returns
+ * true if the time was corrected. Where agents share a machine's cores, short tasks wait long for a
+ * core. An agent is then compared with the median of that machine's agents. */
 static bool judge_node(struct planning *planning, struct member *m, const struct crowd *w)
 {
 	double usual = w->shared ? w->usual : 1, ratio = ratio_of(m) / usual;
@@ -336,9 +358,10 @@ static bool judge_node(struct planning *planning, struct member *m, const struct
 	return true;
 }
 
-/* Without emulation agents that share cores wait for one another: all are as slow as half of them show to be. What is
- * measured varies: the first two are believed, as connections and caches are cold in the first iteration, and later ones count for a
- * part, as in a mean. */
+/* Corrects the compute times of all agents of a machine by the median of their ratios, because
+ * without emulation agents that share cores wait for one another. The first two measurements count
+ * fully, because the first one is taken with cold connections and caches. Later measurements have
+ * the weight that they would have in a mean, because measurements vary. */
 static void judge_machine(struct planning *planning, struct member *first, const struct crowd *w)
 {
 	double part = fmax(1.0 / (first->compute.times_paced > 1 ? first->compute.times_paced : 1),
@@ -357,9 +380,10 @@ static void judge_machine(struct planning *planning, struct member *first, const
 				  fmax(factor, 1 / planning->members->list[i].compute.pace));
 }
 
+/* The start or the end of a task in a simulated plan */
 struct turn {
 	double at_s;
-	int step; /* a task starts: 1; ends: -1 */
+	int step; /* 1: a task starts; -1: a task ends */
 };
 
 static int order_turns(const void *a, const void *b)
@@ -369,8 +393,9 @@ static int order_turns(const void *a, const void *b)
 	return x->at_s != y->at_s ? (x->at_s > y->at_s) - (x->at_s < y->at_s) : x->step - y->step;
 }
 
-/* How many times as long tasks take on a machine that has fewer cores than tasks at a time: the mean over the time
- * that they take of how many there are for each core, at least 1. turns: (n), room for 2 for each task. */
+/* Returns how many times as long tasks take on m's machine because several tasks share a core: the
+ * number of simultaneous tasks per core, at least 1, averaged over the time of all tasks. turns:
+ * scratch space, two entries for each task. */
 static double shared_stretch(const struct members *members, const struct member *m,
 			     const struct simulation *s, struct turn *turns)
 {
@@ -393,7 +418,9 @@ static double shared_stretch(const struct members *members, const struct member 
 	return took_s > 0 ? stretched_s / took_s : 1;
 }
 
-/* One step towards the pace at which the plan's tasks come to take so long by taking turns. Whether it was one. */
+/* Moves the pace of a machine's agents one step towards the slowdown that the simulated plan shows
+ * at that pace. A slower pace changes which tasks overlap, so several steps are needed. Returns
+ * true if the pace still changed. */
 static bool guess_machine(struct planning *planning, struct member *first, const struct plan *p)
 {
 	struct simulation *s = NULL;
@@ -416,6 +443,7 @@ static bool guess_machine(struct planning *planning, struct member *first, const
 	return fabs(factor - 1) > pace_step / 2;
 }
 
+/* Returns true if no node with a smaller id is on m's machine. */
 static bool is_first_of_machine(const struct members *members, const struct member *m)
 {
 	for (uint32_t i = 0; i < m->id; i++)
@@ -437,7 +465,8 @@ void drift_guess_pace(struct planning *planning, const struct plan *p)
 	}
 }
 
-/* Whatever the node says, no task takes less than no time, or much longer than the iteration until now. */
+/* Returns the reported microseconds of a task in seconds, limited to what is possible: more than
+ * zero, and at most a second longer than the current iteration. */
 static double took_s(const struct iteration *it, int64_t us)
 {
 	int64_t most_us = it->run->now_us - it->progress.started_us + 1000000;
@@ -445,6 +474,7 @@ static double took_s(const struct iteration *it, int64_t us)
 	return 1e-6 * (double)(us < 1 ? 1 : us > most_us ? most_us : us);
 }
 
+/* Returns the number of nodes that have ended tasks since they were last judged. */
 static uint32_t all_judged(const struct members *members)
 {
 	uint32_t n = 0;
@@ -454,8 +484,9 @@ static uint32_t all_judged(const struct members *members)
 	return n;
 }
 
-/* A task that ended: what its node needed for it, and what was believed. By its own clock: how far that is
- * from ours is learned again and again, also between a task's start and its end. */
+/* Adds the measured and the planned time of an ended task to the node's totals. Both ends of the
+ * task are read on the node's own clock: the estimated offset between that clock and the
+ * controller's can change while the task runs. */
 void drift_task(struct iteration *it, struct member *m, const struct msg_task_event *e)
 {
 	const struct cluster_node *n = &it->run->cluster->nodes[m->id];
@@ -470,7 +501,7 @@ void drift_task(struct iteration *it, struct member *m, const struct msg_task_ev
 	m->tasks.planned_s += it->run->unit_s * planned_s(n, e->kind);
 	m->tasks.n++;
 	m->tasks.started_us = 0;
-	/* Looking at all others is for the few that seem to stand out, and not for each of their tasks. */
+	/* Only a node that seems far off is compared with all others: this is costly. */
 	if (m->tasks.n % SOON_TASKS != 0 || !stands_out(ratio_of(m), 1))
 		return;
 	w = crowd_of(it->members, m, 1);
@@ -481,7 +512,7 @@ void drift_task(struct iteration *it, struct member *m, const struct msg_task_ev
 		ask_for_next(it->planning);
 }
 
-/* Every node, and every machine whose agents share its cores, once an iteration. */
+/* Judges every node, and every machine whose agents share its cores. Runs once per iteration. */
 static void judge_all(struct planning *planning)
 {
 	bool judged[MSG_NODES] = { false };
@@ -504,7 +535,8 @@ static void judge_all(struct planning *planning)
 	}
 }
 
-/* The plan in force is predicted anew. How much longer it takes now; < 0: it cannot be done any more. */
+/* Predicts the plan in force again by the corrected times. Returns the ratio of its new time to its
+ * former time; < 0: the plan can no longer be carried out. */
 static double predict_again(struct members *members)
 {
 	struct plan_predicted *p = &members->run->plan->plan->predicted;
@@ -522,8 +554,6 @@ static double predict_again(struct members *members)
 	return p->iteration_s / was;
 }
 
-/* Another plan is looked for where what was measured makes much of a difference, and now and then where it makes
- * some. */
 void drift_turn(struct planning *planning)
 {
 	double was, ratio;
@@ -541,6 +571,7 @@ void drift_turn(struct planning *planning)
 	if (ratio > told_again || ratio < 1 / told_again)
 		note(planning->run, NOTE_PREDICTION, -1, 0,
 		     "the plan in force: %.3g s expected, now %.3g s", was, was * ratio);
+	/* A large change is worth a new plan at once, smaller ones every BETTER_EVERY_US. */
 	if (is_different(ratio, 1)) {
 		replan(planning, "links or compute have changed");
 	} else if (planning->run->now_us - planning->drift.bettered_us > BETTER_EVERY_US) {

@@ -1,4 +1,4 @@
-/* drift.h - the plan's assumptions against what is measured. */
+/* drift.h - corrects the plan's assumptions by what is measured. */
 #ifndef CONTROLLER_PLANNING_DRIFT_H
 #define CONTROLLER_PLANNING_DRIFT_H
 
@@ -14,20 +14,23 @@ struct plan;
 struct observed_link;
 
 struct drift {
-	bool corrected;      /* what is planned against was, since the plan was made */
-	int64_t bettered_us; /* when a better plan was last asked for on that account */
-	uint64_t asked_in;   /* the iteration in which plans were last asked for before its end */
-	uint32_t asked;      /* so many in it */
+	bool corrected;      /* a time in the cluster has changed since the plan was last checked */
+	int64_t bettered_us; /* when a better plan was last requested for small corrections */
+	uint64_t asked_in;   /* iteration during which a plan was last requested */
+	uint32_t asked;      /* number of plans requested during that iteration */
 };
 
-/* All of a node's, */
+/* Judges all links of m together, before drift_link judges each of them. */
 void drift_links(struct planning *planning, struct member *m, const struct msg_links *l);
-/* Then each */
+/* Judges one link, and corrects its delay if the measured one differs. */
 void drift_link(struct planning *planning, struct observed_link *s);
+/* Adds a task event to the node's compute time, and corrects that time early if it is far off. */
 void drift_task(struct iteration *it, struct member *m, const struct msg_task_event *e);
-void drift_turn(struct planning *planning); /* between iterations */
-/* Before the first iteration: agents that share a machine's cores take turns, as the plan's tasks
- * come. */
+/* Judges all nodes between two iterations, and asks for another plan if corrections call for
+ * one. */
+void drift_turn(struct planning *planning);
+/* Before the first iteration, estimates how much agents that share a machine's cores slow one
+ * another down, from the tasks that overlap in the plan. */
 void drift_guess_pace(struct planning *planning, const struct plan *p);
 
 #endif

@@ -1,7 +1,9 @@
-/* planner.c - a thread that plans.
+/* planner.c - the thread that searches for plans.
  *
- * Requests are copied, so the loop may change what they were made of. One that a newer one has made pointless is
- * dropped, or cancelled while it is searched for. Answers wait in a list; an eventfd wakes the loop.
+ * A search takes up to seconds, and the controller's loop must not wait for it. The thread
+ * therefore works on copies of the requests, and the loop may change the cluster meanwhile. A
+ * request that a newer request replaces is dropped, or cancelled if its search is running. Answers
+ * wait in a list, and an eventfd wakes the loop.
  */
 #include "controller/planning/planner.h"
 
@@ -78,7 +80,7 @@ static int64_t on_processor(void *arg)
 	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
-/* Nothing leaves here that the checker has not passed. */
+/* Simulates and checks a found plan. If it breaks a rule, only the reason is kept. */
 static void judge_plan(const struct job *j, struct planned *a)
 {
 	struct check_options options = { .excluded = j->excluded };
@@ -90,7 +92,8 @@ static void judge_plan(const struct job *j, struct planned *a)
 	} else {
 		check_plan(j->cluster, a->plan, a->trace, &options, &report);
 		if (report.n_breaches > 0)
-			snprintf(a->infeasible, sizeof(a->infeasible), "%.250s", report.breaches[0]);
+			snprintf(a->infeasible, sizeof(a->infeasible), "%.250s",
+				 report.breaches[0]);
 	}
 	check_report_fini(&report);
 	if (a->infeasible[0]) {
@@ -99,6 +102,7 @@ static void judge_plan(const struct job *j, struct planned *a)
 	}
 }
 
+/* Clears an answer before the next search. */
 static void begin_anew(struct planned *a)
 {
 	plan_free(a->plan);
@@ -108,7 +112,7 @@ static void begin_anew(struct planned *a)
 	a->infeasible[0] = a->instead[0] = '\0';
 }
 
-/* Plans by one algorithm and judges the plan. */
+/* Searches by one algorithm and checks the plan that it finds. */
 static void search_plan(const struct job *j, struct plan_request *q, enum plan_algorithm algorithm)
 {
 	struct error err = { "" };
@@ -125,23 +129,26 @@ static void search_plan(const struct job *j, struct plan_request *q, enum plan_a
 	}
 }
 
-/* Where a baseline finds none its plan has any legal paths, and counts none. */
+/* Returns true if the algorithm itself chose the plan's paths. A baseline that finds none answers
+ * with arbitrary legal paths, and then reports no evaluations. */
 static bool has_own_paths(const struct planned *a)
 {
 	return a->plan && a->plan->search.evaluations > 0;
 }
 
+/* Returns true if the search used up its budget. */
 static bool is_late(const struct planned *a, const struct plan_request *q)
 {
 	return q->budget_s > 0 && a->plan->search.elapsed_s >= q->budget_s;
 }
 
+/* Returns true for the conflict-based searches, which may not end within their budget. */
 static bool takes_time(enum plan_algorithm a)
 {
 	return a == PLAN_CBS || a == PLAN_NO_TC2;
 }
 
-/* Why there are none. */
+/* Writes why the algorithm has no paths of its own. */
 static void say_why(const struct planned *a, const struct plan_request *q, char out[128])
 {
 	if (!a->plan)
@@ -152,8 +159,8 @@ static void say_why(const struct planned *a, const struct plan_request *q, char 
 		snprintf(out, 128, "has no paths of its own");
 }
 
-/* A baseline's budget is bounded: what it has by then is its answer, if it is one of its own. Else the next of
- * those that may stand in is asked. */
+/* Plans by a baseline within its budget. If the baseline has no paths of its own by then, the
+ * substitutes that the request allows are tried in turn. */
 static void search_baseline(const struct planner *p, const struct job *j, struct plan_request *q)
 {
 	enum plan_algorithm wanted = j->request.algorithm, now = wanted;
@@ -196,7 +203,7 @@ static void run_request(struct planner *p, struct job *j)
 	q.seed = j->request.seed;
 	q.excluded = j->excluded;
 	q.keep_batch = true;
-	q.ascending = q.path_length == j->cluster->n_stages; /* nothing skipped: the plain model */
+	q.ascending = q.path_length == j->cluster->n_stages; /* true if no stage is skipped */
 	q.from = j->from;
 	q.clock_us = p->idle ? on_processor : monotonic;
 	q.cancel = &p->cancel;
@@ -215,7 +222,8 @@ static void append_answer(struct job **list, struct job *j)
 	*list = j;
 }
 
-/* A baseline that a run's request has cancelled; a newer one makes it needless. */
+/* Returns true if the request must be searched again: it is a PLANNER_BASELINE that a request for
+ * the run has cancelled, and no newer PLANNER_BASELINE waits. */
 static bool goes_again(const struct planner *p, const struct job *j)
 {
 	const struct job *other = p->waiting;
@@ -230,7 +238,7 @@ static void *serve_requests(void *arg)
 	struct planner *p = arg;
 	uint64_t one = 1;
 
-	if (p->idle) /* where that is refused it is a thread like any other */
+	if (p->idle) /* if the system refuses this, the priority stays normal */
 		pthread_setschedparam(pthread_self(), SCHED_IDLE, &(struct sched_param){ 0 });
 	pthread_mutex_lock(&p->lock);
 	while (!p->quit) {
@@ -253,10 +261,10 @@ static void *serve_requests(void *arg)
 			continue;
 		}
 		append_answer(&p->answered, j);
-		/* Whoever is woken by this runs at once, and wants the lock. */
+		/* The write wakes the loop, which takes the lock: release it first. */
 		pthread_mutex_unlock(&p->lock);
 		if (write(p->event, &one, sizeof(one)) < 0)
-			return NULL; /* cannot happen: an eventfd takes 2^64 - 2 */
+			return NULL; /* cannot happen: an eventfd counts to 2^64 - 2 */
 		pthread_mutex_lock(&p->lock);
 	}
 	pthread_mutex_unlock(&p->lock);
@@ -280,7 +288,7 @@ static int start_planner(struct planner **out, bool idle, struct error *err)
 	}
 	pthread_mutex_init(&p->lock, NULL);
 	pthread_cond_init(&p->work, NULL);
-	sigfillset(&all); /* signals are the loop's */
+	sigfillset(&all); /* only the loop handles signals */
 	pthread_sigmask(SIG_SETMASK, &all, &was);
 	rc = -pthread_create(&p->thread, NULL, serve_requests, p);
 	pthread_sigmask(SIG_SETMASK, &was, NULL);
@@ -357,7 +365,8 @@ static struct job *job_new(const struct cluster *c, const struct planner_request
 	return j;
 }
 
-/* What waits of this kind will not be wanted any more. */
+/* Drops the waiting requests of a kind, and cancels the running one, because a newer one replaces
+ * them. */
 static void drop_older(struct planner *p, enum planner_kind kind)
 {
 	for (struct job **at = &p->waiting; *at;) {
@@ -387,7 +396,7 @@ uint64_t planner_ask(struct planner *p, const struct cluster *c, const struct pl
 	j->answer->request = j->number;
 	j->answer->kind = q->kind;
 	memcpy(j->answer->reason, j->reason, sizeof(j->reason));
-	/* A run waits for its plan: baselines and previews let it pass. */
+	/* The run waits for its plan: its request is served before all others. */
 	if (q->kind == PLANNER_RUN) {
 		j->next = p->waiting;
 		p->waiting = j;
@@ -408,15 +417,14 @@ struct planned *planner_take(struct planner *p)
 	uint64_t n;
 
 	if (pthread_mutex_trylock(&p->lock) != 0)
-		return NULL; /* a thread that gets little time may hold it: what there is can
-				wait */
+		return NULL; /* an idle-priority thread may hold the lock for long: do not wait */
 	j = p->answered;
 	if (j) {
 		p->answered = j->next;
 		a = j->answer;
 		j->answer = NULL;
 	} else if (read(p->event, &n, sizeof(n)) < 0) {
-		/* nothing had come: no harm */
+		/* the event was already reset */
 	}
 	pthread_mutex_unlock(&p->lock);
 	job_free(j);

@@ -1,10 +1,11 @@
-/* planner.h - plans made on a worker thread, so that the controller's loop never waits for one.
+/* planner.h - searches for plans on a worker thread, so that the controller's loop never waits.
  *
- * Requests are served in order, those of the run first; answers are announced on planner_fd. A newer
- * request for the run, or a newer preview, makes older ones pointless: they are dropped, or cancelled
- * when worked on. Comparisons all get their answers.
+ * Requests for the run are served first, all others in order. planner_fd announces the answers. A
+ * newer request replaces older ones of its kind: waiting ones are dropped, and a running search is
+ * cancelled. PLANNER_COMPARE is the exception: every comparison gets its answer.
  *
- * Baselines (every algorithm but PLAN_BEST) are planned as published: first come, first served.
+ * Baseline algorithms (all but PLAN_BEST) are planned as published: nodes run their tasks first
+ * come, first served.
  */
 #ifndef CONTROLLER_PLANNER_H
 #define CONTROLLER_PLANNER_H
@@ -22,24 +23,27 @@ struct planner; /* opaque */
 
 enum planner_kind { PLANNER_RUN, PLANNER_PREVIEW, PLANNER_COMPARE, PLANNER_BASELINE };
 
-/* Where a baseline finds no plan, or no paths of its own in time, whose is an answer, too: any legal paths under its
- * name; for the conflict-based searches paths at random (dtfm-skip); beside these, for whatever is left, the best. */
-enum stand_in { STAND_IN_ANY, STAND_IN_RANDOM, STAND_IN_BEST };
+/* Substitutes that a request allows if a baseline finds no paths of its own within its budget */
+enum stand_in {
+	STAND_IN_ANY,    /* arbitrary legal paths under the baseline's name */
+	STAND_IN_RANDOM, /* random paths (dtfm-skip) for the conflict-based searches */
+	STAND_IN_BEST    /* as STAND_IN_RANDOM, and PLAN_BEST if there is still no plan */
+};
 
-/* A plan that passed the checker, with its trace. */
+/* The answer to a request: a plan that passed the checker, with its trace */
 struct planned {
-	struct plan *plan;         /* NULL: none; then infeasible says why */
+	struct plan *plan;         /* NULL: no plan; infeasible says why */
 	struct simulation *trace;
 	char infeasible[256];
-	char instead[192];         /* not what was asked for: what stands in for it, and why */
+	char instead[192];         /* how the plan differs from the request, and why; or empty */
 	uint64_t request;
 	enum planner_kind kind;
 	char reason[96];
 	double elapsed_s;
-	uint64_t epoch;            /* given when it takes effect; 0 before */
-	uint64_t iteration;
+	uint64_t epoch;            /* set when the plan takes effect; 0 before */
+	uint64_t iteration;        /* first iteration that runs by the plan */
 };
-void planned_free(struct planned *p); /* NULL is allowed */
+void planned_free(struct planned *p); /* p may be NULL */
 
 struct planner_request {
 	enum planner_kind kind;
@@ -47,8 +51,8 @@ struct planner_request {
 	enum plan_algorithm algorithm;
 	enum stand_in stand_in;
 	bool free_assignment, overlap_sync;
-	const bool *excluded;      /* (n_nodes) copied */
-	const struct plan *from;   /* copied; NULL */
+	const bool *excluded;      /* (n_nodes); copied; NULL: none is excluded */
+	const struct plan *from;   /* start of the search; copied; may be NULL */
 	double budget_s;
 	int threads;
 	uint64_t seed;
@@ -56,15 +60,17 @@ struct planner_request {
 };
 
 int planner_start(struct planner **out, struct error *err);
-/* As planner_start, on a thread that gets only the time that nothing else wants; budgets are seconds on the processor. */
+/* Starts a planner whose thread runs only when the processor is otherwise idle. Its budgets are
+ * seconds of processor time. */
 int planner_start_idle(struct planner **out, struct error *err);
-void planner_stop(struct planner *p); /* cancels; NULL is allowed */
+void planner_stop(struct planner *p); /* cancels all requests; p may be NULL */
 int planner_fd(const struct planner *p); /* poll for POLLIN */
 
-/* The cluster is copied. Gives the request's number (> 0), or 0 when memory is out. */
+/* Queues a request and copies the cluster. Returns the request's number (> 0), or 0 if out of
+ * memory. */
 uint64_t planner_ask(struct planner *p, const struct cluster *c, const struct planner_request *q);
-/* The next answer, for the caller to free; NULL when there is none, or not at this very moment (planner_fd says so
- * then). */
+/* Returns the next answer, for the caller to free. NULL: no answer is ready, or the thread holds
+ * the lock right now. In the second case planner_fd stays readable. */
 struct planned *planner_take(struct planner *p);
 
 #endif

@@ -1,5 +1,4 @@
-/* planning.h - requests to the planner and what became of them. The plan in force is the run's
- * (run->plan). */
+/* planning.h - the state of the requests to the planner. The plan in force is run->plan. */
 #ifndef CONTROLLER_PLANNING_PLANNING_H
 #define CONTROLLER_PLANNING_PLANNING_H
 
@@ -17,16 +16,16 @@ struct planning {
 	struct run *run;
 	struct members *members;
 	struct planner *planner;
-	struct planned *pending; /* takes effect with the next iteration; NULL: none */
-	uint64_t wanted_id;      /* of the newest request that matters; 0: none under way */
+	struct planned *pending; /* plan that takes effect with the next iteration; NULL: none */
+	uint64_t wanted_id;      /* newest request for the run; 0: answered */
 	/* The request for a plan without the node that died last; 0: answered */
 	uint64_t recovery_plan;
-	int64_t replanned_us;            /* when a change last led to a request */
-	bool refine_wanted;              /* once idle, ask for a better plan for the same members */
-	struct contingency *contingency; /* plans made ahead; NULL: none are */
+	int64_t replanned_us;            /* when a change last caused a request */
+	bool refine_wanted;              /* after the first answer, ask for a better plan */
+	struct contingency *contingency; /* plans made ahead; NULL: off */
 	struct drift drift;
-	char reason[96]; /* of the newest request */
-	/* What the journal last reported of a plan that is not the algorithm's own */
+	char reason[96]; /* reason for the newest request */
+	/* the journal's last report of a substitute; empty: the plan is the algorithm's own */
 	char substitute[192];
 };
 

@@ -1,12 +1,12 @@
-/* replan.c - when the planner is asked. Its answers: answers.c.
+/* replan.c - sends the run's requests to the planner. answers.c handles the answers.
  *
- * A change (a node lost, found or marked, another skip ratio) asks for a plan quickly; it takes
- * over when the next iteration starts. When that is in hand the planner is asked once more,
- * with more time, from the plan it just made. Node ids stay the cluster's; who cannot be used
- * is excluded, and the data nodes that remain take over the microbatches of those that are out.
+ * After a change (a node is lost, joins or is marked, or the skip ratio changes) the controller
+ * asks for a plan within a short budget, so that the plan is ready when the next iteration starts.
+ * When this plan is there, the planner gets more time to improve it. Nodes that cannot be used are
+ * excluded, and the remaining data nodes take over the microbatches of excluded ones.
  *
- * A baseline (--algorithm) is asked once, and has its whole budget: more time would give the same.
- * Where another's plan stands in for its own, the journal says so, and the next of its own takes over.
+ * A baseline algorithm (--algorithm) is asked once with its whole budget, because a second request
+ * would give the same plan.
  */
 #include "controller/planning/replan.h"
 
@@ -17,9 +17,10 @@
 #include "controller/planning/contingency.h"
 #include "controller/planning/request.h"
 
-static const double short_wait = 0.05; /* of an iteration */
+static const double short_wait = 0.05; /* longest wait for a plan, as a share of an iteration */
 
-/* from: NULL: wherever is best. */
+/* Sends a request for the run. The search starts from `from`, or from the plan that fits best if
+ * `from` is NULL or its nodes have changed stages. */
 static void ask_planner(struct planning *planning, double best_s, const struct plan *from)
 {
 	bool excluded[MSG_NODES];
@@ -65,7 +66,6 @@ void replan(struct planning *planning, const char *reason)
 	ask_planner(planning, REPLAN_QUICK_S, NULL);
 }
 
-/* The first answer to a change is worth a short wait before the next iteration; what refines it is not. */
 bool replan_awaited(const struct planning *planning)
 {
 	return planning->wanted_id && planning->refine_wanted && planning->run->plan &&

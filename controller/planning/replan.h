@@ -1,4 +1,4 @@
-/* replan.h - when the planner is asked. */
+/* replan.h - sends the run's requests to the planner. */
 #ifndef CONTROLLER_PLANNING_REPLAN_H
 #define CONTROLLER_PLANNING_REPLAN_H
 
@@ -7,19 +7,24 @@
 struct planning;
 struct plan;
 
-#define REPLAN_QUICK_S 0.06 /* for the first answer to a change, */
-#define REPLAN_REFINE_S 1.0 /* and for what refines it */
-/* Asks for the first plan, with the assignment free unless it is given, for all that are here. */
+#define REPLAN_QUICK_S 0.06 /* budget of the first answer to a change */
+#define REPLAN_REFINE_S 1.0 /* budget of the improved plan */
+
+/* Asks for the run's first plan, for all nodes that have joined. The planner also assigns the nodes
+ * to stages, unless the operator gave the assignment. */
 void replan_first(struct planning *planning);
-/* Asks for a plan for today's replicas, marks and path length; the newest answer wins. */
+/* Asks for a plan for the current replicas, marks and path length. A newer request replaces this
+ * one. */
 void replan(struct planning *planning, const char *reason);
-/* As replan, but what is in force stays unless the answer is better by a few percent. */
+/* Asks as replan does, but keeps the plan in force unless the answer is better by a few percent. */
 void replan_if_better(struct planning *planning, const char *reason);
-/* An answer will come that the next iteration should have */
+/* Returns true if the next iteration should wait for the first answer to a change, because that
+ * answer comes soon compared with the length of an iteration. Improved plans are not waited for. */
 bool replan_awaited(const struct planning *planning);
-/* Once more, with more time, from that plan on; what is found is welcome, not waited for. */
+/* Asks for a better plan, with more time and starting from that plan. Nothing waits for the
+ * answer. */
 void replan_refine(struct planning *planning, const struct plan *from);
-/* Asks what the plain pipeline would take, for consoles to compare with. */
+/* Asks for the plain pipeline's plan, so that consoles can show its time beside the run's. */
 void replan_baseline(struct planning *planning);
 
 #endif

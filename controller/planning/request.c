@@ -1,4 +1,8 @@
-/* request.c - what a planner is asked: for whom, with which times, and whether a plan is still of use. */
+/* request.c - fills in requests to the planner, and checks whether a plan still fits the run.
+ *
+ * A plan names nodes, stages and links as they were when it was requested. Nodes change stages,
+ * leave and are marked meanwhile. Therefore a plan is checked here before it is used.
+ */
 #include "controller/planning/request.h"
 
 #include "controller/members/members.h"
@@ -15,7 +19,7 @@ bool planned_uses(const struct planned *p, uint16_t node)
 	return false;
 }
 
-/* None of its paths uses a link that is cut. */
+/* Returns true if no path of the plan uses a failed link. */
 static bool links_are_there(const struct members *members, const struct plan *plan)
 {
 	for (uint32_t k = 0; k < members->failed_links.n; k++) {
@@ -27,7 +31,8 @@ static bool links_are_there(const struct members *members, const struct plan *pl
 			for (int h = 0; h < m->length; h++) {
 				int x = m->path[h], y = m->path[(h + 1) % m->length];
 
-				if ((x == cut->from && y == cut->to) || (x == cut->to && y == cut->from))
+				if ((x == cut->from && y == cut->to) ||
+				    (x == cut->to && y == cut->from))
 					return false;
 			}
 		}
@@ -35,7 +40,6 @@ static bool links_are_there(const struct members *members, const struct plan *pl
 	return true;
 }
 
-/* Every node of it is a replica of that very stage, and nobody wants it out; its links are there. */
 bool replan_usable(const struct members *members, const struct planned *p)
 {
 	const struct plan *plan = p->plan;
@@ -71,8 +75,6 @@ void drift_set_times(struct run *run, const struct member *m)
 		n->loss_s = m->compute.alone_loss_s * m->compute.pace;
 }
 
-/* Without emulation things take what they take on the agents' devices: as timed while nobody else computed on
- * that machine, or, of those that came later, as they said when their stage was built. */
 void replan_set_times(struct members *members)
 {
 	if (members->run->options.cluster.time_scale != 0)
@@ -83,6 +85,7 @@ void replan_set_times(struct members *members)
 
 		if (!m->is_replica || m->compute.forward_s <= 0)
 			continue;
+		/* Never timed alone: use the times measured when its stage was built. */
 		if (m->compute.alone_forward_s <= 0) {
 			m->compute.alone_forward_s = m->compute.forward_s;
 			m->compute.alone_backward_s = m->compute.backward_s;
@@ -94,7 +97,6 @@ void replan_set_times(struct members *members)
 	}
 }
 
-/* A plan from before somebody changed stages is no place to start from. */
 bool replan_as_pinned(const struct run *run, const struct plan *p)
 {
 	for (int s = 0; s < p->n_stages; s++)

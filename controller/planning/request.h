@@ -1,4 +1,4 @@
-/* request.h - what a planner is asked: for whom, with which times, and whether a plan is still of use. */
+/* request.h - fills in requests to the planner, and checks whether a plan still fits the run. */
 #ifndef CONTROLLER_PLANNING_REQUEST_H
 #define CONTROLLER_PLANNING_REQUEST_H
 
@@ -12,19 +12,27 @@ struct plan;
 struct planned;
 struct planner_request;
 
-/* Whether it has everybody in the stage that is its place now: else it is no place to start from. */
+/* Returns true if every node of the plan still has the stage that the plan gives it. Otherwise a
+ * search must not start from the plan. */
 bool replan_as_pinned(const struct run *run, const struct plan *p);
-/* Of those that take part, as measured, without emulation */
+/* Without emulation, sets the replicas' compute times in the cluster to those measured on their
+ * devices. */
 void replan_set_times(struct members *members);
+/* Returns true if the plan can run now: each node is an unmarked replica of its planned stage, and
+ * no path uses a failed link. */
 bool replan_usable(const struct members *members, const struct planned *p);
+/* Returns true if the plan assigns the node to a stage. p may be NULL. */
 bool planned_uses(const struct planned *p, uint16_t node);
+/* Returns the most activation slots that any node needs at one time in the plan. */
 uint32_t plan_peak_slots(const struct planned *p);
-/* Seconds to ask the planner for: a baseline's own, else these. */
+/* Returns the seconds that a search gets: best_s for PLAN_BEST, --budget for a baseline. */
 double replan_budget_s(const struct run *run, double best_s);
-/* For a plan like today's: who is out into excluded (MSG_NODES), which q borrows. Kind, budget, reason and where to
- * start are the caller's. */
+/* Fills in a request for the run's current replicas, marks and path length. The nodes to exclude
+ * are written to excluded (MSG_NODES), which q borrows. The caller sets from, budget_s and
+ * reason. */
 void replan_request(const struct members *members, struct planner_request *q, bool *excluded);
-/* What tasks take on a node, into the cluster: as timed, times its pace. */
+/* Sets m's compute times in the cluster: the times measured alone on its machine, times its
+ * pace. */
 void drift_set_times(struct run *run, const struct member *m);
 
 #endif
