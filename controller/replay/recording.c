@@ -1,3 +1,9 @@
+/* recording.c - reads a recorded run from its store and puts it on one timeline.
+ *
+ * A replay moves a cursor over a list of happenings in the order of time. The store keeps its rows
+ * by kind and from several clocks. This module checks what the store says of the run and its nodes,
+ * lets recording_rows.c read the rows, and sorts the happenings.
+ */
 #include "controller/replay/recording.h"
 
 #include <errno.h>
@@ -24,7 +30,7 @@ static int load_numbers(int *to, uint32_t n, const json_t *from, int most)
 	return 0;
 }
 
-/* What the controller keeps for its successor (resume.c). */
+/* Reads the run's settings from the state that a restarted controller resumes from (resume.c). */
 static int load_saved(struct recording *r, struct error *err)
 {
 	int stages[MSG_NODES], path_length = 0, every, batches, rc;
@@ -34,11 +40,14 @@ static int load_saved(struct recording *r, struct error *err)
 
 	rc = store_get(r->store, "controller", &text, err);
 	if (rc != 0)
-		return rc == -ENOENT ? error_set(err, -ENODATA, "the run never got under way: there is "
-						 "nothing to replay") : rc;
+		return rc == -ENOENT ? error_set(err, -ENODATA,
+						 "the run never got under way: there is "
+						 "nothing to replay")
+				     : rc;
 	o = json_loads(text, 0, NULL);
 	free(text);
-	rc = o && json_unpack(o, "{s:F, s:i, s:I, s:i, s:i, s:o, s:o}", "time_scale", &r->time_scale,
+	rc = o && json_unpack(o, "{s:F, s:i, s:I, s:i, s:i, s:o, s:o}", "time_scale",
+			      &r->time_scale,
 			      "path_length", &path_length, "iterations", &iterations, "eval_every",
 			      &every, "eval_batches", &batches, "stages", &st, "shards", &sh) == 0 ?
 		     0 : -EINVAL;
@@ -47,7 +56,8 @@ static int load_saved(struct recording *r, struct error *err)
 	if (rc == 0)
 		rc = load_numbers(r->shard_of, r->n_nodes, sh, (int)r->run->n_shards);
 	json_decref(o);
-	if (rc != 0 || !isfinite(r->time_scale) || path_length < 1 || path_length > r->cluster->n_stages)
+	if (rc != 0 || !isfinite(r->time_scale) || path_length < 1 ||
+	    path_length > r->cluster->n_stages)
 		return error_set(err, -EINVAL, "the controller's own record is damaged");
 	for (uint32_t i = 0; i < r->n_nodes; i++)
 		r->cluster->nodes[i].stage = stages[i];
@@ -67,7 +77,8 @@ static int load_run(struct recording *r, struct error *err)
 	if (rc == 0)
 		rc = model_preset("tiny", &model, &recipe, err);
 	if (rc == 0)
-		rc = model_config_parse(&model, &recipe, run->model, strlen(run->model), "model", err);
+		rc = model_config_parse(&model, &recipe, run->model, strlen(run->model), "model",
+					err);
 	if (rc != 0)
 		return rc;
 	if (r->cluster->n_nodes > MSG_NODES || r->cluster->n_stages > MSG_STAGES ||
@@ -93,7 +104,8 @@ static int by_time(const void *a, const void *b)
 	return (x->index > y->index) - (x->index < y->index);
 }
 
-/* Rows of a kind that the clocks have put out of their order are told right after one another. */
+/* Sorts the happenings by time. Rows of one kind keep their order: if the clocks disagree, a row
+ * moves to the time of the latest row before it. */
 static void keep_order(struct recording *r)
 {
 	int64_t latest[HAPPENED_HEAL + 1];
@@ -101,7 +113,8 @@ static void keep_order(struct recording *r)
 
 	for (int k = 0; k <= HAPPENED_HEAL; k++)
 		latest[k] = INT64_MIN;
-	for (size_t i = 0; i < r->n_happenings; i++) { /* as appended: each kind by index */
+	/* The happenings are still in the order of reading, each kind by its index. */
+	for (size_t i = 0; i < r->n_happenings; i++) {
 		struct happening *h = &r->happenings[i];
 
 		if (h->kind == HAPPENED_HEAL || h->kind == HAPPENED_PLAN)

@@ -1,7 +1,8 @@
-/* recording_rows.c - the store's rows, each put on the timeline.
+/* recording_rows.c - reads the store's rows and puts each of them on the timeline.
  *
- * Rows have the time of the controller's clock, which begins anew with each controller, or of the wall. Phases and
- * commits anchor the one to the other, controller by controller; what lies between two anchors is put there.
+ * Most rows have either a wall time or the monotonic time of their controller. A controller on
+ * another machine has another monotonic clock. A moment has both times and serves as an anchor. A
+ * row with a wall time is placed by the newest anchor that is not later.
  */
 #include "controller/replay/recording_rows.h"
 
@@ -13,7 +14,7 @@
 #include "base/array.h"
 #include "controller/operator/console_messages.h"
 
-/* Where both clocks are known. Those of one writer follow one another. */
+/* A moment whose wall time and timeline time are both known */
 struct anchor {
 	int64_t wall_us, timeline_us;
 };
@@ -22,26 +23,29 @@ struct reading {
 	struct recording *r;
 	struct anchor *anchors;
 	size_t n_anchors, room_anchors, at_anchor;
-	uint64_t writer;   /* of the last moment seen */
-	int64_t shift_us;  /* its clock + this = the timeline */
-	/* (iterations read) when each began, as last told; INT64_MIN: not told */
+	uint64_t writer;   /* controller that wrote the newest moment read */
+	int64_t shift_us;  /* add to that controller's time to get the timeline's */
+	/* (n_iterations) newest start of each; INT64_MIN: not recorded */
 	int64_t *started;
-	int64_t *committed; /* (iterations read) the same of its commit */
-	double *busy_s;
+	int64_t *committed; /* (n_iterations) time of each commit; likewise */
+	double *busy_s;     /* (n_iterations) compute seconds of all nodes; 0: not recorded */
 	struct error *err;
 };
 
 static int add_happening(struct recording *r, int64_t at_us, enum happening_kind kind, size_t index)
 {
-	if (!array_grow(&r->happenings, &r->room_happenings, r->n_happenings + 1, sizeof(*r->happenings)))
+	if (!array_grow(&r->happenings, &r->room_happenings, r->n_happenings + 1,
+			sizeof(*r->happenings)))
 		return -ENOMEM;
-	r->happenings[r->n_happenings++] = (struct happening){ at_us, (uint8_t)kind, (uint32_t)index };
+	r->happenings[r->n_happenings++] =
+		(struct happening){ at_us, (uint8_t)kind, (uint32_t)index };
 	return 0;
 }
 
 /* ---- time ---- */
 
-/* Rows of one kind come in order, and so do the anchors: the last one that is not later counts. */
+/* Converts a wall time by the newest anchor that is not later. Rows of one kind arrive in order, so
+ * the search starts from the anchor of the row before. */
 static int64_t timeline_of_wall(struct reading *g, int64_t wall_us)
 {
 	const struct anchor *a = g->anchors;
@@ -53,8 +57,9 @@ static int64_t timeline_of_wall(struct reading *g, int64_t wall_us)
 	return wall_us - a[g->at_anchor].wall_us + a[g->at_anchor].timeline_us;
 }
 
-/* Controllers on one machine share its clock but for what walls drift; only another machine's, or
- * another boot's, needs moving. */
+/* Chooses the shift of the times of a controller that has not written before. Controllers on one
+ * machine share its monotonic clock, and small differences are drift of the wall clock. Only a
+ * controller on another machine, or after a reboot, needs another shift. */
 static void take_writer(struct reading *g, const struct store_moment *m)
 {
 	static const int64_t same_clock_us = 1000000;
@@ -68,7 +73,7 @@ static void take_writer(struct reading *g, const struct store_moment *m)
 
 		if (llabs(shift - g->shift_us) > same_clock_us)
 			g->shift_us = shift;
-		if (m->at_us + g->shift_us < last->timeline_us) /* walls that went back */
+		if (m->at_us + g->shift_us < last->timeline_us) /* the wall clock was set back */
 			g->shift_us = last->timeline_us - m->at_us;
 	}
 	g->writer = m->writer;
@@ -84,13 +89,14 @@ static int take_node(struct reading *g, const struct store_moment *m, int64_t at
 
 	if (state < 0 || m->node < 0 || (uint32_t)m->node >= r->n_nodes ||
 	    m->stage >= r->cluster->n_stages)
-		return error_set(g->err, -EINVAL, "moment %llu: node %d, stage %d cannot be \"%.20s\"",
+		return error_set(g->err, -EINVAL,
+				 "moment %llu: node %d, stage %d cannot be \"%.20s\"",
 				 (unsigned long long)m->id, m->node, m->stage, m->word);
 	if (!array_grow(&r->nodes, &r->room_nodes, r->n_nodes_states + 1, sizeof(*r->nodes)))
 		return -ENOMEM;
 	n = &r->nodes[r->n_nodes_states];
-	*n = (struct recorded_node){ (uint16_t)m->node, m->stage, (enum node_state)state, m->forward_s,
-				     m->backward_s, m->loss_s, m->value, "", "", "" };
+	*n = (struct recorded_node){ (uint16_t)m->node, m->stage, (enum node_state)state,
+				     m->forward_s, m->backward_s, m->loss_s, m->value, "", "", "" };
 	snprintf(n->why, sizeof(n->why), "%s", m->text);
 	snprintf(n->device, sizeof(n->device), "%s", m->device);
 	snprintf(n->host, sizeof(n->host), "%s", m->host);
@@ -115,7 +121,7 @@ static int take_plan_moment(struct reading *g, const struct store_moment *m, int
 	for (size_t i = 0; i < g->r->n_plans; i++)
 		if (g->r->plans[i].epoch == (uint64_t)m->value)
 			return add_happening(g->r, at_us, HAPPENED_PLAN, i);
-	return 0; /* written after the plans were read */
+	return 0; /* the plan was stored after the plans were read */
 }
 
 static int take_commit_moment(struct reading *g, const struct store_moment *m, int64_t at_us)
@@ -140,8 +146,9 @@ static int take_belief(struct reading *g, const struct store_moment *m, bool lin
 	if (!array_grow(&r->beliefs, &r->room_beliefs, r->n_beliefs + 1, sizeof(*r->beliefs)))
 		return -ENOMEM;
 	r->beliefs[r->n_beliefs] = (struct recorded_belief){ (uint16_t)m->node,
-							     link ? (int32_t)m->value : -1, m->forward_s,
-							     m->backward_s, m->loss_s };
+							     link ? (int32_t)m->value : -1,
+							     m->forward_s, m->backward_s,
+							     m->loss_s };
 	return add_happening(r, at_us, HAPPENED_BELIEF, r->n_beliefs++);
 }
 
@@ -177,7 +184,8 @@ static int see_commit(void *context, const struct store_commit *c)
 {
 	struct recording *r = ((struct reading *)context)->r;
 
-	if (!array_grow(&r->iterations, &r->room_iterations, r->n_iterations + 1, sizeof(*r->iterations)))
+	if (!array_grow(&r->iterations, &r->room_iterations, r->n_iterations + 1,
+			sizeof(*r->iterations)))
 		return -ENOMEM;
 	r->iterations[r->n_iterations++] = (struct msg_see_iteration){
 		.iteration = c->iteration, .epoch = c->epoch, .loss = c->loss,
@@ -210,11 +218,13 @@ static int see_validation(void *context, const struct store_validation *v)
 	struct reading *g = context;
 	struct recording *r = g->r;
 
-	if (!array_grow(&r->validations, &r->room_validations, r->n_validations + 1, sizeof(*r->validations)))
+	if (!array_grow(&r->validations, &r->room_validations, r->n_validations + 1,
+			sizeof(*r->validations)))
 		return -ENOMEM;
 	r->validations[r->n_validations] =
 		(struct msg_see_validation){ v->iteration, (float)v->loss, 0 };
-	return add_happening(r, timeline_of_wall(g, v->wall_us), HAPPENED_VALIDATION, r->n_validations++);
+	return add_happening(r, timeline_of_wall(g, v->wall_us), HAPPENED_VALIDATION,
+			     r->n_validations++);
 }
 
 static int see_note(void *context, const struct store_note *n)
@@ -249,20 +259,25 @@ static int see_fault(void *context, const struct store_fault *f)
 	r->faults[r->n_faults] = (struct msg_see_fault){ f->id, (uint8_t)kind, 1, f->node, f->peer,
 							 (float)f->factor,
 							 at_us + (int64_t)f->ttl_ms * 1000 };
-	/* A kill is over at once. */
-	rc = fault_describe((unsigned)kind)->for_good ? 0 : add_happening(r, at_us, HAPPENED_FAULT, r->n_faults);
+	/* A kill takes effect at once, so it is never an active fault. */
+	rc = fault_describe((unsigned)kind)->for_good
+		     ? 0
+		     : add_happening(r, at_us, HAPPENED_FAULT, r->n_faults);
 	if (rc == 0 && f->ended_wall_us != 0)
-		rc = add_happening(r, timeline_of_wall(g, f->ended_wall_us), HAPPENED_HEAL, r->n_faults);
+		rc = add_happening(r, timeline_of_wall(g, f->ended_wall_us), HAPPENED_HEAL,
+				   r->n_faults);
 	r->n_faults++;
 	return rc;
 }
 
 /* ---- commits in time ---- */
 
+/* Places the commits on the timeline, and computes the numbers that the store does not hold. */
 static int place_commits(struct reading *g)
 {
 	struct recording *r = g->r;
-	double tokens = (double)r->run->n_shards * r->run->per_shard * r->run->batch * r->run->sequence;
+	double tokens = (double)r->run->n_shards * r->run->per_shard * r->run->batch *
+			r->run->sequence;
 	int rc = 0;
 
 	for (size_t i = 0; i < r->n_iterations && rc == 0; i++) {
@@ -283,7 +298,7 @@ static int place_commits(struct reading *g)
 	return rc;
 }
 
-/* ---- all of them ---- */
+/* ---- all rows ---- */
 
 static int prepare_reading(struct reading *g)
 {
@@ -300,7 +315,8 @@ static int prepare_reading(struct reading *g)
 	return 0;
 }
 
-/* Commits come first: they anchor the iterations in time, and the other rows are put between them. */
+/* Commits are read first, because moments fill in their times. Moments come before the rows with
+ * wall times, because they are the anchors. */
 int recording_rows(struct recording *r, struct error *err)
 {
 	struct reading reading = { .r = r, .err = err }, *g = &reading;
@@ -313,7 +329,8 @@ int recording_rows(struct recording *r, struct error *err)
 	if (rc == 0)
 		rc = store_each_moment(r->store, 0, see_moment, g, err);
 	if (rc == 0 && g->n_anchors == 0)
-		rc = error_set(err, -ENODATA, "nothing has happened in that run yet, or its record has no moments");
+		rc = error_set(err, -ENODATA,
+			"nothing has happened in that run yet, or its record has no moments");
 	if (rc == 0)
 		rc = place_commits(g);
 	if (rc == 0)

@@ -1,11 +1,11 @@
-/* recording_rows.h - private to recording.c. */
+/* recording_rows.h - reads the store's rows. Private to recording.c. */
 #ifndef CONTROLLER_RECORDING_ROWS_H
 #define CONTROLLER_RECORDING_ROWS_H
 
 #include "controller/replay/recording.h"
 
-/* Fills the arrays and their happenings, in no order yet. The run itself is known. -ENOMEM may come
- * without a message. */
+/* Fills the recording's arrays and appends their happenings, not sorted by time. The run and the
+ * cluster must already be set. -ENOMEM may leave *err empty. */
 int recording_rows(struct recording *r, struct error *err);
 
 #endif

@@ -1,4 +1,9 @@
-/* recording_tasks.c - what nodes did in an iteration, and what its plan said they would. */
+/* recording_tasks.c - reads the tasks of an iteration, and the plan and the cluster that it ran by.
+ *
+ * Tasks are most of a recording. They are therefore read one iteration at a time, when a cursor
+ * gets there. The store keeps one row per task. A console wants the events of a live run, so each
+ * row is split into the wait, the start and the end, and the slots in use are counted again.
+ */
 #include "base/array.h"
 #include "controller/replay/recording.h"
 
@@ -7,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Task events read until now */
 struct gathering {
 	const struct recording *r;
 	struct msg_task_event *events;
@@ -15,7 +21,8 @@ struct gathering {
 	int64_t shift_us;
 };
 
-/* A task that never ended is stored with its start for its end. */
+/* Appends the events of a task. The store gives a task that never ended its start time as end
+ * time. */
 static int see_task(void *context, const struct store_task *t)
 {
 	struct gathering *g = context;
@@ -50,7 +57,7 @@ static int see_task(void *context, const struct store_task *t)
 	return 0;
 }
 
-/* At one instant a node first ends a task, then sees arrivals, then starts the next. */
+/* Orders events by time. At one time a node first ends a task, then waits, then starts a task. */
 static int by_time(const void *a, const void *b)
 {
 	static const int turn[] = { [WORK_WAITS] = 1, [WORK_STARTS] = 2, [WORK_ENDS] = 0 };
@@ -67,8 +74,9 @@ static int by_time(const void *a, const void *b)
 	return (x->kind > y->kind) - (x->kind < y->kind);
 }
 
-/* Slots after each event: a microbatch is held from the start of its F to the end of its B, and
- * let go everywhere when a node begins it again. */
+/* Counts the slots in use on a node after each event. A microbatch takes a slot from the start of
+ * its forward task to the end of its backward task. If a node starts the forward task again, the
+ * microbatch has been restarted, and its slots are freed on all nodes. */
 static int count_slots(const struct recording *r, struct msg_task_event *events, uint32_t n)
 {
 	size_t microbatches = (size_t)r->run->n_shards * r->run->per_shard;
@@ -127,8 +135,10 @@ int recording_tasks(const struct recording *r, uint64_t iteration, struct msg_ta
 	if (rc != 0) {
 		free(g.events);
 		return rc == -ENOMEM  ? error_set(err, rc, "out of memory") :
-		       rc == -EBADMSG ? error_set(err, rc, "the tasks of iteration %llu are damaged",
-						  (unsigned long long)iteration) : rc;
+		       rc == -EBADMSG ? error_set(err, rc,
+						  "the tasks of iteration %llu are damaged",
+						  (unsigned long long)iteration)
+				      : rc;
 	}
 	*out = g.events;
 	*n = g.n;
@@ -150,7 +160,7 @@ static void believe_recorded(struct cluster *c, const struct recorded_belief *b)
 	n->loss_s = b->loss_s;
 }
 
-/* A controller that takes over begins with the cluster as it was described. */
+/* A restarted controller starts from the cluster as described, without earlier corrections. */
 struct cluster *recording_cluster(const struct recording *r, size_t upto)
 {
 	struct cluster *c = cluster_copy(r->cluster);
@@ -172,6 +182,7 @@ struct cluster *recording_cluster(const struct recording *r, size_t upto)
 	return c;
 }
 
+/* Returns the index of the happening at which the plan took effect. */
 static size_t when_planned(const struct recording *r, size_t plan)
 {
 	size_t i = 0;
@@ -182,7 +193,8 @@ static size_t when_planned(const struct recording *r, size_t plan)
 	return i;
 }
 
-int recording_planned(const struct recording *r, size_t plan, struct planned **out, struct error *err)
+int recording_planned(const struct recording *r, size_t plan, struct planned **out,
+		      struct error *err)
 {
 	const struct recorded_plan *from = &r->plans[plan];
 	struct planned *p = calloc(1, sizeof(*p));

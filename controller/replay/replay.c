@@ -1,8 +1,9 @@
-/* replay.c - a cursor over a recording.
+/* replay.c - moves a cursor over a recording and keeps the state at the cursor.
  *
- * The recording is a list of happenings in the order of time; the state at a moment is all happenings until then,
- * folded one after another. Forward the cursor goes on from where it is; back it begins again. Tasks of the
- * iteration at the cursor are read when it gets there.
+ * A recording is a list of happenings in the order of time. The state at a time is the result of
+ * applying all happenings up to that time. To move forward, the replay applies the happenings from
+ * the cursor on. To move back, it starts from the beginning. The tasks of an iteration are read
+ * from the store when the cursor reaches the iteration.
  */
 #include "controller/replay/replay.h"
 
@@ -13,7 +14,7 @@
 
 #include "controller/replay/replay_state.h"
 
-/* ---- the fold ---- */
+/* ---- applying happenings ---- */
 
 static size_t microbatches(const struct replay *r)
 {
@@ -66,6 +67,7 @@ static void rewind_all(struct replay *r)
 	forget_tasks(r);
 }
 
+/* Returns true if PHASE_COMPUTING after this phase continues the iteration. */
 static bool still_under_way(enum run_phase before)
 {
 	return before == PHASE_COMPUTING || before == PHASE_REDUCING || before == PHASE_STALLED;
@@ -75,7 +77,7 @@ static void fold_phase(struct replay *r, const struct happening *h)
 {
 	const struct recorded_phase *p = &r->rec->phases[h->index];
 
-	if (p->writer != r->writer) { /* a controller that takes over knows nobody at first */
+	if (p->writer != r->writer) { /* a restarted controller knows no nodes at first */
 		if (r->writer != 0) {
 			forget_nodes(r);
 			forget_tasks(r);
@@ -107,13 +109,13 @@ static void fold_belief(struct replay *r, const struct recorded_belief *b)
 	struct stand *s = &r->stands[b->node];
 
 	if (b->to >= 0)
-		return; /* a link: asked of the recording when needed */
+		return; /* a link: recording_cluster applies it when needed */
 	s->forward_s = b->forward_s;
 	s->backward_s = b->backward_s;
 	s->loss_s = b->loss_s;
 }
 
-/* One case for each kind of happening: what is true once it has happened. */
+/* Applies a happening to the state. */
 static void fold_happening(struct replay *r, const struct happening *h)
 {
 	switch ((enum happening_kind)h->kind) {
@@ -172,10 +174,11 @@ static void fold_event(struct replay *r, const struct msg_task_event *e)
 	}
 }
 
-/* ---- moving ---- */
+/* ---- moving the cursor ---- */
 
-/* Folds and tells the tasks up to the time, all of them once the iteration is closed: agents' clocks
- * are known to within a little. */
+/* Applies the task events up to a time, and emits them if emit is set. After the iteration's commit
+ * all its events are applied: agents' clocks are only roughly known, so an event may seem later
+ * than the commit. */
 static int pass_events(struct replay *r, int64_t until_us, replay_emit emit, void *context,
 		       struct error *err)
 {
@@ -193,9 +196,11 @@ static int pass_events(struct replay *r, int64_t until_us, replay_emit emit, voi
 	return rc;
 }
 
-/* Everything up to `cursor_us`, in its order; the first error is kept, and the rest goes on.
- * Silently (emit NULL) only the tasks of the last iteration are read. */
-static int move_cursor(struct replay *r, int64_t cursor_us, replay_emit emit, void *context, struct error *err)
+/* Applies everything up to cursor_us in order. After an error the move goes on, and the first error
+ * is returned. If emit is NULL, no messages are emitted, and only the last iteration's tasks are
+ * read. */
+static int move_cursor(struct replay *r, int64_t cursor_us, replay_emit emit, void *context,
+		       struct error *err)
 {
 	const struct recording *rec = r->rec;
 	struct error later = { "" };
@@ -232,7 +237,8 @@ int replay_seek(struct replay *r, int64_t cursor_us, struct error *err)
 	return move_cursor(r, cursor_us, NULL, NULL, err);
 }
 
-int replay_next(struct replay *r, int64_t cursor_us, replay_emit emit, void *context, struct error *err)
+int replay_next(struct replay *r, int64_t cursor_us, replay_emit emit, void *context,
+		struct error *err)
 {
 	cursor_us = within_record(r, cursor_us);
 	return cursor_us < r->cursor_us ? 0 : move_cursor(r, cursor_us, emit, context, err);
@@ -249,7 +255,7 @@ int64_t replay_next_commit(const struct replay *r)
 							r->rec->last_us;
 }
 
-/* ---- lives ---- */
+/* ---- creation and release ---- */
 
 int replay_new(struct replay **out, const struct recording *recording, struct error *err)
 {
@@ -323,9 +329,10 @@ int64_t replay_pace_step(struct replay_pace *p, int64_t real_us)
 	return (int64_t)step;
 }
 
-/* ---- the present ---- */
+/* ---- input of the planner ---- */
 
-/* Where the plan has nobody, a node stays where it stood as long as its stage has room. */
+/* Sets the stages of the cluster's nodes at the cursor. A node that the plan does not use keeps its
+ * stage at that time, as long as the stage has room. */
 static void pin_stages(const struct replay *r, struct cluster *c)
 {
 	int stage_of[MSG_NODES], left[MSG_STAGES];
@@ -346,8 +353,8 @@ static void pin_stages(const struct replay *r, struct cluster *c)
 	}
 }
 
-int replay_present(struct replay *r, const struct plan **plan, bool *excluded, struct cluster **cluster,
-		   struct error *err)
+int replay_present(struct replay *r, const struct plan **plan, bool *excluded,
+		   struct cluster **cluster, struct error *err)
 {
 	struct cluster *c;
 	int rc;

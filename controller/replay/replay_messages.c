@@ -1,7 +1,8 @@
-/* replay_messages.c - the state at a cursor, in the messages of a live run.
+/* replay_messages.c - describes the state at a cursor in the messages of a live run.
  *
- * A console cannot tell a replay from a run but by what the run says of itself. What the record does not have
- * stands at zero. Nothing is kept here: each message is made of the recording and the cursor.
+ * A console shows a replay as it shows a live run, because it gets the same messages. MSG_SEE_RUN
+ * says that the run is a replay. Values that are not recorded are 0. Each message is built from the
+ * recording and the cursor.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@
 
 enum { SNAPSHOT_NOTES = 500, SNAPSHOT_CURVE = 4096 };
 
-/* ---- what the messages say ---- */
+/* ---- messages ---- */
 
 static void emit_run(const struct replay *r, replay_emit emit, void *context)
 {
@@ -25,13 +26,15 @@ static void emit_run(const struct replay *r, replay_emit emit, void *context)
 	struct msg m = { .type = MSG_SEE_RUN };
 
 	m.u.see_run = (struct msg_see_run){
-		.run = rec->run->id + r->showing, .parameters = rec->parameters, .n_nodes = rec->n_nodes,
+		.run = rec->run->id + r->showing, .parameters = rec->parameters,
+		.n_nodes = rec->n_nodes,
 		.n_stages = (uint32_t)rec->cluster->n_stages, .microbatches = (uint32_t)n,
 		.per_data_node = rec->run->per_shard,
 		.tokens_per_iteration = n * rec->run->batch * rec->run->sequence,
 		.iterations = rec->iterations_wanted, .time_scale = rec->unit_s,
 		.started_wall_us = rec->run->started_wall_us, .baseline_s = rec->baseline_s,
-		.emulated = rec->time_scale != 0, .replay = 1, .first_us = rec->first_us, .last_us = rec->last_us,
+		.emulated = rec->time_scale != 0, .replay = 1, .first_us = rec->first_us,
+		.last_us = rec->last_us,
 	};
 	snprintf(m.u.see_run.name, sizeof(m.u.see_run.name), "%s", rec->run->name);
 	snprintf(m.u.see_run.model, sizeof(m.u.see_run.model), "llama %.3gM",
@@ -60,7 +63,8 @@ static uint32_t count_alive(const struct replay *r)
 	return n;
 }
 
-/* As the controller knew the node, so far as that is recorded: what only heartbeats told of it is not. */
+/* Fills in a member as the controller knew the node at the cursor. Values that only heartbeats
+ * carry are not recorded and stay 0. */
 static void recall_member(const struct replay *r, uint32_t node, struct member *w)
 {
 	const struct stand *s = &r->stands[node];
@@ -118,13 +122,15 @@ static int see_hash(void *context, const struct store_hash *h)
 	s = &r->stands[h->node];
 	s->hash = h->hash;
 	s->hash_agrees = true;
-	for (uint32_t i = 0; i < r->rec->n_nodes; i++) /* against the first of its stage */
+	/* Compare with the first live replica of the stage. */
+	for (uint32_t i = 0; i < r->rec->n_nodes; i++)
 		if (i < h->node && r->stands[i].stage == s->stage && r->stands[i].hash != 0 &&
 		    replay_lives(r, &r->stands[i]))
 			return s->hash_agrees = r->stands[i].hash == s->hash, 0;
 	return 0;
 }
 
+/* Reads the weights' hashes after the newest commit before the cursor. */
 static int learn_hashes(struct replay *r, struct error *err)
 {
 	if (r->committed == r->hashes_of)
@@ -156,8 +162,8 @@ int replay_plan(struct replay *r, struct error *err)
 static int emit_plan(struct replay *r, replay_emit emit, void *context, struct error *err)
 {
 	const struct recording *rec = r->rec;
-	struct message_run run = { rec->n_nodes, rec->run->n_shards, rec->run->per_shard, rec->shard_of,
-			       rec->unit_s };
+	struct message_run run = { rec->n_nodes, rec->run->n_shards, rec->run->per_shard,
+				   rec->shard_of, rec->unit_s };
 	struct plan_message s;
 	int rc = replay_plan(r, err);
 
@@ -240,7 +246,8 @@ void replay_status(const struct replay *r, replay_emit emit, void *context)
 	emit(context, &m);
 }
 
-void replay_tell_tasks(const struct replay *r, uint32_t from, uint32_t to, replay_emit emit, void *context)
+void replay_tell_tasks(const struct replay *r, uint32_t from, uint32_t to, replay_emit emit,
+		       void *context)
 {
 	while (from < to) {
 		struct msg m = { .type = MSG_SEE_TASKS };
@@ -288,7 +295,7 @@ int replay_tell(struct replay *r, const struct happening *h, replay_emit emit, v
 		emit_fault(r, h->index, emit, context);
 		break;
 	case HAPPENED_PHASE:
-		break; /* the status says it */
+		break; /* the next status reports the phase */
 	}
 	return rc;
 }
@@ -310,7 +317,7 @@ int replay_nodes(struct replay *r, replay_emit emit, void *context, struct error
 	return rc;
 }
 
-/* In the order of a live run's snapshot (consoles.c). */
+/* Emits the messages in the order of a live run's snapshot (consoles.c). */
 int replay_snapshot(struct replay *r, replay_emit emit, void *context, struct error *err)
 {
 	const struct recording *rec = r->rec;
@@ -347,8 +354,8 @@ int replay_snapshot(struct replay *r, replay_emit emit, void *context, struct er
 
 uint32_t replay_acknowledge(struct replay *r, uint64_t id, replay_emit emit, void *context)
 {
-	bool room = id != 0 && array_grow(&r->acknowledged, &r->room_acknowledged, r->n_acknowledged + 1,
-					  sizeof(*r->acknowledged));
+	bool room = id != 0 && array_grow(&r->acknowledged, &r->room_acknowledged,
+					  r->n_acknowledged + 1, sizeof(*r->acknowledged));
 	uint32_t n = 0;
 
 	for (size_t i = 0; i < r->n_notes; i++) {

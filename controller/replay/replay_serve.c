@@ -1,7 +1,9 @@
-/* replay_serve.c - consoles of a recorded run.
+/* replay_serve.c - serves a recorded run to consoles.
  *
- * Every viewer has a cursor of its own, which plays, jumps and changes its speed; it is told what a live run would
- * tell at that moment. The planner answers comparisons; acts that would change a run are refused.
+ * The operator can look at a finished run with the console that shows live runs. Each console has
+ * its own cursor, which it can start, stop, move and run at another speed. The console gets the
+ * messages that the live run would send at the cursor. The planner answers comparisons. Commands
+ * that would change a run are refused.
  */
 #include "controller/replay/replay_serve.h"
 
@@ -18,24 +20,31 @@
 #include "controller/operator/console_messages.h"
 
 enum {
-	MESSAGES_A_TURN = 256, MOVE_EVERY_US = 50000, STATUS_EVERY_US = 200000, NODES_EVERY_US = 500000,
-	GROW_EVERY_US = 1000000, REFRESH_US = 300000, VIEWERS_MOST = 64, AWAITED_MOST = 16,
+	MESSAGES_A_TURN = 256,     /* received before the cursors move again */
+	MOVE_EVERY_US = 50000,     /* between two moves of a cursor */
+	STATUS_EVERY_US = 200000,  /* between two status messages */
+	NODES_EVERY_US = 500000,   /* between two messages for each node */
+	GROW_EVERY_US = 1000000,   /* between two checks for new rows, at least */
+	REFRESH_US = 300000,       /* between two checks of the list of admitted keys */
+	VIEWERS_MOST = 64,
+	AWAITED_MOST = 16,
 	LEASE_MOST_S = 86400
 };
-static const double speed_most = 10000;
+static const double speed_most = 10000; /* times real time */
 
-/* A console, and where it looks. */
+/* A console and its cursor */
 struct viewer {
 	post_peer_id peer;
 	char name[64];
 	struct replay *replay;
 	struct replay_pace pace;
-	bool lagging;           /* lost messages; gets a snapshot when there is room */
+	bool lagging;           /* a message was lost; a snapshot is sent once there is room */
 	uint64_t sequence, dropped;
-	int64_t lease_ends_us;  /* consoles take a lease before they send anything */
-	int64_t moved_us, status_us, nodes_us; /* when that was last done */
+	int64_t lease_ends_us;  /* consoles take a lease before they send commands */
+	int64_t moved_us, status_us, nodes_us; /* when the cursor last moved, and each was sent */
 };
 
+/* A comparison that the planner has not answered */
 struct awaited {
 	uint64_t request;
 	post_peer_id peer;
@@ -43,6 +52,7 @@ struct awaited {
 	char name[32];
 };
 
+/* The state of the server */
 struct theatre {
 	const struct options *options;
 	const struct log *log;
@@ -57,16 +67,16 @@ struct theatre {
 	uint32_t n_viewers;
 	struct awaited awaited[AWAITED_MOST];
 	uint32_t n_awaited;
-	int64_t now_us, grow_us, refresh_us; /* now; when those are due */
+	int64_t now_us, grow_us, refresh_us; /* now; next check for new rows, for new keys */
 };
 
-/* What the callbacks of replay.h are given. */
+/* The context of the callbacks of replay.h */
 struct seat {
 	struct theatre *t;
 	struct viewer *v;
 };
 
-/* ---- telling ---- */
+/* ---- sending ---- */
 
 static void send_viewer(void *context, struct msg *m)
 {
@@ -112,7 +122,8 @@ static void send_snapshot(struct theatre *t, struct viewer *v)
 	log_failure(t, replay_snapshot(v->replay, send_viewer, &seat, &err), &err);
 }
 
-/* The cursor follows real time; whoever cannot keep up is shown where it stands later. */
+/* Moves the cursor with real time. A console that lost a message gets nothing until its send queue
+ * has room, and then a snapshot. */
 static void move_viewer(struct theatre *t, struct viewer *v)
 {
 	struct seat seat = { t, v };
@@ -203,13 +214,16 @@ static void detach_viewer(struct theatre *t, post_peer_id peer)
 
 /* ---- commands ---- */
 
-static void reply_to(struct theatre *t, struct viewer *v, uint64_t command, int status, const char *format, ...)
+static void reply_to(struct theatre *t, struct viewer *v, uint64_t command, int status,
+		     const char *format, ...)
 	__attribute__((format(printf, 5, 6)));
 
-static void reply_to(struct theatre *t, struct viewer *v, uint64_t command, int status, const char *format, ...)
+static void reply_to(struct theatre *t, struct viewer *v, uint64_t command, int status,
+		     const char *format, ...)
 {
 	struct seat seat = { t, v };
-	struct msg m = { .type = MSG_SEE_REPLY, .u.see_reply = { .command = command, .status = status } };
+	struct msg m = { .type = MSG_SEE_REPLY,
+			 .u.see_reply = { .command = command, .status = status } };
 	va_list ap;
 
 	va_start(ap, format);
@@ -250,7 +264,7 @@ static void run_at(struct theatre *t, struct viewer *v, const struct msg_command
 	reply_to(t, v, m->id, 0, "%g times real", speed);
 }
 
-/* Each console's cursor is its own: nobody can hold it against another. */
+/* Grants the lease. No other console can hold it, because each console has its own cursor. */
 static void arm_viewer(struct theatre *t, struct viewer *v, const struct msg_command *m)
 {
 	int64_t seconds = m->value < 0 ? 0 : m->value > LEASE_MOST_S ? LEASE_MOST_S : m->value;
@@ -271,12 +285,12 @@ static void ask_comparison(struct theatre *t, struct viewer *v, const struct msg
 	int rc = replay_present(v->replay, &q.from, excluded, &cluster, &err);
 
 	if (rc == 0)
-		rc = compare_request(m, t->recording->cluster->n_stages, t->recording->n_nodes, excluded, &q,
-				 name, sizeof(name), &err);
+		rc = compare_request(m, t->recording->cluster->n_stages, t->recording->n_nodes,
+				     excluded, &q, name, sizeof(name), &err);
 	if (rc != 0) {
 		reply_to(t, v, m->id, rc, "%.180s", err.text);
 	} else {
-		if (t->n_awaited == AWAITED_MOST) /* the oldest gives up its place */
+		if (t->n_awaited == AWAITED_MOST) /* drop the oldest */
 			memmove(t->awaited, t->awaited + 1, --t->n_awaited * sizeof(*t->awaited));
 		a = &t->awaited[t->n_awaited++];
 		*a = (struct awaited){ planner_ask(t->planner, cluster, &q), v->peer, m->id, "" };
@@ -337,10 +351,10 @@ static void take_command(struct theatre *t, struct viewer *v, const struct msg_c
 	default:
 		refuse_act(t, v, m);
 	}
-	v->status_us = 0; /* its new pace at once */
+	v->status_us = 0; /* report the new speed at once */
 }
 
-/* ---- turns ---- */
+/* ---- main loop ---- */
 
 static void take_message(struct theatre *t, const struct post_message *p)
 {
@@ -381,7 +395,8 @@ static void receive_messages(struct theatre *t)
 static void tell_candidate(struct theatre *t, const struct planned *p)
 {
 	const struct recording *r = t->recording;
-	struct message_run run = { r->n_nodes, r->run->n_shards, r->run->per_shard, r->shard_of, r->unit_s };
+	struct message_run run = { r->n_nodes, r->run->n_shards, r->run->per_shard, r->shard_of,
+				   r->unit_s };
 	struct plan_message s;
 	struct awaited a;
 	struct seat seat = { t, NULL };
@@ -428,7 +443,8 @@ static void take_plans(struct theatre *t)
 	}
 }
 
-/* A run that is still being written is read again; the longer that takes, the less often. */
+/* Reads the recording again if the run has written more. The longer reading takes, the longer the
+ * pause before the next check. */
 static void grow_viewers(struct theatre *t)
 {
 	struct recording *more;
@@ -482,12 +498,13 @@ static void run_loop(struct theatre *t, int signals)
 	}
 }
 
-/* ---- beginning ---- */
+/* ---- start ---- */
 
 static void ask_baseline(struct theatre *t)
 {
 	struct planner_request q = { .kind = PLANNER_BASELINE, .algorithm = PLAN_DTFM,
-				     .path_length = t->recording->cluster->n_stages, .budget_s = 0.5,
+				     .path_length = t->recording->cluster->n_stages,
+				     .budget_s = 0.5,
 				     .threads = 1, .seed = t->recording->run->seed,
 				     .free_assignment = true,
 				     .reason = "baseline: every stage, straight pipelines" };
@@ -495,7 +512,6 @@ static void ask_baseline(struct theatre *t)
 	planner_ask(t->planner, t->recording->cluster, &q);
 }
 
-/* Opened in the order in which each needs the one before; all are closed, also those that were not opened. */
 int replay_serve(const struct options *o, const struct log *log, int signals, struct error *err)
 {
 	struct theatre t = { .options = o, .log = log, .now_us = clock_monotonic_us() };
@@ -518,6 +534,7 @@ int replay_serve(const struct options *o, const struct log *log, int signals, st
 		ask_baseline(&t);
 		run_loop(&t, signals);
 	}
+	/* Each of these functions accepts NULL, so an early failure needs no special case. */
 	planner_stop(t.planner);
 	for (uint32_t i = 0; i < t.n_viewers; i++)
 		viewer_free(t.viewers[i]);

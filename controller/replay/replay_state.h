@@ -1,5 +1,5 @@
-/* replay_state.h - the fold of a recording up to a cursor. Private to replay.c (which moves it) and
- * replay_messages.c (which says it). */
+/* replay_state.h - the state of a recorded run at a cursor. Private to replay.c, which moves the
+ * cursor, and replay_messages.c, which describes the state to consoles. */
 #ifndef CONTROLLER_REPLAY_STATE_H
 #define CONTROLLER_REPLAY_STATE_H
 
@@ -7,7 +7,7 @@
 
 enum { NOBODY = -1, TASKS_A_MESSAGE = 1024 };
 
-/* A node as of the cursor. */
+/* A node at the cursor */
 struct stand {
 	int64_t state;      /* index of its newest recorded_node; NOBODY: none */
 	int64_t since_us;
@@ -15,53 +15,55 @@ struct stand {
 	uint8_t slots;
 	bool running;
 	uint32_t queued;
-	double forward_s, backward_s, loss_s; /* as planned against */
-	uint64_t hash;      /* after the last commit; 0 not known */
+	double forward_s, backward_s, loss_s; /* times that plans assume */
+	uint64_t hash;      /* of the weights after the last commit; 0: unknown */
 	bool hash_agrees;
 };
 
 struct replay {
 	const struct recording *rec;
 	int64_t cursor_us;
-	size_t at;               /* happenings before this one are behind the cursor */
-	size_t n_iterations, n_validations, n_notes; /* behind the cursor */
+	size_t at;               /* number of happenings applied */
+	size_t n_iterations, n_validations, n_notes; /* up to the cursor */
 	enum run_phase phase;
 	uint64_t iteration, committed, writer;
-	int64_t started_us;      /* the iteration under way */
-	int64_t plan;            /* in force: index; NOBODY: none yet */
+	int64_t started_us;      /* start of the current iteration */
+	int64_t plan;            /* index of the plan in force; NOBODY: none yet */
 	struct stand *stands;    /* (n_nodes) */
 	bool *active;            /* (n_faults) */
 
-	/* Tasks of the iteration that began last, read when somebody looks. */
-	uint64_t events_of;      /* iteration; 0 none */
-	bool events_read, closed; /* closed: committed, so all of them are behind the cursor */
+	/* Tasks of the newest iteration, read when the cursor gets there */
+	uint64_t events_of;      /* iteration of the tasks; 0: none */
+	bool events_read, closed; /* closed: the iteration is committed, all its tasks are past */
 	struct msg_task_event *events;
 	uint32_t n_events, at_event;
-	/* (microbatches) where its loss was taken: it ends there; -1 not yet */
+	/* (microbatches) node that computed the loss, where the path also ends; -1: none yet */
 	int32_t *loss_node;
 	bool *done;              /* (microbatches) */
 	uint32_t n_done;
 
-	uint64_t hashes_of;      /* the commit whose hashes stands hold */
-	struct planned *planned; /* of planned_of */
+	uint64_t hashes_of;      /* commit of the hashes in stands */
+	struct planned *planned; /* plan number planned_of; NULL: not read */
 	int64_t planned_of;
 
-	uint64_t acknowledged_to; /* ids up to it, and those in the list */
+	uint64_t acknowledged_to; /* acknowledged: ids up to this, and those listed below */
 	uint64_t *acknowledged;
 	size_t n_acknowledged, room_acknowledged;
 
-	uint64_t showing;        /* rises with every snapshot */
+	uint64_t showing;        /* number of the newest snapshot */
 	double pace;
 	uint64_t dropped;
 };
 
+/* Returns true if the node is live or suspect at the cursor. */
 bool replay_lives(const struct replay *r, const struct stand *s);
-/* Reads the plan in force, once. */
+/* Reads the plan in force into r->planned, unless it is already there. */
 int replay_plan(struct replay *r, struct error *err);
-/* One happening, already folded, in messages. */
+/* Emits the messages of a happening that is already applied to the state. */
 int replay_tell(struct replay *r, const struct happening *h, replay_emit emit, void *context,
 		struct error *err);
-/* Events [from, to) of the iteration that began last. */
-void replay_tell_tasks(const struct replay *r, uint32_t from, uint32_t to, replay_emit emit, void *context);
+/* Emits the task events [from, to) of the newest iteration. */
+void replay_tell_tasks(const struct replay *r, uint32_t from, uint32_t to, replay_emit emit,
+		       void *context);
 
 #endif
