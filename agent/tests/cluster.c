@@ -1,3 +1,5 @@
+/* Implements cluster.h: the test controller, the turns of all agents, and the records of their
+ * reports. With these a test drives complete agents in one process and can inspect their state. */
 #include "agent/tests/cluster.h"
 
 #include <setjmp.h>
@@ -25,7 +27,7 @@ static void must(int rc, const struct error *err, const char *what)
 		fail_msg("%s: %d %s", what, rc, err ? err->text : "");
 }
 
-/* ---- making ---- */
+/* ---- setup ---- */
 
 static void write_corpus(struct cluster *c)
 {
@@ -189,7 +191,7 @@ static void take(struct cluster *c, uint16_t node, const struct msg *m)
 	case MSG_READY:
 		n->ready_said = m->u.ready;
 		n->ready = true;
-		if (n->keeps == n->stage) /* the copy has served */
+		if (n->keeps == n->stage) /* the copy became its stage */
 			cluster_keep(c, node, -1, 0);
 		break;
 	case MSG_HEARTBEAT:
@@ -305,7 +307,7 @@ void cluster_until(struct cluster *c, bool (*done)(struct cluster *c), const cha
 	}
 }
 
-/* ---- what the controller says ---- */
+/* ---- messages of the controller ---- */
 
 void cluster_send(struct cluster *c, uint32_t node, const struct msg *m)
 {
@@ -505,7 +507,8 @@ void cluster_reroute(struct cluster *c, uint32_t which, int gone)
 	send_living(c, &m);
 }
 
-/* A W, or a substitute's task, may end after the microbatch is back at its data node. */
+/* Counts the reports of all hops, because a W or a substitute's task may end after the microbatch
+ * has returned to its data node. */
 bool cluster_through(const struct cluster *c, uint32_t m)
 {
 	uint32_t n = 0;

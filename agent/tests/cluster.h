@@ -1,9 +1,10 @@
 /* cluster.h - for tests: a small controller and its agents in one process, and the same training
- * by the model's code alone.
+ * computed by the model's code alone, as a reference.
  *
- * The agents are whole (posts, worker thread, everything but main's loop) and talk over loopback.
- * The controller sends what the test orders and records all reports. Killing an agent drops it
- * without a message. Everything fails the running cmocka test when it goes wrong or lasts long.
+ * The agents are complete except for main's loop: they have posts and a worker thread, and talk
+ * over loopback. The controller sends the messages that the test asks for and records all reports.
+ * A killed agent disappears without a message. Every function fails the running cmocka test on an
+ * error or a timeout.
  */
 #ifndef AGENT_TESTS_CLUSTER_H
 #define AGENT_TESTS_CLUSTER_H
@@ -25,22 +26,22 @@ enum {
 	CLUSTER_BATCHES = 16,
 	CLUSTER_EVENTS = 8192,
 	CLUSTER_SLOTS = 2,
-	CLUSTER_BATCH = 2,     /* sequences of a microbatch */
+	CLUSTER_BATCH = 2,     /* sequences in a microbatch */
 	CLUSTER_SEQUENCE = 16
 };
 
 struct node {
-	struct agent *agent;   /* NULL: dead */
+	struct agent *agent;   /* NULL if the node is dead */
 	struct keys_identity *identity;
 	struct log log;
-	post_peer_id peer;     /* at the controller; 0: has not said hello */
+	post_peer_id peer;     /* at the controller; 0 before HELLO */
 	bool said_hello, ready, reduced;
 	struct msg_hello hello;
 	struct msg_ready ready_said;
 	struct msg_heartbeat beat;
 	struct msg_reduced reduced_said;
 	struct msg_committed committed;
-	int keeps; /* stage it keeps a copy of; -1 none */
+	int keeps; /* stage of its standby copy; -1 if none */
 	bool kept, copy_reduced;
 	struct msg_kept kept_said;
 	struct msg_committed copy_committed;
@@ -52,19 +53,20 @@ struct node {
 
 struct cluster {
 	uint32_t n_nodes, n_stages, n_shards;
-	uint32_t dim; /* 0: 16 */
+	uint32_t dim; /* 0 means 16 */
 	struct model_config config;
-	char *model;           /* its JSON */
+	char *model;           /* JSON of config */
 	char corpus_path[64];
 	struct corpus *corpus;
 	double time_scale, task_s, overhead_s, serialise;
-	bool bf16;             /* what goes from stage to stage is rounded */
-	int64_t stopped_us;    /* the agents' clocks stand there; 0: they go */
-	bool copies_lag;       /* nobody waits for copies' sums and steps */
-	size_t memory_bytes;   /* what agents started from now on may take; 0: what is free */
-	size_t chunk_bytes, message_bytes, retained_bytes; /* likewise, as in agent_options */
-	bool may_give_up;      /* an agent's fatal trouble is no failure of the test */
-	float delay_s[CLUSTER_NODES], sync_s[CLUSTER_NODES]; /* the same from every node */
+	bool bf16;             /* tensors between stages are rounded to bf16 */
+	int64_t stopped_us;    /* time of the agents' clocks if stopped, else 0 */
+	bool copies_lag;       /* do not wait for copies' sums and steps */
+	/* Limits of agents started later, as in agent_options; memory_bytes 0: free memory. */
+	size_t memory_bytes;
+	size_t chunk_bytes, message_bytes, retained_bytes;
+	bool may_give_up;      /* an agent's fatal error does not fail the test */
+	float delay_s[CLUSTER_NODES], sync_s[CLUSTER_NODES]; /* by receiver, for all senders */
 
 	struct keys_identity *identity;
 	struct keys_list *admitted;
@@ -73,30 +75,30 @@ struct cluster {
 	struct node nodes[CLUSTER_NODES];
 	uint64_t assignments;
 
-	/* The iteration under way. */
+	/* The current iteration. */
 	uint64_t iteration, epoch;
 	uint32_t per_shard, n_batches;
 	struct route routes[CLUSTER_BATCHES];
-	struct msg_rank ranks[3 * CLUSTER_BATCHES]; /* every node's; n_ranks 0: none */
+	struct msg_rank ranks[3 * CLUSTER_BATCHES]; /* ranks for all nodes; none if n_ranks is 0 */
 	uint32_t n_ranks;
-	struct msg_task_event events[CLUSTER_EVENTS]; /* all, in the order they came; node is set */
+	struct msg_task_event events[CLUSTER_EVENTS]; /* in order of arrival, with node set */
 	uint32_t n_events;
-	uint32_t first_attempt; /* of the iteration's routes: the least */
+	uint32_t first_attempt; /* lowest attempt of the routes */
 	float loss[CLUSTER_BATCHES];
 	uint32_t n_evaluated, wanted_evaluations;
 	float evaluated[CLUSTER_BATCHES];
 	uint64_t links_reported;
 
-	/* The same by the model alone: one stage a node. */
+	/* The reference: one stage for each node, trained by the model's code alone. */
 	struct stage *twins[CLUSTER_NODES];
 };
 
-/* stages: (n_nodes) the stage of each. Agents are made, but not waited for. *c is
- * zero, or sets its dim and the agents' options. */
+/* Starts n_nodes agents without waiting for them. stages has the stage of each node. *c is zero
+ * except for dim and the agents' options. */
 void cluster_init(struct cluster *c, uint32_t n_nodes, const uint8_t *stages);
 void cluster_fini(struct cluster *c);
-void cluster_turn(struct cluster *c);  /* everybody gets a turn */
-/* Turns until done says so; fails after 20 s. */
+void cluster_turn(struct cluster *c);  /* runs one turn of the controller and of every agent */
+/* Runs turns until done returns true; fails after 20 s. */
 void cluster_until(struct cluster *c, bool (*done)(struct cluster *c), const char *what);
 void cluster_turns(struct cluster *c, int n);
 
@@ -106,57 +108,69 @@ void cluster_restart_controller(struct cluster *c);
 
 void cluster_send(struct cluster *c, uint32_t node, const struct msg *m);
 void cluster_welcome(struct cluster *c, uint32_t node);
-void cluster_peers(struct cluster *c); /* to all */
-/* Makes the other agents forget its key. */
+void cluster_peers(struct cluster *c); /* sends PEERS to all nodes */
+/* Makes the other agents forget the key of the node. */
 void cluster_expel(struct cluster *c, uint32_t node);
-/* -1: from the seed; else it fetches a copy, waits for it, and loads it. */
+/* Assigns the node its stage. With source -1 the agent makes the weights from the seed; otherwise
+ * the agent fetches them from node source first. Waits for the fetch, not for the loading. */
 void cluster_assign(struct cluster *c, uint32_t node, int source);
-/* Keeps a copy of the stage from then on; -1: drops it. Not waited for. */
+/* Orders the node to keep a standby copy of the stage, or to drop its copy if stage is -1. Does
+ * not wait. */
 void cluster_keep(struct cluster *c, uint32_t node, int stage, uint16_t source);
-/* Hello, welcome, peers, assign, ready: all of them. */
+/* Waits for HELLO of all agents, sends WELCOME, PEERS and ASSIGN, and waits for READY. */
 void cluster_gather(struct cluster *c);
-bool cluster_all_said_hello(struct cluster *c); /* who is there */
+/* Returns true if all living agents have sent HELLO. */
+bool cluster_all_said_hello(struct cluster *c);
 bool cluster_all_ready(struct cluster *c);
 
-/* Route m through nodes (their stages are known); shard and wave follow from m. */
+/* Routes microbatch m through the n nodes. Derives the stages from the nodes, and the shard and
+ * the wave from m. */
 void cluster_route(struct cluster *c, uint32_t m, uint32_t n, const uint16_t *nodes);
-void cluster_start(struct cluster *c);  /* PLAN and START of the next iteration */
+void cluster_start(struct cluster *c);  /* sends PLAN and START of the next iteration */
 void cluster_fault(struct cluster *c, uint32_t node, uint32_t fault, uint8_t kind, int32_t peer,
 		   float factor);
-/* Every microbatch in `which` (bits) begins again as its route now says. */
+/* Sends new attempts of the microbatches in the bit mask `which`, with their current routes. `gone`
+ * is the node that has died, or -1. */
 void cluster_reroute(struct cluster *c, uint32_t which, int gone);
-/* Counted by all whom its route has. */
+/* Returns true if every node on the route of microbatch m has counted its gradient. */
 bool cluster_through(const struct cluster *c, uint32_t m);
 bool cluster_all_through(struct cluster *c);
-/* The living of each stage sum up (attempt), and are waited for. */
+/* Orders the replicas and copies of each stage to reduce, with this attempt, and waits for them. */
 void cluster_reduce(struct cluster *c, uint32_t attempt);
 void cluster_commit(struct cluster *c, uint32_t attempt);
 /* Evaluates n validation batches through the first node of every stage. */
 void cluster_evaluate(struct cluster *c, uint32_t n);
 
-/* AdamW's numbers for every step, and the gradient's factor, 1 / microbatches. */
+/* AdamW's parameters for every step, and the factor of the gradient: 1 / microbatches. */
 extern const struct adamw cluster_recipe;
 float cluster_scale(const struct cluster *c);
 
-/* twins.c: what the twins make of the same iteration, in the order the agents counted: hashes and
- * sums of squares must be the same, to the bit. Between cluster_reduce and cluster_commit. */
+/* twins.c: Repeats the iteration with the twins, in the order in which the agents counted. Fails
+ * unless all hashes and sums of squares are equal to the bit. Call between cluster_reduce and
+ * cluster_commit. */
 void cluster_check_twins(struct cluster *c);
 float cluster_twin_evaluation(struct cluster *c, uint32_t k);
 
 /* ---- six_nodes.c ---- */
 
-extern const uint8_t cluster_six[6]; /* stages: two data nodes, two replicas of two more */
-void cluster_route_six(struct cluster *c); /* eight microbatches, of one to three hops, one swapped */
-struct cluster *cluster_of_six(void); /* made, gathered and with those routes; cluster_unmake */
-struct cluster *cluster_make(uint32_t n, const uint8_t *stages); /* malloc and cluster_init */
+/* Stages of the six nodes: two data nodes, and two replicas each of two more stages. */
+extern const uint8_t cluster_six[6];
+/* Routes eight microbatches of one to three hops, one of them with swapped stages. */
+void cluster_route_six(struct cluster *c);
+/* Returns a gathered cluster of six nodes with these routes. The caller frees it by
+ * cluster_unmake. */
+struct cluster *cluster_of_six(void);
+struct cluster *cluster_make(uint32_t n, const uint8_t *stages); /* allocates and initializes */
 void cluster_unmake(struct cluster *c);
-void cluster_finish(struct cluster *c);  /* all through, summed, the twins agree, committed */
-void cluster_iterate(struct cluster *c); /* starts, and finishes */
-uint32_t cluster_troubles(const struct cluster *c); /* reported by all agents */
-bool cluster_any_trouble(struct cluster *c);   /* any are */
+/* Waits for all microbatches, reduces, checks the twins, and commits. */
+void cluster_finish(struct cluster *c);
+void cluster_iterate(struct cluster *c); /* starts and finishes an iteration */
+/* Returns the number of errors that all agents have reported. */
+uint32_t cluster_troubles(const struct cluster *c);
+bool cluster_any_trouble(struct cluster *c); /* returns true if the number is not 0 */
 bool cluster_three_has_counted(struct cluster *c);
 bool cluster_three_is_ready(struct cluster *c);
-/* Everything that node 3 had a part in goes by node 2; the microbatches, as bits. */
+/* Replaces node 3 by node 2 in all routes. Returns the changed microbatches as a bit mask. */
 uint32_t cluster_without_three(struct cluster *c);
 
 #endif

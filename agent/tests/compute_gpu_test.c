@@ -1,5 +1,5 @@
-/* The worker's jobs on a GPU that fails while it is idle: a job that returns stale numbers as a
- * success would put them into its stage's sum. The GPU is emulated, and its failure injected. */
+/* Tests the worker's jobs on a GPU that fails while it is idle. If such a job succeeded, its stale
+ * numbers would enter the sum of the stage. The GPU is emulated, and its failure is injected. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 #include "agent/execution/compute.h"
 #include "model/tests/emulated_device.h"
 
-static size_t parameters; /* of the prepared stage */
+static size_t parameters; /* their number in the prepared stage */
 
 static struct compute *prepared(void)
 {

@@ -30,7 +30,7 @@ static struct job prepare(struct compute *c)
 	return j;
 }
 
-/* Another device would compute other bits than the device that HELLO reports. */
+/* An agent must not use another device than HELLO reports, because the bits could differ. */
 static void test_does_not_fall_back(void **state)
 {
 	struct compute *c = compute_on("cuda:900");
@@ -74,7 +74,10 @@ static void test_keeps_its_stage_without_the_file(void **state)
 	compute_run(c, &m);
 	assert_int_equal(m.rc, 0);
 	j = (struct job){
-		.kind = JOB_PREPARE, .prepare = { .stage = 2 }, .folder = "/nonexistent", .iteration = 4
+		.kind = JOB_PREPARE,
+		.prepare = { .stage = 2 },
+		.folder = "/nonexistent",
+		.iteration = 4
 	};
 	compute_run(c, &j);
 	assert_int_equal(j.rc, -ENOENT);
@@ -110,7 +113,7 @@ static void test_mixes_what_came_as_it_was_there(void **state)
 		own.out[1] += flipped ? 1e-3f : 0;
 		compute_run(c, &mix);
 		assert_int_equal(mix.rc, flipped ? -EBADMSG : 0);
-		assert_int_equal(mix.refused, flipped); /* it asks again */
+		assert_int_equal(mix.refused, flipped); /* the agent asks again */
 		assert_int_equal(mix.err.text[0] != '\0', flipped);
 		compute_run(c, &again);
 		assert_true(again.hash == m.hash);

@@ -1,4 +1,4 @@
-/* A new controller restarts the iteration; agents say what they hold. */
+/* Tests that a new controller can restart the iteration, because agents report their state. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -56,7 +56,7 @@ static bool third_has_started(struct cluster *c)
 	return c->nodes[2].beat.iteration == c->iteration;
 }
 
-/* Stage 1 of stage 2, at node 2. */
+/* Node 2 makes stage 1 from the weights of stage 2. */
 static void make_of_neighbours(struct cluster *c)
 {
 	static const uint16_t from[] = { 4 };
@@ -79,8 +79,8 @@ static void make_of_neighbours(struct cluster *c)
 	cluster_until(c, third_is_ready, "a stage made of another");
 }
 
-/* The controller may have died before it wrote down that it was made: these weights are of no
- * commit. Once an iteration has begun with them they are the run's. */
+/* A controller may die before it records a restored stage, and the weights belong to no commit. An
+ * agent therefore reports them as part of the run only after an iteration has started with them. */
 static void test_what_was_made_is_said_once_it_is_used(void **state)
 {
 	(void)state;
@@ -101,7 +101,7 @@ static void test_what_was_made_is_said_once_it_is_used(void **state)
 	}
 }
 
-/* A node that gets nonsense reports the node that sent it. */
+/* Checks that a node that receives invalid values reports their sender. */
 static void check_report(bool bf16, uint32_t faulty)
 {
 	struct cluster *c = cluster_make(6, cluster_six);
@@ -114,7 +114,7 @@ static void check_report(bool bf16, uint32_t faulty)
 	cluster_fault(c, faulty, 5, FAULT_CORRUPT, -1, 0);
 	cluster_start(c);
 	cluster_until(c, cluster_any_trouble, "a report");
-	cluster_turns(c, 100); /* nothing moves any more */
+	cluster_turns(c, 100);
 	for (uint32_t i = 0; i < 6; i++)
 		if (c->nodes[i].troubles > 0)
 			assert_non_null(strstr(c->nodes[i].trouble, name));
@@ -127,7 +127,7 @@ static void test_nonsense_is_reported(void **state)
 	check_report(false, 2);
 }
 
-/* One sends what is no number, one what is absurdly large. */
+/* One node sends NaN, the other sends absurdly large values. */
 static void test_nonsense_in_bf16_is_found(void **state)
 {
 	(void)state;

@@ -1,4 +1,5 @@
-/* A copy of another stage: it takes over, misses a commit, comes late. */
+/* Tests a standby copy of another stage: the holder takes over the stage, the copy misses a commit,
+ * and the copy lags behind the commits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,8 +15,8 @@ static bool two_keeps(struct cluster *c)
 	return c->nodes[2].kept;
 }
 
-/* Node 2 of stage 1 keeps stage 2, fetched from its one replica while an iteration runs; it
- * follows every commit, and takes the stage over when that replica is gone. */
+/* Node 2 of stage 1 fetches a copy of stage 2 from its only replica during an iteration. The copy
+ * follows every commit. When the replica dies, node 2 takes over stage 2. */
 static void test_copy_takes_over(void **state)
 {
 	static const uint8_t five[] = { 0, 0, 1, 1, 2 };
@@ -87,7 +88,7 @@ static void test_copy_missed_commit(void **state)
 	cluster_until(c, two_keeps, "the copy of stage 2");
 	cluster_iterate(c);
 	assert_true(c->nodes[2].copy_committed.hash == c->nodes[4].committed.hash);
-	c->nodes[2].keeps = -1; /* nobody tells it of this one */
+	c->nodes[2].keeps = -1; /* the copy receives no message about this commit */
 	cluster_iterate(c);
 	cluster_until(c, two_keeps_none, "node 2 to say that its copy is old");
 	assert_non_null(strstr(c->nodes[2].kept_said.text, "missed a commit"));
@@ -103,8 +104,8 @@ static bool two_has_caught_up(struct cluster *c)
 	return c->nodes[2].kept && c->nodes[2].copy_committed.iteration == c->iteration;
 }
 
-/* Nobody waits for the copy at node 2: its pieces and sums come late, after commits, and it comes
- * to the same weights all the same. */
+/* The controller does not wait for the copy at node 2. Pieces and sums reach the copy after
+ * the commits, and the copy still reaches the weights of the replica. */
 static void test_copy_lags(void **state)
 {
 	static const uint8_t five[] = { 0, 0, 1, 1, 2 };

@@ -26,7 +26,7 @@ static void join_three(struct cluster *c)
 	assert_true(c->nodes[3].ready_said.hash == c->nodes[2].committed.hash);
 }
 
-/* Whoever is still there has ended no task twice. */
+/* Checks that no node has ended a task twice. */
 static void nothing_was_done_twice(const struct cluster *c)
 {
 	for (uint32_t i = 0; i < c->n_events; i++)
@@ -61,7 +61,7 @@ static void check_death_and_join(bool bf16)
 	nothing_was_done_twice(c);
 	cluster_iterate(c);
 	join_three(c);
-	/* It takes part with no gradient of its own, then with work. */
+	/* The joined node first takes part without a gradient, then with tasks. */
 	cluster_start(c);
 	cluster_finish(c);
 	cluster_route_six(c);
@@ -82,7 +82,7 @@ static void test_death_and_join_in_bf16(void **state)
 	check_death_and_join(true);
 }
 
-/* In the middle of an iteration: the joiner hears of it by the reduction, or by a reroute. */
+/* A node joins in mid-iteration and learns of the iteration from a reduction or a reroute. */
 static void test_join_in_between(void **state)
 {
 	struct cluster *c = cluster_of_six();
@@ -95,7 +95,7 @@ static void test_join_in_between(void **state)
 	join_three(c);
 	cluster_until(c, cluster_all_through, "all microbatches");
 	cluster_reduce(c, 1);
-	/* Two is gone before the commit; three does its work. */
+	/* Node 2 dies before the commit, and node 3 repeats the tasks of node 2. */
 	cluster_kill(c, 2);
 	for (uint32_t m = 0; m < c->n_batches; m++)
 		for (uint32_t i = 0; i < c->routes[m].n_hops; i++)

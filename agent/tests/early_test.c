@@ -16,12 +16,12 @@
 
 enum { PEERS = 8, GREEDY = 1, MODEST = 2, VISITS = 12, PIECES = 5 };
 
-/* 12 visits of 1 MiB, a gradient of 9 MiB in pieces of 2. */
+/* 12 visits of 1 MiB each, and a gradient of 9 MiB in pieces of 2 MiB. */
 static const struct early_traffic traffic = {
 	.visits = VISITS, .input_bytes = MIB, .sum_bytes = 9 * MIB, .piece_bytes = 2 * MIB
 };
 
-/* A store with so much room, and the share that goes with it. */
+/* Returns a store of this size, with the share of each peer that follows from the size. */
 static struct early *made(size_t room)
 {
 	struct early *e;
@@ -41,7 +41,7 @@ static bool keep(struct early *e, uint16_t from, size_t bytes)
 	return true;
 }
 
-/* As many as are taken. */
+/* Stores tensors until one is refused. Returns the number stored. */
 static size_t flood(struct early *e, uint16_t from, size_t bytes)
 {
 	size_t n = 0;
@@ -51,7 +51,8 @@ static size_t flood(struct early *e, uint16_t from, size_t bytes)
 	return n;
 }
 
-/* The inputs of an iteration, which one peer may send all of, and its part and slice of the sum. */
+/* Checks that the store accepts one peer's tensors of an iteration: all inputs, and the slices of
+ * the reduction. */
 static void check_modest_fits(struct early *e, uint16_t from)
 {
 	for (int i = 0; i < VISITS; i++)
@@ -73,7 +74,7 @@ static void nobody_takes_more_than_its_share(void **state)
 	early_free(e);
 }
 
-/* Small ones count for their place: a share has no more of them than that gives. */
+/* Each tensor also counts a fixed overhead, which limits the number of small tensors in a share. */
 static void small_ones_are_not_without_number(void **state)
 {
 	struct early *e = made(1024 * MIB);
@@ -83,10 +84,10 @@ static void small_ones_are_not_without_number(void **state)
 	early_free(e);
 }
 
-/* Half of the room is common. A peer's part of the other half stays free whatever others send. */
+/* Half of the store is common. A peer's part of the other half stays free whatever others send. */
 static void nobody_is_kept_out(void **state)
 {
-	const size_t room = 2 * PEERS * 24 * MIB; /* so that a part is 24 MiB, one iteration */
+	const size_t room = 2 * PEERS * 24 * MIB; /* each part is 24 MiB, enough for an iteration */
 	struct early *e = made(room);
 
 	(void)state;
@@ -100,7 +101,7 @@ static void nobody_is_kept_out(void **state)
 	early_free(e);
 }
 
-/* On a machine that has hardly room: what the memory check counts as early still fits. */
+/* On a machine with little memory, the tensors that the memory check counts as early still fit. */
 static void honest_tensors_fit_into_the_least_room(void **state)
 {
 	struct needs n = needs_of(9 * MIB / sizeof(float), MIB / sizeof(float), VISITS,
@@ -125,7 +126,7 @@ static void sums_wait_at_their_sender_before_the_share_is_full(void **state)
 	assert_false(early_crowded(e, MODEST));
 	early_drop(e, 0);
 	early_drop(e, 1);
-	assert_int_equal(early_count(e), n); /* gaps */
+	assert_int_equal(early_count(e), n); /* dropped tensors leave gaps */
 	assert_int_equal(early_close_up(e), 2);
 	assert_int_equal(early_count(e), n - 2);
 	assert_false(early_crowded(e, GREEDY));
@@ -133,7 +134,7 @@ static void sums_wait_at_their_sender_before_the_share_is_full(void **state)
 	early_free(e);
 }
 
-/* Done again, sent again: a microbatch has one output for each work. */
+/* A repeated task replaces its output: a microbatch has one output for each kind of task. */
 static void outputs_are_no_more_than_are_counted(void **state)
 {
 	const float out[2] = { 1, 2 }, again[2] = { 3, 4 };

@@ -1,5 +1,5 @@
-/* The emulated network and compute: whole agents whose tasks and links take the ordered time,
- * with injected slowness, losses and cuts. */
+/* Tests the emulated network and compute with complete agents: tasks and transfers take the
+ * configured time, also under injected slowness, losses and cuts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -48,7 +48,7 @@ static void check_times(const struct cluster *c, double factor)
 		}
 }
 
-/* One task at a time, and every wait said once with what it waited for. */
+/* Checks that each node runs one task at a time, and reports each wait once with its reason. */
 static void check_order(const struct cluster *c)
 {
 	for (uint16_t node = 0; node < c->n_nodes; node++) {
@@ -102,7 +102,7 @@ static void test_emulation(void **state)
 	for (uint32_t i = 0; i < c->n_events; i++)
 		waits += c->events[i].type == WORK_WAITS;
 	assert_true(waits > 0);
-	/* Twice as slow links everywhere; a loss now and then; one link at a time. */
+	/* All links are twice as slow, some tensors are lost, and transfers do not overlap. */
 	for (uint32_t i = 0; i < 6; i++) {
 		cluster_fault(c, i, 1, FAULT_SLOW_LINK, -1, 2);
 		cluster_fault(c, i, 2, FAULT_LOSS, -1, 0.05f);
@@ -128,7 +128,7 @@ static void test_slow_node_and_ranks(void **state)
 	c->task_s = 0.3;
 	cluster_gather(c);
 	cluster_route_six(c);
-	/* Data node 0 has four microbatches at once, and slots for two: the ranks say which. */
+	/* Data node 0 has four microbatches and two slots. The ranks decide the order. */
 	for (uint32_t i = 0; i < 8; i++)
 		c->ranks[c->n_ranks++] = (struct msg_rank) { 7 - i, TASK_FORWARD };
 	cluster_fault(c, 0, 1, FAULT_SLOW_NODE, -1, 3);
@@ -158,14 +158,14 @@ static void test_partition(void **state)
 	struct cluster *c = cluster_of_six();
 
 	(void)state;
-	/* Nothing leaves node 2 for its data nodes until healed. */
+	/* Node 2 cannot send to its data nodes until the fault is healed. */
 	cluster_fault(c, 2, 8, FAULT_PARTITION, -1, 0);
 	cluster_start(c);
 	cluster_turns(c, 200);
 	assert_false(cluster_through(c, 0));
 	assert_false(cluster_through(c, 3));
 	assert_true(c->nodes[2].beat.in_flight > 0);
-	/* It says so, and no longer once the link is well. */
+	/* Node 2 reports the stuck link until the link is healed. */
 	for (int i = 0; i < 4000 && c->nodes[2].beat.n_stuck == 0; i++)
 		cluster_turns(c, 1);
 	assert_true(c->nodes[2].beat.n_stuck > 0);

@@ -1,4 +1,5 @@
-/* One agent's iteration, from START to commit: which orders it takes, and what each changes. */
+/* Tests one agent's iteration from START to commit: the orders that it accepts, and their
+ * effects. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,12 +44,16 @@ static int end(void **state)
 	return 0;
 }
 
-/* By data node `first`, then `second` of stage 1. */
+/* Returns a route through a data node and a node of stage 1. */
 static struct route route(uint32_t microbatch, uint32_t attempt, uint16_t nodes[2],
-			      uint32_t wave)
+			  uint32_t wave)
 {
-	return (struct route){ .microbatch = microbatch, .attempt = attempt, .shard = microbatch % 2,
-			       .wave = wave, .n_hops = 2, .nodes = { nodes[0], nodes[1] },
+	return (struct route){ .microbatch = microbatch,
+			       .attempt = attempt,
+			       .shard = microbatch % 2,
+			       .wave = wave,
+			       .n_hops = 2,
+			       .nodes = { nodes[0], nodes[1] },
 			       .stages = { 0, 1 } };
 }
 
@@ -62,7 +67,7 @@ static void start(struct agent *a, uint64_t iteration, uint64_t epoch)
 	iteration_start(a, &(struct msg_start){ iteration, epoch, 2 }, 0);
 }
 
-/* Microbatches 0 and 1 begin here, 2 comes by. */
+/* Starts an iteration: microbatches 0 and 1 begin at this node, and microbatch 2 visits it. */
 static void start_three(struct agent *a)
 {
 	const struct route routes[] = { route(0, 0, (uint16_t[]){ ME, 3 }, 0),
@@ -82,7 +87,7 @@ static void a_start_that_fits_nothing_changes_nothing(void **state)
 {
 	struct agent *a = *state;
 
-	start(a, NEXT, EPOCH); /* its plan is not known */
+	start(a, NEXT, EPOCH); /* the agent has no plan of this epoch */
 	assert_int_equal(a->tally.sequence, 1);
 	take_plan(a, EPOCH, 0, NULL);
 	start(a, COMMITTED, EPOCH);
@@ -111,7 +116,7 @@ static void said_twice_it_begins_once(void **state)
 	assert_false(a->requests.zero);
 }
 
-/* The gradients added under the previous plan are void. */
+/* A new plan makes the gradients that were added under the previous plan void. */
 static void another_plan_restarts_it(void **state)
 {
 	const struct route one = route(0, 1, (uint16_t[]){ ME, 4 }, 0);
@@ -126,7 +131,7 @@ static void another_plan_restarts_it(void **state)
 	assert_int_equal(a->progress.routes[0].nodes[1], 4);
 	assert_int_equal(a->progress.routes[2].n_hops, 0);
 	assert_true(a->requests.zero);
-	a->held.standing = STAND_LOADING; /* nothing to make zero */
+	a->held.standing = STAND_LOADING; /* there is no gradient to set to zero */
 	assert_false(iteration_next_job(a, &job));
 	a->held.standing = STAND_READY;
 	assert_true(iteration_next_job(a, &job));
@@ -163,16 +168,16 @@ static void a_plan_is_kept_whole_or_not_at_all(void **state)
 	take_plan(a, EPOCH, 2, routes);
 	assert_int_equal(plans_find(a, EPOCH)->n_routes, 2);
 	assert_int_equal(plans_find(a, EPOCH)->visits, 2);
-	take_plan(a, EPOCH, 3, routes); /* and what was there stays */
+	take_plan(a, EPOCH, 3, routes); /* refused: the valid plan stays */
 	assert_int_equal(plans_find(a, EPOCH)->n_routes, 2);
-	/* The newest two are kept, whatever order they came in. */
+	/* The agent keeps the two newest plans, in whatever order they arrive. */
 	take_plan(a, EPOCH + 2, 1, routes);
 	take_plan(a, EPOCH + 1, 0, routes);
 	assert_null(plans_find(a, EPOCH));
 	assert_int_equal(plans_find(a, EPOCH + 2)->n_routes, 1);
 	assert_int_equal(plans_find(a, EPOCH + 1)->n_routes, 0);
 	assert_int_equal(plans_most_visits(a), 1);
-	take_plan(a, EPOCH + 1, 2, routes); /* over the same */
+	take_plan(a, EPOCH + 1, 2, routes); /* replaces the plan of this epoch */
 	assert_int_equal(plans_find(a, EPOCH + 2)->n_routes, 1);
 	assert_int_equal(plans_most_visits(a), 2);
 }
@@ -197,7 +202,7 @@ static void those_that_are_gone_are_forgotten(void **state)
 	assert_int_equal(a->progress.iteration, 0);
 }
 
-/* One that joined since the sum may be needed for what died since. */
+/* A node that joined after the reduction may have to replace a node that died after it. */
 static void a_joiner_takes_part(void **state)
 {
 	const struct route by_me = route(0, 1, (uint16_t[]){ 0, ME }, 0);
@@ -222,7 +227,7 @@ static void the_substitute_receives_finished_outputs(void **state)
 
 	start_three(a);
 	assert_int_equal(outputs_keep(a->modules.outputs, 0, TASK_FORWARD, done, ACTIVATION), 0);
-	reroute(a, COMMITTED, 2, routes); /* of one that is over */
+	reroute(a, COMMITTED, 2, routes); /* a committed iteration: ignored */
 	assert_int_equal(a->progress.routes[0].nodes[1], 3);
 	reroute(a, NEXT, 2, routes);
 	assert_int_equal(queue_waiting(a->progress.queue), 2);
@@ -236,14 +241,15 @@ static void the_substitute_receives_finished_outputs(void **state)
 	assert_int_equal(p.route.attempt, 1);
 	assert_memory_equal(p.body, done, sizeof(done));
 	parcel_free(&p);
-	assert_int_equal(delay_queue_count(a->modules.delay_queue), 0); /* 1 has no output yet */
+	assert_int_equal(delay_queue_count(a->modules.delay_queue), 0); /* no output of 1 yet */
 	assert_int_equal(outputs_count(a->modules.outputs), 1);
-	reroute(a, NEXT, 2, routes); /* said twice */
+	reroute(a, NEXT, 2, routes); /* a repeated order changes nothing */
 	assert_int_equal(delay_queue_count(a->modules.delay_queue), 0);
 	assert_int_equal(a->tally.sequence, 0);
 }
 
-/* By another order of stages, or with other work for this node, nothing of it holds. */
+/* If the microbatch restarts, or this node's position changes, the node discards its tasks and
+ * outputs of the microbatch. */
 static void what_begins_again_is_taken_back(void **state)
 {
 	static const float done[ACTIVATION] = { 1, 2, 3, 4 };
@@ -257,22 +263,22 @@ static void what_begins_again_is_taken_back(void **state)
 	queue_start(a->progress.queue, 0);
 	assert_int_equal(queue_waiting(a->progress.queue), 1);
 	reroute(a, NEXT, 2, (struct route[]){ broken, again });
-	assert_int_equal(a->tally.sequence, 1); /* the broken one is reported */
+	assert_int_equal(a->tally.sequence, 1); /* the invalid route is reported */
 	assert_int_equal(queue_waiting(a->progress.queue), 2);
 	assert_int_equal(outputs_count(a->modules.outputs), 0);
 	assert_int_equal(a->progress.routes[0].attempt, 1);
 	assert_int_equal(a->progress.routes[1].attempt, 0);
-	reroute(a, NEXT, 1, &again); /* said twice */
+	reroute(a, NEXT, 1, &again); /* a repeated order changes nothing */
 	assert_int_equal(queue_waiting(a->progress.queue), 2);
-	/* Its place in the route changes: others' part of it is not this node's. */
+	/* This node now has another position in the route, so its old tasks are void. */
 	again = route(2, 1, (uint16_t[]){ ME, 0 }, 0);
 	reroute(a, NEXT, 1, &again);
 	assert_int_equal(queue_waiting(a->progress.queue), 3);
 }
 
-/* ---- sums that are ordered with the start ---- */
+/* ---- reductions that are ordered with START ---- */
 
-/* The task at that position of the microbatch's way has its input, and is done. */
+/* Delivers the input of the task at this position of the microbatch's route, and ends the task. */
 static void do_task(struct agent *a, uint32_t microbatch, uint32_t position)
 {
 	bool reads_corpus = position == 0;
@@ -300,7 +306,8 @@ static bool wants_gradient(struct agent *a)
 	return true;
 }
 
-/* Its own two, forward, loss and backward, and the one that comes by. */
+/* The reduction waits for F, loss and B of both own microbatches, and for the visiting
+ * microbatch. */
 static void a_sum_waits_until_all_is_counted(void **state)
 {
 	const uint16_t both[] = { ME, 2 };
@@ -318,7 +325,7 @@ static void a_sum_waits_until_all_is_counted(void **state)
 	}
 	do_task(a, 2, 1);
 	assert_false(wants_gradient(a));
-	assert_int_equal(reduction_awaits(a), -1); /* it is this node's turn */
+	assert_int_equal(reduction_awaits(a), -1); /* the sum waits for this node itself */
 	do_task(a, 2, 3);
 	assert_true(wants_gradient(a));
 	assert_int_equal(a->tally.sequence, 0);
@@ -335,7 +342,7 @@ static void without_work_it_begins_at_once(void **state)
 	assert_true(wants_gradient(a));
 }
 
-/* A gradient that was given since makes the order void. A newer order does not wait. */
+/* A newer order replaces the waiting order, and does not itself wait for the counts. */
 static void a_newer_order_does_not_wait(void **state)
 {
 	const uint16_t both[] = { ME, 2 };
@@ -352,7 +359,7 @@ static void a_newer_order_does_not_wait(void **state)
 
 static const struct msg_commit good = { NEXT, 2, 0.5f, 0.1f, 0.2f, 0.3f, 0.4f, 0.6f };
 
-/* A sum by this node alone, up to its norm. */
+/* Reduces with this node as the only replica, up to the norm. */
 static void reduce_alone(struct agent *a)
 {
 	static const uint16_t me[] = { ME };
@@ -400,7 +407,7 @@ static void a_commit_for_the_copy_alone_is_no_trouble(void **state)
 	iteration_commit(a, &good, 0);
 	assert_int_equal(a->tally.sequence, 0);
 	assert_false(a->requests.step);
-	/* With a sum of its own under way it concerns the stage too. */
+	/* If the node has a complete reduction, the commit concerns its stage too. */
 	reduce_alone(a);
 	iteration_commit(a, &good, 0);
 	assert_true(a->requests.step);
@@ -438,7 +445,8 @@ static void a_commit_is_done_once(void **state)
 	assert_int_equal(job.iteration, NEXT);
 	assert_true(job.step.scale == good.scale && job.step.adamw.lr == good.lr &&
 		    job.step.adamw.beta1 == good.beta1 && job.step.adamw.beta2 == good.beta2 &&
-		    job.step.adamw.eps == good.eps && job.step.adamw.weight_decay == good.weight_decay);
+		    job.step.adamw.eps == good.eps &&
+		    job.step.adamw.weight_decay == good.weight_decay);
 	job.hash = 77;
 	iteration_job_done(a, &job, 0);
 	assert_int_equal(a->held.committed, NEXT);
@@ -449,8 +457,7 @@ static void a_commit_is_done_once(void **state)
 	assert_int_equal(queue_waiting(a->progress.queue), 0);
 	assert_true(a->requests.look_again);
 	assert_false(iteration_next_job(a, &job));
-	/* A repeated order is answered again, even for an older commit, and not carried out
-	 * again. */
+	/* A repeated order is answered again, but the step is not repeated. */
 	iteration_commit(a, &good, 0);
 	assert_int_equal(a->tally.sequence, 2);
 	assert_false(iteration_next_job(a, &job));
@@ -469,7 +476,7 @@ static void an_evaluation_is_of_what_is_committed(void **state)
 	assert_int_equal(a->tally.sequence, 1);
 	assert_int_equal(queue_waiting(a->progress.queue), 0);
 	iteration_evaluate(a, &(struct msg_evaluate){ COMMITTED, 3, routes }, 0);
-	assert_int_equal(a->tally.sequence, 2); /* a route that is none is passed over */
+	assert_int_equal(a->tally.sequence, 2); /* the invalid route is skipped */
 	assert_int_equal(a->progress.evaluation.iteration, COMMITTED);
 	assert_int_equal(a->progress.evaluation.n, 2);
 	assert_int_equal(a->progress.evaluation.routes[0].microbatch, 1);

@@ -1,3 +1,4 @@
+/* Makes an agent without a worker and a controller, so that tests can call one of its parts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
-/* lone_agent.h - for tests: an agent without a worker and without a controller. What it would
- * compute the test does; of what it tells only the number of messages counts (sequence).
- * Everything fails the running cmocka test when it goes wrong.
+/* lone_agent.h - for tests: an agent without a worker and without a controller. The test
+ * does the worker's jobs. Of the agent's messages only the number is recorded (tally.sequence).
+ * Every function fails the running cmocka test on an error.
  */
 #ifndef AGENT_TESTS_LONE_AGENT_H
 #define AGENT_TESTS_LONE_AGENT_H
@@ -9,11 +9,11 @@
 
 #include "agent/state.h"
 
-/* Node `node` of n_nodes, with a post that nobody is at the other end of, a silent log, and peers
- * (n_nodes + 1, the last one nobody's). What of its parts a test needs it makes itself. The
- * caller's: lone_agent_free. */
+/* Returns node `node` of n_nodes, with an unconnected post, a silent log and n_nodes + 1 peers. The
+ * last peer belongs to no node. The test makes the modules that it needs. The caller frees the
+ * agent by lone_agent_free. */
 struct agent *lone_agent_new(uint16_t node, uint16_t n_nodes);
-/* With the parts that were made. */
+/* Frees the agent and the modules that the test made. */
 void lone_agent_free(struct agent *a);
 
 #endif

@@ -1,4 +1,4 @@
-/* A commit that an agent missed, or that it hears of late. */
+/* Tests an agent that misses a commit, or receives it late. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,8 +14,8 @@ static bool three_complains(struct cluster *c)
 	return c->nodes[3].troubles > 0;
 }
 
-/* Node 3 hears nothing of an iteration, as behind a cut link: it keeps its older weights, refuses
- * to start the next iteration with them, and catches up from the other replica. */
+/* Node 3 receives no message of an iteration, as behind a cut link. The node keeps its older
+ * weights, refuses to start the next iteration with them, and catches up from the other replica. */
 static void test_missed_commit(void **state)
 {
 	struct cluster *c = cluster_of_six();
@@ -34,7 +34,7 @@ static void test_missed_commit(void **state)
 	assert_non_null(strstr(c->nodes[3].trouble, "iteration 1 is committed here"));
 	c->nodes[3].ready = false;
 	cluster_finish(c);
-	/* Its own stage again, and nothing fetched: it has what it had. */
+	/* Node 3 is assigned its own stage without a fetch, and therefore keeps its old weights. */
 	cluster_send(
 		c, 3,
 		&(struct msg){ .type = MSG_ASSIGN, .u.assign = { ++c->assignments, 1, 1 } });
@@ -64,8 +64,8 @@ static bool three_has_committed(struct cluster *c)
 	return c->nodes[3].committed.iteration == c->iteration;
 }
 
-/* The controller died telling a commit: node 3 never heard. It has the sum, and steps when the next
- * controller tells it again. */
+/* The controller dies while it announces a commit, and node 3 does not receive the commit. Node 3
+ * still has the sum, and makes the step when the next controller repeats the commit. */
 static void test_commit_announced_again(void **state)
 {
 	struct cluster *c = cluster_of_six();

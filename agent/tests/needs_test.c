@@ -14,7 +14,7 @@ enum { MIB = 1 << 20 };
 
 static void everything_is_in_the_sum(void **state)
 {
-	/* 1 MiB of parameters, 2 MiB an activation, 3 visits */
+	/* 1 MiB of parameters, 2 MiB for each activation, 3 visits */
 	struct needs n = needs_of(MIB / 4, MIB / 2, 3, 100ull * MIB, false);
 
 	(void)state;
@@ -29,7 +29,7 @@ static void everything_is_in_the_sum(void **state)
 			 n.total + 3 * MIB);
 }
 
-/* A stage of the 7b preset, 60 visits of 1 x 4096 tokens: more than 32 bits can say. */
+/* A stage of the 7b preset, 60 visits of 1 x 4096 tokens: the sizes exceed 32 bits. */
 static void large_models_do_not_overflow(void **state)
 {
 	struct needs n = needs_of((size_t)900 << 20, (size_t)4096 * 4096, 60, UINT64_MAX, true);
@@ -54,7 +54,7 @@ static void what_is_missing_is_said(void **state)
 		"3.0), 26.5 are free: 0.5 are missing");
 }
 
-/* A larger plan, or replacing a dead node, adds needs. */
+/* For a larger plan, only the additional memory must be free. */
 static void only_what_comes_on_top_is_to_be_free(void **state)
 {
 	struct needs first = needs_of(MIB / 4, MIB / 2, 3, 100ull * MIB, false);
@@ -70,13 +70,13 @@ static void only_what_comes_on_top_is_to_be_free(void **state)
 
 static void what_comes_early_has_the_room_that_is_left(void **state)
 {
-	struct needs n = needs_of(MIB / 4, MIB / 2, 3, 1024ull * MIB, false); /* 7 MiB are early */
+	struct needs n = needs_of(MIB / 4, MIB / 2, 3, 1024ull * MIB, false); /* 7 MiB early */
 
 	(void)state;
 	assert_int_equal(needs_early_room(&n, n.total + 200ull * MIB, 1024ull * MIB), 207ull * MIB);
 	assert_int_equal(needs_early_room(&n, n.total + 2000ull * MIB, 1024ull * MIB),
 			 1024ull * MIB);
-	/* Where there is hardly any: honest peers fit into a quarter. */
+	/* With little memory, a quarter of the minimum still holds correct peers' tensors. */
 	assert_int_equal(needs_early_room(&n, n.total, 1024ull * MIB), (4 * 7 + 64) * MIB);
 	assert_int_equal(needs_early_room(&n, 0, 1024ull * MIB), (4 * 7 + 64) * MIB);
 }

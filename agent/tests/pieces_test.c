@@ -1,4 +1,4 @@
-/* Routes, faults, held tensors, reductions, fetches: each against a plain restatement. */
+/* Tests routes, faults, the delay queue, slices and fetches, each against a simple model. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -75,8 +75,8 @@ static void test_bad_routes(void **state)
 	assert_null(read_route(1, (uint16_t[]) { 9 }, plain, &r));
 }
 
-/* Another node may stand in anywhere, the data node's place included; with other stages, other
- * data or a newer beginning it is not the same any more. */
+/* A route continues if nodes are replaced, even the data node. If the stages, the data or the
+ * attempt of the last restart change, the microbatch restarts. */
 static void test_going_on(void **state)
 {
 	const struct route was = { .microbatch = 3, .attempt = 2, .since = 1, .shard = 1, .wave = 4,
@@ -100,7 +100,8 @@ static void test_going_on(void **state)
 	r.stages[1] = 1;
 	r.stages[2] = 2;
 	assert_false(route_continues(&was, &r));
-	assert_false(route_continues(&(struct route){ .microbatch = 3 }, &was)); /* of which nothing is known */
+	/* No earlier route is known. */
+	assert_false(route_continues(&(struct route){ .microbatch = 3 }, &was));
 	assert_null(route_read(&r, &m, &(struct route_limits){ 10, 4, 4 }));
 	assert_int_equal(r.since, 1);
 	m.since = 3;
@@ -140,7 +141,7 @@ static void test_faults(void **state)
 	assert_false(fault_expire(&f, 10999));
 	assert_true(fault_expire(&f, 11000));
 	assert_true(fault_node_factor(&f) == 2);
-	/* The same number again replaces it; FAULT_NONE heals it. */
+	/* Another fault with this number replaces the first; FAULT_NONE heals it. */
 	assert_int_equal(apply(&f, 2, FAULT_SLOW_NODE, -1, 7, 0), 0);
 	assert_true(fault_node_factor(&f) == 7);
 	assert_int_equal(apply(&f, 2, FAULT_NONE, -1, 0, 0), 0);
@@ -153,7 +154,7 @@ static void test_faults(void **state)
 	assert_int_equal(apply(&f, 99, FAULT_PARTITION, 9, 0, 0), -ENOSPC);
 }
 
-/* ---- hold ---- */
+/* ---- delay queue ---- */
 
 static bool goes_to(const struct parcel *p, const void *context)
 {
@@ -208,7 +209,7 @@ enum { MOST = 7, FLOATS = 103 };
 typedef int put_function(struct slices *r, uint16_t from, uint32_t slice, uint64_t offset,
 			 const void *body, size_t bytes);
 
-/* A slice in pieces of 1 to 9 floats, in any order, each a second time. */
+/* Puts a slice in pieces of 1 to 9 floats, in a scattered order, each of them twice. */
 static void put_scattered(put_function *put, struct slices *r, uint16_t from, uint32_t slice,
 			  const float *body, size_t floats)
 {
@@ -290,7 +291,8 @@ static void test_reduce(void **state)
 			for (uint32_t k = 0; k < n; k++)
 				assert_true(slices_hashes(r[i])[k] == slices_hashes(r[0])[k]);
 		}
-		/* A bit of the last slice's sum differs: its hash does, and no other. */
+		/* If one bit of the last slice's sum differs, only the hash of this slice
+		 * differs. */
 		((float *)slices_staging(r[0]))[FLOATS - 1] *= -1;
 		slices_hash(r[0]);
 		for (uint32_t k = 0; n > 1 && k < n; k++)
@@ -326,7 +328,7 @@ static void test_reduce_refuses(void **state)
 	assert_int_equal(slices_put_part(r, 2, 1, 4, body, 16), 0);
 	assert_int_equal(slices_put_part(r, 2, 1, 5, body, 8), -EALREADY);
 	assert_int_equal(slices_put_part(r, 2, 1, 4, body, 8), -EALREADY);
-	assert_int_equal(slices_put_part(r, 2, 1, 2, body, 16), -EINVAL); /* half of it */
+	assert_int_equal(slices_put_part(r, 2, 1, 2, body, 16), -EINVAL); /* overlaps */
 	assert_int_equal(slices_put_part(r, 2, 1, 6, body, 16), -EINVAL);
 	assert_int_equal(slices_put_part(r, 2, 1, 4, body, 20), -EINVAL);
 	assert_int_equal(slices_put_sum(r, 3, 1, 0, body, len * 4), -EINVAL);
@@ -339,7 +341,7 @@ static void test_reduce_refuses(void **state)
 	slices_free(r);
 }
 
-/* A sender that scatters its pieces is not followed without end. */
+/* The number of gaps is limited, so a sender cannot scatter pieces without end. */
 static void test_scattered_without_end(void **state)
 {
 	static const uint16_t nodes[] = { 2, 3 };
@@ -360,7 +362,7 @@ static void test_scattered_without_end(void **state)
 
 enum { P = 40 * MSG_PIECE_FLOATS + 17, PIECES = 41 };
 
-/* Element i of array k at an iteration: a step adds 1. */
+/* Returns element i of array k at an iteration. Each step adds 1. */
 static float value(size_t k, size_t i, uint64_t iteration)
 {
 	return (float)((i * 7 + k) % 1000) + (float)iteration;
@@ -383,7 +385,7 @@ static int give(struct fetch *f, uint32_t piece, uint64_t iteration, int64_t now
 	return rc;
 }
 
-/* Applies a commit as standby.c does: pieces that are held and not ahead take the step. */
+/* Applies a commit as standby.c does: makes the step on all held pieces that are not ahead. */
 static void step_held(struct fetch *f)
 {
 	size_t from, n;
@@ -395,8 +397,8 @@ static void step_held(struct fetch *f)
 	f->iteration++;
 }
 
-/* Pieces of several iterations, out of order, some lost, commits in between: the whole is of
- * the last one, and no more than the window was ever under way. */
+/* Pieces of several iterations arrive out of order, some are lost, and commits are made in between.
+ * The complete copy has the newest iteration, and requests never exceed the window. */
 static void test_fetch_while_the_run_goes_on(void **state)
 {
 	struct fetch f = { .n = 0 };
@@ -415,7 +417,7 @@ static void test_fetch_while_the_run_goes_on(void **state)
 			assert_true(n < FETCH_WINDOW);
 			asked[n++] = piece;
 		}
-		if (n == 0) { /* all were lost: asked again after a silence */
+		if (n == 0) { /* all were lost: requested again after a silence */
 			now += 5000001;
 			continue;
 		}
@@ -424,7 +426,7 @@ static void test_fetch_while_the_run_goes_on(void **state)
 			assert_int_not_equal(give(&f, asked[piece], source, now), -EINVAL);
 		asked[piece] = asked[--n];
 		if (f.n_held > 0 && rng_below(&g, 4) == 0) {
-			source++; /* the source steps first, then we do */
+			source++; /* the source steps before the copy */
 			if (n > 0)
 				assert_int_equal(give(&f, asked[0], source, now), 0);
 			if (n > 0)
@@ -441,7 +443,7 @@ static void test_fetch_while_the_run_goes_on(void **state)
 	fetch_end(&f);
 }
 
-/* Every piece is here, one of them ahead: whole once the copy has stepped. */
+/* All pieces have arrived, one of them ahead: the copy is complete after its next step. */
 static void test_fetch_waits_for_the_copy(void **state)
 {
 	struct fetch f = { .n = 0 };
@@ -468,7 +470,8 @@ static uint32_t asks(struct fetch *f, int64_t now)
 	return n;
 }
 
-/* The first answer may have gone to a process before us; after it a slow link gets time. */
+/* The first answer may have been sent to an earlier process, so the first timeout is short. After
+ * an answer, a slow link gets more time. */
 static void test_patience_grows(void **state)
 {
 	struct fetch f = { .n = 0 };
@@ -488,8 +491,8 @@ static void test_patience_grows(void **state)
 	fetch_end(&f);
 }
 
-/* A link on which a piece takes four seconds gets twelve, and at first what it is known to take.
- * Where nothing comes at all it is asked for again less and less often. */
+/* If a piece takes four seconds, the timeout is twelve; the first timeout follows from the expected
+ * transfer time. If no piece arrives, requests are repeated at growing intervals. */
 static void test_slow_pieces_get_time(void **state)
 {
 	struct fetch f = { .n = 0 };
@@ -517,7 +520,7 @@ static void test_slow_pieces_get_time(void **state)
 	fetch_end(&f);
 }
 
-/* Half a second more or less on a way of one is no queue. */
+/* If a transfer takes one second, variations of half a second do not count as queueing. */
 static void test_a_long_way_is_no_queue(void **state)
 {
 	struct fetch f = { .n = 0 };
@@ -575,7 +578,7 @@ static void test_fetch_refuses(void **state)
 	assert_int_equal(give(&f, 3, 5, 1), 0);
 	assert_true(fetch_fits(&f, 2));
 	assert_false(fetch_fits(&f, 3)); /* ahead */
-	fetch_void(&f); /* a commit was missed: only what is of now counts */
+	fetch_void(&f); /* a commit was missed: only current pieces fit */
 	assert_int_equal(give(&f, 3, 5, 1), 0);
 	assert_int_equal(give(&f, 2, 4, 1), -ESTALE);
 	assert_int_equal(give(&f, 2, 5, 1), 0);

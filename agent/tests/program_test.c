@@ -1,5 +1,5 @@
-/* The program as others start it: options, signals, orders, faults, exit statuses. Needs
- * bin/skippipe-agent in $SKIPPIPE_BUILD (build); skipped where it was not built. */
+/* Tests the program from outside: options, signals, orders, faults and exit statuses. Needs
+ * bin/skippipe-agent in $SKIPPIPE_BUILD (default: build), and is skipped without it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,13 +28,13 @@ struct scene {
 	struct keys_identity *identity, *agent_key;
 	struct keys_list *admitted;
 	struct post *post;
-	post_peer_id peer; /* that said hello */
+	post_peer_id peer; /* sender of HELLO */
 	pid_t pid;
 	struct msg_hello hello;
 	bool said_hello, ready, troubled;
 	struct msg_trouble trouble;
 	uint64_t beats;
-	int64_t beat_us, longest_us; /* between two beats */
+	int64_t beat_us, longest_us; /* last heartbeat, longest interval */
 };
 
 static bool find_program(struct scene *s)
@@ -88,7 +88,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* args: after the program's name, NULL at the end. */
+/* Starts the program with these arguments, which end with NULL. */
 static void spawn(struct scene *s, const char *const *args)
 {
 	char *argv[ARGS_MOST] = { s->program };
@@ -110,7 +110,7 @@ static void spawn(struct scene *s, const char *const *args)
 
 static void serve(struct scene *s);
 
-/* Its wait status; the controller goes on serving meanwhile. */
+/* Waits for the program to end, and serves as its controller meanwhile. Returns the wait status. */
 static int end_of(struct scene *s)
 {
 	int64_t by = clock_monotonic_us() + PATIENCE_US;
@@ -295,7 +295,7 @@ static void test_bad_values(void **state)
 					 s->key, "--listen", "127.0.0.1:0", NULL });
 	assert_int_equal(exit_of(s), 1);
 	assert_said(s, missing);
-	/* Its own key file is not a public key. */
+	/* The controller key must be a public key, not the name of a key file. */
 	spawn(s, (const char *const[]) { "--join", s->join, "--controller-key", s->key, "--key",
 					 s->key, "--listen", "127.0.0.1:0", NULL });
 	assert_int_equal(exit_of(s), 1);
@@ -340,7 +340,7 @@ static bool has_said(const struct scene *s, const char *text)
 	return said;
 }
 
-/* As when a run is started right after the one before has ended. */
+/* The port may still be in use when a run starts right after another run. */
 static void test_port_that_becomes_free(void **state)
 {
 	struct scene *s = *state;
@@ -414,7 +414,7 @@ static void test_hang_and_kill(void **state)
 	welcome(s, "tiny", NULL);
 	assign(s, 1);
 	serve_until(s, &s->ready, "ready");
-	while (s->beats == 0) /* a gap needs a beat before it */
+	while (s->beats == 0) /* an interval begins with a heartbeat */
 		serve(s);
 	beats = s->beats;
 	say(s, &m);

@@ -1,6 +1,6 @@
-/* The queue of every node against a reading of the execution model that steps through time one
- * unit at a time, and exactly-once counting under nodes that die while tensors of older attempts
- * are still on the way. */
+/* Compares the queues of all nodes with a simple simulation of the execution model, which advances
+ * time by one unit at a time. Also tests that each microbatch is counted exactly once when nodes
+ * die while tensors of older attempts are in flight. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +27,8 @@ struct world {
 	struct msg_rank ranks[NODES][3 * BATCHES];
 };
 
-/* Two nodes a stage, four stages; a path takes one node of some of them, stage 0 first. */
+/* Makes a path through one node each of some stages, starting with stage 0. There are four stages
+ * with two nodes each. */
 static void random_route(struct world *w, struct rng *g, struct route *r, uint32_t id)
 {
 	memset(r, 0, sizeof(*r));
@@ -39,7 +40,7 @@ static void random_route(struct world *w, struct rng *g, struct route *r, uint32
 			r->nodes[r->n_hops] = (uint16_t)(2 * s + rng_below(g, 2));
 			r->stages[r->n_hops++] = s;
 		}
-	if (r->n_hops == 4 && rng_below(g, 2)) { /* two neighbours exchanged */
+	if (r->n_hops == 4 && rng_below(g, 2)) { /* two neighbours swapped */
 		uint16_t n = r->nodes[2];
 
 		r->nodes[2] = r->nodes[3];
@@ -73,7 +74,7 @@ static void random_world(struct world *w, struct rng *g)
 		random_route(w, g, &w->routes[i], i);
 }
 
-/* ---- the model read literally: one unit of time after another ---- */
+/* ---- the simulation, one unit of time after another ---- */
 
 struct literal {
 	int arrived[BATCHES][POSITIONS], started[BATCHES][POSITIONS];
@@ -166,7 +167,7 @@ static void literal_run(const struct world *w, struct literal *l)
 	}
 }
 
-/* ---- the same cluster with one queue a node ---- */
+/* ---- the cluster with one queue for each node ---- */
 
 enum { ARRIVE, END, REROUTE };
 
@@ -191,9 +192,9 @@ struct run {
 	int counted[NODES][BATCHES][3];
 	uint32_t attempt[BATCHES];
 	int moves;
-	int64_t heard[NODES]; /* when the node hears of the last attempt */
+	int64_t heard[NODES]; /* when the node learns of the last attempt */
 	struct route known[NODES][BATCHES]; /* the newest announced to the node */
-	bool sent[NODES][BATCHES][3];       /* since it last began there: by kind */
+	bool sent[NODES][BATCHES][3];       /* outputs sent since the last restart, by kind */
 };
 
 static void post_event(struct run *r, int what, int64_t at, uint16_t node,
@@ -254,8 +255,8 @@ static void task_ended(struct run *r, uint16_t node)
 	task_free(t);
 }
 
-/* Takes a newer route as agent/execution/iteration.c does. Returns true if the microbatch
- * begins. */
+/* Takes a newer route as agent/execution/iteration.c does. Returns true if the
+ * microbatch begins at this node. */
 static bool take_route(struct run *r, uint16_t node, const struct route *route)
 {
 	uint32_t m = route->microbatch;
@@ -282,7 +283,7 @@ static bool take_route(struct run *r, uint16_t node, const struct route *route)
 	return false;
 }
 
-/* And with a tensor (agent/tensors/tensors.c). */
+/* Takes a tensor as agent/tensors/tensors.c does. */
 static void take_tensor(struct run *r, const struct event *e)
 {
 	const struct route *known = &r->known[e->node][e->route.microbatch], *route = &e->route;
@@ -334,7 +335,7 @@ static void let_choose(struct run *r, uint16_t node)
 		r->waited[t->route.microbatch][t->position] = (int)r->now;
 }
 
-/* Everything that happens at the next instant; false when nothing is left. */
+/* Runs all events of the next instant. Returns false if there are none left. */
 static bool run_step(struct run *r)
 {
 	int64_t at = INT64_MAX;
@@ -402,12 +403,12 @@ static void test_execution_model(void **state)
 	}
 	free(r);
 	assert_true(waits > 100);
-	assert_true(standstills < 40); /* swapped paths may wait in a circle; most do not */
+	assert_true(standstills < 40); /* swapped paths can deadlock; most do not */
 }
 
 /* ---- nodes die ---- */
 
-/* Counted wherever it goes now. */
+/* Returns true if every node on the current route has counted microbatch m. */
 static bool through(const struct run *r, uint32_t m)
 {
 	const struct route *route = &r->w->routes[m];
@@ -418,7 +419,8 @@ static bool through(const struct run *r, uint32_t m)
 	return r->counted[route->nodes[0]][m][TASK_LOSS] > 0;
 }
 
-/* Each hears of one after the other. */
+/* Announces a new attempt of microbatch m. Each node receives the announcements in order, but at
+ * its own time. */
 static void tell(struct run *r, struct rng *g, uint32_t m)
 {
 	r->w->routes[m].attempt = ++r->attempt[m];
@@ -448,8 +450,8 @@ static void kill_node(struct run *r, struct world *w, struct rng *g, uint16_t de
 	}
 }
 
-/* And where nobody died: a hop whose F has not begun goes to the neighbour, if that lives. Who
- * had it may begin it before it hears of that. */
+/* Moves a hop to the living neighbour if its F has not started. The old node may still start the F
+ * before it learns of the move. */
 static void move_ahead(struct run *r, struct world *w, struct rng *g)
 {
 	uint32_t m = rng_below(g, w->n_batches), hop = rng_below(g, w->routes[m].n_hops);
@@ -504,7 +506,7 @@ static void test_exactly_once(void **state)
 	rng_init(&g, 7);
 	for (int round = 0; round < 400; round++) {
 		int kills = 1 + (int)rng_below(&g, 3);
-		uint32_t spare = rng_below(&g, 2); /* one of each stage stays */
+		uint32_t spare = rng_below(&g, 2); /* one node of each stage survives */
 
 		random_world(&w, &g);
 		run_init(r, &w);
@@ -533,7 +535,7 @@ static void test_exactly_once(void **state)
 	}
 	free(r);
 	assert_true(moves > 400);
-	assert_true(finished > 350); /* the rest stood still: swapped paths, few slots */
+	assert_true(finished > 350); /* the rest deadlock: swapped paths, few slots */
 }
 
 int main(void)

@@ -1,4 +1,4 @@
-/* The queue's rules, one by one. */
+/* Tests each rule by which the queue chooses and starts tasks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -62,7 +62,7 @@ static void test_a_gradient_that_is_early(void **state)
 	assert_int_equal(arrive(q, 5, 1, 3, 0), QUEUE_TAKEN);
 	assert_null(queue_start(q, 0));
 	assert_true(queue_blocked(q));
-	assert_null(queue_waiter(q)); /* for its own: no collision */
+	assert_null(queue_waiter(q)); /* waits for its own F: no collision */
 	assert_int_equal(arrive(q, 5, 1, 1, 4), QUEUE_TAKEN);
 	t = queue_start(q, 4);
 	assert_int_equal(t->kind, TASK_FORWARD);
@@ -76,8 +76,8 @@ static void test_a_gradient_that_is_early(void **state)
 	queue_free(q);
 }
 
-/* Waiting and running tasks and their slots stay when another node is replaced. Their events keep
- * the attempt in which they arrived. */
+/* When another node is replaced, waiting and running tasks keep their slots. Their events keep the
+ * attempt in which the tasks arrived. */
 static void test_going_on(void **state)
 {
 	struct route r = two_hops(1, 1);
@@ -125,7 +125,7 @@ static void test_running_task_of_an_older_attempt(void **state)
 	task_free(queue_end(q));
 	arrive(q, 1, 0, 3, 5);
 	assert_non_null(queue_start(q, 5));
-	/* The B runs; the microbatch starts again. Its slot stays taken until the B has ended. */
+	/* The microbatch restarts while its B runs. The slot stays taken until the B ends. */
 	assert_int_equal(arrive(q, 1, 1, 1, 6), QUEUE_TAKEN);
 	assert_int_equal(queue_slots_held(q), 1);
 	t = queue_end(q);
@@ -139,7 +139,7 @@ static void test_running_task_of_an_older_attempt(void **state)
 	assert_non_null(queue_start(q, 9));
 	t = queue_end(q);
 	assert_false(t->stale);
-	assert_false(t->count); /* counted before */
+	assert_false(t->count); /* already counted */
 	task_free(t);
 	assert_int_equal(queue_slots_held(q), 0);
 	queue_free(q);
@@ -203,7 +203,7 @@ static void test_clear_keeps_what_runs(void **state)
 	queue_free(q);
 }
 
-/* A restarted task is late: it precedes tasks that have waited longer, but no lower rank. */
+/* A restarted task precedes tasks that have waited longer, but not tasks of a lower rank. */
 static void what_runs_again_goes_first(void **state)
 {
 	struct route r = { .n_hops = 1 };

@@ -16,7 +16,7 @@ enum { NODES = 6, ME = 1, STAGE = 2, P = 31, COMMITTED = 4, NEXT = 5, SECOND = 1
 static const uint16_t replicas[] = { 0, ME, 3 };
 
 /* An agent without a worker or a controller. The test does the worker's jobs and checks the
- * number of messages only. A slice takes an emulated second. */
+ * number of messages only. The emulated transfer of a slice takes one second. */
 static int begin(void **state)
 {
 	struct agent *a = lone_agent_new(ME, NODES);
@@ -58,7 +58,7 @@ static void order_three(struct agent *a, uint32_t attempt)
 
 /* ---- orders ---- */
 
-/* Told, and what was under way goes on. */
+/* Checks that the agent reports the invalid order, and that a current reduction continues. */
 static void refuses(struct agent *a, uint64_t iteration, uint32_t n, const uint16_t *nodes)
 {
 	uint64_t sent = a->tally.sequence;
@@ -137,7 +137,7 @@ static void give_sum(struct agent *a)
 	reduction_job_done(a, &a->job, 0);
 }
 
-/* A slice from another: every float is `value`. */
+/* Delivers a slice from another node, with `value` in every float. */
 static int receive(struct agent *a, enum tensor_kind kind, uint16_t from, uint32_t index,
 		   uint64_t iteration, uint32_t attempt, float value)
 {
@@ -160,7 +160,8 @@ static int receive(struct agent *a, enum tensor_kind kind, uint16_t from, uint32
 	return reduction_put(a, &m);
 }
 
-/* The next to leave: slice `index` for `to` at due_us, float k of it `first` + k * `step`. */
+/* Checks the next queued slice: `index`, for node `to`, due at due_us. Float k must be
+ * `first` + k * `step`. */
 static void leaves(struct agent *a, enum tensor_kind kind, uint16_t to, uint32_t index,
 		   int64_t due_us, float first, float step)
 {
@@ -185,7 +186,7 @@ static void leaves(struct agent *a, enum tensor_kind kind, uint16_t to, uint32_t
 
 static void every_replica_and_copy_gets_its_slice(void **state)
 {
-	/* This node and one that is not there need none. */
+	/* This node and an unknown node receive no slice. */
 	static const uint16_t copies[] = { 4, ME, NODES, 5 };
 	struct agent *a = *state;
 	size_t from, floats;
@@ -194,7 +195,7 @@ static void every_replica_and_copy_gets_its_slice(void **state)
 	assert_int_equal(reduction_awaits(a), -1);
 	give_gradient(a);
 	assert_true(a->requests.look_again);
-	/* After me first; one after the other. */
+	/* The next node in the order is served first, and transfers do not overlap. */
 	slices_range(reduction_slices(a), 2, &from, &floats);
 	leaves(a, TENSOR_PART, 3, 2, SECOND, (float)from, 1);
 	leaves(a, TENSOR_PART, 0, 0, 2 * SECOND, 0, 1);
@@ -226,7 +227,7 @@ static void every_replica_and_copy_gets_its_slice(void **state)
 	assert_true(reduction_ready(a, NEXT, 7));
 	assert_false(reduction_ready(a, NEXT, 6));
 	assert_false(reduction_ready(a, COMMITTED, 7));
-	/* Asked again, it tells again; an older attempt is nobody's any more. */
+	/* A repeated order is answered again; an order with an older attempt is ignored. */
 	order(a, NEXT, 7, 3, replicas, 4, copies);
 	assert_int_equal(a->tally.sequence, 2);
 	order(a, NEXT, 6, 3, replicas, 4, copies);
@@ -253,7 +254,7 @@ static void alone_nothing_leaves_but_for_copies(void **state)
 	}
 }
 
-/* The report gives the duration at this node, and only for the order's own attempt. */
+/* A job that ends after its reduction is over changes nothing. */
 static void what_the_worker_gives_after_the_end_is_dropped(void **state)
 {
 	struct agent *a = *state;
@@ -264,13 +265,14 @@ static void what_the_worker_gives_after_the_end_is_dropped(void **state)
 	assert_int_equal(delay_queue_count(a->modules.delay_queue), 0);
 }
 
-/* ---- what others send ---- */
+/* ---- slices from other nodes ---- */
 
 static void slices_of_other_attempts(void **state)
 {
 	struct agent *a = *state;
 
-	/* Before the order nobody knows; of what is committed nobody cares. */
+	/* Slices that precede their order must wait; slices of a committed iteration are
+	 * dropped. */
 	assert_int_equal(receive(a, TENSOR_PART, 0, 1, NEXT, 3, 0), -EAGAIN);
 	assert_int_equal(receive(a, TENSOR_PART, 0, 1, COMMITTED, 3, 0), 0);
 	assert_int_equal(a->tally.dropped, 1);
@@ -285,7 +287,7 @@ static void slices_of_other_attempts(void **state)
 	assert_int_equal(receive(a, TENSOR_PART, 0, 1, COMMITTED, 9, 0), 0);
 	assert_int_equal(a->tally.dropped, 3);
 	assert_int_equal(reduction_awaits(a), 0);
-	/* Its own are taken once; another's slice fits nothing. */
+	/* A slice is accepted once. A slice for another replica, or from a stranger, is refused. */
 	assert_int_equal(receive(a, TENSOR_PART, 0, 2, NEXT, 3, 0), -EINVAL);
 	assert_int_equal(receive(a, TENSOR_PART, 4, 1, NEXT, 3, 0), -EINVAL);
 	assert_int_equal(a->tally.dropped, 3);
@@ -306,7 +308,7 @@ static void hold(struct agent *a, enum tensor_kind kind, uint64_t iteration, uin
 	assert_int_equal(delay_queue_add(a->modules.delay_queue, &p), 0);
 }
 
-/* Those of the attempt before would only be in the way of what counts. */
+/* Queued slices of older attempts are dropped, because they would delay the current slices. */
 static void an_attempt_takes_back_the_slices_before_it(void **state)
 {
 	struct agent *a = *state;

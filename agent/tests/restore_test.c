@@ -14,7 +14,7 @@
 
 enum { NODES = 4, STAGES = 3, STAGE = 1, ITERATION = 9, P = 10 };
 
-static const uint16_t nodes[] = { 0, 3, 2 }; /* the first two */
+static const uint16_t nodes[] = { 0, 3, 2 }; /* an average uses the first two */
 static const uint8_t stages[] = { 0, 2, 1 };
 static const float weights[] = { 0.25f, 0.75f, 0 };
 static const uint64_t hashes[] = { 11, 12 };
@@ -40,7 +40,7 @@ static int end(void **state)
 	return 0;
 }
 
-/* The average of both neighbours. */
+/* Returns an order to average both neighbours. */
 static struct msg_restore average(void)
 {
 	return (struct msg_restore){ .assignment = 6,
@@ -118,9 +118,10 @@ static void the_newest_assignment_counts(void **state)
 	assert_int_equal(a->tally.sequence, 0);
 }
 
-/* ---- of its neighbours ---- */
+/* ---- average of the neighbours ---- */
 
-/* The one piece of a stage of P floats, each `value`: whether it was for this. */
+/* Delivers the only piece of a stage of P floats, each `value`; the hash is wrong unless whole.
+ * Returns true if the restore has taken the message. */
 static bool give(struct agent *a, uint16_t from, uint8_t stage, uint64_t iteration, float value,
 		 bool whole)
 {
@@ -156,7 +157,7 @@ static void both_neighbours_are_mixed(void **state)
 	struct job job = { .kind = JOB_PREPARE };
 
 	for (uint32_t i = 0; i < 2; i++) {
-		assert_false(restore_next_job(a, &job, 0)); /* it is being fetched */
+		assert_false(restore_next_job(a, &job, 0)); /* the piece is being fetched */
 		assert_int_equal(a->held.standing, STAND_RESTORING);
 		assert_true(give(a, nodes[i], stages[i], ITERATION, (float)i, true));
 		assert_int_equal(a->tally.refused, 0);
@@ -167,7 +168,7 @@ static void both_neighbours_are_mixed(void **state)
 		assert_int_equal(job.mix.first, i == 0);
 		assert_true(job.mix.state[0] == (float)i && job.mix.state[3 * P - 1] == (float)i);
 		assert_false(a->held.whole);
-		assert_false(restore_next_job(a, &job, 0)); /* the worker is at it */
+		assert_false(restore_next_job(a, &job, 0)); /* the worker has the job */
 		assert_int_equal(restore_wanted(a), true);
 		restore_job_done(a, &job, 0);
 	}
@@ -200,9 +201,10 @@ static void only_what_was_asked_for_is_taken(void **state)
 	assert_int_equal(a->tally.refused, 3);
 }
 
-/* ---- what fails ---- */
+/* ---- failures ---- */
 
-/* Told; who still had a whole stage before goes on with it, and its gradient begins at zero. */
+/* The agent reports the failure. If its previous stage is complete, the agent continues with that
+ * stage and a gradient of zero. */
 static void a_failure_is_reported(void **state)
 {
 	struct agent *a = *state;
@@ -222,7 +224,7 @@ static void a_failure_is_reported(void **state)
 	}
 }
 
-/* Another order came meanwhile: what the job gave is nobody's. */
+/* If another order arrives during the job, the result of the job is ignored. */
 static void a_new_order_silences_the_job(void **state)
 {
 	struct agent *a = begin_average(state);
@@ -235,7 +237,7 @@ static void a_new_order_silences_the_job(void **state)
 	assert_int_equal(a->held.standing, STAND_WAITING);
 }
 
-/* ---- of a file ---- */
+/* ---- from a file ---- */
 
 static void a_file_is_named(void **state)
 {
@@ -271,7 +273,7 @@ static void without_a_folder_there_is_no_file(void **state)
 	assert_int_equal(a->tally.sequence, 1);
 	assert_false(restore_wanted(a));
 	assert_int_equal(a->held.standing, STAND_UNASSIGNED);
-	/* Where no file is wanted none is missed. */
+	/* An average needs no file, so a missing folder is no error. */
 	m = average();
 	restore_begin(a, &m);
 	assert_true(restore_name_file(a, &job, 0));

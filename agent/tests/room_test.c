@@ -12,8 +12,8 @@
 #include "agent/state.h"
 #include "agent/tests/cluster.h"
 
-/* A node whose memory holds the stage, and not what an iteration takes besides, says so before it
- * computes anything. */
+/* If a node's memory holds the stage, but not the additional needs of an iteration, the node
+ * reports this before it computes anything. */
 static void test_memory_is_looked_at_before_an_iteration(void **state)
 {
 	struct cluster *c = cluster_make(6, cluster_six);
@@ -53,8 +53,8 @@ static void test_memory_is_looked_at_before_an_iteration(void **state)
 	cluster_unmake(c);
 }
 
-/* As with large models, made small: an activation, of six frames, is longer than all that may be
- * under way to a peer, and a slice longer than a message may be. */
+/* Imitates a large model with small limits. An activation has six frames and exceeds the bytes that
+ * may be in flight to a peer. A slice exceeds the size of a message. */
 static void test_what_is_large_travels(void **state)
 {
 	enum { CHUNK = 4096, ACTIVATION = 6 * CHUNK };

@@ -63,7 +63,8 @@ static void nothing_else_is(void **state)
 	assert_false(save_wanted(a));
 }
 
-/* A controller that has taken over orders it again: the answer comes once it is written. */
+/* A restarted controller repeats the order during the save. The agent answers when the file is
+ * written. */
 static void what_is_being_saved_is_not_refused(void **state)
 {
 	struct agent *a = *state;

@@ -1,3 +1,4 @@
+/* Sets up the cluster of six nodes that most tests of complete agents use. */
 #include "agent/tests/cluster.h"
 
 #include <setjmp.h>
@@ -8,7 +9,7 @@
 
 #include <stdlib.h>
 
-/* Two data nodes, two replicas of two more stages. */
+/* Two data nodes, and two replicas each of two more stages. */
 const uint8_t cluster_six[6] = { 0, 0, 1, 1, 2, 2 };
 
 void cluster_route_six(struct cluster *c)
@@ -17,7 +18,7 @@ void cluster_route_six(struct cluster *c)
 	cluster_route(c, 1, 2, (uint16_t[]) { 1, 5 });
 	cluster_route(c, 2, 3, (uint16_t[]) { 0, 3, 4 });
 	cluster_route(c, 3, 3, (uint16_t[]) { 1, 2, 5 });
-	cluster_route(c, 4, 3, (uint16_t[]) { 0, 4, 3 }); /* stages exchanged */
+	cluster_route(c, 4, 3, (uint16_t[]) { 0, 4, 3 }); /* swapped stages */
 	cluster_route(c, 5, 1, (uint16_t[]) { 1 });
 	cluster_route(c, 6, 2, (uint16_t[]) { 0, 3 });
 	cluster_route(c, 7, 2, (uint16_t[]) { 1, 3 });
@@ -75,7 +76,7 @@ bool cluster_any_trouble(struct cluster *c)
 	return cluster_troubles(c) > 0;
 }
 
-/* ---- without one of them ---- */
+/* ---- node 3 dies ---- */
 
 bool cluster_three_has_counted(struct cluster *c)
 {

@@ -1,4 +1,5 @@
-/* A copy that is being fetched: where it joins the row of sums, and when it gives up. */
+/* Tests a standby copy during its fetch: the first sum that it needs, and when the fetch is given
+ * up. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,8 +15,8 @@ enum { STAGE = 2, SOURCE = 1, PIECES = 3, P = PIECES * MSG_PIECE_FLOATS };
 
 static float zeros[3 * MSG_PIECE_FLOATS], sum[P];
 
-/* An agent without a worker: the test does its jobs. It fetches
- * a copy of the stage, whose replicas are nodes 0 and 1; from there nothing comes by itself. */
+/* Returns an agent without a worker that is fetching a copy of the stage, whose replicas are nodes
+ * 0 and 1. The test does the worker's jobs and delivers the pieces. */
 static struct agent *made(void)
 {
 	struct msg keep = { .type = MSG_KEEP, .u.keep = { 1, STAGE, SOURCE } };
@@ -67,12 +68,12 @@ static void the_next_sum_fits(void **state)
 	piece(a, 0, 6, 1);
 	assert_true(holds(a, 1, 6));
 	assert_int_equal(slices_iteration(a->modules.standby->slices), 7);
-	piece(a, 1, 7, 2); /* it waits for the sum */
+	piece(a, 1, 7, 2); /* this piece waits for the sum */
 	assert_true(holds(a, 2, 6));
 	lone_agent_free(a);
 }
 
-/* The sum of 6 would be missing: what is before it cannot be brought to 7. */
+/* A piece of iteration 5 is refused, because without the sum of 6 the copy cannot reach 7. */
 static void no_sum_is_left_out(void **state)
 {
 	struct agent *a = made();
@@ -114,7 +115,7 @@ static void put_sum(struct agent *a, uint16_t from)
 	assert_int_equal(rc, 0);
 }
 
-/* The worker is at it: it cannot be forgotten. */
+/* A sum that the worker is using must not be freed. */
 static void a_sum_that_is_being_looked_at_stays(void **state)
 {
 	struct agent *a = made();
@@ -137,7 +138,7 @@ static void a_sum_that_is_being_looked_at_stays(void **state)
 
 static bool gives_up(struct agent *a, int64_t s)
 {
-	uint64_t dropped = a->tally.dropped; /* there is no controller */
+	uint64_t dropped = a->tally.dropped; /* reports are dropped without a controller */
 
 	standby_turn(a, s * 1000000);
 	assert_int_equal(a->tally.dropped > dropped, a->modules.standby->standing == STANDBY_NONE);
@@ -153,7 +154,8 @@ static void a_copy_that_gets_no_further_gives_up(void **state)
 	piece(a, 0, 6, 19000000);
 	assert_false(gives_up(a, 20));
 	assert_false(gives_up(a, 39));
-	/* The piece missed a commit: it restarts, and the copy has no more than before. */
+	/* The held piece missed a commit, so the new piece restarts the fetch. With one piece
+	 * held as before, the copy has made no progress. */
 	piece(a, 1, 7, 39000000);
 	assert_true(holds(a, 1, 7));
 	assert_false(gives_up(a, 40));
@@ -169,7 +171,7 @@ static void a_whole_copy_has_time(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < PIECES; i++)
 		piece(a, i, 6, 1000000);
-	assert_false(gives_up(a, 100)); /* the worker is to put it in */
+	assert_false(gives_up(a, 100)); /* the worker must load the copy first */
 	assert_true(standby_next_job(a, &a->job));
 	assert_int_equal(a->job.kind, JOB_FOLLOW);
 	standby_job_done(a, &a->job, 100000000);
@@ -188,8 +190,8 @@ static void deliver(struct agent *a, const struct msg *m)
 	orders_take(a, &p, 0);
 }
 
-/* Orders of the previous controller are dropped: the new one has received the report that the
- * copy is whole. */
+/* Orders of a previous controller are dropped, because the new controller already received the
+ * report that the copy is complete. */
 static void the_state_reported_to_a_new_controller_stays(void **state)
 {
 	struct post_message up = { .kind = POST_UP, .restarted = true };
@@ -203,7 +205,7 @@ static void the_state_reported_to_a_new_controller_stays(void **state)
 		piece(a, i, 6, 1000000);
 	assert_true(standby_next_job(a, &a->job));
 	standby_job_done(a, &a->job, 1000000);
-	a->modules.standby->following = true; /* the worker makes a commit's step */
+	a->modules.standby->following = true; /* the worker is making a step */
 	deliver(a, &drop);
 	orders_take(a, &up, 0);
 	a->modules.standby->following = false;
@@ -216,7 +218,7 @@ static void the_state_reported_to_a_new_controller_stays(void **state)
 	lone_agent_free(a);
 }
 
-/* Nothing changes by an order that makes no sense, or is older than the copy's. */
+/* An order that is invalid, or older than the order of the current copy, changes nothing. */
 static void a_copy_of_what_is_not_there_is_refused(void **state)
 {
 	const struct msg_keep bad[] = { { 2, 3, SOURCE }, { 2, STAGE, 3 } },
@@ -235,7 +237,7 @@ static void a_copy_of_what_is_not_there_is_refused(void **state)
 	standby_control(a, &m, 0);
 	assert_int_equal(a->modules.standby->standing, STANDBY_FETCHING);
 	assert_int_equal(a->tally.sequence, 2);
-	m.u.keep = (struct msg_keep){ 2, MSG_NO_STAGE, 3 }; /* none: whoever would be its source */
+	m.u.keep = (struct msg_keep){ 2, MSG_NO_STAGE, 3 }; /* no stage: the source is ignored */
 	standby_control(a, &m, 0);
 	assert_int_equal(a->modules.standby->standing, STANDBY_WANTED);
 	assert_int_equal(a->tally.sequence, 2);

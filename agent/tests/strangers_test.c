@@ -1,5 +1,5 @@
-/* Whole agents, and what they refuse of others or must not be led to by them: nonsense under an admitted
- * key, a key that was expelled, an address that is none. */
+/* Tests that complete agents withstand faulty or hostile peers: invalid messages under an admitted
+ * key, an expelled key, and an invalid address. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,23 +38,23 @@ static void send_nonsense(struct cluster *c, struct post *p, post_peer_id to)
 	struct msg_tensor t;
 
 	t = good, t.from = 0, t.routes = &bad;
-	send_tensor(p, to, &t, body); /* in another's name, all else as it should be */
+	send_tensor(p, to, &t, body); /* in the name of another node, otherwise valid */
 	t = good;
-	send_tensor(p, to, &t, body - 4); /* a size */
-	send_tensor(p, to, &t, floats * (6 - size)); /* that of the other kind of run */
+	send_tensor(p, to, &t, body - 4); /* a wrong size */
+	send_tensor(p, to, &t, floats * (6 - size)); /* the size of the other precision */
 	send_tensor(p, to, &t, 0);
 	t.index = 0;
-	send_tensor(p, to, &t, body); /* positions that are not node 2's */
+	send_tensor(p, to, &t, body); /* positions of other nodes */
 	t.index = 2;
 	send_tensor(p, to, &t, body);
 	t.index = 60;
 	send_tensor(p, to, &t, body);
 	t.index = 5, t.kind = TENSOR_ACTIVATION;
-	send_tensor(p, to, &t, body); /* a gradient's place */
+	send_tensor(p, to, &t, body); /* the position of a gradient */
 	t = good, t.n_routes = 0;
 	send_tensor(p, to, &t, body);
 	t = good, t.kind = TENSOR_STATE;
-	send_tensor(p, to, &t, body); /* nobody asked */
+	send_tensor(p, to, &t, body); /* not requested */
 	bad = route;
 	bad.n_hops = 1;
 	t = good, t.routes = &bad;
@@ -64,10 +64,10 @@ static void send_nonsense(struct cluster *c, struct post *p, post_peer_id to)
 	t = good, t.iteration = 9;
 	send_tensor(p, to, &t, body); /* early: kept */
 	t = good, t.kind = TENSOR_PART, t.attempt = 1, t.index = 0;
-	send_tensor(p, to, &t, body); /* kept, and refused when its reduction comes */
+	send_tensor(p, to, &t, body); /* kept, and refused when its reduction starts */
 }
 
-/* Runs a turn of all. Returns true if the stranger is refused. */
+/* Runs one turn of the stranger and of the cluster. Returns true if the stranger is refused. */
 static bool turn(struct cluster *c, struct post *p)
 {
 	struct post_message m;
@@ -75,7 +75,8 @@ static bool turn(struct cluster *c, struct post *p)
 
 	post_tick(p, clock_monotonic_us());
 	while (post_receive(p, clock_monotonic_us(), &m) == 0)
-		is_refused = is_refused || (m.kind == POST_REFUSED && m.reason == LINK_NOT_ADMITTED);
+		is_refused = is_refused ||
+			     (m.kind == POST_REFUSED && m.reason == LINK_NOT_ADMITTED);
 	cluster_turns(c, 1);
 	return is_refused;
 }
@@ -98,7 +99,7 @@ static void check_nonsense(bool bf16)
 	cluster_route_six(c);
 	cluster_turns(c, 150);
 	refused = c->nodes[2].beat.refused;
-	/* Node 1 is dead and somebody has its key. */
+	/* Node 1 is dead, and a thief uses its key. */
 	cluster_kill(c, 1);
 	admitted = keys_list_new();
 	o.identity = c->nodes[1].identity;
@@ -115,7 +116,7 @@ static void check_nonsense(bool bf16)
 	assert_int_equal(info.retained_bytes, 0);
 	assert_int_equal(c->nodes[2].beat.refused - refused, 11);
 	assert_int_equal(c->nodes[2].troubles, 0);
-	/* It is expelled: its session ends, and no other comes about. */
+	/* After node 1 is expelled, its session ends and no new session is accepted. */
 	cluster_expel(c, 1);
 	cluster_turns(c, 50);
 	send_nonsense(c, p, to);
@@ -143,7 +144,8 @@ static void test_nonsense_is_refused_in_bf16(void **state)
 	check_nonsense(true);
 }
 
-/* One agent's nonsense must not make the others talk so much that they are shut out. */
+/* A peer's invalid address is reported as a stuck link. Repeated error reports could shut out the
+ * agent that only tries to send. */
 static void test_an_address_that_is_none(void **state)
 {
 	struct cluster *c = cluster_of_six();
@@ -161,13 +163,13 @@ static void test_an_address_that_is_none(void **state)
 	cluster_unmake(c);
 }
 
-/* Node 1 is dead, and somebody who has its key talks to node 2. */
+/* A thief with the key of the dead node 1, connected to node 2. */
 struct thief {
 	struct cluster *c;
 	struct keys_list *admitted;
 	struct post *p;
 	post_peer_id to;
-	float *body; /* of one value */
+	float *body; /* all elements are equal */
 	size_t floats;
 };
 
@@ -210,7 +212,7 @@ static void thief_sends(struct thief *t, const struct msg_tensor *head, size_t b
 		turn(t->c, t->p);
 }
 
-/* Until all it has sent is there. */
+/* Waits until all messages of the thief have arrived. */
 static void thief_waits(struct thief *t)
 {
 	for (int i = 0; i < 20000 && !post_idle(t->p, 0); i++)
@@ -247,7 +249,8 @@ static void test_one_report_an_iteration(void **state)
 	thief_ends(&t);
 }
 
-/* Microbatches of which the controller has said nothing: kept up to the share, and none is computed. */
+/* Inputs of evaluations that the controller has not ordered are kept up to the peer's share, and
+ * none is computed. */
 static void test_evaluations_that_nobody_has_ordered(void **state)
 {
 	struct route route = { .attempt = 1, .n_hops = 2, .nodes = { 1, 2 },
@@ -275,8 +278,8 @@ static void test_evaluations_that_nobody_has_ordered(void **state)
 	thief_ends(&t);
 }
 
-/* Nobody can be two iterations ahead of the next; and who is, within that, gets its share and no more, so
- * that there is room for the others. */
+/* Tensors more than one iteration ahead of the next are refused. Other early tensors of a peer are
+ * kept up to its share, which leaves room for the other peers. */
 static void test_shares_of_what_is_early(void **state)
 {
 	struct msg_tensor part = {
@@ -308,7 +311,7 @@ static void test_shares_of_what_is_early(void **state)
 	assert_true(early_bytes_of(a->modules.early, 1) <= early_most_of(a->modules.early));
 	assert_true(early_bytes(a->modules.early) < 40 * t.floats * sizeof(float));
 	assert_true(a->tally.refused - refused > 2);
-	/* Its key is let in no more: then nothing of it is kept. */
+	/* When the key is expelled, all early tensors of the peer are dropped. */
 	cluster_expel(t.c, 1);
 	for (int i = 0; i < 400 && a->peers[1].known; i++)
 		turn(t.c, t.p);

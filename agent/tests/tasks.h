@@ -1,4 +1,5 @@
-/* tasks.h - for tests: a task of a route, as it arrives. After cmocka.h. The caller's; malloc. */
+/* tasks.h - for tests: makes a task of a route, as if it had just arrived. Include cmocka.h
+ * first. The caller frees the task. */
 #ifndef AGENT_TESTS_TASKS_H
 #define AGENT_TESTS_TASKS_H
 
@@ -16,7 +17,7 @@ static inline struct task *new_task(const struct route *r, uint32_t position, in
 	t->position = position;
 	t->first = position == 0;
 	t->arrived_us = now;
-	t->input = malloc(sizeof(float)); /* so that a leak would show */
+	t->input = malloc(sizeof(float)); /* makes a leak visible */
 	return t;
 }
 

@@ -1,5 +1,5 @@
-/* Whole agents under a controller that does what the test says, held against the same training
- * by the model's code alone: same gradients counted in the same order, same weights, to the bit. */
+/* Compares complete agents with the same training by the model's code alone. Gradients that are
+ * counted in the same order must give the same weights to the bit. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,7 +41,7 @@ static void test_training_in_bf16(void **state)
 	check_training(true);
 }
 
-/* ---- reruns that need not be ---- */
+/* ---- unnecessary reroutes ---- */
 
 static void test_random_reroutes(void **state)
 {
@@ -65,7 +65,7 @@ static void test_random_reroutes(void **state)
 	cluster_unmake(c);
 }
 
-/* ---- a reduction that is begun again ---- */
+/* ---- a reduction that restarts ---- */
 
 static bool four_complains(struct cluster *c)
 {
@@ -94,7 +94,7 @@ static void test_reduction_retry(void **state)
 	assert_non_null(strstr(c->nodes[4].trouble, "not complete"));
 	cluster_reduce(c, 2);
 	cluster_check_twins(c);
-	/* One of an attempt that never was, and then the right one twice. */
+	/* A commit of a wrong attempt is refused. The right commit is then sent twice. */
 	m.u.commit.attempt = 1;
 	cluster_send(c, 4, &m);
 	cluster_commit(c, 2);

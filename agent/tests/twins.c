@@ -1,4 +1,5 @@
-/* Repeats the agents' training with the model's code alone: each count, sum and step. */
+/* Repeats the agents' training with the model's code alone: each count, sum and step. Tests compare
+ * the agents' hashes and losses with this reference. */
 #include "agent/tests/cluster.h"
 
 #include <setjmp.h>
@@ -13,8 +14,8 @@
 #include "model/bf16.h"
 
 struct way {
-	float *in[CLUSTER_NODES + 1];   /* of each hop; [n_hops]: the loss's */
-	float *grad[CLUSTER_NODES + 1]; /* what each hop's B gets */
+	float *in[CLUSTER_NODES + 1];   /* input of each hop; [n_hops]: of the loss */
+	float *grad[CLUSTER_NODES + 1]; /* gradient for the B of each hop */
 	int32_t tokens[CLUSTER_BATCH * CLUSTER_SEQUENCE];
 	int32_t targets[CLUSTER_BATCH * CLUSTER_SEQUENCE];
 	float loss;
@@ -28,7 +29,7 @@ static float *activation(const struct cluster *c)
 	return f;
 }
 
-/* An output that is the input of another stage, which in a cluster is on another node. */
+/* Rounds an output as a transfer to another stage would, if the run uses bf16. */
 static void go_to(const struct cluster *c, uint8_t from, uint8_t to, float *output)
 {
 	if (c->bf16 && from != to)
@@ -44,7 +45,7 @@ static struct stage *twin_of(const struct cluster *c, uint8_t stage)
 	return NULL;
 }
 
-/* The microbatch once through, without counting. */
+/* Computes the inputs, gradients and loss of microbatch m, without counting. */
 static void walk(const struct cluster *c, uint32_t m, struct way *w)
 {
 	const struct route *r = &c->routes[m];
@@ -95,7 +96,7 @@ static void count_one(struct cluster *c, const struct msg_task_event *e, const s
 	free(scratch);
 }
 
-/* Every microbatch once in every stage of its path, and once its loss. */
+/* Checks that each microbatch is counted once in every stage of its path, and its loss once. */
 static void check_exactly_once(const struct cluster *c)
 {
 	for (uint32_t m = 0; m < c->n_batches; m++) {
@@ -142,7 +143,8 @@ static void step_stage(struct cluster *c, uint8_t stage)
 		if (c->nodes[i].ready)
 			assert_true(c->nodes[i].reduced_said.sum_squares ==
 				    stage_sum_squares(sum, n));
-		/* The dead ones' twins too: they stand for whoever comes next. */
+		/* Twins of dead nodes also step, because a node that joins later has their
+		 * weights. */
 		assert_int_equal(stage_step(c->twins[i], sum, cluster_scale(c), &cluster_recipe,
 					    c->iteration), 0);
 		stage_zero_gradient(c->twins[i]);

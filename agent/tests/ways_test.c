@@ -11,7 +11,8 @@
 
 enum { NODES = 3, SECOND = 1000000 };
 
-/* An emulated network: each delay is 0.2 s; the last report was at 1 s, the next is due at 2 s. */
+/* Makes an agent in an emulated network. Each delay is 0.2 s, the last report was at 1 s, and the
+ * next is due at 2 s. */
 static int begin(void **state)
 {
 	struct agent *a = calloc(1, sizeof(*a));
@@ -49,7 +50,7 @@ static void two_double_delays_are_reported_early(void **state)
 
 	link_times_way(a, 1, 0.41, SECOND);
 	assert_int_equal(a->modules.link_times.due_us, 2 * SECOND);
-	link_times_way(a, 2, 0.2, SECOND); /* as ever */
+	link_times_way(a, 2, 0.2, SECOND); /* as expected */
 	assert_int_equal(a->modules.link_times.due_us, 2 * SECOND);
 	link_times_way(a, 1, 0.41, SECOND);
 	assert_int_equal(a->modules.link_times.due_us, SECOND + SECOND / 10);
@@ -90,7 +91,7 @@ static void where_nothing_is_emulated_nothing_is_expected(void **state)
 	assert_int_equal(a->modules.link_times.due_us, 2 * SECOND);
 }
 
-/* It is tried again and again, until 1 s; then its way is as long as it was. */
+/* A send over a cut link is retried until 1 s. The wait does not count as transfer time. */
 static void waiting_for_a_cut_wire_is_no_way(void **state)
 {
 	struct agent *a = *state;
@@ -100,14 +101,15 @@ static void waiting_for_a_cut_wire_is_no_way(void **state)
 	assert_int_equal(fault_apply(&a->faults, &cut, 0), 0);
 	assert_int_equal(delay_queue_add(a->modules.delay_queue, &p), 0);
 	while (delay_queue_deadline_us(a->modules.delay_queue) < SECOND)
-		links_pump(a, delay_queue_deadline_us(a->modules.delay_queue) + 300); /* a turn that comes a little late */
+		/* Each turn is a little late. */
+		links_pump(a, delay_queue_deadline_us(a->modules.delay_queue) + 300);
 	assert_true(a->peers[1].blocked);
 	assert_int_equal(delay_queue_take(a->modules.delay_queue, 2 * SECOND, &p), 0);
 	assert_true(p.due_us >= SECOND);
 	assert_int_equal(p.due_us - p.ready_us, SECOND / 5);
 }
 
-/* A tensor for a node that is not known here is reported as on a cut link. */
+/* A tensor that waits for an unknown node is reported like a tensor on a cut link. */
 static void waiting_for_an_unknown_node_is_reported(void **state)
 {
 	struct agent *a = *state;
@@ -124,7 +126,8 @@ static void waiting_for_an_unknown_node_is_reported(void **state)
 	}
 	assert_int_equal(stuck[0].to, 1);
 	assert_int_equal(stuck[0].ms, 900);
-	assert_int_equal(delay_queue_take(a->modules.delay_queue, 3 * SECOND, &p), 0); /* it goes another way */
+	/* When the tensor leaves the queue, the report ends. */
+	assert_int_equal(delay_queue_take(a->modules.delay_queue, 3 * SECOND, &p), 0);
 	assert_int_equal(probe_links(a, stuck, 2 * SECOND), 0);
 }
 
@@ -140,9 +143,8 @@ static struct parcel sent_to_one(struct agent *a, bool evaluate, uint16_t to)
 	return p;
 }
 
-/* An injected loss costs whoever waits for the tensor as much as it takes to send it again, any
- * number of times up to fifty; it spares what goes elsewhere, and evaluations, which the emulated
- * network does not delay either. */
+/* An injected loss delays a tensor by the time of up to fifty retransmissions. Tensors to other
+ * nodes are not affected, nor are evaluations, which the emulated network does not delay. */
 static void a_loss_costs_what_it_takes_to_send_again(void **state)
 {
 	enum { AGAIN = SECOND / 5, TIMES = 64 };
@@ -175,7 +177,8 @@ static void a_loss_costs_what_it_takes_to_send_again(void **state)
 	assert_true(p.due_us > SECOND);
 }
 
-/* A new process has but greeted, and the controller knows the link from the one before. */
+/* A new process has sent only a few bytes, which must not replace the bandwidth that the controller
+ * knows from the previous process. */
 static void few_bytes_tell_no_bandwidth(void **state)
 {
 	struct agent *a = *state;

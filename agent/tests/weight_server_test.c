@@ -1,4 +1,4 @@
-/* Pieces for those who fetch: each is on its way once, however often it is asked for. */
+/* Tests the serving of weights: each piece is in flight once, however often a node requests it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@ static struct agent *made(void)
 	a->peers = calloc(a->run.n_nodes, sizeof(a->peers[0]));
 	assert_non_null(a->peers);
 	a->modules.weight_server = weight_server_new();
-	/* The first who asks has the snapshot made. */
+	/* The first request causes the snapshot. */
 	weight_server_ask(a, &first, 0);
 	assert_true(weight_server_next_job(a, &a->job));
 	assert_int_equal(a->job.kind, JOB_STATE);
@@ -71,7 +71,8 @@ static void a_piece_is_on_its_way_once(void **state)
 	unmake(a);
 }
 
-/* A node that asks seldom does not wait for a new snapshot each time. */
+/* The snapshot is kept between requests, so a slow node need not wait for a new snapshot each
+ * time. */
 static void what_is_served_stays_while_somebody_asks(void **state)
 {
 	struct agent *a = made();
