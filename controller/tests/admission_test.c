@@ -1,6 +1,6 @@
-/* Tests a whole controller against peers that it must not obey: watchers that send commands,
- * consoles without the lease, an agent and a watcher that send too much, a stranger. The operator
- * keeps working and sees the reports. */
+/* admission_test.c - connects a whole controller to peers that it must not obey: watchers that
+ * send commands, consoles without the lease, an agent and a watcher that flood it, and a
+ * stranger. One such peer must never keep the operator from working or seeing reports. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -98,7 +98,7 @@ static void who_differs_from_most_is_set_apart(void **state)
 	assert_true(is_apart(c, 3));
 	assert_false(is_apart(c, 4) || is_apart(c, 5));
 	assert_false(c->members.list[3].is_marked);
-	assert_int_equal(c->run.phase, PHASE_PLANNING); /* its work used other weights */
+	assert_int_equal(c->run.phase, PHASE_PLANNING); /* this node computed with other weights */
 	assert_true(c->iteration.redo);
 	s = stored(c, COMMITTED);
 	assert_int_equal(s.n, 2);
@@ -127,7 +127,8 @@ static void the_second_time_it_is_left_out(void **state)
 	assert_int_equal(c->members.list[3].state, NODE_FAILED);
 }
 
-/* Nobody can say which is right; at least the stage is consistent again. */
+/* The controller cannot tell which hash is right. Dropping one node still makes the stage
+ * consistent. */
 static void of_two_one_stays(void **state)
 {
 	struct controller *c = committed(state);
@@ -154,7 +155,7 @@ static void who_keeps_a_copy_has_a_word_in_it(void **state)
 	assert_false(is_apart(c, 4));
 }
 
-/* In either order of the copy's report and its stage's. */
+/* The copy and its stage may report in either order. */
 static void a_copy_that_differs_is_no_copy(void **state)
 {
 	struct controller *c = committed(state);
@@ -254,7 +255,8 @@ static void whose_weights_change_says_so_itself(void **state)
 	assert_true(is_apart(c, 3));
 }
 
-/* The heartbeat was sent before the agent reported its new weights, and arrived after. */
+/* The node sent this heartbeat before it reported its new weights. The heartbeat arrives after
+ * that report. */
 static void a_beat_that_comes_late_is_of_other_weights(void **state)
 {
 	struct controller *c = committed(state);
@@ -302,7 +304,7 @@ static void who_loads_other_weights_does_not_join(void **state)
 	m->copy.stage = 1; /* the weights were read from this copy */
 	m->copy.is_whole = true;
 	m->copy.iterations = COMMITTED;
-	/* of the copy */
+	/* hash of the copy */
 	assert_int_equal(store_hashes(c->run.history.store, &told, 1, NULL), 0);
 	is_ready(c, 3, WRONG, 0);
 	assert_int_equal(stored(c, COMMITTED).hash[3], 0);
@@ -310,7 +312,7 @@ static void who_loads_other_weights_does_not_join(void **state)
 	assert_false(member_joins(&c->run, m));
 	assert_false(member_holds(&c->run, m, 1));
 	assert_false(m->copy.is_whole);
-	m->weights.differ = false; /* after it has fetched them */
+	m->weights.differ = false; /* after the node has fetched the stage's weights */
 	m->state = NODE_SYNCING;
 	is_ready(c, 3, RIGHT, 0);
 	assert_true(member_joins(&c->run, m));
@@ -325,7 +327,8 @@ static void all_come(struct controller *c)
 	}
 }
 
-/* The dead controller gave a joiner weights that lack the last commit. Its copy has that commit. */
+/* The controller that died gave a joiner weights that lack the last commit. The joiner's copy
+ * has that commit. */
 static void word_of_a_copy_is_not_of_its_weights(void **state)
 {
 	struct controller *c = committed(state);
@@ -428,7 +431,7 @@ static void without_it_most_of_those_who_come_do(void **state)
 	assert_true(c->members.list[4].assigned.is_ready && c->members.list[5].assigned.is_ready);
 }
 
-/* A single node is the stage, whatever is recorded. */
+/* A node that is alone in its stage defines the weights, whatever the store has recorded. */
 static void who_comes_alone_is_taken(void **state)
 {
 	struct controller *c = committed(state);
@@ -449,10 +452,10 @@ static void what_was_not_told_is_not_recorded(void **state)
 	struct controller *c = committed(state);
 
 	c->members.list[3].weights.last_commit_sent = COMMITTED - 1;
-	tells(c, 3, WRONG);                      /* this commit was not announced to it */
-	tells_of(c, 4, 1, COMMITTED - 1, WRONG); /* nor is this one repeated */
+	tells(c, 3, WRONG);                      /* this commit was not announced to node 3 */
+	tells_of(c, 4, 1, COMMITTED - 1, WRONG); /* nor is a repeated report counted */
 	tells_of(c, 4, 1, COMMITTED + 1, WRONG);
-	tells_of(c, 4, 0, COMMITTED, WRONG); /* it holds nothing of that stage */
+	tells_of(c, 4, 0, COMMITTED, WRONG); /* node 4 holds nothing of that stage */
 	assert_int_equal(stored(c, COMMITTED - 1).n + stored(c, COMMITTED).n +
 				 stored(c, COMMITTED + 1).n,
 			 0);
@@ -460,7 +463,7 @@ static void what_was_not_told_is_not_recorded(void **state)
 		assert_int_equal(c->members.list[i].weights.hash, 0);
 	tells(c, 4, RIGHT);
 	assert_int_equal(stored(c, COMMITTED).n, 1);
-	c->run.committed = COMMITTED - 2; /* the run went back, and the report came late */
+	c->run.committed = COMMITTED - 2; /* the run went back, and the report arrives late */
 	tells(c, 5, WRONG);
 	assert_int_equal(stored(c, COMMITTED).n, 1);
 }
@@ -478,8 +481,8 @@ static void a_keeper_tells_of_its_copy(void **state)
 	m->copy.stage = -1;
 }
 
-/* Its copy had other weights and is fetched again. The report of the old copy is still travelling.
- */
+/* The copy had other weights and is fetched again. The report about the old copy is still
+ * travelling. */
 static void but_not_of_the_one_before(void **state)
 {
 	struct controller *c = committed(state);
@@ -527,7 +530,7 @@ static void saves(struct controller *c, int node, uint8_t stage, uint64_t iterat
 	checkpoint_saved(&c->weights, &c->members.list[node], &r);
 }
 
-/* The controller dies right after it wrote one or the other. */
+/* The controller dies between the writes of the manifest and of the record. */
 static void a_manifest_is_there_before_the_record_says_so(void **state)
 {
 	struct controller *c = committed(state);
@@ -570,7 +573,7 @@ static void only_who_was_told_has_saved(void **state)
 	saves(c, 3, 1, COMMITTED);
 	assert_int_equal(shards(c), 1);
 	assert_int_equal(c->weights.saving.n_saved, 1);
-	saves(c, 3, 0, COMMITTED); /* it has answered */
+	saves(c, 3, 0, COMMITTED); /* the node has answered */
 	assert_int_equal(c->weights.saving.n_saved, 1);
 }
 

@@ -1,5 +1,5 @@
-/* Tests a stage whose last replica is silent and returns within the iteration: which work
- * continues, which restarts, and how long the controller waits. */
+/* awaited_stage_test.c - a stage's last replica is silent and returns within the iteration:
+ * which work continues, which restarts, and how long the controller waits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -46,8 +46,8 @@ static void what_ended_meanwhile_is_summed(void **state)
 	under_way_recorded_once(c);
 }
 
-/* Each stage waits for its last replica. One of them sent a report while it counted as dead, and
- * that report is lost. */
+/* Each stage waits for its last replica. One of these sent a report while it counted as dead,
+ * and that report is lost. */
 static void what_was_told_to_nobody_begins_anew(void **state)
 {
 	struct controller *c = *state;
@@ -75,7 +75,7 @@ static void what_was_told_to_nobody_begins_anew(void **state)
 	assert_true(c->iteration.redo);
 }
 
-/* The node counted as dead when the others were sent new routes. */
+/* The node counted as dead when the controller sent new routes to all other nodes. */
 static void who_is_back_hears_of_other_ways(void **state)
 {
 	struct controller *c = *state;

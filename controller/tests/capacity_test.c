@@ -1,4 +1,5 @@
-/* Compares the estimated memory and time of a stage with values counted by hand. */
+/* capacity_test.c - compares the estimated memory and time of a stage with values counted by
+ * hand. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* commit_test.c - the figures of a committed iteration are computed from the agents' reports. */
+/* commit_test.c - the controller computes a committed iteration's figures from the agents'
+ * reports. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,8 +12,8 @@
 #include "controller/loop.h"
 #include "controller/tests/under_way.h"
 
-/* 5.04 s of work by six nodes in 2 s each, in twelve microbatches of loss 3. The sums take another
- * second. */
+/* Six nodes work 5.04 s in all within 2 s, on twelve microbatches of loss 3. The sums take
+ * another second. */
 static void its_numbers_are_those_of_its_tasks(void **state)
 {
 	struct controller *c = *state;
@@ -38,7 +39,7 @@ static void its_numbers_are_those_of_its_tasks(void **state)
 	assert_int_equal(told->rerun, 0);
 }
 
-/* Its data node reports the end of its first forward pass. */
+/* The microbatch's data node reports the end of its first forward pass. */
 static void tells(struct controller *c, uint32_t microbatch, uint32_t named, uint32_t attempt)
 {
 	struct msg_task_event event = { .type = WORK_ENDS,
@@ -55,7 +56,8 @@ static void tells(struct controller *c, uint32_t microbatch, uint32_t named, uin
 	loop_act(&c->iteration);
 }
 
-/* Events of a microbatch that does not exist, and of an earlier controller's attempt, are void. */
+/* Events of a microbatch that does not exist are ignored, and so are events of an attempt by an
+ * earlier controller. */
 static void what_is_of_no_microbatch_is_void(void **state)
 {
 	struct controller *c = *state;
@@ -73,7 +75,7 @@ static void what_is_of_no_microbatch_is_void(void **state)
 	assert_int_equal(c->iteration.routes.microbatches[N - 1].passed, 1);
 }
 
-/* Its node died during the task, and the work is repeated. */
+/* The node died during the task, and the work is repeated elsewhere. */
 static void what_does_not_end_is_no_work(void **state)
 {
 	struct controller *c = *state;

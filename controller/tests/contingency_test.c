@@ -1,4 +1,5 @@
-/* Plans that are made ahead. */
+/* contingency_test.c - plans that the controller makes ahead for the loss of a node: when they
+ * are made, when they are used, and the predicted cost that consoles see. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +13,7 @@
 #include "controller/tests/player.h"
 #include "controller/tests/under_way.h"
 
-/* Until the loss of the node is foreseen. */
+/* Runs the planning until it has foreseen the loss of the node. */
 static void wait_for(struct controller *c, int node)
 {
 	struct timespec moment = { 0, 1000000 };
@@ -34,8 +35,8 @@ static bool plan_uses(const struct plan *p, int node)
 	return false;
 }
 
-/* Planning begins at what was made ahead where exactly that has happened, else at the plan in
- * force. */
+/* If exactly the foreseen loss happens, planning starts from the plan made ahead. Otherwise it
+ * starts from the plan in force. */
 static void planning_begins_at_what_was_made_ahead(void **state)
 {
 	struct controller *c = *state;
@@ -72,8 +73,8 @@ static int warnings(const struct controller *c)
 	return n;
 }
 
-/* A data node that has become slow: it is told once that all would be home sooner without it.
- */
+/* A data node has become slow. The journal warns once that iterations would be shorter without
+ * this node. */
 static void who_holds_all_up_is_told(void **state)
 {
 	struct controller *c = *state;
@@ -98,7 +99,8 @@ static void who_holds_all_up_is_told(void **state)
 			nanosleep(&moment, NULL);
 		}
 		assert_int_equal(warnings(c),
-				 1); /* at once, and not again when all are made anew */
+				 /* warns at once, and not again when all plans are recomputed */
+				 1);
 		c->run.now_us += 31 * (int64_t)SECOND;
 	}
 	assert_int_equal(c->run.journal.notes[c->run.journal.n_notes - 1].node, 1);
@@ -122,7 +124,8 @@ static void plan_without_those_out(struct controller *c)
 	assert_int_equal(plan_search(c->run.cluster, &q, &c->run.plan->plan, &err), 0);
 }
 
-/* When somebody is out, or another skip ratio wanted, it is of no use, and made anew. */
+/* Plans made ahead are useless once another node is out or the skip ratio changes. The
+ * controller recomputes them. */
 static void what_has_changed_is_foreseen_anew(void **state)
 {
 	struct controller *c = *state;
@@ -132,7 +135,8 @@ static void what_has_changed_is_foreseen_anew(void **state)
 	wait_for(c, 4);
 	c->members.list[5].is_replica = false;
 	assert_true(contingency_lost_s(&c->planning, &c->members.list[4]) == 0);
-	for (int i = 0; i < 200; i++) { /* made, but not to be compared with what is in force */
+	/* a plan is made, but cannot be compared with the plan in force */
+	for (int i = 0; i < 200; i++) {
 		contingency_turn(&c->planning);
 		nanosleep(&(struct timespec){ 0, 1000000 }, NULL);
 	}
@@ -142,7 +146,7 @@ static void what_has_changed_is_foreseen_anew(void **state)
 	c->run.wanted.path_length = 1;
 	assert_true(contingency_lost_s(&c->planning, &c->members.list[4]) == 0);
 	wait_for(c, 4);
-	c->members.list[3].is_marked = true; /* node 4 is the last of its stage now */
+	c->members.list[3].is_marked = true; /* node 4 is now the last replica of its stage */
 	plan_without_those_out(c);
 	for (int i = 0; i < DATA; i++)
 		wait_for(c, i);
@@ -157,8 +161,8 @@ static bool all_foreseen(const struct world *w)
 	return true;
 }
 
-/* The plan that replaces the lost one is as short as was said before, and what comes next is
- * foreseen anew. */
+/* The plan that replaces the lost node takes as long as predicted. Then the controller foresees
+ * the next loss. */
 static void a_loss_costs_what_was_said(void **state)
 {
 	const char *options[] = { "--eval-every", "0",       "--ahead", "0.02",
@@ -181,8 +185,8 @@ static void a_loss_costs_what_was_said(void **state)
 	world_free(w);
 }
 
-/* Who comes back finds the plan that was in force before; for the same nodes the newest is
- * kept. */
+/* A node that returns finds the plan that was in force when it left. For each set of nodes the
+ * newest plan is kept. */
 static void what_was_in_force_is_kept(void **state)
 {
 	struct controller *c = *state;
@@ -191,7 +195,7 @@ static void what_was_in_force_is_kept(void **state)
 	const struct plan *from;
 	double was_s = c->run.plan->plan->predicted.iteration_s;
 
-	c->run.options.planning.ahead_s = 3600; /* so that none is made */
+	c->run.options.planning.ahead_s = 3600; /* long enough that no plan is made ahead */
 	assert_int_equal(contingency_start(&c->planning, NULL), 0);
 	contingency_turn(&c->planning);
 	for (int i = 0; i < 10; i++) {
@@ -210,7 +214,7 @@ static void what_was_in_force_is_kept(void **state)
 	assert_true(from->predicted.iteration_s == was_s);
 }
 
-/* Another number of stages skipped, too. */
+/* Plans are also made ahead for another number of skipped stages. */
 static void another_skip_ratio_is_foreseen(void **state)
 {
 	struct controller *c = *state;

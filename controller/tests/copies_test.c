@@ -1,4 +1,5 @@
-/* Tests which nodes move to a stage with one replica, and when copies are used and released. */
+/* copies_test.c - which nodes move to a stage with one replica, and when standby copies are
+ * used and released. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -54,8 +55,8 @@ static void nobody_takes_the_place_of_one_that_still_works(void **state)
 	assert_int_equal(c->run.cluster->nodes[4].stage, 0);
 }
 
-/* The operator's mark does not make weights suspect. For an excluded node, a second node must have
- * reported the same hash. */
+/* An operator's mark does not make a node's weights suspect. The weights of an excluded node
+ * are used only if a second node reported the same hash. */
 static void whose_weights_are_used_when_nobody_else_has_any(void **state)
 {
 	struct controller *c = *state;
@@ -96,7 +97,8 @@ static void nobody_moves_when_another_is_about_to_join(void **state)
 	assert_int_equal(c->run.cluster->nodes[0].stage, 1);
 }
 
-/* Returns the tenths of a second until the copy that all wait for is dropped. */
+/* Returns the tenths of a second until the controller drops the copy that all replicas wait
+ * for. */
 static int left_behind_after(struct controller *c)
 {
 	int n = 0;
@@ -114,7 +116,7 @@ static int left_behind_after(struct controller *c)
 	return n;
 }
 
-/* Its sum takes 400,000 bytes at 20,000 a second. */
+/* The copy's sum takes 400,000 bytes at 20,000 a second. */
 static void a_copy_behind_a_slow_link_has_time(void **state)
 {
 	struct controller *c = down_to_one(state);
@@ -139,7 +141,8 @@ static void look(struct controller *c)
 	loop_act(&c->iteration);
 }
 
-/* No other node may have the stage until then: its only replica dies in the same iteration. */
+/* The dropped copy stays assigned until the next commit, because the only replica dies in the
+ * same iteration. */
 static void a_copy_that_is_left_behind_is_there_until_the_next_commit(void **state)
 {
 	struct controller *c = down_to_one(state);
@@ -170,7 +173,7 @@ static void of_two_copies_the_one_behind_is_let_go_at_once(void **state)
 	assert_false(c->members.list[1].copy.is_dropped);
 }
 
-/* Both replicas may have died without being missed yet. If one dies, the copy is used again. */
+/* Both replicas may have died unnoticed. If one turns out dead, the copy is used again. */
 static void a_copy_that_is_not_needed_is_there_until_the_next_commit(void **state)
 {
 	struct controller *c = down_to_one(state);
@@ -187,8 +190,8 @@ static void a_copy_that_is_not_needed_is_there_until_the_next_commit(void **stat
 	assert_int_equal(c->members.list[0].copy.stage, -1);
 }
 
-/* The node reports that it missed a commit, as expected. No warning follows, and it may keep
- * another copy. */
+/* The node of a dropped copy reports that it missed a commit, as expected. No warning follows,
+ * and the node may keep another copy. */
 static void who_is_left_behind_says_so_in_vain(void **state)
 {
 	struct controller *c = down_to_one(state);

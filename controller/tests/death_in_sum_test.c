@@ -1,4 +1,5 @@
-/* Who dies when its stage has the sum: what it counted is in that sum, and in no other. */
+/* death_in_sum_test.c - a node dies when its stage already has the sum. The gradients that the
+ * node counted are in that sum and must be in no other. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +12,8 @@
 #include "controller/tests/under_way.h"
 #include "controller/weights/recover.h"
 
-/* What it had counted is in the others' sum: nothing runs again, and the record has it. */
+/* The other replicas' sum contains the dead node's gradients. Nothing runs again, and the
+ * record names the node. */
 static void who_dies_after_its_sum_stays_in_the_record(void **state)
 {
 	struct controller *c = *state;
@@ -39,7 +41,8 @@ static void who_dies_after_its_sum_stays_in_the_record(void **state)
 	assert_true(counted[4] > 0);
 }
 
-/* Who stands in does what it owes. */
+/* Substitutes run the work that they owe for the dead node. Returns the number of microbatches
+ * that run again. */
 static uint32_t runs_again(struct controller *c)
 {
 	uint32_t again = 0;
@@ -52,17 +55,19 @@ static uint32_t runs_again(struct controller *c)
 		again++;
 		for (uint32_t h = 0; h < m->route.n_hops; h++)
 			if (m->owed_forward >> h & 1)
-				under_way_does(c, m->route.nodes[h], i, TASK_FORWARD, m->route.attempt, 0.1);
+				under_way_does(c, m->route.nodes[h], i, TASK_FORWARD,
+					       m->route.attempt, 0.1);
 		if (m->owed_loss)
 			under_way_does(c, m->route.nodes[0], i, TASK_LOSS, m->route.attempt, 0.02);
 		for (uint32_t h = m->route.n_hops; h-- > 0;)
 			if (m->owed_backward >> h & 1)
-				under_way_does(c, m->route.nodes[h], i, TASK_BACKWARD, m->route.attempt, 0.1);
+				under_way_does(c, m->route.nodes[h], i, TASK_BACKWARD,
+					       m->route.attempt, 0.1);
 	}
 	return again;
 }
 
-/* All is done, and n04 dies when its stage has the sum. */
+/* All tasks are done, and n04 dies when its stage has the sum. */
 static void four_dies_in_its_sum(struct controller *c)
 {
 	under_way_all_is_done(c);
@@ -74,7 +79,8 @@ static void four_dies_in_its_sum(struct controller *c)
 	assert_int_equal(c->run.phase, PHASE_REDUCING);
 }
 
-/* A sum of which one alone has told may be wrong, and nobody would know: what it lacked is not that much. */
+/* A sum that only one node reported may be wrong, and no other report could reveal this.
+ * Repeating the sum costs little. */
 static void a_sum_that_one_alone_has_told_is_made_anew(void **state)
 {
 	struct controller *c = *state;
@@ -96,12 +102,15 @@ static void a_sum_that_one_alone_has_told_is_made_anew(void **state)
 	}
 }
 
-/* Nobody can say which of the two is right, so neither is committed. */
+/* The dead node reported a different sum. The controller cannot tell which sum is right, so it
+ * commits neither. */
 static void who_told_another_sum_and_died_is_heard(void **state)
 {
 	struct controller *c = *state;
 	uint64_t slices[DATA] = { 1, 2, 4 };
-	struct msg_reduced r = { .iteration = 1, .stage = 1, .sum_squares = 1, .n_slices = DATA, .slices = slices };
+	struct msg_reduced r = {
+		.iteration = 1, .stage = 1, .sum_squares = 1, .n_slices = DATA, .slices = slices
+	};
 
 	under_way_all_is_done(c);
 	r.attempt = c->iteration.reduce_attempt;
@@ -119,7 +128,7 @@ static void who_told_another_sum_and_died_is_heard(void **state)
 	under_way_recorded_once(c);
 }
 
-/* The first sums of the first stage differ once: all sums begin anew. */
+/* The first stage's sums differ once, so all sums restart. */
 static void sums_differ(struct controller *c)
 {
 	uint64_t slices[DATA] = { 1, 2, 4 };
@@ -137,7 +146,8 @@ static void sums_differ(struct controller *c)
 	assert_int_equal(c->iteration.n_differing, 1);
 }
 
-/* Its part was in that sum and in no other: what it did runs again. */
+/* The dead node's gradients were in the discarded sum and in no other, so they are computed
+ * again. */
 static void who_died_in_a_sum_is_not_in_the_next(void **state)
 {
 	struct controller *c = *state;
@@ -167,7 +177,7 @@ static void nor_is_it_when_another_stage_loses_one(void **state)
 				 node != 0 && node != 4);
 }
 
-/* It joins the next sum, with a gradient of nothing. */
+/* The node returns and joins the next sum with an empty gradient. */
 static void nor_when_it_is_back(void **state)
 {
 	struct controller *c = *state;
@@ -183,7 +193,8 @@ static void nor_when_it_is_back(void **state)
 	under_way_recorded_once(c);
 }
 
-/* Its place is another's by then: the record says of which stage's sum it was. */
+/* Another node has the dead node's place by now. The record still says which stage's sum
+ * contains its gradients. */
 static void whatever_became_of_its_place(void **state)
 {
 	struct controller *c = *state;
@@ -195,7 +206,8 @@ static void whatever_became_of_its_place(void **state)
 	under_way_recorded_once(c);
 }
 
-/* The last of the stage that has no sum sleeps, and is back: all begins anew. */
+/* The last node of the stage without a sum falls silent and returns. The whole iteration
+ * restarts. */
 static void nor_after_a_stage_was_awaited(void **state)
 {
 	struct controller *c = *state;

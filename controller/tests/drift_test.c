@@ -1,3 +1,6 @@
+/* drift_test.c - the controller learns the real speed of links and nodes from reports, and
+ * corrects the plan's times. A single odd report must not change the plan, and impossible
+ * values must be ignored. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +21,8 @@
 
 enum { NODES = 8, FROM = 2 };
 
-/* Every link takes a second; there is none from FROM to the last. */
+/* Returns a controller in whose cluster every link takes a second. FROM has no link to the last
+ * node. */
 static struct controller *made(void)
 {
 	struct controller *c = controller_new();
@@ -52,7 +56,7 @@ static void unmake(struct controller *c)
 	free(c);
 }
 
-/* FROM tells of its links to the nodes 3, 4, ... */
+/* FROM reports its links to the nodes 3, 4, ... */
 static void tell(struct controller *c, const double *measured, uint32_t n)
 {
 	struct msg_link links[NODES] = { { .from = 0 } };
@@ -78,7 +82,7 @@ static void links_that_nobody_uses_follow_the_others(void **state)
 	(void)state;
 	tell(c, slow, 4);
 	assert_true(believed(c, 0) > 3.8 && believed(c, 0) < 4.3);
-	assert_true(believed(c, NODES - 1) < 0); /* no link is no link */
+	assert_true(believed(c, NODES - 1) < 0); /* a missing link stays missing */
 	assert_true(c->run.cluster->delay_s[0 * NODES + FROM] == 1);
 	assert_true(c->planning.drift.corrected);
 	tell(c, normal, 4);
@@ -114,10 +118,13 @@ static void one_link_stands_for_itself(void **state)
 	unmake(c);
 }
 
-/* The link from FROM to 3, measured: what an activation took, 0: none; half a round trip. Returns what is believed. */
+/* Reports a measurement of the link from FROM to 3: the time of an activation (0: none) and
+ * half a round trip. Returns the delay that the controller then believes. */
 static double travel(struct controller *c, double took_s, double latency_s)
 {
-	struct msg_link link = { .to = 3, .measured_delay_s = (float)took_s, .latency_s = (float)latency_s };
+	struct msg_link link = { .to = 3,
+				 .measured_delay_s = (float)took_s,
+				 .latency_s = (float)latency_s };
 
 	members_links(&c->planning, &c->members.list[FROM], &(struct msg_links){ 1, &link });
 	return believed(c, 3);
@@ -145,7 +152,8 @@ static void unmake_measured(struct controller *c)
 	unmake(c);
 }
 
-/* Half of the activations lose a packet and take longer: the mean is believed, and hardly ever another. */
+/* Half of the activations lose a packet and take longer. The believed delay is the mean, and
+ * rarely changes. */
 static void a_lossy_link_is_believed_to_take_its_mean(void **state)
 {
 	struct controller *c = made_measured();
@@ -178,7 +186,7 @@ static void a_link_that_has_changed_is_soon_believed_to(void **state)
 	for (int i = 0; i < 3; i++)
 		travel(c, 0.25, 0.225);
 	assert_true(believed(c, 3) > 0.12);
-	/* Well again, which probes tell: nothing travels by it. */
+	/* The link has recovered. Only probes show this, because no activation uses the link. */
 	for (int i = 0; i < 2; i++)
 		travel(c, 0, 0.045);
 	assert_true(believed(c, 3) < 0.07);
@@ -212,7 +220,8 @@ static void a_task(struct controller *c, uint16_t node, double took_s)
 	drift_task(&c->iteration, m, &e);
 }
 
-/* Within the iteration, once it is seen that the others are not slow. */
+/* A node that is slower than all others is corrected within the iteration, once the others are
+ * known to be fast. */
 static void who_stands_out_is_believed_at_once(void **state)
 {
 	struct controller *c = made();
@@ -227,7 +236,8 @@ static void who_stands_out_is_believed_at_once(void **state)
 	a_task(c, 3, 1.1);
 	a_task(c, 1, 4);
 	a_task(c, 1, 4);
-	assert_true(c->run.cluster->nodes[1].forward_s == 1); /* most others might be as slow */
+	/* most other nodes might be as slow */
+	assert_true(c->run.cluster->nodes[1].forward_s == 1);
 	for (uint16_t i = 4; i < NODES; i++)
 		a_task(c, i, 1.1);
 	a_task(c, 1, 4);
@@ -245,7 +255,8 @@ static void who_stands_out_is_believed_at_once(void **state)
 	unmake(c);
 }
 
-/* Under load it is: the way of what tells it took longer. */
+/* Under load, the report of a task's end is delayed, and the clock estimate changes. The task's
+ * time must not. */
 static void a_clock_learned_anew_is_no_drift(void **state)
 {
 	struct controller *c = made();
@@ -274,8 +285,9 @@ static void all_take(struct controller *c, double times)
 	drift_turn(&c->planning);
 }
 
-/* Agents that share cores: how slow that makes them is believed at first sight, since nothing was known; then each
- * iteration counts for a part, so that a plan's prediction does not follow every one of them. */
+/* Agents share cores and slow each other down. The first measurement is believed in full,
+ * because nothing was known. Later iterations count in part, so that predictions do not follow
+ * each of them. */
 static void a_pace_is_a_mean(void **state)
 {
 	struct controller *c = made();
@@ -303,7 +315,7 @@ static void a_pace_is_a_mean(void **state)
 	unmake(c);
 }
 
-/* It may say what it likes: the plan is made with times that are some. */
+/* An agent may report any number. The controller plans only with possible times. */
 static void what_cannot_be_is_not_believed(void **state)
 {
 	struct controller *c = made();

@@ -1,5 +1,6 @@
-/* A whole controller and played agents: however a run ends, its last commit is on the agents' disks then,
- * and whoever does not write is not waited for for ever. */
+/* ending_test.c - runs a whole controller with simulated agents until the run ends. However the
+ * run ends, the agents' disks then hold the last commit, and the controller does not wait
+ * forever for an agent that does not write. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +15,9 @@
 
 static int world_open(void **state)
 {
-	const char *options[] = { "--eval-every", "0", "--checkpoint-every", "50", "--overdue-s", "1", NULL };
+	const char *options[] = {
+		"--eval-every", "0", "--checkpoint-every", "50", "--overdue-s", "1", NULL
+	};
 
 	*state = world_new(options);
 	return 0;
@@ -22,7 +25,9 @@ static int world_open(void **state)
 
 static int world_open_short(void **state)
 {
-	const char *options[] = { "--eval-every", "3", "--checkpoint-every", "5", "--iterations", "7", NULL };
+	const char *options[] = {
+		"--eval-every", "3", "--checkpoint-every", "5", "--iterations", "7", NULL
+	};
 
 	*state = world_new(options);
 	return 0;
@@ -30,8 +35,10 @@ static int world_open_short(void **state)
 
 static int world_open_patient(void **state)
 {
-	const char *options[] = { "--eval-every", "0", "--checkpoint-every", "5", "--iterations", "7", "--overdue-s", "60",
-				  NULL };
+	const char *options[] = {
+		"--eval-every", "0", "--checkpoint-every", "5", "--iterations", "7", "--overdue-s",
+		"60",           NULL
+	};
 
 	*state = world_new(options);
 	return 0;
@@ -55,7 +62,7 @@ static bool says(const struct world *w, const char *words)
 	return strstr(w->console.journal, words) != NULL;
 }
 
-/* The controller may be gone as soon as it has said so. */
+/* The controller may exit right after it reports the end. */
 static void run_ends(struct world *w, const char *why)
 {
 	char words[64];
@@ -65,10 +72,11 @@ static void run_ends(struct world *w, const char *why)
 	while (!says(w, words) && clock_monotonic_us() < give_up)
 		world_turn(w);
 	if (!says(w, words))
-		fail_msg("it does not end, up to iteration %d:\n%s", (int)w->console.committed, w->console.journal);
+		fail_msg("it does not end, up to iteration %d:\n%s", (int)w->console.committed,
+			 w->console.journal);
 }
 
-/* Of the last commit, before the end. */
+/* Checks that the last commit was saved before the end. */
 static void saved_at_the_end(const struct world *w)
 {
 	char words[48];
@@ -89,7 +97,8 @@ static void after_the_last_iteration(void **state)
 	saved_at_the_end(w);
 }
 
-/* By the controller itself: it may be gone before a console has found it. */
+/* Searches the controller's own log, because the controller may exit before a console has
+ * connected. */
 static bool logged(const struct world *w, const char *words)
 {
 	char path[96], line[512];
@@ -105,7 +114,7 @@ static bool logged(const struct world *w, const char *words)
 	return found;
 }
 
-/* The controller is killed when all is committed, and one stage is not written yet. */
+/* The controller is killed when all is committed and one stage is not yet written. */
 static void also_under_a_successor(void **state)
 {
 	const char *options[] = { NULL };
@@ -129,8 +138,13 @@ static void also_under_a_successor(void **state)
 static void when_the_operator_says_so(void **state)
 {
 	struct world *w = *state;
-	struct msg arm = { .type = MSG_COMMAND, .u.command = { .id = 1, .verb = COMMAND_ARM, .node = -1, .peer = -1, .value = 60 } };
-	struct msg stop = { .type = MSG_COMMAND, .u.command = { .id = 2, .verb = COMMAND_STOP, .node = -1, .peer = -1 } };
+	struct msg arm = {
+		.type = MSG_COMMAND,
+		.u.command = { .id = 1, .verb = COMMAND_ARM, .node = -1, .peer = -1, .value = 60 }
+	};
+	struct msg stop = { .type = MSG_COMMAND,
+			    .u.command = {
+				    .id = 2, .verb = COMMAND_STOP, .node = -1, .peer = -1 } };
 
 	WORLD_UNTIL(w, world_all_ready(w) && w->console.committed > 1);
 	visitor_send(&w->console, &arm, POST_RELIABLE);
@@ -139,7 +153,7 @@ static void when_the_operator_says_so(void **state)
 	saved_at_the_end(w);
 }
 
-/* In the middle of an iteration that does not end. */
+/* Waits in the middle of an iteration that does not end. */
 static void wait_in_an_iteration(struct world *w)
 {
 	WORLD_UNTIL(w, world_all_ready(w) && w->console.committed > 1);

@@ -1,4 +1,4 @@
-/* Who computes a validation's microbatches, and whose answers count. */
+/* evaluate_test.c - which nodes compute a validation's microbatches, and which answers count. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,11 +49,12 @@ static void but_not_who_is_gone_or_left_out(void **state)
 	}
 }
 
-/* There and back: the last stage's answer goes to the data node. */
+/* Validation needs links in both directions: the last stage sends its answer to the data node. */
 static void around_links_that_are_cut(void **state)
 {
 	struct controller *c = *state;
-	struct link_failure cut[2] = { { .from = 0, .to = 3, .active = true }, { .from = 4, .to = 1, .active = true } };
+	struct link_failure cut[2] = { { .from = 0, .to = 3, .active = true },
+				       { .from = 4, .to = 1, .active = true } };
 	struct link_failure *was = c->members.failed_links.of;
 
 	c->members.failed_links.of = cut;
@@ -75,12 +76,14 @@ static void which_links_an_answer_needs(void **state)
 	assert_false(evaluation_needs(&c->iteration, 2, 4) ||
 		     evaluation_needs(&c->iteration, 3, 4));
 	iteration_evaluated(&c->iteration, &c->members.list[2], &r);
-	assert_false(evaluation_needs(&c->iteration, 2, 5)); /* it is answered */
+	assert_false(evaluation_needs(&c->iteration, 2, 5)); /* this microbatch is answered */
 }
 
 static void answer(struct controller *c, uint16_t from, uint64_t iteration, uint32_t microbatch)
 {
-	struct msg_evaluated r = { .iteration = iteration, .microbatch = microbatch, .loss = (float)microbatch };
+	struct msg_evaluated r = { .iteration = iteration,
+				   .microbatch = microbatch,
+				   .loss = (float)microbatch };
 
 	iteration_evaluated(&c->iteration, &c->members.list[from], &r);
 }

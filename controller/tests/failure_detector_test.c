@@ -1,5 +1,7 @@
-/* Who is taken for dead, over ways as they are: hours of words over connections that lose and delay packets as
- * TCP does, machines that are overloaded, and such that vanish. Times are simulated. */
+/* failure_detector_test.c - which nodes the controller takes for dead. The test simulates hours
+ * of heartbeats over connections that lose and delay packets as TCP does, from overloaded
+ * machines and from machines that vanish. Living nodes must not be dropped, and dead ones must
+ * be found in time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,15 +20,22 @@
 #include "controller/operator/consoles.h"
 #include "controller/setup.h"
 
-enum { NODES = 6, SECOND = 1000000, LOOK_US = 20000, PING_US = 500000, CONNECTIONS = 4, LIMIT_US = 450000 };
+enum {
+	NODES = 6,
+	SECOND = 1000000,
+	LOOK_US = 20000,
+	PING_US = 500000,
+	CONNECTIONS = 4,
+	LIMIT_US = 450000
+};
 
-/* Half a second and four round trips. */
+/* Returns the longest time in which a death must be found: half a second and four round trips. */
 static int64_t in_time(int64_t one_way_us)
 {
 	return SECOND / 2 + 8 * one_way_us;
 }
 
-/* ---- ways ---- */
+/* ---- connections ---- */
 
 struct way {
 	int64_t one_way_us;
@@ -34,17 +43,17 @@ struct way {
 	uint32_t connections;
 };
 
-/* A word: when it was sent, by the controller's clock, and when it arrives. */
+/* A heartbeat: when the agent sent it by the controller's clock, and when it arrives. */
 struct word {
 	int64_t sent_us, arrives_us;
 	uint64_t number;
 };
 
 struct trace {
-	struct word *words; /* (n) by arrival */
+	struct word *words; /* (n) in order of arrival */
 	uint32_t n, next;
 	struct way way;
-	int64_t *pings;     /* (n_pings) when they arrive at the agent */
+	int64_t *pings;     /* (n_pings) when the controller's pings arrive at the agent */
 	uint32_t n_pings;
 };
 
@@ -53,8 +62,9 @@ static int64_t pass(const struct way *w, struct rng *rng)
 	return (int64_t)((double)w->one_way_us * (1 + w->jitter * (2 * rng_uniform(rng) - 1)));
 }
 
-/* When a packet sent at `at` on a connection that sends another every `every_us` is there: what is lost goes
- * again once a later one was acknowledged (RFC 8985), or its timer has run, each time twice as long. */
+/* Returns when a packet sent at `at` arrives, on a connection that sends a packet every
+ * `every_us`. A lost packet is sent again after a later packet was acknowledged (RFC 8985) or
+ * after its timer, which doubles each time. */
 static int64_t arrival(const struct way *w, int64_t at, int64_t every_us, struct rng *rng)
 {
 	int64_t round = 2 * w->one_way_us, first = at, timer = 2 * round + 200000, later;
@@ -81,8 +91,10 @@ static int by_arrival(const void *a, const void *b)
 	return (x->arrives_us > y->arrives_us) - (x->arrives_us < y->arrives_us);
 }
 
-/* late_us: NULL, or (n) how late each word is said; those after it as well. */
-static void trace_init(struct trace *t, const struct way *w, uint32_t n, const int64_t *late_us, uint64_t seed)
+/* late_us: NULL, or (n) how late each heartbeat is sent. A late heartbeat delays those after
+ * it. */
+static void trace_init(struct trace *t, const struct way *w, uint32_t n, const int64_t *late_us,
+		       uint64_t seed)
 {
 	int64_t last[16] = { 0 }, said = 0;
 	struct rng rng;
@@ -96,7 +108,9 @@ static void trace_init(struct trace *t, const struct way *w, uint32_t n, const i
 		int64_t *before = &last[i % w->connections];
 
 		said += TIMEOUT_BEAT_US + (late_us ? late_us[i] : 0);
-		t->words[i] = (struct word){ said, arrival(w, said, TIMEOUT_BEAT_US * w->connections, &rng), i + 1 };
+		t->words[i] = (struct word){
+			said, arrival(w, said, TIMEOUT_BEAT_US * w->connections, &rng), i + 1
+		};
 		if (t->words[i].arrives_us < *before) /* a connection keeps the order */
 			t->words[i].arrives_us = *before;
 		*before = t->words[i].arrives_us;
@@ -117,8 +131,8 @@ static void trace_fini(struct trace *t)
 struct world {
 	struct controller *c;
 	struct trace traces[NODES];
-	int64_t vanishes_us[NODES]; /* nothing is sent from then on */
-	int64_t dead_us[NODES];     /* taken for dead; -1 not */
+	int64_t vanishes_us[NODES]; /* the machine sends nothing after this time */
+	int64_t dead_us[NODES];     /* when the node was taken for dead; -1: never */
 };
 
 static struct controller *made(void)
@@ -169,7 +183,7 @@ static struct world *world_new(void)
 	return w;
 }
 
-/* All say hello. */
+/* All nodes say hello. */
 static void world_greet(struct world *w)
 {
 	for (int i = 0; i < NODES; i++) {
@@ -199,7 +213,8 @@ static void say(struct world *w, uint16_t node, const struct word *word)
 {
 	const struct trace *t = &w->traces[node];
 	int64_t ping = word->sent_us / PING_US;
-	struct msg_heartbeat h = { .beat = word->number, .now_us = word->sent_us + node * (int64_t)SECOND,
+	struct msg_heartbeat h = { .beat = word->number,
+				   .now_us = word->sent_us + node * (int64_t)SECOND,
 				   .committed = 99 };
 
 	while (ping >= 0 && (ping >= t->n_pings || t->pings[ping] > word->sent_us))
@@ -213,7 +228,7 @@ static void say(struct world *w, uint16_t node, const struct word *word)
 	loop_act(&w->c->iteration);
 }
 
-/* What has arrived by then is heard, in order. */
+/* Delivers all heartbeats that have arrived by then, in order. */
 static void hear(struct world *w, int64_t until_us)
 {
 	for (;;) {
@@ -226,7 +241,8 @@ static void hear(struct world *w, int64_t until_us)
 			while (t->next < t->n && t->words[t->next].sent_us > w->vanishes_us[i] &&
 			       t->words[t->next].sent_us <= until_us)
 				t->next++;
-			if (t->next < t->n && (!next || t->words[t->next].arrives_us < next->arrives_us)) {
+			if (t->next < t->n &&
+			    (!next || t->words[t->next].arrives_us < next->arrives_us)) {
 				next = &t->words[t->next];
 				who = i;
 			}
@@ -234,7 +250,7 @@ static void hear(struct world *w, int64_t until_us)
 		if (!next || next->arrives_us > until_us)
 			return;
 		w->traces[who].next++;
-		/* Nobody sends it again */
+		/* A vanished machine does not send lost packets again */
 		if (next->arrives_us - 2 * w->traces[who].way.one_way_us <= w->vanishes_us[who])
 			say(w, who, next);
 	}
@@ -277,7 +293,8 @@ static void nobody_died(const struct world *w)
 {
 	for (int i = 0; i < NODES; i++)
 		if (w->dead_us[i] >= 0)
-			fail_msg("node %d is taken for dead after %.2f s", i, (double)w->dead_us[i] * 1e-6);
+			fail_msg("node %d is taken for dead after %.2f s", i,
+				 (double)w->dead_us[i] * 1e-6);
 }
 
 /* ---- alive ---- */
@@ -294,7 +311,7 @@ static void an_hour_of_losses_kills_nobody(void **state)
 	world_free(w);
 }
 
-/* A word that was overtaken proves life, and says nothing that is new. */
+/* An overtaken heartbeat proves life. Its contents are outdated and are ignored. */
 static void what_was_overtaken_is_not_believed(void **state)
 {
 	struct world *w = world_new();
@@ -319,7 +336,7 @@ static void what_was_overtaken_is_not_believed(void **state)
 	members_heartbeat(&w->c->iteration, m, &h);
 	loop_act(&w->c->iteration);
 	assert_int_equal(m->beat.queued, 8);
-	failure_detector_begin(&w->c->members, m); /* a new process counts anew */
+	failure_detector_begin(&w->c->members, m); /* a new process counts from zero */
 	h.beat = 1;
 	h.queued = 1;
 	members_heartbeat(&w->c->iteration, m, &h);
@@ -328,7 +345,8 @@ static void what_was_overtaken_is_not_believed(void **state)
 	world_free(w);
 }
 
-/* One machine has more and more to do, until its words come with gaps of 0.8 s; the others' limits stay. */
+/* One machine becomes more and more overloaded, until gaps between its heartbeats reach 0.8 s.
+ * Limits of other machines stay. */
 static void an_overloaded_machine_is_not_dead(void **state)
 {
 	enum { WORDS = 600 };
@@ -343,7 +361,9 @@ static void an_overloaded_machine_is_not_dead(void **state)
 
 		rng_init(&rng, i);
 		for (int k = 0; k < WORDS; k++)
-			late[k] = k < 50 ? 0 : (int64_t)(rng_uniform(&rng) * (k < 170 ? (k - 50) * 6000 : 700000));
+			late[k] = k < 50 ? 0
+					 : (int64_t)(rng_uniform(&rng) *
+						     (k < 170 ? (k - 50) * 6000 : 700000));
 		trace_init(&w->traces[i], &way, WORDS, loaded ? late : NULL, i);
 		snprintf(w->c->members.list[i].hello.address, 64, "tcp://10.0.0.%d:77%02u",
 			 loaded ? 1 : 2, i);
@@ -358,7 +378,7 @@ static void an_overloaded_machine_is_not_dead(void **state)
 	world_free(w);
 }
 
-/* Nothing comes from anybody for a second: it is a way of this machine's own, or this machine. */
+/* No node is heard for a second. The cause is the controller's own machine or its network. */
 static void nothing_from_most_machines_is_our_own_fault(void **state)
 {
 	for (int embedded = 0; embedded < 2; embedded++) {
@@ -385,12 +405,12 @@ static void nothing_from_most_machines_is_our_own_fault(void **state)
 			w->vanishes_us[i] = 20 * SECOND;
 		go(w, 20 * SECOND, 22 * SECOND);
 		for (int i = 0; i < NODES; i++)
-			assert_true(w->dead_us[i] > 0); /* but not for ever */
+			assert_true(w->dead_us[i] > 0); /* but not forever */
 		world_free(w);
 	}
 }
 
-/* What this loop slept is nobody's silence. */
+/* Time in which the controller's loop slept does not count as silence of nodes. */
 static void who_slept_does_not_judge(void **state)
 {
 	struct world *w = world_new();
@@ -399,7 +419,7 @@ static void who_slept_does_not_judge(void **state)
 	lossy_ways(w, 300, 1);
 	world_greet(w);
 	go(w, LOOK_US, 10 * SECOND);
-	w->c->run.now_us = 13 * SECOND; /* all that was said meanwhile is still to be read */
+	w->c->run.now_us = 13 * SECOND; /* all messages sent meanwhile are still to be read */
 	failure_detector_check(&w->c->members, 3 * SECOND);
 	loop_act(&w->c->iteration);
 	go(w, 13 * SECOND, 20 * SECOND);
@@ -422,15 +442,17 @@ static void a_machine_that_vanishes_is_known_in_time(void **state)
 		world_greet(w);
 		go(w, LOOK_US, 15 * SECOND);
 		if (w->dead_us[who] < 0 || w->dead_us[who] - at > in_time(ways_us[who]))
-			fail_msg("node %u, seed %u: dead after %.3f s, expected within %.3f", who, (unsigned)seed,
-				 (double)(w->dead_us[who] - at) * 1e-6, (double)in_time(ways_us[who]) * 1e-6);
+			fail_msg("node %u, seed %u: dead after %.3f s, expected within %.3f", who,
+				 (unsigned)seed, (double)(w->dead_us[who] - at) * 1e-6,
+				 (double)in_time(ways_us[who]) * 1e-6);
 		w->dead_us[who] = -1;
 		nobody_died(w);
 		world_free(w);
 	}
 }
 
-/* Whatever its words' last losses were: they go at one moment, so that none gets the others' work. */
+/* All agents of a vanished machine are dropped at one moment, whatever packets they lost last,
+ * so that none receives the work of another. */
 static void with_a_machine_go_all_that_run_there(void **state)
 {
 	(void)state;
@@ -462,7 +484,7 @@ static void with_a_machine_go_all_that_run_there(void **state)
 	}
 }
 
-/* One of three agents of a machine is silent: it is not the machine. */
+/* One of a machine's three agents is silent, so the machine itself is not dead. */
 static void one_of_a_machine_goes_alone(void **state)
 {
 	struct world *w = world_new();
@@ -484,7 +506,8 @@ static void one_of_a_machine_goes_alone(void **state)
 	world_free(w);
 }
 
-/* Its connections end after what came by them. Where words are lost it takes as long as that makes them late. */
+/* A hang-up arrives after the data on its connection. Where packets are lost, the hang-up is as
+ * late as they are. */
 static void who_hangs_up_is_known_at_once(void **state)
 {
 	(void)state;
@@ -505,15 +528,15 @@ static void who_hangs_up_is_known_at_once(void **state)
 		w->c->members.detector.hung_up_us = told;
 		go(w, told, 15 * SECOND);
 		if (w->dead_us[who] < 0 || w->dead_us[who] - told > most)
-			fail_msg("node %u, seed %u: dead %.3f s after its connections ended", who, (unsigned)seed,
-				 (double)(w->dead_us[who] - told) * 1e-6);
+			fail_msg("node %u, seed %u: dead %.3f s after its connections ended", who,
+				 (unsigned)seed, (double)(w->dead_us[who] - told) * 1e-6);
 		w->dead_us[who] = -1;
 		nobody_died(w);
 		world_free(w);
 	}
 }
 
-/* A console's connections end: nobody is suspected for it. */
+/* A console's connections end. No node is taken for dead because of this. */
 static void who_is_heard_has_not_hung_up(void **state)
 {
 	struct world *w = world_new();
@@ -531,8 +554,8 @@ static void who_is_heard_has_not_hung_up(void **state)
 	world_free(w);
 }
 
-/* A machine that vanished is back, and its connections of before end: on lossy ways somebody is always quiet just then,
- * and would be taken for the one that hung up. */
+/* A vanished machine returns and its old connections end. On lossy links some node is often
+ * silent at that moment, and must not be taken for the one that hung up. */
 static void who_is_back_ends_old_connections(void **state)
 {
 	(void)state;
@@ -551,7 +574,7 @@ static void who_is_back_ends_old_connections(void **state)
 			failure_detector_ended(&w->c->members, 1);
 		assert_int_equal(d->n_hung_up, 0);
 		go(w, 20 * SECOND, 21 * SECOND);
-		failure_detector_ended(&w->c->members, 1); /* somebody else's */
+		failure_detector_ended(&w->c->members, 1); /* another node's connection */
 		assert_int_equal(d->n_hung_up, 1);
 		w->dead_us[1] = -1;
 		nobody_died(w);
@@ -559,7 +582,8 @@ static void who_is_back_ends_old_connections(void **state)
 	}
 }
 
-/* One that slept is back by its old connections: what ends long after is another's. */
+/* A node that slept returns on its old connections. A connection that ends much later belongs
+ * to another node. */
 static void who_goes_on_by_old_connections_ends_none(void **state)
 {
 	struct world *w = world_new();
@@ -577,7 +601,7 @@ static void who_goes_on_by_old_connections_ends_none(void **state)
 	world_free(w);
 }
 
-/* Nothing is known of its way: it has time, but not for ever. */
+/* Nothing is known yet of a new node's link. The node has more time, but not forever. */
 static void who_has_just_come_has_time(void **state)
 {
 	struct world *w = world_new();

@@ -91,7 +91,7 @@ static void is_dropped(struct world *w, enum player_fault fault, uint8_t stage, 
 	WORLD_UNTIL(w, w->console.committed >= enough && world_all_live(w));
 }
 
-/* The iteration stalls without the node, which is dropped and catches up. */
+/* The iteration stalls without the node. The controller drops the node, which then catches up. */
 static void who_missed_a_commit_catches_up(void **state)
 {
 	struct world *w = *state;
@@ -135,7 +135,8 @@ static void who_sums_among_others_than_told(void **state)
 	is_excluded(*state, OTHER_LENGTH, 0, "summed over another number of replicas than ordered");
 }
 
-/* All others report it. Their quotas must suffice, and then they forget its key. */
+/* All other nodes report the faulty node. Their quotas must suffice. Then they forget the
+ * node's key. */
 static void who_sends_all_what_no_computation_gives(void **state)
 {
 	struct world *w = *state;
@@ -235,7 +236,7 @@ static void who_does_not_end_a_validation(void **state)
 	is_dropped(*state, EVALUATES_NOT, 1, "does not end a task");
 }
 
-/* Nobody can say which node is at fault. */
+/* The controller cannot tell which node is at fault. */
 static void a_validation_that_does_not_come(void **state)
 {
 	struct world *w = *state;

@@ -1,4 +1,5 @@
-/* When a supervisor hears that the run has ended, and need not begin the controller again. */
+/* finish_test.c - when the controller reports to its supervisor that the run has ended, so that
+ * the supervisor does not restart it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +25,8 @@ static struct controller *with_supervisor(void **state)
 	return c;
 }
 
-/* What the supervisor has read when the controller is gone: c->supervisor is closed. */
+/* Returns true if the supervisor was notified before the controller exited. Closes
+ * c->run.supervisor. */
 static bool was_told(struct controller *c)
 {
 	char line[16];
@@ -37,7 +39,7 @@ static bool was_told(struct controller *c)
 	return n >= 4;
 }
 
-/* A successor finds that the run is done, and ends. */
+/* A new controller would find that the run is done, and end. */
 static void a_run_that_is_done_may_die_until_all_is_written(void **state)
 {
 	struct controller *c = with_supervisor(state);
@@ -49,7 +51,7 @@ static void a_run_that_is_done_may_die_until_all_is_written(void **state)
 	assert_true(was_told(c));
 }
 
-/* A successor would wait for agents that have been told to end. */
+/* A new controller would wait for agents that have already received the order to end. */
 static void a_run_that_was_stopped_is_over_at_once(void **state)
 {
 	struct controller *c = with_supervisor(state);
@@ -67,7 +69,8 @@ static void so_is_one_that_failed(void **state)
 	assert_true(was_told(c));
 }
 
-/* Another may have a disk to write to. */
+/* A controller that cannot write its record is restarted, because another machine may have a
+ * working disk. */
 static void one_that_cannot_be_recorded_may_be_gone_on_with(void **state)
 {
 	struct controller *c = with_supervisor(state);

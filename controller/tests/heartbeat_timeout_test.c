@@ -1,3 +1,5 @@
+/* heartbeat_timeout_test.c - how long a node may be silent before it counts as dead, from its
+ * round trips and the lateness of its earlier heartbeats. */
 #include <stdarg.h>
 #include <setjmp.h>
 #include <stddef.h>
@@ -49,7 +51,8 @@ static void a_hang_teaches_nothing_and_patience_ends(void **state)
 	assert_int_equal(timeout_allowed(1700000, 0, LIMIT, 0), TIMEOUT_PATIENCE * LIMIT);
 }
 
-/* Missing heartbeats were lost or are still on the network; a late machine sends fewer. */
+/* Missing heartbeats were lost or are still on the network. They do not show that the machine
+ * is late, because a late machine sends fewer. */
 static void missing_words_are_no_lateness(void **state)
 {
 	(void)state;
