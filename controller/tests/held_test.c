@@ -1,4 +1,5 @@
-/* A stage without a replica: who has its weights after all. */
+/* held_test.c - a stage has lost all its replicas: which other nodes still have its weights,
+ * and when the run goes back to a checkpoint instead. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +18,7 @@
 #include "controller/weights/recover.h"
 #include "controller/weights/restore.h"
 
-enum { COMMITTED = 7, X = 3 /* of the second stage, as n04 and n05 */, K = 0 /* of the first */ };
+enum { COMMITTED = 7, X = 3 /* in stage 1, as n04 and n05 */, K = 0 /* in stage 0 */ };
 
 static void dies(struct controller *c, int node)
 {
@@ -41,7 +42,7 @@ static void keeps(struct controller *c, int node, int stage, uint64_t holds)
 	c->members.list[node].copy.iterations = holds;
 }
 
-/* All of the second stage are dead; n03 died last. */
+/* All nodes of the second stage are dead. n03 died last. */
 static struct controller *lost(void **state)
 {
 	struct controller *c = *state;
@@ -74,7 +75,8 @@ static void who_slept_goes_on(void **state)
 	assert_true(is_back(c));
 }
 
-/* The one that took its stage over, from a copy, had its place in exchange, and is gone too. */
+/* Another node took the stage over from its copy and left its own place in exchange. That node
+ * is dead too. */
 static void also_when_its_place_was_given_away(void **state)
 {
 	struct controller *c = lost(state);
@@ -87,10 +89,10 @@ static void also_when_its_place_was_given_away(void **state)
 	assert_int_equal(member_stage(&c->run, &c->members.list[K]), 0);
 	recover_turn(&c->iteration);
 	loop_act(&c->iteration);
-	assert_true(c->iteration.redo); /* it may have done what its place was to do */
+	assert_true(c->iteration.redo); /* it may have done the work of its place */
 }
 
-/* Its beats tell what it has: the last commit is on its way to it. */
+/* The node's heartbeats report its weights. The last commit is still on its way to the node. */
 static void once_it_has_heard_of_the_commit(void **state)
 {
 	struct controller *c = lost(state);
@@ -110,7 +112,7 @@ static void but_not_with_other_weights(void **state)
 {
 	struct controller *c = lost(state);
 
-	beats(c, X, MSG_NO_STAGE, COMMITTED); /* it loads something */
+	beats(c, X, MSG_NO_STAGE, COMMITTED); /* it is loading weights */
 	recover_turn(&c->iteration);
 	loop_act(&c->iteration);
 	assert_false(is_back(c));
@@ -118,14 +120,15 @@ static void but_not_with_other_weights(void **state)
 	recover_turn(&c->iteration);
 	loop_act(&c->iteration);
 	assert_false(is_back(c));
-	c->members.list[X].weights.stage = 0; /* it was told to load something since it said so */
+	/* it received an order to load weights after that report */
+	c->members.list[X].weights.stage = 0;
 	beats(c, X, 1, COMMITTED);
 	recover_turn(&c->iteration);
 	loop_act(&c->iteration);
 	assert_false(is_back(c));
 }
 
-/* ---- who kept a copy ---- */
+/* ---- nodes with a standby copy ---- */
 
 static void a_copy_that_slept_takes_the_stage_over(void **state)
 {
@@ -135,13 +138,13 @@ static void a_copy_that_slept_takes_the_stage_over(void **state)
 	keeps(c, K, 1, COMMITTED);
 	dies(c, K);
 	lost(state);
-	for (int i = DATA; i < NODES; i++) { /* nobody waits for these */
+	for (int i = DATA; i < NODES; i++) { /* these nodes are not awaited */
 		c->members.list[i].state = NODE_FAILED;
 		c->members.list[i].is_marked = true;
 	}
 	recover_turn(&c->iteration);
 	loop_act(&c->iteration);
-	/* Of which one would go, to begin anew without it */
+	/* One of these would leave its stage so that the iteration restarts without it */
 	assert_int_equal(stage_replicas(&c->members, 0, NULL), 2);
 	assert_int_equal(member_stage(&c->run, &c->members.list[1]) +
 				 member_stage(&c->run, &c->members.list[2]),
@@ -169,7 +172,7 @@ static void one_of_an_older_commit_is_forgotten(void **state)
 	assert_int_not_equal(c->members.list[K].copy.stage, 1);
 }
 
-/* Another has the stage: it joins as everybody does. */
+/* Another node has the stage, so this node joins like any other. */
 static void so_is_one_that_nobody_needs(void **state)
 {
 	struct controller *c = *state;
@@ -181,12 +184,15 @@ static void so_is_one_that_nobody_needs(void **state)
 	assert_int_not_equal(c->members.list[K].copy.stage, 1);
 }
 
-/* ---- whose word is still on its way ---- */
+/* ---- nodes whose reports are still travelling ---- */
 
-/* There is a checkpoint to go back to, and new processes stand for all of the lost stage: nobody sleeps. */
+/* A checkpoint exists, and new processes replace all nodes of the lost stage. No node is
+ * asleep. */
 static struct controller *replaced(void **state)
 {
-	struct store_shard shard = { .iteration = COMMITTED - 2, .host = "here", .hash = 5, .bytes = 9 };
+	struct store_shard shard = {
+		.iteration = COMMITTED - 2, .host = "here", .hash = 5, .bytes = 9
+	};
 	struct controller *c = lost(state);
 
 	for (shard.stage = 0; shard.stage < 2; shard.stage++)
@@ -211,7 +217,8 @@ static void else_it_goes_back_at_once(void **state)
 	assert_true(goes_back(replaced(state)));
 }
 
-/* After a takeover: its successor tells it the commit again, and it steps. */
+/* After a restart, the new controller announces the commit to the node again, and the node
+ * applies it. */
 static void who_was_told_the_commit_again(void **state)
 {
 	struct msg_committed done = { COMMITTED, 1, 77, 0 };
@@ -227,8 +234,8 @@ static void who_was_told_the_commit_again(void **state)
 	assert_true(is_back(c));
 }
 
-/* It was told while it was cut off, and passed for dead before it heard that: to its controller it holds the commit, and
- * its first beat says that it does not. */
+/* The node was cut off when the commit was announced, and counted as dead. The controller
+ * assumes that the node holds the commit, until its first heartbeat shows that it does not. */
 static void who_was_told_when_it_was_cut_off(void **state)
 {
 	struct controller *c = replaced(state);
@@ -242,7 +249,7 @@ static void who_was_told_when_it_was_cut_off(void **state)
 	assert_true(goes_back(c));
 }
 
-/* What it holds is being overwritten: the order cannot be taken back. */
+/* The node is overwriting its weights, and the order cannot be withdrawn. */
 static void not_who_was_told_to_restore_its_stage(void **state)
 {
 	struct controller *c = lost(state);
@@ -279,33 +286,34 @@ static void a_copy_that_was_told_the_commit(void **state)
 	assert_true(copies_holder(&c->members, 1, NULL) == &c->members.list[K]);
 }
 
-/* Its way to the copy is cut, or it has no room: it does not even fetch. */
+/* The node's link to the copy is cut, or its disk is full, so it does not even begin to fetch. */
 static void who_does_not_fetch_a_copy_is_not_waited_for(void **state)
 {
 	struct controller *c = replaced(state);
 
 	keeps(c, K, 1, COMMITTED);
 	assert_false(goes_back(c));
-	/* It fetches from there, as far as is known */
+	/* As far as is known, the node fetches from there */
 	assert_int_equal(member_stage(&c->run, &c->members.list[K]), 0);
 	c->members.list[X].copy.stage = 1;
 	c->run.now_us += 3600ll * SECOND;
 	assert_false(goes_back(c));
 	assert_int_equal(member_stage(&c->run, &c->members.list[K]), 0);
 	c->members.list[X].copy.stage = -1;
-	/* It would leave its own without any */
+	/* Otherwise its own stage would have no replica */
 	c->members.list[1].is_marked = c->members.list[2].is_marked = true;
 	assert_false(goes_back(c));
 	assert_int_equal(member_stage(&c->run, &c->members.list[K]), 0);
 	c->members.list[1].is_marked = c->members.list[2].is_marked = false;
-	assert_false(goes_back(c)); /* they may have died with the others */
+	assert_false(goes_back(c)); /* these may have died with the rest */
 	assert_int_equal(member_stage(&c->run, &c->members.list[K]), 0);
 	beats(c, 1, 0, COMMITTED);
 	assert_false(goes_back(c));
 	assert_int_equal(member_stage(&c->run, &c->members.list[K]), 1);
 }
 
-/* Nobody was there to be told when it had its weights again; they are the ones that the record has. */
+/* The controller was dead when the node had its weights again. They are the weights that the
+ * record names. */
 static void who_is_as_the_record_says(void **state)
 {
 	const struct store_hash told = { COMMITTED, 77, X, 1 };
@@ -321,7 +329,8 @@ static void who_is_as_the_record_says(void **state)
 	assert_false(c->members.list[4].is_replica);
 }
 
-/* What it said before it tried may not be so any more. */
+/* A node that could not read a checkpoint may have lost its old weights. Its report from before
+ * the attempt does not count. */
 static void who_could_not_read_says_what_it_has(void **state)
 {
 	struct msg_unready failed = { .assignment = 9, .text = "it is cut short" };
@@ -342,7 +351,7 @@ static void who_could_not_read_says_what_it_has(void **state)
 	assert_true(is_back(c));
 }
 
-/* ---- what the run has gone back from ---- */
+/* ---- weights from before the run went back ---- */
 
 static void what_will_not_have_been_is_held_by_nobody(void **state)
 {
@@ -355,7 +364,7 @@ static void what_will_not_have_been_is_held_by_nobody(void **state)
 	}
 	dies(c, 2);
 	assert_true(goes_back(c));
-	/* Of the stage that was lost, then of the other */
+	/* First with weights of the lost stage, then of the other stage */
 	for (int round = 0; round < 2; round++) {
 		for (int i = 0; i < NODES; i++) {
 			struct member *m = &c->members.list[i];
@@ -370,7 +379,7 @@ static void what_will_not_have_been_is_held_by_nobody(void **state)
 		recover_turn(&c->iteration);
 	}
 	assert_int_equal(c->run.committed, COMMITTED - 2);
-	c->run.committed = COMMITTED; /* again */
+	c->run.committed = COMMITTED; /* the run reaches that commit again */
 	beats(c, 2, 0, COMMITTED);
 	assert_false(member_holds(&c->run, &c->members.list[2], 0));
 }

@@ -1,8 +1,10 @@
-/* A long run, in compressed time: the controller's own iteration from its first task to its commit, again and
- * again, with agents' words made up from the plan. What it writes and what it remembers must not grow with what is
- * long past, and who goes on with it must not read all of that.
+/* history_test.c - a long run in compressed time. The controller runs its own iterations from
+ * first task to commit, and the test invents the agents' reports from the plan. The record and
+ * the memory in use must not grow with old history, and a new controller must not have to read
+ * all of it.
  *
- * HISTORY_ITERATIONS=N plays so many and prints what it measures; 0 or none: a few, as a test (`make history`). */
+ * HISTORY_ITERATIONS=N plays N iterations and prints measurements (`make history`). With 0 or
+ * without the variable, the test plays a few. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,9 +31,9 @@
 #include "base/rng.h"
 
 enum {
-	MEMBERS = 20, PER_NODE = 3, /* 30 microbatches, the embedded cluster's */
-	A_FEW = 1200, KEEP_TASKS = 100, /* a test's; a long run has the program's own setting */
-	MOST_BYTES = 2000 /* an iteration in run.db, so that a million are below 2 GB */
+	MEMBERS = 20, PER_NODE = 3, /* 30 microbatches, like the embedded cluster */
+	A_FEW = 1200, KEEP_TASKS = 100, /* for a test; a long run uses the program's own setting */
+	MOST_BYTES = 2000 /* per iteration in run.db, so that a million stay below 2 GB */
 };
 
 static uint64_t wanted(void)
@@ -86,7 +88,7 @@ static void report_weights(struct controller *c)
 {
 	for (uint32_t i = 0; i < c->members.n; i++) {
 		uint8_t stage = (uint8_t)c->run.cluster->nodes[i].stage;
-		/* As weights' hashes are: of 64 bits. */
+		/* Invents 64-bit hashes, like those of weights. */
 		struct msg_committed m = { c->run.committed, stage,
 					   (c->run.committed * MSG_STAGES + stage) *
 						   UINT64_C(0x9e3779b97f4a7c15),
@@ -96,7 +98,7 @@ static void report_weights(struct controller *c)
 	}
 }
 
-/* What beside iterations comes now and then: a checkpoint's word, a validation, a plan. */
+/* Writes the rarer records: a checkpoint, a validation, a plan. */
 static void now_and_then(struct controller *c)
 {
 	struct msg_see_validation v = { c->run.committed, 3, 0 };
@@ -208,7 +210,7 @@ static struct controller *begin(void)
 	return c;
 }
 
-/* Bytes of the file and of what it will take up of the log. */
+/* Returns the bytes of the database file and of the part of its log not yet merged. */
 static double size_of(const struct controller *c, const char *tail)
 {
 	struct stat st;
@@ -223,7 +225,8 @@ static double in_use(void)
 	return (double)mallinfo2().uordblks;
 }
 
-/* Another controller that goes on with the run. Seconds that it took to know what it must. */
+/* Starts another controller that resumes the run. Returns the seconds that it took to read what
+ * it needs. */
 static double take_over(struct controller *c, struct controller **next)
 {
 	int64_t begun = clock_monotonic_us();
@@ -300,7 +303,8 @@ static uint64_t first_kept(const struct controller *c)
 	return c->run.history.curves.n_history ? c->run.history.curves.history[0].iteration : 0;
 }
 
-/* What is kept for consoles: the newest, at least as many as they are told of, and not all. */
+/* The controller keeps only the newest iterations for consoles, but at least as many as it
+ * sends to a new console. */
 static void the_newest_is_remembered(void **state)
 {
 	struct controller *c = begin();
@@ -336,7 +340,8 @@ static void the_newest_is_remembered(void **state)
 	free(c);
 }
 
-/* Files for other tools are of the newest plans; a folder that refuses one does not end the run. */
+/* Only the newest plans have files for other tools. A folder that cannot be written does not
+ * end the run. */
 static void the_newest_plans_have_files(void **state)
 {
 	struct controller *c = begin();

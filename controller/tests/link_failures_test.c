@@ -1,5 +1,5 @@
-/* Tests a cut link between two living nodes: its microbatches are rerouted, or one end is removed.
- */
+/* link_failures_test.c - a cut link between two living nodes: its microbatches are rerouted, or
+ * one end is removed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

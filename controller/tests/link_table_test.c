@@ -1,4 +1,5 @@
-/* Tests how measured links become delays and JSON, and how unknown links are estimated. */
+/* link_table_test.c - how measured links become delays and JSON, and how unknown links are
+ * estimated. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* Who is waited for, tried again and when, which links are taken for cut, which plans are waited for:
- * at times that the test gives. */
+/* members_test.c - which nodes are awaited and when they are tried again, which links count as
+ * cut, and which plans are awaited. The test sets the time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -44,7 +44,8 @@ static void make_cluster(struct controller *c)
 		c->run.cluster->delay_s[i] = 0.05;
 }
 
-/* All live, two a stage, between iterations. Who is sent something does not get it. */
+/* Returns a controller between iterations, with two live nodes in each stage. Messages to nodes
+ * are lost. */
 static struct controller *made(void)
 {
 	struct controller *c = controller_new();
@@ -89,7 +90,7 @@ static void unmake(struct controller *c)
 	free(c);
 }
 
-/* All are heard meanwhile. */
+/* Sets the time. All nodes are heard meanwhile. */
 static void at(struct controller *c, int64_t now_us)
 {
 	c->run.now_us = now_us;
@@ -101,7 +102,7 @@ static void at(struct controller *c, int64_t now_us)
 
 /* ---- tried again ---- */
 
-/* Its stage has no living copy: every try fails. */
+/* Returns a node whose stage has no living copy, so that every attempt to join fails. */
 static struct member *stranded(struct controller *c)
 {
 	struct member *m = &c->members.list[5];
@@ -145,7 +146,7 @@ static void refuse_copy(struct controller *c, struct member *m)
 	assert_int_equal(m->state, NODE_JOINING);
 }
 
-/* Stage 2 has one replica, which is behind a link for minutes; then not. */
+/* Stage 2 has one replica, first behind a link that takes minutes, then without that delay. */
 static void who_came_after_the_first_plan_gets_a_place(void **state)
 {
 	struct controller *c = made();
@@ -185,12 +186,12 @@ static void each_refused_copy_is_tried_later(void **state)
 	for (int i = 1; i < 10; i++) {
 		c->run.now_us = now;
 		refuse_copy(c, m);
-		wait = i <= 6 ? 2 * wait : wait; /* a minute at most */
+		wait = i <= 6 ? 2 * wait : wait; /* at most a minute */
 		assert_false(tried(c, now + wait));
 		assert_true(tried(c, now + wait + 1));
 		now += wait + 1;
 	}
-	members_set(&c->run, m, NODE_LIVE, ""); /* it was at work again */
+	members_set(&c->run, m, NODE_LIVE, ""); /* the node worked in between */
 	members_set(&c->run, m, NODE_JOINING, "");
 	m->assigned.at_us = now;
 	assert_true(tried(c, now + SECOND + 1));
@@ -214,7 +215,7 @@ static void so_is_a_copy_that_was_left_behind(void **state)
 
 /* ---- cut links ---- */
 
-/* Something was to be expected within 0.25 s. */
+/* Node `from` reports a missing input that was expected within 0.25 s. */
 static void says_stuck(struct controller *c, uint16_t from, uint16_t to, uint32_t ms)
 {
 	struct msg_stuck s = { to, ms, 250 };
@@ -248,7 +249,7 @@ static double *delay(const struct controller *c, int from, int to)
 	return &c->run.cluster->delay_s[from * NODES + to];
 }
 
-/* Both ways, and for those who plan; no node is lost. */
+/* The link counts as cut in both directions and in the planner's cluster. No node is dropped. */
 static void a_link_between_stages_is_not_there(void **state)
 {
 	struct controller *c = made();
@@ -273,7 +274,7 @@ static void it_is_believed_once_nobody_complains(void **state)
 	*delay(c, 1, 3) = 0.07;
 	says_stuck(c, 1, 3, 750);
 	at(c, START);
-	*delay(c, 3, 1) = 0.09; /* somebody thinks to know it */
+	*delay(c, 3, 1) = 0.09; /* a stale measurement of the link */
 	at(c, START + 100000);
 	assert_true(*delay(c, 3, 1) < 0);
 	at(c, START + 300000);
@@ -287,7 +288,7 @@ static void it_is_believed_once_nobody_complains(void **state)
 	unmake(c);
 }
 
-/* Of who is not heard nobody knows whether it would complain. */
+/* A silent node might complain as well, but its report cannot arrive. */
 static void not_while_one_of_them_is_silent(void **state)
 {
 	struct controller *c = made();
@@ -328,12 +329,13 @@ static void each_time_later(void **state)
 
 	(void)state;
 	assert_true(second > first * 3 / 2 && third > second * 3 / 2);
-	/* It was well for long */
+	/* The link had worked for long */
 	assert_true(believed_after(c, START + 5000 * (int64_t)SECOND) < second);
 	unmake(c);
 }
 
-/* Not heard here either, it is not cut off: it may be dead, and is found so. */
+/* A node that the controller does not hear either is not cut off. It may be dead, and the
+ * failure detector decides that. */
 static void who_is_silent_altogether_is_not_cut_off(void **state)
 {
 	struct controller *c = made();
@@ -349,7 +351,8 @@ static void who_is_silent_altogether_is_not_cut_off(void **state)
 	unmake(c);
 }
 
-/* Three times as long as was to be expected, and as long as words may be late. */
+/* Silence of three times the expected time, and as long as heartbeats may be late, is needed to
+ * suspect a link. */
 static void a_link_on_which_something_moved_lately_is_well(void **state)
 {
 	struct msg_stuck s = { 3, 449, 100 };
@@ -380,7 +383,7 @@ static void what_waited_for_one_that_was_away_is_no_cut(void **state)
 	struct controller *c = made();
 
 	(void)state;
-	for (int from = 1; from <= 3; from += 2) { /* whoever of the two was away */
+	for (int from = 1; from <= 3; from += 2) { /* whichever end was away */
 		c->members.list[1].since_us = c->members.list[3].since_us = 0;
 		c->members.list[from].since_us = START;
 		says_stuck(c, 1, 3, 60000);
@@ -392,7 +395,8 @@ static void what_waited_for_one_that_was_away_is_no_cut(void **state)
 	unmake(c);
 }
 
-/* Their sum needs it. Who tells harms itself. */
+/* Two replicas need their link for the sum, so one must leave. The node that complains is
+ * removed, so a false complaint harms only its sender. */
 static void of_two_replicas_one_is_out(void **state)
 {
 	struct controller *c = made();
@@ -415,7 +419,8 @@ static void keeps(struct controller *c, int node, int stage)
 	c->members.list[node].copy.iterations = c->run.committed;
 }
 
-/* Without it a copy of its weights takes its place; all others would have to go instead. */
+/* All other nodes are cut off from the stage's last replica. If a copy of its weights exists,
+ * the copy replaces it. Otherwise all other nodes would have to leave. */
 static void a_last_replica_that_all_are_cut_off_from_goes_if_there_is_a_copy(void **state)
 {
 	struct controller *c = made();
@@ -437,7 +442,7 @@ static void a_last_replica_that_all_are_cut_off_from_goes_if_there_is_a_copy(voi
 	unmake(c);
 }
 
-/* Its own stage has another, the one that it keeps a copy of has none. */
+/* The node's own stage has another replica, but the stage whose copy it keeps has none. */
 static void who_keeps_the_only_copy_stays(void **state)
 {
 	struct controller *c = made();
@@ -451,7 +456,8 @@ static void who_keeps_the_only_copy_stays(void **state)
 	unmake(c);
 }
 
-/* Where there is no plan without the link: of two alike the one that told, but not a stage's last. */
+/* If no plan avoids the link, the end that complained is removed, unless it is the last of its
+ * stage. */
 static void no_plan_without_it_costs_one_end(void **state)
 {
 	for (int last = 0; last < 2; last++) {
@@ -470,7 +476,7 @@ static void no_plan_without_it_costs_one_end(void **state)
 	}
 }
 
-/* Sums do not get to it. */
+/* Sums do not reach the copy. */
 static void a_copy_behind_a_cut_link_is_given_up(void **state)
 {
 	struct controller *c = made();
@@ -486,7 +492,7 @@ static void a_copy_behind_a_cut_link_is_given_up(void **state)
 	unmake(c);
 }
 
-/* Who fetches its stage gets it from one that it reaches. */
+/* A joiner fetches its stage from a node that it can reach. */
 static void a_joiner_fetches_by_other_links(void **state)
 {
 	struct controller *c = made();
@@ -500,7 +506,7 @@ static void a_joiner_fetches_by_other_links(void **state)
 	m->state = NODE_SYNCING;
 	m->assigned.at_us = START;
 	*delay(c, 2, 5) = 0.01;
-	assert_false(copies_fetch(&c->members, m, 1)); /* nobody hears the order */
+	assert_false(copies_fetch(&c->members, m, 1)); /* the order reaches no node */
 	assert_int_equal(m->assigned.source, 2);
 	says_stuck(c, 5, 2, 750);
 	at(c, START);
@@ -512,7 +518,8 @@ static void a_joiner_fetches_by_other_links(void **state)
 
 /* ---- copies ---- */
 
-/* Of two that can spare themselves as well, who belongs to the stage, however near the other. */
+/* If two nodes can keep a copy equally well, the node that belongs to the stage keeps it,
+ * however near the other is. */
 static void who_belongs_there_keeps_a_copy(void **state)
 {
 	for (int home = 2; home <= 5; home += 3) {
@@ -551,7 +558,7 @@ static void who_has_slow_links_does_not_go_home(void **state)
 	assert_int_equal(c->weights.rebalance.next_us, 0);
 	c->members.list[2].links.ratio = 1;
 	rebalance_turn(&c->weights);
-	assert_true(c->weights.rebalance.next_us > 0); /* it was tried: nobody hears */
+	assert_true(c->weights.rebalance.next_us > 0); /* an order was tried, and reached no node */
 	for (int k = 0; k < 2; k++) {
 		c->weights.rebalance.pair[k] = &c->members.list[2 * k];
 		c->weights.rebalance.pair[k]->copy.stage = !k;
@@ -559,7 +566,7 @@ static void who_has_slow_links_does_not_go_home(void **state)
 	}
 	rebalance_turn(&c->weights);
 	assert_ptr_equal(c->weights.rebalance.pair[0], &c->members.list[0]);
-	c->members.list[0].links.ratio = 4; /* meanwhile */
+	c->members.list[0].links.ratio = 4; /* while links are slow */
 	rebalance_turn(&c->weights);
 	assert_null(c->weights.rebalance.pair[0]);
 	unmake(c);
@@ -567,7 +574,7 @@ static void who_has_slow_links_does_not_go_home(void **state)
 
 /* ---- plans ---- */
 
-/* To what was asked last; others may come before it. */
+/* Waits for the answer to the newest request. Answers to earlier requests may arrive first. */
 static void answer(struct controller *c)
 {
 	struct pollfd fd = { planner_fd(c->planning.planner), POLLIN, 0 };
@@ -579,7 +586,8 @@ static void answer(struct controller *c)
 	}
 }
 
-/* Nobody else asks: the node did not die, it moved and could not stay. */
+/* A plan is useless because its node moved away and could not stay. No death requests another
+ * plan, so the controller must. */
 static void a_plan_that_is_of_no_use_is_made_anew(void **state)
 {
 	struct controller *c = made();
@@ -589,7 +597,7 @@ static void a_plan_that_is_of_no_use_is_made_anew(void **state)
 	answer(c);
 	c->run.plan = c->planning.pending;
 	c->planning.pending = NULL;
-	c->planning.wanted_id = 0; /* the refinement is over */
+	c->planning.wanted_id = 0; /* the search for better plans is over */
 	c->members.list[5].is_replica = false;
 	c->members.list[5].state = NODE_JOINING;
 	c->run.phase = PHASE_PLANNING;
@@ -611,14 +619,14 @@ static void the_first_answer_is_waited_for(void **state)
 	(void)state;
 	assert_false(replan_awaited(&c->planning));
 	replan(&c->planning, "a test");
-	/* The first iteration waits for its plan anyway */
+	/* The first iteration has to wait for its plan */
 	assert_false(replan_awaited(&c->planning));
 	answer(c);
 	c->run.plan = c->planning.pending;
 	c->planning.pending = NULL;
 	assert_non_null(c->run.plan);
 	c->run.unit_s = 1e3;
-	assert_false(replan_awaited(&c->planning)); /* what refines it may come later */
+	assert_false(replan_awaited(&c->planning)); /* a better plan may arrive later */
 	replan(&c->planning, "a node was lost");
 	assert_true(replan_awaited(&c->planning));
 	answer(c);
@@ -639,7 +647,8 @@ static void short_iterations_do_not_wait(void **state)
 	c->planning.pending = NULL;
 	iteration_s = c->run.plan->plan->predicted.iteration_s;
 	replan(&c->planning, "a node was lost");
-	c->run.unit_s = 1.21 / iteration_s; /* the planner takes 0.06 s, a twentieth */
+	/* the planner takes 0.06 s, a twentieth of an iteration */
+	c->run.unit_s = 1.21 / iteration_s;
 	assert_true(replan_awaited(&c->planning));
 	c->run.unit_s = 1.19 / iteration_s;
 	assert_false(replan_awaited(&c->planning));
@@ -649,9 +658,9 @@ static void short_iterations_do_not_wait(void **state)
 	unmake(c);
 }
 
-/* ---- at the beginning ---- */
+/* ---- the first iteration ---- */
 
-/* All but node 5 have built their stages. */
+/* Returns a controller that gathers: all nodes but 5 have built their stages. */
 static struct controller *gathering(void)
 {
 	struct controller *c = made();
@@ -704,7 +713,8 @@ static void it_does_not_wait_for_ever(void **state)
 	assert_true(begins(c, START + 60 * SECOND));
 	for (int i = 0; i < NODES; i++)
 		assert_int_equal(c->members.list[i].is_replica, i != 5);
-	assert_int_equal(c->members.list[5].state, NODE_SYNCING); /* it joins when it can */
+	/* node 5 joins once it is ready */
+	assert_int_equal(c->members.list[5].state, NODE_SYNCING);
 	unmake(c);
 }
 

@@ -1,4 +1,5 @@
-/* The command line: what is wrong is named. */
+/* options_test.c - the command line is read correctly, and error messages name the wrong
+ * option. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,9 +25,10 @@ static int parse(struct options *o, struct error *err, char **argv)
 
 static void what_is_given_is_taken(void **state)
 {
-	char *argv[] = { NEEDED, "--agents", "9", "--stages", "3,3,3", "--skip", "1/3", "--corpus", "x",
-			 "y", "--at", "10:kill:4", "--at", "20:pause", "--format", "jsonl",
-			 "--time-scale", "0", NULL };
+	char *argv[] = { NEEDED,   "--agents",     "9",        "--stages", "3,3,3",
+			 "--skip", "1/3",          "--corpus", "x",        "y",
+			 "--at",   "10:kill:4",    "--at",     "20:pause", "--format",
+			 "jsonl",  "--time-scale", "0",        NULL };
 	struct options o;
 	struct error err;
 
@@ -51,7 +53,9 @@ static void what_is_given_is_taken(void **state)
 static void a_baseline_is_named(void **state)
 {
 	char *argv[] = { NEEDED, "--algorithm", "dtfm", "--skip", "0", "--at", "5:skip:0", NULL };
-	char *skips[] = { NEEDED, "--algorithm=dtfm-skip", "--skip", "2/6", "--at", "5:skip:3", NULL };
+	char *skips[] = {
+		NEEDED, "--algorithm=dtfm-skip", "--skip", "2/6", "--at", "5:skip:3", NULL
+	};
 	char *none[] = { NEEDED, NULL };
 	struct options o;
 	struct error err;
@@ -78,8 +82,13 @@ static void refuse(char **argv, const char *says)
 
 static void what_a_run_may_go_on_with(void **state)
 {
-	char *argv[] = { "controller", "--resume", "d", "--key", "k", "--admitted", "a",
-			 "--iterations", "9", "--checkpoint-every", "0", "--silence-ms", "900", NULL };
+	char *argv[] = { "controller", "--resume",
+			 "d",          "--key",
+			 "k",          "--admitted",
+			 "a",          "--iterations",
+			 "9",          "--checkpoint-every",
+			 "0",          "--silence-ms",
+			 "900",        NULL };
 	struct options o;
 	struct error err;
 
@@ -112,7 +121,8 @@ static void what_is_wrong_is_named(void **state)
 	refuse((char *[]){ NEEDED, "--format", "xml", NULL }, "--format");
 	refuse((char *[]){ NEEDED, "--wire", "fp16", NULL }, "--wire");
 	refuse((char *[]){ NEEDED, "--algorithm", "fastest", NULL }, "--algorithm");
-	refuse((char *[]){ NEEDED, "--algorithm", "dtfm", "--skip", "2", NULL }, "dtfm visits every stage");
+	refuse((char *[]){ NEEDED, "--algorithm", "dtfm", "--skip", "2", NULL },
+	       "dtfm visits every stage");
 	refuse((char *[]){ NEEDED, "--skip", "2", "--cluster", "f", "--algorithm", "dtfm", NULL },
 	       "dtfm visits every stage");
 	refuse((char *[]){ NEEDED, "--algorithm", "dtfm", "--at", "7:skip:1", NULL }, "7:skip:1");
@@ -121,7 +131,8 @@ static void what_is_wrong_is_named(void **state)
 	refuse((char *[]){ NEEDED, "--time-scale", "nan", NULL }, "--time-scale");
 	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
 		refuse((char *[]){ "controller", "--resume", "d", "--key", "k", "--admitted", "a",
-				   "--iterations", "9", (char *)kept[i][0], (char *)kept[i][1], NULL },
+				   "--iterations", "9", (char *)kept[i][0], (char *)kept[i][1],
+				   NULL },
 		       kept[i][0]);
 	refuse((char *[]){ "controller", "--resume", "d", "--key", "k", "--admitted", "a",
 			   "--overlap-sync", NULL }, "--overlap-sync");

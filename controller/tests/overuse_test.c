@@ -1,4 +1,5 @@
-/* What one admitted key can make the controller do, write and keep: so much, whatever it sends. */
+/* overuse_test.c - a node with an admitted key sends far too much. The controller must bound
+ * its own work, journal and memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +18,7 @@
 
 enum { HOSTILE = 4 };
 
-/* ---- by themselves ---- */
+/* ---- single modules ---- */
 
 static void a_budget_comes_back_with_time(void **state)
 {
@@ -52,7 +53,8 @@ static void a_number_is_new_once(void **state)
 	number_set_fini(&o);
 }
 
-/* About one node, whatever the reason; of the others all are told, and of that one how many were not. */
+/* The journal limits the notes about one node, whatever their reason, and counts the omitted
+ * ones. Notes about other nodes are complete. */
 static void a_node_fills_no_journal(void **state)
 {
 	struct controller *c = controller_new();
@@ -81,7 +83,7 @@ static void a_node_fills_no_journal(void **state)
 	free(c);
 }
 
-/* ---- to a whole controller ---- */
+/* ---- a whole controller ---- */
 
 static uint32_t times(const char *journal, const char *words)
 {
@@ -94,14 +96,15 @@ static uint32_t times(const char *journal, const char *words)
 
 static struct world *at_work(void)
 {
-	const char *options[] = { "--eval-every", "0", "--emulate", "regions", "--time-scale", "1", NULL };
+	const char *options[] = { "--eval-every", "0", "--emulate", "regions",
+				  "--time-scale", "1", NULL };
 	struct world *w = world_new(options);
 
 	WORLD_UNTIL(w, w->committed >= 2 && world_all_live(w));
 	return w;
 }
 
-/* All that it has said until now was heard. */
+/* Waits until the controller has read everything that the player sent. */
 static void is_heard(struct world *w)
 {
 	uint64_t next = w->committed + 2;
@@ -112,7 +115,8 @@ static void is_heard(struct world *w)
 static void troubles_without_end(void **state)
 {
 	struct world *w = at_work();
-	struct msg m = { .type = MSG_TROUBLE, .u.trouble = { .refused_node = -1, .text = "I cannot stop" } };
+	struct msg m = { .type = MSG_TROUBLE,
+			 .u.trouble = { .refused_node = -1, .text = "I cannot stop" } };
 
 	(void)state;
 	for (int i = 0; i < 60; i++)
@@ -131,9 +135,11 @@ static void links_that_contradict_themselves(void **state)
 	struct msg m = { .type = MSG_LINKS, .u.links = { 40, links } };
 
 	(void)state;
-	/* However often a message says it, it is said once. */
+	/* A repeated message is written once. */
 	for (int i = 0; i < 40; i++)
-		links[i] = (struct msg_link){ .from = HOSTILE, .to = 0, .measured_delay_s = 40 * p->emulates_s[0] };
+		links[i] = (struct msg_link){ .from = HOSTILE,
+					      .to = 0,
+					      .measured_delay_s = 40 * p->emulates_s[0] };
 	visitor_send(&p->v, &m, POST_RELIABLE);
 	is_heard(w);
 	assert_null(strstr(w->console.journal, "link n04>n00"));
@@ -145,7 +151,7 @@ static void links_that_contradict_themselves(void **state)
 	world_free(w);
 }
 
-/* A microbatch that comes by. */
+/* Returns a route through the player's node. */
 static const struct route *way_of(const struct player *p)
 {
 	for (uint32_t i = 0; i < p->n_ways; i++)
@@ -162,7 +168,8 @@ static int count_mine(void *context, const struct store_task *t)
 	return 0;
 }
 
-/* What it says again and again, or of tasks that are not its own, is neither kept nor recorded. */
+/* The controller neither keeps nor records repeated events, or events of tasks that are not the
+ * sender's. */
 static void events_without_end(void **state)
 {
 	const char *options[] = { "--eval-every", "0", NULL };
@@ -180,10 +187,14 @@ static void events_without_end(void **state)
 	WORLD_UNTIL(w, w->committed == 2 && p->iteration == 3);
 	way = way_of(p);
 	for (uint32_t i = 0; i < 16; i++)
-		events[i] = (struct msg_task_event){ .type = WORK_STARTS, .kind = i % 2 ? TASK_FORWARD : TASK_BACKWARD,
-						     .node = HOSTILE, .microbatch = way->microbatch, .blocker = UINT32_MAX,
+		events[i] = (struct msg_task_event){ .type = WORK_STARTS,
+						     .kind = i % 2 ? TASK_FORWARD : TASK_BACKWARD,
+						     .node = HOSTILE,
+						     .microbatch = way->microbatch,
+						     .blocker = UINT32_MAX,
 						     .attempt = way->attempt + (i % 4 > 1 ? i : 0),
-						     .at_us = clock_monotonic_us(), .arrived_us = clock_monotonic_us() };
+						     .at_us = clock_monotonic_us(),
+						     .arrived_us = clock_monotonic_us() };
 	m.u.report = (struct msg_report){ .iteration = 3, .n_events = 16, .events = events };
 	for (int i = 0; i < 100; i++)
 		visitor_send(&p->v, &m, POST_RELIABLE);
@@ -217,10 +228,15 @@ static int32_t compare(struct visitor *v, struct world *w)
 	static uint64_t id = 1000;
 	struct msg m = { .type = MSG_COMMAND };
 
-	m.u.command = (struct msg_command){ .id = ++id, .verb = COMMAND_COMPARE, .node = -1, .peer = -1, .value = 1,
+	m.u.command = (struct msg_command){ .id = ++id,
+					    .verb = COMMAND_COMPARE,
+					    .node = -1,
+					    .peer = -1,
+					    .value = 1,
 					    .text = "best" };
 	visitor_send(v, &m, POST_RELIABLE);
-	for (int64_t give_up = clock_monotonic_us() + 30000000; v->answered != id && clock_monotonic_us() < give_up;) {
+	for (int64_t give_up = clock_monotonic_us() + 30000000;
+	     v->answered != id && clock_monotonic_us() < give_up;) {
 		visitor_turn(v);
 		world_turn(w);
 	}
@@ -228,7 +244,7 @@ static int32_t compare(struct visitor *v, struct world *w)
 	return v->status;
 }
 
-/* Of one key; another's are made. */
+/* Comparisons for one key are limited. Those for another key are still made. */
 static void comparisons_without_end(void **state)
 {
 	struct world *w = at_work();

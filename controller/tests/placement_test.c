@@ -1,3 +1,5 @@
+/* placement_test.c - which free place a joining node gets, and which nodes are near enough for
+ * its sums. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,8 +15,8 @@
 
 enum { NODES = 6 };
 
-/* Stages 0 (nodes 0, 1), 1 (2, 3) and 2 (4); node 5 joins. A sum's exchange takes 10 s, but a
- * thousand between nodes 3 and 5. */
+/* Returns a controller with stages 0 (nodes 0, 1), 1 (2, 3) and 2 (4), which node 5 joins. An
+ * exchange of a sum takes 10 s, but a thousand between nodes 3 and 5. */
 static struct controller *made(double iteration_s, double sync_s)
 {
 	static const int stages[NODES] = { 0, 0, 1, 1, 2, 1 };
@@ -63,7 +65,7 @@ static void far_replicas_are_no_company(void **state)
 	assert_false(placement_near(&c->members, m, 1));
 	assert_true(placement_near(&c->members, m, 0) && placement_near(&c->members, m, 2));
 	assert_int_equal(placement_for(&c->members, m, 2), 2);
-	/* All nodes are here, so no place is free */
+	/* All nodes are present, so no place is free */
 	assert_int_equal(placement_for(&c->members, m, 1), -1);
 	c->members.list[3].is_replica = false; /* an absent replica does not count */
 	assert_true(placement_near(&c->members, m, 1));

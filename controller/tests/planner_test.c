@@ -1,4 +1,5 @@
-/* The planning thread: answers come, newer requests overtake, stopping never hangs. */
+/* planner_test.c - the planning thread: answers arrive, newer requests cancel older ones, and
+ * stopping never hangs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -69,7 +70,7 @@ static void an_answer_comes_with_its_trace(void **state)
 	cluster_free(c);
 }
 
-/* With a data node out, the others send its microbatches. */
+/* If a data node is excluded, the other data nodes send its microbatches. */
 static void excluded_nodes_stay_out(void **state)
 {
 	struct cluster *c = make_cluster();
@@ -88,13 +89,14 @@ static void excluded_nodes_stay_out(void **state)
 	for (int i = 0; i < a->plan->n_microbatches; i++)
 		for (int h = 0; h < a->plan->microbatches[i].length; h++)
 			assert_false(excluded[a->plan->microbatches[i].path[h]]);
-	/* Nothing is skipped: the plain model, its stages in their order. */
+	/* No stage is skipped: the plain model with its stages in order. */
 	for (int i = 0; i < a->plan->n_microbatches; i++)
 		for (int h = 1; h < a->plan->microbatches[i].length; h++)
 			assert_int_equal(a->plan->microbatches[i].path[h] / 3, h);
 	planned_free(a);
 	for (int i = 3; i < 6; i++)
-		excluded[i] = true; /* a whole stage: nothing can be planned, and it says so */
+		/* without a whole stage no plan exists, and the answer reports that */
+		excluded[i] = true;
 	planner_ask(p, c, &q);
 	a = wait_for(p);
 	assert_null(a->plan);
@@ -107,7 +109,9 @@ static void excluded_nodes_stay_out(void **state)
 static void the_newest_request_is_answered_and_stopping_cancels(void **state)
 {
 	struct cluster *c = make_cluster();
-	struct planner_request q = { .kind = PLANNER_RUN, .path_length = 2, .budget_s = 600, .seed = 1 };
+	struct planner_request q = {
+		.kind = PLANNER_RUN, .path_length = 2, .budget_s = 600, .seed = 1
+	};
 	struct planner *p;
 	struct planned *a;
 	uint64_t last = 0;
@@ -117,7 +121,7 @@ static void the_newest_request_is_answered_and_stopping_cancels(void **state)
 	for (int i = 0; i < 20; i++)
 		last = planner_ask(p, c, &q);
 	q.budget_s = 0.01;
-	last = planner_ask(p, c, &q); /* cancels the long ones */
+	last = planner_ask(p, c, &q); /* cancels the long searches */
 	do {
 		a = wait_for(p);
 		if (a->request != last) {
@@ -129,11 +133,11 @@ static void the_newest_request_is_answered_and_stopping_cancels(void **state)
 	planned_free(a);
 	q.budget_s = 600;
 	planner_ask(p, c, &q);
-	planner_stop(p); /* does not take ten minutes */
+	planner_stop(p); /* returns long before ten minutes have passed */
 	cluster_free(c);
 }
 
-/* Unequal and unplaced, so that DT-FM's placing takes a while. */
+/* Returns an unequal cluster without placement, so that DT-FM's placement takes a while. */
 static struct cluster *make_unplaced(void)
 {
 	struct cluster *c = cluster_alloc(40, 4, true);
@@ -155,14 +159,21 @@ static struct cluster *make_unplaced(void)
 	return c;
 }
 
-/* Or after it, from the beginning. */
+/* A run interrupts the search for a baseline, which then restarts or continues and is not lost. */
 static void a_run_does_not_wait_for_a_baseline_and_loses_none(void **state)
 {
 	struct cluster *c = make_unplaced();
-	struct planner_request baseline = { .kind = PLANNER_BASELINE, .algorithm = PLAN_DTFM, .path_length = 4,
-					    .free_assignment = true, .budget_s = 600, .seed = 1 };
-	struct planner_request run = { .kind = PLANNER_RUN, .path_length = 2, .free_assignment = true,
-				       .budget_s = 0.01, .seed = 1 };
+	struct planner_request baseline = { .kind = PLANNER_BASELINE,
+					    .algorithm = PLAN_DTFM,
+					    .path_length = 4,
+					    .free_assignment = true,
+					    .budget_s = 600,
+					    .seed = 1 };
+	struct planner_request run = { .kind = PLANNER_RUN,
+				       .path_length = 2,
+				       .free_assignment = true,
+				       .budget_s = 0.01,
+				       .seed = 1 };
 	const struct timespec begins = { .tv_nsec = 20000000 };
 	struct planned *alone, *a;
 	struct planner *p;
@@ -218,21 +229,26 @@ static void assert_straight(const struct plan *p)
 			assert_int_equal(a->path[h] / 3, h);
 		for (int k = 0; k < i; k++)
 			if (p->microbatches[k].data_node == a->data_node)
-				assert_memory_equal(p->microbatches[k].path, a->path, 3 * sizeof(int));
+				assert_memory_equal(p->microbatches[k].path, a->path,
+						    3 * sizeof(int));
 	}
 }
 
-/* Every baseline plans for a run, also without some nodes, and first come, first served. */
+/* Every baseline can plan a run, also without some nodes. Requests are answered in order. */
 static void baselines_plan_a_run(void **state)
 {
-	static const enum plan_algorithm all[] = { PLAN_DTFM, PLAN_DTFM_SKIP, PLAN_NO_TC2, PLAN_CBS };
+	static const enum plan_algorithm all[] = { PLAN_DTFM, PLAN_DTFM_SKIP, PLAN_NO_TC2,
+						   PLAN_CBS };
 	struct cluster *c = make_cluster();
 	bool excluded[NODES] = { [4] = true };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-		struct planner_request q = { .kind = PLANNER_RUN, .algorithm = all[i], .budget_s = 60,
-					     .path_length = all[i] == PLAN_DTFM ? 3 : 2, .seed = 1,
+		struct planner_request q = { .kind = PLANNER_RUN,
+					     .algorithm = all[i],
+					     .budget_s = 60,
+					     .path_length = all[i] == PLAN_DTFM ? 3 : 2,
+					     .seed = 1,
 					     .stand_in = STAND_IN_BEST,
 					     .excluded = excluded };
 		struct planned *a = plan_once(c, &q);
@@ -248,7 +264,8 @@ static void baselines_plan_a_run(void **state)
 	cluster_free(c);
 }
 
-/* Stage 1 reaches one node of stage 2 only: there are ways through all stages, and no straight pipelines. */
+/* Returns a cluster in which stage 1 reaches one node of stage 2 only. Routes through all
+ * stages exist, but no straight pipelines. */
 static struct cluster *make_narrow(void)
 {
 	struct cluster *c = make_cluster();
@@ -259,7 +276,8 @@ static struct cluster *make_narrow(void)
 	return c;
 }
 
-/* Where a baseline has no plan that is its own, another's is used only as far as that was allowed, and it says so. */
+/* If a baseline has no plan of its own, another algorithm's plan is used only as far as the
+ * request allows, and the answer says that. */
 static void who_stands_in_is_said(void **state)
 {
 	struct cluster *c = make_narrow();
@@ -284,7 +302,7 @@ static void who_stands_in_is_said(void **state)
 	cluster_free(c);
 }
 
-/* Its budget ends a baseline's search: what it has by then, or paths at random. */
+/* When its budget ends, a baseline returns its best plan so far, or random paths. */
 static void a_budget_ends_a_baseline(void **state)
 {
 	struct cluster *c = make_cluster(), *unplaced = make_unplaced();
@@ -294,14 +312,16 @@ static void a_budget_ends_a_baseline(void **state)
 
 	(void)state;
 	is_by(a, "dtfm-skip");
-	assert_string_equal(a->instead, "cbs finds no paths of its own in 1e-09 s: dtfm-skip's stand in");
+	assert_string_equal(a->instead,
+			    "cbs finds no paths of its own in 1e-09 s: dtfm-skip's stand in");
 	planned_free(a);
 	q.algorithm = PLAN_DTFM;
 	q.path_length = 4;
 	q.free_assignment = true;
 	a = plan_once(unplaced, &q);
 	is_by(a, "dtfm");
-	assert_string_equal(a->instead, "dtfm used up its 1e-09 s (--budget): the best it had by then");
+	assert_string_equal(a->instead,
+			    "dtfm used up its 1e-09 s (--budget): the best it had by then");
 	planned_free(a);
 	cluster_free(c);
 	cluster_free(unplaced);

@@ -220,7 +220,7 @@ static void report_node(struct player *p, int node)
 	say(p, &m);
 }
 
-/* Returns the hash of a slice's sum as p computes it. */
+/* Returns the hash of a slice's sum as player p computes it. */
 static uint64_t slice_hash(const struct player *p, const struct msg_reduce *m, uint32_t slice)
 {
 	bool other = m->iteration >= FAULTS_FROM && has_fault(p, OTHER_SLICE) &&
@@ -229,7 +229,7 @@ static uint64_t slice_hash(const struct player *p, const struct msg_reduce *m, u
 	return 1000 * m->iteration + slice + other;
 }
 
-/* Returns the node of its stage that delays the sum, as the player sees it; PLAYERS: none. */
+/* Returns the node of its stage that delays the sum, as far as the player knows; PLAYERS: none. */
 static uint16_t holder(const struct player *p, const struct msg_reduce *m)
 {
 	for (uint32_t i = 0; m->iteration >= FAULTS_FROM && i < m->n_nodes; i++)
@@ -271,8 +271,8 @@ static void reduce(struct player *p, const struct msg_reduce *m)
 	say(p, &said);
 }
 
-/* Returns true if all its microbatches are counted. A faulty player that reports otherwise has
- * counted them too. */
+/* Returns true if the player has counted all its microbatches. A faulty player that reports
+ * otherwise has counted them too. */
 static bool has_counted_all(const struct player *p)
 {
 	for (uint32_t i = 0; i < p->n_ways; i++)
@@ -443,7 +443,7 @@ static void player_knows(struct player *p, const struct msg_peer *peer)
 	p->knows[peer->node] = memcmp(peer->key, none, sizeof(none)) != 0;
 }
 
-/* All nodes are side by side. */
+/* Reports measurements of a cluster whose nodes are next to each other. */
 static void measure(struct player *p, const struct msg_measure *m)
 {
 	struct msg said = { .type = MSG_MEASURED };

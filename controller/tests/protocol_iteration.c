@@ -357,7 +357,7 @@ static bool sum_missing(const struct p_run *r)
 	return false;
 }
 
-/* Counts the reports of dead nodes too. */
+/* Returns true if the reported sums of the stage differ. Reports of dead nodes count too. */
 static bool sums_differ(const struct p_run *r, int stage)
 {
 	return (r->s.sums_told[stage] & 3) == 3;
@@ -478,7 +478,7 @@ void p_kill_node(struct p_run *r, struct p_node *x)
 
 	r->s.deaths--;
 	p_end_process(x);
-	if (summed && x->reduced) /* its report counts until its death is noticed */
+	if (summed && x->reduced) /* the node's report counts until its death is noticed */
 		x->wrong = before.nodes[x - r->s.nodes].wrong;
 	if (x->copy_reduced)
 		x->copy_wrong = before.nodes[x - r->s.nodes].copy_wrong;

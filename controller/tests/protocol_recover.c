@@ -109,7 +109,7 @@ struct p_node *p_taker_of(struct p_run *r, int stage)
 		struct p_node *x = &r->s.nodes[i];
 
 		if (p_is_keeper(x, stage) && x->alive && x->stage != stage)
-			/* there is at most one; a living replica would return by itself */
+			/* at most one such node exists; a living replica would return by itself */
 			holder = x;
 	}
 	if (!holder || can_spare(r, holder))
@@ -132,7 +132,7 @@ void p_take_over(struct p_run *r, int stage)
 	if (n > 0) {
 		struct p_node *other = &r->s.nodes[away[p_choose(r, n)]];
 
-		p_end_process(other); /* it lost its place, and behaves like a new process */
+		p_end_process(other); /* this node lost its place, and behaves like a new process */
 		other->stage = x->stage;
 	}
 	x->stage = (uint8_t)stage;

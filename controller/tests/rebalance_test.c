@@ -1,4 +1,5 @@
-/* Tests how moved nodes return to their stages: which pair, when, and what prevents it. */
+/* rebalance_test.c - how moved nodes return to their stages: which pair, when, and what
+ * prevents it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +13,7 @@
 
 enum { COMMITTED = 7 };
 
-/* Messages to the nodes wait. */
+/* Queues messages to the node instead of losing them. */
 static void can_be_told(struct controller *c, struct member *m)
 {
 	struct keys_identity *own;

@@ -1,3 +1,5 @@
+/* recorded.c - for tests: writes the small run that recorded.h describes to a store. Tests of
+ * replays thereby know every row. */
 #include "controller/tests/recorded.h"
 
 #include <setjmp.h>
@@ -15,22 +17,88 @@
 #include "model/hash.h"
 #include "schedule/search/search.h"
 
-static const int64_t wall_ahead_us = INT64_C(1700000000000000); /* wall - the first clock */
-/* The second machine's - the first */
+/* wall clock minus the first controller's clock */
+static const int64_t wall_ahead_us = INT64_C(1700000000000000);
+/* The second machine's clock minus the first's */
 static const int64_t other_clock_us = -INT64_C(9000000);
 
-/* m00 goes n00 n01, m01 goes n00 n02 (n01 once n02 is dead: only times matter here). */
+/* Routes: m00 visits n00 and n01, m01 visits n00 and n02. After n02's death m01 visits n01.
+ * Only the times matter here. */
 const struct store_task recorded_tasks[RECORDED_TASKS] = {
-	{ .microbatch = 0, .node = 0, .kind = 'F', .waited_for = -1, .arrived_us = 0, .start_us = 0, .end_us = 100 },
-	{ .microbatch = 1, .node = 0, .kind = 'F', .waited_for = 0, .arrived_us = 0, .start_us = 100, .end_us = 200 },
-	{ .microbatch = 0, .node = 1, .kind = 'F', .waited_for = -1, .arrived_us = 150, .start_us = 150, .end_us = 250 },
-	{ .microbatch = 1, .node = 1, .kind = 'F', .waited_for = 0, .arrived_us = 230, .start_us = 250, .end_us = 350 },
-	{ .microbatch = 0, .node = 0, .kind = 'L', .waited_for = -1, .arrived_us = 300, .start_us = 300, .end_us = 320 },
-	{ .microbatch = 0, .node = 1, .kind = 'B', .counted = true, .waited_for = -1, .arrived_us = 370, .start_us = 370, .end_us = 470 },
-	{ .microbatch = 1, .node = 0, .kind = 'L', .waited_for = -1, .arrived_us = 400, .start_us = 400, .end_us = 420 },
-	{ .microbatch = 1, .node = 1, .kind = 'B', .counted = true, .waited_for = 0, .arrived_us = 460, .start_us = 470, .end_us = 570 },
-	{ .microbatch = 0, .node = 0, .kind = 'B', .counted = true, .waited_for = -1, .arrived_us = 520, .start_us = 520, .end_us = 620 },
-	{ .microbatch = 1, .node = 0, .kind = 'B', .counted = true, .waited_for = -1, .arrived_us = 650, .start_us = 650, .end_us = 750 },
+	{ .microbatch = 0,
+	  .node = 0,
+	  .kind = 'F',
+	  .waited_for = -1,
+	  .arrived_us = 0,
+	  .start_us = 0,
+	  .end_us = 100 },
+	{ .microbatch = 1,
+	  .node = 0,
+	  .kind = 'F',
+	  .waited_for = 0,
+	  .arrived_us = 0,
+	  .start_us = 100,
+	  .end_us = 200 },
+	{ .microbatch = 0,
+	  .node = 1,
+	  .kind = 'F',
+	  .waited_for = -1,
+	  .arrived_us = 150,
+	  .start_us = 150,
+	  .end_us = 250 },
+	{ .microbatch = 1,
+	  .node = 1,
+	  .kind = 'F',
+	  .waited_for = 0,
+	  .arrived_us = 230,
+	  .start_us = 250,
+	  .end_us = 350 },
+	{ .microbatch = 0,
+	  .node = 0,
+	  .kind = 'L',
+	  .waited_for = -1,
+	  .arrived_us = 300,
+	  .start_us = 300,
+	  .end_us = 320 },
+	{ .microbatch = 0,
+	  .node = 1,
+	  .kind = 'B',
+	  .counted = true,
+	  .waited_for = -1,
+	  .arrived_us = 370,
+	  .start_us = 370,
+	  .end_us = 470 },
+	{ .microbatch = 1,
+	  .node = 0,
+	  .kind = 'L',
+	  .waited_for = -1,
+	  .arrived_us = 400,
+	  .start_us = 400,
+	  .end_us = 420 },
+	{ .microbatch = 1,
+	  .node = 1,
+	  .kind = 'B',
+	  .counted = true,
+	  .waited_for = 0,
+	  .arrived_us = 460,
+	  .start_us = 470,
+	  .end_us = 570 },
+	{ .microbatch = 0,
+	  .node = 0,
+	  .kind = 'B',
+	  .counted = true,
+	  .waited_for = -1,
+	  .arrived_us = 520,
+	  .start_us = 520,
+	  .end_us = 620 },
+	{ .microbatch = 1,
+	  .node = 0,
+	  .kind = 'B',
+	  .counted = true,
+	  .waited_for = -1,
+	  .arrived_us = 650,
+	  .start_us = 650,
+	  .end_us = 750 },
 };
 
 int64_t recorded_start_ms(uint64_t iteration)
@@ -45,8 +113,9 @@ static bool second(const struct recorded_options *o, uint64_t iteration)
 	return o->other_machine && iteration >= 3;
 }
 
-static void moment(struct store *s, const struct recorded_options *o, uint64_t iteration, int64_t ms,
-		   const char *kind, const char *word, int node, int stage, int64_t value)
+static void moment(struct store *s, const struct recorded_options *o, uint64_t iteration,
+		   int64_t ms, const char *kind, const char *word, int node, int stage,
+		   int64_t value)
 {
 	int64_t at_us = ms * 1000;
 	struct store_moment m = { .iteration = iteration,
@@ -60,14 +129,22 @@ static void moment(struct store *s, const struct recorded_options *o, uint64_t i
 		assert_int_equal(store_moment(s, &m, NULL), 0);
 }
 
-/* n01 computes slower than was believed, and its way back to n00 is longer. */
+/* n01 computes slower than believed, and its link back to n00 is slower. */
 static void correct(struct store *s, const struct recorded_options *o, int64_t ms)
 {
 	struct store_moment m = { .iteration = 3,
 				  .at_us = ms * 1000 + (second(o, 3) ? other_clock_us : 0),
-				  .wall_us = ms * 1000 + wall_ahead_us, .kind = "compute", .node = 1,
-				  .stage = -1, .word = "", .text = "", .forward_s = 0.3,
-				  .backward_s = 0.1, .loss_s = 0.02, .device = "", .host = "" };
+				  .wall_us = ms * 1000 + wall_ahead_us,
+				  .kind = "compute",
+				  .node = 1,
+				  .stage = -1,
+				  .word = "",
+				  .text = "",
+				  .forward_s = 0.3,
+				  .backward_s = 0.1,
+				  .loss_s = 0.02,
+				  .device = "",
+				  .host = "" };
 
 	if (o->without_moments)
 		return;
@@ -78,8 +155,8 @@ static void correct(struct store *s, const struct recorded_options *o, int64_t m
 	assert_int_equal(store_moment(s, &m, NULL), 0);
 }
 
-static void note(struct store *s, uint64_t iteration, int64_t ms, const char *kind, char mark, int node,
-		 const char *text)
+static void note(struct store *s, uint64_t iteration, int64_t ms, const char *kind, char mark,
+		 int node, const char *text)
 {
 	struct store_note n = { .iteration = iteration, .wall_us = ms * 1000 + wall_ahead_us,
 				.kind = kind, .mark = mark, .node = node, .text = text };
@@ -137,10 +214,20 @@ static void put_plan(struct store *s, uint64_t epoch, uint64_t iteration, int wi
 static void put_commit(struct store *s, const struct recorded_options *o, uint64_t k, int64_t ms)
 {
 	struct store_task tasks[RECORDED_TASKS];
-	struct store_commit c = { .iteration = k, .epoch = k < 3 ? 1 : 2, .scale = 0.5f, .lr = 1e-3f,
-				  .loss = 5 - (float)k, .iteration_s = 0.75, .predicted_s = 0.7,
-				  .sync_s = 0.1, .real_s = 1.2, .collisions = 2, .wait_s = 0.03,
-				  .alive = 3, .path_length = 2, .wall_us = ms * 1000 + wall_ahead_us };
+	struct store_commit c = { .iteration = k,
+				  .epoch = k < 3 ? 1 : 2,
+				  .scale = 0.5f,
+				  .lr = 1e-3f,
+				  .loss = 5 - (float)k,
+				  .iteration_s = 0.75,
+				  .predicted_s = 0.7,
+				  .sync_s = 0.1,
+				  .real_s = 1.2,
+				  .collisions = 2,
+				  .wait_s = 0.03,
+				  .alive = 3,
+				  .path_length = 2,
+				  .wall_us = ms * 1000 + wall_ahead_us };
 	int64_t shift = recorded_start_ms(k) * 1000 + (second(o, k) ? other_clock_us : 0);
 	struct store_hash hashes[] = { { k, 10 * k, 0, 0 }, { k, 10 * k + 1, 1, 1 },
 				       { k, 10 * k + (k == 1 ? 1 : 2), 2, 1 } };
@@ -199,9 +286,17 @@ static void create(const char *folder, struct store **out)
 	struct model_config model;
 	struct recipe recipe;
 	struct cluster *c = make_cluster();
-	struct store_run run = { .name = "by hand", .version = "0", .optimizer = "{}", .id = 77, .seed = 5,
-				 .started_wall_us = 1000000 + wall_ahead_us, .batch = 1, .sequence = 64,
-				 .n_shards = 1, .per_shard = RECORDED_MICROBATCHES, .threads = 1,
+	struct store_run run = { .name = "by hand",
+				 .version = "0",
+				 .optimizer = "{}",
+				 .id = 77,
+				 .seed = 5,
+				 .started_wall_us = 1000000 + wall_ahead_us,
+				 .batch = 1,
+				 .sequence = 64,
+				 .n_shards = 1,
+				 .per_shard = RECORDED_MICROBATCHES,
+				 .threads = 1,
 				 .hash = HASH_NAME };
 	char *model_text, *cluster_text = cluster_format(c);
 
@@ -222,9 +317,12 @@ void recorded_make(char *folder, const struct recorded_options *o, struct store 
 
 	assert_non_null(mkdtemp(folder));
 	create(folder, &s);
-	assert_int_equal(store_set(s, "controller", "{\"time_scale\":1.0,\"path_length\":2,\"iterations\":3,"
+	assert_int_equal(store_set(s, "controller",
+				   "{\"time_scale\":1.0,\"path_length\":2,\"iterations\":3,"
 				   "\"eval_every\":5,\"eval_batches\":1,\"stages\":[0,1,1,1],"
-				   "\"shards\":[0,-1,-1,-1]}", NULL), 0);
+				   "\"shards\":[0,-1,-1,-1]}",
+				   NULL),
+			 0);
 	moment(s, o, 1, 1000, "phase", "gathering", -1, -1, 0);
 	for (int n = 0; n < 3; n++)
 		moment(s, o, 1, 1500, "node", "live", n, n > 0, 4000 + n);
@@ -244,8 +342,8 @@ void recorded_make(char *folder, const struct recorded_options *o, struct store 
 
 void recorded_remove(const char *folder)
 {
-	static const char *const files[] = { "run.db", "run.db-wal", "run.db-shm", "run.lock", "a.key",
-					     "b.key", "admitted" };
+	static const char *const files[] = { "run.db", "run.db-wal", "run.db-shm", "run.lock",
+					     "a.key",  "b.key",      "admitted" };
 	char path[256];
 
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {

@@ -1,4 +1,5 @@
-/* What a run asks its planner for, and what it makes of the answers, where a baseline plans it. */
+/* replan_test.c - a baseline algorithm plans the run: what the controller requests from the
+ * planner, and how it uses the answers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +31,7 @@ static int dtfm_begin(void **state)
 	return rc;
 }
 
-/* Until the newest request is answered. */
+/* Waits until the newest request is answered. */
 static void wait_for_plan(struct controller *c)
 {
 	for (int i = 0; i < 1000 && c->planning.wanted_id; i++) {
@@ -62,7 +63,7 @@ static const struct msg_see_note *last_note(const struct controller *c)
 	return &c->run.journal.notes[c->run.journal.n_notes - 1];
 }
 
-/* One answer, which more time would not make another, and nothing ahead. */
+/* A baseline gives one answer, because more time would not change it. No plans are made ahead. */
 static void a_baseline_is_asked_once(void **state)
 {
 	struct controller *c = *state;
@@ -76,11 +77,13 @@ static void a_baseline_is_asked_once(void **state)
 	is_by(c->planning.pending, "dtfm");
 	assert_false(planned_uses(c->planning.pending, 4));
 	assert_string_equal(c->planning.pending->reason, "a node was marked failed");
-	assert_string_equal(c->planning.reason, "a node was marked failed"); /* not to be refined */
+	/* no better plan is searched for */
+	assert_string_equal(c->planning.reason, "a node was marked failed");
 	assert_int_equal(c->run.journal.n_notes, 0);
 }
 
-/* There is one node of the second stage that a data node reaches: no straight pipelines. */
+/* Leaves one node of the second stage that data nodes reach, with this delay. Straight
+ * pipelines are impossible. */
 static void cut(struct controller *c, double delay_s)
 {
 	for (int i = DATA + 1; i < NODES; i++)
@@ -89,8 +92,8 @@ static void cut(struct controller *c, double delay_s)
 				c->run.cluster->delay_s[i * NODES + d] = d == 0 ? 0.05 : delay_s;
 }
 
-/* What cannot be planned as it was is planned by ours, aloud; and as before as soon as that is possible, though it
- * may take longer. */
+/* If the baseline cannot plan, SkipPipe's planner does, and the journal says so. The baseline
+ * returns as soon as it can plan, even if iterations take longer. */
 static void ours_stands_in_and_gives_way(void **state)
 {
 	struct controller *c = *state;
@@ -120,7 +123,7 @@ static void ours_stands_in_and_gives_way(void **state)
 	assert_string_equal(last_note(c)->text, "planned by dtfm again");
 }
 
-/* What is no better stays away, as with the best. */
+/* A plan that is not better is not used, as with SkipPipe's own planner. */
 static void what_runs_stays_where_nothing_is_better(void **state)
 {
 	struct controller *c = *state;
@@ -148,7 +151,7 @@ static void no_skip_is_taken(void **state)
 	assert_non_null(strstr(last_note(c)->text, "dtfm, which visits every stage"));
 }
 
-/* The record says which algorithm it is; one that says none is of the best. */
+/* The record names the algorithm. A record that names none was made with SkipPipe's planner. */
 static void a_successor_goes_on_with_it(void **state)
 {
 	struct controller *c = *state;

@@ -1,5 +1,6 @@
-/* A recorded run served to real consoles, over sealed messages: attach, jump, be refused, ask what
- * if. The server runs on a thread of its own; nothing here depends on how fast. */
+/* replay_serve_test.c - a recorded run served to real consoles over encrypted messages:
+ * consoles attach, jump, are refused, and ask for predictions. The server runs on a thread of
+ * its own, and no test depends on its speed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -94,7 +95,8 @@ static void start(struct server *s, struct client *c, int n_clients)
 	assert_int_equal(pipe(s->quit), 0);
 	assert_int_equal(pthread_create(&s->thread, NULL, serve, s), 0);
 	for (int i = 0; i < n_clients; i++)
-		assert_int_equal(post_dial(c[i].post, s->listen, &s->public, &c[i].server, NULL), 0);
+		assert_int_equal(post_dial(c[i].post, s->listen, &s->public, &c[i].server, NULL),
+				 0);
 }
 
 static void stop(struct server *s, struct client *c, int n_clients)
@@ -133,7 +135,7 @@ static uint64_t ask(struct client *c, struct msg_command command)
 	return command.id;
 }
 
-/* The next message of this type, in c->last; others pass by. */
+/* Returns the next message of this type in c->last and skips others. */
 static const struct msg *expect(struct client *c, enum msg_type type)
 {
 	int64_t until = clock_monotonic_us() + PATIENCE_US;
@@ -191,10 +193,10 @@ static void jumps_and_pace(void **state)
 	assert_int_equal(c.last.u.see_status.paused, 1);
 	expect(&c, MSG_SEE_SYNCED);
 	assert_int_equal(c.last.u.see_synced.sequence + 1, c.last.sequence);
-	assert_string_equal(c.last.u.see_synced.name, "console0"); /* as admitted */
+	assert_string_equal(c.last.u.see_synced.name, "console0"); /* the name in the key list */
 
 	id = ask(&c, (struct msg_command){ .verb = COMMAND_SEEK, .value = 3450000 });
-	do /* the first one may be told again, with how long its baseline takes */
+	do /* the state before the jump may arrive once more, with its baseline */
 		expect(&c, MSG_SEE_RUN);
 	while (c.last.u.see_run.run == run);
 	assert_int_equal(expect(&c, MSG_SEE_TASKS)->u.see_tasks.iteration, 2);
@@ -211,7 +213,7 @@ static void jumps_and_pace(void **state)
 	assert_int_equal(reply_to(&c, id)->status, -EINVAL);
 	id = ask(&c, (struct msg_command){ .verb = COMMAND_SPEED, .factor = 100 });
 	assert_int_equal(reply_to(&c, id)->status, 0);
-	/* It goes on */
+	/* The replay continues */
 	assert_int_equal(expect(&c, MSG_SEE_ITERATION)->u.see_iteration.iteration, 3);
 	do
 		expect(&c, MSG_SEE_STATUS);
@@ -226,8 +228,9 @@ static void jumps_and_pace(void **state)
 
 static void the_past_stays_as_it_was(void **state)
 {
-	static const enum command_verb off[] = { COMMAND_SKIP, COMMAND_FAIL, COMMAND_RECOVER, COMMAND_INJECT,
-						 COMMAND_HEAL, COMMAND_HEAL_ALL, COMMAND_UNDO, COMMAND_STOP };
+	static const enum command_verb off[] = { COMMAND_SKIP,   COMMAND_FAIL, COMMAND_RECOVER,
+						 COMMAND_INJECT, COMMAND_HEAL, COMMAND_HEAL_ALL,
+						 COMMAND_UNDO,   COMMAND_STOP };
 	struct server s;
 	struct client c;
 	uint64_t id;
@@ -236,7 +239,8 @@ static void the_past_stays_as_it_was(void **state)
 	start(&s, &c, 1);
 	attach(&c);
 	for (size_t i = 0; i < sizeof(off) / sizeof(off[0]); i++) {
-		id = ask(&c, (struct msg_command){ .verb = (uint8_t)off[i], .value = 1, .factor = 1 });
+		id = ask(&c,
+			 (struct msg_command){ .verb = (uint8_t)off[i], .value = 1, .factor = 1 });
 		assert_int_equal(reply_to(&c, id)->status, -EPERM);
 		assert_string_equal(c.last.u.see_reply.text, "a recorded run: commands are off");
 	}
@@ -260,7 +264,8 @@ static void what_if(void **state)
 	assert_int_equal(reply_to(&c, id)->status, -EAGAIN); /* before the first plan */
 	id = ask(&c, (struct msg_command){ .verb = COMMAND_SEEK, .value = 3300000 });
 	assert_int_equal(reply_to(&c, id)->status, 0);
-	id = ask(&c, (struct msg_command){ .verb = COMMAND_COMPARE, .node = 2, .value = 0, .text = "best" });
+	id = ask(&c, (struct msg_command){
+			     .verb = COMMAND_COMPARE, .node = 2, .value = 0, .text = "best" });
 	assert_int_equal(reply_to(&c, id)->status, 0);
 	do
 		expect(&c, MSG_SEE_PLAN);
@@ -272,12 +277,13 @@ static void what_if(void **state)
 
 		assert_int_equal(r->n_hops, 2);
 		assert_int_equal(r->nodes[0], 0);
-		assert_int_equal(r->nodes[1], 1); /* n02 is left out, n03 was not there yet */
+		assert_int_equal(r->nodes[1], 1); /* n02 is excluded, and n03 has not joined yet */
 	}
 	stop(&s, &c, 1);
 }
 
-/* A console that does not know of replays takes a lease before it stops or steps: it gets one. */
+/* A console that does not know replays takes a lease before it stops or steps the run. The
+ * server grants it. */
 static void a_lease_is_had_for_the_asking(void **state)
 {
 	struct server s;
@@ -300,7 +306,7 @@ static void a_lease_is_had_for_the_asking(void **state)
 	stop(&s, c, 2);
 }
 
-/* Two people, two moments; one of them may only watch, and looks around all the same. */
+/* Two people watch at two moments. One may only watch, and can still move the cursor. */
 static void each_has_a_cursor(void **state)
 {
 	struct server s;
@@ -311,11 +317,13 @@ static void each_has_a_cursor(void **state)
 	start(&s, c, 2);
 	for (int i = 0; i < 2; i++) {
 		attach(&c[i]);
-		id = ask(&c[i], (struct msg_command){ .verb = COMMAND_SEEK, .value = 2000000 + 1000000 * i });
+		id = ask(&c[i], (struct msg_command){ .verb = COMMAND_SEEK,
+						      .value = 2000000 + 1000000 * i });
 		assert_int_equal(reply_to(&c[i], id)->status, 0);
 	}
 	for (int i = 0; i < 2; i++)
-		assert_int_equal(expect(&c[i], MSG_SEE_STATUS)->u.see_status.now_us, 2000000 + 1000000 * i);
+		assert_int_equal(expect(&c[i], MSG_SEE_STATUS)->u.see_status.now_us,
+				 2000000 + 1000000 * i);
 	stop(&s, c, 2);
 }
 

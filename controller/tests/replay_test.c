@@ -1,4 +1,5 @@
-/* A cursor over a run made by hand: what is told is what the rows say, however the cursor came there. */
+/* replay_test.c - a cursor over a handmade run sends what the rows say, by whichever jumps it
+ * reached its position. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,9 +18,9 @@
 
 enum { EVENTS = 3 * RECORDED_TASKS, FIRST_MS = 1000, LAST_MS = 5600 };
 
-/* What a console would know. */
+/* Everything that a console would know. */
 struct seen {
-	struct msg_see_run run; /* but for its number */
+	struct msg_see_run run; /* without its number */
 	uint64_t number;
 	struct msg_see_status status;
 	struct msg_see_node nodes[RECORDED_NODES];
@@ -39,7 +40,7 @@ static void see(void *context, struct msg *m)
 {
 	struct seen *s = context;
 
-	assert_true(msg_size(m) > 0); /* it can be sent */
+	assert_true(msg_size(m) > 0); /* the message can be sent */
 	switch (m->type) {
 	case MSG_SEE_RUN:
 		s->number = m->u.see_run.run;
@@ -86,7 +87,7 @@ static size_t put(const struct msg *m, unsigned char *out)
 	return (size_t)n;
 }
 
-/* All of it as bytes: structs have holes. */
+/* Serializes everything. Structs cannot be compared directly because of their padding. */
 static size_t written(const struct seen *s, unsigned char *out)
 {
 	struct msg m = { .type = MSG_SEE_RUN, .u.see_run = s->run };
@@ -103,14 +104,16 @@ static size_t written(const struct seen *s, unsigned char *out)
 		n += put(&m, out + n);
 	}
 	for (uint32_t i = 0; i < s->n_validations; i++) {
-		m = (struct msg){ .type = MSG_SEE_VALIDATION, .u.see_validation = s->validations[i] };
+		m = (struct msg){ .type = MSG_SEE_VALIDATION,
+				  .u.see_validation = s->validations[i] };
 		n += put(&m, out + n);
 	}
 	for (uint32_t i = 0; i < s->n_notes; i++) {
 		m = (struct msg){ .type = MSG_SEE_NOTE, .u.see_note = s->notes[i] };
 		n += put(&m, out + n);
 	}
-	m = (struct msg){ .type = MSG_SEE_TASKS, .u.see_tasks = { s->events_of, 0, s->n_events, s->events } };
+	m = (struct msg){ .type = MSG_SEE_TASKS,
+			  .u.see_tasks = { s->events_of, 0, s->n_events, s->events } };
 	n += put(&m, out + n);
 	out[n++] = (unsigned char)s->plan_epoch;
 	out[n++] = (unsigned char)s->plan_routes;
@@ -155,7 +158,7 @@ static void strike(struct stage *s)
 	recorded_remove(s->folder);
 }
 
-/* The state at a time, of a cursor that came from wherever it was. */
+/* Returns the state at a time, from whatever position the cursor had. */
 static struct seen *shown(struct replay *r, int64_t ms)
 {
 	struct seen *s = calloc(1, sizeof(*s));
@@ -166,7 +169,7 @@ static struct seen *shown(struct replay *r, int64_t ms)
 	return s;
 }
 
-/* ---- what is told ---- */
+/* ---- messages at a moment ---- */
 
 static void a_snapshot_tells_the_moment(void **state)
 {
@@ -277,11 +280,12 @@ static void numbers_are_the_rows(void **state)
 	assert_int_equal(s->notes[1].at_us, 3450000);
 	assert_int_equal(s->status.iteration_started_us, 3200000);
 	assert_true(s->nodes[1].forward_s == 0.1f);
-	/* By hand: F 0.1 .. 0.2, F 0.25 .. 0.35, L 0.4 .. 0.42, B 0.47 .. 0.57, B 0.62 .. 0.72. */
+	/* Computed by hand: F 0.1 .. 0.2, F 0.25 .. 0.35, L 0.4 .. 0.42, B 0.47 .. 0.57, B 0.62
+	 * .. 0.72. */
 	assert_in_range(s->plan_end_us, 719999, 720001);
 	free(s);
-	/* Corrected, and both on n01: F 0.1 .. 0.2, F 0.45 .. 0.75, L 1.25 .. 1.27, B 1.32 .. 1.42,
-	 * B 1.92 .. 2.02. */
+	/* With corrected times, both on n01: F 0.1 .. 0.2, F 0.45 .. 0.75, L 1.25 .. 1.27, B
+	 * 1.32 .. 1.42, B 1.92 .. 2.02. */
 	s = shown(g.replay, 4500);
 	assert_true(s->nodes[1].forward_s == 0.3f);
 	assert_in_range(s->plan_end_us, 2019999, 2020001);
@@ -289,7 +293,7 @@ static void numbers_are_the_rows(void **state)
 	strike(&g);
 }
 
-/* Straight from the rows: what has happened by then, in no order. */
+/* Reads the events until that time straight from the rows, in no order. */
 static uint32_t expect_events(int64_t ms, uint64_t iteration, struct msg_task_event *out)
 {
 	int64_t start = recorded_start_ms(iteration);
@@ -298,11 +302,15 @@ static uint32_t expect_events(int64_t ms, uint64_t iteration, struct msg_task_ev
 	for (int i = 0; i < RECORDED_TASKS; i++) {
 		const struct store_task *t = &recorded_tasks[i];
 		struct msg_task_event e = {
-			.kind = t->kind == 'F' ? TASK_FORWARD : t->kind == 'L' ? TASK_LOSS : TASK_BACKWARD,
-			.node = t->node, .microbatch = t->microbatch,
+			.kind = t->kind == 'F'   ? TASK_FORWARD
+				: t->kind == 'L' ? TASK_LOSS
+						 : TASK_BACKWARD,
+			.node = t->node,
+			.microbatch = t->microbatch,
 		};
 
-		if (t->waited_for >= 0 && t->arrived_us < t->start_us && start + t->arrived_us <= ms) {
+		if (t->waited_for >= 0 && t->arrived_us < t->start_us &&
+		    start + t->arrived_us <= ms) {
 			e.type = WORK_WAITS;
 			e.at_us = (start + t->arrived_us) * 1000;
 			e.blocker = (uint32_t)t->waited_for;
@@ -326,8 +334,8 @@ static uint32_t expect_events(int64_t ms, uint64_t iteration, struct msg_task_ev
 
 static bool same_event(const struct msg_task_event *a, const struct msg_task_event *b)
 {
-	return a->type == b->type && a->kind == b->kind && a->node == b->node && a->at_us == b->at_us &&
-	       a->microbatch == b->microbatch && a->blocker == b->blocker;
+	return a->type == b->type && a->kind == b->kind && a->node == b->node &&
+	       a->at_us == b->at_us && a->microbatch == b->microbatch && a->blocker == b->blocker;
 }
 
 static void expect_node(const struct seen *s, int64_t ms, uint64_t iteration, uint16_t node)
@@ -343,7 +351,8 @@ static void expect_node(const struct seen *s, int64_t ms, uint64_t iteration, ui
 		slots += t->kind == 'F' && start + t->start_us <= ms;
 		slots -= t->kind == 'B' && start + t->end_us <= ms;
 		running += start + t->start_us <= ms && ms < start + t->end_us;
-		queued += t->waited_for >= 0 && start + t->arrived_us <= ms && ms < start + t->start_us;
+		queued += t->waited_for >= 0 && start + t->arrived_us <= ms &&
+			  ms < start + t->start_us;
 	}
 	assert_int_equal(s->nodes[node].slots, slots);
 	assert_int_equal(s->nodes[node].running, running);
@@ -378,7 +387,7 @@ static void tasks_are_those_of_the_rows(void **state)
 	strike(&g);
 }
 
-/* ---- however it came there ---- */
+/* ---- the same state by every path ---- */
 
 static void back_and_forth_is_the_same(void **state)
 {
@@ -525,8 +534,8 @@ static void a_record_without_moments_is_refused(void **state)
 	recorded_remove(g.folder);
 }
 
-/* Of iterations that were thinned the commits, losses, nodes and the journal are told as before, and no tasks; the
- * third is told whole. */
+/* Old iterations were thinned: the replay still sends their commits, losses, nodes and journal,
+ * but no tasks. The third iteration is complete. */
 static void a_run_whose_old_tasks_are_gone(void **state)
 {
 	struct recording *less;
@@ -595,7 +604,9 @@ static void a_run_that_goes_on(void **state)
 static void what_cannot_be_replayed(void **state)
 {
 	static const struct recorded_options o = { .until = 2 };
-	static const struct store_task stranger = { .iteration = 1, .node = 99, .kind = 'F', .waited_for = -1 };
+	static const struct store_task stranger = {
+		.iteration = 1, .node = 99, .kind = 'F', .waited_for = -1
+	};
 	struct stage g;
 	struct error err;
 	struct recording *r;
@@ -630,7 +641,7 @@ static void every_snapshot_is_of_another_run(void **state)
 	b = shown(g.replay, 4650);
 	assert_int_not_equal(a->number, b->number);
 	number = b->number;
-	replay_run(g.replay, see, b); /* it is still that run, and its faults are told again */
+	replay_run(g.replay, see, b); /* the run is unchanged, and its faults are sent again */
 	assert_int_equal(b->number, number);
 	assert_int_equal(b->n_active, 1);
 	free(a);
@@ -638,7 +649,7 @@ static void every_snapshot_is_of_another_run(void **state)
 	strike(&g);
 }
 
-/* ---- what may be done ---- */
+/* ---- commands ---- */
 
 static void alerts_are_acknowledged(void **state)
 {
@@ -687,52 +698,65 @@ static void the_present_can_be_planned_from(void **state)
 	assert_int_equal(c->nodes[3].stage, 1);
 	assert_true(c->nodes[1].forward_s == 0.3 && c->delay_s[1 * RECORDED_NODES] == 0.5);
 	q.from = plan;
-	assert_int_equal(compare_request(&m, 2, RECORDED_NODES, excluded, &q, name, sizeof(name), &err), 0);
+	assert_int_equal(
+		compare_request(&m, 2, RECORDED_NODES, excluded, &q, name, sizeof(name), &err), 0);
 	assert_true(excluded[1]);
 	assert_int_equal(q.path_length, 1);
 	assert_ptr_equal(q.from, plan);
 	assert_string_equal(name, "best 1/2 -n01");
 	m.value = 2;
-	assert_int_equal(compare_request(&m, 2, RECORDED_NODES, excluded, &q, name, sizeof(name), &err), -EINVAL);
+	assert_int_equal(
+		compare_request(&m, 2, RECORDED_NODES, excluded, &q, name, sizeof(name), &err),
+		-EINVAL);
 	m.value = 0;
 	m.node = RECORDED_NODES;
-	assert_int_equal(compare_request(&m, 2, RECORDED_NODES, excluded, &q, name, sizeof(name), &err), -EINVAL);
+	assert_int_equal(
+		compare_request(&m, 2, RECORDED_NODES, excluded, &q, name, sizeof(name), &err),
+		-EINVAL);
 	m.node = -1;
 	strcpy(m.text, "magic");
-	assert_int_equal(compare_request(&m, 2, RECORDED_NODES, excluded, &q, name, sizeof(name), &err), -EINVAL);
+	assert_int_equal(
+		compare_request(&m, 2, RECORDED_NODES, excluded, &q, name, sizeof(name), &err),
+		-EINVAL);
 	cluster_free(c);
 	strike(&g);
 }
 
-/* "branch" may say who is out instead. */
+/* "branch" may name other excluded nodes. */
 static void who_is_out_can_be_said(void **state)
 {
 	static const char *const wrong[] = { "branch ",   "branch 1,", "branch x", "branch 1 2",
 					     "branch 1,,2", "branch 99", "branch --", "branchy 1" };
 	bool excluded[RECORDED_NODES] = { true };
 	struct planner_request q = { .excluded = excluded };
-	struct msg_command m = { .verb = COMMAND_COMPARE, .node = -1, .value = 1, .text = "branch" };
+	struct msg_command m = {
+		.verb = COMMAND_COMPARE, .node = -1, .value = 1, .text = "branch"
+	};
 	char name[32];
 	struct error err;
 
 	(void)state;
-	assert_int_equal(compare_request(&m, 2, RECORDED_NODES, excluded, &q, name, sizeof(name), &err), 0);
+	assert_int_equal(
+		compare_request(&m, 2, RECORDED_NODES, excluded, &q, name, sizeof(name), &err), 0);
 	assert_true(excluded[0]);
 	assert_int_equal(q.algorithm, PLAN_BEST);
 	assert_string_equal(name, "branch 1/2");
 	strcpy(m.text, "branch 1,2");
 	m.node = 3;
-	assert_int_equal(compare_request(&m, 2, RECORDED_NODES, excluded, &q, name, sizeof(name), &err), 0);
+	assert_int_equal(
+		compare_request(&m, 2, RECORDED_NODES, excluded, &q, name, sizeof(name), &err), 0);
 	assert_true(!excluded[0] && excluded[1] && excluded[2] && excluded[3]);
 	assert_string_equal(name, "branch 1/2 -n03");
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		strcpy(m.text, wrong[i]);
-		assert_int_equal(compare_request(&m, 2, RECORDED_NODES, excluded, &q, name, sizeof(name),
-					     &err), -EINVAL);
+		assert_int_equal(compare_request(&m, 2, RECORDED_NODES, excluded, &q, name,
+						 sizeof(name), &err),
+				 -EINVAL);
 	}
 	m.node = -1;
 	strcpy(m.text, "branch -");
-	assert_int_equal(compare_request(&m, 2, RECORDED_NODES, excluded, &q, name, sizeof(name), &err), 0);
+	assert_int_equal(
+		compare_request(&m, 2, RECORDED_NODES, excluded, &q, name, sizeof(name), &err), 0);
 	assert_true(!excluded[1] && !excluded[2] && !excluded[3]);
 }
 

@@ -1,4 +1,5 @@
-/* What parts request, and in which order the loop carries it out. */
+/* requests_test.c - which actions the controller's parts request, and in which order the loop
+ * carries them out. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,7 +37,7 @@ static void the_first_reason_to_begin_anew_stands(void **state)
 	assert_string_equal(r.restart_reason, "first");
 }
 
-/* Of any microbatch's way. */
+/* Returns true if any microbatch's route visits the node. */
 static bool goes_by(const struct controller *c, uint16_t node)
 {
 	for (uint32_t i = 0; i < c->iteration.routes.n; i++)
@@ -60,7 +61,7 @@ static void who_is_gone_stays_on_its_ways_until_the_loop_acts(void **state)
 	assert_int_not_equal(c->planning.wanted_id, 0);
 }
 
-/* Were the iteration begun anew first, a stage that is lost would not be waited for. */
+/* If the restart came first, the iteration would not wait for the lost stage. */
 static void a_lost_stage_comes_before_beginning_anew(void **state)
 {
 	struct controller *c = *state;
@@ -88,7 +89,7 @@ static void beginning_anew_takes_what_is_left(void **state)
 	assert_true(c->run.first_attempt > first);
 }
 
-/* While tasks run there is no sum to look at. */
+/* While tasks run, no sum exists that could be compared. */
 static void a_look_at_sums_is_for_the_sums(void **state)
 {
 	struct controller *c = *state;
