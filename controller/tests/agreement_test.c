@@ -381,7 +381,7 @@ static void who_builds_other_weights_takes_no_part(void **state)
 	for (int i = 0; i < NODES; i++)
 		assert_int_equal(c->members.list[i].assigned.is_ready, i != 3);
 	assert_false(member_joins(&c->run, &c->members.list[3]));
-	/* The same seed gives the same weights */
+	/* All nodes compute equal first weights from the seed */
 	members_assign(&c->members, &c->members.list[3], 1, false);
 	assert_true(c->members.list[3].weights.differ);
 }

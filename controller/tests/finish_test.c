@@ -69,8 +69,8 @@ static void so_is_one_that_failed(void **state)
 	assert_true(was_told(c));
 }
 
-/* A controller that cannot write its record is restarted, because another machine may have a
- * working disk. */
+/* A controller that cannot write its record is restarted, because the next one may be able to
+ * write. */
 static void one_that_cannot_be_recorded_may_be_gone_on_with(void **state)
 {
 	struct controller *c = with_supervisor(state);

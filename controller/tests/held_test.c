@@ -144,7 +144,8 @@ static void a_copy_that_slept_takes_the_stage_over(void **state)
 	}
 	recover_turn(&c->iteration);
 	loop_act(&c->iteration);
-	/* One of these would leave its stage so that the iteration restarts without it */
+	/* One of these two nodes would leave its stage, and the iteration would restart without
+	 * it */
 	assert_int_equal(stage_replicas(&c->members, 0, NULL), 2);
 	assert_int_equal(member_stage(&c->run, &c->members.list[1]) +
 				 member_stage(&c->run, &c->members.list[2]),

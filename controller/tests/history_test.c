@@ -272,8 +272,8 @@ static void a_long_run_does_not_grow(void **state)
 			memory = in_use();
 		}
 		if (long_run && i % (most / 10) == 0)
-			printf("%9llu: run.db %7.1f MB, in use %5.2f MB, %.2f ms an iteration\n", (unsigned long long)i,
-			       size_of(c, "") * 1e-6, in_use() * 1e-6,
+			printf("%9llu: run.db %7.1f MB, in use %5.2f MB, %.2f ms an iteration\n",
+			       (unsigned long long)i, size_of(c, "") * 1e-6, in_use() * 1e-6,
 			       (double)(clock_monotonic_us() - begun) * 1e-3 / (double)i);
 	}
 	bytes = (size_of(c, "") - bytes) / (double)(most - settled);

@@ -351,8 +351,8 @@ static void who_is_silent_altogether_is_not_cut_off(void **state)
 	unmake(c);
 }
 
-/* Silence of three times the expected time, and as long as heartbeats may be late, is needed to
- * suspect a link. */
+/* A link counts as cut only if it was silent for three times the expected time, and for longer
+ * than heartbeats may be late. */
 static void a_link_on_which_something_moved_lately_is_well(void **state)
 {
 	struct msg_stuck s = { 3, 449, 100 };

@@ -29,11 +29,11 @@ enum player_fault {
 	REPORTS_NO_SUM, /* though all others have it */
 	ENDS_NOTHING,   /* and reports that a task runs */
 	STARTS_NOTHING, /* and reports that tasks wait */
-	DOES_NOTHING,   /* and reports that it is at rest */
-	KEEPS_TENSORS,  /* passes nothing on, and reports that they are on their way */
+	DOES_NOTHING,   /* and reports that the node is at rest */
+	KEEPS_TENSORS,  /* passes no tensors on, and reports that they are on their way */
 	EVALUATES_NOT,  /* and reports that a task runs */
 	EVALUATES_IN_SECRET,
-	ANSWERS_FOR_OTHERS, /* with another loss */
+	ANSWERS_FOR_OTHERS, /* answers validations of other data nodes, with another loss */
 	OTHER_WEIGHTS,      /* reports another hash after every commit */
 	A_FLIPPED_BIT,      /* reports another hash once */
 	MISSES_A_COMMIT,
@@ -59,7 +59,8 @@ struct player {
 	uint32_t told_of[PLAYERS]; /* times that their keys and addresses arrived */
 	bool knows[PLAYERS];       /* true if the peer's key is admitted */
 	uint64_t run, assignment, committed, iteration, beats;
-	struct msg_restore owed; /* answered when it can restore again */
+	/* order to restore, carried out when the player can restore again */
+	struct msg_restore owed;
 	bool owes;
 	int keeps; /* stage of its copy; -1: none */
 	int64_t beat_us;
@@ -69,7 +70,8 @@ struct player {
 	/* Routes of this iteration, including reroutes */
 	struct route ways[BATCHES];
 	bool counted[BATCHES];
-	/* The order that came with the start, carried out once all is counted; no nodes: none */
+	/* The order that came with the start, carried out once all microbatches are counted; no
+	 * nodes: none */
 	struct msg_reduce ordered;
 	uint16_t ordered_nodes[PLAYERS];
 	struct msg_task_event events[4 * BATCHES];
@@ -86,23 +88,24 @@ struct world {
 	uint64_t forged;  /* added to the hash of fetched weights */
 	uint64_t waits;   /* all players wait in this iteration; 0: none */
 	uint32_t restarts;
-	enum run_phase phase; /* as consoles see it */
+	enum run_phase phase; /* phase as consoles see it */
 	enum node_state states[PLAYERS];
-	float lost_s[PLAYERS]; /* as consoles see it */
+	/* predicted loss of time for each node's death, as consoles see it */
+	float lost_s[PLAYERS];
 	uint64_t planned;      /* the newest plan in force */
-	float planned_s;       /* its predicted iteration */
+	float planned_s;       /* predicted duration of its iterations */
 	/* The run as consoles see it, and its newest step before iterations */
 	uint8_t emulated, steps, step;
 	uint32_t steps_back;                     /* times that the step went back */
 	uint64_t no_way;                         /* missing links of node 0, bits 1 << to */
-	struct msg_link links[PLAYERS][PLAYERS]; /* as consoles see them */
+	struct msg_link links[PLAYERS][PLAYERS]; /* links as consoles see them */
 	int links_told;
 	uint32_t validations;
 	float validated; /* the last validation */
 };
 
-/* Starts nine agents in three stages of three, which have joined. options: extra ones of the
- * controller, ended by NULL. A microbatch's tasks take no time. */
+/* Starts a world of nine agents in three stages of three, which have joined. options: extra
+ * options of the controller, ended by NULL. A microbatch's tasks take no time. */
 struct world *world_new(const char *const *options);
 int world_free(struct world *w);  /* ends the controller */
 void world_turn(struct world *w); /* one turn of every player */
@@ -110,10 +113,11 @@ void world_turn(struct world *w); /* one turn of every player */
 void world_work(struct world *w);
 /* Replaces the player by a new process, which holds nothing. */
 void player_replace(struct player *p);
-/* The player reports link delays of so many times the announced ones. */
+/* The player reports link delays that are this many times the announced delays. */
 void player_tells_ways(struct player *p, float times);
 bool world_all_live(const struct world *w);
-bool world_all_ready(const struct world *w); /* each has a stage, and has reported it */
+/* Returns true if each player has a stage and has reported it */
+bool world_all_ready(const struct world *w);
 
 /* Turns the world until the condition holds; fails with the journal after 40 s. */
 #define WORLD_UNTIL(w, condition) \

@@ -58,7 +58,7 @@ enum p_sum {
 	P_COUNTING /* ordered ahead */
 };
 
-/* An agent's view of a route: the controller's present one, or an earlier one. */
+/* An agent's knowledge of a route: the controller's present route, or an earlier one. */
 enum p_view { P_CURRENT, P_OLD };
 
 /* One node. Sets of microbatches are bits. */
@@ -73,9 +73,10 @@ struct p_node {
 	uint8_t keeps, copies, copy_reduced; /* keeps: stage + 1 of its standby copy; 0: none */
 	/* State as it really is. */
 	uint8_t alive;
-	/* the iteration: 1 with the present epoch, 2 with an older one */
+	/* it began the iteration: 1: with the present epoch, 2: with an older one */
 	uint8_t began;
-	/* mine: on the routes that it knows; has: their inputs are present, whoever dies */
+	/* mine: on the routes that the node knows; has: microbatches whose inputs are present,
+	 * whoever dies */
 	uint8_t counted, mine, has;
 	uint8_t view[P_BATCHES];
 	uint8_t dropped;                  /* reported while believed dead */
@@ -96,7 +97,8 @@ struct p_state {
 	uint8_t sums_told[P_STAGES];
 	uint8_t taken_over, committed;
 	uint8_t deaths, wrongs, takeovers;    /* faults that may still happen */
-	uint8_t content[P_STAGES][P_BATCHES]; /* number of times it is in the stage's sum */
+	/* number of times each gradient is in the stage's sum */
+	uint8_t content[P_STAGES][P_BATCHES];
 };
 
 /* The cluster to explore, and the variant of the code. */
@@ -113,14 +115,14 @@ struct protocol {
 	 * microbatches */
 	bool ahead;
 	/* Each of these can be switched off, to show that the model then finds the fault. */
-	/* the part of a node that died in its stage's sum runs again before sums restart */
+	/* Before sums restart, the work of a node that died in its stage's sum runs again */
 	bool reruns_the_dead;
-	bool audits_hops;        /* the audit checks that */
+	bool audits_hops;        /* the audit checks that this work ran again */
 	bool sums_after_a_stall; /* what ended while the run was stalled is summed */
-	/* Counts that a node reported while believed dead force a restart, even if other nodes are
-	 * awaited */
+	/* If a node counted gradients while believed dead, its reports force a restart, even if
+	 * other nodes are awaited */
 	bool minds_unheard;
-	bool tells_again; /* and the node receives the routes that changed meanwhile */
+	bool tells_again; /* a node believed dead receives the routes that changed meanwhile */
 	/* At a start an agent drops its counts of earlier attempts */
 	bool starts_at_zero;
 	/* A node whose weights differ from its stage's after a commit is dropped */
@@ -158,7 +160,7 @@ enum p_event {
 
 struct p_step {
 	enum p_event event;
-	int node, arg; /* -1: none; arg: a microbatch or a stage */
+	int node, arg; /* node, microbatch or stage of the step; -1: none */
 	bool free;     /* neither a fault nor an event from outside */
 };
 

@@ -1,12 +1,12 @@
-/* recorded.h - a run made by hand, row by row, for tests of replays. Times in it are milliseconds of
- * the first controller's clock.
+/* recorded.h - for tests of replays: a handmade run, every row of which the tests know.
  *
- * Two stages: n00 holds the first; n01, n02 (and n03, which joins late) the second. Two microbatches.
+ * Times are milliseconds of the first controller's clock. n00 holds the first of two stages. n01,
+ * n02 and the late joiner n03 hold the second. Each iteration has two microbatches.
  *
  *     1000 gathering   1500 all but n03 live   1900 note 1   2000 plan 1, it1 computes
  *     2800 it1 reduces   3000 commit 1   3100 validated   3200 it2 computes   3450 n02 dies, note 2
- *     4400 commit 2   4450 n01 and a link of its are slower   4500 plan 2, it3 computes   4600..4800 fault 1   4700 n03 lives
- *     5500 commit 3   5600 the run ends, note 3
+ *     4400 commit 2   4450 n01 and one of its links are slower   4500 plan 2, it3 computes
+ *     4600..4800 fault 1   4700 n03 lives   5500 commit 3   5600 the run ends, note 3
  */
 #ifndef CONTROLLER_TESTS_RECORDED_H
 #define CONTROLLER_TESTS_RECORDED_H
@@ -16,21 +16,22 @@
 enum { RECORDED_NODES = 4, RECORDED_MICROBATCHES = 2, RECORDED_TASKS = 10 };
 
 struct recorded_options {
-	bool without_moments;    /* which is no record */
+	bool without_moments;    /* without the rows of moments; such a run is no complete record */
 	/* Stop writing after this commit and leave the rest for recorded_more */
 	uint64_t until;
 	bool other_machine;      /* a second controller, with another clock, wrote it3 */
 };
 
-/* Times of it1's tasks relative to the iteration's start, in milliseconds; every iteration has the
- * same. In the order in which they are stored. */
+/* Times of it1's tasks relative to the iteration's start, in milliseconds and in stored order.
+ * Every iteration has the same times. */
 extern const struct store_task recorded_tasks[RECORDED_TASKS];
-/* When iteration k (from 1) began. */
+/* Returns when iteration k (from 1) began. */
 int64_t recorded_start_ms(uint64_t iteration);
 
-/* folder: is made, "/tmp/...XXXXXX". The store is open for writing (NULL: it was closed). */
+/* folder: a template "/tmp/...XXXXXX", which becomes the new folder. store: receives the store,
+ * open for writing; NULL: the store is closed. */
 void recorded_make(char *folder, const struct recorded_options *o, struct store **writer);
-/* Writes iteration k and what follows it up to the next one's start. */
+/* Writes iteration k and what follows it, until the next one's start. */
 void recorded_iteration(struct store *s, uint64_t k, const struct recorded_options *o);
 void recorded_remove(const char *folder);
 

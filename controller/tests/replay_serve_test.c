@@ -196,7 +196,7 @@ static void jumps_and_pace(void **state)
 	assert_string_equal(c.last.u.see_synced.name, "console0"); /* the name in the key list */
 
 	id = ask(&c, (struct msg_command){ .verb = COMMAND_SEEK, .value = 3450000 });
-	do /* the state before the jump may arrive once more, with its baseline */
+	do /* the run before the jump may be sent once more, with its baseline */
 		expect(&c, MSG_SEE_RUN);
 	while (c.last.u.see_run.run == run);
 	assert_int_equal(expect(&c, MSG_SEE_TASKS)->u.see_tasks.iteration, 2);

@@ -659,7 +659,7 @@ static void alerts_are_acknowledged(void **state)
 	(void)state;
 	set(&g, NULL);
 	free(shown(g.replay, 3440));
-	/* It has not happened yet */
+	/* The fault has not happened yet at this moment */
 	assert_int_equal(replay_acknowledge(g.replay, 0, see, &said), 0);
 	free(shown(g.replay, 3460));
 	assert_int_equal(replay_acknowledge(g.replay, 77, see, &said), 0);

@@ -27,7 +27,7 @@ static void a_slow_node_changes_the_next_plan_only(void **state)
 	assert_true(c->run.cluster->nodes[3].forward_s > 0.5);
 }
 
-/* A cut link takes a microbatch from n03. has_moved: the controller knows. */
+/* A cut link takes a microbatch from n03. has_moved: the controller knows of the reroute. */
 static uint32_t take_from_three(struct controller *c, bool has_moved)
 {
 	uint32_t i = 0;
@@ -112,8 +112,8 @@ static void while_a_stage_is_lost_it_waits(void **state)
 
 /* ---- slots that would wait in a circle ---- */
 
-/* Leaves two microbatches at the given node: m0 of n00, which is on its way to n03, and the
- * returned one of n01. */
+/* Leaves two microbatches at the given node: m0 of n00, which is on its way to n03, and one of
+ * n01, which is on its way back. */
 static struct microbatch *two_are_left(struct controller *c, uint16_t to)
 {
 	struct microbatch *other = NULL;
@@ -166,7 +166,7 @@ static void who_would_wait_in_a_circle_begins_again(void **state)
 	assert_int_equal(other->passed, 0);
 }
 
-/* Its gradient is on the way back, so no slot of n03 waits for the new data node. */
+/* The microbatch's gradient is on the way back, so no slot of n03 waits for the new data node. */
 static void who_has_its_loss_goes_on(void **state)
 {
 	struct controller *c = *state;

@@ -1,5 +1,5 @@
-/* Tests how a run returns to a checkpoint: which node reads which file, in which order, and the
- * result. */
+/* restore_test.c - how a run returns to a checkpoint: which node reads which file, in which
+ * order, and with what result. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,8 +35,9 @@ static void holds(struct controller *c, uint16_t node, uint8_t stage)
 	m->weights.iterations = m->beat.committed = c->run.committed;
 }
 
-/* The first stage is lost: its nodes are new processes. n04 and n05 hold the second stage, n03 is
- * new. The machines of n01 and n04 have both checkpoints, and every node has a file of its own. */
+/* The first stage is lost, because its nodes are new processes. n04 and n05 hold the second
+ * stage, and n03 is new. The machines of n01 and n04 have both checkpoints, and every node has
+ * a file of its own. */
 static int begin(void **state)
 {
 	struct controller *c = *state = under_way_of(NODES, EACH);
@@ -108,7 +109,7 @@ static void whose_machine_has_the_file_reads_it(void **state)
 		assert_int_equal(c->members.list[i].checkpoint.is_restoring, i == 1 || i == 4);
 }
 
-/* The folder may be shared, so a node of the stage tries. */
+/* The folder may be shared, so a node of the stage tries to read the file. */
 static void without_the_file_one_of_the_stage_tries(void **state)
 {
 	struct controller *c = *state;
@@ -157,7 +158,7 @@ static void the_last_of_a_stage_reads_after_those_that_are_lost(void **state)
 	}
 }
 
-/* The other holder is about to replace its weights by the file. */
+/* The other node with the weights is about to replace them by the file. */
 static void who_is_left_of_a_stage_is_its_last(void **state)
 {
 	struct controller *c = *state;

@@ -1,4 +1,5 @@
-/* After a takeover: who is waited for, and who is not. */
+/* resume_test.c - a new controller resumes a run: which nodes it waits for, whose weights it
+ * accepts, and which records it refuses. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +30,7 @@ struct taken_over {
 	struct controller *c;
 };
 
-/* Nobody is at the other end: who is sent something does not get it. */
+/* Messages to nodes are lost, because no agent runs. */
 static void open_post(struct controller *c)
 {
 	struct post_options o = { 0 };
@@ -39,7 +40,7 @@ static void open_post(struct controller *c)
 	assert_int_equal(post_open(&c->run.post, &o, NULL), 0);
 }
 
-/* At the last commit n00 (alone in its stage), n01 and n03 summed: n02 was dead. */
+/* Records the last commit: n00 (alone in its stage), n01 and n03 summed, and n02 was dead. */
 static void last_commit(struct store *s)
 {
 	static const uint16_t first[] = { 0 }, second[] = { 1, 3 };
@@ -148,7 +149,7 @@ static void nodes_are_their_keys(void **state)
 
 	for (int i = 0; i < N; i++)
 		assert_false(member_has_key(
-			&t->c->members.list[i])); /* a record of before there were any */
+			&t->c->members.list[i])); /* as in a record from before keys were stored */
 	memset(t->c->members.list[1].key.bytes, 7, sizeof(t->c->members.list[1].key.bytes));
 	assert_int_equal(resume_save(&t->c->members), 0);
 	end(t->c);
@@ -170,7 +171,7 @@ static void its_settings_go_on_but_for_what_is_said_anew(void **state)
 	char *text;
 
 	assert_int_equal(store_set(c->run.history.store, "options", kept, NULL), 0);
-	o->iterations = 100; /* that was said */
+	o->iterations = 100; /* the command line sets this value */
 	assert_int_equal(resume_options_again(&c->run, NULL), 0);
 	assert_int_equal(o->skip, 2);
 	assert_true(o->cluster.time_scale == 0.25);
@@ -186,7 +187,7 @@ static void its_settings_go_on_but_for_what_is_said_anew(void **state)
 	free(text);
 }
 
-/* Records of earlier builds say how far times vary that robust plans are made for. */
+/* Records of earlier builds may contain settings that this build does not know. */
 static void settings_of_earlier_builds_are_ignored(void **state)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
@@ -194,21 +195,28 @@ static void settings_of_earlier_builds_are_ignored(void **state)
 
 	snprintf(text, sizeof(text), "{\"robust\":0.5,%s", kept + 1);
 	assert_int_equal(store_set(c->run.history.store, "options", text, NULL), 0);
-	c->run.options.iterations = 70; /* the command line says it, so the record's is not taken */
+	/* the command line sets this value, so the recorded one is ignored */
+	c->run.options.iterations = 70;
 	assert_int_equal(resume_options_again(&c->run, NULL), 0);
 	again = resume_options(&c->run);
 	assert_string_equal(again, kept);
 	free(again);
 }
 
-/* Each member of the record alone is another than it can be; or is not there. */
+/* Damages one member of the record at a time: an impossible value, or no value. Each record is
+ * refused. */
 static void damaged_settings_are_no_run(void **state)
 {
 	static const char *const bad[][2] = {
-		{ "\"skip\":2", "\"skip\":-1" }, { "\"skip\":2", "\"slip\":2" },
-		{ "\"time_scale\":0.25", "\"time_scale\":2e6" }, { "\"iterations\":70", "\"iterations\":7.5" },
-		{ "\"eval_batches\":9", "\"eval_batches\":0" }, { "\"serialise\":true", "\"serialise\":1" },
-		{ "\"checkpoint_every\"", "\"checkpoint\"" }, { "\"best\"", "\"worst\"" }, { "}", "" },
+		{ "\"skip\":2", "\"skip\":-1" },
+		{ "\"skip\":2", "\"slip\":2" },
+		{ "\"time_scale\":0.25", "\"time_scale\":2e6" },
+		{ "\"iterations\":70", "\"iterations\":7.5" },
+		{ "\"eval_batches\":9", "\"eval_batches\":0" },
+		{ "\"serialise\":true", "\"serialise\":1" },
+		{ "\"checkpoint_every\"", "\"checkpoint\"" },
+		{ "\"best\"", "\"worst\"" },
+		{ "}", "" },
 	};
 	struct controller *c = ((struct taken_over *)*state)->c;
 	struct error err;
@@ -218,7 +226,8 @@ static void damaged_settings_are_no_run(void **state)
 		char text[512];
 
 		assert_non_null(at);
-		snprintf(text, sizeof(text), "%.*s%s%s", (int)(at - kept), kept, bad[i][1], at + strlen(bad[i][0]));
+		snprintf(text, sizeof(text), "%.*s%s%s", (int)(at - kept), kept, bad[i][1],
+			 at + strlen(bad[i][0]));
 		assert_int_equal(store_set(c->run.history.store, "options", text, NULL), 0);
 		c->run.options.skip = 5;
 		assert_int_equal(resume_options_again(&c->run, &err), -EINVAL);
@@ -235,17 +244,17 @@ static void once_they_are_back_it_goes_on_without_the_others(void **state)
 	comes_back(c, 0, true);
 	comes_back(c, 1, true);
 	assert_false(goes_on(c, 2));
-	comes_back(c, 3, false); /* another process: it has no weights */
+	comes_back(c, 3, false); /* another process without weights */
 	assert_false(goes_on(c, 3));
 	c->members.list[3].assigned.is_ready = true;
-	assert_true(goes_on(c, 4)); /* n02 has not been heard of */
+	assert_true(goes_on(c, 4)); /* n02 has not been heard */
 	assert_int_equal(c->run.phase, PHASE_PLANNING);
 	for (int i = 0; i < N; i++)
 		assert_int_equal(c->members.list[i].is_replica, i != 2);
-	assert_int_equal(c->members.list[2].state, NODE_ABSENT); /* it was out before */
+	assert_int_equal(c->members.list[2].state, NODE_ABSENT); /* the node was absent before */
 }
 
-/* Consoles are shown what was measured under which plan. */
+/* Consoles see past measurements with the plan that was in force. */
 static void its_history_says_who_planned_it(void **state)
 {
 	const struct controller *c = ((struct taken_over *)*state)->c;
@@ -255,7 +264,8 @@ static void its_history_says_who_planned_it(void **state)
 		assert_string_equal(c->run.history.curves.history[i].algorithm, "best");
 }
 
-/* Its events are of a clock that only its beats tell. */
+/* Event times use an agent's clock, which the controller knows only after the agent's
+ * heartbeats. */
 static void until_each_clock_is_known(void **state)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
@@ -281,7 +291,7 @@ static void not_for_ever(void **state)
 	assert_int_equal(c->members.list[3].state, NODE_DEAD);
 }
 
-/* As long as a stage is held by nobody it waits for whoever may still come. */
+/* If no node holds a stage, the controller keeps waiting for nodes that may return with it. */
 static void for_a_stage_that_nobody_holds(void **state)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
@@ -316,7 +326,7 @@ static void those_who_hold_it_write_it(void **state)
 	assert_int_equal(c->run.phase, PHASE_PLANNING);
 }
 
-/* They have ended, or were told to, or others have come in their place. */
+/* The nodes of the stage have ended, were ordered to end, or were replaced by others. */
 static void that_nobody_holds_cannot_be_written(void **state)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
@@ -339,7 +349,7 @@ static void nobody_comes_to_write_it(void **state)
 	assert_int_equal(c->run.ending.exit_status, 0);
 }
 
-/* By the record its checkpoint is there. */
+/* The record says that the checkpoint is complete. */
 static void it_is_written(void **state)
 {
 	struct taken_over *t = *state;
@@ -355,7 +365,8 @@ static void it_is_written(void **state)
 	assert_int_equal(t->c->run.phase, PHASE_FINISHED);
 }
 
-/* It was reading a checkpoint when the predecessor died, and tells its successor of that. */
+/* The node was reading a checkpoint when the old controller died, and reports the result to the
+ * new one. */
 static void what_a_predecessor_ordered_does_not_count(void **state)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
@@ -372,8 +383,9 @@ static void what_a_predecessor_ordered_does_not_count(void **state)
 
 /* ---- which weights are the last commit's ---- */
 
-/* By its process that the predecessor knew. */
-static struct member *says_it_holds(struct controller *c, int node, uint64_t committed, uint64_t hash)
+/* The node returns with the process that the old controller knew, and reports its weights. */
+static struct member *says_it_holds(struct controller *c, int node, uint64_t committed,
+				    uint64_t hash)
 {
 	struct member *m = &c->members.list[node];
 
@@ -395,7 +407,8 @@ static void told_of_the_last_commit(struct controller *c, uint16_t node, uint64_
 	assert_int_equal(store_hashes(c->run.history.store, &h, 1, NULL), 0);
 }
 
-/* The predecessor knew that n03's weights are wrong; who has the right ones takes longer to come. */
+/* The old controller knew that n03's weights are wrong. The node with the right weights returns
+ * later. */
 static void those_that_were_told_of_are_waited_for(void **state)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
@@ -422,10 +435,14 @@ static void but_not_for_ever(void **state)
 	assert_true(c->members.list[3].is_replica);
 }
 
-/* Its stage was put back after that commit, and that is recorded. */
+/* The record says that the stage was restored after that commit. */
 static void put_back_after(void **state, bool other)
 {
-	struct store_restore made = { .iteration = COMMITS, .last = COMMITS, .stage = 1, .hash = 6, .n_from = 1,
+	struct store_restore made = { .iteration = COMMITS,
+				      .last = COMMITS,
+				      .stage = 1,
+				      .hash = 6,
+				      .n_from = 1,
 				      .weight = { 1 } };
 	struct controller *c = ((struct taken_over *)*state)->c;
 
@@ -434,7 +451,7 @@ static void put_back_after(void **state, bool other)
 	says_it_holds(c, 0, COMMITS, 5);
 	says_it_holds(c, 3, COMMITS, 6);
 	if (other)
-		says_it_holds(c, 1, COMMITS, 7); /* it slept meanwhile */
+		says_it_holds(c, 1, COMMITS, 7); /* node 1 was asleep meanwhile */
 	assert_true(goes_on(c, 10000000));
 	assert_true(c->members.list[3].is_replica);
 	assert_int_equal(c->members.list[1].is_replica, 0);
@@ -450,7 +467,7 @@ static void and_what_was_told_before_is_not(void **state)
 	put_back_after(state, true);
 }
 
-/* While a stage is lost: what it has may be all that there is of it. */
+/* While a stage is lost, the weights of a late node may be the only ones left. */
 static void so_is_one_of_who_comes_later(void **state)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
@@ -466,8 +483,8 @@ static void so_is_one_of_who_comes_later(void **state)
 	assert_true(copy_needed(&c->members, m));
 }
 
-/* The predecessor went back, and died before it told anybody: what was committed after that will be computed again,
- * and other weights will have those numbers. */
+/* The old controller went back to a checkpoint and died before it announced that. The run
+ * computes the later commits again, with the same numbers and other weights. */
 static void those_from_beyond_the_last_commit_are_not(void **state)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
@@ -499,7 +516,7 @@ static void a_copy_of_the_last_two_commits_is_one(void **state)
 	}
 }
 
-/* What is fetched from it, and its replicas, are held against that. */
+/* The hash of a copy is compared with nodes that fetch from it and with replicas of its stage. */
 static void a_copy_comes_with_its_hash(void **state)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
@@ -532,14 +549,16 @@ static int take_plan(void *context, const struct store_plan *p)
 	return *out ? 0 : plan_parse(p->plan, strlen(p->plan), out, NULL);
 }
 
-/* Plans stand in the record: that their files cannot be written is a warning, then and after a takeover. */
+/* The record contains the plans. If their files cannot be written, the controller only warns,
+ * in the first run and after a restart. */
 static void a_plans_file_is_not_needed(void **state)
 {
 	struct taken_over *t = *state;
 	struct planned p = { .epoch = 77, .iteration = COMMITS + 1, .reason = "a test" };
 	char command[256];
 
-	snprintf(command, sizeof(command), "rm -rf '%s/plans'; touch '%s/plans'", t->folder, t->folder);
+	snprintf(command, sizeof(command), "rm -rf '%s/plans'; touch '%s/plans'", t->folder,
+		 t->folder);
 	assert_int_equal(system(command), 0);
 	assert_int_equal(store_each_plan(t->c->run.history.store, 0, take_plan, &p.plan, NULL), 0);
 	assert_non_null(p.plan);
@@ -553,7 +572,8 @@ static void a_plans_file_is_not_needed(void **state)
 	assert_int_equal(t->c->run.epoch, 77);
 }
 
-/* What an earlier build recorded of weights and files cannot be compared with what agents tell now. */
+/* Hashes that an earlier build recorded for weights and files cannot be compared with today's
+ * reports. */
 static void hashes_of_an_earlier_build_are_not_gone_on_with(void **state)
 {
 	struct taken_over *t = *state;
@@ -566,7 +586,8 @@ static void hashes_of_an_earlier_build_are_not_gone_on_with(void **state)
 	assert_non_null(strstr(err.text, "hashes are an earlier build's"));
 }
 
-/* However often a run was taken over, each controller's numbers lie above the ones before, and within what agents take. */
+/* However often a run is resumed, each controller's numbers are above those of its
+ * predecessors, and within the range that agents accept. */
 static void every_controller_has_its_own_numbers(void **state)
 {
 	uint32_t before = 0, first;

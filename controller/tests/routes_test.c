@@ -82,7 +82,8 @@ static void data_is_dealt_once(void **state)
 		seen[m->shard][m->wave] = true;
 		assert_int_equal(m->shard, shard_of[m->nodes[0]]);
 	}
-	/* Node 2 is absent and the others send its microbatches: all data is still read, once. */
+	/* Node 2 is absent and the other data nodes send its microbatches. All data is still
+	 * read once. */
 	memset(seen, 0, sizeof(seen));
 	for (int i = 0; i < N; i++)
 		if (p->microbatches[i].path[0] == 2)
@@ -204,7 +205,8 @@ static void every_gradient_counts_once_through_any_deaths(void **state)
 				continue;
 			alive[gone] = false;
 			if (routes_replace(&r, gone, alive, stage_of, c, changed) == -ENOENT)
-				alive[gone] = true; /* the last replica: it returns */
+				/* the last replica of a stage; it returns later */
+				alive[gone] = true;
 		}
 		for (int i = 0; i < NODES; i++)
 			sum_of[i] = alive[i] ? stage_of[i] : -1;
@@ -238,19 +240,19 @@ static void the_audit_finds_what_is_wrong(void **state)
 	for (uint32_t i = 0; i < N; i++)
 		run_microbatch(&r, a, i);
 	assert_int_equal(routes_audit(&r, sum_of, &err), 0);
-	r.counts[0].n--; /* one is missing */
+	r.counts[0].n--; /* one count is missing */
 	assert_int_equal(routes_audit(&r, sum_of, &err), -EPROTO);
 	r.counts[0].n++;
 	for (uint16_t node = 0; node < NODES; node++) {
 		bool visited = routes_visit(&r, node);
 
-		sum_of[node] = -1; /* its part is in no sum */
+		sum_of[node] = -1; /* this node's part is in no sum */
 		assert_int_equal(routes_audit(&r, sum_of, &err), visited ? -EPROTO : 0);
-		sum_of[node] = (stage_of[node] + 1) % STAGES; /* or in another stage's */
+		sum_of[node] = (stage_of[node] + 1) % STAGES; /* or in the sum of another stage */
 		assert_int_equal(routes_audit(&r, sum_of, &err), visited ? -EPROTO : 0);
 		sum_of[node] = stage_of[node];
 	}
-	/* one too many, or at a node that it never visited */
+	/* one count too many, or at a node that the microbatch never visited */
 	routes_count(&r, 4, 0, TASK_BACKWARD);
 	assert_int_equal(routes_audit(&r, sum_of, &err), -EPROTO);
 	assert_non_null(strstr(err.text, "microbatch 0"));
@@ -308,8 +310,8 @@ static void unswapping_ends(void **state)
 
 /* ---- around a cut link ---- */
 
-/* Events as they happened, independent of the bookkeeping: the tasks that each node began and
- * ended. */
+/* Events as they happened, independent of the routes' own records: the tasks that each node
+ * began and ended. */
 struct story {
 	bool began[NODES][N][3], ended[NODES][N][3]; /* TASK_FORWARD, TASK_LOSS, TASK_BACKWARD */
 	bool counted[NODES][N];
@@ -323,8 +325,8 @@ static enum task_kind kind_at(const struct microbatch *m, uint32_t t)
 				      : TASK_BACKWARD;
 }
 
-/* Returns the position that the microbatch can run next: a debt before its dependent tasks, or the
- * next of its chain. */
+/* Returns the position that the microbatch can run next: owed work before the tasks that depend
+ * on it, or the next task of its chain. */
 static uint32_t next_of(const struct microbatch *m)
 {
 	for (uint32_t t = 0; t < m->passed; t++)
@@ -423,13 +425,13 @@ static void check_move(const struct story *s, const struct cluster *c, const str
 		     s->began[old][id][TASK_LOSS]);
 	assert_int_equal(m->route.attempt, was->route.attempt + 1);
 	assert_true(m->moved);
-	if (m->route.since != was->route.since) /* it started over */
+	if (m->route.since != was->route.since) /* the microbatch started over */
 		assert_true(m->route.since == m->route.attempt && m->passed == 0);
 	else
 		assert_true(routes_owes(m, h));
 }
 
-/* The microbatch starts over, but counts stay. */
+/* Forgets the microbatch's events, because it starts over. Counts stay. */
 static void forget_story(struct story *s, uint32_t id)
 {
 	for (int node = 0; node < NODES; node++)
@@ -471,7 +473,7 @@ static bool cut(struct routes *r, struct story *s, struct cluster *c, uint16_t a
 			forget_story(s, i);
 		if (s->running[i] >= 0 && routes_node_at(&was[i], (uint32_t)s->running[i]) !=
 						  routes_node_at(m, (uint32_t)s->running[i]))
-			s->running[i] = -1; /* its work there is useless */
+			s->running[i] = -1; /* the node's work there is useless */
 		for (int kind = 0; kind < 3; kind++)
 			s->began[m->route.nodes[m->replaced]][i][kind] =
 				s->ended[m->route.nodes[m->replaced]][i][kind] = false;

@@ -1,5 +1,6 @@
-/* A whole controller and played agents, of which some live and work and do not answer one thing: an order
- * to put a stage back, or the question what they have done. The run does not wait for them for ever. */
+/* silent_test.c - runs a whole controller with simulated agents. Some agents live and work, but
+ * ignore one message: an order to restore a stage, or the question which gradients they
+ * counted. The run must not wait for them forever. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +23,8 @@ static int world_open(void **state)
 
 static int world_open_unsaved(void **state)
 {
-	const char *options[] = { "--eval-every", "0", "--checkpoint-every", "0", "--overdue-s", "60", NULL };
+	const char *options[] = { "--eval-every", "0", "--checkpoint-every", "0", "--overdue-s",
+				  "60",           NULL };
 
 	*state = world_new(options);
 	return 0;
@@ -53,7 +55,8 @@ static void goes_on(struct world *w)
 	WORLD_UNTIL(w, all_awake_live(w) && w->console.committed >= enough);
 }
 
-/* Once there is a checkpoint the processes of S2 are new ones: its weights are nowhere else. */
+/* Once a checkpoint exists, replaces the processes of S2, so that no node holds the stage's
+ * weights. */
 static void lose_a_stage(struct world *w)
 {
 	WORLD_UNTIL(w, says(w, "checkpoint of it5"));
@@ -86,7 +89,8 @@ static bool anyone_failed(const struct world *w)
 	return false;
 }
 
-/* It is what they read from, then: S2 is lost, and soon the others have one each, so its nodes are asked alone. */
+/* S2 is lost and can only be read from the checkpoint. Soon every other stage has one node
+ * left, so the nodes of S2 are asked alone. */
 static void all_are_asked_again(void **state)
 {
 	struct world *w = *state;
@@ -106,7 +110,8 @@ static void all_are_asked_again(void **state)
 	goes_on(w);
 }
 
-/* In the middle of an iteration, two after a checkpoint: those that were not lost are beyond it. */
+/* Waits for the middle of an iteration, two after a checkpoint. Nodes that were not lost are
+ * ahead of the checkpoint. */
 static void between_checkpoints(struct world *w)
 {
 	w->waits = w->console.committed / 5 * 5 + 13;
@@ -115,7 +120,8 @@ static void between_checkpoints(struct world *w)
 	w->waits = 0;
 }
 
-/* Nobody can read its file, and S0 cannot be made of others: the run waits for a process that can. */
+/* No node can read the file of S0, and its neighbours cannot rebuild the stage. The run waits
+ * for a new process that can. */
 static void who_comes_may_have_the_file(void **state)
 {
 	struct world *w = *state;
@@ -142,7 +148,7 @@ static void who_comes_may_have_the_file(void **state)
 	goes_on(w);
 }
 
-/* The others of all stages sleep: there is nobody else. */
+/* Puts all but one node of each stage to sleep. */
 static void one_of_each_stays(struct world *w)
 {
 	bool one[3] = { false };
@@ -166,7 +172,8 @@ static int who_stays(const struct world *w, int stage)
 	return who;
 }
 
-/* The last that holds a stage reads its file when the others' can be read. S1 is what its neighbours still are. */
+/* The last node of a stage reads its file only when the files of the other stages can be read.
+ * S1 is rebuilt from its neighbours, which still hold their weights. */
 static void the_last_of_a_stage_reads_last(void **state)
 {
 	struct world *w = *state;
@@ -185,7 +192,8 @@ static void the_last_of_a_stage_reads_last(void **state)
 	assert_false(says(w, "are repeated"));
 }
 
-/* Nobody has a copy, there is no checkpoint: it is made of its neighbours, until those who slept are back. */
+/* No copy and no checkpoint exist. The stage would be rebuilt from its neighbours, but its
+ * sleeping nodes return first. */
 static void who_slept_need_not_be_replaced(void **state)
 {
 	struct world *w = *state;
@@ -203,7 +211,8 @@ static void who_slept_need_not_be_replaced(void **state)
 	assert_false(says(w, "averaged from its neighbours after"));
 }
 
-/* A process that has the stage again, from a copy, knows nothing of the iteration in which the stage was lost. */
+/* A new process restored the stage from a copy, and knows nothing of the iteration in which the
+ * stage was lost. */
 static void who_is_new_begins_anew(void **state)
 {
 	struct world *w = *state;
@@ -221,7 +230,8 @@ static void who_is_new_begins_anew(void **state)
 	assert_false(says(w, "does not begin the iteration"));
 }
 
-/* Again and again, but not at once: there is no flood of orders and refusals. */
+/* The controller repeats the order with pauses, so that orders and refusals do not flood the
+ * network. */
 static void who_cannot_make_a_stage_is_asked_again(void **state)
 {
 	struct world *w = *state;
@@ -245,7 +255,8 @@ static void who_cannot_make_a_stage_is_asked_again(void **state)
 	goes_on(w);
 }
 
-/* One of S1 is excluded because another refuses what it sends, and the others fall asleep, all in one iteration. */
+/* Leaves one node of S1. It is excluded because another node rejects its tensors, and the
+ * others fall asleep, all in one iteration. */
 static int leave_one(struct world *w)
 {
 	struct msg report = { .type = MSG_TROUBLE };
@@ -279,7 +290,8 @@ static void weights_of_one_left_out_are_used(void **state)
 	assert_false(says(w, "no checkpoint"));
 }
 
-/* What it gives has another hash: the stage is made of its neighbours, as if there were none. */
+/* The excluded node's weights have another hash. The stage is rebuilt from its neighbours, as
+ * if the node had no weights. */
 static void other_weights_of_one_left_out_are_not(void **state)
 {
 	struct world *w = *state;
@@ -291,11 +303,12 @@ static void other_weights_of_one_left_out_are_not(void **state)
 	WORLD_UNTIL(w, says(w, "averaged from its neighbours after it9"));
 }
 
-/* All of S1 sleep while another controller takes over, longer than it waits: they have the last commit, and nobody else
- * has. */
+/* All nodes of S1 sleep during the start of a new controller, for longer than it waits. They
+ * alone have the last commit of their stage. */
 static void who_slept_through_a_takeover_is_known(void **state)
 {
-	const char *options[] = { "--silence-ms", "3000", "--overdue-s", "60", "--gather-s", "2", NULL };
+	const char *options[] = { "--silence-ms", "3000", "--overdue-s", "60",
+				  "--gather-s",   "2",    NULL };
 	struct world *w = *state;
 	uint64_t at;
 
@@ -318,7 +331,8 @@ static void who_slept_through_a_takeover_is_known(void **state)
 	assert_false(says(w, "goes back"));
 }
 
-/* The others have its sum, and yet it must be known what is in there. */
+/* The stage's other nodes have the sum with this node's gradients, but the controller must know
+ * which gradients it contains. */
 static void who_has_not_told_what_it_counted(void **state)
 {
 	struct world *w = *state;
@@ -336,7 +350,7 @@ static void who_has_not_told_what_it_counted(void **state)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, world_open, world_close)
 #define UNSAVED(name) cmocka_unit_test_setup_teardown(name, world_open_unsaved, world_close)
 
-/* silent_test [PATTERN]: of the tests, those with such names. */
+/* silent_test [PATTERN]: runs the tests whose names match. */
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {

@@ -125,7 +125,7 @@ static void slow_tasks_have_time(void **state)
 	struct controller *c = made();
 
 	(void)state;
-	c->members.list[2].compute.forward_s = 1; /* a real second, whatever the plan says */
+	c->members.list[2].compute.forward_s = 1; /* a real second, whatever the plan predicts */
 	assert_false(hung_after(c, 120));
 	assert_true(hung_after(c, 1));
 	unmake(c);

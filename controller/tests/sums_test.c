@@ -76,8 +76,8 @@ static void where_nothing_is_measured_sums_wait(void **state)
 	assert_int_equal(c->iteration.summing[1], DATA);
 }
 
-/* All stages but one report their sums before the last gradient is counted: nothing is ordered
- * again. */
+/* All stages but one report their sums before the last gradient is counted. The controller does
+ * not order those sums again. */
 static void sums_that_come_first_are_committed(void **state)
 {
 	struct controller *c = order_ahead(state);

@@ -1,4 +1,5 @@
-/* What agents are told of the cluster, and of each other. */
+/* Tests what the controller sends to agents about the cluster and other nodes, and to
+ * consoles about links. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,10 +10,11 @@
 
 #include "controller/tests/player.h"
 
-/* A new process emulates the cluster as given, whatever has been measured since. */
+/* A new process emulates the cluster that the operator described, not the cluster as measured. */
 static void what_is_believed_is_not_emulated(void **state)
 {
-	const char *options[] = { "--eval-every", "0", "--emulate", "regions", "--time-scale", "1", NULL };
+	const char *options[] = { "--eval-every", "0", "--emulate", "regions",
+				  "--time-scale", "1", NULL };
 	struct world *w = world_new(options);
 	struct player *p = &w->players[4];
 	float first[PLAYERS];
@@ -30,7 +32,8 @@ static void what_is_believed_is_not_emulated(void **state)
 	world_free(w);
 }
 
-/* Who was taken for dead when another came hears of it when it is heard again. */
+/* A node counted as dead when another joined. When it is heard again, it receives the joiner's
+ * key. */
 static void who_comes_back_is_told_of_those_that_came(void **state)
 {
 	const char *options[] = { "--eval-every", "0", NULL };
@@ -54,12 +57,14 @@ static void who_comes_back_is_told_of_those_that_came(void **state)
 static bool all_others_know(const struct world *w, const struct player *p, bool know)
 {
 	for (int i = 0; i < PLAYERS; i++)
-		if (&w->players[i] != p && !w->players[i].asleep && w->players[i].knows[p->node] != know)
+		if (&w->players[i] != p && !w->players[i].asleep &&
+		    w->players[i].knows[p->node] != know)
 			return false;
 	return true;
 }
 
-/* Also who was taken for dead meanwhile; and a successor tells of who did not come back to it. */
+/* Nodes that counted as dead at that time forget the key too. A new controller repeats this for
+ * nodes that did not return to it. */
 static void all_forget_the_key_of_who_is_expelled(void **state)
 {
 	const char *options[] = { "--eval-every", "0", NULL };
@@ -69,7 +74,8 @@ static void all_forget_the_key_of_who_is_expelled(void **state)
 	uint32_t told;
 
 	(void)state;
-	WORLD_UNTIL(w, world_all_live(w) && all_others_know(w, expelled, true) && all_others_know(w, gone, true));
+	WORLD_UNTIL(w, world_all_live(w) && all_others_know(w, expelled, true) &&
+			       all_others_know(w, gone, true));
 	sleeper->asleep = true;
 	WORLD_UNTIL(w, w->states[sleeper->node] == NODE_DEAD);
 	assert_int_equal(keys_list_expel(w->door->list, "agent8", NULL), 0);
@@ -80,7 +86,7 @@ static void all_forget_the_key_of_who_is_expelled(void **state)
 	assert_true(all_others_know(w, gone, true));
 	gone->asleep = expelled->asleep = true;
 	WORLD_UNTIL(w, w->states[gone->node] == NODE_DEAD);
-	for (int i = 0; i < PLAYERS; i++) /* so that it cannot go on yet */
+	for (int i = 0; i < PLAYERS; i++) /* prevents the run from continuing */
 		w->players[i].asleep = w->players[i].asleep || w->players[i].stage == 1;
 	door_restart(w->door, again);
 	WORLD_UNTIL(w, all_others_know(w, gone, false));
@@ -105,13 +111,16 @@ static bool all_links_told(const struct world *w)
 
 static void tell_link(struct player *p, uint16_t to, float latency_s, float took_s)
 {
-	struct msg_link link = { .from = p->node, .to = to, .latency_s = latency_s, .measured_delay_s = took_s };
+	struct msg_link link = {
+		.from = p->node, .to = to, .latency_s = latency_s, .measured_delay_s = took_s
+	};
 	struct msg m = { .type = MSG_LINKS, .u.links = { 1, &link } };
 
 	visitor_send(&p->v, &m, POST_RELIABLE);
 }
 
-/* The steps before the first iteration, in their order, and the links: where there is no way, that. */
+/* Consoles see the steps before the first iteration in order, and the measured links. A missing
+ * link is shown as missing. */
 static void consoles_see_what_is_measured(void **state)
 {
 	const char *options[] = { "--eval-every", "0", NULL };
@@ -129,11 +138,12 @@ static void consoles_see_what_is_measured(void **state)
 	for (int i = 0; i < PLAYERS; i++)
 		for (int k = 0; k < PLAYERS; k++)
 			if (i != k && !(i == 0 && k == 5)) {
-				assert_true(w->links[i][k].latency_s > 0 && w->links[i][k].planned_delay_s > 0);
+				assert_true(w->links[i][k].latency_s > 0 &&
+					    w->links[i][k].planned_delay_s > 0);
 				assert_true(w->links[i][k].spread_s > 0);
 				assert_true(w->links[i][k].bandwidth_bytes_per_s > 0);
 			}
-	/* What agents then tell of the last second says no less of what was seen before. */
+	/* A later report about the last second does not erase earlier measurements. */
 	tell_link(&w->players[1], 2, 0.0001f, 0.004f);
 	WORLD_UNTIL(w, w->links[1][2].measured_delay_s > 0);
 	tell_link(&w->players[1], 2, 0.0003f, 0);
@@ -141,7 +151,7 @@ static void consoles_see_what_is_measured(void **state)
 	WORLD_UNTIL(w, w->links[1][2].latency_s > 0.0002f);
 	assert_true(w->links[1][2].measured_delay_s > 0.003f);
 	assert_true(w->links[0][5].latency_s < 0 && w->links[0][5].planned_delay_s < 0);
-	/* Of the others, which are as they were, nothing is told again. */
+	/* The other links are unchanged, so nothing is sent about them. */
 	told = w->links_told;
 	tell_link(&w->players[1], 2, 0.0009f, 0);
 	WORLD_UNTIL(w, w->links[1][2].latency_s > 0.0008f);
@@ -151,7 +161,8 @@ static void consoles_see_what_is_measured(void **state)
 
 static void an_emulated_run_says_so(void **state)
 {
-	const char *options[] = { "--eval-every", "0", "--emulate", "regions", "--time-scale", "1", NULL };
+	const char *options[] = { "--eval-every", "0", "--emulate", "regions",
+				  "--time-scale", "1", NULL };
 	struct world *w = world_new(options);
 
 	(void)state;

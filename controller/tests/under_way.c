@@ -19,7 +19,8 @@
 #include "model/hash.h"
 #include "schedule/search/search.h"
 
-/* The first half are data nodes, the rest are of the second stage; all are alike. */
+/* Returns a cluster of equal nodes. The first half are data nodes, the rest are of the second
+ * stage. */
 static struct cluster *make_cluster(int nodes, int each)
 {
 	struct cluster *c = cluster_alloc(nodes, 2, false);

@@ -11,13 +11,14 @@
 
 enum { NODES = 6, DATA = 3, EACH = 4, N = DATA * EACH, SECOND = 1000000, FIRST = 5 };
 
-/* Set-up and tear-down: *state is the controller. */
+/* Set-up and tear-down of a test: *state is the controller. */
 int under_way_begin(void **state);
 int under_way_end(void **state);
-/* Likewise with other numbers: half of the nodes are data nodes, with `each` microbatches each.
- * under_way_end frees it. */
+/* Returns a controller like that of under_way_begin with other numbers: half of the nodes are
+ * data nodes, with `each` microbatches each. under_way_end frees it. */
 struct controller *under_way_of(int nodes, int each);
-/* Likewise with that cluster, which it takes, and paths of that many stages. */
+/* Returns a controller like that of under_way_begin with this cluster, which it takes, and
+ * paths of that many stages. */
 struct controller *under_way_begun(struct cluster *cluster, int path_length);
 /* Returns a controller without store and plan. Takes the cluster. */
 struct controller *under_way_knowing(struct cluster *cluster);

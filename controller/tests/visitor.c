@@ -1,3 +1,5 @@
+/* visitor.c - for tests: starts a whole controller as a process, and connects visitors to it as
+ * consoles, watchers or agents would connect. Tests thereby check the program itself. */
 #include "controller/tests/visitor.h"
 
 #include <setjmp.h>
@@ -79,8 +81,8 @@ void visitor_turn(struct visitor *v)
 	}
 }
 
-/* The controller looks at its list a few times a second: until then even the admitted are
- * refused. */
+/* The controller reads its key list a few times a second. Until then it refuses even admitted
+ * keys. */
 void visitor_come_in(struct visitor *v, struct visitor *other)
 {
 	UNTIL(v, other, v->up);
@@ -107,7 +109,7 @@ void visitor_attach(struct visitor *v)
 	v->refused = false;
 }
 
-/* The status the controller answers. */
+/* Sends the command. Returns the controller's status. */
 int32_t visitor_command(struct visitor *v, enum command_verb verb, int64_t value)
 {
 	static uint64_t id;
@@ -124,7 +126,8 @@ int32_t visitor_command(struct visitor *v, enum command_verb verb, int64_t value
 
 /* ---- the controller ---- */
 
-/* Its words go into a file: a pipe that nobody reads would stop it. */
+/* The controller's output goes to a file, because it would block on a pipe that no process
+ * reads. */
 static void read_address(struct door *d, const char *log)
 {
 	int64_t give_up = clock_monotonic_us() + 30000000;
@@ -148,7 +151,7 @@ static void read_address(struct door *d, const char *log)
 	fail_msg("the controller does not listen");
 }
 
-/* how: --run-dir or --resume. */
+/* Starts the controller. how: --run-dir or --resume. */
 static void start(struct door *d, const char *how, const char *const *options)
 {
 	const char *build = getenv("SKIPPIPE_BUILD"), *args[48];

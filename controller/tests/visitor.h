@@ -1,7 +1,7 @@
-/* visitor.h - for tests: a whole controller in a process of its own, and those who come to its door.
+/* visitor.h - for tests: a whole controller in a process of its own, and visitors that connect
+ * to it.
  *
- * Everything fails the running cmocka test when it goes wrong or takes 30 s.
- */
+ * Every function fails the running cmocka test if an error occurs or 30 s pass. */
 #ifndef CONTROLLER_TESTS_VISITOR_H
 #define CONTROLLER_TESTS_VISITOR_H
 
@@ -21,10 +21,11 @@ struct door {
 	pid_t pid;
 };
 
-/* options: of the program, NULL last; --run-dir and keys are added. */
+/* Starts the controller. options: of the program, ended by NULL; --run-dir and keys are added. */
 struct door *door_new(const char *const *options);
-int door_free(struct door *d); /* ends the controller */
-/* Kills it; another one goes on with its run, at the same address. options: as above. */
+int door_free(struct door *d); /* Ends the controller. */
+/* Kills the controller and starts another, which resumes the run at the same address. options:
+ * as for door_new. */
 void door_restart(struct door *d, const char *const *options);
 bool door_alive(const struct door *d);
 
@@ -37,21 +38,22 @@ struct visitor {
 	enum link_reason reason;
 	uint64_t answered;
 	int32_t status;
-	char journal[1 << 16]; /* notes told, one a line */
-	uint64_t committed;    /* as consoles are told */
-	void (*hear)(void *context, const struct msg *m); /* NULL, or every message */
+	char journal[1 << 16]; /* received notes, one a line */
+	uint64_t committed;    /* commits as reported to consoles */
+	void (*hear)(void *context, const struct msg *m); /* NULL, or called with every message */
 	void *context;
 };
 
-/* role 0: admitted as nothing. */
+/* Makes a visitor. role 0: its key is not admitted. */
 void visitor_new(struct visitor *v, struct door *d, enum keys_role role, const char *name);
 void visitor_free(struct visitor *v);
 void visitor_turn(struct visitor *v);
-/* Until it is let in. other: gets its turns too; or NULL. */
+/* Connects until the controller admits the visitor. other: another visitor that gets turns
+ * meanwhile, or NULL. */
 void visitor_come_in(struct visitor *v, struct visitor *other);
 void visitor_send(struct visitor *v, const struct msg *m, enum post_flags flags);
-void visitor_attach(struct visitor *v); /* as a console */
-/* The status the controller answers. */
+void visitor_attach(struct visitor *v); /* Attaches as a console. */
+/* Sends the command. Returns the controller's status. */
 int32_t visitor_command(struct visitor *v, enum command_verb verb, int64_t value);
 
 /* Turns v (and w, unless NULL) until the condition holds. */
