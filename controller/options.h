@@ -22,7 +22,7 @@ struct scripted_act {
 	bool done;
 };
 
-/* What the program does, and where its events go. */
+/* The task of this process, and the form of its events. */
 struct options_mode {
 	bool resume;       /* run_dir holds a run: continue it */
 	bool replay;       /* run_dir holds a run: serve it to consoles */
@@ -39,7 +39,7 @@ struct options_cluster {
 	const char *emulate;
 	uint32_t agents; /* 20 */
 	int stages[MSG_STAGES], n_stages;
-	/* Of an emulation; < 0: chosen so that an iteration takes 2 to 3 s; 0: no delays */
+	/* Real seconds of an emulated one; < 0: chosen for iterations of 2 to 3 s; 0: no delays */
 	double time_scale;
 	bool serialise;        /* transfers from one node wait for one another */
 	bool assignment_given; /* nodes keep the stages that the cluster file pins */

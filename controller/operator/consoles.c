@@ -153,9 +153,9 @@ static void send_changed_links(struct members *members, struct console *only)
 				struct observed_link *s = &members->list[i].links.list[k];
 
 				fill_link(members, s, &links[n]);
-				if (!all && memcmp(&links[n], &s->told, sizeof(s->told)) == 0)
+				if (!all && memcmp(&links[n], &s->sent, sizeof(s->sent)) == 0)
 					continue;
-				s->told = links[n];
+				s->sent = links[n];
 				if (++n < LINKS_PER_MESSAGE)
 					continue;
 				send_links(members->run, all ? only : NULL, links, n);
