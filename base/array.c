@@ -23,14 +23,17 @@ static size_t grown_room(size_t room, size_t want)
  * breaking the aliasing rules. */
 bool array_grow(void *array, size_t *room, size_t want, size_t size)
 {
-	size_t more = grown_room(*room, want);
+	size_t more = grown_room(*room, want), bytes;
 	void *block = NULL, *grown;
 
 	if (*room > 0)
 		memcpy(&block, array, sizeof(block));
 	if (block && want <= *room)
 		return true;
-	grown = reallocarray(block, more, size);
+	/* Not reallocarray: AddressSanitizer ends the program if its size overflows. */
+	if (__builtin_mul_overflow(more, size, &bytes))
+		return false;
+	grown = realloc(block, bytes);
 	if (!grown)
 		return false;
 	memcpy(array, &grown, sizeof(grown));
