@@ -89,20 +89,6 @@ static void test_pass_names_what_failed(void **state)
 	job_clear(&j);
 }
 
-static int setup(void **state)
-{
-	(void)state;
-	block.stacks = malloc((size_t)THREADS_MOST * STACK);
-	return block.stacks ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	free(block.stacks);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -112,5 +98,5 @@ int main(void)
 		cmocka_unit_test(test_pass_names_what_failed),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, emulated_setup, emulated_teardown);
 }

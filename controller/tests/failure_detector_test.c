@@ -18,7 +18,7 @@
 #include "controller/members/members.h"
 #include "controller/members/failure_detector.h"
 #include "controller/operator/consoles.h"
-#include "controller/setup.h"
+#include "controller/tests/bare.h"
 
 enum {
 	NODES = 6,
@@ -137,35 +137,16 @@ struct world {
 
 static struct controller *made(void)
 {
-	struct controller *c = controller_new();
-	struct post_options o = { 0 };
+	struct controller *c = bare_controller(cluster_alloc(NODES, 1, false), 1);
 
-	assert_non_null(c);
-	c->run.cluster = cluster_alloc(NODES, 1, false);
-	assert_non_null(c->run.cluster);
-	assert_int_equal(keys_generate(&c->run.keys.own, NULL), 0);
-	o.identity = c->run.keys.own;
-	assert_int_equal(post_open(&c->run.post, &o, NULL), 0);
-	assert_int_equal(planner_start(&c->planning.planner, NULL), 0);
-	c->run.supervisor = -1;
 	c->run.phase = PHASE_PAUSED;
-	c->run.wanted.path_length = 1;
-	c->run.unit_s = 1;
+	c->run.options.cluster.time_scale = 0;
 	c->run.options.limits.silence_us = LIMIT_US;
 	c->run.cluster->stages[0] = NODES;
-	c->members.n = NODES;
-	c->members.list = calloc(NODES, sizeof(*c->members.list));
-	assert_non_null(c->members.list);
 	for (uint16_t i = 0; i < NODES; i++) {
 		struct member *m = &c->members.list[i];
 
-		*m = (struct member){ .id = i,
-				      .peer = i + 1u,
-				      .state = NODE_LIVE,
-				      .is_replica = true,
-				      .copy.stage = -1,
-				      .assigned.is_welcomed = true,
-				      .compute.machine = i };
+		m->compute.machine = i;
 		snprintf(m->hello.address, sizeof(m->hello.address), "tcp://10.0.0.%u:7701", i);
 		snprintf(m->hello.host, sizeof(m->hello.host), "alike");
 	}
@@ -194,18 +175,9 @@ static void world_greet(struct world *w)
 
 static void world_free(struct world *w)
 {
-	struct controller *c = w->c;
-
 	for (int i = 0; i < NODES; i++)
 		trace_fini(&w->traces[i]);
-	planner_stop(c->planning.planner);
-	planned_free(c->planning.pending);
-	post_close(c->run.post);
-	keys_free(c->run.keys.own);
-	consoles_fini(&c->run);
-	cluster_free(c->run.cluster);
-	free(c->members.list);
-	free(c);
+	bare_free(w->c);
 	free(w);
 }
 

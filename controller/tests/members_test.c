@@ -22,72 +22,41 @@
 #include "controller/weights/copies.h"
 #include "controller/weights/rebalance.h"
 #include "controller/weights/standbys.h"
-#include "controller/setup.h"
+#include "controller/tests/bare.h"
 
 enum { NODES = 6, SECOND = 1000000, START = 100 * SECOND };
 
-static void make_cluster(struct controller *c)
+static struct cluster *three_stages(void)
 {
-	c->run.cluster = cluster_alloc(NODES, 3, false);
-	assert_non_null(c->run.cluster);
-	c->run.cluster->microbatches_per_data_node = 2;
+	struct cluster *k = cluster_alloc(NODES, 3, false);
+
+	assert_non_null(k);
+	k->microbatches_per_data_node = 2;
 	for (int s = 0; s < 3; s++)
-		c->run.cluster->stages[s] = 2;
+		k->stages[s] = 2;
 	for (int i = 0; i < NODES; i++) {
-		c->run.cluster->nodes[i].stage = i / 2;
-		c->run.cluster->nodes[i].forward_s = 0.1;
-		c->run.cluster->nodes[i].backward_s = 0.2;
-		c->run.cluster->nodes[i].loss_s = 0.05;
-		c->run.cluster->nodes[i].memory = 3;
+		k->nodes[i].stage = i / 2;
+		k->nodes[i].forward_s = 0.1;
+		k->nodes[i].backward_s = 0.2;
+		k->nodes[i].loss_s = 0.05;
+		k->nodes[i].memory = 3;
 	}
 	for (int i = 0; i < NODES * NODES; i++)
-		c->run.cluster->delay_s[i] = 0.05;
+		k->delay_s[i] = 0.05;
+	return k;
 }
 
 /* Returns a controller between iterations, with two live nodes in each stage. Messages to nodes
  * are lost. */
 static struct controller *made(void)
 {
-	struct controller *c = controller_new();
-	struct post_options o = { 0 };
+	struct controller *c = bare_controller(three_stages(), 2);
 
-	assert_non_null(c);
-	make_cluster(c);
-	assert_int_equal(keys_generate(&c->run.keys.own, NULL), 0);
-	o.identity = c->run.keys.own;
-	assert_int_equal(post_open(&c->run.post, &o, NULL), 0);
-	assert_int_equal(planner_start(&c->planning.planner, NULL), 0);
-	c->run.supervisor = -1;
 	c->run.phase = PHASE_PAUSED;
-	c->run.wanted.path_length = 2;
-	c->run.unit_s = c->run.options.cluster.time_scale = 1;
 	c->run.options.limits.silence_us = 450000;
 	c->run.committed = 7;
 	c->run.now_us = START;
-	c->members.list = calloc(NODES, sizeof(*c->members.list));
-	c->members.n = NODES;
-	for (uint16_t i = 0; i < NODES; i++)
-		c->members.list[i] = (struct member){ .id = i,
-						      .peer = i + 1u,
-						      .state = NODE_LIVE,
-						      .is_replica = true,
-						      .copy.stage = -1,
-						      .assigned.is_welcomed = true };
 	return c;
-}
-
-static void unmake(struct controller *c)
-{
-	planner_stop(c->planning.planner);
-	planned_free(c->planning.pending);
-	planned_free(c->run.plan);
-	post_close(c->run.post);
-	keys_free(c->run.keys.own);
-	consoles_fini(&c->run);
-	cluster_free(c->run.cluster);
-	free(c->members.failed_links.of);
-	free(c->members.list);
-	free(c);
 }
 
 /* Sets the time. All nodes are heard meanwhile. */
@@ -132,7 +101,7 @@ static void a_joiner_is_tried_every_second(void **state)
 	assert_true(tried(c, START + SECOND + 1));
 	assert_false(tried(c, START + 2 * SECOND + 1));
 	assert_true(tried(c, START + 2 * SECOND + 2));
-	unmake(c);
+	bare_free(c);
 }
 
 static void refuse_copy(struct controller *c, struct member *m)
@@ -173,7 +142,7 @@ static void who_came_after_the_first_plan_gets_a_place(void **state)
 	c->run.cluster->delay_s[5 * NODES + 4] = 0.05;
 	at(c, START + 4 * SECOND);
 	assert_int_equal(c->run.cluster->nodes[5].stage, 2);
-	unmake(c);
+	bare_free(c);
 }
 
 static void each_refused_copy_is_tried_later(void **state)
@@ -195,7 +164,7 @@ static void each_refused_copy_is_tried_later(void **state)
 	members_set(&c->run, m, NODE_JOINING, "");
 	m->assigned.at_us = now;
 	assert_true(tried(c, now + SECOND + 1));
-	unmake(c);
+	bare_free(c);
 }
 
 static void so_is_a_copy_that_was_left_behind(void **state)
@@ -210,7 +179,7 @@ static void so_is_a_copy_that_was_left_behind(void **state)
 	assert_int_equal(m->copy.stage, -1);
 	assert_false(tried(c, START + 2 * SECOND));
 	assert_true(tried(c, START + 2 * SECOND + 1));
-	unmake(c);
+	bare_free(c);
 }
 
 /* ---- cut links ---- */
@@ -263,7 +232,7 @@ static void a_link_between_stages_is_not_there(void **state)
 		    !link_failures_between(&c->members, 1, 2));
 	assert_true(*delay(c, 1, 3) < 0 && *delay(c, 3, 1) < 0 && *delay(c, 1, 2) > 0);
 	assert_true(c->planning.wanted_id != 0);
-	unmake(c);
+	bare_free(c);
 }
 
 static void it_is_believed_once_nobody_complains(void **state)
@@ -285,7 +254,7 @@ static void it_is_believed_once_nobody_complains(void **state)
 	at(c, START + 3 * SECOND);
 	assert_false(link_failures_between(&c->members, 1, 3));
 	assert_true(*delay(c, 1, 3) == 0.07 && *delay(c, 3, 1) == 0.09);
-	unmake(c);
+	bare_free(c);
 }
 
 /* A silent node might complain as well, but its report cannot arrive. */
@@ -303,7 +272,7 @@ static void not_while_one_of_them_is_silent(void **state)
 		loop_act(&c->iteration);
 	}
 	assert_true(link_failures_between(&c->members, 1, 3));
-	unmake(c);
+	bare_free(c);
 }
 
 static int64_t believed_after(struct controller *c, int64_t now_us)
@@ -331,7 +300,7 @@ static void each_time_later(void **state)
 	assert_true(second > first * 3 / 2 && third > second * 3 / 2);
 	/* The link had worked for long */
 	assert_true(believed_after(c, START + 5000 * (int64_t)SECOND) < second);
-	unmake(c);
+	bare_free(c);
 }
 
 /* A node that the controller does not hear either is not cut off. It may be dead, and the
@@ -348,7 +317,7 @@ static void who_is_silent_altogether_is_not_cut_off(void **state)
 	c->members.membership.next_look_us = 0;
 	loop_look_at_members(&c->iteration);
 	assert_true(all_are_in(c) && !link_failures_between(&c->members, 1, 3));
-	unmake(c);
+	bare_free(c);
 }
 
 /* A link counts as cut only if it was silent for three times the expected time, and for longer
@@ -375,7 +344,7 @@ static void a_link_on_which_something_moved_lately_is_well(void **state)
 	c->members.list[3].heard.late_us = 0;
 	at(c, START);
 	assert_true(link_failures_between(&c->members, 1, 3));
-	unmake(c);
+	bare_free(c);
 }
 
 static void what_waited_for_one_that_was_away_is_no_cut(void **state)
@@ -392,7 +361,7 @@ static void what_waited_for_one_that_was_away_is_no_cut(void **state)
 	}
 	at(c, START + 750000);
 	assert_true(link_failures_between(&c->members, 1, 3));
-	unmake(c);
+	bare_free(c);
 }
 
 /* Two replicas need their link for the sum, so one must leave. The node that complains is
@@ -409,7 +378,7 @@ static void of_two_replicas_one_is_out(void **state)
 	at(c, START);
 	assert_true(is_out(c, 2) && c->members.list[2].stuck.is_cut_off);
 	assert_false(is_out(c, 3) || link_failures_between(&c->members, 2, 3));
-	unmake(c);
+	bare_free(c);
 }
 
 static void keeps(struct controller *c, int node, int stage)
@@ -439,7 +408,7 @@ static void a_last_replica_that_all_are_cut_off_from_goes_if_there_is_a_copy(voi
 	at(c, START);
 	for (int i = 1; i < NODES; i++)
 		assert_int_equal(is_out(c, i), i == 1);
-	unmake(c);
+	bare_free(c);
 }
 
 /* The node's own stage has another replica, but the stage whose copy it keeps has none. */
@@ -453,7 +422,7 @@ static void who_keeps_the_only_copy_stays(void **state)
 	says_stuck(c, 1, 0, 5000);
 	at(c, START);
 	assert_true(is_out(c, 0) && !is_out(c, 1));
-	unmake(c);
+	bare_free(c);
 }
 
 /* If no plan avoids the link, the end that complained is removed, unless it is the last of its
@@ -472,7 +441,7 @@ static void no_plan_without_it_costs_one_end(void **state)
 		assert_int_equal(is_out(c, 1), !last);
 		assert_int_equal(is_out(c, 3), last);
 		assert_true(c->members.list[last ? 3 : 1].stuck.is_cut_off);
-		unmake(c);
+		bare_free(c);
 	}
 }
 
@@ -489,7 +458,7 @@ static void a_copy_behind_a_cut_link_is_given_up(void **state)
 	at(c, START);
 	assert_true(c->members.list[3].copy.is_dropped);
 	assert_false(c->members.list[4].copy.is_dropped);
-	unmake(c);
+	bare_free(c);
 }
 
 /* A joiner fetches its stage from a node that it can reach. */
@@ -513,7 +482,7 @@ static void a_joiner_fetches_by_other_links(void **state)
 	assert_true(link_failures_between(&c->members, 2, 5) && all_are_in(c));
 	copies_fetch(&c->members, m, 1);
 	assert_int_equal(m->assigned.source, 3);
-	unmake(c);
+	bare_free(c);
 }
 
 /* ---- copies ---- */
@@ -535,7 +504,7 @@ static void who_belongs_there_keeps_a_copy(void **state)
 		loop_act(&c->iteration);
 		for (int i = 0; i < NODES; i++)
 			assert_int_equal(c->members.list[i].copy.stage, i == home ? 0 : -1);
-		unmake(c);
+		bare_free(c);
 	}
 }
 
@@ -569,7 +538,7 @@ static void who_has_slow_links_does_not_go_home(void **state)
 	c->members.list[0].links.ratio = 4; /* while links are slow */
 	rebalance_turn(&c->weights);
 	assert_null(c->weights.rebalance.pair[0]);
-	unmake(c);
+	bare_free(c);
 }
 
 /* ---- plans ---- */
@@ -609,7 +578,7 @@ static void a_plan_that_is_of_no_use_is_made_anew(void **state)
 	loop_phase(c);
 	loop_act(&c->iteration);
 	assert_true(c->planning.wanted_id != 0);
-	unmake(c);
+	bare_free(c);
 }
 
 static void the_first_answer_is_waited_for(void **state)
@@ -632,7 +601,7 @@ static void the_first_answer_is_waited_for(void **state)
 	answer(c);
 	assert_non_null(c->planning.pending);
 	assert_false(replan_awaited(&c->planning));
-	unmake(c);
+	bare_free(c);
 }
 
 static void short_iterations_do_not_wait(void **state)
@@ -655,7 +624,7 @@ static void short_iterations_do_not_wait(void **state)
 	replan_if_better(&c->planning, "links have changed");
 	c->run.unit_s = 1e3;
 	assert_false(replan_awaited(&c->planning));
-	unmake(c);
+	bare_free(c);
 }
 
 /* ---- the first iteration ---- */
@@ -701,7 +670,7 @@ static void a_run_begins_once_all_are_ready(void **state)
 	assert_true(begins(c, START + 2));
 	for (int i = 0; i < NODES; i++)
 		assert_true(c->members.list[i].is_replica);
-	unmake(c);
+	bare_free(c);
 }
 
 static void it_does_not_wait_for_ever(void **state)
@@ -715,7 +684,7 @@ static void it_does_not_wait_for_ever(void **state)
 		assert_int_equal(c->members.list[i].is_replica, i != 5);
 	/* node 5 joins once it is ready */
 	assert_int_equal(c->members.list[5].state, NODE_SYNCING);
-	unmake(c);
+	bare_free(c);
 }
 
 static void nor_for_one_that_is_kept_out(void **state)
@@ -726,7 +695,7 @@ static void nor_for_one_that_is_kept_out(void **state)
 	c->members.list[5].is_marked = true;
 	assert_true(begins(c, START + 1));
 	assert_false(c->members.list[5].is_replica);
-	unmake(c);
+	bare_free(c);
 }
 
 int main(void)

@@ -16,7 +16,7 @@
 #include "controller/operator/consoles.h"
 #include "controller/tests/under_way.h"
 #include "controller/weights/standbys.h"
-#include "controller/setup.h"
+#include "controller/tests/bare.h"
 
 enum { LOOK_US = 250000 };
 
@@ -24,24 +24,11 @@ enum { LOOK_US = 250000 };
  * last node to the first, is 0.05 s. The limit is 10 s plus 20 times their sum, 15 s. */
 static struct controller *made(void)
 {
-	struct controller *c = controller_new();
-	struct post_options o = { 0 };
+	struct controller *c = bare_controller(cluster_alloc(NODES, 2, false), 2);
 
-	assert_non_null(c);
-	c->run.cluster = cluster_alloc(NODES, 2, false);
-	c->members.list = calloc(NODES, sizeof(*c->members.list));
-	assert_true(c->run.cluster && c->members.list);
-	assert_int_equal(keys_generate(&c->run.keys.own, NULL), 0);
-	o.identity = c->run.keys.own;
-	assert_int_equal(post_open(&c->run.post, &o, NULL), 0);
-	assert_int_equal(planner_start(&c->planning.planner, NULL), 0);
-	c->run.supervisor = -1;
 	c->run.phase = PHASE_EVALUATING;
-	c->run.wanted.path_length = 2;
-	c->run.unit_s = c->run.options.cluster.time_scale = 1;
 	c->run.options.limits.overdue_us = 10 * SECOND;
 	c->run.options.eval_batches = 4;
-	c->members.n = NODES;
 	c->run.now_us = SECOND;
 	c->run.cluster->microbatches_per_data_node = 1;
 	for (int i = 0; i < NODES * NODES; i++)
@@ -53,27 +40,8 @@ static struct controller *made(void)
 		c->run.cluster->nodes[i].forward_s = 0.1;
 		c->run.cluster->nodes[i].backward_s = 0.2;
 		c->run.cluster->nodes[i].memory = 3;
-		c->members.list[i] = (struct member){ .id = i,
-						      .peer = i + 1u,
-						      .state = NODE_LIVE,
-						      .is_replica = true,
-						      .copy.stage = -1,
-						      .assigned.is_welcomed = true };
 	}
 	return c;
-}
-
-static void unmake(struct controller *c)
-{
-	planner_stop(c->planning.planner);
-	post_close(c->run.post);
-	keys_free(c->run.keys.own);
-	evaluation_fini(&c->iteration);
-	consoles_fini(&c->run);
-	cluster_free(c->run.cluster);
-	free(c->members.list);
-	free(c->run.faults.list);
-	free(c);
 }
 
 /* Heartbeats report that node 1 receives that many bytes a second. */
@@ -105,7 +73,7 @@ static void patience_is_much_longer_than_a_task(void **state)
 	(void)state;
 	assert_false(hung_after(c, 60));
 	assert_true(hung_after(c, 1));
-	unmake(c);
+	bare_free(c);
 }
 
 static void whatever_ends_gives_more_time(void **state)
@@ -117,7 +85,7 @@ static void whatever_ends_gives_more_time(void **state)
 	c->run.steps++;
 	assert_false(hung_after(c, 60));
 	assert_true(hung_after(c, 1));
-	unmake(c);
+	bare_free(c);
 }
 
 static void slow_tasks_have_time(void **state)
@@ -128,7 +96,7 @@ static void slow_tasks_have_time(void **state)
 	c->members.list[2].compute.forward_s = 1; /* a real second, whatever the plan predicts */
 	assert_false(hung_after(c, 120));
 	assert_true(hung_after(c, 1));
-	unmake(c);
+	bare_free(c);
 }
 
 static void injected_faults_have_time(void **state)
@@ -142,7 +110,7 @@ static void injected_faults_have_time(void **state)
 	c->run.faults.n = 1;
 	assert_false(hung_after(c, 120));
 	assert_true(hung_after(c, 1));
-	unmake(c);
+	bare_free(c);
 }
 
 /* An hour in which the controller itself was suspended is not a stall. */
@@ -154,7 +122,7 @@ static void sleep_is_no_standstill(void **state)
 	assert_false(hung_after(c, 50));
 	c->run.now_us += 3600 * (int64_t)SECOND;
 	assert_false(hung_after(c, 10));
-	unmake(c);
+	bare_free(c);
 }
 
 static bool hung_while(struct controller *c, uint64_t got)
@@ -173,7 +141,7 @@ static void a_slow_transfer_has_time(void **state)
 
 	(void)state;
 	assert_false(hung_while(c, 10000));
-	unmake(c);
+	bare_free(c);
 }
 
 static void heartbeats_are_not_data(void **state)
@@ -183,7 +151,7 @@ static void heartbeats_are_not_data(void **state)
 	(void)state;
 	c->members.list[2].compute.forward_s = 1;
 	assert_true(hung_while(c, 3000));
-	unmake(c);
+	bare_free(c);
 }
 
 static bool out(const struct controller *c, int node)
@@ -201,7 +169,7 @@ static void who_says_that_it_runs_is_taken_out(void **state)
 	assert_true(stall_drop_hung(&c->members));
 	assert_true(out(c, 4));
 	assert_false(out(c, 1) || c->members.list[4].is_marked);
-	unmake(c);
+	bare_free(c);
 }
 
 /* Looks n times, with heartbeats from all nodes but one. */
@@ -229,7 +197,7 @@ static void who_is_not_heard_may_be_at_work(void **state)
 	assert_int_equal(c->run.phase, PHASE_COMPUTING);
 	looks(c, 4, NODES);
 	assert_int_equal(c->run.phase, PHASE_PLANNING); /* the iteration restarts */
-	unmake(c);
+	bare_free(c);
 }
 
 /* A restart would be too early, because what travels may still arrive. */
@@ -251,7 +219,7 @@ static void a_link_that_may_be_cut_is_waited_for(void **state)
 	assert_int_equal(c->run.phase, PHASE_PLANNING);
 	c->members.failed_links.of = NULL;
 	c->members.failed_links.n = 0;
-	unmake(c);
+	bare_free(c);
 }
 
 static void what_waits_for_a_slot_may_wait(void **state)
@@ -265,7 +233,7 @@ static void what_waits_for_a_slot_may_wait(void **state)
 	c->members.list[3].beat.blocked = 0;
 	assert_true(stall_drop_hung(&c->members));
 	assert_true(out(c, 3));
-	unmake(c);
+	bare_free(c);
 }
 
 /* n02 reports one of the three states that make the others wait. */
@@ -295,7 +263,7 @@ static void each_kind_of_work_is_heard(void **state)
 		assert_true(stall_drop_hung(&c->members));
 		for (int i = 0; i < NODES; i++)
 			assert_int_equal(out(c, i), i == 2);
-		unmake(c);
+		bare_free(c);
 	}
 }
 
@@ -308,7 +276,7 @@ static void all_that_hang_are_taken_out(void **state)
 	assert_true(stall_drop_hung(&c->members));
 	for (int i = 0; i < NODES; i++)
 		assert_int_equal(out(c, i), i == 1 || i == 4);
-	unmake(c);
+	bare_free(c);
 }
 
 /* n02 is not at rest, because it has not begun the iteration, and has nothing to do. */
@@ -325,7 +293,7 @@ static void where_nobody_reports_work_it_restarts(void **state)
 	assert_int_equal(c->run.phase, PHASE_PLANNING);
 	for (int i = 0; i < NODES; i++)
 		assert_false(out(c, i));
-	unmake(c);
+	bare_free(c);
 }
 
 static void most_do_not_hang(void **state)
@@ -339,7 +307,7 @@ static void most_do_not_hang(void **state)
 	for (int i = 0; i < NODES; i++)
 		assert_false(out(c, i));
 	assert_false(hung_after(c, 60));
-	unmake(c);
+	bare_free(c);
 }
 
 static void a_big_sum_has_time(void **state)
@@ -361,8 +329,7 @@ static void a_big_sum_has_time(void **state)
 		loop_act(&c->iteration);
 	}
 	assert_true(out(c, 4)); /* it waits for no replica */
-	planned_free(c->run.plan);
-	unmake(c);
+	bare_free(c);
 }
 
 /* Each waits for another, so no replica is late by itself. */
@@ -386,8 +353,7 @@ static void sums_that_all_wait_for_begin_again(void **state)
 	assert_int_equal(c->run.phase, PHASE_PLANNING);
 	for (int i = 0; i < NODES; i++)
 		assert_false(out(c, i));
-	planned_free(c->run.plan);
-	unmake(c);
+	bare_free(c);
 }
 
 /* All replicas have their sums after a second, but n04 has none for its copy of the first stage.
@@ -422,8 +388,7 @@ static int looks_for(struct controller *c, int64_t each_us)
 		standbys_turn(&c->iteration);
 		loop_act(&c->iteration);
 	}
-	planned_free(c->run.plan);
-	unmake(c);
+	bare_free(c);
 	return looks;
 }
 

@@ -11,10 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "controller/iteration/commit.h"
 #include "controller/iteration/iteration.h"
 #include "controller/loop.h"
 #include "controller/setup.h"
+#include "controller/tests/bare.h"
 #include "controller/tests/under_way.h"
 #include "model/hash.h"
 #include "schedule/search/search.h"
@@ -86,34 +88,14 @@ static void make_plan(struct controller *c)
 
 struct controller *under_way_knowing(struct cluster *cluster)
 {
-	struct controller *c = controller_new();
-	struct post_options o = { 0 };
+	struct controller *c = bare_controller(cluster, 2);
 
-	assert_non_null(c);
-	c->run.cluster = cluster;
-	assert_int_equal(keys_generate(&c->run.keys.own, NULL), 0);
-	o.identity = c->run.keys.own;
-	assert_int_equal(post_open(&c->run.post, &o, NULL), 0);
-	assert_int_equal(planner_start(&c->planning.planner, NULL), 0);
-	c->run.supervisor = -1;
-	c->run.unit_s = c->run.options.cluster.time_scale = 1;
-	c->run.wanted.path_length = 2;
 	c->run.epoch = c->run.iteration = 1;
-	c->members.n = (uint32_t)cluster->n_nodes;
 	c->run.training.n_shards = (uint32_t)cluster->stages[0];
 	c->run.training.per_shard = (uint32_t)cluster->microbatches_per_data_node;
-	c->run.training.shard_of = malloc(c->members.n * sizeof(*c->run.training.shard_of));
-	c->members.list = calloc(c->members.n, sizeof(*c->members.list));
-	assert_true(c->run.training.shard_of && c->members.list);
-	for (uint16_t i = 0; i < c->members.n; i++) {
+	c->run.training.shard_of = alloc_array(c->members.n, sizeof(*c->run.training.shard_of));
+	for (uint16_t i = 0; i < c->members.n; i++)
 		c->run.training.shard_of[i] = i < c->run.training.n_shards ? i : -1;
-		c->members.list[i] = (struct member){ .id = i,
-						      .peer = i + 1u,
-						      .state = NODE_LIVE,
-						      .is_replica = true,
-						      .copy.stage = -1,
-						      .assigned.is_welcomed = true };
-	}
 	assert_int_equal(routes_init(&c->iteration.routes,
 				     c->run.training.n_shards * c->run.training.per_shard,
 				     c->members.n),

@@ -675,20 +675,6 @@ static void drivers_faults_have_remedies(void **state)
 	}
 }
 
-static int setup(void **state)
-{
-	(void)state;
-	block.stacks = malloc((size_t)THREADS_MOST * STACK);
-	return block.stacks ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	free(block.stacks);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -715,5 +701,5 @@ int main(void)
 		cmocka_unit_test(drivers_faults_have_remedies),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, emulated_setup, emulated_teardown);
 }

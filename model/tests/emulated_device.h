@@ -31,7 +31,8 @@ static struct {
 	size_t shared_size;
 	ucontext_t scheduler, fiber[THREADS_MOST];
 	enum { AT_BARRIER, IN_WARP, DONE } stopped[THREADS_MOST];
-	struct lane_words said[2][THREADS_MOST]; /* taken in turns: nobody is two ahead */
+	struct lane_words said[2]
+			      [THREADS_MOST]; /* used alternately: no thread is two steps ahead */
 	unsigned char turn[THREADS_MOST];
 	struct { void *to; const void *from; } copies[THREADS_MOST][COPIES_MOST];
 	unsigned n_copies[THREADS_MOST];
@@ -39,6 +40,21 @@ static struct {
 	void (*entry)(const void *args);
 	const void *args;
 } block;
+
+/* Group fixture: memory for the stacks of a block's threads. */
+static inline int emulated_setup(void **state)
+{
+	(void)state;
+	block.stacks = malloc((size_t)THREADS_MOST * STACK);
+	return block.stacks ? 0 : -1;
+}
+
+static inline int emulated_teardown(void **state)
+{
+	(void)state;
+	free(block.stacks);
+	return 0;
+}
 
 static void stop(int how)
 {
