@@ -71,7 +71,9 @@ static inline struct saved_layer carve_layer(struct carver *c, const struct stag
 	};
 }
 
-/* saved (slots, n_layers), then the set of evaluation, which keeps nothing. */
+/* Lays out the activations of every slot and layer in `saved` (slots, n_layers), and after them
+ * those of one layer for passes that keep nothing, such as validation. With RECOMPUTE_BLOCK all
+ * layers share that last one and keep only their input. */
 static inline void carve_slots(struct carver *c, const struct stage_layout *l, size_t width,
 			       real *xn, real *h, struct saved_layer *saved)
 {

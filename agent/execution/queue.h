@@ -30,7 +30,8 @@
 #define QUEUE_NOBODY UINT32_MAX /* no microbatch */
 
 struct task {
-	struct route route; /* of the newest attempt that continues this one */
+	struct route route; /* route of the microbatch in its newest attempt that still needs this
+			       task */
 	uint32_t position;
 	bool evaluate;
 	bool first;         /* an F on its data node: never sent, so never reported as waiting */

@@ -30,7 +30,7 @@ struct early_tensor {
 
 /* The tensors that a node receives in an iteration. */
 struct early_traffic {
-	size_t visits;      /* of microbatches, evaluations included: two inputs each */
+	size_t visits;      /* microbatches and validations that pass the node: two inputs each */
 	size_t input_bytes; /* size of an input's message */
 	size_t sum_bytes;   /* size of the gradient; a replica sends a part and a slice of it */
 	size_t piece_bytes; /* size of each message of the gradient, > 0 */

@@ -243,7 +243,7 @@ static void logs_are_bounded(void **state)
 
 	part(f, &f->processes.controller, "controller",
 	     "until [ -e agent0.log.1 ]; do sleep 0.02; done");
-	agent(f, "while :; do echo a line that is said again and again, and says nothing new; "
+	agent(f, "while :; do echo the same line over and over, to fill the log of the agent fast; "
 		 "sleep 0.001; done");
 	f->processes.log_most = 2000;
 	assert_int_equal(supervise(&f->processes, &f->log, &status, &err), 0);

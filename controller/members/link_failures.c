@@ -11,8 +11,8 @@
  * again once no agent reports it any more.
  *
  * A node is removed if its sum needs the cut link, or if it is cut off from most of its partners.
- * Of the two ends, the one with more cut links is removed. If both have the same number, the end
- * that reported the link is removed, so that a false report harms only its sender. The last holder
+ * The end with more cut links is removed. If both ends have equally many, the end that reported the
+ * link is removed, so that a false report harms only its sender. The last holder
  * of a stage is never removed. The node rejoins by itself once none of its links is stuck. If the
  * current iteration has no other route for what needs the link, one end is removed and may rejoin
  * at once. */

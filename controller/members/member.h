@@ -116,7 +116,7 @@ struct member_compute {
 	/* While no other agent of the machine computes; 0: unknown */
 	double alone_forward_s, alone_backward_s, alone_loss_s;
 	double pace;          /* current time of tasks over these; used without emulation */
-	uint32_t times_paced; /* corrections of the pace, stored with the machine's first agent */
+	uint32_t times_paced; /* corrections so far; counted at the machine's lowest node */
 };
 
 /* The node's part in the sum of its stage's gradients. */

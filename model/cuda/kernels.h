@@ -5,12 +5,20 @@
  * A kernel has one argument, a struct by value; every sum has a fixed order, so results are the
  * same from run to run. All arrays are row-major, in device memory.
  *
- * The including file defines KERNEL(name, struct of arguments), DEVICE, THREAD, BLOCK_X,
- * BLOCK_Y, THREADS, what adamw_element.h needs, BARRIER(), SHARED (floats of the block's shared
- * memory), BITS(float), FROM_BITS(uint32_t), CLEAR_EIGHT of eight uint16_t that lie at a
- * multiple of 16 bytes, LOAD_SIXTEEN(four uint32_t, from) and STORE_SIXTEEN(to, four uint32_t)
- * of 16 bytes at such a place, and what kernels_flash.h says.
- */
+ * The including file defines these macros, and those that adamw_element.h and kernels_flash.h name:
+ *
+ *     KERNEL(name, arguments)     begins a kernel; arguments: a struct
+ *     DEVICE                      begins a function that kernels call
+ *     THREAD, THREADS             index of the thread in its block; threads of a block
+ *     BLOCK_X, BLOCK_Y            index of the block
+ *     BARRIER()                   waits for all threads of the block
+ *     SHARED                      the block's shared memory, floats
+ *     BITS(f), FROM_BITS(u)       a float's bits as uint32_t, and back
+ *     CLEAR_EIGHT(to)             clears eight uint16_t
+ *     LOAD_SIXTEEN(u, from)       loads 16 bytes into four uint32_t
+ *     STORE_SIXTEEN(to, u)        stores them
+ *
+ * The last three need addresses that are multiples of 16. */
 
 #include "model/adamw_element.h"
 #define WORD uint32_t
@@ -18,8 +26,8 @@
 #undef WORD
 #include "model/cuda/kernel_args.h"
 
-/* Sum of one value a thread over the block; SHARED holds THREADS floats, free again on return.
- */
+/* Returns the sum of v over all threads of the block. Overwrites THREADS floats of SHARED, which
+ * the caller may use again afterwards. */
 DEVICE float block_sum(float v)
 {
 	float sum;

@@ -194,8 +194,9 @@ static int check_shared(const struct cuda_stage *s, struct error *err)
 		l.shared * sizeof(float) >> 10, device_shared_most(s->d) * sizeof(float) >> 10);
 }
 
-/* Rows of logits at a time, about as many each time, and whole tiles of a product where there
- * are more than one. */
+/* Returns how many rows of logits are computed at a time: all of them if they fit into LOGITS_MOST,
+ * otherwise chunks of nearly equal size, in multiples of a product's tile of 128 rows if possible.
+ */
 static size_t chunk_of(size_t rows, size_t vocab)
 {
 	size_t most = LOGITS_MOST / vocab, times, n;

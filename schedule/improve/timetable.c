@@ -17,7 +17,7 @@
 /* The end of F at a node, reached by some partial path. */
 struct timetable_state {
 	double end_s;
-	double cost;    /* end_s, plus the return without waiting, plus the charge for delays */
+	double cost;    /* end_s + shortest return trip + penalty for delaying other microbatches */
 	int node, from; /* from: place in the level before */
 };
 
@@ -296,7 +296,8 @@ bool timetable_route(struct timetable *t, const struct solution *s,
 	int tried[PLAN_MOST_PATH], last = p->length - 1;
 	double best = INFINITY;
 
-	q.charge = charge / (t->weight[mb] + 1e-9); /* relative to a second of its own */
+	/* Penalty for a second of delay to others, per second that this microbatch gains. */
+	q.charge = charge / (t->weight[mb] + 1e-9);
 	q.beam = (struct beam){ .width = 1, .n = 1 };
 	take_tasks_out(t, mb);
 	*level_of(t, 0) =

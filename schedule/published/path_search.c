@@ -115,7 +115,8 @@ static double hop_s(const struct problem *p, int u, int v)
 	return problem_round_s(p, u, v) + n->forward_s + n->backward_s;
 }
 
-/* The least seconds through a listed node of the stage that is followed by `more` visits. */
+/* Returns the least seconds of a hop from u to any candidate node of the stage, and of the `more`
+ * visits after it. INFINITY: none is allowed. */
 static double least_through(const struct path_search *f, const struct path_query *q, int u,
 			    int stage, int more, bool exchanged)
 {

@@ -304,8 +304,8 @@ static bool may_keep(const struct builder *b, const int *path)
 	return true;
 }
 
-/* Finds for each microbatch a path of the plan to start from that is still whole and has the same
- * data node. kept (n_mb): NULL where there is none. */
+/* Finds, for each microbatch, a path in the given plan whose nodes are all still available and
+ * whose data node is the same. kept (n_mb): the paths; NULL if there is none. */
 static void find_kept(const struct builder *b, const int **kept)
 {
 	const struct problem *p = b->p;
