@@ -603,6 +603,19 @@ static void every_controller_has_its_own_numbers(void **state)
 	assert_int_equal(resume_numbers(UINT64_C(1) << 48, &first), -ERANGE);
 }
 
+/* Two controllers resume the run one after the other. The attempts of the second are above those of
+ * the first, so that agents drop what they still receive of the first. */
+static void a_later_controller_has_higher_attempts(void **state)
+{
+	struct taken_over *t = *state;
+	uint32_t first = t->c->run.first_attempt;
+
+	end(t->c);
+	begin(t);
+	assert_true(first >= 1 << 16);
+	assert_true(t->c->run.first_attempt > first);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, take_over, let_go)
 
 #define AT_THE_END(name) cmocka_unit_test_setup_teardown(name, take_over_the_end, let_go)
@@ -636,6 +649,7 @@ int main(void)
 		AT_THE_END(it_is_written),
 		TEST(a_plans_file_is_not_needed),
 		TEST(hashes_of_an_earlier_build_are_not_gone_on_with),
+		TEST(a_later_controller_has_higher_attempts),
 		cmocka_unit_test(every_controller_has_its_own_numbers),
 	};
 
