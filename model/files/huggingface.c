@@ -217,6 +217,11 @@ struct files {
 	size_t n;
 };
 
+struct huggingface {
+	char folder[PATH];
+	struct files files;
+};
+
 static void files_close(struct files *f)
 {
 	for (size_t i = 0; i < f->n; i++) {
@@ -290,11 +295,51 @@ static int find_file_of(const struct files *f, const char *folder, const struct 
 	return error_set(err, -EINVAL, "%s: tensor %s is missing", folder, t->name);
 }
 
+int huggingface_open(struct huggingface **out, const char *folder, struct error *err)
+{
+	struct huggingface *h = alloc_new(sizeof(*h));
+	int rc;
+
+	snprintf(h->folder, sizeof(h->folder), "%s", folder);
+	rc = files_open(&h->files, folder, err);
+	if (rc)
+		huggingface_close(h);
+	else
+		*out = h;
+	return rc;
+}
+
+void huggingface_close(struct huggingface *h)
+{
+	if (h)
+		files_close(&h->files);
+	free(h);
+}
+
+int huggingface_check_tensor(const struct huggingface *h, const struct tensor *t, struct error *err)
+{
+	const struct safetensors_entry *e = NULL;
+	const struct safetensors *file = NULL;
+	int rc = find_file_of(&h->files, h->folder, t, &file, &e, err);
+
+	return rc ? rc : safetensors_check_finite(file, e, err);
+}
+
+int huggingface_read_tensor(const struct huggingface *h, const struct tensor *t, float *to,
+			    struct error *err)
+{
+	const struct safetensors_entry *e = NULL;
+	const struct safetensors *file = NULL;
+	int rc = find_file_of(&h->files, h->folder, t, &file, &e, err);
+
+	return rc ? rc : safetensors_read(file, e, to, err);
+}
+
 int huggingface_read_weights(const char *folder, struct stage *const *stages, struct error *err)
 {
 	const struct model_config *c = stage_config(stages[0]);
-	struct files f = { .n = 0 };
-	int rc = files_open(&f, folder, err);
+	struct huggingface *h = NULL;
+	int rc = huggingface_open(&h, folder, err);
 
 	for (int write = 0; write < 2; write++)
 		for (uint32_t s = 0; s < c->n_stages && !rc; s++) {
@@ -302,19 +347,12 @@ int huggingface_read_weights(const char *folder, struct stage *const *stages, st
 			const struct tensor *t = stage_tensors(stages[s], &n);
 			float *w = stage_weights(stages[s]);
 
-			for (size_t i = 0; i < n && !rc; i++) {
-				const struct safetensors_entry *e = NULL;
-				const struct safetensors *file = NULL;
-
-				rc = find_file_of(&f, folder, &t[i], &file, &e, err);
-				if (!rc && !write)
-					rc = safetensors_check_finite(file, e, err);
-				if (!rc && write)
-					rc = safetensors_read(file, e, w + t[i].offset, err);
-			}
+			for (size_t i = 0; i < n && !rc; i++)
+				rc = write ? huggingface_read_tensor(h, &t[i], w + t[i].offset, err)
+					   : huggingface_check_tensor(h, &t[i], err);
 			if (!rc && write)
 				stage_changed(stages[s]);
 		}
-	files_close(&f);
+	huggingface_close(h);
 	return rc;
 }

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "model/config.h"
 #include "model/stage.h"
+#include "model/tensor.h"
 
 /* Writes folder/config.json and folder/model.safetensors, F32, of all stages (n_stages). */
 int huggingface_export(const char *folder, struct stage *const *stages, struct error *err);
@@ -17,5 +18,18 @@ int huggingface_read_config(const char *folder, struct model_config *c, struct e
  * before anything is overwritten; -EINVAL names file and tensor. */
 int huggingface_read_weights(const char *folder, struct stage *const *stages,
 			     struct error *err);
+
+
+/* These functions read one tensor at a time, for callers without memory for the whole model. */
+struct huggingface; /* opaque */
+
+int huggingface_open(struct huggingface **out, const char *folder, struct error *err);
+void huggingface_close(struct huggingface *h); /* NULL is allowed */
+/* Checks that the tensor is there, with its shape and finite values. */
+int huggingface_check_tensor(const struct huggingface *h, const struct tensor *t,
+			     struct error *err);
+/* Reads a tensor into to (count). */
+int huggingface_read_tensor(const struct huggingface *h, const struct tensor *t, float *to,
+			    struct error *err);
 
 #endif
