@@ -41,7 +41,7 @@ static void fill(struct store_commit *c, const struct sizes *z)
 static int measure(const char *folder, const struct sizes *z)
 {
 	struct store_run run = { .name = "bench", .version = "", .model = "", .cluster = "",
-				 .optimizer = "" };
+				 .optimizer = "", .hash = "" };
 	char path[256];
 	struct store_commit c;
 	struct store *s;

@@ -161,8 +161,8 @@ static int pragma_number(struct store *s, const char *sql, int64_t *out, struct 
 	return result;
 }
 
-/* Makes a file that is to be written private to its owner, whatever the umask is. A run of an
- * earlier version may have other permissions. SQLite gives its files beside this one the same
+/* Makes a file that is to be written private to its owner, whatever the umask is. A file that
+ * was copied may have other permissions. SQLite gives its files beside this one the same
  * permissions. */
 static void make_private(const char *path, bool create)
 {
@@ -248,21 +248,6 @@ static int read_wire(struct store *s, const char *format, bool *bf16, struct err
 			 format ? format : "");
 }
 
-/* Refuses a run whose backward passes were two tasks each. This version would misread its plans
- * and tasks. */
-static int refuse_split_backward(struct store *s, struct error *err)
-{
-	char *options = NULL;
-	int rc = store_get(s, "options", &options, err);
-
-	if (rc == 0 && strstr(options, "\"split_backward\":true"))
-		rc = error_set(err, -EPROTONOSUPPORT,
-			       "%s: was recorded with --split-backward, which this version "
-			       "does not have", s->path);
-	free(options);
-	return rc == -ENOENT ? 0 : rc;
-}
-
 /* Reads the run's properties, which store_create has written. */
 static int read_run(struct store *s, struct error *err)
 {
@@ -298,11 +283,11 @@ static int read_run(struct store *s, struct error *err)
 	db_done(q);
 	if (rc != 0)
 		return rc;
-	if (!r->name || !r->version || !r->model || !r->cluster || !r->optimizer)
+	if (!r->name || !r->version || !r->model || !r->cluster || !r->optimizer ||
+	    !r->hash)
 		return error_set(err, -EBADMSG, "%s: is damaged: the row of the run is incomplete",
 				 s->path);
-	rc = read_corpus(s, n_corpus, err);
-	return rc == 0 ? refuse_split_backward(s, err) : rc;
+	return read_corpus(s, n_corpus, err);
 }
 
 static int read_epoch(struct store *s, struct error *err)
@@ -346,7 +331,7 @@ static int write_run(struct store *s, const struct store_run *r, struct error *e
 	}
 	if (rc == 0)
 		rc = put_state(s, "wire", r->bf16 ? "bf16" : "fp32", err);
-	if (rc == 0 && r->hash)
+	if (rc == 0)
 		rc = put_state(s, "hash", r->hash, err);
 	if (rc == 0 && r->options)
 		rc = put_state(s, "options", r->options, err);

@@ -35,7 +35,7 @@
 struct store; /* opaque */
 
 enum {
-	STORE_VERSION = 2,      /* of the schema */
+	STORE_VERSION = 3,      /* of the schema */
 	STORE_THINNED = 100,    /* store_thin keeps the tasks of every 100th iteration */
 	STORE_RESERVE = 8 << 20 /* bytes (store_reserve) */
 };
@@ -49,8 +49,7 @@ struct store_run {
 	const char *optimizer; /* JSON */
 	uint64_t id;
 	uint64_t seed;
-	const char *hash; /* name of the hash function; NULL: a run of an earlier version, with a
-			   * function that is not safe from forgery. Kept under the key "hash" */
+	const char *hash; /* name of the hash function, kept under the key "hash" */
 	uint64_t corpus_hash; /* 0: not known yet (store_corpus) */
 	int64_t started_wall_us;
 	uint32_t batch, sequence;

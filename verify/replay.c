@@ -72,12 +72,12 @@ static int no_memory(struct error *err)
 /* The corpus and the weights are compared by hash, so the run must have used the same hash. */
 static int check_hash(const struct store_run *run, struct error *err)
 {
-	if (run->hash && strcmp(run->hash, HASH_NAME) == 0)
+	if (strcmp(run->hash, HASH_NAME) == 0)
 		return 0;
 	return error_set(err, -EPROTONOSUPPORT,
 			 "the run's hashes are %s, this program's " HASH_NAME
 			 ": verify it with the build that began it (version %s)",
-			 run->hash ? run->hash : "an earlier build's", run->version);
+			 run->hash, run->version);
 }
 
 static int open_corpus(struct replay *r, struct error *err)

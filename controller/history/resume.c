@@ -144,13 +144,12 @@ static int check_hash(const struct run *run, struct error *err)
 {
 	const struct store_run *row = store_run_of(run->history.store);
 
-	if (row->hash && strcmp(row->hash, HASH_NAME) == 0)
+	if (strcmp(row->hash, HASH_NAME) == 0)
 		return 0;
 	return error_set(err, -EPROTONOSUPPORT,
 			 "%s: the run's hashes are %s, this program's " HASH_NAME
 			 ": resume it with the build that began it (version %s)",
-			 run->options.run_dir, row->hash ? row->hash : "an earlier build's",
-			 row->version);
+			 run->options.run_dir, row->hash, row->version);
 }
 
 int resume_begin(struct controller *c, struct error *err)

@@ -24,8 +24,7 @@ static const struct setting {
 	enum { WHOLE, LONG, REAL, FLAG } kind; /* uint32_t, uint64_t, double, bool */
 	size_t at;                             /* in struct options */
 	double least, most;
-	/* IN_BOTH_LATER: the record "controller" of an earlier build may lack the option. */
-	enum { IN_OPTIONS, IN_BOTH, IN_BOTH_LATER } records;
+	bool is_in_both;
 	/* In struct options: a bool that is true if the command line sets the option and so
 	 * overrides the record. 0: the command line cannot change the option. */
 	size_t overridden_at;
@@ -34,13 +33,13 @@ static const struct setting {
 #define OVERRIDABLE(field) AT(field), .overridden_at = offsetof(struct options, overridden.field)
 #define NUMBER(least_, most_) .least = (least_), .most = (most_)
 	{ "skip", WHOLE, AT(skip), NUMBER(0, INT_MAX) },
-	{ "time_scale", REAL, AT(cluster.time_scale), NUMBER(-HUGE_VAL, 1e6), .records = IN_BOTH },
-	{ "iterations", LONG, OVERRIDABLE(iterations), NUMBER(0, HUGE_VAL), .records = IN_BOTH },
-	{ "eval_every", WHOLE, OVERRIDABLE(eval_every), NUMBER(0, INT_MAX), .records = IN_BOTH },
+	{ "time_scale", REAL, AT(cluster.time_scale), NUMBER(-HUGE_VAL, 1e6), .is_in_both = true },
+	{ "iterations", LONG, OVERRIDABLE(iterations), NUMBER(0, HUGE_VAL), .is_in_both = true },
+	{ "eval_every", WHOLE, OVERRIDABLE(eval_every), NUMBER(0, INT_MAX), .is_in_both = true },
 	{ "eval_batches", WHOLE, OVERRIDABLE(eval_batches), NUMBER(1, INT_MAX),
-	  .records = IN_BOTH },
+	  .is_in_both = true },
 	{ "checkpoint_every", WHOLE, OVERRIDABLE(checkpoint_every), NUMBER(0, INT_MAX),
-	  .records = IN_BOTH_LATER },
+	  .is_in_both = true },
 	{ "serialise", FLAG, AT(cluster.serialise) },
 	{ "overlap_sync", FLAG, AT(planning.overlap_sync) },
 	{ "given_assignment", FLAG, AT(cluster.assignment_given) },
@@ -54,7 +53,7 @@ enum record { RECORD_OPTIONS, RECORD_CONTROLLER };
 
 static bool is_in_record(const struct setting *s, enum record in)
 {
-	return in == RECORD_OPTIONS || s->records != IN_OPTIONS;
+	return in == RECORD_OPTIONS || s->is_in_both;
 }
 
 static json_t *pack_setting(const struct options *p, const struct setting *s)
@@ -107,11 +106,8 @@ static bool settings_fit(const json_t *o, enum record in)
 {
 	for (int i = 0; i < SETTINGS; i++) {
 		const struct setting *s = &settings[i];
-		const json_t *v = json_object_get(o, s->name);
 
-		if (!v && in == RECORD_CONTROLLER && s->records == IN_BOTH_LATER)
-			continue;
-		if (is_in_record(s, in) && !setting_fits(s, v, in))
+		if (is_in_record(s, in) && !setting_fits(s, json_object_get(o, s->name), in))
 			return false;
 	}
 	return true;
@@ -126,7 +122,7 @@ static void take_settings(struct options *p, const json_t *o, enum record in)
 		const json_t *v = json_object_get(o, s->name);
 		void *to = (char *)p + s->at;
 
-		if (!v || !is_in_record(s, in) ||
+		if (!is_in_record(s, in) ||
 		    (s->overridden_at && *(const bool *)((const char *)p + s->overridden_at)))
 			continue;
 		switch (s->kind) {
@@ -154,7 +150,7 @@ char *resume_options(const struct run *run)
 
 int resume_options_again(struct run *run, struct error *err)
 {
-	const char *algorithm = "best"; /* records of earlier builds name none */
+	const char *algorithm;
 	char *text = NULL;
 	json_t *o;
 	int rc = store_get(run->history.store, "options", &text, err);
@@ -164,7 +160,7 @@ int resume_options_again(struct run *run, struct error *err)
 	o = json_loads(text, 0, NULL);
 	free(text);
 	if (o && settings_fit(o, RECORD_OPTIONS) &&
-	    json_unpack(o, "{s?s}", "algorithm", &algorithm) == 0 &&
+	    json_unpack(o, "{s:s}", "algorithm", &algorithm) == 0 &&
 	    plan_algorithm_named(algorithm, &run->options.planning.algorithm))
 		take_settings(&run->options, o, RECORD_OPTIONS);
 	else
@@ -214,15 +210,14 @@ static int load_numbers(int *to, uint32_t n, const json_t *from)
 	return 0;
 }
 
-/* By its key a returning agent is recognised and gets its own node number again. Records of earlier
- * builds have no keys. */
+/* By its key a returning agent is recognised and gets its own node number again. */
 static int load_keys(struct members *members, const json_t *from)
 {
 	struct error ignored;
 
-	if (from && json_array_size(from) != members->n)
+	if (json_array_size(from) != members->n)
 		return -EINVAL;
-	for (uint32_t i = 0; from && i < members->n; i++) {
+	for (uint32_t i = 0; i < members->n; i++) {
 		const char *text = json_string_value(json_array_get(from, i));
 
 		if (!text || (*text && keys_parse(text, &members->list[i].key, &ignored) != 0))
@@ -235,9 +230,9 @@ int resume_load(struct members *members, struct error *err)
 {
 	char *text = NULL;
 	int stages[MSG_NODES], homes[MSG_NODES],
-		marked[MSG_NODES] = { 0 },
+		marked[MSG_NODES],
 		rc = store_get(members->run->history.store, "controller", &text, err);
-	json_t *o, *st, *sh, *ho = NULL, *ma = NULL, *ke = NULL;
+	json_t *o, *st, *sh, *ho, *ma, *ke;
 	int path_length;
 
 	if (rc != 0)
@@ -245,7 +240,7 @@ int resume_load(struct members *members, struct error *err)
 	o = json_loads(text, 0, NULL);
 	free(text);
 	rc = o && settings_fit(o, RECORD_CONTROLLER) &&
-			     json_unpack(o, "{s:i, s:o, s:o, s?o, s?o, s?o}", "path_length",
+			     json_unpack(o, "{s:i, s:o, s:o, s:o, s:o, s:o}", "path_length",
 					 &path_length, "stages", &st, "shards", &sh, "homes", &ho,
 					 "marked", &ma, "keys", &ke) == 0
 		     ? 0
@@ -254,9 +249,9 @@ int resume_load(struct members *members, struct error *err)
 		rc = load_numbers(stages, members->n, st);
 	if (rc == 0)
 		rc = load_numbers(members->run->training.shard_of, members->n, sh);
-	if (rc == 0) /* records of earlier builds have no homes */
-		rc = load_numbers(homes, members->n, ho ? ho : st);
-	if (rc == 0 && ma)
+	if (rc == 0)
+		rc = load_numbers(homes, members->n, ho);
+	if (rc == 0)
 		rc = load_numbers(marked, members->n, ma);
 	if (rc == 0)
 		rc = load_keys(members, ke);

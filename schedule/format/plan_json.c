@@ -16,12 +16,9 @@
 static const char *const keys[] = { "format", "assignment", "path_length", "overlap_sync",
 				    "microbatches", "order", "predicted", "search", NULL };
 static const char *const microbatch_keys[] = { "id", "data_node", "path", "release_s", NULL };
-/* Robust plans of earlier builds carry jitter, expected_s, p95_s and standstills: these keys are
- * accepted and ignored. */
 static const char *const predicted_keys[] = { "iteration_s", "sync_s", "collisions",
 					      "collision_wait_s", "lower_bound_s",
 					      "idle_fraction", "exposure", "total_s",
-					      "jitter", "expected_s", "p95_s", "standstills",
 					      NULL };
 static const char *const search_keys[] = { "algorithm", "seed", "evaluations", "elapsed_s",
 					   "history", NULL };

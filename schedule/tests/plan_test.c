@@ -33,28 +33,6 @@ static int parse(const char *text, struct plan **p, struct error *err)
 	return plan_parse(text, strlen(text), p, err);
 }
 
-/* Robust plans of earlier builds say in `predicted` how they fare where times vary. */
-static void ignores_keys_of_earlier_builds(void **state)
-{
-	static const char later[] = "\"total_s\":6";
-	char text[1024], *written;
-	struct error err;
-	struct plan *p;
-
-	(void)state;
-	snprintf(text, sizeof(text), "%.*s%s%s",
-		 (int)(strstr(small, later) - small), small,
-		 "\"jitter\":0.5,\"expected_s\":4,\"p95_s\":5,\"standstills\":1,",
-		 strstr(small, later));
-	assert_int_equal(parse(text, &p, &err), 0);
-	assert_true(p->predicted.total_s == 6);
-	written = plan_format(p);
-	assert_non_null(written);
-	assert_null(strstr(written, "jitter"));
-	free(written);
-	plan_free(p);
-}
-
 static void reads_all_keys_and_writes_them_back(void **state)
 {
 	struct plan *p, *again;
@@ -220,7 +198,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_all_keys_and_writes_them_back),
-		cmocka_unit_test(ignores_keys_of_earlier_builds),
 		cmocka_unit_test(refuses_by_name),
 		cmocka_unit_test(each_broken_rule_is_named),
 	};

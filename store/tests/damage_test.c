@@ -334,9 +334,9 @@ static void every_kind_of_bad_file_has_its_error(void **state)
 	sql(f->path, "PRAGMA user_version = 99");
 	assert_int_equal(store_open(&s, f->path, &err), -EPROTONOSUPPORT);
 	assert_non_null(strstr(err.text, "version 99"));
-	sql(f->path, "PRAGMA user_version = 1");
+	sql(f->path, "PRAGMA user_version = 2");
 	assert_int_equal(store_open(&s, f->path, &err), -EPROTONOSUPPORT);
-	sql(f->path, "PRAGMA user_version = 2; PRAGMA application_id = 5");
+	sql(f->path, "PRAGMA user_version = 3; PRAGMA application_id = 5");
 	assert_int_equal(store_open(&s, f->path, &err), -EINVAL);
 	sql(f->path, "PRAGMA application_id = 1397444690"); /* as it was */
 	assert_int_equal(store_open(&s, f->path, &err), 0);

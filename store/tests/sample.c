@@ -21,6 +21,7 @@ const struct store_run a_run = {
 	.model = "{\"m\":1}",
 	.cluster = "{}",
 	.optimizer = "{}",
+	.hash = "sum",
 	.id = UINT64_C(0xfedcba9876543210),
 	.seed = UINT64_MAX,
 	.corpus_hash = UINT64_C(1) << 63,

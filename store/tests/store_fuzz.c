@@ -132,6 +132,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 				 .model = "{}",
 				 .cluster = "{}",
 				 .optimizer = "{}",
+				 .hash = "sum",
 				 .n_shards = 1,
 				 .per_shard = 1,
 				 .batch = 1,

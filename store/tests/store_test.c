@@ -104,25 +104,6 @@ static void the_options_are_recorded_with_the_run(void **state)
 	store_close(s);
 }
 
-/* Earlier versions recorded "false" too, which is no reason to refuse the run. */
-static void a_run_of_split_backward_passes_is_refused(void **state)
-{
-	struct folder *f = *state;
-	struct store_run run = a_run;
-	struct store *s;
-	struct error err;
-
-	run.options = "{\"skip\":1,\"split_backward\":false}";
-	assert_int_equal(store_create(&s, f->path, &run, &err), 0);
-	store_close(s);
-	assert_int_equal(store_resume(&s, f->path, &err), 0);
-	assert_int_equal(store_set(s, "options", "{\"skip\":1,\"split_backward\":true}", &err), 0);
-	store_close(s);
-	assert_int_equal(store_open(&s, f->path, &err), -EPROTONOSUPPORT);
-	assert_non_null(strstr(err.text, "was recorded with --split-backward"));
-	assert_int_equal(store_resume(&s, f->path, &err), -EPROTONOSUPPORT);
-}
-
 static int reopen(struct store **s, const char *path, const char *wire, struct error *err)
 {
 	assert_int_equal(store_resume(s, path, err), 0);
@@ -613,7 +594,6 @@ int main(void)
 		TEST(a_run_is_private),
 		TEST(the_corpus_hash_is_recorded_once),
 		TEST(the_options_are_recorded_with_the_run),
-		TEST(a_run_of_split_backward_passes_is_refused),
 		TEST(the_format_of_activations_is_recorded),
 		TEST(a_commit_is_read_as_written),
 		TEST(an_iteration_is_committed_once_and_in_order),
