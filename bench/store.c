@@ -17,21 +17,22 @@ struct sizes {
 
 static void fill(struct store_commit *c, const struct sizes *z)
 {
-	struct store_route *routes = alloc_array(z->microbatches, sizeof(*routes));
+	struct route *routes = alloc_array(z->microbatches, sizeof(*routes));
 	struct store_order *orders = alloc_array(z->nodes, sizeof(*orders));
-	uint16_t *nodes = alloc_array(HOPS, sizeof(*nodes));
-	uint8_t *stages = alloc_array(HOPS, sizeof(*stages));
 	uint32_t each = z->microbatches * (HOPS + 1) / z->nodes;
 	struct store_counted *counted = alloc_array(each, sizeof(*counted));
+	struct route route = { .n_hops = HOPS };
 
-	for (uint32_t i = 0; i < HOPS; i++) {
-		nodes[i] = (uint16_t)(z->nodes - i - 1);
-		stages[i] = (uint8_t)i;
-	}
 	for (uint32_t i = 0; i < each; i++)
 		counted[i] = (struct store_counted){ i * 7, 'B' };
-	for (uint32_t i = 0; i < z->microbatches; i++)
-		routes[i] = (struct store_route){ i, 0, i, 0, HOPS, nodes, stages };
+	for (uint32_t i = 0; i < HOPS; i++) {
+		route.nodes[i] = (uint16_t)(z->nodes - i - 1);
+		route.stages[i] = (uint8_t)i;
+	}
+	for (uint32_t i = 0; i < z->microbatches; i++) {
+		routes[i] = route;
+		routes[i].microbatch = routes[i].wave = i;
+	}
 	for (uint32_t i = 0; i < z->nodes; i++)
 		orders[i] = (struct store_order){ (uint16_t)i, 0, each, counted, "cpu:v4" };
 	*c = (struct store_commit){ .n_routes = z->microbatches, .n_orders = z->nodes,

@@ -85,7 +85,7 @@ static void commit_row(sqlite3_stmt *q, struct store_commit *c)
 
 /* The arrays of a commit that was read. store_commit_clear frees them. */
 struct parts {
-	struct store_route *routes;
+	struct route *routes;
 	struct store_order *orders;
 	struct store_reduction *reductions;
 	size_t n_routes, n_orders, n_reductions;
@@ -97,10 +97,6 @@ void store_commit_clear(struct store_commit *c)
 	struct parts *p = c->owned;
 
 	if (p) {
-		for (size_t i = 0; i < p->n_routes; i++) {
-			free((void *)p->routes[i].nodes);
-			free((void *)p->routes[i].stages);
-		}
 		for (size_t i = 0; i < p->n_orders; i++) {
 			free((void *)p->orders[i].counted);
 			free((void *)p->orders[i].device);
@@ -115,10 +111,10 @@ void store_commit_clear(struct store_commit *c)
 	*c = (struct store_commit){ 0 };
 }
 
-/* Adds a route from a row. Its two lists must have the same length. */
+/* Adds a route from a row. Its two lists must have the same length, of ROUTE_HOPS at most. */
 static int take_route(struct parts *p, sqlite3_stmt *q)
 {
-	struct store_route *r;
+	struct route *r;
 	uint16_t *nodes = NULL;
 	uint8_t *stages = NULL;
 	uint32_t n_stages;
@@ -126,22 +122,21 @@ static int take_route(struct parts *p, sqlite3_stmt *q)
 
 	array_reserve(&p->routes, &p->room_routes, p->n_routes + 1, sizeof(*p->routes));
 	r = &p->routes[p->n_routes];
-	*r = (struct store_route){ .microbatch = column_u32(q, 0), .shard = column_u32(q, 1),
-				   .wave = column_u32(q, 2), .attempt = column_u32(q, 3) };
+	*r = (struct route){ .microbatch = column_u32(q, 0), .shard = column_u32(q, 1),
+			     .wave = column_u32(q, 2), .attempt = column_u32(q, 3) };
 	rc = list_parse_u16(column_string(q, 4), &nodes, &r->n_hops);
 	if (rc == 0)
 		rc = list_parse_u8(column_string(q, 5), &stages, &n_stages);
-	if (rc == 0 && n_stages != r->n_hops)
+	if (rc == 0 && (n_stages != r->n_hops || n_stages > ROUTE_HOPS))
 		rc = -EBADMSG;
-	if (rc != 0) {
-		free(stages);
-		free(nodes);
-		return rc;
+	if (rc == 0) {
+		memcpy(r->nodes, nodes, n_stages * sizeof(*nodes));
+		memcpy(r->stages, stages, n_stages * sizeof(*stages));
+		p->n_routes++;
 	}
-	r->nodes = nodes;
-	r->stages = stages;
-	p->n_routes++;
-	return 0;
+	free(stages);
+	free(nodes);
+	return rc;
 }
 
 static int take_order(struct parts *p, sqlite3_stmt *q)

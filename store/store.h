@@ -31,6 +31,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/route.h"
 
 struct store; /* opaque */
 
@@ -71,18 +72,6 @@ struct store_plan {
 	uint32_t path_length;
 	const char *plan;           /* skippipe.plan/1 JSON */
 	double iteration_s, sync_s; /* predicted */
-};
-
-/* A microbatch's committed route: the stages of its path in order, and the nodes of the attempt
- * that finished. */
-struct store_route {
-	uint32_t microbatch;
-	/* The data is at position (iteration - 1) * per_shard + wave of the shard. */
-	uint32_t shard, wave;
-	uint32_t attempt;
-	uint32_t n_hops;
-	const uint16_t *nodes; /* (n_hops) the data node first */
-	const uint8_t *stages; /* (n_hops) */
 };
 
 /* A gradient that was added to a node's sum: the gradient of the loss layer ('L', on a data node)
@@ -127,7 +116,9 @@ struct store_commit {
 	uint32_t rerun;              /* microbatches that ran again */
 	int64_t wall_us;
 	size_t n_routes, n_orders, n_reductions;
-	const struct store_route *routes;         /* (n_routes) */
+	/* (n_routes) The routes of the attempts that finished; `since` is not recorded. A
+	 * microbatch's data is at position (iteration - 1) * per_shard + wave of its shard. */
+	const struct route *routes;
 	const struct store_order *orders;         /* (n_orders) */
 	const struct store_reduction *reductions; /* (n_reductions) */
 	void *owned; /* private to the store; NULL in a commit that is to be written */

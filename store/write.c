@@ -54,7 +54,7 @@ int store_plan(struct store *s, const struct store_plan *p, struct error *err)
 	return rc;
 }
 
-static int put_route(struct store *s, uint64_t iteration, const struct store_route *r,
+static int put_route(struct store *s, uint64_t iteration, const struct route *r,
 		     struct error *err)
 {
 	char *nodes = list_print_u16(r->nodes, r->n_hops);
@@ -109,7 +109,7 @@ static int put_reduction(struct store *s, uint64_t iteration, const struct store
 static void print_routes(FILE *to, const struct store_commit *c)
 {
 	for (size_t i = 0; i < c->n_routes; i++) {
-		const struct store_route *r = &c->routes[i];
+		const struct route *r = &c->routes[i];
 
 		fprintf(to, "%u %u %u %u", r->microbatch, r->shard, r->wave, r->attempt);
 		for (uint32_t h = 0; h < r->n_hops; h++)

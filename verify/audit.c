@@ -20,7 +20,7 @@ struct audit {
 };
 
 /* Finds a microbatch's route by bisection, as routes are in order of microbatch. NULL: none. */
-static const struct store_route *find_route(const struct store_commit *c, uint32_t microbatch,
+static const struct route *find_route(const struct store_commit *c, uint32_t microbatch,
 					    size_t *index)
 {
 	size_t low = 0, high = c->n_routes;
@@ -39,7 +39,7 @@ static const struct store_route *find_route(const struct store_commit *c, uint32
 	return &c->routes[low];
 }
 
-static int check_data(struct audit *a, const struct store_route *r, struct error *err)
+static int check_data(struct audit *a, const struct route *r, struct error *err)
 {
 	const struct store_run *run = a->run;
 	uint8_t *data_read;
@@ -61,7 +61,7 @@ static int check_data(struct audit *a, const struct store_route *r, struct error
 
 static int check_route(struct audit *a, size_t index, struct error *err)
 {
-	const struct store_route *r = &a->c->routes[index];
+	const struct route *r = &a->c->routes[index];
 	int rc = check_data(a, r, err);
 
 	if (rc != 0)
@@ -161,7 +161,7 @@ static int check_order(struct audit *a, const struct store_order *o, struct erro
 static int check_counted(const struct audit *a, struct error *err)
 {
 	for (size_t i = 0; i < a->c->n_routes; i++) {
-		const struct store_route *r = &a->c->routes[i];
+		const struct route *r = &a->c->routes[i];
 
 		if (!a->losses_counted[i])
 			return error_set(err, -EPROTO,

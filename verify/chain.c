@@ -17,7 +17,7 @@ static void round_output(const struct chain *m, const struct chain_setup *t, flo
 		bf16_round(output, t->activation);
 }
 
-int chain_init(struct chain *m, const struct store_route *route, size_t tokens, size_t activation)
+int chain_init(struct chain *m, const struct route *route, size_t tokens, size_t activation)
 {
 	*m = (struct chain){ .route = route, .backward_left = route->n_hops };
 	m->tokens = malloc(2 * tokens * sizeof(*m->tokens));

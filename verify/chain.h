@@ -29,7 +29,7 @@ struct chain_setup {
 };
 
 struct chain {
-	const struct store_route *route;
+	const struct route *route;
 	int32_t *tokens, *targets; /* (B, T) each */
 	float *inputs;    /* (n_hops + 1, activation) [h] is the input of hop h; [0] is unused, as
 			   * hop 0 reads tokens; the last one is the input of the loss */
@@ -44,7 +44,7 @@ struct chain {
 
 /* Allocates the arrays; the caller fills in tokens and targets, `tokens` of each. -ENOMEM; call
  * chain_fini in this case too. */
-int chain_init(struct chain *m, const struct store_route *route, size_t tokens, size_t activation);
+int chain_init(struct chain *m, const struct route *route, size_t tokens, size_t activation);
 void chain_fini(struct chain *m);
 
 /* Returns true if the chain is ready for the given step: the loss ('L') or the backward pass in a

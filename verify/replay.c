@@ -191,7 +191,7 @@ uint64_t replay_hash(const struct replay *r, uint32_t stage)
 	return stage_hash(r->stages[stage]);
 }
 
-static int start_chain(const struct replay *r, struct chain *m, const struct store_route *route,
+static int start_chain(const struct replay *r, struct chain *m, const struct route *route,
 		      uint64_t iteration, struct error *err)
 {
 	size_t tokens = (size_t)r->run->batch * r->run->sequence;

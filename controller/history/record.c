@@ -360,7 +360,7 @@ int record_begin(struct run *run, struct error *err)
 
 /* The rows of a commit with which `skippipe verify` repeats the sums in the same order. */
 struct audit {
-	struct store_route *routes;
+	struct route *routes;
 	struct store_order *orders;
 	struct store_counted *counted;
 	struct store_reduction *reductions;
@@ -427,12 +427,8 @@ static int audit_init(const struct iteration *it, struct audit *a)
 	};
 	if (!a->routes || !a->orders || !a->counted || !a->reductions || !a->nodes)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < it->routes.n; i++) {
-		const struct route *r = &it->routes.microbatches[i].route;
-
-		a->routes[i] = (struct store_route){ r->microbatch, r->shard, r->wave,  r->attempt,
-						     r->n_hops,     r->nodes, r->stages };
-	}
+	for (uint32_t i = 0; i < it->routes.n; i++)
+		a->routes[i] = it->routes.microbatches[i].route;
 	audit_orders(it, a);
 	audit_reductions(it->members, a);
 	return 0;

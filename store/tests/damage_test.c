@@ -325,6 +325,13 @@ static void every_kind_of_bad_file_has_its_error(void **state)
 	assert_int_equal(store_read_commit(s, 1, &c, &err), -EBADMSG);
 	assert_non_null(strstr(err.text, "iteration 1"));
 	store_close(s);
+	sql(f->path, "UPDATE counted SET items = 'L3' WHERE node = 5; "
+		     "UPDATE route SET nodes = substr(replace(hex(zeroblob(65)), '00', ' 1'), 2), "
+		     "stages = substr(replace(hex(zeroblob(65)), '00', ' 1'), 2) "
+		     "WHERE microbatch = 7"); /* one hop more than a route can hold */
+	assert_int_equal(store_open(&s, f->path, &err), 0);
+	assert_int_equal(store_read_commit(s, 1, &c, &err), -EBADMSG);
+	store_close(s);
 	sql(f->path, "DELETE FROM alike");
 	assert_int_equal(store_open(&s, f->path, &err), 0);
 	assert_int_equal(store_read_commit(s, 1, &c, &err), -EBADMSG);

@@ -66,12 +66,12 @@ const struct store_commit *sample(struct sample *p, uint64_t iteration)
 	uint32_t k = (uint32_t)iteration;
 
 	for (uint32_t i = 0; i < N_ROUTES; i++) {
+		p->routes[i] = (struct route){ .microbatch = i, .shard = i % 5, .wave = i / 5,
+					       .attempt = k % 2, .n_hops = N_HOPS };
 		for (uint32_t h = 0; h < N_HOPS; h++) {
-			p->nodes[i][h] = (uint16_t)(k + i + h);
-			p->stages[i][h] = (uint8_t)(h + i % 3);
+			p->routes[i].nodes[h] = (uint16_t)(k + i + h);
+			p->routes[i].stages[h] = (uint8_t)(h + i % 3);
 		}
-		p->routes[i] = (struct store_route){ i,      i % 5,       i / 5,       k % 2,
-						     N_HOPS, p->nodes[i], p->stages[i] };
 	}
 	for (uint32_t n = 0; n < N_NODES; n++) {
 		for (uint32_t i = 0; i < 8; i++)
@@ -131,7 +131,7 @@ void assert_same(const struct store_commit *a, const struct store_commit *b)
 	assert_int_equal(a->n_orders, b->n_orders);
 	assert_int_equal(a->n_reductions, b->n_reductions);
 	for (size_t i = 0; i < a->n_routes; i++) {
-		const struct store_route *x = &a->routes[i], *y = &b->routes[i];
+		const struct route *x = &a->routes[i], *y = &b->routes[i];
 
 		assert_int_equal(x->microbatch, y->microbatch);
 		assert_int_equal(x->shard, y->shard);

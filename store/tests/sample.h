@@ -21,9 +21,7 @@ int remove_folder(void **state);
 enum { N_ROUTES = 30, N_HOPS = 4, N_NODES = 20 };
 
 struct sample {
-	uint16_t nodes[N_ROUTES][N_HOPS];
-	uint8_t stages[N_ROUTES][N_HOPS];
-	struct store_route routes[N_ROUTES];
+	struct route routes[N_ROUTES];
 	struct store_counted counted[N_NODES][8];
 	struct store_order orders[N_NODES];
 	uint16_t replicas[2][3];

@@ -45,9 +45,9 @@ static void clean_up(void)
 static void fill(struct store *s)
 {
 	static const uint16_t nodes[] = { 0, 1 };
-	static const uint8_t stages[] = { 0, 1 };
 	static const struct store_counted counted[] = { { 0, 'L' }, { 0, 'B' } };
-	const struct store_route routes[] = { { 0, 0, 0, 1, 2, nodes, stages } };
+	const struct route routes[] = { { .attempt = 1, .n_hops = 2, .nodes = { 0, 1 },
+					  .stages = { 0, 1 } } };
 	const struct store_order orders[] = { { 0, 0, 2, counted, NULL },
 					      { 1, 1, 1, counted + 1, NULL } };
 	const struct store_reduction sums[] = { { 0, 1, nodes }, { 1, 1, nodes + 1 } };

@@ -159,7 +159,7 @@ static void read_data_twice(struct record *r)
 }
 static void start_elsewhere(struct record *r)
 {
-	r->journeys[4].stages[0] = 1;
+	r->routes[4].stages[0] = 1;
 }
 static void invent_a_microbatch(struct record *r)
 {

@@ -60,17 +60,16 @@ static void make_route(struct cluster *c, struct journey *j, uint32_t m)
 	};
 	const uint8_t *path = paths[rng_below(&c->rng, 5)];
 
-	j->route = (struct store_route){ .microbatch = 10 + m, .shard = m % SHARDS,
-					 .wave = m / SHARDS, .nodes = j->nodes,
-					 .stages = j->stages };
+	j->route = (struct route){ .microbatch = 10 + m, .shard = m % SHARDS,
+				   .wave = m / SHARDS };
 	for (uint32_t h = 0; h < STAGES && path[h] != END; h++) {
 		uint16_t node;
 
 		do
 			node = (uint16_t)rng_below(&c->rng, NODES);
 		while (play_stage_of[node] != path[h]);
-		j->nodes[h] = node;
-		j->stages[h] = path[h];
+		j->route.nodes[h] = node;
+		j->route.stages[h] = path[h];
 		j->route.n_hops++;
 	}
 }
@@ -95,7 +94,7 @@ static uint16_t node_at(const struct journey *j, uint32_t t)
 {
 	uint32_t n = j->route.n_hops;
 
-	return j->nodes[t < n ? t : t == n ? 0 : 2 * n - t];
+	return j->route.nodes[t < n ? t : t == n ? 0 : 2 * n - t];
 }
 
 /* Runs a microbatch's task t on its node. */

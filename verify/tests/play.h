@@ -35,9 +35,7 @@ struct cluster {
 
 /* A microbatch during an iteration. */
 struct journey {
-	struct store_route route;
-	uint16_t nodes[STAGES];
-	uint8_t stages[STAGES];
+	struct route route;
 	uint32_t step; /* tasks done: forward passes, loss, backward passes */
 	int32_t tokens[BATCH * SEQUENCE], targets[BATCH * SEQUENCE];
 	float *x, *y; /* input and output of the current task */
@@ -47,7 +45,7 @@ struct journey {
 
 struct record {
 	struct journey journeys[MICROBATCHES];
-	struct store_route routes[MICROBATCHES];
+	struct route routes[MICROBATCHES];
 	struct store_counted counted[NODES][2 * MICROBATCHES];
 	struct store_order orders[NODES];
 	uint16_t replicas[STAGES][NODES];
