@@ -14,9 +14,24 @@
  * frees it. Returns false when there is not enough memory: array and *room are then unchanged. */
 bool array_grow(void *array, size_t *room, size_t want, size_t size);
 
-/* Does the same, but ends the program when memory runs out (base/alloc.h). For all arrays whose
- * length is not determined by a file or a peer's message. */
+/* Does the same, but ends the program when memory runs out (base/alloc.h). For
+ * arrays that grow by what the program reads or keeps, not by a size that a peer states. */
 void array_reserve(void *array, size_t *room, size_t want, size_t size);
+
+/* An array that grows: `LIST(struct x) xs;` declares xs.list[0] to xs.list[xs.n - 1]. A list that
+ * is all zero is empty. The caller frees xs.list. */
+#define LIST(type) \
+	struct { \
+		type *list; \
+		size_t n; \
+		size_t room; \
+	}
+
+/* Adds an element to *l, a LIST, and returns the element's address, which is valid until the list
+ * grows again. The element's bytes are not initialised. Ends the program when memory runs out. */
+#define LIST_ADD(l) \
+	(array_reserve(&(l)->list, &(l)->room, (l)->n + 1, sizeof(*(l)->list)), \
+	 &(l)->list[(l)->n++])
 
 /* Drops the oldest of n elements once there are 2 * most, and keeps the newest `most`. Returns the
  * number of elements left. */

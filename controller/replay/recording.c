@@ -13,6 +13,7 @@
 
 #include <jansson.h>
 
+#include "base/alloc.h"
 #include "controller/replay/recording_rows.h"
 #include "controller/operator/console_messages.h"
 
@@ -87,8 +88,8 @@ static int load_run(struct recording *r, struct error *err)
 		return error_set(err, -EINVAL, "the run is larger than any run can be");
 	r->parameters = count_parameters(&model);
 	r->n_nodes = (uint32_t)r->cluster->n_nodes;
-	r->shard_of = calloc(r->n_nodes, sizeof(*r->shard_of));
-	return r->shard_of ? load_saved(r, err) : -ENOMEM;
+	r->shard_of = alloc_array(r->n_nodes, sizeof(*r->shard_of));
+	return load_saved(r, err);
 }
 
 /* ---- reading ---- */
@@ -114,8 +115,8 @@ static void keep_order(struct recording *r)
 	for (int k = 0; k <= HAPPENED_HEAL; k++)
 		latest[k] = INT64_MIN;
 	/* The happenings are still in the order of reading, each kind by its index. */
-	for (size_t i = 0; i < r->n_happenings; i++) {
-		struct happening *h = &r->happenings[i];
+	for (size_t i = 0; i < r->happenings.n; i++) {
+		struct happening *h = &r->happenings.list[i];
 
 		if (h->kind == HAPPENED_HEAL || h->kind == HAPPENED_PLAN)
 			continue;
@@ -124,34 +125,29 @@ static void keep_order(struct recording *r)
 		latest[h->kind] = h->at_us;
 		last[h->kind] = h->index;
 	}
-	qsort(r->happenings, r->n_happenings, sizeof(*r->happenings), by_time);
+	qsort(r->happenings.list, r->happenings.n, sizeof(*r->happenings.list), by_time);
 }
 
 int recording_read(struct recording **out, struct store *store, struct error *err)
 {
-	struct recording *r = calloc(1, sizeof(*r));
+	struct recording *r = alloc_new(sizeof(*r));
 	struct error none = { "" };
-	int rc = -ENOMEM;
+	int rc;
 
 	err = err ? err : &none;
-	if (r) {
-		r->store = store;
-		r->run = store_run_of(store);
-		rc = load_run(r, err);
-	}
+	r->store = store;
+	r->run = store_run_of(store);
+	rc = load_run(r, err);
 	if (rc == 0)
 		rc = recording_rows(r, err);
 	if (rc == 0) {
 		keep_order(r);
-		r->first_us = r->happenings[0].at_us;
-		r->last_us = r->happenings[r->n_happenings - 1].at_us;
-	} else if (rc == -ENOMEM) {
-		error_set(err, rc, "out of memory");
-	}
-	if (rc != 0)
-		recording_free(r);
-	else
+		r->first_us = r->happenings.list[0].at_us;
+		r->last_us = r->happenings.list[r->happenings.n - 1].at_us;
 		*out = r;
+	} else {
+		recording_free(r);
+	}
 	return rc;
 }
 
@@ -159,22 +155,22 @@ void recording_free(struct recording *r)
 {
 	if (!r)
 		return;
-	for (size_t i = 0; i < r->n_plans; i++) {
-		free(r->plans[i].reason);
-		free(r->plans[i].text);
+	for (size_t i = 0; i < r->plans.n; i++) {
+		free(r->plans.list[i].reason);
+		free(r->plans.list[i].text);
 	}
 	cluster_free(r->cluster);
 	free(r->shard_of);
-	free(r->iterations);
-	free(r->validations);
-	free(r->notes);
-	free(r->faults);
-	free(r->plans);
-	free(r->nodes);
-	free(r->phases);
-	free(r->beliefs);
+	free(r->iterations.list);
+	free(r->validations.list);
+	free(r->notes.list);
+	free(r->faults.list);
+	free(r->plans.list);
+	free(r->nodes.list);
+	free(r->phases.list);
+	free(r->beliefs.list);
 	free(r->shifts);
-	free(r->happenings);
+	free(r->happenings.list);
 	free(r);
 }
 
@@ -192,5 +188,5 @@ int recording_grew(const struct recording *r, struct error *err)
 
 	if (rc == 0)
 		rc = store_last_commit(r->store, &last, err);
-	return rc != 0 ? rc : last > r->n_iterations;
+	return rc != 0 ? rc : last > r->iterations.n;
 }

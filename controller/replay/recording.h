@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/array.h"
 #include "base/error.h"
 #include "controller/planning/planner.h"
 #include "schedule/format/cluster.h"
@@ -73,22 +74,17 @@ struct recording {
 	int *shard_of;               /* (n_nodes) */
 	double baseline_s;           /* plain pipeline; 0 until the caller sets it */
 
-	size_t n_iterations, n_validations, n_notes, n_faults, n_plans, n_nodes_states, n_phases,
-		n_beliefs;
-	size_t room_iterations, room_validations, room_notes, room_faults, room_plans, room_nodes,
-		room_phases, room_beliefs; /* allocated sizes of the arrays */
-	struct msg_see_iteration *iterations;
-	struct msg_see_validation *validations;
-	struct msg_see_note *notes;
-	struct msg_see_fault *faults; /* each as it was while it was active */
-	struct recorded_plan *plans;
-	struct recorded_node *nodes;  /* (n_nodes_states) */
-	struct recorded_phase *phases;
-	struct recorded_belief *beliefs;
-	int64_t *shifts;              /* (n_iterations) timeline time minus task time */
+	LIST(struct msg_see_iteration) iterations;
+	LIST(struct msg_see_validation) validations;
+	LIST(struct msg_see_note) notes;
+	LIST(struct msg_see_fault) faults; /* each as it was while it was active */
+	LIST(struct recorded_plan) plans;
+	LIST(struct recorded_node) nodes; /* the changes of all nodes' states */
+	LIST(struct recorded_phase) phases;
+	LIST(struct recorded_belief) beliefs;
+	int64_t *shifts; /* (iterations.n) timeline time minus task time */
 
-	size_t n_happenings, room_happenings;
-	struct happening *happenings; /* sorted by time */
+	LIST(struct happening) happenings; /* sorted by time */
 	int64_t first_us, last_us;
 	uint64_t last_moment;
 };
@@ -106,7 +102,7 @@ int recording_grew(const struct recording *r, struct error *err);
 int recording_tasks(const struct recording *r, uint64_t iteration, struct msg_task_event **out,
 		    uint32_t *n, struct error *err);
 /* Returns the cluster with the times that plans assumed after the first `upto` happenings. The
- * caller frees it with cluster_free. NULL: out of memory. */
+ * caller frees it with cluster_free. */
 struct cluster *recording_cluster(const struct recording *r, size_t upto);
 /* Reads a plan and simulates its trace. The caller frees both with planned_free. */
 int recording_planned(const struct recording *r, size_t plan, struct planned **out,

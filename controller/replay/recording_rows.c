@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
+#include "base/alloc.h"
 #include "controller/operator/console_messages.h"
 
 /* A moment whose wall time and timeline time are both known */
@@ -21,8 +21,8 @@ struct anchor {
 
 struct reading {
 	struct recording *r;
-	struct anchor *anchors;
-	size_t n_anchors, room_anchors, at_anchor;
+	LIST(struct anchor) anchors;
+	size_t at_anchor;
 	uint64_t writer;   /* controller that wrote the newest moment read */
 	int64_t shift_us;  /* add to that controller's time to get the timeline's */
 	/* (n_iterations) newest start of each; INT64_MIN: not recorded */
@@ -32,14 +32,10 @@ struct reading {
 	struct error *err;
 };
 
-static int add_happening(struct recording *r, int64_t at_us, enum happening_kind kind, size_t index)
+static void add_happening(struct recording *r, int64_t at_us, enum happening_kind kind,
+			  size_t index)
 {
-	if (!array_grow(&r->happenings, &r->room_happenings, r->n_happenings + 1,
-			sizeof(*r->happenings)))
-		return -ENOMEM;
-	r->happenings[r->n_happenings++] =
-		(struct happening){ at_us, (uint8_t)kind, (uint32_t)index };
-	return 0;
+	*LIST_ADD(&r->happenings) = (struct happening){ at_us, (uint8_t)kind, (uint32_t)index };
 }
 
 /* ---- time ---- */
@@ -48,9 +44,9 @@ static int add_happening(struct recording *r, int64_t at_us, enum happening_kind
  * the search starts from the anchor of the row before. */
 static int64_t timeline_of_wall(struct reading *g, int64_t wall_us)
 {
-	const struct anchor *a = g->anchors;
+	const struct anchor *a = g->anchors.list;
 
-	while (g->at_anchor + 1 < g->n_anchors && a[g->at_anchor + 1].wall_us <= wall_us)
+	while (g->at_anchor + 1 < g->anchors.n && a[g->at_anchor + 1].wall_us <= wall_us)
 		g->at_anchor++;
 	while (g->at_anchor > 0 && a[g->at_anchor].wall_us > wall_us)
 		g->at_anchor--;
@@ -65,10 +61,10 @@ static void take_writer(struct reading *g, const struct store_moment *m)
 	static const int64_t same_clock_us = 1000000;
 	int64_t offset = m->wall_us - m->at_us;
 
-	if (g->n_anchors == 0) {
+	if (g->anchors.n == 0) {
 		g->shift_us = 0;
 	} else {
-		const struct anchor *last = &g->anchors[g->n_anchors - 1];
+		const struct anchor *last = &g->anchors.list[g->anchors.n - 1];
 		int64_t shift = offset - (last->wall_us - last->timeline_us);
 
 		if (llabs(shift - g->shift_us) > same_clock_us)
@@ -92,46 +88,42 @@ static int take_node(struct reading *g, const struct store_moment *m, int64_t at
 		return error_set(g->err, -EINVAL,
 				 "moment %llu: node %d, stage %d cannot be \"%.20s\"",
 				 (unsigned long long)m->id, m->node, m->stage, m->word);
-	if (!array_grow(&r->nodes, &r->room_nodes, r->n_nodes_states + 1, sizeof(*r->nodes)))
-		return -ENOMEM;
-	n = &r->nodes[r->n_nodes_states];
+	add_happening(r, at_us, HAPPENED_NODE, r->nodes.n);
+	n = LIST_ADD(&r->nodes);
 	*n = (struct recorded_node){ (uint16_t)m->node, m->stage, (enum node_state)state,
 				     m->forward_s, m->backward_s, m->loss_s, m->value, "", "", "" };
 	snprintf(n->why, sizeof(n->why), "%s", m->text);
 	snprintf(n->device, sizeof(n->device), "%s", m->device);
 	snprintf(n->host, sizeof(n->host), "%s", m->host);
-	return add_happening(r, at_us, HAPPENED_NODE, r->n_nodes_states++);
+	return 0;
 }
 
-static int add_phase(struct reading *g, enum run_phase phase, uint64_t iteration, int64_t at_us)
+static void add_phase(struct reading *g, enum run_phase phase, uint64_t iteration, int64_t at_us)
 {
 	struct recording *r = g->r;
 
-	if (!array_grow(&r->phases, &r->room_phases, r->n_phases + 1, sizeof(*r->phases)))
-		return -ENOMEM;
-	r->phases[r->n_phases] = (struct recorded_phase){ phase, iteration, g->writer };
-	if (phase == PHASE_COMPUTING && iteration >= 1 && iteration <= r->n_iterations &&
-	    (r->n_phases == 0 || r->phases[r->n_phases - 1].phase != PHASE_REDUCING))
+	if (phase == PHASE_COMPUTING && iteration >= 1 && iteration <= r->iterations.n &&
+	    (r->phases.n == 0 || r->phases.list[r->phases.n - 1].phase != PHASE_REDUCING))
 		g->started[iteration - 1] = at_us;
-	return add_happening(r, at_us, HAPPENED_PHASE, r->n_phases++);
+	add_happening(r, at_us, HAPPENED_PHASE, r->phases.n);
+	*LIST_ADD(&r->phases) = (struct recorded_phase){ phase, iteration, g->writer };
 }
 
-static int take_plan_moment(struct reading *g, const struct store_moment *m, int64_t at_us)
+/* Ignores the moment of a plan that was stored after the plans were read. */
+static void take_plan_moment(struct reading *g, const struct store_moment *m, int64_t at_us)
 {
-	for (size_t i = 0; i < g->r->n_plans; i++)
-		if (g->r->plans[i].epoch == (uint64_t)m->value)
-			return add_happening(g->r, at_us, HAPPENED_PLAN, i);
-	return 0; /* the plan was stored after the plans were read */
+	for (size_t i = 0; i < g->r->plans.n; i++)
+		if (g->r->plans.list[i].epoch == (uint64_t)m->value)
+			add_happening(g->r, at_us, HAPPENED_PLAN, i);
 }
 
-static int take_commit_moment(struct reading *g, const struct store_moment *m, int64_t at_us)
+static void take_commit_moment(struct reading *g, const struct store_moment *m, int64_t at_us)
 {
-	if (m->iteration < 1 || m->iteration > g->r->n_iterations)
-		return 0;
+	if (m->iteration < 1 || m->iteration > g->r->iterations.n)
+		return;
 	g->committed[m->iteration - 1] = at_us;
 	g->busy_s[m->iteration - 1] = (double)m->value * 1e-6;
 	g->r->shifts[m->iteration - 1] = g->shift_us;
-	return 0;
 }
 
 static int take_belief(struct reading *g, const struct store_moment *m, bool link, int64_t at_us)
@@ -143,13 +135,11 @@ static int take_belief(struct reading *g, const struct store_moment *m, bool lin
 	if (!sane || m->node < 0 || m->node >= n || (link && (m->value < 0 || m->value >= n)))
 		return error_set(g->err, -EINVAL, "moment %llu: no such correction of node %d",
 				 (unsigned long long)m->id, m->node);
-	if (!array_grow(&r->beliefs, &r->room_beliefs, r->n_beliefs + 1, sizeof(*r->beliefs)))
-		return -ENOMEM;
-	r->beliefs[r->n_beliefs] = (struct recorded_belief){ (uint16_t)m->node,
-							     link ? (int32_t)m->value : -1,
-							     m->forward_s, m->backward_s,
-							     m->loss_s };
-	return add_happening(r, at_us, HAPPENED_BELIEF, r->n_beliefs++);
+	add_happening(r, at_us, HAPPENED_BELIEF, r->beliefs.n);
+	*LIST_ADD(&r->beliefs) =
+		(struct recorded_belief){ (uint16_t)m->node, link ? (int32_t)m->value : -1,
+					  m->forward_s, m->backward_s, m->loss_s };
+	return 0;
 }
 
 static int see_moment(void *context, const struct store_moment *m)
@@ -161,21 +151,20 @@ static int see_moment(void *context, const struct store_moment *m)
 	if (m->writer != g->writer)
 		take_writer(g, m);
 	at_us = m->at_us + g->shift_us;
-	if (!array_grow(&g->anchors, &g->room_anchors, g->n_anchors + 1, sizeof(*g->anchors)))
-		return -ENOMEM;
-	g->anchors[g->n_anchors++] = (struct anchor){ m->wall_us, at_us };
+	*LIST_ADD(&g->anchors) = (struct anchor){ m->wall_us, at_us };
 	g->r->last_moment = m->id;
 	if (strcmp(m->kind, "node") == 0)
 		return take_node(g, m, at_us);
-	if (strcmp(m->kind, "plan") == 0)
-		return take_plan_moment(g, m, at_us);
-	if (strcmp(m->kind, "commit") == 0)
-		return take_commit_moment(g, m, at_us);
 	if (strcmp(m->kind, "compute") == 0 || strcmp(m->kind, "link") == 0)
 		return take_belief(g, m, m->kind[0] == 'l', at_us);
 	phase = phase_named(m->word);
-	return strcmp(m->kind, "phase") == 0 && phase >= 0 ?
-		       add_phase(g, (enum run_phase)phase, m->iteration, at_us) : 0;
+	if (strcmp(m->kind, "plan") == 0)
+		take_plan_moment(g, m, at_us);
+	else if (strcmp(m->kind, "commit") == 0)
+		take_commit_moment(g, m, at_us);
+	else if (strcmp(m->kind, "phase") == 0 && phase >= 0)
+		add_phase(g, (enum run_phase)phase, m->iteration, at_us);
+	return 0;
 }
 
 /* ---- rows ---- */
@@ -184,16 +173,22 @@ static int see_commit(void *context, const struct store_commit *c)
 {
 	struct recording *r = ((struct reading *)context)->r;
 
-	if (!array_grow(&r->iterations, &r->room_iterations, r->n_iterations + 1,
-			sizeof(*r->iterations)))
-		return -ENOMEM;
-	r->iterations[r->n_iterations++] = (struct msg_see_iteration){
-		.iteration = c->iteration, .epoch = c->epoch, .loss = c->loss,
-		.iteration_s = (float)c->iteration_s, .predicted_s = (float)c->predicted_s,
-		.sync_s = (float)c->sync_s, .real_s = (float)c->real_s, .collisions = c->collisions,
-		.wait_s = (float)c->wait_s, .gradient_norm = (float)c->gradient_norm,
-		.clip = c->scale * (float)(r->run->n_shards * r->run->per_shard), .lr = c->lr,
-		.alive = c->alive, .path_length = c->path_length, .rerun = c->rerun,
+	*LIST_ADD(&r->iterations) = (struct msg_see_iteration){
+		.iteration = c->iteration,
+		.epoch = c->epoch,
+		.loss = c->loss,
+		.iteration_s = (float)c->iteration_s,
+		.predicted_s = (float)c->predicted_s,
+		.sync_s = (float)c->sync_s,
+		.real_s = (float)c->real_s,
+		.collisions = c->collisions,
+		.wait_s = (float)c->wait_s,
+		.gradient_norm = (float)c->gradient_norm,
+		.clip = c->scale * (float)(r->run->n_shards * r->run->per_shard),
+		.lr = c->lr,
+		.alive = c->alive,
+		.path_length = c->path_length,
+		.rerun = c->rerun,
 		.at_us = c->wall_us,
 	};
 	return 0;
@@ -202,15 +197,12 @@ static int see_commit(void *context, const struct store_commit *c)
 static int see_plan(void *context, const struct store_plan *p)
 {
 	struct recording *r = ((struct reading *)context)->r;
-	struct recorded_plan *to;
 
-	if (!array_grow(&r->plans, &r->room_plans, r->n_plans + 1, sizeof(*r->plans)))
-		return -ENOMEM;
-	to = &r->plans[r->n_plans++];
-	*to = (struct recorded_plan){ p->epoch, p->iteration, p->path_length, strdup(p->reason),
-				      strdup(p->plan) };
-	fill_planned(r->iterations, r->n_iterations, p);
-	return to->reason && to->text ? 0 : -ENOMEM;
+	*LIST_ADD(&r->plans) =
+		(struct recorded_plan){ p->epoch, p->iteration, p->path_length,
+					alloc_string(p->reason), alloc_string(p->plan) };
+	fill_planned(r->iterations.list, r->iterations.n, p);
+	return 0;
 }
 
 static int see_validation(void *context, const struct store_validation *v)
@@ -218,13 +210,9 @@ static int see_validation(void *context, const struct store_validation *v)
 	struct reading *g = context;
 	struct recording *r = g->r;
 
-	if (!array_grow(&r->validations, &r->room_validations, r->n_validations + 1,
-			sizeof(*r->validations)))
-		return -ENOMEM;
-	r->validations[r->n_validations] =
-		(struct msg_see_validation){ v->iteration, (float)v->loss, 0 };
-	return add_happening(r, timeline_of_wall(g, v->wall_us), HAPPENED_VALIDATION,
-			     r->n_validations++);
+	add_happening(r, timeline_of_wall(g, v->wall_us), HAPPENED_VALIDATION, r->validations.n);
+	*LIST_ADD(&r->validations) = (struct msg_see_validation){ v->iteration, (float)v->loss, 0 };
+	return 0;
 }
 
 static int see_note(void *context, const struct store_note *n)
@@ -234,15 +222,14 @@ static int see_note(void *context, const struct store_note *n)
 	struct msg_see_note *to;
 	int kind = note_named(n->kind);
 
-	if (!array_grow(&r->notes, &r->room_notes, r->n_notes + 1, sizeof(*r->notes)))
-		return -ENOMEM;
-	to = &r->notes[r->n_notes];
+	add_happening(r, timeline_of_wall(g, n->wall_us), HAPPENED_NOTE, r->notes.n);
+	to = LIST_ADD(&r->notes);
 	*to = (struct msg_see_note){ .id = n->id, .at_us = timeline_of_wall(g, n->wall_us),
 				     .wall_us = n->wall_us, .iteration = n->iteration,
 				     .kind = (uint8_t)(kind < 0 ? NOTE_LOG : kind), .mark = n->mark,
 				     .node = n->node };
 	snprintf(to->text, sizeof(to->text), "%s", n->text);
-	return add_happening(r, to->at_us, HAPPENED_NOTE, r->n_notes++);
+	return 0;
 }
 
 static int see_fault(void *context, const struct store_fault *f)
@@ -250,69 +237,63 @@ static int see_fault(void *context, const struct store_fault *f)
 	struct reading *g = context;
 	struct recording *r = g->r;
 	int64_t at_us = timeline_of_wall(g, f->started_wall_us);
-	int kind = fault_named(f->kind), rc;
+	int kind = fault_named(f->kind);
 
 	if (kind < 0)
 		return 0;
-	if (!array_grow(&r->faults, &r->room_faults, r->n_faults + 1, sizeof(*r->faults)))
-		return -ENOMEM;
-	r->faults[r->n_faults] = (struct msg_see_fault){ f->id, (uint8_t)kind, 1, f->node, f->peer,
-							 (float)f->factor,
-							 at_us + (int64_t)f->ttl_ms * 1000 };
 	/* A kill takes effect at once, so it is never an active fault. */
-	rc = fault_describe((unsigned)kind)->for_good
-		     ? 0
-		     : add_happening(r, at_us, HAPPENED_FAULT, r->n_faults);
-	if (rc == 0 && f->ended_wall_us != 0)
-		rc = add_happening(r, timeline_of_wall(g, f->ended_wall_us), HAPPENED_HEAL,
-				   r->n_faults);
-	r->n_faults++;
-	return rc;
+	if (!fault_describe((unsigned)kind)->for_good)
+		add_happening(r, at_us, HAPPENED_FAULT, r->faults.n);
+	if (f->ended_wall_us != 0)
+		add_happening(r, timeline_of_wall(g, f->ended_wall_us), HAPPENED_HEAL, r->faults.n);
+	*LIST_ADD(&r->faults) = (struct msg_see_fault){ f->id,
+							(uint8_t)kind,
+							1,
+							f->node,
+							f->peer,
+							(float)f->factor,
+							at_us + (int64_t)f->ttl_ms * 1000 };
+	return 0;
 }
 
 /* ---- commits in time ---- */
 
 /* Places the commits on the timeline, and computes the numbers that the store does not hold. */
-static int place_commits(struct reading *g)
+static void place_commits(struct reading *g)
 {
 	struct recording *r = g->r;
-	double tokens = (double)r->run->n_shards * r->run->per_shard * r->run->batch *
-			r->run->sequence;
-	int rc = 0;
+	double tokens =
+		(double)r->run->n_shards * r->run->per_shard * r->run->batch * r->run->sequence;
 
-	for (size_t i = 0; i < r->n_iterations && rc == 0; i++) {
-		struct msg_see_iteration *it = &r->iterations[i];
+	for (size_t i = 0; i < r->iterations.n; i++) {
+		struct msg_see_iteration *it = &r->iterations.list[i];
 		double seconds = (double)it->iteration_s * r->unit_s, whole;
 
 		it->at_us = g->committed[i] != INT64_MIN ? g->committed[i] :
 							   timeline_of_wall(g, it->at_us);
-		if (i > 0 && it->at_us < r->iterations[i - 1].at_us)
-			it->at_us = r->iterations[i - 1].at_us;
+		if (i > 0 && it->at_us < r->iterations.list[i - 1].at_us)
+			it->at_us = r->iterations.list[i - 1].at_us;
 		if (g->busy_s[i] > 0 && it->alive > 0 && seconds > 0)
 			it->idle_fraction = (float)(1 - g->busy_s[i] / (seconds * it->alive));
 		whole = g->started[i] != INT64_MIN ? (double)(it->at_us - g->started[i]) * 1e-6 :
 						     seconds + (double)it->sync_s * r->unit_s;
 		it->tokens_per_s = whole > 0 ? (float)(tokens / whole) : 0;
-		rc = add_happening(r, it->at_us, HAPPENED_COMMIT, i);
+		add_happening(r, it->at_us, HAPPENED_COMMIT, i);
 	}
-	return rc;
 }
 
 /* ---- all rows ---- */
 
-static int prepare_reading(struct reading *g)
+static void prepare_reading(struct reading *g)
 {
-	size_t n = g->r->n_iterations;
+	size_t n = g->r->iterations.n;
 
-	g->started = malloc((n + 1) * sizeof(*g->started));
-	g->committed = malloc((n + 1) * sizeof(*g->committed));
-	g->busy_s = calloc(n + 1, sizeof(*g->busy_s));
-	g->r->shifts = calloc(n + 1, sizeof(*g->r->shifts));
-	if (!g->started || !g->committed || !g->busy_s || !g->r->shifts)
-		return -ENOMEM;
+	g->started = alloc_array(n, sizeof(*g->started));
+	g->committed = alloc_array(n, sizeof(*g->committed));
+	g->busy_s = alloc_array(n, sizeof(*g->busy_s));
+	g->r->shifts = alloc_array(n, sizeof(*g->r->shifts));
 	for (size_t i = 0; i < n; i++)
 		g->started[i] = g->committed[i] = INT64_MIN;
-	return 0;
 }
 
 /* Commits are read first, because moments fill in their times. Moments come before the rows with
@@ -322,24 +303,23 @@ int recording_rows(struct recording *r, struct error *err)
 	struct reading reading = { .r = r, .err = err }, *g = &reading;
 	int rc = store_each_commit(r->store, 1, INT64_MAX, see_commit, g, err);
 
-	if (rc == 0)
-		rc = prepare_reading(g);
+	prepare_reading(g);
 	if (rc == 0)
 		rc = store_each_plan(r->store, 0, see_plan, g, err);
 	if (rc == 0)
 		rc = store_each_moment(r->store, 0, see_moment, g, err);
-	if (rc == 0 && g->n_anchors == 0)
+	if (rc == 0 && g->anchors.n == 0)
 		rc = error_set(err, -ENODATA,
 			"nothing has happened in that run yet, or its record has no moments");
-	if (rc == 0)
-		rc = place_commits(g);
-	if (rc == 0)
+	if (rc == 0) {
+		place_commits(g);
 		rc = store_each_validation(r->store, see_validation, g, err);
+	}
 	if (rc == 0)
 		rc = store_each_note(r->store, see_note, g, err);
 	if (rc == 0)
 		rc = store_each_fault(r->store, see_fault, g, err);
-	free(g->anchors);
+	free(g->anchors.list);
 	free(g->started);
 	free(g->committed);
 	free(g->busy_s);

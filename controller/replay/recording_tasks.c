@@ -4,7 +4,6 @@
  * gets there. The store keeps one row per task. A console wants the events of a live run, so each
  * row is split into the wait, the start and the end, and the slots in use are counted again.
  */
-#include "base/array.h"
 #include "controller/replay/recording.h"
 
 #include <errno.h>
@@ -12,12 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
+
 /* Task events read until now */
 struct gathering {
 	const struct recording *r;
-	struct msg_task_event *events;
-	uint32_t n;
-	size_t room;
+	LIST(struct msg_task_event) events;
 	int64_t shift_us;
 };
 
@@ -37,22 +36,20 @@ static int see_task(void *context, const struct store_task *t)
 
 	if (!known || t->node >= g->r->n_nodes || t->microbatch >= MSG_MICROBATCHES)
 		return -EBADMSG;
-	if (!array_grow(&g->events, &g->room, g->n + 3, sizeof(*g->events)))
-		return -ENOMEM;
 	if (t->waited_for >= 0 && t->arrived_us < t->start_us) {
 		e.type = WORK_WAITS;
 		e.at_us = e.arrived_us;
-		g->events[g->n++] = e;
+		*LIST_ADD(&g->events) = e;
 	}
 	e.type = WORK_STARTS;
 	e.at_us = t->start_us + g->shift_us;
-	g->events[g->n++] = e;
+	*LIST_ADD(&g->events) = e;
 	if (t->end_us > t->start_us) {
 		e.type = WORK_ENDS;
 		e.at_us = t->end_us + g->shift_us;
 		e.blocker = UINT32_MAX;
 		e.counted = t->counted;
-		g->events[g->n++] = e;
+		*LIST_ADD(&g->events) = e;
 	}
 	return 0;
 }
@@ -80,10 +77,10 @@ static int by_time(const void *a, const void *b)
 static int count_slots(const struct recording *r, struct msg_task_event *events, uint32_t n)
 {
 	size_t microbatches = (size_t)r->run->n_shards * r->run->per_shard;
-	uint8_t *held = calloc(microbatches * r->n_nodes + 1, 1);
-	uint8_t *slots = calloc(r->n_nodes + 1, 1);
-	bool *begun = calloc(microbatches * r->n_nodes + 1, sizeof(*begun));
-	int rc = held && slots && begun ? 0 : -ENOMEM;
+	uint8_t *held = alloc_array(microbatches * r->n_nodes, 1);
+	uint8_t *slots = alloc_array(r->n_nodes, 1);
+	bool *begun = alloc_array(microbatches * r->n_nodes, sizeof(*begun));
+	int rc = 0;
 
 	for (uint32_t i = 0; i < n && rc == 0; i++) {
 		struct msg_task_event *e = &events[i];
@@ -124,24 +121,23 @@ int recording_tasks(const struct recording *r, uint64_t iteration, struct msg_ta
 	struct gathering g = { .r = r };
 	int rc = 0;
 
-	if (iteration >= 1 && iteration <= r->n_iterations) {
+	if (iteration >= 1 && iteration <= r->iterations.n) {
 		g.shift_us = r->shifts[iteration - 1];
 		rc = store_each_task(r->store, iteration, see_task, &g, err);
 	}
-	if (rc == 0 && g.n > 0) {
-		qsort(g.events, g.n, sizeof(*g.events), by_time);
-		rc = count_slots(r, g.events, g.n);
+	if (rc == 0 && g.events.n > 0) {
+		qsort(g.events.list, g.events.n, sizeof(*g.events.list), by_time);
+		rc = count_slots(r, g.events.list, (uint32_t)g.events.n);
 	}
 	if (rc != 0) {
-		free(g.events);
-		return rc == -ENOMEM  ? error_set(err, rc, "out of memory") :
-		       rc == -EBADMSG ? error_set(err, rc,
-						  "the tasks of iteration %llu are damaged",
-						  (unsigned long long)iteration)
-				      : rc;
+		free(g.events.list);
+		return rc == -EBADMSG
+			       ? error_set(err, rc, "the tasks of iteration %llu are damaged",
+					   (unsigned long long)iteration)
+			       : rc;
 	}
-	*out = g.events;
-	*n = g.n;
+	*out = g.events.list;
+	*n = (uint32_t)g.events.n;
 	return 0;
 }
 
@@ -166,18 +162,18 @@ struct cluster *recording_cluster(const struct recording *r, size_t upto)
 	struct cluster *c = cluster_copy(r->cluster);
 	uint64_t writer = 0;
 
-	for (size_t i = 0; c && i < upto; i++) {
-		const struct happening *h = &r->happenings[i];
+	for (size_t i = 0; i < upto; i++) {
+		const struct happening *h = &r->happenings.list[i];
 
 		if (h->kind == HAPPENED_BELIEF)
-			believe_recorded(c, &r->beliefs[h->index]);
-		if (h->kind != HAPPENED_PHASE || r->phases[h->index].writer == writer)
+			believe_recorded(c, &r->beliefs.list[h->index]);
+		if (h->kind != HAPPENED_PHASE || r->phases.list[h->index].writer == writer)
 			continue;
 		if (writer != 0) {
 			cluster_free(c);
 			c = cluster_copy(r->cluster);
 		}
-		writer = r->phases[h->index].writer;
+		writer = r->phases.list[h->index].writer;
 	}
 	return c;
 }
@@ -187,8 +183,8 @@ static size_t when_planned(const struct recording *r, size_t plan)
 {
 	size_t i = 0;
 
-	while (i < r->n_happenings &&
-	       (r->happenings[i].kind != HAPPENED_PLAN || r->happenings[i].index != plan))
+	while (i < r->happenings.n &&
+	       (r->happenings.list[i].kind != HAPPENED_PLAN || r->happenings.list[i].index != plan))
 		i++;
 	return i;
 }
@@ -196,13 +192,11 @@ static size_t when_planned(const struct recording *r, size_t plan)
 int recording_planned(const struct recording *r, size_t plan, struct planned **out,
 		      struct error *err)
 {
-	const struct recorded_plan *from = &r->plans[plan];
-	struct planned *p = calloc(1, sizeof(*p));
+	const struct recorded_plan *from = &r->plans.list[plan];
+	struct planned *p = alloc_new(sizeof(*p));
 	struct cluster *c = recording_cluster(r, when_planned(r, plan));
-	int rc = p && c ? 0 : error_set(err, -ENOMEM, "out of memory");
+	int rc = plan_parse(from->text, strlen(from->text), &p->plan, err);
 
-	if (rc == 0)
-		rc = plan_parse(from->text, strlen(from->text), &p->plan, err);
 	if (rc == 0)
 		rc = simulate(c, p->plan, &p->trace, err);
 	cluster_free(c);

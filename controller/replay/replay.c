@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "controller/replay/replay_state.h"
 
 /* ---- applying happenings ---- */
@@ -23,15 +24,15 @@ static size_t microbatches(const struct replay *r)
 
 static void forget_tasks(struct replay *r)
 {
-	free(r->events);
-	r->events = NULL;
-	r->n_events = r->at_event = 0;
-	r->events_of = 0;
-	r->events_read = r->closed = false;
-	r->n_done = 0;
+	free(r->tasks.events);
+	r->tasks.events = NULL;
+	r->tasks.n = r->tasks.at = 0;
+	r->tasks.iteration = 0;
+	r->tasks.is_read = r->tasks.all_past = false;
+	r->tasks.n_done = 0;
 	for (size_t i = 0; i < microbatches(r); i++) {
-		r->done[i] = false;
-		r->loss_node[i] = -1;
+		r->tasks.done[i] = false;
+		r->tasks.loss_node[i] = -1;
 	}
 	for (uint32_t i = 0; i < r->rec->n_nodes; i++) {
 		r->stands[i].slots = 0;
@@ -62,7 +63,7 @@ static void rewind_all(struct replay *r)
 	r->started_us = 0;
 	r->plan = NOBODY;
 	r->cursor_us = r->rec->first_us;
-	memset(r->active, 0, r->rec->n_faults * sizeof(*r->active));
+	memset(r->active, 0, r->rec->faults.n * sizeof(*r->active));
 	forget_nodes(r);
 	forget_tasks(r);
 }
@@ -75,7 +76,7 @@ static bool still_under_way(enum run_phase before)
 
 static void fold_phase(struct replay *r, const struct happening *h)
 {
-	const struct recorded_phase *p = &r->rec->phases[h->index];
+	const struct recorded_phase *p = &r->rec->phases.list[h->index];
 
 	if (p->writer != r->writer) { /* a restarted controller knows no nodes at first */
 		if (r->writer != 0) {
@@ -87,7 +88,7 @@ static void fold_phase(struct replay *r, const struct happening *h)
 	if (p->phase == PHASE_COMPUTING && !still_under_way(r->phase)) {
 		forget_tasks(r);
 		r->started_us = h->at_us;
-		r->events_of = p->iteration;
+		r->tasks.iteration = p->iteration;
 	}
 	r->phase = p->phase;
 	r->iteration = p->iteration;
@@ -95,7 +96,7 @@ static void fold_phase(struct replay *r, const struct happening *h)
 
 static void fold_node(struct replay *r, const struct happening *h)
 {
-	const struct recorded_node *n = &r->rec->nodes[h->index];
+	const struct recorded_node *n = &r->rec->nodes.list[h->index];
 	struct stand *s = &r->stands[n->node];
 
 	s->state = h->index;
@@ -120,12 +121,12 @@ static void fold_happening(struct replay *r, const struct happening *h)
 {
 	switch ((enum happening_kind)h->kind) {
 	case HAPPENED_COMMIT:
-		r->committed = r->rec->iterations[h->index].iteration;
+		r->committed = r->rec->iterations.list[h->index].iteration;
 		r->n_iterations = h->index + 1;
-		r->closed = r->closed || r->committed == r->events_of;
+		r->tasks.all_past = r->tasks.all_past || r->committed == r->tasks.iteration;
 		break;
 	case HAPPENED_BELIEF:
-		fold_belief(r, &r->rec->beliefs[h->index]);
+		fold_belief(r, &r->rec->beliefs.list[h->index]);
 		break;
 	case HAPPENED_NODE:
 		fold_node(r, h);
@@ -165,11 +166,11 @@ static void fold_event(struct replay *r, const struct msg_task_event *e)
 	} else {
 		s->running = false;
 		if (e->kind == TASK_LOSS)
-			r->loss_node[e->microbatch] = e->node;
-		if (e->kind == TASK_BACKWARD && r->loss_node[e->microbatch] == e->node &&
-		    !r->done[e->microbatch]) {
-			r->done[e->microbatch] = true;
-			r->n_done++;
+			r->tasks.loss_node[e->microbatch] = e->node;
+		if (e->kind == TASK_BACKWARD && r->tasks.loss_node[e->microbatch] == e->node &&
+		    !r->tasks.done[e->microbatch]) {
+			r->tasks.done[e->microbatch] = true;
+			r->tasks.n_done++;
 		}
 	}
 }
@@ -182,17 +183,19 @@ static void fold_event(struct replay *r, const struct msg_task_event *e)
 static int pass_events(struct replay *r, int64_t until_us, replay_emit emit, void *context,
 		       struct error *err)
 {
-	uint32_t from = r->at_event;
+	uint32_t from = r->tasks.at;
 	int rc = 0;
 
-	if (r->events_of != 0 && !r->events_read) {
-		r->events_read = true;
-		rc = recording_tasks(r->rec, r->events_of, &r->events, &r->n_events, err);
+	if (r->tasks.iteration != 0 && !r->tasks.is_read) {
+		r->tasks.is_read = true;
+		rc = recording_tasks(r->rec, r->tasks.iteration, &r->tasks.events, &r->tasks.n,
+				     err);
 	}
-	while (r->at_event < r->n_events && (r->closed || r->events[r->at_event].at_us <= until_us))
-		fold_event(r, &r->events[r->at_event++]);
+	while (r->tasks.at < r->tasks.n &&
+	       (r->tasks.all_past || r->tasks.events[r->tasks.at].at_us <= until_us))
+		fold_event(r, &r->tasks.events[r->tasks.at++]);
 	if (emit)
-		replay_tell_tasks(r, from, r->at_event, emit, context);
+		replay_tell_tasks(r, from, r->tasks.at, emit, context);
 	return rc;
 }
 
@@ -204,23 +207,23 @@ static int move_cursor(struct replay *r, int64_t cursor_us, replay_emit emit, vo
 {
 	const struct recording *rec = r->rec;
 	struct error later = { "" };
-	int rc = 0, told;
+	int rc = 0, sent;
 
-	while (r->at < rec->n_happenings && rec->happenings[r->at].at_us <= cursor_us) {
-		const struct happening *h = &rec->happenings[r->at++];
+	while (r->at < rec->happenings.n && rec->happenings.list[r->at].at_us <= cursor_us) {
+		const struct happening *h = &rec->happenings.list[r->at++];
 
 		r->cursor_us = h->at_us;
 		fold_happening(r, h);
 		if (!emit)
 			continue;
-		told = pass_events(r, h->at_us, emit, context, rc ? &later : err);
-		rc = rc ? rc : told;
-		told = replay_tell(r, h, emit, context, rc ? &later : err);
-		rc = rc ? rc : told;
+		sent = pass_events(r, h->at_us, emit, context, rc ? &later : err);
+		rc = rc ? rc : sent;
+		sent = replay_tell(r, h, emit, context, rc ? &later : err);
+		rc = rc ? rc : sent;
 	}
 	r->cursor_us = cursor_us;
-	told = pass_events(r, cursor_us, emit, context, rc ? &later : err);
-	return rc ? rc : told;
+	sent = pass_events(r, cursor_us, emit, context, rc ? &later : err);
+	return rc ? rc : sent;
 }
 
 static int64_t within_record(const struct replay *r, int64_t cursor_us)
@@ -251,29 +254,24 @@ int64_t replay_cursor(const struct replay *r)
 
 int64_t replay_next_commit(const struct replay *r)
 {
-	return r->n_iterations < r->rec->n_iterations ? r->rec->iterations[r->n_iterations].at_us :
-							r->rec->last_us;
+	return r->n_iterations < r->rec->iterations.n
+		       ? r->rec->iterations.list[r->n_iterations].at_us
+		       : r->rec->last_us;
 }
 
 /* ---- creation and release ---- */
 
 int replay_new(struct replay **out, const struct recording *recording, struct error *err)
 {
-	struct replay *r = calloc(1, sizeof(*r));
+	struct replay *r = alloc_new(sizeof(*r));
 	int rc;
 
-	if (r) {
-		r->rec = recording;
-		r->planned_of = NOBODY;
-		r->stands = calloc(recording->n_nodes, sizeof(*r->stands));
-		r->active = calloc(recording->n_faults + 1, sizeof(*r->active));
-		r->done = calloc(microbatches(r), sizeof(*r->done));
-		r->loss_node = calloc(microbatches(r), sizeof(*r->loss_node));
-	}
-	if (!r || !r->stands || !r->active || !r->done || !r->loss_node) {
-		replay_free(r);
-		return error_set(err, -ENOMEM, "out of memory");
-	}
+	r->rec = recording;
+	r->planned_of = NOBODY;
+	r->stands = alloc_array(recording->n_nodes, sizeof(*r->stands));
+	r->active = alloc_array(recording->faults.n, sizeof(*r->active));
+	r->tasks.done = alloc_array(microbatches(r), sizeof(*r->tasks.done));
+	r->tasks.loss_node = alloc_array(microbatches(r), sizeof(*r->tasks.loss_node));
 	rewind_all(r);
 	rc = move_cursor(r, recording->first_us, NULL, NULL, err);
 	if (rc != 0)
@@ -289,10 +287,10 @@ void replay_free(struct replay *r)
 		return;
 	free(r->stands);
 	free(r->active);
-	free(r->done);
-	free(r->loss_node);
-	free(r->events);
-	free(r->acknowledged);
+	free(r->tasks.done);
+	free(r->tasks.loss_node);
+	free(r->tasks.events);
+	free(r->acknowledged.list);
 	planned_free(r->planned);
 	free(r);
 }
@@ -300,19 +298,16 @@ void replay_free(struct replay *r)
 int replay_renew(struct replay *r, const struct recording *recording, struct error *err)
 {
 	size_t at = r->at;
-	uint32_t at_event = r->at_event;
+	uint32_t at_event = r->tasks.at;
 	int64_t cursor_us = r->cursor_us;
-	bool *active = calloc(recording->n_faults + 1, sizeof(*active));
 	int rc;
 
-	if (!active)
-		return error_set(err, -ENOMEM, "out of memory");
 	free(r->active);
-	r->active = active;
+	r->active = alloc_array(recording->faults.n, sizeof(*r->active));
 	r->rec = recording;
 	rewind_all(r);
 	rc = move_cursor(r, within_record(r, cursor_us), NULL, NULL, err);
-	return rc != 0 ? rc : r->at != at || r->at_event != at_event;
+	return rc != 0 ? rc : r->at != at || r->tasks.at != at_event;
 }
 
 void replay_note_pace(struct replay *r, double times, uint64_t dropped)
@@ -365,8 +360,6 @@ int replay_present(struct replay *r, const struct plan **plan, bool *excluded,
 	if (rc != 0)
 		return rc;
 	c = recording_cluster(r->rec, r->at);
-	if (!c)
-		return error_set(err, -ENOMEM, "out of memory");
 	pin_stages(r, c);
 	for (uint32_t i = 0; i < r->rec->n_nodes; i++)
 		excluded[i] = !replay_lives(r, &r->stands[i]);

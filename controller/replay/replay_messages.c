@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "controller/members/member.h"
 #include "controller/operator/journal.h"
 #include "controller/operator/console_messages.h"
@@ -44,7 +43,7 @@ static void emit_run(const struct replay *r, replay_emit emit, void *context)
 
 static enum node_state state_of(const struct replay *r, const struct stand *s)
 {
-	return s->state == NOBODY ? NODE_ABSENT : r->rec->nodes[s->state].state;
+	return s->state == NOBODY ? NODE_ABSENT : r->rec->nodes.list[s->state].state;
 }
 
 bool replay_lives(const struct replay *r, const struct stand *s)
@@ -85,7 +84,7 @@ static void recall_member(const struct replay *r, uint32_t node, struct member *
 		w->beat.hash = s->hash;
 	}
 	if (s->state != NOBODY) {
-		const struct recorded_node *state = &r->rec->nodes[s->state];
+		const struct recorded_node *state = &r->rec->nodes.list[s->state];
 
 		w->compute.forward_s = state->forward_s;
 		w->compute.backward_s = state->backward_s;
@@ -179,15 +178,15 @@ static int emit_plan(struct replay *r, replay_emit emit, void *context, struct e
 
 static bool is_acknowledged(const struct replay *r, uint64_t id)
 {
-	for (size_t i = 0; i < r->n_acknowledged; i++)
-		if (r->acknowledged[i] == id)
+	for (size_t i = 0; i < r->acknowledged.n; i++)
+		if (r->acknowledged.list[i] == id)
 			return true;
 	return id <= r->acknowledged_to;
 }
 
 static void emit_note(const struct replay *r, size_t index, replay_emit emit, void *context)
 {
-	struct msg m = { .type = MSG_SEE_NOTE, .u.see_note = r->rec->notes[index] };
+	struct msg m = { .type = MSG_SEE_NOTE, .u.see_note = r->rec->notes.list[index] };
 
 	m.u.see_note.acknowledged = is_acknowledged(r, m.u.see_note.id);
 	emit(context, &m);
@@ -195,7 +194,7 @@ static void emit_note(const struct replay *r, size_t index, replay_emit emit, vo
 
 static void emit_fault(const struct replay *r, size_t index, replay_emit emit, void *context)
 {
-	struct msg m = { .type = MSG_SEE_FAULT, .u.see_fault = r->rec->faults[index] };
+	struct msg m = { .type = MSG_SEE_FAULT, .u.see_fault = r->rec->faults.list[index] };
 
 	m.u.see_fault.active = r->active[index];
 	emit(context, &m);
@@ -203,7 +202,7 @@ static void emit_fault(const struct replay *r, size_t index, replay_emit emit, v
 
 static void emit_faults(const struct replay *r, replay_emit emit, void *context)
 {
-	for (size_t i = 0; i < r->rec->n_faults; i++)
+	for (size_t i = 0; i < r->rec->faults.n; i++)
 		if (r->active[i])
 			emit_fault(r, i, emit, context);
 }
@@ -223,14 +222,14 @@ static void describe_phase(const struct replay *r, char *out, size_t room)
 		snprintf(speed, sizeof(speed), "%gx", r->pace);
 	n = (size_t)snprintf(out, room, "recorded, %s; ", speed);
 	if (n < room)
-		describe_iteration(out + n, room - n, r->phase, r->iteration, r->n_done,
+		describe_iteration(out + n, room - n, r->phase, r->iteration, r->tasks.n_done,
 				   r->rec->run->n_shards * r->rec->run->per_shard);
 }
 
 void replay_status(const struct replay *r, replay_emit emit, void *context)
 {
 	const struct recording *rec = r->rec;
-	const struct recorded_plan *plan = r->plan == NOBODY ? NULL : &rec->plans[r->plan];
+	const struct recorded_plan *plan = r->plan == NOBODY ? NULL : &rec->plans.list[r->plan];
 	struct msg m = { .type = MSG_SEE_STATUS };
 
 	m.u.see_status = (struct msg_see_status){
@@ -240,7 +239,7 @@ void replay_status(const struct replay *r, replay_emit emit, void *context)
 		.n_stages = (uint32_t)rec->cluster->n_stages, .now_us = r->cursor_us,
 		.iteration_started_us = r->started_us, .dropped = r->dropped,
 	};
-	for (size_t i = 0; i < rec->n_faults; i++)
+	for (size_t i = 0; i < rec->faults.n; i++)
 		m.u.see_status.faults += r->active[i];
 	describe_phase(r, m.u.see_status.doing, sizeof(m.u.see_status.doing));
 	emit(context, &m);
@@ -253,7 +252,8 @@ void replay_tell_tasks(const struct replay *r, uint32_t from, uint32_t to, repla
 		struct msg m = { .type = MSG_SEE_TASKS };
 		uint32_t n = to - from < TASKS_A_MESSAGE ? to - from : TASKS_A_MESSAGE;
 
-		m.u.see_tasks = (struct msg_see_tasks){ r->events_of, 0, n, r->events + from };
+		m.u.see_tasks =
+			(struct msg_see_tasks){ r->tasks.iteration, 0, n, r->tasks.events + from };
 		emit(context, &m);
 		from += n;
 	}
@@ -267,24 +267,24 @@ int replay_tell(struct replay *r, const struct happening *h, replay_emit emit, v
 
 	switch ((enum happening_kind)h->kind) {
 	case HAPPENED_BELIEF:
-		if (r->rec->beliefs[h->index].to < 0) {
+		if (r->rec->beliefs.list[h->index].to < 0) {
 			rc = learn_hashes(r, err);
-			emit_node(r, r->rec->beliefs[h->index].node, emit, context);
+			emit_node(r, r->rec->beliefs.list[h->index].node, emit, context);
 		}
 		break;
 	case HAPPENED_NODE:
 		rc = learn_hashes(r, err);
-		emit_node(r, r->rec->nodes[h->index].node, emit, context);
+		emit_node(r, r->rec->nodes.list[h->index].node, emit, context);
 		break;
 	case HAPPENED_PLAN:
 		return emit_plan(r, emit, context, err);
 	case HAPPENED_COMMIT:
-		m.u.see_iteration = r->rec->iterations[h->index];
+		m.u.see_iteration = r->rec->iterations.list[h->index];
 		emit(context, &m);
 		break;
 	case HAPPENED_VALIDATION:
 		m.type = MSG_SEE_VALIDATION;
-		m.u.see_validation = r->rec->validations[h->index];
+		m.u.see_validation = r->rec->validations.list[h->index];
 		emit(context, &m);
 		break;
 	case HAPPENED_NOTE:
@@ -323,51 +323,49 @@ int replay_snapshot(struct replay *r, replay_emit emit, void *context, struct er
 	const struct recording *rec = r->rec;
 	struct error later = { "" };
 	struct msg m = { .type = MSG_SEE_ITERATION };
-	int rc = learn_hashes(r, err), told = 0;
+	int rc = learn_hashes(r, err), sent = 0;
 
 	r->showing++;
 	emit_run(r, emit, context);
 	for (uint32_t i = 0; i < rec->n_nodes; i++)
 		emit_node(r, i, emit, context);
 	if (r->plan != NOBODY)
-		told = emit_plan(r, emit, context, rc ? &later : err);
+		sent = emit_plan(r, emit, context, rc ? &later : err);
 	for (size_t i = newest_from(r->n_iterations, SNAPSHOT_CURVE); i < r->n_iterations; i++) {
-		m.u.see_iteration = rec->iterations[i];
+		m.u.see_iteration = rec->iterations.list[i];
 		emit(context, &m);
 	}
 	m.type = MSG_SEE_VALIDATION;
 	for (size_t i = newest_from(r->n_validations, SNAPSHOT_CURVE); i < r->n_validations; i++) {
-		m.u.see_validation = rec->validations[i];
+		m.u.see_validation = rec->validations.list[i];
 		emit(context, &m);
 	}
 	for (size_t i = newest_from(r->n_notes, SNAPSHOT_NOTES); i < r->n_notes; i++)
 		emit_note(r, i, emit, context);
 	emit_faults(r, emit, context);
-	replay_tell_tasks(r, 0, r->at_event, emit, context);
+	replay_tell_tasks(r, 0, r->tasks.at, emit, context);
 	replay_status(r, emit, context);
 	m = (struct msg){ .type = MSG_SEE_SYNCED };
 	emit(context, &m);
-	return rc ? rc : told;
+	return rc ? rc : sent;
 }
 
 /* ---- alerts ---- */
 
 uint32_t replay_acknowledge(struct replay *r, uint64_t id, replay_emit emit, void *context)
 {
-	bool room = id != 0 && array_grow(&r->acknowledged, &r->room_acknowledged,
-					  r->n_acknowledged + 1, sizeof(*r->acknowledged));
 	uint32_t n = 0;
 
 	for (size_t i = 0; i < r->n_notes; i++) {
-		const struct msg_see_note *note = &r->rec->notes[i];
-		bool told = note->kind < NOTE_WARNING || is_acknowledged(r, note->id);
+		const struct msg_see_note *note = &r->rec->notes.list[i];
 
-		if (told || (id != 0 && (note->id != id || !room)))
+		if (note->kind < NOTE_WARNING || is_acknowledged(r, note->id) ||
+		    (id != 0 && note->id != id))
 			continue;
 		if (id == 0)
 			r->acknowledged_to = note->id;
 		else
-			r->acknowledged[r->n_acknowledged++] = id;
+			*LIST_ADD(&r->acknowledged) = id;
 		emit_note(r, i, emit, context);
 		n++;
 	}

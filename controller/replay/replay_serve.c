@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "controller/network/network.h"
 #include "controller/replay/replay.h"
@@ -169,14 +170,16 @@ static void viewer_free(struct viewer *v)
 
 static struct viewer *viewer_new(struct theatre *t, post_peer_id peer, const char *name)
 {
-	struct viewer *v = t->n_viewers < VIEWERS_MOST ? calloc(1, sizeof(*v)) : NULL;
-	struct error err = { "out of memory, or too many consoles" };
+	struct error err = { "too many consoles" };
+	struct replay *replay;
+	struct viewer *v;
 
-	if (!v || replay_new(&v->replay, t->recording, &err) != 0) {
+	if (t->n_viewers == VIEWERS_MOST || replay_new(&replay, t->recording, &err) != 0) {
 		log_line(t->log, LOG_ERROR, "console %s: %s", name, err.text);
-		free(v);
 		return NULL;
 	}
+	v = alloc_new(sizeof(*v));
+	v->replay = replay;
 	v->peer = peer;
 	v->pace.speed = t->options->mode.speed > 0 ? t->options->mode.speed : 1;
 	v->pace.stopped = t->options->mode.speed <= 0;
@@ -529,7 +532,7 @@ int replay_serve(const struct options *o, const struct log *log, int signals, st
 		rc = planner_start(&t.planner, err);
 	if (rc == 0) {
 		log_line(log, LOG_INFO, "replaying %s: %zu iterations in %.1f s", o->run_dir,
-			 t.recording->n_iterations,
+			 t.recording->iterations.n,
 			 (double)(t.recording->last_us - t.recording->first_us) * 1e-6);
 		ask_baseline(&t);
 		run_loop(&t, signals);

@@ -20,6 +20,19 @@ struct stand {
 	bool hash_agrees;
 };
 
+/* The tasks of the newest iteration, read when the cursor gets there */
+struct replay_tasks {
+	uint64_t iteration; /* 0: none */
+	bool is_read;
+	bool all_past;                 /* the iteration is committed */
+	struct msg_task_event *events; /* (n), of which the first `at` are past */
+	uint32_t n, at;
+	/* (microbatches) node that computed the loss, where the path also ends; -1: none yet */
+	int32_t *loss_node;
+	bool *done; /* (microbatches) */
+	uint32_t n_done;
+};
+
 struct replay {
 	const struct recording *rec;
 	int64_t cursor_us;
@@ -32,23 +45,13 @@ struct replay {
 	struct stand *stands;    /* (n_nodes) */
 	bool *active;            /* (n_faults) */
 
-	/* Tasks of the newest iteration, read when the cursor gets there */
-	uint64_t events_of;      /* iteration of the tasks; 0: none */
-	bool events_read, closed; /* closed: the iteration is committed, all its tasks are past */
-	struct msg_task_event *events;
-	uint32_t n_events, at_event;
-	/* (microbatches) node that computed the loss, where the path also ends; -1: none yet */
-	int32_t *loss_node;
-	bool *done;              /* (microbatches) */
-	uint32_t n_done;
-
+	struct replay_tasks tasks;
 	uint64_t hashes_of;      /* commit of the hashes in stands */
 	struct planned *planned; /* plan number planned_of; NULL: not read */
 	int64_t planned_of;
 
 	uint64_t acknowledged_to; /* acknowledged: ids up to this, and those listed below */
-	uint64_t *acknowledged;
-	size_t n_acknowledged, room_acknowledged;
+	LIST(uint64_t) acknowledged;
 
 	uint64_t showing;        /* number of the newest snapshot */
 	double pace;
