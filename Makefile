@@ -145,6 +145,11 @@ $(BUILD)/bench/%: $(BUILD)/bench/%.o $(foreach f,$(FOLDERS),$(BUILD)/lib$(f).a)
 	$(call say,LD)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $< $(call archives,$*) $(call libs,$*)
 
+# The formats of tensors are model's.
+$(BUILD)/bench/codec: $(BUILD)/bench/codec.o $(call archives,model)
+	$(call say,LD)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(call libs,model)
+
 # The CPU kernels are one source for several instruction sets; the machine's is chosen at run time.
 VECTOR := -O3 -fno-math-errno -Wno-psabi
 $(BUILD)/model/vector/vector_%.o: CFLAGS += $(VECTOR) -ffp-contract=fast

@@ -16,13 +16,26 @@
 
 #include "model/adamw.h"
 
+/* The groups of codec.h. */
+struct quantiser {
+	unsigned bits;              /* of a code: 8, 6 or 4 */
+	size_t group;               /* 32, or 128; 4 bits: 128 */
+	const unsigned char *means; /* (channels) bf16; NULL: none */
+	size_t channels;
+};
+
 #define EXACT_DECLARE(set) \
 	void exact_add_##set(float *to, const float *from, size_t n); \
 	void exact_adamw_##set(float *w, float *m, float *v, const float *g, size_t n, \
 			       const struct adamw_factors *f); \
 	void exact_to_bf16_##set(uint16_t *to, const float *x, size_t stride, size_t rows, \
 				 size_t n); \
-	void exact_leaves_##set(unsigned char *digests, const unsigned char *data, size_t bytes);
+	void exact_leaves_##set(unsigned char *digests, const unsigned char *data, size_t bytes); \
+	void exact_quantise_##set(unsigned char *to, const float *x, size_t n, \
+				  const struct quantiser *q); \
+	void exact_dequantise_##set(float *to, const unsigned char *from, size_t n, \
+				    const struct quantiser *q); \
+	void exact_channel_means_##set(unsigned char *to, const float *x, size_t rows, size_t n);
 
 EXACT_DECLARE(plain)
 EXACT_DECLARE(v3)

@@ -3,4 +3,5 @@
 #define EXACT_LANES 16
 
 #include "model/vector/exact_body.h"
+#include "model/vector/codec_body.h"
 #include "model/vector/exact_leaves.h"

@@ -84,6 +84,12 @@ struct vector_ops {
 
 	/* digests (hash_leaves(bytes), HASH_DIGEST) of data's leaves, as hash.h defines them. */
 	void (*leaves)(unsigned char *digests, const unsigned char *data, size_t bytes);
+
+	/* The groups of x (n), and back; the means (n) of x (rows, n): bytes after codec.h. */
+	void (*quantise)(unsigned char *to, const float *x, size_t n, const struct quantiser *q);
+	void (*dequantise)(float *to, const unsigned char *from, size_t n,
+			   const struct quantiser *q);
+	void (*channel_means)(unsigned char *to, const float *x, size_t rows, size_t n);
 };
 
 /* The functions of the best instruction set of this machine. */

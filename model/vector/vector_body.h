@@ -341,4 +341,7 @@ const struct vector_ops VECTOR_SET = {
 	.add = EXACT(add),
 	.adamw = EXACT(adamw),
 	.leaves = EXACT(leaves),
+	.quantise = EXACT(quantise),
+	.dequantise = EXACT(dequantise),
+	.channel_means = EXACT(channel_means),
 };

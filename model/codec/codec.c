@@ -1,0 +1,239 @@
+/* Encodes and decodes tensors with the kernels of the instruction set in use; all sets give the
+ * same bits. */
+#include "model/codec/codec.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/vector/vector.h"
+
+/* Numbers of this size come from no computation. */
+static const float absurd = 1e9f;
+
+struct codec codec_of_activation(enum tensor_format format, uint32_t channels)
+{
+	return (struct codec){ format, FORMAT_ACTIVATION_GROUP,
+			       tensor_format_bits(format) ? channels : 0 };
+}
+
+struct codec codec_of_gradient(enum tensor_format format)
+{
+	return (struct codec){ format, FORMAT_ACTIVATION_GROUP, 0 };
+}
+
+/* Returns the bytes of the means, which are ahead of the groups. */
+static size_t means_bytes(const struct codec *c)
+{
+	return (size_t)c->channels * FORMAT_SCALE_BYTES;
+}
+
+size_t codec_bytes(const struct codec *c, size_t n)
+{
+	return means_bytes(c) + tensor_format_bytes(c->format, n, c->group);
+}
+
+static struct quantiser quantiser_of(const struct codec *c, const void *encoded)
+{
+	return (struct quantiser){ .bits = tensor_format_bits(c->format),
+				   .group = c->group,
+				   .means = c->channels ? encoded : NULL,
+				   .channels = c->channels };
+}
+
+void codec_encode(const struct codec *c, void *to, const float *x, size_t n)
+{
+	const struct vector_ops *ops = vector_ops();
+	struct quantiser q = quantiser_of(c, to);
+
+	if (c->format == FORMAT_FP32) {
+		memcpy(to, x, n * sizeof(*x));
+		return;
+	}
+	if (c->format == FORMAT_BF16) {
+		ops->to_bf16(to, x, n, 1, n);
+		return;
+	}
+	if (c->channels)
+		ops->channel_means(to, x, n / c->channels, c->channels);
+	ops->quantise((unsigned char *)to + means_bytes(c), x, n, &q);
+}
+
+void codec_decode(const struct codec *c, float *to, const void *from, size_t n)
+{
+	struct quantiser q = quantiser_of(c, from);
+
+	if (c->format == FORMAT_FP32)
+		memcpy(to, from, n * sizeof(*to));
+	else if (c->format == FORMAT_BF16)
+		vector_ops()->from_bf16(to, from, n);
+	else
+		vector_ops()->dequantise(to, (const unsigned char *)from + means_bytes(c), n, &q);
+}
+
+/* ---- bytes from outside ---- */
+
+static bool floats_are_plausible(const unsigned char *from, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		float x;
+
+		memcpy(&x, from + i * sizeof(x), sizeof(x));
+		if (!(fabsf(x) < absurd))
+			return false;
+	}
+	return true;
+}
+
+/* Returns true if n numbers in bf16, `stride` bytes apart, are smaller than `most`, and none has a
+ * sign unless `may_be_negative`. */
+static bool halves_are_plausible(const unsigned char *from, size_t stride, size_t n, float most,
+				 bool may_be_negative)
+{
+	for (size_t i = 0; i < n; i++) {
+		uint16_t half;
+		uint32_t bits;
+		float x;
+
+		memcpy(&half, from + i * stride, sizeof(half));
+		bits = (uint32_t)half << 16;
+		memcpy(&x, &bits, sizeof(x));
+		if (!(fabsf(x) < most) || (signbit(x) && !may_be_negative))
+			return false;
+	}
+	return true;
+}
+
+bool codec_is_plausible(const struct codec *c, const void *from, size_t n)
+{
+	unsigned bits = tensor_format_bits(c->format);
+	size_t means = means_bytes(c);
+
+	if (c->format == FORMAT_FP32)
+		return floats_are_plausible(from, n);
+	if (c->format == FORMAT_BF16)
+		return halves_are_plausible(from, sizeof(uint16_t), n, absurd, true);
+	/* No code is larger than 2^(bits - 1), so the scales bound the numbers. */
+	return halves_are_plausible(from, FORMAT_SCALE_BYTES, c->channels, absurd, true) &&
+	       halves_are_plausible((const unsigned char *)from + means,
+				    tensor_format_bytes(c->format, c->group, c->group),
+				    (n + c->group - 1) / c->group,
+				    absurd / (float)(1 << (bits - 1)), false);
+}
+
+/* ---- what the receiver gets ---- */
+
+int codec_round(const struct codec *c, float *x, size_t n)
+{
+	void *bytes;
+
+	if (c->format == FORMAT_FP32)
+		return 0;
+	bytes = malloc(codec_bytes(c, n) + 1);
+	if (!bytes)
+		return -ENOMEM;
+	codec_encode(c, bytes, x, n);
+	codec_decode(c, x, bytes, n);
+	free(bytes);
+	return 0;
+}
+
+/* ---- sums ---- */
+
+/* The part of a tensor that lies in a range of a stage's floats. */
+struct part {
+	size_t from, n;
+};
+
+static struct codec codec_of_sum(const struct sum_codec *c)
+{
+	return (struct codec){ c->format, FORMAT_SUM_GROUP, 0 };
+}
+
+/* Gives the part that begins at `from` and ends at `end` at the latest. */
+static struct part part_at(const struct sum_codec *c, size_t from, size_t end)
+{
+	size_t low = 0, high = c->n;
+
+	while (high - low > 1) { /* starts[low] <= from < starts[high] */
+		size_t middle = low + (high - low) / 2;
+
+		if (c->starts[middle] <= from)
+			low = middle;
+		else
+			high = middle;
+	}
+	if (high < c->n && c->starts[high] < end)
+		end = c->starts[high];
+	return (struct part){ from, end - from };
+}
+
+size_t sum_codec_bytes(const struct sum_codec *c, size_t from, size_t n)
+{
+	struct codec one = codec_of_sum(c);
+	size_t bytes = 0;
+
+	for (struct part p = { from, 0 }; p.from < from + n; p.from += p.n) {
+		p = part_at(c, p.from, from + n);
+		bytes += codec_bytes(&one, p.n);
+	}
+	return bytes;
+}
+
+void sum_codec_encode(const struct sum_codec *c, void *to, const float *x, size_t from, size_t n)
+{
+	struct codec one = codec_of_sum(c);
+	unsigned char *at = to;
+
+	for (struct part p = { from, 0 }; p.from < from + n; p.from += p.n) {
+		p = part_at(c, p.from, from + n);
+		codec_encode(&one, at, x + (p.from - from), p.n);
+		at += codec_bytes(&one, p.n);
+	}
+}
+
+void sum_codec_decode(const struct sum_codec *c, float *to, const void *encoded, size_t from,
+		      size_t n)
+{
+	struct codec one = codec_of_sum(c);
+	const unsigned char *at = encoded;
+
+	for (struct part p = { from, 0 }; p.from < from + n; p.from += p.n) {
+		p = part_at(c, p.from, from + n);
+		codec_decode(&one, to + (p.from - from), at, p.n);
+		at += codec_bytes(&one, p.n);
+	}
+}
+
+bool sum_codec_is_plausible(const struct sum_codec *c, const void *encoded, size_t from, size_t n)
+{
+	struct codec one = codec_of_sum(c);
+	const unsigned char *at = encoded;
+
+	for (struct part p = { from, 0 }; p.from < from + n; p.from += p.n) {
+		p = part_at(c, p.from, from + n);
+		if (!codec_is_plausible(&one, at, p.n))
+			return false;
+		at += codec_bytes(&one, p.n);
+	}
+	return true;
+}
+
+int sum_codec_round(const struct sum_codec *c, float *x, size_t from, size_t n)
+{
+	struct codec one = codec_of_sum(c);
+	int rc = 0;
+
+	for (struct part p = { from, 0 }; rc == 0 && p.from < from + n; p.from += p.n) {
+		p = part_at(c, p.from, from + n);
+		rc = codec_round(&one, x + (p.from - from), p.n);
+	}
+	return rc;
+}
+
+void sum_codec_starts(size_t *starts, const struct tensor *tensors, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		starts[i] = tensors[i].offset;
+}

@@ -1,0 +1,335 @@
+/* Tensors travel in the same bytes from every machine and become the same numbers on every machine:
+ * those of an independent codec that computes number by number. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "model/codec/codec.h"
+#include "model/tests/codec_reference.h"
+#include "model/vector/vector.h"
+
+enum { MOST = 3000, BYTES_MOST = 4 * MOST };
+
+static const unsigned widths[] = { 8, 6, 4 };
+enum { WIDTHS = sizeof(widths) / sizeof(widths[0]) };
+
+static float float_of(uint32_t bits)
+{
+	float x;
+
+	memcpy(&x, &bits, sizeof(x));
+	return x;
+}
+
+static uint32_t bits_of(float x)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &x, sizeof(bits));
+	return bits;
+}
+
+/* Numbers of a size that changes from group to group, exact halves of a scale, denormals, zeros
+ * and, seldom, what is not finite or nearly so. */
+static float draw(struct rng *r, double size)
+{
+	static const float specials[] = { INFINITY,  -INFINITY,       NAN,    0x1p126f,
+					  -0x1p126f, 0x1.fffffep125f, -3e38f, 0x1p127f };
+
+	switch (rng_below(r, 16)) {
+	case 0:
+		return rng_below(r, 40) ? 0 : specials[rng_below(r, 8)];
+	case 1:
+		return -0.0f;
+	case 2:
+		return (float)(size * ((double)rng_below(r, 255) - 127) / 2);
+	case 3:
+		return float_of(rng_below(r, 2) << 31 | rng_below(r, 1 << 23));
+	case 4:
+		return rng_below(r, 60) ? (float)size : float_of((uint32_t)rng_next(r));
+	default:
+		return (float)(size * rng_normal(r));
+	}
+}
+
+static void draw_all(struct rng *r, float *x, size_t n)
+{
+	double size = 1;
+
+	for (size_t i = 0; i < n; i++) {
+		if (rng_below(r, 50) == 0)
+			size = ldexp(1 + rng_uniform(r), (int)rng_below(r, 240) - 130);
+		x[i] = draw(r, size);
+	}
+}
+
+static void same_bytes(const char *set, const unsigned char *got, const unsigned char *want,
+		       size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++)
+		if (got[i] != want[i])
+			fail_msg("%s: byte %zu of %zu is %02x, expected %02x", set, i, bytes,
+				 got[i], want[i]);
+}
+
+static void same_numbers(const char *set, const float *got, const float *want, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (bits_of(got[i]) != bits_of(want[i]))
+			fail_msg("%s: number %zu of %zu is %a, expected %a", set, i, n,
+				 (double)got[i], (double)want[i]);
+}
+
+/* The encoding of numbers, and the decoding of their bytes and then of any bytes. */
+static void check_set(const struct vector_ops *ops, struct rng *r, const float *x, size_t n,
+		      unsigned bits, size_t group, size_t channels)
+{
+	static unsigned char got[BYTES_MOST + 1], want[BYTES_MOST];
+	static float y[MOST], should[MOST];
+	size_t bytes = reference_encode(want, x, n, bits, group, channels);
+	unsigned char *odd = got + 1;
+	struct quantiser q = { bits, group, channels ? odd : NULL, channels };
+
+	memset(got, 0xee, sizeof(got));
+	if (channels)
+		ops->channel_means(odd, x, n / channels, channels);
+	ops->quantise(odd + 2 * channels, x, n, &q);
+	same_bytes(ops->name, odd, want, bytes);
+	assert_int_equal(odd[bytes], 0xee);
+	for (int any = 0; any < 2; any++) {
+		for (size_t i = 0; any && i < bytes; i++)
+			odd[i] = want[i] = (unsigned char)rng_next(r);
+		assert_int_equal(reference_decode(should, want, n, bits, group, channels), bytes);
+		ops->dequantise(y, odd + 2 * channels, n, &q);
+		same_numbers(ops->name, y, should, n);
+	}
+}
+
+static void every_set_agrees_with_the_definition(void **state)
+{
+	static const size_t all_channels[] = { 0, 8, 32, 48, 257 };
+	static float x[MOST];
+	struct rng r;
+
+	(void)state;
+	rng_init(&r, 1);
+	for (int round = 0; round < 300; round++)
+		for (int w = 0; w < WIDTHS; w++) {
+			size_t channels = all_channels[rng_below(&r, 5)], group = 128;
+			size_t n = 1 + rng_below(&r, MOST - 300);
+
+			if (widths[w] != 4 && (channels || rng_below(&r, 2)))
+				group = 32;
+			if (widths[w] == 4)
+				channels = 0;
+			if (channels)
+				n = (n / channels + 1) * channels;
+			draw_all(&r, x, n);
+			for (size_t set = 0; vector_ops_at(set); set++)
+				check_set(vector_ops_at(set), &r, x, n, widths[w], group, channels);
+		}
+}
+
+/* Every scale that a group can have, with its halves between two codes. */
+static void every_scale_rounds_as_defined(void **state)
+{
+	static float x[32];
+	struct rng r;
+
+	(void)state;
+	rng_init(&r, 2);
+	for (uint32_t half = 0; half < 0x7f80; half++)
+		for (int w = 0; w < 2; w++) {
+			float scale = float_of(half << 16);
+
+			for (int i = 0; i < 32; i++)
+				x[i] = scale * ((float)rng_below(&r, 61) - 30) / 2;
+			x[0] = scale * (float)((1 << (widths[w] - 1)) - 1);
+			x[1] = float_of(bits_of(x[0]) - rng_below(&r, 1 << 17));
+			for (size_t set = 0; vector_ops_at(set); set++)
+				check_set(vector_ops_at(set), &r, x, 32, widths[w], 32, 0);
+		}
+}
+
+/* ---- codec.h ---- */
+
+static struct codec any_codec(struct rng *r, size_t *n)
+{
+	static const enum tensor_format formats[] = { FORMAT_FP32, FORMAT_BF16, FORMAT_Q8,
+						      FORMAT_Q6 };
+	enum tensor_format format = formats[rng_below(r, 4)];
+	uint32_t channels = 1 + rng_below(r, 100);
+
+	*n = channels * (1 + rng_below(r, 29));
+	return rng_below(r, 2) ? codec_of_activation(format, channels) : codec_of_gradient(format);
+}
+
+static void codecs_have_the_sizes_that_are_planned_with(void **state)
+{
+	struct codec c = codec_of_activation(FORMAT_Q6, 64);
+
+	(void)state;
+	assert_int_equal(codec_bytes(&c, 640), 2 * 64 + 20 * (2 + 24));
+	assert_int_equal(codec_bytes(&c, 640), tensor_format_activation_bytes(FORMAT_Q6, 640, 64));
+	c = codec_of_gradient(FORMAT_Q8);
+	assert_int_equal(codec_bytes(&c, 33), 2 + 32 + 2 + 1);
+	assert_int_equal(tensor_format_gradient_bytes(FORMAT_Q8, 33), 37);
+	assert_int_equal(tensor_format_sum_bytes(FORMAT_Q4, 130), 2 + 64 + 2 + 1);
+	assert_int_equal(tensor_format_sum_bytes(FORMAT_Q6, 129), 2 + 96 + 2 + 1);
+	assert_int_equal(tensor_format_sum_bytes(FORMAT_FP32, 10), 40);
+	assert_int_equal(tensor_format_activation_bytes(FORMAT_BF16, 10, 5), 20);
+}
+
+/* A sender that rounds in place, or twice, has the numbers of the receiver. Sums rely on it: a
+ * stage with one replica encodes its sum twice. */
+static void rounding_gives_the_receivers_numbers(void **state)
+{
+	static float x[MOST], y[MOST];
+	static unsigned char bytes[BYTES_MOST];
+	struct rng r;
+
+	(void)state;
+	rng_init(&r, 3);
+	for (int round = 0; round < 200; round++) {
+		size_t n;
+		struct codec c = any_codec(&r, &n);
+
+		draw_all(&r, x, n);
+		codec_encode(&c, bytes, x, n);
+		codec_decode(&c, y, bytes, n);
+		assert_int_equal(codec_round(&c, x, n), 0);
+		same_numbers("codec_round", x, y, n);
+		if (c.channels)
+			continue;
+		assert_int_equal(codec_round(&c, x, n), 0);
+		same_numbers("codec_round again", x, y, n);
+	}
+}
+
+/* The error of a number is at most half of its group's step, 1/31 of the largest for 6 bits. */
+static void errors_are_half_a_step_at_most(void **state)
+{
+	static float x[MOST], y[MOST];
+	struct codec c = codec_of_gradient(FORMAT_Q6);
+	double signal = 0, noise = 0;
+	struct rng r;
+
+	(void)state;
+	rng_init(&r, 4);
+	for (size_t i = 0; i < MOST; i++)
+		x[i] = y[i] = (float)rng_normal(&r);
+	assert_int_equal(codec_round(&c, y, MOST), 0);
+	for (size_t i = 0; i < MOST; i++) {
+		double largest = 0;
+
+		for (size_t k = i / 32 * 32; k < i / 32 * 32 + 32 && k < MOST; k++)
+			largest = fabs((double)x[k]) > largest ? fabs((double)x[k]) : largest;
+		assert_true(fabs((double)y[i] - (double)x[i]) <= largest / 31 * 0.5 * 1.004);
+		signal += (double)x[i] * (double)x[i];
+		noise += ((double)y[i] - (double)x[i]) * ((double)y[i] - (double)x[i]);
+	}
+	assert_true(10 * log10(signal / noise) > 30 && 10 * log10(signal / noise) < 36);
+}
+
+/* A number that no computation gives is refused in any place; other numbers are taken. */
+static void implausible_bytes_are_refused(void **state)
+{
+	static float x[MOST], y[MOST];
+	static unsigned char bytes[BYTES_MOST];
+	static const float bad[] = { NAN, INFINITY, -INFINITY, 1e30f, -1e30f, 0x1p127f };
+	struct rng r;
+
+	(void)state;
+	rng_init(&r, 5);
+	for (int round = 0; round < 2000; round++) {
+		size_t n;
+		struct codec c = any_codec(&r, &n);
+
+		for (size_t i = 0; i < n; i++)
+			x[i] = (float)rng_normal(&r) * 1e6f;
+		codec_encode(&c, bytes, x, n);
+		assert_true(codec_is_plausible(&c, bytes, n));
+		x[rng_below(&r, (uint32_t)n)] = bad[rng_below(&r, 6)];
+		codec_encode(&c, bytes, x, n);
+		assert_false(codec_is_plausible(&c, bytes, n));
+		for (size_t i = 0; i < codec_bytes(&c, n); i++)
+			bytes[i] = (unsigned char)rng_next(&r);
+		if (!codec_is_plausible(&c, bytes, n))
+			continue;
+		codec_decode(&c, y, bytes, n);
+		for (size_t i = 0; i < n; i++)
+			assert_true(fabsf(y[i]) < 2e9f);
+	}
+	/* A scale has no sign. */
+	memset(bytes, 0, sizeof(bytes));
+	bytes[1] = 0x80;
+	assert_false(codec_is_plausible(&(struct codec){ FORMAT_Q8, 32, 0 }, bytes, 32));
+}
+
+/* ---- sums ---- */
+
+/* A slice's bytes are those of its tensors' parts, each encoded alone. */
+static void no_group_crosses_a_tensor_or_a_slice(void **state)
+{
+	static const size_t starts[] = { 0, 5, 300, 301, 1000 };
+	static float x[MOST], y[MOST], z[MOST];
+	static unsigned char bytes[BYTES_MOST];
+	struct rng r;
+
+	(void)state;
+	rng_init(&r, 6);
+	for (int round = 0; round < 300; round++) {
+		static const enum tensor_format formats[] = { FORMAT_FP32, FORMAT_Q8, FORMAT_Q6,
+							      FORMAT_Q4 };
+		struct sum_codec c = { formats[round % 4], starts, 5 };
+		size_t from = rng_below(&r, 1400), n = rng_below(&r, 1400), at = 0;
+
+		for (size_t i = 0; i < n; i++)
+			x[i] = (float)rng_normal(&r);
+		sum_codec_encode(&c, bytes, x, from, n);
+		for (size_t begin = 0, end; begin < n; begin = end) {
+			struct codec one = { c.format, 128, 0 };
+
+			for (end = begin + 1; end < n; end++)
+				if (from + end == 5 || from + end == 300 || from + end == 301 ||
+				    from + end == 1000)
+					break;
+			memcpy(y + begin, x + begin, (end - begin) * sizeof(*x));
+			assert_int_equal(codec_round(&one, y + begin, end - begin), 0);
+			at += codec_bytes(&one, end - begin);
+		}
+		assert_int_equal(sum_codec_bytes(&c, from, n), at);
+		assert_true(sum_codec_is_plausible(&c, bytes, from, n));
+		sum_codec_decode(&c, z, bytes, from, n);
+		same_numbers("sum_codec_decode", z, y, n);
+		assert_int_equal(sum_codec_round(&c, x, from, n), 0);
+		same_numbers("sum_codec_round", x, y, n);
+		if (n == 0)
+			continue;
+		x[rng_below(&r, (uint32_t)n)] = NAN;
+		sum_codec_encode(&c, bytes, x, from, n);
+		assert_false(sum_codec_is_plausible(&c, bytes, from, n));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_set_agrees_with_the_definition),
+		cmocka_unit_test(every_scale_rounds_as_defined),
+		cmocka_unit_test(codecs_have_the_sizes_that_are_planned_with),
+		cmocka_unit_test(rounding_gives_the_receivers_numbers),
+		cmocka_unit_test(errors_are_half_a_step_at_most),
+		cmocka_unit_test(implausible_bytes_are_refused),
+		cmocka_unit_test(no_group_crosses_a_tensor_or_a_slice),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
