@@ -173,13 +173,11 @@ static void near_cluster(struct cluster *c)
 }
 
 /* Builds a cluster of so many nodes about which nothing is known yet. */
-static int bare_cluster(struct run *run, struct error *err)
+static int bare_cluster(struct run *run)
 {
 	const struct options *o = &run->options;
 	struct cluster *b = cluster_alloc((int)o->cluster.agents, o->cluster.n_stages, true);
 
-	if (!b)
-		return error_set(err, -ENOMEM, "out of memory");
 	for (int s = 0; s < o->cluster.n_stages; s++)
 		b->stages[s] = o->cluster.stages[s];
 	b->microbatches_per_data_node = bare_microbatches;
@@ -192,19 +190,17 @@ static int bare_cluster(struct run *run, struct error *err)
 
 /* Prepares the table of measured links, with the bytes of an activation and of a stage's gradient.
  */
-static int begin_links(struct members *members, struct error *err)
+static void begin_links(struct members *members)
 {
 	const struct store_run *run = members->run->options.mode.resume
 					      ? store_run_of(members->run->history.store)
 					      : NULL;
 
 	if (!measuring_wanted(members->run))
-		return 0;
+		return;
 	members->links = run ? link_table_parse(run->cluster) : NULL;
 	if (!members->links)
 		members->links = link_table_new(members->n);
-	if (!members->links)
-		return error_set(err, -ENOMEM, "out of memory");
 	members->links->replicas =
 		link_table_replicas(members->n, (size_t)members->run->cluster->n_stages);
 	members->links->activation_bytes =
@@ -217,14 +213,11 @@ static int begin_links(struct members *members, struct error *err)
 			fmax(members->links->weights_bytes,
 			     sizeof(float) * (double)members->run->training.stage_parameters[s]);
 	if (members->run->cluster->sync_pair_s)
-		return 0;
+		return;
 	members->run->cluster->sync_pair_s =
-		malloc((size_t)members->n * members->n * sizeof(double));
-	if (!members->run->cluster->sync_pair_s)
-		return error_set(err, -ENOMEM, "out of memory");
+		alloc_array((size_t)members->n * members->n, sizeof(double));
 	for (size_t i = 0; i < (size_t)members->n * members->n; i++)
 		members->run->cluster->sync_pair_s[i] = -1;
-	return 0;
 }
 
 /* Loads the cluster from the record, from a file, from measurements or from the published regions,
@@ -238,7 +231,7 @@ static int load_cluster(struct run *run, struct error *err)
 						   &run->cluster, err)
 		 : o->cluster.file ? cluster_read_share(o->cluster.file, activation_share(o),
 							&run->cluster, err)
-		 : measuring_wanted(run) ? bare_cluster(run, err)
+		 : measuring_wanted(run) ? bare_cluster(run)
 					 : regions_default(run, err);
 
 	if (rc != 0)
@@ -281,8 +274,9 @@ static int make_members(struct iteration *it, struct error *err)
 	int rc;
 
 	it->members->n = (uint32_t)it->run->cluster->n_nodes;
-	it->members->list = calloc(it->members->n, sizeof(*it->members->list));
-	it->run->training.shard_of = calloc(it->members->n, sizeof(*it->run->training.shard_of));
+	it->members->list = alloc_array(it->members->n, sizeof(*it->members->list));
+	it->run->training.shard_of =
+		alloc_array(it->members->n, sizeof(*it->run->training.shard_of));
 	it->run->cluster_as_given = cluster_copy(it->run->cluster);
 	rc = tensor_table_new(&table, &it->run->training.model, err);
 	if (rc != 0)
@@ -290,10 +284,8 @@ static int make_members(struct iteration *it, struct error *err)
 	for (uint32_t s = 0; s < it->run->training.model.n_stages; s++)
 		it->run->training.stage_parameters[s] = tensor_table_parameters(&table, s);
 	tensor_table_free(&table);
-	if (!it->members->list || !it->run->training.shard_of || !it->run->cluster_as_given ||
-	    routes_init(&it->routes, it->run->training.n_shards * it->run->training.per_shard,
-			it->members->n) != 0)
-		return error_set(err, -ENOMEM, "out of memory");
+	routes_init(&it->routes, it->run->training.n_shards * it->run->training.per_shard,
+		    it->members->n);
 	for (uint32_t i = 0; i < it->members->n; i++) {
 		it->members->list[i].id = (uint16_t)i;
 		it->members->list[i].since_us = it->run->now_us;
@@ -341,14 +333,14 @@ int controller_init(struct controller *c, struct error *err)
 		rc = load_model(&c->run, err);
 	if (rc == 0)
 		rc = make_members(&c->iteration, err);
-	if (rc == 0)
-		rc = begin_links(&c->members, err);
-	if (rc == 0)
+	if (rc == 0) {
+		begin_links(&c->members);
 		rc = network_open(&c->run.options,
 				  KEYS_ROLE_BIT(KEYS_AGENT) | KEYS_ROLE_BIT(KEYS_CONSOLE) |
 					  KEYS_ROLE_BIT(KEYS_WATCHER),
 				  &c->run.log, &c->run.keys.own, &c->run.keys.admitted,
 				  &c->run.post, err);
+	}
 	if (rc == 0)
 		rc = c->run.options.mode.resume ? resume_begin(c, err) : record_begin(&c->run, err);
 	if (rc == 0)

@@ -14,6 +14,7 @@
 
 #include <jansson.h>
 
+#include "base/alloc.h"
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/file.h"
@@ -65,8 +66,8 @@ void record_keep(struct run *run, const struct msg_see_iteration *see)
 
 	v->n_history = (uint32_t)array_keep_newest(v->history, v->n_history, KEPT_CURVE,
 						   sizeof(*v->history));
-	if (array_grow(&v->history, &v->room_history, v->n_history + 1, sizeof(*v->history)))
-		v->history[v->n_history++] = *see;
+	array_reserve(&v->history, &v->room_history, v->n_history + 1, sizeof(*v->history));
+	v->history[v->n_history++] = *see;
 }
 
 void record_keep_validation(struct run *run, const struct msg_see_validation *see)
@@ -75,9 +76,9 @@ void record_keep_validation(struct run *run, const struct msg_see_validation *se
 
 	v->n_validations = (uint32_t)array_keep_newest(v->validations, v->n_validations, KEPT_CURVE,
 						       sizeof(*v->validations));
-	if (array_grow(&v->validations, &v->room_validations, v->n_validations + 1,
-		       sizeof(*v->validations)))
-		v->validations[v->n_validations++] = *see;
+	array_reserve(&v->validations, &v->room_validations, v->n_validations + 1,
+		      sizeof(*v->validations));
+	v->validations[v->n_validations++] = *see;
 }
 
 void record_validation(struct run *run, const struct msg_see_validation *v)
@@ -412,26 +413,24 @@ static void audit_reductions(const struct members *members, struct audit *a)
 	}
 }
 
-static int audit_init(const struct iteration *it, struct audit *a)
+static void audit_init(const struct iteration *it, struct audit *a)
 {
 	size_t counted = 0;
 
 	for (uint32_t i = 0; i < it->members->n; i++)
 		counted += it->routes.counts[i].n;
 	*a = (struct audit){
-		.routes = calloc(it->routes.n, sizeof(*a->routes)),
-		.orders = calloc(it->members->n, sizeof(*a->orders)),
-		.counted = calloc(counted + 1, sizeof(*a->counted)),
-		.reductions = calloc((size_t)it->run->cluster->n_stages, sizeof(*a->reductions)),
-		.nodes = calloc(it->members->n, sizeof(*a->nodes)),
+		.routes = alloc_array(it->routes.n, sizeof(*a->routes)),
+		.orders = alloc_array(it->members->n, sizeof(*a->orders)),
+		.counted = alloc_array(counted, sizeof(*a->counted)),
+		.reductions =
+			alloc_array((size_t)it->run->cluster->n_stages, sizeof(*a->reductions)),
+		.nodes = alloc_array(it->members->n, sizeof(*a->nodes)),
 	};
-	if (!a->routes || !a->orders || !a->counted || !a->reductions || !a->nodes)
-		return -ENOMEM;
 	for (uint32_t i = 0; i < it->routes.n; i++)
 		a->routes[i] = it->routes.microbatches[i].route;
 	audit_orders(it, a);
 	audit_reductions(it->members, a);
-	return 0;
 }
 
 /* Writes one row for each task, from its two events. The start event carries the arrival and the
@@ -439,14 +438,14 @@ static int audit_init(const struct iteration *it, struct audit *a)
 static void record_tasks(struct iteration *it)
 {
 	const struct progress *p = &it->progress;
-	struct store_task *tasks = calloc(p->n_events + 1, sizeof(*tasks));
-	int64_t *open = malloc(it->members->n * sizeof(*open));
+	struct store_task *tasks = alloc_array(p->n_events, sizeof(*tasks));
+	int64_t *open = alloc_array(it->members->n, sizeof(*open));
 	struct error err = { "" };
 	size_t n = 0;
 
-	for (uint32_t i = 0; open && i < it->members->n; i++)
+	for (uint32_t i = 0; i < it->members->n; i++)
 		open[i] = -1;
-	for (uint32_t i = 0; tasks && open && i < p->n_events; i++) {
+	for (uint32_t i = 0; i < p->n_events; i++) {
 		const struct msg_task_event *e = &p->events[i];
 
 		if (e->type == WORK_STARTS) {
@@ -468,7 +467,7 @@ static void record_tasks(struct iteration *it)
 			open[e->node] = -1;
 		}
 	}
-	if (tasks && n > 0 && store_tasks(it->run->history.store, tasks, n, &err) != 0)
+	if (n > 0 && store_tasks(it->run->history.store, tasks, n, &err) != 0)
 		log_line(&it->run->log, LOG_ERROR, "%s", err.text);
 	free(tasks);
 	free(open);
@@ -487,7 +486,9 @@ int record_commit(struct iteration *it, const struct msg_commit *m, double sum_s
 		  const struct msg_see_iteration *see, struct error *err)
 {
 	struct audit a;
-	int rc = audit_init(it, &a);
+	int rc;
+
+	audit_init(it, &a);
 	struct store_commit sc = {
 		.iteration = m->iteration,
 		.epoch = it->run->epoch,
@@ -524,10 +525,7 @@ int record_commit(struct iteration *it, const struct msg_commit *m, double sum_s
 				       .value = (int64_t)(it->progress.busy_s * 1e6) };
 
 	(void)sum_squares;
-	if (rc != 0)
-		error_set(err, rc, "out of memory");
-	else
-		rc = store_commit(it->run->history.store, &sc, err);
+	rc = store_commit(it->run->history.store, &sc, err);
 	audit_fini(&a);
 	if (rc != 0)
 		return rc;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "controller/iteration/iteration.h"
 #include "controller/history/disk.h"
 #include "controller/history/finish.h"
@@ -307,21 +308,16 @@ void commit_when_reduced(struct iteration *it)
 	}
 }
 
-static bool keep_reported_sum(struct reported_sum *to, const struct msg_reduced *r)
+static void keep_reported_sum(struct reported_sum *to, const struct msg_reduced *r)
 {
-	uint64_t *slices = realloc(to->slices, (r->n_slices + 1) * sizeof(*slices));
-
-	if (!slices)
-		return false;
+	to->slices = alloc_resize(to->slices, r->n_slices, sizeof(*to->slices));
 	if (r->n_slices > 0)
-		memcpy(slices, r->slices, r->n_slices * sizeof(*slices));
-	to->slices = slices;
+		memcpy(to->slices, r->slices, r->n_slices * sizeof(*to->slices));
 	to->n = r->n_slices;
 	to->iteration = r->iteration;
 	to->attempt = r->attempt;
 	to->stage = r->stage;
 	to->squares = r->sum_squares;
-	return true;
 }
 
 /* Excludes a replica that reports its sum before it has counted every gradient of its own. */
@@ -351,7 +347,8 @@ void iteration_reduced(struct iteration *it, struct member *m, const struct msg_
 		return;
 	}
 	if (m->copy.gets_sum && r->stage == m->copy.stage) {
-		m->copy.has_sum = keep_reported_sum(&m->copy.sum, r);
+		keep_reported_sum(&m->copy.sum, r);
+		m->copy.has_sum = true;
 		if (it->run->phase == PHASE_REDUCING)
 			commit_when_reduced(it);
 		return;
@@ -365,7 +362,8 @@ void iteration_reduced(struct iteration *it, struct member *m, const struct msg_
 	}
 	if (lacks_gradient(it, m))
 		return;
-	m->sum.is_done = keep_reported_sum(&m->sum.reported, r);
+	keep_reported_sum(&m->sum.reported, r);
+	m->sum.is_done = true;
 	it->progress.reduced_us = it->run->now_us;
 	it->run->steps++;
 	if (it->run->phase == PHASE_REDUCING)

@@ -6,8 +6,8 @@
 
 #include <stdlib.h>
 
+#include "base/alloc.h"
 #include "controller/iteration/iteration.h"
-#include "controller/history/finish.h"
 #include "controller/history/record.h"
 #include "controller/iteration/stall_detector.h"
 #include "controller/members/member.h"
@@ -80,15 +80,10 @@ void evaluation_begin(struct iteration *it)
 	struct route *routes;
 
 	if (!e->microbatches) {
-		e->microbatches = calloc(n, sizeof(*e->microbatches));
-		e->answered = calloc(n, sizeof(*e->answered));
+		e->microbatches = alloc_array(n, sizeof(*e->microbatches));
+		e->answered = alloc_array(n, sizeof(*e->answered));
 	}
-	routes = calloc(n, sizeof(*routes));
-	if (!e->microbatches || !e->answered || !routes) {
-		free(routes);
-		controller_finish(it->members, 1, "out of memory");
-		return;
-	}
+	routes = alloc_array(n, sizeof(*routes));
 	e->wanted = false;
 	e->n = n;
 	e->done = 0;

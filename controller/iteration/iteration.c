@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/array.h"
 #include "controller/history/disk.h"
 #include "controller/history/finish.h"
@@ -115,8 +116,8 @@ static struct msg_rank *ranks_for(const struct plan *p, uint16_t node, uint32_t 
 		if (p->orders[o].node == node)
 			order = &p->orders[o];
 	*n = order ? (uint32_t)order->n_tasks : 0;
-	ranks = calloc(*n + 1, sizeof(*ranks));
-	for (uint32_t k = 0; ranks && k < *n; k++) {
+	ranks = alloc_array(*n, sizeof(*ranks));
+	for (uint32_t k = 0; k < *n; k++) {
 		const struct plan_task *t = &order->tasks[k];
 		uint32_t at = 0;
 
@@ -129,13 +130,11 @@ static struct msg_rank *ranks_for(const struct plan *p, uint16_t node, uint32_t 
 }
 
 /* Sends the plan to every replica that does not have it. */
-static int send_plan(struct iteration *it)
+static void send_plan(struct iteration *it)
 {
-	struct route *routes = malloc(it->routes.n * sizeof(*routes));
+	struct route *routes = alloc_array(it->routes.n, sizeof(*routes));
 	struct msg m = { .type = MSG_PLAN };
 
-	if (!routes)
-		return -ENOMEM;
 	for (uint32_t i = 0; i < it->routes.n; i++)
 		routes[i] = it->routes.microbatches[i].route;
 	for (uint32_t i = 0; i < it->members->n; i++) {
@@ -146,17 +145,12 @@ static int send_plan(struct iteration *it)
 		if (!w->is_replica || w->assigned.plan_epoch == it->run->epoch)
 			continue;
 		ranks = ranks_for(it->run->plan->plan, w->id, &n);
-		if (!ranks) {
-			free(routes);
-			return -ENOMEM;
-		}
 		m.u.plan = (struct msg_plan){ it->run->epoch, it->routes.n, routes, n, ranks };
 		if (member_send(it->run, w, &m) == 0)
 			w->assigned.plan_epoch = it->run->epoch;
 		free(ranks);
 	}
 	free(routes);
-	return 0;
 }
 
 static bool take_pending(struct iteration *it)
@@ -225,10 +219,7 @@ static void begin_iteration(struct iteration *it)
 		controller_finish(it->members, 1, err.text);
 		return;
 	}
-	if (send_plan(it) != 0) {
-		controller_finish(it->members, 1, "out of memory");
-		return;
-	}
+	send_plan(it);
 	it->reduce_attempt = it->run->first_attempt;
 	it->progress.voided = restarts ? it->progress.voided + it->progress.ended : 0;
 	begin_progress(it);
@@ -283,15 +274,14 @@ static void keep_event(struct iteration *it, const struct msg_task_event *e)
 {
 	struct progress *p = &it->progress;
 
-	if (!array_grow(&p->events, &p->room_events, p->n_events + 1, sizeof(*p->events)))
-		return;
+	array_reserve(&p->events, &p->room_events, p->n_events + 1, sizeof(*p->events));
 	p->events[p->n_events++] = *e;
 }
 
 static void task_ended(struct iteration *it, struct microbatch *mb, const struct msg_task_event *e)
 {
-	if (e->counted && routes_count(&it->routes, e->node, e->microbatch, e->kind) != 0)
-		controller_finish(it->members, 1, "out of memory");
+	if (e->counted)
+		routes_count(&it->routes, e->node, e->microbatch, e->kind);
 	it->run->steps += e->counted;
 	if (e->kind == TASK_BACKWARD && e->at_us > it->progress.last_backward_us)
 		it->progress.last_backward_us = e->at_us;

@@ -13,6 +13,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/alloc.h"
 #include "controller/members/members.h"
 #include "controller/members/heartbeat_timeout.h"
 
@@ -30,16 +31,16 @@ static double stage_summed_s(const struct members *members, const struct plan *p
 	int r = p->stage_start[stage + 1] - p->stage_start[stage];
 	double bytes = sizeof(float) * (double)members->run->training.stage_parameters[stage] / r,
 	       last = 0;
-	double *summed = calloc((size_t)r, sizeof(*summed));
+	double *summed = alloc_array((size_t)r, sizeof(*summed));
 
-	for (int owner = 0; summed && owner < r; owner++)
+	for (int owner = 0; owner < r; owner++)
 		for (int from = 0; from < r; from++)
 			summed[owner] = fmax(
 				summed[owner],
 				counted_s[nodes[from]] +
 					link_table_transfer_s(members->links, (uint32_t)nodes[from],
 							      (uint32_t)nodes[owner], bytes));
-	for (int to = 0; summed && to < r; to++)
+	for (int to = 0; to < r; to++)
 		for (int owner = 0; owner < r; owner++)
 			last = fmax(last, summed[owner] + one_way_s(members, nodes[to]) +
 						  link_table_transfer_s(
@@ -49,15 +50,15 @@ static double stage_summed_s(const struct members *members, const struct plan *p
 	return last;
 }
 
-/* Returns when each node ends its last task, or receives START if it has none. NULL: no memory. */
+/* Returns when each node ends its last task, or receives START if it has none. */
 static double *find_last_tasks(const struct members *members, const struct plan *p,
 			       const struct simulation *s)
 {
-	double *counted_s = calloc((size_t)members->run->cluster->n_nodes + 1, sizeof(*counted_s));
+	double *counted_s = alloc_array((size_t)members->run->cluster->n_nodes, sizeof(*counted_s));
 
-	for (int i = 0; counted_s && i < p->stage_start[p->n_stages]; i++)
+	for (int i = 0; i < p->stage_start[p->n_stages]; i++)
 		counted_s[p->assigned[i]] = one_way_s(members, p->assigned[i]);
-	for (int k = 0; counted_s && k < s->n_tasks; k++)
+	for (int k = 0; k < s->n_tasks; k++)
 		counted_s[s->tasks[k].node] = fmax(counted_s[s->tasks[k].node], s->tasks[k].end_s);
 	return counted_s;
 }
@@ -81,7 +82,7 @@ void predict(struct members *members, struct planned *a)
 	d->collision_wait_s = s->collision_wait_s;
 	d->idle_fraction = s->idle_fraction;
 	counted_s = find_last_tasks(members, a->plan, s);
-	for (int stage = 0; counted_s && stage < a->plan->n_stages; stage++)
+	for (int stage = 0; stage < a->plan->n_stages; stage++)
 		summed_s = fmax(summed_s, stage_summed_s(members, a->plan, stage, counted_s));
 	free(counted_s);
 	d->sync_s = fmax(0, summed_s - s->iteration_s);

@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/alloc.h"
 #include "controller/iteration/iteration.h"
-#include "controller/history/finish.h"
 #include "controller/history/record.h"
 #include "controller/iteration/sums.h"
 #include "controller/members/member.h"
@@ -23,13 +23,9 @@ void reroute_show(struct iteration *it)
 void reroute_announce(struct iteration *it, const uint32_t *changed, uint32_t n,
 		      const struct member *gone)
 {
-	struct route *routes = malloc((n + 1) * sizeof(*routes));
+	struct route *routes = alloc_array(n, sizeof(*routes));
 	struct msg m = { .type = MSG_REROUTE };
 
-	if (!routes) {
-		controller_finish(it->members, 1, "out of memory");
-		return;
-	}
 	for (uint32_t i = 0; i < n; i++)
 		routes[i] = it->routes.microbatches[changed[i]].route;
 	m.u.reroute = (struct msg_reroute){ it->run->iteration, it->run->epoch,         n, routes,
@@ -42,9 +38,9 @@ void reroute_announce(struct iteration *it, const uint32_t *changed, uint32_t n,
 
 void reroute_announce_all(struct iteration *it)
 {
-	uint32_t *changed = calloc(it->routes.n, sizeof(*changed)), n = 0;
+	uint32_t *changed = alloc_array(it->routes.n, sizeof(*changed)), n = 0;
 
-	for (uint32_t i = 0; changed && i < it->routes.n; i++)
+	for (uint32_t i = 0; i < it->routes.n; i++)
 		if (it->routes.microbatches[i].route.attempt > it->run->first_attempt)
 			changed[n++] = i;
 	if (n > 0)
@@ -71,15 +67,14 @@ static void find_usable(const struct members *members, struct usable_nodes *w)
 
 int reroute_without(struct iteration *it, struct member *gone)
 {
-	uint32_t *changed = malloc(it->routes.n * sizeof(*changed));
+	uint32_t *changed;
 	struct usable_nodes w;
 	int n;
 
+	if (stage_replicas(it->members, member_stage(it->run, gone), NULL) == 0)
+		return -ENOENT;
 	find_usable(it->members, &w);
-	if (!changed || stage_replicas(it->members, member_stage(it->run, gone), NULL) == 0) {
-		free(changed);
-		return changed ? -ENOENT : -ENOMEM;
-	}
+	changed = alloc_array(it->routes.n, sizeof(*changed));
 	n = routes_replace(&it->routes, gone->id, w.usable, w.stage_of, it->run->cluster, changed);
 	if (n >= 0)
 		reroute_announce(it, changed, (uint32_t)n, gone);
@@ -89,12 +84,10 @@ int reroute_without(struct iteration *it, struct member *gone)
 
 int reroute_around(struct iteration *it, const struct member *a, const struct member *b)
 {
-	uint32_t *changed = malloc(it->routes.n * sizeof(*changed));
+	uint32_t *changed = alloc_array(it->routes.n, sizeof(*changed));
 	struct usable_nodes w;
 	int n;
 
-	if (!changed)
-		return -ENOMEM;
 	find_usable(it->members, &w);
 	n = routes_around(&it->routes, a->id, b->id, w.usable, w.stage_of, it->run->cluster,
 			  changed);

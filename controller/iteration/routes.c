@@ -13,21 +13,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/array.h"
 #include "wire/chain.h"
 
-int routes_init(struct routes *r, uint32_t n, uint32_t n_nodes)
+void routes_init(struct routes *r, uint32_t n, uint32_t n_nodes)
 {
 	memset(r, 0, sizeof(*r));
-	r->microbatches = calloc(n ? n : 1, sizeof(*r->microbatches));
-	r->counts = calloc(n_nodes ? n_nodes : 1, sizeof(*r->counts));
-	if (!r->microbatches || !r->counts) {
-		routes_fini(r);
-		return -ENOMEM;
-	}
+	r->microbatches = alloc_array(n, sizeof(*r->microbatches));
+	r->counts = alloc_array(n_nodes, sizeof(*r->counts));
 	r->n = n;
 	r->n_nodes = n_nodes;
-	return 0;
 }
 
 void routes_fini(struct routes *r)
@@ -84,19 +80,14 @@ static void deal_shards(struct routes *r, const int *shard_of, uint32_t n_shards
 int routes_from_plan(struct routes *r, const struct plan *p, const int *shard_of, uint32_t n_shards,
 		     uint32_t per_shard, uint32_t attempt, struct error *err)
 {
-	uint32_t *next_wave = calloc(n_shards, sizeof(*next_wave));
-	int *stage_of = malloc(r->n_nodes * sizeof(*stage_of));
-	int rc = 0;
+	uint32_t *next_wave;
+	int *stage_of;
 
-	if (!next_wave || !stage_of) {
-		rc = error_set(err, -ENOMEM, "routes: out of memory");
-		goto done;
-	}
-	if ((uint32_t)p->n_microbatches != n_shards * per_shard || r->n != n_shards * per_shard) {
-		rc = error_set(err, -EINVAL, "the plan has %d microbatches, the run %u",
-			       p->n_microbatches, n_shards * per_shard);
-		goto done;
-	}
+	if ((uint32_t)p->n_microbatches != n_shards * per_shard || r->n != n_shards * per_shard)
+		return error_set(err, -EINVAL, "the plan has %d microbatches, the run %u",
+				 p->n_microbatches, n_shards * per_shard);
+	next_wave = alloc_array(n_shards, sizeof(*next_wave));
+	stage_of = alloc_array(r->n_nodes, sizeof(*stage_of));
 	plan_stages(p, (int)r->n_nodes, stage_of);
 	for (uint32_t i = 0; i < r->n; i++)
 		set_route(&r->microbatches[i], i, attempt, &p->microbatches[i], stage_of);
@@ -104,10 +95,9 @@ int routes_from_plan(struct routes *r, const struct plan *p, const int *shard_of
 	r->done = r->rerun = 0;
 	for (uint32_t i = 0; i < r->n_nodes; i++)
 		r->counts[i].n = 0;
-done:
 	free(next_wave);
 	free(stage_of);
-	return rc;
+	return 0;
 }
 
 int routes_hop(const struct microbatch *m, uint16_t node)
@@ -508,14 +498,12 @@ int64_t routes_unswap(struct routes *r)
 	return -1;
 }
 
-int routes_count(struct routes *r, uint16_t node, uint32_t microbatch, uint8_t kind)
+void routes_count(struct routes *r, uint16_t node, uint32_t microbatch, uint8_t kind)
 {
 	struct counts *c = &r->counts[node];
 
-	if (!array_grow(&c->list, &c->room, c->n + 1, sizeof(*c->list)))
-		return -ENOMEM;
+	array_reserve(&c->list, &c->room, c->n + 1, sizeof(*c->list));
 	c->list[c->n++] = (struct counted){ microbatch, kind };
-	return 0;
 }
 
 bool routes_may_count(const struct routes *r, uint16_t node, uint32_t microbatch, uint8_t kind)

@@ -57,8 +57,8 @@ struct routes {
 	struct counts *counts; /* (n_nodes) */
 };
 
-/* Allocates n microbatches over n_nodes nodes. -ENOMEM. */
-int routes_init(struct routes *r, uint32_t n, uint32_t n_nodes);
+/* Allocates n microbatches over n_nodes nodes. */
+void routes_init(struct routes *r, uint32_t n, uint32_t n_nodes);
 void routes_fini(struct routes *r);
 
 /* Takes the routes of a plan. A data node gets the microbatches of its own shard first (shard_of:
@@ -110,7 +110,7 @@ int64_t routes_unswap(struct routes *r);
 bool routes_take(struct microbatch *m, uint16_t node, uint32_t attempt, enum work_event what,
 		 enum task_kind kind);
 
-int routes_count(struct routes *r, uint16_t node, uint32_t microbatch, uint8_t kind); /* -ENOMEM */
+void routes_count(struct routes *r, uint16_t node, uint32_t microbatch, uint8_t kind);
 
 /* Returns the node's hop in the microbatch's route; -1: none. */
 int routes_hop(const struct microbatch *m, uint16_t node);

@@ -408,9 +408,8 @@ static struct link_failure *mark_cut(struct members *members, const struct membe
 	struct link_failure *k = link_failures_find(members, m->id, s->to);
 
 	if (!k) {
-		if (!array_grow(&members->failed_links.of, &members->failed_links.room,
-				members->failed_links.n + 1, sizeof(*members->failed_links.of)))
-			return NULL;
+		array_reserve(&members->failed_links.of, &members->failed_links.room,
+			      members->failed_links.n + 1, sizeof(*members->failed_links.of));
 		k = &members->failed_links.of[members->failed_links.n++];
 		*k = (struct link_failure){ .delay_s = { -1, -1 }, .sync_s = { -1, -1 } };
 	}
@@ -439,10 +438,6 @@ static void cut_link(struct iteration *it, struct member *m, const struct msg_st
 {
 	struct link_failure *k = mark_cut(it->members, m, s);
 
-	if (!k) {
-		controller_finish(it->members, 1, "out of memory");
-		return;
-	}
 	it->run->steps++;
 	note_cut(it->members, k, "the run avoids that link");
 	forget_between(it->members, k);

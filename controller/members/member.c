@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "controller/members/members.h"
 
 bool member_alive(const struct member *m)
@@ -88,11 +89,11 @@ int member_send(struct run *run, struct member *m, const struct msg *message)
 {
 	unsigned char small[2048];
 	size_t size = msg_size(message);
-	unsigned char *data = size > sizeof(small) ? malloc(size) : small;
+	unsigned char *data = size > sizeof(small) ? alloc_resize(NULL, size, 1) : small;
 	struct post_part part = { data, size };
 	int rc;
 
-	if (!data || msg_encode(message, data, size) < 0) {
+	if (msg_encode(message, data, size) < 0) {
 		log_line(&run->log, LOG_ERROR, "cannot encode %s", msg_name(message->type));
 		rc = -1;
 	} else {

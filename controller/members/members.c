@@ -417,8 +417,6 @@ void members_links(struct planning *planning, struct member *m, const struct msg
 	for (uint32_t i = 0; i < each.n_links; i++) {
 		struct observed_link *s = observed_link(m, links[i].to);
 
-		if (!s)
-			return;
 		learn_link(planning->members, m, &links[i]);
 		s->link = links[i];
 		s->link.from = m->id;

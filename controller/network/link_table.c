@@ -3,12 +3,12 @@
  * A cluster of 200 nodes has 40,000 links, too many to measure each. Estimates fill the gaps. */
 #include "controller/network/link_table.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <jansson.h>
 
+#include "base/alloc.h"
 #include "base/array.h"
 
 /* Bandwidth of a working link that was not measured: that of a loopback. */
@@ -16,17 +16,11 @@ static const double usual_bandwidth = 1e9;
 
 struct link_table *link_table_new(uint32_t n)
 {
-	struct link_table *t = calloc(1, sizeof(*t));
+	struct link_table *t = alloc_new(sizeof(*t));
 
-	if (!t)
-		return NULL;
 	t->n = n;
 	t->replicas = 2;
-	t->links = calloc((size_t)n * n, sizeof(*t->links));
-	if (!t->links) {
-		free(t);
-		return NULL;
-	}
+	t->links = alloc_array((size_t)n * n, sizeof(*t->links));
 	return t;
 }
 
@@ -80,12 +74,12 @@ static int place_of(int *parent, int i)
 static double median_latency(const struct link_table *t, double *bandwidth)
 {
 	size_t pairs = (size_t)t->n * t->n, n = 0;
-	double *latencies = malloc(pairs * sizeof(double)),
-	       *speeds = malloc(pairs * sizeof(double));
+	double *latencies = alloc_array(pairs, sizeof(double)),
+	       *speeds = alloc_array(pairs, sizeof(double));
 	double latency_s = 0;
 
 	*bandwidth = 0;
-	for (size_t i = 0; latencies && speeds && i < pairs; i++) {
+	for (size_t i = 0; i < pairs; i++) {
 		const struct link_seen *l = &t->links[i];
 
 		if (!l->known || l->unreachable || l->bandwidth <= 0)
@@ -108,17 +102,12 @@ struct between {
 };
 
 /* Places are found by union and find over the links with a latency below near_s. */
-int link_table_estimate(struct link_table *t, double near_s)
+void link_table_estimate(struct link_table *t, double near_s)
 {
-	int *parent = malloc(t->n * sizeof(*parent));
-	struct between *sums = calloc((size_t)t->n * t->n, sizeof(*sums));
+	int *parent = alloc_array(t->n, sizeof(*parent));
+	struct between *sums = alloc_array((size_t)t->n * t->n, sizeof(*sums));
 	double bandwidth, latency_s = median_latency(t, &bandwidth);
 
-	if (!parent || !sums) {
-		free(parent);
-		free(sums);
-		return -ENOMEM;
-	}
 	for (uint32_t i = 0; i < t->n; i++)
 		parent[i] = (int)i;
 	for (uint32_t i = 0; i < t->n; i++)
@@ -154,7 +143,6 @@ int link_table_estimate(struct link_table *t, double near_s)
 		}
 	free(parent);
 	free(sums);
-	return 0;
 }
 
 /* ---- into the cluster ---- */

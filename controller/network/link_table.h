@@ -34,7 +34,7 @@ struct link_table {
 	struct link_seen *links; /* (n, n) [from][to] */
 };
 
-struct link_table *link_table_new(uint32_t n); /* knows no link; NULL: out of memory */
+struct link_table *link_table_new(uint32_t n); /* knows no link */
 void link_table_free(struct link_table *t);    /* NULL is allowed */
 struct link_seen *link_table_at(const struct link_table *t, uint32_t from, uint32_t to);
 
@@ -50,9 +50,8 @@ double link_table_sync_pair_s(const struct link_table *t, uint32_t from, uint32_
 
 /* Estimates the unknown links of a cluster that is too large for every pair to be measured. Nodes
  * whose links among each other take less than near_s form one place. An unknown link between two
- * places gets the mean of the known links between them; without any, the median of all links.
- * Returns -ENOMEM if out of memory. */
-int link_table_estimate(struct link_table *t, double near_s);
+ * places gets the mean of the known links between them; without any, the median of all links. */
+void link_table_estimate(struct link_table *t, double near_s);
 
 /* Writes the table into the cluster's delay_s and sync_pair_s. */
 void link_table_apply_all(const struct link_table *t, struct cluster *c);
@@ -60,7 +59,7 @@ void link_table_apply_all(const struct link_table *t, struct cluster *c);
 /* Returns the cluster as JSON (free it) with `links`, `activation_bytes` and
  * `weights_bytes_per_stage` in place of delays. NULL: out of memory. */
 char *link_table_json(const struct link_table *t, const struct cluster *c);
-/* Parses such JSON. NULL: it has no links, or out of memory. */
+/* Parses such JSON. NULL: it has no links. */
 struct link_table *link_table_parse(const char *text);
 
 #endif

@@ -14,11 +14,11 @@
  * The links of a node that joins later are measured one after another during the training. */
 #include "controller/network/measuring.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "controller/planning/planning.h"
 #include "controller/history/finish.h"
 #include "controller/members/member.h"
@@ -86,11 +86,8 @@ bool measuring_wanted(const struct run *run)
 static struct measuring *have_measured(struct members *members)
 {
 	if (!members->measuring) {
-		members->measuring = calloc(1, sizeof(*members->measuring));
-		if (members->measuring)
-			members->measuring->joiner = -1;
-		else
-			controller_finish(members, 1, "out of memory");
+		members->measuring = alloc_new(sizeof(*members->measuring));
+		members->measuring->joiner = -1;
 	}
 	return members->measuring;
 }
@@ -110,8 +107,6 @@ void measuring_begin(struct members *members)
 {
 	struct measuring *w = have_measured(members);
 
-	if (!w)
-		return;
 	forget_rounds(w);
 	w->n = 0;
 	w->step = LATENCIES;
@@ -139,10 +134,10 @@ static int is_farther(const void *x, const void *y)
 /* Lists all pairs, the most distant first, and returns their number. The caller frees the pairs. */
 static uint32_t list_pairs(const struct members *members, struct meeting **out)
 {
-	struct meeting *pairs = malloc((size_t)members->n * members->n / 2 * sizeof(*pairs) + 1);
+	struct meeting *pairs = alloc_array((size_t)members->n * members->n / 2, sizeof(*pairs));
 	uint32_t n = 0;
 
-	for (uint16_t a = 0; pairs && a < members->n; a++)
+	for (uint16_t a = 0; a < members->n; a++)
 		for (uint16_t b = (uint16_t)(a + 1); b < members->n; b++) {
 			const struct link_seen *there = link_table_at(members->links, a, b),
 					       *back = link_table_at(members->links, b, a);
@@ -152,22 +147,19 @@ static uint32_t list_pairs(const struct members *members, struct meeting **out)
 					a, b, fmaxf(there->latency_s, back->latency_s)
 				};
 		}
-	if (pairs)
-		qsort(pairs, n, sizeof(*pairs), is_farther);
+	qsort(pairs, n, sizeof(*pairs), is_farther);
 	*out = pairs;
 	return n;
 }
 
 /* Divides the pairs into rounds: each takes, in order, every pair left whose nodes are free. */
-static int deal_rounds(struct measuring *w, struct meeting *left, uint32_t n)
+static void deal_rounds(struct measuring *w, struct meeting *left, uint32_t n)
 {
 	bool busy[MSG_NODES];
 	uint32_t at = 0;
 
-	w->pairs = malloc((n + 1) * sizeof(*w->pairs));
-	w->starts = malloc((n + 1) * sizeof(*w->starts));
-	if (!w->pairs || !w->starts)
-		return -ENOMEM;
+	w->pairs = alloc_array(n, sizeof(*w->pairs));
+	w->starts = alloc_array((size_t)n + 1, sizeof(*w->starts));
 	while (n > 0) {
 		uint32_t kept = 0;
 
@@ -186,7 +178,6 @@ static int deal_rounds(struct measuring *w, struct meeting *left, uint32_t n)
 		n = kept;
 	}
 	w->starts[w->n_rounds] = at;
-	return 0;
 }
 
 /* Milliseconds that a pair needs if time permits. */
@@ -263,10 +254,8 @@ static void begin_rounds(struct members *members)
 	w->step = ROUNDS;
 	w->round = 0;
 	w->rounds_us = members->run->now_us;
-	if (!pairs || deal_rounds(w, pairs, n) != 0) {
-		controller_finish(members, 1, "out of memory");
-		w->step = OVER;
-	} else if (w->n_rounds == 0) {
+	deal_rounds(w, pairs, n);
+	if (w->n_rounds == 0) {
 		w->step = OVER;
 	} else {
 		fit_rounds(w);
@@ -300,8 +289,7 @@ static void rounds_done(struct members *members)
 	struct measuring *w = members->measuring;
 
 	w->step = OVER;
-	if (link_table_estimate(members->links, near_s) != 0)
-		controller_finish(members, 1, "out of memory");
+	link_table_estimate(members->links, near_s);
 	note(members->run, NOTE_EVENT, -1, 0, "links measured in %.1f s",
 	     (double)(members->run->now_us - w->began_us) * 1e-6);
 }
@@ -475,9 +463,9 @@ void measuring_joiners(struct planning *planning)
 {
 	struct measuring *w;
 
-	if (!planning->members->links || planning->run->phase == PHASE_GATHERING ||
-	    !(w = have_measured(planning->members)))
+	if (!planning->members->links || planning->run->phase == PHASE_GATHERING)
 		return;
+	w = have_measured(planning->members);
 	for (uint32_t i = 0; w->joiner < 0 && i < planning->members->n; i++) {
 		struct member *m = &planning->members->list[i];
 

@@ -12,8 +12,7 @@ struct observed_link *observed_link(struct member *m, uint16_t to)
 	for (uint32_t i = 0; i < m->links.n; i++)
 		if (m->links.list[i].link.to == to)
 			return &m->links.list[i];
-	if (!array_grow(&m->links.list, &m->links.room, m->links.n + 1, sizeof(*m->links.list)))
-		return NULL;
+	array_reserve(&m->links.list, &m->links.room, m->links.n + 1, sizeof(*m->links.list));
 	m->links.list[m->links.n] = (struct observed_link){ .strikes = 0 };
 	return &m->links.list[m->links.n++];
 }
@@ -23,8 +22,6 @@ void members_link_observed(struct members *members, struct member *m, uint16_t t
 	const struct link_seen *l = link_table_at(members->links, m->id, to);
 	struct observed_link *s = observed_link(m, to);
 
-	if (!s)
-		return;
 	s->link.from = m->id;
 	s->link.to = to;
 	s->link.latency_s = l->unreachable ? -1 : l->latency_s;

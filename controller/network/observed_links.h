@@ -16,7 +16,7 @@ struct observed_link {
 	uint8_t strikes;      /* reports in a row that contradict the plan */
 };
 
-/* Returns the record of the link from m to `to`. NULL: out of memory. */
+/* Returns the record of the link from m to `to`. */
 struct observed_link *observed_link(struct member *m, uint16_t to);
 /* Copies a measured link into its record */
 void members_link_observed(struct members *members, struct member *m, uint16_t to);

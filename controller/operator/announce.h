@@ -23,7 +23,7 @@ void announce_fill_fault(const struct fault *f, struct msg *m);
 /* Sends a plan to the console `only`, or to all consoles if it is NULL. candidate: the name of a
  * plan that is not in force, else NULL. For the plan in force, while an iteration runs, the message
  * holds the current routes, which may differ from the planned ones after a node has died.
- * -EINVAL: the plan does not fit the run; -ENOMEM. */
+ * -EINVAL: the plan does not fit the run. */
 int announce_plan_to(struct iteration *it, const struct planned *p, const char *candidate,
 		     struct console *only);
 

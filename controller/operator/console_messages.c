@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "controller/iteration/routes.h"
 #include "controller/members/member.h"
 
@@ -154,21 +155,18 @@ int plan_message_init(struct plan_message *s, const struct message_run *run,
 	struct msg_see_plan *m = &s->message.u.see_plan;
 	uint32_t n = run->n_shards * run->per_shard;
 	struct routes view;
-	int rc = routes_init(&view, n, run->n_nodes);
+	int rc;
 
 	*s = (struct plan_message){ .message.type = MSG_SEE_PLAN };
-	if (rc != 0)
-		return rc;
-	s->routes = calloc(n, sizeof(*s->routes));
-	s->events = calloc(2 * (size_t)p->trace->n_tasks + 1, sizeof(*s->events));
-	rc = !s->routes || !s->events ? -ENOMEM
-				      : routes_from_plan(&view, p->plan, run->shard_of,
-							 run->n_shards, run->per_shard, 0, NULL);
+	routes_init(&view, n, run->n_nodes);
+	rc = routes_from_plan(&view, p->plan, run->shard_of, run->n_shards, run->per_shard, 0,
+			      NULL);
 	if (rc != 0) {
 		routes_fini(&view);
-		plan_message_fini(s);
 		return rc;
 	}
+	s->routes = alloc_array(n, sizeof(*s->routes));
+	s->events = alloc_array(2 * (size_t)p->trace->n_tasks, sizeof(*s->events));
 	s->microbatches = view.microbatches;
 	view.microbatches = NULL;
 	routes_fini(&view);
@@ -220,12 +218,10 @@ int send_message_to(struct post *post, post_peer_id to, const struct msg *m, int
 {
 	unsigned char small[2048];
 	size_t size = msg_size(m);
-	unsigned char *data = size > sizeof(small) ? malloc(size) : small;
+	unsigned char *data = size > sizeof(small) ? alloc_resize(NULL, size, 1) : small;
 	struct post_part part = { data, size };
 	int rc = -EINVAL;
 
-	if (!data)
-		return -ENOMEM;
 	if (size > 0 && msg_encode(m, data, size) >= 0)
 		rc = post_send(post, to, &part, 1, POST_RELIABLE, now_us);
 	if (data != small)

@@ -43,7 +43,7 @@ struct plan_message {
 	struct microbatch *microbatches; /* owns the arrays of the routes */
 };
 
-/* candidate: the plan's name for the console's Compare view; NULL: the plan is in force. -ENOMEM;
+/* candidate: the plan's name for the console's Compare view; NULL: the plan is in force.
  * -EINVAL: the plan has another number of microbatches than the run. */
 int plan_message_init(struct plan_message *s, const struct message_run *run,
 		      const struct planned *p, const char *candidate);
@@ -56,7 +56,7 @@ void fill_algorithm(struct msg_see_iteration *s, const struct plan *p);
 void fill_planned(struct msg_see_iteration *list, size_t n, const struct store_plan *p);
 
 /* Encodes and sends a message. -EAGAIN: no room, nothing was sent; -EINVAL: the message is over a
- * limit; -ENOMEM. */
+ * limit. */
 int send_message_to(struct post *post, post_peer_id to, const struct msg *m, int64_t now_us);
 
 /* Turns a COMMAND_COMPARE into a request to the planner. Fills q's algorithm, path length, budget

@@ -5,12 +5,12 @@
  * never delays the run, and never shows a state that is missing a change. */
 #include "controller/operator/consoles.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/array.h"
 #include "base/clock.h"
 #include "controller/controller.h"
@@ -144,10 +144,10 @@ static void send_links(struct run *run, struct console *only, const struct msg_l
  * million links. Then sends the console `only` all links, unless it is NULL. */
 static void send_changed_links(struct members *members, struct console *only)
 {
-	struct msg_link *links = malloc(LINKS_PER_MESSAGE * sizeof(*links));
+	struct msg_link *links = alloc_array(LINKS_PER_MESSAGE, sizeof(*links));
 	uint32_t n = 0;
 
-	for (int all = 0; links && all <= (only ? 1 : 0); all++) {
+	for (int all = 0; all <= (only ? 1 : 0); all++) {
 		for (uint32_t i = 0; i < members->n; i++)
 			for (uint32_t k = 0; k < members->list[i].links.n; k++) {
 				struct observed_link *s = &members->list[i].links.list[k];
@@ -256,9 +256,8 @@ void consoles_attach(struct controller *c, post_peer_id peer, const struct msg_a
 	    (info.role != KEYS_CONSOLE && info.role != KEYS_WATCHER))
 		return;
 	if (!to) {
-		if (!array_grow(&c->run.stream.consoles, &c->run.stream.room_consoles,
-				c->run.stream.n_consoles + 1, sizeof(*c->run.stream.consoles)))
-			return;
+		array_reserve(&c->run.stream.consoles, &c->run.stream.room_consoles,
+			      c->run.stream.n_consoles + 1, sizeof(*c->run.stream.consoles));
 		to = &c->run.stream.consoles[c->run.stream.n_consoles++];
 		*to = (struct console){ .peer = peer };
 		/* The name of an admitted key is unique, and the console cannot choose it. */

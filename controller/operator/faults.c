@@ -63,9 +63,8 @@ static void heal_fault(struct controller *c, struct fault *f, const char *why)
 
 static struct fault *new_fault(struct run *run)
 {
-	if (!array_grow(&run->faults.list, &run->faults.room, run->faults.n + 1,
-			sizeof(*run->faults.list)))
-		return NULL;
+	array_reserve(&run->faults.list, &run->faults.room, run->faults.n + 1,
+		      sizeof(*run->faults.list));
 	return &run->faults.list[run->faults.n++];
 }
 
@@ -106,10 +105,6 @@ void act_inject(struct controller *c, const char *who, const struct msg_command 
 		return;
 	}
 	f = new_fault(&c->run);
-	if (!f) {
-		outcome_set(o, -ENOMEM, "out of memory");
-		return;
-	}
 	*f = (struct fault){ .id = c->run.faults.first + c->run.faults.n,
 			     .kind = (enum fault_kind)m->fault,
 			     .node = m->node,

@@ -71,8 +71,7 @@ uint64_t note(struct run *run, enum note_kind kind, int node, char mark, const c
 		log_line(&run->log, LOG_ERROR, "%s", err.text);
 	kept->n_notes = (uint32_t)array_keep_newest(kept->notes, kept->n_notes, KEPT_NOTES,
 						    sizeof(*kept->notes));
-	if (!array_grow(&kept->notes, &kept->room_notes, kept->n_notes + 1, sizeof(*kept->notes)))
-		return n->id;
+	array_reserve(&kept->notes, &kept->room_notes, kept->n_notes + 1, sizeof(*kept->notes));
 	kept->notes[kept->n_notes++] = *n;
 	consoles_tell(run, &m);
 	return n->id;

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
+
 enum { FIRST_ROOM = 1024, KEPT_ROOM = 1 << 16 };
 
 /* Finds the slot that holds the number, or the free slot for it. */
@@ -21,20 +23,17 @@ static uint64_t *slot_of(const struct number_set *o, uint64_t number)
 	return &o->slots[at];
 }
 
-static bool grow(struct number_set *o)
+static void grow(struct number_set *o)
 {
 	struct number_set more = { .room = o->room ? 2 * o->room : FIRST_ROOM };
 
-	more.slots = calloc(more.room, sizeof(*more.slots));
-	if (!more.slots)
-		return false;
+	more.slots = alloc_array(more.room, sizeof(*more.slots));
 	for (uint32_t i = 0; i < o->room; i++)
 		if (o->slots[i] != 0)
 			*slot_of(&more, o->slots[i]) = o->slots[i];
 	more.n = o->n;
 	free(o->slots);
 	*o = more;
-	return true;
 }
 
 bool number_set_add(struct number_set *o, uint64_t number)
@@ -42,8 +41,8 @@ bool number_set_add(struct number_set *o, uint64_t number)
 	uint64_t *slot;
 
 	assert(number != 0);
-	if (2 * o->n >= o->room && !grow(o))
-		return true;
+	if (2 * o->n >= o->room)
+		grow(o);
 	slot = slot_of(o, number);
 	if (*slot == number)
 		return false;

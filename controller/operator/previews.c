@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/array.h"
 #include "controller/controller.h"
 #include "controller/operator/acts.h"
@@ -107,9 +108,7 @@ static void await_answer(struct controller *c, struct console *to, const struct 
 	struct awaited *a;
 
 	if (!c->operators.awaited)
-		c->operators.awaited = calloc(AWAITED_MAX, sizeof(*c->operators.awaited));
-	if (!c->operators.awaited)
-		return;
+		c->operators.awaited = alloc_array(AWAITED_MAX, sizeof(*c->operators.awaited));
 	if (c->operators.n_awaited == AWAITED_MAX) /* newer ones have made the oldest obsolete */
 		memmove(c->operators.awaited, c->operators.awaited + 1,
 			--c->operators.n_awaited * sizeof(*c->operators.awaited));
@@ -151,8 +150,7 @@ static struct asker *asker_of(struct controller *c, const char *name)
 	for (uint32_t i = 0; i < p->n_askers; i++)
 		if (strcmp(p->askers[i].name, name) == 0)
 			return &p->askers[i];
-	if (!array_grow(&p->askers, &p->room_askers, p->n_askers + 1, sizeof(*p->askers)))
-		return NULL;
+	array_reserve(&p->askers, &p->room_askers, p->n_askers + 1, sizeof(*p->askers));
 	a = &p->askers[p->n_askers++];
 	*a = (struct asker){ .comparisons = { 0 } };
 	snprintf(a->name, sizeof(a->name), "%s", name);

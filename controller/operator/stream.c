@@ -23,7 +23,7 @@ void console_send(struct run *run, struct console *to, struct msg *m)
 
 	m->sequence = ++to->sequence;
 	rc = send_message_to(run->post, to->peer, m, run->now_us);
-	if (rc == -EINVAL || rc == -ENOMEM) {
+	if (rc == -EINVAL) {
 		log_line(&run->log, LOG_ERROR, "cannot encode %s", msg_name(m->type));
 	} else if (rc != 0) {
 		to->dropped++;

@@ -16,8 +16,7 @@ void undo_remember(struct controller *c, const char *who, enum command_verb verb
 	struct operators *p = &c->operators;
 	struct act *a;
 
-	if (!array_grow(&p->acts, &p->room_acts, p->n_acts + 1, sizeof(*p->acts)))
-		return;
+	array_reserve(&p->acts, &p->room_acts, p->n_acts + 1, sizeof(*p->acts));
 	a = &p->acts[p->n_acts++];
 	c->run.journal.act = p->n_acts;
 	*a = (struct act){ p->n_acts, verb, node, value, before, false, "" };

@@ -17,10 +17,10 @@
  */
 #include "controller/planning/contingency.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/alloc.h"
 #include "controller/planning/planning.h"
 #include "controller/iteration/predict.h"
 #include "controller/members/member.h"
@@ -78,9 +78,7 @@ int contingency_start(struct planning *planning, struct error *err)
 	if (planning->members->n > MOST_NODES || planning->run->options.planning.ahead_s <= 0 ||
 	    planning->run->options.planning.algorithm != PLAN_BEST)
 		return 0;
-	planning->contingency = calloc(1, sizeof(*planning->contingency));
-	if (!planning->contingency)
-		return error_set(err, -ENOMEM, "out of memory");
+	planning->contingency = alloc_new(sizeof(*planning->contingency));
 	rc = planner_start_idle(&planning->contingency->planner, err);
 	if (rc != 0) {
 		free(planning->contingency);
@@ -181,9 +179,8 @@ static void keep_current(struct planning *planning)
 	new.path_length = (uint32_t)planning->run->plan->plan->path_length;
 	for (uint32_t i = 0; i < planning->members->n; i++)
 		new.out |= planned_uses(planning->run->plan, (uint16_t)i) ? 0 : bit_of(i);
-	new.answer = calloc(1, sizeof(*new.answer));
-	if (new.answer)
-		new.answer->plan = plan_copy(planning->run->plan->plan);
+	new.answer = alloc_new(sizeof(*new.answer));
+	new.answer->plan = plan_copy(planning->run->plan->plan);
 	for (uint32_t k = CASES; k < CASES + KEPT; k++)
 		if (is_for(&a->of[k], new.out, new.path_length))
 			f = &a->of[k];

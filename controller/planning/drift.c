@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/array.h"
 #include "controller/iteration/iteration.h"
 #include "controller/history/record.h"
@@ -428,11 +429,11 @@ static bool guess_machine(struct planning *planning, struct member *first, const
 	struct error err;
 	double factor = 1;
 
-	if (simulate(planning->run->cluster, p, &s, &err) == 0)
-		turns = malloc(2 * (size_t)s->n_tasks * sizeof(*turns));
-	if (turns)
+	if (simulate(planning->run->cluster, p, &s, &err) == 0) {
+		turns = alloc_array(2 * (size_t)s->n_tasks, sizeof(*turns));
 		factor = sqrt(shared_stretch(planning->members, first, s, turns) /
 			      first->compute.pace);
+	}
 	for (uint32_t k = first->id; fabs(factor - 1) > pace_step / 2 && k < planning->members->n;
 	     k++)
 		if (members_share_machine(first, &planning->members->list[k]) &&

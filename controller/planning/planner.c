@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "schedule/execution/check.h"
 
@@ -273,12 +274,10 @@ static void *serve_requests(void *arg)
 
 static int start_planner(struct planner **out, bool idle, struct error *err)
 {
-	struct planner *p = calloc(1, sizeof(*p));
+	struct planner *p = alloc_new(sizeof(*p));
 	sigset_t all, was;
 	int rc;
 
-	if (!p)
-		return error_set(err, -ENOMEM, "planner: out of memory");
 	p->idle = idle;
 	p->event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (p->event < 0) {
@@ -346,20 +345,14 @@ int planner_fd(const struct planner *p)
 
 static struct job *job_new(const struct cluster *c, const struct planner_request *q)
 {
-	struct job *j = calloc(1, sizeof(*j));
+	struct job *j = alloc_new(sizeof(*j));
 
-	if (!j)
-		return NULL;
 	j->request = *q;
 	snprintf(j->reason, sizeof(j->reason), "%s", q->reason ? q->reason : "");
-	j->answer = calloc(1, sizeof(*j->answer));
+	j->answer = alloc_new(sizeof(*j->answer));
 	j->cluster = cluster_copy(c);
-	j->excluded = calloc((size_t)c->n_nodes, sizeof(bool));
+	j->excluded = alloc_array((size_t)c->n_nodes, sizeof(bool));
 	j->from = q->from ? plan_copy(q->from) : NULL;
-	if (!j->answer || !j->cluster || !j->excluded || (q->from && !j->from)) {
-		job_free(j);
-		return NULL;
-	}
 	if (q->excluded)
 		memcpy(j->excluded, q->excluded, (size_t)c->n_nodes * sizeof(bool));
 	return j;
@@ -387,8 +380,6 @@ uint64_t planner_ask(struct planner *p, const struct cluster *c, const struct pl
 {
 	struct job *j = job_new(c, q);
 
-	if (!j)
-		return 0;
 	pthread_mutex_lock(&p->lock);
 	if (q->kind != PLANNER_COMPARE)
 		drop_older(p, q->kind);

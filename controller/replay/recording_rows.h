@@ -5,7 +5,7 @@
 #include "controller/replay/recording.h"
 
 /* Fills the recording's arrays and appends their happenings, not sorted by time. The run and the
- * cluster must already be set. -ENOMEM may leave *err empty. */
+ * cluster must already be set. */
 int recording_rows(struct recording *r, struct error *err);
 
 #endif

@@ -73,7 +73,7 @@ static void unmeasured_links_are_like_others_between_their_places(void **state)
 	set(t, 4, 5, 0.001, 1e9);
 	set(t, 0, 3, 0.1, 1e6);
 	link_table_at(t, 2, 5)->known = link_table_at(t, 2, 5)->unreachable = true;
-	assert_int_equal(link_table_estimate(t, 0.003), 0);
+	link_table_estimate(t, 0.003);
 	assert_true(fabs((double)link_table_at(t, 2, 4)->latency_s - 0.1) < 1e-6);
 	assert_true(link_table_at(t, 2, 4)->estimated && !link_table_at(t, 0, 3)->estimated);
 	assert_true(fabs((double)link_table_at(t, 0, 2)->latency_s - 0.001) < 1e-6);

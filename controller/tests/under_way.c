@@ -96,10 +96,8 @@ struct controller *under_way_knowing(struct cluster *cluster)
 	c->run.training.shard_of = alloc_array(c->members.n, sizeof(*c->run.training.shard_of));
 	for (uint16_t i = 0; i < c->members.n; i++)
 		c->run.training.shard_of[i] = i < c->run.training.n_shards ? i : -1;
-	assert_int_equal(routes_init(&c->iteration.routes,
-				     c->run.training.n_shards * c->run.training.per_shard,
-				     c->members.n),
-			 0);
+	routes_init(&c->iteration.routes, c->run.training.n_shards * c->run.training.per_shard,
+		    c->members.n);
 	return c;
 }
 

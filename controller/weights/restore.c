@@ -16,7 +16,6 @@
  * can read the file. */
 #include "controller/weights/restore.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,8 +51,7 @@ static int see_shard(void *context, const struct store_shard *k)
 {
 	struct shards *s = context;
 
-	if (!array_grow(&s->list, &s->room, s->n + 1, sizeof(*s->list)))
-		return -ENOMEM;
+	array_reserve(&s->list, &s->room, s->n + 1, sizeof(*s->list));
 	s->list[s->n].iteration = k->iteration;
 	s->list[s->n].stage = k->stage;
 	s->list[s->n].hash = k->hash;
