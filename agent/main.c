@@ -13,6 +13,7 @@
 #include "agent/agent.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/output.h"
 #include "wire/sessions/link.h"
 
 static const char usage[] =
@@ -323,6 +324,7 @@ int main(int argc, char **argv)
 	struct error err = { "" };
 	int signals, status = read_options(&o, argc, argv);
 
+	output_check_at_exit("skippipe-agent");
 	if (status >= 0)
 		return status;
 	link_tune_malloc();

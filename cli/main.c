@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/output.h"
 #include "cli/agents.h"
 #include "cli/args.h"
 #include "cli/demo.h"
@@ -66,6 +67,7 @@ int main(int argc, char **argv)
 	char *only_help[] = { (char *)"--help", NULL };
 	const char *name = argc > 1 ? argv[1] : NULL;
 
+	output_check_at_exit("skippipe");
 	if (!name) {
 		verbs_print(stderr);
 		return EXIT_USAGE;

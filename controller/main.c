@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/signalfd.h>
 
+#include "base/output.h"
 #include "controller/controller.h"
 #include "controller/loop.h"
 #include "controller/replay/replay_serve.h"
@@ -22,6 +23,7 @@ int main(int argc, char **argv)
 	sigset_t set;
 	int signals, rc = options_parse(&c->run.options, argc, argv, &err);
 
+	output_check_at_exit("skippipe controller");
 	if (rc > 0)
 		return 0;
 	if (rc < 0) {

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/output.h"
 #include "model/program/commands.h"
 
 static const struct {
@@ -21,6 +22,7 @@ enum { VERBS = sizeof(verbs) / sizeof(verbs[0]) };
 
 int main(int argc, char **argv)
 {
+	output_check_at_exit("skippipe-model");
 	for (int i = 0; argc > 1 && i < VERBS; i++)
 		if (strcmp(argv[1], verbs[i].verb) == 0)
 			return verbs[i].run(argc - 1, argv + 1);

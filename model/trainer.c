@@ -177,19 +177,28 @@ int trainer_step(struct trainer *t, uint64_t iteration, enum grad_norm by, doubl
 			return rc;
 		sum += squares / (gradient_divisor(t, i, by) * gradient_divisor(t, i, by));
 	}
+	*norm = sqrt(sum);
+	if (!isfinite(sum))
+		return -ERANGE;
 	h.lr = recipe_lr(&t->recipe, iteration);
 	coefficient = (double)recipe_scale(&t->recipe, sum, 1);
 	for (uint32_t i = 0; i < t->n; i++) {
 		float scale = (float)(coefficient / gradient_divisor(t, i, by));
 		int rc = stage_step(t->stages[i], NULL, scale, &h, iteration);
 
-		if (!rc)
-			rc = stage_zero_gradient(t->stages[i]);
 		if (rc)
 			return rc;
 	}
-	for (uint32_t i = 0; i < t->n; i++)
+	return trainer_drop_gradient(t);
+}
+
+int trainer_drop_gradient(struct trainer *t)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; i < t->n && !rc; i++) {
+		rc = stage_zero_gradient(t->stages[i]);
 		t->visits[i] = 0;
-	*norm = sqrt(sum);
-	return 0;
+	}
+	return rc;
 }

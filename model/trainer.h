@@ -46,7 +46,10 @@ int trainer_logits(struct trainer *t, const uint32_t *path, size_t n, const int3
 		   float *logits);
 
 /* AdamW number `iteration` (from 1) with the gradients added up since the last, which are then
- * zeroed. *norm: global norm of the averaged gradient, before clipping. */
+ * zeroed. *norm: global norm of the averaged gradient, before clipping. -ERANGE: the norm is not
+ * finite; the weights and the gradient are unchanged. */
 int trainer_step(struct trainer *t, uint64_t iteration, enum grad_norm by, double *norm);
+/* Zeroes the gradients added up since the last step, without a step. */
+int trainer_drop_gradient(struct trainer *t);
 
 #endif

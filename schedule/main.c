@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/output.h"
 #include "schedule/execution/check.h"
 #include "schedule/format/cluster.h"
 #include "schedule/format/plan.h"
@@ -265,8 +266,9 @@ static int write_plan(const struct plan *plan, const char *path)
 
 	if (rc == 0 && path && strcmp(path, "-") != 0) {
 		rc = file_write(path, text, strlen(text), 0644, &err);
-	} else if (rc == 0 && (puts(text) < 0 || fflush(stdout) != 0)) {
-		rc = error_set(&err, -errno, "stdout: %s", strerror(errno));
+	} else if (rc == 0) {
+		puts(text);
+		rc = output_flush(&err);
 	}
 	free(text);
 	return rc == 0 ? DONE : report_error(&err, FAILED);
@@ -459,10 +461,8 @@ static int judge_plan(const struct cluster *c, const struct plan *p,
 			status = report_error(&err, FAILED);
 		free(json);
 	}
-	if (fflush(stdout) != 0) {
-		error_set(&err, 0, "stdout: %s", strerror(errno));
+	if (output_flush(&err) != 0)
 		status = report_error(&err, FAILED);
-	}
 fini_report:
 	check_report_fini(&report);
 	simulation_free(s);
@@ -525,6 +525,7 @@ static int simulate_command(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+	output_check_at_exit("skippipe-plan");
 	if (argc >= 2 && strcmp(argv[1], "plan") == 0)
 		return plan_command(argc - 1, argv + 1);
 	if (argc >= 2 && strcmp(argv[1], "simulate") == 0)

@@ -91,6 +91,39 @@ cp -r "$dir/model" "$dir/mine"
 "$sk" import "$dir/hf" --out "$dir/mine" --force >/dev/null || die "import --force"
 [ ! -e "$dir/none" ] || die "something was written in spite of an error"
 
+# ---- training that diverges: 1,000 weights are finite, but so large that the loss is not
+damaged "$dir/hf" && truncate -s -4000 "$dir/damaged-model/model.safetensors"
+for _ in $(seq 1000); do printf '\377\377\177\177'; done >>"$dir/damaged-model/model.safetensors"
+"$sk" import "$dir/damaged-model" --out "$dir/large" >/dev/null || die "large weights are not imported"
+before=$(cd "$dir/large" && cat manifest.json stage-* | sha256sum)
+large=("$sk" train --from "$dir/large" --out "$dir/large" --format jsonl "${short[@]}" --iterations 3)
+expect 1 'diverged after iteration 0: the validation loss is not finite' "${large[@]}"
+expect 1 'diverged in iteration 1: the loss is not finite' "${large[@]}" --validate-every 0
+expect 1 'diverged in iteration 1' "${large[@]}" --validate-every 0 --skip-bad-steps 2
+[ "$(grep -c 'is not finite; its microbatches are skipped' "$dir/expect.err")" = 2 ] || die "not 2 iterations were skipped"
+expect 1 'the loss is not finite' "$sk" eval "$dir/large" --batches 1 --format jsonl
+[ ! -s "$dir/expect.out" ] || die "a loss that is not finite was printed"
+[ "$(cd "$dir/large" && cat manifest.json stage-* | sha256sum)" = "$before" ] || die "a checkpoint was written after divergence"
+
+# ---- results that cannot be written
+full() { # full ARGUMENTS...: the verb must fail if standard output is full
+	local rc=0
+	"$sk" "$@" >/dev/full 2>"$dir/full.err" || rc=$?
+	[ "$rc" = 1 ] && grep -q 'stdout: No space left' "$dir/full.err" || die "/dev/full: exit status $rc: $*"
+}
+for verb in train eval generate import tokenize plan simulate verify console controller agent demo drill keygen; do
+	full help "$verb"
+done
+full --version
+full eval "$dir/model" --batches 1
+full generate "$dir/model" --tokens 2
+full train "${short[@]}"
+full train "${short[@]}" --format jsonl --out "$dir/full"
+[ -e "$dir/full/manifest.json" ] || die "the training did not go on to its checkpoint"
+full plan "$dir/good.json" --skip 0 --budget 0.05
+full simulate "$dir/good.json" "$dir/good.plan"
+full keygen "$dir/another.key"
+
 # ---- the controller's files and address
 expect 1 'nokey' "$sk" controller --run-dir "$dir/r" --key "$dir/nokey" --admitted "$dir/admitted"
 chmod 644 "$dir/stranger.key"

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/output.h"
 #include "tui/console.h"
 #include "tui/manual.h"
 
@@ -109,6 +110,7 @@ int main(int argc, char **argv)
 	struct error err = { "" };
 	int signals, rc;
 
+	output_check_at_exit("skippipe console");
 	setlocale(LC_ALL, "");
 	setlocale(LC_NUMERIC, "C");
 	if (options_parse(&options, argc, argv, &err) != 0) {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/output.h"
 #include "verify/compare.h"
 
 enum { EXIT_SAME, EXIT_DIFFERENT, EXIT_USAGE };
@@ -296,8 +297,8 @@ static int run_verify(const struct options *o, struct error *err)
 		print_text(&result, elapsed_s);
 	else if (print_json(&result, elapsed_s) != 0)
 		return error_set(err, -EIO, "the result could not be written");
-	if (fflush(stdout) != 0)
-		return error_set(err, -errno, "stdout: %s", strerror(errno));
+	if (output_flush(err) != 0)
+		return -EIO;
 	return compare_equal(&result) ? EXIT_SAME : EXIT_DIFFERENT;
 }
 
@@ -307,6 +308,7 @@ int main(int argc, char **argv)
 	struct error err = { "" };
 	int rc;
 
+	output_check_at_exit("skippipe verify");
 	if (parse_options(&o, argc, argv, &err) != 0) {
 		fprintf(stderr, "skippipe verify: %s\n", err.text);
 		return EXIT_USAGE;

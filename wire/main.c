@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/output.h"
 #include "wire/keys.h"
 
 enum { DONE = 0, FAILED = 1, USAGE = 2 };
@@ -40,7 +41,8 @@ static int print_public(const struct keys_identity *id)
 {
 	char text[KEYS_TEXT_SIZE];
 	keys_text(keys_public_of(id), text);
-	return printf("%s\n", text) < 0 || fflush(stdout) != 0 ? FAILED : DONE;
+	puts(text);
+	return DONE;
 }
 
 static int command_keygen(int argc, char **argv)
@@ -130,9 +132,12 @@ int main(int argc, char **argv)
 		{"expel", command_expel},
 	};
 
+	output_check_at_exit("skippipe-key");
 	for (int i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
-			return fputs(help, stdout) < 0 ? FAILED : DONE;
+		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+			fputs(help, stdout);
+			return DONE;
+		}
 	}
 	if (argc < 2)
 		return print_usage("expected keygen, public, admit or expel");

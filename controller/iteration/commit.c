@@ -301,8 +301,7 @@ void commit_when_reduced(struct iteration *it)
 	if (rc != 0) {
 		take_differing(it, stage);
 	} else if (!isfinite(sum_squares)) {
-		note(it->run, NOTE_ALERT, -1, 0, "the gradient is not finite: the run stops");
-		controller_finish(it->members, 1, "the gradient is not finite");
+		training_diverged(it->members, "the gradient is not finite");
 	} else {
 		decide_commit(it, sum_squares);
 	}

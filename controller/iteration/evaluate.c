@@ -4,6 +4,7 @@
  * apply, because validation is a measurement and not a part of the emulated training. */
 #include "controller/iteration/evaluate.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/alloc.h"
@@ -125,10 +126,15 @@ void iteration_evaluated(struct iteration *it, struct member *m, const struct ms
 	e->loss += r->loss;
 	if (++e->done < e->n)
 		return;
-	shown.u.see_validation =
-		(struct msg_see_validation){ e->iteration, (float)(e->loss / e->n), 0 };
-	record_validation(it->run, &shown.u.see_validation);
-	consoles_tell(it->run, &shown);
+	if (isfinite(e->loss)) {
+		shown.u.see_validation =
+			(struct msg_see_validation){ e->iteration, (float)(e->loss / e->n), 0 };
+		record_validation(it->run, &shown.u.see_validation);
+		consoles_tell(it->run, &shown);
+	} else {
+		note(it->run, NOTE_WARNING, -1, 0, "the validation loss of it%llu is not finite",
+		     (unsigned long long)e->iteration);
+	}
 	set_phase(it->run, PHASE_PLANNING);
 }
 

@@ -149,6 +149,28 @@ static void who_sends_all_what_no_computation_gives(void **state)
 			assert_true(i == faulty || !w->players[i].knows[faulty]);
 }
 
+static void one_data_node_with_impossible_losses_is_excluded(void **state)
+{
+	is_excluded(*state, LOSS_IS_NAN, 0, "computed an impossible loss");
+}
+
+/* Two nodes compute impossible losses from the same weights. Neither is at fault. */
+static void impossible_losses_of_two_data_nodes_end_the_run(void **state)
+{
+	struct world *w = *state;
+
+	WORLD_UNTIL(w, world_all_ready(w));
+	for (int i = 0; i < PLAYERS; i++)
+		if (w->players[i].stage == 0)
+			w->faults[i] = LOSS_IS_NAN;
+	WORLD_UNTIL(w, w->phase == PHASE_FINISHED);
+	assert_non_null(strstr(w->console.journal,
+			       "the run ends: the training has diverged in iteration 4: n0"));
+	assert_int_equal(w->console.committed, FAULTS_FROM - 1);
+	for (int i = 0; i < PLAYERS; i++)
+		assert_int_not_equal(w->states[i], NODE_FAILED);
+}
+
 static void who_ends_nothing(void **state)
 {
 	is_dropped(*state, ENDS_NOTHING, 1, "does not end a task");
@@ -279,6 +301,8 @@ int main(int argc, char **argv)
 		TEST(who_has_another_slice),
 		TEST(who_sums_among_others_than_told),
 		TEST(who_sends_all_what_no_computation_gives),
+		TEST(one_data_node_with_impossible_losses_is_excluded),
+		TEST(impossible_losses_of_two_data_nodes_end_the_run),
 		TEST(who_ends_nothing),
 		TEST(a_data_node_that_ends_nothing),
 		TEST(who_starts_nothing),

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include <signal.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,7 +128,8 @@ static void did(struct player *p, const struct route *w, enum task_kind kind, bo
 	e.type = WORK_ENDS;
 	e.at_us += p->stage == 0 ? DATA_US : STAGE_US;
 	e.counted = counts;
-	e.loss = kind == TASK_LOSS ? 3.0f : 0;
+	if (kind == TASK_LOSS)
+		e.loss = has_fault(p, LOSS_IS_NAN) ? NAN : 3.0f;
 	happens(p, &e);
 }
 

@@ -41,6 +41,7 @@ enum player_fault {
 	RESTORES_NOT, /* and reports nothing */
 	CANNOT_READ,  /* reports that it cannot read the file to restore from */
 	BEATS_FIRST,  /* no fault: reports the stage with a heartbeat before READY */
+	LOSS_IS_NAN,  /* computes losses that are not finite */
 	CANNOT_MAKE   /* reports that it cannot rebuild a stage from its neighbours */
 };
 

@@ -3,16 +3,17 @@
  * An admitted agent is trusted to be honest, but its memory, its device or its program may be
  * faulty. An agent that breaks the protocol, or sends numbers that no computation yields, would do
  * so again after a restart. The controller therefore marks the node failed, as an operator can, and
- * the other agents forget its key. */
+ * the other agents forget its key. If several nodes compute such numbers from the same weights, the
+ * weights are the cause, and the run ends without blaming a node. */
 #include "controller/trust/exclude.h"
+
+#include <stdio.h>
 
 #include "controller/members/members.h"
 #include "controller/history/finish.h"
 #include "controller/members/member.h"
 #include "controller/members/node_state.h"
 #include "controller/members/peers.h"
-
-enum { BAD_REPLICAS_MOST = 3 };
 
 void exclude_member(struct members *members, struct member *m, const char *why)
 {
@@ -27,13 +28,39 @@ void exclude_member(struct members *members, struct member *m, const char *why)
 void exclude_for_number(struct members *members, struct member *m, const char *why)
 {
 	struct bad_numbers *b = &members->bad_numbers;
+	bool is_second = b->iteration == members->run->iteration && b->excluded != m;
+	char what[80];
 
 	if (!m->is_replica)
 		return;
-	*b = (struct bad_numbers){ members->run->iteration,
-				   b->iteration == members->run->iteration ? b->n + 1 : 1 };
-	if (b->n > BAD_REPLICAS_MOST)
-		controller_finish(members, 1, "the training has diverged: numbers are not finite");
+	if (is_second)
+		snprintf(what, sizeof(what), "n%02u and n%02u computed impossible numbers",
+			 b->excluded->id, m->id);
 	else
-		exclude_member(members, m, why);
+		snprintf(what, sizeof(what), "n%02u computed impossible numbers", m->id);
+	if (is_second || stage_replicas(members, member_stage(members->run, m), m) == 0) {
+		training_diverged(members, what);
+		return;
+	}
+	*b = (struct bad_numbers){ members->run->iteration, m };
+	exclude_member(members, m, why);
+}
+
+void training_diverged(struct members *members, const char *what)
+{
+	struct bad_numbers *b = &members->bad_numbers;
+	struct run *run = members->run;
+	char why[160];
+
+	if (b->iteration == run->iteration && b->excluded) {
+		members_mark(members, b->excluded, false);
+		member_shun(members, b->excluded, false);
+		members_set(run, b->excluded, NODE_DEAD, "the training has diverged");
+	}
+	snprintf(why, sizeof(why),
+		 "the training has diverged in iteration %llu: %s; the learning rate of %g may be "
+		 "too high",
+		 (unsigned long long)run->iteration, what,
+		 (double)recipe_lr(&run->training.recipe, run->iteration));
+	controller_finish(members, 1, why);
 }

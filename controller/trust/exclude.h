@@ -7,17 +7,21 @@
 struct members;
 struct member;
 
-/* Replicas excluded for impossible numbers, counted in the last iteration that had one. */
+/* The newest node that was excluded for impossible numbers, and the iteration in which it was. */
 struct bad_numbers {
-	uint64_t iteration;
-	uint32_t n;
+	uint64_t iteration; /* 0: none yet */
+	struct member *excluded;
 };
 
 /* Marks the node failed, voids the sums under way, and has the other agents forget the node's key.
  */
 void exclude_member(struct members *members, struct member *m, const char *why);
-/* Excludes a replica that sent a number that no computation yields. More than three such replicas
- * in one iteration end the run, because the training has diverged. */
+/* Excludes a replica that sent a number that no computation yields. Its work is repeated by another
+ * replica. If a second replica sends such a number in the same iteration, or if no other replica
+ * holds the stage, no node is at fault: the training has diverged, which ends the run. */
 void exclude_for_number(struct members *members, struct member *m, const char *why);
+/* Ends the run because the numbers of this iteration are not finite or absurdly large. what: the
+ * numbers in question. The excluded node of this iteration is no longer marked failed. */
+void training_diverged(struct members *members, const char *what);
 
 #endif

@@ -1,10 +1,12 @@
 /* The loss on validation text, with all stages and with some left out: what a model trained
  * with skipping can do without. */
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/output.h"
 #include "base/rng.h"
 #include "model/text/corpus.h"
 #include "model/files/safetensors.h"
@@ -90,14 +92,15 @@ static int show_loss(struct session *s, const char *what, const struct omission 
 
 	if (rc)
 		return rc;
+	if (!isfinite(loss))
+		return -ERANGE;
 	if (s->o.jsonl)
 		printf("{\"event\":\"eval\",\"omitted\":\"%s\",\"loss\":%.6f,\"perplexity\":%."
 		       "4f}\n",
 		       what, loss, exp(loss));
 	else
 		printf("%-28s loss %.4f  perplexity %.3f\n", what, loss, exp(loss));
-	fflush(stdout);
-	return 0;
+	return output_flush(NULL) ? EXIT_FAILED : 0; /* the end of the program names the cause */
 }
 
 /* "1,3": stages from 1. */
@@ -243,7 +246,9 @@ static int run_eval(struct session *s)
 									   : "nothing omitted",
 				    &m);
 	if (rc < 0) {
-		error_set(&err, rc, "evaluation failed: %s", load_failure(s->trainer, rc));
+		error_set(&err, rc, "evaluation failed: %s",
+			  rc == -ERANGE ? "the loss is not finite"
+					: load_failure(s->trainer, rc));
 		return options_fail("eval", &err);
 	}
 	return rc;

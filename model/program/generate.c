@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/output.h"
 #include "base/rng.h"
 #include "model/cpu/decoder.h"
 #include "model/program/commands.h"
@@ -70,7 +71,7 @@ static int print_last(struct session *s)
 		while (same < n && same < m && before[same] == after[same])
 			same++;
 		fwrite(after + same, 1, m - same, stdout);
-		fflush(stdout);
+		rc = output_flush(NULL);
 		free(after);
 	}
 	free(before);

@@ -9,7 +9,7 @@
 #include "model/trainer.h"
 #include "model/program/visits.h"
 
-enum { EXIT_USAGE = 2 };
+enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 struct eval_options {
 	const char *omit, *logits;
@@ -21,6 +21,12 @@ struct generate_options {
 	const char *prompt;
 	uint32_t tokens;
 	float temperature, top_p;
+};
+
+/* Options of `skippipe train` alone. */
+struct train_options {
+	uint32_t checkpoint_every, validate_every;
+	uint32_t skip_bad_steps; /* iterations without a step before the training has diverged */
 };
 
 struct options {
@@ -35,8 +41,9 @@ struct options {
 	const char *plan, *out, *format, *tokenizer;
 	struct visit_rules visits;
 	enum grad_norm grad_norm;
-	uint32_t iterations, microbatches, threads, checkpoint_every, validate_every, batches;
+	uint32_t iterations, microbatches, threads, batches;
 	uint32_t exit_after;
+	struct train_options train;
 	struct eval_options eval;
 	struct generate_options generate;
 	uint64_t seed;

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/output.h"
 #include "model/files/checkpoint.h"
 #include "model/text/corpus.h"
 #include "model/program/commands.h"
@@ -38,6 +39,8 @@ static const char help[] =
 	"  --force                 though there is one, which --from does not name\n"
 	"  --checkpoint-every N    and every N iterations\n"
 	"  --validate-every N      iterations between validations (default 10; 0 never)\n"
+	"  --skip-bad-steps N      drop up to N iterations whose loss or gradient is not\n"
+	"                          finite, and take the next text (default 0)\n"
 	"  --batches N             validation microbatches (default 16)\n"
 	"  --recompute none|norms|block   what a backward pass computes again to save memory\n"
 	"  --threads N --seed N --device cpu|cuda[:N][:bf16] --format text|jsonl\n";
@@ -54,6 +57,7 @@ struct session {
 	int64_t start_us, training_us;
 	uint64_t tokens_trained;
 	double flops; /* of the training so far */
+	uint32_t bad_steps; /* iterations whose loss or gradient was not finite */
 	bool bar;
 };
 
@@ -172,6 +176,16 @@ static double microbatch_flops(const struct session *s, const uint32_t *path, ui
 	       s->o.recipe.sequence;
 }
 
+/* when: "in iteration 7". */
+static int report_divergence(const struct session *s, const char *when, const char *what,
+			     struct error *err)
+{
+	return error_set(err, -ERANGE,
+			 "the training has diverged %s: the %s is not finite; a learning rate of "
+			 "%g may be too high",
+			 when, what, (double)recipe_lr(&s->o.recipe, s->iteration + 1));
+}
+
 /* The path of microbatch m of this iteration, and its data. */
 static void next_microbatch(struct session *s, uint32_t m, const uint32_t **path, uint32_t *n)
 {
@@ -188,13 +202,11 @@ static void next_microbatch(struct session *s, uint32_t m, const uint32_t **path
 	}
 }
 
-/* Runs every microbatch along its path, then one step. A loss that is NaN ends the training before
- * a checkpoint is written. */
-static int train_iteration(struct session *s, double *loss, double *norm, struct error *err)
+/* Adds up the gradients of every microbatch along its path. *loss: their mean. */
+static int run_microbatches(struct session *s, double *loss)
 {
 	const struct options *o = &s->o;
 	struct visit_rules rules = o->visits;
-	int64_t begin = clock_monotonic_us();
 	int rc = 0;
 
 	*loss = 0;
@@ -212,26 +224,53 @@ static int train_iteration(struct session *s, double *loss, double *norm, struct
 		*loss += (double)one / o->microbatches;
 		s->flops += microbatch_flops(s, path, n);
 	}
-	if (!rc)
-		rc = trainer_step(s->trainer, s->iteration + 1, o->grad_norm, norm);
-	if (rc)
-		return error_set(err, rc, "iteration %" PRIu64 " failed: %s", s->iteration + 1,
-				 load_failure(s->trainer, rc));
-	if (!isfinite(*loss))
-		return error_set(err, -1,
-				 "iteration %" PRIu64 ": the loss is no longer finite; "
-				 "lower lr",
-				 s->iteration + 1);
-	s->iteration++;
 	s->position += o->microbatches;
+	return rc;
+}
+
+/* Does one iteration. A loss or gradient that is not finite never becomes a step or a checkpoint:
+ * the iteration is repeated with the next text, or the training ends. */
+static int train_iteration(struct session *s, double *loss, double *norm, struct error *err)
+{
+	const struct options *o = &s->o;
+	int64_t begin = clock_monotonic_us();
+	char when[64];
+
+	snprintf(when, sizeof(when), "in iteration %" PRIu64, s->iteration + 1);
+	for (;;) {
+		int rc = run_microbatches(s, loss);
+
+		if (!rc)
+			rc = isfinite(*loss) ? trainer_step(s->trainer, s->iteration + 1,
+							    o->grad_norm, norm)
+					     : -ERANGE;
+		if (!rc)
+			break;
+		if (rc == -ERANGE) {
+			const char *what = isfinite(*loss) ? "gradient" : "loss";
+
+			if (s->bad_steps++ == o->train.skip_bad_steps)
+				return report_divergence(s, when, what, err);
+			fprintf(stderr,
+				"skippipe train: the %s %s is not finite; its microbatches are "
+				"skipped\n",
+				what, when);
+			rc = trainer_drop_gradient(s->trainer);
+		}
+		if (rc)
+			return error_set(err, rc, "iteration %" PRIu64 " failed: %s",
+					 s->iteration + 1, load_failure(s->trainer, rc));
+	}
+	s->iteration++;
 	s->tokens_trained += (uint64_t)o->microbatches * o->recipe.batch * o->recipe.sequence;
 	s->training_us += clock_monotonic_us() - begin;
 	return 0;
 }
 
-static int measure_validation(struct session *s, double *loss)
+static int measure_validation(struct session *s, double *loss, struct error *err)
 {
 	uint32_t path[1024];
+	char when[64];
 	int rc = 0;
 
 	*loss = 0;
@@ -245,12 +284,15 @@ static int measure_validation(struct session *s, double *loss)
 				      s->targets, &one);
 		*loss += (double)one / s->o.batches;
 	}
-	return rc;
+	if (rc)
+		return error_set(err, rc, "validation failed: %s", load_failure(s->trainer, rc));
+	snprintf(when, sizeof(when), "after iteration %" PRIu64, s->iteration);
+	return isfinite(*loss) ? 0 : report_divergence(s, when, "validation loss", err);
 }
 
 static bool validation_due(const struct session *s)
 {
-	uint32_t every = s->o.validate_every;
+	uint32_t every = s->o.train.validate_every;
 
 	return every && s->o.batches &&
 	       (s->iteration % every == 0 || s->iteration == s->o.iterations ||
@@ -274,32 +316,37 @@ static void draw_bar(const struct session *s, double loss)
 		fputc('\n', stderr);
 }
 
-static void report_step(const struct session *s, double loss, double norm,
-			const double *validation)
+static void print_step_json(const struct session *s, double loss, double norm,
+			    const double *validation)
 {
 	double seconds = (double)s->training_us / 1e6;
 	double rate = s->training_us ? (double)s->tokens_trained / seconds : 0;
 
-	if (s->o.jsonl) {
-		printf("{\"event\":\"iteration\",\"n\":%" PRIu64, s->iteration);
-		if (s->iteration > s->started_at)
-			printf(",\"loss\":%.6f,\"norm\":%.6f,\"lr\":%.3g,\"tokens_per_s\":%.1f,"
-			       "\"model_gflops\":%.2f",
-			       loss, norm, (double)recipe_lr(&s->o.recipe, s->iteration), rate,
-			       s->flops / seconds / 1e9);
-		if (validation)
-			printf(",\"validation\":%.6f", *validation);
-		printf(",\"elapsed_s\":%.3f}\n",
-		       (double)(clock_monotonic_us() - s->start_us) / 1e6);
-		fflush(stdout);
-		return;
-	}
-	if (s->bar && s->iteration > s->started_at)
-		draw_bar(s, loss);
+	printf("{\"event\":\"iteration\",\"n\":%" PRIu64, s->iteration);
+	if (s->iteration > s->started_at)
+		printf(",\"loss\":%.6f,\"norm\":%.6f,\"lr\":%.3g,\"tokens_per_s\":%.1f,"
+		       "\"model_gflops\":%.2f",
+		       loss, norm, (double)recipe_lr(&s->o.recipe, s->iteration), rate,
+		       s->flops / seconds / 1e9);
 	if (validation)
-		printf("%siteration %" PRIu64 "  validation loss %.4f\n",
-		       s->bar ? "\r\033[K" : "", s->iteration, *validation);
-	fflush(stdout);
+		printf(",\"validation\":%.6f", *validation);
+	printf(",\"elapsed_s\":%.3f}\n", (double)(clock_monotonic_us() - s->start_us) / 1e6);
+}
+
+/* An output that cannot be written ends the training, unless it writes checkpoints. */
+static int report_step(const struct session *s, double loss, double norm, const double *validation,
+		       struct error *err)
+{
+	if (s->o.jsonl) {
+		print_step_json(s, loss, norm, validation);
+	} else {
+		if (s->bar && s->iteration > s->started_at)
+			draw_bar(s, loss);
+		if (validation)
+			printf("%siteration %" PRIu64 "  validation loss %.4f\n",
+			       s->bar ? "\r\033[K" : "", s->iteration, *validation);
+	}
+	return output_flush(s->o.out ? NULL : err) != 0 && !s->o.out ? -EIO : 0;
 }
 
 static int save_checkpoint(struct session *s, struct error *err)
@@ -321,18 +368,18 @@ static int run_training(struct session *s, struct error *err)
 		bool due = validation_due(s), every;
 
 		if (due)
-			rc = measure_validation(s, &validation);
+			rc = measure_validation(s, &validation, err);
+		if (!rc && (due || s->iteration > s->started_at))
+			rc = report_step(s, loss, norm, due ? &validation : NULL, err);
 		if (rc)
-			return error_set(err, rc, "validation failed: %s",
-					 load_failure(s->trainer, rc));
-		if (due || s->iteration > s->started_at)
-			report_step(s, loss, norm, due ? &validation : NULL);
+			return rc;
 		if (s->iteration >= s->o.iterations || interrupt_seen())
 			break;
 		rc = train_iteration(s, &loss, &norm, err);
 		if (rc)
 			return rc;
-		every = s->o.checkpoint_every && s->iteration % s->o.checkpoint_every == 0;
+		every = s->o.train.checkpoint_every &&
+			s->iteration % s->o.train.checkpoint_every == 0;
 		if (every && s->iteration < s->o.iterations)
 			rc = save_checkpoint(s, err);
 		if (rc)

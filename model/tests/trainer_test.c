@@ -191,6 +191,36 @@ static void nothing_is_left_out_at_the_ends(void **state)
 	assert_int_equal(visits_skip(&(struct visit_rules){ .skip = 2 }, 9, 10), 2);
 }
 
+/* A gradient that is not finite is no step: the weights stay, and the next gradient is counted
+ * alone. */
+static void infinite_gradients_are_dropped(void **state)
+{
+	struct recipe recipe = { .adamw = { 0.01f, 0.9f, 0.95f, 1e-8f, 0.1f }, .clip = 0.1f };
+	struct stage_options o = { .batch = 1, .sequence = 6, .threads = 1, .seed = 3 };
+	struct trainer *t;
+	struct stage *stage;
+	struct run r;
+	float loss, weight;
+	double norm;
+
+	(void)state;
+	run_init(&r, &config, 1, 6, 1, 3);
+	assert_int_equal(trainer_new(&t, &config, &recipe, &o, NULL), 0);
+	stage = trainer_stages(t)[2];
+	weight = stage_weights(stage)[0];
+	assert_int_equal(trainer_microbatch(t, paths[0], 3, r.tokens, r.targets, &loss), 0);
+	stage_gradient(stage)[5] = INFINITY;
+	assert_int_equal(trainer_step(t, 1, GRAD_NORM_MICROBATCHES, &norm), -ERANGE);
+	assert_true(stage_weights(stage)[0] == weight);
+	assert_int_equal(trainer_drop_gradient(t), 0);
+	assert_int_equal(trainer_step(t, 1, GRAD_NORM_MICROBATCHES, &norm), -EINVAL);
+	assert_int_equal(trainer_microbatch(t, paths[0], 3, r.tokens, r.targets, &loss), 0);
+	assert_int_equal(trainer_step(t, 1, GRAD_NORM_MICROBATCHES, &norm), 0);
+	assert_true(isfinite(norm) && stage_weights(stage)[0] != weight);
+	trainer_free(t);
+	run_fini(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -199,6 +229,7 @@ int main(void)
 		cmocka_unit_test(drawn_paths_keep_the_rules),
 		cmocka_unit_test(rules_are_broken_only_on_purpose),
 		cmocka_unit_test(nothing_is_left_out_at_the_ends),
+		cmocka_unit_test(infinite_gradients_are_dropped),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

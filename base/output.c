@@ -1,0 +1,59 @@
+/* The check that results on standard output have arrived. stdio keeps a failed write as a flag that
+ * nobody reads, so that a full disk would lose results under exit status 0. All programs register
+ * one handler that looks at the flag when the program ends. */
+#include "base/output.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdio_ext.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { EXIT_FAILED = 1 };
+
+static const char *name;
+static int first_error; /* errno of the first failed write; 0: none */
+static bool reported;   /* first_error was handed to a caller that prints it */
+
+/* Records the cause. errno is only known for the write that failed just now; stdio keeps no errno
+ * of earlier ones. */
+static void note_failure(bool failed_now)
+{
+	if (first_error == 0 && (failed_now || ferror(stdout)))
+		first_error = failed_now ? errno : EIO;
+}
+
+static void close_output(void)
+{
+	bool pending = __fpending(stdout) != 0;
+	bool failed;
+
+	note_failure(pending && fflush(stdout) != 0);
+	/* A standard output that was closed from the start is no error if nothing was written. */
+	failed = fclose(stdout) != 0 && (pending || errno != EBADF);
+	if (first_error == 0 && failed)
+		first_error = errno;
+	if (first_error == 0)
+		return;
+	if (!reported)
+		fprintf(stderr, "%s: stdout: %s\n", name, strerror(first_error));
+	_exit(EXIT_FAILED);
+}
+
+void output_check_at_exit(const char *program)
+{
+	name = program;
+	atexit(close_output);
+}
+
+int output_flush(struct error *err)
+{
+	note_failure(fflush(stdout) != 0);
+	if (first_error != 0 && err) {
+		error_set(err, 0, "stdout: %s", strerror(first_error));
+		reported = true;
+	}
+	return -first_error;
+}
