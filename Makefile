@@ -137,7 +137,7 @@ endef
 $(foreach f,$(FOLDERS),$(eval $(call folder_rules,$(f))))
 
 # They play with a whole controller.
-$(patsubst %,$(BUILD)/controller/tests/%_test,contingency admission ending faulty silent told): | $(BUILD)/bin/skippipe-controller
+$(patsubst %,$(BUILD)/controller/tests/%_test,contingency admission ending faulty silent announce): | $(BUILD)/bin/skippipe-controller
 
 # A bench is named after the folder it measures: bench/schedule.c links schedule's archives.
 $(BUILD)/bench/%: $(BUILD)/bench/%.o $(foreach f,$(FOLDERS),$(BUILD)/lib$(f).a)

@@ -7,11 +7,9 @@
 #   a comment that begins with Who, What, Whether, Of or Which, so that its subject is a clause;
 #   a word or phrase that has a plainer one (the list `dialect` below);
 #   more than 12 .c files that include controller/controller.h.
-# A folder or file that is listed in `pending` is counted and does not fail yet.
 set -eu
 cd "$(dirname "$0")/.."
 export LC_ALL=C
-pending="agent/tests controller/tests controller/planning"
 found=$(mktemp)
 trap 'rm -f "$found"' EXIT
 code=$(git ls-files -co --exclude-standard -- '*.[ch]' '*.cu' '*.cuh' '*.cc' | while read -r f; do
@@ -91,11 +89,5 @@ echo "files that include controller/controller.h: $holders (at most 12)"
 for kind in width struct opening dialect; do
 	echo "$kind: $(grep -c ": $kind: " "$found" || true) places"
 done
-[ "${1:-}" != --list ] || cat "$found"
-pattern=$(echo "$pending" | sed 's/ /|/g')
-[ -z "$pattern" ] || grep -vE "^($pattern)[/:]" "$found" >"$found.bad" || true
-[ -n "$pattern" ] || cp "$found" "$found.bad"
-cat "$found.bad"
-n=$(wc -l <"$found.bad")
-rm -f "$found.bad"
-[ "$n" = 0 ]
+cat "$found"
+[ ! -s "$found" ]

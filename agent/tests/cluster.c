@@ -76,7 +76,7 @@ void cluster_init(struct cluster *c, uint32_t n_nodes, const uint8_t *stages)
 
 	c->n_nodes = n_nodes;
 	c->config = (struct model_config){ .vocab = 256,
-					   .dim = c->dim ? c->dim : 16,
+					   .dim = c->options.dim ? c->options.dim : 16,
 					   .n_heads = 2,
 					   .n_kv_heads = 1,
 					   .ffn_dim = 24,
@@ -129,15 +129,19 @@ void cluster_start_agent(struct cluster *c, uint32_t node)
 {
 	struct node *n = &c->nodes[node];
 	struct error err = { "" };
-	struct agent_options o = { .join = c->address, .identity = n->identity,
+	struct agent_options o = { .join = c->address,
+				   .identity = n->identity,
 				   .piece_bytes = 1024,
 				   .controller = *keys_public_of(c->identity),
-				   .listen = "tcp://127.0.0.1:0", .device = "cpu",
-				   .node = (int32_t)node, .orphan_s = 60, .stuck_s = 60,
-				   .memory_bytes = c->memory_bytes,
-				   .chunk_bytes = c->chunk_bytes,
-				   .message_bytes = c->message_bytes,
-				   .retained_bytes = c->retained_bytes,
+				   .listen = "tcp://127.0.0.1:0",
+				   .device = "cpu",
+				   .node = (int32_t)node,
+				   .orphan_s = 60,
+				   .stuck_s = 60,
+				   .memory_bytes = c->options.memory_bytes,
+				   .chunk_bytes = c->options.chunk_bytes,
+				   .message_bytes = c->options.message_bytes,
+				   .retained_bytes = c->options.retained_bytes,
 				   .log = &n->log };
 
 	n->log.to = getenv("AGENT_TEST_LOG") ? stderr : NULL;
@@ -168,18 +172,18 @@ void cluster_restart_controller(struct cluster *c)
 static void take_events(struct cluster *c, uint16_t node, const struct msg_report *r)
 {
 	for (uint32_t i = 0; i < r->n_events; i++) {
-		struct msg_task_event *e = &c->events[c->n_events++];
+		struct msg_task_event *e = &c->now.events[c->now.n_events++];
 
-		assert_true(c->n_events < CLUSTER_EVENTS);
-		assert_int_equal(r->iteration, c->iteration);
+		assert_true(c->now.n_events < CLUSTER_EVENTS);
+		assert_int_equal(r->iteration, c->now.iteration);
 		*e = r->events[i];
 		assert_int_equal(e->node, node);
-		assert_true(e->microbatch < c->n_batches);
+		assert_true(e->microbatch < c->now.n_batches);
 		assert_true(e->slots <= CLUSTER_SLOTS);
 		if (e->type != WORK_ENDS)
 			continue;
 		if (e->kind == TASK_LOSS)
-			c->loss[e->microbatch] = e->loss;
+			c->now.loss[e->microbatch] = e->loss;
 	}
 }
 
@@ -221,13 +225,13 @@ static void take(struct cluster *c, uint16_t node, const struct msg *m)
 		break;
 	case MSG_EVALUATED:
 		assert_true(m->u.evaluated.microbatch < M);
-		c->evaluated[m->u.evaluated.microbatch] = m->u.evaluated.loss;
-		c->n_evaluated++;
+		c->now.evaluated[m->u.evaluated.microbatch] = m->u.evaluated.loss;
+		c->now.n_evaluated++;
 		break;
 	case MSG_TROUBLE:
 		n->troubles++;
 		memcpy(n->trouble, m->u.trouble.text, sizeof(n->trouble));
-		if (m->u.trouble.fatal && !c->may_give_up)
+		if (m->u.trouble.fatal && !c->options.may_give_up)
 			fail_msg("node %u: %s", node, m->u.trouble.text);
 		break;
 	case MSG_LINKS:
@@ -334,14 +338,28 @@ void cluster_welcome(struct cluster *c, uint32_t node)
 	struct msg m = { .type = MSG_WELCOME };
 	struct msg_welcome *w = &m.u.welcome;
 
-	*w = (struct msg_welcome) {
-		.node = (uint16_t)node, .n_nodes = c->n_nodes, .run = 77, .seed = 42,
-		.batch = CLUSTER_BATCH, .sequence = CLUSTER_SEQUENCE, .n_shards = c->n_shards,
-		.threads = 1, .slots = CLUSTER_SLOTS, .time_scale = c->time_scale,
-		.forward_s = c->task_s, .backward_s = 2 * c->task_s, .loss_s = c->task_s,
-		.dispatch_overhead_s = c->overhead_s, .serialise = c->serialise, .bf16 = c->bf16,
-		.n_delays = c->n_nodes, .delay_s = c->delay_s, .n_syncs = c->n_nodes,
-		.sync_s = c->sync_s, .corpus = c->corpus_path,
+	*w = (struct msg_welcome){
+		.node = (uint16_t)node,
+		.n_nodes = c->n_nodes,
+		.run = 77,
+		.seed = 42,
+		.batch = CLUSTER_BATCH,
+		.sequence = CLUSTER_SEQUENCE,
+		.n_shards = c->n_shards,
+		.threads = 1,
+		.slots = CLUSTER_SLOTS,
+		.time_scale = c->options.time_scale,
+		.forward_s = c->options.task_s,
+		.backward_s = 2 * c->options.task_s,
+		.loss_s = c->options.task_s,
+		.dispatch_overhead_s = c->options.overhead_s,
+		.serialise = c->options.serialise,
+		.bf16 = c->options.bf16,
+		.n_delays = c->n_nodes,
+		.delay_s = c->options.delay_s,
+		.n_syncs = c->n_nodes,
+		.sync_s = c->options.sync_s,
+		.corpus = c->corpus_path,
 	};
 	w->n_corpus = (uint32_t)strlen(c->corpus_path) + 1;
 	snprintf(w->model, sizeof(w->model), "%s", c->model);
@@ -444,7 +462,7 @@ void cluster_gather(struct cluster *c)
 
 void cluster_route(struct cluster *c, uint32_t m, uint32_t n, const uint16_t *nodes)
 {
-	struct route *r = &c->routes[m];
+	struct route *r = &c->now.routes[m];
 
 	r->microbatch = m;
 	r->shard = m % c->n_shards;
@@ -454,8 +472,8 @@ void cluster_route(struct cluster *c, uint32_t m, uint32_t n, const uint16_t *no
 		r->nodes[i] = nodes[i];
 		r->stages[i] = c->nodes[nodes[i]].stage;
 	}
-	if (m >= c->n_batches)
-		c->n_batches = m + 1;
+	if (m >= c->now.n_batches)
+		c->now.n_batches = m + 1;
 }
 
 void cluster_start(struct cluster *c)
@@ -463,22 +481,22 @@ void cluster_start(struct cluster *c)
 	struct route routes[M];
 	struct msg m = { .type = MSG_PLAN };
 
-	c->iteration++;
-	c->epoch++;
-	c->per_shard = (c->n_batches + c->n_shards - 1) / c->n_shards;
-	c->n_events = 0;
-	c->first_attempt = c->routes[0].attempt;
-	for (uint32_t i = 0; i < c->n_batches; i++) {
-		c->routes[i].since = c->routes[i].attempt;
-		routes[i] = c->routes[i];
-		if (c->routes[i].attempt < c->first_attempt)
-			c->first_attempt = c->routes[i].attempt;
+	c->now.iteration++;
+	c->now.epoch++;
+	c->now.per_shard = (c->now.n_batches + c->n_shards - 1) / c->n_shards;
+	c->now.n_events = 0;
+	c->now.first_attempt = c->now.routes[0].attempt;
+	for (uint32_t i = 0; i < c->now.n_batches; i++) {
+		c->now.routes[i].since = c->now.routes[i].attempt;
+		routes[i] = c->now.routes[i];
+		if (c->now.routes[i].attempt < c->now.first_attempt)
+			c->now.first_attempt = c->now.routes[i].attempt;
 	}
-	m.u.plan = (struct msg_plan) { c->epoch,   c->n_batches, routes,
-					 c->n_ranks, c->ranks };
+	m.u.plan = (struct msg_plan){ c->now.epoch, c->now.n_batches, routes, c->now.n_ranks,
+				      c->now.ranks };
 	send_living(c, &m);
 	m.type = MSG_START;
-	m.u.start = (struct msg_start) { c->iteration, c->epoch, c->per_shard };
+	m.u.start = (struct msg_start){ c->now.iteration, c->now.epoch, c->now.per_shard };
 	send_living(c, &m);
 }
 
@@ -498,12 +516,13 @@ void cluster_reroute(struct cluster *c, uint32_t which, int gone)
 	struct route routes[M];
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < c->n_batches; i++)
+	for (uint32_t i = 0; i < c->now.n_batches; i++)
 		if (which >> i & 1) {
-			c->routes[i].attempt++;
-			routes[n++] = c->routes[i];
+			c->now.routes[i].attempt++;
+			routes[n++] = c->now.routes[i];
 		}
-	m.u.reroute = (struct msg_reroute) { c->iteration, c->epoch, n, routes, gone >= 0, &g };
+	m.u.reroute =
+		(struct msg_reroute){ c->now.iteration, c->now.epoch, n, routes, gone >= 0, &g };
 	send_living(c, &m);
 }
 
@@ -513,18 +532,18 @@ bool cluster_through(const struct cluster *c, uint32_t m)
 {
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < c->n_events; i++) {
-		const struct msg_task_event *e = &c->events[i];
+	for (uint32_t i = 0; i < c->now.n_events; i++) {
+		const struct msg_task_event *e = &c->now.events[i];
 
 		n += e->counted && e->microbatch == m && e->kind != TASK_LOSS &&
-		     e->attempt >= c->first_attempt && c->nodes[e->node].ready;
+		     e->attempt >= c->now.first_attempt && c->nodes[e->node].ready;
 	}
-	return n == c->routes[m].n_hops;
+	return n == c->now.routes[m].n_hops;
 }
 
 bool cluster_all_through(struct cluster *c)
 {
-	for (uint32_t i = 0; i < c->n_batches; i++)
+	for (uint32_t i = 0; i < c->now.n_batches; i++)
 		if (!cluster_through(c, i))
 			return false;
 	return true;
@@ -544,7 +563,7 @@ static bool all_reduced(struct cluster *c)
 {
 	for (uint32_t i = 0; i < c->n_nodes; i++)
 		if ((c->nodes[i].ready && !c->nodes[i].reduced) ||
-		    (c->nodes[i].keeps >= 0 && !c->copies_lag && !c->nodes[i].copy_reduced))
+		    (c->nodes[i].keeps >= 0 && !c->options.copies_lag && !c->nodes[i].copy_reduced))
 			return false;
 	return true;
 }
@@ -561,7 +580,7 @@ void cluster_reduce(struct cluster *c, uint32_t attempt)
 			if (c->nodes[i].agent && c->nodes[i].keeps == s)
 				copies[k++] = i;
 		m.u.reduce =
-			(struct msg_reduce){ c->iteration, attempt, s, n, nodes, k, copies, 0 };
+			(struct msg_reduce){ c->now.iteration, attempt, s, n, nodes, k, copies, 0 };
 		for (uint32_t i = 0; i < n; i++) {
 			c->nodes[nodes[i]].reduced = false;
 			cluster_send(c, nodes[i], &m);
@@ -574,7 +593,7 @@ void cluster_reduce(struct cluster *c, uint32_t attempt)
 	cluster_until(c, all_reduced, "reduced");
 	for (uint32_t i = 0; i < c->n_nodes; i++)
 		if (c->nodes[i].ready) {
-			assert_int_equal(c->nodes[i].reduced_said.iteration, c->iteration);
+			assert_int_equal(c->nodes[i].reduced_said.iteration, c->now.iteration);
 			assert_int_equal(c->nodes[i].reduced_said.attempt, attempt);
 		}
 }
@@ -582,24 +601,24 @@ void cluster_reduce(struct cluster *c, uint32_t attempt)
 static bool all_committed(struct cluster *c)
 {
 	for (uint32_t i = 0; i < c->n_nodes; i++)
-		if ((c->nodes[i].ready && c->nodes[i].committed.iteration != c->iteration) ||
-		    (c->nodes[i].kept && c->nodes[i].keeps >= 0 && !c->copies_lag &&
+		if ((c->nodes[i].ready && c->nodes[i].committed.iteration != c->now.iteration) ||
+		    (c->nodes[i].kept && c->nodes[i].keeps >= 0 && !c->options.copies_lag &&
 		     c->nodes[i].keeps != c->nodes[i].stage &&
-		     c->nodes[i].copy_committed.iteration != c->iteration))
+		     c->nodes[i].copy_committed.iteration != c->now.iteration))
 			return false;
 	return true;
 }
 
 float cluster_scale(const struct cluster *c)
 {
-	return 1.0f / (float)c->n_batches;
+	return 1.0f / (float)c->now.n_batches;
 }
 
 void cluster_commit(struct cluster *c, uint32_t attempt)
 {
 	struct msg m = { .type = MSG_COMMIT };
 
-	m.u.commit = (struct msg_commit){ c->iteration,         attempt,
+	m.u.commit = (struct msg_commit){ c->now.iteration,     attempt,
 					  cluster_scale(c),     cluster_recipe.lr,
 					  cluster_recipe.beta1, cluster_recipe.beta2,
 					  cluster_recipe.eps,   cluster_recipe.weight_decay };
@@ -612,7 +631,7 @@ void cluster_commit(struct cluster *c, uint32_t attempt)
 
 static bool all_evaluated(struct cluster *c)
 {
-	return c->n_evaluated >= c->wanted_evaluations;
+	return c->now.n_evaluated >= c->now.wanted_evaluations;
 }
 
 void cluster_evaluate(struct cluster *c, uint32_t n)
@@ -631,9 +650,9 @@ void cluster_evaluate(struct cluster *c, uint32_t n)
 		routes[i] = by;
 		routes[i].microbatch = routes[i].wave = i;
 	}
-	c->n_evaluated = 0;
-	c->wanted_evaluations = n;
-	m.u.evaluate = (struct msg_evaluate) { c->iteration, n, routes };
+	c->now.n_evaluated = 0;
+	c->now.wanted_evaluations = n;
+	m.u.evaluate = (struct msg_evaluate){ c->now.iteration, n, routes };
 	send_living(c, &m);
 	cluster_until(c, all_evaluated, "evaluated");
 }

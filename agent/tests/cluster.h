@@ -51,31 +51,21 @@ struct node {
 	uint8_t stage;
 };
 
-struct cluster {
-	uint32_t n_nodes, n_stages, n_shards;
+/* How the cluster emulates, and the limits of the agents; set before the agents start. */
+struct cluster_options {
 	uint32_t dim; /* 0 means 16 */
-	struct model_config config;
-	char *model;           /* JSON of config */
-	char corpus_path[64];
-	struct corpus *corpus;
 	double time_scale, task_s, overhead_s, serialise;
 	bool bf16;             /* tensors between stages are rounded to bf16 */
-	int64_t stopped_us;    /* time of the agents' clocks if stopped, else 0 */
 	bool copies_lag;       /* do not wait for copies' sums and steps */
 	/* Limits of agents started later, as in agent_options; memory_bytes 0: free memory. */
 	size_t memory_bytes;
 	size_t chunk_bytes, message_bytes, retained_bytes;
 	bool may_give_up;      /* an agent's fatal error does not fail the test */
 	float delay_s[CLUSTER_NODES], sync_s[CLUSTER_NODES]; /* by receiver, for all senders */
+};
 
-	struct keys_identity *identity;
-	struct keys_list *admitted;
-	struct post *post;
-	char address[LINK_ADDRESS_SIZE];
-	struct node nodes[CLUSTER_NODES];
-	uint64_t assignments;
-
-	/* The current iteration. */
+/* The current iteration, as ordered and as reported */
+struct cluster_iteration {
 	uint64_t iteration, epoch;
 	uint32_t per_shard, n_batches;
 	struct route routes[CLUSTER_BATCHES];
@@ -87,6 +77,24 @@ struct cluster {
 	float loss[CLUSTER_BATCHES];
 	uint32_t n_evaluated, wanted_evaluations;
 	float evaluated[CLUSTER_BATCHES];
+};
+
+struct cluster {
+	struct cluster_options options;
+	struct cluster_iteration now;
+	uint32_t n_nodes, n_stages, n_shards;
+	struct model_config config;
+	char *model; /* JSON of config */
+	char corpus_path[64];
+	struct corpus *corpus;
+	int64_t stopped_us; /* time of the agents' clocks if stopped, else 0 */
+
+	struct keys_identity *identity;
+	struct keys_list *admitted;
+	struct post *post;
+	char address[LINK_ADDRESS_SIZE];
+	struct node nodes[CLUSTER_NODES];
+	uint64_t assignments;
 	uint64_t links_reported;
 
 	/* The reference: one stage for each node, trained by the model's code alone. */
@@ -94,7 +102,7 @@ struct cluster {
 };
 
 /* Starts n_nodes agents without waiting for them. stages has the stage of each node. *c is zero
- * except for dim and the agents' options. */
+ * except for its options. */
 void cluster_init(struct cluster *c, uint32_t n_nodes, const uint8_t *stages);
 void cluster_fini(struct cluster *c);
 void cluster_turn(struct cluster *c);  /* runs one turn of the controller and of every agent */

@@ -77,7 +77,7 @@ static void test_state_is_not_given(void **state)
 	job_clear(&j);
 }
 
-static void test_pass_names_what_failed(void **state)
+static void test_pass_names_the_failed_call(void **state)
 {
 	struct job j = { .kind = JOB_TASK, .task = { .kind = TASK_FORWARD } };
 	float in[8 * 1024] = { 0 };
@@ -95,7 +95,7 @@ int main(void)
 		cmocka_unit_test(test_gradient_is_not_sent),
 		cmocka_unit_test(test_hash_is_not_reported),
 		cmocka_unit_test(test_state_is_not_given),
-		cmocka_unit_test(test_pass_names_what_failed),
+		cmocka_unit_test(test_pass_names_the_failed_call),
 	};
 
 	return cmocka_run_group_tests(tests, emulated_setup, emulated_teardown);

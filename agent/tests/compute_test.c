@@ -42,7 +42,7 @@ static void test_does_not_fall_back(void **state)
 	compute_free(c);
 }
 
-static void test_says_nothing_of_what_went_well(void **state)
+static void test_reports_no_success(void **state)
 {
 	struct compute *c = compute_on("cpu");
 	struct job j = prepare(c);
@@ -53,7 +53,7 @@ static void test_says_nothing_of_what_went_well(void **state)
 	compute_free(c);
 }
 
-static void test_does_not_guess(void **state)
+static void test_refuses_an_unknown_device(void **state)
 {
 	struct compute *c = compute_on("tpu");
 	struct job j = prepare(c);
@@ -90,7 +90,7 @@ static void test_keeps_its_stage_without_the_file(void **state)
 
 /* A stage mixed from its own state with weight 1 is unchanged. A flipped bit in transfer is
  * detected. */
-static void test_mixes_what_came_as_it_was_there(void **state)
+static void test_mixes_a_received_state_unchanged(void **state)
 {
 	struct compute *c = compute_on("cpu");
 	struct job j = prepare(c), m = { .kind = JOB_MEASURE }, own = { .kind = JOB_STATE };
@@ -129,10 +129,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_does_not_fall_back),
-		cmocka_unit_test(test_says_nothing_of_what_went_well),
-		cmocka_unit_test(test_does_not_guess),
+		cmocka_unit_test(test_reports_no_success),
+		cmocka_unit_test(test_refuses_an_unknown_device),
 		cmocka_unit_test(test_keeps_its_stage_without_the_file),
-		cmocka_unit_test(test_mixes_what_came_as_it_was_there),
+		cmocka_unit_test(test_mixes_a_received_state_unchanged),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

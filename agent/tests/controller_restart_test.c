@@ -34,9 +34,9 @@ static void test_controller_restart(void **state)
 	}
 	cluster_peers(c);
 	/* The iteration restarts with attempts above those of all messages in flight. */
-	c->iteration--;
-	for (uint32_t m = 0; m < c->n_batches; m++)
-		c->routes[m].attempt += 1 << 16;
+	c->now.iteration--;
+	for (uint32_t m = 0; m < c->now.n_batches; m++)
+		c->now.routes[m].attempt += 1 << 16;
 	cluster_start(c);
 	cluster_turns(c, 20);
 	for (uint32_t i = 0; i < c->n_nodes; i++)
@@ -53,7 +53,7 @@ static bool third_is_ready(struct cluster *c)
 
 static bool third_has_started(struct cluster *c)
 {
-	return c->nodes[2].beat.iteration == c->iteration;
+	return c->nodes[2].beat.iteration == c->now.iteration;
 }
 
 /* Node 2 makes stage 1 from the weights of stage 2. */
@@ -81,7 +81,7 @@ static void make_of_neighbours(struct cluster *c)
 
 /* A controller may die before it records a restored stage, and the weights belong to no commit. An
  * agent therefore reports them as part of the run only after an iteration has started with them. */
-static void test_what_was_made_is_said_once_it_is_used(void **state)
+static void test_restored_weights_are_reported_once_used(void **state)
 {
 	(void)state;
 	for (int used = 0; used < 2; used++) {
@@ -107,7 +107,7 @@ static void check_report(bool bf16, uint32_t faulty)
 	struct cluster *c = cluster_make(6, cluster_six);
 	char name[16];
 
-	c->bf16 = bf16;
+	c->options.bf16 = bf16;
 	snprintf(name, sizeof(name), "n%02u", faulty);
 	cluster_gather(c);
 	cluster_route_six(c);
@@ -121,14 +121,14 @@ static void check_report(bool bf16, uint32_t faulty)
 	cluster_unmake(c);
 }
 
-static void test_nonsense_is_reported(void **state)
+static void test_impossible_numbers_are_reported(void **state)
 {
 	(void)state;
 	check_report(false, 2);
 }
 
 /* One node sends NaN, the other sends absurdly large values. */
-static void test_nonsense_in_bf16_is_found(void **state)
+static void test_impossible_numbers_in_bf16_are_found(void **state)
 {
 	(void)state;
 	check_report(true, 2);
@@ -139,9 +139,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_controller_restart),
-		cmocka_unit_test(test_what_was_made_is_said_once_it_is_used),
-		cmocka_unit_test(test_nonsense_is_reported),
-		cmocka_unit_test(test_nonsense_in_bf16_is_found),
+		cmocka_unit_test(test_restored_weights_are_reported_once_used),
+		cmocka_unit_test(test_impossible_numbers_are_reported),
+		cmocka_unit_test(test_impossible_numbers_in_bf16_are_found),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

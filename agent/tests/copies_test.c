@@ -56,13 +56,13 @@ static void test_copy_takes_over(void **state)
 		&(struct msg){ .type = MSG_ASSIGN, .u.assign = { ++c->assignments, 2, 1 } });
 	cluster_until(c, cluster_all_ready, "node 2 to have stage 2");
 	assert_true(c->nodes[2].ready_said.hash == stage_hash(c->twins[2]));
-	c->iteration--;
+	c->now.iteration--;
 	cluster_route(c, 0, 3, (uint16_t[]){ 0, 3, 2 });
 	cluster_route(c, 1, 3, (uint16_t[]){ 1, 3, 2 });
 	cluster_route(c, 2, 3, (uint16_t[]){ 0, 2, 3 });
 	cluster_route(c, 3, 2, (uint16_t[]){ 1, 2 });
-	for (uint32_t m = 0; m < c->n_batches; m++)
-		c->routes[m].attempt++;
+	for (uint32_t m = 0; m < c->now.n_batches; m++)
+		c->now.routes[m].attempt++;
 	cluster_iterate(c);
 	cluster_iterate(c);
 	cluster_unmake(c);
@@ -101,7 +101,7 @@ static void test_copy_missed_commit(void **state)
 
 static bool two_has_caught_up(struct cluster *c)
 {
-	return c->nodes[2].kept && c->nodes[2].copy_committed.iteration == c->iteration;
+	return c->nodes[2].kept && c->nodes[2].copy_committed.iteration == c->now.iteration;
 }
 
 /* The controller does not wait for the copy at node 2. Pieces and sums reach the copy after
@@ -119,7 +119,7 @@ static void test_copy_lags(void **state)
 	cluster_route(c, 2, 3, (uint16_t[]){ 0, 4, 3 });
 	cluster_route(c, 3, 2, (uint16_t[]){ 1, 4 });
 	cluster_iterate(c);
-	c->copies_lag = true;
+	c->options.copies_lag = true;
 	cluster_fault(c, 4, 9, FAULT_LOSS, 2, 0.7f);
 	cluster_keep(c, 2, 2, 4);
 	for (int i = 0; i < 5; i++) {

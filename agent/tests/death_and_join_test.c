@@ -29,9 +29,9 @@ static void join_three(struct cluster *c)
 /* Checks that no node has ended a task twice. */
 static void nothing_was_done_twice(const struct cluster *c)
 {
-	for (uint32_t i = 0; i < c->n_events; i++)
+	for (uint32_t i = 0; i < c->now.n_events; i++)
 		for (uint32_t k = 0; k < i; k++) {
-			const struct msg_task_event *a = &c->events[i], *b = &c->events[k];
+			const struct msg_task_event *a = &c->now.events[i], *b = &c->now.events[k];
 
 			assert_false(a->type == WORK_ENDS && b->type == WORK_ENDS &&
 				     a->node == b->node && a->microbatch == b->microbatch &&
@@ -53,7 +53,7 @@ static void check_death_and_join(bool bf16)
 {
 	struct cluster *c = cluster_make(6, cluster_six);
 
-	c->bf16 = bf16;
+	c->options.bf16 = bf16;
 	cluster_gather(c);
 	cluster_route_six(c);
 	cluster_iterate(c);
@@ -97,10 +97,10 @@ static void test_join_in_between(void **state)
 	cluster_reduce(c, 1);
 	/* Node 2 dies before the commit, and node 3 repeats the tasks of node 2. */
 	cluster_kill(c, 2);
-	for (uint32_t m = 0; m < c->n_batches; m++)
-		for (uint32_t i = 0; i < c->routes[m].n_hops; i++)
-			if (c->routes[m].nodes[i] == 2)
-				c->routes[m].nodes[i] = 3;
+	for (uint32_t m = 0; m < c->now.n_batches; m++)
+		for (uint32_t i = 0; i < c->now.routes[m].n_hops; i++)
+			if (c->now.routes[m].nodes[i] == 2)
+				c->now.routes[m].nodes[i] = 3;
 	cluster_reroute(c, 0xff & ~(1u << 1) & ~(1u << 5), 2);
 	cluster_until(c, cluster_all_through, "the rerun");
 	cluster_reduce(c, 2);

@@ -61,7 +61,7 @@ static void check_modest_fits(struct early *e, uint16_t from)
 		assert_true(keep(e, from, i < PIECES - 1 ? 2 * MIB : MIB));
 }
 
-static void nobody_takes_more_than_its_share(void **state)
+static void no_peer_takes_more_than_its_share(void **state)
 {
 	struct early *e = made(1024 * MIB);
 
@@ -75,7 +75,7 @@ static void nobody_takes_more_than_its_share(void **state)
 }
 
 /* Each tensor also counts a fixed overhead, which limits the number of small tensors in a share. */
-static void small_ones_are_not_without_number(void **state)
+static void the_number_of_small_tensors_is_limited(void **state)
 {
 	struct early *e = made(1024 * MIB);
 
@@ -85,7 +85,7 @@ static void small_ones_are_not_without_number(void **state)
 }
 
 /* Half of the store is common. A peer's part of the other half stays free whatever others send. */
-static void nobody_is_kept_out(void **state)
+static void no_peer_is_shut_out(void **state)
 {
 	const size_t room = 2 * PEERS * 24 * MIB; /* each part is 24 MiB, enough for an iteration */
 	struct early *e = made(room);
@@ -102,7 +102,7 @@ static void nobody_is_kept_out(void **state)
 }
 
 /* On a machine with little memory, the tensors that the memory check counts as early still fit. */
-static void honest_tensors_fit_into_the_least_room(void **state)
+static void honest_tensors_fit_into_the_smallest_store(void **state)
 {
 	struct needs n = needs_of(9 * MIB / sizeof(float), MIB / sizeof(float), VISITS,
 				  1024 * MIB, false);
@@ -135,7 +135,7 @@ static void sums_wait_at_their_sender_before_the_share_is_full(void **state)
 }
 
 /* A repeated task replaces its output: a microbatch has one output for each kind of task. */
-static void outputs_are_no_more_than_are_counted(void **state)
+static void a_repeated_task_replaces_its_output(void **state)
 {
 	const float out[2] = { 1, 2 }, again[2] = { 3, 4 };
 	struct outputs *o;
@@ -159,12 +159,12 @@ static void outputs_are_no_more_than_are_counted(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nobody_takes_more_than_its_share),
-		cmocka_unit_test(small_ones_are_not_without_number),
-		cmocka_unit_test(nobody_is_kept_out),
-		cmocka_unit_test(honest_tensors_fit_into_the_least_room),
+		cmocka_unit_test(no_peer_takes_more_than_its_share),
+		cmocka_unit_test(the_number_of_small_tensors_is_limited),
+		cmocka_unit_test(no_peer_is_shut_out),
+		cmocka_unit_test(honest_tensors_fit_into_the_smallest_store),
 		cmocka_unit_test(sums_wait_at_their_sender_before_the_share_is_full),
-		cmocka_unit_test(outputs_are_no_more_than_are_counted),
+		cmocka_unit_test(a_repeated_task_replaces_its_output),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

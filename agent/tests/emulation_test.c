@@ -11,13 +11,13 @@
 static const struct msg_task_event *find_event(const struct cluster *c, uint8_t type, uint32_t m,
 					       uint32_t position)
 {
-	const struct route *r = &c->routes[m];
+	const struct route *r = &c->now.routes[m];
 
-	for (uint32_t i = 0; i < c->n_events; i++)
-		if (c->events[i].type == type && c->events[i].microbatch == m &&
-		    c->events[i].kind == route_kind(r, position) &&
-		    c->events[i].node == route_node(r, position))
-			return &c->events[i];
+	for (uint32_t i = 0; i < c->now.n_events; i++)
+		if (c->now.events[i].type == type && c->now.events[i].microbatch == m &&
+		    c->now.events[i].kind == route_kind(r, position) &&
+		    c->now.events[i].node == route_node(r, position))
+			return &c->now.events[i];
 	fail_msg("no event %u of microbatch %u at position %u", type, m, position);
 	return NULL;
 }
@@ -25,24 +25,24 @@ static const struct msg_task_event *find_event(const struct cluster *c, uint8_t 
 /* Checks that no event is earlier than the model predicts; this holds on slow machines too. */
 static void check_times(const struct cluster *c, double factor)
 {
-	int64_t task_us = (int64_t)(c->task_s * c->time_scale * 1e6);
+	int64_t task_us = (int64_t)(c->options.task_s * c->options.time_scale * 1e6);
 
-	for (uint32_t m = 0; m < c->n_batches; m++)
-		for (uint32_t t = 0; t <= 2 * c->routes[m].n_hops; t++) {
+	for (uint32_t m = 0; m < c->now.n_batches; m++)
+		for (uint32_t t = 0; t <= 2 * c->now.routes[m].n_hops; t++) {
 			const struct msg_task_event *s = find_event(c, WORK_STARTS, m, t);
 			const struct msg_task_event *e = find_event(c, WORK_ENDS, m, t);
-			int64_t back = route_kind(&c->routes[m], t) == TASK_BACKWARD ? 2 : 1;
-			uint16_t at = route_node(&c->routes[m], t), to;
+			int64_t back = route_kind(&c->now.routes[m], t) == TASK_BACKWARD ? 2 : 1;
+			uint16_t at = route_node(&c->now.routes[m], t), to;
 			int64_t delay_us;
 
 			assert_true(e->at_us - s->at_us >= back * task_us);
 			assert_true(s->at_us >= s->arrived_us);
-			if (t == 2 * c->routes[m].n_hops)
+			if (t == 2 * c->now.routes[m].n_hops)
 				break;
-			to = route_node(&c->routes[m], t + 1);
+			to = route_node(&c->now.routes[m], t + 1);
 			delay_us = to == at ? 0
-					    : (int64_t)((double)c->delay_s[to] * c->time_scale *
-							factor * 1e6);
+					    : (int64_t)((double)c->options.delay_s[to] *
+							c->options.time_scale * factor * 1e6);
 			s = find_event(c, WORK_STARTS, m, t + 1);
 			assert_true(s->arrived_us >= e->at_us + delay_us);
 		}
@@ -54,25 +54,26 @@ static void check_order(const struct cluster *c)
 	for (uint16_t node = 0; node < c->n_nodes; node++) {
 		int64_t free_at = 0;
 
-		for (uint32_t i = 0; i < c->n_events; i++) {
-			const struct msg_task_event *e = &c->events[i];
+		for (uint32_t i = 0; i < c->now.n_events; i++) {
+			const struct msg_task_event *e = &c->now.events[i];
 
 			if (e->node != node || e->type == WORK_WAITS)
 				continue;
 			assert_true(e->at_us >= free_at);
 			free_at = e->at_us;
 			if (e->type == WORK_ENDS)
-				free_at += (int64_t)(c->overhead_s * c->time_scale * 1e6);
+				free_at += (int64_t)(c->options.overhead_s * c->options.time_scale *
+						     1e6);
 		}
 	}
-	for (uint32_t i = 0; i < c->n_events; i++) {
-		const struct msg_task_event *e = &c->events[i], *w;
+	for (uint32_t i = 0; i < c->now.n_events; i++) {
+		const struct msg_task_event *e = &c->now.events[i], *w;
 
 		if (e->type == WORK_WAITS)
 			assert_true(e->blocker != UINT32_MAX);
 		if (e->type != WORK_STARTS || e->blocker == UINT32_MAX)
 			continue;
-		for (w = c->events; w < e; w++)
+		for (w = c->now.events; w < e; w++)
 			if (w->type == WORK_WAITS && w->node == e->node && w->kind == e->kind &&
 			    w->microbatch == e->microbatch)
 				break;
@@ -87,20 +88,20 @@ static void test_emulation(void **state)
 	uint32_t waits = 0;
 
 	(void)state;
-	c->time_scale = 0.01;
-	c->task_s = 0.3;
-	c->overhead_s = 0.1;
+	c->options.time_scale = 0.01;
+	c->options.task_s = 0.3;
+	c->options.overhead_s = 0.1;
 	for (uint32_t i = 0; i < 6; i++) {
-		c->delay_s[i] = 0.2f + 0.1f * (float)i;
-		c->sync_s[i] = 0.5f;
+		c->options.delay_s[i] = 0.2f + 0.1f * (float)i;
+		c->options.sync_s[i] = 0.5f;
 	}
 	cluster_gather(c);
 	cluster_route_six(c);
 	cluster_iterate(c);
 	check_times(c, 1);
 	check_order(c);
-	for (uint32_t i = 0; i < c->n_events; i++)
-		waits += c->events[i].type == WORK_WAITS;
+	for (uint32_t i = 0; i < c->now.n_events; i++)
+		waits += c->now.events[i].type == WORK_WAITS;
 	assert_true(waits > 0);
 	/* All links are twice as slow, some tensors are lost, and transfers do not overlap. */
 	for (uint32_t i = 0; i < 6; i++) {
@@ -124,17 +125,17 @@ static void test_slow_node_and_ranks(void **state)
 	uint32_t last = UINT32_MAX;
 
 	(void)state;
-	c->time_scale = 0.01;
-	c->task_s = 0.3;
+	c->options.time_scale = 0.01;
+	c->options.task_s = 0.3;
 	cluster_gather(c);
 	cluster_route_six(c);
 	/* Data node 0 has four microbatches and two slots. The ranks decide the order. */
 	for (uint32_t i = 0; i < 8; i++)
-		c->ranks[c->n_ranks++] = (struct msg_rank) { 7 - i, TASK_FORWARD };
+		c->now.ranks[c->now.n_ranks++] = (struct msg_rank){ 7 - i, TASK_FORWARD };
 	cluster_fault(c, 0, 1, FAULT_SLOW_NODE, -1, 3);
 	cluster_iterate(c);
-	for (uint32_t i = 0; i < c->n_events; i++) {
-		const struct msg_task_event *e = &c->events[i], *s = e;
+	for (uint32_t i = 0; i < c->now.n_events; i++) {
+		const struct msg_task_event *e = &c->now.events[i], *s = e;
 
 		if (e->node != 0)
 			continue;

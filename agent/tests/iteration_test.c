@@ -83,7 +83,7 @@ static void start_three(struct agent *a)
 
 /* ---- start ---- */
 
-static void a_start_that_fits_nothing_changes_nothing(void **state)
+static void a_start_without_a_plan_changes_nothing(void **state)
 {
 	struct agent *a = *state;
 
@@ -102,7 +102,7 @@ static void a_start_that_fits_nothing_changes_nothing(void **state)
 	assert_int_equal(a->progress.per_shard, 2);
 }
 
-static void said_twice_it_begins_once(void **state)
+static void a_repeated_start_is_ignored(void **state)
 {
 	struct agent *a = *state;
 
@@ -155,7 +155,7 @@ static void a_wave_without_a_shard_is_reported(void **state)
 	assert_int_equal(a->tally.sequence, 1);
 }
 
-static void a_plan_is_kept_whole_or_not_at_all(void **state)
+static void a_plan_is_stored_whole_or_not_at_all(void **state)
 {
 	struct route routes[] = { route(0, 0, (uint16_t[]){ ME, 3 }, 0),
 				      route(1, 0, (uint16_t[]){ 2, ME }, 0),
@@ -189,7 +189,7 @@ static void reroute(struct agent *a, uint64_t iteration, uint32_t n, const struc
 	iteration_reroute(a, &(struct msg_reroute){ iteration, EPOCH, n, routes, 0, NULL }, 0);
 }
 
-static void those_that_are_gone_are_forgotten(void **state)
+static void dead_nodes_are_forgotten(void **state)
 {
 	static const uint16_t gone[] = { 3, ME, NODES, 4 };
 	struct agent *a = *state;
@@ -203,7 +203,7 @@ static void those_that_are_gone_are_forgotten(void **state)
 }
 
 /* A node that joined after the reduction may have to replace a node that died after it. */
-static void a_joiner_takes_part(void **state)
+static void a_joiner_replaces_a_dead_node(void **state)
 {
 	const struct route by_me = route(0, 1, (uint16_t[]){ 0, ME }, 0);
 	struct agent *a = *state;
@@ -250,7 +250,7 @@ static void the_substitute_receives_finished_outputs(void **state)
 
 /* If the microbatch restarts, or this node's position changes, the node discards its tasks and
  * outputs of the microbatch. */
-static void what_begins_again_is_taken_back(void **state)
+static void a_restarted_microbatch_is_discarded(void **state)
 {
 	static const float done[ACTIVATION] = { 1, 2, 3, 4 };
 	struct route again = route(0, 1, (uint16_t[]){ ME, 3 }, 0);
@@ -308,7 +308,7 @@ static bool wants_gradient(struct agent *a)
 
 /* The reduction waits for F, loss and B of both own microbatches, and for the visiting
  * microbatch. */
-static void a_sum_waits_until_all_is_counted(void **state)
+static void a_sum_waits_for_all_counts(void **state)
 {
 	const uint16_t both[] = { ME, 2 };
 	struct agent *a = *state;
@@ -331,7 +331,7 @@ static void a_sum_waits_until_all_is_counted(void **state)
 	assert_int_equal(a->tally.sequence, 0);
 }
 
-static void without_work_it_begins_at_once(void **state)
+static void a_sum_without_work_starts_at_once(void **state)
 {
 	const uint16_t both[] = { ME, 2 };
 	struct agent *a = *state;
@@ -399,7 +399,7 @@ static void a_commit_of_an_absent_sum_is_reported(void **state)
 	assert_false(a->requests.step);
 }
 
-static void a_commit_for_the_copy_alone_is_no_trouble(void **state)
+static void a_commit_for_the_copy_alone_is_accepted(void **state)
 {
 	struct agent *a = *state;
 
@@ -414,7 +414,7 @@ static void a_commit_for_the_copy_alone_is_no_trouble(void **state)
 	a->modules.standby->standing = STANDBY_NONE;
 }
 
-static void a_commit_of_numbers_that_are_none_is_refused(void **state)
+static void a_commit_with_non_finite_numbers_is_refused(void **state)
 {
 	struct agent *a = *state;
 
@@ -430,7 +430,7 @@ static void a_commit_of_numbers_that_are_none_is_refused(void **state)
 	}
 }
 
-static void a_commit_is_done_once(void **state)
+static void a_repeated_commit_is_ignored(void **state)
 {
 	struct agent *a = *state;
 	struct job job;
@@ -465,7 +465,7 @@ static void a_commit_is_done_once(void **state)
 
 /* ---- evaluation ---- */
 
-static void an_evaluation_is_of_what_is_committed(void **state)
+static void an_evaluation_needs_the_committed_weights(void **state)
 {
 	const struct route routes[] = { route(0, 0, (uint16_t[]){ ME, NODES }, 0),
 					    route(1, 0, (uint16_t[]){ ME, 3 }, 9),
@@ -488,23 +488,23 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
-		TEST(a_start_that_fits_nothing_changes_nothing),
-		TEST(said_twice_it_begins_once),
+		TEST(a_start_without_a_plan_changes_nothing),
+		TEST(a_repeated_start_is_ignored),
 		TEST(another_plan_restarts_it),
 		TEST(a_wave_without_a_shard_is_reported),
-		TEST(a_plan_is_kept_whole_or_not_at_all),
-		TEST(those_that_are_gone_are_forgotten),
-		TEST(a_joiner_takes_part),
+		TEST(a_plan_is_stored_whole_or_not_at_all),
+		TEST(dead_nodes_are_forgotten),
+		TEST(a_joiner_replaces_a_dead_node),
 		TEST(the_substitute_receives_finished_outputs),
-		TEST(what_begins_again_is_taken_back),
-		TEST(a_sum_waits_until_all_is_counted),
-		TEST(without_work_it_begins_at_once),
+		TEST(a_restarted_microbatch_is_discarded),
+		TEST(a_sum_waits_for_all_counts),
+		TEST(a_sum_without_work_starts_at_once),
 		TEST(a_newer_order_does_not_wait),
 		TEST(a_commit_of_an_absent_sum_is_reported),
-		TEST(a_commit_for_the_copy_alone_is_no_trouble),
-		TEST(a_commit_of_numbers_that_are_none_is_refused),
-		TEST(a_commit_is_done_once),
-		TEST(an_evaluation_is_of_what_is_committed),
+		TEST(a_commit_for_the_copy_alone_is_accepted),
+		TEST(a_commit_with_non_finite_numbers_is_refused),
+		TEST(a_repeated_commit_is_ignored),
+		TEST(an_evaluation_needs_the_committed_weights),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,14 +54,14 @@ static void test_missed_commit(void **state)
 static bool all_but_three_committed(struct cluster *c)
 {
 	for (uint32_t i = 0; i < c->n_nodes; i++)
-		if (i != 3 && c->nodes[i].committed.iteration != c->iteration)
+		if (i != 3 && c->nodes[i].committed.iteration != c->now.iteration)
 			return false;
 	return true;
 }
 
 static bool three_has_committed(struct cluster *c)
 {
-	return c->nodes[3].committed.iteration == c->iteration;
+	return c->nodes[3].committed.iteration == c->now.iteration;
 }
 
 /* The controller dies while it announces a commit, and node 3 does not receive the commit. Node 3
@@ -77,8 +77,9 @@ static void test_commit_announced_again(void **state)
 	cluster_until(c, cluster_all_through, "all microbatches");
 	cluster_reduce(c, 1);
 	cluster_check_twins(c);
-	m.u.commit = (struct msg_commit){ c->iteration, 1, 1.0f / (float)c->n_batches, 0.01f, 0.9f,
-					  0.99f, 1e-8f, 0.1f };
+	m.u.commit = (struct msg_commit){
+		c->now.iteration, 1, 1.0f / (float)c->now.n_batches, 0.01f, 0.9f, 0.99f, 1e-8f, 0.1f
+	};
 	for (uint32_t i = 0; i < c->n_nodes; i++)
 		if (i != 3)
 			cluster_send(c, i, &m);

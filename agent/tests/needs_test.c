@@ -12,7 +12,7 @@
 
 enum { MIB = 1 << 20 };
 
-static void everything_is_in_the_sum(void **state)
+static void the_needs_are_the_sum_of_their_parts(void **state)
 {
 	/* 1 MiB of parameters, 2 MiB for each activation, 3 visits */
 	struct needs n = needs_of(MIB / 4, MIB / 2, 3, 100ull * MIB, false);
@@ -39,7 +39,7 @@ static void large_models_do_not_overflow(void **state)
 	assert_true(n.reduction == 5ull * 3600 * MIB && n.copies == 6ull * 3600 * MIB);
 }
 
-static void what_is_missing_is_said(void **state)
+static void the_error_names_the_missing_memory(void **state)
 {
 	struct needs n = needs_of(MIB / 4, MIB / 2, 3, MIB, false);
 	struct error err = { "" };
@@ -55,7 +55,7 @@ static void what_is_missing_is_said(void **state)
 }
 
 /* For a larger plan, only the additional memory must be free. */
-static void only_what_comes_on_top_is_to_be_free(void **state)
+static void only_the_additional_memory_must_be_free(void **state)
 {
 	struct needs first = needs_of(MIB / 4, MIB / 2, 3, 100ull * MIB, false);
 	struct needs larger = needs_of(MIB / 4, MIB / 2, 5, 100ull * MIB, false);
@@ -68,7 +68,7 @@ static void only_what_comes_on_top_is_to_be_free(void **state)
 	assert_int_equal(none.total, 0);
 }
 
-static void what_comes_early_has_the_room_that_is_left(void **state)
+static void early_tensors_use_the_remaining_memory(void **state)
 {
 	struct needs n = needs_of(MIB / 4, MIB / 2, 3, 1024ull * MIB, false); /* 7 MiB early */
 
@@ -84,11 +84,11 @@ static void what_comes_early_has_the_room_that_is_left(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(everything_is_in_the_sum),
+		cmocka_unit_test(the_needs_are_the_sum_of_their_parts),
 		cmocka_unit_test(large_models_do_not_overflow),
-		cmocka_unit_test(what_is_missing_is_said),
-		cmocka_unit_test(only_what_comes_on_top_is_to_be_free),
-		cmocka_unit_test(what_comes_early_has_the_room_that_is_left),
+		cmocka_unit_test(the_error_names_the_missing_memory),
+		cmocka_unit_test(only_the_additional_memory_must_be_free),
+		cmocka_unit_test(early_tensors_use_the_remaining_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

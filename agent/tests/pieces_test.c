@@ -77,7 +77,7 @@ static void test_bad_routes(void **state)
 
 /* A route continues if nodes are replaced, even the data node. If the stages, the data or the
  * attempt of the last restart change, the microbatch restarts. */
-static void test_going_on(void **state)
+static void test_continuation(void **state)
 {
 	const struct route was = { .microbatch = 3, .attempt = 2, .since = 1, .shard = 1, .wave = 4,
 				   .n_hops = 3, .nodes = { 1, 2, 3 }, .stages = { 0, 2, 1 } };
@@ -342,7 +342,7 @@ static void test_reduce_refuses(void **state)
 }
 
 /* The number of gaps is limited, so a sender cannot scatter pieces without end. */
-static void test_scattered_without_end(void **state)
+static void test_gaps_are_limited(void **state)
 {
 	static const uint16_t nodes[] = { 2, 3 };
 	const float one = 1;
@@ -399,7 +399,7 @@ static void step_held(struct fetch *f)
 
 /* Pieces of several iterations arrive out of order, some are lost, and commits are made in between.
  * The complete copy has the newest iteration, and requests never exceed the window. */
-static void test_fetch_while_the_run_goes_on(void **state)
+static void test_fetch_during_training(void **state)
 {
 	struct fetch f = { .n = 0 };
 	uint32_t asked[FETCH_WINDOW], n = 0, piece;
@@ -472,7 +472,7 @@ static uint32_t asks(struct fetch *f, int64_t now)
 
 /* The first answer may have been sent to an earlier process, so the first timeout is short. After
  * an answer, a slow link gets more time. */
-static void test_patience_grows(void **state)
+static void test_timeout_grows(void **state)
 {
 	struct fetch f = { .n = 0 };
 	int64_t now = 1;
@@ -521,7 +521,7 @@ static void test_slow_pieces_get_time(void **state)
 }
 
 /* If a transfer takes one second, variations of half a second do not count as queueing. */
-static void test_a_long_way_is_no_queue(void **state)
+static void test_a_long_transfer_is_no_queue(void **state)
 {
 	struct fetch f = { .n = 0 };
 	int64_t now = 1;
@@ -540,7 +540,7 @@ static void test_a_long_way_is_no_queue(void **state)
 
 /* A piece that waited behind others until its iteration was old is requested alone the next
  * time. */
-static void test_what_is_late_comes_alone(void **state)
+static void test_a_late_piece_is_requested_alone(void **state)
 {
 	struct fetch f = { .n = 0 };
 	int64_t now = 1;
@@ -590,18 +590,18 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_positions),
 		cmocka_unit_test(test_bad_routes),
-		cmocka_unit_test(test_going_on),
+		cmocka_unit_test(test_continuation),
 		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_hold_order),
 		cmocka_unit_test(test_reduce),
 		cmocka_unit_test(test_reduce_refuses),
-		cmocka_unit_test(test_scattered_without_end),
-		cmocka_unit_test(test_fetch_while_the_run_goes_on),
+		cmocka_unit_test(test_gaps_are_limited),
+		cmocka_unit_test(test_fetch_during_training),
 		cmocka_unit_test(test_fetch_waits_for_the_copy),
-		cmocka_unit_test(test_patience_grows),
+		cmocka_unit_test(test_timeout_grows),
 		cmocka_unit_test(test_slow_pieces_get_time),
-		cmocka_unit_test(test_a_long_way_is_no_queue),
-		cmocka_unit_test(test_what_is_late_comes_alone),
+		cmocka_unit_test(test_a_long_transfer_is_no_queue),
+		cmocka_unit_test(test_a_late_piece_is_requested_alone),
 		cmocka_unit_test(test_fetch_refuses),
 	};
 

@@ -51,7 +51,7 @@ static void test_verdicts(void **state)
 }
 
 /* A substitute may receive the gradient before the activation. */
-static void test_a_gradient_that_is_early(void **state)
+static void test_an_early_gradient(void **state)
 {
 	struct queue *q;
 	struct task *t;
@@ -204,7 +204,7 @@ static void test_clear_keeps_what_runs(void **state)
 }
 
 /* A restarted task precedes tasks that have waited longer, but not tasks of a lower rank. */
-static void what_runs_again_goes_first(void **state)
+static void a_restarted_task_goes_first(void **state)
 {
 	struct route r = { .n_hops = 1 };
 	struct msg_rank rank = { 2, TASK_FORWARD };
@@ -230,9 +230,9 @@ static void what_runs_again_goes_first(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_runs_again_goes_first),
+		cmocka_unit_test(a_restarted_task_goes_first),
 		cmocka_unit_test(test_verdicts),
-		cmocka_unit_test(test_a_gradient_that_is_early),
+		cmocka_unit_test(test_an_early_gradient),
 		cmocka_unit_test(test_going_on),
 		cmocka_unit_test(test_running_task_of_an_older_attempt),
 		cmocka_unit_test(test_blockers),

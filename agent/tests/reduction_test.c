@@ -76,7 +76,7 @@ static void refuses(struct agent *a, uint64_t iteration, uint32_t n, const uint1
 	reduction_forget(a);
 }
 
-static void what_makes_no_sense_is_refused(void **state)
+static void invalid_orders_are_refused(void **state)
 {
 	struct agent *a = *state;
 
@@ -236,7 +236,7 @@ static void every_replica_and_copy_gets_its_slice(void **state)
 	assert_false(reduction_ready(a, NEXT, 7));
 }
 
-static void alone_nothing_leaves_but_for_copies(void **state)
+static void a_single_replica_sends_only_to_copies(void **state)
 {
 	static const uint16_t me[] = { ME }, copies[] = { 4 };
 	struct agent *a = *state;
@@ -255,7 +255,7 @@ static void alone_nothing_leaves_but_for_copies(void **state)
 }
 
 /* A job that ends after its reduction is over changes nothing. */
-static void what_the_worker_gives_after_the_end_is_dropped(void **state)
+static void a_late_result_of_the_worker_is_dropped(void **state)
 {
 	struct agent *a = *state;
 	struct job late = { .kind = JOB_SUM };
@@ -267,7 +267,7 @@ static void what_the_worker_gives_after_the_end_is_dropped(void **state)
 
 /* ---- slices from other nodes ---- */
 
-static void slices_of_other_attempts(void **state)
+static void slices_of_other_attempts_are_ignored(void **state)
 {
 	struct agent *a = *state;
 
@@ -309,7 +309,7 @@ static void hold(struct agent *a, enum tensor_kind kind, uint64_t iteration, uin
 }
 
 /* Queued slices of older attempts are dropped, because they would delay the current slices. */
-static void an_attempt_takes_back_the_slices_before_it(void **state)
+static void an_attempt_drops_the_slices_of_older_ones(void **state)
 {
 	struct agent *a = *state;
 	struct parcel p;
@@ -333,13 +333,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
-		TEST(what_makes_no_sense_is_refused),
+		TEST(invalid_orders_are_refused),
 		TEST(only_a_newer_attempt_restarts),
 		TEST(every_replica_and_copy_gets_its_slice),
-		TEST(alone_nothing_leaves_but_for_copies),
-		TEST(what_the_worker_gives_after_the_end_is_dropped),
-		TEST(slices_of_other_attempts),
-		TEST(an_attempt_takes_back_the_slices_before_it),
+		TEST(a_single_replica_sends_only_to_copies),
+		TEST(a_late_result_of_the_worker_is_dropped),
+		TEST(slices_of_other_attempts_are_ignored),
+		TEST(an_attempt_drops_the_slices_of_older_ones),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -178,7 +178,7 @@ static void both_neighbours_are_mixed(void **state)
 	assert_int_equal(a->tally.sequence, 0);
 }
 
-static void only_what_was_asked_for_is_taken(void **state)
+static void unsolicited_weights_are_ignored(void **state)
 {
 	struct agent *a = begin_average(state);
 	struct job job;
@@ -225,7 +225,7 @@ static void a_failure_is_reported(void **state)
 }
 
 /* If another order arrives during the job, the result of the job is ignored. */
-static void a_new_order_silences_the_job(void **state)
+static void the_result_of_a_replaced_order_is_ignored(void **state)
 {
 	struct agent *a = begin_average(state);
 	struct job job = { .kind = JOB_MIX, .rc = -EIO };
@@ -239,7 +239,7 @@ static void a_new_order_silences_the_job(void **state)
 
 /* ---- from a file ---- */
 
-static void a_file_is_named(void **state)
+static void a_file_is_read_from_the_named_folder(void **state)
 {
 	struct agent *a = *state;
 	struct msg_restore m = file();
@@ -288,10 +288,10 @@ int main(void)
 		TEST(what_makes_no_sense_is_refused),
 		TEST(the_newest_assignment_counts),
 		TEST(both_neighbours_are_mixed),
-		TEST(only_what_was_asked_for_is_taken),
+		TEST(unsolicited_weights_are_ignored),
 		TEST(a_failure_is_reported),
-		TEST(a_new_order_silences_the_job),
-		TEST(a_file_is_named),
+		TEST(the_result_of_a_replaced_order_is_ignored),
+		TEST(a_file_is_read_from_the_named_folder),
 		TEST(without_a_folder_there_is_no_file),
 	};
 

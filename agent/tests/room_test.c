@@ -14,7 +14,7 @@
 
 /* If a node's memory holds the stage, but not the additional needs of an iteration, the node
  * reports this before it computes anything. */
-static void test_memory_is_looked_at_before_an_iteration(void **state)
+static void test_memory_is_checked_before_an_iteration(void **state)
 {
 	struct cluster *c = cluster_make(6, cluster_six);
 	struct stage_options o = { .slots = CLUSTER_SLOTS, .batch = CLUSTER_BATCH,
@@ -29,7 +29,7 @@ static void test_memory_is_looked_at_before_an_iteration(void **state)
 	bytes = stage_memory_bytes(like);
 	stage_free(like);
 	cluster_kill(c, 2);
-	c->memory_bytes = bytes + n.total;
+	c->options.memory_bytes = bytes + n.total;
 	cluster_start_agent(c, 2);
 	cluster_gather(c);
 	cluster_route_six(c);
@@ -38,8 +38,8 @@ static void test_memory_is_looked_at_before_an_iteration(void **state)
 	cluster_unmake(c);
 	c = cluster_make(6, cluster_six);
 	cluster_kill(c, 2);
-	c->memory_bytes = bytes + 1024;
-	c->may_give_up = true;
+	c->options.memory_bytes = bytes + 1024;
+	c->options.may_give_up = true;
 	cluster_start_agent(c, 2);
 	cluster_gather(c);
 	cluster_route_six(c);
@@ -48,30 +48,30 @@ static void test_memory_is_looked_at_before_an_iteration(void **state)
 	assert_int_equal(c->nodes[2].troubles, 1);
 	assert_non_null(strstr(c->nodes[2].trouble, "an iteration needs"));
 	assert_non_null(strstr(c->nodes[2].trouble, "are missing"));
-	for (uint32_t i = 0; i < c->n_events; i++)
-		assert_int_not_equal(c->events[i].node, 2);
+	for (uint32_t i = 0; i < c->now.n_events; i++)
+		assert_int_not_equal(c->now.events[i].node, 2);
 	cluster_unmake(c);
 }
 
 /* Imitates a large model with small limits. An activation has six frames and exceeds the bytes that
  * may be in flight to a peer. A slice exceeds the size of a message. */
-static void test_what_is_large_travels(void **state)
+static void test_large_tensors_travel(void **state)
 {
 	enum { CHUNK = 4096, ACTIVATION = 6 * CHUNK };
 	struct cluster *c = calloc(1, sizeof(*c));
 
 	(void)state;
 	assert_non_null(c);
-	c->dim = ACTIVATION / sizeof(float) / (CLUSTER_BATCH * CLUSTER_SEQUENCE);
-	c->chunk_bytes = CHUNK;
-	c->message_bytes = ACTIVATION + LINKS_HEAD_BYTES;
-	c->retained_bytes = ACTIVATION / 4;
+	c->options.dim = ACTIVATION / sizeof(float) / (CLUSTER_BATCH * CLUSTER_SEQUENCE);
+	c->options.chunk_bytes = CHUNK;
+	c->options.message_bytes = ACTIVATION + LINKS_HEAD_BYTES;
+	c->options.retained_bytes = ACTIVATION / 4;
 	cluster_init(c, 6, cluster_six);
 	cluster_gather(c);
 	for (uint32_t i = 0; i < 6; i++) {
 		assert_int_equal(links_activation_bytes(c->nodes[i].agent), ACTIVATION);
 		assert_true(c->nodes[i].agent->held.parameters / 2 * sizeof(float) >
-			    c->message_bytes);
+			    c->options.message_bytes);
 	}
 	cluster_route_six(c);
 	for (int i = 0; i < 2; i++)
@@ -81,14 +81,14 @@ static void test_what_is_large_travels(void **state)
 }
 
 /* An activation larger than any message is reported before anything is computed. */
-static void test_what_is_too_large_is_said(void **state)
+static void test_too_large_tensors_are_reported(void **state)
 {
 	struct cluster *c = calloc(1, sizeof(*c));
 
 	(void)state;
 	assert_non_null(c);
-	c->message_bytes = CLUSTER_BATCH * CLUSTER_SEQUENCE * 16 * sizeof(float);
-	c->may_give_up = true;
+	c->options.message_bytes = CLUSTER_BATCH * CLUSTER_SEQUENCE * 16 * sizeof(float);
+	c->options.may_give_up = true;
 	cluster_init(c, 6, cluster_six);
 	cluster_gather(c);
 	cluster_route_six(c);
@@ -97,16 +97,16 @@ static void test_what_is_too_large_is_said(void **state)
 	for (uint32_t i = 0; i < 6; i++)
 		if (c->nodes[i].troubles > 0)
 			assert_non_null(strstr(c->nodes[i].trouble, "smaller microbatches"));
-	assert_int_equal(c->n_events, 0);
+	assert_int_equal(c->now.n_events, 0);
 	cluster_unmake(c);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_memory_is_looked_at_before_an_iteration),
-		cmocka_unit_test(test_what_is_large_travels),
-		cmocka_unit_test(test_what_is_too_large_is_said),
+		cmocka_unit_test(test_memory_is_checked_before_an_iteration),
+		cmocka_unit_test(test_large_tensors_travel),
+		cmocka_unit_test(test_too_large_tensors_are_reported),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

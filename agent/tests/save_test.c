@@ -40,7 +40,7 @@ static void save(struct agent *a, uint64_t iteration)
 	save_begin(a, &m, 0);
 }
 
-static void what_it_holds_is_saved(void **state)
+static void held_weights_are_saved(void **state)
 {
 	struct agent *a = *state;
 	struct job job;
@@ -54,7 +54,7 @@ static void what_it_holds_is_saved(void **state)
 	assert_int_equal(a->tally.sequence, 0);
 }
 
-static void nothing_else_is(void **state)
+static void other_weights_are_not_saved(void **state)
 {
 	struct agent *a = *state;
 
@@ -65,7 +65,7 @@ static void nothing_else_is(void **state)
 
 /* A restarted controller repeats the order during the save. The agent answers when the file is
  * written. */
-static void what_is_being_saved_is_not_refused(void **state)
+static void a_repeated_order_during_a_save_is_not_refused(void **state)
 {
 	struct agent *a = *state;
 	struct job job;
@@ -81,7 +81,7 @@ static void what_is_being_saved_is_not_refused(void **state)
 }
 
 /* The agent was assigned another stage before the worker was free. */
-static void what_it_no_longer_holds_is_not(void **state)
+static void replaced_weights_are_not_saved(void **state)
 {
 	struct agent *a = *state;
 	struct job job;
@@ -106,10 +106,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
-		TEST(what_it_holds_is_saved),
-		TEST(nothing_else_is),
-		TEST(what_is_being_saved_is_not_refused),
-		TEST(what_it_no_longer_holds_is_not),
+		TEST(held_weights_are_saved),
+		TEST(other_weights_are_not_saved),
+		TEST(a_repeated_order_during_a_save_is_not_refused),
+		TEST(replaced_weights_are_not_saved),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

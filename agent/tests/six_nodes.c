@@ -80,8 +80,8 @@ bool cluster_any_trouble(struct cluster *c)
 
 bool cluster_three_has_counted(struct cluster *c)
 {
-	for (uint32_t i = 0; i < c->n_events; i++)
-		if (c->events[i].node == 3 && c->events[i].counted)
+	for (uint32_t i = 0; i < c->now.n_events; i++)
+		if (c->now.events[i].node == 3 && c->now.events[i].counted)
 			return true;
 	return false;
 }
@@ -95,10 +95,10 @@ uint32_t cluster_without_three(struct cluster *c)
 {
 	uint32_t which = 0;
 
-	for (uint32_t m = 0; m < c->n_batches; m++)
-		for (uint32_t i = 0; i < c->routes[m].n_hops; i++)
-			if (c->routes[m].nodes[i] == 3) {
-				c->routes[m].nodes[i] = 2;
+	for (uint32_t m = 0; m < c->now.n_batches; m++)
+		for (uint32_t i = 0; i < c->now.routes[m].n_hops; i++)
+			if (c->now.routes[m].nodes[i] == 3) {
+				c->now.routes[m].nodes[i] = 2;
 				which |= 1u << m;
 			}
 	return which;

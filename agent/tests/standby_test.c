@@ -74,7 +74,7 @@ static void the_next_sum_fits(void **state)
 }
 
 /* A piece of iteration 5 is refused, because without the sum of 6 the copy cannot reach 7. */
-static void no_sum_is_left_out(void **state)
+static void no_sum_is_skipped(void **state)
 {
 	struct agent *a = made();
 
@@ -88,7 +88,7 @@ static void no_sum_is_left_out(void **state)
 	lone_agent_free(a);
 }
 
-static void a_sum_that_is_past_is_not_needed(void **state)
+static void a_past_sum_is_not_needed(void **state)
 {
 	struct agent *a = made();
 
@@ -116,7 +116,7 @@ static void put_sum(struct agent *a, uint16_t from)
 }
 
 /* A sum that the worker is using must not be freed. */
-static void a_sum_that_is_being_looked_at_stays(void **state)
+static void a_sum_in_use_stays(void **state)
 {
 	struct agent *a = made();
 
@@ -145,7 +145,7 @@ static bool gives_up(struct agent *a, int64_t s)
 	return a->modules.standby->standing == STANDBY_NONE;
 }
 
-static void a_copy_that_gets_no_further_gives_up(void **state)
+static void a_stalled_copy_gives_up(void **state)
 {
 	struct agent *a = made();
 
@@ -219,7 +219,7 @@ static void the_state_reported_to_a_new_controller_stays(void **state)
 }
 
 /* An order that is invalid, or older than the order of the current copy, changes nothing. */
-static void a_copy_of_what_is_not_there_is_refused(void **state)
+static void an_invalid_order_for_a_copy_is_refused(void **state)
 {
 	const struct msg_keep bad[] = { { 2, 3, SOURCE }, { 2, STAGE, 3 } },
 			      old = { 0, STAGE - 1, SOURCE };
@@ -248,13 +248,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_next_sum_fits),
-		cmocka_unit_test(no_sum_is_left_out),
-		cmocka_unit_test(a_sum_that_is_past_is_not_needed),
-		cmocka_unit_test(a_sum_that_is_being_looked_at_stays),
-		cmocka_unit_test(a_copy_that_gets_no_further_gives_up),
+		cmocka_unit_test(no_sum_is_skipped),
+		cmocka_unit_test(a_past_sum_is_not_needed),
+		cmocka_unit_test(a_sum_in_use_stays),
+		cmocka_unit_test(a_stalled_copy_gives_up),
 		cmocka_unit_test(a_whole_copy_has_time),
 		cmocka_unit_test(the_state_reported_to_a_new_controller_stays),
-		cmocka_unit_test(a_copy_of_what_is_not_there_is_refused),
+		cmocka_unit_test(an_invalid_order_for_a_copy_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

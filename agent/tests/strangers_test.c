@@ -29,10 +29,10 @@ static void send_tensor(struct post *p, post_peer_id to, const struct msg_tensor
 static void send_nonsense(struct cluster *c, struct post *p, post_peer_id to)
 {
 	size_t floats = stage_activation(c->twins[0]),
-	       size = c->bf16 ? sizeof(uint16_t) : sizeof(float);
+	       size = c->options.bf16 ? sizeof(uint16_t) : sizeof(float);
 	size_t body = floats * size;
-	const struct route route = c->routes[3]; /* 1 -> 2 -> 5 */
-	struct route bad = c->routes[0];         /* 0 -> 2 */
+	const struct route route = c->now.routes[3]; /* 1 -> 2 -> 5 */
+	struct route bad = c->now.routes[0];         /* 0 -> 2 */
 	const struct msg_tensor good = { .kind = TENSOR_ACTIVATION, .from = 1, .iteration = 1,
 					 .index = 1, .n_routes = 1, .routes = &route };
 	struct msg_tensor t;
@@ -94,7 +94,7 @@ static void check_nonsense(bool bf16)
 	post_peer_id to;
 	struct post *p;
 
-	c->bf16 = bf16;
+	c->options.bf16 = bf16;
 	cluster_gather(c);
 	cluster_route_six(c);
 	cluster_turns(c, 150);
@@ -132,13 +132,13 @@ static void check_nonsense(bool bf16)
 	cluster_unmake(c);
 }
 
-static void test_nonsense_is_refused(void **state)
+static void test_invalid_messages_are_refused(void **state)
 {
 	(void)state;
 	check_nonsense(false);
 }
 
-static void test_nonsense_is_refused_in_bf16(void **state)
+static void test_invalid_messages_are_refused_in_bf16(void **state)
 {
 	(void)state;
 	check_nonsense(true);
@@ -146,7 +146,7 @@ static void test_nonsense_is_refused_in_bf16(void **state)
 
 /* A peer's invalid address is reported as a stuck link. Repeated error reports could shut out the
  * agent that only tries to send. */
-static void test_an_address_that_is_none(void **state)
+static void test_an_invalid_address(void **state)
 {
 	struct cluster *c = cluster_of_six();
 	struct msg_peer peer = { .node = 2, .address = "nonsense" };
@@ -251,7 +251,7 @@ static void test_one_report_an_iteration(void **state)
 
 /* Inputs of evaluations that the controller has not ordered are kept up to the peer's share, and
  * none is computed. */
-static void test_evaluations_that_nobody_has_ordered(void **state)
+static void test_evaluations_without_an_order(void **state)
 {
 	struct route route = { .attempt = 1, .n_hops = 2, .nodes = { 1, 2 },
 			       .stages = { cluster_six[1], cluster_six[2] } };
@@ -280,7 +280,7 @@ static void test_evaluations_that_nobody_has_ordered(void **state)
 
 /* Tensors more than one iteration ahead of the next are refused. Other early tensors of a peer are
  * kept up to its share, which leaves room for the other peers. */
-static void test_shares_of_what_is_early(void **state)
+static void test_shares_of_early_tensors(void **state)
 {
 	struct msg_tensor part = {
 		.kind = TENSOR_PART, .from = 1, .stage = cluster_six[2], .attempt = 9
@@ -322,12 +322,12 @@ static void test_shares_of_what_is_early(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_nonsense_is_refused),
-		cmocka_unit_test(test_nonsense_is_refused_in_bf16),
-		cmocka_unit_test(test_an_address_that_is_none),
+		cmocka_unit_test(test_invalid_messages_are_refused),
+		cmocka_unit_test(test_invalid_messages_are_refused_in_bf16),
+		cmocka_unit_test(test_an_invalid_address),
 		cmocka_unit_test(test_one_report_an_iteration),
-		cmocka_unit_test(test_evaluations_that_nobody_has_ordered),
-		cmocka_unit_test(test_shares_of_what_is_early),
+		cmocka_unit_test(test_evaluations_without_an_order),
+		cmocka_unit_test(test_shares_of_early_tensors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

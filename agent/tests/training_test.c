@@ -16,14 +16,14 @@ static void check_training(bool bf16)
 {
 	struct cluster *c = cluster_make(6, cluster_six);
 
-	c->bf16 = bf16;
+	c->options.bf16 = bf16;
 	cluster_gather(c);
 	cluster_route_six(c);
 	for (int i = 0; i < 3; i++)
 		cluster_iterate(c);
 	cluster_evaluate(c, 4);
 	for (uint32_t k = 0; k < 4; k++)
-		assert_true(c->evaluated[k] == cluster_twin_evaluation(c, k));
+		assert_true(c->now.evaluated[k] == cluster_twin_evaluation(c, k));
 	cluster_iterate(c);
 	assert_int_equal(cluster_troubles(c), 0);
 	cluster_unmake(c);

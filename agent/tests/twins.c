@@ -32,7 +32,7 @@ static float *activation(const struct cluster *c)
 /* Rounds an output as a transfer to another stage would, if the run uses bf16. */
 static void go_to(const struct cluster *c, uint8_t from, uint8_t to, float *output)
 {
-	if (c->bf16 && from != to)
+	if (c->options.bf16 && from != to)
 		bf16_round(output, stage_activation(c->twins[0]));
 }
 
@@ -48,11 +48,11 @@ static struct stage *twin_of(const struct cluster *c, uint8_t stage)
 /* Computes the inputs, gradients and loss of microbatch m, without counting. */
 static void walk(const struct cluster *c, uint32_t m, struct way *w)
 {
-	const struct route *r = &c->routes[m];
+	const struct route *r = &c->now.routes[m];
 	uint32_t n = r->n_hops;
 
 	corpus_batch(c->corpus, r->shard, c->n_shards,
-		     (c->iteration - 1) * c->per_shard + r->wave, CLUSTER_BATCH, w->tokens,
+		     (c->now.iteration - 1) * c->now.per_shard + r->wave, CLUSTER_BATCH, w->tokens,
 		     w->targets);
 	for (uint32_t i = 0; i < n; i++) {
 		w->in[i + 1] = activation(c);
@@ -75,7 +75,7 @@ static void walk(const struct cluster *c, uint32_t m, struct way *w)
 
 static void count_one(struct cluster *c, const struct msg_task_event *e, const struct way *w)
 {
-	const struct route *r = &c->routes[e->microbatch];
+	const struct route *r = &c->now.routes[e->microbatch];
 	struct stage *s = c->twins[e->node];
 	uint8_t stage = c->nodes[e->node].stage;
 	float *scratch = activation(c), loss;
@@ -99,11 +99,11 @@ static void count_one(struct cluster *c, const struct msg_task_event *e, const s
 /* Checks that each microbatch is counted once in every stage of its path, and its loss once. */
 static void check_exactly_once(const struct cluster *c)
 {
-	for (uint32_t m = 0; m < c->n_batches; m++) {
+	for (uint32_t m = 0; m < c->now.n_batches; m++) {
 		uint32_t losses = 0, backs[CLUSTER_NODES] = { 0 };
 
-		for (uint32_t i = 0; i < c->n_events; i++) {
-			const struct msg_task_event *e = &c->events[i];
+		for (uint32_t i = 0; i < c->now.n_events; i++) {
+			const struct msg_task_event *e = &c->now.events[i];
 
 			if (!e->counted || e->microbatch != m || !c->nodes[e->node].ready)
 				continue;
@@ -114,8 +114,8 @@ static void check_exactly_once(const struct cluster *c)
 		for (uint8_t s = 0; s < c->n_stages; s++) {
 			uint32_t want = 0;
 
-			for (uint32_t i = 0; i < c->routes[m].n_hops; i++)
-				want += c->routes[m].stages[i] == s;
+			for (uint32_t i = 0; i < c->now.routes[m].n_hops; i++)
+				want += c->now.routes[m].stages[i] == s;
 			assert_int_equal(backs[s], want);
 		}
 	}
@@ -146,7 +146,8 @@ static void step_stage(struct cluster *c, uint8_t stage)
 		/* Twins of dead nodes also step, because a node that joins later has their
 		 * weights. */
 		assert_int_equal(stage_step(c->twins[i], sum, cluster_scale(c), &cluster_recipe,
-					    c->iteration), 0);
+					    c->now.iteration),
+				 0);
 		stage_zero_gradient(c->twins[i]);
 	}
 	free(sum);
@@ -154,20 +155,20 @@ static void step_stage(struct cluster *c, uint8_t stage)
 
 void cluster_check_twins(struct cluster *c)
 {
-	struct way *ways = calloc(c->n_batches, sizeof(ways[0]));
+	struct way *ways = calloc(c->now.n_batches, sizeof(ways[0]));
 
 	assert_non_null(ways);
 	check_exactly_once(c);
-	for (uint32_t m = 0; m < c->n_batches; m++) {
+	for (uint32_t m = 0; m < c->now.n_batches; m++) {
 		walk(c, m, &ways[m]);
-		assert_true(ways[m].loss == c->loss[m]);
+		assert_true(ways[m].loss == c->now.loss[m]);
 	}
-	for (uint32_t i = 0; i < c->n_events; i++)
-		if (c->events[i].counted && c->nodes[c->events[i].node].ready)
-			count_one(c, &c->events[i], &ways[c->events[i].microbatch]);
+	for (uint32_t i = 0; i < c->now.n_events; i++)
+		if (c->now.events[i].counted && c->nodes[c->now.events[i].node].ready)
+			count_one(c, &c->now.events[i], &ways[c->now.events[i].microbatch]);
 	for (uint8_t s = 0; s < c->n_stages; s++)
 		step_stage(c, s);
-	for (uint32_t m = 0; m < c->n_batches; m++)
+	for (uint32_t m = 0; m < c->now.n_batches; m++)
 		for (int i = 0; i <= CLUSTER_NODES; i++) {
 			free(ways[m].in[i]);
 			free(ways[m].grad[i]);

@@ -81,7 +81,7 @@ static void noise_is_not_reported_early(void **state)
 	assert_int_equal(a->modules.link_times.due_us, 2 * SECOND);
 }
 
-static void where_nothing_is_emulated_nothing_is_expected(void **state)
+static void without_emulation_nothing_is_expected(void **state)
 {
 	struct agent *a = *state;
 
@@ -92,7 +92,7 @@ static void where_nothing_is_emulated_nothing_is_expected(void **state)
 }
 
 /* A send over a cut link is retried until 1 s. The wait does not count as transfer time. */
-static void waiting_for_a_cut_wire_is_no_way(void **state)
+static void waiting_for_a_cut_link_is_no_transfer_time(void **state)
 {
 	struct agent *a = *state;
 	struct msg_fault cut = { .fault = 1, .kind = FAULT_PARTITION, .peer = 1 };
@@ -145,7 +145,7 @@ static struct parcel sent_to_one(struct agent *a, bool evaluate, uint16_t to)
 
 /* An injected loss delays a tensor by the time of up to fifty retransmissions. Tensors to other
  * nodes are not affected, nor are evaluations, which the emulated network does not delay. */
-static void a_loss_costs_what_it_takes_to_send_again(void **state)
+static void a_loss_costs_its_retransmissions(void **state)
 {
 	enum { AGAIN = SECOND / 5, TIMES = 64 };
 	const struct msg_fault loss = {
@@ -179,7 +179,7 @@ static void a_loss_costs_what_it_takes_to_send_again(void **state)
 
 /* A new process has sent only a few bytes, which must not replace the bandwidth that the controller
  * knows from the previous process. */
-static void few_bytes_tell_no_bandwidth(void **state)
+static void few_bytes_show_no_bandwidth(void **state)
 {
 	struct agent *a = *state;
 	struct peer *p = &a->peers[1];
@@ -203,11 +203,11 @@ int main(void)
 		TEST(two_double_delays_are_reported_early),
 		TEST(two_half_delays_are_reported_early),
 		TEST(noise_is_not_reported_early),
-		TEST(where_nothing_is_emulated_nothing_is_expected),
-		TEST(waiting_for_a_cut_wire_is_no_way),
+		TEST(without_emulation_nothing_is_expected),
+		TEST(waiting_for_a_cut_link_is_no_transfer_time),
 		TEST(waiting_for_an_unknown_node_is_reported),
-		TEST(a_loss_costs_what_it_takes_to_send_again),
-		TEST(few_bytes_tell_no_bandwidth),
+		TEST(a_loss_costs_its_retransmissions),
+		TEST(few_bytes_show_no_bandwidth),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

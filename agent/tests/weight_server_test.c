@@ -54,7 +54,7 @@ static size_t after_asking(struct agent *a, uint16_t from, uint32_t piece)
 	return delay_queue_count(a->modules.delay_queue);
 }
 
-static void a_piece_is_on_its_way_once(void **state)
+static void a_piece_is_sent_once_at_a_time(void **state)
 {
 	struct agent *a = made();
 	struct parcel p;
@@ -73,7 +73,7 @@ static void a_piece_is_on_its_way_once(void **state)
 
 /* The snapshot is kept between requests, so a slow node need not wait for a new snapshot each
  * time. */
-static void what_is_served_stays_while_somebody_asks(void **state)
+static void a_snapshot_stays_while_it_is_requested(void **state)
 {
 	struct agent *a = made();
 	struct msg_fetch m = { .from = TO, .stage = STAGE };
@@ -94,8 +94,8 @@ static void what_is_served_stays_while_somebody_asks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_piece_is_on_its_way_once),
-		cmocka_unit_test(what_is_served_stays_while_somebody_asks),
+		cmocka_unit_test(a_piece_is_sent_once_at_a_time),
+		cmocka_unit_test(a_snapshot_stays_while_it_is_requested),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

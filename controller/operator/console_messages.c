@@ -277,7 +277,7 @@ int compare_request(const struct msg_command *m, int n_stages, uint32_t n_nodes,
 	}
 	q->kind = PLANNER_COMPARE;
 	q->algorithm = a;
-	q->stand_in = STAND_IN_ANY;
+	q->substitute = SUBSTITUTE_ANY;
 	q->path_length = a == PLAN_DTFM ? n_stages : n_stages - (int)m->value;
 	q->from = a == PLAN_BEST ? q->from : NULL;
 	q->budget_s = 1;

@@ -54,7 +54,7 @@ struct contingency {
 	struct foreseen of[CASES + KEPT]; /* one for each case, then plans that were in force */
 	uint32_t n_kept;
 	uint64_t kept_epoch;   /* newest plan kept */
-	bool told[MOST_NODES]; /* the operator was warned that this node slows the run */
+	bool warned[MOST_NODES]; /* the operator was warned that this node slows the run */
 };
 
 static uint64_t bit_of(uint32_t node)
@@ -204,7 +204,7 @@ double contingency_lost_s(const struct planning *planning, const struct member *
 	return f->answer->plan ? f->answer->plan->predicted.iteration_s : -1;
 }
 
-static void tell_who_holds_up(struct planning *planning, uint32_t node)
+static void warn_of_slow_node(struct planning *planning, uint32_t node)
 {
 	const struct member *m = &planning->members->list[node];
 	double now_s = planning->run->plan ? planning->run->plan->plan->predicted.iteration_s : 0,
@@ -212,11 +212,11 @@ static void tell_who_holds_up(struct planning *planning, uint32_t node)
 	bool does = planning->contingency->of[node].epoch == planning->run->epoch && lost_s > 0 &&
 		    lost_s < worth * now_s;
 
-	if (does && !planning->contingency->told[node])
+	if (does && !planning->contingency->warned[node])
 		note(planning->run, NOTE_WARNING, m->id, 0,
-		     "n%02u holds all up: without it an iteration would take %.3g s, not %.3g",
+		     "n%02u slows the run: without it an iteration would take %.3g s, not %.3g",
 		     m->id, lost_s, now_s);
-	planning->contingency->told[node] = does;
+	planning->contingency->warned[node] = does;
 	planning->members->list[node].shown.is_stale = true;
 }
 
@@ -239,7 +239,7 @@ static void take_answers(struct planning *planning)
 		f->made_us = planning->run->now_us;
 		a->request = 0;
 		if (a->last < planning->members->n)
-			tell_who_holds_up(planning, a->last);
+			warn_of_slow_node(planning, a->last);
 	}
 }
 

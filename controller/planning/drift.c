@@ -37,7 +37,7 @@ static const double way_share = 0.15, /* of a transfer time near the average */
 	fading_share = 0.05;          /* of the probed time, on a link without transfers */
 static const double pace_part = 0.25; /* smallest weight of a machine's measured pace */
 static const double pace_step = 0.05; /* smaller changes of a machine's pace are ignored */
-static const double told_again = 1.05; /* smaller changes of a plan's time are not reported */
+static const double reported_ratio = 1.05; /* smaller changes of a plan's time are not reported */
 enum {
 	STRIKES = 2,      /* measurements in a row that must differ from the plan */
 	TASKS = 3,        /* fewest tasks by which a node is judged after an iteration */
@@ -171,13 +171,13 @@ static void take_way(struct link_seen *seen, double way_s, double latency_s)
 
 /* Moves the link's average towards the probed time when no activation has travelled. If the latency
  * has changed, the average is dropped. */
-static void fade_way(struct link_seen *seen, double told_s, double latency_s)
+static void fade_way(struct link_seen *seen, double probed_s, double latency_s)
 {
 	if (is_different(latency_s, seen->way_latency_s) &&
 	    fabs(latency_s - seen->way_latency_s) > least_s)
 		seen->way_s = 0;
 	else
-		seen->way_s += (told_s - seen->way_s) * fading_share;
+		seen->way_s += (probed_s - seen->way_s) * fading_share;
 }
 
 /* Returns the transfer time of an activation on a measured link: the average of those that
@@ -186,14 +186,14 @@ static void fade_way(struct link_seen *seen, double told_s, double latency_s)
 static double measured_way_s(const struct members *members, const struct msg_link *l)
 {
 	struct link_seen *seen = link_table_at(members->links, l->from, l->to);
-	double told_s = link_table_transfer_s(members->links, l->from, l->to,
-					      members->links->activation_bytes),
+	double probed_s = link_table_transfer_s(members->links, l->from, l->to,
+						members->links->activation_bytes),
 	       bytes_s;
 
 	if (!(l->measured_delay_s > 0)) {
 		if (seen->way_s > 0)
-			fade_way(seen, told_s, (double)l->latency_s);
-		return seen->way_s > 0 ? seen->way_s : told_s;
+			fade_way(seen, probed_s, (double)l->latency_s);
+		return seen->way_s > 0 ? seen->way_s : probed_s;
 	}
 	take_way(seen, (double)l->measured_delay_s, (double)l->latency_s);
 	bytes_s = seen->way_s - (double)l->latency_s;
@@ -569,7 +569,7 @@ void drift_turn(struct planning *planning)
 		replan(planning, "the links have changed");
 		return;
 	}
-	if (ratio > told_again || ratio < 1 / told_again)
+	if (ratio > reported_ratio || ratio < 1 / reported_ratio)
 		note(planning->run, NOTE_PREDICTION, -1, 0,
 		     "the plan in force: %.3g s expected, now %.3g s", was, was * ratio);
 	/* A large change is worth a new plan at once, smaller ones every BETTER_EVERY_US. */

@@ -104,7 +104,7 @@ static void judge_plan(const struct job *j, struct planned *a)
 }
 
 /* Clears an answer before the next search. */
-static void begin_anew(struct planned *a)
+static void clear_answer(struct planned *a)
 {
 	plan_free(a->plan);
 	simulation_free(a->trace);
@@ -119,7 +119,7 @@ static void search_plan(const struct job *j, struct plan_request *q, enum plan_a
 	struct error err = { "" };
 	struct planned *a = j->answer;
 
-	begin_anew(a);
+	clear_answer(a);
 	q->algorithm = algorithm;
 	if (plan_search(j->cluster, q, &a->plan, &err) != 0) {
 		a->plan = NULL;
@@ -174,18 +174,18 @@ static void search_baseline(const struct planner *p, const struct job *j, struct
 		snprintf(a->instead, sizeof(a->instead),
 			 "%s used up its %.3g s (--budget): the best it had by then", name,
 			 q->budget_s);
-	if (has_own_paths(a) || j->request.stand_in == STAND_IN_ANY || atomic_load(&p->cancel))
+	if (has_own_paths(a) || j->request.substitute == SUBSTITUTE_ANY || atomic_load(&p->cancel))
 		return;
 	say_why(a, q, why);
 	if (takes_time(wanted))
 		search_plan(j, q, now = PLAN_DTFM_SKIP);
-	if (!has_own_paths(a) && j->request.stand_in == STAND_IN_BEST)
+	if (!has_own_paths(a) && j->request.substitute == SUBSTITUTE_BEST)
 		search_plan(j, q, now = PLAN_BEST);
 	if (now == wanted || (now != PLAN_BEST && !has_own_paths(a))) {
-		begin_anew(a);
+		clear_answer(a);
 		snprintf(a->infeasible, sizeof(a->infeasible), "%s %s", name, why);
 	} else if (a->plan) {
-		snprintf(a->instead, sizeof(a->instead), "%s %s: %s's stand in", name, why,
+		snprintf(a->instead, sizeof(a->instead), "%s %s: the plan of %s is used", name, why,
 			 plan_algorithm_name(now));
 	}
 }
@@ -257,7 +257,7 @@ static void *serve_requests(void *arg)
 		pthread_mutex_lock(&p->lock);
 		p->running = NULL;
 		if (goes_again(p, j)) {
-			begin_anew(j->answer);
+			clear_answer(j->answer);
 			append_answer(&p->waiting, j);
 			continue;
 		}

@@ -24,10 +24,10 @@ struct planner; /* opaque */
 enum planner_kind { PLANNER_RUN, PLANNER_PREVIEW, PLANNER_COMPARE, PLANNER_BASELINE };
 
 /* Substitutes that a request allows if a baseline finds no paths of its own within its budget */
-enum stand_in {
-	STAND_IN_ANY,    /* arbitrary legal paths under the baseline's name */
-	STAND_IN_RANDOM, /* random paths (dtfm-skip) for the conflict-based searches */
-	STAND_IN_BEST    /* as STAND_IN_RANDOM, and PLAN_BEST if there is still no plan */
+enum substitute {
+	SUBSTITUTE_ANY,    /* arbitrary legal paths under the baseline's name */
+	SUBSTITUTE_RANDOM, /* random paths (dtfm-skip) for the conflict-based searches */
+	SUBSTITUTE_BEST    /* as SUBSTITUTE_RANDOM, and PLAN_BEST if there is still no plan */
 };
 
 /* The answer to a request: a plan that passed the checker, with its trace */
@@ -49,7 +49,7 @@ struct planner_request {
 	enum planner_kind kind;
 	int path_length;
 	enum plan_algorithm algorithm;
-	enum stand_in stand_in;
+	enum substitute substitute;
 	bool free_assignment, overlap_sync;
 	const bool *excluded;      /* (n_nodes); copied; NULL: none is excluded */
 	const struct plan *from;   /* start of the search; copied; may be NULL */

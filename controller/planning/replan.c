@@ -40,7 +40,7 @@ void replan_first(struct planning *planning)
 	struct planner_request q = { .kind = PLANNER_RUN,
 				     .path_length = (int)planning->run->wanted.path_length,
 				     .algorithm = planning->run->options.planning.algorithm,
-				     .stand_in = STAND_IN_RANDOM,
+				     .substitute = SUBSTITUTE_RANDOM,
 				     .free_assignment =
 					     !planning->run->options.cluster.assignment_given,
 				     .overlap_sync = planning->run->options.planning.overlap_sync,

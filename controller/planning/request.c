@@ -111,7 +111,7 @@ void replan_request(const struct members *members, struct planner_request *q, bo
 	*q = (struct planner_request){ .kind = PLANNER_RUN,
 				       .path_length = (int)members->run->wanted.path_length,
 				       .algorithm = members->run->options.planning.algorithm,
-				       .stand_in = STAND_IN_BEST,
+				       .substitute = SUBSTITUTE_BEST,
 				       .excluded = excluded,
 				       .overlap_sync = members->run->options.planning.overlap_sync,
 				       .threads = 1,

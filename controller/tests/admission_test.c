@@ -51,7 +51,7 @@ static void watchers_watch_and_operators_need_the_lease(void **state)
 	visitor_free(&operator);
 }
 
-static void an_agent_that_floods_is_shut_out(void **state)
+static void an_agent_that_floods_is_barred(void **state)
 {
 	struct door *d = *state;
 	struct visitor agent, operator;
@@ -82,7 +82,7 @@ static void an_agent_that_floods_is_shut_out(void **state)
 	visitor_free(&operator);
 }
 
-static void a_watcher_that_floods_is_shut_out(void **state)
+static void a_watcher_that_floods_is_barred(void **state)
 {
 	struct door *d = *state;
 	struct visitor watcher, operator;
@@ -105,7 +105,7 @@ static void a_watcher_that_floods_is_shut_out(void **state)
 	visitor_free(&operator);
 }
 
-static void a_stranger_is_told_of_in_the_journal(void **state)
+static void the_journal_reports_a_refused_key(void **state)
 {
 	struct door *d = *state;
 	struct visitor stranger, operator;
@@ -121,7 +121,7 @@ static void a_stranger_is_told_of_in_the_journal(void **state)
 	visitor_free(&operator);
 }
 
-static void an_expelled_console_is_cut(void **state)
+static void an_expelled_console_is_disconnected(void **state)
 {
 	struct door *d = *state;
 	struct visitor operator;
@@ -153,10 +153,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(watchers_watch_and_operators_need_the_lease),
-		TEST(an_agent_that_floods_is_shut_out),
-		TEST(a_watcher_that_floods_is_shut_out),
-		TEST(a_stranger_is_told_of_in_the_journal),
-		TEST(an_expelled_console_is_cut),
+		TEST(an_agent_that_floods_is_barred),
+		TEST(a_watcher_that_floods_is_barred),
+		TEST(the_journal_reports_a_refused_key),
+		TEST(an_expelled_console_is_disconnected),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

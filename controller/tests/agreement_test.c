@@ -86,7 +86,7 @@ static struct stored stored(struct controller *c, uint64_t iteration)
 
 /* ---- after a commit ---- */
 
-static void who_differs_from_most_is_set_apart(void **state)
+static void a_replica_that_differs_from_the_majority_is_dropped(void **state)
 {
 	struct controller *c = committed(state);
 	struct stored s;
@@ -105,7 +105,7 @@ static void who_differs_from_most_is_set_apart(void **state)
 	assert_int_equal(s.hash[3], 0);
 }
 
-static void as_soon_as_nobody_can_outvote_the_others(void **state)
+static void hashes_are_compared_once_the_majority_is_certain(void **state)
 {
 	struct controller *c = committed(state);
 
@@ -115,7 +115,7 @@ static void as_soon_as_nobody_can_outvote_the_others(void **state)
 	assert_true(is_apart(c, 3));
 }
 
-static void the_second_time_it_is_left_out(void **state)
+static void a_node_that_differs_twice_is_excluded(void **state)
 {
 	struct controller *c = committed(state);
 
@@ -129,7 +129,7 @@ static void the_second_time_it_is_left_out(void **state)
 
 /* The controller cannot tell which hash is right. Dropping one node still makes the stage
  * consistent. */
-static void of_two_one_stays(void **state)
+static void one_of_two_differing_replicas_stays(void **state)
 {
 	struct controller *c = committed(state);
 
@@ -139,7 +139,7 @@ static void of_two_one_stays(void **state)
 	assert_int_equal(is_apart(c, 3) + is_apart(c, 4), 1);
 }
 
-static void who_keeps_a_copy_has_a_word_in_it(void **state)
+static void a_standby_copy_counts_in_the_majority(void **state)
 {
 	struct controller *c = committed(state);
 	struct member *keeper = &c->members.list[0];
@@ -156,7 +156,7 @@ static void who_keeps_a_copy_has_a_word_in_it(void **state)
 }
 
 /* The copy and its stage may report in either order. */
-static void a_copy_that_differs_is_no_copy(void **state)
+static void a_copy_that_differs_is_dropped(void **state)
 {
 	struct controller *c = committed(state);
 	struct member *keeper = &c->members.list[0];
@@ -180,7 +180,7 @@ static void a_copy_that_differs_is_no_copy(void **state)
 }
 
 /* After a controller restart, before the stages are assigned. */
-static void what_was_told_of_a_copy_before_is_compared(void **state)
+static void a_copy_reported_to_a_new_controller_is_compared(void **state)
 {
 	struct controller *c = committed(state);
 	struct member *keeper = &c->members.list[0];
@@ -205,7 +205,7 @@ static void what_was_told_of_a_copy_before_is_compared(void **state)
 }
 
 /* The stage has no replica left, so the report of its last copy counts. */
-static void what_comes_from_the_last_copy_is_compared(void **state)
+static void the_last_copy_of_a_stage_is_compared(void **state)
 {
 	struct controller *c = committed(state);
 	struct member *keeper = &c->members.list[0], *m = &c->members.list[1];
@@ -227,7 +227,7 @@ static void what_comes_from_the_last_copy_is_compared(void **state)
 	assert_true(m->copy.is_whole);
 }
 
-static void alike_ones_stay(void **state)
+static void equal_replicas_stay(void **state)
 {
 	struct controller *c = committed(state);
 
@@ -239,7 +239,7 @@ static void alike_ones_stay(void **state)
 	assert_int_equal(stored(c, COMMITTED).n, NODES);
 }
 
-static void whose_weights_change_says_so_itself(void **state)
+static void new_weights_count_once_the_node_reports_them(void **state)
 {
 	struct controller *c = committed(state);
 	struct msg_heartbeat h = { .beat = 1, .stage = 1, .committed = COMMITTED, .hash = RIGHT };
@@ -257,7 +257,7 @@ static void whose_weights_change_says_so_itself(void **state)
 
 /* The node sent this heartbeat before it reported its new weights. The heartbeat arrives after
  * that report. */
-static void a_beat_that_comes_late_is_of_other_weights(void **state)
+static void a_late_heartbeat_describes_other_weights(void **state)
 {
 	struct controller *c = committed(state);
 	struct msg_heartbeat h = { .beat = 1, .stage = 1, .committed = COMMITTED, .hash = WRONG };
@@ -292,11 +292,11 @@ static void is_ready(struct controller *c, int node, uint64_t hash, uint64_t cor
 	members_ready(&c->members, m, &r);
 }
 
-static void who_loads_other_weights_does_not_join(void **state)
+static void a_joiner_with_other_weights_is_refused(void **state)
 {
 	struct controller *c = committed(state);
 	struct member *m = &c->members.list[3];
-	const struct store_hash told = { COMMITTED, WRONG, 3, 1 };
+	const struct store_hash recorded = { COMMITTED, WRONG, 3, 1 };
 
 	tells(c, 4, RIGHT);
 	m->is_replica = false;
@@ -305,7 +305,7 @@ static void who_loads_other_weights_does_not_join(void **state)
 	m->copy.is_whole = true;
 	m->copy.iterations = COMMITTED;
 	/* hash of the copy */
-	assert_int_equal(store_hashes(c->run.history.store, &told, 1, NULL), 0);
+	assert_int_equal(store_hashes(c->run.history.store, &recorded, 1, NULL), 0);
 	is_ready(c, 3, WRONG, 0);
 	assert_int_equal(stored(c, COMMITTED).hash[3], 0);
 	assert_int_equal(stored(c, COMMITTED).hash[4], RIGHT);
@@ -329,7 +329,7 @@ static void all_come(struct controller *c)
 
 /* The controller that died gave a joiner weights that lack the last commit. The joiner's copy
  * has that commit. */
-static void word_of_a_copy_is_not_of_its_weights(void **state)
+static void a_report_of_a_copy_does_not_describe_the_weights(void **state)
 {
 	struct controller *c = committed(state);
 	struct member *m = &c->members.list[4];
@@ -350,7 +350,7 @@ static void word_of_a_copy_is_not_of_its_weights(void **state)
 }
 
 /* The first report of a corpus is not right merely by being first. */
-static void the_corpus_is_what_most_read(void **state)
+static void the_majority_decides_the_corpus(void **state)
 {
 	struct controller *c = *state;
 
@@ -370,7 +370,7 @@ static void the_corpus_is_what_most_read(void **state)
 	assert_true(c->members.list[1].is_marked);
 }
 
-static void who_builds_other_weights_takes_no_part(void **state)
+static void a_node_that_builds_other_weights_is_excluded(void **state)
 {
 	struct controller *c = *state;
 
@@ -399,14 +399,15 @@ static void comes_back(struct controller *c, int node, uint64_t hash)
 }
 
 /* One against one, but the right hash was recorded at the commit. */
-static void after_a_takeover_the_store_counts(void **state)
+static void a_new_controller_compares_with_the_store(void **state)
 {
 	struct controller *c = committed(state);
-	const struct store_hash told[] = { { COMMITTED, RIGHT, 4, 1 }, { COMMITTED, RIGHT, 5, 1 } };
+	const struct store_hash recorded[] = { { COMMITTED, RIGHT, 4, 1 },
+					       { COMMITTED, RIGHT, 5, 1 } };
 
 	all_come(c);
 	c->run.resumed = true;
-	assert_int_equal(store_hashes(c->run.history.store, told, 2, NULL), 0);
+	assert_int_equal(store_hashes(c->run.history.store, recorded, 2, NULL), 0);
 	for (int i = 0; i < DATA; i++)
 		comes_back(c, i, RIGHT);
 	comes_back(c, 3, WRONG);
@@ -417,7 +418,7 @@ static void after_a_takeover_the_store_counts(void **state)
 	assert_true(c->members.list[3].weights.differ);
 }
 
-static void without_it_most_of_those_who_come_do(void **state)
+static void without_a_recorded_hash_the_majority_counts(void **state)
 {
 	struct controller *c = committed(state);
 
@@ -432,14 +433,15 @@ static void without_it_most_of_those_who_come_do(void **state)
 }
 
 /* A node that is alone in its stage defines the weights, whatever the store has recorded. */
-static void who_comes_alone_is_taken(void **state)
+static void a_node_alone_in_its_stage_is_accepted(void **state)
 {
 	struct controller *c = committed(state);
-	const struct store_hash told[] = { { COMMITTED, RIGHT, 4, 1 }, { COMMITTED, RIGHT, 5, 1 } };
+	const struct store_hash recorded[] = { { COMMITTED, RIGHT, 4, 1 },
+					       { COMMITTED, RIGHT, 5, 1 } };
 
 	all_come(c);
 	c->run.resumed = true;
-	assert_int_equal(store_hashes(c->run.history.store, told, 2, NULL), 0);
+	assert_int_equal(store_hashes(c->run.history.store, recorded, 2, NULL), 0);
 	comes_back(c, 3, WRONG);
 	agreement_before_start(&c->members);
 	assert_true(c->members.list[3].assigned.is_ready);
@@ -447,7 +449,7 @@ static void who_comes_alone_is_taken(void **state)
 
 /* ---- unsolicited reports ---- */
 
-static void what_was_not_told_is_not_recorded(void **state)
+static void a_hash_that_was_not_reported_is_not_recorded(void **state)
 {
 	struct controller *c = committed(state);
 
@@ -468,7 +470,7 @@ static void what_was_not_told_is_not_recorded(void **state)
 	assert_int_equal(stored(c, COMMITTED).n, 1);
 }
 
-static void a_keeper_tells_of_its_copy(void **state)
+static void the_holder_reports_its_copy(void **state)
 {
 	struct controller *c = committed(state);
 	struct member *m = &c->members.list[0];
@@ -483,7 +485,7 @@ static void a_keeper_tells_of_its_copy(void **state)
 
 /* The copy had other weights and is fetched again. The report about the old copy is still
  * travelling. */
-static void but_not_of_the_one_before(void **state)
+static void a_report_of_the_previous_copy_is_ignored(void **state)
 {
 	struct controller *c = committed(state);
 	struct member *m = &c->members.list[0];
@@ -531,7 +533,7 @@ static void saves(struct controller *c, int node, uint8_t stage, uint64_t iterat
 }
 
 /* The controller dies between the writes of the manifest and of the record. */
-static void a_manifest_is_there_before_the_record_says_so(void **state)
+static void the_manifest_is_written_before_the_record(void **state)
 {
 	struct controller *c = committed(state);
 	struct store *other = NULL;
@@ -558,7 +560,7 @@ static void a_manifest_is_there_before_the_record_says_so(void **state)
 	store_close(other);
 }
 
-static void only_who_was_told_has_saved(void **state)
+static void only_a_node_with_the_order_can_save(void **state)
 {
 	struct controller *c = committed(state);
 
@@ -581,29 +583,29 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, under_way_begin, under_way_end)
-		TEST(who_differs_from_most_is_set_apart),
-		TEST(as_soon_as_nobody_can_outvote_the_others),
-		TEST(the_second_time_it_is_left_out),
-		TEST(of_two_one_stays),
-		TEST(who_keeps_a_copy_has_a_word_in_it),
-		TEST(a_copy_that_differs_is_no_copy),
-		TEST(what_was_told_of_a_copy_before_is_compared),
-		TEST(what_comes_from_the_last_copy_is_compared),
-		TEST(alike_ones_stay),
-		TEST(whose_weights_change_says_so_itself),
-		TEST(a_beat_that_comes_late_is_of_other_weights),
-		TEST(who_loads_other_weights_does_not_join),
-		TEST(word_of_a_copy_is_not_of_its_weights),
-		TEST(the_corpus_is_what_most_read),
-		TEST(who_builds_other_weights_takes_no_part),
-		TEST(after_a_takeover_the_store_counts),
-		TEST(without_it_most_of_those_who_come_do),
-		TEST(who_comes_alone_is_taken),
-		TEST(what_was_not_told_is_not_recorded),
-		TEST(a_keeper_tells_of_its_copy),
-		TEST(but_not_of_the_one_before),
-		TEST(a_manifest_is_there_before_the_record_says_so),
-		TEST(only_who_was_told_has_saved),
+		TEST(a_replica_that_differs_from_the_majority_is_dropped),
+		TEST(hashes_are_compared_once_the_majority_is_certain),
+		TEST(a_node_that_differs_twice_is_excluded),
+		TEST(one_of_two_differing_replicas_stays),
+		TEST(a_standby_copy_counts_in_the_majority),
+		TEST(a_copy_that_differs_is_dropped),
+		TEST(a_copy_reported_to_a_new_controller_is_compared),
+		TEST(the_last_copy_of_a_stage_is_compared),
+		TEST(equal_replicas_stay),
+		TEST(new_weights_count_once_the_node_reports_them),
+		TEST(a_late_heartbeat_describes_other_weights),
+		TEST(a_joiner_with_other_weights_is_refused),
+		TEST(a_report_of_a_copy_does_not_describe_the_weights),
+		TEST(the_majority_decides_the_corpus),
+		TEST(a_node_that_builds_other_weights_is_excluded),
+		TEST(a_new_controller_compares_with_the_store),
+		TEST(without_a_recorded_hash_the_majority_counts),
+		TEST(a_node_alone_in_its_stage_is_accepted),
+		TEST(a_hash_that_was_not_reported_is_not_recorded),
+		TEST(the_holder_reports_its_copy),
+		TEST(a_report_of_the_previous_copy_is_ignored),
+		TEST(the_manifest_is_written_before_the_record),
+		TEST(only_a_node_with_the_order_can_save),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

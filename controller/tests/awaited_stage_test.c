@@ -15,7 +15,7 @@
 #include "controller/weights/recover.h"
 
 /* Tasks that ended while the stage was awaited were reported once, and are not reported again. */
-static void what_ended_meanwhile_is_summed(void **state)
+static void tasks_that_ended_while_a_stage_was_awaited_are_summed(void **state)
 {
 	struct controller *c = *state;
 	uint16_t last = 3;
@@ -48,7 +48,7 @@ static void what_ended_meanwhile_is_summed(void **state)
 
 /* Each stage waits for its last replica. One of these sent a report while it counted as dead,
  * and that report is lost. */
-static void what_was_told_to_nobody_begins_anew(void **state)
+static void a_lost_report_restarts_the_iteration(void **state)
 {
 	struct controller *c = *state;
 
@@ -76,7 +76,7 @@ static void what_was_told_to_nobody_begins_anew(void **state)
 }
 
 /* The node counted as dead when the controller sent new routes to all other nodes. */
-static void who_is_back_hears_of_other_ways(void **state)
+static void a_returning_node_receives_the_new_routes(void **state)
 {
 	struct controller *c = *state;
 
@@ -98,7 +98,7 @@ static void who_is_back_hears_of_other_ways(void **state)
 	assert_true(c->iteration.progress.rerouted); /* sent with the order */
 }
 
-static void the_more_is_lost_the_longer_a_sleeper_is_awaited(void **state)
+static void a_larger_loss_makes_the_wait_longer(void **state)
 {
 	struct controller *c = *state;
 
@@ -125,10 +125,10 @@ static void the_more_is_lost_the_longer_a_sleeper_is_awaited(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(what_ended_meanwhile_is_summed),
-		TEST(what_was_told_to_nobody_begins_anew),
-		TEST(who_is_back_hears_of_other_ways),
-		TEST(the_more_is_lost_the_longer_a_sleeper_is_awaited),
+		TEST(tasks_that_ended_while_a_stage_was_awaited_are_summed),
+		TEST(a_lost_report_restarts_the_iteration),
+		TEST(a_returning_node_receives_the_new_routes),
+		TEST(a_larger_loss_makes_the_wait_longer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,10 +14,10 @@
 
 /* Six nodes work 5.04 s in all within 2 s, on twelve microbatches of loss 3. The sums take
  * another second. */
-static void its_numbers_are_those_of_its_tasks(void **state)
+static void the_numbers_follow_from_the_tasks(void **state)
 {
 	struct controller *c = *state;
-	const struct msg_see_iteration *told;
+	const struct msg_see_iteration *shown;
 
 	c->iteration.progress.started_us = c->run.committed_us = c->run.now_us - 1900000;
 	under_way_all_is_done(c);
@@ -25,18 +25,18 @@ static void its_numbers_are_those_of_its_tasks(void **state)
 	under_way_all_tell_their_sums(c);
 	assert_int_equal(c->run.committed, 1);
 	assert_int_equal(c->run.history.curves.n_history, 1);
-	told = &c->run.history.curves.history[0];
-	assert_int_equal(told->iteration, 1);
-	assert_float_equal(told->loss, 3, 1e-6);
-	assert_float_equal(told->iteration_s, 2, 1e-3);
-	assert_float_equal(told->sync_s, 1, 1e-3);
-	assert_float_equal(told->real_s, 3, 1e-3);
-	assert_float_equal(told->idle_fraction, 0.58f, 1e-3);
+	shown = &c->run.history.curves.history[0];
+	assert_int_equal(shown->iteration, 1);
+	assert_float_equal(shown->loss, 3, 1e-6);
+	assert_float_equal(shown->iteration_s, 2, 1e-3);
+	assert_float_equal(shown->sync_s, 1, 1e-3);
+	assert_float_equal(shown->real_s, 3, 1e-3);
+	assert_float_equal(shown->idle_fraction, 0.58f, 1e-3);
 	/* each stage's squared norm is 1 */
-	assert_float_equal(told->gradient_norm, (float)sqrt(2) / N, 1e-6);
-	assert_int_equal(told->alive, NODES);
-	assert_int_equal(told->path_length, 2);
-	assert_int_equal(told->rerun, 0);
+	assert_float_equal(shown->gradient_norm, (float)sqrt(2) / N, 1e-6);
+	assert_int_equal(shown->alive, NODES);
+	assert_int_equal(shown->path_length, 2);
+	assert_int_equal(shown->rerun, 0);
 }
 
 /* The microbatch's data node reports the end of its first forward pass. */
@@ -58,7 +58,7 @@ static void tells(struct controller *c, uint32_t microbatch, uint32_t named, uin
 
 /* Events of a microbatch that does not exist are ignored, and so are events of an attempt by an
  * earlier controller. */
-static void what_is_of_no_microbatch_is_void(void **state)
+static void events_of_unknown_microbatches_are_ignored(void **state)
 {
 	struct controller *c = *state;
 
@@ -76,7 +76,7 @@ static void what_is_of_no_microbatch_is_void(void **state)
 }
 
 /* The node died during the task, and the work is repeated elsewhere. */
-static void what_does_not_end_is_no_work(void **state)
+static void a_task_that_does_not_end_is_not_counted_as_work(void **state)
 {
 	struct controller *c = *state;
 	struct msg_task_event event = { .type = WORK_STARTS,
@@ -100,9 +100,9 @@ static void what_does_not_end_is_no_work(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(its_numbers_are_those_of_its_tasks),
-		TEST(what_is_of_no_microbatch_is_void),
-		TEST(what_does_not_end_is_no_work),
+		TEST(the_numbers_follow_from_the_tasks),
+		TEST(events_of_unknown_microbatches_are_ignored),
+		TEST(a_task_that_does_not_end_is_not_counted_as_work),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

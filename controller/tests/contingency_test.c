@@ -37,7 +37,7 @@ static bool plan_uses(const struct plan *p, int node)
 
 /* If exactly the foreseen loss happens, planning starts from the plan made ahead. Otherwise it
  * starts from the plan in force. */
-static void planning_begins_at_what_was_made_ahead(void **state)
+static void planning_starts_from_the_plan_made_ahead(void **state)
 {
 	struct controller *c = *state;
 	bool excluded[MSG_NODES];
@@ -75,7 +75,7 @@ static int warnings(const struct controller *c)
 
 /* A data node has become slow. The journal warns once that iterations would be shorter without
  * this node. */
-static void who_holds_all_up_is_told(void **state)
+static void the_journal_warns_of_a_node_that_slows_the_run(void **state)
 {
 	struct controller *c = *state;
 	struct simulation *s;
@@ -126,7 +126,7 @@ static void plan_without_those_out(struct controller *c)
 
 /* Plans made ahead are useless once another node is out or the skip ratio changes. The
  * controller recomputes them. */
-static void what_has_changed_is_foreseen_anew(void **state)
+static void a_change_makes_the_plans_made_ahead_obsolete(void **state)
 {
 	struct controller *c = *state;
 
@@ -163,7 +163,7 @@ static bool all_foreseen(const struct world *w)
 
 /* The plan that replaces the lost node takes as long as predicted. Then the controller foresees
  * the next loss. */
-static void a_loss_costs_what_was_said(void **state)
+static void a_loss_costs_as_much_as_predicted(void **state)
 {
 	const char *options[] = { "--eval-every", "0",       "--ahead", "0.02",
 				  "--iterations", "1000000", NULL };
@@ -187,7 +187,7 @@ static void a_loss_costs_what_was_said(void **state)
 
 /* A node that returns finds the plan that was in force when it left. For each set of nodes the
  * newest plan is kept. */
-static void what_was_in_force_is_kept(void **state)
+static void plans_that_were_in_force_are_kept(void **state)
 {
 	struct controller *c = *state;
 	bool excluded[MSG_NODES];
@@ -239,7 +239,7 @@ static void another_skip_ratio_is_foreseen(void **state)
 	assert_ptr_equal(replan_from(&c->planning, &q), c->run.plan->plan);
 }
 
-static void none_are_made_where_none_are_wanted(void **state)
+static void no_plans_are_made_ahead_if_none_are_wanted(void **state)
 {
 	const char *options[] = { "--eval-every", "0", "--ahead", "0", NULL };
 	struct world *w = world_new(options);
@@ -254,18 +254,18 @@ static void none_are_made_where_none_are_wanted(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(planning_begins_at_what_was_made_ahead,
+		cmocka_unit_test_setup_teardown(planning_starts_from_the_plan_made_ahead,
 						under_way_begin, under_way_end),
-		cmocka_unit_test_setup_teardown(who_holds_all_up_is_told, under_way_begin,
-						under_way_end),
-		cmocka_unit_test_setup_teardown(what_has_changed_is_foreseen_anew,
+		cmocka_unit_test_setup_teardown(the_journal_warns_of_a_node_that_slows_the_run,
 						under_way_begin, under_way_end),
-		cmocka_unit_test_setup_teardown(what_was_in_force_is_kept, under_way_begin,
+		cmocka_unit_test_setup_teardown(a_change_makes_the_plans_made_ahead_obsolete,
+						under_way_begin, under_way_end),
+		cmocka_unit_test_setup_teardown(plans_that_were_in_force_are_kept, under_way_begin,
 						under_way_end),
 		cmocka_unit_test_setup_teardown(another_skip_ratio_is_foreseen, under_way_begin,
 						under_way_end),
-		cmocka_unit_test(a_loss_costs_what_was_said),
-		cmocka_unit_test(none_are_made_where_none_are_wanted),
+		cmocka_unit_test(a_loss_costs_as_much_as_predicted),
+		cmocka_unit_test(no_plans_are_made_ahead_if_none_are_wanted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

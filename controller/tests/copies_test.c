@@ -29,7 +29,7 @@ static struct controller *down_to_one(void **state)
 	return c;
 }
 
-static void who_keeps_its_copy_moves_there(void **state)
+static void the_holder_of_a_copy_moves_to_its_stage(void **state)
 {
 	struct controller *c = down_to_one(state);
 
@@ -38,7 +38,7 @@ static void who_keeps_its_copy_moves_there(void **state)
 }
 
 /* A marked node works until a plan excludes it, because the mark may be removed again. */
-static void nobody_takes_the_place_of_one_that_still_works(void **state)
+static void a_marked_node_that_still_works_is_not_replaced(void **state)
 {
 	struct controller *c = down_to_one(state);
 
@@ -57,7 +57,7 @@ static void nobody_takes_the_place_of_one_that_still_works(void **state)
 
 /* An operator's mark does not make a node's weights suspect. The weights of an excluded node
  * are used only if a second node reported the same hash. */
-static void whose_weights_are_used_when_nobody_else_has_any(void **state)
+static void weights_of_an_excluded_node_need_a_second_report(void **state)
 {
 	struct controller *c = *state;
 	struct member *m = &c->members.list[4];
@@ -83,7 +83,7 @@ static void whose_weights_are_used_when_nobody_else_has_any(void **state)
 }
 
 /* The joiner has unknown links to the holder of the copy. */
-static void nobody_moves_when_another_is_about_to_join(void **state)
+static void no_node_moves_if_a_joiner_is_about_to_fill_the_place(void **state)
 {
 	struct controller *c = down_to_one(state);
 
@@ -143,7 +143,7 @@ static void look(struct controller *c)
 
 /* The dropped copy stays assigned until the next commit, because the only replica dies in the
  * same iteration. */
-static void a_copy_that_is_left_behind_is_there_until_the_next_commit(void **state)
+static void a_dropped_copy_lasts_until_the_next_commit(void **state)
 {
 	struct controller *c = down_to_one(state);
 	uint16_t nodes[NODES];
@@ -159,7 +159,7 @@ static void a_copy_that_is_left_behind_is_there_until_the_next_commit(void **sta
 	assert_int_equal(c->members.list[0].copy.stage, -1);
 }
 
-static void of_two_copies_the_one_behind_is_let_go_at_once(void **state)
+static void the_slower_of_two_copies_is_dropped_at_once(void **state)
 {
 	struct controller *c = down_to_one(state);
 
@@ -174,7 +174,7 @@ static void of_two_copies_the_one_behind_is_let_go_at_once(void **state)
 }
 
 /* Both replicas may have died unnoticed. If one turns out dead, the copy is used again. */
-static void a_copy_that_is_not_needed_is_there_until_the_next_commit(void **state)
+static void an_unneeded_copy_lasts_until_the_next_commit(void **state)
 {
 	struct controller *c = down_to_one(state);
 
@@ -192,7 +192,7 @@ static void a_copy_that_is_not_needed_is_there_until_the_next_commit(void **stat
 
 /* The node of a dropped copy reports that it missed a commit, as expected. No warning follows,
  * and the node may keep another copy. */
-static void who_is_left_behind_says_so_in_vain(void **state)
+static void the_report_of_a_dropped_copy_is_ignored(void **state)
 {
 	struct controller *c = down_to_one(state);
 	struct msg_kept k = { .assignment = c->members.list[0].copy.order,
@@ -209,15 +209,15 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, under_way_begin, under_way_end)
-		TEST(who_keeps_its_copy_moves_there),
-		TEST(nobody_takes_the_place_of_one_that_still_works),
-		TEST(whose_weights_are_used_when_nobody_else_has_any),
-		TEST(nobody_moves_when_another_is_about_to_join),
+		TEST(the_holder_of_a_copy_moves_to_its_stage),
+		TEST(a_marked_node_that_still_works_is_not_replaced),
+		TEST(weights_of_an_excluded_node_need_a_second_report),
+		TEST(no_node_moves_if_a_joiner_is_about_to_fill_the_place),
 		TEST(a_copy_behind_a_slow_link_has_time),
-		TEST(a_copy_that_is_left_behind_is_there_until_the_next_commit),
-		TEST(of_two_copies_the_one_behind_is_let_go_at_once),
-		TEST(a_copy_that_is_not_needed_is_there_until_the_next_commit),
-		TEST(who_is_left_behind_says_so_in_vain),
+		TEST(a_dropped_copy_lasts_until_the_next_commit),
+		TEST(the_slower_of_two_copies_is_dropped_at_once),
+		TEST(an_unneeded_copy_lasts_until_the_next_commit),
+		TEST(the_report_of_a_dropped_copy_is_ignored),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,7 +14,7 @@
 
 /* The other replicas' sum contains the dead node's gradients. Nothing runs again, and the
  * record names the node. */
-static void who_dies_after_its_sum_stays_in_the_record(void **state)
+static void the_record_names_a_node_that_died_after_its_sum(void **state)
 {
 	struct controller *c = *state;
 	uint32_t counted[NODES] = { 0 }, summed = 0;
@@ -81,20 +81,20 @@ static void four_dies_in_its_sum(struct controller *c)
 
 /* A sum that only one node reported may be wrong, and no other report could reveal this.
  * Repeating the sum costs little. */
-static void a_sum_that_one_alone_has_told_is_made_anew(void **state)
+static void a_sum_that_only_one_node_reported_is_repeated(void **state)
 {
 	struct controller *c = *state;
 
-	for (int told = 1; told >= 0; told--) {
+	for (int reported = 1; reported >= 0; reported--) {
 		under_way_all_is_done(c);
 		c->members.list[5].is_replica = false;
 		under_way_tells_its_sum(c, 3);
-		if (told)
+		if (reported)
 			under_way_tells_its_sum(c, 4);
 		members_gone(&c->run, &c->members.list[4], "is gone");
 		loop_act(&c->iteration);
-		assert_int_equal(c->run.phase, told ? PHASE_REDUCING : PHASE_COMPUTING);
-		if (told) {
+		assert_int_equal(c->run.phase, reported ? PHASE_REDUCING : PHASE_COMPUTING);
+		if (reported) {
 			assert_int_equal(under_way_end(state), 0);
 			assert_int_equal(under_way_begin(state), 0);
 			c = *state;
@@ -104,7 +104,7 @@ static void a_sum_that_one_alone_has_told_is_made_anew(void **state)
 
 /* The dead node reported a different sum. The controller cannot tell which sum is right, so it
  * commits neither. */
-static void who_told_another_sum_and_died_is_heard(void **state)
+static void a_different_sum_of_a_dead_node_counts(void **state)
 {
 	struct controller *c = *state;
 	uint64_t slices[DATA] = { 1, 2, 4 };
@@ -148,7 +148,7 @@ static void sums_differ(struct controller *c)
 
 /* The dead node's gradients were in the discarded sum and in no other, so they are computed
  * again. */
-static void who_died_in_a_sum_is_not_in_the_next(void **state)
+static void a_node_that_died_in_a_sum_is_not_in_the_next(void **state)
 {
 	struct controller *c = *state;
 
@@ -161,7 +161,7 @@ static void who_died_in_a_sum_is_not_in_the_next(void **state)
 	under_way_recorded_once(c);
 }
 
-static void nor_is_it_when_another_stage_loses_one(void **state)
+static void a_death_in_another_stage_does_not_change_this(void **state)
 {
 	struct controller *c = *state;
 
@@ -178,7 +178,7 @@ static void nor_is_it_when_another_stage_loses_one(void **state)
 }
 
 /* The node returns and joins the next sum with an empty gradient. */
-static void nor_when_it_is_back(void **state)
+static void the_return_of_the_node_does_not_change_this(void **state)
 {
 	struct controller *c = *state;
 	struct member *back = &c->members.list[4];
@@ -195,7 +195,7 @@ static void nor_when_it_is_back(void **state)
 
 /* Another node has the dead node's place by now. The record still says which stage's sum
  * contains its gradients. */
-static void whatever_became_of_its_place(void **state)
+static void a_new_node_at_its_place_does_not_change_this(void **state)
 {
 	struct controller *c = *state;
 
@@ -208,7 +208,7 @@ static void whatever_became_of_its_place(void **state)
 
 /* The last node of the stage without a sum falls silent and returns. The whole iteration
  * restarts. */
-static void nor_after_a_stage_was_awaited(void **state)
+static void an_awaited_stage_does_not_change_this(void **state)
 {
 	struct controller *c = *state;
 
@@ -234,14 +234,14 @@ static void nor_after_a_stage_was_awaited(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(who_dies_after_its_sum_stays_in_the_record),
-		TEST(a_sum_that_one_alone_has_told_is_made_anew),
-		TEST(who_told_another_sum_and_died_is_heard),
-		TEST(who_died_in_a_sum_is_not_in_the_next),
-		TEST(nor_is_it_when_another_stage_loses_one),
-		TEST(nor_when_it_is_back),
-		TEST(whatever_became_of_its_place),
-		TEST(nor_after_a_stage_was_awaited),
+		TEST(the_record_names_a_node_that_died_after_its_sum),
+		TEST(a_sum_that_only_one_node_reported_is_repeated),
+		TEST(a_different_sum_of_a_dead_node_counts),
+		TEST(a_node_that_died_in_a_sum_is_not_in_the_next),
+		TEST(a_death_in_another_stage_does_not_change_this),
+		TEST(the_return_of_the_node_does_not_change_this),
+		TEST(a_new_node_at_its_place_does_not_change_this),
+		TEST(an_awaited_stage_does_not_change_this),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

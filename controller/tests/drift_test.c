@@ -74,7 +74,7 @@ static double believed(const struct controller *c, uint16_t to)
 	return c->run.cluster->delay_s[FROM * NODES + to];
 }
 
-static void links_that_nobody_uses_follow_the_others(void **state)
+static void unused_links_follow_the_others(void **state)
 {
 	struct controller *c = made();
 	const double slow[] = { 4, 4.2, 3.9, 4 }, normal[] = { 1, 1.1, 1, 0.95 };
@@ -90,7 +90,7 @@ static void links_that_nobody_uses_follow_the_others(void **state)
 	unmake(c);
 }
 
-static void a_few_must_say_so_twice(void **state)
+static void few_reports_must_be_repeated(void **state)
 {
 	struct controller *c = made();
 	const double slow[] = { 4, 4.2 };
@@ -103,7 +103,7 @@ static void a_few_must_say_so_twice(void **state)
 	unmake(c);
 }
 
-static void one_link_stands_for_itself(void **state)
+static void one_link_is_corrected_alone(void **state)
 {
 	struct controller *c = made();
 	const double odd[] = { 4, 1, 1.1, 1 }, alone[] = { 4 };
@@ -154,7 +154,7 @@ static void unmake_measured(struct controller *c)
 
 /* Half of the activations lose a packet and take longer. The believed delay is the mean, and
  * rarely changes. */
-static void a_lossy_link_is_believed_to_take_its_mean(void **state)
+static void the_delay_of_a_lossy_link_is_its_mean(void **state)
 {
 	struct controller *c = made_measured();
 	struct rng r;
@@ -176,7 +176,7 @@ static void a_lossy_link_is_believed_to_take_its_mean(void **state)
 	unmake_measured(c);
 }
 
-static void a_link_that_has_changed_is_soon_believed_to(void **state)
+static void a_changed_link_is_soon_corrected(void **state)
 {
 	struct controller *c = made_measured();
 
@@ -193,7 +193,7 @@ static void a_link_that_has_changed_is_soon_believed_to(void **state)
 	unmake_measured(c);
 }
 
-static void nonsense_is_ignored(void **state)
+static void impossible_reports_are_ignored(void **state)
 {
 	struct controller *c = made();
 	struct msg_link links[] = { { .to = NODES, .measured_delay_s = 9 },
@@ -222,7 +222,7 @@ static void a_task(struct controller *c, uint16_t node, double took_s)
 
 /* A node that is slower than all others is corrected within the iteration, once the others are
  * known to be fast. */
-static void who_stands_out_is_believed_at_once(void **state)
+static void a_node_slower_than_all_others_is_corrected_at_once(void **state)
 {
 	struct controller *c = made();
 
@@ -257,7 +257,7 @@ static void who_stands_out_is_believed_at_once(void **state)
 
 /* Under load, the report of a task's end is delayed, and the clock estimate changes. The task's
  * time must not. */
-static void a_clock_learned_anew_is_no_drift(void **state)
+static void a_new_clock_estimate_is_no_drift(void **state)
 {
 	struct controller *c = made();
 	struct member *m = &c->members.list[1];
@@ -316,7 +316,7 @@ static void a_pace_is_a_mean(void **state)
 }
 
 /* An agent may report any number. The controller plans only with possible times. */
-static void what_cannot_be_is_not_believed(void **state)
+static void impossible_times_are_not_planned_with(void **state)
 {
 	struct controller *c = made();
 	const double said[] = { -40, 1e12 };
@@ -341,16 +341,16 @@ static void what_cannot_be_is_not_believed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_stands_out_is_believed_at_once),
-		cmocka_unit_test(links_that_nobody_uses_follow_the_others),
-		cmocka_unit_test(a_few_must_say_so_twice),
-		cmocka_unit_test(one_link_stands_for_itself),
-		cmocka_unit_test(a_lossy_link_is_believed_to_take_its_mean),
-		cmocka_unit_test(a_link_that_has_changed_is_soon_believed_to),
-		cmocka_unit_test(nonsense_is_ignored),
-		cmocka_unit_test(a_clock_learned_anew_is_no_drift),
+		cmocka_unit_test(a_node_slower_than_all_others_is_corrected_at_once),
+		cmocka_unit_test(unused_links_follow_the_others),
+		cmocka_unit_test(few_reports_must_be_repeated),
+		cmocka_unit_test(one_link_is_corrected_alone),
+		cmocka_unit_test(the_delay_of_a_lossy_link_is_its_mean),
+		cmocka_unit_test(a_changed_link_is_soon_corrected),
+		cmocka_unit_test(impossible_reports_are_ignored),
+		cmocka_unit_test(a_new_clock_estimate_is_no_drift),
 		cmocka_unit_test(a_pace_is_a_mean),
-		cmocka_unit_test(what_cannot_be_is_not_believed),
+		cmocka_unit_test(impossible_times_are_not_planned_with),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -88,7 +88,7 @@ static void saved_at_the_end(const struct world *w)
 	assert_non_null(strstr(saved, "the run ends"));
 }
 
-static void after_the_last_iteration(void **state)
+static void a_checkpoint_follows_the_last_iteration(void **state)
 {
 	struct world *w = *state;
 
@@ -115,7 +115,7 @@ static bool logged(const struct world *w, const char *words)
 }
 
 /* The controller is killed when all is committed and one stage is not yet written. */
-static void also_under_a_successor(void **state)
+static void a_new_controller_writes_the_last_checkpoint(void **state)
 {
 	const char *options[] = { NULL };
 	struct world *w = *state;
@@ -135,7 +135,7 @@ static void also_under_a_successor(void **state)
 	assert_true(logged(w, "checkpoint of it7:"));
 }
 
-static void when_the_operator_says_so(void **state)
+static void an_operator_ends_the_run_with_a_checkpoint(void **state)
 {
 	struct world *w = *state;
 	struct msg arm = {
@@ -162,7 +162,7 @@ static void wait_in_an_iteration(struct world *w)
 		WORLD_UNTIL(w, w->players[i].iteration == w->waits);
 }
 
-static void at_a_signal(void **state)
+static void a_signal_ends_the_run_with_a_checkpoint(void **state)
 {
 	struct world *w = *state;
 
@@ -181,7 +181,7 @@ static void silence_a_stage(struct world *w)
 	kill(w->door->pid, SIGTERM);
 }
 
-static void who_does_not_write_is_not_waited_for(void **state)
+static void a_node_that_does_not_write_is_not_awaited(void **state)
 {
 	struct world *w = *state;
 
@@ -190,7 +190,7 @@ static void who_does_not_write_is_not_waited_for(void **state)
 	assert_true(says(w, "is incomplete: 2 of 3 stages"));
 }
 
-static void the_second_signal_ends_it_at_once(void **state)
+static void the_second_signal_ends_the_run_at_once(void **state)
 {
 	struct world *w = *state;
 
@@ -201,7 +201,7 @@ static void the_second_signal_ends_it_at_once(void **state)
 	assert_false(says(w, "is incomplete"));
 }
 
-static void unless_none_are_wanted(void **state)
+static void without_checkpoints_the_run_ends_at_once(void **state)
 {
 	struct world *w = *state;
 
@@ -216,13 +216,13 @@ static void unless_none_are_wanted(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(after_the_last_iteration, world_open_short),
-		TEST(also_under_a_successor, world_open_patient),
-		TEST(when_the_operator_says_so, world_open),
-		TEST(at_a_signal, world_open),
-		TEST(who_does_not_write_is_not_waited_for, world_open),
-		TEST(the_second_signal_ends_it_at_once, world_open),
-		TEST(unless_none_are_wanted, world_open_unsaved),
+		TEST(a_checkpoint_follows_the_last_iteration, world_open_short),
+		TEST(a_new_controller_writes_the_last_checkpoint, world_open_patient),
+		TEST(an_operator_ends_the_run_with_a_checkpoint, world_open),
+		TEST(a_signal_ends_the_run_with_a_checkpoint, world_open),
+		TEST(a_node_that_does_not_write_is_not_awaited, world_open),
+		TEST(the_second_signal_ends_the_run_at_once, world_open),
+		TEST(without_checkpoints_the_run_ends_at_once, world_open_unsaved),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,7 +27,7 @@ static uint16_t node_of(const struct controller *c, uint32_t i, int stage)
 	return c->iteration.evaluation.microbatches[i].route.nodes[stage];
 }
 
-static void each_replica_in_turn(void **state)
+static void replicas_take_turns(void **state)
 {
 	struct controller *c = validates(state);
 
@@ -36,7 +36,7 @@ static void each_replica_in_turn(void **state)
 			assert_int_equal(node_of(c, i, s), s * DATA + (int)i % DATA);
 }
 
-static void but_not_who_is_gone_or_left_out(void **state)
+static void dead_and_excluded_nodes_get_no_validation(void **state)
 {
 	struct controller *c = *state;
 
@@ -50,7 +50,7 @@ static void but_not_who_is_gone_or_left_out(void **state)
 }
 
 /* Validation needs links in both directions: the last stage sends its answer to the data node. */
-static void around_links_that_are_cut(void **state)
+static void validation_avoids_cut_links(void **state)
 {
 	struct controller *c = *state;
 	struct link_failure cut[2] = { { .from = 0, .to = 3, .active = true },
@@ -67,7 +67,7 @@ static void around_links_that_are_cut(void **state)
 	c->members.failed_links.n = 0;
 }
 
-static void which_links_an_answer_needs(void **state)
+static void an_answer_needs_its_links(void **state)
 {
 	struct controller *c = validates(state);
 	struct msg_evaluated r = { .iteration = 7, .microbatch = 2, .loss = 1 };
@@ -109,10 +109,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, under_way_begin, under_way_end)
-		TEST(each_replica_in_turn),
-		TEST(but_not_who_is_gone_or_left_out),
-		TEST(around_links_that_are_cut),
-		TEST(which_links_an_answer_needs),
+		TEST(replicas_take_turns),
+		TEST(dead_and_excluded_nodes_get_no_validation),
+		TEST(validation_avoids_cut_links),
+		TEST(an_answer_needs_its_links),
 		TEST(an_answer_counts_once_and_from_its_data_node),
 	};
 

@@ -284,7 +284,7 @@ static void an_hour_of_losses_kills_nobody(void **state)
 }
 
 /* An overtaken heartbeat proves life. Its contents are outdated and are ignored. */
-static void what_was_overtaken_is_not_believed(void **state)
+static void the_contents_of_an_overtaken_heartbeat_are_ignored(void **state)
 {
 	struct world *w = world_new();
 	struct member *m = &w->c->members.list[1];
@@ -351,7 +351,7 @@ static void an_overloaded_machine_is_not_dead(void **state)
 }
 
 /* No node is heard for a second. The cause is the controller's own machine or its network. */
-static void nothing_from_most_machines_is_our_own_fault(void **state)
+static void silence_of_most_machines_is_the_controllers_fault(void **state)
 {
 	for (int embedded = 0; embedded < 2; embedded++) {
 		struct world *w = world_new();
@@ -383,7 +383,7 @@ static void nothing_from_most_machines_is_our_own_fault(void **state)
 }
 
 /* Time in which the controller's loop slept does not count as silence of nodes. */
-static void who_slept_does_not_judge(void **state)
+static void a_controller_that_slept_does_not_judge(void **state)
 {
 	struct world *w = world_new();
 
@@ -401,7 +401,7 @@ static void who_slept_does_not_judge(void **state)
 
 /* ---- dead ---- */
 
-static void a_machine_that_vanishes_is_known_in_time(void **state)
+static void a_vanished_machine_is_detected_in_time(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 0; seed < 120; seed++) {
@@ -425,7 +425,7 @@ static void a_machine_that_vanishes_is_known_in_time(void **state)
 
 /* All agents of a vanished machine are dropped at one moment, whatever packets they lost last,
  * so that none receives the work of another. */
-static void with_a_machine_go_all_that_run_there(void **state)
+static void all_agents_of_a_vanished_machine_are_dropped(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 0; seed < 20; seed++) {
@@ -457,7 +457,7 @@ static void with_a_machine_go_all_that_run_there(void **state)
 }
 
 /* One of a machine's three agents is silent, so the machine itself is not dead. */
-static void one_of_a_machine_goes_alone(void **state)
+static void one_silent_agent_is_dropped_alone(void **state)
 {
 	struct world *w = world_new();
 	struct way way = { 1000, 0, 0, CONNECTIONS };
@@ -480,13 +480,14 @@ static void one_of_a_machine_goes_alone(void **state)
 
 /* A hang-up arrives after the data on its connection. Where packets are lost, the hang-up is as
  * late as they are. */
-static void who_hangs_up_is_known_at_once(void **state)
+static void a_hang_up_is_detected_at_once(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 0; seed < 120; seed++) {
 		struct world *w = world_new();
 		uint16_t who = (uint16_t)(seed % NODES);
-		int64_t at = 10 * SECOND + (int64_t)seed * 7919, told = at + 13 * ways_us[who] / 10;
+		int64_t at = 10 * SECOND + (int64_t)seed * 7919,
+			noticed_us = at + 13 * ways_us[who] / 10;
 		int64_t most = seed / NODES % 2 ? in_time(ways_us[who]) : 220000 + 3 * ways_us[who];
 
 		if (seed / NODES % 2)
@@ -495,13 +496,13 @@ static void who_hangs_up_is_known_at_once(void **state)
 			ways_of(w, 300, 1000 * seed + 500, 0, 0.05);
 		w->vanishes_us[who] = at;
 		world_greet(w);
-		go(w, LOOK_US, told);
+		go(w, LOOK_US, noticed_us);
 		w->c->members.detector.n_hung_up = 1;
-		w->c->members.detector.hung_up_us = told;
-		go(w, told, 15 * SECOND);
-		if (w->dead_us[who] < 0 || w->dead_us[who] - told > most)
+		w->c->members.detector.hung_up_us = noticed_us;
+		go(w, noticed_us, 15 * SECOND);
+		if (w->dead_us[who] < 0 || w->dead_us[who] - noticed_us > most)
 			fail_msg("node %u, seed %u: dead %.3f s after its connections ended", who,
-				 (unsigned)seed, (double)(w->dead_us[who] - told) * 1e-6);
+				 (unsigned)seed, (double)(w->dead_us[who] - noticed_us) * 1e-6);
 		w->dead_us[who] = -1;
 		nobody_died(w);
 		world_free(w);
@@ -509,7 +510,7 @@ static void who_hangs_up_is_known_at_once(void **state)
 }
 
 /* A console's connections end. No node is taken for dead because of this. */
-static void who_is_heard_has_not_hung_up(void **state)
+static void a_node_that_is_heard_has_not_hung_up(void **state)
 {
 	struct world *w = world_new();
 
@@ -528,7 +529,7 @@ static void who_is_heard_has_not_hung_up(void **state)
 
 /* A vanished machine returns and its old connections end. On lossy links some node is often
  * silent at that moment, and must not be taken for the one that hung up. */
-static void who_is_back_ends_old_connections(void **state)
+static void a_returning_node_ends_its_old_connections(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 0; seed < 40; seed++) {
@@ -556,7 +557,7 @@ static void who_is_back_ends_old_connections(void **state)
 
 /* A node that slept returns on its old connections. A connection that ends much later belongs
  * to another node. */
-static void who_goes_on_by_old_connections_ends_none(void **state)
+static void a_node_on_old_connections_ends_none(void **state)
 {
 	struct world *w = world_new();
 	struct member *m = &w->c->members.list[1];
@@ -574,7 +575,7 @@ static void who_goes_on_by_old_connections_ends_none(void **state)
 }
 
 /* Nothing is known yet of a new node's link. The node has more time, but not forever. */
-static void who_has_just_come_has_time(void **state)
+static void a_new_node_has_more_time(void **state)
 {
 	struct world *w = world_new();
 
@@ -593,18 +594,18 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_hour_of_losses_kills_nobody),
-		cmocka_unit_test(what_was_overtaken_is_not_believed),
+		cmocka_unit_test(the_contents_of_an_overtaken_heartbeat_are_ignored),
 		cmocka_unit_test(an_overloaded_machine_is_not_dead),
-		cmocka_unit_test(nothing_from_most_machines_is_our_own_fault),
-		cmocka_unit_test(who_slept_does_not_judge),
-		cmocka_unit_test(a_machine_that_vanishes_is_known_in_time),
-		cmocka_unit_test(with_a_machine_go_all_that_run_there),
-		cmocka_unit_test(one_of_a_machine_goes_alone),
-		cmocka_unit_test(who_hangs_up_is_known_at_once),
-		cmocka_unit_test(who_is_heard_has_not_hung_up),
-		cmocka_unit_test(who_is_back_ends_old_connections),
-		cmocka_unit_test(who_goes_on_by_old_connections_ends_none),
-		cmocka_unit_test(who_has_just_come_has_time),
+		cmocka_unit_test(silence_of_most_machines_is_the_controllers_fault),
+		cmocka_unit_test(a_controller_that_slept_does_not_judge),
+		cmocka_unit_test(a_vanished_machine_is_detected_in_time),
+		cmocka_unit_test(all_agents_of_a_vanished_machine_are_dropped),
+		cmocka_unit_test(one_silent_agent_is_dropped_alone),
+		cmocka_unit_test(a_hang_up_is_detected_at_once),
+		cmocka_unit_test(a_node_that_is_heard_has_not_hung_up),
+		cmocka_unit_test(a_returning_node_ends_its_old_connections),
+		cmocka_unit_test(a_node_on_old_connections_ends_none),
+		cmocka_unit_test(a_new_node_has_more_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -92,7 +92,7 @@ static void is_dropped(struct world *w, enum player_fault fault, uint8_t stage, 
 }
 
 /* The iteration stalls without the node. The controller drops the node, which then catches up. */
-static void who_missed_a_commit_catches_up(void **state)
+static void a_node_that_missed_a_commit_catches_up(void **state)
 {
 	struct world *w = *state;
 	uint64_t enough;
@@ -105,39 +105,39 @@ static void who_missed_a_commit_catches_up(void **state)
 	assert_true(w->players[4].committed >= enough - 1);
 }
 
-static void who_counts_twice(void **state)
+static void a_node_counts_twice(void **state)
 {
 	is_excluded(*state, COUNTS_TWICE, 1, "counted a gradient that it must not count");
 }
 
-static void who_counts_what_others_do(void **state)
+static void a_node_counts_gradients_of_others(void **state)
 {
 	is_excluded(*state, COUNTS_OTHERS, 2, "counted a gradient that it must not count");
 }
 
-static void who_does_not_count(void **state)
+static void a_node_does_not_count(void **state)
 {
 	is_excluded(*state, COUNTS_NOT, 1, "reported a sum that lacks a gradient");
 }
 
-static void who_has_another_square(void **state)
+static void a_node_reports_another_sum_of_squares(void **state)
 {
 	is_excluded(*state, OTHER_SQUARES, 2, "has another sum than its stage");
 }
 
-static void who_has_another_slice(void **state)
+static void a_node_reports_another_slice(void **state)
 {
 	is_excluded(*state, OTHER_SLICE, 0, "has another sum than its stage");
 }
 
-static void who_sums_among_others_than_told(void **state)
+static void a_node_sums_among_other_nodes(void **state)
 {
 	is_excluded(*state, OTHER_LENGTH, 0, "summed over another number of replicas than ordered");
 }
 
 /* All other nodes report the faulty node. Their quotas must suffice. Then they forget the
  * node's key. */
-static void who_sends_all_what_no_computation_gives(void **state)
+static void a_node_sends_impossible_numbers_to_all(void **state)
 {
 	struct world *w = *state;
 
@@ -171,37 +171,37 @@ static void impossible_losses_of_two_data_nodes_end_the_run(void **state)
 		assert_int_not_equal(w->states[i], NODE_FAILED);
 }
 
-static void who_ends_nothing(void **state)
+static void a_node_ends_no_task(void **state)
 {
 	is_dropped(*state, ENDS_NOTHING, 1, "does not end a task");
 }
 
-static void a_data_node_that_ends_nothing(void **state)
+static void a_data_node_ends_no_task(void **state)
 {
 	is_dropped(*state, ENDS_NOTHING, 0, "does not end a task");
 }
 
-static void who_starts_nothing(void **state)
+static void a_node_starts_no_task(void **state)
 {
 	is_dropped(*state, STARTS_NOTHING, 2, "does not start a task");
 }
 
-static void who_keeps_tensors(void **state)
+static void a_node_keeps_tensors(void **state)
 {
 	is_dropped(*state, KEEPS_TENSORS, 1, "does not send a tensor");
 }
 
-static void who_holds_a_sum_up(void **state)
+static void a_node_delays_a_sum(void **state)
 {
 	is_dropped(*state, HOLDS_A_SUM_UP, 2, "does not report its sum");
 }
 
-static void who_reports_no_sum(void **state)
+static void a_node_reports_no_sum(void **state)
 {
 	is_dropped(*state, REPORTS_NO_SUM, 1, "does not report its sum");
 }
 
-static void two_that_hang(void **state)
+static void two_nodes_hang(void **state)
 {
 	struct world *w = *state;
 	int one = first_of(w, 1), two = first_of(w, 2);
@@ -216,7 +216,7 @@ static void two_that_hang(void **state)
 
 /* The node reports that it is at rest, as the others do. The iteration restarts until it works
  * again. */
-static void who_does_nothing(void **state)
+static void a_node_does_nothing(void **state)
 {
 	struct world *w = *state;
 	int node = first_of(w, 1);
@@ -229,18 +229,18 @@ static void who_does_nothing(void **state)
 	WORLD_UNTIL(w, w->console.committed >= enough && world_all_live(w));
 }
 
-static void who_holds_other_weights(void **state)
+static void a_node_holds_other_weights(void **state)
 {
 	is_excluded(*state, OTHER_WEIGHTS, 1, "holds other weights again");
 }
 
-static void a_data_node_that_holds_other_weights(void **state)
+static void a_data_node_holds_other_weights(void **state)
 {
 	is_excluded(*state, OTHER_WEIGHTS, 0, "holds other weights again");
 }
 
 /* The node fetches the right weights and returns. */
-static void a_bit_that_flips_once(void **state)
+static void a_bit_flips_once(void **state)
 {
 	struct world *w = *state;
 	uint64_t enough;
@@ -253,13 +253,13 @@ static void a_bit_that_flips_once(void **state)
 	WORLD_UNTIL(w, w->console.committed >= enough && world_all_live(w));
 }
 
-static void who_does_not_end_a_validation(void **state)
+static void a_node_does_not_end_a_validation(void **state)
 {
 	is_dropped(*state, EVALUATES_NOT, 1, "does not end a task");
 }
 
 /* The controller cannot tell which node is at fault. */
-static void a_validation_that_does_not_come(void **state)
+static void a_validation_does_not_arrive(void **state)
 {
 	struct world *w = *state;
 
@@ -271,7 +271,7 @@ static void a_validation_that_does_not_come(void **state)
 }
 
 /* Only data nodes report the loss. */
-static void who_answers_for_others_is_not_heard(void **state)
+static void an_answer_for_another_node_is_ignored(void **state)
 {
 	struct world *w = *state;
 	uint32_t seen = 0;
@@ -293,30 +293,30 @@ static void who_answers_for_others_is_not_heard(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(who_missed_a_commit_catches_up),
-		TEST(who_counts_twice),
-		TEST(who_counts_what_others_do),
-		TEST(who_does_not_count),
-		TEST(who_has_another_square),
-		TEST(who_has_another_slice),
-		TEST(who_sums_among_others_than_told),
-		TEST(who_sends_all_what_no_computation_gives),
+		TEST(a_node_that_missed_a_commit_catches_up),
+		TEST(a_node_counts_twice),
+		TEST(a_node_counts_gradients_of_others),
+		TEST(a_node_does_not_count),
+		TEST(a_node_reports_another_sum_of_squares),
+		TEST(a_node_reports_another_slice),
+		TEST(a_node_sums_among_other_nodes),
+		TEST(a_node_sends_impossible_numbers_to_all),
 		TEST(one_data_node_with_impossible_losses_is_excluded),
 		TEST(impossible_losses_of_two_data_nodes_end_the_run),
-		TEST(who_ends_nothing),
-		TEST(a_data_node_that_ends_nothing),
-		TEST(who_starts_nothing),
-		TEST(who_keeps_tensors),
-		TEST(who_holds_a_sum_up),
-		TEST(who_reports_no_sum),
-		TEST(two_that_hang),
-		TEST(who_does_nothing),
-		TEST(who_holds_other_weights),
-		TEST(a_data_node_that_holds_other_weights),
-		TEST(a_bit_that_flips_once),
-		EVALUATING(who_does_not_end_a_validation),
-		EVALUATING(a_validation_that_does_not_come),
-		EVALUATING(who_answers_for_others_is_not_heard),
+		TEST(a_node_ends_no_task),
+		TEST(a_data_node_ends_no_task),
+		TEST(a_node_starts_no_task),
+		TEST(a_node_keeps_tensors),
+		TEST(a_node_delays_a_sum),
+		TEST(a_node_reports_no_sum),
+		TEST(two_nodes_hang),
+		TEST(a_node_does_nothing),
+		TEST(a_node_holds_other_weights),
+		TEST(a_data_node_holds_other_weights),
+		TEST(a_bit_flips_once),
+		EVALUATING(a_node_does_not_end_a_validation),
+		EVALUATING(a_validation_does_not_arrive),
+		EVALUATING(an_answer_for_another_node_is_ignored),
 	};
 
 	if (argc > 1)

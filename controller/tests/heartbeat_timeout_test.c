@@ -24,14 +24,14 @@ static void punctual_agents_get_the_limit(void **state)
 }
 
 /* The last heartbeat needs at most one more: half a second and four round trips in all. */
-static void and_three_round_trips(void **state)
+static void three_round_trips_are_added(void **state)
 {
 	(void)state;
 	assert_int_equal(timeout_allowed(100000, 100000, LIMIT, FAR), LIMIT + 3 * FAR);
 	assert_int_equal(timeout_allowed(500000, 100000, LIMIT, FAR), 1000000 + 3 * FAR);
 }
 
-static void late_words_earn_patience_which_fades(void **state)
+static void late_heartbeats_raise_the_limit_for_a_while(void **state)
 {
 	int64_t longest = timeout_learn(100000, 400000, LIMIT);
 	int words = 0;
@@ -44,7 +44,7 @@ static void late_words_earn_patience_which_fades(void **state)
 	assert_in_range(words, 40, 80); /* about six seconds */
 }
 
-static void a_hang_teaches_nothing_and_patience_ends(void **state)
+static void a_hang_does_not_raise_the_limit(void **state)
 {
 	(void)state;
 	assert_true(timeout_learn(100000, 5000000, LIMIT) < 100000);
@@ -53,7 +53,7 @@ static void a_hang_teaches_nothing_and_patience_ends(void **state)
 
 /* Missing heartbeats were lost or are still on the network. They do not show that the machine
  * is late, because a late machine sends fewer. */
-static void missing_words_are_no_lateness(void **state)
+static void missing_heartbeats_do_not_raise_the_limit(void **state)
 {
 	(void)state;
 	assert_int_equal(timeout_late(300000, 3), 100000);
@@ -63,7 +63,7 @@ static void missing_words_are_no_lateness(void **state)
 	assert_int_equal(timeout_late(300000, 0), 300000);
 }
 
-static void what_a_quarter_of_all_suffer_is_granted_to_each(void **state)
+static void a_delay_of_a_quarter_is_allowed_to_all(void **state)
 {
 	int64_t five[] = { 900000, 100000, 500000, 100000, 600000 };
 	int64_t nine[] = { 900000, 100000, 800000, 100000, 110000, 100000, 100000, 100000, 100000 };
@@ -78,7 +78,7 @@ static void what_a_quarter_of_all_suffer_is_granted_to_each(void **state)
 
 /* The limit is lower than for silence alone, higher where heartbeats are late, and never above that
  * for silence. */
-static void a_hang_up_is_half_a_death(void **state)
+static void a_hang_up_lowers_the_limit(void **state)
 {
 	(void)state;
 	assert_int_equal(timeout_hung_up(90000, 0, LIMIT, 0), 2 * TIMEOUT_BEAT_US);
@@ -89,7 +89,7 @@ static void a_hang_up_is_half_a_death(void **state)
 	assert_int_equal(timeout_hung_up(0, 0, 150000, 0), 150000);
 }
 
-static void the_usual_round_trip_is_no_lost_word_s(void **state)
+static void lost_heartbeats_do_not_change_the_round_trip(void **state)
 {
 	struct timeout_rounds r = { .n = 0 };
 
@@ -112,13 +112,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(punctual_agents_get_the_limit),
-		cmocka_unit_test(and_three_round_trips),
-		cmocka_unit_test(late_words_earn_patience_which_fades),
-		cmocka_unit_test(a_hang_up_is_half_a_death),
-		cmocka_unit_test(a_hang_teaches_nothing_and_patience_ends),
-		cmocka_unit_test(missing_words_are_no_lateness),
-		cmocka_unit_test(the_usual_round_trip_is_no_lost_word_s),
-		cmocka_unit_test(what_a_quarter_of_all_suffer_is_granted_to_each),
+		cmocka_unit_test(three_round_trips_are_added),
+		cmocka_unit_test(late_heartbeats_raise_the_limit_for_a_while),
+		cmocka_unit_test(a_hang_up_lowers_the_limit),
+		cmocka_unit_test(a_hang_does_not_raise_the_limit),
+		cmocka_unit_test(missing_heartbeats_do_not_raise_the_limit),
+		cmocka_unit_test(lost_heartbeats_do_not_change_the_round_trip),
+		cmocka_unit_test(a_delay_of_a_quarter_is_allowed_to_all),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

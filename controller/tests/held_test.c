@@ -67,7 +67,7 @@ static bool is_back(const struct controller *c)
 	return c->members.list[X].is_replica && member_stage(&c->run, &c->members.list[X]) == 1;
 }
 
-static void who_slept_goes_on(void **state)
+static void a_node_that_slept_continues(void **state)
 {
 	struct controller *c = lost(state);
 
@@ -77,7 +77,7 @@ static void who_slept_goes_on(void **state)
 
 /* Another node took the stage over from its copy and left its own place in exchange. That node
  * is dead too. */
-static void also_when_its_place_was_given_away(void **state)
+static void it_continues_although_its_place_was_given_away(void **state)
 {
 	struct controller *c = lost(state);
 
@@ -93,7 +93,7 @@ static void also_when_its_place_was_given_away(void **state)
 }
 
 /* The node's heartbeats report its weights. The last commit is still on its way to the node. */
-static void once_it_has_heard_of_the_commit(void **state)
+static void it_continues_once_it_has_the_last_commit(void **state)
 {
 	struct controller *c = lost(state);
 
@@ -108,7 +108,7 @@ static void once_it_has_heard_of_the_commit(void **state)
 	assert_true(is_back(c));
 }
 
-static void but_not_with_other_weights(void **state)
+static void it_does_not_continue_with_other_weights(void **state)
 {
 	struct controller *c = lost(state);
 
@@ -160,7 +160,7 @@ static void a_copy_that_slept_takes_the_stage_over(void **state)
 	assert_int_equal(c->members.list[K].weights.stage, 1);
 }
 
-static void one_of_an_older_commit_is_forgotten(void **state)
+static void weights_of_an_older_commit_are_ignored(void **state)
 {
 	struct controller *c = *state;
 
@@ -174,7 +174,7 @@ static void one_of_an_older_commit_is_forgotten(void **state)
 }
 
 /* Another node has the stage, so this node joins like any other. */
-static void so_is_one_that_nobody_needs(void **state)
+static void weights_that_no_stage_needs_are_ignored(void **state)
 {
 	struct controller *c = *state;
 
@@ -213,14 +213,14 @@ static bool goes_back(struct controller *c)
 	return stage_replicas(&c->members, 0, NULL) == 0;
 }
 
-static void else_it_goes_back_at_once(void **state)
+static void without_weights_the_run_goes_back_at_once(void **state)
 {
 	assert_true(goes_back(replaced(state)));
 }
 
 /* After a restart, the new controller announces the commit to the node again, and the node
  * applies it. */
-static void who_was_told_the_commit_again(void **state)
+static void a_node_with_a_repeated_commit_is_awaited(void **state)
 {
 	struct msg_committed done = { COMMITTED, 1, 77, 0 };
 	struct controller *c = replaced(state);
@@ -237,7 +237,7 @@ static void who_was_told_the_commit_again(void **state)
 
 /* The node was cut off when the commit was announced, and counted as dead. The controller
  * assumes that the node holds the commit, until its first heartbeat shows that it does not. */
-static void who_was_told_when_it_was_cut_off(void **state)
+static void a_node_cut_off_at_the_commit_is_awaited(void **state)
 {
 	struct controller *c = replaced(state);
 
@@ -251,7 +251,7 @@ static void who_was_told_when_it_was_cut_off(void **state)
 }
 
 /* The node is overwriting its weights, and the order cannot be withdrawn. */
-static void not_who_was_told_to_restore_its_stage(void **state)
+static void a_node_that_restores_its_stage_is_not_awaited(void **state)
 {
 	struct controller *c = lost(state);
 
@@ -262,7 +262,7 @@ static void not_who_was_told_to_restore_its_stage(void **state)
 	assert_true(iteration_readmit(&c->iteration, &c->members.list[X]));
 }
 
-static void is_not_waited_for_for_ever(void **state)
+static void the_wait_for_a_node_ends(void **state)
 {
 	struct controller *c = replaced(state);
 
@@ -274,7 +274,7 @@ static void is_not_waited_for_for_ever(void **state)
 	assert_true(goes_back(c));
 }
 
-static void a_copy_that_was_told_the_commit(void **state)
+static void a_copy_with_the_commit_is_awaited(void **state)
 {
 	struct msg_committed done = { COMMITTED, 1, 77, 1 };
 	struct controller *c = replaced(state);
@@ -288,7 +288,7 @@ static void a_copy_that_was_told_the_commit(void **state)
 }
 
 /* The node's link to the copy is cut, or its disk is full, so it does not even begin to fetch. */
-static void who_does_not_fetch_a_copy_is_not_waited_for(void **state)
+static void a_node_that_does_not_fetch_its_copy_is_not_awaited(void **state)
 {
 	struct controller *c = replaced(state);
 
@@ -315,13 +315,13 @@ static void who_does_not_fetch_a_copy_is_not_waited_for(void **state)
 
 /* The controller was dead when the node had its weights again. They are the weights that the
  * record names. */
-static void who_is_as_the_record_says(void **state)
+static void weights_that_the_record_names_are_held(void **state)
 {
-	const struct store_hash told = { COMMITTED, 77, X, 1 };
+	const struct store_hash recorded = { COMMITTED, 77, X, 1 };
 	struct controller *c = replaced(state);
 	struct msg_heartbeat h = { .stage = 1, .committed = COMMITTED, .hash = 78 };
 
-	assert_int_equal(store_hashes(c->run.history.store, &told, 1, NULL), 0);
+	assert_int_equal(store_hashes(c->run.history.store, &recorded, 1, NULL), 0);
 	c->members.list[4].beat = h;
 	h.hash = 77;
 	c->members.list[X].beat = h;
@@ -332,7 +332,7 @@ static void who_is_as_the_record_says(void **state)
 
 /* A node that could not read a checkpoint may have lost its old weights. Its report from before
  * the attempt does not count. */
-static void who_could_not_read_says_what_it_has(void **state)
+static void a_node_that_could_not_read_reports_its_weights(void **state)
 {
 	struct msg_unready failed = { .assignment = 9, .text = "it is cut short" };
 	struct controller *c = replaced(state);
@@ -354,7 +354,7 @@ static void who_could_not_read_says_what_it_has(void **state)
 
 /* ---- weights from before the run went back ---- */
 
-static void what_will_not_have_been_is_held_by_nobody(void **state)
+static void no_node_holds_a_commit_that_was_undone(void **state)
 {
 	struct controller *c = replaced(state);
 
@@ -389,23 +389,23 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, under_way_begin, under_way_end)
-		TEST(who_slept_goes_on),
-		TEST(also_when_its_place_was_given_away),
-		TEST(once_it_has_heard_of_the_commit),
-		TEST(but_not_with_other_weights),
+		TEST(a_node_that_slept_continues),
+		TEST(it_continues_although_its_place_was_given_away),
+		TEST(it_continues_once_it_has_the_last_commit),
+		TEST(it_does_not_continue_with_other_weights),
 		TEST(a_copy_that_slept_takes_the_stage_over),
-		TEST(one_of_an_older_commit_is_forgotten),
-		TEST(so_is_one_that_nobody_needs),
-		TEST(else_it_goes_back_at_once),
-		TEST(who_was_told_the_commit_again),
-		TEST(who_was_told_when_it_was_cut_off),
-		TEST(not_who_was_told_to_restore_its_stage),
-		TEST(is_not_waited_for_for_ever),
-		TEST(a_copy_that_was_told_the_commit),
-		TEST(who_does_not_fetch_a_copy_is_not_waited_for),
-		TEST(who_is_as_the_record_says),
-		TEST(who_could_not_read_says_what_it_has),
-		TEST(what_will_not_have_been_is_held_by_nobody),
+		TEST(weights_of_an_older_commit_are_ignored),
+		TEST(weights_that_no_stage_needs_are_ignored),
+		TEST(without_weights_the_run_goes_back_at_once),
+		TEST(a_node_with_a_repeated_commit_is_awaited),
+		TEST(a_node_cut_off_at_the_commit_is_awaited),
+		TEST(a_node_that_restores_its_stage_is_not_awaited),
+		TEST(the_wait_for_a_node_ends),
+		TEST(a_copy_with_the_commit_is_awaited),
+		TEST(a_node_that_does_not_fetch_its_copy_is_not_awaited),
+		TEST(weights_that_the_record_names_are_held),
+		TEST(a_node_that_could_not_read_reports_its_weights),
+		TEST(no_node_holds_a_commit_that_was_undone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -283,7 +283,8 @@ static void a_long_run_does_not_grow(void **state)
 	resume_s = take_over(c, &next);
 	assert_int_equal(store_each_plan(next->run.history.store, 0, count_plan, &plans, &err), 0);
 	if (long_run)
-		printf("an iteration is %.0f bytes, of the controller's memory %.1f; it is taken over in %.3f s, with %d plans\n",
+		printf("an iteration is %.0f bytes, of the controller's memory %.1f; "
+		       "it is taken over in %.3f s, with %d plans\n",
 		       bytes, memory, resume_s, plans);
 	assert_int_equal(next->run.committed, most);
 	assert_true(next->run.history.curves.n_history <= 2 * KEPT_CURVE);
@@ -305,7 +306,7 @@ static uint64_t first_kept(const struct controller *c)
 
 /* The controller keeps only the newest iterations for consoles, but at least as many as it
  * sends to a new console. */
-static void the_newest_is_remembered(void **state)
+static void the_newest_iterations_are_kept(void **state)
 {
 	struct controller *c = begin();
 	enum { MANY = 5 * KEPT_CURVE };
@@ -370,7 +371,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_long_run_does_not_grow),
-		cmocka_unit_test(the_newest_is_remembered),
+		cmocka_unit_test(the_newest_iterations_are_kept),
 		cmocka_unit_test(the_newest_plans_have_files),
 	};
 

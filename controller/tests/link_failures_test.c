@@ -53,7 +53,7 @@ static bool any_needs(const struct controller *c, uint16_t a, uint16_t b)
 	return false;
 }
 
-static void what_needs_a_cut_link_goes_around_it(void **state)
+static void microbatches_are_rerouted_around_a_cut_link(void **state)
 {
 	struct controller *c = *state;
 	uint16_t data = c->iteration.routes.microbatches[0].route.nodes[0],
@@ -79,7 +79,7 @@ static void what_needs_a_cut_link_goes_around_it(void **state)
 }
 
 /* The substitute is sent the neighbours' stored tensors, and the rest does not change. */
-static void what_had_come_through_stays(void **state)
+static void finished_work_stays(void **state)
 {
 	struct controller *c = *state;
 	struct microbatch *m = &c->iteration.routes.microbatches[0];
@@ -101,7 +101,7 @@ static void what_had_come_through_stays(void **state)
 }
 
 /* Both ends have counted the microbatch, and the gradient cannot move from one to the other. */
-static void where_nobody_can_stand_in_one_end_goes_and_may_come_back(void **state)
+static void without_a_substitute_one_end_is_dropped(void **state)
 {
 	struct controller *c = *state;
 	uint16_t data = c->iteration.routes.microbatches[0].route.nodes[0],
@@ -126,7 +126,7 @@ static void where_nobody_can_stand_in_one_end_goes_and_may_come_back(void **stat
 }
 
 /* No other node is left to avoid the link. */
-static void a_link_that_all_have_to_use_costs_one_end(void **state)
+static void a_link_that_all_need_costs_one_end(void **state)
 {
 	struct controller *c = *state;
 	uint16_t data = c->iteration.routes.microbatches[0].route.nodes[0],
@@ -145,7 +145,7 @@ static void a_link_that_all_have_to_use_costs_one_end(void **state)
 	assert_false(any_needs(c, data, next));
 }
 
-static void a_validation_goes_around_it(void **state)
+static void a_validation_avoids_the_cut_link(void **state)
 {
 	struct controller *c = *state;
 	uint16_t a, b;
@@ -165,11 +165,11 @@ static void a_validation_goes_around_it(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(what_needs_a_cut_link_goes_around_it),
-		TEST(what_had_come_through_stays),
-		TEST(where_nobody_can_stand_in_one_end_goes_and_may_come_back),
-		TEST(a_link_that_all_have_to_use_costs_one_end),
-		TEST(a_validation_goes_around_it),
+		TEST(microbatches_are_rerouted_around_a_cut_link),
+		TEST(finished_work_stays),
+		TEST(without_a_substitute_one_end_is_dropped),
+		TEST(a_link_that_all_need_costs_one_end),
+		TEST(a_validation_avoids_the_cut_link),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -81,7 +81,7 @@ static void unmeasured_links_are_like_others_between_their_places(void **state)
 	link_table_free(t);
 }
 
-static void what_is_written_is_read_again(void **state)
+static void a_written_table_is_read_back(void **state)
 {
 	struct link_table *t = made(), *back;
 	struct cluster *c = cluster_alloc(N, 2, true), *read;
@@ -127,7 +127,7 @@ int main(void)
 		cmocka_unit_test(a_transfer_takes_its_latency_and_its_bytes),
 		cmocka_unit_test(a_sum_is_two_exchanges),
 		cmocka_unit_test(unmeasured_links_are_like_others_between_their_places),
-		cmocka_unit_test(what_is_written_is_read_again),
+		cmocka_unit_test(a_written_table_is_read_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -116,7 +116,7 @@ static void refuse_copy(struct controller *c, struct member *m)
 }
 
 /* Stage 2 has one replica, first behind a link that takes minutes, then without that delay. */
-static void who_came_after_the_first_plan_gets_a_place(void **state)
+static void a_node_that_joined_late_gets_a_place(void **state)
 {
 	struct controller *c = made();
 	struct member *m = &c->members.list[5];
@@ -167,7 +167,7 @@ static void each_refused_copy_is_tried_later(void **state)
 	bare_free(c);
 }
 
-static void so_is_a_copy_that_was_left_behind(void **state)
+static void a_dropped_copy_is_tried_later(void **state)
 {
 	struct controller *c = made();
 	struct member *m = stranded(c);
@@ -219,7 +219,7 @@ static double *delay(const struct controller *c, int from, int to)
 }
 
 /* The link counts as cut in both directions and in the planner's cluster. No node is dropped. */
-static void a_link_between_stages_is_not_there(void **state)
+static void a_reported_link_counts_as_cut(void **state)
 {
 	struct controller *c = made();
 
@@ -235,7 +235,7 @@ static void a_link_between_stages_is_not_there(void **state)
 	bare_free(c);
 }
 
-static void it_is_believed_once_nobody_complains(void **state)
+static void a_link_returns_once_no_node_complains(void **state)
 {
 	struct controller *c = made();
 
@@ -258,7 +258,7 @@ static void it_is_believed_once_nobody_complains(void **state)
 }
 
 /* A silent node might complain as well, but its report cannot arrive. */
-static void not_while_one_of_them_is_silent(void **state)
+static void a_link_does_not_return_while_an_end_is_silent(void **state)
 {
 	struct controller *c = made();
 
@@ -290,7 +290,7 @@ static int64_t believed_after(struct controller *c, int64_t now_us)
 	return 0;
 }
 
-static void each_time_later(void **state)
+static void a_link_returns_later_each_time(void **state)
 {
 	struct controller *c = made();
 	int64_t first = believed_after(c, START), second = believed_after(c, START + 200 * SECOND),
@@ -305,7 +305,7 @@ static void each_time_later(void **state)
 
 /* A node that the controller does not hear either is not cut off. It may be dead, and the
  * failure detector decides that. */
-static void who_is_silent_altogether_is_not_cut_off(void **state)
+static void a_silent_node_is_not_cut_off(void **state)
 {
 	struct controller *c = made();
 
@@ -322,7 +322,7 @@ static void who_is_silent_altogether_is_not_cut_off(void **state)
 
 /* A link counts as cut only if it was silent for three times the expected time, and for longer
  * than heartbeats may be late. */
-static void a_link_on_which_something_moved_lately_is_well(void **state)
+static void a_recently_used_link_is_not_cut(void **state)
 {
 	struct msg_stuck s = { 3, 449, 100 };
 	struct msg_heartbeat h = { .n_stuck = 1, .stuck = &s };
@@ -347,7 +347,7 @@ static void a_link_on_which_something_moved_lately_is_well(void **state)
 	bare_free(c);
 }
 
-static void what_waited_for_one_that_was_away_is_no_cut(void **state)
+static void waiting_for_an_absent_node_is_no_cut(void **state)
 {
 	struct controller *c = made();
 
@@ -366,7 +366,7 @@ static void what_waited_for_one_that_was_away_is_no_cut(void **state)
 
 /* Two replicas need their link for the sum, so one must leave. The node that complains is
  * removed, so a false complaint harms only its sender. */
-static void of_two_replicas_one_is_out(void **state)
+static void one_of_two_separated_replicas_is_removed(void **state)
 {
 	struct controller *c = made();
 
@@ -390,7 +390,7 @@ static void keeps(struct controller *c, int node, int stage)
 
 /* All other nodes are cut off from the stage's last replica. If a copy of its weights exists,
  * the copy replaces it. Otherwise all other nodes would have to leave. */
-static void a_last_replica_that_all_are_cut_off_from_goes_if_there_is_a_copy(void **state)
+static void an_unreachable_last_replica_is_replaced_by_its_copy(void **state)
 {
 	struct controller *c = made();
 
@@ -412,7 +412,7 @@ static void a_last_replica_that_all_are_cut_off_from_goes_if_there_is_a_copy(voi
 }
 
 /* The node's own stage has another replica, but the stage whose copy it keeps has none. */
-static void who_keeps_the_only_copy_stays(void **state)
+static void the_holder_of_the_only_copy_stays(void **state)
 {
 	struct controller *c = made();
 
@@ -427,7 +427,7 @@ static void who_keeps_the_only_copy_stays(void **state)
 
 /* If no plan avoids the link, the end that complained is removed, unless it is the last of its
  * stage. */
-static void no_plan_without_it_costs_one_end(void **state)
+static void a_link_that_every_plan_needs_costs_one_end(void **state)
 {
 	for (int last = 0; last < 2; last++) {
 		struct controller *c = made();
@@ -446,7 +446,7 @@ static void no_plan_without_it_costs_one_end(void **state)
 }
 
 /* Sums do not reach the copy. */
-static void a_copy_behind_a_cut_link_is_given_up(void **state)
+static void a_copy_behind_a_cut_link_is_dropped(void **state)
 {
 	struct controller *c = made();
 
@@ -462,7 +462,7 @@ static void a_copy_behind_a_cut_link_is_given_up(void **state)
 }
 
 /* A joiner fetches its stage from a node that it can reach. */
-static void a_joiner_fetches_by_other_links(void **state)
+static void a_joiner_fetches_over_other_links(void **state)
 {
 	struct controller *c = made();
 	struct member *m = &c->members.list[5];
@@ -489,7 +489,7 @@ static void a_joiner_fetches_by_other_links(void **state)
 
 /* If two nodes can keep a copy equally well, the node that belongs to the stage keeps it,
  * however near the other is. */
-static void who_belongs_there_keeps_a_copy(void **state)
+static void a_node_of_the_stage_keeps_the_copy(void **state)
 {
 	for (int home = 2; home <= 5; home += 3) {
 		struct controller *c = made();
@@ -510,7 +510,7 @@ static void who_belongs_there_keeps_a_copy(void **state)
 
 /* ---- places ---- */
 
-static void who_has_slow_links_does_not_go_home(void **state)
+static void a_node_with_slow_links_does_not_return_to_its_stage(void **state)
 {
 	struct controller *c = made();
 
@@ -557,7 +557,7 @@ static void answer(struct controller *c)
 
 /* A plan is useless because its node moved away and could not stay. No death requests another
  * plan, so the controller must. */
-static void a_plan_that_is_of_no_use_is_made_anew(void **state)
+static void a_useless_plan_is_replaced(void **state)
 {
 	struct controller *c = made();
 
@@ -581,7 +581,7 @@ static void a_plan_that_is_of_no_use_is_made_anew(void **state)
 	bare_free(c);
 }
 
-static void the_first_answer_is_waited_for(void **state)
+static void the_first_plan_is_awaited(void **state)
 {
 	struct controller *c = made();
 
@@ -660,7 +660,7 @@ static bool begins(struct controller *c, int64_t now_us)
 	return c->run.phase != PHASE_GATHERING;
 }
 
-static void a_run_begins_once_all_are_ready(void **state)
+static void a_run_starts_once_all_nodes_are_ready(void **state)
 {
 	struct controller *c = gathering();
 
@@ -673,7 +673,7 @@ static void a_run_begins_once_all_are_ready(void **state)
 	bare_free(c);
 }
 
-static void it_does_not_wait_for_ever(void **state)
+static void a_run_does_not_wait_forever(void **state)
 {
 	struct controller *c = gathering();
 
@@ -687,7 +687,7 @@ static void it_does_not_wait_for_ever(void **state)
 	bare_free(c);
 }
 
-static void nor_for_one_that_is_kept_out(void **state)
+static void a_run_does_not_wait_for_an_excluded_node(void **state)
 {
 	struct controller *c = gathering();
 
@@ -702,30 +702,30 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_joiner_is_tried_every_second),
-		cmocka_unit_test(who_came_after_the_first_plan_gets_a_place),
+		cmocka_unit_test(a_node_that_joined_late_gets_a_place),
 		cmocka_unit_test(each_refused_copy_is_tried_later),
-		cmocka_unit_test(so_is_a_copy_that_was_left_behind),
-		cmocka_unit_test(a_link_between_stages_is_not_there),
-		cmocka_unit_test(it_is_believed_once_nobody_complains),
-		cmocka_unit_test(not_while_one_of_them_is_silent),
-		cmocka_unit_test(each_time_later),
-		cmocka_unit_test(who_is_silent_altogether_is_not_cut_off),
-		cmocka_unit_test(a_link_on_which_something_moved_lately_is_well),
-		cmocka_unit_test(what_waited_for_one_that_was_away_is_no_cut),
-		cmocka_unit_test(of_two_replicas_one_is_out),
-		cmocka_unit_test(a_last_replica_that_all_are_cut_off_from_goes_if_there_is_a_copy),
-		cmocka_unit_test(who_keeps_the_only_copy_stays),
-		cmocka_unit_test(who_belongs_there_keeps_a_copy),
-		cmocka_unit_test(no_plan_without_it_costs_one_end),
-		cmocka_unit_test(a_copy_behind_a_cut_link_is_given_up),
-		cmocka_unit_test(a_joiner_fetches_by_other_links),
-		cmocka_unit_test(a_plan_that_is_of_no_use_is_made_anew),
-		cmocka_unit_test(who_has_slow_links_does_not_go_home),
-		cmocka_unit_test(the_first_answer_is_waited_for),
+		cmocka_unit_test(a_dropped_copy_is_tried_later),
+		cmocka_unit_test(a_reported_link_counts_as_cut),
+		cmocka_unit_test(a_link_returns_once_no_node_complains),
+		cmocka_unit_test(a_link_does_not_return_while_an_end_is_silent),
+		cmocka_unit_test(a_link_returns_later_each_time),
+		cmocka_unit_test(a_silent_node_is_not_cut_off),
+		cmocka_unit_test(a_recently_used_link_is_not_cut),
+		cmocka_unit_test(waiting_for_an_absent_node_is_no_cut),
+		cmocka_unit_test(one_of_two_separated_replicas_is_removed),
+		cmocka_unit_test(an_unreachable_last_replica_is_replaced_by_its_copy),
+		cmocka_unit_test(the_holder_of_the_only_copy_stays),
+		cmocka_unit_test(a_node_of_the_stage_keeps_the_copy),
+		cmocka_unit_test(a_link_that_every_plan_needs_costs_one_end),
+		cmocka_unit_test(a_copy_behind_a_cut_link_is_dropped),
+		cmocka_unit_test(a_joiner_fetches_over_other_links),
+		cmocka_unit_test(a_useless_plan_is_replaced),
+		cmocka_unit_test(a_node_with_slow_links_does_not_return_to_its_stage),
+		cmocka_unit_test(the_first_plan_is_awaited),
 		cmocka_unit_test(short_iterations_do_not_wait),
-		cmocka_unit_test(a_run_begins_once_all_are_ready),
-		cmocka_unit_test(it_does_not_wait_for_ever),
-		cmocka_unit_test(nor_for_one_that_is_kept_out),
+		cmocka_unit_test(a_run_starts_once_all_nodes_are_ready),
+		cmocka_unit_test(a_run_does_not_wait_forever),
+		cmocka_unit_test(a_run_does_not_wait_for_an_excluded_node),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,7 +23,7 @@ static int parse(struct options *o, struct error *err, char **argv)
 	return options_parse(o, argc, argv, err);
 }
 
-static void what_is_given_is_taken(void **state)
+static void given_options_are_taken(void **state)
 {
 	char *argv[] = { NEEDED,   "--agents",     "9",        "--stages", "3,3,3",
 			 "--skip", "1/3",          "--corpus", "x",        "y",
@@ -80,7 +80,7 @@ static void refuse(char **argv, const char *says)
 		fail_msg("\"%s\" does not say \"%s\"", err.text, says);
 }
 
-static void what_a_run_may_go_on_with(void **state)
+static void a_resumed_run_accepts_some_options(void **state)
 {
 	char *argv[] = { "controller", "--resume",
 			 "d",          "--key",
@@ -98,7 +98,7 @@ static void what_a_run_may_go_on_with(void **state)
 	assert_false(o.overridden.eval_every || o.overridden.eval_batches);
 }
 
-static void what_is_wrong_is_named(void **state)
+static void a_wrong_option_is_named(void **state)
 {
 	static const char *const kept[][2] = {
 		{ "--cluster", "f" },	   { "--regions", "f" },    { "--model", "30m" },
@@ -140,10 +140,10 @@ static void what_is_wrong_is_named(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(what_is_given_is_taken),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(given_options_are_taken),
 					    cmocka_unit_test(a_baseline_is_named),
-					    cmocka_unit_test(what_a_run_may_go_on_with),
-					    cmocka_unit_test(what_is_wrong_is_named) };
+					    cmocka_unit_test(a_resumed_run_accepts_some_options),
+					    cmocka_unit_test(a_wrong_option_is_named) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,7 +20,7 @@ enum { HOSTILE = 4 };
 
 /* ---- single modules ---- */
 
-static void a_budget_comes_back_with_time(void **state)
+static void a_quota_refills_with_time(void **state)
 {
 	struct rate_limit b = { 0 };
 	int taken = 0;
@@ -36,7 +36,7 @@ static void a_budget_comes_back_with_time(void **state)
 	assert_false(rate_limit_take(&b, 11, 10, 2, 600000000));
 }
 
-static void a_number_is_new_once(void **state)
+static void a_number_is_added_once(void **state)
 {
 	struct number_set o = { 0 };
 
@@ -55,7 +55,7 @@ static void a_number_is_new_once(void **state)
 
 /* The journal limits the notes about one node, whatever their reason, and counts the omitted
  * ones. Notes about other nodes are complete. */
-static void a_node_fills_no_journal(void **state)
+static void a_node_cannot_fill_the_journal(void **state)
 {
 	struct controller *c = controller_new();
 	struct member *members = calloc(3, sizeof(*members));
@@ -112,7 +112,7 @@ static void is_heard(struct world *w)
 	WORLD_UNTIL(w, w->committed >= next);
 }
 
-static void troubles_without_end(void **state)
+static void endless_troubles_are_limited(void **state)
 {
 	struct world *w = at_work();
 	struct msg m = { .type = MSG_TROUBLE,
@@ -127,7 +127,7 @@ static void troubles_without_end(void **state)
 	world_free(w);
 }
 
-static void links_that_contradict_themselves(void **state)
+static void contradicting_link_reports_are_limited(void **state)
 {
 	struct world *w = at_work();
 	struct player *p = &w->players[HOSTILE];
@@ -170,7 +170,7 @@ static int count_mine(void *context, const struct store_task *t)
 
 /* The controller neither keeps nor records repeated events, or events of tasks that are not the
  * sender's. */
-static void events_without_end(void **state)
+static void endless_events_are_limited(void **state)
 {
 	const char *options[] = { "--eval-every", "0", NULL };
 	struct world *w = world_new(options);
@@ -209,7 +209,7 @@ static void events_without_end(void **state)
 	world_free(w);
 }
 
-static void messages_that_are_not_its_own(void **state)
+static void messages_in_the_name_of_others_are_limited(void **state)
 {
 	struct world *w = at_work();
 	struct msg m = { .type = MSG_PING };
@@ -245,7 +245,7 @@ static int32_t compare(struct visitor *v, struct world *w)
 }
 
 /* Comparisons for one key are limited. Those for another key are still made. */
-static void comparisons_without_end(void **state)
+static void endless_comparisons_are_limited(void **state)
 {
 	struct world *w = at_work();
 	struct visitor watcher, other;
@@ -271,14 +271,14 @@ static void comparisons_without_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_budget_comes_back_with_time),
-		cmocka_unit_test(a_number_is_new_once),
-		cmocka_unit_test(a_node_fills_no_journal),
-		cmocka_unit_test(troubles_without_end),
-		cmocka_unit_test(links_that_contradict_themselves),
-		cmocka_unit_test(events_without_end),
-		cmocka_unit_test(messages_that_are_not_its_own),
-		cmocka_unit_test(comparisons_without_end),
+		cmocka_unit_test(a_quota_refills_with_time),
+		cmocka_unit_test(a_number_is_added_once),
+		cmocka_unit_test(a_node_cannot_fill_the_journal),
+		cmocka_unit_test(endless_troubles_are_limited),
+		cmocka_unit_test(contradicting_link_reports_are_limited),
+		cmocka_unit_test(endless_events_are_limited),
+		cmocka_unit_test(messages_in_the_name_of_others_are_limited),
+		cmocka_unit_test(endless_comparisons_are_limited),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -55,7 +55,7 @@ static void unmake(struct controller *c)
 	free(c);
 }
 
-static void far_replicas_are_no_company(void **state)
+static void a_distant_replica_is_not_near(void **state)
 {
 	struct controller *c = made(20, 10);
 	struct member *m;
@@ -72,7 +72,7 @@ static void far_replicas_are_no_company(void **state)
 	unmake(c);
 }
 
-static void what_the_first_plan_took_is_near(void **state)
+static void places_of_the_first_plan_are_near(void **state)
 {
 	struct controller *c = made(20, 10);
 	struct member *m = &c->members.list[5];
@@ -99,8 +99,8 @@ static void what_the_first_plan_took_is_near(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(far_replicas_are_no_company),
-		cmocka_unit_test(what_the_first_plan_took_is_near),
+		cmocka_unit_test(a_distant_replica_is_not_near),
+		cmocka_unit_test(places_of_the_first_plan_are_near),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

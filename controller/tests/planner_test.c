@@ -249,7 +249,7 @@ static void baselines_plan_a_run(void **state)
 					     .budget_s = 60,
 					     .path_length = all[i] == PLAN_DTFM ? 3 : 2,
 					     .seed = 1,
-					     .stand_in = STAND_IN_BEST,
+					     .substitute = SUBSTITUTE_BEST,
 					     .excluded = excluded };
 		struct planned *a = plan_once(c, &q);
 
@@ -278,24 +278,28 @@ static struct cluster *make_narrow(void)
 
 /* If a baseline has no plan of its own, another algorithm's plan is used only as far as the
  * request allows, and the answer says that. */
-static void who_stands_in_is_said(void **state)
+static void the_answer_names_the_substitute_algorithm(void **state)
 {
 	struct cluster *c = make_narrow();
-	struct planner_request q = { .kind = PLANNER_RUN, .algorithm = PLAN_DTFM, .path_length = 3,
-				     .budget_s = 0.05, .seed = 1, .stand_in = STAND_IN_BEST };
+	struct planner_request q = { .kind = PLANNER_RUN,
+				     .algorithm = PLAN_DTFM,
+				     .path_length = 3,
+				     .budget_s = 0.05,
+				     .seed = 1,
+				     .substitute = SUBSTITUTE_BEST };
 	struct planned *a;
 
 	(void)state;
 	a = plan_once(c, &q);
 	is_by(a, "best");
-	assert_string_equal(a->instead, "dtfm has no paths of its own: best's stand in");
+	assert_string_equal(a->instead, "dtfm has no paths of its own: the plan of best is used");
 	planned_free(a);
-	q.stand_in = STAND_IN_RANDOM;
+	q.substitute = SUBSTITUTE_RANDOM;
 	a = plan_once(c, &q);
 	assert_null(a->plan);
 	assert_string_equal(a->infeasible, "dtfm has no paths of its own");
 	planned_free(a);
-	q.stand_in = STAND_IN_ANY;
+	q.substitute = SUBSTITUTE_ANY;
 	a = plan_once(c, &q);
 	is_by(a, "dtfm");
 	planned_free(a);
@@ -306,14 +310,19 @@ static void who_stands_in_is_said(void **state)
 static void a_budget_ends_a_baseline(void **state)
 {
 	struct cluster *c = make_cluster(), *unplaced = make_unplaced();
-	struct planner_request q = { .kind = PLANNER_RUN, .algorithm = PLAN_CBS, .path_length = 2,
-				     .budget_s = 1e-9, .seed = 1, .stand_in = STAND_IN_RANDOM };
+	struct planner_request q = { .kind = PLANNER_RUN,
+				     .algorithm = PLAN_CBS,
+				     .path_length = 2,
+				     .budget_s = 1e-9,
+				     .seed = 1,
+				     .substitute = SUBSTITUTE_RANDOM };
 	struct planned *a = plan_once(c, &q);
 
 	(void)state;
 	is_by(a, "dtfm-skip");
-	assert_string_equal(a->instead,
-			    "cbs finds no paths of its own in 1e-09 s: dtfm-skip's stand in");
+	assert_string_equal(
+		a->instead,
+		"cbs finds no paths of its own in 1e-09 s: the plan of dtfm-skip is used");
 	planned_free(a);
 	q.algorithm = PLAN_DTFM;
 	q.path_length = 4;
@@ -335,7 +344,7 @@ int main(void)
 		cmocka_unit_test(the_newest_request_is_answered_and_stopping_cancels),
 		cmocka_unit_test(a_run_does_not_wait_for_a_baseline_and_loses_none),
 		cmocka_unit_test(baselines_plan_a_run),
-		cmocka_unit_test(who_stands_in_is_said),
+		cmocka_unit_test(the_answer_names_the_substitute_algorithm),
 		cmocka_unit_test(a_budget_ends_a_baseline),
 	};
 

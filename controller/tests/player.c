@@ -441,7 +441,7 @@ static void player_knows(struct player *p, const struct msg_peer *peer)
 {
 	static const uint8_t none[sizeof(peer->key)];
 
-	p->told_of[peer->node]++;
+	p->announced[peer->node]++;
 	p->knows[peer->node] = memcmp(peer->key, none, sizeof(none)) != 0;
 }
 
@@ -538,7 +538,7 @@ static void watch(void *context, const struct msg *m)
 		const struct msg_link *l = &m->u.see_links.links[i];
 
 		w->links[l->from][l->to] = *l;
-		w->links_told++;
+		w->link_messages++;
 	}
 	if (m->type == MSG_SEE_VALIDATION) {
 		w->validations++;

@@ -57,7 +57,7 @@ struct player {
 	uint32_t restarts, processes;
 	uint32_t welcomes;
 	float emulates_s[PLAYERS]; /* emulated delays to the others, as last received */
-	uint32_t told_of[PLAYERS]; /* times that their keys and addresses arrived */
+	uint32_t announced[PLAYERS]; /* times that their keys and addresses arrived */
 	bool knows[PLAYERS];       /* true if the peer's key is admitted */
 	uint64_t run, assignment, committed, iteration, beats;
 	/* order to restore, carried out when the player can restore again */
@@ -100,7 +100,7 @@ struct world {
 	uint32_t steps_back;                     /* times that the step went back */
 	uint64_t no_way;                         /* missing links of node 0, bits 1 << to */
 	struct msg_link links[PLAYERS][PLAYERS]; /* links as consoles see them */
-	int links_told;
+	int link_messages;
 	uint32_t validations;
 	float validated; /* the last validation */
 };

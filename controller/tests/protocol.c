@@ -21,7 +21,7 @@ static void take_counts(struct p_run *r, struct p_node *x, uint8_t counted)
 		if (x->at == 0 && (!(r->s.over >> m & 1) || p_all_counted(&r->s, m)))
 			r->s.home |= (uint8_t)(1 << m);
 	}
-	x->told |= counted;
+	x->reported |= counted;
 	x->owed &= (uint8_t)~counted;
 }
 
@@ -37,15 +37,15 @@ static void look_whether_done(struct p_run *r)
 
 static void report(struct p_run *r, struct p_node *x)
 {
-	take_counts(r, x, x->counted & (uint8_t) ~(x->told | x->dropped));
+	take_counts(r, x, x->counted & (uint8_t) ~(x->reported | x->dropped));
 	look_whether_done(r);
 }
 
-static void told_sum(struct p_run *r, int stage, bool wrong)
+static void report_sum(struct p_run *r, int stage, bool wrong)
 {
-	uint8_t *told = &r->s.sums_told[stage];
+	uint8_t *reported = &r->s.sums_reported[stage];
 
-	*told |= (uint8_t)((*told ? 4 : 0) | (wrong ? 2 : 1));
+	*reported |= (uint8_t)((*reported ? 4 : 0) | (wrong ? 2 : 1));
 }
 
 static void reduced(struct p_run *r, struct p_node *x, bool wrong)
@@ -53,12 +53,12 @@ static void reduced(struct p_run *r, struct p_node *x, bool wrong)
 	x->sum = P_SUMMED;
 	x->wrong = wrong;
 	r->s.wrongs -= wrong;
-	if (x->on & ~x->told) {
+	if (x->on & ~x->reported) {
 		p_found(r, "who is honest is left out: it left a gradient out");
 		return;
 	}
 	x->reduced = 1;
-	told_sum(r, x->stage, wrong);
+	report_sum(r, x->stage, wrong);
 	if (r->s.phase == P_REDUCING)
 		p_commit_when_reduced(r);
 }
@@ -69,7 +69,7 @@ static void copy_reduced(struct p_run *r, struct p_node *x, bool wrong)
 	x->copy_wrong = wrong;
 	r->s.wrongs -= wrong;
 	x->copy_reduced = 1;
-	told_sum(r, x->keeps - 1, wrong);
+	report_sum(r, x->keeps - 1, wrong);
 	if (r->s.phase == P_REDUCING)
 		p_commit_when_reduced(r);
 }
@@ -103,7 +103,7 @@ static void agree(struct p_run *r, int stage)
 	}
 	if (!is[0] || !is[1])
 		return;
-	if (!r->p->compares_hashes) {
+	if (!(r->p->rules & P_COMPARE_HASHES)) {
 		p_found(r, "two of a stage apply different commits");
 		return;
 	}
@@ -192,16 +192,17 @@ static bool may_of_node(const struct p_run *r, const struct p_node *x, enum p_ev
 	bool stalled = p_is_stalled(s), led = under_way(s),
 	     sums = s->phase == P_COMPUTING || s->phase == P_REDUCING;
 	bool hears = is_heard(r, x);
-	uint8_t untold = x->counted & (uint8_t) ~(x->told | x->dropped);
+	uint8_t unreported = x->counted & (uint8_t) ~(x->reported | x->dropped);
 
 	switch (e) {
 	case P_REPORT:
-		return hears && untold;
+		return hears && unreported;
 	case P_DROP:
 		return x->alive && stalled && x->standing == P_GONE && !x->given_up &&
-		       x->began == 1 && untold && p_count_replicas(s, r->p->nodes, x->stage) == 0;
+		       x->began == 1 && unreported &&
+		       p_count_replicas(s, r->p->nodes, x->stage) == 0;
 	case P_REDUCED:
-		return x->alive && p_is_replica(x) && sums && x->sum == P_BEGUN && !untold &&
+		return x->alive && p_is_replica(x) && sums && x->sum == P_BEGUN && !unreported &&
 		       p_all_given(r, x->stage);
 	case P_REDUCED_WRONG:
 		return s->wrongs > 0 && may_of_node(r, x, P_REDUCED) && others_sum(r, x, x->stage);
@@ -263,7 +264,7 @@ static bool may_of_arg(const struct p_run *r, const struct p_node *x, enum p_eve
 		       p_has_input(r->p, &r->s, x, arg);
 	case P_AGAIN:
 		return arg < P_BATCHES && is_heard(r, x) && x->at == 0 &&
-		       (x->on & x->told & r->s.over & ~r->s.home) >> arg & 1 &&
+		       (x->on & x->reported & r->s.over & ~r->s.home) >> arg & 1 &&
 		       p_all_counted(&r->s, arg);
 	case P_KEEP:
 		return under_way(&r->s) && r->s.phase != P_REDUCING && arg < r->p->stages &&
@@ -289,7 +290,7 @@ static void happen_to_node(struct p_run *r, struct p_node *x, const struct p_ste
 		look_whether_done(r);
 		break;
 	case P_DROP:
-		x->dropped |= x->counted & (uint8_t)~x->told;
+		x->dropped |= x->counted & (uint8_t)~x->reported;
 		break;
 	case P_REDUCED:
 	case P_REDUCED_WRONG:
@@ -349,7 +350,7 @@ static void happen(struct p_run *r, const struct p_step *step)
 		p_take_over(r, step->arg);
 		break;
 	case P_RESTART:
-		p_begin_anew(&r->s);
+		p_restart(&r->s);
 		break;
 	case P_BEGIN:
 		p_begin(r);
@@ -407,7 +408,7 @@ static void forget_what_is_void(const struct protocol *p, struct p_state *s)
 	for (int i = 0; i < p->nodes; i++) {
 		struct p_node *x = &s->nodes[i];
 
-		x->on = x->owed = x->told = x->given_up = 0;
+		x->on = x->owed = x->reported = x->given_up = 0;
 		x->at = x->stage;
 		x->began = x->began ? 2 : 0;
 		p_begin_iteration(p, x);

@@ -67,7 +67,7 @@ struct p_node {
 	/* State as the controller believes it. */
 	uint8_t standing;
 	/* microbatches on its route; owed by it as a substitute; reported as counted */
-	uint8_t on, owed, told;
+	uint8_t on, owed, reported;
 	uint8_t at; /* its stage on those routes */
 	uint8_t reduced, in_sum;
 	uint8_t keeps, copies, copy_reduced; /* keeps: stage + 1 of its standby copy; 0: none */
@@ -94,11 +94,27 @@ struct p_state {
 	uint8_t over;
 	uint8_t summing; /* stages */
 	/* Reports in this attempt: bit 0: a right sum, bit 1: a wrong one, bit 2: two reports */
-	uint8_t sums_told[P_STAGES];
+	uint8_t sums_reported[P_STAGES];
 	uint8_t taken_over, committed;
 	uint8_t deaths, wrongs, takeovers;    /* faults that may still happen */
 	/* number of times each gradient is in the stage's sum */
 	uint8_t content[P_STAGES][P_BATCHES];
+};
+
+/* Each rule of the code can be switched off, to show that the model then finds the fault. */
+enum p_rule {
+	/* Before sums restart, the work of a node that died in its stage's sum runs again */
+	P_RERUN_DEAD = 1,
+	P_AUDIT_HOPS = 2,      /* the audit checks that this work ran again */
+	P_SUM_AFTER_STALL = 4, /* what ended while the run was stalled is summed */
+	/* If a node counted gradients while believed dead, its reports force a restart, even if
+	 * other nodes are awaited */
+	P_HEED_DROPPED = 8,
+	P_REPEAT_ROUTES = 16, /* a node believed dead receives the routes that changed meanwhile */
+	P_START_AT_ZERO = 32, /* at a start an agent drops its counts of earlier attempts */
+	/* A node whose weights differ from its stage's after a commit is dropped */
+	P_COMPARE_HASHES = 64,
+	P_ALL_RULES = 127
 };
 
 /* The cluster to explore, and the variant of the code. */
@@ -114,19 +130,7 @@ struct protocol {
 	/* Sums are ordered with the start: each node sends its part once it has counted its
 	 * microbatches */
 	bool ahead;
-	/* Each of these can be switched off, to show that the model then finds the fault. */
-	/* Before sums restart, the work of a node that died in its stage's sum runs again */
-	bool reruns_the_dead;
-	bool audits_hops;        /* the audit checks that this work ran again */
-	bool sums_after_a_stall; /* what ended while the run was stalled is summed */
-	/* If a node counted gradients while believed dead, its reports force a restart, even if
-	 * other nodes are awaited */
-	bool minds_unheard;
-	bool tells_again; /* a node believed dead receives the routes that changed meanwhile */
-	/* At a start an agent drops its counts of earlier attempts */
-	bool starts_at_zero;
-	/* A node whose weights differ from its stage's after a commit is dropped */
-	bool compares_hashes;
+	int rules; /* enum p_rule */
 };
 
 enum p_event {

@@ -19,7 +19,7 @@ void p_forget_sums(struct p_state *s)
 	}
 	s->summing = 0;
 	memset(s->content, 0, sizeof(s->content));
-	memset(s->sums_told, 0, sizeof(s->sums_told));
+	memset(s->sums_reported, 0, sizeof(s->sums_reported));
 }
 
 bool p_is_keeper(const struct p_node *x, int stage)
@@ -93,7 +93,7 @@ void p_reduce_early(struct p_run *r)
 
 		for (int i = 0; i < r->p->nodes; i++)
 			if (r->s.nodes[i].at == st)
-				counted |= r->s.nodes[i].on & r->s.nodes[i].told;
+				counted |= r->s.nodes[i].on & r->s.nodes[i].reported;
 		for (int m = 0; m < P_BATCHES; m++)
 			visited |= (uint8_t)((r->p->path[m] >> st & 1) << m);
 		if (counted == visited && !(r->s.summing >> st & 1))
@@ -174,7 +174,7 @@ void p_crash(struct p_run *r)
 		struct p_node *x = &s->nodes[i];
 
 		x->standing = P_GONE;
-		x->owed = x->told = x->due = x->copy_due = x->dropped = 0;
+		x->owed = x->reported = x->due = x->copy_due = x->dropped = 0;
 		if (x->keeps == x->stage + 1)
 			x->keeps = 0;
 	}
@@ -205,12 +205,12 @@ static void reroute_announce(struct p_run *r, uint8_t changed, uint8_t over)
 	p_forget_sums(&r->s);
 	for (int i = 0; i < r->p->nodes; i++) {
 		struct p_node *x = &r->s.nodes[i];
-		bool told = p_is_replica(x) && x->alive && (!dies || p_choose(r, 2));
+		bool hears = p_is_replica(x) && x->alive && (!dies || p_choose(r, 2));
 
 		for (int m = 0; m < P_BATCHES && x->alive && x->began == 1; m++) {
 			if (!(changed >> m & 1))
 				continue;
-			if (told)
+			if (hears)
 				p_hear_route(x, m);
 			else if (x->view[m] == P_CURRENT)
 				x->view[m] = P_OLD;
@@ -244,7 +244,7 @@ static bool starts_over(struct p_run *r, int m)
 	return true;
 }
 
-static int stand_in(struct p_run *r, int stage)
+static int substitute(struct p_run *r, int stage)
 {
 	int found_at[P_NODES], n = 0;
 
@@ -266,14 +266,14 @@ static bool reroute_without(struct p_run *r, struct p_node *gone)
 
 		if (!(changed >> m & 1))
 			continue;
-		to = stand_in(r, gone->at);
+		to = substitute(r, gone->at);
 		if (to < 0)
 			return false;
 		r->s.nodes[to].at = gone->at;
 		r->s.nodes[to].on |= (uint8_t)(1 << m);
 		r->s.nodes[to].owed |= (uint8_t)(1 << m);
 	}
-	gone->on = gone->owed = gone->told = 0;
+	gone->on = gone->owed = gone->reported = 0;
 	gone->given_up = 1;
 	for (int m = 0; m < P_BATCHES; m++)
 		over |= (uint8_t)(((changed >> m & 1) && starts_over(r, m)) << m);
@@ -318,10 +318,10 @@ void p_begin_reduction(struct p_run *r)
 	struct p_node *gone;
 
 	p_forget_sums(&r->s);
-	while (r->p->reruns_the_dead && (gone = p_gone_on_route(r)))
+	while ((r->p->rules & P_RERUN_DEAD) && (gone = p_gone_on_route(r)))
 		if (!rerun_without(r, gone))
 			return;
-	if (p_all_done(r) || !r->p->reruns_the_dead)
+	if (p_all_done(r) || !(r->p->rules & P_RERUN_DEAD))
 		p_reduce_rest(r);
 	else
 		r->s.phase = P_COMPUTING;
@@ -331,7 +331,7 @@ static void rerun_what_died(struct p_run *r, struct p_node *gone)
 {
 	if (!rerun_without(r, gone))
 		return;
-	if (p_all_done(r) || r->p->reruns_the_dead) {
+	if (p_all_done(r) || (r->p->rules & P_RERUN_DEAD)) {
 		p_begin_reduction(r);
 		return;
 	}
@@ -360,7 +360,7 @@ static bool sum_missing(const struct p_run *r)
 /* Returns true if the reported sums of the stage differ. Reports of dead nodes count too. */
 static bool sums_differ(const struct p_run *r, int stage)
 {
-	return (r->s.sums_told[stage] & 3) == 3;
+	return (r->s.sums_reported[stage] & 3) == 3;
 }
 
 static bool audited(const struct p_run *r)
@@ -368,8 +368,8 @@ static bool audited(const struct p_run *r)
 	for (int i = 0; i < r->p->nodes; i++) {
 		const struct p_node *x = &r->s.nodes[i];
 
-		if ((x->on && !(x->in_sum && x->at == x->stage) && r->p->audits_hops) ||
-		    (x->in_sum && x->told != x->on))
+		if ((x->on && !(x->in_sum && x->at == x->stage) && (r->p->rules & P_AUDIT_HOPS)) ||
+		    (x->in_sum && x->reported != x->on))
 			return false;
 	}
 	return true;
@@ -401,7 +401,7 @@ static void commit(struct p_run *r)
 
 		x->due = p_is_replica(x) && x->alive;
 		x->copy_due = x->copies && x->alive;
-		x->on = x->owed = x->told = x->given_up = 0;
+		x->on = x->owed = x->reported = x->given_up = 0;
 		x->at = x->stage;
 		x->began = 0;
 		p_forget_iteration(x);
@@ -444,8 +444,8 @@ void p_iteration_lost(struct p_run *r, struct p_node *x)
 		break;
 	case P_REDUCING:
 		if (p_count_replicas(&r->s, r->p->nodes, x->stage) > 0 &&
-		    stage_has_sum(r, x->stage) && r->s.sums_told[x->stage] & 4 &&
-		    !(x->on & ~x->told))
+		    stage_has_sum(r, x->stage) && r->s.sums_reported[x->stage] & 4 &&
+		    !(x->on & ~x->reported))
 			p_commit_when_reduced(r);
 		else
 			rerun_what_died(r, x);

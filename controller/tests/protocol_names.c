@@ -29,7 +29,7 @@ struct field {
 
 static const struct field node_fields[] = {
 	NODE(stage, 2, PLAIN),      NODE(at, 2, PLAIN),       NODE(standing, 2, PLAIN),
-	NODE(on, 2, BATCHES),       NODE(owed, 2, BATCHES),   NODE(told, 2, BATCHES),
+	NODE(on, 2, BATCHES),       NODE(owed, 2, BATCHES),   NODE(reported, 2, BATCHES),
 	NODE(reduced, 1, PLAIN),    NODE(in_sum, 1, PLAIN),   NODE(given_up, 1, PLAIN),
 	NODE(keeps, 2, PLAIN),      NODE(copies, 1, PLAIN),   NODE(copy_reduced, 1, PLAIN),
 	NODE(alive, 1, PLAIN),      NODE(began, 2, PLAIN),    NODE(counted, 2, BATCHES),
@@ -40,12 +40,22 @@ static const struct field node_fields[] = {
 };
 
 static const struct field state_fields[] = {
-	STATE(phase, 3, PLAIN),        STATE(home, 2, BATCHES),       STATE(changed, 2, BATCHES),
-	STATE(over, 2, BATCHES),       STATE(summing, 3, PLAIN),      STATE(taken_over, 1, PLAIN),
-	STATE(committed, 1, PLAIN),    STATE(deaths, 2, PLAIN),       STATE(wrongs, 2, PLAIN),
-	STATE(takeovers, 2, PLAIN),    STATE(content[0], 2, EACH),    STATE(content[1], 2, EACH),
-	STATE(content[2], 2, EACH),    STATE(sums_told[0], 3, PLAIN), STATE(sums_told[1], 3, PLAIN),
-	STATE(sums_told[2], 3, PLAIN),
+	STATE(phase, 3, PLAIN),
+	STATE(home, 2, BATCHES),
+	STATE(changed, 2, BATCHES),
+	STATE(over, 2, BATCHES),
+	STATE(summing, 3, PLAIN),
+	STATE(taken_over, 1, PLAIN),
+	STATE(committed, 1, PLAIN),
+	STATE(deaths, 2, PLAIN),
+	STATE(wrongs, 2, PLAIN),
+	STATE(takeovers, 2, PLAIN),
+	STATE(content[0], 2, EACH),
+	STATE(content[1], 2, EACH),
+	STATE(content[2], 2, EACH),
+	STATE(sums_reported[0], 3, PLAIN),
+	STATE(sums_reported[1], 3, PLAIN),
+	STATE(sums_reported[2], 3, PLAIN),
 };
 
 enum {
@@ -170,13 +180,7 @@ struct protocol protocol_of(int stages, int each)
 			      .deaths = 3,
 			      .wrongs = 1,
 			      .takeovers = 1,
-			      .reruns_the_dead = true,
-			      .audits_hops = true,
-			      .sums_after_a_stall = true,
-			      .starts_at_zero = true,
-			      .compares_hashes = true,
-			      .minds_unheard = true,
-			      .tells_again = true };
+			      .rules = P_ALL_RULES };
 
 	for (int i = 0; i < p.nodes; i++)
 		p.stage_of[i] = (uint8_t)(i / each);
@@ -219,7 +223,7 @@ const char *protocol_event_name(enum p_event e)
 	static const char *const names[P_EVENTS] = {
 		"counts",
 		"reports",
-		"reports, unheard",
+		"report dropped",
 		"tells its sum",
 		"tells another sum",
 		"tells its copy's sum",
@@ -252,11 +256,12 @@ static void print_node(const struct p_node *x, int i, FILE *to)
 	static const char *const sums[] = { "-", "begun", "broken", "summed" };
 
 	fprintf(to,
-		"    n%d S%d %-7s %s on %d owed %d told %d%s%s%s keeps %d%s | began %d counted %d "
+		"    n%d S%d %-7s %s on %d owed %d reported %d%s%s%s keeps %d%s | began %d counted "
+		"%d "
 		"mine %d has %d "
 		"view %d%d sum %s%s%s%s copy %s\n",
 		i, x->stage, standings[x->standing], x->alive ? "alive" : "DEAD ", x->on, x->owed,
-		x->told, x->reduced ? " reduced" : "", x->in_sum ? " in-sum" : "",
+		x->reported, x->reduced ? " reduced" : "", x->in_sum ? " in-sum" : "",
 		x->given_up ? " given up" : "", x->keeps, x->copies ? " copies" : "", x->began,
 		x->counted, x->mine, x->has, x->view[0], x->view[1], sums[x->sum],
 		x->wrong ? " WRONG" : "", x->due ? " due" : "", x->applied ? " applied" : "",

@@ -6,13 +6,13 @@
 
 /* ---- restart ---- */
 
-void p_begin_anew(struct p_state *s)
+void p_restart(struct p_state *s)
 {
 	p_forget_sums(s);
 	s->phase = P_PLANNING;
 	s->home = s->over = s->taken_over = 0;
 	for (int i = 0; i < P_NODES; i++)
-		s->nodes[i].told = s->nodes[i].dropped = 0;
+		s->nodes[i].reported = s->nodes[i].dropped = 0;
 }
 
 static void make_plan(struct p_run *r, int stage)
@@ -48,13 +48,13 @@ void p_begin(struct p_run *r)
 	dies = p_dies_telling(r);
 	for (int i = 0; i < r->p->nodes; i++) {
 		struct p_node *x = &r->s.nodes[i];
-		bool told = p_is_replica(x) && x->alive && (!dies || p_choose(r, 2));
+		bool hears = p_is_replica(x) && x->alive && (!dies || p_choose(r, 2));
 
 		x->at = x->stage;
-		x->owed = x->told = x->given_up = 0;
+		x->owed = x->reported = x->given_up = 0;
 		p_begin_iteration(r->p, x);
-		x->began = told ? 1 : x->began ? 2 : 0;
-		x->mine = told ? x->on : 0;
+		x->began = hears ? 1 : x->began ? 2 : 0;
+		x->mine = hears ? x->on : 0;
 	}
 	p_order_ahead(r->p, &r->s);
 	r->s.phase = P_COMPUTING;
@@ -77,7 +77,7 @@ void p_resume(struct p_run *r, struct p_node *x)
 	x->standing = P_LIVE;
 	if (!x->began)
 		r->s.taken_over = 1;
-	if (x->dropped && (r->p->minds_unheard || p_replicas_everywhere(r)))
+	if (x->dropped && ((r->p->rules & P_HEED_DROPPED) || p_replicas_everywhere(r)))
 		r->s.taken_over = 1;
 	if (p_replicas_everywhere(r) && !all_on_route(r))
 		r->s.taken_over = 1;
@@ -85,10 +85,10 @@ void p_resume(struct p_run *r, struct p_node *x)
 		return;
 	if (r->s.phase == P_STALLED_PLANNING)
 		r->s.phase = P_PLANNING;
-	else if (r->s.phase == P_STALLED && !r->p->sums_after_a_stall)
+	else if (r->s.phase == P_STALLED && !(r->p->rules & P_SUM_AFTER_STALL))
 		r->s.phase = P_COMPUTING;
 	else {
-		for (int m = 0; r->p->tells_again && m < P_BATCHES; m++)
+		for (int m = 0; (r->p->rules & P_REPEAT_ROUTES) && m < P_BATCHES; m++)
 			p_hear_route(x, m);
 		p_begin_reduction(r);
 	}
@@ -169,5 +169,5 @@ void p_gather(struct p_run *r)
 	else if (!p_replicas_everywhere(r))
 		r->s.phase = P_STALLED_PLANNING;
 	else
-		p_begin_anew(&r->s);
+		p_restart(&r->s);
 }

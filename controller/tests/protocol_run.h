@@ -53,7 +53,7 @@ void p_members_gone(struct p_run *r, struct p_node *x);
 void p_kill_node(struct p_run *r, struct p_node *x);
 
 /* protocol_recover.c */
-void p_begin_anew(struct p_state *s);
+void p_restart(struct p_state *s);
 void p_begin(struct p_run *r);
 void p_resume(struct p_run *r, struct p_node *x);
 struct p_node *p_taker_of(struct p_run *r, int stage);

@@ -128,7 +128,7 @@ void p_forget_iteration(struct p_node *x)
 /* Starts the iteration with another plan. Counts of earlier attempts are void. */
 void p_begin_iteration(const struct protocol *p, struct p_node *x)
 {
-	uint8_t counted = p->starts_at_zero ? 0 : x->counted;
+	uint8_t counted = p->rules & P_START_AT_ZERO ? 0 : x->counted;
 
 	p_forget_iteration(x);
 	x->counted = counted;

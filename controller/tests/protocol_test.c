@@ -68,7 +68,7 @@ static void two_controllers_die(void **state)
 }
 
 /* The second stage has one more replica, which has no microbatch but a part in the sums. */
-static void also_with_an_idle_replica(void **state)
+static void one_replica_is_idle(void **state)
 {
 	struct protocol p = protocol_of(2, 2);
 
@@ -78,7 +78,7 @@ static void also_with_an_idle_replica(void **state)
 	nothing_goes_wrong(&p);
 }
 
-static void and_with_a_stage_that_passes_on(void **state)
+static void one_stage_only_passes_on(void **state)
 {
 	struct protocol p = protocol_of(3, 2);
 
@@ -87,7 +87,7 @@ static void and_with_a_stage_that_passes_on(void **state)
 	nothing_goes_wrong(&p);
 }
 
-static void and_where_one_joins(void **state)
+static void one_node_joins(void **state)
 {
 	struct protocol p = protocol_of(2, 2);
 
@@ -101,7 +101,7 @@ static void and_where_one_joins(void **state)
 	nothing_goes_wrong(&p);
 }
 
-static void and_where_stages_sum_early(void **state)
+static void stages_sum_early(void **state)
 {
 	struct protocol p = protocol_of(2, 2);
 
@@ -111,7 +111,7 @@ static void and_where_stages_sum_early(void **state)
 	nothing_goes_wrong(&p);
 }
 
-static void and_where_sums_are_ordered_ahead(void **state)
+static void sums_are_ordered_ahead(void **state)
 {
 	struct protocol p = protocol_of(2, 2);
 
@@ -149,12 +149,13 @@ static struct protocol without_reruns(int deaths, int wrongs, bool audits_hops)
 {
 	struct protocol p = small(0, deaths, wrongs, 0);
 
-	p.reruns_the_dead = p.sums_after_a_stall = false;
-	p.audits_hops = audits_hops;
+	p.rules &= ~(P_RERUN_DEAD | P_SUM_AFTER_STALL);
+	if (!audits_hops)
+		p.rules &= ~P_AUDIT_HOPS;
 	return p;
 }
 
-static void a_commit_without_the_dead(void **state)
+static void a_commit_without_the_dead_is_found(void **state)
 {
 	struct protocol differ = without_reruns(1, 1, false),
 			another_dies = without_reruns(2, 0, false);
@@ -164,7 +165,7 @@ static void a_commit_without_the_dead(void **state)
 	is_found(&another_dies, "the commit lacks a gradient");
 }
 
-static void the_audit_sees_it(void **state)
+static void the_audit_finds_a_missing_gradient(void **state)
 {
 	struct protocol differ = without_reruns(1, 1, true),
 			another_dies = without_reruns(2, 0, true);
@@ -174,35 +175,35 @@ static void the_audit_sees_it(void **state)
 	is_found(&another_dies, "the run ends by its own audit");
 }
 
-static void a_stall_after_which_nobody_sums(void **state)
+static void a_stall_without_a_sum_is_found(void **state)
 {
 	struct protocol p = small(0, 2, 0, 0);
 
 	(void)state;
-	p.sums_after_a_stall = false;
+	p.rules &= ~P_SUM_AFTER_STALL;
 	is_found(&p, "it cannot end");
 }
 
-static void words_of_one_that_passed_for_dead(void **state)
+static void lost_reports_of_a_node_believed_dead_are_found(void **state)
 {
 	struct protocol p = small(1 << 0 | 1 << 3, 2, 0, 0);
 
 	(void)state;
-	p.minds_unheard = false;
+	p.rules &= ~P_HEED_DROPPED;
 	is_found(&p, "who is honest is left out: it left a gradient out");
 }
 
-static void ways_that_changed_meanwhile(void **state)
+static void missed_routes_are_found(void **state)
 {
 	struct protocol p = small(1 << 3, 3, 0, 0);
 
 	(void)state;
-	p.tells_again = false;
+	p.rules &= ~P_REPEAT_ROUTES;
 	is_found(&p, "it cannot end");
 }
 
 /* Two nodes reported the sum. The third was believed dead and had another one. */
-static void other_weights_after_a_takeover(void **state)
+static void other_weights_after_a_takeover_are_found(void **state)
 {
 	struct protocol p = protocol_of(2, 3);
 
@@ -210,16 +211,16 @@ static void other_weights_after_a_takeover(void **state)
 	p.absent = 1 << 5;
 	p.deaths = p.wrongs = p.takeovers = 1;
 	nothing_goes_wrong(&p);
-	p.compares_hashes = false;
+	p.rules &= ~P_COMPARE_HASHES;
 	is_found(&p, "two of a stage apply different commits");
 }
 
-static void gradients_of_the_attempt_before(void **state)
+static void gradients_of_the_previous_attempt_are_found(void **state)
 {
 	struct protocol p = small(0, 0, 0, 1);
 
 	(void)state;
-	p.starts_at_zero = false;
+	p.rules &= ~P_START_AT_ZERO;
 	is_found(&p, "who is honest is left out: it counted what is not its own");
 }
 
@@ -242,7 +243,7 @@ struct walk {
 	struct p_step steps[MOST_STEPS * 4]; /* steps that may be next */
 	int n_steps;
 	struct ways ways;
-	char told[8192];
+	char history[8192];
 	uint32_t happened[P_EVENTS];
 };
 
@@ -335,15 +336,15 @@ static uint8_t owed_by(const struct controller *c, uint16_t node)
 	return owed;
 }
 
-static uint8_t told_by(const struct controller *c, uint16_t node)
+static uint8_t counted_by(const struct controller *c, uint16_t node)
 {
 	const struct counts *k = &c->iteration.routes.counts[node];
-	uint8_t told = 0;
+	uint8_t counted = 0;
 
 	for (uint32_t i = 0; i < k->n; i++)
 		if (k->list[i].kind == TASK_BACKWARD)
-			told |= (uint8_t)(1 << k->list[i].microbatch);
-	return told;
+			counted |= (uint8_t)(1 << k->list[i].microbatch);
+	return counted;
 }
 
 static const char *node_differs(const struct controller *c, const struct p_state *s, uint16_t i)
@@ -361,7 +362,7 @@ static const char *node_differs(const struct controller *c, const struct p_state
 		return NULL; /* the model has cleared what is void there */
 	if (on_route(c, i) != x->on)
 		return "route";
-	if (told_by(c, i) != x->told)
+	if (counted_by(c, i) != x->reported)
 		return "what it counted";
 	if (owed_by(c, i) != x->owed)
 		return "what it owes";
@@ -528,17 +529,17 @@ static void happens_to(struct walk *w, const struct p_step *step)
 {
 	const struct p_node *x = &w->s.nodes[step->node];
 	struct member *m = &w->c->members.list[step->node];
-	uint8_t untold = x->counted & (uint8_t)~x->told;
+	uint8_t unreported = x->counted & (uint8_t)~x->reported;
 
 	switch (step->event) {
 	case P_COUNT:
 		if (x->stage == 0 && m->is_replica)
-			says(w->c, m->id, x->mine, untold | (uint8_t)(1 << step->arg),
+			says(w->c, m->id, x->mine, unreported | (uint8_t)(1 << step->arg),
 			     counted_before(w, step));
 		break;
 	case P_REPORT:
 	case P_DROP:
-		says(w->c, m->id, x->mine, untold, counted_before(w, step));
+		says(w->c, m->id, x->mine, unreported, counted_before(w, step));
 		break;
 	case P_AGAIN:
 		passes_again(w->c, m->id, (uint32_t)step->arg);
@@ -590,9 +591,9 @@ static void happens(struct walk *w, const struct p_step *step)
 
 static void tell(struct walk *w, const struct p_step *step)
 {
-	size_t n = strlen(w->told);
+	size_t n = strlen(w->history);
 
-	snprintf(w->told + n, sizeof(w->told) - n, "n%d %s (%d)\n", step->node,
+	snprintf(w->history + n, sizeof(w->history) - n, "n%d %s (%d)\n", step->node,
 		 protocol_event_name(step->event), step->arg);
 }
 
@@ -631,7 +632,7 @@ static bool goes_on(struct walk *w)
 		w->s = w->ways.of[i];
 		return true;
 	}
-	fprintf(stderr, "%s", w->told);
+	fprintf(stderr, "%s", w->history);
 	protocol_print(&w->p, &w->s, stderr);
 	fail_msg("in none of %d ways as the controller: %s", w->ways.n, what);
 	return false;
@@ -648,7 +649,7 @@ static void begins(struct walk *w, uint64_t seed)
 	if (w->p.ahead)
 		w->c->members.links = link_table_new(w->c->members.n);
 	sums_order_ahead(&w->c->iteration);
-	w->told[0] = 0;
+	w->history[0] = 0;
 	protocol_begin(&w->p, &w->s);
 	for (uint16_t i = 0; i < TWO; i++) {
 		w->s.nodes[i].on = w->s.nodes[i].mine = on_route(w->c, i);
@@ -658,7 +659,7 @@ static void begins(struct walk *w, uint64_t seed)
 	assert_null(differs(w->c, &w->s));
 }
 
-static void the_controller_does_as_the_model(void **state)
+static void the_controller_agrees_with_the_model(void **state)
 {
 	struct walk *w = calloc(1, sizeof(*w));
 	int commits = 0;
@@ -686,20 +687,20 @@ static void the_controller_does_as_the_model(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_commit_without_the_dead),
-		cmocka_unit_test(the_audit_sees_it),
-		cmocka_unit_test(a_stall_after_which_nobody_sums),
-		cmocka_unit_test(words_of_one_that_passed_for_dead),
-		cmocka_unit_test(ways_that_changed_meanwhile),
-		cmocka_unit_test(other_weights_after_a_takeover),
-		cmocka_unit_test(gradients_of_the_attempt_before),
-		cmocka_unit_test(the_controller_does_as_the_model),
+		cmocka_unit_test(a_commit_without_the_dead_is_found),
+		cmocka_unit_test(the_audit_finds_a_missing_gradient),
+		cmocka_unit_test(a_stall_without_a_sum_is_found),
+		cmocka_unit_test(lost_reports_of_a_node_believed_dead_are_found),
+		cmocka_unit_test(missed_routes_are_found),
+		cmocka_unit_test(other_weights_after_a_takeover_are_found),
+		cmocka_unit_test(gradients_of_the_previous_attempt_are_found),
+		cmocka_unit_test(the_controller_agrees_with_the_model),
 		cmocka_unit_test(two_controllers_die),
-		cmocka_unit_test(and_where_one_joins),
-		cmocka_unit_test(and_where_stages_sum_early),
-		cmocka_unit_test(and_where_sums_are_ordered_ahead),
-		cmocka_unit_test(and_with_a_stage_that_passes_on),
-		cmocka_unit_test(also_with_an_idle_replica),
+		cmocka_unit_test(one_node_joins),
+		cmocka_unit_test(stages_sum_early),
+		cmocka_unit_test(sums_are_ordered_ahead),
+		cmocka_unit_test(one_stage_only_passes_on),
+		cmocka_unit_test(one_replica_is_idle),
 		cmocka_unit_test(through_deaths_sums_and_takeovers),
 	};
 

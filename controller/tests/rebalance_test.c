@@ -14,7 +14,7 @@
 enum { COMMITTED = 7 };
 
 /* Queues messages to the node instead of losing them. */
-static void can_be_told(struct controller *c, struct member *m)
+static void keep_messages(struct controller *c, struct member *m)
 {
 	struct keys_identity *own;
 	char address[96];
@@ -33,7 +33,7 @@ static int begin(void **state)
 	c->run.committed = COMMITTED;
 	for (int i = 0; i < NODES; i++) {
 		c->members.list[i].move.home = i / DATA;
-		can_be_told(c, &c->members.list[i]);
+		keep_messages(c, &c->members.list[i]);
 	}
 	c->members.list[0].move.home = 1;
 	c->members.list[3].move.home = 0;
@@ -59,7 +59,7 @@ static int stage_of(const struct controller *c, int node)
 	return c->run.cluster->nodes[node].stage;
 }
 
-static void two_that_are_away_change_places(void **state)
+static void two_displaced_nodes_exchange_places(void **state)
 {
 	struct controller *c = *state;
 	struct member *one = &c->members.list[0], *other = &c->members.list[3];
@@ -83,7 +83,7 @@ static void two_that_are_away_change_places(void **state)
 }
 
 /* Nodes that are in their own stage, or would displace another for nothing, do not move. */
-static void who_is_at_home_stays(void **state)
+static void a_node_in_its_own_stage_stays(void **state)
 {
 	struct controller *c = *state;
 
@@ -97,7 +97,7 @@ static void who_is_at_home_stays(void **state)
 }
 
 /* A stage never depends on a node that is about to move. */
-static void the_last_of_a_stage_stays(void **state)
+static void the_last_replica_of_a_stage_stays(void **state)
 {
 	struct controller *c = *state;
 
@@ -114,7 +114,7 @@ static void the_last_of_a_stage_stays(void **state)
 }
 
 /* A single node moves to an empty place from a stage that can spare it. */
-static void one_goes_alone_to_an_empty_place(void **state)
+static void one_node_moves_to_an_empty_place(void **state)
 {
 	struct controller *c = *state;
 
@@ -130,7 +130,7 @@ static void one_goes_alone_to_an_empty_place(void **state)
 	assert_int_equal(stage_of(c, 3), 0); /* the empty place moved as well */
 }
 
-static void not_from_a_stage_of_two(void **state)
+static void no_node_leaves_a_stage_of_two(void **state)
 {
 	struct controller *c = *state;
 
@@ -140,7 +140,7 @@ static void not_from_a_stage_of_two(void **state)
 	assert_null(c->weights.rebalance.pair[0]);
 }
 
-static void who_is_hindered_stays(void **state)
+static void a_busy_node_stays(void **state)
 {
 	struct controller *c = *state;
 
@@ -157,7 +157,7 @@ static void who_is_hindered_stays(void **state)
 }
 
 /* The fetched copy is released, and the exchange is tried again later. */
-static void where_one_fails_the_other_gives_up(void **state)
+static void a_failure_ends_the_exchange(void **state)
 {
 	struct controller *c = *state;
 
@@ -180,13 +180,10 @@ static void where_one_fails_the_other_gives_up(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(two_that_are_away_change_places),
-		TEST(who_is_at_home_stays),
-		TEST(the_last_of_a_stage_stays),
-		TEST(one_goes_alone_to_an_empty_place),
-		TEST(not_from_a_stage_of_two),
-		TEST(who_is_hindered_stays),
-		TEST(where_one_fails_the_other_gives_up),
+		TEST(two_displaced_nodes_exchange_places), TEST(a_node_in_its_own_stage_stays),
+		TEST(the_last_replica_of_a_stage_stays),   TEST(one_node_moves_to_an_empty_place),
+		TEST(no_node_leaves_a_stage_of_two),       TEST(a_busy_node_stays),
+		TEST(a_failure_ends_the_exchange),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

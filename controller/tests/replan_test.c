@@ -94,10 +94,10 @@ static void cut(struct controller *c, double delay_s)
 
 /* If the baseline cannot plan, SkipPipe's planner does, and the journal says so. The baseline
  * returns as soon as it can plan, even if iterations take longer. */
-static void ours_stands_in_and_gives_way(void **state)
+static void the_own_planner_replaces_a_baseline_for_a_while(void **state)
 {
 	struct controller *c = *state;
-	uint32_t told;
+	uint32_t n_notes;
 
 	c->run.options.planning.budget_s = 0.05;
 	cut(c, -1);
@@ -105,13 +105,14 @@ static void ours_stands_in_and_gives_way(void **state)
 	wait_for_plan(c);
 	is_by(c->planning.pending, "best");
 	assert_int_equal(last_note(c)->kind, NOTE_ALERT);
-	assert_string_equal(last_note(c)->text, "dtfm has no paths of its own: best's stand in");
+	assert_string_equal(last_note(c)->text,
+			    "dtfm has no paths of its own: the plan of best is used");
 	take_over(c);
-	told = c->run.journal.n_notes;
+	n_notes = c->run.journal.n_notes;
 	replan(&c->planning, "a mark was taken back");
 	wait_for_plan(c);
 	is_by(c->planning.pending, "best");
-	assert_int_equal(c->run.journal.n_notes, told); /* nothing new */
+	assert_int_equal(c->run.journal.n_notes, n_notes); /* nothing new */
 	take_over(c);
 	cut(c, 0.4);
 	c->run.options.planning.budget_s = 60;
@@ -124,7 +125,7 @@ static void ours_stands_in_and_gives_way(void **state)
 }
 
 /* A plan that is not better is not used, as with SkipPipe's own planner. */
-static void what_runs_stays_where_nothing_is_better(void **state)
+static void the_plan_stays_if_no_other_is_better(void **state)
 {
 	struct controller *c = *state;
 
@@ -137,7 +138,7 @@ static void what_runs_stays_where_nothing_is_better(void **state)
 }
 
 /* DT-FM visits every stage. */
-static void no_skip_is_taken(void **state)
+static void a_skip_is_refused(void **state)
 {
 	struct controller *c = *state;
 
@@ -152,7 +153,7 @@ static void no_skip_is_taken(void **state)
 }
 
 /* The record names the algorithm. */
-static void a_successor_goes_on_with_it(void **state)
+static void a_new_controller_keeps_the_algorithm(void **state)
 {
 	struct controller *c = *state;
 	char *text = resume_options(&c->run);
@@ -171,10 +172,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_baseline_is_asked_once),
-		TEST(ours_stands_in_and_gives_way),
-		TEST(what_runs_stays_where_nothing_is_better),
-		TEST(no_skip_is_taken),
-		TEST(a_successor_goes_on_with_it),
+		TEST(the_own_planner_replaces_a_baseline_for_a_while),
+		TEST(the_plan_stays_if_no_other_is_better),
+		TEST(a_skip_is_refused),
+		TEST(a_new_controller_keeps_the_algorithm),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -176,7 +176,7 @@ static void attach(struct client *c)
 	tell(c, &m);
 }
 
-static void jumps_and_pace(void **state)
+static void jumps_and_speeds_are_served(void **state)
 {
 	struct server s;
 	struct client c;
@@ -250,7 +250,7 @@ static void the_past_stays_as_it_was(void **state)
 	stop(&s, &c, 1);
 }
 
-static void what_if(void **state)
+static void comparisons_are_served(void **state)
 {
 	struct server s;
 	struct client c;
@@ -284,7 +284,7 @@ static void what_if(void **state)
 
 /* A console that does not know replays takes a lease before it stops or steps the run. The
  * server grants it. */
-static void a_lease_is_had_for_the_asking(void **state)
+static void the_lease_is_granted_to_all(void **state)
 {
 	struct server s;
 	struct client c[2];
@@ -307,7 +307,7 @@ static void a_lease_is_had_for_the_asking(void **state)
 }
 
 /* Two people watch at two moments. One may only watch, and can still move the cursor. */
-static void each_has_a_cursor(void **state)
+static void each_console_has_a_cursor(void **state)
 {
 	struct server s;
 	struct client c[2];
@@ -327,7 +327,7 @@ static void each_has_a_cursor(void **state)
 	stop(&s, c, 2);
 }
 
-static void no_run_is_said(void **state)
+static void a_missing_run_is_reported(void **state)
 {
 	struct options o = { .mode.replay = true,
 			     .run_dir = "/nonexistent",
@@ -343,12 +343,12 @@ static void no_run_is_said(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(jumps_and_pace),
+		cmocka_unit_test(jumps_and_speeds_are_served),
 		cmocka_unit_test(the_past_stays_as_it_was),
-		cmocka_unit_test(what_if),
-		cmocka_unit_test(a_lease_is_had_for_the_asking),
-		cmocka_unit_test(each_has_a_cursor),
-		cmocka_unit_test(no_run_is_said),
+		cmocka_unit_test(comparisons_are_served),
+		cmocka_unit_test(the_lease_is_granted_to_all),
+		cmocka_unit_test(each_console_has_a_cursor),
+		cmocka_unit_test(a_missing_run_is_reported),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -171,7 +171,7 @@ static struct seen *shown(struct replay *r, int64_t ms)
 
 /* ---- messages at a moment ---- */
 
-static void a_snapshot_tells_the_moment(void **state)
+static void a_snapshot_describes_the_moment(void **state)
 {
 	static const struct {
 		int64_t ms;
@@ -225,7 +225,7 @@ static void a_snapshot_tells_the_moment(void **state)
 	strike(&g);
 }
 
-static void the_moment_is_said_in_words(void **state)
+static void the_status_describes_the_moment(void **state)
 {
 	static const struct {
 		int64_t ms;
@@ -250,7 +250,7 @@ static void the_moment_is_said_in_words(void **state)
 	strike(&g);
 }
 
-static void numbers_are_the_rows(void **state)
+static void numbers_come_from_the_rows(void **state)
 {
 	struct stage g;
 	struct seen *s;
@@ -359,7 +359,7 @@ static void expect_node(const struct seen *s, int64_t ms, uint64_t iteration, ui
 	assert_int_equal(s->nodes[node].queued, queued);
 }
 
-static void tasks_are_those_of_the_rows(void **state)
+static void tasks_come_from_the_rows(void **state)
 {
 	struct stage g;
 
@@ -389,7 +389,7 @@ static void tasks_are_those_of_the_rows(void **state)
 
 /* ---- the same state by every path ---- */
 
-static void back_and_forth_is_the_same(void **state)
+static void moving_back_and_forth_changes_nothing(void **state)
 {
 	struct seen *fresh[(LAST_MS - FIRST_MS) / 50 + 1];
 	struct stage g;
@@ -417,7 +417,7 @@ static void back_and_forth_is_the_same(void **state)
 	strike(&g);
 }
 
-static void streams_end_where_snapshots_stand(void **state)
+static void a_stream_and_a_snapshot_agree(void **state)
 {
 	struct stage g;
 	struct replay *other;
@@ -446,7 +446,7 @@ static void streams_end_where_snapshots_stand(void **state)
 	strike(&g);
 }
 
-static void seeks_stay_inside(void **state)
+static void seeks_stay_within_the_record(void **state)
 {
 	struct stage g;
 	struct seen *s, before;
@@ -472,7 +472,7 @@ static void seeks_stay_inside(void **state)
 	strike(&g);
 }
 
-static void speeds(void **state)
+static void the_cursor_follows_its_speed(void **state)
 {
 	struct replay_pace p = { .speed = 0.25 };
 	int64_t gone = 0;
@@ -489,7 +489,7 @@ static void speeds(void **state)
 
 /* ---- other runs ---- */
 
-static void another_machine_took_over(void **state)
+static void a_controller_on_another_machine_is_placed_in_time(void **state)
 {
 	static const struct recorded_options o = { .other_machine = true };
 	struct stage g, plain;
@@ -536,7 +536,7 @@ static void a_record_without_moments_is_refused(void **state)
 
 /* Old iterations were thinned: the replay still sends their commits, losses, nodes and journal,
  * but no tasks. The third iteration is complete. */
-static void a_run_whose_old_tasks_are_gone(void **state)
+static void a_run_without_its_old_tasks_is_replayed(void **state)
 {
 	struct recording *less;
 	struct replay *thin;
@@ -567,7 +567,7 @@ static void a_run_whose_old_tasks_are_gone(void **state)
 	strike(&g);
 }
 
-static void a_run_that_goes_on(void **state)
+static void a_running_run_is_replayed(void **state)
 {
 	static const struct recorded_options o = { .until = 1 };
 	static const struct store_validation late = { 0, 5, INT64_C(1700000000000000) + 3050000 };
@@ -601,7 +601,7 @@ static void a_run_that_goes_on(void **state)
 	strike(&g);
 }
 
-static void what_cannot_be_replayed(void **state)
+static void damaged_records_are_refused(void **state)
 {
 	static const struct recorded_options o = { .until = 2 };
 	static const struct store_task stranger = {
@@ -629,7 +629,7 @@ static void what_cannot_be_replayed(void **state)
 	strike(&g);
 }
 
-static void every_snapshot_is_of_another_run(void **state)
+static void every_snapshot_has_its_own_run_number(void **state)
 {
 	struct stage g;
 	struct seen *a, *b;
@@ -723,7 +723,7 @@ static void the_present_can_be_planned_from(void **state)
 }
 
 /* "branch" may name other excluded nodes. */
-static void who_is_out_can_be_said(void **state)
+static void the_excluded_nodes_can_be_chosen(void **state)
 {
 	static const char *const wrong[] = { "branch ",   "branch 1,", "branch x", "branch 1 2",
 					     "branch 1,,2", "branch 99", "branch --", "branchy 1" };
@@ -763,21 +763,21 @@ static void who_is_out_can_be_said(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_snapshot_tells_the_moment),
-		cmocka_unit_test(the_moment_is_said_in_words),
-		cmocka_unit_test(who_is_out_can_be_said),
-		cmocka_unit_test(numbers_are_the_rows),
-		cmocka_unit_test(tasks_are_those_of_the_rows),
-		cmocka_unit_test(back_and_forth_is_the_same),
-		cmocka_unit_test(streams_end_where_snapshots_stand),
-		cmocka_unit_test(seeks_stay_inside),
-		cmocka_unit_test(speeds),
-		cmocka_unit_test(another_machine_took_over),
+		cmocka_unit_test(a_snapshot_describes_the_moment),
+		cmocka_unit_test(the_status_describes_the_moment),
+		cmocka_unit_test(the_excluded_nodes_can_be_chosen),
+		cmocka_unit_test(numbers_come_from_the_rows),
+		cmocka_unit_test(tasks_come_from_the_rows),
+		cmocka_unit_test(moving_back_and_forth_changes_nothing),
+		cmocka_unit_test(a_stream_and_a_snapshot_agree),
+		cmocka_unit_test(seeks_stay_within_the_record),
+		cmocka_unit_test(the_cursor_follows_its_speed),
+		cmocka_unit_test(a_controller_on_another_machine_is_placed_in_time),
 		cmocka_unit_test(a_record_without_moments_is_refused),
-		cmocka_unit_test(a_run_whose_old_tasks_are_gone),
-		cmocka_unit_test(a_run_that_goes_on),
-		cmocka_unit_test(every_snapshot_is_of_another_run),
-		cmocka_unit_test(what_cannot_be_replayed),
+		cmocka_unit_test(a_run_without_its_old_tasks_is_replayed),
+		cmocka_unit_test(a_running_run_is_replayed),
+		cmocka_unit_test(every_snapshot_has_its_own_run_number),
+		cmocka_unit_test(damaged_records_are_refused),
 		cmocka_unit_test(alerts_are_acknowledged),
 		cmocka_unit_test(the_present_can_be_planned_from),
 	};

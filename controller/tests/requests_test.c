@@ -10,7 +10,7 @@
 #include "controller/members/node_state.h"
 #include "controller/tests/under_way.h"
 
-static void each_is_lost_once_and_in_order(void **state)
+static void each_node_is_lost_once_and_in_order(void **state)
 {
 	struct requests r = { .n_lost = 0 };
 
@@ -26,7 +26,7 @@ static void each_is_lost_once_and_in_order(void **state)
 	assert_false(requests_any(&r));
 }
 
-static void the_first_reason_to_begin_anew_stands(void **state)
+static void the_first_reason_for_a_restart_counts(void **state)
 {
 	struct requests r = { .n_lost = 0 };
 
@@ -46,7 +46,7 @@ static bool goes_by(const struct controller *c, uint16_t node)
 	return false;
 }
 
-static void who_is_gone_stays_on_its_ways_until_the_loop_acts(void **state)
+static void a_lost_node_stays_on_its_routes_until_the_loop_acts(void **state)
 {
 	struct controller *c = *state;
 
@@ -62,7 +62,7 @@ static void who_is_gone_stays_on_its_ways_until_the_loop_acts(void **state)
 }
 
 /* If the restart came first, the iteration would not wait for the lost stage. */
-static void a_lost_stage_comes_before_beginning_anew(void **state)
+static void a_lost_stage_precedes_a_restart(void **state)
 {
 	struct controller *c = *state;
 
@@ -76,7 +76,7 @@ static void a_lost_stage_comes_before_beginning_anew(void **state)
 	assert_false(c->iteration.redo);
 }
 
-static void beginning_anew_takes_what_is_left(void **state)
+static void a_restart_takes_the_remaining_requests(void **state)
 {
 	struct controller *c = *state;
 	uint32_t first = c->run.first_attempt;
@@ -90,7 +90,7 @@ static void beginning_anew_takes_what_is_left(void **state)
 }
 
 /* While tasks run, no sum exists that could be compared. */
-static void a_look_at_sums_is_for_the_sums(void **state)
+static void sums_are_compared_only_while_summing(void **state)
 {
 	struct controller *c = *state;
 
@@ -101,7 +101,7 @@ static void a_look_at_sums_is_for_the_sums(void **state)
 	assert_false(requests_any(&c->run.requests));
 }
 
-static void a_run_that_has_ended_does_nothing_more(void **state)
+static void a_finished_run_ignores_requests(void **state)
 {
 	struct controller *c = *state;
 
@@ -118,13 +118,13 @@ static void a_run_that_has_ended_does_nothing_more(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_is_lost_once_and_in_order),
-		cmocka_unit_test(the_first_reason_to_begin_anew_stands),
-		TEST(who_is_gone_stays_on_its_ways_until_the_loop_acts),
-		TEST(a_lost_stage_comes_before_beginning_anew),
-		TEST(beginning_anew_takes_what_is_left),
-		TEST(a_look_at_sums_is_for_the_sums),
-		TEST(a_run_that_has_ended_does_nothing_more),
+		cmocka_unit_test(each_node_is_lost_once_and_in_order),
+		cmocka_unit_test(the_first_reason_for_a_restart_counts),
+		TEST(a_lost_node_stays_on_its_routes_until_the_loop_acts),
+		TEST(a_lost_stage_precedes_a_restart),
+		TEST(a_restart_takes_the_remaining_requests),
+		TEST(sums_are_compared_only_while_summing),
+		TEST(a_finished_run_ignores_requests),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

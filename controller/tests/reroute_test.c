@@ -49,7 +49,7 @@ static void a_count_crosses(struct controller *c, bool has_moved)
 	under_way_does(c, 3, take_from_three(c, has_moved), TASK_BACKWARD, FIRST, 0.1);
 }
 
-static void a_count_that_crossed_a_move_begins_the_iteration_anew(void **state)
+static void a_count_during_a_reroute_restarts_the_iteration(void **state)
 {
 	struct controller *c = *state;
 
@@ -61,7 +61,7 @@ static void a_count_that_crossed_a_move_begins_the_iteration_anew(void **state)
 }
 
 /* An iteration that restarts has not ended, so neither a pause nor a step ends with it. */
-static void a_pause_waits_for_what_begins_anew(void **state)
+static void a_pause_waits_for_a_restarted_iteration(void **state)
 {
 	struct controller *c = *state;
 
@@ -81,7 +81,7 @@ static void a_pause_waits_for_what_begins_anew(void **state)
 	assert_int_equal(c->run.phase, PHASE_PAUSED);
 }
 
-static void without_a_move_it_is_a_lie(void **state)
+static void without_a_reroute_the_count_excludes_the_node(void **state)
 {
 	struct controller *c = *state;
 
@@ -91,7 +91,7 @@ static void without_a_move_it_is_a_lie(void **state)
 }
 
 /* The restart waits until the stage is restored. */
-static void while_a_stage_is_lost_it_waits(void **state)
+static void a_restart_waits_for_a_lost_stage(void **state)
 {
 	struct controller *c = *state;
 	uint32_t i = take_from_three(c, true);
@@ -153,7 +153,7 @@ static struct microbatch *nearly_a_circle(struct controller *c)
 	return other;
 }
 
-static void who_would_wait_in_a_circle_begins_again(void **state)
+static void a_microbatch_in_a_deadlock_restarts(void **state)
 {
 	struct controller *c = *state;
 	struct microbatch *other = nearly_a_circle(c);
@@ -167,7 +167,7 @@ static void who_would_wait_in_a_circle_begins_again(void **state)
 }
 
 /* The microbatch's gradient is on the way back, so no slot of n03 waits for the new data node. */
-static void who_has_its_loss_goes_on(void **state)
+static void a_microbatch_with_its_loss_continues(void **state)
 {
 	struct controller *c = *state;
 	struct microbatch *other = nearly_a_circle(c);
@@ -187,12 +187,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_slow_node_changes_the_next_plan_only),
-		TEST(a_count_that_crossed_a_move_begins_the_iteration_anew),
-		TEST(a_pause_waits_for_what_begins_anew),
-		TEST(without_a_move_it_is_a_lie),
-		TEST(while_a_stage_is_lost_it_waits),
-		TEST(who_would_wait_in_a_circle_begins_again),
-		TEST(who_has_its_loss_goes_on),
+		TEST(a_count_during_a_reroute_restarts_the_iteration),
+		TEST(a_pause_waits_for_a_restarted_iteration),
+		TEST(without_a_reroute_the_count_excludes_the_node),
+		TEST(a_restart_waits_for_a_lost_stage),
+		TEST(a_microbatch_in_a_deadlock_restarts),
+		TEST(a_microbatch_with_its_loss_continues),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -95,7 +95,7 @@ static void cannot_read(struct controller *c, uint16_t node)
 	restore_turn(&c->iteration);
 }
 
-static void whose_machine_has_the_file_reads_it(void **state)
+static void a_node_on_the_machine_with_the_file_reads_it(void **state)
 {
 	struct controller *c = *state;
 
@@ -110,7 +110,7 @@ static void whose_machine_has_the_file_reads_it(void **state)
 }
 
 /* The folder may be shared, so a node of the stage tries to read the file. */
-static void without_the_file_one_of_the_stage_tries(void **state)
+static void without_the_file_a_node_of_the_stage_tries(void **state)
 {
 	struct controller *c = *state;
 
@@ -121,7 +121,7 @@ static void without_the_file_one_of_the_stage_tries(void **state)
 }
 
 /* A node with the file of another stage moves to that stage if its own has other replicas. */
-static void who_has_the_file_moves_to_its_stage(void **state)
+static void a_node_with_the_file_moves_to_its_stage(void **state)
 {
 	struct controller *c = *state;
 
@@ -137,7 +137,7 @@ static void who_has_the_file_moves_to_its_stage(void **state)
 
 /* If this node read a file and the other file could not be read, its stage would be lost as well.
  */
-static void the_last_of_a_stage_reads_after_those_that_are_lost(void **state)
+static void the_last_node_of_a_stage_reads_after_lost_stages(void **state)
 {
 	struct controller *c = *state;
 
@@ -159,7 +159,7 @@ static void the_last_of_a_stage_reads_after_those_that_are_lost(void **state)
 }
 
 /* The other node with the weights is about to replace them by the file. */
-static void who_is_left_of_a_stage_is_its_last(void **state)
+static void the_remaining_node_is_the_last_of_its_stage(void **state)
 {
 	struct controller *c = *state;
 
@@ -176,7 +176,7 @@ static void who_is_left_of_a_stage_is_its_last(void **state)
 	assert_int_equal(c->weights.restore.who[1], 5);
 }
 
-static void once_all_have_read_the_run_is_back_there(void **state)
+static void the_run_returns_once_all_have_read(void **state)
 {
 	struct controller *c = *state;
 	uint64_t last;
@@ -198,7 +198,7 @@ static void once_all_have_read_the_run_is_back_there(void **state)
 }
 
 /* Every node that may have the file is asked before the older checkpoint is tried. */
-static void what_nobody_can_read_is_given_up_for_an_older_one(void **state)
+static void an_unreadable_checkpoint_is_replaced_by_an_older_one(void **state)
 {
 	struct controller *c = *state;
 
@@ -218,7 +218,7 @@ static void what_nobody_can_read_is_given_up_for_an_older_one(void **state)
 }
 
 /* Absent nodes were not asked. Once one returns, the newer checkpoint may be readable. */
-static void who_comes_back_may_read_the_newer_one(void **state)
+static void a_returning_node_may_read_the_newer_checkpoint(void **state)
 {
 	struct controller *c = *state;
 
@@ -235,7 +235,7 @@ static void who_comes_back_may_read_the_newer_one(void **state)
 	assert_int_equal(c->weights.restore.who[0], 1);
 }
 
-static void who_dies_over_it_is_replaced(void **state)
+static void a_node_that_dies_while_reading_is_replaced(void **state)
 {
 	struct controller *c = *state;
 
@@ -250,7 +250,7 @@ static void who_dies_over_it_is_replaced(void **state)
 }
 
 /* A checkpoint that lacks a stage's file is ignored. */
-static void half_a_checkpoint_is_none(void **state)
+static void an_incomplete_checkpoint_is_ignored(void **state)
 {
 	struct controller *c = *state;
 
@@ -264,16 +264,16 @@ static void half_a_checkpoint_is_none(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(whose_machine_has_the_file_reads_it),
-		TEST(without_the_file_one_of_the_stage_tries),
-		TEST(who_has_the_file_moves_to_its_stage),
-		TEST(the_last_of_a_stage_reads_after_those_that_are_lost),
-		TEST(who_is_left_of_a_stage_is_its_last),
-		TEST(once_all_have_read_the_run_is_back_there),
-		TEST(what_nobody_can_read_is_given_up_for_an_older_one),
-		TEST(who_comes_back_may_read_the_newer_one),
-		TEST(who_dies_over_it_is_replaced),
-		TEST(half_a_checkpoint_is_none),
+		TEST(a_node_on_the_machine_with_the_file_reads_it),
+		TEST(without_the_file_a_node_of_the_stage_tries),
+		TEST(a_node_with_the_file_moves_to_its_stage),
+		TEST(the_last_node_of_a_stage_reads_after_lost_stages),
+		TEST(the_remaining_node_is_the_last_of_its_stage),
+		TEST(the_run_returns_once_all_have_read),
+		TEST(an_unreadable_checkpoint_is_replaced_by_an_older_one),
+		TEST(a_returning_node_may_read_the_newer_checkpoint),
+		TEST(a_node_that_dies_while_reading_is_replaced),
+		TEST(an_incomplete_checkpoint_is_ignored),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

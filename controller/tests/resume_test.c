@@ -134,7 +134,7 @@ static bool goes_on(struct controller *c, int64_t now_us)
 	return c->run.phase != PHASE_GATHERING;
 }
 
-static void those_of_the_last_commit_are_awaited(void **state)
+static void nodes_of_the_last_commit_are_awaited(void **state)
 {
 	const struct controller *c = ((struct taken_over *)*state)->c;
 
@@ -143,7 +143,7 @@ static void those_of_the_last_commit_are_awaited(void **state)
 		assert_int_equal(c->members.list[i].is_awaited, i != 2);
 }
 
-static void nodes_are_their_keys(void **state)
+static void nodes_are_recognised_by_their_keys(void **state)
 {
 	struct taken_over *t = *state;
 
@@ -163,7 +163,7 @@ static const char kept[] =
 	"\"checkpoint_every\":11,\"serialise\":true,\"overlap_sync\":true,"
 	"\"given_assignment\":true,\"algorithm\":\"best\"}";
 
-static void its_settings_go_on_but_for_what_is_said_anew(void **state)
+static void the_command_line_overrides_recorded_settings(void **state)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
 	struct options *o = &c->run.options;
@@ -188,7 +188,7 @@ static void its_settings_go_on_but_for_what_is_said_anew(void **state)
 
 /* Damages one member of the record at a time: an impossible value, or no value. Each record is
  * refused. */
-static void damaged_settings_are_no_run(void **state)
+static void damaged_settings_are_refused(void **state)
 {
 	static const char *const bad[][2] = {
 		{ "\"skip\":2", "\"skip\":-1" },
@@ -219,7 +219,7 @@ static void damaged_settings_are_no_run(void **state)
 	}
 }
 
-static void once_they_are_back_it_goes_on_without_the_others(void **state)
+static void the_run_continues_once_the_needed_nodes_are_back(void **state)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
 
@@ -238,7 +238,7 @@ static void once_they_are_back_it_goes_on_without_the_others(void **state)
 }
 
 /* Consoles see past measurements with the plan that was in force. */
-static void its_history_says_who_planned_it(void **state)
+static void the_history_names_the_algorithm(void **state)
 {
 	const struct controller *c = ((struct taken_over *)*state)->c;
 
@@ -249,7 +249,7 @@ static void its_history_says_who_planned_it(void **state)
 
 /* Event times use an agent's clock, which the controller knows only after the agent's
  * heartbeats. */
-static void until_each_clock_is_known(void **state)
+static void the_run_waits_for_each_clock(void **state)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
 
@@ -262,7 +262,7 @@ static void until_each_clock_is_known(void **state)
 	assert_true(goes_on(c, 2));
 }
 
-static void not_for_ever(void **state)
+static void the_wait_for_clocks_ends(void **state)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
 
@@ -275,7 +275,7 @@ static void not_for_ever(void **state)
 }
 
 /* If no node holds a stage, the controller keeps waiting for nodes that may return with it. */
-static void for_a_stage_that_nobody_holds(void **state)
+static void the_run_waits_for_a_stage_that_no_node_holds(void **state)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
 
@@ -298,7 +298,7 @@ static int take_over_the_end(void **state)
 	return 0;
 }
 
-static void those_who_hold_it_write_it(void **state)
+static void the_holders_write_the_checkpoint(void **state)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
 
@@ -310,7 +310,7 @@ static void those_who_hold_it_write_it(void **state)
 }
 
 /* The nodes of the stage have ended, were ordered to end, or were replaced by others. */
-static void that_nobody_holds_cannot_be_written(void **state)
+static void a_stage_without_a_holder_cannot_be_written(void **state)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
 
@@ -322,7 +322,7 @@ static void that_nobody_holds_cannot_be_written(void **state)
 	assert_int_equal(c->run.ending.exit_status, 0);
 }
 
-static void nobody_comes_to_write_it(void **state)
+static void the_wait_for_writers_ends(void **state)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
 
@@ -333,7 +333,7 @@ static void nobody_comes_to_write_it(void **state)
 }
 
 /* The record says that the checkpoint is complete. */
-static void it_is_written(void **state)
+static void a_written_checkpoint_ends_the_run(void **state)
 {
 	struct taken_over *t = *state;
 	struct store_shard shard = { .iteration = COMMITS, .host = "here", .hash = 5, .bytes = 9 };
@@ -350,7 +350,7 @@ static void it_is_written(void **state)
 
 /* The node was reading a checkpoint when the old controller died, and reports the result to the
  * new one. */
-static void what_a_predecessor_ordered_does_not_count(void **state)
+static void an_order_of_the_previous_controller_does_not_count(void **state)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
 	struct msg_ready read = { .stage = 1, .iteration = COMMITS - 1, .hash = 7 };
@@ -382,7 +382,7 @@ static struct member *says_it_holds(struct controller *c, int node, uint64_t com
 	return m;
 }
 
-static void told_of_the_last_commit(struct controller *c, uint16_t node, uint64_t hash)
+static void add_hash(struct controller *c, uint16_t node, uint64_t hash)
 {
 	struct store_hash h = { COMMITS, hash, node,
 				(uint8_t)member_stage(&c->run, &c->members.list[node]) };
@@ -392,11 +392,11 @@ static void told_of_the_last_commit(struct controller *c, uint16_t node, uint64_
 
 /* The old controller knew that n03's weights are wrong. The node with the right weights returns
  * later. */
-static void those_that_were_told_of_are_waited_for(void **state)
+static void nodes_with_recorded_hashes_are_awaited(void **state)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
 
-	told_of_the_last_commit(c, 1, 7);
+	add_hash(c, 1, 7);
 	says_it_holds(c, 0, COMMITS, 5);
 	says_it_holds(c, 3, COMMITS, 6);
 	assert_false(goes_on(c, 10000000));
@@ -406,11 +406,11 @@ static void those_that_were_told_of_are_waited_for(void **state)
 	assert_true(c->members.list[3].weights.differ);
 }
 
-static void but_not_for_ever(void **state)
+static void the_wait_for_recorded_hashes_ends(void **state)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
 
-	told_of_the_last_commit(c, 1, 7);
+	add_hash(c, 1, 7);
 	says_it_holds(c, 0, COMMITS, 5);
 	says_it_holds(c, 3, COMMITS, 6);
 	assert_false(goes_on(c, c->run.options.limits.gather_us - 1));
@@ -429,7 +429,7 @@ static void put_back_after(void **state, bool other)
 				      .weight = { 1 } };
 	struct controller *c = ((struct taken_over *)*state)->c;
 
-	told_of_the_last_commit(c, 1, 7);
+	add_hash(c, 1, 7);
 	assert_int_equal(store_restore(c->run.history.store, &made, 1, NULL), 0);
 	says_it_holds(c, 0, COMMITS, 5);
 	says_it_holds(c, 3, COMMITS, 6);
@@ -440,18 +440,18 @@ static void put_back_after(void **state, bool other)
 	assert_int_equal(c->members.list[1].is_replica, 0);
 }
 
-static void what_was_put_back_is_told_of_as_well(void **state)
+static void restored_weights_have_recorded_hashes_too(void **state)
 {
 	put_back_after(state, false);
 }
 
-static void and_what_was_told_before_is_not(void **state)
+static void hashes_from_before_a_restore_are_ignored(void **state)
 {
 	put_back_after(state, true);
 }
 
 /* While a stage is lost, the weights of a late node may be the only ones left. */
-static void so_is_one_of_who_comes_later(void **state)
+static void weights_of_a_late_node_are_used(void **state)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
 	struct member *m;
@@ -468,7 +468,7 @@ static void so_is_one_of_who_comes_later(void **state)
 
 /* The old controller went back to a checkpoint and died before it announced that. The run
  * computes the later commits again, with the same numbers and other weights. */
-static void those_from_beyond_the_last_commit_are_not(void **state)
+static void weights_after_the_last_commit_are_not_used(void **state)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
 	struct member *m = says_it_holds(c, 1, COMMITS + 1, 7);
@@ -482,7 +482,7 @@ static void those_from_beyond_the_last_commit_are_not(void **state)
 	assert_false(member_holds(&c->run, m, 1));
 }
 
-static void a_copy_of_the_last_two_commits_is_one(void **state)
+static void a_copy_of_the_last_two_commits_counts(void **state)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
 
@@ -512,7 +512,7 @@ static void a_copy_comes_with_its_hash(void **state)
 	assert_int_equal(copies_hash(&c->members, 0, COMMITS), 99);
 }
 
-static void a_marked_one_stays_out(void **state)
+static void a_marked_node_stays_excluded(void **state)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
 
@@ -570,7 +570,7 @@ static void hashes_of_another_function_are_refused(void **state)
 
 /* However often a run is resumed, each controller's numbers are above those of its
  * predecessors, and within the range that agents accept. */
-static void every_controller_has_its_own_numbers(void **state)
+static void every_controller_has_its_own_attempts(void **state)
 {
 	uint32_t before = 0, first;
 
@@ -605,33 +605,33 @@ static void a_later_controller_has_higher_attempts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(those_of_the_last_commit_are_awaited),
-		TEST(nodes_are_their_keys),
-		TEST(its_settings_go_on_but_for_what_is_said_anew),
-		TEST(damaged_settings_are_no_run),
-		TEST(once_they_are_back_it_goes_on_without_the_others),
-		TEST(its_history_says_who_planned_it),
-		TEST(until_each_clock_is_known),
-		TEST(not_for_ever),
-		TEST(for_a_stage_that_nobody_holds),
-		TEST(what_a_predecessor_ordered_does_not_count),
-		TEST(those_from_beyond_the_last_commit_are_not),
-		TEST(a_copy_of_the_last_two_commits_is_one),
+		TEST(nodes_of_the_last_commit_are_awaited),
+		TEST(nodes_are_recognised_by_their_keys),
+		TEST(the_command_line_overrides_recorded_settings),
+		TEST(damaged_settings_are_refused),
+		TEST(the_run_continues_once_the_needed_nodes_are_back),
+		TEST(the_history_names_the_algorithm),
+		TEST(the_run_waits_for_each_clock),
+		TEST(the_wait_for_clocks_ends),
+		TEST(the_run_waits_for_a_stage_that_no_node_holds),
+		TEST(an_order_of_the_previous_controller_does_not_count),
+		TEST(weights_after_the_last_commit_are_not_used),
+		TEST(a_copy_of_the_last_two_commits_counts),
 		TEST(a_copy_comes_with_its_hash),
-		TEST(so_is_one_of_who_comes_later),
-		TEST(those_that_were_told_of_are_waited_for),
-		TEST(but_not_for_ever),
-		TEST(what_was_put_back_is_told_of_as_well),
-		TEST(and_what_was_told_before_is_not),
-		TEST(a_marked_one_stays_out),
-		AT_THE_END(those_who_hold_it_write_it),
-		AT_THE_END(that_nobody_holds_cannot_be_written),
-		AT_THE_END(nobody_comes_to_write_it),
-		AT_THE_END(it_is_written),
+		TEST(weights_of_a_late_node_are_used),
+		TEST(nodes_with_recorded_hashes_are_awaited),
+		TEST(the_wait_for_recorded_hashes_ends),
+		TEST(restored_weights_have_recorded_hashes_too),
+		TEST(hashes_from_before_a_restore_are_ignored),
+		TEST(a_marked_node_stays_excluded),
+		AT_THE_END(the_holders_write_the_checkpoint),
+		AT_THE_END(a_stage_without_a_holder_cannot_be_written),
+		AT_THE_END(the_wait_for_writers_ends),
+		AT_THE_END(a_written_checkpoint_ends_the_run),
 		TEST(a_plans_file_is_not_needed),
 		TEST(hashes_of_another_function_are_refused),
 		TEST(a_later_controller_has_higher_attempts),
-		cmocka_unit_test(every_controller_has_its_own_numbers),
+		cmocka_unit_test(every_controller_has_its_own_attempts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

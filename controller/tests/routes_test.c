@@ -100,7 +100,7 @@ static void data_is_dealt_once(void **state)
 }
 
 /* An idle node behind a link of ten seconds, and one without a link, are not chosen. */
-static void who_takes_over_is_near(void **state)
+static void substitutes_are_near(void **state)
 {
 	struct cluster *c = make_cluster();
 	bool usable[NODES];
@@ -529,7 +529,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(data_is_dealt_once),
-		cmocka_unit_test(who_takes_over_is_near),
+		cmocka_unit_test(substitutes_are_near),
 		cmocka_unit_test(every_gradient_counts_once_through_any_deaths),
 		cmocka_unit_test(the_audit_finds_what_is_wrong),
 		cmocka_unit_test(a_lost_stage_changes_nothing),

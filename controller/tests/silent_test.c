@@ -66,7 +66,7 @@ static void lose_a_stage(struct world *w)
 	WORLD_UNTIL(w, says(w, "the run goes back"));
 }
 
-static void another_reads_the_checkpoint(void **state)
+static void another_node_reads_the_checkpoint(void **state)
 {
 	struct world *w = *state;
 	int silent = 0;
@@ -91,7 +91,7 @@ static bool anyone_failed(const struct world *w)
 
 /* S2 is lost and can only be read from the checkpoint. Soon every other stage has one node
  * left, so the nodes of S2 are asked alone. */
-static void all_are_asked_again(void **state)
+static void all_nodes_are_asked_again(void **state)
 {
 	struct world *w = *state;
 
@@ -122,7 +122,7 @@ static void between_checkpoints(struct world *w)
 
 /* No node can read the file of S0, and its neighbours cannot rebuild the stage. The run waits
  * for a new process that can. */
-static void who_comes_may_have_the_file(void **state)
+static void a_new_process_may_have_the_file(void **state)
 {
 	struct world *w = *state;
 
@@ -174,7 +174,7 @@ static int who_stays(const struct world *w, int stage)
 
 /* The last node of a stage reads its file only when the files of the other stages can be read.
  * S1 is rebuilt from its neighbours, which still hold their weights. */
-static void the_last_of_a_stage_reads_last(void **state)
+static void the_last_node_of_a_stage_reads_last(void **state)
 {
 	struct world *w = *state;
 	int last;
@@ -194,7 +194,7 @@ static void the_last_of_a_stage_reads_last(void **state)
 
 /* No copy and no checkpoint exist. The stage would be rebuilt from its neighbours, but its
  * sleeping nodes return first. */
-static void who_slept_need_not_be_replaced(void **state)
+static void a_stage_whose_nodes_slept_is_not_rebuilt(void **state)
 {
 	struct world *w = *state;
 
@@ -213,7 +213,7 @@ static void who_slept_need_not_be_replaced(void **state)
 
 /* A new process restored the stage from a copy, and knows nothing of the iteration in which the
  * stage was lost. */
-static void who_is_new_begins_anew(void **state)
+static void a_stage_restored_by_a_new_process_restarts_the_iteration(void **state)
 {
 	struct world *w = *state;
 	int last;
@@ -232,7 +232,7 @@ static void who_is_new_begins_anew(void **state)
 
 /* The controller repeats the order with pauses, so that orders and refusals do not flood the
  * network. */
-static void who_cannot_make_a_stage_is_asked_again(void **state)
+static void a_node_that_cannot_make_a_stage_is_asked_again(void **state)
 {
 	struct world *w = *state;
 	int asked = 0;
@@ -278,7 +278,7 @@ static int leave_one(struct world *w)
 	return left;
 }
 
-static void weights_of_one_left_out_are_used(void **state)
+static void weights_of_an_excluded_node_are_used(void **state)
 {
 	struct world *w = *state;
 	char words[64];
@@ -292,7 +292,7 @@ static void weights_of_one_left_out_are_used(void **state)
 
 /* The excluded node's weights have another hash. The stage is rebuilt from its neighbours, as
  * if the node had no weights. */
-static void other_weights_of_one_left_out_are_not(void **state)
+static void other_weights_of_an_excluded_node_are_not_used(void **state)
 {
 	struct world *w = *state;
 
@@ -305,7 +305,7 @@ static void other_weights_of_one_left_out_are_not(void **state)
 
 /* All nodes of S1 sleep during the start of a new controller, for longer than it waits. They
  * alone have the last commit of their stage. */
-static void who_slept_through_a_takeover_is_known(void **state)
+static void a_node_that_slept_through_a_takeover_is_awaited(void **state)
 {
 	const char *options[] = { "--silence-ms", "3000", "--overdue-s", "60",
 				  "--gather-s",   "2",    NULL };
@@ -333,7 +333,7 @@ static void who_slept_through_a_takeover_is_known(void **state)
 
 /* The stage's other nodes have the sum with this node's gradients, but the controller must know
  * which gradients it contains. */
-static void who_has_not_told_what_it_counted(void **state)
+static void a_sum_waits_for_the_counts_of_a_silent_node(void **state)
 {
 	struct world *w = *state;
 
@@ -354,17 +354,17 @@ static void who_has_not_told_what_it_counted(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(another_reads_the_checkpoint),
-		TEST(all_are_asked_again),
-		TEST(who_comes_may_have_the_file),
-		TEST(the_last_of_a_stage_reads_last),
-		UNSAVED(who_slept_need_not_be_replaced),
-		UNSAVED(who_is_new_begins_anew),
-		UNSAVED(who_cannot_make_a_stage_is_asked_again),
-		UNSAVED(weights_of_one_left_out_are_used),
-		UNSAVED(other_weights_of_one_left_out_are_not),
-		UNSAVED(who_slept_through_a_takeover_is_known),
-		TEST(who_has_not_told_what_it_counted),
+		TEST(another_node_reads_the_checkpoint),
+		TEST(all_nodes_are_asked_again),
+		TEST(a_new_process_may_have_the_file),
+		TEST(the_last_node_of_a_stage_reads_last),
+		UNSAVED(a_stage_whose_nodes_slept_is_not_rebuilt),
+		UNSAVED(a_stage_restored_by_a_new_process_restarts_the_iteration),
+		UNSAVED(a_node_that_cannot_make_a_stage_is_asked_again),
+		UNSAVED(weights_of_an_excluded_node_are_used),
+		UNSAVED(other_weights_of_an_excluded_node_are_not_used),
+		UNSAVED(a_node_that_slept_through_a_takeover_is_awaited),
+		TEST(a_sum_waits_for_the_counts_of_a_silent_node),
 	};
 
 	if (argc > 1)

@@ -66,7 +66,7 @@ static bool hung_after(struct controller *c, int looks)
 	return hung;
 }
 
-static void patience_is_much_longer_than_a_task(void **state)
+static void the_time_limit_is_much_longer_than_a_task(void **state)
 {
 	struct controller *c = made();
 
@@ -76,7 +76,7 @@ static void patience_is_much_longer_than_a_task(void **state)
 	bare_free(c);
 }
 
-static void whatever_ends_gives_more_time(void **state)
+static void every_end_of_a_task_gives_more_time(void **state)
 {
 	struct controller *c = made();
 
@@ -114,7 +114,7 @@ static void injected_faults_have_time(void **state)
 }
 
 /* An hour in which the controller itself was suspended is not a stall. */
-static void sleep_is_no_standstill(void **state)
+static void sleep_of_the_controller_is_no_stall(void **state)
 {
 	struct controller *c = made();
 
@@ -159,7 +159,7 @@ static bool out(const struct controller *c, int node)
 	return c->members.list[node].state == NODE_DEAD && !c->members.list[node].is_replica;
 }
 
-static void who_says_that_it_runs_is_taken_out(void **state)
+static void a_node_that_reports_a_running_task_is_dropped(void **state)
 {
 	struct controller *c = made();
 
@@ -173,12 +173,12 @@ static void who_says_that_it_runs_is_taken_out(void **state)
 }
 
 /* Looks n times, with heartbeats from all nodes but one. */
-static void looks(struct controller *c, int n, uint32_t unheard)
+static void looks(struct controller *c, int n, uint32_t silent)
 {
 	for (int i = 0; i < n; i++) {
 		c->run.now_us += LOOK_US;
 		for (uint32_t k = 0; k < NODES; k++)
-			if (k != unheard)
+			if (k != silent)
 				c->members.list[k].heard.message_us = c->run.now_us;
 		stall_turn(&c->iteration);
 		loop_act(&c->iteration);
@@ -186,7 +186,7 @@ static void looks(struct controller *c, int n, uint32_t unheard)
 }
 
 /* All nodes rest by their last heartbeats, but one heartbeat may be outdated. */
-static void who_is_not_heard_may_be_at_work(void **state)
+static void a_node_that_is_not_heard_may_be_busy(void **state)
 {
 	struct controller *c = made();
 
@@ -201,7 +201,7 @@ static void who_is_not_heard_may_be_at_work(void **state)
 }
 
 /* A restart would be too early, because what travels may still arrive. */
-static void a_link_that_may_be_cut_is_waited_for(void **state)
+static void a_link_that_may_be_cut_is_awaited(void **state)
 {
 	struct controller *c = made();
 	struct link_failure cut = { .from = 5, .active = true };
@@ -222,7 +222,7 @@ static void a_link_that_may_be_cut_is_waited_for(void **state)
 	bare_free(c);
 }
 
-static void what_waits_for_a_slot_may_wait(void **state)
+static void a_microbatch_may_wait_for_a_slot(void **state)
 {
 	struct controller *c = made();
 
@@ -253,7 +253,7 @@ static void says(struct controller *c, int what)
 	b->in_flight = what == 2;
 }
 
-static void each_kind_of_work_is_heard(void **state)
+static void each_kind_of_work_gives_more_time(void **state)
 {
 	(void)state;
 	for (int what = 0; what < 3; what++) {
@@ -267,7 +267,7 @@ static void each_kind_of_work_is_heard(void **state)
 	}
 }
 
-static void all_that_hang_are_taken_out(void **state)
+static void all_hanging_nodes_are_dropped(void **state)
 {
 	struct controller *c = made();
 
@@ -280,7 +280,7 @@ static void all_that_hang_are_taken_out(void **state)
 }
 
 /* n02 is not at rest, because it has not begun the iteration, and has nothing to do. */
-static void where_nobody_reports_work_it_restarts(void **state)
+static void without_reported_work_the_iteration_restarts(void **state)
 {
 	struct controller *c = made();
 
@@ -296,7 +296,7 @@ static void where_nobody_reports_work_it_restarts(void **state)
 	bare_free(c);
 }
 
-static void most_do_not_hang(void **state)
+static void a_majority_is_not_dropped(void **state)
 {
 	struct controller *c = made();
 
@@ -333,7 +333,7 @@ static void a_big_sum_has_time(void **state)
 }
 
 /* Each waits for another, so no replica is late by itself. */
-static void sums_that_all_wait_for_begin_again(void **state)
+static void sums_that_wait_for_each_other_restart(void **state)
 {
 	struct controller *c = made();
 
@@ -392,7 +392,7 @@ static int looks_for(struct controller *c, int64_t each_us)
 	return looks;
 }
 
-static void a_late_copy_has_thrice_the_time_of_the_sums(void **state)
+static void a_late_copy_has_three_times_the_time_of_the_sums(void **state)
 {
 	struct controller *c = waiting_for_a_copy();
 
@@ -412,24 +412,24 @@ static void sleep_makes_no_copy_late(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(patience_is_much_longer_than_a_task),
-		cmocka_unit_test(whatever_ends_gives_more_time),
+		cmocka_unit_test(the_time_limit_is_much_longer_than_a_task),
+		cmocka_unit_test(every_end_of_a_task_gives_more_time),
 		cmocka_unit_test(slow_tasks_have_time),
 		cmocka_unit_test(injected_faults_have_time),
-		cmocka_unit_test(sleep_is_no_standstill),
+		cmocka_unit_test(sleep_of_the_controller_is_no_stall),
 		cmocka_unit_test(a_slow_transfer_has_time),
 		cmocka_unit_test(heartbeats_are_not_data),
-		cmocka_unit_test(who_says_that_it_runs_is_taken_out),
-		cmocka_unit_test(who_is_not_heard_may_be_at_work),
-		cmocka_unit_test(a_link_that_may_be_cut_is_waited_for),
-		cmocka_unit_test(what_waits_for_a_slot_may_wait),
-		cmocka_unit_test(each_kind_of_work_is_heard),
-		cmocka_unit_test(all_that_hang_are_taken_out),
-		cmocka_unit_test(where_nobody_reports_work_it_restarts),
-		cmocka_unit_test(sums_that_all_wait_for_begin_again),
-		cmocka_unit_test(most_do_not_hang),
+		cmocka_unit_test(a_node_that_reports_a_running_task_is_dropped),
+		cmocka_unit_test(a_node_that_is_not_heard_may_be_busy),
+		cmocka_unit_test(a_link_that_may_be_cut_is_awaited),
+		cmocka_unit_test(a_microbatch_may_wait_for_a_slot),
+		cmocka_unit_test(each_kind_of_work_gives_more_time),
+		cmocka_unit_test(all_hanging_nodes_are_dropped),
+		cmocka_unit_test(without_reported_work_the_iteration_restarts),
+		cmocka_unit_test(sums_that_wait_for_each_other_restart),
+		cmocka_unit_test(a_majority_is_not_dropped),
 		cmocka_unit_test(a_big_sum_has_time),
-		cmocka_unit_test(a_late_copy_has_thrice_the_time_of_the_sums),
+		cmocka_unit_test(a_late_copy_has_three_times_the_time_of_the_sums),
 		cmocka_unit_test(sleep_makes_no_copy_late),
 	};
 

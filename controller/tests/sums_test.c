@@ -64,7 +64,7 @@ static void tell_sum(struct controller *c, uint16_t node, uint32_t attempt)
 	loop_act(&c->iteration);
 }
 
-static void where_nothing_is_measured_sums_wait(void **state)
+static void without_measured_links_sums_wait(void **state)
 {
 	struct controller *c = *state;
 
@@ -78,7 +78,7 @@ static void where_nothing_is_measured_sums_wait(void **state)
 
 /* All stages but one report their sums before the last gradient is counted. The controller does
  * not order those sums again. */
-static void sums_that_come_first_are_committed(void **state)
+static void early_sums_are_committed(void **state)
 {
 	struct controller *c = order_ahead(state);
 	uint32_t attempt = c->iteration.reduce_attempt;
@@ -99,7 +99,7 @@ static void sums_that_come_first_are_committed(void **state)
 }
 
 /* A node that reports its sum before all its counts is excluded. */
-static void a_sum_that_lacks_a_gradient_is_none(void **state)
+static void a_sum_without_a_gradient_excludes_the_node(void **state)
 {
 	struct controller *c = order_ahead(state);
 	uint16_t last = c->iteration.routes.microbatches[N - 1].route.nodes[0];
@@ -111,7 +111,7 @@ static void a_sum_that_lacks_a_gradient_is_none(void **state)
 	assert_int_equal(c->run.committed, 0);
 }
 
-static void other_ways_make_them_void(void **state)
+static void new_routes_make_the_sums_void(void **state)
 {
 	struct controller *c = order_ahead(state);
 	uint32_t attempt = c->iteration.reduce_attempt;
@@ -133,10 +133,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, under_way_begin, under_way_end)
-		TEST(where_nothing_is_measured_sums_wait),
-		TEST(sums_that_come_first_are_committed),
-		TEST(a_sum_that_lacks_a_gradient_is_none),
-		TEST(other_ways_make_them_void),
+		TEST(without_measured_links_sums_wait),
+		TEST(early_sums_are_committed),
+		TEST(a_sum_without_a_gradient_excludes_the_node),
+		TEST(new_routes_make_the_sums_void),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

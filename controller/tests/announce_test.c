@@ -11,7 +11,7 @@
 #include "controller/tests/player.h"
 
 /* A new process emulates the cluster that the operator described, not the cluster as measured. */
-static void what_is_believed_is_not_emulated(void **state)
+static void corrected_times_are_not_emulated(void **state)
 {
 	const char *options[] = { "--eval-every", "0", "--emulate", "regions",
 				  "--time-scale", "1", NULL };
@@ -34,22 +34,22 @@ static void what_is_believed_is_not_emulated(void **state)
 
 /* A node counted as dead when another joined. When it is heard again, it receives the joiner's
  * key. */
-static void who_comes_back_is_told_of_those_that_came(void **state)
+static void a_returning_node_receives_the_keys_of_joiners(void **state)
 {
 	const char *options[] = { "--eval-every", "0", NULL };
 	struct world *w = world_new(options);
 	struct player *sleeper = &w->players[4], *new = &w->players[8];
-	uint32_t told;
+	uint32_t before;
 
 	(void)state;
-	WORLD_UNTIL(w, world_all_live(w) && sleeper->told_of[new->node] > 0);
-	told = sleeper->told_of[new->node];
+	WORLD_UNTIL(w, world_all_live(w) && sleeper->announced[new->node] > 0);
+	before = sleeper->announced[new->node];
 	sleeper->asleep = true;
 	WORLD_UNTIL(w, w->states[sleeper->node] == NODE_DEAD);
 	player_replace(new);
 	WORLD_UNTIL(w, new->welcomes == 2 && w->states[new->node] == NODE_LIVE);
 	sleeper->asleep = false;
-	WORLD_UNTIL(w, sleeper->told_of[new->node] > told);
+	WORLD_UNTIL(w, sleeper->announced[new->node] > before);
 	WORLD_UNTIL(w, world_all_live(w));
 	world_free(w);
 }
@@ -65,13 +65,13 @@ static bool all_others_know(const struct world *w, const struct player *p, bool 
 
 /* Nodes that counted as dead at that time forget the key too. A new controller repeats this for
  * nodes that did not return to it. */
-static void all_forget_the_key_of_who_is_expelled(void **state)
+static void all_nodes_forget_the_key_of_an_expelled_node(void **state)
 {
 	const char *options[] = { "--eval-every", "0", NULL };
 	const char *again[] = { "--silence-ms", "3000", "--overdue-s", "1", NULL };
 	struct world *w = world_new(options);
 	struct player *expelled = &w->players[8], *sleeper = &w->players[4], *gone = &w->players[7];
-	uint32_t told;
+	uint32_t before;
 
 	(void)state;
 	WORLD_UNTIL(w, world_all_live(w) && all_others_know(w, expelled, true) &&
@@ -90,17 +90,17 @@ static void all_forget_the_key_of_who_is_expelled(void **state)
 		w->players[i].asleep = w->players[i].asleep || w->players[i].stage == 1;
 	door_restart(w->door, again);
 	WORLD_UNTIL(w, all_others_know(w, gone, false));
-	told = w->players[0].told_of[gone->node];
+	before = w->players[0].announced[gone->node];
 	for (int i = 0; i < 1000; i++)
 		world_turn(w);
-	assert_int_equal(w->players[0].told_of[gone->node], told);
+	assert_int_equal(w->players[0].announced[gone->node], before);
 	for (int i = 0; i < PLAYERS; i++)
 		w->players[i].asleep = &w->players[i] == expelled;
 	WORLD_UNTIL(w, all_others_know(w, gone, true));
 	world_free(w);
 }
 
-static bool all_links_told(const struct world *w)
+static bool all_links_shown(const struct world *w)
 {
 	for (int i = 0; i < PLAYERS; i++)
 		for (int k = 0; k < PLAYERS; k++)
@@ -121,15 +121,15 @@ static void tell_link(struct player *p, uint16_t to, float latency_s, float took
 
 /* Consoles see the steps before the first iteration in order, and the measured links. A missing
  * link is shown as missing. */
-static void consoles_see_what_is_measured(void **state)
+static void consoles_see_the_measured_links(void **state)
 {
 	const char *options[] = { "--eval-every", "0", NULL };
 	struct world *w = world_new(options);
-	int told;
+	int before;
 
 	(void)state;
 	w->no_way = 1 << 5;
-	WORLD_UNTIL(w, w->planned > 0 && world_all_live(w) && all_links_told(w));
+	WORLD_UNTIL(w, w->planned > 0 && world_all_live(w) && all_links_shown(w));
 	assert_false(w->emulated);
 	assert_int_equal(w->steps, (1 << (GATHER_BUILD + 1)) - 1);
 	assert_int_equal(w->step, GATHER_BUILD);
@@ -152,14 +152,14 @@ static void consoles_see_what_is_measured(void **state)
 	assert_true(w->links[1][2].measured_delay_s > 0.003f);
 	assert_true(w->links[0][5].latency_s < 0 && w->links[0][5].planned_delay_s < 0);
 	/* The other links are unchanged, so nothing is sent about them. */
-	told = w->links_told;
+	before = w->link_messages;
 	tell_link(&w->players[1], 2, 0.0009f, 0);
 	WORLD_UNTIL(w, w->links[1][2].latency_s > 0.0008f);
-	assert_true(w->links_told - told < PLAYERS);
+	assert_true(w->link_messages - before < PLAYERS);
 	world_free(w);
 }
 
-static void an_emulated_run_says_so(void **state)
+static void an_emulated_run_is_announced_as_emulated(void **state)
 {
 	const char *options[] = { "--eval-every", "0", "--emulate", "regions",
 				  "--time-scale", "1", NULL };
@@ -176,11 +176,11 @@ static void an_emulated_run_says_so(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_believed_is_not_emulated),
-		cmocka_unit_test(who_comes_back_is_told_of_those_that_came),
-		cmocka_unit_test(all_forget_the_key_of_who_is_expelled),
-		cmocka_unit_test(consoles_see_what_is_measured),
-		cmocka_unit_test(an_emulated_run_says_so),
+		cmocka_unit_test(corrected_times_are_not_emulated),
+		cmocka_unit_test(a_returning_node_receives_the_keys_of_joiners),
+		cmocka_unit_test(all_nodes_forget_the_key_of_an_expelled_node),
+		cmocka_unit_test(consoles_see_the_measured_links),
+		cmocka_unit_test(an_emulated_run_is_announced_as_emulated),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
