@@ -247,6 +247,7 @@ void agent_send(struct agent *a, int64_t now_us)
 	if (a->welcomed) {
 		standby_turn(a, now_us);
 		restore_turn(a, now_us);
+		files_turn(a, now_us);
 		save_turn(a, now_us);
 		weight_server_turn(a, now_us);
 		measure_turn(a, now_us);
@@ -283,6 +284,7 @@ int64_t agent_deadline_us(const struct agent *a)
 					 fault_deadline_us(&a->faults)));
 	at = take_sooner(at, take_sooner(heartbeat_deadline_us(a), report_deadline_us(a)));
 	at = take_sooner(at, take_sooner(standby_deadline_us(a), restore_deadline_us(a)));
+	at = take_sooner(at, files_deadline_us(a));
 	at = take_sooner(at, tasks_deadline_us(a));
 	if (a->welcomed)
 		at = take_sooner(at, measure_deadline_us(a));
@@ -430,6 +432,7 @@ static void make_modules(struct agent *a)
 	a->modules.tasks = tasks_new();
 	a->modules.reduction = reduction_new();
 	a->modules.standby = standby_new();
+	a->modules.files = files_new();
 	a->modules.restore = restore_new();
 	a->modules.weight_server = weight_server_new();
 }
@@ -447,6 +450,7 @@ static void free_modules(struct agent *a)
 	reduction_free(a->modules.reduction);
 	standby_free(a->modules.standby);
 	restore_free(a->modules.restore);
+	files_free(a->modules.files);
 	weight_server_free(a->modules.weight_server);
 }
 

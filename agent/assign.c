@@ -34,6 +34,8 @@ void assign_begin(struct agent *a, const struct msg_assign *m)
 /* Drops the state of the previous stage and makes the job that prepares the next one. */
 static bool prepare_stage(struct agent *a, struct job *job, int64_t now_us)
 {
+	if (restore_wanted(a) && restore_fetching(a, now_us))
+		return false;
 	report_flush(a, now_us);
 	iteration_forget(a);
 	queue_clear_evaluations(a->progress.queue);

@@ -14,7 +14,7 @@ struct job;
 
 enum standing {
 	STAND_UNASSIGNED,
-	STAND_WAITING,   /* assigned; the worker is still busy with a previous job */
+	STAND_WAITING,   /* assigned; the worker is still busy, or a file is being fetched */
 	STAND_PREPARING,
 	STAND_LOADING,   /* from the standby copy */
 	STAND_RESTORING, /* restore.c: from a file, or from neighbouring stages */

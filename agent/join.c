@@ -240,6 +240,7 @@ void join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
 	setup.threads = w->threads;
 	setup.n_shards = w->n_shards;
 	setup.seed = w->seed;
+	setup.steps_before = w->steps_before;
 	snprintf(setup.device, sizeof(setup.device), "%s", a->device.name);
 	setup.recompute = a->options.recompute;
 	setup.memory_bytes = a->options.memory_bytes;

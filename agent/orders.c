@@ -240,6 +240,12 @@ static void obey_in_run(struct agent *a, const struct msg *m, int64_t now_us)
 		clear_line(&a->modules.orders->stage);
 		restore_begin(a, &m->u.restore);
 		break;
+	case MSG_FILE_ASK:
+		files_asked(a, &m->u.file_ask, now_us);
+		break;
+	case MSG_FILE_PART:
+		files_part_arrived(a, m, now_us);
+		break;
 	case MSG_PLAN:
 		plans_take(a, &m->u.plan);
 		break;

@@ -12,6 +12,7 @@
  *     tensors          passes tensors from peers to the module that needs them
  *     iteration        start, reroutes, commit; below it tasks, reduction, plans
  *     standby restore weight_server save    hold, restore, serve and save copies of stages
+ *     files            fetches files from the controller and sends it files
  *     heartbeat probe measure trains        test and measure the links
  *     links            sends tensors to peers; below it link_times
  *     misuse report    counts violations of the protocol; reports the tasks' events
@@ -49,6 +50,7 @@
 #include "agent/tensors/links.h"
 #include "agent/tensors/outputs.h"
 #include "agent/tensors/tensors.h"
+#include "agent/weights/files.h"
 #include "agent/weights/restore.h"
 #include "agent/weights/save.h"
 #include "agent/weights/standby.h"
@@ -145,6 +147,7 @@ struct modules {
 	struct tasks *tasks;
 	struct reduction *reduction;
 	struct standby *standby;
+	struct files *files;
 	struct restore *restore;
 	struct save *save;
 	struct weight_server *weight_server;

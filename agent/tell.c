@@ -19,18 +19,20 @@ enum {
 void tell_controller(struct agent *a, struct msg *m, enum post_flags flags, int64_t now_us)
 {
 	size_t size = msg_size(m);
-	struct post_part part;
+	struct post_part parts[2];
 	void *bytes;
 	int rc = -EINVAL;
 
 	m->sequence = ++a->tally.sequence;
 	bytes = alloc_new(size);
 	if (size && msg_encode(m, bytes, size) == (long)size) {
-		part = (struct post_part) { bytes, size };
-		rc = post_send(a->control, a->controller, &part, 1, flags, now_us);
+		parts[0] = (struct post_part) { bytes, size };
+		parts[1] = (struct post_part) { m->body, m->body_size };
+		rc = post_send(a->control, a->controller, parts, m->body_size ? 2 : 1, flags,
+			       now_us);
 	}
 	free(bytes);
-	if (rc < 0 && flags == POST_RELIABLE) {
+	if (rc < 0 && !(flags & POST_LOSSY)) {
 		a->tally.dropped++;
 		log_line(a->options.log, LOG_ERROR, "%s for the controller dropped: %s",
 			 msg_name(m->type), strerror(-rc));

@@ -15,8 +15,8 @@
 
 struct agent;
 
-/* Numbers, encodes and sends *m. A RELIABLE one that cannot be sent is counted as dropped and
- * logged. */
+/* Numbers, encodes and sends *m with its body. A RELIABLE message that cannot be sent is counted as
+ * dropped and logged. */
 void tell_controller(struct agent *a, struct msg *m, enum post_flags flags, int64_t now_us);
 /* Sends and logs a TROUBLE message with this text. fatal: the agent then ends with status 1. */
 void tell_trouble(struct agent *a, bool fatal, const char *format, ...)

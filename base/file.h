@@ -41,6 +41,9 @@ int file_move(const char *from, const char *to, struct error *err);
  * name in it. Errors are ignored, because some file systems cannot sync a folder. */
 void file_sync_folder(const char *path);
 
+/* Removes a folder with everything in it, as far as it can be removed. Links are not followed. */
+void file_remove_folder(const char *path);
+
 /* Creates a folder and the missing folders above it, with mode 0700. */
 int file_make_folder(const char *path, struct error *err);
 

@@ -24,6 +24,7 @@ const char demo_help[] =
 	"  --time-scale X        real seconds per emulated second; 0: no emulated delays\n"
 	"                        [chosen so that an iteration takes 2 to 3 s]\n"
 	"  --corpus FILE...      text to train on  [Debian's fortunes]\n"
+	"  --from FOLDER         begin with the weights of a checkpoint or a Hugging Face folder\n"
 	"  --device D,...        devices, which agents get in turns; cuda:all: every GPU of\n"
 	"                        this machine (skippipe help agent lists the values)  [cpu]\n"
 	"  --recompute none|norms|block  activations that a backward pass recomputes  [norms]\n"
@@ -37,7 +38,7 @@ const char demo_help[] =
 	"Options of the controller (skippipe help controller): --model --batch --sequence\n"
 	"--microbatches --eval-every --eval-batches --checkpoint-every --keep-tasks --at\n"
 	"--serialise --threads --wire --name --silence-ms --overdue-s --gather-s --budget --ahead\n"
-	"--log --regions --overlap-sync\n";
+	"--log --regions --overlap-sync --new-corpus\n";
 
 /* Options that only the controller interprets. A flag has no value. A controller that resumes the
  * run reads most of them from the record; `again` marks those that it needs again. */
@@ -47,6 +48,7 @@ static const struct {
 } passed[] = {
 	{ "iterations", false, false },	      { "time-scale", false, false },
 	{ "seed", false, false },	      { "model", false, false },
+	{ "from", false, false },	      { "new-corpus", true, false },
 	{ "batch", false, false },	      { "sequence", false, false },
 	{ "microbatches", false, false },     { "eval-every", false, false },
 	{ "checkpoint-every", false, false }, { "eval-batches", false, false },

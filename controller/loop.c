@@ -37,6 +37,7 @@
 #include "controller/planning/contingency.h"
 #include "controller/planning/answers.h"
 #include "controller/weights/checkpoints.h"
+#include "controller/weights/files.h"
 #include "controller/weights/rebalance.h"
 #include "controller/weights/standbys.h"
 #include "controller/weights/recover.h"
@@ -96,6 +97,9 @@ static void take_agent_message(struct iteration *it, struct member *m, const str
 		break;
 	case MSG_UNREADY:
 		restore_failed(it->weights, m, &msg->u.unready);
+		break;
+	case MSG_FILE_ASK:
+		files_asked(it->weights, m, &msg->u.file_ask);
 		break;
 	case MSG_KEPT:
 		standbys_kept(it->members, m, &msg->u.kept);

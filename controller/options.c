@@ -47,6 +47,9 @@ static const char help[] =
 	"\n"
 	"The training\n"
 	"  --model NAME|FILE     preset or skippipe.model/1  [tiny]\n"
+	"  --from FOLDER         begin with the weights of a checkpoint, or of a Hugging Face\n"
+	"                        folder; --model then gives the recipe only\n"
+	"  --new-corpus          with --from: train on another corpus than the checkpoint did\n"
 	"  --skip K[/S]          stages that every microbatch skips  [0]\n"
 	"  --microbatches N      per data node and iteration  [the cluster's; 6]\n"
 	"  --batch B --sequence T   of a microbatch  [the model's]\n"
@@ -277,6 +280,8 @@ static const struct row {
 	{ "emulate", TEXT, true, AT(cluster.emulate) },
 	{ "measure-only", FLAG, AT(mode.measure_only) },
 	{ "model", TEXT, true, AT(training.model) },
+	{ "from", TEXT, true, AT(training.from) },
+	{ "new-corpus", FLAG, true, AT(training.new_corpus) },
 	{ "name", TEXT, true, AT(name) },
 	{ "supervisor-fd", INT, AT(supervisor), NUMBER(0, 1 << 20) },
 	{ "embedded", FLAG, AT(mode.embedded) },
@@ -285,7 +290,7 @@ static const struct row {
 	{ "skip", PARSED, true, .parse = parse_skip },
 	{ "iterations", U64, OVERRIDABLE(iterations), NUMBER(0, 1e15) },
 	{ "time-scale", REAL, true, AT(cluster.time_scale), NUMBER(0, 1e6) },
-	{ "seed", U64, true, AT(seed), NUMBER(0, 9e15) },
+	{ "seed", U64, true, OVERRIDABLE(seed), NUMBER(0, 9e15) },
 	{ "batch", U32, true, AT(training.batch), NUMBER(1, 1 << 16) },
 	{ "sequence", U32, true, AT(training.sequence), NUMBER(1, 1 << 20) },
 	{ "microbatches", U32, true, AT(training.microbatches), NUMBER(1, 4096) },
@@ -401,6 +406,8 @@ static int check_options(struct options *o, struct error *err)
 				 !o->run_dir ? "run-dir"
 				 : !o->key   ? "key"
 					     : "admitted");
+	if (o->training.new_corpus && !o->training.from)
+		return error_set(err, -EINVAL, "--new-corpus: needs --from FOLDER");
 	if (o->cluster.emulate && o->cluster.file)
 		return error_set(err, -EINVAL,
 				 "--emulate %s: not with --cluster, which describes real machines",
@@ -455,7 +462,6 @@ int options_parse(struct options *o, int argc, char **argv, struct error *err)
 	int option, rc;
 
 	*o = (struct options){ .listen = "tcp://127.0.0.1:0",
-			       .training.model = "tiny",
 			       .name = "skippipe",
 			       .supervisor = -1,
 			       .cluster.agents = 20,

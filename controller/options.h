@@ -47,6 +47,8 @@ struct options_cluster {
 
 struct options_training {
 	const char *model; /* preset or file; "tiny" */
+	const char *from;  /* folder of the first weights; NULL: those of the seed */
+	bool new_corpus;   /* another corpus than that of the first weights is intended */
 	const char *corpus[OPTIONS_MOST_CORPUS];
 	uint32_t n_corpus;
 	uint32_t batch, sequence, microbatches; /* 0: the recipe's, the cluster's */
@@ -72,6 +74,7 @@ struct options_limits {
 /* Options that were set on the command line of a resumed run. */
 struct options_overridden {
 	bool iterations, eval_every, eval_batches, checkpoint_every;
+	bool seed; /* of a run that begins: set on the command line */
 };
 
 struct options {

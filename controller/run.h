@@ -33,6 +33,7 @@
 #include "controller/planning/planner.h"
 #include "controller/requests.h"
 #include "model/config.h"
+#include "model/files/origin.h"
 #include "schedule/format/cluster.h"
 #include "store/store.h"
 #include "wire/keys.h"
@@ -46,6 +47,7 @@ struct training {
 	uint64_t parameters;
 	uint64_t stage_parameters[MSG_STAGES];
 	char *model_json;
+	struct origin origin; /* of the first weights; its folder is "" if the seed makes them */
 	uint64_t corpus_hash;         /* of the corpus that the majority of data nodes read */
 	uint32_t n_shards, per_shard; /* data nodes; microbatches of each in an iteration */
 	int *shard_of;                /* (n_nodes) -1: not a data node at the run's beginning */

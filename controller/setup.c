@@ -29,6 +29,7 @@
 #include "controller/operator/console_messages.h"
 #include "controller/planning/contingency.h"
 #include "controller/planning/replan.h"
+#include "controller/weights/first_weights.h"
 #include "controller/weights/restore.h"
 #include "model/tensor.h"
 #include "schedule/format/regions.h"
@@ -38,11 +39,47 @@ enum { bare_microbatches = 6, bare_memory = 3 };
 
 /* ---- the model ---- */
 
+/* Reads --model: a preset or a file. */
+static int read_model(const char *name, struct model_config *c, struct recipe *r, struct error *err)
+{
+	int rc = model_preset(name, c, r, err);
+	char *text;
+	size_t size;
+
+	if (rc != -ENOENT || access(name, F_OK) != 0)
+		return rc;
+	rc = file_read(name, 1 << 20, &text, &size, err);
+	if (rc != 0)
+		return rc;
+	model_preset("tiny", NULL, r, NULL);
+	rc = model_config_parse(c, r, text, size, name, err);
+	free(text);
+	return rc;
+}
+
+/* The model of a new run: of --from, or else of --model. With both, --model gives the recipe. */
+static int choose_model(struct run *run, struct error *err)
+{
+	const struct options_training *o = &run->options.training;
+	struct model_config *c = &run->training.model;
+	struct recipe *r = &run->training.recipe;
+	struct recipe given;
+	int rc = read_model(o->model ? o->model : "tiny", c, r, err);
+
+	if (rc != 0 || !o->from)
+		return rc;
+	given = *r;
+	rc = first_weights_model(run, c, r, err);
+	if (o->model)
+		*r = given;
+	if (r->sequence > c->context)
+		r->sequence = c->context;
+	return rc;
+}
+
 static int load_model(struct run *run, struct error *err)
 {
 	struct options *o = &run->options;
-	char *text;
-	size_t size;
 	const struct store_run *recorded =
 		run->history.store ? store_run_of(run->history.store) : NULL;
 	int rc;
@@ -64,18 +101,10 @@ static int load_model(struct run *run, struct error *err)
 			rc = model_config_parse(&run->training.model, &run->training.recipe,
 						recorded->model, strlen(recorded->model),
 						o->run_dir, err);
+		if (rc == 0)
+			rc = first_weights_resume(run, err);
 	} else {
-		rc = model_preset(o->training.model, &run->training.model, &run->training.recipe,
-				  err);
-	}
-	if (!recorded && rc == -ENOENT && access(o->training.model, F_OK) == 0) {
-		rc = file_read(o->training.model, 1 << 20, &text, &size, err);
-		if (rc != 0)
-			return rc;
-		model_preset("tiny", NULL, &run->training.recipe, NULL);
-		rc = model_config_parse(&run->training.model, &run->training.recipe, text, size,
-					o->training.model, err);
-		free(text);
+		rc = choose_model(run, err);
 	}
 	if (rc != 0)
 		return rc;
@@ -84,7 +113,7 @@ static int load_model(struct run *run, struct error *err)
 		run->training.recipe.batch = o->training.batch;
 	if (o->training.sequence)
 		run->training.recipe.sequence = o->training.sequence;
-	if (run->training.recipe.sequence > run->training.model.context)
+	if (run->training.recipe.sequence > run->training.model.context && !o->training.from)
 		run->training.model.context = run->training.recipe.sequence;
 	rc = model_config_check(&run->training.model, err);
 	if (rc == 0)
@@ -95,8 +124,7 @@ static int load_model(struct run *run, struct error *err)
 	if (!run->training.model_json)
 		return error_set(err, -ENOMEM, "out of memory");
 	if (strlen(run->training.model_json) >= sizeof(((struct msg_welcome *)0)->model))
-		return error_set(err, -EINVAL, "%s: the model's description is too long",
-				 o->training.model);
+		return error_set(err, -EINVAL, "the model's description is too long");
 	return 0;
 }
 
@@ -331,6 +359,8 @@ int controller_init(struct controller *c, struct error *err)
 		rc = load_cluster(&c->run, err);
 	if (rc == 0)
 		rc = load_model(&c->run, err);
+	if (rc == 0 && !c->run.options.mode.resume)
+		rc = first_weights_cut(&c->run, err);
 	if (rc == 0)
 		rc = make_members(&c->iteration, err);
 	if (rc == 0) {

@@ -333,6 +333,8 @@ static int write_run(struct store *s, const struct store_run *r, struct error *e
 		rc = put_state(s, "wire", r->bf16 ? "bf16" : "fp32", err);
 	if (rc == 0)
 		rc = put_state(s, "hash", r->hash, err);
+	if (rc == 0 && r->origin)
+		rc = put_state(s, "origin", r->origin, err);
 	if (rc == 0 && r->options)
 		rc = put_state(s, "options", r->options, err);
 	return rc;

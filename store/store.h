@@ -61,6 +61,8 @@ struct store_run {
 			     * it. Kept under the key "wire" as "fp32" or "bf16" */
 	size_t n_corpus;    /* 0: the default corpus */
 	const char *const *corpus; /* (n_corpus) paths */
+	const char *origin; /* where the first weights came from (model/files/origin.h), kept under
+			     * the key "origin"; NULL: they are made from the seed */
 	const char *options; /* other options of the controller, kept under the key "options"; NULL:
 			      * none. NULL in a run that was read; use store_get */
 };

@@ -284,7 +284,9 @@ int compare_run(struct store *s, const struct compare_options *o, struct compare
 	rc = replay_new(&x.replay, s, result.devices.name, o->workers, err);
 	if (rc != 0)
 		return rc;
-	rc = store_each_restore(s, see_restore, &x, err);
+	rc = replay_begin(x.replay, s, o->run, o->weights, err);
+	if (rc == 0)
+		rc = store_each_restore(s, see_restore, &x, err);
 	if (rc == 0)
 		rc = compare_range(&x, to, err);
 	free(x.restores);

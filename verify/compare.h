@@ -26,6 +26,8 @@ struct compare_options {
 	uint64_t from, to;   /* iterations to compare; to 0: up to the last. Earlier iterations are
 			      * replayed too, because the weights depend on them */
 	const char *device;  /* that recomputes; NULL: the best match (devices.h) */
+	const char *run;     /* folder of the run */
+	const char *weights; /* folder of the weights with which the run began; NULL: as recorded */
 	unsigned workers;    /* threads; 0: as many as are useful */
 	/* Called after every iteration; NULL: not called. */
 	void (*progress)(void *context, uint64_t iteration, uint64_t last);

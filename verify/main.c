@@ -35,6 +35,8 @@ static const char help[] =
 	"\n"
 	"  --from N        compare from iteration N; earlier ones are only recomputed  [1]\n"
 	"  --to N          stop after iteration N  [the last]\n"
+	"  --weights DIR   the model with which the run began (controller --from), if the run's\n"
+	"                  folder and the recorded one lack it\n"
 	"  --device D      recompute on D (skippipe help agent)  [the best match]\n"
 	"  --format F      text or json  [text]\n"
 	"\n"
@@ -68,6 +70,10 @@ static int take_value(struct options *o, const char *name, const char *value, st
 		return parse_number(name, value, &o->compare.to, err);
 	if (strcmp(name, "--device") == 0) {
 		o->compare.device = value;
+		return 0;
+	}
+	if (strcmp(name, "--weights") == 0) {
+		o->compare.weights = value;
 		return 0;
 	}
 	if (strcmp(name, "--format") != 0)
@@ -286,6 +292,7 @@ static int run_verify(const struct options *o, struct error *err)
 
 	if (rc != 0)
 		return rc;
+	compare.run = o->run;
 	if (isatty(STDERR_FILENO))
 		compare.progress = show_progress;
 	rc = compare_run(s, &compare, &result, err);

@@ -18,6 +18,7 @@
 #include "model/text/corpus.h"
 #include "verify/chain.h"
 #include "verify/executor.h"
+#include "verify/first_weights.h"
 #include "verify/task_pool.h"
 
 struct replay {
@@ -26,6 +27,7 @@ struct replay {
 	struct corpus *corpus;
 	struct stage *const *stages; /* of the executor */
 	unsigned workers;
+	struct first_weights first;
 	struct chain_setup setup; /* owns the executor and a spare gradient for each worker */
 };
 
@@ -157,6 +159,12 @@ int replay_new(struct replay **out, const struct store *s, const char *device, u
 	return 0;
 }
 
+int replay_begin(struct replay *r, struct store *s, const char *run, const char *weights,
+		 struct error *err)
+{
+	return first_weights_load(&r->first, s, run, weights, r->stages, err);
+}
+
 const struct model_config *replay_config(const struct replay *r)
 {
 	return &r->config;
@@ -199,8 +207,8 @@ static int start_chain(const struct replay *r, struct chain *m, const struct rou
 	if (chain_init(m, route, tokens, r->setup.activation) != 0)
 		return no_memory(err);
 	corpus_batch(r->corpus, route->shard, r->run->n_shards,
-		     (iteration - 1) * r->run->per_shard + route->wave, r->run->batch, m->tokens,
-		     m->targets);
+		     r->first.position + (iteration - 1) * r->run->per_shard + route->wave,
+		     r->run->batch, m->tokens, m->targets);
 	return 0;
 }
 
@@ -383,7 +391,7 @@ static int replay_step(struct replay *r, const struct iteration *it,
 		return no_memory(err);
 	add_up(it, red, n, sum, sum + n);
 	*squares += stage_sum_squares(sum, n);
-	rc = stage_step(stage, sum, c->scale, &h, c->iteration);
+	rc = stage_step(stage, sum, c->scale, &h, r->first.steps + c->iteration);
 	free(sum);
 	if (rc != 0)
 		return error_set(err, rc, "the step of stage %u fails: %s", red->stage,

@@ -36,6 +36,11 @@ int replay_new(struct replay **out, const struct store *s, const char *device, u
 	       struct error *err);
 void replay_free(struct replay *r); /* NULL is allowed */
 
+/* Replaces the seed's weights by those with which the run began, if the record names some. Errors
+ * and arguments are those of first_weights_load. */
+int replay_begin(struct replay *r, struct store *s, const char *run, const char *weights,
+		 struct error *err);
+
 const struct model_config *replay_config(const struct replay *r); /* borrowed until replay_free */
 
 struct replayed {

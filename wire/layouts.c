@@ -180,6 +180,7 @@ static const struct field msg_welcome_fields[] = {
 	NMAX(U8, msg_welcome, bf16, 1),
 	ARR(msg_welcome, n_delays, delay_s, F32, MSG_NODES),
 	ARR(msg_welcome, n_syncs, sync_s, F32, MSG_NODES),
+	N(U64, msg_welcome, steps_before), N(U64, msg_welcome, position_before),
 	ARR(msg_welcome, n_corpus, corpus, U8, 1u << 16),
 };
 LAYOUT(msg_welcome);
@@ -221,6 +222,7 @@ static const struct field msg_restore_fields[] = {
 	NMAX(U8, msg_restore, kind, RESTORE_AVERAGE),
 	N(U64, msg_restore, iteration),
 	N(U64, msg_restore, hash),
+	NMAX(U8, msg_restore, on_controller, 1),
 	ARR(msg_restore, n_from, nodes, U16, 2),
 	SHR(msg_restore, n_from, stages, U8, 2),
 	SHR(msg_restore, n_from, weights, F32, 2),
@@ -288,6 +290,20 @@ static const struct field msg_measure_fields[] = {
 	N(U64, msg_measure, id), N(U16, msg_measure, to), N(U32, msg_measure, most_ms),
 };
 LAYOUT(msg_measure);
+
+static const struct field msg_file_ask_fields[] = {
+	NMAX(U8, msg_file_ask, kind, FILE_CORPUS), N(U64, msg_file_ask, iteration),
+	N(U32, msg_file_ask, index), N(U64, msg_file_ask, offset),
+};
+LAYOUT(msg_file_ask);
+
+static const struct field msg_file_part_fields[] = {
+	NMAX(U8, msg_file_part, kind, FILE_CORPUS), N(U64, msg_file_part, iteration),
+	N(U32, msg_file_part, index), N(U64, msg_file_part, offset),
+	N(U64, msg_file_part, total), N(U64, msg_file_part, modified_us),
+	TXT(msg_file_part, text),
+};
+LAYOUT(msg_file_part);
 
 static const struct field msg_tensor_fields[] = {
 	NMAX(U8, msg_tensor, kind, TENSOR_PROBE),

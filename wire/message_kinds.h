@@ -44,6 +44,9 @@
 	X(SAVE, save, 46, false) \
 	X(RESTORE, restore, 47, false) \
 	X(MEASURE, measure, 49, false) \
+	/* between controller and agent, both ways */ \
+	X(FILE_ASK, file_ask, 50, false) \
+	X(FILE_PART, file_part, 51, true) \
 	/* agent -> agent */ \
 	X(TENSOR, tensor, 64, true) \
 	X(FETCH, fetch, 65, false) \

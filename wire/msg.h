@@ -24,7 +24,7 @@
 #include "wire/names.h"
 #include "wire/node_fields.h"
 
-#define MSG_VERSION 5
+#define MSG_VERSION 6
 enum {
 	MSG_NODES = 1000,        /* most nodes of a cluster */
 	MSG_STAGES = ROUTE_HOPS, /* most stages, so most hops of a route */
@@ -234,6 +234,8 @@ struct msg_welcome {
 	const float *delay_s;    /* (n_nodes) to each node, before the scale; < 0 no link */
 	uint32_t n_syncs;
 	const float *sync_s;     /* (n_nodes) one stage's gradient to each node, before the scale */
+	uint64_t steps_before;   /* AdamW steps in the weights with which the run began */
+	uint64_t position_before; /* microbatches of each shard that these weights have read */
 	uint32_t n_corpus;
 	const char *corpus;      /* paths, each ended by NUL; none: the default corpus */
 };
@@ -286,6 +288,7 @@ struct msg_restore {
 	uint8_t kind; /* enum restore_kind */
 	uint64_t iteration;
 	uint64_t hash;
+	uint8_t on_controller; /* FILE: 1: the controller sends this file to an agent without it */
 	uint32_t n_from;
 	const uint16_t *nodes; /* (n_from) */
 	const uint8_t *stages; /* (n_from) */
@@ -363,6 +366,34 @@ struct msg_measure {
 	uint16_t to;
 	uint32_t most_ms; /* time limit, counted from the connection */
 };
+
+/* ---- between controller and agent, both ways ---- */
+
+enum file_kind {
+	FILE_STAGE, /* of a checkpoint: iteration and index, the stage */
+	FILE_CORPUS /* the corpus' path number `index` */
+};
+
+/* Requests a part of a file: up to MSG_FILE_BYTES from `offset`. */
+struct msg_file_ask {
+	uint8_t kind; /* enum file_kind */
+	uint64_t iteration;
+	uint32_t index;
+	uint64_t offset;
+};
+
+/* The body is the part. The names of the file are those of the request. */
+struct msg_file_part {
+	uint8_t kind;
+	uint64_t iteration;
+	uint32_t index;
+	uint64_t offset;
+	uint64_t total;      /* bytes of the file; 0: it cannot be sent, for the reason in text */
+	int64_t modified_us; /* when the file was last changed, on the sender's machine */
+	char text[160];
+};
+
+enum { MSG_FILE_BYTES = 256 << 10 };
 
 /* ---- agent -> agent ---- */
 
@@ -621,7 +652,8 @@ struct msg {
 		MESSAGE_KINDS(MEMBER)
 #undef MEMBER
 	} u;
-	const void *body;  /* MSG_TENSOR: the bytes after the fields, inside the caller's buffer */
+	const void *body;  /* MSG_TENSOR, MSG_FILE_PART: the bytes after the fields, inside the
+			    * caller's buffer */
 	size_t body_size;
 	void *owned;       /* memory of the decoded arrays; msg_clear frees it */
 };

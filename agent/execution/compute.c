@@ -82,6 +82,7 @@ bool compute_fits(const struct compute *c, const struct compute_setup *s)
 	return same_config(&o->config, &s->config) && o->batch == s->batch &&
 	       o->sequence == s->sequence && o->slots == s->slots &&
 	       o->threads == s->threads && o->n_shards == s->n_shards && o->seed == s->seed &&
+	       o->steps_before == s->steps_before &&
 	       o->n_corpus == s->n_corpus && o->corpus_size == s->corpus_size &&
 	       (s->corpus_size == 0 || memcmp(o->corpus, s->corpus, s->corpus_size) == 0);
 }
@@ -227,7 +228,7 @@ static int follow_commit(struct compute *c, struct job *j)
 		put_fresh(c->copy, j);
 	if (j->slices)
 		rc = stage_step(c->copy, slices_staging(j->slices), j->step.scale,
-				&j->step.adamw, j->iteration);
+				&j->step.adamw, c->setup.steps_before + j->iteration);
 	if (rc)
 		return error_set(&j->err, rc, "the copy of stage %u: step: %s",
 				 stage_index(c->copy), strerror(-rc));
@@ -361,7 +362,7 @@ static int copy_gradient(struct compute *c, struct job *j)
 static int take_step(struct compute *c, struct job *j)
 {
 	int rc = stage_step(c->stage, slices_staging(j->slices), j->step.scale, &j->step.adamw,
-			    j->iteration);
+			    c->setup.steps_before + j->iteration);
 
 	if (rc)
 		return error_set(&j->err, rc, "stage %u: step: %s", stage_index(c->stage),

@@ -25,6 +25,7 @@ struct compute_setup {
 	struct model_config config;
 	uint32_t batch, sequence, slots, threads, n_shards;
 	uint64_t seed;
+	uint64_t steps_before; /* AdamW steps in the weights with which the run began */
 	char device[DEVICE_NAME_SIZE];
 	size_t memory_bytes; /* memory limit of a stage; 0: all free memory of the machine */
 	enum recompute recompute;

@@ -63,7 +63,8 @@ static uint64_t data_position(const struct agent *a, const struct task *t)
 {
 	if (t->evaluate)
 		return t->route.wave;
-	return (a->progress.iteration - 1) * a->progress.per_shard + t->route.wave;
+	return a->run.position_before + (a->progress.iteration - 1) * a->progress.per_shard +
+	       t->route.wave;
 }
 
 /* Returns the time at which a task that is started now could have started. Other processes may

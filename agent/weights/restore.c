@@ -7,10 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/state.h"
 #include "agent/weights/fetch.h"
 #include "base/alloc.h"
+#include "model/files/checkpoint.h"
 
 /* The newest MSG_RESTORE and its progress. */
 struct restore {
@@ -22,6 +24,9 @@ struct restore {
 	uint64_t hashes[2];
 	uint32_t done; /* of order.n_from */
 	struct fetch fetch;
+	/* The file: HERE or on its way from the controller. A file of this machine that turns out
+	 * to be damaged is fetched, once. */
+	enum { FILE_NOT_SOUGHT, FILE_FETCHING, FILE_HERE, FILE_FETCHED } file;
 	bool loading; /* the worker runs the restore's job */
 	bool made;    /* the present stage is an average of its neighbours */
 };
@@ -86,6 +91,9 @@ void restore_begin(struct agent *a, const struct msg_restore *m)
 		return;
 	}
 	r->wanted = true; /* assign.c resets the rest once the worker has finished */
+	if (r->file == FILE_FETCHING)
+		files_cancel(a);
+	r->file = FILE_NOT_SOUGHT;
 	r->order = *m;
 	for (uint32_t i = 0; i < m->n_from; i++) {
 		r->nodes[i] = m->nodes[i];
@@ -99,17 +107,64 @@ void restore_begin(struct agent *a, const struct msg_restore *m)
 		 m->stage, m->iteration);
 }
 
+/* Writes the path of the order's file on this machine. Returns its folder; NULL: there is none. */
+static const char *file_path(struct agent *a, char *path, size_t room)
+{
+	const struct msg_restore *order = &a->modules.restore->order;
+	const char *folder = order->on_controller ? files_folder(a) : a->options.run_dir;
+
+	if (!folder ||
+	    checkpoint_stage_path(path, room, folder, order->stage, order->iteration) < 0)
+		return NULL;
+	return folder;
+}
+
+static void fetch_file(struct agent *a, int64_t now_us)
+{
+	const struct msg_restore *order = &a->modules.restore->order;
+	struct msg_file_ask ask = { .kind = FILE_STAGE,
+				    .iteration = order->iteration,
+				    .index = order->stage };
+	char path[4096];
+
+	if (!file_path(a, path, sizeof(path)))
+		return;
+	a->modules.restore->file = FILE_FETCHING;
+	files_fetch(a, &ask, path, now_us);
+}
+
+bool restore_fetching(struct agent *a, int64_t now_us)
+{
+	struct restore *r = a->modules.restore;
+	char path[4096];
+
+	if (r->order.kind != RESTORE_FILE || !r->order.on_controller)
+		return false;
+	if (r->file == FILE_NOT_SOUGHT) {
+		r->file = FILE_HERE;
+		if (file_path(a, path, sizeof(path)) && access(path, R_OK) != 0)
+			fetch_file(a, now_us);
+	}
+	if (r->file == FILE_FETCHING && files_fetched(a)->state == TRANSFER_DONE)
+		r->file = FILE_FETCHED;
+	return r->file == FILE_FETCHING && files_fetched(a)->state == TRANSFER_RUNNING;
+}
+
 bool restore_name_file(struct agent *a, struct job *job, int64_t now_us)
 {
 	const struct msg_restore *order = &a->modules.restore->order;
+	char path[4096];
+	const char *folder = file_path(a, path, sizeof(path));
 
 	if (order->kind != RESTORE_FILE)
 		return true;
-	if (!a->options.run_dir) {
-		tell_unready(a, "this agent has no --run-dir", now_us);
+	if (!folder || a->modules.restore->file == FILE_FETCHING) {
+		tell_unready(a,
+			     !folder ? "this agent has no --run-dir" : files_fetched(a)->reason,
+			     now_us);
 		return false;
 	}
-	job->folder = a->options.run_dir;
+	job->folder = folder;
 	job->iteration = order->iteration;
 	job->expected_hash = order->hash;
 	return true;
@@ -153,6 +208,12 @@ void restore_job_done(struct agent *a, const struct job *job, int64_t now_us)
 	r->loading = false;
 	if (a->held.standing != STAND_RESTORING && a->held.standing != STAND_PREPARING)
 		return; /* a newer order has arrived */
+	if (job->rc < 0 && r->order.on_controller && r->file == FILE_HERE) {
+		log_line(a->options.log, LOG_WARN, "%s", job->err.text);
+		fetch_file(a, now_us);
+		a->held.standing = STAND_WAITING;
+		return;
+	}
 	if (job->rc < 0) {
 		tell_unready(a, job->err.text, now_us);
 		return;
@@ -204,6 +265,9 @@ bool restore_unused(const struct agent *a)
 
 void restore_cancel(struct agent *a)
 {
+	if (a->modules.restore->file == FILE_FETCHING)
+		files_cancel(a);
+	a->modules.restore->file = FILE_NOT_SOUGHT;
 	a->modules.restore->wanted = false;
 }
 

@@ -1,4 +1,4 @@
-/* restore.h - restores a stage that no process holds, from this machine's checkpoint or as the
+/* restore.h - restores a stage that no process holds, from a file of a checkpoint or as the
  * weighted average of the neighbouring stages. assign.c prepares and measures the stage before
  * and after.
  */
@@ -25,7 +25,9 @@ bool restore_wanted(const struct agent *a);
  * run's record may then not contain this stage. */
 bool restore_unused(const struct agent *a);
 void restore_cancel(struct agent *a); /* when a newer assignment arrives */
-/* Sets the job's file. Returns false if the agent has no run folder, and reports this. */
+/* Fetches the file from the controller if it is not here. Returns true while it is under way. */
+bool restore_fetching(struct agent *a, int64_t now_us);
+/* Sets the job's file. Returns false if there is none, and reports this. */
 bool restore_name_file(struct agent *a, struct job *job, int64_t now_us);
 bool restore_next_job(struct agent *a, struct job *job, int64_t now_us);
 void restore_job_done(struct agent *a, const struct job *job, int64_t now_us);

@@ -66,7 +66,7 @@ static void write_job(void *context, void *job)
 
 	(void)context;
 	j->rc = checkpoint_save_stage(j->run_dir, &j->config, j->stage, j->order.iteration,
-				      j->state, &j->hash, &j->bytes, &j->err);
+				      j->state, true, &j->hash, &j->bytes, &j->err);
 	if (j->rc == 0)
 		checkpoint_prune(j->run_dir, j->order.oldest);
 }

@@ -322,6 +322,7 @@ int record_begin(struct run *run, struct error *err)
 	char *cluster = cluster_format(run->cluster),
 	     *optimizer = optimizer_json(&run->training.recipe);
 	char *options = resume_options(run);
+	char *origin = run->training.origin.folder[0] ? origin_print(&run->training.origin) : NULL;
 	struct store_run row = {
 		.name = run->options.name,
 		.version = SKIPPIPE_VERSION,
@@ -341,11 +342,12 @@ int record_begin(struct run *run, struct error *err)
 		.bf16 = run->options.training.bf16,
 		.n_corpus = run->options.training.n_corpus,
 		.corpus = run->options.training.corpus,
+		.origin = origin,
 		.options = options,
 	};
 	int rc = -ENOMEM;
 
-	if (!cluster || !optimizer || !options)
+	if (!cluster || !optimizer || !options || (run->training.origin.folder[0] && !origin))
 		error_set(err, rc, "out of memory");
 	else
 		rc = store_create(&run->history.store, run->options.run_dir, &row, err);
@@ -353,6 +355,7 @@ int record_begin(struct run *run, struct error *err)
 		rc = record_folder(run, err);
 	free(cluster);
 	free(optimizer);
+	free(origin);
 	free(options);
 	return rc;
 }

@@ -14,6 +14,7 @@
 #include "controller/network/measuring.h"
 #include "controller/operator/journal.h"
 #include "controller/weights/copies.h"
+#include "controller/weights/first_weights.h"
 
 /* Returns the stage with the fewest replicas, for a node that was not in the first plan. Stages
  * whose sums this node would not delay come first. */
@@ -36,7 +37,7 @@ static int poorest_stage(const struct members *members, const struct member *m)
 void members_assign(struct members *members, struct member *m, int stage, bool fetch)
 {
 	static const char too_slow[] = "its links to its stage are too slow";
-	struct msg a = { .type = MSG_ASSIGN };
+	struct msg a = { .type = MSG_ASSIGN }, first;
 
 	m->is_replica = false;
 	m->assigned.is_ready = false;
@@ -74,5 +75,7 @@ void members_assign(struct members *members, struct member *m, int stage, bool f
 	a.u.assign = (struct msg_assign){ m->assigned.number, (uint8_t)stage, fetch };
 	members_set(members->run, m, NODE_SYNCING,
 		    fetch ? "loading weights" : "building its stage");
+	if (!fetch && first_weights_order(members->run, &a.u.assign, &first))
+		a = first;
 	member_send(members->run, m, &a);
 }

@@ -90,14 +90,16 @@ int member_send(struct run *run, struct member *m, const struct msg *message)
 	unsigned char small[2048];
 	size_t size = msg_size(message);
 	unsigned char *data = size > sizeof(small) ? alloc_resize(NULL, size, 1) : small;
-	struct post_part part = { data, size };
+	struct post_part parts[2] = { { data, size }, { message->body, message->body_size } };
+	enum post_flags flags = message->type == MSG_FILE_PART ? POST_WEIGHTS : POST_RELIABLE;
 	int rc;
 
 	if (msg_encode(message, data, size) < 0) {
 		log_line(&run->log, LOG_ERROR, "cannot encode %s", msg_name(message->type));
 		rc = -1;
 	} else {
-		rc = post_send(run->post, m->peer, &part, 1, POST_RELIABLE, run->now_us);
+		rc = post_send(run->post, m->peer, parts, message->body_size ? 2 : 1, flags,
+			       run->now_us);
 		if (rc != 0)
 			log_line(&run->log, LOG_WARN, "node %u: cannot send %s: %d", m->id,
 				 msg_name(message->type), rc);

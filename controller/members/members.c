@@ -26,6 +26,7 @@
 #include "controller/trust/agreement.h"
 #include "controller/trust/exclude.h"
 #include "controller/weights/copies.h"
+#include "controller/weights/first_weights.h"
 #include "controller/weights/restore.h"
 
 enum {
@@ -133,6 +134,8 @@ static void welcome_member(struct run *run, struct member *m)
 		.dispatch_overhead_s = given->dispatch_overhead_s,
 		.serialise = run->options.cluster.serialise,
 		.bf16 = run->options.training.bf16,
+		.steps_before = run->training.origin.steps,
+		.position_before = first_weights_position(run),
 		.n_delays = (uint32_t)n,
 		.delay_s = delay,
 		.n_syncs = (uint32_t)n,

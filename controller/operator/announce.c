@@ -5,10 +5,22 @@
 #include "controller/operator/announce.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "controller/iteration/iteration.h"
 #include "controller/operator/console_messages.h"
 #include "controller/operator/stream.h"
+
+/* Returns a name for consoles: of the preset or the file, or of the folder of the first weights. */
+static const char *model_name(const struct run *run)
+{
+	const char *from = run->training.origin.folder, *slash;
+
+	if (!from[0])
+		return run->options.training.model ? run->options.training.model : "tiny";
+	slash = strrchr(from, '/');
+	return slash && slash[1] ? slash + 1 : from;
+}
 
 void announce_fill_run(const struct members *members, struct msg *m)
 {
@@ -35,7 +47,7 @@ void announce_fill_run(const struct members *members, struct msg *m)
 		.emulated = members->run->options.cluster.time_scale != 0,
 	};
 	snprintf(r->name, sizeof(r->name), "%s", members->run->options.name);
-	snprintf(r->model, sizeof(r->model), "llama-%s %.3gM", members->run->options.training.model,
+	snprintf(r->model, sizeof(r->model), "llama-%.32s %.3gM", model_name(members->run),
 		 (double)members->run->training.parameters * 1e-6);
 }
 

@@ -20,12 +20,14 @@
 #include <string.h>
 
 #include "controller/members/members.h"
+#include "controller/history/finish.h"
 #include "controller/history/record.h"
 #include "controller/members/member.h"
 #include "controller/members/node_state.h"
 #include "controller/operator/journal.h"
 #include "controller/trust/exclude.h"
 #include "controller/weights/copies.h"
+#include "controller/weights/first_weights.h"
 
 enum { DIFFERED_FOR = 200 /* iterations after which a difference is forgotten */ };
 
@@ -339,6 +341,10 @@ static void agree_corpus(struct members *members)
 	if (!best)
 		return;
 	members->run->training.corpus_hash = best->compute.corpus_hash;
+	if (!first_weights_corpus(members->run, &err)) {
+		controller_finish(members, 1, err.text);
+		return;
+	}
 	if (store_corpus(members->run->history.store, members->run->training.corpus_hash, &err) !=
 	    0)
 		log_line(&members->run->log, LOG_ERROR, "%s", err.text);
@@ -354,7 +360,9 @@ bool agreement_check_corpus(struct members *members, struct member *m)
 	    m->compute.corpus_hash == members->run->training.corpus_hash)
 		return true;
 	note(members->run, NOTE_ALERT, m->id, 0,
-	     "n%02u reads another corpus than the run and cannot join", m->id);
+	     "n%02u reads another corpus than the run and cannot join; to train on another "
+	     "corpus, begin a run with --from and --new-corpus",
+	     m->id);
 	members_mark(members, m, true);
 	members_set(members->run, m, NODE_FAILED, "its corpus differs");
 	return false;

@@ -13,6 +13,7 @@
 #include "controller/members/admission.h"
 #include "controller/members/member.h"
 #include "controller/operator/journal.h"
+#include "controller/weights/first_weights.h"
 #include "model/files/checkpoint.h"
 
 /* Compares host and machine, since machines can share a host name (cloud images), and containers on
@@ -126,10 +127,12 @@ static bool write_manifest(struct weights *weights)
 		.config = weights->run->training.model,
 		.recipe = weights->run->training.recipe,
 		.iteration = s->iteration,
+		.before = weights->run->training.origin.steps,
 		.seed = weights->run->options.seed,
 		.corpus = weights->run->training.corpus_hash,
-		.position = s->iteration * weights->run->training.n_shards *
-			    weights->run->training.per_shard,
+		.position = weights->run->training.n_shards *
+			    (first_weights_position(weights->run) +
+			     s->iteration * weights->run->training.per_shard),
 	};
 	struct error err = { "" };
 

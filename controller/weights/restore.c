@@ -31,6 +31,7 @@
 #include "controller/operator/announce.h"
 #include "controller/operator/journal.h"
 #include "controller/weights/copies.h"
+#include "controller/weights/files.h"
 #include "controller/weights/stage_moves.h"
 #include "model/average.h"
 
@@ -177,11 +178,13 @@ static bool last_holder(const struct members *members, const struct member *m)
 
 /* Returns the node that reads the stage's file. A node of the stage on the file's machine is best;
  * then a node of another stage that has more replicas, on that machine; then any node of the stage,
- * since the folder may be shared. Nodes that were silent when asked come last. */
+ * since the folder may be shared, or the controller sends the file. Nodes that were silent when
+ * asked come last. */
 static struct member *choose_reader(struct weights *weights, int stage, uint64_t *hash)
 {
 	const struct restoring *r = &weights->restore;
 	bool any = r->lost >> stage & 1 || lost_ones_read(weights);
+	bool here = files_has_stage(weights, r->iteration, stage);
 	struct member *best = NULL;
 	int rank = 0;
 
@@ -191,7 +194,7 @@ static struct member *choose_reader(struct weights *weights, int stage, uint64_t
 		int mine;
 
 		if (!member_alive(m) || m->is_marked || !m->assigned.is_welcomed ||
-		    !m->hello.saves || m->checkpoint.is_restoring || has_tried(r, m) ||
+		    (!m->hello.saves && !here) || m->checkpoint.is_restoring || has_tried(r, m) ||
 		    (!any && last_holder(weights->members, m)))
 			continue;
 		has = on_host(r, m, stage, hash);
@@ -239,7 +242,9 @@ static bool read_stage(struct weights *weights, int stage)
 	m.u.restore = (struct msg_restore){ .stage = (uint8_t)stage,
 					    .kind = RESTORE_FILE,
 					    .iteration = r->iteration,
-					    .hash = hash };
+					    .hash = hash,
+					    .on_controller = files_has_stage(weights, r->iteration,
+									     stage) };
 	order_restore(weights, who, &m);
 	return true;
 }
@@ -496,10 +501,30 @@ static void finish_average(struct weights *weights)
 
 /* ---- in progress ---- */
 
+/* The node could not load the weights with which the run begins. It is asked again later, unless
+ * the run is only starting. */
+static void first_weights_failed(struct weights *weights, struct member *m,
+				 const struct msg_unready *u)
+{
+	if (weights->run->training.origin.folder[0] == '\0' || m->assigned.is_ready)
+		return;
+	if (weights->run->phase == PHASE_GATHERING && !weights->run->resumed) {
+		controller_finish(weights->members, 1, u->text);
+		return;
+	}
+	note(weights->run, NOTE_ALERT, m->id, 0, "n%02u: %.150s", m->id, u->text);
+	members_set(weights->run, m, NODE_JOINING, "could not load the first weights");
+	m->assigned.at_us = weights->run->now_us;
+}
+
 void restore_failed(struct weights *weights, struct member *m, const struct msg_unready *u)
 {
-	if (!m->checkpoint.is_restoring || u->assignment != m->assigned.number)
+	if (u->assignment != m->assigned.number)
 		return;
+	if (!m->checkpoint.is_restoring) {
+		first_weights_failed(weights, m, u);
+		return;
+	}
 	m->checkpoint.failed = weights->restore.iteration;
 	m->checkpoint.is_restoring = false;
 	m->checkpoint.unready_us = weights->run->now_us;

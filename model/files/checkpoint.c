@@ -21,7 +21,8 @@
 
 enum { KINDS = 3, NAME = 96, PATH = 4096, MANIFEST_MOST = 1 << 20 };
 
-/* A shard holds each tensor three times: the weights and both moments. */
+/* A shard holds each tensor three times: the weights and both moments. A shard without moments is
+ * of a model that was not trained here. */
 static const char *const prefixes[KINDS] = { "", "optimizer.moment1.", "optimizer.moment2." };
 
 static void arrays_of(struct stage *s, float *arrays[KINDS])
@@ -34,8 +35,8 @@ static void arrays_of(struct stage *s, float *arrays[KINDS])
 /* Shards. */
 
 /* Weights and both moments under one table of names: the moments have a prefix before the
- * weight's name. */
-static int write_arrays(const char *path, const struct tensor *tensors, size_t n,
+ * weight's name. kinds: 1 without moments. */
+static int write_arrays(const char *path, const struct tensor *tensors, size_t n, int kinds,
 			const float *const arrays[KINDS], struct error *err)
 {
 	size_t at = 0;
@@ -47,7 +48,7 @@ static int write_arrays(const char *path, const struct tensor *tensors, size_t n
 		error_set(err, rc, "%s: no memory", path);
 		goto free_all;
 	}
-	for (int kind = 0; kind < KINDS; kind++)
+	for (int kind = 0; kind < kinds; kind++)
 		for (size_t i = 0; i < n; i++, at++) {
 			const struct tensor *t = &tensors[i];
 
@@ -77,7 +78,7 @@ static int write_shard(const char *path, struct stage *s, struct error *err)
 	arrays_of(s, arrays);
 	if (stage_failure(s)[0]) /* the arrays are old */
 		return error_set(err, -EIO, "%s: the device failed (%s)", path, stage_failure(s));
-	return write_arrays(path, tensors, n, (const float *const *)arrays, err);
+	return write_arrays(path, tensors, n, KINDS, (const float *const *)arrays, err);
 }
 
 static int check_entry(const struct safetensors *file, const char *path, const char *name,
@@ -92,14 +93,17 @@ static int check_entry(const struct safetensors *file, const char *path, const c
 	return tensor_check_shape(t, path, name, e->dims, e->shape, err);
 }
 
-/* To (3, P), as the stage's arrays lie. */
+/* To (3, P), as the stage's arrays lie. Moments that the file lacks are zeros. */
 static int read_arrays(const struct safetensors *file, const char *path, struct stage *s,
 		       float *to, struct error *err)
 {
 	size_t n;
 	const struct tensor *tensors = stage_tensors(s, &n);
+	size_t kinds = safetensors_count(file) == n ? 1 : KINDS;
 
-	for (size_t kind = 0; kind < KINDS; kind++)
+	memset(to + kinds * stage_parameters(s), 0,
+	       (KINDS - kinds) * stage_parameters(s) * sizeof(*to));
+	for (size_t kind = 0; kind < kinds; kind++)
 		for (size_t i = 0; i < n; i++) {
 			const struct safetensors_entry *e = NULL;
 			char name[NAME];
@@ -169,9 +173,9 @@ static json_t *manifest_json(const struct checkpoint *c, json_t *shards)
 	format_hex(corpus, c->corpus);
 	return json_pack("{s:s, s:o, s:I, s:I, s:I, s:s, s:s, s:O}", "format",
 			 "skippipe.checkpoint/1", "model", document, "iteration",
-			 (json_int_t)c->iteration, "seed", (json_int_t)c->seed, "position",
-			 (json_int_t)c->position, "corpus", corpus, "hash", HASH_NAME, "shards",
-			 shards);
+			 (json_int_t)(c->before + c->iteration), "seed",
+			 (json_int_t)c->seed, "position", (json_int_t)c->position,
+			 "corpus", corpus, "hash", HASH_NAME, "shards", shards);
 }
 
 static int write_manifest(const char *folder, const struct checkpoint *c, json_t *shards,
@@ -375,42 +379,67 @@ static int named_hash(const struct safetensors *file, const json_t *root, const 
 	return safetensors_hash(file, is, err);
 }
 
+/* Opens the shard that the manifest names, and compares its hash with the manifest's. */
+static int open_named(const char *folder, const json_t *root, uint32_t stage,
+		      struct safetensors **file, char path[PATH], struct error *err)
+{
+	const json_t *shard = json_array_get(json_object_get(root, "shards"), stage);
+	const char *name = json_string_value(json_object_get(shard, "file"));
+	const char *hash = json_string_value(json_object_get(shard, "hash"));
+	char found[20];
+	uint64_t is = 0;
+	int rc;
+
+	if (!name || !hash || strchr(name, '/'))
+		return error_set(err, -EINVAL, "%s/manifest.json: shards: expected file and hash",
+				 folder);
+	snprintf(path, PATH, "%s/%s", folder, name);
+	rc = safetensors_open(file, path, err);
+	if (rc)
+		return rc;
+	rc = named_hash(*file, root, path, &is, err);
+	format_hex(found, is);
+	if (!rc && strcmp(found, hash) != 0)
+		rc = error_set(err, -EINVAL,
+			       "%s: damaged: its hash is %s, the manifest says %s", path, found,
+			       hash);
+	if (rc)
+		safetensors_close(*file);
+	return rc;
+}
+
+int checkpoint_open_stage(const char *folder, uint32_t stage, struct safetensors **file,
+			  struct error *err)
+{
+	struct checkpoint c = { 0 };
+	char path[PATH];
+	json_t *root;
+	int rc = load_manifest(folder, &root, &c, err);
+
+	if (rc)
+		return rc;
+	rc = open_named(folder, root, stage, file, path, err);
+	json_decref(root);
+	return rc;
+}
+
 /* The hash in the manifest is compared before anything is copied: a damaged file changes
  * nothing. */
 int checkpoint_read_stage(const char *folder, struct stage *s, struct error *err)
 {
 	struct checkpoint c = { 0 };
 	struct safetensors *file;
-	const char *name, *hash;
-	char path[PATH], found[20];
-	json_t *root, *shard;
-	uint64_t is = 0;
+	char path[PATH];
+	json_t *root;
 	int rc = load_manifest(folder, &root, &c, err);
 
 	if (rc)
 		return rc;
-	shard = json_array_get(json_object_get(root, "shards"), stage_index(s));
-	name = json_string_value(json_object_get(shard, "file"));
-	hash = json_string_value(json_object_get(shard, "hash"));
-	if (!name || !hash || strchr(name, '/')) {
-		rc = error_set(err, -EINVAL, "%s/manifest.json: shards: expected file and hash",
-			       folder);
-		goto free_root;
-	}
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	rc = safetensors_open(&file, path, err);
-	if (rc)
-		goto free_root;
-	rc = named_hash(file, root, path, &is, err);
-	format_hex(found, is);
-	if (!rc && strcmp(found, hash) != 0)
-		rc = error_set(err, -EINVAL,
-			       "%s: damaged: its hash is %s, the manifest says %s", path, found,
-			       hash);
-	if (!rc)
+	rc = open_named(folder, root, stage_index(s), &file, path, err);
+	if (!rc) {
 		rc = read_shard(file, path, s, err);
-	safetensors_close(file);
-free_root:
+		safetensors_close(file);
+	}
 	json_decref(root);
 	return rc;
 }
@@ -422,10 +451,21 @@ static void save_folder(char path[PATH], const char *run, uint64_t iteration)
 	snprintf(path, PATH, "%s/checkpoints/%08" PRIu64, run, iteration);
 }
 
+int checkpoint_stage_path(char *path, size_t room, const char *run, uint32_t stage,
+			  uint64_t iteration)
+{
+	char name[64];
+	int n;
+
+	shard_name(name, stage, iteration);
+	n = snprintf(path, room, "%s/checkpoints/%08" PRIu64 "/%s", run, iteration, name);
+	return n < 0 || (size_t)n >= room ? -ENAMETOOLONG : 0;
+}
+
 /* The stage's tensors lie side by side in the model's table; state holds their weights, then
  * the moments. */
 int checkpoint_save_stage(const char *run, const struct model_config *c, uint32_t stage,
-			  uint64_t iteration, const float *state, uint64_t *hash,
+			  uint64_t iteration, const float *state, bool moments, uint64_t *hash,
 			  uint64_t *bytes, struct error *err)
 {
 	struct tensor_table table;
@@ -442,14 +482,15 @@ int checkpoint_save_stage(const char *run, const struct model_config *c, uint32_
 	snprintf(path, sizeof(path), "%s/%s", folder, name);
 	parameters = tensor_table_parameters(&table, stage);
 	for (size_t k = 0; k < KINDS; k++)
-		arrays[k] = state + k * parameters;
+		arrays[k] = moments ? state + k * parameters : state;
 	while (table.tensors[first].stage != stage)
 		first++;
 	while (first + n < table.n && table.tensors[first + n].stage == stage)
 		n++;
 	rc = file_make_folder(folder, err);
 	if (!rc)
-		rc = write_arrays(path, &table.tensors[first], n, arrays, err);
+		rc = write_arrays(path, &table.tensors[first], n, moments ? KINDS : 1, arrays,
+				  err);
 	if (!rc)
 		rc = shard_hash(path, hash, err);
 	if (!rc && stat(path, &st) != 0)
@@ -562,7 +603,9 @@ void checkpoint_prune(const char *run, uint64_t oldest)
 		char *end;
 		unsigned long long iteration = strtoull(e->d_name, &end, 10);
 
-		if (e->d_name[0] < '0' || e->d_name[0] > '9' || *end || iteration >= oldest)
+		/* Iteration 0 are the weights that the run began with: verify needs them. */
+		if (e->d_name[0] < '0' || e->d_name[0] > '9' || *end || iteration >= oldest ||
+		    iteration == 0)
 			continue;
 		save_folder(path, run, iteration);
 		remove_saved(path);

@@ -10,16 +10,21 @@
 #ifndef MODEL_CHECKPOINT_H
 #define MODEL_CHECKPOINT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
 #include "model/config.h"
 #include "model/stage.h"
 
+struct safetensors;
+
 struct checkpoint {
 	struct model_config config;
 	struct recipe recipe;
-	uint64_t iteration; /* AdamW steps done */
+	uint64_t iteration; /* AdamW steps done; of a run's checkpoint, those of the run */
+	uint64_t before;    /* AdamW steps before the run; 0 in a manifest that was read, because
+			     * `iteration` includes them */
 	uint64_t seed;
 	uint64_t position; /* microbatches read from the corpus */
 	uint64_t corpus;   /* corpus_hash; 0: unknown */
@@ -34,6 +39,11 @@ int checkpoint_read(const char *folder, struct checkpoint *c, struct error *err)
  * overwritten. -EINVAL names the file and the tensor. */
 int checkpoint_read_stage(const char *folder, struct stage *s, struct error *err);
 
+/* Opens the file of one stage, which has the manifest's hash; its moments are missing if they are
+ * zeros. The caller closes it. Errors as above. */
+int checkpoint_open_stage(const char *folder, uint32_t stage, struct safetensors **file,
+			  struct error *err);
+
 /* ---- of a run ----
  *
  *     RUN/checkpoints/00000040/manifest.json, stage-000.00000040.safetensors ...
@@ -42,11 +52,14 @@ int checkpoint_read_stage(const char *folder, struct stage *s, struct error *err
  * manifest is written where the controller runs, once every stage was. On one machine that
  * makes it a checkpoint like any other. */
 
-/* state: (3, P) weights, first and second moments. Durable when it returns 0; then *hash of the
- * file's data, and its bytes. */
+/* state: (3, P) weights, first and second moments; without moments (P), and a reader of the file
+ * finds zeros. Durable when it returns 0; then *hash of the file's data, and its bytes. */
 int checkpoint_save_stage(const char *run, const struct model_config *c, uint32_t stage,
-			  uint64_t iteration, const float *state, uint64_t *hash,
+			  uint64_t iteration, const float *state, bool moments, uint64_t *hash,
 			  uint64_t *bytes, struct error *err);
+/* Writes the path of a stage's file. -ENAMETOOLONG. */
+int checkpoint_stage_path(char *path, size_t room, const char *run, uint32_t stage,
+			  uint64_t iteration);
 /* Checks a shard. -EINVAL: the file has another hash. -ENOENT: there is no file. */
 int checkpoint_check_stage(const char *run, uint32_t stage, uint64_t iteration, uint64_t hash,
 			   struct error *err);
@@ -56,7 +69,8 @@ int checkpoint_load_stage(const char *run, struct stage *s, uint64_t iteration, 
 /* hashes: (n_stages) */
 int checkpoint_save_manifest(const char *run, const struct checkpoint *c,
 			     const uint64_t *hashes, struct error *err);
-/* Removes the checkpoints of earlier iterations; those that cannot be removed stay. */
+/* Removes the checkpoints of earlier iterations but 0, with which the run began. Those that cannot
+ * be removed stay. */
 void checkpoint_prune(const char *run, uint64_t oldest);
 
 #endif

@@ -351,8 +351,12 @@ static int report_step(const struct session *s, double loss, double norm, const 
 
 static int save_checkpoint(struct session *s, struct error *err)
 {
-	struct checkpoint c = { s->o.config, s->o.recipe, s->iteration,
-				s->o.seed,   s->position, corpus_hash(s->corpus) };
+	struct checkpoint c = { .config = s->o.config,
+				.recipe = s->o.recipe,
+				.iteration = s->iteration,
+				.seed = s->o.seed,
+				.position = s->position,
+				.corpus = corpus_hash(s->corpus) };
 
 	if (!s->o.out)
 		return 0;

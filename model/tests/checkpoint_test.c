@@ -102,7 +102,7 @@ static int teardown(void **state)
 
 static void save(struct fixture *f, uint64_t iteration)
 {
-	struct checkpoint c = { config, f->recipe, iteration, 4, 99, 0xfedcba9876543210u };
+	struct checkpoint c = { config, f->recipe, iteration, 0, 4, 99, 0xfedcba9876543210u };
 	struct error err = { "" };
 
 	if (checkpoint_write(f->folder, &c, trainer_stages(f->trainer), &err))
@@ -185,7 +185,7 @@ static void save_one(struct fixture *f, uint32_t stage, uint64_t iteration, uint
 	memcpy(state, stage_weights(s), n * sizeof(*state));
 	memcpy(state + n, stage_moment1(s), n * sizeof(*state));
 	memcpy(state + 2 * n, stage_moment2(s), n * sizeof(*state));
-	if (checkpoint_save_stage(f->folder, &config, stage, iteration, state, hash, &bytes,
+	if (checkpoint_save_stage(f->folder, &config, stage, iteration, state, true, hash, &bytes,
 				  &err))
 		fail_msg("%s", err.text);
 	assert_true(bytes > 3 * n * sizeof(*state));
@@ -205,7 +205,7 @@ static bool there(struct fixture *f, const char *rest)
 static void a_run_is_saved_by_stages(void **state)
 {
 	struct fixture *f = *state;
-	struct checkpoint c = { config, f->recipe, 40, 4, 99, 7 };
+	struct checkpoint c = { config, f->recipe, 40, 0, 4, 99, 7 };
 	uint64_t hashes[STAGES], other;
 	char folder[128];
 	struct recipe r;

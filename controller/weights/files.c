@@ -1,0 +1,55 @@
+/* files.c - sends the agents files that their machines lack.
+ *
+ * An agent requests a file part by part, so a slow link delays only its own agent, and the
+ * controller keeps no state of a transfer. While parts are requested, the node is not late. */
+#include "controller/weights/files.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "controller/members/member.h"
+#include "controller/weights/weights.h"
+#include "model/files/checkpoint.h"
+#include "wire/transfer.h"
+
+enum { PATH = 4096 };
+
+bool files_has_stage(const struct weights *weights, uint64_t iteration, int stage)
+{
+	char path[PATH];
+
+	return checkpoint_stage_path(path, sizeof(path), weights->run->options.run_dir,
+				     (uint32_t)stage, iteration) == 0 &&
+	       access(path, R_OK) == 0;
+}
+
+/* Writes the path of the requested file. Returns false if agents may not have it. */
+static bool find_path(const struct run *run, const struct msg_file_ask *ask, char path[PATH])
+{
+	const struct options_training *o = &run->options.training;
+
+	if (ask->kind == FILE_STAGE)
+		return ask->index < run->training.model.n_stages &&
+		       checkpoint_stage_path(path, PATH, run->options.run_dir, ask->index,
+					     ask->iteration) == 0;
+	return ask->index < o->n_corpus &&
+	       snprintf(path, PATH, "%s", o->corpus[ask->index]) < PATH;
+}
+
+void files_asked(struct weights *weights, struct member *m, const struct msg_file_ask *ask)
+{
+	char path[PATH];
+	void *body = alloc_new(MSG_FILE_BYTES);
+	struct msg part;
+
+	if (find_path(weights->run, ask, path))
+		transfer_answer(ask, path, &part, body);
+	else
+		transfer_refuse(ask, "the controller has no such file", &part);
+	if (member_send(weights->run, m, &part) == 0 && part.body_size > 0) {
+		m->assigned.at_us = weights->run->now_us;
+		weights->run->steps++;
+	}
+	free(body);
+}

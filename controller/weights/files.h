@@ -1,0 +1,19 @@
+/* files.h - sends the agents files that their machines lack: stages of the first weights and of
+ * checkpoints, and the corpus. */
+#ifndef CONTROLLER_WEIGHTS_FILES_H
+#define CONTROLLER_WEIGHTS_FILES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/msg.h"
+
+struct weights;
+struct member;
+
+/* Returns true if this machine has the stage's file of a checkpoint. */
+bool files_has_stage(const struct weights *weights, uint64_t iteration, int stage);
+/* Answers an agent's request for a part of a file. */
+void files_asked(struct weights *weights, struct member *m, const struct msg_file_ask *ask);
+
+#endif

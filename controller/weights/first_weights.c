@@ -1,0 +1,120 @@
+/* first_weights.c - the weights with which a run begins, if --from names them.
+ *
+ * The controller cuts the model into the run folder as a checkpoint of iteration 0, so that the
+ * rest of the program handles these weights like any other checkpoint. An agent that builds its
+ * stage is ordered to load the file, and fetches it from the controller if its disk lacks it. */
+#include "controller/weights/first_weights.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "controller/run.h"
+#include "model/files/checkpoint.h"
+
+enum { PATH = 4096 };
+
+/* A model of another tool has no recipe; the caller's stays. */
+int first_weights_model(struct run *run, struct model_config *c, struct recipe *r,
+			struct error *err)
+{
+	struct origin *o = &run->training.origin;
+	struct recipe read;
+	bool trained;
+	int rc = origin_read(o, run->options.training.from, c, &read, &trained, err);
+
+	if (rc != 0)
+		return rc;
+	if (trained)
+		*r = read;
+	if (trained && !run->options.overridden.seed && !run->options.training.new_corpus)
+		run->options.seed = o->seed;
+	return 0;
+}
+
+static int save_manifest(const struct run *run, struct error *err)
+{
+	const struct origin *o = &run->training.origin;
+	struct checkpoint k = { .config = run->training.model,
+				.recipe = run->training.recipe,
+				.before = o->steps,
+				.seed = o->seed,
+				.position = o->position,
+				.corpus = o->corpus };
+
+	return checkpoint_save_manifest(run->options.run_dir, &k, o->hashes, err);
+}
+
+int first_weights_cut(struct run *run, struct error *err)
+{
+	struct origin *o = &run->training.origin;
+	char path[PATH];
+	int rc;
+
+	if (!o->folder[0])
+		return 0;
+	snprintf(path, sizeof(path), "%s/run.db", run->options.run_dir);
+	if (access(path, F_OK) == 0)
+		return error_set(err, -EEXIST, "%s: this folder already contains a run", path);
+	log_line(&run->log, LOG_INFO, "cutting %s into %u stages", o->folder,
+		 run->training.model.n_stages);
+	rc = origin_cut(o, &run->training.model, run->options.run_dir, err);
+	if (rc == 0)
+		rc = save_manifest(run, err);
+	if (rc == 0)
+		rc = origin_copy_tokenizer(o->folder, run->options.run_dir, err);
+	if (run->options.training.new_corpus)
+		o->position = 0;
+	return rc;
+}
+
+int first_weights_resume(struct run *run, struct error *err)
+{
+	char *text = NULL;
+	int rc = store_get(run->history.store, "origin", &text, err);
+
+	if (rc != 0) {
+		err->text[0] = '\0';
+		return rc == -ENOENT ? 0 : rc;
+	}
+	rc = origin_parse(&run->training.origin, text, err);
+	free(text);
+	return rc;
+}
+
+bool first_weights_order(const struct run *run, const struct msg_assign *a, struct msg *out)
+{
+	const struct origin *o = &run->training.origin;
+
+	if (!o->folder[0])
+		return false;
+	*out = (struct msg){ .type = MSG_RESTORE };
+	out->u.restore = (struct msg_restore){ .assignment = a->assignment,
+					       .stage = a->stage,
+					       .kind = RESTORE_FILE,
+					       .hash = o->hashes[a->stage],
+					       .on_controller = 1 };
+	return true;
+}
+
+uint64_t first_weights_position(const struct run *run)
+{
+	uint64_t n = run->training.n_shards;
+
+	return n ? (run->training.origin.position + n - 1) / n : 0;
+}
+
+bool first_weights_corpus(const struct run *run, struct error *err)
+{
+	const struct origin *o = &run->training.origin;
+
+	if (o->corpus == 0 || run->options.training.new_corpus ||
+	    o->corpus == run->training.corpus_hash)
+		return true;
+	error_set(err, -EINVAL,
+		  "%s was trained on another corpus: --corpus names that one, or --new-corpus "
+		  "goes on with this one",
+		  o->folder);
+	return false;
+}

@@ -1,0 +1,31 @@
+/* first_weights.h - the weights with which a run begins, if --from names them: their stages' files
+ * in the run folder, and the orders to load them. */
+#ifndef CONTROLLER_WEIGHTS_FIRST_WEIGHTS_H
+#define CONTROLLER_WEIGHTS_FIRST_WEIGHTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "model/config.h"
+#include "wire/msg.h"
+
+struct run;
+
+/* Reads the model's configuration from --from, and its recipe if it was trained here. */
+int first_weights_model(struct run *run, struct model_config *c, struct recipe *r,
+			struct error *err);
+/* Cuts the model of a new run into the files of its stages, before the network opens. */
+int first_weights_cut(struct run *run, struct error *err);
+/* Reads from the record of a resumed run with which weights it began. */
+int first_weights_resume(struct run *run, struct error *err);
+/* Makes the order to load the stage of an assignment from its file. Returns false if the run begins
+ * with the seed's weights. */
+bool first_weights_order(const struct run *run, const struct msg_assign *a, struct msg *out);
+/* Returns the microbatches of each data shard that the first weights were trained on. */
+uint64_t first_weights_position(const struct run *run);
+/* Checks the run's corpus against the one that the first weights were trained on. Returns false
+ * and a reason if the two differ and the operator has not asked for that. */
+bool first_weights_corpus(const struct run *run, struct error *err);
+
+#endif

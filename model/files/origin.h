@@ -1,0 +1,48 @@
+/* origin.h - the weights with which a run begins, if these are not the seed's: a checkpoint of
+ * ours, cut into any number of stages, or a folder of the transformers library.
+ *
+ * The controller cuts the model into the files of its stages, RUN/checkpoints/00000000, and sends
+ * them to the agents. Verify begins with the same files. The record keeps this description.
+ */
+#ifndef MODEL_ORIGIN_H
+#define MODEL_ORIGIN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/route.h"
+#include "model/config.h"
+
+struct origin {
+	char folder[1024]; /* where the model was read; "" means that the run begins with the seed's
+			    * weights */
+	uint64_t steps;    /* AdamW steps that made it */
+	uint64_t position; /* microbatches that it was trained on */
+	uint64_t corpus;   /* corpus_hash of these; 0: not known */
+	uint64_t seed;     /* of these; 0: not known */
+	uint32_t n_stages;
+	uint64_t hashes[ROUTE_HOPS]; /* (n_stages) of the stages' files */
+};
+
+/* Reads the folder's configuration. *trained: it is a checkpoint of ours, whose recipe and moments
+ * are used too; otherwise r is not written. c->n_stages is the caller's choice. -ENOENT: neither
+ * config.json nor manifest.json is there; other errors name file and key. */
+int origin_read(struct origin *o, const char *folder, struct model_config *c, struct recipe *r,
+		bool *trained, struct error *err);
+/* Cuts the model into the files of iteration 0 of a run, one for each stage of c, and sets n_stages
+ * and hashes. Needs memory for one stage. */
+int origin_cut(struct origin *o, const struct model_config *c, const char *run, struct error *err);
+/* As origin_cut, and compares with the hashes of o. -ESTALE: o->folder has changed. */
+int origin_cut_again(const struct origin *o, const struct model_config *c, const char *run,
+		     struct error *err);
+
+/* Copies the tokenizer and the other small files that belong to a model from one folder to another,
+ * as far as they are there. */
+int origin_copy_tokenizer(const char *from, const char *to, struct error *err);
+
+/* Returns the description as JSON, which the caller frees; NULL without memory. */
+char *origin_print(const struct origin *o);
+int origin_parse(struct origin *o, const char *text, struct error *err); /* -EINVAL */
+
+#endif

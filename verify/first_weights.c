@@ -1,0 +1,80 @@
+/* first_weights.c - loads the weights with which a run began. Their hashes are in the record, so it
+ * does not matter where the files come from. */
+#include "verify/first_weights.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/file.h"
+#include "model/files/checkpoint.h"
+#include "model/files/origin.h"
+
+static bool is_whole(const struct origin *o, const char *run)
+{
+	struct error ignored = { "" };
+
+	for (uint32_t i = 0; i < o->n_stages; i++)
+		if (checkpoint_check_stage(run, i, 0, o->hashes[i], &ignored) < 0)
+			return false;
+	return true;
+}
+
+static int load_stages(const struct origin *o, const char *run, struct stage *const *stages,
+		       struct error *err)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; i < o->n_stages && rc == 0; i++)
+		rc = checkpoint_load_stage(run, stages[i], 0, o->hashes[i], err);
+	return rc;
+}
+
+/* Cuts the model again in a temporary folder, because the run's may be read-only. */
+static int cut_again(const struct origin *o, struct stage *const *stages, struct error *err)
+{
+	const char *tmp = getenv("TMPDIR");
+	char folder[4096];
+	int rc;
+
+	snprintf(folder, sizeof(folder), "%s/skippipe-verify-XXXXXX", tmp ? tmp : "/tmp");
+	if (!mkdtemp(folder))
+		return error_set(err, -errno, "%s: cannot make a folder", folder);
+	rc = origin_cut_again(o, stage_config(stages[0]), folder, err);
+	if (rc == 0)
+		rc = load_stages(o, folder, stages, err);
+	file_remove_folder(folder);
+	return rc;
+}
+
+int first_weights_load(struct first_weights *out, struct store *s, const char *run,
+		       const char *weights, struct stage *const *stages, struct error *err)
+{
+	uint32_t n_shards = store_run_of(s)->n_shards;
+	struct origin o;
+	char *text = NULL;
+	int rc = store_get(s, "origin", &text, err);
+
+	*out = (struct first_weights){ .steps = 0 };
+	if (rc == -ENOENT) {
+		err->text[0] = '\0';
+		return 0;
+	}
+	if (rc == 0)
+		rc = origin_parse(&o, text, err);
+	free(text);
+	if (rc == 0 && o.n_stages != stage_config(stages[0])->n_stages)
+		rc = error_set(err, -EINVAL, "the record of the first weights has %u stages",
+			       o.n_stages);
+	if (rc != 0)
+		return rc;
+	if (weights)
+		snprintf(o.folder, sizeof(o.folder), "%s", weights);
+	rc = !weights && is_whole(&o, run) ? load_stages(&o, run, stages, err)
+					   : cut_again(&o, stages, err);
+	if (rc != 0)
+		return error_prefix(err, rc, "the weights with which the run began");
+	out->steps = o.steps;
+	out->position = n_shards ? (o.position + n_shards - 1) / n_shards : 0;
+	return 0;
+}

@@ -1,0 +1,20 @@
+/* first_weights.h - loads the weights with which a run began into the replay's stages. */
+#ifndef VERIFY_FIRST_WEIGHTS_H
+#define VERIFY_FIRST_WEIGHTS_H
+
+#include "base/error.h"
+#include "model/stage.h"
+#include "store/store.h"
+
+struct first_weights {
+	uint64_t steps;    /* AdamW steps that made them */
+	uint64_t position; /* microbatches of each data shard that they were trained on */
+};
+
+/* Loads the weights that the record names, and changes nothing if the seed made them. The files are
+ * those of the run's folder, or are cut again from `weights` (NULL: from the folder that the
+ * controller read). -ESTALE: that folder has changed. -ENOENT: neither is there. */
+int first_weights_load(struct first_weights *out, struct store *s, const char *run,
+		       const char *weights, struct stage *const *stages, struct error *err);
+
+#endif
