@@ -11,7 +11,11 @@
 
 #define FIELD(type, member, kind, low, high) \
 	{ \
-#member, kind, offsetof(type, member), low, high \
+#member, kind, offsetof(type, member), low, high, false \
+	}
+#define OPTIONAL(type, member, kind, high) \
+	{ \
+#member, kind, offsetof(type, member), 0, high, true \
 	}
 
 static const struct field of_model[] = {
@@ -27,6 +31,10 @@ static const struct field of_model[] = {
 	FIELD(struct model_config, norm_eps, KIND_FLOAT, 1e-12, 1e-1),
 	FIELD(struct model_config, init_std, KIND_FLOAT, 0, 10),
 	FIELD(struct model_config, tied, KIND_BOOL, 0, 1),
+	OPTIONAL(struct model_config, rope_factor, KIND_FLOAT, 1e6),
+	OPTIONAL(struct model_config, rope_low_freq_factor, KIND_FLOAT, 1e6),
+	OPTIONAL(struct model_config, rope_high_freq_factor, KIND_FLOAT, 1e6),
+	OPTIONAL(struct model_config, rope_original_context, KIND_U32, 1 << 20),
 };
 
 static const struct field of_recipe[] = {
@@ -90,6 +98,28 @@ static int check_ranges(const struct fields *fields, const void *object, struct 
 	return 0;
 }
 
+static int check_scaling(const struct model_config *c, struct error *err)
+{
+	double factor = (double)c->rope_factor, low = (double)c->rope_low_freq_factor,
+	       high = (double)c->rope_high_freq_factor;
+
+	if (factor != 0 && factor < 1)
+		return error_set(err, -EINVAL,
+				 "rope_factor is %g, expected 0 (plain RoPE), or 1 or more", factor);
+	if (low == 0 && high == 0 && c->rope_original_context == 0)
+		return 0;
+	if (factor == 0 || low == 0 || c->rope_original_context == 0)
+		return error_set(err, -EINVAL,
+				 "rope_factor, rope_low_freq_factor, rope_high_freq_factor and "
+				 "rope_original_context: expected all four, or rope_factor alone");
+	if (high <= low)
+		return error_set(err, -EINVAL,
+				 "rope_high_freq_factor is %g, expected more than "
+				 "rope_low_freq_factor %g",
+				 high, low);
+	return 0;
+}
+
 int model_config_check(const struct model_config *c, struct error *err)
 {
 	int rc = check_ranges(&model_fields, c, err);
@@ -113,7 +143,7 @@ int model_config_check(const struct model_config *c, struct error *err)
 				 "n_stages is %" PRIu32 ", more than one above the %" PRIu32
 				 " of n_layers",
 				 c->n_stages, c->n_layers);
-	return 0;
+	return check_scaling(c, err);
 }
 
 int recipe_check(const struct recipe *r, const struct model_config *c, struct error *err)
@@ -130,28 +160,30 @@ int recipe_check(const struct recipe *r, const struct model_config *c, struct er
 /* Presets. The larger ones have the dimensions published for LLaMA-style models of their size.
  */
 
+#define PLAIN_ROPE 0, 0, 0, 0
+
 static const struct preset {
 	const char *name;
 	struct model_config config;
 	struct recipe recipe;
 } presets[] = {
 	{ "tiny",
-	  { 256, 96, 12, 6, 3, 256, 256, 6, 10000, 1e-5f, 0.06f, false },
+	  { 256, 96, 12, 6, 3, 256, 256, 6, 10000, 1e-5f, 0.06f, false, PLAIN_ROPE },
 	  { 4, 64, { 5e-3f, 0.9f, 0.95f, 1e-8f, 0.1f }, 1, 5, 0, 1 } },
 	{ "30m",
-	  { 32000, 320, 12, 5, 5, 1280, 512, 6, 10000, 1e-5f, 0.02f, true },
+	  { 32000, 320, 12, 5, 5, 1280, 512, 6, 10000, 1e-5f, 0.02f, true, PLAIN_ROPE },
 	  { 4, 256, { 1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f }, 1, 100, 0, 0.1f } },
 	{ "124m",
-	  { 50304, 768, 12, 12, 12, 2048, 1024, 4, 10000, 1e-5f, 0.02f, true },
+	  { 50304, 768, 12, 12, 12, 2048, 1024, 4, 10000, 1e-5f, 0.02f, true, PLAIN_ROPE },
 	  { 4, 1024, { 6e-4f, 0.9f, 0.95f, 1e-8f, 0.1f }, 1, 500, 0, 0.1f } },
 	{ "500m",
-	  { 32000, 1024, 24, 16, 16, 4096, 1024, 6, 10000, 1e-5f, 0.02f, false },
+	  { 32000, 1024, 24, 16, 16, 4096, 1024, 6, 10000, 1e-5f, 0.02f, false, PLAIN_ROPE },
 	  { 4, 1024, { 3e-4f, 0.9f, 0.95f, 1e-8f, 0.1f }, 1, 1000, 0, 0.1f } },
 	{ "1.5b",
-	  { 32000, 2048, 24, 16, 16, 5632, 4096, 6, 10000, 1e-5f, 0.02f, false },
+	  { 32000, 2048, 24, 16, 16, 5632, 4096, 6, 10000, 1e-5f, 0.02f, false, PLAIN_ROPE },
 	  { 1, 4096, { 3e-4f, 0.9f, 0.95f, 1e-8f, 0.1f }, 1, 2000, 0, 0.1f } },
 	{ "7b",
-	  { 32000, 4096, 32, 32, 32, 11008, 4096, 8, 10000, 1e-5f, 0.02f, false },
+	  { 32000, 4096, 32, 32, 32, 11008, 4096, 8, 10000, 1e-5f, 0.02f, false, PLAIN_ROPE },
 	  { 1, 4096, { 3e-4f, 0.9f, 0.95f, 1e-8f, 0.1f }, 1, 2000, 0, 0.1f } },
 };
 
@@ -197,18 +229,42 @@ uint32_t model_head_size(const struct model_config *c)
 	return c->dim / c->n_heads;
 }
 
+double model_plain_frequency(const struct model_config *c, size_t i)
+{
+	size_t half = model_head_size(c) / 2;
+
+	return pow((double)c->rope_theta, -(double)i / (double)half);
+}
+
+double model_frequency(const struct model_config *c, size_t i)
+{
+	double plain = model_plain_frequency(c, i), factor = (double)c->rope_factor,
+	       low = (double)c->rope_low_freq_factor, high = (double)c->rope_high_freq_factor,
+	       turns, kept;
+
+	if (factor == 0)
+		return plain;
+	if (high == 0)
+		return plain / factor;
+	turns = c->rope_original_context * plain / (2 * acos(-1));
+	kept = fmin(fmax((turns - low) / (high - low), 0), 1);
+	return kept * plain + (1 - kept) * plain / factor;
+}
+
 void model_angles(const struct model_config *c, size_t positions, float *cosines, float *sines)
 {
 	size_t half = model_head_size(c) / 2;
 
-	for (size_t t = 0; t < positions; t++)
-		for (size_t i = 0; i < half; i++) {
-			double angle = (double)t *
-				       pow((double)c->rope_theta, -(double)i / (double)half);
+	for (size_t i = 0; i < half; i++) {
+		double frequency = model_frequency(c, i);
+
+		for (size_t t = 0; t < positions; t++) {
+			double angle = (double)t * frequency;
 
 			cosines[t * half + i] = (float)cos(angle);
 			sines[t * half + i] = (float)sin(angle);
 		}
+	}
 }
 
 float recipe_lr(const struct recipe *r, uint64_t t)

@@ -1,7 +1,8 @@
 /* config.h - the shape of a model, how it is cut into stages, and the recipe it is trained by.
  *
  * A model is a LLaMA: RMSNorm, rotary positions, causal attention with grouped key/value heads,
- * SwiGLU. Stage 0 holds the embedding, the first layers, the final norm and the head; every
+ * SwiGLU. The frequencies of the rotary positions may be scaled, as in models whose context was
+ * extended. Stage 0 holds the embedding, the first layers, the final norm and the head; every
  * other stage holds its share of the consecutive layers. Plain data: copied freely, no
  * pointers.
  *
@@ -30,6 +31,13 @@ struct model_config {
 	float norm_eps;
 	float init_std; /* deviation of the initial matrices */
 	bool tied;      /* the head is the embedding's table */
+	/* RoPE scaling: frequencies are divided by rope_factor. 0: plain RoPE. With the other three,
+	 * as in Llama 3.1: a frequency that turns more than rope_high_freq_factor times within
+	 * rope_original_context stays, one that turns less than rope_low_freq_factor times is
+	 * divided, and frequencies between the two are interpolated. All three 0: linear. */
+	float rope_factor;
+	float rope_low_freq_factor, rope_high_freq_factor;
+	uint32_t rope_original_context;
 };
 
 struct recipe {
@@ -72,6 +80,9 @@ uint32_t model_first_layer(const struct model_config *c, uint32_t stage);
 uint32_t model_layer_count(const struct model_config *c, uint32_t stage);
 /* Floats of one head of attention. */
 uint32_t model_head_size(const struct model_config *c);
+/* Radians by which position 1 turns pair i < D / 2 of a head, and the same without scaling. */
+double model_frequency(const struct model_config *c, size_t i);
+double model_plain_frequency(const struct model_config *c, size_t i);
 /* cosines and sines (T, D / 2) of rotary positions 0 .. T - 1, computed in double. */
 void model_angles(const struct model_config *c, size_t positions, float *cosines, float *sines);
 

@@ -12,6 +12,7 @@ struct field {
 	enum kind kind;
 	size_t offset;
 	double low, high; /* allowed, both ends included */
+	bool optional;    /* 0 where it is missing; a 0 is not printed */
 };
 
 struct fields {

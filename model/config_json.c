@@ -63,6 +63,8 @@ static int object_read(const struct fields *fields, void *object, json_t *json,
 		int rc;
 
 		value = json_object_get(json, field_name(&fields->of[i]));
+		if (!value && fields->of[i].optional)
+			continue;
 		if (!value)
 			return error_set(err, -EINVAL, "%s.%s: missing", what,
 					 field_name(&fields->of[i]));
@@ -143,7 +145,11 @@ static json_t *object_print(const struct fields *fields, const void *object)
 
 	for (size_t i = 0; json && i < fields->n; i++) {
 		double v = field_value(&fields->of[i], object);
-		json_t *value = fields->of[i].kind == KIND_U32     ? json_integer((json_int_t)v)
+		json_t *value;
+
+		if (v == 0 && fields->of[i].optional)
+			continue;
+		value = fields->of[i].kind == KIND_U32     ? json_integer((json_int_t)v)
 				: fields->of[i].kind == KIND_FLOAT ? shortest_real((float)v)
 								   : json_boolean(v != 0);
 

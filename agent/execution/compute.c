@@ -72,7 +72,11 @@ static bool same_config(const struct model_config *a, const struct model_config 
 	       a->n_heads == b->n_heads && a->n_kv_heads == b->n_kv_heads &&
 	       a->ffn_dim == b->ffn_dim && a->context == b->context &&
 	       a->n_stages == b->n_stages && a->rope_theta == b->rope_theta &&
-	       a->norm_eps == b->norm_eps && a->tied == b->tied;
+	       a->norm_eps == b->norm_eps && a->tied == b->tied &&
+	       a->rope_factor == b->rope_factor &&
+	       a->rope_low_freq_factor == b->rope_low_freq_factor &&
+	       a->rope_high_freq_factor == b->rope_high_freq_factor &&
+	       a->rope_original_context == b->rope_original_context;
 }
 
 bool compute_fits(const struct compute *c, const struct compute_setup *s)

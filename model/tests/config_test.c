@@ -83,6 +83,62 @@ static void what_is_printed_reads_back(void **state)
 	}
 }
 
+/* A model without scaling is printed as by earlier versions, whose documents lack the fields. */
+static void scaled_positions_read_back(void **state)
+{
+	struct model_config c, back;
+	struct error err;
+	char *text;
+
+	(void)state;
+	model_preset("tiny", &c, NULL, NULL);
+	text = model_config_print(&c, NULL);
+	assert_null(strstr(text, "rope_factor"));
+	free(text);
+	c.rope_factor = 8;
+	c.rope_low_freq_factor = 1;
+	c.rope_high_freq_factor = 4.5f;
+	c.rope_original_context = 128;
+	text = model_config_print(&c, NULL);
+	assert_int_equal(model_config_parse(&back, NULL, text, strlen(text), "t", &err), 0);
+	assert_true(back.rope_factor == 8 && back.rope_low_freq_factor == 1 &&
+		    back.rope_high_freq_factor == 4.5f && back.rope_original_context == 128);
+	free(text);
+}
+
+static void incomplete_scaling_is_refused(void **state)
+{
+	static const struct {
+		float factor, low, high;
+		uint32_t context;
+		const char *says;
+	} bad[] = {
+		{ 0.5f, 0, 0, 0, "rope_factor is 0.5" },
+		{ -2, 0, 0, 0, "rope_factor is -2" },
+		{ 0, 1, 4, 128, "expected all four" },
+		{ 8, 1, 4, 0, "expected all four" },
+		{ 8, 0, 4, 128, "expected all four" },
+		{ 8, 1, 0, 128, "rope_high_freq_factor is 0" },
+		{ 8, 4, 4, 128, "rope_high_freq_factor is 4" },
+		{ 8, 1, (float)INFINITY, 128, "rope_high_freq_factor is inf" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct error err = { "" };
+		struct model_config c;
+
+		model_preset("tiny", &c, NULL, NULL);
+		c.rope_factor = bad[i].factor;
+		c.rope_low_freq_factor = bad[i].low;
+		c.rope_high_freq_factor = bad[i].high;
+		c.rope_original_context = bad[i].context;
+		assert_int_equal(model_config_check(&c, &err), -EINVAL);
+		if (!strstr(err.text, bad[i].says))
+			fail_msg("\"%s\" does not say \"%s\"", err.text, bad[i].says);
+	}
+}
+
 static void refused(const char *text, const char *says)
 {
 	struct model_config c = { .dim = 5 };
@@ -212,6 +268,8 @@ int main(void)
 		cmocka_unit_test(presets_are_valid),
 		cmocka_unit_test(fields_are_checked_by_name),
 		cmocka_unit_test(what_is_printed_reads_back),
+		cmocka_unit_test(scaled_positions_read_back),
+		cmocka_unit_test(incomplete_scaling_is_refused),
 		cmocka_unit_test(bad_documents_are_refused_by_key),
 		cmocka_unit_test(rates_follow_the_recipe),
 		cmocka_unit_test(the_clip_bounds_the_norm),

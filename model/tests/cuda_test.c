@@ -242,6 +242,19 @@ static void stages_agree(void **state)
 	check(&config, 1, 2, 7);
 }
 
+static void stages_agree_with_scaled_positions(void **state)
+{
+	struct model_config c = config;
+
+	(void)state;
+	c.rope_factor = 8;
+	check(&c, 1, 1, 7);
+	c.rope_low_freq_factor = 0.1f;
+	c.rope_high_freq_factor = 4;
+	c.rope_original_context = 40;
+	check(&c, 1, 1, 7);
+}
+
 static void stages_agree_at_other_levels_of_recomputation(void **state)
 {
 	(void)state;
@@ -680,6 +693,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(steps_agree_by_bits),
 		cmocka_unit_test(stages_agree),
+		cmocka_unit_test(stages_agree_with_scaled_positions),
 		cmocka_unit_test(stages_agree_at_other_levels_of_recomputation),
 		cmocka_unit_test(stages_agree_over_tiles),
 		cmocka_unit_test(stages_agree_at_full_head_size),

@@ -33,11 +33,30 @@ static void rms(double *y, const double *w, const double *x, size_t n, double ep
 		y[i] = x[i] / sqrt(sum / (double)n + eps) * w[i];
 }
 
-static void rotate(double *x, size_t heads, size_t d, double position, double theta)
+/* Scaling as the transformers library describes it: by the wavelength, in positions. */
+static double scaled(const struct model_config *c, double frequency)
 {
+	double wavelength = 2 * acos(-1) / frequency, context = c->rope_original_context;
+	double low = (double)c->rope_low_freq_factor, high = (double)c->rope_high_freq_factor;
+	double divided = frequency / (double)c->rope_factor, smooth;
+
+	if (context == 0 || wavelength > context / low)
+		return divided;
+	if (wavelength < context / high)
+		return frequency;
+	smooth = (context / wavelength - low) / (high - low);
+	return (1 - smooth) * divided + smooth * frequency;
+}
+
+static void rotate(const struct model_config *c, double *x, size_t heads, double position)
+{
+	size_t d = c->dim / c->n_heads;
+
 	for (size_t h = 0; h < heads; h++)
 		for (size_t i = 0; i < d / 2; i++) {
-			double angle = position * pow(theta, -2.0 * (double)i / (double)d);
+			double frequency = pow((double)c->rope_theta, -2.0 * (double)i / (double)d);
+			double angle = position *
+				       (c->rope_factor > 0 ? scaled(c, frequency) : frequency);
 			double *a = &x[h * d + i], *b = &x[h * d + i + d / 2];
 			double p = *a, q = *b;
 
@@ -83,7 +102,7 @@ static void layer(const struct reference *r, uint32_t n, double *x)
 	const struct model_config *c = r->config;
 	size_t dim = c->dim, f = c->ffn_dim, d = dim / c->n_heads, kv = d * c->n_kv_heads;
 	size_t length = r->sequence;
-	double eps = (double)c->norm_eps, theta = (double)c->rope_theta;
+	double eps = (double)c->norm_eps;
 	double *q = calloc(length * dim, sizeof(*q)), *k = calloc(length * kv, sizeof(*k));
 	double *v = calloc(length * kv, sizeof(*v)), *a = calloc(length * dim, sizeof(*a));
 	double *y = calloc(dim, sizeof(*y)), *gate = calloc(f, sizeof(*gate));
@@ -94,8 +113,8 @@ static void layer(const struct reference *r, uint32_t n, double *x)
 		apply(q + t * dim, weights_of(r, TENSOR_Q, n), y, dim, dim);
 		apply(k + t * kv, weights_of(r, TENSOR_K, n), y, kv, dim);
 		apply(v + t * kv, weights_of(r, TENSOR_V, n), y, kv, dim);
-		rotate(q + t * dim, c->n_heads, d, (double)t, theta);
-		rotate(k + t * kv, c->n_kv_heads, d, (double)t, theta);
+		rotate(c, q + t * dim, c->n_heads, (double)t);
+		rotate(c, k + t * kv, c->n_kv_heads, (double)t);
 	}
 	attend(r, a, q, k, v);
 	for (size_t t = 0; t < length; t++) {

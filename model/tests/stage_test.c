@@ -158,6 +158,20 @@ static void gradients_match_when_tied(void **state)
 	check_model(&c, 1, 8, 1, (uint32_t[]){ 1, 2 }, 2);
 }
 
+/* With these limits one pair of a head keeps its frequency, one is divided and one interpolated. */
+static void gradients_match_with_scaled_positions(void **state)
+{
+	struct model_config c = small;
+
+	(void)state;
+	c.rope_factor = 8;
+	check_model(&c, 1, 9, 1, (uint32_t[]){ 1, 2 }, 2);
+	c.rope_low_freq_factor = 0.1f;
+	c.rope_high_freq_factor = 4;
+	c.rope_original_context = 40;
+	check_model(&c, 1, 9, 1, (uint32_t[]){ 1, 2 }, 2);
+}
+
 /* Longer than a tile of attention, and more than one thread, one of them without rows. */
 static void gradients_match_over_tiles_and_threads(void **state)
 {
@@ -526,6 +540,7 @@ int main(void)
 		cmocka_unit_test(gradients_match_when_swapped_or_skipped),
 		cmocka_unit_test(gradients_match_without_layers_in_stage_0),
 		cmocka_unit_test(gradients_match_when_tied),
+		cmocka_unit_test(gradients_match_with_scaled_positions),
 		cmocka_unit_test(gradients_match_over_tiles_and_threads),
 		cmocka_unit_test(cutting_changes_nothing),
 		cmocka_unit_test(not_counting_leaves_the_gradient),
