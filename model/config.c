@@ -84,6 +84,18 @@ double field_value(const struct field *f, const void *object)
 	return *(const bool *)at ? 1 : 0;
 }
 
+double model_shortest(float v)
+{
+	for (int digits = 1; digits < 10; digits++) {
+		char text[32];
+
+		snprintf(text, sizeof(text), "%.*g", digits, (double)v);
+		if (strtof(text, NULL) == v)
+			return strtod(text, NULL);
+	}
+	return (double)v;
+}
+
 static int check_ranges(const struct fields *fields, const void *object, struct error *err)
 {
 	for (size_t i = 0; i < fields->n; i++) {
@@ -105,7 +117,8 @@ static int check_scaling(const struct model_config *c, struct error *err)
 
 	if (factor != 0 && factor < 1)
 		return error_set(err, -EINVAL,
-				 "rope_factor is %g, expected 0 (plain RoPE), or 1 or more", factor);
+				 "rope_factor is %g, expected 0 (plain RoPE), or 1 or more",
+				 factor);
 	if (low == 0 && high == 0 && c->rope_original_context == 0)
 		return 0;
 	if (factor == 0 || low == 0 || c->rope_original_context == 0)

@@ -31,10 +31,10 @@ struct model_config {
 	float norm_eps;
 	float init_std; /* deviation of the initial matrices */
 	bool tied;      /* the head is the embedding's table */
-	/* RoPE scaling: frequencies are divided by rope_factor. 0: plain RoPE. With the other three,
-	 * as in Llama 3.1: a frequency that turns more than rope_high_freq_factor times within
-	 * rope_original_context stays, one that turns less than rope_low_freq_factor times is
-	 * divided, and frequencies between the two are interpolated. All three 0: linear. */
+	/* RoPE scaling: frequencies are divided by rope_factor. 0: plain RoPE. If the other three
+	 * are not 0, as in Llama 3.1, a frequency that turns more than rope_high_freq_factor times
+	 * within rope_original_context stays, a frequency that turns less than
+	 * rope_low_freq_factor times is divided, and those between the two are interpolated. */
 	float rope_factor;
 	float rope_low_freq_factor, rope_high_freq_factor;
 	uint32_t rope_original_context;

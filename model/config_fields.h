@@ -25,5 +25,7 @@ extern const struct fields model_fields, recipe_fields;
 /* The name as people write it: without the struct it lies in. */
 const char *field_name(const struct field *f);
 double field_value(const struct field *f, const void *object);
+/* Returns the number with the fewest digits that reads back as the same float. */
+double model_shortest(float v);
 
 #endif

@@ -126,19 +126,6 @@ int model_config_parse(struct model_config *c, struct recipe *r, const char *tex
 	return 0;
 }
 
-/* A float is printed with the fewest digits that read back as the same float. */
-static json_t *shortest_real(float v)
-{
-	for (int digits = 1; digits < 10; digits++) {
-		char text[32];
-
-		snprintf(text, sizeof(text), "%.*g", digits, (double)v);
-		if (strtof(text, NULL) == v)
-			return json_real(strtod(text, NULL));
-	}
-	return json_real((double)v);
-}
-
 static json_t *object_print(const struct fields *fields, const void *object)
 {
 	json_t *json = json_object();
@@ -149,9 +136,12 @@ static json_t *object_print(const struct fields *fields, const void *object)
 
 		if (v == 0 && fields->of[i].optional)
 			continue;
-		value = fields->of[i].kind == KIND_U32     ? json_integer((json_int_t)v)
-				: fields->of[i].kind == KIND_FLOAT ? shortest_real((float)v)
-								   : json_boolean(v != 0);
+		if (fields->of[i].kind == KIND_U32)
+			value = json_integer((json_int_t)v);
+		else if (fields->of[i].kind == KIND_FLOAT)
+			value = json_real(model_shortest((float)v));
+		else
+			value = json_boolean(v != 0);
 
 		if (json_object_set_new(json, field_name(&fields->of[i]), value) < 0) {
 			json_decref(json);

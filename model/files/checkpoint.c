@@ -17,6 +17,7 @@
 
 #include "base/file.h"
 #include "model/hash.h"
+#include "model/files/json_file.h"
 #include "model/files/safetensors.h"
 
 enum { KINDS = 3, NAME = 96, PATH = 4096, MANIFEST_MOST = 1 << 20 };
@@ -328,22 +329,14 @@ static int parse_manifest(json_t *root, const char *path, struct checkpoint *c,
 static int load_manifest(const char *folder, json_t **root, struct checkpoint *c,
 			 struct error *err)
 {
-	char path[PATH], *text;
-	size_t size;
-	json_error_t at;
+	char path[PATH];
 	int rc;
 
 	manifest_path(path, folder);
-	rc = file_read(path, MANIFEST_MOST, &text, &size, err);
+	rc = json_file_read(root, path, MANIFEST_MOST, err);
 	if (rc)
 		return rc;
-	*root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &at);
-	free(text);
-	if (!json_is_object(*root))
-		rc = error_set(err, -EINVAL, "%s: %s", path,
-			       *root ? "expected an object" : at.text);
-	else
-		rc = parse_manifest(*root, path, c, err);
+	rc = parse_manifest(*root, path, c, err);
 	if (rc)
 		json_decref(*root);
 	return rc;

@@ -1,64 +1,71 @@
-/* Names and shapes are those of tensor.h, so a model is read by looking each tensor up in
- * whichever file holds it. Configs that mean another arithmetic than ours are refused by
- * name. */
+/* Names and shapes are those of tensor.h, so a model is read by looking each tensor up in the file
+ * that holds it. Tensors that this model lacks are skipped, unless they would change the
+ * arithmetic. huggingface_config.c reads config.json. */
 #include "model/files/huggingface.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <jansson.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "model/config_fields.h"
+#include "model/files/json_file.h"
 #include "model/files/safetensors.h"
+#include "model/files/weight_files.h"
 
-enum { PATH = 4096, JSON_MOST = 64 << 20, FILES_MOST = 1024 };
+enum { PATH = 4096 };
 
 /* Writing. */
 
-static json_t *config_json(const struct model_config *c)
+/* As in version 5 of the library, which keeps rope_theta here too. */
+static json_t *rope_json(const struct model_config *c)
 {
-	double theta = (double)c->rope_theta;
-	char eps[32];
+	double theta = model_shortest(c->rope_theta), factor = model_shortest(c->rope_factor);
 
-	/* The fewest digits that read back as the same float: 1e-05, not 9.99999975e-06. */
-	for (int digits = 1; digits <= 9; digits++) {
-		snprintf(eps, sizeof(eps), "%.*g", digits, (double)c->norm_eps);
-		if (strtof(eps, NULL) == c->norm_eps)
-			break;
-	}
-	return json_pack(
-		"{s:[s], s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:{s:s, s:f}, "
+	if (c->rope_factor == 0)
+		return json_pack("{s:s, s:f}", "rope_type", "default", "rope_theta", theta);
+	if (c->rope_high_freq_factor == 0)
+		return json_pack("{s:s, s:f, s:f}", "rope_type", "linear", "rope_theta", theta,
+				 "factor", factor);
+	return json_pack("{s:s, s:f, s:f, s:f, s:f, s:i}", "rope_type", "llama3", "rope_theta",
+			 theta, "factor", factor, "low_freq_factor",
+			 model_shortest(c->rope_low_freq_factor), "high_freq_factor",
+			 model_shortest(c->rope_high_freq_factor),
+			 "original_max_position_embeddings", (int)c->rope_original_context);
+}
+
+static int write_config(const char *folder, const struct model_config *c, struct error *err)
+{
+	char path[PATH];
+	json_t *json = json_pack(
+		"{s:[s], s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:o, "
 		"s:b, s:s, s:b, s:b, s:f, s:s, s:s, s:n, s:n}",
 		"architectures", "LlamaForCausalLM", "model_type", "llama", "vocab_size",
 		(int)c->vocab, "hidden_size", (int)c->dim, "intermediate_size", (int)c->ffn_dim,
 		"num_hidden_layers", (int)c->n_layers, "num_attention_heads", (int)c->n_heads,
 		"num_key_value_heads", (int)c->n_kv_heads, "head_dim", (int)model_head_size(c),
-		"max_position_embeddings", (int)c->context, "rms_norm_eps", strtod(eps, NULL),
-		"rope_theta", theta, "rope_parameters", "rope_type", "default", "rope_theta",
-		theta, "tie_word_embeddings", (int)c->tied, "hidden_act", "silu",
-		"attention_bias", 0, "mlp_bias", 0, "attention_dropout", 0.0, "torch_dtype",
-		"float32", "dtype", "float32", "bos_token_id", "eos_token_id");
-}
+		"max_position_embeddings", (int)c->context, "rms_norm_eps",
+		model_shortest(c->norm_eps), "rope_theta", model_shortest(c->rope_theta),
+		"rope_parameters", rope_json(c), "tie_word_embeddings", (int)c->tied, "hidden_act",
+		"silu", "attention_bias", 0, "mlp_bias", 0, "attention_dropout", 0.0,
+		"torch_dtype", "float32", "dtype", "float32", "bos_token_id", "eos_token_id");
 
-static int write_config(const char *folder, const struct model_config *c, struct error *err)
-{
-	json_t *json = config_json(c);
-	char *text = json ? json_dumps(json, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : NULL,
-	     path[PATH];
-	int rc;
-
-	json_decref(json);
+	/* Version 4 of the library reads the scaling here. */
+	if (json && c->rope_factor != 0 &&
+	    json_object_set_new(json, "rope_scaling", rope_json(c)) < 0) {
+		json_decref(json);
+		json = NULL;
+	}
 	snprintf(path, sizeof(path), "%s/config.json", folder);
-	if (!text)
-		return error_set(err, -ENOMEM, "%s: no memory", path);
-	rc = file_write(path, text, strlen(text), 0644, err);
-	free(text);
-	return rc;
+	return json_file_write(path, json, err);
 }
 
 /* Both files of the format: the config in the library's words, the weights under its names. */
@@ -101,207 +108,156 @@ int huggingface_export(const char *folder, struct stage *const *stages, struct e
 	return rc ? rc : write_config(folder, c, err);
 }
 
-/* Reading the configuration. Unknown keys are ignored, because other tools add some; keys that
- * would change the arithmetic are refused. */
-
-struct reader {
-	const char *path;
-	const json_t *root;
-	struct error *err;
-	int rc; /* of the first failure */
-};
-
-static uint32_t read_whole(struct reader *r, const char *key, uint32_t otherwise)
-{
-	const json_t *v = json_object_get(r->root, key);
-
-	if ((!v || json_is_null(v)) && otherwise)
-		return otherwise;
-	if (json_is_integer(v) && json_integer_value(v) > 0 &&
-	    json_integer_value(v) < INT32_MAX)
-		return (uint32_t)json_integer_value(v);
-	if (!r->rc)
-		r->rc = error_set(r->err, -EINVAL, "%s: %s: expected a whole number", r->path,
-				  key);
-	return 0;
-}
-
-static float read_real(const json_t *root, const char *key, float otherwise)
-{
-	const json_t *v = json_object_get(root, key);
-
-	return json_is_number(v) ? (float)json_number_value(v) : otherwise;
-}
-
-static void refuse_when(struct reader *r, bool when, const char *key, const char *expected)
-{
-	if (when && !r->rc)
-		r->rc = error_set(r->err, -EINVAL, "%s: %s: expected %s", r->path, key,
-				  expected);
-}
-
-static void check_arithmetic(struct reader *r, const struct model_config *c)
-{
-	const char *type = json_string_value(json_object_get(r->root, "model_type"));
-	const char *act = json_string_value(json_object_get(r->root, "hidden_act"));
-	const json_t *scaling = json_object_get(r->root, "rope_scaling");
-	const json_t *rope = json_object_get(r->root, "rope_parameters");
-	const char *kind = json_string_value(json_object_get(rope, "rope_type"));
-
-	refuse_when(r, !type || strcmp(type, "llama") != 0, "model_type", "\"llama\"");
-	refuse_when(r, act && strcmp(act, "silu") != 0, "hidden_act", "\"silu\"");
-	refuse_when(r, scaling && !json_is_null(scaling), "rope_scaling", "null");
-	refuse_when(r, kind && strcmp(kind, "default") != 0, "rope_parameters.rope_type",
-		    "\"default\"");
-	refuse_when(r, json_is_true(json_object_get(r->root, "attention_bias")),
-		    "attention_bias", "false");
-	refuse_when(r, json_is_true(json_object_get(r->root, "mlp_bias")), "mlp_bias", "false");
-	refuse_when(r,
-		    c->n_heads && read_whole(r, "head_dim", c->dim / c->n_heads) !=
-					  c->dim / c->n_heads,
-		    "head_dim", "hidden_size / num_attention_heads");
-}
-
-/* Missing keys have the library's defaults. Another arithmetic is refused, because it would
- * silently give other numbers. */
-int huggingface_read_config(const char *folder, struct model_config *c, struct error *err)
-{
-	char path[PATH], *text;
-	struct reader r = { .path = path, .err = err };
-	struct model_config read = { .n_stages = 1, .init_std = 0.02f };
-	json_error_t at;
-	json_t *root;
-	size_t size;
-	int rc;
-
-	snprintf(path, sizeof(path), "%s/config.json", folder);
-	rc = file_read(path, JSON_MOST, &text, &size, err);
-	if (rc)
-		return rc;
-	root = json_loadb(text, size, 0, &at);
-	free(text);
-	if (!json_is_object(root)) {
-		json_decref(root);
-		return error_set(err, -EINVAL, "%s: expected a JSON object", path);
-	}
-	r.root = root;
-	read.vocab = read_whole(&r, "vocab_size", 0);
-	read.dim = read_whole(&r, "hidden_size", 0);
-	read.ffn_dim = read_whole(&r, "intermediate_size", 0);
-	read.n_layers = read_whole(&r, "num_hidden_layers", 0);
-	read.n_heads = read_whole(&r, "num_attention_heads", 0);
-	read.n_kv_heads = read_whole(&r, "num_key_value_heads", read.n_heads);
-	read.context = read_whole(&r, "max_position_embeddings", 2048);
-	read.norm_eps = read_real(root, "rms_norm_eps", 1e-6f);
-	read.rope_theta = read_real(json_object_get(root, "rope_parameters"), "rope_theta",
-				    read_real(root, "rope_theta", 10000));
-	read.tied = json_is_true(json_object_get(root, "tie_word_embeddings"));
-	check_arithmetic(&r, &read);
-	rc = r.rc;
-	json_decref(root);
-	if (!rc) {
-		rc = model_config_check(&read, err);
-		if (rc)
-			error_prefix(err, rc, "%s", path);
-	}
-	if (!rc)
-		*c = read;
-	return rc;
-}
-
 /* Reading the weights. */
-
-struct files {
-	struct safetensors *open[FILES_MOST];
-	char *names[FILES_MOST];
-	size_t n;
-};
 
 struct huggingface {
 	char folder[PATH];
-	struct files files;
+	struct weight_files *files;
+	uint32_t n_layers;
+	json_t *has; /* the names of the tensors that the model has */
 };
 
-static void files_close(struct files *f)
+/* Tensors that the model lacks. */
+
+static bool ends_with(const char *name, const char *end)
 {
-	for (size_t i = 0; i < f->n; i++) {
-		safetensors_close(f->open[i]);
-		free(f->names[i]);
-	}
+	size_t n = strlen(name), m = strlen(end);
+
+	return n >= m && strcmp(name + n - m, end) == 0;
 }
 
-static int files_add(struct files *f, const char *folder, const char *name, struct error *err)
+/* Returns true for a bias of a projection, norm or head of this model. */
+static bool is_bias(const struct huggingface *h, const char *name)
 {
-	char path[PATH];
-	int rc;
+	char weight[128];
+	size_t n = strlen(name);
 
-	for (size_t i = 0; i < f->n; i++)
-		if (strcmp(f->names[i], name) == 0)
-			return 0;
-	if (f->n == FILES_MOST || strchr(name, '/'))
-		return error_set(err, -EINVAL, "%s: index: unexpected file %s", folder, name);
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	rc = safetensors_open(&f->open[f->n], path, err);
-	if (rc)
+	if (!ends_with(name, ".bias") || n + 3 > sizeof(weight))
+		return false;
+	snprintf(weight, sizeof(weight), "%.*s.weight", (int)(n - 5), name);
+	return json_object_get(h->has, weight) || strcmp(weight, "lm_head.weight") == 0;
+}
+
+static int check_bias(const struct weight *w, struct error *err)
+{
+	bool zero = true;
+	int rc = safetensors_all_zero(w->file, w->entry, &zero, err);
+
+	if (rc || zero)
 		return rc;
-	f->names[f->n++] = alloc_string(name);
-	return 0;
+	return error_set(err, -EINVAL,
+			 "%s: tensor %s: is not zero: biases are not supported", w->path,
+			 w->entry->name);
 }
 
-static int files_open(struct files *f, const char *folder, struct error *err)
+/* A head of its own beside "tie_word_embeddings": true. The library's versions differ in which
+ * they use. */
+static int check_head(const struct huggingface *h, const struct weight *head,
+		      struct error *err)
 {
-	char path[PATH], *text;
-	const char *key;
-	json_t *root, *file, *map;
-	size_t size;
-	int rc;
+	enum { SOME = 4096 };
+	float a[SOME], b[SOME];
+	struct weight embed;
+	int rc = weight_files_find(h->files, "model.embed_tokens.weight", &embed, err);
 
-	snprintf(path, sizeof(path), "%s/model.safetensors.index.json", folder);
-	if (file_read(path, JSON_MOST, &text, &size, NULL))
-		return files_add(f, folder, "model.safetensors", err);
-	root = json_loadb(text, size, 0, NULL);
-	free(text);
-	map = json_object_get(root, "weight_map");
-	rc = map ? 0 : error_set(err, -EINVAL, "%s: weight_map: expected an object", path);
-	json_object_foreach(map, key, file)
-	{
-		if (rc)
-			break;
-		rc = json_is_string(file)
-			     ? files_add(f, folder, json_string_value(file), err)
-			     : error_set(err, -EINVAL, "%s: weight_map: expected file names",
-					 path);
+	if (!rc)
+		rc = safetensors_check_type(head->file, head->entry, err);
+	if (!rc)
+		rc = safetensors_check_type(embed.file, embed.entry, err);
+	for (size_t i = 0; i < head->entry->count && !rc; i += SOME) {
+		size_t n = head->entry->count - i < SOME ? head->entry->count - i : SOME;
+
+		if (head->entry->count == embed.entry->count) {
+			rc = safetensors_read_some(head->file, head->entry, i, n, a, err);
+			if (!rc)
+				rc = safetensors_read_some(embed.file, embed.entry, i, n, b, err);
+			if (rc || memcmp(a, b, n * sizeof(*a)) == 0)
+				continue;
+		}
+		rc = error_set(err, -EINVAL,
+			       "%s: tensor lm_head.weight differs from model.embed_tokens.weight, "
+			       "and tie_word_embeddings is true in config.json: set it to false, "
+			       "or remove the tensor",
+			       head->path);
 	}
-	json_decref(root);
 	return rc;
 }
 
-static int find_file_of(const struct files *f, const char *folder, const struct tensor *t,
-			const struct safetensors **file, const struct safetensors_entry **out,
-			struct error *err)
+/* A weight inside a layer has a part in the layer's arithmetic, for example a norm of the queries,
+ * or belongs to a layer that config.json doesn't count. */
+static int check_unread(const struct huggingface *h, const char *name, struct error *err)
 {
-	char path[2 * PATH];
+	bool bias = is_bias(h, name), head = strcmp(name, "lm_head.weight") == 0;
+	bool of_layer = strncmp(name, "model.layers.", 13) == 0 && ends_with(name, ".weight");
+	struct weight w;
+	int rc;
 
-	for (size_t i = 0; i < f->n; i++) {
-		const struct safetensors_entry *e = safetensors_find(f->open[i], t->name);
+	if (json_object_get(h->has, name) || !(bias || head || of_layer))
+		return 0;
+	rc = weight_files_find(h->files, name, &w, err);
+	if (rc)
+		return rc;
+	if (bias)
+		return check_bias(&w, err);
+	if (head)
+		return check_head(h, &w, err);
+	if (w.entry->type == SAFETENSORS_OTHER || w.entry->count == 0)
+		return 0;
+	return error_set(err, -EINVAL,
+			 "%s: tensor %s: a LLaMA of %" PRIu32
+			 " layers (num_hidden_layers in config.json) has no such tensor",
+			 w.path, name, h->n_layers);
+}
 
-		if (!e)
-			continue;
-		snprintf(path, sizeof(path), "%s/%s", folder, f->names[i]);
-		*file = f->open[i];
-		*out = e;
-		return tensor_check_shape(t, path, t->name, e->dims, e->shape, err);
-	}
-	return error_set(err, -EINVAL, "%s: tensor %s is missing", folder, t->name);
+/* An adapter in the folder is a change of the weights that the library would apply. */
+static int check_adapter(const char *folder, struct error *err)
+{
+	char path[PATH + 32];
+
+	snprintf(path, sizeof(path), "%s/adapter_config.json", folder);
+	return access(path, F_OK) == 0
+		       ? error_set(err, -EINVAL,
+				   "%s: adapters are not supported: merge it into the weights, or "
+				   "remove it",
+				   path)
+		       : 0;
+}
+
+static int note_tensors(struct huggingface *h, struct error *err)
+{
+	struct model_config c;
+	struct tensor_table table = { 0 };
+	int rc = huggingface_read_config(h->folder, &c, err);
+
+	if (!rc)
+		rc = tensor_table_new(&table, &c, err);
+	if (rc)
+		return rc;
+	h->n_layers = c.n_layers;
+	h->has = json_object();
+	for (size_t i = 0; i < table.n && !rc; i++)
+		if (json_object_set_new(h->has, table.tensors[i].name, json_true()) < 0)
+			rc = error_set(err, -ENOMEM, "%s: no memory for its tensors", h->folder);
+	tensor_table_free(&table);
+	return rc;
 }
 
 int huggingface_open(struct huggingface **out, const char *folder, struct error *err)
 {
 	struct huggingface *h = alloc_new(sizeof(*h));
+	const char *const *names;
+	size_t n = 0;
 	int rc;
 
 	snprintf(h->folder, sizeof(h->folder), "%s", folder);
-	rc = files_open(&h->files, folder, err);
+	rc = check_adapter(folder, err);
+	if (!rc)
+		rc = note_tensors(h, err);
+	if (!rc)
+		rc = weight_files_open(&h->files, folder, err);
+	names = rc ? NULL : weight_files_names(h->files, &n);
+	for (size_t i = 0; i < n && !rc; i++)
+		rc = check_unread(h, names[i], err);
 	if (rc)
 		huggingface_close(h);
 	else
@@ -311,28 +267,47 @@ int huggingface_open(struct huggingface **out, const char *folder, struct error 
 
 void huggingface_close(struct huggingface *h)
 {
-	if (h)
-		files_close(&h->files);
+	if (!h)
+		return;
+	weight_files_close(h->files);
+	json_decref(h->has);
 	free(h);
+}
+
+/* Tensors that it has. */
+
+static int find_weight(const struct huggingface *h, const struct tensor *t, struct weight *w,
+		       struct error *err)
+{
+	int rc = weight_files_find(h->files, t->name, w, err);
+
+	if (rc == -ENOENT && t->role == TENSOR_HEAD)
+		return error_set(err, -EINVAL,
+				 "%s: tensor %s is missing: set tie_word_embeddings to true in "
+				 "config.json if the head is the embedding",
+				 h->folder, t->name);
+	if (!rc)
+		rc = safetensors_check_type(w->file, w->entry, err);
+	if (!rc)
+		rc = tensor_check_shape(t, w->path, t->name, w->entry->dims, w->entry->shape, err);
+	return rc == -ENOENT ? -EINVAL : rc;
 }
 
 int huggingface_check_tensor(const struct huggingface *h, const struct tensor *t, struct error *err)
 {
-	const struct safetensors_entry *e = NULL;
-	const struct safetensors *file = NULL;
-	int rc = find_file_of(&h->files, h->folder, t, &file, &e, err);
+	struct weight w;
+	int rc = find_weight(h, t, &w, err);
 
-	return rc ? rc : safetensors_check_finite(file, e, err);
+	return rc ? rc : safetensors_check_finite(w.file, w.entry, err);
 }
 
 int huggingface_read_tensor(const struct huggingface *h, const struct tensor *t, float *to,
 			    struct error *err)
 {
-	const struct safetensors_entry *e = NULL;
-	const struct safetensors *file = NULL;
-	int rc = find_file_of(&h->files, h->folder, t, &file, &e, err);
+	struct weight w;
+	int rc = find_weight(h, t, &w, err);
 
-	return rc ? rc : safetensors_read(file, e, to, err);
+	return rc ? rc : safetensors_read(w.file, w.entry, to, err);
 }
 
 int huggingface_read_weights(const char *folder, struct stage *const *stages, struct error *err)

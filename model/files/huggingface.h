@@ -11,18 +11,21 @@
 /* Writes folder/config.json and folder/model.safetensors, F32, of all stages (n_stages). */
 int huggingface_export(const char *folder, struct stage *const *stages, struct error *err);
 
-/* Reads folder/config.json; n_stages is set to 1. -EINVAL names the key that is missing, or
- * asks for what this model does not do (other architectures, scaled positions, biases). */
+/* Reads folder/config.json; n_stages is set to 1. -EINVAL names the key that is missing, or is not
+ * known, or asks for another arithmetic than this model's. */
 int huggingface_read_config(const char *folder, struct model_config *c, struct error *err);
 /* Reads the weights into stages of a model of that config, however cut. Everything is checked
- * before anything is overwritten; -EINVAL names file and tensor. */
+ * before anything is overwritten; -EINVAL names file and tensor. Tensors that the model lacks are
+ * skipped; those that would change the arithmetic (biases that are not zero, other weights of a
+ * layer, a second head, an adapter) are refused. */
 int huggingface_read_weights(const char *folder, struct stage *const *stages,
 			     struct error *err);
-
 
 /* These functions read one tensor at a time, for callers without memory for the whole model. */
 struct huggingface; /* opaque */
 
+/* Reads the tables of the files. -EINVAL: the folder holds what would change the arithmetic, as
+ * for huggingface_read_weights. */
 int huggingface_open(struct huggingface **out, const char *folder, struct error *err);
 void huggingface_close(struct huggingface *h); /* NULL is allowed */
 /* Checks that the tensor is there, with its shape and finite values. */

@@ -1,6 +1,7 @@
 /* A file is a length, a JSON header of names, types, shapes and offsets, and the data. The
  * header comes from strangers: every number is checked against the file's size before it is
- * used, and overlaps and gaps are refused. */
+ * used, and overlaps and gaps are refused. A tensor of another type has a place and nothing else,
+ * because files hold tensors that nobody here reads. */
 #include "model/files/safetensors.h"
 
 #include <errno.h>
@@ -25,7 +26,7 @@ static const struct {
 } types[] = {
 	[SAFETENSORS_F32] = { "F32", 4 },
 	[SAFETENSORS_F16] = { "F16", 2 },
-	[SAFETENSORS_BF16] = { "BF16", 2 },
+	[SAFETENSORS_BF16] = { "BF16", 2 }, /* and SAFETENSORS_OTHER, the number of rows */
 };
 
 enum { TYPES = sizeof(types) / sizeof(types[0]), BLOCK = 1 << 16 /* bytes read at once */ };
@@ -75,8 +76,8 @@ static int read_shape(const struct reading *r, struct safetensors_entry *e, cons
 {
 	size_t n = json_array_size(shape);
 
-	if (!json_is_array(shape) || n > 4)
-		return say_bad_entry(r, e->name, "shape: expected an array of at most 4 sizes");
+	if (!json_is_array(shape) || n > SAFETENSORS_DIMS)
+		return say_bad_entry(r, e->name, "shape: expected an array of at most 8 sizes");
 	e->dims = (uint32_t)n;
 	e->count = 1;
 	for (size_t i = 0; i < n; i++) {
@@ -91,34 +92,42 @@ static int read_shape(const struct reading *r, struct safetensors_entry *e, cons
 	return 0;
 }
 
-static int read_entry(const struct reading *r, struct safetensors_entry *e, const json_t *json)
+static int read_place(const struct reading *r, struct safetensors_entry *e, const json_t *offsets)
 {
-	const char *type = json_string_value(json_object_get(json, "dtype"));
-	const json_t *offsets = json_object_get(json, "data_offsets");
 	const json_t *from = json_array_get(offsets, 0), *to = json_array_get(offsets, 1);
-	uint64_t begin, end;
-	size_t kind = 0, size;
-	int rc;
 
-	while (kind < TYPES && (!type || strcmp(types[kind].name, type) != 0))
-		kind++;
-	if (kind == TYPES)
-		return say_bad_entry(r, e->name, "dtype: expected F32, F16 or BF16");
-	e->type = (enum safetensors_type)kind;
-	rc = read_shape(r, e, json_object_get(json, "shape"));
-	if (rc)
-		return rc;
 	if (json_array_size(offsets) != 2 || !json_is_integer(from) || !json_is_integer(to) ||
 	    json_integer_value(from) < 0 || json_integer_value(to) < json_integer_value(from))
 		return say_bad_entry(r, e->name, "data_offsets: expected [begin, end]");
-	begin = (uint64_t)json_integer_value(from);
-	end = (uint64_t)json_integer_value(to);
-	if (end > r->data_size)
+	e->at = (uint64_t)json_integer_value(from);
+	e->bytes = (uint64_t)json_integer_value(to) - e->at;
+	if (e->at + e->bytes > r->data_size)
 		return say_bad_entry(r, e->name,
 				     "ends beyond the file, which has been cut short");
-	if (__builtin_mul_overflow(e->count, types[kind].size, &size) || end - begin != size)
+	return 0;
+}
+
+static int read_entry(const struct reading *r, struct safetensors_entry *e, const json_t *json)
+{
+	size_t kind = 0, size;
+	int rc;
+
+	e->dtype = json_string_value(json_object_get(json, "dtype"));
+	if (!e->dtype)
+		return say_bad_entry(r, e->name, "dtype: expected the name of a type");
+	rc = read_place(r, e, json_object_get(json, "data_offsets"));
+	if (rc)
+		return rc;
+	while (kind < TYPES && strcmp(types[kind].name, e->dtype) != 0)
+		kind++;
+	e->type = (enum safetensors_type)kind;
+	if (kind == TYPES)
+		return 0;
+	rc = read_shape(r, e, json_object_get(json, "shape"));
+	if (rc)
+		return rc;
+	if (__builtin_mul_overflow(e->count, types[kind].size, &size) || e->bytes != size)
 		return say_bad_entry(r, e->name, "data_offsets and shape disagree");
-	e->at = begin;
 	return 0;
 }
 
@@ -156,9 +165,9 @@ static int read_entries(struct reading *r)
 	for (size_t i = 0; i < s->n; i++) {
 		const struct safetensors_entry *e = &s->entries[i];
 
-		if (e->at != end && e->count > 0)
+		if (e->at != end && e->bytes > 0)
 			return say_bad_entry(r, e->name, "overlaps another, or leaves a hole");
-		end += e->count * types[e->type].size;
+		end += e->bytes;
 	}
 	if (end != r->data_size)
 		return error_set(r->err, -EINVAL, "%s: %" PRIu64 " bytes after the last tensor",
@@ -183,6 +192,11 @@ static int read_header(struct reading *r)
 		return rc;
 	for (int i = 8; i-- > 0;)
 		length = length << 8 | size[i];
+	if (memcmp(size, "version ", 8) == 0)
+		return error_set(r->err, -EINVAL,
+				 "%s: is a Git LFS pointer, not the file: fetch it with git lfs "
+				 "pull",
+				 r->path);
 	if (length > s->size - 8 || length > 100u << 20)
 		return error_set(
 			r->err, -EINVAL,
@@ -301,22 +315,37 @@ static void widen_values(const struct safetensors_entry *e, const unsigned char 
 	}
 }
 
+int safetensors_check_type(const struct safetensors *s, const struct safetensors_entry *e,
+			   struct error *err)
+{
+	if (e->type != SAFETENSORS_OTHER)
+		return 0;
+	return error_set(err, -EINVAL, "%s: tensor %s: dtype is %.32s, expected F32, F16 or BF16",
+			 s->path, e->name, e->dtype);
+}
+
+int safetensors_read_some(const struct safetensors *s, const struct safetensors_entry *e,
+			  size_t first, size_t n, float *to, struct error *err)
+{
+	unsigned char block[BLOCK];
+	int rc = safetensors_check_type(s, e, err);
+
+	if (!rc && e->type == SAFETENSORS_F32)
+		return read_bytes(s, s->data + e->at + 4 * first, to, n * sizeof(*to), err);
+	for (size_t i = 0; i < n && !rc; i += BLOCK / 2) {
+		size_t some = n - i < BLOCK / 2 ? n - i : BLOCK / 2;
+
+		rc = read_bytes(s, s->data + e->at + 2 * (first + i), block, 2 * some, err);
+		if (!rc)
+			widen_values(e, block, some, to + i);
+	}
+	return rc;
+}
+
 int safetensors_read(const struct safetensors *s, const struct safetensors_entry *e, float *to,
 		     struct error *err)
 {
-	unsigned char block[BLOCK];
-	int rc = 0;
-
-	if (e->type == SAFETENSORS_F32)
-		return read_bytes(s, s->data + e->at, to, e->count * sizeof(*to), err);
-	for (size_t i = 0; i < e->count && !rc; i += BLOCK / 2) {
-		size_t n = e->count - i < BLOCK / 2 ? e->count - i : BLOCK / 2;
-
-		rc = read_bytes(s, s->data + e->at + 2 * i, block, 2 * n, err);
-		if (!rc)
-			widen_values(e, block, n, to + i);
-	}
-	return rc;
+	return safetensors_read_some(s, e, 0, e->count, to, err);
 }
 
 /* Returns true if no number is infinite or NaN: those have all bits of the exponent set. */
@@ -335,24 +364,59 @@ static bool all_finite(const struct safetensors_entry *e, const unsigned char *f
 	return true;
 }
 
-int safetensors_check_finite(const struct safetensors *s, const struct safetensors_entry *e,
-			     struct error *err)
+/* Returns true if every number is 0 or -0. */
+static bool all_zero(const struct safetensors_entry *e, const unsigned char *from, size_t size)
 {
-	size_t bytes = e->count * types[e->type].size;
+	size_t width = e->type == SAFETENSORS_OTHER ? 0 : types[e->type].size;
+
+	for (size_t i = 0; i < size; i++) {
+		bool has_sign = width && i % width == width - 1;
+
+		if (has_sign ? from[i] & 0x7f : from[i])
+			return false;
+	}
+	return true;
+}
+
+/* Sets *holds to true if test holds for every block of the tensor. */
+static int test_blocks(const struct safetensors *s, const struct safetensors_entry *e,
+		       bool (*test)(const struct safetensors_entry *, const unsigned char *,
+				    size_t),
+		       bool *holds, struct error *err)
+{
 	unsigned char block[BLOCK];
 
-	for (size_t i = 0; i < bytes; i += BLOCK) {
-		size_t n = bytes - i < BLOCK ? bytes - i : BLOCK;
+	*holds = true;
+	for (uint64_t i = 0; i < e->bytes && *holds; i += BLOCK) {
+		size_t n = e->bytes - i < BLOCK ? (size_t)(e->bytes - i) : BLOCK;
 		int rc = read_bytes(s, s->data + e->at + i, block, n, err);
 
 		if (rc)
 			return rc;
-		if (!all_finite(e, block, n))
-			return error_set(err, -EINVAL,
-					 "%s: tensor %s: holds what is no finite number", s->path,
-					 e->name);
+		*holds = test(e, block, n);
 	}
 	return 0;
+}
+
+int safetensors_check_finite(const struct safetensors *s, const struct safetensors_entry *e,
+			     struct error *err)
+{
+	bool finite;
+	int rc = safetensors_check_type(s, e, err);
+
+	if (!rc)
+		rc = test_blocks(s, e, all_finite, &finite, err);
+	if (rc)
+		return rc;
+	return finite ? 0
+		      : error_set(err, -EINVAL, "%s: tensor %s: holds what is no finite number",
+				  s->path, e->name);
+}
+
+int safetensors_all_zero(const struct safetensors *s, const struct safetensors_entry *e,
+			 bool *zero, struct error *err)
+{
+	return test_blocks(s, e, all_zero, zero, err);
 }
 
 int safetensors_hash(const struct safetensors *s, uint64_t *to, struct error *err)

@@ -15,16 +15,20 @@
 
 #include "base/error.h"
 
-enum safetensors_type { SAFETENSORS_F32, SAFETENSORS_F16, SAFETENSORS_BF16 };
+/* OTHER: a type whose values cannot be read here. Its entry has neither shape nor count. */
+enum safetensors_type { SAFETENSORS_F32, SAFETENSORS_F16, SAFETENSORS_BF16, SAFETENSORS_OTHER };
+
+enum { SAFETENSORS_DIMS = 8 };
 
 struct safetensors_entry {
 	const char *name;
 	enum safetensors_type type;
-	uint32_t dims; /* 0 to 4 */
-	uint64_t shape[4];
+	uint32_t dims; /* 0 to SAFETENSORS_DIMS */
+	uint64_t shape[SAFETENSORS_DIMS];
 	size_t count;     /* product of the shape */
 	const void *data; /* little-endian: of one to be written */
-	uint64_t at;      /* where it begins in the data of a file that was opened */
+	uint64_t at, bytes; /* its place in the data of a file that was opened */
+	const char *dtype;  /* in such a file, the type's name */
 };
 
 struct safetensors; /* opaque */
@@ -38,12 +42,22 @@ void safetensors_close(struct safetensors *s); /* NULL is allowed */
 size_t safetensors_count(const struct safetensors *s);
 const struct safetensors_entry *safetensors_at(const struct safetensors *s, size_t i);
 const struct safetensors_entry *safetensors_find(const struct safetensors *s, const char *name);
-/* Values as floats, to (count), part of which an error leaves overwritten. */
+/* -EINVAL for SAFETENSORS_OTHER; the message has the type's name. */
+int safetensors_check_type(const struct safetensors *s, const struct safetensors_entry *e,
+			   struct error *err);
+/* Values as floats, to (count), part of which an error leaves overwritten. -EINVAL also for
+ * SAFETENSORS_OTHER. */
 int safetensors_read(const struct safetensors *s, const struct safetensors_entry *e, float *to,
 		     struct error *err);
+/* As safetensors_read, for the n values from the first. */
+int safetensors_read_some(const struct safetensors *s, const struct safetensors_entry *e,
+			  size_t first, size_t n, float *to, struct error *err);
 /* -EINVAL also for infinity and NaN. */
 int safetensors_check_finite(const struct safetensors *s, const struct safetensors_entry *e,
 			     struct error *err);
+/* Sets *zero to true if every number is 0. Of SAFETENSORS_OTHER, every bit. */
+int safetensors_all_zero(const struct safetensors *s, const struct safetensors_entry *e,
+			 bool *zero, struct error *err);
 /* Hashes the whole file, as in hash.h. */
 int safetensors_hash(const struct safetensors *s, uint64_t *hash, struct error *err);
 /* FNV-1a over the file's 64-bit words, then its last bytes: what manifests without "hash" have. */

@@ -176,13 +176,16 @@ static int write_logits(struct session *s, const struct omission *m, struct erro
 	struct rng r;
 	int rc = 0;
 	struct safetensors_entry entries[] = {
-		{ "logits",
-		  SAFETENSORS_F32,
-		  3,
-		  { b->batch, b->sequence, vocab },
-		  n * vocab,
-		  logits, 0 },
-		{ "tokens", SAFETENSORS_F32, 2, { b->batch, b->sequence }, n, tokens, 0 },
+		{ .name = "logits",
+		  .dims = 3,
+		  .shape = { b->batch, b->sequence, vocab },
+		  .count = n * vocab,
+		  .data = logits },
+		{ .name = "tokens",
+		  .dims = 2,
+		  .shape = { b->batch, b->sequence },
+		  .count = n,
+		  .data = tokens },
 	};
 
 	rng_init(&r, s->o.seed);

@@ -396,8 +396,12 @@ static void bad_safetensors_are_refused(void **state)
 		    "tensor a: overlaps another, or leaves a hole");
 	refuse_file(path, "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 9,
 		    "after the last tensor");
-	refuse_file(path, "{\"a\":{\"dtype\":\"I8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1,
-		    "dtype");
+	refuse_file(path, "{\"a\":{\"dtype\":8,\"shape\":[1],\"data_offsets\":[0,1]}}", 1, "dtype");
+	refuse_file(path, "{\"a\":{\"dtype\":\"I8\",\"shape\":[1],\"data_offsets\":[0,2]}}", 1,
+		    "cut short");
+	refuse_file(path, "{\"a\":{\"dtype\":\"F4\",\"shape\":[8],\"data_offsets\":[0,4]},"
+			  "\"b\":{\"dtype\":\"F4\",\"shape\":[8],\"data_offsets\":[0,4]}}",
+		    4, "overlaps another");
 	refuse_file(path, "{\"a\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}}",
 		    4, "shape");
 	refuse_file(path,

@@ -1,0 +1,45 @@
+/* Reads and writes the JSON files beside weights, so that all of them are refused in the same
+ * words. */
+#include "model/files/json_file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+
+int json_file_read(json_t **out, const char *path, size_t most, struct error *err)
+{
+	char *text;
+	size_t size, mark;
+	json_error_t at;
+	json_t *root;
+	int rc = file_read(path, most, &text, &size, err);
+
+	if (rc)
+		return rc;
+	mark = size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+	root = json_loadb(text + mark, size - mark, JSON_REJECT_DUPLICATES, &at);
+	free(text);
+	if (!root)
+		return error_set(err, -EINVAL, "%s: line %d: %s", path, at.line, at.text);
+	if (!json_is_object(root)) {
+		json_decref(root);
+		return error_set(err, -EINVAL, "%s: expected a JSON object", path);
+	}
+	*out = root;
+	return 0;
+}
+
+int json_file_write(const char *path, json_t *object, struct error *err)
+{
+	char *text = object ? json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : NULL;
+	int rc;
+
+	json_decref(object);
+	if (!text)
+		return error_set(err, -ENOMEM, "%s: no memory", path);
+	rc = file_write(path, text, strlen(text), 0644, err);
+	free(text);
+	return rc;
+}

@@ -1,0 +1,34 @@
+/* weight_files.h - the safetensors files of one model, and which of them holds a tensor.
+ *
+ * With model.safetensors.index.json its weight_map decides: other files, and tensors of the same
+ * name in other files, are ignored. Without an index every *.safetensors file of the folder
+ * counts, and a tensor in two of them is an error. */
+#ifndef MODEL_WEIGHT_FILES_H
+#define MODEL_WEIGHT_FILES_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "model/files/safetensors.h"
+
+struct weight_files; /* opaque */
+
+/* -ENOENT: no such files; -EINVAL: an index or a file that cannot be read. */
+int weight_files_open(struct weight_files **out, const char *folder, struct error *err);
+void weight_files_close(struct weight_files *f); /* NULL is allowed */
+
+/* Names of tensors, n of them, borrowed. A name that is in two files occurs twice. */
+const char *const *weight_files_names(const struct weight_files *f, size_t *n);
+
+struct weight {
+	const char *path;
+	const struct safetensors *file;
+	const struct safetensors_entry *entry;
+};
+
+/* Finds a tensor; *w is borrowed. -ENOENT: the model has no such tensor. -EINVAL: it is in two
+ * files, which the message names, or the index is wrong. Opens the file if needed. */
+int weight_files_find(struct weight_files *f, const char *name, struct weight *w,
+		      struct error *err);
+
+#endif
