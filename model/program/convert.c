@@ -32,7 +32,7 @@ static int export_model(struct options *o, struct error *err)
 		return error_set(err, -1, "--format %s: expected hf or gguf", o->format);
 	o->recipe.batch = 1;
 	o->recipe.sequence = 1;
-	o->recipe_set = true;
+	o->set.recipe = true;
 	rc = load_model_folder(&t, o->files[0], o, 0, err);
 	if (rc)
 		return rc;
@@ -58,11 +58,13 @@ static int import_model(struct options *o, struct error *err)
 	o->recipe.batch = 1;
 	o->recipe.sequence = 1;
 	rc = load_check_out(o, err);
+	if (!rc && n_stages == 0)
+		rc = error_set(err, -1, "--set n_stages=0: expected 1 or more");
 	if (!rc)
 		rc = load_model_folder(&t, o->files[0], o, n_stages, err);
 	if (rc)
 		return rc;
-	if (recipe.sequence > o->config.context)
+	if (!o->set.recipe && recipe.sequence > o->config.context)
 		recipe.sequence = o->config.context;
 	c.config = o->config;
 	c.recipe = recipe;

@@ -134,6 +134,20 @@ static int open_decoder(struct session *s, struct error *err)
 	return decoder_new(&s->decoder, trainer_stages(s->trainer), path, n, s->length, err);
 }
 
+/* A vocabulary may be padded to a round size. Its last rows are no tokens and are never drawn.
+ * Bytes are the default, and therefore only for a model of about as many tokens. */
+static int check_vocabulary(const struct session *s, struct error *err)
+{
+	uint32_t vocab = s->o.config.vocab, tokens = tokenizer_vocab(s->tokenizer);
+
+	if (vocab >= tokens && (s->o.tokenizer || vocab <= 2 * tokens))
+		return 0;
+	return error_set(err, -EINVAL,
+			 "the model's vocab is %" PRIu32 ", %s has %" PRIu32 " tokens%s", vocab,
+			 s->o.tokenizer ? s->o.tokenizer : "text in bytes", tokens,
+			 s->o.tokenizer ? "" : "; --tokenizer names another tokenizer");
+}
+
 static int run_generate(struct session *s, struct error *err)
 {
 	int rc = tokenizer_open(&s->tokenizer, s->o.tokenizer, err);
@@ -143,17 +157,16 @@ static int run_generate(struct session *s, struct error *err)
 	if (rc)
 		return rc;
 	s->length = s->o.config.context;
-	if (s->o.config.vocab != tokenizer_vocab(s->tokenizer) || s->length < 4)
-		return error_set(
-			err, -EINVAL,
-			"the model's vocab is %" PRIu32 ", %s has %" PRIu32 " tokens%s",
-			s->o.config.vocab, s->o.tokenizer ? s->o.tokenizer : "text in bytes",
-			tokenizer_vocab(s->tokenizer),
-			s->o.tokenizer ? "" : "; --tokenizer names another tokenizer");
-	rc = open_decoder(s, err);
+	if (s->length < 4)
+		return error_set(err, -EINVAL,
+				 "the model's context is %" PRIu32 ", expected 4 or more",
+				 s->length);
+	rc = check_vocabulary(s, err);
+	if (!rc)
+		rc = open_decoder(s, err);
 	if (rc)
 		return rc;
-	s->sampler = sampler_new(s->o.config.vocab);
+	s->sampler = sampler_new(tokenizer_vocab(s->tokenizer));
 	s->tokens = malloc(s->length * sizeof(*s->tokens));
 	if (!s->sampler || !s->tokens)
 		return error_set(err, -ENOMEM, "no memory");

@@ -3,6 +3,7 @@
 #include "model/program/load.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -28,6 +29,24 @@ int open_trainer(struct trainer **out, struct options *o, struct error *err)
 	return trainer_new(out, &o->config, &o->recipe, &so, err);
 }
 
+/* Cuts a model that has no stages yet. */
+static int cut_model(const char *folder, struct options *o, uint32_t n_stages, struct error *err)
+{
+	uint32_t layers = o->config.n_layers;
+
+	if (n_stages && o->set.stages && n_stages > layers + 1)
+		return error_set(err, -EINVAL,
+				 "--set n_stages=%" PRIu32
+				 ": %s/config.json: num_hidden_layers is %" PRIu32
+				 ": choose at most %" PRIu32 " stages",
+				 n_stages, folder, layers, layers + 1);
+	if (n_stages && !o->set.stages && n_stages > layers)
+		n_stages = layers;
+	if (n_stages)
+		o->config.n_stages = n_stages;
+	return model_config_check(&o->config, err);
+}
+
 static int read_config(const char *folder, bool huggingface, struct options *o,
 		       uint32_t n_stages, struct error *err)
 {
@@ -36,20 +55,20 @@ static int read_config(const char *folder, bool huggingface, struct options *o,
 
 	if (huggingface) {
 		rc = huggingface_read_config(folder, &o->config, err);
-		if (!rc && n_stages)
-			o->config.n_stages = n_stages;
-		if (!rc && o->recipe.sequence > o->config.context)
+		if (!rc)
+			rc = cut_model(folder, o, n_stages, err);
+		if (!rc && !o->set.recipe && o->recipe.sequence > o->config.context)
 			o->recipe.sequence = o->config.context;
-		return rc ? rc : model_config_check(&o->config, err);
+		return rc ? rc : recipe_check(&o->recipe, &o->config, err);
 	}
 	rc = checkpoint_read(folder, &c, err);
 	if (rc)
 		return rc;
 	o->config = c.config;
 	/* Options of the command line override the checkpoint's recipe. */
-	if (!o->recipe_set)
+	if (!o->set.recipe)
 		o->recipe = c.recipe;
-	return 0;
+	return recipe_check(&o->recipe, &o->config, err);
 }
 
 int load_model_folder(struct trainer **out, const char *folder, struct options *o,

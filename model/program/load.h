@@ -9,7 +9,7 @@ int open_trainer(struct trainer **out, struct options *o, struct error *err);
 
 /* folder: a checkpoint, or a model of the transformers library (config.json). Sets o->config,
  * and o->recipe's batch and sequence where the folder knows them; n_stages != 0 cuts the latter
- * into that many. */
+ * into that many, or with o->set.stages false into fewer if the model has fewer layers. */
 int load_model_folder(struct trainer **out, const char *folder, struct options *o,
 		      uint32_t n_stages, struct error *err);
 

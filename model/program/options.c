@@ -113,7 +113,10 @@ static int take_set(const struct parser *p)
 		fprintf(stderr, "skippipe %s: --set %s\n", p->verb, err.text);
 		return EXIT_USAGE;
 	}
-	p->o->recipe_set = true;
+	if (strcmp(name, "n_stages") == 0)
+		p->o->set.stages = true;
+	else
+		p->o->set.recipe = true;
 	return 0;
 }
 
@@ -356,8 +359,9 @@ int options_parse(struct options *o, int argc, char **argv, const char *help)
 	rc = take_all(&p, argc, argv, table);
 	if (rc)
 		return rc;
-	if (model_config_check(&o->config, &err) ||
-	    recipe_check(&o->recipe, &o->config, &err)) {
+	/* With a folder the model is the folder's, and is checked when it has been read. */
+	if (o->n_files == 0 && (model_config_check(&o->config, &err) ||
+				recipe_check(&o->recipe, &o->config, &err))) {
 		options_fail(argv[0], &err);
 		return EXIT_USAGE;
 	}

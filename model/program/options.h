@@ -29,12 +29,17 @@ struct train_options {
 	uint32_t skip_bad_steps; /* iterations without a step before the training has diverged */
 };
 
+/* True for what --set has named. */
+struct named_fields {
+	bool stages, recipe; /* n_stages; any other field */
+};
+
 struct options {
 	/* The model: a preset or a file, then changes by name; or a checkpoint. */
 	const char *preset, *model_file, *from;
 	struct model_config config;
 	struct recipe recipe;
-	bool recipe_set; /* by name on the command line */
+	struct named_fields set;
 
 	char **corpus; /* (n_corpus), borrowed from argv */
 	uint32_t n_corpus;

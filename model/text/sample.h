@@ -9,7 +9,8 @@
 
 struct sampler; /* opaque: room to sort in */
 
-struct sampler *sampler_new(size_t vocab); /* NULL without memory */
+/* Draws tokens below vocab; a model may have more logits. NULL without memory. */
+struct sampler *sampler_new(size_t vocab);
 void sampler_free(struct sampler *s);
 
 /* A token of softmax(logits / temperature), among the likeliest that together have probability
