@@ -272,7 +272,8 @@ crash-points: tests
 	@SKIPPIPE_BUILD=$(CURDIR)/$(BUILD) tests/crash_points_test.sh all lost
 
 # The 124m preset over 8 agents, and verified: minutes, and 12 GiB.
-long: all
+long: all $(BUILD)/tui/tests/terminal_test
+	@INPUT_SECONDS=60 $(BUILD)/tui/tests/terminal_test
 	@SKIPPIPE_BUILD=$(CURDIR)/$(BUILD) tests/long.sh
 
 # A controller through a tenth of a million iterations, with what it writes and remembers at each tenth of them.

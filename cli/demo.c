@@ -290,10 +290,35 @@ static int check_programs(const struct demo *d, struct error *err)
 	return rc;
 }
 
+/* Checked before the agents start: a console that cannot open the terminal would end the run. */
+static int check_terminal(const struct demo *d, struct error *err)
+{
+	char path[PATH_MAX], out[512];
+	struct args a = { 0 };
+	int rc;
+
+	if (d->options.headless)
+		return 0;
+	rc = verbs_program("skippipe-console", path, sizeof(path), err);
+	if (rc != 0)
+		return rc;
+	args_add(&a, path);
+	args_add(&a, "--check");
+	if (d->options.theme)
+		args_addf(&a, "--theme=%s", d->options.theme);
+	rc = child_output(&a, out, sizeof(out), err);
+	if (rc == -EIO)
+		error_set(err, rc, "%s", out);
+	args_free(&a);
+	return rc;
+}
+
 static int prepare_run(struct demo *d, struct error *err)
 {
 	int rc = check_programs(d, err);
 
+	if (rc == 0)
+		rc = check_terminal(d, err);
 	if (rc == 0)
 		rc = demo_dirs_make(&d->dirs, d->options.run_dir, err);
 	if (rc != 0)

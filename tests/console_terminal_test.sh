@@ -59,6 +59,34 @@ for term in xterm-256color tmux-256color screen linux vt100; do
 	done
 done
 
+# A terminal that this machine does not know is used as another one, and the console says so.
+for term in xterm-nonsense xterm-kitty xterm-ghostty foot; do
+	case="unknown $term"
+	start "TERM=$term LC_ALL=C.UTF-8" ""
+	see 5 'Pipeline'
+	infocmp "$term" >/dev/null 2>&1 || see 2 "TERM=$term is unknown on this machine: xterm-256color is used"
+	tm send-keys q
+	back
+done
+
+# No report acts as a key: focus, the cursor, F1 in pieces, a click that is cut. Then keys act again.
+case=reports
+start "TERM=xterm-256color LC_ALL=C.UTF-8 ESCDELAY=50" ""
+see 5 'Pipeline'
+for bytes in '1b 5b 49' '1b 5b 32 34 3b 38 30 52' '1b 4f 50' '1b 5b 4d 20'; do
+	for byte in $bytes; do tm send-keys -H "$byte"; sleep 0.2; done
+	sleep 0.2
+	screen | grep -qE 'not sent|Recover|Inject|Failure' && { screen; die "a report acted: $bytes"; }
+done
+see 2 'Esc ends the wait'
+tm send-keys Escape
+sleep 0.2
+tm send-keys 2
+see 5 'Nodes'
+tm send-keys -H 1b 5b 4d
+tm send-keys C-c
+back
+
 # The size changes while the console runs.
 case=sizes
 start "TERM=tmux-256color LC_ALL=C.UTF-8" "--fps 60"

@@ -19,6 +19,12 @@ unset TMUX
 tm -f /dev/null new-session -d -x 80 -y 24 "env PS1='ready> ' XDG_RUNTIME_DIR= bash --norc" || skip "tmux cannot start here"
 see 10 'ready>'
 
+# A wrong theme is found before anything starts.
+tm send-keys "clear; $bin/skippipe demo --theme nothing --run-dir $dir/run-none; s=\$?; printf '\r\nstatus=%s\r\n' \$s" Enter
+see 10 'status=1'
+screen | grep -q 'no theme "nothing"' || die "the demo does not say what is wrong"
+[ ! -e "$dir/run-none" ] || die "a run was begun"
+
 for end in key signal kill-console; do
 	run=$dir/run-$end
 	tm send-keys "clear; stty -a >$dir/before; $bin/skippipe demo --agents 8 --time-scale 0 --run-dir $run; s=\$?; printf '\r\nstatus=%s\r\n' \$s" Enter

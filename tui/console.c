@@ -235,6 +235,37 @@ static void click_cell(struct console *c, int x, int y)
 		ui_select(&c->ui, c->state, (uint16_t)node);
 }
 
+/* Says that keys may be taken for the rest of a report, and how that ends. */
+static void say_unfinished(struct console *c, uint32_t key)
+{
+	char name[16];
+
+	keymap_show(key, name);
+	if (key == 0)
+		ui_say(&c->ui, STYLE_WARNING,
+		       "the terminal sent a part of a report: Esc ends the wait for its rest");
+	else if (keymap_action(&c->ui.map, key) != ACTION_NONE)
+		ui_say(&c->ui, STYLE_WARNING,
+		       "%s right after Esc can belong to a report of the terminal: press %s again",
+		       name, name);
+}
+
+static void take_input(struct console *c, const struct terminal_event *e)
+{
+	if (e->input == INPUT_PASTE)
+		ui_paste(&c->ui, e->paste);
+	else if (e->input == INPUT_CLICK)
+		click_cell(c, e->x, e->y);
+	else if (e->input == INPUT_UNFINISHED)
+		say_unfinished(c, e->key);
+	else if (e->key == 'L' - '@')
+		terminal_redraw(c->terminal);
+	else if (e->key == 'C' - '@') /* sent as a sequence, and therefore no signal */
+		c->ui.requests.quit = true;
+	else
+		ui_key(&c->ui, c->state, e->key);
+}
+
 void console_read_keys(struct console *c)
 {
 	struct terminal_event e;
@@ -243,17 +274,10 @@ void console_read_keys(struct console *c)
 	if (!c->terminal)
 		return;
 	for (int i = 0; i < 256; i++) {
-		terminal_next(c->terminal, &e);
+		terminal_next(c->terminal, c->now_us, &e);
 		if (e.input == INPUT_NONE)
 			break;
-		if (e.input == INPUT_KEY && e.key == 'L' - '@')
-			terminal_redraw(c->terminal);
-		else if (e.input == INPUT_KEY)
-			ui_key(&c->ui, c->state, e.key);
-		else if (e.input == INPUT_PASTE)
-			ui_paste(&c->ui, e.paste);
-		else if (e.input == INPUT_CLICK)
-			click_cell(c, e.x, e.y);
+		take_input(c, &e);
 		c->drawn_us = 0; /* a key redraws the screen at once */
 	}
 	terminal_size(c->terminal, &w, &h);
@@ -292,6 +316,8 @@ int64_t console_deadline_us(const struct console *c)
 {
 	int64_t next = c->screen ? c->drawn_us + frame_us(c) : c->now_us + 1000000, at;
 
+	if (c->terminal && terminal_deadline_us(c->terminal) < next)
+		next = terminal_deadline_us(c->terminal);
 	if (c->connection && connection_deadline_us(c->connection) < next)
 		next = connection_deadline_us(c->connection);
 	if (c->play && record_next_at(c->play, &at) == 0 && c->now_us + 20000 < next)

@@ -44,6 +44,8 @@ struct console {
 /* Opens a console; the options are copied. On error nothing stays open. -EINVAL: an option is
  * wrong; other errors are the system's. console_close closes it. */
 int console_open(struct console *c, const struct options *o, struct error *err);
+/* Checks the terminal's type and the theme as console_open does, and opens nothing. */
+int console_check(const struct options *o, struct error *err);
 void console_close(struct console *c);
 
 /* The phases of a turn of the loop. */

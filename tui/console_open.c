@@ -151,9 +151,23 @@ static int open_screen(struct console *c, struct error *err)
 	}
 	if (rc != 0)
 		return rc;
+	if (terminal_substitute(c->terminal))
+		ui_say(&c->ui, STYLE_WARNING, "TERM=%s is unknown on this machine: %s is used",
+		       getenv("TERM"), terminal_substitute(c->terminal));
 	terminal_size(c->terminal, &w, &h);
 	c->screen = screen_new(w, h, graph == GRAPH_ASCII);
 	return 0;
+}
+
+int console_check(const struct options *o, struct error *err)
+{
+	struct console c = { .options = *o };
+	int rc = terminal_check(err);
+
+	if (rc == -ENOTSUP) /* plain lines are printed */
+		rc = 0;
+	find_folders(&c);
+	return rc == 0 ? choose_theme(&c, err) : rc;
 }
 
 static void choose_name(char out[64], const char *given)

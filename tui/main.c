@@ -117,6 +117,12 @@ int main(int argc, char **argv)
 		fprintf(stderr, "skippipe console: %s\n", err.text);
 		return EXIT_USAGE;
 	}
+	if (options.print == PRINT_CHECK) {
+		rc = console_check(&options, &err);
+		if (rc != 0)
+			fprintf(stderr, "%s\n", err.text);
+		return rc == 0 ? EXIT_DONE : EXIT_FAILED;
+	}
 	if (options.print != PRINT_NOTHING) {
 		print_text(options.print);
 		return EXIT_DONE;

@@ -99,8 +99,9 @@ void manual_page(FILE *to)
 	      ".I ~/.cache/skippipe/copied.txt\nthe text that y copied last\n.TP\n"
 	      ".I ~/.config/skippipe/console.key\nthis console's key; created if it is missing\n"
 	      ".SH ENVIRONMENT\nNO_COLOR, XDG_CONFIG_HOME, XDG_CACHE_HOME, TERM, LC_ALL, "
-	      "SSH_CONNECTION (fewer "
-	      "pictures a second)\n"
+	      "ESCDELAY (milliseconds "
+	      "to wait after ESC), SSH_CONNECTION and SSH_TTY (fewer pictures a second, and at "
+	      "least 100 milliseconds)\n"
 	      ".SH SEE ALSO\n.BR skippipe (1)\n",
 	      to);
 }

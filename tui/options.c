@@ -33,7 +33,8 @@ const char options_help[] =
 	"  --speed X             play it X times faster  [1]\n"
 	"  --help --version\n"
 	"  --manual              print the manual page, for man -l -\n"
-	"  --keys                print tables of the keys and of the failures\n";
+	"  --keys                print tables of the keys and of the failures\n"
+	"  --check               check the terminal's type and the theme, and exit\n";
 
 static int parse_number(const char *name, const char *text, double least, double most,
 			double *out, struct error *err)
@@ -131,7 +132,7 @@ static int check_options(const struct options *o, int argc, char **argv, struct 
  * checked at the end. */
 int options_parse(struct options *o, int argc, char **argv, struct error *err)
 {
-	enum { READONLY = 256, PLAIN, NO_COLOR, OWNER, HELP, VERSION, MANUAL, KEYS };
+	enum { READONLY = 256, PLAIN, NO_COLOR, OWNER, HELP, VERSION, MANUAL, KEYS, CHECK };
 	static const struct option longs[] = {
 		{ "connect", 1, NULL, 'c' },
 		{ "controller-key", 1, NULL, 'C' },
@@ -151,6 +152,7 @@ int options_parse(struct options *o, int argc, char **argv, struct error *err)
 		{ "version", 0, NULL, VERSION },
 		{ "manual", 0, NULL, MANUAL },
 		{ "keys", 0, NULL, KEYS },
+		{ "check", 0, NULL, CHECK },
 		{ NULL, 0, NULL, 0 },
 	};
 	int option, rc;

@@ -7,7 +7,14 @@
 #include "base/error.h"
 #include "tui/input/ui.h"
 
-enum options_print { PRINT_NOTHING, PRINT_HELP, PRINT_VERSION, PRINT_MANUAL, PRINT_KEYS };
+enum options_print {
+	PRINT_NOTHING,
+	PRINT_HELP,
+	PRINT_VERSION,
+	PRINT_MANUAL,
+	PRINT_KEYS,
+	PRINT_CHECK /* nothing, unless the terminal or the settings have an error */
+};
 
 struct options {
 	const char *connect, *controller_key, *key, *theme, *play, *record, *name;

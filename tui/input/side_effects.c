@@ -151,8 +151,11 @@ void console_do_side_effects(struct console *c)
 		export_view(c);
 	if (c->ui.requests.copy)
 		copy_text(c);
-	if (c->ui.requests.mouse && c->terminal)
-		terminal_mouse(c->terminal, c->ui.display.mouse);
+	if (c->ui.requests.mouse && c->terminal &&
+	    !terminal_mouse(c->terminal, c->ui.display.mouse) && c->ui.display.mouse) {
+		c->ui.display.mouse = false;
+		ui_say(&c->ui, STYLE_WARNING, "this terminal reports no mouse");
+	}
 	c->ui.requests.theme = c->ui.requests.export = c->ui.requests.copy =
 		c->ui.requests.mouse = false;
 }

@@ -1,4 +1,5 @@
-/* The screen on a real terminal, by ncurses. Only changed cells are written.
+/* The screen on a real terminal, by ncurses. Only changed cells are written. ncurses reads nothing:
+ * input/decoder.h takes the terminal's bytes apart.
  *
  * A crash must not leave the terminal unusable. The crash handler therefore uses neither locks
  * nor the heap, only bytes that were prepared when the terminal was opened (`rescue`). */
@@ -7,10 +8,12 @@
 
 #include <errno.h>
 #include <langinfo.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
 #include <wchar.h>
@@ -19,21 +22,22 @@
 #include <term.h>
 
 #include "base/alloc.h"
-#include "tui/input/keymap.h"
-
-enum { PASTE_MOST = 4096, CODE_PASTE = 0x1000, CODE_PASTE_END };
 
 struct terminal {
 	SCREEN *curses;
+	const char *type; /* TERM, or `substitute` */
 	struct theme theme;
-	bool colour, mouse, pasting;
+	bool colour;
 	int pairs[STYLES];
 	int w, h;
 	struct cell *shown; /* (h, w) */
 	bool fresh;         /* the terminal's contents are unknown */
-	char paste[PASTE_MOST];
-	size_t n_paste;
+	struct decoder decoder;
+	unsigned char input[512]; /* bytes that were read, from input_at */
+	size_t input_at, input_n;
 };
+
+static const char substitute[] = "xterm-256color";
 
 /* All that the crash handler needs, because it must not use locks or the heap. */
 static struct {
@@ -72,20 +76,26 @@ static void add_reset(const char *sequence)
 	rescue.n_reset += n;
 }
 
-static bool is_xterm(void)
+/* Returns true if the terminal knows xterm's mouse, pasted text and clipboard. */
+static bool is_xterm(const char *type)
 {
-	const char *term = getenv("TERM");
+	static const char *const begins[] = { "xterm",	   "tmux",    "screen",	 "rxvt",
+					      "foot",	   "kitty",   "alacritty", "ghostty",
+					      "wezterm",   "konsole", "gnome",	 "vte",
+					      "contour",   "st-",     "iterm",	 "mlterm" };
 
-	return term && (strncmp(term, "xterm", 5) == 0 || strncmp(term, "tmux", 4) == 0 ||
-			strncmp(term, "screen", 6) == 0 || strncmp(term, "rxvt", 4) == 0);
+	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
+		if (strncmp(type, begins[i], strlen(begins[i])) == 0)
+			return true;
+	return false;
 }
 
-static void arm_rescue(void)
+static void arm_rescue(const char *type)
 {
 	struct sigaction act;
 
 	rescue.n_reset = 0;
-	if (is_xterm())
+	if (is_xterm(type))
 		add_reset("\033[?1000l\033[?1002l\033[?1006l\033[?2004l");
 	add_reset(tigetstr("sgr0"));
 	add_reset(tigetstr("cnorm"));
@@ -188,15 +198,52 @@ static attr_t attributes_of(const struct terminal *t, unsigned style)
 
 /* ---- opening ---- */
 
+static bool has_capability(const char *name)
+{
+	const char *text = tigetstr(name);
+
+	return text && text != (char *)-1;
+}
+
+/* Gives the terminal's type: TERM, or a type that most terminals behave like. */
+static int choose_type(const char **out, struct error *err)
+{
+	const char *term = getenv("TERM");
+	int found, rc = 0;
+
+	if (!term || !*term)
+		return error_set(err, -ENOTSUP, "TERM is not set");
+	*out = term;
+	setupterm(term, STDOUT_FILENO, &found); /* 1: known, and 0 also if it is only generic */
+	if (found == 0 || found == -1) {
+		*out = substitute;
+		if (setupterm(substitute, STDOUT_FILENO, &found) != OK)
+			return error_set(err, -EINVAL,
+					 "TERM=%s is unknown on this machine, and %s too: install "
+					 "ncurses-base, or set TERM",
+					 term, substitute);
+	}
+	if (!has_capability("cup"))
+		rc = error_set(err, -ENOTSUP, "TERM=%s cannot place the cursor", term);
+	if (cur_term)
+		del_curterm(cur_term);
+	return rc;
+}
+
+int terminal_check(struct error *err)
+{
+	const char *type;
+
+	return choose_type(&type, err);
+}
+
 static void begin_curses(struct terminal *t)
 {
 	cbreak();
 	noecho();
 	nonl();
 	intrflush(stdscr, FALSE);
-	keypad(stdscr, TRUE);
-	nodelay(stdscr, TRUE);
-	set_escdelay(25);
+	typeahead(-1); /* pending input does not stop the drawing */
 	curs_set(0);
 	if (t->colour && has_colors()) {
 		start_color();
@@ -204,12 +251,20 @@ static void begin_curses(struct terminal *t)
 	} else {
 		t->colour = false;
 	}
-	if (is_xterm()) {
-		define_key("\033[200~", CODE_PASTE);
-		define_key("\033[201~", CODE_PASTE_END);
+	if (is_xterm(t->type))
 		putp("\033[?2004h");
-		fflush(stdout);
-	}
+	fflush(stdout);
+}
+
+static void begin_input(struct terminal *t)
+{
+	const char *connection = getenv("SSH_CONNECTION"), *tty = getenv("SSH_TTY");
+
+	decoder_init(&t->decoder,
+		     decoder_wait_us(getenv("ESCDELAY"),
+				     (connection && *connection) || (tty && *tty)),
+		     terminal_speaks_utf8());
+	tcflush(STDIN_FILENO, TCIFLUSH); /* keys and reports for an earlier program */
 }
 
 /* The terminal's settings are saved before curses changes them, and `rescue` is armed before the
@@ -217,41 +272,44 @@ static void begin_curses(struct terminal *t)
 int terminal_open(struct terminal **out, const struct theme *theme, bool colour,
 		  struct error *err)
 {
-	const char *term = getenv("TERM");
 	struct terminal *t;
+	const char *type;
+	int rc;
 
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
 		return error_set(err, -ENOTTY, "standard input or output is not a terminal");
+	rc = choose_type(&type, err);
+	if (rc != 0)
+		return rc;
 	t = alloc_new(sizeof(*t));
+	t->type = type;
 	tcgetattr(STDIN_FILENO, &rescue.before);
-	t->curses = newterm(NULL, stdout, stdin);
+	t->curses = newterm(type, stdout, stdin);
 	if (!t->curses) {
 		free(t);
-		return error_set(err, -EINVAL, "TERM=%s is unknown", term ? term : "");
+		return error_set(err, -EINVAL, "TERM=%s cannot be used", type);
 	}
 	set_term(t->curses);
-	if (!tigetstr("cup") || tigetstr("cup") == (char *)-1) {
-		endwin();
-		delscreen(t->curses);
-		free(t);
-		return error_set(err, -ENOTSUP, "TERM=%s cannot place the cursor",
-				 term ? term : "");
-	}
 	t->colour = colour;
-	arm_rescue();
+	arm_rescue(type);
 	begin_curses(t);
+	begin_input(t);
 	terminal_theme(t, theme);
 	*out = t;
 	return 0;
+}
+
+const char *terminal_substitute(const struct terminal *t)
+{
+	return t->type == substitute ? substitute : NULL;
 }
 
 void terminal_close(struct terminal *t)
 {
 	if (!t)
 		return;
-	if (t->mouse)
-		mousemask(0, NULL);
-	if (is_xterm())
+	terminal_mouse(t, false);
+	if (is_xterm(t->type))
 		putp("\033[?2004l");
 	curs_set(1);
 	endwin();
@@ -266,13 +324,18 @@ void terminal_close(struct terminal *t)
 	free(t);
 }
 
-void terminal_mouse(struct terminal *t, bool on)
+bool terminal_mouse(struct terminal *t, bool on)
 {
-	t->mouse = on;
-	mouseinterval(0);
-	mousemask(on ? BUTTON1_PRESSED | BUTTON1_CLICKED | BUTTON4_PRESSED | BUTTON5_PRESSED
-		     : 0,
-		  NULL);
+	if (!is_xterm(t->type))
+		return false;
+	if (on != t->decoder.mouse) {
+		putp(on ? "\033[?1000h\033[?1006h" : "\033[?1000l\033[?1006l");
+		fflush(stdout);
+	}
+	if (!on && t->decoder.mouse)
+		tcflush(STDIN_FILENO, TCIFLUSH); /* clicks, which a shell would show */
+	t->decoder.mouse = on;
+	return true;
 }
 
 /* xterm accepts at most this much. */
@@ -285,8 +348,7 @@ bool terminal_copy(struct terminal *t, const char *text)
 	const unsigned char *at = (const unsigned char *)text;
 	size_t n = strlen(text);
 
-	(void)t;
-	if (!is_xterm() || n > COPY_MOST)
+	if (!is_xterm(t->type) || n > COPY_MOST)
 		return false;
 	fputs("\033]52;c;", stdout);
 	for (size_t i = 0; i < n; i += 3) {
@@ -304,9 +366,15 @@ bool terminal_copy(struct terminal *t, const char *text)
 
 /* ---- showing ---- */
 
-void terminal_size(const struct terminal *t, int *w, int *h)
+void terminal_size(struct terminal *t, int *w, int *h)
 {
-	(void)t;
+	struct winsize size;
+
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 && size.ws_col > 0 &&
+	    is_term_resized(size.ws_row, size.ws_col)) {
+		resizeterm(size.ws_row, size.ws_col);
+		t->fresh = true;
+	}
 	getmaxyx(stdscr, *h, *w);
 	if (*w < 1)
 		*w = 1;
@@ -392,102 +460,34 @@ void terminal_show(struct terminal *t, const struct screen *s)
 	t->fresh = false;
 }
 
-/* ---- keys ---- */
+/* ---- input ---- */
 
-static uint32_t key_of(int code)
+/* Reads what is there. Standard input stays blocking, because other programs share it. */
+static bool read_input(struct terminal *t)
 {
-	switch (code) {
-	case KEY_UP:
-		return PRESS_ARROW_UP;
-	case KEY_DOWN:
-		return PRESS_ARROW_DOWN;
-	case KEY_LEFT:
-		return PRESS_ARROW_LEFT;
-	case KEY_RIGHT:
-		return PRESS_ARROW_RIGHT;
-	case KEY_PPAGE:
-		return PRESS_PAGE_UP;
-	case KEY_NPAGE:
-		return PRESS_PAGE_DOWN;
-	case KEY_HOME:
-		return PRESS_TO_START;
-	case KEY_END:
-		return PRESS_TO_END;
-	case KEY_BTAB:
-		return PRESS_BACK_TAB;
-	case KEY_BACKSPACE:
-	case KEY_DC:
-		return PRESS_DELETE_BACK;
-	case KEY_ENTER:
-		return PRESS_ENTER;
-	default:
-		return 0;
-	}
+	struct pollfd fd = { STDIN_FILENO, POLLIN, 0 };
+	ssize_t n = 0;
+
+	if (poll(&fd, 1, 0) > 0 && fd.revents & POLLIN)
+		n = read(STDIN_FILENO, t->input, sizeof(t->input));
+	t->input_at = 0;
+	t->input_n = n > 0 ? (size_t)n : 0;
+	return n > 0;
 }
 
-static void take_click(struct terminal_event *out)
-{
-	MEVENT m;
-
-	if (getmouse(&m) != OK)
-		return;
-	out->x = m.x;
-	out->y = m.y;
-	if (m.bstate & BUTTON4_PRESSED) {
-		out->input = INPUT_KEY;
-		out->key = PRESS_ARROW_UP;
-	} else if (m.bstate & BUTTON5_PRESSED) {
-		out->input = INPUT_KEY;
-		out->key = PRESS_ARROW_DOWN;
-	} else if (m.bstate & (BUTTON1_PRESSED | BUTTON1_CLICKED)) {
-		out->input = INPUT_CLICK;
-	}
-}
-
-static void take_code(struct terminal *t, int code, struct terminal_event *out)
-{
-	if (code == KEY_RESIZE) {
-		out->input = INPUT_RESIZE;
-		t->fresh = true;
-	} else if (code == CODE_PASTE) {
-		t->pasting = true;
-		t->n_paste = 0;
-	} else if (code == CODE_PASTE_END && t->pasting) {
-		t->pasting = false;
-		t->paste[t->n_paste] = '\0';
-		out->input = INPUT_PASTE;
-		out->paste = t->paste;
-	} else if (code == KEY_MOUSE) {
-		take_click(out);
-	} else if (!t->pasting && key_of(code)) {
-		out->input = INPUT_KEY;
-		out->key = key_of(code);
-	}
-}
-
-static void take_character(struct terminal *t, uint32_t c, struct terminal_event *out)
-{
-	if (t->pasting) {
-		if (t->n_paste + 5 < PASTE_MOST && c >= ' ')
-			t->n_paste += (size_t)utf8_put(t->paste + t->n_paste, c);
-		return;
-	}
-	out->input = INPUT_KEY;
-	out->key = c == '\n' || c == '\r' ? PRESS_ENTER : c == 8 ? PRESS_DELETE_BACK : c;
-}
-
-void terminal_next(struct terminal *t, struct terminal_event *out)
+void terminal_next(struct terminal *t, int64_t now_us, struct terminal_event *out)
 {
 	memset(out, 0, sizeof(*out));
 	for (int turn = 0; turn < 8192 && out->input == INPUT_NONE; turn++) {
-		wint_t c;
-		int rc = get_wch(&c);
-
-		if (rc == ERR)
+		if (t->input_at == t->input_n && !read_input(t)) {
+			decoder_silence(&t->decoder, now_us, out);
 			return;
-		if (rc == KEY_CODE_YES)
-			take_code(t, (int)c, out);
-		else
-			take_character(t, (uint32_t)c, out);
+		}
+		decoder_byte(&t->decoder, t->input[t->input_at++], now_us, out);
 	}
+}
+
+int64_t terminal_deadline_us(const struct terminal *t)
+{
+	return t->input_at < t->input_n ? 0 : decoder_deadline_us(&t->decoder);
 }

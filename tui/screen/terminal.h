@@ -1,4 +1,5 @@
-/* terminal.h - the real screen, keyboard and mouse: the only file that knows ncurses.
+/* terminal.h - the real screen, keyboard and mouse: the only file that knows ncurses, which draws
+ * only. input/decoder.h takes the input apart.
  *
  * The terminal is restored whatever ends the program: by terminal_close normally, and by a
  * handler on SEGV, FPE, ABRT, BUS, ILL, QUIT and when memory runs out (base/alloc.h). The handler
@@ -11,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "tui/input/decoder.h"
 #include "tui/screen/screen.h"
 #include "tui/screen/theme.h"
 
@@ -21,34 +23,36 @@ struct terminal; /* opaque */
 bool terminal_speaks_utf8(void);
 bool terminal_shows_braille(void);
 
-/* colour false: attributes only (NO_COLOR). -ENOTTY: standard input or output is not a terminal;
- * -ENOTSUP: TERM cannot place the cursor (use plain lines); -EINVAL: TERM is unknown. */
+/* If TERM is unknown on this machine, the terminal is used as xterm-256color. What was typed before
+ * is discarded. colour false: attributes only (NO_COLOR). -ENOTTY: standard input or output is not
+ * a terminal; -ENOTSUP: TERM is not set or cannot place the cursor (use plain lines); -EINVAL: TERM
+ * and xterm-256color are unknown. */
 int terminal_open(struct terminal **out, const struct theme *theme, bool colour,
 		  struct error *err);
 void terminal_close(struct terminal *t); /* NULL is allowed */
+/* Checks TERM only, as terminal_open does. */
+int terminal_check(struct error *err);
+/* Returns the type that is used in place of TERM; NULL: TERM is used. Static. */
+const char *terminal_substitute(const struct terminal *t);
 void terminal_theme(struct terminal *t, const struct theme *theme);
-void terminal_mouse(struct terminal *t, bool on);
+/* Returns false if this terminal reports no mouse. */
+bool terminal_mouse(struct terminal *t, bool on);
 
 /* Sends the text to the terminal's clipboard (OSC 52). Returns false if this TERM has none or the
  * text is too long. The terminal does not report whether it has copied. */
 bool terminal_copy(struct terminal *t, const char *text);
 
-void terminal_size(const struct terminal *t, int *w, int *h);
+/* Gives the size now; it follows every change of the window. */
+void terminal_size(struct terminal *t, int *w, int *h);
 /* Shows the picture; only changed cells are written. */
 void terminal_show(struct terminal *t, const struct screen *s);
 /* Redraws everything at the next terminal_show, for example after other output. */
 void terminal_redraw(struct terminal *t);
 
-enum terminal_input { INPUT_NONE, INPUT_KEY, INPUT_RESIZE, INPUT_CLICK, INPUT_PASTE };
-
-struct terminal_event {
-	enum terminal_input input;
-	uint32_t key;      /* INPUT_KEY: a character or enum press */
-	int x, y;          /* INPUT_CLICK */
-	const char *paste; /* INPUT_PASTE: borrowed until the next call */
-};
-
-/* Gives the next pending input; INPUT_NONE if there is none. Never waits. */
-void terminal_next(struct terminal *t, struct terminal_event *out);
+/* Gives the next pending input; INPUT_NONE if there is none. Never waits. now_us: a time before
+ * the call, on any clock. */
+void terminal_next(struct terminal *t, int64_t now_us, struct terminal_event *out);
+/* Returns when terminal_next must be called although no byte arrives; INT64_MAX: never. */
+int64_t terminal_deadline_us(const struct terminal *t);
 
 #endif

@@ -1,0 +1,303 @@
+/* A terminal's side: the test holds a pseudo-terminal's other end and is the terminal. The console
+ * draws with every TERM, no report that it receives acts, and Ctrl-C ends it.
+ * INPUT_SECONDS=60 sends reports for a minute. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <locale.h>
+#include <poll.h>
+#include <pty.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "tui/screen/terminal.h"
+#include "tui/tests/golden.h"
+#include "tui/tests/reports.h"
+#include "tui/views/view.h"
+
+enum { LIMIT_US = 20000000, FRAME_MS = 20 };
+
+/* Written by the console's side after each picture. */
+struct progress {
+	int rc; /* of terminal_open */
+	bool substituted;
+	int columns;
+	uint32_t frames, acts; /* acts: commands sent, dialogs and prompts opened, requests */
+};
+
+struct pty {
+	pid_t pid;
+	int terminal; /* the terminal's end */
+	int report;   /* struct progress arrives here */
+	struct progress last;
+};
+
+/* ---- the console's side ---- */
+
+static uint32_t count_acts(struct ui *u)
+{
+	uint32_t acts = u->outbox.n + (u->dialog.kind != DIALOG_NONE) +
+			(u->prompt.kind != PROMPT_NONE) + u->requests.quit + u->clock.frozen +
+			(u->requests.scrub != SCRUB_NONE);
+
+	u->outbox.n = 0;
+	return acts;
+}
+
+static void take_input(struct terminal *t, struct ui *u, const struct state *s)
+{
+	struct terminal_event e;
+
+	for (int i = 0; i < 256; i++) {
+		terminal_next(t, clock_monotonic_us(), &e);
+		if (e.input == INPUT_NONE)
+			return;
+		if (e.input == INPUT_KEY)
+			ui_key(u, s, e.key);
+		else if (e.input == INPUT_PASTE)
+			ui_paste(u, e.paste);
+	}
+}
+
+static void run_console(int report)
+{
+	struct progress p = { 0 };
+	struct pollfd fd = { STDIN_FILENO, POLLIN, 0 };
+	struct stream_options o;
+	struct terminal *t;
+	struct theme theme;
+	struct screen *screen = screen_new(80, 24, false);
+	struct state *s;
+	struct ui u;
+	int w, h;
+
+	theme_plain(&theme);
+	stream_defaults(&o);
+	s = golden_state(&o, 1700000);
+	golden_ui(&u, s, 1700000);
+	strcpy(u.authority.name, "operator");
+	strcpy(s->status.lease, "operator");
+	s->status.lease_us = 600000000;
+	p.rc = terminal_open(&t, &theme, true, NULL);
+	signal(SIGINT, SIG_DFL); /* ncurses has a handler; the program receives a signalfd */
+	if (p.rc == 0) {
+		p.substituted = terminal_substitute(t) != NULL;
+		terminal_mouse(t, true);
+	}
+	while (write(report, &p, sizeof(p)) == sizeof(p) && p.rc == 0) {
+		poll(&fd, 1, FRAME_MS);
+		take_input(t, &u, s);
+		terminal_size(t, &w, &h);
+		if (w != screen_width(screen) || h != screen_height(screen))
+			screen_resize(screen, w, h);
+		view_draw(screen, s, &u);
+		terminal_show(t, screen);
+		p.columns = w;
+		p.frames++;
+		p.acts += count_acts(&u);
+	}
+	_exit(0);
+}
+
+/* ---- the terminal's side ---- */
+
+static void start(struct pty *y, const char *term)
+{
+	struct winsize size = { .ws_row = 24, .ws_col = 80 };
+	int pipes[2];
+
+	memset(y, 0, sizeof(*y));
+	assert_int_equal(pipe(pipes), 0);
+	y->pid = forkpty(&y->terminal, NULL, NULL, &size);
+	assert_true(y->pid >= 0);
+	if (y->pid == 0) {
+		if (term)
+			setenv("TERM", term, 1);
+		else
+			unsetenv("TERM");
+		close(pipes[0]);
+		run_console(pipes[1]);
+	}
+	close(pipes[1]);
+	y->report = pipes[0];
+}
+
+/* Reads what the console drew and reports, for at most `ms`. Returns false when it has ended. */
+static bool watch(struct pty *y, int ms)
+{
+	struct pollfd fds[2] = { { y->terminal, POLLIN, 0 }, { y->report, POLLIN, 0 } };
+	char drawn[65536];
+
+	poll(fds, 2, ms);
+	if (fds[0].revents & POLLIN && read(y->terminal, drawn, sizeof(drawn)) < 0)
+		return false;
+	if (fds[1].revents)
+		return read(y->report, &y->last, sizeof(y->last)) == sizeof(y->last);
+	return true;
+}
+
+static void watch_for(struct pty *y, int64_t us)
+{
+	int64_t end_us = clock_monotonic_us() + us, left_us;
+
+	while ((left_us = end_us - clock_monotonic_us()) > 0)
+		if (!watch(y, (int)(left_us / 1000) + 1))
+			return;
+}
+
+/* Waits for `more` further pictures. */
+static void wait_for_frames(struct pty *y, uint32_t more)
+{
+	int64_t end_us = clock_monotonic_us() + LIMIT_US;
+	uint32_t until = y->last.frames + more;
+
+	while (y->last.frames < until) {
+		assert_true(clock_monotonic_us() < end_us);
+		assert_true(watch(y, 100));
+	}
+}
+
+static void send(struct pty *y, const void *bytes, size_t n)
+{
+	assert_int_equal(write(y->terminal, bytes, n), n);
+}
+
+static void press_interrupt(struct pty *y)
+{
+	int64_t end_us = clock_monotonic_us() + LIMIT_US;
+	int status;
+
+	send(y, "\003", 1);
+	while (watch(y, 100))
+		assert_true(clock_monotonic_us() < end_us);
+	assert_int_equal(waitpid(y->pid, &status, 0), y->pid);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGINT);
+	close(y->terminal);
+	close(y->report);
+}
+
+static void unknown_terminals(void **unused)
+{
+	static const struct {
+		const char *term;
+		bool substituted;
+	} cases[] = { { "xterm-256color", false }, { "linux", false }, { "vt100", false },
+		      { "screen", false },	   { "nonsense", true }, { "xterm-9", true } };
+	struct pty y;
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		start(&y, cases[i].term);
+		wait_for_frames(&y, 3);
+		assert_int_equal(y.last.substituted, cases[i].substituted);
+		press_interrupt(&y);
+	}
+	/* These are in some systems' database. */
+	for (const char *const *term = (const char *const[]){ "xterm-kitty", "xterm-ghostty",
+							       "foot", "alacritty", "tmux-256color",
+							       "rxvt", NULL };
+	     *term; term++) {
+		start(&y, *term);
+		wait_for_frames(&y, 3);
+		press_interrupt(&y);
+	}
+}
+
+/* These get plain lines. */
+static void incapable_terminals(void **unused)
+{
+	static const char *const terms[] = { "dumb", "", NULL };
+	struct pty y;
+
+	(void)unused;
+	for (int i = 0; i < 3; i++) {
+		start(&y, terms[i]);
+		while (watch(&y, 100))
+			;
+		assert_int_equal(y.last.rc, -ENOTSUP);
+		waitpid(y.pid, NULL, 0);
+		close(y.terminal);
+		close(y.report);
+	}
+}
+
+static void window_changes(void **unused)
+{
+	struct pty y;
+
+	(void)unused;
+	start(&y, "xterm-256color");
+	wait_for_frames(&y, 2);
+	for (int w = 1; w <= 301; w += 100) {
+		struct winsize size = { .ws_row = 10, .ws_col = (unsigned short)w };
+
+		assert_int_equal(ioctl(y.terminal, TIOCSWINSZ, &size), 0);
+		for (int frame = 0; y.last.columns != w && frame < 200; frame++)
+			wait_for_frames(&y, 1);
+		assert_int_equal(y.last.columns, w);
+	}
+	press_interrupt(&y);
+}
+
+static void reports_act_on_nothing(void **unused)
+{
+	const char *text = getenv("INPUT_SECONDS");
+	int64_t end_us = clock_monotonic_us() + (text ? atoi(text) : 4) * INT64_C(1000000);
+	struct pty y;
+	struct rng r;
+
+	(void)unused;
+	rng_init(&r, 2);
+	start(&y, "xterm-256color");
+	wait_for_frames(&y, 2);
+	while (clock_monotonic_us() < end_us) {
+		for (int burst = 0; burst < 50; burst++) {
+			uint8_t report[REPORT_MOST];
+			size_t n = report_make(&r, report), at = 0;
+
+			while (at < n) {
+				size_t piece = 1 + rng_below(&r, (uint32_t)(n - at));
+
+				send(&y, report + at, piece);
+				at += piece;
+				if (at < n && rng_below(&r, 12) == 0)
+					watch_for(&y, rng_below(&r, 150000));
+			}
+			watch(&y, 0);
+		}
+		wait_for_frames(&y, 1);
+		assert_int_equal(y.last.acts, 0);
+	}
+	send(&y, "\033", 1); /* ends what is unfinished */
+	watch_for(&y, 400000);
+	send(&y, "s", 1); /* and keys act */
+	for (int frame = 0; y.last.acts == 0 && frame < 200; frame++)
+		wait_for_frames(&y, 1);
+	assert_true(y.last.acts > 0);
+	send(&y, "\033[M", 3); /* nothing more of it arrives */
+	wait_for_frames(&y, 3);
+	press_interrupt(&y);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(unknown_terminals),
+		cmocka_unit_test(incapable_terminals),
+		cmocka_unit_test(window_changes),
+		cmocka_unit_test(reports_act_on_nothing),
+	};
+
+	setlocale(LC_ALL, "C.UTF-8");
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
