@@ -31,6 +31,9 @@ enum ui_link { UI_CONNECTING, UI_LIVE, UI_LOST, UI_REFUSED, UI_RECORDED };
 
 enum graph { GRAPH_BRAILLE, GRAPH_BLOCK, GRAPH_ASCII };
 
+/* The property that the colours of tasks tell apart (screen/colouring.h). */
+enum colouring { COLOUR_TASK, COLOUR_MICROBATCH, COLOUR_DATA_NODE, COLOURINGS };
+
 enum scrub { SCRUB_NONE, SCRUB_BACK, SCRUB_ON, SCRUB_EVENT_BACK, SCRUB_EVENT_ON, SCRUB_LIVE };
 
 enum prompt { PROMPT_NONE, PROMPT_COMMAND, PROMPT_FILTER };
@@ -173,6 +176,7 @@ struct ui_display {
 	int help_page; /* 0: the help is closed; counts on without end */
 	int zoom;      /* timeline: 0 an iteration; each step halves or doubles the width */
 	bool mouse;
+	enum colouring colouring;
 	char theme[32];
 	uint32_t lanes[UI_LANES]; /* by row: id of the moving microbatch + 1; 0 free */
 };

@@ -247,6 +247,18 @@ static void act_time(struct ui *u, const struct state *s, enum action a)
 		u->requests.scrub = steps[a - ACTION_SCRUB_BACK];
 }
 
+static void next_colouring(struct ui *u)
+{
+	static const char *const words[COLOURINGS] = {
+		"colours tell kinds of tasks apart: forward, backward, loss",
+		"colours tell microbatches apart; again: their data nodes",
+		"colours tell the data nodes of microbatches apart; again: kinds of tasks"
+	};
+
+	u->display.colouring = (enum colouring)((u->display.colouring + 1) % COLOURINGS);
+	ui_say(u, STYLE_TEXT, "%s", words[u->display.colouring]);
+}
+
 /* Actions on this console only. */
 static void act_console(struct ui *u, const struct state *s, enum action a)
 {
@@ -280,6 +292,9 @@ static void act_console(struct ui *u, const struct state *s, enum action a)
 		break;
 	case ACTION_NEXT_COLLISION:
 		ui_next_collision(u, s);
+		break;
+	case ACTION_COLOUR:
+		next_colouring(u);
 		break;
 	case ACTION_FILTER:
 		open_prompt(u, PROMPT_FILTER);

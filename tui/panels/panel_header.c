@@ -273,6 +273,12 @@ static bool acts_on_run(enum action a)
 	return (a >= ACTION_SKIP && a <= ACTION_HEAL_ALL) || a == ACTION_UNDO;
 }
 
+/* Returns true if the colour of microbatches is a large part of the view. */
+static bool shows_colours(enum view view)
+{
+	return view == VIEW_TIMELINE || view == VIEW_MICROBATCHES;
+}
+
 void panel_keys(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
 {
 	static const struct {
@@ -284,7 +290,7 @@ void panel_keys(struct screen *out, struct rect at, const struct state *s, const
 		{ ACTION_PAUSE, 6 },  { ACTION_STEP, 2 },    { ACTION_FOLLOW, 5 },
 		{ ACTION_FREEZE, 4 }, { ACTION_UNDO, 4 },    { ACTION_ACKNOWLEDGE, 2 },
 		{ ACTION_FILTER, 2 }, { ACTION_PALETTE, 5 }, { ACTION_HELP, 9 },
-		{ ACTION_BRANCH, 4 }, { ACTION_QUIT, 9 },
+		{ ACTION_BRANCH, 4 }, { ACTION_COLOUR, 5 },  { ACTION_QUIT, 9 },
 	};
 	struct chips c = { .n = 0 };
 	bool past = s->run.replay || u->connection.state == UI_RECORDED;
@@ -299,6 +305,8 @@ void panel_keys(struct screen *out, struct rect at, const struct state *s, const
 		char key[16];
 
 		if (past && acts_on_run(shown[i].action))
+			continue;
+		if (shown[i].action == ACTION_COLOUR && !shows_colours(u->display.view))
 			continue;
 		keymap_show_action(&u->map, shown[i].action, key);
 		if (*key && e && e->label)

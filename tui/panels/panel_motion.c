@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "tui/run/why.h"
+#include "tui/screen/colouring.h"
 
 struct summary {
 	uint32_t running, travelling, waiting, done, all;
@@ -47,9 +48,9 @@ static enum style phase_style(const struct state_flight *f)
 	}
 }
 
-/* Writes the state: "F n12 0.4s", "> n06 0.1s", "x n14 0.9s m11". */
-static void write_phase(const struct state *s, const struct state_flight *f, int64_t now_us,
-		      char text[64])
+/* The text is "F n12 0.4s", "> n06 0.1s", "x n14 0.9s <m11", "done 2.315" or "not yet". */
+unsigned view_phase(const struct state *s, const struct state_flight *f, int64_t now_us,
+		    char text[64])
 {
 	char age[16];
 	unsigned node = state_chain_node(f, f->position);
@@ -77,6 +78,7 @@ static void write_phase(const struct state *s, const struct state_flight *f, int
 	default:
 		snprintf(text, 64, "not yet");
 	}
+	return phase_style(f);
 }
 
 /* Returns the glyph in front of chain position p. */
@@ -112,15 +114,18 @@ static char joint_glyph(const struct state_flight *f, uint32_t p, enum style *st
 }
 
 int view_lane(struct screen *out, int x, int y, int w, const struct state *s,
-	      const struct state_flight *f, int64_t now_us, int digits)
+	      const struct state_flight *f, const struct ui *u, int digits)
 {
 	char words[64];
-	int at = screen_print(out, x, y, w, STYLE_STRONG, "m%02u", f->route.microbatch);
+	int at = screen_print(out, x, y, w,
+			      colouring_text(u->display.colouring, s, f->route.microbatch,
+					     STYLE_STRONG),
+			      "m%02u", f->route.microbatch);
 	uint32_t chain = 2 * f->route.n_hops + 1;
 	int need = (int)chain * (digits + 1) + 2;
 
 	at += screen_text(out, x + at, y, w - at, STYLE_TEXT, f->reruns ? "'" : " ");
-	write_phase(s, f, now_us, words);
+	view_phase(s, f, u->clock.now_us, words);
 	if (at + need + 12 <= w) {
 		for (uint32_t p = 0; p < chain; p++) {
 			enum style style;
@@ -202,7 +207,7 @@ void panel_motion(struct screen *out, struct rect at, const struct state *s, con
 
 		if (f)
 			view_lane(out, at.x + k / (at.h - 1) * w, at.y + 1 + k % (at.h - 1),
-				  w - 1, s, f, u->clock.now_us, digits);
+				  w - 1, s, f, u, digits);
 	}
 }
 
@@ -247,7 +252,7 @@ static void say_why(struct screen *out, struct rect at, const struct state *s,
 
 	why_make(&w, s, f, clock->now_us);
 	why_text(&w, text);
-	write_phase(s, f, clock->now_us, phase);
+	view_phase(s, f, clock->now_us, phase);
 	if (w.waits)
 		screen_text(out, at.x, at.y, at.w, STYLE_BLOCKED, text);
 	else

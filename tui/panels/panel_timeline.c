@@ -6,6 +6,8 @@
  * waits for a busy node, the bar alternates with x. A blocked node that runs nothing shows x
  * alone. */
 #include "tui/run/branch.h"
+#include "tui/panels/time_window.h"
+#include "tui/screen/colouring.h"
 #include "tui/views/view.h"
 
 #include <math.h>
@@ -13,33 +15,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COLUMNS = 512, MOMENT = 5, KINDS = TASK_EVALUATE + 1, STEADY_US = 500000 };
+enum { COLUMNS = 512, KINDS = TASK_EVALUATE + 1, STEADY_US = 500000 };
 
-struct window {
-	int64_t from_us;   /* controller's clock, of the first column */
-	int64_t column_us; /* > 0 */
-	int64_t now_us;
-	int64_t origin_us; /* the plan's time 0 */
-	int columns;
-	bool plan; /* planned tasks are drawn */
-};
-
-/* The data of a row: for each column the time of each kind of task and of waiting. */
+/* The data of a row: for each column the time of each kind of task and of waiting, and the
+ * microbatch of the longest task. */
 struct row {
 	int64_t busy[COLUMNS][KINDS];
 	int64_t waited[COLUMNS];
+	int64_t longest[COLUMNS];
+	uint32_t microbatch[COLUMNS];
 	char label[COLUMNS];
 };
 
-static int column_of(const struct window *w, int64_t t)
-{
-	int64_t c = (t - w->from_us) / w->column_us;
-
-	return t < w->from_us ? -1 : c > w->columns ? w->columns : (int)c;
-}
-
 /* Adds the time [a, b) to the columns that it covers. */
-static void spread_time(const struct window *w, int64_t a, int64_t b, int64_t *to, int stride)
+static void spread_time(const struct time_window *w, int64_t a, int64_t b, int64_t *to, int stride)
 {
 	int first, last;
 
@@ -47,8 +36,8 @@ static void spread_time(const struct window *w, int64_t a, int64_t b, int64_t *t
 		a = w->from_us;
 	if (b <= a)
 		return;
-	first = column_of(w, a);
-	last = column_of(w, b - 1);
+	first = time_column(w, a);
+	last = time_column(w, b - 1);
 	for (int c = first; c <= last && c < w->columns; c++) {
 		int64_t from = w->from_us + c * w->column_us, till = from + w->column_us;
 
@@ -56,8 +45,25 @@ static void spread_time(const struct window *w, int64_t a, int64_t b, int64_t *t
 	}
 }
 
+/* Gives the columns of a task [a, b) to its microbatch where no task is longer. */
+static void claim_columns(const struct time_window *w, struct row *row, int64_t a, int64_t b,
+			  uint32_t microbatch)
+{
+	int first = time_column(w, a), last = time_column(w, b - 1);
+
+	for (int c = first < 0 ? 0 : first; c <= last && c < w->columns; c++) {
+		int64_t from = w->from_us + c * w->column_us, till = from + w->column_us;
+		int64_t time = (b < till ? b : till) - (a > from ? a : from);
+
+		if (time > row->longest[c]) {
+			row->longest[c] = time;
+			row->microbatch[c] = microbatch;
+		}
+	}
+}
+
 /* Returns the kind of task that fills column c; -1: none. */
-static int filling_kind(const struct window *w, const struct row *row, int c)
+static int filling_kind(const struct time_window *w, const struct row *row, int c)
 {
 	int64_t total = 0;
 	int kind = 0;
@@ -73,11 +79,12 @@ static int filling_kind(const struct window *w, const struct row *row, int c)
 	return kind;
 }
 
-/* Writes the microbatch's number at the start of its bar if the bar is longer than the number. */
-static void label_task(const struct window *w, struct row *row, int64_t a, int64_t b,
-		       const struct state_segment *g)
+/* Writes the microbatch's number at the start of its bar if the bar is longer than the number, or
+ * as long if its colour already separates it from its neighbours. */
+static void label_task(const struct time_window *w, struct row *row, int64_t a, int64_t b,
+		       const struct state_segment *g, enum colouring by)
 {
-	int first = column_of(w, a), last = column_of(w, b - 1);
+	int first = time_column(w, a), last = time_column(w, b - 1);
 	char text[16];
 	int n = snprintf(text, sizeof(text), "%02u", g->microbatch);
 
@@ -85,15 +92,20 @@ static void label_task(const struct window *w, struct row *row, int64_t a, int64
 		return;
 	while (first <= last && first < w->columns && filling_kind(w, row, first) != g->kind)
 		first++;
-	if (last >= w->columns || last - first < n)
+	while (by != COLOUR_TASK && first <= last && first < w->columns &&
+	       row->microbatch[first] != g->microbatch)
+		first++;
+	if (last >= w->columns || last - first < n - (by != COLOUR_TASK))
 		return;
 	for (int i = 0; i < n; i++)
-		if (filling_kind(w, row, first + i) != g->kind)
+		if (filling_kind(w, row, first + i) != g->kind ||
+		    (by != COLOUR_TASK && row->microbatch[first + i] != g->microbatch))
 			return;
 	memcpy(row->label + first, text, (size_t)n);
 }
 
-static void gather_tasks(const struct window *w, struct row *row, const struct state_node *n)
+static void gather_tasks(const struct time_window *w, struct row *row,
+			 const struct state_node *n, enum colouring by)
 {
 	const struct state_segment *g;
 	const struct state_wait *wait;
@@ -105,11 +117,12 @@ static void gather_tasks(const struct window *w, struct row *row, const struct s
 		if (end < w->from_us)
 			break;
 		spread_time(w, g->start_us, end, &row->busy[0][g->kind % KINDS], KINDS);
+		claim_columns(w, row, g->start_us, end, g->microbatch);
 	}
 	for (uint64_t i = 0; (g = state_segment_back(n, i)) != NULL && g->end_us >= w->from_us;
 	     i++)
 		label_task(w, row, g->start_us, g->end_us < w->now_us ? g->end_us : w->now_us,
-			   g);
+			   g, by);
 	for (uint64_t i = 0;
 	     (wait = state_wait_back(n, i)) != NULL && wait->to_us >= w->from_us; i++)
 		if (!wait->first)
@@ -119,61 +132,68 @@ static void gather_tasks(const struct window *w, struct row *row, const struct s
 			spread_time(w, n->queue[i].from_us, w->now_us, row->waited, 1);
 }
 
-static void draw_column(struct screen *out, int x, int y, const struct window *w,
-			const struct row *row, int c)
+static void draw_column(struct screen *out, int x, int y, const struct time_window *w,
+			const struct state *s, const struct row *row, int c, enum colouring by)
 {
 	bool waited = row->waited[c] * 2 > w->column_us;
 	int kind = filling_kind(w, row, c);
+	unsigned style;
 
-	if (kind < 0)
+	if (kind < 0) {
 		screen_put(out, x, y, waited ? 'x' : '.', waited ? STYLE_BLOCKED : STYLE_IDLE);
-	else if (row->label[c])
-		screen_put(out, x, y, (uint32_t)row->label[c],
-			   (waited ? STYLE_BAR_CONTENDED
-				   : glyphs_bar_style((enum task_kind)kind)) |
-				   STYLE_BOLD);
+		return;
+	}
+	style = waited && by == COLOUR_TASK
+			? STYLE_BAR_CONTENDED
+			: colouring_bar(by, s, row->microbatch[c],
+					glyphs_bar_style((enum task_kind)kind));
+	if (row->label[c])
+		screen_put(out, x, y, (uint32_t)row->label[c], style | STYLE_BOLD);
 	else if (waited && c % 2)
 		screen_put(out, x, y, 'x', STYLE_BAR_CONTENDED);
 	else
-		screen_put(out, x, y, (uint32_t)glyphs_task_glyph((enum task_kind)kind),
-			   waited ? STYLE_BAR_CONTENDED
-				  : glyphs_bar_style((enum task_kind)kind));
+		screen_put(out, x, y, (uint32_t)glyphs_task_glyph((enum task_kind)kind), style);
 }
 
-/* Draws planned tasks right of column `now`: '-' forward, ':' backward. */
-static void draw_plan(struct screen *out, int x, int y, const struct window *w,
-		      const struct state_plan *p, uint16_t node, int now)
+/* Draws planned tasks right of column `now`: '-' forward, ':' backward. If colours tell
+ * microbatches apart, a task that is long enough begins with its number. */
+static void draw_plan(struct screen *out, int x, int y, const struct time_window *w,
+		      const struct state *s, const struct state_plan *p, uint16_t node, int now,
+		      enum colouring by)
 {
 	for (uint32_t i = p->first[node]; i < p->first[node + 1]; i++) {
 		const struct state_segment *g = &p->tasks[i];
-		int a = column_of(w, w->origin_us + g->start_us);
-		int b = column_of(w, w->origin_us + g->end_us - 1);
+		int a = time_column(w, w->origin_us + g->start_us);
+		int b = time_column(w, w->origin_us + g->end_us - 1);
+		unsigned style = colouring_text(by, s, g->microbatch, STYLE_PLANNED);
 
-		for (int c = a <= now ? now + 1 : a; c <= b && c < w->columns; c++)
+		a = a <= now ? now + 1 : a;
+		for (int c = a; c <= b && c < w->columns; c++)
 			screen_put(out, x + c, y,
-				   (uint32_t)glyphs_task_planned((enum task_kind)g->kind),
-				   STYLE_PLANNED);
+				   (uint32_t)glyphs_task_planned((enum task_kind)g->kind), style);
+		if (by != COLOUR_TASK && b < w->columns && b - a >= 2)
+			screen_print(out, x + a, y, b - a, style, "%02u", g->microbatch);
 	}
 }
 
-static void draw_row(struct screen *out, int x, int y, const struct window *w,
-		     const struct state *s, const struct state_node *n)
+static void draw_row(struct screen *out, int x, int y, const struct time_window *w,
+		     const struct state *s, const struct state_node *n, enum colouring by)
 {
 	struct row row;
-	int now = column_of(w, w->now_us);
+	int now = time_column(w, w->now_us);
 	enum node_presence presence = node_presence(n->see.state);
 	bool away = presence == NODE_LOST || presence == NODE_NOT_THERE;
-	int gone = away ? column_of(w, n->see.since_us) : COLUMNS;
+	int gone = away ? time_column(w, n->see.since_us) : COLUMNS;
 
 	if (w->plan && !away)
-		draw_plan(out, x, y, w, &s->plan, n->see.node, now);
-	gather_tasks(w, &row, n);
+		draw_plan(out, x, y, w, s, &s->plan, n->see.node, now, by);
+	gather_tasks(w, &row, n, by);
 	for (int c = 0; c < w->columns && c <= now; c++) {
 		if (c >= gone)
 			screen_put(out, x + c, y, c == gone ? '!' : '_',
 				   c == gone ? STYLE_FAILED : STYLE_IDLE);
 		else
-			draw_column(out, x + c, y, w, &row, c);
+			draw_column(out, x + c, y, w, s, &row, c, by);
 	}
 }
 
@@ -192,84 +212,6 @@ int view_busy_percent(const struct state_node *n, int64_t from, int64_t to)
 			busy += b - a;
 	}
 	return to > from ? (int)((double)busy * 100 / (double)(to - from)) : 0;
-}
-
-/* Returns the window of the current iteration, or of the previous one before a new one has begun.
- * Its width is the predicted time, and grows in steps if the iteration takes longer. */
-static struct window window_of(const struct state *s, const struct ui *u, int columns)
-{
-	struct window w = { .columns = columns, .plan = true };
-	const struct state_plan *other = branch_plan(u);
-	double longest = s->plan.known ? (double)s->plan.see.iteration_s : 0, predicted;
-	int64_t span, elapsed;
-
-	if (other && (double)other->see.iteration_s > longest)
-		longest = (double)other->see.iteration_s;
-	predicted = longest * (s->run.time_scale > 0 ? s->run.time_scale : 1) * 1e6;
-	span = predicted > 1e4 && predicted < 1e12 ? (int64_t)(predicted * 1.04) : 2000000;
-	w.origin_us = s->current.start_us ? s->current.start_us : s->current.previous_start_us;
-	w.now_us = u->clock.now_us;
-	if (s->current.end_us && s->status.phase != PHASE_COMPUTING &&
-	    w.now_us > s->current.end_us)
-		w.now_us = s->current.end_us;
-	elapsed = w.now_us - w.origin_us;
-	if (elapsed > 60 * span)
-		elapsed = 60 * span;
-	if (elapsed < 0)
-		elapsed = 0;
-	while (span < elapsed)
-		span += span / 4;
-	for (int z = 0; z < u->display.zoom; z++)
-		span = span / 2 > 2000 ? span / 2 : span;
-	for (int z = 0; z > u->display.zoom; z--)
-		span *= 2;
-	w.column_us = span / columns + 1;
-	w.from_us = w.origin_us;
-	if (u->display.zoom < 0)
-		w.from_us = w.origin_us + span / (1 << -u->display.zoom) - span;
-	else if (w.now_us > w.from_us + span * 9 / 10 && u->display.zoom > 0)
-		w.from_us = (w.now_us - span * 9 / 10) / w.column_us * w.column_us;
-	return w;
-}
-
-/* Marks a time on the axis by a sign and, if there is room, a word. */
-static void draw_moment(struct screen *out, int x, int y, const struct window *w, int c,
-			char sign, const char *word, enum style style)
-{
-	if (c < 0 || c >= w->columns)
-		return;
-	screen_put(out, x + c, y, (uint32_t)sign, style);
-	screen_text(out, x + c + 1, y, w->columns - c - 1 < 4 ? 0 : 4, style, word);
-}
-
-static int end_column(const struct window *w, const struct state *s, const struct state_plan *p)
-{
-	double scale = s->run.time_scale > 0 ? s->run.time_scale : 1;
-	double end = p ? (double)p->see.iteration_s * scale * 1e6 : 0;
-
-	return end > 0 && end < 1e12 ? column_of(w, w->origin_us + (int64_t)end) : -MOMENT;
-}
-
-/* Draws the axis: now, the end of a what-if, and times where there is room. */
-static void draw_axis(struct screen *out, int x, int y, const struct window *w,
-		      const struct state *s, const struct state_plan *other)
-{
-	int step = w->columns >= 60 ? 10 : 8, now = column_of(w, w->now_us);
-	int end = end_column(w, s, other);
-
-	for (int c = 0; c + 4 < w->columns; c += step) {
-		double at = state_plan_s(s, w->from_us + c * w->column_us - w->origin_us);
-		double range = state_plan_s(s, w->columns * w->column_us);
-
-		if (abs(c - now) >= MOMENT && abs(c - end) >= MOMENT)
-			screen_print(out, x + c, y, 8, STYLE_FAINT,
-				     range < 1   ? "'%.2fs"
-				     : range < 8 ? "'%.1fs"
-						 : "'%.0fs",
-				     at);
-	}
-	draw_moment(out, x, y, w, end, '?', "end ", STYLE_WARNING);
-	draw_moment(out, x, y, w, now, '^', "now ", STYLE_STRONG);
 }
 
 static void draw_title(struct screen *out, struct rect at, const struct state *s,
@@ -293,6 +235,8 @@ static void draw_title(struct screen *out, struct rect at, const struct state *s
 	if (s->run.time_scale > 0 && fabs(s->run.time_scale - 1) > 1e-6 && at.w >= 100)
 		snprintf(title + n, sizeof(title) - (size_t)n, ", plan seconds (1 = %.2g real)",
 			 s->run.time_scale);
+	snprintf(title + strlen(title), sizeof(title) - strlen(title), "%s",
+		 colouring_title(u->display.colouring));
 	screen_rule(out, at, title,
 		    at.w >= 100 ? "= forward  # backward  L loss  =x waiting  x blocked "
 				  " . idle  -: planned"
@@ -318,17 +262,17 @@ static uint32_t first_row(const struct roster *r, const struct state *s,
 
 /* Draws a second row below a node's tasks: its plan, or the what-if. */
 static void draw_second(struct screen *out, struct rect at, int x, int y,
-			const struct window *w, const struct state_plan *p,
-			const struct ui_branch *branch, const struct state_node *n)
+			const struct time_window *w, const struct state *s, const struct ui *u,
+			const struct state_plan *p, const struct state_node *n)
 {
-	bool what_if = branch->open;
+	bool what_if = u->branch.open;
 
 	screen_text(out, at.x, y, x - at.x - 1, what_if ? STYLE_WARNING : STYLE_FAINT,
 		    at.w < 95 ? (what_if ? "  ?" : "")
 		    : what_if ? "   what if"
 			      : "      plan");
 	screen_put(out, x - 1, y, 0x2502, STYLE_RULE);
-	draw_plan(out, x, y, w, p, n->see.node, -1);
+	draw_plan(out, x, y, w, s, p, n->see.node, -1, u->display.colouring);
 }
 
 /* Before the first task: the current step, and the most important keys. */
@@ -359,7 +303,7 @@ void panel_timeline(struct screen *out, struct rect at, const struct state *s,
 	int rows = at.h - 2 - (u->branch.open && at.h > 5),
 	    lead = at.w >= 95 ? r->digits + 9 : r->digits + 2, columns, each;
 	uint32_t first, shown;
-	struct window w;
+	struct time_window w;
 	int64_t steady;
 	char effects[192];
 
@@ -380,7 +324,7 @@ void panel_timeline(struct screen *out, struct rect at, const struct state *s,
 		draw_welcome(out, at, s, &u->map);
 		return;
 	}
-	w = window_of(s, u, columns);
+	w = time_window_make(s, u, columns);
 	/* The percentages change twice a second, so that they can be read. */
 	steady = w.now_us - w.from_us < STEADY_US
 			 ? w.now_us
@@ -396,9 +340,9 @@ void panel_timeline(struct screen *out, struct rect at, const struct state *s,
 			screen_print(out, at.x + r->digits + 1, y, 7, STYLE_FAINT, " S%u %.3s",
 				     (unsigned)n->see.stage, n->see.location);
 		screen_put(out, x - 1, y, 0x2502, STYLE_RULE);
-		draw_row(out, x, y, &w, s, n);
+		draw_row(out, x, y, &w, s, n, u->display.colouring);
 		if (each == 2)
-			draw_second(out, at, x, y + 1, &w, other ? other : &s->plan, &u->branch, n);
+			draw_second(out, at, x, y + 1, &w, s, u, other ? other : &s->plan, n);
 		screen_put(out, x + columns, y, 0x2502, STYLE_RULE);
 		if (node_presence(n->see.state) == NODE_LOST)
 			screen_text(out, x + columns + 1, y, 5, STYLE_FAILED,
@@ -407,7 +351,7 @@ void panel_timeline(struct screen *out, struct rect at, const struct state *s,
 			screen_print(out, x + columns + 1, y, 5, STYLE_FAINT, "%3d%%",
 				     view_busy_percent(n, w.from_us, steady));
 	}
-	draw_axis(out, at.x + lead, at.y + 1 + (int)shown * each, &w, s, other);
+	time_window_axis(out, at.x + lead, at.y + 1 + (int)shown * each, &w, s, other);
 	if (u->branch.open && at.h > 5) {
 		branch_effects(u, s, effects);
 		screen_text(out, at.x + 1, at.y + 2 + (int)shown * each, at.w - 1,

@@ -54,6 +54,18 @@ static const char *const names[STYLES] = {
 	[STYLE_HEAT_3] = "heat-3",
 	[STYLE_HEAT_4] = "heat-4",
 	[STYLE_STALE] = "stale",
+	[STYLE_MICROBATCH_0] = "microbatch-0",
+	[STYLE_MICROBATCH_0 + 1] = "microbatch-1",
+	[STYLE_MICROBATCH_0 + 2] = "microbatch-2",
+	[STYLE_MICROBATCH_0 + 3] = "microbatch-3",
+	[STYLE_MICROBATCH_0 + 4] = "microbatch-4",
+	[STYLE_MICROBATCH_0 + 5] = "microbatch-5",
+	[STYLE_MICROBATCH_0 + 6] = "microbatch-6",
+	[STYLE_MICROBATCH_0 + 7] = "microbatch-7",
+	[STYLE_MICROBATCH_0 + 8] = "microbatch-8",
+	[STYLE_MICROBATCH_0 + 9] = "microbatch-9",
+	[STYLE_MICROBATCH_0 + 10] = "microbatch-10",
+	[STYLE_MICROBATCH_0 + 11] = "microbatch-11",
 };
 
 int style_parse(const char *name, enum style *out)
@@ -345,7 +357,7 @@ static char style_letter(unsigned style)
 {
 	static const char letters[] = ".abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
-	if (style & STYLE_REVERSE)
+	if (style & STYLE_REVERSE && (style & STYLE_MEANING) < STYLE_MICROBATCH_0)
 		return '@';
 	return letters[(style & STYLE_MEANING) % (sizeof(letters) - 1)];
 }

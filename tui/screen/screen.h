@@ -51,6 +51,8 @@ enum style {
 	STYLE_HEAT_3,
 	STYLE_HEAT_4, /* cold to hot */
 	STYLE_STALE,  /* the whole screen when the controller is silent */
+	STYLE_MICROBATCH_0, /* twelve colours that tell microbatches apart (colouring.h) */
+	STYLE_MICROBATCH_11 = STYLE_MICROBATCH_0 + 11,
 	STYLES
 };
 

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,6 +107,84 @@ static void layout_holds(void **unused)
 						assert_true(apart(*r[i], *r[j]));
 				}
 			}
+		}
+	}
+}
+
+/* Converts one of the colours 16 to 231 to linear light. */
+static void linear_colour(int colour, double rgb[3])
+{
+	static const int steps[6] = { 0, 95, 135, 175, 215, 255 };
+	const int parts[3] = { (colour - 16) / 36, (colour - 16) / 6 % 6, (colour - 16) % 6 };
+
+	for (int i = 0; i < 3; i++)
+		rgb[i] = pow(steps[parts[i]] / 255.0, 2.2);
+}
+
+/* Converts linear light to Oklab (Ottosson, 2020), in which equal distances look equal. */
+static void to_oklab(const double rgb[3], double lab[3])
+{
+	static const double cones[3][3] = { { 0.4122, 0.5363, 0.0514 },
+					    { 0.2119, 0.6807, 0.1074 },
+					    { 0.0883, 0.2817, 0.6300 } };
+	static const double axes[3][3] = { { 0.2105, 0.7936, -0.0041 },
+					   { 1.9780, -2.4286, 0.4506 },
+					   { 0.0259, 0.7828, -0.8087 } };
+	double seen[3];
+
+	for (int i = 0; i < 3; i++)
+		seen[i] = cbrt(fmax(0, cones[i][0] * rgb[0] + cones[i][1] * rgb[1] +
+					       cones[i][2] * rgb[2]));
+	for (int i = 0; i < 3; i++)
+		lab[i] = axes[i][0] * seen[0] + axes[i][1] * seen[1] + axes[i][2] * seen[2];
+}
+
+/* Returns the distance of two colours as people see them: without a deficiency, or with one
+ * (Machado, Oliveira and Fernandes, 2009, complete protanopia, deuteranopia, tritanopia). */
+static double colour_distance(int a, int b, int deficiency)
+{
+	static const double seen[4][3][3] = {
+		{ { 1, 0, 0 }, { 0, 1, 0 }, { 0, 0, 1 } },
+		{ { 0.152, 1.053, -0.205 }, { 0.115, 0.786, 0.099 }, { -0.004, -0.048, 1.052 } },
+		{ { 0.367, 0.861, -0.228 }, { 0.280, 0.673, 0.047 }, { -0.012, 0.043, 0.969 } },
+		{ { 1.256, -0.077, -0.179 }, { -0.078, 0.931, 0.148 }, { 0.005, 0.691, 0.304 } }
+	};
+	double labs[2][3], sum = 0;
+
+	for (int k = 0; k < 2; k++) {
+		double rgb[3], out[3];
+
+		linear_colour(k ? b : a, rgb);
+		for (int i = 0; i < 3; i++)
+			out[i] = fmin(1, fmax(0, seen[deficiency][i][0] * rgb[0] +
+							 seen[deficiency][i][1] * rgb[1] +
+							 seen[deficiency][i][2] * rgb[2]));
+		to_oklab(out, labs[k]);
+	}
+	for (int i = 0; i < 3; i++)
+		sum += (labs[0][i] - labs[1][i]) * (labs[0][i] - labs[1][i]);
+	return sqrt(sum);
+}
+
+/* The colours of microbatches stay apart for everyone. 0.02 is just noticed. */
+static void microbatch_colours_differ(void **unused)
+{
+	static const char *const names[] = { "default", "light", "colour-blind-safe", "solarized",
+					     "high-contrast" };
+	static const char *const folders[] = { "themes", NULL };
+	struct error err = { "" };
+	struct theme t;
+
+	(void)unused;
+	for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++) {
+		assert_int_equal(theme_find(&t, names[k], folders, &err), 0);
+		for (int i = STYLE_MICROBATCH_0; i <= STYLE_MICROBATCH_11; i++) {
+			assert_in_range(t.styles[i].fg, 16, 231);
+			for (int j = STYLE_MICROBATCH_0; j < i; j++)
+				for (int deficiency = 0; deficiency < 4; deficiency++)
+					assert_true(colour_distance(t.styles[i].fg,
+								    t.styles[j].fg,
+								    deficiency) > 0.08);
 		}
 	}
 }
@@ -295,6 +374,7 @@ static void records(void **unused)
 static const struct CMUnitTest all[] = {
 	cmocka_unit_test(screen_clips), cmocka_unit_test(screen_is_safe),
 	cmocka_unit_test(layout_holds), cmocka_unit_test(themes),
+		cmocka_unit_test(microbatch_colours_differ),
 	cmocka_unit_test(keys),         cmocka_unit_test(words),
 	cmocka_unit_test(configs),      cmocka_unit_test(records),
 };

@@ -108,6 +108,24 @@ static void lease_refused(void **unused)
 	state_free(s);
 }
 
+/* The key of colours goes through them, says what they mean, and comes back. */
+static void colours_change(void **unused)
+{
+	static const char *const says[] = { "microbatches apart", "data nodes", "kinds of tasks" };
+	struct state *s = running();
+	struct ui u;
+
+	(void)unused;
+	golden_ui(&u, s, 1700000);
+	for (int i = 0; i < 3; i++) {
+		keys(&u, s, "C");
+		assert_int_equal(u.display.colouring, (i + 1) % COLOURINGS);
+		assert_non_null(strstr(u.message.text, says[i]));
+	}
+	assert_int_equal(u.outbox.n, 0);
+	state_free(s);
+}
+
 /* Enter right after opening any dialog has no effect. */
 static void cancel_is_first(void **unused)
 {
@@ -515,6 +533,7 @@ static void fuzz(void **unused)
 static const struct CMUnitTest all[] = {
 	cmocka_unit_test(lease),
 	cmocka_unit_test(lease_refused),
+	cmocka_unit_test(colours_change),
 	cmocka_unit_test(cancel_is_first),
 	cmocka_unit_test(skip_ratio),
 	cmocka_unit_test(all_but_one_may_be_skipped),

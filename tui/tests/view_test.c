@@ -263,6 +263,45 @@ static void other_views(void **unused)
 	state_free(s);
 }
 
+/* Colours by microbatch in Timeline and Microbatches, with few and many nodes, and by data node. */
+static void colours(void **unused)
+{
+	static const struct {
+		uint32_t nodes, waves;
+		const char *timeline, *microbatches;
+	} cases[] = { { 20, 6, "colours-timeline-20", "colours-microbatches-20" },
+		      { 100, 3, "colours-timeline-100", "colours-microbatches-100" },
+		      { 1000, 3, "colours-timeline-1000", "colours-microbatches-1000" } };
+	struct stream_options o;
+	struct state *s;
+	struct ui u;
+
+	(void)unused;
+	for (int k = 0; k < 3; k++) {
+		stream_defaults(&o);
+		o.nodes = cases[k].nodes;
+		o.waves = cases[k].waves;
+		o.live = 1;
+		s = golden_state(&o, 1300000);
+		golden_ui(&u, s, 1300000);
+		u.selection.microbatch = 7;
+		ui_key(&u, s, 'C');
+		u.message.text[0] = '\0';
+		for (int v = VIEW_TIMELINE; v <= VIEW_MICROBATCHES; v++) {
+			const char *name = v == VIEW_TIMELINE ? cases[k].timeline
+							      : cases[k].microbatches;
+
+			u.display.view = (enum view)v;
+			golden_check(s, &u, name, 80, 24);
+			golden_check(s, &u, name, 160, 48);
+		}
+		u.display.colouring = COLOUR_DATA_NODE;
+		if (k == 0)
+			golden_check(s, &u, "colours-data-nodes-20", 160, 48);
+		state_free(s);
+	}
+}
+
 /* The iteration as it happened, and below it the what-if. */
 static void what_if(void **unused)
 {
@@ -531,7 +570,8 @@ static const struct CMUnitTest all[] = {
 	cmocka_unit_test(a_baseline_is_named_on_top),
 	cmocka_unit_test(unplaced_nodes_are_hit),
 	cmocka_unit_test(measured),   cmocka_unit_test(other_views),
-	cmocka_unit_test(many_nodes), cmocka_unit_test(overlays),
+	cmocka_unit_test(many_nodes), cmocka_unit_test(colours),
+	cmocka_unit_test(overlays),
 	cmocka_unit_test(what_if),    cmocka_unit_test(recorded),
 	cmocka_unit_test(history),    cmocka_unit_test(bounded_history),
 };

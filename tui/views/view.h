@@ -26,7 +26,7 @@ void view_nodes(struct screen *out, struct rect at, const struct state *s, const
 /* View 3: a heat map of the links, and a list of them. */
 void view_links(struct screen *out, struct rect at, const struct state *s, const struct ui *u,
 		const struct roster *r);
-/* View 5: the chain of every microbatch; details of the selected one below. */
+/* View 5: every microbatch over time, or its chain; details of the selected one below. */
 void view_microbatches(struct screen *out, struct rect at, const struct state *s,
 		       const struct ui *u);
 /* View 6: training and validation loss over iterations. */
@@ -42,7 +42,13 @@ void view_journal(struct screen *out, struct rect at, const struct state *s,
 int view_busy_percent(const struct state_node *n, int64_t from_us, int64_t to_us);
 /* Draws one microbatch's chain in a row. Returns the columns used. */
 int view_lane(struct screen *out, int x, int y, int w, const struct state *s,
-	      const struct state_flight *f, int64_t now_us, int digits);
+	      const struct state_flight *f, const struct ui *u, int digits);
+/* Draws every microbatch over time below the first row of `at`. Returns false, and draws nothing,
+ * if `at` is too small or no task has run. */
+bool view_lanes(struct screen *out, struct rect at, const struct state *s, const struct ui *u);
+/* Writes the state of a microbatch, "B n12 0.4s", and returns its style. */
+unsigned view_phase(const struct state *s, const struct state_flight *f, int64_t now_us,
+		    char text[64]);
 
 /* Each panel fills its rectangle, and its first row is the title. If h < 2 nothing is drawn. */
 void panel_header(struct screen *out, struct rect at, const struct state *s,

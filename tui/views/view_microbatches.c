@@ -1,26 +1,16 @@
-/* View 5: every microbatch of the iteration as a lane, and the selected one as a ladder below. */
+/* View 5: every microbatch of the iteration, and the selected one as a ladder below. On a wide
+ * screen time runs to the right (view_lanes.c). On a narrow one a row is the microbatch's chain. */
 #include <stdio.h>
 
+#include "tui/screen/colouring.h"
 #include "tui/screen/table.h"
 #include "tui/views/view.h"
 
 /* The list has two columns if one is too short and the screen is wide enough. */
-void view_microbatches(struct screen *out, struct rect at, const struct state *s,
-		       const struct ui *u)
+static void draw_list(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
 {
-	struct rect list = at, ladder = at;
-	int columns, w, rows, first, digits = s->n_nodes > 100 ? 3 : 2;
-	char title[96];
+	int columns, w, rows = at.h - 1, first, digits = s->n_nodes > 100 ? 3 : 2;
 
-	ladder.h = at.h >= 14 ? 4 : 0;
-	ladder.y = at.y + at.h - ladder.h;
-	list.h -= ladder.h;
-	snprintf(title, sizeof(title), "Microbatches of iteration %llu",
-		 (unsigned long long)s->current.iteration);
-	screen_rule(out, list, title,
-		    at.w >= 90 ? "=done F  #done B  [runs]  xwaits  >travels  .pending"
-			       : "[runs] xwaits >travels");
-	rows = list.h - 1;
 	if (rows < 1)
 		return;
 	columns = at.w >= 110 && s->n_flights > (uint32_t)rows ? 2 : 1;
@@ -28,15 +18,38 @@ void view_microbatches(struct screen *out, struct rect at, const struct state *s
 	first = table_first((int)s->n_flights, rows * columns, (int)u->selection.microbatch);
 	for (int i = 0; i < rows * columns && first + i < (int)s->n_flights; i++) {
 		const struct state_flight *f = &s->flights[first + i];
-		int x = at.x + i / rows * w, y = list.y + 1 + i % rows;
+		int x = at.x + i / rows * w, y = at.y + 1 + i % rows;
 
 		if (!f->known)
 			continue;
-		view_lane(out, x + 1, y, w - 2, s, f, u->clock.now_us, digits);
+		view_lane(out, x + 1, y, w - 2, s, f, u, digits);
 		if (f->route.microbatch == u->selection.microbatch) {
 			screen_put(out, x, y, '>', STYLE_KEY);
 			screen_restyle(out, (struct rect){ x, y, 4, 1 }, ~0u, STYLE_REVERSE);
 		}
 	}
+}
+
+void view_microbatches(struct screen *out, struct rect at, const struct state *s,
+		       const struct ui *u)
+{
+	struct rect list = at, ladder = at;
+	char title[96];
+	bool wide;
+
+	ladder.h = at.h >= 14 ? 4 : 0;
+	ladder.y = at.y + at.h - ladder.h;
+	list.h -= ladder.h;
+	wide = view_lanes(out, list, s, u);
+	snprintf(title, sizeof(title), "Microbatches of iteration %llu%s",
+		 (unsigned long long)s->current.iteration,
+		 colouring_title(u->display.colouring));
+	screen_rule(out, list, title,
+		    wide ? "= forward  # backward  L loss  x waits  -> travels  -: planned"
+		    : at.w >= 90
+			    ? "=done F  #done B  [runs]  xwaits  >travels  .pending"
+			    : "[runs] xwaits >travels");
+	if (!wide)
+		draw_list(out, list, s, u);
 	panel_follow(out, ladder, s, u);
 }

@@ -1,0 +1,28 @@
+/* time_window.h - the time axis of Timeline and Microbatches: which time a column shows.
+ */
+#ifndef TUI_TIME_WINDOW_H
+#define TUI_TIME_WINDOW_H
+
+#include "tui/input/ui.h"
+#include "tui/run/state.h"
+#include "tui/screen/screen.h"
+
+struct time_window {
+	int64_t from_us;   /* controller's clock, of the first column */
+	int64_t column_us; /* > 0 */
+	int64_t now_us;
+	int64_t origin_us; /* the plan's time 0 */
+	int columns;
+	bool plan; /* planned tasks are drawn */
+};
+
+/* Returns the window of the current iteration, or of the previous one before a new one has begun.
+ * Its width is the predicted time, and grows in steps if the iteration takes longer. */
+struct time_window time_window_make(const struct state *s, const struct ui *u, int columns);
+/* Returns the column of a time: -1 before the window, w->columns behind it. */
+int time_column(const struct time_window *w, int64_t t_us);
+/* Draws the axis: now, the end of a what-if (other; NULL: none), and times where there is room. */
+void time_window_axis(struct screen *out, int x, int y, const struct time_window *w,
+		      const struct state *s, const struct state_plan *other);
+
+#endif

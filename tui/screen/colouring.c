@@ -1,0 +1,33 @@
+/* Chooses one of the twelve colours for a microbatch. A microbatch that the current plan does not
+ * have belongs to no known data node and is plain then. */
+#include "tui/screen/colouring.h"
+
+enum { COLOURS = STYLE_MICROBATCH_11 - STYLE_MICROBATCH_0 + 1 };
+
+unsigned colouring_text(enum colouring by, const struct state *s, uint32_t microbatch,
+			unsigned by_task)
+{
+	const struct state_flight *f;
+
+	if (by == COLOUR_TASK)
+		return by_task;
+	if (by == COLOUR_MICROBATCH)
+		return STYLE_MICROBATCH_0 + microbatch % COLOURS;
+	f = state_flight(s, microbatch);
+	return f ? STYLE_MICROBATCH_0 + f->route.nodes[0] % (unsigned)COLOURS : STYLE_TEXT;
+}
+
+unsigned colouring_bar(enum colouring by, const struct state *s, uint32_t microbatch,
+		       unsigned by_task)
+{
+	unsigned style = colouring_text(by, s, microbatch, by_task);
+
+	return by == COLOUR_TASK ? by_task : style | STYLE_REVERSE;
+}
+
+const char *colouring_title(enum colouring by)
+{
+	return by == COLOUR_MICROBATCH  ? ", colours: microbatch"
+	       : by == COLOUR_DATA_NODE ? ", colours: data node"
+					: "";
+}
