@@ -63,8 +63,8 @@ static const char help[] =
 	"  --keep-tasks N        iterations whose tasks are all kept; of earlier ones every\n"
 	"                        100th is  [10000]\n"
 	"  --threads N           of an agent's arithmetic  [1]\n"
-	"  --wire fp32|bf16      format of activations and their gradients between stages;\n"
-	"                        bf16: rounded, half the bytes  [fp32]\n"
+	"  --wire fp32|bf16|q8|q6   format of activations and their gradients between stages:\n"
+	"                        rounded to a half, a quarter or a fifth of the bytes  [fp32]\n"
 	"\n"
 	"  --format jsonl        events as JSON lines on stdout\n"
 	"  --at N:ACT            before iteration N: skip:K, pause, stop, or ACT:NODE with one\n"
@@ -206,6 +206,14 @@ static int parse_algorithm(struct options *o, const char *text, struct error *er
 			 text);
 }
 
+static int parse_wire(struct options *o, const char *text, struct error *err)
+{
+	if (tensor_format_parse(text, &o->training.wire) == 0 &&
+	    tensor_format_suits_activations(o->training.wire))
+		return 0;
+	return error_set(err, -EINVAL, "--wire: expected fp32, bf16, q8 or q6, got \"%s\"", text);
+}
+
 static int take_corpus(struct options *o, const char *path, struct error *err)
 {
 	if (o->training.n_corpus == OPTIONS_MOST_CORPUS)
@@ -305,7 +313,7 @@ static const struct row {
 	{ "overlap-sync", FLAG, true, AT(planning.overlap_sync) },
 	{ "algorithm", PARSED, true, .parse = parse_algorithm },
 	{ "assignment", CHOICE, true, AT(cluster.assignment_given), .words = { "free", "given" } },
-	{ "wire", CHOICE, true, AT(training.bf16), .words = { "fp32", "bf16" } },
+	{ "wire", PARSED, true, .parse = parse_wire },
 	{ "at", PARSED, .parse = parse_act },
 	{ "silence-ms", THOUSANDTHS, AT(limits.silence_us), NUMBER(50, 1e7) },
 	{ "overdue-s", SECONDS, AT(limits.overdue_us), NUMBER(0.5, 1e7) },

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "schedule/search/search.h"
+#include "base/tensor_format.h"
 #include "wire/msg.h"
 
 enum { OPTIONS_MOST_ACTS = 4096, OPTIONS_MOST_CORPUS = 1024 };
@@ -53,7 +54,7 @@ struct options_training {
 	uint32_t n_corpus;
 	uint32_t batch, sequence, microbatches; /* 0: the recipe's, the cluster's */
 	uint32_t threads;                       /* of an agent */
-	bool bf16; /* activations and their gradients travel in half of the bytes */
+	enum tensor_format wire; /* of activations and their gradients */
 };
 
 struct options_planning {

@@ -87,7 +87,7 @@ static int load_model(struct run *run, struct error *err)
 	if (recorded) { /* a resumed run keeps its settings */
 		o->seed = recorded->seed;
 		o->training.threads = recorded->threads;
-		o->training.bf16 = recorded->bf16;
+		o->training.wire = recorded->wire;
 		o->name = recorded->name;
 		o->training.batch = recorded->batch;
 		o->training.sequence = recorded->sequence;
@@ -150,10 +150,13 @@ static void shipped_file(const char *name, char *out, size_t room)
 		snprintf(out, room, "%s/share/skippipe/%s", SKIPPIPE_PREFIX, name);
 }
 
-/* Returns an activation's bytes on the wire relative to floats. */
+/* Returns an activation's bytes on the wire relative to floats, without its channels' means. */
 static double activation_share(const struct options *o)
 {
-	return o->training.bf16 ? 0.5 : 1;
+	const size_t many = 1 << 20;
+
+	return (double)tensor_format_gradient_bytes(o->training.wire, many) /
+	       (double)(many * sizeof(float));
 }
 
 /* Builds the published cluster: compute, memory and sizes of the 20 nodes of arXiv 2502.19913. */

@@ -237,15 +237,16 @@ static int read_corpus(struct store *s, size_t n, struct error *err)
 	return rc < 0 ? rc : 0;
 }
 
-/* Reads the number format of activations between nodes. */
-static int read_wire(struct store *s, const char *format, bool *bf16, struct error *err)
+/* Reads the format of activations between nodes. */
+static int read_wire(struct store *s, const char *name, enum tensor_format *format,
+		     struct error *err)
 {
-	*bf16 = format && strcmp(format, "bf16") == 0;
-	if (*bf16 || (format && strcmp(format, "fp32") == 0))
+	if (name && tensor_format_parse(name, format) == 0 &&
+	    tensor_format_suits_activations(*format))
 		return 0;
 	return error_set(err, -EPROTONOSUPPORT,
-			 "%s: its activations travel as \"%s\": expected fp32 or bf16", s->path,
-			 format ? format : "");
+			 "%s: its activations travel as \"%s\": expected fp32, bf16, q8 or q6",
+			 s->path, name ? name : "");
 }
 
 /* Reads the run's properties, which store_create has written. */
@@ -279,7 +280,7 @@ static int read_run(struct store *s, struct error *err)
 	r->per_shard = (uint32_t)sqlite3_column_int64(q, 12);
 	r->threads = (uint32_t)sqlite3_column_int64(q, 13);
 	n_corpus = (size_t)sqlite3_column_int64(q, 14);
-	rc = read_wire(s, (const char *)sqlite3_column_text(q, 15), &r->bf16, err);
+	rc = read_wire(s, (const char *)sqlite3_column_text(q, 15), &r->wire, err);
 	db_done(q);
 	if (rc != 0)
 		return rc;
@@ -330,7 +331,7 @@ static int write_run(struct store *s, const struct store_run *r, struct error *e
 		rc = db_run(s, DB_PUT_CORPUS, c, DB_COUNT(c), err);
 	}
 	if (rc == 0)
-		rc = put_state(s, "wire", r->bf16 ? "bf16" : "fp32", err);
+		rc = put_state(s, "wire", tensor_format_name(r->wire), err);
 	if (rc == 0)
 		rc = put_state(s, "hash", r->hash, err);
 	if (rc == 0 && r->origin)

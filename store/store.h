@@ -31,6 +31,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/tensor_format.h"
 #include "base/route.h"
 
 struct store; /* opaque */
@@ -57,8 +58,8 @@ struct store_run {
 	uint32_t n_shards;  /* data shards */
 	uint32_t per_shard; /* microbatches of a shard in an iteration */
 	uint32_t threads;   /* of an agent's computations; the bits depend on it */
-	bool bf16;          /* activations between stages are rounded to bf16; the bits depend on
-			     * it. Kept under the key "wire" as "fp32" or "bf16" */
+	enum tensor_format wire; /* of activations between stages; the bits depend on it. Its name
+				  * is kept under the key "wire" */
 	size_t n_corpus;    /* 0: the default corpus */
 	const char *const *corpus; /* (n_corpus) paths */
 	const char *origin; /* where the first weights came from (model/files/origin.h), kept under

@@ -1,10 +1,10 @@
 #!/bin/bash
-# Measures the effect of activations and gradients in bf16 on training; docs/convergence.md explains it.
+# Measures the effect of the formats of activations and gradients on training; docs/convergence.md explains it.
 #
 #   tests/convergence_wire.sh FOLDER [ITERATIONS [SEED...]]
 #
 # The script trains size S on an embedded cluster of thirteen agents, one for each stage, without skipping, for each
-# SEED (default: 1) in fp32 and in bf16. The events are in FOLDER/WIRE-SEED.jsonl. Each run is verified. The script
+# SEED (default: 1) in each format of WIRES (default: fp32 bf16). The events are in FOLDER/WIRE-SEED.jsonl. Each run is verified. The script
 # prints the validation losses, one row for each validation.
 set -eu
 cd "$(dirname "$0")/.."
@@ -23,7 +23,7 @@ cat >"$folder/model.json" <<END
 END
 columns=() losses=()
 for seed in "$@"; do
-	for wire in fp32 bf16; do
+	for wire in ${WIRES:-fp32 bf16}; do
 		run=$wire-$seed
 		rm -rf "${folder:?}/$run"
 		"$bin/skippipe" demo --headless --format jsonl --stages 1,1,1,1,1,1,1,1,1,1,1,1,1 --skip 0/13 \

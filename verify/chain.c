@@ -7,14 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/bf16.h"
-
-/* Rounds an output as its sender did. A path visits no stage twice, so every output goes to another
- * stage, unless the path has one hop only. */
-static void round_output(const struct chain *m, const struct chain_setup *t, float *output)
+/* Rounds an output as its transfer did. A path visits no stage twice, so every output goes to
+ * another stage, unless the path has one hop only. -ENOMEM. */
+static int round_output(const struct chain *m, const struct chain_setup *t,
+			const struct codec *codec, float *output)
 {
-	if (t->bf16 && m->route->n_hops > 1)
-		bf16_round(output, t->activation);
+	return m->route->n_hops > 1 ? codec_round(codec, output, t->activation) : 0;
 }
 
 int chain_init(struct chain *m, const struct route *route, size_t tokens, size_t activation)
@@ -68,7 +66,7 @@ static int run_backward(const struct chain *m, const struct chain_setup *t, uint
 				   hop ? input_gradient : NULL);
 
 	if (rc == 0 && hop)
-		round_output(m, t, input_gradient);
+		rc = round_output(m, t, &t->gradient_codec, input_gradient);
 	return rc;
 }
 
@@ -79,7 +77,7 @@ static int compute_loss(const struct chain *m, const struct chain_setup *t, uint
 			       m->targets, loss, gradient);
 
 	if (rc == 0)
-		round_output(m, t, gradient);
+		rc = round_output(m, t, &t->gradient_codec, gradient);
 	return rc;
 }
 
@@ -91,7 +89,7 @@ int chain_forward(struct chain *m, const struct chain_setup *t)
 				  input_of(m, t, hop), out);
 
 	if (rc == 0)
-		round_output(m, t, out);
+		rc = round_output(m, t, &t->activation_codec, out);
 	return rc;
 }
 

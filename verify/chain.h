@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "model/codec/codec.h"
 #include "store/store.h"
 #include "verify/executor.h"
 #include "verify/task_pool.h"
@@ -23,7 +24,8 @@
 struct chain_setup {
 	struct executor *executor;
 	size_t activation; /* floats in an activation: B * T * C */
-	bool bf16;         /* activations and their gradients travel between stages as bf16 */
+	/* How activations and their gradients travel between stages. */
+	struct codec activation_codec, gradient_codec;
 	/* (TASK_POOL_MAX, activation) the gradient that a worker's backward pass writes */
 	float *spare[TASK_POOL_MAX];
 };

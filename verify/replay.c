@@ -112,7 +112,8 @@ static int load_model(struct replay *r, const char *device, struct error *err)
 		return rc;
 	r->stages = executor_stages(r->setup.executor);
 	r->setup.activation = stage_activation(r->stages[0]);
-	r->setup.bf16 = r->run->bf16;
+	r->setup.activation_codec = codec_of_activation(r->run->wire, r->config.dim);
+	r->setup.gradient_codec = codec_of_gradient(r->run->wire);
 	return 0;
 }
 

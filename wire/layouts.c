@@ -3,6 +3,8 @@
  * sent. */
 #include "wire/layouts.h"
 
+#include "base/tensor_format.h"
+
 #include <stddef.h>
 
 #define N(k, s, f)          { k, offsetof(struct s, f), 0, 0, U8, NULL, false }
@@ -177,7 +179,7 @@ static const struct field msg_welcome_fields[] = {
 	N(F64, msg_welcome, backward_s),
 	N(F64, msg_welcome, loss_s),
 	N(F64, msg_welcome, dispatch_overhead_s), N(F64, msg_welcome, serialise),
-	NMAX(U8, msg_welcome, bf16, 1),
+	NMAX(U8, msg_welcome, wire, FORMAT_Q6),
 	ARR(msg_welcome, n_delays, delay_s, F32, MSG_NODES),
 	ARR(msg_welcome, n_syncs, sync_s, F32, MSG_NODES),
 	N(U64, msg_welcome, steps_before), N(U64, msg_welcome, position_before),

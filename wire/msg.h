@@ -229,7 +229,7 @@ struct msg_welcome {
 	double time_scale;       /* real seconds of one emulated second; 0: no emulation */
 	double forward_s, backward_s, loss_s, dispatch_overhead_s; /* emulated, before the scale */
 	double serialise;        /* 1: a link carries one tensor at a time */
-	uint8_t bf16;            /* 1: ACTIVATION and GRADIENT travel in bf16 */
+	uint8_t wire;            /* enum tensor_format of ACTIVATION and GRADIENT */
 	uint32_t n_delays;
 	const float *delay_s;    /* (n_nodes) to each node, before the scale; < 0 no link */
 	uint32_t n_syncs;
@@ -407,8 +407,7 @@ enum tensor_kind {
 };
 
 /* The body is float data:
- *     ACTIVATION, GRADIENT   (batch, sequence, dim); in a bf16 run the upper halves of floats that
- *                            the sender has rounded (model/bf16.h)
+ *     ACTIVATION, GRADIENT   (batch, sequence, dim) in the run's format (model/codec/codec.h)
  *     PART                   floats of slice `index` of the sender's gradient, from `offset`
  *     SUM                    floats of slice `index` summed over the replicas, from `offset`
  *     STATE                  piece `index` of weights, first and second moments, (3, n)

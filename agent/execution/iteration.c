@@ -78,11 +78,11 @@ static int check_memory(struct agent *a, uint32_t visits, struct error *err)
 		return 0;
 	log_line(a->options.log, LOG_INFO, "the stage takes %.1f MiB, an iteration up to %.1f MiB",
 		 (double)a->held.stage_bytes / 0x1p20, (double)n.total / 0x1p20);
-	if (links_activation_bytes(a) + LINKS_HEAD_BYTES > links_message_bytes(a))
+	if (links_chain_bytes(a, TENSOR_ACTIVATION) + LINKS_HEAD_BYTES > links_message_bytes(a))
 		return error_set(err, -EMSGSIZE,
 				 "a microbatch's activation has %.1f MiB, but a message to a "
 				 "peer can have at most %.1f MiB: use smaller microbatches",
-				 (double)links_activation_bytes(a) / 0x1p20,
+				 (double)links_chain_bytes(a, TENSOR_ACTIVATION) / 0x1p20,
 				 (double)links_message_bytes(a) / 0x1p20);
 	a->checked = n;
 	a->early_room = (size_t)needs_early_room(&n, n.total - more.total + left, EARLY_MOST_BYTES);

@@ -60,7 +60,8 @@ static uint64_t read_resident_bytes(void)
  * report of a task that has just ended. */
 static uint32_t count_in_flight(const struct agent *a)
 {
-	size_t size = links_activation_bytes(a), n = delay_queue_count(a->modules.delay_queue);
+	size_t size = links_chain_bytes(a, TENSOR_GRADIENT),
+	       n = delay_queue_count(a->modules.delay_queue);
 	struct post_peer_info info;
 
 	n += report_pending(a) || !post_idle(a->control, a->controller);

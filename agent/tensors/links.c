@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "agent/state.h"
-#include "model/bf16.h"
 
 enum {
 	RETRY_US = 5000,         /* wait for a peer without room, or one that is cut off */
@@ -135,35 +134,48 @@ static void hold_parcel(struct agent *a, const struct parcel *p)
 		tell_trouble(a, true, "no memory for a tensor to send");
 }
 
-size_t links_activation_bytes(const struct agent *a)
+struct codec links_codec(const struct agent *a, enum tensor_kind kind)
 {
-	return a->held.activation * (a->run.bf16 ? sizeof(uint16_t) : sizeof(float));
+	enum tensor_format format = (enum tensor_format)a->run.wire;
+
+	return kind == TENSOR_ACTIVATION ? codec_of_activation(format, a->config.dim)
+					 : codec_of_gradient(format);
 }
 
-/* Converts an output to the format in which it is sent. body is given; the result is the caller's.
- * NULL: no memory. Values are rounded only here: tensors that stay on the node are not. */
-static void *pack_output(const struct agent *a, float *body)
+size_t links_chain_bytes(const struct agent *a, enum tensor_kind kind)
 {
-	uint16_t *packed;
+	struct codec codec = links_codec(a, kind);
 
-	if (!a->run.bf16)
+	return codec_bytes(&codec, a->held.activation);
+}
+
+/* Encodes an output. body is given; the result is the caller's. NULL: no memory. Values are rounded
+ * only here: tensors that stay on the node are not. */
+static void *encode_output(const struct agent *a, enum tensor_kind kind, float *body)
+{
+	struct codec codec = links_codec(a, kind);
+	void *encoded;
+
+	if (codec.format == FORMAT_FP32)
 		return body;
-	packed = malloc(links_activation_bytes(a));
-	if (packed)
-		bf16_pack(packed, body, a->held.activation);
+	encoded = malloc(codec_bytes(&codec, a->held.activation));
+	if (encoded)
+		codec_encode(&codec, encoded, body, a->held.activation);
 	free(body);
-	return packed;
+	return encoded;
 }
 
 void links_send_output(struct agent *a, const struct route *r, uint32_t position,
 		       bool evaluate, float *body, int64_t ended_us)
 {
 	uint16_t to = route_node(r, position + 1);
+	enum tensor_kind kind =
+		position + 1 <= r->n_hops ? TENSOR_ACTIVATION : TENSOR_GRADIENT;
 	struct peer *peer = &a->peers[to];
 	struct parcel p = {
 		.to = to,
 		.head = {
-			.kind = position + 1 <= r->n_hops ? TENSOR_ACTIVATION : TENSOR_GRADIENT,
+			.kind = (uint8_t)kind,
 			.evaluate = evaluate,
 			.from = a->run.node,
 			.iteration = evaluate ? a->held.committed : a->progress.iteration,
@@ -171,7 +183,7 @@ void links_send_output(struct agent *a, const struct route *r, uint32_t position
 			.n_routes = 1,
 		},
 		.route = *r,
-		.bytes = links_activation_bytes(a),
+		.bytes = links_chain_bytes(a, kind),
 		.ready_us = ended_us,
 		.due_us = ended_us,
 	};
@@ -179,7 +191,7 @@ void links_send_output(struct agent *a, const struct route *r, uint32_t position
 	if (fault_corrupt(&a->faults))
 		/* The receiver must detect both. */
 		body[a->held.activation / 2] = a->run.node % 2 ? 1e30f : NAN;
-	p.body = pack_output(a, body);
+	p.body = encode_output(a, kind, body);
 	if (!p.body) {
 		tell_trouble(a, true, "no memory for a tensor to send");
 		return;

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "agent/state.h"
-#include "model/bf16.h"
 
 /* Iterations: other nodes may have begun the one after that which is reduced here. */
 enum { AHEAD_MOST = 2 };
@@ -32,18 +31,17 @@ static bool chain_fits(const struct agent *a, const struct msg *m, struct route 
 	return (t->kind == TENSOR_ACTIVATION) == (t->index <= r->n_hops) &&
 	       route_node(r, t->index) == a->run.node &&
 	       route_node(r, t->index - 1) == t->from &&
-	       m->body_size == links_activation_bytes(a);
+	       m->body_size == links_chain_bytes(a, (enum tensor_kind)t->kind);
 }
 
 /* (B, T, C) floats, malloc; NULL: no memory. */
-static float *unpack_input(const struct agent *a, const struct msg *m)
+static float *decode_input(const struct agent *a, const struct msg *m)
 {
+	struct codec codec = links_codec(a, (enum tensor_kind)m->u.tensor.kind);
 	float *input = malloc(a->held.activation * sizeof(*input));
 
-	if (input && a->run.bf16)
-		bf16_unpack(input, m->body, a->held.activation);
-	else if (input)
-		memcpy(input, m->body, m->body_size);
+	if (input)
+		codec_decode(&codec, input, m->body, a->held.activation);
 	return input;
 }
 
@@ -101,7 +99,7 @@ static enum fate take_chain(struct agent *a, const struct msg *m, int64_t now_us
 		if (known->attempt == r.attempt && !route_equal(known, &r))
 			return FATE_EARLY; /* its plan has not arrived */
 	}
-	input = unpack_input(a, m);
+	input = decode_input(a, m);
 	if (!input) {
 		tell_trouble(a, true, "no memory for an activation");
 		return FATE_TAKEN;
@@ -110,44 +108,22 @@ static enum fate take_chain(struct agent *a, const struct msg *m, int64_t now_us
 	return FATE_TAKEN;
 }
 
-/* Limit of a plausible number. Gradients are checked too, so that a faulty sender is reported
- * before its gradient is in a sum. */
-static const float absurd = 1e9f;
-
-static bool plausible_floats(const void *body, size_t size)
-{
-	const char *at = body;
-	float x;
-
-	for (size_t i = 0; i + sizeof(x) <= size; i += sizeof(x)) {
-		memcpy(&x, at + i, sizeof(x));
-		if (!(fabsf(x) < absurd))
-			return false;
-	}
-	return true;
-}
-
-static bool plausible_halves(const void *body, size_t size)
-{
-	float some[1024];
-	const size_t most = sizeof(some) / sizeof(some[0]), n = size / sizeof(uint16_t);
-
-	for (size_t i = 0; i < n; i += most) {
-		size_t left = n - i < most ? n - i : most;
-
-		bf16_unpack(some, (const char *)body + i * sizeof(uint16_t), left);
-		if (!plausible_floats(some, left * sizeof(some[0])))
-			return false;
-	}
-	return true;
-}
-
+/* Returns true if the numbers may come from a computation. Gradients are checked too, so that a
+ * faulty sender is reported before its gradient is in a sum. */
 static bool is_plausible(const struct agent *a, const struct msg *m)
 {
-	bool chained = m->u.tensor.kind == TENSOR_ACTIVATION || m->u.tensor.kind == TENSOR_GRADIENT;
+	enum tensor_kind kind = (enum tensor_kind)m->u.tensor.kind;
+	bool chained = kind == TENSOR_ACTIVATION || kind == TENSOR_GRADIENT;
+	struct codec codec = { .format = FORMAT_FP32 };
+	size_t n = m->body_size / sizeof(float);
 
-	return a->run.bf16 && chained ? plausible_halves(m->body, m->body_size)
-				      : plausible_floats(m->body, m->body_size);
+	if (chained) {
+		if (m->body_size != links_chain_bytes(a, kind))
+			return true; /* its length is refused later (chain_fits) */
+		codec = links_codec(a, kind);
+		n = a->held.activation;
+	}
+	return codec_is_plausible(&codec, m->body, n);
 }
 
 /* Returns true if no correct node can be in this iteration yet, because the controller waits for
@@ -224,7 +200,7 @@ static void refuse_message(struct agent *a, post_peer_id peer, int64_t now_us)
 static void bound_early(struct agent *a)
 {
 	const struct early_traffic t = { .visits = plans_most_visits(a) + a->progress.evaluation.n,
-					 .input_bytes = links_activation_bytes(a),
+					 .input_bytes = links_chain_bytes(a, TENSOR_ACTIVATION),
 					 .sum_bytes = a->held.parameters * sizeof(float),
 					 .piece_bytes = links_slice_bytes(a) };
 

@@ -354,7 +354,7 @@ void cluster_welcome(struct cluster *c, uint32_t node)
 		.loss_s = c->options.task_s,
 		.dispatch_overhead_s = c->options.overhead_s,
 		.serialise = c->options.serialise,
-		.bf16 = c->options.bf16,
+		.wire = (uint8_t)c->options.wire,
 		.n_delays = c->n_nodes,
 		.delay_s = c->options.delay_s,
 		.n_syncs = c->n_nodes,

@@ -14,6 +14,7 @@
 
 #include "agent/agent.h"
 #include "agent/execution/route.h"
+#include "base/tensor_format.h"
 #include "model/adamw.h"
 #include "model/config.h"
 #include "model/text/corpus.h"
@@ -55,7 +56,7 @@ struct node {
 struct cluster_options {
 	uint32_t dim; /* 0 means 16 */
 	double time_scale, task_s, overhead_s, serialise;
-	bool bf16;             /* tensors between stages are rounded to bf16 */
+	enum tensor_format wire; /* of activations and gradients between stages */
 	bool copies_lag;       /* do not wait for copies' sums and steps */
 	/* Limits of agents started later, as in agent_options; memory_bytes 0: free memory. */
 	size_t memory_bytes;

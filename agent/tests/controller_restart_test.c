@@ -102,12 +102,12 @@ static void test_restored_weights_are_reported_once_used(void **state)
 }
 
 /* Checks that a node that receives invalid values reports their sender. */
-static void check_report(bool bf16, uint32_t faulty)
+static void check_report(enum tensor_format wire, uint32_t faulty)
 {
 	struct cluster *c = cluster_make(6, cluster_six);
 	char name[16];
 
-	c->options.bf16 = bf16;
+	c->options.wire = wire;
 	snprintf(name, sizeof(name), "n%02u", faulty);
 	cluster_gather(c);
 	cluster_route_six(c);
@@ -124,15 +124,17 @@ static void check_report(bool bf16, uint32_t faulty)
 static void test_impossible_numbers_are_reported(void **state)
 {
 	(void)state;
-	check_report(false, 2);
+	check_report(FORMAT_FP32, 2);
 }
 
 /* One node sends NaN, the other sends absurdly large values. */
-static void test_impossible_numbers_in_bf16_are_found(void **state)
+static void test_impossible_numbers_in_other_formats_are_found(void **state)
 {
 	(void)state;
-	check_report(true, 2);
-	check_report(true, 3);
+	check_report(FORMAT_BF16, 2);
+	check_report(FORMAT_BF16, 3);
+	check_report(FORMAT_Q6, 2);
+	check_report(FORMAT_Q6, 3);
 }
 
 int main(void)
@@ -141,7 +143,7 @@ int main(void)
 		cmocka_unit_test(test_controller_restart),
 		cmocka_unit_test(test_restored_weights_are_reported_once_used),
 		cmocka_unit_test(test_impossible_numbers_are_reported),
-		cmocka_unit_test(test_impossible_numbers_in_bf16_are_found),
+		cmocka_unit_test(test_impossible_numbers_in_other_formats_are_found),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,11 +49,11 @@ static void finish_without_three(struct cluster *c)
 	cluster_finish(c);
 }
 
-static void check_death_and_join(bool bf16)
+static void check_death_and_join(enum tensor_format wire)
 {
 	struct cluster *c = cluster_make(6, cluster_six);
 
-	c->options.bf16 = bf16;
+	c->options.wire = wire;
 	cluster_gather(c);
 	cluster_route_six(c);
 	cluster_iterate(c);
@@ -72,14 +72,15 @@ static void check_death_and_join(bool bf16)
 static void test_death_and_join(void **state)
 {
 	(void)state;
-	check_death_and_join(false);
+	check_death_and_join(FORMAT_FP32);
 }
 
 /* The substitute receives the same bits, rounded once from the same floats. */
-static void test_death_and_join_in_bf16(void **state)
+static void test_death_and_join_in_other_formats(void **state)
 {
 	(void)state;
-	check_death_and_join(true);
+	check_death_and_join(FORMAT_BF16);
+	check_death_and_join(FORMAT_Q6);
 }
 
 /* A node joins in mid-iteration and learns of the iteration from a reduction or a reroute. */
@@ -114,7 +115,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_death_and_join),
-		cmocka_unit_test(test_death_and_join_in_bf16),
+		cmocka_unit_test(test_death_and_join_in_other_formats),
 		cmocka_unit_test(test_join_in_between),
 	};
 

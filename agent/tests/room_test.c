@@ -69,7 +69,8 @@ static void test_large_tensors_travel(void **state)
 	cluster_init(c, 6, cluster_six);
 	cluster_gather(c);
 	for (uint32_t i = 0; i < 6; i++) {
-		assert_int_equal(links_activation_bytes(c->nodes[i].agent), ACTIVATION);
+		assert_int_equal(links_chain_bytes(c->nodes[i].agent, TENSOR_ACTIVATION),
+				 ACTIVATION);
 		assert_true(c->nodes[i].agent->held.parameters / 2 * sizeof(float) >
 			    c->options.message_bytes);
 	}

@@ -28,9 +28,8 @@ static void send_tensor(struct post *p, post_peer_id to, const struct msg_tensor
 
 static void send_nonsense(struct cluster *c, struct post *p, post_peer_id to)
 {
-	size_t floats = stage_activation(c->twins[0]),
-	       size = c->options.bf16 ? sizeof(uint16_t) : sizeof(float);
-	size_t body = floats * size;
+	size_t floats = stage_activation(c->twins[0]);
+	size_t body = tensor_format_activation_bytes(c->options.wire, floats, c->config.dim);
 	const struct route route = c->now.routes[3]; /* 1 -> 2 -> 5 */
 	struct route bad = c->now.routes[0];         /* 0 -> 2 */
 	const struct msg_tensor good = { .kind = TENSOR_ACTIVATION, .from = 1, .iteration = 1,
@@ -41,7 +40,7 @@ static void send_nonsense(struct cluster *c, struct post *p, post_peer_id to)
 	send_tensor(p, to, &t, body); /* in the name of another node, otherwise valid */
 	t = good;
 	send_tensor(p, to, &t, body - 4); /* a wrong size */
-	send_tensor(p, to, &t, floats * (6 - size)); /* the size of the other precision */
+	send_tensor(p, to, &t, body * 2); /* the size of another format */
 	send_tensor(p, to, &t, 0);
 	t.index = 0;
 	send_tensor(p, to, &t, body); /* positions of other nodes */
@@ -81,7 +80,7 @@ static bool turn(struct cluster *c, struct post *p)
 	return is_refused;
 }
 
-static void check_nonsense(bool bf16)
+static void check_nonsense(enum tensor_format wire)
 {
 	struct cluster *c = cluster_make(6, cluster_six);
 	struct keys_list *admitted;
@@ -94,7 +93,7 @@ static void check_nonsense(bool bf16)
 	post_peer_id to;
 	struct post *p;
 
-	c->options.bf16 = bf16;
+	c->options.wire = wire;
 	cluster_gather(c);
 	cluster_route_six(c);
 	cluster_turns(c, 150);
@@ -135,13 +134,14 @@ static void check_nonsense(bool bf16)
 static void test_invalid_messages_are_refused(void **state)
 {
 	(void)state;
-	check_nonsense(false);
+	check_nonsense(FORMAT_FP32);
 }
 
-static void test_invalid_messages_are_refused_in_bf16(void **state)
+static void test_invalid_messages_are_refused_in_other_formats(void **state)
 {
 	(void)state;
-	check_nonsense(true);
+	check_nonsense(FORMAT_BF16);
+	check_nonsense(FORMAT_Q6);
 }
 
 /* A peer's invalid address is reported as a stuck link. Repeated error reports could shut out the
@@ -268,7 +268,7 @@ static void test_evaluations_without_an_order(void **state)
 	thief_begin(&t, 0);
 	a = t.c->nodes[2].agent;
 	for (route.microbatch = 0; route.microbatch < MSG_MICROBATCHES; route.microbatch++)
-		thief_sends(&t, &input, links_activation_bytes(a));
+		thief_sends(&t, &input, links_chain_bytes(a, TENSOR_ACTIVATION));
 	thief_waits(&t);
 	assert_true(early_bytes_of(a->modules.early, 1) <= early_most_of(a->modules.early));
 	assert_true(early_count(a->modules.early) < MSG_MICROBATCHES);
@@ -323,7 +323,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_invalid_messages_are_refused),
-		cmocka_unit_test(test_invalid_messages_are_refused_in_bf16),
+		cmocka_unit_test(test_invalid_messages_are_refused_in_other_formats),
 		cmocka_unit_test(test_an_invalid_address),
 		cmocka_unit_test(test_one_report_an_iteration),
 		cmocka_unit_test(test_evaluations_without_an_order),

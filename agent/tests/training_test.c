@@ -12,11 +12,11 @@
 #include "base/clock.h"
 #include "base/rng.h"
 
-static void check_training(bool bf16)
+static void check_training(enum tensor_format wire)
 {
 	struct cluster *c = cluster_make(6, cluster_six);
 
-	c->options.bf16 = bf16;
+	c->options.wire = wire;
 	cluster_gather(c);
 	cluster_route_six(c);
 	for (int i = 0; i < 3; i++)
@@ -32,13 +32,15 @@ static void check_training(bool bf16)
 static void test_training(void **state)
 {
 	(void)state;
-	check_training(false);
+	check_training(FORMAT_FP32);
 }
 
-static void test_training_in_bf16(void **state)
+static void test_training_in_other_formats(void **state)
 {
 	(void)state;
-	check_training(true);
+	check_training(FORMAT_BF16);
+	check_training(FORMAT_Q8);
+	check_training(FORMAT_Q6);
 }
 
 /* ---- unnecessary reroutes ---- */
@@ -109,7 +111,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_training),
-		cmocka_unit_test(test_training_in_bf16),
+		cmocka_unit_test(test_training_in_other_formats),
 		cmocka_unit_test(test_random_reroutes),
 		cmocka_unit_test(test_reduction_retry),
 	};

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/bf16.h"
+#include "model/codec/codec.h"
 
 struct way {
 	float *in[CLUSTER_NODES + 1];   /* input of each hop; [n_hops]: of the loss */
@@ -29,11 +29,14 @@ static float *activation(const struct cluster *c)
 	return f;
 }
 
-/* Rounds an output as a transfer to another stage would, if the run uses bf16. */
-static void go_to(const struct cluster *c, uint8_t from, uint8_t to, float *output)
+/* Rounds an output as a transfer to another stage does. */
+static void go_to(const struct cluster *c, uint8_t from, uint8_t to, bool forward, float *output)
 {
-	if (c->options.bf16 && from != to)
-		bf16_round(output, stage_activation(c->twins[0]));
+	struct codec codec = forward ? codec_of_activation(c->options.wire, c->config.dim)
+				     : codec_of_gradient(c->options.wire);
+
+	if (from != to)
+		assert_int_equal(codec_round(&codec, output, stage_activation(c->twins[0])), 0);
 }
 
 static struct stage *twin_of(const struct cluster *c, uint8_t stage)
@@ -59,17 +62,17 @@ static void walk(const struct cluster *c, uint32_t m, struct way *w)
 		assert_int_equal(stage_forward(twin_of(c, r->stages[i]), m,
 					       i == 0 ? w->tokens : NULL, i == 0 ? NULL : w->in[i],
 					       w->in[i + 1], true), 0);
-		go_to(c, r->stages[i], i + 1 < n ? r->stages[i + 1] : 0, w->in[i + 1]);
+		go_to(c, r->stages[i], i + 1 < n ? r->stages[i + 1] : 0, true, w->in[i + 1]);
 	}
 	w->grad[n - 1] = activation(c);
 	assert_int_equal(stage_loss(twin_of(c, 0), m, w->in[n], w->targets, &w->loss,
 				    w->grad[n - 1], false), 0);
-	go_to(c, 0, r->stages[n - 1], w->grad[n - 1]);
+	go_to(c, 0, r->stages[n - 1], false, w->grad[n - 1]);
 	for (uint32_t i = n - 1; i > 0; i--) {
 		w->grad[i - 1] = activation(c);
 		assert_int_equal(stage_backward(twin_of(c, r->stages[i]), m, w->grad[i],
 						w->grad[i - 1], false), 0);
-		go_to(c, r->stages[i], r->stages[i - 1], w->grad[i - 1]);
+		go_to(c, r->stages[i], r->stages[i - 1], false, w->grad[i - 1]);
 	}
 }
 
@@ -185,7 +188,7 @@ float cluster_twin_evaluation(struct cluster *c, uint32_t k)
 	for (uint8_t s = 0; s < c->n_stages; s++) {
 		assert_int_equal(stage_forward(twin_of(c, s), 0, s ? NULL : tokens, s ? in : NULL,
 					       out, false), 0);
-		go_to(c, s, s + 1u < c->n_stages ? (uint8_t)(s + 1) : 0, out);
+		go_to(c, s, s + 1u < c->n_stages ? (uint8_t)(s + 1) : 0, true, out);
 		t = in;
 		in = out;
 		out = t;

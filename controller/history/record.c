@@ -339,7 +339,7 @@ int record_begin(struct run *run, struct error *err)
 		.n_shards = run->training.n_shards,
 		.per_shard = run->training.per_shard,
 		.threads = run->options.training.threads,
-		.bf16 = run->options.training.bf16,
+		.wire = run->options.training.wire,
 		.n_corpus = run->options.training.n_corpus,
 		.corpus = run->options.training.corpus,
 		.origin = origin,

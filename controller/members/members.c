@@ -133,7 +133,7 @@ static void welcome_member(struct run *run, struct member *m)
 		.loss_s = node->loss_s,
 		.dispatch_overhead_s = given->dispatch_overhead_s,
 		.serialise = run->options.cluster.serialise,
-		.bf16 = run->options.training.bf16,
+		.wire = (uint8_t)run->options.training.wire,
 		.steps_before = run->training.origin.steps,
 		.position_before = first_weights_position(run),
 		.n_delays = (uint32_t)n,

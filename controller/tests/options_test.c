@@ -43,11 +43,11 @@ static void given_options_are_taken(void **state)
 	assert_int_equal(o.acts[0].node, 4);
 	assert_int_equal(o.acts[1].iteration, 20);
 	assert_true(o.mode.jsonl && o.cluster.time_scale == 0);
-	assert_false(o.training.bf16);
+	assert_int_equal(o.training.wire, FORMAT_FP32);
 	assert_int_equal(parse(&o, &err, (char *[]){ NEEDED, "--wire", "bf16", NULL }), 0);
-	assert_true(o.training.bf16);
+	assert_int_equal(o.training.wire, FORMAT_BF16);
 	assert_int_equal(parse(&o, &err, (char *[]){ NEEDED, "--wire", "fp32", NULL }), 0);
-	assert_false(o.training.bf16);
+	assert_int_equal(o.training.wire, FORMAT_FP32);
 }
 
 static void a_baseline_is_named(void **state)
@@ -120,6 +120,7 @@ static void a_wrong_option_is_named(void **state)
 	refuse((char *[]){ NEEDED, "--at", "5:kill", NULL }, "--at");
 	refuse((char *[]){ NEEDED, "--format", "xml", NULL }, "--format");
 	refuse((char *[]){ NEEDED, "--wire", "fp16", NULL }, "--wire");
+	refuse((char *[]){ NEEDED, "--wire", "q4", NULL }, "--wire");
 	refuse((char *[]){ NEEDED, "--algorithm", "fastest", NULL }, "--algorithm");
 	refuse((char *[]){ NEEDED, "--algorithm", "dtfm", "--skip", "2", NULL },
 	       "dtfm visits every stage");

@@ -12,10 +12,12 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "model/bf16.h"
+#include "model/codec/codec.h"
 #include "model/vector/vector.h"
 
 enum { HALVES = 1 << 16 };
+
+static const struct codec bf16 = { FORMAT_BF16, 0, 0 };
 
 static float float_of(uint32_t bits)
 {
@@ -80,7 +82,7 @@ static void check(const float *x, size_t n)
 					 vector_ops_at(set)->name, bits_of(x[i]), got[i],
 					 nearest(x[i]));
 	}
-	bf16_pack(got, x, n);
+	codec_encode(&bf16, got, x, n);
 	for (size_t i = 0; i < n; i++)
 		assert_int_equal(got[i], nearest(x[i]));
 	free(got);
@@ -153,11 +155,11 @@ static void rounding_twice_is_rounding_once(void **state)
 	rng_init(&r, 3);
 	for (size_t i = 0; i < N; i++)
 		x[i] = once[i] = float_of((uint32_t)rng_next(&r));
-	bf16_round(once, N);
-	bf16_pack(packed, x, N);
-	bf16_unpack(x, packed, N);
+	assert_int_equal(codec_round(&bf16, once, N), 0);
+	codec_encode(&bf16, packed, x, N);
+	codec_decode(&bf16, x, packed, N);
 	assert_memory_equal(x, once, sizeof(x));
-	bf16_round(once, N);
+	assert_int_equal(codec_round(&bf16, once, N), 0);
 	assert_memory_equal(x, once, sizeof(x));
 }
 

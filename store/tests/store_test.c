@@ -120,20 +120,20 @@ static void the_format_of_activations_is_recorded(void **state)
 	struct store *s;
 	struct error err;
 
-	run.bf16 = true;
+	run.wire = FORMAT_Q6;
 	run.hash = "one";
 	assert_int_equal(store_create(&s, f->path, &run, &err), 0);
-	assert_true(store_run_of(s)->bf16);
+	assert_int_equal(store_run_of(s)->wire, FORMAT_Q6);
 	assert_string_equal(store_run_of(s)->hash, "one");
 	store_close(s);
 	assert_int_equal(store_open(&s, f->path, &err), 0);
-	assert_true(store_run_of(s)->bf16);
+	assert_int_equal(store_run_of(s)->wire, FORMAT_Q6);
 	store_close(s);
 	assert_int_equal(reopen(&s, f->path, "fp32", &err), 0);
-	assert_false(store_run_of(s)->bf16);
+	assert_int_equal(store_run_of(s)->wire, FORMAT_FP32);
 	store_close(s);
 	assert_int_equal(reopen(&s, f->path, "fp8", &err), -EPROTONOSUPPORT);
-	assert_non_null(strstr(err.text, "\"fp8\": expected fp32 or bf16"));
+	assert_non_null(strstr(err.text, "\"fp8\": expected fp32, bf16, q8 or q6"));
 }
 
 static void a_commit_is_read_as_written(void **state)

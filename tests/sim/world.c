@@ -159,6 +159,7 @@ static void write_cluster(struct world *w)
 
 static void make_arguments(struct world *w, bool resume)
 {
+	static const char *const wires[] = { "fp32", "fp32", "bf16", "q8", "q6" };
 	const struct ground *g = w->ground;
 
 	w->argc = 0;
@@ -193,7 +194,7 @@ static void make_arguments(struct world *w, bool resume)
 		add_argument(w, "--skip");
 		add_argument(w, "%d", sim_chance(0.5) ? 1 : 0);
 		add_argument(w, "--wire");
-		add_argument(w, sim_chance(0.2) ? "bf16" : "fp32");
+		add_argument(w, "%s", wires[sim_draw(0, 4)]);
 		if (sim_chance(0.3))
 			add_argument(w, "--overlap-sync");
 		if (w->emulated) {

@@ -47,7 +47,7 @@ static void another_rounding_than_recorded_is_found(void **state)
 	struct cluster *c = *state;
 	struct compare_result r;
 
-	c->bf16 = !c->bf16;
+	c->wire = c->wire == FORMAT_FP32 ? FORMAT_BF16 : FORMAT_FP32;
 	r = played(c, NULL);
 	assert_string_equal(r.broken_rule.text, "");
 	assert_false(compare_equal(&r));
@@ -235,6 +235,7 @@ static void hashes_of_another_function_are_refused(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, play_set_up, play_tear_down)
 #define TEST_BF16(name) { "bf16: " #name, name, play_set_up_bf16, play_tear_down, NULL }
+#define TEST_Q6(name) { "q6: " #name, name, play_set_up_q6, play_tear_down, NULL }
 
 int main(void)
 {
@@ -245,6 +246,9 @@ int main(void)
 		TEST_BF16(reruns_replay_bit_for_bit),
 		TEST(another_rounding_than_recorded_is_found),
 		TEST_BF16(another_rounding_than_recorded_is_found),
+		TEST_Q6(a_recorded_run_replays_bit_for_bit),
+		TEST_Q6(reruns_replay_bit_for_bit),
+		TEST_Q6(another_rounding_than_recorded_is_found),
 		TEST(another_order_is_found),
 		TEST(other_data_is_found),
 		TEST(one_bit_of_the_learning_rate_is_found),

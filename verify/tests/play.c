@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "model/bf16.h"
+#include "model/codec/codec.h"
 #include "model/hash.h"
 #include "verify/tests/play.h"
 
@@ -36,14 +36,14 @@ void play_make_text(struct cluster *c)
 	free(text);
 }
 
-static void make_run(struct cluster *c, const char *folder, bool bf16)
+static void make_run(struct cluster *c, const char *folder, enum tensor_format wire)
 {
 	char *model = model_config_print(&shape, NULL);
 	const char *corpus[] = { c->text };
 	struct store_run run = { .name = "t", .version = "t", .model = model, .cluster = "{}",
 				 .optimizer = "{}", .seed = 11, .batch = BATCH,
 				 .sequence = SEQUENCE, .n_shards = SHARDS, .per_shard = PER_SHARD,
-				 .threads = 1, .bf16 = bf16, .n_corpus = 1, .corpus = corpus,
+				 .threads = 1, .wire = wire, .n_corpus = 1, .corpus = corpus,
 				 .hash = HASH_NAME, .corpus_hash = corpus_hash(c->corpus) };
 
 	assert_non_null(model);
@@ -113,8 +113,12 @@ static void run_task(struct cluster *c, struct record *r, struct journey *j, uin
 	} else {
 		assert_int_equal(stage_backward(s, slot, j->x, hop ? j->y : NULL, count), 0);
 	}
-	if (c->bf16 && t < 2 * n && node_at(j, t + 1) != node)
-		bf16_round(j->y, stage_activation(s));
+	if (t < 2 * n && node_at(j, t + 1) != node) {
+		struct codec codec = t < n ? codec_of_activation(c->wire, shape.dim)
+					   : codec_of_gradient(c->wire);
+
+		assert_int_equal(codec_round(&codec, j->y, stage_activation(s)), 0);
+	}
 	if (count && t >= n)
 		record_contribution(r, node, j->route.microbatch, t == n ? 'L' : 'B');
 	swap_buffers(j);
@@ -272,7 +276,7 @@ void play_iteration(struct cluster *c, uint64_t iteration, bool again,
 	free(r);
 }
 
-static int set_up_run(void **state, bool bf16)
+static int set_up_run(void **state, enum tensor_format wire)
 {
 	struct cluster *c = calloc(1, sizeof(*c));
 	struct stage_options o = { .slots = MICROBATCHES, .batch = BATCH, .sequence = SEQUENCE,
@@ -286,20 +290,25 @@ static int set_up_run(void **state, bool bf16)
 	assert_int_equal(corpus_new(&c->corpus, paths, 1, SEQUENCE, 11, NULL), 0);
 	for (uint32_t n = 0; n < NODES; n++)
 		assert_int_equal(stage_new(&c->nodes[n], &shape, play_stage_of[n], &o, NULL), 0);
-	make_run(c, c->folder, bf16);
-	c->bf16 = bf16;
+	make_run(c, c->folder, wire);
+	c->wire = wire;
 	*state = c;
 	return 0;
 }
 
 int play_set_up(void **state)
 {
-	return set_up_run(state, false);
+	return set_up_run(state, FORMAT_FP32);
 }
 
 int play_set_up_bf16(void **state)
 {
-	return set_up_run(state, true);
+	return set_up_run(state, FORMAT_BF16);
+}
+
+int play_set_up_q6(void **state)
+{
+	return set_up_run(state, FORMAT_Q6);
 }
 
 int play_tear_down(void **state)

@@ -1,8 +1,8 @@
 #!/bin/bash
-# Activations and gradients travel as bf16. One agent and the controller are killed with -9 during the run, one agent
+# Activations and gradients travel in 6 bits. One agent and the controller are killed with -9 during the run, one agent
 # sends nonsense, and from iteration 13 on microbatches stay in stage 0, where nothing travels. The weights equal those
 # of one process that rounds as recorded, and differ from those of one that does not. If a cluster describes the
-# bandwidth of links, plans count half of the bytes.
+# bandwidth of links, plans count the bytes that travel.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 events=$dir/events run=$dir/run
@@ -10,7 +10,7 @@ events=$dir/events run=$dir/run
 pid_of() { sed -n "s/.*$1 started, process \\([0-9]*\\)\$/\\1/p" "$run/log/demo.log" | tail -n 1; }
 
 "$bin/skippipe" demo --headless --format jsonl --agents 9 --stages 3,3,3 --skip 0/3 --iterations 16 --time-scale 0 \
-	--wire bf16 --at 10:corrupt:7 --at 13:skip:2 --run-dir "$run" >"$events" 2>"$dir/demo.err" &
+	--wire q6 --at 10:corrupt:7 --at 13:skip:2 --run-dir "$run" >"$events" 2>"$dir/demo.err" &
 demo=$!
 started+=($demo)
 wait_for "$events" 3 $demo 120
@@ -33,7 +33,7 @@ check_gone "$run"
 expect 2 '--wire: a resumed run keeps' "$bin/skippipe" controller --resume "$run" \
 	--key "$run/keys/controller.key" --admitted "$run/keys/admitted" --wire fp32
 if command -v sqlite3 >"$dir/sqlite3"; then
-	sqlite3 "$run/run.db" "UPDATE state SET value = 'fp32' WHERE key = '=wire' AND value = 'bf16'"
+	sqlite3 "$run/run.db" "UPDATE state SET value = 'fp32' WHERE key = '=wire' AND value = 'q6'"
 	"$bin/skippipe" verify "$run" --format json >"$dir/other.json" 2>"$dir/other.err"
 	[ $? = 1 ] || die "verify does not notice that nothing was rounded"
 	grep -q '"first_difference":{"iteration":1,' "$dir/other.json" || die "no difference: $(cat "$dir/other.json")"
@@ -58,6 +58,8 @@ END
 [ "$(delay file32 --emulate "$dir/links.json")" = 10.625 ] || die "a delay of $(delay again32 --emulate "$dir/links.json")"
 [ "$(delay file16 --emulate "$dir/links.json" --wire bf16)" = 5.625 ] ||
 	die "a delay of $(delay again16 --emulate "$dir/links.json" --wire bf16) in bf16"
+[ "$(delay file6 --emulate "$dir/links.json" --wire q6)" = 2.65625 ] ||
+	die "a delay of $(delay again6 --emulate "$dir/links.json" --wire q6) in 6 bits"
 awk -v whole="$(delay regions32 --emulate regions)" -v half="$(delay regions16 --emulate regions --wire bf16)" \
 	'BEGIN { print "between regions: " whole " s, " half " s in bf16"; exit !(half > 0 && half < whole) }' ||
 	die "the regions' delays do not know"
