@@ -60,6 +60,8 @@ struct history {
 	struct curves curves;
 	/* How often the run went back to a checkpoint. Consoles treat each time as a new run */
 	uint32_t n_rewinds;
+	/* Events that the state of a member did not allow (lifecycle.c): each is our error */
+	uint32_t refused_events;
 	struct json_t *drill; /* the operator's acts so far (drill.c); NULL: none */
 };
 

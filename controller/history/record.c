@@ -166,7 +166,7 @@ void record_node(struct run *run, const struct member *m)
 		.node = m->id,
 		.stage = member_stage(run, m),
 		.value = m->hello.pid,
-		.word = node_state_name(m->state),
+		.word = node_state_name(member_shown(m)),
 		.text = m->why,
 		.forward_s = m->compute.forward_s,
 		.backward_s = m->compute.backward_s,
@@ -176,10 +176,10 @@ void record_node(struct run *run, const struct member *m)
 	};
 
 	record_moment(run, &moment);
-	put_event(run,
-		  json_pack("{s:s, s:i, s:i, s:s, s:s, s:I}", "event", "node", "node", (int)m->id,
-			    "stage", member_stage(run, m), "state", node_state_name(m->state),
-			    "why", m->why, "iteration", (json_int_t)run->committed));
+	put_event(run, json_pack("{s:s, s:i, s:i, s:s, s:s, s:I}", "event", "node", "node",
+				 (int)m->id, "stage", member_stage(run, m), "state",
+				 node_state_name(member_shown(m)), "why", m->why, "iteration",
+				 (json_int_t)run->committed));
 }
 
 void record_recovery(struct run *run, const char *step, int node, int64_t value, int64_t at_us)

@@ -18,7 +18,6 @@
 #include "controller/history/record.h"
 #include "controller/members/admission.h"
 #include "controller/members/member.h"
-#include "controller/members/node_state.h"
 #include "controller/operator/journal.h"
 #include "controller/operator/console_messages.h"
 #include "controller/operator/stream.h"
@@ -37,7 +36,8 @@ static bool sum_missing(const struct members *members)
 	for (uint32_t i = 0; i < members->n; i++) {
 		const struct member *m = &members->list[i];
 
-		if ((m->is_replica && !m->sum.is_done) || (copies_awaited(m) && !m->copy.has_sum))
+		if ((member_is_replica(m) && !m->sum.is_done) ||
+		    (copies_awaited(m) && !m->copy.has_sum))
 			return true;
 	}
 	return false;
@@ -92,7 +92,7 @@ static int stage_sums(struct iteration *it, double *total, int *stage)
 		for (uint32_t i = 0; i < it->members->n; i++) {
 			const struct member *m = &it->members->list[i];
 
-			if (!m->is_replica || member_stage(it->run, m) != s)
+			if (!member_is_replica(m) || member_stage(it->run, m) != s)
 				continue;
 			first = first ? first : &m->sum.reported;
 			differ = differ || !agreement_same_sum(first, &m->sum.reported);
@@ -212,17 +212,17 @@ static void announce_commit(struct iteration *it, const struct msg *m,
 
 		if (r->copy.gets_sum)
 			r->copy.last_commit_sent = it->run->committed;
-		if (r->copy.gets_sum && !r->is_replica)
+		if (r->copy.gets_sum && !member_is_replica(r))
 			member_send(it->run, r, m);
-		if (!r->is_replica)
+		if (!member_is_replica(r))
 			continue;
 		r->weights.iterations = r->weights.last_commit_sent = it->run->committed;
 		r->weights.stage = (uint8_t)member_stage(it->run, r);
 		r->weights.hash_agrees = true;
 		r->weights.hash = 0; /* MSG_COMMITTED will report the hash */
 		member_send(it->run, r, m);
-		if (r->state == NODE_SYNCING) {
-			members_set(it->run, r, NODE_LIVE, "");
+		if (r->state == MEMBER_SUMMING) {
+			member_apply(it->run, r, MEMBER_ADMIT, "");
 			note(it->run, NOTE_EVENT, r->id, 'R', "n%02u S%d joined at it%llu", r->id,
 			     member_stage(it->run, r), (unsigned long long)it->run->committed);
 			replan(it->planning, "a node joined");
@@ -341,7 +341,7 @@ void iteration_reduced(struct iteration *it, struct member *m, const struct msg_
 	    r->stage >= MSG_STAGES || it->summing[r->stage] == 0)
 		return;
 	if (r->n_slices != it->summing[r->stage]) {
-		if (m->is_replica)
+		if (member_is_replica(m))
 			exclude_member(it->members, m,
 				       "summed over another number of replicas than ordered");
 		return;
@@ -353,7 +353,7 @@ void iteration_reduced(struct iteration *it, struct member *m, const struct msg_
 			commit_when_reduced(it);
 		return;
 	}
-	if (!m->is_replica || r->stage != member_stage(it->run, m))
+	if (!member_is_replica(m) || r->stage != member_stage(it->run, m))
 		return;
 	/* The replica checked its inputs, so an absurd sum is its own fault. */
 	if (!(r->sum_squares >= 0 && r->sum_squares < MOST_SQUARES)) {
@@ -408,7 +408,7 @@ void iteration_committed(struct members *members, struct member *m, const struct
 	else if (!is_fetched_again(m, r))
 		record_hash(members->run, m, r->stage, r->iteration, r->hash);
 	if (r->copy || r->stage != m->weights.stage ||
-	    !(m->is_replica || members->run->phase == PHASE_GATHERING)) {
+	    !(member_is_replica(m) || members->run->phase == PHASE_GATHERING)) {
 		take_late_report(members->run, m, r);
 		standbys_committed(members, m, r);
 		return;
@@ -417,11 +417,12 @@ void iteration_committed(struct members *members, struct member *m, const struct
 		return; /* not the newest commit */
 	/* The repeated commit found the sum in place */
 	if (members->run->phase == PHASE_GATHERING && members->run->resumed) {
-		m->assigned.is_ready = r->stage == member_stage(members->run, m);
+		if (r->stage == member_stage(members->run, m))
+			member_apply(members->run, m, MEMBER_HOLDS, NULL);
 		m->weights.iterations = r->iteration;
 	}
 	m->weights.hash = r->hash;
 	m->shown.is_stale = true;
-	if (m->is_replica)
+	if (member_is_replica(m))
 		agreement_check_hash(members, m);
 }

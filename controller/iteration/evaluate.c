@@ -27,8 +27,8 @@ static uint16_t replica_of(const struct members *members, int stage, uint32_t k)
 	for (uint32_t i = 0; i < members->n; i++) {
 		const struct member *m = &members->list[i];
 
-		if (m->is_replica && !m->is_marked && member_stage(members->run, m) == stage &&
-		    at++ == k)
+		if (member_is_replica(m) && !m->is_marked &&
+		    member_stage(members->run, m) == stage && at++ == k)
 			return m->id;
 	}
 	return 0;

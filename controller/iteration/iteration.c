@@ -28,7 +28,6 @@
 #include "controller/iteration/sums.h"
 #include "controller/members/admission.h"
 #include "controller/members/member.h"
-#include "controller/members/node_state.h"
 #include "controller/operator/announce.h"
 #include "controller/operator/command.h"
 #include "controller/operator/journal.h"
@@ -49,7 +48,7 @@ static const float LEAST_LOSS = -0.1f, MOST_LOSS = 1e4f;
 enum { REPLAN_AGAIN_US = 5000000 };
 
 /* Makes replicas of the joiners that hold the weights of the last commit. Returns true if there was
- * one. computing: they stay SYNCING until they have committed. */
+ * one. computing: they only take part in the sums until they have committed. */
 static bool admit_joiners(struct planning *planning, bool computing)
 {
 	bool any = false, live = false;
@@ -59,12 +58,12 @@ static bool admit_joiners(struct planning *planning, bool computing)
 
 		if (!member_joins(planning->run, m))
 			continue;
-		any = any || !m->is_replica;
-		m->is_replica = true;
+		any = any || !member_is_replica(m);
+		member_apply(planning->run, m, computing ? MEMBER_JOIN_SUMS : MEMBER_ADMIT,
+			     computing ? NULL : "");
 		copies_release(planning->members, m);
 		if (computing)
 			continue; /* LIVE after the next commit */
-		members_set(planning->run, m, NODE_LIVE, "");
 		note(planning->run, NOTE_EVENT, m->id, 'R',
 		     "n%02u S%d joined with the weights of it%llu", m->id,
 		     member_stage(planning->run, m), (unsigned long long)planning->run->committed);
@@ -97,11 +96,10 @@ static void retire_marked(struct members *members)
 	for (uint32_t i = 0; i < members->n; i++) {
 		struct member *m = &members->list[i];
 
-		if (!m->is_marked || !m->is_replica || planned_uses(members->run->plan, m->id))
+		if (!m->is_marked || !member_is_replica(m) ||
+		    planned_uses(members->run->plan, m->id))
 			continue;
-		m->is_replica = false;
-		m->assigned.is_ready = false;
-		members_set(members->run, m, NODE_FAILED, "marked failed by the operator");
+		member_apply(members->run, m, MEMBER_RETIRE, "marked failed by the operator");
 	}
 }
 
@@ -142,7 +140,7 @@ static void send_plan(struct iteration *it)
 		struct msg_rank *ranks;
 		uint32_t n;
 
-		if (!w->is_replica || w->assigned.plan_epoch == it->run->epoch)
+		if (!member_is_replica(w) || w->assigned.plan_epoch == it->run->epoch)
 			continue;
 		ranks = ranks_for(it->run->plan->plan, w->id, &n);
 		m.u.plan = (struct msg_plan){ it->run->epoch, it->routes.n, routes, n, ranks };
@@ -394,12 +392,12 @@ static bool all_done(const struct iteration *it)
 
 void iteration_report(struct iteration *it, struct member *m, const struct msg_report *r)
 {
-	if (!m->is_replica)
+	if (!member_is_replica(m))
 		m->heard.reported_while_dead_in = r->iteration;
-	if (r->iteration != it->run->iteration || !m->is_replica ||
+	if (r->iteration != it->run->iteration || !member_is_replica(m) ||
 	    it->run->iteration != it->run->committed + 1)
 		return; /* that iteration is over */
-	for (uint32_t i = 0; i < r->n_events && m->is_replica; i++)
+	for (uint32_t i = 0; i < r->n_events && member_is_replica(m); i++)
 		take_event(it, m, r->events[i]);
 	if (it->run->phase != PHASE_COMPUTING || requests_any(&it->run->requests))
 		return; /* pending requests come first */
@@ -414,7 +412,7 @@ void iteration_report(struct iteration *it, struct member *m, const struct msg_r
 static bool stage_has_sum(const struct members *members, int stage)
 {
 	for (uint32_t i = 0; i < members->n; i++)
-		if (members->list[i].is_replica &&
+		if (member_is_replica(&members->list[i]) &&
 		    member_stage(members->run, &members->list[i]) == stage &&
 		    !members->list[i].sum.is_done)
 			return false;
@@ -442,7 +440,8 @@ static void stall_run(struct weights *weights, const struct member *gone)
 static bool all_on_route(const struct iteration *it)
 {
 	for (uint32_t i = 0; i < it->members->n; i++)
-		if (!it->members->list[i].is_replica && routes_visit(&it->routes, (uint16_t)i))
+		if (!member_is_replica(&it->members->list[i]) &&
+		    routes_visit(&it->routes, (uint16_t)i))
 			return false;
 	return true;
 }
@@ -473,7 +472,8 @@ void begin_reduction(struct iteration *it)
 {
 	sums_forget(it);
 	for (uint32_t i = 0; i < it->members->n; i++)
-		if (!it->members->list[i].is_replica && routes_visit(&it->routes, (uint16_t)i) &&
+		if (!member_is_replica(&it->members->list[i]) &&
+		    routes_visit(&it->routes, (uint16_t)i) &&
 		    !rerun_without(it, &it->members->list[i]))
 			return;
 	if (all_done(it))
@@ -486,7 +486,7 @@ bool iteration_readmit(struct iteration *it, struct member *m)
 {
 	int stage = m->weights.stage;
 
-	if (it->run->phase != PHASE_STALLED || m->is_marked || m->checkpoint.is_restoring ||
+	if (it->run->phase != PHASE_STALLED || m->is_marked || member_is_restoring(m) ||
 	    !member_holds(it->run, m, stage) || stage_replicas(it->members, stage, NULL) > 0 ||
 	    !restore_averted(it->weights, stage))
 		return false;
@@ -499,10 +499,9 @@ bool iteration_readmit(struct iteration *it, struct member *m)
 	/* A new process, or one that dropped its state to read a checkpoint */
 	if (m->beat.iteration != it->run->iteration)
 		it->weights->stall.taken_over = true;
-	m->is_replica = true;
 	if (m->copy.stage >= 0 && !copy_coming(it->run, m, m->copy.stage))
 		copies_release(it->members, m);
-	members_set(it->run, m, NODE_LIVE, "");
+	member_apply(it->run, m, MEMBER_REINSTATE, "");
 	note(it->run, NOTE_EVENT, m->id, 'R', "n%02u is back with the last copy of S%d", m->id,
 	     stage);
 	if (m->heard.reported_while_dead_in == it->run->iteration ||

@@ -56,11 +56,7 @@ struct usable_nodes {
 static void find_usable(const struct members *members, struct usable_nodes *w)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
-		/* A joiner that was admitted for the sums has not received this iteration's START.
-		 */
-		w->usable[i] = members->list[i].is_replica &&
-			       members->list[i].state != NODE_SYNCING &&
-			       !members->list[i].is_leaving;
+		w->usable[i] = member_computes(&members->list[i]);
 		w->stage_of[i] = member_stage(members->run, &members->list[i]);
 	}
 }

@@ -19,7 +19,6 @@
 #include "controller/iteration/iteration.h"
 #include "controller/iteration/reroute.h"
 #include "controller/members/member.h"
-#include "controller/members/node_state.h"
 #include "controller/network/failed_links.h"
 #include "controller/operator/journal.h"
 
@@ -42,9 +41,10 @@ static bool drop_strangers(struct members *members)
 	for (uint32_t i = 0; i < members->n && members->run->phase == PHASE_COMPUTING; i++) {
 		struct member *m = &members->list[i];
 
-		if (!m->is_replica || m->beat.committed == members->run->committed)
+		if (!member_is_replica(m) || m->beat.committed == members->run->committed)
 			continue;
-		members_gone(members->run, m, "holds the weights of another iteration");
+		member_apply(members->run, m, MEMBER_LOST,
+			     "holds the weights of another iteration");
 		any = true;
 	}
 	return any;
@@ -68,15 +68,15 @@ static bool at_rest(const struct members *members, const struct member *m)
 {
 	const struct msg_heartbeat *b = &m->beat;
 
-	if (m->is_replica && members->run->now_us - m->heard.message_us >
-				     LOOK_US + timeout_round_trip(&m->heard.rounds) / 2)
+	if (member_is_replica(m) && members->run->now_us - m->heard.message_us >
+					    LOOK_US + timeout_round_trip(&m->heard.rounds) / 2)
 		return false; /* its last heartbeat may be outdated */
-	if (m->is_replica && link_failures_doubted(members, m))
+	if (member_is_replica(m) && link_failures_doubted(members, m))
 		return false; /* the link that it needs is in doubt */
-	if (m->is_replica && b->committed != members->run->committed)
+	if (member_is_replica(m) && b->committed != members->run->committed)
 		return post_idle(members->run->post,
 				 m->peer); /* the commit may still be travelling */
-	return !m->is_replica ||
+	return !member_is_replica(m) ||
 	       (!b->running && b->in_flight == 0 && (b->queued == 0 || b->blocked) &&
 		b->iteration == members->run->iteration);
 }
@@ -131,13 +131,13 @@ static double longest_s(const struct members *members)
 		const struct cluster_node *node = &members->run->cluster->nodes[i];
 		const struct member *m = &members->list[i];
 
-		if (!m->is_replica)
+		if (!member_is_replica(m))
 			continue;
 		task = fmax(task, fmax(node->forward_s, fmax(node->backward_s, node->loss_s)));
 		measured = fmax(measured, fmax(m->compute.forward_s,
 					       fmax(m->compute.backward_s, m->compute.loss_s)));
 		for (uint32_t to = 0; to < n; to++)
-			if (members->list[to].is_replica && to != i)
+			if (member_is_replica(&members->list[to]) && to != i)
 				way = fmax(way, members->run->cluster->delay_s[i * n + to]);
 	}
 	for (uint32_t i = 0; i < members->run->faults.n; i++) {
@@ -194,8 +194,8 @@ static uint32_t count_hung(const struct members *members, int rank, uint32_t *re
 
 	*replicas = 0;
 	for (uint32_t i = 0; i < members->n; i++) {
-		*replicas += members->list[i].is_replica;
-		n += members->list[i].is_replica && hung_in(&members->list[i], rank);
+		*replicas += member_is_replica(&members->list[i]);
+		n += member_is_replica(&members->list[i]) && hung_in(&members->list[i], rank);
 	}
 	return n;
 }
@@ -212,13 +212,13 @@ bool stall_drop_hung(struct members *members)
 		n = count_hung(members, ++rank, &replicas);
 	for (uint32_t i = 0; 2 * n <= replicas && i < members->n; i++) {
 		struct member *m = &members->list[i];
-		const char *why = m->is_replica ? hung_in(m, rank) : NULL;
+		const char *why = member_is_replica(m) ? hung_in(m, rank) : NULL;
 
 		if (!why)
 			continue;
 		note(members->run, NOTE_ALERT, m->id, 0,
 		     "no task ends any more, and n%02u reports work: it counts as dead", m->id);
-		members_gone(members->run, m, why);
+		member_apply(members->run, m, MEMBER_LOST, why);
 	}
 	return n > 0;
 }
@@ -245,13 +245,13 @@ static bool awaits_replica(const struct members *members, const struct member *m
 	const struct member *other =
 		awaits && awaits <= members->n ? &members->list[awaits - 1] : NULL;
 
-	return other && other->is_replica &&
+	return other && member_is_replica(other) &&
 	       member_stage(members->run, other) == member_stage(members->run, m);
 }
 
 static bool holds_sum(const struct members *members, const struct member *m)
 {
-	return m->is_replica && !m->sum.is_done && !awaits_replica(members, m);
+	return member_is_replica(m) && !m->sum.is_done && !awaits_replica(members, m);
 }
 
 /* The replicas that wait for nobody, and have not reported their sum, hang. If there are none, or
@@ -264,7 +264,7 @@ void stall_sums_turn(struct iteration *it)
 		return;
 	it->run->steps++;
 	for (uint32_t i = 0; i < it->members->n; i++) {
-		replicas += it->members->list[i].is_replica;
+		replicas += member_is_replica(&it->members->list[i]);
 		n += holds_sum(it->members, &it->members->list[i]);
 	}
 	if (n == 0 || 2 * n > replicas) {
@@ -282,7 +282,7 @@ void stall_sums_turn(struct iteration *it)
 		     "n%02u waits for no replica and does not report its sum of S%d: it counts as "
 		     "dead",
 		     m->id, member_stage(it->run, m));
-		members_gone(it->run, m, "does not report its sum");
+		member_apply(it->run, m, MEMBER_LOST, "does not report its sum");
 	}
 }
 

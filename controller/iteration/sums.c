@@ -26,7 +26,7 @@ static void order_stage(struct iteration *it, int stage, bool when_counted)
 	uint32_t n = 0, k = copies_of(it->members, stage, copies);
 
 	for (uint32_t i = 0; i < it->members->n; i++)
-		if (it->members->list[i].is_replica &&
+		if (member_is_replica(&it->members->list[i]) &&
 		    member_stage(it->run, &it->members->list[i]) == stage)
 			nodes[n++] = (uint16_t)i;
 	m.u.reduce = (struct msg_reduce){

@@ -13,7 +13,6 @@
 
 #include "controller/members/members.h"
 #include "controller/members/member.h"
-#include "controller/members/node_state.h"
 #include "controller/members/peers.h"
 #include "controller/operator/journal.h"
 
@@ -116,7 +115,7 @@ void admission_down(struct members *members, post_peer_id peer, enum link_reason
 	if (!m || !member_alive(m))
 		return;
 	if (reason == LINK_FLOOD || reason == LINK_NOT_ADMITTED)
-		members_gone(members->run, m,
+		member_apply(members->run, m, MEMBER_LOST,
 			     reason == LINK_FLOOD ? "was shut out" : "its key was expelled");
 }
 

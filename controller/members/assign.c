@@ -9,7 +9,6 @@
 
 #include "controller/members/members.h"
 #include "controller/members/member.h"
-#include "controller/members/node_state.h"
 #include "controller/members/placement.h"
 #include "controller/network/measuring.h"
 #include "controller/operator/journal.h"
@@ -39,11 +38,11 @@ void members_assign(struct members *members, struct member *m, int stage, bool f
 	static const char too_slow[] = "its links to its stage are too slow";
 	struct msg a = { .type = MSG_ASSIGN }, first;
 
-	m->is_replica = false;
-	m->assigned.is_ready = false;
+	if (member_is_replica(m)) /* its own weights are no evidence for the new stage */
+		member_apply(members->run, m, MEMBER_LEAVE, "moves to another stage");
 	m->assigned.at_us = members->run->now_us;
 	if (fetch && !measuring_knows(members, m)) {
-		members_set(members->run, m, NODE_JOINING, "its links are measured first");
+		member_apply(members->run, m, MEMBER_WAIT, "its links are measured first");
 		return;
 	}
 	if (stage < 0)
@@ -55,16 +54,16 @@ void members_assign(struct members *members, struct member *m, int stage, bool f
 		if (strcmp(m->why, too_slow) != 0)
 			note(members->run, NOTE_WARNING, m->id, 0,
 			     "n%02u gets no stage: %s, and would delay its sums", m->id, too_slow);
-		members_set(members->run, m, NODE_JOINING, too_slow);
+		member_apply(members->run, m, MEMBER_WAIT, too_slow);
 		return;
 	}
 	members->run->cluster->nodes[m->id].stage = stage;
 	if (fetch && !copy_usable(members->run, m, stage) && !copies_own(members, m, stage)) {
 		if (copies_fetch(members, m, stage))
-			members_set(members->run, m, NODE_SYNCING, "fetching weights");
+			member_apply(members->run, m, MEMBER_ASSIGN, "fetching weights");
 		else
-			members_set(members->run, m, NODE_JOINING,
-				    "its stage has no living copy of the weights");
+			member_apply(members->run, m, MEMBER_WAIT,
+				     "its stage has no living copy of the weights");
 		return;
 	}
 	m->weights.stage = (uint8_t)stage;
@@ -73,8 +72,8 @@ void members_assign(struct members *members, struct member *m, int stage, bool f
 	m->weights.differ = m->weights.differ && !fetch;
 	m->assigned.number = ++members->assignments;
 	a.u.assign = (struct msg_assign){ m->assigned.number, (uint8_t)stage, fetch };
-	members_set(members->run, m, NODE_SYNCING,
-		    fetch ? "loading weights" : "building its stage");
+	member_apply(members->run, m, MEMBER_ASSIGN,
+		     fetch ? "loading weights" : "building its stage");
 	if (!fetch && first_weights_order(members->run, &a.u.assign, &first))
 		a = first;
 	member_send(members->run, m, &a);

@@ -21,7 +21,6 @@
 
 #include "controller/members/members.h"
 #include "controller/members/member.h"
-#include "controller/members/node_state.h"
 
 enum {
 	GATHER_SILENCE_US = 5000000,
@@ -125,7 +124,7 @@ static uint32_t without_lingering(struct members *members, uint32_t ended)
 
 		m->heard.lingering_connections -= old;
 		ended -= old;
-		if (m->state != NODE_DEAD && members->run->now_us - m->since_us > LINGER_US)
+		if (m->state != MEMBER_DEAD && members->run->now_us - m->since_us > LINGER_US)
 			m->heard.lingering_connections = 0;
 	}
 	return ended;
@@ -338,32 +337,33 @@ static void take_out(struct members *members, struct member *m, const struct mac
 	else
 		snprintf(why, sizeof(why), "heartbeat lost for %.2f s, as of all on %.40s",
 			 (double)quiet_us(members->run, m) * 1e-6, host);
-	members_gone(members->run, m, why);
+	member_apply(members->run, m, MEMBER_LOST, why);
 }
 
-/* Marks the nodes that exceed their allowed silence. If all agents of such a node's machine are
- * silent, marks all of them. */
-static void choose_who_goes(struct members *members, const struct machine *machines)
+/* Chooses the nodes that exceed their allowed silence. If all agents of such a node's machine are
+ * silent, chooses all of them. is_lost: indexed by node. */
+static void choose_lost(const struct members *members, const struct machine *machines,
+			bool *is_lost)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
-		struct member *m = &members->list[i];
+		const struct member *m = &members->list[i];
 
 		if (!is_watched(m) || quiet_us(members->run, m) <= m->heard.allowed_us)
 			continue;
-		m->is_leaving = true;
+		is_lost[i] = true;
 		for (uint32_t k = 0; all_quiet(&machines[m->compute.machine]) &&
 				     !hung_up(members, m) && k < members->n;
 		     k++)
-			members->list[k].is_leaving =
-				members->list[k].is_leaving ||
-				(is_watched(&members->list[k]) &&
-				 members->list[k].compute.machine == m->compute.machine);
+			is_lost[k] = is_lost[k] ||
+				     (is_watched(&members->list[k]) &&
+				      members->list[k].compute.machine == m->compute.machine);
 	}
 }
 
 void failure_detector_check(struct members *members, int64_t slept_us)
 {
 	struct machine machines[MSG_NODES] = { { .here = 0 } };
+	bool is_lost[MSG_NODES] = { false };
 
 	/* If this process was held up, silence proves nothing: the heartbeats wait in its sockets.
 	 */
@@ -375,16 +375,13 @@ void failure_detector_check(struct members *members, int64_t slept_us)
 	hear_hang_ups(members);
 	count_suspected(members);
 	look_at_all(members, machines);
-	choose_who_goes(members, machines);
+	choose_lost(members, machines, is_lost);
 	for (uint32_t i = 0; i < members->n; i++) {
 		struct member *m = &members->list[i];
 
-		if (m->is_leaving)
+		if (is_lost[i])
 			take_out(members, m, &machines[m->compute.machine]);
-		else if (is_watched(m) && m->state == NODE_LIVE &&
-			 quiet_us(members->run, m) > m->heard.allowed_us * 6 / 10)
-			members_set(members->run, m, NODE_SUSPECT, "quiet");
+		else if (is_watched(m) && quiet_us(members->run, m) > m->heard.allowed_us * 6 / 10)
+			member_apply(members->run, m, MEMBER_QUIET, "quiet");
 	}
-	for (uint32_t i = 0; i < members->n; i++)
-		members->list[i].is_leaving = false;
 }

@@ -25,7 +25,6 @@
 #include "controller/iteration/evaluate.h"
 #include "controller/iteration/reroute.h"
 #include "controller/members/member.h"
-#include "controller/members/node_state.h"
 #include "controller/network/failed_links.h"
 #include "controller/operator/journal.h"
 #include "controller/planning/replan.h"
@@ -55,7 +54,7 @@ static int64_t later_us(int64_t a, int64_t b)
 
 static bool takes_part(const struct member *m)
 {
-	return m->is_replica && member_alive(m);
+	return member_is_replica(m) && member_alive(m);
 }
 
 /* Returns true if m is a replica or is being prepared as one. */
@@ -206,7 +205,7 @@ static uint32_t count_partners(const struct iteration *it, const struct member *
 	for (uint32_t i = 0; i < it->members->n; i++) {
 		const struct member *o = &it->members->list[i];
 
-		n += o != m && (with[i] || (o->is_replica &&
+		n += o != m && (with[i] || (member_is_replica(o) &&
 					    member_stage(it->run, o) == member_stage(it->run, m)));
 	}
 	return n;
@@ -221,7 +220,7 @@ static bool cut_off(const struct iteration *it, const struct tally *tallies, con
 static bool is_irreplaceable(struct members *members, const struct member *m)
 {
 	for (int s = 0; s < members->run->cluster->n_stages; s++)
-		if (((m->is_replica && member_stage(members->run, m) == s) ||
+		if (((member_is_replica(m) && member_stage(members->run, m) == s) ||
 		     copy_usable(members->run, m, s)) &&
 		    stage_replicas(members, s, m) == 0 && !copies_holder(members, s, m))
 			return true;
@@ -259,7 +258,7 @@ static void take_out(struct run *run, struct member *m, const struct member *oth
 
 	snprintf(why, sizeof(why), "is cut off from n%02u%s", other->id,
 		 others ? " and others" : "");
-	members_gone(run, m, why);
+	member_apply(run, m, MEMBER_LOST, why);
 	m->stuck.is_cut_off = stays_out;
 }
 
@@ -345,7 +344,7 @@ static void refuse_copies(struct members *members, const struct link_failure *k)
 	for (int i = 0; i < 2; i++) {
 		struct member *m = &members->list[ends[i]], *o = &members->list[ends[!i]];
 
-		if (m->copy.stage < 0 || !o->is_replica ||
+		if (m->copy.stage < 0 || !member_is_replica(o) ||
 		    member_stage(members->run, o) != m->copy.stage)
 			continue;
 		copies_refuse(members, m, "is cut off from its stage");

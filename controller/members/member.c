@@ -12,7 +12,41 @@
 
 bool member_alive(const struct member *m)
 {
-	return m->peer != 0 && m->state != NODE_ABSENT && m->state != NODE_DEAD;
+	return m->peer != 0 && m->state != MEMBER_ABSENT && m->state != MEMBER_DEAD;
+}
+
+bool member_is_replica(const struct member *m)
+{
+	return m->state == MEMBER_SUMMING || member_computes(m);
+}
+
+bool member_computes(const struct member *m)
+{
+	return m->state == MEMBER_LIVE || m->state == MEMBER_SUSPECT;
+}
+
+bool member_is_ready(const struct member *m)
+{
+	return m->state == MEMBER_READY || m->state == MEMBER_RESTORED || member_is_replica(m);
+}
+
+bool member_is_restoring(const struct member *m)
+{
+	return m->state == MEMBER_RESTORING || m->state == MEMBER_RESTORED;
+}
+
+enum node_state member_shown(const struct member *m)
+{
+	static const enum node_state shown[MEMBER_STATES] = {
+		[MEMBER_ABSENT] = NODE_ABSENT,     [MEMBER_JOINING] = NODE_JOINING,
+		[MEMBER_SYNCING] = NODE_SYNCING,   [MEMBER_READY] = NODE_SYNCING,
+		[MEMBER_RESTORING] = NODE_SYNCING, [MEMBER_RESTORED] = NODE_SYNCING,
+		[MEMBER_SUMMING] = NODE_SYNCING,   [MEMBER_LIVE] = NODE_LIVE,
+		[MEMBER_SUSPECT] = NODE_SUSPECT,   [MEMBER_FAILED] = NODE_FAILED,
+		[MEMBER_DEAD] = NODE_DEAD,
+	};
+
+	return shown[m->state];
 }
 
 bool member_has_key(const struct member *m)
@@ -29,7 +63,7 @@ int member_stage(const struct run *run, const struct member *m)
 
 bool member_joins(const struct run *run, const struct member *m)
 {
-	return m->state == NODE_SYNCING && m->assigned.is_ready && !m->is_marked &&
+	return (m->state == MEMBER_READY || m->state == MEMBER_SUMMING) && !m->is_marked &&
 	       !m->weights.differ && m->weights.iterations == run->committed;
 }
 
@@ -58,7 +92,7 @@ uint32_t members_live(const struct members *members)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < members->n; i++)
-		n += members->list[i].state == NODE_LIVE || members->list[i].state == NODE_SUSPECT;
+		n += member_computes(&members->list[i]);
 	return n;
 }
 
@@ -69,7 +103,7 @@ uint32_t stage_replicas(const struct members *members, int stage, const struct m
 	for (uint32_t i = 0; i < members->n; i++) {
 		const struct member *m = &members->list[i];
 
-		n += m != without && m->is_replica && !m->is_marked &&
+		n += m != without && member_is_replica(m) && !m->is_marked &&
 		     member_stage(members->run, m) == stage;
 	}
 	return n;
@@ -112,6 +146,6 @@ int member_send(struct run *run, struct member *m, const struct msg *message)
 void send_replicas(struct members *members, const struct msg *m)
 {
 	for (uint32_t i = 0; i < members->n; i++)
-		if (members->list[i].is_replica)
+		if (member_is_replica(&members->list[i]))
 			member_send(members->run, &members->list[i], m);
 }

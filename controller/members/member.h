@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "controller/members/heartbeat_timeout.h"
+#include "controller/members/lifecycle.h"
 #include "controller/trust/rate_limit.h"
 #include "wire/keys.h"
 #include "wire/msg.h"
@@ -48,7 +49,6 @@ struct member_assignment {
 	int64_t at_us;
 	uint16_t source;  /* the node from which it fetches its state */
 	bool is_welcomed; /* it was sent the description of the run (MSG_WELCOME) */
-	bool is_ready;    /* it has answered this assignment */
 	/* Sequence numbers of that answer and of its current message, because messages can overtake
 	 * each other */
 	uint64_t ready_sequence, message_sequence;
@@ -98,7 +98,6 @@ struct member_weights {
 struct member_checkpoint {
 	uint64_t saving; /* the commit whose weights it was ordered to save; 0: it has answered */
 	uint8_t saving_stage;
-	bool is_restoring;
 	uint64_t failed; /* the checkpoint that it could not read; 0: none */
 	/* When it reported that, or joined: its next heartbeat reports what it holds */
 	int64_t unready_us;
@@ -191,7 +190,7 @@ struct member_shown {
 
 struct member {
 	uint16_t id;
-	enum node_state state;
+	enum member_state state; /* changed by member_apply only (lifecycle.c) */
 	char why[96];
 	int64_t since_us;
 	post_peer_id peer; /* 0: never seen, or has left */
@@ -199,10 +198,8 @@ struct member {
 	struct msg_hello hello;
 	struct msg_heartbeat beat; /* the newest one */
 
-	bool is_replica;    /* takes part in reductions and commits */
-	bool is_marked;     /* removed by the operator */
+	bool is_marked;     /* removed by the operator, or for what it sent */
 	bool fault_pending; /* an injected death or sleep has not been detected yet */
-	bool is_leaving;    /* being removed together with others; nothing is sent to it */
 	/* this controller resumed the run, and the node took part in the last commit */
 	bool is_awaited;
 
@@ -231,6 +228,13 @@ static inline bool is_clock(int64_t us)
 }
 struct member *member_of_peer(struct members *members, post_peer_id peer);
 bool member_alive(const struct member *m);         /* connected, whatever its weights */
+/* Returns true if m takes part in sums and commits. */
+bool member_is_replica(const struct member *m);
+/* Returns true if m takes part in the iteration under way, which it began with the others. */
+bool member_computes(const struct member *m);
+bool member_is_ready(const struct member *m);         /* has the stage that it was given */
+bool member_is_restoring(const struct member *m);     /* or has restored it, and waits for others */
+enum node_state member_shown(const struct member *m); /* as consoles and the record show it */
 bool member_has_key(const struct member *m);       /* a process has had this node, and may return */
 /* Returns true if m has the weights of the last commit and takes part from the next iteration or
  * sum on. */
@@ -238,7 +242,7 @@ bool member_joins(const struct run *run, const struct member *m);
 /* Returns true if m holds the stage's weights of the last commit, by its assignment and by its
  * newest heartbeat. */
 bool member_holds(const struct run *run, const struct member *m, int stage);
-uint32_t members_live(const struct members *members); /* in state NODE_LIVE */
+uint32_t members_live(const struct members *members); /* number that computes */
 uint32_t stage_replicas(const struct members *members, int stage, const struct member *without);
 int member_send(struct run *run, struct member *m, const struct msg *message);
 int member_stage(const struct run *run, const struct member *m); /* -1: none */

@@ -1,7 +1,7 @@
 /* members.c - handles the messages with which agents join, report their state and leave.
  *
  * A member is a node of the cluster; its agent's process may change during the run. The states of a
- * member and their transitions are in node_state.c. The session of a dead member is kept: if its
+ * member and their transitions are in lifecycle.c. The session of a dead member is kept: if its
  * process only slept, its heartbeats arrive on that session again. */
 #include "controller/iteration/stall_detector.h"
 #include "controller/members/members.h"
@@ -16,7 +16,6 @@
 #include "controller/iteration/iteration.h"
 #include "controller/members/assign.h"
 #include "controller/members/member.h"
-#include "controller/members/node_state.h"
 #include "controller/members/failure_detector.h"
 #include "controller/network/failed_links.h"
 #include "controller/network/measuring.h"
@@ -45,7 +44,7 @@ static const double refusals_per_s = 0.1, troubles_per_s = 1.0 / 60;
  * taken. */
 static bool is_vacant(const struct member *m)
 {
-	return m->peer == 0 || m->state == NODE_DEAD;
+	return m->peer == 0 || m->state == MEMBER_DEAD;
 }
 
 /* Returns the node of this key, whose links and disk belong to its machine. A new key gets a vacant
@@ -172,10 +171,12 @@ void members_replaced(struct members *members, post_peer_id peer, const struct m
 	    hello->protocol != MSG_VERSION)
 		return;
 	m = find_place(members, &info.key, hello->node);
-	if (!m || !m->is_replica || m->hello.incarnation == hello->incarnation)
+	if (!m || !member_is_replica(m))
 		return;
 	failure_detector_hung_up(members);
-	members_gone(members->run, m, "its process was replaced");
+	member_apply(members->run, m, MEMBER_LOST,
+		     m->hello.incarnation == hello->incarnation ? "its session was replaced"
+								: "its process was replaced");
 }
 
 /* Keeps m's standby copy if it is the only copy of a stage; the node that restores this stage
@@ -183,7 +184,7 @@ void members_replaced(struct members *members, post_peer_id peer, const struct m
 static void join_or_keep(struct members *members, struct member *m)
 {
 	if (copy_needed(members, m)) {
-		members_set(members->run, m, NODE_JOINING, "keeps a copy of a lost stage");
+		member_apply(members->run, m, MEMBER_WAIT, "keeps a copy of a lost stage");
 		return;
 	}
 	copies_forget(m);
@@ -223,14 +224,12 @@ void members_hello(struct weights *weights, post_peer_id peer, const struct msg_
 	m->stuck.n = 0;
 	m->clock.round_trip_us = 0;
 	m->assigned.plan_epoch = 0;
-	m->assigned.is_ready = false;
 	copies_forget(m);
 	m->copy.refused_us = 0;
 	m->copy.n_refused = 0;
-	m->checkpoint.is_restoring = false;
 	m->checkpoint.failed = 0;
 	restore_look_again(weights);
-	members_set(weights->run, m, NODE_JOINING, "");
+	member_apply(weights->run, m, MEMBER_HELLO, "");
 	m->assigned.is_welcomed = false;
 	m->weights.stage = m->beat.stage = MSG_NO_STAGE;
 	m->peers.key_revoked = false;
@@ -246,7 +245,7 @@ void members_hello(struct weights *weights, post_peer_id peer, const struct msg_
 	if (weights->run->phase == PHASE_GATHERING && weights->run->resumed)
 		return;
 	if (m->is_marked)
-		members_set(weights->run, m, NODE_FAILED, "marked failed");
+		member_apply(weights->run, m, MEMBER_BAR, "marked failed");
 	else
 		join_or_keep(weights->members, m);
 }
@@ -255,13 +254,13 @@ void members_ready(struct members *members, struct member *m, const struct msg_r
 {
 	if (m->assigned.number == 0) /* it answers an earlier controller */
 		return;
-	if (r->assignment != m->assigned.number || m->state == NODE_DEAD)
+	if (r->assignment != m->assigned.number || m->state == MEMBER_DEAD || member_is_replica(m))
 		return;
 	m->compute.corpus_hash = r->corpus_hash;
 	if (r->stage == 0 && !agreement_check_corpus(members, m))
 		return;
-	members->run->steps += m->checkpoint.is_restoring && !m->assigned.is_ready;
-	m->assigned.is_ready = true;
+	members->run->steps += m->state == MEMBER_RESTORING;
+	member_apply(members->run, m, MEMBER_HAS_STAGE, NULL);
 	m->assigned.ready_sequence = m->assigned.message_sequence;
 	m->weights.iterations = r->iteration;
 	m->weights.hash = r->hash;
@@ -307,7 +306,7 @@ static void learn_clock(struct run *run, struct member *m, const struct msg_hear
 static void heard_again(struct weights *weights, struct member *m)
 {
 	note(weights->run, NOTE_EVENT, m->id, 0, "n%02u is heard again", m->id);
-	members_set(weights->run, m, NODE_JOINING, "");
+	member_apply(weights->run, m, MEMBER_RETURN, "");
 	restore_look_again(weights);
 	join_or_keep(weights->members, m);
 }
@@ -324,22 +323,19 @@ void members_heartbeat(struct iteration *it, struct member *m, const struct msg_
 	link_failures_hear(it->members, m, h);
 	stall_note_heartbeat(it->run, m);
 	learn_clock(it->run, m, h);
-	if (m->state == NODE_SUSPECT) {
-		members_set(it->run, m, NODE_LIVE, "");
-	} else if (m->state == NODE_DEAD && m->is_marked) {
-		members_set(it->run, m, NODE_FAILED, "marked failed");
-	} else if (m->state == NODE_DEAD && it->run->phase == PHASE_GATHERING &&
-		   member_stage(it->run, m) < 0) {
-		members_set(it->run, m, NODE_JOINING, "");
-	} else if (m->state == NODE_DEAD && !iteration_readmit(it, m) &&
-		   link_failures_healed(it->run, m)) {
+	if (m->state != MEMBER_DEAD)
+		member_apply(it->run, m, MEMBER_HEARD, "");
+	else if (m->is_marked)
+		member_apply(it->run, m, MEMBER_BAR, "marked failed");
+	else if (it->run->phase == PHASE_GATHERING && member_stage(it->run, m) < 0)
+		member_apply(it->run, m, MEMBER_RETURN, "");
+	else if (!iteration_readmit(it, m) && link_failures_healed(it->run, m))
 		heard_again(it->weights, m);
-	}
 	/* Every heartbeat reports the hash of the weights, and a replica whose hash differs is an
 	 * error. Messages can overtake each other: a heartbeat may arrive before the agent's report
 	 * of the commit, or after its report of newly loaded weights although it was sent before.
 	 * Neither counts. */
-	if (m->is_replica && m->assigned.message_sequence >= m->assigned.ready_sequence &&
+	if (member_is_replica(m) && m->assigned.message_sequence >= m->assigned.ready_sequence &&
 	    h->committed == it->run->committed && m->weights.iterations == it->run->committed &&
 	    m->weights.hash != 0 && h->hash != m->weights.hash && h->hash != 0 &&
 	    m->weights.hash_agrees)
@@ -363,10 +359,11 @@ static void note_trouble(struct run *run, struct member *m, const struct msg_tro
 void members_trouble(struct members *members, struct member *m, const struct msg_trouble *t)
 {
 	bool names = t->refused_node >= 0 && (uint32_t)t->refused_node < members->n;
-	struct member *refused = names && m->is_replica ? &members->list[t->refused_node] : NULL;
+	struct member *refused =
+		names && member_is_replica(m) ? &members->list[t->refused_node] : NULL;
 
 	/* Several agents may refuse what one node sends. The first report excludes this node. */
-	if (!names || t->fatal || (refused && refused->is_replica))
+	if (!names || t->fatal || (refused && member_is_replica(refused)))
 		note_trouble(members->run, m, t);
 	if (refused)
 		exclude_for_number(members, refused, "sent what no computation gives");
@@ -374,7 +371,7 @@ void members_trouble(struct members *members, struct member *m, const struct msg
 	    strncmp(t->text, "leaving:", 8) != 0)
 		controller_finish(members, 1, t->text);
 	else if (t->fatal && member_alive(m))
-		members_gone(members->run, m, "gave up");
+		member_apply(members->run, m, MEMBER_LOST, "gave up");
 }
 
 /* Enters a reported link into the table: its latency always, its bandwidth if one was measured. */
@@ -438,7 +435,8 @@ static bool source_lost(const struct members *members, const struct member *m)
 	if (m->copy.stage < 0 || m->copy.is_whole)
 		return false;
 	return link_failures_between(members, m->id, m->assigned.source) ||
-	       (!(source->is_replica && member_stage(members->run, source) == m->copy.stage) &&
+	       (!(member_is_replica(source) &&
+		  member_stage(members->run, source) == m->copy.stage) &&
 		!copy_whole(source, m->copy.stage) &&
 		!copy_left_out(members, source, m->copy.stage));
 }
@@ -458,10 +456,10 @@ static void check_joiner(struct weights *weights, struct member *m)
 	bool late = weights->run->now_us - m->assigned.at_us > ASSIGN_PATIENCE_US;
 
 	if (weights->run->phase == PHASE_GATHERING || m->is_marked || !member_alive(m) ||
-	    m->checkpoint.is_restoring || (m->weights.differ && weights->run->committed == 0) ||
+	    member_is_restoring(m) || (m->weights.differ && weights->run->committed == 0) ||
 	    (weights->restore.active && !weights->restore.average))
 		return;
-	if (m->is_replica) {
+	if (member_is_replica(m)) {
 		if (source_lost(weights->members, m))
 			copies_release(weights->members, m);
 		return;
@@ -474,13 +472,14 @@ static void check_joiner(struct weights *weights, struct member *m)
 	    m->copy.iterations < weights->run->committed &&
 	    m->copy.last_commit_sent == weights->run->committed && !late)
 		return;
-	if (m->state == NODE_JOINING && weights->run->now_us > again_us(m))
+	if (m->state == MEMBER_JOINING && weights->run->now_us > again_us(m))
 		members_assign(weights->members, m, member_stage(weights->run, m),
 			       weights->run->committed > 0);
-	else if (m->state == NODE_SYNCING &&
-		 ((m->assigned.is_ready && m->weights.iterations < weights->run->committed) ||
-		  source_lost(weights->members, m) ||
-		  (!m->assigned.is_ready && late && (m->copy.is_whole || m->copy.stage < 0))))
+	else if ((m->state == MEMBER_READY && (m->weights.iterations < weights->run->committed ||
+					       source_lost(weights->members, m))) ||
+		 (m->state == MEMBER_SYNCING &&
+		  (source_lost(weights->members, m) ||
+		   (late && (m->copy.is_whole || m->copy.stage < 0)))))
 		members_assign(weights->members, m, member_stage(weights->run, m),
 			       weights->run->committed > 0);
 }

@@ -32,7 +32,7 @@ static double farthest_s(const struct members *members, const struct member *m, 
 		double to = placement_distance_s(members->run, m, r);
 		double from = placement_distance_s(members->run, r, m);
 
-		if (r == m || !r->is_replica || member_stage(members->run, r) != stage)
+		if (r == m || !member_is_replica(r) || member_stage(members->run, r) != stage)
 			continue;
 		if (to < 0 || from < 0)
 			return INFINITY;
@@ -88,7 +88,7 @@ int placement_for(struct members *members, struct member *m, int stage)
 		struct member *away = &members->list[i];
 		int theirs = member_stage(members->run, away);
 
-		if (away == m || theirs < 0 || theirs == stage || away->is_replica ||
+		if (away == m || theirs < 0 || theirs == stage || member_is_replica(away) ||
 		    (member_alive(away) && !away->is_marked) || !placement_near(members, m, theirs))
 			continue;
 		note(members->run, NOTE_EVENT, m->id, 0,

@@ -21,7 +21,6 @@
 #include "controller/members/capacity.h"
 #include "controller/members/member.h"
 #include "controller/members/members.h"
-#include "controller/members/node_state.h"
 #include "controller/members/peers.h"
 #include "controller/network/measuring.h"
 #include "controller/operator/announce.h"
@@ -70,7 +69,7 @@ void startup_status(const struct members *members, struct msg_see_status *s)
 
 	for (uint32_t i = 0; i < members->n; i++) {
 		here += member_alive(&members->list[i]);
-		ready += member_alive(&members->list[i]) && members->list[i].assigned.is_ready;
+		ready += member_is_ready(&members->list[i]);
 		timed += member_alive(&members->list[i]) &&
 			 members->list[i].compute.alone_forward_s > 0;
 	}
@@ -198,7 +197,7 @@ static bool is_building(const struct run *run, const struct member *m)
 	int64_t most =
 		BUILD_US > run->options.limits.gather_us ? BUILD_US : run->options.limits.gather_us;
 
-	return member_alive(m) && !m->is_marked && !m->assigned.is_ready &&
+	return member_alive(m) && !m->is_marked && !member_is_ready(m) &&
 	       run->now_us - m->assigned.at_us < most;
 }
 
@@ -244,10 +243,9 @@ static void have_timed(struct members *members, struct member *m)
 
 	m->assigned.number = ++members->assignments;
 	m->assigned.at_us = members->run->now_us;
-	m->assigned.is_ready = false;
 	a.u.assign = (struct msg_assign){ m->assigned.number, members->run->cluster->n_stages > 1,
 					  false };
-	members_set(members->run, m, NODE_SYNCING, "its compute is measured");
+	member_apply(members->run, m, MEMBER_ASSIGN, "its compute is measured");
 	member_send(members->run, m, &a);
 }
 
@@ -289,7 +287,7 @@ static bool all_timed(struct members *members)
 
 		if (!member_alive(m) || m->compute.alone_forward_s > 0)
 			continue;
-		if (m->assigned.number && m->assigned.is_ready) {
+		if (m->assigned.number && member_is_ready(m)) {
 			m->compute.alone_forward_s =
 				m->compute.forward_s > 0 ? m->compute.forward_s : 1e-6;
 			m->compute.alone_backward_s =
@@ -303,7 +301,7 @@ static bool all_timed(struct members *members)
 			continue;
 		}
 		if (m->assigned.number && !is_building(members->run, m)) {
-			members_gone(members->run, m, "did not build a stage in time");
+			member_apply(members->run, m, MEMBER_LOST, "did not build a stage in time");
 			continue;
 		}
 		all = false;
@@ -411,7 +409,7 @@ static void gather_built(struct iteration *it)
 	for (uint32_t i = 0; i < it->members->n; i++) {
 		const struct member *m = &it->members->list[i];
 
-		ready += member_alive(m) && !m->is_marked && m->assigned.is_ready;
+		ready += member_is_ready(m) && !m->is_marked;
 		building += is_building(it->run, m);
 	}
 	if (building > 0 || !all_have_come(it->members))
@@ -420,10 +418,8 @@ static void gather_built(struct iteration *it)
 	for (uint32_t i = 0; i < it->members->n; i++) {
 		struct member *m = &it->members->list[i];
 
-		if (!member_alive(m) || m->is_marked || !m->assigned.is_ready)
-			continue;
-		m->is_replica = true;
-		members_set(it->run, m, NODE_LIVE, "");
+		if (member_is_ready(m) && !m->is_marked)
+			member_apply(it->run, m, MEMBER_ADMIT, "");
 	}
 	if (!replicas_everywhere(it->members)) {
 		controller_finish(it->members, 1,
@@ -468,15 +464,10 @@ static void gather_new(struct iteration *it)
 	}
 }
 
-/* Some stage has no holder among the agents. Once all agents are here or the time is up, stalls the
- * run, so that copies or a checkpoint restore the stage. */
-static void gather_without(struct weights *weights, bool all)
+/* Some stage has no holder among the agents. Stalls the run, so that copies or a checkpoint restore
+ * the stage. */
+static void gather_without(struct weights *weights)
 {
-	if (!all) {
-		for (uint32_t i = 0; i < weights->members->n; i++)
-			weights->members->list[i].is_replica = false;
-		return;
-	}
 	note(weights->run, NOTE_ALERT, -1, 0,
 	     "not every stage has an agent with its weights of it%llu",
 	     (unsigned long long)weights->run->committed);
@@ -490,9 +481,9 @@ static bool somebody_awaited(const struct members *members)
 	for (uint32_t i = 0; i < members->n; i++) {
 		const struct member *m = &members->list[i];
 
-		if (m->is_awaited && !(member_alive(m) && m->assigned.is_ready))
+		if (m->is_awaited && !member_is_ready(m))
 			return true;
-		if (member_alive(m) && m->assigned.is_ready && m->beat.beat == 0)
+		if (member_is_ready(m) && m->beat.beat == 0)
 			return true; /* its clock is not known yet */
 	}
 	return false;
@@ -516,6 +507,36 @@ static bool is_patient(const struct members *members, int64_t waited)
 						 agreement_record_contradicted(members));
 }
 
+/* Returns true if every stage has a node that can continue with the weights that it holds. */
+static bool ready_everywhere(const struct members *members)
+{
+	bool has_node[MSG_STAGES] = { false };
+	int n = 0;
+
+	for (uint32_t i = 0; i < members->n; i++) {
+		const struct member *m = &members->list[i];
+		int stage = member_stage(members->run, m);
+
+		if (member_is_ready(m) && !m->is_marked && stage >= 0 && !has_node[stage]) {
+			has_node[stage] = true;
+			n++;
+		}
+	}
+	return n == members->run->cluster->n_stages;
+}
+
+static void admit_ready(struct members *members)
+{
+	for (uint32_t i = 0; i < members->n; i++) {
+		struct member *m = &members->list[i];
+
+		if (member_alive(m) && m->is_marked)
+			member_apply(members->run, m, MEMBER_BAR, "marked failed");
+		else if (member_is_ready(m))
+			member_apply(members->run, m, MEMBER_ADMIT, "");
+	}
+}
+
 /* Continues a resumed run once the agents of the last commit are back, or once the time is up and
  * every stage has a holder. A finished run may lack its last checkpoint: agents write it if they
  * can, and nothing is computed for it. */
@@ -533,8 +554,7 @@ static void gather_again(struct weights *weights)
 	for (uint32_t i = 0; i < weights->members->n; i++) {
 		here += member_alive(&weights->members->list[i]) &&
 			weights->members->list[i].assigned.is_welcomed;
-		ready += member_alive(&weights->members->list[i]) &&
-			 weights->members->list[i].assigned.is_ready;
+		ready += member_is_ready(&weights->members->list[i]);
 	}
 	if (here == 0 && waited > weights->run->options.limits.gather_us)
 		controller_finish(weights->members, 1, "no agent came");
@@ -545,22 +565,20 @@ static void gather_again(struct weights *weights)
 	for (uint32_t i = 0; i < weights->members->n; i++) {
 		struct member *m = &weights->members->list[i];
 
-		m->is_replica = member_alive(m) && m->assigned.is_ready && !m->is_marked;
-		if (m->is_replica) {
-			members_set(weights->run, m, NODE_LIVE, "");
-		} else if (!member_alive(m)) {
-			if (m->is_awaited) /* otherwise it had left before */
-				members_set(weights->run, m, NODE_DEAD, "did not come back");
-			/* The node's key may have been expelled meanwhile. */
-			member_disown(weights->members, m);
-		} else if (m->is_marked) {
-			members_set(weights->run, m, NODE_FAILED, "marked failed");
-		}
+		if (member_alive(m))
+			continue;
+		if (m->is_awaited) /* otherwise it had left before */
+			member_apply(weights->run, m, MEMBER_MISS, "did not come back");
+		/* The node's key may have been expelled meanwhile. */
+		member_disown(weights->members, m);
 	}
+	if (!ready_everywhere(weights->members) &&
+	    (run_is_done(weights->run) ||
+	     (here < weights->members->n && waited <= weights->run->options.limits.gather_us)))
+		return;
+	admit_ready(weights->members);
 	if (!replicas_everywhere(weights->members)) {
-		gather_without(weights, !run_is_done(weights->run) &&
-						(here == weights->members->n ||
-						 waited > weights->run->options.limits.gather_us));
+		gather_without(weights);
 		return;
 	}
 	agreement_check_copies(weights->members);

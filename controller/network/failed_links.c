@@ -51,7 +51,7 @@ bool link_failures_doubted(const struct members *members, const struct member *m
 	for (uint32_t i = 0; i < m->stuck.n; i++) {
 		uint16_t to = m->stuck.links[i].to;
 
-		if (to < members->n && members->list[to].is_replica &&
+		if (to < members->n && member_is_replica(&members->list[to]) &&
 		    !link_failures_between(members, m->id, to))
 			return true;
 	}

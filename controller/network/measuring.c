@@ -416,7 +416,7 @@ bool measuring_knows(const struct members *members, const struct member *m)
 		const struct member *other = &members->list[i];
 
 		if (other != m && member_alive(other) && other->assigned.is_welcomed &&
-		    other->is_replica &&
+		    member_is_replica(other) &&
 		    (!link_table_at(members->links, m->id, i)->known ||
 		     !link_table_at(members->links, i, m->id)->known))
 			return false;
@@ -469,7 +469,7 @@ void measuring_joiners(struct planning *planning)
 	for (uint32_t i = 0; w->joiner < 0 && i < planning->members->n; i++) {
 		struct member *m = &planning->members->list[i];
 
-		if (m->state != NODE_JOINING || !m->assigned.is_welcomed || m->is_marked ||
+		if (m->state != MEMBER_JOINING || !m->assigned.is_welcomed || m->is_marked ||
 		    measuring_knows(planning->members, m))
 			continue;
 		w->joiner = m->id;

@@ -14,7 +14,6 @@
 #include "controller/history/run_state.h"
 #include "controller/members/assign.h"
 #include "controller/members/member.h"
-#include "controller/members/node_state.h"
 #include "controller/operator/journal.h"
 #include "controller/operator/outcome.h"
 #include "controller/operator/stream.h"
@@ -76,15 +75,14 @@ void act_fail(struct controller *c, const char *who, const struct msg_command *m
 		return;
 	if (w->is_marked) {
 		outcome_set(o, -EALREADY, "n%02d is marked failed already", node);
-	} else if (w->is_replica && stage_replicas(&c->members, member_stage(&c->run, w), w) == 0) {
+	} else if (member_is_replica(w) &&
+		   stage_replicas(&c->members, member_stage(&c->run, w), w) == 0) {
 		outcome_set(o, -EPERM, "n%02d holds the last copy of S%d", node,
 			    member_stage(&c->run, w));
 	} else {
 		undo_remember(c, who, COMMAND_FAIL, node, 0, 0);
-		members_mark(&c->members, w, true);
-		if (!w->is_replica)
-			members_set(&c->run, w, member_alive(w) ? NODE_FAILED : w->state,
-				    "marked failed by the operator");
+		member_mark(&c->members, w, true);
+		member_apply(&c->run, w, MEMBER_MARK, "marked failed by the operator");
 		note(&c->run, NOTE_COMMAND, node, 'F', "n%02d S%d marked failed (%s)", node,
 		     member_stage(&c->run, w), who);
 		outcome_set(o, 0, "routing around n%02d from the next iteration", node);
@@ -100,7 +98,7 @@ void act_recover(struct controller *c, const char *who, const struct msg_command
 
 	if (!w)
 		return;
-	if (w->is_replica && !w->is_marked) {
+	if (member_is_replica(w) && !w->is_marked) {
 		outcome_set(o, -EALREADY, "n%02d is in use", node);
 		return;
 	}
@@ -110,8 +108,9 @@ void act_recover(struct controller *c, const char *who, const struct msg_command
 		return;
 	}
 	undo_remember(c, who, COMMAND_RECOVER, node, 0, 0);
-	members_mark(&c->members, w, false);
-	if (w->is_replica) {
+	member_mark(&c->members, w, false);
+	member_apply(&c->run, w, MEMBER_RECOVER, "recovers");
+	if (member_is_replica(w)) {
 		/* No other node needs to restore this stage any more. */
 		restore_averted(&c->weights, member_stage(&c->run, w));
 		replan(&c->planning, "a mark was taken back");

@@ -65,7 +65,7 @@ void node_message(struct msg *out, const struct member *w, const struct cluster_
 	*s = (struct msg_see_node){
 		.node = w->id,
 		.stage = (uint8_t)(n->stage < 0 ? 0 : n->stage),
-		.state = (uint8_t)w->state,
+		.state = (uint8_t)member_shown(w),
 		.slots = w->compute.slots,
 		.memory = (uint8_t)(n->memory > 255 ? 255 : n->memory),
 		.running = w->beat.running,

@@ -74,7 +74,7 @@ static bool survives_without(const struct members *members, const struct member 
 	for (uint32_t i = 0; i < members->n; i++) {
 		const struct member *m = &members->list[i];
 
-		if (m != w && m->is_replica && !m->is_marked && !m->fault_pending &&
+		if (m != w && member_is_replica(m) && !m->is_marked && !m->fault_pending &&
 		    member_stage(members->run, m) == member_stage(members->run, w))
 			return true;
 	}
@@ -98,7 +98,7 @@ void act_inject(struct controller *c, const char *who, const struct msg_command 
 		outcome_set(o, -EHOSTDOWN, "n%02d has no agent", m->node);
 		return;
 	}
-	if (kind->stops_process && w->is_replica && !survives_without(&c->members, w) &&
+	if (kind->stops_process && member_is_replica(w) && !survives_without(&c->members, w) &&
 	    strcmp(m->text, "force") != 0) {
 		outcome_set(o, -EPERM, "n%02d holds the last copy of S%d", m->node,
 			    member_stage(&c->run, w));

@@ -67,7 +67,9 @@ static uint64_t out_now(const struct members *members)
 	uint64_t out = 0;
 
 	for (uint32_t i = 0; i < members->n; i++)
-		out |= !members->list[i].is_replica || members->list[i].is_marked ? bit_of(i) : 0;
+		out |= !member_is_replica(&members->list[i]) || members->list[i].is_marked
+			       ? bit_of(i)
+			       : 0;
 	return out;
 }
 
@@ -113,7 +115,7 @@ static bool what_if(const struct members *members, uint32_t k, struct foreseen *
 		w->out |= bit_of(k);
 		w->work_s = members->run->cluster->nodes[k].forward_s +
 			    members->run->cluster->nodes[k].backward_s;
-		return m->is_replica && !m->is_marked &&
+		return member_is_replica(m) && !m->is_marked &&
 		       stage_replicas(members, member_stage(members->run, m), m) > 0;
 	}
 	w->path_length = k == SKIPS_LESS ? members->run->wanted.path_length + 1

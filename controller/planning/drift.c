@@ -80,7 +80,7 @@ static struct crowd crowd_of(const struct members *members, const struct member 
 	for (uint32_t i = 0; i < members->n; i++) {
 		const struct member *other = &members->list[i];
 
-		if ((other->state != NODE_LIVE && other->state != NODE_SUSPECT) ||
+		if (!member_computes(other) ||
 		    (m->hello.machine[0] && !members_share_machine(m, other)))
 			continue; /* agents count as one machine's if m's is unknown */
 		w.agents++;

@@ -48,7 +48,8 @@ bool replan_usable(const struct members *members, const struct planned *p)
 		for (int i = plan->stage_start[s]; i < plan->stage_start[s + 1]; i++) {
 			const struct member *m = &members->list[plan->assigned[i]];
 
-			if (!m->is_replica || m->is_marked || member_stage(members->run, m) != s)
+			if (!member_is_replica(m) || m->is_marked ||
+			    member_stage(members->run, m) != s)
 				return false;
 		}
 	}
@@ -83,7 +84,7 @@ void replan_set_times(struct members *members)
 		struct member *m = &members->list[i];
 		struct cluster_node was = members->run->cluster->nodes[i];
 
-		if (!m->is_replica || m->compute.forward_s <= 0)
+		if (!member_is_replica(m) || m->compute.forward_s <= 0)
 			continue;
 		/* Never timed alone: use the times measured when its stage was built. */
 		if (m->compute.alone_forward_s <= 0) {
@@ -117,7 +118,7 @@ void replan_request(const struct members *members, struct planner_request *q, bo
 				       .threads = 1,
 				       .seed = members->run->options.seed };
 	for (uint32_t i = 0; i < members->n; i++)
-		excluded[i] = !members->list[i].is_replica || members->list[i].is_marked;
+		excluded[i] = !member_is_replica(&members->list[i]) || members->list[i].is_marked;
 }
 
 double replan_budget_s(const struct run *run, double best_s)

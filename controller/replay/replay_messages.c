@@ -71,7 +71,6 @@ static void recall_member(const struct replay *r, uint32_t node, struct member *
 
 	*w = (struct member){
 		.id = (uint16_t)node,
-		.state = state_of(r, s),
 		.since_us = s->since_us,
 		.compute.slots = alive ? s->slots : 0,
 		.heard.message_us = alive ? r->cursor_us : s->since_us,
@@ -108,6 +107,7 @@ static void emit_node(const struct replay *r, uint32_t node, replay_emit emit, v
 	planned.loss_s = s->loss_s;
 	recall_member(r, node, &w);
 	node_message(&m, &w, &planned, 0);
+	m.u.see_node.state = (uint8_t)state_of(r, s);
 	emit(context, &m);
 }
 

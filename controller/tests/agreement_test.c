@@ -58,7 +58,7 @@ static bool is_apart(const struct controller *c, int node)
 {
 	const struct member *m = &c->members.list[node];
 
-	assert_int_equal(m->weights.differ, !m->is_replica);
+	assert_int_equal(m->weights.differ, !member_is_replica(m));
 	return m->weights.differ;
 }
 
@@ -124,7 +124,7 @@ static void a_node_that_differs_twice_is_excluded(void **state)
 	tells(c, 5, RIGHT);
 	tells(c, 3, WRONG);
 	assert_true(c->members.list[3].is_marked);
-	assert_int_equal(c->members.list[3].state, NODE_FAILED);
+	assert_int_equal(c->members.list[3].state, MEMBER_FAILED);
 }
 
 /* The controller cannot tell which hash is right. Dropping one node still makes the stage
@@ -133,7 +133,7 @@ static void one_of_two_differing_replicas_stays(void **state)
 {
 	struct controller *c = committed(state);
 
-	c->members.list[5].is_replica = false;
+	c->members.list[5].state = MEMBER_JOINING;
 	tells(c, 4, WRONG);
 	tells(c, 3, RIGHT);
 	assert_int_equal(is_apart(c, 3) + is_apart(c, 4), 1);
@@ -144,7 +144,7 @@ static void a_standby_copy_counts_in_the_majority(void **state)
 	struct controller *c = committed(state);
 	struct member *keeper = &c->members.list[0];
 
-	c->members.list[5].is_replica = false;
+	c->members.list[5].state = MEMBER_JOINING;
 	keeper->copy.stage = 1;
 	keeper->copy.is_whole = true;
 	keeper->copy.iterations = COMMITTED;
@@ -162,7 +162,7 @@ static void a_copy_that_differs_is_dropped(void **state)
 	struct member *keeper = &c->members.list[0];
 	struct stored s;
 
-	c->members.list[4].is_replica = c->members.list[5].is_replica = false;
+	c->members.list[4].state = c->members.list[5].state = MEMBER_JOINING;
 	for (int first = 0; first < 2; first++) {
 		keeper->copy.stage = 1;
 		keeper->copy.is_whole = true;
@@ -192,11 +192,11 @@ static void a_copy_reported_to_a_new_controller_is_compared(void **state)
 	keeper->copy.is_whole = true;
 	keeper->copy.iterations = keeper->copy.last_commit_sent = COMMITTED;
 	for (int i = 0; i < NODES; i++)
-		c->members.list[i].is_replica = false;
+		c->members.list[i].state = MEMBER_JOINING;
 	tells_of(c, 0, 1, COMMITTED, WRONG);
 	s = stored(c, COMMITTED);
 	assert_int_equal(s.hash[0], WRONG);
-	c->members.list[3].is_replica = true;
+	c->members.list[3].state = MEMBER_LIVE;
 	c->members.list[3].weights.hash = RIGHT;
 	agreement_check_copies(&c->members);
 	s = stored(c, COMMITTED);
@@ -212,7 +212,7 @@ static void the_last_copy_of_a_stage_is_compared(void **state)
 	struct msg_kept k = { .assignment = 7, .stage = 1, .iteration = COMMITTED, .hash = WRONG };
 
 	for (int i = 3; i < NODES; i++)
-		c->members.list[i].is_replica = false;
+		c->members.list[i].state = MEMBER_JOINING;
 	keeper->copy.stage = m->copy.stage = 1;
 	keeper->copy.is_whole = true;
 	keeper->copy.iterations = COMMITTED;
@@ -266,7 +266,9 @@ static void a_late_heartbeat_describes_other_weights(void **state)
 
 	m->assigned.number = r.assignment;
 	m->assigned.message_sequence = 12;
+	m->state = MEMBER_SYNCING;
 	members_ready(&c->members, m, &r);
+	member_apply(&c->run, m, MEMBER_ADMIT, "");
 	m->assigned.message_sequence = 11;
 	members_heartbeat(&c->iteration, m, &h);
 	loop_act(&c->iteration);
@@ -289,6 +291,7 @@ static void is_ready(struct controller *c, int node, uint64_t hash, uint64_t cor
 			       .hash = hash,
 			       .corpus_hash = corpus };
 
+	m->state = m->state == MEMBER_JOINING ? MEMBER_SYNCING : m->state;
 	members_ready(&c->members, m, &r);
 }
 
@@ -299,8 +302,7 @@ static void a_joiner_with_other_weights_is_refused(void **state)
 	const struct store_hash recorded = { COMMITTED, WRONG, 3, 1 };
 
 	tells(c, 4, RIGHT);
-	m->is_replica = false;
-	m->state = NODE_SYNCING;
+	m->state = MEMBER_SYNCING;
 	m->copy.stage = 1; /* the weights were read from this copy */
 	m->copy.is_whole = true;
 	m->copy.iterations = COMMITTED;
@@ -313,7 +315,7 @@ static void a_joiner_with_other_weights_is_refused(void **state)
 	assert_false(member_holds(&c->run, m, 1));
 	assert_false(m->copy.is_whole);
 	m->weights.differ = false; /* after the node has fetched the stage's weights */
-	m->state = NODE_SYNCING;
+	m->state = MEMBER_SYNCING;
 	is_ready(c, 3, RIGHT, 0);
 	assert_true(member_joins(&c->run, m));
 }
@@ -321,10 +323,8 @@ static void a_joiner_with_other_weights_is_refused(void **state)
 static void all_come(struct controller *c)
 {
 	c->run.phase = PHASE_GATHERING;
-	for (int i = 0; i < NODES; i++) {
-		c->members.list[i].is_replica = false;
-		c->members.list[i].state = NODE_SYNCING;
-	}
+	for (int i = 0; i < NODES; i++)
+		c->members.list[i].state = MEMBER_JOINING;
 }
 
 /* The controller that died gave a joiner weights that lack the last commit. The joiner's copy
@@ -337,15 +337,14 @@ static void a_report_of_a_copy_does_not_describe_the_weights(void **state)
 
 	all_come(c);
 	c->run.resumed = true;
-	m->assigned.is_ready = false;
 	m->weights.iterations = COMMITTED - 1;
 	m->copy.stage = 1;
 	iteration_committed(&c->members, m, &r);
-	assert_false(m->assigned.is_ready);
+	assert_false(member_is_ready(m));
 	assert_int_equal(m->weights.iterations, COMMITTED - 1);
 	r.copy = 0;
 	iteration_committed(&c->members, m, &r);
-	assert_true(m->assigned.is_ready);
+	assert_true(member_is_ready(m));
 	assert_int_equal(m->weights.iterations, COMMITTED);
 }
 
@@ -379,7 +378,7 @@ static void a_node_that_builds_other_weights_is_excluded(void **state)
 		is_ready(c, i, i == 3 ? WRONG : RIGHT, 7);
 	agreement_before_start(&c->members);
 	for (int i = 0; i < NODES; i++)
-		assert_int_equal(c->members.list[i].assigned.is_ready, i != 3);
+		assert_int_equal(member_is_ready(&c->members.list[i]), i != 3);
 	assert_false(member_joins(&c->run, &c->members.list[3]));
 	/* All nodes compute equal first weights from the seed */
 	members_assign(&c->members, &c->members.list[3], 1, false);
@@ -414,7 +413,7 @@ static void a_new_controller_compares_with_the_store(void **state)
 	comes_back(c, 5, RIGHT);
 	agreement_before_start(&c->members);
 	for (int i = 0; i < NODES; i++)
-		assert_int_equal(c->members.list[i].assigned.is_ready, i != 3 && i != 4);
+		assert_int_equal(member_is_ready(&c->members.list[i]), i != 3 && i != 4);
 	assert_true(c->members.list[3].weights.differ);
 }
 
@@ -429,7 +428,7 @@ static void without_a_recorded_hash_the_majority_counts(void **state)
 	comes_back(c, 5, RIGHT);
 	agreement_before_start(&c->members);
 	assert_true(c->members.list[3].weights.differ);
-	assert_true(c->members.list[4].assigned.is_ready && c->members.list[5].assigned.is_ready);
+	assert_true(member_is_ready(&c->members.list[4]) && member_is_ready(&c->members.list[5]));
 }
 
 /* A node that is alone in its stage defines the weights, whatever the store has recorded. */
@@ -444,7 +443,7 @@ static void a_node_alone_in_its_stage_is_accepted(void **state)
 	assert_int_equal(store_hashes(c->run.history.store, recorded, 2, NULL), 0);
 	comes_back(c, 3, WRONG);
 	agreement_before_start(&c->members);
-	assert_true(c->members.list[3].assigned.is_ready);
+	assert_true(member_is_ready(&c->members.list[3]));
 }
 
 /* ---- unsolicited reports ---- */

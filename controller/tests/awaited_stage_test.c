@@ -10,7 +10,7 @@
 
 #include "controller/iteration/iteration.h"
 #include "controller/loop.h"
-#include "controller/members/node_state.h"
+#include "controller/members/lifecycle.h"
 #include "controller/tests/under_way.h"
 #include "controller/weights/recover.h"
 
@@ -21,7 +21,7 @@ static void tasks_that_ended_while_a_stage_was_awaited_are_summed(void **state)
 	uint16_t last = 3;
 
 	for (uint16_t node = 4; node < NODES; node++)
-		c->members.list[node].is_replica = false;
+		c->members.list[node].state = MEMBER_JOINING;
 	for (int node = 0; node < NODES; node++)
 		c->members.list[node].weights.stage = (uint8_t)(node / DATA);
 	for (uint32_t i = 0; i < N; i++) {
@@ -33,7 +33,7 @@ static void tasks_that_ended_while_a_stage_was_awaited_are_summed(void **state)
 		under_way_does(c, data, i, TASK_LOSS, FIRST, 0.02);
 		under_way_does(c, last, i, TASK_BACKWARD, FIRST, 0.1);
 	}
-	members_gone(&c->run, &c->members.list[last], "sleeps");
+	member_apply(&c->run, &c->members.list[last], MEMBER_LOST, "sleeps");
 	loop_act(&c->iteration);
 	for (uint32_t i = 0; i < N; i++)
 		under_way_does(c, c->iteration.routes.microbatches[i].route.nodes[0], i,
@@ -54,7 +54,7 @@ static void a_lost_report_restarts_the_iteration(void **state)
 
 	for (int node = 0; node < NODES; node++) {
 		c->members.list[node].weights.stage = (uint8_t)(node / DATA);
-		c->members.list[node].is_replica = node % DATA == 0;
+		c->members.list[node].state = node % DATA ? MEMBER_JOINING : MEMBER_LIVE;
 		c->members.list[node].beat.iteration = 1;
 	}
 	for (uint32_t i = 0; i < N; i++) {
@@ -62,9 +62,9 @@ static void a_lost_report_restarts_the_iteration(void **state)
 		c->iteration.routes.microbatches[i].route.nodes[1] = DATA;
 	}
 	c->members.list[DATA].beat.stage = 1;
-	members_gone(&c->run, &c->members.list[0], "sleeps");
+	member_apply(&c->run, &c->members.list[0], MEMBER_LOST, "sleeps");
 	loop_act(&c->iteration);
-	members_gone(&c->run, &c->members.list[DATA], "sleeps");
+	member_apply(&c->run, &c->members.list[DATA], MEMBER_LOST, "sleeps");
 	loop_act(&c->iteration);
 	under_way_does(c, DATA, 0, TASK_FORWARD, FIRST, 0.1);
 	assert_true(iteration_readmit(&c->iteration, &c->members.list[DATA]));
@@ -83,12 +83,12 @@ static void a_returning_node_receives_the_new_routes(void **state)
 	for (int node = 0; node < NODES; node++)
 		c->members.list[node].weights.stage = (uint8_t)(node / DATA);
 	for (uint16_t node = 4; node < NODES; node++)
-		c->members.list[node].is_replica = false;
+		c->members.list[node].state = MEMBER_JOINING;
 	for (uint32_t i = 0; i < N; i++)
 		c->iteration.routes.microbatches[i].route.nodes[1] = DATA;
-	members_gone(&c->run, &c->members.list[0], "is gone");
+	member_apply(&c->run, &c->members.list[0], MEMBER_LOST, "is gone");
 	loop_act(&c->iteration);
-	members_gone(&c->run, &c->members.list[DATA], "sleeps");
+	member_apply(&c->run, &c->members.list[DATA], MEMBER_LOST, "sleeps");
 	loop_act(&c->iteration);
 	c->members.list[DATA].beat.iteration = 1;
 	c->members.list[DATA].beat.stage = 1;

@@ -32,8 +32,7 @@ struct controller *bare_controller(struct cluster *cluster, uint32_t path_length
 	for (uint16_t i = 0; i < c->members.n; i++)
 		c->members.list[i] = (struct member){ .id = i,
 						      .peer = i + 1u,
-						      .state = NODE_LIVE,
-						      .is_replica = true,
+						      .state = MEMBER_LIVE,
 						      .copy.stage = -1,
 						      .assigned.is_welcomed = true };
 	return c;

@@ -133,7 +133,7 @@ static void a_change_makes_the_plans_made_ahead_obsolete(void **state)
 	c->run.options.planning.ahead_s = 0.005;
 	assert_int_equal(contingency_start(&c->planning, NULL), 0);
 	wait_for(c, 4);
-	c->members.list[5].is_replica = false;
+	c->members.list[5].state = MEMBER_DEAD;
 	assert_true(contingency_lost_s(&c->planning, &c->members.list[4]) == 0);
 	/* a plan is made, but cannot be compared with the plan in force */
 	for (int i = 0; i < 200; i++) {
@@ -199,14 +199,14 @@ static void plans_that_were_in_force_are_kept(void **state)
 	assert_int_equal(contingency_start(&c->planning, NULL), 0);
 	contingency_turn(&c->planning);
 	for (int i = 0; i < 10; i++) {
-		c->members.list[5].is_replica = i % 2;
+		c->members.list[5].state = i % 2 ? MEMBER_LIVE : MEMBER_DEAD;
 		plan_without_those_out(c);
 		c->run.epoch++;
 		contingency_turn(&c->planning);
 	}
-	c->members.list[5].is_replica = false;
+	c->members.list[5].state = MEMBER_DEAD;
 	plan_without_those_out(c);
-	c->members.list[5].is_replica = true;
+	c->members.list[5].state = MEMBER_LIVE;
 	replan_request(&c->members, &q, excluded);
 	from = replan_from(&c->planning, &q);
 	assert_ptr_not_equal(from, c->run.plan->plan);

@@ -18,10 +18,8 @@ static struct controller *down_to_one(void **state)
 	struct controller *c = *state;
 
 	c->run.committed = 7;
-	for (int i = 4; i < NODES; i++) {
-		c->members.list[i].is_replica = false;
-		c->members.list[i].state = NODE_DEAD;
-	}
+	for (int i = 4; i < NODES; i++)
+		c->members.list[i].state = MEMBER_DEAD;
 	c->members.list[0].copy.stage = 1;
 	c->members.list[0].copy.is_dropped = false;
 	c->members.list[0].copy.is_whole = true;
@@ -43,13 +41,13 @@ static void a_marked_node_that_still_works_is_not_replaced(void **state)
 	struct controller *c = down_to_one(state);
 
 	for (int i = 4; i < NODES; i++) {
-		c->members.list[i].is_replica = c->members.list[i].is_marked = true;
-		c->members.list[i].state = NODE_LIVE;
+		c->members.list[i].is_marked = true;
+		c->members.list[i].state = MEMBER_LIVE;
 	}
 	stage_moves_balance(&c->planning);
 	assert_int_equal(c->run.cluster->nodes[0].stage, 0);
 	assert_int_equal(c->run.cluster->nodes[4].stage, 1);
-	c->members.list[4].is_replica = false; /* a plan without this node is in force */
+	c->members.list[4].state = MEMBER_FAILED; /* a plan without this node is in force */
 	stage_moves_balance(&c->planning);
 	assert_int_equal(c->run.cluster->nodes[0].stage, 1);
 	assert_int_equal(c->run.cluster->nodes[4].stage, 0);
@@ -87,8 +85,7 @@ static void no_node_moves_if_a_joiner_is_about_to_fill_the_place(void **state)
 {
 	struct controller *c = down_to_one(state);
 
-	c->members.list[4].state = NODE_SYNCING;
-	c->members.list[4].assigned.is_ready = true;
+	c->members.list[4].state = MEMBER_READY;
 	c->members.list[4].weights.iterations = c->run.committed;
 	stage_moves_balance(&c->planning);
 	assert_int_equal(c->run.cluster->nodes[0].stage, 0);
@@ -179,12 +176,12 @@ static void an_unneeded_copy_lasts_until_the_next_commit(void **state)
 	struct controller *c = down_to_one(state);
 
 	for (int replica = 1; replica >= 0; replica--) {
-		c->members.list[4].is_replica = replica;
+		c->members.list[4].state = replica ? MEMBER_LIVE : MEMBER_DEAD;
 		look(c);
 		assert_true(copy_usable(&c->run, &c->members.list[0], 1));
 		assert_int_equal(c->members.list[0].copy.is_dropped, replica);
 	}
-	c->members.list[4].is_replica = true;
+	c->members.list[4].state = MEMBER_LIVE;
 	c->run.committed++;
 	look(c);
 	assert_int_equal(c->members.list[0].copy.stage, -1);

@@ -8,7 +8,7 @@
 
 #include "controller/iteration/iteration.h"
 #include "controller/loop.h"
-#include "controller/members/node_state.h"
+#include "controller/members/lifecycle.h"
 #include "controller/tests/under_way.h"
 #include "controller/weights/recover.h"
 
@@ -23,7 +23,7 @@ static void the_record_names_a_node_that_died_after_its_sum(void **state)
 	under_way_all_is_done(c);
 	for (uint16_t node = DATA; node < NODES; node++)
 		under_way_tells_its_sum(c, node);
-	members_gone(&c->run, &c->members.list[4], "is gone");
+	member_apply(&c->run, &c->members.list[4], MEMBER_LOST, "is gone");
 	loop_act(&c->iteration);
 	assert_int_equal(c->run.phase, PHASE_REDUCING);
 	for (uint16_t node = 0; node < DATA; node++)
@@ -74,7 +74,7 @@ static void four_dies_in_its_sum(struct controller *c)
 	for (uint16_t node = DATA; node < NODES; node++)
 		under_way_tells_its_sum(c, node);
 	assert_true(c->iteration.routes.counts[4].n > 0);
-	members_gone(&c->run, &c->members.list[4], "is gone");
+	member_apply(&c->run, &c->members.list[4], MEMBER_LOST, "is gone");
 	loop_act(&c->iteration);
 	assert_int_equal(c->run.phase, PHASE_REDUCING);
 }
@@ -87,11 +87,11 @@ static void a_sum_that_only_one_node_reported_is_repeated(void **state)
 
 	for (int reported = 1; reported >= 0; reported--) {
 		under_way_all_is_done(c);
-		c->members.list[5].is_replica = false;
+		c->members.list[5].state = MEMBER_JOINING;
 		under_way_tells_its_sum(c, 3);
 		if (reported)
 			under_way_tells_its_sum(c, 4);
-		members_gone(&c->run, &c->members.list[4], "is gone");
+		member_apply(&c->run, &c->members.list[4], MEMBER_LOST, "is gone");
 		loop_act(&c->iteration);
 		assert_int_equal(c->run.phase, reported ? PHASE_REDUCING : PHASE_COMPUTING);
 		if (reported) {
@@ -117,7 +117,7 @@ static void a_different_sum_of_a_dead_node_counts(void **state)
 	iteration_reduced(&c->iteration, &c->members.list[4], &r);
 	under_way_tells_its_sum(c, 3);
 	under_way_tells_its_sum(c, 5);
-	members_gone(&c->run, &c->members.list[4], "is gone");
+	member_apply(&c->run, &c->members.list[4], MEMBER_LOST, "is gone");
 	loop_act(&c->iteration);
 	for (uint16_t node = 0; node < DATA; node++)
 		under_way_tells_its_sum(c, node);
@@ -166,7 +166,7 @@ static void a_death_in_another_stage_does_not_change_this(void **state)
 	struct controller *c = *state;
 
 	four_dies_in_its_sum(c);
-	members_gone(&c->run, &c->members.list[0], "is gone");
+	member_apply(&c->run, &c->members.list[0], MEMBER_LOST, "is gone");
 	loop_act(&c->iteration);
 	assert_int_equal(c->run.phase, PHASE_COMPUTING);
 	assert_true(runs_again(c) > 0);
@@ -184,11 +184,10 @@ static void the_return_of_the_node_does_not_change_this(void **state)
 	struct member *back = &c->members.list[4];
 
 	four_dies_in_its_sum(c);
-	back->state = NODE_SYNCING;
-	back->assigned.is_ready = true;
+	back->state = MEMBER_READY;
 	sums_differ(c);
 	assert_true(runs_again(c) > 0);
-	assert_true(back->is_replica);
+	assert_true(member_is_replica(back));
 	under_way_all_tell_their_sums(c);
 	under_way_recorded_once(c);
 }
@@ -212,13 +211,13 @@ static void an_awaited_stage_does_not_change_this(void **state)
 {
 	struct controller *c = *state;
 
-	c->members.list[1].is_replica = c->members.list[2].is_replica = false;
+	c->members.list[1].state = c->members.list[2].state = MEMBER_JOINING;
 	for (uint32_t i = 0; i < N; i++)
 		c->iteration.routes.microbatches[i].route.nodes[0] = 0;
 	for (int node = 0; node < NODES; node++)
 		c->members.list[node].weights.stage = (uint8_t)(node / DATA);
 	four_dies_in_its_sum(c);
-	members_gone(&c->run, &c->members.list[0], "sleeps");
+	member_apply(&c->run, &c->members.list[0], MEMBER_LOST, "sleeps");
 	loop_act(&c->iteration);
 	assert_int_equal(c->run.phase, PHASE_STALLED);
 	c->members.list[0].beat.iteration = 1;

@@ -230,7 +230,7 @@ static void a_node_slower_than_all_others_is_corrected_at_once(void **state)
 	c->run.options.cluster.time_scale = c->run.unit_s;
 	for (uint16_t i = 0; i < NODES; i++) {
 		c->run.cluster->nodes[i].forward_s = 1;
-		c->members.list[i].state = NODE_LIVE;
+		c->members.list[i].state = MEMBER_LIVE;
 	}
 	a_task(c, 2, 1.1);
 	a_task(c, 3, 1.1);
@@ -299,7 +299,7 @@ static void a_pace_is_a_mean(void **state)
 
 		snprintf(m->hello.machine, sizeof(m->hello.machine), "one");
 		m->hello.cores = 2;
-		m->state = NODE_LIVE;
+		m->state = MEMBER_LIVE;
 		m->compute.pace = m->compute.alone_forward_s = 1;
 		c->run.cluster->nodes[i].forward_s = 1;
 	}
@@ -325,7 +325,7 @@ static void impossible_times_are_not_planned_with(void **state)
 	c->run.options.cluster.time_scale = c->run.unit_s;
 	for (uint16_t i = 0; i < NODES; i++) {
 		c->run.cluster->nodes[i].forward_s = 1;
-		c->members.list[i].state = NODE_LIVE;
+		c->members.list[i].state = MEMBER_LIVE;
 		a_task(c, i, 1);
 	}
 	for (int k = 0; k < 2; k++) {

@@ -40,7 +40,7 @@ static void dead_and_excluded_nodes_get_no_validation(void **state)
 {
 	struct controller *c = *state;
 
-	c->members.list[0].is_replica = false;
+	c->members.list[0].state = MEMBER_JOINING;
 	c->members.list[4].is_marked = true;
 	validates(state);
 	for (uint32_t i = 0; i < BATCHES; i++) {

@@ -235,7 +235,7 @@ static void look(struct world *w, int64_t now_us)
 	failure_detector_check(&w->c->members, 0);
 	loop_act(&w->c->iteration);
 	for (int i = 0; i < NODES; i++)
-		if (w->dead_us[i] < 0 && w->c->members.list[i].state == NODE_DEAD)
+		if (w->dead_us[i] < 0 && w->c->members.list[i].state == MEMBER_DEAD)
 			w->dead_us[i] = now_us;
 }
 
@@ -565,7 +565,7 @@ static void a_node_on_old_connections_ends_none(void **state)
 	(void)state;
 	world_greet(w);
 	m->heard.lingering_connections = CONNECTIONS;
-	m->state = NODE_LIVE;
+	m->state = MEMBER_LIVE;
 	m->since_us = w->c->run.now_us;
 	w->c->run.now_us += 11 * SECOND;
 	failure_detector_ended(&w->c->members, 0);

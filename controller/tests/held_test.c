@@ -12,7 +12,7 @@
 #include "controller/loop.h"
 #include "controller/members/member.h"
 #include "controller/members/members.h"
-#include "controller/members/node_state.h"
+#include "controller/members/lifecycle.h"
 #include "controller/tests/under_way.h"
 #include "controller/weights/copies.h"
 #include "controller/weights/recover.h"
@@ -22,7 +22,7 @@ enum { COMMITTED = 7, X = 3 /* in stage 1, as n04 and n05 */, K = 0 /* in stage 
 
 static void dies(struct controller *c, int node)
 {
-	members_gone(&c->run, &c->members.list[node], "was killed");
+	member_apply(&c->run, &c->members.list[node], MEMBER_LOST, "was killed");
 	loop_act(&c->iteration);
 }
 
@@ -64,7 +64,8 @@ static struct controller *lost(void **state)
 
 static bool is_back(const struct controller *c)
 {
-	return c->members.list[X].is_replica && member_stage(&c->run, &c->members.list[X]) == 1;
+	return member_is_replica(&c->members.list[X]) &&
+	       member_stage(&c->run, &c->members.list[X]) == 1;
 }
 
 static void a_node_that_slept_continues(void **state)
@@ -101,7 +102,7 @@ static void it_continues_once_it_has_the_last_commit(void **state)
 	recover_turn(&c->iteration);
 	loop_act(&c->iteration);
 	assert_false(is_back(c));
-	assert_int_equal(c->members.list[X].state, NODE_JOINING);
+	assert_int_equal(c->members.list[X].state, MEMBER_JOINING);
 	beats(c, X, 1, COMMITTED);
 	recover_turn(&c->iteration);
 	loop_act(&c->iteration);
@@ -139,7 +140,7 @@ static void a_copy_that_slept_takes_the_stage_over(void **state)
 	dies(c, K);
 	lost(state);
 	for (int i = DATA; i < NODES; i++) { /* these nodes are not awaited */
-		c->members.list[i].state = NODE_FAILED;
+		c->members.list[i].state = MEMBER_FAILED;
 		c->members.list[i].is_marked = true;
 	}
 	recover_turn(&c->iteration);
@@ -156,7 +157,7 @@ static void a_copy_that_slept_takes_the_stage_over(void **state)
 	recover_turn(&c->iteration);
 	loop_act(&c->iteration);
 	assert_int_equal(member_stage(&c->run, &c->members.list[K]), 1);
-	assert_int_equal(c->members.list[K].state, NODE_SYNCING);
+	assert_int_equal(c->members.list[K].state, MEMBER_SYNCING);
 	assert_int_equal(c->members.list[K].weights.stage, 1);
 }
 
@@ -199,7 +200,7 @@ static struct controller *replaced(void **state)
 	for (shard.stage = 0; shard.stage < 2; shard.stage++)
 		assert_int_equal(store_shard(c->run.history.store, &shard, NULL), 0);
 	for (int i = DATA; i < NODES; i++) {
-		members_set(&c->run, &c->members.list[i], NODE_JOINING, "");
+		member_apply(&c->run, &c->members.list[i], MEMBER_HELLO, "");
 		c->members.list[i].weights.stage = MSG_NO_STAGE;
 		c->members.list[i].weights.iterations = 0;
 	}
@@ -255,10 +256,10 @@ static void a_node_that_restores_its_stage_is_not_awaited(void **state)
 {
 	struct controller *c = lost(state);
 
-	c->members.list[X].checkpoint.is_restoring = true;
+	c->members.list[X].state = MEMBER_RESTORING;
 	beats(c, X, 1, COMMITTED);
 	assert_false(is_back(c));
-	c->members.list[X].checkpoint.is_restoring = false;
+	c->members.list[X].state = MEMBER_JOINING;
 	assert_true(iteration_readmit(&c->iteration, &c->members.list[X]));
 }
 
@@ -327,7 +328,7 @@ static void weights_that_the_record_names_are_held(void **state)
 	c->members.list[X].beat = h;
 	assert_false(goes_back(c));
 	assert_true(is_back(c));
-	assert_false(c->members.list[4].is_replica);
+	assert_false(member_is_replica(&c->members.list[4]));
 }
 
 /* A node that could not read a checkpoint may have lost its old weights. Its report from before
@@ -343,7 +344,7 @@ static void a_node_that_could_not_read_reports_its_weights(void **state)
 	m->beat.stage = 1;
 	m->beat.committed = COMMITTED;
 	m->assigned.number = 9;
-	m->checkpoint.is_restoring = true;
+	m->state = MEMBER_RESTORING;
 	restore_failed(&c->weights, m, &failed);
 	assert_false(goes_back(c));
 	assert_false(is_back(c));
@@ -374,7 +375,7 @@ static void no_node_holds_a_commit_that_was_undone(void **state)
 						  .hash = 5,
 						  .stage = (uint8_t)member_stage(&c->run, m) };
 
-			if (m->checkpoint.is_restoring)
+			if (member_is_restoring(m))
 				members_ready(&c->members, m, &read);
 		}
 		recover_turn(&c->iteration);

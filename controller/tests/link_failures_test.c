@@ -27,7 +27,7 @@ static bool says(const struct controller *c, const char *words)
 static bool anyone_is_out(const struct controller *c)
 {
 	for (int i = 0; i < NODES; i++)
-		if (!c->members.list[i].is_replica)
+		if (!member_is_replica(&c->members.list[i]))
 			return true;
 	return false;
 }
@@ -115,13 +115,13 @@ static void without_a_substitute_one_end_is_dropped(void **state)
 	under_way_does(c, next, 0, TASK_BACKWARD, FIRST, 0.1);
 	complains(c, next, data);
 	assert_true(link_failures_between(&c->members, data, next));
-	assert_int_equal(out->state, NODE_DEAD);
+	assert_int_equal(out->state, MEMBER_DEAD);
 	assert_int_equal(c->run.phase, PHASE_COMPUTING);
 	assert_true(under_way_second_of(c, 0) != next);
 	assert_true(says(c, "run again without"));
 	members_heartbeat(&c->iteration, out, &h);
 	loop_act(&c->iteration);
-	assert_true(out->state != NODE_DEAD); /* although the link is still cut */
+	assert_true(out->state != MEMBER_DEAD); /* although the link is still cut */
 	assert_true(link_failures_between(&c->members, data, next));
 }
 
@@ -139,9 +139,10 @@ static void a_link_that_all_need_costs_one_end(void **state)
 				c->run.cluster->delay_s[next * NODES + i] = -1;
 	complains(c, data, next);
 	for (uint16_t i = 0; i < NODES; i++)
-		out += !c->members.list[i].is_replica;
+		out += !member_is_replica(&c->members.list[i]);
 	assert_int_equal(out, 1);
-	assert_true(!c->members.list[data].is_replica || !c->members.list[next].is_replica);
+	assert_true(!member_is_replica(&c->members.list[data]) ||
+		    !member_is_replica(&c->members.list[next]));
 	assert_false(any_needs(c, data, next));
 }
 

@@ -14,7 +14,7 @@
 #include "controller/loop.h"
 #include "controller/members/link_failures.h"
 #include "controller/members/startup.h"
-#include "controller/members/node_state.h"
+#include "controller/members/lifecycle.h"
 #include "controller/network/failed_links.h"
 #include "controller/operator/consoles.h"
 #include "controller/planning/answers.h"
@@ -76,9 +76,8 @@ static struct member *stranded(struct controller *c)
 {
 	struct member *m = &c->members.list[5];
 
-	c->members.list[4].is_replica = m->is_replica = false;
-	c->members.list[4].state = NODE_DEAD;
-	m->state = NODE_JOINING;
+	c->members.list[4].state = MEMBER_DEAD;
+	m->state = MEMBER_JOINING;
 	m->assigned.at_us = START;
 	return m;
 }
@@ -108,11 +107,11 @@ static void refuse_copy(struct controller *c, struct member *m)
 {
 	struct msg_kept k = { .assignment = 3, .stage = 2, .text = "too slow" };
 
-	m->state = NODE_SYNCING;
+	m->state = MEMBER_SYNCING;
 	m->copy.stage = 2;
 	m->copy.order = 3;
 	standbys_kept(&c->members, m, &k);
-	assert_int_equal(m->state, NODE_JOINING);
+	assert_int_equal(m->state, MEMBER_JOINING);
 }
 
 /* Stage 2 has one replica, first behind a link that takes minutes, then without that delay. */
@@ -129,14 +128,13 @@ static void a_node_that_joined_late_gets_a_place(void **state)
 	c->run.plan->plan->predicted.iteration_s = 1;
 	for (int i = 0; i < NODES; i++)
 		c->members.list[i].move.home = -1;
-	m->is_replica = false;
-	m->state = NODE_JOINING;
+	m->state = MEMBER_JOINING;
 	m->assigned.at_us = START;
 	c->run.cluster->nodes[5].stage = -1;
 	c->run.cluster->delay_s[5 * NODES + 4] = 100;
 	at(c, START + 2 * SECOND);
 	assert_in_range(c->run.cluster->nodes[5].stage, 0, 1);
-	m->state = NODE_JOINING;
+	m->state = MEMBER_JOINING;
 	copies_forget(m);
 	c->run.cluster->nodes[5].stage = -1;
 	c->run.cluster->delay_s[5 * NODES + 4] = 0.05;
@@ -160,8 +158,9 @@ static void each_refused_copy_is_tried_later(void **state)
 		assert_true(tried(c, now + wait + 1));
 		now += wait + 1;
 	}
-	members_set(&c->run, m, NODE_LIVE, ""); /* the node worked in between */
-	members_set(&c->run, m, NODE_JOINING, "");
+	m->state = MEMBER_READY;
+	member_apply(&c->run, m, MEMBER_ADMIT, ""); /* the node worked in between */
+	member_apply(&c->run, m, MEMBER_LEAVE, "");
 	m->assigned.at_us = now;
 	assert_true(tried(c, now + SECOND + 1));
 	bare_free(c);
@@ -173,7 +172,7 @@ static void a_dropped_copy_is_tried_later(void **state)
 	struct member *m = stranded(c);
 
 	(void)state;
-	m->state = NODE_SYNCING;
+	m->state = MEMBER_SYNCING;
 	m->copy.stage = 2;
 	copies_refuse(&c->members, m, "its copy was overdue");
 	assert_int_equal(m->copy.stage, -1);
@@ -202,7 +201,7 @@ static void says_well(struct controller *c, uint16_t from)
 
 static bool is_out(const struct controller *c, int node)
 {
-	return c->members.list[node].state == NODE_DEAD;
+	return c->members.list[node].state == MEMBER_DEAD;
 }
 
 static bool all_are_in(const struct controller *c)
@@ -395,7 +394,7 @@ static void an_unreachable_last_replica_is_replaced_by_its_copy(void **state)
 	struct controller *c = made();
 
 	(void)state;
-	c->members.list[0].is_replica = false;
+	c->members.list[0].state = MEMBER_JOINING;
 	says_stuck(c, 2, 1, 5000);
 	says_stuck(c, 3, 1, 400);
 	says_stuck(c, 4, 1, 400);
@@ -417,7 +416,7 @@ static void the_holder_of_the_only_copy_stays(void **state)
 	struct controller *c = made();
 
 	(void)state;
-	c->members.list[4].is_replica = c->members.list[5].is_replica = false;
+	c->members.list[4].state = c->members.list[5].state = MEMBER_JOINING;
 	keeps(c, 1, 2);
 	says_stuck(c, 1, 0, 5000);
 	at(c, START);
@@ -433,7 +432,7 @@ static void a_link_that_every_plan_needs_costs_one_end(void **state)
 		struct controller *c = made();
 
 		(void)state;
-		c->members.list[0].is_replica = !last;
+		c->members.list[0].state = last ? MEMBER_JOINING : MEMBER_LIVE;
 		says_stuck(c, 1, 3, 5000);
 		at(c, START);
 		assert_true(all_are_in(c));
@@ -451,7 +450,7 @@ static void a_copy_behind_a_cut_link_is_dropped(void **state)
 	struct controller *c = made();
 
 	(void)state;
-	c->members.list[0].is_replica = false;
+	c->members.list[0].state = MEMBER_JOINING;
 	keeps(c, 3, 0);
 	keeps(c, 4, 0);
 	says_stuck(c, 1, 3, 750);
@@ -471,8 +470,7 @@ static void a_joiner_fetches_over_other_links(void **state)
 	c->members.list[3].move.home = m->move.home = 1;
 	c->run.cluster->nodes[5].stage = 1;
 	c->run.cluster->stages[1]++;
-	m->is_replica = false;
-	m->state = NODE_SYNCING;
+	m->state = MEMBER_SYNCING;
 	m->assigned.at_us = START;
 	*delay(c, 2, 5) = 0.01;
 	assert_false(copies_fetch(&c->members, m, 1)); /* the order reaches no node */
@@ -495,7 +493,7 @@ static void a_node_of_the_stage_keeps_the_copy(void **state)
 		struct controller *c = made();
 
 		(void)state;
-		c->members.list[0].is_replica = false;
+		c->members.list[0].state = MEMBER_JOINING;
 		for (int i = 0; i < NODES; i++)
 			c->members.list[i].move.home = c->run.cluster->nodes[i].stage;
 		c->members.list[home].move.home = 0;
@@ -567,8 +565,7 @@ static void a_useless_plan_is_replaced(void **state)
 	c->run.plan = c->planning.pending;
 	c->planning.pending = NULL;
 	c->planning.wanted_id = 0; /* the search for better plans is over */
-	c->members.list[5].is_replica = false;
-	c->members.list[5].state = NODE_JOINING;
+	c->members.list[5].state = MEMBER_JOINING;
 	c->run.phase = PHASE_PLANNING;
 	c->run.now_us += SECOND;
 	loop_phase(c);
@@ -644,11 +641,9 @@ static struct controller *gathering(void)
 	for (int i = 0; i < NODES; i++) {
 		struct member *m = &c->members.list[i];
 
-		m->state = NODE_SYNCING;
-		m->is_replica = false;
+		m->state = i != 5 ? MEMBER_READY : MEMBER_SYNCING;
 		m->assigned.number = (uint64_t)i + 1;
 		m->assigned.at_us = START;
-		m->assigned.is_ready = i != 5;
 	}
 	return c;
 }
@@ -666,10 +661,10 @@ static void a_run_starts_once_all_nodes_are_ready(void **state)
 
 	(void)state;
 	assert_false(begins(c, START + 1));
-	c->members.list[5].assigned.is_ready = true;
+	c->members.list[5].state = MEMBER_READY;
 	assert_true(begins(c, START + 2));
 	for (int i = 0; i < NODES; i++)
-		assert_true(c->members.list[i].is_replica);
+		assert_true(member_is_replica(&c->members.list[i]));
 	bare_free(c);
 }
 
@@ -681,9 +676,9 @@ static void a_run_does_not_wait_forever(void **state)
 	assert_false(begins(c, START + 60 * SECOND - 1));
 	assert_true(begins(c, START + 60 * SECOND));
 	for (int i = 0; i < NODES; i++)
-		assert_int_equal(c->members.list[i].is_replica, i != 5);
+		assert_int_equal(member_is_replica(&c->members.list[i]), i != 5);
 	/* node 5 joins once it is ready */
-	assert_int_equal(c->members.list[5].state, NODE_SYNCING);
+	assert_int_equal(c->members.list[5].state, MEMBER_SYNCING);
 	bare_free(c);
 }
 
@@ -694,7 +689,7 @@ static void a_run_does_not_wait_for_an_excluded_node(void **state)
 	(void)state;
 	c->members.list[5].is_marked = true;
 	assert_true(begins(c, START + 1));
-	assert_false(c->members.list[5].is_replica);
+	assert_false(member_is_replica(&c->members.list[5]));
 	bare_free(c);
 }
 

@@ -38,9 +38,8 @@ static struct controller *made(double iteration_s, double sync_s)
 	for (int i = 0; i < NODES; i++) {
 		c->members.list[i].id = (uint16_t)i;
 		c->members.list[i].peer = (post_peer_id)i + 1;
-		c->members.list[i].is_replica = i < 5;
 		c->members.list[i].move.home = i < 5 ? stages[i] : -1;
-		c->members.list[i].state = NODE_LIVE;
+		c->members.list[i].state = i < 5 ? MEMBER_LIVE : MEMBER_JOINING;
 		c->run.cluster->nodes[i].stage = stages[i];
 	}
 	return c;
@@ -67,7 +66,7 @@ static void a_distant_replica_is_not_near(void **state)
 	assert_int_equal(placement_for(&c->members, m, 2), 2);
 	/* All nodes are present, so no place is free */
 	assert_int_equal(placement_for(&c->members, m, 1), -1);
-	c->members.list[3].is_replica = false; /* an absent replica does not count */
+	c->members.list[3].state = MEMBER_JOINING; /* an absent replica does not count */
 	assert_true(placement_near(&c->members, m, 1));
 	unmake(c);
 }

@@ -15,7 +15,7 @@
 #include "controller/iteration/sums.h"
 #include "controller/loop.h"
 #include "controller/members/member.h"
-#include "controller/members/node_state.h"
+#include "controller/members/lifecycle.h"
 #include "controller/network/link_table.h"
 #include "controller/setup.h"
 #include "controller/tests/explore.h"
@@ -291,8 +291,8 @@ static void see_way(void *context, const struct p_step *step, const struct p_sta
 /* Returns the first difference between the controller's belief and the model's; NULL: none. */
 static int standing_of(const struct controller *c, const struct member *m)
 {
-	if (m->is_replica)
-		return m->state == NODE_SYNCING ? P_SYNCING : P_LIVE;
+	if (member_is_replica(m))
+		return m->state == MEMBER_SUMMING ? P_SYNCING : P_LIVE;
 	return member_joins(&c->run, m) ? P_JOINER : P_GONE;
 }
 
@@ -368,7 +368,7 @@ static const char *node_differs(const struct controller *c, const struct p_state
 		return "what it owes";
 	if (m->sum.counts != x->in_sum || (m->sum.counts && m->sum.stage != x->stage))
 		return "in the sum";
-	if (m->is_replica && m->sum.counts && m->sum.is_done != x->reduced)
+	if (member_is_replica(m) && m->sum.counts && m->sum.is_done != x->reduced)
 		return "reduced";
 	if (m->copy.gets_sum != x->copies || (x->copies && m->copy.has_sum != x->copy_reduced))
 		return "copies";
@@ -458,9 +458,9 @@ static void tells_sum(struct controller *c, uint16_t node, int stage, bool wrong
 static void joins(struct controller *c, struct member *m)
 {
 	m->peer = m->id + 1u;
-	m->state = NODE_SYNCING;
-	m->assigned.is_ready = m->copy.is_whole = true;
-	m->is_replica = m->copy.gets_sum = false;
+	m->state = MEMBER_READY;
+	m->copy.is_whole = true;
+	m->copy.gets_sum = false;
 	m->copy.stage = member_stage(&c->run, m);
 	m->weights.stage = (uint8_t)m->copy.stage;
 	m->beat.iteration = 0;
@@ -498,8 +498,7 @@ static void gathers(struct walk *w)
 		const struct p_node *x = &w->s.nodes[i];
 		struct member *m = &c->members.list[i];
 
-		m->is_replica = m->assigned.is_ready = x->alive;
-		m->state = x->alive ? NODE_LIVE : NODE_DEAD;
+		m->state = x->alive ? MEMBER_LIVE : MEMBER_DEAD;
 		m->copy.stage = x->keeps - 1;
 		m->copy.is_whole = m->copy.stage >= 0;
 	}
@@ -533,7 +532,7 @@ static void happens_to(struct walk *w, const struct p_step *step)
 
 	switch (step->event) {
 	case P_COUNT:
-		if (x->stage == 0 && m->is_replica)
+		if (x->stage == 0 && member_is_replica(m))
 			says(w->c, m->id, x->mine, unreported | (uint8_t)(1 << step->arg),
 			     counted_before(w, step));
 		break;
@@ -558,7 +557,7 @@ static void happens_to(struct walk *w, const struct p_step *step)
 		break;
 	case P_NOTICE:
 	case P_SILENCE:
-		members_gone(&w->c->run, m, "is gone");
+		member_apply(&w->c->run, m, MEMBER_LOST, "is gone");
 		break;
 	case P_JOIN:
 	case P_NEW_PROCESS:

@@ -79,7 +79,7 @@ static void two_displaced_nodes_exchange_places(void **state)
 	assert_true(one->move.is_loading && other->move.is_loading);
 	assert_null(c->weights.rebalance.pair[0]);
 	for (int i = 0; i < NODES; i++)
-		assert_int_equal(c->members.list[i].is_replica, i != 0 && i != 3);
+		assert_int_equal(member_is_replica(&c->members.list[i]), i != 0 && i != 3);
 }
 
 /* Nodes that are in their own stage, or would displace another for nothing, do not move. */
@@ -102,13 +102,13 @@ static void the_last_replica_of_a_stage_stays(void **state)
 	struct controller *c = *state;
 
 	for (int i = 4; i < NODES; i++)
-		c->members.list[i].is_replica = false;
+		c->members.list[i].state = MEMBER_JOINING;
 	rebalance_turn(&c->weights);
 	assert_null(c->weights.rebalance.pair[0]);
-	c->members.list[5].is_replica = true;
+	c->members.list[5].state = MEMBER_LIVE;
 	rebalance_turn(&c->weights);
 	assert_true(are_chosen(c, &c->members.list[0], &c->members.list[3]));
-	c->members.list[5].is_replica = false; /* the node dies during the fetch */
+	c->members.list[5].state = MEMBER_JOINING; /* the node dies during the fetch */
 	rebalance_turn(&c->weights);
 	assert_null(c->weights.rebalance.pair[0]);
 }
@@ -118,8 +118,7 @@ static void one_node_moves_to_an_empty_place(void **state)
 {
 	struct controller *c = *state;
 
-	c->members.list[3].is_replica = false;
-	c->members.list[3].state = NODE_DEAD;
+	c->members.list[3].state = MEMBER_DEAD;
 	rebalance_turn(&c->weights);
 	assert_true(are_chosen(c, &c->members.list[0], NULL));
 	has_fetched(c, &c->members.list[0], 1);
@@ -134,8 +133,7 @@ static void no_node_leaves_a_stage_of_two(void **state)
 {
 	struct controller *c = *state;
 
-	c->members.list[3].is_replica = c->members.list[2].is_replica = false;
-	c->members.list[3].state = c->members.list[2].state = NODE_DEAD;
+	c->members.list[3].state = c->members.list[2].state = MEMBER_DEAD;
 	rebalance_turn(&c->weights);
 	assert_null(c->weights.rebalance.pair[0]);
 }

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "controller/loop.h"
-#include "controller/members/node_state.h"
+#include "controller/members/lifecycle.h"
 #include "controller/tests/under_way.h"
 
 static void each_node_is_lost_once_and_in_order(void **state)
@@ -50,8 +50,8 @@ static void a_lost_node_stays_on_its_routes_until_the_loop_acts(void **state)
 {
 	struct controller *c = *state;
 
-	members_gone(&c->run, &c->members.list[4], "is gone");
-	assert_false(c->members.list[4].is_replica);
+	member_apply(&c->run, &c->members.list[4], MEMBER_LOST, "is gone");
+	assert_false(member_is_replica(&c->members.list[4]));
 	assert_int_equal(c->run.requests.n_lost, 1);
 	assert_true(goes_by(c, 4));
 	assert_int_equal(c->planning.wanted_id, 0);
@@ -68,7 +68,7 @@ static void a_lost_stage_precedes_a_restart(void **state)
 
 	request_restart(&c->run.requests, "a test");
 	for (int i = 3; i < NODES; i++)
-		members_gone(&c->run, &c->members.list[i], "is gone");
+		member_apply(&c->run, &c->members.list[i], MEMBER_LOST, "is gone");
 	loop_act(&c->iteration);
 	assert_int_equal(c->run.phase, PHASE_STALLED);
 	assert_int_equal(c->weights.stall.in, PHASE_COMPUTING);
@@ -81,7 +81,7 @@ static void a_restart_takes_the_remaining_requests(void **state)
 	struct controller *c = *state;
 	uint32_t first = c->run.first_attempt;
 
-	members_gone(&c->run, &c->members.list[4], "is gone");
+	member_apply(&c->run, &c->members.list[4], MEMBER_LOST, "is gone");
 	request_restart(&c->run.requests, "a test");
 	loop_act(&c->iteration);
 	assert_int_equal(c->run.phase, PHASE_PLANNING);
@@ -106,7 +106,7 @@ static void a_finished_run_ignores_requests(void **state)
 	struct controller *c = *state;
 
 	for (int i = 3; i < NODES; i++)
-		members_gone(&c->run, &c->members.list[i], "is gone");
+		member_apply(&c->run, &c->members.list[i], MEMBER_LOST, "is gone");
 	c->run.phase = PHASE_FINISHED;
 	loop_act(&c->iteration);
 	assert_int_equal(c->run.phase, PHASE_FINISHED);

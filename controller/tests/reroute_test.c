@@ -9,7 +9,7 @@
 #include "controller/iteration/iteration.h"
 #include "controller/iteration/reroute.h"
 #include "controller/loop.h"
-#include "controller/members/node_state.h"
+#include "controller/members/lifecycle.h"
 #include "controller/tests/under_way.h"
 #include "controller/weights/recover.h"
 
@@ -57,7 +57,7 @@ static void a_count_during_a_reroute_restarts_the_iteration(void **state)
 	assert_int_equal(c->run.phase, PHASE_PLANNING);
 	assert_true(c->iteration.redo);
 	assert_true(c->run.first_attempt > FIRST + 1); /* earlier reports are void */
-	assert_int_equal(c->members.list[3].state, NODE_LIVE);
+	assert_int_equal(c->members.list[3].state, MEMBER_LIVE);
 }
 
 /* An iteration that restarts has not ended, so neither a pause nor a step ends with it. */
@@ -86,7 +86,7 @@ static void without_a_reroute_the_count_excludes_the_node(void **state)
 	struct controller *c = *state;
 
 	a_count_crosses(c, false);
-	assert_int_equal(c->members.list[3].state, NODE_FAILED);
+	assert_int_equal(c->members.list[3].state, MEMBER_FAILED);
 	assert_false(c->iteration.redo);
 }
 
@@ -98,12 +98,12 @@ static void a_restart_waits_for_a_lost_stage(void **state)
 
 	c->run.phase = PHASE_STALLED;
 	for (int node = 0; node < DATA; node++)
-		c->members.list[node].is_replica = false;
+		c->members.list[node].state = MEMBER_JOINING;
 	under_way_does(c, 3, i, TASK_BACKWARD, FIRST, 0.1);
 	assert_int_equal(c->run.phase, PHASE_STALLED);
 	assert_true(c->weights.stall.taken_over);
 	for (int node = 0; node < DATA; node++)
-		c->members.list[node].is_replica = true;
+		c->members.list[node].state = MEMBER_LIVE;
 	recover_turn(&c->iteration);
 	loop_act(&c->iteration);
 	assert_int_equal(c->run.phase, PHASE_PLANNING);
@@ -147,9 +147,9 @@ static struct microbatch *nearly_a_circle(struct controller *c)
 
 	under_way_does(c, 3, other->route.microbatch, TASK_FORWARD, FIRST, 0.1);
 	c->run.cluster->nodes[0].memory = c->run.cluster->nodes[3].memory = 1;
-	c->members.list[2].is_replica = false;
+	c->members.list[2].state = MEMBER_JOINING;
 	for (uint16_t node = 4; node < NODES; node++)
-		c->members.list[node].is_replica = false;
+		c->members.list[node].state = MEMBER_JOINING;
 	return other;
 }
 
@@ -158,7 +158,7 @@ static void a_microbatch_in_a_deadlock_restarts(void **state)
 	struct controller *c = *state;
 	struct microbatch *other = nearly_a_circle(c);
 
-	members_gone(&c->run, &c->members.list[1], "is gone");
+	member_apply(&c->run, &c->members.list[1], MEMBER_LOST, "is gone");
 	loop_act(&c->iteration);
 	assert_int_equal(other->route.nodes[0], 0);
 	assert_true(other->route.attempt > FIRST);
@@ -174,7 +174,7 @@ static void a_microbatch_with_its_loss_continues(void **state)
 
 	under_way_does(c, 1, other->route.microbatch, TASK_LOSS, FIRST, 0.1);
 	under_way_does(c, 3, other->route.microbatch, TASK_BACKWARD, FIRST, 0.1);
-	members_gone(&c->run, &c->members.list[1], "is gone");
+	member_apply(&c->run, &c->members.list[1], MEMBER_LOST, "is gone");
 	loop_act(&c->iteration);
 	assert_int_equal(other->route.nodes[0], 0);
 	assert_true(other->route.attempt > FIRST);

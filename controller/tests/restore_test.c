@@ -61,7 +61,7 @@ static int begin(void **state)
 
 		snprintf(m->hello.host, sizeof(m->hello.host), "machine%d", i);
 		m->hello.saves = true;
-		m->is_replica = false;
+		m->state = MEMBER_JOINING;
 		m->weights.stage = m->beat.stage = MSG_NO_STAGE;
 	}
 	for (int k = 0; k < 2; k++) {
@@ -78,8 +78,8 @@ static void has_read(struct controller *c, uint16_t node)
 {
 	struct member *m = &c->members.list[node];
 
-	assert_true(m->checkpoint.is_restoring);
-	m->assigned.is_ready = true;
+	assert_int_equal(m->state, MEMBER_RESTORING);
+	m->state = MEMBER_RESTORED;
 	m->weights.iterations = c->weights.restore.iteration;
 	m->weights.hash = 1000u + node;
 	restore_turn(&c->iteration);
@@ -90,7 +90,7 @@ static void cannot_read(struct controller *c, uint16_t node)
 	struct msg_unready u = { .assignment = c->members.list[node].assigned.number,
 				 .text = "it is cut short" };
 
-	assert_true(c->members.list[node].checkpoint.is_restoring);
+	assert_int_equal(c->members.list[node].state, MEMBER_RESTORING);
 	restore_failed(&c->weights, &c->members.list[node], &u);
 	restore_turn(&c->iteration);
 }
@@ -106,7 +106,7 @@ static void a_node_on_the_machine_with_the_file_reads_it(void **state)
 	assert_int_equal(c->weights.restore.who[0], 1);
 	assert_int_equal(c->weights.restore.who[1], 4);
 	for (int i = 0; i < NODES; i++)
-		assert_int_equal(c->members.list[i].checkpoint.is_restoring, i == 1 || i == 4);
+		assert_int_equal(c->members.list[i].state == MEMBER_RESTORING, i == 1 || i == 4);
 }
 
 /* The folder may be shared, so a node of the stage tries to read the file. */
@@ -154,7 +154,7 @@ static void the_last_node_of_a_stage_reads_after_lost_stages(void **state)
 		has_read(c, 1);
 		assert_int_equal(c->weights.restore.who[1], last);
 		c->members.list[other].is_marked = false;
-		c->members.list[1].assigned.is_ready = false;
+		c->members.list[1].state = MEMBER_RESTORING;
 	}
 }
 
@@ -168,10 +168,10 @@ static void the_remaining_node_is_the_last_of_its_stage(void **state)
 	saved(c, COMMITTED, 1, 5);
 	assert_true(restore_checkpoint(&c->weights));
 	assert_int_equal(c->weights.restore.who[0], 4);
-	assert_false(c->members.list[5].checkpoint.is_restoring);
+	assert_false(member_is_restoring(&c->members.list[5]));
 	if (c->weights.restore.who[1] >= 0) /* the node that n04 replaced has no file */
 		cannot_read(c, (uint16_t)c->weights.restore.who[1]);
-	assert_false(c->members.list[5].checkpoint.is_restoring);
+	assert_false(member_is_restoring(&c->members.list[5]));
 	has_read(c, 4);
 	assert_int_equal(c->weights.restore.who[1], 5);
 }
@@ -191,8 +191,8 @@ static void the_run_returns_once_all_have_read(void **state)
 	assert_int_equal(store_last_commit(c->run.history.store, &last, NULL), 0);
 	assert_int_equal(last, NEWER);
 	for (int i = 0; i < NODES; i++) {
-		assert_int_equal(c->members.list[i].is_replica, i == 1 || i == 4);
-		assert_false(c->members.list[i].checkpoint.is_restoring);
+		assert_int_equal(member_is_replica(&c->members.list[i]), i == 1 || i == 4);
+		assert_false(member_is_restoring(&c->members.list[i]));
 	}
 	assert_true(requests_any(&c->run.requests)); /* the iteration restarts */
 }
@@ -212,7 +212,7 @@ static void an_unreadable_checkpoint_is_replaced_by_an_older_one(void **state)
 	assert_false(c->weights.restore.active);
 	assert_int_equal(c->run.committed, COMMITTED);
 	for (int i = 0; i < NODES; i++)
-		assert_false(c->members.list[i].checkpoint.is_restoring);
+		assert_false(member_is_restoring(&c->members.list[i]));
 	assert_true(restore_checkpoint(&c->weights));
 	assert_int_equal(c->weights.restore.iteration, OLDER);
 }
@@ -223,12 +223,12 @@ static void a_returning_node_may_read_the_newer_checkpoint(void **state)
 	struct controller *c = *state;
 
 	for (int i = 0; i < DATA; i++)
-		c->members.list[i].state = NODE_DEAD;
+		c->members.list[i].state = MEMBER_DEAD;
 	assert_true(restore_checkpoint(&c->weights));
 	assert_false(c->weights.restore.active);
 	assert_true(restore_checkpoint(&c->weights));
 	assert_false(restore_checkpoint(&c->weights)); /* there is no older one */
-	c->members.list[1].state = NODE_JOINING;
+	c->members.list[1].state = MEMBER_JOINING;
 	restore_look_again(&c->weights);
 	assert_true(restore_checkpoint(&c->weights));
 	assert_int_equal(c->weights.restore.iteration, NEWER);
@@ -240,7 +240,7 @@ static void a_node_that_dies_while_reading_is_replaced(void **state)
 	struct controller *c = *state;
 
 	assert_true(restore_checkpoint(&c->weights));
-	c->members.list[1].state = NODE_DEAD;
+	c->members.list[1].state = MEMBER_DEAD;
 	restore_turn(&c->iteration);
 	assert_int_equal(c->weights.restore.who[0], 0);
 	assert_int_equal(c->weights.restore.who[1], 4);

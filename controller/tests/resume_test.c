@@ -121,9 +121,8 @@ static void comes_back(struct controller *c, int node, bool with_weights)
 	struct member *m = &c->members.list[node];
 
 	m->peer = (post_peer_id)node + 1;
-	m->state = NODE_JOINING;
+	m->state = with_weights ? MEMBER_READY : MEMBER_JOINING;
 	m->assigned.is_welcomed = true;
-	m->assigned.is_ready = with_weights;
 	m->beat.beat = 1;
 }
 
@@ -229,12 +228,12 @@ static void the_run_continues_once_the_needed_nodes_are_back(void **state)
 	assert_false(goes_on(c, 2));
 	comes_back(c, 3, false); /* another process without weights */
 	assert_false(goes_on(c, 3));
-	c->members.list[3].assigned.is_ready = true;
+	c->members.list[3].state = MEMBER_READY;
 	assert_true(goes_on(c, 4)); /* n02 has not been heard */
 	assert_int_equal(c->run.phase, PHASE_PLANNING);
 	for (int i = 0; i < N; i++)
-		assert_int_equal(c->members.list[i].is_replica, i != 2);
-	assert_int_equal(c->members.list[2].state, NODE_ABSENT); /* the node was absent before */
+		assert_int_equal(member_is_replica(&c->members.list[i]), i != 2);
+	assert_int_equal(c->members.list[2].state, MEMBER_ABSENT); /* the node was absent before */
 }
 
 /* Consoles see past measurements with the plan that was in force. */
@@ -270,8 +269,8 @@ static void the_wait_for_clocks_ends(void **state)
 	comes_back(c, 1, true);
 	assert_false(goes_on(c, 1));
 	assert_true(goes_on(c, 10000000));
-	assert_true(c->members.list[1].is_replica);
-	assert_int_equal(c->members.list[3].state, NODE_DEAD);
+	assert_true(member_is_replica(&c->members.list[1]));
+	assert_int_equal(c->members.list[3].state, MEMBER_DEAD);
 }
 
 /* If no node holds a stage, the controller keeps waiting for nodes that may return with it. */
@@ -282,7 +281,7 @@ static void the_run_waits_for_a_stage_that_no_node_holds(void **state)
 	comes_back(c, 1, true);
 	comes_back(c, 3, true);
 	assert_false(goes_on(c, 10000000));
-	assert_false(c->members.list[1].is_replica);
+	assert_false(member_is_replica(&c->members.list[1]));
 	comes_back(c, 0, true);
 	assert_true(goes_on(c, 10000001));
 	assert_int_equal(c->run.phase, PHASE_PLANNING);
@@ -361,7 +360,7 @@ static void an_order_of_the_previous_controller_does_not_count(void **state)
 	members_ready(&c->members, &c->members.list[3], &read);
 	assert_false(goes_on(c, 1));
 	assert_true(goes_on(c, 10000000));
-	assert_false(c->members.list[3].is_replica);
+	assert_false(member_is_replica(&c->members.list[3]));
 }
 
 /* ---- which weights are the last commit's ---- */
@@ -402,7 +401,7 @@ static void nodes_with_recorded_hashes_are_awaited(void **state)
 	assert_false(goes_on(c, 10000000));
 	says_it_holds(c, 1, COMMITS, 7);
 	assert_true(goes_on(c, 10000001));
-	assert_true(c->members.list[1].is_replica);
+	assert_true(member_is_replica(&c->members.list[1]));
 	assert_true(c->members.list[3].weights.differ);
 }
 
@@ -415,7 +414,7 @@ static void the_wait_for_recorded_hashes_ends(void **state)
 	says_it_holds(c, 3, COMMITS, 6);
 	assert_false(goes_on(c, c->run.options.limits.gather_us - 1));
 	assert_true(goes_on(c, c->run.options.limits.gather_us));
-	assert_true(c->members.list[3].is_replica);
+	assert_true(member_is_replica(&c->members.list[3]));
 }
 
 /* The record says that the stage was restored after that commit. */
@@ -436,8 +435,8 @@ static void put_back_after(void **state, bool other)
 	if (other)
 		says_it_holds(c, 1, COMMITS, 7); /* node 1 was asleep meanwhile */
 	assert_true(goes_on(c, 10000000));
-	assert_true(c->members.list[3].is_replica);
-	assert_int_equal(c->members.list[1].is_replica, 0);
+	assert_true(member_is_replica(&c->members.list[3]));
+	assert_int_equal(member_is_replica(&c->members.list[1]), 0);
 }
 
 static void restored_weights_have_recorded_hashes_too(void **state)
@@ -458,7 +457,7 @@ static void weights_of_a_late_node_are_used(void **state)
 
 	c->run.phase = PHASE_STALLED;
 	m = says_it_holds(c, 1, COMMITS, 7);
-	assert_false(m->assigned.is_ready);
+	assert_false(member_is_ready(m));
 	assert_int_equal(m->weights.stage, 1);
 	m->hello.keeps = 0;
 	m->hello.kept = COMMITS;
@@ -521,8 +520,8 @@ static void a_marked_node_stays_excluded(void **state)
 	comes_back(c, 1, true);
 	comes_back(c, 3, true);
 	assert_true(goes_on(c, 1));
-	assert_false(c->members.list[3].is_replica);
-	assert_int_equal(c->members.list[3].state, NODE_FAILED);
+	assert_false(member_is_replica(&c->members.list[3]));
+	assert_int_equal(c->members.list[3].state, MEMBER_FAILED);
 }
 
 static int take_plan(void *context, const struct store_plan *p)

@@ -156,7 +156,7 @@ static void heartbeats_are_not_data(void **state)
 
 static bool out(const struct controller *c, int node)
 {
-	return c->members.list[node].state == NODE_DEAD && !c->members.list[node].is_replica;
+	return c->members.list[node].state == MEMBER_DEAD;
 }
 
 static void a_node_that_reports_a_running_task_is_dropped(void **state)

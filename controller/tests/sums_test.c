@@ -106,7 +106,7 @@ static void a_sum_without_a_gradient_excludes_the_node(void **state)
 
 	do_all(c, N - 1);
 	tell_sum(c, last, c->iteration.reduce_attempt);
-	assert_false(c->members.list[last].is_replica);
+	assert_false(member_is_replica(&c->members.list[last]));
 	assert_int_equal(c->iteration.summing[0], 0);
 	assert_int_equal(c->run.committed, 0);
 }
@@ -126,7 +126,7 @@ static void new_routes_make_the_sums_void(void **state)
 	assert_true(c->iteration.reduce_attempt > attempt);
 	tell_sum(c, idle, attempt); /* the report crossed the reroute */
 	assert_false(c->members.list[idle].sum.is_done);
-	assert_true(c->members.list[idle].is_replica);
+	assert_true(member_is_replica(&c->members.list[idle]));
 }
 
 int main(void)

@@ -284,6 +284,6 @@ void under_way_all_tell_their_sums(struct controller *c)
 {
 	assert_int_equal(c->run.phase, PHASE_REDUCING);
 	for (uint16_t node = 0; node < NODES && c->run.phase == PHASE_REDUCING; node++)
-		if (c->members.list[node].is_replica)
+		if (member_is_replica(&c->members.list[node]))
 			under_way_tells_its_sum(c, node);
 }

@@ -23,7 +23,6 @@
 #include "controller/history/finish.h"
 #include "controller/history/record.h"
 #include "controller/members/member.h"
-#include "controller/members/node_state.h"
 #include "controller/operator/journal.h"
 #include "controller/trust/exclude.h"
 #include "controller/weights/copies.h"
@@ -63,7 +62,7 @@ static uint32_t votes_for(const struct votes *v, uint64_t hash)
 
 static bool reports_hash(const struct run *run, const struct member *m, int stage)
 {
-	return m->is_replica && member_stage(run, m) == stage &&
+	return member_is_replica(m) && member_stage(run, m) == stage &&
 	       m->weights.iterations == run->committed && m->weights.hash != 0;
 }
 
@@ -120,7 +119,7 @@ static void set_apart(struct members *members, struct member *m)
 	if (again)
 		exclude_member(members, m, "holds other weights again");
 	else
-		members_gone(members->run, m, "holds other weights than its stage");
+		member_apply(members->run, m, MEMBER_LOST, "holds other weights than its stage");
 	if (under_way)
 		request_restart(&members->run->requests, "a node held other weights");
 }
@@ -134,7 +133,7 @@ static bool is_settled(const struct members *members, const struct votes *v, uin
 	for (uint32_t i = 0; i < members->n; i++) {
 		const struct member *m = &members->list[i];
 
-		missing += m->is_replica && member_stage(members->run, m) == v->stage &&
+		missing += member_is_replica(m) && member_stage(members->run, m) == v->stage &&
 			   !reports_hash(members->run, m, v->stage);
 	}
 	for (uint32_t i = 0; i < v->n; i++)
@@ -188,16 +187,16 @@ bool agreement_check_joiner(struct members *members, struct member *m)
 			? copies_hash(members, member_stage(members->run, m), m->weights.iterations)
 			: 0;
 
-	if (m->checkpoint.is_restoring || right == 0 || right == m->weights.hash)
+	if (member_is_restoring(m) || right == 0 || right == m->weights.hash)
 		return true;
 	note(members->run, NOTE_ALERT, m->id, 0,
 	     "n%02u loaded weights of S%d that differ from those after it%" PRIu64, m->id,
 	     member_stage(members->run, m), m->weights.iterations);
 	m->weights.differ = true;
-	m->assigned.is_ready = m->weights.hash_agrees = false;
+	m->weights.hash_agrees = false;
 	record_forget_hash(members->run, m, (uint8_t)member_stage(members->run, m),
 			   m->weights.iterations, m->weights.hash);
-	members_set(members->run, m, NODE_JOINING, "holds other weights than its stage");
+	member_apply(members->run, m, MEMBER_WAIT, "holds other weights than its stage");
 	/* the weights were read from this copy */
 	if (m->copy.stage == member_stage(members->run, m))
 		copies_fetch_again(members, m);
@@ -217,7 +216,7 @@ void agreement_weights_changed(struct members *members, struct member *m)
 
 static bool is_ready_to_start(const struct member *m)
 {
-	return member_alive(m) && m->assigned.is_ready && !m->is_marked;
+	return member_is_ready(m) && !m->is_marked;
 }
 
 static int count_stored(void *context, const struct store_hash *h)
@@ -310,11 +309,11 @@ static void agree_stage(struct members *members, int stage)
 		     "n%02u holds other weights of it%" PRIu64
 		     " than n%02u of S%d and must fetch them again",
 		     m->id, members->run->committed, best->id, stage);
-		m->weights.hash_agrees = m->assigned.is_ready = false;
+		m->weights.hash_agrees = false;
 		m->weights.differ = true;
 		m->weights.differed_in = members->run->committed + 1;
 		forget_hash(members->run, m);
-		members_set(members->run, m, NODE_JOINING, "holds other weights than its stage");
+		member_apply(members->run, m, MEMBER_WAIT, "holds other weights than its stage");
 	}
 }
 
@@ -363,8 +362,8 @@ bool agreement_check_corpus(struct members *members, struct member *m)
 	     "n%02u reads another corpus than the run and cannot join; to train on another "
 	     "corpus, begin a run with --from and --new-corpus",
 	     m->id);
-	members_mark(members, m, true);
-	members_set(members->run, m, NODE_FAILED, "its corpus differs");
+	member_mark(members, m, true);
+	member_apply(members->run, m, MEMBER_MARK, "its corpus differs");
 	return false;
 }
 
@@ -399,7 +398,7 @@ static uint32_t collect_sums(struct members *members, int stage, struct sum_repo
 	for (uint32_t i = 0; i < members->n; i++) {
 		struct member *m = &members->list[i];
 
-		if (m->is_replica && member_stage(members->run, m) == stage)
+		if (member_is_replica(m) && member_stage(members->run, m) == stage)
 			reports[n++] = (struct sum_report){ m, &m->sum.reported, false };
 	}
 	for (uint32_t i = 0; i < members->n; i++) {

@@ -12,17 +12,16 @@
 #include "controller/members/members.h"
 #include "controller/history/finish.h"
 #include "controller/members/member.h"
-#include "controller/members/node_state.h"
 #include "controller/members/peers.h"
 
 void exclude_member(struct members *members, struct member *m, const char *why)
 {
 	for (uint32_t i = 0; i < members->n; i++)
 		members->list[i].sum.is_done = false;
-	members_mark(members, m, true);
+	member_mark(members, m, true);
 	member_shun(members, m, true);
-	members_gone(members->run, m, why);
-	members_set(members->run, m, NODE_FAILED, why);
+	member_apply(members->run, m, MEMBER_LOST, why);
+	member_apply(members->run, m, MEMBER_BAR, why); /* its process still runs */
 }
 
 void exclude_for_number(struct members *members, struct member *m, const char *why)
@@ -31,7 +30,7 @@ void exclude_for_number(struct members *members, struct member *m, const char *w
 	bool is_second = b->iteration == members->run->iteration && b->excluded != m;
 	char what[80];
 
-	if (!m->is_replica)
+	if (!member_is_replica(m))
 		return;
 	if (is_second)
 		snprintf(what, sizeof(what), "n%02u and n%02u computed impossible numbers",
@@ -52,10 +51,9 @@ void training_diverged(struct members *members, const char *what)
 	struct run *run = members->run;
 	char why[160];
 
-	if (b->iteration == run->iteration && b->excluded) {
-		members_mark(members, b->excluded, false);
-		member_shun(members, b->excluded, false);
-		members_set(run, b->excluded, NODE_DEAD, "the training has diverged");
+	if (b->iteration == run->iteration && b->excluded && b->excluded->is_marked) {
+		member_mark(members, b->excluded, false);
+		member_apply(run, b->excluded, MEMBER_MISS, "the training has diverged");
 	}
 	snprintf(why, sizeof(why),
 		 "the training has diverged in iteration %llu: %s; the learning rate of %g may be "

@@ -29,7 +29,7 @@ static bool first_of_disk(const struct members *members, const struct member *m)
 	for (uint32_t i = 0; i < m->id; i++) {
 		const struct member *o = &members->list[i];
 
-		if (o->is_replica && o->hello.saves &&
+		if (member_is_replica(o) && o->hello.saves &&
 		    member_stage(members->run, o) == member_stage(members->run, m) &&
 		    same_disk(o, m))
 			return false;
@@ -63,8 +63,8 @@ static void begin_checkpoint(struct weights *weights)
 		struct member *m = &weights->members->list[i];
 
 		m->checkpoint.saving = 0;
-		if (!m->is_replica || !m->hello.saves || !first_of_disk(weights->members, m) ||
-		    member_send(weights->run, m, &save) != 0)
+		if (!member_is_replica(m) || !m->hello.saves ||
+		    !first_of_disk(weights->members, m) || member_send(weights->run, m, &save) != 0)
 			continue;
 		m->checkpoint.saving = weights->run->committed;
 		m->checkpoint.saving_stage = (uint8_t)member_stage(weights->run, m);

@@ -12,7 +12,6 @@
 #include "controller/members/members.h"
 #include "controller/history/record.h"
 #include "controller/members/member.h"
-#include "controller/members/node_state.h"
 #include "controller/members/peers.h"
 #include "controller/members/placement.h"
 #include "controller/network/failed_links.h"
@@ -42,7 +41,7 @@ bool copy_coming(const struct run *run, const struct member *m, int stage)
 
 bool copy_asleep(const struct run *run, const struct member *m, int stage)
 {
-	return m->state == NODE_DEAD && m->copy.stage == stage && m->copy.is_whole &&
+	return m->state == MEMBER_DEAD && m->copy.stage == stage && m->copy.is_whole &&
 	       last_commit(run, m);
 }
 
@@ -94,8 +93,7 @@ static struct member *source_for(struct members *members, int stage, const struc
 
 	for (uint32_t i = 0; i < members->n; i++) {
 		struct member *m = &members->list[i];
-		bool replica = m->is_replica && m->state == NODE_LIVE &&
-			       member_stage(members->run, m) == stage;
+		bool replica = m->state == MEMBER_LIVE && member_stage(members->run, m) == stage;
 
 		if (m == to || (!replica && !copy_usable(members->run, m, stage)) ||
 		    link_failures_between(members, m->id, to->id))
@@ -153,7 +151,7 @@ uint64_t copies_hash(const struct members *members, int stage, uint64_t iteratio
 	for (uint32_t i = 0; i < members->n; i++) {
 		const struct member *m = &members->list[i];
 
-		if (m->is_replica && member_stage(members->run, m) == stage &&
+		if (member_is_replica(m) && member_stage(members->run, m) == stage &&
 		    m->weights.iterations == iteration && m->weights.hash)
 			return m->weights.hash;
 	}
@@ -189,9 +187,9 @@ void copies_fetch_again(struct members *members, struct member *m)
 	if (copies_fetch(members, m, m->copy.stage))
 		return;
 	copies_release(members, m);
-	if (m->state == NODE_SYNCING && !m->assigned.is_ready)
-		members_set(members->run, m, NODE_JOINING,
-			    "its stage has no living copy of the weights");
+	if (m->state == MEMBER_SYNCING)
+		member_apply(members->run, m, MEMBER_WAIT,
+			     "its stage has no living copy of the weights");
 }
 
 bool copies_hash_right(struct members *members, struct member *m, uint64_t iteration, uint64_t hash)
@@ -217,7 +215,7 @@ uint32_t copies_of(struct members *members, int stage, uint16_t *nodes)
 		struct member *m = &members->list[i];
 
 		if (m->copy.stage != stage || m->copy.is_dropped || !member_alive(m) ||
-		    (m->is_replica && member_stage(members->run, m) == stage))
+		    (member_is_replica(m) && member_stage(members->run, m) == stage))
 			continue;
 		m->copy.gets_sum = true;
 		m->copy.has_sum = false;
@@ -229,21 +227,22 @@ uint32_t copies_of(struct members *members, int stage, uint16_t *nodes)
 void copies_refuse(struct members *members, struct member *m, const char *why)
 {
 	m->copy.refused_us = members->run->now_us;
-	if (m->is_replica && copy_usable(members->run, m, m->copy.stage)) {
+	if (member_is_replica(m) && copy_usable(members->run, m, m->copy.stage)) {
 		m->copy.gets_sum = false;
 		m->copy.is_dropped = true;
 		return;
 	}
 	copies_release(members, m);
-	if (m->is_replica)
+	if (member_is_replica(m))
 		return;
 	m->copy.n_refused++; /* delays the next try */
-	members_set(members->run, m, NODE_JOINING, why);
+	member_apply(members->run, m, MEMBER_WAIT, why);
 }
 
 bool copies_awaited(const struct member *m)
 {
-	return m->copy.gets_sum && (m->copy.is_whole || (m->is_replica && !m->move.is_returning));
+	return m->copy.gets_sum &&
+	       (m->copy.is_whole || (member_is_replica(m) && !m->move.is_returning));
 }
 
 bool copies_room(const struct run *run, const struct member *m, int stage)

@@ -26,7 +26,7 @@ static bool is_away(const struct run *run, const struct member *m)
  * delay the sums of another stage. */
 static bool is_unhindered(const struct members *members, const struct member *m)
 {
-	return m->is_replica && m->state == NODE_LIVE && !m->is_marked && m->links.ratio <= 1 &&
+	return m->state == MEMBER_LIVE && !m->is_marked && m->links.ratio <= 1 &&
 	       stage_replicas(members, member_stage(members->run, m), m) > 0;
 }
 
@@ -76,7 +76,7 @@ static void forget_move(struct weights *weights)
 		if (!m)
 			continue;
 		m->move.is_returning = false;
-		if (m->is_replica && member_alive(m) && m->copy.stage >= 0)
+		if (member_is_replica(m) && member_alive(m) && m->copy.stage >= 0)
 			copies_release(weights->members, m);
 	}
 	weights->rebalance.next_us = weights->run->now_us + AGAIN_US;
@@ -155,7 +155,8 @@ static void exchange_stages(struct weights *weights)
 	}
 	for (int k = 0; k < 2; k++)
 		if (pair[k])
-			pair[k]->is_replica = false; /* so that each can take the other's stage */
+			member_apply(weights->run, pair[k], MEMBER_LEAVE,
+				     "moves to another stage"); /* each makes room for the other */
 	for (int k = 0; k < 2; k++)
 		if (pair[k])
 			stage_moves_load(weights->members, pair[k], stages[k]);

@@ -16,7 +16,6 @@
 #include "controller/iteration/restart.h"
 #include "controller/iteration/iteration.h"
 #include "controller/members/member.h"
-#include "controller/members/node_state.h"
 #include "controller/operator/journal.h"
 #include "controller/operator/supervisor.h"
 #include "controller/weights/copies.h"
@@ -31,8 +30,8 @@ static struct member *find_coming(struct members *members, int stage)
 	for (uint32_t i = 0; i < members->n; i++) {
 		struct member *m = &members->list[i];
 
-		if (member_alive(m) && m->assigned.is_welcomed && !m->is_marked && !m->is_replica &&
-		    member_stage(members->run, m) == stage)
+		if (member_alive(m) && m->assigned.is_welcomed && !m->is_marked &&
+		    !member_is_replica(m) && member_stage(members->run, m) == stage)
 			return m;
 	}
 	return NULL;
@@ -40,7 +39,7 @@ static struct member *find_coming(struct members *members, int stage)
 
 static bool can_spare(const struct members *members, const struct member *m)
 {
-	return !m->is_marked && (!m->is_replica ||
+	return !m->is_marked && (!member_is_replica(m) ||
 				 stage_replicas(members, member_stage(members->run, m), NULL) >= 2);
 }
 
@@ -52,7 +51,7 @@ static bool another_is_heard(const struct weights *weights, const struct member 
 	for (uint32_t i = 0; i < weights->members->n; i++) {
 		const struct member *o = &weights->members->list[i];
 
-		if (o != m && o->is_replica &&
+		if (o != m && member_is_replica(o) &&
 		    member_stage(weights->run, o) == member_stage(weights->run, m) &&
 		    o->heard.message_us > weights->stall.since_us)
 			return true;
@@ -70,7 +69,7 @@ static struct member *find_spare(struct members *members)
 		struct member *m = &members->list[i];
 		uint32_t n = stage_replicas(members, member_stage(members->run, m), NULL);
 
-		if (m->is_replica && m->state == NODE_LIVE && !m->is_marked && n > most) {
+		if (m->state == MEMBER_LIVE && !m->is_marked && n > most) {
 			best = m;
 			most = n;
 		}
@@ -100,7 +99,7 @@ static bool is_fetched(const struct members *members, int stage)
 	for (uint32_t i = 0; i < members->n; i++) {
 		const struct member *m = &members->list[i];
 
-		if (member_alive(m) && !m->is_replica && m->copy.stage == stage &&
+		if (member_alive(m) && !member_is_replica(m) && m->copy.stage == stage &&
 		    member_stage(members->run, m) == stage)
 			return true;
 	}
@@ -121,7 +120,7 @@ static void take_over(struct weights *weights, int stage, struct member *holder)
 		ask_for_node(weights, stage);
 		return;
 	}
-	if (taker->is_replica && !another_is_heard(weights, taker))
+	if (member_is_replica(taker) && !another_is_heard(weights, taker))
 		return;
 	weights->stall.taken_over = true;
 	note(weights->run, NOTE_EVENT, taker->id, 'R',
@@ -237,10 +236,9 @@ static void admit_joiners(struct weights *weights)
 	for (uint32_t i = 0; i < weights->members->n; i++) {
 		struct member *m = &weights->members->list[i];
 
-		if (!member_joins(weights->run, m) || m->checkpoint.is_restoring)
+		if (!member_joins(weights->run, m))
 			continue;
-		m->is_replica = true;
-		members_set(weights->run, m, NODE_LIVE, "");
+		member_apply(weights->run, m, MEMBER_ADMIT, "");
 		copies_release(weights->members, m);
 		weights->stall.taken_over = true;
 	}
@@ -252,7 +250,7 @@ static void believe_beats(const struct members *members, struct member *m)
 {
 	const struct msg_heartbeat *h = &m->beat;
 
-	if (m->checkpoint.is_restoring || m->is_marked || m->weights.differ ||
+	if (member_is_restoring(m) || m->is_marked || m->weights.differ ||
 	    (m->weights.stage != MSG_NO_STAGE && m->weights.stage != h->stage) ||
 	    h->stage >= members->run->cluster->n_stages ||
 	    h->committed != members->run->committed ||
@@ -269,7 +267,7 @@ static void take_back(struct iteration *it)
 	for (uint32_t i = 0; i < it->members->n; i++) {
 		struct member *m = &it->members->list[i];
 
-		if (m->is_replica || !member_alive(m))
+		if (member_is_replica(m) || !member_alive(m))
 			continue;
 		believe_beats(it->members, m);
 		iteration_readmit(it, m);

@@ -26,7 +26,6 @@
 #include "controller/history/run_state.h"
 #include "controller/iteration/stall_detector.h"
 #include "controller/members/member.h"
-#include "controller/members/node_state.h"
 #include "controller/members/placement.h"
 #include "controller/operator/announce.h"
 #include "controller/operator/journal.h"
@@ -140,7 +139,7 @@ static bool is_held(const struct members *members, int stage, const struct membe
 	for (uint32_t i = 0; i < members->n; i++) {
 		const struct member *m = &members->list[i];
 
-		if (m != but && member_alive(m) && !m->is_marked && !m->checkpoint.is_restoring &&
+		if (m != but && member_alive(m) && !m->is_marked && !member_is_restoring(m) &&
 		    member_holds(members->run, m, stage))
 			return true;
 	}
@@ -154,7 +153,7 @@ static bool was_silent(const struct run *run, const struct member *m)
 
 static bool has_answered(const struct weights *weights, const struct member *m)
 {
-	return m->assigned.is_ready && m->weights.iterations == weights->restore.iteration;
+	return m->state == MEMBER_RESTORED && m->weights.iterations == weights->restore.iteration;
 }
 
 static bool lost_ones_read(const struct weights *weights)
@@ -194,7 +193,7 @@ static struct member *choose_reader(struct weights *weights, int stage, uint64_t
 		int mine;
 
 		if (!member_alive(m) || m->is_marked || !m->assigned.is_welcomed ||
-		    (!m->hello.saves && !here) || m->checkpoint.is_restoring || has_tried(r, m) ||
+		    (!m->hello.saves && !here) || member_is_restoring(m) || has_tried(r, m) ||
 		    (!any && last_holder(weights->members, m)))
 			continue;
 		has = on_host(r, m, stage, hash);
@@ -213,17 +212,14 @@ static struct member *choose_reader(struct weights *weights, int stage, uint64_t
 
 static void order_restore(struct weights *weights, struct member *m, struct msg *msg)
 {
-	m->is_replica = false;
-	m->assigned.is_ready = false;
 	m->assigned.number = msg->u.restore.assignment = ++weights->members->assignments;
 	m->assigned.at_us = weights->run->now_us;
-	m->checkpoint.is_restoring = true;
 	weights->restore.asked_us = weights->run->now_us;
 	weights->run->steps++;
 	copies_release(weights->members, m);
-	members_set(weights->run, m, NODE_SYNCING,
-		    msg->u.restore.kind == RESTORE_FILE ? "reading a checkpoint"
-							: "averaging its neighbours");
+	member_apply(weights->run, m, MEMBER_RESTORE,
+		     msg->u.restore.kind == RESTORE_FILE ? "reading a checkpoint"
+							 : "averaging its neighbours");
 	member_send(weights->run, m, msg);
 }
 
@@ -270,7 +266,7 @@ static void give_up(struct weights *weights)
 	free(r->shards);
 	*r = (struct restoring){ .below = r->below };
 	for (uint32_t i = 0; i < weights->members->n; i++)
-		weights->members->list[i].checkpoint.is_restoring = false;
+		member_apply(weights->run, &weights->members->list[i], MEMBER_ABANDON, NULL);
 }
 
 void restore_fini(struct weights *weights)
@@ -285,12 +281,12 @@ static void leave_all(struct members *members)
 	for (uint32_t i = 0; i < members->n; i++) {
 		struct member *m = &members->list[i];
 
-		m->is_replica = false;
-		m->assigned.is_ready = false;
 		copies_release(members, m);
-		if (member_alive(m) && !m->is_marked)
-			members_set(members->run, m, NODE_JOINING,
-				    "the run goes back to a checkpoint");
+		if (member_is_replica(m) && m->is_marked)
+			member_apply(members->run, m, MEMBER_RETIRE, "marked failed");
+		else
+			member_apply(members->run, m, MEMBER_REWIND,
+				     "the run goes back to a checkpoint");
 		m->assigned.at_us = members->run->now_us;
 	}
 }
@@ -359,10 +355,8 @@ static void trim_history(struct members *members)
 
 static void admit_reader(struct run *run, struct member *m)
 {
-	m->is_replica = true;
-	m->checkpoint.is_restoring = false;
 	m->weights.stage = (uint8_t)member_stage(run, m);
-	members_set(run, m, NODE_LIVE, "");
+	member_apply(run, m, MEMBER_ADMIT, "");
 }
 
 /* All files have been read. The store changes first; from then on the run is at the checkpoint. */
@@ -418,8 +412,7 @@ static bool add_neighbour(struct weights *weights, int stage, int other, struct 
 		if (other < 0 ||
 		    !average_fits(&weights->run->training.model, (uint32_t)stage,
 				  (uint32_t)other) ||
-		    !o->is_replica || o->state != NODE_LIVE ||
-		    member_stage(weights->run, o) != other ||
+		    o->state != MEMBER_LIVE || member_stage(weights->run, o) != other ||
 		    o->weights.iterations != weights->run->committed)
 			continue;
 		squares[m->n_from] = weights->stage_squares[other];
@@ -506,14 +499,14 @@ static void finish_average(struct weights *weights)
 static void first_weights_failed(struct weights *weights, struct member *m,
 				 const struct msg_unready *u)
 {
-	if (weights->run->training.origin.folder[0] == '\0' || m->assigned.is_ready)
+	if (weights->run->training.origin.folder[0] == '\0' || m->state != MEMBER_SYNCING)
 		return;
 	if (weights->run->phase == PHASE_GATHERING && !weights->run->resumed) {
 		controller_finish(weights->members, 1, u->text);
 		return;
 	}
 	note(weights->run, NOTE_ALERT, m->id, 0, "n%02u: %.150s", m->id, u->text);
-	members_set(weights->run, m, NODE_JOINING, "could not load the first weights");
+	member_apply(weights->run, m, MEMBER_WAIT, "could not load the first weights");
 	m->assigned.at_us = weights->run->now_us;
 }
 
@@ -521,17 +514,16 @@ void restore_failed(struct weights *weights, struct member *m, const struct msg_
 {
 	if (u->assignment != m->assigned.number)
 		return;
-	if (!m->checkpoint.is_restoring) {
+	if (!member_is_restoring(m)) {
 		first_weights_failed(weights, m, u);
 		return;
 	}
 	m->checkpoint.failed = weights->restore.iteration;
-	m->checkpoint.is_restoring = false;
 	m->checkpoint.unready_us = weights->run->now_us;
 	m->beat.stage = MSG_NO_STAGE; /* reported before the attempt */
 	if (weights->restore.average)
 		weights->stall.next_average_us = weights->run->now_us + AVERAGE_AGAIN_US;
-	members_set(weights->run, m, NODE_JOINING, "could not restore its stage");
+	member_apply(weights->run, m, MEMBER_WAIT, "could not restore its stage");
 	note(weights->run, NOTE_ALERT, m->id, 0, "n%02u: %.150s", m->id, u->text);
 }
 
@@ -548,7 +540,7 @@ bool restore_averted(struct weights *weights, int stage)
 	give_up(weights);
 	taker->assigned.number = ++weights->members->assignments;
 	if (member_alive(taker) && !taker->is_marked)
-		members_set(weights->run, taker, NODE_JOINING, "its stage is back");
+		member_apply(weights->run, taker, MEMBER_WAIT, "its stage is back");
 	return true;
 }
 
@@ -608,20 +600,18 @@ static void abandon_silent(struct iteration *it)
 	for (uint32_t i = 0; i < n; i++) {
 		struct member *m = silent[i];
 
-		note(it->run, NOTE_ALERT, m->id, 0,
-		     "n%02u does not answer: it is to restore S%d", m->id,
-		     member_stage(it->run, m));
-		m->checkpoint.is_restoring = false;
+		note(it->run, NOTE_ALERT, m->id, 0, "n%02u does not answer: it is to restore S%d",
+		     m->id, member_stage(it->run, m));
 		/* an answer would come too late */
 		m->assigned.number = ++it->members->assignments;
 		m->checkpoint.silent_in = it->run->iteration;
-		members_set(it->run, m, NODE_JOINING, "did not restore its stage");
+		member_apply(it->run, m, MEMBER_WAIT, "did not restore its stage");
 	}
 }
 
 static bool is_reading(const struct member *m)
 {
-	return m->checkpoint.is_restoring && member_alive(m) && !m->is_marked;
+	return member_is_restoring(m);
 }
 
 /* Replaces readers that have died. Continues the run once all have answered, and abandons those

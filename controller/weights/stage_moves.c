@@ -10,7 +10,6 @@
 #include "controller/history/run_state.h"
 #include "controller/members/assign.h"
 #include "controller/members/member.h"
-#include "controller/members/node_state.h"
 #include "controller/members/placement.h"
 #include "controller/members/failure_detector.h"
 #include "controller/operator/journal.h"
@@ -24,7 +23,7 @@ struct member *stage_moves_place(struct members *members, int stage)
 	for (uint32_t i = 0; i < members->n; i++) {
 		struct member *m = &members->list[i];
 
-		if (member_stage(members->run, m) == stage && !m->is_replica &&
+		if (member_stage(members->run, m) == stage && !member_is_replica(m) &&
 		    (!member_alive(m) || m->is_marked))
 			return m; /* a marked node works until a plan excludes it */
 	}
@@ -37,8 +36,8 @@ static struct member *idle_in(struct members *members, int stage, const struct m
 	for (uint32_t i = 0; i < members->n; i++) {
 		struct member *m = &members->list[i];
 
-		if (m != but && member_stage(members->run, m) == stage && !m->is_replica &&
-		    !m->checkpoint.is_restoring)
+		if (m != but && member_stage(members->run, m) == stage && !member_is_replica(m) &&
+		    !member_is_restoring(m))
 			return m;
 	}
 	return NULL;
@@ -57,7 +56,7 @@ void stage_moves_exchange(struct members *members, struct member *m, int stage)
 		members->run->cluster->nodes[other->id].stage = was;
 		if (member_alive(other) && !other->is_marked) {
 			copies_release(members, other);
-			members_set(members->run, other, NODE_JOINING, "its place was taken");
+			member_apply(members->run, other, MEMBER_WAIT, "its place was taken");
 		}
 		other->shown.is_stale = true;
 		record_node(members->run, other);
@@ -93,7 +92,8 @@ static bool still_moving(struct members *members)
 	for (uint32_t i = 0; i < members->n; i++) {
 		struct member *m = &members->list[i];
 
-		m->move.is_loading = m->move.is_loading && !m->is_replica && member_alive(m) &&
+		m->move.is_loading = m->move.is_loading && !member_is_replica(m) &&
+				     member_alive(m) &&
 				     stage_moves_settle(members, members->moved_us);
 		any = any || m->move.is_loading;
 	}
@@ -108,7 +108,7 @@ static uint32_t count_joiners(const struct members *members, int stage)
 	for (uint32_t i = 0; i < members->n; i++) {
 		const struct member *m = &members->list[i];
 
-		n += !m->is_replica && member_joins(members->run, m) &&
+		n += !member_is_replica(m) && member_joins(members->run, m) &&
 		     member_stage(members->run, m) == stage;
 	}
 	return n;
@@ -118,7 +118,7 @@ static uint32_t count_joiners(const struct members *members, int stage)
  * other has a free place. */
 static bool should_move(struct members *members, const struct member *m)
 {
-	return m->is_replica && m->copy.stage >= 0 && !m->move.is_returning &&
+	return member_is_replica(m) && m->copy.stage >= 0 && !m->move.is_returning &&
 	       copy_coming(members->run, m, m->copy.stage) &&
 	       placement_near(members, m, m->copy.stage) &&
 	       stage_replicas(members, m->copy.stage, NULL) +

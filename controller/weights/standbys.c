@@ -17,7 +17,6 @@
 #include "controller/iteration/iteration.h"
 #include "controller/members/assign.h"
 #include "controller/members/member.h"
-#include "controller/members/node_state.h"
 #include "controller/members/placement.h"
 #include "controller/operator/journal.h"
 #include "controller/weights/copies.h"
@@ -36,7 +35,7 @@ enum {
  * before this report arrived, the copy's report of that commit triggers the load. */
 static void load_copy(struct members *members, struct member *m)
 {
-	if (!m->is_replica && m->assigned.number < m->copy.order &&
+	if (!member_is_replica(m) && m->assigned.number < m->copy.order &&
 	    copy_usable(members->run, m, member_stage(members->run, m)))
 		members_assign(members, m, member_stage(members->run, m), true);
 }
@@ -44,7 +43,7 @@ static void load_copy(struct members *members, struct member *m)
 void standbys_kept(struct members *members, struct member *m, const struct msg_kept *k)
 {
 	if (m->copy.stage < 0 || k->assignment != m->copy.order ||
-	    (m->state == NODE_DEAD && k->hash))
+	    (m->state == MEMBER_DEAD && k->hash))
 		return;
 	if (!k->hash && m->copy.is_dropped) { /* expected: the copy has missed a commit */
 		copies_forget(m);
@@ -57,8 +56,8 @@ void standbys_kept(struct members *members, struct member *m, const struct msg_k
 		m->copy.n_refused++;
 		copies_drop_source(members, m);
 		copies_forget(m);
-		if (m->state == NODE_SYNCING && !m->assigned.is_ready)
-			members_set(members->run, m, NODE_JOINING, k->text);
+		if (m->state == MEMBER_SYNCING)
+			member_apply(members->run, m, MEMBER_WAIT, k->text);
 		members->run->requests.look_at_sums = true; /* they may have waited for this copy */
 		return;
 	}
@@ -72,7 +71,7 @@ void standbys_kept(struct members *members, struct member *m, const struct msg_k
 	m->copy.is_whole = true;
 	m->copy.iterations = k->iteration;
 	m->copy.hash = k->hash;
-	if (!m->is_replica && member_stage(members->run, m) == m->copy.stage)
+	if (!member_is_replica(m) && member_stage(members->run, m) == m->copy.stage)
 		load_copy(members, m);
 	else
 		note(members->run, NOTE_EVENT, m->id, 0, "n%02u holds a copy of S%d, of it%llu",
@@ -102,7 +101,8 @@ static double transfer_to_copies_s(const struct members *members)
 		for (uint32_t k = 0; copies_awaited(m) && !m->copy.has_sum && k < members->n; k++) {
 			const struct member *from = &members->list[k];
 
-			if (from->is_replica && member_stage(members->run, from) == m->copy.stage)
+			if (member_is_replica(from) &&
+			    member_stage(members->run, from) == m->copy.stage)
 				most = fmax(
 					most,
 					placement_transfer_s(
@@ -130,7 +130,7 @@ static int64_t patience_us(const struct iteration *it)
 static void release_overdue(struct iteration *it)
 {
 	for (uint32_t i = 0; i < it->members->n; i++) {
-		if (it->members->list[i].is_replica && !it->members->list[i].sum.is_done) {
+		if (member_is_replica(&it->members->list[i]) && !it->members->list[i].sum.is_done) {
 			it->weights->standbys.looks = 0;
 			return;
 		}
@@ -159,7 +159,7 @@ static bool was_refused(const struct run *run, const struct member *m)
 
 static bool may_keep(const struct run *run, const struct member *m, int stage)
 {
-	return m->is_replica && m->state == NODE_LIVE && !m->is_marked && m->copy.stage < 0 &&
+	return m->state == MEMBER_LIVE && !m->is_marked && m->copy.stage < 0 &&
 	       member_stage(run, m) != stage && copies_room(run, m, stage) && !was_refused(run, m);
 }
 
@@ -206,7 +206,7 @@ static bool appoint_keeper(struct members *members, int stage)
 		if (follows_again(members->run, &members->list[i], stage))
 			return true;
 	for (uint32_t i = 0; i < members->n && !source; i++)
-		if (members->list[i].is_replica && members->list[i].state == NODE_LIVE &&
+		if (members->list[i].state == MEMBER_LIVE &&
 		    member_stage(members->run, &members->list[i]) == stage)
 			source = &members->list[i];
 	for (uint32_t i = 0; source && i < members->n; i++)
@@ -249,10 +249,10 @@ static void release_idle(struct members *members)
 
 		if (m->copy.stage < 0 || !member_alive(m) || m->move.is_returning)
 			continue;
-		if (m->is_replica && stage_replicas(members, m->copy.stage, NULL) >= 2)
+		if (member_is_replica(m) && stage_replicas(members, m->copy.stage, NULL) >= 2)
 			m->copy.is_dropped = true;
 		if (m->is_marked ||
-		    (m->is_replica && member_stage(members->run, m) == m->copy.stage) ||
+		    (member_is_replica(m) && member_stage(members->run, m) == m->copy.stage) ||
 		    (m->copy.is_dropped &&
 		     (!copy_coming(members->run, m, m->copy.stage) || has_second(members, m))))
 			copies_release(members, m);
@@ -267,7 +267,7 @@ static void make_room(struct members *members, int lacking)
 
 	for (uint32_t i = 0; i < members->n; i++) {
 		m = &members->list[i];
-		if (!m->is_replica || m->copy.stage < 0 ||
+		if (!member_is_replica(m) || m->copy.stage < 0 ||
 		    member_stage(members->run, m) == lacking ||
 		    !copy_usable(members->run, m, m->copy.stage) ||
 		    !copies_room(members->run, m, lacking))

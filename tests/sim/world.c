@@ -455,8 +455,7 @@ static bool holds_stage(const struct world *w, uint32_t i, int stage)
 		return false;
 	return w->agents[i] && sim.processes[i].asleep_us <= sim.now_us &&
 	       m->hello.incarnation == agent_process_incarnation(w->agents[i]) &&
-	       ((m->is_replica && m->assigned.is_ready &&
-		 member_stage(&w->controller->run, m) == stage) ||
+	       ((member_is_replica(m) && member_stage(&w->controller->run, m) == stage) ||
 		(m->copy.is_whole && m->copy.stage == stage &&
 		 m->copy.iterations == w->controller->run.committed));
 }
@@ -517,9 +516,9 @@ static void give_command(struct world *w, struct mishap *m)
 	w->calm_us = sim.now_us;
 	if (!m->given && obeys)
 		m->at_us = sim.now_us + m->lasts_us;
-	m->done = m->given
-			  ? obeys || w->controller->members.list[m->a].is_replica || m->kind != MARK
-			  : !obeys;
+	m->done = m->given ? obeys || member_is_replica(&w->controller->members.list[m->a]) ||
+				     m->kind != MARK
+			   : !obeys;
 	m->given = true;
 }
 
@@ -598,7 +597,7 @@ static bool some_summed(const struct controller *c)
 	uint32_t summed = 0, not_yet = 0;
 
 	for (uint32_t i = 0; i < c->members.n; i++)
-		if (c->members.list[i].is_replica) {
+		if (member_is_replica(&c->members.list[i])) {
 			summed += c->members.list[i].sum.is_done;
 			not_yet += !c->members.list[i].sum.is_done;
 		}
@@ -611,8 +610,7 @@ static bool some_fetch(const struct controller *c)
 	for (uint32_t i = 0; i < c->members.n; i++) {
 		const struct member *m = &c->members.list[i];
 
-		if (m->state != NODE_DEAD && ((m->is_replica && !m->assigned.is_ready) ||
-					      (m->copy.stage >= 0 && !m->copy.is_whole)))
+		if (m->state != MEMBER_DEAD && m->copy.stage >= 0 && !m->copy.is_whole)
 			return true;
 	}
 	return false;
@@ -718,6 +716,8 @@ static void do_next(struct world *w)
 		apply_mishap(w, &w->mishaps[next - 2 * SIM_PROCESSES]);
 	for (uint32_t i = 0; i < w->n_mishaps; i++)
 		arm(w, &w->mishaps[i]);
+	if (w->controller && w->controller->run.history.refused_events > 0)
+		go_wrong(w, "a member's state has no transition for an event: see the log");
 	if (!w->over && sim.now_us > w->calm_us + PATIENCE_US)
 		go_wrong(w, "the run is stalled: iteration %" PRIu64 " of %u, phase %d",
 			 w->controller ? w->controller->run.iteration : 0, w->iterations,
@@ -735,7 +735,7 @@ static void ask_agents(struct world *w)
 
 		/* A node that has not returned since a restore has weights that were given up. */
 		if (w->out->rewinds && w->controller && i < w->controller->members.n &&
-		    !w->controller->members.list[i].is_replica)
+		    !member_is_replica(&w->controller->members.list[i]))
 			h->stage = -1;
 		else if (!w->agents[i] ||
 			 !agent_process_holds(w->agents[i], &h->stage, &committed, &h->hash) ||

@@ -1,0 +1,182 @@
+/* lifecycle.c - the table of a member's states and events, and the function that carries it out.
+ *
+ * Every change of a member's state goes through this table. The record, the journal and the
+ * consoles therefore never miss a change, and a pair of state and event that nobody thought of
+ * shows up as an error in the log instead of as a state that no other module expects. */
+#include "controller/members/lifecycle.h"
+
+#include <stdio.h>
+
+#include "controller/history/record.h"
+#include "controller/history/run_state.h"
+#include "controller/members/member.h"
+#include "controller/members/members.h"
+#include "controller/members/peers.h"
+#include "controller/operator/journal.h"
+
+enum { ROWS = 500 }; /* a node's state changes in the store, in one burst */
+static const double rows_per_s = 0.5;
+
+/* ---- the table ---- */
+
+#define IN(STATE) (1u << MEMBER_##STATE)
+
+enum {
+	REPLICA = IN(SUMMING) | IN(LIVE) | IN(SUSPECT),
+	WITH_STAGE = IN(SYNCING) | IN(READY),
+	RESTORES = IN(RESTORING) | IN(RESTORED),
+	CANDIDATE = IN(JOINING) | WITH_STAGE | RESTORES, /* connected, and may become a replica */
+	AWAY = IN(ABSENT) | IN(DEAD),
+	SAME = -1 /* the event changes neither the state nor its reason */
+};
+
+enum action {
+	NOTHING,
+	REQUEST_LOST, /* request_lost: other replicas do the work that the node leaves behind */
+	REQUEST_SUMS  /* look_at_sums: they may have waited for the node's standby copy */
+};
+
+static const struct transition {
+	unsigned from; /* states */
+	enum member_event event;
+	int to; /* state or SAME */
+	enum action action;
+} table[] = {
+	/* Members are given their stage before they hold it, and hold it before they work. */
+	{ AWAY | CANDIDATE | IN(FAILED), MEMBER_HELLO, MEMBER_JOINING, NOTHING },
+	{ CANDIDATE, MEMBER_ASSIGN, MEMBER_SYNCING, NOTHING },
+	{ IN(FAILED), MEMBER_ASSIGN, SAME, NOTHING }, /* prepares it in case the mark is removed */
+	{ WITH_STAGE, MEMBER_HAS_STAGE, MEMBER_READY, NOTHING },
+	{ RESTORES, MEMBER_HAS_STAGE, MEMBER_RESTORED, NOTHING },
+	/* The report belongs to a stage that was taken away again */
+	{ IN(JOINING) | IN(FAILED), MEMBER_HAS_STAGE, SAME, NOTHING },
+	{ IN(JOINING) | IN(READY), MEMBER_HOLDS, MEMBER_READY, NOTHING },
+	{ IN(SYNCING) | IN(FAILED) | IN(DEAD), MEMBER_HOLDS, SAME, NOTHING },
+	{ IN(READY), MEMBER_JOIN_SUMS, MEMBER_SUMMING, NOTHING },
+	{ IN(SUMMING), MEMBER_JOIN_SUMS, SAME, NOTHING },
+	{ IN(READY) | IN(RESTORED) | IN(SUMMING), MEMBER_ADMIT, MEMBER_LIVE, NOTHING },
+
+	/* Members lose their stage. Replicas leave only while no iteration computes. */
+	{ CANDIDATE, MEMBER_WAIT, MEMBER_JOINING, NOTHING },
+	{ IN(FAILED), MEMBER_WAIT, SAME, NOTHING },
+	{ REPLICA, MEMBER_LEAVE, MEMBER_JOINING, NOTHING },
+	{ CANDIDATE | REPLICA, MEMBER_REWIND, MEMBER_JOINING, NOTHING },
+	{ AWAY | IN(FAILED), MEMBER_REWIND, SAME, NOTHING },
+
+	/* A stage that no member holds is restored. */
+	{ IN(JOINING) | WITH_STAGE | IN(LIVE), MEMBER_RESTORE, MEMBER_RESTORING, NOTHING },
+	{ IN(RESTORING), MEMBER_ABANDON, MEMBER_SYNCING, NOTHING },
+	{ IN(RESTORED), MEMBER_ABANDON, MEMBER_READY, NOTHING },
+	{ AWAY | IN(JOINING) | WITH_STAGE | REPLICA | IN(FAILED), MEMBER_ABANDON, SAME, NOTHING },
+	{ IN(JOINING) | WITH_STAGE | IN(DEAD), MEMBER_REINSTATE, MEMBER_LIVE, NOTHING },
+
+	/* Members fall silent and return. */
+	{ IN(LIVE), MEMBER_QUIET, MEMBER_SUSPECT, NOTHING },
+	{ CANDIDATE | IN(SUMMING) | IN(SUSPECT) | IN(FAILED), MEMBER_QUIET, SAME, NOTHING },
+	{ IN(SUSPECT), MEMBER_HEARD, MEMBER_LIVE, NOTHING },
+	{ CANDIDATE | IN(SUMMING) | IN(LIVE) | IN(FAILED), MEMBER_HEARD, SAME, NOTHING },
+	{ REPLICA, MEMBER_LOST, MEMBER_DEAD, REQUEST_LOST },
+	{ CANDIDATE | IN(FAILED), MEMBER_LOST, MEMBER_DEAD, REQUEST_SUMS },
+	{ AWAY | IN(FAILED), MEMBER_MISS, MEMBER_DEAD, NOTHING },
+	{ IN(DEAD), MEMBER_RETURN, MEMBER_JOINING, NOTHING },
+
+	/* Members are excluded. */
+	{ CANDIDATE | IN(FAILED), MEMBER_MARK, MEMBER_FAILED, NOTHING },
+	{ IN(ABSENT), MEMBER_MARK, MEMBER_ABSENT, NOTHING },
+	{ IN(DEAD), MEMBER_MARK, MEMBER_DEAD, NOTHING },
+	{ REPLICA, MEMBER_MARK, SAME, NOTHING },
+	{ REPLICA, MEMBER_RETIRE, MEMBER_FAILED, NOTHING },
+	{ CANDIDATE | IN(FAILED) | IN(DEAD), MEMBER_BAR, MEMBER_FAILED, NOTHING },
+	{ IN(FAILED), MEMBER_RECOVER, MEMBER_JOINING, NOTHING },
+	{ AWAY | CANDIDATE | REPLICA, MEMBER_RECOVER, SAME, NOTHING },
+};
+
+static const struct transition *find(enum member_state from, enum member_event event)
+{
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (table[i].event == event && (table[i].from >> from & 1))
+			return &table[i];
+	return NULL;
+}
+
+int member_next(enum member_state state, enum member_event event)
+{
+	const struct transition *t = find(state, event);
+
+	return !t ? -1 : t->to == SAME ? (int)state : t->to;
+}
+
+static const char *const event_names[MEMBER_EVENTS] = {
+	[MEMBER_HELLO] = "hello",     [MEMBER_HEARD] = "heard",
+	[MEMBER_RETURN] = "return",   [MEMBER_REINSTATE] = "reinstate",
+	[MEMBER_WAIT] = "wait",       [MEMBER_LEAVE] = "leave",
+	[MEMBER_ASSIGN] = "assign",   [MEMBER_HAS_STAGE] = "has stage",
+	[MEMBER_HOLDS] = "holds",     [MEMBER_RESTORE] = "restore",
+	[MEMBER_ABANDON] = "abandon", [MEMBER_JOIN_SUMS] = "join sums",
+	[MEMBER_ADMIT] = "admit",     [MEMBER_REWIND] = "rewind",
+	[MEMBER_QUIET] = "quiet",     [MEMBER_MARK] = "mark",
+	[MEMBER_RETIRE] = "retire",   [MEMBER_BAR] = "bar",
+	[MEMBER_RECOVER] = "recover", [MEMBER_LOST] = "lost",
+	[MEMBER_MISS] = "miss",
+};
+
+/* ---- carrying it out ---- */
+
+/* Records a change that consoles and the record show. They do not tell a member that has its stage
+ * from one that fetches it. */
+static void record_change(struct run *run, struct member *m)
+{
+	m->since_us = run->now_us;
+	m->shown.sent_us = 0;
+	if (m->state != MEMBER_SUSPECT &&
+	    rate_limit_take(&m->quota.rows, 1, ROWS, rows_per_s, run->now_us))
+		record_node(run, m);
+}
+
+/* Clears what ends with the process, or with its sleep. */
+static void forget_process(struct run *run, struct member *m)
+{
+	m->fault_pending = m->stuck.is_cut_off = false;
+	m->compute.slots = 0;
+	m->copy.gets_sum = m->move.is_returning = false;
+	note(run, NOTE_ALERT, m->id, 'F', "n%02u S%d %s", m->id, member_stage(run, m), m->why);
+}
+
+bool member_apply(struct run *run, struct member *m, enum member_event event, const char *why)
+{
+	const struct transition *t = find(m->state, event);
+	enum node_state was = member_shown(m);
+
+	if (!t) {
+		run->history.refused_events++;
+		log_line(&run->log, LOG_ERROR, "node %u: no transition from state %s (%d) by '%s'",
+			 m->id, node_state_name(was), (int)m->state, event_names[event]);
+		return false;
+	}
+	if (t->to == SAME)
+		return true;
+	if (why)
+		snprintf(m->why, sizeof(m->why), "%s", why);
+	m->state = (enum member_state)t->to;
+	m->shown.is_stale = true;
+	if (member_shown(m) != was)
+		record_change(run, m);
+	if (m->state == MEMBER_LIVE)
+		m->copy.n_refused = 0;
+	if (event == MEMBER_LOST)
+		forget_process(run, m);
+	if (t->action == REQUEST_LOST)
+		request_lost(&run->requests, m->id);
+	if (t->action == REQUEST_SUMS)
+		run->requests.look_at_sums = true;
+	return true;
+}
+
+void member_mark(struct members *members, struct member *m, bool is_marked)
+{
+	m->is_marked = is_marked;
+	m->checkpoint.silent_in = is_marked ? m->checkpoint.silent_in : 0;
+	if (!is_marked)
+		member_shun(members, m, false);
+	resume_save(members);
+}

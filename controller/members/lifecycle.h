@@ -1,0 +1,80 @@
+/* lifecycle.h - the states of a member, its events, and the one function that changes its state.
+ *
+ *     ABSENT --HELLO--> JOINING --ASSIGN--> SYNCING --HAS_STAGE--> READY
+ *                          |                                         |
+ *                       RESTORE                           JOIN_SUMS  |  ADMIT
+ *                          v                              v          v
+ *                      RESTORING --HAS_STAGE--> RESTORED  SUMMING -> LIVE <-> SUSPECT
+ *                                                  |         ADMIT    ^  QUIET, HEARD
+ *                                                  +------ADMIT-------+
+ *
+ *     back to JOINING:  WAIT and REWIND from all of these, LEAVE from the states of a replica,
+ *                       RETURN and HELLO from DEAD, RECOVER from FAILED
+ *     to DEAD:          LOST from every state with a connection; MISS from ABSENT, FAILED
+ *     to FAILED:        MARK from all but the states of a replica, which RETIRE leaves;
+ *                       BAR from DEAD or JOINING
+ *     from DEAD:        REINSTATE to LIVE, if the member has a stage that no other replica has
+ *
+ * SUMMING, LIVE and SUSPECT are the states of a replica. The table in lifecycle.c has every pair of
+ * state and event that can occur, with what it requests from the loop. Messages that go with an
+ * event are named below; the module that applies the event sends them. */
+#ifndef CONTROLLER_MEMBERS_LIFECYCLE_H
+#define CONTROLLER_MEMBERS_LIFECYCLE_H
+
+#include <stdbool.h>
+
+struct members;
+struct run;
+struct member;
+
+enum member_state {
+	MEMBER_ABSENT,    /* no process has joined since this controller began */
+	MEMBER_JOINING,   /* connected; waits for a stage */
+	MEMBER_SYNCING,   /* builds, fetches or loads its stage, or is measured */
+	MEMBER_READY,     /* has its stage; becomes a replica with the next sum or iteration */
+	MEMBER_RESTORING, /* reads a stage from a checkpoint, or averages it from its neighbours */
+	MEMBER_RESTORED,  /* has done so, and waits for the nodes that restore other stages */
+	MEMBER_SUMMING,   /* takes part in this iteration's sum and commit, but computes nothing */
+	MEMBER_LIVE,      /* takes part in everything */
+	MEMBER_SUSPECT,   /* takes part, but has been silent for most of the allowed time */
+	MEMBER_FAILED,    /* connected; the operator, or what it sent, excludes it */
+	MEMBER_DEAD,      /* silent or gone; its session is kept, because it may only sleep */
+	MEMBER_STATES
+};
+
+enum member_event {
+	MEMBER_HELLO,     /* a process joined; is sent MSG_WELCOME */
+	MEMBER_HEARD,     /* sent a heartbeat */
+	MEMBER_RETURN,    /* was dead, and sent a heartbeat */
+	MEMBER_REINSTATE, /* has the last commit of a stage that has no replica */
+	MEMBER_WAIT,      /* can have no stage yet, or what it has is of no use */
+	MEMBER_LEAVE,     /* a replica gives its stage up to take another one */
+	MEMBER_ASSIGN,    /* gets a stage: MSG_ASSIGN, or MSG_KEEP to fetch it first */
+	MEMBER_HAS_STAGE, /* reported that it has its stage (MSG_READY) */
+	MEMBER_HOLDS,     /* came back to a resumed run with its stage's last commit */
+	MEMBER_RESTORE,   /* is sent MSG_RESTORE */
+	MEMBER_ABANDON,   /* the restore is given up; an answer may still arrive */
+	MEMBER_JOIN_SUMS, /* its stage's next MSG_REDUCE names it */
+	MEMBER_ADMIT,     /* the next MSG_START is sent to it */
+	MEMBER_REWIND,    /* the run goes back to a checkpoint */
+	MEMBER_QUIET,     /* was silent for most of the allowed time */
+	MEMBER_MARK,      /* was marked failed; a replica works until a plan excludes it */
+	MEMBER_RETIRE,    /* a marked replica is in no plan any more */
+	MEMBER_BAR,       /* is marked, and connected */
+	MEMBER_RECOVER,   /* the operator takes the mark back */
+	MEMBER_LOST,      /* counts as dead */
+	MEMBER_MISS,      /* did not come back to a resumed run, or the run ends without it */
+	MEMBER_EVENTS
+};
+
+/* Changes m's state as the table says, and records the change for the store, the journal and the
+ * consoles. why: shown beside the state; NULL: the reason stays. An event that the table does not
+ * list for m's state changes nothing, is logged as an error and returns false. */
+bool member_apply(struct run *run, struct member *m, enum member_event event, const char *why);
+/* Returns the state that the event leads to; -1: the table does not list the pair. */
+int member_next(enum member_state state, enum member_event event);
+/* Sets whether m is marked failed: by the operator or for what it sent. A restarted controller
+ * knows the mark, too. */
+void member_mark(struct members *members, struct member *m, bool is_marked);
+
+#endif

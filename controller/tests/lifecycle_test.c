@@ -1,0 +1,118 @@
+/* lifecycle_test.c - the transitions of a member, one row for each event, and what they request. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+
+#include "controller/members/lifecycle.h"
+#include "controller/tests/under_way.h"
+
+/* The state after each event, for every state before it: a letter for each state of the enum, '='
+ * if nothing changes, '.' if the pair must not occur. Written independently of the table. */
+static const struct {
+	enum member_event event;
+	const char *next;
+} expected[] = {
+	/* from the state:       AJSRgdULQFD */
+	{ MEMBER_HELLO, "JJJJJJ...JJ" },   { MEMBER_HEARD, ".=======L=." },
+	{ MEMBER_RETURN, "..........J" },  { MEMBER_REINSTATE, ".LLL......L" },
+	{ MEMBER_WAIT, ".JJJJJ...=." },    { MEMBER_LEAVE, "......JJJ.." },
+	{ MEMBER_ASSIGN, ".SSSSS...=." },  { MEMBER_HAS_STAGE, ".=RRdd...=." },
+	{ MEMBER_HOLDS, ".R=R.....==" },   { MEMBER_RESTORE, ".ggg...g..." },
+	{ MEMBER_ABANDON, "====SR=====" }, { MEMBER_JOIN_SUMS, "...U..=...." },
+	{ MEMBER_ADMIT, "...L.LL...." },   { MEMBER_REWIND, "=JJJJJJJJ==" },
+	{ MEMBER_QUIET, ".======Q==." },   { MEMBER_MARK, "AFFFFF===FD" },
+	{ MEMBER_RETIRE, "......FFF.." },  { MEMBER_BAR, ".FFFFF...FF" },
+	{ MEMBER_RECOVER, "=========J=" }, { MEMBER_LOST, ".DDDDDDDDD." },
+	{ MEMBER_MISS, "D........DD" },
+};
+
+static const char letters[] = "AJSRgdULQFD";
+
+static struct member *in_state(struct controller *c, enum member_state state)
+{
+	struct member *m = &c->members.list[4];
+
+	m->state = state;
+	snprintf(m->why, sizeof(m->why), "before");
+	c->run.history.refused_events = 0;
+	c->run.requests = (struct requests){ .n_lost = 0 };
+	return m;
+}
+
+static void each_event_leads_to_one_state(void **state)
+{
+	struct controller *c = *state;
+
+	assert_int_equal(sizeof(expected) / sizeof(expected[0]), MEMBER_EVENTS);
+	assert_int_equal(sizeof(letters) - 1, MEMBER_STATES);
+	for (uint32_t e = 0; e < MEMBER_EVENTS; e++)
+		for (int s = 0; s < MEMBER_STATES; s++) {
+			char to = expected[e].next[s];
+			struct member *m = in_state(c, (enum member_state)s);
+			bool done = member_apply(&c->run, m, expected[e].event, "after");
+
+			if (done != (to != '.') ||
+			    letters[m->state] != (to == '.' || to == '=' ? letters[s] : to))
+				fail_msg("state %c, event %u: %c, not %c", letters[s], e,
+					 letters[m->state], to);
+			assert_int_equal(c->run.history.refused_events, !done);
+			assert_string_equal(m->why, to == '.' || to == '=' ? "before" : "after");
+		}
+}
+
+/* A replica's work is given to others. Sums may have waited for the copy of any other member. */
+static void whoever_is_lost_is_reported(void **state)
+{
+	struct controller *c = *state;
+
+	for (int s = MEMBER_JOINING; s < MEMBER_DEAD; s++) {
+		bool replica = s == MEMBER_SUMMING || s == MEMBER_LIVE || s == MEMBER_SUSPECT;
+
+		member_apply(&c->run, in_state(c, (enum member_state)s), MEMBER_LOST, "is gone");
+		assert_int_equal(c->run.requests.n_lost, replica);
+		assert_int_equal(c->run.requests.look_at_sums, !replica);
+	}
+	for (uint32_t e = 0; e < MEMBER_EVENTS; e++)
+		for (int s = 0; s < MEMBER_STATES && e != MEMBER_LOST; s++) {
+			member_apply(&c->run, in_state(c, (enum member_state)s),
+				     (enum member_event)e, "");
+			assert_false(requests_any(&c->run.requests));
+		}
+}
+
+/* Consoles and the record show no difference between a member that fetches its stage and one that
+ * has it. The time since the last change stays, too: judgements of links begin with it. */
+static void only_what_is_shown_is_a_change(void **state)
+{
+	struct controller *c = *state;
+	struct member *m = in_state(c, MEMBER_SYNCING);
+
+	m->since_us = 5;
+	c->run.now_us = 9;
+	assert_true(member_apply(&c->run, m, MEMBER_HAS_STAGE, NULL));
+	assert_true(member_apply(&c->run, m, MEMBER_JOIN_SUMS, NULL));
+	assert_int_equal(m->since_us, 5);
+	assert_int_equal(member_shown(m), NODE_SYNCING);
+	assert_string_equal(m->why, "before");
+	assert_true(member_apply(&c->run, m, MEMBER_ADMIT, ""));
+	assert_int_equal(m->since_us, 9);
+	assert_int_equal(member_shown(m), NODE_LIVE);
+	assert_string_equal(m->why, "");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, under_way_begin, under_way_end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(each_event_leads_to_one_state),
+		TEST(whoever_is_lost_is_reported),
+		TEST(only_what_is_shown_is_a_change),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
