@@ -68,6 +68,7 @@ enum action {
 	ACTION_ZOOM_OUT,
 	ACTION_NEXT_COLLISION,
 	ACTION_COLOUR,
+	ACTION_AXIS,
 	/* The next five stay together in this order (act_time). */
 	ACTION_SCRUB_BACK,
 	ACTION_SCRUB_ON,

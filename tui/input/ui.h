@@ -34,6 +34,9 @@ enum graph { GRAPH_BRAILLE, GRAPH_BLOCK, GRAPH_ASCII };
 /* The property that the colours of tasks tell apart (screen/colouring.h). */
 enum colouring { COLOUR_TASK, COLOUR_MICROBATCH, COLOUR_DATA_NODE, COLOURINGS };
 
+/* The x axis of the Loss view. */
+enum loss_axis { LOSS_BY_ITERATION, LOSS_BY_TOKENS, LOSS_BY_TIME, LOSS_AXES };
+
 enum scrub { SCRUB_NONE, SCRUB_BACK, SCRUB_ON, SCRUB_EVENT_BACK, SCRUB_EVENT_ON, SCRUB_LIVE };
 
 enum prompt { PROMPT_NONE, PROMPT_COMMAND, PROMPT_FILTER };
@@ -177,6 +180,8 @@ struct ui_display {
 	int zoom;      /* timeline: 0 an iteration; each step halves or doubles the width */
 	bool mouse;
 	enum colouring colouring;
+	enum loss_axis loss_axis;
+	int loss_zoom; /* the newest 1 / 2^loss_zoom of the run */
 	char theme[32];
 	uint32_t lanes[UI_LANES]; /* by row: id of the moving microbatch + 1; 0 free */
 };

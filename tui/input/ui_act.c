@@ -285,16 +285,29 @@ static void act_console(struct ui *u, const struct state *s, enum action a)
 		say_why_waits(u, s);
 		break;
 	case ACTION_ZOOM_IN:
-		u->display.zoom += u->display.zoom < 6;
+		if (u->display.view == VIEW_LOSS)
+			u->display.loss_zoom += u->display.loss_zoom < 12;
+		else
+			u->display.zoom += u->display.zoom < 6;
 		break;
 	case ACTION_ZOOM_OUT:
-		u->display.zoom -= u->display.zoom > -4;
+		if (u->display.view == VIEW_LOSS)
+			u->display.loss_zoom -= u->display.loss_zoom > 0;
+		else
+			u->display.zoom -= u->display.zoom > -4;
 		break;
 	case ACTION_NEXT_COLLISION:
 		ui_next_collision(u, s);
 		break;
 	case ACTION_COLOUR:
 		next_colouring(u);
+		break;
+	case ACTION_AXIS:
+		u->display.loss_axis = (enum loss_axis)((u->display.loss_axis + 1) % LOSS_AXES);
+		ui_say(u, STYLE_TEXT, "the loss is drawn over %s",
+		       u->display.loss_axis == LOSS_BY_TOKENS ? "tokens"
+		       : u->display.loss_axis == LOSS_BY_TIME ? "time"
+							      : "iterations");
 		break;
 	case ACTION_FILTER:
 		open_prompt(u, PROMPT_FILTER);

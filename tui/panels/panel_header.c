@@ -290,7 +290,8 @@ void panel_keys(struct screen *out, struct rect at, const struct state *s, const
 		{ ACTION_PAUSE, 6 },  { ACTION_STEP, 2 },    { ACTION_FOLLOW, 5 },
 		{ ACTION_FREEZE, 4 }, { ACTION_UNDO, 4 },    { ACTION_ACKNOWLEDGE, 2 },
 		{ ACTION_FILTER, 2 }, { ACTION_PALETTE, 5 }, { ACTION_HELP, 9 },
-		{ ACTION_BRANCH, 4 }, { ACTION_COLOUR, 5 },  { ACTION_QUIT, 9 },
+		{ ACTION_BRANCH, 4 }, { ACTION_COLOUR, 5 },  { ACTION_AXIS, 5 },
+		{ ACTION_QUIT, 9 },
 	};
 	struct chips c = { .n = 0 };
 	bool past = s->run.replay || u->connection.state == UI_RECORDED;
@@ -306,7 +307,8 @@ void panel_keys(struct screen *out, struct rect at, const struct state *s, const
 
 		if (past && acts_on_run(shown[i].action))
 			continue;
-		if (shown[i].action == ACTION_COLOUR && !shows_colours(u->display.view))
+		if ((shown[i].action == ACTION_COLOUR && !shows_colours(u->display.view)) ||
+		    (shown[i].action == ACTION_AXIS && u->display.view != VIEW_LOSS))
 			continue;
 		keymap_show_action(&u->map, shown[i].action, key);
 		if (*key && e && e->label)

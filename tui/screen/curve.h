@@ -16,11 +16,14 @@
 struct series {
 	const void *base;
 	size_t n, stride, iteration_at, value_at;
+	enum style style;
+	bool smooth; /* many values: a moving average, and the values faintly behind it */
 };
 
 /* Draws the values at the left, the curves, and marks and the last iteration in the bottom row.
- * Either series may be empty. */
+ * Either series may be empty. zoom: the newest 1 / 2^zoom of the iterations is shown; the values at
+ * the left are those of this part. */
 void curve_draw(struct screen *out, struct rect at, const struct state *s, const struct ui *u,
-		const struct series series[2], const enum style styles[2], bool from_zero);
+		const struct series series[2], int zoom, bool from_zero);
 
 #endif

@@ -25,6 +25,7 @@ int canvas_open(struct canvas *c, enum graph graph, struct rect at)
 	c->at = at;
 	c->w = at.w * dots_across(graph);
 	c->h = at.h * dots_down(graph);
+	c->has_background = false;
 	c->dots = alloc_array((size_t)c->w, (size_t)c->h);
 	return 0;
 }
@@ -43,6 +44,15 @@ void canvas_line(struct canvas *c, int x0, int y0, int x1, int y1, int series)
 	for (int i = 0; i <= steps; i++)
 		canvas_dot(c, steps ? x0 + (x1 - x0) * i / steps : x0,
 			   steps ? y0 + (y1 - y0) * i / steps : y0, series);
+}
+
+/* Hides the first series in a cell that has dots of others. */
+static void hide_background(const struct canvas *c, uint8_t *dots, int ax, int ay)
+{
+	for (int y = 0; y < ay; y++)
+		for (int x = 0; x < ax; x++)
+			if (dots[y * c->w + x] == 1)
+				dots[y * c->w + x] = 0;
 }
 
 static uint32_t braille_glyph(const uint8_t *dots, int w)
@@ -73,13 +83,13 @@ static uint32_t glyph_of(const struct canvas *c, const uint8_t *dots)
 	}
 }
 
-void canvas_close(struct canvas *c, struct screen *s, const enum style styles[2])
+void canvas_close(struct canvas *c, struct screen *s, const enum style *styles)
 {
 	int ax = dots_across(c->graph), ay = dots_down(c->graph);
 
 	for (int y = 0; y < c->at.h; y++) {
 		for (int x = 0; x < c->at.w; x++) {
-			const uint8_t *dots = c->dots + y * ay * c->w + x * ax;
+			uint8_t *dots = c->dots + y * ay * c->w + x * ax;
 			uint8_t most = 0;
 			uint32_t glyph;
 
@@ -89,8 +99,10 @@ void canvas_close(struct canvas *c, struct screen *s, const enum style styles[2]
 						most = dots[dy * c->w + dx];
 			if (!most)
 				continue;
+			if (c->has_background && most > 1)
+				hide_background(c, dots, ax, ay);
 			glyph = glyph_of(c, dots);
-			if (c->graph == GRAPH_ASCII && most == 2)
+			if (c->graph == GRAPH_ASCII && most > 1)
 				glyph = 'o';
 			screen_put(s, c->at.x + x, c->at.y + y, glyph, styles[most - 1]);
 		}

@@ -1,7 +1,7 @@
 /* graph.h - curves in cells: braille (2 x 4 dots in a cell), blocks (1 x 2) or ASCII (1 x 3).
  *
- * A canvas collects the dots of two series. In a cell with dots of both, the second one's style
- * wins.
+ * A canvas collects the dots of up to three series. In a cell with dots of several, the style of
+ * the last one wins.
  */
 #ifndef TUI_GRAPH_H
 #define TUI_GRAPH_H
@@ -14,6 +14,7 @@ struct canvas {
 	struct rect at; /* cells */
 	int w, h;       /* dots */
 	uint8_t *dots;  /* (h, w): 0, or 1 + the series */
+	bool has_background; /* dots of series 0 are hidden in cells of others */
 };
 
 /* -EINVAL: the rectangle is empty. */
@@ -21,7 +22,7 @@ int canvas_open(struct canvas *c, enum graph graph, struct rect at);
 /* y counts upward from the bottom. */
 void canvas_dot(struct canvas *c, int x, int y, int series);
 void canvas_line(struct canvas *c, int x0, int y0, int x1, int y1, int series);
-/* Draws the dots on the screen and frees the canvas. styles: of series 0 and 1. */
-void canvas_close(struct canvas *c, struct screen *s, const enum style styles[2]);
+/* Draws the dots on the screen and frees the canvas. styles: of each series. */
+void canvas_close(struct canvas *c, struct screen *s, const enum style *styles);
 
 #endif

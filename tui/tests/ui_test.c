@@ -126,6 +126,24 @@ static void colours_change(void **unused)
 	state_free(s);
 }
 
+/* Each view has its own zoom, and the axis of the loss comes back after three presses. */
+static void loss_is_zoomed(void **unused)
+{
+	struct state *s = running();
+	struct ui u;
+
+	(void)unused;
+	golden_ui(&u, s, 1700000);
+	keys(&u, s, "6++-TT4+");
+	assert_int_equal(u.display.loss_zoom, 1);
+	assert_int_equal(u.display.zoom, 1);
+	assert_int_equal(u.display.loss_axis, LOSS_BY_TIME);
+	keys(&u, s, "T6-----");
+	assert_int_equal(u.display.loss_axis, LOSS_BY_ITERATION);
+	assert_int_equal(u.display.loss_zoom, 0);
+	state_free(s);
+}
+
 /* Enter right after opening any dialog has no effect. */
 static void cancel_is_first(void **unused)
 {
@@ -534,6 +552,7 @@ static const struct CMUnitTest all[] = {
 	cmocka_unit_test(lease),
 	cmocka_unit_test(lease_refused),
 	cmocka_unit_test(colours_change),
+	cmocka_unit_test(loss_is_zoomed),
 	cmocka_unit_test(cancel_is_first),
 	cmocka_unit_test(skip_ratio),
 	cmocka_unit_test(all_but_one_may_be_skipped),

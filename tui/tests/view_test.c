@@ -302,6 +302,36 @@ static void colours(void **unused)
 	}
 }
 
+/* A long run with an end: the whole of it over iterations, and its last quarter over tokens and
+ * over time, with the values of this quarter at the left. */
+static void long_loss(void **unused)
+{
+	struct stream_options o;
+	struct state *s;
+	struct ui u;
+
+	(void)unused;
+	stream_defaults(&o);
+	o.past = 1000;
+	o.live = 1;
+	s = golden_state(&o, 1300000);
+	golden_ui(&u, s, 1300000);
+	s->run.iterations = 5000;
+	s->run.tokens_per_iteration = 16384;
+	u.display.view = VIEW_LOSS;
+	golden_check(s, &u, "loss-long", 160, 48);
+	ui_key(&u, s, '+');
+	ui_key(&u, s, '+');
+	ui_key(&u, s, 'T');
+	golden_check(s, &u, "loss-tokens", 160, 48);
+	ui_key(&u, s, 'T');
+	golden_check(s, &u, "loss-time", 160, 48);
+	golden_check(s, &u, "loss-time", 80, 24);
+	ui_key(&u, s, '1'); /* other views show the whole run */
+	assert_int_equal(u.display.zoom, 0);
+	state_free(s);
+}
+
 /* The iteration as it happened, and below it the what-if. */
 static void what_if(void **unused)
 {
@@ -571,6 +601,7 @@ static const struct CMUnitTest all[] = {
 	cmocka_unit_test(unplaced_nodes_are_hit),
 	cmocka_unit_test(measured),   cmocka_unit_test(other_views),
 	cmocka_unit_test(many_nodes), cmocka_unit_test(colours),
+	cmocka_unit_test(long_loss),
 	cmocka_unit_test(overlays),
 	cmocka_unit_test(what_if),    cmocka_unit_test(recorded),
 	cmocka_unit_test(history),    cmocka_unit_test(bounded_history),
