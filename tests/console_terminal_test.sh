@@ -87,6 +87,29 @@ tm send-keys -H 1b 5b 4d
 tm send-keys C-c
 back
 
+# While the console is stopped, the shell gets no clicks. Afterwards the console gets them again.
+case=stopped
+start "TERM=tmux-256color LC_ALL=C.UTF-8" ""
+see 5 'Pipeline'
+mouse() { # mouse 0|1: waits until tmux reports clicks or not
+	local end=$((SECONDS + 5))
+	until [ "$(tm display-message -p '#{mouse_any_flag}')" = "$1" ]; do
+		[ $SECONDS -lt $end ] || die "the mouse is not $1 ($case)"
+		sleep 0.1
+	done
+}
+tm send-keys m
+mouse 1
+tm send-keys C-z
+see 5 'Stopped|status='
+mouse 0
+tm send-keys fg Enter
+see 5 'Pipeline'
+mouse 1
+tm send-keys q
+see 5 'ready>'
+mouse 0
+
 # The size changes while the console runs.
 case=sizes
 start "TERM=tmux-256color LC_ALL=C.UTF-8" "--fps 60"

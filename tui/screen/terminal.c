@@ -47,7 +47,30 @@ static struct {
 	size_t n_reset;
 } rescue;
 
+/* The modes that are off while the program is stopped (Ctrl-Z): the shell gets no clicks. */
+static struct {
+	struct sigaction curses; /* restores the screen, stops, and redraws it afterwards */
+	volatile sig_atomic_t knows_modes, mouse;
+} stop;
+
+static const char paste_on[] = "\033[?2004h", paste_off[] = "\033[?2004l",
+		  mouse_on[] = "\033[?1000h\033[?1006h", mouse_off[] = "\033[?1000l\033[?1006l";
+
 static const int crashes[] = { SIGSEGV, SIGFPE, SIGABRT, SIGBUS, SIGILL, SIGQUIT };
+
+/* Returns true if the terminal knows xterm's mouse, pasted text and clipboard. */
+static bool is_xterm(const char *type)
+{
+	static const char *const begins[] = { "xterm",	   "tmux",    "screen",	 "rxvt",
+					      "foot",	   "kitty",   "alacritty", "ghostty",
+					      "wezterm",   "konsole", "gnome",	 "vte",
+					      "contour",   "st-",     "iterm",	 "mlterm" };
+
+	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
+		if (strncmp(type, begins[i], strlen(begins[i])) == 0)
+			return true;
+	return false;
+}
 
 static void restore_at_once(void)
 {
@@ -66,6 +89,41 @@ static void on_crash(int number)
 	raise(number); /* SA_RESETHAND: now the signal ends the process */
 }
 
+static void write_at_once(const char *sequence)
+{
+	ssize_t ignored = write(STDOUT_FILENO, sequence, strlen(sequence));
+
+	(void)ignored;
+}
+
+static void on_stop(int number)
+{
+	if (stop.knows_modes) {
+		write_at_once(paste_off);
+		write_at_once(mouse_off);
+	}
+	stop.curses.sa_handler(number); /* returns when the program continues */
+	if (stop.knows_modes)
+		write_at_once(paste_on);
+	if (stop.mouse)
+		write_at_once(mouse_on);
+}
+
+/* Puts on_stop before curses' own handler. */
+static void arm_stop(const char *type)
+{
+	struct sigaction act;
+
+	stop.knows_modes = is_xterm(type);
+	stop.mouse = 0;
+	sigaction(SIGTSTP, NULL, &stop.curses);
+	if (stop.curses.sa_handler == SIG_DFL || stop.curses.sa_handler == SIG_IGN)
+		return;
+	act = stop.curses;
+	act.sa_handler = on_stop;
+	sigaction(SIGTSTP, &act, NULL);
+}
+
 static void add_reset(const char *sequence)
 {
 	size_t n = sequence && sequence != (char *)-1 ? strlen(sequence) : 0;
@@ -74,20 +132,6 @@ static void add_reset(const char *sequence)
 		return;
 	memcpy(rescue.reset + rescue.n_reset, sequence, n);
 	rescue.n_reset += n;
-}
-
-/* Returns true if the terminal knows xterm's mouse, pasted text and clipboard. */
-static bool is_xterm(const char *type)
-{
-	static const char *const begins[] = { "xterm",	   "tmux",    "screen",	 "rxvt",
-					      "foot",	   "kitty",   "alacritty", "ghostty",
-					      "wezterm",   "konsole", "gnome",	 "vte",
-					      "contour",   "st-",     "iterm",	 "mlterm" };
-
-	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
-		if (strncmp(type, begins[i], strlen(begins[i])) == 0)
-			return true;
-	return false;
 }
 
 static void arm_rescue(const char *type)
@@ -252,7 +296,7 @@ static void begin_curses(struct terminal *t)
 		t->colour = false;
 	}
 	if (is_xterm(t->type))
-		putp("\033[?2004h");
+		putp(paste_on);
 	fflush(stdout);
 }
 
@@ -292,6 +336,7 @@ int terminal_open(struct terminal **out, const struct theme *theme, bool colour,
 	set_term(t->curses);
 	t->colour = colour;
 	arm_rescue(type);
+	arm_stop(type);
 	begin_curses(t);
 	begin_input(t);
 	terminal_theme(t, theme);
@@ -310,12 +355,13 @@ void terminal_close(struct terminal *t)
 		return;
 	terminal_mouse(t, false);
 	if (is_xterm(t->type))
-		putp("\033[?2004l");
+		putp(paste_off);
 	curs_set(1);
 	endwin();
 	fflush(stdout);
 	tcsetattr(STDIN_FILENO, TCSANOW, &rescue.before);
 	rescue.armed = 0;
+	signal(SIGTSTP, SIG_DFL);
 	alloc_before_exit(NULL);
 	for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
 		signal(crashes[i], SIG_DFL);
@@ -329,12 +375,13 @@ bool terminal_mouse(struct terminal *t, bool on)
 	if (!is_xterm(t->type))
 		return false;
 	if (on != t->decoder.mouse) {
-		putp(on ? "\033[?1000h\033[?1006h" : "\033[?1000l\033[?1006l");
+		putp(on ? mouse_on : mouse_off);
 		fflush(stdout);
 	}
 	if (!on && t->decoder.mouse)
 		tcflush(STDIN_FILENO, TCIFLUSH); /* clicks, which a shell would show */
 	t->decoder.mouse = on;
+	stop.mouse = on;
 	return true;
 }
 
