@@ -128,7 +128,18 @@ static void put_tokenizer(struct writer *w)
 	key_bool(w, "tokenizer.ggml.add_space_prefix", false);
 }
 
-enum { KEYS = 24 };
+enum { KEYS = 24, LINEAR_KEYS = 2 };
+
+/* RoPE scaling is a pair of keys if it is linear, and else a tensor. */
+static bool is_linear(const struct model_config *c)
+{
+	return c->rope_factor != 0 && c->rope_high_freq_factor == 0;
+}
+
+static bool has_frequencies(const struct model_config *c)
+{
+	return c->rope_high_freq_factor != 0;
+}
 
 static void put_keys(struct writer *w, const struct model_config *c)
 {
@@ -147,6 +158,10 @@ static void put_keys(struct writer *w, const struct model_config *c)
 	key_float(w, "llama.attention.layer_norm_rms_epsilon", c->norm_eps);
 	key_number(w, "llama.rope.dimension_count", model_head_size(c));
 	key_float(w, "llama.rope.freq_base", c->rope_theta);
+	if (is_linear(c)) {
+		key_text(w, "llama.rope.scaling.type", "linear");
+		key_float(w, "llama.rope.scaling.factor", c->rope_factor);
+	}
 	put_tokenizer(w);
 }
 
@@ -183,19 +198,33 @@ static uint64_t aligned_size(uint64_t size)
 }
 
 /* Sides are written the other way round: columns first. */
+static void describe(struct writer *w, const char *name, uint32_t dims, uint64_t rows,
+		     uint64_t cols, uint64_t *offset)
+{
+	put_text(w, name);
+	put_number(w, dims, 4);
+	if (dims == 2)
+		put_number(w, cols, 8);
+	put_number(w, rows, 8);
+	put_number(w, 0, 4); /* F32 */
+	put_number(w, *offset, 8);
+	*offset += aligned_size(rows * cols * sizeof(float));
+}
+
 static void put_description(struct writer *w, const struct tensor *t, uint64_t *offset)
 {
 	char name[64];
 
 	tensor_name(t, name);
-	put_text(w, name);
-	put_number(w, t->dims, 4);
-	if (t->dims == 2)
-		put_number(w, t->cols, 8);
-	put_number(w, t->rows, 8);
-	put_number(w, 0, 4); /* F32 */
-	put_number(w, *offset, 8);
-	*offset += aligned_size(t->count * sizeof(float));
+	describe(w, name, t->dims, t->rows, t->cols, offset);
+}
+
+/* llama.cpp divides the plain frequencies by these numbers. */
+static void put_frequencies(struct writer *w, const struct model_config *c)
+{
+	for (size_t i = 0; i < model_head_size(c) / 2; i++)
+		put_float(w, (float)(model_plain_frequency(c, i) / model_frequency(c, i)));
+	align_file(w);
 }
 
 /* llama.cpp rotates neighbours (2i, 2i + 1), not halves (i, i + d/2): the rows of q and k
@@ -230,8 +259,8 @@ static void put_model(struct writer *w, struct stage *const *stages)
 	}
 	write_bytes(w, "GGUF", 4);
 	put_number(w, VERSION, 4);
-	put_number(w, tensors, 8);
-	put_number(w, KEYS, 8);
+	put_number(w, tensors + has_frequencies(c), 8);
+	put_number(w, KEYS + (is_linear(c) ? LINEAR_KEYS : 0), 8);
 	put_keys(w, c);
 	for (uint32_t s = 0; s < c->n_stages; s++) {
 		const struct tensor *t = stage_tensors(stages[s], &n);
@@ -239,6 +268,8 @@ static void put_model(struct writer *w, struct stage *const *stages)
 		for (size_t i = 0; i < n; i++)
 			put_description(w, &t[i], &offset);
 	}
+	if (has_frequencies(c))
+		describe(w, "rope_freqs.weight", 1, model_head_size(c) / 2, 1, &offset);
 	align_file(w);
 	for (uint32_t s = 0; s < c->n_stages; s++) {
 		const struct tensor *t = stage_tensors(stages[s], &n);
@@ -247,6 +278,8 @@ static void put_model(struct writer *w, struct stage *const *stages)
 		for (size_t i = 0; i < n; i++)
 			put_data(w, c, &t[i], weights + t[i].offset);
 	}
+	if (has_frequencies(c))
+		put_frequencies(w, c);
 }
 
 int gguf_export(const char *path, struct stage *const *stages, struct error *err)
