@@ -53,6 +53,20 @@ grep -q '"rope_factor": 4.0' "$dir/scaled/manifest.json" || die "a checkpoint lo
 "$sk" export "$dir/trained" --out "$dir/again" >/dev/null || die "export"
 [ "$(grep -c '"factor": 4.0' "$dir/again/config.json")" = 2 ] || die "an exported model loses the scaling"
 
+# ---- what comes with a model: its tokenizer, and the tokens that begin and end a text
+sed -i 's/"bos_token_id": null/"bos_token_id": 3/; s/"eos_token_id": null/"eos_token_id": [4, 5]/' "$dir/l4/config.json"
+echo '{"model": 1}' >"$dir/l4/tokenizer.json"
+"$sk" import "$dir/l4" --out "$dir/small" >/dev/null || die "import"
+cmp -s "$dir/l4/tokenizer.json" "$dir/small/tokenizer.json" || die "import loses the tokenizer"
+tr -d ' \n' <"$dir/small/generation_config.json" | grep -q '{"bos_token_id":3,"eos_token_id":\[4,5\]}' ||
+	die "generation_config.json: $(cat "$dir/small/generation_config.json")"
+echo '{"eos_token_id": 7}' >"$dir/l4/generation_config.json"
+"$sk" import "$dir/l4" --out "$dir/small" --force >/dev/null || die "import"
+cmp -s "$dir/l4/generation_config.json" "$dir/small/generation_config.json" || die "another generation_config.json"
+
+"$sk" train --from "$dir/small" --iterations 1 --microbatches 1 --batches 1 --out "$dir/further" >/dev/null || die "train"
+cmp -s "$dir/l4/tokenizer.json" "$dir/further/tokenizer.json" || die "training loses the tokenizer"
+
 # ---- errors
 cp -r "$dir/l4" "$dir/bad"
 sed -i 's/"hidden_size": 32/"hidden_size": "32"/' "$dir/bad/config.json"

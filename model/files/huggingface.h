@@ -14,6 +14,9 @@ int huggingface_export(const char *folder, struct stage *const *stages, struct e
 /* Reads folder/config.json; n_stages is set to 1. -EINVAL names the key that is missing, or is not
  * known, or asks for another arithmetic than this model's. */
 int huggingface_read_config(const char *folder, struct model_config *c, struct error *err);
+/* Writes to/generation_config.json with the tokens that from/config.json has for the beginning, the
+ * end and padding, unless the file is there or config.json has none. */
+int huggingface_keep_tokens(const char *from, const char *to, struct error *err);
 /* Reads the weights into stages of a model of that config, however cut. Everything is checked
  * before anything is overwritten; -EINVAL names file and tensor. Tensors that the model lacks are
  * skipped; those that would change the arithmetic (biases that are not zero, other weights of a

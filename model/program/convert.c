@@ -6,6 +6,7 @@
 #include "model/files/checkpoint.h"
 #include "model/files/gguf.h"
 #include "model/files/huggingface.h"
+#include "model/files/origin.h"
 #include "model/program/commands.h"
 #include "model/program/load.h"
 
@@ -71,6 +72,10 @@ static int import_model(struct options *o, struct error *err)
 	rc = recipe_check(&recipe, &c.config, err);
 	if (!rc)
 		rc = checkpoint_write(o->out, &c, trainer_stages(t), err);
+	if (!rc)
+		rc = origin_copy_tokenizer(o->files[0], o->out, err);
+	if (!rc)
+		rc = huggingface_keep_tokens(o->files[0], o->out, err);
 	if (!rc)
 		printf("checkpoint of %zu parameters in %u stages in %s\n",
 		       trainer_parameters(t), c.config.n_stages, o->out);

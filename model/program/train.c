@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/output.h"
 #include "model/files/checkpoint.h"
+#include "model/files/origin.h"
 #include "model/text/corpus.h"
 #include "model/program/commands.h"
 #include "model/program/interrupt.h"
@@ -358,9 +359,14 @@ static int save_checkpoint(struct session *s, struct error *err)
 				.position = s->position,
 				.corpus = corpus_hash(s->corpus) };
 
+	int rc;
+
 	if (!s->o.out)
 		return 0;
-	return checkpoint_write(s->o.out, &c, trainer_stages(s->trainer), err);
+	rc = checkpoint_write(s->o.out, &c, trainer_stages(s->trainer), err);
+	if (!rc && s->o.from)
+		rc = origin_copy_tokenizer(s->o.from, s->o.out, err);
+	return rc;
 }
 
 static int run_training(struct session *s, struct error *err)
