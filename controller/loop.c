@@ -20,6 +20,7 @@
 #include "controller/iteration/iteration.h"
 #include "controller/iteration/predict.h"
 #include "controller/iteration/stall_detector.h"
+#include "controller/iteration/sums.h"
 #include "controller/members/assign.h"
 #include "controller/members/link_failures.h"
 #include "controller/members/admission.h"
@@ -47,21 +48,27 @@ enum { MESSAGES_A_TURN = 256, FLUSH_US = 1500000, FLUSH_TRIPS = 4 };
 
 /* ---- requests ---- */
 
-/* Lost nodes come first: their work is given to others, or the run stalls. Void sums restart before
- * the controller checks whether all sums have arrived. A restart of the iteration comes last: its
- * new attempt voids whatever was sent before, and it must wait for a lost stage. */
+/* Void sums are forgotten first: otherwise the loss of a node could complete and commit them. Then
+ * the work of lost nodes is given to others, or the run stalls. Void sums restart, unless a loss
+ * has restarted them, before the controller checks whether all sums have arrived. A restart of the
+ * iteration comes last: its new attempt voids whatever was sent before, and it must wait for a lost
+ * stage. */
 static void carry_out(struct iteration *it)
 {
 	struct requests *r = &it->run->requests;
 	const char *why = r->restart_reason;
-	bool sums = r->restart_sums, look = r->look_at_sums;
+	bool sums = r->restart_sums && it->run->phase == PHASE_REDUCING, look = r->look_at_sums;
+	uint32_t attempt;
 	int lost;
 
 	r->restart_sums = r->look_at_sums = false;
 	r->restart_reason = NULL;
+	if (sums)
+		sums_forget(it);
+	attempt = it->reduce_attempt;
 	while ((lost = requests_next_lost(r)) >= 0)
 		iteration_lost(it, &it->members->list[lost]);
-	if (sums && it->run->phase == PHASE_REDUCING)
+	if (sums && it->run->phase == PHASE_REDUCING && it->reduce_attempt == attempt)
 		begin_reduction(it);
 	if (look && it->run->phase == PHASE_REDUCING)
 		commit_when_reduced(it);

@@ -10,6 +10,7 @@
 #include "controller/loop.h"
 #include "controller/members/lifecycle.h"
 #include "controller/tests/under_way.h"
+#include "controller/trust/exclude.h"
 #include "controller/weights/recover.h"
 
 /* The other replicas' sum contains the dead node's gradients. Nothing runs again, and the
@@ -192,6 +193,40 @@ static void the_return_of_the_node_does_not_change_this(void **state)
 	under_way_recorded_once(c);
 }
 
+/* The node's part is in the sum that its stage has reported. It is excluded afterwards, so the sum
+ * may contain what it must not have counted, and is void. */
+static void the_sum_with_an_excluded_node_is_void(void **state)
+{
+	struct controller *c = *state;
+	uint32_t attempt;
+
+	under_way_all_is_done(c);
+	for (uint16_t node = DATA; node < NODES; node++)
+		under_way_tells_its_sum(c, node);
+	attempt = c->iteration.reduce_attempt;
+	exclude_member(&c->members, &c->members.list[4], "counted a gradient twice");
+	loop_act(&c->iteration);
+	assert_int_equal(c->run.phase, PHASE_COMPUTING);
+	assert_true(c->iteration.reduce_attempt > attempt);
+	assert_true(runs_again(c) > 0);
+	under_way_all_tell_their_sums(c);
+	under_way_recorded_once(c);
+}
+
+/* The last report completes the sums and shows in the same moment that a node is to be excluded. */
+static void no_loss_commits_a_void_sum(void **state)
+{
+	struct controller *c = *state;
+
+	under_way_all_is_done(c);
+	for (uint16_t node = 0; node < NODES; node++)
+		if (node != 5)
+			under_way_tells_its_sum(c, node);
+	exclude_member(&c->members, &c->members.list[5], "counted a gradient twice");
+	loop_act(&c->iteration);
+	assert_int_equal(c->run.committed, 0);
+}
+
 /* Another node has the dead node's place by now. The record still says which stage's sum
  * contains its gradients. */
 static void a_new_node_at_its_place_does_not_change_this(void **state)
@@ -241,6 +276,8 @@ int main(void)
 		TEST(the_return_of_the_node_does_not_change_this),
 		TEST(a_new_node_at_its_place_does_not_change_this),
 		TEST(an_awaited_stage_does_not_change_this),
+		TEST(the_sum_with_an_excluded_node_is_void),
+		TEST(no_loss_commits_a_void_sum),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

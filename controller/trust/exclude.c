@@ -16,8 +16,7 @@
 
 void exclude_member(struct members *members, struct member *m, const char *why)
 {
-	for (uint32_t i = 0; i < members->n; i++)
-		members->list[i].sum.is_done = false;
+	members->run->requests.restart_sums = true; /* they may contain what it sent */
 	member_mark(members, m, true);
 	member_shun(members, m, true);
 	member_apply(members->run, m, MEMBER_LOST, why);

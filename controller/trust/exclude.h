@@ -13,7 +13,7 @@ struct bad_numbers {
 	struct member *excluded;
 };
 
-/* Marks the node failed, voids the sums under way, and has the other agents forget the node's key.
+/* Marks the node failed, requests new sums, and has the other agents forget the node's key.
  */
 void exclude_member(struct members *members, struct member *m, const char *why);
 /* Excludes a replica that sent a number that no computation yields. Its work is repeated by another
