@@ -338,7 +338,7 @@ static struct cluster *generate(const struct regions *regions, int nodes, int st
 	regions_request_init(&q, 4, 8);
 	q.n_nodes = nodes;
 	q.n_stages = stages;
-	q.path_length = plan_default_path_length(stages);
+	q.path_length = stages - stages / 3;
 	q.shuffle = true;
 	q.seed = seed;
 	if (regions_cluster(regions, &q, &c, err) != 0)

@@ -51,6 +51,8 @@ static const char help[] =
 	"                        folder; --model then gives the recipe only\n"
 	"  --new-corpus          with --from: train on another corpus than the checkpoint did\n"
 	"  --skip K[/S]          stages that every microbatch skips  [0]\n"
+	"  --always STAGE,...    stages that every microbatch visits, beside stage 0 and those of\n"
+	"                        the cluster file\n"
 	"  --microbatches N      per data node and iteration  [the cluster's; 6]\n"
 	"  --batch B --sequence T   of a microbatch  [the model's]\n"
 	"  --iterations N        stop after this many; 0: never  [0]\n"
@@ -296,6 +298,7 @@ static const struct row {
 	{ "agents", U32, true, AT(cluster.agents), NUMBER(2, MSG_NODES) },
 	{ "stages", PARSED, true, .parse = parse_stages },
 	{ "skip", PARSED, true, .parse = parse_skip },
+	{ "always", TEXT, true, AT(always) },
 	{ "iterations", U64, OVERRIDABLE(iterations), NUMBER(0, 1e15) },
 	{ "time-scale", REAL, true, AT(cluster.time_scale), NUMBER(0, 1e6) },
 	{ "seed", U64, true, OVERRIDABLE(seed), NUMBER(0, 9e15) },
@@ -407,6 +410,7 @@ static int check_algorithm(const struct options *o, struct error *err)
 /* Checks for contradictions between options. */
 static int check_options(struct options *o, struct error *err)
 {
+	stage_set always = 1;
 	uint32_t sum = 0;
 
 	if (!o->run_dir || !o->key || !o->admitted)
@@ -445,10 +449,13 @@ static int check_options(struct options *o, struct error *err)
 	if (sum != o->cluster.agents)
 		return error_set(err, -EINVAL, "--stages adds up to %u nodes, --agents is %u", sum,
 				 o->cluster.agents);
-	if ((int)o->skip >= o->cluster.n_stages)
-		return error_set(err, -EINVAL,
-				 "--skip %u: there are only %d stages, and stage 0 stays", o->skip,
-				 o->cluster.n_stages);
+	if (o->always && !stage_set_parse(o->always, o->cluster.n_stages, &always))
+		return error_set(err, -EINVAL, "--always %s: expected stages below %d, as 0,%d",
+				 o->always, o->cluster.n_stages, o->cluster.n_stages - 1);
+	if ((int)o->skip > o->cluster.n_stages - stage_set_count(always))
+		return error_set(err, -EINVAL, "--skip %u: of %d stages only %d may be skipped",
+				 o->skip, o->cluster.n_stages,
+				 o->cluster.n_stages - stage_set_count(always));
 	return 0;
 }
 

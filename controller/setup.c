@@ -258,6 +258,7 @@ static int load_cluster(struct run *run, struct error *err)
 	struct options *o = &run->options;
 	const struct store_run *recorded =
 		run->history.store ? store_run_of(run->history.store) : NULL;
+	stage_set always = 1;
 	int rc = recorded          ? cluster_parse(recorded->cluster, strlen(recorded->cluster),
 						   &run->cluster, err)
 		 : o->cluster.file ? cluster_read_share(o->cluster.file, activation_share(o),
@@ -280,10 +281,14 @@ static int load_cluster(struct run *run, struct error *err)
 	if ((uint64_t)run->training.per_shard * run->training.n_shards > MSG_MICROBATCHES)
 		return error_set(err, -E2BIG, "a run takes at most %d microbatches an iteration",
 				 MSG_MICROBATCHES);
-	if ((int)o->skip >= run->cluster->n_stages)
-		return error_set(err, -EINVAL,
-				 "--skip %u: there are only %d stages, and stage 0 stays", o->skip,
-				 run->cluster->n_stages);
+	if (o->always && !stage_set_parse(o->always, run->cluster->n_stages, &always))
+		return error_set(err, -EINVAL, "--always %s: expected stages below %d, as 0,%d",
+				 o->always, run->cluster->n_stages, run->cluster->n_stages - 1);
+	run->cluster->always |= always;
+	if ((int)o->skip > cluster_most_skipped(run->cluster))
+		return error_set(err, -EINVAL, "--skip %u: of %d stages only %d may be skipped",
+				 o->skip, run->cluster->n_stages,
+				 cluster_most_skipped(run->cluster));
 	run->wanted.path_length = (uint32_t)run->cluster->n_stages - o->skip;
 	if (o->cluster.time_scale == 0 && !o->cluster.file && !recorded && o->mode.embedded)
 		near_cluster(run->cluster);

@@ -21,7 +21,7 @@
 enum { DONE = 0, FAILED = 1, USAGE = 2, BROKEN = 3 };
 
 static const char usage_text[] =
-	"usage: skippipe plan CLUSTER [--skip K[/S] | --path-length L]\n"
+	"usage: skippipe plan CLUSTER [--skip K[/S] | --path-length L] [--always STAGE,...]\n"
 	"           [--algorithm best|cbs|no-tc2|dtfm|dtfm-skip]\n"
 	"           [--budget SECONDS | --evaluations N] [--seed N] [--threads N]\n"
 	"           [--assignment free|given] [--sync-limit SECONDS]\n"
@@ -31,11 +31,13 @@ static const char usage_text[] =
 	"\n"
 	"plan writes a plan as JSON to standard output, or to the file given with -o. A file\n"
 	"named - is read from standard input. Without a budget the search takes one second;\n"
-	"without --skip a third of the stages is skipped. Nodes with a stage in CLUSTER keep it,\n"
-	"unless --assignment free is given. A free assignment has the least sum of iteration and\n"
-	"sum of gradients; with --sync-limit it has the shortest iteration of those whose sums\n"
-	"take at most that long. --overlap-sync lets each stage sum its gradients after its own\n"
-	"last task. simulate predicts the times of a plan on a cluster and checks the rules.\n"
+	"without --skip a third of the stages is skipped. Every microbatch visits stage 0 and\n"
+	"the stages of --always, which adds to those that CLUSTER names (always_visited). Nodes\n"
+	"with a stage in CLUSTER keep it, unless --assignment free is given. A free assignment\n"
+	"has the least sum of iteration and sum of gradients; with --sync-limit it has the\n"
+	"shortest iteration of those whose sums take at most that long. --overlap-sync lets\n"
+	"each stage sum its gradients after its own last task. simulate predicts the times of a\n"
+	"plan on a cluster and checks the rules.\n"
 	"Exit status: 0 done, 1 failed, 2 usage, 3 infeasible or a rule is broken.\n";
 
 static int print_usage(const char *why)
@@ -53,7 +55,7 @@ static int report_error(const struct error *err, int status)
 }
 
 struct plan_options {
-	const char *cluster, *from, *without, *output;
+	const char *cluster, *from, *without, *output, *always;
 	int skip;   /* -1: not given */
 	int stages; /* S of --skip K/S; 0: not given */
 	struct plan_request request;
@@ -93,6 +95,7 @@ enum {
 	EVALUATIONS,
 	SEED,
 	THREADS,
+	ALWAYS,
 	ASSIGNMENT,
 	FROM,
 	WITHOUT,
@@ -107,6 +110,7 @@ static const struct option plan_long[] = {
 	{ "skip", required_argument, NULL, SKIP },
 	{ "path-length", required_argument, NULL, LENGTH },
 	{ "algorithm", required_argument, NULL, ALGORITHM },
+	{ "always", required_argument, NULL, ALWAYS },
 	{ "budget", required_argument, NULL, BUDGET },
 	{ "evaluations", required_argument, NULL, EVALUATIONS },
 	{ "seed", required_argument, NULL, SEED },
@@ -155,6 +159,9 @@ static const char *take_plan_option(struct plan_options *o, int option)
 		if (!parse_long(optarg, 1, CLUSTER_MOST_STAGES, &v) || o->skip >= 0)
 			return "--path-length: expected a number of stages, and no --skip";
 		q->path_length = (int)v;
+		return NULL;
+	case ALWAYS:
+		o->always = optarg;
 		return NULL;
 	case ALGORITHM:
 		return plan_algorithm_named(optarg, &q->algorithm)
@@ -283,7 +290,7 @@ static void show_progress(void *arg, const struct plan *plan)
 }
 
 /* Checks the options about stages against the cluster, and searches. */
-static int search_and_write(const struct cluster *c, struct plan_options *o)
+static int search_and_write(struct cluster *c, struct plan_options *o)
 {
 	struct plan_request *q = &o->request;
 	struct plan *plan = NULL;
@@ -296,9 +303,14 @@ static int search_and_write(const struct cluster *c, struct plan_options *o)
 			  c->n_stages);
 		return report_error(&err, USAGE);
 	}
-	if (o->skip >= c->n_stages) {
-		error_set(&err, 0, "--skip %d: the cluster has only %d stages", o->skip,
-			  c->n_stages);
+	if (o->always && !stage_set_parse(o->always, c->n_stages, &c->always)) {
+		error_set(&err, 0, "--always %s: expected stages below %d, as 0,%d", o->always,
+			  c->n_stages, c->n_stages - 1);
+		return report_error(&err, USAGE);
+	}
+	if (o->skip > cluster_most_skipped(c)) {
+		error_set(&err, 0, "--skip %d: only %d of the cluster's %d stages may be skipped",
+			  o->skip, cluster_most_skipped(c), c->n_stages);
 		return report_error(&err, USAGE);
 	}
 	if (q->path_length > c->n_stages) {

@@ -361,6 +361,7 @@ static const struct field msg_see_run_fields[] = {
 	TXT(msg_see_run, name), TXT(msg_see_run, model), N(U64, msg_see_run, run),
 	N(U64, msg_see_run, parameters),
 	NMAX(U32, msg_see_run, n_nodes, MSG_NODES), NMAX(U32, msg_see_run, n_stages, MSG_STAGES),
+	N(U64, msg_see_run, always),
 	NMAX(U32, msg_see_run, microbatches, MSG_MICROBATCHES), N(U32, msg_see_run, per_data_node),
 	N(U64, msg_see_run, tokens_per_iteration), N(U64, msg_see_run, iterations),
 	N(F64, msg_see_run, time_scale),

@@ -489,6 +489,7 @@ struct msg_see_run {
 					 * every jump gives a new value */
 	uint64_t parameters;
 	uint32_t n_nodes, n_stages;
+	uint64_t always;                /* stages that every microbatch visits, bit s: stage s */
 	uint32_t microbatches;          /* an iteration */
 	uint32_t per_data_node;
 	uint64_t tokens_per_iteration;

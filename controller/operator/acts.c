@@ -26,9 +26,9 @@ enum { LEASE_MAX_S = 86400 };
 
 bool acts_may_skip(const struct run *run, int64_t skip, struct outcome *o)
 {
-	if (skip < 0 || skip >= run->cluster->n_stages)
-		outcome_set(o, -EINVAL, "stage 0 is never skipped: 0 to %d of %d",
-			    run->cluster->n_stages - 1, run->cluster->n_stages);
+	if (skip < 0 || skip > cluster_most_skipped(run->cluster))
+		outcome_set(o, -EINVAL, "0 to %d of %d stages may be skipped",
+			    cluster_most_skipped(run->cluster), run->cluster->n_stages);
 	else if (skip > 0 && run->options.planning.algorithm == PLAN_DTFM)
 		outcome_set(o, -EPERM, "this run is planned by dtfm, which visits every stage");
 	else

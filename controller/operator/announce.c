@@ -32,6 +32,7 @@ void announce_fill_run(const struct members *members, struct msg *m)
 		.parameters = members->run->training.parameters,
 		.n_nodes = members->n,
 		.n_stages = (uint32_t)members->run->cluster->n_stages,
+		.always = members->run->cluster->always,
 		.microbatches = members->run->training.n_shards * members->run->training.per_shard,
 		.per_data_node = members->run->training.per_shard,
 		.tokens_per_iteration = (uint64_t)members->run->training.n_shards *

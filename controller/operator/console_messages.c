@@ -254,8 +254,9 @@ static int parse_excluded(const char *list, uint32_t n_nodes, bool *excluded, st
 }
 
 /* Checks everything before it changes q. */
-int compare_request(const struct msg_command *m, int n_stages, uint32_t n_nodes, bool *excluded,
-		    struct planner_request *q, char *name, size_t room, struct error *err)
+int compare_request(const struct msg_command *m, int n_stages, int most_skipped,
+		    uint32_t n_nodes, bool *excluded, struct planner_request *q, char *name,
+		    size_t room, struct error *err)
 {
 	enum plan_algorithm a = PLAN_BEST;
 	char without[16] = "";
@@ -266,9 +267,9 @@ int compare_request(const struct msg_command *m, int n_stages, uint32_t n_nodes,
 		return error_set(err, -EINVAL, "no algorithm \"%.60s\"", m->text);
 	if (m->node >= 0 && (uint32_t)m->node >= n_nodes)
 		return error_set(err, -EINVAL, "there is no node %d", m->node);
-	if (m->value < 0 || m->value >= n_stages)
-		return error_set(err, -EINVAL, "stage 0 is never skipped: 0 to %d of %d",
-				 n_stages - 1, n_stages);
+	if (m->value < 0 || m->value > most_skipped)
+		return error_set(err, -EINVAL, "0 to %d of %d stages may be skipped", most_skipped,
+				 n_stages);
 	if (branch && parse_excluded(m->text + word, n_nodes, excluded, err) != 0)
 		return -EINVAL;
 	if (m->node >= 0) {

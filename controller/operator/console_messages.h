@@ -65,7 +65,8 @@ int send_message_to(struct post *post, post_peer_id to, const struct msg *m, int
  * use. The command's text is the name of an algorithm, or "branch", which plans with the best
  * algorithm. After "branch" may follow a list of nodes that replaces excluded: "branch 3,7";
  * "branch -" excludes none. -EINVAL with the reason. */
-int compare_request(const struct msg_command *m, int n_stages, uint32_t n_nodes, bool *excluded,
-		    struct planner_request *q, char *name, size_t room, struct error *err);
+int compare_request(const struct msg_command *m, int n_stages, int most_skipped,
+		    uint32_t n_nodes, bool *excluded, struct planner_request *q, char *name,
+		    size_t room, struct error *err);
 
 #endif

@@ -191,8 +191,8 @@ void previews_ask_candidate(struct controller *c, struct console *to, const stru
 		return;
 	}
 	fill_request(&c->members, &q, excluded);
-	if (compare_request(m, c->run.cluster->n_stages, c->members.n, excluded, &q, name,
-			    sizeof(name), &err) != 0) {
+	if (compare_request(m, c->run.cluster->n_stages, cluster_most_skipped(c->run.cluster),
+			    c->members.n, excluded, &q, name, sizeof(name), &err) != 0) {
 		outcome_set(o, -EINVAL, "%.180s", err.text);
 	} else if (!may_compare(c, to)) {
 		outcome_set(o, -EAGAIN, "too many comparisons: wait a little");

@@ -121,6 +121,7 @@ static bool what_if(const struct members *members, uint32_t k, struct foreseen *
 	w->path_length = k == SKIPS_LESS ? members->run->wanted.path_length + 1
 					 : members->run->wanted.path_length - 1;
 	return k >= MOST_NODES && w->path_length >= LEAST_LENGTH &&
+	       w->path_length >= (uint32_t)stage_set_count(members->run->cluster->always) &&
 	       w->path_length <= (uint32_t)members->run->cluster->n_stages;
 }
 

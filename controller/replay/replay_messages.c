@@ -27,7 +27,8 @@ static void emit_run(const struct replay *r, replay_emit emit, void *context)
 	m.u.see_run = (struct msg_see_run){
 		.run = rec->run->id + r->showing, .parameters = rec->parameters,
 		.n_nodes = rec->n_nodes,
-		.n_stages = (uint32_t)rec->cluster->n_stages, .microbatches = (uint32_t)n,
+		.n_stages = (uint32_t)rec->cluster->n_stages,
+		.always = rec->cluster->always, .microbatches = (uint32_t)n,
 		.per_data_node = rec->run->per_shard,
 		.tokens_per_iteration = n * rec->run->batch * rec->run->sequence,
 		.iterations = rec->iterations_wanted, .time_scale = rec->unit_s,

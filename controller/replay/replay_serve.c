@@ -288,8 +288,10 @@ static void ask_comparison(struct theatre *t, struct viewer *v, const struct msg
 	int rc = replay_present(v->replay, &q.from, excluded, &cluster, &err);
 
 	if (rc == 0)
-		rc = compare_request(m, t->recording->cluster->n_stages, t->recording->n_nodes,
-				     excluded, &q, name, sizeof(name), &err);
+		rc = compare_request(m, t->recording->cluster->n_stages,
+				     cluster_most_skipped(t->recording->cluster),
+				     t->recording->n_nodes, excluded, &q, name, sizeof(name),
+				     &err);
 	if (rc != 0) {
 		reply_to(t, v, m->id, rc, "%.180s", err.text);
 	} else {

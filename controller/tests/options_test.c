@@ -113,7 +113,7 @@ static void a_wrong_option_is_named(void **state)
 	refuse((char *[]){ "controller", "--key", "k", NULL }, "--run-dir");
 	refuse((char *[]){ NEEDED, "--agents", "twenty", NULL }, "--agents");
 	refuse((char *[]){ NEEDED, "--agents", "21", NULL }, "adds up to 20");
-	refuse((char *[]){ NEEDED, "--skip", "6", NULL }, "stage 0 stays");
+	refuse((char *[]){ NEEDED, "--skip", "6", NULL }, "only 5 may be skipped");
 	refuse((char *[]){ NEEDED, "--skip", "x", NULL }, "--skip");
 	refuse((char *[]){ NEEDED, "--stages", "5,0", NULL }, "--stages");
 	refuse((char *[]){ NEEDED, "--at", "5:explode:1", NULL }, "--at");

@@ -699,24 +699,25 @@ static void the_present_can_be_planned_from(void **state)
 	assert_true(c->nodes[1].forward_s == 0.3 && c->delay_s[1 * RECORDED_NODES] == 0.5);
 	q.from = plan;
 	assert_int_equal(
-		compare_request(&m, 2, RECORDED_NODES, excluded, &q, name, sizeof(name), &err), 0);
+		compare_request(&m, 2, 1, RECORDED_NODES, excluded, &q, name,
+				sizeof(name), &err), 0);
 	assert_true(excluded[1]);
 	assert_int_equal(q.path_length, 1);
 	assert_ptr_equal(q.from, plan);
 	assert_string_equal(name, "best 1/2 -n01");
 	m.value = 2;
 	assert_int_equal(
-		compare_request(&m, 2, RECORDED_NODES, excluded, &q, name, sizeof(name), &err),
+		compare_request(&m, 2, 1, RECORDED_NODES, excluded, &q, name, sizeof(name), &err),
 		-EINVAL);
 	m.value = 0;
 	m.node = RECORDED_NODES;
 	assert_int_equal(
-		compare_request(&m, 2, RECORDED_NODES, excluded, &q, name, sizeof(name), &err),
+		compare_request(&m, 2, 1, RECORDED_NODES, excluded, &q, name, sizeof(name), &err),
 		-EINVAL);
 	m.node = -1;
 	strcpy(m.text, "magic");
 	assert_int_equal(
-		compare_request(&m, 2, RECORDED_NODES, excluded, &q, name, sizeof(name), &err),
+		compare_request(&m, 2, 1, RECORDED_NODES, excluded, &q, name, sizeof(name), &err),
 		-EINVAL);
 	cluster_free(c);
 	strike(&g);
@@ -737,26 +738,29 @@ static void the_excluded_nodes_can_be_chosen(void **state)
 
 	(void)state;
 	assert_int_equal(
-		compare_request(&m, 2, RECORDED_NODES, excluded, &q, name, sizeof(name), &err), 0);
+		compare_request(&m, 2, 1, RECORDED_NODES, excluded, &q, name,
+				sizeof(name), &err), 0);
 	assert_true(excluded[0]);
 	assert_int_equal(q.algorithm, PLAN_BEST);
 	assert_string_equal(name, "branch 1/2");
 	strcpy(m.text, "branch 1,2");
 	m.node = 3;
 	assert_int_equal(
-		compare_request(&m, 2, RECORDED_NODES, excluded, &q, name, sizeof(name), &err), 0);
+		compare_request(&m, 2, 1, RECORDED_NODES, excluded, &q, name,
+				sizeof(name), &err), 0);
 	assert_true(!excluded[0] && excluded[1] && excluded[2] && excluded[3]);
 	assert_string_equal(name, "branch 1/2 -n03");
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		strcpy(m.text, wrong[i]);
-		assert_int_equal(compare_request(&m, 2, RECORDED_NODES, excluded, &q, name,
+		assert_int_equal(compare_request(&m, 2, 1, RECORDED_NODES, excluded, &q, name,
 						 sizeof(name), &err),
 				 -EINVAL);
 	}
 	m.node = -1;
 	strcpy(m.text, "branch -");
 	assert_int_equal(
-		compare_request(&m, 2, RECORDED_NODES, excluded, &q, name, sizeof(name), &err), 0);
+		compare_request(&m, 2, 1, RECORDED_NODES, excluded, &q, name,
+				sizeof(name), &err), 0);
 	assert_true(!excluded[1] && !excluded[2] && !excluded[3]);
 }
 

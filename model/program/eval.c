@@ -21,7 +21,7 @@ static const char help[] =
 	"  --omit S,S,...       leave out these stages\n"
 	"  --omit-fraction F    leave out F of the stages but 0, drawn for each "
 	"microbatch\n"
-	"  --always N           never leave out stages 1..N at random\n"
+	"  --always STAGE,...   stages that are never left out at random\n"
 	"  --exit-after S       leave out every stage after S\n"
 	"  --table              each stage left out alone, every fraction, every early exit\n"
 	"  --logits FILE        write the first microbatch's tokens and logits, as "
@@ -37,11 +37,12 @@ struct session {
 	int32_t *tokens, *targets; /* (B, T) */
 };
 
-/* The stages that microbatches skip: those in `out`, and of the others after `always` a random
- * choice of `more` for each microbatch. */
+/* The stages that microbatches skip: those in `out`, and a random choice of `more` for each
+ * microbatch, without those in `always`. */
 struct omission {
 	bool out[1024];
-	uint32_t more, always;
+	uint32_t more;
+	stage_set always;
 };
 
 static uint32_t draw_visited(const struct omission *m, uint32_t n_stages, struct rng *r,
@@ -52,12 +53,12 @@ static uint32_t draw_visited(const struct omission *m, uint32_t n_stages, struct
 
 	for (uint32_t s = 1; s < n_stages; s++) {
 		out[s] = m->out[s];
-		left += s > m->always && !out[s];
+		left += !visit_rules_always(m->always, s) && !out[s];
 	}
 	for (uint32_t k = 0; k < m->more && left > 0; k++, left--) {
-		uint32_t which = rng_below(r, left), s = m->always + 1;
+		uint32_t which = rng_below(r, left), s = 1;
 
-		while (out[s] || which-- > 0)
+		while (out[s] || visit_rules_always(m->always, s) || which-- > 0)
 			s++;
 		out[s] = true;
 	}
@@ -127,9 +128,8 @@ static int parse_omit(struct session *s, struct omission *m, struct error *err)
 				 s->o.exit_after, s->o.config.n_stages - 1);
 	for (uint32_t i = s->o.exit_after + 1; s->o.exit_after && i < s->o.config.n_stages; i++)
 		m->out[i] = true;
-	if (s->o.visits.always >= s->o.config.n_stages)
-		return error_set(err, -1, "--always %" PRIu32 ": the last stage is %" PRIu32,
-				 s->o.visits.always, s->o.config.n_stages - 1);
+	if (visit_rules_check(&s->o.visits, s->o.config.n_stages, err))
+		return -1;
 	m->always = s->o.visits.always;
 	m->more = (uint32_t)lrintf(s->o.eval.omit_fraction * (float)(s->o.config.n_stages - 1));
 	return 0;
@@ -137,7 +137,8 @@ static int parse_omit(struct session *s, struct omission *m, struct error *err)
 
 static int show_table(struct session *s)
 {
-	uint32_t others = s->o.config.n_stages - 1, always = s->o.visits.always;
+	uint32_t others = s->o.config.n_stages - 1;
+	uint32_t droppable = visit_rules_droppable(s->o.visits.always, s->o.config.n_stages);
 	char what[64];
 	int rc = show_loss(s, "nothing omitted", &(struct omission){ .more = 0 });
 
@@ -148,10 +149,10 @@ static int show_table(struct session *s)
 		snprintf(what, sizeof(what), "stage %" PRIu32, i);
 		rc = show_loss(s, what, &m);
 	}
-	for (uint32_t i = 1; i <= others - always && !rc; i++) {
-		snprintf(what, sizeof(what), "%" PRIu32 " of %" PRIu32 " at random", i,
-			 others - always);
-		rc = show_loss(s, what, &(struct omission){ .more = i, .always = always });
+	for (uint32_t i = 1; i <= droppable && !rc; i++) {
+		snprintf(what, sizeof(what), "%" PRIu32 " of %" PRIu32 " at random", i, droppable);
+		rc = show_loss(s, what,
+			       &(struct omission){ .more = i, .always = s->o.visits.always });
 	}
 	for (uint32_t i = others; i-- > 1 && !rc;) {
 		struct omission m = { .more = 0 };

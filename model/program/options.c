@@ -69,6 +69,13 @@ static int take_skip(const struct parser *p)
 	return 0;
 }
 
+static int take_always(const struct parser *p)
+{
+	return stage_set_parse(p->value, 64, &p->o->visits.always)
+		       ? 0
+		       : say_expected(p, "stages below 64, as 0,5");
+}
+
 static int break_rule(const struct parser *p)
 {
 	if (strcmp(p->value, "order") == 0)
@@ -173,7 +180,6 @@ static const struct setting {
 	{ "logits", TEXT, AT(eval.logits), NULL },
 	{ "device", TEXT, AT(device), NULL },
 	{ "tokenizer", TEXT, AT(tokenizer), NULL },
-	{ "always", WHOLE, AT(visits.always), NULL },
 	{ "whole-first", WHOLE, AT(visits.whole_first), NULL },
 	{ "whole-last", WHOLE, AT(visits.whole_last), NULL },
 	{ "exit-after", WHOLE, AT(exit_after), NULL },
@@ -193,6 +199,7 @@ static const struct setting {
 	{ "set", TAKEN, 0, take_set },
 	{ "format", TAKEN, 0, take_format },
 	{ "skip", TAKEN, 0, take_skip },
+	{ "always", TAKEN, 0, take_always },
 	{ "break", TAKEN, 0, break_rule },
 	{ "grad-norm", TAKEN, 0, grad_norm },
 	{ "recompute", TAKEN, 0, take_recompute },

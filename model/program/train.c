@@ -32,7 +32,7 @@ static const char help[] =
 	"leave "
 	"nothing out\n"
 	"  --swap P                chance that neighbouring stages are exchanged (default 0)\n"
-	"  --always N              stages 1..N are never left out\n"
+	"  --always STAGE,...      stages that are never left out, beside stage 0\n"
 	"  --break order|exposure  break a rule of convergence, to see what it is for\n"
 	"  --plan PLAN             the paths of this plan\n"
 	"  --grad-norm microbatches|visits   what a stage's gradient sum is divided by\n"

@@ -11,10 +11,27 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 
+bool visit_rules_always(stage_set always, uint32_t stage)
+{
+	return stage == 0 || (stage < 64 && stage_set_has(always, (int)stage));
+}
+
+uint32_t visit_rules_droppable(stage_set always, uint32_t n_stages)
+{
+	uint32_t n = 0;
+
+	for (uint32_t s = 0; s < n_stages; s++)
+		n += !visit_rules_always(always, s);
+	return n;
+}
+
 int visit_rules_check(const struct visit_rules *r, uint32_t n_stages, struct error *err)
 {
-	uint32_t most = r->always + 1 < n_stages ? n_stages - 1 - r->always : 0;
+	uint32_t most = visit_rules_droppable(r->always, n_stages);
 
+	for (uint32_t s = n_stages; s < 64; s++)
+		if (visit_rules_always(r->always, s))
+			return error_set(err, -EINVAL, "--always: there is no stage %" PRIu32, s);
 	if (r->skip > most)
 		return error_set(err, -EINVAL,
 				 "cannot leave out %" PRIu32 " of %" PRIu32
@@ -52,18 +69,18 @@ static void swap_neighbours(struct rng *r, float chance, uint32_t *path, uint32_
 }
 
 /* Stages to leave out, without replacement, stage s with a weight of s squared. */
-static void draw_unequal(struct rng *r, uint32_t n_stages, uint32_t always, uint32_t skip,
+static void draw_unequal(struct rng *r, uint32_t n_stages, stage_set always, uint32_t skip,
 			 bool *out)
 {
 	while (skip-- > 0) {
 		double sum = 0, at;
 		uint32_t s = 0;
 
-		for (uint32_t i = always + 1; i < n_stages; i++)
-			sum += out[i] ? 0 : (double)i * i;
+		for (uint32_t i = 1; i < n_stages; i++)
+			sum += out[i] || visit_rules_always(always, i) ? 0 : (double)i * i;
 		at = rng_uniform(r) * sum;
-		for (uint32_t i = always + 1; i < n_stages && at >= 0; i++)
-			if (!out[i]) {
+		for (uint32_t i = 1; i < n_stages && at >= 0; i++)
+			if (!out[i] && !visit_rules_always(always, i)) {
 				at -= (double)i * i;
 				s = i;
 			}
@@ -76,7 +93,7 @@ static void draw_unequal(struct rng *r, uint32_t n_stages, uint32_t always, uint
 void visits_draw(const struct visit_rules *rules, uint32_t n_stages, uint32_t microbatches,
 		 uint64_t seed, uint64_t iteration, uint32_t *paths)
 {
-	uint32_t droppable = n_stages - 1 - rules->always;
+	uint32_t droppable = visit_rules_droppable(rules->always, n_stages);
 	uint32_t *circle = alloc_array(n_stages, sizeof(*circle));
 	uint32_t *turn = alloc_array(microbatches, sizeof(*turn));
 	bool *out = alloc_array(n_stages, sizeof(*out));
@@ -84,8 +101,9 @@ void visits_draw(const struct visit_rules *rules, uint32_t n_stages, uint32_t mi
 
 	assert(rules->skip <= droppable);
 	rng_init_stream(&r, seed, iteration);
-	for (uint32_t i = 0; i < droppable; i++)
-		circle[i] = rules->always + 1 + i;
+	for (uint32_t i = 0, s = 1; s < n_stages; s++)
+		if (!visit_rules_always(rules->always, s))
+			circle[i++] = s;
 	for (uint32_t i = 0; i < microbatches; i++)
 		turn[i] = i;
 	shuffle_stages(&r, circle, droppable);

@@ -10,17 +10,22 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/stage_set.h"
 
 struct visit_rules {
 	uint32_t skip;   /* stages each microbatch skips */
-	uint32_t always; /* stages 1 .. always are never skipped */
+	stage_set always; /* stages that are never skipped; stage 0 always is one of them */
 	float swap; /* chance that two neighbours standing next to each other are exchanged */
 	bool any_order; /* breaks the second rule: a path is shuffled */
 	bool unequal;   /* breaks the third: the later a stage, the more often it is skipped */
 	uint32_t whole_first, whole_last; /* iterations in which nothing is skipped */
 };
 
-/* -EINVAL: more stages to skip than `always` allows. */
+/* Returns true if every microbatch visits the stage. */
+bool visit_rules_always(stage_set always, uint32_t stage);
+/* The number of stages that may be skipped. */
+uint32_t visit_rules_droppable(stage_set always, uint32_t n_stages);
+/* -EINVAL: more stages to skip than `always` allows, or a stage that is not there. */
 int visit_rules_check(const struct visit_rules *r, uint32_t n_stages, struct error *err);
 
 /* Stages each microbatch skips in an iteration (from 0) of `iterations`: skip, or 0. */

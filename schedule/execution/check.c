@@ -166,18 +166,24 @@ static void check_cc2(struct checking *k, const struct plan_microbatch *m)
 static void check_cc3(struct checking *k)
 {
 	const struct plan *p = k->p;
-	long visits = (long)p->n_microbatches * (p->path_length - 1), others = p->n_stages - 1;
-	int *exposure;
+	int n_always = 1, *exposure;
+	long visits, others;
 
-	if (others == 0)
-		return;
+	for (int s = 1; s < p->n_stages; s++)
+		n_always += s < 64 && (p->always >> s & 1);
+	visits = (long)p->n_microbatches * (p->path_length - n_always);
+	others = p->n_stages - n_always;
+	if ((k->c->always & ~p->always) != 0)
+		add_breach(k, "CC1: the cluster's always_visited has stages that the plan's lacks");
 	exposure = alloc_array((size_t)p->n_stages, sizeof(*exposure));
 	for (int i = 0; i < p->n_microbatches; i++) {
 		for (int h = 0; h < p->microbatches[i].length; h++)
 			exposure[k->stage_of[p->microbatches[i].path[h]]]++;
 	}
 	for (int s = 1; s < p->n_stages; s++) {
-		long low = visits / others, high = (visits + others - 1) / others;
+		bool is_always = s < 64 && (p->always >> s & 1);
+		long low = is_always ? p->n_microbatches : visits / others;
+		long high = is_always ? low : (visits + others - 1) / others;
 
 		if (exposure[s] < low || exposure[s] > high)
 			add_breach(k, "CC3: stage %d is visited by %d microbatches, "

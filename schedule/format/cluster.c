@@ -20,6 +20,7 @@ struct cluster *cluster_alloc(int n_nodes, int n_stages, bool with_sync)
 	c->n_nodes = n_nodes;
 	c->n_stages = n_stages;
 	c->microbatches_per_data_node = 1;
+	c->always = 1;
 	for (size_t i = 0; i < n; i++) {
 		c->nodes[i].stage = -1;
 		c->nodes[i].memory = 1;
@@ -85,6 +86,7 @@ struct cluster *cluster_copy(const struct cluster *c)
 	}
 	to->microbatches_per_data_node = c->microbatches_per_data_node;
 	to->dispatch_overhead_s = c->dispatch_overhead_s;
+	to->always = c->always;
 	return to;
 }
 
@@ -161,6 +163,10 @@ int cluster_validate(const struct cluster *c, struct error *err)
 					 "expected a finite number", i / (size_t)c->n_nodes,
 					 i % (size_t)c->n_nodes);
 	}
+	if (!stage_set_has(c->always, 0) || c->always >> (c->n_stages - 1) > 1)
+		return error_set(err, -EINVAL,
+				 "always_visited: expected stage 0 and stages below %d",
+				 c->n_stages);
 	if (c->microbatches_per_data_node < 1 ||
 	    c->microbatches_per_data_node > CLUSTER_MOST_MICROBATCHES)
 		return error_set(err, -EINVAL, "microbatches_per_data_node: expected 1 to %d",

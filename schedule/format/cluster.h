@@ -12,6 +12,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "base/stage_set.h"
 
 #define CLUSTER_MOST_NODES 10000
 #define CLUSTER_MOST_STAGES 64
@@ -37,6 +38,7 @@ struct cluster {
 	double *sync_pair_s; /* (n_nodes, n_nodes) transfer of one stage's gradient; < 0: unknown,
 			      * or impossible if delay_s has no link. NULL: all unknown. The
 			      * diagonal is not read. */
+	stage_set always;    /* stages that every microbatch visits; stage 0 is one of them */
 	int microbatches_per_data_node;
 	double dispatch_overhead_s;
 };
@@ -46,6 +48,12 @@ struct cluster {
 struct cluster *cluster_alloc(int n_nodes, int n_stages, bool with_sync);
 void cluster_free(struct cluster *c); /* NULL is allowed */
 struct cluster *cluster_copy(const struct cluster *c); /* NULL: no memory for the matrices */
+
+/* The most stages that a path may skip: all but those that every microbatch visits. */
+static inline int cluster_most_skipped(const struct cluster *c)
+{
+	return c->n_stages - stage_set_count(c->always);
+}
 
 /* Checks that counts add up, numbers are finite and not negative, and pins fit the sizes of stages.
  * -EINVAL: the message names the key. A valid cluster can still have no plan. */

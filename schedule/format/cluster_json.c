@@ -16,7 +16,8 @@
 static const char *const keys[] = { "format", "name", "stages", "nodes", "delay_s", "links",
 				    "activation_bytes", "transfer_overhead_s",
 				    "microbatches_per_data_node", "dispatch_overhead_s",
-				    "sync_pair_s", "weights_bytes_per_stage", NULL };
+				    "sync_pair_s", "weights_bytes_per_stage",
+				    "always_visited", NULL };
 static const char *const node_keys[] = {
 	"id",	 "location", "forward_s", "backward_s", "loss_s",
 	"memory", "stage",   "address",   "device",	NULL
@@ -191,6 +192,8 @@ static int read_body(const json_t *root, const json_t *stages, const json_t *nod
 	rc = json_text(root, "", "name", true, &c->name, err);
 	if (rc == 0)
 		rc = read_stages(stages, c, err);
+	if (rc == 0)
+		rc = json_always_visited(root, c->n_stages, &c->always, err);
 	for (int i = 0; rc == 0 && i < c->n_nodes; i++)
 		rc = read_node(nodes, i, c, err);
 	if (rc == 0)
@@ -325,6 +328,7 @@ char *cluster_format(const struct cluster *c)
 
 	for (int s = 0; s < c->n_stages; s++)
 		json_array_append_new(stages, json_integer(c->stages[s]));
+	json_set_always_visited(root, c->always);
 	for (int i = 0; i < c->n_nodes; i++)
 		json_array_append_new(nodes, node_to_json(&c->nodes[i], i));
 	if (json_object_set_new(root, "stages", stages) == 0 &&

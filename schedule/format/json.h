@@ -10,6 +10,7 @@
 #include <jansson.h>
 
 #include "base/error.h"
+#include "base/stage_set.h"
 
 /* Parses an object. Its "format" must equal `format`, and all its keys must be among keys
  * (NULL-terminated). Duplicate keys and text after the object are refused. */
@@ -38,5 +39,11 @@ int json_text(const json_t *object, const char *where, const char *key, bool req
 /* Reads an array of `size` members (size < 0: any number). */
 int json_list(const json_t *object, const char *where, const char *key, int size,
 	      const json_t **out, struct error *err);
+
+/* Reads the stages under "always_visited". Without the key *out is stage 0 alone. -EINVAL: no list
+ * of stages below n_stages. */
+int json_always_visited(const json_t *root, int n_stages, stage_set *out, struct error *err);
+/* Adds "always_visited" to the object unless the set is stage 0 alone. */
+void json_set_always_visited(json_t *root, stage_set set);
 
 #endif

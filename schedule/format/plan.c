@@ -19,6 +19,7 @@ struct plan *plan_alloc(int n_stages, int n_assigned, int n_microbatches, int pa
 	p->n_stages = n_stages;
 	p->stage_start[n_stages] = n_assigned;
 	p->path_length = path_length;
+	p->always = 1;
 	p->n_microbatches = n_microbatches;
 	for (size_t i = 0; i < n; i++) {
 		p->microbatches[i].id = (int)i;
@@ -87,6 +88,7 @@ struct plan *plan_copy(const struct plan *p)
 	struct plan *to = plan_alloc(p->n_stages, assigned, p->n_microbatches, 0);
 
 	to->path_length = p->path_length;
+	to->always = p->always;
 	to->overlap_sync = p->overlap_sync;
 	memcpy(to->stage_start, p->stage_start, ((size_t)p->n_stages + 1) * sizeof(int));
 	memcpy(to->assigned, p->assigned, (size_t)assigned * sizeof(int));

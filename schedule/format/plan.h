@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/task_kind.h"
+#include "base/stage_set.h"
 
 #define PLAN_MOST_PATH 64
 
@@ -60,6 +61,7 @@ struct plan {
 			   * stage_start[s + 1]) */
 	int *assigned;    /* (stage_start[n_stages]) node ids */
 	int path_length;
+	stage_set always;  /* stages that every microbatch visits */
 	bool overlap_sync; /* each stage sums its gradients after its own last task */
 	int n_microbatches;
 	struct plan_microbatch *microbatches; /* (n_microbatches) ids ascending */

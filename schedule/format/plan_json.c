@@ -13,8 +13,9 @@
 #define FORMAT "skippipe.plan/1"
 #define MOST_BYTES ((size_t)1 << 28)
 
-static const char *const keys[] = { "format", "assignment", "path_length", "overlap_sync",
-				    "microbatches", "order", "predicted", "search", NULL };
+static const char *const keys[] = { "format", "assignment", "path_length", "always_visited",
+				    "overlap_sync", "microbatches", "order", "predicted",
+				    "search", NULL };
 static const char *const microbatch_keys[] = { "id", "data_node", "path", "release_s", NULL };
 static const char *const predicted_keys[] = { "iteration_s", "sync_s", "collisions",
 					      "collision_wait_s", "lower_bound_s",
@@ -291,6 +292,8 @@ static int read_body(const json_t *root, const json_t *stages, const json_t *lis
 		rc = json_int(root, "", "path_length", 1, PLAN_MOST_PATH, NULL, &p->path_length,
 			      err);
 	if (rc == 0)
+		rc = json_always_visited(root, p->n_stages, &p->always, err);
+	if (rc == 0)
 		rc = json_bool(root, "", "overlap_sync", false, &p->overlap_sync, err);
 	if (rc == 0)
 		rc = read_microbatches(list, p, err);
@@ -435,6 +438,7 @@ char *plan_format(const struct plan *p)
 	     json_object_set_new(root, "assignment", stages) == 0 &&
 	     json_object_set_new(root, "path_length", json_integer(p->path_length)) == 0 &&
 	     json_object_set_new(root, "microbatches", microbatches_to_json(p)) == 0;
+	json_set_always_visited(root, p->always);
 	if (ok && p->overlap_sync)
 		ok = json_object_set_new(root, "overlap_sync", json_true()) == 0;
 	if (ok && p->n_orders > 0)

@@ -26,7 +26,9 @@ void plan_request_init(struct plan_request *q)
 	*q = (struct plan_request){ .algorithm = PLAN_BEST, .seed = 1, .threads = 1 };
 }
 
-int plan_default_path_length(int n_stages)
+int plan_default_path_length(const struct cluster *c)
 {
-	return n_stages - n_stages / 3;
+	int length = c->n_stages - c->n_stages / 3, least = stage_set_count(c->always);
+
+	return length > least ? length : least;
 }

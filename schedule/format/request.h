@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "schedule/format/cluster.h"
 #include "schedule/format/plan.h"
 
 /* Results of plan_search without a plan. err says why. It also names the nearest skip ratio that
@@ -66,7 +67,8 @@ struct plan_request {
  */
 void plan_request_init(struct plan_request *q);
 
-/* The path length if a third of the stages, rounded down, is skipped. */
-int plan_default_path_length(int n_stages);
+/* The path length if a third of the stages, rounded down, is skipped, or all that may be skipped if
+ * these are fewer. */
+int plan_default_path_length(const struct cluster *c);
 
 #endif

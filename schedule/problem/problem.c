@@ -24,10 +24,11 @@ static int check_request(const struct cluster *c, const struct plan_request *q,
 			 struct error *err)
 {
 	if (q->path_length < 0 || q->path_length > c->n_stages ||
-	    (q->path_length == 0 && plan_default_path_length(c->n_stages) < 1))
+	    (q->path_length > 0 && q->path_length < stage_set_count(c->always)))
 		return error_set(err, -EINVAL,
-				 "path length %d: expected 1 to %d, the number of stages",
-				 q->path_length, c->n_stages);
+				 "path length %d: expected %d, the stages that every microbatch "
+				 "visits, to %d, all stages",
+				 q->path_length, stage_set_count(c->always), c->n_stages);
 	if (q->budget_s > 0 && !q->clock_us)
 		return error_set(err, -EINVAL, "a time budget needs a clock");
 	if (!(q->sync_limit_s >= 0))
@@ -181,12 +182,9 @@ static int deal_microbatches(struct problem *p, struct error *err)
 	p->mb_slot = arena_array(&p->arena, (size_t)p->n_mb, sizeof(*p->mb_slot));
 	for (int i = 0; i < p->n_mb; i++)
 		p->mb_slot[i] = (int)((long)i * data / p->n_mb);
-	for (int s = 1; s < p->n_stages; s++) {
-		long visits = (long)p->n_mb * (p->length - 1), others = p->n_stages - 1;
-
-		p->low[s] = (int)(visits / others);
-		p->high[s] = (int)((visits + others - 1) / others);
-	}
+	for (int s = 1; s < p->n_stages; s++)
+		stage_set_exposure(p->c->always, s, p->n_stages, p->n_mb, p->length, &p->low[s],
+				   &p->high[s]);
 	return 0;
 }
 
@@ -237,7 +235,7 @@ int problem_init(struct problem *p, const struct cluster *c, const struct plan_r
 	};
 	if (rc != 0)
 		return rc;
-	p->length = q->path_length ? q->path_length : plan_default_path_length(c->n_stages);
+	p->length = q->path_length ? q->path_length : plan_default_path_length(c);
 	problem_alloc(p);
 	for (int i = 0; i < p->n_nodes; i++) {
 		p->out[i] = q->excluded && q->excluded[i];
@@ -367,6 +365,7 @@ struct plan *solution_to_plan(const struct solution *s, const struct problem *p)
 {
 	struct plan *plan = plan_alloc(p->n_stages, s->start[p->n_stages], p->n_mb, p->length);
 
+	plan->always = p->c->always;
 	plan->overlap_sync = p->q->overlap_sync;
 	memcpy(plan->stage_start, s->start, ((size_t)p->n_stages + 1) * sizeof(*s->start));
 	memcpy(plan->assigned, s->members, (size_t)s->start[p->n_stages] * sizeof(*s->members));

@@ -17,8 +17,14 @@ void stage_quota_deal(struct stage_quota *v, int first)
 		v->need[s] = p->low[s];
 		extra -= p->low[s];
 	}
-	for (int k = 0; k < others && extra > 0; k++, extra--)
-		v->need[1 + (first - 1 + k) % others]++;
+	for (int k = 0; k < others && extra > 0; k++) {
+		int s = 1 + (first - 1 + k) % others;
+
+		if (v->need[s] < p->high[s]) {
+			v->need[s]++;
+			extra--;
+		}
+	}
 }
 
 void stage_quota_leave(struct stage_quota *v, const struct solution *s, const int *path)

@@ -34,7 +34,7 @@ struct visit {
 void stage_quota_init(struct stage_quota *v, const struct problem *p);
 
 /* Makes all microbatches out, with the least number of visits for every stage. The visits that
- * remain go to stage `first` and the stages after it, one each. */
+ * remain go to stage `first` and the stages after it, one each, as far as exposure allows. */
 void stage_quota_deal(struct stage_quota *v, int first);
 
 /* Adds the visits of a path to the quota, or uses them up. */

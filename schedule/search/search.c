@@ -428,7 +428,7 @@ static bool has_plan(const struct cluster *c, const struct plan_request *q, int 
 static void suggest_skip(const struct cluster *c, const struct plan_request *q,
 			 int64_t start_us, struct error *err)
 {
-	int length = q->path_length ? q->path_length : plan_default_path_length(c->n_stages);
+	int length = q->path_length ? q->path_length : plan_default_path_length(c);
 	char why[sizeof(err->text)];
 
 	for (int by = 1; err && by < c->n_stages; by++) {
@@ -439,7 +439,8 @@ static void suggest_skip(const struct cluster *c, const struct plan_request *q,
 
 			if (late || (q->cancel && atomic_load((atomic_bool *)q->cancel)))
 				return;
-			if (near < 1 || near > c->n_stages || !has_plan(c, q, near))
+			if (near < stage_set_count(c->always) || near > c->n_stages ||
+			    !has_plan(c, q, near))
 				continue;
 			snprintf(why, sizeof(why), "%s", err->text);
 			error_set(err, 0, "%s; a skip of %d/%d would be possible", why,

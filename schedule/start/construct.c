@@ -397,22 +397,32 @@ static int count_siblings(const struct problem *p, int mb)
 static bool split_quotas(struct builder *b, int groups, int group, struct stage_quota *rest)
 {
 	const struct problem *p = b->p;
-	int others = p->n_stages - 1, visits = groups * (p->length - 1);
+	int high, surplus = groups * (p->length - 1); /* visits of the groups beyond the least */
 	long extra = (long)p->n_mb * (p->length - 1);
 
 	stage_quota_init(rest, p);
 	b->quota.out = groups;
 	rest->out = p->n_mb - groups * group;
 	for (int s = 1; s < p->n_stages; s++) {
-		b->quota.need[s] = visits / others + (s > others - visits % others);
-		rest->need[s] = p->low[s] - group * b->quota.need[s];
+		stage_set_exposure(p->c->always, s, p->n_stages, groups, p->length,
+				   &b->quota.need[s], &high);
+		surplus -= b->quota.need[s];
 		extra -= p->low[s];
 	}
-	for (; extra > 0; extra--) {
-		int least = 1;
+	for (int s = p->n_stages - 1; s > 0; s--) {
+		bool is_droppable = !stage_set_has(p->c->always, s);
 
-		for (int s = 2; s < p->n_stages; s++)
-			least = rest->need[s] < rest->need[least] ? s : least;
+		b->quota.need[s] += is_droppable && surplus > 0;
+		surplus -= is_droppable;
+		rest->need[s] = p->low[s] - group * b->quota.need[s];
+	}
+	for (; extra > 0; extra--) {
+		int least = 0; /* the droppable stage with the least quota */
+
+		for (int s = 1; s < p->n_stages; s++)
+			if (!stage_set_has(p->c->always, s) &&
+			    (least == 0 || rest->need[s] < rest->need[least]))
+				least = s;
 		rest->need[least]++;
 	}
 	for (int s = 1; s < p->n_stages; s++) {

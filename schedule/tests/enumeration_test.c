@@ -44,6 +44,17 @@ static struct cluster *tiny_cluster(struct rng *r, int round)
 	return c;
 }
 
+/* Draws stages that every microbatch visits, and a path length that has room for them. */
+static int draw_length(struct rng *r, struct cluster *c, int round)
+{
+	int least;
+
+	for (int s = 1; s < c->n_stages && round % 4 == 1; s++)
+		c->always |= (stage_set)(rng_below(r, 2)) << s;
+	least = stage_set_count(c->always);
+	return least + (int)rng_below(r, (uint32_t)(c->n_stages - least + 1));
+}
+
 struct setting {
 	struct plan_request q;
 	struct problem p;
@@ -81,7 +92,7 @@ static void bounds_hold_for_the_best_plan(void **state)
 	for (int round = 0; round < 700; round++) {
 		struct cluster *c = tiny_cluster(&r, round);
 		struct oracle_request o = {
-			.path_length = 1 + (int)rng_below(&r, (uint32_t)c->n_stages),
+			.path_length = draw_length(&r, c, round),
 			.ascending = round % 6 == 0,
 			.fifo = round % 2,
 			.most_runs = ORACLE_RUNS
@@ -125,7 +136,7 @@ static void the_search_finds_the_best_of_tiny_clusters(void **state)
 	for (int round = 0; round < 200; round++) {
 		struct cluster *c = tiny_cluster(&r, round);
 		struct oracle_request o = {
-			.path_length = 1 + (int)rng_below(&r, (uint32_t)c->n_stages),
+			.path_length = draw_length(&r, c, round),
 			.fifo = true,
 			.most_runs = ORACLE_RUNS
 		};

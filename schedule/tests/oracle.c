@@ -19,7 +19,7 @@ struct oracle {
 	const struct oracle_request *q;
 	struct oracle_answer *a;
 	int n_mb, data_node[MOST_MB], path[MOST_MB][MOST_LENGTH];
-	int visits[64], low, high;
+	int visits[64], low[64], high[64];
 	/* The order: the choice at the k-th moment that has more than one task to choose from. */
 	int choice[MOST_CHOICES], n_choices, options[MOST_CHOICES];
 	bool can_visit[MOST_SETS]; /* sets of stages */
@@ -218,8 +218,8 @@ static void with_path(struct oracle *o, int mb)
 	for (int h = 1; h < n; h++)
 		o->visits[o->c->nodes[o->path[mb][h]].stage]++;
 	for (int s = 1; s < o->c->n_stages; s++)
-		even = even && o->visits[s] <= o->high &&
-		       (mb + 1 < o->n_mb || o->visits[s] >= o->low);
+		even = even && o->visits[s] <= o->high[s] &&
+		       (mb + 1 < o->n_mb || o->visits[s] >= o->low[s]);
 	if (even && mb + 1 < o->n_mb) {
 		o->path[mb + 1][0] = o->data_node[mb + 1];
 		all_paths(o, mb + 1, 1, with_path);
@@ -241,9 +241,15 @@ static void oracle_init(struct oracle *o, const struct cluster *c,
 		     k++)
 			o->data_node[o->n_mb++] = v;
 	}
-	total = o->n_mb * (q->path_length - 1);
-	o->low = others ? total / others : 0;
-	o->high = others ? (total + others - 1) / others : 0;
+	for (int s = 1; s < c->n_stages; s++)
+		others -= stage_set_has(c->always, s);
+	total = o->n_mb * (q->path_length - (c->n_stages - others));
+	for (int s = 1; s < c->n_stages; s++) {
+		bool is_always = stage_set_has(c->always, s);
+
+		o->low[s] = is_always ? o->n_mb : total / others;
+		o->high[s] = is_always ? o->n_mb : (total + others - 1) / others;
+	}
 }
 
 /* Notes the path's stages. Counts of visits are numbers in base 16 with a digit for each stage. */
@@ -297,7 +303,7 @@ bool oracle_paths_exist(const struct cluster *c, int path_length, bool ascending
 		for (int s = 1; s < c->n_stages; s++) {
 			int visits = (int)(i >> 4 * (s - 1) & 15);
 
-			even = even && visits >= o.low && visits <= o.high;
+			even = even && visits >= o.low[s] && visits <= o.high[s];
 		}
 		exist = exist || even;
 	}

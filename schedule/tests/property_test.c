@@ -49,7 +49,11 @@ static void draw_question(struct rng *r, int round, struct question *x)
 		x->n_excluded += x->excluded[i];
 	}
 	x->q.excluded = x->excluded;
+	for (int s = 1; s < c->n_stages && round % 3 == 1; s++)
+		c->always |= (stage_set)(rng_below(r, 3) == 0) << s;
 	x->q.path_length = (int)rng_below(r, (uint32_t)c->n_stages + 1);
+	if (x->q.path_length > 0 && x->q.path_length < stage_set_count(c->always))
+		x->q.path_length = stage_set_count(c->always);
 	x->q.algorithm =
 		(enum plan_algorithm)(rng_below(r, 10) < 5 ? PLAN_BEST : rng_below(r, 5));
 	x->q.free_assignment = rng_below(r, 6) == 0;
@@ -102,7 +106,7 @@ static int paths_exist(const struct question *x)
 	if (x->q.algorithm == PLAN_DTFM)
 		length = c->n_stages;
 	else if (length == 0)
-		length = plan_default_path_length(c->n_stages);
+		length = plan_default_path_length(c);
 	for (int i = 0; i < c->n_nodes; i++) {
 		known = known && !(x->excluded[i] && c->nodes[i].stage == 0);
 		c->nodes[i].memory = x->excluded[i] ? 0 : c->nodes[i].memory;

@@ -129,7 +129,7 @@ static void open_skip(struct ui *u, const struct state *s)
 		  s->status.n_stages >= s->status.path_length
 			  ? s->status.n_stages - s->status.path_length
 			  : 0,
-		  0, s->run.n_stages - 1, 1);
+		  0, state_most_skipped(s), 1);
 }
 
 static void open_branch(struct ui *u, const struct state *s)
@@ -142,7 +142,7 @@ static void open_branch(struct ui *u, const struct state *s)
 		return;
 	}
 	add_field(d, "stages skipped", FIELD_STAGES,
-		  s->plan.see.n_stages - s->plan.see.path_length, 0, s->run.n_stages - 1, 1);
+		  s->plan.see.n_stages - s->plan.see.path_length, 0, state_most_skipped(s), 1);
 	add_field(d, "excluded node", FIELD_NODE, -1, -1, s->n_nodes - 1, 1);
 }
 

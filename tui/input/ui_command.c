@@ -88,7 +88,7 @@ static void type_skip(struct ui *u, const struct state *s, const char *word)
 {
 	long v;
 
-	if (word && !parse_number_word(u, word, (long)s->run.n_stages - 1, &v))
+	if (word && !parse_number_word(u, word, (long)state_most_skipped(s), &v))
 		return;
 	dialog_open(u, s, DIALOG_SKIP);
 	if (word && u->dialog.kind == DIALOG_SKIP && u->dialog.fields[0].value != v) {
@@ -104,7 +104,7 @@ static void type_branch(struct ui *u, const struct state *s, const char *stages,
 
 	if (!stages)
 		ui_act(u, s, ACTION_BRANCH);
-	else if (parse_number_word(u, stages, (long)s->run.n_stages - 1, &skip) &&
+	else if (parse_number_word(u, stages, (long)state_most_skipped(s), &skip) &&
 		 (!node || parse_number_word(u, node, (long)s->n_nodes - 1, &n)))
 		branch_ask(u, s, (uint32_t)skip, (int32_t)n);
 }

@@ -361,6 +361,11 @@ bool state_is_starting(const struct state *s)
 	return s->status.phase == PHASE_GATHERING && state_has_step(s, GATHER_COMPUTE);
 }
 
+long state_most_skipped(const struct state *s)
+{
+	return (long)s->run.n_stages - __builtin_popcountll(s->run.always | 1);
+}
+
 bool state_is_measuring(const struct state *s)
 {
 	return state_is_starting(s) && state_has_step(s, GATHER_LINKS);

@@ -213,6 +213,8 @@ const struct state_plan *state_candidate(const struct state *s, const char *name
 const struct msg_link *state_link(const struct state *s, uint16_t from, uint16_t to);
 /* Returns true during the steps before a run's first iteration. The status has the current step. */
 bool state_is_starting(const struct state *s);
+/* Returns how many stages a microbatch may skip: all but those that every microbatch visits. */
+long state_most_skipped(const struct state *s);
 /* Returns true if this run has the step. */
 bool state_has_step(const struct state *s, enum gather_step step);
 /* Returns true during the first steps of a run that measures its links. */

@@ -1,0 +1,56 @@
+/* Sets of stages: the stages that every microbatch visits. Options, cluster files and plans name
+ * them, and all of them use these functions. */
+#include "base/stage_set.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+int stage_set_count(stage_set set)
+{
+	return __builtin_popcountll(set);
+}
+
+bool stage_set_parse(const char *text, int n_stages, stage_set *out)
+{
+	stage_set set = 1;
+
+	for (;;) {
+		char *end;
+		long stage = strtol(text, &end, 10);
+
+		if (end == text || stage < 0 || stage >= n_stages || stage >= 64)
+			return false;
+		set |= (stage_set)1 << stage;
+		if (*end == '\0')
+			break;
+		if (*end != ',')
+			return false;
+		text = end + 1;
+	}
+	*out = set;
+	return true;
+}
+
+void stage_set_format(stage_set set, char *out)
+{
+	size_t n = 0;
+
+	out[0] = '\0';
+	for (int s = 0; s < 64; s++)
+		if (stage_set_has(set, s))
+			n += (size_t)snprintf(out + n, STAGE_SET_TEXT - n, "%s%d", n ? "," : "", s);
+}
+
+void stage_set_exposure(stage_set always, int stage, int n_stages, long n_mb, int length,
+			int *low, int *high)
+{
+	int n_always = stage_set_count(always);
+	long others = n_stages - n_always, visits = n_mb * (length - n_always);
+
+	if (stage_set_has(always, stage)) {
+		*low = *high = (int)n_mb;
+		return;
+	}
+	*low = (int)(visits / others);
+	*high = (int)((visits + others - 1) / others);
+}

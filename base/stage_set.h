@@ -1,0 +1,35 @@
+/* stage_set.h - a set of stages as a bit mask, bit s for stage s, and as text.
+ *
+ * A cluster and a plan hold the stages that every microbatch visits in this form (CC1 is the case
+ * of stage 0 alone).
+ */
+#ifndef BASE_STAGE_SET_H
+#define BASE_STAGE_SET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef uint64_t stage_set;
+
+enum { STAGE_SET_TEXT = 256 }; /* bytes that hold any set as text */
+
+static inline bool stage_set_has(stage_set set, int stage)
+{
+	return stage >= 0 && stage < 64 && (set >> stage & 1);
+}
+
+int stage_set_count(stage_set set);
+
+/* Reads "0,5": numbers of stages below n_stages. *out also gets stage 0. Returns false and leaves
+ * *out unchanged if the text is not such a list. */
+bool stage_set_parse(const char *text, int n_stages, stage_set *out);
+/* Writes "0,5" (STAGE_SET_TEXT). */
+void stage_set_format(stage_set set, char *out);
+
+/* The visits of a stage that equal exposure (CC3) allows among n_mb microbatches, whose paths have
+ * `length` stages of n_stages: n_mb of a stage in `always`; the other stages share the other visits
+ * to within one. */
+void stage_set_exposure(stage_set always, int stage, int n_stages, long n_mb, int length,
+			int *low, int *high);
+
+#endif
