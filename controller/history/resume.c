@@ -220,9 +220,7 @@ static void take_copy(struct members *members, struct member *m)
 		copies_release(members, m);
 		return;
 	}
-	m->copy.is_whole = true;
-	m->copy.iterations = h->kept;
-	m->copy.hash = h->kept_hash;
+	copies_complete(m, h->kept, h->kept_hash);
 }
 
 /* Sends the last commit again to an agent that may have missed it, for its weights and its standby
@@ -231,7 +229,7 @@ static void take_copy(struct members *members, struct member *m)
 static void resend_commit(struct run *run, struct member *m)
 {
 	struct msg commit = { .type = MSG_COMMIT, .u.commit = run->last_commit };
-	bool copy = m->copy.is_whole && m->copy.iterations < run->committed;
+	bool copy = m->copy.state != COPY_FETCHING && m->copy.iterations < run->committed;
 	bool is_waiting = run->phase == PHASE_GATHERING || run->phase == PHASE_STALLED;
 
 	if (!is_waiting || run->last_commit.iteration != run->committed ||

@@ -36,8 +36,7 @@ static bool sum_missing(const struct members *members)
 	for (uint32_t i = 0; i < members->n; i++) {
 		const struct member *m = &members->list[i];
 
-		if ((member_is_replica(m) && !m->sum.is_done) ||
-		    (copies_awaited(m) && !m->copy.has_sum))
+		if ((member_is_replica(m) && !m->sum.is_done) || copies_lacks_sum(m))
 			return true;
 	}
 	return false;
@@ -210,9 +209,9 @@ static void announce_commit(struct iteration *it, const struct msg *m,
 	for (uint32_t i = 0; i < it->members->n; i++) {
 		struct member *r = &it->members->list[i];
 
-		if (r->copy.gets_sum)
+		if (r->copy.sum_state != COPY_NO_SUM)
 			r->copy.last_commit_sent = it->run->committed;
-		if (r->copy.gets_sum && !member_is_replica(r))
+		if (r->copy.sum_state != COPY_NO_SUM && !member_is_replica(r))
 			member_send(it->run, r, m);
 		if (!member_is_replica(r))
 			continue;
@@ -346,9 +345,9 @@ void iteration_reduced(struct iteration *it, struct member *m, const struct msg_
 				       "summed over another number of replicas than ordered");
 		return;
 	}
-	if (m->copy.gets_sum && r->stage == m->copy.stage) {
+	if (m->copy.sum_state != COPY_NO_SUM && r->stage == m->copy.stage) {
 		keep_reported_sum(&m->copy.sum, r);
-		m->copy.has_sum = true;
+		copies_sum_reported(m);
 		if (it->run->phase == PHASE_REDUCING)
 			commit_when_reduced(it);
 		return;
@@ -387,7 +386,7 @@ static bool was_announced(const struct run *run, const struct member *m,
 static bool is_fetched_again(const struct member *m, const struct msg_committed *r)
 {
 	return r->stage == m->copy.stage && (r->copy || r->stage != m->weights.stage) &&
-	       !m->copy.is_whole;
+	       m->copy.state == COPY_FETCHING;
 }
 
 /* Takes the hash of a node that is not a replica at the moment. A restarted controller repeats the

@@ -16,7 +16,8 @@ void sums_forget(struct iteration *it)
 	it->reduce_attempt++;
 	memset(it->summing, 0, sizeof(it->summing));
 	for (uint32_t i = 0; i < it->members->n; i++)
-		it->members->list[i].copy.gets_sum = it->members->list[i].sum.counts = false;
+		it->members->list[i].sum.counts = false;
+	copies_forget_sums(it->members);
 }
 
 static void order_stage(struct iteration *it, int stage, bool when_counted)

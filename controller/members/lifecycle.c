@@ -138,7 +138,8 @@ static void forget_process(struct run *run, struct member *m)
 {
 	m->fault_pending = m->stuck.is_cut_off = false;
 	m->compute.slots = 0;
-	m->copy.gets_sum = m->move.is_returning = false;
+	m->copy.sum_state = COPY_NO_SUM;
+	m->move.is_returning = false;
 	note(run, NOTE_ALERT, m->id, 'F', "n%02u S%d %s", m->id, member_stage(run, m), m->why);
 }
 

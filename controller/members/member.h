@@ -55,17 +55,30 @@ struct member_assignment {
 	uint64_t plan_epoch; /* the newest plan that it was sent */
 };
 
+/* States of a standby copy, changed by weights/copies.c only, but for the sum of a member that is
+ * lost (lifecycle.c):
+ *
+ *     FETCHING -- is complete --> WHOLE <-- is needed again / not needed --> DROPPED
+ *
+ * A copy that differs or missed a commit is fetched again. DROPPED ends with the next commit, or
+ * once another node has a copy: until then no other node may have the stage. */
+enum copy_state { COPY_FETCHING, COPY_WHOLE, COPY_DROPPED };
+
+/* The sum under way, as far as the copy needs it. */
+enum copy_sum {
+	COPY_NO_SUM,       /* it is sent none */
+	COPY_SUM_ORDERED,  /* it is sent this iteration's sum */
+	COPY_SUM_REPORTED, /* it has reported that sum */
+};
+
 /* The standby copy of another stage that it keeps or fetches (copies.c, standbys.c). */
 struct member_copy {
 	int stage;           /* -1: none */
 	uint64_t order;      /* number of the MSG_KEEP */
 	uint64_t iterations; /* committed iterations that the copy holds */
 	uint64_t hash;       /* of those weights; 0: not reported */
-	bool is_whole;
-	bool gets_sum; /* it is sent this iteration's sum for the copy */
-	bool has_sum;  /* it has reported that sum */
-	/* No sums are sent to it; released with the next commit, or once another node has a copy */
-	bool is_dropped;
+	enum copy_state state;
+	enum copy_sum sum_state;
 	uint64_t last_commit_sent; /* newest commit announced to this standby */
 	struct reported_sum sum;
 	int64_t refused_us; /* when it could not keep a copy; 0: never */

@@ -432,7 +432,7 @@ static bool source_lost(const struct members *members, const struct member *m)
 {
 	const struct member *source = &members->list[m->assigned.source];
 
-	if (m->copy.stage < 0 || m->copy.is_whole)
+	if (m->copy.stage < 0 || m->copy.state != COPY_FETCHING)
 		return false;
 	return link_failures_between(members, m->id, m->assigned.source) ||
 	       (!(member_is_replica(source) &&
@@ -468,7 +468,7 @@ static void check_joiner(struct weights *weights, struct member *m)
 		return;
 	/* The member's copy is one commit behind, and the announcement of that commit is on its
 	 * way. */
-	if (m->copy.is_whole && m->copy.stage == member_stage(weights->run, m) &&
+	if (m->copy.state != COPY_FETCHING && m->copy.stage == member_stage(weights->run, m) &&
 	    m->copy.iterations < weights->run->committed &&
 	    m->copy.last_commit_sent == weights->run->committed && !late)
 		return;
@@ -479,7 +479,7 @@ static void check_joiner(struct weights *weights, struct member *m)
 					       source_lost(weights->members, m))) ||
 		 (m->state == MEMBER_SYNCING &&
 		  (source_lost(weights->members, m) ||
-		   (late && (m->copy.is_whole || m->copy.stage < 0)))))
+		   (late && (m->copy.state != COPY_FETCHING || m->copy.stage < 0)))))
 		members_assign(weights->members, m, member_stage(weights->run, m),
 			       weights->run->committed > 0);
 }

@@ -146,7 +146,7 @@ static void a_standby_copy_counts_in_the_majority(void **state)
 
 	c->members.list[5].state = MEMBER_JOINING;
 	keeper->copy.stage = 1;
-	keeper->copy.is_whole = true;
+	keeper->copy.state = COPY_WHOLE;
 	keeper->copy.iterations = COMMITTED;
 	keeper->copy.hash = RIGHT;
 	tells(c, 3, WRONG);
@@ -165,13 +165,13 @@ static void a_copy_that_differs_is_dropped(void **state)
 	c->members.list[4].state = c->members.list[5].state = MEMBER_JOINING;
 	for (int first = 0; first < 2; first++) {
 		keeper->copy.stage = 1;
-		keeper->copy.is_whole = true;
+		keeper->copy.state = COPY_WHOLE;
 		keeper->copy.last_commit_sent = COMMITTED;
 		c->members.list[3].weights.hash = 0;
 		tells_of(c, first ? 0 : 3, 1, COMMITTED, first ? WRONG : RIGHT);
-		assert_true(keeper->copy.is_whole);
+		assert_int_equal(keeper->copy.state, COPY_WHOLE);
 		tells_of(c, first ? 3 : 0, 1, COMMITTED, first ? RIGHT : WRONG);
-		assert_false(keeper->copy.is_whole);
+		assert_int_equal(keeper->copy.state, COPY_FETCHING);
 		assert_false(is_apart(c, 3));
 		s = stored(c, COMMITTED);
 		assert_int_equal(s.hash[0], 0);
@@ -189,7 +189,7 @@ static void a_copy_reported_to_a_new_controller_is_compared(void **state)
 	c->run.phase = PHASE_GATHERING;
 	c->run.resumed = true;
 	keeper->copy.stage = 1;
-	keeper->copy.is_whole = true;
+	keeper->copy.state = COPY_WHOLE;
 	keeper->copy.iterations = keeper->copy.last_commit_sent = COMMITTED;
 	for (int i = 0; i < NODES; i++)
 		c->members.list[i].state = MEMBER_JOINING;
@@ -201,7 +201,7 @@ static void a_copy_reported_to_a_new_controller_is_compared(void **state)
 	agreement_check_copies(&c->members);
 	s = stored(c, COMMITTED);
 	assert_int_equal(s.hash[0], 0);
-	assert_false(keeper->copy.is_whole);
+	assert_int_equal(keeper->copy.state, COPY_FETCHING);
 }
 
 /* The stage has no replica left, so the report of its last copy counts. */
@@ -214,17 +214,17 @@ static void the_last_copy_of_a_stage_is_compared(void **state)
 	for (int i = 3; i < NODES; i++)
 		c->members.list[i].state = MEMBER_JOINING;
 	keeper->copy.stage = m->copy.stage = 1;
-	keeper->copy.is_whole = true;
+	keeper->copy.state = COPY_WHOLE;
 	keeper->copy.iterations = COMMITTED;
 	keeper->copy.hash = RIGHT;
 	m->copy.order = k.assignment;
 	standbys_kept(&c->members, m, &k);
-	assert_false(m->copy.is_whole);
+	assert_int_equal(m->copy.state, COPY_FETCHING);
 	m->copy.stage = 1; /* the node fetches again */
 	m->copy.order = ++k.assignment;
 	k.hash = RIGHT;
 	standbys_kept(&c->members, m, &k);
-	assert_true(m->copy.is_whole);
+	assert_int_equal(m->copy.state, COPY_WHOLE);
 }
 
 static void equal_replicas_stay(void **state)
@@ -304,7 +304,7 @@ static void a_joiner_with_other_weights_is_refused(void **state)
 	tells(c, 4, RIGHT);
 	m->state = MEMBER_SYNCING;
 	m->copy.stage = 1; /* the weights were read from this copy */
-	m->copy.is_whole = true;
+	m->copy.state = COPY_WHOLE;
 	m->copy.iterations = COMMITTED;
 	/* hash of the copy */
 	assert_int_equal(store_hashes(c->run.history.store, &recorded, 1, NULL), 0);
@@ -313,7 +313,7 @@ static void a_joiner_with_other_weights_is_refused(void **state)
 	assert_int_equal(stored(c, COMMITTED).hash[4], RIGHT);
 	assert_false(member_joins(&c->run, m));
 	assert_false(member_holds(&c->run, m, 1));
-	assert_false(m->copy.is_whole);
+	assert_int_equal(m->copy.state, COPY_FETCHING);
 	m->weights.differ = false; /* after the node has fetched the stage's weights */
 	m->state = MEMBER_SYNCING;
 	is_ready(c, 3, RIGHT, 0);
@@ -475,7 +475,7 @@ static void the_holder_reports_its_copy(void **state)
 	struct member *m = &c->members.list[0];
 
 	m->copy.stage = 1;
-	m->copy.is_whole = true;
+	m->copy.state = COPY_WHOLE;
 	m->copy.last_commit_sent = COMMITTED;
 	tells_of(c, 0, 1, COMMITTED, RIGHT);
 	assert_int_equal(stored(c, COMMITTED).n, 1);
@@ -501,7 +501,7 @@ static void a_report_of_the_previous_copy_is_ignored(void **state)
 	assert_int_equal(stored(c, COMMITTED).hash[0], 0);
 	k.hash = RIGHT;
 	standbys_kept(&c->members, m, &k);
-	assert_true(m->copy.is_whole);
+	assert_int_equal(m->copy.state, COPY_WHOLE);
 	tells_of(c, 0, 1, COMMITTED, RIGHT);
 	assert_int_equal(stored(c, COMMITTED).hash[0], RIGHT);
 	m->copy.stage = -1;

@@ -21,8 +21,7 @@ static struct controller *down_to_one(void **state)
 	for (int i = 4; i < NODES; i++)
 		c->members.list[i].state = MEMBER_DEAD;
 	c->members.list[0].copy.stage = 1;
-	c->members.list[0].copy.is_dropped = false;
-	c->members.list[0].copy.is_whole = true;
+	c->members.list[0].copy.state = COPY_WHOLE;
 	c->members.list[0].copy.iterations = c->run.committed;
 	return c;
 }
@@ -100,12 +99,12 @@ static int left_behind_after(struct controller *c)
 {
 	int n = 0;
 
-	c->members.list[0].copy.gets_sum = true;
-	c->members.list[0].copy.has_sum = false;
+	c->members.list[0].copy.sum_state = COPY_SUM_ORDERED;
 	c->run.phase = PHASE_REDUCING;
 	for (int i = 0; i < NODES; i++)
 		c->members.list[i].sum.is_done = true;
-	for (c->weights.standbys.looks = 0; !c->members.list[0].copy.is_dropped && n < 10000; n++) {
+	for (c->weights.standbys.looks = 0;
+	     c->members.list[0].copy.state != COPY_DROPPED && n < 10000; n++) {
 		c->run.now_us += 100000;
 		standbys_turn(&c->iteration);
 		loop_act(&c->iteration);
@@ -161,13 +160,13 @@ static void the_slower_of_two_copies_is_dropped_at_once(void **state)
 	struct controller *c = down_to_one(state);
 
 	c->members.list[1].copy.stage = 1;
-	c->members.list[1].copy.is_whole = true;
+	c->members.list[1].copy.state = COPY_WHOLE;
 	c->members.list[1].copy.iterations = c->run.committed;
 	copies_refuse(&c->members, &c->members.list[0], "is cut off from its stage");
 	look(c);
 	assert_int_equal(c->members.list[0].copy.stage, -1);
 	assert_int_equal(c->members.list[1].copy.stage, 1);
-	assert_false(c->members.list[1].copy.is_dropped);
+	assert_int_not_equal(c->members.list[1].copy.state, COPY_DROPPED);
 }
 
 /* Both replicas may have died unnoticed. If one turns out dead, the copy is used again. */
@@ -179,7 +178,7 @@ static void an_unneeded_copy_lasts_until_the_next_commit(void **state)
 		c->members.list[4].state = replica ? MEMBER_LIVE : MEMBER_DEAD;
 		look(c);
 		assert_true(copy_usable(&c->run, &c->members.list[0], 1));
-		assert_int_equal(c->members.list[0].copy.is_dropped, replica);
+		assert_int_equal(c->members.list[0].copy.state == COPY_DROPPED, replica);
 	}
 	c->members.list[4].state = MEMBER_LIVE;
 	c->run.committed++;

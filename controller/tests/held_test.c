@@ -38,7 +38,7 @@ static void beats(struct controller *c, int node, uint8_t stage, uint64_t commit
 static void keeps(struct controller *c, int node, int stage, uint64_t holds)
 {
 	c->members.list[node].copy.stage = stage;
-	c->members.list[node].copy.is_whole = true;
+	c->members.list[node].copy.state = COPY_WHOLE;
 	c->members.list[node].copy.iterations = holds;
 }
 

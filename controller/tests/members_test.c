@@ -383,7 +383,7 @@ static void one_of_two_separated_replicas_is_removed(void **state)
 static void keeps(struct controller *c, int node, int stage)
 {
 	c->members.list[node].copy.stage = stage;
-	c->members.list[node].copy.is_whole = true;
+	c->members.list[node].copy.state = COPY_WHOLE;
 	c->members.list[node].copy.iterations = c->run.committed;
 }
 
@@ -455,8 +455,8 @@ static void a_copy_behind_a_cut_link_is_dropped(void **state)
 	keeps(c, 4, 0);
 	says_stuck(c, 1, 3, 750);
 	at(c, START);
-	assert_true(c->members.list[3].copy.is_dropped);
-	assert_false(c->members.list[4].copy.is_dropped);
+	assert_int_equal(c->members.list[3].copy.state, COPY_DROPPED);
+	assert_int_not_equal(c->members.list[4].copy.state, COPY_DROPPED);
 	bare_free(c);
 }
 

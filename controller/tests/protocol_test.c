@@ -370,7 +370,8 @@ static const char *node_differs(const struct controller *c, const struct p_state
 		return "in the sum";
 	if (member_is_replica(m) && m->sum.counts && m->sum.is_done != x->reduced)
 		return "reduced";
-	if (m->copy.gets_sum != x->copies || (x->copies && m->copy.has_sum != x->copy_reduced))
+	if ((m->copy.sum_state != COPY_NO_SUM) != x->copies ||
+	    (x->copies && (m->copy.sum_state == COPY_SUM_REPORTED) != x->copy_reduced))
 		return "copies";
 	return NULL;
 }
@@ -459,8 +460,8 @@ static void joins(struct controller *c, struct member *m)
 {
 	m->peer = m->id + 1u;
 	m->state = MEMBER_READY;
-	m->copy.is_whole = true;
-	m->copy.gets_sum = false;
+	m->copy.state = COPY_WHOLE;
+	m->copy.sum_state = COPY_NO_SUM;
 	m->copy.stage = member_stage(&c->run, m);
 	m->weights.stage = (uint8_t)m->copy.stage;
 	m->beat.iteration = 0;
@@ -500,7 +501,7 @@ static void gathers(struct walk *w)
 
 		m->state = x->alive ? MEMBER_LIVE : MEMBER_DEAD;
 		m->copy.stage = x->keeps - 1;
-		m->copy.is_whole = m->copy.stage >= 0;
+		m->copy.state = m->copy.stage >= 0 ? COPY_WHOLE : COPY_FETCHING;
 	}
 	if (!replicas_everywhere(&c->members)) {
 		c->run.phase = PHASE_STALLED;
@@ -565,7 +566,7 @@ static void happens_to(struct walk *w, const struct p_step *step)
 		break;
 	case P_KEEP:
 		m->copy.stage = step->arg;
-		m->copy.is_whole = true;
+		m->copy.state = COPY_WHOLE;
 		break;
 	case P_RESUME:
 		is_heard_again(w->c, m, x);

@@ -50,7 +50,7 @@ static bool are_chosen(const struct controller *c, const struct member *one,
 static void has_fetched(struct controller *c, struct member *m, int stage)
 {
 	assert_int_equal(m->copy.stage, stage);
-	m->copy.is_whole = true;
+	m->copy.state = COPY_WHOLE;
 	m->copy.iterations = c->run.committed;
 }
 

@@ -491,7 +491,7 @@ static void a_copy_of_the_last_two_commits_counts(void **state)
 		m->hello.keeps = 0;
 		m->hello.kept = COMMITS - missed;
 		m->copy.stage = -1;
-		m->copy.is_whole = false;
+		m->copy.state = COPY_FETCHING;
 		resume_member(&c->members, m);
 		assert_int_equal(copy_whole(m, 0), missed < 2);
 		assert_int_equal(copy_usable(&c->run, m, 0), missed == 0);

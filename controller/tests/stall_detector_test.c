@@ -374,7 +374,8 @@ static struct controller *waiting_for_a_copy(void)
 	}
 	c->members.list[0].sum.reported.squares = 1;
 	c->members.list[4].copy.stage = 0;
-	c->members.list[4].copy.gets_sum = c->members.list[4].copy.is_whole = true;
+	c->members.list[4].copy.sum_state = COPY_SUM_ORDERED;
+	c->members.list[4].copy.state = COPY_WHOLE;
 	return c;
 }
 
@@ -383,7 +384,7 @@ static int looks_for(struct controller *c, int64_t each_us)
 {
 	int looks = 0;
 
-	for (; !c->members.list[4].copy.is_dropped && looks < 1000; looks++) {
+	for (; c->members.list[4].copy.state != COPY_DROPPED && looks < 1000; looks++) {
 		c->run.now_us += each_us;
 		standbys_turn(&c->iteration);
 		loop_act(&c->iteration);

@@ -21,7 +21,8 @@ enum { COPY_FLOATS = 5 }; /* of each parameter: weights, gradient, two moments, 
 
 bool copy_whole(const struct member *m, int stage)
 {
-	return m->copy.stage == stage && m->copy.is_whole && member_alive(m) && !m->is_marked;
+	return m->copy.stage == stage && m->copy.state != COPY_FETCHING && member_alive(m) &&
+	       !m->is_marked;
 }
 
 bool copy_usable(const struct run *run, const struct member *m, int stage)
@@ -41,8 +42,8 @@ bool copy_coming(const struct run *run, const struct member *m, int stage)
 
 bool copy_asleep(const struct run *run, const struct member *m, int stage)
 {
-	return m->state == MEMBER_DEAD && m->copy.stage == stage && m->copy.is_whole &&
-	       last_commit(run, m);
+	return m->state == MEMBER_DEAD && m->copy.stage == stage &&
+	       m->copy.state != COPY_FETCHING && last_commit(run, m);
 }
 
 bool copy_needed(const struct members *members, const struct member *m)
@@ -114,8 +115,8 @@ bool copies_keep(struct members *members, struct member *m, int stage, const str
 		members_tell_peers(members);
 	}
 	m->copy.stage = stage;
-	m->copy.is_whole = m->copy.is_dropped = false;
-	m->copy.gets_sum = false;
+	m->copy.state = COPY_FETCHING;
+	m->copy.sum_state = COPY_NO_SUM;
 	m->copy.order = ++members->assignments;
 	m->assigned.source = source->id;
 	k.u.keep = (struct msg_keep){ m->copy.order, (uint8_t)stage, source->id };
@@ -129,10 +130,50 @@ bool copies_fetch(struct members *members, struct member *m, int stage)
 	return source && copies_keep(members, m, stage, source);
 }
 
+void copies_complete(struct member *m, uint64_t iterations, uint64_t hash)
+{
+	if (m->copy.state == COPY_FETCHING)
+		m->copy.state = COPY_WHOLE;
+	m->copy.iterations = iterations;
+	m->copy.hash = hash;
+}
+
+void copies_drop(struct member *m)
+{
+	if (m->copy.state == COPY_WHOLE)
+		m->copy.state = COPY_DROPPED;
+}
+
+bool copies_use_again(const struct run *run, struct member *m, int stage)
+{
+	if (m->copy.state != COPY_DROPPED || !copy_usable(run, m, stage))
+		return false;
+	m->copy.state = COPY_WHOLE;
+	return true;
+}
+
+void copies_forget_sums(struct members *members)
+{
+	for (uint32_t i = 0; i < members->n; i++)
+		members->list[i].copy.sum_state = COPY_NO_SUM;
+}
+
+void copies_sum_reported(struct member *m)
+{
+	m->copy.sum_state = COPY_SUM_REPORTED;
+}
+
+bool copies_lacks_sum(const struct member *m)
+{
+	return copies_awaited(m) && m->copy.sum_state != COPY_SUM_REPORTED;
+}
+
 void copies_forget(struct member *m)
 {
 	m->copy.stage = -1;
-	m->copy.is_whole = m->copy.gets_sum = m->copy.is_dropped = m->move.is_returning = false;
+	m->copy.state = COPY_FETCHING; /* without a meaning until it fetches again */
+	m->copy.sum_state = COPY_NO_SUM;
+	m->move.is_returning = false;
 }
 
 void copies_release(struct members *members, struct member *m)
@@ -214,11 +255,10 @@ uint32_t copies_of(struct members *members, int stage, uint16_t *nodes)
 	for (uint32_t i = 0; i < members->n; i++) {
 		struct member *m = &members->list[i];
 
-		if (m->copy.stage != stage || m->copy.is_dropped || !member_alive(m) ||
+		if (m->copy.stage != stage || m->copy.state == COPY_DROPPED || !member_alive(m) ||
 		    (member_is_replica(m) && member_stage(members->run, m) == stage))
 			continue;
-		m->copy.gets_sum = true;
-		m->copy.has_sum = false;
+		m->copy.sum_state = COPY_SUM_ORDERED;
 		nodes[n++] = m->id;
 	}
 	return n;
@@ -228,8 +268,8 @@ void copies_refuse(struct members *members, struct member *m, const char *why)
 {
 	m->copy.refused_us = members->run->now_us;
 	if (member_is_replica(m) && copy_usable(members->run, m, m->copy.stage)) {
-		m->copy.gets_sum = false;
-		m->copy.is_dropped = true;
+		m->copy.sum_state = COPY_NO_SUM;
+		copies_drop(m);
 		return;
 	}
 	copies_release(members, m);
@@ -241,8 +281,8 @@ void copies_refuse(struct members *members, struct member *m, const char *why)
 
 bool copies_awaited(const struct member *m)
 {
-	return m->copy.gets_sum &&
-	       (m->copy.is_whole || (member_is_replica(m) && !m->move.is_returning));
+	return m->copy.sum_state != COPY_NO_SUM &&
+	       (m->copy.state != COPY_FETCHING || (member_is_replica(m) && !m->move.is_returning));
 }
 
 bool copies_room(const struct run *run, const struct member *m, int stage)

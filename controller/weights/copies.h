@@ -28,6 +28,17 @@ void copies_refuse(struct members *members, struct member *m, const char *why);
 /* Returns true if the commit waits until m's copy has the sum. It does not wait for a joiner that
  * still fetches. */
 bool copies_awaited(const struct member *m);
+/* Marks the copy complete, with the weights of that iteration. */
+void copies_complete(struct member *m, uint64_t iterations, uint64_t hash);
+/* Stops sending sums to a complete copy from the next order on. */
+void copies_drop(struct member *m);
+/* Uses a dropped copy of the stage again. Returns false if there is none, or if it is out of date.
+ */
+bool copies_use_again(const struct run *run, struct member *m, int stage);
+void copies_forget_sums(struct members *members); /* no copy is sent this iteration's sum */
+void copies_sum_reported(struct member *m);
+/* Returns true if the commit waits for m's copy to report the sum. */
+bool copies_lacks_sum(const struct member *m);
 void copies_forget(struct member *m); /* marks m as having no usable copy */
 /* Returns true if m is connected and keeps a complete copy, possibly of an older commit. */
 bool copy_whole(const struct member *m, int stage);

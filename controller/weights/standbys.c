@@ -45,7 +45,8 @@ void standbys_kept(struct members *members, struct member *m, const struct msg_k
 	if (m->copy.stage < 0 || k->assignment != m->copy.order ||
 	    (m->state == MEMBER_DEAD && k->hash))
 		return;
-	if (!k->hash && m->copy.is_dropped) { /* expected: the copy has missed a commit */
+	/* A dropped copy misses the next commit, as expected */
+	if (!k->hash && m->copy.state == COPY_DROPPED) {
 		copies_forget(m);
 		return;
 	}
@@ -68,9 +69,7 @@ void standbys_kept(struct members *members, struct member *m, const struct msg_k
 	}
 	if (!copies_hash_right(members, m, k->iteration, k->hash))
 		return;
-	m->copy.is_whole = true;
-	m->copy.iterations = k->iteration;
-	m->copy.hash = k->hash;
+	copies_complete(m, k->iteration, k->hash);
 	if (!member_is_replica(m) && member_stage(members->run, m) == m->copy.stage)
 		load_copy(members, m);
 	else
@@ -80,7 +79,7 @@ void standbys_kept(struct members *members, struct member *m, const struct msg_k
 
 void standbys_committed(struct members *members, struct member *m, const struct msg_committed *r)
 {
-	if (m->copy.stage != r->stage || !m->copy.is_whole)
+	if (m->copy.stage != r->stage || m->copy.state == COPY_FETCHING)
 		return;
 	m->copy.iterations = r->iteration;
 	m->copy.hash = r->hash;
@@ -98,7 +97,7 @@ static double transfer_to_copies_s(const struct members *members)
 	for (uint32_t i = 0; i < members->n; i++) {
 		const struct member *m = &members->list[i];
 
-		for (uint32_t k = 0; copies_awaited(m) && !m->copy.has_sum && k < members->n; k++) {
+		for (uint32_t k = 0; copies_lacks_sum(m) && k < members->n; k++) {
 			const struct member *from = &members->list[k];
 
 			if (member_is_replica(from) &&
@@ -141,7 +140,7 @@ static void release_overdue(struct iteration *it)
 	for (uint32_t i = 0; i < it->members->n; i++) {
 		struct member *m = &it->members->list[i];
 
-		if (!copies_awaited(m) || m->copy.has_sum)
+		if (!copies_lacks_sum(m))
 			continue;
 		note(it->run, NOTE_WARNING, m->id, 0,
 		     "n%02u: its copy of S%d is overdue and dropped", m->id, m->copy.stage);
@@ -161,15 +160,6 @@ static bool may_keep(const struct run *run, const struct member *m, int stage)
 {
 	return m->state == MEMBER_LIVE && !m->is_marked && m->copy.stage < 0 &&
 	       member_stage(run, m) != stage && copies_room(run, m, stage) && !was_refused(run, m);
-}
-
-/* Uses a dropped copy again if it is needed now and still up to date. */
-static bool follows_again(const struct run *run, struct member *m, int stage)
-{
-	if (!m->copy.is_dropped || was_refused(run, m) || !copy_usable(run, m, stage))
-		return false;
-	m->copy.is_dropped = false;
-	return true;
 }
 
 static bool is_better_keeper(const struct members *members, int stage, const struct member *source,
@@ -203,7 +193,8 @@ static bool appoint_keeper(struct members *members, int stage)
 	struct member *best = NULL;
 
 	for (uint32_t i = 0; i < members->n; i++)
-		if (follows_again(members->run, &members->list[i], stage))
+		if (!was_refused(members->run, &members->list[i]) &&
+		    copies_use_again(members->run, &members->list[i], stage))
 			return true;
 	for (uint32_t i = 0; i < members->n && !source; i++)
 		if (members->list[i].state == MEMBER_LIVE &&
@@ -227,7 +218,7 @@ static uint32_t keepers_of(const struct members *members, int stage)
 
 	for (uint32_t i = 0; i < members->n; i++)
 		n += members->list[i].copy.stage == stage && member_alive(&members->list[i]) &&
-		     !members->list[i].is_marked && !members->list[i].copy.is_dropped;
+		     !members->list[i].is_marked && members->list[i].copy.state != COPY_DROPPED;
 	return n;
 }
 
@@ -246,14 +237,16 @@ static void release_idle(struct members *members)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
 		struct member *m = &members->list[i];
+		bool spare;
 
 		if (m->copy.stage < 0 || !member_alive(m) || m->move.is_returning)
 			continue;
-		if (member_is_replica(m) && stage_replicas(members, m->copy.stage, NULL) >= 2)
-			m->copy.is_dropped = true;
+		spare = member_is_replica(m) && stage_replicas(members, m->copy.stage, NULL) >= 2;
+		if (spare)
+			copies_drop(m);
 		if (m->is_marked ||
 		    (member_is_replica(m) && member_stage(members->run, m) == m->copy.stage) ||
-		    (m->copy.is_dropped &&
+		    ((spare || m->copy.state == COPY_DROPPED) &&
 		     (!copy_coming(members->run, m, m->copy.stage) || has_second(members, m))))
 			copies_release(members, m);
 	}

@@ -451,12 +451,13 @@ static bool holds_stage(const struct world *w, uint32_t i, int stage)
 {
 	const struct member *m = &w->controller->members.list[i];
 
-	if (w->controller->iteration.summing[stage] > 0 && !m->sum.counts && !m->copy.gets_sum)
+	if (w->controller->iteration.summing[stage] > 0 && !m->sum.counts &&
+	    m->copy.sum_state == COPY_NO_SUM)
 		return false;
 	return w->agents[i] && sim.processes[i].asleep_us <= sim.now_us &&
 	       m->hello.incarnation == agent_process_incarnation(w->agents[i]) &&
 	       ((member_is_replica(m) && member_stage(&w->controller->run, m) == stage) ||
-		(m->copy.is_whole && m->copy.stage == stage &&
+		(m->copy.state != COPY_FETCHING && m->copy.stage == stage &&
 		 m->copy.iterations == w->controller->run.committed));
 }
 
@@ -610,7 +611,7 @@ static bool some_fetch(const struct controller *c)
 	for (uint32_t i = 0; i < c->members.n; i++) {
 		const struct member *m = &c->members.list[i];
 
-		if (m->state != MEMBER_DEAD && m->copy.stage >= 0 && !m->copy.is_whole)
+		if (m->state != MEMBER_DEAD && m->copy.stage >= 0 && m->copy.state == COPY_FETCHING)
 			return true;
 	}
 	return false;
