@@ -1,6 +1,7 @@
 #!/bin/bash
-# Texts, JSON lines and shards become token shards, by bytes and by a SentencePiece model that the test trains. The
-# tokens are compared with those of SentencePiece's own tool. A model is trained on them and continues a text.
+# Texts, JSON lines and shards become token shards, by bytes, by a small tokenizer.json and by a SentencePiece model that
+# the test trains. The tokens are compared with those of SentencePiece's own tool. A model is trained on them and continues
+# a text. Its tokenizer goes with it through checkpoints, export and import.
 . "$(dirname "$0")/lib.sh"
 need skippipe-model
 model=$bin/skippipe-model
@@ -18,7 +19,7 @@ printf 'a\nb' >"$dir/a.txt"
 printf '{"text": "x"}\n{"more": 1, "text": "\\u00e9\\u0000"}\n' >"$dir/b.jsonl"
 ok '3 tokens' "$model" tokenize --out "$dir/a.bin" --corpus "$dir/a.txt"
 gives a.bin 97 10 98
-expect 1 'b.jsonl: line 2: .*text' "$model" tokenize --out "$dir/b.bin" --corpus "$dir/b.jsonl"
+expect 1 'b.jsonl: line 2, byte 28: .*NUL' "$model" tokenize --out "$dir/b.bin" --corpus "$dir/b.jsonl"
 [ ! -e "$dir/b.bin" ] || die "a shard of what could not be read"
 sed -i 's/\\u0000//' "$dir/b.jsonl"
 ok '5 tokens' "$model" tokenize --out "$dir/b.bin" --corpus "$dir/b.jsonl"
@@ -28,8 +29,68 @@ gives c.bin 97 10 98 120 10 195 169 10
 expect 1 'joined with others alone' "$model" tokenize --out "$dir/d.bin" --corpus "$dir/a.txt" "$dir/b.bin"
 head -c 1026 "$dir/a.bin" >"$dir/cut.bin"
 expect 1 'cut.bin: 1 tokens where its header promises 3' "$model" tokenize --out "$dir/d.bin" --corpus "$dir/cut.bin"
-echo '{"version": "1.0"}' >"$dir/tokenizer.json"
-expect 1 'tokenizer.json: only SentencePiece' "$model" tokenize --tokenizer "$dir/tokenizer.json" --out "$dir/d.bin" --corpus "$dir/a.txt"
+printf 'text\n\nof \0 bytes' >"$dir/nul.txt"
+expect 1 'nul.txt: line 3, byte 4: NUL' "$model" tokenize --out "$dir/d.bin" --corpus "$dir/nul.txt"
+expect 1 'nul.txt: not a text: byte 10 is NUL' "$model" train --corpus "$dir/nul.txt"
+# nanoGPT's train.bin: tokens of 16 bits and no header
+printf 'a\0b\0\0\1' >"$dir/train.bin"
+expect 1 'train.bin: .*nanoGPT.*--raw' "$model" train --corpus "$dir/train.bin"
+expect 1 'train.bin: .*nanoGPT.*--raw' "$model" tokenize --out "$dir/d.bin" --corpus "$dir/train.bin"
+ok '3 tokens' "$model" tokenize --raw --out "$dir/r.bin" --corpus "$dir/train.bin"
+gives r.bin 97 98 256
+# Windows writes a byte order mark, CRLF and empty lines; Python writes null and half of a surrogate pair.
+printf '\xef\xbb\xbf{"text": "x"}\r\n\r\n{"text": null}\r\n{"text": "y"}' >"$dir/w.jsonl"
+ok '4 tokens' "$model" tokenize --out "$dir/w.bin" --corpus "$dir/w.jsonl"
+gives w.bin 120 10 121 10
+printf '\n{"text": "x\\ud83d"}\n' >"$dir/half.jsonl"
+expect 1 'half.jsonl: line 2, byte 12: half of a surrogate' "$model" tokenize --out "$dir/d.bin" --corpus "$dir/half.jsonl"
+
+# ---- byte-level BPE: the letters of "low", their merges and a space
+cat >"$dir/tokenizer.json" <<'JSON'
+{"added_tokens": [{"id": 6, "content": "<|endoftext|>", "special": true}], "normalizer": null,
+ "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false}, "decoder": {"type": "ByteLevel"},
+ "model": {"type": "BPE", "vocab": {"l": 0, "o": 1, "w": 2, "Ġ": 3, "lo": 4, "Ġlo": 5}, "merges": ["l o", "Ġ lo"]}}
+JSON
+printf 'low low' >"$dir/low.txt"
+ok '5 tokens' "$model" tokenize --tokenizer "$dir" --out "$dir/low.bin" --corpus "$dir/low.txt"
+gives low.bin 6 4 2 5 2
+printf 'low\nlow high' >"$dir/high.txt"
+expect 1 'high.txt: a byte for which there is no token' "$model" tokenize --tokenizer "$dir" --out "$dir/d.bin" --corpus "$dir/high.txt"
+printf 'low\nlow \xff' >"$dir/latin.txt"
+expect 1 'latin.txt: line 2, byte 5: not UTF-8' "$model" tokenize --tokenizer "$dir" --out "$dir/d.bin" --corpus "$dir/latin.txt"
+sed 's/"normalizer": null/"normalizer": {"type": "Lowercase"}/' "$dir/tokenizer.json" >"$dir/lower.json"
+expect 1 'lower.json: normalizer: "Lowercase"' "$model" tokenize --tokenizer "$dir/lower.json" --out "$dir/d.bin" --corpus "$dir/low.txt"
+# Ids above 65535 need 32 bits.
+sed 's/"w": 2/"w": 70000/' "$dir/tokenizer.json" >"$dir/wide.json"
+ok '5 tokens' "$model" tokenize --tokenizer "$dir/wide.json" --out "$dir/wide.bin" --corpus "$dir/low.txt"
+[ "$(od -An -v -td4 -w4 -j1024 "$dir/wide.bin" | tr -d ' ' | tr '\n' ' ')" = '6 4 70000 5 70000 ' ] || die "wide.bin is not of 32 bits"
+expect 1 'tokens of 32 bits' "$model" tokenize --out "$dir/d.bin" --corpus "$dir/low.bin" "$dir/wide.bin"
+yes 'low low' | head -n 400 | tr '\n' ' ' >"$dir/lows.txt"
+# A tokenizer of bytes alone, as export writes it: text is a corpus of such a model.
+vocab=$(for b in {0..255}; do
+	c=$((b < 33 ? b + 256 : b < 127 ? b : b < 161 ? b + 162 : b == 173 ? 323 : b))
+	printf '"\\u%04x": %d, ' $c $b
+done)
+echo '{"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "use_regex": false}, "decoder": {"type": "ByteLevel"},
+	"model": {"type": "BPE", "merges": [], "vocab": {'"${vocab%, }"'}}}' >"$dir/bytes.json"
+ok '3 tokens' "$model" tokenize --tokenizer "$dir/bytes.json" --out "$dir/e.bin" --corpus "$dir/a.txt"
+cmp "$dir/a.bin" "$dir/e.bin" || die "other tokens than bytes"
+ok parameters "$model" train --set dim=24 --set n_layers=6 --set sequence=16 --tokenizer "$dir/bytes.json" --corpus "$dir/lows.txt" --iterations 1 \
+	--microbatches 1 --out "$dir/bytes"
+ok loss "$model" eval "$dir/bytes" --corpus "$dir/lows.txt" --batches 1
+ok . "$model" generate "$dir/bytes" --tokens 5
+# The tokenizer goes with the model.
+ok tokens "$model" tokenize --tokenizer "$dir" --out "$dir/lows.bin" --corpus "$dir/lows.txt"
+small=(--set vocab=7 --set dim=16 --set n_heads=2 --set n_kv_heads=1 --set ffn_dim=32 --set sequence=32)
+ok parameters "$model" train "${small[@]}" --tokenizer "$dir/tokenizer.json" --corpus "$dir/lows.bin" --iterations 2 --microbatches 2 --out "$dir/lows"
+expect 1 'the corpus is text.*skippipe tokenize' "$model" eval "$dir/lows" --corpus "$dir/lows.txt"
+expect 1 'the corpus is text.*skippipe tokenize' "$model" train --from "$dir/lows" --corpus "$dir/lows.txt"
+ok parameters "$model" train --from "$dir/lows" --corpus "$dir/lows.bin" --iterations 3 --microbatches 2 --out "$dir/lows2"
+ok written "$model" export "$dir/lows2" --out "$dir/lows-hf"
+ok checkpoint "$model" import "$dir/lows-hf" --set n_stages=2 --out "$dir/lows3"
+cmp "$dir/tokenizer.json" "$dir/lows3/tokenizer.json" || die "the tokenizer has changed on its way"
+ok loss "$model" eval "$dir/lows3" --corpus "$dir/lows.bin" --batches 1
+ok '^low[low ]*$' "$model" generate "$dir/lows3" --prompt low --tokens 300
 [ "$(find "$dir" -name 'd.bin*' | wc -l)" = 0 ] || die "something is left of a shard that failed"
 
 # ---- SentencePiece
@@ -45,7 +106,7 @@ grep -q 'bad.model: no SentencePiece model' "$dir/out" || die "$(cat "$dir/out")
 command -v spm_train >/dev/null || { echo "no spm_train (package sentencepiece): that part was left out"; exit 77; }
 [ -e /usr/share/games/fortunes/literature ] || { echo "no fortunes to train on"; exit 77; }
 cat /usr/share/games/fortunes/{literature,science,wisdom} | grep -v '^%$' >"$dir/text"
-spm_train --input="$dir/text" --model_prefix="$dir/p" --vocab_size=400 --byte_fallback=true --normalization_rule_name=identity \
+spm_train --input="$dir/text" --model_prefix="$dir/p" --vocab_size=600 --byte_fallback=true --normalization_rule_name=identity \
 	--remove_extra_whitespaces=false --num_threads=1 >"$dir/spm.log" 2>&1 || die "spm_train: $(tail -n 3 "$dir/spm.log")"
 line='It was the best of times; caf\u00e9s \ud83d\ude00 too'
 printf '{"text": "%s"}\n' "$line" >"$dir/one.jsonl"
@@ -53,9 +114,18 @@ ok tokens "$model" tokenize --tokenizer "$dir/p.model" --out "$dir/one.bin" --co
 ids=$(printf "$(echo "$line" | sed 's/\\ud83d\\ude00/\\U1f600/')\n" | spm_encode --model="$dir/p.model" --output_format=id 2>/dev/null)
 gives one.bin 1 $ids
 ok tokens "$model" tokenize --tokenizer "$dir/p.model" --out "$dir/text.bin" --corpus "$dir/text"
+# A long text is cut, a document of JSON lines is not. Their pieces are the same. (A unigram model's would differ where
+# the library's sums for the long document have too few digits.)
+spm_train --input="$dir/text" --model_prefix="$dir/b" --vocab_size=400 --model_type=bpe --num_threads=1 >"$dir/spm.log" 2>&1 ||
+	die "spm_train: $(tail -n 3 "$dir/spm.log")"
+cat /usr/share/games/fortunes/{literature,science,wisdom} >"$dir/long"
+sed 's/\\/\\\\/g; s/"/\\"/g; s/\t/\\t/g; s/\r/\\r/g; s/\x08/\\b/g' "$dir/long" | sed ':a; N; $!ba; s/\n/\\n/g; s/^/{"text": "/; s/$/\\n"}/' >"$dir/long.jsonl"
+ok tokens "$model" tokenize --tokenizer "$dir/b.model" --out "$dir/long.bin" --corpus "$dir/long"
+ok tokens "$model" tokenize --tokenizer "$dir/b.model" --out "$dir/whole.bin" --corpus "$dir/long.jsonl"
+cmp "$dir/long.bin" "$dir/whole.bin" || die "a cut has changed the pieces"
 [ "$(stat -c %s "$dir/text.bin")" -lt $(($(stat -c %s "$dir/text") * 3 / 2)) ] || die "as many pieces as bytes"
-small=(--set vocab=400 --set dim=16 --set n_heads=2 --set n_kv_heads=1 --set ffn_dim=32 --set sequence=32)
+small=(--set vocab=600 --set dim=16 --set n_heads=2 --set n_kv_heads=1 --set ffn_dim=32 --set sequence=32)
 ok parameters "$model" train "${small[@]}" --corpus "$dir/text.bin" --iterations 2 --microbatches 2 --out "$dir/ck"
-expect 1 'vocab is 400' "$model" generate "$dir/ck" --tokens 5
+expect 1 'vocab is 600' "$model" generate "$dir/ck" --tokens 5
 ok 'Once upon' "$model" generate "$dir/ck" --tokenizer "$dir/p.model" --prompt 'Once upon' --tokens 300
 iconv -f utf-8 -t utf-8 "$dir/out" >/dev/null || die "pieces gave no text"

@@ -40,6 +40,8 @@ static int export_model(struct options *o, struct error *err)
 	rc = gguf ? gguf_export(o->out, trainer_stages(t), err)
 		  : huggingface_export(o->out, trainer_stages(t), err);
 	trainer_free(t);
+	if (!rc && !gguf)
+		rc = origin_copy_tokenizer(o->files[0], o->out, err);
 	if (!rc && gguf)
 		printf("%s written\n", o->out);
 	else if (!rc)

@@ -9,6 +9,7 @@
 #include "base/output.h"
 #include "base/rng.h"
 #include "model/text/corpus.h"
+#include "model/text/tokenizer.h"
 #include "model/files/safetensors.h"
 #include "model/program/commands.h"
 #include "model/program/interrupt.h"
@@ -217,13 +218,8 @@ static int session_init(struct session *s, struct omission *m, struct error *err
 	if (!rc)
 		rc = parse_omit(s, m, err);
 	if (!rc)
-		rc = corpus_new(&s->corpus, s->o.corpus, s->o.n_corpus, s->o.recipe.sequence,
-				s->o.seed, err);
-	if (!rc && corpus_vocab(s->corpus) > s->o.config.vocab)
-		rc = error_set(err, -1,
-			       "the corpus has tokens up to %" PRIu32
-			       ", the model a vocab of %" PRIu32,
-			       corpus_vocab(s->corpus) - 1, s->o.config.vocab);
+		rc = load_corpus(&s->corpus, &s->o,
+				 tokenizer_is_in(s->o.files[0]) ? s->o.files[0] : NULL, err);
 	if (rc)
 		return rc;
 	n = (size_t)s->o.recipe.batch * s->o.recipe.sequence;

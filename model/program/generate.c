@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <unistr.h>
+
 #include "base/output.h"
 #include "base/rng.h"
 #include "model/cpu/decoder.h"
@@ -15,8 +17,10 @@
 #include "model/text/tokenizer.h"
 
 static const char help[] =
-	"usage: skippipe generate MODEL [--prompt TEXT] [--tokenizer FILE.model]\n"
-	"Continues the text. Without --tokenizer, a SentencePiece model, tokens are bytes.\n"
+	"usage: skippipe generate MODEL [--prompt TEXT] [--tokenizer FILE|FOLDER]\n"
+	"Continues the text. Without --tokenizer, a tokenizer.json or a SentencePiece model, "
+	"the\n"
+	"tokenizer beside the model is used, and if there is none, tokens are bytes.\n"
 	"  --tokens N          how many (default 200; the text keeps within the context)\n"
 	"  --temperature X     0 is the likeliest token each time (default 0.8)\n"
 	"  --top-p P           of the likeliest tokens that make up P (default 0.95)\n"
@@ -31,6 +35,7 @@ struct session {
 	struct sampler *sampler;
 	int32_t *tokens; /* (length) the window */
 	uint32_t n, length;
+	size_t printed, waiting; /* bytes of the window's text */
 	const float *logits;
 };
 
@@ -38,6 +43,20 @@ static int read_token(struct session *s, int32_t token)
 {
 	s->tokens[s->n++] = token;
 	return decoder_next(s->decoder, token, &s->logits);
+}
+
+/* Counts the window's text as printed, except for what waits. */
+static int skip_window(struct session *s)
+{
+	char *text;
+	size_t size;
+	int rc = tokenizer_decode(s->tokenizer, s->tokens, s->n, &text, &size);
+
+	if (rc)
+		return rc;
+	free(text);
+	s->printed = size > s->waiting ? size - s->waiting : 0;
+	return 0;
 }
 
 /* The window slides by half when the context is full: its second half is read again. */
@@ -51,30 +70,44 @@ static int slide_window(struct session *s)
 	decoder_rewind(s->decoder, 0);
 	for (uint32_t i = 0; i < half && !rc; i++)
 		rc = read_token(s, s->tokens[i]);
-	return rc;
+	return rc ? rc : skip_window(s);
 }
 
-/* Prints what the last token adds to the text of the window: a piece alone may be a part of a
- * character, or begin with a space that the text does not. */
-static int print_last(struct session *s)
+/* Writes text; bytes that are no part of a character become U+FFFD. */
+static int write_characters(const char *text, size_t size)
 {
-	char *before, *after;
-	size_t n, m;
-	int rc = tokenizer_decode(s->tokenizer, s->tokens, s->n - 1, &before, &n);
+	while (size > 0) {
+		ucs4_t c;
+		size_t n = (size_t)u8_mbtouc(&c, (const uint8_t *)text, size);
+
+		if (c == 0xfffd)
+			fputs("\xef\xbf\xbd", stdout);
+		else
+			fwrite(text, 1, n, stdout);
+		text += n;
+		size -= n;
+	}
+	return output_flush(NULL);
+}
+
+/* Prints what the last token adds to the text of the window. A token alone may be a part of a
+ * character, or begin with a space that the text does not have. Unless the text ends here, a part
+ * of a character waits for the next token. */
+static int print_last(struct session *s, bool ends)
+{
+	char *text;
+	size_t size, shown;
+	int rc = tokenizer_decode(s->tokenizer, s->tokens, s->n, &text, &size);
 
 	if (rc)
 		return rc;
-	rc = tokenizer_decode(s->tokenizer, s->tokens, s->n, &after, &m);
-	if (!rc) {
-		size_t same = 0;
-
-		while (same < n && same < m && before[same] == after[same])
-			same++;
-		fwrite(after + same, 1, m - same, stdout);
-		rc = output_flush(NULL);
-		free(after);
+	shown = ends ? size : tokenizer_shown(text, size);
+	if (shown > s->printed) {
+		rc = write_characters(text + s->printed, shown - s->printed);
+		s->printed = shown;
 	}
-	free(before);
+	s->waiting = size > s->printed ? size - s->printed : 0;
+	free(text);
 	return rc;
 }
 
@@ -82,8 +115,8 @@ static int print_last(struct session *s)
 static int read_prompt(struct session *s)
 {
 	const struct generate_options *o = &s->o.generate;
-	const char *prompt = o->prompt ? o->prompt : s->o.tokenizer ? "" : "\n";
 	int32_t *tokens, begin = tokenizer_begin(s->tokenizer);
+	const char *prompt = o->prompt ? o->prompt : begin >= 0 ? "" : "\n";
 	size_t n, from;
 	int rc = tokenizer_encode(s->tokenizer, prompt, strlen(prompt), &tokens, &n);
 
@@ -96,7 +129,7 @@ static int read_prompt(struct session *s)
 		rc = read_token(s, tokens[i]);
 	free(tokens);
 	fputs(prompt, stdout);
-	return rc;
+	return rc ? rc : skip_window(s);
 }
 
 static int continue_text(struct session *s, struct error *err)
@@ -118,8 +151,10 @@ static int continue_text(struct session *s, struct error *err)
 			rc = read_token(s, sampler_draw(s->sampler, s->logits, o->temperature,
 							o->top_p, &r));
 		if (!rc)
-			rc = print_last(s);
+			rc = print_last(s, false);
 	}
+	if (!rc)
+		rc = print_last(s, true);
 	putchar('\n');
 	return rc ? error_set(err, rc, "decoding failed: %s", strerror(-rc)) : 0;
 }
@@ -150,8 +185,11 @@ static int check_vocabulary(const struct session *s, struct error *err)
 
 static int run_generate(struct session *s, struct error *err)
 {
-	int rc = tokenizer_open(&s->tokenizer, s->o.tokenizer, err);
+	int rc;
 
+	if (!s->o.tokenizer && tokenizer_is_in(s->o.files[0]))
+		s->o.tokenizer = s->o.files[0];
+	rc = tokenizer_open(&s->tokenizer, s->o.tokenizer, err);
 	if (!rc)
 		rc = load_model_folder(&s->trainer, s->o.files[0], &s->o, 0, err);
 	if (rc)

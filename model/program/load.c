@@ -11,6 +11,7 @@
 
 #include "model/files/checkpoint.h"
 #include "model/files/huggingface.h"
+#include "model/text/tokenizer.h"
 
 int open_trainer(struct trainer **out, struct options *o, struct error *err)
 {
@@ -95,6 +96,45 @@ int load_model_folder(struct trainer **out, const char *folder, struct options *
 		trainer_free(t);
 	else
 		*out = t;
+	return rc;
+}
+
+/* Refuses text for a model whose tokens are not bytes. */
+static int check_text(const char *tokenizer, struct error *err)
+{
+	struct tokenizer *t;
+	int rc = tokenizer_open(&t, tokenizer, err);
+
+	if (rc)
+		return rc;
+	if (!tokenizer_is_bytes(t))
+		rc = error_set(err, -EINVAL,
+			       "the corpus is text, the model has the tokens of %s: make a token "
+			       "shard of the text with skippipe tokenize --tokenizer %s",
+			       tokenizer, tokenizer);
+	tokenizer_free(t);
+	return rc;
+}
+
+int load_corpus(struct corpus **out, const struct options *o, const char *tokenizer,
+		struct error *err)
+{
+	struct corpus *c;
+	int rc = corpus_new(&c, o->corpus, o->n_corpus, o->recipe.sequence, o->seed, err);
+
+	if (rc)
+		return rc;
+	if (tokenizer && corpus_is_text(c))
+		rc = check_text(tokenizer, err);
+	if (!rc && corpus_vocab(c) > o->config.vocab)
+		rc = error_set(err, -1,
+			       "the corpus has tokens up to %" PRIu32
+			       ", the model a vocab of %" PRIu32,
+			       corpus_vocab(c) - 1, o->config.vocab);
+	if (rc)
+		corpus_free(c);
+	else
+		*out = c;
 	return rc;
 }
 

@@ -173,6 +173,7 @@ static const struct setting {
 	{ "help", HELP, 0, NULL },
 	{ "table", FLAG, AT(eval.table), NULL },
 	{ "force", FLAG, AT(force), NULL },
+	{ "raw", FLAG, AT(raw), NULL },
 	{ "plan", TEXT, AT(plan), NULL },
 	{ "out", TEXT, AT(out), NULL },
 	{ "prompt", TEXT, AT(generate.prompt), NULL },

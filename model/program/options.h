@@ -54,7 +54,7 @@ struct options {
 	uint64_t seed;
 	const char *device;
 	enum recompute recompute;
-	bool jsonl, force;
+	bool jsonl, force, raw;
 	char *files[2]; /* arguments that are neither option nor corpus */
 	uint32_t n_files;
 };

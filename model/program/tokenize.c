@@ -8,33 +8,41 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <jansson.h>
+#include <unistr.h>
 
 #include "base/file.h"
-#include "model/text/corpus.h"
 #include "model/program/commands.h"
 #include "model/program/interrupt.h"
 #include "model/program/options.h"
+#include "model/text/jsonl.h"
+#include "model/text/shard.h"
 #include "model/text/tokenizer.h"
 
 static const char help[] =
-	"usage: skippipe tokenize --out SHARD.bin [--tokenizer FILE.model] --corpus FILE...\n"
+	"usage: skippipe tokenize --out SHARD.bin [--tokenizer FILE|FOLDER] --corpus FILE...\n"
 	"Turns texts into a token shard that training maps into memory, in the layout of "
 	"llm.c's\n"
-	".bin files: the pieces of a SentencePiece model, or without --tokenizer bytes. A "
-	"file\n"
-	"named .jsonl gives the \"text\" of each line, each a document; token shards (.bin) "
-	"are\n"
-	"joined as they are.\n";
+	".bin files: the tokens of a tokenizer.json (byte-level BPE) or of a SentencePiece "
+	"model,\n"
+	"or without --tokenizer bytes. Tokens have 16 bits, or 32 where the vocabulary has "
+	"more\n"
+	"than 65536. A file named .jsonl gives the \"text\" of each line, each a document; "
+	"token\n"
+	"shards (.bin) are joined as they are.\n"
+	"  --raw    the .bin files are raw 16-bit tokens without a header, as nanoGPT's\n";
 
+/* SentencePiece adds up likelihoods as floats, which are exact enough for some thousands of pieces.
+ * Longer texts are given other pieces than their parts. */
 enum {
-	BLOCK = 1 << 20,      /* bytes of text encoded at once */
-	VOCAB_MOST = 1 << 16, /* a token has 16 bits */
+	BLOCK = 1 << 15,      /* bytes of text encoded at once, */
+	BLOCK_MOST = 1 << 28, /* and if it has no place to be cut */
+	TOKENS = 1 << 20,     /* copied between two changes of the bar */
 };
 
-struct shard {
+struct shard_file {
 	FILE *out;
 	struct tokenizer *tokenizer;
+	size_t width; /* bytes of a token; 0: not known yet */
 	uint64_t tokens;
 	int failed;             /* errno of the first write that failed */
 	uint64_t done, all;     /* bytes read, and of all files */
@@ -42,16 +50,17 @@ struct shard {
 	bool bar;
 };
 
-static void put_token(struct shard *s, int32_t token)
+static void put_token(struct shard_file *s, uint32_t token)
 {
-	unsigned char bytes[2] = { (unsigned char)token, (unsigned char)(token >> 8) };
+	unsigned char bytes[4] = { (unsigned char)token, (unsigned char)(token >> 8),
+				   (unsigned char)(token >> 16), (unsigned char)(token >> 24) };
 
-	if (fwrite(bytes, 1, 2, s->out) != 2 && !s->failed)
+	if (fwrite(bytes, 1, s->width, s->out) != s->width && !s->failed)
 		s->failed = errno;
 	s->tokens++;
 }
 
-static void show_progress(const struct shard *s, bool last)
+static void show_progress(const struct shard_file *s, bool last)
 {
 	enum { WIDTH = 24 };
 	double part = s->all ? (double)s->done / (double)s->all : 0;
@@ -65,52 +74,52 @@ static void show_progress(const struct shard *s, bool last)
 			last ? "\n" : "");
 }
 
-static void begin_document(struct shard *s)
+static void begin_document(struct shard_file *s)
 {
 	int32_t token = tokenizer_begin(s->tokenizer);
 
 	if (token >= 0)
-		put_token(s, token);
+		put_token(s, (uint32_t)token);
 }
 
-static int put_encoded(struct shard *s, const char *path, const char *text, size_t size,
-		       struct error *err)
+/* Leaves away the first `skip` tokens. */
+static int put_encoded(struct shard_file *s, const char *path, const char *text, size_t size,
+		       size_t skip, struct error *err)
 {
 	int32_t *tokens;
 	size_t n;
 	int rc = tokenizer_encode(s->tokenizer, text, size, &tokens, &n);
 
 	if (rc)
-		return error_set(err, rc, "%s: a text that cannot be encoded", path);
-	for (size_t i = 0; i < n; i++)
-		put_token(s, tokens[i]);
+		return error_set(err, rc, "%s: %s", path,
+				 rc == -EINVAL ? "a byte for which there is no token"
+					       : strerror(-rc));
+	for (size_t i = skip; i < n; i++)
+		put_token(s, (uint32_t)tokens[i]);
 	free(tokens);
 	return 0;
 }
 
-static int put_line(struct shard *s, const char *path, const char *line, size_t size,
+/* If no token begins a document, a newline says where it ends. */
+static int put_line(struct shard_file *s, const char *path, const char *line, size_t size,
 		    uint64_t number, struct error *err)
 {
-	json_error_t at;
-	json_t *json = json_loadb(line, size, 0, &at);
-	json_t *text = json_object_get(json, "text");
-	int rc;
+	struct jsonl *json;
+	const char *text;
+	int rc = jsonl_read(&json, line, size, path, number, err);
 
-	if (!json_is_string(text)) {
-		json_decref(json);
-		return error_set(err, -EINVAL,
-				 "%s: line %" PRIu64 ": expected an object with a \"text\"",
-				 path, number);
-	}
+	if (rc)
+		return rc < 0 ? rc : 0;
 	begin_document(s);
-	rc = put_encoded(s, path, json_string_value(text), json_string_length(text), err);
-	if (tokenizer_begin(s->tokenizer) < 0)
-		put_token(s, '\n'); /* bytes have no other way to say where a document ends */
-	json_decref(json);
+	text = jsonl_text(json, &size);
+	rc = put_encoded(s, path, text, size, 0, err);
+	if (!rc && tokenizer_begin(s->tokenizer) < 0)
+		rc = put_encoded(s, path, "\n", 1, 0, err);
+	jsonl_free(json);
 	return rc;
 }
 
-static int put_jsonl(struct shard *s, FILE *in, const char *path, struct error *err)
+static int put_jsonl(struct shard_file *s, FILE *in, const char *path, struct error *err)
 {
 	char *line = NULL;
 	size_t room = 0;
@@ -128,63 +137,123 @@ static int put_jsonl(struct shard *s, FILE *in, const char *path, struct error *
 	return rc;
 }
 
-/* Returns how much of a block is encoded now: up to the end of its last line, so that no piece is
- * cut, or all of it. */
-static size_t whole_lines(const char *block, size_t n, bool last)
-{
-	const char *end = last ? NULL : memrchr(block, '\n', n);
+/* A text that is read. Its first `context` bytes have been encoded with the block before. */
+struct block {
+	char *text;
+	size_t held, room, context, skip;
+	uint64_t line, byte; /* of the first byte after the context, from 1 */
+};
 
-	return end ? (size_t)(end - block) + 1 : n;
+/* Refuses bytes that are no text, with their place, and goes on to the end of the block. */
+static int check_block(struct block *b, size_t size, const char *path, bool bytes,
+		       struct error *err)
+{
+	const char *from = b->text + b->context, *end = b->text + size, *bad;
+
+	bad = memchr(from, 0, (size_t)(end - from));
+	if (!bad && !bytes)
+		bad = (const char *)u8_check((const uint8_t *)from, (size_t)(end - from));
+	for (; from < (bad ? bad : end); from++) {
+		b->byte = *from == '\n' ? 1 : b->byte + 1;
+		b->line += *from == '\n';
+	}
+	if (!bad)
+		return 0;
+	return error_set(err, -EINVAL, "%s: line %" PRIu64 ", byte %" PRIu64 ": %s", path, b->line,
+			 b->byte,
+			 *bad ? "not UTF-8"
+			      : "NUL: not a text (text in UTF-16 must be converted to UTF-8 "
+				"first)");
 }
 
-static int put_text(struct shard *s, FILE *in, const char *path, struct error *err)
+/* Encodes a block up to a place where it can be cut, or to its end, and keeps the rest. */
+static int put_block(struct shard_file *s, struct block *b, const char *path, bool last,
+		     struct error *err)
 {
-	char *block = malloc(BLOCK);
-	size_t held = 0, n;
-	int rc = 0;
+	struct tokenizer_seam seam = { .at = b->held };
+	int rc = last ? 0 : tokenizer_find_seam(s->tokenizer, b->text, b->held, &seam);
 
-	if (!block)
-		return error_set(err, -ENOMEM, "no memory to read %s", path);
-	begin_document(s);
-	do {
-		size_t now;
+	if (rc == -EAGAIN && b->room < BLOCK_MOST) {
+		char *grown = realloc(b->text, 2 * b->room);
 
-		n = fread(block + held, 1, BLOCK - held, in);
-		s->done += n;
-		held += n;
-		now = whole_lines(block, held, n == 0);
-		if (now > 0)
-			rc = put_encoded(s, path, block, now, err);
-		held -= now;
-		memmove(block, block + now, held);
-		show_progress(s, false);
-	} while (!rc && !interrupt_seen() && n > 0);
-	free(block);
+		if (!grown)
+			return error_set(err, -ENOMEM, "no memory to read %s", path);
+		b->text = grown;
+		b->room *= 2;
+		return 0;
+	}
+	if (rc)
+		return error_set(err, -EINVAL,
+				 "%s: line %" PRIu64 ": a text of %d MiB without white space, "
+				 "where it could be cut",
+				 path, b->line, BLOCK_MOST >> 20);
+	rc = check_block(b, seam.at, path, tokenizer_is_bytes(s->tokenizer), err);
+	if (!rc)
+		rc = put_encoded(s, path, b->text, seam.at, b->skip, err);
+	b->held -= seam.at - seam.context;
+	memmove(b->text, b->text + seam.at - seam.context, b->held);
+	b->context = seam.context;
+	b->skip = seam.skip;
 	return rc;
 }
 
-/* The tokens of another shard; its header has been read. */
-static int put_shard(struct shard *s, FILE *in, const char *path, const uint32_t header[3],
+static int put_text(struct shard_file *s, FILE *in, const char *path, struct error *err)
+{
+	struct block b = { .text = malloc(BLOCK), .room = BLOCK, .line = 1, .byte = 1 };
+	size_t n = b.text ? 1 : 0;
+	int rc = n ? 0 : error_set(err, -ENOMEM, "no memory to read %s", path);
+
+	if (!rc)
+		begin_document(s);
+	while (!rc && n > 0 && !interrupt_seen()) {
+		n = fread(b.text + b.held, 1, b.room - b.held, in);
+		s->done += n;
+		b.held += n;
+		rc = put_block(s, &b, path, n == 0, err);
+		show_progress(s, false);
+	}
+	free(b.text);
+	return rc;
+}
+
+/* Copies the tokens of another shard, whose header has been read. */
+static int put_shard(struct shard_file *s, FILE *in, const char *path, const struct shard *shard,
 		     struct error *err)
 {
-	unsigned char bytes[2];
+	unsigned char bytes[4];
 	uint64_t n = 0;
 
-	if (header[1] != 1)
+	if (s->width && s->width != shard->width)
 		return error_set(err, -EINVAL,
-				 "%s: token shard of version %" PRIu32 ", expected 1", path,
-				 header[1]);
-	for (; fread(bytes, 1, 2, in) == 2 && !interrupt_seen(); n++) {
-		put_token(s, bytes[0] | bytes[1] << 8);
-		s->done += 2;
-		if (n % BLOCK == 0)
+				 "%s: tokens of %zu bits, those before have %zu: only shards of "
+				 "the same width are joined",
+				 path, 8 * shard->width, 8 * s->width);
+	s->width = shard->width;
+	for (; fread(bytes, 1, s->width, in) == s->width && !interrupt_seen(); n++) {
+		put_token(s, shard_token(bytes, s->width));
+		s->done += s->width;
+		if (n % TOKENS == 0)
 			show_progress(s, false);
 	}
-	if (n != header[2] && !interrupt_seen())
+	if (n != shard->tokens && !interrupt_seen())
 		return error_set(err, -EINVAL,
 				 "%s: %" PRIu64 " tokens where its header promises %" PRIu32,
-				 path, n, header[2]);
+				 path, n, shard->tokens);
 	return 0;
+}
+
+/* Copies the raw tokens of nanoGPT. */
+static int put_raw(struct shard_file *s, FILE *in, const char *path, struct error *err)
+{
+	struct stat st;
+	struct shard shard = { .width = 2 };
+
+	if (fstat(fileno(in), &st) || !S_ISREG(st.st_mode) || st.st_size % 2 ||
+	    st.st_size / 2 > UINT32_MAX)
+		return error_set(err, -EINVAL, "%s: expected a file of up to 2^32 16-bit tokens",
+				 path);
+	shard.tokens = (uint32_t)(st.st_size / 2);
+	return put_shard(s, in, path, &shard, err);
 }
 
 static bool ends_in(const char *path, const char *end)
@@ -194,45 +263,48 @@ static bool ends_in(const char *path, const char *end)
 	return n >= m && strcmp(path + n - m, end) == 0;
 }
 
-static int put_kind(struct shard *s, FILE *in, const char *path, struct error *err)
+static int put_kind(struct shard_file *s, FILE *in, const char *path, bool raw,
+		    struct error *err)
 {
-	uint32_t header[256];
+	unsigned char header[SHARD_HEADER];
+	struct shard shard;
 	size_t n;
-
-	if (ends_in(path, ".jsonl")) {
-		s->texts++;
-		return put_jsonl(s, in, path, err);
-	}
-	if (!ends_in(path, ".bin")) {
-		s->texts++;
-		return put_text(s, in, path, err);
-	}
-	s->shards++;
-	n = fread(header, 1, sizeof(header), in);
-	s->done += n;
-	if (n != sizeof(header) || header[0] != CORPUS_SHARD_MAGIC)
-		return error_set(err, -EINVAL, "%s: not a token shard", path);
-	return put_shard(s, in, path, header, err);
-}
-
-static int put_file(struct shard *s, const struct options *o, uint32_t i, struct error *err)
-{
-	const char *path = o->corpus[i];
-	FILE *in = fopen(path, "rb");
 	int rc;
 
-	if (!in)
-		return error_set(err, -errno, "%s: %s", path, strerror(errno));
-	rc = put_kind(s, in, path, err);
-	if (!rc && ferror(in))
-		rc = error_set(err, -EIO, "%s: cannot be read", path);
-	fclose(in);
-	if (!rc && s->shards && (s->texts || o->tokenizer))
-		rc = error_set(
+	if (!ends_in(path, ".bin")) {
+		s->texts++;
+		return ends_in(path, ".jsonl") ? put_jsonl(s, in, path, err)
+					       : put_text(s, in, path, err);
+	}
+	s->shards++;
+	if (raw)
+		return put_raw(s, in, path, err);
+	n = fread(header, 1, sizeof(header), in);
+	s->done += n;
+	rc = shard_recognize(&shard, path, header, n, err);
+	return rc ? rc : put_shard(s, in, path, &shard, err);
+}
+
+static int put_file(struct shard_file *s, const struct options *o, uint32_t i, struct error *err)
+{
+	const char *path = o->corpus[i];
+	bool is_shard = ends_in(path, ".bin");
+	FILE *in;
+	int rc;
+
+	if (is_shard ? s->texts || o->tokenizer : s->shards)
+		return error_set(
 			err, -EINVAL,
 			"%s: a token shard is joined with others alone, not with texts or "
 			"a tokenizer",
 			path);
+	in = fopen(path, "rb");
+	if (!in)
+		return error_set(err, -errno, "%s: %s", path, strerror(errno));
+	rc = put_kind(s, in, path, o->raw, err);
+	if (!rc && ferror(in))
+		rc = error_set(err, -EIO, "%s: cannot be read", path);
+	fclose(in);
 	if (!rc && s->failed)
 		rc = error_set(err, -s->failed, "%s: %s", o->out, strerror(s->failed));
 	return rc;
@@ -252,27 +324,28 @@ static uint64_t total_bytes(const struct options *o)
 	return sum;
 }
 
-static int open_tokenizer(struct shard *s, const struct options *o, struct error *err)
+/* Texts are encoded; the first shard says how wide the tokens of shards are. */
+static int open_tokenizer(struct shard_file *s, const struct options *o, struct error *err)
 {
 	int rc = tokenizer_open(&s->tokenizer, o->tokenizer, err);
 
-	if (!rc && tokenizer_vocab(s->tokenizer) > VOCAB_MOST)
-		rc = error_set(err, -EINVAL,
-			       "%s: %" PRIu32 " pieces; a shard's tokens have 16 bits",
-			       o->tokenizer, tokenizer_vocab(s->tokenizer));
+	if (!rc && !ends_in(o->corpus[0], ".bin"))
+		s->width = tokenizer_vocab(s->tokenizer) > SHARD_VOCAB_16 ? 4 : 2;
 	return rc;
 }
 
-static int write_header(struct shard *s)
+static int write_header(struct shard_file *s)
 {
-	uint32_t words[256] = { CORPUS_SHARD_MAGIC, 1, (uint32_t)s->tokens };
+	struct shard shard = { s->width, (uint32_t)s->tokens };
+	uint32_t words[SHARD_HEADER / 4];
 
+	shard_write_header(words, &shard);
 	return fseek(s->out, 0, SEEK_SET) || fwrite(words, sizeof(words), 1, s->out) != 1 ||
 	       fflush(s->out);
 }
 
 /* To a file beside the shard's name, which it gets when it is whole. */
-static int write_shard(struct shard *s, const struct options *o, struct error *err)
+static int write_shard(struct shard_file *s, const struct options *o, struct error *err)
 {
 	struct file_aside a;
 	int rc = file_aside_open(&a, o->out, 0644, err);
@@ -302,7 +375,7 @@ static int write_shard(struct shard *s, const struct options *o, struct error *e
 
 static int tokenize_files(const struct options *o, struct error *err)
 {
-	struct shard s = { .all = total_bytes(o), .bar = isatty(STDERR_FILENO) };
+	struct shard_file s = { .all = total_bytes(o), .bar = isatty(STDERR_FILENO) };
 	int rc = open_tokenizer(&s, o, err);
 
 	if (!rc)

@@ -14,6 +14,7 @@
 #include "model/files/checkpoint.h"
 #include "model/files/origin.h"
 #include "model/text/corpus.h"
+#include "model/text/tokenizer.h"
 #include "model/program/commands.h"
 #include "model/program/interrupt.h"
 #include "model/program/load.h"
@@ -25,6 +26,7 @@ static const char help[] =
 	"  --set FIELD=VALUE       change the model or the recipe (dim, n_layers, lr, batch, "
 	"...)\n"
 	"  --corpus FILE...        texts or token shards; default: Debian's fortunes\n"
+	"  --tokenizer FILE        of the shards, to be kept with the checkpoint\n"
 	"  --iterations N          stop after iteration N (default 40)\n"
 	"  --microbatches M        an iteration (default 30; a plan brings its own)\n"
 	"  --skip K                stages each microbatch leaves out, evenly (K or K/STAGES)\n"
@@ -127,18 +129,14 @@ static int session_init(struct session *s, struct error *err)
 	size_t n = (size_t)r->batch * r->sequence;
 	int rc = open_plan(s, err);
 
+	if (!s->o.tokenizer && s->o.from && tokenizer_is_in(s->o.from))
+		s->o.tokenizer = s->o.from;
 	if (!rc)
 		rc = open_trainer(&s->trainer, &s->o, err);
 	if (!rc)
 		rc = load_checkpoint(s, err);
 	if (!rc)
-		rc = corpus_new(&s->corpus, s->o.corpus, s->o.n_corpus, r->sequence, s->o.seed,
-				err);
-	if (!rc && corpus_vocab(s->corpus) > s->o.config.vocab)
-		rc = error_set(err, -1,
-			       "the corpus has tokens up to %" PRIu32
-			       ", the model a vocab of %" PRIu32,
-			       corpus_vocab(s->corpus) - 1, s->o.config.vocab);
+		rc = load_corpus(&s->corpus, &s->o, s->o.tokenizer, err);
 	if (!rc && s->o.microbatches == 0)
 		rc = error_set(err, -EINVAL, "--microbatches 0: expected at least 1");
 	if (!rc && s->o.out)
@@ -366,6 +364,8 @@ static int save_checkpoint(struct session *s, struct error *err)
 	rc = checkpoint_write(s->o.out, &c, trainer_stages(s->trainer), err);
 	if (!rc && s->o.from)
 		rc = origin_copy_tokenizer(s->o.from, s->o.out, err);
+	if (!rc && s->o.tokenizer)
+		rc = tokenizer_copy(s->o.tokenizer, s->o.out, err);
 	return rc;
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "base/file.h"
 #include "model/text/corpus.h"
 
 enum { T = 12, SIZE = 240007, BATCH = 3 };
@@ -164,6 +165,88 @@ static void files_are_named_in_errors(void **state)
 	unlink(empty);
 }
 
+/* Files with the words of a header and a size of their own. */
+static const struct token_file {
+	const char *name;
+	uint32_t magic, version, tokens;
+	size_t width, bytes;
+	const char *message; /* NULL: it is read */
+} token_files[] = {
+	{ "gpt2.bin", 20240520, 1, 5000, 2, 10000, NULL },
+	{ "llama3.bin", 20240801, 7, 5000, 4, 20000, NULL },
+	{ "no-name", 20240801, 7, 5000, 4, 20000, NULL },
+	{ "version.bin", 20240801, 1, 5000, 4, 20000, "version 1, expected 7" },
+	{ "version.bin", 20240520, 2, 5000, 2, 10000, "version 2, expected 1" },
+	{ "cut.bin", 20240520, 1, 5000, 2, 9998, "cut short: 11022 bytes" },
+	{ "half.bin", 20240520, 1, 5000, 4, 20000, "cut short: 21024 bytes" },
+	{ "gpt2_124M.bin", 20240326, 3, 1024, 4, 20000, "a model or its state" },
+	{ "hellaswag_val.bin", 20240522, 1, 9, 2, 10000, "an evaluation" },
+	/* train.bin of nanoGPT: raw tokens */
+	{ "train.bin", 4000, 13, 262, 2, 10000, "tokenize --raw" },
+	/* the same without a name; and NumPy's uint32 */
+	{ "raw", 4000, 13, 262, 2, 10000, "byte 3 is NUL" },
+};
+
+static void files_of_tokens_are_known_or_refused_by_name(void **state)
+{
+	char folder[] = "/tmp/corpus_test.XXXXXX", path[64];
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	for (size_t i = 0; i < sizeof(token_files) / sizeof(token_files[0]); i++) {
+		const struct token_file *t = &token_files[i];
+		uint32_t *data = calloc(1, 1024 + t->bytes);
+		struct error err = { "" };
+		struct corpus *c = NULL;
+		int rc;
+
+		memset((char *)data + 1024, 1, t->bytes);
+		memcpy(data, (uint32_t[]){ t->magic, t->version, t->tokens }, 12);
+		snprintf(path, sizeof(path), "%s/%s", folder, t->name);
+		assert_int_equal(file_write(path, data, 1024 + t->bytes, 0600, NULL), 0);
+		/* mapped, and joined */
+		for (size_t n = 1; n <= 2; n++) {
+			rc = corpus_new(&c, (char *[]){ path, path }, n, T, 1, &err);
+			if ((rc == 0) != !t->message ||
+			    (rc && (!strstr(err.text, t->message) || !strstr(err.text, path))))
+				fail_msg("%s: %d %s", t->name, rc, err.text);
+			if (rc)
+				continue;
+			assert_int_equal(corpus_bytes(c), n * t->bytes);
+			assert_int_equal(corpus_vocab(c), t->width == 2 ? 0x102 : 0x1010102);
+			assert_false(corpus_is_text(c));
+			corpus_free(c);
+		}
+		unlink(path);
+		free(data);
+	}
+	rmdir(folder);
+}
+
+static void widths_are_not_mixed(void **state)
+{
+	char a[] = "/tmp/corpus_test.XXXXXX", b[] = "/tmp/corpus_test.XXXXXX";
+	uint32_t data[256 + 1000] = { 20240520, 1, 2000 };
+	struct error err;
+	struct corpus *c;
+
+	(void)state;
+	close(mkstemp(a));
+	close(mkstemp(b));
+	assert_int_equal(file_write(a, data, sizeof(data), 0600, NULL), 0);
+	memcpy(data, (uint32_t[]){ 20240801, 7, 1000 }, 12);
+	assert_int_equal(file_write(b, data, sizeof(data), 0600, NULL), 0);
+	assert_int_equal(corpus_new(&c, (char *[]){ a, b }, 2, T, 1, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "16-bit and of 32-bit"));
+	/* A token that no model can have. */
+	memset(data + 300, 0xff, 4);
+	assert_int_equal(file_write(b, data, sizeof(data), 0600, NULL), 0);
+	assert_int_equal(corpus_new(&c, (char *[]){ b }, 1, T, 1, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "token 4294967295"));
+	unlink(a);
+	unlink(b);
+}
+
 static void the_default_is_english(void **state)
 {
 	struct corpus *c;
@@ -192,6 +275,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(epochs_differ_and_repeat, setup, teardown),
 		cmocka_unit_test_setup_teardown(short_texts_still_hold_out, setup, teardown),
 		cmocka_unit_test(files_are_named_in_errors),
+		cmocka_unit_test(files_of_tokens_are_known_or_refused_by_name),
+		cmocka_unit_test(widths_are_not_mixed),
 		cmocka_unit_test(the_default_is_english),
 	};
 

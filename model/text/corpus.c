@@ -21,6 +21,7 @@
 #include "base/file.h"
 #include "base/rng.h"
 #include "model/hash.h"
+#include "model/text/shard.h"
 
 static const char default_folder[] = "/usr/share/games/fortunes";
 
@@ -28,13 +29,12 @@ enum {
 	BLOCK = 4096,   /* tokens */
 	GROUP = 20,     /* blocks; the last of each group is held out */
 	MOST = 1 << 30, /* bytes of one file */
-	SHARD_HEADER = 1024,
 };
 
 struct corpus {
 	unsigned char *data; /* size tokens of `width` bytes */
 	size_t size;
-	size_t width; /* 1: bytes; 2: little-endian, of token shards */
+	size_t width; /* 1: bytes; 2 or 4: of token shards */
 	uint32_t vocab;
 	void *map; /* NULL, or what data lies in */
 	size_t map_size;
@@ -50,18 +50,11 @@ struct corpus {
 
 static int32_t token_at(const struct corpus *c, size_t i)
 {
-	return c->width == 1 ? c->data[i] : c->data[2 * i] | c->data[2 * i + 1] << 8;
+	return c->width == 1 ? c->data[i]
+			     : (int32_t)shard_token(c->data + i * c->width, c->width);
 }
 
 /* Reading. */
-
-static uint32_t word_at(const char *data, size_t i)
-{
-	uint32_t v;
-
-	memcpy(&v, data + 4 * i, sizeof(v));
-	return v;
-}
 
 static int append_text(struct corpus *c, const char *data, size_t size, size_t width,
 		       struct error *err)
@@ -71,7 +64,10 @@ static int append_text(struct corpus *c, const char *data, size_t size, size_t w
 
 	if (c->size > 0 && c->width != width)
 		return error_set(err, -EINVAL,
-				 "corpus: texts and token shards cannot be mixed");
+				 c->width == 1 || width == 1
+					 ? "corpus: texts and token shards cannot be mixed"
+					 : "corpus: shards of 16-bit and of 32-bit tokens cannot "
+					   "be mixed");
 	grown = realloc(c->data, had + size);
 	if (!grown)
 		return error_set(err, -ENOMEM, "no memory for %zu bytes of corpus", had + size);
@@ -82,46 +78,58 @@ static int append_text(struct corpus *c, const char *data, size_t size, size_t w
 	return 0;
 }
 
-/* A token shard: 256 words of header (magic, version, tokens), then 16-bit tokens. */
-static int check_shard(const char *path, const char *data, size_t size, struct error *err)
+static int check_shard(const struct shard *shard, const char *path, size_t size,
+		       struct error *err)
 {
-	if (word_at(data, 1) != 1)
+	if (size != SHARD_HEADER + (size_t)shard->tokens * shard->width)
 		return error_set(err, -EINVAL,
-				 "corpus: %s: token shard of version %" PRIu32 ", expected 1",
-				 path, word_at(data, 1));
-	if (size != SHARD_HEADER + (size_t)word_at(data, 2) * 2)
-		return error_set(
-			err, -EINVAL,
-			"corpus: %s: cut short: %zu bytes where the header promises %" PRIu32
-			" tokens",
-			path, size, word_at(data, 2));
+				 "%s: cut short: %zu bytes where the header promises %" PRIu32
+				 " tokens",
+				 path, size, shard->tokens);
 	return 0;
-}
-
-static bool is_shard(const char *data, size_t size)
-{
-	return size >= 12 && word_at(data, 0) == CORPUS_SHARD_MAGIC;
 }
 
 static int append_file(struct corpus *c, const char *path, struct error *err)
 {
+	struct shard shard;
 	char *data;
 	size_t size;
 	int rc = file_read(path, MOST, &data, &size, err);
 
 	if (rc)
 		return error_prefix(err, rc, "corpus");
-	if (size == 0) {
-		rc = error_set(err, -EINVAL, "corpus: %s is empty", path);
-	} else if (is_shard(data, size)) {
-		rc = check_shard(path, data, size, err);
-		if (!rc)
-			rc = append_text(c, data + SHARD_HEADER, size - SHARD_HEADER, 2, err);
-	} else {
+	rc = size ? shard_recognize(&shard, path, data, size, err)
+		  : error_set(err, -EINVAL, "%s is empty", path);
+	if (!rc)
+		rc = check_shard(&shard, path, size, err);
+	if (rc < 0)
+		error_prefix(err, rc, "corpus");
+	else if (rc > 0)
 		rc = append_text(c, data, size, 1, err);
-	}
+	else
+		rc = append_text(c, data + SHARD_HEADER, size - SHARD_HEADER, shard.width, err);
 	free(data);
 	return rc;
+}
+
+static int use_map(struct corpus *c, const char *path, struct error *err)
+{
+	struct shard shard;
+	int rc = shard_recognize(&shard, path, c->map, c->map_size, err);
+
+	if (!rc)
+		rc = check_shard(&shard, path, c->map_size, err);
+	if (rc < 0)
+		return error_prefix(err, rc, "corpus");
+	if (rc > 0) {
+		munmap(c->map, c->map_size);
+		c->map = NULL;
+		return rc;
+	}
+	c->data = (unsigned char *)c->map + SHARD_HEADER;
+	c->width = shard.width;
+	c->size = shard.tokens;
+	return 0;
 }
 
 /* A single shard is not copied but mapped: it may be larger than memory. 1: not a shard. */
@@ -141,15 +149,10 @@ static int map_shard(struct corpus *c, const char *path, struct error *err)
 		map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
 		if (map == MAP_FAILED) {
 			rc = error_set(err, -errno, "corpus: %s: %s", path, strerror(errno));
-		} else if (!is_shard(map, (size_t)st.st_size)) {
-			munmap(map, (size_t)st.st_size);
 		} else {
 			c->map = map;
 			c->map_size = (size_t)st.st_size;
-			rc = check_shard(path, map, c->map_size, err);
-			c->data = (unsigned char *)map + SHARD_HEADER;
-			c->width = 2;
-			c->size = (c->map_size - SHARD_HEADER) / 2;
+			rc = use_map(c, path, err);
 		}
 	}
 	close(fd);
@@ -198,6 +201,21 @@ static int append_default(struct corpus *c, struct error *err)
 
 /* Layout. */
 
+/* Finds the vocabulary that occurs. */
+static int find_vocab(struct corpus *c, struct error *err)
+{
+	uint32_t most = c->width == 1 ? 255 : 0;
+
+	for (size_t i = 0; i < c->size && c->width > 1; i++)
+		if ((uint32_t)token_at(c, i) > most)
+			most = (uint32_t)token_at(c, i);
+	if (most >= INT32_MAX)
+		return error_set(err, -EINVAL, "corpus: token %" PRIu32 ": no such token can be",
+				 most);
+	c->vocab = most + 1;
+	return 0;
+}
+
 /* Groups of GROUP blocks, one of which is held back for validation; a short corpus has
  * smaller blocks. Then the hash, and for shards the vocabulary that occurs. */
 static int lay_out(struct corpus *c, struct error *err)
@@ -222,12 +240,7 @@ static int lay_out(struct corpus *c, struct error *err)
 	rest = c->size - c->groups * GROUP * c->block;
 	c->tail = rest > 0 ? (rest - 1) / c->sequence : 0;
 	c->hash = hash_bytes(c->data, c->size * c->width);
-	for (size_t i = 0; i < c->size && c->width == 2; i++)
-		if ((uint32_t)token_at(c, i) >= c->vocab)
-			c->vocab = (uint32_t)token_at(c, i) + 1;
-	if (c->width == 1)
-		c->vocab = 256;
-	return 0;
+	return find_vocab(c, err);
 }
 
 static int finish_corpus(struct corpus **out, struct corpus *c, int rc, struct error *err)
@@ -289,6 +302,11 @@ void corpus_free(struct corpus *c)
 uint64_t corpus_hash(const struct corpus *c)
 {
 	return c->hash;
+}
+
+bool corpus_is_text(const struct corpus *c)
+{
+	return c->width == 1;
 }
 
 size_t corpus_bytes(const struct corpus *c)

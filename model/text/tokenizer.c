@@ -1,21 +1,90 @@
-/* Bytes are tokens as they stand; a SentencePiece model is used where one is given. */
+/* Bytes are tokens as they stand; a file decides between byte-level BPE and SentencePiece. */
 #include "model/text/tokenizer.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "model/text/bpe.h"
 #include "model/text/pieces.h"
 
-enum { MODEL_MOST = 64 << 20 /* bytes of a .model file */ };
-
-struct tokenizer {
-	struct pieces *pieces; /* NULL: bytes */
+enum {
+	PATH = 4096,
+	MODEL_MOST = 128 << 20, /* bytes of a file */
+	CONTEXT_LEAST = 64,     /* bytes around a seam that decide */
+	CONTEXT_MOST = 1024,
+	SEAMS_TRIED = 256,
 };
 
-static int open_pieces(struct tokenizer *t, const char *path, struct error *err)
+struct tokenizer {
+	struct bpe *bpe;       /* NULL, or */
+	struct pieces *pieces; /* NULL; both: bytes */
+};
+
+static const char *const files[] = { "tokenizer.json", "tokenizer.model" };
+enum { FILES = sizeof(files) / sizeof(files[0]) };
+
+static bool has_file(const char *folder, int i, char path[PATH])
+{
+	snprintf(path, PATH, "%s/%s", folder, files[i]);
+	return access(path, F_OK) == 0;
+}
+
+bool tokenizer_is_in(const char *folder)
+{
+	char path[PATH];
+
+	return has_file(folder, 0, path) || has_file(folder, 1, path);
+}
+
+static bool is_folder(const char *path)
+{
+	char inside[PATH];
+
+	snprintf(inside, sizeof(inside), "%s/.", path);
+	return access(inside, F_OK) == 0;
+}
+
+static bool is_json(const char *data, size_t size)
+{
+	return size > 0 && data[0] == '{';
+}
+
+/* Copies a file to a folder, as `name` or by default as what it is. */
+static int copy_file(const char *from, const char *to, const char *name, struct error *err)
+{
+	char path[PATH], *data;
+	size_t size;
+	int rc = file_read(from, MODEL_MOST, &data, &size, err);
+
+	if (rc)
+		return rc;
+	if (!name)
+		name = files[is_json(data, size) ? 0 : 1];
+	snprintf(path, sizeof(path), "%s/%s", to, name);
+	rc = file_write(path, data, size, 0644, err);
+	free(data);
+	return rc;
+}
+
+int tokenizer_copy(const char *from, const char *to, struct error *err)
+{
+	char path[PATH];
+	int rc = 0;
+
+	if (!is_folder(from))
+		return copy_file(from, to, NULL, err);
+	for (int i = 0; i < FILES && !rc; i++)
+		if (has_file(from, i, path))
+			rc = copy_file(path, to, files[i], err);
+	return rc;
+}
+
+static int open_file(struct tokenizer *t, const char *path, struct error *err)
 {
 	char *model, why[256] = "";
 	size_t size;
@@ -23,19 +92,33 @@ static int open_pieces(struct tokenizer *t, const char *path, struct error *err)
 
 	if (rc)
 		return rc;
-	if (size > 0 && model[0] == '{')
-		rc = error_set(
-			err, -ENOTSUP,
-			"%s: a tokenizer.json: only SentencePiece models (tokenizer.model) "
-			"are read; token shards made elsewhere can be trained on",
-			path);
-	if (!rc)
+	if (is_json(model, size)) {
+		rc = bpe_open(&t->bpe, model, size, path, err);
+	} else {
 		rc = pieces_new(&t->pieces, model, size, why, sizeof(why));
+		if (rc)
+			error_set(err, rc, "%s: no SentencePiece model could be read: %s", path,
+				  why);
+	}
 	free(model);
-	if (why[0])
-		return error_set(err, rc, "%s: no SentencePiece model could be read: %s", path,
-				 why);
 	return rc;
+}
+
+/* A tokenizer.json is preferred, as the transformers library does, unless it is not supported and
+ * there is a SentencePiece model. */
+static int open_folder(struct tokenizer *t, const char *folder, struct error *err)
+{
+	char json[PATH], model[PATH];
+	bool has_json = has_file(folder, 0, json), has_model = has_file(folder, 1, model);
+	int rc;
+
+	if (!has_json && !has_model)
+		return error_set(err, -ENOENT, "%s: has no tokenizer.json or tokenizer.model",
+				 folder);
+	if (!has_json)
+		return open_file(t, model, err);
+	rc = open_file(t, json, err);
+	return rc == -ENOTSUP && has_model ? open_file(t, model, err) : rc;
 }
 
 int tokenizer_open(struct tokenizer **out, const char *path, struct error *err)
@@ -43,8 +126,10 @@ int tokenizer_open(struct tokenizer **out, const char *path, struct error *err)
 	struct tokenizer *t = alloc_new(sizeof(*t));
 	int rc = 0;
 
-	if (path)
-		rc = open_pieces(t, path, err);
+	if (path && is_folder(path))
+		rc = open_folder(t, path, err);
+	else if (path)
+		rc = open_file(t, path, err);
 	if (rc)
 		free(t);
 	else
@@ -56,22 +141,35 @@ void tokenizer_free(struct tokenizer *t)
 {
 	if (t && t->pieces)
 		pieces_free(t->pieces);
+	if (t)
+		bpe_free(t->bpe);
 	free(t);
+}
+
+bool tokenizer_is_bytes(const struct tokenizer *t)
+{
+	return t->bpe ? bpe_is_bytes(t->bpe) : !t->pieces;
 }
 
 uint32_t tokenizer_vocab(const struct tokenizer *t)
 {
+	if (t->bpe)
+		return bpe_vocab(t->bpe);
 	return t->pieces ? pieces_vocab(t->pieces) : 256;
 }
 
 int32_t tokenizer_begin(const struct tokenizer *t)
 {
+	if (t->bpe)
+		return bpe_begin(t->bpe);
 	return t->pieces ? pieces_begin(t->pieces) : -1;
 }
 
 int tokenizer_encode(struct tokenizer *t, const char *text, size_t size, int32_t **tokens,
 		     size_t *n)
 {
+	if (t->bpe && !tokenizer_is_bytes(t))
+		return bpe_encode(t->bpe, text, size, tokens, n);
 	if (t->pieces)
 		return pieces_encode(t->pieces, text, size, tokens, n);
 	*tokens = malloc((size + 1) * sizeof(**tokens));
@@ -83,9 +181,77 @@ int tokenizer_encode(struct tokenizer *t, const char *text, size_t size, int32_t
 	return 0;
 }
 
+/* Seams. A text is cut before white space that follows another character. There words end under
+ * every rule of split.h. Pieces of a SentencePiece model may end elsewhere, and the model may put
+ * a space before each text. Each place is therefore tried: what lies around it must have the
+ * tokens of what lies before it, and more. */
+
+static bool is_space(char c)
+{
+	return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+static bool is_cut(const char *text, size_t at)
+{
+	return is_space(text[at]) && !is_space(text[at - 1]);
+}
+
+/* Returns true if the tokens of text[from..at] begin those of text[from..to]; *n of them. */
+static bool tokens_part(struct tokenizer *t, const char *text, size_t from, size_t at, size_t to,
+			size_t *n)
+{
+	int32_t *left, *both;
+	size_t all;
+	bool same;
+
+	if (tokenizer_encode(t, text + from, at - from, &left, n))
+		return false;
+	if (tokenizer_encode(t, text + from, to - from, &both, &all)) {
+		free(left);
+		return false;
+	}
+	same = all > *n && memcmp(left, both, *n * sizeof(*left)) == 0;
+	free(left);
+	free(both);
+	return same;
+}
+
+int tokenizer_find_seam(struct tokenizer *t, const char *text, size_t size,
+			struct tokenizer_seam *seam)
+{
+	size_t to = size, at, tries = 0;
+
+	if (tokenizer_is_bytes(t)) {
+		*seam = (struct tokenizer_seam){ .at = size };
+		return 0;
+	}
+	/* The last character may be cut off. */
+	while (to > 0 && !is_space(text[to - 1]))
+		to--;
+	at = to > CONTEXT_MOST ? to - CONTEXT_MOST : 0;
+	for (; at > CONTEXT_MOST && tries < SEAMS_TRIED; at--) {
+		size_t from = at - CONTEXT_LEAST, n;
+
+		if (!is_cut(text, at))
+			continue;
+		while (from > at - CONTEXT_MOST && !is_cut(text, from))
+			from--;
+		tries++;
+		if (!is_cut(text, from) || !tokens_part(t, text, from, at, to, &n))
+			continue;
+		*seam = (struct tokenizer_seam){ at, at - from, n };
+		return 0;
+	}
+	return -EAGAIN;
+}
+
+/* Tokens to text. */
+
 int tokenizer_decode(struct tokenizer *t, const int32_t *tokens, size_t n, char **text,
 		     size_t *size)
 {
+	if (t->bpe)
+		return bpe_decode(t->bpe, tokens, n, text, size);
 	if (t->pieces)
 		return pieces_decode(t->pieces, tokens, n, text, size);
 	*text = malloc(n + 1);
@@ -101,4 +267,25 @@ int tokenizer_decode(struct tokenizer *t, const int32_t *tokens, size_t n, char 
 	(*text)[n] = 0;
 	*size = n;
 	return 0;
+}
+
+/* A character has at most 4 bytes. SentencePiece decodes each byte of a character that is not
+ * whole as U+FFFD, so up to 3 of these may still become a character. */
+size_t tokenizer_shown(const char *text, size_t size)
+{
+	static const char replaced[] = "\xef\xbf\xbd";
+	size_t back = 0;
+
+	for (int i = 0; i < 3 && size >= 3 && memcmp(text + size - 3, replaced, 3) == 0; i++)
+		size -= 3;
+	while (back < 3 && back < size && (text[size - 1 - back] & 0xc0) == 0x80)
+		back++;
+	if (back < size) {
+		unsigned char first = (unsigned char)text[size - 1 - back];
+		size_t length = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+
+		if (first >= 0xc2 && first < 0xf5 && length > back + 1)
+			return size - back - 1;
+	}
+	return size;
 }

@@ -1,0 +1,102 @@
+/* JSON lines: documents that are read, lines that have none, and faults with their place. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "model/text/jsonl.h"
+
+#define LINE(text) text, sizeof(text) - 1
+
+static const struct {
+	uint64_t number;
+	const char *line;
+	size_t size;
+	const char *text; /* NULL: no document */
+} read_cases[] = {
+	{ 1, LINE("{\"text\": \"a\"}\n"), "a" },
+	{ 1, LINE("\xef\xbb\xbf{\"text\": \"a\"}\r\n"), "a" },
+	{ 2, LINE("  {\"id\": 1, \"text\": \"\\ud83d\\ude00\\\\ud83d\"}"),
+	  "\xf0\x9f\x98\x80\\ud83d" },
+	{ 3, LINE("{\"text\": \"\"}\n"), "" },
+	/* A number that no integer holds means nothing here. */
+	{ 4, LINE("{\"id\": 123456789012345678901234567890, \"text\": \"b\"}"), "b" },
+	{ 1, LINE("\xef\xbb\xbf\n"), NULL },
+	{ 2, LINE("\r\n"), NULL },
+	{ 2, LINE(" \t \n"), NULL },
+	{ 5, LINE("{\"text\": null}\n"), NULL },
+};
+
+static void documents_are_read(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(read_cases) / sizeof(read_cases[0]); i++) {
+		struct error err = { "" };
+		struct jsonl *j;
+		int rc = jsonl_read(&j, read_cases[i].line, read_cases[i].size, "f.jsonl",
+				    read_cases[i].number, &err);
+		size_t n;
+
+		if (rc != !read_cases[i].text)
+			fail_msg("case %zu: %d %s", i, rc, err.text);
+		if (rc)
+			continue;
+		assert_string_equal(jsonl_text(j, &n), read_cases[i].text);
+		assert_int_equal(n, strlen(read_cases[i].text));
+		jsonl_free(j);
+	}
+}
+
+static const struct {
+	uint64_t number;
+	const char *line;
+	size_t size;
+	const char *message;
+} faults[] = {
+	{ 7, LINE("{\"text\": \"ab\xff\"}"), "line 7, byte 13: not UTF-8" },
+	{ 1, LINE("\xef\xbb\xbf{\"text\": \"ab\xff\"}"), "line 1, byte 16: not UTF-8" },
+	/* Latin-1, as claude-code-log's issue 139 had it */
+	{ 2, LINE("{\"text\": \"x \\udcb2\"}"), "line 2, byte 13: half of a surrogate pair" },
+	{ 3, LINE("{\"text\": \"\\\\\\ud83d \\ude00\"}"), "line 3, byte 13: half of a surrogate" },
+	{ 3, LINE("{\"text\": \"\\ud83d"), "line 3, byte 11: half of a surrogate" },
+	/* UTF-8 of two surrogates (CESU-8) is no UTF-8. */
+	{ 4, LINE("{\"text\": \"\xed\xa0\xbd\xed\xb8\x80\"}"), "line 4, byte 11: not UTF-8" },
+	{ 5, LINE("{\"text\": \"a\\u0000\"}"), "line 5, byte 12: \\u0000, a NUL" },
+	{ 6, LINE("{\"text\": \"a\0b\"}"), "line 6, byte 12: NUL" },
+	{ 7, LINE("{\"text\": \"a"), "line 7, byte 11: premature end" },
+	{ 8, LINE("{\"text\": \"a\"} {\"text\": \"b\"}"), "line 8, byte 15: end of file expected" },
+	{ 9, LINE("{\"text\": 5}"), "line 9, byte 1: expected an object with a \"text\"" },
+	{ 9, LINE("{\"content\": \"a\"}"), "expected an object with a \"text\"" },
+	{ 9, LINE("[{\"text\": \"a\"}]"), "expected an object with a \"text\"" },
+	{ 2, LINE("\xef\xbb\xbf{\"text\": \"a\"}"), "line 2, byte " },
+	{ 1, LINE("\0\n"), "line 1, byte 1: NUL" },
+};
+
+static void faults_have_a_place_and_a_cause(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+		struct error err = { "" };
+		struct jsonl *j;
+		int rc = jsonl_read(&j, faults[i].line, faults[i].size, "f.jsonl",
+				    faults[i].number, &err);
+
+		if (rc != -EINVAL || strncmp(err.text, "f.jsonl: ", 9) != 0 ||
+		    !strstr(err.text, faults[i].message))
+			fail_msg("case %zu: %d, %s; expected %s", i, rc, err.text,
+				 faults[i].message);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(documents_are_read),
+		cmocka_unit_test(faults_have_a_place_and_a_cause),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,60 @@
+/* A tokenizer.json from outside, and a text after it that ends at the last "}\n". A reader refuses
+ * the file or gives a tokenizer that holds together: it encodes UTF-8 to tokens below its
+ * vocabulary, and decodes them. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/text/bpe.h"
+#include "model/text/jsonl.h"
+#include "model/text/tokenizer.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void expect(int holds)
+{
+	if (!holds)
+		abort();
+}
+
+static void use(struct bpe *b, const char *text, size_t size)
+{
+	int32_t *tokens;
+	char *back;
+	size_t n, length;
+
+	if (bpe_encode(b, text, size, &tokens, &n))
+		return;
+	for (size_t i = 0; i < n; i++)
+		expect(tokens[i] >= 0 && (uint32_t)tokens[i] < bpe_vocab(b));
+	expect(bpe_decode(b, tokens, n, &back, &length) == 0);
+	expect(tokenizer_shown(back, length) <= length);
+	free(back);
+	free(tokens);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const char sample[] = "It's  a\xcc\x81 <|x|> 12345\r\n\n\xe4\xbd\xa0 "
+				     "\xf0\x9f\x98\x80!";
+	const char *text = memrchr(data, '\n', size);
+	size_t json = text ? (size_t)(text - (const char *)data) : size;
+	struct error err;
+	struct jsonl *line;
+	struct bpe *b;
+
+	if (jsonl_read(&line, (const char *)data, size, "fuzz", 1, &err) == 0) {
+		size_t n;
+
+		expect(jsonl_text(line, &n)[n] == 0);
+		jsonl_free(line);
+	}
+	if (bpe_open(&b, (const char *)data, json, "fuzz", &err))
+		return 0;
+	expect(bpe_begin(b) < (int32_t)bpe_vocab(b));
+	use(b, sample, sizeof(sample) - 1);
+	if (text)
+		use(b, text, size - json);
+	bpe_free(b);
+	return 0;
+}

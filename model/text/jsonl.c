@@ -1,0 +1,137 @@
+/* The bytes and escapes of a line are checked before it is parsed, because the parser does not say
+ * where in a long string it stopped. */
+#include "model/text/jsonl.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+#include <unistr.h>
+
+#include "base/alloc.h"
+
+struct jsonl {
+	json_t *line;
+};
+
+/* Returns the number after \u, or -1. */
+static int escaped(const char *at, size_t size)
+{
+	int c = 0;
+
+	if (size < 6 || at[0] != '\\' || at[1] != 'u')
+		return -1;
+	for (int i = 2; i < 6; i++) {
+		const char *digits = "0123456789abcdef0123456789ABCDEF";
+		const char *digit = at[i] ? strchr(digits, at[i]) : NULL;
+
+		if (!digit)
+			return -1;
+		c = c << 4 | (int)((digit - digits) & 15);
+	}
+	return c;
+}
+
+/* Returns why the escape at the backslash `at` has no character, or NULL; its bytes in *n. */
+static const char *escape_fault(const char *at, size_t size, size_t *n)
+{
+	int c = escaped(at, size), low;
+
+	*n = c < 0 ? 2 : 6;
+	if (c == 0)
+		return "\\u0000, a NUL character";
+	if (c < 0xd800 || c > 0xdfff)
+		return NULL;
+	low = c < 0xdc00 ? escaped(at + 6, size - 6) : -1;
+	if (low < 0xdc00 || low > 0xdfff)
+		return "half of a surrogate pair, which is no character";
+	*n = 12;
+	return NULL;
+}
+
+/* Returns the byte, from 0, at which the line is at fault, and why; or size. */
+static size_t find_fault(const char *line, size_t size, const char **why)
+{
+	const uint8_t *bad = u8_check((const uint8_t *)line, size);
+	const char *at = line, *end = line + size;
+
+	if (!bad)
+		bad = memchr(line, 0, size);
+	if (bad) {
+		*why = *bad ? "not UTF-8" : "NUL";
+		return (size_t)((const char *)bad - line);
+	}
+	while ((at = memchr(at, '\\', (size_t)(end - at)))) {
+		size_t n;
+
+		*why = escape_fault(at, (size_t)(end - at), &n);
+		if (*why)
+			return (size_t)(at - line);
+		if (n >= (size_t)(end - at))
+			break;
+		at += n;
+	}
+	return size;
+}
+
+static bool is_blank(const char *line, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		if (!strchr(" \t\r\n", line[i]) || !line[i])
+			return false;
+	return true;
+}
+
+int jsonl_read(struct jsonl **out, const char *line, size_t size, const char *path, uint64_t number,
+	       struct error *err)
+{
+	size_t mark = number == 1 && size >= 3 && memcmp(line, "\xef\xbb\xbf", 3) == 0 ? 3 : 0, at;
+	const char *why = NULL;
+	json_error_t fault;
+	json_t *json, *text;
+
+	line += mark;
+	size -= mark;
+	if (is_blank(line, size))
+		return 1;
+	at = find_fault(line, size, &why);
+	if (at < size)
+		return error_set(err, -EINVAL, "%s: line %" PRIu64 ", byte %zu: %s", path, number,
+				 mark + at + 1, why);
+	json = json_loadb(line, size, JSON_DECODE_INT_AS_REAL, &fault);
+	if (!json)
+		return error_set(err, -EINVAL, "%s: line %" PRIu64 ", byte %zu: %s", path, number,
+				 mark + (size_t)fault.position, fault.text);
+	text = json_object_get(json, "text");
+	if (json_is_string(text)) {
+		*out = alloc_new(sizeof(**out));
+		(*out)->line = json;
+		return 0;
+	}
+	at = json_is_null(text);
+	json_decref(json);
+	if (at)
+		return 1;
+	return error_set(err, -EINVAL,
+			 "%s: line %" PRIu64 ", byte %zu: expected an object with a \"text\"", path,
+			 number, mark + 1);
+}
+
+void jsonl_free(struct jsonl *j)
+{
+	if (!j)
+		return;
+	json_decref(j->line);
+	free(j);
+}
+
+const char *jsonl_text(const struct jsonl *j, size_t *size)
+{
+	const json_t *text = json_object_get(j->line, "text");
+
+	*size = json_string_length(text);
+	return json_string_value(text);
+}

@@ -1,0 +1,23 @@
+/* jsonl.h - the documents of JSON lines: an object on each line, whose "text" is a document. */
+#ifndef MODEL_JSONL_H
+#define MODEL_JSONL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct jsonl; /* a line, parsed */
+
+/* Returns 0 and gives *out to the caller. Returns 1 if the line has no document: it is empty, or
+ * its "text" is null. -EINVAL: it is not UTF-8, not JSON, or its "text" is no text; the error names
+ * path, line and byte, both from 1. A byte order mark before line 1 and a CR at the end are
+ * ignored. */
+int jsonl_read(struct jsonl **out, const char *line, size_t size, const char *path, uint64_t number,
+	       struct error *err);
+void jsonl_free(struct jsonl *j); /* NULL is allowed */
+
+/* Returns the text, valid until jsonl_free, and its bytes in *size. */
+const char *jsonl_text(const struct jsonl *j, size_t *size);
+
+#endif

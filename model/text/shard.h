@@ -1,0 +1,38 @@
+/* shard.h - files of tokens, and what is no text.
+ *
+ * A token shard is 256 little-endian words (a magic number, a version, the number of tokens,
+ * zeros), then little-endian tokens. Both layouts are those of llm.c's .bin files: tokens of 16
+ * bits, and of 32 bits for vocabularies above 65,536.
+ */
+#ifndef MODEL_SHARD_H
+#define MODEL_SHARD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+enum { SHARD_HEADER = 1024 /* bytes */, SHARD_VOCAB_16 = 1 << 16 };
+
+struct shard {
+	size_t width;    /* bytes of a token: 2 or 4 */
+	uint32_t tokens; /* that the header promises */
+};
+
+/* Looks at the first `size` bytes of a file. Returns 0 and fills *out if they are a shard's header,
+ * and 1 if the file may be text. -EINVAL: it is neither: a .bin of another layout, among them
+ * nanoGPT's, or it has a NUL byte. The error says which. */
+int shard_recognize(struct shard *out, const char *path, const void *data, size_t size,
+		    struct error *err);
+/* The header of a shard. */
+void shard_write_header(uint32_t header[SHARD_HEADER / 4], const struct shard *s);
+
+/* Returns a token of `width` bytes. */
+static inline uint32_t shard_token(const unsigned char *at, size_t width)
+{
+	uint32_t low = at[0] | (uint32_t)at[1] << 8;
+
+	return width == 2 ? low : low | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+}
+
+#endif
