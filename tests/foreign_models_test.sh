@@ -25,6 +25,7 @@ grep -q " in 6 stages" "$dir/out" || die "20 layers: $(cat "$dir/out")"
 grep -q " in 21 stages" "$dir/out" || die "21 stages: $(cat "$dir/out")"
 expect 1 "n_stages=4: $dir/l2/config.json: num_hidden_layers is 2: choose at most 3" \
 	"$sk" import "$dir/l2" --set n_stages=4 --out "$dir/none"
+expect 1 "the model is that of $dir/l2/config.json" "$sk" import "$dir/l2" --set dim=96 --out "$dir/none"
 expect 1 'n_stages=0: expected 1 or more' "$sk" import "$dir/l2" --set n_stages=0 --out "$dir/none"
 
 # ---- a short context: the recipe that nobody chose fits, a chosen one is refused

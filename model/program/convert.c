@@ -61,6 +61,11 @@ static int import_model(struct options *o, struct error *err)
 	o->recipe.batch = 1;
 	o->recipe.sequence = 1;
 	rc = load_check_out(o, err);
+	if (!rc && o->set.shape)
+		rc = error_set(err, -1,
+			       "--set: the model is that of %s/config.json: only n_stages and "
+			       "fields of the recipe can be set",
+			       o->files[0]);
 	if (!rc && n_stages == 0)
 		rc = error_set(err, -1, "--set n_stages=0: expected 1 or more");
 	if (!rc)

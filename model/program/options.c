@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "model/config_fields.h"
 #include "model/files/checkpoint.h"
 
 enum { MODEL_FILE_MOST = 1 << 20 };
@@ -107,6 +108,14 @@ static int take_seed(const struct parser *p)
 		       : 0;
 }
 
+static bool is_of_model(const char *name)
+{
+	for (size_t i = 0; i < model_fields.n; i++)
+		if (strcmp(field_name(&model_fields.of[i]), name) == 0)
+			return true;
+	return false;
+}
+
 static int take_set(const struct parser *p)
 {
 	char name[64];
@@ -122,6 +131,8 @@ static int take_set(const struct parser *p)
 	}
 	if (strcmp(name, "n_stages") == 0)
 		p->o->set.stages = true;
+	else if (is_of_model(name))
+		p->o->set.shape = true;
 	else
 		p->o->set.recipe = true;
 	return 0;
@@ -158,11 +169,11 @@ static int take_corpus_path(const struct parser *p)
 
 /* Kinds of option values: text, numbers, and values that `take` reads. find_model has already
  * handled MODEL (the source of the model) and HELP. */
-enum kind { MODEL, HELP, FLAG, TEXT, WHOLE, FRACTION, NUMBER, TAKEN };
+enum value_kind { MODEL, HELP, FLAG, TEXT, WHOLE, FRACTION, NUMBER, TAKEN };
 
 static const struct setting {
 	const char *name;
-	enum kind kind;
+	enum value_kind kind;
 	size_t at; /* in struct options */
 	int (*take)(const struct parser *p);
 } settings[] = {

@@ -31,7 +31,7 @@ struct train_options {
 
 /* True for what --set has named. */
 struct named_fields {
-	bool stages, recipe; /* n_stages; any other field */
+	bool stages, shape, recipe; /* n_stages; another field of the model; one of the recipe */
 };
 
 struct options {
