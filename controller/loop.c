@@ -18,7 +18,7 @@
 #include "controller/iteration/commit.h"
 #include "controller/iteration/evaluate.h"
 #include "controller/iteration/iteration.h"
-#include "controller/iteration/predict.h"
+#include "controller/planning/predict.h"
 #include "controller/iteration/stall_detector.h"
 #include "controller/iteration/sums.h"
 #include "controller/members/assign.h"

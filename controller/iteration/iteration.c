@@ -373,7 +373,7 @@ static void take_event(struct iteration *it, struct member *m, struct msg_task_e
 		exclude_member(it->members, m, "counted a gradient that it must not count");
 		return;
 	}
-	drift_task(it, m, &e);
+	drift_task(it->planning, m, &e, it->progress.started_us);
 	it->run->steps +=
 		routes_take(mb, e.node, e.attempt, (enum work_event)e.type, (enum task_kind)e.kind);
 	if (e.type == WORK_ENDS) {

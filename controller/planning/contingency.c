@@ -22,7 +22,7 @@
 
 #include "base/alloc.h"
 #include "controller/planning/planning.h"
-#include "controller/iteration/predict.h"
+#include "controller/planning/predict.h"
 #include "controller/members/member.h"
 #include "controller/operator/journal.h"
 #include "controller/planning/request.h"

@@ -18,13 +18,13 @@
 
 #include "base/alloc.h"
 #include "base/array.h"
-#include "controller/iteration/iteration.h"
 #include "controller/history/record.h"
-#include "controller/iteration/predict.h"
 #include "controller/members/admission.h"
 #include "controller/members/member.h"
 #include "controller/network/observed_links.h"
 #include "controller/operator/journal.h"
+#include "controller/planning/planning.h"
+#include "controller/planning/predict.h"
 #include "controller/planning/replan.h"
 
 static const double off = 1.25;   /* a larger ratio, or one below the inverse, differs */
@@ -467,10 +467,10 @@ void drift_guess_pace(struct planning *planning, const struct plan *p)
 }
 
 /* Returns the reported microseconds of a task in seconds, limited to what is possible: more than
- * zero, and at most a second longer than the current iteration. */
-static double took_s(const struct iteration *it, int64_t us)
+ * zero, and at most a second longer than the iteration, which began at began_us. */
+static double took_s(const struct run *run, int64_t began_us, int64_t us)
 {
-	int64_t most_us = it->run->now_us - it->progress.started_us + 1000000;
+	int64_t most_us = run->now_us - began_us + 1000000;
 
 	return 1e-6 * (double)(us < 1 ? 1 : us > most_us ? most_us : us);
 }
@@ -488,9 +488,10 @@ static uint32_t all_judged(const struct members *members)
 /* Adds the measured and the planned time of an ended task to the node's totals. Both ends of the
  * task are read on the node's own clock: the estimated offset between that clock and the
  * controller's can change while the task runs. */
-void drift_task(struct iteration *it, struct member *m, const struct msg_task_event *e)
+void drift_task(struct planning *planning, struct member *m, const struct msg_task_event *e,
+		int64_t began_us)
 {
-	const struct cluster_node *n = &it->run->cluster->nodes[m->id];
+	const struct cluster_node *n = &planning->run->cluster->nodes[m->id];
 	int64_t at_us = e->at_us - m->clock.offset_us;
 	struct crowd w;
 
@@ -498,19 +499,19 @@ void drift_task(struct iteration *it, struct member *m, const struct msg_task_ev
 		m->tasks.started_us = at_us;
 	if (e->type != WORK_ENDS || !m->tasks.started_us)
 		return;
-	m->tasks.took_s += took_s(it, at_us - m->tasks.started_us);
-	m->tasks.planned_s += it->run->unit_s * planned_s(n, e->kind);
+	m->tasks.took_s += took_s(planning->run, began_us, at_us - m->tasks.started_us);
+	m->tasks.planned_s += planning->run->unit_s * planned_s(n, e->kind);
 	m->tasks.n++;
 	m->tasks.started_us = 0;
 	/* Only a node that seems far off is compared with all others: this is costly. */
 	if (m->tasks.n % SOON_TASKS != 0 || !stands_out(ratio_of(m), 1))
 		return;
-	w = crowd_of(it->members, m, 1);
-	if ((w.shared && (it->run->options.cluster.time_scale == 0 || is_overloaded(&w))) ||
-	    2 * all_judged(it->members) < members_live(it->members))
+	w = crowd_of(planning->members, m, 1);
+	if ((w.shared && (planning->run->options.cluster.time_scale == 0 || is_overloaded(&w))) ||
+	    2 * all_judged(planning->members) < members_live(planning->members))
 		return;
-	if (stands_out(ratio_of(m), w.usual) && judge_node(it->planning, m, &w))
-		ask_for_next(it->planning);
+	if (stands_out(ratio_of(m), w.usual) && judge_node(planning, m, &w))
+		ask_for_next(planning);
 }
 
 /* Judges every node, and every machine whose agents share its cores. Runs once per iteration. */

@@ -5,7 +5,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct iteration;
 struct planning;
 struct member;
 struct msg_links;
@@ -24,8 +23,10 @@ struct drift {
 void drift_links(struct planning *planning, struct member *m, const struct msg_links *l);
 /* Judges one link, and corrects its delay if the measured one differs. */
 void drift_link(struct planning *planning, struct observed_link *s);
-/* Adds a task event to the node's compute time, and corrects that time early if it is far off. */
-void drift_task(struct iteration *it, struct member *m, const struct msg_task_event *e);
+/* Adds a task event to the node's compute time, and corrects that time early if it is far off.
+ * began_us: start of the iteration; no task took longer. */
+void drift_task(struct planning *planning, struct member *m, const struct msg_task_event *e,
+		int64_t began_us);
 /* Judges all nodes between two iterations, and asks for another plan if corrections call for
  * one. */
 void drift_turn(struct planning *planning);

@@ -214,10 +214,10 @@ static void a_task(struct controller *c, uint16_t node, double took_s)
 
 	c->run.now_us += 1000000;
 	e.at_us = c->run.now_us;
-	drift_task(&c->iteration, m, &e);
+	drift_task(&c->planning, m, &e, c->iteration.progress.started_us);
 	e.type = WORK_ENDS;
 	e.at_us += (int64_t)(took_s * c->run.unit_s * 1e6);
-	drift_task(&c->iteration, m, &e);
+	drift_task(&c->planning, m, &e, c->iteration.progress.started_us);
 }
 
 /* A node that is slower than all others is corrected within the iteration, once the others are
@@ -268,11 +268,11 @@ static void a_new_clock_estimate_is_no_drift(void **state)
 	c->run.now_us = 9000000;
 	e.type = WORK_STARTS;
 	e.at_us = 1000000;
-	drift_task(&c->iteration, m, &e);
+	drift_task(&c->planning, m, &e, c->iteration.progress.started_us);
 	m->clock.offset_us = -700000;
 	e.type = WORK_ENDS;
 	e.at_us = 1100000 + m->clock.offset_us;
-	drift_task(&c->iteration, m, &e);
+	drift_task(&c->planning, m, &e, c->iteration.progress.started_us);
 	assert_true(fabs(m->tasks.took_s - 0.1) < 1e-9);
 	unmake(c);
 }

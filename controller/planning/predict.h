@@ -1,6 +1,6 @@
 /* predict.h - predicts how long an iteration of a plan takes on measured links. */
-#ifndef CONTROLLER_ITERATION_PREDICT_H
-#define CONTROLLER_ITERATION_PREDICT_H
+#ifndef CONTROLLER_PLANNING_PREDICT_H
+#define CONTROLLER_PLANNING_PREDICT_H
 
 struct members;
 struct planned;

@@ -8,7 +8,7 @@
  * nodes at different times, which the simulation knows as the microbatches' release_s. Each node
  * begins its sum after its own last task, because sums are ordered with the start (sums.h). A sum
  * is two exchanges, each of a slice of 1 / r of the stage's gradient over r replicas. */
-#include "controller/iteration/predict.h"
+#include "controller/planning/predict.h"
 
 #include <math.h>
 #include <stdlib.h>
