@@ -548,7 +548,7 @@ static int fill_far(const char *where, const char *dir, double seconds, unsigned
 	}
 	turn_far_until(&f, clock_monotonic_us() + 1000000);
 	for (int i = 0; i < 3; i++) { /* measures the round trip of an idle link */
-		(void)post_probe(f.post, f.peer, clock_monotonic_us());
+		(void)post_probe(f.post, f.peer, false, clock_monotonic_us());
 		turn_far_until(&f, clock_monotonic_us() + 500000);
 	}
 	print_pauses(&f, 2.0);

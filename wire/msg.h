@@ -103,6 +103,7 @@ struct msg_ready {
 struct msg_stuck {
 	uint16_t to;
 	uint32_t ms, expected_ms;
+	uint8_t small_passes; /* small messages were answered meanwhile */
 };
 
 struct msg_heartbeat {

@@ -495,6 +495,20 @@ int post_forget(struct post *p, post_peer_id id)
 
 /* ---- information ---- */
 
+/* A class that was not sent yet may wait for a more urgent one. */
+static int64_t stalled_since(const struct peer *peer)
+{
+	int64_t since = 0;
+	for (int i = 0; i < POST_CLASSES; i++) {
+		const struct channel *c = peer->channels[i];
+		if (channel_empty(c) || (since != 0 && !channel_awaits_ack(c)))
+			continue;
+		if (since == 0 || peer->moved_us[i] < since)
+			since = peer->moved_us[i];
+	}
+	return since;
+}
+
 int post_peer(const struct post *p, post_peer_id id, struct post_peer_info *out)
 {
 	const struct peer *peer = post_peer_find(p, id);
@@ -502,6 +516,7 @@ int post_peer(const struct post *p, post_peer_id id, struct post_peer_info *out)
 		return -ENOENT;
 	*out = peer->info;
 	out->up = peer->session != 0;
+	out->stalled_us = stalled_since(peer);
 	out->least_round_trip_us = flow_least_us(&peer->flow);
 	out->round_trip_us = peer->flow.round_trip.smoothed_us;
 	out->round_trip_var_us = peer->flow.round_trip.deviation_us;

@@ -183,6 +183,10 @@ struct post_peer_info {
 	bool up;
 	uint64_t incarnation;       /* identifies the peer's process; 0 before the first POST_UP */
 	int64_t heard_us;           /* when the last authentic frame arrived; 0 never */
+	/* Since when messages of a class wait, and nothing of that class was acknowledged; 0: none
+	 * waits. A class that cannot be sent because of a more urgent one does not count. */
+	int64_t stalled_us;
+	int64_t large_passed_us;    /* departure of the last answered large probe; 0 none */
 	int64_t least_round_trip_us; /* least of the last 10 to 20 s with measurements; 0 unknown */
 	int64_t round_trip_us;      /* smoothed, as in RFC 6298; 0 unknown */
 	int64_t round_trip_var_us;  /* deviation, as in RFC 6298 */
@@ -204,10 +208,12 @@ post_peer_id post_next_peer(const struct post *p, post_peer_id after);
  * no room for them. The peer keeps them and sends them again later. -ENOENT. */
 int post_defer(struct post *p, post_peer_id peer, enum post_class class, bool deferred);
 
-/* Sends a small frame that the other end's post answers at once. This measures the round trip when
- * no other traffic does. 0; -ENOENT: no such peer; -ENOTCONN: no session; -EAGAIN: it cannot be
- * sent now. */
-int post_probe(struct post *p, post_peer_id peer, int64_t now_us);
+/* Sends a frame that the other end's post answers at once. A small one measures the round trip if
+ * no other traffic does. A large one shows that full packets pass: it fills several packets of any
+ * network, by the connections of activations. 0; -ENOENT: no such peer; -ENOTCONN: no session;
+ * -EAGAIN: it cannot be sent now. */
+#define POST_PROBE_LARGE 20000 /* bytes: two packets of 9,000 */
+int post_probe(struct post *p, post_peer_id peer, bool large, int64_t now_us);
 
 /* A RELIABLE message, not of class CONTROL, that the peer's process has received. */
 struct post_transfer {

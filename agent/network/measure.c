@@ -36,7 +36,9 @@ enum {
 	IDLE_TURN_US = 100000,    /* between turns otherwise */
 	PIECE_BYTES = 64 << 10,
 	WINDOW_BYTES = 512 << 10, /* initial limit of unacknowledged bulk data */
-	LEAST_LOOK_US = 60000
+	LEAST_LOOK_US = 60000,
+	FILL_LEAST_US = 150000,   /* for bulk data, plus four round trips */
+	LARGE_US = 2500000        /* limit for the first acknowledgement of bulk data */
 };
 
 /* The order under way. */
@@ -53,6 +55,7 @@ struct measure {
 	int64_t all_until_us; /* all links are probed until then; 0: they are not */
 	uint64_t all_id;
 	int64_t wake_us, looked_us;
+	int64_t filling_us;   /* when bulk data was first sent */
 	double best;          /* rate, bytes per second, at the last look */
 	uint32_t n_level;     /* successive looks at which the rate had not risen */
 };
@@ -101,7 +104,7 @@ static void probe_round_trip(struct agent *a, uint16_t to, int64_t now_us)
 	    now_us - p->probed_us < probe_every_us(a, to, info.round_trip_us))
 		return;
 	p->probed_us = now_us;
-	p->n_probes += post_probe(a->tensors, p->dial, now_us) == 0;
+	p->n_probes += post_probe(a->tensors, p->dial, false, now_us) == 0;
 }
 
 /* ---- one link ---- */
@@ -123,6 +126,16 @@ static void answer_order(struct agent *a, const struct post_peer_info *info, dou
 	if (info)
 		a->peers[w->order.to].bandwidth = (float)bandwidth;
 	w->standing = MEASURE_NONE;
+}
+
+/* The bulk data that waits would count as a stall of training. The link stays in doubt
+ * (probe.c), so that the controller keeps avoiding it. */
+static void tell_only_small(struct agent *a, int64_t now_us)
+{
+	uint16_t to = a->modules.measure->order.to;
+
+	answer_order(a, NULL, 0, now_us, "small messages pass, large ones do not: MTU?");
+	links_redial(a, to);
 }
 
 static void tell_unreached(struct agent *a, int64_t now_us)
@@ -182,8 +195,13 @@ static size_t window_bytes(const struct post_peer_info *info)
 static void fill_link(struct agent *a, struct post_peer_info *info, int64_t now_us)
 {
 	struct measure *w = a->modules.measure;
+	bool unanswered = info->stalled_us && info->stalled_us <= w->filling_us;
 
-	if (now_us >= w->until_us || has_levelled(w, info, now_us)) {
+	if (unanswered && now_us >= w->filling_us + LARGE_US) {
+		tell_only_small(a, now_us);
+		return;
+	}
+	if (!unanswered && (now_us >= w->until_us || has_levelled(w, info, now_us))) {
 		answer_order(a, info, (double)info->delivery_bytes_per_s, now_us, "");
 		return;
 	}
@@ -191,22 +209,27 @@ static void fill_link(struct agent *a, struct post_peer_info *info, int64_t now_
 		info->retained_bytes += PIECE_BYTES;
 }
 
-static void begin_filling(struct measure *w, int64_t now_us)
+/* Trains that were not answered may have used the time. */
+static void begin_filling(struct measure *w, const struct post_peer_info *info, int64_t now_us)
 {
+	int64_t least_us = FILL_LEAST_US + 4 * info->least_round_trip_us;
+
+	if (w->until_us < now_us + least_us)
+		w->until_us = now_us + least_us;
 	w->standing = MEASURE_FILLING;
-	w->looked_us = now_us;
+	w->looked_us = w->filling_us = now_us;
 	w->best = 0;
 	w->n_level = 0;
 }
 
-static void begin_bandwidth(struct agent *a, int64_t now_us)
+static void begin_bandwidth(struct agent *a, const struct post_peer_info *info, int64_t now_us)
 {
 	struct measure *w = a->modules.measure;
 
 	if (trains_begin(a, w->order.to, now_us))
 		w->standing = MEASURE_TRAINS;
 	else
-		begin_filling(w, now_us);
+		begin_filling(w, info, now_us);
 }
 
 static void ask_trains(struct agent *a, const struct post_peer_info *info, int64_t now_us)
@@ -218,7 +241,7 @@ static void ask_trains(struct agent *a, const struct post_peer_info *info, int64
 	if (standing == TRAINS_ANSWERED)
 		answer_order(a, info, rate, now_us, "");
 	else if (standing == TRAINS_UNANSWERED)
-		begin_filling(w, now_us);
+		begin_filling(w, info, now_us);
 }
 
 static void follow_order(struct agent *a, int64_t now_us)
@@ -239,7 +262,7 @@ static void follow_order(struct agent *a, int64_t now_us)
 		w->until_us = now_us + (int64_t)w->order.most_ms * 1000;
 	}
 	if (w->standing == MEASURE_PROBING && p->n_probes >= PROBES && info.least_round_trip_us > 0)
-		begin_bandwidth(a, now_us);
+		begin_bandwidth(a, &info, now_us);
 	else if (w->standing == MEASURE_PROBING && now_us >= w->until_us + CONNECT_US)
 		tell_unreached(a, now_us);
 	if (w->standing == MEASURE_TRAINS)

@@ -32,8 +32,11 @@ struct peer {
 	uint32_t misfits;    /* number of such messages in that iteration */
 	uint64_t malformed;  /* its malformed frames at the last check */
 	/* probe.c */
-	bool doubted;        /* the link is suspected to be cut, until a probe returns */
+	bool doubted;        /* the link is suspected to be cut, until a large probe returns */
 	int64_t doubted_us;  /* when that began */
+	int64_t large_us;    /* when the last large probe left */
+	int64_t dialed_us;   /* when the doubted link was last dialed again */
+	bool small_passes;   /* small messages are answered although the link is stuck */
 	int64_t stuck_us;    /* nothing was acknowledged since then; 0: nothing waits */
 	/* link_times.c */
 	double held_s;       /* sum of n_held delays of activations and gradients: on emulated links

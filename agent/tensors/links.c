@@ -43,6 +43,16 @@ bool links_dial(struct agent *a, uint16_t node)
 	return true;
 }
 
+void links_redial(struct agent *a, uint16_t node)
+{
+	struct peer *p = &a->peers[node];
+
+	if (p->dial)
+		post_forget(a->tensors, p->dial);
+	p->dial = 0;
+	links_dial(a, node);
+}
+
 static bool is_to(const struct parcel *p, const void *node)
 {
 	return p->to == *(const uint16_t *)node;

@@ -143,12 +143,14 @@ void iteration_evaluated(struct iteration *it, struct member *m, const struct ms
 void evaluation_turn(struct iteration *it)
 {
 	const struct evaluation *e = &it->evaluation;
+	char awaited[120];
 
 	if (!stall_look(it) || !stall_hung(it, e->n) || stall_drop_hung(it->members))
 		return;
+	stall_name_awaited(it->members, awaited, sizeof(awaited));
 	note(it->run, NOTE_WARNING, -1, 0,
-	     "validation of it%llu abandoned: %u of %u answers arrived",
-	     (unsigned long long)e->iteration, e->done, e->n);
+	     "validation of it%llu abandoned: %u of %u answers arrived (%s)",
+	     (unsigned long long)e->iteration, e->done, e->n, awaited);
 	set_phase(it->run, PHASE_PLANNING);
 }
 

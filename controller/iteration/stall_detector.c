@@ -15,6 +15,8 @@
 #include "controller/iteration/stall_detector.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "controller/iteration/iteration.h"
 #include "controller/iteration/reroute.h"
@@ -29,6 +31,50 @@ enum {
 	MUCH_BYTES = 65536, /* more than heartbeats account for */
 	SHORT_US = 10000000 /* within this time */
 };
+
+/* ---- what is awaited ---- */
+
+static void add_name(char *out, size_t room, const char *format, int a, int b)
+	__attribute__((format(printf, 3, 0)));
+
+static void add_name(char *out, size_t room, const char *format, int a, int b)
+{
+	size_t n = strlen(out);
+
+	snprintf(out + n, room - n, "%s", n > 0 ? ", " : "");
+	n = strlen(out);
+	snprintf(out + n, room - n, format, a, b);
+}
+
+void stall_name_awaited(const struct members *members, char *out, size_t room)
+{
+	int left = 3;
+
+	out[0] = 0;
+	for (uint32_t i = 0; i < members->n; i++)
+		for (uint32_t k = 0; left > 0 && k < members->list[i].stuck.n; k++, left--)
+			add_name(out, room, "n%02d > n%02d transfers nothing", (int)i,
+				 members->list[i].stuck.links[k].to);
+	for (uint32_t i = 0; left > 0 && i < members->n; i++) {
+		const struct member *m = &members->list[i];
+
+		if (!member_is_replica(m) || m->beat.awaits == 0)
+			continue;
+		add_name(out, room, "n%02d waits for n%02d", (int)i, m->beat.awaits - 1);
+		left--;
+	}
+	for (uint32_t i = 0; left > 0 && i < members->n; i++) {
+		const struct member *m = &members->list[i];
+
+		if (!member_is_replica(m) ||
+		    (!m->beat.running && !m->beat.queued && !m->beat.in_flight))
+			continue;
+		add_name(out, room, "n%02d reports %d waiting tasks", (int)i, (int)m->beat.queued);
+		left--;
+	}
+	if (!out[0])
+		snprintf(out, room, "no node reports work");
+}
 
 /* ---- all are at rest ---- */
 
@@ -259,6 +305,7 @@ static bool holds_sum(const struct members *members, const struct member *m)
 void stall_sums_turn(struct iteration *it)
 {
 	uint32_t n = 0, replicas = 0;
+	char awaited[120];
 
 	if (!stall_look(it) || !stall_for(it, sum_limit_us(it->run)))
 		return;
@@ -268,8 +315,10 @@ void stall_sums_turn(struct iteration *it)
 		n += holds_sum(it->members, &it->members->list[i]);
 	}
 	if (n == 0 || 2 * n > replicas) {
-		note(it->run, NOTE_ALERT, -1, 0, "the sums of it%llu have stalled: it restarts",
-		     (unsigned long long)it->run->iteration);
+		stall_name_awaited(it->members, awaited, sizeof(awaited));
+		note(it->run, NOTE_ALERT, -1, 0,
+		     "the sums of it%llu have stalled: it restarts (%s)",
+		     (unsigned long long)it->run->iteration, awaited);
 		request_restart(&it->run->requests, "the sums stalled");
 		return;
 	}
@@ -299,6 +348,7 @@ bool stall_look(struct iteration *it)
 void stall_turn(struct iteration *it)
 {
 	bool rest, hung;
+	char awaited[120];
 
 	if (!stall_look(it))
 		return;
@@ -309,7 +359,8 @@ void stall_turn(struct iteration *it)
 	it->detector.rounds = 0;
 	if (drop_strangers(it->members) || (rest && unswap_one(it)))
 		return;
-	note(it->run, NOTE_ALERT, -1, 0, "it%llu has stalled: it restarts",
-	     (unsigned long long)it->run->iteration);
+	stall_name_awaited(it->members, awaited, sizeof(awaited));
+	note(it->run, NOTE_ALERT, -1, 0, "it%llu has stalled: it restarts (%s)",
+	     (unsigned long long)it->run->iteration, awaited);
 	request_restart(&it->run->requests, "an iteration stalled");
 }

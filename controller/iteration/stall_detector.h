@@ -3,6 +3,7 @@
 #define CONTROLLER_ITERATION_STALL_DETECTOR_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct iteration;
@@ -32,5 +33,8 @@ bool stall_hung(struct iteration *it, uint32_t tasks);
 /* Treats the nodes as dead that report work and end none of it. Returns false if no node reports
  * work. */
 bool stall_drop_hung(struct members *members);
+/* Names, for the journal, links that transfer nothing, nodes that others wait for, or nodes that
+ * report work: at most three. */
+void stall_name_awaited(const struct members *members, char *out, size_t room);
 
 #endif

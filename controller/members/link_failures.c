@@ -387,17 +387,22 @@ static void go_around(struct iteration *it, const struct link_failure *k)
 
 /* ---- declaring a cut, and ending it ---- */
 
-static void note_cut(struct members *members, const struct link_failure *k, const char *then)
+static void note_cut(struct members *members, const struct msg_stuck *s, uint16_t from,
+		     const char *then)
 {
-	bool both = report_of(members, k->from, k->to) && report_of(members, k->to, k->from);
+	const struct member *to = &members->list[s->to];
+	bool both = report_of(members, from, s->to) && report_of(members, s->to, from);
 
-	note(members->run, NOTE_ALERT, k->from, 0,
-	     "n%02u > n%02u: nothing came through for %.1f s, expected within %.1f: %s", k->from,
-	     k->to, k->quiet_s, k->expected_s, then);
-	note(members->run, NOTE_WARNING, k->to, 0,
+	note(members->run, NOTE_ALERT, from, 0,
+	     "n%02u > n%02u: nothing came through for %.1f s, expected within %.1f: %s%s", from,
+	     s->to, (double)s->ms * 1e-3, (double)s->expected_ms * 1e-3, then,
+	     s->small_passes ? " (small messages pass, large ones do not: MTU?)" : "");
+	if (s->small_passes)
+		return;
+	note(members->run, NOTE_WARNING, s->to, 0,
 	     "n%02u at %.60s and n%02u are both heard here, but %s: a port closed, or one "
 	     "direction?",
-	     k->to, members->list[k->to].hello.address, k->from,
+	     s->to, to->hello.address, from,
 	     both ? "neither hears the other" : "one of them gets no answer from the other");
 }
 
@@ -438,7 +443,7 @@ static void cut_link(struct iteration *it, struct member *m, const struct msg_st
 	struct link_failure *k = mark_cut(it->members, m, s);
 
 	it->run->steps++;
-	note_cut(it->members, k, "the run avoids that link");
+	note_cut(it->members, s, m->id, "the run avoids that link");
 	forget_between(it->members, k);
 	refuse_copies(it->members, k);
 	go_around(it, k);
@@ -458,9 +463,7 @@ static void judge_link(struct iteration *it, struct member *m, const struct msg_
 	if (!in_a_sum(it->run, m, o) && !(both_work && out && cut_off(it, tallies, out))) {
 		cut_link(it, m, s);
 	} else if (out) {
-		note(it->run, NOTE_WARNING, m->id, 0,
-		     "n%02u > n%02u: nothing came through for %.1f s, expected within %.1f", m->id,
-		     o->id, (double)s->ms * 1e-3, (double)s->expected_ms * 1e-3);
+		note_cut(it->members, s, m->id, "one of them is removed");
 		take_out(it->run, out, out == m ? o : m, tallies[out->id].cut > 1, true);
 	} else {
 		note_wait(it->members, m, o);

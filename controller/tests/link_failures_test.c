@@ -33,9 +33,8 @@ static bool anyone_is_out(const struct controller *c)
 }
 
 /* Nothing has moved for 0.9 s, and movement was expected within 0.25 s. */
-static void complains(struct controller *c, uint16_t from, uint16_t to)
+static void complains_of(struct controller *c, uint16_t from, struct msg_stuck s)
 {
-	struct msg_stuck s = { to, 900, 250 };
 	struct msg_heartbeat h = { .n_stuck = 1, .stuck = &s };
 
 	for (int i = 0; i < NODES; i++)
@@ -43,6 +42,11 @@ static void complains(struct controller *c, uint16_t from, uint16_t to)
 	link_failures_hear(&c->members, &c->members.list[from], &h);
 	link_failures_check(&c->iteration);
 	loop_act(&c->iteration);
+}
+
+static void complains(struct controller *c, uint16_t from, uint16_t to)
+{
+	complains_of(c, from, (struct msg_stuck){ .to = to, .ms = 900, .expected_ms = 250 });
 }
 
 static bool any_needs(const struct controller *c, uint16_t a, uint16_t b)
@@ -161,6 +165,20 @@ static void a_validation_avoids_the_cut_link(void **state)
 	assert_false(anyone_is_out(c) || evaluation_needs(&c->iteration, a, b));
 }
 
+static void a_link_that_passes_small_messages_is_said_to_do_so(void **state)
+{
+	struct controller *c = *state;
+	uint16_t data = c->iteration.routes.microbatches[0].route.nodes[0],
+		 next = under_way_second_of(c, 0);
+
+	complains_of(c, data,
+		     (struct msg_stuck){
+			     .to = next, .ms = 900, .expected_ms = 250, .small_passes = 1 });
+	assert_true(link_failures_between(&c->members, data, next));
+	assert_true(says(c, "small messages pass, large ones do not: MTU?"));
+	assert_false(says(c, "a port closed"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, under_way_begin, under_way_end)
 
 int main(void)
@@ -171,6 +189,7 @@ int main(void)
 		TEST(without_a_substitute_one_end_is_dropped),
 		TEST(a_link_that_all_need_costs_one_end),
 		TEST(a_validation_avoids_the_cut_link),
+		TEST(a_link_that_passes_small_messages_is_said_to_do_so),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -186,7 +186,7 @@ static void a_dropped_copy_is_tried_later(void **state)
 /* Node `from` reports a missing input that was expected within 0.25 s. */
 static void says_stuck(struct controller *c, uint16_t from, uint16_t to, uint32_t ms)
 {
-	struct msg_stuck s = { to, ms, 250 };
+	struct msg_stuck s = { .to = to, .ms = ms, .expected_ms = 250 };
 	struct msg_heartbeat h = { .n_stuck = 1, .stuck = &s };
 
 	link_failures_hear(&c->members, &c->members.list[from], &h);
@@ -323,7 +323,7 @@ static void a_silent_node_is_not_cut_off(void **state)
  * than heartbeats may be late. */
 static void a_recently_used_link_is_not_cut(void **state)
 {
-	struct msg_stuck s = { 3, 449, 100 };
+	struct msg_stuck s = { .to = 3, .ms = 449, .expected_ms = 100 };
 	struct msg_heartbeat h = { .n_stuck = 1, .stuck = &s };
 	struct controller *c = made();
 
@@ -331,12 +331,12 @@ static void a_recently_used_link_is_not_cut(void **state)
 	link_failures_hear(&c->members, &c->members.list[1], &h);
 	at(c, START);
 	assert_false(link_failures_between(&c->members, 1, 3));
-	s = (struct msg_stuck){ 3, 1499, 500 };
+	s = (struct msg_stuck){ .to = 3, .ms = 1499, .expected_ms = 500 };
 	link_failures_hear(&c->members, &c->members.list[1], &h);
 	at(c, START);
 	assert_false(link_failures_between(&c->members, 1, 3));
 	c->members.list[3].heard.late_us = 800000;
-	s = (struct msg_stuck){ 3, 1500, 500 };
+	s = (struct msg_stuck){ .to = 3, .ms = 1500, .expected_ms = 500 };
 	link_failures_hear(&c->members, &c->members.list[1], &h);
 	at(c, START);
 	assert_false(link_failures_between(&c->members, 1, 3));

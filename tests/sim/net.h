@@ -39,6 +39,7 @@ struct parcel {
 struct channel {
 	struct parcel *first, **end; /* sent and not acknowledged */
 	int64_t last_us;             /* arrival of the last one */
+	int64_t moved_us;            /* the last acknowledgement, or the first message after it */
 };
 
 struct peer {
@@ -59,7 +60,8 @@ struct peer {
 	int64_t since_us;         /* the session has existed here since then */
 	int64_t connect_us;       /* the next attempt of a dialed peer; INT64_MAX: none */
 	int64_t silent_us;        /* the other end is dead or cut off since then; INT64_MAX: no */
-	int64_t pong_us, ping_us; /* the answer to a probe, and the probe; INT64_MAX: none */
+	/* the answer to a probe, and the probe; INT64_MAX: none. Small and large ones */
+	int64_t pong_us[2], ping_us[2];
 };
 
 struct event {
@@ -87,6 +89,7 @@ struct net {
 	struct post *posts[POSTS];
 	int64_t delay_us[SIM_PROCESSES][SIM_PROCESSES]; /* usual, in one direction */
 	int64_t cut_us[SIM_PROCESSES][SIM_PROCESSES];   /* nothing passes until then */
+	int64_t narrow_us[SIM_PROCESSES][SIM_PROCESSES]; /* only CONTROL and probes pass */
 	double loss;
 	uint32_t ports;
 	bool dies_silently[SIM_PROCESSES];
@@ -98,6 +101,11 @@ extern struct net net; /* of the current run, global like sim */
 static inline bool net_is_cut(uint32_t a, uint32_t b)
 {
 	return net.cut_us[a][b] > sim.now_us;
+}
+
+static inline bool net_is_narrow(uint32_t from, uint32_t to)
+{
+	return net.narrow_us[from][to] > sim.now_us;
 }
 
 /* Converts a time of the world to the clock of the post's process. */

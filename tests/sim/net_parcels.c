@@ -57,6 +57,9 @@ void net_dispatch(struct peer *from, struct parcel *x)
 	if (!from->other)
 		return;
 	cut_us = net.cut_us[from->post->process][from->process];
+	if (x->class != POST_CLASS_CONTROL &&
+	    net.narrow_us[from->post->process][from->process] > cut_us)
+		cut_us = net.narrow_us[from->post->process][from->process];
 	if (cut_us > sim.now_us)
 		at_us = cut_us + sim_draw(1, RESENT_US);
 	else if (sim_chance(net.loss))
@@ -189,6 +192,7 @@ void net_take_acks(struct peer *r)
 						.queued_us = net_local(p, x->queued_us),
 						.left_us = net_local(p, x->queued_us),
 						.acked_us = net_local(p, x->acked_us) };
+			c->moved_us = x->acked_us;
 			c->first = x->next;
 			if (!c->first)
 				c->end = &c->first;

@@ -121,8 +121,9 @@ int64_t post_deadline_us(const struct post *p)
 			continue;
 		if (r->connect_us < at_us)
 			at_us = r->connect_us;
-		if (r->pong_us < at_us)
-			at_us = r->pong_us;
+		for (int large = 0; large < 2; large++)
+			if (r->pong_us[large] < at_us)
+				at_us = r->pong_us[large];
 		if (r->up && r->silent_us != INT64_MAX && r->silent_us + SILENT_US < at_us)
 			at_us = r->silent_us + SILENT_US;
 	}
@@ -169,6 +170,8 @@ int post_send(struct post *p, post_peer_id id, const struct post_part *parts, si
 	x->lossy = lossy;
 	x->class = (enum post_class)((unsigned)flags >> 1);
 	if (!lossy) {
+		if (!r->out[x->class].first)
+			r->out[x->class].moved_us = sim.now_us;
 		*r->out[x->class].end = x;
 		r->out[x->class].end = &x->next;
 		net_dispatch(r, x);
@@ -211,7 +214,7 @@ bool post_idle(const struct post *p, post_peer_id id)
 	return true;
 }
 
-int post_probe(struct post *p, post_peer_id id, int64_t now_us)
+int post_probe(struct post *p, post_peer_id id, bool large, int64_t now_us)
 {
 	struct peer *r = net_peer_find(p, id);
 
@@ -221,9 +224,10 @@ int post_probe(struct post *p, post_peer_id id, int64_t now_us)
 	if (!r->up)
 		return -ENOTCONN;
 	if (r->other && !net_is_cut(p->process, r->process) && !sim_chance(net.loss) &&
-	    r->pong_us == INT64_MAX) {
-		r->ping_us = sim.now_us;
-		r->pong_us = sim.now_us + sim_delay(2 * net_delay(r));
+	    r->pong_us[large] == INT64_MAX &&
+	    !(large && net_is_narrow(p->process, r->process))) {
+		r->ping_us[large] = sim.now_us;
+		r->pong_us[large] = sim.now_us + sim_delay(2 * net_delay(r));
 	}
 	return 0;
 }
@@ -352,6 +356,14 @@ int post_peer(const struct post *p, post_peer_id id, struct post_peer_info *out)
 	}
 	*out = r->info;
 	out->up = r->up;
+	out->stalled_us = 0;
+	for (int k = 0; k < POST_CLASSES; k++) {
+		if (r->other && r->other->deferred[k]) /* the other end acknowledges nothing new */
+			r->out[k].moved_us = sim.now_us;
+		if (r->out[k].first &&
+		    (!out->stalled_us || net_local(p, r->out[k].moved_us) < out->stalled_us))
+			out->stalled_us = net_local(p, r->out[k].moved_us);
+	}
 	out->round_trip_us = out->least_round_trip_us;
 	out->round_trip_var_us = out->least_round_trip_us / 4;
 	out->rto_us = out->least_round_trip_us ? 2 * out->least_round_trip_us + 10000 :

@@ -72,7 +72,7 @@ struct peer *net_peer_new(struct post *p, bool dialed)
 				    .dialed = dialed,
 				    .connect_us = INT64_MAX,
 				    .silent_us = INT64_MAX,
-				    .pong_us = INT64_MAX };
+				    .pong_us = { INT64_MAX, INT64_MAX } };
 		r->info.dialed = dialed;
 		r->own_instance = rng_next(&sim.rng);
 		for (int k = 0; k < POST_CLASSES; k++)
@@ -212,10 +212,14 @@ static void try_to_connect(struct peer *d)
 void net_tick_peer(struct peer *r)
 {
 	net_take_acks(r);
-	if (r->pong_us <= sim.now_us) {
-		r->info.heard_us = net_local(r->post, r->pong_us);
-		r->info.least_round_trip_us = r->pong_us - r->ping_us;
-		r->pong_us = INT64_MAX;
+	for (int large = 0; large < 2; large++) {
+		if (r->pong_us[large] > sim.now_us)
+			continue;
+		r->info.heard_us = net_local(r->post, r->pong_us[large]);
+		r->info.least_round_trip_us = r->pong_us[large] - r->ping_us[large];
+		r->pong_us[large] = INT64_MAX;
+		if (large)
+			r->info.large_passed_us = net_local(r->post, r->ping_us[large]);
 	}
 	if (r->other && r->silent_us != INT64_MAX && !net_is_cut(r->post->process, r->process))
 		r->silent_us = INT64_MAX; /* the cut has ended */

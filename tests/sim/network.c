@@ -33,6 +33,11 @@ void network_cut(uint32_t a, uint32_t b, int64_t until_us)
 		}
 }
 
+void network_narrow(uint32_t from, uint32_t to, int64_t until_us)
+{
+	net.narrow_us[from][to] = until_us;
+}
+
 static bool joins(const struct peer *r, uint32_t a, uint32_t b)
 {
 	uint32_t from = r->post->process, to = r->process;

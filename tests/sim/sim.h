@@ -91,6 +91,9 @@ bool flip_tensor(void *data, size_t size);
 void network_begin(int64_t usual_us, double loss);
 /* Lets nothing pass between two processes until then. Reliable messages arrive later. */
 void network_cut(uint32_t a, uint32_t b, int64_t until_us);
+/* Lets only small messages pass from a process to another until then: those of class CONTROL, and
+ * small probes. */
+void network_narrow(uint32_t from, uint32_t to, int64_t until_us);
 /* Ends all connections between two processes. They connect again. */
 void network_reset(uint32_t a, uint32_t b);
 /* Says how a process dies whose posts are closed next: silently with its machine, or with an end of

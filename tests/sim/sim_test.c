@@ -25,6 +25,7 @@ static void add(struct outcome *sum, const struct outcome *o)
 	sum->kills += o->kills;
 	sum->takeovers += o->takeovers;
 	sum->cuts += o->cuts;
+	sum->narrows += o->narrows;
 	sum->resets += o->resets;
 	sum->sleeps += o->sleeps;
 	sum->flips += o->flips;
@@ -64,10 +65,12 @@ static int run_many(struct ground *g, uint64_t from, uint64_t n)
 		fflush(stdout);
 	}
 	printf("%" PRIu64 " seeds, %" PRIu64 " failed: %" PRIu64 " commits, %u deaths, "
-	       "%u takeovers, %u cuts, %u resets, %u sleeps, %u flips, %u acts, "
+	       "%u takeovers, %u cuts, %u narrow links, %u resets, %u sleeps, %u flips, "
+	       "%u acts, "
 	       "%u restores of checkpoints, %" PRIu64 " messages, %.0f s of virtual time\n",
-	       seed - from, failed, sum.commits, sum.kills, sum.takeovers, sum.cuts, sum.resets,
-	       sum.sleeps, sum.flips, sum.acts, sum.rewinds, sum.delivered, sum.lasted_s);
+	       seed - from, failed, sum.commits, sum.kills, sum.takeovers, sum.cuts, sum.narrows,
+	       sum.resets, sum.sleeps, sum.flips, sum.acts, sum.rewinds, sum.delivered,
+	       sum.lasted_s);
 	if (failed)
 		printf("SIM_SEED=N BUILD/tests/sim/sim_test prints the trace of a seed\n");
 	return failed != 0;

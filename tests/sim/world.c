@@ -37,6 +37,7 @@ enum mishap_kind {
 	KILL,
 	TAKE_OVER, /* the controller dies, and another one resumes the run */
 	CUT,
+	NARROW, /* one direction of a link loses large messages */
 	RESET,
 	SLEEP,
 	FLIP, /* a bit in a tensor */
@@ -222,14 +223,15 @@ static void draw_mishap(struct world *w, struct mishap *m)
 						 PHASE_REDUCING, PHASE_REDUCING,
 						 PHASE_COMMITTING };
 	static const enum mishap_kind kinds[] = { KILL, KILL, KILL, KILL, TAKE_OVER, TAKE_OVER,
-						  CUT, CUT, RESET, SLEEP, FLIP, FLIP, LOSE, LOSE,
+						  CUT, CUT, NARROW, NARROW,
+						  RESET, SLEEP, FLIP, FLIP, LOSE, LOSE,
 						  MARK, MARK, SKIP, PAUSE };
 	static const enum moment moments[] = { IN_PHASE, IN_PHASE, IN_PHASE, IN_PHASE,
 					       SOME_SUMMED, SOME_SUMMED, SOME_FETCH,
 					       SOON_AFTER, SOON_AFTER };
 	int64_t until_us = w->emulated ? 300000 : 40000; /* about one iteration */
 
-	*m = (struct mishap){ .kind = kinds[rng_below(&sim.rng, 18)], .at_us = INT64_MAX };
+	*m = (struct mishap){ .kind = kinds[rng_below(&sim.rng, 20)], .at_us = INT64_MAX };
 	m->moment = moments[rng_below(&sim.rng, 9)];
 	if (m->moment == SOON_AFTER && m == w->mishaps)
 		m->moment = IN_PHASE;
@@ -249,6 +251,8 @@ static void draw_mishap(struct world *w, struct mishap *m)
 					sim_draw(20000, sim_chance(0.5) ? 300000 : 3000000);
 	if (m->kind == SLEEP && m->lasts_us > 4000000)
 		m->lasts_us = 4000000;
+	if (m->kind == NARROW && sim_chance(0.5)) /* to the end of the run, mostly */
+		m->lasts_us = 30000000;
 	m->silently = sim_chance(0.3);
 }
 
@@ -574,6 +578,12 @@ static void apply_mishap(struct world *w, struct mishap *m)
 		sim_note("%s and %s are cut for %.3f s", sim_name(m->a), sim_name(m->b),
 			 (double)m->lasts_us * 1e-6);
 		network_cut(m->a, m->b, sim.now_us + m->lasts_us);
+		break;
+	case NARROW:
+		o->narrows++;
+		sim_note("%s > %s loses large messages for %.3f s", sim_name(m->a), sim_name(m->b),
+			 (double)m->lasts_us * 1e-6);
+		network_narrow(m->a, m->b, sim.now_us + m->lasts_us);
 		break;
 	case RESET:
 		o->resets++;

@@ -12,7 +12,8 @@ struct outcome {
 	uint64_t hash;     /* of the trace */
 	uint64_t delivered; /* messages */
 	uint64_t commits;
-	uint32_t kills, takeovers, cuts, resets, sleeps, flips, acts; /* failures and commands */
+	/* failures and commands */
+	uint32_t kills, takeovers, cuts, narrows, resets, sleeps, flips, acts;
 	uint32_t rewinds;  /* restores of a checkpoint */
 	double lasted_s;
 };

@@ -241,6 +241,11 @@ bool channel_empty(const struct channel *c)
 	return c->count == 0;
 }
 
+bool channel_awaits_ack(const struct channel *c)
+{
+	return c->una < c->next;
+}
+
 /* Each message also counts ENTRY_BYTES, which limits the number of empty messages. */
 size_t channel_room(const struct channel *c)
 {

@@ -96,6 +96,8 @@ int channel_queue(struct channel *c, const struct channel_part *parts, size_t n,
 size_t channel_room(const struct channel *c);
 /* Returns true if every message was acknowledged. */
 bool channel_empty(const struct channel *c);
+/* Returns true if some chunk was sent and is not acknowledged. */
+bool channel_awaits_ack(const struct channel *c);
 /* The number of connections needed to send all unacknowledged bytes in one flight after a pause. */
 unsigned channel_flights(const struct channel *c);
 /* Cuts later messages for so many connections. */

@@ -40,7 +40,9 @@ int post_frame_parse(const uint8_t *bytes, size_t size, struct post_frame *out)
 		.data = bytes + POST_FRAME_HEAD,
 		.size = size - POST_FRAME_HEAD,
 	};
-	if (out->kind >= POST_FRAME_ACK && out->chunk.size != 8u * out->n_ranges)
+	if (out->kind == POST_FRAME_PING ? out->chunk.size > POST_PROBE_LARGE
+					 : out->kind >= POST_FRAME_ACK &&
+						   out->chunk.size != 8u * out->n_ranges)
 		return -EBADMSG;
 	if (out->kind != POST_FRAME_ACK)
 		return out->n_ranges == 0 ? 0 : -EBADMSG;

@@ -7,6 +7,7 @@
  * After the head, a CHUNK or LOSSY frame has its content. An ACK frame has as many pairs
  * { from 4, length 4 } as `ranges` says, ascending and not adjacent. Integers are little-endian.
  * The head has 44 bytes, so that the content lies on a 16-byte boundary of nanomsg's buffer.
+ * A PING may be padded with up to POST_PROBE_LARGE bytes.
  * CHUNK and ACK frames both acknowledge chunks of their class; a CHUNK frame has no ranges.
  */
 #ifndef WIRE_POST_FRAME_H

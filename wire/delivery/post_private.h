@@ -38,8 +38,13 @@ struct peer {
 	uint64_t own_instance; /* identifies this process to the peer */
 	struct account *account; /* of a peer that connected; NULL before its first session */
 	struct flow flow;
-	int64_t pings[POST_PINGS]; /* when the last pings were sent; 0: answered */
+	struct {
+		int64_t left_us; /* 0: answered */
+		bool large;
+	} pings[POST_PINGS];     /* the last ones */
 	unsigned next_ping;
+	/* For each class: the last acknowledgement, or when a message was first queued after it */
+	int64_t moved_us[POST_CLASSES];
 	int64_t probed_us;     /* when the post itself last sent a ping */
 	struct post *post;
 	struct channel *channels[POST_CLASSES];

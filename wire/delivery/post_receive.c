@@ -143,14 +143,19 @@ static void on_down(struct post *p, struct line *line, const struct link_event *
 		.reason = e->reason});
 }
 
-/* Unsolicited answers are ignored. */
+/* Unsolicited answers are ignored. The round trip of a large ping includes the time of its bytes,
+ * so it is not a sample. */
 static void on_pong(struct peer *peer, uint64_t number, int64_t now_us)
 {
 	for (unsigned i = 0; i < POST_PINGS; i++) {
-		if (peer->pings[i] == 0 || (uint64_t)peer->pings[i] != number)
+		const int64_t left_us = peer->pings[i].left_us;
+		if (left_us == 0 || (uint64_t)left_us != number)
 			continue;
-		flow_sample(&peer->flow, now_us - peer->pings[i], now_us);
-		peer->pings[i] = 0;
+		if (peer->pings[i].large)
+			peer->info.large_passed_us = left_us;
+		else
+			flow_sample(&peer->flow, now_us - left_us, now_us);
+		peer->pings[i].left_us = 0;
 		return;
 	}
 }
@@ -237,9 +242,11 @@ static bool on_data(struct post *p, struct line *line, struct link_event *e, int
 	peer->info.heard_us = now_us;
 	charge_peer(p, peer, 1.0 + (double)e->size / CHARGE_BYTES, now_us);
 	size_t retained = peer->retained_bytes;
-	if (f.kind == POST_FRAME_CHUNK || f.kind == POST_FRAME_ACK)
+	if (f.kind == POST_FRAME_CHUNK || f.kind == POST_FRAME_ACK) {
+		peer->moved_us[f.class] = clock_monotonic_us();
 		channel_acked(peer->channels[f.class], f.ack, f.ranges, f.n_ranges,
-			clock_monotonic_us());
+			peer->moved_us[f.class]);
+	}
 	p->counters.retained_bytes -= retained - peer->retained_bytes;
 	delivers = on_content(p, peer, &f, e, now_us, out);
 	post_pump(p, peer, now_us);

@@ -71,7 +71,7 @@ void post_note_deadline(struct post *p, const struct peer *peer, int64_t now_us)
 	}
 }
 
-static int send_ping(struct post *p, struct peer *peer, int64_t now_us);
+static int send_ping(struct post *p, struct peer *peer, bool large, int64_t now_us);
 
 /* Sends PROBES_A_ROUND pings in every round trip while bulk is sent. */
 static void probe_link(struct post *p, struct peer *peer, int64_t now_us)
@@ -81,7 +81,7 @@ static void probe_link(struct post *p, struct peer *peer, int64_t now_us)
 	    now_us - peer->probed_us < (every < PROBE_LEAST_US ? PROBE_LEAST_US : every))
 		return;
 	peer->probed_us = now_us;
-	(void)send_ping(p, peer, now_us);
+	(void)send_ping(p, peer, false, now_us);
 }
 
 /* Sends the most urgent class first. If its lane is full, less urgent classes do not use that lane
@@ -171,6 +171,8 @@ static int send_reliable(struct post *p, struct peer *peer, const struct post_pa
 	for (size_t i = 0; i < n; i++)
 		copy[i] = (struct channel_part){parts[i].data, parts[i].size};
 	size_t before = peer->retained_bytes;
+	if (channel_empty(peer->channels[class]))
+		peer->moved_us[class] = now_us;
 	int rc = channel_queue(peer->channels[class], copy, n, now_us);
 	if (copy != small)
 		free(copy);
@@ -213,40 +215,56 @@ int post_send(struct post *p, post_peer_id id, const struct post_part *parts, si
 
 /* ---- probes ---- */
 
-static int send_bare(struct post *p, struct peer *peer, enum post_frame_kind kind,
-	uint64_t number, int64_t now_us)
+static int send_bare(struct post *p, struct peer *peer, const struct post_frame *f, unsigned lane,
+	size_t padding, int64_t now_us)
 {
-	const struct post_frame f = {.kind = kind, .chunk = {.number = number}};
-	uint8_t *content = link_buffer(POST_FRAME_HEAD);
+	uint8_t *content = link_buffer(POST_FRAME_HEAD + padding);
 	if (content == NULL)
 		return -ENOMEM;
-	post_frame_put_head(content, &f);
-	return send_content(p, peer, lane_of_lossy(peer), content, POST_FRAME_HEAD, now_us);
+	post_frame_put_head(content, f);
+	memset(content + POST_FRAME_HEAD, 0, padding);
+	return send_content(p, peer, lane, content, POST_FRAME_HEAD + padding, now_us);
 }
 
-static int send_ping(struct post *p, struct peer *peer, int64_t now_us)
+/* A large ping takes the lane of activations, so that it meets what they meet. Every second small
+ * one takes the control lane, which lost chunks do not block. */
+static unsigned lane_of_ping(const struct peer *peer, bool large)
+{
+	if (large)
+		return post_lane_of(peer, POST_CLASS_ACTIVATIONS);
+	return peer->next_ping % 2 == 0 ? POST_LANE_CONTROL : lane_of_lossy(peer);
+}
+
+static int send_ping(struct post *p, struct peer *peer, bool large, int64_t now_us)
 {
 	const int64_t left_us = clock_monotonic_us();
-	int rc = send_bare(p, peer, POST_FRAME_PING, (uint64_t)left_us, now_us);
-	if (rc == 0)
-		peer->pings[peer->next_ping++ % POST_PINGS] = left_us;
-	return rc;
+	const struct post_frame f = {.kind = POST_FRAME_PING,
+		.chunk = {.number = (uint64_t)left_us}};
+	const size_t most = peer->lossy_most < POST_PROBE_LARGE ? peer->lossy_most
+								: POST_PROBE_LARGE;
+	int rc = send_bare(p, peer, &f, lane_of_ping(peer, large), large ? most : 0, now_us);
+	if (rc < 0)
+		return rc;
+	peer->pings[peer->next_ping % POST_PINGS].left_us = left_us;
+	peer->pings[peer->next_ping++ % POST_PINGS].large = large;
+	return 0;
 }
 
-int post_probe(struct post *p, post_peer_id id, int64_t now_us)
+int post_probe(struct post *p, post_peer_id id, bool large, int64_t now_us)
 {
 	struct peer *peer = post_peer_find(p, id);
 	if (peer == NULL)
 		return -ENOENT;
 	if (peer->session == 0)
 		return -ENOTCONN;
-	return send_ping(p, peer, now_us);
+	return send_ping(p, peer, large, now_us);
 }
 
 void post_answer_ping(struct post *p, struct peer *peer, uint64_t number, int64_t now_us)
 {
+	const struct post_frame f = {.kind = POST_FRAME_PONG, .chunk = {.number = number}};
 	if (peer->session != 0)
-		(void)send_bare(p, peer, POST_FRAME_PONG, number, now_us);
+		(void)send_bare(p, peer, &f, lane_of_lossy(peer), 0, now_us);
 }
 
 size_t post_room(const struct post *p, post_peer_id id)

@@ -126,6 +126,22 @@ static void other_heads_are_refused(void **state)
 	}
 }
 
+static void a_ping_has_bounded_padding(void **state)
+{
+	static uint8_t bytes[POST_FRAME_HEAD + POST_PROBE_LARGE + 1];
+	struct post_frame f = { .kind = POST_FRAME_PING, .chunk = { .number = 5 } }, r;
+
+	(void)state;
+	post_frame_put_head(bytes, &f);
+	assert_int_equal(post_frame_parse(bytes, POST_FRAME_HEAD, &r), 0);
+	assert_int_equal(post_frame_parse(bytes, sizeof(bytes) - 1, &r), 0);
+	assert_int_equal(r.chunk.number, 5);
+	assert_int_equal(post_frame_parse(bytes, sizeof(bytes), &r), -EBADMSG);
+	f.kind = POST_FRAME_PONG;
+	post_frame_put_head(bytes, &f);
+	assert_int_equal(post_frame_parse(bytes, POST_FRAME_HEAD + 1, &r), -EBADMSG);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -133,6 +149,7 @@ int main(void)
 		cmocka_unit_test(a_chunk_is_read_as_written),
 		cmocka_unit_test(ranges_ascend_and_lie_apart),
 		cmocka_unit_test(other_heads_are_refused),
+		cmocka_unit_test(a_ping_has_bounded_padding),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -259,7 +259,7 @@ static void bursts_get_connections(void **state)
 	PAIR_UNTIL(&p, p.b.seen.up == 1);
 	send_in_class(p.b.post, p.to_a, 0, POST_CLASS_CONTROL);
 	PAIR_UNTIL(&p, post_idle(p.b.post, 0));
-	assert_int_equal(counters_of(p.b.post).link.connections, 1 + 2);
+	PAIR_UNTIL(&p, counters_of(p.b.post).link.connections == 1 + 2);
 	for (uint64_t i = 0; i < 6; i++)
 		send_in_class(p.b.post, p.to_a, i, POST_CLASS_ACTIVATIONS);
 	PAIR_UNTIL(&p, got.next[POST_CLASS_ACTIVATIONS] == 6 && post_idle(p.b.post, 0));
@@ -656,12 +656,12 @@ static void finished_transfers_are_reported(void **state)
 	static uint8_t block[100000];
 	const struct post_part part = {block, sizeof(block)};
 	pair_open(&p, defaults, defaults);
-	assert_int_equal(post_probe(p.b.post, p.to_a, clock_monotonic_us()), -ENOTCONN);
-	assert_int_equal(post_probe(p.b.post, 77, clock_monotonic_us()), -ENOENT);
+	assert_int_equal(post_probe(p.b.post, p.to_a, false, clock_monotonic_us()), -ENOTCONN);
+	assert_int_equal(post_probe(p.b.post, 77, false, clock_monotonic_us()), -ENOENT);
 	PAIR_UNTIL(&p, p.a.seen.up == 1 && p.b.seen.up == 1);
 	assert_int_equal(post_peer(p.b.post, p.to_a, &info), 0);
 	assert_int_equal(info.round_trip_us, 0);
-	assert_int_equal(post_probe(p.b.post, p.to_a, clock_monotonic_us()), 0);
+	assert_int_equal(post_probe(p.b.post, p.to_a, false, clock_monotonic_us()), 0);
 	PAIR_UNTIL(&p, post_peer(p.b.post, p.to_a, &info) == 0 && info.round_trip_us > 0);
 	assert_true(info.least_round_trip_us > 0 && info.rto_us > info.round_trip_us);
 	assert_int_equal(p.a.seen.data, 0); /* probes are no messages */
@@ -691,6 +691,51 @@ static void finished_transfers_are_reported(void **state)
 	pair_close(&p);
 }
 
+/* Loses frames of more than 1,200 bytes while *context is true. */
+static int lose_large(void *context, uint8_t *frame, size_t size)
+{
+	(void)frame;
+	return *(bool *)context && size > 1200 ? 0 : 1;
+}
+
+/* A network that loses full packets answers small probes. Only a large probe shows that it works.
+ */
+static void a_large_probe_shows_that_large_packets_pass(void **state)
+{
+	(void)state;
+	struct pair p;
+	struct post_peer_info info;
+	bool loses = false;
+	const struct link_hook hook = {lose_large, &loses};
+	struct post_options narrow = {.hook = &hook};
+	static uint8_t block[100000];
+	const struct post_part part = {block, sizeof(block)};
+	pair_open(&p, defaults, narrow);
+	PAIR_UNTIL(&p, p.a.seen.up == 1 && p.b.seen.up == 1);
+	assert_int_equal(post_peer(p.b.post, p.to_a, &info), 0);
+	assert_int_equal(info.stalled_us, 0);
+	loses = true;
+	const int64_t queued_us = clock_monotonic_us();
+	assert_int_equal(post_send(p.b.post, p.to_a, &part, 1, POST_ACTIVATIONS, queued_us), 0);
+	assert_int_equal(send_text(p.b.post, p.to_a, "small", POST_RELIABLE), 0);
+	assert_int_equal(post_probe(p.b.post, p.to_a, true, queued_us), 0);
+	PAIR_UNTIL(&p, p.a.seen.data == 1);
+	assert_int_equal(post_probe(p.b.post, p.to_a, false, clock_monotonic_us()), 0);
+	PAIR_UNTIL(&p, post_peer(p.b.post, p.to_a, &info) == 0 && info.round_trip_us > 0);
+	/* although a small message was acknowledged */
+	assert_int_equal(info.stalled_us, queued_us);
+	assert_int_equal(info.large_passed_us, 0);
+	loses = false;
+	assert_int_equal(post_probe(p.b.post, p.to_a, true, clock_monotonic_us()), 0);
+	PAIR_UNTIL(&p, post_peer(p.b.post, p.to_a, &info) == 0 &&
+			       info.large_passed_us > queued_us);
+	PAIR_UNTIL(&p, post_idle(p.b.post, 0) && p.a.seen.data == 2);
+	assert_int_equal(post_peer(p.b.post, p.to_a, &info), 0);
+	assert_int_equal(info.stalled_us, 0);
+	assert_int_equal(info.malformed_frames, 0);
+	pair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -709,6 +754,7 @@ int main(void)
 		cmocka_unit_test(new_keys_lose_nothing),
 		cmocka_unit_test(an_absent_peer_costs_nothing),
 		cmocka_unit_test(finished_transfers_are_reported),
+		cmocka_unit_test(a_large_probe_shows_that_large_packets_pass),
 		cmocka_unit_test(every_class_in_its_order_over_many_connections),
 		cmocka_unit_test(bursts_get_connections),
 		cmocka_unit_test(near_peers_have_one_connection),

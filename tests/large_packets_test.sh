@@ -1,0 +1,70 @@
+#!/bin/bash
+# A link that passes small packets and loses large ones, as through a tunnel with a smaller MTU whose ICMP messages are
+# lost. Six machines are network namespaces on one switch. The receiver of one direction of one pair drops packets of
+# 1,200 bytes and more. This happens before the links are measured, between two stages, and between two replicas of a
+# stage. The run continues without the link, the journal names the cause, and the link is used again once large packets
+# pass. Every case ends with verify.
+. "$(dirname "$0")/lib.sh"
+. tests/wan/switch.sh
+need skippipe-verify iptables sqlite3
+drops() { in_machine "$2" iptables -t raw -A PREROUTING -s "$(address "$1")" -m length --length 1200:65535 -j DROP; }
+passes() { in_machine "$1" iptables -t raw -F PREROUTING; }
+stage_of() { grep "\"event\":\"node\",\"node\":$1," "$dir/events" | tail -n 1 | field stage; }
+notes() { sqlite3 "$dir/run/run.db" 'select text from note'; }
+goes_on() { # goes_on N: N more iterations
+	wait_for "$dir/events" $(($(count "$dir/events" iteration) + $1)) $controller_pid 120
+}
+names_the_cause() { notes | grep -q "small messages pass, large ones do not: MTU?" || die "the journal does not name the cause"; }
+wait_event() { # wait_event WORDS
+	local end=$((SECONDS + 90))
+	until grep -q "$1" "$dir/events"; do [ $SECONDS -lt $end ] || die "no event with: $1"; sleep 0.1; done
+}
+begin() {
+	rm -rf "$dir/run"
+	machines_controller --agents 6 --stages 2,2,2 --skip 1 --eval-every 0
+	for i in $(seq 0 5); do machines_agent "$i"; done
+}
+end() {
+	kill -TERM $controller_pid
+	wait $controller_pid || die "controller: exit status $?"
+	check_verify "$dir/run" 5
+	machines_end_agents
+}
+machines_begin 6
+drops 1 3 || skip "no right to change iptables"
+
+begin
+goes_on 4
+names_the_cause
+notes | grep -q 'n01 .* cannot reach n03' || die "the measurement did not find the link"
+passes 3
+end
+
+begin
+goes_on 3
+# The first link of a path of the newest plan:
+read -r from to < <(sed 's/.*"microbatches"//' "$(find "$dir/run/plans" -name '*.json' | sort | tail -n 1)" |
+	grep -o '"path": *\[[0-9, ]*\]' | tr -dc '0-9,\n' | tr ',' ' ' | awk '{ print $1, $2; exit }')
+drops "$from" "$to"
+wait_event '"event":"link".*"state":"cut"'
+goes_on 6
+names_the_cause
+grep -q '"event":"link".*"state":"back"' "$dir/events" && die "the link is used again, and loses large packets"
+passes "$to"
+wait_event '"event":"link".*"state":"back"'
+goes_on 3
+end
+
+begin
+goes_on 3
+to=5
+for i in $(seq 0 4); do [ "$(stage_of "$i")" = "$(stage_of 5)" ] && from=$i; done
+drops "$from" "$to"
+wait_event '"event":"node".*"state":"dead"'
+goes_on 6
+names_the_cause
+passes "$to"
+out=$(grep '"event":"node".*"state":"dead"' "$dir/events" | field node | head -n 1)
+wait_event "\"event\":\"node\",\"node\":$out,.*\"state\":\"syncing\",\"why\":\"fetching weights\""
+goes_on 3
+end
