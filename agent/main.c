@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/output.h"
+#include "base/signals.h"
 #include "wire/sessions/link.h"
 
 static const char usage[] =
@@ -50,8 +51,8 @@ static const char usage[] =
 	"  --log LEVEL           debug, info (the default), warn, error\n"
 	"  --help, --version\n"
 	"\n"
-	"Leaves on SIGTERM, SIGINT or when the controller says so. Exit status: 0 left as\n"
-	"ordered, 1 failed, 2 bad usage.\n";
+	"Leaves on SIGTERM, SIGINT, SIGHUP (unless nohup or a shell ignores it) or when the\n"
+	"controller says so. Exit status: 0 left as ordered, 1 failed, 2 bad usage.\n";
 
 enum { WAIT_MOST_US = 1000000 };
 
@@ -260,14 +261,13 @@ static int read_controller_key(const char *text, struct keys_public *out, struct
 	return rc < 0 ? error_prefix(err, rc, "%s", text) : 0;
 }
 
-/* Returns a descriptor that reports SIGTERM and SIGINT, so that no system call is interrupted. */
+/* Returns a descriptor that reports the signals that end the agent, so that no system call is
+ * interrupted. */
 static int catch_signals(void)
 {
 	sigset_t set;
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
+	signals_ending(&set);
 	sigaddset(&set, SIGCONT); /* ends an injected hang, and nothing else */
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "base/signals.h"
 #include "cli/children.h"
 #include "cli/devices.h"
 #include "cli/verbs.h"
@@ -136,10 +137,7 @@ int agents_main(char **argv)
 		status = EXIT_USAGE;
 	if (rc == 0)
 		rc = verbs_program("skippipe-agent", path, sizeof(path), &err);
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
+	signals_ending(&set);
 	sigaddset(&set, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	for (size_t i = 0; rc == 0 && i < devices.n; i++) {

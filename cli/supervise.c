@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/signals.h"
 
 enum {
 	LEAVE_US = 20000000, /* time for the controller's checkpoint and for closing its store */
@@ -355,19 +356,11 @@ static void echo_controller_log(struct supervisor *p)
 	}
 }
 
-static void ending_signals(sigset_t *set)
-{
-	sigemptyset(set);
-	sigaddset(set, SIGINT);
-	sigaddset(set, SIGTERM);
-	sigaddset(set, SIGHUP);
-}
-
 void supervise_hold_signals(void)
 {
 	sigset_t set;
 
-	ending_signals(&set);
+	signals_ending(&set);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
@@ -376,7 +369,7 @@ static int block_signals(struct supervisor *p, struct error *err)
 	sigset_t set;
 
 	p->has_terminal = tcgetattr(STDIN_FILENO, &p->terminal) == 0;
-	ending_signals(&set);
+	signals_ending(&set);
 	sigaddset(&set, SIGCHLD);
 	/* Restoring the terminal must not stop this process. */
 	sigaddset(&set, SIGTTOU);

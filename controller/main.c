@@ -10,6 +10,7 @@
 #include <sys/signalfd.h>
 
 #include "base/output.h"
+#include "base/signals.h"
 #include "controller/controller.h"
 #include "controller/loop.h"
 #include "controller/replay/replay_serve.h"
@@ -33,10 +34,7 @@ int main(int argc, char **argv)
 	link_tune_malloc();
 	link_raise_files(8192);
 	signal(SIGPIPE, SIG_IGN);
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
+	signals_ending(&set);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	c->run.log = (struct log){ stderr, c->run.options.level, "controller" };

@@ -43,7 +43,7 @@ wait $pid
 # Devices are separated by commas. Every agent gets a free port if a free port was asked for, or a socket file of its
 # own.
 : >"$dir/started"
-"$dir/bin/skippipe" agent --device=cpu:v3,cpu --listen ipc:///tmp/x --key a &
+env --default-signal=INT "$dir/bin/skippipe" agent --device=cpu:v3,cpu --listen ipc:///tmp/x --key a &
 pid=$!
 started+=($pid)
 until_lines 2

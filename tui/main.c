@@ -10,22 +10,20 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/signals.h"
 #include "base/output.h"
 #include "tui/console.h"
 #include "tui/manual.h"
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, LINGER_US = 1000000 };
 
-/* Blocks INT, TERM and HUP, which end the loop in order. ncurses handles WINCH, terminal.c handles
+/* Blocks the signals that end the loop in order. ncurses handles WINCH, terminal.c handles
  * signals of crashes. */
 static int hold_signals(void)
 {
 	sigset_t set;
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
+	signals_ending(&set);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);

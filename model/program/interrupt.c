@@ -4,6 +4,8 @@
 
 #include <signal.h>
 
+#include "base/signals.h"
+
 /* A signal has nowhere else to leave its note. */
 static volatile sig_atomic_t seen;
 
@@ -22,9 +24,13 @@ void interrupt_catch(void)
 	struct sigaction a = { .sa_handler = note_signal,
 			       .sa_flags = (int)(SA_RESETHAND | SA_ONSTACK) };
 
+	sigset_t ending;
+
 	sigaltstack(&stack, NULL);
-	sigaction(SIGINT, &a, NULL);
-	sigaction(SIGTERM, &a, NULL);
+	signals_ending(&ending);
+	for (int s = 1; s < NSIG; s++)
+		if (sigismember(&ending, s) == 1)
+			sigaction(s, &a, NULL);
 }
 
 bool interrupt_seen(void)

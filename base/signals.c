@@ -1,0 +1,23 @@
+/* signals.c - finds which signals should end the program.
+ * Whoever starts a program with a signal ignored wants it to live on: nohup ignores SIGHUP, and
+ * shells ignore SIGINT for programs in the background. */
+#include "base/signals.h"
+
+#include <stddef.h>
+
+bool signals_ignored(int signal)
+{
+	struct sigaction now;
+
+	return sigaction(signal, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+void signals_ending(sigset_t *set)
+{
+	static const int ending[] = { SIGINT, SIGTERM, SIGHUP };
+
+	sigemptyset(set);
+	for (size_t i = 0; i < sizeof(ending) / sizeof(ending[0]); i++)
+		if (!signals_ignored(ending[i]))
+			sigaddset(set, ending[i]);
+}

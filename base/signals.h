@@ -1,0 +1,16 @@
+/* signals.h - the signals that end a program in order. */
+#ifndef BASE_SIGNALS_H
+#define BASE_SIGNALS_H
+
+#include <signal.h>
+#include <stdbool.h>
+
+/* Returns true if the signal was ignored when the program was started, by nohup for example, or is
+ * ignored since. */
+bool signals_ignored(int signal);
+/* Writes SIGINT, SIGTERM and SIGHUP to set, except those that are ignored. A program that blocks
+ * this set and reads it through signalfd ends in order. A blocked signal would be reported even if
+ * it is ignored. */
+void signals_ending(sigset_t *set);
+
+#endif
