@@ -401,6 +401,20 @@ static void gather_compute(struct planning *planning)
 	go_to_step(planning->members, GATHER_PLAN);
 }
 
+/* Says until when a loss of all weights costs the whole run. */
+static void note_first_checkpoint(struct run *run)
+{
+	if (run->options.checkpoint_every)
+		note(run, NOTE_LOG, -1, 0,
+		     "the first checkpoint follows it%u: if all nodes of a stage are lost before, "
+		     "the run restarts from its first weights",
+		     run->options.checkpoint_every);
+	else
+		note(run, NOTE_LOG, -1, 0,
+		     "there are no checkpoints: if all nodes of a stage are lost, the run restarts "
+		     "from its first weights");
+}
+
 /* Starts the run once all agents have built their stages, or their time is up. */
 static void gather_built(struct iteration *it)
 {
@@ -427,6 +441,7 @@ static void gather_built(struct iteration *it)
 		return;
 	}
 	note(it->run, NOTE_EVENT, -1, 0, "%u of %u agents are here", ready, it->members->n);
+	note_first_checkpoint(it->run);
 	it->run->committed_us = it->run->now_us;
 	if (it->run->options.cluster.time_scale == 0)
 		drift_guess_pace(it->planning, it->planning->pending->plan);

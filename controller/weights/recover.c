@@ -192,7 +192,7 @@ static void average_neighbours(struct weights *weights, int stage)
 	}
 	if (member_stage(weights->run, taker) != stage)
 		stage_moves_exchange(weights->members, taker, stage);
-	if (!restore_average(weights, stage, taker) &&
+	if (!restore_average(weights, stage, taker) && !restore_first(weights) &&
 	    weights->run->now_us - weights->stall.since_us > LOST_PATIENCE_US &&
 	    weights->run->history.jsonl)
 		controller_finish(weights->members, 1,

@@ -31,6 +31,7 @@
 #include "controller/operator/journal.h"
 #include "controller/weights/copies.h"
 #include "controller/weights/files.h"
+#include "controller/weights/first_weights.h"
 #include "controller/weights/stage_moves.h"
 #include "model/average.h"
 
@@ -104,7 +105,7 @@ uint64_t restore_newest(struct run *run)
 
 static bool has_tried(const struct restoring *r, const struct member *m)
 {
-	return m->checkpoint.failed == r->iteration;
+	return !r->first && m->checkpoint.failed == r->iteration;
 }
 
 static uint32_t alive_in(const struct members *members, int stage)
@@ -183,7 +184,7 @@ static struct member *choose_reader(struct weights *weights, int stage, uint64_t
 {
 	const struct restoring *r = &weights->restore;
 	bool any = r->lost >> stage & 1 || lost_ones_read(weights);
-	bool here = files_has_stage(weights, r->iteration, stage);
+	bool here = r->first || files_has_stage(weights, r->iteration, stage);
 	struct member *best = NULL;
 	int rank = 0;
 
@@ -210,17 +211,36 @@ static struct member *choose_reader(struct weights *weights, int stage, uint64_t
 	return best;
 }
 
-static void order_restore(struct weights *weights, struct member *m, struct msg *msg)
+/* Prepares a node for an order to restore its stage. */
+static void begin_order(struct weights *weights, struct member *m, const char *why)
 {
-	m->assigned.number = msg->u.restore.assignment = ++weights->members->assignments;
+	m->assigned.number = ++weights->members->assignments;
 	m->assigned.at_us = weights->run->now_us;
 	weights->restore.asked_us = weights->run->now_us;
 	weights->run->steps++;
 	copies_release(weights->members, m);
-	member_apply(weights->run, m, MEMBER_RESTORE,
-		     msg->u.restore.kind == RESTORE_FILE ? "reading a checkpoint"
-							 : "averaging its neighbours");
+	member_apply(weights->run, m, MEMBER_RESTORE, why);
+}
+
+static void order_restore(struct weights *weights, struct member *m, struct msg *msg)
+{
+	begin_order(weights, m,
+		    msg->u.restore.kind == RESTORE_FILE ? "reading a checkpoint"
+							: "averaging its neighbours");
+	msg->u.restore.assignment = m->assigned.number;
 	member_send(weights->run, m, msg);
+}
+
+/* Orders m to build the stage as at the start of the run. */
+static void order_first(struct weights *weights, struct member *m, int stage)
+{
+	struct msg a = { .type = MSG_ASSIGN }, first;
+
+	begin_order(weights, m, "building its first weights");
+	a.u.assign = (struct msg_assign){ m->assigned.number, (uint8_t)stage, false };
+	if (first_weights_order(weights->run, &a.u.assign, &first))
+		a = first;
+	member_send(weights->run, m, &a);
 }
 
 static bool read_stage(struct weights *weights, int stage)
@@ -235,6 +255,10 @@ static bool read_stage(struct weights *weights, int stage)
 	if (member_stage(weights->run, who) != stage)
 		stage_moves_exchange(weights->members, who, stage);
 	r->who[stage] = who->id;
+	if (r->first) {
+		order_first(weights, who, stage);
+		return true;
+	}
 	m.u.restore = (struct msg_restore){ .stage = (uint8_t)stage,
 					    .kind = RESTORE_FILE,
 					    .iteration = r->iteration,
@@ -295,15 +319,32 @@ static void reject_checkpoint(struct weights *weights)
 {
 	struct restoring *r = &weights->restore;
 
-	r->below = r->iteration;
-	note(weights->run, NOTE_WARNING, -1, 0,
-	     "the checkpoint of it%llu is unusable: an older one is used",
-	     (unsigned long long)r->iteration);
+	if (!r->first) { /* otherwise there are not enough nodes yet */
+		r->below = r->iteration;
+		note(weights->run, NOTE_WARNING, -1, 0,
+		     "the checkpoint of it%llu is unusable: an older one is used",
+		     (unsigned long long)r->iteration);
+	}
 	give_up(weights);
 }
 
-/* Chooses the newest complete checkpoint, releases all nodes, and orders one node of each stage to
- * read. */
+/* Releases all nodes, and orders one node of each stage to restore it. */
+static void begin(struct weights *weights, uint64_t iteration)
+{
+	struct restoring *r = &weights->restore;
+
+	r->active = true;
+	r->iteration = iteration;
+	for (int st = 0; st < weights->run->cluster->n_stages; st++) {
+		r->lost |= (uint64_t)!is_held(weights->members, st, NULL) << st;
+		r->who[st] = -1;
+	}
+	leave_all(weights->members);
+	if (!read_stages(weights))
+		reject_checkpoint(weights);
+}
+
+/* Chooses the newest complete checkpoint. */
 bool restore_checkpoint(struct weights *weights)
 {
 	struct restoring *r = &weights->restore;
@@ -315,20 +356,30 @@ bool restore_checkpoint(struct weights *weights)
 		return false;
 	}
 	give_up(weights);
-	r->active = true;
-	r->iteration = k;
 	r->shards = s.list;
 	r->n_shards = s.n;
 	note(weights->run, NOTE_ALERT, -1, 0,
 	     "the run goes back from it%llu to the checkpoint of it%llu",
 	     (unsigned long long)weights->run->committed, (unsigned long long)k);
-	for (int st = 0; st < weights->run->cluster->n_stages; st++) {
-		r->lost |= (uint64_t)!is_held(weights->members, st, NULL) << st;
-		r->who[st] = -1;
-	}
-	leave_all(weights->members);
-	if (!read_stages(weights))
-		reject_checkpoint(weights);
+	begin(weights, k);
+	return true;
+}
+
+bool restore_first(struct weights *weights)
+{
+	int nodes = 0;
+
+	for (int s = 0; s < weights->run->cluster->n_stages; s++)
+		nodes += (int)alive_in(weights->members, s);
+	if (nodes < weights->run->cluster->n_stages || restore_newest(weights->run) > 0)
+		return false;
+	give_up(weights);
+	weights->restore.first = true;
+	note(weights->run, NOTE_ALERT, -1, 0,
+	     "a stage is lost before the first checkpoint: the run goes back from it%llu to its "
+	     "first weights",
+	     (unsigned long long)weights->run->committed);
+	begin(weights, 0);
 	return true;
 }
 

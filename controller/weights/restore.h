@@ -30,6 +30,7 @@ struct restoring {
 	struct kept_shard *shards;
 	uint32_t n_shards;
 	int64_t asked_us; /* when a node was last ordered to restore its stage */
+	bool first;   /* goes back to the weights with which the run began */
 	bool average; /* averages the stages below to make `stage` */
 	int stage;
 	uint32_t n_from;
@@ -41,6 +42,9 @@ struct restoring {
 /* Returns the iteration of the newest complete checkpoint in the record; 0: none */
 uint64_t restore_newest(struct run *run);
 bool restore_checkpoint(struct weights *weights); /* returns false if there is none */
+/* Restarts the run from its first weights. Returns false if there is a checkpoint, even one that
+ * cannot be read now. */
+bool restore_first(struct weights *weights);
 /* Returns false if no neighbour can be used. */
 bool restore_average(struct weights *weights, int stage, struct member *taker);
 /* A process has joined, and may have files that could not be read before */

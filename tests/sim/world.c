@@ -527,13 +527,14 @@ static void give_command(struct world *w, struct mishap *m)
 	m->given = true;
 }
 
-/* Kills all nodes of a stage, if there is a checkpoint that the run can restore. */
+/* Kills all nodes of a stage, if there is a checkpoint that the run can restore. Before the first
+ * checkpoint all nodes of the first stage may die, because the run then restarts. */
 static void lose_stage(struct world *w, struct mishap *m)
 {
 	int stage = (int)(m->a % 3);
 
 	m->done = true;
-	if (!w->controller || w->controller->weights.saving.last == 0 ||
+	if (!w->controller || (w->controller->weights.saving.last == 0 && stage != 0) ||
 	    w->controller->run.phase == PHASE_GATHERING ||
 	    w->controller->run.phase == PHASE_FINISHED)
 		return;
