@@ -151,6 +151,8 @@ void join_forget_run(struct agent *a)
 	for (uint32_t i = 0; a->peers && i < a->run.n_nodes; i++)
 		if (a->peers[i].known)
 			links_forget_peer(a, (uint16_t)i);
+	sum_codecs_free(a->sum_codecs);
+	a->sum_codecs = NULL;
 	free(a->peers);
 	free(a->delay_s);
 	free(a->sync_s);
@@ -201,6 +203,9 @@ static int begin_run(struct agent *a, const struct msg_welcome *w,
 	a->peers = alloc_array(w->n_nodes, sizeof(a->peers[0]));
 	a->modules.early = early_new(w->n_nodes);
 	take_times(a, w);
+	rc = sum_codecs_new(&a->sum_codecs, &setup->config, (enum tensor_format)w->sum_wire, err);
+	if (rc)
+		return rc;
 	if (compute_new(&a->compute, setup) < 0 || queue_new(&a->progress.queue, w->slots) < 0)
 		return error_set(err, -ENOMEM, "no memory for the run");
 	return 0;

@@ -177,6 +177,7 @@ struct agent {
 	float *delay_s, *sync_s; /* (n_nodes) */
 	struct route_limits limits;
 	struct model_config config;
+	struct sum_codec *sum_codecs; /* (n_stages) */
 	struct compute *compute; /* used by the worker */
 	struct peer *peers;      /* (n_nodes) */
 

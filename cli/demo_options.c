@@ -37,8 +37,8 @@ const char demo_help[] =
 	"\n"
 	"Options of the controller (skippipe help controller): --model --always --batch\n"
 	"--sequence --microbatches --eval-every --eval-batches --checkpoint-every --keep-tasks\n"
-	"--at --serialise --threads --wire --name --silence-ms --overdue-s --gather-s --budget\n"
-	"--ahead --log --regions --overlap-sync --new-corpus\n";
+	"--at --serialise --threads --wire --sum-wire --name --silence-ms --overdue-s --gather-s\n"
+	"--budget --ahead --log --regions --overlap-sync --new-corpus\n";
 
 /* Options that only the controller interprets. A flag has no value. A controller that resumes the
  * run reads most of them from the record; `again` marks those that it needs again. */
@@ -55,6 +55,7 @@ static const struct {
 	{ "checkpoint-every", false, false }, { "eval-batches", false, false },
 	{ "serialise", true, false },	      { "overlap-sync", true, false },
 	{ "threads", false, false },	      { "wire", false, false },
+	{ "sum-wire", false, false },
 	{ "name", false, false },	      { "regions", false, false },
 	{ "at", false, true },		      { "silence-ms", false, true },
 	{ "gather-s", false, true },	      { "overdue-s", false, true },

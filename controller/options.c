@@ -67,6 +67,8 @@ static const char help[] =
 	"  --threads N           of an agent's arithmetic  [1]\n"
 	"  --wire fp32|bf16|q8|q6   format of activations and their gradients between stages:\n"
 	"                        rounded to a half, a quarter or a fifth of the bytes  [fp32]\n"
+	"  --sum-wire fp32|q8|q6|q4   format of the sums of gradients over replicas: a\n"
+	"                        quarter, a fifth or an eighth of the bytes  [fp32]\n"
 	"\n"
 	"  --format jsonl        events as JSON lines on stdout\n"
 	"  --at N:ACT            before iteration N: skip:K, pause, stop, or ACT:NODE with one\n"
@@ -216,6 +218,15 @@ static int parse_wire(struct options *o, const char *text, struct error *err)
 	return error_set(err, -EINVAL, "--wire: expected fp32, bf16, q8 or q6, got \"%s\"", text);
 }
 
+static int parse_sum_wire(struct options *o, const char *text, struct error *err)
+{
+	if (tensor_format_parse(text, &o->training.sum_wire) == 0 &&
+	    tensor_format_suits_sums(o->training.sum_wire))
+		return 0;
+	return error_set(err, -EINVAL, "--sum-wire: expected fp32, q8, q6 or q4, got \"%s\"",
+			 text);
+}
+
 static int take_corpus(struct options *o, const char *path, struct error *err)
 {
 	if (o->training.n_corpus == OPTIONS_MOST_CORPUS)
@@ -317,6 +328,7 @@ static const struct row {
 	{ "algorithm", PARSED, true, .parse = parse_algorithm },
 	{ "assignment", CHOICE, true, AT(cluster.assignment_given), .words = { "free", "given" } },
 	{ "wire", PARSED, true, .parse = parse_wire },
+	{ "sum-wire", PARSED, true, .parse = parse_sum_wire },
 	{ "at", PARSED, .parse = parse_act },
 	{ "silence-ms", THOUSANDTHS, AT(limits.silence_us), NUMBER(50, 1e7) },
 	{ "overdue-s", SECONDS, AT(limits.overdue_us), NUMBER(0.5, 1e7) },

@@ -54,7 +54,8 @@ struct options_training {
 	uint32_t n_corpus;
 	uint32_t batch, sequence, microbatches; /* 0: the recipe's, the cluster's */
 	uint32_t threads;                       /* of an agent */
-	enum tensor_format wire; /* of activations and their gradients */
+	enum tensor_format wire;     /* of activations and their gradients */
+	enum tensor_format sum_wire; /* of the sums of gradients */
 };
 
 struct options_planning {

@@ -88,6 +88,7 @@ static int load_model(struct run *run, struct error *err)
 		o->seed = recorded->seed;
 		o->training.threads = recorded->threads;
 		o->training.wire = recorded->wire;
+		o->training.sum_wire = recorded->sum_wire;
 		o->name = recorded->name;
 		o->training.batch = recorded->batch;
 		o->training.sequence = recorded->sequence;

@@ -87,7 +87,8 @@ static const char *const texts[DB_STATEMENTS] = {
 		       " started_wall_us, batch, sequence, n_shards, per_shard, threads,"
 		       " (SELECT count(*) FROM corpus),"
 		       " (SELECT value FROM state WHERE key = '=wire'),"
-		       " (SELECT value FROM state WHERE key = '=hash') FROM run",
+		       " (SELECT value FROM state WHERE key = '=hash'),"
+		       " (SELECT value FROM state WHERE key = '=sum_wire') FROM run",
 	[DB_GET_CORPUS] = "SELECT path FROM corpus ORDER BY rank",
 	[DB_SET_HASH] = "UPDATE run SET corpus_hash = ?",
 	[DB_SET_CLUSTER] = "UPDATE run SET cluster = ?",

@@ -237,16 +237,17 @@ static int read_corpus(struct store *s, size_t n, struct error *err)
 	return rc < 0 ? rc : 0;
 }
 
-/* Reads the format of activations between nodes. */
-static int read_wire(struct store *s, const char *name, enum tensor_format *format,
-		     struct error *err)
+/* Reads the format of the activations, or of the sums, between nodes. */
+static int read_format(struct store *s, const char *name, bool of_sums, enum tensor_format *format,
+		       struct error *err)
 {
 	if (name && tensor_format_parse(name, format) == 0 &&
-	    tensor_format_suits_activations(*format))
+	    (of_sums ? tensor_format_suits_sums(*format)
+		     : tensor_format_suits_activations(*format)))
 		return 0;
-	return error_set(err, -EPROTONOSUPPORT,
-			 "%s: its activations travel as \"%s\": expected fp32, bf16, q8 or q6",
-			 s->path, name ? name : "");
+	return error_set(err, -EPROTONOSUPPORT, "%s: its %s travel as \"%s\": expected fp32, %s",
+			 s->path, of_sums ? "sums" : "activations", name ? name : "",
+			 of_sums ? "q8, q6 or q4" : "bf16, q8 or q6");
 }
 
 /* Reads the run's properties, which store_create has written. */
@@ -280,7 +281,10 @@ static int read_run(struct store *s, struct error *err)
 	r->per_shard = (uint32_t)sqlite3_column_int64(q, 12);
 	r->threads = (uint32_t)sqlite3_column_int64(q, 13);
 	n_corpus = (size_t)sqlite3_column_int64(q, 14);
-	rc = read_wire(s, (const char *)sqlite3_column_text(q, 15), &r->wire, err);
+	rc = read_format(s, (const char *)sqlite3_column_text(q, 15), false, &r->wire, err);
+	if (rc == 0)
+		rc = read_format(s, (const char *)sqlite3_column_text(q, 17), true, &r->sum_wire,
+				 err);
 	db_done(q);
 	if (rc != 0)
 		return rc;
@@ -332,6 +336,8 @@ static int write_run(struct store *s, const struct store_run *r, struct error *e
 	}
 	if (rc == 0)
 		rc = put_state(s, "wire", tensor_format_name(r->wire), err);
+	if (rc == 0)
+		rc = put_state(s, "sum_wire", tensor_format_name(r->sum_wire), err);
 	if (rc == 0)
 		rc = put_state(s, "hash", r->hash, err);
 	if (rc == 0 && r->origin)

@@ -37,7 +37,7 @@
 struct store; /* opaque */
 
 enum {
-	STORE_VERSION = 3,      /* of the schema */
+	STORE_VERSION = 4,      /* of the schema */
 	STORE_THINNED = 100,    /* store_thin keeps the tasks of every 100th iteration */
 	STORE_RESERVE = 8 << 20 /* bytes (store_reserve) */
 };
@@ -58,8 +58,9 @@ struct store_run {
 	uint32_t n_shards;  /* data shards */
 	uint32_t per_shard; /* microbatches of a shard in an iteration */
 	uint32_t threads;   /* of an agent's computations; the bits depend on it */
-	enum tensor_format wire; /* of activations between stages; the bits depend on it. Its name
-				  * is kept under the key "wire" */
+	/* The formats of activations between stages and of sums; the bits depend on them. Their
+	 * names are kept under the keys "wire" and "sum_wire" */
+	enum tensor_format wire, sum_wire;
 	size_t n_corpus;    /* 0: the default corpus */
 	const char *const *corpus; /* (n_corpus) paths */
 	const char *origin; /* where the first weights came from (model/files/origin.h), kept under

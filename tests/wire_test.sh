@@ -1,5 +1,5 @@
 #!/bin/bash
-# Activations and gradients travel in 6 bits. One agent and the controller are killed with -9 during the run, one agent
+# Activations, gradients and sums travel in 6 bits. One agent and the controller are killed with -9, one agent
 # sends nonsense, and from iteration 13 on microbatches stay in stage 0, where nothing travels. The weights equal those
 # of one process that rounds as recorded, and differ from those of one that does not. If a cluster describes the
 # bandwidth of links, plans count the bytes that travel.
@@ -10,7 +10,7 @@ events=$dir/events run=$dir/run
 pid_of() { sed -n "s/.*$1 started, process \\([0-9]*\\)\$/\\1/p" "$run/log/demo.log" | tail -n 1; }
 
 "$bin/skippipe" demo --headless --format jsonl --agents 9 --stages 3,3,3 --skip 0/3 --iterations 16 --time-scale 0 \
-	--wire q6 --at 10:corrupt:7 --at 13:skip:2 --run-dir "$run" >"$events" 2>"$dir/demo.err" &
+	--wire q6 --sum-wire q6 --at 10:corrupt:7 --at 13:skip:2 --run-dir "$run" >"$events" 2>"$dir/demo.err" &
 demo=$!
 started+=($demo)
 wait_for "$events" 3 $demo 120
@@ -37,6 +37,10 @@ if command -v sqlite3 >"$dir/sqlite3"; then
 	"$bin/skippipe" verify "$run" --format json >"$dir/other.json" 2>"$dir/other.err"
 	[ $? = 1 ] || die "verify does not notice that nothing was rounded"
 	grep -q '"first_difference":{"iteration":1,' "$dir/other.json" || die "no difference: $(cat "$dir/other.json")"
+	sqlite3 "$run/run.db" "UPDATE state SET value = 'q6' WHERE key = '=wire'" \
+		"UPDATE state SET value = 'q8' WHERE key = '=sum_wire' AND value = 'q6'"
+	"$bin/skippipe" verify "$run" --format json >"$dir/sums.json" 2>"$dir/sums.err"
+	[ $? = 1 ] || die "verify does not notice another format of sums"
 fi
 
 # Prints the delay between the first two nodes in the run's folder: delay WHERE OPTIONS... A controller without agents

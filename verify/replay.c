@@ -28,6 +28,7 @@ struct replay {
 	struct stage *const *stages; /* of the executor */
 	unsigned workers;
 	struct first_weights first;
+	struct sum_codec *sum_codecs; /* (n_stages) */
 	struct chain_setup setup; /* owns the executor and a spare gradient for each worker */
 };
 
@@ -61,6 +62,7 @@ void replay_free(struct replay *r)
 		return;
 	executor_free(r->setup.executor);
 	corpus_free(r->corpus);
+	sum_codecs_free(r->sum_codecs);
 	for (unsigned w = 0; w < r->workers; w++)
 		free(r->setup.spare[w]);
 	free(r);
@@ -114,7 +116,7 @@ static int load_model(struct replay *r, const char *device, struct error *err)
 	r->setup.activation = stage_activation(r->stages[0]);
 	r->setup.activation_codec = codec_of_activation(r->run->wire, r->config.dim);
 	r->setup.gradient_codec = codec_of_gradient(r->run->wire);
-	return 0;
+	return sum_codecs_new(&r->sum_codecs, &r->config, r->run->sum_wire, err);
 }
 
 /* Decides on the number of workers and allocates their spare gradients. One worker keeps a GPU
@@ -358,23 +360,28 @@ static const struct sum *find_sum(const struct iteration *it, uint16_t node, uin
 	return NULL;
 }
 
-/* Adds the nodes' sums to `to` (n). A node that counted nothing adds zeros, as it did in the run,
- * because adding a zero turns -0 into 0. `part` (n) is scratch memory. */
-static void add_up(const struct iteration *it, const struct store_reduction *red, size_t n,
+/* Adds the nodes' sums to `to` (n), each as it travelled. A node that counted nothing adds zeros,
+ * as it did in the run, because adding a zero turns -0 into 0. `part` (n) is scratch memory.
+ * -ENOMEM. */
+static int add_up(const struct iteration *it, const struct store_reduction *red, size_t n,
 		   float *to, float *part)
 {
+	const struct sum_codec *codec = &it->replay->sum_codecs[red->stage];
 	struct executor *e = it->replay->setup.executor;
+	int rc = 0;
 
-	for (uint32_t i = 0; i < red->n_nodes; i++) {
+	for (uint32_t i = 0; rc == 0 && i < red->n_nodes; i++) {
 		const struct sum *s = find_sum(it, red->nodes[i], red->stage);
 
 		if (s)
 			executor_sum(e, red->stage, s->number, i ? part : to);
 		else
 			memset(i ? part : to, 0, n * sizeof(*to));
+		rc = sum_codec_round(codec, i ? part : to, n, red->n_nodes);
 		if (i > 0)
 			stage_add(to, part, n);
 	}
+	return rc ? rc : sum_codec_round(codec, to, n, red->n_nodes);
 }
 
 static int replay_step(struct replay *r, const struct iteration *it,
@@ -390,9 +397,10 @@ static int replay_step(struct replay *r, const struct iteration *it,
 
 	if (!sum)
 		return no_memory(err);
-	add_up(it, red, n, sum, sum + n);
+	rc = add_up(it, red, n, sum, sum + n);
 	*squares += stage_sum_squares(sum, n);
-	rc = stage_step(stage, sum, c->scale, &h, r->first.steps + c->iteration);
+	if (rc == 0)
+		rc = stage_step(stage, sum, c->scale, &h, r->first.steps + c->iteration);
 	free(sum);
 	if (rc != 0)
 		return error_set(err, rc, "the step of stage %u fails: %s", red->stage,

@@ -6,7 +6,8 @@
  * the nodes, because floating-point addition is not associative:
  *
  *     a node's sum:   its contributions, added from zero in the order in which it counted them
- *     a stage's sum:  the nodes' sums, added element by element in ascending order of nodes
+ *     a stage's sum:  the nodes' sums, added element by element in ascending order of nodes; each
+ *                     of them, and the result, rounded as it travelled (model/codec/codec.h)
  *
  * Therefore every node has a sum of its own here. The replay counts contributions in an order that
  * respects every node's list and every microbatch's chain (chain.h). Such an order may not exist

@@ -180,6 +180,7 @@ static const struct field msg_welcome_fields[] = {
 	N(F64, msg_welcome, loss_s),
 	N(F64, msg_welcome, dispatch_overhead_s), N(F64, msg_welcome, serialise),
 	NMAX(U8, msg_welcome, wire, FORMAT_Q6),
+	NMAX(U8, msg_welcome, sum_wire, FORMAT_Q4),
 	ARR(msg_welcome, n_delays, delay_s, F32, MSG_NODES),
 	ARR(msg_welcome, n_syncs, sync_s, F32, MSG_NODES),
 	N(U64, msg_welcome, steps_before), N(U64, msg_welcome, position_before),

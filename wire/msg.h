@@ -24,7 +24,7 @@
 #include "wire/names.h"
 #include "wire/node_fields.h"
 
-#define MSG_VERSION 6
+#define MSG_VERSION 7
 enum {
 	MSG_NODES = 1000,        /* most nodes of a cluster */
 	MSG_STAGES = ROUTE_HOPS, /* most stages, so most hops of a route */
@@ -231,6 +231,7 @@ struct msg_welcome {
 	double forward_s, backward_s, loss_s, dispatch_overhead_s; /* emulated, before the scale */
 	double serialise;        /* 1: a link carries one tensor at a time */
 	uint8_t wire;            /* enum tensor_format of ACTIVATION and GRADIENT */
+	uint8_t sum_wire;        /* and of PART and SUM */
 	uint32_t n_delays;
 	const float *delay_s;    /* (n_nodes) to each node, before the scale; < 0 no link */
 	uint32_t n_syncs;
@@ -409,8 +410,8 @@ enum tensor_kind {
 
 /* The body is float data:
  *     ACTIVATION, GRADIENT   (batch, sequence, dim) in the run's format (model/codec/codec.h)
- *     PART                   floats of slice `index` of the sender's gradient, from `offset`
- *     SUM                    floats of slice `index` summed over the replicas, from `offset`
+ *     PART                   slice `index` of the sender's gradient, encoded, from `offset`
+ *     SUM                    slice `index` summed over the replicas, encoded, from `offset`
  *     STATE                  piece `index` of weights, first and second moments, (3, n)
  */
 struct msg_tensor {
@@ -423,7 +424,7 @@ struct msg_tensor {
 			 * the chain; STATE: the piece */
 	uint8_t stage;  /* PART, SUM, STATE: the stage of the data; otherwise 0 */
 	uint64_t hash;  /* STATE: of the body; otherwise 0 */
-	uint64_t offset; /* PART, SUM: in floats; otherwise 0 */
+	uint64_t offset; /* PART, SUM: in bytes; otherwise 0 */
 	int64_t sent_us;   /* sender's clock */
 	uint32_t n_routes; /* ACTIVATION, GRADIENT: 1 */
 	const struct route *routes;

@@ -346,19 +346,17 @@ static int run_task(struct compute *c, struct job *j)
 	return 0;
 }
 
-static int copy_gradient(struct compute *c, struct job *j)
+static int encode_gradient(struct compute *c, struct job *j)
 {
 	const float *gradient = stage_gradient(c->stage);
 	uint32_t n = slices_count(j->slices);
-	size_t from, floats;
 
 	j->bodies = alloc_array(n, sizeof(j->bodies[0]));
 	for (uint32_t i = 0; i < n; i++) {
-		slices_range(j->slices, i, &from, &floats);
-		j->bodies[i] = malloc(floats * sizeof(float) + 1);
+		j->bodies[i] = malloc(slices_bytes(j->slices, i) + 1);
 		if (!j->bodies[i])
 			return error_set(&j->err, -ENOMEM, "no memory for the gradient's copy");
-		memcpy(j->bodies[i], gradient + from, floats * sizeof(float));
+		slices_encode(j->slices, i, j->bodies[i], gradient);
 	}
 	return 0;
 }
@@ -415,13 +413,14 @@ static int perform_job(struct compute *c, struct job *j)
 		stage_zero_gradient(c->stage);
 		return 0;
 	case JOB_GRADIENT:
-		return copy_gradient(c, j);
+		return encode_gradient(c, j);
 	case JOB_SUM:
 		slices_sum(j->slices);
 		return 0;
 	case JOB_NORM: {
 		size_t n = stage_parameters(j->of_copy ? c->copy : c->stage);
 
+		slices_decode(j->slices);
 		j->sum_squares = stage_sum_squares(slices_staging(j->slices), n);
 		slices_hash(j->slices);
 		return 0;

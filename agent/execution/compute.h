@@ -43,9 +43,9 @@ enum job_kind {
 	JOB_MEASURE,  /* set the gradient to zero; measure the times; hash */
 	JOB_TASK,     /* run a task of a microbatch, or of a validation microbatch */
 	JOB_ZERO,     /* set the gradient to zero */
-	JOB_GRADIENT, /* copy the gradient, cut as `slices`: bodies */
+	JOB_GRADIENT, /* encode the gradient, cut as `slices`: bodies */
 	JOB_SUM,      /* add the nodes' parts (slices_sum) */
-	JOB_NORM,     /* sum the squares of the staging buffer of `slices` */
+	JOB_NORM,     /* decode `slices`, and sum the squares of the staging buffer */
 	JOB_STEP,     /* AdamW with the staging buffer of `slices`; gradient to zero; hash */
 	JOB_STATE,    /* copy weights and moments: out (3, P) */
 	/* These two work on the standby copy. */
@@ -122,7 +122,7 @@ struct job {
 	bool refused; /* rc is due to the input: the file, or a neighbour's state */
 	int64_t began_us, ended_us; /* monotonic clock */
 	float *out;     /* TASK: (B, T, C), STATE: (3, P); malloc, given; NULL: none */
-	float **bodies; /* GRADIENT: (slices_count) slices; each and the array: malloc, given */
+	void **bodies; /* GRADIENT: (slices_count) slices; each and the array: malloc, given */
 	double sum_squares; /* NORM */
 	uint64_t hash;      /* MEASURE, STEP, FOLLOW: of the weights */
 };

@@ -100,7 +100,7 @@ void reduction_begin(struct agent *a, const struct msg_reduce *m, int64_t now_us
 			return;
 		}
 	rc = slices_new(&r, m->iteration, m->attempt, m->nodes, m->n_nodes, a->run.node,
-			a->held.parameters);
+			a->held.parameters, &a->sum_codecs[a->held.stage]);
 	if (rc) {
 		tell_trouble(a, rc == -ENOMEM, "reduction %u of iteration %" PRIu64 ": %s",
 			      m->attempt, m->iteration,
@@ -124,24 +124,28 @@ void reduction_begin(struct agent *a, const struct msg_reduce *m, int64_t now_us
 /* Sends a slice. body is given; with `users` it is shared. A node sends the slices of a phase one
  * after another, at *due. */
 static void send_slice(struct agent *a, enum tensor_kind kind, uint32_t slice, uint16_t to,
-		       float *body, uint32_t *users, int64_t now_us, int64_t *due)
+		       void *body, uint32_t *users, int64_t now_us, int64_t *due)
 {
+	struct slices *r = a->modules.reduction->slices;
+	size_t bytes = slices_bytes(r, slice);
 	struct msg_tensor head = { .kind = (uint8_t)kind,
 				   .from = a->run.node,
 				   .stage = a->held.stage,
-				   .iteration = slices_iteration(a->modules.reduction->slices),
-				   .attempt = slices_attempt(a->modules.reduction->slices),
+				   .iteration = slices_iteration(r),
+				   .attempt = slices_attempt(r),
 				   .index = slice };
 	size_t from, floats;
 
-	slices_range(a->modules.reduction->slices, slice, &from, &floats);
-	*due += links_sync_us(a, to, slices_count(a->modules.reduction->slices));
-	links_send(a, to, &head, body, users, floats, now_us, *due);
+	slices_range(r, slice, &from, &floats);
+	if (floats) /* the emulated time is that of floats */
+		*due += (int64_t)((double)links_sync_us(a, to, slices_count(r)) * (double)bytes /
+				  (double)(floats * sizeof(float)));
+	links_send(a, to, &head, body, users, bytes, now_us, *due);
 }
 
 /* Sends each other replica its part. Each node begins with the next replica, so that not all begin
  * with the same one. */
-static void send_parts(struct agent *a, float **bodies, int64_t now_us)
+static void send_parts(struct agent *a, void **bodies, int64_t now_us)
 {
 	uint32_t n = slices_count(a->modules.reduction->slices),
 		 mine = slices_mine(a->modules.reduction->slices);
@@ -163,20 +167,20 @@ static void send_sums(struct agent *a, int64_t now_us)
 	uint32_t n = slices_count(a->modules.reduction->slices),
 		 mine = slices_mine(a->modules.reduction->slices);
 	int64_t due = now_us;
-	size_t from, floats;
+	size_t bytes;
 	uint32_t *users;
-	float *body;
+	void *body;
 
 	if (n + a->modules.reduction->n_copies == 1)
 		return;
-	slices_range(a->modules.reduction->slices, mine, &from, &floats);
-	body = malloc(floats * sizeof(float) + 1);
+	bytes = slices_bytes(a->modules.reduction->slices, mine);
+	body = malloc(bytes + 1);
 	if (!body) {
 		tell_trouble(a, true, "no memory for the sums");
 		return;
 	}
 	users = alloc_new(sizeof(*users));
-	memcpy(body, slices_staging(a->modules.reduction->slices) + from, floats * sizeof(float));
+	memcpy(body, slices_own_sum(a->modules.reduction->slices), bytes);
 	*users = n + a->modules.reduction->n_copies - 1;
 	for (uint32_t i = 1; i < n + a->modules.reduction->n_copies; i++) {
 		uint16_t to = i < n ? slices_owner(a->modules.reduction->slices, (mine + i) % n)
@@ -228,15 +232,14 @@ bool reduction_next_job(struct agent *a, struct job *job)
 void reduction_job_done(struct agent *a, struct job *job, int64_t now_us)
 {
 	uint32_t mine;
-	size_t from, floats;
 
 	if (!a->modules.reduction->slices)
 		return;
 	mine = slices_mine(a->modules.reduction->slices);
 	if (job->kind == JOB_GRADIENT) {
-		slices_range(a->modules.reduction->slices, mine, &from, &floats);
 		slices_put_part(a->modules.reduction->slices, a->run.node, mine, 0,
-				job->bodies[mine], floats * sizeof(float));
+				job->bodies[mine],
+				slices_bytes(a->modules.reduction->slices, mine));
 		send_parts(a, job->bodies, now_us);
 		a->modules.reduction->standing = REDUCE_PARTS;
 		a->requests.look_again = true;

@@ -44,7 +44,8 @@ void reduction_free(struct reduction *r);  /* NULL is allowed */
 
 void reduction_begin(struct agent *a, const struct msg_reduce *m, int64_t now_us);
 void reduction_forget(struct agent *a);
-/* Takes a piece of a part or a sum. 0: stored, or too late; -EAGAIN: too early; -EINVAL. */
+/* Takes a piece of a part or a sum. 0: stored, or too late; -EAGAIN: too early; -EINVAL; -EBADMSG:
+ * as slices_put_part. */
 int reduction_put(struct agent *a, const struct msg *m);
 /* Requests of the loop: returns true if the reduction needs to know that all gradients of this node
  * are counted. The loop then asks the iteration, and calls reduction_counted if they are. */

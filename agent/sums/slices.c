@@ -2,7 +2,7 @@
  *
  * Parts are added in ascending order of node, not in order of arrival. Float addition is not
  * associative, and the replicas must get the same bits. A piece is copied to its place on arrival;
- * spans record the floats received, so that each float is taken exactly once.
+ * spans record the bytes received, so that each byte is taken exactly once.
  */
 #include "agent/sums/slices.h"
 
@@ -17,7 +17,7 @@
 
 enum { SPANS_MOST = 256 }; /* pieces arrive nearly in order, so few spans are separate */
 
-/* The floats of a slice that have arrived: ascending ranges that do not touch each other. */
+/* The bytes of an encoded slice that have arrived: ascending ranges that do not touch. */
 struct spans {
 	struct span {
 		size_t from, to;
@@ -29,9 +29,13 @@ struct slices {
 	uint64_t iteration;
 	uint32_t attempt;
 	uint32_t n, mine;
-	size_t floats, slice; /* P; the length of my slice */
+	size_t floats;        /* P */
+	struct sum_codec codec;
 	float *staging;       /* (P) */
-	float *parts;         /* (n, slice) in order of node */
+	unsigned char *sums;  /* the encoded sums; in fp32 the staging buffer itself */
+	size_t *sum_at;       /* (n + 1) where each slice's sum begins in `sums` */
+	unsigned char *parts; /* (n, bytes of my slice) in order of node, encoded */
+	float *part;          /* a decoded part; NULL in fp32 */
 	struct spans *part_spans; /* (n) of my slice, by node */
 	struct spans *sum_spans;  /* (n) by slice */
 	bool *part_in;        /* (n) by node: the whole part has arrived */
@@ -49,8 +53,29 @@ static uint32_t index_of(const struct slices *r, uint16_t node)
 	return UINT32_MAX;
 }
 
+static bool is_fp32(const struct slices *r)
+{
+	return r->codec.format == FORMAT_FP32;
+}
+
+/* Allocates the buffers of the sums. -ENOMEM. */
+static int make_sums(struct slices *r)
+{
+	size_t from, floats;
+
+	r->sum_at = alloc_array(r->n + 1, sizeof(r->sum_at[0]));
+	for (uint32_t j = 0; j < r->n; j++) {
+		slices_range(r, j, &from, &floats);
+		r->sum_at[j + 1] = r->sum_at[j] + sum_codec_bytes(&r->codec, from, floats);
+	}
+	r->staging = malloc(r->floats * sizeof(float) + 1);
+	r->sums = is_fp32(r) ? (unsigned char *)r->staging : malloc(r->sum_at[r->n] + 1);
+	return r->staging && r->sums ? 0 : -ENOMEM;
+}
+
 static int make_slices(struct slices **out, uint64_t iteration, uint32_t attempt,
-		const uint16_t *nodes, uint32_t n, size_t floats)
+		       const uint16_t *nodes, uint32_t n, size_t floats,
+		       const struct sum_codec *codec)
 {
 	struct slices *r;
 
@@ -64,15 +89,15 @@ static int make_slices(struct slices **out, uint64_t iteration, uint32_t attempt
 	r->attempt = attempt;
 	r->n = n;
 	r->floats = floats;
+	r->codec = *codec;
 	r->mine = UINT32_MAX;
 	memcpy(r->nodes, nodes, n * sizeof(nodes[0]));
-	r->staging = malloc(floats * sizeof(float) + 1);
 	r->part_in = alloc_array(n, sizeof(bool));
 	r->sum_in = alloc_array(n, sizeof(bool));
 	r->part_spans = alloc_array(n, sizeof(r->part_spans[0]));
 	r->sum_spans = alloc_array(n, sizeof(r->sum_spans[0]));
 	r->hashes = alloc_array(n, sizeof(r->hashes[0]));
-	if (!r->staging) {
+	if (make_sums(r)) {
 		slices_free(r);
 		return -ENOMEM;
 	}
@@ -81,17 +106,17 @@ static int make_slices(struct slices **out, uint64_t iteration, uint32_t attempt
 }
 
 int slices_watch(struct slices **out, uint64_t iteration, uint32_t attempt,
-		 const uint16_t *nodes, uint32_t n, size_t floats)
+		 const uint16_t *nodes, uint32_t n, size_t floats, const struct sum_codec *codec)
 {
-	return make_slices(out, iteration, attempt, nodes, n, floats);
+	return make_slices(out, iteration, attempt, nodes, n, floats, codec);
 }
 
 int slices_new(struct slices **out, uint64_t iteration, uint32_t attempt, const uint16_t *nodes,
-	       uint32_t n, uint16_t me, size_t floats)
+	       uint32_t n, uint16_t me, size_t floats, const struct sum_codec *codec)
 {
 	struct slices *r;
-	size_t from;
-	int rc = make_slices(&r, iteration, attempt, nodes, n, floats);
+	size_t from, mine;
+	int rc = make_slices(&r, iteration, attempt, nodes, n, floats, codec);
 
 	if (rc)
 		return rc;
@@ -100,9 +125,10 @@ int slices_new(struct slices **out, uint64_t iteration, uint32_t attempt, const 
 		slices_free(r);
 		return -EINVAL;
 	}
-	slices_range(r, r->mine, &from, &r->slice);
-	r->parts = malloc(n * r->slice * sizeof(float) + 1);
-	if (!r->parts) {
+	slices_range(r, r->mine, &from, &mine);
+	r->parts = malloc(n * slices_bytes(r, r->mine) + 1);
+	r->part = is_fp32(r) ? NULL : malloc(mine * sizeof(float) + 1);
+	if (!r->parts || (!is_fp32(r) && !r->part)) {
 		slices_free(r);
 		return -ENOMEM;
 	}
@@ -120,8 +146,12 @@ void slices_free(struct slices *r)
 	}
 	free(r->part_spans);
 	free(r->sum_spans);
+	if (!is_fp32(r))
+		free(r->sums);
 	free(r->staging);
+	free(r->sum_at);
 	free(r->parts);
+	free(r->part);
 	free(r->part_in);
 	free(r->sum_in);
 	free(r->hashes);
@@ -157,8 +187,21 @@ uint16_t slices_owner(const struct slices *r, uint32_t slice)
 void slices_range(const struct slices *r, uint32_t slice, size_t *from, size_t *floats)
 {
 	assert(slice < r->n);
-	*from = r->floats * slice / r->n;
-	*floats = r->floats * (slice + 1) / r->n - *from;
+	sum_codec_slice(r->floats, r->n, slice, from, floats);
+}
+
+size_t slices_bytes(const struct slices *r, uint32_t slice)
+{
+	assert(slice < r->n);
+	return r->sum_at[slice + 1] - r->sum_at[slice];
+}
+
+void slices_encode(const struct slices *r, uint32_t slice, void *to, const float *gradient)
+{
+	size_t from, floats;
+
+	slices_range(r, slice, &from, &floats);
+	sum_codec_encode(&r->codec, to, gradient + from, from, floats);
 }
 
 /* ---- pieces ---- */
@@ -207,29 +250,51 @@ static int add_span(struct spans *s, size_t from, size_t to)
 	return 0;
 }
 
-/* Copies a piece into a slice of so many floats. *all: the slice is now complete. */
-static int put_piece(struct spans *s, float *slice, size_t floats, uint64_t offset,
-		     const void *body, size_t bytes, bool *all)
+/* The bytes that must stay together: whole floats, so that the caller can check each piece's. */
+static size_t unit_of(const struct slices *r)
 {
-	size_t n = bytes / sizeof(float);
+	return is_fp32(r) ? sizeof(float) : 1;
+}
+
+/* Copies a piece of an encoded slice into its place. *all: the slice is now complete. */
+static int put_piece(const struct slices *r, struct spans *s, unsigned char *to, uint32_t slice,
+		     uint64_t offset, const void *body, size_t bytes, bool *all)
+{
+	size_t room = slices_bytes(r, slice);
 	int rc;
 
-	*all = floats == 0;
-	if (bytes % sizeof(float) || offset > floats || n > floats - offset || (n == 0 && floats))
+	*all = room == 0;
+	if (bytes % unit_of(r) || offset % unit_of(r) || offset > room || bytes > room - offset ||
+	    (bytes == 0 && room))
 		return -EINVAL;
-	rc = n ? add_span(s, (size_t)offset, (size_t)offset + n) : 0;
+	rc = bytes ? add_span(s, (size_t)offset, (size_t)offset + bytes) : 0;
 	if (rc)
 		return rc;
-	if (n)
-		memcpy(slice + offset, body, bytes);
-	*all = floats == 0 || (s->n == 1 && s->list[0].from == 0 && s->list[0].to == floats);
+	if (bytes)
+		memcpy(to + offset, body, bytes);
+	*all = room == 0 || (s->n == 1 && s->list[0].from == 0 && s->list[0].to == room);
 	return 0;
+}
+
+/* Checks the scales of a whole slice from another node. Forgets its pieces if they are not those
+ * of a computation. */
+static int check_slice(const struct slices *r, struct spans *s, const unsigned char *encoded,
+		       uint32_t slice)
+{
+	size_t from, floats;
+
+	slices_range(r, slice, &from, &floats);
+	if (is_fp32(r) || sum_codec_is_plausible(&r->codec, encoded, from, floats))
+		return 0;
+	s->n = 0;
+	return -EBADMSG;
 }
 
 int slices_put_part(struct slices *r, uint16_t from, uint32_t slice, uint64_t offset,
 		    const void *body, size_t bytes)
 {
 	uint32_t i = index_of(r, from);
+	unsigned char *part;
 	bool all;
 	int rc;
 
@@ -237,8 +302,10 @@ int slices_put_part(struct slices *r, uint16_t from, uint32_t slice, uint64_t of
 		return -EINVAL;
 	if (r->part_in[i])
 		return -EALREADY;
-	rc = put_piece(&r->part_spans[i], r->parts + i * r->slice, r->slice, offset, body, bytes,
-		       &all);
+	part = r->parts + i * slices_bytes(r, slice);
+	rc = put_piece(r, &r->part_spans[i], part, slice, offset, body, bytes, &all);
+	if (rc == 0 && all && i != r->mine)
+		rc = check_slice(r, &r->part_spans[i], part, slice);
 	if (rc == 0 && all) {
 		r->part_in[i] = true;
 		r->n_parts++;
@@ -253,13 +320,27 @@ bool slices_parts_in(const struct slices *r)
 
 void slices_sum(struct slices *r)
 {
-	size_t from, n;
+	size_t from, n, bytes = slices_bytes(r, r->mine);
+	float *sum;
 
 	assert(slices_parts_in(r));
 	slices_range(r, r->mine, &from, &n);
-	memcpy(r->staging + from, r->parts, n * sizeof(float));
-	for (uint32_t i = 1; i < r->n; i++)
-		stage_add(r->staging + from, r->parts + i * n, n);
+	sum = r->staging + from;
+	sum_codec_decode(&r->codec, sum, r->parts, from, n);
+	for (uint32_t i = 1; i < r->n; i++) {
+		const unsigned char *part = r->parts + i * bytes;
+
+		if (!is_fp32(r))
+			sum_codec_decode(&r->codec, r->part, part, from, n);
+		stage_add(sum, is_fp32(r) ? (const float *)(const void *)part : r->part, n);
+	}
+	if (!is_fp32(r))
+		sum_codec_encode(&r->codec, r->sums + r->sum_at[r->mine], sum, from, n);
+}
+
+const void *slices_own_sum(const struct slices *r)
+{
+	return r->sums + r->sum_at[r->mine];
 }
 
 void slices_summed(struct slices *r)
@@ -272,7 +353,7 @@ void slices_summed(struct slices *r)
 int slices_put_sum(struct slices *r, uint16_t from, uint32_t slice, uint64_t offset,
 		   const void *body, size_t bytes)
 {
-	size_t at, n;
+	unsigned char *sum;
 	bool all;
 	int rc;
 
@@ -280,8 +361,11 @@ int slices_put_sum(struct slices *r, uint16_t from, uint32_t slice, uint64_t off
 		return -EINVAL;
 	if (r->sum_in[slice])
 		return -EALREADY;
-	slices_range(r, slice, &at, &n);
-	rc = put_piece(&r->sum_spans[slice], r->staging + at, n, offset, body, bytes, &all);
+	sum = r->sums + r->sum_at[slice];
+	rc = put_piece(r, &r->sum_spans[slice], sum, slice, offset, body, bytes, &all);
+	/* A copy takes any sum, as the replicas report one that is not finite. */
+	if (rc == 0 && all && r->mine != UINT32_MAX)
+		rc = check_slice(r, &r->sum_spans[slice], sum, slice);
 	if (rc == 0 && all) {
 		r->sum_in[slice] = true;
 		r->n_sums++;
@@ -292,6 +376,17 @@ int slices_put_sum(struct slices *r, uint16_t from, uint32_t slice, uint64_t off
 bool slices_complete(const struct slices *r)
 {
 	return r->n_sums == r->n;
+}
+
+void slices_decode(struct slices *r)
+{
+	size_t from, n;
+
+	assert(slices_complete(r));
+	for (uint32_t j = 0; !is_fp32(r) && j < r->n; j++) {
+		slices_range(r, j, &from, &n);
+		sum_codec_decode(&r->codec, r->staging + from, r->sums + r->sum_at[j], from, n);
+	}
 }
 
 int slices_awaits(const struct slices *r)

@@ -216,12 +216,12 @@ void links_send_output(struct agent *a, const struct route *r, uint32_t position
 	hold_parcel(a, &p);
 }
 
-void links_send(struct agent *a, uint16_t to, const struct msg_tensor *head, float *body,
-		uint32_t *users, size_t floats, int64_t ready_us, int64_t due_us)
+void links_send(struct agent *a, uint16_t to, const struct msg_tensor *head, void *body,
+		uint32_t *users, size_t bytes, int64_t ready_us, int64_t due_us)
 {
 	struct parcel p = { .to = to, .head = *head, .body = body, .users = users,
-			    .bytes = floats * sizeof(float),
-			    .ready_us = ready_us, .due_us = due_us + losses_us(a, to) };
+			    .bytes = bytes, .ready_us = ready_us,
+			    .due_us = due_us + losses_us(a, to) };
 
 	hold_parcel(a, &p);
 }
@@ -235,7 +235,7 @@ void links_send_piece(struct agent *a, uint16_t to, const struct msg_tensor *hea
 
 	due += (int64_t)(part * (double)links_sync_us(a, to, 1));
 	peer->piece_free_us = due;
-	links_send(a, to, head, body, NULL, floats, now_us, due);
+	links_send(a, to, head, body, NULL, floats * sizeof(float), now_us, due);
 }
 
 /* A request needs no emulated delay: it is small, and the answer is delayed. */
@@ -304,7 +304,7 @@ static int send_piece(struct agent *a, struct parcel *p, size_t bytes, int64_t n
 
 	m.u.tensor = p->head;
 	m.u.tensor.sent_us = now_us;
-	m.u.tensor.offset = p->gone / sizeof(float);
+	m.u.tensor.offset = p->gone;
 	if (p->head.n_routes)
 		m.u.tensor.routes = &p->route;
 	size = msg_encode(&m, head, sizeof(head));

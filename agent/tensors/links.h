@@ -35,8 +35,8 @@ void links_send_output(struct agent *a, const struct route *r, uint32_t position
 		       bool evaluate, float *body, int64_t ended_us);
 /* Sends a tensor to a node, not before due_us. body is given; with `users` it is shared
  * (delay_queue.h). */
-void links_send(struct agent *a, uint16_t to, const struct msg_tensor *head, float *body,
-		uint32_t *users, size_t floats, int64_t ready_us, int64_t due_us);
+void links_send(struct agent *a, uint16_t to, const struct msg_tensor *head, void *body,
+		uint32_t *users, size_t bytes, int64_t ready_us, int64_t due_us);
 /* Returns the time, us, of a slice on the emulated link when so many replicas sum; 0: not
  * emulated. */
 int64_t links_sync_us(const struct agent *a, uint16_t to, uint32_t replicas);

@@ -117,6 +117,8 @@ static bool is_plausible(const struct agent *a, const struct msg *m)
 	struct codec codec = { .format = FORMAT_FP32 };
 	size_t n = m->body_size / sizeof(float);
 
+	if (!chained && a->run.sum_wire != FORMAT_FP32)
+		return true; /* slices.h checks whole slices */
 	if (chained) {
 		if (m->body_size != links_chain_bytes(a, kind))
 			return true; /* its length is refused later (chain_fits) */
@@ -136,6 +138,15 @@ static bool beyond_all(const struct agent *a, const struct msg_tensor *t)
 
 	return known > 0 && t->iteration > known && t->iteration - known > AHEAD_MOST &&
 	       !(standby_wants(a, t) && standby_standing(a) != STANDBY_WHOLE);
+}
+
+static enum fate report_implausible(struct agent *a, const struct msg_tensor *t, int64_t now_us)
+{
+	misuse_report(a, t->from,
+		      t->kind == TENSOR_ACTIVATION ? "an activation that no computation gives"
+						   : "a gradient that no computation gives",
+		      now_us);
+	return FATE_REFUSED;
 }
 
 /* looked_at: the numbers have been checked; set once they are. */
@@ -161,14 +172,8 @@ static enum fate take_tensor(struct agent *a, const struct msg *m, bool *looked_
 		a->tally.dropped += t->iteration <= past;
 		return t->iteration <= past ? FATE_TAKEN : FATE_EARLY;
 	}
-	if (!*looked_at && !is_plausible(a, m)) {
-		misuse_report(a, t->from,
-			      t->kind == TENSOR_ACTIVATION
-				      ? "an activation that no computation gives"
-				      : "a gradient that no computation gives",
-			      now_us);
-		return FATE_REFUSED;
-	}
+	if (!*looked_at && !is_plausible(a, m))
+		return report_implausible(a, t, now_us);
 	*looked_at = true;
 	switch (t->kind) {
 	case TENSOR_ACTIVATION:
@@ -177,6 +182,8 @@ static enum fate take_tensor(struct agent *a, const struct msg *m, bool *looked_
 	case TENSOR_PART:
 	case TENSOR_SUM:
 		rc = reduction_put(a, m);
+		if (rc == -EBADMSG)
+			return report_implausible(a, t, now_us);
 		return rc == -EAGAIN ? FATE_EARLY : rc < 0 ? FATE_REFUSED : FATE_TAKEN;
 	default:
 		return FATE_REFUSED;

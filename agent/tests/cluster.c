@@ -355,6 +355,7 @@ void cluster_welcome(struct cluster *c, uint32_t node)
 		.dispatch_overhead_s = c->options.overhead_s,
 		.serialise = c->options.serialise,
 		.wire = (uint8_t)c->options.wire,
+		.sum_wire = (uint8_t)c->options.sum_wire,
 		.n_delays = c->n_nodes,
 		.delay_s = c->options.delay_s,
 		.n_syncs = c->n_nodes,

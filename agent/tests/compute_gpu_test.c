@@ -48,12 +48,13 @@ static void run_and_fail(struct job *j)
 static void test_gradient_is_not_sent(void **state)
 {
 	const uint16_t nodes[] = { 0 };
+	const struct sum_codec fp32 = { .format = FORMAT_FP32 };
 	struct slices *slices;
 	struct job j = { .kind = JOB_GRADIENT };
 
 	(void)state;
 	compute_free(prepared());
-	assert_int_equal(slices_new(&slices, 1, 0, nodes, 1, 0, parameters), 0);
+	assert_int_equal(slices_new(&slices, 1, 0, nodes, 1, 0, parameters, &fp32), 0);
 	j.slices = slices;
 	run_and_fail(&j);
 	job_clear(&j);

@@ -49,11 +49,12 @@ static void finish_without_three(struct cluster *c)
 	cluster_finish(c);
 }
 
-static void check_death_and_join(enum tensor_format wire)
+static void check_death_and_join(enum tensor_format wire, enum tensor_format sum_wire)
 {
 	struct cluster *c = cluster_make(6, cluster_six);
 
 	c->options.wire = wire;
+	c->options.sum_wire = sum_wire;
 	cluster_gather(c);
 	cluster_route_six(c);
 	cluster_iterate(c);
@@ -72,15 +73,15 @@ static void check_death_and_join(enum tensor_format wire)
 static void test_death_and_join(void **state)
 {
 	(void)state;
-	check_death_and_join(FORMAT_FP32);
+	check_death_and_join(FORMAT_FP32, FORMAT_FP32);
 }
 
 /* The substitute receives the same bits, rounded once from the same floats. */
 static void test_death_and_join_in_other_formats(void **state)
 {
 	(void)state;
-	check_death_and_join(FORMAT_BF16);
-	check_death_and_join(FORMAT_Q6);
+	check_death_and_join(FORMAT_BF16, FORMAT_FP32);
+	check_death_and_join(FORMAT_Q6, FORMAT_Q6);
 }
 
 /* A node joins in mid-iteration and learns of the iteration from a reduction or a reroute. */

@@ -24,7 +24,8 @@ struct agent *lone_agent_new(uint16_t node, uint16_t n_nodes)
 	a->run.n_nodes = n_nodes;
 	a->run.node = node;
 	a->peers = calloc(n_nodes + 1u, sizeof(a->peers[0]));
-	assert_true(a->options.log && a->peers);
+	a->sum_codecs = calloc(MSG_STAGES, sizeof(a->sum_codecs[0])); /* fp32 */
+	assert_true(a->options.log && a->peers && a->sum_codecs);
 	return a;
 }
 
@@ -42,6 +43,7 @@ void lone_agent_free(struct agent *a)
 	delay_queue_free(a->modules.delay_queue);
 	post_close(a->control);
 	free(a->options.log);
+	free(a->sum_codecs);
 	free(a->peers);
 	free(a->progress.routes);
 	free(a->sync_s);

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -206,41 +207,48 @@ static void test_hold_order(void **state)
 
 enum { MOST = 7, FLOATS = 103 };
 
+/* A stage of two tensors. */
+static const size_t starts[] = { 0, 40 };
+static const struct sum_codec fp32 = { FORMAT_FP32, starts, 2 };
+
 typedef int put_function(struct slices *r, uint16_t from, uint32_t slice, uint64_t offset,
 			 const void *body, size_t bytes);
 
-/* Puts a slice in pieces of 1 to 9 floats, in a scattered order, each of them twice. */
+/* Puts a slice in pieces of 1 to 9 units (bytes), in a scattered order, each of them twice. */
 static void put_scattered(put_function *put, struct slices *r, uint16_t from, uint32_t slice,
-			  const float *body, size_t floats)
+			  const void *body, size_t unit)
 {
-	size_t begins[FLOATS + 1], n = 0;
+	size_t begins[4 * FLOATS + 1], n = 0, all = slices_bytes(r, slice);
 	struct rng rng;
 
 	rng_init(&rng, from * 7919u + slice);
-	for (size_t at = 0; at < floats; at += 1 + rng_below(&rng, 9))
+	for (size_t at = 0; at < all; at += unit * (1 + rng_below(&rng, 9)))
 		begins[n++] = at;
-	begins[n] = floats;
+	begins[n] = all;
 	for (size_t i = 0, step = n % 7 ? 7 : 5; i < n; i++) {
 		size_t k = n % step ? i * step % n : i, at = begins[k];
-		size_t bytes = (begins[k + 1] - at) * sizeof(float);
+		const char *piece = (const char *)body + at;
+		size_t bytes = begins[k + 1] - at;
 
-		assert_int_equal(put(r, from, slice, at, body + at, bytes), 0);
-		assert_int_equal(put(r, from, slice, at, body + at, bytes), -EALREADY);
+		assert_int_equal(put(r, from, slice, at, piece, bytes), 0);
+		assert_int_equal(put(r, from, slice, at, piece, bytes), -EALREADY);
 	}
 }
 
-static void exchange(struct slices **r, uint32_t n, const uint16_t *nodes, float g[][FLOATS])
+/* The slices exchange their parts and their sums, in messages of whole units. */
+static void exchange(struct slices **r, uint32_t n, const uint16_t *nodes, float g[][FLOATS],
+		     size_t unit)
 {
-	size_t from, len;
+	unsigned char body[4 * FLOATS];
 
 	for (uint32_t i = 0; i < n; i++)
 		for (uint32_t j = 0; j < n; j++) {
 			uint32_t k = (i + j) % n, next = i == k ? i + 1 : i;
 
 			assert_int_equal(slices_awaits(r[k]), next < n ? nodes[next] : -1);
-			slices_range(r[0], k, &from, &len);
+			slices_encode(r[0], k, body, g[i]);
 			assert_false(slices_parts_in(r[k]));
-			put_scattered(slices_put_part, r[k], nodes[i], k, g[i] + from, len);
+			put_scattered(slices_put_part, r[k], nodes[i], k, body, unit);
 		}
 	for (uint32_t k = 0; k < n; k++) {
 		assert_true(slices_parts_in(r[k]));
@@ -249,13 +257,12 @@ static void exchange(struct slices **r, uint32_t n, const uint16_t *nodes, float
 	}
 	for (uint32_t k = 0; k < n; k++)
 		for (uint32_t i = 0; i < n; i++) {
-			slices_range(r[k], k, &from, &len);
 			if (i == k)
 				continue;
 			assert_false(slices_complete(r[i]));
 			assert_int_equal(slices_awaits(r[i]), nodes[k]);
-			put_scattered(slices_put_sum, r[i], nodes[k], k,
-				      slices_staging(r[k]) + from, len);
+			put_scattered(slices_put_sum, r[i], nodes[k], k, slices_own_sum(r[k]),
+				      unit);
 		}
 }
 
@@ -273,13 +280,15 @@ static void test_reduce(void **state)
 		for (uint32_t i = 0; i < n; i++) {
 			for (int k = 0; k < FLOATS; k++)
 				g[i][k] = (float)rng_normal(&rng);
-			assert_int_equal(slices_new(&r[i], 5, 2, nodes, n, nodes[i], FLOATS), 0);
+			assert_int_equal(slices_new(&r[i], 5, 2, nodes, n, nodes[i], FLOATS, &fp32),
+					 0);
 			assert_int_equal(slices_mine(r[i]), i);
 		}
-		exchange(r, n, nodes, g);
+		exchange(r, n, nodes, g, sizeof(float));
 		for (uint32_t i = 0; i < n; i++) {
 			assert_true(slices_complete(r[i]));
 			assert_int_equal(slices_awaits(r[i]), -1);
+			slices_decode(r[i]);
 			for (int k = 0; k < FLOATS; k++) {
 				float want = g[0][k];
 
@@ -303,6 +312,78 @@ static void test_reduce(void **state)
 	}
 }
 
+/* Every node decodes the same sum: that of the decoded parts, encoded once. Pieces may end inside a
+ * group. */
+static void test_reduce_encoded(void **state)
+{
+	static const uint16_t nodes[MOST] = { 1, 4, 5, 11, 12, 30, 999 };
+	static const enum tensor_format formats[] = { FORMAT_Q8, FORMAT_Q6, FORMAT_Q4 };
+	float g[MOST][FLOATS], want[FLOATS];
+	struct rng rng;
+
+	(void)state;
+	rng_init(&rng, 12);
+	for (uint32_t n = 1; n <= MOST; n++) {
+		struct sum_codec codec = { formats[n % 3], starts, 2 };
+		struct slices *r[MOST];
+
+		for (uint32_t i = 0; i < n; i++) {
+			for (int k = 0; k < FLOATS; k++)
+				g[i][k] = (float)rng_normal(&rng);
+			assert_int_equal(
+				slices_new(&r[i], 5, 2, nodes, n, nodes[i], FLOATS, &codec), 0);
+		}
+		exchange(r, n, nodes, g, 1);
+		for (uint32_t i = 0; i < n; i++) {
+			assert_int_equal(sum_codec_round(&codec, g[i], FLOATS, n), 0);
+			for (int k = 0; k < FLOATS; k++)
+				want[k] = i ? want[k] + g[i][k] : g[i][k];
+		}
+		assert_int_equal(sum_codec_round(&codec, want, FLOATS, n), 0);
+		for (uint32_t i = 0; i < n; i++) {
+			slices_decode(r[i]);
+			assert_memory_equal(slices_staging(r[i]), want, sizeof(want));
+			slices_free(r[i]);
+		}
+	}
+}
+
+/* A part or a sum with a scale that is not finite is found when it is complete. Its sender may send
+ * it again. The node's own part is what it is. */
+static void test_encoded_slices_are_checked(void **state)
+{
+	static const uint16_t nodes[] = { 2, 3 };
+	static const struct sum_codec q6 = { FORMAT_Q6, starts, 2 };
+	float good[FLOATS] = { 1 }, bad[FLOATS] = { 1 };
+	unsigned char body[4 * FLOATS];
+	struct slices *r;
+
+	(void)state;
+	for (int k = 0; k < FLOATS; k++)
+		bad[k] = NAN;
+	assert_int_equal(slices_new(&r, 1, 0, nodes, 2, 3, FLOATS, &q6), 0);
+	slices_encode(r, 1, body, bad);
+	assert_int_equal(slices_put_part(r, 3, 1, 0, body, slices_bytes(r, 1)), 0);
+	assert_int_equal(slices_put_part(r, 2, 1, 0, body, 1), 0);
+	assert_int_equal(slices_put_part(r, 2, 1, 1, body + 1, slices_bytes(r, 1) - 1), -EBADMSG);
+	assert_false(slices_parts_in(r));
+	slices_encode(r, 1, body, good);
+	assert_int_equal(slices_put_part(r, 2, 1, 0, body, slices_bytes(r, 1)), 0);
+	assert_true(slices_parts_in(r));
+	slices_sum(r);
+	slices_summed(r);
+	slices_encode(r, 0, body, bad);
+	assert_int_equal(slices_put_sum(r, 2, 0, 0, body, slices_bytes(r, 0)), -EBADMSG);
+	assert_false(slices_complete(r));
+	slices_encode(r, 0, body, good);
+	assert_int_equal(slices_put_sum(r, 2, 0, 0, body, slices_bytes(r, 0) + 1), -EINVAL);
+	assert_int_equal(slices_put_sum(r, 2, 0, 0, body, slices_bytes(r, 0)), 0);
+	slices_decode(r);
+	assert_true(isnan(slices_staging(r)[FLOATS - 1]));
+	assert_true(fabsf(slices_staging(r)[0] - 1) < 0.01f);
+	slices_free(r);
+}
+
 static void test_reduce_refuses(void **state)
 {
 	static const uint16_t nodes[] = { 2, 3, 5 };
@@ -311,26 +392,27 @@ static void test_reduce_refuses(void **state)
 	size_t from, len;
 
 	(void)state;
-	assert_int_equal(slices_new(&r, 1, 0, nodes, 3, 4, FLOATS), -EINVAL);
-	assert_int_equal(slices_new(&r, 1, 0, (uint16_t[]) { 3, 2 }, 2, 2, FLOATS), -EINVAL);
-	assert_int_equal(slices_new(&r, 1, 0, (uint16_t[]) { 2, 2 }, 2, 2, FLOATS), -EINVAL);
-	assert_int_equal(slices_new(&r, 1, 0, nodes, 0, 2, FLOATS), -EINVAL);
-	assert_int_equal(slices_new(&r, 1, 0, nodes, 3, 3, FLOATS), 0);
+	assert_int_equal(slices_new(&r, 1, 0, nodes, 3, 4, FLOATS, &fp32), -EINVAL);
+	assert_int_equal(slices_new(&r, 1, 0, (uint16_t[]) { 3, 2 }, 2, 2, FLOATS, &fp32), -EINVAL);
+	assert_int_equal(slices_new(&r, 1, 0, (uint16_t[]) { 2, 2 }, 2, 2, FLOATS, &fp32), -EINVAL);
+	assert_int_equal(slices_new(&r, 1, 0, nodes, 0, 2, FLOATS, &fp32), -EINVAL);
+	assert_int_equal(slices_new(&r, 1, 0, nodes, 3, 3, FLOATS, &fp32), 0);
 	slices_range(r, 1, &from, &len);
 	assert_int_equal(slices_put_part(r, 4, 1, 0, body, len * 4), -EINVAL);
 	assert_int_equal(slices_put_part(r, 2, 0, 0, body, len * 4), -EINVAL);
 	assert_int_equal(slices_put_part(r, 2, 1, 0, body, len * 4 + 4), -EINVAL);
-	assert_int_equal(slices_put_part(r, 2, 1, 1, body, len * 4), -EINVAL);
-	assert_int_equal(slices_put_part(r, 2, 1, len, body, 4), -EINVAL);
-	assert_int_equal(slices_put_part(r, 2, 1, UINT64_MAX, body, 4), -EINVAL);
+	assert_int_equal(slices_put_part(r, 2, 1, 4, body, len * 4), -EINVAL);
+	assert_int_equal(slices_put_part(r, 2, 1, len * 4, body, 4), -EINVAL);
+	assert_int_equal(slices_put_part(r, 2, 1, UINT64_MAX - 3, body, 4), -EINVAL);
 	assert_int_equal(slices_put_part(r, 2, 1, 0, body, 0), -EINVAL);
 	assert_int_equal(slices_put_part(r, 2, 1, 0, body, 7), -EINVAL);
-	assert_int_equal(slices_put_part(r, 2, 1, 4, body, 16), 0);
-	assert_int_equal(slices_put_part(r, 2, 1, 5, body, 8), -EALREADY);
-	assert_int_equal(slices_put_part(r, 2, 1, 4, body, 8), -EALREADY);
-	assert_int_equal(slices_put_part(r, 2, 1, 2, body, 16), -EINVAL); /* overlaps */
-	assert_int_equal(slices_put_part(r, 2, 1, 6, body, 16), -EINVAL);
-	assert_int_equal(slices_put_part(r, 2, 1, 4, body, 20), -EINVAL);
+	assert_int_equal(slices_put_part(r, 2, 1, 2, body, 8), -EINVAL);
+	assert_int_equal(slices_put_part(r, 2, 1, 16, body, 16), 0);
+	assert_int_equal(slices_put_part(r, 2, 1, 20, body, 8), -EALREADY);
+	assert_int_equal(slices_put_part(r, 2, 1, 16, body, 8), -EALREADY);
+	assert_int_equal(slices_put_part(r, 2, 1, 8, body, 16), -EINVAL); /* overlaps */
+	assert_int_equal(slices_put_part(r, 2, 1, 24, body, 16), -EINVAL);
+	assert_int_equal(slices_put_part(r, 2, 1, 16, body, 20), -EINVAL);
 	assert_int_equal(slices_put_sum(r, 3, 1, 0, body, len * 4), -EINVAL);
 	assert_int_equal(slices_put_sum(r, 5, 0, 0, body, len * 4), -EINVAL);
 	assert_int_equal(slices_put_sum(r, 2, 7, 0, body, len * 4), -EINVAL);
@@ -350,9 +432,9 @@ static void test_gaps_are_limited(void **state)
 	int rc = 0, put = 0;
 
 	(void)state;
-	assert_int_equal(slices_new(&r, 1, 0, nodes, 2, 3, 100000), 0);
+	assert_int_equal(slices_new(&r, 1, 0, nodes, 2, 3, 100000, &fp32), 0);
 	for (uint64_t at = 0; at < 40000 && rc == 0; at += 2, put++)
-		rc = slices_put_part(r, 2, 1, at, &one, sizeof(one));
+		rc = slices_put_part(r, 2, 1, at * sizeof(one), &one, sizeof(one));
 	assert_int_equal(rc, -EINVAL);
 	assert_in_range(put, 100, 1000);
 	slices_free(r);
@@ -594,6 +676,8 @@ int main(void)
 		cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_hold_order),
 		cmocka_unit_test(test_reduce),
+		cmocka_unit_test(test_reduce_encoded),
+		cmocka_unit_test(test_encoded_slices_are_checked),
 		cmocka_unit_test(test_reduce_refuses),
 		cmocka_unit_test(test_gaps_are_limited),
 		cmocka_unit_test(test_fetch_during_training),

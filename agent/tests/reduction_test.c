@@ -110,7 +110,7 @@ static void only_a_newer_attempt_restarts(void **state)
 static void give_gradient(struct agent *a)
 {
 	uint32_t n = slices_count(reduction_slices(a));
-	size_t from, floats;
+	float gradient[P];
 
 	assert_true(reduction_next_job(a, &a->job));
 	assert_int_equal(a->job.kind, JOB_GRADIENT);
@@ -118,11 +118,11 @@ static void give_gradient(struct agent *a)
 	a->job.bodies = calloc(n, sizeof(a->job.bodies[0]));
 	assert_non_null(a->job.bodies);
 	for (uint32_t i = 0; i < n; i++) {
-		slices_range(reduction_slices(a), i, &from, &floats);
-		a->job.bodies[i] = malloc(floats * sizeof(float));
+		a->job.bodies[i] = malloc(P * sizeof(float));
 		assert_non_null(a->job.bodies[i]);
-		for (size_t k = 0; k < floats; k++)
-			a->job.bodies[i][k] = (float)(from + k);
+		for (size_t k = 0; k < P; k++)
+			gradient[k] = (float)k;
+		slices_encode(reduction_slices(a), i, a->job.bodies[i], gradient);
 	}
 	reduction_job_done(a, &a->job, 0);
 	job_clear(&a->job);

@@ -12,11 +12,12 @@
 #include "base/clock.h"
 #include "base/rng.h"
 
-static void check_training(enum tensor_format wire)
+static void check_training(enum tensor_format wire, enum tensor_format sum_wire)
 {
 	struct cluster *c = cluster_make(6, cluster_six);
 
 	c->options.wire = wire;
+	c->options.sum_wire = sum_wire;
 	cluster_gather(c);
 	cluster_route_six(c);
 	for (int i = 0; i < 3; i++)
@@ -32,15 +33,15 @@ static void check_training(enum tensor_format wire)
 static void test_training(void **state)
 {
 	(void)state;
-	check_training(FORMAT_FP32);
+	check_training(FORMAT_FP32, FORMAT_FP32);
 }
 
 static void test_training_in_other_formats(void **state)
 {
 	(void)state;
-	check_training(FORMAT_BF16);
-	check_training(FORMAT_Q8);
-	check_training(FORMAT_Q6);
+	check_training(FORMAT_BF16, FORMAT_FP32);
+	check_training(FORMAT_Q8, FORMAT_Q4);
+	check_training(FORMAT_Q6, FORMAT_Q6);
 }
 
 /* ---- unnecessary reroutes ---- */

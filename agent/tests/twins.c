@@ -127,19 +127,27 @@ static void check_exactly_once(const struct cluster *c)
 static void step_stage(struct cluster *c, uint8_t stage)
 {
 	size_t n = stage_parameters(twin_of(c, stage));
-	float *sum = calloc(n, sizeof(float));
+	float *sum = calloc(n, sizeof(float)), *part = calloc(n, sizeof(float));
+	struct sum_codec *codecs;
+	uint32_t replicas = 0;
 	bool first = true;
 
-	assert_non_null(sum);
+	assert_true(sum && part);
+	assert_int_equal(sum_codecs_new(&codecs, &c->config, c->options.sum_wire, NULL), 0);
+	for (uint32_t i = 0; i < c->n_nodes; i++)
+		replicas += c->nodes[i].stage == stage && c->nodes[i].ready;
 	for (uint32_t i = 0; i < c->n_nodes; i++) {
 		if (c->nodes[i].stage != stage || !c->nodes[i].ready)
 			continue;
+		memcpy(part, stage_gradient(c->twins[i]), n * sizeof(float));
+		assert_int_equal(sum_codec_round(&codecs[stage], part, n, replicas), 0);
 		if (first)
-			memcpy(sum, stage_gradient(c->twins[i]), n * sizeof(float));
+			memcpy(sum, part, n * sizeof(float));
 		else
-			stage_add(sum, stage_gradient(c->twins[i]), n);
+			stage_add(sum, part, n);
 		first = false;
 	}
+	assert_int_equal(sum_codec_round(&codecs[stage], sum, n, replicas), 0);
 	for (uint32_t i = 0; i < c->n_nodes; i++) {
 		if (c->nodes[i].stage != stage)
 			continue;
@@ -153,6 +161,8 @@ static void step_stage(struct cluster *c, uint8_t stage)
 				 0);
 		stage_zero_gradient(c->twins[i]);
 	}
+	sum_codecs_free(codecs);
+	free(part);
 	free(sum);
 }
 

@@ -215,7 +215,7 @@ static void watch_sum(struct agent *a, const struct msg_reduce *m)
 	}
 	forget_reduce(k);
 	rc = slices_watch(&k->slices, m->iteration, m->attempt, m->nodes, m->n_nodes,
-			  k->parameters);
+			  k->parameters, &a->sum_codecs[k->stage]);
 	if (rc)
 		tell_trouble(a, rc == -ENOMEM, "cannot receive the sum of stage %u: %s", m->stage,
 			      rc == -ENOMEM ? "no memory" : "its nodes are not in ascending order");

@@ -340,6 +340,7 @@ int record_begin(struct run *run, struct error *err)
 		.per_shard = run->training.per_shard,
 		.threads = run->options.training.threads,
 		.wire = run->options.training.wire,
+		.sum_wire = run->options.training.sum_wire,
 		.n_corpus = run->options.training.n_corpus,
 		.corpus = run->options.training.corpus,
 		.origin = origin,

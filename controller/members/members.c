@@ -133,6 +133,7 @@ static void welcome_member(struct run *run, struct member *m)
 		.dispatch_overhead_s = given->dispatch_overhead_s,
 		.serialise = run->options.cluster.serialise,
 		.wire = (uint8_t)run->options.training.wire,
+		.sum_wire = (uint8_t)run->options.training.sum_wire,
 		.steps_before = run->training.origin.steps,
 		.position_before = first_weights_position(run),
 		.n_delays = (uint32_t)n,

@@ -46,6 +46,9 @@ static void given_options_are_taken(void **state)
 	assert_int_equal(o.training.wire, FORMAT_FP32);
 	assert_int_equal(parse(&o, &err, (char *[]){ NEEDED, "--wire", "bf16", NULL }), 0);
 	assert_int_equal(o.training.wire, FORMAT_BF16);
+	assert_int_equal(o.training.sum_wire, FORMAT_FP32);
+	assert_int_equal(parse(&o, &err, (char *[]){ NEEDED, "--sum-wire", "q4", NULL }), 0);
+	assert_int_equal(o.training.sum_wire, FORMAT_Q4);
 	assert_int_equal(parse(&o, &err, (char *[]){ NEEDED, "--wire", "fp32", NULL }), 0);
 	assert_int_equal(o.training.wire, FORMAT_FP32);
 }
@@ -106,7 +109,8 @@ static void a_wrong_option_is_named(void **state)
 		{ "--skip", "1" },	   { "--time-scale", "0" }, { "--seed", "1" },
 		{ "--batch", "4" },	   { "--sequence", "64" },  { "--microbatches", "6" },
 		{ "--threads", "2" },	   { "--corpus", "f" },	    { "--assignment", "free" },
-		{ "--wire", "fp32" },	   { "--algorithm", "best" },
+		{ "--sum-wire", "q6" },	   { "--wire", "fp32" },
+		{ "--algorithm", "best" },
 	};
 
 	(void)state;
@@ -121,6 +125,7 @@ static void a_wrong_option_is_named(void **state)
 	refuse((char *[]){ NEEDED, "--format", "xml", NULL }, "--format");
 	refuse((char *[]){ NEEDED, "--wire", "fp16", NULL }, "--wire");
 	refuse((char *[]){ NEEDED, "--wire", "q4", NULL }, "--wire");
+	refuse((char *[]){ NEEDED, "--sum-wire", "bf16", NULL }, "--sum-wire");
 	refuse((char *[]){ NEEDED, "--algorithm", "fastest", NULL }, "--algorithm");
 	refuse((char *[]){ NEEDED, "--algorithm", "dtfm", "--skip", "2", NULL },
 	       "dtfm visits every stage");

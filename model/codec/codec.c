@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "model/tensor.h"
 #include "model/vector/vector.h"
 
 /* Numbers of this size come from no computation. */
@@ -220,20 +222,58 @@ bool sum_codec_is_plausible(const struct sum_codec *c, const void *encoded, size
 	return true;
 }
 
-int sum_codec_round(const struct sum_codec *c, float *x, size_t from, size_t n)
+void sum_codec_slice(size_t floats, uint32_t slices, uint32_t j, size_t *from, size_t *n)
+{
+	*from = floats * j / slices;
+	*n = floats * (j + 1) / slices - *from;
+}
+
+int sum_codec_round(const struct sum_codec *c, float *x, size_t floats, uint32_t slices)
 {
 	struct codec one = codec_of_sum(c);
 	int rc = 0;
 
-	for (struct part p = { from, 0 }; rc == 0 && p.from < from + n; p.from += p.n) {
-		p = part_at(c, p.from, from + n);
-		rc = codec_round(&one, x + (p.from - from), p.n);
+	for (uint32_t j = 0; c->format != FORMAT_FP32 && j < slices; j++) {
+		size_t from, n;
+
+		sum_codec_slice(floats, slices, j, &from, &n);
+		for (struct part p = { from, 0 }; rc == 0 && p.from < from + n; p.from += p.n) {
+			p = part_at(c, p.from, from + n);
+			rc = codec_round(&one, x + p.from, p.n);
+		}
 	}
 	return rc;
 }
 
-void sum_codec_starts(size_t *starts, const struct tensor *tensors, size_t n)
+int sum_codecs_new(struct sum_codec **out, const struct model_config *model,
+		   enum tensor_format format, struct error *err)
 {
-	for (size_t i = 0; i < n; i++)
-		starts[i] = tensors[i].offset;
+	struct sum_codec *codecs;
+	struct tensor_table table;
+	size_t *starts;
+	int rc = tensor_table_new(&table, model, err);
+
+	if (rc)
+		return rc;
+	codecs = alloc_array(model->n_stages, sizeof(codecs[0]));
+	starts = alloc_array(table.n, sizeof(starts[0])); /* the first stage's; freed with it */
+	for (uint32_t s = 0; s < model->n_stages; s++)
+		codecs[s] = (struct sum_codec){ .format = format, .starts = starts };
+	for (size_t i = 0; i < table.n; i++) {
+		struct sum_codec *c = &codecs[table.tensors[i].stage];
+
+		if (c->n++ == 0)
+			c->starts = starts + i;
+		starts[i] = table.tensors[i].offset;
+	}
+	tensor_table_free(&table);
+	*out = codecs;
+	return 0;
+}
+
+void sum_codecs_free(struct sum_codec *codecs)
+{
+	if (codecs)
+		free((void *)(uintptr_t)codecs[0].starts);
+	free(codecs);
 }

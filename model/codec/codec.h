@@ -40,8 +40,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/error.h"
 #include "base/tensor_format.h"
-#include "model/tensor.h"
+#include "model/config.h"
 
 /* The encoding of an activation or its gradient, or of a part of one tensor's sum. */
 struct codec {
@@ -79,9 +80,13 @@ void sum_codec_encode(const struct sum_codec *c, void *to, const float *x, size_
 void sum_codec_decode(const struct sum_codec *c, float *to, const void *encoded, size_t from,
 		      size_t n);
 bool sum_codec_is_plausible(const struct sum_codec *c, const void *encoded, size_t from, size_t n);
-/* As codec_round. */
-int sum_codec_round(const struct sum_codec *c, float *x, size_t from, size_t n);
-/* starts (n) = where the tensors (n) begin. */
-void sum_codec_starts(size_t *starts, const struct tensor *tensors, size_t n);
+/* Gives slice j of so many, [P*j/slices, P*(j+1)/slices) of a stage's P floats. */
+void sum_codec_slice(size_t floats, uint32_t slices, uint32_t j, size_t *from, size_t *n);
+/* Replaces x, all floats of a stage, by the numbers that its slices decode to. -ENOMEM. */
+int sum_codec_round(const struct sum_codec *c, float *x, size_t floats, uint32_t slices);
+/* Gives the codecs of all stages (n_stages) to the caller (sum_codecs_free). -ENOMEM. */
+int sum_codecs_new(struct sum_codec **out, const struct model_config *model,
+		   enum tensor_format format, struct error *err);
+void sum_codecs_free(struct sum_codec *codecs); /* NULL is allowed */
 
 #endif

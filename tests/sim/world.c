@@ -161,6 +161,7 @@ static void write_cluster(struct world *w)
 static void make_arguments(struct world *w, bool resume)
 {
 	static const char *const wires[] = { "fp32", "fp32", "bf16", "q8", "q6" };
+	static const char *const sum_wires[] = { "fp32", "fp32", "q8", "q6", "q4" };
 	const struct ground *g = w->ground;
 
 	w->argc = 0;
@@ -196,6 +197,8 @@ static void make_arguments(struct world *w, bool resume)
 		add_argument(w, "%d", sim_chance(0.5) ? 1 : 0);
 		add_argument(w, "--wire");
 		add_argument(w, "%s", wires[sim_draw(0, 4)]);
+		add_argument(w, "--sum-wire");
+		add_argument(w, "%s", sum_wires[sim_draw(0, 4)]);
 		if (sim_chance(0.3))
 			add_argument(w, "--overlap-sync");
 		if (w->emulated) {

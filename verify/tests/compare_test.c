@@ -71,6 +71,18 @@ static void reverse_an_order(struct record *r)
 				r->counted[o->node][at++] = recorded[k];
 }
 
+static void another_format_of_sums_is_found(void **state)
+{
+	struct cluster *c = *state;
+	struct compare_result r;
+
+	c->sum_wire = c->sum_wire == FORMAT_FP32 ? FORMAT_Q8 : FORMAT_FP32;
+	r = played(c, NULL);
+	assert_string_equal(r.broken_rule.text, "");
+	assert_false(compare_equal(&r));
+	assert_int_equal(r.weights.first_differing.iteration, 1);
+}
+
 static void another_order_is_found(void **state)
 {
 	struct compare_result r = played(*state, reverse_an_order);
@@ -249,6 +261,8 @@ int main(void)
 		TEST_Q6(a_recorded_run_replays_bit_for_bit),
 		TEST_Q6(reruns_replay_bit_for_bit),
 		TEST_Q6(another_rounding_than_recorded_is_found),
+		TEST(another_format_of_sums_is_found),
+		TEST_Q6(another_format_of_sums_is_found),
 		TEST(another_order_is_found),
 		TEST(other_data_is_found),
 		TEST(one_bit_of_the_learning_rate_is_found),

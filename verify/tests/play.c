@@ -36,14 +36,16 @@ void play_make_text(struct cluster *c)
 	free(text);
 }
 
-static void make_run(struct cluster *c, const char *folder, enum tensor_format wire)
+static void make_run(struct cluster *c, const char *folder, enum tensor_format wire,
+		     enum tensor_format sum_wire)
 {
 	char *model = model_config_print(&shape, NULL);
 	const char *corpus[] = { c->text };
 	struct store_run run = { .name = "t", .version = "t", .model = model, .cluster = "{}",
 				 .optimizer = "{}", .seed = 11, .batch = BATCH,
 				 .sequence = SEQUENCE, .n_shards = SHARDS, .per_shard = PER_SHARD,
-				 .threads = 1, .wire = wire, .n_corpus = 1, .corpus = corpus,
+				 .threads = 1, .wire = wire, .sum_wire = sum_wire,
+				 .n_corpus = 1, .corpus = corpus,
 				 .hash = HASH_NAME, .corpus_hash = corpus_hash(c->corpus) };
 
 	assert_non_null(model);
@@ -201,23 +203,23 @@ static double reduce_and_step(struct cluster *c, struct store_reduction *red, ui
 			      float scale)
 {
 	size_t p = stage_parameters(c->nodes[red->nodes[0]]);
-	float *sum = malloc(p * sizeof(*sum));
+	float *sum = malloc(p * sizeof(*sum)), *part = malloc(p * sizeof(*part));
+	struct sum_codec *codecs;
 	double squares;
 
-	for (uint32_t slice = 0; slice < red->n_nodes; slice++) {
-		size_t from = p * slice / red->n_nodes, to = p * (slice + 1) / red->n_nodes;
-
-		for (size_t i = from; i < to; i++) {
-			float x = stage_gradient(c->nodes[red->nodes[0]])[i];
-
-			for (uint32_t k = 1; k < red->n_nodes; k++)
-				x += stage_gradient(c->nodes[red->nodes[k]])[i];
-			sum[i] = x;
-		}
+	assert_int_equal(sum_codecs_new(&codecs, &shape, c->sum_wire, NULL), 0);
+	for (uint32_t k = 0; k < red->n_nodes; k++) {
+		memcpy(part, stage_gradient(c->nodes[red->nodes[k]]), p * sizeof(*part));
+		assert_int_equal(sum_codec_round(&codecs[red->stage], part, p, red->n_nodes), 0);
+		for (size_t i = 0; i < p; i++)
+			sum[i] = k ? sum[i] + part[i] : part[i];
 	}
+	assert_int_equal(sum_codec_round(&codecs[red->stage], sum, p, red->n_nodes), 0);
 	squares = stage_sum_squares(sum, p);
 	for (uint32_t k = 0; k < red->n_nodes; k++)
 		assert_int_equal(stage_step(c->nodes[red->nodes[k]], sum, scale, &adamw, t), 0);
+	sum_codecs_free(codecs);
+	free(part);
 	free(sum);
 	return squares;
 }
@@ -276,7 +278,7 @@ void play_iteration(struct cluster *c, uint64_t iteration, bool again,
 	free(r);
 }
 
-static int set_up_run(void **state, enum tensor_format wire)
+static int set_up_run(void **state, enum tensor_format wire, enum tensor_format sum_wire)
 {
 	struct cluster *c = calloc(1, sizeof(*c));
 	struct stage_options o = { .slots = MICROBATCHES, .batch = BATCH, .sequence = SEQUENCE,
@@ -290,25 +292,26 @@ static int set_up_run(void **state, enum tensor_format wire)
 	assert_int_equal(corpus_new(&c->corpus, paths, 1, SEQUENCE, 11, NULL), 0);
 	for (uint32_t n = 0; n < NODES; n++)
 		assert_int_equal(stage_new(&c->nodes[n], &shape, play_stage_of[n], &o, NULL), 0);
-	make_run(c, c->folder, wire);
+	make_run(c, c->folder, wire, sum_wire);
 	c->wire = wire;
+	c->sum_wire = sum_wire;
 	*state = c;
 	return 0;
 }
 
 int play_set_up(void **state)
 {
-	return set_up_run(state, FORMAT_FP32);
+	return set_up_run(state, FORMAT_FP32, FORMAT_FP32);
 }
 
 int play_set_up_bf16(void **state)
 {
-	return set_up_run(state, FORMAT_BF16);
+	return set_up_run(state, FORMAT_BF16, FORMAT_FP32);
 }
 
 int play_set_up_q6(void **state)
 {
-	return set_up_run(state, FORMAT_Q6);
+	return set_up_run(state, FORMAT_Q6, FORMAT_Q6);
 }
 
 int play_tear_down(void **state)

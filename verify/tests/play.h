@@ -30,7 +30,7 @@ struct cluster {
 	struct corpus *corpus;
 	struct stage *nodes[NODES];
 	struct rng rng;
-	enum tensor_format wire; /* of activations between nodes */
+	enum tensor_format wire, sum_wire; /* of activations between nodes, of sums */
 };
 
 /* A microbatch during an iteration. */
@@ -55,8 +55,8 @@ struct record {
 
 /* Set-up and tear-down of cmocka. *state becomes the cluster, whose run has begun. */
 int play_set_up(void **state);
-int play_set_up_bf16(void **state); /* with activations in bf16, or q6 */
-int play_set_up_q6(void **state);
+int play_set_up_bf16(void **state); /* with activations in bf16 */
+int play_set_up_q6(void **state); /* with activations and sums in q6 */
 int play_tear_down(void **state);
 
 /* Plays one iteration. If `again` is true, every microbatch runs twice and its contributions are
