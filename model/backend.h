@@ -56,6 +56,8 @@ struct backend {
 	/* Device memory for one activation, freed with self; NULL without memory. The function
 	 * itself is NULL where the device is the host. */
 	float *(*room)(void *self, struct error *err);
+	/* Rounds an activation in device memory. NULL where the device is the host. */
+	int (*round)(void *self, float *room, const struct codec *codec);
 	int (*forward)(void *self, uint32_t slot, const int32_t *tokens, const float *in,
 		       float *out, bool keep);
 	int (*loss)(void *self, const float *in, const int32_t *targets, float *loss,

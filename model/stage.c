@@ -363,6 +363,14 @@ void stage_room_free(struct stage *s, float *room)
 		free(room);
 }
 
+int stage_room_round(struct stage *s, float *room, const struct codec *codec)
+{
+	if (codec->format == FORMAT_FP32)
+		return 0;
+	return s->backend->round ? s->backend->round(s->self, room, codec)
+				 : codec_round(codec, room, stage_activation(s));
+}
+
 const char *stage_failure(const struct stage *s)
 {
 	return s->backend->failure ? s->backend->failure(s->self) : "";

@@ -31,6 +31,7 @@
 
 #include "base/error.h"
 #include "model/adamw.h"
+#include "model/codec/codec.h"
 #include "model/config.h"
 #include "model/device_name.h"
 #include "model/tensor.h"
@@ -119,6 +120,8 @@ void stage_release(struct stage *s, uint32_t slot);
  * caller. Not cleared. NULL without memory. The caller frees it before the stage. */
 float *stage_room(struct stage *s, struct error *err);
 void stage_room_free(struct stage *s, float *room); /* NULL is allowed */
+/* Replaces the activation in a room by the numbers that its receiver decodes. -ENOMEM. */
+int stage_room_round(struct stage *s, float *room, const struct codec *codec);
 
 /* Says what failed first on the device; "" while nothing has, and on the CPU. From then on
  * calls return -EIO, and those that return no code (the arrays, stage_changed, stage_put_state,

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "model/codec/codec.h"
 
 struct trainer {
 	struct recipe recipe;
@@ -15,6 +16,8 @@ struct trainer {
 	uint32_t *visits;      /* (n) microbatches since the last step */
 	float **x;             /* (n) activations after each stage of a path */
 	float *grad[2];
+	struct codec activation_codec, gradient_codec;
+	struct sum_codec *sum_codecs; /* (n); NULL: fp32 */
 };
 
 int trainer_new(struct trainer **out, const struct model_config *c, const struct recipe *r,
@@ -58,10 +61,23 @@ void trainer_free(struct trainer *t)
 		stage_room_free(t->stages[i], t->x[i]);
 		stage_free(t->stages[i]);
 	}
+	sum_codecs_free(t->sum_codecs);
 	free(t->x);
 	free(t->visits);
 	free(t->stages);
 	free(t);
+}
+
+int trainer_set_formats(struct trainer *t, enum tensor_format wire, enum tensor_format sum_wire,
+			struct error *err)
+{
+	const struct model_config *c = stage_config(t->stages[0]);
+
+	t->activation_codec = codec_of_activation(wire, c->dim);
+	t->gradient_codec = codec_of_gradient(wire);
+	sum_codecs_free(t->sum_codecs);
+	t->sum_codecs = NULL;
+	return sum_wire == FORMAT_FP32 ? 0 : sum_codecs_new(&t->sum_codecs, c, sum_wire, err);
 }
 
 const char *trainer_failure(const struct trainer *t)
@@ -95,7 +111,13 @@ size_t trainer_memory_bytes(const struct trainer *t)
 	return sum;
 }
 
-/* Leaves the last activation in x[n]. */
+/* Rounds an activation or a gradient that goes to another stage. */
+static int travel(const struct trainer *t, float *room, const struct codec *codec)
+{
+	return stage_room_round(t->stages[0], room, codec);
+}
+
+/* Leaves the last activation in x[n]. keep: for training. */
 static int forward_path(struct trainer *t, const uint32_t *path, size_t n,
 			const int32_t *tokens, bool keep)
 {
@@ -106,8 +128,15 @@ static int forward_path(struct trainer *t, const uint32_t *path, size_t n,
 			rc = -EINVAL;
 	if (!rc)
 		rc = stage_forward(t->stages[0], 0, tokens, NULL, t->x[0], keep);
-	for (size_t i = 0; i < n && !rc; i++)
-		rc = stage_forward(t->stages[path[i]], 0, NULL, t->x[i], t->x[i + 1], keep);
+	for (size_t i = 0; i < n && !rc; i++) {
+		if (keep)
+			rc = travel(t, t->x[i], &t->activation_codec);
+		if (!rc)
+			rc = stage_forward(t->stages[path[i]], 0, NULL, t->x[i], t->x[i + 1],
+					   keep);
+	}
+	if (!rc && keep && n > 0)
+		rc = travel(t, t->x[n], &t->activation_codec);
 	return rc;
 }
 
@@ -138,10 +167,14 @@ int trainer_microbatch(struct trainer *t, const uint32_t *path, size_t n, const 
 	for (size_t i = n; i-- > 0 && !rc;) {
 		float *swap = down;
 
-		rc = stage_backward(t->stages[path[i]], 0, down, up, true);
+		rc = travel(t, down, &t->gradient_codec);
+		if (!rc)
+			rc = stage_backward(t->stages[path[i]], 0, down, up, true);
 		down = up;
 		up = swap;
 	}
+	if (!rc && n > 0)
+		rc = travel(t, down, &t->gradient_codec);
 	if (!rc)
 		rc = stage_backward(t->stages[0], 0, down, NULL, true);
 	if (rc)
@@ -160,19 +193,36 @@ static double gradient_divisor(const struct trainer *t, uint32_t i, enum grad_no
 	return n ? n : 1;
 }
 
+/* Rounds each stage's gradient as its only replica would. Encoding a sum again changes nothing. */
+static int round_sums(struct trainer *t)
+{
+	int rc = 0;
+
+	for (uint32_t i = 0; t->sum_codecs && i < t->n && !rc; i++) {
+		rc = sum_codec_round(&t->sum_codecs[i], stage_gradient(t->stages[i]),
+				     stage_parameters(t->stages[i]), 1);
+		stage_changed(t->stages[i]);
+	}
+	return rc;
+}
+
 /* The norm is that of the whole model, over gradients divided as they will be applied; then
  * every stage steps with the one coefficient. */
 int trainer_step(struct trainer *t, uint64_t iteration, enum grad_norm by, double *norm)
 {
 	struct adamw h = t->recipe.adamw;
 	double sum = 0, coefficient;
+	int rc;
 
 	if (t->visits[0] == 0 || iteration == 0)
 		return -EINVAL;
+	rc = round_sums(t);
+	if (rc)
+		return rc;
 	for (uint32_t i = 0; i < t->n; i++) {
 		double squares;
-		int rc = stage_gradient_squares(t->stages[i], &squares);
 
+		rc = stage_gradient_squares(t->stages[i], &squares);
 		if (rc)
 			return rc;
 		sum += squares / (gradient_divisor(t, i, by) * gradient_divisor(t, i, by));
@@ -184,7 +234,8 @@ int trainer_step(struct trainer *t, uint64_t iteration, enum grad_norm by, doubl
 	coefficient = (double)recipe_scale(&t->recipe, sum, 1);
 	for (uint32_t i = 0; i < t->n; i++) {
 		float scale = (float)(coefficient / gradient_divisor(t, i, by));
-		int rc = stage_step(t->stages[i], NULL, scale, &h, iteration);
+
+		rc = stage_step(t->stages[i], NULL, scale, &h, iteration);
 
 		if (rc)
 			return rc;

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/tensor_format.h"
 #include "model/config.h"
 #include "model/stage.h"
 
@@ -26,6 +27,11 @@ int trainer_new(struct trainer **out, const struct model_config *c, const struct
 void trainer_free(struct trainer *t); /* NULL is allowed */
 
 struct stage *const *trainer_stages(const struct trainer *t); /* (n_stages), the trainer's */
+/* Makes training round as a run over nodes does: activations and their gradients between stages in
+ * the format `wire`, the sums of gradients in `sum_wire`. Evaluations are not rounded. Without a
+ * call both are fp32. -ENOMEM. */
+int trainer_set_formats(struct trainer *t, enum tensor_format wire, enum tensor_format sum_wire,
+			struct error *err);
 /* Sizes of the whole model. */
 size_t trainer_parameters(const struct trainer *t);
 size_t trainer_memory_bytes(const struct trainer *t); /* of all stages */

@@ -216,6 +216,9 @@ static const struct {
 	ONCE(adamw),
 	ONCE(hash),
 	ONCE(squares),
+	ONCE(channel_means),
+	ONCE(quantise),
+	ONCE(dequantise),
 #undef ONCE
 #undef BOTH
 #undef EITHER

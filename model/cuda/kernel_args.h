@@ -159,6 +159,22 @@ struct hash_args {
 	size_t n;
 };
 
+/* THREADS channels a block: the means, in bf16, of x (rows, n). */
+struct channel_means_args {
+	const float *x;
+	uint16_t *means;
+	size_t rows, n;
+};
+
+/* A thread for each group: x (n) to bytes, or bytes to x, as model/codec/codec.h defines them. */
+struct codec_args {
+	float *x;
+	uint8_t *bytes;        /* the groups */
+	const uint16_t *means; /* (channels); NULL: none */
+	size_t n, channels;
+	unsigned bits, group;
+};
+
 /* SQUARES_BLOCKS blocks, each the sum of its share: to (SQUARES_BLOCKS). */
 struct squares_args {
 	const float *x;

@@ -164,6 +164,7 @@ DEVICE void put_eight_bf16(uint16_t *to, const float from[8])
 
 #include "model/cuda/kernels_attention.h"
 #include "model/cuda/kernels_flash.h"
+#include "model/cuda/kernels_codec.h"
 
 KERNEL(norm_sum, norm_sum_args)
 {

@@ -457,6 +457,54 @@ static float *cuda_room(void *self, struct error *err)
 	return room;
 }
 
+/* Rounds numbers on the host. */
+static int round_on_host(struct cuda_stage *s, float *room, const struct codec *codec, size_t n)
+{
+	int rc;
+
+	device_get(s->d, s->host_out, room, n * sizeof(*room));
+	rc = device_status(s->d);
+	if (!rc)
+		rc = codec_round(codec, s->host_out, n);
+	if (rc)
+		return rc;
+	device_put(s->d, room, s->host_out, n * sizeof(*room));
+	return device_status(s->d);
+}
+
+static int cuda_round(void *self, float *room, const struct codec *codec)
+{
+	struct cuda_stage *s = self;
+	size_t n = s->rows * s->l->config.dim, means = codec->channels * FORMAT_SCALE_BYTES;
+	size_t groups = (n + codec->group - 1) / codec->group;
+	void *encoded = NULL;
+
+	if (codec->format == FORMAT_BF16)
+		return round_on_host(s, room, codec, n);
+	if (!s->encoded) { /* for the longest format of an activation */
+		if (device_allocate(s->d, n * sizeof(float), 0, &encoded, NULL))
+			return -ENOMEM;
+		s->encoded = encoded;
+	}
+	{
+		struct channel_means_args m = { room, (uint16_t *)(void *)s->encoded, s->rows,
+						codec->channels };
+		struct codec_args a = { room,
+					s->encoded + means,
+					codec->channels ? m.means : NULL,
+					n,
+					codec->channels,
+					tensor_format_bits(codec->format),
+					codec->group };
+
+		if (codec->channels)
+			cuda_each(s, KERNEL_CHANNEL_MEANS, codec->channels, &m);
+		cuda_each(s, KERNEL_QUANTISE, groups, &a);
+		cuda_each(s, KERNEL_DEQUANTISE, groups, &a);
+	}
+	return device_status(s->d);
+}
+
 /* Sorts the rows by token on the host, by counting, so that the backward pass adds up a token's
  * rows in a fixed order without a search. */
 static void sort_rows(struct cuda_stage *s, const int32_t *tokens, int32_t *to)
@@ -652,6 +700,7 @@ const struct backend backend_cuda = {
 	.free = cuda_free,
 	.failure = cuda_failure,
 	.room = cuda_room,
+	.round = cuda_round,
 	.forward = cuda_forward,
 	.loss = cuda_loss,
 	.logits = cuda_logits,

@@ -47,6 +47,7 @@ struct cuda_stage {
 
 	float *array[ARRAY_COUNT]; /* (P) */
 	uint16_t *rounded;         /* (P) the weights as bf16, or NULL */
+	unsigned char *encoded;    /* an encoded activation; NULL until cuda_round */
 	float *cosines, *sines;    /* (T, D / 2) */
 	struct saved_layer *saved; /* (slots, n_layers), then one for evaluation */
 	int32_t *tokens;           /* (slots, R), stage 0, then one more */

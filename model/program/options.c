@@ -154,6 +154,24 @@ static int grad_norm(const struct parser *p)
 	return rc;
 }
 
+static int take_wire(const struct parser *p)
+{
+	enum tensor_format *to = &p->o->train.wire;
+
+	return tensor_format_parse(p->value, to) || !tensor_format_suits_activations(*to)
+		       ? say_expected(p, "fp32, bf16, q8 or q6")
+		       : 0;
+}
+
+static int take_sum_wire(const struct parser *p)
+{
+	enum tensor_format *to = &p->o->train.sum_wire;
+
+	return tensor_format_parse(p->value, to) || !tensor_format_suits_sums(*to)
+		       ? say_expected(p, "fp32, q8, q6 or q4")
+		       : 0;
+}
+
 static int take_recompute(const struct parser *p)
 {
 	return recompute_parse(p->value, &p->o->recompute)
@@ -215,6 +233,8 @@ static const struct setting {
 	{ "break", TAKEN, 0, break_rule },
 	{ "grad-norm", TAKEN, 0, grad_norm },
 	{ "recompute", TAKEN, 0, take_recompute },
+	{ "wire", TAKEN, 0, take_wire },
+	{ "sum-wire", TAKEN, 0, take_sum_wire },
 	{ "seed", TAKEN, 0, take_seed },
 #undef AT
 };

@@ -27,6 +27,7 @@ struct generate_options {
 struct train_options {
 	uint32_t checkpoint_every, validate_every;
 	uint32_t skip_bad_steps; /* iterations without a step before the training has diverged */
+	enum tensor_format wire, sum_wire;
 };
 
 /* True for what --set has named. */

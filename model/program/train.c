@@ -45,6 +45,8 @@ static const char help[] =
 	"  --skip-bad-steps N      drop up to N iterations whose loss or gradient is not\n"
 	"                          finite, and take the next text (default 0)\n"
 	"  --batches N             validation microbatches (default 16)\n"
+	"  --wire fp32|bf16|q8|q6, --sum-wire fp32|q8|q6|q4   round activations and sums as a\n"
+	"                          run over nodes does with these formats (default fp32)\n"
 	"  --recompute none|norms|block   what a backward pass computes again to save memory\n"
 	"  --threads N --seed N --device cpu|cuda[:N][:bf16] --format text|jsonl\n";
 
@@ -133,6 +135,8 @@ static int session_init(struct session *s, struct error *err)
 		s->o.tokenizer = s->o.from;
 	if (!rc)
 		rc = open_trainer(&s->trainer, &s->o, err);
+	if (!rc)
+		rc = trainer_set_formats(s->trainer, s->o.train.wire, s->o.train.sum_wire, err);
 	if (!rc)
 		rc = load_checkpoint(s, err);
 	if (!rc)

@@ -15,26 +15,12 @@
 #include "model/tests/codec_reference.h"
 #include "model/vector/vector.h"
 
+#include "model/tests/emulated_device.h"
+
 enum { MOST = 3000, BYTES_MOST = 4 * MOST };
 
 static const unsigned widths[] = { 8, 6, 4 };
 enum { WIDTHS = sizeof(widths) / sizeof(widths[0]) };
-
-static float float_of(uint32_t bits)
-{
-	float x;
-
-	memcpy(&x, &bits, sizeof(x));
-	return x;
-}
-
-static uint32_t bits_of(float x)
-{
-	uint32_t bits;
-
-	memcpy(&bits, &x, sizeof(bits));
-	return bits;
-}
 
 /* Numbers of a size that changes from group to group, exact halves of a scale, denormals, zeros
  * and, seldom, what is not finite or nearly so. */
@@ -87,6 +73,71 @@ static void same_numbers(const char *set, const float *got, const float *want, s
 				 (double)got[i], (double)want[i]);
 }
 
+/* ---- the GPU's kernels, a thread at a time: they have no barriers ---- */
+
+static void run_kernel(enum device_kernel kernel, size_t threads, const void *args)
+{
+	block.threads = ROW_THREADS;
+	for (block.block_x = 0; block.block_x * ROW_THREADS < threads; block.block_x++)
+		for (block.thread = 0; block.thread < ROW_THREADS; block.thread++)
+			kernels[kernel].entry[0](args);
+}
+
+static void gpu_channel_means(unsigned char *to, const float *x, size_t rows, size_t n)
+{
+	static uint16_t means[MOST];
+	struct channel_means_args a = { x, means, rows, n };
+
+	run_kernel(KERNEL_CHANNEL_MEANS, n, &a);
+	memcpy(to, means, n * sizeof(means[0]));
+}
+
+static void run_codec(enum device_kernel kernel, unsigned char *bytes, float *x, size_t n,
+		      const struct quantiser *q)
+{
+	static uint16_t means[MOST];
+	struct codec_args a = { x, bytes, NULL, n, q->channels, q->bits, (unsigned)q->group };
+
+	if (q->means) {
+		memcpy(means, q->means, q->channels * sizeof(means[0]));
+		a.means = means;
+	}
+	run_kernel(kernel, (n + q->group - 1) / q->group, &a);
+}
+
+static void gpu_quantise(unsigned char *to, const float *x, size_t n, const struct quantiser *q)
+{
+	static float copy[MOST];
+
+	memcpy(copy, x, n * sizeof(*x));
+	run_codec(KERNEL_QUANTISE, to, copy, n, q);
+}
+
+static void gpu_dequantise(float *to, const unsigned char *from, size_t n,
+			   const struct quantiser *q)
+{
+	static unsigned char copy[BYTES_MOST];
+
+	memcpy(copy, from, tensor_format_bytes(q->bits == 8   ? FORMAT_Q8
+					       : q->bits == 6 ? FORMAT_Q6
+							      : FORMAT_Q4,
+					       n, q->group));
+	run_codec(KERNEL_DEQUANTISE, copy, to, n, q);
+}
+
+static const struct vector_ops gpu = { .name = "the GPU's kernels",
+				       .channel_means = gpu_channel_means,
+				       .quantise = gpu_quantise,
+				       .dequantise = gpu_dequantise };
+
+/* Gives the instruction sets of this machine and then the GPU's kernels; NULL past them. */
+static const struct vector_ops *set_at(size_t i)
+{
+	if (i > 0 && !vector_ops_at(i - 1))
+		return NULL;
+	return vector_ops_at(i) ? vector_ops_at(i) : &gpu;
+}
+
 /* The encoding of numbers, and the decoding of their bytes and then of any bytes. */
 static void check_set(const struct vector_ops *ops, struct rng *r, const float *x, size_t n,
 		      unsigned bits, size_t group, size_t channels)
@@ -132,8 +183,8 @@ static void every_set_agrees_with_the_definition(void **state)
 			if (channels)
 				n = (n / channels + 1) * channels;
 			draw_all(&r, x, n);
-			for (size_t set = 0; vector_ops_at(set); set++)
-				check_set(vector_ops_at(set), &r, x, n, widths[w], group, channels);
+			for (size_t set = 0; set_at(set); set++)
+				check_set(set_at(set), &r, x, n, widths[w], group, channels);
 		}
 }
 
@@ -153,8 +204,8 @@ static void every_scale_rounds_as_defined(void **state)
 				x[i] = scale * ((float)rng_below(&r, 61) - 30) / 2;
 			x[0] = scale * (float)((1 << (widths[w] - 1)) - 1);
 			x[1] = float_of(bits_of(x[0]) - rng_below(&r, 1 << 17));
-			for (size_t set = 0; vector_ops_at(set); set++)
-				check_set(vector_ops_at(set), &r, x, 32, widths[w], 32, 0);
+			for (size_t set = 0; set_at(set); set++)
+				check_set(set_at(set), &r, x, 32, widths[w], 32, 0);
 		}
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/rng.h"
 #include "model/cuda/stage_cuda.h"
+#include "model/vector/vector.h"
 
 enum { ROOM = 64 << 20, ALIGN = 256, ARRAYS = 32 };
 
@@ -359,6 +360,62 @@ static void check_cast(struct check *c)
 	again(c);
 }
 
+/* The bytes and the numbers of the CPU's codec, in the forms of activations and sums. */
+static void check_codec_form(struct check *c, unsigned bits, unsigned group, bool with_means)
+{
+	size_t rows = c->s->rows, width = c->s->width, n = rows * width;
+	size_t means = with_means ? 2 * width : 0, bytes = means + 4 * n;
+	struct array x = array_of(c, n, false, 1), room = array_of(c, (bytes + 3) / 4, false, 0);
+	unsigned char *got = calloc(bytes, 1), *want = calloc(bytes, 1);
+	uint16_t *at = (uint16_t *)(void *)room.at;
+	struct quantiser q = { bits, group, with_means ? want : NULL, width };
+	struct channel_means_args m = { floats(&x), at, rows, width };
+	struct codec_args a = { floats(&x),
+				(uint8_t *)(void *)room.at + means,
+				with_means ? at : NULL,
+				n,
+				width,
+				bits,
+				group };
+	float *y = calloc(n, sizeof(*y)), *z = calloc(n, sizeof(*z));
+	size_t groups = (n + group - 1) / group, differing = 0;
+
+	for (size_t i = 0; i < n; i++)
+		y[i] = (float)x.is[i];
+	if (with_means)
+		vector_ops()->channel_means(want, y, rows, width);
+	vector_ops()->quantise(want + means, y, n, &q);
+	vector_ops()->dequantise(y, want + means, n, &q);
+	device_clear(c->d, room.at, (bytes + 3) / 4 * 4);
+	if (with_means)
+		launch_each(c, KERNEL_CHANNEL_MEANS, width, &m);
+	launch_each(c, KERNEL_QUANTISE, groups, &a);
+	launch_each(c, KERNEL_DEQUANTISE, groups, &a);
+	device_get(c->d, got, room.at, bytes);
+	device_get(c->d, z, x.at, n * sizeof(*z));
+	device_status(c->d);
+	for (size_t i = 0; i < bytes; i++)
+		differing += got[i] != want[i];
+	for (size_t i = 0; i < n; i++)
+		differing += memcmp(&y[i], &z[i], sizeof(*y)) != 0;
+	c->report("codec, differing bytes and numbers", c->bf16, (double)differing, 0);
+	free(got);
+	free(want);
+	free(y);
+	free(z);
+	again(c);
+}
+
+static void check_codec(struct check *c)
+{
+	check_codec_form(c, 8, 32, true);
+	check_codec_form(c, 6, 32, true);
+	check_codec_form(c, 6, 32, false);
+	check_codec_form(c, 8, 128, false);
+	check_codec_form(c, 6, 128, false);
+	check_codec_form(c, 4, 128, false);
+}
+
 /* Attention. */
 
 struct heads {
@@ -507,6 +564,7 @@ static void check_kernels(struct check *c)
 	check_adamw(c);
 	check_squares(c);
 	check_cast(c);
+	check_codec(c);
 	check_attention(c);
 	for (int kind = PRODUCT_NT; kind <= PRODUCT_TN; kind++)
 		for (int add = ADD_NOTHING; add <= ADD_ANOTHER; add++)
