@@ -35,10 +35,16 @@ const char demo_help[] =
 	"  --format text|jsonl   format of these events  [text]\n"
 	"  --theme NAME          the console's theme\n"
 	"\n"
-	"Options of the controller (skippipe help controller): --model --always --batch\n"
-	"--sequence --microbatches --eval-every --eval-batches --checkpoint-every --keep-tasks\n"
-	"--at --serialise --threads --wire --sum-wire --name --silence-ms --overdue-s --gather-s\n"
-	"--budget --ahead --log --regions --overlap-sync --new-corpus\n";
+	"Options of the controller (skippipe help controller): --model --always
+"
+	"--skip-schedule --batch --sequence --microbatches --eval-every --eval-batches
+"
+	"--checkpoint-every --keep-tasks --at --serialise --threads --wire --sum-wire --name
+"
+	"--silence-ms --overdue-s --gather-s --budget --ahead --log --regions --overlap-sync
+"
+	"--new-corpus
+";
 
 /* Options that only the controller interprets. A flag has no value. A controller that resumes the
  * run reads most of them from the record; `again` marks those that it needs again. */
@@ -49,7 +55,7 @@ static const struct {
 	{ "iterations", false, false },	      { "time-scale", false, false },
 	{ "seed", false, false },	      { "model", false, false },
 	{ "from", false, false },	      { "new-corpus", true, false },
-	{ "always", false, false },
+	{ "always", false, false },	      { "skip-schedule", false, false },
 	{ "batch", false, false },	      { "sequence", false, false },
 	{ "microbatches", false, false },     { "eval-every", false, false },
 	{ "checkpoint-every", false, false }, { "eval-batches", false, false },

@@ -51,6 +51,8 @@ static const char help[] =
 	"                        folder; --model then gives the recipe only\n"
 	"  --new-corpus          with --from: train on another corpus than the checkpoint did\n"
 	"  --skip K[/S]          stages that every microbatch skips  [0]\n"
+	"  --skip-schedule LIST  stages skipped in each phase of the run: 4,3,1,0 (equal parts of\n"
+	"                        --iterations) or 4@0,3@25%,1@50%,0@800; replaces --skip\n"
 	"  --always STAGE,...    stages that every microbatch visits, beside stage 0 and those of\n"
 	"                        the cluster file\n"
 	"  --microbatches N      per data node and iteration  [the cluster's; 6]\n"
@@ -310,6 +312,7 @@ static const struct row {
 	{ "stages", PARSED, true, .parse = parse_stages },
 	{ "skip", PARSED, true, .parse = parse_skip },
 	{ "always", TEXT, true, AT(always) },
+	{ "skip-schedule", TEXT, true, AT(skip_schedule) },
 	{ "iterations", U64, OVERRIDABLE(iterations), NUMBER(0, 1e15) },
 	{ "time-scale", REAL, true, AT(cluster.time_scale), NUMBER(0, 1e6) },
 	{ "seed", U64, true, OVERRIDABLE(seed), NUMBER(0, 9e15) },

@@ -89,6 +89,7 @@ struct options {
 	enum log_level level;
 	uint64_t seed;
 	uint32_t skip;       /* stages that a microbatch skips */
+	const char *skip_schedule; /* as "4,3,1,0"; replaces skip; NULL: not given */
 	const char *always;  /* stages that every microbatch visits, as "0,5"; NULL: not given */
 	uint64_t iterations; /* 0: until stopped */
 	uint64_t keep_tasks; /* newest iterations whose tasks the store keeps in full */

@@ -22,6 +22,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "base/skip_schedule.h"
 #include "base/log.h"
 #include "controller/history/disk.h"
 #include "controller/history/finish.h"
@@ -68,6 +69,9 @@ struct history {
 /* Settings that the operator changes during the run. */
 struct wanted {
 	uint32_t path_length; /* stages that a microbatch visits */
+	char *schedule_text;  /* owned; NULL: path_length changes by command only */
+	struct skip_schedule schedule;
+	uint32_t phase; /* the schedule's newest phase that was applied */
 	bool pause;
 	bool step; /* run one iteration, then pause */
 };

@@ -29,6 +29,7 @@
 #include "controller/operator/console_messages.h"
 #include "controller/planning/contingency.h"
 #include "controller/planning/replan.h"
+#include "controller/planning/skip_phases.h"
 #include "controller/weights/first_weights.h"
 #include "controller/weights/restore.h"
 #include "model/tensor.h"
@@ -368,6 +369,10 @@ int controller_init(struct controller *c, struct error *err)
 		rc = load_cluster(&c->run, err);
 	if (rc == 0)
 		rc = load_model(&c->run, err);
+	if (rc == 0 && !c->run.options.mode.resume && c->run.options.skip_schedule) {
+		c->run.wanted.schedule_text = alloc_string(c->run.options.skip_schedule);
+		rc = skip_phases_begin(&c->run, err);
+	}
 	if (rc == 0 && !c->run.options.mode.resume)
 		rc = first_weights_cut(&c->run, err);
 	if (rc == 0)
@@ -382,6 +387,8 @@ int controller_init(struct controller *c, struct error *err)
 	}
 	if (rc == 0)
 		rc = c->run.options.mode.resume ? resume_begin(c, err) : record_begin(&c->run, err);
+	if (rc == 0 && c->run.options.mode.resume)
+		rc = skip_phases_begin(&c->run, err);
 	if (rc == 0)
 		rc = planner_start(&c->planning.planner, err);
 	if (rc == 0)
@@ -425,6 +432,7 @@ void controller_fini(struct controller *c)
 	free(c->members.failed_links.of);
 	free(c->run.training.shard_of);
 	free(c->run.training.model_json);
+	free(c->run.wanted.schedule_text);
 	link_table_free(c->members.links);
 	measuring_free(&c->members);
 }

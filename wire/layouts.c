@@ -379,6 +379,8 @@ static const struct field msg_see_status_fields[] = {
 	N(U64, msg_see_status, iteration), N(U64, msg_see_status, committed),
 	N(U64, msg_see_status, epoch),
 	N(U32, msg_see_status, alive), N(U32, msg_see_status, n_nodes),
+	N(U32, msg_see_status, skip_phase), N(U32, msg_see_status, n_skip_phases),
+	N(U32, msg_see_status, next_skip), N(U64, msg_see_status, next_phase_from),
 	N(U32, msg_see_status, path_length),
 	N(U32, msg_see_status, n_stages), N(U64, msg_see_status, now_us),
 	N(U64, msg_see_status, iteration_started_us), TXT(msg_see_status, lease),

@@ -513,6 +513,10 @@ struct msg_see_status {
 	uint64_t epoch;
 	uint32_t alive, n_nodes;
 	uint32_t path_length, n_stages;
+	/* The skip schedule: the phase from 1, their number (0: no schedule), the first iteration
+	 * of the next phase (0: there is none) and its skipped stages. */
+	uint32_t skip_phase, n_skip_phases, next_skip;
+	uint64_t next_phase_from;
 	int64_t now_us;       /* controller's clock, for the ages of all other times */
 	int64_t iteration_started_us;
 	char lease[64];       /* holder of the operator's lease; "" nobody */

@@ -3,6 +3,7 @@
  * A controller may die at any moment. Its successor finds the commits in the store, but also needs
  * the options, the stage of each node, the nodes marked as failed, and the agents' keys. They are
  * saved whenever they change, as JSON in the store's settings "options" and "controller". */
+#include "base/alloc.h"
 #include "controller/history/run_state.h"
 
 #include <errno.h>
@@ -144,13 +145,15 @@ static void take_settings(struct options *p, const json_t *o, enum record in)
 char *resume_options(const struct run *run)
 {
 	return print_record(&run->options, RECORD_OPTIONS,
-			    json_pack("{s:s}", "algorithm",
-				      plan_algorithm_name(run->options.planning.algorithm)));
+			    json_pack("{s:s, s:s}", "algorithm",
+				      plan_algorithm_name(run->options.planning.algorithm),
+				      "skip_schedule",
+				      run->wanted.schedule_text ? run->wanted.schedule_text : ""));
 }
 
 int resume_options_again(struct run *run, struct error *err)
 {
-	const char *algorithm;
+	const char *algorithm, *schedule;
 	char *text = NULL;
 	json_t *o;
 	int rc = store_get(run->history.store, "options", &text, err);
@@ -160,12 +163,15 @@ int resume_options_again(struct run *run, struct error *err)
 	o = json_loads(text, 0, NULL);
 	free(text);
 	if (o && settings_fit(o, RECORD_OPTIONS) &&
-	    json_unpack(o, "{s:s}", "algorithm", &algorithm) == 0 &&
-	    plan_algorithm_named(algorithm, &run->options.planning.algorithm))
+	    json_unpack(o, "{s:s, s:s}", "algorithm", &algorithm, "skip_schedule", &schedule) ==
+		    0 &&
+	    plan_algorithm_named(algorithm, &run->options.planning.algorithm)) {
 		take_settings(&run->options, o, RECORD_OPTIONS);
-	else
+		run->wanted.schedule_text = *schedule ? alloc_string(schedule) : NULL;
+	} else {
 		rc = error_set(err, -EINVAL, "%s: the saved options of the run are damaged",
 			       run->options.run_dir);
+	}
 	json_decref(o);
 	return rc;
 }
@@ -189,8 +195,9 @@ int resume_save(struct members *members)
 				      json_string(member_has_key(&members->list[i]) ? key : ""));
 	}
 	text = print_record(&members->run->options, RECORD_CONTROLLER,
-			    json_pack("{s:i, s:o, s:o, s:o, s:o, s:o}", "path_length",
-				      (int)members->run->wanted.path_length, "stages", stages,
+			    json_pack("{s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "path_length",
+				      (int)members->run->wanted.path_length, "skip_phase",
+				      (int)members->run->wanted.phase, "stages", stages,
 				      "shards", shards, "homes", homes, "marked", marked, "keys",
 				      keys));
 	if (text)
@@ -233,16 +240,17 @@ int resume_load(struct members *members, struct error *err)
 		marked[MSG_NODES],
 		rc = store_get(members->run->history.store, "controller", &text, err);
 	json_t *o, *st, *sh, *ho, *ma, *ke;
-	int path_length;
+	int path_length, phase;
 
 	if (rc != 0)
 		return rc;
 	o = json_loads(text, 0, NULL);
 	free(text);
 	rc = o && settings_fit(o, RECORD_CONTROLLER) &&
-			     json_unpack(o, "{s:i, s:o, s:o, s:o, s:o, s:o}", "path_length",
-					 &path_length, "stages", &st, "shards", &sh, "homes", &ho,
-					 "marked", &ma, "keys", &ke) == 0
+			     json_unpack(o, "{s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "path_length",
+					 &path_length, "skip_phase", &phase, "stages", &st,
+					 "shards", &sh, "homes", &ho, "marked", &ma, "keys", &ke) ==
+				     0
 		     ? 0
 		     : -EINVAL;
 	if (rc == 0)
@@ -255,6 +263,8 @@ int resume_load(struct members *members, struct error *err)
 		rc = load_numbers(marked, members->n, ma);
 	if (rc == 0)
 		rc = load_keys(members, ke);
+	if (rc == 0 && (phase < 0 || phase >= SKIP_SCHEDULE_MOST))
+		rc = -EINVAL;
 	if (rc == 0 && (path_length < 1 || path_length > members->run->cluster->n_stages))
 		rc = -EINVAL;
 	for (uint32_t i = 0; rc == 0 && i < members->n; i++)
@@ -273,6 +283,7 @@ int resume_load(struct members *members, struct error *err)
 					       ? members->run->options.cluster.time_scale
 					       : 1;
 		members->run->wanted.path_length = (uint32_t)path_length;
+		members->run->wanted.phase = (uint32_t)phase;
 	}
 	json_decref(o);
 	return rc ? error_set(err, rc, "%s: the controller's saved state is damaged",

@@ -34,6 +34,7 @@
 #include "controller/planning/drift.h"
 #include "controller/planning/request.h"
 #include "controller/planning/replan.h"
+#include "controller/planning/skip_phases.h"
 #include "controller/trust/exclude.h"
 #include "controller/weights/checkpoints.h"
 #include "controller/weights/copies.h"
@@ -177,7 +178,8 @@ static bool take_pending(struct iteration *it)
 		consoles_plan(it, p);
 		return true;
 	}
-	return it->run->plan && replan_usable(it->members, it->run->plan);
+	return it->run->plan && replan_usable(it->members, it->run->plan) &&
+	       !skip_phases_wait(it->planning);
 }
 
 static void begin_progress(struct iteration *it)
@@ -229,6 +231,7 @@ static void begin_iteration(struct iteration *it)
 	send_replicas(it->members, &start);
 	sums_order_ahead(it);
 	set_phase(it->run, PHASE_COMPUTING);
+	skip_phases_turn(it->planning);
 }
 
 void iteration_admit_joiners(struct planning *planning)

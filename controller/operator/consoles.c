@@ -82,12 +82,21 @@ static void fill_status(const struct controller *c, const struct console *to, st
 		.path_length = c->run.plan ? (uint32_t)c->run.plan->plan->path_length
 					   : c->run.wanted.path_length,
 		.n_stages = (uint32_t)c->run.cluster->n_stages,
+		.skip_phase = c->run.wanted.schedule.n ? c->run.wanted.phase + 1 : 0,
+		.n_skip_phases = c->run.wanted.schedule.n,
 		.now_us = c->run.now_us,
 		.iteration_started_us = c->iteration.progress.started_us,
 		.lease_us = c->operators.lease[0] ? c->operators.lease_ends_us - c->run.now_us : 0,
 		.resent = counters.resent_frames,
 		.dropped = to->dropped,
 	};
+	if (c->run.wanted.phase + 1 < c->run.wanted.schedule.n) {
+		const struct skip_phase *next =
+			&c->run.wanted.schedule.phases[c->run.wanted.phase + 1];
+
+		s->next_phase_from = next->from;
+		s->next_skip = next->skip;
+	}
 	for (int i = 0; i < LINK_REASON_COUNT; i++)
 		s->refused += counters.link.refused[i];
 	for (uint32_t i = 0; i < c->members.n; i++) {

@@ -2,9 +2,9 @@
  *
  * A search that starts from nothing takes about a second to find a good plan, but after a loss the
  * run waits less than a tenth of a second. While the run goes on, an idle-priority thread therefore
- * plans one case after another: the loss of each node, and one skipped stage more or less. Each
- * case gets --ahead seconds. When a case occurs, or when the operator asks what it would cost, the
- * search starts from the plan made for it.
+ * plans one case after another: the loss of each node, one skipped stage more or less, and the next
+ * phase of the skip schedule. Each case gets --ahead seconds. When a case occurs, or when the
+ * operator asks what it would cost, the search starts from the plan made for it.
  *
  * Consoles show the iteration time after each possible loss. The operator is warned if the run
  * would be faster without a node. An example is a slow data node: no plan can move its
@@ -26,10 +26,11 @@
 #include "controller/members/member.h"
 #include "controller/operator/journal.h"
 #include "controller/planning/request.h"
+#include "controller/planning/skip_phases.h"
 
 enum { MOST_NODES = 64 }; /* more would take minutes; a set of nodes has 64 bits */
 /* A case below MOST_NODES is the loss of that node. */
-enum { SKIPS_LESS = MOST_NODES, SKIPS_MORE, CASES };
+enum { SKIPS_LESS = MOST_NODES, SKIPS_MORE, NEXT_PHASE, CASES };
 /* Plans kept that were in force */
 enum { KEPT = 4 };
 enum { LEAST_LENGTH = 2, RENEWED_US = 30000000 };
@@ -118,8 +119,9 @@ static bool what_if(const struct members *members, uint32_t k, struct foreseen *
 		return member_is_replica(m) && !m->is_marked &&
 		       stage_replicas(members, member_stage(members->run, m), m) > 0;
 	}
-	w->path_length = k == SKIPS_LESS ? members->run->wanted.path_length + 1
-					 : members->run->wanted.path_length - 1;
+	w->path_length = k == NEXT_PHASE   ? skip_phases_next_length(members->run)
+			 : k == SKIPS_LESS ? members->run->wanted.path_length + 1
+					   : members->run->wanted.path_length - 1;
 	return k >= MOST_NODES && w->path_length >= LEAST_LENGTH &&
 	       w->path_length >= (uint32_t)stage_set_count(members->run->cluster->always) &&
 	       w->path_length <= (uint32_t)members->run->cluster->n_stages;

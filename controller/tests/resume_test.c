@@ -160,7 +160,8 @@ static void nodes_are_recognised_by_their_keys(void **state)
 static const char kept[] =
 	"{\"skip\":2,\"time_scale\":0.25,\"iterations\":70,\"eval_every\":3,\"eval_batches\":9,"
 	"\"checkpoint_every\":11,\"serialise\":true,\"overlap_sync\":true,"
-	"\"given_assignment\":true,\"algorithm\":\"best\"}";
+	"\"given_assignment\":true,\"algorithm\":\"best\","
+	"\"skip_schedule\":\"2@0,0@40\"}";
 
 static void the_command_line_overrides_recorded_settings(void **state)
 {
@@ -179,6 +180,7 @@ static void the_command_line_overrides_recorded_settings(void **state)
 	assert_int_equal(o->checkpoint_every, 11);
 	assert_true(o->cluster.serialise && o->planning.overlap_sync &&
 		    o->cluster.assignment_given);
+	assert_string_equal(c->run.wanted.schedule_text, "2@0,0@40");
 	o->iterations = 70;
 	text = resume_options(&c->run);
 	assert_string_equal(text, kept);
@@ -198,6 +200,7 @@ static void damaged_settings_are_refused(void **state)
 		{ "\"serialise\":true", "\"serialise\":1" },
 		{ "\"checkpoint_every\"", "\"checkpoint\"" },
 		{ "\"best\"", "\"worst\"" },
+		{ "\"2@0,0@40\"", "2" },
 		{ "}", "" },
 	};
 	struct controller *c = ((struct taken_over *)*state)->c;

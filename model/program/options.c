@@ -204,6 +204,7 @@ static const struct setting {
 	{ "force", FLAG, AT(force), NULL },
 	{ "raw", FLAG, AT(raw), NULL },
 	{ "plan", TEXT, AT(plan), NULL },
+	{ "skip-schedule", TEXT, AT(train.skip_schedule), NULL },
 	{ "out", TEXT, AT(out), NULL },
 	{ "prompt", TEXT, AT(generate.prompt), NULL },
 	{ "omit", TEXT, AT(eval.omit), NULL },

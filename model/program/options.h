@@ -26,6 +26,7 @@ struct generate_options {
 /* Options of `skippipe train` alone. */
 struct train_options {
 	uint32_t checkpoint_every, validate_every;
+	const char *skip_schedule; /* text; NULL: one ratio */
 	uint32_t skip_bad_steps; /* iterations without a step before the training has diverged */
 	enum tensor_format wire, sum_wire;
 };

@@ -30,6 +30,8 @@ static const char help[] =
 	"  --iterations N          stop after iteration N (default 40)\n"
 	"  --microbatches M        an iteration (default 30; a plan brings its own)\n"
 	"  --skip K                stages each microbatch leaves out, evenly (K or K/STAGES)\n"
+	"  --skip-schedule LIST    stages left out in each phase: 4,3,1,0 (equal parts), or\n"
+	"                          4@0,3@25%,1@50%,0@800 (from that share or iteration on)\n"
 	"  --whole-first N, --whole-last N   iterations at the beginning and at the end that "
 	"leave "
 	"nothing out\n"
@@ -82,8 +84,18 @@ static int open_plan(struct session *s, struct error *err)
 	const struct model_config *c = &s->o.config;
 	int rc;
 
-	if (!s->o.plan)
-		return visit_rules_check(&s->o.visits, c->n_stages, err);
+	if (s->o.train.skip_schedule && s->o.plan)
+		return error_set(err, -EINVAL, "--skip-schedule: a plan has its own paths");
+	if (!s->o.plan) {
+		rc = visit_rules_check(&s->o.visits, c->n_stages, err);
+		return rc || !s->o.train.skip_schedule
+			       ? rc
+			       : skip_schedule_parse(
+					 &s->o.visits.schedule, s->o.train.skip_schedule,
+					 s->o.iterations,
+					 visit_rules_droppable(s->o.visits.always, c->n_stages),
+					 err);
+	}
 	rc = plan_paths_read(&s->plan, s->o.plan, err);
 	if (!rc && s->plan.n_stages != c->n_stages)
 		rc = error_set(err, -1, "%s: has %" PRIu32 " stages, the model %" PRIu32,

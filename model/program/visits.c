@@ -42,6 +42,8 @@ int visit_rules_check(const struct visit_rules *r, uint32_t n_stages, struct err
 
 uint32_t visits_skip(const struct visit_rules *r, uint64_t iteration, uint64_t iterations)
 {
+	if (r->schedule.n > 0)
+		return r->schedule.phases[skip_schedule_at(&r->schedule, iteration + 1)].skip;
 	return iteration < r->whole_first || iteration + r->whole_last >= iterations ? 0
 										     : r->skip;
 }

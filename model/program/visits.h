@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/skip_schedule.h"
 #include "base/stage_set.h"
 
 struct visit_rules {
@@ -19,6 +20,7 @@ struct visit_rules {
 	bool any_order; /* breaks the second rule: a path is shuffled */
 	bool unequal;   /* breaks the third: the later a stage, the more often it is skipped */
 	uint32_t whole_first, whole_last; /* iterations in which nothing is skipped */
+	struct skip_schedule schedule; /* phases replace skip, whole_first and whole_last */
 };
 
 /* Returns true if every microbatch visits the stage. */
@@ -28,7 +30,8 @@ uint32_t visit_rules_droppable(stage_set always, uint32_t n_stages);
 /* -EINVAL: more stages to skip than `always` allows, or a stage that is not there. */
 int visit_rules_check(const struct visit_rules *r, uint32_t n_stages, struct error *err);
 
-/* Stages each microbatch skips in an iteration (from 0) of `iterations`: skip, or 0. */
+/* Stages each microbatch skips in an iteration (from 0) of `iterations`: skip, 0, or those of the
+ * schedule's phase. */
 uint32_t visits_skip(const struct visit_rules *r, uint64_t iteration, uint64_t iterations);
 
 /* Paths of `microbatches` microbatches, stage 0 not written: paths (M, n_stages), each of

@@ -83,6 +83,11 @@ static void first_line(struct screen *out, struct rect at, const struct state *s
 	if (t->n_stages > 0)
 		chips_add(&c, 7, STYLE_TEXT, "skip %u/%u=%u%%", t->n_stages - t->path_length,
 			  t->n_stages, (t->n_stages - t->path_length) * 100 / t->n_stages);
+	if (t->n_skip_phases > 0)
+		chips_add(&c, 5, STYLE_TEXT, "phase %u/%u", t->skip_phase, t->n_skip_phases);
+	if (t->next_phase_from > 0)
+		chips_add(&c, 4, STYLE_FAINT, "skip %u from it%llu", t->next_skip,
+			  (unsigned long long)t->next_phase_from);
 	ours = !*s->plan.see.algorithm || strcmp(s->plan.see.algorithm, "best") == 0;
 	chips_add(&c, ours ? 3 : 7, ours ? STYLE_FAINT : STYLE_WARNING, "plan %llu %s",
 		  (unsigned long long)t->epoch, s->plan.see.algorithm);

@@ -192,6 +192,13 @@ static void fill_lines(struct lines *l, const struct state *s, const struct ui *
 			break;
 		}
 		add_preview(l, u);
+		if (s->status.next_phase_from > 0)
+			add_line(l, STYLE_TEXT,
+				 "it holds until the schedule's next phase at it%llu skips %u",
+				 (unsigned long long)s->status.next_phase_from,
+				 s->status.next_skip);
+		else if (s->status.n_skip_phases > 0)
+			add_line(l, STYLE_TEXT, "it holds for the rest of the run");
 		add_line(l, STYLE_FAINT, "undo: :skip %u",
 			 s->status.n_stages - s->status.path_length);
 		break;

@@ -1,0 +1,87 @@
+/* Skip schedules: both forms, and what is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/skip_schedule.h"
+
+static void expect(const char *text, uint64_t iterations, const struct skip_phase *phases,
+		   uint32_t n)
+{
+	struct skip_schedule s;
+	struct error err = { "" };
+
+	if (skip_schedule_parse(&s, text, iterations, 4, &err) != 0)
+		fail_msg("%s: %s", text, err.text);
+	assert_int_equal(s.n, n);
+	for (uint32_t i = 0; i < n; i++) {
+		assert_int_equal(s.phases[i].from, phases[i].from);
+		assert_int_equal(s.phases[i].skip, phases[i].skip);
+		assert_int_equal(skip_schedule_at(&s, phases[i].from), i);
+		if (i > 0)
+			assert_int_equal(skip_schedule_at(&s, phases[i].from - 1), i - 1);
+	}
+	assert_int_equal(skip_schedule_at(&s, UINT64_MAX), n - 1);
+}
+
+static void schedules_are_read(void **state)
+{
+	const struct skip_phase quarters[] = { { 1, 4 }, { 101, 3 }, { 201, 1 }, { 301, 0 } };
+	const struct skip_phase shares[] = { { 1, 4 }, { 26, 3 }, { 51, 1 }, { 81, 0 } };
+
+	(void)state;
+	expect("4,3,1,0", 400, quarters, 4);
+	expect("4@0,3@25%,1@50%,0@80", 100, shares, 4);
+	expect("2", 0, &(struct skip_phase){ 1, 2 }, 1);
+	expect("1,0", 3, (struct skip_phase[]){ { 1, 1 }, { 3, 0 } }, 2);
+	expect("4@0,0@500", 0, (struct skip_phase[]){ { 1, 4 }, { 501, 0 } }, 2);
+}
+
+static void refuse(const char *text, uint64_t iterations, const char *words)
+{
+	struct skip_schedule s = { .n = 7 };
+	struct error err = { "" };
+
+	assert_int_equal(skip_schedule_parse(&s, text, iterations, 4, &err), -EINVAL);
+	if (!strstr(err.text, words))
+		fail_msg("%s: \"%s\" does not contain \"%s\"", text, err.text, words);
+	assert_int_equal(s.n, 7);
+}
+
+static void mistakes_name_the_phase(void **state)
+{
+	char many[256] = "0@0";
+
+	(void)state;
+	refuse("", 100, "phase 1 of the skip schedule: expected 0 to 4 stages");
+	refuse("5,0", 100, "phase 1");
+	refuse("4,-1", 100, "phase 2");
+	refuse("4,", 100, "phase 2");
+	refuse("4;0", 100, "expected a comma");
+	refuse("4,0", 0, "--iterations");
+	refuse("4@0,0@50%", 0, "50% of a run without an end");
+	refuse("4@0,0", 100, "phase 2 of the skip schedule: expected @");
+	refuse("4@1,0@50", 100, "the first phase of the skip schedule begins after iteration 1");
+	refuse("4@0,2@50,0@50", 100, "phase 3");
+	refuse("4@0,0@120%", 100, "phase 2");
+	refuse("4@0,0@nan", 100, "phase 2");
+	refuse("4,3,2,1,0", 3, "not after phase");
+	for (int i = 0; i < SKIP_SCHEDULE_MOST; i++)
+		strcat(many, ",0@9");
+	refuse(many, 100, "more than 32 phases");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(schedules_are_read),
+		cmocka_unit_test(mistakes_name_the_phase),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
