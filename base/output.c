@@ -17,12 +17,15 @@ static const char *name;
 static int first_error; /* errno of the first failed write; 0: none */
 static bool reported;   /* first_error was handed to a caller that prints it */
 
-/* Records the cause. errno is only known for the write that failed just now; stdio keeps no errno
- * of earlier ones. */
+/* Records the cause. stdio keeps no errno of an earlier write, but the same write fails again: the
+ * output is incomplete already, so that one more byte does no harm. */
 static void note_failure(bool failed_now)
 {
-	if (first_error == 0 && (failed_now || ferror(stdout)))
-		first_error = failed_now ? errno : EIO;
+	if (first_error != 0 || (!failed_now && !ferror(stdout)))
+		return;
+	if (!failed_now && write(STDOUT_FILENO, "\n", 1) == 1)
+		errno = EIO;
+	first_error = errno;
 }
 
 static void close_output(void)

@@ -35,16 +35,11 @@ const char demo_help[] =
 	"  --format text|jsonl   format of these events  [text]\n"
 	"  --theme NAME          the console's theme\n"
 	"\n"
-	"Options of the controller (skippipe help controller): --model --always
-"
-	"--skip-schedule --batch --sequence --microbatches --eval-every --eval-batches
-"
-	"--checkpoint-every --keep-tasks --at --serialise --threads --wire --sum-wire --name
-"
-	"--silence-ms --overdue-s --gather-s --budget --ahead --log --regions --overlap-sync
-"
-	"--new-corpus
-";
+	"Options of the controller (skippipe help controller): --model --always\n"
+	"--skip-schedule --batch --sequence --microbatches --eval-every --eval-batches\n"
+	"--checkpoint-every --keep-tasks --at --serialise --threads --wire --sum-wire --name\n"
+	"--silence-ms --overdue-s --gather-s --budget --ahead --log --regions --overlap-sync\n"
+	"--new-corpus\n";
 
 /* Options that only the controller interprets. A flag has no value. A controller that resumes the
  * run reads most of them from the record; `again` marks those that it needs again. */
