@@ -161,6 +161,7 @@ static const struct field msg_link_fields[] = {
 	N(F32, msg_link, latency_s), N(F32, msg_link, spread_s),
 	N(F32, msg_link, bandwidth_bytes_per_s), N(F32, msg_link, loss),
 	N(F32, msg_link, planned_delay_s), N(F32, msg_link, measured_delay_s),
+	N(F32, msg_link, snr_db),
 };
 LAYOUT(msg_link);
 

@@ -199,6 +199,8 @@ struct msg_link {
 	float planned_delay_s;      /* that the plan assumes for an activation (before the first
 				     * plan: will assume); < 0: the plan does not use this link */
 	float measured_delay_s;     /* 0: not measured */
+	float snr_db;               /* signal to noise of activations and of gradients as they
+				     * arrive, the lower of the two; 0: not measured */
 };
 
 struct msg_links {

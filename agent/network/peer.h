@@ -24,6 +24,8 @@ struct peer {
 	bool blocked;          /* since probe.c's last check a tensor was due and could not leave */
 	int64_t link_free_us;  /* emulated link that carries one tensor at a time */
 	int64_t piece_free_us; /* the same for pieces of weights */
+	uint32_t n_outputs[2]; /* activations, and gradients, that were sent to it */
+	float snr_db[2];       /* of the last of each that was measured; 0: none */
 	/* tensors.c */
 	post_peer_id deferred; /* its connection, while no sums are accepted from it; 0 none */
 	/* misuse.c */

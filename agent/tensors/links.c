@@ -20,7 +20,8 @@ enum {
 	SUMS_BEHIND = 8,         /* number of iterations that a standby copy may be late */
 	PIECE_BYTES = 2 << 20,   /* message size for slices */
 	BIG_BYTES = 256 << 10,   /* a transfer of this size shows the bandwidth */
-	EXPECTED_LEAST_US = 250000  /* a process may pause for so long */
+	EXPECTED_LEAST_US = 250000, /* a process may pause for so long */
+	SNR_EVERY = 64           /* outputs to a peer of which the signal to noise is measured */
 };
 
 bool links_dial(struct agent *a, uint16_t node)
@@ -159,10 +160,13 @@ size_t links_chain_bytes(const struct agent *a, enum tensor_kind kind)
 	return codec_bytes(&codec, a->held.activation);
 }
 
-/* Encodes an output. body is given; the result is the caller's. NULL: no memory. Values are rounded
- * only here: tensors that stay on the node are not. */
-static void *encode_output(const struct agent *a, enum tensor_kind kind, float *body)
+/* Encodes an output, and now and then measures the signal to noise of what the peer decodes. body
+ * is given; the result is the caller's. NULL: no memory. Values are rounded only here: tensors that
+ * stay on the node are not. */
+static void *encode_output(const struct agent *a, enum tensor_kind kind, float *body,
+			   struct peer *peer)
 {
+	int gradient = kind == TENSOR_GRADIENT;
 	struct codec codec = links_codec(a, kind);
 	void *encoded;
 
@@ -171,6 +175,9 @@ static void *encode_output(const struct agent *a, enum tensor_kind kind, float *
 	encoded = malloc(codec_bytes(&codec, a->held.activation));
 	if (encoded)
 		codec_encode(&codec, encoded, body, a->held.activation);
+	if (encoded && peer->n_outputs[gradient]++ % SNR_EVERY == 0)
+		peer->snr_db[gradient] =
+			(float)codec_snr_db(&codec, encoded, body, a->held.activation);
 	free(body);
 	return encoded;
 }
@@ -201,7 +208,7 @@ void links_send_output(struct agent *a, const struct route *r, uint32_t position
 	if (fault_corrupt(&a->faults))
 		/* The receiver must detect both. */
 		body[a->held.activation / 2] = a->run.node % 2 ? 1e30f : NAN;
-	p.body = encode_output(a, kind, body);
+	p.body = encode_output(a, kind, body, peer);
 	if (!p.body) {
 		tell_trouble(a, true, "no memory for a tensor to send");
 		return;

@@ -196,6 +196,34 @@ static void few_bytes_show_no_bandwidth(void **state)
 	assert_float_equal(p->bandwidth, 1e7, 0);
 }
 
+/* The first output in an encoding format is measured, for each direction of the link, and the next
+ * ones are not. */
+static void the_signal_to_noise_of_outputs_is_measured(void **state)
+{
+	struct agent *a = *state;
+	const float *snr = a->peers[1].snr_db;
+	float first;
+
+	sent_to_one(a, false, 1);
+	assert_true(snr[0] == 0);
+	a->run.wire = FORMAT_Q6;
+	a->config.dim = 2;
+	for (int i = 0; i < 2; i++) {
+		const struct route r = { .n_hops = 2, .nodes = { 0, 1 }, .stages = { 0, 1 } };
+		float *x = calloc(a->held.activation, sizeof(*x));
+		struct parcel p;
+
+		for (size_t k = 0; k < a->held.activation; k++)
+			x[k] = i ? 1 : (float)(k * k) * 0.37f;
+		links_send_output(a, &r, 0, false, x, SECOND);
+		assert_int_equal(delay_queue_take(a->modules.delay_queue, INT64_MAX, &p), 0);
+		parcel_free(&p);
+		first = i ? first : snr[0];
+	}
+	assert_true(first > 20 && snr[0] == first && snr[1] == 0);
+	assert_true(a->peers[2].snr_db[0] == 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -208,6 +236,7 @@ int main(void)
 		TEST(waiting_for_an_unknown_node_is_reported),
 		TEST(a_loss_costs_its_retransmissions),
 		TEST(few_bytes_show_no_bandwidth),
+		TEST(the_signal_to_noise_of_outputs_is_measured),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

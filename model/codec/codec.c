@@ -141,6 +141,26 @@ int codec_round(const struct codec *c, float *x, size_t n)
 	return 0;
 }
 
+double codec_snr_db(const struct codec *c, const void *encoded, const float *x, size_t n)
+{
+	float *y = malloc(n * sizeof(*y));
+	double signal = 0, noise = 0;
+
+	if (!y)
+		return 0;
+	codec_decode(c, y, encoded, n);
+	for (size_t i = 0; i < n; i++) {
+		double error = (double)y[i] - (double)x[i];
+
+		signal += (double)x[i] * (double)x[i];
+		noise += error * error;
+	}
+	free(y);
+	return signal > 0 && noise > 0 && isfinite(signal) && isfinite(noise)
+		       ? 10 * log10(signal / noise)
+		       : 0;
+}
+
 /* ---- sums ---- */
 
 /* The part of a tensor that lies in a range of a stage's floats. */

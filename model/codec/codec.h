@@ -62,6 +62,9 @@ void codec_decode(const struct codec *c, float *to, const void *from, size_t n);
 /* Returns true if bytes (codec_bytes) from outside decode to numbers that a computation gives: all
  * finite, none of 2e9 or more, no negative scale. */
 bool codec_is_plausible(const struct codec *c, const void *from, size_t n);
+/* Returns the signal-to-noise ratio, dB, of the decoded numbers; 0 if there is no noise, no signal,
+ * a number that is not finite, or no memory. */
+double codec_snr_db(const struct codec *c, const void *encoded, const float *x, size_t n);
 /* Replaces x (n) by the numbers that its receiver decodes. -ENOMEM. */
 int codec_round(const struct codec *c, float *x, size_t n);
 

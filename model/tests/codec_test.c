@@ -269,6 +269,7 @@ static void errors_are_half_a_step_at_most(void **state)
 {
 	static float x[MOST], y[MOST];
 	struct codec c = codec_of_gradient(FORMAT_Q6);
+	static unsigned char bytes[BYTES_MOST];
 	double signal = 0, noise = 0;
 	struct rng r;
 
@@ -287,6 +288,12 @@ static void errors_are_half_a_step_at_most(void **state)
 		noise += ((double)y[i] - (double)x[i]) * ((double)y[i] - (double)x[i]);
 	}
 	assert_true(10 * log10(signal / noise) > 30 && 10 * log10(signal / noise) < 36);
+	codec_encode(&c, bytes, x, MOST);
+	assert_true(fabs(codec_snr_db(&c, bytes, x, MOST) - 10 * log10(signal / noise)) < 1e-9);
+	codec_encode(&c, bytes, y, MOST); /* without noise, and without a number */
+	assert_true(codec_snr_db(&c, bytes, y, MOST) == 0);
+	x[7] = NAN;
+	assert_true(codec_snr_db(&c, bytes, x, MOST) == 0);
 }
 
 /* A number that no computation gives is refused in any place; other numbers are taken. */

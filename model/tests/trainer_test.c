@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "model/tests/run.h"
+#include "model/codec/codec.h"
 #include "model/trainer.h"
 #include "model/program/visits.h"
 
@@ -83,6 +84,77 @@ static void a_step_is_that_of_its_stages(void **state)
 	(void)state;
 	check_step(GRAD_NORM_MICROBATCHES, (double[]){ 3, 3, 3, 3 });
 	check_step(GRAD_NORM_VISITS, (double[]){ 3, 1, 2, 3 });
+}
+
+/* Runs a microbatch on the stages of r, and rounds everything that goes to another stage. */
+static float by_hand(struct run *r, const uint32_t *path, size_t n)
+{
+	struct codec forward = codec_of_activation(FORMAT_Q6, config.dim);
+	struct codec backward = codec_of_gradient(FORMAT_Q6);
+	size_t floats = stage_activation(r->stages[0]);
+	float *down = r->grad[0], *up = r->grad[1], *swap, loss;
+
+	stage_forward(r->stages[0], 0, r->tokens, NULL, r->x[0], true);
+	for (size_t i = 0; i < n; i++) {
+		codec_round(&forward, r->x[i], floats);
+		stage_forward(r->stages[path[i]], 0, NULL, r->x[i], r->x[i + 1], true);
+	}
+	if (n > 0)
+		codec_round(&forward, r->x[n], floats);
+	stage_loss(r->stages[0], 0, r->x[n], r->targets, &loss, down, true);
+	for (size_t i = n; i-- > 0; swap = down, down = up, up = swap) {
+		codec_round(&backward, down, floats);
+		stage_backward(r->stages[path[i]], 0, down, up, true);
+	}
+	if (n > 0)
+		codec_round(&backward, down, floats);
+	stage_backward(r->stages[0], 0, down, NULL, true);
+	return loss;
+}
+
+/* The trainer rounds what travels in a run over nodes, and nothing else: neither evaluations nor a
+ * path of stage 0 alone. */
+static void training_rounds_as_a_run_does(void **state)
+{
+	struct recipe recipe = { .adamw = { 0.01f, 0.9f, 0.95f, 1e-8f, 0.1f } };
+	struct stage_options o = { .batch = 1, .sequence = 6, .threads = 1, .seed = 3 };
+	struct sum_codec *codecs;
+	struct trainer *t;
+	struct run r;
+	double norm;
+	float loss;
+
+	(void)state;
+	run_init(&r, &config, 1, 6, 1, 3);
+	assert_int_equal(trainer_new(&t, &config, &recipe, &o, NULL), 0);
+	assert_int_equal(trainer_set_formats(t, FORMAT_Q6, FORMAT_Q4, NULL), 0);
+	for (size_t i = 0; i < 4; i++) {
+		size_t n = i < 3 ? lengths[i] : 0;
+		const uint32_t *path = paths[i < 3 ? i : 0];
+		float exact = run_microbatch(&r, path, n, false, false), rounded;
+
+		assert_int_equal(trainer_evaluate(t, path, n, r.tokens, r.targets, &loss), 0);
+		assert_true(loss == exact);
+		rounded = by_hand(&r, path, n);
+		assert_int_equal(trainer_microbatch(t, path, n, r.tokens, r.targets, &loss), 0);
+		assert_true(loss == rounded);
+		assert_true((loss == exact) == (n == 0));
+	}
+	assert_int_equal(sum_codecs_new(&codecs, &config, FORMAT_Q4, NULL), 0);
+	for (int i = 0; i < 4; i++) {
+		float *g = stage_gradient(r.stages[i]);
+
+		assert_int_equal(
+			sum_codec_round(&codecs[i], g, stage_parameters(r.stages[i]), 1), 0);
+		stage_step(r.stages[i], g, 0.25f, &recipe.adamw, 1);
+	}
+	assert_int_equal(trainer_step(t, 1, GRAD_NORM_MICROBATCHES, &norm), 0);
+	for (int i = 0; i < 4; i++)
+		assert_memory_equal(stage_weights(r.stages[i]), stage_weights(trainer_stages(t)[i]),
+				    stage_parameters(r.stages[i]) * sizeof(float));
+	sum_codecs_free(codecs);
+	trainer_free(t);
+	run_fini(&r);
 }
 
 static void wrong_paths_are_refused(void **state)
@@ -230,6 +302,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_step_is_that_of_its_stages),
+		cmocka_unit_test(training_rounds_as_a_run_does),
 		cmocka_unit_test(wrong_paths_are_refused),
 		cmocka_unit_test(drawn_paths_keep_the_rules),
 		cmocka_unit_test(rules_are_broken_only_on_purpose),

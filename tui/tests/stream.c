@@ -423,6 +423,7 @@ static void send_links(struct run *r)
 				links[n].measured_delay_s = d * 4.1f;
 			if (n == 60)
 				links[n].loss = 0.008f;
+			links[n].snr_db = n == 60 ? 21.4f : 33;
 			n++;
 		}
 	}

@@ -142,7 +142,10 @@ static int draw_by_stage(struct screen *out, struct rect at, const struct state 
 
 /* ---- the list ---- */
 
-enum column { LINK, PLAN, TOOK, TIMES, LATENCY, SPREAD, RATE, LOSS, BAR, COLUMNS };
+enum column { LINK, PLAN, TOOK, TIMES, LATENCY, SPREAD, RATE, LOSS, SNR, BAR, COLUMNS };
+
+/* Below it the format of activations (--wire) is too coarse for this model. */
+static const float snr_least_db = 25;
 
 struct worst {
 	const struct msg_link *link;
@@ -181,6 +184,7 @@ static void draw_link(const struct table *t, struct screen *out, int row, const 
 		      const struct ui_selection *selection, const struct msg_link *l)
 {
 	unsigned mark = l->from == selection->node || l->to == selection->node ? STYLE_BOLD : 0;
+	bool noisy = l->snr_db < snr_least_db;
 	float ratio = ratio_of(l);
 	double rate = (double)l->bandwidth_bytes_per_s / 1e6;
 	enum style style;
@@ -210,10 +214,14 @@ static void draw_link(const struct table *t, struct screen *out, int row, const 
 		   rate);
 	table_cell(t, out, row, LOSS, l->loss > 0.001f ? STYLE_WARNING : STYLE_FAINT, "%.1f%%",
 		   (double)l->loss * 100);
+	if (l->snr_db != 0)
+		table_cell(t, out, row, SNR, noisy ? STYLE_WARNING : STYLE_FAINT, "%.0f%s",
+			   (double)l->snr_db, noisy ? "!" : "");
 	table_cell(t, out, row, BAR, style, "%s", bar);
 }
 
-/* Hides the transfer times while links are being measured, because there are none. */
+/* Hides the transfer times while links are being measured, because there are none, and the signal
+ * to noise of activations unless it was measured. */
 static void choose_columns(struct table_column columns[COLUMNS], const struct state *s,
 			   const struct roster *r)
 {
@@ -222,12 +230,17 @@ static void choose_columns(struct table_column columns[COLUMNS], const struct st
 		[TOOK] = { "took s", 6, 9, true },   [TIMES] = { "times", 5, 8, true },
 		[LATENCY] = { "lat ms", 6, 7, true }, [SPREAD] = { "+-ms", 5, 4, true },
 		[RATE] = { "MB/s", 6, 6, true },     [LOSS] = { "loss", 5, 5, true },
-		[BAR] = { " ", 10, 2, false },
+		[SNR] = { "SNR dB", 6, 3, true },    [BAR] = { " ", 10, 2, false },
 	};
+	bool any_noise = false;
 
 	for (int i = 0; i < COLUMNS; i++)
 		columns[i] = all[i];
 	columns[LINK].width = 2 * r->digits + 3;
+	for (size_t i = 0; i < s->n_links; i++)
+		any_noise = any_noise || s->links[i].snr_db != 0;
+	if (!any_noise)
+		columns[SNR].width = 0;
 	if (!state_is_measuring(s))
 		return;
 	columns[TOOK].width = columns[TIMES].width = columns[BAR].width = 0;
