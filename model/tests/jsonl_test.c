@@ -61,6 +61,7 @@ static const struct {
 	/* Latin-1, as claude-code-log's issue 139 had it */
 	{ 2, LINE("{\"text\": \"x \\udcb2\"}"), "line 2, byte 13: half of a surrogate pair" },
 	{ 3, LINE("{\"text\": \"\\\\\\ud83d \\ude00\"}"), "line 3, byte 13: half of a surrogate" },
+	{ 3, LINE("{\"text\": \"\\ud83d\\u0041\"}"), "line 3, byte 11: half of a surrogate" },
 	{ 3, LINE("{\"text\": \"\\ud83d"), "line 3, byte 11: half of a surrogate" },
 	/* UTF-8 of two surrogates (CESU-8) is no UTF-8. */
 	{ 4, LINE("{\"text\": \"\xed\xa0\xbd\xed\xb8\x80\"}"), "line 4, byte 11: not UTF-8" },
