@@ -224,6 +224,16 @@ void agent_work(struct agent *a, int64_t now_us)
 	tasks_report_waiting(a);
 }
 
+/* Logs why the controller cannot be reached, each cause once. */
+static void note_trouble(struct agent *a, const char *trouble)
+{
+	if (!trouble || strcmp(trouble, a->self.trouble) == 0)
+		return;
+	snprintf(a->self.trouble, sizeof(a->self.trouble), "%s", trouble);
+	if (trouble[0])
+		log_line(a->options.log, LOG_WARN, "no connection to the controller: %s", trouble);
+}
+
 static void check_orphaned(struct agent *a, int64_t now_us)
 {
 	struct post_peer_info info = { .heard_us = 0 };
@@ -231,6 +241,7 @@ static void check_orphaned(struct agent *a, int64_t now_us)
 
 	if (post_peer(a->control, a->controller, &info) == 0 && info.heard_us > heard)
 		heard = info.heard_us;
+	note_trouble(a, info.trouble);
 	if (a->end.leaving || now_us - heard < (int64_t)a->options.orphan_s * 1000000)
 		return;
 	log_line(a->options.log, LOG_ERROR, "no controller for %u s: leaving",

@@ -231,7 +231,8 @@ static int read_options(struct options *o, int argc, char **argv)
 		return report_misuse("--key is missing%s", "");
 	if (!o->listen[0])
 		return report_misuse("--listen is missing%s", "");
-	if (!o->advertise[0] && (strstr(o->listen, "//0.0.0.0:") || strstr(o->listen, "//*:")))
+	if (!o->advertise[0] && (strstr(o->listen, "//0.0.0.0:") || strstr(o->listen, "//*:") ||
+				 strstr(o->listen, "//[::]:")))
 		return report_misuse("--listen %s: other nodes cannot dial that; "
 				     "give --advertise too",
 				     o->listen);

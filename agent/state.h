@@ -73,6 +73,7 @@ struct identity {
 	char who[32];                  /* in log lines */
 	char address[128];             /* at which peers dial it */
 	char bound[LINK_ADDRESS_SIZE]; /* at which it listens */
+	char trouble[512];             /* why the controller is not reached, as last logged */
 	uint64_t incarnation;          /* random, identifies the process */
 	int64_t started_us;
 };

@@ -22,6 +22,7 @@ struct connection {
 	char name[64];
 	bool readonly, up;
 	int64_t attached_us;
+	char trouble[160]; /* why the controller is not reached, as last reported */
 };
 
 /* `text` is the key's digits, or the name of a file that begins with them. */
@@ -151,6 +152,19 @@ static void explain_refusal(const struct connection *c, enum link_reason reason,
 	}
 }
 
+/* Returns true if there is a new reason why the controller cannot be reached. */
+static bool is_unreached(struct connection *c, char why[160])
+{
+	struct post_peer_info info;
+
+	if (c->up || post_peer(c->post, c->peer, &info) != 0 ||
+	    strncmp(info.trouble, c->trouble, sizeof(c->trouble) - 1) == 0)
+		return false;
+	snprintf(c->trouble, sizeof(c->trouble), "%s", info.trouble);
+	snprintf(why, 160, "%s", c->trouble);
+	return c->trouble[0] != 0;
+}
+
 void connection_next(struct connection *c, int64_t now_us, struct connection_news *out)
 {
 	struct post_message m;
@@ -179,4 +193,6 @@ void connection_next(struct connection *c, int64_t now_us, struct connection_new
 		}
 	}
 	post_tick(c->post, now_us);
+	if (is_unreached(c, out->why))
+		out->event = CONNECTION_UNREACHED;
 }

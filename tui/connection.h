@@ -35,7 +35,8 @@ enum connection_event {
 	CONNECTION_MESSAGE, /* data, size: borrowed until the next call */
 	CONNECTION_UP,
 	CONNECTION_DOWN,
-	CONNECTION_REFUSED
+	CONNECTION_REFUSED,
+	CONNECTION_UNREACHED /* no address accepts a connection; `why` names each */
 };
 
 struct connection_news {

@@ -176,6 +176,8 @@ static void take_connection_event(struct console *c, const struct connection_new
 			c->refused
 				? news->why
 				: "the controller is silent; trying to reconnect");
+	} else if (news->event == CONNECTION_UNREACHED) {
+		ui_set_connection(&c->ui, UI_LOST, news->why);
 	} else if (c->ui.connection.state != UI_LIVE) {
 		c->refused = true;
 		ui_set_connection(&c->ui, UI_REFUSED, news->why);

@@ -197,6 +197,7 @@ struct post_peer_info {
 	size_t retained_bytes;
 	uint64_t sent_messages, sent_bytes, received_messages, received_bytes;
 	uint64_t resent_frames, duplicate_frames;
+	const char *trouble;        /* of a dialed peer: link_trouble; borrowed until post_tick */
 	uint64_t malformed_frames;  /* authentic but invalid frames; a correct peer sends none */
 };
 

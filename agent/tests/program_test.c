@@ -280,6 +280,10 @@ static void test_bad_usage(void **state)
 					 "--listen", "0.0.0.0:5", NULL });
 	assert_int_equal(exit_of(s), 2);
 	assert_said(s, "--advertise");
+	spawn(s, (const char *const[]) { "--join", "a:1", "--controller-key", "b", "--key", "c",
+					 "--listen", "tcp://[::]:5", NULL });
+	assert_int_equal(exit_of(s), 2);
+	assert_said(s, "--advertise");
 }
 
 static void test_bad_values(void **state)

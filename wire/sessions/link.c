@@ -133,7 +133,9 @@ int link_dial(struct link **out, const struct link_options *options, const char 
 		link_close(link);
 		return rc;
 	}
-	memcpy(link->address, address, strlen(address) + 1);
+	memcpy(link->dial.target, address, strlen(address) + 1);
+	if (!search_is_name(address))
+		memcpy(link->address, address, strlen(address) + 1);
 	*out = link;
 	return 0;
 }
@@ -149,6 +151,7 @@ void link_close(struct link *link)
 	for (unsigned i = 0; i < link->n_queue; i++)
 		link_release(link->queue[i].owner);
 	socket_frame_free(link->held.bytes);
+	search_free(link->dial.search);
 	for (unsigned i = 0; i < LINK_LANES; i++)
 		socket_close(&link->sockets[i]);
 	free(link->slots);
@@ -168,7 +171,8 @@ int link_open_lane(struct link *link, unsigned lane)
 {
 	if (link_has_lane(link, lane))
 		return 0;
-	if (link->listens || link->options.connections < 2 || socket_is_near(link->address))
+	if (link->listens || link->options.connections < 2 || link->address[0] == 0 ||
+	    socket_is_near(link->address))
 		return -ENOTSUP;
 	link->blocked[lane] = true; /* nothing is connected yet */
 	return socket_dial(&link->sockets[lane], link->address, link->options.connections,
@@ -578,7 +582,13 @@ void link_tick(struct link *link, int64_t now_us)
 		if (link->blocked[i] && link_has_lane(link, i))
 			(void)is_writable(link, i);
 	}
+	dial_search_tick(link, now_us);
 	handshake_tick(link, now_us);
+}
+
+const char *link_trouble(const struct link *link)
+{
+	return link->dial.trouble.text;
 }
 
 int64_t link_deadline_us(const struct link *link)
@@ -592,5 +602,7 @@ int64_t link_deadline_us(const struct link *link)
 		at = link->dial.deadline_us;
 	if (!link->listens && link->dial.handshake_wanted && link->next_repair_us < at)
 		at = link->next_repair_us;
+	if (dial_search_deadline_us(link) < at)
+		at = dial_search_deadline_us(link);
 	return at;
 }

@@ -122,6 +122,9 @@ bool link_has_lane(const struct link *link, unsigned lane);
 unsigned link_connections(const struct link *link, unsigned lane);
 /* Opens more connections in this lane until there are so many. */
 void link_widen(struct link *link, unsigned lane, unsigned connections);
+/* Returns why a dialing link reaches no address: the name, each address and its cause. "": it does,
+ * or the cause is not known yet. */
+const char *link_trouble(const struct link *link);
 /* Closes and reopens the connections of a lane by which nothing arrives. */
 void link_redial(struct link *link, unsigned lane);
 

@@ -26,6 +26,7 @@
 
 #include "wire/sessions/frame.h"
 #include "wire/sessions/link.h"
+#include "wire/sessions/search.h"
 #include "wire/sessions/noise.h"
 #include "wire/sessions/seal.h"
 #include "wire/sessions/socket.h"
@@ -87,6 +88,13 @@ struct dial {
 	int64_t began_us;         /* when the last handshake began */
 	int64_t answer_wait_us;   /* how long to wait for an answer; 0: the initial value */
 	bool handshake_wanted;    /* the link needs a new session */
+	/* Looks for a reachable address while nothing is received: */
+	char target[LINK_ADDRESS_SIZE]; /* the address as given; it may contain a name */
+	struct search *search;    /* NULL: none is running */
+	int64_t search_us;        /* when the next may begin */
+	int64_t search_pause_us;  /* the pause after it */
+	int64_t dialed_us;        /* when the connections were last opened; 0: never */
+	struct error trouble;     /* why no address can be reached; "": not known */
 };
 
 /* A frame that the test hook holds back. */
@@ -120,7 +128,7 @@ struct link {
 	unsigned n_queue;
 	int64_t next_scan_us;   /* when to check the sessions' deadlines */
 	int64_t next_repair_us; /* when to check the connections */
-	char address[LINK_ADDRESS_SIZE]; /* that a dialer dials */
+	char address[LINK_ADDRESS_SIZE]; /* that a dialer dials; "": a name is being resolved */
 	struct held_frame held;
 };
 
@@ -163,6 +171,12 @@ void handshake_refuse(struct link *link, enum link_reason reason, const uint8_t 
 void handshake_tick(struct link *link, int64_t now_us);
 /* Dialer: asks for a new session. A listener ignores the call. */
 void handshake_want(struct link *link, int64_t now_us);
+
+/* ---- dial_search.c ---- */
+/* Dialer: starts and ends searches for a reachable address, and redials. */
+void dial_search_tick(struct link *link, int64_t now_us);
+/* When to call dial_search_tick; INT64_MAX: never. */
+int64_t dial_search_deadline_us(const struct link *link);
 
 /* ---- link.c ---- */
 void link_refused(struct link *link, enum link_reason reason); /* counts a refusal */

@@ -20,6 +20,7 @@
 
 #include "wire/sessions/accept.h"
 #include "wire/sessions/link.h"
+#include "wire/sessions/search.h"
 
 #define BUFFER_BYTES     (1 << 20)
 #define BUFFER_KERNELS   (BUFFER_BYTES + 1) /* asks setsockopt below for the kernel's own size */
@@ -212,11 +213,12 @@ int socket_listen(struct socket *s, const char *address, char *bound, size_t fra
 	return 0;
 }
 
+/* A name is not known to nanomsg before socket_redirect. */
 static int add_connections(struct socket *s, unsigned connections)
 {
 	while (s->n_endpoints < connections) {
-		int endpoint = nn_connect(s->nn, s->address);
-		if (endpoint < 0)
+		int endpoint = s->address[0] != 0 ? nn_connect(s->nn, s->address) : -1;
+		if (endpoint < 0 && s->address[0] != 0)
 			return -errno;
 		s->endpoints[s->n_endpoints++] = endpoint;
 	}
@@ -245,7 +247,9 @@ int socket_dial(struct socket *s, const char *address, unsigned connections, boo
 	int rc = open_raw(s, false, address, bulk, frame_most, err);
 	if (rc < 0)
 		return rc;
-	memcpy(s->address, address, strlen(address) + 1);
+	s->address[0] = 0;
+	if (!search_is_name(address))
+		memcpy(s->address, address, strlen(address) + 1);
 	rc = add_connections(s, connections);
 	if (rc < 0) {
 		socket_close(s);
@@ -266,9 +270,16 @@ void socket_redial(struct socket *s)
 	for (unsigned i = 0; i < s->n_endpoints; i++) {
 		if (s->endpoints[i] >= 0)
 			nn_shutdown(s->nn, s->endpoints[i]);
-		s->endpoints[i] = nn_connect(s->nn, s->address);
+		s->endpoints[i] = s->address[0] != 0 ? nn_connect(s->nn, s->address) : -1;
 	}
 	socket_connections(s, &now, &s->broken_accepted);
+}
+
+void socket_redirect(struct socket *s, const char *address)
+{
+	(void)set_option(s->nn, NN_SOL_SOCKET, NN_IPV4ONLY, strchr(address, '[') == NULL);
+	memcpy(s->address, address, strlen(address) + 1);
+	socket_redial(s);
 }
 
 void socket_repair(struct socket *s, int64_t now_us)
@@ -279,7 +290,7 @@ void socket_repair(struct socket *s, int64_t now_us)
 		return;
 	socket_connections(s, &now, &broken);
 	for (unsigned i = 0; i < s->n_endpoints; i++) {
-		if (s->endpoints[i] < 0) /* nn_connect had no memory */
+		if (s->endpoints[i] < 0 && s->address[0] != 0) /* nn_connect had no memory */
 			s->endpoints[i] = nn_connect(s->nn, s->address);
 	}
 	/* A single connection works if a frame arrived by it. With several connections the frame

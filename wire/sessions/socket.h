@@ -69,6 +69,8 @@ void socket_repair(struct socket *s, int64_t now_us);
 unsigned socket_end_silent(const struct socket *s, int64_t silent_ms);
 /* Closes and reopens all connections of a dialer. */
 void socket_redial(struct socket *s);
+/* Redials at another address, in numbers. A dialer of a name connects only after this. */
+void socket_redirect(struct socket *s, const char *address);
 
 int socket_read_fd(const struct socket *s);  /* poll for POLLIN only; never read from it */
 int socket_write_fd(const struct socket *s); /* poll for POLLIN only; -1 for a listener */

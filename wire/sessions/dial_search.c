@@ -1,0 +1,101 @@
+/* dial_search.c - keeps a dialing link pointed at an address that can be reached.
+ *
+ * A search (search.h) runs before the first connection to a name, and whenever nothing was received
+ * for a while although the other end sends keep-alive frames. It finds the new address of a name,
+ * and notices that the present connections are dead although the address can be reached: they began
+ * at an address that this machine no longer has, for example. The session continues over the new
+ * connections. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "wire/sessions/session.h"
+
+#define FIRST_US      INT64_C(800000)  /* without a session, after dialing */
+#define SILENT_US     INT64_C(3000000) /* a healthy peer sends at least every 1.25 s */
+#define PAUSE_US      INT64_C(2000000) /* between two searches; doubles */
+#define PAUSE_MOST_US INT64_C(16000000)
+#define LOOK_US       INT64_C(20000)
+
+static int64_t last_heard_us(const struct link *link)
+{
+	int64_t at = link->dial.dialed_us;
+	for (uint32_t i = 0; i < link->n_slots; i++) {
+		const struct session *s = link->slots[i];
+		if (s != NULL && s->state == SESSION_LIVE && s->last_received_us > at)
+			at = s->last_received_us;
+	}
+	return at;
+}
+
+static int64_t due_us(const struct link *link)
+{
+	const struct dial *d = &link->dial;
+	int64_t at = d->dialed_us + FIRST_US;
+	if (strncmp(d->target, "tcp://", 6) != 0)
+		return INT64_MAX;
+	if (link->address[0] == 0)
+		return d->search_us;
+	if (link->n_sessions > 0)
+		at = last_heard_us(link) + SILENT_US;
+	return at > d->search_us ? at : d->search_us;
+}
+
+static void redirect(struct link *link, const char *address, int64_t now_us)
+{
+	if (address != link->address)
+		memcpy(link->address, address, strlen(address) + 1);
+	link->dial.dialed_us = now_us;
+	for (unsigned i = 0; i < LINK_LANES; i++) {
+		if (!link_has_lane(link, i))
+			continue;
+		socket_redirect(&link->sockets[i], link->address);
+		link->blocked[i] = true; /* nothing is connected yet */
+	}
+}
+
+/* The address of a target in numbers stays as given, because it may have a scope. */
+static void on_found(struct link *link, const char *address, int64_t now_us)
+{
+	const bool is_name = search_is_name(link->dial.target);
+	link->dial.trouble.text[0] = 0;
+	if (is_name && strcmp(address, link->address) != 0)
+		redirect(link, address, now_us);
+	else if (now_us - last_heard_us(link) >= SILENT_US)
+		redirect(link, link->address, now_us);
+}
+
+void dial_search_tick(struct link *link, int64_t now_us)
+{
+	struct dial *d = &link->dial;
+	char address[LINK_ADDRESS_SIZE];
+	if (link->listens)
+		return;
+	if (d->dialed_us == 0)
+		d->dialed_us = now_us;
+	if (d->search == NULL) {
+		if (now_us >= due_us(link))
+			d->search = search_new(d->target);
+		return;
+	}
+	int rc = search_result(d->search, address, &d->trouble);
+	if (rc == -EAGAIN)
+		return;
+	search_free(d->search);
+	d->search = NULL;
+	if (now_us - last_heard_us(link) < SILENT_US && link->n_sessions > 0)
+		d->search_pause_us = 0;
+	d->search_pause_us = d->search_pause_us == 0 ? PAUSE_US : 2 * d->search_pause_us;
+	if (d->search_pause_us > PAUSE_MOST_US)
+		d->search_pause_us = PAUSE_MOST_US;
+	d->search_us = now_us + d->search_pause_us;
+	if (rc == 0)
+		on_found(link, address, now_us);
+}
+
+int64_t dial_search_deadline_us(const struct link *link)
+{
+	if (link->listens || strncmp(link->dial.target, "tcp://", 6) != 0)
+		return INT64_MAX;
+	return link->dial.search != NULL ? clock_monotonic_us() + LOOK_US : due_us(link);
+}

@@ -1,0 +1,90 @@
+/* search_test.c - which addresses are names, and what a search reports. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "wire/sessions/search.h"
+
+static void names_differ_from_numbers(void **state)
+{
+	(void)state;
+	assert_true(search_is_name("tcp://boss:7700"));
+	assert_true(search_is_name("tcp://localhost:1"));
+	assert_true(search_is_name("tcp://a.b.example:1"));
+	assert_false(search_is_name("tcp://10.0.0.1:7700"));
+	assert_false(search_is_name("tcp://[::1]:7700"));
+	assert_false(search_is_name("tcp://[fe80::1%eth0]:7700"));
+	assert_false(search_is_name("tcp://*:7700"));
+	assert_false(search_is_name("tcp://:7700"));
+	assert_false(search_is_name("ipc:///tmp/socket"));
+	assert_false(search_is_name("tcp:/"));
+}
+
+static int wait_result(const char *address, char *found, struct error *why)
+{
+	struct search *s = search_new(address);
+	int rc;
+
+	assert_non_null(s);
+	while ((rc = search_result(s, found, why)) == -EAGAIN)
+		poll(NULL, 0, 5);
+	search_free(s);
+	return rc;
+}
+
+/* Returns a listening socket on a free port of 127.0.0.1. */
+static int listen_here(uint16_t *port)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	socklen_t size = sizeof(a);
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&a, size), 0);
+	assert_int_equal(listen(fd, 4), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &size), 0);
+	*port = ntohs(a.sin_port);
+	return fd;
+}
+
+static void a_listener_is_found_or_the_cause_is_named(void **state)
+{
+	char address[LINK_ADDRESS_SIZE], found[LINK_ADDRESS_SIZE], expected[LINK_ADDRESS_SIZE];
+	struct error why = { "" };
+	uint16_t port;
+	int fd = listen_here(&port);
+
+	(void)state;
+	snprintf(address, sizeof(address), "tcp://localhost:%u", port);
+	snprintf(expected, sizeof(expected), "tcp://127.0.0.1:%u", port);
+	/* localhost may also be ::1, where nobody listens */
+	assert_int_equal(wait_result(address, found, &why), 0);
+	assert_string_equal(found, expected);
+	close(fd);
+	assert_int_equal(wait_result(address, found, &why), -EHOSTUNREACH);
+	assert_non_null(strstr(why.text, "localhost port"));
+	assert_non_null(strstr(why.text, "127.0.0.1: Connection refused"));
+	assert_int_equal(wait_result("tcp://no-such-host.invalid:1", found, &why), -EHOSTUNREACH);
+	assert_non_null(strstr(why.text, "no-such-host.invalid: "));
+	search_free(search_new(address)); /* an abandoned search frees itself */
+	search_free(NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(names_differ_from_numbers),
+		cmocka_unit_test(a_listener_is_found_or_the_cause_is_named),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
