@@ -180,7 +180,8 @@ int resume_begin(struct controller *c, struct error *err)
 	c->run.training.corpus_hash = store_run_of(c->run.history.store)->corpus_hash;
 	c->run.resumed = true;
 	c->run.iteration = c->run.committed + 1;
-	c->weights.saving.last = restore_newest(&c->run);
+	c->weights.saving.last = restore_newest(&c->run, UINT64_MAX);
+	c->weights.saving.before_last = restore_newest(&c->run, c->weights.saving.last);
 	if (resume_numbers(generation, &c->run.first_attempt) != 0)
 		return error_set(err, -ERANGE,
 				 "%s: the run was resumed %llu times: no attempt numbers are left",

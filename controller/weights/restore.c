@@ -92,10 +92,10 @@ static uint64_t read_shards(struct run *run, struct shards *s, uint64_t below)
 	return newest_checkpoint(run, s->list, s->n, below);
 }
 
-uint64_t restore_newest(struct run *run)
+uint64_t restore_newest(struct run *run, uint64_t below)
 {
 	struct shards s = { NULL, 0, 0 };
-	uint64_t newest = read_shards(run, &s, UINT64_MAX);
+	uint64_t newest = read_shards(run, &s, below);
 
 	free(s.list);
 	return newest;
@@ -371,7 +371,7 @@ bool restore_first(struct weights *weights)
 
 	for (int s = 0; s < weights->run->cluster->n_stages; s++)
 		nodes += (int)alive_in(weights->members, s);
-	if (nodes < weights->run->cluster->n_stages || restore_newest(weights->run) > 0)
+	if (nodes < weights->run->cluster->n_stages || restore_newest(weights->run, UINT64_MAX) > 0)
 		return false;
 	give_up(weights);
 	weights->restore.first = true;
@@ -442,7 +442,9 @@ static void go_back(struct iteration *it)
 		admit_reader(it->run, &it->members->list[r->who[s]]);
 	it->run->committed = r->iteration;
 	it->run->last_commit = (struct msg_commit){ .iteration = 0 };
-	it->weights->saving = (struct checkpointing){ .last = r->iteration };
+	it->weights->saving = (struct checkpointing){
+		.last = r->iteration, .before_last = restore_newest(it->run, r->iteration)
+	};
 	it->evaluation.wanted = false;
 	it->run->committed_us = it->run->now_us;
 	r->below = 0;

@@ -39,8 +39,8 @@ struct restoring {
 	float weights[2];
 };
 
-/* Returns the iteration of the newest complete checkpoint in the record; 0: none */
-uint64_t restore_newest(struct run *run);
+/* Returns the iteration of the newest complete checkpoint in the record before `below`; 0: none */
+uint64_t restore_newest(struct run *run, uint64_t below);
 bool restore_checkpoint(struct weights *weights); /* returns false if there is none */
 /* Restarts the run from its first weights. Returns false if there is a checkpoint, even one that
  * cannot be read now. */
