@@ -39,7 +39,7 @@ const char demo_help[] =
 	"--skip-schedule --batch --sequence --microbatches --eval-every --eval-batches\n"
 	"--checkpoint-every --keep-tasks --at --serialise --threads --wire --sum-wire --name\n"
 	"--silence-ms --overdue-s --gather-s --budget --ahead --log --regions --overlap-sync\n"
-	"--new-corpus\n";
+	"--new-corpus --checkpoint-to\n";
 
 /* Options that only the controller interprets. A flag has no value. A controller that resumes the
  * run reads most of them from the record; `again` marks those that it needs again. */
@@ -60,7 +60,8 @@ static const struct {
 	{ "name", false, false },	      { "regions", false, false },
 	{ "at", false, true },		      { "silence-ms", false, true },
 	{ "gather-s", false, true },	      { "overdue-s", false, true },
-	{ "keep-tasks", false, true },	      { "budget", false, true },
+	{ "keep-tasks", false, true },	      { "checkpoint-to", false, true },
+		      { "budget", false, true },
 	{ "ahead", false, true },	      { "log", false, true },
 };
 

@@ -108,6 +108,9 @@ static void take_agent_message(struct iteration *it, struct member *m, const str
 	case MSG_FILE_ASK:
 		files_asked(it->weights, m, &msg->u.file_ask);
 		break;
+	case MSG_FILE_PART:
+		offsite_part(it->weights, m, msg);
+		break;
 	case MSG_KEPT:
 		standbys_kept(it->members, m, &msg->u.kept);
 		break;
@@ -283,6 +286,7 @@ static void take_turn(struct controller *c)
 	loop_act(&c->iteration);
 	command_turn(c);
 	disk_turn(&c->run);
+	offsite_turn(&c->weights);
 	loop_act(&c->iteration);
 	disk_continue(&c->run);
 	loop_phase(c);

@@ -64,6 +64,9 @@ static const char help[] =
 	"  --eval-batches N      [8]\n"
 	"  --checkpoint-every N  commits between checkpoints on the agents' disks, with one at\n"
 	"                        the end; 0: none  [50]\n"
+	"  --checkpoint-to STORE copy each checkpoint to a store off the machines, and fetch\n"
+	"                        from it what they lack: rclone:REMOTE:PATH, or a command for\n"
+	"                        \"put NAME\" and \"get NAME\" (docs/reliability.md)\n"
 	"  --keep-tasks N        iterations whose tasks are all kept; of earlier ones every\n"
 	"                        100th is  [10000]\n"
 	"  --threads N           of an agent's arithmetic  [1]\n"
@@ -322,6 +325,7 @@ static const struct row {
 	{ "eval-every", U32, OVERRIDABLE(eval_every), NUMBER(0, 1e9) },
 	{ "eval-batches", U32, OVERRIDABLE(eval_batches), NUMBER(1, 4096) },
 	{ "checkpoint-every", U32, OVERRIDABLE(checkpoint_every), NUMBER(0, 1e9) },
+	{ "checkpoint-to", TEXT, AT(checkpoint_to) },
 	{ "keep-tasks", U64, AT(keep_tasks), NUMBER(1, 1e9) },
 	{ "threads", U32, true, AT(training.threads), NUMBER(1, 1024) },
 	{ "corpus", PARSED, true, .parse = take_corpus },

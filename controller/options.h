@@ -95,6 +95,7 @@ struct options {
 	uint64_t keep_tasks; /* newest iterations whose tasks the store keeps in full */
 	uint32_t eval_every, eval_batches;
 	uint32_t checkpoint_every; /* commits; 0: never */
+	const char *checkpoint_to; /* the store's command (model/files/remote.h); NULL: none */
 	struct options_mode mode;
 	struct options_cluster cluster;
 	struct options_training training;

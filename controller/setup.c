@@ -340,6 +340,7 @@ struct controller *controller_new(void)
 	struct controller *c = alloc_array(1, sizeof(*c));
 
 	controller_join_parts(c);
+	c->weights.offsite = offsite_new();
 	return c;
 }
 
@@ -418,6 +419,7 @@ void controller_fini(struct controller *c)
 	planned_free(c->planning.pending);
 	iteration_fini(&c->iteration);
 	restore_fini(&c->weights);
+	offsite_free(c->weights.offsite);
 	consoles_fini(&c->run);
 	command_fini(c);
 	drill_fini(&c->run);

@@ -242,7 +242,7 @@ void iteration_admit_joiners(struct planning *planning)
 void iteration_boundary(struct iteration *it)
 {
 	if (it->run->ending.stopping || run_is_done(it->run)) {
-		if (!checkpoint_last(it->weights))
+		if (!checkpoint_last(it->weights) && !offsite_awaited(it->weights))
 			controller_finish(it->members, it->run->ending.exit_status,
 					  it->run->ending.stopping ? it->run->ending.stopping
 								   : "done");

@@ -4,6 +4,7 @@
  * controller keeps no state of a transfer. While parts are requested, the node is not late. */
 #include "controller/weights/files.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -21,7 +22,7 @@ bool files_has_stage(const struct weights *weights, uint64_t iteration, int stag
 
 	return checkpoint_stage_path(path, sizeof(path), weights->run->options.run_dir,
 				     (uint32_t)stage, iteration) == 0 &&
-	       access(path, R_OK) == 0;
+	       (access(path, R_OK) == 0 || offsite_has_store(weights));
 }
 
 /* Writes the path of the requested file. Returns false if agents may not have it. */
@@ -37,16 +38,39 @@ static bool find_path(const struct run *run, const struct msg_file_ask *ask, cha
 	       snprintf(path, PATH, "%s", o->corpus[ask->index]) < PATH;
 }
 
+/* Returns true if the store is asked for the file: the agent will repeat its request. Otherwise
+ * fills the answer. */
+static bool fetch(struct weights *weights, struct member *m, const struct msg_file_ask *ask,
+		  struct msg *part)
+{
+	const char *reason = "";
+
+	if (offsite_fetch(weights, ask->iteration, ask->index, &reason) == -EAGAIN) {
+		m->assigned.at_us = weights->run->now_us;
+		weights->run->steps++;
+		return true;
+	}
+	transfer_refuse(ask, reason, part);
+	return false;
+}
+
 void files_asked(struct weights *weights, struct member *m, const struct msg_file_ask *ask)
 {
 	char path[PATH];
 	void *body = alloc_new(MSG_FILE_BYTES);
 	struct msg part;
 
-	if (find_path(weights->run, ask, path))
-		transfer_answer(ask, path, &part, body);
-	else
+	if (!find_path(weights->run, ask, path)) {
 		transfer_refuse(ask, "the controller has no such file", &part);
+	} else if (ask->kind == FILE_STAGE && ask->iteration > 0 && access(path, R_OK) != 0 &&
+		   offsite_has_store(weights)) {
+		if (fetch(weights, m, ask, &part)) {
+			free(body);
+			return;
+		}
+	} else {
+		transfer_answer(ask, path, &part, body);
+	}
 	if (member_send(weights->run, m, &part) == 0 && part.body_size > 0) {
 		m->assigned.at_us = weights->run->now_us;
 		weights->run->steps++;

@@ -11,7 +11,7 @@
 struct weights;
 struct member;
 
-/* Returns true if this machine has the stage's file of a checkpoint. */
+/* Returns true if this machine has the stage's file of a checkpoint, or the store may have it. */
 bool files_has_stage(const struct weights *weights, uint64_t iteration, int stage);
 /* Answers an agent's request for a part of a file. */
 void files_asked(struct weights *weights, struct member *m, const struct msg_file_ask *ask);

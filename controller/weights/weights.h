@@ -6,6 +6,7 @@
 #include "controller/planning/planning.h"
 #include "controller/run.h"
 #include "controller/weights/checkpoints.h"
+#include "controller/weights/offsite.h"
 #include "controller/weights/rebalance.h"
 #include "controller/weights/recover.h"
 #include "controller/weights/restore.h"
@@ -19,6 +20,7 @@ struct weights {
 	struct restoring restore;
 	struct standbys standbys;
 	struct rebalance rebalance;
+	struct offsite *offsite;
 	struct stall stall;               /* stages without a replica */
 	double stage_squares[MSG_STAGES]; /* square norm of each stage's last committed gradient */
 };

@@ -1,19 +1,30 @@
 /* skippipe export and import: models in the formats of other tools. */
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/file.h"
+#include "model/files/byte_tokenizer.h"
 #include "model/files/checkpoint.h"
 #include "model/files/gguf.h"
 #include "model/files/huggingface.h"
 #include "model/files/origin.h"
 #include "model/program/commands.h"
 #include "model/program/load.h"
+#include "model/program/run_folder.h"
 
-static const char export_help[] = "usage: skippipe export MODEL --out FOLDER [--format hf]\n"
-				  "Writes config.json and model.safetensors as the "
-				  "transformers library's LlamaForCausalLM\n"
-				  "reads them.\n";
+enum { BYTES = 256 }; /* vocab of a model whose tokens are bytes */
+
+static const char export_help[] =
+	"usage: skippipe export MODEL --out FOLDER [--format hf|gguf]\n"
+	"       skippipe export RUN-DIR [AGENT-RUN-DIR...] --out FOLDER [--checkpoint-from STORE]\n"
+	"Writes config.json, model.safetensors and generation_config.json as the transformers\n"
+	"library's LlamaForCausalLM reads them, and the tokenizer that came with the model.\n"
+	"Of a run it takes the newest checkpoint. Stages that RUN-DIR lacks come from the agents'\n"
+	"run folders named after it, from the store (as in skippipe controller --checkpoint-to),\n"
+	"or from the agents through the run's controller, if it lives.\n";
 
 static const char import_help[] = "usage: skippipe import FOLDER --out CHECKPOINT [--force] [--set "
 				  "n_stages=N] [--set FIELD=VALUE]\n"
@@ -23,10 +34,29 @@ static const char import_help[] = "usage: skippipe import FOLDER --out CHECKPOIN
 				  "recipe, and the cut into stages.\n"
 				  "--force replaces a checkpoint that is there.\n";
 
+/* Writes the tokenizer and the settings of generation: those that came with the model, or the
+ * simplest ones. */
+static int write_small_files(const char *from, const char *to, uint32_t vocab, struct error *err)
+{
+	static const char generation[] = "{\"_from_model_config\": true}\n";
+	char path[4096];
+	int rc = origin_copy_tokenizer(from, to, err);
+
+	snprintf(path, sizeof(path), "%s/generation_config.json", to);
+	if (!rc && access(path, F_OK) != 0)
+		rc = file_write(path, generation, sizeof(generation) - 1, 0644, err);
+	snprintf(path, sizeof(path), "%s/tokenizer.json", to);
+	if (!rc && vocab == BYTES && access(path, F_OK) != 0)
+		rc = byte_tokenizer_write(to, err);
+	return rc;
+}
+
 static int export_model(struct options *o, struct error *err)
 {
+	const char *folder = o->files.at[0];
+	char checkpoint[4096];
 	struct trainer *t;
-	int rc;
+	int rc = 0;
 	bool gguf = o->format && strcmp(o->format, "gguf") == 0;
 
 	if (o->format && !gguf && strcmp(o->format, "hf") != 0)
@@ -34,14 +64,23 @@ static int export_model(struct options *o, struct error *err)
 	o->recipe.batch = 1;
 	o->recipe.sequence = 1;
 	o->set.recipe = true;
-	rc = load_model_folder(&t, o->files[0], o, 0, err);
+	if (run_folder_is_run(folder)) {
+		rc = run_folder_checkpoint(folder, o->files.at + 1, o->files.n - 1,
+					   o->checkpoint_from, checkpoint, sizeof(checkpoint), err);
+		folder = checkpoint;
+	} else if (o->files.n > 1) {
+		rc = error_set(err, -EINVAL, "%s is one model: %s has no meaning here", folder,
+			       o->files.at[1]);
+	}
+	if (!rc)
+		rc = load_model_folder(&t, folder, o, 0, err);
 	if (rc)
 		return rc;
 	rc = gguf ? gguf_export(o->out, trainer_stages(t), err)
 		  : huggingface_export(o->out, trainer_stages(t), err);
 	trainer_free(t);
 	if (!rc && !gguf)
-		rc = origin_copy_tokenizer(o->files[0], o->out, err);
+		rc = write_small_files(o->files.at[0], o->out, o->config.vocab, err);
 	if (!rc && gguf)
 		printf("%s written\n", o->out);
 	else if (!rc)
@@ -65,11 +104,11 @@ static int import_model(struct options *o, struct error *err)
 		rc = error_set(err, -1,
 			       "--set: the model is that of %s/config.json: only n_stages and "
 			       "fields of the recipe can be set",
-			       o->files[0]);
+			       o->files.at[0]);
 	if (!rc && n_stages == 0)
 		rc = error_set(err, -1, "--set n_stages=0: expected 1 or more");
 	if (!rc)
-		rc = load_model_folder(&t, o->files[0], o, n_stages, err);
+		rc = load_model_folder(&t, o->files.at[0], o, n_stages, err);
 	if (rc)
 		return rc;
 	if (!o->set.recipe && recipe.sequence > o->config.context)
@@ -80,9 +119,9 @@ static int import_model(struct options *o, struct error *err)
 	if (!rc)
 		rc = checkpoint_write(o->out, &c, trainer_stages(t), err);
 	if (!rc)
-		rc = origin_copy_tokenizer(o->files[0], o->out, err);
+		rc = origin_copy_tokenizer(o->files.at[0], o->out, err);
 	if (!rc)
-		rc = huggingface_keep_tokens(o->files[0], o->out, err);
+		rc = huggingface_keep_tokens(o->files.at[0], o->out, err);
 	if (!rc)
 		printf("checkpoint of %zu parameters in %u stages in %s\n",
 		       trainer_parameters(t), c.config.n_stages, o->out);
@@ -97,7 +136,7 @@ static int run_conversion(int argc, char **argv, const char *help,
 	struct error err = { "" };
 	int rc = options_parse(&o, argc, argv, help);
 
-	if (!rc && (o.n_files != 1 || !o.out)) {
+	if (!rc && (o.files.n == 0 || (o.files.n > 1 && run != export_model) || !o.out)) {
 		fputs(help, stderr);
 		rc = EXIT_USAGE;
 	}

@@ -213,13 +213,13 @@ static int write_logits(struct session *s, const struct omission *m, struct erro
 static int session_init(struct session *s, struct omission *m, struct error *err)
 {
 	size_t n;
-	int rc = load_model_folder(&s->trainer, s->o.files[0], &s->o, 0, err);
+	int rc = load_model_folder(&s->trainer, s->o.files.at[0], &s->o, 0, err);
 
 	if (!rc)
 		rc = parse_omit(s, m, err);
 	if (!rc)
 		rc = load_corpus(&s->corpus, &s->o,
-				 tokenizer_is_in(s->o.files[0]) ? s->o.files[0] : NULL, err);
+				 tokenizer_is_in(s->o.files.at[0]) ? s->o.files.at[0] : NULL, err);
 	if (rc)
 		return rc;
 	n = (size_t)s->o.recipe.batch * s->o.recipe.sequence;
@@ -259,7 +259,7 @@ int command_eval(int argc, char **argv)
 	struct session s = { .trainer = NULL };
 	int rc = options_parse(&s.o, argc, argv, help);
 
-	if (!rc && s.o.n_files != 1) {
+	if (!rc && s.o.files.n != 1) {
 		fputs(help, stderr);
 		rc = EXIT_USAGE;
 	}

@@ -187,11 +187,11 @@ static int run_generate(struct session *s, struct error *err)
 {
 	int rc;
 
-	if (!s->o.tokenizer && tokenizer_is_in(s->o.files[0]))
-		s->o.tokenizer = s->o.files[0];
+	if (!s->o.tokenizer && tokenizer_is_in(s->o.files.at[0]))
+		s->o.tokenizer = s->o.files.at[0];
 	rc = tokenizer_open(&s->tokenizer, s->o.tokenizer, err);
 	if (!rc)
-		rc = load_model_folder(&s->trainer, s->o.files[0], &s->o, 0, err);
+		rc = load_model_folder(&s->trainer, s->o.files.at[0], &s->o, 0, err);
 	if (rc)
 		return rc;
 	s->length = s->o.config.context;
@@ -217,7 +217,7 @@ int command_generate(int argc, char **argv)
 	struct error err = { "" };
 	int rc = options_parse(&s.o, argc, argv, help);
 
-	if (!rc && s.o.n_files != 1) {
+	if (!rc && s.o.files.n != 1) {
 		fputs(help, stderr);
 		rc = EXIT_USAGE;
 	}

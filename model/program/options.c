@@ -203,6 +203,8 @@ static const struct setting {
 	{ "table", FLAG, AT(eval.table), NULL },
 	{ "force", FLAG, AT(force), NULL },
 	{ "raw", FLAG, AT(raw), NULL },
+	{ "new-corpus", FLAG, AT(train.new_corpus), NULL },
+	{ "checkpoint-from", TEXT, AT(checkpoint_from), NULL },
 	{ "plan", TEXT, AT(plan), NULL },
 	{ "skip-schedule", TEXT, AT(train.skip_schedule), NULL },
 	{ "out", TEXT, AT(out), NULL },
@@ -290,11 +292,11 @@ static int take_word(const struct parser *p)
 
 	if (p->corpus_goes_on)
 		return take_corpus_path(p);
-	if (o->n_files == sizeof(o->files) / sizeof(o->files[0])) {
+	if (o->files.n == sizeof(o->files.at) / sizeof(o->files.at[0])) {
 		fprintf(stderr, "skippipe %s: %s: one word too many\n", p->verb, p->value);
 		return EXIT_USAGE;
 	}
-	o->files[o->n_files++] = p->value;
+	o->files.at[o->files.n++] = p->value;
 	return 0;
 }
 
@@ -400,7 +402,7 @@ int options_parse(struct options *o, int argc, char **argv, const char *help)
 	if (rc)
 		return rc;
 	/* With a folder the model is the folder's, and is checked when it has been read. */
-	if (o->n_files == 0 && (model_config_check(&o->config, &err) ||
+	if (o->files.n == 0 && (model_config_check(&o->config, &err) ||
 				recipe_check(&o->recipe, &o->config, &err))) {
 		options_fail(argv[0], &err);
 		return EXIT_USAGE;

@@ -27,6 +27,7 @@ struct generate_options {
 struct train_options {
 	uint32_t checkpoint_every, validate_every;
 	const char *skip_schedule; /* text; NULL: one ratio */
+	bool new_corpus; /* another corpus than the checkpoint's is intended */
 	uint32_t skip_bad_steps; /* iterations without a step before the training has diverged */
 	enum tensor_format wire, sum_wire;
 };
@@ -34,6 +35,12 @@ struct train_options {
 /* True for what --set has named. */
 struct named_fields {
 	bool stages, shape, recipe; /* n_stages; another field of the model; one of the recipe */
+};
+
+/* Arguments that are neither an option nor an option's value. */
+struct words {
+	char *at[256]; /* (n) */
+	uint32_t n;
 };
 
 struct options {
@@ -45,7 +52,7 @@ struct options {
 
 	char **corpus; /* (n_corpus), borrowed from argv */
 	uint32_t n_corpus;
-	const char *plan, *out, *format, *tokenizer;
+	const char *plan, *out, *format, *tokenizer, *checkpoint_from;
 	struct visit_rules visits;
 	enum grad_norm grad_norm;
 	uint32_t iterations, microbatches, threads, batches;
@@ -57,8 +64,7 @@ struct options {
 	const char *device;
 	enum recompute recompute;
 	bool jsonl, force, raw;
-	char *files[2]; /* arguments that are neither option nor corpus */
-	uint32_t n_files;
+	struct words files;
 };
 
 /* argv[0] is the verb. config and recipe come from --from, --model or --preset, then --set.

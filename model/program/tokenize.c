@@ -392,7 +392,7 @@ int command_tokenize(int argc, char **argv)
 	struct error err = { "" };
 	int rc = options_parse(&o, argc, argv, help);
 
-	if (!rc && (o.n_files || !o.n_corpus || !o.out)) {
+	if (!rc && (o.files.n || !o.n_corpus || !o.out)) {
 		fputs(help, stderr);
 		rc = EXIT_USAGE;
 	}

@@ -27,6 +27,7 @@ static const char help[] =
 	"...)\n"
 	"  --corpus FILE...        texts or token shards; default: Debian's fortunes\n"
 	"  --tokenizer FILE        of the shards, to be kept with the checkpoint\n"
+	"  --new-corpus            with --from: another corpus than the checkpoint's\n"
 	"  --iterations N          stop after iteration N (default 40)\n"
 	"  --microbatches M        an iteration (default 30; a plan brings its own)\n"
 	"  --skip K                stages each microbatch leaves out, evenly (K or K/STAGES)\n"
@@ -60,6 +61,7 @@ struct session {
 	uint32_t *paths;           /* (M, n_stages) without a plan */
 	int32_t *tokens, *targets; /* (B, T) */
 	uint64_t iteration, position;
+	uint64_t trained_on; /* corpus_hash of the checkpoint; 0: not known */
 	uint64_t started_at; /* iteration */
 	int64_t start_us, training_us;
 	uint64_t tokens_trained;
@@ -119,7 +121,22 @@ static int load_checkpoint(struct session *s, struct error *err)
 		return rc;
 	s->iteration = c.iteration;
 	s->position = c.position;
+	s->trained_on = c.corpus;
 	s->o.seed = c.seed;
+	return 0;
+}
+
+/* A new corpus is read from its beginning. */
+static int check_corpus(struct session *s, struct error *err)
+{
+	if (!s->trained_on || s->trained_on == corpus_hash(s->corpus))
+		return 0;
+	if (!s->o.train.new_corpus)
+		return error_set(err, -EINVAL,
+				 "%s was trained on another corpus: --corpus names that one, or "
+				 "--new-corpus goes on with this one",
+				 s->o.from);
+	s->position = 0;
 	return 0;
 }
 
@@ -153,6 +170,8 @@ static int session_init(struct session *s, struct error *err)
 		rc = load_checkpoint(s, err);
 	if (!rc)
 		rc = load_corpus(&s->corpus, &s->o, s->o.tokenizer, err);
+	if (!rc)
+		rc = check_corpus(s, err);
 	if (!rc && s->o.microbatches == 0)
 		rc = error_set(err, -EINVAL, "--microbatches 0: expected at least 1");
 	if (!rc && s->o.out)

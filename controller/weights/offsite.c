@@ -1,0 +1,511 @@
+/* offsite.c - brings the agents' files of a checkpoint to this machine and from here to a store.
+ *
+ * One checkpoint is handled at a time, the newest complete one, stage by stage:
+ *
+ *     step        what happens                                    next step
+ *     COLLECTING  a file that this machine lacks comes from the   CHECKING
+ *                 node that saved it
+ *     CHECKING    the thread compares the file with the record    STORING, or the next stage
+ *     STORING     the thread runs the store's command and reads   the next stage
+ *                 the file back
+ *
+ * After the last stage the manifest is stored, and then the file `latest` with the name of the
+ * checkpoint's folder. A command that fails is repeated after a growing pause, or for a newer
+ * checkpoint once one is complete. A request of skippipe export goes first. */
+#include "controller/weights/offsite.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "controller/members/member.h"
+#include "controller/operator/journal.h"
+#include "controller/weights/weights.h"
+#include "model/files/checkpoint.h"
+#include "model/files/remote.h"
+#include "wire/transfer.h"
+
+enum {
+	PATH = 4096,
+	LOOK_EVERY_US = 1000000,      /* for a request of skippipe export */
+	AGAIN_US = 5000000,           /* pause after the first failure; it doubles */
+	AGAIN_DOUBLINGS = 6,
+	TRIES_AT_END = 3,             /* failures after which the run ends without the store */
+	FRAME_BYTES = 4096
+};
+
+/* The thread works on one file at a time. */
+struct work {
+	enum { WORK_CHECK, WORK_PUT, WORK_GET } kind;
+	struct remote *remote;
+	char run_dir[PATH], path[PATH], name[96];
+	uint64_t iteration, hash;
+	uint32_t stage;
+	int rc;
+	struct error err;
+};
+
+struct source {
+	uint16_t node;
+	uint8_t stage;
+	uint64_t hash;
+};
+
+struct offsite {
+	struct remote remote;
+
+	/* The checkpoint in hand. */
+	uint64_t iteration; /* 0: none */
+	bool stores;        /* it goes to the store too; otherwise it is only collected */
+	bool asked;         /* skippipe export waits for it */
+	enum { COLLECTING, CHECKING, STORING } step;
+	uint32_t stage; /* n_stages: the manifest; one more: `latest` */
+	struct source *sources;
+	uint32_t n_sources, tried; /* sources that were tried for this stage's file */
+	bool checked_in_vain;      /* the file of this stage was here, and was damaged */
+	struct transfer transfer;
+	uint16_t from; /* the node that sends */
+	uint32_t failures;
+	int64_t again_us;
+	uint64_t handled; /* newest checkpoint that is in the store, or could not be collected */
+
+	/* Files that agents wait for, by stage. */
+	uint64_t fetch_iteration;
+	uint64_t fetch_wanted, fetch_failed; /* bits */
+	uint64_t fetch_hashes[MSG_STAGES];   /* 0: not known */
+	char fetch_failure[192];
+
+	int64_t look_us;
+	pthread_t thread;
+	bool thread_runs;
+	atomic_bool thread_done;
+	struct work work;
+};
+
+struct offsite *offsite_new(void)
+{
+	struct offsite *o = alloc_new(sizeof(*o));
+
+	o->transfer.fd = -1;
+	return o;
+}
+
+void offsite_free(struct offsite *o)
+{
+	if (!o)
+		return;
+	remote_stop(&o->remote);
+	if (o->thread_runs)
+		pthread_join(o->thread, NULL);
+	transfer_cancel(&o->transfer);
+	free(o->sources);
+	free(o);
+}
+
+/* ---- the thread ---- */
+
+static void *run_work(void *argument)
+{
+	struct offsite *o = argument;
+	struct work *w = &o->work;
+	uint64_t hash;
+
+	if (w->kind == WORK_PUT) {
+		w->rc = remote_put(w->remote, w->name, w->path, &w->err);
+	} else {
+		w->rc = w->kind == WORK_GET
+				? remote_get(w->remote, w->name, w->path, &hash, &w->err)
+				: 0;
+		if (w->rc == 0)
+			w->rc = checkpoint_check_stage(w->run_dir, w->stage, w->iteration, w->hash,
+						       &w->err);
+		if (w->rc != 0 && w->kind == WORK_GET)
+			unlink(w->path);
+	}
+	o->thread_done = true;
+	return NULL;
+}
+
+static void begin_work(struct weights *weights, const struct work *w)
+{
+	struct offsite *o = weights->offsite;
+
+	o->work = *w;
+	o->work.remote = &o->remote;
+	snprintf(o->work.run_dir, sizeof(o->work.run_dir), "%s", weights->run->options.run_dir);
+	o->thread_done = false;
+	o->thread_runs = pthread_create(&o->thread, NULL, run_work, o) == 0;
+}
+
+/* ---- the checkpoint in hand ---- */
+
+static int see_source(void *context, const struct store_shard *k)
+{
+	struct offsite *o = context;
+
+	if (k->iteration != o->iteration)
+		return 0;
+	o->sources = alloc_resize(o->sources, o->n_sources + 1, sizeof(*o->sources));
+	o->sources[o->n_sources++] = (struct source){ k->node, k->stage, k->hash };
+	return 0;
+}
+
+static void begin_stage(struct offsite *o, uint32_t stage)
+{
+	transfer_cancel(&o->transfer);
+	o->step = COLLECTING;
+	o->stage = stage;
+	o->tried = 0;
+	o->checked_in_vain = false;
+}
+
+/* Says that skippipe export waits in vain. */
+static void refuse_request(struct weights *weights, const char *why)
+{
+	char path[PATH];
+	struct error err = { "" };
+
+	snprintf(path, sizeof(path), "%s/collect.failed", weights->run->options.run_dir);
+	if (file_write(path, why, strlen(why), 0600, &err) != 0)
+		log_line(&weights->run->log, LOG_ERROR, "%s", err.text);
+}
+
+static void begin_checkpoint(struct weights *weights, uint64_t iteration)
+{
+	struct offsite *o = weights->offsite;
+	struct error err = { "" };
+
+	o->iteration = iteration;
+	o->n_sources = 0;
+	o->failures = 0;
+	o->again_us = 0;
+	begin_stage(o, 0);
+	if (store_each_shard(weights->run->history.store, see_source, o, &err) != 0)
+		log_line(&weights->run->log, LOG_ERROR, "%s", err.text);
+}
+
+/* Begins with the newest complete checkpoint. It replaces an older one whose storing fails. */
+static void begin_newest(struct weights *weights)
+{
+	struct offsite *o = weights->offsite;
+	bool is_free = o->iteration == 0 || (o->failures > 0 && !o->asked);
+
+	if (!o->remote.to || !is_free || weights->saving.last <= o->handled ||
+	    weights->saving.last == o->iteration)
+		return;
+	begin_checkpoint(weights, weights->saving.last);
+	o->stores = true;
+}
+
+static void give_up(struct weights *weights, const char *why)
+{
+	struct offsite *o = weights->offsite;
+
+	note(weights->run, NOTE_WARNING, -1, 0,
+	     "the checkpoint of it%llu cannot be collected: %.110s",
+	     (unsigned long long)o->iteration, why);
+	if (o->asked)
+		refuse_request(weights, why);
+	transfer_cancel(&o->transfer);
+	if (o->stores)
+		o->handled = o->iteration;
+	o->iteration = 0;
+	o->asked = o->stores = false;
+}
+
+static bool stage_path(const struct weights *weights, uint32_t stage, uint64_t iteration,
+		       char path[PATH])
+{
+	return checkpoint_stage_path(path, PATH, weights->run->options.run_dir, stage, iteration) ==
+	       0;
+}
+
+/* Requests the stage's file from the next node that saved it. */
+static void ask_next_source(struct weights *weights)
+{
+	struct offsite *o = weights->offsite;
+	struct msg_file_ask ask = { .kind = FILE_STAGE,
+				    .iteration = o->iteration,
+				    .index = o->stage };
+	char path[PATH], why[224];
+
+	while (o->tried < o->n_sources) {
+		const struct source *s = &o->sources[o->tried++];
+
+		if (s->stage != o->stage || s->node >= weights->members->n ||
+		    !member_alive(&weights->members->list[s->node]) ||
+		    !stage_path(weights, o->stage, o->iteration, path))
+			continue;
+		o->from = s->node;
+		transfer_begin(&o->transfer, &ask, path, weights->run->id, weights->run->now_us);
+		return;
+	}
+	snprintf(why, sizeof(why), "no node sends S%u%s%s", o->stage,
+		 o->transfer.reason[0] ? ": " : "", o->transfer.reason);
+	give_up(weights, why);
+}
+
+static bool find_hash(const struct offsite *o, uint64_t *hash)
+{
+	for (uint32_t i = 0; i < o->n_sources; i++)
+		if (o->sources[i].stage == o->stage) {
+			*hash = o->sources[i].hash;
+			return true;
+		}
+	return false;
+}
+
+static void collect(struct weights *weights)
+{
+	struct offsite *o = weights->offsite;
+	struct msg m = { .type = MSG_FILE_ASK };
+	struct member *from = &weights->members->list[o->from];
+	char path[PATH];
+
+	if (o->transfer.state == TRANSFER_RUNNING && !member_alive(from)) {
+		transfer_cancel(&o->transfer);
+		ask_next_source(weights);
+	} else if (o->transfer.state == TRANSFER_RUNNING) {
+		while (transfer_next(&o->transfer, &m.u.file_ask, weights->run->now_us))
+			member_send(weights->run, from, &m);
+	} else if (o->transfer.state == TRANSFER_DONE ||
+		   (o->tried == 0 && !o->checked_in_vain &&
+		    stage_path(weights, o->stage, o->iteration, path) && access(path, R_OK) == 0)) {
+		o->step = CHECKING;
+	} else {
+		ask_next_source(weights);
+	}
+}
+
+/* The quota of the node's key does not count what the controller has requested. */
+void offsite_part(struct weights *weights, struct member *m, const struct msg *part)
+{
+	struct offsite *o = weights->offsite;
+	uint64_t had = o->transfer.have;
+
+	if (m->id != o->from || !transfer_take(&o->transfer, part, weights->run->now_us))
+		return;
+	if (o->transfer.have > had)
+		post_charge(weights->run->post, m->peer,
+			    -(1.0 + (double)part->body_size / FRAME_BYTES), weights->run->now_us);
+}
+
+static void next_stage(struct weights *weights)
+{
+	struct offsite *o = weights->offsite;
+	uint32_t n = (uint32_t)weights->run->cluster->n_stages;
+
+	begin_stage(o, o->stage + 1);
+	if (o->stage < n)
+		return;
+	o->asked = false;
+	o->step = STORING;
+	if (o->stores && o->stage < n + 2)
+		return;
+	if (o->stores) {
+		o->handled = o->iteration;
+		note(weights->run, NOTE_LOG, -1, 0, "the checkpoint of it%llu is in the store",
+		     (unsigned long long)o->iteration);
+	}
+	o->iteration = 0;
+	o->stores = false;
+}
+
+static void name_stage(uint64_t iteration, uint32_t stage, char *name, size_t room)
+{
+	snprintf(name, room, "%08llu/stage-%03u.%08llu.safetensors", (unsigned long long)iteration,
+		 stage, (unsigned long long)iteration);
+}
+
+/* Prepares the storing of the current stage's file, of the manifest, or of `latest`. */
+static bool name_file(struct weights *weights, struct work *w)
+{
+	const struct offsite *o = weights->offsite;
+	const char *run_dir = weights->run->options.run_dir;
+	uint32_t n = (uint32_t)weights->run->cluster->n_stages;
+	unsigned long long iteration = (unsigned long long)o->iteration;
+	char text[32];
+	struct error err = { "" };
+
+	if (o->stage < n) {
+		name_stage(o->iteration, o->stage, w->name, sizeof(w->name));
+		return stage_path(weights, o->stage, o->iteration, w->path);
+	}
+	if (o->stage == n) {
+		snprintf(w->name, sizeof(w->name), "%08llu/manifest.json", iteration);
+		return snprintf(w->path, PATH, "%s/checkpoints/%s", run_dir, w->name) < PATH;
+	}
+	snprintf(w->name, sizeof(w->name), "latest");
+	snprintf(text, sizeof(text), "%08llu\n", iteration);
+	return snprintf(w->path, PATH, "%s/checkpoints/latest", run_dir) < PATH &&
+	       file_write(w->path, text, strlen(text), 0644, &err) == 0;
+}
+
+static void take_failure(struct weights *weights, const struct work *w)
+{
+	struct offsite *o = weights->offsite;
+	int64_t pause_us = (int64_t)AGAIN_US
+			   << (o->failures < AGAIN_DOUBLINGS ? o->failures : AGAIN_DOUBLINGS);
+
+	o->failures++;
+	o->again_us = weights->run->now_us + pause_us;
+	note(weights->run, NOTE_WARNING, -1, 0,
+	     "the checkpoint of it%llu is not stored: %.90s; again in %lld s",
+	     (unsigned long long)o->iteration, w->err.text, (long long)(pause_us / 1000000));
+}
+
+static void take_result(struct weights *weights)
+{
+	struct offsite *o = weights->offsite;
+	const struct work *w = &o->work;
+
+	if (w->kind == WORK_GET) {
+		o->fetch_wanted &= ~(UINT64_C(1) << w->stage);
+		o->fetch_failed |= (uint64_t)(w->rc != 0) << w->stage;
+		if (w->rc == 0)
+			return;
+		snprintf(o->fetch_failure, sizeof(o->fetch_failure), "%.180s", w->err.text);
+		note(weights->run, NOTE_WARNING, -1, 0,
+		     "S%u of it%llu cannot be fetched from the store: %.110s", w->stage,
+		     (unsigned long long)w->iteration, w->err.text);
+		return;
+	}
+	if (w->iteration != o->iteration || w->stage != o->stage)
+		return; /* a newer checkpoint has been begun */
+	if (w->kind == WORK_CHECK && w->rc != 0) {
+		o->step = COLLECTING;
+		o->checked_in_vain = true;
+		transfer_cancel(&o->transfer);
+		snprintf(o->transfer.reason, sizeof(o->transfer.reason), "%.180s", w->err.text);
+	} else if (w->rc != 0) {
+		take_failure(weights, w);
+	} else if (w->kind == WORK_CHECK && o->stores) {
+		o->step = STORING;
+	} else {
+		o->failures = 0;
+		next_stage(weights);
+	}
+}
+
+/* Files that agents wait for go first. */
+static bool next_work(struct weights *weights, struct work *w)
+{
+	struct offsite *o = weights->offsite;
+
+	for (uint32_t s = 0; s < (uint32_t)weights->run->cluster->n_stages; s++)
+		if (o->fetch_wanted >> s & 1) {
+			*w = (struct work){ .kind = WORK_GET,
+					    .iteration = o->fetch_iteration,
+					    .stage = s,
+					    .hash = o->fetch_hashes[s] };
+			name_stage(o->fetch_iteration, s, w->name, sizeof(w->name));
+			return stage_path(weights, s, o->fetch_iteration, w->path);
+		}
+	*w = (struct work){ .kind = WORK_CHECK, .iteration = o->iteration, .stage = o->stage };
+	if (o->iteration == 0 || o->step == COLLECTING)
+		return false;
+	if (o->step == CHECKING)
+		return find_hash(o, &w->hash);
+	w->kind = WORK_PUT;
+	return weights->run->now_us >= o->again_us && name_file(weights, w);
+}
+
+/* ---- requests ---- */
+
+static int see_hash(void *context, const struct store_shard *k)
+{
+	struct offsite *o = context;
+
+	if (k->iteration == o->fetch_iteration && k->stage < MSG_STAGES)
+		o->fetch_hashes[k->stage] = k->hash;
+	return 0;
+}
+
+int offsite_fetch(struct weights *weights, uint64_t iteration, uint32_t stage, const char **reason)
+{
+	struct offsite *o = weights->offsite;
+	const uint64_t bit = UINT64_C(1) << stage;
+	struct error err = { "" };
+
+	if (iteration != o->fetch_iteration) {
+		o->fetch_iteration = iteration;
+		o->fetch_wanted = o->fetch_failed = 0;
+		memset(o->fetch_hashes, 0, sizeof(o->fetch_hashes));
+		if (store_each_shard(weights->run->history.store, see_hash, o, &err) != 0)
+			log_line(&weights->run->log, LOG_ERROR, "%s", err.text);
+	}
+	*reason = o->fetch_hashes[stage] ? o->fetch_failure : "the record has no such checkpoint";
+	if (o->fetch_hashes[stage] == 0 || (o->fetch_failed & bit)) {
+		o->fetch_failed &= ~bit;
+		return -ENOENT;
+	}
+	o->fetch_wanted |= bit;
+	return -EAGAIN;
+}
+
+static void look_for_request(struct weights *weights)
+{
+	struct offsite *o = weights->offsite;
+	char path[PATH], *text;
+	struct error err = { "" };
+	uint64_t iteration;
+	size_t size;
+
+	if (weights->run->now_us < o->look_us)
+		return;
+	o->look_us = weights->run->now_us + LOOK_EVERY_US;
+	snprintf(path, sizeof(path), "%s/collect", weights->run->options.run_dir);
+	if (access(path, F_OK) != 0 || file_read(path, sizeof(path), &text, &size, &err) != 0)
+		return;
+	iteration = strtoull(text, NULL, 10);
+	free(text);
+	unlink(path);
+	if (iteration == 0 || iteration < weights->saving.before_last) {
+		refuse_request(weights, "the agents have removed it for newer ones; try again");
+		return;
+	}
+	if (o->iteration != iteration) {
+		begin_checkpoint(weights, iteration);
+		o->stores = false;
+	}
+	o->asked = true;
+	note(weights->run, NOTE_EVENT, -1, 0, "the checkpoint of it%llu is collected for export",
+	     (unsigned long long)iteration);
+}
+
+void offsite_turn(struct weights *weights)
+{
+	struct offsite *o = weights->offsite;
+	struct work w;
+
+	o->remote.to = weights->run->options.checkpoint_to;
+	if (o->thread_runs && o->thread_done) {
+		pthread_join(o->thread, NULL);
+		o->thread_runs = false;
+		take_result(weights);
+	}
+	look_for_request(weights);
+	begin_newest(weights);
+	if (o->iteration && o->step == COLLECTING)
+		collect(weights);
+	if (!o->thread_runs && next_work(weights, &w))
+		begin_work(weights, &w);
+}
+
+bool offsite_awaited(const struct weights *weights)
+{
+	const struct offsite *o = weights->offsite;
+
+	return o->remote.to && weights->saving.last > o->handled && o->failures < TRIES_AT_END;
+}
+
+bool offsite_has_store(const struct weights *weights)
+{
+	return weights->run->options.checkpoint_to != NULL;
+}

@@ -1,0 +1,35 @@
+/* offsite.h - brings the agents' files of a checkpoint to this machine, and from here to a store
+ * off the machine (--checkpoint-to). Fetches them from the store for agents that lack them.
+ *
+ * Training never waits for this: files are collected part by part, and a thread hashes them and
+ * runs the store's command. */
+#ifndef CONTROLLER_WEIGHTS_OFFSITE_H
+#define CONTROLLER_WEIGHTS_OFFSITE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/msg.h"
+
+struct weights;
+struct member;
+struct offsite; /* opaque */
+
+struct offsite *offsite_new(void);    /* offsite_free */
+void offsite_free(struct offsite *o); /* ends the store's command; NULL is allowed */
+
+/* Collects, hashes and stores the newest complete checkpoint if --checkpoint-to is set, by small
+ * steps. It also looks for the request of
+ * `skippipe export`, the file RUN-DIR/collect, and collects the newest checkpoint for it. */
+void offsite_turn(struct weights *weights);
+void offsite_part(struct weights *weights, struct member *m, const struct msg *part);
+/* Returns true while the end of the run should wait for the last checkpoint to be stored. */
+bool offsite_awaited(const struct weights *weights);
+/* Returns true if there is a store, which may have files that no machine has. */
+bool offsite_has_store(const struct weights *weights);
+/* Fetches a stage's file of a recorded checkpoint from the store to the run folder. -EAGAIN: it is
+ * under way. -ENOENT: it failed, for *reason; the next call tries again. */
+int offsite_fetch(struct weights *weights, uint64_t iteration, uint32_t stage,
+		  const char **reason);
+
+#endif

@@ -1,0 +1,10 @@
+/* byte_tokenizer.h - describes a tokenizer whose tokens are bytes to the transformers library. */
+#ifndef MODEL_BYTE_TOKENIZER_H
+#define MODEL_BYTE_TOKENIZER_H
+
+#include "base/error.h"
+
+/* Writes folder/tokenizer.json and tokenizer_config.json: token i is byte i. */
+int byte_tokenizer_write(const char *folder, struct error *err);
+
+#endif

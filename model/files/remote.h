@@ -1,0 +1,35 @@
+/* remote.h - keeps files in a store off the machine, through a command of the operator or rclone.
+ *
+ *     COMMAND put NAME <FILE     stores the file under that name
+ *     COMMAND get NAME >FILE     writes the file of that name
+ *     rclone:REMOTE              the same with `rclone copyto`, to and from REMOTE/NAME
+ *
+ * COMMAND is a line for sh; put or get and NAME are appended to it. Exit status 0 means success. A
+ * name has one slash at most: "00000040/manifest.json". The line may contain secrets, so it is in
+ * no message.
+ */
+#ifndef MODEL_REMOTE_H
+#define MODEL_REMOTE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+struct remote {
+	const char *to;  /* COMMAND or rclone:REMOTE; borrowed */
+	_Atomic int pid; /* of the command that runs; 0: none */
+	atomic_bool stopped;
+};
+
+/* Stores the file, reads it back and compares the hashes (hash.h). Blocks until the command ends.
+ * -EIO: the command failed. -EBADMSG: the store gave other bytes. -ECANCELED: remote_stop. */
+int remote_put(struct remote *r, const char *name, const char *path, struct error *err);
+/* Fetches a file to path, whose folder it makes, and gives its hash. Errors as above. */
+int remote_get(struct remote *r, const char *name, const char *path, uint64_t *hash,
+	       struct error *err);
+/* Ends the command that runs, and all that would follow. Another thread may call it. */
+void remote_stop(struct remote *r);
+
+#endif

@@ -1,0 +1,21 @@
+/* run_folder.h - finds the newest whole checkpoint of a run that was computed on many machines. */
+#ifndef MODEL_PROGRAM_RUN_FOLDER_H
+#define MODEL_PROGRAM_RUN_FOLDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+/* Returns true if the folder is a run's and not itself a model. */
+bool run_folder_is_run(const char *folder);
+
+/* Writes the path of the run's newest checkpoint to out, once all of its files are there. Files
+ * that the folder lacks are copied from the agents' run folders `others` (n), fetched from `store`
+ * (model/files/remote.h; NULL: none), or requested from the run's controller, if it lives. -ENOENT:
+ * a file is nowhere; the message names it. */
+int run_folder_checkpoint(const char *run, char *const *others, uint32_t n, const char *store,
+			  char *out, size_t room, struct error *err);
+
+#endif

@@ -1,0 +1,37 @@
+# Six agents with a folder each, for scripts that source lib.sh: six_keys, then six_begin and six_end.
+
+six_keys() {
+	local i
+	"$sk" keygen "$dir/controller.key" >/dev/null || die keygen
+	for i in 0 1 2 3 4 5; do
+		"$sk" keygen "$dir/agent$i.key" >"$dir/public" || die keygen
+		"$sk" admit "$dir/admitted" "$("$bin/skippipe-key" public "$dir/agent$i.key")" --role agent --name "agent$i" \
+			>/dev/null || die admit
+	done
+}
+
+# six_begin NAME CONTROLLER-OPTIONS...: agent i has the folder $dir/NAME.agent$i; $controller is the controller
+six_begin() {
+	local name=$1 key i
+	shift
+	key=$("$bin/skippipe-key" public "$dir/controller.key") || die "no key"
+	"$sk" controller --listen "ipc://$dir/c" --key "$dir/controller.key" --admitted "$dir/admitted" \
+		--silence-ms 3000 --format jsonl "$@" >"$dir/$name.events" 2>"$dir/$name.err" &
+	controller=$!
+	agents=()
+	for i in 0 1 2 3 4 5; do
+		"$sk" agent --join "ipc://$dir/c" --controller-key "$key" --key "$dir/agent$i.key" \
+			--listen "ipc://$dir/a$i" --node $i --run-dir "$dir/$name.agent$i" 2>"$dir/agent$i.err" &
+		agents+=($!)
+	done
+	started=($controller "${agents[@]}")
+}
+
+# Waits for the end. The exit status is the controller's.
+six_end() {
+	local i status=0
+	wait "$controller" || status=$?
+	for i in "${agents[@]}"; do wait "$i"; done
+	started=()
+	return $status
+}
