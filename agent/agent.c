@@ -444,6 +444,7 @@ static void make_modules(struct agent *a)
 	a->modules.reduction = reduction_new();
 	a->modules.standby = standby_new();
 	a->modules.files = files_new();
+	a->modules.corpus_files = corpus_files_new();
 	a->modules.restore = restore_new();
 	a->modules.weight_server = weight_server_new();
 }
@@ -462,6 +463,7 @@ static void free_modules(struct agent *a)
 	standby_free(a->modules.standby);
 	restore_free(a->modules.restore);
 	files_free(a->modules.files);
+	corpus_files_free(a->modules.corpus_files);
 	weight_server_free(a->modules.weight_server);
 }
 

@@ -37,6 +37,9 @@ struct agent_options {
 			      * the free memory */
 	int32_t node;        /* the node that it asks to be; -1: any */
 	const char *run_dir; /* for checkpoints of its stage; NULL: it writes none */
+	const char *corpus;  /* n_corpus paths, each ended by NUL, in place of the run's; their
+			      * bytes must be equal */
+	uint32_t n_corpus;   /* 0: the run's paths */
 	uint32_t orphan_s;   /* ends after so long without a controller */
 	uint32_t stuck_s;    /* ends if a task takes so long */
 	size_t piece_bytes;  /* message size for slices of gradients; a multiple of 4; 0: 2 MiB */

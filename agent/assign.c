@@ -36,6 +36,8 @@ static bool prepare_stage(struct agent *a, struct job *job, int64_t now_us)
 {
 	if (restore_wanted(a) && restore_fetching(a, now_us))
 		return false;
+	if (a->held.assign.stage == 0 && corpus_files_fetching(a, now_us))
+		return false;
 	report_flush(a, now_us);
 	iteration_forget(a);
 	queue_clear_evaluations(a->progress.queue);
@@ -47,6 +49,7 @@ static bool prepare_stage(struct agent *a, struct job *job, int64_t now_us)
 	*job = (struct job){ .kind = JOB_PREPARE,
 			     .prepare = { .stage = a->held.assign.stage,
 					  .from_seed = !a->held.assign.fetch } };
+	corpus_files_name(a, job);
 	if (restore_wanted(a) && !restore_name_file(a, job, now_us))
 		return false;
 	a->held.standing = STAND_PREPARING;

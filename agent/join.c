@@ -263,6 +263,7 @@ void join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
 		return;
 	}
 	a->config = setup.config;
+	corpus_files_welcome(a, w->corpus, w->n_corpus);
 	post_limit(a->tensors, longest_message(a, w, &setup.config));
 	a->limits = (struct route_limits){ w->n_nodes, setup.config.n_stages, w->n_shards };
 	a->held.assign.assignment = 0; /* a new controller starts at 1 */

@@ -42,6 +42,8 @@ static const char usage[] =
 	"                        default), none, block\n"
 	"  --memory MIB          most of the machine's memory that the stage and an iteration may\n"
 	"                        take; without it what is free\n"
+	"  --corpus FILE...      the run's corpus on this machine, if its path is not the\n"
+	"                        controller's; without it a missing file is fetched from there\n"
 	"  --run-dir DIR         where checkpoints of the stage it holds are written, in\n"
 	"                        DIR/checkpoints; without it none are\n"
 	"  --orphan-s N          leave after N seconds without a controller (60)\n"
@@ -61,6 +63,8 @@ struct options {
 	const char *controller_key, *key;
 	char join[160], listen[160], advertise[160];
 	struct log log;
+	char corpus[1 << 16]; /* as agent_options.corpus */
+	size_t corpus_size;
 };
 
 static int report_misuse(const char *format, const char *value)
@@ -122,6 +126,19 @@ static int list_devices(void)
 }
 
 /* Returns -1 to continue, otherwise the exit status. */
+static int take_corpus(struct options *o, const char *path)
+{
+	size_t n = strlen(path) + 1;
+
+	if (n > sizeof(o->corpus) - o->corpus_size)
+		return report_misuse("--corpus %s: too many files", path);
+	memcpy(o->corpus + o->corpus_size, path, n);
+	o->corpus_size += n;
+	o->agent.n_corpus++;
+	return -1;
+}
+
+/* Returns -1 to continue, otherwise the exit status. */
 static int read_option(struct options *o, int option, const char *value)
 {
 	long n;
@@ -162,6 +179,8 @@ static int read_option(struct options *o, int option, const char *value)
 			return report_misuse("--node %s: expected a number from 0 to 999", value);
 		o->agent.node = (int32_t)n;
 		return -1;
+	case 'C':
+		return take_corpus(o, value);
 	case 'D':
 		o->agent.run_dir = value;
 		return -1;
@@ -208,6 +227,7 @@ static int read_options(struct options *o, int argc, char **argv)
 		{ "node", required_argument, NULL, 'n' },
 		{ "orphan-s", required_argument, NULL, 'o' },
 		{ "stuck-s", required_argument, NULL, 's' },
+		{ "corpus", required_argument, NULL, 'C' },
 		{ "run-dir", required_argument, NULL, 'D' },
 		{ "log", required_argument, NULL, 'L' },
 		{ "help", no_argument, NULL, 'h' },
@@ -218,6 +238,8 @@ static int read_options(struct options *o, int argc, char **argv)
 
 	while ((option = getopt_long(argc, argv, "h", table, NULL)) != -1) {
 		rc = read_option(o, option, optarg);
+		while (rc < 0 && option == 'C' && optind < argc && argv[optind][0] != '-')
+			rc = take_corpus(o, argv[optind++]);
 		if (rc >= 0)
 			return rc;
 	}
@@ -236,6 +258,7 @@ static int read_options(struct options *o, int argc, char **argv)
 		return report_misuse("--listen %s: other nodes cannot dial that; "
 				     "give --advertise too",
 				     o->listen);
+	o->agent.corpus = o->corpus;
 	o->agent.join = o->join;
 	o->agent.listen = o->listen;
 	o->agent.advertise = o->advertise[0] ? o->advertise : NULL;

@@ -12,6 +12,7 @@
  *     tensors          passes tensors from peers to the module that needs them
  *     iteration        start, reroutes, commit; below it tasks, reduction, plans
  *     standby restore weight_server save    hold, restore, serve and save copies of stages
+ *     corpus_files     finds or fetches the corpus
  *     files            fetches files from the controller and sends it files
  *     heartbeat probe measure trains        test and measure the links
  *     links            sends tensors to peers; below it link_times
@@ -50,6 +51,7 @@
 #include "agent/tensors/links.h"
 #include "agent/tensors/outputs.h"
 #include "agent/tensors/tensors.h"
+#include "agent/weights/corpus_files.h"
 #include "agent/weights/files.h"
 #include "agent/weights/restore.h"
 #include "agent/weights/save.h"
@@ -149,6 +151,7 @@ struct modules {
 	struct reduction *reduction;
 	struct standby *standby;
 	struct files *files;
+	struct corpus_files *corpus_files;
 	struct restore *restore;
 	struct save *save;
 	struct weight_server *weight_server;

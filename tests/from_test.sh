@@ -22,6 +22,20 @@ for i in 0 1 2 3 4 5; do
 done
 check_verify "$dir/ours" 4 || die "verify"
 
+# ---- a corpus that lies on the controller's machine only ----
+head -c 1000000 /dev/urandom | base64 >"$dir/long text"
+mkdir "$dir/own"
+cp "$dir/long text" "$dir/own/copy"
+agent_options=([5]="--corpus $dir/own/copy")
+run far --run-dir "$dir/far" --agents 6 --stages 2,2,2 --skip 1/3 --budget 0.1 --ahead 0 --eval-every 0 \
+	--corpus "long text" --iterations 2 || die "a corpus on the controller only"
+agent_options=()
+fetched=$(grep -l "fetching .*/corpus/0000.long text from the controller" "$dir"/agent?.err | wc -l)
+[ "$fetched" -ge 1 ] || die "no data node fetched the corpus"
+[ "$(ls -d "$dir"/far.agent[0-4]/corpus/* | wc -l)" = "$fetched" ] || die "it was not fetched whole"
+[ ! -e "$dir/far.agent5/corpus" ] || die "an agent with a corpus of its own fetched it"
+(cd "$dir" && check_verify "$dir/far" 4)
+
 # ---- another corpus ----
 cp -r "$dir/start" "$dir/again"
 run other --run-dir "$dir/other" --from "$dir/start" --agents 6 --stages 2,2,2 --skip 1/3 --budget 0.1 --ahead 0 \

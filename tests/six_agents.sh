@@ -10,18 +10,22 @@ six_keys() {
 	done
 }
 
-# six_begin NAME CONTROLLER-OPTIONS...: agent i has the folder $dir/NAME.agent$i; $controller is the controller
+# six_begin NAME CONTROLLER-OPTIONS...: the controller, $controller, runs in $dir; agent i runs in $dir/NAME.agent$i, its
+# run folder, with the options ${agent_options[i]}
+agent_options=()
 six_begin() {
 	local name=$1 key i
 	shift
 	key=$("$bin/skippipe-key" public "$dir/controller.key") || die "no key"
-	"$sk" controller --listen "ipc://$dir/c" --key "$dir/controller.key" --admitted "$dir/admitted" \
-		--silence-ms 3000 --format jsonl "$@" >"$dir/$name.events" 2>"$dir/$name.err" &
+	(cd "$dir" && exec "$sk" controller --listen "ipc://$dir/c" --key "$dir/controller.key" --admitted "$dir/admitted" \
+		--silence-ms 3000 --format jsonl "$@" >"$dir/$name.events" 2>"$dir/$name.err") &
 	controller=$!
 	agents=()
 	for i in 0 1 2 3 4 5; do
-		"$sk" agent --join "ipc://$dir/c" --controller-key "$key" --key "$dir/agent$i.key" \
-			--listen "ipc://$dir/a$i" --node $i --run-dir "$dir/$name.agent$i" 2>"$dir/agent$i.err" &
+		mkdir -p "$dir/$name.agent$i"
+		# shellcheck disable=SC2086
+		(cd "$dir/$name.agent$i" && exec "$sk" agent --join "ipc://$dir/c" --controller-key "$key" --key "$dir/agent$i.key" \
+			--listen "ipc://$dir/a$i" --node $i --run-dir . ${agent_options[i]:-} 2>"$dir/agent$i.err") &
 		agents+=($!)
 	done
 	started=($controller "${agents[@]}")

@@ -91,11 +91,11 @@ bool compute_fits(const struct compute *c, const struct compute_setup *s)
 	       (s->corpus_size == 0 || memcmp(o->corpus, s->corpus, s->corpus_size) == 0);
 }
 
-static int open_corpus(struct compute *c, struct error *err)
+static int open_corpus(struct compute *c, const struct job_prepare *p, struct error *err)
 {
-	uint32_t n = c->setup.n_corpus;
+	uint32_t n = p->corpus ? p->n_corpus : c->setup.n_corpus;
 	char **paths = calloc(n + 1, sizeof(paths[0]));
-	char *at = c->setup.corpus;
+	char *at = p->corpus ? (char *)p->corpus : c->setup.corpus;
 	int rc;
 
 	if (!paths)
@@ -127,7 +127,7 @@ static int prepare_stage(struct compute *c, struct job *j)
 	if (rc)
 		return rc;
 	if (j->prepare.stage == 0 && !c->corpus)
-		rc = open_corpus(c, &j->err);
+		rc = open_corpus(c, &j->prepare, &j->err);
 	if (rc == 0 && (other || (j->prepare.from_seed && !c->pristine))) {
 		stage_free(c->stage); /* before stage_new: memory may not suffice for both */
 		c->stage = NULL;

@@ -57,6 +57,9 @@ enum job_kind {
 struct job_prepare {
 	uint8_t stage;
 	bool from_seed; /* PREPARE: the stage must have its initial weights */
+	const char *corpus; /* PREPARE: n_corpus paths, each ended by NUL, that have the corpus on
+			     * this machine; NULL: those of the setup */
+	uint32_t n_corpus;
 	/* Outputs; those without KEEP are set by PREPARE only. */
 	size_t parameters;          /* P; KEEP too */
 	size_t activation;          /* B * T * C */

@@ -20,6 +20,7 @@
 #include "base/file.h"
 #include "wire/msg.h"
 #include "wire/post.h"
+#include "wire/transfer.h"
 
 enum { PATIENCE_US = 20000000, ARGS_MOST = 24 };
 
@@ -146,6 +147,9 @@ static void assert_said(struct scene *s, const char *text)
 
 /* ---- the controller ---- */
 
+static void say(struct scene *s, const struct msg *m);
+
+/* This controller has no files. */
 static void take(struct scene *s, const struct post_message *p)
 {
 	struct msg m;
@@ -157,6 +161,11 @@ static void take(struct scene *s, const struct post_message *p)
 		s->hello = m.u.hello;
 		s->peer = p->peer;
 		s->said_hello = true;
+	} else if (m.type == MSG_FILE_ASK) {
+		struct msg no;
+
+		transfer_refuse(&m.u.file_ask, "no such file here", &no);
+		say(s, &no);
 	} else if (m.type == MSG_READY) {
 		s->ready = true;
 	} else if (m.type == MSG_TROUBLE) {
@@ -447,6 +456,7 @@ static void expect_fatal(struct scene *s, const char *model, const char *corpus,
 static void test_bad_corpus(void **state)
 {
 	expect_fatal(*state, "tiny", "/nowhere/to/be/found", "/nowhere/to/be/found");
+	assert_said(*state, "no such file here");
 }
 
 static void test_bad_model(void **state)

@@ -1,0 +1,25 @@
+/* corpus_files.h - finds the corpus for a data node: the agent's own files (--corpus), or the files
+ * that WELCOME names, each on this machine or fetched from the controller. */
+#ifndef AGENT_CORPUS_FILES_H
+#define AGENT_CORPUS_FILES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct agent;
+struct job;
+struct corpus_files; /* opaque */
+
+struct corpus_files *corpus_files_new(void); /* corpus_files_free */
+void corpus_files_free(struct corpus_files *c); /* NULL is allowed */
+
+/* Takes the paths of a WELCOME, each ended by NUL. Known ones stay found. */
+void corpus_files_welcome(struct agent *a, const char *paths, size_t size);
+/* Fetches the files that are missing. Returns true while this goes on. A file that cannot be
+ * fetched ends the agent. */
+bool corpus_files_fetching(struct agent *a, int64_t now_us);
+/* Sets the job's paths, which the job borrows. */
+void corpus_files_name(const struct agent *a, struct job *job);
+
+#endif
