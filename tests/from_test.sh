@@ -20,7 +20,12 @@ grep -q '"iteration": 7' "$dir/ours/checkpoints/00000004/manifest.json" || die "
 for i in 0 1 2 3 4 5; do
 	[ "$(ls "$dir/ours.agent$i/checkpoints/00000000" | wc -l)" = 1 ] || die "agent $i did not get its stage"
 done
-check_verify "$dir/ours" 4 || die "verify"
+check_verify "$dir/ours" 4
+rm "$dir"/ours/checkpoints/00000000/stage-*
+"$sk" verify "$dir/ours" --to 1 >/dev/null || die "verify does not read the folder again"
+"$sk" train --from "$dir/start" --corpus "$dir/text" --iterations 4 --microbatches 1 --out "$dir/later" >/dev/null ||
+	die "train --from"
+expect 1 "later has changed since the run began: stage 0" "$sk" verify "$dir/ours" --weights "$dir/later"
 
 # ---- a corpus that lies on the controller's machine only ----
 head -c 1000000 /dev/urandom | base64 >"$dir/long text"
@@ -37,9 +42,8 @@ fetched=$(grep -l "fetching .*/corpus/0000.long text from the controller" "$dir"
 (cd "$dir" && check_verify "$dir/far" 4)
 
 # ---- another corpus ----
-cp -r "$dir/start" "$dir/again"
 run other --run-dir "$dir/other" --from "$dir/start" --agents 6 --stages 2,2,2 --skip 1/3 --budget 0.1 --ahead 0 \
-	--eval-every 0 --corpus "$dir/text2" --iterations 1 && die "another corpus was taken"
+	--eval-every 0 --corpus "$dir/text2" --iterations 1 && die "another corpus was accepted"
 grep -q "was trained on another corpus: .*--new-corpus" "$dir/other.err" || die "no word of --new-corpus"
 expect 1 "was trained on another corpus: .*--new-corpus" "$sk" train --from "$dir/start" --corpus "$dir/text2" \
 	--iterations 4 --microbatches 1

@@ -429,6 +429,8 @@ static void gather_built(struct iteration *it)
 	if (building > 0 || !all_have_come(it->members))
 		return;
 	agreement_before_start(it->members);
+	if (it->run->phase == PHASE_FINISHED) /* the corpus is not the intended one */
+		return;
 	for (uint32_t i = 0; i < it->members->n; i++) {
 		struct member *m = &it->members->list[i];
 
@@ -577,6 +579,8 @@ static void gather_again(struct weights *weights)
 	    (somebody_awaited(weights->members) && is_patient(weights->members, waited)))
 		return;
 	agreement_before_start(weights->members);
+	if (weights->run->phase == PHASE_FINISHED) /* the corpus is not the intended one */
+		return;
 	for (uint32_t i = 0; i < weights->members->n; i++) {
 		struct member *m = &weights->members->list[i];
 

@@ -12,6 +12,7 @@
 
 #include "controller/run.h"
 #include "model/files/checkpoint.h"
+#include "model/files/huggingface.h"
 
 enum { PATH = 4096 };
 
@@ -64,6 +65,8 @@ int first_weights_cut(struct run *run, struct error *err)
 		rc = save_manifest(run, err);
 	if (rc == 0)
 		rc = origin_copy_tokenizer(o->folder, run->options.run_dir, err);
+	if (rc == 0)
+		rc = huggingface_keep_tokens(o->folder, run->options.run_dir, err);
 	if (run->options.training.new_corpus)
 		o->position = 0;
 	return rc;

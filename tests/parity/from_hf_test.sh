@@ -7,8 +7,8 @@
 . tests/six_agents.sh
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify skippipe-model rclone
 python=${SKIPPIPE_PYTHON:-python3}
-"$python" -c 'import torch, transformers, tokenizers, lm_eval, moto, flask' 2>/dev/null ||
-	skip "$python cannot import torch, transformers, tokenizers, lm_eval and moto (SKIPPIPE_PYTHON names another)"
+"$python" -c 'import torch, transformers, tokenizers, accelerate, datasets, lm_eval, moto, flask' 2>/dev/null ||
+	skip "$python cannot import torch, transformers, tokenizers, accelerate, lm_eval and moto (SKIPPIPE_PYTHON names another)"
 sk=$bin/skippipe
 export HF_HUB_OFFLINE=1 TRANSFORMERS_OFFLINE=1 HF_DATASETS_OFFLINE=1 HF_HOME=$dir/hf-home TOKENIZERS_PARALLELISM=false
 secret=not-a-real-secret-$$
