@@ -9,12 +9,16 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "controller/members/admission.h"
 #include "controller/members/member.h"
 #include "controller/weights/weights.h"
 #include "model/files/checkpoint.h"
 #include "wire/transfer.h"
 
-enum { PATH = 4096 };
+enum {
+	PATH = 4096,
+	UNDER_WAY_BYTES = 8 << 20 /* to one agent; it requests half as much ahead */
+};
 
 bool files_has_stage(const struct weights *weights, uint64_t iteration, int stage)
 {
@@ -56,10 +60,17 @@ static bool fetch(struct weights *weights, struct member *m, const struct msg_fi
 
 void files_asked(struct weights *weights, struct member *m, const struct msg_file_ask *ask)
 {
+	struct post_peer_info info = { .retained_bytes = 0 };
 	char path[PATH];
-	void *body = alloc_new(MSG_FILE_BYTES);
 	struct msg part;
+	void *body;
 
+	if (post_peer(weights->run->post, m->peer, &info) == 0 &&
+	    info.retained_bytes > UNDER_WAY_BYTES) {
+		admission_stray(weights->run, m, "requests more of a file than it receives");
+		return;
+	}
+	body = alloc_new(MSG_FILE_BYTES);
 	if (!find_path(weights->run, ask, path)) {
 		transfer_refuse(ask, "the controller has no such file", &part);
 	} else if (ask->kind == FILE_STAGE && ask->iteration > 0 && access(path, R_OK) != 0 &&

@@ -24,6 +24,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "controller/members/admission.h"
 #include "controller/members/member.h"
 #include "controller/operator/journal.h"
 #include "controller/weights/weights.h"
@@ -289,8 +290,10 @@ void offsite_part(struct weights *weights, struct member *m, const struct msg *p
 	struct offsite *o = weights->offsite;
 	uint64_t had = o->transfer.have;
 
-	if (m->id != o->from || !transfer_take(&o->transfer, part, weights->run->now_us))
+	if (m->id != o->from || !transfer_take(&o->transfer, part, weights->run->now_us)) {
+		admission_stray(weights->run, m, "sends parts of files that were not requested");
 		return;
+	}
 	if (o->transfer.have > had)
 		post_charge(weights->run->post, m->peer,
 			    -(1.0 + (double)part->body_size / FRAME_BYTES), weights->run->now_us);
