@@ -117,6 +117,12 @@ static int load_model(struct run *run, struct error *err)
 		run->training.recipe.sequence = o->training.sequence;
 	if (run->training.recipe.sequence > run->training.model.context && !o->training.from)
 		run->training.model.context = run->training.recipe.sequence;
+	if (run->training.model.n_stages > run->training.model.n_layers + 1)
+		return error_set(err, -EINVAL,
+				 "the model has %u layers: it can be cut into at most %u stages, "
+				 "not %u (--stages)",
+				 run->training.model.n_layers, run->training.model.n_layers + 1,
+				 run->training.model.n_stages);
 	rc = model_config_check(&run->training.model, err);
 	if (rc == 0)
 		rc = recipe_check(&run->training.recipe, &run->training.model, err);
