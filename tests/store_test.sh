@@ -24,13 +24,13 @@ END
 chmod +x "$dir/command"
 store="$dir/command $dir/store"
 common=(--agents 6 --stages 2,2,2 --skip 1/3 --budget 0.1 --ahead 0 --eval-every 0 --corpus "$dir/text"
-	--checkpoint-every 2 --checkpoint-to "$store")
+	--checkpoint-every 20 --checkpoint-to "$store")
 head -c 200000 /dev/urandom | base64 >"$dir/text"
 
 touch "$dir/store.broken"
 six_begin run --run-dir "$dir/run" "${common[@]}"
-wait_for "$dir/run.events" 4 $controller 120
-grep -q "is not stored: the store: put 0000000[24]/stage-000.* failed with exit status 7; again in" "$dir/run.err" ||
+wait_for "$dir/run.events" 35 $controller 240
+grep -q "is not stored: the store: put 00000020/stage-000.* failed with exit status 7; again in" "$dir/run.err" ||
 	die "no report of the failure"
 grep -q "$dir/command" "$dir/run.err" "$dir/run/run.db" && die "the command is in the log or the record"
 rm "$dir/store.broken"

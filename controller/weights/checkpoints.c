@@ -148,7 +148,7 @@ static void finish_checkpoint(struct weights *weights, bool written)
 
 	s->before_last = s->last;
 	s->last = s->iteration;
-	if (written)
+	if (written && !offsite_asked(weights))
 		checkpoint_prune(weights->run->options.run_dir, s->before_last);
 	note(weights->run, NOTE_LOG, -1, 0, "checkpoint of it%llu: %.1f MB on disk",
 	     (unsigned long long)s->iteration, (double)s->bytes * 1e-6);

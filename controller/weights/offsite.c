@@ -508,6 +508,11 @@ bool offsite_awaited(const struct weights *weights)
 	return o->remote.to && weights->saving.last > o->handled && o->failures < TRIES_AT_END;
 }
 
+bool offsite_asked(const struct weights *weights)
+{
+	return weights->offsite->asked;
+}
+
 bool offsite_has_store(const struct weights *weights)
 {
 	return weights->run->options.checkpoint_to != NULL;

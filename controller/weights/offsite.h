@@ -25,6 +25,8 @@ void offsite_turn(struct weights *weights);
 void offsite_part(struct weights *weights, struct member *m, const struct msg *part);
 /* Returns true while the end of the run should wait for the last checkpoint to be stored. */
 bool offsite_awaited(const struct weights *weights);
+/* Returns true while skippipe export waits for a checkpoint, which is then not removed. */
+bool offsite_asked(const struct weights *weights);
 /* Returns true if there is a store, which may have files that no machine has. */
 bool offsite_has_store(const struct weights *weights);
 /* Fetches a stage's file of a recorded checkpoint from the store to the run folder. -EAGAIN: it is

@@ -55,6 +55,7 @@ static int export_model(struct options *o, struct error *err)
 {
 	const char *folder = o->files.at[0];
 	char checkpoint[4096];
+	bool is_copy = false; /* the folder `checkpoint` is removed */
 	struct trainer *t;
 	int rc = 0;
 	bool gguf = o->format && strcmp(o->format, "gguf") == 0;
@@ -67,6 +68,7 @@ static int export_model(struct options *o, struct error *err)
 	if (run_folder_is_run(folder)) {
 		rc = run_folder_checkpoint(folder, o->files.at + 1, o->files.n - 1,
 					   o->checkpoint_from, checkpoint, sizeof(checkpoint), err);
+		is_copy = rc == 0;
 		folder = checkpoint;
 	} else if (o->files.n > 1) {
 		rc = error_set(err, -EINVAL, "%s is one model: %s has no meaning here", folder,
@@ -74,6 +76,8 @@ static int export_model(struct options *o, struct error *err)
 	}
 	if (!rc)
 		rc = load_model_folder(&t, folder, o, 0, err);
+	if (is_copy)
+		file_remove_folder(checkpoint);
 	if (rc)
 		return rc;
 	rc = gguf ? gguf_export(o->out, trainer_stages(t), err)

@@ -21,7 +21,7 @@
 #include "model/files/checkpoint.h"
 #include "model/files/remote.h"
 
-enum { PATH = 4096, TEXT_MOST = 1 << 20, LOOK_MS = 200, SILENT_LOOKS = 300 };
+enum { PATH = 4096, TEXT_MOST = 1 << 20, LOOK_MS = 100, TRIES = 20 };
 
 static bool has_file(const char *folder, const char *name)
 {
@@ -175,7 +175,17 @@ static uint32_t first_missing(const char *run, uint32_t n_stages, uint64_t itera
 	return n_stages;
 }
 
-/* Asks the controller, and waits while files arrive. */
+/* Returns true if the checkpoint has not been removed for newer ones. */
+static bool is_there(const char *run, uint64_t iteration)
+{
+	char manifest[64];
+
+	snprintf(manifest, sizeof(manifest), "checkpoints/%08" PRIu64 "/manifest.json", iteration);
+	return has_file(run, manifest);
+}
+
+/* Asks the controller, and waits while files arrive. -EAGAIN: the checkpoint was removed
+ * meanwhile. */
 static int ask_controller(const char *run, uint32_t n_stages, uint64_t iteration,
 			  struct error *err)
 {
@@ -193,6 +203,10 @@ static int ask_controller(const char *run, uint32_t n_stages, uint64_t iteration
 		return rc;
 	fputs("skippipe export: the controller collects the checkpoint from its agents\n", stderr);
 	while (first_missing(run, n_stages, iteration) < n_stages) {
+		if (!is_there(run, iteration)) {
+			unlink(path);
+			return -EAGAIN;
+		}
 		nanosleep(&pause, NULL);
 		if (file_read(failed, TEXT_MOST, &why, &size, NULL) == 0) {
 			error_set(err, -ENOENT, "the controller cannot collect it: %.150s", why);
@@ -207,8 +221,45 @@ static int ask_controller(const char *run, uint32_t n_stages, uint64_t iteration
 	return 0;
 }
 
-int run_folder_checkpoint(const char *run, char *const *others, uint32_t n, const char *store,
-			  char *out, size_t room, struct error *err)
+/* Links a file into the folder `to`, or copies it where links are not possible. */
+static int keep_file(const char *from, const char *to, struct error *err)
+{
+	if (link(from, to) == 0)
+		return 0;
+	return errno == ENOENT ? -EAGAIN : copy_file(from, to, err);
+}
+
+/* Keeps the files in a folder of their own, because a live run removes old checkpoints. -EAGAIN: it
+ * has removed this one. */
+static int keep(const char *run, uint64_t iteration, uint32_t n_stages, char *out, size_t room,
+		struct error *err)
+{
+	char from[PATH], to[PATH + 128], name[128];
+	int rc = 0;
+
+	if (snprintf(out, room, "%s/export-XXXXXX", run) >= (int)room || !mkdtemp(out))
+		return error_set(err, -errno, "%s: cannot make a folder there: %s", run,
+				 strerror(errno));
+	for (uint32_t s = 0; s <= n_stages && rc == 0; s++) {
+		snprintf(name, sizeof(name), "manifest.json");
+		if (s < n_stages)
+			snprintf(name, sizeof(name),
+				 "stage-%03" PRIu32 ".%08" PRIu64 ".safetensors", s, iteration);
+		if (snprintf(from, sizeof(from), "%s/checkpoints/%08" PRIu64 "/%s", run, iteration,
+			     name) >= (int)sizeof(from))
+			rc = error_set(err, -ENAMETOOLONG, "%s: the path is too long", run);
+		snprintf(to, sizeof(to), "%s/%s", out, name);
+		if (rc == 0)
+			rc = keep_file(from, to, err);
+	}
+	if (rc != 0)
+		file_remove_folder(out);
+	return rc;
+}
+
+/* -EAGAIN: a live run has removed the checkpoint meanwhile. */
+static int gather(const char *run, char *const *others, uint32_t n, const char *store, char *out,
+		  size_t room, struct error *err)
 {
 	struct remote remote = { .to = store };
 	struct checkpoint k;
@@ -229,12 +280,25 @@ int run_folder_checkpoint(const char *run, char *const *others, uint32_t n, cons
 	for (uint32_t s = 0; s < k.config.n_stages && rc == 0; s++)
 		rc = bring(run, s, iteration, others, n, &remote, err);
 	missing = first_missing(run, k.config.n_stages, iteration);
-	if (rc != 0 || missing == k.config.n_stages)
-		return rc;
-	if (is_live(run))
-		return ask_controller(run, k.config.n_stages, iteration, err);
-	return error_set(err, -ENOENT,
-			 "%s lacks stage %" PRIu32 ", and no controller of the run lives: add the "
-			 "agents' run folders, or --checkpoint-from",
-			 out, missing);
+	if (rc == 0 && missing < k.config.n_stages && !is_live(run))
+		rc = error_set(err, -ENOENT,
+			       "%s lacks stage %" PRIu32 ", and no controller of the run lives: "
+			       "add the agents' run folders, or --checkpoint-from",
+			       out, missing);
+	if (rc == 0 && missing < k.config.n_stages)
+		rc = ask_controller(run, k.config.n_stages, iteration, err);
+	return rc ? rc : keep(run, iteration, k.config.n_stages, out, room, err);
+}
+
+int run_folder_checkpoint(const char *run, char *const *others, uint32_t n, const char *store,
+			  char *out, size_t room, struct error *err)
+{
+	int rc = -EAGAIN;
+
+	for (int i = 0; i < TRIES && rc == -EAGAIN; i++)
+		rc = gather(run, others, n, store, out, room, err);
+	if (rc == -EAGAIN)
+		error_set(err, rc, "%s: the run removes its checkpoints before they are collected",
+			  run);
+	return rc;
 }

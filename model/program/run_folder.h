@@ -11,7 +11,8 @@
 /* Returns true if the folder is a run's and not itself a model. */
 bool run_folder_is_run(const char *folder);
 
-/* Writes the path of the run's newest checkpoint to out, once all of its files are there. Files
+/* Makes a folder with the run's newest checkpoint, and writes its path to out. The caller removes
+ * it. Files
  * that the folder lacks are copied from the agents' run folders `others` (n), fetched from `store`
  * (model/files/remote.h; NULL: none), or requested from the run's controller, if it lives. -ENOENT:
  * a file is nowhere; the message names it. */
