@@ -130,11 +130,17 @@ $(BUILD)/bin/$(program_$(1)): $(BUILD)/$(1)/main.o $(call archives,$(1))
 	@mkdir -p $$(@D)
 	$$(call say,LD)
 	$$(Q)$$(CC) $$(LDFLAGS) -o $$@ $$^ $(call libs,$(1)))
-$(BUILD)/$(1)/tests/%: $(BUILD)/$(1)/tests/%.o $(patsubst %.c,$(BUILD)/%.o,$(filter-out %_test.c %_fuzz.c,$(wildcard $(1)/tests/*.c))) $(call archives,$(1))
+$(BUILD)/$(1)/tests/%: $(BUILD)/$(1)/tests/%.o $(patsubst %.c,$(BUILD)/%.o,$(filter-out %_test.c %_fuzz.c %_main.c,$(wildcard $(1)/tests/*.c))) $(BUILD)/libtest.a $(call archives,$(1))
 	$$(call say,LD)
 	$$(Q)$$(CC) $$(LDFLAGS) -o $$@ $$^ $(call libs,$(1)) -lcmocka
 endef
 $(foreach f,$(FOLDERS),$(eval $(call folder_rules,$(f))))
+
+# The main of unit tests. It is an archive because some tests have a main of their own.
+$(BUILD)/libtest.a: $(BUILD)/base/tests/test_main.o
+	@rm -f $@
+	$(call say,AR)
+	$(Q)ar rcs $@ $^
 
 # They play with a whole controller.
 $(patsubst %,$(BUILD)/controller/tests/%_test,contingency admission ending faulty silent announce): | $(BUILD)/bin/skippipe-controller
@@ -195,7 +201,7 @@ wan: $(BUILD)/tests/wan_router $(BUILD)/tests/wan_tool
 WAN := $(patsubst %,$(BUILD)/tests/wan/%.o,map orders traffic tun) $(call archives,schedule)
 $(BUILD)/tests/wan_router: $(BUILD)/tests/wan/router.o $(WAN)
 $(BUILD)/tests/wan_tool: $(BUILD)/tests/wan/tool.o
-$(BUILD)/tests/wan/%_test: $(BUILD)/tests/wan/%_test.o $(WAN)
+$(BUILD)/tests/wan/%_test: $(BUILD)/tests/wan/%_test.o $(BUILD)/libtest.a $(WAN)
 	$(call say,LD)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(call libs,schedule) -lcmocka
 $(BUILD)/tests/wan_router $(BUILD)/tests/wan_tool:

@@ -1,15 +1,11 @@
 /* Tests that the worker prepares a stage on the requested device, or refuses with the reason. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "agent/execution/compute.h"
+#include "base/tests/test.h"
 
 static struct compute *compute_on(const char *device)
 {
@@ -31,46 +27,42 @@ static struct job prepare(struct compute *c)
 }
 
 /* An agent must not use another device than HELLO reports, because the bits could differ. */
-static void test_does_not_fall_back(void **state)
+TEST(test_does_not_fall_back)
 {
 	struct compute *c = compute_on("cuda:900");
 	struct job j = prepare(c);
 
-	(void)state;
 	assert_true(j.rc < 0);
 	assert_non_null(strstr(j.err.text, "cuda:900"));
 	compute_free(c);
 }
 
-static void test_reports_no_success(void **state)
+TEST(test_reports_no_success)
 {
 	struct compute *c = compute_on("cpu");
 	struct job j = prepare(c);
 
-	(void)state;
 	assert_int_equal(j.rc, 0);
 	assert_string_equal(j.err.text, "");
 	compute_free(c);
 }
 
-static void test_refuses_an_unknown_device(void **state)
+TEST(test_refuses_an_unknown_device)
 {
 	struct compute *c = compute_on("tpu");
 	struct job j = prepare(c);
 
-	(void)state;
 	assert_true(j.rc < 0);
 	assert_non_null(strstr(j.err.text, "tpu"));
 	compute_free(c);
 }
 
 /* A stage stays complete if the file that should replace it cannot be read. */
-static void test_keeps_its_stage_without_the_file(void **state)
+TEST(test_keeps_its_stage_without_the_file)
 {
 	struct compute *c = compute_on("cpu");
 	struct job j = prepare(c), m = { .kind = JOB_MEASURE }, again = m;
 
-	(void)state;
 	compute_run(c, &m);
 	assert_int_equal(m.rc, 0);
 	j = (struct job){
@@ -90,13 +82,12 @@ static void test_keeps_its_stage_without_the_file(void **state)
 
 /* A stage mixed from its own state with weight 1 is unchanged. A flipped bit in transfer is
  * detected. */
-static void test_mixes_a_received_state_unchanged(void **state)
+TEST(test_mixes_a_received_state_unchanged)
 {
 	struct compute *c = compute_on("cpu");
 	struct job j = prepare(c), m = { .kind = JOB_MEASURE }, own = { .kind = JOB_STATE };
 	size_t n;
 
-	(void)state;
 	assert_int_equal(j.rc, 0);
 	compute_run(c, &m);
 	compute_run(c, &own);
@@ -123,17 +114,4 @@ static void test_mixes_a_received_state_unchanged(void **state)
 	}
 	job_clear(&own);
 	compute_free(c);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_does_not_fall_back),
-		cmocka_unit_test(test_reports_no_success),
-		cmocka_unit_test(test_refuses_an_unknown_device),
-		cmocka_unit_test(test_keeps_its_stage_without_the_file),
-		cmocka_unit_test(test_mixes_a_received_state_unchanged),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,10 @@
 /* Tests a standby copy of another stage: the holder takes over the stage, the copy misses a commit,
  * and the copy lags behind the commits. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <string.h>
 
 #include "agent/tests/cluster.h"
+#include "base/tests/test.h"
 
 static bool two_keeps(struct cluster *c)
 {
@@ -17,13 +13,12 @@ static bool two_keeps(struct cluster *c)
 
 /* Node 2 of stage 1 fetches a copy of stage 2 from its only replica during an iteration. The copy
  * follows every commit. When the replica dies, node 2 takes over stage 2. */
-static void test_copy_takes_over(void **state)
+TEST(test_copy_takes_over)
 {
 	static const uint8_t five[] = { 0, 0, 1, 1, 2 };
 	struct cluster *c = cluster_make(5, five);
 	struct stage *twin;
 
-	(void)state;
 	cluster_gather(c);
 	cluster_route(c, 0, 3, (uint16_t[]){ 0, 2, 4 });
 	cluster_route(c, 1, 3, (uint16_t[]){ 1, 3, 4 });
@@ -74,12 +69,11 @@ static bool two_keeps_none(struct cluster *c)
 }
 
 /* A standby copy that missed a sum is useless: its holder reports this and fetches another. */
-static void test_copy_missed_commit(void **state)
+TEST(test_copy_missed_commit)
 {
 	static const uint8_t five[] = { 0, 0, 1, 1, 2 };
 	struct cluster *c = cluster_make(5, five);
 
-	(void)state;
 	cluster_gather(c);
 	cluster_route(c, 0, 3, (uint16_t[]){ 0, 2, 4 });
 	cluster_route(c, 1, 3, (uint16_t[]){ 1, 3, 4 });
@@ -106,13 +100,12 @@ static bool two_has_caught_up(struct cluster *c)
 
 /* The controller does not wait for the copy at node 2. Pieces and sums reach the copy after
  * the commits, and the copy still reaches the weights of the replica. */
-static void test_copy_lags(void **state)
+TEST(test_copy_lags)
 {
 	static const uint8_t five[] = { 0, 0, 1, 1, 2 };
 	struct cluster *c = cluster_make(5, five);
 	bool behind = false;
 
-	(void)state;
 	cluster_gather(c);
 	cluster_route(c, 0, 2, (uint16_t[]){ 0, 2 });
 	cluster_route(c, 1, 3, (uint16_t[]){ 1, 3, 4 });
@@ -134,15 +127,4 @@ static void test_copy_lags(void **state)
 	cluster_until(c, two_has_caught_up, "the copy to catch up");
 	assert_true(c->nodes[2].copy_committed.hash == stage_hash(c->twins[4]));
 	cluster_unmake(c);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_copy_takes_over),
-		cmocka_unit_test(test_copy_missed_commit),
-		cmocka_unit_test(test_copy_lags),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

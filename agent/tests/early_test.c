@@ -1,16 +1,12 @@
 /* Tests the shares of early tensors: no peer exceeds its share or excludes another, and the early
  * tensors of a correct peer fit. Also tests that outputs are counted. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdlib.h>
 
 #include "agent/needs.h"
 #include "agent/tensors/early.h"
 #include "agent/tensors/outputs.h"
+#include "base/tests/test.h"
 
 #define MIB ((size_t)1 << 20)
 
@@ -61,11 +57,10 @@ static void check_modest_fits(struct early *e, uint16_t from)
 		assert_true(keep(e, from, i < PIECES - 1 ? 2 * MIB : MIB));
 }
 
-static void no_peer_takes_more_than_its_share(void **state)
+TEST(no_peer_takes_more_than_its_share)
 {
 	struct early *e = made(1024 * MIB);
 
-	(void)state;
 	assert_int_equal(flood(e, GREEDY, MIB), early_most_of(e) / (MIB + EARLY_PLACE_BYTES));
 	assert_true(early_bytes_of(e, GREEDY) <= early_most_of(e));
 	assert_true(early_most_of(e) >= 2 * (2 * VISITS + 9) * MIB); /* two iterations */
@@ -75,22 +70,20 @@ static void no_peer_takes_more_than_its_share(void **state)
 }
 
 /* Each tensor also counts a fixed overhead, which limits the number of small tensors in a share. */
-static void the_number_of_small_tensors_is_limited(void **state)
+TEST(the_number_of_small_tensors_is_limited)
 {
 	struct early *e = made(1024 * MIB);
 
-	(void)state;
 	assert_true(flood(e, GREEDY, 4) <= early_most_of(e) / EARLY_PLACE_BYTES);
 	early_free(e);
 }
 
 /* Half of the store is common. A peer's part of the other half stays free whatever others send. */
-static void no_peer_is_shut_out(void **state)
+TEST(no_peer_is_shut_out)
 {
 	const size_t room = 2 * PEERS * 24 * MIB; /* each part is 24 MiB, enough for an iteration */
 	struct early *e = made(room);
 
-	(void)state;
 	for (uint16_t i = 0; i < PEERS; i++)
 		if (i != MODEST)
 			flood(e, i, MIB / 2);
@@ -102,24 +95,22 @@ static void no_peer_is_shut_out(void **state)
 }
 
 /* On a machine with little memory, the tensors that the memory check counts as early still fit. */
-static void honest_tensors_fit_into_the_smallest_store(void **state)
+TEST(honest_tensors_fit_into_the_smallest_store)
 {
 	struct needs n = needs_of(9 * MIB / sizeof(float), MIB / sizeof(float), VISITS,
 				  1024 * MIB, false);
 	struct early *e = made(needs_early_room(&n, n.total, 1024 * MIB));
 
-	(void)state;
 	assert_true(early_bytes(e) == 0 && n.early == (VISITS + 9) * MIB);
 	check_modest_fits(e, MODEST);
 	early_free(e);
 }
 
-static void sums_wait_at_their_sender_before_the_share_is_full(void **state)
+TEST(sums_wait_at_their_sender_before_the_share_is_full)
 {
 	struct early *e = made(1024 * MIB);
 	size_t n = 0;
 
-	(void)state;
 	for (; !early_crowded(e, GREEDY); n++)
 		assert_true(keep(e, GREEDY, MIB));
 	assert_true(early_bytes_of(e, GREEDY) < early_most_of(e) / 2 + 2 * MIB);
@@ -135,12 +126,11 @@ static void sums_wait_at_their_sender_before_the_share_is_full(void **state)
 }
 
 /* A repeated task replaces its output: a microbatch has one output for each kind of task. */
-static void a_repeated_task_replaces_its_output(void **state)
+TEST(a_repeated_task_replaces_its_output)
 {
 	const float out[2] = { 1, 2 }, again[2] = { 3, 4 };
 	struct outputs *o;
 
-	(void)state;
 	o = outputs_new();
 	assert_null(outputs_find(o, 7, TASK_FORWARD));
 	for (int attempt = 0; attempt < 3; attempt++) {
@@ -154,18 +144,4 @@ static void a_repeated_task_replaces_its_output(void **state)
 	assert_int_equal(outputs_count(o), 0);
 	assert_null(outputs_find(o, 7, TASK_FORWARD));
 	outputs_free(o);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(no_peer_takes_more_than_its_share),
-		cmocka_unit_test(the_number_of_small_tensors_is_limited),
-		cmocka_unit_test(no_peer_is_shut_out),
-		cmocka_unit_test(honest_tensors_fit_into_the_smallest_store),
-		cmocka_unit_test(sums_wait_at_their_sender_before_the_share_is_full),
-		cmocka_unit_test(a_repeated_task_replaces_its_output),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

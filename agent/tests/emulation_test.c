@@ -1,12 +1,8 @@
 /* Tests the emulated network and compute with complete agents: tasks and transfers take the
  * configured time, also under injected slowness, losses and cuts. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include "agent/tests/cluster.h"
+#include "base/tests/test.h"
 
 static const struct msg_task_event *find_event(const struct cluster *c, uint8_t type, uint32_t m,
 					       uint32_t position)
@@ -82,12 +78,11 @@ static void check_order(const struct cluster *c)
 	}
 }
 
-static void test_emulation(void **state)
+TEST(test_emulation)
 {
 	struct cluster *c = cluster_make(6, cluster_six);
 	uint32_t waits = 0;
 
-	(void)state;
 	c->options.time_scale = 0.01;
 	c->options.task_s = 0.3;
 	c->options.overhead_s = 0.1;
@@ -119,12 +114,11 @@ static void test_emulation(void **state)
 	cluster_unmake(c);
 }
 
-static void test_slow_node_and_ranks(void **state)
+TEST(test_slow_node_and_ranks)
 {
 	struct cluster *c = cluster_make(6, cluster_six);
 	uint32_t last = UINT32_MAX;
 
-	(void)state;
 	c->options.time_scale = 0.01;
 	c->options.task_s = 0.3;
 	cluster_gather(c);
@@ -154,11 +148,10 @@ static void test_slow_node_and_ranks(void **state)
 	cluster_unmake(c);
 }
 
-static void test_partition(void **state)
+TEST(test_partition)
 {
 	struct cluster *c = cluster_of_six();
 
-	(void)state;
 	/* Node 2 cannot send to its data nodes until the fault is healed. */
 	cluster_fault(c, 2, 8, FAULT_PARTITION, -1, 0);
 	cluster_start(c);
@@ -177,15 +170,4 @@ static void test_partition(void **state)
 		cluster_turns(c, 1);
 	assert_int_equal(c->nodes[2].beat.n_stuck, 0);
 	cluster_unmake(c);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_emulation),
-		cmocka_unit_test(test_slow_node_and_ranks),
-		cmocka_unit_test(test_partition),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

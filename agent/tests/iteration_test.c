@@ -1,10 +1,5 @@
 /* Tests one agent's iteration from START to commit: the orders that it accepts, and their
  * effects. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <math.h>
 #include <stdlib.h>
@@ -12,6 +7,7 @@
 
 #include "agent/tests/lone_agent.h"
 #include "agent/weights/standby_private.h"
+#include "base/tests/test.h"
 
 enum { NODES = 6, ME = 1, P = 8, COMMITTED = 4, NEXT = 5, EPOCH = 7, ACTIVATION = 4 };
 
@@ -81,9 +77,11 @@ static void start_three(struct agent *a)
 	assert_int_equal(a->tally.sequence, 0);
 }
 
+#define FIXTURE_TEST(name) TEST_WITH(name, begin, end)
+
 /* ---- start ---- */
 
-static void a_start_without_a_plan_changes_nothing(void **state)
+FIXTURE_TEST(a_start_without_a_plan_changes_nothing)
 {
 	struct agent *a = *state;
 
@@ -102,7 +100,7 @@ static void a_start_without_a_plan_changes_nothing(void **state)
 	assert_int_equal(a->progress.per_shard, 2);
 }
 
-static void a_repeated_start_is_ignored(void **state)
+FIXTURE_TEST(a_repeated_start_is_ignored)
 {
 	struct agent *a = *state;
 
@@ -117,7 +115,7 @@ static void a_repeated_start_is_ignored(void **state)
 }
 
 /* A new plan makes the gradients that were added under the previous plan void. */
-static void another_plan_restarts_it(void **state)
+FIXTURE_TEST(another_plan_restarts_it)
 {
 	const struct route one = route(0, 1, (uint16_t[]){ ME, 4 }, 0);
 	struct agent *a = *state;
@@ -142,7 +140,7 @@ static void another_plan_restarts_it(void **state)
 	assert_int_equal(a->progress.iteration, NEXT);
 }
 
-static void a_wave_without_a_shard_is_reported(void **state)
+FIXTURE_TEST(a_wave_without_a_shard_is_reported)
 {
 	const struct route routes[] = { route(0, 0, (uint16_t[]){ ME, 3 }, 1),
 					    route(1, 0, (uint16_t[]){ ME, 3 }, 2),
@@ -155,7 +153,7 @@ static void a_wave_without_a_shard_is_reported(void **state)
 	assert_int_equal(a->tally.sequence, 1);
 }
 
-static void a_plan_is_stored_whole_or_not_at_all(void **state)
+FIXTURE_TEST(a_plan_is_stored_whole_or_not_at_all)
 {
 	struct route routes[] = { route(0, 0, (uint16_t[]){ ME, 3 }, 0),
 				      route(1, 0, (uint16_t[]){ 2, ME }, 0),
@@ -189,7 +187,7 @@ static void reroute(struct agent *a, uint64_t iteration, uint32_t n, const struc
 	iteration_reroute(a, &(struct msg_reroute){ iteration, EPOCH, n, routes, 0, NULL }, 0);
 }
 
-static void dead_nodes_are_forgotten(void **state)
+FIXTURE_TEST(dead_nodes_are_forgotten)
 {
 	static const uint16_t gone[] = { 3, ME, NODES, 4 };
 	struct agent *a = *state;
@@ -203,7 +201,7 @@ static void dead_nodes_are_forgotten(void **state)
 }
 
 /* A node that joined after the reduction may have to replace a node that died after it. */
-static void a_joiner_replaces_a_dead_node(void **state)
+FIXTURE_TEST(a_joiner_replaces_a_dead_node)
 {
 	const struct route by_me = route(0, 1, (uint16_t[]){ 0, ME }, 0);
 	struct agent *a = *state;
@@ -217,7 +215,7 @@ static void a_joiner_replaces_a_dead_node(void **state)
 }
 
 /* This node's finished outputs are sent to the substitute; no task runs again. */
-static void the_substitute_receives_finished_outputs(void **state)
+FIXTURE_TEST(the_substitute_receives_finished_outputs)
 {
 	static const float done[ACTIVATION] = { 1, 2, 3, 4 };
 	const struct route routes[] = { route(0, 1, (uint16_t[]){ ME, 4 }, 0),
@@ -250,7 +248,7 @@ static void the_substitute_receives_finished_outputs(void **state)
 
 /* If the microbatch restarts, or this node's position changes, the node discards its tasks and
  * outputs of the microbatch. */
-static void a_restarted_microbatch_is_discarded(void **state)
+FIXTURE_TEST(a_restarted_microbatch_is_discarded)
 {
 	static const float done[ACTIVATION] = { 1, 2, 3, 4 };
 	struct route again = route(0, 1, (uint16_t[]){ ME, 3 }, 0);
@@ -308,7 +306,7 @@ static bool wants_gradient(struct agent *a)
 
 /* The reduction waits for F, loss and B of both own microbatches, and for the visiting
  * microbatch. */
-static void a_sum_waits_for_all_counts(void **state)
+FIXTURE_TEST(a_sum_waits_for_all_counts)
 {
 	const uint16_t both[] = { ME, 2 };
 	struct agent *a = *state;
@@ -331,7 +329,7 @@ static void a_sum_waits_for_all_counts(void **state)
 	assert_int_equal(a->tally.sequence, 0);
 }
 
-static void a_sum_without_work_starts_at_once(void **state)
+FIXTURE_TEST(a_sum_without_work_starts_at_once)
 {
 	const uint16_t both[] = { ME, 2 };
 	struct agent *a = *state;
@@ -343,7 +341,7 @@ static void a_sum_without_work_starts_at_once(void **state)
 }
 
 /* A newer order replaces the waiting order, and does not itself wait for the counts. */
-static void a_newer_order_does_not_wait(void **state)
+FIXTURE_TEST(a_newer_order_does_not_wait)
 {
 	const uint16_t both[] = { ME, 2 };
 	struct agent *a = *state;
@@ -381,7 +379,7 @@ static void reduce_alone(struct agent *a)
 	a->tally.sequence = 0;
 }
 
-static void a_commit_of_an_absent_sum_is_reported(void **state)
+FIXTURE_TEST(a_commit_of_an_absent_sum_is_reported)
 {
 	struct agent *a = *state;
 	struct msg_commit m = good;
@@ -399,7 +397,7 @@ static void a_commit_of_an_absent_sum_is_reported(void **state)
 	assert_false(a->requests.step);
 }
 
-static void a_commit_for_the_copy_alone_is_accepted(void **state)
+FIXTURE_TEST(a_commit_for_the_copy_alone_is_accepted)
 {
 	struct agent *a = *state;
 
@@ -414,7 +412,7 @@ static void a_commit_for_the_copy_alone_is_accepted(void **state)
 	a->modules.standby->standing = STANDBY_NONE;
 }
 
-static void a_commit_with_non_finite_numbers_is_refused(void **state)
+FIXTURE_TEST(a_commit_with_non_finite_numbers_is_refused)
 {
 	struct agent *a = *state;
 
@@ -430,7 +428,7 @@ static void a_commit_with_non_finite_numbers_is_refused(void **state)
 	}
 }
 
-static void a_repeated_commit_is_ignored(void **state)
+FIXTURE_TEST(a_repeated_commit_is_ignored)
 {
 	struct agent *a = *state;
 	struct job job;
@@ -465,7 +463,7 @@ static void a_repeated_commit_is_ignored(void **state)
 
 /* ---- evaluation ---- */
 
-static void an_evaluation_needs_the_committed_weights(void **state)
+FIXTURE_TEST(an_evaluation_needs_the_committed_weights)
 {
 	const struct route routes[] = { route(0, 0, (uint16_t[]){ ME, NODES }, 0),
 					    route(1, 0, (uint16_t[]){ ME, 3 }, 9),
@@ -482,30 +480,4 @@ static void an_evaluation_needs_the_committed_weights(void **state)
 	assert_int_equal(a->progress.evaluation.routes[0].microbatch, 1);
 	assert_int_equal(a->progress.evaluation.routes[1].microbatch, 2);
 	assert_int_equal(queue_waiting(a->progress.queue), 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
-		TEST(a_start_without_a_plan_changes_nothing),
-		TEST(a_repeated_start_is_ignored),
-		TEST(another_plan_restarts_it),
-		TEST(a_wave_without_a_shard_is_reported),
-		TEST(a_plan_is_stored_whole_or_not_at_all),
-		TEST(dead_nodes_are_forgotten),
-		TEST(a_joiner_replaces_a_dead_node),
-		TEST(the_substitute_receives_finished_outputs),
-		TEST(a_restarted_microbatch_is_discarded),
-		TEST(a_sum_waits_for_all_counts),
-		TEST(a_sum_without_work_starts_at_once),
-		TEST(a_newer_order_does_not_wait),
-		TEST(a_commit_of_an_absent_sum_is_reported),
-		TEST(a_commit_for_the_copy_alone_is_accepted),
-		TEST(a_commit_with_non_finite_numbers_is_refused),
-		TEST(a_repeated_commit_is_ignored),
-		TEST(an_evaluation_needs_the_committed_weights),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,9 @@
 /* Makes an agent without a worker and a controller, so that tests can call one of its parts. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdlib.h>
 
 #include "agent/tests/lone_agent.h"
+#include "base/tests/test.h"
 
 struct agent *lone_agent_new(uint16_t node, uint16_t n_nodes)
 {

@@ -1,13 +1,9 @@
 /* Tests an agent that misses a commit, or receives it late. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <string.h>
 
 #include "agent/tests/cluster.h"
+#include "base/tests/test.h"
 
 static bool three_complains(struct cluster *c)
 {
@@ -16,12 +12,11 @@ static bool three_complains(struct cluster *c)
 
 /* Node 3 receives no message of an iteration, as behind a cut link. The node keeps its older
  * weights, refuses to start the next iteration with them, and catches up from the other replica. */
-static void test_missed_commit(void **state)
+TEST(test_missed_commit)
 {
 	struct cluster *c = cluster_of_six();
 	uint64_t old;
 
-	(void)state;
 	cluster_iterate(c);
 	old = c->nodes[3].committed.hash;
 	cluster_without_three(c);
@@ -66,12 +61,11 @@ static bool three_has_committed(struct cluster *c)
 
 /* The controller dies while it announces a commit, and node 3 does not receive the commit. Node 3
  * still has the sum, and makes the step when the next controller repeats the commit. */
-static void test_commit_announced_again(void **state)
+TEST(test_commit_announced_again)
 {
 	struct cluster *c = cluster_of_six();
 	struct msg m = { .type = MSG_COMMIT };
 
-	(void)state;
 	cluster_iterate(c);
 	cluster_start(c);
 	cluster_until(c, cluster_all_through, "all microbatches");
@@ -95,14 +89,4 @@ static void test_commit_announced_again(void **state)
 	assert_true(c->nodes[3].committed.hash == c->nodes[2].committed.hash);
 	cluster_iterate(c);
 	cluster_unmake(c);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_missed_commit),
-		cmocka_unit_test(test_commit_announced_again),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,23 +1,18 @@
 /* Tests the memory needs of an iteration, and the report of missing memory. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <string.h>
 
 #include "agent/needs.h"
+#include "base/tests/test.h"
 
 enum { MIB = 1 << 20 };
 
-static void the_needs_are_the_sum_of_their_parts(void **state)
+TEST(the_needs_are_the_sum_of_their_parts)
 {
 	/* 1 MiB of parameters, 2 MiB for each activation, 3 visits */
 	struct needs n = needs_of(MIB / 4, MIB / 2, 3, 100ull * MIB, false);
 
-	(void)state;
 	assert_int_equal(n.kept, 2 * 3 * 2 * MIB);
 	assert_int_equal(n.waiting, 3 * 2 * MIB);
 	assert_int_equal(n.early, (3 * 2 + 1) * MIB);
@@ -30,21 +25,19 @@ static void the_needs_are_the_sum_of_their_parts(void **state)
 }
 
 /* A stage of the 7b preset, 60 visits of 1 x 4096 tokens: the sizes exceed 32 bits. */
-static void large_models_do_not_overflow(void **state)
+TEST(large_models_do_not_overflow)
 {
 	struct needs n = needs_of((size_t)900 << 20, (size_t)4096 * 4096, 60, UINT64_MAX, true);
 
-	(void)state;
 	assert_true(n.kept == 60ull * 2 * 64 * MIB);
 	assert_true(n.reduction == 5ull * 3600 * MIB && n.copies == 6ull * 3600 * MIB);
 }
 
-static void the_error_names_the_missing_memory(void **state)
+TEST(the_error_names_the_missing_memory)
 {
 	struct needs n = needs_of(MIB / 4, MIB / 2, 3, MIB, false);
 	struct error err = { "" };
 
-	(void)state;
 	assert_int_equal(needs_check(&n, n.total, &err), 0);
 	assert_int_equal(needs_check(&n, n.total - MIB / 2, &err), -ENOMEM);
 	assert_string_equal(
@@ -55,41 +48,26 @@ static void the_error_names_the_missing_memory(void **state)
 }
 
 /* For a larger plan, only the additional memory must be free. */
-static void only_the_additional_memory_must_be_free(void **state)
+TEST(only_the_additional_memory_must_be_free)
 {
 	struct needs first = needs_of(MIB / 4, MIB / 2, 3, 100ull * MIB, false);
 	struct needs larger = needs_of(MIB / 4, MIB / 2, 5, 100ull * MIB, false);
 	struct needs more = needs_beyond(&larger, &first), none = needs_beyond(&first, &larger);
 
-	(void)state;
 	assert_int_equal(more.kept, 2 * 2 * 2 * MIB);
 	assert_int_equal(more.reduction, 0);
 	assert_int_equal(more.total, larger.total - first.total);
 	assert_int_equal(none.total, 0);
 }
 
-static void early_tensors_use_the_remaining_memory(void **state)
+TEST(early_tensors_use_the_remaining_memory)
 {
 	struct needs n = needs_of(MIB / 4, MIB / 2, 3, 1024ull * MIB, false); /* 7 MiB early */
 
-	(void)state;
 	assert_int_equal(needs_early_room(&n, n.total + 200ull * MIB, 1024ull * MIB), 207ull * MIB);
 	assert_int_equal(needs_early_room(&n, n.total + 2000ull * MIB, 1024ull * MIB),
 			 1024ull * MIB);
 	/* With little memory, a quarter of the minimum still holds correct peers' tensors. */
 	assert_int_equal(needs_early_room(&n, n.total, 1024ull * MIB), (4 * 7 + 64) * MIB);
 	assert_int_equal(needs_early_room(&n, 0, 1024ull * MIB), (4 * 7 + 64) * MIB);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_needs_are_the_sum_of_their_parts),
-		cmocka_unit_test(large_models_do_not_overflow),
-		cmocka_unit_test(the_error_names_the_missing_memory),
-		cmocka_unit_test(only_the_additional_memory_must_be_free),
-		cmocka_unit_test(early_tensors_use_the_remaining_memory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

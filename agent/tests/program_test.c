@@ -1,10 +1,5 @@
 /* Tests the program from outside: options, signals, orders, faults and exit statuses. Needs
  * bin/skippipe-agent in $SKIPPIPE_BUILD (default: build), and is skipped without it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -18,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/tests/test.h"
 #include "wire/msg.h"
 #include "wire/post.h"
 #include "wire/transfer.h"
@@ -257,9 +253,11 @@ static void assign(struct scene *s, uint8_t stage)
 	say(s, &m);
 }
 
+#define SCENE(name) TEST_WITH(name, setup, teardown)
+
 /* ---- tests ---- */
 
-static void test_bad_usage(void **state)
+SCENE(test_bad_usage)
 {
 	static const char *const wrong[][10] = {
 		{ NULL },
@@ -295,7 +293,7 @@ static void test_bad_usage(void **state)
 	assert_said(s, "--advertise");
 }
 
-static void test_bad_values(void **state)
+SCENE(test_bad_values)
 {
 	struct scene *s = *state;
 	char text[KEYS_TEXT_SIZE], missing[160];
@@ -325,7 +323,7 @@ static void test_bad_values(void **state)
 	assert_said(s, "nowhere");
 }
 
-static void test_orphan(void **state)
+SCENE(test_orphan)
 {
 	struct scene *s = *state;
 	char text[KEYS_TEXT_SIZE];
@@ -354,7 +352,7 @@ static bool has_said(const struct scene *s, const char *text)
 }
 
 /* The port may still be in use when a run starts right after another run. */
-static void test_port_that_becomes_free(void **state)
+SCENE(test_port_that_becomes_free)
 {
 	struct scene *s = *state;
 	struct post_options o = { .identity = s->identity, .admitted = s->admitted };
@@ -379,7 +377,7 @@ static void test_port_that_becomes_free(void **state)
 	assert_said(s, "waiting");
 }
 
-static void test_refused(void **state)
+SCENE(test_refused)
 {
 	struct msg m = { .type = MSG_REFUSED, .u.refused = { "the cluster is full" } };
 	struct scene *s = *state;
@@ -390,7 +388,7 @@ static void test_refused(void **state)
 	assert_said(s, "the cluster is full");
 }
 
-static void test_stop_and_signals(void **state)
+SCENE(test_stop_and_signals)
 {
 	struct msg m = { .type = MSG_STOP, .u.stop = { "enough" } };
 	struct scene *s = *state;
@@ -416,7 +414,7 @@ static void test_stop_and_signals(void **state)
 	assert_non_null(strstr(s->trouble.text, "leaving"));
 }
 
-static void test_hang_and_kill(void **state)
+SCENE(test_hang_and_kill)
 {
 	struct msg m = { .type = MSG_FAULT, .u.fault = { 1, FAULT_HANG, -1, 0, 800 } };
 	struct scene *s = *state;
@@ -453,32 +451,13 @@ static void expect_fatal(struct scene *s, const char *model, const char *corpus,
 	assert_said(s, text);
 }
 
-static void test_bad_corpus(void **state)
+SCENE(test_bad_corpus)
 {
 	expect_fatal(*state, "tiny", "/nowhere/to/be/found", "/nowhere/to/be/found");
 	assert_said(*state, "no such file here");
 }
 
-static void test_bad_model(void **state)
+SCENE(test_bad_model)
 {
 	expect_fatal(*state, "{\"format\":\"skippipe.model/1\",\"modle\":{}}", NULL, "modle");
-}
-
-#define SCENE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		SCENE(test_bad_usage),
-		SCENE(test_bad_values),
-		SCENE(test_orphan),
-		SCENE(test_port_that_becomes_free),
-		SCENE(test_refused),
-		SCENE(test_stop_and_signals),
-		SCENE(test_hang_and_kill),
-		SCENE(test_bad_corpus),
-		SCENE(test_bad_model),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

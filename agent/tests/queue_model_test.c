@@ -1,11 +1,6 @@
 /* Compares the queues of all nodes with a simple simulation of the execution model, which advances
  * time by one unit at a time. Also tests that each microbatch is counted exactly once when nodes
  * die while tensors of older attempts are in flight. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +8,7 @@
 #include "agent/execution/queue.h"
 #include "agent/tests/tasks.h"
 #include "base/rng.h"
+#include "base/tests/test.h"
 
 enum { NODES = 8, BATCHES = 12, POSITIONS = 9, HOPS = 4, NEVER = -1, HORIZON = 2000 };
 
@@ -367,7 +363,7 @@ static bool run_step(struct run *r)
 	return true;
 }
 
-static void test_execution_model(void **state)
+TEST(test_execution_model)
 {
 	struct world w;
 	struct literal l;
@@ -375,7 +371,6 @@ static void test_execution_model(void **state)
 	uint32_t waits = 0, standstills = 0;
 	struct rng g;
 
-	(void)state;
 	rng_init(&g, 20250217);
 	for (int round = 0; round < 60; round++) {
 		bool all = true;
@@ -495,14 +490,13 @@ static void check_counts(const struct run *r)
 	}
 }
 
-static void test_exactly_once(void **state)
+TEST(test_exactly_once)
 {
 	struct run *r = malloc(sizeof(*r));
 	int finished = 0, moves = 0;
 	struct world w;
 	struct rng g;
 
-	(void)state;
 	rng_init(&g, 7);
 	for (int round = 0; round < 400; round++) {
 		int kills = 1 + (int)rng_below(&g, 3);
@@ -536,14 +530,4 @@ static void test_exactly_once(void **state)
 	free(r);
 	assert_true(moves > 400);
 	assert_true(finished > 350); /* the rest deadlock: swapped paths, few slots */
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_execution_model),
-		cmocka_unit_test(test_exactly_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

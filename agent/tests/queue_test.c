@@ -1,15 +1,11 @@
 /* Tests each rule by which the queue chooses and starts tasks. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/execution/queue.h"
 #include "agent/tests/tasks.h"
+#include "base/tests/test.h"
 
 static struct route two_hops(uint32_t microbatch, uint32_t attempt)
 {
@@ -32,11 +28,10 @@ static enum queue_verdict arrive(struct queue *q, uint32_t microbatch, uint32_t 
 	return v;
 }
 
-static void test_verdicts(void **state)
+TEST(test_verdicts)
 {
 	struct queue *q;
 
-	(void)state;
 	assert_int_equal(queue_new(&q, 1), 0);
 	assert_int_equal(arrive(q, 5, 1, 3, 0), QUEUE_ORPHAN);
 	assert_int_equal(arrive(q, 5, 1, 1, 0), QUEUE_TAKEN);
@@ -51,12 +46,11 @@ static void test_verdicts(void **state)
 }
 
 /* A substitute may receive the gradient before the activation. */
-static void test_an_early_gradient(void **state)
+TEST(test_an_early_gradient)
 {
 	struct queue *q;
 	struct task *t;
 
-	(void)state;
 	assert_int_equal(queue_new(&q, 1), 0);
 	queue_supersede(q, 5, 1);
 	assert_int_equal(arrive(q, 5, 1, 3, 0), QUEUE_TAKEN);
@@ -78,13 +72,12 @@ static void test_an_early_gradient(void **state)
 
 /* When another node is replaced, waiting and running tasks keep their slots. Their events keep the
  * attempt in which the tasks arrived. */
-static void test_going_on(void **state)
+TEST(test_going_on)
 {
 	struct route r = two_hops(1, 1);
 	struct queue *q;
 	struct task *t;
 
-	(void)state;
 	assert_int_equal(queue_new(&q, 1), 0);
 	arrive(q, 1, 0, 1, 0);
 	arrive(q, 2, 0, 1, 0);
@@ -113,12 +106,11 @@ static void test_going_on(void **state)
 	queue_free(q);
 }
 
-static void test_running_task_of_an_older_attempt(void **state)
+TEST(test_running_task_of_an_older_attempt)
 {
 	struct queue *q;
 	struct task *t;
 
-	(void)state;
 	assert_int_equal(queue_new(&q, 1), 0);
 	arrive(q, 1, 0, 1, 0);
 	assert_non_null(queue_start(q, 0));
@@ -145,12 +137,11 @@ static void test_running_task_of_an_older_attempt(void **state)
 	queue_free(q);
 }
 
-static void test_blockers(void **state)
+TEST(test_blockers)
 {
 	const struct task *t;
 	struct queue *q;
 
-	(void)state;
 	assert_int_equal(queue_new(&q, 1), 0);
 	arrive(q, 1, 0, 1, 0);
 	assert_non_null(queue_start(q, 0));
@@ -173,13 +164,12 @@ static void test_blockers(void **state)
 	queue_free(q);
 }
 
-static void test_clear_keeps_what_runs(void **state)
+TEST(test_clear_keeps_what_runs)
 {
 	struct route r = two_hops(3, 0);
 	struct queue *q;
 	struct task *t;
 
-	(void)state;
 	assert_int_equal(queue_new(&q, 2), 0);
 	arrive(q, 1, 0, 1, 0);
 	arrive(q, 2, 0, 1, 0);
@@ -204,14 +194,13 @@ static void test_clear_keeps_what_runs(void **state)
 }
 
 /* A restarted task precedes tasks that have waited longer, but not tasks of a lower rank. */
-static void a_restarted_task_goes_first(void **state)
+TEST(a_restarted_task_goes_first)
 {
 	struct route r = { .n_hops = 1 };
 	struct msg_rank rank = { 2, TASK_FORWARD };
 	const uint32_t order[] = { 2, 1, 0 };
 	struct queue *q;
 
-	(void)state;
 	assert_int_equal(queue_new(&q, 3), 0);
 	queue_rank(q, &rank, 1);
 	for (uint32_t id = 0; id < 3; id++) {
@@ -225,19 +214,4 @@ static void a_restarted_task_goes_first(void **state)
 		task_free(queue_end(q));
 	}
 	queue_free(q);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_restarted_task_goes_first),
-		cmocka_unit_test(test_verdicts),
-		cmocka_unit_test(test_an_early_gradient),
-		cmocka_unit_test(test_going_on),
-		cmocka_unit_test(test_running_task_of_an_older_attempt),
-		cmocka_unit_test(test_blockers),
-		cmocka_unit_test(test_clear_keeps_what_runs),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,11 @@
 /* Tests one node's part in a reduction: its orders, the slices it sends and those it accepts. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/tests/lone_agent.h"
+#include "base/tests/test.h"
 
 enum { NODES = 6, ME = 1, STAGE = 2, P = 31, COMMITTED = 4, NEXT = 5, SECOND = 1000000 };
 
@@ -76,7 +72,9 @@ static void refuses(struct agent *a, uint64_t iteration, uint32_t n, const uint1
 	reduction_forget(a);
 }
 
-static void invalid_orders_are_refused(void **state)
+#define FIXTURE_TEST(name) TEST_WITH(name, begin, end)
+
+FIXTURE_TEST(invalid_orders_are_refused)
 {
 	struct agent *a = *state;
 
@@ -90,7 +88,7 @@ static void invalid_orders_are_refused(void **state)
 	assert_non_null(reduction_slices(a));
 }
 
-static void only_a_newer_attempt_restarts(void **state)
+FIXTURE_TEST(only_a_newer_attempt_restarts)
 {
 	struct agent *a = *state;
 
@@ -184,7 +182,7 @@ static void leaves(struct agent *a, enum tensor_kind kind, uint16_t to, uint32_t
 	parcel_free(&p);
 }
 
-static void every_replica_and_copy_gets_its_slice(void **state)
+FIXTURE_TEST(every_replica_and_copy_gets_its_slice)
 {
 	/* This node and an unknown node receive no slice. */
 	static const uint16_t copies[] = { 4, ME, NODES, 5 };
@@ -236,7 +234,7 @@ static void every_replica_and_copy_gets_its_slice(void **state)
 	assert_false(reduction_ready(a, NEXT, 7));
 }
 
-static void a_single_replica_sends_only_to_copies(void **state)
+FIXTURE_TEST(a_single_replica_sends_only_to_copies)
 {
 	static const uint16_t me[] = { ME }, copies[] = { 4 };
 	struct agent *a = *state;
@@ -255,7 +253,7 @@ static void a_single_replica_sends_only_to_copies(void **state)
 }
 
 /* A job that ends after its reduction is over changes nothing. */
-static void a_late_result_of_the_worker_is_dropped(void **state)
+FIXTURE_TEST(a_late_result_of_the_worker_is_dropped)
 {
 	struct agent *a = *state;
 	struct job late = { .kind = JOB_SUM };
@@ -267,7 +265,7 @@ static void a_late_result_of_the_worker_is_dropped(void **state)
 
 /* ---- slices from other nodes ---- */
 
-static void slices_of_other_attempts_are_ignored(void **state)
+FIXTURE_TEST(slices_of_other_attempts_are_ignored)
 {
 	struct agent *a = *state;
 
@@ -309,7 +307,7 @@ static void hold(struct agent *a, enum tensor_kind kind, uint64_t iteration, uin
 }
 
 /* Queued slices of older attempts are dropped, because they would delay the current slices. */
-static void an_attempt_drops_the_slices_of_older_ones(void **state)
+FIXTURE_TEST(an_attempt_drops_the_slices_of_older_ones)
 {
 	struct agent *a = *state;
 	struct parcel p;
@@ -327,20 +325,4 @@ static void an_attempt_drops_the_slices_of_older_ones(void **state)
 	while (delay_queue_take(a->modules.delay_queue, INT64_MAX, &p) == 0)
 		assert_true(p.head.iteration == COMMITTED || p.head.kind == TENSOR_ACTIVATION ||
 			    p.head.attempt >= 3);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
-		TEST(invalid_orders_are_refused),
-		TEST(only_a_newer_attempt_restarts),
-		TEST(every_replica_and_copy_gets_its_slice),
-		TEST(a_single_replica_sends_only_to_copies),
-		TEST(a_late_result_of_the_worker_is_dropped),
-		TEST(slices_of_other_attempts_are_ignored),
-		TEST(an_attempt_drops_the_slices_of_older_ones),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,12 @@
 /* Tests the restoring of a stage that no node holds: valid orders, and neighbours or a file as
  * source. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "agent/tests/lone_agent.h"
 #include "agent/weights/fetch.h"
+#include "base/tests/test.h"
 
 enum { NODES = 4, STAGES = 3, STAGE = 1, ITERATION = 9, P = 10 };
 
@@ -76,7 +72,9 @@ static void refuses(struct agent *a, const struct msg_restore *m)
 	assert_int_equal(a->held.assign.assignment, 5);
 }
 
-static void what_makes_no_sense_is_refused(void **state)
+#define FIXTURE_TEST(name) TEST_WITH(name, begin, end)
+
+FIXTURE_TEST(what_makes_no_sense_is_refused)
 {
 	static const uint16_t no_node[] = { 0, NODES };
 	static const uint8_t no_stage[] = { 0, STAGES };
@@ -99,7 +97,7 @@ static void what_makes_no_sense_is_refused(void **state)
 	assert_false(a->end.leaving);
 }
 
-static void the_newest_assignment_counts(void **state)
+FIXTURE_TEST(the_newest_assignment_counts)
 {
 	struct agent *a = *state;
 	struct msg_restore m = average();
@@ -151,7 +149,7 @@ static struct agent *begin_average(void **state)
 	return a;
 }
 
-static void both_neighbours_are_mixed(void **state)
+FIXTURE_TEST(both_neighbours_are_mixed)
 {
 	struct agent *a = begin_average(state);
 	struct job job = { .kind = JOB_PREPARE };
@@ -178,7 +176,7 @@ static void both_neighbours_are_mixed(void **state)
 	assert_int_equal(a->tally.sequence, 0);
 }
 
-static void unsolicited_weights_are_ignored(void **state)
+FIXTURE_TEST(unsolicited_weights_are_ignored)
 {
 	struct agent *a = begin_average(state);
 	struct job job;
@@ -205,7 +203,7 @@ static void unsolicited_weights_are_ignored(void **state)
 
 /* The agent reports the failure. If its previous stage is complete, the agent continues with that
  * stage and a gradient of zero. */
-static void a_failure_is_reported(void **state)
+FIXTURE_TEST(a_failure_is_reported)
 {
 	struct agent *a = *state;
 
@@ -225,7 +223,7 @@ static void a_failure_is_reported(void **state)
 }
 
 /* If another order arrives during the job, the result of the job is ignored. */
-static void the_result_of_a_replaced_order_is_ignored(void **state)
+FIXTURE_TEST(the_result_of_a_replaced_order_is_ignored)
 {
 	struct agent *a = begin_average(state);
 	struct job job = { .kind = JOB_MIX, .rc = -EIO };
@@ -239,7 +237,7 @@ static void the_result_of_a_replaced_order_is_ignored(void **state)
 
 /* ---- from a file ---- */
 
-static void a_file_is_read_from_the_named_folder(void **state)
+FIXTURE_TEST(a_file_is_read_from_the_named_folder)
 {
 	struct agent *a = *state;
 	struct msg_restore m = file();
@@ -261,7 +259,7 @@ static void a_file_is_read_from_the_named_folder(void **state)
 	assert_int_equal(a->held.standing, STAND_MEASURING);
 }
 
-static void without_a_folder_there_is_no_file(void **state)
+FIXTURE_TEST(without_a_folder_there_is_no_file)
 {
 	struct agent *a = *state;
 	struct msg_restore m = file();
@@ -279,21 +277,4 @@ static void without_a_folder_there_is_no_file(void **state)
 	assert_true(restore_name_file(a, &job, 0));
 	assert_null(job.folder);
 	assert_int_equal(a->tally.sequence, 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
-		TEST(what_makes_no_sense_is_refused),
-		TEST(the_newest_assignment_counts),
-		TEST(both_neighbours_are_mixed),
-		TEST(unsolicited_weights_are_ignored),
-		TEST(a_failure_is_reported),
-		TEST(the_result_of_a_replaced_order_is_ignored),
-		TEST(a_file_is_read_from_the_named_folder),
-		TEST(without_a_folder_there_is_no_file),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

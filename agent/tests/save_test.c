@@ -1,11 +1,7 @@
 /* Tests which orders to save its stage an agent accepts, and which it refuses. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include "agent/tests/lone_agent.h"
+#include "base/tests/test.h"
 
 enum { STAGE = 1, COMMITTED = 4 };
 
@@ -40,7 +36,9 @@ static void save(struct agent *a, uint64_t iteration)
 	save_begin(a, &m, 0);
 }
 
-static void held_weights_are_saved(void **state)
+#define FIXTURE_TEST(name) TEST_WITH(name, begin, end)
+
+FIXTURE_TEST(held_weights_are_saved)
 {
 	struct agent *a = *state;
 	struct job job;
@@ -54,7 +52,7 @@ static void held_weights_are_saved(void **state)
 	assert_int_equal(a->tally.sequence, 0);
 }
 
-static void other_weights_are_not_saved(void **state)
+FIXTURE_TEST(other_weights_are_not_saved)
 {
 	struct agent *a = *state;
 
@@ -65,7 +63,7 @@ static void other_weights_are_not_saved(void **state)
 
 /* A restarted controller repeats the order during the save. The agent answers when the file is
  * written. */
-static void a_repeated_order_during_a_save_is_not_refused(void **state)
+FIXTURE_TEST(a_repeated_order_during_a_save_is_not_refused)
 {
 	struct agent *a = *state;
 	struct job job;
@@ -81,7 +79,7 @@ static void a_repeated_order_during_a_save_is_not_refused(void **state)
 }
 
 /* The agent was assigned another stage before the worker was free. */
-static void replaced_weights_are_not_saved(void **state)
+FIXTURE_TEST(replaced_weights_are_not_saved)
 {
 	struct agent *a = *state;
 	struct job job;
@@ -100,17 +98,4 @@ static void replaced_weights_are_not_saved(void **state)
 		assert_false(save_wanted(a));
 		assert_int_equal(a->tally.sequence, other + 1);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
-		TEST(held_weights_are_saved),
-		TEST(other_weights_are_not_saved),
-		TEST(a_repeated_order_during_a_save_is_not_refused),
-		TEST(replaced_weights_are_not_saved),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,6 @@
 /* Sets up the cluster of six nodes that most tests of complete agents use. */
 #include "agent/tests/cluster.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "base/tests/test.h"
 
 #include <stdlib.h>
 

@@ -1,15 +1,11 @@
 /* Tests a standby copy during its fetch: the first sum that it needs, and when the fetch is given
  * up. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdlib.h>
 
 #include "agent/tests/lone_agent.h"
 #include "agent/weights/standby_private.h"
+#include "base/tests/test.h"
 
 enum { STAGE = 2, SOURCE = 1, PIECES = 3, P = PIECES * MSG_PIECE_FLOATS };
 
@@ -59,11 +55,10 @@ static bool holds(const struct agent *a, uint32_t pieces, uint64_t iteration)
 	       a->modules.standby->fetch.iteration == iteration;
 }
 
-static void the_next_sum_fits(void **state)
+TEST(the_next_sum_fits)
 {
 	struct agent *a = made();
 
-	(void)state;
 	sum_of(a, 7);
 	piece(a, 0, 6, 1);
 	assert_true(holds(a, 1, 6));
@@ -74,11 +69,10 @@ static void the_next_sum_fits(void **state)
 }
 
 /* A piece of iteration 5 is refused, because without the sum of 6 the copy cannot reach 7. */
-static void no_sum_is_skipped(void **state)
+TEST(no_sum_is_skipped)
 {
 	struct agent *a = made();
 
-	(void)state;
 	sum_of(a, 7);
 	piece(a, 0, 5, 1);
 	assert_int_equal(a->modules.standby->fetch.n_held, 0);
@@ -88,11 +82,10 @@ static void no_sum_is_skipped(void **state)
 	lone_agent_free(a);
 }
 
-static void a_past_sum_is_not_needed(void **state)
+TEST(a_past_sum_is_not_needed)
 {
 	struct agent *a = made();
 
-	(void)state;
 	sum_of(a, 7);
 	a->modules.standby->step_wanted = true;
 	piece(a, 0, 7, 1);
@@ -116,11 +109,10 @@ static void put_sum(struct agent *a, uint16_t from)
 }
 
 /* A sum that the worker is using must not be freed. */
-static void a_sum_in_use_stays(void **state)
+TEST(a_sum_in_use_stays)
 {
 	struct agent *a = made();
 
-	(void)state;
 	sum_of(a, 7);
 	put_sum(a, 0);
 	put_sum(a, 1);
@@ -145,11 +137,10 @@ static bool gives_up(struct agent *a, int64_t s)
 	return a->modules.standby->standing == STANDBY_NONE;
 }
 
-static void a_stalled_copy_gives_up(void **state)
+TEST(a_stalled_copy_gives_up)
 {
 	struct agent *a = made();
 
-	(void)state;
 	assert_false(gives_up(a, 19));
 	piece(a, 0, 6, 19000000);
 	assert_false(gives_up(a, 20));
@@ -164,11 +155,10 @@ static void a_stalled_copy_gives_up(void **state)
 	lone_agent_free(a);
 }
 
-static void a_whole_copy_has_time(void **state)
+TEST(a_whole_copy_has_time)
 {
 	struct agent *a = made();
 
-	(void)state;
 	for (uint32_t i = 0; i < PIECES; i++)
 		piece(a, i, 6, 1000000);
 	assert_false(gives_up(a, 100)); /* the worker must load the copy first */
@@ -192,13 +182,12 @@ static void deliver(struct agent *a, const struct msg *m)
 
 /* Orders of a previous controller are dropped, because the new controller already received the
  * report that the copy is complete. */
-static void the_state_reported_to_a_new_controller_stays(void **state)
+TEST(the_state_reported_to_a_new_controller_stays)
 {
 	struct post_message up = { .kind = POST_UP, .restarted = true };
 	struct msg drop = { .type = MSG_KEEP, .u.keep = { 2, MSG_NO_STAGE, 0 } };
 	struct agent *a = made();
 
-	(void)state;
 	a->modules.orders = orders_new();
 	a->welcomed = true;
 	for (uint32_t i = 0; i < PIECES; i++)
@@ -219,14 +208,13 @@ static void the_state_reported_to_a_new_controller_stays(void **state)
 }
 
 /* An order that is invalid, or older than the order of the current copy, changes nothing. */
-static void an_invalid_order_for_a_copy_is_refused(void **state)
+TEST(an_invalid_order_for_a_copy_is_refused)
 {
 	const struct msg_keep bad[] = { { 2, 3, SOURCE }, { 2, STAGE, 3 } },
 			      old = { 0, STAGE - 1, SOURCE };
 	struct msg m = { .type = MSG_KEEP };
 	struct agent *a = made();
 
-	(void)state;
 	for (uint32_t i = 0; i < 2; i++) {
 		m.u.keep = bad[i];
 		standby_control(a, &m, 0);
@@ -242,20 +230,4 @@ static void an_invalid_order_for_a_copy_is_refused(void **state)
 	assert_int_equal(a->modules.standby->standing, STANDBY_WANTED);
 	assert_int_equal(a->tally.sequence, 2);
 	lone_agent_free(a);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_next_sum_fits),
-		cmocka_unit_test(no_sum_is_skipped),
-		cmocka_unit_test(a_past_sum_is_not_needed),
-		cmocka_unit_test(a_sum_in_use_stays),
-		cmocka_unit_test(a_stalled_copy_gives_up),
-		cmocka_unit_test(a_whole_copy_has_time),
-		cmocka_unit_test(the_state_reported_to_a_new_controller_stays),
-		cmocka_unit_test(an_invalid_order_for_a_copy_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

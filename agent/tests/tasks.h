@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "agent/execution/queue.h"
+#include "base/tests/test.h"
 
 static inline struct task *new_task(const struct route *r, uint32_t position, int64_t now)
 {

@@ -1,13 +1,9 @@
 /* Tests the serving of weights: each piece is in flight once, however often a node requests it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdlib.h>
 
 #include "agent/state.h"
+#include "base/tests/test.h"
 
 enum { STAGE = 1, PIECES = 3, P = PIECES * MSG_PIECE_FLOATS, COMMITTED = 5, TO = 2 };
 
@@ -54,12 +50,11 @@ static size_t after_asking(struct agent *a, uint16_t from, uint32_t piece)
 	return delay_queue_count(a->modules.delay_queue);
 }
 
-static void a_piece_is_sent_once_at_a_time(void **state)
+TEST(a_piece_is_sent_once_at_a_time)
 {
 	struct agent *a = made();
 	struct parcel p;
 
-	(void)state;
 	assert_int_equal(after_asking(a, TO, 0), 1);
 	assert_int_equal(after_asking(a, TO, 0), 1);
 	assert_int_equal(after_asking(a, TO, 1), 2);
@@ -73,12 +68,11 @@ static void a_piece_is_sent_once_at_a_time(void **state)
 
 /* The snapshot is kept between requests, so a slow node need not wait for a new snapshot each
  * time. */
-static void a_snapshot_stays_while_it_is_requested(void **state)
+TEST(a_snapshot_stays_while_it_is_requested)
 {
 	struct agent *a = made();
 	struct msg_fetch m = { .from = TO, .stage = STAGE };
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		m.piece = (uint32_t)i % 2;
 		weight_server_ask(a, &m, 1000000 + i * (int64_t)2000000);
@@ -89,14 +83,4 @@ static void a_snapshot_stays_while_it_is_requested(void **state)
 	weight_server_turn(a, 5000000 + 5100000);
 	assert_true(weight_server_idle(a));
 	unmake(a);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_piece_is_sent_once_at_a_time),
-		cmocka_unit_test(a_snapshot_stays_while_it_is_requested),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,5 @@
 /* The allocators give zeroed memory and exact copies, and end the program when there is no
  * memory. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/array.h"
+#include "base/tests/test.h"
 
 /* Under a sanitizer a block that is too large gives NULL, as it does without one. */
 const char *__asan_default_options(void);
@@ -30,11 +26,10 @@ const char *__tsan_default_options(void)
 	return "allocator_may_return_null=1";
 }
 
-static void blocks_are_zeroed_and_never_null(void **state)
+TEST(blocks_are_zeroed_and_never_null)
 {
 	unsigned char *a = alloc_array(100, 3), *b = alloc_new(7), *none = alloc_array(0, 8);
 
-	(void)state;
 	for (int i = 0; i < 300; i++)
 		assert_int_equal(a[i], 0);
 	for (int i = 0; i < 7; i++)
@@ -45,11 +40,10 @@ static void blocks_are_zeroed_and_never_null(void **state)
 	free(none);
 }
 
-static void a_resized_block_keeps_its_bytes(void **state)
+TEST(a_resized_block_keeps_its_bytes)
 {
 	uint32_t *block = alloc_resize(NULL, 2, sizeof(*block));
 
-	(void)state;
 	block[0] = 11;
 	block[1] = 22;
 	block = alloc_resize(block, 1000, sizeof(*block));
@@ -60,12 +54,11 @@ static void a_resized_block_keeps_its_bytes(void **state)
 	free(block);
 }
 
-static void copies_are_exact(void **state)
+TEST(copies_are_exact)
 {
 	char *text = alloc_string("stage 3"), *made = alloc_format("node %d of %s", 7, text);
 	char *bytes = alloc_copy("a\0b", 3);
 
-	(void)state;
 	assert_string_equal(text, "stage 3");
 	assert_string_equal(made, "node 7 of stage 3");
 	assert_memory_equal(bytes, "a\0b", 3);
@@ -140,13 +133,12 @@ static int run_in_child(void (*allocate)(void), char *text, size_t size)
 	return WEXITSTATUS(status);
 }
 
-static void without_memory_the_program_ends_with_a_message(void **state)
+TEST(without_memory_the_program_ends_with_a_message)
 {
 	static void (*const cases[])(void) = { array_overflows, block_is_larger_than_the_memory,
 					       resized_block_overflows, reserved_array_overflows,
 					       array_of_an_arena_overflows };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		char text[4096], size[32];
 
@@ -155,16 +147,4 @@ static void without_memory_the_program_ends_with_a_message(void **state)
 		assert_non_null(strstr(text, "restored, alloc_test: out of memory: "));
 		assert_non_null(strstr(text, size));
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(blocks_are_zeroed_and_never_null),
-		cmocka_unit_test(a_resized_block_keeps_its_bytes),
-		cmocka_unit_test(copies_are_exact),
-		cmocka_unit_test(without_memory_the_program_ends_with_a_message),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

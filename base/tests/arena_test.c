@@ -1,20 +1,14 @@
 /* Arrays of an arena are zeroed, aligned and do not overlap. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/arena.h"
+#include "base/tests/test.h"
 
-static void arrays_are_zero_apart_and_aligned(void **state)
+TEST(arrays_are_zero_apart_and_aligned)
 {
 	struct arena a = { 0 };
 	unsigned char *array[100];
 
-	(void)state;
 	for (size_t k = 0; k < 100; k++) {
 		array[k] = arena_array(&a, k, 3);
 		assert_non_null(array[k]);
@@ -29,13 +23,4 @@ static void arrays_are_zero_apart_and_aligned(void **state)
 	}
 	arena_free(&a);
 	assert_null(a.newest);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(arrays_are_zero_apart_and_aligned),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,4 @@
 /* Messages never overrun, files are complete or absent, random numbers are reproducible. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <math.h>
@@ -21,13 +16,13 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/rng.h"
+#include "base/tests/test.h"
 
-static void messages_are_cut_not_overrun(void **state)
+TEST(messages_are_cut_not_overrun)
 {
 	struct error e;
 	char big[2000];
 
-	(void)state;
 	memset(big, 'x', sizeof(big) - 1);
 	big[sizeof(big) - 1] = '\0';
 	assert_int_equal(error_set(&e, -EINVAL, "%s", big), -EINVAL);
@@ -42,13 +37,12 @@ static void messages_are_cut_not_overrun(void **state)
 }
 
 /* Values of xoshiro256** seeded by splitmix64(0), computed independently of this code. */
-static void numbers_are_the_same_everywhere(void **state)
+TEST(numbers_are_the_same_everywhere)
 {
 	static const uint64_t seeds[] = { 0xe220a8397b1dcdafu, 0x6e789e6aa1b965f4u,
 					  0x06c45d188009454fu, 0xf88bb8a8724c81ecu };
 	struct rng r, again;
 
-	(void)state;
 	rng_init(&r, 0);
 	for (int i = 0; i < 4; i++)
 		assert_true(r.state[i] == seeds[i]);
@@ -58,13 +52,12 @@ static void numbers_are_the_same_everywhere(void **state)
 	assert_true(rng_next(&r) != rng_next(&again));
 }
 
-static void numbers_have_the_right_distribution(void **state)
+TEST(numbers_have_the_right_distribution)
 {
 	struct rng r;
 	uint32_t seen[7] = { 0 };
 	double sum = 0, squares = 0;
 
-	(void)state;
 	rng_init(&r, 42);
 	for (int i = 0; i < 70000; i++) {
 		double x = rng_normal(&r), u = rng_uniform(&r);
@@ -81,12 +74,11 @@ static void numbers_have_the_right_distribution(void **state)
 }
 
 /* Replicas on different kinds of machines initialise their weights with these numbers. */
-static void normal_numbers_are_the_same_bits_everywhere(void **state)
+TEST(normal_numbers_are_the_same_bits_everywhere)
 {
 	uint64_t hash = 0;
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 7);
 	for (int i = 0; i < 10000; i++) {
 		double x = rng_normal(&r);
@@ -98,14 +90,13 @@ static void normal_numbers_are_the_same_bits_everywhere(void **state)
 	assert_true(hash == 0xbff5a6ac1a372c90u);
 }
 
-static void files_are_complete_or_unchanged(void **state)
+TEST(files_are_complete_or_unchanged)
 {
 	char folder[] = "/tmp/skippipe-base-XXXXXX", path[128], deep[160], *data;
 	struct error e = { "" };
 	struct stat st;
 	size_t size;
 
-	(void)state;
 	assert_non_null(mkdtemp(folder));
 	snprintf(path, sizeof(path), "%s/file", folder);
 	assert_int_equal(file_read(path, 100, &data, &size, &e), -ENOENT);
@@ -168,14 +159,13 @@ static int read_from_pipe(size_t bytes, size_t most, char **data, size_t *size, 
 	return rc;
 }
 
-static void pipes_are_read_to_their_end(void **state)
+TEST(pipes_are_read_to_their_end)
 {
 	static const size_t sizes[] = { 0, 1, 65536, 65537, 200000 };
 	struct error e = { "" };
 	size_t size = 0;
 	char *data = NULL;
 
-	(void)state;
 	signal(SIGPIPE, SIG_IGN);
 	for (int i = 0; i < 5; i++) {
 		assert_int_equal(read_from_pipe(sizes[i], 200000, &data, &size, &e), 0);
@@ -193,11 +183,10 @@ static void pipes_are_read_to_their_end(void **state)
 	assert_int_equal(file_read("/dev/zero", 1 << 20, &data, &size, &e), -EFBIG);
 }
 
-static void time_does_not_go_back(void **state)
+TEST(time_does_not_go_back)
 {
 	int64_t t = clock_monotonic_us();
 
-	(void)state;
 	for (int i = 0; i < 1000; i++) {
 		int64_t now = clock_monotonic_us();
 
@@ -207,13 +196,12 @@ static void time_does_not_go_back(void **state)
 	assert_true(clock_wall_us() > 1700000000000000);
 }
 
-static void pipes_are_written_to_and_not_replaced(void **state)
+TEST(pipes_are_written_to_and_not_replaced)
 {
 	char folder[] = "/tmp/skippipe-base-XXXXXX", path[64], got[8] = "";
 	struct stat st;
 	int fd;
 
-	(void)state;
 	assert_non_null(mkdtemp(folder));
 	snprintf(path, sizeof(path), "%s/pipe", folder);
 	assert_int_equal(mkfifo(path, 0600), 0);
@@ -229,12 +217,11 @@ static void pipes_are_written_to_and_not_replaced(void **state)
 }
 
 /* A list that grows by one element keeps its elements, and its room doubles. */
-static void arrays_grow_and_keep_their_elements(void **state)
+TEST(arrays_grow_and_keep_their_elements)
 {
 	size_t room = 0, moves = 0;
 	uint32_t *list = NULL;
 
-	(void)state;
 	for (uint32_t i = 0; i < 1000; i++) {
 		size_t had = room;
 
@@ -249,12 +236,11 @@ static void arrays_grow_and_keep_their_elements(void **state)
 	free(list);
 }
 
-static void an_array_that_cannot_grow_is_unchanged(void **state)
+TEST(an_array_that_cannot_grow_is_unchanged)
 {
 	size_t room = 0, had;
 	uint64_t *list;
 
-	(void)state;
 	assert_true(array_grow(&list, &room, 3, sizeof(*list)));
 	list[2] = 7;
 	had = room;
@@ -263,22 +249,4 @@ static void an_array_that_cannot_grow_is_unchanged(void **state)
 	assert_int_equal(room, had);
 	assert_int_equal(list[2], 7);
 	free(list);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(messages_are_cut_not_overrun),
-		cmocka_unit_test(numbers_are_the_same_everywhere),
-		cmocka_unit_test(numbers_have_the_right_distribution),
-		cmocka_unit_test(normal_numbers_are_the_same_bits_everywhere),
-		cmocka_unit_test(files_are_complete_or_unchanged),
-		cmocka_unit_test(pipes_are_read_to_their_end),
-		cmocka_unit_test(pipes_are_written_to_and_not_replaced),
-		cmocka_unit_test(time_does_not_go_back),
-		cmocka_unit_test(arrays_grow_and_keep_their_elements),
-		cmocka_unit_test(an_array_that_cannot_grow_is_unchanged),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

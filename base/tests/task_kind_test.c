@@ -1,17 +1,13 @@
 /* Each kind of task has one letter, and no other letter is accepted. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
 
 #include "base/task_kind.h"
+#include "base/tests/test.h"
 
-static void a_letter_names_one_kind(void **state)
+TEST(a_letter_names_one_kind)
 {
 	enum task_kind kind = TASK_FORWARD;
 	int found = 0;
 
-	(void)state;
 	for (int letter = 0; letter < 128; letter++) {
 		if (!task_kind_parse((char)letter, &kind))
 			continue;
@@ -23,11 +19,4 @@ static void a_letter_names_one_kind(void **state)
 	assert_int_equal(kind, TASK_BACKWARD);
 	assert_false(task_kind_parse('W', &kind));
 	assert_int_equal(kind, TASK_BACKWARD);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = { cmocka_unit_test(a_letter_names_one_kind) };
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

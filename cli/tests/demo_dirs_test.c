@@ -1,10 +1,5 @@
 /* A run that cannot be recorded in the default folder goes to a folder that only this user can
  * write. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,15 +8,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/tests/test.h"
 #include "cli/demo_dirs.h"
 
-static void a_prepared_folder_is_refused(void **state)
+TEST(a_prepared_folder_is_refused)
 {
 	char folder[] = "/tmp/skippipe-place-XXXXXX", path[64], other[64];
 	struct error err = { "" };
 	struct stat st;
 
-	(void)state;
 	assert_non_null(mkdtemp(folder));
 	snprintf(path, sizeof(path), "%s/runs", folder);
 	snprintf(other, sizeof(other), "%s/other", folder);
@@ -42,11 +37,4 @@ static void a_prepared_folder_is_refused(void **state)
 	unlink(other);
 	rmdir(path);
 	assert_int_equal(rmdir(folder), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = { cmocka_unit_test(a_prepared_folder_is_refused) };
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

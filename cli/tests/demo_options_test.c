@@ -1,13 +1,9 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/tests/test.h"
 #include "cli/demo_options.h"
 
 enum { MOST_WORDS = 32 };
@@ -24,13 +20,12 @@ static int parse(struct demo_options *o, char *line, struct error *err)
 	return demo_options_parse(o, argv, err);
 }
 
-static void without_options_it_is_the_published_shape(void **state)
+TEST(without_options_it_is_the_published_shape)
 {
 	static const uint32_t shape[] = { 5, 3, 3, 3, 3, 3 };
 	struct demo_options o;
 	char line[] = "";
 
-	(void)state;
 	assert_int_equal(parse(&o, line, NULL), 0);
 	assert_int_equal(o.agents, 20);
 	assert_int_equal(o.skip, 2);
@@ -41,7 +36,7 @@ static void without_options_it_is_the_published_shape(void **state)
 	demo_options_free(&o);
 }
 
-static void options_reach_the_right_program(void **state)
+TEST(options_reach_the_right_program)
 {
 	static const char *const passed[] = { "--iterations", "40", "--time-scale", "0", "--at",
 					      "20:fail:3", "--serialise", "--corpus", "a.txt",
@@ -51,7 +46,6 @@ static void options_reach_the_right_program(void **state)
 		      "--time-scale=0 --at 20:fail:3 --serialise --corpus a.txt b.txt --seed 7 "
 		      "--run-dir /x --device cuda --recompute block";
 
-	(void)state;
 	assert_int_equal(parse(&o, line, NULL), 0);
 	assert_int_equal(o.agents, 8);
 	assert_int_equal(o.n_stages, 4);
@@ -72,13 +66,12 @@ static void options_reach_the_right_program(void **state)
 }
 
 /* DT-FM visits every stage, so the default skip ratio is 0. */
-static void a_baseline_that_skips_nothing_needs_no_skip(void **state)
+TEST(a_baseline_that_skips_nothing_needs_no_skip)
 {
 	struct demo_options o;
 	char line[] = "--algorithm dtfm", skips[] = "--algorithm=dtfm-skip",
 	     none[] = "--skip 0/4 --algorithm dtfm";
 
-	(void)state;
 	assert_int_equal(parse(&o, line, NULL), 0);
 	assert_string_equal(o.algorithm, "dtfm");
 	assert_int_equal(o.skip, 0);
@@ -91,7 +84,7 @@ static void a_baseline_that_skips_nothing_needs_no_skip(void **state)
 	demo_options_free(&o);
 }
 
-static void contradictions_are_reported(void **state)
+TEST(contradictions_are_reported)
 {
 	static const char *const lines[][2] = {
 		{ "--agents 3", "--agents 3: 6 stages" },
@@ -112,7 +105,6 @@ static void contradictions_are_reported(void **state)
 		{ "stray", "stray: unexpected" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
 		struct demo_options o;
 		struct error err = { "" };
@@ -127,11 +119,10 @@ static void contradictions_are_reported(void **state)
 
 /* Every stage gets a node, every node is used, and stages other than 0 differ by at most one
  * node. */
-static void dealing_leaves_no_stage_empty(void **state)
+TEST(dealing_leaves_no_stage_empty)
 {
 	uint32_t stages[DEMO_STAGES_MOST];
 
-	(void)state;
 	for (uint32_t s = 1; s <= 16; s++) {
 		for (uint32_t n = s; n <= 200; n++) {
 			uint32_t sum = 0;
@@ -147,17 +138,4 @@ static void dealing_leaves_no_stage_empty(void **state)
 		}
 		assert_int_equal(demo_deal_stages(s - 1, s, stages, NULL), -EINVAL);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(without_options_it_is_the_published_shape),
-		cmocka_unit_test(options_reach_the_right_program),
-		cmocka_unit_test(a_baseline_that_skips_nothing_needs_no_skip),
-		cmocka_unit_test(contradictions_are_reported),
-		cmocka_unit_test(dealing_leaves_no_stage_empty),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

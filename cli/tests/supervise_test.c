@@ -1,10 +1,5 @@
 /* The supervisor with shell scripts as controller and agents: it ends processes in the right order,
  * obeys orders, and no process outlives it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/tests/test.h"
 #include "cli/supervise.h"
 
 struct fixture {
@@ -116,7 +112,9 @@ static int alive(const struct fixture *f)
 	return n;
 }
 
-static void the_controllers_status_is_the_result(void **state)
+#define FIXTURE_TEST(name) TEST_WITH(name, set_up, tear_down)
+
+FIXTURE_TEST(the_controllers_status_is_the_result)
 {
 	struct fixture *f = *state;
 	struct error err = { "" };
@@ -131,7 +129,7 @@ static void the_controllers_status_is_the_result(void **state)
 	assert_int_equal(alive(f), 0);
 }
 
-static void agents_that_ignore_sigterm_or_are_stopped_are_killed(void **state)
+FIXTURE_TEST(agents_that_ignore_sigterm_or_are_stopped_are_killed)
 {
 	struct fixture *f = *state;
 	struct error err = { "" };
@@ -145,7 +143,7 @@ static void agents_that_ignore_sigterm_or_are_stopped_are_killed(void **state)
 	assert_int_equal(alive(f), 0);
 }
 
-static void orders_are_obeyed(void **state)
+FIXTURE_TEST(orders_are_obeyed)
 {
 	struct fixture *f = *state;
 	struct error err = { "" };
@@ -169,7 +167,7 @@ static void orders_are_obeyed(void **state)
 }
 
 /* A killed controller is restarted with --resume and the same pipe for orders. */
-static void a_killed_controller_is_resumed(void **state)
+FIXTURE_TEST(a_killed_controller_is_resumed)
 {
 	struct fixture *f = *state;
 	struct child again = { 0 };
@@ -191,7 +189,7 @@ static void a_killed_controller_is_resumed(void **state)
 }
 
 /* A controller that failed is restarted too. Only "end" ends the run. */
-static void a_controller_that_fails_is_resumed_until_it_says_that_all_is_over(void **state)
+FIXTURE_TEST(a_controller_that_fails_is_resumed_until_it_says_that_all_is_over)
 {
 	struct fixture *f = *state;
 	struct child again = { 0 };
@@ -213,7 +211,7 @@ static void a_controller_that_fails_is_resumed_until_it_says_that_all_is_over(vo
 }
 
 /* A start that failed before the run had a record would fail again. */
-static void a_failed_start_is_the_end(void **state)
+FIXTURE_TEST(a_failed_start_is_the_end)
 {
 	struct fixture *f = *state;
 	struct child again = { 0 };
@@ -233,7 +231,7 @@ static void a_failed_start_is_the_end(void **state)
 }
 
 /* Logs stay within their limit, however much is written. */
-static void logs_are_bounded(void **state)
+FIXTURE_TEST(logs_are_bounded)
 {
 	struct fixture *f = *state;
 	struct error err = { "" };
@@ -253,7 +251,7 @@ static void logs_are_bounded(void **state)
 	assert_true(st.st_size > 2000);
 }
 
-static void one_that_keeps_crashing_is_let_go(void **state)
+FIXTURE_TEST(one_that_keeps_crashing_is_let_go)
 {
 	struct fixture *f = *state;
 	struct child again = { 0 };
@@ -271,7 +269,7 @@ static void one_that_keeps_crashing_is_let_go(void **state)
 }
 
 /* A SIGTERM that arrived before the start ends the run in order. */
-static void a_signal_ends_all_in_order(void **state)
+FIXTURE_TEST(a_signal_ends_all_in_order)
 {
 	struct fixture *f = *state;
 	struct error err = { "" };
@@ -296,7 +294,7 @@ static void a_signal_ends_all_in_order(void **state)
 	assert_int_equal(alive(f), 0);
 }
 
-static void agents_that_all_give_up_end_it(void **state)
+FIXTURE_TEST(agents_that_all_give_up_end_it)
 {
 	struct fixture *f = *state;
 	struct error err = { "" };
@@ -312,7 +310,7 @@ static void agents_that_all_give_up_end_it(void **state)
 	assert_int_equal(alive(f), 0);
 }
 
-static void a_program_that_is_missing_is_said(void **state)
+FIXTURE_TEST(a_program_that_is_missing_is_said)
 {
 	struct fixture *f = *state;
 	struct error err = { "" };
@@ -330,7 +328,7 @@ static void a_program_that_is_missing_is_said(void **state)
 }
 
 /* When the supervisor is killed, the kernel signals its children. */
-static void nothing_outlives_the_supervisor(void **state)
+FIXTURE_TEST(nothing_outlives_the_supervisor)
 {
 	struct fixture *f = *state;
 	pid_t supervisor;
@@ -355,13 +353,12 @@ static void nothing_outlives_the_supervisor(void **state)
 	assert_int_equal(alive(f), 0);
 }
 
-static void output_is_returned_and_failures_are_reported(void **state)
+TEST(output_is_returned_and_failures_are_reported)
 {
 	struct args args = { 0 };
 	struct error err = { "" };
 	char out[8];
 
-	(void)state;
 	args_add(&args, "/bin/sh");
 	args_add(&args, "-c");
 	args_add(&args, "echo 0123456789; echo");
@@ -374,27 +371,4 @@ static void output_is_returned_and_failures_are_reported(void **state)
 	assert_int_equal(child_output(&args, out, sizeof(out), &err), -EIO);
 	assert_non_null(strstr(err.text, "no"));
 	args_free(&args);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(the_controllers_status_is_the_result),
-		TEST(agents_that_ignore_sigterm_or_are_stopped_are_killed),
-		TEST(orders_are_obeyed),
-		TEST(a_killed_controller_is_resumed),
-		TEST(a_controller_that_fails_is_resumed_until_it_says_that_all_is_over),
-		TEST(a_failed_start_is_the_end),
-		TEST(logs_are_bounded),
-		TEST(one_that_keeps_crashing_is_let_go),
-		TEST(a_signal_ends_all_in_order),
-		TEST(agents_that_all_give_up_end_it),
-		TEST(a_program_that_is_missing_is_said),
-		TEST(nothing_outlives_the_supervisor),
-		cmocka_unit_test(output_is_returned_and_failures_are_reported),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,12 @@
 /* admission_test.c - connects a whole controller to peers that it must not obey: watchers that
  * send commands, consoles without the lease, an agent and a watcher that flood it, and a
  * stranger. One such peer must never keep the operator from working or seeing reports. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/tests/test.h"
 #include "controller/tests/visitor.h"
 
 static int door_open(void **state)
@@ -26,9 +22,11 @@ static int door_close(void **state)
 	return door_free(*state);
 }
 
+#define FIXTURE_TEST(name) TEST_WITH(name, door_open, door_close)
+
 /* ---- tests ---- */
 
-static void watchers_watch_and_operators_need_the_lease(void **state)
+FIXTURE_TEST(watchers_watch_and_operators_need_the_lease)
 {
 	struct door *d = *state;
 	struct visitor watcher, operator;
@@ -51,7 +49,7 @@ static void watchers_watch_and_operators_need_the_lease(void **state)
 	visitor_free(&operator);
 }
 
-static void an_agent_that_floods_is_barred(void **state)
+FIXTURE_TEST(an_agent_that_floods_is_barred)
 {
 	struct door *d = *state;
 	struct visitor agent, operator;
@@ -82,7 +80,7 @@ static void an_agent_that_floods_is_barred(void **state)
 	visitor_free(&operator);
 }
 
-static void a_watcher_that_floods_is_barred(void **state)
+FIXTURE_TEST(a_watcher_that_floods_is_barred)
 {
 	struct door *d = *state;
 	struct visitor watcher, operator;
@@ -105,7 +103,7 @@ static void a_watcher_that_floods_is_barred(void **state)
 	visitor_free(&operator);
 }
 
-static void the_journal_reports_a_refused_key(void **state)
+FIXTURE_TEST(the_journal_reports_a_refused_key)
 {
 	struct door *d = *state;
 	struct visitor stranger, operator;
@@ -121,7 +119,7 @@ static void the_journal_reports_a_refused_key(void **state)
 	visitor_free(&operator);
 }
 
-static void an_expelled_console_is_disconnected(void **state)
+FIXTURE_TEST(an_expelled_console_is_disconnected)
 {
 	struct door *d = *state;
 	struct visitor operator;
@@ -145,19 +143,4 @@ static void an_expelled_console_is_disconnected(void **state)
 		visitor_turn(&operator);
 	assert_int_equal(operator.answered, 0);
 	visitor_free(&operator);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, door_open, door_close)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(watchers_watch_and_operators_need_the_lease),
-		TEST(an_agent_that_floods_is_barred),
-		TEST(a_watcher_that_floods_is_barred),
-		TEST(the_journal_reports_a_refused_key),
-		TEST(an_expelled_console_is_disconnected),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,13 @@
 /* Tests what the controller sends to agents about the cluster and other nodes, and to
  * consoles about links. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <string.h>
 
+#include "base/tests/test.h"
 #include "controller/tests/player.h"
 
 /* A new process emulates the cluster that the operator described, not the cluster as measured. */
-static void corrected_times_are_not_emulated(void **state)
+TEST(corrected_times_are_not_emulated)
 {
 	const char *options[] = { "--eval-every", "0", "--emulate", "regions",
 				  "--time-scale", "1", NULL };
@@ -19,7 +15,6 @@ static void corrected_times_are_not_emulated(void **state)
 	struct player *p = &w->players[4];
 	float first[PLAYERS];
 
-	(void)state;
 	WORLD_UNTIL(w, world_all_live(w));
 	memcpy(first, p->emulates_s, sizeof(first));
 	assert_true(first[0] > 0 && first[8] > 0);
@@ -34,14 +29,13 @@ static void corrected_times_are_not_emulated(void **state)
 
 /* A node counted as dead when another joined. When it is heard again, it receives the joiner's
  * key. */
-static void a_returning_node_receives_the_keys_of_joiners(void **state)
+TEST(a_returning_node_receives_the_keys_of_joiners)
 {
 	const char *options[] = { "--eval-every", "0", NULL };
 	struct world *w = world_new(options);
 	struct player *sleeper = &w->players[4], *new = &w->players[8];
 	uint32_t before;
 
-	(void)state;
 	WORLD_UNTIL(w, world_all_live(w) && sleeper->announced[new->node] > 0);
 	before = sleeper->announced[new->node];
 	sleeper->asleep = true;
@@ -65,7 +59,7 @@ static bool all_others_know(const struct world *w, const struct player *p, bool 
 
 /* Nodes that counted as dead at that time forget the key too. A new controller repeats this for
  * nodes that did not return to it. */
-static void all_nodes_forget_the_key_of_an_expelled_node(void **state)
+TEST(all_nodes_forget_the_key_of_an_expelled_node)
 {
 	const char *options[] = { "--eval-every", "0", NULL };
 	const char *again[] = { "--silence-ms", "3000", "--overdue-s", "1", NULL };
@@ -73,7 +67,6 @@ static void all_nodes_forget_the_key_of_an_expelled_node(void **state)
 	struct player *expelled = &w->players[8], *sleeper = &w->players[4], *gone = &w->players[7];
 	uint32_t before;
 
-	(void)state;
 	WORLD_UNTIL(w, world_all_live(w) && all_others_know(w, expelled, true) &&
 			       all_others_know(w, gone, true));
 	sleeper->asleep = true;
@@ -121,13 +114,12 @@ static void tell_link(struct player *p, uint16_t to, float latency_s, float took
 
 /* Consoles see the steps before the first iteration in order, and the measured links. A missing
  * link is shown as missing. */
-static void consoles_see_the_measured_links(void **state)
+TEST(consoles_see_the_measured_links)
 {
 	const char *options[] = { "--eval-every", "0", NULL };
 	struct world *w = world_new(options);
 	int before;
 
-	(void)state;
 	w->no_way = 1 << 5;
 	WORLD_UNTIL(w, w->planned > 0 && world_all_live(w) && all_links_shown(w));
 	assert_false(w->emulated);
@@ -159,29 +151,15 @@ static void consoles_see_the_measured_links(void **state)
 	world_free(w);
 }
 
-static void an_emulated_run_is_announced_as_emulated(void **state)
+TEST(an_emulated_run_is_announced_as_emulated)
 {
 	const char *options[] = { "--eval-every", "0", "--emulate", "regions",
 				  "--time-scale", "1", NULL };
 	struct world *w = world_new(options);
 
-	(void)state;
 	WORLD_UNTIL(w, w->planned > 0 && world_all_live(w));
 	assert_true(w->emulated);
 	assert_int_equal(w->steps, 1 << GATHER_COMING | 1 << GATHER_COMPUTE | 1 << GATHER_BUILD);
 	assert_int_equal(w->steps_back, 0);
 	world_free(w);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(corrected_times_are_not_emulated),
-		cmocka_unit_test(a_returning_node_receives_the_keys_of_joiners),
-		cmocka_unit_test(all_nodes_forget_the_key_of_an_expelled_node),
-		cmocka_unit_test(consoles_see_the_measured_links),
-		cmocka_unit_test(an_emulated_run_is_announced_as_emulated),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

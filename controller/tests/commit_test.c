@@ -1,20 +1,18 @@
 /* commit_test.c - the controller computes a committed iteration's figures from the agents'
  * reports. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <math.h>
 
+#include "base/tests/test.h"
 #include "controller/iteration/iteration.h"
 #include "controller/loop.h"
 #include "controller/tests/under_way.h"
 
+#define FIXTURE_TEST(name) TEST_WITH(name, under_way_begin, under_way_end)
+
 /* Six nodes work 5.04 s in all within 2 s, on twelve microbatches of loss 3. The sums take
  * another second. */
-static void the_numbers_follow_from_the_tasks(void **state)
+FIXTURE_TEST(the_numbers_follow_from_the_tasks)
 {
 	struct controller *c = *state;
 	const struct msg_see_iteration *shown;
@@ -58,7 +56,7 @@ static void tells(struct controller *c, uint32_t microbatch, uint32_t named, uin
 
 /* Events of a microbatch that does not exist are ignored, and so are events of an attempt by an
  * earlier controller. */
-static void events_of_unknown_microbatches_are_ignored(void **state)
+FIXTURE_TEST(events_of_unknown_microbatches_are_ignored)
 {
 	struct controller *c = *state;
 
@@ -76,7 +74,7 @@ static void events_of_unknown_microbatches_are_ignored(void **state)
 }
 
 /* The node died during the task, and the work is repeated elsewhere. */
-static void a_task_that_does_not_end_is_not_counted_as_work(void **state)
+FIXTURE_TEST(a_task_that_does_not_end_is_not_counted_as_work)
 {
 	struct controller *c = *state;
 	struct msg_task_event event = { .type = WORK_STARTS,
@@ -93,17 +91,4 @@ static void a_task_that_does_not_end_is_not_counted_as_work(void **state)
 	under_way_all_tell_their_sums(c);
 	assert_int_equal(c->run.committed, 1);
 	assert_float_equal((float)c->iteration.progress.busy_s, N * 0.42f, 1e-3);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, under_way_begin, under_way_end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(the_numbers_follow_from_the_tasks),
-		TEST(events_of_unknown_microbatches_are_ignored),
-		TEST(a_task_that_does_not_end_is_not_counted_as_work),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

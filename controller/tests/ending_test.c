@@ -1,16 +1,12 @@
 /* ending_test.c - runs a whole controller with simulated agents until the run ends. However the
  * run ends, the agents' disks then hold the last commit, and the controller does not wait
  * forever for an agent that does not write. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/tests/test.h"
 #include "controller/tests/player.h"
 
 static int world_open(void **state)
@@ -88,7 +84,7 @@ static void saved_at_the_end(const struct world *w)
 	assert_non_null(strstr(saved, "the run ends"));
 }
 
-static void a_checkpoint_follows_the_last_iteration(void **state)
+TEST_WITH(a_checkpoint_follows_the_last_iteration, world_open_short, world_close)
 {
 	struct world *w = *state;
 
@@ -115,7 +111,7 @@ static bool logged(const struct world *w, const char *words)
 }
 
 /* The controller is killed when all is committed and one stage is not yet written. */
-static void a_new_controller_writes_the_last_checkpoint(void **state)
+TEST_WITH(a_new_controller_writes_the_last_checkpoint, world_open_patient, world_close)
 {
 	const char *options[] = { NULL };
 	struct world *w = *state;
@@ -135,7 +131,9 @@ static void a_new_controller_writes_the_last_checkpoint(void **state)
 	assert_true(logged(w, "checkpoint of it7:"));
 }
 
-static void an_operator_ends_the_run_with_a_checkpoint(void **state)
+#define FIXTURE_TEST(name) TEST_WITH(name, world_open, world_close)
+
+FIXTURE_TEST(an_operator_ends_the_run_with_a_checkpoint)
 {
 	struct world *w = *state;
 	struct msg arm = {
@@ -162,7 +160,7 @@ static void wait_in_an_iteration(struct world *w)
 		WORLD_UNTIL(w, w->players[i].iteration == w->waits);
 }
 
-static void a_signal_ends_the_run_with_a_checkpoint(void **state)
+FIXTURE_TEST(a_signal_ends_the_run_with_a_checkpoint)
 {
 	struct world *w = *state;
 
@@ -181,7 +179,7 @@ static void silence_a_stage(struct world *w)
 	kill(w->door->pid, SIGTERM);
 }
 
-static void a_node_that_does_not_write_is_not_awaited(void **state)
+FIXTURE_TEST(a_node_that_does_not_write_is_not_awaited)
 {
 	struct world *w = *state;
 
@@ -190,7 +188,7 @@ static void a_node_that_does_not_write_is_not_awaited(void **state)
 	assert_true(says(w, "is incomplete: 2 of 3 stages"));
 }
 
-static void the_second_signal_ends_the_run_at_once(void **state)
+FIXTURE_TEST(the_second_signal_ends_the_run_at_once)
 {
 	struct world *w = *state;
 
@@ -201,7 +199,7 @@ static void the_second_signal_ends_the_run_at_once(void **state)
 	assert_false(says(w, "is incomplete"));
 }
 
-static void without_checkpoints_the_run_ends_at_once(void **state)
+TEST_WITH(without_checkpoints_the_run_ends_at_once, world_open_unsaved, world_close)
 {
 	struct world *w = *state;
 
@@ -209,21 +207,4 @@ static void without_checkpoints_the_run_ends_at_once(void **state)
 	kill(w->door->pid, SIGTERM);
 	run_ends(w, "stopped by a signal");
 	assert_false(says(w, "checkpoint of it"));
-}
-
-#define TEST(name, open) cmocka_unit_test_setup_teardown(name, open, world_close)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_checkpoint_follows_the_last_iteration, world_open_short),
-		TEST(a_new_controller_writes_the_last_checkpoint, world_open_patient),
-		TEST(an_operator_ends_the_run_with_a_checkpoint, world_open),
-		TEST(a_signal_ends_the_run_with_a_checkpoint, world_open),
-		TEST(a_node_that_does_not_write_is_not_awaited, world_open),
-		TEST(the_second_signal_ends_the_run_at_once, world_open),
-		TEST(without_checkpoints_the_run_ends_at_once, world_open_unsaved),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

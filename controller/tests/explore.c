@@ -2,12 +2,8 @@
  *
  * States are stored by a hash of their name in one table. After the search, a second pass checks
  * that the iteration can end from every state in which it should. */
+#include "base/tests/test.h"
 #include "controller/tests/explore.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,15 +2,11 @@
  *
  * The run continues in every case. A node that breaks the protocol is excluded; a node that hangs
  * counts as dead and returns. At the end no other node is out. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <string.h>
 
+#include "base/tests/test.h"
 #include "controller/tests/player.h"
 
 static int open_evaluating(void **state, const char *every)
@@ -91,8 +87,10 @@ static void is_dropped(struct world *w, enum player_fault fault, uint8_t stage, 
 	WORLD_UNTIL(w, w->console.committed >= enough && world_all_live(w));
 }
 
+#define FIXTURE_TEST(name) TEST_WITH(name, world_open, world_close)
+
 /* The iteration stalls without the node. The controller drops the node, which then catches up. */
-static void a_node_that_missed_a_commit_catches_up(void **state)
+FIXTURE_TEST(a_node_that_missed_a_commit_catches_up)
 {
 	struct world *w = *state;
 	uint64_t enough;
@@ -105,39 +103,39 @@ static void a_node_that_missed_a_commit_catches_up(void **state)
 	assert_true(w->players[4].committed >= enough - 1);
 }
 
-static void a_node_counts_twice(void **state)
+FIXTURE_TEST(a_node_counts_twice)
 {
 	is_excluded(*state, COUNTS_TWICE, 1, "counted a gradient that it must not count");
 }
 
-static void a_node_counts_gradients_of_others(void **state)
+FIXTURE_TEST(a_node_counts_gradients_of_others)
 {
 	is_excluded(*state, COUNTS_OTHERS, 2, "counted a gradient that it must not count");
 }
 
-static void a_node_does_not_count(void **state)
+FIXTURE_TEST(a_node_does_not_count)
 {
 	is_excluded(*state, COUNTS_NOT, 1, "reported a sum that lacks a gradient");
 }
 
-static void a_node_reports_another_sum_of_squares(void **state)
+FIXTURE_TEST(a_node_reports_another_sum_of_squares)
 {
 	is_excluded(*state, OTHER_SQUARES, 2, "has another sum than its stage");
 }
 
-static void a_node_reports_another_slice(void **state)
+FIXTURE_TEST(a_node_reports_another_slice)
 {
 	is_excluded(*state, OTHER_SLICE, 0, "has another sum than its stage");
 }
 
-static void a_node_sums_among_other_nodes(void **state)
+FIXTURE_TEST(a_node_sums_among_other_nodes)
 {
 	is_excluded(*state, OTHER_LENGTH, 0, "summed over another number of replicas than ordered");
 }
 
 /* All other nodes report the faulty node. Their quotas must suffice. Then they forget the
  * node's key. */
-static void a_node_sends_impossible_numbers_to_all(void **state)
+FIXTURE_TEST(a_node_sends_impossible_numbers_to_all)
 {
 	struct world *w = *state;
 
@@ -149,13 +147,13 @@ static void a_node_sends_impossible_numbers_to_all(void **state)
 			assert_true(i == faulty || !w->players[i].knows[faulty]);
 }
 
-static void one_data_node_with_impossible_losses_is_excluded(void **state)
+FIXTURE_TEST(one_data_node_with_impossible_losses_is_excluded)
 {
 	is_excluded(*state, LOSS_IS_NAN, 0, "computed an impossible loss");
 }
 
 /* Two nodes compute impossible losses from the same weights. Neither is at fault. */
-static void impossible_losses_of_two_data_nodes_end_the_run(void **state)
+FIXTURE_TEST(impossible_losses_of_two_data_nodes_end_the_run)
 {
 	struct world *w = *state;
 
@@ -171,37 +169,37 @@ static void impossible_losses_of_two_data_nodes_end_the_run(void **state)
 		assert_int_not_equal(w->states[i], NODE_FAILED);
 }
 
-static void a_node_ends_no_task(void **state)
+FIXTURE_TEST(a_node_ends_no_task)
 {
 	is_dropped(*state, ENDS_NOTHING, 1, "does not end a task");
 }
 
-static void a_data_node_ends_no_task(void **state)
+FIXTURE_TEST(a_data_node_ends_no_task)
 {
 	is_dropped(*state, ENDS_NOTHING, 0, "does not end a task");
 }
 
-static void a_node_starts_no_task(void **state)
+FIXTURE_TEST(a_node_starts_no_task)
 {
 	is_dropped(*state, STARTS_NOTHING, 2, "does not start a task");
 }
 
-static void a_node_keeps_tensors(void **state)
+FIXTURE_TEST(a_node_keeps_tensors)
 {
 	is_dropped(*state, KEEPS_TENSORS, 1, "does not send a tensor");
 }
 
-static void a_node_delays_a_sum(void **state)
+FIXTURE_TEST(a_node_delays_a_sum)
 {
 	is_dropped(*state, HOLDS_A_SUM_UP, 2, "does not report its sum");
 }
 
-static void a_node_reports_no_sum(void **state)
+FIXTURE_TEST(a_node_reports_no_sum)
 {
 	is_dropped(*state, REPORTS_NO_SUM, 1, "does not report its sum");
 }
 
-static void two_nodes_hang(void **state)
+FIXTURE_TEST(two_nodes_hang)
 {
 	struct world *w = *state;
 	int one = first_of(w, 1), two = first_of(w, 2);
@@ -216,7 +214,7 @@ static void two_nodes_hang(void **state)
 
 /* The node reports that it is at rest, as the others do. The iteration restarts until it works
  * again. */
-static void a_node_does_nothing(void **state)
+FIXTURE_TEST(a_node_does_nothing)
 {
 	struct world *w = *state;
 	int node = first_of(w, 1);
@@ -229,18 +227,18 @@ static void a_node_does_nothing(void **state)
 	WORLD_UNTIL(w, w->console.committed >= enough && world_all_live(w));
 }
 
-static void a_node_holds_other_weights(void **state)
+FIXTURE_TEST(a_node_holds_other_weights)
 {
 	is_excluded(*state, OTHER_WEIGHTS, 1, "holds other weights again");
 }
 
-static void a_data_node_holds_other_weights(void **state)
+FIXTURE_TEST(a_data_node_holds_other_weights)
 {
 	is_excluded(*state, OTHER_WEIGHTS, 0, "holds other weights again");
 }
 
 /* The node fetches the right weights and returns. */
-static void a_bit_flips_once(void **state)
+FIXTURE_TEST(a_bit_flips_once)
 {
 	struct world *w = *state;
 	uint64_t enough;
@@ -253,13 +251,15 @@ static void a_bit_flips_once(void **state)
 	WORLD_UNTIL(w, w->console.committed >= enough && world_all_live(w));
 }
 
-static void a_node_does_not_end_a_validation(void **state)
+#define EVALUATING(name) TEST_WITH(name, world_open_evaluating, world_close)
+
+EVALUATING(a_node_does_not_end_a_validation)
 {
 	is_dropped(*state, EVALUATES_NOT, 1, "does not end a task");
 }
 
 /* The controller cannot tell which node is at fault. */
-static void a_validation_does_not_arrive(void **state)
+EVALUATING(a_validation_does_not_arrive)
 {
 	struct world *w = *state;
 
@@ -271,7 +271,7 @@ static void a_validation_does_not_arrive(void **state)
 }
 
 /* Only data nodes report the loss. */
-static void an_answer_for_another_node_is_ignored(void **state)
+EVALUATING(an_answer_for_another_node_is_ignored)
 {
 	struct world *w = *state;
 	uint32_t seen = 0;
@@ -284,42 +284,4 @@ static void an_answer_for_another_node_is_ignored(void **state)
 		WORLD_UNTIL(w, w->validations > seen);
 		assert_true(w->validated == 3.0f);
 	}
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, world_open, world_close)
-#define EVALUATING(name) cmocka_unit_test_setup_teardown(name, world_open_evaluating, world_close)
-
-/* faulty_test [PATTERN]: runs the tests whose names match. */
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_node_that_missed_a_commit_catches_up),
-		TEST(a_node_counts_twice),
-		TEST(a_node_counts_gradients_of_others),
-		TEST(a_node_does_not_count),
-		TEST(a_node_reports_another_sum_of_squares),
-		TEST(a_node_reports_another_slice),
-		TEST(a_node_sums_among_other_nodes),
-		TEST(a_node_sends_impossible_numbers_to_all),
-		TEST(one_data_node_with_impossible_losses_is_excluded),
-		TEST(impossible_losses_of_two_data_nodes_end_the_run),
-		TEST(a_node_ends_no_task),
-		TEST(a_data_node_ends_no_task),
-		TEST(a_node_starts_no_task),
-		TEST(a_node_keeps_tensors),
-		TEST(a_node_delays_a_sum),
-		TEST(a_node_reports_no_sum),
-		TEST(two_nodes_hang),
-		TEST(a_node_does_nothing),
-		TEST(a_node_holds_other_weights),
-		TEST(a_data_node_holds_other_weights),
-		TEST(a_bit_flips_once),
-		EVALUATING(a_node_does_not_end_a_validation),
-		EVALUATING(a_validation_does_not_arrive),
-		EVALUATING(an_answer_for_another_node_is_ignored),
-	};
-
-	if (argc > 1)
-		cmocka_set_test_filter(argv[1]);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

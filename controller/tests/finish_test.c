@@ -1,12 +1,8 @@
 /* finish_test.c - when the controller reports to its supervisor that the run has ended, so that
  * the supervisor does not restart it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <unistd.h>
-#include <cmocka.h>
 
+#include "base/tests/test.h"
 #include "controller/history/finish.h"
 #include "controller/tests/under_way.h"
 
@@ -39,8 +35,10 @@ static bool was_notified(struct controller *c)
 	return n >= 4;
 }
 
+#define FIXTURE_TEST(name) TEST_WITH(name, under_way_begin, under_way_end)
+
 /* A new controller would find that the run is done, and end. */
-static void a_finished_run_may_die_until_all_is_written(void **state)
+FIXTURE_TEST(a_finished_run_may_die_until_all_is_written)
 {
 	struct controller *c = with_supervisor(state);
 
@@ -52,7 +50,7 @@ static void a_finished_run_may_die_until_all_is_written(void **state)
 }
 
 /* A new controller would wait for agents that have already received the order to end. */
-static void a_stopped_run_ends_at_once(void **state)
+FIXTURE_TEST(a_stopped_run_ends_at_once)
 {
 	struct controller *c = with_supervisor(state);
 
@@ -61,7 +59,7 @@ static void a_stopped_run_ends_at_once(void **state)
 	assert_true(was_notified(c));
 }
 
-static void a_failed_run_ends_at_once(void **state)
+FIXTURE_TEST(a_failed_run_ends_at_once)
 {
 	struct controller *c = with_supervisor(state);
 
@@ -71,24 +69,11 @@ static void a_failed_run_ends_at_once(void **state)
 
 /* A controller that cannot write its record is restarted, because the next one may be able to
  * write. */
-static void a_run_that_cannot_be_recorded_may_be_resumed(void **state)
+FIXTURE_TEST(a_run_that_cannot_be_recorded_may_be_resumed)
 {
 	struct controller *c = with_supervisor(state);
 
 	controller_unrecorded(&c->members, "no space");
 	controller_closed(&c->run);
 	assert_false(was_notified(c));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, under_way_begin, under_way_end)
-		TEST(a_finished_run_may_die_until_all_is_written),
-		TEST(a_stopped_run_ends_at_once),
-		TEST(a_failed_run_ends_at_once),
-		TEST(a_run_that_cannot_be_recorded_may_be_resumed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,22 +1,16 @@
 /* heartbeat_timeout_test.c - how long a node may be silent before it counts as dead, from its
  * round trips and the lateness of its earlier heartbeats. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "base/tests/test.h"
 #include "controller/members/heartbeat_timeout.h"
 
 #define LIMIT 450000
 #define FAR   260000 /* round trip between Belgium and Australia */
 
-static void punctual_agents_get_the_limit(void **state)
+TEST(punctual_agents_get_the_limit)
 {
 	int64_t longest = 0;
 
-	(void)state;
 	for (int i = 0; i < 100; i++)
 		longest = timeout_learn(longest, 100000 + i % 7 * 1000, LIMIT);
 	assert_true(longest > 95000 && longest < 107000);
@@ -24,19 +18,17 @@ static void punctual_agents_get_the_limit(void **state)
 }
 
 /* The last heartbeat needs at most one more: half a second and four round trips in all. */
-static void three_round_trips_are_added(void **state)
+TEST(three_round_trips_are_added)
 {
-	(void)state;
 	assert_int_equal(timeout_allowed(100000, 100000, LIMIT, FAR), LIMIT + 3 * FAR);
 	assert_int_equal(timeout_allowed(500000, 100000, LIMIT, FAR), 1000000 + 3 * FAR);
 }
 
-static void late_heartbeats_raise_the_limit_for_a_while(void **state)
+TEST(late_heartbeats_raise_the_limit_for_a_while)
 {
 	int64_t longest = timeout_learn(100000, 400000, LIMIT);
 	int words = 0;
 
-	(void)state;
 	assert_int_equal(longest, 400000);
 	assert_int_equal(timeout_allowed(longest, 100000, LIMIT, 0), 800000);
 	for (; timeout_allowed(longest, 100000, LIMIT, 0) > LIMIT; words++)
@@ -44,18 +36,16 @@ static void late_heartbeats_raise_the_limit_for_a_while(void **state)
 	assert_in_range(words, 40, 80); /* about six seconds */
 }
 
-static void a_hang_does_not_raise_the_limit(void **state)
+TEST(a_hang_does_not_raise_the_limit)
 {
-	(void)state;
 	assert_true(timeout_learn(100000, 5000000, LIMIT) < 100000);
 	assert_int_equal(timeout_allowed(1700000, 0, LIMIT, 0), TIMEOUT_PATIENCE * LIMIT);
 }
 
 /* Missing heartbeats were lost or are still on the network. They do not show that the machine
  * is late, because a late machine sends fewer. */
-static void missing_heartbeats_do_not_raise_the_limit(void **state)
+TEST(missing_heartbeats_do_not_raise_the_limit)
 {
-	(void)state;
 	assert_int_equal(timeout_late(300000, 3), 100000);
 	assert_int_equal(timeout_late(300000, 1), 300000);
 	assert_int_equal(timeout_late(150000, 3), 0);
@@ -63,12 +53,11 @@ static void missing_heartbeats_do_not_raise_the_limit(void **state)
 	assert_int_equal(timeout_late(300000, 0), 300000);
 }
 
-static void a_delay_of_a_quarter_is_allowed_to_all(void **state)
+TEST(a_delay_of_a_quarter_is_allowed_to_all)
 {
 	int64_t five[] = { 900000, 100000, 500000, 100000, 600000 };
 	int64_t nine[] = { 900000, 100000, 800000, 100000, 110000, 100000, 100000, 100000, 100000 };
 
-	(void)state;
 	assert_int_equal(timeout_usual(five, 5), 600000);
 	/* two late values are less than a quarter */
 	assert_int_equal(timeout_usual(nine, 9), 110000);
@@ -78,9 +67,8 @@ static void a_delay_of_a_quarter_is_allowed_to_all(void **state)
 
 /* The limit is lower than for silence alone, higher where heartbeats are late, and never above that
  * for silence. */
-static void a_hang_up_lowers_the_limit(void **state)
+TEST(a_hang_up_lowers_the_limit)
 {
-	(void)state;
 	assert_int_equal(timeout_hung_up(90000, 0, LIMIT, 0), 2 * TIMEOUT_BEAT_US);
 	assert_int_equal(timeout_hung_up(90000, 0, LIMIT, FAR), 2 * TIMEOUT_BEAT_US + FAR);
 	assert_int_equal(timeout_hung_up(110000, 130000, LIMIT, 0), 260000);
@@ -89,11 +77,10 @@ static void a_hang_up_lowers_the_limit(void **state)
 	assert_int_equal(timeout_hung_up(0, 0, 150000, 0), 150000);
 }
 
-static void lost_heartbeats_do_not_change_the_round_trip(void **state)
+TEST(lost_heartbeats_do_not_change_the_round_trip)
 {
 	struct timeout_rounds r = { .n = 0 };
 
-	(void)state;
 	assert_int_equal(timeout_round_trip(&r), 0);
 	timeout_round(&r, FAR);
 	assert_int_equal(timeout_round_trip(&r), FAR);
@@ -106,20 +93,4 @@ static void lost_heartbeats_do_not_change_the_round_trip(void **state)
 	for (int i = 0; i < TIMEOUT_ROUNDS; i++)
 		timeout_round(&r, INT64_MAX);
 	assert_int_equal(timeout_round_trip(&r), TIMEOUT_ROUND_MOST_US);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(punctual_agents_get_the_limit),
-		cmocka_unit_test(three_round_trips_are_added),
-		cmocka_unit_test(late_heartbeats_raise_the_limit_for_a_while),
-		cmocka_unit_test(a_hang_up_lowers_the_limit),
-		cmocka_unit_test(a_hang_does_not_raise_the_limit),
-		cmocka_unit_test(missing_heartbeats_do_not_raise_the_limit),
-		cmocka_unit_test(lost_heartbeats_do_not_change_the_round_trip),
-		cmocka_unit_test(a_delay_of_a_quarter_is_allowed_to_all),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

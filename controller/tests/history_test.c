@@ -5,11 +5,6 @@
  *
  * HISTORY_ITERATIONS=N plays N iterations and prints measurements (`make history`). With 0 or
  * without the variable, the test plays a few. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <malloc.h>
 #include <stdio.h>
@@ -19,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/tests/test.h"
 #include "controller/history/record.h"
 #include "controller/history/resume.h"
 #include "controller/history/run_state.h"
@@ -255,7 +251,7 @@ static int count_plan(void *context, const struct store_plan *p)
 	return 0;
 }
 
-static void a_long_run_does_not_grow(void **state)
+TEST(a_long_run_does_not_grow)
 {
 	uint64_t long_run = wanted(), most = long_run ? long_run : A_FEW, settled = most / 2;
 	struct controller *c = begin(), *next;
@@ -264,7 +260,6 @@ static void a_long_run_does_not_grow(void **state)
 	struct error err;
 	int plans = 0;
 
-	(void)state;
 	for (uint64_t i = 1; i <= most; i++) {
 		iterate(c);
 		if (i == settled) {
@@ -306,12 +301,11 @@ static uint64_t first_kept(const struct controller *c)
 
 /* The controller keeps only the newest iterations for consoles, but at least as many as it
  * sends to a new console. */
-static void the_newest_iterations_are_kept(void **state)
+TEST(the_newest_iterations_are_kept)
 {
 	struct controller *c = begin();
 	enum { MANY = 5 * KEPT_CURVE };
 
-	(void)state;
 	for (uint64_t i = 1; i <= MANY; i++) {
 		struct msg_see_iteration see = { .iteration = i };
 		struct msg_see_validation v = { .iteration = i };
@@ -343,12 +337,11 @@ static void the_newest_iterations_are_kept(void **state)
 
 /* Only the newest plans have files for other tools. A folder that cannot be written does not
  * end the run. */
-static void the_newest_plans_have_files(void **state)
+TEST(the_newest_plans_have_files)
 {
 	struct controller *c = begin();
 	char path[160];
 
-	(void)state;
 	assert_int_equal(record_folder(&c->run, NULL), 0);
 	for (uint64_t i = 1; i <= 250; i++)
 		record_plan_file(&c->run, i, "{}");
@@ -365,15 +358,4 @@ static void the_newest_plans_have_files(void **state)
 	remember_nothing_of(c);
 	controller_fini(c);
 	free(c);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_long_run_does_not_grow),
-		cmocka_unit_test(the_newest_iterations_are_kept),
-		cmocka_unit_test(the_newest_plans_have_files),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,11 @@
 /* link_table_test.c - how measured links become delays and JSON, and how unknown links are
  * estimated. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/tests/test.h"
 #include "controller/network/link_table.h"
 
 enum { N = 6 };
@@ -33,11 +28,10 @@ static struct link_table *made(void)
 	return t;
 }
 
-static void a_transfer_takes_its_latency_and_its_bytes(void **state)
+TEST(a_transfer_takes_its_latency_and_its_bytes)
 {
 	struct link_table *t = made();
 
-	(void)state;
 	set(t, 0, 1, 0.1, 1e6);
 	assert_true(fabs(link_table_transfer_s(t, 0, 1, 5e5) - 0.6) < 1e-6);
 	assert_true(link_table_transfer_s(t, 0, 2, 1) < 0); /* the link is unknown */
@@ -49,12 +43,11 @@ static void a_transfer_takes_its_latency_and_its_bytes(void **state)
 }
 
 /* The execution model's sum, 2 (r - 1) / r times the pair's, is two exchanges of a slice. */
-static void a_sum_is_two_exchanges(void **state)
+TEST(a_sum_is_two_exchanges)
 {
 	struct link_table *t = made();
 	double pair_s;
 
-	(void)state;
 	set(t, 2, 3, 0.05, 1e7);
 	pair_s = link_table_sync_pair_s(t, 2, 3);
 	assert_true(fabs(2 * 2.0 / 3 * pair_s - 2 * (0.05 + 1e6 / 1e7)) < 1e-6);
@@ -62,11 +55,10 @@ static void a_sum_is_two_exchanges(void **state)
 }
 
 /* Nodes 0, 1, 2 are one place and 3, 4, 5 another; one link between the places is known. */
-static void unmeasured_links_are_like_others_between_their_places(void **state)
+TEST(unmeasured_links_are_like_others_between_their_places)
 {
 	struct link_table *t = made();
 
-	(void)state;
 	set(t, 0, 1, 0.001, 1e9);
 	set(t, 1, 2, 0.001, 1e9);
 	set(t, 3, 4, 0.001, 1e9);
@@ -81,14 +73,13 @@ static void unmeasured_links_are_like_others_between_their_places(void **state)
 	link_table_free(t);
 }
 
-static void a_written_table_is_read_back(void **state)
+TEST(a_written_table_is_read_back)
 {
 	struct link_table *t = made(), *back;
 	struct cluster *c = cluster_alloc(N, 2, true), *read;
 	struct error err = { "" };
 	char *text;
 
-	(void)state;
 	c->stages[0] = c->stages[1] = 3;
 	c->microbatches_per_data_node = 2;
 	for (uint32_t i = 0; i < N; i++)
@@ -119,16 +110,4 @@ static void a_written_table_is_read_back(void **state)
 	link_table_free(t);
 	cluster_free(c);
 	cluster_free(read);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_transfer_takes_its_latency_and_its_bytes),
-		cmocka_unit_test(a_sum_is_two_exchanges),
-		cmocka_unit_test(unmeasured_links_are_like_others_between_their_places),
-		cmocka_unit_test(a_written_table_is_read_back),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

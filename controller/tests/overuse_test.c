@@ -1,15 +1,11 @@
 /* overuse_test.c - a node with an admitted key sends far too much. The controller must bound
  * its own work, journal and memory. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/tests/test.h"
 #include "controller/controller.h"
 #include "controller/operator/consoles.h"
 #include "controller/operator/journal.h"
@@ -20,12 +16,11 @@ enum { HOSTILE = 4 };
 
 /* ---- single modules ---- */
 
-static void a_quota_refills_with_time(void **state)
+TEST(a_quota_refills_with_time)
 {
 	struct rate_limit b = { 0 };
 	int taken = 0;
 
-	(void)state;
 	for (int i = 0; i < 100; i++)
 		taken += rate_limit_take(&b, 1, 10, 2, 5000000);
 	assert_int_equal(taken, 10);
@@ -36,11 +31,10 @@ static void a_quota_refills_with_time(void **state)
 	assert_false(rate_limit_take(&b, 11, 10, 2, 600000000));
 }
 
-static void a_number_is_added_once(void **state)
+TEST(a_number_is_added_once)
 {
 	struct number_set o = { 0 };
 
-	(void)state;
 	for (int again = 0; again < 2; again++) {
 		for (uint64_t i = 1; i <= 100000; i++)
 			assert_true(number_set_add(&o, i << 20 | 1));
@@ -55,12 +49,11 @@ static void a_number_is_added_once(void **state)
 
 /* The journal limits the notes about one node, whatever their reason, and counts the omitted
  * ones. Notes about other nodes are complete. */
-static void a_node_cannot_fill_the_journal(void **state)
+TEST(a_node_cannot_fill_the_journal)
 {
 	struct controller *c = controller_new();
 	struct member *members = calloc(3, sizeof(*members));
 
-	(void)state;
 	assert_true(c && members);
 	c->members.list = members;
 	c->members.n = 3;
@@ -112,13 +105,12 @@ static void is_heard(struct world *w)
 	WORLD_UNTIL(w, w->committed >= next);
 }
 
-static void endless_troubles_are_limited(void **state)
+TEST(endless_troubles_are_limited)
 {
 	struct world *w = at_work();
 	struct msg m = { .type = MSG_TROUBLE,
 			 .u.trouble = { .refused_node = -1, .text = "I cannot stop" } };
 
-	(void)state;
 	for (int i = 0; i < 60; i++)
 		visitor_send(&w->players[HOSTILE].v, &m, POST_RELIABLE);
 	is_heard(w);
@@ -127,14 +119,13 @@ static void endless_troubles_are_limited(void **state)
 	world_free(w);
 }
 
-static void contradicting_link_reports_are_limited(void **state)
+TEST(contradicting_link_reports_are_limited)
 {
 	struct world *w = at_work();
 	struct player *p = &w->players[HOSTILE];
 	struct msg_link links[40];
 	struct msg m = { .type = MSG_LINKS, .u.links = { 40, links } };
 
-	(void)state;
 	/* A repeated message is written once. */
 	for (int i = 0; i < 40; i++)
 		links[i] = (struct msg_link){ .from = HOSTILE,
@@ -170,7 +161,7 @@ static int count_mine(void *context, const struct store_task *t)
 
 /* The controller neither keeps nor records repeated events, or events of tasks that are not the
  * sender's. */
-static void endless_events_are_limited(void **state)
+TEST(endless_events_are_limited)
 {
 	const char *options[] = { "--eval-every", "0", NULL };
 	struct world *w = world_new(options);
@@ -182,7 +173,6 @@ static void endless_events_are_limited(void **state)
 	char run[96];
 	uint32_t mine = 0;
 
-	(void)state;
 	w->waits = 3;
 	WORLD_UNTIL(w, w->committed == 2 && p->iteration == 3);
 	way = way_of(p);
@@ -209,12 +199,11 @@ static void endless_events_are_limited(void **state)
 	world_free(w);
 }
 
-static void messages_in_the_name_of_others_are_limited(void **state)
+TEST(messages_in_the_name_of_others_are_limited)
 {
 	struct world *w = at_work();
 	struct msg m = { .type = MSG_PING };
 
-	(void)state;
 	for (int i = 0; i < 250; i++)
 		visitor_send(&w->players[HOSTILE].v, &m, POST_RELIABLE);
 	WORLD_UNTIL(w, strstr(w->console.journal, "exceeded its quota"));
@@ -245,13 +234,12 @@ static int32_t compare(struct visitor *v, struct world *w)
 }
 
 /* Comparisons for one key are limited. Those for another key are still made. */
-static void endless_comparisons_are_limited(void **state)
+TEST(endless_comparisons_are_limited)
 {
 	struct world *w = at_work();
 	struct visitor watcher, other;
 	int asked = 0;
 
-	(void)state;
 	visitor_new(&watcher, w->door, KEYS_WATCHER, "watcher");
 	visitor_come_in(&watcher, &w->console);
 	visitor_attach(&watcher);
@@ -266,20 +254,4 @@ static void endless_comparisons_are_limited(void **state)
 	visitor_free(&watcher);
 	visitor_free(&other);
 	world_free(w);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_quota_refills_with_time),
-		cmocka_unit_test(a_number_is_added_once),
-		cmocka_unit_test(a_node_cannot_fill_the_journal),
-		cmocka_unit_test(endless_troubles_are_limited),
-		cmocka_unit_test(contradicting_link_reports_are_limited),
-		cmocka_unit_test(endless_events_are_limited),
-		cmocka_unit_test(messages_in_the_name_of_others_are_limited),
-		cmocka_unit_test(endless_comparisons_are_limited),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,10 @@
 /* planner_test.c - the planning thread: answers arrive, newer requests cancel older ones, and
  * stopping never hangs. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <poll.h>
 #include <time.h>
 
+#include "base/tests/test.h"
 #include "controller/planning/planner.h"
 
 enum { NODES = 9 };
@@ -45,7 +41,7 @@ static struct planned *wait_for(struct planner *p)
 	}
 }
 
-static void an_answer_comes_with_its_trace(void **state)
+TEST(an_answer_comes_with_its_trace)
 {
 	struct cluster *c = make_cluster();
 	struct planner_request q = { .kind = PLANNER_RUN, .path_length = 2, .budget_s = 0.02,
@@ -54,7 +50,6 @@ static void an_answer_comes_with_its_trace(void **state)
 	struct planned *a;
 	uint64_t id;
 
-	(void)state;
 	assert_int_equal(planner_start(&p, NULL), 0);
 	assert_null(planner_take(p));
 	id = planner_ask(p, c, &q);
@@ -71,7 +66,7 @@ static void an_answer_comes_with_its_trace(void **state)
 }
 
 /* If a data node is excluded, the other data nodes send its microbatches. */
-static void excluded_nodes_stay_out(void **state)
+TEST(excluded_nodes_stay_out)
 {
 	struct cluster *c = make_cluster();
 	bool excluded[NODES] = { [1] = true, [4] = true };
@@ -80,7 +75,6 @@ static void excluded_nodes_stay_out(void **state)
 	struct planner *p;
 	struct planned *a;
 
-	(void)state;
 	assert_int_equal(planner_start(&p, NULL), 0);
 	planner_ask(p, c, &q);
 	a = wait_for(p);
@@ -106,7 +100,7 @@ static void excluded_nodes_stay_out(void **state)
 	cluster_free(c);
 }
 
-static void the_newest_request_is_answered_and_stopping_cancels(void **state)
+TEST(the_newest_request_is_answered_and_stopping_cancels)
 {
 	struct cluster *c = make_cluster();
 	struct planner_request q = {
@@ -116,7 +110,6 @@ static void the_newest_request_is_answered_and_stopping_cancels(void **state)
 	struct planned *a;
 	uint64_t last = 0;
 
-	(void)state;
 	assert_int_equal(planner_start(&p, NULL), 0);
 	for (int i = 0; i < 20; i++)
 		last = planner_ask(p, c, &q);
@@ -160,7 +153,7 @@ static struct cluster *make_unplaced(void)
 }
 
 /* A run interrupts the search for a baseline, which then restarts or continues and is not lost. */
-static void a_run_does_not_wait_for_a_baseline_and_loses_none(void **state)
+TEST(a_run_does_not_wait_for_a_baseline_and_loses_none)
 {
 	struct cluster *c = make_unplaced();
 	struct planner_request baseline = { .kind = PLANNER_BASELINE,
@@ -178,7 +171,6 @@ static void a_run_does_not_wait_for_a_baseline_and_loses_none(void **state)
 	struct planned *alone, *a;
 	struct planner *p;
 
-	(void)state;
 	assert_int_equal(planner_start(&p, NULL), 0);
 	planner_ask(p, c, &baseline);
 	alone = wait_for(p);
@@ -235,14 +227,13 @@ static void assert_straight(const struct plan *p)
 }
 
 /* Every baseline can plan a run, also without some nodes. Requests are answered in order. */
-static void baselines_plan_a_run(void **state)
+TEST(baselines_plan_a_run)
 {
 	static const enum plan_algorithm all[] = { PLAN_DTFM, PLAN_DTFM_SKIP, PLAN_NO_TC2,
 						   PLAN_CBS };
 	struct cluster *c = make_cluster();
 	bool excluded[NODES] = { [4] = true };
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
 		struct planner_request q = { .kind = PLANNER_RUN,
 					     .algorithm = all[i],
@@ -278,7 +269,7 @@ static struct cluster *make_narrow(void)
 
 /* If a baseline has no plan of its own, another algorithm's plan is used only as far as the
  * request allows, and the answer says that. */
-static void the_answer_names_the_substitute_algorithm(void **state)
+TEST(the_answer_names_the_substitute_algorithm)
 {
 	struct cluster *c = make_narrow();
 	struct planner_request q = { .kind = PLANNER_RUN,
@@ -289,7 +280,6 @@ static void the_answer_names_the_substitute_algorithm(void **state)
 				     .substitute = SUBSTITUTE_BEST };
 	struct planned *a;
 
-	(void)state;
 	a = plan_once(c, &q);
 	is_by(a, "best");
 	assert_string_equal(a->instead, "dtfm has no paths of its own: the plan of best is used");
@@ -307,7 +297,7 @@ static void the_answer_names_the_substitute_algorithm(void **state)
 }
 
 /* When its budget ends, a baseline returns its best plan so far, or random paths. */
-static void a_budget_ends_a_baseline(void **state)
+TEST(a_budget_ends_a_baseline)
 {
 	struct cluster *c = make_cluster(), *unplaced = make_unplaced();
 	struct planner_request q = { .kind = PLANNER_RUN,
@@ -318,7 +308,6 @@ static void a_budget_ends_a_baseline(void **state)
 				     .substitute = SUBSTITUTE_RANDOM };
 	struct planned *a = plan_once(c, &q);
 
-	(void)state;
 	is_by(a, "dtfm-skip");
 	assert_string_equal(
 		a->instead,
@@ -334,19 +323,4 @@ static void a_budget_ends_a_baseline(void **state)
 	planned_free(a);
 	cluster_free(c);
 	cluster_free(unplaced);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_answer_comes_with_its_trace),
-		cmocka_unit_test(excluded_nodes_stay_out),
-		cmocka_unit_test(the_newest_request_is_answered_and_stopping_cancels),
-		cmocka_unit_test(a_run_does_not_wait_for_a_baseline_and_loses_none),
-		cmocka_unit_test(baselines_plan_a_run),
-		cmocka_unit_test(the_answer_names_the_substitute_algorithm),
-		cmocka_unit_test(a_budget_ends_a_baseline),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

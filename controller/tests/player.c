@@ -2,13 +2,8 @@
  *
  * A player answers each message as an agent would, without computing. Its fault changes one answer.
  */
+#include "base/tests/test.h"
 #include "controller/tests/player.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <signal.h>
 #include <math.h>

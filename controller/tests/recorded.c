@@ -2,17 +2,12 @@
  * replays thereby know every row. */
 #include "controller/tests/recorded.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/tests/test.h"
 #include "model/config.h"
 #include "model/hash.h"
 #include "schedule/search/search.h"

@@ -1,15 +1,11 @@
 /* replan_test.c - a baseline algorithm plans the run: what the controller requests from the
  * planner, and how it uses the answers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/tests/test.h"
 #include "controller/history/run_state.h"
 #include "controller/operator/command.h"
 #include "controller/planning/contingency.h"
@@ -63,8 +59,10 @@ static const struct msg_see_note *last_note(const struct controller *c)
 	return &c->run.journal.notes[c->run.journal.n_notes - 1];
 }
 
+#define FIXTURE_TEST(name) TEST_WITH(name, dtfm_begin, under_way_end)
+
 /* A baseline gives one answer, because more time would not change it. No plans are made ahead. */
-static void a_baseline_is_asked_once(void **state)
+FIXTURE_TEST(a_baseline_is_asked_once)
 {
 	struct controller *c = *state;
 
@@ -94,7 +92,7 @@ static void cut(struct controller *c, double delay_s)
 
 /* If the baseline cannot plan, SkipPipe's planner does, and the journal says so. The baseline
  * returns as soon as it can plan, even if iterations take longer. */
-static void the_own_planner_replaces_a_baseline_for_a_while(void **state)
+FIXTURE_TEST(the_own_planner_replaces_a_baseline_for_a_while)
 {
 	struct controller *c = *state;
 	uint32_t n_notes;
@@ -125,7 +123,7 @@ static void the_own_planner_replaces_a_baseline_for_a_while(void **state)
 }
 
 /* A plan that is not better is not used, as with SkipPipe's own planner. */
-static void the_plan_stays_if_no_other_is_better(void **state)
+FIXTURE_TEST(the_plan_stays_if_no_other_is_better)
 {
 	struct controller *c = *state;
 
@@ -138,7 +136,7 @@ static void the_plan_stays_if_no_other_is_better(void **state)
 }
 
 /* DT-FM visits every stage. */
-static void a_skip_is_refused(void **state)
+FIXTURE_TEST(a_skip_is_refused)
 {
 	struct controller *c = *state;
 
@@ -153,7 +151,7 @@ static void a_skip_is_refused(void **state)
 }
 
 /* The record names the algorithm. */
-static void a_new_controller_keeps_the_algorithm(void **state)
+FIXTURE_TEST(a_new_controller_keeps_the_algorithm)
 {
 	struct controller *c = *state;
 	char *text = resume_options(&c->run);
@@ -164,19 +162,4 @@ static void a_new_controller_keeps_the_algorithm(void **state)
 	assert_int_equal(resume_options_again(&c->run, NULL), 0);
 	assert_int_equal(c->run.options.planning.algorithm, PLAN_DTFM);
 	free(text);
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, dtfm_begin, under_way_end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_baseline_is_asked_once),
-		TEST(the_own_planner_replaces_a_baseline_for_a_while),
-		TEST(the_plan_stays_if_no_other_is_better),
-		TEST(a_skip_is_refused),
-		TEST(a_new_controller_keeps_the_algorithm),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

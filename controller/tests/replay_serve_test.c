@@ -1,11 +1,6 @@
 /* replay_serve_test.c - a recorded run served to real consoles over encrypted messages:
  * consoles attach, jump, are refused, and ask for predictions. The server runs on a thread of
  * its own, and no test depends on its speed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <poll.h>
@@ -15,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/tests/test.h"
 #include "controller/replay/replay_serve.h"
 #include "controller/operator/console_messages.h"
 #include "controller/tests/recorded.h"
@@ -176,13 +172,12 @@ static void attach(struct client *c)
 	tell(c, &m);
 }
 
-static void jumps_and_speeds_are_served(void **state)
+TEST(jumps_and_speeds_are_served)
 {
 	struct server s;
 	struct client c;
 	uint64_t run, id;
 
-	(void)state;
 	start(&s, &c, 1);
 	attach(&c);
 	run = expect(&c, MSG_SEE_RUN)->u.see_run.run;
@@ -226,7 +221,7 @@ static void jumps_and_speeds_are_served(void **state)
 	stop(&s, &c, 1);
 }
 
-static void the_past_stays_as_it_was(void **state)
+TEST(the_past_stays_as_it_was)
 {
 	static const enum command_verb off[] = { COMMAND_SKIP,   COMMAND_FAIL, COMMAND_RECOVER,
 						 COMMAND_INJECT, COMMAND_HEAL, COMMAND_HEAL_ALL,
@@ -235,7 +230,6 @@ static void the_past_stays_as_it_was(void **state)
 	struct client c;
 	uint64_t id;
 
-	(void)state;
 	start(&s, &c, 1);
 	attach(&c);
 	for (size_t i = 0; i < sizeof(off) / sizeof(off[0]); i++) {
@@ -250,13 +244,12 @@ static void the_past_stays_as_it_was(void **state)
 	stop(&s, &c, 1);
 }
 
-static void comparisons_are_served(void **state)
+TEST(comparisons_are_served)
 {
 	struct server s;
 	struct client c;
 	uint64_t id;
 
-	(void)state;
 	start(&s, &c, 1);
 	attach(&c);
 	expect(&c, MSG_SEE_SYNCED);
@@ -284,13 +277,12 @@ static void comparisons_are_served(void **state)
 
 /* A console that does not know replays takes a lease before it stops or steps the run. The
  * server grants it. */
-static void the_lease_is_granted_to_all(void **state)
+TEST(the_lease_is_granted_to_all)
 {
 	struct server s;
 	struct client c[2];
 	uint64_t id;
 
-	(void)state;
 	start(&s, c, 2);
 	for (int i = 0; i < 2; i++) {
 		attach(&c[i]);
@@ -307,13 +299,12 @@ static void the_lease_is_granted_to_all(void **state)
 }
 
 /* Two people watch at two moments. One may only watch, and can still move the cursor. */
-static void each_console_has_a_cursor(void **state)
+TEST(each_console_has_a_cursor)
 {
 	struct server s;
 	struct client c[2];
 	uint64_t id;
 
-	(void)state;
 	start(&s, c, 2);
 	for (int i = 0; i < 2; i++) {
 		attach(&c[i]);
@@ -327,7 +318,7 @@ static void each_console_has_a_cursor(void **state)
 	stop(&s, c, 2);
 }
 
-static void a_missing_run_is_reported(void **state)
+TEST(a_missing_run_is_reported)
 {
 	struct options o = { .mode.replay = true,
 			     .run_dir = "/nonexistent",
@@ -335,21 +326,6 @@ static void a_missing_run_is_reported(void **state)
 	struct log log = { 0 };
 	struct error err = { "" };
 
-	(void)state;
 	assert_int_equal(replay_serve(&o, &log, -1, &err), -ENOENT);
 	assert_non_null(strstr(err.text, "/nonexistent"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(jumps_and_speeds_are_served),
-		cmocka_unit_test(the_past_stays_as_it_was),
-		cmocka_unit_test(comparisons_are_served),
-		cmocka_unit_test(the_lease_is_granted_to_all),
-		cmocka_unit_test(each_console_has_a_cursor),
-		cmocka_unit_test(a_missing_run_is_reported),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,5 @@
 /* replay_test.c - a cursor over a handmade run sends what the rows say, by whichever jumps it
  * reached its position. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,6 +7,7 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "base/tests/test.h"
 #include "controller/replay/replay.h"
 #include "controller/operator/console_messages.h"
 #include "controller/tests/recorded.h"
@@ -171,7 +167,7 @@ static struct seen *shown(struct replay *r, int64_t ms)
 
 /* ---- messages at a moment ---- */
 
-static void a_snapshot_describes_the_moment(void **state)
+TEST(a_snapshot_describes_the_moment)
 {
 	static const struct {
 		int64_t ms;
@@ -197,7 +193,6 @@ static void a_snapshot_describes_the_moment(void **state)
 	};
 	struct stage g;
 
-	(void)state;
 	set(&g, NULL);
 	for (size_t i = 0; i < sizeof(moments) / sizeof(moments[0]); i++) {
 		struct seen *s = shown(g.replay, moments[i].ms);
@@ -225,7 +220,7 @@ static void a_snapshot_describes_the_moment(void **state)
 	strike(&g);
 }
 
-static void the_status_describes_the_moment(void **state)
+TEST(the_status_describes_the_moment)
 {
 	static const struct {
 		int64_t ms;
@@ -239,7 +234,6 @@ static void the_status_describes_the_moment(void **state)
 	};
 	struct stage g;
 
-	(void)state;
 	set(&g, NULL);
 	for (size_t i = 0; i < sizeof(moments) / sizeof(moments[0]); i++) {
 		struct seen *s = shown(g.replay, moments[i].ms);
@@ -250,12 +244,11 @@ static void the_status_describes_the_moment(void **state)
 	strike(&g);
 }
 
-static void numbers_come_from_the_rows(void **state)
+TEST(numbers_come_from_the_rows)
 {
 	struct stage g;
 	struct seen *s;
 
-	(void)state;
 	set(&g, NULL);
 	s = shown(g.replay, 3460);
 	assert_int_equal(s->iterations[0].at_us, 3000000);
@@ -359,11 +352,10 @@ static void expect_node(const struct seen *s, int64_t ms, uint64_t iteration, ui
 	assert_int_equal(s->nodes[node].queued, queued);
 }
 
-static void tasks_come_from_the_rows(void **state)
+TEST(tasks_come_from_the_rows)
 {
 	struct stage g;
 
-	(void)state;
 	set(&g, NULL);
 	for (int64_t ms = 2000; ms <= LAST_MS; ms += 10) {
 		uint64_t iteration = ms < 3200 ? 1 : ms < 4500 ? 2 : 3;
@@ -389,13 +381,12 @@ static void tasks_come_from_the_rows(void **state)
 
 /* ---- the same state by every path ---- */
 
-static void moving_back_and_forth_changes_nothing(void **state)
+TEST(moving_back_and_forth_changes_nothing)
 {
 	struct seen *fresh[(LAST_MS - FIRST_MS) / 50 + 1];
 	struct stage g;
 	struct rng rng;
 
-	(void)state;
 	set(&g, NULL);
 	rng_init_stream(&rng, 3, 1);
 	for (int i = 0; i <= (LAST_MS - FIRST_MS) / 50; i++) {
@@ -417,13 +408,12 @@ static void moving_back_and_forth_changes_nothing(void **state)
 	strike(&g);
 }
 
-static void a_stream_and_a_snapshot_agree(void **state)
+TEST(a_stream_and_a_snapshot_agree)
 {
 	struct stage g;
 	struct replay *other;
 	struct rng rng;
 
-	(void)state;
 	set(&g, NULL);
 	assert_int_equal(replay_new(&other, g.recording, NULL), 0);
 	rng_init_stream(&rng, 3, 2);
@@ -446,12 +436,11 @@ static void a_stream_and_a_snapshot_agree(void **state)
 	strike(&g);
 }
 
-static void seeks_stay_within_the_record(void **state)
+TEST(seeks_stay_within_the_record)
 {
 	struct stage g;
 	struct seen *s, before;
 
-	(void)state;
 	set(&g, NULL);
 	s = shown(g.replay, -5);
 	assert_int_equal(s->status.now_us, FIRST_MS * 1000);
@@ -472,12 +461,11 @@ static void seeks_stay_within_the_record(void **state)
 	strike(&g);
 }
 
-static void the_cursor_follows_its_speed(void **state)
+TEST(the_cursor_follows_its_speed)
 {
 	struct replay_pace p = { .speed = 0.25 };
 	int64_t gone = 0;
 
-	(void)state;
 	for (int i = 0; i < 1000; i++)
 		gone += replay_pace_step(&p, 3); /* three quarters of a microsecond each */
 	assert_int_equal(gone, 750);
@@ -489,12 +477,11 @@ static void the_cursor_follows_its_speed(void **state)
 
 /* ---- other runs ---- */
 
-static void a_controller_on_another_machine_is_placed_in_time(void **state)
+TEST(a_controller_on_another_machine_is_placed_in_time)
 {
 	static const struct recorded_options o = { .other_machine = true };
 	struct stage g, plain;
 
-	(void)state;
 	set(&g, &o);
 	set(&plain, NULL);
 	assert_int_equal(g.recording->last_us, plain.recording->last_us);
@@ -517,13 +504,12 @@ static void a_controller_on_another_machine_is_placed_in_time(void **state)
 	strike(&plain);
 }
 
-static void a_record_without_moments_is_refused(void **state)
+TEST(a_record_without_moments_is_refused)
 {
 	static const struct recorded_options o = { .without_moments = true };
 	struct stage g = { .folder = "/tmp/skippipe-replay-XXXXXX" };
 	struct error err = { "" };
 
-	(void)state;
 	recorded_make(g.folder, &o, &g.writer);
 	assert_int_equal(store_open(&g.store, g.folder, NULL), 0);
 	assert_int_equal(recording_read(&g.recording, g.store, &err), -ENODATA);
@@ -536,13 +522,12 @@ static void a_record_without_moments_is_refused(void **state)
 
 /* Old iterations were thinned: the replay still sends their commits, losses, nodes and journal,
  * but no tasks. The third iteration is complete. */
-static void a_run_without_its_old_tasks_is_replayed(void **state)
+TEST(a_run_without_its_old_tasks_is_replayed)
 {
 	struct recording *less;
 	struct replay *thin;
 	struct stage g;
 
-	(void)state;
 	set(&g, NULL);
 	assert_int_equal(store_thin(g.writer, 2, NULL), 0);
 	assert_int_equal(recording_read(&less, g.store, NULL), 0);
@@ -567,7 +552,7 @@ static void a_run_without_its_old_tasks_is_replayed(void **state)
 	strike(&g);
 }
 
-static void a_running_run_is_replayed(void **state)
+TEST(a_running_run_is_replayed)
 {
 	static const struct recorded_options o = { .until = 1 };
 	static const struct store_validation late = { 0, 5, INT64_C(1700000000000000) + 3050000 };
@@ -575,7 +560,6 @@ static void a_running_run_is_replayed(void **state)
 	struct recording *more;
 	struct seen *s;
 
-	(void)state;
 	set(&g, &o);
 	free(shown(g.replay, 3100));
 	assert_int_equal(recording_grew(g.recording, NULL), 0);
@@ -601,7 +585,7 @@ static void a_running_run_is_replayed(void **state)
 	strike(&g);
 }
 
-static void damaged_records_are_refused(void **state)
+TEST(damaged_records_are_refused)
 {
 	static const struct recorded_options o = { .until = 2 };
 	static const struct store_task stranger = {
@@ -612,7 +596,6 @@ static void damaged_records_are_refused(void **state)
 	struct recording *r;
 	struct seen *s;
 
-	(void)state;
 	set(&g, &o);
 	assert_int_equal(store_tasks(g.writer, &stranger, 1, NULL), 0);
 	assert_int_equal(replay_seek(g.replay, 2500000, &err), -EBADMSG);
@@ -629,13 +612,12 @@ static void damaged_records_are_refused(void **state)
 	strike(&g);
 }
 
-static void every_snapshot_has_its_own_run_number(void **state)
+TEST(every_snapshot_has_its_own_run_number)
 {
 	struct stage g;
 	struct seen *a, *b;
 	uint64_t number;
 
-	(void)state;
 	set(&g, NULL);
 	a = shown(g.replay, 4650);
 	b = shown(g.replay, 4650);
@@ -651,12 +633,11 @@ static void every_snapshot_has_its_own_run_number(void **state)
 
 /* ---- commands ---- */
 
-static void alerts_are_acknowledged(void **state)
+TEST(alerts_are_acknowledged)
 {
 	struct stage g;
 	struct seen *s, said = { 0 };
 
-	(void)state;
 	set(&g, NULL);
 	free(shown(g.replay, 3440));
 	/* The fault has not happened yet at this moment */
@@ -674,7 +655,7 @@ static void alerts_are_acknowledged(void **state)
 	strike(&g);
 }
 
-static void the_present_can_be_planned_from(void **state)
+TEST(the_present_can_be_planned_from)
 {
 	bool excluded[RECORDED_NODES];
 	struct planner_request q = { .excluded = excluded };
@@ -685,7 +666,6 @@ static void the_present_can_be_planned_from(void **state)
 	struct error err;
 	struct stage g;
 
-	(void)state;
 	set(&g, NULL);
 	free(shown(g.replay, 1500));
 	assert_int_equal(replay_present(g.replay, &plan, excluded, &c, &err), -EAGAIN);
@@ -724,7 +704,7 @@ static void the_present_can_be_planned_from(void **state)
 }
 
 /* "branch" may name other excluded nodes. */
-static void the_excluded_nodes_can_be_chosen(void **state)
+TEST(the_excluded_nodes_can_be_chosen)
 {
 	static const char *const wrong[] = { "branch ",   "branch 1,", "branch x", "branch 1 2",
 					     "branch 1,,2", "branch 99", "branch --", "branchy 1" };
@@ -736,7 +716,6 @@ static void the_excluded_nodes_can_be_chosen(void **state)
 	char name[32];
 	struct error err;
 
-	(void)state;
 	assert_int_equal(
 		compare_request(&m, 2, 1, RECORDED_NODES, excluded, &q, name,
 				sizeof(name), &err), 0);
@@ -762,29 +741,4 @@ static void the_excluded_nodes_can_be_chosen(void **state)
 		compare_request(&m, 2, 1, RECORDED_NODES, excluded, &q, name,
 				sizeof(name), &err), 0);
 	assert_true(!excluded[1] && !excluded[2] && !excluded[3]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_snapshot_describes_the_moment),
-		cmocka_unit_test(the_status_describes_the_moment),
-		cmocka_unit_test(the_excluded_nodes_can_be_chosen),
-		cmocka_unit_test(numbers_come_from_the_rows),
-		cmocka_unit_test(tasks_come_from_the_rows),
-		cmocka_unit_test(moving_back_and_forth_changes_nothing),
-		cmocka_unit_test(a_stream_and_a_snapshot_agree),
-		cmocka_unit_test(seeks_stay_within_the_record),
-		cmocka_unit_test(the_cursor_follows_its_speed),
-		cmocka_unit_test(a_controller_on_another_machine_is_placed_in_time),
-		cmocka_unit_test(a_record_without_moments_is_refused),
-		cmocka_unit_test(a_run_without_its_old_tasks_is_replayed),
-		cmocka_unit_test(a_running_run_is_replayed),
-		cmocka_unit_test(every_snapshot_has_its_own_run_number),
-		cmocka_unit_test(damaged_records_are_refused),
-		cmocka_unit_test(alerts_are_acknowledged),
-		cmocka_unit_test(the_present_can_be_planned_from),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

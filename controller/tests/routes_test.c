@@ -1,16 +1,12 @@
 /* routes_test.c - the bookkeeping of routes and counts, driven by random runs with random deaths.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/rng.h"
+#include "base/tests/test.h"
 #include "controller/iteration/routes.h"
 
 enum { NODES = 11, STAGES = 4, DATA = 3, WAVES = 4, N = DATA * WAVES };
@@ -66,13 +62,12 @@ static void setup(struct routes *r, struct plan **p, uint64_t seed)
 	assert_int_equal(routes_from_plan(r, *p, shard_of, DATA, WAVES, 0, &err), 0);
 }
 
-static void data_is_dealt_once(void **state)
+TEST(data_is_dealt_once)
 {
 	struct routes r;
 	struct plan *p;
 	bool seen[DATA][WAVES] = { { false } };
 
-	(void)state;
 	setup(&r, &p, 1);
 	for (int i = 0; i < N; i++) {
 		const struct route *m = &r.microbatches[i].route;
@@ -100,7 +95,7 @@ static void data_is_dealt_once(void **state)
 }
 
 /* An idle node behind a link of ten seconds, and one without a link, are not chosen. */
-static void substitutes_are_near(void **state)
+TEST(substitutes_are_near)
 {
 	struct cluster *c = make_cluster();
 	bool usable[NODES];
@@ -109,7 +104,6 @@ static void substitutes_are_near(void **state)
 	struct plan *p;
 	int n;
 
-	(void)state;
 	setup(&r, &p, 3);
 	for (int i = 0; i < NODES; i++)
 		usable[i] = i != 3;
@@ -177,11 +171,10 @@ static void run_microbatch(struct routes *r, struct agents *a, uint32_t id)
 	r->done++;
 }
 
-static void every_gradient_counts_once_through_any_deaths(void **state)
+TEST(every_gradient_counts_once_through_any_deaths)
 {
 	struct cluster *c = make_cluster();
 
-	(void)state;
 	for (uint64_t seed = 0; seed < 300; seed++) {
 		struct routes r;
 		struct plan *p;
@@ -226,7 +219,7 @@ static void every_gradient_counts_once_through_any_deaths(void **state)
 	cluster_free(c);
 }
 
-static void the_audit_finds_what_is_wrong(void **state)
+TEST(the_audit_finds_what_is_wrong)
 {
 	struct routes r;
 	struct plan *p;
@@ -234,7 +227,6 @@ static void the_audit_finds_what_is_wrong(void **state)
 	struct error err = { "" };
 	int sum_of[NODES];
 
-	(void)state;
 	memcpy(sum_of, stage_of, sizeof(sum_of));
 	setup(&r, &p, 5);
 	for (uint32_t i = 0; i < N; i++)
@@ -261,7 +253,7 @@ static void the_audit_finds_what_is_wrong(void **state)
 	free(a);
 }
 
-static void a_lost_stage_changes_nothing(void **state)
+TEST(a_lost_stage_changes_nothing)
 {
 	struct cluster *c = make_cluster();
 	struct routes r;
@@ -272,7 +264,6 @@ static void a_lost_stage_changes_nothing(void **state)
 	};
 	uint16_t was = 0;
 
-	(void)state;
 	setup(&r, &p, 6);
 	was = r.microbatches[0].route.nodes[1];
 	assert_int_equal(routes_replace(&r, was, usable, stage_of, c, changed), -ENOENT);
@@ -284,14 +275,13 @@ static void a_lost_stage_changes_nothing(void **state)
 	cluster_free(c);
 }
 
-static void unswapping_ends(void **state)
+TEST(unswapping_ends)
 {
 	struct routes r;
 	struct plan *p;
 	int64_t id;
 	int n = 0;
 
-	(void)state;
 	setup(&r, &p, 7);
 	r.microbatches[2].passed = 4; /* at its loss: past the forward pass */
 	while ((id = routes_unswap(&r)) >= 0) {
@@ -481,11 +471,10 @@ static bool cut(struct routes *r, struct story *s, struct cluster *c, uint16_t a
 	return n >= 0;
 }
 
-static void any_links_may_be_cut(void **state)
+TEST(any_links_may_be_cut)
 {
 	uint32_t cuts = 0, none = 0;
 
-	(void)state;
 	for (uint64_t seed = 0; seed < 400; seed++) {
 		struct cluster *c = make_cluster();
 		struct story *s = calloc(1, sizeof(*s));
@@ -523,19 +512,4 @@ static void any_links_may_be_cut(void **state)
 		free(s);
 	}
 	assert_true(cuts > 1000 && none > 10 && none < cuts / 2); /* both cases occurred */
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(data_is_dealt_once),
-		cmocka_unit_test(substitutes_are_near),
-		cmocka_unit_test(every_gradient_counts_once_through_any_deaths),
-		cmocka_unit_test(the_audit_finds_what_is_wrong),
-		cmocka_unit_test(a_lost_stage_changes_nothing),
-		cmocka_unit_test(unswapping_ends),
-		cmocka_unit_test(any_links_may_be_cut),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,12 @@
 /* silent_test.c - runs a whole controller with simulated agents. Some agents live and work, but
  * ignore one message: an order to restore a stage, or the question which gradients they
  * counted. The run must not wait for them forever. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/tests/test.h"
 #include "controller/tests/player.h"
 
 static int world_open(void **state)
@@ -66,7 +62,9 @@ static void lose_a_stage(struct world *w)
 	WORLD_UNTIL(w, says(w, "the run goes back"));
 }
 
-static void another_node_reads_the_checkpoint(void **state)
+#define FIXTURE_TEST(name) TEST_WITH(name, world_open, world_close)
+
+FIXTURE_TEST(another_node_reads_the_checkpoint)
 {
 	struct world *w = *state;
 	int silent = 0;
@@ -91,7 +89,7 @@ static bool anyone_failed(const struct world *w)
 
 /* S2 is lost and can only be read from the checkpoint. Soon every other stage has one node
  * left, so the nodes of S2 are asked alone. */
-static void all_nodes_are_asked_again(void **state)
+FIXTURE_TEST(all_nodes_are_asked_again)
 {
 	struct world *w = *state;
 
@@ -122,7 +120,7 @@ static void between_checkpoints(struct world *w)
 
 /* No node can read the file of S0, and its neighbours cannot rebuild the stage. The run waits
  * for a new process that can. */
-static void a_new_process_may_have_the_file(void **state)
+FIXTURE_TEST(a_new_process_may_have_the_file)
 {
 	struct world *w = *state;
 
@@ -174,7 +172,7 @@ static int who_stays(const struct world *w, int stage)
 
 /* The last node of a stage reads its file only when the files of the other stages can be read.
  * S1 is rebuilt from its neighbours, which still hold their weights. */
-static void the_last_node_of_a_stage_reads_last(void **state)
+FIXTURE_TEST(the_last_node_of_a_stage_reads_last)
 {
 	struct world *w = *state;
 	int last;
@@ -192,9 +190,11 @@ static void the_last_node_of_a_stage_reads_last(void **state)
 	assert_false(says(w, "are repeated"));
 }
 
+#define UNSAVED(name) TEST_WITH(name, world_open_unsaved, world_close)
+
 /* No copy and no checkpoint exist. The stage would be rebuilt from its neighbours, but its
  * sleeping nodes return first. */
-static void a_stage_whose_nodes_slept_is_not_rebuilt(void **state)
+UNSAVED(a_stage_whose_nodes_slept_is_not_rebuilt)
 {
 	struct world *w = *state;
 
@@ -213,7 +213,7 @@ static void a_stage_whose_nodes_slept_is_not_rebuilt(void **state)
 
 /* A new process restored the stage from a copy, and knows nothing of the iteration in which the
  * stage was lost. */
-static void a_stage_restored_by_a_new_process_restarts_the_iteration(void **state)
+UNSAVED(a_stage_restored_by_a_new_process_restarts_the_iteration)
 {
 	struct world *w = *state;
 	int last;
@@ -232,7 +232,7 @@ static void a_stage_restored_by_a_new_process_restarts_the_iteration(void **stat
 
 /* The controller repeats the order with pauses, so that orders and refusals do not flood the
  * network. */
-static void a_node_that_cannot_make_a_stage_is_asked_again(void **state)
+UNSAVED(a_node_that_cannot_make_a_stage_is_asked_again)
 {
 	struct world *w = *state;
 	int asked = 0;
@@ -278,7 +278,7 @@ static int leave_one(struct world *w)
 	return left;
 }
 
-static void weights_of_an_excluded_node_are_used(void **state)
+UNSAVED(weights_of_an_excluded_node_are_used)
 {
 	struct world *w = *state;
 	char words[64];
@@ -292,7 +292,7 @@ static void weights_of_an_excluded_node_are_used(void **state)
 
 /* The excluded node's weights have another hash. The stage is rebuilt from its neighbours, as
  * if the node had no weights. */
-static void other_weights_of_an_excluded_node_are_not_used(void **state)
+UNSAVED(other_weights_of_an_excluded_node_are_not_used)
 {
 	struct world *w = *state;
 
@@ -305,7 +305,7 @@ static void other_weights_of_an_excluded_node_are_not_used(void **state)
 
 /* All nodes of S1 sleep during the start of a new controller, for longer than it waits. They
  * alone have the last commit of their stage. */
-static void a_node_that_slept_through_a_takeover_is_awaited(void **state)
+UNSAVED(a_node_that_slept_through_a_takeover_is_awaited)
 {
 	const char *options[] = { "--silence-ms", "3000", "--overdue-s", "60",
 				  "--gather-s",   "2",    NULL };
@@ -333,7 +333,7 @@ static void a_node_that_slept_through_a_takeover_is_awaited(void **state)
 
 /* The stage's other nodes have the sum with this node's gradients, but the controller must know
  * which gradients it contains. */
-static void a_sum_waits_for_the_counts_of_a_silent_node(void **state)
+FIXTURE_TEST(a_sum_waits_for_the_counts_of_a_silent_node)
 {
 	struct world *w = *state;
 
@@ -345,29 +345,4 @@ static void a_sum_waits_for_the_counts_of_a_silent_node(void **state)
 	world_work(w);
 	WORLD_UNTIL(w, says(w, "run again without n04"));
 	goes_on(w);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, world_open, world_close)
-#define UNSAVED(name) cmocka_unit_test_setup_teardown(name, world_open_unsaved, world_close)
-
-/* silent_test [PATTERN]: runs the tests whose names match. */
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(another_node_reads_the_checkpoint),
-		TEST(all_nodes_are_asked_again),
-		TEST(a_new_process_may_have_the_file),
-		TEST(the_last_node_of_a_stage_reads_last),
-		UNSAVED(a_stage_whose_nodes_slept_is_not_rebuilt),
-		UNSAVED(a_stage_restored_by_a_new_process_restarts_the_iteration),
-		UNSAVED(a_node_that_cannot_make_a_stage_is_asked_again),
-		UNSAVED(weights_of_an_excluded_node_are_used),
-		UNSAVED(other_weights_of_an_excluded_node_are_not_used),
-		UNSAVED(a_node_that_slept_through_a_takeover_is_awaited),
-		TEST(a_sum_waits_for_the_counts_of_a_silent_node),
-	};
-
-	if (argc > 1)
-		cmocka_set_test_filter(argv[1]);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

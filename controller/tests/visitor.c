@@ -2,12 +2,6 @@
  * consoles, watchers or agents would connect. Tests thereby check the program itself. */
 #include "controller/tests/visitor.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -18,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/tests/test.h"
 
 void visitor_new(struct visitor *v, struct door *d, enum keys_role role,
 			const char *name)

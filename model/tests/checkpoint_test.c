@@ -1,8 +1,5 @@
 /* Checkpoints and safetensors: what is written reads back; what is damaged is refused by file
  * and tensor, and changes nothing. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -12,11 +9,11 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include <jansson.h>
 
 #include "base/file.h"
+#include "base/tests/test.h"
 #include "model/files/checkpoint.h"
 #include "model/cpu/decoder.h"
 #include "model/files/gguf.h"
@@ -116,7 +113,9 @@ static void same_weights(struct trainer *a, struct trainer *b)
 			    stage_hash(trainer_stages(b)[i]));
 }
 
-static void training_goes_on_as_if_it_had_not_stopped(void **state)
+#define FIXTURE_TEST(name) TEST_WITH(name, setup, teardown)
+
+FIXTURE_TEST(training_goes_on_as_if_it_had_not_stopped)
 {
 	struct fixture *f = *state;
 	struct trainer *other = trainer_of(&config, &f->recipe, 77);
@@ -156,7 +155,7 @@ static size_t files_in(const char *folder)
 	return strtoul(line, NULL, 10);
 }
 
-static void old_shards_are_removed(void **state)
+FIXTURE_TEST(old_shards_are_removed)
 {
 	struct fixture *f = *state;
 
@@ -202,7 +201,7 @@ static bool there(struct fixture *f, const char *rest)
 
 /* Stages saved one by one, each on its own, are a checkpoint like any other once there is a
  * manifest; older checkpoints are removed on request. */
-static void a_run_is_saved_by_stages(void **state)
+FIXTURE_TEST(a_run_is_saved_by_stages)
 {
 	struct fixture *f = *state;
 	struct checkpoint c = { config, f->recipe, 40, 0, 4, 99, 7 };
@@ -230,7 +229,7 @@ static void a_run_is_saved_by_stages(void **state)
 }
 
 /* A file whose hash is not the one reported when it was written is refused as a whole. */
-static void another_file_is_refused(void **state)
+FIXTURE_TEST(another_file_is_refused)
 {
 	struct fixture *f = *state;
 	struct recipe r;
@@ -274,7 +273,7 @@ static json_t *read_manifest(const struct fixture *f, char path[128])
 }
 
 /* A manifest from before hashes were named has checksums, and is still read and still checked. */
-static void manifests_without_the_hashs_name_are_read(void **state)
+FIXTURE_TEST(manifests_without_the_hashs_name_are_read)
 {
 	struct fixture *f = *state;
 	struct stage *s = trainer_stages(f->trainer)[1];
@@ -304,7 +303,7 @@ static void manifests_without_the_hashs_name_are_read(void **state)
 	json_decref(root);
 }
 
-static void damage_is_refused(void **state)
+FIXTURE_TEST(damage_is_refused)
 {
 	struct fixture *f = *state;
 	struct stage *s = trainer_stages(f->trainer)[1];
@@ -350,7 +349,7 @@ static void refuse_manifest(struct fixture *f, const char *text, const char *say
 	assert_int_equal(c.iteration, 5);
 }
 
-static void bad_manifests_are_refused(void **state)
+FIXTURE_TEST(bad_manifests_are_refused)
 {
 	struct fixture *f = *state;
 	struct checkpoint c;
@@ -381,7 +380,7 @@ static void refuse_file(const char *path, const char *header, size_t data, const
 	assert_null(s);
 }
 
-static void bad_safetensors_are_refused(void **state)
+FIXTURE_TEST(bad_safetensors_are_refused)
 {
 	struct fixture *f = *state;
 	char path[128];
@@ -421,7 +420,7 @@ static void put_file(const char *path, const char *header, const void *data, siz
 	assert_int_equal(file_write(path, bytes, 8 + strlen(header) + size, 0644, &err), 0);
 }
 
-static void halves_are_read(void **state)
+FIXTURE_TEST(halves_are_read)
 {
 	static const uint16_t both[] = { 0x3c00, 0xc000, 0x0001, 0x7bff, 0x8000, 0x3555,
 					 0x3f80, 0xc000, 0x0000, 0x4049 };
@@ -446,7 +445,7 @@ static void halves_are_read(void **state)
 
 /* A file that loses its end after it was opened is an error with its name, whatever is asked of
  * it: what ends this process otherwise is a signal. */
-static void a_file_that_shrinks_is_an_error(void **state)
+FIXTURE_TEST(a_file_that_shrinks_is_an_error)
 {
 	static const char *const headers[] = {
 		"{\"a\":{\"dtype\":\"F32\",\"shape\":[4096],\"data_offsets\":[0,16384]}}",
@@ -483,7 +482,7 @@ static void a_file_that_shrinks_is_an_error(void **state)
 
 /* The same while a stage is loaded: another process cuts the file at any moment of it. Whenever
  * that is, the stage is loaded whole or as it was. */
-static void a_stage_is_loaded_whole_or_not_at_all(void **state)
+FIXTURE_TEST(a_stage_is_loaded_whole_or_not_at_all)
 {
 	struct fixture *f = *state;
 	struct recipe r;
@@ -523,7 +522,7 @@ static void a_stage_is_loaded_whole_or_not_at_all(void **state)
 	trainer_free(t);
 }
 
-static void huggingface_keeps_the_model(void **state)
+FIXTURE_TEST(huggingface_keeps_the_model)
 {
 	struct fixture *f = *state;
 	struct model_config c;
@@ -553,7 +552,7 @@ static void huggingface_keeps_the_model(void **state)
 
 /* The header and where it says things are: 24 keys, then tensors that fill the file. The parity
  * tests have another program read one. */
-static void gguf_is_laid_out(void **state)
+FIXTURE_TEST(gguf_is_laid_out)
 {
 	struct fixture *f = *state;
 	struct model_config c = config;
@@ -584,7 +583,7 @@ static void gguf_is_laid_out(void **state)
 }
 
 /* One token at a time, with keys and values kept, gives the logits of all at once. */
-static void decoding_agrees_with_the_whole(void **state)
+FIXTURE_TEST(decoding_agrees_with_the_whole)
 {
 	struct fixture *f = *state;
 	float *whole = calloc(T * VOCAB, sizeof(*whole));
@@ -611,27 +610,4 @@ static void decoding_agrees_with_the_whole(void **state)
 		decoder_free(d);
 	}
 	free(whole);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
-		TEST(training_goes_on_as_if_it_had_not_stopped),
-		TEST(old_shards_are_removed),
-		TEST(a_run_is_saved_by_stages),
-		TEST(another_file_is_refused),
-		TEST(manifests_without_the_hashs_name_are_read),
-		TEST(damage_is_refused),
-		TEST(bad_manifests_are_refused),
-		TEST(bad_safetensors_are_refused),
-		TEST(halves_are_read),
-		TEST(a_file_that_shrinks_is_an_error),
-		TEST(a_stage_is_loaded_whole_or_not_at_all),
-		TEST(huggingface_keeps_the_model),
-		TEST(gguf_is_laid_out),
-		TEST(decoding_agrees_with_the_whole),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

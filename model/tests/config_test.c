@@ -1,23 +1,19 @@
 /* Configurations: what is refused, by name; what is printed reads back the same. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
+#include "base/tests/test.h"
 #include "model/config.h"
 #include "model/tensor.h"
 
-static void presets_are_valid(void **state)
+TEST(presets_are_valid)
 {
 	struct model_config c;
 	struct recipe r;
 	struct error err;
 
-	(void)state;
 	for (size_t i = 0; model_preset_name(i); i++) {
 		assert_int_equal(model_preset(model_preset_name(i), &c, &r, &err), 0);
 		if (model_config_check(&c, &err) || recipe_check(&r, &c, &err))
@@ -28,7 +24,7 @@ static void presets_are_valid(void **state)
 	assert_non_null(strstr(err.text, "tiny"));
 }
 
-static void fields_are_checked_by_name(void **state)
+TEST(fields_are_checked_by_name)
 {
 	static const struct {
 		size_t offset;
@@ -47,7 +43,6 @@ static void fields_are_checked_by_name(void **state)
 		{ offsetof(struct model_config, context), 0, "context" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct model_config c;
 		struct error err = { "" };
@@ -60,9 +55,8 @@ static void fields_are_checked_by_name(void **state)
 	}
 }
 
-static void what_is_printed_reads_back(void **state)
+TEST(what_is_printed_reads_back)
 {
-	(void)state;
 	for (size_t i = 0; model_preset_name(i); i++) {
 		struct model_config c, back = { 0 };
 		struct recipe r, r_back = { 0 };
@@ -84,13 +78,12 @@ static void what_is_printed_reads_back(void **state)
 }
 
 /* A model without scaling is printed as by earlier versions, whose documents lack the fields. */
-static void scaled_positions_read_back(void **state)
+TEST(scaled_positions_read_back)
 {
 	struct model_config c, back;
 	struct error err;
 	char *text;
 
-	(void)state;
 	model_preset("tiny", &c, NULL, NULL);
 	text = model_config_print(&c, NULL);
 	assert_null(strstr(text, "rope_factor"));
@@ -106,7 +99,7 @@ static void scaled_positions_read_back(void **state)
 	free(text);
 }
 
-static void incomplete_scaling_is_refused(void **state)
+TEST(incomplete_scaling_is_refused)
 {
 	static const struct {
 		float factor, low, high;
@@ -123,7 +116,6 @@ static void incomplete_scaling_is_refused(void **state)
 		{ 8, 1, (float)INFINITY, 128, "rope_high_freq_factor is inf" },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct error err = { "" };
 		struct model_config c;
@@ -151,12 +143,11 @@ static void refused(const char *text, const char *says)
 	assert_int_equal(c.dim, 5);
 }
 
-static void bad_documents_are_refused_by_key(void **state)
+TEST(bad_documents_are_refused_by_key)
 {
 	struct model_config c;
 	char *good, *at;
 
-	(void)state;
 	refused("", "line");
 	refused("[]", "object");
 	refused("{}", "format");
@@ -179,11 +170,10 @@ static void bad_documents_are_refused_by_key(void **state)
 	free(good);
 }
 
-static void rates_follow_the_recipe(void **state)
+TEST(rates_follow_the_recipe)
 {
 	struct recipe r = { .adamw.lr = 1, .warmup = 4, .iterations = 12, .final_lr = 0.1f };
 
-	(void)state;
 	assert_float_equal(recipe_lr(&r, 1), 0.25, 1e-6);
 	assert_float_equal(recipe_lr(&r, 4), 1, 1e-6);
 	assert_float_equal(recipe_lr(&r, 8), 0.55, 1e-6);
@@ -193,11 +183,10 @@ static void rates_follow_the_recipe(void **state)
 	assert_float_equal(recipe_lr(&r, 99), 1, 1e-6);
 }
 
-static void the_clip_bounds_the_norm(void **state)
+TEST(the_clip_bounds_the_norm)
 {
 	struct recipe r = { .clip = 1 };
 
-	(void)state;
 	/* A sum of norm 6 over 3 microbatches is an average of norm 2: halved. */
 	assert_float_equal(recipe_scale(&r, 36, 3), 1.0 / 6, 1e-7);
 	assert_float_equal(recipe_scale(&r, 4, 3), 1.0 / 3, 1e-7);
@@ -207,12 +196,11 @@ static void the_clip_bounds_the_norm(void **state)
 
 /* However it is cut, the same tensors: once each, without gaps, with the same initial values.
  */
-static void the_table_covers_the_model(void **state)
+TEST(the_table_covers_the_model)
 {
 	struct model_config c;
 	size_t count = 0;
 
-	(void)state;
 	model_preset("tiny", &c, NULL, NULL);
 	c.n_layers = 7;
 	for (c.n_stages = 1; c.n_stages <= 8; c.n_stages++) {
@@ -237,13 +225,12 @@ static void the_table_covers_the_model(void **state)
 	}
 }
 
-static void initial_weights_are_normal(void **state)
+TEST(initial_weights_are_normal)
 {
 	struct tensor t = { .name = "a", .dims = 2, .count = 20000 };
 	float *w = calloc(t.count, sizeof(*w)), *other = calloc(t.count, sizeof(*w));
 	double sum = 0, squares = 0, dots = 0;
 
-	(void)state;
 	tensor_initialise(&t, 0.02f, 1, w);
 	t.name[0] = 'b';
 	tensor_initialise(&t, 0.02f, 1, other);
@@ -260,22 +247,4 @@ static void initial_weights_are_normal(void **state)
 	assert_true(w[0] == 1 && w[19999] == 1);
 	free(w);
 	free(other);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(presets_are_valid),
-		cmocka_unit_test(fields_are_checked_by_name),
-		cmocka_unit_test(what_is_printed_reads_back),
-		cmocka_unit_test(scaled_positions_read_back),
-		cmocka_unit_test(incomplete_scaling_is_refused),
-		cmocka_unit_test(bad_documents_are_refused_by_key),
-		cmocka_unit_test(rates_follow_the_recipe),
-		cmocka_unit_test(the_clip_bounds_the_norm),
-		cmocka_unit_test(the_table_covers_the_model),
-		cmocka_unit_test(initial_weights_are_normal),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,13 @@
 /* The corpus: shards are disjoint and complete, validation is never trained on, errors name the
  * file. Texts are made of 4-byte serial numbers, so that every window says where it is from. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "base/file.h"
+#include "base/tests/test.h"
 #include "model/text/corpus.h"
 
 enum { T = 12, SIZE = 240007, BATCH = 3 };
@@ -81,7 +78,9 @@ static void mark(struct fixture *f, int b, unsigned char as)
 	}
 }
 
-static void shards_cover_an_epoch_once(void **state)
+#define FIXTURE_TEST(name) TEST_WITH(name, setup, teardown)
+
+FIXTURE_TEST(shards_cover_an_epoch_once)
 {
 	struct fixture *f = *state;
 	size_t n = corpus_samples(f->corpus), covered = 0;
@@ -108,7 +107,7 @@ static void shards_cover_an_epoch_once(void **state)
 	free(begun);
 }
 
-static void epochs_differ_and_repeat(void **state)
+FIXTURE_TEST(epochs_differ_and_repeat)
 {
 	struct fixture *f = *state;
 	struct corpus *again;
@@ -128,7 +127,7 @@ static void epochs_differ_and_repeat(void **state)
 	corpus_free(again);
 }
 
-static void short_texts_still_hold_out(void **state)
+FIXTURE_TEST(short_texts_still_hold_out)
 {
 	struct fixture *f = *state;
 	struct corpus *c = NULL;
@@ -144,7 +143,7 @@ static void short_texts_still_hold_out(void **state)
 	corpus_free(c);
 }
 
-static void files_are_named_in_errors(void **state)
+TEST(files_are_named_in_errors)
 {
 	char empty[] = "/tmp/corpus_test.XXXXXX", folder[] = "/tmp",
 	     absent[] = "/tmp/no such file";
@@ -152,7 +151,6 @@ static void files_are_named_in_errors(void **state)
 	struct error err;
 	int fd = mkstemp(empty);
 
-	(void)state;
 	assert_true(fd >= 0);
 	close(fd);
 	assert_int_equal(corpus_new(&c, (char *[]){ absent }, 1, T, 1, &err), -ENOENT);
@@ -187,11 +185,10 @@ static const struct token_file {
 	{ "raw", 4000, 13, 262, 2, 10000, "byte 3 is NUL" },
 };
 
-static void files_of_tokens_are_known_or_refused_by_name(void **state)
+TEST(files_of_tokens_are_known_or_refused_by_name)
 {
 	char folder[] = "/tmp/corpus_test.XXXXXX", path[64];
 
-	(void)state;
 	assert_non_null(mkdtemp(folder));
 	for (size_t i = 0; i < sizeof(token_files) / sizeof(token_files[0]); i++) {
 		const struct token_file *t = &token_files[i];
@@ -223,14 +220,13 @@ static void files_of_tokens_are_known_or_refused_by_name(void **state)
 	rmdir(folder);
 }
 
-static void widths_are_not_mixed(void **state)
+TEST(widths_are_not_mixed)
 {
 	char a[] = "/tmp/corpus_test.XXXXXX", b[] = "/tmp/corpus_test.XXXXXX";
 	uint32_t data[256 + 1000] = { 20240520, 1, 2000 };
 	struct error err;
 	struct corpus *c;
 
-	(void)state;
 	close(mkstemp(a));
 	close(mkstemp(b));
 	assert_int_equal(file_write(a, data, sizeof(data), 0600, NULL), 0);
@@ -247,14 +243,13 @@ static void widths_are_not_mixed(void **state)
 	unlink(b);
 }
 
-static void the_default_is_english(void **state)
+TEST(the_default_is_english)
 {
 	struct corpus *c;
 	struct error err;
 	int32_t tokens[64], targets[64];
 	size_t letters = 0;
 
-	(void)state;
 	if (access("/usr/share/games/fortunes/literature", R_OK) != 0)
 		skip();
 	assert_int_equal(corpus_new(&c, NULL, 0, 64, 1, &err), 0);
@@ -266,19 +261,4 @@ static void the_default_is_english(void **state)
 	}
 	assert_true(letters > 6400 * 6 / 10);
 	corpus_free(c);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(shards_cover_an_epoch_once, setup, teardown),
-		cmocka_unit_test_setup_teardown(epochs_differ_and_repeat, setup, teardown),
-		cmocka_unit_test_setup_teardown(short_texts_still_hold_out, setup, teardown),
-		cmocka_unit_test(files_are_named_in_errors),
-		cmocka_unit_test(files_of_tokens_are_known_or_refused_by_name),
-		cmocka_unit_test(widths_are_not_mixed),
-		cmocka_unit_test(the_default_is_english),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,14 @@
 /* Names of devices, what a CPU says of itself, and what one process can be. The emulated GPU's
  * side is cuda_test.c's. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
+#include "base/tests/test.h"
 #include "model/vector/vector.h"
 #include "model/stage.h"
 
-static void names_are_read_and_written(void **state)
+TEST(names_are_read_and_written)
 {
 	static const char *const names[][2] = {
 		{ "cpu", "cpu" },
@@ -30,7 +27,6 @@ static void names_are_read_and_written(void **state)
 	char text[DEVICE_NAME_SIZE];
 	struct error err;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		assert_int_equal(device_name_parse(&n, names[i][0], &err), 0);
 		device_name_print(&n, text);
@@ -41,9 +37,8 @@ static void names_are_read_and_written(void **state)
 	assert_non_null(strstr(err.text, "device \"cuda:1:2\": expected cpu or cuda"));
 }
 
-static void likeness_leaves_a_gpus_number_out(void **state)
+TEST(likeness_leaves_a_gpus_number_out)
 {
-	(void)state;
 	assert_true(stage_devices_alike("cuda:0 sm_89 L4", "cuda:5 sm_89 L4"));
 	assert_false(stage_devices_alike("cuda:0 sm_89 L4", "cuda:0:bf16 sm_89 L4"));
 	assert_false(stage_devices_alike("cuda:0 sm_89 L4", "cuda:0 sm_89 L40S"));
@@ -55,12 +50,11 @@ static void likeness_leaves_a_gpus_number_out(void **state)
 }
 
 /* The library of products takes one set for a whole process: the first that is asked for. */
-static void a_process_computes_with_one_set(void **state)
+TEST(a_process_computes_with_one_set)
 {
 	struct stage_device d;
 	struct error err = { "" };
 
-	(void)state;
 	assert_int_equal(stage_device(&d, "cpu:plain", &err), 0);
 	assert_string_equal(d.name, "cpu:plain");
 	assert_int_equal(strncmp(d.text, "cpu:plain ", 10), 0);
@@ -73,15 +67,4 @@ static void a_process_computes_with_one_set(void **state)
 	assert_int_equal(stage_device(&d, "cpu:v3", &err), -EBUSY);
 	assert_non_null(strstr(err.text, "v3"));
 	assert_string_equal(d.name, "cpu:plain"); /* as it was */
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_are_read_and_written),
-		cmocka_unit_test(likeness_leaves_a_gpus_number_out),
-		cmocka_unit_test(a_process_computes_with_one_set),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,14 @@
 /* The operations of replicas between a gradient's sum and the next weights give the same bits with
  * every instruction set of this machine and as the GPU's kernels, namely those of correctly rounded
  * operations one after another. Any 32 bits may be a value. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/rng.h"
 #include "model/vector/vector.h"
 
+#include "base/tests/test.h"
 #include "model/tests/emulated_device.h"
 
 enum { N = 1 << 20 };
@@ -121,7 +118,7 @@ static void same_state(const char *set, const struct state *got, const struct st
 
 /* Two steps, so that what the first left is gone on with. The CPU's in pieces of odd lengths,
  * as threads and tensors cut them. */
-static void steps_of_adamw(void **state)
+TEST(steps_of_adamw)
 {
 	struct adamw h = { 5e-3f, 0.9f, 0.95f, 1e-8f, 0.1f };
 	struct adamw_factors f[2] = { adamw_factors(&h, 0.37f, 0.1f, 1),
@@ -129,7 +126,6 @@ static void steps_of_adamw(void **state)
 	float *g = drawn(4, 1e-2);
 	struct state want = begin();
 
-	(void)state;
 	for (int t = 0; t < 2; t++)
 		for (size_t i = 0; i < N; i++)
 			reference_step(&f[t], &want.w[i], &want.m[i], &want.v[i], g[i]);
@@ -164,11 +160,10 @@ static void steps_of_adamw(void **state)
 	free(g);
 }
 
-static void sums_of_slices(void **state)
+TEST(sums_of_slices)
 {
 	float *a = drawn(5, 1), *b = drawn(6, 1), *want = copy_of(a);
 
-	(void)state;
 	for (size_t i = 0; i < N; i++)
 		want[i] = tidy((float)((double)a[i] + (double)b[i]));
 	for (size_t set = 0; vector_ops_at(set); set++) {
@@ -203,12 +198,11 @@ static uint16_t reference_bf16(float x)
 	return (uint16_t)(high >> 16);
 }
 
-static void rounding_to_bf16(void **state)
+TEST(rounding_to_bf16)
 {
 	float *x = drawn(7, 1);
 	uint16_t *got = malloc(N * sizeof(*got));
 
-	(void)state;
 	for (size_t set = 0; vector_ops_at(set); set++) {
 		vector_ops_at(set)->to_bf16(got, x, 1024, N / 1024, 1024);
 		for (size_t i = 0; i < N; i++)
@@ -224,11 +218,10 @@ static void rounding_to_bf16(void **state)
 }
 
 /* Against the C library's, which is right to a bit or so. */
-static void factors(void **state)
+TEST(factors)
 {
 	struct adamw h = { 5e-3f, 0.9f, 0.999f, 1e-8f, 0.1f };
 
-	(void)state;
 	for (uint64_t t = 1; t < 100000; t = t * 3 / 2 + 1) {
 		struct adamw_factors f = adamw_factors(&h, 2, 0.1f, t);
 		double u1 = 1 / (1 - pow((double)0.9f, (double)t));
@@ -238,16 +231,4 @@ static void factors(void **state)
 		assert_true(fabs((double)f.unbias2 - u2) <= 1e-7 * u2);
 		assert_true(f.keep == 1 - 5e-3f * 0.1f && f.rest2 == 1 - 0.999f && f.scale == 2);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(steps_of_adamw),
-		cmocka_unit_test(sums_of_slices),
-		cmocka_unit_test(rounding_to_bf16),
-		cmocka_unit_test(factors),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

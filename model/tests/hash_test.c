@@ -10,13 +10,10 @@
  *       r = s(b''.join(s(x[i:i + 4096]) for i in range(0, n, 4096)) + struct.pack('<Q', n))
  *       print('{ %d, 0x%016x },' % (n, struct.unpack('<Q', r[:8])[0]))"
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
+#include "base/tests/test.h"
 #include "model/vector/vector.h"
 #include "model/hash.h"
 
@@ -51,7 +48,7 @@ static unsigned char *example(void)
 }
 
 /* RFC 7693, appendix B. */
-static void a_leaf_is_the_standards(void **state)
+TEST(a_leaf_is_the_standards)
 {
 	static const unsigned char abc[HASH_DIGEST] = {
 		0x50, 0x8c, 0x5e, 0x8c, 0x32, 0x7c, 0x14, 0xe2, 0xe1, 0xa7, 0x2b,
@@ -60,7 +57,6 @@ static void a_leaf_is_the_standards(void **state)
 	};
 	unsigned char digest[HASH_DIGEST];
 
-	(void)state;
 	for (size_t set = 0; vector_ops_at(set); set++) {
 		memset(digest, 0, sizeof(digest));
 		vector_ops_at(set)->leaves(digest, (const unsigned char *)"abc", 3);
@@ -69,12 +65,11 @@ static void a_leaf_is_the_standards(void **state)
 }
 
 /* Whole, in parts that fit nothing, and of digests that each set computed. */
-static void hashes_are_hashlibs(void **state)
+TEST(hashes_are_hashlibs)
 {
 	unsigned char *x = example(), *digests = malloc(hash_leaves(MOST) * HASH_DIGEST);
 	static struct hash h;
 
-	(void)state;
 	assert_non_null(digests);
 	for (size_t v = 0; v < VECTOR_COUNT; v++) {
 		size_t n = vectors[v].bytes;
@@ -96,14 +91,13 @@ static void hashes_are_hashlibs(void **state)
 }
 
 /* At every place of a block, of a leaf, of a batch, with every set. */
-static void a_flipped_bit_shows(void **state)
+TEST(a_flipped_bit_shows)
 {
 	static unsigned char digests[MOST / HASH_LEAF * HASH_DIGEST + HASH_DIGEST];
 	unsigned char *x = example();
 	size_t n = 70000;
 	uint64_t hash = hash_bytes(x, n);
 
-	(void)state;
 	for (size_t at = 0; at < n; at += at < 200 || at > n - 70 ? 1 : 509)
 		for (size_t set = 0; vector_ops_at(set); set++) {
 			x[at] ^= (unsigned char)(1u << at % 8);
@@ -126,7 +120,7 @@ static uint64_t checksum(const uint64_t words[2])
 
 /* A step of FNV-1a is a bijection: whatever one word is, the next can be chosen to undo it. So it
  * finds accidents and convicts nobody, and this hash is another. */
-static void words_that_undo_one_another_show(void **state)
+TEST(words_that_undo_one_another_show)
 {
 	const uint64_t begin = 0xcbf29ce484222325u, prime = 0x100000001b3u;
 	uint64_t right[2] = { 0x3f8000003f800000u, 0x4000000040000000u };
@@ -134,19 +128,6 @@ static void words_that_undo_one_another_show(void **state)
 			       right[1] ^ (begin ^ right[0]) * prime ^
 				       (begin ^ 0x3f8000003f800001u) * prime };
 
-	(void)state;
 	assert_true(checksum(right) == checksum(forged));
 	assert_true(hash_bytes(right, sizeof(right)) != hash_bytes(forged, sizeof(forged)));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_leaf_is_the_standards),
-		cmocka_unit_test(hashes_are_hashlibs),
-		cmocka_unit_test(a_flipped_bit_shows),
-		cmocka_unit_test(words_that_undo_one_another_show),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

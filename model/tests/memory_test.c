@@ -1,19 +1,16 @@
 /* A large allocation failing at call N, for every N until the whole succeeds: a code, a message,
  * nothing leaked. The C library's functions are replaced in this program; sanitizers have
  * replaced them already, and there the test is skipped. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include <jansson.h>
 
 #include "base/alloc.h"
+#include "base/tests/test.h"
 #include "model/files/checkpoint.h"
 #include "model/text/corpus.h"
 #include "model/cpu/decoder.h"
@@ -254,7 +251,7 @@ static void survives(const char *what, int (*attempt)(struct error *), uint64_t 
 	}
 }
 
-static void every_allocation_may_fail(void **state)
+TEST(every_allocation_may_fail)
 {
 	static const struct {
 		const char *what;
@@ -268,7 +265,6 @@ static void every_allocation_may_fail(void **state)
 	char command[64];
 	uint64_t hash;
 
-	(void)state;
 	if (!REPLACED)
 		skip();
 	spare_jansson();
@@ -283,13 +279,4 @@ static void every_allocation_may_fail(void **state)
 	trainer_free(made);
 	snprintf(command, sizeof(command), "rm -rf %s", folder);
 	assert_int_equal(system(command), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_allocation_may_fail),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

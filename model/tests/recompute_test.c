@@ -1,16 +1,13 @@
 /* The level of recomputation changes memory, never a bit.
  * Memory that is missing is reported at the start. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
+#include "base/tests/test.h"
 #include "model/cpu/stage_memory.h"
 #include "model/stage.h"
 
@@ -115,26 +112,23 @@ static void check(uint32_t threads, const char *device)
 	result_free(first);
 }
 
-static void every_level_gives_the_same_bits(void **state)
+TEST(every_level_gives_the_same_bits)
 {
-	(void)state;
 	check(1, "cpu");
 	check(3, "cpu");
 }
 
-static void every_level_gives_the_same_bits_in_bf16(void **state)
+TEST(every_level_gives_the_same_bits_in_bf16)
 {
-	(void)state;
 	check(1, "cpu:bf16");
 }
 
-static void memory_that_is_missing_is_missed_at_the_start(void **state)
+TEST(memory_that_is_missing_is_missed_at_the_start)
 {
 	struct stage_options o = { .slots = 2, .batch = B, .sequence = T };
 	struct stage *s = stage_at(RECOMPUTE_NORMS, 1, "cpu"), *none = NULL;
 	struct error err = { "" };
 
-	(void)state;
 	o.memory_bytes = stage_memory_bytes(s);
 	stage_free(s);
 	assert_int_equal(stage_new(&s, &config, 1, &o, &err), 0);
@@ -150,13 +144,12 @@ static void memory_that_is_missing_is_missed_at_the_start(void **state)
 }
 
 /* More than any machine has: the kernel would promise it. */
-static void memory_that_no_machine_has_is_missing(void **state)
+TEST(memory_that_no_machine_has_is_missing)
 {
 	struct stage_options o = { .slots = 2, .batch = 1 << 25, .sequence = 80 };
 	struct error err = { "" };
 	struct stage *s = NULL;
 
-	(void)state;
 	assert_true(stage_memory_free_bytes() > 0 && stage_memory_free_bytes() < (size_t)1 << 50);
 	assert_int_equal(stage_new(&s, &config, 1, &o, &err), -ENOMEM);
 	assert_non_null(strstr(err.text, "are missing"));
@@ -176,42 +169,26 @@ static size_t resident(void)
 }
 
 /* Nearly all of it is slots, which nothing has written to yet. */
-static void memory_is_there_and_not_only_promised(void **state)
+TEST(memory_is_there_and_not_only_promised)
 {
 	struct stage_options o = { .slots = 64, .batch = 16, .sequence = 80 };
 	struct error err = { "" };
 	size_t before = resident();
 	struct stage *s;
 
-	(void)state;
 	assert_int_equal(stage_new(&s, &config, 1, &o, &err), 0);
 	assert_true(stage_memory_bytes(s) > 64 << 20); /* mapped, not had before */
 	assert_true(resident() - before > stage_memory_bytes(s) * 9 / 10);
 	stage_free(s);
 }
 
-static void levels_have_names(void **state)
+TEST(levels_have_names)
 {
 	enum recompute level;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
 		assert_int_equal(recompute_parse(recompute_name(levels[i]), &level), 0);
 		assert_int_equal(level, levels[i]);
 	}
 	assert_int_equal(recompute_parse("all", &level), -EINVAL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_level_gives_the_same_bits),
-		cmocka_unit_test(every_level_gives_the_same_bits_in_bf16),
-		cmocka_unit_test(memory_that_is_missing_is_missed_at_the_start),
-		cmocka_unit_test(memory_that_no_machine_has_is_missing),
-		cmocka_unit_test(memory_is_there_and_not_only_promised),
-		cmocka_unit_test(levels_have_names),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

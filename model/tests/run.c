@@ -1,12 +1,9 @@
 #include "model/tests/run.h"
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
 #include <stdlib.h>
-#include <cmocka.h>
 
 #include "base/rng.h"
+#include "base/tests/test.h"
 
 void run_init(struct run *r, const struct model_config *c, uint32_t batch, uint32_t sequence,
 	      uint32_t threads, uint64_t seed)

@@ -1,16 +1,13 @@
 /* The stages against the reference in double: loss, every gradient by finite differences, and
  * what must hold however the model is cut, ordered and threaded. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/rng.h"
+#include "base/tests/test.h"
 #include "model/tests/reference.h"
 #include "model/tests/run.h"
 
@@ -124,46 +121,41 @@ static void check_model(const struct model_config *c, uint32_t batch, uint32_t s
 	run_fini(&r);
 }
 
-static void gradients_match_differences(void **state)
+TEST(gradients_match_differences)
 {
-	(void)state;
 	check_model(&small, 2, 9, 1, (uint32_t[]){ 1, 2 }, 2);
 }
 
-static void gradients_match_when_swapped_or_skipped(void **state)
+TEST(gradients_match_when_swapped_or_skipped)
 {
-	(void)state;
 	check_model(&small, 2, 9, 1, (uint32_t[]){ 2, 1 }, 2);
 	check_model(&small, 1, 7, 1, (uint32_t[]){ 2 }, 1);
 	check_model(&small, 1, 7, 1, NULL, 0);
 }
 
 /* One stage more than layers: stage 0 is the embedding and the head alone. */
-static void gradients_match_without_layers_in_stage_0(void **state)
+TEST(gradients_match_without_layers_in_stage_0)
 {
 	struct model_config c = small;
 
-	(void)state;
 	c.n_stages = 4;
 	check_model(&c, 2, 7, 1, (uint32_t[]){ 1, 3 }, 2);
 }
 
-static void gradients_match_when_tied(void **state)
+TEST(gradients_match_when_tied)
 {
 	struct model_config c = small;
 
-	(void)state;
 	c.tied = true;
 	c.n_kv_heads = 4;
 	check_model(&c, 1, 8, 1, (uint32_t[]){ 1, 2 }, 2);
 }
 
 /* With these limits one pair of a head keeps its frequency, one is divided and one interpolated. */
-static void gradients_match_with_scaled_positions(void **state)
+TEST(gradients_match_with_scaled_positions)
 {
 	struct model_config c = small;
 
-	(void)state;
 	c.rope_factor = 8;
 	check_model(&c, 1, 9, 1, (uint32_t[]){ 1, 2 }, 2);
 	c.rope_low_freq_factor = 0.1f;
@@ -173,11 +165,10 @@ static void gradients_match_with_scaled_positions(void **state)
 }
 
 /* Longer than a tile of attention, and more than one thread, one of them without rows. */
-static void gradients_match_over_tiles_and_threads(void **state)
+TEST(gradients_match_over_tiles_and_threads)
 {
 	struct model_config c = small;
 
-	(void)state;
 	c.n_layers = c.n_stages = 2;
 	c.dim = 8;
 	c.n_heads = 2;
@@ -186,13 +177,12 @@ static void gradients_match_over_tiles_and_threads(void **state)
 	check_model(&c, 1, 1 + 8, 3, (uint32_t[]){ 1 }, 1);
 }
 
-static void cutting_changes_nothing(void **state)
+TEST(cutting_changes_nothing)
 {
 	struct model_config c;
 	struct run whole, cut;
 	float a, b;
 
-	(void)state;
 	assert_int_equal(model_preset("tiny", &c, NULL, NULL), 0);
 	run_init(&cut, &c, 2, 16, 1, 5);
 	c.n_stages = 1;
@@ -208,13 +198,12 @@ static void cutting_changes_nothing(void **state)
 	run_fini(&cut);
 }
 
-static void not_counting_leaves_the_gradient(void **state)
+TEST(not_counting_leaves_the_gradient)
 {
 	struct run r;
 	float *before[3], *down;
 	size_t rows;
 
-	(void)state;
 	run_init(&r, &small, 2, 9, 1, 7);
 	run_microbatch(&r, (uint32_t[]){ 1, 2 }, 2, true, true);
 	rows = (size_t)r.batch * r.sequence * r.config.dim;
@@ -237,13 +226,12 @@ static void not_counting_leaves_the_gradient(void **state)
 	run_fini(&r);
 }
 
-static void gradients_accumulate(void **state)
+TEST(gradients_accumulate)
 {
 	struct run r;
 	size_t n;
 	float *once;
 
-	(void)state;
 	run_init(&r, &small, 2, 9, 1, 7);
 	n = stage_parameters(r.stages[1]);
 	once = malloc(n * sizeof(*once));
@@ -263,12 +251,11 @@ static void gradients_accumulate(void **state)
 }
 
 /* Two runs of a few steps, microbatches interleaved over slots: the same bits. */
-static void the_same_again(void **state)
+TEST(the_same_again)
 {
 	struct model_config c;
 	uint64_t hash[2];
 
-	(void)state;
 	assert_int_equal(model_preset("tiny", &c, NULL, NULL), 0);
 	for (int i = 0; i < 2; i++) {
 		struct adamw h = { 1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f };
@@ -292,13 +279,12 @@ static void the_same_again(void **state)
 	assert_true(hash[0] == hash[1]);
 }
 
-static void slots_keep_apart(void **state)
+TEST(slots_keep_apart)
 {
 	struct run r;
 	size_t rows, n;
 	float *out, *up, *first;
 
-	(void)state;
 	run_init(&r, &small, 2, 9, 1, 7);
 	rows = stage_activation(r.stages[1]);
 	n = stage_parameters(r.stages[1]);
@@ -324,12 +310,11 @@ static void slots_keep_apart(void **state)
 	run_fini(&r);
 }
 
-static void wrong_calls_are_refused(void **state)
+TEST(wrong_calls_are_refused)
 {
 	struct run r;
 	float loss;
 
-	(void)state;
 	run_init(&r, &small, 2, 9, 1, 7);
 	assert_int_equal(stage_forward(r.stages[0], 2, r.tokens, NULL, r.x[0], true), -22);
 	assert_int_equal(stage_forward(r.stages[1], 0, r.tokens, NULL, r.x[0], true), -22);
@@ -350,14 +335,13 @@ static void wrong_calls_are_refused(void **state)
 	run_fini(&r);
 }
 
-static void bad_stages_are_refused(void **state)
+TEST(bad_stages_are_refused)
 {
 	struct stage_options o = { .slots = 1, .batch = 1, .sequence = 8 };
 	struct model_config c = small;
 	struct error err;
 	struct stage *s = NULL;
 
-	(void)state;
 	assert_int_equal(stage_new(&s, &c, 3, &o, &err), -22);
 	o.sequence = 81;
 	assert_int_equal(stage_new(&s, &c, 0, &o, &err), -22);
@@ -373,7 +357,7 @@ static void bad_stages_are_refused(void **state)
 	assert_null(s);
 }
 
-static void adamw_matches_the_formula(void **state)
+TEST(adamw_matches_the_formula)
 {
 	struct adamw h = { 0.01f, 0.8f, 0.9f, 1e-6f, 0.3f };
 	struct run r;
@@ -382,7 +366,6 @@ static void adamw_matches_the_formula(void **state)
 	double *w, *m, *v;
 	float *g;
 
-	(void)state;
 	run_init(&r, &small, 1, 4, 2, 7);
 	tensor_table_new(&table, &small, NULL);
 	n = stage_parameters(r.stages[0]);
@@ -421,7 +404,7 @@ static void adamw_matches_the_formula(void **state)
 
 /* bf16 keeps 8 bits of each factor: losses agree to a few in a thousand, gradients to a few in
  * a hundred, and the bits are the same each time. */
-static void bf16_stays_close(void **state)
+TEST(bf16_stays_close)
 {
 	struct stage_options o = {
 		.slots = 1, .batch = 2, .sequence = 48, .threads = 2, .seed = 6
@@ -433,7 +416,6 @@ static void bf16_stays_close(void **state)
 	struct error err;
 	double difference = 0, size = 0;
 
-	(void)state;
 	model_preset("tiny", &c, NULL, NULL);
 	c.n_stages = 1;
 	for (int i = 0; i < 96; i++) {
@@ -474,14 +456,13 @@ static void bf16_stays_close(void **state)
 }
 
 /* Agents pin a stage to one thread: nothing, oneDNN least of all, may start others. */
-static void one_thread_stays_one(void **state)
+TEST(one_thread_stays_one)
 {
 	struct model_config c;
 	struct run r;
 	size_t tasks = 0;
 	DIR *d;
 
-	(void)state;
 	model_preset("tiny", &c, NULL, NULL);
 	run_init(&r, &c, 4, 64, 1, 1);
 	run_microbatch(&r, (uint32_t[]){ 1 }, 1, true, true);
@@ -495,12 +476,11 @@ static void one_thread_stays_one(void **state)
 }
 
 /* A tensor's first numbers depend on no thread; also of a stage so large that several draw. */
-static void weights_are_the_same_drawn_by_threads(void **state)
+TEST(weights_are_the_same_drawn_by_threads)
 {
 	struct model_config c = small;
 	uint64_t hash = 0;
 
-	(void)state;
 	c.vocab = 30011;
 	for (uint32_t threads = 1; threads <= 3; threads++) {
 		struct stage_options o = { .slots = 1, .batch = 1, .sequence = 1,
@@ -516,12 +496,11 @@ static void weights_are_the_same_drawn_by_threads(void **state)
 	}
 }
 
-static void sums_are_sums(void **state)
+TEST(sums_are_sums)
 {
 	float x[19];
 	double sum = 0;
 
-	(void)state;
 	for (int i = 0; i < 19; i++) {
 		x[i] = (float)i - 4.5f;
 		sum += (double)x[i] * (double)x[i];
@@ -529,30 +508,4 @@ static void sums_are_sums(void **state)
 	assert_true(fabs(stage_sum_squares(x, 19) - sum) < 1e-12);
 	stage_add(x, x, 19);
 	assert_true(x[18] == 27);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_thread_stays_one),
-		cmocka_unit_test(bf16_stays_close),
-		cmocka_unit_test(gradients_match_differences),
-		cmocka_unit_test(gradients_match_when_swapped_or_skipped),
-		cmocka_unit_test(gradients_match_without_layers_in_stage_0),
-		cmocka_unit_test(gradients_match_when_tied),
-		cmocka_unit_test(gradients_match_with_scaled_positions),
-		cmocka_unit_test(gradients_match_over_tiles_and_threads),
-		cmocka_unit_test(cutting_changes_nothing),
-		cmocka_unit_test(not_counting_leaves_the_gradient),
-		cmocka_unit_test(gradients_accumulate),
-		cmocka_unit_test(the_same_again),
-		cmocka_unit_test(slots_keep_apart),
-		cmocka_unit_test(wrong_calls_are_refused),
-		cmocka_unit_test(bad_stages_are_refused),
-		cmocka_unit_test(adamw_matches_the_formula),
-		cmocka_unit_test(weights_are_the_same_drawn_by_threads),
-		cmocka_unit_test(sums_are_sums),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,12 @@
 /* Every instruction set's operations against libm in double. The stages' gradients are proved
  * elsewhere with the best set; here the sets must agree, at lengths that are no multiple of it.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/rng.h"
+#include "base/tests/test.h"
 #include "model/vector/vector.h"
 
 enum { MOST = 200 };
@@ -26,11 +23,10 @@ static void near(double got, double want, double scale)
 		fail_msg("%.9g, expected %.9g", got, want);
 }
 
-static void cross_entropy_and_its_gradient(void **state)
+TEST(cross_entropy_and_its_gradient)
 {
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 1);
 	for (size_t set = 0; vector_ops_at(set); set++)
 		for (size_t n = 1; n < MOST; n += 7) {
@@ -52,11 +48,10 @@ static void cross_entropy_and_its_gradient(void **state)
 		}
 }
 
-static void activation_far_from_zero(void **state)
+TEST(activation_far_from_zero)
 {
 	static const float extremes[] = { 0, -0.0f, 1e-6f, -20, 20, -87, 87, -200, 200 };
 
-	(void)state;
 	for (size_t set = 0; vector_ops_at(set); set++)
 		for (size_t i = 0; i < sizeof(extremes) / sizeof(extremes[0]); i++) {
 			float gu[2] = { extremes[i], 2 }, h, dgu[2], dh = 1;
@@ -72,11 +67,10 @@ static void activation_far_from_zero(void **state)
 		}
 }
 
-static void norms(void **state)
+TEST(norms)
 {
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 2);
 	for (size_t set = 0; vector_ops_at(set); set++)
 		for (size_t n = 1; n < MOST; n += 13) {
@@ -104,12 +98,11 @@ static void norms(void **state)
 
 /* A softmax over two tiles is the softmax over all columns, and nothing is seen beyond `seen`.
  */
-static void softmax_in_tiles(void **state)
+TEST(softmax_in_tiles)
 {
 	enum { ROWS = 5, A = 24, B = 11 };
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 3);
 	for (size_t set = 0; vector_ops_at(set); set++) {
 		float a[ROWS * A], b[ROWS * B], most[ROWS], sum[ROWS], shrink[ROWS];
@@ -143,7 +136,7 @@ static void softmax_in_tiles(void **state)
 	}
 }
 
-static void bf16_rounds_to_even(void **state)
+TEST(bf16_rounds_to_even)
 {
 	/* 1, 1 + half a step (down to even), 1 + one and a half (up), a little over half (up)
 	 */
@@ -153,7 +146,6 @@ static void bf16_rounds_to_even(void **state)
 					     { 0xc020, 0, 0x0080 } };
 	uint16_t got[2][3];
 
-	(void)state;
 	for (size_t set = 0; vector_ops_at(set); set++) {
 		memset(got, 0xff, sizeof(got));
 		vector_ops_at(set)->to_bf16(&got[0][0], &x[0][0], 4, 2, 3);
@@ -163,23 +155,8 @@ static void bf16_rounds_to_even(void **state)
 	}
 }
 
-static void the_best_comes_first(void **state)
+TEST(the_best_comes_first)
 {
-	(void)state;
 	assert_ptr_equal(vector_ops(), vector_ops_at(0));
 	assert_null(vector_ops_at(3));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cross_entropy_and_its_gradient),
-		cmocka_unit_test(activation_far_from_zero),
-		cmocka_unit_test(norms),
-		cmocka_unit_test(softmax_in_tiles),
-		cmocka_unit_test(bf16_rounds_to_even),
-		cmocka_unit_test(the_best_comes_first),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

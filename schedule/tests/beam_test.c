@@ -1,12 +1,7 @@
 /* The beam against a plain count of the states that are cheaper. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "base/rng.h"
+#include "base/tests/test.h"
 #include "schedule/improve/beam.h"
 
 #define STATES 30
@@ -35,11 +30,10 @@ static void check(const struct beam *b, const double *cost, int n)
 }
 
 /* States are added, and the costs of some fall; many costs are equal. */
-static void holds_the_cheapest_in_order(void **state)
+TEST(holds_the_cheapest_in_order)
 {
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 3);
 	for (int round = 0; round < 500; round++) {
 		struct beam b = { .width = 1 + (int)rng_below(&r, BEAM_MOST) };
@@ -57,13 +51,4 @@ static void holds_the_cheapest_in_order(void **state)
 			check(&b, cost, n);
 		}
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(holds_the_cheapest_in_order),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

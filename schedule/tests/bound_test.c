@@ -1,16 +1,11 @@
 /* Bounds of one data node and of plans: exact where that is claimed, and below every plan. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "base/tests/test.h"
 #include "schedule/bound/bound.h"
 #include "schedule/execution/fast_simulate.h"
 #include "schedule/bound/single_machine.h"
@@ -73,11 +68,10 @@ static struct single_machine random_machine(struct rng *r, int most_mb)
 	};
 }
 
-static void one_machine_is_exact(void **state)
+TEST(one_machine_is_exact)
 {
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 3);
 	for (int round = 0; round < 400; round++) {
 		struct single_machine m = random_machine(&r, 3);
@@ -96,12 +90,11 @@ static void one_machine_is_exact(void **state)
 }
 
 /* With few states kept the result is never above the exact one, nor below the formula. */
-static void merged_states_stay_below(void **state)
+TEST(merged_states_stay_below)
 {
 	int rounded = 0;
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 5);
 	for (int round = 0; round < 100; round++) {
 		struct single_machine m = random_machine(&r, 12);
@@ -118,11 +111,10 @@ static void merged_states_stay_below(void **state)
 }
 
 /* No plan is shorter than the bound: random plans with random orders and release times. */
-static void no_plan_is_shorter_than_the_bound(void **state)
+TEST(no_plan_is_shorter_than_the_bound)
 {
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 9);
 	for (int round = 0; round < 400; round++) {
 		struct fixture_shape shape = { .most_stages = 5, .most_replicas = 3,
@@ -167,15 +159,4 @@ static void no_plan_is_shorter_than_the_bound(void **state)
 		problem_fini(&p);
 		cluster_free(c);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_machine_is_exact),
-		cmocka_unit_test(merged_states_stay_below),
-		cmocka_unit_test(no_plan_is_shorter_than_the_bound),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

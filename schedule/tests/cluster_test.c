@@ -1,9 +1,5 @@
 /* Clusters: the reader takes every key and refuses bad ones by name; links and regions give the
  * right delays. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,9 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/file.h"
+#include "base/tests/test.h"
 #include "schedule/format/regions.h"
 #include "schedule/tests/fixture.h"
 
@@ -33,12 +28,11 @@ static int parse(const char *text, struct cluster **c, struct error *err)
 	return cluster_parse(text, strlen(text), c, err);
 }
 
-static void reads_all_keys(void **state)
+TEST(reads_all_keys)
 {
 	struct cluster *c;
 	struct error err;
 
-	(void)state;
 	assert_int_equal(parse(small, &c, &err), 0);
 	assert_int_equal(c->n_nodes, 2);
 	assert_int_equal(c->nodes[0].stage, 0);
@@ -67,9 +61,8 @@ static void refuse(const char *from, const char *to, const char *word)
 		fail_msg("\"%s\" does not name %s", err.text, word);
 }
 
-static void refuses_by_name(void **state)
+TEST(refuses_by_name)
 {
-	(void)state;
 	refuse("\"name\"", "\"nom\"", "nom");
 	refuse("cluster/1", "cluster/2", "format");
 	refuse("\"id\":1", "\"id\":7", "nodes[1].id");
@@ -89,7 +82,7 @@ static void refuses_by_name(void **state)
 	refuse("\"name\":\"two\"", "\"name\":\"two\",\"name\":\"two\"", "name");
 }
 
-static void links_make_delays(void **state)
+TEST(links_make_delays)
 {
 	const char *text =
 		"{\"format\":\"skippipe.cluster/1\",\"name\":\"l\",\"stages\":[1,1],\"nodes\":["
@@ -106,7 +99,6 @@ static void links_make_delays(void **state)
 	struct cluster *c;
 	struct error err;
 
-	(void)state;
 	assert_int_equal(parse(text, &c, &err), 0);
 	assert_true(c->delay_s[1] == 0.5 + 10 + 0.125);
 	assert_true(c->delay_s[2] < 0);
@@ -123,11 +115,10 @@ static void links_make_delays(void **state)
 	unlink(path);
 }
 
-static void reads_back_its_own_output(void **state)
+TEST(reads_back_its_own_output)
 {
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 7);
 	for (int i = 0; i < 50; i++) {
 		struct fixture_shape shape = { .most_stages = 5, .most_replicas = 3,
@@ -160,13 +151,12 @@ static void reads_back_its_own_output(void **state)
 }
 
 /* The facts give the delays that were published for the same 20 locations. */
-static void regions_reproduce_the_published_delays(void **state)
+TEST(regions_reproduce_the_published_delays)
 {
 	struct cluster *published = fixture_cluster("shipped20.json"), *made;
 	struct regions *regions;
 	struct error err = { "" };
 
-	(void)state;
 	assert_int_equal(regions_read("deploy/regions.json", &regions, &err), 0);
 	for (int i = 0; i < 20; i++) {
 		for (int j = 0; j < 20; j++) {
@@ -205,13 +195,12 @@ static void regions_reproduce_the_published_delays(void **state)
 
 /* With many nodes in few locations, every pair has the link of its locations, and the diagonal is
  * 0. */
-static void every_pair_has_its_link(void **state)
+TEST(every_pair_has_its_link)
 {
 	struct regions *regions;
 	struct regions_request q;
 	struct cluster *c;
 
-	(void)state;
 	assert_int_equal(regions_read("deploy/regions.json", &regions, NULL), 0);
 	regions_request_init(&q, 4, 8);
 	q.n_nodes = 40;
@@ -234,18 +223,4 @@ static void every_pair_has_its_link(void **state)
 	}
 	cluster_free(c);
 	regions_free(regions);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_all_keys),
-		cmocka_unit_test(refuses_by_name),
-		cmocka_unit_test(links_make_delays),
-		cmocka_unit_test(reads_back_its_own_output),
-		cmocka_unit_test(regions_reproduce_the_published_delays),
-		cmocka_unit_test(every_pair_has_its_link),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,7 @@
 /* The coverage bound: its routes are the fastest, and no plan is shorter than the bound. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <math.h>
 
-#include <cmocka.h>
-
+#include "base/tests/test.h"
 #include "schedule/bound/bound.h"
 #include "schedule/search/search.h"
 #include "schedule/tests/fixture.h"
@@ -68,12 +63,11 @@ static double fastest(const struct setting *t, int *path, int visits, uint64_t s
 	return best;
 }
 
-static void routes_of_sets_are_the_fastest(void **state)
+TEST(routes_of_sets_are_the_fastest)
 {
 	int exchanged = 0, none = 0;
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 15);
 	for (int round = 0; round < 150; round++) {
 		struct fixture_shape shape = { .most_stages = 5, .most_replicas = 2,
@@ -120,14 +114,13 @@ static void routes_of_sets_are_the_fastest(void **state)
 
 /* One data node and two stages of one node each, one near and one far, with one slot. Half of the
  * microbatches have to visit the far stage. */
-static void far_stages_get_their_visits(void **state)
+TEST(far_stages_get_their_visits)
 {
 	struct cluster *c = cluster_alloc(3, 3, false);
 	double near_s = 4 * 1 + 2 * 3, far_s = 4 * 5 + 2 * 3, alone_s;
 	struct setting t;
 	struct bound *b;
 
-	(void)state;
 	c->microbatches_per_data_node = 4;
 	for (int i = 0; i < 3; i++) {
 		c->stages[i] = 1;
@@ -153,12 +146,11 @@ static void far_stages_get_their_visits(void **state)
 }
 
 /* With many sets of stages only some routes are kept. The bound must still be below every plan. */
-static void no_plan_is_shorter_than_the_bound(void **state)
+TEST(no_plan_is_shorter_than_the_bound)
 {
 	int raised = 0;
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 21);
 	for (int round = 0; round < 40; round++) {
 		struct fixture_shape shape = { .most_stages = 10, .most_replicas = 3,
@@ -189,15 +181,4 @@ static void no_plan_is_shorter_than_the_bound(void **state)
 	}
 	print_message("raised %d times\n", raised);
 	assert_true(raised > 5);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(routes_of_sets_are_the_fastest),
-		cmocka_unit_test(far_stages_get_their_visits),
-		cmocka_unit_test(no_plan_is_shorter_than_the_bound),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

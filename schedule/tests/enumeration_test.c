@@ -1,15 +1,10 @@
 /* Bounds and plans of tiny clusters against plain enumeration of all paths and orders (oracle.h).
  */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "base/tests/test.h"
 #include "schedule/search/search.h"
 #include "schedule/bound/bound.h"
 #include "schedule/tests/fixture.h"
@@ -82,12 +77,11 @@ static void setting_fini(struct setting *t)
 }
 
 /* The bounds hold for every order of work at the nodes, so also for first come, first served. */
-static void bounds_hold_for_the_best_plan(void **state)
+TEST(bounds_hold_for_the_best_plan)
 {
 	int held[2] = { 0 };
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 61);
 	for (int round = 0; round < 700; round++) {
 		struct cluster *c = tiny_cluster(&r, round);
@@ -125,13 +119,12 @@ static void bounds_hold_for_the_best_plan(void **state)
 
 /* Plans of the search serve first come, first served. In tiny clusters the search nearly always
  * finds the best of these plans. If it refuses, the oracle has found no plan either. */
-static void the_search_finds_the_best_of_tiny_clusters(void **state)
+TEST(the_search_finds_the_best_of_tiny_clusters)
 {
 	int rounds = 0, best = 0, refused = 0;
 	double longer = 0;
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 6);
 	for (int round = 0; round < 200; round++) {
 		struct cluster *c = tiny_cluster(&r, round);
@@ -172,14 +165,4 @@ static void the_search_finds_the_best_of_tiny_clusters(void **state)
 		      longer / rounds, refused);
 	assert_true(rounds > 100 && refused > 2);
 	assert_true(best >= 0.95 * rounds && longer <= 0.01 * rounds);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bounds_hold_for_the_best_plan),
-		cmocka_unit_test(the_search_finds_the_best_of_tiny_clusters),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

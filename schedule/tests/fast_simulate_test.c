@@ -1,17 +1,12 @@
 /* The fast simulation agrees with the reference event for event, also when it continues a kept run.
  */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "base/tests/test.h"
 #include "schedule/execution/fast_simulate.h"
 #include "schedule/execution/simulate.h"
 #include "schedule/tests/fixture.h"
@@ -53,12 +48,11 @@ static void compare(const struct fast_simulate *e, const struct simulation *s, i
 	}
 }
 
-static void agrees_with_the_reference_event_for_event(void **state)
+TEST(agrees_with_the_reference_event_for_event)
 {
 	int standstills = 0;
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 5);
 	for (int round = 0; round < 3000; round++) {
 		struct fixture_shape shape = { .most_stages = 6, .most_replicas = 4,
@@ -220,12 +214,11 @@ static void random_edits(struct rng *r, const struct cluster *c, int length,
 	problem_fini(&p);
 }
 
-static void a_continued_run_equals_a_whole_run(void **state)
+TEST(a_continued_run_equals_a_whole_run)
 {
 	struct edit_counts counts = { 0 };
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 31);
 	for (int round = 0; round < 1500; round++) {
 		struct fixture_shape shape = { .most_stages = 6, .most_replicas = 5,
@@ -247,14 +240,4 @@ static void a_continued_run_equals_a_whole_run(void **state)
 	}
 	assert_true(counts.kept > 1000 && counts.cut > 100 && counts.standstills > 10);
 	assert_true(counts.from_within > 1000);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(agrees_with_the_reference_event_for_event),
-		cmocka_unit_test(a_continued_run_equals_a_whole_run),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

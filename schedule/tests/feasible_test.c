@@ -1,14 +1,9 @@
 /* The complete search for legal paths against the oracle. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "base/tests/test.h"
 #include "schedule/execution/check.h"
 #include "schedule/start/feasible.h"
 #include "schedule/search/search.h"
@@ -44,12 +39,11 @@ static void assert_legal(const struct cluster *c, const struct plan *plan)
 }
 
 /* Paths are found if and only if they exist, and the paths found are legal. */
-static void paths_are_found_where_they_exist(void **state)
+TEST(paths_are_found_where_they_exist)
 {
 	int found = 0, none = 0;
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 41);
 	for (int round = 0; round < 1500; round++) {
 		struct cluster *c = sparse_cluster(&r);
@@ -90,12 +84,11 @@ static void paths_are_found_where_they_exist(void **state)
 }
 
 /* The search gives the same answer, and the skip ratio that it offers instead has a plan. */
-static void refusals_are_true_and_offer_a_ratio_that_has_a_plan(void **state)
+TEST(refusals_are_true_and_offer_a_ratio_that_has_a_plan)
 {
 	int offered = 0, refused = 0;
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 43);
 	for (int round = 0; round < 400; round++) {
 		struct cluster *c = sparse_cluster(&r);
@@ -135,14 +128,4 @@ static void refusals_are_true_and_offer_a_ratio_that_has_a_plan(void **state)
 		cluster_free(c);
 	}
 	assert_true(refused > 50 && offered > 30);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(paths_are_found_where_they_exist),
-		cmocka_unit_test(refusals_are_true_and_offer_a_ratio_that_has_a_plan),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,10 @@
 /* Random clusters and plans, small enough for the oracle but with every kind of difficulty. */
+#include "base/tests/test.h"
 #include "schedule/tests/fixture.h"
 
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 struct cluster *fixture_cluster(const char *name)
 {

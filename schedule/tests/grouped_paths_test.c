@@ -1,14 +1,9 @@
 /* Tied microbatches: construction gives them the same path, and every move keeps it the same. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "base/tests/test.h"
 #include "schedule/improve/anneal.h"
 #include "schedule/start/construct.h"
 #include "schedule/tests/fixture.h"
@@ -81,9 +76,8 @@ static int ring_size(const struct setting *x, int mb)
 	return n;
 }
 
-static void groups_take_the_same_path(void **state)
+TEST(groups_take_the_same_path)
 {
-	(void)state;
 	for (int group = 2; group <= 6; group++) {
 		struct setting x;
 		struct rng rng;
@@ -108,11 +102,10 @@ static void groups_take_the_same_path(void **state)
 }
 
 /* One microbatch of a pair belongs to the first wave, the other to the second. */
-static void pairs_are_half_of_the_microbatches_apart(void **state)
+TEST(pairs_are_half_of_the_microbatches_apart)
 {
 	struct setting x;
 
-	(void)state;
 	make(&x, 6, -1);
 	assert_int_equal(construct_tied(&x.s, &x.p, 2, NULL), 0);
 	for (int i = 0; i < x.p.n_mb; i++)
@@ -121,11 +114,10 @@ static void pairs_are_half_of_the_microbatches_apart(void **state)
 }
 
 /* 24 microbatches give each stage 14 or 15 visits, but groups of six can only give it 12 or 18. */
-static void impossible_groups_are_refused(void **state)
+TEST(impossible_groups_are_refused)
 {
 	struct setting x;
 
-	(void)state;
 	make(&x, 6, 0); /* excludes a data node */
 	assert_int_equal(x.p.n_mb, 24);
 	assert_int_equal(construct_tied(&x.s, &x.p, 6, NULL), PLAN_INFEASIBLE);
@@ -137,9 +129,8 @@ static void impossible_groups_are_refused(void **state)
 	unmake(&x);
 }
 
-static void moves_keep_ties(void **state)
+TEST(moves_keep_ties)
 {
-	(void)state;
 	for (int group = 2; group <= 6; group += 2) {
 		struct setting x;
 		struct anneal a;
@@ -161,16 +152,4 @@ static void moves_keep_ties(void **state)
 		anneal_fini(&a);
 		unmake(&x);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(groups_take_the_same_path),
-		cmocka_unit_test(pairs_are_half_of_the_microbatches_apart),
-		cmocka_unit_test(impossible_groups_are_refused),
-		cmocka_unit_test(moves_keep_ties),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

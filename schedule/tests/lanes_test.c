@@ -1,14 +1,9 @@
 /* Lanes: the packed timeline, the lanes themselves, and their search for new paths. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "base/tests/test.h"
 #include "schedule/start/construct.h"
 #include "schedule/execution/fast_simulate.h"
 #include "schedule/improve/lanes.h"
@@ -91,13 +86,12 @@ static void look(const struct setting *x, int node, double at_s, double until_s,
 	*has_slot = *has_slot && held < x->c->nodes[node].memory;
 }
 
-static void rows_agree_with_the_run(void **state)
+TEST(rows_agree_with_the_run)
 {
 	int fits = 0, none = 0;
 	struct setting x;
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 3);
 	make(&x, "geo20_s8.json", 6);
 	run(&x);
@@ -127,12 +121,11 @@ static void rows_agree_with_the_run(void **state)
 
 /* Six microbatches and three slots: each of the last three is sent when one of the first three is
  * home. */
-static void lanes_are_found(void **state)
+TEST(lanes_are_found)
 {
 	struct setting x;
 	int n = 0;
 
-	(void)state;
 	make(&x, "geo20_s8.json", 6);
 	run(&x);
 	for (int i = 0; i < x.p.n_mb; i++) {
@@ -168,14 +161,13 @@ static bool plan_some(struct setting *x, struct rng *r)
 	return good && lanes_put_in(&x->l, &x->s, x->l.n_out, rng_below(r, 2), 1, INFINITY);
 }
 
-static void lanes_keep_every_rule(void **state)
+TEST(lanes_keep_every_rule)
 {
 	int before[PLAN_MOST_PATH], after[PLAN_MOST_PATH], planned = 0, exchanged = 0, more = 0;
 	struct setting x;
 	struct rng r;
 	int *was;
 
-	(void)state;
 	rng_init(&r, 5);
 	make(&x, "geo20_s8.json", 6);
 	was = malloc((size_t)(x.p.n_mb * x.p.length) * sizeof(*was));
@@ -228,13 +220,12 @@ static void check_rows(const struct slot_timeline *g, int node, const struct slo
 	assert_memory_equal(g->task + first, as->kept_task + first, room * sizeof(*g->task));
 }
 
-static void restoring_undoes_everything(void **state)
+TEST(restoring_undoes_everything)
 {
 	struct setting x, y;
 	size_t paths, times;
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 6);
 	make(&x, "geo20_s8.json", 6);
 	make(&y, "geo20_s8.json", 6);
@@ -258,13 +249,12 @@ static void restoring_undoes_everything(void **state)
 
 /* One microbatch of each data node, four of them far away. The time predicted for the fifth is that
  * of the simulation, and no other node makes its path shorter. */
-static void exact_without_others(void **state)
+TEST(exact_without_others)
 {
 	struct setting x;
 	int mb = 2, *path;
 	double promised_s;
 
-	(void)state;
 	make(&x, "geo20_s8.json", 1);
 	path = path_of(&x, mb);
 	for (int i = 0; i < x.p.n_mb; i++)
@@ -312,13 +302,12 @@ static bool overlaps(const struct setting *x, int n)
 
 /* A lane that is planned as if it were alone delays others. After these are ejected, nothing
  * delays. */
-static void delayed_lanes_are_ejected(void **state)
+TEST(delayed_lanes_are_ejected)
 {
 	int met = 0, left = 0;
 	struct setting x;
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 7);
 	make(&x, "geo20_s8.json", 6);
 	run(&x);
@@ -344,18 +333,4 @@ static void delayed_lanes_are_ejected(void **state)
 	}
 	assert_true(met > 50 && left > 30);
 	unmake(&x);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rows_agree_with_the_run),
-		cmocka_unit_test(lanes_are_found),
-		cmocka_unit_test(lanes_keep_every_rule),
-		cmocka_unit_test(restoring_undoes_everything),
-		cmocka_unit_test(exact_without_others),
-		cmocka_unit_test(delayed_lanes_are_ejected),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* The nearest point of a hull, in clouds of points whose answer is known. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <math.h>
 #include <stdbool.h>
 
-#include <cmocka.h>
-
 #include "base/rng.h"
+#include "base/tests/test.h"
 #include "schedule/bound/nearest_point.h"
 
 enum { DIMENSIONS = 5, POINTS = 12 };
@@ -70,11 +65,10 @@ static bool separates(const struct cloud *c)
 
 /* Clouds of two kinds: a known plane separates them from the origin, or the origin is a known
  * mixture of their points. */
-static void decides_inside_or_outside(void **state)
+TEST(decides_inside_or_outside)
 {
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 3);
 	for (int round = 0; round < 2000; round++) {
 		struct cloud c = random_cloud(&r);
@@ -99,11 +93,10 @@ static void decides_inside_or_outside(void **state)
 }
 
 /* No point of the hull has a smaller product with the nearest point than that point itself. */
-static void finds_the_nearest_point(void **state)
+TEST(finds_the_nearest_point)
 {
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 5);
 	for (int round = 0; round < 500; round++) {
 		struct cloud c = random_cloud(&r);
@@ -123,14 +116,4 @@ static void finds_the_nearest_point(void **state)
 			assert_true(fabs(nearest_point_direction(s)[k] - c.points[0][k]) < 1e-9);
 		arena_free(&arena);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(decides_inside_or_outside),
-		cmocka_unit_test(finds_the_nearest_point),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

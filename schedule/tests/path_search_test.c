@@ -1,14 +1,9 @@
 /* The low level of conflict-based search against plain enumeration of all paths. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "base/tests/test.h"
 #include "schedule/start/construct.h"
 #include "schedule/published/path_search.h"
 #include "schedule/tests/fixture.h"
@@ -115,12 +110,11 @@ static void put_away(struct question *a)
 	cluster_free(a->c);
 }
 
-static void finds_the_path_that_is_home_first(void **state)
+TEST(finds_the_path_that_is_home_first)
 {
 	int none = 0, delayed = 0;
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 12);
 	for (int round = 0; round < 2000; round++) {
 		struct question a = { 0 };
@@ -149,13 +143,4 @@ static void finds_the_path_that_is_home_first(void **state)
 		put_away(&a);
 	}
 	assert_true(none > 50 && delayed > 300); /* else the test has not covered these cases */
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(finds_the_path_that_is_home_first),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

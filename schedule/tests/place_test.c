@@ -1,13 +1,8 @@
 /* Placement: sums become short, tours become short, and pinned nodes stay. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "base/rng.h"
+#include "base/tests/test.h"
 #include "schedule/format/cluster.h"
 #include "schedule/start/place.h"
 
@@ -71,12 +66,11 @@ static void end(struct setting *x)
 	cluster_free(x->c);
 }
 
-static void distant_locations_share_no_stage(void **state)
+TEST(distant_locations_share_no_stage)
 {
 	int mixed = 0;
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 3);
 	for (int round = 0; round < 200; round++) {
 		int stages = 2 * (1 + (int)rng_below(&r, 4)),
@@ -129,12 +123,11 @@ static double least_sync(struct solution *s, const struct problem *p, int node, 
 	return least;
 }
 
-static void small_clusters_mostly_get_the_best_placement(void **state)
+TEST(small_clusters_mostly_get_the_best_placement)
 {
 	int best = 0, kept = 0, early = 0;
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 8);
 	for (int round = 0; round < 50; round++) {
 		struct cluster *c = make(3, 3, false);
@@ -203,12 +196,11 @@ static double trip_s(const struct solution *s, const struct problem *p)
 	return sum_s;
 }
 
-static void stages_get_an_order_with_short_paths(void **state)
+TEST(stages_get_an_order_with_short_paths)
 {
 	int shorter = 0;
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 5);
 	for (int round = 0; round < 100; round++) {
 		int stages = 4 + (int)rng_below(&r, 6);
@@ -239,7 +231,7 @@ static void stages_get_an_order_with_short_paths(void **state)
 }
 
 /* With no time left no nodes are exchanged. */
-static void cancelling_stops_the_exchanges(void **state)
+TEST(cancelling_stops_the_exchanges)
 {
 	atomic_bool cancel = true;
 	struct progress g;
@@ -248,7 +240,6 @@ static void cancelling_stops_the_exchanges(void **state)
 	struct rng r;
 	double before_s;
 
-	(void)state;
 	rng_init(&r, 7);
 	plan_request_init(&x.q);
 	x.q.cancel = &cancel;
@@ -264,16 +255,4 @@ static void cancelling_stops_the_exchanges(void **state)
 	assert_true(solution_sync_s(&x.s, &x.p, NULL) < 0.05);
 	progress_fini(&g);
 	end(&x);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(small_clusters_mostly_get_the_best_placement),
-		cmocka_unit_test(distant_locations_share_no_stage),
-		cmocka_unit_test(stages_get_an_order_with_short_paths),
-		cmocka_unit_test(cancelling_stops_the_exchanges),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

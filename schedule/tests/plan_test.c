@@ -1,16 +1,11 @@
 /* Plans: the reader and writer, and the checker: each broken rule is named. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "base/tests/test.h"
 #include "schedule/execution/check.h"
 #include "schedule/execution/simulate.h"
 #include "schedule/tests/fixture.h"
@@ -34,13 +29,12 @@ static int parse(const char *text, struct plan **p, struct error *err)
 	return plan_parse(text, strlen(text), p, err);
 }
 
-static void reads_all_keys_and_writes_them_back(void **state)
+TEST(reads_all_keys_and_writes_them_back)
 {
 	struct plan *p, *again;
 	struct error err;
 	char *text;
 
-	(void)state;
 	assert_int_equal(parse(small, &p, &err), 0);
 	for (int round = 0; round < 3; round++) {
 		assert_int_equal(p->n_microbatches, 2);
@@ -82,9 +76,8 @@ static void refuse(const char *from, const char *to, const char *word)
 		fail_msg("\"%s\" does not name %s", err.text, word);
 }
 
-static void refuses_by_name(void **state)
+TEST(refuses_by_name)
 {
-	(void)state;
 	refuse("plan/1", "plan/2", "format");
 	refuse("\"path_length\":2", "\"path_length\":0", "path_length");
 	refuse("\"path_length\":2", "\"path\":2", "path");
@@ -134,13 +127,12 @@ static int count_breaches(const struct cluster *c, const struct plan *p)
 }
 
 /* In the published plan the first microbatch visits nodes 0, 14, 6, 12 of stages 0, 1, 2, 3. */
-static void each_broken_rule_is_named(void **state)
+TEST(each_broken_rule_is_named)
 {
 	struct cluster *c = fixture_cluster("shipped20.json");
 	struct plan *p = fixture_plan("published_ca.json");
 	int *path = p->microbatches[0].path, was[4], memory = c->nodes[14].memory;
 
-	(void)state;
 	memcpy(was, path, sizeof(was));
 	assert_int_equal(count_breaches(c, p), 0);
 	memcpy(path, (int[]){ 0, 6, 14, 12 }, sizeof(was)); /* an exchange is legal */
@@ -196,15 +188,4 @@ static void each_broken_rule_is_named(void **state)
 	simulation_free(s);
 	plan_free(p);
 	cluster_free(c);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_all_keys_and_writes_them_back),
-		cmocka_unit_test(refuses_by_name),
-		cmocka_unit_test(each_broken_rule_is_named),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

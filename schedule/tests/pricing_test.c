@@ -1,15 +1,10 @@
 /* The most that trips can earn, against plain enumeration of all orders of tasks. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/rng.h"
+#include "base/tests/test.h"
 #include "schedule/bound/pricing.h"
 
 enum { MB = 4, ROUTES = 3 };
@@ -120,14 +115,13 @@ static double worth_of(const struct pricing_request *of, const int *visits)
 	return worth;
 }
 
-static void equals_plain_enumeration(void **state)
+TEST(equals_plain_enumeration)
 {
 	struct arena arena = { 0 };
 	struct pricing *t = pricing_new(&arena, 2000), *few = pricing_new(&arena, 2);
 	int fit = 0, not = 0, merged = 0;
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 11);
 	for (int round = 0; round < 600; round++) {
 		struct shortest_paths w;
@@ -159,7 +153,7 @@ static void equals_plain_enumeration(void **state)
 	arena_free(&arena);
 }
 
-static void counts_hundreds_of_microbatches(void **state)
+TEST(counts_hundreds_of_microbatches)
 {
 	static const double route_s = 1, worth = 2;
 	static const uint64_t stages = 2;
@@ -170,19 +164,8 @@ static void counts_hundreds_of_microbatches(void **state)
 	struct pricing *t = pricing_new(&arena, 2);
 	int visits[PRICING_STAGES] = { 0 };
 
-	(void)state;
 	assert_true(pricing_most(t, &of, 1800, visits) == 1200);
 	assert_int_equal(visits[1], 600);
 	assert_true(isinf(pricing_most(t, &of, 1799.9, visits)));
 	arena_free(&arena);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(equals_plain_enumeration),
-		cmocka_unit_test(counts_hundreds_of_microbatches),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

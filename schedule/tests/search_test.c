@@ -1,9 +1,5 @@
 /* The search as a whole: plan lengths it must reach, determinism, limits, announcements, repairs
  * and baselines. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <errno.h>
@@ -12,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "base/tests/test.h"
 #include "schedule/execution/check.h"
 #include "schedule/format/regions.h"
 #include "schedule/search/search.h"
@@ -52,9 +47,8 @@ static struct plan *search(const struct cluster *c, const struct plan_request *q
 }
 
 /* In a best plan of shipped20 all microbatches of a data node take one path. */
-static void tied_starts_find_the_best_plan_soon(void **state)
+TEST(tied_starts_find_the_best_plan_soon)
 {
-	(void)state;
 	for (uint64_t seed = 1; seed <= 3; seed++) {
 		struct cluster *c = fixture_cluster("shipped20.json");
 		struct plan_request q;
@@ -73,14 +67,13 @@ static void tied_starts_find_the_best_plan_soon(void **state)
 
 /* A placement made for overlapping sums ends its last sum earlier than one that does not expect
  * them. */
-static void plans_expect_overlapping_sums(void **state)
+TEST(plans_expect_overlapping_sums)
 {
 	struct cluster *c = fixture_cluster("shipped20.json");
 	struct plan *apart, *overlapped;
 	struct simulation *s = NULL;
 	struct plan_request q;
 
-	(void)state;
 	plan_request_init(&q);
 	q.evaluations = 20000;
 	q.free_assignment = true;
@@ -101,7 +94,7 @@ static void plans_expect_overlapping_sums(void **state)
 }
 
 /* Plan lengths that the search reaches in so many evaluations. A worse search fails here. */
-static void reaches_known_plan_lengths(void **state)
+TEST(reaches_known_plan_lengths)
 {
 	static const struct {
 		const char *name;
@@ -111,7 +104,6 @@ static void reaches_known_plan_lengths(void **state)
 		     { "geo20_s8.json", 65 },
 		     { "one20_s16.json", 105.5 } };
 
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		struct cluster *c = fixture_cluster(want[i].name);
 		struct plan_request q;
@@ -128,12 +120,11 @@ static void reaches_known_plan_lengths(void **state)
 	}
 }
 
-static void same_seed_same_plan(void **state)
+TEST(same_seed_same_plan)
 {
 	struct cluster *c = fixture_cluster("geo20_s8.json");
 	struct plan_request q;
 
-	(void)state;
 	for (int free_assignment = 0; free_assignment < 2; free_assignment++) {
 		struct plan *a, *b;
 
@@ -158,13 +149,12 @@ static void same_seed_same_plan(void **state)
 }
 
 /* Threads take chains as they become free; the results are the same. */
-static void threads_do_not_change_the_plan(void **state)
+TEST(threads_do_not_change_the_plan)
 {
 	struct cluster *c = fixture_cluster("one20_s16.json");
 	struct plan *alone = NULL;
 	struct plan_request q;
 
-	(void)state;
 	plan_request_init(&q);
 	q.evaluations = 30000; /* one chain makes the first 11,000 */
 	for (int threads = 1; threads <= 5; threads += 2) {
@@ -214,7 +204,7 @@ static int64_t steps_of_a_second(void *arg)
 	return now_us += 1000000;
 }
 
-static void cancels_threads_and_calls_back_on_one_thread(void **state)
+TEST(cancels_threads_and_calls_back_on_one_thread)
 {
 	struct cluster *c = fixture_cluster("geo20_s8.json");
 	atomic_bool cancel = false;
@@ -222,7 +212,6 @@ static void cancels_threads_and_calls_back_on_one_thread(void **state)
 	struct plan_request q;
 	struct plan *p;
 
-	(void)state;
 	plan_request_init(&q);
 	q.evaluations = INT64_MAX / 2;
 	q.threads = 4;
@@ -300,11 +289,10 @@ static void expect_announced_soon(const char *name, enum plan_algorithm algorith
 
 /* An improvement found right after an announcement is announced soon too, although nothing better
  * follows for a long time. One chain reads the clock rarely, several chains read it often. */
-static void announces_improvements_soon(void **state)
+TEST(announces_improvements_soon)
 {
 	static const char *const names[] = { "shipped20.json", "geo18_s4.json", "one20_s16.json" };
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		for (uint64_t seed = 1; seed <= 4; seed++) {
 			expect_announced_soon(names[i], PLAN_BEST, seed, 14000, 500);
@@ -314,12 +302,11 @@ static void announces_improvements_soon(void **state)
 	}
 }
 
-static void free_is_better_than_given(void **state)
+TEST(free_is_better_than_given)
 {
 	static const char *const names[] = { "shipped20.json", "geo18_s4.json", "geo20_s8.json",
 					     "one20_s16.json" };
 
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		struct cluster *c = fixture_cluster(names[i]);
 		struct plan_request q;
@@ -343,7 +330,7 @@ static void free_is_better_than_given(void **state)
 	}
 }
 
-static void excluded_nodes_are_not_used(void **state)
+TEST(excluded_nodes_are_not_used)
 {
 	struct cluster *c = fixture_cluster("shipped20.json");
 	bool excluded[20] = { false };
@@ -351,7 +338,6 @@ static void excluded_nodes_are_not_used(void **state)
 	struct plan *p, *whole;
 	struct error err = { "" };
 
-	(void)state;
 	plan_request_init(&q);
 	q.evaluations = 500;
 	whole = search(c, &q);
@@ -378,14 +364,13 @@ static void excluded_nodes_are_not_used(void **state)
 
 /* If all nodes are equal, the repaired plan is the best one at first. The search must not stay at
  * it. */
-static void a_repair_among_equal_nodes_is_as_good_as_a_fresh_plan(void **state)
+TEST(a_repair_among_equal_nodes_is_as_good_as_a_fresh_plan)
 {
 	struct cluster *c = fixture_cluster("one20_s16.json");
 	bool excluded[20] = { [1] = true };
 	struct plan *whole, *fresh, *repaired;
 	struct plan_request q;
 
-	(void)state;
 	plan_request_init(&q);
 	q.evaluations = 20000;
 	whole = search(c, &q);
@@ -402,14 +387,13 @@ static void a_repair_among_equal_nodes_is_as_good_as_a_fresh_plan(void **state)
 	cluster_free(c);
 }
 
-static void a_cancelled_search_returns_its_best_plan(void **state)
+TEST(a_cancelled_search_returns_its_best_plan)
 {
 	struct cluster *c = fixture_cluster("shipped20.json");
 	atomic_bool cancel = true;
 	struct plan_request q;
 	struct plan *p;
 
-	(void)state;
 	plan_request_init(&q);
 	q.cancel = &cancel;
 	p = search(c, &q);
@@ -428,12 +412,11 @@ static void count_announcement(void *arg, const struct plan *plan)
 
 /* With unequal nodes, missing links and nodes without a stage, every answer is a valid plan or a
  * refusal. */
-static void random_clusters_are_planned_or_refused(void **state)
+TEST(random_clusters_are_planned_or_refused)
 {
 	int planned = 0, calls = 0;
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 23);
 	for (int round = 0; round < 600; round++) {
 		struct fixture_shape shape = { .most_stages = 6,
@@ -475,12 +458,11 @@ static void random_clusters_are_planned_or_refused(void **state)
 
 /* Many microbatches, so that lanes are planned: more than a data node has slots, with missing links
  * and little memory. */
-static void many_microbatches_are_planned_or_refused(void **state)
+TEST(many_microbatches_are_planned_or_refused)
 {
 	int planned = 0, same = 0, large = 0;
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 31);
 	for (int round = 0; round < 150; round++) {
 		struct fixture_shape shape = { .most_stages = 6,
@@ -546,14 +528,13 @@ static struct cluster *large_cluster(int nodes)
 }
 
 /* Plan lengths that the search reaches with lanes in so many evaluations. */
-static void lanes_reach_known_plan_lengths(void **state)
+TEST(lanes_reach_known_plan_lengths)
 {
 	static const struct {
 		int nodes;
 		double given_s;
 	} want[] = { { 50, 97 }, { 100, 88 } };
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		struct cluster *c = large_cluster(want[i].nodes);
 		struct plan_request q;
@@ -571,11 +552,10 @@ static void lanes_reach_known_plan_lengths(void **state)
 }
 
 /* A plan has a bound however early the search ends. */
-static void plans_have_a_bound(void **state)
+TEST(plans_have_a_bound)
 {
 	struct cluster *c = large_cluster(100);
 
-	(void)state;
 	for (int evaluations = 1; evaluations < 400; evaluations += 100) {
 		struct plan_request q;
 		struct plan *p;
@@ -592,13 +572,12 @@ static void plans_have_a_bound(void **state)
 
 /* Movable nodes exchange roles for 10,000 evaluations. Then they stay, and lanes find more than
  * further exchanges would. */
-static void nodes_settle_before_lanes_are_planned(void **state)
+TEST(nodes_settle_before_lanes_are_planned)
 {
 	struct cluster *c = large_cluster(100);
 	struct plan_request q;
 	double total_s[2];
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		struct plan *p;
 
@@ -619,12 +598,11 @@ static void nodes_settle_before_lanes_are_planned(void **state)
 }
 
 /* The published methods keep the rules too. */
-static void baselines_are_valid(void **state)
+TEST(baselines_are_valid)
 {
 	static const char *const instances[] = { "shipped20.json", "geo18_s4.json",
 						 "geo20_s8.json", "one20_s16.json" };
 
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		struct cluster *c = fixture_cluster(instances[i]);
 		double seconds[5];
@@ -656,11 +634,10 @@ static void baselines_are_valid(void **state)
 	}
 }
 
-static void baselines_keep_the_rules_on_random_clusters(void **state)
+TEST(baselines_keep_the_rules_on_random_clusters)
 {
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 29);
 	for (int round = 0; round < 200; round++) {
 		struct fixture_shape shape = { .most_stages = 6,
@@ -688,13 +665,12 @@ static void baselines_keep_the_rules_on_random_clusters(void **state)
 }
 
 /* Six nodes in three pairs. The two nodes of a pair are nearest to each other but have no link. */
-static void nodes_without_a_link_share_no_stage(void **state)
+TEST(nodes_without_a_link_share_no_stage)
 {
 	struct cluster *c = cluster_alloc(6, 3, true);
 	struct plan_request q;
 	struct plan *p = NULL;
 
-	(void)state;
 	assert_non_null(c);
 	c->microbatches_per_data_node = 2;
 	for (int s = 0; s < 3; s++)
@@ -724,31 +700,4 @@ static void nodes_without_a_link_share_no_stage(void **state)
 		plan_free(p);
 	}
 	cluster_free(c);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nodes_without_a_link_share_no_stage),
-		cmocka_unit_test(reaches_known_plan_lengths),
-		cmocka_unit_test(tied_starts_find_the_best_plan_soon),
-		cmocka_unit_test(plans_expect_overlapping_sums),
-		cmocka_unit_test(same_seed_same_plan),
-		cmocka_unit_test(threads_do_not_change_the_plan),
-		cmocka_unit_test(cancels_threads_and_calls_back_on_one_thread),
-		cmocka_unit_test(free_is_better_than_given),
-		cmocka_unit_test(excluded_nodes_are_not_used),
-		cmocka_unit_test(a_repair_among_equal_nodes_is_as_good_as_a_fresh_plan),
-		cmocka_unit_test(a_cancelled_search_returns_its_best_plan),
-		cmocka_unit_test(random_clusters_are_planned_or_refused),
-		cmocka_unit_test(many_microbatches_are_planned_or_refused),
-		cmocka_unit_test(lanes_reach_known_plan_lengths),
-		cmocka_unit_test(plans_have_a_bound),
-		cmocka_unit_test(announces_improvements_soon),
-		cmocka_unit_test(nodes_settle_before_lanes_are_planned),
-		cmocka_unit_test(baselines_are_valid),
-		cmocka_unit_test(baselines_keep_the_rules_on_random_clusters),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

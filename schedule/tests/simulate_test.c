@@ -1,15 +1,10 @@
 /* The execution model: cases by hand, published schedules, and rules that hold for any trace. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "base/tests/test.h"
 #include "schedule/execution/check.h"
 #include "schedule/execution/simulate.h"
 #include "schedule/tests/fixture.h"
@@ -24,7 +19,7 @@ static struct simulation *run(const struct cluster *c, const struct plan *p)
 	return s;
 }
 
-static void published_schedules_take_the_published_times(void **state)
+TEST(published_schedules_take_the_published_times)
 {
 	static const struct {
 		const char *name;
@@ -33,7 +28,6 @@ static void published_schedules_take_the_published_times(void **state)
 			  { "published_random.json", 48.76 } };
 	struct cluster *c = fixture_cluster("shipped20.json");
 
-	(void)state;
 	c->dispatch_overhead_s = 0.11;
 	for (int i = 0; i < 3; i++) {
 		struct plan *p = fixture_plan(published[i].name);
@@ -81,13 +75,12 @@ static struct plan *pair_plan(int n)
 	return p;
 }
 
-static void one_microbatch_by_hand(void **state)
+TEST(one_microbatch_by_hand)
 {
 	struct cluster *c = pair(1, 1);
 	struct plan *p = pair_plan(1);
 	struct simulation *s = run(c, p);
 
-	(void)state;
 	/* F 0-1, travel .25, F 1.25-2.25, travel .75, L 3-3.5, travel .25, B 3.75-5.75,
 	 * travel .75, B 6.5-8.5 */
 	assert_int_equal(s->n_tasks, 5);
@@ -99,13 +92,12 @@ static void one_microbatch_by_hand(void **state)
 	cluster_free(c);
 }
 
-static void waits_are_collisions_and_name_the_cause(void **state)
+TEST(waits_are_collisions_and_name_the_cause)
 {
 	struct cluster *c = pair(1, 2);
 	struct plan *p = pair_plan(2);
 	struct simulation *s = run(c, p);
 
-	(void)state;
 	/* With one slot the second starts when the first is home, at 8.5 + 0.125. */
 	assert_true(s->iteration_s == 8.625 + 8.5);
 	assert_int_equal(s->collisions, 0); /* a first F that waits is no collision */
@@ -133,13 +125,12 @@ static void waits_are_collisions_and_name_the_cause(void **state)
 
 /* Each stage sums from the end of its own last task on, worked out by hand for two replicas in
  * stage 1. */
-static void sums_overlap_the_last_tasks(void **state)
+TEST(sums_overlap_the_last_tasks)
 {
 	struct cluster *c = cluster_alloc(3, 2, true);
 	struct plan *p = plan_alloc(2, 3, 1, 2);
 	struct simulation *s;
 
-	(void)state;
 	assert_true(c && p);
 	c->stages[0] = 1;
 	c->stages[1] = 2;
@@ -165,14 +156,13 @@ static void sums_overlap_the_last_tasks(void **state)
 }
 
 /* A holds a slot of stage 1 and waits for one of stage 2; B holds and waits in reverse. */
-static void circular_waits_are_a_standstill(void **state)
+TEST(circular_waits_are_a_standstill)
 {
 	struct cluster *c = cluster_alloc(4, 3, false);
 	struct plan *p = plan_alloc(3, 4, 2, 3);
 	struct simulation *s = NULL;
 	struct error err = { "" };
 
-	(void)state;
 	assert_true(c && p);
 	c->stages[0] = 2;
 	c->stages[1] = c->stages[2] = 1;
@@ -193,14 +183,13 @@ static void circular_waits_are_a_standstill(void **state)
 	cluster_free(c);
 }
 
-static void impossible_plans_are_refused(void **state)
+TEST(impossible_plans_are_refused)
 {
 	struct cluster *c = pair(1, 1);
 	struct plan *p = pair_plan(1);
 	struct simulation *s = NULL;
 	struct error err = { "" };
 
-	(void)state;
 	p->microbatches[0].path[1] = 9;
 	assert_int_equal(simulate(c, p, &s, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "9"));
@@ -217,11 +206,10 @@ static void impossible_plans_are_refused(void **state)
 }
 
 /* Checks the rules of the model task by task, on traces of random plans. */
-static void traces_keep_the_model(void **state)
+TEST(traces_keep_the_model)
 {
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 11);
 	for (int round = 0; round < 300; round++) {
 		struct fixture_shape shape = { .most_stages = 5, .most_replicas = 3,
@@ -255,19 +243,4 @@ static void traces_keep_the_model(void **state)
 		plan_free(p);
 		cluster_free(c);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(published_schedules_take_the_published_times),
-		cmocka_unit_test(one_microbatch_by_hand),
-		cmocka_unit_test(waits_are_collisions_and_name_the_cause),
-		cmocka_unit_test(sums_overlap_the_last_tasks),
-		cmocka_unit_test(circular_waits_are_a_standstill),
-		cmocka_unit_test(impossible_plans_are_refused),
-		cmocka_unit_test(traces_keep_the_model),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* The sketch: it improves bad paths a lot, keeps every rule and depends on the seed only. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
 #include <math.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "base/tests/test.h"
 #include "schedule/improve/anneal.h"
 #include "schedule/execution/check.h"
 #include "schedule/start/construct.h"
@@ -72,13 +67,12 @@ static size_t paths_size(const struct setting *x)
 }
 
 /* Random paths take several times as long as the best known plan, 63.99 s. */
-static void turns_random_paths_into_a_good_start(void **state)
+TEST(turns_random_paths_into_a_good_start)
 {
 	struct check_report report;
 	struct setting x;
 	struct plan *plan;
 
-	(void)state;
 	make(&x);
 	sketch_paths(&x.s, &x.g, 50000);
 	assert_true(seconds(&x, &x.first) > 150 && seconds(&x, &x.s) < 80);
@@ -91,11 +85,10 @@ static void turns_random_paths_into_a_good_start(void **state)
 	unmake(&x);
 }
 
-static void the_same_seed_gives_the_same_paths(void **state)
+TEST(the_same_seed_gives_the_same_paths)
 {
 	struct setting x, y;
 
-	(void)state;
 	make(&x);
 	make(&y);
 	sketch_paths(&x.s, &x.g, 3000);
@@ -109,12 +102,11 @@ static void the_same_seed_gives_the_same_paths(void **state)
 	unmake(&y);
 }
 
-static void it_can_be_cancelled(void **state)
+TEST(it_can_be_cancelled)
 {
 	atomic_bool cancel = true;
 	struct setting x;
 
-	(void)state;
 	make(&x);
 	x.q.cancel = &cancel;
 	sketch_paths(&x.s, &x.g, INT64_MAX);
@@ -122,13 +114,12 @@ static void it_can_be_cancelled(void **state)
 	unmake(&x);
 }
 
-static void the_search_continues_from_the_better_start(void **state)
+TEST(the_search_continues_from_the_better_start)
 {
 	struct setting x;
 	struct anneal a;
 	double before_s;
 
-	(void)state;
 	make(&x);
 	assert_int_equal(anneal_init(&a, &x.p, &x.first, 1, 1), 0);
 	before_s = a.best_s;
@@ -152,16 +143,4 @@ static void the_search_continues_from_the_better_start(void **state)
 	assert_true(a.best_s <= before_s);
 	anneal_fini(&a);
 	unmake(&x);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(turns_random_paths_into_a_good_start),
-		cmocka_unit_test(the_same_seed_gives_the_same_paths),
-		cmocka_unit_test(it_can_be_cancelled),
-		cmocka_unit_test(the_search_continues_from_the_better_start),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

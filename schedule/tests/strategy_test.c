@@ -1,36 +1,28 @@
 /* The table of regimes: both limits of a range belong to it, and all ranges of a row must hold. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "base/tests/test.h"
 #include "schedule/search/strategy.h"
 
-static void limits_belong_to_their_regime(void **state)
+TEST(limits_belong_to_their_regime)
 {
-	(void)state;
 	assert_true(strategy_holds(REGIME_SHORT_ROUNDS, 60, 20));
 	assert_false(strategy_holds(REGIME_SHORT_ROUNDS, 61, 20));
 	assert_false(strategy_holds(REGIME_STEEP_NORM, 299, 20));
 	assert_true(strategy_holds(REGIME_STEEP_NORM, 300, 20));
 }
 
-static void all_ranges_of_a_regime_must_hold(void **state)
+TEST(all_ranges_of_a_regime_must_hold)
 {
-	(void)state;
 	assert_true(strategy_holds(REGIME_LANES, 41, 40));
 	assert_false(strategy_holds(REGIME_LANES, 40, 40));
 	assert_false(strategy_holds(REGIME_LANES, 41, 39));
 }
 
 /* The bits that problem.h keeps are set for exactly those regimes that hold. */
-static void each_regime_has_a_bit(void **state)
+TEST(each_regime_has_a_bit)
 {
 	static const int sizes[] = { 1, 12, 41, 60, 61, 64, 150, 200, 300, 501, 20000 };
 
-	(void)state;
 	for (int i = 0; i < 11; i++) {
 		uint32_t regimes = strategy_regimes(sizes[i], sizes[10 - i]);
 
@@ -41,28 +33,15 @@ static void each_regime_has_a_bit(void **state)
 	}
 }
 
-static void large_repairs_and_large_clusters_have_their_own_cooling(void **state)
+TEST(large_repairs_and_large_clusters_have_their_own_cooling)
 {
 	uint32_t small = strategy_regimes(30, 20), large = strategy_regimes(300, 100);
 	const struct cooling *usual = strategy_cooling(small, false, false);
 	const struct cooling *lanes = strategy_cooling(large, false, true);
 	const struct cooling *plain = strategy_cooling(large, false, false);
 
-	(void)state;
 	assert_ptr_equal(strategy_cooling(small, true, false), usual);
 	assert_true(strategy_cooling(large, true, true)->warm < lanes->warm);
 	assert_true(usual->cold < usual->warm);
 	assert_true(plain->cold == plain->warm);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(limits_belong_to_their_regime),
-		cmocka_unit_test(all_ranges_of_a_regime_must_hold),
-		cmocka_unit_test(each_regime_has_a_bit),
-		cmocka_unit_test(large_repairs_and_large_clusters_have_their_own_cooling),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

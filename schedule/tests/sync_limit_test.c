@@ -1,18 +1,13 @@
 /* The limit for sums (--sync-limit): kept by every plan, and refused only if no placement keeps it.
  */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/rng.h"
+#include "base/tests/test.h"
 #include "schedule/execution/check.h"
 #include "schedule/search/search.h"
 #include "schedule/execution/simulate.h"
@@ -102,13 +97,12 @@ static void enumerate(struct cluster *c, int node, int *room, const double *limi
 	plan_free(p);
 }
 
-static void finds_what_plain_enumeration_finds(void **state)
+TEST(finds_what_plain_enumeration_finds)
 {
 	const double limit_s[] = { 0.3, 0.5, 0.7, 0.9, 5 };
 	int best = 0, kept = 0, refused = 0;
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 11);
 	for (int round = 0; round < 12; round++) {
 		double least_s[5] = { INFINITY, INFINITY, INFINITY, INFINITY, INFINITY };
@@ -148,7 +142,7 @@ static void finds_what_plain_enumeration_finds(void **state)
 
 /* With a limit of the given stages' sums, a free placement has a shorter iteration than these
  * stages. */
-static void places_nodes_better_than_given(void **state)
+TEST(places_nodes_better_than_given)
 {
 	static const struct {
 		const char *name;
@@ -158,7 +152,6 @@ static void places_nodes_better_than_given(void **state)
 		     { "geo20_s8.json", 42.23, 66 },
 		     { "one20_s16.json", 0.21, 105.5 } };
 
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		struct cluster *c = fixture_cluster(want[i].name);
 		struct plan_request q;
@@ -182,7 +175,7 @@ static void places_nodes_better_than_given(void **state)
 	}
 }
 
-static void impossible_limits_are_reported(void **state)
+TEST(impossible_limits_are_reported)
 {
 	struct cluster *c = fixture_cluster("geo18_s4.json");
 	struct error err = { "" };
@@ -190,7 +183,6 @@ static void impossible_limits_are_reported(void **state)
 	struct plan *p = NULL;
 	const char *would;
 
-	(void)state;
 	plan_request_init(&q);
 	q.free_assignment = true;
 	q.evaluations = 100;
@@ -207,14 +199,13 @@ static void impossible_limits_are_reported(void **state)
 	cluster_free(c);
 }
 
-static void useless_limits_are_refused(void **state)
+TEST(useless_limits_are_refused)
 {
 	struct cluster *c = fixture_cluster("geo18_s4.json");
 	double *sums = c->sync_pair_s;
 	struct plan_request q;
 	struct plan *p = NULL;
 
-	(void)state;
 	plan_request_init(&q);
 	q.evaluations = 10;
 	q.sync_limit_s = 40;
@@ -235,14 +226,13 @@ static void useless_limits_are_refused(void **state)
 }
 
 /* A plan to start from may break the limit; the repaired plan does not. */
-static void repairs_keep_the_limit(void **state)
+TEST(repairs_keep_the_limit)
 {
 	struct cluster *c = fixture_cluster("geo20_s8.json");
 	bool excluded[20] = { false };
 	struct plan_request q;
 	struct plan *whole, *p;
 
-	(void)state;
 	plan_request_init(&q);
 	q.evaluations = 500;
 	whole = search(c, &q);
@@ -257,17 +247,4 @@ static void repairs_keep_the_limit(void **state)
 	plan_free(p);
 	plan_free(whole);
 	cluster_free(c);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(finds_what_plain_enumeration_finds),
-		cmocka_unit_test(places_nodes_better_than_given),
-		cmocka_unit_test(impossible_limits_are_reported),
-		cmocka_unit_test(useless_limits_are_refused),
-		cmocka_unit_test(repairs_keep_the_limit),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

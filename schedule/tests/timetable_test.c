@@ -1,14 +1,9 @@
 /* Estimates and routes of the timetable, in cases where the answer is known. */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "base/tests/test.h"
 #include "schedule/execution/fast_simulate.h"
 #include "schedule/tests/fixture.h"
 #include "schedule/improve/timetable.h"
@@ -88,11 +83,10 @@ static double run(struct setting *x)
 }
 
 /* For a single microbatch the estimate equals the run, and the route is the best of all. */
-static void exact_for_a_single_microbatch(void **state)
+TEST(exact_for_a_single_microbatch)
 {
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 41);
 	for (int round = 0; round < 300; round++) {
 		double best = INFINITY, put_off_s = 0, routed;
@@ -130,12 +124,11 @@ static void assert_whole(const struct timetable *t)
 				    sizeof(*t->row));
 }
 
-static void banned_nodes_are_not_visited(void **state)
+TEST(banned_nodes_are_not_visited)
 {
 	int ways = 0, none = 0;
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 43);
 	for (int round = 0; round < 300; round++) {
 		struct setting x;
@@ -181,13 +174,12 @@ static void make_five(struct setting *x, struct rng *r)
 }
 
 /* The second microbatch visits node 2. At node 1 it would wait for the first. */
-static void estimates_include_waits(void **state)
+TEST(estimates_include_waits)
 {
 	double put_off_s = 0;
 	struct setting x;
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 47);
 	make_five(&x, &r);
 	memcpy(x.s.path, (int[]){ 0, 1, 3, 4, 0, 2, 3, 4 }, 8 * sizeof(int));
@@ -205,13 +197,12 @@ static void estimates_include_waits(void **state)
 }
 
 /* The same cluster, but both visit node 1: the second waits there for the first from 2 to 4. */
-static void lists_the_waits(void **state)
+TEST(lists_the_waits)
 {
 	struct timetable_wait waits[4] = { { 0 } };
 	struct setting x;
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 47);
 	make_five(&x, &r);
 	memcpy(x.s.path, (int[]){ 0, 1, 3, 4, 0, 1, 3, 4 }, 8 * sizeof(int));
@@ -226,16 +217,4 @@ static void lists_the_waits(void **state)
 	assert_int_equal(timetable_waits(&x.t, 1, waits, 0), 0);
 	assert_int_equal(timetable_waits(&x.t, 0, waits, 4), 0);
 	unmake(&x);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(exact_for_a_single_microbatch),
-		cmocka_unit_test(banned_nodes_are_not_visited),
-		cmocka_unit_test(estimates_include_waits),
-		cmocka_unit_test(lists_the_waits),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

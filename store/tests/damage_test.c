@@ -1,10 +1,5 @@
 /* A commit is complete or absent, a failed write leaves the old state, and every kind of bad file
  * has its own error. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/tests/test.h"
 #include "store/store.h"
 #include "store/tests/sample.h"
 
@@ -88,7 +84,7 @@ static uint64_t kill_a_writer(const char *folder, unsigned round)
 
 /* A writer is killed between and inside commits, many times. No announced commit is lost, and none
  * is incomplete. */
-static void kill_9_leaves_complete_commits(void **state)
+FOLDER_TEST(kill_9_leaves_complete_commits)
 {
 	struct folder *f = *state;
 	struct sample *p = calloc(1, sizeof(*p));
@@ -154,7 +150,7 @@ static bool grow_tmpfs(const char *folder)
 	return mount("skippipe-test", folder, "tmpfs", MS_REMOUNT, "size=8m") == 0;
 }
 
-static void a_full_disk_is_reported_and_survived(void **state)
+FOLDER_TEST(a_full_disk_is_reported_and_survived)
 {
 	struct folder *f = *state;
 	struct store *s;
@@ -183,7 +179,7 @@ static void fill(const char *folder, char path[128])
 }
 
 /* When other files fill the disk, the reserve makes room for the next writes. */
-static void a_reserve_outlasts_a_full_disk(void **state)
+FOLDER_TEST(a_reserve_outlasts_a_full_disk)
 {
 	struct folder *f = *state;
 	struct error err = { "" };
@@ -213,7 +209,7 @@ static void a_reserve_outlasts_a_full_disk(void **state)
 }
 
 /* If the disk was full when the writer died, the next writer uses the reserve of the dead one. */
-static void a_successor_gets_the_reserve(void **state)
+FOLDER_TEST(a_successor_gets_the_reserve)
 {
 	struct folder *f = *state;
 	struct error err = { "" };
@@ -251,7 +247,7 @@ static bool lift_limit(const char *folder)
 	return setrlimit(RLIMIT_FSIZE, &r) == 0;
 }
 
-static void a_file_size_limit_is_reported_and_survived(void **state)
+FOLDER_TEST(a_file_size_limit_is_reported_and_survived)
 {
 	struct folder *f = *state;
 	struct store *s = create(f->path);
@@ -265,7 +261,7 @@ static void a_file_size_limit_is_reported_and_survived(void **state)
 	assert_integrity(f->path);
 }
 
-static void a_read_only_file_system_can_be_read(void **state)
+FOLDER_TEST(a_read_only_file_system_can_be_read)
 {
 	struct folder *f = *state;
 	struct store *s;
@@ -299,7 +295,7 @@ static void overwrite(const char *folder, long at, const char *bytes, size_t n)
 	close(fd);
 }
 
-static void every_kind_of_bad_file_has_its_error(void **state)
+FOLDER_TEST(every_kind_of_bad_file_has_its_error)
 {
 	struct folder *f = *state;
 	struct store *s = NULL;
@@ -357,7 +353,7 @@ static void every_kind_of_bad_file_has_its_error(void **state)
 }
 
 /* A list that does not have the printed form is refused. */
-static void malformed_lists_are_refused(void **state)
+FOLDER_TEST(malformed_lists_are_refused)
 {
 	static const char *const bad[] = { " ",    "1 ",  " 1",
 					   "1  2", "01",  "65536",
@@ -379,20 +375,4 @@ static void malformed_lists_are_refused(void **state)
 		assert_int_equal(store_read_commit(s, 1, &c, &err), -EBADMSG);
 		store_close(s);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(kill_9_leaves_complete_commits),
-		TEST(a_full_disk_is_reported_and_survived),
-		TEST(a_reserve_outlasts_a_full_disk),
-		TEST(a_successor_gets_the_reserve),
-		TEST(a_file_size_limit_is_reported_and_survived),
-		TEST(a_read_only_file_system_can_be_read),
-		TEST(every_kind_of_bad_file_has_its_error),
-		TEST(malformed_lists_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,4 @@
 /* A restore to a checkpoint deletes the later rows and is itself recorded. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <inttypes.h>
@@ -13,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/tests/test.h"
 #include "store/store.h"
 #include "store/tests/sample.h"
 
@@ -93,7 +89,7 @@ static int see_restore(void *context, const struct store_restore *r)
 	return 0;
 }
 
-static void a_restore_deletes_later_rows(void **state)
+TEST_WITH(a_restore_deletes_later_rows, make_folder, remove_folder)
 {
 	struct store_restore rows[] = {
 		{ .iteration = 4, .last = 6, .stage = 0, .node = 7, .hash = UINT64_MAX },
@@ -152,13 +148,4 @@ static void a_restore_deletes_later_rows(void **state)
 	assert_int_equal(n, 3);
 	assert_int_equal(store_restore(s, rows, 2, &err), -EROFS);
 	store_close(s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_restore_deletes_later_rows),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,6 @@
 /* A run with every kind of part, so that a test notices a part that is lost. */
+#include "base/tests/test.h"
 #include "store/tests/sample.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <sqlite3.h>
 #include <stdio.h>

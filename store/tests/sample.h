@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "base/tests/test.h"
 #include "store/store.h"
 
 struct folder {
@@ -35,6 +36,6 @@ struct store *create(const char *folder);
 void commit_one(struct store *s, uint64_t iteration);
 void sql(const char *folder, const char *text); /* changes the file without the store */
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
+#define FOLDER_TEST(name) TEST_WITH(name, make_folder, remove_folder)
 
 #endif

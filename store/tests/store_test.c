@@ -1,10 +1,5 @@
 /* Everything that is written can be read again. There is one writer and many readers, and commits
  * follow one another without gaps. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <inttypes.h>
@@ -16,10 +11,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/tests/test.h"
 #include "store/store.h"
 #include "store/tests/sample.h"
 
-static void the_properties_of_a_run_are_read(void **state)
+FOLDER_TEST(the_properties_of_a_run_are_read)
 {
 	struct folder *f = *state;
 	struct store *s = create(f->path);
@@ -42,7 +38,7 @@ static void the_properties_of_a_run_are_read(void **state)
 
 /* The files are private whatever the umask is. Files with other permissions become private when the
  * next writer opens them. */
-static void a_run_is_private(void **state)
+FOLDER_TEST(a_run_is_private)
 {
 	static const char *const names[] = { "run.db", "run.db-wal", "run.db-shm", "run.lock" };
 	struct folder *f = *state;
@@ -68,7 +64,7 @@ static void a_run_is_private(void **state)
 	umask(mask);
 }
 
-static void the_corpus_hash_is_recorded_once(void **state)
+FOLDER_TEST(the_corpus_hash_is_recorded_once)
 {
 	struct folder *f = *state;
 	struct store_run run = a_run;
@@ -86,7 +82,7 @@ static void the_corpus_hash_is_recorded_once(void **state)
 	store_close(s);
 }
 
-static void the_options_are_recorded_with_the_run(void **state)
+FOLDER_TEST(the_options_are_recorded_with_the_run)
 {
 	struct folder *f = *state;
 	struct store_run run = a_run;
@@ -113,7 +109,7 @@ static int reopen(struct store **s, const char *path, const char *wire, struct e
 }
 
 /* An unknown format is an error. */
-static void the_format_of_activations_is_recorded(void **state)
+FOLDER_TEST(the_format_of_activations_is_recorded)
 {
 	struct folder *f = *state;
 	struct store_run run = a_run;
@@ -139,7 +135,7 @@ static void the_format_of_activations_is_recorded(void **state)
 	assert_non_null(strstr(err.text, "\"fp8\": expected fp32, bf16, q8 or q6"));
 }
 
-static void a_commit_is_read_as_written(void **state)
+FOLDER_TEST(a_commit_is_read_as_written)
 {
 	struct folder *f = *state;
 	struct store *s = create(f->path);
@@ -167,7 +163,7 @@ static void a_commit_is_read_as_written(void **state)
 	free(p);
 }
 
-static void an_iteration_is_committed_once_and_in_order(void **state)
+FOLDER_TEST(an_iteration_is_committed_once_and_in_order)
 {
 	struct folder *f = *state;
 	struct store *s = create(f->path);
@@ -185,7 +181,7 @@ static void an_iteration_is_committed_once_and_in_order(void **state)
 	free(p);
 }
 
-static void a_contradictory_commit_leaves_nothing(void **state)
+FOLDER_TEST(a_contradictory_commit_leaves_nothing)
 {
 	struct folder *f = *state;
 	struct store *s = create(f->path);
@@ -207,7 +203,7 @@ static void a_contradictory_commit_leaves_nothing(void **state)
 	free(p);
 }
 
-static void one_writer_many_readers(void **state)
+FOLDER_TEST(one_writer_many_readers)
 {
 	struct folder *f = *state;
 	struct store *s = create(f->path), *second = NULL, *reader;
@@ -235,7 +231,7 @@ static void one_writer_many_readers(void **state)
 }
 
 /* On a file system where flock does not reach, two writers hold the lock, but the epoch differs. */
-static void a_writer_that_was_replaced_is_refused(void **state)
+FOLDER_TEST(a_writer_that_was_replaced_is_refused)
 {
 	struct folder *f = *state;
 	struct store *old = create(f->path), *new;
@@ -320,7 +316,7 @@ static int stop_at_once(void *context, const struct store_note *n)
 	return 42;
 }
 
-static void other_rows_are_read_as_written(void **state)
+FOLDER_TEST(other_rows_are_read_as_written)
 {
 	struct folder *f = *state;
 	struct store *s = create(f->path);
@@ -427,7 +423,7 @@ static int see_moment(void *context, const struct store_moment *m)
 	return 0;
 }
 
-static void events_are_read_in_order(void **state)
+FOLDER_TEST(events_are_read_in_order)
 {
 	static const struct store_moment a_moment = {
 		.id = 99, .writer = 99, .iteration = 7, .at_us = -5, .wall_us = INT64_C(1) << 60,
@@ -477,7 +473,7 @@ static const struct store_commit *sample_as(struct sample *p, uint64_t iteration
 
 /* Routes, orders, sums and devices that equal those of the previous commit are not written again.
  * Every commit is still read as written, also after a change of the writer and after a restore. */
-static void equal_parts_are_written_once(void **state)
+FOLDER_TEST(equal_parts_are_written_once)
 {
 	static const uint64_t as[] = { 0, 1, 1, 1, 4, 4, 1, 1, 1 };
 	struct folder *f = *state;
@@ -512,7 +508,7 @@ static void equal_parts_are_written_once(void **state)
 }
 
 /* The next commit must not refer to the rows of a commit that failed. */
-static void a_failed_commit_is_not_referred_to(void **state)
+FOLDER_TEST(a_failed_commit_is_not_referred_to)
 {
 	struct folder *f = *state;
 	struct sample *p = calloc(1, sizeof(*p));
@@ -550,7 +546,7 @@ static int tasks_of(struct store *s, uint64_t iteration)
 
 /* Tasks of old iterations are deleted, except those of every hundredth. Another writer goes on at
  * the same place, and after a restore the repeated iterations are thinned again. */
-static void old_tasks_are_thinned(void **state)
+FOLDER_TEST(old_tasks_are_thinned)
 {
 	struct folder *f = *state;
 	struct store *s = create(f->path);
@@ -585,27 +581,4 @@ static void old_tasks_are_thinned(void **state)
 	for (uint64_t i = 151; i <= 160; i++)
 		assert_int_equal(tasks_of(s, i), i > 157);
 	store_close(s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(equal_parts_are_written_once),
-		TEST(a_failed_commit_is_not_referred_to),
-		TEST(old_tasks_are_thinned),
-		TEST(the_properties_of_a_run_are_read),
-		TEST(a_run_is_private),
-		TEST(the_corpus_hash_is_recorded_once),
-		TEST(the_options_are_recorded_with_the_run),
-		TEST(the_format_of_activations_is_recorded),
-		TEST(a_commit_is_read_as_written),
-		TEST(an_iteration_is_committed_once_and_in_order),
-		TEST(a_contradictory_commit_leaves_nothing),
-		TEST(one_writer_many_readers),
-		TEST(a_writer_that_was_replaced_is_refused),
-		TEST(other_rows_are_read_as_written),
-		TEST(events_are_read_in_order),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

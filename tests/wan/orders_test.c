@@ -2,17 +2,13 @@
  * again. */
 #include <errno.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/file.h"
+#include "base/tests/test.h"
 #include "schedule/format/regions.h"
 #include "tests/wan/orders.h"
 
@@ -79,14 +75,13 @@ static void expect_refusal(struct bed *b, const char *line, const char *words)
 	assert_memory_equal(&before, traffic_link(b->traffic, 0, 1), sizeof(before));
 }
 
-static void regions_are_as_published(void **state)
+TEST(regions_are_as_published)
 {
 	struct map_request q = { .regions = "deploy/regions.json", .n_nodes = 20,
 				 .controller_at = "Japan", .least_bytes_per_s = 5242880 };
 	struct bed b = open_bed(&q);
 	struct regions *r;
 
-	(void)state;
 	assert_int_equal(regions_read("deploy/regions.json", &r, NULL), 0);
 	assert_int_equal(map_nodes(b.map), 21);
 	assert_string_equal(map_place(b.map, 13), "Belgium");
@@ -111,13 +106,12 @@ static void regions_are_as_published(void **state)
 	close_bed(&b);
 }
 
-static void a_link_is_directed(void **state)
+TEST(a_link_is_directed)
 {
 	struct bed b = open_regions(14);
 	struct traffic_link initial = map_link(b.map, 0, 1), *l = traffic_link(b.traffic, 0, 1),
 			    *back = traffic_link(b.traffic, 1, 0);
 
-	(void)state;
 	free(execute(&b, "link 0 1 latency_ms 40 bandwidth_mbs 2 loss 0.5 jitter 0.1"));
 	assert_true(l->latency_s == 0.04 && l->bandwidth_bytes_per_s == 2e6);
 	assert_true(l->loss == 0.5 && l->jitter == 0.1);
@@ -135,12 +129,11 @@ static void a_link_is_directed(void **state)
 }
 
 /* Nodes 0 and 12, and the controller, are in Australia; 1 and 13 in Belgium. */
-static void a_place_names_all_nodes_there(void **state)
+TEST(a_place_names_all_nodes_there)
 {
 	struct bed b = open_regions(14);
 	int cut = 0;
 
-	(void)state;
 	free(execute(&b, "link Australia Belgium cut"));
 	for (uint32_t i = 0; i < 15; i++)
 		for (uint32_t j = 0; j < 15; j++)
@@ -163,11 +156,10 @@ static void a_place_names_all_nodes_there(void **state)
 	close_bed(&b);
 }
 
-static void mistakes_are_named_and_change_nothing(void **state)
+TEST(mistakes_are_named_and_change_nothing)
 {
 	struct bed b = open_regions(14);
 
-	(void)state;
 	expect_refusal(&b, "", "expected link, all");
 	expect_refusal(&b, "lnk 0 1 cut", "\"lnk\": expected link, all");
 	expect_refusal(&b, "link 0", "expected FROM, TO");
@@ -186,13 +178,12 @@ static void mistakes_are_named_and_change_nothing(void **state)
 	close_bed(&b);
 }
 
-static void stats_show_links_with_traffic(void **state)
+TEST(stats_show_links_with_traffic)
 {
 	struct bed b = open_regions(4);
 	struct traffic_packet *p = traffic_packet_new(b.traffic);
 	char *text;
 
-	(void)state;
 	p->from = 2;
 	p->to = 3;
 	p->size = 140;
@@ -237,14 +228,13 @@ static void expect_link(struct bed *b, uint32_t i, uint32_t j, double latency_s,
 
 /* The controller at B has the links of node 1, and its link to node 1 is that between 1 and 2. The
  * printed cluster contains the changes. */
-static void a_cluster_is_read_and_written(void **state)
+TEST(a_cluster_is_read_and_written)
 {
 	char path[64], *text;
 	struct map_request q = { .cluster = path, .controller_at = "B" };
 	struct cluster *c;
 	struct bed b, again;
 
-	(void)state;
 	write_text(path, three);
 	b = open_bed(&q);
 	expect_link(&b, 0, 1, 0.01, 1e6);
@@ -272,14 +262,13 @@ static void a_cluster_is_read_and_written(void **state)
 	close_bed(&again);
 }
 
-static void a_bad_description_is_named(void **state)
+TEST(a_bad_description_is_named)
 {
 	char path[64], text[sizeof(three)], *at;
 	struct map_request q = { .cluster = path, .controller_at = "C" };
 	struct error err = { "" };
 	struct map *m;
 
-	(void)state;
 	write_text(path, three);
 	assert_int_equal(map_new(&q, &m, &err), -ENOENT);
 	assert_non_null(strstr(err.text, "no node is at \"C\""));
@@ -296,19 +285,4 @@ static void a_bad_description_is_named(void **state)
 	q.n_nodes = 3;
 	assert_int_equal(map_new(&q, &m, &err), -ENOENT);
 	assert_non_null(strstr(err.text, "no link between Australia and C"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(regions_are_as_published),
-		cmocka_unit_test(a_link_is_directed),
-		cmocka_unit_test(a_place_names_all_nodes_there),
-		cmocka_unit_test(mistakes_are_named_and_change_nothing),
-		cmocka_unit_test(stats_show_links_with_traffic),
-		cmocka_unit_test(a_cluster_is_read_and_written),
-		cmocka_unit_test(a_bad_description_is_named),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,9 @@
 /* Packets arrive at the time that the links determine and in order, and every packet is counted. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/rng.h"
+#include "base/tests/test.h"
 #include "tests/wan/traffic.h"
 
 #define MS INT64_C(1000000)
@@ -59,12 +55,11 @@ static int64_t arrive_one(struct traffic *t, uint32_t *number)
 	return due;
 }
 
-static void size_over_bandwidth_and_latency(void **state)
+TEST(size_over_bandwidth_and_latency)
 {
 	struct traffic *t = two_nodes(0.030, 1e6, 1);
 	uint32_t number;
 
-	(void)state;
 	send_one(t, 0, 1, 1000, 7, 5 * MS);
 	send_one(t, 0, 1, 500, 8, 5 * MS); /* waits for the first */
 	send_one(t, 1, 0, 1000, 9, 6 * MS); /* the other direction is free */
@@ -81,14 +76,13 @@ static void size_over_bandwidth_and_latency(void **state)
 
 /* At 1 MB/s each of 300 packets takes 1 ms. If they come at once, those that would wait longer than
  * the queue's 0.2 s are dropped. */
-static void a_full_queue_drops(void **state)
+TEST(a_full_queue_drops)
 {
 	struct traffic *t = two_nodes(0.010, 1e6, 1);
 	const struct traffic_link *l = traffic_link(t, 0, 1);
 	uint32_t number;
 	int64_t last = 0;
 
-	(void)state;
 	for (uint32_t i = 0; i < 300; i++)
 		send_one(t, 0, 1, 1000, i, 0);
 	for (uint32_t i = 0; i < 201; i++) {
@@ -102,12 +96,11 @@ static void a_full_queue_drops(void **state)
 	traffic_free(t);
 }
 
-static void memory_has_a_limit(void **state)
+TEST(memory_has_a_limit)
 {
 	struct traffic_options o = { .n_nodes = 2, .seed = 1, .queue_s = 10, .held_max = 5 };
 	struct traffic *t = traffic_new(&o);
 
-	(void)state;
 	traffic_link(t, 0, 1)->latency_s = 1;
 	traffic_link(t, 0, 1)->bandwidth_bytes_per_s = 1e9;
 	for (uint32_t i = 0; i < 8; i++)
@@ -119,13 +112,12 @@ static void memory_has_a_limit(void **state)
 
 /* The packets are so far apart that none can overtake. Each has a delay of its own within the
  * bounds. */
-static void jitter_is_of_the_latency(void **state)
+TEST(jitter_is_of_the_latency)
 {
 	struct traffic *t = two_nodes(0.100, 1e9, 3);
 	int64_t least = INT64_MAX, most = 0, sum = 0;
 	uint32_t number;
 
-	(void)state;
 	traffic_link(t, 0, 1)->jitter = 0.3;
 	for (uint32_t i = 0; i < 1000; i++) {
 		int64_t sent = i * 1000 * MS, took;
@@ -142,13 +134,12 @@ static void jitter_is_of_the_latency(void **state)
 	traffic_free(t);
 }
 
-static void jitter_keeps_the_order(void **state)
+TEST(jitter_keeps_the_order)
 {
 	struct traffic *t = two_nodes(0.100, 1e9, 3);
 	uint32_t number;
 	int64_t before = 0;
 
-	(void)state;
 	traffic_link(t, 0, 1)->jitter = 0.9;
 	for (uint32_t i = 0; i < 1000; i++)
 		send_one(t, 0, 1, 1000, i, i * MS / 10);
@@ -163,12 +154,11 @@ static void jitter_keeps_the_order(void **state)
 }
 
 /* When a link becomes shorter, later packets still arrive after earlier ones. */
-static void a_shorter_link_keeps_the_order(void **state)
+TEST(a_shorter_link_keeps_the_order)
 {
 	struct traffic *t = two_nodes(0.100, 1e9, 1);
 	uint32_t number;
 
-	(void)state;
 	send_one(t, 0, 1, 1000, 1, 0);
 	traffic_link(t, 0, 1)->latency_s = 0.001;
 	send_one(t, 0, 1, 1000, 2, MS);
@@ -204,12 +194,11 @@ static void lose(uint64_t seed, uint32_t others, bool *lost, uint64_t *count)
 	traffic_free(t);
 }
 
-static void loss_is_a_share_and_repeatable(void **state)
+TEST(loss_is_a_share_and_repeatable)
 {
 	static bool one[20000], same[20000], other[20000];
 	uint64_t count, n;
 
-	(void)state;
 	lose(5, 0, one, &count);
 	assert_in_range(count, 1800, 2200);
 	lose(5, 2, same, &n);
@@ -218,12 +207,11 @@ static void loss_is_a_share_and_repeatable(void **state)
 	assert_true(memcmp(one, other, sizeof(one)) != 0);
 }
 
-static void a_cut_drops_packets_in_transit(void **state)
+TEST(a_cut_drops_packets_in_transit)
 {
 	struct traffic *t = two_nodes(0.010, 1e9, 1);
 	uint32_t number;
 
-	(void)state;
 	send_one(t, 0, 1, 1000, 1, 0);
 	traffic_link(t, 0, 1)->cut = true;
 	send_one(t, 0, 1, 1000, 2, MS);
@@ -240,11 +228,10 @@ static void a_cut_drops_packets_in_transit(void **state)
 	traffic_free(t);
 }
 
-static void a_node_that_is_away_neither_sends_nor_receives(void **state)
+TEST(a_node_that_is_away_neither_sends_nor_receives)
 {
 	struct traffic *t = two_nodes(0.010, 1e9, 1);
 
-	(void)state;
 	send_one(t, 0, 1, 1000, 1, 0);
 	traffic_node(t, 1)->away = true;
 	send_one(t, 0, 1, 1000, 2, 0);
@@ -274,12 +261,11 @@ static struct traffic *star(uint32_t n, double queue_s)
 
 /* The packets that a node sends to all others leave one after another, one of 1,000 bytes in a
  * millisecond. The same is true for the packets that it receives. */
-static void uplinks_and_downlinks_are_shared(void **state)
+TEST(uplinks_and_downlinks_are_shared)
 {
 	struct traffic *t = star(4, 0.2);
 	uint32_t number;
 
-	(void)state;
 	traffic_node(t, 0)->up_bytes_per_s = 1e6;
 	for (uint32_t i = 0; i < 30; i++)
 		send_one(t, 0, 1 + i % 3, 1000, i, 0);
@@ -306,14 +292,13 @@ static void uplinks_and_downlinks_are_shared(void **state)
 
 /* Sends random traffic over random links. Packets arrive in the order of their times, and every
  * packet has arrived, is counted as dropped, or is in transit. */
-static void every_packet_is_counted(void **state)
+TEST(every_packet_is_counted)
 {
 	struct traffic *t = star(6, 0.02);
 	struct rng rng;
 	uint64_t sent = 0, arrived = 0, dropped = 0;
 	int64_t now = 0, last = 0;
 
-	(void)state;
 	rng_init(&rng, 1);
 	for (uint32_t i = 0; i < 6; i++) {
 		for (uint32_t j = 0; j < 6; j++) {
@@ -357,23 +342,4 @@ static void every_packet_is_counted(void **state)
 	assert_int_equal(sent, arrived + dropped + traffic_held(t));
 	assert_true(traffic_link(t, 4, 5)->cut_off > 100 && dropped > 1000 && arrived > 20000);
 	traffic_free(t);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(size_over_bandwidth_and_latency),
-		cmocka_unit_test(a_full_queue_drops),
-		cmocka_unit_test(memory_has_a_limit),
-		cmocka_unit_test(jitter_is_of_the_latency),
-		cmocka_unit_test(jitter_keeps_the_order),
-		cmocka_unit_test(a_shorter_link_keeps_the_order),
-		cmocka_unit_test(loss_is_a_share_and_repeatable),
-		cmocka_unit_test(a_cut_drops_packets_in_transit),
-		cmocka_unit_test(a_node_that_is_away_neither_sends_nor_receives),
-		cmocka_unit_test(uplinks_and_downlinks_are_shared),
-		cmocka_unit_test(every_packet_is_counted),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

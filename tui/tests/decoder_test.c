@@ -1,13 +1,9 @@
 /* The terminal's bytes: every key is found, and no report acts, in whatever pieces it arrives. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/tests/test.h"
 #include "tui/input/decoder.h"
 #include "tui/input/keymap.h"
 #include "tui/tests/golden.h"
@@ -110,11 +106,10 @@ static const struct {
 	{ "\x18", 'X' - '@' },		   { "\xe2\x82\xac", 0x20ac },
 };
 
-static void keys_are_found(void **unused)
+TEST(keys_are_found)
 {
 	struct line l;
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		const char *bytes = known[i].bytes;
 
@@ -131,11 +126,10 @@ static void keys_are_found(void **unused)
 	}
 }
 
-static void escape_is_a_key(void **unused)
+TEST(escape_is_a_key)
 {
 	struct line l;
 
-	(void)unused;
 	open_line(&l);
 	type_text(&l, "\033");
 	silence(&l, WAIT_US - 1);
@@ -151,11 +145,10 @@ static void escape_is_a_key(void **unused)
 
 /* A character that can begin a report is no key right after Escape. The next press is a key, and
  * so is the first one after a while. */
-static void keys_after_escape(void **unused)
+TEST(keys_after_escape)
 {
 	struct line l;
 
-	(void)unused;
 	for (const char *k = "P]_["; *k; k++) {
 		open_line(&l);
 		type_text(&l, "\033");
@@ -176,14 +169,13 @@ static void keys_after_escape(void **unused)
 }
 
 /* A sequence that stays unfinished is announced, and Escape or silence ends it. */
-static void unfinished_sequences_end(void **unused)
+TEST(unfinished_sequences_end)
 {
 	static const char *const cut[] = { "\033[",	"\033[24;8", "\033[M",	  "\033[M !",
 					   "\033[200~a", "\033P>|X",  "\033]11;r", "\033_G",
 					   "\033O",	"\xc3",	     "\033[<0;1", "\033(" };
 	struct line l;
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(cut) / sizeof(cut[0]); i++) {
 		for (int ended_by_key = 0; ended_by_key < 2; ended_by_key++) {
 			open_line(&l);
@@ -201,11 +193,10 @@ static void unfinished_sequences_end(void **unused)
 	}
 }
 
-static void text_is_pasted(void **unused)
+TEST(text_is_pasted)
 {
 	struct line l;
 
-	(void)unused;
 	open_line(&l);
 	type_text(&l, "\033[200~skip 2\r\033[A\xc3\xa9\033[201~P");
 	assert_string_equal(l.pasted, "skip 2\xc3\xa9");
@@ -218,7 +209,7 @@ static void text_is_pasted(void **unused)
 	assert_true(l.decoder.n_paste < DECODER_PASTE_MOST);
 }
 
-static void mouse_is_reported(void **unused)
+TEST(mouse_is_reported)
 {
 	static const struct {
 		const char *bytes;
@@ -228,7 +219,6 @@ static void mouse_is_reported(void **unused)
 		       { "\033[M !\"", 0, 1 } };
 	struct line l;
 
-	(void)unused;
 	for (size_t i = 0; i < 3; i++) {
 		open_line(&l);
 		type_text(&l, clicks[i].bytes);
@@ -248,7 +238,7 @@ static void mouse_is_reported(void **unused)
 
 /* Reports that misled consoles: focus, the cursor, F1 in pieces, clicks that are cut or far to the
  * right, the terminal's name. The last is F2 of the Linux console, which is never far apart. */
-static void reported_cases(void **unused)
+TEST(reported_cases)
 {
 	static const struct {
 		const char *bytes;
@@ -262,7 +252,6 @@ static void reported_cases(void **unused)
 	static const int64_t apart_us[] = { 0, 200 * MS, 1500 * MS, 9000 * MS };
 	struct line l;
 
-	(void)unused;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		for (size_t k = 0; k < (i == 12 ? 2 : 4); k++) {
 			open_line(&l);
@@ -275,7 +264,7 @@ static void reported_cases(void **unused)
 
 /* The console with the operator's lease, whose every event comes from random reports in random
  * pieces: nothing is sent, opened or requested. */
-static void reports_act_on_nothing(void **unused)
+TEST(reports_act_on_nothing)
 {
 	struct stream_options o;
 	struct state *s;
@@ -283,7 +272,6 @@ static void reports_act_on_nothing(void **unused)
 	struct ui u;
 	struct line l;
 
-	(void)unused;
 	stream_defaults(&o);
 	s = golden_state(&o, 1700000);
 	golden_ui(&u, s, 1700000);
@@ -320,9 +308,8 @@ static void reports_act_on_nothing(void **unused)
 	state_free(s);
 }
 
-static void wait_for_escape(void **unused)
+TEST(wait_for_escape)
 {
-	(void)unused;
 	assert_int_equal(decoder_wait_us(NULL, false), 25 * MS);
 	assert_int_equal(decoder_wait_us(NULL, true), 100 * MS);
 	assert_int_equal(decoder_wait_us("300", false), 300 * MS);
@@ -333,21 +320,4 @@ static void wait_for_escape(void **unused)
 	assert_int_equal(decoder_wait_us("", false), 25 * MS);
 	assert_int_equal(decoder_wait_us("-1", true), 100 * MS);
 	assert_int_equal(decoder_wait_us("99999999999999999999", false), 5000 * MS);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(keys_are_found),
-		cmocka_unit_test(escape_is_a_key),
-		cmocka_unit_test(keys_after_escape),
-		cmocka_unit_test(unfinished_sequences_end),
-		cmocka_unit_test(text_is_pasted),
-		cmocka_unit_test(mouse_is_reported),
-		cmocka_unit_test(reported_cases),
-		cmocka_unit_test(reports_act_on_nothing),
-		cmocka_unit_test(wait_for_escape),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

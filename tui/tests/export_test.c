@@ -1,14 +1,10 @@
 /* Exports are readable by other programs: valid JSON, complete tables, every task once. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/tests/test.h"
 #include "tui/export.h"
 #include "tui/manual.h"
 #include "tui/tests/golden.h"
@@ -23,14 +19,13 @@ static struct state *finished(void)
 	return golden_state(&o, INT64_MAX / 4);
 }
 
-static void trace(void **unused)
+TEST(trace)
 {
 	struct state *s = finished();
 	char *text = export_trace(s);
 	json_t *root = json_loads(text, 0, NULL), *events, *e;
 	size_t i, actual = 0, planned = 0, flows = 0;
 
-	(void)unused;
 	assert_non_null(root);
 	events = json_object_get(root, "traceEvents");
 	json_array_foreach(events, i, e)
@@ -61,13 +56,12 @@ static size_t lines(const char *text)
 	return n;
 }
 
-static void tables(void **unused)
+TEST(tables)
 {
 	struct state *s = finished();
 	char *csv = export_csv(s), *jsonl = export_jsonl(s), *save, *line;
 	size_t n = 0;
 
-	(void)unused;
 	assert_int_equal(lines(csv), 1 + s->history.n_iterations);
 	assert_int_equal(lines(jsonl), 1 + s->history.n_iterations + s->history.n_validations +
 					       s->history.n_notes);
@@ -87,7 +81,7 @@ static void tables(void **unused)
 }
 
 /* The SVG is well formed: tags are closed, special characters are escaped. */
-static void picture(void **unused)
+TEST(picture)
 {
 	struct state *s = finished();
 	struct screen *screen;
@@ -95,7 +89,6 @@ static void picture(void **unused)
 	struct ui u;
 	char *svg;
 
-	(void)unused;
 	golden_ui(&u, s, 1700000);
 	snprintf(s->run.name, sizeof(s->run.name), "a<b&c");
 	screen = screen_new(80, 24, false);
@@ -111,13 +104,12 @@ static void picture(void **unused)
 }
 
 /* The manual has every action, command and injected failure. */
-static void manual(void **unused)
+TEST(manual)
 {
 	char *text, *keys;
 	size_t size;
 	FILE *f = open_memstream(&text, &size);
 
-	(void)unused;
 	manual_page(f);
 	fclose(f);
 	f = open_memstream(&keys, &size);
@@ -143,16 +135,4 @@ static void manual(void **unused)
 	assert_non_null(strstr(text, ".SH KEYS"));
 	free(text);
 	free(keys);
-}
-
-static const struct CMUnitTest all[] = {
-	cmocka_unit_test(trace),
-	cmocka_unit_test(tables),
-	cmocka_unit_test(picture),
-	cmocka_unit_test(manual),
-};
-
-int main(void)
-{
-	return cmocka_run_group_tests(all, NULL, NULL);
 }

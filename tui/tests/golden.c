@@ -1,13 +1,11 @@
 #include "tui/tests/golden.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/file.h"
+#include "base/tests/test.h"
 #include "tui/views/view.h"
 
 struct until {

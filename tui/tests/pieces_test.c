@@ -1,9 +1,4 @@
 /* Screen, layout, themes, keys and recordings, each alone. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <math.h>
@@ -11,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/tests/test.h"
 #include "tui/input/command.h"
 #include "tui/config.h"
 #include "tui/input/keymap.h"
@@ -20,12 +16,11 @@
 #include "tui/screen/screen.h"
 #include "tui/screen/theme.h"
 
-static void screen_clips(void **unused)
+TEST(screen_clips)
 {
 	struct screen *s;
 	char *text;
 
-	(void)unused;
 	s = screen_new(6, 2, false);
 	screen_text(s, 4, 0, 99, STYLE_TEXT, "abcdef");
 	screen_text(s, -2, 1, 99, STYLE_TEXT, "xyz");
@@ -39,7 +34,7 @@ static void screen_clips(void **unused)
 }
 
 /* Escape sequences in a journal line must not reach the terminal. */
-static void screen_is_safe(void **unused)
+TEST(screen_is_safe)
 {
 	static const char nasty[] = "a\033[2J\a\x7f\x9b"
 				    "b\xc2\x9b"
@@ -49,7 +44,6 @@ static void screen_is_safe(void **unused)
 	struct screen *s;
 	char *text;
 
-	(void)unused;
 	s = screen_new(40, 1, false);
 	screen_text(s, 0, 0, 40, STYLE_TEXT, nasty);
 	for (int i = 0; i < 40; i++) {
@@ -82,13 +76,12 @@ static bool apart(struct rect a, struct rect b)
 }
 
 /* At every size and for small and large clusters, panels do not overlap and stay on the screen. */
-static void layout_holds(void **unused)
+TEST(layout_holds)
 {
 	static const uint32_t nodes[][2] = {
 		{ 0, 0 }, { 1, 1 }, { 20, 5 }, { 200, 34 }, { 1000, 167 }
 	};
 
-	(void)unused;
 	for (int w = 1; w <= 320; w += w < 100 ? 1 : 7) {
 		for (int h = 1; h <= 100; h++) {
 			for (size_t k = 0; k < 10; k++) {
@@ -167,7 +160,7 @@ static double colour_distance(int a, int b, int deficiency)
 }
 
 /* The colours of microbatches stay apart for everyone. 0.02 is just noticed. */
-static void microbatch_colours_differ(void **unused)
+TEST(microbatch_colours_differ)
 {
 	static const char *const names[] = { "default", "light", "colour-blind-safe", "solarized",
 					     "high-contrast" };
@@ -175,7 +168,6 @@ static void microbatch_colours_differ(void **unused)
 	struct error err = { "" };
 	struct theme t;
 
-	(void)unused;
 	for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++) {
 		assert_int_equal(theme_find(&t, names[k], folders, &err), 0);
 		for (int i = STYLE_MICROBATCH_0; i <= STYLE_MICROBATCH_11; i++) {
@@ -189,7 +181,7 @@ static void microbatch_colours_differ(void **unused)
 	}
 }
 
-static void themes(void **unused)
+TEST(themes)
 {
 	static const char *const names[] = {
 		"default", "light", "mono", "colour-blind-safe", "solarized", "high-contrast"
@@ -198,7 +190,6 @@ static void themes(void **unused)
 	struct error err = { "" };
 	struct theme t, same;
 
-	(void)unused;
 	for (int i = 0; i < 6; i++) {
 		if (theme_find(&t, names[i], folders, &err) != 0)
 			fail_msg("%s", err.text);
@@ -243,14 +234,13 @@ static void themes(void **unused)
 	assert_int_equal(t.styles[STYLE_FORWARD].bg, 12);
 }
 
-static void keys(void **unused)
+TEST(keys)
 {
 	struct error err = { "" };
 	struct keymap map, same;
 	uint32_t seen[ACTIONS * KEYMAP_EACH];
 	int n = 0;
 
-	(void)unused;
 	keymap_default(&map);
 	for (int a = 1; a < ACTIONS; a++) {
 		for (int k = 0; k < KEYMAP_EACH && map.keys[a][k]; k++) {
@@ -284,12 +274,11 @@ static void keys(void **unused)
 	assert_memory_equal(&same, &map, sizeof(map));
 }
 
-static void configs(void **unused)
+TEST(configs)
 {
 	struct error err = { "" };
 	struct config c;
 
-	(void)unused;
 	config_default(&c);
 	assert_int_equal(config_parse(&c, "c.json",
 				      "{\"theme\": \"light\", \"graph\": \"block\", \"fps\": 4,"
@@ -310,13 +299,12 @@ static void configs(void **unused)
 	assert_int_equal(c.fps, 0);
 }
 
-static void words(void **unused)
+TEST(words)
 {
 	char text[16];
 	long s;
 	size_t found[8];
 
-	(void)unused;
 	glyphs_count(14400, text);
 	assert_string_equal(text, "14.4k");
 	glyphs_age(187, text);
@@ -334,7 +322,7 @@ static void words(void **unused)
 	assert_string_equal(command_at(found[0])->name, "heal-all");
 }
 
-static void records(void **unused)
+TEST(records)
 {
 	char *data;
 	size_t size, got;
@@ -343,7 +331,6 @@ static void records(void **unused)
 	struct record_reader *r;
 	int64_t at;
 
-	(void)unused;
 	assert_int_equal(record_write(f, -5, "hello", 5), 0);
 	assert_int_equal(record_write(f, 7, "", 0), 0);
 	assert_int_equal(record_write(f, INT64_MAX, "xyz", 3), 0);
@@ -369,17 +356,4 @@ static void records(void **unused)
 	assert_int_equal(record_next(r, &at, &bytes, &got), -EBADMSG);
 	record_close(r);
 	free(data);
-}
-
-static const struct CMUnitTest all[] = {
-	cmocka_unit_test(screen_clips), cmocka_unit_test(screen_is_safe),
-	cmocka_unit_test(layout_holds), cmocka_unit_test(themes),
-		cmocka_unit_test(microbatch_colours_differ),
-	cmocka_unit_test(keys),         cmocka_unit_test(words),
-	cmocka_unit_test(configs),      cmocka_unit_test(records),
-};
-
-int main(void)
-{
-	return cmocka_run_group_tests(all, NULL, NULL);
 }

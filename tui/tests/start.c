@@ -1,11 +1,9 @@
 #include "tui/tests/start.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
+#include "base/tests/test.h"
 #include "tui/tests/stream.h"
 
 enum { MOST = 60 };

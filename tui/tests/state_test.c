@@ -1,14 +1,10 @@
 /* The state that the console derives from events is what happened in the invented run. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/tests/test.h"
 #include "tui/run/state.h"
 #include "tui/tests/golden.h"
 #include "tui/run/why.h"
@@ -58,7 +54,7 @@ static struct state *two(void)
 	return s;
 }
 
-static void positions(void **unused)
+TEST(positions)
 {
 	struct state *s = two();
 	const struct state_flight *f = state_flight(s, 0);
@@ -80,7 +76,6 @@ static void positions(void **unused)
 					  FLIGHT_RUNNING, FLIGHT_TRAVELLING,
 					  FLIGHT_RUNNING, FLIGHT_DONE };
 
-	(void)unused;
 	for (uint32_t i = 0; i < 10; i++) {
 		apply_events(s, 1, &e[i], 1);
 		assert_int_equal(f->position, i / 2);
@@ -96,7 +91,7 @@ static void positions(void **unused)
 }
 
 /* Another node's report arrives first: no microbatch moves back. */
-static void late_events(void **unused)
+TEST(late_events)
 {
 	struct state *s = two();
 	const struct state_flight *f = state_flight(s, 0);
@@ -106,7 +101,6 @@ static void late_events(void **unused)
 		event(WORK_ENDS, TASK_FORWARD, 0, 0, 150),
 	};
 
-	(void)unused;
 	apply_events(s, 1, e, 3);
 	assert_int_equal(f->position, 1);
 	assert_int_equal(f->phase, FLIGHT_RUNNING);
@@ -116,7 +110,7 @@ static void late_events(void **unused)
 }
 
 /* A console that reattaches receives the iteration from its start. No task is counted twice. */
-static void whole_iteration_replaces_its_parts(void **unused)
+TEST(whole_iteration_replaces_its_parts)
 {
 	struct state *s = two();
 	struct msg_task_event before[] = {
@@ -134,7 +128,6 @@ static void whole_iteration_replaces_its_parts(void **unused)
 	};
 	struct msg m = { .type = MSG_SEE_TASKS };
 
-	(void)unused;
 	apply_events(s, 1, before, 2);
 	apply_events(s, 2, e, 5);
 	assert_int_equal(s->n_collisions, 1);
@@ -156,7 +149,7 @@ static void whole_iteration_replaces_its_parts(void **unused)
 	state_free(s);
 }
 
-static void collisions(void **unused)
+TEST(collisions)
 {
 	struct state *s = two();
 	struct msg_task_event e[] = {
@@ -167,7 +160,6 @@ static void collisions(void **unused)
 		event(WORK_STARTS, TASK_FORWARD, 1, 1, 270),
 	};
 
-	(void)unused;
 	e[1].blocker = 0;
 	apply_events(s, 1, e, 3);
 	assert_int_equal(state_waiting(s),
@@ -187,7 +179,7 @@ static void collisions(void **unused)
 	state_free(s);
 }
 
-static void reruns(void **unused)
+TEST(reruns)
 {
 	struct state *s = two();
 	struct msg_task_event e[] = {
@@ -198,7 +190,6 @@ static void reruns(void **unused)
 		event(WORK_ENDS, TASK_FORWARD, 1, 0, 310),
 	};
 
-	(void)unused;
 	e[3].attempt = 1;
 	apply_events(s, 1, e, 5);
 	assert_int_equal(state_flight(s, 0)->reruns, 1);
@@ -210,7 +201,7 @@ static void reruns(void **unused)
 
 /* A route that arrives during the iteration with a new attempt: the microbatch continues from the
  * replacing node, or starts again. */
-static void rerouted(void **unused)
+TEST(rerouted)
 {
 	struct state *s = two();
 	struct msg_task_event e[] = {
@@ -221,7 +212,6 @@ static void rerouted(void **unused)
 	struct route r = { .attempt = 1, .n_hops = 2, .nodes = { 0, 2 }, .stages = { 0, 1 } };
 	const struct state_flight *f;
 
-	(void)unused;
 	apply_events(s, 1, e, 3);
 	state_take_routes(s, &r, 1);
 	f = state_flight(s, 0);
@@ -257,14 +247,13 @@ static void rerouted(void **unused)
 }
 
 /* Attempts are counted for each iteration: the first of the next one is 0. */
-static void attempts_start_at_0_in_each_iteration(void **unused)
+TEST(attempts_start_at_0_in_each_iteration)
 {
 	struct state *s = two();
 	const struct state_flight *f = state_flight(s, 0);
 	struct msg_task_event again = event(WORK_STARTS, TASK_FORWARD, 0, 0, 100);
 	struct msg_task_event next = event(WORK_STARTS, TASK_FORWARD, 0, 0, 900);
 
-	(void)unused;
 	again.attempt = 3;
 	apply_events(s, 4, &again, 1);
 	assert_true(f->begun);
@@ -275,7 +264,7 @@ static void attempts_start_at_0_in_each_iteration(void **unused)
 }
 
 /* m1 waits at node 1 behind m0; node 2, of the same stage, is free. */
-static void why_it_waits(void **unused)
+TEST(why_it_waits)
 {
 	struct state *s = two();
 	struct msg_task_event e[] = {
@@ -293,7 +282,6 @@ static void why_it_waits(void **unused)
 	char text[160];
 	struct why w;
 
-	(void)unused;
 	for (int i = 0; i < 3; i++)
 		s->nodes[i].see.forward_s = 2;
 	apply_events(s, 1, e, 6);
@@ -324,12 +312,11 @@ static void why_it_waits(void **unused)
 	state_free(s);
 }
 
-static void gaps(void **unused)
+TEST(gaps)
 {
 	struct state *s = two();
 	struct msg m = { .type = MSG_SEE_STATUS, .sequence = s->stream.sequence + 3 };
 
-	(void)unused;
 	state_apply(s, &m);
 	assert_int_equal(s->stream.gaps, 2);
 	assert_true(s->stream.needs_snapshot);
@@ -341,13 +328,12 @@ static void gaps(void **unused)
 	state_free(s);
 }
 
-static void dead_nodes(void **unused)
+TEST(dead_nodes)
 {
 	struct state *s = two();
 	struct msg_task_event e = event(WORK_STARTS, TASK_FORWARD, 1, 0, 200);
 	struct msg m = { .type = MSG_SEE_NODE };
 
-	(void)unused;
 	apply_events(s, 1, &e, 1);
 	m.sequence = s->stream.sequence + 1;
 	m.u.see_node = (struct msg_see_node){
@@ -359,13 +345,12 @@ static void dead_nodes(void **unused)
 	state_free(s);
 }
 
-static void histories(void **unused)
+TEST(histories)
 {
 	struct state *s = two();
 	static const uint64_t order[] = { 3, 1, 2, 3, 5, 4 };
 	uint32_t n;
 
-	(void)unused;
 	for (size_t i = 0; i < 6; i++) {
 		struct msg m = { .type = MSG_SEE_ITERATION, .sequence = s->stream.sequence + 1 };
 
@@ -394,12 +379,11 @@ static void histories(void **unused)
 }
 
 /* A candidate does not change the plan in force. */
-static void candidates(void **unused)
+TEST(candidates)
 {
 	struct state *s = two();
 	struct msg m = { .type = MSG_SEE_PLAN };
 
-	(void)unused;
 	for (int i = 0; i < STATE_CANDIDATES + 3; i++) {
 		m.sequence = s->stream.sequence + 1;
 		m.u.see_plan = (struct msg_see_plan){ .epoch = 1,
@@ -423,13 +407,12 @@ static void candidates(void **unused)
 }
 
 /* After the whole invented run every microbatch is done, none waits, and no task is open. */
-static void whole_run(void **unused)
+TEST(whole_run)
 {
 	struct stream_options o;
 	struct state *s;
 	uint32_t busy = 0;
 
-	(void)unused;
 	stream_defaults(&o);
 	s = golden_state(&o, INT64_MAX / 4);
 	assert_int_equal(s->stream.gaps, 0);
@@ -449,25 +432,4 @@ static void whole_run(void **unused)
 		for (uint32_t t = s->plan.first[i]; t + 1 < s->plan.first[i + 1]; t++)
 			assert_true(s->plan.tasks[t].end_us <= s->plan.tasks[t + 1].start_us);
 	state_free(s);
-}
-
-static const struct CMUnitTest all[] = {
-	cmocka_unit_test(positions),
-	cmocka_unit_test(late_events),
-	cmocka_unit_test(collisions),
-	cmocka_unit_test(whole_iteration_replaces_its_parts),
-	cmocka_unit_test(reruns),
-	cmocka_unit_test(rerouted),
-	cmocka_unit_test(why_it_waits),
-	cmocka_unit_test(attempts_start_at_0_in_each_iteration),
-	cmocka_unit_test(gaps),
-	cmocka_unit_test(dead_nodes),
-	cmocka_unit_test(histories),
-	cmocka_unit_test(candidates),
-	cmocka_unit_test(whole_run),
-};
-
-int main(void)
-{
-	return cmocka_run_group_tests(all, NULL, NULL);
 }

@@ -1,26 +1,21 @@
 /* Lines of text for the steps of a start, and for an iteration in a real network. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <string.h>
 
+#include "base/tests/test.h"
 #include "tui/text_mode.h"
 #include "tui/tests/golden.h"
 #include "tui/tests/start.h"
 
 /* A step's progress is printed every five seconds of the controller's clock. The journal has its
  * beginning, except for the first step. */
-static void a_start(void **unused)
+TEST(a_start)
 {
 	struct state *s = start_state(6, 3, false, GATHER_COMING, 1, 6, 0);
 	struct text_mode p = { .at_us = 0 };
 	char line[256];
 	struct msg m;
 
-	(void)unused;
 	start_status(s, GATHER_COMING, 2, 6, 0, "2 have come", &m);
 	assert_true(text_mode_line(&p, s, &m, line, sizeof(line)));
 	assert_string_equal(line, "2 have come");
@@ -40,7 +35,7 @@ static void a_start(void **unused)
 	state_free(s);
 }
 
-static void an_iteration(void **unused)
+TEST(an_iteration)
 {
 	struct stream_options o;
 	struct text_mode p = { .at_us = 0 };
@@ -48,7 +43,6 @@ static void an_iteration(void **unused)
 	struct state *s;
 	char line[256];
 
-	(void)unused;
 	stream_defaults(&o);
 	s = golden_state(&o, 1700000);
 	m.u.see_iteration = (struct msg_see_iteration){ .iteration = 9,
@@ -70,12 +64,4 @@ static void an_iteration(void **unused)
 	assert_true(text_mode_line(&p, s, &m, line, sizeof(line)));
 	assert_non_null(strstr(line, "emulated"));
 	state_free(s);
-}
-
-static const struct CMUnitTest all[] = { cmocka_unit_test(a_start),
-					 cmocka_unit_test(an_iteration) };
-
-int main(void)
-{
-	return cmocka_run_group_tests(all, NULL, NULL);
 }

@@ -1,13 +1,9 @@
 /* The plans that a run has used. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <string.h>
 
+#include "base/tests/test.h"
 #include "tui/run/used_plans.h"
 
 static void hear(struct state *s, struct msg *m)
@@ -56,12 +52,11 @@ static void runs(struct state *s, uint64_t n, uint64_t epoch, float predicted_s,
 	hear(s, &m);
 }
 
-static void each_says_what_it_said_and_what_was_measured(void **unused)
+TEST(each_says_what_it_said_and_what_was_measured)
 {
 	struct state *s = begun();
 	struct used_plan list[USED_PLANS_MOST];
 
-	(void)unused;
 	assert_int_equal(used_plans_list(s, list, USED_PLANS_MOST), 0);
 	plan_takes_over(s, 3, "dtfm", 10);
 	assert_int_equal(used_plans_list(s, list, USED_PLANS_MOST), 1);
@@ -80,12 +75,11 @@ static void each_says_what_it_said_and_what_was_measured(void **unused)
 }
 
 /* A plan that never ran is not listed, unless it is in force. */
-static void the_newest_comes_first(void **unused)
+TEST(the_newest_comes_first)
 {
 	struct state *s = begun();
 	struct used_plan list[USED_PLANS_MOST];
 
-	(void)unused;
 	plan_takes_over(s, 3, "dtfm", 10);
 	runs(s, 1, 3, 10, 12);
 	plan_takes_over(s, 4, "best", 8);
@@ -114,12 +108,11 @@ static void the_newest_comes_first(void **unused)
 }
 
 /* If not all plans fit, each skip ratio is listed before an older plan of the same ratio. */
-static void each_skip_ratio_is_there(void **unused)
+TEST(each_skip_ratio_is_there)
 {
 	struct state *s = begun();
 	struct used_plan list[USED_PLANS_MOST];
 
-	(void)unused;
 	for (uint64_t i = 1; i <= 10; i++) {
 		plan_takes_over(s, i, "dtfm", 10);
 		runs(s, i, i, 10, 12);
@@ -135,15 +128,4 @@ static void each_skip_ratio_is_there(void **unused)
 	assert_int_equal(list[0].epoch, 10);
 	assert_int_equal(used_plans_list(s, list, USED_PLANS_MOST), 10);
 	state_free(s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_says_what_it_said_and_what_was_measured),
-		cmocka_unit_test(the_newest_comes_first),
-		cmocka_unit_test(each_skip_ratio_is_there),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,11 @@
 /* Contributions of this machine's kind of device are compared bit for bit, others within
  * tolerances. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <math.h>
 #include <string.h>
 
+#include "base/tests/test.h"
 #include "verify/tests/play.h"
 
 static struct stage_device here; /* this machine's CPU */
@@ -84,7 +80,9 @@ static struct compare_result reported(struct cluster *c, void (*report)(struct r
 	return reported_from(c, 1, report, tamper);
 }
 
-static void this_machines_kind_replays_bit_for_bit(void **state)
+#define FIXTURE_TEST(name) TEST_WITH(name, play_set_up, play_tear_down)
+
+FIXTURE_TEST(this_machines_kind_replays_bit_for_bit)
 {
 	struct compare_result r = reported(*state, report_here, NULL);
 
@@ -96,7 +94,7 @@ static void this_machines_kind_replays_bit_for_bit(void **state)
 	assert_true(r.devices.list[0].matches);
 }
 
-static void another_kind_is_held_to_tolerances(void **state)
+FIXTURE_TEST(another_kind_is_held_to_tolerances)
 {
 	struct compare_result r = reported(*state, report_gpus, NULL);
 
@@ -112,7 +110,7 @@ static void another_kind_is_held_to_tolerances(void **state)
 }
 
 /* The best match is the device that most of the nodes had and that this machine has. */
-static void the_device_of_most_nodes_may_be_missing_here(void **state)
+FIXTURE_TEST(the_device_of_most_nodes_may_be_missing_here)
 {
 	struct compare_result r = reported(*state, report_most_on_gpus, NULL);
 
@@ -122,7 +120,7 @@ static void the_device_of_most_nodes_may_be_missing_here(void **state)
 	assert_true(r.devices.list[1].matches);
 }
 
-static void bits_count_until_another_kind_computes(void **state)
+FIXTURE_TEST(bits_count_until_another_kind_computes)
 {
 	struct compare_result r = reported_from(*state, 3, report_gpus, NULL);
 
@@ -141,7 +139,7 @@ static void bits_count_until_another_kind_computes(void **state)
 }
 
 /* A node of another kind that died may have computed what the counting nodes used. */
-static void a_rerun_among_unlike_nodes_ends_the_bits(void **state)
+FIXTURE_TEST(a_rerun_among_unlike_nodes_ends_the_bits)
 {
 	struct compare_result r = reported_from(*state, 3, report_gpus, report_here_and_rerun);
 
@@ -154,7 +152,7 @@ static void a_rerun_among_unlike_nodes_ends_the_bits(void **state)
 	assert_int_equal(r.tolerance_from, 0);
 }
 
-static void a_difference_beyond_the_tolerances_is_found(void **state)
+FIXTURE_TEST(a_difference_beyond_the_tolerances_is_found)
 {
 	struct compare_result r = reported(*state, report_gpus, report_gpus_and_change_loss);
 
@@ -170,7 +168,7 @@ static void a_difference_beyond_the_tolerances_is_found(void **state)
 }
 
 /* Replicas must agree whatever computed the gradients. */
-static void replicas_that_differ_are_found(void **state)
+FIXTURE_TEST(replicas_that_differ_are_found)
 {
 	struct cluster *c = *state;
 	struct store_hash h = { .iteration = 1, .node = 9, .stage = 2, .hash = 5 };
@@ -184,7 +182,7 @@ static void replicas_that_differ_are_found(void **state)
 }
 
 /* The operator may ask for a device. */
-static void a_device_that_was_asked_for_recomputes(void **state)
+FIXTURE_TEST(a_device_that_was_asked_for_recomputes)
 {
 	struct compare_options o = { .from = 1, .workers = 2, .device = "cpu:v9" };
 	struct compare_result r = reported(*state, report_here, NULL);
@@ -197,22 +195,4 @@ static void a_device_that_was_asked_for_recomputes(void **state)
 	assert_int_equal(compare_run(c->store, &o, &r, &err), 0);
 	assert_string_equal(r.devices.text, here.text);
 	assert_true(compare_equal(&r));
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, play_set_up, play_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(this_machines_kind_replays_bit_for_bit),
-		TEST(another_kind_is_held_to_tolerances),
-		TEST(the_device_of_most_nodes_may_be_missing_here),
-		TEST(bits_count_until_another_kind_computes),
-		TEST(a_rerun_among_unlike_nodes_ends_the_bits),
-		TEST(a_difference_beyond_the_tolerances_is_found),
-		TEST(replicas_that_differ_are_found),
-		TEST(a_device_that_was_asked_for_recomputes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

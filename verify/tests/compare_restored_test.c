@@ -1,14 +1,10 @@
 /* Restored stages, from a checkpoint or from their neighbours, replay to the same bits. A stage
  * that was restored from other weights than recorded is found. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/tests/test.h"
 #include "verify/tests/play.h"
 
 static uint32_t node_of(uint8_t stage)
@@ -78,7 +74,9 @@ static struct compare_result restored(struct cluster *c, bool wrong)
 	return play_compare(c);
 }
 
-static void going_back_to_a_checkpoint_replays_bit_for_bit(void **state)
+#define FIXTURE_TEST(name) TEST_WITH(name, play_set_up, play_tear_down)
+
+FIXTURE_TEST(going_back_to_a_checkpoint_replays_bit_for_bit)
 {
 	struct compare_result r = restored(*state, false);
 
@@ -88,7 +86,7 @@ static void going_back_to_a_checkpoint_replays_bit_for_bit(void **state)
 	assert_int_equal(r.weights.compared, 3 * NODES + STAGES);
 }
 
-static void another_checkpoint_is_found(void **state)
+FIXTURE_TEST(another_checkpoint_is_found)
 {
 	struct compare_result r = restored(*state, true);
 
@@ -130,7 +128,7 @@ static struct compare_result averaged(struct cluster *c, float recorded)
 	return play_compare(c);
 }
 
-static void a_stage_made_of_its_neighbours_replays_bit_for_bit(void **state)
+FIXTURE_TEST(a_stage_made_of_its_neighbours_replays_bit_for_bit)
 {
 	struct compare_result r = averaged(*state, 0.75f);
 
@@ -139,25 +137,11 @@ static void a_stage_made_of_its_neighbours_replays_bit_for_bit(void **state)
 	assert_int_equal(r.weights.compared, 3 * NODES + 1);
 }
 
-static void another_average_is_found(void **state)
+FIXTURE_TEST(another_average_is_found)
 {
 	struct compare_result r = averaged(*state, 0.7500001f);
 
 	assert_false(compare_equal(&r));
 	assert_int_equal(r.weights.first_differing.iteration, 2);
 	assert_int_equal(r.weights.first_differing.stage, 2);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, play_set_up, play_tear_down)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(going_back_to_a_checkpoint_replays_bit_for_bit),
-		TEST(another_checkpoint_is_found),
-		TEST(a_stage_made_of_its_neighbours_replays_bit_for_bit),
-		TEST(another_average_is_found),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,10 @@
 /* An executor's passes and sums against stages of their own: one stage for every sum. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/rng.h"
+#include "base/tests/test.h"
 #include "verify/executor.h"
 
 enum {
@@ -81,14 +77,13 @@ static void make_stages(struct stage *stages[SUMS])
 	}
 }
 
-static void sums_and_outputs_equal_those_of_stages(void **state)
+TEST(sums_and_outputs_equal_those_of_stages)
 {
 	static struct microbatch here, expected;
 	static float sum[MAX_PARAMETERS];
 	struct stage *stages[SUMS];
 	struct executor *e;
 
-	(void)state;
 	assert_int_equal(executor_new(&e, &setup, NULL), 0);
 	make_stages(stages);
 	executor_begin(e, SUMS);
@@ -112,13 +107,12 @@ static void sums_and_outputs_equal_those_of_stages(void **state)
 }
 
 /* Nothing of an iteration is left in the next one. */
-static void new_sums_begin_at_zero(void **state)
+TEST(new_sums_begin_at_zero)
 {
 	static struct microbatch m;
 	static float sum[MAX_PARAMETERS];
 	struct executor *e;
 
-	(void)state;
 	assert_int_equal(executor_new(&e, &setup, NULL), 0);
 	executor_begin(e, SUMS);
 	fill(&m, 1);
@@ -134,26 +128,14 @@ static void new_sums_begin_at_zero(void **state)
 	executor_free(e);
 }
 
-static void unknown_devices_are_refused(void **state)
+TEST(unknown_devices_are_refused)
 {
 	struct executor_setup other = setup;
 	struct executor *e = NULL;
 	struct error err = { "" };
 
-	(void)state;
 	other.device = "cpu:v9";
 	assert_int_equal(executor_new(&e, &other, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "cpu:v9"));
 	assert_null(e);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sums_and_outputs_equal_those_of_stages),
-		cmocka_unit_test(new_sums_begin_at_zero),
-		cmocka_unit_test(unknown_devices_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

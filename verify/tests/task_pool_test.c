@@ -1,10 +1,5 @@
 /* The thread pool runs every piece once, in an order that the dependencies allow, and returns the
  * first error. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <sched.h>
@@ -13,6 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/tests/test.h"
 #include "verify/task_pool.h"
 
 enum { PIECES = 200, WAITING = 0, RUNNING, DONE };
@@ -86,9 +82,8 @@ static int run_heap(struct heap *h, unsigned n, struct error *err)
 	return task_pool_run(&work, h, n, err);
 }
 
-static void every_piece_is_run_once(void **state)
+TEST(every_piece_is_run_once)
 {
-	(void)state;
 	for (unsigned n = 1; n <= TASK_POOL_MAX + 1; n += n < 4 ? 1 : 61) {
 		struct heap h = { .fails_at = -1, .blocked = -1 };
 		struct error err = { "" };
@@ -104,9 +99,8 @@ static void every_piece_is_run_once(void **state)
 }
 
 /* The caller gets the error of the failed piece. Pieces that depend on it are not run. */
-static void the_first_error_ends_it(void **state)
+TEST(the_first_error_ends_it)
 {
-	(void)state;
 	for (unsigned n = 1; n <= 4; n++)
 		for (int at = 0; at < PIECES; at += 37) {
 			struct heap h = { .fails_at = at, .blocked = -1 };
@@ -124,21 +118,19 @@ static void the_first_error_ends_it(void **state)
 }
 
 /* A single worker runs the pieces in order, and runs none after the error. */
-static void nothing_is_begun_after_an_error(void **state)
+TEST(nothing_is_begun_after_an_error)
 {
 	struct heap h = { .fails_at = 5, .blocked = -1 };
 	struct error err;
 
-	(void)state;
 	assert_int_equal(run_heap(&h, 1, &err), -EIO);
 	assert_int_equal(h.done, 5);
 	for (int i = 6; i < PIECES; i++)
 		assert_int_equal(h.runs[i], 0);
 }
 
-static void a_blocked_caller_may_unblock_or_give_up(void **state)
+TEST(a_blocked_caller_may_unblock_or_give_up)
 {
-	(void)state;
 	for (unsigned n = 1; n <= 4; n++) {
 		struct heap goes_on = { .fails_at = -1, .blocked = 1 };
 		struct heap gives_up = { .fails_at = -1, .blocked = 1, .unblock_result = -EDEADLK };
@@ -153,12 +145,11 @@ static void a_blocked_caller_may_unblock_or_give_up(void **state)
 	}
 }
 
-static void waiting_for_another_worker_is_no_block(void **state)
+TEST(waiting_for_another_worker_is_no_block)
 {
 	struct heap h = { .fails_at = -1, .blocked = -1, .slow = true };
 	struct error err;
 
-	(void)state;
 	assert_int_equal(run_heap(&h, 3, &err), 0);
 	assert_int_equal(h.done, PIECES);
 	assert_int_equal(h.n_unblock, 0);
@@ -203,28 +194,13 @@ static void finish_nothing(void *context, unsigned worker)
 }
 
 /* After the pool has returned, no worker uses the caller's data. */
-static void a_busy_worker_is_waited_for(void **state)
+TEST(a_busy_worker_is_waited_for)
 {
 	static const struct task_pool_work two = { find_always, run_two, finish_nothing, unblock };
 	struct two t = { false, false, false };
 	struct error err = { "" };
 
-	(void)state;
 	assert_int_equal(task_pool_run(&two, &t, 2, &err), -EIO);
 	assert_true(t.ended);
 	assert_string_equal(err.text, "failed");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_piece_is_run_once),
-		cmocka_unit_test(the_first_error_ends_it),
-		cmocka_unit_test(nothing_is_begun_after_an_error),
-		cmocka_unit_test(a_blocked_caller_may_unblock_or_give_up),
-		cmocka_unit_test(waiting_for_another_worker_is_no_block),
-		cmocka_unit_test(a_busy_worker_is_waited_for),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,14 @@
 /* Tests the positions of a microbatch's tasks: forward, loss, backward. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
+#include "base/tests/test.h"
 #include "wire/chain.h"
 
-static void it_goes_out_and_back(void **state)
+TEST(it_goes_out_and_back)
 {
 	static const enum task_kind kinds[] = { TASK_FORWARD, TASK_FORWARD, TASK_FORWARD, TASK_LOSS,
 						TASK_BACKWARD, TASK_BACKWARD, TASK_BACKWARD };
 	static const uint32_t hops[] = { 0, 1, 2, 0, 2, 1, 0 };
 
-	(void)state;
 	for (uint32_t t = 0; t <= 6; t++) {
 		assert_int_equal(chain_hop(3, t), hops[t]);
 		assert_int_equal(chain_kind(3, t), kinds[t]);
@@ -24,23 +19,12 @@ static void it_goes_out_and_back(void **state)
 	assert_int_equal(chain_hop(0, 0), 0);
 }
 
-static void a_node_is_at_its_hop(void **state)
+TEST(a_node_is_at_its_hop)
 {
 	static const uint16_t nodes[] = { 7, 2, 5, 9 };
 
-	(void)state;
 	assert_int_equal(chain_find(nodes, 3, 7), 0);
 	assert_int_equal(chain_find(nodes, 3, 5), 2);
 	assert_int_equal(chain_find(nodes, 3, 9), -1);
 	assert_int_equal(chain_find(nodes, 0, 7), -1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(it_goes_out_and_back),
-		cmocka_unit_test(a_node_is_at_its_hop),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

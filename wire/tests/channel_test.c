@@ -2,14 +2,11 @@
 #include "wire/delivery/channel.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/rng.h"
+#include "base/tests/test.h"
 
 #define FLIGHT 64
 
@@ -187,17 +184,15 @@ static void run(uint64_t seed, unsigned loss, unsigned doubling, const struct ch
 	world_close(&w);
 }
 
-static void everything_arrives_once_in_order(void **state)
+TEST(everything_arrives_once_in_order)
 {
-	(void)state;
 	for (uint64_t seed = 0; seed < 40; seed++)
 		run(seed, (unsigned)(seed % 5) * 10, (unsigned)(seed % 3) * 20,
 			seed % 2 == 0 ? &one_way : &many_ways);
 }
 
-static void a_fresh_start_restarts_the_numbers(void **state)
+TEST(a_fresh_start_restarts_the_numbers)
 {
-	(void)state;
 	struct world w;
 	struct channel_chunk k;
 	const struct channel_cut smaller = {512, 1};
@@ -224,9 +219,8 @@ static void a_fresh_start_restarts_the_numbers(void **state)
 	world_close(&w);
 }
 
-static void nonsense_changes_nothing(void **state)
+TEST(nonsense_changes_nothing)
 {
-	(void)state;
 	struct world w;
 	struct channel_chunk k;
 	uint8_t byte = 0;
@@ -275,9 +269,8 @@ static void nonsense_changes_nothing(void **state)
 }
 
 /* Chunks of several messages, last first: each is given when all before it are. */
-static void what_is_ahead_waits(void **state)
+TEST(what_is_ahead_waits)
 {
-	(void)state;
 	struct world w;
 	uint8_t bytes[4] = {1, 2, 3, 4}, *message;
 	struct channel_range ranges[CHANNEL_RANGES];
@@ -310,9 +303,8 @@ static void what_is_ahead_waits(void **state)
 }
 
 /* Over several connections a chunk that is missing is not lost before it is overdue. */
-static void only_what_is_overdue_goes_again(void **state)
+TEST(only_what_is_overdue_goes_again)
 {
-	(void)state;
 	struct world w;
 	struct channel_chunk k;
 	const struct channel_range rest = {1, 6};
@@ -344,9 +336,8 @@ static void only_what_is_overdue_goes_again(void **state)
 }
 
 /* If one peer uses all the memory for incomplete messages, the other still has its share. */
-static void memory_is_shared(void **state)
+TEST(memory_is_shared)
 {
-	(void)state;
 	struct world a, b;
 	uint8_t byte = 0;
 	world_open(&a, 1, 0, 0);
@@ -386,9 +377,8 @@ static void memory_is_shared(void **state)
 
 /* With much memory no peer gets more than CHANNEL_PEER_MOST. With many peers each still has room
  * for a message. No message may exceed the last limit. */
-static void no_peer_has_all_memory(void **state)
+TEST(no_peer_has_all_memory)
 {
-	(void)state;
 	struct world a;
 	struct channel *c;
 	const size_t length = 1 << 20;
@@ -423,18 +413,4 @@ static void no_peer_has_all_memory(void **state)
 	channel_free(c);
 	free(half);
 	world_close(&a);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(everything_arrives_once_in_order),
-		cmocka_unit_test(a_fresh_start_restarts_the_numbers),
-		cmocka_unit_test(nonsense_changes_nothing),
-		cmocka_unit_test(what_is_ahead_waits),
-		cmocka_unit_test(only_what_is_overdue_goes_again),
-		cmocka_unit_test(memory_is_shared),
-		cmocka_unit_test(no_peer_has_all_memory),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,14 +2,8 @@
  * are late, lost, or bunched. */
 #include "wire/dispersion.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "base/rng.h"
+#include "base/tests/test.h"
 
 #define BYTES 1400
 #define MOST  512
@@ -61,67 +55,59 @@ static double worst(const struct way *w, uint32_t n)
 	return worst;
 }
 
-static void clean_ways_are_exact(void **state)
+TEST(clean_ways_are_exact)
 {
-	(void)state;
 	for (double rate = 1e5; rate < 1e8; rate *= 3)
 		assert_true(worst(&(struct way){rate, 0.1, 0, 0, 0, 0}, 128) < 1.01);
 }
 
-static void lost_packets_do_not_matter(void **state)
+TEST(lost_packets_do_not_matter)
 {
-	(void)state;
 	assert_true(worst(&(struct way){1e7, 0.13, 0, 0.02, 0, 0}, 128) < 1.05);
 	assert_true(worst(&(struct way){4e7, 0.03, 0, 0.05, 0, 0}, 128) < 1.08);
 }
 
 /* A queue too short for the train: most are lost, but those that pass are as far apart. */
-static void a_short_queue_does_not_matter(void **state)
+TEST(a_short_queue_does_not_matter)
 {
 	int64_t at_ns[100];
-	(void)state;
 	for (int i = 0; i < 100; i++)
 		at_ns[i] = (int64_t)i * 140000;
 	assert_float_equal(dispersion_rate(at_ns, 100, BYTES), 1e7, 1);
 }
 
-static void a_sender_that_pauses_is_not_a_slow_way(void **state)
+TEST(a_sender_that_pauses_is_not_a_slow_way)
 {
-	(void)state;
 	assert_true(worst(&(struct way){2e7, 0.05, 0, 0, 0.02, 0}, 128) < 1.2);
 	assert_true(worst(&(struct way){4e7, 0.05, 0, 0, 0.02, 0}, 256) < 1.2);
 }
 
-static void packets_that_come_in_bursts_are_not_a_fast_way(void **state)
+TEST(packets_that_come_in_bursts_are_not_a_fast_way)
 {
-	(void)state;
 	assert_true(worst(&(struct way){1e7, 0.1, 0, 0, 0, 0.0005}, 128) < 1.2);
 	assert_true(worst(&(struct way){4e7, 0.03, 0, 0, 0, 0.0002}, 256) < 1.2);
 }
 
 /* Those that travel long hold up all behind them. */
-static void latencies_that_vary_by_more_than_the_train_is_long(void **state)
+TEST(latencies_that_vary_by_more_than_the_train_is_long)
 {
-	(void)state;
 	assert_true(worst(&(struct way){1e7, 0.13, 0.3, 0.01, 0, 0}, 256) < 1.5);
 	assert_true(worst(&(struct way){3e7, 0.035, 0.3, 0.01, 0, 0}, 256) < 1.5);
 }
 
-static void too_few_say_nothing(void **state)
+TEST(too_few_say_nothing)
 {
 	int64_t at_ns[DISPERSION_LEAST] = {0};
 	bool settled = true;
-	(void)state;
 	assert_true(dispersion_rate(at_ns, DISPERSION_LEAST - 1, BYTES) == 0);
 	assert_true(dispersion_settle(NULL, 0, &settled) == 0);
 	assert_false(settled);
 }
 
 /* All at the same time, or a clock that was set back: a number, and no division by nothing. */
-static void clocks_may_say_anything(void **state)
+TEST(clocks_may_say_anything)
 {
 	int64_t at_ns[64];
-	(void)state;
 	for (int i = 0; i < 64; i++)
 		at_ns[i] = 5;
 	assert_true(dispersion_rate(at_ns, 64, BYTES) <= BYTES * 1e7);
@@ -130,12 +116,11 @@ static void clocks_may_say_anything(void **state)
 	assert_true(dispersion_rate(at_ns, 64, BYTES) <= BYTES * 1e7);
 }
 
-static void two_that_agree_settle_it_and_else_the_median_counts(void **state)
+TEST(two_that_agree_settle_it_and_else_the_median_counts)
 {
 	const double one[] = { 10 }, apart[] = { 10, 20, 13 }, alike[] = { 40, 10, 11 },
 		     even[] = { 10, 40, 20, 2 };
 	bool settled;
-	(void)state;
 	assert_float_equal(dispersion_settle(one, 1, &settled), 10, 1e-9);
 	assert_false(settled);
 	assert_float_equal(dispersion_settle(apart, 3, &settled), 13, 1e-9);
@@ -144,20 +129,4 @@ static void two_that_agree_settle_it_and_else_the_median_counts(void **state)
 	assert_true(settled);
 	assert_float_equal(dispersion_settle(even, 4, &settled), 15, 1e-9);
 	assert_false(settled);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(clean_ways_are_exact),
-		cmocka_unit_test(lost_packets_do_not_matter),
-		cmocka_unit_test(a_short_queue_does_not_matter),
-		cmocka_unit_test(a_sender_that_pauses_is_not_a_slow_way),
-		cmocka_unit_test(packets_that_come_in_bursts_are_not_a_fast_way),
-		cmocka_unit_test(latencies_that_vary_by_more_than_the_train_is_long),
-		cmocka_unit_test(too_few_say_nothing),
-		cmocka_unit_test(clocks_may_say_anything),
-		cmocka_unit_test(two_that_agree_settle_it_and_else_the_median_counts),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,8 @@
 /* Tests the measurements and the window on simulated links of known rate and delay. */
 #include "wire/delivery/flow.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
-
 #include "base/rng.h"
+#include "base/tests/test.h"
 
 #define BYTES 10000
 
@@ -35,10 +31,9 @@ static void play(struct flow *f, double rate, int64_t delay_us, unsigned window,
 	assert_int_equal(f->under_way, 0);
 }
 
-static void round_trips_are_smoothed_as_rfc_6298_says(void **state)
+TEST(round_trips_are_smoothed_as_rfc_6298_says)
 {
-	struct flow_round_trip r = {0, 0};
-	(void)state;
+	struct flow_round_trip r = { 0, 0 };
 	assert_int_equal(flow_overdue_us(&r), FLOW_FIRST_US);
 	flow_round_trip_add(&r, 80000);
 	assert_int_equal(r.smoothed_us, 80000);
@@ -49,11 +44,10 @@ static void round_trips_are_smoothed_as_rfc_6298_says(void **state)
 	assert_int_equal(flow_overdue_us(&r), 90000 + 4 * 50000 + FLOW_BUSY_US);
 }
 
-static void the_rate_is_the_links(void **state)
+TEST(the_rate_is_the_links)
 {
 	struct flow f;
 	int64_t now = 1000000;
-	(void)state;
 	flow_init(&f);
 	assert_int_equal(flow_bytes_per_s(&f), 0);
 	play(&f, 5e6, 100000, 200, 900, &now); /* 2 MB under way; 0.5 MB would do */
@@ -66,11 +60,10 @@ static void the_rate_is_the_links(void **state)
 	assert_in_range(flow_bytes_per_s(&f), 950000, 1050000);
 }
 
-static void little_to_send_does_not_make_a_link_slow(void **state)
+TEST(little_to_send_does_not_make_a_link_slow)
 {
 	struct flow f;
 	int64_t now = 1000000;
-	(void)state;
 	flow_init(&f);
 	play(&f, 5e6, 100000, 200, 10, &now); /* the whole window is never used */
 	uint64_t seen = flow_bytes_per_s(&f);
@@ -84,10 +77,9 @@ static void little_to_send_does_not_make_a_link_slow(void **state)
 	assert_in_range(flow_bytes_per_s(&f), seen * 9 / 10, seen * 11 / 10);
 }
 
-static void the_least_round_trip_is_forgotten_in_time(void **state)
+TEST(the_least_round_trip_is_forgotten_in_time)
 {
 	struct flow f;
-	(void)state;
 	flow_init(&f);
 	assert_int_equal(flow_least_us(&f), 0);
 	flow_sample(&f, 50000, 0);
@@ -159,11 +151,10 @@ static uint64_t fill(struct flow *f, double rate, int64_t delay_us, int64_t for_
 static const struct flow_limits far = {FLOW_FAR, 131072, 131072, 64 << 20};
 
 /* Long and short, thin and fat: the link is used up, and the queue stays short. */
-static void the_window_fills_the_link_and_no_queue(void **state)
+TEST(the_window_fills_the_link_and_no_queue)
 {
 	static const double rates[] = {1.25e6, 12.5e6, 62.5e6};
-	static const int64_t delays[] = {10000, 80000, 150000, 300000};
-	(void)state;
+	static const int64_t delays[] = { 10000, 80000, 150000, 300000 };
 	for (unsigned i = 0; i < 3; i++) {
 		for (unsigned k = 0; k < 4; k++) {
 			struct flow f;
@@ -182,11 +173,10 @@ static void the_window_fills_the_link_and_no_queue(void **state)
 	}
 }
 
-static void the_window_follows_the_link(void **state)
+TEST(the_window_follows_the_link)
 {
 	struct flow f;
 	int64_t now = 1000000, queue;
-	(void)state;
 	flow_init(&f);
 	flow_start(&f, &far);
 	fill(&f, 10e6, 100000, 10000000, &now, &queue);
@@ -200,11 +190,10 @@ static void the_window_follows_the_link(void **state)
 
 /* On a link whose round trip varies, a late packet does not mean a queue. The link is still used
  * fully, and its queue stays shorter than the round trip. */
-static void the_window_fills_an_unsteady_link(void **state)
+TEST(the_window_fills_an_unsteady_link)
 {
 	static const double jitters[] = {0.1, 0.3};
-	static const int64_t delays[] = {40000, 150000, 300000};
-	(void)state;
+	static const int64_t delays[] = { 40000, 150000, 300000 };
 	for (unsigned i = 0; i < 2; i++) {
 		for (unsigned k = 0; k < 3; k++) {
 			struct flow f;
@@ -229,11 +218,10 @@ static void the_window_fills_an_unsteady_link(void **state)
 	}
 }
 
-static void what_is_urgent_does_not_wait_for_it(void **state)
+TEST(what_is_urgent_does_not_wait_for_it)
 {
 	struct flow f;
 	struct flow_mark mark;
-	(void)state;
 	flow_init(&f);
 	flow_start(&f, &far);
 	while (flow_may_leave(&f, BYTES, false))
@@ -247,19 +235,4 @@ static void what_is_urgent_does_not_wait_for_it(void **state)
 	while (flow_may_leave(&f, BYTES, true))
 		flow_left(&f, &mark, BYTES, 1);
 	assert_true(f.under_way <= 131072);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(round_trips_are_smoothed_as_rfc_6298_says),
-		cmocka_unit_test(the_rate_is_the_links),
-		cmocka_unit_test(little_to_send_does_not_make_a_link_slow),
-		cmocka_unit_test(the_least_round_trip_is_forgotten_in_time),
-		cmocka_unit_test(the_window_fills_the_link_and_no_queue),
-		cmocka_unit_test(the_window_follows_the_link),
-		cmocka_unit_test(the_window_fills_an_unsteady_link),
-		cmocka_unit_test(what_is_urgent_does_not_wait_for_it),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,8 +3,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +10,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <sodium.h>
 
 #include "base/clock.h"
 #include "base/rng.h"
+#include "base/tests/test.h"
 #include "wire/sessions/frame.h"
 #include "wire/delivery/post_frame.h"
 #include "wire/sessions/socket.h"
@@ -64,9 +62,8 @@ static void stranger(struct pair *p, struct end *s, const struct keys_public *ke
 	assert_int_equal(s->seen.up, 0);
 }
 
-static void without_an_admitted_key(void **state)
+TEST(without_an_admitted_key)
 {
-	(void)state;
 	struct pair p;
 	struct end s;
 	pair_open(&p, defaults, defaults);
@@ -81,9 +78,8 @@ static void without_an_admitted_key(void **state)
 	pair_close(&p);
 }
 
-static void believing_in_another_listener(void **state)
+TEST(believing_in_another_listener)
 {
-	(void)state;
 	struct pair p;
 	struct end s;
 	pair_open(&p, defaults, defaults);
@@ -98,9 +94,8 @@ static void believing_in_another_listener(void **state)
 	pair_close(&p);
 }
 
-static void in_the_wrong_role(void **state)
+TEST(in_the_wrong_role)
 {
-	(void)state;
 	struct pair p;
 	struct end s;
 	struct post_options agents = {.roles = KEYS_ROLE_BIT(KEYS_AGENT)};
@@ -116,9 +111,8 @@ static void in_the_wrong_role(void **state)
 	pair_close(&p);
 }
 
-static void an_expelled_key_is_cut_at_once(void **state)
+TEST(an_expelled_key_is_cut_at_once)
 {
-	(void)state;
 	struct pair p;
 	pair_open(&p, defaults, defaults);
 	PAIR_UNTIL(&p, p.a.seen.up == 1 && p.b.seen.up == 1);
@@ -139,9 +133,8 @@ static void an_expelled_key_is_cut_at_once(void **state)
 	pair_close(&p);
 }
 
-static void of_two_with_one_key_the_newer_stays(void **state)
+TEST(of_two_with_one_key_the_newer_stays)
 {
-	(void)state;
 	struct pair p;
 	struct end s;
 	post_peer_id peer;
@@ -171,9 +164,8 @@ static void of_two_with_one_key_the_newer_stays(void **state)
 	pair_close(&p);
 }
 
-static void consoles_may_share_a_key(void **state)
+TEST(consoles_may_share_a_key)
 {
-	(void)state;
 	struct pair p;
 	struct end s;
 	post_peer_id peer;
@@ -225,9 +217,8 @@ static void inject(struct socket *s, const uint8_t *bytes, size_t size)
 	(void)socket_send(s, NULL, frame);
 }
 
-static void replayed_and_bit_flipped(void **state)
+TEST(replayed_and_bit_flipped)
 {
-	(void)state;
 	struct pair p;
 	struct tape tape = {.n = 0};
 	struct link_hook hook = {record, &tape};
@@ -281,9 +272,8 @@ static int double_inits(void *context, uint8_t *frame, size_t size)
 }
 
 /* Replayed on the connection it was made for, where its cookie is good. */
-static void a_handshake_counts_once(void **state)
+TEST(a_handshake_counts_once)
 {
-	(void)state;
 	struct pair p;
 	struct link_hook hook = {double_inits, NULL};
 	pair_open(&p, defaults, (struct post_options){.hook = &hook});
@@ -317,9 +307,8 @@ static void expect_no_growth(long before, long kib)
 #endif
 }
 
-static void greetings_without_end(void **state)
+TEST(greetings_without_end)
 {
-	(void)state;
 	struct pair p;
 	struct socket wire;
 	uint8_t hello[FRAME_HELLO_SIZE], nonce[FRAME_NONCE] = {1}, init[FRAME_INIT_SIZE] = {0};
@@ -378,9 +367,8 @@ static size_t sp_greeting(uint8_t out[16], uint64_t length)
 	return 16;
 }
 
-static void oversized_and_endless(void **state)
+TEST(oversized_and_endless)
 {
-	(void)state;
 	struct pair p;
 	struct socket wire;
 	static uint8_t block[65536];
@@ -419,9 +407,8 @@ static void oversized_and_endless(void **state)
 	pair_close(&p);
 }
 
-static void noise_on_the_port(void **state)
+TEST(noise_on_the_port)
 {
-	(void)state;
 	struct pair p;
 	struct rng r;
 	rng_init(&r, 11);
@@ -447,9 +434,8 @@ static void noise_on_the_port(void **state)
 }
 
 /* More connections than the process may have files. */
-static void connections_without_end(void **state)
+TEST(connections_without_end)
 {
-	(void)state;
 	struct pair p;
 	struct rlimit limit, low;
 	int fds[60], top = 0;
@@ -484,9 +470,8 @@ static void connections_without_end(void **state)
 
 /* ---- an admitted process that misbehaves ---- */
 
-static void a_compromised_agent(void **state)
+TEST(a_compromised_agent)
 {
-	(void)state;
 	struct pair p;
 	struct end s;
 	struct link *link;
@@ -540,9 +525,8 @@ static void a_compromised_agent(void **state)
 }
 
 /* Properly sealed, well formed, and far too many: cut and refused, and the others do not notice. */
-static void a_flood(void **state)
+TEST(a_flood)
 {
-	(void)state;
 	struct pair p;
 	struct end s;
 	post_peer_id to_a;
@@ -590,9 +574,8 @@ static void a_flood(void **state)
 }
 
 /* Every time another process of the same key, which sends nothing. */
-static void coming_and_going(void **state)
+TEST(coming_and_going)
 {
-	(void)state;
 	struct pair p;
 	struct keys_identity *id;
 	unsigned came = 0, refused_times = 0;
@@ -623,26 +606,4 @@ static void coming_and_going(void **state)
 	still_well(&p);
 	pair_close(&p);
 	keys_free(id);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(without_an_admitted_key),
-		cmocka_unit_test(believing_in_another_listener),
-		cmocka_unit_test(in_the_wrong_role),
-		cmocka_unit_test(an_expelled_key_is_cut_at_once),
-		cmocka_unit_test(of_two_with_one_key_the_newer_stays),
-		cmocka_unit_test(consoles_may_share_a_key),
-		cmocka_unit_test(replayed_and_bit_flipped),
-		cmocka_unit_test(a_handshake_counts_once),
-		cmocka_unit_test(greetings_without_end),
-		cmocka_unit_test(oversized_and_endless),
-		cmocka_unit_test(noise_on_the_port),
-		cmocka_unit_test(connections_without_end),
-		cmocka_unit_test(a_compromised_agent),
-		cmocka_unit_test(a_flood),
-		cmocka_unit_test(coming_and_going),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

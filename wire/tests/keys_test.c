@@ -2,17 +2,14 @@
 #include "wire/keys.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/file.h"
+#include "base/tests/test.h"
 
 struct place {
 	char folder[64], key[128], list[128];
@@ -42,9 +39,8 @@ static void write_text(const char *path, const char *text, mode_t mode)
 	assert_int_equal(chmod(path, mode), 0);
 }
 
-static void a_key_survives_its_file(void **state)
+TEST(a_key_survives_its_file)
 {
-	(void)state;
 	struct place p;
 	struct keys_identity *a, *b;
 	struct stat st;
@@ -77,9 +73,8 @@ static void expect_bad_key(const struct place *p, const char *text, const char *
 
 #define ONES "1111111111111111111111111111111111111111111111111111111111111111"
 
-static void broken_key_files_are_named(void **state)
+TEST(broken_key_files_are_named)
 {
-	(void)state;
 	struct place p;
 	place_make(&p);
 	expect_bad_key(&p, "", ":1:");
@@ -92,9 +87,8 @@ static void broken_key_files_are_named(void **state)
 	place_clear(&p);
 }
 
-static void the_list_is_edited_and_reread(void **state)
+TEST(the_list_is_edited_and_reread)
 {
-	(void)state;
 	struct place p;
 	struct keys_list *one, *two;
 	struct error err = {""};
@@ -134,9 +128,8 @@ static void the_list_is_edited_and_reread(void **state)
 }
 
 /* Only an edit expels. What is missing for a while is said each time, once. */
-static void a_list_that_is_gone_stays_in_force(void **state)
+TEST(a_list_that_is_gone_stays_in_force)
 {
-	(void)state;
 	struct place p;
 	struct keys_list *list;
 	struct error err = {""};
@@ -173,9 +166,8 @@ static void expect_bad_list(const struct place *p, const char *text, const char 
 		fail_msg("\"%s\" does not name %s", err.text, where);
 }
 
-static void broken_lists_are_named(void **state)
+TEST(broken_lists_are_named)
 {
-	(void)state;
 	struct place p;
 	struct keys_list *list;
 	struct error err;
@@ -220,9 +212,8 @@ static void mapping_flags(const void *at, char *flags, size_t room)
 }
 
 /* "dd": MADV_DONTDUMP. */
-static void secrets_stay_out_of_core_dumps(void **state)
+TEST(secrets_stay_out_of_core_dumps)
 {
-	(void)state;
 	struct keys_identity *id;
 	char flags[512], plain[64];
 	assert_int_equal(keys_generate(&id, NULL), 0);
@@ -233,9 +224,8 @@ static void secrets_stay_out_of_core_dumps(void **state)
 	keys_free(id);
 }
 
-static void a_barred_key_is_off_until_the_list_changes(void **state)
+TEST(a_barred_key_is_off_until_the_list_changes)
 {
-	(void)state;
 	struct place p;
 	struct keys_identity *a, *b;
 	struct keys_list *list, *editor;
@@ -260,18 +250,4 @@ static void a_barred_key_is_off_until_the_list_changes(void **state)
 	keys_free(a);
 	keys_free(b);
 	place_clear(&p);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_key_survives_its_file),
-		cmocka_unit_test(broken_key_files_are_named),
-		cmocka_unit_test(the_list_is_edited_and_reread),
-		cmocka_unit_test(a_list_that_is_gone_stays_in_force),
-		cmocka_unit_test(broken_lists_are_named),
-		cmocka_unit_test(secrets_stay_out_of_core_dumps),
-		cmocka_unit_test(a_barred_key_is_off_until_the_list_changes),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

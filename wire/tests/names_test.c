@@ -1,19 +1,14 @@
 /* Tests the tables of faults, states and verbs: rows are complete, names lead back to numbers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <math.h>
 #include <string.h>
 
+#include "base/tests/test.h"
 #include "wire/faults.h"
 #include "wire/names.h"
 
-static void every_fault_is_described(void **state)
+TEST(every_fault_is_described)
 {
-	(void)state;
 	assert_int_equal(FAULT_LAST, FAULT_CORRUPT);
 	assert_int_equal(fault_named("none"), FAULT_NONE);
 	assert_int_equal(fault_named("no such"), -1);
@@ -30,9 +25,8 @@ static void every_fault_is_described(void **state)
 			    "kill, hang, slow-node, slow-link, loss, partition, corrupt");
 }
 
-static void a_factor_without_sense_is_refused(void **state)
+TEST(a_factor_without_sense_is_refused)
 {
-	(void)state;
 	assert_non_null(fault_refusal(FAULT_NONE, 1));
 	assert_non_null(fault_refusal(FAULT_LAST + 1, 1));
 	assert_null(fault_refusal(FAULT_SLOW_NODE, 1));
@@ -46,9 +40,8 @@ static void a_factor_without_sense_is_refused(void **state)
 	assert_null(fault_refusal(FAULT_PARTITION, -7)); /* it has none */
 }
 
-static void names_lead_back(void **state)
+TEST(names_lead_back)
 {
-	(void)state;
 	for (unsigned i = 0; i <= NODE_LAST; i++)
 		assert_int_equal(node_state_named(node_state_name(i)), i);
 	for (unsigned i = 0; i <= PHASE_LAST; i++)
@@ -65,25 +58,12 @@ static void names_lead_back(void **state)
 }
 
 /* Records and other builds know them by these numbers. */
-static void numbers_stay(void **state)
+TEST(numbers_stay)
 {
-	(void)state;
 	assert_int_equal(FAULT_KILL, 1);
 	assert_int_equal(NODE_DEAD, 6);
 	assert_int_equal(PHASE_FINISHED, 8);
 	assert_int_equal(NOTE_ALERT, 5);
 	assert_int_equal(COMMAND_STOP, 12);
 	assert_int_equal(COMMAND_SPEED, 15);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_fault_is_described),
-		cmocka_unit_test(a_factor_without_sense_is_refused),
-		cmocka_unit_test(names_lead_back),
-		cmocka_unit_test(numbers_stay),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,13 +3,11 @@
 #include "wire/sessions/noise.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <sodium.h>
 
+#include "base/tests/test.h"
 #include "wire/identity.h"
 #include "wire/sessions/seal.h"
 
@@ -71,9 +69,8 @@ static void expect_box(const uint8_t key[32], const char *hex)
 	assert_memory_equal(box, expected, sizeof(box));
 }
 
-static void agrees_with_another_implementation(void **state)
+TEST(agrees_with_another_implementation)
 {
-	(void)state;
 	struct parties p;
 	struct noise i, r;
 	uint8_t m1[13 + NOISE_FIRST_EXTRA], m2[14 + NOISE_SECOND_EXTRA], expected[256], payload[64];
@@ -109,9 +106,8 @@ static int read_first(struct noise *r, const uint8_t *m, size_t size)
 	return rc < 0 ? rc : noise_read_first_payload(r, m, size, payload);
 }
 
-static void every_flipped_bit_is_refused(void **state)
+TEST(every_flipped_bit_is_refused)
 {
-	(void)state;
 	struct parties p;
 	struct noise i, r, ready;
 	uint8_t m1[13 + NOISE_FIRST_EXTRA], m2[14 + NOISE_SECOND_EXTRA], payload[64];
@@ -141,9 +137,8 @@ static void every_flipped_bit_is_refused(void **state)
 	assert_int_equal(noise_read_second(&i, m2, sizeof(m2), payload), 0);
 }
 
-static void wrong_keys_and_prologues_are_refused(void **state)
+TEST(wrong_keys_and_prologues_are_refused)
 {
-	(void)state;
 	struct parties p;
 	struct noise i, r;
 	uint8_t m1[13 + NOISE_FIRST_EXTRA];
@@ -162,9 +157,8 @@ static void wrong_keys_and_prologues_are_refused(void **state)
 }
 
 /* The zero point gives every key the same shared secret: as static and ephemeral key. */
-static void a_key_that_shares_nothing_is_refused(void **state)
+TEST(a_key_that_shares_nothing_is_refused)
 {
-	(void)state;
 	struct parties p;
 	struct noise i, r, ready;
 	struct keys_identity nobody;
@@ -182,9 +176,8 @@ static void a_key_that_shares_nothing_is_refused(void **state)
 	assert_int_equal(noise_read_first_key(&ready, m1, sizeof(m1)), -EBADMSG);
 }
 
-static void the_window_knows_what_it_saw(void **state)
+TEST(the_window_knows_what_it_saw)
 {
-	(void)state;
 	struct seal_window w = {0};
 	static uint8_t seen[20000];
 	uint64_t top = 0, x = 1;
@@ -212,9 +205,8 @@ static void the_window_knows_what_it_saw(void **state)
 	assert_true(seal_window_fresh(&w, UINT64_MAX / 2));
 }
 
-static void both_ciphers_seal(void **state)
+TEST(both_ciphers_seal)
 {
-	(void)state;
 	static const uint8_t secret[32] = {7};
 	uint8_t data[100 + SEAL_TAG], plain[100];
 	assert_true(sodium_init() >= 0);
@@ -237,17 +229,4 @@ static void both_ciphers_seal(void **state)
 			assert_memory_equal(data, plain, size);
 		}
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(agrees_with_another_implementation),
-		cmocka_unit_test(every_flipped_bit_is_refused),
-		cmocka_unit_test(wrong_keys_and_prologues_are_refused),
-		cmocka_unit_test(a_key_that_shares_nothing_is_refused),
-		cmocka_unit_test(the_window_knows_what_it_saw),
-		cmocka_unit_test(both_ciphers_seal),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,10 @@
 #include "wire/tests/pair.h"
 
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/clock.h"
+#include "base/tests/test.h"
 
 /* nanomsg forgets 736 bytes when an ipc address cannot be bound. */
 const char *__lsan_default_suppressions(void);

@@ -2,15 +2,10 @@
  * once and in time. Two links run with a clock that the test moves. */
 #include <errno.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/clock.h"
+#include "base/tests/test.h"
 #include "wire/sessions/session.h"
 
 enum { LATER_US = 1000000, LONG_US = 3600 * 1000000L };
@@ -183,11 +178,10 @@ static void expect_renewed_beyond_half(struct two *t, unsigned times)
 	expect_renewed(t, times);
 }
 
-static void half_used_keys_are_replaced(void **state)
+TEST(half_used_keys_are_replaced)
 {
 	struct two t;
 
-	(void)state;
 	meet(&t);
 	session_of(&t.dialer)->counter = SEAL_FRAMES_MOST / 2 - 2;
 	expect_renewed_beyond_half(&t, 1);
@@ -197,11 +191,10 @@ static void half_used_keys_are_replaced(void **state)
 }
 
 /* The listener cannot ask for any: the dialer counts what it receives too. */
-static void those_of_the_other_way_too(void **state)
+TEST(those_of_the_other_way_too)
 {
 	struct two t;
 
-	(void)state;
 	meet(&t);
 	session_of(&t.listener)->counter = SEAL_FRAMES_MOST / 2 - 1;
 	expect_renewed_beyond_half(&t, 1);
@@ -210,11 +203,10 @@ static void those_of_the_other_way_too(void **state)
 	end(&t);
 }
 
-static void used_up_keys_seal_nothing(void **state)
+TEST(used_up_keys_seal_nothing)
 {
 	struct two t;
 
-	(void)state;
 	meet(&t);
 	session_of(&t.dialer)->counter = SEAL_FRAMES_MOST - 1;
 	assert_int_equal(says(&t, &t.dialer), 0);
@@ -226,11 +218,10 @@ static void used_up_keys_seal_nothing(void **state)
 }
 
 /* Every frame beyond the half asks again: the handshake under way goes on. */
-static void who_has_asked_does_not_ask_again(void **state)
+TEST(who_has_asked_does_not_ask_again)
 {
 	struct two t;
 
-	(void)state;
 	meet(&t);
 	session_of(&t.dialer)->counter = SEAL_FRAMES_MOST / 2;
 	for (int i = 0; i < 20; i++) {
@@ -243,11 +234,10 @@ static void who_has_asked_does_not_ask_again(void **state)
 	end(&t);
 }
 
-static void who_was_refused_waits(void **state)
+TEST(who_was_refused_waits)
 {
 	struct two t;
 
-	(void)state;
 	begin(&t);
 	listens(&t, "tcp://127.0.0.1:0");
 	dials(&t);
@@ -265,12 +255,11 @@ static void who_was_refused_waits(void **state)
 }
 
 /* Whatever its clock says: it waits for the connection alone. */
-static void who_finds_nobody_asks_when_somebody_is_there(void **state)
+TEST(who_finds_nobody_asks_when_somebody_is_there)
 {
 	struct two t;
 	char address[LINK_ADDRESS_SIZE];
 
-	(void)state;
 	begin(&t);
 	admit(&t);
 	listens(&t, "tcp://127.0.0.1:0");
@@ -285,18 +274,4 @@ static void who_finds_nobody_asks_when_somebody_is_there(void **state)
 	listens(&t, address);
 	UNTIL(&t, t.dialer.up == 1 && t.listener.up == 1);
 	end(&t);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(half_used_keys_are_replaced),
-		cmocka_unit_test(those_of_the_other_way_too),
-		cmocka_unit_test(used_up_keys_seal_nothing),
-		cmocka_unit_test(who_has_asked_does_not_ask_again),
-		cmocka_unit_test(who_was_refused_waits),
-		cmocka_unit_test(who_finds_nobody_asks_when_somebody_is_there),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,6 @@
 /* Tests trains of packets on the loopback: announced ones are timed, others have no effect. */
+#include "base/tests/test.h"
 #include "wire/train.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -57,12 +51,11 @@ static struct train_heard wait_whole(struct train *t, const uint8_t *token)
 	}
 }
 
-static void a_train_is_timed(void **state)
+TEST(a_train_is_timed)
 {
 	char address[2][ADDRESS_SIZE];
 	struct train *from = open_one(address[0]), *to = open_one(address[1]);
 	uint8_t token[TRAIN_TOKEN_BYTES];
-	(void)state;
 	train_token(token);
 	train_expect(to, token);
 	assert_int_equal(train_send(from, address[1], token, 64), 64);
@@ -76,13 +69,12 @@ static void a_train_is_timed(void **state)
 }
 
 /* The announcement is late: what has come is kept for it. */
-static void packets_may_come_before_their_announcement(void **state)
+TEST(packets_may_come_before_their_announcement)
 {
 	char address[2][ADDRESS_SIZE];
 	struct train *from = open_one(address[0]), *to = open_one(address[1]);
 	uint8_t token[TRAIN_TOKEN_BYTES];
 	struct train_heard h;
-	(void)state;
 	train_token(token);
 	assert_int_equal(train_send(from, address[1], token, 40), 40);
 	hear_all(to);
@@ -95,7 +87,7 @@ static void packets_may_come_before_their_announcement(void **state)
 }
 
 /* A stranger sends what it likes: trains that nobody announced, and packets that are none. */
-static void strangers_push_nobody_out(void **state)
+TEST(strangers_push_nobody_out)
 {
 	char address[2][ADDRESS_SIZE];
 	struct train *from = open_one(address[0]), *to = open_one(address[1]);
@@ -103,7 +95,6 @@ static void strangers_push_nobody_out(void **state)
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	static const uint8_t rubbish[2000];
 	struct train_heard h;
-	(void)state;
 	train_token(token);
 	train_expect(to, token);
 	assert_int_equal(train_send(from, address[1], token, 20), 20);
@@ -126,13 +117,12 @@ static void strangers_push_nobody_out(void **state)
 }
 
 /* Whoever announces many has the last ones. */
-static void the_announced_are_bounded(void **state)
+TEST(the_announced_are_bounded)
 {
 	char address[ADDRESS_SIZE];
 	struct train *t = open_one(address);
 	uint8_t tokens[3 * TRAIN_PLACES][TRAIN_TOKEN_BYTES];
 	struct train_heard h;
-	(void)state;
 	for (int i = 0; i < 3 * TRAIN_PLACES; i++) {
 		train_token(tokens[i]);
 		train_expect(t, tokens[i]);
@@ -142,7 +132,7 @@ static void the_announced_are_bounded(void **state)
 	train_free(t);
 }
 
-static void addresses_that_are_none_are_refused(void **state)
+TEST(addresses_that_are_none_are_refused)
 {
 	static const char *const bad[] = {"ipc:///tmp/x", "tcp://1.2.3.4", "tcp://", "", "tcp://:",
 		"tcp://127.0.0.1:99999999"};
@@ -150,7 +140,6 @@ static void addresses_that_are_none_are_refused(void **state)
 	char address[ADDRESS_SIZE];
 	struct train *t = open_one(address), *none = NULL;
 	struct error err;
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_int_equal(train_send(t, bad[i], token, 1), -EINVAL);
 	assert_int_equal(train_send(t, "tcp://node.example:7700", token, 1), -EINVAL);
@@ -161,16 +150,4 @@ static void addresses_that_are_none_are_refused(void **state)
 	assert_int_equal(train_fd(none), -1);
 	train_free(none);
 	train_free(t);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_train_is_timed),
-		cmocka_unit_test(packets_may_come_before_their_announcement),
-		cmocka_unit_test(strangers_push_nobody_out),
-		cmocka_unit_test(the_announced_are_bounded),
-		cmocka_unit_test(addresses_that_are_none_are_refused),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }
