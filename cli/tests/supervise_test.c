@@ -112,42 +112,53 @@ static int alive(const struct fixture *f)
 	return n;
 }
 
+/* Runs the processes. The result must be the status, and no process may be left. */
+static void ends_with(struct fixture *f, int expected)
+{
+	struct error err = { "" };
+	int status = -1;
+
+	assert_int_equal(supervise(&f->processes, &f->log, &status, &err), 0);
+	assert_int_equal(status, expected);
+	assert_int_equal(alive(f), 0);
+}
+
+/* Sets the script of a controller that is started again. */
+static void resume_as(struct fixture *f, const char *script)
+{
+	struct child again = { 0 };
+
+	part(f, &again, "again", script);
+	f->processes.resume = again.args;
+	free(again.log);
+}
+
 #define FIXTURE_TEST(name) TEST_WITH(name, set_up, tear_down)
 
 FIXTURE_TEST(the_controllers_status_is_the_result)
 {
 	struct fixture *f = *state;
-	struct error err = { "" };
-	int status = -1;
 
 	part(f, &f->processes.controller, "controller", "sleep 0.2; exit 3");
 	agent(f, "trap 'touch ended; exit 0' TERM; while :; do sleep 0.05; done");
 	agent(f, "sleep 0.4"); /* ends by itself after the controller, and is not killed */
-	assert_int_equal(supervise(&f->processes, &f->log, &status, &err), 0);
-	assert_int_equal(status, 3);
+	ends_with(f, 3);
 	assert_true(exists(f, "ended"));
-	assert_int_equal(alive(f), 0);
 }
 
 FIXTURE_TEST(agents_that_ignore_sigterm_or_are_stopped_are_killed)
 {
 	struct fixture *f = *state;
-	struct error err = { "" };
-	int status = -1;
 
 	part(f, &f->processes.controller, "controller", "sleep 0.3; exit 0");
 	agent(f, "trap '' TERM; while :; do sleep 0.1; done");
 	agent(f, "kill -STOP $$");
-	assert_int_equal(supervise(&f->processes, &f->log, &status, &err), 0);
-	assert_int_equal(status, 0);
-	assert_int_equal(alive(f), 0);
+	ends_with(f, 0);
 }
 
 FIXTURE_TEST(orders_are_obeyed)
 {
 	struct fixture *f = *state;
-	struct error err = { "" };
-	int status = -1;
 
 	/* Kills agent 0, starts it again and waits for its second start. An unknown order is
 	 * ignored. */
@@ -161,50 +172,35 @@ FIXTURE_TEST(orders_are_obeyed)
 		 "if [ -e first ]; then touch second; else touch first; fi; while :; do sleep "
 		 "0.05; done");
 	agent(f, "exec sleep 60");
-	assert_int_equal(supervise(&f->processes, &f->log, &status, &err), 0);
-	assert_int_equal(status, 0);
-	assert_int_equal(alive(f), 0);
+	ends_with(f, 0);
 }
 
 /* A killed controller is restarted with --resume and the same pipe for orders. */
 FIXTURE_TEST(a_killed_controller_is_resumed)
 {
 	struct fixture *f = *state;
-	struct child again = { 0 };
-	struct error err = { "" };
-	int status = -1;
 
 	part(f, &f->processes.controller, "controller", "sleep 0.1; kill -9 $$");
-	part(f, &again, "again",
-	     "eval \"echo 'start 7' >&$ORDERS\"; n=0; until [ -e alive ]; do sleep 0.02; "
-	     "n=$((n+1));"
-	     "[ $n -lt 250 ] || exit 8; done; if [ -e twice ]; then exit 5; fi; touch twice; "
-	     "kill -9 $$");
-	f->processes.resume = again.args;
-	free(again.log);
+	resume_as(f,
+		  "eval \"echo 'start 7' >&$ORDERS\"; n=0; until [ -e alive ]; do sleep 0.02; "
+		  "n=$((n+1));"
+		  "[ $n -lt 250 ] || exit 8; done; if [ -e twice ]; then exit 5; fi; touch twice; "
+		  "kill -9 $$");
 	agent(f, "touch alive; exec sleep 60");
-	assert_int_equal(supervise(&f->processes, &f->log, &status, &err), 0);
-	assert_int_equal(status, 5);
-	assert_int_equal(alive(f), 0);
+	ends_with(f, 5);
 }
 
 /* A controller that failed is restarted too. Only "end" ends the run. */
 FIXTURE_TEST(a_controller_that_fails_is_resumed_until_it_says_that_all_is_over)
 {
 	struct fixture *f = *state;
-	struct child again = { 0 };
-	struct error err = { "" };
-	int status = -1;
 
 	part(f, &f->processes.controller, "controller", "exit 1");
-	part(f, &again, "again",
-	     "[ ! -e more ] || touch too_often; [ ! -e second ] || touch more; touch second;"
-	     "[ ! -e more ] || { eval \"echo end >&$ORDERS\"; exit 6; }; exit 7");
-	f->processes.resume = again.args;
-	free(again.log);
+	resume_as(f,
+		  "[ ! -e more ] || touch too_often; [ ! -e second ] || touch more; touch second;"
+		  "[ ! -e more ] || { eval \"echo end >&$ORDERS\"; exit 6; }; exit 7");
 	agent(f, "exec sleep 60");
-	assert_int_equal(supervise(&f->processes, &f->log, &status, &err), 0);
-	assert_int_equal(status, 6);
+	ends_with(f, 6);
 	assert_true(exists(f, "more"));
 	assert_false(exists(f, "too_often"));
 	assert_int_equal(alive(f), 0);
@@ -214,19 +210,13 @@ FIXTURE_TEST(a_controller_that_fails_is_resumed_until_it_says_that_all_is_over)
 FIXTURE_TEST(a_failed_start_is_the_end)
 {
 	struct fixture *f = *state;
-	struct child again = { 0 };
-	struct error err = { "" };
-	int status = -1;
 
 	part(f, &f->processes.controller, "controller",
 	     "[ ! -e once ] || touch twice; touch once; exit 1");
-	part(f, &again, "again", "touch twice; exit 1");
-	f->processes.resume = again.args;
+	resume_as(f, "touch twice; exit 1");
 	f->processes.record = "/nowhere/run.db";
 	agent(f, "exec sleep 60");
-	assert_int_equal(supervise(&f->processes, &f->log, &status, &err), 0);
-	free(again.log);
-	assert_int_equal(status, 1);
+	ends_with(f, 1);
 	assert_false(exists(f, "twice"));
 }
 
@@ -234,18 +224,15 @@ FIXTURE_TEST(a_failed_start_is_the_end)
 FIXTURE_TEST(logs_are_bounded)
 {
 	struct fixture *f = *state;
-	struct error err = { "" };
 	char path[128];
 	struct stat st;
-	int status = -1;
 
 	part(f, &f->processes.controller, "controller",
 	     "until [ -e agent0.log.1 ]; do sleep 0.02; done");
 	agent(f, "while :; do echo the same line over and over, to fill the log of the agent fast; "
 		 "sleep 0.001; done");
 	f->processes.log_most = 2000;
-	assert_int_equal(supervise(&f->processes, &f->log, &status, &err), 0);
-	assert_int_equal(status, 0);
+	ends_with(f, 0);
 	snprintf(path, sizeof(path), "%s/agent0.log.1", f->folder);
 	assert_int_equal(stat(path, &st), 0);
 	assert_true(st.st_size > 2000);
@@ -254,27 +241,18 @@ FIXTURE_TEST(logs_are_bounded)
 FIXTURE_TEST(one_that_keeps_crashing_is_let_go)
 {
 	struct fixture *f = *state;
-	struct child again = { 0 };
-	struct error err = { "" };
-	int status = -1;
 
 	part(f, &f->processes.controller, "controller", "kill -9 $$");
-	part(f, &again, "again", "kill -9 $$");
-	f->processes.resume = again.args;
-	free(again.log);
+	resume_as(f, "kill -9 $$");
 	agent(f, "exec sleep 60");
-	assert_int_equal(supervise(&f->processes, &f->log, &status, &err), 0);
-	assert_int_equal(status, 128 + SIGKILL);
-	assert_int_equal(alive(f), 0);
+	ends_with(f, 128 + SIGKILL);
 }
 
 /* A SIGTERM that arrived before the start ends the run in order. */
 FIXTURE_TEST(a_signal_ends_all_in_order)
 {
 	struct fixture *f = *state;
-	struct error err = { "" };
 	sigset_t was;
-	int status = -1;
 
 	part(f, &f->processes.controller, "controller",
 	     "trap 'touch closed; exit 0' TERM; while :; do sleep 0.02; done");
@@ -287,11 +265,9 @@ FIXTURE_TEST(a_signal_ends_all_in_order)
 		kill(getppid(), SIGTERM);
 		_exit(0);
 	}
-	assert_int_equal(supervise(&f->processes, &f->log, &status, &err), 0);
+	ends_with(f, 0);
 	sigprocmask(SIG_SETMASK, &was, NULL);
-	assert_int_equal(status, 0);
 	assert_true(exists(f, "closed"));
-	assert_int_equal(alive(f), 0);
 }
 
 FIXTURE_TEST(agents_that_all_give_up_end_it)
@@ -313,15 +289,12 @@ FIXTURE_TEST(agents_that_all_give_up_end_it)
 FIXTURE_TEST(a_program_that_is_missing_is_said)
 {
 	struct fixture *f = *state;
-	struct error err = { "" };
 	char words[256];
-	int status = -1;
 
 	args_add(&f->processes.controller.args, "/nonexistent/controller");
 	assert_true(asprintf(&f->processes.controller.log, "%s/controller.log", f->folder) > 0);
 	agent(f, "exec sleep 60");
-	assert_int_equal(supervise(&f->processes, &f->log, &status, &err), 0);
-	assert_int_equal(status, 127);
+	ends_with(f, 127);
 	child_last_line(&f->processes.controller, words, sizeof(words));
 	assert_non_null(strstr(words, "/nonexistent/controller"));
 	assert_int_equal(alive(f), 0);

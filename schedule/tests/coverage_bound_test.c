@@ -7,32 +7,9 @@
 #include "schedule/tests/fixture.h"
 #include "schedule/bound/shortest_paths.h"
 
-struct setting {
-	struct plan_request q;
-	struct problem p;
-	struct solution s;
-};
-
-static void setting_init(struct setting *t, const struct cluster *c, int length, bool ascending)
-{
-	plan_request_init(&t->q);
-	t->q.path_length = length;
-	t->q.ascending = ascending;
-	assert_int_equal(problem_init(&t->p, c, &t->q, NULL), 0);
-	solution_init(&t->s, &t->p);
-	for (int i = 0; i < t->p.n_nodes; i++)
-		t->s.stage_of[i] = c->nodes[i].stage;
-	solution_index(&t->s, &t->p);
-}
-
-static void setting_fini(struct setting *t)
-{
-	solution_fini(&t->s);
-	problem_fini(&t->p);
-}
-
 /* Finds the fastest path through exactly these stages over all sequences of nodes. */
-static double fastest(const struct setting *t, int *path, int visits, uint64_t stages, double s)
+static double fastest(const struct fixture_pinned *t, int *path, int visits, uint64_t stages,
+		      double s)
 {
 	const struct problem *p = &t->p;
 	size_t n = (size_t)p->n_nodes, at = (size_t)path[visits - 1];
@@ -74,15 +51,15 @@ TEST(routes_of_sets_are_the_fastest)
 					       .most_microbatches = 2, .most_memory = 2,
 					       .absent = round % 3 ? 0 : 0.3 };
 		struct cluster *c = fixture_random_cluster(&r, &shape);
-		struct setting t, straight;
+		struct fixture_pinned t, straight;
 		int length = 2 + (int)rng_below(&r, (uint32_t)c->n_stages - 1), path[8];
 		uint64_t stages[8], before = 0;
 		double least_s[8], straight_s[8];
 		struct arena arena = { 0 };
 		struct shortest_paths *w, *up;
 
-		setting_init(&t, c, length, false);
-		setting_init(&straight, c, length, true);
+		assert_int_equal(fixture_pinned_init(&t, c, length, false), 0);
+		assert_int_equal(fixture_pinned_init(&straight, c, length, true), 0);
 		path[0] = t.s.members[0];
 		w = shortest_paths_new(&arena, &t.p, &t.s);
 		up = shortest_paths_new(&arena, &straight.p, &straight.s);
@@ -105,8 +82,8 @@ TEST(routes_of_sets_are_the_fastest)
 			none += isinf(least_s[i]);
 		}
 		arena_free(&arena);
-		setting_fini(&t);
-		setting_fini(&straight);
+		fixture_pinned_fini(&t);
+		fixture_pinned_fini(&straight);
 		cluster_free(c);
 	}
 	assert_true(exchanged > 20 && none > 5);
@@ -118,7 +95,7 @@ TEST(far_stages_get_their_visits)
 {
 	struct cluster *c = cluster_alloc(3, 3, false);
 	double near_s = 4 * 1 + 2 * 3, far_s = 4 * 5 + 2 * 3, alone_s;
-	struct setting t;
+	struct fixture_pinned t;
 	struct bound *b;
 
 	c->microbatches_per_data_node = 4;
@@ -131,7 +108,7 @@ TEST(far_stages_get_their_visits)
 		for (int k = 0; k < 3; k++)
 			c->delay_s[i * 3 + k] = i == 2 || k == 2 ? 5 : 1;
 	}
-	setting_init(&t, c, 2, false);
+	assert_int_equal(fixture_pinned_init(&t, c, 2, false), 0);
 	b = bound_new(&t.p, &t.s, NULL);
 	assert_true(bound_step(b)); /* the data node alone would only visit the near stage */
 	alone_s = bound_s(b);
@@ -141,7 +118,7 @@ TEST(far_stages_get_their_visits)
 	assert_true(bound_s(b) <= 2 * (near_s + far_s) + 1e-6);
 	assert_true(bound_s(b) >= 2 * (near_s + far_s) * 0.997);
 	bound_free(b);
-	setting_fini(&t);
+	fixture_pinned_fini(&t);
 	cluster_free(c);
 }
 
@@ -158,11 +135,11 @@ TEST(no_plan_is_shorter_than_the_bound)
 		struct cluster *c = fixture_random_cluster(&r, &shape);
 		int length = 2 + (int)rng_below(&r, (uint32_t)c->n_stages - 1);
 		struct plan *plan = NULL;
-		struct setting t;
+		struct fixture_pinned t;
 		struct bound *b;
 		double alone_s;
 
-		setting_init(&t, c, length, false);
+		assert_int_equal(fixture_pinned_init(&t, c, length, false), 0);
 		t.q.evaluations = 1000;
 		if (plan_search(c, &t.q, &plan, NULL) == 0) {
 			b = bound_new(&t.p, &t.s, NULL);
@@ -176,7 +153,7 @@ TEST(no_plan_is_shorter_than_the_bound)
 			bound_free(b);
 			plan_free(plan);
 		}
-		setting_fini(&t);
+		fixture_pinned_fini(&t);
 		cluster_free(c);
 	}
 	print_message("raised %d times\n", raised);

@@ -184,3 +184,27 @@ bool fixture_is_legal(const struct problem *p, const struct solution *s, const i
 	}
 	return true;
 }
+
+int fixture_pinned_init(struct fixture_pinned *t, const struct cluster *c, int length,
+			bool ascending)
+{
+	int rc;
+
+	plan_request_init(&t->q);
+	t->q.path_length = length;
+	t->q.ascending = ascending;
+	rc = problem_init(&t->p, c, &t->q, NULL);
+	if (rc != 0)
+		return rc;
+	solution_init(&t->s, &t->p);
+	for (int i = 0; i < t->p.n_nodes; i++)
+		t->s.stage_of[i] = c->nodes[i].stage;
+	solution_index(&t->s, &t->p);
+	return 0;
+}
+
+void fixture_pinned_fini(struct fixture_pinned *t)
+{
+	solution_fini(&t->s);
+	problem_fini(&t->p);
+}

@@ -25,6 +25,18 @@ struct cluster *fixture_random_cluster(struct rng *r, const struct fixture_shape
  * priorities. All nodes must be pinned. */
 struct plan *fixture_random_plan(struct rng *r, const struct cluster *c, int path_length);
 
+/* A problem in which each node has its stage of the cluster */
+struct fixture_pinned {
+	struct plan_request q;
+	struct problem p;
+	struct solution s; /* without paths */
+};
+
+/* Returns the error of problem_init. After an error nothing is to be freed. */
+int fixture_pinned_init(struct fixture_pinned *t, const struct cluster *c, int length,
+			bool ascending);
+void fixture_pinned_fini(struct fixture_pinned *t);
+
 /* Counts the visits of each stage in visits (n_stages). */
 void fixture_visits(const struct problem *p, const struct solution *s, int *visits);
 /* Returns true if the stages of the path ascend, exchanged neighbours excepted (CC2). */

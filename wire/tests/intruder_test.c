@@ -62,53 +62,40 @@ static void stranger(struct pair *p, struct end *s, const struct keys_public *ke
 	assert_int_equal(s->seen.up, 0);
 }
 
-TEST(without_an_admitted_key)
+TEST(a_stranger_is_refused_with_its_reason)
 {
-	struct pair p;
-	struct end s;
-	pair_open(&p, defaults, defaults);
-	PAIR_UNTIL(&p, p.b.seen.up == 1);
-	end_new(&s, defaults);
-	stranger(&p, &s, keys_public_of(p.a.id));
-	assert_int_equal(s.seen.reason, LINK_NOT_ADMITTED);
-	assert_true(refused(&p.a, LINK_NOT_ADMITTED) > 0);
-	assert_int_equal(counters_of(p.a.post).peers, 1);
-	still_well(&p);
-	end_free(&s);
-	pair_close(&p);
-}
+	static const struct {
+		uint32_t roles;          /* that the listener accepts; 0: all */
+		enum keys_role admitted; /* role of the stranger's key; 0: not admitted */
+		bool believes_in_b;      /* expects b's key at the address of a */
+		enum link_reason reason;
+	} cases[] = {
+		{ 0, 0, false, LINK_NOT_ADMITTED },
+		{ 0, KEYS_AGENT, true, LINK_BAD_SEAL }, /* a cannot prove to be b */
+		{ KEYS_ROLE_BIT(KEYS_AGENT), KEYS_WATCHER, false, LINK_ROLE },
+	};
 
-TEST(believing_in_another_listener)
-{
-	struct pair p;
-	struct end s;
-	pair_open(&p, defaults, defaults);
-	PAIR_UNTIL(&p, p.b.seen.up == 1);
-	end_new(&s, defaults);
-	assert_int_equal(
-		keys_list_admit(p.a.list, keys_public_of(s.id), KEYS_AGENT, "s", NULL), 0);
-	stranger(&p, &s, keys_public_of(p.b.id)); /* a cannot prove to be b */
-	assert_int_equal(s.seen.reason, LINK_BAD_SEAL);
-	still_well(&p);
-	end_free(&s);
-	pair_close(&p);
-}
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct post_options listener = { .roles = cases[i].roles };
+		struct pair p;
+		struct end s;
 
-TEST(in_the_wrong_role)
-{
-	struct pair p;
-	struct end s;
-	struct post_options agents = {.roles = KEYS_ROLE_BIT(KEYS_AGENT)};
-	pair_open(&p, agents, defaults);
-	PAIR_UNTIL(&p, p.b.seen.up == 1);
-	end_new(&s, defaults);
-	assert_int_equal(
-		keys_list_admit(p.a.list, keys_public_of(s.id), KEYS_WATCHER, "s", NULL), 0);
-	stranger(&p, &s, keys_public_of(p.a.id));
-	assert_int_equal(s.seen.reason, LINK_ROLE);
-	still_well(&p);
-	end_free(&s);
-	pair_close(&p);
+		pair_open(&p, listener, defaults);
+		PAIR_UNTIL(&p, p.b.seen.up == 1);
+		end_new(&s, defaults);
+		if (cases[i].admitted)
+			assert_int_equal(keys_list_admit(p.a.list, keys_public_of(s.id),
+							 cases[i].admitted, "s", NULL),
+					 0);
+		stranger(&p, &s, keys_public_of(cases[i].believes_in_b ? p.b.id : p.a.id));
+		assert_int_equal(s.seen.reason, cases[i].reason);
+		if (!cases[i].admitted)
+			assert_true(refused(&p.a, LINK_NOT_ADMITTED) > 0);
+		assert_int_equal(counters_of(p.a.post).peers, 1);
+		still_well(&p);
+		end_free(&s);
+		pair_close(&p);
+	}
 }
 
 TEST(an_expelled_key_is_cut_at_once)
