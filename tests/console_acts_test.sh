@@ -2,23 +2,12 @@
 # The operator's acts by keys on a live run: each is previewed, done and shown, and undone if possible. A what-if
 # changes nothing. A second console cannot act while the first one holds the lease. A console of a watcher never can.
 . "$(dirname "$0")/lib.sh"
-need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-console tmux
-socket=skippipe-acts-$$
-undo+=("tmux -L $socket kill-server")
-tm() { tmux -u -L "$socket" "$@"; }
-screen() { tm capture-pane -p -t "$pane" 2>/dev/null; }
-see() { # see SECONDS REGEX
-	local end=$((SECONDS + $1))
-	until screen | grep -qE -- "$2"; do
-		[ $SECONDS -lt $end ] || { screen; die "no \"$2\" on the screen within $1 s"; }
-		sleep 0.1
-	done
-}
+need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-console
+terminal acts
 keys() { local k; for k in "$@"; do tm send-keys -t "$pane" "$k"; sleep 0.1; done; }
 type() { tm send-keys -t "$pane" -l "$1"; sleep 0.1; tm send-keys -t "$pane" Enter; sleep 0.1; }
 number() { screen | sed -n "s/.*$1 *\([0-9]*\).*/\1/p" | head -n 1; }
 
-unset TMUX
 run=$dir/run
 pane=one:0
 tm -f /dev/null new-session -d -s one -x 160 -y 48 \

@@ -2,19 +2,8 @@
 # A console survives its controller: it shows LOST in grey, attaches again by itself, and shows the run again. The test
 # uses a recorded run that is served, stopped and served again. It also moves the cursor.
 . "$(dirname "$0")/lib.sh"
-need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-console tmux
-socket=skippipe-reconnect-$$
-undo+=("tmux -L $socket kill-server")
-tm() { tmux -u -L "$socket" "$@"; }
-screen() { tm capture-pane -p 2>/dev/null; }
-see() { # see SECONDS REGEX
-	local end=$((SECONDS + $1))
-	until screen | grep -qE -- "$2"; do
-		[ $SECONDS -lt $end ] || { screen; die "no \"$2\" on the screen within $1 s"; }
-		sleep 0.1
-	done
-}
-unset TMUX
+need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-console
+terminal reconnect
 
 "$bin/skippipe" demo --headless --agents 6 --stages 2,2,2 --time-scale 0 --iterations 5 --run-dir "$dir/run" \
 	>"$dir/demo.out" 2>"$dir/demo.err" || die "no run was recorded"

@@ -1,23 +1,12 @@
 #!/bin/bash
 # The console runs on every kind of terminal, locale and size. However it ends, the terminal is restored.
 . "$(dirname "$0")/lib.sh"
-need skippipe-console tmux
+need skippipe-console
 maker=${SKIPPIPE_BUILD:-$PWD/build}/tui/tests/view_test
 [ -x "$maker" ] || skip "tui/tests/view_test is not built"
 STREAM_KEEP=$dir/run.rec "$maker" >"$dir/maker.out" 2>&1 || die "no stream was made"
 
-socket=skippipe-console-$$
-undo+=("tmux -L $socket kill-server")
-tm() { tmux -u -L "$socket" "$@"; }
-screen() { tm capture-pane -p 2>/dev/null; }
-see() { # see SECONDS REGEX
-	local end=$((SECONDS + $1))
-	until screen | grep -qE -- "$2"; do
-		[ $SECONDS -lt $end ] || { screen; die "no \"$2\" on the screen within $1 s ($case)"; }
-		sleep 0.1
-	done
-}
-unset TMUX
+terminal console
 case=start
 tm -f /dev/null new-session -d -x 80 -y 24 "env PS1='ready> ' bash --norc" || skip "tmux cannot start here"
 see 10 'ready>'

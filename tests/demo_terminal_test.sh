@@ -2,20 +2,9 @@
 # The demo on a terminal starts the console soon and shows the run. However it ends, the terminal is restored and no
 # process is left.
 . "$(dirname "$0")/lib.sh"
-need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-console tmux
-socket=skippipe-test-$$
-undo+=("tmux -L $socket kill-server")
-tm() { tmux -L "$socket" "$@"; }
-screen() { tm capture-pane -p 2>/dev/null; }
-see() { # see SECONDS REGEX: waits until the screen shows it
-	local end=$((SECONDS + $1))
-	until screen | grep -qE -- "$2"; do
-		[ $SECONDS -lt $end ] || { screen; die "no \"$2\" on the screen within $1 s"; }
-		sleep 0.1
-	done
-}
+need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-console
+terminal test
 
-unset TMUX
 tm -f /dev/null new-session -d -x 80 -y 24 "env PS1='ready> ' XDG_RUNTIME_DIR= bash --norc" || skip "tmux cannot start here"
 see 10 'ready>'
 

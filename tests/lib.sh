@@ -56,6 +56,24 @@ expect() {
 	[ "$(wc -l <"$dir/expect.err")" -le 40 ] || die "too long a message: $*"
 }
 
+# A terminal for a console, in a tmux server of its own: terminal NAME. tm runs tmux, screen prints the pane ($pane, or
+# the current one), and see SECONDS REGEX waits until the screen shows the text.
+terminal() {
+	need tmux
+	socket=skippipe-$1-$$
+	undo+=("tmux -L $socket kill-server")
+	unset TMUX
+}
+tm() { tmux -u -L "$socket" "$@"; }
+screen() { tm capture-pane -p ${pane:+-t "$pane"} 2>/dev/null; }
+see() {
+	local end=$((SECONDS + $1))
+	until screen | grep -qE -- "$2"; do
+		[ $SECONDS -lt $end ] || { screen; die "no \"$2\" on the screen within $1 s${case:+ ($case)}"; }
+		sleep 0.1
+	done
+}
+
 count() { grep -c "\"event\":\"$2\"" "$1"; } # count EVENTS KIND
 field() { sed -n "s/.*\"$1\":\\(\"[^\"]*\"\\|[-+0-9.eE]*\\).*/\\1/p"; } # field NAME <objects, one in each line
 
