@@ -139,8 +139,9 @@ FIXTURE_TEST(the_controllers_status_is_the_result)
 {
 	struct fixture *f = *state;
 
-	part(f, &f->processes.controller, "controller", "sleep 0.2; exit 3");
-	agent(f, "trap 'touch ended; exit 0' TERM; while :; do sleep 0.05; done");
+	part(f, &f->processes.controller, "controller",
+	     "until [ -e ready ]; do sleep 0.02; done; exit 3");
+	agent(f, "trap 'touch ended; exit 0' TERM; touch ready; while :; do sleep 0.05; done");
 	agent(f, "sleep 0.4"); /* ends by itself after the controller, and is not killed */
 	ends_with(f, 3);
 	assert_true(exists(f, "ended"));
