@@ -1,21 +1,16 @@
 /* Tests that a new controller can restart the iteration, because agents report their state. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <string.h>
 
 #include "agent/state.h"
 #include "agent/tests/cluster.h"
+#include "base/tests/test.h"
 
-static void test_controller_restart(void **state)
+TEST(test_controller_restart)
 {
 	struct cluster *c = cluster_of_six();
 
-	(void)state;
 	cluster_iterate(c);
 	cluster_start(c);
 	cluster_until(c, cluster_three_has_counted, "some work");
@@ -81,9 +76,8 @@ static void make_of_neighbours(struct cluster *c)
 
 /* A controller may die before it records a restored stage, and the weights belong to no commit. An
  * agent therefore reports them as part of the run only after an iteration has started with them. */
-static void test_restored_weights_are_reported_once_used(void **state)
+TEST(test_restored_weights_are_reported_once_used)
 {
-	(void)state;
 	for (int used = 0; used < 2; used++) {
 		struct cluster *c = cluster_of_six();
 
@@ -121,30 +115,16 @@ static void check_report(enum tensor_format wire, uint32_t faulty)
 	cluster_unmake(c);
 }
 
-static void test_impossible_numbers_are_reported(void **state)
+TEST(test_impossible_numbers_are_reported)
 {
-	(void)state;
 	check_report(FORMAT_FP32, 2);
 }
 
 /* One node sends NaN, the other sends absurdly large values. */
-static void test_impossible_numbers_in_other_formats_are_found(void **state)
+TEST(test_impossible_numbers_in_other_formats_are_found)
 {
-	(void)state;
 	check_report(FORMAT_BF16, 2);
 	check_report(FORMAT_BF16, 3);
 	check_report(FORMAT_Q6, 2);
 	check_report(FORMAT_Q6, 3);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_controller_restart),
-		cmocka_unit_test(test_restored_weights_are_reported_once_used),
-		cmocka_unit_test(test_impossible_numbers_are_reported),
-		cmocka_unit_test(test_impossible_numbers_in_other_formats_are_found),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,4 @@
 /* Tests limits of memory: an iteration, large activations in flight, a message over the limit. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +6,11 @@
 #include "agent/needs.h"
 #include "agent/state.h"
 #include "agent/tests/cluster.h"
+#include "base/tests/test.h"
 
 /* If a node's memory holds the stage, but not the additional needs of an iteration, the node
  * reports this before it computes anything. */
-static void test_memory_is_checked_before_an_iteration(void **state)
+TEST(test_memory_is_checked_before_an_iteration)
 {
 	struct cluster *c = cluster_make(6, cluster_six);
 	struct stage_options o = { .slots = CLUSTER_SLOTS, .batch = CLUSTER_BATCH,
@@ -23,7 +19,6 @@ static void test_memory_is_checked_before_an_iteration(void **state)
 	struct needs n;
 	size_t bytes;
 
-	(void)state;
 	assert_int_equal(stage_new(&like, &c->config, cluster_six[2], &o, NULL), 0);
 	n = needs_of(stage_parameters(like), stage_activation(like), 8, UINT64_MAX, false);
 	bytes = stage_memory_bytes(like);
@@ -55,12 +50,11 @@ static void test_memory_is_checked_before_an_iteration(void **state)
 
 /* Imitates a large model with small limits. An activation has six frames and exceeds the bytes that
  * may be in flight to a peer. A slice exceeds the size of a message. */
-static void test_large_tensors_travel(void **state)
+TEST(test_large_tensors_travel)
 {
 	enum { CHUNK = 4096, ACTIVATION = 6 * CHUNK };
 	struct cluster *c = calloc(1, sizeof(*c));
 
-	(void)state;
 	assert_non_null(c);
 	c->options.dim = ACTIVATION / sizeof(float) / (CLUSTER_BATCH * CLUSTER_SEQUENCE);
 	c->options.chunk_bytes = CHUNK;
@@ -82,11 +76,10 @@ static void test_large_tensors_travel(void **state)
 }
 
 /* An activation larger than any message is reported before anything is computed. */
-static void test_too_large_tensors_are_reported(void **state)
+TEST(test_too_large_tensors_are_reported)
 {
 	struct cluster *c = calloc(1, sizeof(*c));
 
-	(void)state;
 	assert_non_null(c);
 	c->options.message_bytes = CLUSTER_BATCH * CLUSTER_SEQUENCE * 16 * sizeof(float);
 	c->options.may_give_up = true;
@@ -100,15 +93,4 @@ static void test_too_large_tensors_are_reported(void **state)
 			assert_non_null(strstr(c->nodes[i].trouble, "smaller microbatches"));
 	assert_int_equal(c->now.n_events, 0);
 	cluster_unmake(c);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_memory_is_checked_before_an_iteration),
-		cmocka_unit_test(test_large_tensors_travel),
-		cmocka_unit_test(test_too_large_tensors_are_reported),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,5 @@
 /* Tests that complete agents withstand faulty or hostile peers: invalid messages under an admitted
  * key, an expelled key, and an invalid address. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +7,7 @@
 #include "agent/state.h"
 #include "agent/tests/cluster.h"
 #include "base/clock.h"
+#include "base/tests/test.h"
 
 static void send_tensor(struct post *p, post_peer_id to, const struct msg_tensor *t, size_t body)
 {
@@ -131,28 +127,25 @@ static void check_nonsense(enum tensor_format wire)
 	cluster_unmake(c);
 }
 
-static void test_invalid_messages_are_refused(void **state)
+TEST(test_invalid_messages_are_refused)
 {
-	(void)state;
 	check_nonsense(FORMAT_FP32);
 }
 
-static void test_invalid_messages_are_refused_in_other_formats(void **state)
+TEST(test_invalid_messages_are_refused_in_other_formats)
 {
-	(void)state;
 	check_nonsense(FORMAT_BF16);
 	check_nonsense(FORMAT_Q6);
 }
 
 /* A peer's invalid address is reported as a stuck link. Repeated error reports could shut out the
  * agent that only tries to send. */
-static void test_an_invalid_address(void **state)
+TEST(test_an_invalid_address)
 {
 	struct cluster *c = cluster_of_six();
 	struct msg_peer peer = { .node = 2, .address = "nonsense" };
 	struct msg m = { .type = MSG_PEERS, .u.peers = { 1, &peer } };
 
-	(void)state;
 	memcpy(peer.key, keys_public_of(c->nodes[2].identity)->bytes, sizeof(peer.key));
 	cluster_send(c, 0, &m);
 	cluster_start(c); /* 0 -> 2 */
@@ -230,14 +223,13 @@ static void thief_ends(struct thief *t)
 	cluster_unmake(t->c);
 }
 
-static void test_one_report_an_iteration(void **state)
+TEST(test_one_report_an_iteration)
 {
 	const struct msg_tensor part = {
 		.kind = TENSOR_PART, .from = 1, .stage = cluster_six[2], .iteration = 1
 	};
 	struct thief t;
 
-	(void)state;
 	thief_begin(&t, 1e30f);
 	for (int i = 0; i < 300; i++)
 		thief_sends(&t, &part, sizeof(float));
@@ -251,7 +243,7 @@ static void test_one_report_an_iteration(void **state)
 
 /* Inputs of evaluations that the controller has not ordered are kept up to the peer's share, and
  * none is computed. */
-static void test_evaluations_without_an_order(void **state)
+TEST(test_evaluations_without_an_order)
 {
 	struct route route = { .attempt = 1, .n_hops = 2, .nodes = { 1, 2 },
 			       .stages = { cluster_six[1], cluster_six[2] } };
@@ -264,7 +256,6 @@ static void test_evaluations_without_an_order(void **state)
 	const struct agent *a;
 	struct thief t;
 
-	(void)state;
 	thief_begin(&t, 0);
 	a = t.c->nodes[2].agent;
 	for (route.microbatch = 0; route.microbatch < MSG_MICROBATCHES; route.microbatch++)
@@ -280,7 +271,7 @@ static void test_evaluations_without_an_order(void **state)
 
 /* Tensors more than one iteration ahead of the next are refused. Other early tensors of a peer are
  * kept up to its share, which leaves room for the other peers. */
-static void test_shares_of_early_tensors(void **state)
+TEST(test_shares_of_early_tensors)
 {
 	struct msg_tensor part = {
 		.kind = TENSOR_PART, .from = 1, .stage = cluster_six[2], .attempt = 9
@@ -290,7 +281,6 @@ static void test_shares_of_early_tensors(void **state)
 	uint64_t refused;
 	size_t n_early;
 
-	(void)state;
 	thief_begin(&t, 0);
 	a = t.c->nodes[2].agent;
 	t.c->nodes[2].agent->held.announced = 5;
@@ -317,18 +307,4 @@ static void test_shares_of_early_tensors(void **state)
 		turn(t.c, t.p);
 	assert_int_equal(early_bytes_of(a->modules.early, 1), 0);
 	thief_ends(&t);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_invalid_messages_are_refused),
-		cmocka_unit_test(test_invalid_messages_are_refused_in_other_formats),
-		cmocka_unit_test(test_an_invalid_address),
-		cmocka_unit_test(test_one_report_an_iteration),
-		cmocka_unit_test(test_evaluations_without_an_order),
-		cmocka_unit_test(test_shares_of_early_tensors),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,11 @@
 /* agreement_test.c - nodes whose weights or corpus differ are dropped, and unsolicited reports are
  * ignored. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/tests/test.h"
 #include "controller/history/resume.h"
 #include "controller/iteration/commit.h"
 #include "controller/loop.h"
@@ -84,9 +80,11 @@ static struct stored stored(struct controller *c, uint64_t iteration)
 	return s;
 }
 
+#define FIXTURE_TEST(name) TEST_WITH(name, under_way_begin, under_way_end)
+
 /* ---- after a commit ---- */
 
-static void a_replica_that_differs_from_the_majority_is_dropped(void **state)
+FIXTURE_TEST(a_replica_that_differs_from_the_majority_is_dropped)
 {
 	struct controller *c = committed(state);
 	struct stored s;
@@ -105,7 +103,7 @@ static void a_replica_that_differs_from_the_majority_is_dropped(void **state)
 	assert_int_equal(s.hash[3], 0);
 }
 
-static void hashes_are_compared_once_the_majority_is_certain(void **state)
+FIXTURE_TEST(hashes_are_compared_once_the_majority_is_certain)
 {
 	struct controller *c = committed(state);
 
@@ -115,7 +113,7 @@ static void hashes_are_compared_once_the_majority_is_certain(void **state)
 	assert_true(is_apart(c, 3));
 }
 
-static void a_node_that_differs_twice_is_excluded(void **state)
+FIXTURE_TEST(a_node_that_differs_twice_is_excluded)
 {
 	struct controller *c = committed(state);
 
@@ -129,7 +127,7 @@ static void a_node_that_differs_twice_is_excluded(void **state)
 
 /* The controller cannot tell which hash is right. Dropping one node still makes the stage
  * consistent. */
-static void one_of_two_differing_replicas_stays(void **state)
+FIXTURE_TEST(one_of_two_differing_replicas_stays)
 {
 	struct controller *c = committed(state);
 
@@ -139,7 +137,7 @@ static void one_of_two_differing_replicas_stays(void **state)
 	assert_int_equal(is_apart(c, 3) + is_apart(c, 4), 1);
 }
 
-static void a_standby_copy_counts_in_the_majority(void **state)
+FIXTURE_TEST(a_standby_copy_counts_in_the_majority)
 {
 	struct controller *c = committed(state);
 	struct member *keeper = &c->members.list[0];
@@ -156,7 +154,7 @@ static void a_standby_copy_counts_in_the_majority(void **state)
 }
 
 /* The copy and its stage may report in either order. */
-static void a_copy_that_differs_is_dropped(void **state)
+FIXTURE_TEST(a_copy_that_differs_is_dropped)
 {
 	struct controller *c = committed(state);
 	struct member *keeper = &c->members.list[0];
@@ -180,7 +178,7 @@ static void a_copy_that_differs_is_dropped(void **state)
 }
 
 /* After a controller restart, before the stages are assigned. */
-static void a_copy_reported_to_a_new_controller_is_compared(void **state)
+FIXTURE_TEST(a_copy_reported_to_a_new_controller_is_compared)
 {
 	struct controller *c = committed(state);
 	struct member *keeper = &c->members.list[0];
@@ -205,7 +203,7 @@ static void a_copy_reported_to_a_new_controller_is_compared(void **state)
 }
 
 /* The stage has no replica left, so the report of its last copy counts. */
-static void the_last_copy_of_a_stage_is_compared(void **state)
+FIXTURE_TEST(the_last_copy_of_a_stage_is_compared)
 {
 	struct controller *c = committed(state);
 	struct member *keeper = &c->members.list[0], *m = &c->members.list[1];
@@ -227,7 +225,7 @@ static void the_last_copy_of_a_stage_is_compared(void **state)
 	assert_int_equal(m->copy.state, COPY_WHOLE);
 }
 
-static void equal_replicas_stay(void **state)
+FIXTURE_TEST(equal_replicas_stay)
 {
 	struct controller *c = committed(state);
 
@@ -239,7 +237,7 @@ static void equal_replicas_stay(void **state)
 	assert_int_equal(stored(c, COMMITTED).n, NODES);
 }
 
-static void new_weights_count_once_the_node_reports_them(void **state)
+FIXTURE_TEST(new_weights_count_once_the_node_reports_them)
 {
 	struct controller *c = committed(state);
 	struct msg_heartbeat h = { .beat = 1, .stage = 1, .committed = COMMITTED, .hash = RIGHT };
@@ -257,7 +255,7 @@ static void new_weights_count_once_the_node_reports_them(void **state)
 
 /* The node sent this heartbeat before it reported its new weights. The heartbeat arrives after
  * that report. */
-static void a_late_heartbeat_describes_other_weights(void **state)
+FIXTURE_TEST(a_late_heartbeat_describes_other_weights)
 {
 	struct controller *c = committed(state);
 	struct msg_heartbeat h = { .beat = 1, .stage = 1, .committed = COMMITTED, .hash = WRONG };
@@ -295,7 +293,7 @@ static void is_ready(struct controller *c, int node, uint64_t hash, uint64_t cor
 	members_ready(&c->members, m, &r);
 }
 
-static void a_joiner_with_other_weights_is_refused(void **state)
+FIXTURE_TEST(a_joiner_with_other_weights_is_refused)
 {
 	struct controller *c = committed(state);
 	struct member *m = &c->members.list[3];
@@ -329,7 +327,7 @@ static void all_come(struct controller *c)
 
 /* The controller that died gave a joiner weights that lack the last commit. The joiner's copy
  * has that commit. */
-static void a_report_of_a_copy_does_not_describe_the_weights(void **state)
+FIXTURE_TEST(a_report_of_a_copy_does_not_describe_the_weights)
 {
 	struct controller *c = committed(state);
 	struct member *m = &c->members.list[4];
@@ -349,7 +347,7 @@ static void a_report_of_a_copy_does_not_describe_the_weights(void **state)
 }
 
 /* The first report of a corpus is not right merely by being first. */
-static void the_majority_decides_the_corpus(void **state)
+FIXTURE_TEST(the_majority_decides_the_corpus)
 {
 	struct controller *c = *state;
 
@@ -369,7 +367,7 @@ static void the_majority_decides_the_corpus(void **state)
 	assert_true(c->members.list[1].is_marked);
 }
 
-static void a_node_that_builds_other_weights_is_excluded(void **state)
+FIXTURE_TEST(a_node_that_builds_other_weights_is_excluded)
 {
 	struct controller *c = *state;
 
@@ -398,7 +396,7 @@ static void comes_back(struct controller *c, int node, uint64_t hash)
 }
 
 /* One against one, but the right hash was recorded at the commit. */
-static void a_new_controller_compares_with_the_store(void **state)
+FIXTURE_TEST(a_new_controller_compares_with_the_store)
 {
 	struct controller *c = committed(state);
 	const struct store_hash recorded[] = { { COMMITTED, RIGHT, 4, 1 },
@@ -417,7 +415,7 @@ static void a_new_controller_compares_with_the_store(void **state)
 	assert_true(c->members.list[3].weights.differ);
 }
 
-static void without_a_recorded_hash_the_majority_counts(void **state)
+FIXTURE_TEST(without_a_recorded_hash_the_majority_counts)
 {
 	struct controller *c = committed(state);
 
@@ -432,7 +430,7 @@ static void without_a_recorded_hash_the_majority_counts(void **state)
 }
 
 /* A node that is alone in its stage defines the weights, whatever the store has recorded. */
-static void a_node_alone_in_its_stage_is_accepted(void **state)
+FIXTURE_TEST(a_node_alone_in_its_stage_is_accepted)
 {
 	struct controller *c = committed(state);
 	const struct store_hash recorded[] = { { COMMITTED, RIGHT, 4, 1 },
@@ -448,7 +446,7 @@ static void a_node_alone_in_its_stage_is_accepted(void **state)
 
 /* ---- unsolicited reports ---- */
 
-static void a_hash_that_was_not_reported_is_not_recorded(void **state)
+FIXTURE_TEST(a_hash_that_was_not_reported_is_not_recorded)
 {
 	struct controller *c = committed(state);
 
@@ -469,7 +467,7 @@ static void a_hash_that_was_not_reported_is_not_recorded(void **state)
 	assert_int_equal(stored(c, COMMITTED).n, 1);
 }
 
-static void the_holder_reports_its_copy(void **state)
+FIXTURE_TEST(the_holder_reports_its_copy)
 {
 	struct controller *c = committed(state);
 	struct member *m = &c->members.list[0];
@@ -484,7 +482,7 @@ static void the_holder_reports_its_copy(void **state)
 
 /* The copy had other weights and is fetched again. The report about the old copy is still
  * travelling. */
-static void a_report_of_the_previous_copy_is_ignored(void **state)
+FIXTURE_TEST(a_report_of_the_previous_copy_is_ignored)
 {
 	struct controller *c = committed(state);
 	struct member *m = &c->members.list[0];
@@ -532,7 +530,7 @@ static void saves(struct controller *c, int node, uint8_t stage, uint64_t iterat
 }
 
 /* The controller dies between the writes of the manifest and of the record. */
-static void the_manifest_is_written_before_the_record(void **state)
+FIXTURE_TEST(the_manifest_is_written_before_the_record)
 {
 	struct controller *c = committed(state);
 	struct store *other = NULL;
@@ -559,7 +557,7 @@ static void the_manifest_is_written_before_the_record(void **state)
 	store_close(other);
 }
 
-static void only_a_node_with_the_order_can_save(void **state)
+FIXTURE_TEST(only_a_node_with_the_order_can_save)
 {
 	struct controller *c = committed(state);
 
@@ -576,36 +574,4 @@ static void only_a_node_with_the_order_can_save(void **state)
 	assert_int_equal(c->weights.saving.n_saved, 1);
 	saves(c, 3, 0, COMMITTED); /* the node has answered */
 	assert_int_equal(c->weights.saving.n_saved, 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, under_way_begin, under_way_end)
-		TEST(a_replica_that_differs_from_the_majority_is_dropped),
-		TEST(hashes_are_compared_once_the_majority_is_certain),
-		TEST(a_node_that_differs_twice_is_excluded),
-		TEST(one_of_two_differing_replicas_stays),
-		TEST(a_standby_copy_counts_in_the_majority),
-		TEST(a_copy_that_differs_is_dropped),
-		TEST(a_copy_reported_to_a_new_controller_is_compared),
-		TEST(the_last_copy_of_a_stage_is_compared),
-		TEST(equal_replicas_stay),
-		TEST(new_weights_count_once_the_node_reports_them),
-		TEST(a_late_heartbeat_describes_other_weights),
-		TEST(a_joiner_with_other_weights_is_refused),
-		TEST(a_report_of_a_copy_does_not_describe_the_weights),
-		TEST(the_majority_decides_the_corpus),
-		TEST(a_node_that_builds_other_weights_is_excluded),
-		TEST(a_new_controller_compares_with_the_store),
-		TEST(without_a_recorded_hash_the_majority_counts),
-		TEST(a_node_alone_in_its_stage_is_accepted),
-		TEST(a_hash_that_was_not_reported_is_not_recorded),
-		TEST(the_holder_reports_its_copy),
-		TEST(a_report_of_the_previous_copy_is_ignored),
-		TEST(the_manifest_is_written_before_the_record),
-		TEST(only_a_node_with_the_order_can_save),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,21 +1,19 @@
 /* awaited_stage_test.c - a stage's last replica is silent and returns within the iteration:
  * which work continues, which restarts, and how long the controller waits. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdlib.h>
 
+#include "base/tests/test.h"
 #include "controller/iteration/iteration.h"
 #include "controller/loop.h"
 #include "controller/members/lifecycle.h"
 #include "controller/tests/under_way.h"
 #include "controller/weights/recover.h"
 
+#define FIXTURE_TEST(name) TEST_WITH(name, under_way_begin, under_way_end)
+
 /* Tasks that ended while the stage was awaited were reported once, and are not reported again. */
-static void tasks_that_ended_while_a_stage_was_awaited_are_summed(void **state)
+FIXTURE_TEST(tasks_that_ended_while_a_stage_was_awaited_are_summed)
 {
 	struct controller *c = *state;
 	uint16_t last = 3;
@@ -48,7 +46,7 @@ static void tasks_that_ended_while_a_stage_was_awaited_are_summed(void **state)
 
 /* Each stage waits for its last replica. One of these sent a report while it counted as dead,
  * and that report is lost. */
-static void a_lost_report_restarts_the_iteration(void **state)
+FIXTURE_TEST(a_lost_report_restarts_the_iteration)
 {
 	struct controller *c = *state;
 
@@ -76,7 +74,7 @@ static void a_lost_report_restarts_the_iteration(void **state)
 }
 
 /* The node counted as dead when the controller sent new routes to all other nodes. */
-static void a_returning_node_receives_the_new_routes(void **state)
+FIXTURE_TEST(a_returning_node_receives_the_new_routes)
 {
 	struct controller *c = *state;
 
@@ -98,7 +96,7 @@ static void a_returning_node_receives_the_new_routes(void **state)
 	assert_true(c->iteration.progress.rerouted); /* sent with the order */
 }
 
-static void a_larger_loss_makes_the_wait_longer(void **state)
+FIXTURE_TEST(a_larger_loss_makes_the_wait_longer)
 {
 	struct controller *c = *state;
 
@@ -118,18 +116,4 @@ static void a_larger_loss_makes_the_wait_longer(void **state)
 	assert_int_equal(recover_patience_us(&c->run), 30 * SECOND);
 	c->run.history.curves.n_history = 0;
 	assert_int_equal(recover_patience_us(&c->run), 5 * SECOND);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, under_way_begin, under_way_end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(tasks_that_ended_while_a_stage_was_awaited_are_summed),
-		TEST(a_lost_report_restarts_the_iteration),
-		TEST(a_returning_node_receives_the_new_routes),
-		TEST(a_larger_loss_makes_the_wait_longer),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,10 @@
 /* A controller that several tests set up alike, with the nodes of a cluster as its members. */
 #include "controller/tests/bare.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "base/alloc.h"
+#include "base/tests/test.h"
 #include "controller/iteration/evaluate.h"
 #include "controller/operator/consoles.h"
 #include "controller/setup.h"

@@ -1,13 +1,9 @@
 /* contingency_test.c - plans that the controller makes ahead for the loss of a node: when they
  * are made, when they are used, and the predicted cost that consoles see. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <time.h>
 
+#include "base/tests/test.h"
 #include "controller/planning/contingency.h"
 #include "controller/planning/request.h"
 #include "controller/tests/player.h"
@@ -35,9 +31,11 @@ static bool plan_uses(const struct plan *p, int node)
 	return false;
 }
 
+#define FIXTURE_TEST(name) TEST_WITH(name, under_way_begin, under_way_end)
+
 /* If exactly the foreseen loss happens, planning starts from the plan made ahead. Otherwise it
  * starts from the plan in force. */
-static void planning_starts_from_the_plan_made_ahead(void **state)
+FIXTURE_TEST(planning_starts_from_the_plan_made_ahead)
 {
 	struct controller *c = *state;
 	bool excluded[MSG_NODES];
@@ -75,7 +73,7 @@ static int warnings(const struct controller *c)
 
 /* A data node has become slow. The journal warns once that iterations would be shorter without
  * this node. */
-static void the_journal_warns_of_a_node_that_slows_the_run(void **state)
+FIXTURE_TEST(the_journal_warns_of_a_node_that_slows_the_run)
 {
 	struct controller *c = *state;
 	struct simulation *s;
@@ -126,7 +124,7 @@ static void plan_without_those_out(struct controller *c)
 
 /* Plans made ahead are useless once another node is out or the skip ratio changes. The
  * controller recomputes them. */
-static void a_change_makes_the_plans_made_ahead_obsolete(void **state)
+FIXTURE_TEST(a_change_makes_the_plans_made_ahead_obsolete)
 {
 	struct controller *c = *state;
 
@@ -163,7 +161,7 @@ static bool all_foreseen(const struct world *w)
 
 /* The plan that replaces the lost node takes as long as predicted. Then the controller foresees
  * the next loss. */
-static void a_loss_costs_as_much_as_predicted(void **state)
+TEST(a_loss_costs_as_much_as_predicted)
 {
 	const char *options[] = { "--eval-every", "0",       "--ahead", "0.02",
 				  "--iterations", "1000000", NULL };
@@ -172,7 +170,6 @@ static void a_loss_costs_as_much_as_predicted(void **state)
 	uint64_t planned;
 	float said_s;
 
-	(void)state;
 	WORLD_UNTIL(w, world_all_live(w) && all_foreseen(w));
 	said_s = w->lost_s[lost->node];
 	assert_true(said_s > 0);
@@ -187,7 +184,7 @@ static void a_loss_costs_as_much_as_predicted(void **state)
 
 /* A node that returns finds the plan that was in force when it left. For each set of nodes the
  * newest plan is kept. */
-static void plans_that_were_in_force_are_kept(void **state)
+FIXTURE_TEST(plans_that_were_in_force_are_kept)
 {
 	struct controller *c = *state;
 	bool excluded[MSG_NODES];
@@ -215,7 +212,7 @@ static void plans_that_were_in_force_are_kept(void **state)
 }
 
 /* Plans are also made ahead for another number of skipped stages. */
-static void another_skip_ratio_is_foreseen(void **state)
+FIXTURE_TEST(another_skip_ratio_is_foreseen)
 {
 	struct controller *c = *state;
 	bool excluded[MSG_NODES];
@@ -239,34 +236,13 @@ static void another_skip_ratio_is_foreseen(void **state)
 	assert_ptr_equal(replan_from(&c->planning, &q), c->run.plan->plan);
 }
 
-static void no_plans_are_made_ahead_if_none_are_wanted(void **state)
+TEST(no_plans_are_made_ahead_if_none_are_wanted)
 {
 	const char *options[] = { "--eval-every", "0", "--ahead", "0", NULL };
 	struct world *w = world_new(options);
 
-	(void)state;
 	WORLD_UNTIL(w, world_all_live(w) && w->committed >= 20);
 	for (int i = 0; i < PLAYERS; i++)
 		assert_true(w->lost_s[i] == 0);
 	world_free(w);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(planning_starts_from_the_plan_made_ahead,
-						under_way_begin, under_way_end),
-		cmocka_unit_test_setup_teardown(the_journal_warns_of_a_node_that_slows_the_run,
-						under_way_begin, under_way_end),
-		cmocka_unit_test_setup_teardown(a_change_makes_the_plans_made_ahead_obsolete,
-						under_way_begin, under_way_end),
-		cmocka_unit_test_setup_teardown(plans_that_were_in_force_are_kept, under_way_begin,
-						under_way_end),
-		cmocka_unit_test_setup_teardown(another_skip_ratio_is_foreseen, under_way_begin,
-						under_way_end),
-		cmocka_unit_test(a_loss_costs_as_much_as_predicted),
-		cmocka_unit_test(no_plans_are_made_ahead_if_none_are_wanted),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

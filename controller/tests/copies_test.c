@@ -1,11 +1,7 @@
 /* copies_test.c - which nodes move to a stage with one replica, and when standby copies are
  * used and released. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
+#include "base/tests/test.h"
 #include "controller/loop.h"
 #include "controller/tests/under_way.h"
 #include "controller/weights/copies.h"
@@ -26,7 +22,9 @@ static struct controller *down_to_one(void **state)
 	return c;
 }
 
-static void the_holder_of_a_copy_moves_to_its_stage(void **state)
+#define FIXTURE_TEST(name) TEST_WITH(name, under_way_begin, under_way_end)
+
+FIXTURE_TEST(the_holder_of_a_copy_moves_to_its_stage)
 {
 	struct controller *c = down_to_one(state);
 
@@ -35,7 +33,7 @@ static void the_holder_of_a_copy_moves_to_its_stage(void **state)
 }
 
 /* A marked node works until a plan excludes it, because the mark may be removed again. */
-static void a_marked_node_that_still_works_is_not_replaced(void **state)
+FIXTURE_TEST(a_marked_node_that_still_works_is_not_replaced)
 {
 	struct controller *c = down_to_one(state);
 
@@ -54,7 +52,7 @@ static void a_marked_node_that_still_works_is_not_replaced(void **state)
 
 /* An operator's mark does not make a node's weights suspect. The weights of an excluded node
  * are used only if a second node reported the same hash. */
-static void weights_of_an_excluded_node_need_a_second_report(void **state)
+FIXTURE_TEST(weights_of_an_excluded_node_need_a_second_report)
 {
 	struct controller *c = *state;
 	struct member *m = &c->members.list[4];
@@ -80,7 +78,7 @@ static void weights_of_an_excluded_node_need_a_second_report(void **state)
 }
 
 /* The joiner has unknown links to the holder of the copy. */
-static void no_node_moves_if_a_joiner_is_about_to_fill_the_place(void **state)
+FIXTURE_TEST(no_node_moves_if_a_joiner_is_about_to_fill_the_place)
 {
 	struct controller *c = down_to_one(state);
 
@@ -113,7 +111,7 @@ static int left_behind_after(struct controller *c)
 }
 
 /* The copy's sum takes 400,000 bytes at 20,000 a second. */
-static void a_copy_behind_a_slow_link_has_time(void **state)
+FIXTURE_TEST(a_copy_behind_a_slow_link_has_time)
 {
 	struct controller *c = down_to_one(state);
 
@@ -139,7 +137,7 @@ static void look(struct controller *c)
 
 /* The dropped copy stays assigned until the next commit, because the only replica dies in the
  * same iteration. */
-static void a_dropped_copy_lasts_until_the_next_commit(void **state)
+FIXTURE_TEST(a_dropped_copy_lasts_until_the_next_commit)
 {
 	struct controller *c = down_to_one(state);
 	uint16_t nodes[NODES];
@@ -155,7 +153,7 @@ static void a_dropped_copy_lasts_until_the_next_commit(void **state)
 	assert_int_equal(c->members.list[0].copy.stage, -1);
 }
 
-static void the_slower_of_two_copies_is_dropped_at_once(void **state)
+FIXTURE_TEST(the_slower_of_two_copies_is_dropped_at_once)
 {
 	struct controller *c = down_to_one(state);
 
@@ -170,7 +168,7 @@ static void the_slower_of_two_copies_is_dropped_at_once(void **state)
 }
 
 /* Both replicas may have died unnoticed. If one turns out dead, the copy is used again. */
-static void an_unneeded_copy_lasts_until_the_next_commit(void **state)
+FIXTURE_TEST(an_unneeded_copy_lasts_until_the_next_commit)
 {
 	struct controller *c = down_to_one(state);
 
@@ -188,7 +186,7 @@ static void an_unneeded_copy_lasts_until_the_next_commit(void **state)
 
 /* The node of a dropped copy reports that it missed a commit, as expected. No warning follows,
  * and the node may keep another copy. */
-static void the_report_of_a_dropped_copy_is_ignored(void **state)
+FIXTURE_TEST(the_report_of_a_dropped_copy_is_ignored)
 {
 	struct controller *c = down_to_one(state);
 	struct msg_kept k = { .assignment = c->members.list[0].copy.order,
@@ -199,22 +197,4 @@ static void the_report_of_a_dropped_copy_is_ignored(void **state)
 	standbys_kept(&c->members, &c->members.list[0], &k);
 	assert_int_equal(c->members.list[0].copy.stage, -1);
 	assert_int_equal(c->members.list[0].copy.n_refused, 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, under_way_begin, under_way_end)
-		TEST(the_holder_of_a_copy_moves_to_its_stage),
-		TEST(a_marked_node_that_still_works_is_not_replaced),
-		TEST(weights_of_an_excluded_node_need_a_second_report),
-		TEST(no_node_moves_if_a_joiner_is_about_to_fill_the_place),
-		TEST(a_copy_behind_a_slow_link_has_time),
-		TEST(a_dropped_copy_lasts_until_the_next_commit),
-		TEST(the_slower_of_two_copies_is_dropped_at_once),
-		TEST(an_unneeded_copy_lasts_until_the_next_commit),
-		TEST(the_report_of_a_dropped_copy_is_ignored),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,7 @@
 /* death_in_sum_test.c - a node dies when its stage already has the sum. The gradients that the
  * node counted are in that sum and must be in no other. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
+#include "base/tests/test.h"
 #include "controller/iteration/iteration.h"
 #include "controller/loop.h"
 #include "controller/members/lifecycle.h"
@@ -13,9 +9,11 @@
 #include "controller/trust/exclude.h"
 #include "controller/weights/recover.h"
 
+#define FIXTURE_TEST(name) TEST_WITH(name, under_way_begin, under_way_end)
+
 /* The other replicas' sum contains the dead node's gradients. Nothing runs again, and the
  * record names the node. */
-static void the_record_names_a_node_that_died_after_its_sum(void **state)
+FIXTURE_TEST(the_record_names_a_node_that_died_after_its_sum)
 {
 	struct controller *c = *state;
 	uint32_t counted[NODES] = { 0 }, summed = 0;
@@ -82,7 +80,7 @@ static void four_dies_in_its_sum(struct controller *c)
 
 /* A sum that only one node reported may be wrong, and no other report could reveal this.
  * Repeating the sum costs little. */
-static void a_sum_that_only_one_node_reported_is_repeated(void **state)
+FIXTURE_TEST(a_sum_that_only_one_node_reported_is_repeated)
 {
 	struct controller *c = *state;
 
@@ -105,7 +103,7 @@ static void a_sum_that_only_one_node_reported_is_repeated(void **state)
 
 /* The dead node reported a different sum. The controller cannot tell which sum is right, so it
  * commits neither. */
-static void a_different_sum_of_a_dead_node_counts(void **state)
+FIXTURE_TEST(a_different_sum_of_a_dead_node_counts)
 {
 	struct controller *c = *state;
 	uint64_t slices[DATA] = { 1, 2, 4 };
@@ -149,7 +147,7 @@ static void sums_differ(struct controller *c)
 
 /* The dead node's gradients were in the discarded sum and in no other, so they are computed
  * again. */
-static void a_node_that_died_in_a_sum_is_not_in_the_next(void **state)
+FIXTURE_TEST(a_node_that_died_in_a_sum_is_not_in_the_next)
 {
 	struct controller *c = *state;
 
@@ -162,7 +160,7 @@ static void a_node_that_died_in_a_sum_is_not_in_the_next(void **state)
 	under_way_recorded_once(c);
 }
 
-static void a_death_in_another_stage_does_not_change_this(void **state)
+FIXTURE_TEST(a_death_in_another_stage_does_not_change_this)
 {
 	struct controller *c = *state;
 
@@ -179,7 +177,7 @@ static void a_death_in_another_stage_does_not_change_this(void **state)
 }
 
 /* The node returns and joins the next sum with an empty gradient. */
-static void the_return_of_the_node_does_not_change_this(void **state)
+FIXTURE_TEST(the_return_of_the_node_does_not_change_this)
 {
 	struct controller *c = *state;
 	struct member *back = &c->members.list[4];
@@ -195,7 +193,7 @@ static void the_return_of_the_node_does_not_change_this(void **state)
 
 /* The node's part is in the sum that its stage has reported. It is excluded afterwards, so the sum
  * may contain what it must not have counted, and is void. */
-static void the_sum_with_an_excluded_node_is_void(void **state)
+FIXTURE_TEST(the_sum_with_an_excluded_node_is_void)
 {
 	struct controller *c = *state;
 	uint32_t attempt;
@@ -214,7 +212,7 @@ static void the_sum_with_an_excluded_node_is_void(void **state)
 }
 
 /* The last report completes the sums and shows in the same moment that a node is to be excluded. */
-static void no_loss_commits_a_void_sum(void **state)
+FIXTURE_TEST(no_loss_commits_a_void_sum)
 {
 	struct controller *c = *state;
 
@@ -229,7 +227,7 @@ static void no_loss_commits_a_void_sum(void **state)
 
 /* Another node has the dead node's place by now. The record still says which stage's sum
  * contains its gradients. */
-static void a_new_node_at_its_place_does_not_change_this(void **state)
+FIXTURE_TEST(a_new_node_at_its_place_does_not_change_this)
 {
 	struct controller *c = *state;
 
@@ -242,7 +240,7 @@ static void a_new_node_at_its_place_does_not_change_this(void **state)
 
 /* The last node of the stage without a sum falls silent and returns. The whole iteration
  * restarts. */
-static void an_awaited_stage_does_not_change_this(void **state)
+FIXTURE_TEST(an_awaited_stage_does_not_change_this)
 {
 	struct controller *c = *state;
 
@@ -261,24 +259,4 @@ static void an_awaited_stage_does_not_change_this(void **state)
 	loop_act(&c->iteration);
 	assert_int_equal(c->run.phase, PHASE_PLANNING);
 	assert_true(c->iteration.redo);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, under_way_begin, under_way_end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(the_record_names_a_node_that_died_after_its_sum),
-		TEST(a_sum_that_only_one_node_reported_is_repeated),
-		TEST(a_different_sum_of_a_dead_node_counts),
-		TEST(a_node_that_died_in_a_sum_is_not_in_the_next),
-		TEST(a_death_in_another_stage_does_not_change_this),
-		TEST(the_return_of_the_node_does_not_change_this),
-		TEST(a_new_node_at_its_place_does_not_change_this),
-		TEST(an_awaited_stage_does_not_change_this),
-		TEST(the_sum_with_an_excluded_node_is_void),
-		TEST(no_loss_commits_a_void_sum),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

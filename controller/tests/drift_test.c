@@ -1,12 +1,6 @@
 /* drift_test.c - the controller learns the real speed of links and nodes from reports, and
  * corrects the plan's times. A single odd report must not change the plan, and impossible
  * values must be ignored. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <math.h>
 #include <stdio.h>
@@ -14,6 +8,7 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "base/tests/test.h"
 #include "controller/controller.h"
 #include "controller/members/members.h"
 #include "controller/planning/drift.h"
@@ -74,12 +69,11 @@ static double believed(const struct controller *c, uint16_t to)
 	return c->run.cluster->delay_s[FROM * NODES + to];
 }
 
-static void unused_links_follow_the_others(void **state)
+TEST(unused_links_follow_the_others)
 {
 	struct controller *c = made();
 	const double slow[] = { 4, 4.2, 3.9, 4 }, normal[] = { 1, 1.1, 1, 0.95 };
 
-	(void)state;
 	tell(c, slow, 4);
 	assert_true(believed(c, 0) > 3.8 && believed(c, 0) < 4.3);
 	assert_true(believed(c, NODES - 1) < 0); /* a missing link stays missing */
@@ -90,12 +84,11 @@ static void unused_links_follow_the_others(void **state)
 	unmake(c);
 }
 
-static void few_reports_must_be_repeated(void **state)
+TEST(few_reports_must_be_repeated)
 {
 	struct controller *c = made();
 	const double slow[] = { 4, 4.2 };
 
-	(void)state;
 	tell(c, slow, 2);
 	assert_true(believed(c, 0) == 1);
 	tell(c, slow, 2);
@@ -103,12 +96,11 @@ static void few_reports_must_be_repeated(void **state)
 	unmake(c);
 }
 
-static void one_link_is_corrected_alone(void **state)
+TEST(one_link_is_corrected_alone)
 {
 	struct controller *c = made();
 	const double odd[] = { 4, 1, 1.1, 1 }, alone[] = { 4 };
 
-	(void)state;
 	for (int i = 0; i < 3; i++)
 		tell(c, odd, 4);
 	assert_true(believed(c, 3) > 3.8 && believed(c, 0) == 1 && believed(c, 4) == 1);
@@ -154,14 +146,13 @@ static void unmake_measured(struct controller *c)
 
 /* Half of the activations lose a packet and take longer. The believed delay is the mean, and
  * rarely changes. */
-static void the_delay_of_a_lossy_link_is_its_mean(void **state)
+TEST(the_delay_of_a_lossy_link_is_its_mean)
 {
 	struct controller *c = made_measured();
 	struct rng r;
 	double last = 0;
 	int changes = 0;
 
-	(void)state;
 	rng_init(&r, 7);
 	for (int i = 0; i < 300; i++) {
 		double now;
@@ -176,11 +167,10 @@ static void the_delay_of_a_lossy_link_is_its_mean(void **state)
 	unmake_measured(c);
 }
 
-static void a_changed_link_is_soon_corrected(void **state)
+TEST(a_changed_link_is_soon_corrected)
 {
 	struct controller *c = made_measured();
 
-	(void)state;
 	for (int i = 0; i < 20; i++)
 		assert_true(travel(c, i % 2 ? 0.05 : 0.052, 0.045) < 0.06);
 	for (int i = 0; i < 3; i++)
@@ -193,14 +183,13 @@ static void a_changed_link_is_soon_corrected(void **state)
 	unmake_measured(c);
 }
 
-static void impossible_reports_are_ignored(void **state)
+TEST(impossible_reports_are_ignored)
 {
 	struct controller *c = made();
 	struct msg_link links[] = { { .to = NODES, .measured_delay_s = 9 },
 				    { .to = UINT16_MAX, .measured_delay_s = 9 } };
 	struct msg_links l = { 2, links };
 
-	(void)state;
 	members_links(&c->planning, &c->members.list[FROM], &l);
 	members_links(&c->planning, &c->members.list[FROM], &l);
 	assert_true(believed(c, 0) == 1 && !c->planning.drift.corrected);
@@ -222,11 +211,10 @@ static void a_task(struct controller *c, uint16_t node, double took_s)
 
 /* A node that is slower than all others is corrected within the iteration, once the others are
  * known to be fast. */
-static void a_node_slower_than_all_others_is_corrected_at_once(void **state)
+TEST(a_node_slower_than_all_others_is_corrected_at_once)
 {
 	struct controller *c = made();
 
-	(void)state;
 	c->run.options.cluster.time_scale = c->run.unit_s;
 	for (uint16_t i = 0; i < NODES; i++) {
 		c->run.cluster->nodes[i].forward_s = 1;
@@ -257,13 +245,12 @@ static void a_node_slower_than_all_others_is_corrected_at_once(void **state)
 
 /* Under load, the report of a task's end is delayed, and the clock estimate changes. The task's
  * time must not. */
-static void a_new_clock_estimate_is_no_drift(void **state)
+TEST(a_new_clock_estimate_is_no_drift)
 {
 	struct controller *c = made();
 	struct member *m = &c->members.list[1];
 	struct msg_task_event e = { .kind = TASK_FORWARD };
 
-	(void)state;
 	c->run.cluster->nodes[1].forward_s = 1;
 	c->run.now_us = 9000000;
 	e.type = WORK_STARTS;
@@ -288,12 +275,11 @@ static void all_take(struct controller *c, double times)
 /* Agents share cores and slow each other down. The first measurement is believed in full,
  * because nothing was known. Later iterations count in part, so that predictions do not follow
  * each of them. */
-static void a_pace_is_a_mean(void **state)
+TEST(a_pace_is_a_mean)
 {
 	struct controller *c = made();
 	double first;
 
-	(void)state;
 	for (uint16_t i = 0; i < NODES; i++) {
 		struct member *m = &c->members.list[i];
 
@@ -316,12 +302,11 @@ static void a_pace_is_a_mean(void **state)
 }
 
 /* An agent may report any number. The controller plans only with possible times. */
-static void impossible_times_are_not_planned_with(void **state)
+TEST(impossible_times_are_not_planned_with)
 {
 	struct controller *c = made();
 	const double said[] = { -40, 1e12 };
 
-	(void)state;
 	c->run.options.cluster.time_scale = c->run.unit_s;
 	for (uint16_t i = 0; i < NODES; i++) {
 		c->run.cluster->nodes[i].forward_s = 1;
@@ -336,22 +321,4 @@ static void impossible_times_are_not_planned_with(void **state)
 			    (double)c->run.now_us * 1e-6 + 1);
 	}
 	unmake(c);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_node_slower_than_all_others_is_corrected_at_once),
-		cmocka_unit_test(unused_links_follow_the_others),
-		cmocka_unit_test(few_reports_must_be_repeated),
-		cmocka_unit_test(one_link_is_corrected_alone),
-		cmocka_unit_test(the_delay_of_a_lossy_link_is_its_mean),
-		cmocka_unit_test(a_changed_link_is_soon_corrected),
-		cmocka_unit_test(impossible_reports_are_ignored),
-		cmocka_unit_test(a_new_clock_estimate_is_no_drift),
-		cmocka_unit_test(a_pace_is_a_mean),
-		cmocka_unit_test(impossible_times_are_not_planned_with),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,6 @@
 /* evaluate_test.c - which nodes compute a validation's microbatches, and which answers count. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
+#include "base/tests/test.h"
 #include "controller/iteration/evaluate.h"
 #include "controller/members/member.h"
 #include "controller/tests/under_way.h"
@@ -27,7 +23,9 @@ static uint16_t node_of(const struct controller *c, uint32_t i, int stage)
 	return c->iteration.evaluation.microbatches[i].route.nodes[stage];
 }
 
-static void replicas_take_turns(void **state)
+#define FIXTURE_TEST(name) TEST_WITH(name, under_way_begin, under_way_end)
+
+FIXTURE_TEST(replicas_take_turns)
 {
 	struct controller *c = validates(state);
 
@@ -36,7 +34,7 @@ static void replicas_take_turns(void **state)
 			assert_int_equal(node_of(c, i, s), s * DATA + (int)i % DATA);
 }
 
-static void dead_and_excluded_nodes_get_no_validation(void **state)
+FIXTURE_TEST(dead_and_excluded_nodes_get_no_validation)
 {
 	struct controller *c = *state;
 
@@ -50,7 +48,7 @@ static void dead_and_excluded_nodes_get_no_validation(void **state)
 }
 
 /* Validation needs links in both directions: the last stage sends its answer to the data node. */
-static void validation_avoids_cut_links(void **state)
+FIXTURE_TEST(validation_avoids_cut_links)
 {
 	struct controller *c = *state;
 	struct link_failure cut[2] = { { .from = 0, .to = 3, .active = true },
@@ -67,7 +65,7 @@ static void validation_avoids_cut_links(void **state)
 	c->members.failed_links.n = 0;
 }
 
-static void an_answer_needs_its_links(void **state)
+FIXTURE_TEST(an_answer_needs_its_links)
 {
 	struct controller *c = validates(state);
 	struct msg_evaluated r = { .iteration = 7, .microbatch = 2, .loss = 1 };
@@ -88,7 +86,7 @@ static void answer(struct controller *c, uint16_t from, uint64_t iteration, uint
 	iteration_evaluated(&c->iteration, &c->members.list[from], &r);
 }
 
-static void an_answer_counts_once_and_from_its_data_node(void **state)
+FIXTURE_TEST(an_answer_counts_once_and_from_its_data_node)
 {
 	struct controller *c = validates(state);
 
@@ -103,18 +101,4 @@ static void an_answer_counts_once_and_from_its_data_node(void **state)
 	}
 	assert_int_equal(c->run.phase, PHASE_PLANNING);
 	assert_float_equal(c->iteration.evaluation.loss, 0 + 1 + 2 + 3 + 4, 1e-9);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, under_way_begin, under_way_end)
-		TEST(replicas_take_turns),
-		TEST(dead_and_excluded_nodes_get_no_validation),
-		TEST(validation_avoids_cut_links),
-		TEST(an_answer_needs_its_links),
-		TEST(an_answer_counts_once_and_from_its_data_node),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

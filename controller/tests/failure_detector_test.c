@@ -2,17 +2,13 @@
  * of heartbeats over connections that lose and delay packets as TCP does, from overloaded
  * machines and from machines that vanish. Living nodes must not be dropped, and dead ones must
  * be found in time. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/rng.h"
+#include "base/tests/test.h"
 #include "controller/controller.h"
 #include "controller/loop.h"
 #include "controller/members/members.h"
@@ -271,11 +267,10 @@ static void nobody_died(const struct world *w)
 
 /* ---- alive ---- */
 
-static void an_hour_of_losses_kills_nobody(void **state)
+TEST(an_hour_of_losses_kills_nobody)
 {
 	struct world *w = world_new();
 
-	(void)state;
 	lossy_ways(w, 36000, 1);
 	world_greet(w);
 	go(w, LOOK_US, (int64_t)3590 * SECOND);
@@ -284,13 +279,12 @@ static void an_hour_of_losses_kills_nobody(void **state)
 }
 
 /* An overtaken heartbeat proves life. Its contents are outdated and are ignored. */
-static void the_contents_of_an_overtaken_heartbeat_are_ignored(void **state)
+TEST(the_contents_of_an_overtaken_heartbeat_are_ignored)
 {
 	struct world *w = world_new();
 	struct member *m = &w->c->members.list[1];
 	struct msg_heartbeat h = { .beat = 7, .now_us = 700000, .queued = 7, .committed = 99 };
 
-	(void)state;
 	world_greet(w);
 	w->c->run.now_us = 700000;
 	members_heartbeat(&w->c->iteration, m, &h);
@@ -319,13 +313,12 @@ static void the_contents_of_an_overtaken_heartbeat_are_ignored(void **state)
 
 /* One machine becomes more and more overloaded, until gaps between its heartbeats reach 0.8 s.
  * Limits of other machines stay. */
-static void an_overloaded_machine_is_not_dead(void **state)
+TEST(an_overloaded_machine_is_not_dead)
 {
 	enum { WORDS = 600 };
 	struct world *w = world_new();
 	int64_t late[WORDS];
 
-	(void)state;
 	for (uint16_t i = 0; i < NODES; i++) {
 		struct way way = { 10000, 0, 0.3, CONNECTIONS };
 		bool loaded = i < 3;
@@ -351,7 +344,7 @@ static void an_overloaded_machine_is_not_dead(void **state)
 }
 
 /* No node is heard for a second. The cause is the controller's own machine or its network. */
-static void silence_of_most_machines_is_the_controllers_fault(void **state)
+TEST(silence_of_most_machines_is_the_controllers_fault)
 {
 	for (int embedded = 0; embedded < 2; embedded++) {
 		struct world *w = world_new();
@@ -383,11 +376,10 @@ static void silence_of_most_machines_is_the_controllers_fault(void **state)
 }
 
 /* Time in which the controller's loop slept does not count as silence of nodes. */
-static void a_controller_that_slept_does_not_judge(void **state)
+TEST(a_controller_that_slept_does_not_judge)
 {
 	struct world *w = world_new();
 
-	(void)state;
 	lossy_ways(w, 300, 1);
 	world_greet(w);
 	go(w, LOOK_US, 10 * SECOND);
@@ -401,9 +393,8 @@ static void a_controller_that_slept_does_not_judge(void **state)
 
 /* ---- dead ---- */
 
-static void a_vanished_machine_is_detected_in_time(void **state)
+TEST(a_vanished_machine_is_detected_in_time)
 {
-	(void)state;
 	for (uint64_t seed = 0; seed < 120; seed++) {
 		struct world *w = world_new();
 		uint16_t who = (uint16_t)(seed % NODES);
@@ -425,9 +416,8 @@ static void a_vanished_machine_is_detected_in_time(void **state)
 
 /* All agents of a vanished machine are dropped at one moment, whatever packets they lost last,
  * so that none receives the work of another. */
-static void all_agents_of_a_vanished_machine_are_dropped(void **state)
+TEST(all_agents_of_a_vanished_machine_are_dropped)
 {
-	(void)state;
 	for (uint64_t seed = 0; seed < 20; seed++) {
 		struct world *w = world_new();
 		int64_t at = 10 * SECOND + (int64_t)seed * 7919;
@@ -457,12 +447,11 @@ static void all_agents_of_a_vanished_machine_are_dropped(void **state)
 }
 
 /* One of a machine's three agents is silent, so the machine itself is not dead. */
-static void one_silent_agent_is_dropped_alone(void **state)
+TEST(one_silent_agent_is_dropped_alone)
 {
 	struct world *w = world_new();
 	struct way way = { 1000, 0, 0, CONNECTIONS };
 
-	(void)state;
 	for (uint16_t i = 0; i < NODES; i++) {
 		trace_init(&w->traces[i], &way, 300, NULL, i);
 		snprintf(w->c->members.list[i].hello.address, 64, "tcp://10.0.0.%d:77%02u", i / 3,
@@ -480,9 +469,8 @@ static void one_silent_agent_is_dropped_alone(void **state)
 
 /* A hang-up arrives after the data on its connection. Where packets are lost, the hang-up is as
  * late as they are. */
-static void a_hang_up_is_detected_at_once(void **state)
+TEST(a_hang_up_is_detected_at_once)
 {
-	(void)state;
 	for (uint64_t seed = 0; seed < 120; seed++) {
 		struct world *w = world_new();
 		uint16_t who = (uint16_t)(seed % NODES);
@@ -510,11 +498,10 @@ static void a_hang_up_is_detected_at_once(void **state)
 }
 
 /* A console's connections end. No node is taken for dead because of this. */
-static void a_node_that_is_heard_has_not_hung_up(void **state)
+TEST(a_node_that_is_heard_has_not_hung_up)
 {
 	struct world *w = world_new();
 
-	(void)state;
 	ways_of(w, 300, 7, 0, 0.3);
 	world_greet(w);
 	for (int i = 1; i < 200; i++) {
@@ -529,9 +516,8 @@ static void a_node_that_is_heard_has_not_hung_up(void **state)
 
 /* A vanished machine returns and its old connections end. On lossy links some node is often
  * silent at that moment, and must not be taken for the one that hung up. */
-static void a_returning_node_ends_its_old_connections(void **state)
+TEST(a_returning_node_ends_its_old_connections)
 {
-	(void)state;
 	for (uint64_t seed = 0; seed < 40; seed++) {
 		struct world *w = world_new();
 		struct failure_detector *d = &w->c->members.detector;
@@ -557,12 +543,11 @@ static void a_returning_node_ends_its_old_connections(void **state)
 
 /* A node that slept returns on its old connections. A connection that ends much later belongs
  * to another node. */
-static void a_node_on_old_connections_ends_none(void **state)
+TEST(a_node_on_old_connections_ends_none)
 {
 	struct world *w = world_new();
 	struct member *m = &w->c->members.list[1];
 
-	(void)state;
 	world_greet(w);
 	m->heard.lingering_connections = CONNECTIONS;
 	m->state = MEMBER_LIVE;
@@ -575,11 +560,10 @@ static void a_node_on_old_connections_ends_none(void **state)
 }
 
 /* Nothing is known yet of a new node's link. The node has more time, but not forever. */
-static void a_new_node_has_more_time(void **state)
+TEST(a_new_node_has_more_time)
 {
 	struct world *w = world_new();
 
-	(void)state;
 	world_greet(w);
 	look(w, LOOK_US);
 	look(w, SECOND);
@@ -588,25 +572,4 @@ static void a_new_node_has_more_time(void **state)
 	for (int i = 0; i < NODES; i++)
 		assert_true(w->dead_us[i] > 0);
 	world_free(w);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_hour_of_losses_kills_nobody),
-		cmocka_unit_test(the_contents_of_an_overtaken_heartbeat_are_ignored),
-		cmocka_unit_test(an_overloaded_machine_is_not_dead),
-		cmocka_unit_test(silence_of_most_machines_is_the_controllers_fault),
-		cmocka_unit_test(a_controller_that_slept_does_not_judge),
-		cmocka_unit_test(a_vanished_machine_is_detected_in_time),
-		cmocka_unit_test(all_agents_of_a_vanished_machine_are_dropped),
-		cmocka_unit_test(one_silent_agent_is_dropped_alone),
-		cmocka_unit_test(a_hang_up_is_detected_at_once),
-		cmocka_unit_test(a_node_that_is_heard_has_not_hung_up),
-		cmocka_unit_test(a_returning_node_ends_its_old_connections),
-		cmocka_unit_test(a_node_on_old_connections_ends_none),
-		cmocka_unit_test(a_new_node_has_more_time),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,9 @@
 /* held_test.c - a stage has lost all its replicas: which other nodes still have its weights,
  * and when the run goes back to a checkpoint instead. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdio.h>
 
+#include "base/tests/test.h"
 #include "controller/iteration/commit.h"
 #include "controller/loop.h"
 #include "controller/members/member.h"
@@ -68,7 +64,9 @@ static bool is_back(const struct controller *c)
 	       member_stage(&c->run, &c->members.list[X]) == 1;
 }
 
-static void a_node_that_slept_continues(void **state)
+#define FIXTURE_TEST(name) TEST_WITH(name, under_way_begin, under_way_end)
+
+FIXTURE_TEST(a_node_that_slept_continues)
 {
 	struct controller *c = lost(state);
 
@@ -78,7 +76,7 @@ static void a_node_that_slept_continues(void **state)
 
 /* Another node took the stage over from its copy and left its own place in exchange. That node
  * is dead too. */
-static void it_continues_although_its_place_was_given_away(void **state)
+FIXTURE_TEST(it_continues_although_its_place_was_given_away)
 {
 	struct controller *c = lost(state);
 
@@ -94,7 +92,7 @@ static void it_continues_although_its_place_was_given_away(void **state)
 }
 
 /* The node's heartbeats report its weights. The last commit is still on its way to the node. */
-static void it_continues_once_it_has_the_last_commit(void **state)
+FIXTURE_TEST(it_continues_once_it_has_the_last_commit)
 {
 	struct controller *c = lost(state);
 
@@ -109,7 +107,7 @@ static void it_continues_once_it_has_the_last_commit(void **state)
 	assert_true(is_back(c));
 }
 
-static void it_does_not_continue_with_other_weights(void **state)
+FIXTURE_TEST(it_does_not_continue_with_other_weights)
 {
 	struct controller *c = lost(state);
 
@@ -131,7 +129,7 @@ static void it_does_not_continue_with_other_weights(void **state)
 
 /* ---- nodes with a standby copy ---- */
 
-static void a_copy_that_slept_takes_the_stage_over(void **state)
+FIXTURE_TEST(a_copy_that_slept_takes_the_stage_over)
 {
 	struct controller *c = *state;
 
@@ -161,7 +159,7 @@ static void a_copy_that_slept_takes_the_stage_over(void **state)
 	assert_int_equal(c->members.list[K].weights.stage, 1);
 }
 
-static void weights_of_an_older_commit_are_ignored(void **state)
+FIXTURE_TEST(weights_of_an_older_commit_are_ignored)
 {
 	struct controller *c = *state;
 
@@ -175,7 +173,7 @@ static void weights_of_an_older_commit_are_ignored(void **state)
 }
 
 /* Another node has the stage, so this node joins like any other. */
-static void weights_that_no_stage_needs_are_ignored(void **state)
+FIXTURE_TEST(weights_that_no_stage_needs_are_ignored)
 {
 	struct controller *c = *state;
 
@@ -214,14 +212,14 @@ static bool goes_back(struct controller *c)
 	return stage_replicas(&c->members, 0, NULL) == 0;
 }
 
-static void without_weights_the_run_goes_back_at_once(void **state)
+FIXTURE_TEST(without_weights_the_run_goes_back_at_once)
 {
 	assert_true(goes_back(replaced(state)));
 }
 
 /* After a restart, the new controller announces the commit to the node again, and the node
  * applies it. */
-static void a_node_with_a_repeated_commit_is_awaited(void **state)
+FIXTURE_TEST(a_node_with_a_repeated_commit_is_awaited)
 {
 	struct msg_committed done = { COMMITTED, 1, 77, 0 };
 	struct controller *c = replaced(state);
@@ -238,7 +236,7 @@ static void a_node_with_a_repeated_commit_is_awaited(void **state)
 
 /* The node was cut off when the commit was announced, and counted as dead. The controller
  * assumes that the node holds the commit, until its first heartbeat shows that it does not. */
-static void a_node_cut_off_at_the_commit_is_awaited(void **state)
+FIXTURE_TEST(a_node_cut_off_at_the_commit_is_awaited)
 {
 	struct controller *c = replaced(state);
 
@@ -252,7 +250,7 @@ static void a_node_cut_off_at_the_commit_is_awaited(void **state)
 }
 
 /* The node is overwriting its weights, and the order cannot be withdrawn. */
-static void a_node_that_restores_its_stage_is_not_awaited(void **state)
+FIXTURE_TEST(a_node_that_restores_its_stage_is_not_awaited)
 {
 	struct controller *c = lost(state);
 
@@ -263,7 +261,7 @@ static void a_node_that_restores_its_stage_is_not_awaited(void **state)
 	assert_true(iteration_readmit(&c->iteration, &c->members.list[X]));
 }
 
-static void the_wait_for_a_node_ends(void **state)
+FIXTURE_TEST(the_wait_for_a_node_ends)
 {
 	struct controller *c = replaced(state);
 
@@ -275,7 +273,7 @@ static void the_wait_for_a_node_ends(void **state)
 	assert_true(goes_back(c));
 }
 
-static void a_copy_with_the_commit_is_awaited(void **state)
+FIXTURE_TEST(a_copy_with_the_commit_is_awaited)
 {
 	struct msg_committed done = { COMMITTED, 1, 77, 1 };
 	struct controller *c = replaced(state);
@@ -289,7 +287,7 @@ static void a_copy_with_the_commit_is_awaited(void **state)
 }
 
 /* The node's link to the copy is cut, or its disk is full, so it does not even begin to fetch. */
-static void a_node_that_does_not_fetch_its_copy_is_not_awaited(void **state)
+FIXTURE_TEST(a_node_that_does_not_fetch_its_copy_is_not_awaited)
 {
 	struct controller *c = replaced(state);
 
@@ -316,7 +314,7 @@ static void a_node_that_does_not_fetch_its_copy_is_not_awaited(void **state)
 
 /* The controller was dead when the node had its weights again. They are the weights that the
  * record names. */
-static void weights_that_the_record_names_are_held(void **state)
+FIXTURE_TEST(weights_that_the_record_names_are_held)
 {
 	const struct store_hash recorded = { COMMITTED, 77, X, 1 };
 	struct controller *c = replaced(state);
@@ -333,7 +331,7 @@ static void weights_that_the_record_names_are_held(void **state)
 
 /* A node that could not read a checkpoint may have lost its old weights. Its report from before
  * the attempt does not count. */
-static void a_node_that_could_not_read_reports_its_weights(void **state)
+FIXTURE_TEST(a_node_that_could_not_read_reports_its_weights)
 {
 	struct msg_unready failed = { .assignment = 9, .text = "it is cut short" };
 	struct controller *c = replaced(state);
@@ -355,7 +353,7 @@ static void a_node_that_could_not_read_reports_its_weights(void **state)
 
 /* ---- weights from before the run went back ---- */
 
-static void no_node_holds_a_commit_that_was_undone(void **state)
+FIXTURE_TEST(no_node_holds_a_commit_that_was_undone)
 {
 	struct controller *c = replaced(state);
 
@@ -384,30 +382,4 @@ static void no_node_holds_a_commit_that_was_undone(void **state)
 	c->run.committed = COMMITTED; /* the run reaches that commit again */
 	beats(c, 2, 0, COMMITTED);
 	assert_false(member_holds(&c->run, &c->members.list[2], 0));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, under_way_begin, under_way_end)
-		TEST(a_node_that_slept_continues),
-		TEST(it_continues_although_its_place_was_given_away),
-		TEST(it_continues_once_it_has_the_last_commit),
-		TEST(it_does_not_continue_with_other_weights),
-		TEST(a_copy_that_slept_takes_the_stage_over),
-		TEST(weights_of_an_older_commit_are_ignored),
-		TEST(weights_that_no_stage_needs_are_ignored),
-		TEST(without_weights_the_run_goes_back_at_once),
-		TEST(a_node_with_a_repeated_commit_is_awaited),
-		TEST(a_node_cut_off_at_the_commit_is_awaited),
-		TEST(a_node_that_restores_its_stage_is_not_awaited),
-		TEST(the_wait_for_a_node_ends),
-		TEST(a_copy_with_the_commit_is_awaited),
-		TEST(a_node_that_does_not_fetch_its_copy_is_not_awaited),
-		TEST(weights_that_the_record_names_are_held),
-		TEST(a_node_that_could_not_read_reports_its_weights),
-		TEST(no_node_holds_a_commit_that_was_undone),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,8 @@
 /* lifecycle_test.c - the transitions of a member, one row for each event, and what they request. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdio.h>
 
+#include "base/tests/test.h"
 #include "controller/members/lifecycle.h"
 #include "controller/tests/under_way.h"
 
@@ -43,7 +39,9 @@ static struct member *in_state(struct controller *c, enum member_state state)
 	return m;
 }
 
-static void each_event_leads_to_one_state(void **state)
+#define FIXTURE_TEST(name) TEST_WITH(name, under_way_begin, under_way_end)
+
+FIXTURE_TEST(each_event_leads_to_one_state)
 {
 	struct controller *c = *state;
 
@@ -65,7 +63,7 @@ static void each_event_leads_to_one_state(void **state)
 }
 
 /* A replica's work is given to others. Sums may have waited for the copy of any other member. */
-static void whoever_is_lost_is_reported(void **state)
+FIXTURE_TEST(whoever_is_lost_is_reported)
 {
 	struct controller *c = *state;
 
@@ -86,7 +84,7 @@ static void whoever_is_lost_is_reported(void **state)
 
 /* Consoles and the record show no difference between a member that fetches its stage and one that
  * has it. The time since the last change stays, too: judgements of links begin with it. */
-static void only_what_is_shown_is_a_change(void **state)
+FIXTURE_TEST(only_what_is_shown_is_a_change)
 {
 	struct controller *c = *state;
 	struct member *m = in_state(c, MEMBER_SYNCING);
@@ -102,17 +100,4 @@ static void only_what_is_shown_is_a_change(void **state)
 	assert_int_equal(m->since_us, 9);
 	assert_int_equal(member_shown(m), NODE_LIVE);
 	assert_string_equal(m->why, "");
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, under_way_begin, under_way_end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(each_event_leads_to_one_state),
-		TEST(whoever_is_lost_is_reported),
-		TEST(only_what_is_shown_is_a_change),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

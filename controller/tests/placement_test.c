@@ -1,14 +1,9 @@
 /* placement_test.c - which free place a joining node gets, and which nodes are near enough for
  * its sums. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <stdlib.h>
 
+#include "base/tests/test.h"
 #include "controller/controller.h"
 #include "controller/members/placement.h"
 #include "controller/setup.h"
@@ -54,12 +49,11 @@ static void unmake(struct controller *c)
 	free(c);
 }
 
-static void a_distant_replica_is_not_near(void **state)
+TEST(a_distant_replica_is_not_near)
 {
 	struct controller *c = made(20, 10);
 	struct member *m;
 
-	(void)state;
 	m = &c->members.list[5];
 	assert_false(placement_near(&c->members, m, 1));
 	assert_true(placement_near(&c->members, m, 0) && placement_near(&c->members, m, 2));
@@ -71,12 +65,11 @@ static void a_distant_replica_is_not_near(void **state)
 	unmake(c);
 }
 
-static void places_of_the_first_plan_are_near(void **state)
+TEST(places_of_the_first_plan_are_near)
 {
 	struct controller *c = made(20, 10);
 	struct member *m = &c->members.list[5];
 
-	(void)state;
 	c->run.cluster->sync_pair_s[5 * NODES + 3] = 15;
 	assert_true(placement_near(&c->members, m, 1)); /* half of an iteration and its sum */
 	c->run.cluster->sync_pair_s[5 * NODES + 3] = 16;
@@ -93,14 +86,4 @@ static void places_of_the_first_plan_are_near(void **state)
 	c->run.cluster->delay_s[3 * NODES + 5] = -1; /* no link */
 	assert_false(placement_near(&c->members, m, 1));
 	unmake(c);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_distant_replica_is_not_near),
-		cmocka_unit_test(places_of_the_first_plan_are_near),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

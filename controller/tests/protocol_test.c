@@ -1,15 +1,11 @@
 /* protocol_test.c - explores the iteration's protocol in all orders of faults, with a model, and
  * compares the model with the controller. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/rng.h"
+#include "base/tests/test.h"
 #include "controller/iteration/commit.h"
 #include "controller/iteration/iteration.h"
 #include "controller/iteration/sums.h"
@@ -48,50 +44,45 @@ static void nothing_goes_wrong(const struct protocol *p)
 	assert_true(e.ended > 0);
 }
 
-static void through_deaths_sums_and_takeovers(void **state)
+TEST(through_deaths_sums_and_takeovers)
 {
 	struct protocol p = protocol_of(2, 2);
 
-	(void)state;
 	p.deaths -= SLOW;
 	nothing_goes_wrong(&p);
 }
 
-static void two_controllers_die(void **state)
+TEST(two_controllers_die)
 {
 	struct protocol p = protocol_of(2, 2);
 
-	(void)state;
 	p.deaths = 2 - SLOW;
 	p.takeovers = 2;
 	nothing_goes_wrong(&p);
 }
 
 /* The second stage has one more replica, which has no microbatch but a part in the sums. */
-static void one_replica_is_idle(void **state)
+TEST(one_replica_is_idle)
 {
 	struct protocol p = protocol_of(2, 2);
 
-	(void)state;
 	p.stage_of[p.nodes++] = 1;
 	p.deaths = 2 - SLOW;
 	nothing_goes_wrong(&p);
 }
 
-static void one_stage_only_passes_on(void **state)
+TEST(one_stage_only_passes_on)
 {
 	struct protocol p = protocol_of(3, 2);
 
-	(void)state;
 	p.deaths = 1;
 	nothing_goes_wrong(&p);
 }
 
-static void one_node_joins(void **state)
+TEST(one_node_joins)
 {
 	struct protocol p = protocol_of(2, 2);
 
-	(void)state;
 	p.absent = 1 << 3;
 	p.deaths = 2;
 	nothing_goes_wrong(&p);
@@ -101,21 +92,19 @@ static void one_node_joins(void **state)
 	nothing_goes_wrong(&p);
 }
 
-static void stages_sum_early(void **state)
+TEST(stages_sum_early)
 {
 	struct protocol p = protocol_of(2, 2);
 
-	(void)state;
 	p.deaths = 2 - SLOW;
 	p.overlap = true;
 	nothing_goes_wrong(&p);
 }
 
-static void sums_are_ordered_ahead(void **state)
+TEST(sums_are_ordered_ahead)
 {
 	struct protocol p = protocol_of(2, 2);
 
-	(void)state;
 	p.deaths = 2 - SLOW;
 	p.ahead = true;
 	nothing_goes_wrong(&p);
@@ -155,59 +144,53 @@ static struct protocol without_reruns(int deaths, int wrongs, bool audits_hops)
 	return p;
 }
 
-static void a_commit_without_the_dead_is_found(void **state)
+TEST(a_commit_without_the_dead_is_found)
 {
 	struct protocol differ = without_reruns(1, 1, false),
 			another_dies = without_reruns(2, 0, false);
 
-	(void)state;
 	is_found(&differ, "the commit lacks a gradient");
 	is_found(&another_dies, "the commit lacks a gradient");
 }
 
-static void the_audit_finds_a_missing_gradient(void **state)
+TEST(the_audit_finds_a_missing_gradient)
 {
 	struct protocol differ = without_reruns(1, 1, true),
 			another_dies = without_reruns(2, 0, true);
 
-	(void)state;
 	is_found(&differ, "the run ends by its own audit");
 	is_found(&another_dies, "the run ends by its own audit");
 }
 
-static void a_stall_without_a_sum_is_found(void **state)
+TEST(a_stall_without_a_sum_is_found)
 {
 	struct protocol p = small(0, 2, 0, 0);
 
-	(void)state;
 	p.rules &= ~P_SUM_AFTER_STALL;
 	is_found(&p, "it cannot end");
 }
 
-static void lost_reports_of_a_node_believed_dead_are_found(void **state)
+TEST(lost_reports_of_a_node_believed_dead_are_found)
 {
 	struct protocol p = small(1 << 0 | 1 << 3, 2, 0, 0);
 
-	(void)state;
 	p.rules &= ~P_HEED_DROPPED;
 	is_found(&p, "who is honest is left out: it left a gradient out");
 }
 
-static void missed_routes_are_found(void **state)
+TEST(missed_routes_are_found)
 {
 	struct protocol p = small(1 << 3, 3, 0, 0);
 
-	(void)state;
 	p.rules &= ~P_REPEAT_ROUTES;
 	is_found(&p, "it cannot end");
 }
 
 /* Two nodes reported the sum. The third was believed dead and had another one. */
-static void other_weights_after_a_takeover_are_found(void **state)
+TEST(other_weights_after_a_takeover_are_found)
 {
 	struct protocol p = protocol_of(2, 3);
 
-	(void)state;
 	p.absent = 1 << 5;
 	p.deaths = p.wrongs = p.takeovers = 1;
 	nothing_goes_wrong(&p);
@@ -215,11 +198,10 @@ static void other_weights_after_a_takeover_are_found(void **state)
 	is_found(&p, "two of a stage apply different commits");
 }
 
-static void gradients_of_the_previous_attempt_are_found(void **state)
+TEST(gradients_of_the_previous_attempt_are_found)
 {
 	struct protocol p = small(0, 0, 0, 1);
 
-	(void)state;
 	p.rules &= ~P_START_AT_ZERO;
 	is_found(&p, "who is honest is left out: it counted what is not its own");
 }
@@ -659,12 +641,11 @@ static void begins(struct walk *w, uint64_t seed)
 	assert_null(differs(w->c, &w->s));
 }
 
-static void the_controller_agrees_with_the_model(void **state)
+TEST(the_controller_agrees_with_the_model)
 {
 	struct walk *w = calloc(1, sizeof(*w));
 	int commits = 0;
 
-	(void)state;
 	for (uint64_t seed = 1; seed <= (SLOW ? WALKS / 5 : WALKS); seed++) {
 		void *c;
 
@@ -682,29 +663,4 @@ static void the_controller_agrees_with_the_model(void **state)
 	for (int e = 0; e < P_EVENTS; e++)
 		print_message("%s: %u\n", protocol_event_name((enum p_event)e), w->happened[e]);
 	free(w);
-}
-
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_commit_without_the_dead_is_found),
-		cmocka_unit_test(the_audit_finds_a_missing_gradient),
-		cmocka_unit_test(a_stall_without_a_sum_is_found),
-		cmocka_unit_test(lost_reports_of_a_node_believed_dead_are_found),
-		cmocka_unit_test(missed_routes_are_found),
-		cmocka_unit_test(other_weights_after_a_takeover_are_found),
-		cmocka_unit_test(gradients_of_the_previous_attempt_are_found),
-		cmocka_unit_test(the_controller_agrees_with_the_model),
-		cmocka_unit_test(two_controllers_die),
-		cmocka_unit_test(one_node_joins),
-		cmocka_unit_test(stages_sum_early),
-		cmocka_unit_test(sums_are_ordered_ahead),
-		cmocka_unit_test(one_stage_only_passes_on),
-		cmocka_unit_test(one_replica_is_idle),
-		cmocka_unit_test(through_deaths_sums_and_takeovers),
-	};
-
-	if (argc > 1)
-		cmocka_set_test_filter(argv[1]);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

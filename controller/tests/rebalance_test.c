@@ -1,13 +1,9 @@
 /* rebalance_test.c - how moved nodes return to their stages: which pair, when, and what
  * prevents it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdio.h>
 
+#include "base/tests/test.h"
 #include "controller/tests/under_way.h"
 #include "controller/weights/rebalance.h"
 
@@ -59,7 +55,9 @@ static int stage_of(const struct controller *c, int node)
 	return c->run.cluster->nodes[node].stage;
 }
 
-static void two_displaced_nodes_exchange_places(void **state)
+#define FIXTURE_TEST(name) TEST_WITH(name, begin, under_way_end)
+
+FIXTURE_TEST(two_displaced_nodes_exchange_places)
 {
 	struct controller *c = *state;
 	struct member *one = &c->members.list[0], *other = &c->members.list[3];
@@ -83,7 +81,7 @@ static void two_displaced_nodes_exchange_places(void **state)
 }
 
 /* Nodes that are in their own stage, or would displace another for nothing, do not move. */
-static void a_node_in_its_own_stage_stays(void **state)
+FIXTURE_TEST(a_node_in_its_own_stage_stays)
 {
 	struct controller *c = *state;
 
@@ -97,7 +95,7 @@ static void a_node_in_its_own_stage_stays(void **state)
 }
 
 /* A stage never depends on a node that is about to move. */
-static void the_last_replica_of_a_stage_stays(void **state)
+FIXTURE_TEST(the_last_replica_of_a_stage_stays)
 {
 	struct controller *c = *state;
 
@@ -114,7 +112,7 @@ static void the_last_replica_of_a_stage_stays(void **state)
 }
 
 /* A single node moves to an empty place from a stage that can spare it. */
-static void one_node_moves_to_an_empty_place(void **state)
+FIXTURE_TEST(one_node_moves_to_an_empty_place)
 {
 	struct controller *c = *state;
 
@@ -129,7 +127,7 @@ static void one_node_moves_to_an_empty_place(void **state)
 	assert_int_equal(stage_of(c, 3), 0); /* the empty place moved as well */
 }
 
-static void no_node_leaves_a_stage_of_two(void **state)
+FIXTURE_TEST(no_node_leaves_a_stage_of_two)
 {
 	struct controller *c = *state;
 
@@ -138,7 +136,7 @@ static void no_node_leaves_a_stage_of_two(void **state)
 	assert_null(c->weights.rebalance.pair[0]);
 }
 
-static void a_busy_node_stays(void **state)
+FIXTURE_TEST(a_busy_node_stays)
 {
 	struct controller *c = *state;
 
@@ -155,7 +153,7 @@ static void a_busy_node_stays(void **state)
 }
 
 /* The fetched copy is released, and the exchange is tried again later. */
-static void a_failure_ends_the_exchange(void **state)
+FIXTURE_TEST(a_failure_ends_the_exchange)
 {
 	struct controller *c = *state;
 
@@ -171,18 +169,4 @@ static void a_failure_ends_the_exchange(void **state)
 	c->run.now_us = c->weights.rebalance.next_us;
 	rebalance_turn(&c->weights);
 	assert_true(are_chosen(c, &c->members.list[0], &c->members.list[3]));
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, under_way_end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(two_displaced_nodes_exchange_places), TEST(a_node_in_its_own_stage_stays),
-		TEST(the_last_replica_of_a_stage_stays),   TEST(one_node_moves_to_an_empty_place),
-		TEST(no_node_leaves_a_stage_of_two),       TEST(a_busy_node_stays),
-		TEST(a_failure_ends_the_exchange),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,20 +1,15 @@
 /* requests_test.c - which actions the controller's parts request, and in which order the loop
  * carries them out. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
+#include "base/tests/test.h"
 #include "controller/loop.h"
 #include "controller/members/lifecycle.h"
 #include "controller/tests/under_way.h"
 
-static void each_node_is_lost_once_and_in_order(void **state)
+TEST(each_node_is_lost_once_and_in_order)
 {
 	struct requests r = { .n_lost = 0 };
 
-	(void)state;
 	assert_false(requests_any(&r));
 	request_lost(&r, 4);
 	request_lost(&r, 1);
@@ -26,11 +21,10 @@ static void each_node_is_lost_once_and_in_order(void **state)
 	assert_false(requests_any(&r));
 }
 
-static void the_first_reason_for_a_restart_counts(void **state)
+TEST(the_first_reason_for_a_restart_counts)
 {
 	struct requests r = { .n_lost = 0 };
 
-	(void)state;
 	request_restart(&r, "first");
 	request_restart(&r, "second");
 	assert_true(requests_any(&r));
@@ -46,7 +40,9 @@ static bool goes_by(const struct controller *c, uint16_t node)
 	return false;
 }
 
-static void a_lost_node_stays_on_its_routes_until_the_loop_acts(void **state)
+#define FIXTURE_TEST(name) TEST_WITH(name, under_way_begin, under_way_end)
+
+FIXTURE_TEST(a_lost_node_stays_on_its_routes_until_the_loop_acts)
 {
 	struct controller *c = *state;
 
@@ -62,7 +58,7 @@ static void a_lost_node_stays_on_its_routes_until_the_loop_acts(void **state)
 }
 
 /* If the restart came first, the iteration would not wait for the lost stage. */
-static void a_lost_stage_precedes_a_restart(void **state)
+FIXTURE_TEST(a_lost_stage_precedes_a_restart)
 {
 	struct controller *c = *state;
 
@@ -76,7 +72,7 @@ static void a_lost_stage_precedes_a_restart(void **state)
 	assert_false(c->iteration.redo);
 }
 
-static void a_restart_takes_the_remaining_requests(void **state)
+FIXTURE_TEST(a_restart_takes_the_remaining_requests)
 {
 	struct controller *c = *state;
 	uint32_t first = c->run.first_attempt;
@@ -90,7 +86,7 @@ static void a_restart_takes_the_remaining_requests(void **state)
 }
 
 /* While tasks run, no sum exists that could be compared. */
-static void sums_are_compared_only_while_summing(void **state)
+FIXTURE_TEST(sums_are_compared_only_while_summing)
 {
 	struct controller *c = *state;
 
@@ -101,7 +97,7 @@ static void sums_are_compared_only_while_summing(void **state)
 	assert_false(requests_any(&c->run.requests));
 }
 
-static void a_finished_run_ignores_requests(void **state)
+FIXTURE_TEST(a_finished_run_ignores_requests)
 {
 	struct controller *c = *state;
 
@@ -111,21 +107,4 @@ static void a_finished_run_ignores_requests(void **state)
 	loop_act(&c->iteration);
 	assert_int_equal(c->run.phase, PHASE_FINISHED);
 	assert_false(requests_any(&c->run.requests));
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, under_way_begin, under_way_end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_node_is_lost_once_and_in_order),
-		cmocka_unit_test(the_first_reason_for_a_restart_counts),
-		TEST(a_lost_node_stays_on_its_routes_until_the_loop_acts),
-		TEST(a_lost_stage_precedes_a_restart),
-		TEST(a_restart_takes_the_remaining_requests),
-		TEST(sums_are_compared_only_while_summing),
-		TEST(a_finished_run_ignores_requests),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,7 @@
 /* reroute_test.c - rerouting within an iteration: not for a slow node, with a count that crosses a
  * reroute, and without circles of waiting slots. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
+#include "base/tests/test.h"
 #include "controller/iteration/iteration.h"
 #include "controller/iteration/reroute.h"
 #include "controller/loop.h"
@@ -13,9 +9,11 @@
 #include "controller/tests/under_way.h"
 #include "controller/weights/recover.h"
 
+#define FIXTURE_TEST(name) TEST_WITH(name, under_way_begin, under_way_end)
+
 /* ---- moving ---- */
 
-static void a_slow_node_changes_the_next_plan_only(void **state)
+FIXTURE_TEST(a_slow_node_changes_the_next_plan_only)
 {
 	struct controller *c = *state;
 
@@ -49,7 +47,7 @@ static void a_count_crosses(struct controller *c, bool has_moved)
 	under_way_does(c, 3, take_from_three(c, has_moved), TASK_BACKWARD, FIRST, 0.1);
 }
 
-static void a_count_during_a_reroute_restarts_the_iteration(void **state)
+FIXTURE_TEST(a_count_during_a_reroute_restarts_the_iteration)
 {
 	struct controller *c = *state;
 
@@ -61,7 +59,7 @@ static void a_count_during_a_reroute_restarts_the_iteration(void **state)
 }
 
 /* An iteration that restarts has not ended, so neither a pause nor a step ends with it. */
-static void a_pause_waits_for_a_restarted_iteration(void **state)
+FIXTURE_TEST(a_pause_waits_for_a_restarted_iteration)
 {
 	struct controller *c = *state;
 
@@ -81,7 +79,7 @@ static void a_pause_waits_for_a_restarted_iteration(void **state)
 	assert_int_equal(c->run.phase, PHASE_PAUSED);
 }
 
-static void without_a_reroute_the_count_excludes_the_node(void **state)
+FIXTURE_TEST(without_a_reroute_the_count_excludes_the_node)
 {
 	struct controller *c = *state;
 
@@ -91,7 +89,7 @@ static void without_a_reroute_the_count_excludes_the_node(void **state)
 }
 
 /* The restart waits until the stage is restored. */
-static void a_restart_waits_for_a_lost_stage(void **state)
+FIXTURE_TEST(a_restart_waits_for_a_lost_stage)
 {
 	struct controller *c = *state;
 	uint32_t i = take_from_three(c, true);
@@ -153,7 +151,7 @@ static struct microbatch *nearly_a_circle(struct controller *c)
 	return other;
 }
 
-static void a_microbatch_in_a_deadlock_restarts(void **state)
+FIXTURE_TEST(a_microbatch_in_a_deadlock_restarts)
 {
 	struct controller *c = *state;
 	struct microbatch *other = nearly_a_circle(c);
@@ -167,7 +165,7 @@ static void a_microbatch_in_a_deadlock_restarts(void **state)
 }
 
 /* The microbatch's gradient is on the way back, so no slot of n03 waits for the new data node. */
-static void a_microbatch_with_its_loss_continues(void **state)
+FIXTURE_TEST(a_microbatch_with_its_loss_continues)
 {
 	struct controller *c = *state;
 	struct microbatch *other = nearly_a_circle(c);
@@ -179,21 +177,4 @@ static void a_microbatch_with_its_loss_continues(void **state)
 	assert_int_equal(other->route.nodes[0], 0);
 	assert_true(other->route.attempt > FIRST);
 	assert_int_equal(other->route.since, FIRST);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, under_way_begin, under_way_end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_slow_node_changes_the_next_plan_only),
-		TEST(a_count_during_a_reroute_restarts_the_iteration),
-		TEST(a_pause_waits_for_a_restarted_iteration),
-		TEST(without_a_reroute_the_count_excludes_the_node),
-		TEST(a_restart_waits_for_a_lost_stage),
-		TEST(a_microbatch_in_a_deadlock_restarts),
-		TEST(a_microbatch_with_its_loss_continues),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

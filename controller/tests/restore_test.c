@@ -1,13 +1,9 @@
 /* restore_test.c - how a run returns to a checkpoint: which node reads which file, in which
  * order, and with what result. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdio.h>
 
+#include "base/tests/test.h"
 #include "controller/tests/under_way.h"
 #include "controller/weights/restore.h"
 #include "store/store.h"
@@ -95,7 +91,9 @@ static void cannot_read(struct controller *c, uint16_t node)
 	restore_turn(&c->iteration);
 }
 
-static void a_node_on_the_machine_with_the_file_reads_it(void **state)
+#define FIXTURE_TEST(name) TEST_WITH(name, begin, under_way_end)
+
+FIXTURE_TEST(a_node_on_the_machine_with_the_file_reads_it)
 {
 	struct controller *c = *state;
 
@@ -110,7 +108,7 @@ static void a_node_on_the_machine_with_the_file_reads_it(void **state)
 }
 
 /* The folder may be shared, so a node of the stage tries to read the file. */
-static void without_the_file_a_node_of_the_stage_tries(void **state)
+FIXTURE_TEST(without_the_file_a_node_of_the_stage_tries)
 {
 	struct controller *c = *state;
 
@@ -121,7 +119,7 @@ static void without_the_file_a_node_of_the_stage_tries(void **state)
 }
 
 /* A node with the file of another stage moves to that stage if its own has other replicas. */
-static void a_node_with_the_file_moves_to_its_stage(void **state)
+FIXTURE_TEST(a_node_with_the_file_moves_to_its_stage)
 {
 	struct controller *c = *state;
 
@@ -137,7 +135,7 @@ static void a_node_with_the_file_moves_to_its_stage(void **state)
 
 /* If this node read a file and the other file could not be read, its stage would be lost as well.
  */
-static void the_last_node_of_a_stage_reads_after_lost_stages(void **state)
+FIXTURE_TEST(the_last_node_of_a_stage_reads_after_lost_stages)
 {
 	struct controller *c = *state;
 
@@ -159,7 +157,7 @@ static void the_last_node_of_a_stage_reads_after_lost_stages(void **state)
 }
 
 /* The other node with the weights is about to replace them by the file. */
-static void the_remaining_node_is_the_last_of_its_stage(void **state)
+FIXTURE_TEST(the_remaining_node_is_the_last_of_its_stage)
 {
 	struct controller *c = *state;
 
@@ -176,7 +174,7 @@ static void the_remaining_node_is_the_last_of_its_stage(void **state)
 	assert_int_equal(c->weights.restore.who[1], 5);
 }
 
-static void the_run_returns_once_all_have_read(void **state)
+FIXTURE_TEST(the_run_returns_once_all_have_read)
 {
 	struct controller *c = *state;
 	uint64_t last;
@@ -198,7 +196,7 @@ static void the_run_returns_once_all_have_read(void **state)
 }
 
 /* Every node that may have the file is asked before the older checkpoint is tried. */
-static void an_unreadable_checkpoint_is_replaced_by_an_older_one(void **state)
+FIXTURE_TEST(an_unreadable_checkpoint_is_replaced_by_an_older_one)
 {
 	struct controller *c = *state;
 
@@ -218,7 +216,7 @@ static void an_unreadable_checkpoint_is_replaced_by_an_older_one(void **state)
 }
 
 /* Absent nodes were not asked. Once one returns, the newer checkpoint may be readable. */
-static void a_returning_node_may_read_the_newer_checkpoint(void **state)
+FIXTURE_TEST(a_returning_node_may_read_the_newer_checkpoint)
 {
 	struct controller *c = *state;
 
@@ -235,7 +233,7 @@ static void a_returning_node_may_read_the_newer_checkpoint(void **state)
 	assert_int_equal(c->weights.restore.who[0], 1);
 }
 
-static void a_node_that_dies_while_reading_is_replaced(void **state)
+FIXTURE_TEST(a_node_that_dies_while_reading_is_replaced)
 {
 	struct controller *c = *state;
 
@@ -250,31 +248,11 @@ static void a_node_that_dies_while_reading_is_replaced(void **state)
 }
 
 /* A checkpoint that lacks a stage's file is ignored. */
-static void an_incomplete_checkpoint_is_ignored(void **state)
+FIXTURE_TEST(an_incomplete_checkpoint_is_ignored)
 {
 	struct controller *c = *state;
 
 	saved(c, COMMITTED, 1, 4);
 	assert_true(restore_checkpoint(&c->weights));
 	assert_int_equal(c->weights.restore.iteration, NEWER);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, under_way_end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_node_on_the_machine_with_the_file_reads_it),
-		TEST(without_the_file_a_node_of_the_stage_tries),
-		TEST(a_node_with_the_file_moves_to_its_stage),
-		TEST(the_last_node_of_a_stage_reads_after_lost_stages),
-		TEST(the_remaining_node_is_the_last_of_its_stage),
-		TEST(the_run_returns_once_all_have_read),
-		TEST(an_unreadable_checkpoint_is_replaced_by_an_older_one),
-		TEST(a_returning_node_may_read_the_newer_checkpoint),
-		TEST(a_node_that_dies_while_reading_is_replaced),
-		TEST(an_incomplete_checkpoint_is_ignored),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,12 @@
 /* resume_test.c - a new controller resumes a run: which nodes it waits for, whose weights it
  * accepts, and which records it refuses. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/tests/test.h"
 #include "controller/controller.h"
 #include "controller/history/record.h"
 #include "controller/history/resume.h"
@@ -133,7 +129,9 @@ static bool goes_on(struct controller *c, int64_t now_us)
 	return c->run.phase != PHASE_GATHERING;
 }
 
-static void nodes_of_the_last_commit_are_awaited(void **state)
+#define FIXTURE_TEST(name) TEST_WITH(name, take_over, let_go)
+
+FIXTURE_TEST(nodes_of_the_last_commit_are_awaited)
 {
 	const struct controller *c = ((struct taken_over *)*state)->c;
 
@@ -142,7 +140,7 @@ static void nodes_of_the_last_commit_are_awaited(void **state)
 		assert_int_equal(c->members.list[i].is_awaited, i != 2);
 }
 
-static void nodes_are_recognised_by_their_keys(void **state)
+FIXTURE_TEST(nodes_are_recognised_by_their_keys)
 {
 	struct taken_over *t = *state;
 
@@ -163,7 +161,7 @@ static const char kept[] =
 	"\"given_assignment\":true,\"algorithm\":\"best\","
 	"\"skip_schedule\":\"2@0,0@40\"}";
 
-static void the_command_line_overrides_recorded_settings(void **state)
+FIXTURE_TEST(the_command_line_overrides_recorded_settings)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
 	struct options *o = &c->run.options;
@@ -189,7 +187,7 @@ static void the_command_line_overrides_recorded_settings(void **state)
 
 /* Damages one member of the record at a time: an impossible value, or no value. Each record is
  * refused. */
-static void damaged_settings_are_refused(void **state)
+FIXTURE_TEST(damaged_settings_are_refused)
 {
 	static const char *const bad[][2] = {
 		{ "\"skip\":2", "\"skip\":-1" },
@@ -221,7 +219,7 @@ static void damaged_settings_are_refused(void **state)
 	}
 }
 
-static void the_run_continues_once_the_needed_nodes_are_back(void **state)
+FIXTURE_TEST(the_run_continues_once_the_needed_nodes_are_back)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
 
@@ -240,7 +238,7 @@ static void the_run_continues_once_the_needed_nodes_are_back(void **state)
 }
 
 /* Consoles see past measurements with the plan that was in force. */
-static void the_history_names_the_algorithm(void **state)
+FIXTURE_TEST(the_history_names_the_algorithm)
 {
 	const struct controller *c = ((struct taken_over *)*state)->c;
 
@@ -251,7 +249,7 @@ static void the_history_names_the_algorithm(void **state)
 
 /* Event times use an agent's clock, which the controller knows only after the agent's
  * heartbeats. */
-static void the_run_waits_for_each_clock(void **state)
+FIXTURE_TEST(the_run_waits_for_each_clock)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
 
@@ -264,7 +262,7 @@ static void the_run_waits_for_each_clock(void **state)
 	assert_true(goes_on(c, 2));
 }
 
-static void the_wait_for_clocks_ends(void **state)
+FIXTURE_TEST(the_wait_for_clocks_ends)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
 
@@ -277,7 +275,7 @@ static void the_wait_for_clocks_ends(void **state)
 }
 
 /* If no node holds a stage, the controller keeps waiting for nodes that may return with it. */
-static void the_run_waits_for_a_stage_that_no_node_holds(void **state)
+FIXTURE_TEST(the_run_waits_for_a_stage_that_no_node_holds)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
 
@@ -300,7 +298,9 @@ static int take_over_the_end(void **state)
 	return 0;
 }
 
-static void the_holders_write_the_checkpoint(void **state)
+#define AT_THE_END(name) TEST_WITH(name, take_over_the_end, let_go)
+
+AT_THE_END(the_holders_write_the_checkpoint)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
 
@@ -312,7 +312,7 @@ static void the_holders_write_the_checkpoint(void **state)
 }
 
 /* The nodes of the stage have ended, were ordered to end, or were replaced by others. */
-static void a_stage_without_a_holder_cannot_be_written(void **state)
+AT_THE_END(a_stage_without_a_holder_cannot_be_written)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
 
@@ -324,7 +324,7 @@ static void a_stage_without_a_holder_cannot_be_written(void **state)
 	assert_int_equal(c->run.ending.exit_status, 0);
 }
 
-static void the_wait_for_writers_ends(void **state)
+AT_THE_END(the_wait_for_writers_ends)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
 
@@ -335,7 +335,7 @@ static void the_wait_for_writers_ends(void **state)
 }
 
 /* The record says that the checkpoint is complete. */
-static void a_written_checkpoint_ends_the_run(void **state)
+AT_THE_END(a_written_checkpoint_ends_the_run)
 {
 	struct taken_over *t = *state;
 	struct store_shard shard = { .iteration = COMMITS, .host = "here", .hash = 5, .bytes = 9 };
@@ -352,7 +352,7 @@ static void a_written_checkpoint_ends_the_run(void **state)
 
 /* The node was reading a checkpoint when the old controller died, and reports the result to the
  * new one. */
-static void an_order_of_the_previous_controller_does_not_count(void **state)
+FIXTURE_TEST(an_order_of_the_previous_controller_does_not_count)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
 	struct msg_ready read = { .stage = 1, .iteration = COMMITS - 1, .hash = 7 };
@@ -394,7 +394,7 @@ static void add_hash(struct controller *c, uint16_t node, uint64_t hash)
 
 /* The old controller knew that n03's weights are wrong. The node with the right weights returns
  * later. */
-static void nodes_with_recorded_hashes_are_awaited(void **state)
+FIXTURE_TEST(nodes_with_recorded_hashes_are_awaited)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
 
@@ -408,7 +408,7 @@ static void nodes_with_recorded_hashes_are_awaited(void **state)
 	assert_true(c->members.list[3].weights.differ);
 }
 
-static void the_wait_for_recorded_hashes_ends(void **state)
+FIXTURE_TEST(the_wait_for_recorded_hashes_ends)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
 
@@ -442,18 +442,18 @@ static void put_back_after(void **state, bool other)
 	assert_int_equal(member_is_replica(&c->members.list[1]), 0);
 }
 
-static void restored_weights_have_recorded_hashes_too(void **state)
+FIXTURE_TEST(restored_weights_have_recorded_hashes_too)
 {
 	put_back_after(state, false);
 }
 
-static void hashes_from_before_a_restore_are_ignored(void **state)
+FIXTURE_TEST(hashes_from_before_a_restore_are_ignored)
 {
 	put_back_after(state, true);
 }
 
 /* While a stage is lost, the weights of a late node may be the only ones left. */
-static void weights_of_a_late_node_are_used(void **state)
+FIXTURE_TEST(weights_of_a_late_node_are_used)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
 	struct member *m;
@@ -470,7 +470,7 @@ static void weights_of_a_late_node_are_used(void **state)
 
 /* The old controller went back to a checkpoint and died before it announced that. The run
  * computes the later commits again, with the same numbers and other weights. */
-static void weights_after_the_last_commit_are_not_used(void **state)
+FIXTURE_TEST(weights_after_the_last_commit_are_not_used)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
 	struct member *m = says_it_holds(c, 1, COMMITS + 1, 7);
@@ -484,7 +484,7 @@ static void weights_after_the_last_commit_are_not_used(void **state)
 	assert_false(member_holds(&c->run, m, 1));
 }
 
-static void a_copy_of_the_last_two_commits_counts(void **state)
+FIXTURE_TEST(a_copy_of_the_last_two_commits_counts)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
 
@@ -502,7 +502,7 @@ static void a_copy_of_the_last_two_commits_counts(void **state)
 }
 
 /* The hash of a copy is compared with nodes that fetch from it and with replicas of its stage. */
-static void a_copy_comes_with_its_hash(void **state)
+FIXTURE_TEST(a_copy_comes_with_its_hash)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
 	struct member *m = says_it_holds(c, 1, COMMITS, 7);
@@ -514,7 +514,7 @@ static void a_copy_comes_with_its_hash(void **state)
 	assert_int_equal(copies_hash(&c->members, 0, COMMITS), 99);
 }
 
-static void a_marked_node_stays_excluded(void **state)
+FIXTURE_TEST(a_marked_node_stays_excluded)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
 
@@ -536,7 +536,7 @@ static int take_plan(void *context, const struct store_plan *p)
 
 /* The record contains the plans. If their files cannot be written, the controller only warns,
  * in the first run and after a restart. */
-static void a_plans_file_is_not_needed(void **state)
+FIXTURE_TEST(a_plans_file_is_not_needed)
 {
 	struct taken_over *t = *state;
 	struct planned p = { .epoch = 77, .iteration = COMMITS + 1, .reason = "a test" };
@@ -558,7 +558,7 @@ static void a_plans_file_is_not_needed(void **state)
 }
 
 /* Hashes of another function cannot be compared, so the error names both functions. */
-static void hashes_of_another_function_are_refused(void **state)
+FIXTURE_TEST(hashes_of_another_function_are_refused)
 {
 	struct taken_over *t = *state;
 	struct error err = { "" };
@@ -572,11 +572,10 @@ static void hashes_of_another_function_are_refused(void **state)
 
 /* However often a run is resumed, each controller's numbers are above those of its
  * predecessors, and within the range that agents accept. */
-static void every_controller_has_its_own_attempts(void **state)
+TEST(every_controller_has_its_own_attempts)
 {
 	uint32_t before = 0, first;
 
-	(void)state;
 	for (uint64_t n = 1; n <= 70000; n++) {
 		assert_int_equal(resume_numbers(n, &first), 0);
 		assert_true(first >= before + 512 && first <= 1u << 30);
@@ -589,7 +588,7 @@ static void every_controller_has_its_own_attempts(void **state)
 
 /* Two controllers resume the run one after the other. The attempts of the second are above those of
  * the first, so that agents drop what they still receive of the first. */
-static void a_later_controller_has_higher_attempts(void **state)
+FIXTURE_TEST(a_later_controller_has_higher_attempts)
 {
 	struct taken_over *t = *state;
 	uint32_t first = t->c->run.first_attempt;
@@ -598,43 +597,4 @@ static void a_later_controller_has_higher_attempts(void **state)
 	begin(t);
 	assert_true(first >= 1 << 16);
 	assert_true(t->c->run.first_attempt > first);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, take_over, let_go)
-
-#define AT_THE_END(name) cmocka_unit_test_setup_teardown(name, take_over_the_end, let_go)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(nodes_of_the_last_commit_are_awaited),
-		TEST(nodes_are_recognised_by_their_keys),
-		TEST(the_command_line_overrides_recorded_settings),
-		TEST(damaged_settings_are_refused),
-		TEST(the_run_continues_once_the_needed_nodes_are_back),
-		TEST(the_history_names_the_algorithm),
-		TEST(the_run_waits_for_each_clock),
-		TEST(the_wait_for_clocks_ends),
-		TEST(the_run_waits_for_a_stage_that_no_node_holds),
-		TEST(an_order_of_the_previous_controller_does_not_count),
-		TEST(weights_after_the_last_commit_are_not_used),
-		TEST(a_copy_of_the_last_two_commits_counts),
-		TEST(a_copy_comes_with_its_hash),
-		TEST(weights_of_a_late_node_are_used),
-		TEST(nodes_with_recorded_hashes_are_awaited),
-		TEST(the_wait_for_recorded_hashes_ends),
-		TEST(restored_weights_have_recorded_hashes_too),
-		TEST(hashes_from_before_a_restore_are_ignored),
-		TEST(a_marked_node_stays_excluded),
-		AT_THE_END(the_holders_write_the_checkpoint),
-		AT_THE_END(a_stage_without_a_holder_cannot_be_written),
-		AT_THE_END(the_wait_for_writers_ends),
-		AT_THE_END(a_written_checkpoint_ends_the_run),
-		TEST(a_plans_file_is_not_needed),
-		TEST(hashes_of_another_function_are_refused),
-		TEST(a_later_controller_has_higher_attempts),
-		cmocka_unit_test(every_controller_has_its_own_attempts),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,9 @@
 /* stall_detector_test.c - when hanging nodes count as dead, and when an iteration restarts. The
  * test makes the looks. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdlib.h>
 
+#include "base/tests/test.h"
 #include "controller/controller.h"
 #include "controller/iteration/evaluate.h"
 #include "controller/iteration/iteration.h"
@@ -66,21 +62,19 @@ static bool hung_after(struct controller *c, int looks)
 	return hung;
 }
 
-static void the_time_limit_is_much_longer_than_a_task(void **state)
+TEST(the_time_limit_is_much_longer_than_a_task)
 {
 	struct controller *c = made();
 
-	(void)state;
 	assert_false(hung_after(c, 60));
 	assert_true(hung_after(c, 1));
 	bare_free(c);
 }
 
-static void every_end_of_a_task_gives_more_time(void **state)
+TEST(every_end_of_a_task_gives_more_time)
 {
 	struct controller *c = made();
 
-	(void)state;
 	assert_false(hung_after(c, 60));
 	c->run.steps++;
 	assert_false(hung_after(c, 60));
@@ -88,22 +82,20 @@ static void every_end_of_a_task_gives_more_time(void **state)
 	bare_free(c);
 }
 
-static void slow_tasks_have_time(void **state)
+TEST(slow_tasks_have_time)
 {
 	struct controller *c = made();
 
-	(void)state;
 	c->members.list[2].compute.forward_s = 1; /* a real second, whatever the plan predicts */
 	assert_false(hung_after(c, 120));
 	assert_true(hung_after(c, 1));
 	bare_free(c);
 }
 
-static void injected_faults_have_time(void **state)
+TEST(injected_faults_have_time)
 {
 	struct controller *c = made();
 
-	(void)state;
 	c->run.faults.list = calloc(1, sizeof(*c->run.faults.list));
 	c->run.faults.list[0] =
 		(struct fault){ .kind = FAULT_SLOW_NODE, .node = 2, .factor = 4, .active = true };
@@ -114,11 +106,10 @@ static void injected_faults_have_time(void **state)
 }
 
 /* An hour in which the controller itself was suspended is not a stall. */
-static void sleep_of_the_controller_is_no_stall(void **state)
+TEST(sleep_of_the_controller_is_no_stall)
 {
 	struct controller *c = made();
 
-	(void)state;
 	assert_false(hung_after(c, 50));
 	c->run.now_us += 3600 * (int64_t)SECOND;
 	assert_false(hung_after(c, 10));
@@ -135,20 +126,18 @@ static bool hung_while(struct controller *c, uint64_t got)
 	return false;
 }
 
-static void a_slow_transfer_has_time(void **state)
+TEST(a_slow_transfer_has_time)
 {
 	struct controller *c = made();
 
-	(void)state;
 	assert_false(hung_while(c, 10000));
 	bare_free(c);
 }
 
-static void heartbeats_are_not_data(void **state)
+TEST(heartbeats_are_not_data)
 {
 	struct controller *c = made();
 
-	(void)state;
 	c->members.list[2].compute.forward_s = 1;
 	assert_true(hung_while(c, 3000));
 	bare_free(c);
@@ -159,11 +148,10 @@ static bool out(const struct controller *c, int node)
 	return c->members.list[node].state == MEMBER_DEAD;
 }
 
-static void a_node_that_reports_a_running_task_is_dropped(void **state)
+TEST(a_node_that_reports_a_running_task_is_dropped)
 {
 	struct controller *c = made();
 
-	(void)state;
 	c->members.list[1].beat.in_flight = 2;
 	c->members.list[4].beat.running = 1;
 	assert_true(stall_drop_hung(&c->members));
@@ -186,11 +174,10 @@ static void looks(struct controller *c, int n, uint32_t silent)
 }
 
 /* All nodes rest by their last heartbeats, but one heartbeat may be outdated. */
-static void a_node_that_is_not_heard_may_be_busy(void **state)
+TEST(a_node_that_is_not_heard_may_be_busy)
 {
 	struct controller *c = made();
 
-	(void)state;
 	c->run.phase = PHASE_COMPUTING;
 	looks(c, 1, 2);
 	looks(c, 10, 2);
@@ -201,12 +188,11 @@ static void a_node_that_is_not_heard_may_be_busy(void **state)
 }
 
 /* A restart would be too early, because what travels may still arrive. */
-static void a_link_that_may_be_cut_is_awaited(void **state)
+TEST(a_link_that_may_be_cut_is_awaited)
 {
 	struct controller *c = made();
 	struct link_failure cut = { .from = 5, .active = true };
 
-	(void)state;
 	c->run.phase = PHASE_COMPUTING;
 	c->members.list[5].stuck.n = 1;
 	c->members.list[5].stuck.links[0] =
@@ -222,11 +208,10 @@ static void a_link_that_may_be_cut_is_awaited(void **state)
 	bare_free(c);
 }
 
-static void a_microbatch_may_wait_for_a_slot(void **state)
+TEST(a_microbatch_may_wait_for_a_slot)
 {
 	struct controller *c = made();
 
-	(void)state;
 	c->members.list[3].beat.queued = 2;
 	c->members.list[3].beat.blocked = 1;
 	assert_false(stall_drop_hung(&c->members));
@@ -253,9 +238,8 @@ static void says(struct controller *c, int what)
 	b->in_flight = what == 2;
 }
 
-static void each_kind_of_work_gives_more_time(void **state)
+TEST(each_kind_of_work_gives_more_time)
 {
-	(void)state;
 	for (int what = 0; what < 3; what++) {
 		struct controller *c = made();
 
@@ -267,11 +251,10 @@ static void each_kind_of_work_gives_more_time(void **state)
 	}
 }
 
-static void all_hanging_nodes_are_dropped(void **state)
+TEST(all_hanging_nodes_are_dropped)
 {
 	struct controller *c = made();
 
-	(void)state;
 	c->members.list[1].beat.running = c->members.list[4].beat.running = 1;
 	assert_true(stall_drop_hung(&c->members));
 	for (int i = 0; i < NODES; i++)
@@ -280,11 +263,10 @@ static void all_hanging_nodes_are_dropped(void **state)
 }
 
 /* n02 is not at rest, because it has not begun the iteration, and has nothing to do. */
-static void without_reported_work_the_iteration_restarts(void **state)
+TEST(without_reported_work_the_iteration_restarts)
 {
 	struct controller *c = made();
 
-	(void)state;
 	says(c, 3);
 	c->members.list[2].beat.iteration = 4;
 	looks(c, 60, NODES);
@@ -296,11 +278,10 @@ static void without_reported_work_the_iteration_restarts(void **state)
 	bare_free(c);
 }
 
-static void a_majority_is_not_dropped(void **state)
+TEST(a_majority_is_not_dropped)
 {
 	struct controller *c = made();
 
-	(void)state;
 	for (int i = 0; i < 4; i++)
 		c->members.list[i].beat.running = 1;
 	assert_true(stall_drop_hung(&c->members)); /* all get the same time again */
@@ -310,11 +291,10 @@ static void a_majority_is_not_dropped(void **state)
 	bare_free(c);
 }
 
-static void a_big_sum_has_time(void **state)
+TEST(a_big_sum_has_time)
 {
 	struct controller *c = made();
 
-	(void)state;
 	c->run.plan = calloc(1, sizeof(*c->run.plan));
 	c->run.plan->plan = plan_alloc(2, NODES, 1, 2);
 	assert_non_null(c->run.plan->plan);
@@ -333,11 +313,10 @@ static void a_big_sum_has_time(void **state)
 }
 
 /* Each waits for another, so no replica is late by itself. */
-static void sums_that_wait_for_each_other_restart(void **state)
+TEST(sums_that_wait_for_each_other_restart)
 {
 	struct controller *c = made();
 
-	(void)state;
 	c->run.phase = PHASE_REDUCING;
 	c->run.plan = calloc(1, sizeof(*c->run.plan));
 	c->run.plan->plan = plan_alloc(2, NODES, 1, 2);
@@ -393,46 +372,17 @@ static int looks_for(struct controller *c, int64_t each_us)
 	return looks;
 }
 
-static void a_late_copy_has_three_times_the_time_of_the_sums(void **state)
+TEST(a_late_copy_has_three_times_the_time_of_the_sums)
 {
 	struct controller *c = waiting_for_a_copy();
 
-	(void)state;
 	assert_int_equal(looks_for(c, SECOND / 10), 50); /* 2 s and 3 s */
 	c = waiting_for_a_copy();
 	c->run.plan->plan->predicted.sync_s = 2;
 	assert_int_equal(looks_for(c, SECOND / 10), 80);
 }
 
-static void sleep_makes_no_copy_late(void **state)
+TEST(sleep_makes_no_copy_late)
 {
-	(void)state;
 	assert_int_equal(looks_for(waiting_for_a_copy(), SECOND), 50);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_time_limit_is_much_longer_than_a_task),
-		cmocka_unit_test(every_end_of_a_task_gives_more_time),
-		cmocka_unit_test(slow_tasks_have_time),
-		cmocka_unit_test(injected_faults_have_time),
-		cmocka_unit_test(sleep_of_the_controller_is_no_stall),
-		cmocka_unit_test(a_slow_transfer_has_time),
-		cmocka_unit_test(heartbeats_are_not_data),
-		cmocka_unit_test(a_node_that_reports_a_running_task_is_dropped),
-		cmocka_unit_test(a_node_that_is_not_heard_may_be_busy),
-		cmocka_unit_test(a_link_that_may_be_cut_is_awaited),
-		cmocka_unit_test(a_microbatch_may_wait_for_a_slot),
-		cmocka_unit_test(each_kind_of_work_gives_more_time),
-		cmocka_unit_test(all_hanging_nodes_are_dropped),
-		cmocka_unit_test(without_reported_work_the_iteration_restarts),
-		cmocka_unit_test(sums_that_wait_for_each_other_restart),
-		cmocka_unit_test(a_majority_is_not_dropped),
-		cmocka_unit_test(a_big_sum_has_time),
-		cmocka_unit_test(a_late_copy_has_three_times_the_time_of_the_sums),
-		cmocka_unit_test(sleep_makes_no_copy_late),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

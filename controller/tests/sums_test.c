@@ -1,11 +1,7 @@
 /* sums_test.c - orders to sum are sent with the start where links are measured, and are void after
  * a reroute. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
+#include "base/tests/test.h"
 #include "controller/iteration/commit.h"
 #include "controller/iteration/iteration.h"
 #include "controller/iteration/reroute.h"
@@ -64,7 +60,9 @@ static void tell_sum(struct controller *c, uint16_t node, uint32_t attempt)
 	loop_act(&c->iteration);
 }
 
-static void without_measured_links_sums_wait(void **state)
+#define FIXTURE_TEST(name) TEST_WITH(name, under_way_begin, under_way_end)
+
+FIXTURE_TEST(without_measured_links_sums_wait)
 {
 	struct controller *c = *state;
 
@@ -78,7 +76,7 @@ static void without_measured_links_sums_wait(void **state)
 
 /* All stages but one report their sums before the last gradient is counted. The controller does
  * not order those sums again. */
-static void early_sums_are_committed(void **state)
+FIXTURE_TEST(early_sums_are_committed)
 {
 	struct controller *c = order_ahead(state);
 	uint32_t attempt = c->iteration.reduce_attempt;
@@ -99,7 +97,7 @@ static void early_sums_are_committed(void **state)
 }
 
 /* A node that reports its sum before all its counts is excluded. */
-static void a_sum_without_a_gradient_excludes_the_node(void **state)
+FIXTURE_TEST(a_sum_without_a_gradient_excludes_the_node)
 {
 	struct controller *c = order_ahead(state);
 	uint16_t last = c->iteration.routes.microbatches[N - 1].route.nodes[0];
@@ -111,7 +109,7 @@ static void a_sum_without_a_gradient_excludes_the_node(void **state)
 	assert_int_equal(c->run.committed, 0);
 }
 
-static void new_routes_make_the_sums_void(void **state)
+FIXTURE_TEST(new_routes_make_the_sums_void)
 {
 	struct controller *c = order_ahead(state);
 	uint32_t attempt = c->iteration.reduce_attempt;
@@ -127,17 +125,4 @@ static void new_routes_make_the_sums_void(void **state)
 	tell_sum(c, idle, attempt); /* the report crossed the reroute */
 	assert_false(c->members.list[idle].sum.is_done);
 	assert_true(member_is_replica(&c->members.list[idle]));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, under_way_begin, under_way_end)
-		TEST(without_measured_links_sums_wait),
-		TEST(early_sums_are_committed),
-		TEST(a_sum_without_a_gradient_excludes_the_node),
-		TEST(new_routes_make_the_sums_void),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,13 @@
 /* under_way.c - for tests: builds a controller with an iteration under way, and reports to it.
  *
  * Tests of single modules thereby need no agents, no process and no clock. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/tests/test.h"
 #include "controller/iteration/commit.h"
 #include "controller/iteration/iteration.h"
 #include "controller/loop.h"

@@ -1,17 +1,13 @@
 /* Rounding to bf16 against its definition in numbers: of the two neighbours that a bf16 can be,
  * the nearer one, and of two equally near the even one. Every instruction set must give those
  * very bits. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/rng.h"
+#include "base/tests/test.h"
 #include "model/codec/codec.h"
 #include "model/vector/vector.h"
 
@@ -89,14 +85,13 @@ static void check(const float *x, size_t n)
 }
 
 /* Denormals, infinities and what is no number are among them. */
-static void every_upper_half_rounds_to_the_nearest(void **state)
+TEST(every_upper_half_rounds_to_the_nearest)
 {
 	static const uint32_t lower[] = { 0, 1, 0x7fff, 0x8000, 0x8001, 0xffff };
 	enum { LOWER = sizeof(lower) / sizeof(lower[0]) };
 	float *x = malloc((LOWER + 1) * HALVES * sizeof(*x));
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 1);
 	for (uint32_t half = 0; half < HALVES; half++) {
 		for (uint32_t i = 0; i < LOWER; i++)
@@ -107,13 +102,12 @@ static void every_upper_half_rounds_to_the_nearest(void **state)
 	free(x);
 }
 
-static void random_floats_round_to_the_nearest(void **state)
+TEST(random_floats_round_to_the_nearest)
 {
 	enum { N = 300007 };
 	float *x = malloc(N * sizeof(*x));
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 2);
 	for (size_t i = 0; i < N; i++)
 		x[i] = i % 2 ? float_of((uint32_t)rng_next(&r)) : (float)rng_normal(&r);
@@ -122,13 +116,12 @@ static void random_floats_round_to_the_nearest(void **state)
 }
 
 /* Also from an odd address, as in the middle of a message. */
-static void unpacking_is_exact(void **state)
+TEST(unpacking_is_exact)
 {
 	uint16_t *halves = malloc((HALVES + 1) * sizeof(*halves));
 	char *odd = (char *)halves + 1;
 	float *x = malloc(HALVES * sizeof(*x));
 
-	(void)state;
 	for (size_t set = 0; vector_ops_at(set); set++) {
 		for (uint32_t i = 0; i < HALVES; i++) {
 			uint16_t half = (uint16_t)i;
@@ -144,14 +137,13 @@ static void unpacking_is_exact(void **state)
 	free(x);
 }
 
-static void rounding_twice_is_rounding_once(void **state)
+TEST(rounding_twice_is_rounding_once)
 {
 	enum { N = 5000 }; /* several pieces, and a part of one */
 	float x[N], once[N];
 	uint16_t packed[N];
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 3);
 	for (size_t i = 0; i < N; i++)
 		x[i] = once[i] = float_of((uint32_t)rng_next(&r));
@@ -161,16 +153,4 @@ static void rounding_twice_is_rounding_once(void **state)
 	assert_memory_equal(x, once, sizeof(x));
 	assert_int_equal(codec_round(&bf16, once, N), 0);
 	assert_memory_equal(x, once, sizeof(x));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_upper_half_rounds_to_the_nearest),
-		cmocka_unit_test(random_floats_round_to_the_nearest),
-		cmocka_unit_test(unpacking_is_exact),
-		cmocka_unit_test(rounding_twice_is_rounding_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,5 @@
 /* Keys: commands need a confirmation, nothing is sent without the lease, and no event breaks the
  * console. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,6 +7,7 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "base/tests/test.h"
 #include "tui/run/branch.h"
 #include "tui/tests/golden.h"
 #include "tui/views/view.h"
@@ -42,13 +38,12 @@ static void keys(struct ui *u, const struct state *s, const char *text)
 }
 
 /* The first command waits while the lease is requested. Later commands are sent at once. */
-static void lease(void **unused)
+TEST(lease)
 {
 	struct state *s = running();
 	struct msg m = { .type = MSG_SEE_SYNCED };
 	struct ui u;
 
-	(void)unused;
 	golden_ui(&u, s, 1700000);
 	snprintf(m.u.see_synced.name, sizeof(m.u.see_synced.name), "operator");
 	ui_take_message(&u, s, &m);
@@ -68,13 +63,12 @@ static void lease(void **unused)
 	state_free(s);
 }
 
-static void lease_refused(void **unused)
+TEST(lease_refused)
 {
 	struct state *s = running();
 	struct msg m = { .type = MSG_SEE_SYNCED };
 	struct ui u;
 
-	(void)unused;
 	golden_ui(&u, s, 1700000);
 	snprintf(s->status.lease, sizeof(s->status.lease), "other");
 	s->status.lease_us = 600000000;
@@ -109,13 +103,12 @@ static void lease_refused(void **unused)
 }
 
 /* The key of colours goes through them, says what they mean, and comes back. */
-static void colours_change(void **unused)
+TEST(colours_change)
 {
 	static const char *const says[] = { "microbatches apart", "data nodes", "kinds of tasks" };
 	struct state *s = running();
 	struct ui u;
 
-	(void)unused;
 	golden_ui(&u, s, 1700000);
 	for (int i = 0; i < 3; i++) {
 		keys(&u, s, "C");
@@ -127,12 +120,11 @@ static void colours_change(void **unused)
 }
 
 /* Each view has its own zoom, and the axis of the loss comes back after three presses. */
-static void loss_is_zoomed(void **unused)
+TEST(loss_is_zoomed)
 {
 	struct state *s = running();
 	struct ui u;
 
-	(void)unused;
 	golden_ui(&u, s, 1700000);
 	keys(&u, s, "6++-TT4+");
 	assert_int_equal(u.display.loss_zoom, 1);
@@ -145,13 +137,12 @@ static void loss_is_zoomed(void **unused)
 }
 
 /* Enter right after opening any dialog has no effect. */
-static void cancel_is_first(void **unused)
+TEST(cancel_is_first)
 {
 	struct state *s = running();
 	struct ui u;
 	static const char opens[] = "sFu";
 
-	(void)unused;
 	for (const char *k = opens; *k; k++) {
 		golden_ui(&u, s, 1700000);
 		ui_key(&u, s, (uint32_t)*k);
@@ -173,14 +164,13 @@ static void cancel_is_first(void **unused)
 	state_free(s);
 }
 
-static void skip_ratio(void **unused)
+TEST(skip_ratio)
 {
 	struct state *s = running();
 	struct msg m = { .type = MSG_SEE_PREVIEW };
 	struct ui u;
 	uint64_t first;
 
-	(void)unused;
 	golden_ui(&u, s, 1700000);
 	ui_command(&u, s, "skip 4");
 	assert_int_equal(u.dialog.fields[0].value, 4);
@@ -206,14 +196,13 @@ static void skip_ratio(void **unused)
 }
 
 /* The largest value is what the controller accepts: all stages but stage 0. */
-static void all_but_one_may_be_skipped(void **unused)
+TEST(all_but_one_may_be_skipped)
 {
 	struct state *s = running();
 	int most = (int)s->run.n_stages - 1;
 	char text[32];
 	struct ui u;
 
-	(void)unused;
 	golden_ui(&u, s, 1700000);
 	snprintf(text, sizeof(text), "skip %d", most);
 	ui_command(&u, s, text);
@@ -225,14 +214,13 @@ static void all_but_one_may_be_skipped(void **unused)
 }
 
 /* Every key for more or less changes the value. Returning to the current value requests nothing. */
-static void skip_arrows(void **unused)
+TEST(skip_arrows)
 {
 	static const uint32_t more[] = { PRESS_ARROW_RIGHT, PRESS_ARROW_UP, '+' };
 	static const uint32_t less[] = { PRESS_ARROW_LEFT, PRESS_ARROW_DOWN, '-' };
 	struct state *s = running();
 	struct ui u;
 
-	(void)unused;
 	for (int i = 0; i < 3; i++) {
 		golden_ui(&u, s, 1700000);
 		keys(&u, s, "s");
@@ -247,12 +235,11 @@ static void skip_arrows(void **unused)
 }
 
 /* The skip dialog has a third button for a what-if. */
-static void skip_as_what_if(void **unused)
+TEST(skip_as_what_if)
 {
 	struct state *s = running();
 	struct ui u;
 
-	(void)unused;
 	golden_ui(&u, s, 1700000);
 	keys(&u, s, "s+");
 	ui_key(&u, s, PRESS_TAB);
@@ -281,13 +268,12 @@ static void answer_branch(struct ui *u, const struct state *s, const char *name,
 }
 
 /* A what-if needs no lease, is possible in the past and for a console that only watches. */
-static void branching(void **unused)
+TEST(branching)
 {
 	struct state *s = running();
 	struct msg m = { .type = MSG_SEE_REPLY };
 	struct ui u;
 
-	(void)unused;
 	golden_ui(&u, s, 1700000);
 	u.authority.readonly = true;
 	u.display.view = VIEW_LINKS;
@@ -338,14 +324,13 @@ static void branching(void **unused)
 }
 
 /* A selected journal entry stays selected while new ones arrive, and `u` undoes it. */
-static void journal(void **unused)
+TEST(journal)
 {
 	struct state *s = running();
 	struct msg m = { .type = MSG_SEE_NOTE };
 	struct msg_see_note *n = &m.u.see_note;
 	struct ui u;
 
-	(void)unused;
 	golden_ui(&u, s, 1700000);
 	for (uint64_t id = 1001; id <= 1004; id++) {
 		*n = (struct msg_see_note){ .id = id, .kind = NOTE_EVENT };
@@ -377,12 +362,11 @@ static void journal(void **unused)
 }
 
 /* A kill needs the node's number. A wrong number has no effect. */
-static void kill_needs_typing(void **unused)
+TEST(kill_needs_typing)
 {
 	struct state *s = running();
 	struct ui u;
 
-	(void)unused;
 	golden_ui(&u, s, 1700000);
 	ui_command(&u, s, "inject hang 12 90s");
 	assert_int_equal(u.dialog.fields[1].value, 90);
@@ -411,12 +395,11 @@ static void kill_needs_typing(void **unused)
 	state_free(s);
 }
 
-static void last_copy(void **unused)
+TEST(last_copy)
 {
 	struct state *s = running();
 	struct ui u;
 
-	(void)unused;
 	golden_ui(&u, s, 1700000);
 	s->nodes[5].see.state = s->nodes[6].see.state = NODE_DEAD;
 	u.selection.node = 7; /* S1 has 5, 6, 7 */
@@ -428,12 +411,11 @@ static void last_copy(void **unused)
 	state_free(s);
 }
 
-static void typing(void **unused)
+TEST(typing)
 {
 	struct state *s = running();
 	struct ui u;
 
-	(void)unused;
 	golden_ui(&u, s, 1700000);
 	keys(&u, s, ":node 17");
 	ui_key(&u, s, PRESS_ENTER);
@@ -507,7 +489,7 @@ static void any_message(struct rng *r, struct state *s, struct ui *u)
 	msg_clear(&back);
 }
 
-static void fuzz(void **unused)
+TEST(fuzz)
 {
 	const char *many = getenv("FUZZ_EVENTS");
 	int events = many ? atoi(many) : 3000;
@@ -516,7 +498,6 @@ static void fuzz(void **unused)
 	struct rng r;
 	struct ui u;
 
-	(void)unused;
 	rng_init(&r, getenv("FUZZ_SEED") ? (uint64_t)atoll(getenv("FUZZ_SEED")) : 11);
 	golden_ui(&u, s, 1700000);
 	screen = screen_new(80, 24, false);
@@ -546,27 +527,4 @@ static void fuzz(void **unused)
 	screen_free(screen);
 	ui_fini(&u);
 	state_free(s);
-}
-
-static const struct CMUnitTest all[] = {
-	cmocka_unit_test(lease),
-	cmocka_unit_test(lease_refused),
-	cmocka_unit_test(colours_change),
-	cmocka_unit_test(loss_is_zoomed),
-	cmocka_unit_test(cancel_is_first),
-	cmocka_unit_test(skip_ratio),
-	cmocka_unit_test(all_but_one_may_be_skipped),
-	cmocka_unit_test(skip_arrows),
-	cmocka_unit_test(skip_as_what_if),
-	cmocka_unit_test(branching),
-	cmocka_unit_test(journal),
-	cmocka_unit_test(kill_needs_typing),
-	cmocka_unit_test(last_copy),
-	cmocka_unit_test(typing),
-	cmocka_unit_test(fuzz),
-};
-
-int main(void)
-{
-	return cmocka_run_group_tests(all, NULL, NULL);
 }

@@ -1,15 +1,11 @@
 /* Golden screens: every cell of the screen, at a fixed time of an invented run. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/tests/test.h"
 #include "tui/run/history.h"
 #include "tui/record.h"
 #include "tui/tests/golden.h"
@@ -19,13 +15,12 @@
 static const int sizes[][2] = { { 80, 24 }, { 120, 36 }, { 160, 48 } };
 enum { SIZES = 3 };
 
-static void overview(void **unused)
+TEST(overview)
 {
 	struct stream_options o;
 	struct state *s;
 	struct ui u;
 
-	(void)unused;
 	stream_defaults(&o);
 	s = golden_state(&o, 1700000);
 	golden_ui(&u, s, 1700000);
@@ -39,7 +34,7 @@ static void overview(void **unused)
 }
 
 /* The smallest screen with two header lines shows that a baseline plans. */
-static void a_baseline_is_named_on_top(void **unused)
+TEST(a_baseline_is_named_on_top)
 {
 	struct stream_options o;
 	struct screen *screen;
@@ -47,7 +42,6 @@ static void a_baseline_is_named_on_top(void **unused)
 	struct ui u;
 	char *text;
 
-	(void)unused;
 	stream_defaults(&o);
 	s = golden_state(&o, 1700000);
 	golden_ui(&u, s, 1700000);
@@ -72,12 +66,11 @@ static void every_size(struct state *s, struct ui *u, const char *name, enum vie
 }
 
 /* The steps before the first iteration, and links as they are measured. */
-static void starts(void **unused)
+TEST(starts)
 {
 	struct state *s;
 	struct ui u;
 
-	(void)unused;
 	s = start_state(20, 4, false, GATHER_COMING, 7, 20, 0);
 	golden_ui(&u, s, 9000000);
 	every_size(s, &u, "gathering", VIEW_OVERVIEW);
@@ -110,12 +103,11 @@ static void starts(void **unused)
 }
 
 /* A click finds a node without a stage exactly where it is drawn. */
-static void unplaced_nodes_are_hit(void **unused)
+TEST(unplaced_nodes_are_hit)
 {
 	static const uint32_t counts[] = { 20, 60 }; /* with numbers; as a map */
 	struct rect at = { 3, 2, 80, 8 };
 
-	(void)unused;
 	for (int k = 0; k < 2; k++) {
 		struct state *s = start_state(counts[k], 4, false, GATHER_COMPUTE, 1, 2, 0);
 		uint32_t cells[60] = { 0 }, found = 0;
@@ -147,13 +139,12 @@ static void unplaced_nodes_are_hit(void **unused)
 }
 
 /* A run without an emulated network shows the sums and the whole iteration, and no EMULATED. */
-static void measured(void **unused)
+TEST(measured)
 {
 	struct stream_options o;
 	struct state *s;
 	struct ui u;
 
-	(void)unused;
 	stream_defaults(&o);
 	o.time_scale = 1;
 	s = golden_state(&o, 24300000);
@@ -238,7 +229,7 @@ static void compare_with(struct state *s, struct ui *u)
 }
 
 /* Views 2 to 8 at the same time, then with more nodes than rows. */
-static void other_views(void **unused)
+TEST(other_views)
 {
 	static const char *const names[] = { NULL,    NULL,       "nodes",
 					     "links", "timeline", "microbatches",
@@ -247,7 +238,6 @@ static void other_views(void **unused)
 	struct state *s;
 	struct ui u;
 
-	(void)unused;
 	stream_defaults(&o);
 	o.dead = 9;
 	s = golden_state(&o, 4600000);
@@ -264,7 +254,7 @@ static void other_views(void **unused)
 }
 
 /* Colours by microbatch in Timeline and Microbatches, with few and many nodes, and by data node. */
-static void colours(void **unused)
+TEST(colours)
 {
 	static const struct {
 		uint32_t nodes, waves;
@@ -276,7 +266,6 @@ static void colours(void **unused)
 	struct state *s;
 	struct ui u;
 
-	(void)unused;
 	for (int k = 0; k < 3; k++) {
 		stream_defaults(&o);
 		o.nodes = cases[k].nodes;
@@ -304,13 +293,12 @@ static void colours(void **unused)
 
 /* A long run with an end: the whole of it over iterations, and its last quarter over tokens and
  * over time, with the values of this quarter at the left. */
-static void long_loss(void **unused)
+TEST(long_loss)
 {
 	struct stream_options o;
 	struct state *s;
 	struct ui u;
 
-	(void)unused;
 	stream_defaults(&o);
 	o.past = 1000;
 	o.live = 1;
@@ -333,13 +321,12 @@ static void long_loss(void **unused)
 }
 
 /* The iteration as it happened, and below it the what-if. */
-static void what_if(void **unused)
+TEST(what_if)
 {
 	struct stream_options o;
 	struct state *s;
 	struct ui u;
 
-	(void)unused;
 	stream_defaults(&o);
 	s = golden_state(&o, 1700000);
 	golden_ui(&u, s, 1700000);
@@ -356,7 +343,7 @@ static void what_if(void **unused)
 	state_free(s);
 }
 
-static void many_nodes(void **unused)
+TEST(many_nodes)
 {
 	static const uint32_t counts[] = { 200, 1000 };
 	static const char *const names[] = { "overview-200", "overview-1000" };
@@ -364,7 +351,6 @@ static void many_nodes(void **unused)
 	struct state *s;
 	struct ui u;
 
-	(void)unused;
 	for (int k = 0; k < 2; k++) {
 		stream_defaults(&o);
 		o.nodes = counts[k];
@@ -423,13 +409,12 @@ static void dialogs(struct state *s, struct ui *u)
 }
 
 /* Windows above a view, and messages about problems. */
-static void overlays(void **unused)
+TEST(overlays)
 {
 	struct stream_options o;
 	struct state *s;
 	struct ui u;
 
-	(void)unused;
 	stream_defaults(&o);
 	s = golden_state(&o, 1700000);
 	s->n_faults = 1;
@@ -489,7 +474,7 @@ static void remember(void *context, int64_t at_us, const struct msg *m)
 }
 
 /* Going back in time gives the same picture that was shown then, from whatever time one comes. */
-static void history(void **unused)
+TEST(history)
 {
 	struct stream_options o;
 	struct history *h;
@@ -498,7 +483,6 @@ static void history(void **unused)
 	size_t applied = 0;
 	int64_t status_at, event;
 
-	(void)unused;
 	stream_defaults(&o);
 	o.dead = -1;
 	h = history_new(64 << 20);
@@ -532,12 +516,11 @@ static void history(void **unused)
 	state_free(s);
 }
 
-static void bounded_history(void **unused)
+TEST(bounded_history)
 {
 	struct history *h;
 	char data[100] = "";
 
-	(void)unused;
 	h = history_new(1000);
 	for (int i = 0; i < 10; i++)
 		assert_int_equal(history_append(h, i, data, 100), 0);
@@ -550,7 +533,7 @@ static void bounded_history(void **unused)
 
 /* A picture made from a recording is the same. STREAM_KEEP=FILE keeps the
  * stream for `skippipe-console --play FILE`, of STREAM_NODES nodes. */
-static void recorded(void **unused)
+TEST(recorded)
 {
 	const char *path = getenv("STREAM_KEEP"), *nodes = getenv("STREAM_NODES");
 	struct record_reader *r;
@@ -564,7 +547,6 @@ static void recorded(void **unused)
 	size_t size, n;
 	int64_t at;
 
-	(void)unused;
 	stream_defaults(&o);
 	if (path) {
 		o.live = 60;
@@ -593,21 +575,4 @@ static void recorded(void **unused)
 	state_free(s);
 	record_close(r);
 	free(data);
-}
-
-static const struct CMUnitTest all[] = {
-	cmocka_unit_test(overview),   cmocka_unit_test(starts),
-	cmocka_unit_test(a_baseline_is_named_on_top),
-	cmocka_unit_test(unplaced_nodes_are_hit),
-	cmocka_unit_test(measured),   cmocka_unit_test(other_views),
-	cmocka_unit_test(many_nodes), cmocka_unit_test(colours),
-	cmocka_unit_test(long_loss),
-	cmocka_unit_test(overlays),
-	cmocka_unit_test(what_if),    cmocka_unit_test(recorded),
-	cmocka_unit_test(history),    cmocka_unit_test(bounded_history),
-};
-
-int main(void)
-{
-	return cmocka_run_group_tests(all, NULL, NULL);
 }
