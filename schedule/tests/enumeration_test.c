@@ -50,32 +50,6 @@ static int draw_length(struct rng *r, struct cluster *c, int round)
 	return least + (int)rng_below(r, (uint32_t)(c->n_stages - least + 1));
 }
 
-struct setting {
-	struct plan_request q;
-	struct problem p;
-	struct solution s;
-};
-
-static int setting_init(struct setting *t, const struct cluster *c, int length, bool ascending)
-{
-	plan_request_init(&t->q);
-	t->q.path_length = length;
-	t->q.ascending = ascending;
-	if (problem_init(&t->p, c, &t->q, NULL) != 0)
-		return -1;
-	solution_init(&t->s, &t->p);
-	for (int i = 0; i < t->p.n_nodes; i++)
-		t->s.stage_of[i] = c->nodes[i].stage;
-	solution_index(&t->s, &t->p);
-	return 0;
-}
-
-static void setting_fini(struct setting *t)
-{
-	solution_fini(&t->s);
-	problem_fini(&t->p);
-}
-
 /* The bounds hold for every order of work at the nodes, so also for first come, first served. */
 TEST(bounds_hold_for_the_best_plan)
 {
@@ -92,12 +66,12 @@ TEST(bounds_hold_for_the_best_plan)
 			.most_runs = ORACLE_RUNS
 		};
 		struct oracle_answer answer;
-		struct setting t;
+		struct fixture_pinned t;
 		struct bound *b;
 
 		oracle_solve(c, &o, &answer);
 		if (!answer.complete || isinf(answer.iteration_s) ||
-		    setting_init(&t, c, o.path_length, o.ascending) != 0) {
+		    fixture_pinned_init(&t, c, o.path_length, o.ascending) != 0) {
 			cluster_free(c);
 			continue;
 		}
@@ -110,7 +84,7 @@ TEST(bounds_hold_for_the_best_plan)
 				 answer.iteration_s);
 		held[o.fifo]++;
 		bound_free(b);
-		setting_fini(&t);
+		fixture_pinned_fini(&t);
 		cluster_free(c);
 	}
 	print_message("%d and %d bounds held\n", held[0], held[1]);
