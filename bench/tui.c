@@ -91,7 +91,8 @@ static int pictures(const char *path, int w, int h)
 		last = at;
 		if (s->stream.has_snapshot && at >= next && n < MAX_FRAMES) {
 			frames[n] =
-				draw(screen, s, &u, at, n % 4 ? VIEW_OVERVIEW : 1 + n / 4 % 8);
+				draw(screen, s, &u, at,
+				     n % 4 ? VIEW_OVERVIEW : 1 + n / 4 % (VIEWS - 1));
 			n++;
 			next = at + FRAME_US;
 		}

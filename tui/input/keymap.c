@@ -27,6 +27,8 @@ static const struct keymap_entry entries[] = {
 	  "Compare: the plan in force, other skip ratios, a plain pipeline" },
 	{ ACTION_VIEW_JOURNAL, GROUP_VIEWS, "view-journal", "8", NULL,
 	  "Journal: commands, alerts and events, newest first" },
+	{ ACTION_VIEW_MAP, GROUP_VIEWS, "view-map", "9", NULL,
+	  "Map: nodes by network distance, microbatches on their links" },
 	{ ACTION_NEXT, GROUP_MOVE, "next", "tab", NULL, "select the next node" },
 	{ ACTION_PREVIOUS, GROUP_MOVE, "previous", "backtab", NULL,
 	  "select the previous node" },

@@ -61,6 +61,8 @@ void ui_tick(struct ui *u, const struct state *s, int64_t local_us, int64_t wall
 	u->clock.local_us = local_us;
 	u->clock.wall_us = wall_us;
 	keep_lanes(&u->display, s);
+	if (u->display.view == VIEW_MAP || u->display.view == VIEW_OVERVIEW)
+		map_update(&u->places, s, local_us);
 	if (s->status.now_us != u->clock.status_us) {
 		u->clock.status_us = s->status.now_us;
 		u->clock.status_local_us = local_us;

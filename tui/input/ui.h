@@ -13,6 +13,7 @@
 
 #include "tui/input/keymap.h"
 #include "tui/screen/screen.h"
+#include "tui/run/map.h"
 #include "tui/run/state.h"
 
 enum view {
@@ -24,6 +25,7 @@ enum view {
 	VIEW_LOSS,
 	VIEW_COMPARE,
 	VIEW_JOURNAL,
+	VIEW_MAP,
 	VIEWS
 };
 
@@ -222,6 +224,7 @@ struct ui {
 	struct ui_message message;
 	struct ui_requests requests;
 	struct ui_outbox outbox;
+	struct map places; /* of the Map view and its panel */
 };
 
 /* Starts at the overview, connecting. ui_fini frees it. */

@@ -206,7 +206,7 @@ static void look_closer(struct ui *u, const struct state *s)
 		ui_ask_candidates(u, s, true);
 	else if (u->display.view == VIEW_OVERVIEW)
 		ui_show(u, VIEW_NODES);
-	else if (u->display.view == VIEW_MICROBATCHES) {
+	else if (u->display.view == VIEW_MICROBATCHES || u->display.view == VIEW_MAP) {
 		u->selection.following = true;
 		ui_show(u, VIEW_OVERVIEW);
 	}
@@ -353,7 +353,7 @@ static void act_console(struct ui *u, const struct state *s, enum action a)
 
 void ui_act(struct ui *u, const struct state *s, enum action a)
 {
-	if (a >= ACTION_VIEW_OVERVIEW && a <= ACTION_VIEW_JOURNAL)
+	if (a >= ACTION_VIEW_OVERVIEW && a <= ACTION_VIEW_MAP)
 		ui_show(u, (enum view)(VIEW_OVERVIEW + (a - ACTION_VIEW_OVERVIEW)));
 	else if ((a >= ACTION_NEXT && a <= ACTION_LAST_ROW) || a == ACTION_FIND_NEXT ||
 		 a == ACTION_FIND_PREVIOUS)

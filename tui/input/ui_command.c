@@ -130,15 +130,16 @@ static void type_arm(struct ui *u, const struct state *s, const char *word)
 static void type_view(struct ui *u, const char *word)
 {
 	static const char *const names[] = { "overview",     "nodes", "links",   "timeline",
-					     "microbatches", "loss",  "compare", "journal" };
+					     "microbatches", "loss",  "compare", "journal",
+					     "map" };
 
-	for (int i = 0; word && i < 8; i++) {
+	for (int i = 0; word && i < 9; i++) {
 		if (strcmp(word, names[i]) == 0 || (word[0] == '1' + i && !word[1])) {
 			ui_show(u, (enum view)(VIEW_OVERVIEW + i));
 			return;
 		}
 	}
-	ui_say(u, STYLE_ALERT, "which view? 1 to 8, or its name");
+	ui_say(u, STYLE_ALERT, "which view? 1 to 9, or its name");
 }
 
 static void type_one_number(struct ui *u, const struct state *s, enum command_verb verb,

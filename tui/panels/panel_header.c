@@ -281,7 +281,7 @@ static bool acts_on_run(enum action a)
 /* Returns true if the colour of microbatches is a large part of the view. */
 static bool shows_colours(enum view view)
 {
-	return view == VIEW_TIMELINE || view == VIEW_MICROBATCHES;
+	return view == VIEW_TIMELINE || view == VIEW_MICROBATCHES || view == VIEW_MAP;
 }
 
 void panel_keys(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
@@ -304,8 +304,8 @@ void panel_keys(struct screen *out, struct rect at, const struct state *s, const
 	if (at.h < 1)
 		return;
 	chips_add(&c, 6, STYLE_FAINT,
-		  at.w >= 150 ? "1Over 2Nodes 3Links 4Time 5Mbs 6Loss 7Comp 8Journal"
-			      : "1-8 views");
+		  at.w >= 150 ? "1Over 2Nodes 3Links 4Time 5Mbs 6Loss 7Comp 8Jrnl 9Map"
+			      : "1-9 views");
 	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++) {
 		const struct keymap_entry *e = keymap_find(shown[i].action);
 		char key[16];

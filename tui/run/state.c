@@ -223,6 +223,7 @@ static void apply_links(struct state *s, const struct msg_see_links *l)
 {
 	size_t known = s->n_links;
 
+	s->link_reports++;
 	for (uint32_t i = 0; i < l->n_links; i++) {
 		struct msg_link *have = known == 0 ? NULL
 						   : bsearch(&l->links[i], s->links, known,

@@ -155,6 +155,7 @@ struct state {
 	uint32_t n_faults;
 	struct msg_link *links; /* by (from, to) */
 	size_t n_links, room_links;
+	uint32_t link_reports; /* messages with links so far */
 };
 
 struct state *state_new(void);

@@ -1,6 +1,6 @@
 /* graph.h - curves in cells: braille (2 x 4 dots in a cell), blocks (1 x 2) or ASCII (1 x 3).
  *
- * A canvas collects the dots of up to three series. In a cell with dots of several, the style of
+ * A canvas collects the dots of several series. In a cell with dots of several, the style of
  * the last one wins.
  */
 #ifndef TUI_GRAPH_H

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+enum { MAP_LEAST_W = 90, MAP_LEAST_H = 11 }; /* of the loss and the map together */
+
 static int smaller_of(int a, int b)
 {
 	return a < b ? a : b;
@@ -87,6 +89,12 @@ static void lay_out_wide(struct layout *l, struct rect all, uint32_t nodes, uint
 	l->timeline = cut_top(&left, lanes);
 	l->motion = cut_top(&left, motion);
 	l->loss = left;
+	if (left.w >= MAP_LEAST_W && left.h >= MAP_LEAST_H) {
+		l->loss.w = left.w * 2 / 5;
+		l->map = left;
+		l->map.x += l->loss.w + 1;
+		l->map.w -= l->loss.w + 1;
+	}
 	grid = smaller_of((int)largest + 2, all.h / 2);
 	l->pipeline = cut_top(&right, grid);
 	l->receipts = cut_top(&right, right.h >= 30 ? 6 : 4);

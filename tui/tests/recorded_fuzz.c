@@ -28,7 +28,7 @@ static void draw(const struct state *s, struct ui *u, int w, int h)
 /* Draws a view, and a dialog or none above it. The input's length chooses both. */
 static void draw_some(const struct state *s, struct ui *u, size_t which)
 {
-	ui_show(u, (enum view)(VIEW_OVERVIEW + which % 8));
+	ui_show(u, (enum view)(VIEW_OVERVIEW + which % (VIEWS - 1)));
 	dialog_open(u, s, (enum dialog_kind)(which / 8 % (DIALOG_QUIT + 1)));
 	draw(s, u, 80, 24);
 	u->dialog.kind = DIALOG_NONE;

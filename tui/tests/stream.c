@@ -12,6 +12,12 @@ static const char *const places[12] = { "Australia", "Belgium",   "Canada", "Ger
 					"Iowa",      "Japan",     "LA",     "NL",
 					"Oregon",    "Singapore", "Taiwan", "London" };
 
+/* Places on a plane, in plan seconds. */
+static const float plane[12][2] = { { 2.6f, 1.1f },  { 0.0f, 0.1f },  { -1.0f, -0.1f },
+				    { 0.15f, 0.0f }, { -1.4f, 0.2f }, { 2.3f, -0.1f },
+				    { -1.9f, 0.5f }, { 0.0f, -0.1f }, { -1.9f, 0.0f },
+				    { 1.9f, 0.7f },  { 2.2f, 0.3f },  { -0.2f, 0.0f } };
+
 struct arrival {
 	int64_t at;
 	uint32_t microbatch, position;
@@ -175,9 +181,24 @@ static int64_t cost(struct run *r, uint32_t node, uint8_t kind)
 	       1;
 }
 
+static uint32_t place_of(const struct run *r, uint32_t node)
+{
+	return r->o.geographic ? node * 5 % 12 : (node * 5 + 1) % 12;
+}
+
+/* The planned transfer time between two nodes. */
+static double delay_s(const struct run *r, uint32_t a, uint32_t b)
+{
+	const float *p = plane[place_of(r, a)], *q = plane[place_of(r, b)];
+
+	if (r->o.geographic)
+		return 0.1 + 0.4 * hypot((double)(p[0] - q[0]), (double)(p[1] - q[1]));
+	return 0.35 + 0.13 * (double)((a * 7 + b * 13) % 11);
+}
+
 static int64_t delay(struct run *r, uint32_t a, uint32_t b)
 {
-	double s = a == b ? 0 : 0.35 + 0.13 * (double)((a * 7 + b * 13) % 11);
+	double s = a == b ? 0 : delay_s(r, a, b);
 
 	return (int64_t)(s * (1 + r->jitter * rng_uniform(&r->rng)) * r->o.time_scale * 1e6);
 }
@@ -284,7 +305,7 @@ static void send_node(struct run *r, uint32_t i, uint8_t state, const char *why)
 		    : i % 7 == 5 ? -1
 				 : 36.2f + 0.7f * (float)(i % 6) *
 						   (float)(i % 6); /* unknown, or without a plan */
-	snprintf(n->location, sizeof(n->location), "%s", places[(i * 5 + 1) % 12]);
+	snprintf(n->location, sizeof(n->location), "%s", places[place_of(r, i)]);
 	snprintf(n->device, sizeof(n->device), "cpu");
 	snprintf(n->host, sizeof(n->host), "localhost");
 	snprintf(n->why, sizeof(n->why), "%s", why);
@@ -400,6 +421,35 @@ static double send_plan(struct run *r)
 	return took;
 }
 
+/* Every link of up to 100 nodes, and of more nodes the links to the next 30. n06>n12 is slow. */
+static void send_all_links(struct run *r)
+{
+	struct msg_link links[500];
+	struct msg m = { .type = MSG_SEE_LINKS };
+	uint32_t n = 0, nodes = r->o.nodes, reach = nodes <= 100 ? nodes - 1 : 30;
+
+	for (uint32_t a = 0; a < nodes; a++) {
+		for (uint32_t k = 1; k <= reach; k++) {
+			uint32_t b = (a + k) % nodes;
+			float d = (float)delay_s(r, a, b);
+
+			links[n++] = (struct msg_link){
+				.from = (uint16_t)a,
+				.to = (uint16_t)b,
+				.latency_s = d * 0.1f,
+				.planned_delay_s = d,
+				.measured_delay_s = d * (a == 6 && b == 12 ? 4.1f : 1 + 0.1f *
+								     (float)((a + b) % 5)),
+			};
+			if (n < 500 && (a + 1 < nodes || k < reach))
+				continue;
+			m.u.see_links = (struct msg_see_links){ n, links };
+			send(r, &m);
+			n = 0;
+		}
+	}
+}
+
 static void send_links(struct run *r)
 {
 	struct msg_link links[190];
@@ -462,7 +512,10 @@ static double send_snapshot(struct run *r)
 	send_note(r, 2, NOTE_COMMAND, 'S', 12, 1, "skip 0 > 2 of 6 from iteration 12");
 	send_note(r, 3, NOTE_PREDICTION, 0, 12, 0, "skip 0 > 2: said 33.3s, took 34.1s (2%)");
 	send_note(r, 4, NOTE_WARNING, 0, 30, 0, "link n06>n12 takes 2.9s, 4.1 times the plan");
-	send_links(r);
+	if (r->o.geographic)
+		send_all_links(r);
+	else
+		send_links(r);
 	send_status(r, r->o.past + 1, r->now, PHASE_COMPUTING, r->o.nodes);
 	m = (struct msg){ .type = MSG_SEE_SYNCED };
 	m.u.see_synced.sequence = r->sequence;

@@ -119,6 +119,28 @@ TEST(colours_change)
 	state_free(s);
 }
 
+/* On the map j and k select microbatches, and Tab nodes. */
+TEST(the_map_selects)
+{
+	struct state *s = running();
+	struct ui u;
+
+	golden_ui(&u, s, 1700000);
+	keys(&u, s, "9jjk");
+	assert_int_equal(u.display.view, VIEW_MAP);
+	assert_int_equal(u.selection.microbatch, 1);
+	assert_int_equal(u.selection.node, 0);
+	ui_key(&u, s, PRESS_TAB);
+	assert_int_equal(u.selection.microbatch, 1);
+	assert_int_equal(u.selection.node, 1);
+	ui_command(&u, s, "view loss");
+	ui_command(&u, s, "view map");
+	assert_int_equal(u.display.view, VIEW_MAP);
+	ui_key(&u, s, PRESS_ENTER);
+	assert_true(u.selection.following && u.display.view == VIEW_OVERVIEW);
+	state_free(s);
+}
+
 /* Each view has its own zoom, and the axis of the loss comes back after three presses. */
 TEST(loss_is_zoomed)
 {

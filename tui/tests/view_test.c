@@ -228,12 +228,13 @@ static void compare_with(struct state *s, struct ui *u)
 	}
 }
 
-/* Views 2 to 8 at the same time, then with more nodes than rows. */
+/* Views 2 to 9 at the same time, then with more nodes than rows. */
 TEST(other_views)
 {
 	static const char *const names[] = { NULL,    NULL,       "nodes",
 					     "links", "timeline", "microbatches",
-					     "loss",  "compare",  "journal" };
+					     "loss",  "compare",  "journal",
+					     "map" };
 	struct stream_options o;
 	struct state *s;
 	struct ui u;
@@ -289,6 +290,98 @@ TEST(colours)
 			golden_check(s, &u, "colours-data-nodes-20", 160, 48);
 		state_free(s);
 	}
+}
+
+/* The map of few and of many nodes, with a dead node, and in the other forms of lines. */
+TEST(maps)
+{
+	static const struct {
+		uint32_t nodes, waves;
+		const char *name;
+		int64_t at_us;
+	} cases[] = { { 20, 6, "map-20", 3000000 },
+		      { 100, 3, "map-100", 2500000 },
+		      { 1000, 3, "map-1000", 2800000 } };
+	struct stream_options o;
+	struct state *s;
+	struct ui u;
+
+	for (int k = 0; k < 3; k++) {
+		stream_defaults(&o);
+		o.nodes = cases[k].nodes;
+		o.waves = cases[k].waves;
+		o.geographic = true;
+		o.live = 2;
+		o.dead = 9;
+		s = golden_state(&o, cases[k].at_us);
+		golden_ui(&u, s, cases[k].at_us);
+		u.selection.microbatch = 7;
+		u.display.view = VIEW_MAP;
+		golden_check(s, &u, cases[k].name, 80, 24);
+		golden_check(s, &u, cases[k].name, 160, 48);
+		if (k == 0) {
+			s->links[0].latency_s = -1; /* cut */
+			u.places.run = 0;	    /* read the links again at once */
+			ui_tick(&u, s, u.clock.local_us, u.clock.wall_us);
+			u.display.graph = GRAPH_BLOCK;
+			golden_check(s, &u, "map-block", 80, 24);
+			u.display.graph = GRAPH_ASCII;
+			u.display.colouring = COLOUR_MICROBATCH;
+			golden_check(s, &u, "map-ascii", 80, 24);
+			golden_check(s, &u, "map-ascii", 160, 48);
+		}
+		state_free(s);
+	}
+}
+
+/* Returns the column of a text; -1: it is not on the screen. */
+static int column_of(struct screen *screen, const char *text)
+{
+	char *dump = screen_dump(screen), *at = strstr(dump, text), *line = at;
+	int column = -1;
+
+	if (at) {
+		while (line > dump && line[-1] != '\n')
+			line--;
+		*at = '\0';
+		column = screen_columns(line);
+	}
+	free(dump);
+	return column;
+}
+
+/* Microbatch 7 leaves n10 in Canada for n11 in the Netherlands, which are left of it. Its number
+ * moves left as time goes on, and never beyond n11. */
+TEST(a_microbatch_moves_along_its_link)
+{
+	struct stream_options o;
+	struct screen *screen = screen_new(160, 48, true);
+	int before = 1000, moved = 0;
+	struct state *s;
+	struct ui u;
+
+	stream_defaults(&o);
+	o.geographic = true;
+	o.live = 2;
+	o.dead = 9;
+	s = golden_state(&o, 3000000);
+	golden_ui(&u, s, 3000000);
+	u.display.view = VIEW_MAP;
+	u.display.graph = GRAPH_ASCII;
+	assert_int_equal(s->flights[7].phase, FLIGHT_TRAVELLING);
+	for (int i = 0; i < 12; i++, u.clock.now_us += 5000) {
+		int column;
+
+		view_draw(screen, s, &u);
+		column = column_of(screen, "m07");
+		assert_true(column >= 0 && column <= before);
+		assert_true(column >= column_of(screen, "11."));
+		moved += column < before;
+		before = column;
+	}
+	assert_true(moved > 3);
+	screen_free(screen);
+	state_free(s);
 }
 
 /* A long run with an end: the whole of it over iterations, and its last quarter over tokens and

@@ -29,6 +29,9 @@ static void draw_view(struct screen *out, const struct state *s, const struct ui
 	case VIEW_JOURNAL:
 		view_journal(out, l->body, s, u);
 		break;
+	case VIEW_MAP:
+		view_map(out, l->body, s, u);
+		break;
 	default:
 		view_overview(out, s, u, r, l);
 	}

@@ -38,6 +38,9 @@ void view_compare(struct screen *out, struct rect at, const struct state *s, con
 void view_journal(struct screen *out, struct rect at, const struct state *s,
 		  const struct ui *u);
 
+/* View 9: the map, the path of the selected microbatch, the slowest link and the last collision. */
+void view_map(struct screen *out, struct rect at, const struct state *s, const struct ui *u);
+
 /* Returns the percentage of [from_us, to_us) that the node's tasks fill. */
 int view_busy_percent(const struct state_node *n, int64_t from_us, int64_t to_us);
 /* Draws one microbatch's chain in a row. Returns the columns used. */
@@ -73,6 +76,8 @@ void panel_collisions(struct screen *out, struct rect at, const struct state *s,
 		      const struct ui *u);
 /* The loss as a curve. */
 void panel_loss(struct screen *out, struct rect at, const struct state *s, const struct ui *u);
+/* The nodes at their places in the network, and the microbatches on their way. */
+void panel_map(struct screen *out, struct rect at, const struct state *s, const struct ui *u);
 /* The newest iterations: predicted and measured times. */
 void panel_receipts(struct screen *out, struct rect at, const struct state *s,
 		    const struct ui *u);

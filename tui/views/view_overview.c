@@ -53,8 +53,12 @@ void view_overview(struct screen *out, const struct state *s, const struct ui *u
 			panel_motion(out, l->motion, s, u);
 	}
 	panel_collisions(out, l->collisions, s, u);
-	if (!l->wide || !state_is_starting(s))
+	if (!l->wide || !state_is_starting(s)) {
 		panel_loss(out, l->loss, s, u);
+		panel_map(out, l->map, s, u);
+		if (l->map.h > 0)
+			screen_vertical(out, l->map.x - 1, l->map.y, l->map.h);
+	}
 	panel_receipts(out, l->receipts, s, u);
 	panel_alerts(out, l->alerts, s, u);
 	panel_journal(out, l->journal, s, u);

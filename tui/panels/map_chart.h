@@ -1,0 +1,66 @@
+/* map_chart.h - a picture of the map under way: markers, lines and labels.
+ */
+#ifndef TUI_MAP_CHART_H
+#define TUI_MAP_CHART_H
+
+#include "tui/input/ui.h"
+#include "tui/panels/map_spots.h"
+#include "tui/run/map.h"
+#include "tui/run/state.h"
+#include "tui/screen/graph.h"
+#include "tui/screen/screen.h"
+
+enum { CHART_COLOURS = STYLE_MICROBATCH_11 - STYLE_MICROBATCH_0 + 1 };
+
+/* The lines, each over the earlier ones. */
+enum line {
+	LINE_HULL,
+	LINE_TRAVEL,
+	LINE_MICROBATCH, /* in twelve colours */
+	LINE_PATH = LINE_MICROBATCH + CHART_COLOURS,
+	LINE_SLOW,
+	LINE_CUT,
+	LINES
+};
+
+struct chart {
+	struct screen *out;
+	struct rect at;
+	const struct state *s;
+	const struct ui *u;
+	const struct map *m;
+	struct canvas canvas;
+	struct map_spots spots;
+	struct rect marker[MAP_NODES]; /* by index of the node, or by region */
+	uint32_t n;
+	bool by_region;
+	bool full;     /* a marker has the node's task */
+	bool numbered; /* travelling microbatches have their numbers */
+	int digits;
+	enum style styles[LINES];
+};
+
+/* A place on the chart in cells. */
+struct spot {
+	float x, y;
+};
+
+/* Returns the marker of a node or of its region; NULL: the map does not show it. */
+const struct rect *chart_marker(const struct chart *c, uint16_t node);
+/* Returns the place at which lines of a marker end. */
+struct spot chart_middle(const struct chart *c, const struct rect *r);
+/* Draws a line of which every `gap`th dot is seen. */
+void chart_stroke(struct chart *c, struct spot a, struct spot b, enum line line, int gap);
+/* Writes a text at free cells near a place. Returns false, and draws nothing, if there are none. */
+bool chart_label(struct chart *c, struct spot at, unsigned style, const char *text);
+/* Draws a line between two nodes, and writes a text at its middle. */
+void chart_connect(struct chart *c, uint16_t from, uint16_t to, enum line line, int gap);
+void chart_label_link(struct chart *c, uint16_t from, uint16_t to, enum style style,
+		      const char *text);
+/* Encloses the nodes of a region, and writes its name above, below or beside them. */
+void chart_hull(struct chart *c, uint32_t region);
+void chart_name(struct chart *c, uint32_t region);
+/* Returns the selected microbatch; NULL: the plan has none of this number. */
+const struct state_flight *chart_chosen(const struct chart *c);
+
+#endif

@@ -1,0 +1,146 @@
+/* Cells for markers: the points are stretched over the rectangle, and each marker takes the free
+ * cells nearest to its point. */
+#include "tui/panels/map_spots.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+enum { LABEL_GROUP = 255, NEAR = 16 };
+
+void map_spots_init(struct map_spots *m, struct rect at)
+{
+	m->at = at;
+	m->taken = alloc_array((size_t)at.w, (size_t)at.h);
+}
+
+void map_spots_fini(struct map_spots *m)
+{
+	free(m->taken);
+	m->taken = NULL;
+}
+
+/* Returns true if the cells are free, and also the columns left and right of them and `rows` rows
+ * above and below, where only cells of the group itself may be taken. */
+static bool is_free(const struct map_spots *m, struct rect r, int columns, int rows, int group)
+{
+	int x = r.x - m->at.x, y = r.y - m->at.y;
+
+	if (x < 0 || y < 0 || x + r.w > m->at.w || y + r.h > m->at.h)
+		return false;
+	for (int j = y - rows; j < y + r.h + rows; j++) {
+		for (int i = x - columns; i < x + r.w + columns; i++) {
+			int taken;
+
+			if (i < 0 || j < 0 || i >= m->at.w || j >= m->at.h)
+				continue;
+			taken = m->taken[j * m->at.w + i];
+			if (taken && (taken != group || (j >= y && j < y + r.h)))
+				return false;
+		}
+	}
+	return true;
+}
+
+static void take(struct map_spots *m, struct rect r, int group)
+{
+	for (int j = 0; j < r.h; j++)
+		memset(&m->taken[(r.y - m->at.y + j) * m->at.w + r.x - m->at.x], group,
+		       (size_t)r.w);
+}
+
+bool map_spots_take(struct map_spots *m, struct rect r)
+{
+	if (!is_free(m, r, 0, 0, LABEL_GROUP))
+		return false;
+	take(m, r, LABEL_GROUP);
+	return true;
+}
+
+/* Moves *r to the nearest free cells. A row is as far as two columns. */
+static bool find_near(const struct map_spots *m, struct rect *r, int farthest, int rows, int group)
+{
+	for (int far = 0; far <= farthest; far++) {
+		for (int dy = -(far / 2); dy <= far / 2; dy++) {
+			int step = abs(dy) == far / 2 || far == 0 ? 1 : 2 * far;
+
+			for (int dx = -far; dx <= far; dx += step) {
+				struct rect try = { r->x + dx, r->y + dy, r->w, r->h };
+
+				if (is_free(m, try, 1, rows, group)) {
+					*r = try;
+					return true;
+				}
+			}
+		}
+	}
+	return false;
+}
+
+/* The factor and the shift from points to cells, along one axis. */
+struct axis {
+	float scale, shift;
+};
+
+static struct axis fit_axis(float least, float most, int from, int cells, float scale)
+{
+	return (struct axis){ scale, (float)from + ((float)cells - scale * (least + most)) / 2 };
+}
+
+static float span_scale(float least, float most, int cells)
+{
+	return most > least && cells > 0 ? (float)cells / (most - least) : 0;
+}
+
+/* Stretches the points over the rectangle. One direction is stretched at most 1.7 times as far as
+ * the other one, so that near stays near. */
+static void fit(const struct map_spots *m, const struct rect *markers, const struct point *points,
+		uint32_t n, struct axis *x, struct axis *y)
+{
+	struct point least = { FLT_MAX, FLT_MAX }, most = { -FLT_MAX, -FLT_MAX };
+	int w = 0, h = 0;
+	float sx, sy;
+
+	for (uint32_t i = 0; i < n; i++) {
+		least.x = fminf(least.x, points[i].x);
+		least.y = fminf(least.y, points[i].y);
+		most.x = fmaxf(most.x, points[i].x);
+		most.y = fmaxf(most.y, points[i].y);
+		w = markers[i].w > w ? markers[i].w : w;
+		h = markers[i].h > h ? markers[i].h : h;
+	}
+	w = m->at.w - w - 2 > 0 ? m->at.w - w - 2 : 0;
+	h = m->at.h - h - 2 > 0 ? m->at.h - h - 2 : 0;
+	sx = span_scale(least.x, most.x, w);
+	sy = span_scale(least.y, most.y, h);
+	sx = sy > 0 ? fminf(sx, 2 * sy * 1.7f) : sx;
+	sy = sx > 0 ? fminf(sy, sx / 2 * 1.7f) : sy;
+	*x = fit_axis(least.x, most.x, m->at.x + 1, w, sx);
+	*y = fit_axis(least.y, most.y, m->at.y + 1, h, sy);
+}
+
+void map_spots_place(struct map_spots *m, struct rect *markers, const struct point *points,
+		     const uint8_t *groups, uint32_t n)
+{
+	int farthest = m->at.w > 2 * m->at.h ? m->at.w : 2 * m->at.h;
+	struct axis x, y;
+
+	if (n == 0)
+		return;
+	fit(m, markers, points, n, &x, &y);
+	for (uint32_t i = 0; i < n; i++) {
+		struct rect r = markers[i];
+		int group = 1 + groups[i];
+
+		r.x = (int)lrintf(points[i].x * x.scale + x.shift);
+		r.y = (int)lrintf(points[i].y * y.scale + y.shift);
+		if (find_near(m, &r, NEAR, 1, group) || find_near(m, &r, farthest, 0, group))
+			take(m, r, group);
+		else
+			r.w = 0;
+		markers[i] = r;
+	}
+}

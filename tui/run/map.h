@@ -1,0 +1,65 @@
+/* map.h - the places of nodes and regions in the plane, from the measured network.
+ *
+ * A region is a place ("Belgium") with all of its nodes. The distance between two nodes is the
+ * latency of their link or, in an emulated run, its planned transfer time. Below MAP_NODES nodes
+ * each node is a point and a region is the centre of its nodes; from there on regions are the
+ * points. A map is moved as little as possible when further links are measured.
+ */
+#ifndef TUI_MAP_H
+#define TUI_MAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tui/run/embedding.h"
+#include "tui/run/state.h"
+
+enum { MAP_NODES = 200, MAP_REGIONS = 64, MAP_SLOW = 3, MAP_CUT = 16 };
+
+/* A link by the ids of its nodes. */
+struct map_link {
+	uint16_t from, to;
+	float times; /* measured / planned transfer time; 0: nothing was transferred yet */
+};
+
+struct map {
+	uint64_t run;          /* the map is of this run, */
+	uint32_t link_reports; /* made after this number of link messages, */
+	uint64_t nodes_hash;   /* and of these nodes in these places */
+	int64_t made_us;       /* local clock */
+	int64_t checked_us;    /* local clock: nodes and links were compared */
+	bool measured;         /* false: no link is known; distances are guessed from the places */
+	uint32_t n_placed;     /* links that were known when all points were last placed together */
+	uint32_t n_nodes;      /* all known nodes */
+	struct point nodes[MAP_NODES]; /* by index; only if n_nodes < MAP_NODES */
+	uint16_t ids[MSG_NODES];       /* by index: the node's id */
+	uint16_t index[MSG_NODES];     /* by id: 1 + the index; 0: unknown */
+	uint8_t region[MSG_NODES];     /* by index */
+	uint32_t n_regions;
+	struct point regions[MAP_REGIONS];
+	uint16_t sizes[MAP_REGIONS]; /* nodes */
+	uint16_t named[MAP_REGIONS]; /* id of a node that has the region's name as its location */
+	struct map_link slow[MAP_SLOW]; /* slowest against the plan first */
+	struct map_link cut[MAP_CUT];   /* nothing arrives */
+	uint32_t n_slow, n_cut;
+};
+
+/* Returns how many times its plan a link's transfers take; 0: it is not known. */
+float map_times(const struct msg_link *l);
+/* Makes the map again if nodes have changed, and corrects it if links have been measured, at most
+ * every two seconds; with many links more seldom, because all of them are read. local_us: the clock
+ * of this machine. */
+void map_update(struct map *m, const struct state *s, int64_t local_us);
+/* Returns the name of a region. */
+const char *map_region_name(const struct map *m, const struct state *s, uint32_t region);
+/* Returns the index of a node; -1: the map has no such node. */
+int map_index(const struct map *m, uint16_t node);
+
+/* Returns true if the link takes at least twice its planned time. */
+bool map_is_slow(const struct msg_link *l);
+/* Returns the newest collision that lasts at a node; NULL: none. Queues are in order of arrival. */
+const struct state_wait *map_newest_wait(const struct state_node *n);
+/* Returns the collision that began last, whether it lasts or has ended; NULL: none. */
+const struct state_wait *map_last_collision(const struct state *s);
+
+#endif
