@@ -202,6 +202,7 @@ static const struct setting {
 	{ "help", HELP, 0, NULL },
 	{ "table", FLAG, AT(eval.table), NULL },
 	{ "force", FLAG, AT(force), NULL },
+	{ "stack", FLAG, AT(train.stack), NULL },
 	{ "raw", FLAG, AT(raw), NULL },
 	{ "new-corpus", FLAG, AT(train.new_corpus), NULL },
 	{ "checkpoint-from", TEXT, AT(checkpoint_from), NULL },

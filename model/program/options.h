@@ -27,6 +27,7 @@ struct generate_options {
 struct train_options {
 	uint32_t checkpoint_every, validate_every;
 	const char *skip_schedule; /* text; NULL: one ratio */
+	bool stack;      /* stages that begin to be visited start from a trained neighbour */
 	bool new_corpus; /* another corpus than the checkpoint's is intended */
 	uint32_t skip_bad_steps; /* iterations without a step before the training has diverged */
 	enum tensor_format wire, sum_wire;

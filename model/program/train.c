@@ -33,6 +33,8 @@ static const char help[] =
 	"  --skip K                stages each microbatch leaves out, evenly (K or K/STAGES)\n"
 	"  --skip-schedule LIST    stages left out in each phase: 4,3,1,0 (equal parts), or\n"
 	"                          4@0,3@25%,1@50%,0@800 (from that share or iteration on)\n"
+	"  --stack                 when the schedule stops leaving out all that it may, stages\n"
+	"                          start as copies of their nearest trained neighbours\n"
 	"  --whole-first N, --whole-last N   iterations at the beginning and at the end that "
 	"leave "
 	"nothing out\n"
@@ -262,6 +264,39 @@ static int run_microbatches(struct session *s, double *loss)
 	return rc;
 }
 
+/* Returns the stage that every microbatch visits and that is nearest to this one; of two the
+ * earlier one. */
+static uint32_t nearest_trained(const struct session *s, uint32_t stage)
+{
+	uint32_t n = s->o.config.n_stages;
+
+	for (uint32_t by = 1; by < n; by++) {
+		if (stage >= by && visit_rules_always(s->o.visits.always, stage - by))
+			return stage - by;
+		if (stage + by < n && visit_rules_always(s->o.visits.always, stage + by))
+			return stage + by;
+	}
+	return 0;
+}
+
+/* Before the first iteration that does not skip all droppable stages, gives each of them the state
+ * of its nearest trained neighbour. */
+static int stack_stages(struct session *s)
+{
+	const struct visit_rules *v = &s->o.visits;
+	uint32_t droppable = visit_rules_droppable(v->always, s->o.config.n_stages);
+	int rc = 0;
+
+	if (!s->o.train.stack || s->iteration == 0 || droppable == 0 ||
+	    visits_skip(v, s->iteration - 1, s->o.iterations) != droppable ||
+	    visits_skip(v, s->iteration, s->o.iterations) == droppable)
+		return 0;
+	for (uint32_t i = 1; i < s->o.config.n_stages && !rc; i++)
+		if (!visit_rules_always(v->always, i))
+			rc = trainer_stack(s->trainer, i, nearest_trained(s, i));
+	return rc;
+}
+
 /* Does one iteration. A loss or gradient that is not finite never becomes a step or a checkpoint:
  * the iteration is repeated with the next text, or the training ends. */
 static int train_iteration(struct session *s, double *loss, double *norm, struct error *err)
@@ -272,8 +307,10 @@ static int train_iteration(struct session *s, double *loss, double *norm, struct
 
 	snprintf(when, sizeof(when), "in iteration %" PRIu64, s->iteration + 1);
 	for (;;) {
-		int rc = run_microbatches(s, loss);
+		int rc = stack_stages(s);
 
+		if (!rc)
+			rc = run_microbatches(s, loss);
 		if (!rc)
 			rc = isfinite(*loss) ? trainer_step(s->trainer, s->iteration + 1,
 							    o->grad_norm, norm)

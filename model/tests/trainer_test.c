@@ -258,6 +258,42 @@ static void rules_are_broken_only_on_purpose(void **state)
 			 -EINVAL);
 }
 
+/* A stacked stage computes what its neighbour computes, and keeps its moments. */
+static void a_stacked_stage_is_its_neighbour(void **state)
+{
+	struct recipe recipe = { .adamw = { 0.01f, 0.9f, 0.95f, 1e-8f, 0.1f }, .clip = 0.1f };
+	struct stage_options o = { .batch = 1, .sequence = 6, .threads = 1, .seed = 3 };
+	struct trainer *t;
+	struct stage *last, *middle, *first;
+	size_t p;
+	struct run r;
+	float loss;
+	double norm;
+
+	(void)state;
+	run_init(&r, &config, 1, 6, 1, 3);
+	assert_int_equal(trainer_new(&t, &config, &recipe, &o, NULL), 0);
+	first = trainer_stages(t)[0];
+	middle = trainer_stages(t)[2];
+	last = trainer_stages(t)[3];
+	p = stage_parameters(last);
+	assert_int_equal(trainer_microbatch(t, paths[2], 1, r.tokens, r.targets, &loss), 0);
+	assert_int_equal(trainer_step(t, 1, GRAD_NORM_MICROBATCHES, &norm), 0);
+	assert_memory_not_equal(stage_weights(middle), stage_weights(last), p * sizeof(float));
+	assert_int_equal(trainer_stack(t, 2, 3), 0);
+	assert_memory_equal(stage_weights(middle), stage_weights(last), p * sizeof(float));
+	assert_memory_equal(stage_moment1(middle), stage_moment1(last), p * sizeof(float));
+	assert_memory_equal(stage_moment2(middle), stage_moment2(last), p * sizeof(float));
+	/* The layer of stage 0 lies behind the embedding. */
+	assert_int_equal(trainer_stack(t, 1, 0), 0);
+	assert_memory_equal(stage_weights(trainer_stages(t)[1]),
+			    stage_weights(first) + (size_t)config.vocab * config.dim,
+			    p * sizeof(float));
+	assert_int_equal(trainer_stack(t, 4, 0), -EINVAL);
+	trainer_free(t);
+	run_fini(&r);
+}
+
 static void nothing_is_left_out_at_the_ends(void **state)
 {
 	struct visit_rules r = { .skip = 2, .whole_first = 3, .whole_last = 1 };
@@ -307,6 +343,7 @@ int main(void)
 		cmocka_unit_test(drawn_paths_keep_the_rules),
 		cmocka_unit_test(rules_are_broken_only_on_purpose),
 		cmocka_unit_test(nothing_is_left_out_at_the_ends),
+		cmocka_unit_test(a_stacked_stage_is_its_neighbour),
 		cmocka_unit_test(infinite_gradients_are_dropped),
 	};
 
