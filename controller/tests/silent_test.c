@@ -287,7 +287,7 @@ UNSAVED(weights_of_an_excluded_node_are_used)
 	snprintf(words, sizeof(words), "from the copy of it9 at n%02d", left);
 	WORLD_UNTIL(w, says(w, words));
 	WORLD_UNTIL(w, w->console.committed >= 15);
-	assert_false(says(w, "no checkpoint"));
+	assert_false(says(w, "averaged"));
 }
 
 /* The excluded node's weights have another hash. The stage is rebuilt from its neighbours, as
