@@ -8,12 +8,13 @@
  *                                                  |         ADMIT    ^  QUIET, HEARD
  *                                                  +------ADMIT-------+
  *
- *     back to JOINING:  WAIT and REWIND from all of these, LEAVE from the states of a replica,
- *                       RETURN and HELLO from DEAD, RECOVER from FAILED
+ *     back to JOINING:  WAIT from the states before that of a replica, LEAVE from those of a
+ *                       replica, REWIND from both, RETURN and HELLO from DEAD, RECOVER from FAILED
  *     to DEAD:          LOST from every state with a connection; MISS from ABSENT, FAILED
  *     to FAILED:        MARK from all but the states of a replica, which RETIRE leaves;
  *                       BAR from DEAD or JOINING
- *     from DEAD:        REINSTATE to LIVE, if the member has a stage that no other replica has
+ *     to LIVE at once:  REINSTATE from DEAD, JOINING, SYNCING or READY, if the member has the last
+ *                       commit of a stage that has no replica
  *
  * SUMMING, LIVE and SUSPECT are the states of a replica. The table in lifecycle.c has every pair of
  * state and event that can occur, with what it requests from the loop. Messages that go with an
