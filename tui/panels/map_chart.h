@@ -35,6 +35,7 @@ struct chart {
 	uint32_t n;
 	bool by_region;
 	bool full;     /* a marker has the node's task */
+	bool has_path; /* the selected microbatch's path is drawn */
 	bool numbered; /* travelling microbatches have their numbers */
 	int digits;
 	enum style styles[LINES];

@@ -28,19 +28,22 @@ void map_spots_fini(struct map_spots *m)
 static bool is_free(const struct map_spots *m, struct rect r, int columns, int rows, int group)
 {
 	int x = r.x - m->at.x, y = r.y - m->at.y;
+	int left = x > columns ? x - columns : 0, right = x + r.w + columns;
+	int top = y > rows ? y - rows : 0, bottom = y + r.h + rows;
 
 	if (x < 0 || y < 0 || x + r.w > m->at.w || y + r.h > m->at.h)
 		return false;
-	for (int j = y - rows; j < y + r.h + rows; j++) {
-		for (int i = x - columns; i < x + r.w + columns; i++) {
-			int taken;
+	if (m->taken[y * m->at.w + x] || m->taken[y * m->at.w + x + r.w - 1])
+		return false; /* the usual case at once */
+	right = right < m->at.w ? right : m->at.w;
+	bottom = bottom < m->at.h ? bottom : m->at.h;
+	for (int j = top; j < bottom; j++) {
+		const uint8_t *row = &m->taken[j * m->at.w];
+		bool own = j >= y && j < y + r.h;
 
-			if (i < 0 || j < 0 || i >= m->at.w || j >= m->at.h)
-				continue;
-			taken = m->taken[j * m->at.w + i];
-			if (taken && (taken != group || (j >= y && j < y + r.h)))
+		for (int i = left; i < right; i++)
+			if (row[i] && (own || row[i] != group))
 				return false;
-		}
 	}
 	return true;
 }
@@ -54,7 +57,7 @@ static void take(struct map_spots *m, struct rect r, int group)
 
 bool map_spots_take(struct map_spots *m, struct rect r)
 {
-	if (!is_free(m, r, 0, 0, LABEL_GROUP))
+	if (!is_free(m, r, 1, 0, LABEL_GROUP))
 		return false;
 	take(m, r, LABEL_GROUP);
 	return true;

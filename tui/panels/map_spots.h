@@ -27,7 +27,8 @@ void map_spots_fini(struct map_spots *m);
  * apart if there is room. A marker without room has w = 0. */
 void map_spots_place(struct map_spots *m, struct rect *markers, const struct point *points,
 		     const uint8_t *groups, uint32_t n);
-/* Returns true if the cells are inside and free; they are then taken. */
+/* Returns true if the cells are inside and free, and also the columns left and right of them. The
+ * cells are then taken. */
 bool map_spots_take(struct map_spots *m, struct rect r);
 
 #endif

@@ -9,7 +9,8 @@
 #include "tui/screen/colouring.h"
 #include "tui/screen/glyphs.h"
 
-enum { LABEL_CELLS = 60 }; /* for each travelling microbatch: room for its number */
+/* For each travelling microbatch: room for its number, and for its tail. */
+enum { LABEL_CELLS = 60, TAIL_CELLS = 4 };
 
 /* ---- links ---- */
 
@@ -112,15 +113,16 @@ static bool travels(const struct state_flight *f)
 	return f->known && f->phase == FLIGHT_TRAVELLING;
 }
 
-/* Draws the tails of all travelling microbatches. With many they are short. */
+/* Draws the tails of all travelling microbatches: short ones if there are many, and none if they
+ * would cover the map. */
 static void draw_tails(struct chart *c)
 {
-	uint32_t n = 0;
+	uint32_t n = 0, cells = (uint32_t)(c->at.w * c->at.h);
 
 	for (uint32_t i = 0; i < c->s->n_flights; i++)
 		n += travels(&c->s->flights[i]);
-	c->numbered = (uint32_t)(c->at.w * c->at.h) >= LABEL_CELLS * n;
-	for (uint32_t i = 0; i < c->s->n_flights; i++)
+	c->numbered = cells >= LABEL_CELLS * n;
+	for (uint32_t i = 0; cells >= TAIL_CELLS * n && i < c->s->n_flights; i++)
 		if (travels(&c->s->flights[i]))
 			draw_traveller(c, &c->s->flights[i], c->numbered ? 0.3f : 0.06f, false);
 }
@@ -205,10 +207,10 @@ static void label_chosen(struct chart *c)
 		    text);
 }
 
-void traffic_lines(struct chart *c, bool path)
+void traffic_lines(struct chart *c)
 {
 	draw_tails(c);
-	if (path)
+	if (c->has_path)
 		draw_path(c);
 	draw_links(c, false);
 }

@@ -20,6 +20,7 @@ enum {
 	NODE_CELLS = 9,          /* for each node: room for its number */
 	FLASH_LEAST_US = 100000, /* a picture */
 	FLASH_MOST_US = 700000,
+	REGION_CELLS = 80, /* for each region: room for two rows */
 	REGION_W = 14
 };
 
@@ -124,6 +125,7 @@ static void draw_region(struct chart *c, uint32_t region)
 	uint32_t forward = 0, backward = 0, waits = 0, failed = 0;
 	bool flash = false;
 	struct chips chips = { .n = 0 };
+	int x = r->x;
 
 	if (r->w == 0)
 		return;
@@ -140,12 +142,18 @@ static void draw_region(struct chart *c, uint32_t region)
 		failed += is_failed(n);
 		flash = flash || collides(c, c->m->ids[i]);
 	}
-	screen_print(c->out, r->x, r->y, r->w, STYLE_STRONG, "%s %u",
-		     map_region_name(c->m, c->s, region), (unsigned)c->m->sizes[region]);
+	x += screen_print(c->out, x, r->y, r->w, STYLE_STRONG, "%s ",
+			  map_region_name(c->m, c->s, region));
 	if (failed)
 		chips_add(&chips, 9, STYLE_FAILED, "!%u", failed);
 	if (waits)
 		chips_add(&chips, 8, STYLE_BLOCKED | (flash ? STYLE_REVERSE : 0), "x%u", waits);
+	if (r->h < 2) {
+		chips_draw(&chips, c->out, x, r->y, r->x + r->w - x, " ");
+		return;
+	}
+	screen_print(c->out, x, r->y, r->x + r->w - x, STYLE_STRONG, "%u",
+		     (unsigned)c->m->sizes[region]);
 	chips_add(&chips, 7, STYLE_FORWARD, "=%u", forward);
 	chips_add(&chips, 7, STYLE_BACKWARD, "#%u", backward);
 	chips_draw(&chips, c->out, r->x, r->y + 1, r->w, " ");
@@ -176,17 +184,19 @@ static void label_collision(struct chart *c)
 static void choose_markers(struct chart *c)
 {
 	int cells = c->at.w * c->at.h, n = (int)c->m->n_nodes;
-	int w;
+	int w, h;
 
 	c->digits = c->s->n_nodes > 100 ? 3 : 2;
 	c->by_region = n >= MAP_NODES || cells < n * NODE_CELLS;
+	c->has_path = c->u->display.view == VIEW_MAP || c->u->selection.following;
 	c->full = !c->by_region && cells >= n * FULL_CELLS;
 	c->n = c->by_region ? c->m->n_regions : c->m->n_nodes;
+	h = c->by_region && cells >= (int)c->n * REGION_CELLS ? 2 : 1;
 	w = c->by_region ? REGION_W
 	    : !c->full   ? c->digits + 1
 			 : c->digits + 2 + (c->s->n_flights > 100 ? 4 : 3);
 	for (uint32_t i = 0; i < c->n; i++)
-		c->marker[i] = (struct rect){ 0, 0, w, c->by_region ? 2 : 1 };
+		c->marker[i] = (struct rect){ 0, 0, w, h };
 }
 
 static void place_markers(struct chart *c)
@@ -217,7 +227,7 @@ static void draw_lines(struct chart *c)
 	for (uint32_t r = 0; r < c->m->n_regions; r++)
 		if (c->by_region || c->m->sizes[r] > 1)
 			chart_hull(c, r);
-	traffic_lines(c, c->u->display.view == VIEW_MAP || c->u->selection.following);
+	traffic_lines(c);
 	for (uint32_t i = 0; !c->by_region && i < c->n; i++)
 		if (c->marker[i].w && is_failed(&c->s->nodes[c->m->ids[i]]))
 			cross_out(c, &c->marker[i]);
@@ -235,7 +245,7 @@ static void draw_texts(struct chart *c)
 	label_collision(c);
 	for (uint32_t r = 0; !c->by_region && r < c->m->n_regions; r++)
 		chart_name(c, r);
-	if (c->full || c->by_region)
+	if (c->has_path && (c->full || c->by_region))
 		traffic_times(c);
 }
 

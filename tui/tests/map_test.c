@@ -16,7 +16,6 @@ static struct state *make_state(uint32_t nodes)
 	o.nodes = nodes;
 	o.waves = 1;
 	o.live = 1;
-	o.geographic = true;
 	return golden_state(&o, 0);
 }
 

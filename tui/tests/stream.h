@@ -7,7 +7,6 @@
 #ifndef TUI_TESTS_STREAM_H
 #define TUI_TESTS_STREAM_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,7 +20,6 @@ struct stream_options {
 	double time_scale;
 	uint64_t seed;
 	int dead; /* this node dies in the second live iteration; -1 none */
-	bool geographic; /* delays follow from the places, and every link is known */
 };
 
 /* Receives the messages in order. m and its arrays are borrowed. */

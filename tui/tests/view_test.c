@@ -310,7 +310,6 @@ TEST(maps)
 		stream_defaults(&o);
 		o.nodes = cases[k].nodes;
 		o.waves = cases[k].waves;
-		o.geographic = true;
 		o.live = 2;
 		o.dead = 9;
 		s = golden_state(&o, cases[k].at_us);
@@ -361,7 +360,6 @@ TEST(a_microbatch_moves_along_its_link)
 	struct ui u;
 
 	stream_defaults(&o);
-	o.geographic = true;
 	o.live = 2;
 	o.dead = 9;
 	s = golden_state(&o, 3000000);
