@@ -221,8 +221,8 @@ static bool obey_any_time(struct agent *a, const struct msg *m, int64_t now_us)
 	}
 }
 
-/* Carries out an order that needs no settled weights. A new assignment drops the orders that wait
- * for the old one. */
+/* Carries out an order that does not depend on the weights being loaded or fetched. A new
+ * assignment drops the orders that wait for the old one. */
 static void obey_in_run(struct agent *a, const struct msg *m, int64_t now_us)
 {
 	switch (m->type) {

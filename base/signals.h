@@ -1,4 +1,4 @@
-/* signals.h - the signals that end a program in order. */
+/* signals.h - the signals that end a program in an orderly way. */
 #ifndef BASE_SIGNALS_H
 #define BASE_SIGNALS_H
 

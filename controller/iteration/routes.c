@@ -217,7 +217,7 @@ static int position_of(const struct microbatch *m, uint16_t node, enum task_kind
 	return (int)chain_position(m->route.n_hops, (uint32_t)hop, kind);
 }
 
-/* Clears the node's debt of this pass. Returns true if there was one. */
+/* Cancels what the node owes in this pass. Returns true if it owed anything. */
 static bool settle(struct microbatch *m, uint16_t node, enum task_kind kind)
 {
 	uint64_t *owed = kind == TASK_FORWARD ? &m->owed_forward : &m->owed_backward;

@@ -238,7 +238,7 @@ void members_hello(struct weights *weights, post_peer_id peer, const struct msg_
 	m->peers.arrivals_sent = 0;
 	if (weights->run->phase == PHASE_GATHERING && !weights->run->resumed &&
 	    weights->members->gathering < GATHER_BUILD)
-		return; /* the first plan decides its stage and the time scale */
+		return; /* the first plan decides the node's stage and the time scale */
 	if (!known)
 		resume_save(weights->members);
 	welcome_member(weights->run, m);

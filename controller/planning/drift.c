@@ -3,12 +3,13 @@
  * A plan is only as good as the link delays and compute times that it assumes. Agents report how
  * long transfers take on their links, and task events show how long computing takes. If two
  * measurements in a row differ from the plan by more than a quarter, the controller corrects the
- * times in the cluster. One measurement is enough for a node that takes twice as long as planned
- * and as the other nodes. All links of a node are corrected together if most of the measured ones
- * differ by a common factor.
+ * times in the cluster. One measurement is enough for a node that takes twice as long as planned,
+ * and twice as long as the other nodes. All links of a node are corrected together if most of the
+ * measured ones differ by a common factor.
  *
- * After a correction the controller predicts the plan in force again. Another plan is adopted only
- * if it gains more than a few percent, so that noise does not make the run change plans.
+ * After a correction the controller repeats the prediction for the plan in force. Another plan is
+ * adopted only if it gains more than a few percent, so that noise does not make the run change
+ * plans.
  */
 #include "controller/planning/drift.h"
 

@@ -11,7 +11,7 @@
 #include "model/tensor.h"
 #include "model/vector/vector.h"
 
-/* Numbers of this size come from no computation. */
+/* No computation gives numbers of this size or more. */
 static const float absurd = 1e9f;
 
 struct codec codec_of_activation(enum tensor_format format, uint32_t channels)
@@ -25,7 +25,7 @@ struct codec codec_of_gradient(enum tensor_format format)
 	return (struct codec){ format, FORMAT_ACTIVATION_GROUP, 0 };
 }
 
-/* Returns the bytes of the means, which are ahead of the groups. */
+/* Returns the size in bytes of the means, which precede the groups. */
 static size_t means_bytes(const struct codec *c)
 {
 	return (size_t)c->channels * FORMAT_SCALE_BYTES;
@@ -88,8 +88,8 @@ static bool floats_are_plausible(const unsigned char *from, size_t n)
 	return true;
 }
 
-/* Returns true if n numbers in bf16, `stride` bytes apart, are smaller than `most`, and none has a
- * sign unless `may_be_negative`. */
+/* Returns true if n numbers in bf16, `stride` bytes apart, are smaller than `most`, and none is
+ * negative unless `may_be_negative`. */
 static bool halves_are_plausible(const unsigned char *from, size_t stride, size_t n, float most,
 				 bool may_be_negative)
 {
@@ -163,7 +163,7 @@ double codec_snr_db(const struct codec *c, const void *encoded, const float *x, 
 
 /* ---- sums ---- */
 
-/* The part of a tensor that lies in a range of a stage's floats. */
+/* The part of a tensor that lies in a range of the stage's parameters. */
 struct part {
 	size_t from, n;
 };
@@ -276,7 +276,7 @@ int sum_codecs_new(struct sum_codec **out, const struct model_config *model,
 	if (rc)
 		return rc;
 	codecs = alloc_array(model->n_stages, sizeof(codecs[0]));
-	starts = alloc_array(table.n, sizeof(starts[0])); /* the first stage's; freed with it */
+	starts = alloc_array(table.n, sizeof(starts[0])); /* the first codec's; freed with it */
 	for (uint32_t s = 0; s < model->n_stages; s++)
 		codecs[s] = (struct sum_codec){ .format = format, .starts = starts };
 	for (size_t i = 0; i < table.n; i++) {

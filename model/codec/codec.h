@@ -1,8 +1,8 @@
-/* codec.h - tensors as bytes that travel: the numbers behind the formats of base/tensor_format.h.
+/* codec.h - encodes tensors for the network in the formats of base/tensor_format.h.
  *
- * The same numbers give the same bytes, and the same bytes the same numbers, on every machine:
- * plain x86-64, AVX2, AVX-512, CUDA. Every operation on floats is one correctly rounded operation,
- * to the nearest, ties to even, in the order that is given here.
+ * Encoding and decoding give the same results on every machine: plain x86-64, AVX2, AVX-512, CUDA.
+ * Every operation on floats is one correctly rounded operation, to the nearest, ties to even, in
+ * the order that is given here.
  *
  * bf16. The upper half of a float, rounded. Infinities and denormals are rounded like every other
  * number (the largest floats become infinite), and NaN becomes 0x7fc0.
@@ -16,22 +16,23 @@
  *     y = q * s is the decoded number; exact, as q and s have at most 15 bits together
  *
  *   zeros, denormals   If s is below 2^-100, the scale and all codes are 0: the group decodes to
- *                      zeros. Therefore no denormal matters. A decoded zero is +0.
+ *                      zeros. Denormals therefore have no effect. A decoded zero is +0.
  *   not finite         If the group has an infinity, a NaN or a number of 2^126 or more, the scale
  *                      is NaN (0x7fc0) and the codes are 0: the group decodes to NaNs, so that the
  *                      norm of a sum shows it. Every other group decodes to finite numbers.
  *   bytes              The scale, 2 bytes, little-endian; then the codes in two's complement, one
  *                      after another, lowest bits first. Unused bits at the end are 0.
  *
- * Activations (not gradients) in q8 and q6 travel without the means of their channels, which hold
- * much of their size: ahead of the groups there is a mean of 2 bytes (bf16) for each channel.
+ * Activations (not gradients) in q8 and q6 are sent after the mean of each channel was subtracted,
+ * because the means are a large part of the numbers. The means, 2 bytes (bf16) for each channel,
+ * precede the groups.
  *
  *     m = sum over the tokens in ascending order, from +0, / tokens; rounded to bf16;
  *         0 if |m| is below 2^-100; NaN if it is not finite or is 2^126 or more
  *     x - m is what the groups hold; y + m is the decoded number
  *
- * Source of the scheme: groups with a scale each, as in QSGD (Alistarh et al., 2017) and ZeRO++
- * (Wang et al., 2023). Ours has no state, so that deaths, joins and skipped stages need nothing.
+ * Groups with a scale each are used in QSGD (Alistarh et al., 2017) and ZeRO++ (Wang et al., 2023).
+ * This codec keeps no state, so a node's death, a join or a skipped stage needs no repair of it.
  */
 #ifndef MODEL_CODEC_CODEC_H
 #define MODEL_CODEC_CODEC_H
@@ -47,43 +48,43 @@
 /* The encoding of an activation or its gradient, or of a part of one tensor's sum. */
 struct codec {
 	enum tensor_format format;
-	uint32_t group;    /* numbers that share a scale */
-	uint32_t channels; /* 0: no means are removed; numbers are (tokens, channels) otherwise */
+	uint32_t group;    /* numbers in a group, which share a scale */
+	uint32_t channels; /* 0: no means; otherwise the numbers are (tokens, channels) */
 };
 
 struct codec codec_of_activation(enum tensor_format format, uint32_t channels);
 struct codec codec_of_gradient(enum tensor_format format);
 
 size_t codec_bytes(const struct codec *c, size_t n);
-/* to (codec_bytes) = x (n). With channels n is a multiple of them. */
+/* Encodes x (n) to `to` (codec_bytes). If channels is not 0, n is a multiple of it. */
 void codec_encode(const struct codec *c, void *to, const float *x, size_t n);
-/* to (n) = from (codec_bytes), at any address. */
+/* Decodes `from` (codec_bytes), at any address, to `to` (n). */
 void codec_decode(const struct codec *c, float *to, const void *from, size_t n);
-/* Returns true if bytes (codec_bytes) from outside decode to numbers that a computation gives: all
- * finite, none of 2e9 or more, no negative scale. */
+/* Returns true if bytes (codec_bytes) from outside decode to plausible numbers: all finite, none of
+ * 2e9 or more, no negative scale. */
 bool codec_is_plausible(const struct codec *c, const void *from, size_t n);
-/* Returns the signal-to-noise ratio, dB, of the decoded numbers; 0 if there is no noise, no signal,
- * a number that is not finite, or no memory. */
+/* Returns the signal-to-noise ratio of the decoded numbers in dB. Returns 0 if there is no noise or
+ * no signal, if a number is not finite, or if memory runs out. */
 double codec_snr_db(const struct codec *c, const void *encoded, const float *x, size_t n);
 /* Replaces x (n) by the numbers that its receiver decodes. -ENOMEM. */
 int codec_round(const struct codec *c, float *x, size_t n);
 
-/* The encoding of a stage's summed gradient, of which nodes own slices. No group crosses a tensor
- * or the end of a slice: each tensor's part of a slice begins a new group. */
+/* The encoding of a stage's summed gradient, whose slices belong to different nodes. No group
+ * crosses a tensor or the end of a slice: each tensor's part of a slice begins a new group. */
 struct sum_codec {
 	enum tensor_format format;
-	const size_t *starts; /* (n) where the stage's tensors begin, ascending, the first 0 */
+	const size_t *starts; /* (n) first index of each tensor, ascending, starts[0] = 0 */
 	size_t n;
 };
 
-/* Returns the bytes of floats [from, from + n) of the stage. */
+/* Returns the encoded size in bytes of the floats [from, from + n) of the stage. */
 size_t sum_codec_bytes(const struct sum_codec *c, size_t from, size_t n);
-/* to (sum_codec_bytes) = x (n), which are floats [from, from + n) of the stage. */
+/* Encodes x (n), the floats [from, from + n) of the stage, to `to` (sum_codec_bytes). */
 void sum_codec_encode(const struct sum_codec *c, void *to, const float *x, size_t from, size_t n);
 void sum_codec_decode(const struct sum_codec *c, float *to, const void *encoded, size_t from,
 		      size_t n);
 bool sum_codec_is_plausible(const struct sum_codec *c, const void *encoded, size_t from, size_t n);
-/* Gives slice j of so many, [P*j/slices, P*(j+1)/slices) of a stage's P floats. */
+/* Gives the bounds of slice j: [P*j/slices, P*(j+1)/slices) of a stage's P floats. */
 void sum_codec_slice(size_t floats, uint32_t slices, uint32_t j, size_t *from, size_t *n);
 /* Replaces x, all floats of a stage, by the numbers that its slices decode to. -ENOMEM. */
 int sum_codec_round(const struct sum_codec *c, float *x, size_t floats, uint32_t slices);

@@ -1,4 +1,4 @@
-/* codec_element.h - the arithmetic of codec.h for one number, for the CPU and the GPU.
+/* codec_element.h - the arithmetic of codec.h for a single number, shared by the CPU and the GPU.
  *
  * The including file defines what adamw_element.h names, and BITS and FROM_BITS: a float's bits as
  * uint32_t, and back.
@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-/* A float's bits without the sign ascend with its size, NaN last. */
+/* Without its sign bit, a float's bits grow with its magnitude. NaN is above all numbers. */
 #define CODEC_TOO_LARGE 0x7e800000u /* 2^126 */
 #define CODEC_SMALLEST 0x0d80u      /* 2^-100 in bf16 */
 #define CODEC_NAN 0x7fc0u           /* in bf16 */
@@ -46,7 +46,7 @@ INLINE_ uint32_t codec_code(float x, float scale)
 	return BITS(ADD(DIV(x, scale), CODEC_ROUNDER)) - CODEC_ROUNDER_BITS;
 }
 
-/* Returns the mean, in bf16, of a channel with this sum over so many tokens. */
+/* Returns the mean, in bf16, of a channel from its sum and the number of tokens. */
 INLINE_ uint32_t codec_mean(float sum, float tokens)
 {
 	float mean = DIV(sum, tokens);

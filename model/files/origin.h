@@ -41,7 +41,7 @@ int origin_cut_again(const struct origin *o, const struct model_config *c, const
  * as far as they are there. */
 int origin_copy_tokenizer(const char *from, const char *to, struct error *err);
 
-/* Returns the description as JSON, which the caller frees; NULL without memory. */
+/* Returns the description as JSON, which the caller frees; NULL if memory runs out. */
 char *origin_print(const struct origin *o);
 int origin_parse(struct origin *o, const char *text, struct error *err); /* -EINVAL */
 

@@ -3,7 +3,7 @@
 #ifndef MODEL_PROGRAM_COMMANDS_H
 #define MODEL_PROGRAM_COMMANDS_H
 
-/* A verb each: argv as of main, the exit status. */
+/* The verbs. argv: as for main, the verb first. Each returns the exit status. */
 int command_train(int argc, char **argv);
 int command_eval(int argc, char **argv);
 int command_generate(int argc, char **argv);

@@ -15,7 +15,7 @@
 #include "model/program/load.h"
 #include "model/program/run_folder.h"
 
-enum { BYTES = 256 }; /* vocab of a model whose tokens are bytes */
+enum { BYTES = 256 }; /* size of the vocabulary of a model whose tokens are bytes */
 
 static const char export_help[] =
 	"usage: skippipe export MODEL --out FOLDER [--format hf|gguf]\n"
@@ -34,8 +34,8 @@ static const char import_help[] = "usage: skippipe import FOLDER --out CHECKPOIN
 				  "recipe, and the cut into stages.\n"
 				  "--force replaces a checkpoint that is there.\n";
 
-/* Writes the tokenizer and the settings of generation: those that came with the model, or the
- * simplest ones. */
+/* Writes the tokenizer and the settings of generation: those of the imported model, or simple ones
+ * if it had none. */
 static int write_small_files(const char *from, const char *to, uint32_t vocab, struct error *err)
 {
 	static const char generation[] = "{\"_from_model_config\": true}\n";
@@ -55,7 +55,7 @@ static int export_model(struct options *o, struct error *err)
 {
 	const char *folder = o->files.at[0];
 	char checkpoint[4096];
-	bool is_copy = false; /* the folder `checkpoint` is removed */
+	bool is_copy = false; /* the folder `checkpoint` is temporary and is removed at the end */
 	struct trainer *t;
 	int rc = 0;
 	bool gguf = o->format && strcmp(o->format, "gguf") == 0;
@@ -100,7 +100,7 @@ static int import_model(struct options *o, struct error *err)
 	struct trainer *t;
 	int rc;
 
-	/* A tiny microbatch: only the weights are wanted. */
+	/* The smallest microbatch, because only the weights are used. */
 	o->recipe.batch = 1;
 	o->recipe.sequence = 1;
 	rc = load_check_out(o, err);

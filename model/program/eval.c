@@ -1,5 +1,5 @@
-/* The loss on validation text, with all stages and with some left out: what a model trained
- * with skipping can do without. */
+/* skippipe eval: measures the loss on validation text with all stages and with some skipped. This
+ * shows which stages a model can do without. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -38,8 +38,8 @@ struct session {
 	int32_t *tokens, *targets; /* (B, T) */
 };
 
-/* The stages that microbatches skip: those in `out`, and a random choice of `more` for each
- * microbatch, without those in `always`. */
+/* Chooses the stages to skip: those in `out`, and for each microbatch `more` random ones that are
+ * not in `always`. */
 struct omission {
 	bool out[1024];
 	uint32_t more;
@@ -102,10 +102,10 @@ static int show_loss(struct session *s, const char *what, const struct omission 
 		       what, loss, exp(loss));
 	else
 		printf("%-28s loss %.4f  perplexity %.3f\n", what, loss, exp(loss));
-	return output_flush(NULL) ? EXIT_FAILED : 0; /* the end of the program names the cause */
+	return output_flush(NULL) ? EXIT_FAILED : 0; /* the caller prints the cause */
 }
 
-/* "1,3": stages from 1. */
+/* Parses a list of stages from 1 on, such as "1,3". */
 static int parse_omit(struct session *s, struct omission *m, struct error *err)
 {
 	const char *at = s->o.eval.omit;
@@ -166,8 +166,8 @@ static int show_table(struct session *s)
 	return rc;
 }
 
-/* One batch of validation text: its tokens and every logit, in one file, so that another
- * implementation can be held against it. */
+/* Writes one batch of validation text with its tokens and all logits to a file, so that another
+ * implementation can be compared with this one. */
 static int write_logits(struct session *s, const struct omission *m, struct error *err)
 {
 	const struct recipe *b = &s->o.recipe;

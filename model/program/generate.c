@@ -35,7 +35,7 @@ struct session {
 	struct sampler *sampler;
 	int32_t *tokens; /* (length) the window */
 	uint32_t n, length;
-	size_t printed, waiting; /* bytes of the window's text */
+	size_t printed, waiting; /* bytes of the text of the window */
 	const float *logits;
 };
 
@@ -45,7 +45,7 @@ static int read_token(struct session *s, int32_t token)
 	return decoder_next(s->decoder, token, &s->logits);
 }
 
-/* Counts the window's text as printed, except for what waits. */
+/* Counts the window's text as printed, except for an incomplete character at its end. */
 static int skip_window(struct session *s)
 {
 	char *text;
@@ -59,7 +59,8 @@ static int skip_window(struct session *s)
 	return 0;
 }
 
-/* The window slides by half when the context is full: its second half is read again. */
+/* Slides the window by half when the context is full. The model then reads the second half
+ * again. */
 static int slide_window(struct session *s)
 {
 	uint32_t half = s->n / 2;
@@ -73,7 +74,7 @@ static int slide_window(struct session *s)
 	return rc ? rc : skip_window(s);
 }
 
-/* Writes text; bytes that are no part of a character become U+FFFD. */
+/* Writes text. Bytes that belong to no character become U+FFFD. */
 static int write_characters(const char *text, size_t size)
 {
 	while (size > 0) {
@@ -111,7 +112,7 @@ static int print_last(struct session *s, bool ends)
 	return rc;
 }
 
-/* As much of its end as the window holds. */
+/* Keeps as much of the end of the prompt as the window holds. */
 static int read_prompt(struct session *s)
 {
 	const struct generate_options *o = &s->o.generate;
@@ -169,8 +170,8 @@ static int open_decoder(struct session *s, struct error *err)
 	return decoder_new(&s->decoder, trainer_stages(s->trainer), path, n, s->length, err);
 }
 
-/* A vocabulary may be padded to a round size. Its last rows are no tokens and are never drawn.
- * Bytes are the default, and therefore only for a model of about as many tokens. */
+/* A vocabulary may be padded to a round size; its last rows are not tokens and are never drawn.
+ * Bytes are the default tokenizer, and therefore only right for a model of about 256 tokens. */
 static int check_vocabulary(const struct session *s, struct error *err)
 {
 	uint32_t vocab = s->o.config.vocab, tokens = tokenizer_vocab(s->tokenizer);

@@ -1,12 +1,12 @@
-/* Notes the first signal and lets the second end the process, so that Ctrl-C does not lose the
- * work since the last checkpoint. */
+/* Records the first signal, so that Ctrl-C does not lose the work since the last checkpoint. A
+ * second signal ends the process. */
 #include "model/program/interrupt.h"
 
 #include <signal.h>
 
 #include "base/signals.h"
 
-/* A signal has nowhere else to leave its note. */
+/* A signal handler has no argument, so the flag is global. */
 static volatile sig_atomic_t seen;
 
 static void note_signal(int signal)
@@ -15,8 +15,9 @@ static void note_signal(int signal)
 	seen = 1;
 }
 
-/* On a stack of its own: oneDNN's products use the stack pointer for other memory, where a handler
- * would write over what lies below. (Threads of a pool let no signal in.) */
+/* The handler gets its own stack. oneDNN's matrix products use the stack pointer for other memory,
+ * and a handler on the normal stack would overwrite that memory. Threads of a pool block all
+ * signals. */
 void interrupt_catch(void)
 {
 	static char room[64 << 10];

@@ -6,10 +6,10 @@
 
 enum { EXIT_INTERRUPTED = 130 };
 
-/* Called by the thread that computes. From now on the first signal is only noted; a second one ends
- * the process. */
+/* Call it on the thread that computes. From now on the first signal is only recorded; a second one
+ * ends the process. */
 void interrupt_catch(void);
-/* Returns true after Ctrl-C or SIGTERM. */
+/* Returns true if Ctrl-C was pressed or SIGTERM has arrived. */
 bool interrupt_seen(void);
 
 #endif

@@ -1,5 +1,5 @@
-/* Makes a trainer from a preset, a file, a checkpoint or a folder of the transformers library,
- * so that every verb takes the same models. */
+/* Makes a trainer from a preset, a file, a checkpoint or a folder of the transformers library, so
+ * that every verb accepts the same sources. */
 #include "model/program/load.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ int open_trainer(struct trainer **out, struct options *o, struct error *err)
 	return trainer_new(out, &o->config, &o->recipe, &so, err);
 }
 
-/* Cuts a model that has no stages yet. */
+/* Divides a model that has no stages yet. */
 static int cut_model(const char *folder, struct options *o, uint32_t n_stages, struct error *err)
 {
 	uint32_t layers = o->config.n_layers;

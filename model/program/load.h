@@ -1,29 +1,32 @@
-/* load.h - a trained model for using it: every stage, weights read. */
+/* load.h - loads a trained model, all stages with their weights. */
 #ifndef MODEL_PROGRAM_LOAD_H
 #define MODEL_PROGRAM_LOAD_H
 
 #include "model/program/options.h"
 #include "model/text/corpus.h"
 
-/* As trainer_new, for o's model. If its device is missing, the CPU is used and stderr says so. */
+/* Calls trainer_new for o's model. If the device is missing, uses the CPU and reports this on
+ * stderr. */
 int open_trainer(struct trainer **out, struct options *o, struct error *err);
 
-/* folder: a checkpoint, or a model of the transformers library (config.json). Sets o->config,
- * and o->recipe's batch and sequence where the folder knows them; n_stages != 0 cuts the latter
- * into that many, or with o->set.stages false into fewer if the model has fewer layers. */
+/* Reads the model of a folder: a checkpoint, or a model of the transformers library (config.json).
+ * Sets o->config, and the batch and sequence of o->recipe if the folder has them. n_stages != 0
+ * divides a model of the library into that many stages. If o->set.stages is false and the model has
+ * fewer layers, it gets fewer stages. */
 int load_model_folder(struct trainer **out, const char *folder, struct options *o,
 		      uint32_t n_stages, struct error *err);
 
-/* Reads o's corpus for o's model. tokenizer: the file or folder of the model's, NULL: bytes; then
- * the corpus must be token shards. */
+/* Reads o's corpus for o's model. tokenizer: the file or folder of the model's tokenizer. NULL:
+ * tokens are bytes. The corpus of a model with a tokenizer must be token shards. */
 int load_corpus(struct corpus **out, const struct options *o, const char *tokenizer,
 		struct error *err);
 
-/* Checks that a checkpoint may be written to o->out. -EEXIST: it holds one that is neither the
- * one that training continues from nor to be replaced (o->force). */
+/* Checks that a checkpoint may be written to o->out. -EEXIST: the folder already has a checkpoint.
+ * Allowed are the one that training continues from, and any with o->force. */
 int load_check_out(const struct options *o, struct error *err);
 
-/* Returns why a call of the trainer gave rc: the device's failure, or the text of rc. */
+/* Returns the reason why a call of the trainer returned rc: the device's failure, or the text of
+ * rc. */
 const char *load_failure(const struct trainer *t, int rc);
 
 #endif

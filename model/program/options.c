@@ -1,5 +1,5 @@
-/* One table drives the options of all verbs: the key, how a value is taken, and its limits;
- * each reports what was expected. */
+/* One table describes the options of all verbs: the key, how a value is read, and its limits. An
+ * error names the value that was expected. */
 #include "model/program/options.h"
 
 #include <errno.h>
@@ -19,8 +19,8 @@ enum { MODEL_FILE_MOST = 1 << 20 };
 struct parser {
 	struct options *o;
 	const char *verb, *option;
-	char *value;         /* getopt's */
-	bool corpus_goes_on; /* the last option was --corpus: further words are its files */
+	char *value;         /* the option's value, from getopt */
+	bool corpus_goes_on; /* set after --corpus: further words are files of the corpus */
 };
 
 static int say_expected(const struct parser *p, const char *expected)
@@ -54,7 +54,7 @@ static int take_real(const struct parser *p, float low, float high, float *to)
 	return 0;
 }
 
-/* "2" or "2/6". */
+/* Parses "2" or "2/6". */
 static int take_skip(const struct parser *p)
 {
 	char *end;
@@ -192,7 +192,7 @@ enum value_kind { MODEL, HELP, FLAG, TEXT, WHOLE, FRACTION, NUMBER, TAKEN };
 static const struct setting {
 	const char *name;
 	enum value_kind kind;
-	size_t at; /* in struct options */
+	size_t at; /* offset in struct options */
 	int (*take)(const struct parser *p);
 } settings[] = {
 #define AT(field) offsetof(struct options, field)
@@ -306,7 +306,7 @@ static int take_all(struct parser *p, int argc, char **argv, const struct option
 	int option;
 
 	while ((option = getopt_long(argc, argv, "-", table, NULL)) != -1) {
-		int rc = EXIT_USAGE; /* getopt has said why */
+		int rc = EXIT_USAGE; /* getopt has printed the error */
 
 		p->value = optarg ? optarg : "";
 		if (option == WORD) {
@@ -372,7 +372,7 @@ static int load_model(struct options *o, struct error *err)
 	return rc;
 }
 
-/* Every option is a row of `settings`, of which getopt's table is made here. */
+/* Reads the options. getopt's table is made from `settings`. */
 int options_parse(struct options *o, int argc, char **argv, const char *help)
 {
 	struct parser p = { .o = o, .verb = argv[0] };
@@ -402,7 +402,7 @@ int options_parse(struct options *o, int argc, char **argv, const char *help)
 	rc = take_all(&p, argc, argv, table);
 	if (rc)
 		return rc;
-	/* With a folder the model is the folder's, and is checked when it has been read. */
+	/* If a folder is named, the model is read and checked later. */
 	if (o->files.n == 0 && (model_config_check(&o->config, &err) ||
 				recipe_check(&o->recipe, &o->config, &err))) {
 		options_fail(argv[0], &err);

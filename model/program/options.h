@@ -26,16 +26,16 @@ struct generate_options {
 /* Options of `skippipe train` alone. */
 struct train_options {
 	uint32_t checkpoint_every, validate_every;
-	const char *skip_schedule; /* text; NULL: one ratio */
-	bool stack;      /* stages that begin to be visited start from a trained neighbour */
-	bool new_corpus; /* another corpus than the checkpoint's is intended */
-	uint32_t skip_bad_steps; /* iterations without a step before the training has diverged */
+	const char *skip_schedule; /* a list of skip ratios as text; NULL: a single ratio */
+	bool stack;      /* newly visited stages start from a trained neighbour */
+	bool new_corpus; /* a corpus other than the checkpoint's is intended */
+	uint32_t skip_bad_steps; /* rejected iterations in a row that end the training */
 	enum tensor_format wire, sum_wire;
 };
 
-/* True for what --set has named. */
+/* Records which parts --set has changed. */
 struct named_fields {
-	bool stages, shape, recipe; /* n_stages; another field of the model; one of the recipe */
+	bool stages, shape, recipe; /* n_stages; other fields of the model; of the recipe */
 };
 
 /* Arguments that are neither an option nor an option's value. */
@@ -45,7 +45,7 @@ struct words {
 };
 
 struct options {
-	/* The model: a preset or a file, then changes by name; or a checkpoint. */
+	/* The model: a preset or a file, changed by --set; or a checkpoint. */
 	const char *preset, *model_file, *from;
 	struct model_config config;
 	struct recipe recipe;

@@ -1,5 +1,5 @@
-/* Reads the paths of a plan file. Training needs nothing else of a plan, so the planner is not
- * linked in. */
+/* Reads the paths of a plan file. Training needs nothing else from a plan, so the planner is not
+ * linked to this program. */
 #include "model/program/plan_paths.h"
 
 #include <errno.h>

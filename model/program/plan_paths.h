@@ -1,4 +1,5 @@
-/* plan_paths.h - the paths of a skippipe.plan/1, as stages: all that training needs of a plan.
+/* plan_paths.h - reads the paths of a skippipe.plan/1, as lists of stages. Training needs only
+ * these.
  */
 #ifndef MODEL_PROGRAM_PLAN_PATHS_H
 #define MODEL_PROGRAM_PLAN_PATHS_H

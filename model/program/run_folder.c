@@ -1,8 +1,8 @@
 /* run_folder.c - gathers the files of a run's newest checkpoint in the run folder.
  *
  * Every agent writes its stage to its own disk, and the controller writes the manifest. On one
- * machine nothing needs to be gathered. The controller of a run that lives collects the files from
- * its agents when it finds the file RUN/collect (controller/weights/offsite.h). */
+ * machine nothing needs to be gathered. The controller of a running run collects the files from its
+ * agents when it finds the file RUN/collect (controller/weights/offsite.h). */
 #include "model/program/run_folder.h"
 
 #include <dirent.h>
@@ -39,7 +39,7 @@ bool run_folder_is_run(const char *folder)
 	       !has_file(folder, "manifest.json") && !has_file(folder, "config.json");
 }
 
-/* Returns true if a controller writes the record of this run. */
+/* Returns true if a controller is running and writes the record of this run. */
 static bool is_live(const char *run)
 {
 	char path[PATH];
@@ -135,8 +135,8 @@ done:
 	return rc;
 }
 
-/* Brings one stage's file from another folder or from the store. Returns 0 even if it is in none,
- * because the controller may still have it. */
+/* Copies one stage's file from another folder or from the store. Returns 0 even if neither has it,
+ * because the controller may have it. */
 static int bring(const char *run, uint32_t stage, uint64_t iteration, char *const *others,
 		 uint32_t n, struct remote *store, struct error *err)
 {
@@ -175,7 +175,8 @@ static uint32_t first_missing(const char *run, uint32_t n_stages, uint64_t itera
 	return n_stages;
 }
 
-/* Returns true if the checkpoint has not been removed for newer ones. */
+/* Returns true if the checkpoint still exists. A run removes old checkpoints when newer ones are
+ * complete. */
 static bool is_there(const char *run, uint64_t iteration)
 {
 	char manifest[64];
@@ -184,8 +185,8 @@ static bool is_there(const char *run, uint64_t iteration)
 	return has_file(run, manifest);
 }
 
-/* Asks the controller, and waits while files arrive. -EAGAIN: the checkpoint was removed
- * meanwhile. */
+/* Requests the files from the controller and waits while they arrive. -EAGAIN: the run has removed
+ * the checkpoint meanwhile. */
 static int ask_controller(const char *run, uint32_t n_stages, uint64_t iteration,
 			  struct error *err)
 {
@@ -229,8 +230,8 @@ static int keep_file(const char *from, const char *to, struct error *err)
 	return errno == ENOENT ? -EAGAIN : copy_file(from, to, err);
 }
 
-/* Keeps the files in a folder of their own, because a live run removes old checkpoints. -EAGAIN: it
- * has removed this one. */
+/* Links the files into a separate folder, because a running run removes old checkpoints. -EAGAIN:
+ * the run has removed this one. */
 static int keep(const char *run, uint64_t iteration, uint32_t n_stages, char *out, size_t room,
 		struct error *err)
 {
@@ -257,7 +258,7 @@ static int keep(const char *run, uint64_t iteration, uint32_t n_stages, char *ou
 	return rc;
 }
 
-/* -EAGAIN: a live run has removed the checkpoint meanwhile. */
+/* -EAGAIN: a running run has removed the checkpoint meanwhile. */
 static int gather(const char *run, char *const *others, uint32_t n, const char *store, char *out,
 		  size_t room, struct error *err)
 {

@@ -1,4 +1,4 @@
-/* run_folder.h - finds the newest whole checkpoint of a run that was computed on many machines. */
+/* run_folder.h - finds the newest complete checkpoint of a run on many machines. */
 #ifndef MODEL_PROGRAM_RUN_FOLDER_H
 #define MODEL_PROGRAM_RUN_FOLDER_H
 
@@ -8,14 +8,13 @@
 
 #include "base/error.h"
 
-/* Returns true if the folder is a run's and not itself a model. */
+/* Returns true if the folder belongs to a run and is not a model itself. */
 bool run_folder_is_run(const char *folder);
 
 /* Makes a folder with the run's newest checkpoint, and writes its path to out. The caller removes
- * it. Files
- * that the folder lacks are copied from the agents' run folders `others` (n), fetched from `store`
- * (model/files/remote.h; NULL: none), or requested from the run's controller, if it lives. -ENOENT:
- * a file is nowhere; the message names it. */
+ * it. Files that the folder lacks are copied from the agents' run folders `others` (n), fetched
+ * from `store` (model/files/remote.h; NULL: none), or requested from the run's controller, if it is
+ * running. -ENOENT: a file was not found anywhere; the message names it. */
 int run_folder_checkpoint(const char *run, char *const *others, uint32_t n, const char *store,
 			  char *out, size_t room, struct error *err);
 

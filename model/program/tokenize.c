@@ -1,5 +1,5 @@
-/* Text to token shards: files are read one after another, tokens are written as they come,
- * and the shard gets its name when it is whole. */
+/* skippipe tokenize: encodes text to token shards. Files are read one after another. Tokens are
+ * written to a temporary file, which gets the shard's name when it is complete. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -32,11 +32,11 @@ static const char help[] =
 	"  --raw    the .bin files are raw 16-bit tokens without a header, as nanoGPT's\n";
 
 /* SentencePiece adds up likelihoods as floats, which are exact enough for some thousands of pieces.
- * Longer texts are given other pieces than their parts. */
+ * In a longer text, rounding errors would change the choice of pieces. */
 enum {
-	BLOCK = 1 << 15,      /* bytes of text encoded at once, */
-	BLOCK_MOST = 1 << 28, /* and if it has no place to be cut */
-	TOKENS = 1 << 20,     /* copied between two changes of the bar */
+	BLOCK = 1 << 15,      /* bytes of text encoded at a time, */
+	BLOCK_MOST = 1 << 28, /* and the limit for text that cannot be cut */
+	TOKENS = 1 << 20,     /* tokens copied between two updates of the bar */
 };
 
 struct shard_file {
@@ -44,9 +44,9 @@ struct shard_file {
 	struct tokenizer *tokenizer;
 	size_t width; /* bytes of a token; 0: not known yet */
 	uint64_t tokens;
-	int failed;             /* errno of the first write that failed */
-	uint64_t done, all;     /* bytes read, and of all files */
-	uint32_t texts, shards; /* files of each kind */
+	int failed;             /* errno of the first failed write */
+	uint64_t done, all;     /* bytes read so far, and of all files */
+	uint32_t texts, shards; /* number of text files and of shards */
 	bool bar;
 };
 
@@ -82,7 +82,7 @@ static void begin_document(struct shard_file *s)
 		put_token(s, (uint32_t)token);
 }
 
-/* Leaves away the first `skip` tokens. */
+/* Writes the tokens, except for the first `skip`. */
 static int put_encoded(struct shard_file *s, const char *path, const char *text, size_t size,
 		       size_t skip, struct error *err)
 {
@@ -100,7 +100,7 @@ static int put_encoded(struct shard_file *s, const char *path, const char *text,
 	return 0;
 }
 
-/* If no token begins a document, a newline says where it ends. */
+/* Writes a newline after a document, if no token marks the beginning of the next one. */
 static int put_line(struct shard_file *s, const char *path, const char *line, size_t size,
 		    uint64_t number, struct error *err)
 {
@@ -137,14 +137,15 @@ static int put_jsonl(struct shard_file *s, FILE *in, const char *path, struct er
 	return rc;
 }
 
-/* A text that is read. Its first `context` bytes have been encoded with the block before. */
+/* A block of the text that is being read. Its first `context` bytes were already encoded with the
+ * previous block. */
 struct block {
 	char *text;
 	size_t held, room, context, skip;
-	uint64_t line, byte; /* of the first byte after the context, from 1 */
+	uint64_t line, byte; /* place of the first byte after the context, from 1 */
 };
 
-/* Refuses bytes that are no text, with their place, and goes on to the end of the block. */
+/* Refuses bytes that are not text, and reports their place. Advances to the end of the block. */
 static int check_block(struct block *b, size_t size, const char *path, bool bytes,
 		       struct error *err)
 {
@@ -166,7 +167,8 @@ static int check_block(struct block *b, size_t size, const char *path, bool byte
 				"first)");
 }
 
-/* Encodes a block up to a place where it can be cut, or to its end, and keeps the rest. */
+/* Encodes a block up to a place where it can be cut, or to its end. The rest stays for the next
+ * call. */
 static int put_block(struct shard_file *s, struct block *b, const char *path, bool last,
 		     struct error *err)
 {
@@ -242,7 +244,7 @@ static int put_shard(struct shard_file *s, FILE *in, const char *path, const str
 	return 0;
 }
 
-/* Copies the raw tokens of nanoGPT. */
+/* Copies the tokens of a nanoGPT file, which has no header. */
 static int put_raw(struct shard_file *s, FILE *in, const char *path, struct error *err)
 {
 	struct stat st;
@@ -310,7 +312,7 @@ static int put_file(struct shard_file *s, const struct options *o, uint32_t i, s
 	return rc;
 }
 
-/* Bytes of all files, for the bar. */
+/* Returns the bytes of all files, for the progress bar. */
 static uint64_t total_bytes(const struct options *o)
 {
 	uint64_t sum = 0;
@@ -324,7 +326,7 @@ static uint64_t total_bytes(const struct options *o)
 	return sum;
 }
 
-/* Texts are encoded; the first shard says how wide the tokens of shards are. */
+/* Encodes texts and copies shards. The first shard determines the width of the tokens. */
 static int open_tokenizer(struct shard_file *s, const struct options *o, struct error *err)
 {
 	int rc = tokenizer_open(&s->tokenizer, o->tokenizer, err);
@@ -344,7 +346,7 @@ static int write_header(struct shard_file *s)
 	       fflush(s->out);
 }
 
-/* To a file beside the shard's name, which it gets when it is whole. */
+/* Opens a temporary file beside the shard. It gets the shard's name when it is complete. */
 static int write_shard(struct shard_file *s, const struct options *o, struct error *err)
 {
 	struct file_aside a;

@@ -1,5 +1,5 @@
-/* Training in one process: the same stages, data and steps as a run over many nodes, so that
- * a run can be compared with it. */
+/* skippipe train: trains in one process with the same stages, data and steps as a run over many
+ * nodes, so that the two can be compared. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -60,14 +60,14 @@ struct session {
 	struct trainer *trainer;
 	struct corpus *corpus;
 	struct plan_paths plan;
-	uint32_t *paths;           /* (M, n_stages) without a plan */
+	uint32_t *paths;           /* (M, n_stages) paths drawn without a plan */
 	int32_t *tokens, *targets; /* (B, T) */
 	uint64_t iteration, position;
 	uint64_t trained_on; /* corpus_hash of the checkpoint; 0: not known */
-	uint64_t started_at; /* iteration */
+	uint64_t started_at; /* the iteration at which this program began */
 	int64_t start_us, training_us;
 	uint64_t tokens_trained;
-	double flops; /* of the training so far */
+	double flops; /* floating-point operations of the training so far */
 	uint32_t bad_steps; /* iterations whose loss or gradient was not finite */
 	bool bar;
 };
@@ -128,7 +128,7 @@ static int load_checkpoint(struct session *s, struct error *err)
 	return 0;
 }
 
-/* A new corpus is read from its beginning. */
+/* A new corpus is read from its start, even if the training continues. */
 static int check_corpus(struct session *s, struct error *err)
 {
 	if (!s->trained_on || s->trained_on == corpus_hash(s->corpus))
@@ -142,7 +142,8 @@ static int check_corpus(struct session *s, struct error *err)
 	return 0;
 }
 
-/* Before the first iteration rather than after the last. */
+/* Measures the validation loss before the first iteration, so that there is a figure to compare
+ * with. */
 static int check_folder(const char *path, struct error *err)
 {
 	char inside[4096];
@@ -154,8 +155,8 @@ static int check_folder(const char *path, struct error *err)
 	return rc;
 }
 
-/* Plan, model, checkpoint, corpus, memory; and the folder to save in is tried now rather
- * than after hours of work. */
+/* Checks the plan, model, checkpoint, corpus and memory. Also tries to write to the output folder,
+ * so that an error does not appear only after hours of work. */
 static int session_init(struct session *s, struct error *err)
 {
 	const struct recipe *r = &s->o.recipe;
@@ -222,7 +223,7 @@ static int report_divergence(const struct session *s, const char *when, const ch
 			 when, what, (double)recipe_lr(&s->o.recipe, s->iteration + 1));
 }
 
-/* The path of microbatch m of this iteration, and its data. */
+/* Gives the path of microbatch m of this iteration, and its data. */
 static void next_microbatch(struct session *s, uint32_t m, const uint32_t **path, uint32_t *n)
 {
 	const struct options *o = &s->o;
@@ -238,7 +239,7 @@ static void next_microbatch(struct session *s, uint32_t m, const uint32_t **path
 	}
 }
 
-/* Adds up the gradients of every microbatch along its path. *loss: their mean. */
+/* Adds up the gradients of all microbatches, each along its path. *loss: the mean loss. */
 static int run_microbatches(struct session *s, double *loss)
 {
 	const struct options *o = &s->o;
@@ -297,8 +298,8 @@ static int stack_stages(struct session *s)
 	return rc;
 }
 
-/* Does one iteration. A loss or gradient that is not finite never becomes a step or a checkpoint:
- * the iteration is repeated with the next text, or the training ends. */
+/* Computes one iteration. If the loss or a gradient is not finite, no step is made and no
+ * checkpoint written: the iteration is repeated with the next text, or the training ends. */
 static int train_iteration(struct session *s, double *loss, double *norm, struct error *err)
 {
 	const struct options *o = &s->o;
@@ -404,7 +405,7 @@ static void print_step_json(const struct session *s, double loss, double norm,
 	printf(",\"elapsed_s\":%.3f}\n", (double)(clock_monotonic_us() - s->start_us) / 1e6);
 }
 
-/* An output that cannot be written ends the training, unless it writes checkpoints. */
+/* Ends the training when the output cannot be written, unless checkpoints are written. */
 static int report_step(const struct session *s, double loss, double norm, const double *validation,
 		       struct error *err)
 {

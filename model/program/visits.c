@@ -58,7 +58,8 @@ static void shuffle_stages(struct rng *r, uint32_t *x, uint32_t n)
 	}
 }
 
-/* Exchanges neighbours in stage number that stand next to each other; swaps do not overlap. */
+/* Exchanges neighbours in a path whose stage numbers differ by 1. A stage is exchanged at most
+ * once. */
 static void swap_neighbours(struct rng *r, float chance, uint32_t *path, uint32_t n)
 {
 	for (uint32_t i = 0; i + 1 < n; i++) {
@@ -70,7 +71,7 @@ static void swap_neighbours(struct rng *r, float chance, uint32_t *path, uint32_
 	}
 }
 
-/* Stages to leave out, without replacement, stage s with a weight of s squared. */
+/* Chooses the stages to skip at random without replacement. Stage s has a weight of s squared. */
 static void draw_unequal(struct rng *r, uint32_t n_stages, stage_set always, uint32_t skip,
 			 bool *out)
 {
@@ -90,8 +91,8 @@ static void draw_unequal(struct rng *r, uint32_t n_stages, stage_set always, uin
 	}
 }
 
-/* Equal exposure: the stages lie in a circle of random order, microbatch i (in random order)
- * leaves out the next `skip` of them. */
+/* Gives all stages equal exposure. The stages are arranged in a circle in random order, and each
+ * microbatch, in random order, skips the next `skip` of them. */
 void visits_draw(const struct visit_rules *rules, uint32_t n_stages, uint32_t microbatches,
 		 uint64_t seed, uint64_t iteration, uint32_t *paths)
 {

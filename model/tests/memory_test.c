@@ -235,7 +235,7 @@ static void survives(const char *what, int (*attempt)(struct error *), uint64_t 
 		assert_true(n < 5000);
 		until_failure = n;
 		rc = attempt(&err);
-		if (until_failure >= 0) { /* it never came to the failure */
+		if (until_failure >= 0) { /* the call that should fail was not reached */
 			until_failure = -1;
 			assert_int_equal(rc, 0);
 			break;

@@ -27,7 +27,8 @@ static const struct model_config config = { .vocab = 37,
 
 static const enum recompute levels[] = { RECOMPUTE_NORMS, RECOMPUTE_NONE, RECOMPUTE_BLOCK };
 
-/* Two microbatches in flight, an evaluation between, backward in the other order. */
+/* Runs two microbatches forward, then an evaluation, then the backward passes in the other
+ * order. */
 struct result {
 	float out[2][ROWS], up[2][ROWS];
 	float *gradient;

@@ -1,6 +1,6 @@
-/* Most words occur again and again, so their tokens are kept in a table that is looked up first.
- * Other words are merged with a heap of pairs, in n log n steps for a word of n bytes, because text
- * without spaces is one long word. */
+/* Most words occur again and again, so the tokens of each word are cached. A word that is not in
+ * the cache is merged with a heap of pairs. This takes n log n steps for n bytes, and is needed
+ * because text without spaces is one long word. */
 #include "model/text/bpe.h"
 
 #include <errno.h>
@@ -13,16 +13,16 @@
 #include "base/array.h"
 
 enum {
-	CACHE = 1 << 16, /* words kept */
-	WORD_MOST = 27,  /* bytes of a word that is kept */
-	KEPT_MOST = 8,   /* tokens of it */
+	CACHE = 1 << 16, /* words in the cache */
+	WORD_MOST = 27,  /* longest word that is cached, in bytes */
+	KEPT_MOST = 8,   /* most tokens of a cached word */
 	NONE = -1,
 };
 
 struct merge {
 	uint64_t pair; /* left << 32 | right */
 	uint32_t rank;
-	int32_t joined; /* NONE: the place is free */
+	int32_t joined; /* the joined token; NONE: this entry is empty */
 };
 
 struct token {
@@ -32,7 +32,7 @@ struct token {
 };
 
 struct added {
-	char *content; /* as it is sought */
+	char *content; /* the text to search for */
 	size_t size;
 	int32_t id;
 	bool lstrip, rstrip;
@@ -42,7 +42,7 @@ struct added {
 struct added_set {
 	struct added *list;
 	size_t n, room;
-	uint8_t begins[1 << 13]; /* a bit for every two bytes that one of them may begin with */
+	uint8_t begins[1 << 13]; /* a bit for each pair of first bytes that occurs */
 };
 
 struct cached {
@@ -51,9 +51,9 @@ struct cached {
 	int32_t tokens[KEPT_MOST];
 };
 
-/* A token of a word that is being merged, at the place of its first byte. */
+/* A token of a word that is being merged, stored at the index of its first byte. */
 struct symbol {
-	int32_t id; /* NONE: joined to the one before it */
+	int32_t id; /* NONE: joined to the symbol before it */
 	uint32_t before, after;
 };
 
@@ -64,16 +64,16 @@ struct candidate {
 
 struct bpe {
 	struct bpe_rules rules;
-	int32_t begin; /* NONE: no token begins a document */
+	int32_t begin; /* the token that begins a document, or NONE */
 	struct characters *characters;
 	struct token *tokens; /* (n) */
 	uint32_t n;
 	int32_t bytes[256]; /* the token of each byte, or NONE */
 	struct merge *merges;
-	size_t n_merges, merges_room; /* the room is a power of two */
-	int32_t *words;               /* (words_room) ids by the hash of their bytes */
+	size_t n_merges, merges_room; /* a hash table; its allocated size is a power of two */
+	int32_t *words;               /* (words_room) token ids, hashed by their bytes */
 	size_t words_room;
-	struct added_set early, late; /* sought before and after normalisation */
+	struct added_set early, late; /* found before and after normalisation */
 	struct cached *cache;         /* (CACHE) */
 	struct symbol *symbols;
 	struct candidate *heap;
@@ -83,7 +83,7 @@ struct bpe {
 struct output {
 	int32_t *tokens;
 	size_t n, room;
-	int rc; /* of the first failure */
+	int rc; /* error code of the first failure */
 };
 
 /* Tables. */
@@ -375,7 +375,7 @@ static struct candidate pop_candidate(struct bpe *b)
 	return first;
 }
 
-/* Considers the symbol at `at` and the one after it. */
+/* Adds the pair of the symbol at `at` and its successor to the heap, if the pair has a rank. */
 static void consider_pair(struct bpe *b, uint32_t at, uint32_t size)
 {
 	uint32_t after = b->symbols[at].after;
@@ -389,7 +389,7 @@ static void consider_pair(struct bpe *b, uint32_t at, uint32_t size)
 }
 
 /* Joins pairs in the order of their ranks. A candidate is stale if one of its two symbols has been
- * joined to another since. Then the pair that is there now makes another token. */
+ * joined to another symbol meanwhile: the pair at this place then gives another token. */
 static void merge_symbols(struct bpe *b, uint32_t size)
 {
 	b->heap_n = 0;
@@ -480,7 +480,8 @@ static void encode_words(struct bpe *b, struct output *out, const char *text, si
 	}
 }
 
-/* Returns the bytes of the characters at the start of the text that are numbers, or are not. */
+/* Returns the length in bytes of the run at the start of the text that consists of numbers, or of
+ * other characters. */
 static size_t run_of_numbers(const struct bpe *b, const char *text, size_t size, bool numbers)
 {
 	size_t at = 0, n;
@@ -521,7 +522,7 @@ static void encode_without_added(struct bpe *b, struct output *out, const char *
 
 typedef void encode_part(struct bpe *b, struct output *out, const char *text, size_t size);
 
-/* Returns the longest added token that begins at the text, or NULL. */
+/* Returns the longest added token with which the text begins, or NULL. */
 static const struct added *added_at(const struct added_set *set, const char *text, size_t size)
 {
 	unsigned first = (unsigned char)text[0], second = size > 1 ? (unsigned char)text[1] : 0;
@@ -562,7 +563,7 @@ static size_t space_after(const struct bpe *b, const char *text, size_t at, size
 	return at;
 }
 
-/* Puts added tokens out and gives the text between them to `rest`. */
+/* Emits the added tokens of the text, and passes the text between them to `rest`. */
 static void cut_at_added(struct bpe *b, const struct added_set *set, struct output *out,
 			 const char *text, size_t size, encode_part *rest)
 {

@@ -1,6 +1,6 @@
 /* bpe.h - byte-level BPE, the tokenizers of GPT-2, LLaMA 3 and Qwen, from a tokenizer.json.
  *
- * Tokens are those that the tokenizers package gives. Text is cut at added tokens, put into
+ * The tokens are the same as those of the tokenizers package. Text is cut at added tokens, put into
  * normal form C if the file says so, and cut into words (split.h). In each word the pair of
  * neighbours with the lowest rank is joined until no pair has a rank (Sennrich et al., 2016).
  *
@@ -23,29 +23,29 @@ enum { BPE_TOKENS_MOST = 1 << 22 };
 struct bpe_rules {
 	const struct split_rule *split;
 	enum { BPE_NO_DIGITS, BPE_EACH_DIGIT, BPE_RUNS_OF_DIGITS } digits; /* cut off first */
-	bool prefix_space;  /* a text that begins with no space is given one */
-	bool nfc;           /* normal form C */
+	bool prefix_space;  /* a space is put before a text that does not begin with one */
+	bool nfc;           /* the text is normalised to form C */
 	bool ignore_merges; /* a word that is a token needs no merges */
 };
 
-/* json: the bytes of a tokenizer.json; path is for messages. -EINVAL: a key of it is damaged.
- * -ENOTSUP: a key of it changes the tokens in a way that is not supported. Both name the key. */
+/* Reads json, the bytes of a tokenizer.json; path is for messages. -EINVAL: a key is damaged.
+ * -ENOTSUP: a key changes the tokens in a way that is not supported. The error names the key. */
 int bpe_open(struct bpe **out, const char *json, size_t size, const char *path,
 	     struct error *err);
 void bpe_free(struct bpe *b); /* NULL is allowed */
 
-/* tokens: all ids are below, at most BPE_TOKENS_MOST. */
+/* Makes an empty tokenizer. tokens: a bound on all ids, at most BPE_TOKENS_MOST. */
 struct bpe *bpe_new(uint32_t tokens);
 void bpe_set_rules(struct bpe *b, const struct bpe_rules *rules);
-/* Adds a token in the alphabet of GPT-2, in which a character stands for each byte. Tokens with
- * another character are never made of text. -EEXIST: the id is taken. */
+/* Adds a token, written in GPT-2's alphabet, in which a character stands for each byte. A token
+ * with a character outside this alphabet never matches text. -EEXIST: the id is taken. */
 int bpe_add_token(struct bpe *b, uint32_t id, const char *name);
-/* Adds a pair that is joined, with its rank. Pairs that no text can make are ignored. */
+/* Adds a pair to be joined, with its rank. Pairs that cannot occur in a text are ignored. */
 void bpe_add_merge(struct bpe *b, uint32_t rank, uint32_t left, uint32_t right, uint32_t joined);
 
-/* A token that is found in the text before any other, with the white space on its left and right
- * where asked. `special`: it is not shown in decoded text. `normalized`: it is sought after
- * normalisation. Its id may be that of a token. */
+/* Adds a token that is recognised in the text before all others. lstrip, rstrip: it includes the
+ * white space on its left, on its right. `special`: decoding omits it. `normalized`: it is searched
+ * for after normalisation. Its id may be that of an existing token. */
 struct bpe_added {
 	const char *content; /* copied */
 	uint32_t id;
@@ -58,11 +58,11 @@ void bpe_set_begin(struct bpe *b, uint32_t id);
 
 uint32_t bpe_vocab(const struct bpe *b);
 int32_t bpe_begin(const struct bpe *b); /* -1: none */
-/* Returns true if each byte is a token, the one of its value, and there are no others. */
+/* Returns true if there are exactly 256 tokens and each is the byte with the value of its id. */
 bool bpe_is_bytes(const struct bpe *b);
 
-/* Results are malloc's, the caller's. -ENOMEM; -EINVAL: text that is not UTF-8, or has a byte
- * for which there is no token; tokens that do not exist. */
+/* The caller frees the results. -ENOMEM; -EINVAL: the text is not UTF-8, has a byte without a
+ * token, or a token does not exist. */
 int bpe_encode(struct bpe *b, const char *text, size_t size, int32_t **tokens, size_t *n);
 int bpe_decode(const struct bpe *b, const int32_t *tokens, size_t n, char **text, size_t *size);
 

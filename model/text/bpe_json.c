@@ -1,6 +1,6 @@
-/* Reads a tokenizer.json. Each key is known and either obeyed or without effect on the tokens, or
- * the file is refused with the name of the key: a tokenizer that gives almost the right tokens
- * spoils a model without a message. */
+/* Reads a tokenizer.json. A file is refused, with the name of the key, if a key is unknown or asks
+ * for something that is not supported. A tokenizer that gives almost the right tokens would spoil a
+ * model without a message. */
 #include "model/text/bpe.h"
 
 #include <errno.h>
@@ -15,11 +15,11 @@
 struct reader {
 	const char *path;
 	struct error *err;
-	int rc; /* of the first failure */
+	int rc; /* error code of the first failure */
 	struct bpe *bpe;
 	struct bpe_rules rules;
 	bool byte_level; /* a ByteLevel pre-tokenizer was found, */
-	bool uncut;      /* and no rule for words */
+	bool uncut;      /* and no rule that cuts text into words */
 };
 
 static void fail(struct reader *r, int code, const char *format, ...)
@@ -75,7 +75,7 @@ static bool flag(struct reader *r, const json_t *v, const char *key, bool otherw
 	return is_absent(f) ? otherwise : json_is_true(f);
 }
 
-/* Keys other than these are refused. */
+/* Refuses all keys but these. */
 static void check_keys(struct reader *r, json_t *object, const char *where,
 		       const char *const *known)
 {
@@ -157,7 +157,8 @@ static void take_digits(struct reader *r, const json_t *v)
 	r->rules.digits = each ? BPE_EACH_DIGIT : BPE_RUNS_OF_DIGITS;
 }
 
-/* ByteLevel comes last. It cuts text by GPT-2's rule, unless a Split did or nothing is merged. */
+/* Handles ByteLevel, which must be the last step. It cuts text by GPT-2's rule, unless a Split does
+ * or use_regex is false. */
 static void take_byte_level(struct reader *r, const json_t *v)
 {
 	bool regex = flag(r, v, "use_regex", true);
@@ -189,7 +190,7 @@ static void take_pre_tokenizer(struct reader *r, const json_t *v)
 		refuse_type(r, "pre_tokenizer", v, "ByteLevel after a Split or Digits");
 }
 
-/* A template may put one token before the text. */
+/* Reads a template, which may put one token before the text. */
 static void take_template(struct reader *r, const json_t *v)
 {
 	const json_t *single = json_object_get(v, "single"), *part;
@@ -229,7 +230,7 @@ static void take_post_processor(struct reader *r, const json_t *v)
 {
 	if (is_type(v, "TemplateProcessing"))
 		take_template(r, v);
-	else if (!is_absent(v) && !is_type(v, "ByteLevel")) /* which changes offsets alone */
+	else if (!is_absent(v) && !is_type(v, "ByteLevel")) /* affects only offsets */
 		refuse_type(r, "post_processor", v, "ByteLevel and TemplateProcessing");
 }
 
@@ -247,7 +248,7 @@ static bool is_id(const json_t *v)
 	       json_integer_value(v) < BPE_TOKENS_MOST;
 }
 
-/* Returns a bound on all ids, of the vocabulary and of the added tokens. */
+/* Returns a number above all ids of the vocabulary and of the added tokens. */
 static uint32_t count_tokens(struct reader *r, json_t *vocab, const json_t *added)
 {
 	const json_t *one;
@@ -290,7 +291,8 @@ static void read_vocab(struct reader *r, json_t *vocab)
 	}
 }
 
-/* A merge is "left right" or ["left", "right"]; all three tokens are in the vocabulary. */
+/* Reads a merge: "left right" or ["left", "right"]. Both tokens and the joined one must be in the
+ * vocabulary. */
 static bool read_merge(struct reader *r, const json_t *vocab, const json_t *merge, size_t rank)
 {
 	char *text = json_is_string(merge) ? alloc_string(json_string_value(merge)) : NULL;

@@ -1,6 +1,6 @@
-/* Classes come from libunistring and are kept in a table, so that a character costs one load. The
- * library of a system may be older or newer than those of the tokenizers package. The characters
- * that it may not know, and those that it should not know, are therefore listed here. */
+/* The classes of characters come from libunistring. They are kept in a table, so that each look-up
+ * is a single read. A system's libunistring may know an older or newer Unicode than the tokenizers
+ * package does. The characters for which this matters are therefore listed here. */
 #include "model/text/characters.h"
 
 #include <stdlib.h>
@@ -13,15 +13,16 @@
 
 enum {
 	CODE_POINTS = 0x110000,
-	CLASS = 7,  /* mask of an enum character */
-	NEWER = 8,  /* not in normal form C of Unicode 9 */
+	CLASS = 7,  /* bits that hold an enum character */
+	NEWER = 8,  /* bit: the character is not in normal form C of Unicode 9 */
 };
 
 struct characters {
 	uint8_t table[CODE_POINTS]; /* a class and NEWER */
 };
 
-/* Characters with a class that newer versions of Unicode added. Nothing else changed. */
+/* A range of characters that newer versions of Unicode added, with their class. The classes of
+ * older characters did not change. */
 
 /* Unicode 15 to 16. */
 enum { L, N, M };
@@ -57,7 +58,7 @@ static const struct {
 	/* clang-format on */
 };
 
-/* Characters that Unicode 10 to 15 added and that take part in normal form C. */
+/* Characters that Unicode 10 to 15 added and that normal form C could change. */
 static const struct {
 	uint32_t first, last;
 } newer_marks[] = {
@@ -113,7 +114,8 @@ void characters_free(struct characters *c)
 	free(c);
 }
 
-/* Returns the table's entry for the first character of valid UTF-8 and its bytes in *n. */
+/* Returns the table's entry for the first character of valid UTF-8 and its length in bytes in
+ * *n. */
 static inline uint8_t entry_at(const struct characters *c, const char *text, size_t *n)
 {
 	const uint8_t *s = (const uint8_t *)text;
@@ -137,8 +139,8 @@ enum character characters_class(const struct characters *c, const char *text, si
 	return (enum character)(entry_at(c, text, n) & CLASS);
 }
 
-/* Normal form C. To a library that does not know a character, the character combines with no
- * other. The text is therefore cut before and after characters that are newer. */
+/* Normal form C. The normal form of Unicode 9 does not combine a newer character with any other.
+ * The text is therefore cut before and after each newer character. */
 
 static bool append(char **to, size_t *had, const char *text, size_t size)
 {

@@ -1,7 +1,8 @@
 /* characters.h - what a tokenizer must know about characters: their classes and normal form C.
  *
- * Both are those of the tokenizers package, which takes them from two libraries: classes of Unicode
- * 16, and a normal form of Unicode 9. Only the newest characters show the difference.
+ * The results are the same as in the tokenizers package, which uses two libraries: its classes are
+ * those of Unicode 16, its normal form is that of Unicode 9. The two versions differ only in
+ * recently added characters.
  */
 #ifndef MODEL_CHARACTERS_H
 #define MODEL_CHARACTERS_H
@@ -15,15 +16,15 @@ enum character { CHARACTER_OTHER, CHARACTER_LETTER, CHARACTER_NUMBER, CHARACTER_
 
 struct characters; /* opaque; read-only once made */
 
-/* marks_are_letters: combining marks (\p{M}) are in the class of letters, not of others. */
+/* marks_are_letters: combining marks (\p{M}) count as letters; otherwise as other characters. */
 struct characters *characters_new(bool marks_are_letters);
 void characters_free(struct characters *c); /* NULL is allowed */
 
-/* Returns the class of the first character of valid UTF-8, and its bytes in *n. */
+/* Returns the class of the first character of valid UTF-8, and its length in bytes in *n. */
 enum character characters_class(const struct characters *c, const char *text, size_t *n);
 
-/* Returns valid UTF-8 (size > 0) in normal form C, freed by the caller, and its bytes in *n; NULL
- * without memory. */
+/* Returns the normal form C of valid UTF-8 (size > 0), which the caller frees, and its length in
+ * *n; NULL if memory runs out. */
 char *characters_normal(const struct characters *c, const char *text, size_t size, size_t *n);
 
 #endif

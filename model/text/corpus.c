@@ -1,7 +1,7 @@
-/* Tokens are cut into groups of blocks, one block of each held back for validation, so that
- * both parts are of every region of the text. A sample is a place in a block; which one
- * comes when is a keyed permutation, computed and not stored, so every node finds the same
- * data by itself and any position can be gone to at once. */
+/* Tokens are cut into groups of blocks. One block of each group is held back for validation, so
+ * that training and validation both sample every region of the text. A sample is a place in a
+ * block. The order of the samples is a keyed permutation, which is computed and not stored. Every
+ * node therefore finds the same data by itself, and can jump to any position. */
 #include "model/text/corpus.h"
 
 #include <assert.h>
@@ -27,25 +27,25 @@ static const char default_folder[] = "/usr/share/games/fortunes";
 
 enum {
 	BLOCK = 4096,   /* tokens */
-	GROUP = 20,     /* blocks; the last of each group is held out */
-	MOST = 1 << 30, /* bytes of one file */
+	GROUP = 20,     /* blocks; the last block of each group is for validation */
+	MOST = 1 << 30, /* largest file, in bytes */
 };
 
 struct corpus {
 	unsigned char *data; /* size tokens of `width` bytes */
 	size_t size;
-	size_t width; /* 1: bytes; 2 or 4: of token shards */
+	size_t width; /* 1: a token is a byte; 2 or 4: tokens of shards */
 	uint32_t vocab;
-	void *map; /* NULL, or what data lies in */
+	void *map; /* the mapped file that data points into, or NULL */
 	size_t map_size;
 	uint32_t sequence; /* T */
 	uint64_t seed;
 	uint64_t hash;
 	size_t block;          /* bytes */
-	size_t groups;         /* whole groups; what follows the last is trained on */
+	size_t groups;         /* complete groups; the blocks after the last one are for training */
 	size_t per_run;        /* samples in the training part of a group */
 	size_t tail;           /* samples after the last whole group */
-	size_t per_validation; /* samples in a held-out block */
+	size_t per_validation; /* samples in a validation block */
 };
 
 static int32_t token_at(const struct corpus *c, size_t i)
@@ -132,14 +132,15 @@ static int use_map(struct corpus *c, const char *path, struct error *err)
 	return 0;
 }
 
-/* A single shard is not copied but mapped: it may be larger than memory. 1: not a shard. */
+/* Maps a single shard instead of copying it, because it may be larger than memory. Returns 1 if the
+ * file is not a shard. */
 static int map_shard(struct corpus *c, const char *path, struct error *err)
 {
 	struct stat st;
 	int fd, rc = 1;
 	void *map;
 
-	/* A pipe can be opened but once, and is no shard. */
+	/* A pipe can be opened only once, so it is not examined and never counts as a shard. */
 	if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
 		return 1;
 	fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -159,15 +160,15 @@ static int map_shard(struct corpus *c, const char *path, struct error *err)
 	return rc;
 }
 
-/* Fortunes come as NAME, NAME.dat (an index) and NAME.u8 (the same text): NAME it is. Drawings
- * are not English. */
+/* Chooses among the files of fortunes: NAME has the text, NAME.dat is an index, and NAME.u8 is the
+ * same text again. ASCII drawings are excluded because they are not English. */
 static int is_fortune(const struct dirent *e)
 {
 	return e->d_type != DT_DIR && !strchr(e->d_name, '.') &&
 	       strcmp(e->d_name, "ascii-art") != 0;
 }
 
-/* By bytes, so that the locale does not decide what is trained on. */
+/* Compares bytes, so that the order of the files does not depend on the locale. */
 static int by_name(const struct dirent **a, const struct dirent **b)
 {
 	return strcmp((*a)->d_name, (*b)->d_name);
@@ -201,7 +202,7 @@ static int append_default(struct corpus *c, struct error *err)
 
 /* Layout. */
 
-/* Finds the vocabulary that occurs. */
+/* Sets the vocabulary to the largest token that occurs, plus 1. */
 static int find_vocab(struct corpus *c, struct error *err)
 {
 	uint32_t most = c->width == 1 ? 255 : 0;
@@ -216,8 +217,8 @@ static int find_vocab(struct corpus *c, struct error *err)
 	return 0;
 }
 
-/* Groups of GROUP blocks, one of which is held back for validation; a short corpus has
- * smaller blocks. Then the hash, and for shards the vocabulary that occurs. */
+/* Divides the corpus into groups of GROUP blocks, one of which is for validation. A short corpus
+ * gets smaller blocks. Then computes the hash, and for shards the vocabulary. */
 static int lay_out(struct corpus *c, struct error *err)
 {
 	size_t need = (size_t)c->sequence + 1, rest;
@@ -330,8 +331,8 @@ size_t corpus_validation_samples(const struct corpus *c)
 }
 
 /* Order. An epoch's permutation is computed, not stored: a four-round Feistel network on the
- * smallest even number of bits that holds n, walked until it lands below n (Black and Rogaway,
- * 2002). */
+ * smallest even number of bits that holds n, applied again until the result is below n (Black and
+ * Rogaway, 2002). */
 
 static uint64_t mix_bits(uint64_t x)
 {
@@ -401,7 +402,7 @@ void corpus_validation_batch(const struct corpus *c, uint64_t k, uint32_t batch,
 
 	for (uint32_t b = 0; b < batch; b++) {
 		size_t sample = (size_t)((k * batch + b) % n);
-		size_t group = sample % c->groups; /* from all over the text first */
+		size_t group = sample % c->groups; /* first spread over the whole text */
 		size_t at = group * GROUP * c->block + (GROUP - 1) * c->block +
 			    sample / c->groups * c->sequence;
 

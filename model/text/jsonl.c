@@ -35,7 +35,8 @@ static int escaped(const char *at, size_t size)
 	return c;
 }
 
-/* Returns why the escape at the backslash `at` has no character, or NULL; its bytes in *n. */
+/* Returns the reason why the escape at the backslash `at` is invalid, or NULL if it is valid; its
+ * length in *n. */
 static const char *escape_fault(const char *at, size_t size, size_t *n)
 {
 	int c = escaped(at, size), low;
@@ -52,7 +53,8 @@ static const char *escape_fault(const char *at, size_t size, size_t *n)
 	return NULL;
 }
 
-/* Returns the byte, from 0, at which the line is at fault, and why; or size. */
+/* Returns the index of the first invalid byte of the line and the reason, or `size` if there is
+ * none. */
 static size_t find_fault(const char *line, size_t size, const char **why)
 {
 	const uint8_t *bad = u8_check((const uint8_t *)line, size);

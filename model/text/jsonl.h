@@ -1,4 +1,4 @@
-/* jsonl.h - the documents of JSON lines: an object on each line, whose "text" is a document. */
+/* jsonl.h - reads JSON lines: each line is an object, and its "text" is a document. */
 #ifndef MODEL_JSONL_H
 #define MODEL_JSONL_H
 

@@ -1,4 +1,4 @@
-/* Programs built without libsentencepiece. */
+/* Replaces pieces.cc in programs built without libsentencepiece. */
 #ifndef SKIPPIPE_SENTENCEPIECE
 
 #include "model/text/pieces.h"
@@ -18,7 +18,7 @@ int pieces_new(struct pieces **out, const void *model, size_t size, char *why, s
 	return -ENOTSUP;
 }
 
-/* Nobody gets as far as calling these. */
+/* These are never called, because no model can be opened. */
 
 void pieces_free(struct pieces *s)
 {

@@ -1,4 +1,4 @@
-/* sample.h - choosing the next token. */
+/* sample.h - chooses the next token. */
 #ifndef MODEL_SAMPLE_H
 #define MODEL_SAMPLE_H
 
@@ -7,14 +7,16 @@
 
 #include "base/rng.h"
 
-struct sampler; /* opaque: room to sort in */
+struct sampler; /* opaque: memory for sorting */
 
-/* Draws tokens below vocab; a model may have more logits. NULL without memory. */
+/* Makes a sampler for tokens below vocab; the model may have more logits. NULL if memory runs
+ * out. */
 struct sampler *sampler_new(size_t vocab);
 void sampler_free(struct sampler *s);
 
-/* A token of softmax(logits / temperature), among the likeliest that together have probability
- * top_p (Holtzman et al., 2020). temperature 0: the likeliest, the first of equals. */
+/* Draws a token from softmax(logits / temperature), restricted to the likeliest tokens that
+ * together have probability top_p (Holtzman et al., 2020). temperature 0: returns the likeliest
+ * token; of several the lowest. */
 int32_t sampler_draw(struct sampler *s, const float *logits, float temperature, float top_p,
 		     struct rng *r);
 

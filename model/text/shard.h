@@ -1,4 +1,4 @@
-/* shard.h - files of tokens, and what is no text.
+/* shard.h - recognises files of tokens, and files that are not text.
  *
  * A token shard is 256 little-endian words (a magic number, a version, the number of tokens,
  * zeros), then little-endian tokens. Both layouts are those of llm.c's .bin files: tokens of 16
@@ -16,15 +16,15 @@ enum { SHARD_HEADER = 1024 /* bytes */, SHARD_VOCAB_16 = 1 << 16 };
 
 struct shard {
 	size_t width;    /* bytes of a token: 2 or 4 */
-	uint32_t tokens; /* that the header promises */
+	uint32_t tokens; /* number of tokens that the header states */
 };
 
 /* Looks at the first `size` bytes of a file. Returns 0 and fills *out if they are a shard's header,
- * and 1 if the file may be text. -EINVAL: it is neither: a .bin of another layout, among them
- * nanoGPT's, or it has a NUL byte. The error says which. */
+ * and 1 if the file may be text. -EINVAL: it is neither, because it is a .bin of another layout
+ * (nanoGPT's for example) or has a NUL byte. The error gives the reason. */
 int shard_recognize(struct shard *out, const char *path, const void *data, size_t size,
 		    struct error *err);
-/* The header of a shard. */
+/* Writes the header of a shard. */
 void shard_write_header(uint32_t header[SHARD_HEADER / 4], const struct shard *s);
 
 /* Returns a token of `width` bytes. */

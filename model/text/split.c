@@ -1,5 +1,6 @@
-/* The white space before a word decides most: GPT-2's rule takes one space with a word, the later
- * rules take any one character with letters, and end white space at its last newline. */
+/* The rules differ mostly in the white space before a word. GPT-2's rule joins one space to the
+ * word that follows. The later rules join any one character to letters that follow, and end a run
+ * of white space after its last newline. */
 #include "model/text/split.h"
 
 #include <string.h>
@@ -40,7 +41,7 @@ const struct split_rule *split_find(const char *regex)
 	return NULL;
 }
 
-enum { END = -1 }; /* the class of what follows the text */
+enum { END = -1 }; /* stands for the class after the end of the text */
 
 struct text {
 	const struct characters *characters;
@@ -48,14 +49,15 @@ struct text {
 	size_t size;
 };
 
-/* Returns the class of the character at `at` and its bytes in *n. */
+/* Returns the class of the character at `at` and its length in bytes in *n. */
 static int class_at(const struct text *t, size_t at, size_t *n)
 {
 	*n = 0;
 	return at < t->size ? (int)characters_class(t->characters, t->s + at, n) : END;
 }
 
-/* Returns where a run of at most `most` characters of a class ends that begins at `at`. */
+/* Returns the end of the run of characters of a class that begins at `at`, after `most` characters
+ * at the latest. */
 static size_t end_of_run(const struct text *t, size_t at, int class, size_t most)
 {
 	size_t n;
@@ -70,8 +72,8 @@ static bool is_newline(const struct text *t, size_t at)
 	return at < t->size && (t->s[at] == '\n' || t->s[at] == '\r');
 }
 
-/* 's, 't, 'm, 'd, 're, 've, 'll; with any_case also the long s, which is an s to Unicode. Returns
- * 0 if the text does not begin with one of them. */
+/* Returns the length of the contraction with which the text begins ('s, 't, 'm, 'd, 're, 've, 'll),
+ * or 0. With any_case the long s counts as an s, as in Unicode. */
 static size_t contraction(const struct text *t, bool any_case)
 {
 	static const char *const pairs[] = { "re", "ve", "ll" };
@@ -92,8 +94,8 @@ static size_t contraction(const struct text *t, bool any_case)
 	return 0;
 }
 
-/* White space goes up to its last newline, if the rule has lines, or leaves its last character to
- * the word that follows. */
+/* Returns the end of a run of white space. If the rule treats lines, the run ends after its last
+ * newline. Otherwise its last character belongs to the word that follows. */
 static size_t white_space(const struct text *t, bool lines)
 {
 	size_t at = 0, last = 0, line = 0, n;
@@ -119,8 +121,8 @@ static size_t gpt2_word(const struct text *t)
 	return end_of_run(t, space, class, SIZE_MAX);
 }
 
-/* Letters take any one character before them, unless it is a number or ends a line. Other
- * characters take a space before them and the newlines after them. */
+/* Returns the end of a word. Letters include one character before them, unless it is a number or
+ * ends a line. Other characters include a space before them and the newlines after them. */
 static size_t later_word(const struct split_rule *rule, const struct text *t)
 {
 	size_t n, m, space = t->s[0] == ' ' ? 1 : 0;

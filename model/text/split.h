@@ -1,8 +1,8 @@
 /* split.h - cuts text into words, as the pre-tokenizers of byte-level BPE do.
  *
- * Merges never cross the end of a word. Models state their words as a regular expression. The
- * expressions of GPT-2, LLaMA 3 and Qwen differ in a few points only (struct split_rule), so that
- * one function follows them all, without an engine for regular expressions.
+ * Merges never cross the end of a word. A tokenizer.json describes words by a regular expression.
+ * The expressions of GPT-2, LLaMA 3 and Qwen differ in a few points only (struct split_rule), so
+ * that one function follows them all, without an engine for regular expressions.
  */
 #ifndef MODEL_SPLIT_H
 #define MODEL_SPLIT_H
@@ -15,17 +15,17 @@
 
 /* A family of expressions. */
 struct split_rule {
-	const char *regex; /* as tokenizer.json has it */
-	uint32_t digits;   /* at most so many in one word; 0: GPT-2's rule, without a limit */
+	const char *regex; /* the regular expression, as in tokenizer.json */
+	uint32_t digits;   /* most digits in one word; 0: GPT-2's rule, without a limit */
 	bool marks;        /* combining marks (\p{M}) belong to words of letters */
 };
 
-/* Returns the rule of an expression, or NULL if it is none of those known. */
+/* Returns the rule of an expression, or NULL if the expression is not known. */
 const struct split_rule *split_find(const char *regex);
 const struct split_rule *split_gpt2(void);
 
-/* Returns the bytes of the first word of valid UTF-8 (size > 0). characters: made with the rule's
- * `marks`. */
+/* Returns the length in bytes of the first word of valid UTF-8 (size > 0). characters: made with
+ * the rule's `marks`. */
 size_t split_word(const struct split_rule *rule, const struct characters *characters,
 		  const char *text, size_t size);
 

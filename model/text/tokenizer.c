@@ -1,4 +1,5 @@
-/* Bytes are tokens as they stand; a file decides between byte-level BPE and SentencePiece. */
+/* Text as tokens. Without a file each byte is a token; a file is read by byte-level BPE or by
+ * SentencePiece. */
 #include "model/text/tokenizer.h"
 
 #include <errno.h>
@@ -14,15 +15,15 @@
 
 enum {
 	PATH = 4096,
-	MODEL_MOST = 128 << 20, /* bytes of a file */
-	CONTEXT_LEAST = 64,     /* bytes around a seam that decide */
+	MODEL_MOST = 128 << 20, /* largest tokenizer file, in bytes */
+	CONTEXT_LEAST = 64,     /* bytes on each side of a cut that are compared */
 	CONTEXT_MOST = 1024,
 	SEAMS_TRIED = 256,
 };
 
 struct tokenizer {
-	struct bpe *bpe;       /* NULL, or */
-	struct pieces *pieces; /* NULL; both: bytes */
+	struct bpe *bpe;       /* NULL if not byte-level BPE */
+	struct pieces *pieces; /* NULL if not SentencePiece; if both are NULL, tokens are bytes */
 };
 
 static const char *const files[] = { "tokenizer.json", "tokenizer.model" };
@@ -54,7 +55,7 @@ static bool is_json(const char *data, size_t size)
 	return size > 0 && data[0] == '{';
 }
 
-/* Copies a file to a folder, as `name` or by default as what it is. */
+/* Copies a file to a folder, as `name`, or under the standard name of its kind. */
 static int copy_file(const char *from, const char *to, const char *name, struct error *err)
 {
 	char path[PATH], *data;
@@ -181,10 +182,10 @@ int tokenizer_encode(struct tokenizer *t, const char *text, size_t size, int32_t
 	return 0;
 }
 
-/* Seams. A text is cut before white space that follows another character. There words end under
- * every rule of split.h. Pieces of a SentencePiece model may end elsewhere, and the model may put
- * a space before each text. Each place is therefore tried: what lies around it must have the
- * tokens of what lies before it, and more. */
+/* Cuts in a text. A text is cut before white space that follows another character, because words
+ * end there under every rule of split.h. Pieces of a SentencePiece model may not end there, and the
+ * model may put a space before each text. Each place is therefore tried: the tokens of the bytes
+ * before it must begin the tokens of the bytes around it. */
 
 static bool is_space(char c)
 {
@@ -196,7 +197,8 @@ static bool is_cut(const char *text, size_t at)
 	return is_space(text[at]) && !is_space(text[at - 1]);
 }
 
-/* Returns true if the tokens of text[from..at] begin those of text[from..to]; *n of them. */
+/* Returns true if the tokens of text[from..at] are the first tokens of text[from..to], and their
+ * number in *n. */
 static bool tokens_part(struct tokenizer *t, const char *text, size_t from, size_t at, size_t to,
 			size_t *n)
 {
@@ -225,7 +227,7 @@ int tokenizer_find_seam(struct tokenizer *t, const char *text, size_t size,
 		*seam = (struct tokenizer_seam){ .at = size };
 		return 0;
 	}
-	/* The last character may be cut off. */
+	/* the last character may be incomplete */
 	while (to > 0 && !is_space(text[to - 1]))
 		to--;
 	at = to > CONTEXT_MOST ? to - CONTEXT_MOST : 0;

@@ -105,7 +105,8 @@ void network_flip(uint32_t process);
 
 /* ---- threads.c ---- */
 void threads_begin(void);
-/* Returns when the next job or plan of a process is finished, world; INT64_MAX: none. */
+/* Returns the time in the simulated world at which a process finishes its next job or plan;
+ * INT64_MAX: no process has one. */
 int64_t threads_due_us(uint32_t process);
 /* Sets how long a job usually takes in a process. */
 void threads_pace(uint32_t process, int64_t task_us);

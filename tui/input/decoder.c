@@ -1,5 +1,6 @@
-/* Takes the terminal's bytes apart. `rules` is the state machine, `keys` lists the sequences that
- * are keys. Everything else that begins with ESC has no effect. */
+/* Splits the terminal's bytes into keys, clicks, pasted text and reports. `rules` is the state
+ * machine, `keys` lists the sequences that are keys. Everything else that begins with ESC has no
+ * effect. */
 #include "tui/input/decoder.h"
 
 #include <stdlib.h>
@@ -45,7 +46,7 @@ enum step {
 	COUNT,     /* a character of a mouse report */
 	END_CONTROL,
 	END_SHIFTED,
-	AGAIN /* the sequence was none: the byte counts in the next state */
+	AGAIN /* the sequence has ended: the byte is handled in the next state */
 };
 
 /* The first rule that matches state and byte applies. ESC is not in the table. */
@@ -98,8 +99,8 @@ static const struct {
 	{ STRING, 0x20, 0xff, IGNORE, STRING },
 };
 
-/* The keys that begin with ESC [ (introducer '[') or ESC O. `number`: the first parameter; 1 is
- * also the key without parameters. */
+/* The keys that begin with ESC [ (introducer '[') or ESC O. `number`: the first parameter. A row
+ * with 1 also matches a sequence without parameters. */
 static const struct {
 	char introducer, final;
 	uint8_t number;
@@ -245,8 +246,8 @@ static void take_raw(struct decoder *d, uint8_t byte, struct terminal_event *out
 		take_mouse(d, d->raw[0] - 32, d->raw[1] - 32, d->raw[2] - 32, out);
 }
 
-/* Reads "1;5:3": the number and the first number of its parts after ':'. Returns false if the text
- * has another form. */
+/* Parses up to three parameters separated by ';', as in "1;5:3". *event: the number after the first
+ * ':' of the second one. Returns false if the text has another form. */
 static bool read_parameters(const struct decoder *d, const char *text, long values[3], long *event)
 {
 	int n = 0;
@@ -271,7 +272,8 @@ static bool read_parameters(const struct decoder *d, const char *text, long valu
 	return !*text;
 }
 
-/* A key counts without modifiers. Caps Lock and Num Lock are none; Shift and Tab are one key. */
+/* Removes the modifiers of a key. Caps Lock and Num Lock are not modifiers; Shift and Tab together
+ * are one key. */
 static void find_key(char introducer, char final, const long values[3], struct terminal_event *out)
 {
 	long number = values[0] || final == '~' || final == 'u' ? values[0] : 1,
@@ -304,7 +306,8 @@ static void end_shifted(struct decoder *d, char final, struct terminal_event *ou
 		find_key('O', final, none, out);
 }
 
-/* The end of a sequence with ESC [: a key, a click, the bounds of pasted text or a report. */
+/* Handles the end of a sequence that began with ESC [: a key, a click, the start or end of pasted
+ * text, or a report. */
 static void end_control(struct decoder *d, char final, struct terminal_event *out)
 {
 	const char *text = d->parameters;
@@ -327,7 +330,7 @@ static void end_control(struct decoder *d, char final, struct terminal_event *ou
 	if (d->n_parameters < DECODER_PARAMETERS)
 		d->parameters[d->n_parameters] = '\0';
 	if (!read_parameters(d, sgr ? text + 1 : text, values, &event) || event == 3)
-		return; /* a report, or a key that was released */
+		return; /* a report, or the release of a key */
 	if (final == '~' && values[0] == 200) {
 		d->is_pasting = true;
 		d->n_paste = 0;
@@ -398,7 +401,7 @@ void decoder_byte(struct decoder *d, uint8_t byte, int64_t now_us, struct termin
 		d->glyph_missing = 0;
 		return;
 	}
-	/* The operator presses [ again, because the console asked for a second press. */
+	/* The operator has pressed [ again, as the console asked. */
 	if (was_announced && d->is_resumed && d->state == CONTROL && byte == '[' &&
 	    d->n_parameters == 0)
 		d->state = GROUND;
@@ -421,8 +424,8 @@ int64_t decoder_deadline_us(const struct decoder *d)
 						     : INT64_MAX;
 }
 
-/* Announces what is missing. If nothing but one character has arrived since Escape, it is given:
- * it can be a key. */
+/* Reports that the rest of a sequence is missing. If only one character has arrived since Escape,
+ * the event contains it, because it can be a key. */
 static void announce(struct decoder *d, struct terminal_event *out)
 {
 	bool one = d->n_parameters == 0 &&

@@ -1,4 +1,4 @@
-/* decoder.h - takes the terminal's bytes apart into keys, clicks and pasted text.
+/* decoder.h - splits the terminal's bytes into keys, clicks and pasted text.
  *
  * A terminal also sends reports: focus, the cursor's position, the mouse, its name and colours. No
  * report may act as a key, because P pauses a training. The decoder therefore follows the state
@@ -10,7 +10,7 @@
  *   DECODER_SILENCE_US after it: it may begin the rest of a report.
  * - A sequence ends without effect when nothing has followed for DECODER_SILENCE_US.
  *
- * Pure: bytes and clocks are arguments.
+ * The functions are pure: bytes and times are arguments.
  */
 #ifndef TUI_DECODER_H
 #define TUI_DECODER_H
@@ -26,9 +26,9 @@ enum terminal_input { INPUT_NONE, INPUT_KEY, INPUT_CLICK, INPUT_PASTE, INPUT_UNF
 
 struct terminal_event {
 	enum terminal_input input;
-	/* INPUT_KEY: a character or enum press. INPUT_UNFINISHED: the rest of a report or of
-	 * pasted text is missing for 0.3 s, and keys may be taken for it; `key` is the character
-	 * after Escape that can be a key or begin a report, or 0. */
+	/* INPUT_KEY: a character or enum press. INPUT_UNFINISHED: the rest of a report or of pasted
+	 * text has been missing for 0.3 s, and a key that is pressed now may be taken for a part of
+	 * it; `key` is the character after Escape that can be a key or begin a report, or 0. */
 	uint32_t key;
 	int x, y;          /* INPUT_CLICK: cells from the top left corner */
 	const char *paste; /* INPUT_PASTE: UTF-8, borrowed until the decoder's next call */
@@ -37,30 +37,30 @@ struct terminal_event {
 struct decoder {
 	int64_t wait_us;
 	bool utf8;  /* the terminal sends UTF-8; otherwise one byte is one character */
-	bool mouse; /* mouse reports count; otherwise they have no effect */
+	bool mouse; /* mouse reports are evaluated; otherwise they have no effect */
 	/* private */
-	uint8_t state, introducer; /* enum state; the byte after ESC */
+	uint8_t state, introducer; /* enum state, and the byte after ESC */
 	bool is_resumed;           /* this sequence's ESC was taken for the key Escape */
-	bool is_announced;         /* INPUT_UNFINISHED was given since the last byte */
+	bool is_announced;         /* INPUT_UNFINISHED was reported since the last byte */
 	bool is_pasting;
-	int64_t last_us; /* the last byte */
+	int64_t last_us; /* when the last byte arrived */
 	char parameters[DECODER_PARAMETERS];
 	size_t n_parameters;
 	uint8_t raw[6], n_raw, raw_missing; /* characters after a CSI M of the mouse */
-	uint32_t glyph;                     /* UTF-8: the bits until now */
-	uint8_t glyph_missing;              /* UTF-8: bytes that must follow */
+	uint32_t glyph;                     /* UTF-8: the bits received so far */
+	uint8_t glyph_missing;              /* UTF-8: number of bytes still missing */
 	char paste[DECODER_PASTE_MOST];
 	size_t n_paste;
 };
 
-/* Starts with no bytes. wait_us: how long an ESC must be alone to be the key Escape. */
+/* Initialises a decoder. wait_us: how long an ESC must be alone to be the key Escape. */
 void decoder_init(struct decoder *d, int64_t wait_us, bool utf8);
 /* Returns the time to wait for Escape: the variable ESCDELAY in milliseconds, or 25 ms if its text
  * is NULL or not a number; over ssh at least 100 ms. */
 int64_t decoder_wait_us(const char *escdelay, bool ssh);
-/* Takes a byte that arrived at now_us. It causes at most one event. */
+/* Handles a byte that arrived at now_us. A byte causes at most one event. */
 void decoder_byte(struct decoder *d, uint8_t byte, int64_t now_us, struct terminal_event *out);
-/* Gives the event that the silence until now_us causes. Call it when no byte is pending. */
+/* Gives the event that is caused by silence until now_us. Call it when no byte is waiting. */
 void decoder_silence(struct decoder *d, int64_t now_us, struct terminal_event *out);
 /* Returns when decoder_silence will have an effect; INT64_MAX: never. */
 int64_t decoder_deadline_us(const struct decoder *d);

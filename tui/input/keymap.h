@@ -70,7 +70,7 @@ enum action {
 	ACTION_NEXT_COLLISION,
 	ACTION_COLOUR,
 	ACTION_AXIS,
-	/* The next five stay together in this order (act_time). */
+	/* Keep the next five together and in this order: act_time depends on it. */
 	ACTION_SCRUB_BACK,
 	ACTION_SCRUB_ON,
 	ACTION_EVENT_BACK,
@@ -115,12 +115,12 @@ const char *keymap_group_name(enum keymap_group g);
 
 enum { KEYMAP_EACH = 4 };
 
-/* The keys of each action. */
+/* A map from keys to actions: the keys of each action. */
 struct keymap {
 	uint32_t keys[ACTIONS][KEYMAP_EACH]; /* 0: no further key */
 };
 
-/* Gives the default keys. */
+/* Initialises the map with the default keys. */
 void keymap_default(struct keymap *out);
 /* Returns the action of a key. */
 enum action keymap_action(const struct keymap *map, uint32_t key);

@@ -1,4 +1,5 @@
-/* Requests of keys that act outside the picture: themes, exported files, the clipboard. */
+/* Carries out requests that go beyond the screen: it loads themes, exports files and copies to the
+ * clipboard. */
 #include "tui/console.h"
 
 #include <errno.h>

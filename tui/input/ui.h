@@ -36,7 +36,7 @@ enum graph { GRAPH_BRAILLE, GRAPH_BLOCK, GRAPH_ASCII };
 /* The property that the colours of tasks tell apart (screen/colouring.h). */
 enum colouring { COLOUR_TASK, COLOUR_MICROBATCH, COLOUR_DATA_NODE, COLOURINGS };
 
-/* The x axis of the Loss view. */
+/* The quantity on the x axis of the Loss view. */
 enum loss_axis { LOSS_BY_ITERATION, LOSS_BY_TOKENS, LOSS_BY_TIME, LOSS_AXES };
 
 enum scrub { SCRUB_NONE, SCRUB_BACK, SCRUB_ON, SCRUB_EVENT_BACK, SCRUB_EVENT_ON, SCRUB_LIVE };
@@ -82,7 +82,7 @@ struct dialog {
 	struct dialog_field fields[DIALOG_FIELDS];
 	uint32_t focus;  /* index: fields, then the confirmation, Cancel, Apply */
 	uint32_t choice; /* DIALOG_FAULT, DIALOG_HEAL: the selected line */
-	bool needs_number; /* the node's number must be typed to confirm */
+	bool needs_number; /* the operator must type the node's number to confirm */
 	char typed[8];
 	bool forbidden; /* Apply has no effect; `why` gives the reason */
 	char why[128];
@@ -155,7 +155,7 @@ struct ui_clock {
 	bool frozen;
 	int64_t frozen_us; /* the controller's clock at the cursor */
 	int64_t behind_us; /* distance from the cursor to now; 0: the cursor is at now */
-	int64_t span_us;   /* how far back the cursor can go from now */
+	int64_t span_us;   /* how far back in time the cursor can go */
 };
 
 /* The objects that the operator has selected. ui_move.c owns it. */
@@ -178,7 +178,7 @@ struct ui_prompt {
 struct ui_display {
 	enum view view;
 	enum graph graph;
-	int help_page; /* 0: the help is closed; counts on without end */
+	int help_page; /* 0: the help is closed; otherwise its page, counting on without end */
 	int zoom;      /* timeline: 0 an iteration; each step halves or doubles the width */
 	bool mouse;
 	enum colouring colouring;

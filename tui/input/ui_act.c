@@ -154,7 +154,7 @@ static void open_prompt(struct ui *u, enum prompt prompt)
 		snprintf(u->prompt.text, sizeof(u->prompt.text), "%s", u->selection.filter);
 }
 
-/* Actions on the run. An action whose effect the operator should see first opens a dialog. */
+/* Actions on the run. An action opens a dialog if the operator should see its effect first. */
 static void act_run(struct ui *u, const struct state *s, enum action a)
 {
 	switch (a) {
@@ -199,7 +199,7 @@ void ui_show(struct ui *u, enum view view)
 	u->display.view = view;
 }
 
-/* Looking closer: at a node from the whole, at a microbatch from its list. */
+/* Zooms in: from the overview to a node, from a list to a microbatch. */
 static void look_closer(struct ui *u, const struct state *s)
 {
 	if (u->display.view == VIEW_COMPARE)
@@ -212,7 +212,7 @@ static void look_closer(struct ui *u, const struct state *s)
 	}
 }
 
-/* In a replay the controller holds the record: it is asked to jump. */
+/* In a replay the controller has the record, so the controller is asked to jump. */
 static void seek_replay(struct ui *u, const struct state *s, enum action a)
 {
 	struct msg_command c = { .verb = COMMAND_SEEK, .node = -1, .peer = -1 };
@@ -224,7 +224,7 @@ static void seek_replay(struct ui *u, const struct state *s, enum action a)
 	c.value = u->clock.now_us + (int64_t)(a == ACTION_SCRUB_BACK ? -step : step);
 	if (a == ACTION_LIVE) {
 		c.value = s->run.last_us;
-	} else if (a == ACTION_EVENT_ON) { /* future events are unknown: the next commit */
+	} else if (a == ACTION_EVENT_ON) { /* future events are unknown: waits for a commit */
 		c.verb = COMMAND_STEP;
 	} else if (a == ACTION_EVENT_BACK) {
 		c.value = s->run.first_us;

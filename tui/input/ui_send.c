@@ -71,7 +71,7 @@ uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c)
 		if (!*c.text)
 			ui_say(u, STYLE_WARNING, "not sent: %s",
 			       u->connection.state == UI_RECORDED ? "this is a recorded run"
-			       : never		      ? never /* also while it is not connected */
+			       : never		      ? never /* also without a connection */
 						      : "the controller cannot be reached");
 		return 0;
 	}
@@ -111,7 +111,7 @@ void ui_take_reply(struct ui *u, const struct msg_see_reply *r)
 
 	for (uint32_t k = 0; k < u->compare.n; k++)
 		if (u->compare.candidates[k].id == r->command && r->command)
-			return; /* its answer is a plan */
+			return; /* the answer to this command is a plan */
 	if (arming) {
 		u->authority.lease_request = 0;
 		u->authority.has_waiting = false;

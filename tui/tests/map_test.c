@@ -171,7 +171,7 @@ TEST(more_places_than_regions)
 	state_free(s);
 }
 
-/* Figures from outside may be anything. */
+/* Numbers that arrive from outside may have any value. */
 TEST(absurd_figures_are_ignored)
 {
 	static const float figures[] = { INFINITY, -INFINITY, NAN, 1e30f, -1, 0, 1e-30f };

@@ -2,9 +2,10 @@
  *
  *     m07 |07===-->15xx==--->19=-->LL ...        B n15 0.4s
  *
- * A bar is a task and begins with its node's number. `x` waits at the node, a line travels to the
- * next one. Left of now is the past, right of it the plan. The selected microbatch has its whole
- * plan below it, and every microbatch if there is room. */
+ * A bar is a task and begins with its node's number. `x` marks a wait at the node, and a line is
+ * the transfer to the next node. The past is left of the present time, and the plan is right of it.
+ * The whole plan of the selected microbatch is drawn below it. If there is room, this is done for
+ * every microbatch. */
 #include <stdio.h>
 
 #include "tui/panels/time_window.h"
@@ -15,7 +16,7 @@
 
 enum { LEAST_W = 100 };
 
-/* The rows of the view: microbatches from `first`. */
+/* The rows of the view, which begin with microbatch `first`. */
 struct lanes {
 	struct time_window window;
 	struct rect at; /* of the columns of time */
@@ -25,7 +26,7 @@ struct lanes {
 	int selected; /* row of the selected microbatch; -1: it is not shown */
 	int digits;   /* of nodes */
 	int phase_w;  /* columns of the microbatch's state */
-	bool plans;   /* every microbatch has its plan below it */
+	bool plans;   /* the plan of every microbatch is drawn below it */
 };
 
 /* Returns the row on the screen of the i-th microbatch that is shown. */
@@ -34,8 +35,8 @@ static int row_of(const struct lanes *l, int i)
 	return l->at.y + (l->plans ? 2 * i : i + (l->selected >= 0 && i > l->selected));
 }
 
-/* Fills the columns of [a_us, b_us) up to column `last`, and returns the first column behind them.
- * *from: the first column. */
+/* Fills the columns of [a_us, b_us) up to column `last`. Returns the first column after them, and
+ * in *from their first. */
 static int fill_time(struct screen *out, const struct lanes *l, int y, int64_t a_us, int64_t b_us,
 		     int last, uint32_t glyph, unsigned style, int *from)
 {
@@ -48,7 +49,8 @@ static int fill_time(struct screen *out, const struct lanes *l, int y, int64_t a
 	return b + 1;
 }
 
-/* Draws how the microbatch came to chain position p: the link, and the wait at the node. */
+/* Draws what preceded the task at chain position p: the transfer to its node, and the wait
+ * there. */
 static void draw_arrival(struct screen *out, const struct lanes *l, int y,
 			 const struct state_flight *f, uint32_t p)
 {
@@ -73,8 +75,8 @@ static void draw_arrival(struct screen *out, const struct lanes *l, int y,
 			  p > 0 ? STYLE_BLOCKED : STYLE_IDLE, &from);
 }
 
-/* Draws the task at chain position p with its node's number: in the bar, or behind it on the link
- * if the bar is too short. */
+/* Draws the task at chain position p with its node's number. The number is in the bar, or right of
+ * it if the bar is too short. */
 static void draw_task(struct screen *out, const struct lanes *l, int y, const struct state *s,
 		      const struct state_flight *f, uint32_t p)
 {
@@ -108,7 +110,7 @@ static void draw_past(struct screen *out, const struct lanes *l, int y, const st
 		draw_task(out, l, y, s, f, p);
 }
 
-/* Draws a planned task of a shown microbatch right of now, and on the row of its plan. */
+/* Draws a planned task of a microbatch, right of the present time and on the row of the plan. */
 static void draw_planned(struct screen *out, const struct lanes *l, const struct state *s,
 			 const struct state_segment *g, unsigned node)
 {
@@ -164,7 +166,7 @@ static void draw_names(struct screen *out, const struct lanes *l, int x, const s
 	}
 }
 
-/* Chooses the rows: the page of the selected microbatch. */
+/* Chooses the rows: the page that contains the selected microbatch. */
 static void choose_rows(struct lanes *l, const struct state *s, uint32_t selected, int rows)
 {
 	int n = (int)s->n_flights;

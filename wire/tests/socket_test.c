@@ -75,7 +75,7 @@ static void send_messages(int fd, int n)
 	assert_true(try_to_send(fd, n));
 }
 
-/* Until a frame has come by a new connection; how many connections that took. */
+/* Waits until a frame arrives over a new connection. Returns the number of connections opened. */
 static int frame_comes(struct socket *s, int listener)
 {
 	unsigned char bytes[MESSAGE];
