@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "agent/execution/compute.h"
+#include "agent/tests/lone_agent.h"
 #include "model/tests/emulated_device.h"
 
 static size_t parameters; /* their number in the prepared stage */
@@ -90,6 +91,44 @@ static void test_pass_names_the_failed_call(void **state)
 	job_clear(&j);
 }
 
+/* The driver hangs at its first use, in PREPARE, while the loop and its heartbeats go on. The agent
+ * gives up after 40 times the limit of a task. */
+static void test_hang_at_first_use_ends(void **state)
+{
+	struct compute_setup setup = { .batch = 1, .sequence = 8, .slots = 1, .n_shards = 1,
+				       .device = "cuda" };
+	struct agent *a = lone_agent_new(1, 2);
+	int64_t now_us = 1000000, began_us = now_us;
+
+	(void)state;
+	assert_int_equal(model_preset("tiny", &setup.config, NULL, NULL), 0);
+	assert_int_equal(compute_new(&a->compute, &setup), 0);
+	assert_int_equal(worker_new(&a->worker, NULL), 0);
+	assert_int_equal(queue_new(&a->progress.queue, 1), 0);
+	a->modules.reduction = reduction_new();
+	a->modules.tasks = tasks_new();
+	a->modules.orders = orders_new();
+	a->modules.standby = standby_new();
+	a->options.stuck_s = 2;
+	a->welcomed = true;
+	a->stuck.turn_us = a->stuck.job_from_us = now_us;
+	a->job = (struct job){ .kind = JOB_PREPARE, .prepare = { .stage = 1, .from_seed = true } };
+	atomic_store(&hang_at_wait, true);
+	worker_start(a->worker, compute_run, a->compute, &a->job);
+	while (!a->stuck.found && now_us - began_us < 200000000) {
+		now_us += 1000000;
+		agent_work(a, now_us);
+	}
+	atomic_store(&hang_at_wait, false);
+	assert_true(a->stuck.found);
+	assert_true(now_us - began_us >= 80000000);
+	worker_free(a->worker);
+	a->worker = NULL;
+	compute_free(a->compute);
+	orders_free(a->modules.orders);
+	lone_agent_free(a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -97,6 +136,7 @@ int main(void)
 		cmocka_unit_test(test_hash_is_not_reported),
 		cmocka_unit_test(test_state_is_not_given),
 		cmocka_unit_test(test_pass_names_the_failed_call),
+		cmocka_unit_test(test_hang_at_first_use_ends),
 	};
 
 	return cmocka_run_group_tests(tests, emulated_setup, emulated_teardown);

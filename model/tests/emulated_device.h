@@ -6,6 +6,8 @@
  * not yet, or no longer, there. What a warp does together waits for its threads alone, and is
  * no barrier. All threads must pass the same barriers.
  */
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <ucontext.h>
 
@@ -412,6 +414,7 @@ static const struct memory *memory_of(const void *p)
 }
 
 static bool fail_next, cannot_record;
+static atomic_bool hang_at_wait; /* as a driver that hangs: a wait does not end while this is set */
 static bool fail_at_wait; /* as a card that dies: what is queued is lost, from the next wait on */
 static const char *emulated_name = "emulated";
 static size_t shared_most = SHARED_MOST;
@@ -481,6 +484,8 @@ void device_close(struct device *d)
 int device_status(struct device *d)
 {
 	waits++;
+	while (atomic_load(&hang_at_wait))
+		sched_yield();
 	if (fail_at_wait && !d->failed) {
 		d->failed = true;
 		drop(d);
