@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -167,17 +168,22 @@ static double activation_share(const struct options *o)
 	       (double)(many * sizeof(float));
 }
 
+static int read_regions(const struct options *o, struct regions **out, struct error *err)
+{
+	char path[PATH_MAX];
+
+	shipped_file("regions.json", path, sizeof(path));
+	return regions_read(o->cluster.regions ? o->cluster.regions : path, out, err);
+}
+
 /* Builds the published cluster: compute, memory and sizes of the 20 nodes of arXiv 2502.19913. */
 static int regions_default(struct run *run, struct error *err)
 {
 	const struct options *o = &run->options;
 	struct regions_request q;
 	struct regions *r;
-	char path[PATH_MAX];
-	int rc;
+	int rc = read_regions(o, &r, err);
 
-	shipped_file("regions.json", path, sizeof(path));
-	rc = regions_read(o->cluster.regions ? o->cluster.regions : path, &r, err);
 	if (rc != 0)
 		return rc;
 	regions_request_init(&q, 4, 2);
@@ -257,6 +263,62 @@ static void begin_links(struct members *members)
 		alloc_array((size_t)members->n * members->n, sizeof(double));
 	for (size_t i = 0; i < (size_t)members->n * members->n; i++)
 		members->run->cluster->sync_pair_s[i] = -1;
+}
+
+/* Returns the published links between the locations of the nodes. NULL: a location has none. */
+static struct link_table *links_of_regions(const struct run *run)
+{
+	struct link_table *t = link_table_new((uint32_t)run->cluster->n_nodes);
+	const struct cluster_node *nodes = run->cluster->nodes;
+	struct regions *r = NULL;
+	struct error ignored;
+	int rc = read_regions(&run->options, &r, &ignored);
+
+	for (uint32_t i = 0; rc == 0 && i < t->n * t->n; i++) {
+		double latency_s = 0;
+
+		rc = regions_link(r, nodes[i / t->n].location, nodes[i % t->n].location,
+				  &latency_s, &t->links[i].bandwidth, &ignored);
+		t->links[i].latency_s = (float)latency_s;
+	}
+	regions_free(r);
+	if (rc == 0)
+		return t;
+	link_table_free(t);
+	return NULL;
+}
+
+/* Returns the links in a cluster file, which has been read and checked before. NULL: it has delays
+ * instead, or cannot be read twice because it is a pipe. */
+static struct link_table *links_of_file(const char *path, uint32_t n_nodes)
+{
+	struct link_table *t = NULL;
+	struct error ignored;
+	struct stat st;
+	char *text;
+	size_t size;
+
+	if (stat(path, &st) != 0 || !S_ISREG(st.st_mode) ||
+	    file_read(path, (size_t)st.st_size, &text, &size, &ignored) != 0)
+		return NULL;
+	t = link_table_parse(text);
+	free(text);
+	if (!t || t->n == n_nodes)
+		return t;
+	link_table_free(t);
+	return NULL;
+}
+
+/* Prepares the table of emulated links, which consoles show in place of the connections between
+ * this machine's processes. A resumed run has none, because its record has only delays. */
+static void begin_emulated_links(struct members *members)
+{
+	const struct options *o = &members->run->options;
+
+	if (o->cluster.time_scale == 0 || o->mode.resume)
+		return;
+	members->emulated = o->cluster.file ? links_of_file(o->cluster.file, members->n)
+					    : links_of_regions(members->run);
 }
 
 /* Loads the cluster from the record, from a file, from measurements or from the published regions,
@@ -386,6 +448,7 @@ int controller_init(struct controller *c, struct error *err)
 		rc = make_members(&c->iteration, err);
 	if (rc == 0) {
 		begin_links(&c->members);
+		begin_emulated_links(&c->members);
 		rc = network_open(&c->run.options,
 				  KEYS_ROLE_BIT(KEYS_AGENT) | KEYS_ROLE_BIT(KEYS_CONSOLE) |
 					  KEYS_ROLE_BIT(KEYS_WATCHER),
@@ -442,5 +505,6 @@ void controller_fini(struct controller *c)
 	free(c->run.training.model_json);
 	free(c->run.wanted.schedule_text);
 	link_table_free(c->members.links);
+	link_table_free(c->members.emulated);
 	measuring_free(&c->members);
 }

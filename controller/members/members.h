@@ -40,6 +40,7 @@ struct members {
 	int64_t moved_us;     /* when a node was last ordered to load its standby copy */
 	enum gather_step gathering;
 	struct link_table *links;    /* as measured; NULL: the network is emulated */
+	struct link_table *emulated; /* figures of that network; NULL: none, or unknown */
 	struct measuring *measuring; /* NULL: the network is emulated */
 	struct membership membership;
 	struct failure_detector detector;

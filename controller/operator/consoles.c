@@ -122,6 +122,19 @@ static float find_planned_delay(const struct members *members, const struct msg_
 	return (float)members->run->cluster->delay_s[l->from * members->n + l->to];
 }
 
+/* Gives a link the figures of the emulated network. Agents report those of the connections between
+ * their processes, which say nothing about it. */
+static void fill_emulated(const struct members *members, struct msg_link *l)
+{
+	const struct link_seen *e =
+		members->emulated ? link_table_at(members->emulated, l->from, l->to) : NULL;
+	bool has_link = e && e->latency_s >= 0 && e->bandwidth > 0;
+
+	l->spread_s = 0;
+	l->latency_s = !e ? 0 : has_link ? e->latency_s : -1;
+	l->bandwidth_bytes_per_s = has_link ? (float)e->bandwidth : 0;
+}
+
 /* An agent reports the activations since its last report; consoles receive the last measurement of
  * all. */
 static void fill_link(const struct members *members, const struct observed_link *s,
@@ -129,6 +142,8 @@ static void fill_link(const struct members *members, const struct observed_link 
 {
 	*l = s->link;
 	l->measured_delay_s = s->took_s;
+	if (members->run->options.cluster.time_scale != 0)
+		fill_emulated(members, l);
 	if (!members->links)
 		return;
 	l->planned_delay_s = find_planned_delay(members, l);

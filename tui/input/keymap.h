@@ -70,6 +70,8 @@ enum action {
 	ACTION_NEXT_COLLISION,
 	ACTION_COLOUR,
 	ACTION_AXIS,
+	ACTION_MEASURE,
+	ACTION_GROUP,
 	/* Keep the next five together and in this order: act_time depends on it. */
 	ACTION_SCRUB_BACK,
 	ACTION_SCRUB_ON,

@@ -13,6 +13,7 @@
 
 #include "tui/input/keymap.h"
 #include "tui/screen/screen.h"
+#include "tui/run/link_groups.h"
 #include "tui/run/map.h"
 #include "tui/run/state.h"
 
@@ -38,6 +39,9 @@ enum colouring { COLOUR_TASK, COLOUR_MICROBATCH, COLOUR_DATA_NODE, COLOURINGS };
 
 /* The quantity on the x axis of the Loss view. */
 enum loss_axis { LOSS_BY_ITERATION, LOSS_BY_TOKENS, LOSS_BY_TIME, LOSS_AXES };
+
+/* The measure by which the Links view compares links. */
+enum link_measure { LINK_BY_PLAN, LINK_BY_LATENCY, LINK_BY_BANDWIDTH, LINK_MEASURES };
 
 enum scrub { SCRUB_NONE, SCRUB_BACK, SCRUB_ON, SCRUB_EVENT_BACK, SCRUB_EVENT_ON, SCRUB_LIVE };
 
@@ -184,6 +188,8 @@ struct ui_display {
 	enum colouring colouring;
 	enum loss_axis loss_axis;
 	int loss_zoom; /* the newest 1 / 2^loss_zoom of the run */
+	enum link_measure link_measure;
+	enum link_grouping link_grouping;
 	char theme[32];
 	uint32_t lanes[UI_LANES]; /* by row: id of the moving microbatch + 1; 0 free */
 };

@@ -259,6 +259,26 @@ static void next_colouring(struct ui *u)
 	ui_say(u, STYLE_TEXT, "%s", words[u->display.colouring]);
 }
 
+/* Changes the grouping of the map of links to the next one that differs, if there is one. */
+static void next_link_grouping(struct ui *u, const struct state *s)
+{
+	static const char *const words[LINK_GROUPINGS] = { "by node", "by region", "by stage" };
+	struct link_groups g;
+	struct roster r;
+	enum link_grouping shown;
+	int next = (int)u->display.link_grouping;
+
+	roster_make(&r, s, u->selection.filter);
+	link_groups_make(&g, u->display.link_grouping, s, &r);
+	shown = g.by;
+	for (int i = 0; i < LINK_GROUPINGS && (i == 0 || g.by == shown); i++) {
+		next = (next + 1) % LINK_GROUPINGS;
+		link_groups_make(&g, (enum link_grouping)next, s, &r);
+	}
+	u->display.link_grouping = (enum link_grouping)next;
+	ui_say(u, STYLE_TEXT, "links are shown %s", words[g.by]);
+}
+
 /* Actions on this console only. */
 static void act_console(struct ui *u, const struct state *s, enum action a)
 {
@@ -308,6 +328,17 @@ static void act_console(struct ui *u, const struct state *s, enum action a)
 		       u->display.loss_axis == LOSS_BY_TOKENS ? "tokens"
 		       : u->display.loss_axis == LOSS_BY_TIME ? "time"
 							      : "iterations");
+		break;
+	case ACTION_MEASURE:
+		u->display.link_measure =
+			(enum link_measure)((u->display.link_measure + 1) % LINK_MEASURES);
+		ui_say(u, STYLE_TEXT, "links are compared by %s",
+		       u->display.link_measure == LINK_BY_LATENCY     ? "latency"
+		       : u->display.link_measure == LINK_BY_BANDWIDTH ? "bandwidth"
+								      : "transfer time");
+		break;
+	case ACTION_GROUP:
+		next_link_grouping(u, s);
 		break;
 	case ACTION_FILTER:
 		open_prompt(u, PROMPT_FILTER);

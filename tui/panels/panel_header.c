@@ -296,7 +296,7 @@ void panel_keys(struct screen *out, struct rect at, const struct state *s, const
 		{ ACTION_FREEZE, 4 }, { ACTION_UNDO, 4 },    { ACTION_ACKNOWLEDGE, 2 },
 		{ ACTION_FILTER, 2 }, { ACTION_PALETTE, 5 }, { ACTION_HELP, 9 },
 		{ ACTION_BRANCH, 4 }, { ACTION_COLOUR, 5 },  { ACTION_AXIS, 5 },
-		{ ACTION_QUIT, 9 },
+		{ ACTION_MEASURE, 7 }, { ACTION_GROUP, 6 },  { ACTION_QUIT, 9 },
 	};
 	struct chips c = { .n = 0 };
 	bool past = s->run.replay || u->connection.state == UI_RECORDED;
@@ -313,7 +313,9 @@ void panel_keys(struct screen *out, struct rect at, const struct state *s, const
 		if (past && acts_on_run(shown[i].action))
 			continue;
 		if ((shown[i].action == ACTION_COLOUR && !shows_colours(u->display.view)) ||
-		    (shown[i].action == ACTION_AXIS && u->display.view != VIEW_LOSS))
+		    (shown[i].action == ACTION_AXIS && u->display.view != VIEW_LOSS) ||
+		    ((shown[i].action == ACTION_MEASURE || shown[i].action == ACTION_GROUP) &&
+		     u->display.view != VIEW_LINKS))
 			continue;
 		keymap_show_action(&u->map, shown[i].action, key);
 		if (*key && e && e->label)

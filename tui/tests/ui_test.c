@@ -158,6 +158,31 @@ TEST(loss_is_zoomed)
 	state_free(s);
 }
 
+/* The keys of the Links view go through the measures and the groupings. A grouping that would draw
+ * the same map again is skipped. */
+TEST(links_are_measured_and_grouped)
+{
+	struct state *s = running();
+	struct ui u;
+
+	golden_ui(&u, s, 1700000);
+	keys(&u, s, "3vV");
+	assert_int_equal(u.display.link_measure, LINK_BY_LATENCY);
+	assert_int_equal(u.display.link_grouping, LINKS_BY_REGION);
+	assert_non_null(strstr(u.message.text, "by region"));
+	keys(&u, s, "vVvV");
+	assert_int_equal(u.display.link_measure, LINK_BY_PLAN);
+	assert_int_equal(u.display.link_grouping, LINKS_BY_NODE);
+	for (uint32_t i = 0; i < s->n_nodes; i++)
+		s->nodes[i].see.location[0] = '\0';
+	keys(&u, s, "V");
+	assert_non_null(strstr(u.message.text, "by stage"));
+	keys(&u, s, "V");
+	assert_non_null(strstr(u.message.text, "by node"));
+	assert_int_equal(u.outbox.n, 0);
+	state_free(s);
+}
+
 /* Enter right after opening any dialog has no effect. */
 TEST(cancel_is_first)
 {

@@ -458,6 +458,43 @@ TEST(many_nodes)
 	}
 }
 
+/* The map of links: every measure and grouping, and a link that was never measured. */
+TEST(links)
+{
+	static const struct {
+		const char *name;
+		uint32_t nodes;
+		enum link_measure measure;
+		enum link_grouping grouping;
+	} pictures[] = {
+		{ "links-latency", 20, LINK_BY_LATENCY, LINKS_BY_NODE },
+		{ "links-bandwidth-region", 20, LINK_BY_BANDWIDTH, LINKS_BY_REGION },
+		{ "links-stage", 20, LINK_BY_PLAN, LINKS_BY_STAGE },
+		{ "links-latency-100", 100, LINK_BY_LATENCY, LINKS_BY_NODE },
+		{ "links-bandwidth-1000", 1000, LINK_BY_BANDWIDTH, LINKS_BY_REGION },
+	};
+
+	for (size_t k = 0; k < sizeof(pictures) / sizeof(pictures[0]); k++) {
+		struct stream_options o;
+		struct state *s;
+		struct ui u;
+
+		stream_defaults(&o);
+		o.nodes = pictures[k].nodes;
+		o.waves = o.nodes > 20 ? 3 : o.waves;
+		s = golden_state(&o, 1300000);
+		s->links[0].latency_s = s->links[0].bandwidth_bytes_per_s = 0;
+		s->links[0].measured_delay_s = s->links[0].spread_s = 0;
+		golden_ui(&u, s, 1300000);
+		u.display.view = VIEW_LINKS;
+		u.display.link_measure = pictures[k].measure;
+		u.display.link_grouping = pictures[k].grouping;
+		golden_check(s, &u, pictures[k].name, 80, 24);
+		golden_check(s, &u, pictures[k].name, 160, 48);
+		state_free(s);
+	}
+}
+
 /* State and ui persist from one picture to the next. */
 static void dialogs(struct state *s, struct ui *u)
 {
