@@ -70,3 +70,19 @@ size_t tensor_format_sum_bytes(enum tensor_format format, size_t n)
 {
 	return tensor_format_bytes(format, n, FORMAT_SUM_GROUP);
 }
+
+static double find_share(enum tensor_format format, size_t group)
+{
+	return (double)tensor_format_bytes(format, group, group) /
+	       (double)(group * sizeof(float));
+}
+
+double tensor_format_activation_share(enum tensor_format format)
+{
+	return find_share(format, FORMAT_ACTIVATION_GROUP);
+}
+
+double tensor_format_sum_share(enum tensor_format format)
+{
+	return find_share(format, FORMAT_SUM_GROUP);
+}

@@ -39,5 +39,9 @@ size_t tensor_format_activation_bytes(enum tensor_format format, size_t n, size_
 size_t tensor_format_gradient_bytes(enum tensor_format format, size_t n);
 /* Returns the bytes of n numbers of a tensor's sum. */
 size_t tensor_format_sum_bytes(enum tensor_format format, size_t n);
+/* Return the bytes of long activations, without their channels' means, and of long sums, relative
+ * to fp32: 1 for fp32, 0.203125 for activations in q6. */
+double tensor_format_activation_share(enum tensor_format format);
+double tensor_format_sum_share(enum tensor_format format);
 
 #endif

@@ -159,15 +159,6 @@ static void shipped_file(const char *name, char *out, size_t room)
 		snprintf(out, room, "%s/share/skippipe/%s", SKIPPIPE_PREFIX, name);
 }
 
-/* Returns an activation's bytes on the wire relative to floats, without its channels' means. */
-static double activation_share(const struct options *o)
-{
-	const size_t many = 1 << 20;
-
-	return (double)tensor_format_gradient_bytes(o->training.wire, many) /
-	       (double)(many * sizeof(float));
-}
-
 static int read_regions(const struct options *o, struct regions **out, struct error *err)
 {
 	char path[PATH_MAX];
@@ -188,7 +179,8 @@ static int regions_default(struct run *run, struct error *err)
 		return rc;
 	regions_request_init(&q, 4, 2);
 	q.name = o->name;
-	q.activation_bytes *= activation_share(o);
+	q.activation_bytes *= tensor_format_activation_share(o->training.wire);
+	q.weights_bytes_per_stage *= tensor_format_sum_share(o->training.sum_wire);
 	q.n_nodes = (int)o->cluster.agents;
 	q.n_stages = o->cluster.n_stages;
 	q.stages = o->cluster.stages;
@@ -233,10 +225,12 @@ static int bare_cluster(struct run *run)
 	return 0;
 }
 
-/* Prepares the table of measured links, with the bytes of an activation and of a stage's gradient.
- */
+/* Prepares the table of measured links, with the bytes of an activation and of a stage's gradient
+ * in the formats in which they travel. */
 static void begin_links(struct members *members)
 {
+	const struct training *training = &members->run->training;
+	const struct options_training *o = &members->run->options.training;
 	const struct store_run *run = members->run->options.mode.resume
 					      ? store_run_of(members->run->history.store)
 					      : NULL;
@@ -248,15 +242,16 @@ static void begin_links(struct members *members)
 		members->links = link_table_new(members->n);
 	members->links->replicas =
 		link_table_replicas(members->n, (size_t)members->run->cluster->n_stages);
-	members->links->activation_bytes =
-		activation_share(&members->run->options) * sizeof(float) *
-		(double)members->run->training.recipe.batch *
-		members->run->training.recipe.sequence * members->run->training.model.dim;
-	members->links->weights_bytes = 0;
-	for (uint32_t s = 0; s < members->run->training.model.n_stages; s++)
-		members->links->weights_bytes =
-			fmax(members->links->weights_bytes,
-			     sizeof(float) * (double)members->run->training.stage_parameters[s]);
+	members->links->activation_bytes = (double)tensor_format_activation_bytes(
+		o->wire,
+		(size_t)training->recipe.batch * training->recipe.sequence * training->model.dim,
+		training->model.dim);
+	members->links->sum_bytes = 0;
+	for (uint32_t s = 0; s < training->model.n_stages; s++)
+		members->links->sum_bytes =
+			fmax(members->links->sum_bytes,
+			     (double)tensor_format_sum_bytes(o->sum_wire,
+							     training->stage_parameters[s]));
 	if (members->run->cluster->sync_pair_s)
 		return;
 	members->run->cluster->sync_pair_s =
@@ -328,11 +323,14 @@ static int load_cluster(struct run *run, struct error *err)
 	struct options *o = &run->options;
 	const struct store_run *recorded =
 		run->history.store ? store_run_of(run->history.store) : NULL;
+	const struct cluster_share share = {
+		.activations = tensor_format_activation_share(o->training.wire),
+		.sums = tensor_format_sum_share(o->training.sum_wire),
+	};
 	stage_set always = 1;
 	int rc = recorded          ? cluster_parse(recorded->cluster, strlen(recorded->cluster),
 						   &run->cluster, err)
-		 : o->cluster.file ? cluster_read_share(o->cluster.file, activation_share(o),
-							&run->cluster, err)
+		 : o->cluster.file ? cluster_read_share(o->cluster.file, &share, &run->cluster, err)
 		 : measuring_wanted(run) ? bare_cluster(run)
 					 : regions_default(run, err);
 

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/output.h"
+#include "base/tensor_format.h"
 #include "schedule/execution/check.h"
 #include "schedule/format/cluster.h"
 #include "schedule/format/plan.h"
@@ -26,8 +27,9 @@ static const char usage_text[] =
 	"           [--budget SECONDS | --evaluations N] [--seed N] [--threads N]\n"
 	"           [--assignment free|given] [--sync-limit SECONDS]\n"
 	"           [--overlap-sync] [--from PLAN] [--without NODE,...] [--keep-batch]\n"
-	"           [-o plan.json]\n"
+	"           [--wire FORMAT] [--sum-wire FORMAT] [-o plan.json]\n"
 	"       skippipe simulate CLUSTER PLAN [--trace trace.json] [--format json|text]\n"
+	"           [--wire FORMAT] [--sum-wire FORMAT]\n"
 	"\n"
 	"plan writes a plan as JSON to standard output, or to the file given with -o. A file\n"
 	"named - is read from standard input. Without a budget the search takes one second;\n"
@@ -38,6 +40,9 @@ static const char usage_text[] =
 	"shortest iteration of those whose sums take at most that long. --overlap-sync lets\n"
 	"each stage sum its gradients after its own last task. simulate predicts the times of a\n"
 	"plan on a cluster and checks the rules.\n"
+	"CLUSTER gives sizes and times in fp32. --wire fp32|bf16|q8|q6 makes activations and\n"
+	"their gradients shorter, --sum-wire fp32|q8|q6|q4 the sums. --wire needs links and\n"
+	"activation_bytes in CLUSTER; the times of a sync_pair_s shrink as a whole.\n"
 	"Exit status: 0 done, 1 failed, 2 usage, 3 infeasible or a rule is broken.\n";
 
 static int print_usage(const char *why)
@@ -54,10 +59,15 @@ static int report_error(const struct error *err, int status)
 	return status;
 }
 
+struct wires {
+	enum tensor_format activations, sums;
+};
+
 struct plan_options {
 	const char *cluster, *from, *without, *output, *always;
 	int skip;   /* -1: not given */
 	int stages; /* S of --skip K/S; 0: not given */
+	struct wires wires;
 	struct plan_request request;
 };
 
@@ -102,6 +112,8 @@ enum {
 	KEEP_BATCH,
 	OVERLAP_SYNC,
 	SYNC_LIMIT,
+	WIRE,
+	SUM_WIRE,
 	TRACE,
 	FORMAT
 };
@@ -121,9 +133,35 @@ static const struct option plan_long[] = {
 	{ "keep-batch", no_argument, NULL, KEEP_BATCH },
 	{ "overlap-sync", no_argument, NULL, OVERLAP_SYNC },
 	{ "sync-limit", required_argument, NULL, SYNC_LIMIT },
+	{ "wire", required_argument, NULL, WIRE },
+	{ "sum-wire", required_argument, NULL, SUM_WIRE },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
 };
+
+/* Takes --wire and --sum-wire. Returns NULL, or the error. */
+static const char *take_wire(struct wires *w, int option)
+{
+	if (option == WIRE)
+		return tensor_format_parse(optarg, &w->activations) == 0 &&
+				       tensor_format_suits_activations(w->activations)
+			? NULL : "--wire: expected fp32, bf16, q8 or q6";
+	return tensor_format_parse(optarg, &w->sums) == 0 && tensor_format_suits_sums(w->sums)
+		? NULL : "--sum-wire: expected fp32, q8, q6 or q4";
+}
+
+/* Reads a cluster whose tensors travel in these formats. */
+static int read_cluster(const char *path, const struct wires *w, struct cluster **c,
+			struct error *err)
+{
+	const struct cluster_share share = {
+		.activations = tensor_format_activation_share(w->activations),
+		.sums = tensor_format_sum_share(w->sums),
+		.refuse_delays = true,
+	};
+
+	return cluster_read_share(path, &share, c, err);
+}
 
 /* K or K/STAGES */
 static bool parse_skip(struct plan_options *o, const char *text)
@@ -204,6 +242,9 @@ static const char *take_plan_option(struct plan_options *o, int option)
 		q->sync_limit_s = strtod(optarg, &end);
 		return end != optarg && !*end && q->sync_limit_s > 0 && q->sync_limit_s < 1e9
 			? NULL : "--sync-limit: expected seconds, more than 0";
+	case WIRE:
+	case SUM_WIRE:
+		return take_wire(&o->wires, option);
 	case 'o':
 		o->output = optarg;
 		return NULL;
@@ -348,7 +389,7 @@ static int plan_command(int argc, char **argv)
 
 	if (status != 0)
 		return status < 0 ? DONE : status;
-	if (cluster_read(o.cluster, &c, &err) != 0)
+	if (read_cluster(o.cluster, &o.wires, &c, &err) != 0)
 		return report_error(&err, FAILED);
 	if (o.from && plan_read(o.from, &from, &err) != 0) {
 		status = report_error(&err, FAILED);
@@ -439,6 +480,7 @@ static void print_json(const struct simulation *s, const struct check_report *r,
 struct simulate_options {
 	const char *trace;
 	bool text;
+	struct wires wires;
 };
 
 /* Simulates and checks the plan, prints the result and writes the trace. A standstill is a breach
@@ -491,6 +533,9 @@ static const char *take_simulate_option(struct simulate_options *o, int option)
 	case FORMAT:
 		return parse_choice(optarg, "text", "json", &o->text)
 			? NULL : "--format: expected text or json";
+	case WIRE:
+	case SUM_WIRE:
+		return take_wire(&o->wires, option);
 	default:
 		return "simulate: an unknown option, or an option without its value";
 	}
@@ -501,6 +546,8 @@ static int simulate_command(int argc, char **argv)
 	static const struct option longs[] = {
 		{ "trace", required_argument, NULL, TRACE },
 		{ "format", required_argument, NULL, FORMAT },
+		{ "wire", required_argument, NULL, WIRE },
+		{ "sum-wire", required_argument, NULL, SUM_WIRE },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
@@ -523,7 +570,7 @@ static int simulate_command(int argc, char **argv)
 	}
 	if (argc - optind != 2)
 		return print_usage("simulate: expected a cluster file and a plan file");
-	if (cluster_read(argv[optind], &c, &err) != 0)
+	if (read_cluster(argv[optind], &options.wires, &c, &err) != 0)
 		return report_error(&err, FAILED);
 	if (plan_read(argv[optind + 1], &p, &err) != 0) {
 		cluster_free(c);

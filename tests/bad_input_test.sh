@@ -36,6 +36,11 @@ expect 2 '--sync-limit: only with --assignment free' "$sk" plan "$dir/good.json"
 for limit in 0 -1 nan 5s; do
 	expect 2 '--sync-limit: expected seconds' "$sk" plan "$dir/good.json" --assignment free --sync-limit "$limit"
 done
+for verb in "plan $dir/good.json" "simulate $dir/good.json $dir/good.plan"; do
+	expect 2 '--wire: expected fp32, bf16' "$sk" $verb --wire q4
+	expect 2 '--sum-wire: expected fp32, q8' "$sk" $verb --sum-wire bf16
+	expect 1 'good.json: delay_s: only fp32 activations' "$sk" $verb --wire q6
+done
 bad() { # bad NAME SED-EXPRESSION WORDS: the good cluster with one mistake
 	sed "$2" "$dir/good.json" >"$dir/$1.json"
 	cmp -s "$dir/good.json" "$dir/$1.json" && die "$1: nothing was changed"

@@ -2,7 +2,7 @@
 # Activations, gradients and sums travel in 6 bits. One agent and the controller are killed with -9, one agent
 # sends nonsense, and from iteration 13 on microbatches stay in stage 0, where nothing travels. The weights equal those
 # of one process that rounds as recorded, and differ from those of one that does not. If a cluster describes the
-# bandwidth of links, plans count the bytes that travel.
+# bandwidth of links, plans and predictions count the bytes that travel.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 events=$dir/events run=$dir/run
@@ -43,6 +43,8 @@ if command -v sqlite3 >"$dir/sqlite3"; then
 	[ $? = 1 ] || die "verify does not notice another format of sums"
 fi
 
+# Prints the first number off the diagonal of the matrix KEY in FILE: pair_of KEY FILE
+pair_of() { sed -n 's/.*"'"$1"'":\[\[[0-9.]*,\([-+0-9.e]*\).*/\1/p' "$2"; }
 # Prints the delay between the first two nodes in the run's folder: delay WHERE OPTIONS... A controller without agents
 # writes it before it gives up.
 delay() {
@@ -50,14 +52,14 @@ delay() {
 	shift
 	"$bin/skippipe" controller --run-dir "$to" --key "$run/keys/controller.key" --admitted "$run/keys/admitted" \
 		--gather-s 0 --time-scale 1 "$@" >"$dir/delay.out" 2>"$dir/delay.err" && die "it went on without agents"
-	sed -n 's/.*"delay_s":\[\[[0-9.]*,\([-+0-9.e]*\).*/\1/p' "$to/cluster.json"
+	pair_of delay_s "$to/cluster.json"
 }
 cat >"$dir/links.json" <<END
 {"format": "skippipe.cluster/1", "name": "links", "stages": [1, 1], "nodes": [
   {"id": 0, "location": "a", "forward_s": 1, "backward_s": 2, "loss_s": 0.5, "memory": 2},
   {"id": 1, "location": "b", "forward_s": 1, "backward_s": 2, "loss_s": 0.5, "memory": 2}],
  "links": {"latency_s": [[0, 0.5], [0.5, 0]], "bandwidth_bytes_per_s": [[0, 100], [100, 0]]},
- "activation_bytes": 1000, "transfer_overhead_s": 0.125, "microbatches_per_data_node": 3}
+ "activation_bytes": 1000, "transfer_overhead_s": 0.125, "weights_bytes_per_stage": 51200, "microbatches_per_data_node": 3}
 END
 [ "$(delay file32 --emulate "$dir/links.json")" = 10.625 ] || die "a delay of $(delay again32 --emulate "$dir/links.json")"
 [ "$(delay file16 --emulate "$dir/links.json" --wire bf16)" = 5.625 ] ||
@@ -67,3 +69,18 @@ END
 awk -v whole="$(delay regions32 --emulate regions)" -v half="$(delay regions16 --emulate regions --wire bf16)" \
 	'BEGIN { print "between regions: " whole " s, " half " s in bf16"; exit !(half > 0 && half < whole) }' ||
 	die "the regions' delays do not know"
+sum=$(pair_of sync_pair_s "$dir/file6/cluster.json")
+[ "$sum" = 512.5 ] || die "an fp32 sum of $sum"
+delay sum6 --emulate "$dir/links.json" --sum-wire q6 >"$dir/sum6.out"
+sum=$(pair_of sync_pair_s "$dir/sum6/cluster.json")
+[ "$sum" = 98.5 ] || die "a sum of $sum in 6 bits"
+
+# The planner and the simulator take the same formats. Two waves of four transfers each are shorter in 6 bits.
+plan=("$bin/skippipe" plan "$dir/links.json" --skip 0 --evaluations 100)
+"${plan[@]}" -o "$dir/32.plan" || die "no plan"
+"${plan[@]}" --wire q6 --sum-wire q6 -o "$dir/6.plan" || die "no plan in 6 bits"
+predicted() { sed -n 's/.*"predicted":{"iteration_s":\([0-9.]*\),.*/\1/p' "$1"; }
+awk -v whole="$(predicted "$dir/32.plan")" -v less="$(predicted "$dir/6.plan")" \
+	'BEGIN { exit !(less > 0 && whole - less == 8 * (10.625 - 2.65625)) }' || die "the plan does not count 6 bits"
+"$bin/skippipe" simulate "$dir/links.json" "$dir/32.plan" --wire q6 >"$dir/6.out" || die "not simulated"
+grep -q "iteration_s $(predicted "$dir/6.plan")" "$dir/6.out" || die "the simulation does not count 6 bits: $(cat "$dir/6.out")"

@@ -97,19 +97,22 @@ static size_t join_corpus(const struct run *run, char *out, size_t room)
 }
 
 /* Sends the description of the run. The agent emulates the cluster as given, not as corrected
- * since. */
+ * since. It expects the time of a stage in fp32, of which sums take the part of their format. */
 static void welcome_member(struct run *run, struct member *m)
 {
 	char corpus[1 << 16];
 	float delay[MSG_NODES], sync[MSG_NODES];
 	const struct cluster *given = run->cluster_as_given;
 	const struct cluster_node *node = &given->nodes[m->id];
+	float sum_share = (float)tensor_format_sum_share(run->options.training.sum_wire);
 	int n = given->n_nodes;
 	struct msg w = { .type = MSG_WELCOME };
 
 	for (int to = 0; to < n; to++) {
 		delay[to] = (float)given->delay_s[m->id * n + to];
-		sync[to] = given->sync_pair_s ? (float)given->sync_pair_s[m->id * n + to] : 0;
+		sync[to] = given->sync_pair_s
+				   ? (float)given->sync_pair_s[m->id * n + to] / sum_share
+				   : 0;
 		if (sync[to] < 0 || to == m->id)
 			sync[to] = 0;
 		if (to == m->id)

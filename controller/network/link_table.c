@@ -50,7 +50,7 @@ double link_table_transfer_s(const struct link_table *t, uint32_t from, uint32_t
 double link_table_sync_pair_s(const struct link_table *t, uint32_t from, uint32_t to)
 {
 	double r = t->replicas > 1 ? t->replicas : 2;
-	double exchange_s = link_table_transfer_s(t, from, to, t->weights_bytes / r);
+	double exchange_s = link_table_transfer_s(t, from, to, t->sum_bytes / r);
 
 	return exchange_s < 0 ? -1 : from == to ? 0 : exchange_s * r / (r - 1);
 }
@@ -199,7 +199,7 @@ char *link_table_json(const struct link_table *t, const struct cluster *c)
 		json_object_set_new(links, "bandwidth_bytes_per_s", matrix(t, false));
 		json_object_set(o, "links", links);
 		json_object_set_new(o, "activation_bytes", json_real(t->activation_bytes));
-		json_object_set_new(o, "weights_bytes_per_stage", json_real(t->weights_bytes));
+		json_object_set_new(o, "weights_bytes_per_stage", json_real(t->sum_bytes));
 		text = json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(9));
 	}
 	json_decref(links);
@@ -230,7 +230,7 @@ struct link_table *link_table_parse(const char *text)
 		}
 	if (t) {
 		t->activation_bytes = json_number_value(json_object_get(o, "activation_bytes"));
-		t->weights_bytes = json_number_value(json_object_get(o, "weights_bytes_per_stage"));
+		t->sum_bytes = json_number_value(json_object_get(o, "weights_bytes_per_stage"));
 		t->replicas = link_table_replicas(t->n, stages);
 	}
 	json_decref(o);

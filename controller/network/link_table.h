@@ -29,7 +29,7 @@ struct link_seen {
 struct link_table {
 	uint32_t n;              /* nodes */
 	double activation_bytes; /* of one microbatch's activation, as sent */
-	double weights_bytes;    /* of the largest stage's weights */
+	double sum_bytes;        /* of the largest stage's gradient, as sent */
 	uint32_t replicas;       /* typical number of replicas of a stage */
 	struct link_seen *links; /* (n, n) [from][to] */
 };
@@ -44,7 +44,7 @@ uint32_t link_table_replicas(size_t nodes, size_t stages);
 /* Seconds that `bytes` take; < 0: unreachable or unknown. */
 double link_table_transfer_s(const struct link_table *t, uint32_t from, uint32_t to, double bytes);
 /* The value of sync_pair_s with which the execution model's sum, 2 (r - 1) / r times the largest
- * pair, takes as long as the real sum: two exchanges, each of one latency and 1 / r of the weights.
+ * pair, takes as long as the real sum: two exchanges, each of one latency and 1 / r of the bytes.
  */
 double link_table_sync_pair_s(const struct link_table *t, uint32_t from, uint32_t to);
 

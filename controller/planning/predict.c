@@ -7,7 +7,8 @@
  * A message to or from the controller takes half of the node's round trip. START reaches the data
  * nodes at different times, which the simulation knows as the microbatches' release_s. Each node
  * begins its sum after its own last task, because sums are ordered with the start (sums.h). A sum
- * is two exchanges, each of a slice of 1 / r of the stage's gradient over r replicas. */
+ * is two exchanges, each of a slice of 1 / r of the stage's gradient over r replicas, in the
+ * format of sums. */
 #include "controller/planning/predict.h"
 
 #include <math.h>
@@ -29,8 +30,10 @@ static double stage_summed_s(const struct members *members, const struct plan *p
 {
 	const int *nodes = p->assigned + p->stage_start[stage];
 	int r = p->stage_start[stage + 1] - p->stage_start[stage];
-	double bytes = sizeof(float) * (double)members->run->training.stage_parameters[stage] / r,
-	       last = 0;
+	double bytes = (double)tensor_format_sum_bytes(
+		members->run->options.training.sum_wire,
+		members->run->training.stage_parameters[stage] / (uint32_t)r);
+	double last = 0;
 	double *summed = alloc_array((size_t)r, sizeof(*summed));
 
 	for (int owner = 0; owner < r; owner++)

@@ -23,7 +23,7 @@ static struct link_table *made(void)
 
 	assert_non_null(t);
 	t->activation_bytes = 1e5;
-	t->weights_bytes = 3e6;
+	t->sum_bytes = 3e6;
 	t->replicas = 3;
 	return t;
 }

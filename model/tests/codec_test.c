@@ -235,6 +235,10 @@ static void codecs_have_the_sizes_that_are_planned_with(void **state)
 	assert_int_equal(tensor_format_sum_bytes(FORMAT_Q4, 130), 2 + 64 + 2 + 1);
 	assert_int_equal(tensor_format_sum_bytes(FORMAT_Q6, 129), 2 + 96 + 2 + 1);
 	assert_int_equal(tensor_format_sum_bytes(FORMAT_FP32, 10), 40);
+	assert_true(tensor_format_sum_share(FORMAT_FP32) == 1);
+	assert_true(tensor_format_sum_share(FORMAT_Q6) == 98.0 / 512);
+	assert_true(tensor_format_activation_share(FORMAT_BF16) == 0.5);
+	assert_true(tensor_format_activation_share(FORMAT_Q6) == 26.0 / 128);
 	assert_int_equal(tensor_format_activation_bytes(FORMAT_BF16, 10, 5), 20);
 }
 

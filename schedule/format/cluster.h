@@ -63,9 +63,18 @@ int cluster_validate(const struct cluster *c, struct error *err);
 int cluster_parse(const char *text, size_t size, struct cluster **out, struct error *err);
 /* Errors are those of the file, or those of cluster_parse with the path in front. */
 int cluster_read(const char *path, struct cluster **out, struct error *err);
-/* Does the same, but an activation takes only `share` (> 0) of the activation_bytes in the file. If
- * the file has delay_s instead, the delays stay the same. */
-int cluster_read_share(const char *path, double share, struct cluster **out, struct error *err);
+
+/* The parts (> 0) of the bytes in a file that travel, because activations and sums do not travel in
+ * fp32. The bytes in a delay_s are unknown. They stay the same, or with refuse_delays the file is
+ * refused unless activations is 1. A sync_pair_s counts as bytes only, because gradients are long:
+ * it shrinks as a whole. */
+struct cluster_share {
+	double activations, sums;
+	bool refuse_delays;
+};
+/* Does the same as cluster_read, for such parts of the bytes. */
+int cluster_read_share(const char *path, const struct cluster_share *share, struct cluster **out,
+		       struct error *err);
 /* The JSON text, to be freed. It has delay_s instead of links. NULL: out of memory. */
 char *cluster_format(const struct cluster *c);
 

@@ -22,6 +22,7 @@ static const char *const node_keys[] = {
 	"id",	 "location", "forward_s", "backward_s", "loss_s",
 	"memory", "stage",   "address",   "device",	NULL
 };
+static const struct cluster_share all_bytes = { .activations = 1, .sums = 1 };
 static const char *const link_keys[] = { "latency_s", "bandwidth_bytes_per_s", NULL };
 
 /* Reads an N x N matrix. null and negative numbers become -1: no link, or unknown. */
@@ -89,8 +90,8 @@ static void fill_from_links(const struct links *links, int n, double bytes, doub
 	}
 }
 
-/* share: the part of activation_bytes that an activation takes. */
-static int read_delays(const json_t *root, double share, struct cluster *c, struct error *err)
+static int read_delays(const json_t *root, const struct cluster_share *share, struct cluster *c,
+		       struct error *err)
 {
 	struct links links = { NULL, NULL };
 	double activation, overhead, weights, zero = 0;
@@ -110,6 +111,10 @@ static int read_delays(const json_t *root, double share, struct cluster *c, stru
 				return error_set(err, -EINVAL, "%s: goes with links, not delay_s",
 						 only_links[i]);
 		}
+		if (share->refuse_delays && share->activations != 1)
+			return error_set(err, -EINVAL,
+					 "delay_s: only fp32 activations have these delays; other "
+					 "formats need links and activation_bytes");
 		return read_matrix(root, "", "delay_s", c->n_nodes, c->delay_s, err);
 	}
 	rc = read_links(root, c->n_nodes, &links, err);
@@ -118,14 +123,27 @@ static int read_delays(const json_t *root, double share, struct cluster *c, stru
 	if (rc == 0)
 		rc = json_number(root, "", "transfer_overhead_s", 0, &zero, &overhead, err);
 	if (rc == 0)
-		fill_from_links(&links, c->n_nodes, share * activation, overhead, c->delay_s);
+		fill_from_links(&links, c->n_nodes, share->activations * activation, overhead,
+				c->delay_s);
 	if (rc == 0 && json_object_get(root, "weights_bytes_per_stage")) {
 		rc = json_number(root, "", "weights_bytes_per_stage", 0, NULL, &weights, err);
 		if (rc == 0)
-			fill_from_links(&links, c->n_nodes, weights, 0, c->sync_pair_s);
+			fill_from_links(&links, c->n_nodes, share->sums * weights, 0,
+					c->sync_pair_s);
 	}
 	free(links.latency_s);
 	free(links.bandwidth);
+	return rc;
+}
+
+static int read_sums(const json_t *root, double share, struct cluster *c, struct error *err)
+{
+	int rc = read_matrix(root, "", "sync_pair_s", c->n_nodes, c->sync_pair_s, err);
+
+	for (size_t i = 0; rc == 0 && i < (size_t)c->n_nodes * (size_t)c->n_nodes; i++) {
+		if (c->sync_pair_s[i] > 0)
+			c->sync_pair_s[i] *= share;
+	}
 	return rc;
 }
 
@@ -181,8 +199,8 @@ static int read_stages(const json_t *stages, struct cluster *c, struct error *er
 	return 0;
 }
 
-static int read_body(const json_t *root, const json_t *stages, const json_t *nodes, double share,
-		     struct cluster *c, struct error *err)
+static int read_body(const json_t *root, const json_t *stages, const json_t *nodes,
+		     const struct cluster_share *share, struct cluster *c, struct error *err)
 {
 	const double zero = 0;
 	int rc;
@@ -199,7 +217,7 @@ static int read_body(const json_t *root, const json_t *stages, const json_t *nod
 	if (rc == 0)
 		rc = read_delays(root, share, c, err);
 	if (rc == 0 && json_object_get(root, "sync_pair_s"))
-		rc = read_matrix(root, "", "sync_pair_s", c->n_nodes, c->sync_pair_s, err);
+		rc = read_sums(root, share->sums, c, err);
 	if (rc == 0)
 		rc = json_int(root, "", "microbatches_per_data_node", 1,
 			      CLUSTER_MOST_MICROBATCHES, NULL,
@@ -212,8 +230,8 @@ static int read_body(const json_t *root, const json_t *stages, const json_t *nod
 
 /* The lists of stages and nodes give the size of the cluster, which is then allocated and filled
  * in. */
-static int parse_share(const char *text, size_t size, double share, struct cluster **out,
-		       struct error *err)
+static int parse_share(const char *text, size_t size, const struct cluster_share *share,
+		       struct cluster **out, struct error *err)
 {
 	const json_t *stages, *nodes;
 	struct cluster *c = NULL;
@@ -255,15 +273,16 @@ free_root:
 
 int cluster_parse(const char *text, size_t size, struct cluster **out, struct error *err)
 {
-	return parse_share(text, size, 1, out, err);
+	return parse_share(text, size, &all_bytes, out, err);
 }
 
 int cluster_read(const char *path, struct cluster **out, struct error *err)
 {
-	return cluster_read_share(path, 1, out, err);
+	return cluster_read_share(path, &all_bytes, out, err);
 }
 
-int cluster_read_share(const char *path, double share, struct cluster **out, struct error *err)
+int cluster_read_share(const char *path, const struct cluster_share *share, struct cluster **out,
+		       struct error *err)
 {
 	char *text;
 	size_t size;

@@ -95,6 +95,8 @@ TEST(links_make_delays)
 		"\"activation_bytes\":1000,\"transfer_overhead_s\":0.125,"
 		"\"weights_bytes_per_stage\":50,"
 		"\"microbatches_per_data_node\":3}";
+	const struct cluster_share share = { .activations = 0.5, .sums = 0.25,
+					     .refuse_delays = true };
 	char path[] = "/tmp/skippipe-cluster-XXXXXX";
 	struct cluster *c;
 	struct error err;
@@ -104,15 +106,40 @@ TEST(links_make_delays)
 	assert_true(c->delay_s[2] < 0);
 	assert_true(c->sync_pair_s[1] == 1.0);
 	cluster_free(c);
-	/* The share applies to activations only; the bytes of sums stay the same. */
+	/* Latencies and overheads stay the same, only the bytes shrink. */
 	close(mkstemp(path));
 	assert_int_equal(file_write(path, text, strlen(text), 0600, &err), 0);
-	assert_int_equal(cluster_read_share(path, 0.5, &c, &err), 0);
+	assert_int_equal(cluster_read_share(path, &share, &c, &err), 0);
 	assert_true(c->delay_s[1] == 0.5 + 5 + 0.125);
 	assert_true(c->delay_s[2] < 0);
-	assert_true(c->sync_pair_s[1] == 1.0);
+	assert_true(c->sync_pair_s[1] == 0.5 + 0.125);
 	cluster_free(c);
 	unlink(path);
+}
+
+/* Nothing splits a delay into latency and bytes. The time of a gradient counts as bytes. */
+TEST(given_times_shrink_as_a_whole_or_not_at_all)
+{
+	struct cluster_share share = { .activations = 0.5, .sums = 0.25 };
+	struct cluster *full = fixture_cluster("shipped20.json"), *c;
+	const char *path = "schedule/tests/data/shipped20.json";
+	struct error err = { "" };
+
+	assert_int_equal(cluster_read_share(path, &share, &c, &err), 0);
+	for (int i = 0; i < 20 * 20; i++) {
+		if (i / 20 == i % 20)
+			continue;
+		assert_true(c->delay_s[i] == full->delay_s[i]);
+		assert_true(c->sync_pair_s[i] == full->sync_pair_s[i] * 0.25);
+	}
+	cluster_free(c);
+	share.refuse_delays = true;
+	assert_int_equal(cluster_read_share(path, &share, &c, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "delay_s: only fp32"));
+	share.activations = 1;
+	assert_int_equal(cluster_read_share(path, &share, &c, &err), 0);
+	cluster_free(c);
+	cluster_free(full);
 }
 
 TEST(reads_back_its_own_output)
