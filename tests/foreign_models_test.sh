@@ -56,6 +56,7 @@ grep -q '"rope_factor": 4.0' "$dir/scaled/manifest.json" || die "a checkpoint lo
 # ---- what comes with a model: its small files, and the tokens that begin and end a text
 sed -i 's/"bos_token_id": null/"bos_token_id": 3/; s/"eos_token_id": null/"eos_token_id": [4, 5]/' "$dir/l4/config.json"
 echo template >"$dir/l4/chat_template.jinja"
+rm "$dir/l4/generation_config.json" # many models name these tokens in config.json alone
 "$sk" import "$dir/l4" --out "$dir/small" >/dev/null || die "import"
 cmp -s "$dir/l4/chat_template.jinja" "$dir/small/chat_template.jinja" || die "import loses the template"
 tr -d ' \n' <"$dir/small/generation_config.json" | grep -q '{"bos_token_id":3,"eos_token_id":\[4,5\]}' ||
