@@ -2,7 +2,8 @@
  * replicas of a stage step with the same bits. */
 #include "model/adamw.h"
 
-/* By squaring: pow() may differ in its last bit from one C library, and processor, to the next. */
+/* Computes the power by squaring. The last bit of pow() differs between C libraries and
+ * processors. */
 static double power_of(double x, uint64_t n)
 {
 	double product = 1;

@@ -13,12 +13,12 @@ struct adamw {
 	float lr;
 	float beta1, beta2;
 	float eps;
-	float weight_decay; /* of matrices; norms do not decay */
+	float weight_decay; /* applies to matrices; norms do not decay */
 };
 
 /* The factors of step number t (from 1), equal for all weights of a tensor. */
 struct adamw_factors {
-	float scale;                       /* of the gradient */
+	float scale;                       /* factor of the gradient */
 	float beta1, beta2, rest1, rest2;  /* rest = 1 - beta */
 	float unbias1, unbias2;            /* 1 / (1 - beta^t) */
 	float lr, eps, keep;               /* keep = 1 - lr * decay */

@@ -13,7 +13,7 @@
 
 #include "model/stage.h"
 
-/* to (n) += weight * from, element by element; first: to = weight * from. */
+/* Adds weight * from to `to` (n), element by element. first: sets to = weight * from. */
 void average_add(float *to, const float *from, size_t n, float weight, bool first);
 /* Returns true if b's weights could replace a's: both have the same tensors except for the numbers
  * of layers in their names. */

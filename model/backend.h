@@ -27,10 +27,10 @@ struct stage_layout {
 	struct model_config config;
 	uint32_t index;
 	uint32_t slots, batch, sequence, threads;
-	struct device_name device; /* whole: with a CPU's set */
+	struct device_name device; /* with a CPU's instruction set */
 	bool bf16;                 /* device.bf16 */
 	enum recompute recompute;
-	size_t memory_bytes;           /* 0: what is free */
+	size_t memory_bytes;           /* limit on the memory; 0: the free memory */
 	uint32_t n_layers;             /* of this stage */
 	struct layer_offsets *layers;  /* (n_layers) */
 	size_t embed, last_norm, head; /* stage 0; head == embed when tied */
@@ -42,7 +42,7 @@ struct stage_layout {
 enum stage_array { ARRAY_WEIGHTS, ARRAY_GRADIENT, ARRAY_MOMENT1, ARRAY_MOMENT2, ARRAY_COUNT };
 
 /* Semantics are those of stage.h; arguments have been checked. Functions return 0 or a negative
- * code (a device that failed). self is what make gave. */
+ * code (a device that failed). self is the object that `make` returned. */
 struct backend {
 	const char *name;
 	/* Completes the name (a CPU's instruction set), and fills in *out except for the name.
@@ -51,43 +51,44 @@ struct backend {
 	/* The layout outlives the backend's stage. */
 	int (*make)(void **self, const struct stage_layout *l, struct error *err);
 	void (*free)(void *self);
-	/* The first failure in words, "" while there is none. NULL where the device is the host. */
+	/* Returns the first failure in words, or "" if there was none. NULL if the device is the
+	 * host. */
 	const char *(*failure)(const void *self);
-	/* Device memory for one activation, freed with self; NULL without memory. The function
-	 * itself is NULL where the device is the host. */
+	/* Allocates device memory for one activation, which is freed with self; NULL if memory runs
+	 * out. The function pointer itself is NULL if the device is the host. */
 	float *(*room)(void *self, struct error *err);
-	/* Rounds an activation in device memory. NULL where the device is the host. */
+	/* Rounds an activation in device memory. NULL if the device is the host. */
 	int (*round)(void *self, float *room, const struct codec *codec);
 	int (*forward)(void *self, uint32_t slot, const int32_t *tokens, const float *in,
 		       float *out, bool keep);
 	int (*loss)(void *self, const float *in, const int32_t *targets, float *loss,
 		    float *grad, bool count);
 	int (*logits)(void *self, const float *in, float *logits);
-	/* grad_in NULL: not wanted. */
+	/* grad_in NULL: the gradient of the input is not computed. */
 	int (*backward)(void *self, uint32_t slot, const float *grad_out, float *grad_in,
 			bool count);
 	int (*zero_gradient)(void *self);
-	size_t (*memory)(const void *self); /* bytes taken of the device */
-	size_t (*host_memory)(const void *self); /* of the machine */
+	size_t (*memory)(const void *self); /* bytes of device memory in use */
+	size_t (*host_memory)(const void *self); /* bytes of the machine's memory in use */
 	float *(*array)(void *self, enum stage_array which);
-	/* The array in the device's own memory. */
+	/* Returns an array in the device's own memory. */
 	float *(*own)(void *self, enum stage_array which);
 	void (*changed)(void *self);
-	/* Weights and both moments; of host memory, or another stage's own. A NULL leaves that
-	 * array. */
+	/* Replaces the weights and both moments by arrays in host memory or of another stage. A
+	 * NULL array stays unchanged. */
 	void (*put_state)(void *self, size_t at, size_t n, const float *const state[3]);
 	uint64_t (*hash)(void *self); /* of the weights */
-	int (*squares)(void *self, double *sum); /* of the gradient */
+	int (*squares)(void *self, double *sum); /* gradient NULL: uses the stage's own. */
 	/* gradient NULL: the stage's own. */
 	int (*step)(void *self, const float *gradient, float scale, const struct adamw *h,
 		    uint64_t t);
 };
 
-/* The layout of a stage, for parts of model/ that compute with its weights themselves. */
+/* Returns the layout of a stage, for parts of model/ that compute with its weights directly. */
 struct stage;
 const struct stage_layout *stage_layout(const struct stage *s);
 
 extern const struct backend backend_cpu;
-extern const struct backend backend_cuda; /* make gives -ENODEV in programs without CUDA */
+extern const struct backend backend_cuda; /* `make` returns -ENODEV in programs without CUDA */
 
 #endif

@@ -21,7 +21,7 @@ enum { BLAKE2S_BLOCK = 64, BLAKE2S_WORDS = 8, BLAKE2S_DIGEST = 4 * BLAKE2S_WORDS
 #define BLAKE2S_IV6 0x1f83d9abu
 #define BLAKE2S_IV7 0x5be0cd19u
 
-/* The state before the first block: no key, 32 bytes, neither salt nor tree. */
+/* The initial state: no key, a digest of 32 bytes, no salt and no tree. */
 INLINE_ void blake2s_begin(WORD h[BLAKE2S_WORDS])
 {
 	const WORD none = { 0 };
@@ -52,8 +52,8 @@ INLINE_ void blake2s_begin(WORD h[BLAKE2S_WORDS])
 	 BLAKE2S_MIX(0, 5, 10, 15, s8, s9), BLAKE2S_MIX(1, 6, 11, 12, s10, s11),            \
 	 BLAKE2S_MIX(2, 7, 8, 13, s12, s13), BLAKE2S_MIX(3, 4, 9, 14, s14, s15))
 
-/* Takes in block m, with which the message is `bytes` long so far. The permutations of the words
- * are written out, so that everything stays in registers. */
+/* Adds block m to the state. `bytes`: length of the message up to the end of m. The permutations of
+ * the words are written out, so that everything stays in registers. */
 INLINE_ void blake2s_block(WORD h[BLAKE2S_WORDS], const WORD m[16], uint64_t bytes, bool last)
 {
 	const WORD none = { 0 };

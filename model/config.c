@@ -1,5 +1,5 @@
-/* Checks models and recipes against one table of fields, holds the presets, and computes the cut
- * into stages and the schedule of learning rates. */
+/* Checks models and recipes against one table of fields, holds the presets, and computes how layers
+ * are divided into stages, and the schedule of learning rates. */
 #include "model/config_fields.h"
 
 #include <errno.h>
@@ -102,7 +102,8 @@ static int check_ranges(const struct fields *fields, const void *object, struct 
 		const struct field *f = &fields->of[i];
 		double v = field_value(f, object);
 
-		/* Single precision rounds the ends as it rounds the values. */
+		/* Converts the limits to single precision, so that they are rounded like the
+		 * values. */
 		if (!(v >= (double)(float)f->low && v <= f->high))
 			return error_set(err, -EINVAL, "%s is %g, expected %g to %g",
 					 field_name(f), v, f->low, f->high);
@@ -225,7 +226,7 @@ int model_preset(const char *name, struct model_config *c, struct recipe *r, str
 	return error_set(err, -ENOENT, "no model preset \"%s\"; there are %s", name, list);
 }
 
-/* The cut into stages, and the schedule of learning rates. */
+/* The division into stages, and the schedule of learning rates. */
 
 uint32_t model_first_layer(const struct model_config *c, uint32_t stage)
 {

@@ -21,7 +21,7 @@
 struct model_config {
 	uint32_t vocab;      /* tokens; 256 for bytes */
 	uint32_t dim;        /* C, width of the residual stream */
-	uint32_t n_layers;   /* over all stages */
+	uint32_t n_layers;   /* number of layers in all stages */
 	uint32_t n_heads;    /* query heads; head size is dim / n_heads, even */
 	uint32_t n_kv_heads; /* divides n_heads */
 	uint32_t ffn_dim;    /* F, inner width of the SwiGLU */
@@ -29,8 +29,8 @@ struct model_config {
 	uint32_t n_stages;   /* 1 .. n_layers + 1; with one more, stage 0 has no layer */
 	float rope_theta;
 	float norm_eps;
-	float init_std; /* deviation of the initial matrices */
-	bool tied;      /* the head is the embedding's table */
+	float init_std; /* standard deviation of the initial matrices */
+	bool tied;      /* the head uses the embedding's table */
 	/* RoPE scaling: frequencies are divided by rope_factor. 0: plain RoPE. If the other three
 	 * are not 0, as in Llama 3.1, a frequency that turns more than rope_high_freq_factor times
 	 * within rope_original_context stays, a frequency that turns less than
@@ -43,53 +43,54 @@ struct model_config {
 struct recipe {
 	uint32_t batch;      /* B, sequences in a microbatch */
 	uint32_t sequence;   /* T, tokens in a sequence, <= context */
-	struct adamw adamw;  /* its lr is the peak */
-	float clip;          /* global norm of the averaged gradient; 0: never */
+	struct adamw adamw;  /* lr is the peak learning rate */
+	float clip;          /* limit of the averaged gradient's global norm; 0: no clipping */
 	uint32_t warmup;     /* iterations of linear warm-up */
-	uint32_t iterations; /* the cosine reaches final_lr here; 0: constant after warm-up */
+	uint32_t iterations; /* when the cosine reaches final_lr; 0: no decay */
 	float final_lr;      /* as a fraction of the peak */
 };
 
 /* 0, or -EINVAL with a message that names the field and what was expected. */
 int model_config_check(const struct model_config *c, struct error *err);
-/* As model_config_check, for the recipe of this model. */
+/* Checks the recipe of this model; errors as for model_config_check. */
 int recipe_check(const struct recipe *r, const struct model_config *c, struct error *err);
 
 /* "tiny" (the demo), "30m", "124m", "500m", "1.5b", "7b". Either output may be NULL. -ENOENT:
  * no such preset; the message lists them. */
 int model_preset(const char *name, struct model_config *c, struct recipe *r, struct error *err);
-const char *model_preset_name(size_t i); /* NULL past the last; for tests, which try them all */
+const char *model_preset_name(size_t i); /* NULL after the last; for tests, which try all */
 
-/* Reads a document of model_config_print (or one with only "format" and "model"; r then keeps
- * what it held; r may be NULL). `where` begins every message. Unknown keys are refused by name.
- * -EINVAL, -ENOMEM. */
+/* Reads a document that model_config_print has written. If it lacks the recipe, r stays unchanged;
+ * r may be NULL. `where` begins every message. Unknown keys are refused by name. -EINVAL,
+ * -ENOMEM. */
 int model_config_parse(struct model_config *c, struct recipe *r, const char *text, size_t size,
 		       const char *where, struct error *err);
-/* Returns the document, one line, NUL-terminated, which the caller frees; NULL without memory. r
- * may be NULL. */
+/* Returns the document in one line, which the caller frees; NULL if memory runs out. r may be
+ * NULL. */
 char *model_config_print(const struct model_config *c, const struct recipe *r);
 
-/* Sets one field by its name ("dim", "lr", ...) from a number, true or false, as text. The
- * whole is not checked again. -EINVAL: no such field, or not such a value. */
+/* Sets one field by its name ("dim", "lr", ...) from a number, true or false, as text. Does not
+ * check the model as a whole. -EINVAL: there is no such field, or the value has the wrong type. */
 int model_config_set(struct model_config *c, struct recipe *r, const char *name,
 		     const char *text, struct error *err);
 
-/* Layers of stage s are [first, first + count): as equal as can be. */
+/* Gives the layers [first, first + count) of stage s. Stages have numbers of layers as equal as
+ * possible. */
 uint32_t model_first_layer(const struct model_config *c, uint32_t stage);
-/* Transformer layers in this stage. */
+/* Returns the number of transformer layers in this stage. */
 uint32_t model_layer_count(const struct model_config *c, uint32_t stage);
-/* Floats of one head of attention. */
+/* Returns the number of floats of one attention head. */
 uint32_t model_head_size(const struct model_config *c);
 /* Radians by which position 1 turns pair i < D / 2 of a head, and the same without scaling. */
 double model_frequency(const struct model_config *c, size_t i);
 double model_plain_frequency(const struct model_config *c, size_t i);
-/* cosines and sines (T, D / 2) of rotary positions 0 .. T - 1, computed in double. */
+/* Computes the cosines and sines (T, D / 2) of rotary positions 0 .. T - 1 in double precision. */
 void model_angles(const struct model_config *c, size_t positions, float *cosines, float *sines);
 
-/* The learning rate of iteration t, counted from 1. */
+/* Returns the learning rate of iteration t, counted from 1. */
 float recipe_lr(const struct recipe *r, uint64_t t);
-/* The factor of the summed gradient: 1 / divisor, and less where the norm of the
- * averaged gradient, sqrt(sum_squares) / divisor, exceeds the clip. */
+/* Returns the factor of the summed gradient: 1 / divisor, reduced if the norm of the averaged
+ * gradient, sqrt(sum_squares) / divisor, exceeds the clip. */
 float recipe_scale(const struct recipe *r, double sum_squares, double divisor);
 
 #endif

@@ -1,5 +1,5 @@
-/* config_fields.h - one row a field of a model's config and recipe drives the checking of
- * ranges, reading and printing. Inside model/ only. */
+/* config_fields.h - a table with a row for each field of a model's config and recipe, used to check
+ * ranges, read and print. Private to model/. */
 #ifndef MODEL_CONFIG_FIELDS_H
 #define MODEL_CONFIG_FIELDS_H
 
@@ -12,7 +12,7 @@ struct field {
 	enum kind kind;
 	size_t offset;
 	double low, high; /* allowed, both ends included */
-	bool optional;    /* 0 where it is missing; a 0 is not printed */
+	bool optional;    /* 0 if the key is missing; 0 is not printed */
 };
 
 struct fields {
@@ -22,7 +22,7 @@ struct fields {
 
 extern const struct fields model_fields, recipe_fields;
 
-/* The name as people write it: without the struct it lies in. */
+/* Returns the field's name without that of the struct that contains it. */
 const char *field_name(const struct field *f);
 double field_value(const struct field *f, const void *object);
 /* Returns the number with the fewest digits that reads back as the same float. */

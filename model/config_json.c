@@ -40,7 +40,7 @@ static int field_read(const struct field *f, void *object, const json_t *value,
 	return 0;
 }
 
-/* By the table of fields, so that a key nobody knows and a key that is missing are both
+/* Compares the keys with the table of fields, so that both an unknown and a missing key are
  * found. */
 static int object_read(const struct fields *fields, void *object, json_t *json,
 		       const char *what, struct error *err)

@@ -1,4 +1,5 @@
-/* Reads and prints device names, by hand, because the parts that follow depend on the kind. */
+/* Parses and prints device names. Written by hand, because the later parts depend on the kind of
+ * device. */
 #include "model/device_name.h"
 
 #include <errno.h>

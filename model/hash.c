@@ -10,7 +10,7 @@
 
 #include "model/blake2s.h"
 
-/* ---- the root: BLAKE2s of what comes in parts ---- */
+/* ---- the root: BLAKE2s of bytes that arrive in parts ---- */
 
 static void root_begin(struct hash_root *r)
 {
@@ -29,7 +29,8 @@ static void root_take(struct hash_root *r, bool last)
 	blake2s_block(r->h, m, r->bytes, last);
 }
 
-/* A full block waits for the next byte: the last one is compressed otherwise. */
+/* Keeps a full block until the next byte arrives, because the last block of a message is compressed
+ * differently. */
 static void root_add(struct hash_root *r, const unsigned char *data, size_t bytes)
 {
 	while (bytes > 0) {

@@ -1,4 +1,4 @@
-/* skippipe-model VERB ...: training and using a model in one process. */
+/* skippipe-model VERB ...: trains and uses a model in one process. */
 #include <stdio.h>
 #include <string.h>
 

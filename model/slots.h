@@ -1,7 +1,7 @@
-/* slots.h - places of a stage's activations in its one piece of memory.
+/* slots.h - the places of a stage's activations within its single allocation.
  *
- * For backends. Each defines `real` before, the type of arrays that a GPU may hold in bf16: float,
- * or void. Sizes are of one microbatch: R = B * T rows.
+ * For backends. Each defines `real` before it includes this file: the type of arrays that a GPU may
+ * hold in bf16, which is float or void. Sizes are of one microbatch: R = B * T rows.
  */
 #ifndef MODEL_SLOTS_H
 #define MODEL_SLOTS_H
@@ -28,8 +28,8 @@ struct saved_layer {
 	real *h;      /* (R, F) the activation's output */
 };
 
-/* Hands out pieces one after another. A first walk with base NULL measures (all pieces are NULL),
- * the same walk again places them. */
+/* Divides an allocation into pieces. A first walk with base NULL adds up their sizes (all pieces
+ * are NULL), and a second one places them. */
 struct carver {
 	char *base;
 	size_t align, used; /* bytes */
@@ -48,7 +48,8 @@ static inline float *carve_floats(struct carver *c, size_t n)
 	return carve_array(c, n, sizeof(float));
 }
 
-/* One layer; xn and h: scratch for what is not its own. width: bytes of a real. */
+/* Places one layer's arrays. xn and h: scratch arrays, used if the slot has none of its own. width:
+ * bytes of a real. */
 static inline struct saved_layer carve_layer(struct carver *c, const struct stage_layout *l,
 					     size_t width, real *xn, real *h, bool all)
 {

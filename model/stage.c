@@ -19,7 +19,7 @@
 
 enum {
 	STATE_COUNT = 3,         /* weights and both moments */
-	DRAW_ALONE = 1 << 20, /* weights, below which threads are not worth their start */
+	DRAW_ALONE = 1 << 20, /* number of weights below which threads are not worth their start */
 };
 
 struct stage {
@@ -176,8 +176,8 @@ bool stage_devices_alike(const char *a, const char *b)
 	return x.cuda == y.cuda && x.bf16 == y.bf16 && strcmp(x.set, y.set) == 0;
 }
 
-/* A tensor's numbers depend on its name and the seed alone, so they are equal whatever computes the
- * stage, however the model is cut, and whichever thread draws them. */
+/* A tensor's numbers depend on its name and the seed alone, so they do not depend on the device,
+ * the number of stages or the thread that draws them. */
 struct draw {
 	const struct stage_layout *layout;
 	uint64_t seed;
@@ -214,7 +214,7 @@ static int draw_weights(const struct stage_layout *l, uint64_t seed, float *to, 
 	return rc;
 }
 
-/* Draws where the weights lie on a CPU; for another device in memory of its own for the time being.
+/* Draws the weights in place on a CPU. For another device, draws them into temporary memory.
  */
 static int set_initial_weights(struct stage *s, uint64_t seed, struct error *err)
 {
@@ -237,7 +237,7 @@ static int set_initial_weights(struct stage *s, uint64_t seed, struct error *err
 	return rc;
 }
 
-/* Checks the options first, then the backend takes its memory, then the weights are drawn. */
+/* Checks the options, lets the backend allocate its memory, then draws the weights. */
 int stage_new(struct stage **out, const struct model_config *c, uint32_t index,
 	      const struct stage_options *o, struct error *err)
 {
@@ -319,7 +319,7 @@ int stage_forward(struct stage *s, uint32_t slot, const int32_t *tokens, const f
 int stage_loss(struct stage *s, uint32_t slot, const float *in, const int32_t *targets,
 	       float *loss, float *grad, bool count)
 {
-	(void)slot; /* nothing of the loss outlives the call */
+	(void)slot; /* the loss saves nothing in the slot */
 	if (s->layout.index != 0 || !tokens_valid(s, targets, -1))
 		return -EINVAL;
 	return s->backend->loss(s->self, in, targets, loss, grad, count);
@@ -492,7 +492,7 @@ void stage_put_state(struct stage *s, size_t at, size_t n, const float *const st
 	s->backend->put_state(s->self, at, n, state);
 }
 
-/* From GPU to GPU of one process nothing passes through the machine's memory. */
+/* Copies a state. From GPU to GPU of one process nothing passes through the machine's memory. */
 void stage_copy_state(struct stage *to, struct stage *from)
 {
 	const float *state[STATE_COUNT];

@@ -43,22 +43,22 @@ struct stage; /* opaque */
 /* The part of a layer's forward pass that is not held for its backward pass but computed again
  * there. On the CPU the results are the same bits. */
 enum recompute {
-	RECOMPUTE_NORMS, /* outputs of norms and activation: nearly free */
+	RECOMPUTE_NORMS, /* recompute the outputs of norms and of the activation: nearly free */
 	RECOMPUTE_NONE,
-	RECOMPUTE_BLOCK /* all but the layer's input: a third more work */
+	RECOMPUTE_BLOCK /* recompute all but the layer's input: a third more work */
 };
 
 struct stage_options {
 	uint32_t slots;     /* microbatches whose activations can be held at once */
 	uint32_t batch;     /* B */
 	uint32_t sequence;  /* T <= context */
-	uint32_t threads;   /* 0 counts as 1; with 1 nothing runs outside the caller's thread */
-	uint64_t seed;      /* of the initial weights */
+	uint32_t threads;   /* number of threads; 0 and 1: only the caller's */
+	uint64_t seed;      /* seed of the initial weights */
 	const char *device; /* as in device_name.h; NULL: "cpu" */
 	enum recompute recompute;
-	bool without_weights; /* the weights are 0: the caller puts a state over them */
-	/* Limit on the machine's memory; 0: the memory that is free. A GPU's own has no other limit
-	 * than its free memory. */
+	bool without_weights; /* weights are 0: the caller sets a saved state */
+	/* Limit on the machine's memory; 0: the memory that is free. A GPU's own memory is limited
+	 * only by what is free. */
 	size_t memory_bytes;
 };
 
@@ -72,81 +72,85 @@ struct stage_device {
 	uint64_t free_bytes; /* now; UINT64_MAX: it does not say */
 };
 
-/* Looks at a device. -EINVAL: no such name or number. -ENODEV: there is no GPU, driver or cuBLASLt,
- * or this program was built without CUDA; the CPU may compute instead. -ENOTSUP: the CPU or GPU is
- * too old for it. -EIO: the GPU or its driver cannot be used. */
+/* Describes a device. -EINVAL: no such name or number. -ENODEV: there is no GPU, driver or
+ * cuBLASLt, or this program was built without CUDA; the CPU may compute instead. -ENOTSUP: the CPU
+ * or GPU is too old for it. -EIO: the GPU or its driver cannot be used. */
 int stage_device(struct stage_device *out, const char *device, struct error *err);
-uint32_t stage_gpus(void); /* how many there are */
+uint32_t stage_gpus(void); /* number of GPUs */
 /* Returns true if two such texts are equal except for a GPU's number. */
 bool stage_devices_alike(const char *a, const char *b);
 
-/* Stage `index` of the model with initial weights that depend on the seed and the tensors'
- * names alone. All memory for weights, optimizer, gradients and the activations of all slots is
- * taken and touched here. Gives *out to the caller (stage_free). -EINVAL, -ENOMEM (how much is
- * needed and how much is missing), and stage_device's. On error *out is untouched. */
+/* Makes stage `index` of the model. Its initial weights depend on the seed and the tensors' names
+ * alone. Allocates and touches all memory for weights, optimizer, gradients and the activations of
+ * all slots. Gives *out to the caller (stage_free). -EINVAL, -ENOMEM (how much is needed and how
+ * much is missing), and stage_device's. On error *out is untouched. */
 int stage_new(struct stage **out, const struct model_config *c, uint32_t index,
 	      const struct stage_options *o, struct error *err);
 void stage_free(struct stage *s); /* NULL is allowed */
 
-/* tokens (B, T) for stage 0, in (B, T, C) for the others, the other one NULL; out (B, T, C).
- * keep: what backward needs is saved in the slot, over what was there; otherwise (evaluation)
- * nothing is saved and the slot is not touched. -EINVAL: slot out of range, a token >= vocab.
+/* Runs the forward pass. Stage 0 takes tokens (B, T), other stages take in (B, T, C); the unused
+ * one is NULL. out: (B, T, C). keep: saves in the slot, over its old contents, what backward needs;
+ * otherwise (evaluation) nothing is saved and the slot is not touched. -EINVAL: slot out of range,
+ * a token >= vocab.
  */
 int stage_forward(struct stage *s, uint32_t slot, const int32_t *tokens, const float *in,
 		  float *out, bool keep);
 
-/* Stage 0: final norm, head, mean cross entropy of targets (B, T) into *loss. grad (B, T, C)
- * receives the gradient of in; NULL: evaluation. count: the gradient of the final norm and head
- * is added too. A target of -1 does not count in the mean. -EINVAL: not stage 0, a target >=
- * vocab. */
+/* Stage 0: computes the final norm, the head, and in *loss the mean cross entropy of targets (B,
+ * T). grad (B, T, C) receives the gradient of in; NULL: evaluation. count: the gradient of the
+ * final norm and head is added too. A target of -1 does not count in the mean. -EINVAL: not stage
+ * 0, a target >= vocab. */
 int stage_loss(struct stage *s, uint32_t slot, const float *in, const int32_t *targets,
 	       float *loss, float *grad, bool count);
 
-/* Stage 0: final norm and head of in (B, T, C) into logits (B, T, vocab). -EINVAL: not stage 0.
+/* Stage 0: computes the final norm and head of in (B, T, C) to logits (B, T, vocab). -EINVAL: not
+ * stage 0.
  */
 int stage_logits(struct stage *s, const float *in, float *logits);
 
-/* Runs the backward pass of the slot's forward pass, which stays there: backward may run again.
- * grad_in NULL for stage 0. count = false only passes the gradient on: the stage's own gradient
- * stays as it is. -EINVAL: slot out of range or empty. */
+/* Runs the backward pass for the forward pass in the slot. The slot stays filled, so backward may
+ * run again. grad_in NULL for stage 0. count = false only passes the gradient on: the stage's own
+ * gradient stays as it is. -EINVAL: slot out of range or empty. */
 int stage_backward(struct stage *s, uint32_t slot, const float *grad_out, float *grad_in,
 		   bool count);
 
 /* Frees a slot: a backward pass there is refused until the next forward pass. */
 void stage_release(struct stage *s, uint32_t slot);
 
-/* Allocates one activation where the stage's passes reach it fastest, on a GPU in device
- * memory, for numbers that go from stage to stage in one process and are not read by the
- * caller. Not cleared. NULL without memory. The caller frees it before the stage. */
+/* Allocates memory for one activation, where the stage's passes can reach it fastest: device memory
+ * on a GPU. It is meant for activations that go from stage to stage in one process and that the
+ * caller does not read. It is not cleared. NULL if memory runs out. The caller frees it before the
+ * stage. */
 float *stage_room(struct stage *s, struct error *err);
 void stage_room_free(struct stage *s, float *room); /* NULL is allowed */
 /* Replaces the activation in a room by the numbers that its receiver decodes. -ENOMEM. */
 int stage_room_round(struct stage *s, float *room, const struct codec *codec);
 
-/* Says what failed first on the device; "" while nothing has, and on the CPU. From then on
- * calls return -EIO, and those that return no code (the arrays, stage_changed, stage_put_state,
- * stage_hash) have old numbers: check this after them before their numbers are used. */
+/* Returns the device's first failure in words; "" if nothing has failed, and always on the CPU.
+ * From then on calls return -EIO, and those that return no code (the arrays, stage_changed,
+ * stage_put_state, stage_hash) have old numbers: check this after them before their numbers are
+ * used. */
 const char *stage_failure(const struct stage *s);
 
-/* Before the first microbatch of an iteration. */
+/* Zeroes the stage's gradient. Call it before the first microbatch of an iteration. */
 int stage_zero_gradient(struct stage *s);
 
-/* "none", "norms" or "block". -EINVAL: something else. */
+/* Parses "none", "norms" or "block". -EINVAL: something else. */
 int recompute_parse(const char *name, enum recompute *out);
-/* "none" and so on, as options have them. */
+/* Returns "none", "norms" or "block". */
 const char *recompute_name(enum recompute level);
 
 /* The stage's place in the model, from 0. */
 uint32_t stage_index(const struct stage *s);
-size_t stage_memory_bytes(const struct stage *s); /* of the device's memory, all that was taken */
-size_t stage_host_bytes(const struct stage *s);   /* of the machine's: the same on a CPU */
-/* The whole model's, borrowed. */
+size_t stage_memory_bytes(const struct stage *s); /* bytes of device memory in use */
+size_t stage_host_bytes(const struct stage *s);   /* bytes of host memory; the same on a CPU */
+/* Returns the config of the whole model, borrowed. */
 const struct model_config *stage_config(const struct stage *s);
 size_t stage_parameters(const struct stage *s); /* P */
-/* Floats of one activation, B * T * C. */
+/* Returns the number of floats of one activation, B * T * C. */
 size_t stage_activation(const struct stage *s);
 
-/* This stage's part of the table (n), the stage's own. */
+/* Returns this stage's part of the table of tensors (n), borrowed. */
 const struct tensor *stage_tensors(const struct stage *s, size_t *n);
 
 /* The flat arrays (P), in the order of tensor.h: for sums between replicas, transfers and
@@ -159,9 +163,10 @@ float *stage_moment1(struct stage *s);
 float *stage_moment2(struct stage *s);
 void stage_changed(struct stage *s);
 
-/* Sum of squares in double, in an order that depends on n alone: the same on every machine. */
+/* Returns the sum of squares in double. The order of additions depends on n alone, so the result is
+ * the same on every machine. */
 double stage_sum_squares(const float *g, size_t n);
-/* to += from, element by element, in order. */
+/* Adds `from` to `to`, element by element, in order. */
 void stage_add(float *to, const float *from, size_t n);
 
 /* stage_sum_squares of the stage's gradient, computed where it lies: on a GPU in another order,
@@ -173,9 +178,9 @@ int stage_gradient_squares(struct stage *s, double *sum);
 int stage_step(struct stage *s, const float *gradient, float scale, const struct adamw *h,
 	       uint64_t t);
 
-/* Numbers [at, at + n) of the weights and both moments (n each). */
+/* Copies numbers [at, at + n) of the weights and both moments (n each). */
 void stage_put_state(struct stage *s, size_t at, size_t n, const float *const state[3]);
-/* All of them, from a stage of the same index. */
+/* Copies the weights and moments of a stage with the same index. */
 void stage_copy_state(struct stage *to, struct stage *from);
 
 uint64_t stage_hash(struct stage *s); /* of the weights, as in hash.h, where they lie */

@@ -23,7 +23,7 @@ static const struct {
 
 enum { PER_LAYER = sizeof(layer_tensors) / sizeof(layer_tensors[0]) };
 
-/* By role: rows and columns in the model's sizes. */
+/* The rows and columns of each kind of tensor, in the model's sizes. */
 static void set_shape(struct tensor *t, const struct model_config *c)
 {
 	uint32_t kv = c->n_kv_heads * model_head_size(c);

@@ -1,9 +1,9 @@
 /* tensor.h - the one table of a model's tensors.
  *
- * Names, shapes [out, in] and order follow the LLaMA checkpoints other tools read. The table
- * drives sizes, pointers, initial weights, checkpoints and tests. Within a stage the tensors
- * lie one after another in a flat array, without gaps, in the table's order; q, k and v of a
- * layer are neighbours, and so are gate and up, so that each group is one matrix product.
+ * Names, shapes [out, in] and order are those of the LLaMA checkpoints that other tools read. The
+ * table drives sizes, pointers, initial weights, checkpoints and tests. Within a stage the tensors
+ * lie one after another in a flat array, without gaps, in the table's order; q, k and v of a layer
+ * are neighbours, and so are gate and up, so that each group is one matrix product.
  */
 #ifndef MODEL_TENSOR_H
 #define MODEL_TENSOR_H
@@ -34,7 +34,7 @@ struct tensor {
 	char name[64];
 	enum tensor_role role;
 	uint32_t stage;
-	uint32_t layer; /* over all stages; 0 for those outside the layers */
+	uint32_t layer; /* layer in the whole model; 0 for tensors outside the layers */
 	uint32_t rows,
 		cols;  /* a norm has rows = dim, cols = 1 and is written as one dimension */
 	uint32_t dims; /* 1 or 2 */
@@ -47,7 +47,7 @@ struct tensor_table {
 	struct tensor *tensors; /* by stage, then in order within it */
 };
 
-/* c must be valid. -ENOMEM. */
+/* Makes the table. c must be valid. -ENOMEM. */
 int tensor_table_new(struct tensor_table *t, const struct model_config *c, struct error *err);
 /* A zeroed one is allowed. */
 void tensor_table_free(struct tensor_table *t);
@@ -58,8 +58,8 @@ size_t tensor_table_parameters(const struct tensor_table *t, uint32_t stage); /*
 int tensor_check_shape(const struct tensor *t, const char *path, const char *name,
 		       uint32_t dims, const uint64_t *shape, struct error *err);
 
-/* Initial values of one tensor into to (count): N(0, std) for matrices, 1 for norms. They
- * depend on std, the seed and the name alone: however the model is cut, it starts the same. */
+/* Fills `to` (count) with the initial values of one tensor: N(0, std) for matrices, 1 for norms.
+ * They depend on std, the seed and the name alone, so the number of stages does not change them. */
 void tensor_initialise(const struct tensor *t, float std, uint64_t seed, float *to);
 
 #endif

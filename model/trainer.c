@@ -1,5 +1,5 @@
-/* Runs a whole model in one process: a microbatch goes from stage to stage along its path, and a
- * step takes all stages. */
+/* Runs a whole model in one process. A microbatch goes from stage to stage along its path, and a
+ * step updates all stages. */
 #include "model/trainer.h"
 
 #include <errno.h>
@@ -112,13 +112,14 @@ size_t trainer_memory_bytes(const struct trainer *t)
 	return sum;
 }
 
-/* Rounds an activation or a gradient that goes to another stage. */
+/* Rounds an activation or a gradient that goes to another stage as its receiver would decode it. */
 static int travel(const struct trainer *t, float *room, const struct codec *codec)
 {
 	return stage_room_round(t->stages[0], room, codec);
 }
 
-/* Leaves the last activation in x[n]. keep: for training. */
+/* Runs the forward pass, and leaves the last activation in x[n]. keep: saves what the backward pass
+ * needs. */
 static int forward_path(struct trainer *t, const uint32_t *path, size_t n,
 			const int32_t *tokens, bool keep)
 {
@@ -186,7 +187,7 @@ int trainer_microbatch(struct trainer *t, const uint32_t *path, size_t n, const 
 	return 0;
 }
 
-/* The divisor of stage i's summed gradient. */
+/* Returns the divisor of stage i's summed gradient. */
 static double gradient_divisor(const struct trainer *t, uint32_t i, enum grad_norm by)
 {
 	uint32_t n = by == GRAD_NORM_VISITS ? t->visits[i] : t->visits[0];
@@ -207,8 +208,8 @@ static int round_sums(struct trainer *t)
 	return rc;
 }
 
-/* The norm is that of the whole model, over gradients divided as they will be applied; then
- * every stage steps with the one coefficient. */
+/* Computes the norm of the whole model over gradients divided as they will be applied. Then every
+ * stage steps with the same coefficient. */
 int trainer_step(struct trainer *t, uint64_t iteration, enum grad_norm by, double *norm)
 {
 	struct adamw h = t->recipe.adamw;

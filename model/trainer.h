@@ -1,7 +1,7 @@
-/* trainer.h - a whole model in one process: every stage, one microbatch at a time.
+/* trainer.h - trains a whole model in one process, one microbatch at a time.
  *
- * The same stages in the same order as agents run them, without the network: `skippipe train`,
- * and the replay that checks a recorded run.
+ * It runs the same stages in the same order as agents do, without the network. `skippipe train`
+ * uses it, and so does `skippipe verify`, which recomputes a recorded run.
  */
 #ifndef MODEL_TRAINER_H
 #define MODEL_TRAINER_H
@@ -21,7 +21,7 @@ struct trainer; /* opaque */
  * the stage. */
 enum grad_norm { GRAD_NORM_MICROBATCHES, GRAD_NORM_VISITS };
 
-/* o->slots is ignored. Errors as stage_new's. */
+/* Makes a trainer. o->slots is ignored. Errors as for stage_new. */
 int trainer_new(struct trainer **out, const struct model_config *c, const struct recipe *r,
 		const struct stage_options *o, struct error *err);
 void trainer_free(struct trainer *t); /* NULL is allowed */
@@ -36,24 +36,24 @@ int trainer_set_formats(struct trainer *t, enum tensor_format wire, enum tensor_
 size_t trainer_parameters(const struct trainer *t);
 size_t trainer_memory_bytes(const struct trainer *t); /* of all stages */
 
-/* The first failure of a device in words; "" while there is none, and on the CPU. */
+/* Returns the device's first failure in words; "" if nothing has failed, and always on the CPU. */
 const char *trainer_failure(const struct trainer *t);
 
-/* One microbatch, (B, T) tokens and targets, through stage 0 and then the stages of path (n):
- * forward, loss, backward. Its gradients are added up. -EINVAL: a stage that is not there, or
- * stage 0, in the path. */
+/* Runs one microbatch, (B, T) tokens and targets, through stage 0 and then the stages of path (n):
+ * forward, loss, backward. Adds its gradients to those of earlier microbatches. -EINVAL: the path
+ * contains stage 0 or a stage that does not exist. */
 int trainer_microbatch(struct trainer *t, const uint32_t *path, size_t n, const int32_t *tokens,
 		       const int32_t *targets, float *loss);
-/* The loss alone. */
+/* Computes only the loss. */
 int trainer_evaluate(struct trainer *t, const uint32_t *path, size_t n, const int32_t *tokens,
 		     const int32_t *targets, float *loss);
-/* Logits (B, T, vocab) of the model with the stages of path. */
+/* Computes the logits (B, T, vocab) of the model with the stages of path. */
 int trainer_logits(struct trainer *t, const uint32_t *path, size_t n, const int32_t *tokens,
 		   float *logits);
 
-/* AdamW number `iteration` (from 1) with the gradients added up since the last, which are then
- * zeroed. *norm: global norm of the averaged gradient, before clipping. -ERANGE: the norm is not
- * finite; the weights and the gradient are unchanged. */
+/* Makes AdamW step number `iteration` (from 1) with the gradients added up since the last step, and
+ * then zeroes them. *norm: global norm of the averaged gradient, before clipping. -ERANGE: the norm
+ * is not finite; the weights and the gradient are unchanged. */
 int trainer_step(struct trainer *t, uint64_t iteration, enum grad_norm by, double *norm);
 /* Copies the weights and moments of the layers of stage `from` to those of stage `to` (stacking).
  * With unequal numbers of layers, each layer comes from the one at the same share of the depth.

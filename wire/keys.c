@@ -22,7 +22,7 @@ static int identity_new(struct keys_identity **out, struct error *err)
 {
 	if (sodium_init() < 0)
 		return error_set(err, -EIO, "the system gives no randomness");
-	/* This memory is locked, outside core dumps, and between guard pages. */
+	/* The key is in memory that is locked, between guard pages and not in core dumps. */
 	struct keys_identity *id = sodium_malloc(sizeof(*id));
 	if (id == NULL)
 		return error_set(err, -ENOMEM, "no locked memory left for a key (ulimit -l)");

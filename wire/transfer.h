@@ -26,9 +26,9 @@ enum transfer_state {
 struct transfer {
 	enum transfer_state state;
 	struct msg_file_ask ask;        /* names the file */
-	char path[4096], aside[4096 + 32]; /* aside: until the file is whole */
+	char path[4096], aside[4096 + 32]; /* temporary path until the file is complete */
 	char reason[192];
-	int fd; /* of aside; -1: none */
+	int fd; /* descriptor of the temporary file; -1: none */
 	uint64_t have, asked, total; /* bytes; total 0: not known */
 	int64_t modified_us;
 	int64_t heard_us;
@@ -39,13 +39,13 @@ struct transfer {
  * cannot be written. */
 void transfer_begin(struct transfer *t, const struct msg_file_ask *ask, const char *path,
 		    uint64_t mark, int64_t now_us);
-/* Back to IDLE; removes what is there in part. */
+/* Ends the transfer, and removes an incomplete file. */
 void transfer_cancel(struct transfer *t);
 /* Gives the next request to send. Returns false if there is none now. */
 bool transfer_next(struct transfer *t, struct msg_file_ask *ask, int64_t now_us);
 /* Takes a MSG_FILE_PART with its body. Returns false if it is not of this file. */
 bool transfer_take(struct transfer *t, const struct msg *m, int64_t now_us);
-int64_t transfer_deadline_us(const struct transfer *t); /* of the next repeated request */
+int64_t transfer_deadline_us(const struct transfer *t); /* time of the next repeated request */
 
 /* Fills the answer to a request from the file at path. body: MSG_FILE_BYTES. */
 void transfer_answer(const struct msg_file_ask *ask, const char *path, struct msg *m, void *body);

@@ -34,11 +34,11 @@ enum member_state {
 	MEMBER_SYNCING,   /* builds, fetches or loads its stage, or is measured */
 	MEMBER_READY,     /* has its stage; becomes a replica with the next sum or iteration */
 	MEMBER_RESTORING, /* reads a stage from a checkpoint, or averages it from its neighbours */
-	MEMBER_RESTORED,  /* has done so, and waits for the nodes that restore other stages */
+	MEMBER_RESTORED,  /* has restored it; waits for nodes that restore other stages */
 	MEMBER_SUMMING,   /* takes part in this iteration's sum and commit, but computes nothing */
 	MEMBER_LIVE,      /* takes part in everything */
 	MEMBER_SUSPECT,   /* takes part, but has been silent for most of the allowed time */
-	MEMBER_FAILED,    /* connected; the operator, or what it sent, excludes it */
+	MEMBER_FAILED,    /* connected; excluded by the operator, or because of data that it sent */
 	MEMBER_DEAD,      /* silent or gone; its session is kept, because it may only sleep */
 	MEMBER_STATES
 };
@@ -48,7 +48,7 @@ enum member_event {
 	MEMBER_HEARD,     /* sent a heartbeat */
 	MEMBER_RETURN,    /* was dead, and sent a heartbeat */
 	MEMBER_REINSTATE, /* has the last commit of a stage that has no replica */
-	MEMBER_WAIT,      /* can have no stage yet, or what it has is of no use */
+	MEMBER_WAIT,      /* cannot have a stage yet, or its weights are useless */
 	MEMBER_LEAVE,     /* a replica gives its stage up to take another one */
 	MEMBER_ASSIGN,    /* gets a stage: MSG_ASSIGN, or MSG_KEEP to fetch it first */
 	MEMBER_HAS_STAGE, /* reported that it has its stage (MSG_READY) */

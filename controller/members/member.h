@@ -81,7 +81,7 @@ struct member_copy {
 	enum copy_sum sum_state;
 	uint64_t last_commit_sent; /* newest commit announced to this standby */
 	struct reported_sum sum;
-	int64_t refused_us; /* when it could not keep a copy; 0: never */
+	int64_t refused_us; /* when it last failed to keep a copy; 0: never */
 	uint32_t n_refused; /* times, since it last was a replica */
 };
 
@@ -111,8 +111,9 @@ struct member_weights {
 struct member_checkpoint {
 	uint64_t saving; /* the commit whose weights it was ordered to save; 0: it has answered */
 	uint8_t saving_stage;
-	uint64_t failed; /* the checkpoint that it could not read; 0: none */
-	/* When it reported that, or joined: its next heartbeat reports what it holds */
+	uint64_t failed; /* the checkpoint that the node could not read; 0: none */
+	/* When the node reported that failure, or joined: its next heartbeat reports what it
+	 * holds */
 	int64_t unready_us;
 	/* The last iteration in which it did not answer an order to restore; 0: none */
 	uint64_t silent_in;
@@ -191,7 +192,7 @@ struct member_tasks {
 struct member_quota {
 	/* Unsolicited messages; log lines about ignoring it (admission.c) */
 	struct rate_limit strays, ignored;
-	/* Notes that it causes; rows of the store; accepted link reports */
+	/* Journal lines about the node; rows of the store; accepted link reports */
 	struct rate_limit troubles, rows, corrections;
 };
 
@@ -211,7 +212,7 @@ struct member {
 	struct msg_hello hello;
 	struct msg_heartbeat beat; /* the newest one */
 
-	bool is_marked;     /* removed by the operator, or for what it sent */
+	bool is_marked;     /* removed by the operator, or because of data that it sent */
 	bool fault_pending; /* an injected death or sleep has not been detected yet */
 	/* this controller resumed the run, and the node took part in the last commit */
 	bool is_awaited;

@@ -208,8 +208,8 @@ static bool computes_alike(const struct member *a, const struct member *b)
 	return members_share_machine(a, b) && strcmp(a->hello.device, b->hello.device) == 0;
 }
 
-/* Sets how many microbatches a node holds at once, from its share of the machine's free memory. A
- * cluster file gives the number itself. */
+/* Sets how many microbatches a node holds at once, according to its share of the machine's free
+ * memory. A cluster file gives the number itself. */
 static void settle_slots(struct members *members)
 {
 	uint64_t parameters = 0;

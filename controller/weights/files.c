@@ -17,7 +17,7 @@
 
 enum {
 	PATH = 4096,
-	UNDER_WAY_BYTES = 8 << 20 /* to one agent; it requests half as much ahead */
+	UNDER_WAY_BYTES = 8 << 20 /* bytes under way to one agent, which requests half */
 };
 
 bool files_has_stage(const struct weights *weights, uint64_t iteration, int stage)

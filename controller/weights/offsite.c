@@ -166,7 +166,7 @@ static void begin_stage(struct offsite *o, uint32_t stage)
 	o->checked_in_vain = false;
 }
 
-/* Says that skippipe export waits in vain. */
+/* Reports that the files for which skippipe export waits cannot be collected. */
 static void refuse_request(struct weights *weights, const char *why)
 {
 	char path[PATH];
@@ -284,7 +284,8 @@ static void collect(struct weights *weights)
 	}
 }
 
-/* The quota of the node's key does not count what the controller has requested. */
+/* Takes a part of a file. The quota of the node's key does not count parts that the controller has
+ * requested. */
 void offsite_part(struct weights *weights, struct member *m, const struct msg *part)
 {
 	struct offsite *o = weights->offsite;

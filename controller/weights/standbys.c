@@ -293,7 +293,7 @@ bool standbys_turn(struct iteration *it)
 	it->weights->standbys.next_us = it->run->now_us + LOOK_EVERY_US;
 	if (it->run->phase == PHASE_REDUCING) {
 		release_overdue(it);
-		return false; /* who takes part in it is settled */
+		return false; /* the nodes of the current sum are fixed */
 	}
 	it->weights->standbys.looks = 0;
 	release_idle(it->members);

@@ -18,7 +18,7 @@ struct standbys {
 
 void standbys_kept(struct members *members, struct member *m, const struct msg_kept *k);
 void standbys_committed(struct members *members, struct member *m, const struct msg_committed *r);
-/* Now and then: appoints and releases keepers. Returns true if it was time, and rebalance_turn may
+/* Appoints and releases keepers now and then. Returns true if it did so; rebalance_turn may then
  * move nodes as well. */
 bool standbys_turn(struct iteration *it);
 

@@ -25,7 +25,7 @@ size_t attention_items(const struct attention_shape *s)
 	return (size_t)s->batch * s->kv_heads;
 }
 
-/* One head of one sequence: where its rows begin, and how far apart they are. */
+/* One head of one sequence: the start of its rows and the distance between them. */
 struct head {
 	const struct vector_ops *v;
 	size_t size, length; /* D, T */
@@ -64,7 +64,7 @@ static struct head head_at(const struct vector_ops *v, const struct attention_sh
 	};
 }
 
-/* Scores of queries from q0 and keys from k0. */
+/* Computes the scores of the queries from q0 and the keys from k0. */
 static struct score_tile tile_at(const struct head *h, size_t q0, size_t k0)
 {
 	struct score_tile t = {
@@ -126,7 +126,8 @@ void attention_forward(const struct vector_ops *v, const struct attention_shape 
 	}
 }
 
-/* The gradients of one head; those of keys and values are shared by the group, and added to. */
+/* Computes the gradients of one head. Those of keys and values are shared by the group, and are
+ * added to. */
 struct head_gradient {
 	const float *out, *dout, *lse;
 	float *dq, *dk, *dv;

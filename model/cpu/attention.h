@@ -18,9 +18,9 @@ struct attention_shape {
 	uint32_t head_size;       /* D */
 };
 
-/* Floats of scratch one thread needs. */
+/* Returns the floats of scratch memory that one thread needs. */
 size_t attention_scratch(const struct attention_shape *s);
-/* Independent pieces of work: one for each sequence and key/value head. */
+/* Returns the number of independent pieces of work: one for each sequence and key/value head. */
 size_t attention_items(const struct attention_shape *s);
 
 /* qkv (B, T, (H + 2K) D): queries, keys, values, rotated. Writes out (B, T, H D) and

@@ -1,5 +1,5 @@
-/* Computes one token at a time for generating text. A stage would compute all earlier tokens
- * again; here their keys and values are held. */
+/* Computes one token at a time for generating text. A stage would compute all earlier tokens again;
+ * the decoder keeps their keys and values. */
 #include "model/cpu/decoder.h"
 
 #include <errno.h>
@@ -40,7 +40,8 @@ static size_t count_layers(struct stage *const *stages, const uint32_t *path, si
 	return sum;
 }
 
-/* One walk measures (base NULL) and, run again, places; sizes in floats. */
+/* A walk over the decoder's arrays: with base NULL it adds up their sizes in floats, otherwise it
+ * places them. */
 static size_t carve_decoder(struct decoder *d, float *base)
 {
 	const struct model_config *c = d->c;
@@ -82,8 +83,7 @@ static void add_stage(struct decoder *d, size_t *at, struct stage *s)
 							     .weights = stage_weights(s) };
 }
 
-/* The layers the path visits, then one piece of memory: measured by a walk without it,
- * placed by the same walk with it. */
+/* Prepares the layers that the path visits, then places all arrays in one allocation. */
 int decoder_new(struct decoder **out, struct stage *const *stages, const uint32_t *path,
 		size_t n, uint32_t length, struct error *err)
 {
@@ -131,7 +131,7 @@ void decoder_free(struct decoder *d)
 	free(d);
 }
 
-/* One head's query against all keys so far. */
+/* Computes attention of one head's query to all keys so far. */
 static void attend_head(struct decoder *d, const struct decoder_layer *l, uint32_t head)
 {
 	size_t size = model_head_size(d->c), t = (size_t)d->taken + 1;

@@ -1,6 +1,6 @@
-/* decoder.h - one token after another, with the keys and values of earlier ones kept.
+/* decoder.h - computes one token after another, and keeps the keys and values of earlier tokens.
  *
- * For generating text: works on the stages' weights in host memory, in one thread.
+ * Used to generate text. It reads the stages' weights in host memory and runs in one thread.
  */
 #ifndef MODEL_DECODER_H
 #define MODEL_DECODER_H
@@ -13,8 +13,8 @@
 
 struct decoder; /* opaque */
 
-/* The model with stage 0 and then the stages of path (n), copied. stages are borrowed until
- * decoder_free, and may not change until then. length: most tokens, at most the context.
+/* Makes a decoder for stage 0 and then the stages of path (n), which is copied. stages are borrowed
+ * until decoder_free, and may not change until then. length: most tokens, at most the context.
  * -EINVAL, -ENOMEM. */
 int decoder_new(struct decoder **out, struct stage *const *stages, const uint32_t *path,
 		size_t n, uint32_t length, struct error *err);

@@ -4,8 +4,8 @@
 #include "model/cpu/product.h"
 #include "model/cpu/stage_cpu.h"
 
-/* The last norm, the head and the cross entropy, a chunk of rows at a time: the logits of all
- * rows at once would be the largest array of all. */
+/* Computes the last norm, the head and the cross entropy in chunks of rows, because the logits of
+ * all rows at once would be the largest array of the stage. */
 
 struct job {
 	struct cpu_stage *s;
@@ -29,7 +29,8 @@ static void slice_rows(const struct job *j, uint32_t part, uint32_t parts, size_
 	*n = to - *from;
 }
 
-/* Rows of one thread: in -> norm -> logits. from is counted within the chunk. */
+/* Computes one thread's rows of the chunk: norm, then logits. `from` is counted within the
+ * chunk. */
 static void logits_of(const struct job *j, uint32_t part, size_t from, size_t n)
 {
 	struct cpu_stage *s = j->s;
@@ -89,7 +90,7 @@ static void gradient_rows(void *arg, uint32_t part, uint32_t parts)
 			   s->scratch.xn + j->first * c, c, 1, j->g + s->l->head + from * c, c);
 }
 
-/* In chunks of rows, so that the logits of a chunk suffice. */
+/* Works in chunks of rows, so that only the logits of one chunk are in memory. */
 int head_loss(struct cpu_stage *s, const float *in, const int32_t *targets, float *loss,
 	      float *grad, bool count)
 {

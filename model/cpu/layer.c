@@ -4,8 +4,8 @@
 #include "model/cpu/product.h"
 #include "model/cpu/stage_cpu.h"
 
-/* A layer is a few phases; within one, each thread works on its own rows from beginning to end,
- * and threads meet between phases. The gradients of weights are shared out by the rows of the
+/* A layer has a few phases. Within a phase each thread works on its own rows, and threads wait for
+ * one another between phases. For the gradients of weights each thread has its own rows of the
  * weights. */
 
 struct job {
@@ -17,7 +17,7 @@ struct job {
 	float *out, *dx;
 };
 
-/* Attention shares out sequences and heads, everything else rows. */
+/* In attention threads divide sequences and heads; in all other phases they divide rows. */
 enum { GRAIN = 8 };
 
 static void slice_rows(const struct cpu_stage *s, uint32_t part, uint32_t parts, size_t *from,
@@ -249,7 +249,8 @@ void layer_backward(struct cpu_stage *s, uint32_t layer, struct saved_layer *sav
 	}
 }
 
-/* Each thread sums a norm's gradient over its rows; the parts are added in thread order. */
+/* Each thread sums a norm's gradient over its own rows. The threads' sums are added in the order of
+ * the threads. */
 void norm_sums_clear(struct cpu_stage *s)
 {
 	memset(s->scratch.norm_sums, 0,

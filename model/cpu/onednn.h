@@ -1,4 +1,4 @@
-/* onednn.h - oneDNN 2 and 3 alike: the three calls whose arguments differ.
+/* onednn.h - hides the differences between oneDNN 2 and 3, which are the arguments of three calls.
  *
  * In 2 a description of memory is a struct, and an operation is described before its primitive;
  * in 3 both are handles, made at once. Statuses are oneDNN's own; outputs are written only on
@@ -13,7 +13,7 @@
 typedef const dnnl_memory_desc_t *const_dnnl_memory_desc_t;
 #endif
 
-/* A matrix that is given its numbers later (dnnl_memory_set_data_handle). */
+/* Makes a matrix whose data is set later (dnnl_memory_set_data_handle). */
 static inline dnnl_status_t onednn_memory_create(dnnl_memory_t *m, const dnnl_dims_t dims,
 						 const dnnl_dims_t strides,
 						 dnnl_data_type_t type, dnnl_engine_t engine)
@@ -36,7 +36,7 @@ static inline dnnl_status_t onednn_memory_create(dnnl_memory_t *m, const dnnl_di
 #endif
 }
 
-/* The result is added to what is there. */
+/* Makes the operation add its result to the present contents of the output. */
 static inline dnnl_status_t onednn_append_sum(dnnl_post_ops_t ops)
 {
 #if DNNL_VERSION_MAJOR < 3

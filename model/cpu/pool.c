@@ -1,5 +1,5 @@
-/* Threads that run the same function on different parts, and that the caller joins for its own
- * part. */
+/* Threads that run one function on different parts of a piece of work. The calling thread does a
+ * part too. */
 #include "model/cpu/pool.h"
 
 #include <errno.h>
@@ -12,8 +12,9 @@
 
 #include "base/alloc.h"
 
-/* A layer's work comes in pieces of tens of microseconds: sleeping between them would cost more
- * than they do, spinning for ever would starve the neighbours. So: spin a little, then sleep.
+/* A layer's work comes in pieces of tens of microseconds. Sleeping between two pieces would take
+ * longer than a piece, and spinning for long would take the processor from other programs. A thread
+ * therefore spins briefly, then sleeps.
  */
 enum { SPINS = 4000 };
 
@@ -31,7 +32,7 @@ struct pool {
 	void *arg;
 	bool stop;
 	atomic_uint round;   /* counts calls of pool_run */
-	atomic_uint pending; /* workers not yet done with this round */
+	atomic_uint pending; /* workers that are still busy in this round */
 	pthread_mutex_t lock;
 	pthread_cond_t begin, end;
 };
@@ -109,7 +110,7 @@ void pool_run(struct pool *p, pool_work *work, void *arg)
 	wait_end(p);
 }
 
-/* Signals are for the caller's thread: see program/interrupt.c. */
+/* Blocks signals, which only the caller's thread handles: see program/interrupt.c. */
 static int start_deaf(pthread_t *thread, struct worker *w)
 {
 	sigset_t all, was;
@@ -122,8 +123,8 @@ static int start_deaf(pthread_t *thread, struct worker *w)
 	return rc;
 }
 
-/* The calling thread is one of them; pool_free ends as many as were started, so it also
- * cleans up half a pool. */
+/* The calling thread is one of the threads. pool_free ends as many as were started, so it also
+ * frees an incomplete pool. */
 int pool_new(struct pool **out, uint32_t threads, struct error *err)
 {
 	struct pool *p = alloc_new(sizeof(*p));

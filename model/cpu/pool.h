@@ -1,4 +1,4 @@
-/* pool.h - threads that split one piece of work and meet at its end.
+/* pool.h - threads that divide a piece of work and wait for one another at its end.
  *
  * The caller is thread 0. A thread's part depends on the number of threads alone, so results
  * are the same from run to run. One caller at a time.
@@ -19,10 +19,11 @@ typedef void pool_work(void *arg, uint32_t part, uint32_t parts);
 int pool_new(struct pool **out, uint32_t threads, struct error *err);
 void pool_free(struct pool *p); /* NULL is allowed; joins */
 
-/* Calls work(arg, i, threads) once for each i, at the same time, and returns when all have. */
+/* Calls work(arg, i, threads) once for each i in parallel, and returns when all calls have
+ * returned. */
 void pool_run(struct pool *p, pool_work *work, void *arg);
 
-/* Part `part` of n things, in steps of `grain`: [*from, *to), possibly empty. */
+/* Gives part `part` of n things in multiples of `grain`: [*from, *to), possibly empty. */
 void pool_slice(size_t n, size_t grain, uint32_t part, uint32_t parts, size_t *from,
 		size_t *to);
 

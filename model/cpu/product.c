@@ -49,7 +49,7 @@ static void product_float(const struct shape *s, const float *a, size_t lda, con
 	status = dnnl_sgemm(s->ta, s->tb, (dnnl_dim_t)s->m, (dnnl_dim_t)s->n, (dnnl_dim_t)s->k,
 			    1.0f, a, (dnnl_dim_t)lda, b, (dnnl_dim_t)ldb, s->adds ? 1 : 0, c,
 			    (dnnl_dim_t)s->ldc);
-	/* The call fails only for wrong arguments, which would be our own bug. */
+	/* Calls oneDNN. The call fails only for wrong arguments, which would be our own bug. */
 	assert(status == dnnl_success);
 	(void)status;
 }
@@ -71,7 +71,7 @@ bool product_has_bf16(void)
 
 const char *product_set(bool bf16)
 {
-	if (bf16 && cpu_takes_set(dnnl_cpu_isa_avx512_core_amx)) /* fp32 has no more of it */
+	if (bf16 && cpu_takes_set(dnnl_cpu_isa_avx512_core_amx)) /* fp32 gains nothing beyond */
 		return "amx";
 	if (cpu_takes_set(dnnl_cpu_isa_avx512_core))
 		return "v4";
@@ -82,7 +82,8 @@ int product_limit(const char *set, bool bf16, struct error *err)
 {
 	bool amx = strcmp(set, "amx") == 0, v4 = strcmp(set, "v4") == 0;
 
-	/* oneDNN refuses once products have been made; the set that they use decides then. */
+	/* oneDNN refuses the limit once a product was made. Then the set that it uses already
+	 * decides. */
 	if (strcmp(set, "plain") == 0)
 		dnnl_set_max_cpu_isa(dnnl_cpu_isa_sse41);
 	else if (strcmp(set, "v3") == 0)
@@ -104,12 +105,13 @@ void product_describe(bool bf16, char *text, size_t size)
 	long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
 	int n = snprintf(text, size, "oneDNN %d.%d.%d", v->major, v->minor, v->patch);
 
-	/* oneDNN's blocks of bf16, and so the order of sums, follow the size of the cache. */
+	/* The size of the cache determines oneDNN's blocks in bf16, and therefore the order of
+	 * sums. */
 	if (bf16 && n > 0 && (size_t)n < size)
 		snprintf(text + n, size - (size_t)n, " L2 %ld KiB", l2 / 1024);
 }
 
-/* Touches the memory, so that it is missing now and not in the middle of an iteration. */
+/* Touches the memory, so that a lack of memory shows now and not in the middle of an iteration. */
 static uint16_t *room_for(size_t n)
 {
 	size_t size = (n * sizeof(uint16_t) + 63) / 64 * 64;
@@ -160,7 +162,8 @@ void product_thread_free(struct product_thread *t)
 	free(t);
 }
 
-/* A handle on rows x cols, stored transposed or not, without gaps between rows unless ld says so.
+/* Sets the handle of a matrix rows x cols, stored transposed or not. Rows have no gaps unless ld is
+ * larger.
  */
 static bool make_memory(struct product_thread *t, dnnl_memory_t *m, size_t rows, size_t cols,
 			bool transposed, size_t ld, dnnl_data_type_t type)
@@ -221,7 +224,7 @@ static struct kept *find_kept(struct product_thread *t, const struct shape *s)
 	return make_kept(t, s);
 }
 
-/* Returns false if oneDNN cannot do it here; the caller computes in fp32 then. */
+/* Returns false if oneDNN cannot compute this product; the caller then computes in fp32. */
 static bool product_bf16(struct product_thread *t, const struct shape *s, const float *a,
 			 size_t lda, const float *b, size_t ldb, float *c)
 {
@@ -247,7 +250,8 @@ static bool product_bf16(struct product_thread *t, const struct shape *s, const 
 static void run_product(struct product_thread *t, const struct shape *s, const float *a,
 			size_t lda, const float *b, size_t ldb, float *c)
 {
-	/* With more, oneDNN would share the work out with OpenMP. The setting is each thread's own.
+	/* With more than one thread oneDNN would divide the work by OpenMP. The setting is that of
+	 * the calling thread.
 	 */
 	omp_set_num_threads(1);
 	if (!t || !product_bf16(t, s, a, lda, b, ldb, c))

@@ -20,9 +20,11 @@ bool product_has_bf16(void); /* true if this CPU has instructions for products i
  * another set already. -ENOTSUP: this CPU lacks the set. */
 int product_limit(const char *set, bool bf16, struct error *err);
 const char *product_set(bool bf16); /* the set that products use now */
-/* Prints the library in words, with everything else that its sums depend on. */
+/* Prints the library's name and version, and everything else that determines the order of its
+ * sums. */
 void product_describe(bool bf16, char *text, size_t size);
-/* For factors of at most so many numbers. NULL without memory. */
+/* Makes the memory for products whose factors have at most so many numbers. NULL if memory runs
+ * out. */
 struct product_thread *product_thread_new(size_t a_room, size_t b_room);
 void product_thread_free(struct product_thread *t); /* NULL is allowed */
 

@@ -1,6 +1,6 @@
-/* One stage on the CPU: all memory is one piece, carved by a walk that first only measures;
- * layers run in order over its rows, each operation split over the pool's threads so that
- * results do not depend on how many there are. */
+/* One stage on the CPU: all its memory is one allocation, which a walk over the arrays first
+ * measures and then divides. Layers run in order. Each operation is divided among the pool's
+ * threads so that results do not depend on their number. */
 #include "model/cpu/stage_cpu.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "model/cpu/stage_memory.h"
 #include "model/hash.h"
 
-enum { LOGITS_MOST = 8 << 20 /* floats held at a time */ };
+enum { LOGITS_MOST = 8 << 20 /* floats of logits held at a time */ };
 
 static void carve_scratch(struct cpu_stage *s, struct carver *c)
 {
@@ -53,7 +53,8 @@ static size_t carve_stage(struct cpu_stage *s, char *base)
 	return c.used;
 }
 
-/* All but products of a set: amx is a matter of products alone. NULL: not on this CPU. */
+/* Returns the operations of a set, except for products; amx differs only in products. NULL: this
+ * CPU lacks the set. */
 static const struct vector_ops *ops_of(const char *set)
 {
 	return vector_ops_named(strcmp(set, "amx") == 0 ? "v4" : set);
@@ -139,7 +140,7 @@ static int make_products(struct cpu_stage *s, struct error *err)
 	return 0;
 }
 
-/* Returns the bytes that the stage would need at the level that holds least. */
+/* Returns the bytes that the stage would need at the level of recomputation that needs least. */
 static size_t least_bytes(const struct cpu_stage *s)
 {
 	struct stage_layout l = *s->l;
@@ -156,7 +157,7 @@ static int take_arena(struct cpu_stage *s, struct error *err)
 	size_t least = least_bytes(s);
 	int rc;
 
-	s->arena_bytes = carve_stage(s, NULL); /* after least_bytes: it places the slots */
+	s->arena_bytes = carve_stage(s, NULL); /* this call places the slots */
 	rc = stage_memory_new(&s->arena, s->arena_bytes, l->memory_bytes, err);
 	if (rc)
 		return error_prefix(
@@ -297,7 +298,7 @@ static float *cpu_array(void *self, enum stage_array which)
 
 static void cpu_changed(void *self)
 {
-	(void)self; /* the caller's memory is ours */
+	(void)self; /* callers write to the stage's own arrays */
 }
 
 static void cpu_put_state(void *self, size_t at, size_t n, const float *const state[3])

@@ -1,4 +1,4 @@
-/* Finds how much memory the kernel would give, and takes a stage's memory in one piece. */
+/* Finds out how much memory the kernel would give, and allocates a stage's memory in one piece. */
 #include "model/cpu/stage_memory.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The number after `key` at the beginning of a line of a file, or missing. */
+/* Returns the number after `key` at the start of a line of a file, or `missing`. */
 static uint64_t number_in(const char *path, const char *key, uint64_t missing)
 {
 	char line[256];
@@ -25,8 +25,8 @@ static uint64_t number_in(const char *path, const char *key, uint64_t missing)
 	return value;
 }
 
-/* Returns the bytes that the group at path may still take: its limit less its use, not counting
- * cached files that the kernel would drop. */
+/* Returns the bytes that the control group at path may still use: its limit minus its use, not
+ * counting cached files that the kernel would drop. */
 static uint64_t group_free(const char *path)
 {
 	char file[512];
@@ -44,7 +44,7 @@ static uint64_t group_free(const char *path)
 	return most > used ? most - used : 0;
 }
 
-/* The least of this process's group and those above it. */
+/* Returns the smallest result for this process's control group and the groups above it. */
 static uint64_t groups_free(void)
 {
 	static const char root[] = "/sys/fs/cgroup";

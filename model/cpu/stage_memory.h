@@ -1,4 +1,4 @@
-/* stage_memory.h - all the memory of a stage in one piece, taken and touched at the start.
+/* stage_memory.h - allocates all the memory of a stage in one piece, and touches it at the start.
  *
  * Linux promises memory that it does not have, and kills a process that touches too much of it. A
  * stage therefore compares its need with the free memory at the start, and touches all of it then.
@@ -12,8 +12,8 @@
 
 enum { STAGE_ALIGN = 64 }; /* bytes: a cache line, an AVX-512 register */
 
-/* size bytes, zero, aligned. most: 0 stands for stage_memory_free_bytes(). -ENOMEM says how much is
- * needed, free and missing. */
+/* Allocates size bytes, zeroed and aligned. most: the limit; 0: stage_memory_free_bytes(). -ENOMEM:
+ * the error names the bytes needed, free and missing. */
 int stage_memory_new(void **out, size_t size, size_t most, struct error *err);
 void stage_memory_free(void *arena); /* NULL is allowed */
 

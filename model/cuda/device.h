@@ -1,8 +1,8 @@
 /* device.h - the operations of a GPU that a stage uses: memory, copies, matrix products, kernels.
  *
- * Everything is queued in order on one stream. Calls without a result note the first failure;
- * device_status reports it. Any thread may call, one at a time. device.cu is for GPUs; tests
- * have an emulated device on the CPU.
+ * Everything is queued in order on one stream. Calls without a result record the first failure, and
+ * device_status reports it. Any thread may call, but only one at a time. device.cu is for GPUs;
+ * tests have an emulated device on the CPU.
  */
 #ifndef MODEL_CUDA_DEVICE_H
 #define MODEL_CUDA_DEVICE_H
@@ -42,13 +42,13 @@ void device_fail(struct device *d, const char *what, const char *why);
 const char *device_failure(const struct device *d);
 /* Returns the floats of shared memory that a block may have. */
 size_t device_shared_most(const struct device *d);
-/* Lowers that limit to that of a smaller card, for checks. */
+/* Lowers that limit to the limit of a smaller card, for checks. */
 void device_limit_shared(struct device *d, size_t floats);
 
 /* Leaves `spare` bytes of the device free, for code and graphs that are loaded later. -ENOMEM
  * says how much is missing. Freed by device_close. */
 int device_allocate(struct device *d, size_t size, size_t spare, void **out, struct error *err);
-/* Host memory that copies at full speed. Freed by device_close. */
+/* Allocates host memory that is copied at full speed. Freed by device_close. */
 int device_allocate_host(struct device *d, size_t size, void **out, struct error *err);
 
 /* Copies to and from the device. The other side may be another device's memory, once its stream

@@ -1,5 +1,5 @@
-/* Turns the CUDA runtime's error codes into what the caller does and what the operator can do.
- * Plain C, so that tests reach it without a GPU. */
+/* Turns the CUDA runtime's error codes into errors: whether the caller may use the CPU instead, and
+ * what the operator can do. Plain C, so that tests reach it without a GPU. */
 #include "model/cuda/driver_fault.h"
 
 #include <errno.h>

@@ -17,7 +17,7 @@ enum {
 	DRIVER_OK = 0,
 	DRIVER_CANNOT_START = 3,
 	DRIVER_STUB = 34,
-	DRIVER_TOO_OLD = 35, /* the runtime says so where there is no driver, too */
+	DRIVER_TOO_OLD = 35, /* the runtime also returns this if there is no driver */
 	DRIVER_DEVICE_BUSY = 46,
 	DRIVER_NO_DEVICE = 100,
 	DRIVER_NOT_READY = 802,

@@ -158,7 +158,7 @@ static void rotate_heads(struct cuda_stage *s, real *qkv, float sign)
 	cuda_rows(s, KERNEL_ROTATE, s->rows, &a);
 }
 
-/* t.dx as a factor. */
+/* Returns t.dx as a factor of a product. */
 static const real *dx_factor(struct cuda_stage *s)
 {
 	size_t n = s->rows * s->l->config.dim;
@@ -192,7 +192,7 @@ static struct attention_args attention_of(const struct cuda_stage *s,
 	};
 }
 
-/* Floats of shared memory that a kernel takes. */
+/* Returns the floats of shared memory that a kernel uses. */
 static size_t attention_shared(enum device_kernel kernel, const struct attention_launch *l,
 			       bool bf16, size_t size)
 {

@@ -17,7 +17,7 @@ enum {
 	ALIGN = 256,
 	LOGITS_MOST = 256 << 20, /* floats */
 	PIECE = 4 << 20,         /* floats */
-	SPARE = 512 << 20,       /* bytes of the device: its code is loaded at its first use */
+	SPARE = 512 << 20,       /* device memory reserved for code */
 };
 
 /* Making. */
@@ -108,7 +108,7 @@ static int fill_angles(struct cuda_stage *s, struct error *err)
 		  : 0;
 }
 
-/* A first walk with base NULL measures; the same walk again places the arrays. */
+/* A first walk with base NULL measures the arrays. A second walk places them. */
 static size_t carve_host(struct cuda_stage *s, char *base)
 {
 	struct carver c = { .base = base, .align = ALIGN };
@@ -222,8 +222,8 @@ static int cuda_look(struct device_name *name, struct stage_device *out, struct 
 	return rc;
 }
 
-/* Sizes from the layout, then the host's tables, the device, and the device's memory last,
- * when it is known that the kernels' shared memory suffices. */
+/* Computes sizes from the layout, then allocates the host's tables, the device, and last the
+ * device's memory, when it is known that the kernels' shared memory suffices. */
 static int cuda_make(void **self, const struct stage_layout *l, struct error *err)
 {
 	const struct model_config *c = &l->config;
@@ -301,7 +301,7 @@ static float *cuda_array(void *self, enum stage_array which)
 	return s->host[which];
 }
 
-/* The copy of the weights that products read. */
+/* Updates the copy of the weights that products read. */
 static void round_weights(struct cuda_stage *s)
 {
 	struct cast_args a = { .x = s->array[ARRAY_WEIGHTS],
@@ -405,7 +405,8 @@ static void run_pass(struct cuda_stage *s, struct pass *p, uint32_t slot, bool w
 		device_replay(s->d, p->graph);
 	else
 		body(s, slot, which);
-	/* Code is loaded at its first use, which cannot be recorded; the second run is. */
+	/* Code is loaded at its first use, and loading cannot be recorded. The second run is
+	 * therefore recorded. */
 	if (p->state == PASS_NEW)
 		p->state = PASS_RUN;
 }

@@ -13,7 +13,8 @@
 
 #include "base/file.h"
 
-/* Byte-level BPE writes a byte as a printable character: itself, or the next one from U+0100. */
+/* Writes a byte as byte-level BPE does, as a printable character: the byte itself, or the next
+ * unused character from U+0100. */
 static bool is_itself(int byte)
 {
 	return (byte >= '!' && byte <= '~') || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;

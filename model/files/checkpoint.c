@@ -22,8 +22,8 @@
 
 enum { KINDS = 3, NAME = 96, PATH = 4096, MANIFEST_MOST = 1 << 20 };
 
-/* A shard holds each tensor three times: the weights and both moments. A shard without moments is
- * of a model that was not trained here. */
+/* A shard with moments has each tensor three times: weights, first and second moment. The shard of
+ * a model that was not trained here has no moments. */
 static const char *const prefixes[KINDS] = { "", "optimizer.moment1.", "optimizer.moment2." };
 
 static void arrays_of(struct stage *s, float *arrays[KINDS])
@@ -77,7 +77,7 @@ static int write_shard(const char *path, struct stage *s, struct error *err)
 	float *arrays[KINDS];
 
 	arrays_of(s, arrays);
-	if (stage_failure(s)[0]) /* the arrays are old */
+	if (stage_failure(s)[0]) /* the caller's arrays are out of date now */
 		return error_set(err, -EIO, "%s: the device failed (%s)", path, stage_failure(s));
 	return write_arrays(path, tensors, n, KINDS, (const float *const *)arrays, err);
 }
@@ -94,7 +94,8 @@ static int check_entry(const struct safetensors *file, const char *path, const c
 	return tensor_check_shape(t, path, name, e->dims, e->shape, err);
 }
 
-/* To (3, P), as the stage's arrays lie. Moments that the file lacks are zeros. */
+/* Reads a shard to `to` (3, P), in the order of the stage's arrays. Moments that the file lacks
+ * become zeros. */
 static int read_arrays(const struct safetensors *file, const char *path, struct stage *s,
 		       float *to, struct error *err)
 {
@@ -121,7 +122,7 @@ static int read_arrays(const struct safetensors *file, const char *path, struct 
 	return 0;
 }
 
-/* Reads into memory of its own first, so that the stage changes only when the whole file was read.
+/* Reads into separate memory first, so that the stage changes only if the whole file was read.
  */
 static int read_shard(const struct safetensors *file, const char *path, struct stage *s,
 		      struct error *err)
@@ -196,7 +197,7 @@ static int write_manifest(const char *folder, const struct checkpoint *c, json_t
 	return rc;
 }
 
-/* Only shards are removed, and only those that the manifest does not name. */
+/* Removes shards that the manifest does not name, and nothing else. */
 static void remove_old(const char *folder, const json_t *shards)
 {
 	DIR *d = opendir(folder);
@@ -355,8 +356,8 @@ int checkpoint_read(const char *folder, struct checkpoint *c, struct error *err)
 	return 0;
 }
 
-/* The kind of hash that the manifest names. Earlier manifests name none and have a checksum, which
- * finds accidents only. */
+/* Returns the kind of hash that the manifest names. Older manifests name none and have a checksum,
+ * which detects only accidental damage. */
 static int named_hash(const struct safetensors *file, const json_t *root, const char *path,
 		      uint64_t *is, struct error *err)
 {
@@ -416,7 +417,7 @@ int checkpoint_open_stage(const char *folder, uint32_t stage, struct safetensors
 	return rc;
 }
 
-/* The hash in the manifest is compared before anything is copied: a damaged file changes
+/* Compares the hash with the manifest's before anything is copied, so a damaged file changes
  * nothing. */
 int checkpoint_read_stage(const char *folder, struct stage *s, struct error *err)
 {
@@ -455,8 +456,8 @@ int checkpoint_stage_path(char *path, size_t room, const char *run, uint32_t sta
 	return n < 0 || (size_t)n >= room ? -ENAMETOOLONG : 0;
 }
 
-/* The stage's tensors lie side by side in the model's table; state holds their weights, then
- * the moments. */
+/* The stage's tensors are consecutive in the model's table. state has their weights, then the
+ * moments. */
 int checkpoint_save_stage(const char *run, const struct model_config *c, uint32_t stage,
 			  uint64_t iteration, const float *state, bool moments, uint64_t *hash,
 			  uint64_t *bytes, struct error *err)
@@ -596,7 +597,8 @@ void checkpoint_prune(const char *run, uint64_t oldest)
 		char *end;
 		unsigned long long iteration = strtoull(e->d_name, &end, 10);
 
-		/* Iteration 0 are the weights that the run began with: verify needs them. */
+		/* Keeps iteration 0, the weights with which the run began, because verify needs
+		 * them. */
 		if (e->d_name[0] < '0' || e->d_name[0] > '9' || *end || iteration >= oldest ||
 		    iteration == 0)
 			continue;

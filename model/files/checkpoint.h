@@ -24,23 +24,23 @@ struct checkpoint {
 	struct recipe recipe;
 	uint64_t iteration; /* AdamW steps done; of a run's checkpoint, those of the run */
 	uint64_t before;    /* AdamW steps before the run; 0 in a manifest that was read, because
-			     * `iteration` includes them */
+                             * `iteration` includes these steps */
 	uint64_t seed;
-	uint64_t position; /* microbatches read from the corpus */
+	uint64_t position; /* microbatches of the corpus that were read */
 	uint64_t corpus;   /* corpus_hash; 0: unknown */
 };
 
-/* stages: (n_stages), all of the model. Makes the folder where needed. */
+/* Writes a checkpoint of all stages (n_stages) of the model. Makes the folder if it is missing. */
 int checkpoint_write(const char *folder, const struct checkpoint *c,
 		     struct stage *const *stages, struct error *err);
-/* The manifest alone. -ENOENT when there is none; -EINVAL with file and key. */
+/* Reads the manifest only. -ENOENT: there is none. -EINVAL: the message names file and key. */
 int checkpoint_read(const char *folder, struct checkpoint *c, struct error *err);
-/* Weights and moments of one stage whose config is the manifest's; checked before anything is
- * overwritten. -EINVAL names the file and the tensor. */
+/* Reads weights and moments of one stage, whose config must be the manifest's. Checks all of them
+ * before it overwrites anything. -EINVAL: the message names the file and the tensor. */
 int checkpoint_read_stage(const char *folder, struct stage *s, struct error *err);
 
-/* Opens the file of one stage, which has the manifest's hash; its moments are missing if they are
- * zeros. The caller closes it. Errors as above. */
+/* Opens the file of one stage, and checks it against the manifest's hash. If the moments are zeros,
+ * the file lacks them. The caller closes it. Errors as above. */
 int checkpoint_open_stage(const char *folder, uint32_t stage, struct safetensors **file,
 			  struct error *err);
 
@@ -52,25 +52,26 @@ int checkpoint_open_stage(const char *folder, uint32_t stage, struct safetensors
  * manifest is written where the controller runs, once every stage was. On one machine that
  * makes it a checkpoint like any other. */
 
-/* state: (3, P) weights, first and second moments; without moments (P), and a reader of the file
- * finds zeros. Durable when it returns 0; then *hash of the file's data, and its bytes. */
+/* Writes one stage's file. state: (3, P) weights, first and second moments. Without moments it is
+ * (P), and a reader of the file gets zeros. On success the file is on disk; gives the hash of the
+ * file's data, and its bytes. */
 int checkpoint_save_stage(const char *run, const struct model_config *c, uint32_t stage,
 			  uint64_t iteration, const float *state, bool moments, uint64_t *hash,
 			  uint64_t *bytes, struct error *err);
 /* Writes the path of a stage's file. -ENAMETOOLONG. */
 int checkpoint_stage_path(char *path, size_t room, const char *run, uint32_t stage,
 			  uint64_t iteration);
-/* Checks a shard. -EINVAL: the file has another hash. -ENOENT: there is no file. */
+/* Compares a shard's file with its hash. -EINVAL: the hash differs. -ENOENT: there is no file. */
 int checkpoint_check_stage(const char *run, uint32_t stage, uint64_t iteration, uint64_t hash,
 			   struct error *err);
-/* Loads a shard. Errors as for the check; the stage is unchanged then. */
+/* Loads a shard. Errors as for the check; after an error the stage is unchanged. */
 int checkpoint_load_stage(const char *run, struct stage *s, uint64_t iteration, uint64_t hash,
 			  struct error *err);
 /* hashes: (n_stages) */
 int checkpoint_save_manifest(const char *run, const struct checkpoint *c,
 			     const uint64_t *hashes, struct error *err);
-/* Removes the checkpoints of earlier iterations but 0, with which the run began. Those that cannot
- * be removed stay. */
+/* Removes the checkpoints of earlier iterations. Iteration 0, with which the run began, stays, and
+ * so does a checkpoint that cannot be removed. */
 void checkpoint_prune(const char *run, uint64_t oldest);
 
 #endif

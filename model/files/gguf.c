@@ -103,8 +103,8 @@ static void key_array(struct writer *w, const char *key, enum value of, uint64_t
 	put_number(w, n, 8);
 }
 
-/* Every token is a byte, which llama.cpp falls back to for text it has no token for. It writes
- * spaces as U+2581 first, so the space alone needs a token of that name. */
+/* Makes every byte a token. llama.cpp uses byte tokens for text that no other token matches. It
+ * first replaces spaces by U+2581, so only the space needs a token under that name. */
 static void put_tokenizer(struct writer *w)
 {
 	key_text(w, "tokenizer.ggml.model", "llama");
@@ -130,7 +130,7 @@ static void put_tokenizer(struct writer *w)
 
 enum { KEYS = 24, LINEAR_KEYS = 2 };
 
-/* RoPE scaling is a pair of keys if it is linear, and else a tensor. */
+/* Writes the RoPE scaling: a pair of keys if it is linear, otherwise a tensor. */
 static bool is_linear(const struct model_config *c)
 {
 	return c->rope_factor != 0 && c->rope_high_freq_factor == 0;
@@ -197,7 +197,7 @@ static uint64_t aligned_size(uint64_t size)
 	return (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-/* Sides are written the other way round: columns first. */
+/* Writes the dimensions in GGUF's order: columns first. */
 static void describe(struct writer *w, const char *name, uint32_t dims, uint64_t rows,
 		     uint64_t cols, uint64_t *offset)
 {

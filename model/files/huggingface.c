@@ -25,7 +25,7 @@ enum { PATH = 4096 };
 
 /* Writing. */
 
-/* As in version 5 of the library, which keeps rope_theta here too. */
+/* Version 5 of the library writes rope_theta here too. */
 static json_t *rope_json(const struct model_config *c)
 {
 	double theta = model_shortest(c->rope_theta), factor = model_shortest(c->rope_factor);
@@ -68,7 +68,8 @@ static int write_config(const char *folder, const struct model_config *c, struct
 	return json_file_write(path, json, err);
 }
 
-/* Both files of the format: the config in the library's words, the weights under its names. */
+/* Writes both files of the format: the config with the library's keys, and the weights under its
+ * names. */
 int huggingface_export(const char *folder, struct stage *const *stages, struct error *err)
 {
 	const struct model_config *c = stage_config(stages[0]);
@@ -150,8 +151,8 @@ static int check_bias(const struct weight *w, struct error *err)
 			 w->entry->name);
 }
 
-/* A head of its own beside "tie_word_embeddings": true. The library's versions differ in which
- * they use. */
+/* Checks a separate head beside "tie_word_embeddings": true. The library's versions do not agree
+ * which of the two they use. */
 static int check_head(const struct huggingface *h, const struct weight *head,
 		      struct error *err)
 {
@@ -183,8 +184,8 @@ static int check_head(const struct huggingface *h, const struct weight *head,
 	return rc;
 }
 
-/* A weight inside a layer has a part in the layer's arithmetic, for example a norm of the queries,
- * or belongs to a layer that config.json doesn't count. */
+/* Refuses an unknown weight inside a layer. It takes part in the layer's arithmetic, for example as
+ * a norm of the queries, or belongs to a layer that config.json does not count. */
 static int check_unread(const struct huggingface *h, const char *name, struct error *err)
 {
 	bool bias = is_bias(h, name), head = strcmp(name, "lm_head.weight") == 0;
@@ -209,7 +210,7 @@ static int check_unread(const struct huggingface *h, const char *name, struct er
 			 w.path, name, h->n_layers);
 }
 
-/* An adapter in the folder is a change of the weights that the library would apply. */
+/* Refuses an adapter in the folder, because the library would change the weights by it. */
 static int check_adapter(const char *folder, struct error *err)
 {
 	char path[PATH + 32];

@@ -1,5 +1,5 @@
-/* huggingface.h - whole models as the transformers library keeps them: config.json and
- * model.safetensors (or several files and an index), LLaMA architecture. */
+/* huggingface.h - reads and writes models in the format of the transformers library: config.json
+ * and model.safetensors (or several files and an index), LLaMA architecture. */
 #ifndef MODEL_HUGGINGFACE_H
 #define MODEL_HUGGINGFACE_H
 
@@ -12,26 +12,27 @@
 int huggingface_export(const char *folder, struct stage *const *stages, struct error *err);
 
 /* Reads folder/config.json; n_stages is set to 1. -EINVAL names the key that is missing, or is not
- * known, or asks for another arithmetic than this model's. */
+ * known, or asks for arithmetic that this model does not have. */
 int huggingface_read_config(const char *folder, struct model_config *c, struct error *err);
-/* Writes to/generation_config.json with the tokens that from/config.json has for the beginning, the
- * end and padding, unless the file is there or config.json has none. */
+/* Writes to/generation_config.json with the tokens for the beginning, the end and padding from
+ * from/config.json. Does nothing if the file exists or config.json names no such token. */
 int huggingface_keep_tokens(const char *from, const char *to, struct error *err);
-/* Reads the weights into stages of a model of that config, however cut. Everything is checked
- * before anything is overwritten; -EINVAL names file and tensor. Tensors that the model lacks are
- * skipped; those that would change the arithmetic (biases that are not zero, other weights of a
- * layer, a second head, an adapter) are refused. */
+/* Reads the weights into the stages of a model of that config, with any number of stages. Checks
+ * everything before it overwrites anything; -EINVAL names file and tensor. Tensors that the model
+ * lacks are skipped; those that would change the arithmetic (biases that are not zero, other
+ * weights of a layer, a second head, an adapter) are refused. */
 int huggingface_read_weights(const char *folder, struct stage *const *stages,
 			     struct error *err);
 
-/* These functions read one tensor at a time, for callers without memory for the whole model. */
+/* These functions read one tensor at a time, for callers whose memory cannot hold the whole
+ * model. */
 struct huggingface; /* opaque */
 
 /* Reads the tables of the files. -EINVAL: the folder holds what would change the arithmetic, as
  * for huggingface_read_weights. */
 int huggingface_open(struct huggingface **out, const char *folder, struct error *err);
 void huggingface_close(struct huggingface *h); /* NULL is allowed */
-/* Checks that the tensor is there, with its shape and finite values. */
+/* Checks that the tensor exists, has the right shape, and has only finite values. */
 int huggingface_check_tensor(const struct huggingface *h, const struct tensor *t,
 			     struct error *err);
 /* Reads a tensor into to (count). */

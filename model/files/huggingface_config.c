@@ -23,7 +23,7 @@ struct reader {
 	json_t *root;
 	struct model_config *config;
 	struct error *err;
-	int rc; /* of the first failure */
+	int rc; /* error code of the first failure */
 };
 
 /* Refuses object's key for its value. `in` is "rope_scaling." or such, or "". */
@@ -86,7 +86,8 @@ static void take_number(struct reader *r, const char *in, const json_t *object, 
 		*(float *)at = (float)v;
 }
 
-/* A missing key has the library's default. So has null where the library writes null. */
+/* A missing key has the library's default. A null counts as missing if the library itself writes
+ * null there. */
 static bool has_key(struct reader *r, const char *key, bool null_is_none)
 {
 	const json_t *value = json_object_get(r->root, key);
@@ -289,7 +290,7 @@ enum rule {
 	READ,   /* above */
 	ANY,    /* of no importance here */
 	TOKENS, /* null, a token or several */
-	BOOL,   /* any: the biases are looked at, when the weights are read */
+	BOOL,   /* any value: reading the weights checks the biases */
 	NOT,    /* false or null */
 	NONE,   /* null, or an empty object or array */
 	ONE,    /* 1 */
@@ -339,7 +340,7 @@ static const struct known {
 	{ "pad_token_id", TOKENS },
 	{ "sep_token_id", TOKENS },
 	{ "decoder_start_token_id", TOKENS },
-	/* Training, precision and speed in other programs. */
+	/* Keys that concern training, precision and speed in other programs. */
 	{ "attention_dropout", ANY },
 	{ "initializer_range", ANY },
 	{ "pretraining_tp", ANY },
@@ -381,7 +382,7 @@ static const struct known {
 	{ "max_sequence_length", ANY },
 	{ "is_llama_config", ANY },
 	{ "transformers.js_config", ANY },
-	/* Generation: old versions of the library keep it in this file. */
+	/* Keys of text generation, which old versions of the library write to this file. */
 	{ "bad_words_ids", ANY },
 	{ "begin_suppress_tokens", ANY },
 	{ "cross_attention_hidden_size", ANY },
@@ -433,7 +434,7 @@ static bool is_llama_class(const json_t *value)
 	return is_text(value, "LlamaForCausalLM") || is_text(value, "LLaMAForCausalLM");
 }
 
-/* A window as long as the context changes nothing. */
+/* A sliding window at least as long as the context changes nothing. */
 static bool is_no_window(const struct reader *r, const json_t *value)
 {
 	return json_is_null(value) ||
@@ -528,7 +529,7 @@ int huggingface_read_config(const char *folder, struct model_config *c, struct e
 	if (rc)
 		return rc;
 	r.root = root;
-	/* First, because another model lacks the keys of a LLaMA too. */
+	/* Checked first, because a model of another kind lacks the keys of a LLaMA too. */
 	if (!is_text(json_object_get(root, "model_type"), "llama"))
 		refuse_root(&r, "model_type", "\"llama\"");
 	read_shape(&r);

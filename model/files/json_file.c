@@ -1,5 +1,5 @@
-/* Reads and writes the JSON files beside weights, so that all of them are refused in the same
- * words. */
+/* Reads and writes the JSON files beside weights, so that all errors in them are reported in the
+ * same words. */
 #include "model/files/json_file.h"
 
 #include <errno.h>

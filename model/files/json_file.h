@@ -1,4 +1,4 @@
-/* json_file.h - a file that holds one JSON object. */
+/* json_file.h - reads and writes a file that contains one JSON object. */
 #ifndef MODEL_JSON_FILE_H
 #define MODEL_JSON_FILE_H
 

@@ -104,8 +104,8 @@ static int open_source(struct source *s, const char *folder, struct error *err)
 	return rc;
 }
 
-/* Reads one tensor of a checkpoint of ours: its weights, or a moment. The moments of a file that
- * has none are zeros. */
+/* Reads one tensor of a checkpoint of ours: its weights, or a moment. Moments that the file lacks
+ * are zeros. */
 static int read_ours(const struct source *s, const struct tensor *t, int kind, float *to,
 		     struct error *err)
 {

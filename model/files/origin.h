@@ -17,12 +17,12 @@
 struct origin {
 	char folder[1024]; /* where the model was read; "" means that the run begins with the seed's
 			    * weights */
-	uint64_t steps;    /* AdamW steps that made it */
+	uint64_t steps;    /* AdamW steps that the weights have had */
 	uint64_t position; /* microbatches that it was trained on */
-	uint64_t corpus;   /* corpus_hash of these; 0: not known */
+	uint64_t corpus;   /* corpus_hash of the corpus that they were trained on; 0: not known */
 	uint64_t seed;     /* of these; 0: not known */
 	uint32_t n_stages;
-	uint64_t hashes[ROUTE_HOPS]; /* (n_stages) of the stages' files */
+	uint64_t hashes[ROUTE_HOPS]; /* (n_stages) hashes of the stages' files */
 };
 
 /* Reads the folder's configuration. *trained: it is a checkpoint of ours, whose recipe and moments
@@ -33,12 +33,13 @@ int origin_read(struct origin *o, const char *folder, struct model_config *c, st
 /* Cuts the model into the files of iteration 0 of a run, one for each stage of c, and sets n_stages
  * and hashes. Needs memory for one stage. */
 int origin_cut(struct origin *o, const struct model_config *c, const char *run, struct error *err);
-/* As origin_cut, and compares with the hashes of o. -ESTALE: o->folder has changed. */
+/* Repeats origin_cut, and compares the files with the hashes of o. -ESTALE: o->folder has
+ * changed. */
 int origin_cut_again(const struct origin *o, const struct model_config *c, const char *run,
 		     struct error *err);
 
-/* Copies the tokenizer and the other small files that belong to a model from one folder to another,
- * as far as they are there. */
+/* Copies those of the tokenizer's and the model's other small files that exist from one folder to
+ * another. */
 int origin_copy_tokenizer(const char *from, const char *to, struct error *err);
 
 /* Returns the description as JSON, which the caller frees; NULL if memory runs out. */

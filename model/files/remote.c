@@ -49,8 +49,7 @@ static int hash_file(const char *path, uint64_t *hash, struct error *err)
 	return n < 0 ? -EIO : 0;
 }
 
-/* Starts the command with its input and output. The caller's blocked signals are not blocked in
- * it. */
+/* Starts the command with its input and output, and with no signal blocked. */
 static int start(char *const *argv, const char *in, const char *out, pid_t *pid)
 {
 	posix_spawn_file_actions_t actions;

@@ -5,8 +5,8 @@
  *     rclone:REMOTE              the same with `rclone copyto`, to and from REMOTE/NAME
  *
  * COMMAND is a line for sh; put or get and NAME are appended to it. Exit status 0 means success. A
- * name has one slash at most: "00000040/manifest.json". The line may contain secrets, so it is in
- * no message.
+ * name has one slash at most: "00000040/manifest.json". The line may contain secrets, so no message
+ * contains it.
  */
 #ifndef MODEL_REMOTE_H
 #define MODEL_REMOTE_H
@@ -19,7 +19,7 @@
 
 struct remote {
 	const char *to;  /* COMMAND or rclone:REMOTE; borrowed */
-	_Atomic int pid; /* of the command that runs; 0: none */
+	_Atomic int pid; /* process id of the running command; 0: none */
 	atomic_bool stopped;
 };
 
@@ -29,7 +29,7 @@ int remote_put(struct remote *r, const char *name, const char *path, struct erro
 /* Fetches a file to path, whose folder it makes, and gives its hash. Errors as above. */
 int remote_get(struct remote *r, const char *name, const char *path, uint64_t *hash,
 	       struct error *err);
-/* Ends the command that runs, and all that would follow. Another thread may call it. */
+/* Ends the running command, and prevents later ones. Another thread may call it. */
 void remote_stop(struct remote *r);
 
 #endif

@@ -1,7 +1,7 @@
-/* A file is a length, a JSON header of names, types, shapes and offsets, and the data. The
- * header comes from strangers: every number is checked against the file's size before it is
- * used, and overlaps and gaps are refused. A tensor of another type has a place and nothing else,
- * because files hold tensors that nobody here reads. */
+/* A file is a length, a JSON header of names, types, shapes and offsets, and the data. The header
+ * comes from outside: every number is checked against the file's size before it is used, and
+ * overlaps and gaps are refused. Of a tensor with an unsupported type only the place is recorded,
+ * because files contain tensors that are not needed here. */
 #include "model/files/safetensors.h"
 
 #include <errno.h>
@@ -29,12 +29,12 @@ static const struct {
 	[SAFETENSORS_BF16] = { "BF16", 2 }, /* and SAFETENSORS_OTHER, the number of rows */
 };
 
-enum { TYPES = sizeof(types) / sizeof(types[0]), BLOCK = 1 << 16 /* bytes read at once */ };
+enum { TYPES = sizeof(types) / sizeof(types[0]), BLOCK = 1 << 16 /* bytes read at a time */ };
 
 struct safetensors {
 	int fd;
 	char *path;
-	uint64_t size, data; /* of the file; where its tensors begin */
+	uint64_t size, data; /* size of the file; offset of the tensors' data */
 	json_t *header;      /* owns the names */
 	struct safetensors_entry *entries;
 	size_t n;

@@ -1,4 +1,4 @@
-/* Folders that people bring hold more than one model's files: older shards, another split of the
+/* Users' folders often contain files of more than one model: older shards, another division of the
  * same weights, a file of another tool. A tensor is therefore read only from the file that the
  * index names, or that is the only one to hold it. */
 #include "model/files/weight_files.h"
@@ -114,7 +114,8 @@ static int find_by_index(struct weight_files *f, const char *name, size_t *which
 
 /* Without one. */
 
-/* Not the shards of a checkpoint of ours, which an exported model may share a folder with. */
+/* Ignores the shards of a checkpoint of ours, because an exported model may be in the same
+ * folder. */
 static int is_weights(const struct dirent *e)
 {
 	const char *dot = strrchr(e->d_name, '.');

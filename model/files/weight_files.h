@@ -17,7 +17,7 @@ struct weight_files; /* opaque */
 int weight_files_open(struct weight_files **out, const char *folder, struct error *err);
 void weight_files_close(struct weight_files *f); /* NULL is allowed */
 
-/* Names of tensors, n of them, borrowed. A name that is in two files occurs twice. */
+/* Gives the names of all tensors (n), borrowed. A name that is in two files occurs twice. */
 const char *const *weight_files_names(const struct weight_files *f, size_t *n);
 
 struct weight {

@@ -84,7 +84,7 @@ static void check(const float *x, size_t n)
 	free(got);
 }
 
-/* Denormals, infinities and what is no number are among them. */
+/* The numbers include denormals, infinities and NaN. */
 TEST(every_upper_half_rounds_to_the_nearest)
 {
 	static const uint32_t lower[] = { 0, 1, 0x7fff, 0x8000, 0x8001, 0xffff };

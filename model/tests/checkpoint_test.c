@@ -1,5 +1,5 @@
-/* Checkpoints and safetensors: what is written reads back; what is damaged is refused by file
- * and tensor, and changes nothing. */
+/* Checkpoints and safetensors: tests that written files read back the same. A damaged file is
+ * refused with the names of file and tensor, and changes nothing. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -443,8 +443,8 @@ FIXTURE_TEST(halves_are_read)
 	safetensors_close(s);
 }
 
-/* A file that loses its end after it was opened is an error with its name, whatever is asked of
- * it: what ends this process otherwise is a signal. */
+/* A file that is cut after it was opened gives an error with its name, whichever function reads it.
+ * If it were mapped, a signal would end this process. */
 FIXTURE_TEST(a_file_that_shrinks_is_an_error)
 {
 	static const char *const headers[] = {
@@ -480,8 +480,8 @@ FIXTURE_TEST(a_file_that_shrinks_is_an_error)
 	}
 }
 
-/* The same while a stage is loaded: another process cuts the file at any moment of it. Whenever
- * that is, the stage is loaded whole or as it was. */
+/* Another process cuts the file at a random moment while a stage is loaded. The stage is then
+ * either loaded completely or unchanged. */
 FIXTURE_TEST(a_stage_is_loaded_whole_or_not_at_all)
 {
 	struct fixture *f = *state;

@@ -22,8 +22,8 @@ enum { MOST = 3000, BYTES_MOST = 4 * MOST };
 static const unsigned widths[] = { 8, 6, 4 };
 enum { WIDTHS = sizeof(widths) / sizeof(widths[0]) };
 
-/* Numbers of a size that changes from group to group, exact halves of a scale, denormals, zeros
- * and, seldom, what is not finite or nearly so. */
+/* Makes numbers whose size changes from group to group, exact halves of a scale, denormals, zeros
+ * and, seldom, numbers that are not finite or nearly so. */
 static float draw(struct rng *r, double size)
 {
 	static const float specials[] = { INFINITY,  -INFINITY,       NAN,    0x1p126f,

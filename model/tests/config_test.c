@@ -1,4 +1,5 @@
-/* Configurations: what is refused, by name; what is printed reads back the same. */
+/* Configurations: tests that wrong ones are refused with the name of the field, and that printed
+ * ones read back the same. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

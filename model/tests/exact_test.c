@@ -116,8 +116,8 @@ static void same_state(const char *set, const struct state *got, const struct st
 	same_bits("weights", set, got->w, want->w);
 }
 
-/* Two steps, so that what the first left is gone on with. The CPU's in pieces of odd lengths,
- * as threads and tensors cut them. */
+/* Makes two steps, so that the second starts from the state that the first has left. The CPU's
+ * steps are computed in pieces of odd lengths, as threads and tensors divide them. */
 TEST(steps_of_adamw)
 {
 	struct adamw h = { 5e-3f, 0.9f, 0.95f, 1e-8f, 0.1f };

@@ -1,5 +1,5 @@
-/* The hash that convicts: leaves by every instruction set and the root, against vectors of
- * RFC 7693 and of Python's hashlib, which is another's implementation.
+/* The hash: tests the leaves of every instruction set, and the root, against vectors of RFC 7693
+ * and of Python's hashlib, which is an independent implementation.
  *
  *   python3 -c "
  *   import hashlib, struct
@@ -118,8 +118,9 @@ static uint64_t checksum(const uint64_t words[2])
 	return sum;
 }
 
-/* A step of FNV-1a is a bijection: whatever one word is, the next can be chosen to undo it. So it
- * finds accidents and convicts nobody, and this hash is another. */
+/* Shows why the older checksum, FNV-1a, is no proof. Each of its steps is a bijection, so for any
+ * change of one word the next word can be chosen to undo it. The new hash does not have this
+ * weakness. */
 TEST(words_that_undo_one_another_show)
 {
 	const uint64_t begin = 0xcbf29ce484222325u, prime = 0x100000001b3u;

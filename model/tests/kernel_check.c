@@ -14,7 +14,7 @@ enum { ROOM = 64 << 20, ALIGN = 256, ARRAYS = 32 };
 struct array {
 	size_t n;
 	bool bf16;
-	double *is; /* (n) what it holds, then what it should hold */
+	double *is; /* (n) the array's contents, then the expected ones */
 	char *at;   /* on the device */
 };
 

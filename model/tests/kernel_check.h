@@ -15,7 +15,7 @@ struct kernel_sizes {
 	size_t shared; /* floats of shared memory that a block may have; 0: what the device has */
 };
 
-/* Called with each result's relative error, in the L2 norm, and what is allowed. */
+/* Called with the relative error of each result, in the L2 norm, and the allowed error. */
 typedef void kernel_report(const char *kernel, bool bf16, double error, double most);
 
 /* On device 0, as device.h gives it. -ENODEV: there is none; -ENOMEM, -EIO: it failed. */

@@ -1,6 +1,6 @@
-/* A large allocation failing at call N, for every N until the whole succeeds: a code, a message,
- * nothing leaked. The C library's functions are replaced in this program; sanitizers have
- * replaced them already, and there the test is skipped. */
+/* Makes a large allocation fail at call N, for every N until the whole call succeeds. Each failure
+ * must give an error code and a message, and leak nothing. This program replaces the C library's
+ * functions; sanitizers have replaced them already, and with them the test is skipped. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -141,7 +141,7 @@ static const struct stage_options options = { .slots = 2, .batch = 1, .sequence 
 static struct trainer *made; /* before failures begin */
 static char folder[] = "/tmp/memory_test.XXXXXX";
 
-/* One thing to try: 0 or a negative code; frees what it was given. */
+/* A call to test: returns 0 or a negative code, and frees its results. */
 
 static int try_trainer(struct error *err)
 {
@@ -241,7 +241,7 @@ static void survives(const char *what, int (*attempt)(struct error *), uint64_t 
 			break;
 		}
 		until_failure = -1;
-		/* Some libraries do without the memory that failed. */
+		/* Some libraries work without the memory that they could not get. */
 		if (rc == 0)
 			continue;
 		if (rc > 0 || !err.text[0] || live != before)

@@ -1,6 +1,6 @@
-/* Everything in model that reads bytes from outside: configurations, safetensors, manifests and
- * token shards. The first byte says which. A reader refuses or gives something that holds
- * together; it never crashes. */
+/* libFuzzer: everything in model that reads bytes from outside, which is configurations,
+ * safetensors, manifests and token shards. The first byte chooses the reader. A reader refuses the
+ * bytes or gives a consistent result; it never crashes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

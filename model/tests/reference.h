@@ -1,4 +1,5 @@
-/* reference.h - the model again, in double and plain loops, to hold the real one against. */
+/* reference.h - an independent implementation of the model in double precision and plain loops, for
+ * comparison. */
 #ifndef MODEL_TESTS_REFERENCE_H
 #define MODEL_TESTS_REFERENCE_H
 

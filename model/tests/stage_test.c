@@ -455,7 +455,7 @@ TEST(bf16_stays_close)
 	free(grad);
 }
 
-/* Agents pin a stage to one thread: nothing, oneDNN least of all, may start others. */
+/* Agents run a stage on one thread, so nothing may start others; oneDNN would do so by default. */
 TEST(one_thread_stays_one)
 {
 	struct model_config c;

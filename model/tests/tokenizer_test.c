@@ -446,7 +446,8 @@ static struct tokenizer *open_small(const char *path, const char *value)
 	return t;
 }
 
-/* Encodes text in parts of at most `most` bytes more than what is kept from the part before. */
+/* Encodes text in parts of at most `most` bytes, not counting the bytes kept from the previous
+ * part. */
 static size_t encode_in_parts(struct tokenizer *t, const char *text, size_t size, size_t most,
 			      int32_t *out, size_t *parts)
 {
@@ -539,7 +540,7 @@ static void a_part_of_a_character_waits(void **state)
 		{ "a\xf0\x9f\x98", 1 },
 		{ "a\xf0\x9f\x98\x80", 5 },
 		{ "\xf0", 0 },
-		{ "a\x80\x80\x80\x80", 5 },		       /* never a character */
+		{ "a\x80\x80\x80\x80", 5 },		       /* never completed to a character */
 		{ "a\xff", 2 },				       /* nor this */
 		{ "\xe4\xbd", 0 },
 		{ "a\xef\xbf\xbd\xef\xbf\xbd", 1 },	       /* SentencePiece's */

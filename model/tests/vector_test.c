@@ -96,7 +96,8 @@ TEST(norms)
 		}
 }
 
-/* A softmax over two tiles is the softmax over all columns, and nothing is seen beyond `seen`.
+/* A softmax over two tiles equals the softmax over all columns, and columns beyond `seen` have no
+ * effect.
  */
 TEST(softmax_in_tiles)
 {

@@ -1,10 +1,10 @@
 /* exact.h - the operations of replicas between a gradient's sum and the next weights, with the same
  * bits on every machine.
  *
- * One source (exact_body.h) is compiled for several instruction sets, as vector_body.h is, but
- * so that no multiplication is contracted with an addition: each result is that of correctly
- * rounded operations in a fixed order, whichever set computes it, and a GPU's is the same
- * (cuda/kernels.h). tests/exact_test.c holds all of them against each other.
+ * One source (exact_body.h) is compiled for several instruction sets, as vector_body.h is, but so
+ * that no multiplication is contracted with an addition: each result is that of correctly rounded
+ * operations in a fixed order, whichever set computes it, and a GPU's is the same (cuda/kernels.h).
+ * tests/exact_test.c compares all of them.
  *
  * Part of vector.h's table, where callers find them.
  */

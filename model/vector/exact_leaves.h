@@ -76,7 +76,7 @@ static void digest_leaves(lanes h[8], const unsigned char *const leaf[EXACT_LANE
 	blake2s_block(h, m, bytes, true);
 }
 
-/* Where there are fewer leaves than lanes, lanes do one twice. */
+/* If there are fewer leaves than lanes, some lanes compute the same leaf. */
 void EXACT(leaves)(unsigned char *digests, const unsigned char *data, size_t bytes)
 {
 	const unsigned char *leaf[EXACT_LANES];

@@ -27,7 +27,7 @@ struct vector_ops {
 	/* y = x * rstd * w by rows (rows, n); rstd (rows) = 1 / sqrt(mean(x^2) + eps). */
 	void (*norm)(float *y, float *rstd, const float *x, const float *w, size_t rows,
 		     size_t n, float eps);
-	/* As norm, with rstd known. */
+	/* As norm, but rstd is given. */
 	void (*norm_again)(float *y, const float *rstd, const float *x, const float *w,
 			   size_t rows, size_t n);
 	/* dx += the gradient of x; dw (n) += that of w, unless NULL. */
@@ -60,7 +60,7 @@ struct vector_ops {
 	void (*softmax_tile_backward)(const struct score_tile *t, float *dp, const float *lse,
 				      const float *dot);
 
-	/* x (rows, n; stride) *= by (rows). */
+	/* Multiplies each row of x (rows, n; stride) by its factor in `by` (rows). */
 	void (*scale_rows)(float *x, size_t stride, size_t rows, size_t n, const float *by);
 	/* dot (rows) = sum over n of a * b. */
 	void (*row_dots)(float *dot, const float *a, const float *b, size_t stride, size_t rows,
@@ -72,8 +72,8 @@ struct vector_ops {
 
 	/* The rest gives the same bits with every set (exact.h). */
 
-	/* to (rows, n; no gaps) = x (rows, n; stride) rounded to the nearest bf16, halves to
-	 * even; what is no number becomes 0x7fc0, one of them. */
+	/* to (rows, n; no gaps) = x (rows, n; stride) rounded to the nearest bf16, ties to even;
+	 * NaN becomes 0x7fc0. */
 	void (*to_bf16)(uint16_t *to, const float *x, size_t stride, size_t rows, size_t n);
 	/* to (n) = x (n) of uint16_t, at any address. */
 	void (*from_bf16)(float *to, const void *x, size_t n);
@@ -82,7 +82,8 @@ struct vector_ops {
 	void (*adamw)(float *w, float *m, float *v, const float *g, size_t n,
 		      const struct adamw_factors *f);
 
-	/* digests (hash_leaves(bytes), HASH_DIGEST) of data's leaves, as hash.h defines them. */
+	/* Computes the digests (hash_leaves(bytes), HASH_DIGEST) of data's leaves, as hash.h
+	 * defines them. */
 	void (*leaves)(unsigned char *digests, const unsigned char *data, size_t bytes);
 
 	/* The groups of x (n), and back; the means (n) of x (rows, n): bytes after codec.h. */
@@ -92,11 +93,12 @@ struct vector_ops {
 	void (*channel_means)(unsigned char *to, const float *x, size_t rows, size_t n);
 };
 
-/* The functions of the best instruction set of this machine. */
+/* Returns the functions of the best instruction set of this machine. */
 const struct vector_ops *vector_ops(void);
-/* By its name; NULL: this machine has not that set. */
+/* Returns the functions of a set by its name; NULL: this machine lacks the set. */
 const struct vector_ops *vector_ops_named(const char *name);
-/* All that run on this machine, for tests: index from 0, NULL past the last. */
+/* Returns the functions of the set with this index among those that this machine has; NULL after
+ * the last. For tests. */
 const struct vector_ops *vector_ops_at(size_t i);
 
 #endif

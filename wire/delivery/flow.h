@@ -127,7 +127,7 @@ void flow_gone(struct flow *f, size_t bytes);
 void flow_back(struct flow *f, size_t bytes);
 /* Records that a chunk was lost or is overdue. */
 void flow_lost(struct flow *f);
-/* Records that everything was sent: later samples may show less than the link carries. */
+/* Records that no more data waited to be sent, so that later samples of the rate may be too low. */
 void flow_idle(struct flow *f);
 /* Returns true if the caller should send probes, because messages that can wait need the window. */
 bool flow_wants_probes(const struct flow *f);

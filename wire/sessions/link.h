@@ -125,7 +125,7 @@ void link_widen(struct link *link, unsigned lane, unsigned connections);
 /* Returns why a dialing link reaches no address: the name, each address and its cause. "": it does,
  * or the cause is not known yet. */
 const char *link_trouble(const struct link *link);
-/* Closes and reopens the connections of a lane by which nothing arrives. */
+/* Closes and reopens the connections of a lane on which nothing arrives. */
 void link_redial(struct link *link, unsigned lane);
 
 /* A descriptor to poll for POLLIN; link_receive reads. */

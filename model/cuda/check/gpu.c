@@ -120,7 +120,7 @@ static struct trainer *trainer_on(const char *device, const struct model_config 
 	return t;
 }
 
-/* The largest relative error of any tensor. */
+/* Returns the largest relative error of any tensor. */
 static double furthest_weight(struct trainer *gpu, struct trainer *cpu, uint32_t stages,
 			      float *(*array)(struct stage *))
 {
@@ -165,8 +165,8 @@ static double train_briefly(struct trainer *t, const struct model_config *c)
 	return sum;
 }
 
-/* Microbatches on GPU and CPU, as close as the type allows; and once more on the
- * GPU, whose bits must be the same. */
+/* Runs microbatches on the GPU and the CPU, whose results must agree as closely as the type allows.
+ * Runs them again on the GPU, and the bits must be the same. */
 static void check_model(const struct model_config *c, bool bf16, enum recompute level)
 {
 	struct trainer *gpu = trainer_on(bf16 ? "cuda:bf16" : "cuda", c, level);
@@ -198,7 +198,7 @@ static void check_model(const struct model_config *c, bool bf16, enum recompute 
 	trainer_free(cpu);
 }
 
-/* Replicas on a CPU and a GPU that step by the same sum must stay the same bits. */
+/* Checks that replicas on a CPU and a GPU keep the same bits when they step by the same sum. */
 static void check_step(const struct model_config *c, bool bf16)
 {
 	struct stage_options o = { .batch = 1, .sequence = 8, .seed = 3 };
@@ -281,7 +281,7 @@ static double peak_of(const char *card)
 	return 0;
 }
 
-/* Says what comes next, so that a run that is cut off shows where it was. */
+/* Prints the next check before it runs, so that an interrupted run shows where it was. */
 static void announce(const char *preset, const char *what)
 {
 	printf("%-5s %s ...\n", preset, what);
@@ -392,7 +392,7 @@ static int bench_preset(const char *name, double seconds)
 	return rc ? 1 : 0;
 }
 
-/* Each kind of work's share is printed when the device is closed (model/cuda/times.cuh). */
+/* Prints the share of each kind of work when the device is closed (model/cuda/times.cuh). */
 static int run_times(int n, char **presets)
 {
 	static char *usual[] = { "124m" };
