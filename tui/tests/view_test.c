@@ -333,6 +333,44 @@ TEST(maps)
 	}
 }
 
+/* A map fits into every rectangle, and leaves the cells around it alone. */
+TEST(maps_of_every_size)
+{
+	static const uint32_t counts[] = { 20, 100, 250 };
+	struct screen *screen = screen_new(170, 60, false);
+	struct stream_options o;
+	struct state *s;
+	struct ui u;
+
+	for (int k = 0; k < 3; k++) {
+		stream_defaults(&o);
+		o.nodes = counts[k];
+		o.waves = 2;
+		o.live = 1;
+		s = golden_state(&o, 1000000);
+		golden_ui(&u, s, 1000000);
+		u.display.view = VIEW_MAP;
+		u.selection.following = true;
+		for (int i = 0; i < 300; i++) {
+			struct rect at = { 3, 2, 1 + i * 37 % 160, 1 + i * 11 % 55 };
+
+			u.display.graph = (enum graph)(i % 3);
+			u.selection.microbatch = (uint32_t)i % s->n_flights;
+			screen_fill(screen, screen_whole(screen), '~', STYLE_ALERT);
+			screen_fill(screen, at, ' ', STYLE_TEXT);
+			view_map(screen, at, s, &u);
+			for (int c = 0; c < 170 * 60; c++) {
+				int x = c % 170, y = c / 170;
+
+				if (x < at.x || y < at.y || x >= at.x + at.w || y >= at.y + at.h)
+					assert_int_equal(screen_cells(screen)[c].glyph, '~');
+			}
+		}
+		state_free(s);
+	}
+	screen_free(screen);
+}
+
 /* Returns the column of a text; -1: it is not on the screen. */
 static int column_of(struct screen *screen, const char *text)
 {
