@@ -79,33 +79,59 @@ static float length_of(const struct state *s, const struct msg_link *l)
 	return d > 0 && d < 1e4f ? fmaxf(d, 1e-6f) : 0;
 }
 
-/* Fills the mean distances (n, n) of nodes, or of regions. Returns the number of known links. */
-static uint32_t measure(const struct map *m, const struct state *s, bool by_region,
-			float *distances, uint32_t n)
+/* The distances (n, n) of nodes or regions, and the number of measurements of each. */
+struct sums {
+	float *distances;
+	uint32_t *count, n, known;
+	bool by_region;
+	bool least; /* the shortest measurement counts, not the mean */
+};
+
+static void add_distance(struct sums *t, const struct map *m, uint16_t from, uint16_t to, float d)
 {
-	uint32_t *count = alloc_array((size_t)n * n, sizeof(*count)), known = 0;
+	int a = map_index(m, from), b = map_index(m, to);
+	size_t at, mirrored;
 
-	for (size_t k = 0; k < s->n_links; k++) {
-		const struct msg_link *l = &s->links[k];
-		int a = map_index(m, l->from), b = map_index(m, l->to);
-		float d = length_of(s, l);
-		size_t at, mirrored;
+	if (a < 0 || b < 0 || !(d > 0))
+		return;
+	a = t->by_region ? m->region[a] : a;
+	b = t->by_region ? m->region[b] : b;
+	t->known++;
+	if (a == b)
+		return;
+	at = (size_t)a * t->n + (size_t)b;
+	mirrored = (size_t)b * t->n + (size_t)a;
+	t->count[at] = ++t->count[mirrored];
+	if (!t->least)
+		t->distances[at] += (d - t->distances[at]) / (float)t->count[at];
+	else if (t->count[at] == 1 || d < t->distances[at])
+		t->distances[at] = d;
+	t->distances[mirrored] = t->distances[at];
+}
 
-		if (a < 0 || b < 0 || !(d > 0))
-			continue;
-		a = by_region ? m->region[a] : a;
-		b = by_region ? m->region[b] : b;
-		known++;
-		if (a == b)
-			continue;
-		at = (size_t)a * n + (size_t)b;
-		mirrored = (size_t)b * n + (size_t)a;
-		count[at] = ++count[mirrored];
-		distances[at] += (d - distances[at]) / (float)count[at];
-		distances[mirrored] = distances[at];
+/* A replay has no measured links, but its microbatches travel as they did. A transfer takes longer
+ * than its link needs if it waits for another one. */
+static void add_transfers(struct sums *t, const struct map *m, const struct state *s)
+{
+	t->least = true;
+	for (uint32_t i = 0; i < s->n_flights; i++) {
+		const struct state_flight *f = &s->flights[i];
+
+		for (uint32_t p = 1; f->known && p <= 2 * f->route.n_hops; p++) {
+			const struct state_hop *h = &f->chain[p];
+
+			if (h->arrived_us && h[-1].ended_us && h->arrived_us > h[-1].ended_us)
+				add_distance(
+					t, m, state_chain_node(f, p - 1), state_chain_node(f, p),
+					(float)state_plan_s(s, h->arrived_us - h[-1].ended_us));
+		}
 	}
-	free(count);
-	return known;
+}
+
+static void add_links(struct sums *t, const struct map *m, const struct state *s)
+{
+	for (size_t k = 0; k < s->n_links; k++)
+		add_distance(t, m, s->links[k].from, s->links[k].to, length_of(s, &s->links[k]));
 }
 
 float map_times(const struct msg_link *l)
@@ -179,44 +205,48 @@ static void find_centres(struct map *m)
 
 static void make(struct map *m, const struct state *s, bool fresh)
 {
-	bool by_region;
-	float *distances;
-	uint32_t n, known;
+	struct sums t = { .by_region = m->n_nodes >= MAP_NODES };
 
-	if (fresh)
-		list_nodes(m, s);
-	by_region = m->n_nodes >= MAP_NODES;
-	n = by_region ? m->n_regions : m->n_nodes;
-	distances = alloc_array((size_t)n * n, sizeof(*distances));
-	known = measure(m, s, by_region, distances, n);
-	if (known == 0)
-		guess(m, by_region, distances, n);
-	place(m, distances, by_region ? m->regions : m->nodes, n, known,
-	      fresh || m->measured != (known > 0));
-	m->measured = known > 0;
-	if (!by_region)
-		find_centres(m);
+	t.n = t.by_region ? m->n_regions : m->n_nodes;
+	t.distances = alloc_array((size_t)t.n * t.n, sizeof(*t.distances));
+	t.count = alloc_array((size_t)t.n * t.n, sizeof(*t.count));
+	add_links(&t, m, s);
+	if (t.known == 0)
+		add_transfers(&t, m, s);
+	if (t.known == 0)
+		guess(m, t.by_region, t.distances, t.n);
+	if (fresh || s->n_links > 0 || t.known > m->n_placed) {
+		place(m, t.distances, t.by_region ? m->regions : m->nodes, t.n, t.known,
+		      fresh || m->measured != (t.known > 0));
+		m->measured = t.known > 0;
+		if (!t.by_region)
+			find_centres(m);
+	}
 	find_slow(m, s);
-	free(distances);
+	free(t.distances);
+	free(t.count);
 }
 
 void map_update(struct map *m, const struct state *s, int64_t local_us)
 {
+	bool fresh, jumped = m->run != s->run.run;
 	uint64_t hash;
-	bool fresh;
 
-	if (m->run == s->run.run && m->n_nodes > 0 && local_us - m->checked_us < CHECK_US)
+	if (!jumped && m->n_nodes > 0 && local_us - m->checked_us < CHECK_US)
 		return;
 	hash = hash_nodes(s);
-	fresh = m->run != s->run.run || m->nodes_hash != hash;
+	fresh = m->nodes_hash != hash;
 	m->checked_us = local_us;
-	if (!fresh && (m->link_reports == s->link_reports ||
-		       local_us - m->made_us < EVERY_US + LINK_US * (int64_t)s->n_links))
+	if (!fresh && !jumped &&
+	    ((m->link_reports == s->link_reports && s->n_links > 0) ||
+	     local_us - m->made_us < EVERY_US + LINK_US * (int64_t)s->n_links))
 		return;
 	m->run = s->run.run;
 	m->nodes_hash = hash;
 	m->link_reports = s->link_reports;
 	m->made_us = local_us;
+	if (fresh)
+		list_nodes(m, s);
 	make(m, s, fresh);
 }
 

@@ -1,9 +1,10 @@
 /* map.h - the places of nodes and regions in the plane, from the measured network.
  *
  * A region is a place ("Belgium") with all of its nodes. The distance between two nodes is the
- * latency of their link or, in an emulated run, its planned transfer time. Below MAP_NODES nodes
- * each node is a point and a region is the centre of its nodes; from there on regions are the
- * points. A map is moved as little as possible when further links are measured.
+ * latency of their link or, in an emulated run, its planned transfer time. A replay has no links:
+ * its map is made from the transfers of an iteration. Below MAP_NODES nodes each node is a point
+ * and a region is the centre of its nodes; from there on regions are the points. A map is moved as
+ * little as possible when further links are measured.
  */
 #ifndef TUI_MAP_H
 #define TUI_MAP_H
@@ -23,7 +24,7 @@ struct map_link {
 };
 
 struct map {
-	uint64_t run;          /* the map is of this run, */
+	uint64_t run;          /* the map is of this run; each jump of a replay is another one */
 	uint32_t link_reports; /* made after this number of link messages, */
 	uint64_t nodes_hash;   /* and of these nodes in these places */
 	int64_t made_us;       /* local clock */

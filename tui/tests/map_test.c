@@ -174,6 +174,30 @@ TEST(more_places_than_regions)
 	state_free(s);
 }
 
+/* In a replay no link is measured. Each jump begins another run of the same nodes. */
+TEST(a_replay_shows_its_transfers)
+{
+	struct stream_options o;
+	struct map m = { 0 }, first;
+	struct state *s;
+
+	stream_defaults(&o);
+	s = golden_state(&o, 1700000);
+	s->n_links = 0;
+	map_update(&m, s, 5000000);
+	assert_true(m.measured);
+	assert_true(between(&m, 0, 12) < between(&m, 0, 3) / 2);
+	assert_true(between(&m, 0, 3) < between(&m, 0, 6));
+	for (int i = 0; i < 20; i++)
+		m.nodes[i].x *= -1;
+	first = m;
+	s->run.run++;
+	s->n_flights = 0; /* nothing has been sent yet */
+	map_update(&m, s, 5000001);
+	assert_memory_equal(m.nodes, first.nodes, sizeof(m.nodes));
+	state_free(s);
+}
+
 /* Numbers that arrive from outside may have any value. */
 TEST(absurd_figures_are_ignored)
 {

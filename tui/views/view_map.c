@@ -13,7 +13,9 @@ static void draw_slowest(struct chips *c, const struct state *s, const struct ui
 	char age[16];
 
 	if (!l) {
-		chips_add(c, 8, STYLE_FAINT, "no transfer is measured yet");
+		chips_add(c, 8, STYLE_FAINT,
+			  s->run.replay ? "a replay has no measured links"
+					: "no transfer is measured yet");
 		return;
 	}
 	glyphs_age((double)l->measured_delay_s, age);
