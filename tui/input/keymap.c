@@ -89,7 +89,7 @@ static const struct keymap_entry entries[] = {
 	{ ACTION_BRANCH, GROUP_TIME, "branch", "B", "what if",
 	  "what if: other skips, or without a node; again: back" },
 	{ ACTION_FILTER, GROUP_FIND, "filter", "/", "find",
-	  "list matching nodes only: n12, S3, a place, slow, dead" },
+	  "list matches only: n12, S3, a place, slow; journal: n12 warning" },
 	{ ACTION_FIND_NEXT, GROUP_FIND, "find-next", "n", NULL, "the next match" },
 	{ ACTION_FIND_PREVIOUS, GROUP_FIND, "find-previous", "N", NULL, "the previous match" },
 	{ ACTION_PALETTE, GROUP_FIND, "palette", ": ctrl-p", "cmd",

@@ -2,6 +2,7 @@
  * list. */
 #include "tui/run/notes.h"
 
+#include <stdio.h>
 #include <string.h>
 
 const char *notes_kind(const struct msg_see_note *n)
@@ -12,13 +13,35 @@ const char *notes_kind(const struct msg_see_note *n)
 	return kinds[n->kind <= NOTE_ALERT ? n->kind : NOTE_LOG];
 }
 
+/* Returns true if the entry contains the word in its text or kind, or is about the node that the
+ * word names ("n07"). */
+static bool contains_word(const struct msg_see_note *n, const char *word)
+{
+	char node[16] = "";
+
+	if (n->node >= 0)
+		snprintf(node, sizeof(node), "n%02d", (int)n->node);
+	return strcasestr(n->text, word) || strcasestr(notes_kind(n), word) ||
+	       strcasecmp(node, word) == 0;
+}
+
+static bool matches(const struct msg_see_note *n, const char *filter)
+{
+	char words[64], *save, *word;
+
+	snprintf(words, sizeof(words), "%s", filter);
+	for (word = strtok_r(words, " ", &save); word; word = strtok_r(NULL, " ", &save))
+		if (!contains_word(n, word))
+			return false;
+	return true;
+}
+
 size_t notes_list(const struct state *s, const char *filter, const struct msg_see_note **out)
 {
 	size_t n = 0;
 
 	for (size_t i = s->history.n_notes; i > 0 && n < STATE_NOTES; i--)
-		if (!*filter || strcasestr(s->history.notes[i - 1].text, filter) ||
-		    strcasestr(notes_kind(&s->history.notes[i - 1]), filter))
+		if (matches(&s->history.notes[i - 1], filter))
 			out[n++] = &s->history.notes[i - 1];
 	return n;
 }

@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "base/tests/test.h"
 #include "tui/run/branch.h"
+#include "tui/run/notes.h"
 #include "tui/tests/golden.h"
 #include "tui/views/view.h"
 
@@ -405,6 +406,39 @@ TEST(journal)
 	snprintf(u.selection.filter, sizeof(u.selection.filter), "command");
 	keys(&u, s, "j");
 	assert_int_not_equal(u.selection.note, 1004); /* only matching entries */
+	state_free(s);
+}
+
+/* The journal's filter takes a node, a level and words, and an entry has to match all of them. */
+TEST(journal_is_filtered_by_node_and_level)
+{
+	static const struct {
+		const char *filter;
+		uint64_t id[2]; /* newest first; 0: none */
+	} cases[] = {
+		{ "n07", { 3, 1 } },     { "n07 warning", { 1 } }, { "WARNING", { 2, 1 } },
+		{ "n07 event slow", { 0 } }, { " slow  n07 ", { 1 } }, { "n7", { 0 } },
+	};
+	struct state *s = state_new();
+	struct msg m = { .type = MSG_SEE_NOTE };
+
+	for (uint64_t i = 0; i < 3; i++) {
+		m.sequence = i + 1;
+		m.u.see_note = (struct msg_see_note){ .id = i + 1,
+						      .kind = i < 2 ? NOTE_WARNING : NOTE_EVENT,
+						      .node = i == 1 ? 12 : 7 };
+		snprintf(m.u.see_note.text, sizeof(m.u.see_note.text), "a disk is %s",
+			 i < 2 ? "slow" : "full");
+		state_apply(s, &m);
+	}
+	for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+		const struct msg_see_note *list[STATE_NOTES];
+		size_t n = notes_list(s, cases[k].filter, list);
+
+		assert_int_equal(n, (cases[k].id[0] > 0) + (cases[k].id[1] > 0));
+		for (size_t i = 0; i < n; i++)
+			assert_int_equal(list[i]->id, cases[k].id[i]);
+	}
 	state_free(s);
 }
 
