@@ -1,4 +1,4 @@
-/* kernels.h - the GPU's kernels, in what C and CUDA C++ have in common.
+/* kernels.h - the GPU's kernels, written in the common subset of C and CUDA C++.
  *
  * device.cu compiles them for the GPU. A test compiles them as C and runs each block's threads
  * in turn between barriers, so that their arithmetic is checked on machines without a GPU too.
@@ -60,8 +60,7 @@ DEVICE float block_most(float v)
 	return most;
 }
 
-/* bf16 is the upper half of a float. To the nearest, halves to even; what is no number stays
- * so. */
+/* bf16 is the upper half of a float. Rounds to the nearest, ties to even; NaN stays NaN. */
 DEVICE uint16_t to_bf16(float x)
 {
 	uint32_t bits = BITS(x);
@@ -76,7 +75,7 @@ DEVICE float from_bf16(uint16_t x)
 	return FROM_BITS((uint32_t)x << 16);
 }
 
-/* Eight numbers at once, at a multiple of 16 bytes. */
+/* Reads or writes eight numbers at once, at a multiple of 16 bytes. */
 
 DEVICE bool whole_eights(unsigned n)
 {
@@ -132,7 +131,7 @@ DEVICE void put_eight_bf16(uint16_t *to, const float from[8])
 	STORE_SIXTEEN(to, words);
 }
 
-/* The kernels for which a real may be either. */
+/* The kernels whose reals may be float or bf16. */
 
 #define REAL float
 #define GET(x) (x)
@@ -194,7 +193,8 @@ KERNEL(embed_backward, embed_backward_args)
 
 	if (i >= a.c || (BLOCK_X > 0 && a.tokens[a.order[BLOCK_X - 1]] == token))
 		return;
-	/* Eight at a time where they are all its own, so that they are fetched side by side. */
+	/* Adds eight rows at a time if all of them belong to this token, so that their loads
+	 * overlap. */
 	while (r + 8 <= a.rows && a.tokens[a.order[r + 7]] == token)
 		for (unsigned end = r + 8; r < end; r++)
 			sum += a.dx[(size_t)a.order[r] * a.c + i];

@@ -1,5 +1,4 @@
-/* kernels_attention.h - attention in float, on the cores that are no tensor cores. Part of
- * kernels.h.
+/* kernels_attention.h - attention in float, without tensor cores. Part of kernels.h.
  */
 
 /* Copies rows [first, first + TILE) of one head into a tile (TILE, size); rows past the end are
@@ -79,7 +78,7 @@ KERNEL(attention, attention_args)
 		a.lse[((size_t)b * a.heads + h) * a.length + row] = most + logf(sum);
 }
 
-/* Gradient of the queries: like attention, with scores computed again from lse. */
+/* Computes the gradient of the queries as attention does, with scores computed again from lse. */
 KERNEL(attention_dq, attention_args)
 {
 	unsigned d = a.size, q0 = BLOCK_Y * TILE, b = BLOCK_X / a.heads, h = BLOCK_X % a.heads;

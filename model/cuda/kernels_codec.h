@@ -1,5 +1,5 @@
-/* kernels_codec.h - the formats of model/codec/codec.h on the GPU, with the bits of the CPU's. A
- * thread encodes or decodes a group. Included by kernels.h. */
+/* kernels_codec.h - the formats of model/codec/codec.h on the GPU, with the same bits as on the
+ * CPU. A thread encodes or decodes a group. Included by kernels.h. */
 
 #include "model/codec/codec_element.h"
 
@@ -15,7 +15,7 @@ KERNEL(channel_means, channel_means_args)
 	a.means[c] = (uint16_t)codec_mean(sum, (float)a.rows);
 }
 
-/* Returns number i less its channel's mean. */
+/* Returns number i minus its channel's mean. */
 DEVICE float codec_centred(const struct codec_args *a, size_t i)
 {
 	return a->means ? SUB(a->x[i], codec_float(a->means[i % a->channels])) : a->x[i];

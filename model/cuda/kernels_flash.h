@@ -1,14 +1,14 @@
-/* kernels_flash.h - causal attention with grouped heads on tensor cores, in bf16 with sums in
- * float (FlashAttention-2, Dao, 2023; ours makes the queries' gradient by a kernel of its own, so
- * that no sum's order is left to chance). Part of kernels.h.
+/* kernels_flash.h - causal attention with grouped heads on tensor cores, in bf16 with sums in float
+ * (FlashAttention-2, Dao, 2023; here a separate kernel computes the queries' gradient, so that
+ * every sum has a fixed order). Part of kernels.h.
  *
- * A block has FLASH_TILE rows (queries, or keys for their gradients), 16 of them each warp's,
- * and goes through the other side in tiles of FLASH_TILE. What a warp adds up, scores and
- * outputs and gradients, stays in its threads' registers from product to product; only what it
- * multiplies with lies in shared memory, as tiles (FLASH_TILE, wide + 8) of bf16: wide is 64 or
- * 128, a constant in each kernel, and columns past the head's size are 0. Rows are wide + 8
- * apart so that eight of them lie in different banks. With room for two buffers
- * (attention_args) the next tile comes while one is computed with.
+ * A block has FLASH_TILE rows (queries, or keys for their gradients), 16 of them each warp's, and
+ * goes through the other side in tiles of FLASH_TILE. The sums of a warp (scores, outputs and
+ * gradients) stay in its threads' registers from product to product. Only the other factors are in
+ * shared memory, as tiles (FLASH_TILE, wide + 8) of bf16: wide is 64 or 128, a constant in each
+ * kernel, and columns past the head's size are 0. Rows are wide + 8 apart so that eight of them lie
+ * in different banks. If two buffers fit (attention_args), the next tile is loaded while the
+ * present one is used.
  *
  * Parts of matrices as a warp's threads hold them (PTX, mma.m16n8k16), lane l of 32:
  *
@@ -55,7 +55,7 @@ DEVICE unsigned flash_room(unsigned wide)
 	return FLASH_TILE * (wide + 8);
 }
 
-/* Rows [first, first + FLASH_TILE) of one head; those past the end are 0. */
+/* Copies rows [first, first + FLASH_TILE) of one head; rows past the end are 0. */
 DEVICE void flash_load(uint16_t *to, const uint16_t *from, unsigned stride, unsigned first,
 		       unsigned length, unsigned size, unsigned wide)
 {
@@ -73,7 +73,7 @@ DEVICE void flash_load(uint16_t *to, const uint16_t *from, unsigned stride, unsi
 	}
 }
 
-/* c (16, n) = mine (16, wide) tile (n, wide)^T, mine this warp's rows. */
+/* c (16, n) = mine (16, wide) tile (n, wide)^T, where mine are this warp's rows. */
 DEVICE void flash_scores(float c[][4], unsigned n, const uint16_t *mine, const uint16_t *tile,
 			 unsigned wide)
 {
@@ -130,7 +130,7 @@ DEVICE void flash_clear(float sums[][4], unsigned wide)
 		sums[j][0] = sums[j][1] = sums[j][2] = sums[j][3] = 0;
 }
 
-/* A block's sums to a head's rows in memory. */
+/* Writes a block's sums to a head's rows in memory. */
 DEVICE void flash_store(uint16_t *to, float sums[][4], unsigned wide, unsigned stride,
 			unsigned first, unsigned length, unsigned size)
 {
@@ -148,7 +148,8 @@ DEVICE void flash_store(uint16_t *to, float sums[][4], unsigned wide, unsigned s
 	}
 }
 
-/* On the diagonal, where queries and keys are the same positions: the keys after each query. */
+/* On the diagonal, where queries and keys have the same positions, hides the keys after each
+ * query. */
 DEVICE void flash_hide(float s[FLASH_EIGHTS][4], float value)
 {
 	unsigned row = flash_row(), column = flash_column();
@@ -161,7 +162,7 @@ DEVICE void flash_hide(float s[FLASH_EIGHTS][4], float value)
 				s[j][e] = value;
 }
 
-/* Two tiles of the other side, of rows from `first` on: the first tile's head and the second's. */
+/* The arrays of the other side: tiles of x and of y are loaded together. */
 struct flash_side {
 	const uint16_t *x, *y;
 	unsigned x_stride, y_stride;
@@ -176,8 +177,8 @@ DEVICE void flash_load_side(const struct attention_args *a, uint16_t *to,
 
 static const float flash_log2_e = 1.44269504f, flash_ln_2 = 0.69314718f;
 
-/* Scores to weights of the running softmax, powers of two; what was added up is shrunk to the new
- * maximum. */
+/* Converts scores to weights of the running softmax, as powers of two. Earlier sums are scaled to
+ * the new maximum. */
 DEVICE void flash_soften(float s[FLASH_EIGHTS][4], float out[][4], float most[2], float sum[2],
 			 float scale, unsigned wide)
 {
@@ -264,7 +265,8 @@ DEVICE void flash_forward(const struct attention_args *a, unsigned wide)
 		    a->heads * d, q0, a->length, d);
 }
 
-/* Gradient of the queries, with probabilities computed again from lse. Block as forward. */
+/* Computes the gradient of the queries, with probabilities computed again from lse. Blocks are as
+ * in the forward pass. */
 DEVICE void flash_dq(const struct attention_args *a, unsigned wide)
 {
 	unsigned d = a->size, b = BLOCK_X / a->heads, h = BLOCK_X % a->heads, turn = 0;
@@ -338,7 +340,7 @@ DEVICE void flash_load_small(const struct attention_args *a, float *to, unsigned
 	}
 }
 
-/* Queries of one head in a tile, and what goes with them. */
+/* Loads the queries of one head to a tile, and the small arrays that belong to them. */
 DEVICE void flash_load_queries(const struct attention_args *a, uint16_t *to, float *small,
 			       unsigned b, unsigned h, unsigned q0, unsigned wide)
 {
@@ -352,9 +354,9 @@ DEVICE void flash_load_queries(const struct attention_args *a, uint16_t *to, flo
 	flash_load_small(a, small, b, h, q0);
 }
 
-/* From a tile of queries at q0, so many at a time that registers suffice: keys' and values'
- * gradients. mine: this warp's keys, of which this thread's first is number `key`. hidden: some
- * queries are before some keys, or past the end. */
+/* Adds the gradients of keys and values from a tile of queries at q0. It takes only so many queries
+ * at a time that registers suffice. mine: this warp's keys, of which this thread's first is number
+ * `key`. hidden: some queries are before some keys, or past the end. */
 DEVICE void flash_dkv_tile(const struct attention_args *a, float dk[][4], float dv[][4],
 			   const uint16_t *mine, const uint16_t *queries, const float *small,
 			   unsigned q0, unsigned key, bool hidden, unsigned wide)

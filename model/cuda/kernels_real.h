@@ -1,10 +1,11 @@
-/* kernels_real.h - kernels over reals, included by kernels.h once for each precision: REAL is
- * what lies in memory, GET makes a float of it and PUT one of a float.
+/* kernels_real.h - kernels for numbers that are float or bf16 in memory. kernels.h includes this
+ * file once for each. REAL is the type in memory. GET converts a REAL to float, and PUT converts a
+ * float to REAL.
  *
- * Memory's speed limits them all, so a thread reads and writes eight numbers at a time where a
- * row has whole eights at multiples of 16 bytes; GET_EIGHT and PUT_EIGHT do so. Other rows go
- * number by number. Which of the two depends on sizes and places alone, so the order of a sum
- * is the same each time.
+ * The speed of memory limits all these kernels. A thread therefore reads and writes eight numbers
+ * at a time (GET_EIGHT, PUT_EIGHT) if the row begins at a multiple of 16 bytes and its length is a
+ * multiple of eight. Other rows are read number by number. The choice depends on sizes and
+ * addresses alone, so the order of a sum is always the same.
  */
 
 KERNEL(TYPED(norm), norm_args)
@@ -234,7 +235,7 @@ KERNEL(TYPED(cross_entropy), cross_entropy_args)
 	sum = block_sum(sum * expf(own - most));
 	if (THREAD == 0)
 		a.losses[BLOCK_X] = target < 0 ? 0 : logf(sum) - (x[target] - most);
-	BARRIER(); /* the target's logit has been read: the gradient may lie over it */
+	BARRIER(); /* the target's logit was read before, so the gradient may overwrite it */
 	if (a.scale == 0)
 		return;
 	inverse = 1 / sum;
@@ -276,7 +277,7 @@ KERNEL(TYPED(attention_dot), attention_dot_args)
 	bool eights = whole_eights(a.size) && in_place(out) && in_place(dout);
 	float x[8], y[8];
 
-	/* All threads of a warp go round as often: they add up together. */
+	/* All threads of a warp repeat the loop equally often, because they add up together. */
 	for (unsigned first = 0; first < a.heads; first += heads) {
 		unsigned h = first + THREAD / DOT_SHARE, at = h * a.size;
 		unsigned n = h < a.heads ? a.size : 0;

@@ -1,10 +1,9 @@
-/* emulated_device.h - model/cuda/device.h on the CPU, for tests, each of which includes it
- * once: a block's warps are run one after another from barrier to barrier, products are plain
- * loops, what is queued is done when it is waited for and no sooner, and what is recorded at
- * the replay. Between barriers warps and their threads run from the first to the last or the
- * other way round, as it falls out: where a barrier is missing, one of the two reads what is
- * not yet, or no longer, there. What a warp does together waits for its threads alone, and is
- * no barrier. All threads must pass the same barriers.
+/* emulated_device.h - emulates model/cuda/device.h on the CPU. A test includes it once. The warps
+ * of a block run one after another from barrier to barrier. Products are plain loops. Queued work
+ * is done when the caller waits for it, and recorded work when it is replayed. Between barriers
+ * warps and their threads run in ascending or descending order, chosen at random: if a barrier is
+ * missing, one of the two orders reads wrong data. An operation of a whole warp waits only for the
+ * warp's threads, and is no barrier. All threads must pass the same barriers.
  */
 #include <sched.h>
 #include <stdatomic.h>
@@ -15,7 +14,7 @@
 #include "model/cuda/kernel_args.h"
 
 /* One block at a time. */
-enum { THREADS_MOST = 1024, STACK = 64 << 10, SHARED_MOST = 227 << 10 >> 2 /* an H200's */ };
+enum { THREADS_MOST = 1024, STACK = 64 << 10, SHARED_MOST = 227 << 10 >> 2 /* an H200's limit */ };
 
 enum { LANES = 32, COPIES_MOST = 128 };
 
@@ -27,8 +26,8 @@ struct lane_words {
 
 static struct {
 	unsigned thread, threads, block_x, block_y, warps_left;
-	unsigned warp, lane; /* whose turn it is, of those left to count */
-	uint32_t order; /* random: its bits say which way round */
+	unsigned warp, lane; /* the thread whose turn it is, among those not finished */
+	uint32_t order; /* random: its bits choose the direction */
 	_Alignas(128) float shared[SHARED_MOST + 64];
 	size_t shared_size;
 	ucontext_t scheduler, fiber[THREADS_MOST];
@@ -76,7 +75,7 @@ static void fiber_main(void)
 	block.stopped[block.thread] = DONE;
 }
 
-enum { FENCE = 64 }; /* floats past the end that nobody may write */
+enum { FENCE = 64 }; /* floats past the end that no thread may write */
 
 static bool coin(void)
 {
@@ -84,8 +83,8 @@ static bool coin(void)
 	return block.order >> 31;
 }
 
-/* Each warp's threads in turn until all are at a barrier or done. What is counted is kept
- * outside: a switch of context may lose what is in registers. */
+/* Runs each warp's threads in turn until all are at a barrier or have ended. Counts are kept
+ * outside, because a switch of context may lose values in registers. */
 static void run_to_barrier(void)
 {
 	unsigned warps = block.threads / LANES, first;
@@ -112,7 +111,8 @@ static void run_to_barrier(void)
 
 static void run_block(void)
 {
-	/* Whatever an earlier block left must not be relied upon. */
+	/* Fills shared memory with garbage, because a block may not rely on an earlier block's
+	 * data. */
 	for (size_t i = 0; i < block.shared_size + FENCE; i++)
 		block.shared[i] = NAN;
 	for (block.thread = 0; block.thread < block.threads; block.thread++) {
@@ -153,7 +153,7 @@ static float float_of(uint32_t bits)
 
 enum { OP_LOAD, OP_TURNED, OP_TENSOR, OP_ACROSS };
 
-/* Gives what all threads of this warp have put down for the same. */
+/* Gives the words that all threads of this warp have contributed to this operation. */
 static const struct lane_words *with_warp(int op, const void *own, size_t size)
 {
 	unsigned turn = block.turn[block.thread]++ % 2;
@@ -258,7 +258,8 @@ static void store_sixteen(void *to, const uint32_t words[4])
 	copy_sixteen(to, words);
 }
 
-/* Until then nobody may rely on what was there, nor on what will be. */
+/* Records a copy for later. Until it is done, nobody may rely on the contents of the
+ * destination. */
 static void copy_later(uint16_t *to, const uint16_t *from)
 {
 	unsigned *n = &block.n_copies[block.thread];
@@ -337,7 +338,7 @@ static uint32_t pair_of(float low, float high)
 
 static const struct {
 	void (*entry[2])(const void *); /* float, bf16 */
-	size_t size;                    /* of the arguments */
+	size_t size;                    /* bytes of the arguments */
 } kernels[KERNEL_COUNT] = {
 	TWICE(KERNEL_NORM, norm, norm_args),
 	TWICE(KERNEL_NORM_BACKWARD, norm_backward, norm_backward_args),
@@ -387,7 +388,7 @@ struct device_graph {
 };
 
 struct device {
-	bool fails; /* from the next allocation on */
+	bool fails; /* true: the next allocation and all later ones fail */
 	bool failed;
 	size_t shared_most;
 	struct device_graph *open;   /* being recorded */
@@ -527,7 +528,7 @@ static int allocate_either(struct device *d, size_t size, bool pinned, void **ou
 		assert_true(++i < MEMORIES_MOST);
 	memories[i] = (struct memory){ d, aligned_alloc(256, (size + 255) / 256 * 256), size,
 				       pinned };
-	/* A GPU does not clear memory either. */
+	/* Fills new memory with garbage, because a GPU does not clear memory either. */
 	memset(memories[i].at, 0xff, size);
 	*out = memories[i].at;
 	return 0;
@@ -615,7 +616,7 @@ static void queue(struct device *d, const struct op *o)
 	append(d->open ? d->open : &d->pending, o);
 }
 
-/* Not while recording: these have a host's memory, which a replay would not see. */
+/* Not allowed while recording, because a replay would not see the host's memory. */
 void device_put(struct device *d, void *to, const void *from_host, size_t size)
 {
 	struct op o = { .kind = OP_COPY, .to = to, .from = from_host, .size = size };

@@ -146,7 +146,7 @@ struct link_event {
 	enum link_kind kind;
 	uint32_t session;
 	uint64_t tag;             /* as set by link_set_tag; 0 before */
-	uint8_t *data;            /* LINK_DATA: inside `owner`, which is given (link_release) */
+	uint8_t *data;            /* LINK_DATA: inside `owner`, which the caller releases */
 	size_t size;
 	void *owner;
 	enum link_reason reason;  /* LINK_DOWN, LINK_REFUSAL */

@@ -169,7 +169,7 @@ static void run(uint64_t seed, unsigned loss, unsigned doubling, const struct ch
 	for (uint64_t n = 20; n < 60; n++) {
 		queue(&w, n);
 		step(&w);
-		if (rng_below(&w.rng, 10) == 0) { /* a fresh session, now and then */
+		if (rng_below(&w.rng, 10) == 0) { /* sometimes a fresh session begins */
 			channel_pause(w.from);
 			step(&w);
 			channel_resume(w.from);
@@ -211,7 +211,7 @@ TEST(a_fresh_start_restarts_the_numbers)
 	assert_true(channel_next(w.from, &k));
 	assert_int_equal(k.number, 0);
 	assert_int_equal(k.index, 0);
-	assert_int_equal(k.size, 500); /* ten equal ones */
+	assert_int_equal(k.size, 500); /* ten chunks of equal size */
 	assert_int_equal(k.chunks, 10);
 	assert_int_equal(channel_drop(w.from), 1);
 	assert_false(channel_next(w.from, &k));
@@ -253,9 +253,9 @@ TEST(nonsense_changes_nothing)
 	assert_int_equal(channel_take(w.to, &one), CHANNEL_PART);
 	assert_int_equal(channel_take(w.to, &one), CHANNEL_DUPLICATE);
 	const struct channel_chunk others[] = {
-		/* of the same message, and not as long */
+		/* a chunk of the same message with another length */
 		{.number = 1, .index = 1, .total = 4, .chunks = 4, .data = &byte, .size = 1},
-		/* messages that would lie in it, or around it */
+		/* messages that would overlap it */
 		{.number = 1, .index = 0, .total = 1, .chunks = 1, .data = &byte, .size = 1},
 		{.number = 2, .index = 1, .total = 2, .chunks = 2, .data = &byte, .size = 1},
 	};
@@ -302,7 +302,7 @@ TEST(what_is_ahead_waits)
 	world_close(&w);
 }
 
-/* Over several connections a chunk that is missing is not lost before it is overdue. */
+/* With several connections a missing chunk counts as lost only when it is overdue. */
 TEST(only_what_is_overdue_goes_again)
 {
 	struct world w;

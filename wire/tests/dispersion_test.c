@@ -11,8 +11,8 @@
 /* A train of n packets through a bottleneck, and what happens to it. */
 struct way {
 	double bytes_per_s, latency_s, jitter, loss;
-	double pause_s;  /* the sender rests so long, once */
-	double busy_s;   /* the receiving machine tells of packets only so often */
+	double pause_s;  /* the sender pauses once for so long */
+	double busy_s;   /* interval at which the receiving machine reports packets */
 };
 
 static uint32_t play(const struct way *w, uint32_t n, struct rng *rng, int64_t *at_ns)
@@ -26,7 +26,7 @@ static uint32_t play(const struct way *w, uint32_t n, struct rng *rng, int64_t *
 			continue;
 		free = (free > sent ? free : sent) + BYTES / w->bytes_per_s;
 		double at = free + w->latency_s * (1 + w->jitter * (2 * rng_uniform(rng) - 1));
-		due = at > due ? at : due; /* none overtakes another */
+		due = at > due ? at : due; /* no packet overtakes another */
 		at = w->busy_s > 0 ? w->busy_s * (double)(int64_t)(due / w->busy_s + 1) : due;
 		at_ns[arrived++] = (int64_t)(1e9 * at);
 	}
@@ -67,7 +67,8 @@ TEST(lost_packets_do_not_matter)
 	assert_true(worst(&(struct way){4e7, 0.03, 0, 0.05, 0, 0}, 128) < 1.08);
 }
 
-/* A queue too short for the train: most are lost, but those that pass are as far apart. */
+/* The queue is too short for the train. Most packets are lost, but the others keep their
+ * distances. */
 TEST(a_short_queue_does_not_matter)
 {
 	int64_t at_ns[100];
@@ -88,7 +89,7 @@ TEST(packets_that_come_in_bursts_are_not_a_fast_way)
 	assert_true(worst(&(struct way){4e7, 0.03, 0, 0, 0, 0.0002}, 256) < 1.2);
 }
 
-/* Those that travel long hold up all behind them. */
+/* Late packets delay all packets behind them. */
 TEST(latencies_that_vary_by_more_than_the_train_is_long)
 {
 	assert_true(worst(&(struct way){1e7, 0.13, 0.3, 0.01, 0, 0}, 256) < 1.5);
@@ -104,7 +105,8 @@ TEST(too_few_say_nothing)
 	assert_false(settled);
 }
 
-/* All at the same time, or a clock that was set back: a number, and no division by nothing. */
+/* All packets have the same time, or the clock was set back: the result is a number, without a
+ * division by zero. */
 TEST(clocks_may_say_anything)
 {
 	int64_t at_ns[64];

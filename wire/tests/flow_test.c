@@ -6,8 +6,8 @@
 
 #define BYTES 10000
 
-/* A link that carries `rate` bytes a second with `delay_us` there and back, and `window` bytes at
- * once: for so many chunks. */
+/* Simulates a link with this rate in bytes a second and this round trip. Sends n chunks, at most
+ * `window` of them at a time. */
 static void play(struct flow *f, double rate, int64_t delay_us, unsigned window, unsigned n,
 	int64_t *now_us)
 {
@@ -54,7 +54,7 @@ TEST(the_rate_is_the_links)
 	assert_in_range(flow_bytes_per_s(&f), 4800000, 5200000);
 	assert_false(f.limited);
 	assert_in_range(flow_least_us(&f), 100000, 105000);
-	/* It becomes slower: forgotten after some rounds. */
+	/* The link becomes slower: the old rate is forgotten after some rounds. */
 	play(&f, 1e6, 100000, 60, 900, &now);
 	play(&f, 1e6, 100000, 60, 900, &now);
 	assert_in_range(flow_bytes_per_s(&f), 950000, 1050000);
@@ -89,7 +89,7 @@ TEST(the_least_round_trip_is_forgotten_in_time)
 	for (int64_t s = 10; s <= 30; s++)
 		flow_sample(&f, 90000, s * 1000000);
 	assert_int_equal(flow_least_us(&f), 90000);
-	/* After a long silence there is nothing better than the old one until something comes. */
+	/* After a long silence the old value stays until there is a new one. */
 	assert_int_equal(flow_least_us(&f), 90000);
 	flow_sample(&f, 95000, 500000000);
 	assert_int_equal(flow_least_us(&f), 90000);
@@ -150,7 +150,7 @@ static uint64_t fill(struct flow *f, double rate, int64_t delay_us, int64_t for_
 
 static const struct flow_limits far = {FLOW_FAR, 131072, 131072, 64 << 20};
 
-/* Long and short, thin and fat: the link is used up, and the queue stays short. */
+/* Links that are long or short, fast or slow: each is used fully, and its queue stays short. */
 TEST(the_window_fills_the_link_and_no_queue)
 {
 	static const double rates[] = {1.25e6, 12.5e6, 62.5e6};
@@ -161,11 +161,11 @@ TEST(the_window_fills_the_link_and_no_queue)
 			int64_t now = 1000000, queue;
 			flow_init(&f);
 			flow_start(&f, &far);
-			fill(&f, rates[i], delays[k], 10000000, &now, &queue); /* its beginning */
+			fill(&f, rates[i], delays[k], 10000000, &now, &queue); /* at the start */
 			now += 100000;
 			uint64_t through = fill(&f, rates[i], delays[k], 60000000, &now, &queue);
 			assert_true((double)through > 0.9 * rates[i] * 60);
-			/* The least window itself may be a queue on a thin link. */
+			/* On a slow link even the smallest window may cause a queue. */
 			int64_t least = (int64_t)(131072 * 1e6 / rates[i]);
 			int64_t most = 2 * FLOW_QUEUE_US + delays[k] / 10;
 			assert_true(queue <= (least > most ? least : most));
@@ -181,9 +181,9 @@ TEST(the_window_follows_the_link)
 	flow_start(&f, &far);
 	fill(&f, 10e6, 100000, 10000000, &now, &queue);
 	const size_t before = f.window;
-	fill(&f, 40e6, 100000, 10000000, &now, &queue); /* four times as wide */
+	fill(&f, 40e6, 100000, 10000000, &now, &queue); /* the link becomes four times as fast */
 	assert_true(f.window > 3 * before);
-	fill(&f, 5e6, 100000, 30000000, &now, &queue); /* and narrow */
+	fill(&f, 5e6, 100000, 30000000, &now, &queue); /* and slow again */
 	assert_true(f.window < before);
 	assert_true(queue < 4 * FLOW_QUEUE_US);
 }
@@ -228,7 +228,7 @@ TEST(what_is_urgent_does_not_wait_for_it)
 		flow_left(&f, &mark, BYTES, 1);
 	assert_true(f.under_way <= f.window);
 	assert_true(flow_may_leave(&f, BYTES, true));
-	/* But a way that drops what does not fit has one window for all. */
+	/* A link that drops frames which do not fit has one window for all messages. */
 	const struct flow_limits drops = {FLOW_DROPS, 131072, 65536, 1 << 20};
 	flow_gone(&f, f.under_way);
 	flow_start(&f, &drops);

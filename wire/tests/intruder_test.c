@@ -65,7 +65,7 @@ static void stranger(struct pair *p, struct end *s, const struct keys_public *ke
 TEST(a_stranger_is_refused_with_its_reason)
 {
 	static const struct {
-		uint32_t roles;          /* that the listener accepts; 0: all */
+		uint32_t roles;          /* roles that the listener accepts; 0: all */
 		enum keys_role admitted; /* role of the stranger's key; 0: not admitted */
 		bool believes_in_b;      /* expects b's key at the address of a */
 		enum link_reason reason;
@@ -112,7 +112,7 @@ TEST(an_expelled_key_is_cut_at_once)
 	assert_int_equal(p.b.seen.reason, LINK_NOT_ADMITTED);
 	turn_for(&p, 300000);
 	assert_int_equal(p.a.seen.data, 0);
-	/* Admitted again, it goes on where it was. */
+	/* After the key is admitted again, the session continues. */
 	assert_int_equal(keys_list_admit(p.a.list, keys_public_of(p.b.id), KEYS_AGENT, "b", NULL),
 			 0);
 	PAIR_UNTIL(&p, p.a.seen.data == 1);
@@ -145,7 +145,7 @@ TEST(of_two_with_one_key_the_newer_stays)
 		pair_turn(&p);
 		end_turn(&s);
 	}
-	assert_int_equal(s.seen.up, ups); /* no tug of war */
+	assert_int_equal(s.seen.up, ups); /* the two processes do not replace each other forever */
 	assert_int_equal(s.seen.down, 0);
 	post_close(s.post);
 	pair_close(&p);
@@ -171,7 +171,7 @@ TEST(consoles_may_share_a_key)
 	}
 	assert_int_equal(counters_of(p.a.post).peers_up, 2);
 	assert_int_equal(p.a.seen.down, 0);
-	/* One leaves: its number is invalid after the POST_DOWN event. */
+	/* A peer leaves: its number is invalid after the POST_DOWN event. */
 	post_close(s.post);
 	PAIR_UNTIL(&p, p.a.seen.down == 1);
 	PAIR_UNTIL(&p, counters_of(p.a.post).peers == 1);
@@ -216,7 +216,7 @@ TEST(replayed_and_bit_flipped)
 	for (int i = 0; i < 20; i++)
 		send_text(p.b.post, p.to_a, "secret", POST_RELIABLE);
 	PAIR_UNTIL(&p, p.a.seen.data == 20 && post_idle(p.b.post, 0));
-	/* Nothing above the seal would notice these a second time. */
+	/* The layers above the encryption would not notice a repeated frame. */
 	for (int i = 0; i < 10; i++)
 		send_text(p.b.post, p.to_a, "secret", POST_LOSSY);
 	PAIR_UNTIL(&p, p.a.seen.data == 30);
@@ -258,7 +258,7 @@ static int double_inits(void *context, uint8_t *frame, size_t size)
 	return size == FRAME_INIT_SIZE && frame[3] == FRAME_INIT ? 2 : 1;
 }
 
-/* Replayed on the connection it was made for, where its cookie is good. */
+/* Replays the frame on the same connection, for which its cookie is valid. */
 TEST(a_handshake_counts_once)
 {
 	struct pair p;
@@ -283,7 +283,7 @@ static long resident_kib(void)
 	return pages * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
-/* Under ASan freed memory stays in quarantine: there is nothing to see. */
+/* ASan keeps freed memory in quarantine, so the measurement would prove nothing. */
 static void expect_no_growth(long before, long kib)
 {
 #if defined(__SANITIZE_ADDRESS__)
@@ -299,7 +299,7 @@ TEST(greetings_without_end)
 	struct pair p;
 	struct socket wire;
 	uint8_t hello[FRAME_HELLO_SIZE], nonce[FRAME_NONCE] = {1}, init[FRAME_INIT_SIZE] = {0};
-	uint8_t forged[FRAME_COOKIE] = {0}; /* fresh by its date */
+	uint8_t forged[FRAME_COOKIE] = {0}; /* its time is recent */
 	pair_open(&p, defaults, defaults);
 	PAIR_UNTIL(&p, p.b.seen.up == 1);
 	assert_int_equal(socket_dial(&wire, p.address, 1, false, 65536, NULL), 0);
@@ -321,7 +321,7 @@ TEST(greetings_without_end)
 	}
 	PAIR_UNTIL(&p, refused(&p.a, LINK_REPLAY) > 1000);
 	assert_int_equal(counters_of(p.a.post).peers, 1);
-	/* b's session at a, and a's at b. */
+	/* Gives b's session at a, and a's session at b. */
 	assert_int_equal(counters_of(p.a.post).link.sessions, 1);
 	expect_no_growth(before, 32 * 1024);
 	hello[2] = LINK_VERSION + 1;
@@ -344,7 +344,8 @@ static int plain_connect(const char *address)
 	return fd;
 }
 
-/* nanomsg's own greeting for a REQ socket, then a message said to be `length` bytes long. */
+/* Sends nanomsg's header for a REQ socket, and then the beginning of a message of `length`
+ * bytes. */
 static size_t sp_greeting(uint8_t out[16], uint64_t length)
 {
 	static const uint8_t greeting[8] = {0, 'S', 'P', 0, 0, 0x30, 0, 0};
@@ -364,7 +365,7 @@ TEST(oversized_and_endless)
 	assert_int_equal(socket_dial(&wire, p.address, 1, false, 65536, NULL), 0);
 	turn_for(&p, 200000);
 	long before = resident_kib();
-	/* Longer than a frame may be, by a proper nanomsg peer: the connection is cut. */
+	/* A nanomsg peer sends a frame that is longer than allowed, and its connection is cut. */
 	for (int i = 0; i < 10; i++) {
 		uint8_t *frame = socket_frame(3 << 20);
 		memset(frame, 1, 3 << 20);
@@ -372,7 +373,7 @@ TEST(oversized_and_endless)
 		turn_for(&p, 20000);
 	}
 	assert_true(counters_of(p.a.post).link.broken >= 1);
-	/* Lengths up to 2^64 - 1, and then bytes for as long as anyone takes them. */
+	/* Announces lengths up to 2^64 - 1, and then sends bytes until the connection is cut. */
 	static const uint64_t lengths[] = {UINT64_MAX, UINT64_C(1) << 62, UINT64_C(1) << 40,
 		(1 << 20) + 100, 0, 3};
 	for (int i = 0; i < 60; i++) {
@@ -420,7 +421,7 @@ TEST(noise_on_the_port)
 	pair_close(&p);
 }
 
-/* More connections than the process may have files. */
+/* Opens more connections than the process may have descriptors. */
 TEST(connections_without_end)
 {
 	struct pair p;
@@ -449,7 +450,7 @@ TEST(connections_without_end)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	turn_for(&p, 200000);
 	still_well(&p);
-	/* And newcomers come in again. */
+	/* New peers can connect again. */
 	pair_restart_b(&p, defaults);
 	PAIR_UNTIL(&p, p.b.seen.up == 2);
 	pair_close(&p);
@@ -511,7 +512,8 @@ TEST(a_compromised_agent)
 	pair_close(&p);
 }
 
-/* Properly sealed, well formed, and far too many: cut and refused, and the others do not notice. */
+/* An admitted process sends far too many valid messages. It is barred, and other peers do not
+ * notice. */
 TEST(a_flood)
 {
 	struct pair p;
@@ -533,7 +535,7 @@ TEST(a_flood)
 	assert_true(s.seen.refused > 0);
 	assert_int_equal(s.seen.reason, LINK_FLOOD);
 	assert_true(refused(&p.a, LINK_FLOOD) > 0);
-	/* the burst, and what was taken before the cut */
+	/* the burst, and messages accepted before the barring */
 	assert_true(p.a.seen.data <= 50 * 10 + 256);
 	assert_int_equal(p.b.seen.down, 0);
 	unsigned taken = p.a.seen.data;
@@ -545,7 +547,7 @@ TEST(a_flood)
 	assert_int_equal(p.a.seen.data, taken);
 	p.a.seen.peer = post_next_peer(p.a.post, 0); /* b was first */
 	still_well(&p);
-	/* A person who changes the list has looked. */
+	/* An operator who changes the list has looked at the cause. */
 	assert_int_equal(
 		keys_list_admit(p.a.list, keys_public_of(s.id), KEYS_AGENT, "s", NULL), 0);
 	taken = p.a.seen.data;
@@ -560,7 +562,7 @@ TEST(a_flood)
 	pair_close(&p);
 }
 
-/* Every time another process of the same key, which sends nothing. */
+/* Starts many processes with the same key, one after another, that send nothing. */
 TEST(coming_and_going)
 {
 	struct pair p;
@@ -588,7 +590,7 @@ TEST(coming_and_going)
 	assert_int_equal(refused_times, 1);
 	assert_true(refused(&p.a, LINK_FLOOD) > 0);
 	assert_true(keys_list_barred(p.a.list, keys_public_of(id)));
-	assert_true(came >= 2); /* what an honest one may do */
+	assert_true(came >= 2); /* the number that an honest console may have */
 	p.a.seen.peer = post_next_peer(p.a.post, 0); /* b was first */
 	still_well(&p);
 	pair_close(&p);

@@ -1,4 +1,4 @@
-/* Key files and the list of the admitted. */
+/* Tests key files and the list of admitted keys. */
 #include "wire/keys.h"
 
 #include <errno.h>
@@ -101,7 +101,7 @@ TEST(the_list_is_edited_and_reread)
 	assert_int_equal(keys_list_refresh(two, &err), 1);
 	assert_int_equal(keys_list_refresh(two, &err), 0);
 	assert_string_equal(keys_list_find(two, &a)->name, "node1");
-	/* An edit through a list that is behind keeps what the other wrote. */
+	/* An edit through a list that is out of date keeps the other program's edit. */
 	assert_int_equal(keys_list_admit(one, &b, KEYS_CONSOLE, "desk", &err), 0);
 	uint64_t version = keys_list_version(two);
 	assert_int_equal(keys_list_expel(two, "node1", &err), 0);
@@ -127,7 +127,7 @@ TEST(the_list_is_edited_and_reread)
 	place_clear(&p);
 }
 
-/* Only an edit expels. What is missing for a while is said each time, once. */
+/* Only an edit removes keys. A file that is missing for a while is reported once each time. */
 TEST(a_list_that_is_gone_stays_in_force)
 {
 	struct place p;
@@ -179,7 +179,7 @@ TEST(broken_lists_are_named)
 	expect_bad_list(&p, "skippipe-admitted 1\n" ONES " agent\n", ":2:");
 	expect_bad_list(&p, "skippipe-admitted 1\n" ONES " agent x y\n", ":2:");
 	expect_bad_list(&p, "skippipe-admitted 1\n" ONES " agent x\n" ONES " agent y\n", ":3:");
-	/* A list in force stays in force when its file breaks, and that is said once. */
+	/* A list stays in force when its file breaks, and the error is reported once. */
 	write_text(p.list, "skippipe-admitted 1\n# c\n" ONES " agent x\n", 0600);
 	assert_int_equal(keys_list_open(&list, p.list, &err), 0);
 	write_text(p.list, "skippipe-admitted 1\nrubbish\n", 0600);
@@ -192,7 +192,7 @@ TEST(broken_lists_are_named)
 	place_clear(&p);
 }
 
-/* The flags of the mapping that holds `at`, as /proc/self/smaps has them. */
+/* Returns the flags of the mapping that contains `at`, from /proc/self/smaps. */
 static void mapping_flags(const void *at, char *flags, size_t room)
 {
 	FILE *f = fopen("/proc/self/smaps", "r");
@@ -239,7 +239,7 @@ TEST(a_barred_key_is_off_until_the_list_changes)
 	assert_true(keys_list_version(list) > version);
 	assert_true(keys_list_barred(list, keys_public_of(a)));
 	assert_null(keys_list_find(list, keys_public_of(a)));
-	assert_int_equal(keys_list_refresh(list, NULL), 0); /* nobody has touched the file */
+	assert_int_equal(keys_list_refresh(list, NULL), 0); /* the file was not changed meanwhile */
 	assert_true(keys_list_barred(list, keys_public_of(a)));
 	assert_int_equal(keys_list_open(&editor, p.list, NULL), 0);
 	assert_int_equal(keys_list_admit(editor, keys_public_of(b), KEYS_AGENT, "b", NULL), 0);

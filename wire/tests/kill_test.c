@@ -51,7 +51,7 @@ static int receive_for_ever(const char *address, const char *key, const char *li
 
 struct life {
 	pid_t pid;
-	int numbers; /* to read from */
+	int numbers; /* descriptor from which the numbers are read */
 };
 
 static char folder[] = "/tmp/skippipe-kill-test.XXXXXX", address[128], key[128], list[128];
@@ -73,7 +73,7 @@ static struct life start(void)
 	return life;
 }
 
-/* Numbers a life received, gapless: first..first+n-1. */
+/* The numbers that one process of the receiver got, without a gap: first..first+n-1. */
 static uint64_t check_life(const struct life *life, uint64_t *first)
 {
 	uint64_t n = 0, number;
@@ -91,7 +91,7 @@ struct sender {
 	struct post *post;
 	post_peer_id peer;
 	uint64_t sent, lost;
-	uint64_t from; /* the first number that belongs to the present life */
+	uint64_t from; /* first number of the present process */
 	unsigned ups;
 };
 
@@ -107,7 +107,7 @@ static void turn(struct sender *s)
 		if (m.kind == POST_UP) {
 			s->ups++;
 			if (m.restarted)
-				s->from = s->sent; /* what was retained is gone */
+				s->from = s->sent; /* retained messages were dropped */
 		}
 	}
 }
@@ -151,7 +151,7 @@ static void each_life_gets_a_gapless_run(void **state)
 			assert_true(clock_monotonic_us() < give_up);
 		}
 		expected_first = s.from;
-		if (round == LIVES) { /* the last one may finish */
+		if (round == LIVES) { /* the last process may finish */
 			while (!post_idle(s.post, s.peer)) {
 				turn(&s);
 				assert_true(clock_monotonic_us() < give_up);
@@ -166,7 +166,8 @@ static void each_life_gets_a_gapless_run(void **state)
 		if (round == LIVES)
 			assert_int_equal(first + n, s.sent);
 	}
-	/* Received or reported; both, where a life ended before its acknowledgement left. */
+	/* Each message was received or reported as lost. Both are possible if a process ended
+	 * before its acknowledgement was sent. */
 	assert_true(received + s.lost >= s.sent);
 	assert_true(s.lost > 0);
 	post_close(s.post);

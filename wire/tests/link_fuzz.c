@@ -1,6 +1,6 @@
 /* Everything in wire that reads bytes from outside, without sockets: frames, offers, both Noise
- * messages, what posts write inside sealed frames, and a channel fed with what came of that.
- * The first byte says which. */
+ * messages, the frames of posts, and a channel that receives the parsed frames. The first byte
+ * chooses the reader. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,7 +53,7 @@ static uint8_t *get(size_t size)
 	return malloc(size);
 }
 
-/* A row of [length, frame] as one peer after another would send them. */
+/* Reads a sequence of [length, frame], as peers would send them one after another. */
 static void read_stream(const uint8_t *data, size_t size)
 {
 	struct channel_memory memory = {.most_bytes = 4096, .peers = 1};

@@ -1,4 +1,4 @@
-/* Key files and lists of the admitted, as anyone may have edited them. */
+/* libFuzzer: key files and lists of admitted keys with any contents. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

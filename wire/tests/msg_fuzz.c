@@ -1,4 +1,4 @@
-/* libFuzzer: the message decoder believes nothing; what it accepts it writes again unchanged. */
+/* libFuzzer: the message decoder accepts only bytes that it would encode in the same way. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

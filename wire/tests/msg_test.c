@@ -1,4 +1,5 @@
-/* The codec: what is encoded comes back, and what a stranger may send is refused, not believed. */
+/* The codec: tests that decoded messages equal the encoded ones, and that bytes which a stranger
+ * may send are refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +30,7 @@ static size_t encode(const struct msg *m, unsigned char **out)
 	return n;
 }
 
-/* An empty message of every type survives the journey. */
+/* An empty message of every type is encoded and decoded without change. */
 static void every_type_comes_back(void **state)
 {
 	(void)state;
@@ -189,7 +190,8 @@ static void limits_are_kept(void **state)
 	route.n_hops = ROUTE_HOPS;
 	n = encode(&m, &ok);
 	assert_int_equal(msg_encode(&m, data, n - 1), -ENOSPC);
-	/* The count of routes lies behind the envelope and the iteration: claim millions. */
+	/* The count of routes follows the envelope and the iteration. The test sets it to
+	 * millions. */
 	memcpy(ok + 16 + 8, "\xff\xff\xff\x7f", 4);
 	assert_int_equal(msg_decode(&back, ok, n), -EBADMSG);
 	free(ok);
@@ -200,7 +202,7 @@ static void limits_are_kept(void **state)
 	free(ok);
 }
 
-/* Messages with bytes changed at random: whatever is accepted encodes to the very same bytes. */
+/* Changes random bytes of messages: a message that is still accepted encodes to the same bytes. */
 static void noise_is_canonical_or_refused(void **state)
 {
 	struct rng rng;

@@ -1,5 +1,6 @@
 /* The handshake against messages that another implementation made: noiseprotocol 0.3.1 (Python),
- * with the keys below (SHA-256 of "initiator static" and so on). And what it must refuse. */
+ * with the keys below (SHA-256 of "initiator static" and so on). Also tests messages that must be
+ * refused. */
 #include "wire/sessions/noise.h"
 
 #include <errno.h>
@@ -133,7 +134,7 @@ TEST(every_flipped_bit_is_refused)
 		assert_int_equal(noise_read_second(&i, m2, sizeof(m2), payload), -EBADMSG);
 		m2[bit / 8] ^= (uint8_t)(1u << (bit % 8));
 	}
-	/* And the true one is still understood. */
+	/* The true message is still accepted. */
 	assert_int_equal(noise_read_second(&i, m2, sizeof(m2), payload), 0);
 }
 
@@ -156,7 +157,8 @@ TEST(wrong_keys_and_prologues_are_refused)
 	assert_int_equal(noise_write_first(&i, p.initiator_ephemeral, first, 13, m1), -EINVAL);
 }
 
-/* The zero point gives every key the same shared secret: as static and ephemeral key. */
+/* The zero point gives every key the same shared secret. It is refused as a static and as an
+ * ephemeral key. */
 TEST(a_key_that_shares_nothing_is_refused)
 {
 	struct parties p;
@@ -181,7 +183,7 @@ TEST(the_window_knows_what_it_saw)
 	struct seal_window w = {0};
 	static uint8_t seen[20000];
 	uint64_t top = 0, x = 1;
-	/* Against a plain array of everything ever marked. */
+	/* Compares the window with a plain array of all counters that were ever marked. */
 	for (int n = 0; n < 200000; n++) {
 		x = x * 6364136223846793005u + 1442695040888963407u;
 		uint64_t back = (x >> 59) % 3 == 0 ? 0 : (x >> 33) % 1200,

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/tests/test.h"
 
-/* nanomsg forgets 736 bytes when an ipc address cannot be bound. */
+/* nanomsg leaks 736 bytes when an ipc address cannot be bound. */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {

@@ -1,11 +1,11 @@
-/* pair.h - for tests: two posts in one process, and a loop that turns both. */
+/* pair.h - for tests: two posts in one process, and a loop that drives both. */
 #ifndef WIRE_TESTS_PAIR_H
 #define WIRE_TESTS_PAIR_H
 
 #include "wire/post.h"
 
 struct seen {
-	post_peer_id peer;  /* of the last event or message */
+	post_peer_id peer;  /* peer of the last event or message */
 	unsigned up, restarted, down, refused, data, lossy;
 	uint64_t lost;
 	enum link_reason reason;
@@ -24,24 +24,24 @@ struct end {
 struct pair {
 	struct end a, b;      /* a listens, b dials */
 	char address[LINK_ADDRESS_SIZE];
-	post_peer_id to_a;    /* b's number for a */
+	post_peer_id to_a;    /* the number by which a knows b */
 };
 
-/* Zero options: the defaults. b is admitted at a as an agent named "b". */
+/* Opens a pair. Zero options: the defaults. a admits b as an agent named "b". */
 void pair_open(struct pair *p, struct post_options a, struct post_options b);
-/* The same, but as if a were on another machine: b takes it for one, by its address. */
+/* Opens a pair in which b takes a for another machine, because of its address. */
 void pair_open_far(struct pair *p, struct post_options a, struct post_options b);
 void pair_close(struct pair *p);
 void end_new(struct end *e, struct post_options options);
 void end_free(struct end *e);
-/* Ends the process as far as the other can tell, and starts it again. */
+/* Ends one end as if its process had died, and starts it again. */
 void pair_restart_a(struct pair *p, struct post_options a);
 void pair_restart_b(struct pair *p, struct post_options b);
 
-/* Turns both ends once, waiting up to a millisecond. */
+/* Runs the loop of both ends once, and waits up to a millisecond. */
 void pair_turn(struct pair *p);
 void end_turn(struct end *e);
-/* Turns until the condition holds; fails the test after 20 s. */
+/* Runs both loops until the condition holds; fails the test after 20 s. */
 #define PAIR_UNTIL(pair, condition)                                                  \
 	do {                                                                         \
 		int64_t give_up_ = clock_monotonic_us() + 20000000;                  \

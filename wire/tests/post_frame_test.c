@@ -1,4 +1,4 @@
-/* The head of what a post writes: read as it was written, or refused. */
+/* The head of a post's frame: tests that it is read as it was written, or refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -82,12 +82,12 @@ static int second_range(uint32_t from, uint32_t length)
 	return post_frame_parse(bytes, post_frame_put_head(bytes, &f), &r);
 }
 
-/* Reading them takes no longer than what they say. */
+/* The time to read ranges does not grow with the number of chunks that they contain. */
 static void ranges_ascend_and_lie_apart(void **state)
 {
 	(void)state;
 	assert_int_equal(second_range(14, 1), 0);
-	assert_int_equal(second_range(13, 1), -EBADMSG); /* it would be one with the first */
+	assert_int_equal(second_range(13, 1), -EBADMSG); /* adjacent ranges would be one range */
 	assert_int_equal(second_range(5, 1), -EBADMSG);
 	assert_int_equal(second_range(2, 1), -EBADMSG);
 	assert_int_equal(second_range(14, 0), -EBADMSG);

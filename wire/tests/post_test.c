@@ -280,7 +280,7 @@ static void bursts_get_connections(void **state)
 	pair_close(&p);
 }
 
-/* To its own machine one connection is as good as many. */
+/* To a peer on its own machine a post uses one connection. */
 static void near_peers_have_one_connection(void **state)
 {
 	(void)state;
@@ -453,7 +453,7 @@ static void what_is_retained_is_bounded(void **state)
 	const struct post_part part = {block, sizeof(block)}, empty = {block, 0};
 	int rc, sent = 0;
 	pair_open(&p, defaults, small);
-	/* Nobody turns the loop: nothing is acknowledged. */
+	/* Nobody calls the listener's loop, so nothing is acknowledged. */
 	while ((rc = post_send(p.b.post, p.to_a, &part, 1, POST_RELIABLE, 0)) == 0)
 		sent++;
 	assert_int_equal(rc, -EAGAIN);
@@ -482,7 +482,7 @@ static void what_is_assembled_is_bounded(void **state)
 		send_message(p.b.post, p.to_a, mixed_size(i), i);
 	PAIR_UNTIL(&p, c.next == 16);
 	free(c.expect);
-	/* Longer than the receiver takes: it never arrives, and nothing else breaks. */
+	/* A message longer than the receiver accepts never arrives, and other messages do. */
 	send_message(p.b.post, p.to_a, (size_t)9 << 20, 0);
 	PAIR_UNTIL(&p, counters_of(p.a.post).link.refused[LINK_MALFORMED] > 0);
 	assert_int_equal(counters_of(p.a.post).assembling_bytes, 0);
@@ -529,7 +529,7 @@ static void forgetting_drops_everything(void **state)
 	assert_int_equal(post_forget(p.a.post, to_b), -ENOENT);
 	assert_int_equal(post_peer(p.a.post, to_b, &info), -ENOENT);
 	assert_int_equal(counters_of(p.a.post).retained_bytes, 0);
-	/* The dialer still lives: it comes back, to one that remembers nothing. */
+	/* The dialer is still running. It reconnects to a listener that remembers nothing. */
 	send_text(p.b.post, p.to_a, "hello?", POST_RELIABLE);
 	PAIR_UNTIL(&p, p.a.seen.up == 2 && p.b.seen.restarted == 1);
 	assert_true(p.a.seen.peer != to_b);
@@ -575,18 +575,18 @@ static void silence_ends_a_session(void **state)
 	struct post_options quick = {.silence_us = 1000000};
 	pair_open(&p, quick, quick);
 	PAIR_UNTIL(&p, p.a.seen.up == 1 && p.b.seen.up == 1);
-	/* Both idle: kept alive. */
+	/* Both ends are idle, and keep-alive frames keep the session. */
 	int64_t until = clock_monotonic_us() + 2500000;
 	while (clock_monotonic_us() < until)
 		pair_turn(&p);
 	assert_int_equal(p.a.seen.down + p.b.seen.down, 0);
-	/* b hangs. */
+	/* b stops. */
 	until = clock_monotonic_us() + 20000000;
 	while (p.a.seen.down == 0 && clock_monotonic_us() < until)
 		end_turn(&p.a);
 	assert_int_equal(p.a.seen.down, 1);
 	assert_int_equal(p.a.seen.reason, LINK_SILENT);
-	/* It wakes: the same process, nothing was lost. */
+	/* b continues: its process is the same, and nothing was lost. */
 	send_text(p.a.post, p.a.seen.peer, "while you were out", POST_RELIABLE);
 	PAIR_UNTIL(&p, p.a.seen.up == 2 && p.b.seen.data == 1);
 	assert_int_equal(p.a.seen.restarted + p.b.seen.restarted, 0);
@@ -646,7 +646,7 @@ static void an_absent_peer_costs_nothing(void **state)
 	end_free(&e);
 }
 
-/* Every tensor is a measurement, and on an idle connection probes are. */
+/* On a busy link every tensor measures it. On an idle link probes do. */
 static void finished_transfers_are_reported(void **state)
 {
 	(void)state;
@@ -677,7 +677,7 @@ static void finished_transfers_are_reported(void **state)
 	assert_int_equal(post_peer(p.b.post, p.to_a, &info), 0);
 	assert_true(info.delivery_bytes_per_s > 0);
 	assert_int_equal(info.under_way_bytes, 0);
-	for (unsigned seen = 0; seen != 3;) { /* of each class one, in any order */
+	for (unsigned seen = 0; seen != 3;) { /* one of each class, in any order */
 		assert_int_equal(post_transfer(p.b.post, &t), 0);
 		assert_int_equal(t.peer, p.to_a);
 		assert_int_equal(t.bytes, sizeof(block));

@@ -24,7 +24,7 @@ struct two {
 	struct link_hook hook;
 	char address[LINK_ADDRESS_SIZE];
 	int64_t now_us;
-	unsigned hellos;               /* that the dialer has sent since they met */
+	unsigned hellos;               /* HELLOs that the dialer has sent since the session began */
 };
 
 static int count_hellos(void *context, uint8_t *frame, size_t size)
@@ -134,7 +134,7 @@ static int says(struct two *t, struct side *s)
 	return link_send(s->link, s->session, 0, content, 4, t->now_us);
 }
 
-/* Time enough for what would come to come: what is said arrives after it. */
+/* Waits long enough for any message that is still to arrive. */
 static void say_both_ways(struct two *t)
 {
 	unsigned heard = t->listener.data, answered = t->dialer.data;
@@ -156,7 +156,8 @@ static void meet(struct two *t)
 	t->hellos = 0; /* more than one, where the connection was not there yet */
 }
 
-/* New keys are in use, the `times`-th since they met, and were asked for once each. */
+/* New keys are in use for the `times`-th time since the first session, and each was requested
+ * once. */
 static void expect_renewed(struct two *t, unsigned times)
 {
 	UNTIL(t, t->dialer.up == 1 + times && t->listener.up == 1 + times);
@@ -169,7 +170,8 @@ static void expect_renewed(struct two *t, unsigned times)
 	assert_true(session_of(&t->dialer)->sent_bytes < 1000);
 }
 
-/* The first words of both reach the half that may be used less one, the next go beyond. */
+/* The first messages use all but one of the permitted half of the limit, and the next ones exceed
+ * it. */
 static void expect_renewed_beyond_half(struct two *t, unsigned times)
 {
 	say_both_ways(t);
@@ -190,7 +192,7 @@ TEST(half_used_keys_are_replaced)
 	end(&t);
 }
 
-/* The listener cannot ask for any: the dialer counts what it receives too. */
+/* A listener cannot request new keys, so the dialer also counts the frames that it receives. */
 TEST(those_of_the_other_way_too)
 {
 	struct two t;
@@ -217,7 +219,7 @@ TEST(used_up_keys_seal_nothing)
 	end(&t);
 }
 
-/* Every frame beyond the half asks again: the handshake under way goes on. */
+/* Every frame beyond the half requests new keys again, and the handshake under way continues. */
 TEST(who_has_asked_does_not_ask_again)
 {
 	struct two t;
@@ -254,7 +256,7 @@ TEST(who_was_refused_waits)
 	end(&t);
 }
 
-/* Whatever its clock says: it waits for the connection alone. */
+/* Whatever the clock says, the dialer waits only for the connection. */
 TEST(who_finds_nobody_asks_when_somebody_is_there)
 {
 	struct two t;

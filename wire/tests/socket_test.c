@@ -46,7 +46,7 @@ static bool readable(int fd, int ms)
 	return poll(&p, 1, ms) == 1;
 }
 
-/* A connection whose heads were exchanged. */
+/* Gives a connection on which both ends have sent nanomsg's header. */
 static int answer(int listener)
 {
 	unsigned char head[HEAD];
@@ -124,7 +124,7 @@ static void what_was_not_taken_ends_no_other_connection(void **state)
 	close(listener);
 }
 
-/* A connection that was lost, but came again, is left alone. */
+/* A connection that was lost and has returned is not redialed. */
 static void what_comes_again_by_itself_stays(void **state)
 {
 	char address[LINK_ADDRESS_SIZE];
@@ -138,7 +138,7 @@ static void what_comes_again_by_itself_stays(void **state)
 	fd = answer(listener);
 	for (int i = 0; i < 50; i++) {
 		socket_repair(&s, clock_monotonic_us());
-		assert_false(readable(fd, 10)); /* neither closed nor, yet, used */
+		assert_false(readable(fd, 10)); /* neither closed nor used yet */
 	}
 	close(fd);
 	assert_int_equal(frame_comes(&s, listener), 1);
@@ -165,7 +165,8 @@ static int fixed_buffers(const char *address, int option)
 	return fixed;
 }
 
-/* The kernel's own choice of buffers, which grow with the way, is left on: where that matters. */
+/* The kernel chooses the size of buffers, which grow with the delay, for connections to other
+ * machines. */
 static void buffers_to_other_machines_follow_the_way(void **state)
 {
 	char address[LINK_ADDRESS_SIZE], far[LINK_ADDRESS_SIZE];
@@ -176,7 +177,7 @@ static void buffers_to_other_machines_follow_the_way(void **state)
 	(void)state;
 	assert_true(socket_is_near(address));
 	if (getsockopt(listener, SOL_SOCKET, SO_BUF_LOCK, &locked, &size) < 0)
-		skip(); /* before Linux 5.14 nobody can be asked */
+		skip(); /* before Linux 5.14 the kernel cannot tell */
 	assert_int_equal(socket_dial(&s, address, 1, false, 1 << 16, NULL), 0);
 	fds[0] = answer(listener);
 	assert_int_equal(fixed_buffers(address, SOCK_SNDBUF_LOCK), 1);
@@ -198,7 +199,7 @@ static void buffers_to_other_machines_follow_the_way(void **state)
 	close(listener);
 }
 
-/* One of several connections is in such a state: the others hide it not. */
+/* One of several connections is in such a state. The others do not hide it. */
 static void a_broken_connection_of_several_is_redialed(void **state)
 {
 	char address[LINK_ADDRESS_SIZE];
@@ -210,7 +211,7 @@ static void a_broken_connection_of_several_is_redialed(void **state)
 	assert_int_equal(socket_dial(&s, address, 3, false, 1 << 16, NULL), 0);
 	for (int i = 0; i < 3; i++)
 		fds[i] = answer(listener);
-	/* The first ends again and again, while frames come by the second. */
+	/* The first connection ends again and again, while frames arrive on the second. */
 	while (ended < 20 && s.broken_accepted == 0 && clock_monotonic_us() < give_up) {
 		struct socket_route route;
 		uint8_t *frame;
@@ -225,7 +226,7 @@ static void a_broken_connection_of_several_is_redialed(void **state)
 		socket_repair(&s, now += 100000);
 		ended++;
 	}
-	/* All were closed. */
+	/* All connections were closed. */
 	assert_true(readable(fds[2], 10000));
 	assert_true(ended < 20);
 	socket_close(&s);
@@ -234,7 +235,7 @@ static void a_broken_connection_of_several_is_redialed(void **state)
 	close(listener);
 }
 
-/* So many connections that say only what every one begins with. */
+/* Opens so many connections that send only nanomsg's header. */
 static void come_and_say_nothing(const char *address, int *fds, int n)
 {
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -256,8 +257,8 @@ static uint64_t connections_of(const struct socket *s)
 	return now;
 }
 
-/* Runs in a process whose connections are all taken by strangers. Exit status 0: it can still do
- * everything. */
+/* Runs in a process whose connections are all taken by strangers. Exit status 0: the process can
+ * still open files and dial. */
 static int serve_strangers(int tell, int all_here)
 {
 	const struct rlimit few = {.rlim_cur = 256, .rlim_max = 256};
@@ -273,7 +274,8 @@ static int serve_strangers(int tell, int all_here)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
 	assert_int_equal(socket_listen(&s, "tcp://127.0.0.1:0", bound, 1 << 16, NULL), 0);
 	assert_int_equal(write(tell, bound, sizeof(bound)), sizeof(bound));
-	/* As many as there is room for are in; there are files left for everything else. */
+	/* As many strangers are connected as the limit allows. Descriptors are left for everything
+	 * else. */
 	assert_int_equal(read(all_here, &go, 1), 1);
 	while (connections_of(&s) < accept_most() - 32)
 		poll(NULL, 0, 1);
@@ -284,13 +286,13 @@ static int serve_strangers(int tell, int all_here)
 	}
 	for (int i = 0; i < 40; i++)
 		close(reserve[i]);
-	/* Those of whom something came a moment ago stay; of whom nothing came, go. */
+	/* Connections that received something a moment ago stay, and silent ones are ended. */
 	if (socket_end_silent(&s, 3600000) != 0)
 		return 2;
 	while (connections_of(&s) > accept_most() / 2)
 		if (socket_end_silent(&s, 1) == 0)
 			poll(NULL, 0, 1);
-	/* And somebody else is heard. */
+	/* A new peer can then connect. */
 	assert_int_equal(socket_dial(&peer, bound, 1, false, 1 << 16, NULL), 0);
 	do {
 		frame = socket_frame(CONTENT);
@@ -302,7 +304,8 @@ static int serve_strangers(int tell, int all_here)
 	return 0;
 }
 
-/* Strangers without end take up neither all files nor all room. */
+/* However many strangers connect, they occupy neither all descriptors nor all places for
+ * connections. */
 static void strangers_leave_room(void **state)
 {
 	char address[LINK_ADDRESS_SIZE];
@@ -332,7 +335,7 @@ static void strangers_leave_room(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		/* first: it forks, which nanomsg once used does not bear */
+		/* first: it forks, and nanomsg does not survive a fork */
 		cmocka_unit_test(strangers_leave_room),
 		cmocka_unit_test(what_was_not_taken_ends_no_other_connection),
 		cmocka_unit_test(what_comes_again_by_itself_stays),

@@ -14,7 +14,7 @@
 
 #define ADDRESS_SIZE 64
 
-/* One at a free port of its own. */
+/* A receiver of trains at a free port. */
 static struct train *open_one(char address[ADDRESS_SIZE])
 {
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -31,14 +31,14 @@ static struct train *open_one(char address[ADDRESS_SIZE])
 	return t;
 }
 
-/* Takes all that is there. */
+/* Receives everything that has arrived. */
 static void hear_all(struct train *t)
 {
 	while (poll(&(struct pollfd){.fd = train_fd(t), .events = POLLIN}, 1, 0) > 0)
 		train_hear(t);
 }
 
-/* Waits for the last packet, for as long as it takes. */
+/* Waits until the last packet has arrived. */
 static struct train_heard wait_whole(struct train *t, const uint8_t *token)
 {
 	struct train_heard h;
@@ -68,7 +68,7 @@ TEST(a_train_is_timed)
 	train_free(to);
 }
 
-/* The announcement is late: what has come is kept for it. */
+/* The announcement is late: packets that arrived before it are kept for it. */
 TEST(packets_may_come_before_their_announcement)
 {
 	char address[2][ADDRESS_SIZE];
@@ -86,7 +86,7 @@ TEST(packets_may_come_before_their_announcement)
 	train_free(to);
 }
 
-/* A stranger sends what it likes: trains that nobody announced, and packets that are none. */
+/* A stranger sends trains that nobody announced, and packets that belong to no train. */
 TEST(strangers_push_nobody_out)
 {
 	char address[2][ADDRESS_SIZE];
@@ -116,7 +116,7 @@ TEST(strangers_push_nobody_out)
 	train_free(to);
 }
 
-/* Whoever announces many has the last ones. */
+/* If a sender announces too many trains, the last ones have places. */
 TEST(the_announced_are_bounded)
 {
 	char address[ADDRESS_SIZE];

@@ -21,7 +21,7 @@ struct channel {
 	char folder[64], from[96], to[96];
 	struct transfer t;
 	int64_t now_us;
-	struct msg_file_ask asks[ASKS]; /* (n) sent and not answered */
+	struct msg_file_ask asks[ASKS]; /* (n) requests sent and not answered */
 	int n;
 };
 
@@ -118,7 +118,7 @@ static void a_file_arrives_in_parts(void **state)
 	assert_true(most > 1 && most <= 16);
 }
 
-/* A third of the answers is lost, and once all requests are, as with a new process. */
+/* A third of the answers is lost. Once all requests are lost, as when the sender restarts. */
 static void lost_parts_are_requested_again(void **state)
 {
 	struct channel *c = *state;
