@@ -6,7 +6,7 @@
 . "$(dirname "$0")/../tests/lib.sh"
 need skippipe skippipe-console skippipe-controller skippipe-agent skippipe-key tmux
 frame_s=1.5 columns=120 rows=36
-views=(1 1 1 1 1 1 4 4 2 5 6 8) # the console's key for each frame
+views=(1 1 1 9 9 9 9 C 9 4 5 2 6 8) # the console's key for each frame
 socket=skippipe-picture-$$
 undo+=("tmux -L $socket kill-server")
 tm() { tmux -u -L "$socket" "$@"; }
