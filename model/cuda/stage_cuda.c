@@ -267,10 +267,10 @@ static void take_back(struct cuda_stage *s)
 		s->lent[i] = false;
 }
 
-/* Pinned memory for an array is taken when it is first asked for, because pinning takes a
- * second for some gigabytes and a trainer asks for none. check_host has compared the need with
- * the free memory. If the memory is taken since, the stage fails, and the caller reads zeros from
- * pages that need no memory. */
+/* Pinned memory for an array is allocated at its first use, because pinning some gigabytes takes a
+ * second and a trainer needs none. check_host has compared the need with the free memory. If other
+ * programs have used that memory meanwhile, the stage fails, and the caller reads zeros from pages
+ * that need no memory. */
 static float *host_array(struct cuda_stage *s, enum stage_array which)
 {
 	size_t size = s->l->parameters * sizeof(float);

@@ -304,8 +304,8 @@ static void added_tokens_are_found_first(void **state)
 	bpe_free(b);
 }
 
-/* U+1ACE is of Unicode 14 and unknown to the normal form of the tokenizers package, so it changes
- * no place with U+1B44. */
+/* U+1ACE is of Unicode 14. The normal form of the tokenizers package does not know it, and
+ * therefore does not exchange it with U+1B44. */
 static void text_is_put_into_normal_form(void **state)
 {
 	struct bpe *b = small("normalizer", "{\"type\": \"NFC\"}",
