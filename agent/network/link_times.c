@@ -45,7 +45,7 @@ static bool measure_link(struct agent *a, uint16_t to, struct msg_link *l)
 				  (double)(info.sent_messages + info.resent_frames));
 	l->planned_delay_s = a->delay_s[to] > 0 ? a->delay_s[to] : 0;
 	l->snr_db = p->snr_db[0];
-	if (p->snr_db[1] && (!l->snr_db || p->snr_db[1] < l->snr_db))
+	if (p->snr_db[1] != 0 && (l->snr_db == 0 || p->snr_db[1] < l->snr_db))
 		l->snr_db = p->snr_db[1];
 	if (p->n_held) {
 		held = p->held_s / (double)p->n_held;
