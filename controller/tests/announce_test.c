@@ -16,15 +16,41 @@ TEST(corrected_times_are_not_emulated)
 	float first[PLAYERS];
 
 	WORLD_UNTIL(w, world_all_live(w));
-	memcpy(first, p->emulates_s, sizeof(first));
+	memcpy(first, p->emulates.delay_s, sizeof(first));
 	assert_true(first[0] > 0 && first[8] > 0);
 	player_tells_ways(p, 50);
 	player_tells_ways(p, 50);
 	WORLD_UNTIL(w, strstr(w->console.journal, "links take 50"));
 	player_replace(p);
 	WORLD_UNTIL(w, p->welcomes == 2);
-	assert_memory_equal(p->emulates_s, first, sizeof(first));
+	assert_memory_equal(p->emulates.delay_s, first, sizeof(first));
 	world_free(w);
+}
+
+/* Gives the times of a stage's gradient to other nodes that an agent receives. */
+static void receive_sums(const char *sum_wire, float *sums_s)
+{
+	const char *options[] = { "--eval-every", "0", "--emulate", "regions", "--time-scale", "1",
+				  "--sum-wire", sum_wire, NULL };
+	struct world *w = world_new(options);
+
+	WORLD_UNTIL(w, world_all_live(w));
+	memcpy(sums_s, w->players[4].emulates.sum_s, sizeof(w->players[4].emulates.sum_s));
+	world_free(w);
+}
+
+/* An agent takes the format's part of a gradient's time in fp32, of latencies too. Therefore it
+ * receives latencies that are as much longer. */
+TEST(agents_receive_the_times_of_gradients_in_fp32)
+{
+	float fp32_s[PLAYERS], q6_s[PLAYERS];
+
+	receive_sums("fp32", fp32_s);
+	receive_sums("q6", q6_s);
+	for (int i = 0; i < PLAYERS; i++) {
+		assert_true((i == 4) == (fp32_s[i] == 0));
+		assert_true(q6_s[i] >= fp32_s[i] && q6_s[i] - fp32_s[i] < 1);
+	}
 }
 
 /* A node counted as dead when another joined. When it is heard again, it receives the joiner's

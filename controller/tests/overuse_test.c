@@ -130,7 +130,7 @@ TEST(contradicting_link_reports_are_limited)
 	for (int i = 0; i < 40; i++)
 		links[i] = (struct msg_link){ .from = HOSTILE,
 					      .to = 0,
-					      .measured_delay_s = 40 * p->emulates_s[0] };
+					      .measured_delay_s = 40 * p->emulates.delay_s[0] };
 	visitor_send(&p->v, &m, POST_RELIABLE);
 	is_heard(w);
 	assert_null(strstr(w->console.journal, "link n04>n00"));

@@ -461,7 +461,9 @@ static void hear(void *context, const struct msg *m)
 		p->run = m->u.welcome.run;
 		p->welcomes++;
 		for (uint32_t i = 0; i < PLAYERS && i < m->u.welcome.n_delays; i++)
-			p->emulates_s[i] = m->u.welcome.delay_s[i];
+			p->emulates.delay_s[i] = m->u.welcome.delay_s[i];
+		for (uint32_t i = 0; i < PLAYERS && i < m->u.welcome.n_syncs; i++)
+			p->emulates.sum_s[i] = m->u.welcome.sync_s[i];
 		break;
 	case MSG_PEERS:
 		for (uint32_t i = 0; i < m->u.peers.n_peers; i++)
@@ -582,7 +584,9 @@ void player_tells_ways(struct player *p, float times)
 			links[m.u.links.n_links++] =
 				(struct msg_link){ .from = p->node,
 						   .to = to,
-						   .measured_delay_s = times * p->emulates_s[to] };
+						   .measured_delay_s =
+							   times *
+							   p->emulates.delay_s[to] };
 	say(p, &m);
 }
 

@@ -47,6 +47,11 @@ enum player_fault {
 
 struct world;
 
+/* Emulated times to the other players: of an activation, of a stage's gradient */
+struct emulated {
+	float delay_s[PLAYERS], sum_s[PLAYERS];
+};
+
 struct player {
 	struct visitor v;
 	struct world *world;
@@ -56,7 +61,7 @@ struct player {
 	bool asleep; /* neither receives nor sends */
 	uint32_t restarts, processes;
 	uint32_t welcomes;
-	float emulates_s[PLAYERS]; /* emulated delays to the others, as last received */
+	struct emulated emulates; /* as last received */
 	uint32_t announced[PLAYERS]; /* times that their keys and addresses arrived */
 	bool knows[PLAYERS];       /* true if the peer's key is admitted */
 	uint64_t run, assignment, committed, iteration, beats;
