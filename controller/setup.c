@@ -406,7 +406,6 @@ struct controller *controller_new(void)
 	struct controller *c = alloc_array(1, sizeof(*c));
 
 	controller_join_parts(c);
-	c->weights.offsite = offsite_new();
 	return c;
 }
 
@@ -416,6 +415,7 @@ int controller_init(struct controller *c, struct error *err)
 	struct rng rng;
 	int rc;
 
+	c->weights.offsite = offsite_new();
 	c->run.now_us = clock_monotonic_us();
 	c->run.started.us = c->run.committed_us = c->run.now_us;
 	c->run.started.wall_us = clock_wall_us();

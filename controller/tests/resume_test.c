@@ -98,6 +98,7 @@ static void end(struct controller *c)
 	consoles_fini(&c->run);
 	free(c->members.list);
 	free(c->run.training.shard_of);
+	free(c->run.wanted.schedule_text);
 	free(c);
 }
 

@@ -506,12 +506,12 @@ bool offsite_awaited(const struct weights *weights)
 {
 	const struct offsite *o = weights->offsite;
 
-	return o->remote.to && weights->saving.last > o->handled && o->failures < TRIES_AT_END;
+	return o && o->remote.to && weights->saving.last > o->handled && o->failures < TRIES_AT_END;
 }
 
 bool offsite_asked(const struct weights *weights)
 {
-	return weights->offsite->asked;
+	return weights->offsite && weights->offsite->asked;
 }
 
 bool offsite_has_store(const struct weights *weights)

@@ -20,7 +20,7 @@ struct weights {
 	struct restoring restore;
 	struct standbys standbys;
 	struct rebalance rebalance;
-	struct offsite *offsite;
+	struct offsite *offsite; /* NULL: before controller_init */
 	struct stall stall;               /* stages without a replica */
 	double stage_squares[MSG_STAGES]; /* square norm of each stage's last committed gradient */
 };
