@@ -206,6 +206,14 @@ int file_write(const char *path, const void *data, size_t size, mode_t mode, str
 	return rc == 0 ? file_aside_close(&a, file_aside_write(&a, data, size, err), err) : rc;
 }
 
+bool file_exists(const char *folder, const char *name)
+{
+	char path[4096];
+	int n = snprintf(path, sizeof(path), "%s/%s", folder, name);
+
+	return n > 0 && (size_t)n < sizeof(path) && access(path, F_OK) == 0;
+}
+
 int file_make_folder(const char *path, struct error *err)
 {
 	char part[PATH_MAX];

@@ -44,6 +44,9 @@ void file_sync_folder(const char *path);
 /* Removes a folder with everything in it, as far as it can be removed. Links are not followed. */
 void file_remove_folder(const char *path);
 
+/* Returns true if the folder has a file of this name. */
+bool file_exists(const char *folder, const char *name);
+
 /* Creates a folder and the missing folders above it, with mode 0700. */
 int file_make_folder(const char *path, struct error *err);
 

@@ -34,14 +34,6 @@ struct source {
 	uint32_t n_ours;
 };
 
-static bool has_file(const char *folder, const char *name)
-{
-	char path[PATH];
-
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	return access(path, F_OK) == 0;
-}
-
 int origin_read(struct origin *o, const char *folder, struct model_config *c, struct recipe *r,
 		bool *trained, struct error *err)
 {
@@ -54,8 +46,8 @@ int origin_read(struct origin *o, const char *folder, struct model_config *c, st
 		return error_set(err, -errno, "%s: %s", folder, strerror(errno));
 	if (snprintf(read.folder, sizeof(read.folder), "%s", path) >= (int)sizeof(read.folder))
 		return error_set(err, -ENAMETOOLONG, "%s: the path is too long", path);
-	*trained = has_file(folder, "manifest.json");
-	if (!*trained && !has_file(folder, "config.json"))
+	*trained = file_exists(folder, "manifest.json");
+	if (!*trained && !file_exists(folder, "config.json"))
 		return error_set(err, -ENOENT,
 				 "%s: neither a checkpoint (manifest.json) nor a Hugging Face "
 				 "folder (config.json) is there",
@@ -94,7 +86,7 @@ static int open_source(struct source *s, const char *folder, struct error *err)
 	int rc;
 
 	*s = (struct source){ .folder = folder };
-	if (!has_file(folder, "manifest.json"))
+	if (!file_exists(folder, "manifest.json"))
 		return huggingface_open(&s->other, folder, err);
 	rc = checkpoint_read(folder, &k, err);
 	while (!rc && s->n_ours < k.config.n_stages) {
@@ -214,7 +206,7 @@ int origin_copy_tokenizer(const char *from, const char *to, struct error *err)
 		char source[PATH], target[PATH], *text;
 		size_t size;
 
-		if (!has_file(from, names[i]))
+		if (!file_exists(from, names[i]))
 			continue;
 		snprintf(source, sizeof(source), "%s/%s", from, names[i]);
 		snprintf(target, sizeof(target), "%s/%s", to, names[i]);

@@ -13,6 +13,7 @@
 #include "model/files/origin.h"
 #include "model/program/commands.h"
 #include "model/program/load.h"
+#include "model/text/tokenizer.h"
 #include "model/program/run_folder.h"
 
 enum { BYTES = 256 }; /* size of the vocabulary of a model whose tokens are bytes */
@@ -34,26 +35,18 @@ static const char import_help[] = "usage: skippipe import FOLDER --out CHECKPOIN
 				  "recipe, and the cut into stages.\n"
 				  "--force replaces a checkpoint that is there.\n";
 
-static bool has_file(const char *folder, const char *name)
-{
-	char path[4096];
-
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	return access(path, F_OK) == 0;
-}
-
 /* Writes the tokenizer and the settings of generation: those of the imported model, or simple ones
  * if it had none. The model decides, and not what the folder holds: an export that was killed may
  * have left a part of these files. */
 static int write_small_files(const char *from, const char *to, uint32_t vocab, struct error *err)
 {
 	static const char generation[] = "{\"_from_model_config\": true}\n";
-	bool has_tokenizer = has_file(from, "tokenizer.json") || has_file(from, "tokenizer.model");
+	bool has_tokenizer = tokenizer_is_in(from);
 	char path[4096];
 	int rc = origin_copy_tokenizer(from, to, err);
 
 	snprintf(path, sizeof(path), "%s/generation_config.json", to);
-	if (!rc && !has_file(from, "generation_config.json"))
+	if (!rc && !file_exists(from, "generation_config.json"))
 		rc = file_write(path, generation, sizeof(generation) - 1, 0644, err);
 	if (!rc && vocab == BYTES && !has_tokenizer)
 		rc = byte_tokenizer_write(to, err);

@@ -23,20 +23,12 @@
 
 enum { PATH = 4096, TEXT_MOST = 1 << 20, LOOK_MS = 100, TRIES = 20 };
 
-static bool has_file(const char *folder, const char *name)
-{
-	char path[PATH + 1024];
-
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	return access(path, F_OK) == 0;
-}
-
 bool run_folder_is_run(const char *folder)
 {
 	struct stat st;
 
 	return stat(folder, &st) == 0 && S_ISDIR(st.st_mode) &&
-	       !has_file(folder, "manifest.json") && !has_file(folder, "config.json");
+	       !file_exists(folder, "manifest.json") && !file_exists(folder, "config.json");
 }
 
 /* Returns true if a controller is running and writes the record of this run. */
@@ -70,7 +62,7 @@ static bool find_newest(const char *run, uint64_t *newest)
 
 		snprintf(manifest, sizeof(manifest), "%s/manifest.json", e->d_name);
 		if (e->d_name[0] < '0' || e->d_name[0] > '9' || *end ||
-		    !has_file(folder, manifest) || (found && iteration <= *newest))
+		    !file_exists(folder, manifest) || (found && iteration <= *newest))
 			continue;
 		*newest = iteration;
 		found = true;
@@ -182,7 +174,7 @@ static bool is_there(const char *run, uint64_t iteration)
 	char manifest[64];
 
 	snprintf(manifest, sizeof(manifest), "checkpoints/%08" PRIu64 "/manifest.json", iteration);
-	return has_file(run, manifest);
+	return file_exists(run, manifest);
 }
 
 /* Requests the files from the controller and waits while they arrive. -EAGAIN: the run has removed

@@ -280,6 +280,40 @@ static void next_link_grouping(struct ui *u, const struct state *s)
 }
 
 /* Actions on this console only. */
+/* by: 1 to zoom in, -1 to zoom out. The loss has a zoom of its own. */
+static void zoom(struct ui *u, int by)
+{
+	bool is_loss = u->display.view == VIEW_LOSS;
+	int least = is_loss ? 0 : -4, most = is_loss ? 12 : 6;
+	int at = (is_loss ? u->display.loss_zoom : u->display.zoom) + by;
+
+	if (at < least || at > most)
+		return;
+	if (is_loss)
+		u->display.loss_zoom = at;
+	else
+		u->display.zoom = at;
+}
+
+static void next_loss_axis(struct ui *u)
+{
+	u->display.loss_axis = (enum loss_axis)((u->display.loss_axis + 1) % LOSS_AXES);
+	ui_say(u, STYLE_TEXT, "the loss is drawn over %s",
+	       u->display.loss_axis == LOSS_BY_TOKENS ? "tokens"
+	       : u->display.loss_axis == LOSS_BY_TIME ? "time"
+						      : "iterations");
+}
+
+static void next_link_measure(struct ui *u)
+{
+	u->display.link_measure =
+		(enum link_measure)((u->display.link_measure + 1) % LINK_MEASURES);
+	ui_say(u, STYLE_TEXT, "links are compared by %s",
+	       u->display.link_measure == LINK_BY_LATENCY     ? "latency"
+	       : u->display.link_measure == LINK_BY_BANDWIDTH ? "bandwidth"
+							      : "transfer time");
+}
+
 static void act_console(struct ui *u, const struct state *s, enum action a)
 {
 	switch (a) {
@@ -305,16 +339,10 @@ static void act_console(struct ui *u, const struct state *s, enum action a)
 		say_why_waits(u, s);
 		break;
 	case ACTION_ZOOM_IN:
-		if (u->display.view == VIEW_LOSS)
-			u->display.loss_zoom += u->display.loss_zoom < 12;
-		else
-			u->display.zoom += u->display.zoom < 6;
+		zoom(u, 1);
 		break;
 	case ACTION_ZOOM_OUT:
-		if (u->display.view == VIEW_LOSS)
-			u->display.loss_zoom -= u->display.loss_zoom > 0;
-		else
-			u->display.zoom -= u->display.zoom > -4;
+		zoom(u, -1);
 		break;
 	case ACTION_NEXT_COLLISION:
 		ui_next_collision(u, s);
@@ -323,19 +351,10 @@ static void act_console(struct ui *u, const struct state *s, enum action a)
 		next_colouring(u);
 		break;
 	case ACTION_AXIS:
-		u->display.loss_axis = (enum loss_axis)((u->display.loss_axis + 1) % LOSS_AXES);
-		ui_say(u, STYLE_TEXT, "the loss is drawn over %s",
-		       u->display.loss_axis == LOSS_BY_TOKENS ? "tokens"
-		       : u->display.loss_axis == LOSS_BY_TIME ? "time"
-							      : "iterations");
+		next_loss_axis(u);
 		break;
 	case ACTION_MEASURE:
-		u->display.link_measure =
-			(enum link_measure)((u->display.link_measure + 1) % LINK_MEASURES);
-		ui_say(u, STYLE_TEXT, "links are compared by %s",
-		       u->display.link_measure == LINK_BY_LATENCY     ? "latency"
-		       : u->display.link_measure == LINK_BY_BANDWIDTH ? "bandwidth"
-								      : "transfer time");
+		next_link_measure(u);
 		break;
 	case ACTION_GROUP:
 		next_link_grouping(u, s);
