@@ -46,7 +46,13 @@ is_live() { grep "\"event\":\"node\",\"node\":$1," "$events" | tail -n 1 | grep 
 dead_are() { # dead_are WORDS NODE...: exactly these nodes were declared dead since the mark
 	local what=$1 dead
 	shift
-	dead=$(since '"event":"node"' '"state":"dead"' | field node | sort -n | uniq | tr '\n' ' ')
+	# A dead node whose stage changes is reported as dead once more; that is no new death.
+	dead=$(awk -v mark=$at -F '[:,]' '/"event":"node"/ {
+			match($0, /"state":"[a-z]*"/)
+			state = substr($0, RSTART, RLENGTH)
+			if (NR > mark && state ~ /dead/ && was[$4] !~ /dead/) print $4
+			was[$4] = state
+		}' "$events" | sort -n | uniq | tr '\n' ' ')
 	[ "$dead" = "${*:+$* }" ] || die "$what: declared dead: ${dead:-none}"
 }
 # Prints the paths of the current plan, one in each line.
