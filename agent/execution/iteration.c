@@ -241,7 +241,9 @@ void iteration_commit(struct agent *a, const struct msg_commit *m, int64_t now_u
 		tell_controller(a, &done, POST_RELIABLE, now_us);
 		return;
 	}
-	if (!reduction_slices(a) && standby_standing(a) != STANDBY_NONE)
+	/* An agent that was away may still hold the sums of an iteration that it missed. */
+	if ((!reduction_slices(a) || m->iteration != a->held.committed + 1) &&
+	    standby_standing(a) != STANDBY_NONE)
 		return; /* the commit was for the standby copy */
 	if (!reduction_ready(a, m->iteration, m->attempt) ||
 	    m->iteration != a->held.committed + 1) {
