@@ -14,6 +14,7 @@
 #include "controller/controller.h"
 #include "controller/history/disk.h"
 #include "controller/history/finish.h"
+#include "controller/iteration/cut_links.h"
 #include "controller/iteration/restart.h"
 #include "controller/iteration/commit.h"
 #include "controller/iteration/evaluate.h"
@@ -22,7 +23,6 @@
 #include "controller/iteration/stall_detector.h"
 #include "controller/iteration/sums.h"
 #include "controller/members/assign.h"
-#include "controller/members/link_failures.h"
 #include "controller/members/admission.h"
 #include "controller/members/startup.h"
 #include "controller/members/member.h"
@@ -244,7 +244,7 @@ void loop_look_at_members(struct iteration *it)
 	loop_act(it);
 	members_check_joiners(it->weights);
 	loop_act(it);
-	link_failures_check(it);
+	cut_links_check(it);
 	loop_act(it);
 	members_ping(it->members);
 }

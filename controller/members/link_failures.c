@@ -1,33 +1,25 @@
-/* link_failures.c - detects links that no longer transfer anything, and routes around them.
+/* link_failures.c - detects links that no longer transfer anything, and chooses which end of such a
+ * link is at fault.
  *
  * An agent reports links on which a message waits and nothing has moved for longer than expected
- * (agent/network/probe.c). The controller declares a link cut if three conditions hold: the stall
- * lasts at least three times as long as expected; it lasts longer than heartbeats of either end may
- * be late; and the other end has been heard since. For two replicas of one stage the time is
- * doubled, because their sum needs the link and one of them would be removed.
+ * (agent/network/probe.c). A link counts as cut if three conditions hold: the stall lasts at least
+ * three times as long as expected; it lasts longer than heartbeats of either end may be late; and
+ * the other end has been heard since. For two replicas of one stage the time is doubled, because
+ * their sum needs the link and one of them would be removed.
  *
- * A cut between two stages costs no node. The link counts as absent in both directions, since TCP
- * needs both. Microbatches that would use it are rerouted, later plans avoid it, and it is used
- * again once no agent reports it any more.
- *
- * A node is removed if its sum needs the cut link, or if it is cut off from most of its partners.
- * The end with more cut links is removed. If both ends have equally many, the end that reported the
- * link is removed, so that a false report harms only its sender. The last holder
- * of a stage is never removed. The node rejoins by itself once none of its links is stuck. If the
- * current iteration has no other route for what needs the link, one end is removed and may rejoin
- * at once. */
+ * A cut link counts as absent in both directions, since TCP needs both. It is used again once no
+ * agent reports it any more. The end with more cut links is at fault. If both ends have equally
+ * many, it is the end that reported the link, so that a false report harms only its sender. The
+ * last holder of a stage is never removed. iteration/cut_links.c decides what a cut costs the run.
+ */
 #include "controller/members/link_failures.h"
 
 #include "base/array.h"
-#include "controller/iteration/iteration.h"
-#include "controller/history/finish.h"
 #include "controller/history/record.h"
-#include "controller/iteration/evaluate.h"
-#include "controller/iteration/reroute.h"
 #include "controller/members/member.h"
+#include "controller/members/members.h"
 #include "controller/network/failed_links.h"
 #include "controller/operator/journal.h"
-#include "controller/planning/replan.h"
 #include "controller/weights/copies.h"
 
 enum {
@@ -35,14 +27,8 @@ enum {
 	TIMES = 3,
 	HEALED_US = 400000, /* time without a report */
 	NOTE_AGAIN_US = 10000000,
-	DOUBLED_MOST = 7,   /* largest number of doublings for a link that is cut repeatedly */
+	DOUBLED_MOST = 7,     /* largest number of doublings for a link that is cut repeatedly */
 	STEADY_US = 600000000 /* after so long without a cut the count starts over */
-};
-
-/* Cut links of one member. */
-struct tally {
-	uint16_t cut, reported; /* links that seem cut; those that this member reported */
-	uint16_t surely;    /* links that are cut */
 };
 
 /* ---- reports ---- */
@@ -50,11 +36,6 @@ struct tally {
 static int64_t later_us(int64_t a, int64_t b)
 {
 	return a > b ? a : b;
-}
-
-static bool takes_part(const struct member *m)
-{
-	return member_is_replica(m) && member_alive(m);
 }
 
 /* Returns true if m is a replica or is being prepared as one. */
@@ -85,9 +66,10 @@ static int64_t expected_us(const struct msg_stuck *s)
 	return s->expected_ms * (int64_t)1000;
 }
 
-static bool in_a_sum(const struct run *run, const struct member *m, const struct member *o)
+bool link_failures_in_a_sum(const struct run *run, const struct member *m, const struct member *o)
 {
-	return takes_part(m) && takes_part(o) && member_stage(run, m) == member_stage(run, o);
+	return member_takes_part(m) && member_takes_part(o) &&
+	       member_stage(run, m) == member_stage(run, o);
 }
 
 /* How long nothing may move on the link. The time is doubled within a stage, where a cut costs a
@@ -99,7 +81,7 @@ static int64_t patience_us(const struct members *members, const struct member *m
 	int64_t us = later_us(TIMES * expected_us(s),
 			      later_us(m->heard.patience_us, o->heard.patience_us));
 
-	return in_a_sum(members->run, m, o) ? 2 * us : us;
+	return link_failures_in_a_sum(members->run, m, o) ? 2 * us : us;
 }
 
 static bool counts_as_stuck(const struct members *members, const struct member *m,
@@ -147,7 +129,7 @@ static bool long_enough(const struct members *members, uint16_t from, uint16_t t
 			    patience_us(members, &members->list[from], s);
 }
 
-static void count_link(struct tally *tallies, uint16_t a, uint16_t b, bool surely)
+static void count_link(struct link_tally *tallies, uint16_t a, uint16_t b, bool surely)
 {
 	tallies[a].cut++;
 	tallies[b].cut++;
@@ -157,7 +139,7 @@ static void count_link(struct tally *tallies, uint16_t a, uint16_t b, bool surel
 
 /* Counts the links that seem cut as well as those that are: together they show which end is at
  * fault. */
-static void count_cuts(const struct members *members, struct tally *tallies)
+void link_failures_count(const struct members *members, struct link_tally *tallies)
 {
 	for (uint16_t i = 0; i < members->n; i++) {
 		const struct member *m = &members->list[i];
@@ -185,37 +167,6 @@ static void count_cuts(const struct members *members, struct tally *tallies)
 	}
 }
 
-/* Counts the nodes that m exchanges messages with in this iteration: its neighbours on routes and
- * the replicas of its stage. */
-static uint32_t count_partners(const struct iteration *it, const struct member *m)
-{
-	bool with[MSG_NODES] = { false };
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < it->routes.n; i++) {
-		const struct microbatch *mb = &it->routes.microbatches[i];
-		uint32_t hops = mb->route.n_hops;
-		int hop = routes_hop(mb, m->id);
-
-		if (hop < 0 || hops < 2)
-			continue;
-		with[mb->route.nodes[((uint32_t)hop + 1) % hops]] = true;
-		with[mb->route.nodes[((uint32_t)hop + hops - 1) % hops]] = true;
-	}
-	for (uint32_t i = 0; i < it->members->n; i++) {
-		const struct member *o = &it->members->list[i];
-
-		n += o != m && (with[i] || (member_is_replica(o) &&
-					    member_stage(it->run, o) == member_stage(it->run, m)));
-	}
-	return n;
-}
-
-static bool cut_off(const struct iteration *it, const struct tally *tallies, const struct member *m)
-{
-	return tallies[m->id].surely > 1 && 2 * tallies[m->id].surely > count_partners(it, m);
-}
-
 /* Returns true if no other node has the weights of a stage that m has. */
 static bool is_irreplaceable(struct members *members, const struct member *m)
 {
@@ -234,10 +185,10 @@ static bool is_last(const struct members *members, const struct member *m)
 
 /* Chooses the end to be removed. Of two ends with equal counts, the last replica of a stage stays,
  * because its removal restarts the iteration. Returns NULL if the chosen end cannot be spared. */
-static struct member *choose_worse(struct members *members, const struct tally *tallies,
+struct member *link_failures_worse(struct members *members, const struct link_tally *tallies,
 				   struct member *x, struct member *y)
 {
-	const struct tally *tx = &tallies[x->id], *ty = &tallies[y->id];
+	const struct link_tally *tx = &tallies[x->id], *ty = &tallies[y->id];
 	bool needs_x = is_irreplaceable(members, x), needs_y = is_irreplaceable(members, y);
 	bool last_x = is_last(members, x), last_y = is_last(members, y), first;
 
@@ -251,8 +202,8 @@ static struct member *choose_worse(struct members *members, const struct tally *
 }
 
 /* Removes m. stays_out: m may rejoin only when none of its links is stuck. */
-static void take_out(struct run *run, struct member *m, const struct member *other, bool others,
-		     bool stays_out)
+void link_failures_remove(struct run *run, struct member *m, const struct member *other,
+			  bool others, bool stays_out)
 {
 	char why[96];
 
@@ -262,7 +213,8 @@ static void take_out(struct run *run, struct member *m, const struct member *oth
 	m->stuck.is_cut_off = stays_out;
 }
 
-static void note_wait(struct members *members, const struct member *x, const struct member *y)
+void link_failures_note_wait(struct members *members, const struct member *x,
+			     const struct member *y)
 {
 	if (members->run->now_us - members->failed_links.noted_us < NOTE_AGAIN_US)
 		return;
@@ -287,7 +239,7 @@ static double *sync_pair(const struct run *run, uint16_t from, uint16_t to)
 
 /* Marks the link as absent in the cluster. Values that were measured or reported meanwhile are kept
  * for when it returns. */
-static void keep_away(const struct run *run, struct link_failure *k)
+void link_failures_keep_away(const struct run *run, struct link_failure *k)
 {
 	const uint16_t ends[2] = { k->from, k->to };
 
@@ -304,22 +256,21 @@ static void keep_away(const struct run *run, struct link_failure *k)
 	}
 }
 
-static void end_cut(struct planning *planning, struct link_failure *k)
+void link_failures_end(struct run *run, struct link_failure *k)
 {
 	const uint16_t ends[2] = { k->from, k->to };
 
 	for (int i = 0; i < 2; i++) {
-		*delay_of(planning->run, ends[i], ends[!i]) = k->delay_s[i];
-		if (planning->run->cluster->sync_pair_s)
-			*sync_pair(planning->run, ends[i], ends[!i]) = k->sync_s[i];
-		record_link(planning->run, ends[i], ends[!i]);
+		*delay_of(run, ends[i], ends[!i]) = k->delay_s[i];
+		if (run->cluster->sync_pair_s)
+			*sync_pair(run, ends[i], ends[!i]) = k->sync_s[i];
+		record_link(run, ends[i], ends[!i]);
 	}
 	k->active = false;
-	k->since_us = planning->run->now_us;
-	record_cut(planning->run, k);
-	note(planning->run, NOTE_EVENT, k->from, 'R', "n%02u and n%02u reach each other again",
-	     k->from, k->to);
-	replan(planning, "a link works again");
+	k->since_us = run->now_us;
+	record_cut(run, k);
+	note(run, NOTE_EVENT, k->from, 'R', "n%02u and n%02u reach each other again", k->from,
+	     k->to);
 }
 
 /* Tells both ends to drop the transfers between them. Their next requests use new connections. */
@@ -352,43 +303,10 @@ static void refuse_copies(struct members *members, const struct link_failure *k)
 	}
 }
 
-static bool is_needed(const struct iteration *it, const struct link_failure *k)
-{
-	if (it->run->phase == PHASE_EVALUATING)
-		return evaluation_needs(it, k->from, k->to);
-	for (uint32_t i = 0; it->run->phase == PHASE_COMPUTING && i < it->routes.n; i++)
-		if (routes_need(&it->routes.microbatches[i], k->from, k->to))
-			return true;
-	return false;
-}
+/* ---- the begin and the end of a cut ---- */
 
-/* Reroutes the current work around the link. If there is no other route, removes one end, which may
- * rejoin at once. */
-static void go_around(struct iteration *it, const struct link_failure *k)
-{
-	struct member *x = &it->members->list[k->from], *y = &it->members->list[k->to], *out;
-	struct tally tallies[MSG_NODES] = { { .cut = 0 } };
-
-	if (!takes_part(x) || !takes_part(y) || !is_needed(it, k))
-		return;
-	if (it->run->phase == PHASE_EVALUATING)
-		evaluation_begin(it);
-	else if (reroute_around(it, x, y) >= 0 || it->run->phase == PHASE_FINISHED)
-		return;
-	if (it->run->phase != PHASE_COMPUTING && !is_needed(it, k))
-		return;
-	count_cuts(it->members, tallies);
-	out = choose_worse(it->members, tallies, x, y);
-	if (out)
-		take_out(it->run, out, out == x ? y : x, false, false);
-	else
-		note_wait(it->members, x, y);
-}
-
-/* ---- declaring a cut, and ending it ---- */
-
-static void note_cut(struct members *members, const struct msg_stuck *s, uint16_t from,
-		     const char *then)
+void link_failures_note(struct members *members, const struct msg_stuck *s, uint16_t from,
+			const char *then)
 {
 	const struct member *to = &members->list[s->to];
 	bool both = report_of(members, from, s->to) && report_of(members, s->to, from);
@@ -406,8 +324,8 @@ static void note_cut(struct members *members, const struct msg_stuck *s, uint16_
 	     both ? "neither hears the other" : "one of them gets no answer from the other");
 }
 
-static struct link_failure *mark_cut(struct members *members, const struct member *m,
-				     const struct msg_stuck *s)
+struct link_failure *link_failures_mark(struct members *members, const struct member *m,
+					const struct msg_stuck *s)
 {
 	struct link_failure *k = link_failures_find(members, m->id, s->to);
 
@@ -431,48 +349,18 @@ static struct link_failure *mark_cut(struct members *members, const struct membe
 	k->since_us = k->seen_us = members->run->now_us;
 	k->quiet_s = (double)s->ms * 1e-3;
 	k->expected_s = (double)s->expected_ms * 1e-3;
-	keep_away(members->run, k);
+	link_failures_keep_away(members->run, k);
 	record_link(members->run, k->from, k->to);
 	record_link(members->run, k->to, k->from);
 	record_cut(members->run, k);
+	forget_between(members, k);
+	refuse_copies(members, k);
 	return k;
-}
-
-static void cut_link(struct iteration *it, struct member *m, const struct msg_stuck *s)
-{
-	struct link_failure *k = mark_cut(it->members, m, s);
-
-	it->run->steps++;
-	note_cut(it->members, s, m->id, "the run avoids that link");
-	forget_between(it->members, k);
-	refuse_copies(it->members, k);
-	go_around(it, k);
-	if (it->run->phase == PHASE_FINISHED)
-		return;
-	replan(it->planning, "a link is cut");
-}
-
-static void judge_link(struct iteration *it, struct member *m, const struct msg_stuck *s)
-{
-	struct tally tallies[MSG_NODES] = { { .cut = 0 } };
-	struct member *o = &it->members->list[s->to], *out;
-	bool both_work = takes_part(m) && takes_part(o);
-
-	count_cuts(it->members, tallies);
-	out = choose_worse(it->members, tallies, m, o);
-	if (!in_a_sum(it->run, m, o) && !(both_work && out && cut_off(it, tallies, out))) {
-		cut_link(it, m, s);
-	} else if (out) {
-		note_cut(it->members, s, m->id, "one of them is removed");
-		take_out(it->run, out, out == m ? o : m, tallies[out->id].cut > 1, true);
-	} else {
-		note_wait(it->members, m, o);
-	}
 }
 
 /* Returns true if no agent has reported the link since both ends are here. A link that was cut
  * repeatedly has to be quiet for longer. */
-static bool is_healed(const struct members *members, const struct link_failure *k)
+bool link_failures_over(const struct members *members, const struct link_failure *k)
 {
 	const struct member *x = &members->list[k->from], *y = &members->list[k->to];
 	int64_t since = later_us(k->seen_us, later_us(x->since_us, y->since_us));
@@ -485,54 +373,32 @@ static bool is_healed(const struct members *members, const struct link_failure *
 	       members->run->now_us - since > most << doubled;
 }
 
-static void look_at_cuts(struct iteration *it)
+const struct msg_stuck *link_failures_next(struct members *members, struct member **m)
 {
-	for (uint32_t i = 0; i < it->members->failed_links.n && it->run->phase != PHASE_FINISHED;
-	     i++) {
-		struct link_failure *k = &it->members->failed_links.of[i];
-
-		if (!k->active)
-			continue;
-		keep_away(it->run, k);
-		if (is_healed(it->members, k))
-			end_cut(it->planning, k);
-		else
-			go_around(it, k);
+	for (uint32_t i = 0; i < members->n; i++) {
+		*m = &members->list[i];
+		for (uint32_t k = 0; k < (*m)->stuck.n; k++)
+			if (is_cut(members, *m, &(*m)->stuck.links[k]))
+				return &(*m)->stuck.links[k];
 	}
-}
-
-void link_failures_check(struct iteration *it)
-{
-	if (it->run->phase == PHASE_GATHERING)
-		return;
-	look_at_cuts(it);
-	for (uint32_t i = 0; i < it->members->n && it->run->phase != PHASE_FINISHED; i++) {
-		struct member *m = &it->members->list[i];
-
-		for (uint32_t k = 0; k < m->stuck.n; k++) {
-			if (!is_cut(it->members, m, &m->stuck.links[k]))
-				continue;
-			judge_link(it, m, &m->stuck.links[k]);
-			return; /* the replicas may have changed */
-		}
-	}
+	return NULL;
 }
 
 bool link_failures_give_way(struct members *members)
 {
-	struct tally tallies[MSG_NODES] = { { .cut = 0 } };
+	struct link_tally tallies[MSG_NODES] = { { .cut = 0 } };
 
-	count_cuts(members, tallies);
+	link_failures_count(members, tallies);
 	for (uint32_t i = members->failed_links.n; i > 0; i--) {
 		const struct link_failure *k = &members->failed_links.of[i - 1];
 		struct member *x = &members->list[k->from], *y = &members->list[k->to], *out;
 
-		if (!k->active || !takes_part(x) || !takes_part(y))
+		if (!k->active || !member_takes_part(x) || !member_takes_part(y))
 			continue;
-		out = choose_worse(members, tallies, x, y);
+		out = link_failures_worse(members, tallies, x, y);
 		if (!out)
 			continue;
-		take_out(members->run, out, out == x ? y : x, false, true);
+		link_failures_remove(members->run, out, out == x ? y : x, false, true);
 		return true;
 	}
 	return false;

@@ -1,15 +1,62 @@
-/* link_failures.h - detects links that no longer transfer anything, and routes around them. */
+/* link_failures.h - detects links that no longer transfer anything, and chooses which end of such a
+ * link is at fault. network/failed_links.h has the links that are cut. */
 #ifndef CONTROLLER_MEMBERS_LINK_FAILURES_H
 #define CONTROLLER_MEMBERS_LINK_FAILURES_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
-struct iteration;
+struct link_failure;
+struct member;
 struct members;
+struct msg_stuck;
+struct run;
 
-void link_failures_check(struct iteration *it);
+/* Cut links of one member. */
+struct link_tally {
+	uint16_t cut, reported; /* links that seem cut; those that this member reported */
+	uint16_t surely;        /* links that are cut */
+};
+
+/* Returns the first report of a link that counts as cut and is not marked so, and in *m the member
+ * that sent it; NULL: there is none. Borrowed until the member's next heartbeat. */
+const struct msg_stuck *link_failures_next(struct members *members, struct member **m);
+/* Counts the links that seem cut as well as those that are: together they show which end is at
+ * fault. tallies: one for each member, zero before. */
+void link_failures_count(const struct members *members, struct link_tally *tallies);
+/* Chooses the end to be removed. Of two ends with equal counts, the last replica of a stage stays,
+ * because its removal restarts the iteration. Returns NULL if the chosen end cannot be spared. */
+struct member *link_failures_worse(struct members *members, const struct link_tally *tallies,
+				   struct member *x, struct member *y);
+/* Returns true if a sum needs the link: both are replicas of one stage. */
+bool link_failures_in_a_sum(const struct run *run, const struct member *m, const struct member *o);
+
+/* Marks the link as absent, makes its ends drop the transfers between them, and drops the standby
+ * copies that need it. The result is borrowed until the next cut. */
+struct link_failure *link_failures_mark(struct members *members, const struct member *m,
+					const struct msg_stuck *s);
+/* Marks the link as absent in the cluster. Values that were measured or reported meanwhile are kept
+ * for when it returns. */
+void link_failures_keep_away(const struct run *run, struct link_failure *k);
+/* Returns true if no agent has reported the link since both ends are here. A link that was cut
+ * repeatedly has to be quiet for longer. */
+bool link_failures_over(const struct members *members, const struct link_failure *k);
+/* The link is in use again, with the delays that it had. */
+void link_failures_end(struct run *run, struct link_failure *k);
+
+/* Removes m, one end of a cut link. others: it is cut off from other nodes, too. stays_out: m may
+ * rejoin only when none of its links is stuck. */
+void link_failures_remove(struct run *run, struct member *m, const struct member *other,
+			  bool others, bool stays_out);
 /* Removes one end of a cut link because no plan is possible without that link. Returns false if no
  * cut link has an end that can be removed. */
 bool link_failures_give_way(struct members *members);
+
+/* Says in the journal what a cut is followed by: then. */
+void link_failures_note(struct members *members, const struct msg_stuck *s, uint16_t from,
+			const char *then);
+/* Says now and then that the run waits because neither end can be spared. */
+void link_failures_note_wait(struct members *members, const struct member *x,
+			     const struct member *y);
 
 #endif

@@ -20,6 +20,11 @@ bool member_is_replica(const struct member *m)
 	return m->state == MEMBER_SUMMING || member_computes(m);
 }
 
+bool member_takes_part(const struct member *m)
+{
+	return member_is_replica(m) && member_alive(m);
+}
+
 bool member_computes(const struct member *m)
 {
 	return m->state == MEMBER_LIVE || m->state == MEMBER_SUSPECT;

@@ -241,15 +241,17 @@ static inline bool is_clock(int64_t us)
 	return us >= 0 && us <= INT64_MAX / 8;
 }
 struct member *member_of_peer(struct members *members, post_peer_id peer);
-bool member_alive(const struct member *m);         /* connected, whatever its weights */
+bool member_alive(const struct member *m); /* connected, whatever its weights */
 /* Returns true if m takes part in sums and commits. */
 bool member_is_replica(const struct member *m);
+/* Returns true if m is a replica and connected. */
+bool member_takes_part(const struct member *m);
 /* Returns true if m takes part in the iteration under way, which it began with the others. */
 bool member_computes(const struct member *m);
 bool member_is_ready(const struct member *m);         /* has the stage that it was given */
 bool member_is_restoring(const struct member *m);     /* or has restored it, and waits for others */
 enum node_state member_shown(const struct member *m); /* as consoles and the record show it */
-bool member_has_key(const struct member *m);       /* a process has had this node, and may return */
+bool member_has_key(const struct member *m); /* a process has had this node, and may return */
 /* Returns true if m has the weights of the last commit and takes part from the next iteration or
  * sum on. */
 bool member_joins(const struct run *run, const struct member *m);

@@ -10,7 +10,7 @@
 
 #include "controller/iteration/evaluate.h"
 #include "controller/loop.h"
-#include "controller/members/link_failures.h"
+#include "controller/iteration/cut_links.h"
 #include "controller/members/members.h"
 #include "controller/network/failed_links.h"
 #include "controller/planning/request.h"
@@ -40,7 +40,7 @@ static void complains_of(struct controller *c, uint16_t from, struct msg_stuck s
 	for (int i = 0; i < NODES; i++)
 		c->members.list[i].heard.message_us = c->run.now_us;
 	link_failures_hear(&c->members, &c->members.list[from], &h);
-	link_failures_check(&c->iteration);
+	cut_links_check(&c->iteration);
 	loop_act(&c->iteration);
 }
 

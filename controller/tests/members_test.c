@@ -12,6 +12,7 @@
 
 #include "controller/controller.h"
 #include "controller/loop.h"
+#include "controller/iteration/cut_links.h"
 #include "controller/members/link_failures.h"
 #include "controller/members/startup.h"
 #include "controller/members/lifecycle.h"
@@ -267,7 +268,7 @@ static void a_link_does_not_return_while_an_end_is_silent(void **state)
 	says_well(c, 1);
 	for (c->run.now_us = START; c->run.now_us < START + 5 * SECOND; c->run.now_us += 100000) {
 		c->members.list[3].heard.message_us = c->run.now_us;
-		link_failures_check(&c->iteration);
+		cut_links_check(&c->iteration);
 		loop_act(&c->iteration);
 	}
 	assert_true(link_failures_between(&c->members, 1, 3));
