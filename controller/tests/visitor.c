@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -172,6 +173,7 @@ static void start(struct door *d, const char *how, const char *const *options)
 	d->pid = fork();
 	assert_true(d->pid >= 0);
 	if (d->pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGTERM); /* a failed assertion ends the test at once */
 		dup2(to, STDERR_FILENO);
 		execv(program, (char *const *)args);
 		_exit(127);
