@@ -270,13 +270,13 @@ static int take_replayed(struct options *o, const char *folder, struct error *er
 enum value {
 	FLAG,
 	TEXT,
-	CHOICE, /* CHOICE: true if the second of `words` */
+	CHOICE, /* a choice of two words; the option is true if the second is given */
 	INT,
 	U32,
 	U64,
 	REAL,
 	SECONDS,
-	THOUSANDTHS, /* numbers; the last two are stored in microseconds */
+	THOUSANDTHS, /* numbers given as decimals; the last two are stored in microseconds */
 	PARSED       /* by `parse` */
 };
 
@@ -284,8 +284,10 @@ enum value {
 static const struct row {
 	const char *name;
 	enum value value;
-	bool kept; /* fixed when the run begins and recorded; refused with --resume */
-	/* offsets in struct options: of the field; of the flag in `overridden`, 0: none */
+	/* The option is fixed when the run begins and recorded; it is refused with --resume */
+	bool kept;
+	/* Offsets in struct options: of the option's field, and of its flag in `overridden` (0:
+	 * none). */
 	size_t at, overridden;
 	double least, most;
 	const char *words[2];

@@ -27,42 +27,44 @@ struct scripted_act {
 struct options_mode {
 	bool resume;       /* run_dir holds a run: continue it */
 	bool replay;       /* run_dir holds a run: serve it to consoles */
-	bool measure_only; /* end once the cluster is measured */
-	bool embedded;     /* started by `skippipe demo` */
-	bool jsonl;        /* events as JSON lines */
-	double speed;      /* of a replay, as a multiple of real time; 1 */
+	bool measure_only; /* the run ends once the cluster is measured */
+	bool embedded;     /* the controller was started by `skippipe demo` */
+	bool jsonl;        /* events are written as JSON lines */
+	double speed;      /* speed of a replay, as a multiple of real time; 1 by default */
 };
 
 struct options_cluster {
-	const char *file;    /* NULL: made from regions */
-	const char *regions; /* file; NULL: the shipped one */
+	const char *file;    /* file of the cluster; NULL: the cluster is made from regions */
+	const char *regions; /* file of the regions; NULL: the shipped one */
 	/* "regions" or a cluster file: network and compute to emulate; NULL: nothing is emulated */
 	const char *emulate;
 	uint32_t agents; /* 20 */
 	int stages[MSG_STAGES], n_stages;
-	/* Real seconds of an emulated one; < 0: chosen for iterations of 2 to 3 s; 0: no delays */
+	/* Real seconds of an emulated second. < 0: chosen so that iterations take 2 to 3 s. 0: no
+	 * delays. */
 	double time_scale;
 	bool serialise;        /* transfers from one node wait for one another */
 	bool assignment_given; /* nodes keep the stages that the cluster file pins */
 };
 
 struct options_training {
-	const char *model; /* preset or file; "tiny" */
+	const char *model; /* model preset or file; "tiny" by default */
 	const char *from;  /* folder of the first weights; NULL: those of the seed */
 	bool new_corpus;   /* another corpus than that of the first weights is intended */
 	const char *corpus[OPTIONS_MOST_CORPUS];
 	uint32_t n_corpus;
-	uint32_t batch, sequence, microbatches; /* 0: the recipe's, the cluster's */
-	uint32_t threads;                       /* of an agent */
-	enum tensor_format wire;     /* of activations and their gradients */
-	enum tensor_format sum_wire; /* of the sums of gradients */
+	/* 0: batch and sequence as in the recipe, microbatches as in the cluster */
+	uint32_t batch, sequence, microbatches;
+	uint32_t threads;            /* threads of each agent */
+	enum tensor_format wire;     /* format in which activations and their gradients travel */
+	enum tensor_format sum_wire; /* format in which the sums of gradients travel */
 };
 
 struct options_planning {
 	enum plan_algorithm algorithm;
 	bool overlap_sync; /* each stage sums as soon as its own gradients are counted */
-	double budget_s;   /* of the first plan; of a baseline every plan */
-	double ahead_s;    /* of each plan made ahead for a loss; 0: none are made */
+	double budget_s;   /* seconds for the first plan; for a baseline, seconds for every plan */
+	double ahead_s;    /* seconds for each plan made ahead for a loss; 0: none are made */
 };
 
 struct options_limits {
@@ -76,7 +78,7 @@ struct options_limits {
 /* Options that were set on the command line of a resumed run. */
 struct options_overridden {
 	bool iterations, eval_every, eval_batches, checkpoint_every;
-	bool seed; /* of a run that begins: set on the command line */
+	bool seed; /* the seed of a new run: set on the command line */
 };
 
 struct options {
@@ -85,16 +87,17 @@ struct options {
 	const char *listen;   /* tcp://127.0.0.1:0 */
 	const char *key;      /* needed */
 	const char *admitted; /* needed */
-	int supervisor;       /* file descriptor; -1: none */
+	/* File descriptor of the supervisor's socket; -1: there is no supervisor */
+	int supervisor;
 	enum log_level level;
 	uint64_t seed;
 	uint32_t skip;       /* stages that a microbatch skips */
 	const char *skip_schedule; /* as "4,3,1,0"; replaces skip; NULL: not given */
 	const char *always;  /* stages that every microbatch visits, as "0,5"; NULL: not given */
-	uint64_t iterations; /* 0: until stopped */
+	uint64_t iterations; /* iterations of the run; 0: until it is stopped */
 	uint64_t keep_tasks; /* newest iterations whose tasks the store keeps in full */
 	uint32_t eval_every, eval_batches;
-	uint32_t checkpoint_every; /* commits; 0: never */
+	uint32_t checkpoint_every; /* number of commits between checkpoints; 0: no checkpoints */
 	const char *checkpoint_to; /* the store's command (model/files/remote.h); NULL: none */
 	struct options_mode mode;
 	struct options_cluster cluster;
@@ -106,7 +109,8 @@ struct options {
 	uint32_t n_acts;
 };
 
-/* Returns 0; 1 if help was asked for and printed; -EINVAL with a message. *o borrows from argv. */
+/* Returns 0, or -EINVAL with a message. Returns 1 if help was asked for, which is then printed. *o
+ * borrows from argv. */
 int options_parse(struct options *o, int argc, char **argv, struct error *err);
 
 #endif

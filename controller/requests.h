@@ -18,13 +18,13 @@ struct requests {
 	uint16_t lost[MSG_NODES];
 	uint32_t n_lost;
 	bool restart_sums; /* sums begun or completed are void */
-	/* The last awaited sum may have arrived, or is awaited no longer */
+	/* The last awaited sum may have arrived, or may be awaited no longer. */
 	bool look_at_sums;
-	/* The iteration restarts for this reason; NULL: it does not. Borrowed for good */
+	/* Reason for which the iteration restarts; NULL: it does not. Borrowed for good. */
 	const char *restart_reason;
 };
 
-/* queued once, however often it is requested */
+/* queues the loss once, however often it is requested */
 void request_lost(struct requests *r, uint16_t node);
 /* Keeps the first reason. why: borrowed for good */
 void request_restart(struct requests *r, const char *why);

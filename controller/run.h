@@ -48,20 +48,25 @@ struct training {
 	uint64_t parameters;
 	uint64_t stage_parameters[MSG_STAGES];
 	char *model_json;
-	struct origin origin; /* of the first weights; its folder is "" if the seed makes them */
-	uint64_t corpus_hash;         /* of the corpus that the majority of data nodes read */
-	uint32_t n_shards, per_shard; /* data nodes; microbatches of each in an iteration */
-	int *shard_of;                /* (n_nodes) -1: not a data node at the run's beginning */
+	/* Origin of the first weights; its folder is "" if they are made from the seed */
+	struct origin origin;
+	uint64_t corpus_hash; /* hash of the corpus that the majority of data nodes read */
+	/* Number of data nodes; number of microbatches of each in an iteration */
+	uint32_t n_shards, per_shard;
+	/* (n_nodes) shard of each node; -1: no data node when the run began */
+	int *shard_of;
 	double baseline_s;            /* an iteration of the plain pipeline, plan seconds */
 };
 
 struct history {
 	struct store *store;
-	FILE *jsonl; /* events; NULL: not requested */
+	FILE *jsonl; /* stream of events as JSON lines; NULL: not requested */
 	struct curves curves;
-	/* How often the run went back to a checkpoint. Consoles treat each time as a new run */
+	/* Number of returns to a checkpoint. Consoles treat the run after each return as a new run.
+	 */
 	uint32_t n_rewinds;
-	/* Events that the state of a member did not allow (lifecycle.c): each is our error */
+	/* Events that the state of a member did not allow (lifecycle.c). Each of them is our error.
+	 */
 	uint32_t refused_events;
 	struct json_t *drill; /* the operator's acts so far (drill.c); NULL: none */
 };
@@ -69,18 +74,20 @@ struct history {
 /* Settings that the operator changes during the run. */
 struct wanted {
 	uint32_t path_length; /* stages that a microbatch visits */
-	char *schedule_text;  /* owned; NULL: path_length changes by command only */
+	/* Text of the skip schedule, owned; NULL: path_length changes by command only */
+	char *schedule_text;
 	struct skip_schedule schedule;
 	uint32_t phase; /* the schedule's newest phase that was applied */
 	bool pause;
-	bool step; /* run one iteration, then pause */
+	bool step; /* the run does one iteration and then pauses */
 };
 
 struct fault_list {
 	struct fault *list; /* (n) */
 	uint32_t n;
 	size_t room;
-	/* list[i] has the id first + i + 1: ids continue those of an earlier controller */
+	/* The list's entry i has the id first + i + 1, so ids continue those of an earlier
+	 * controller. */
 	uint32_t first;
 };
 
@@ -105,7 +112,8 @@ struct run {
 	uint64_t id;
 	struct training training;
 	struct cluster *cluster;          /* used for planning; its shape never changes */
-	struct cluster *cluster_as_given; /* as the operator described it: delays only */
+	/* The cluster as the operator described it, for its delays only */
+	struct cluster *cluster_as_given;
 	double unit_s;                    /* real seconds of one plan second */
 	struct planned *plan;             /* the plan in force */
 	uint64_t epoch;                   /* number of the plan in force */
@@ -115,13 +123,14 @@ struct run {
 	enum run_phase phase;
 	uint64_t committed;
 	uint64_t iteration; /* the iteration under way: committed + 1 */
-	/* Attempts of this iteration are at least this, above those of an earlier controller */
+	/* Attempts of this iteration begin here, above those of an earlier controller. */
 	uint32_t first_attempt;
 	int64_t committed_us; /* when the last commit was decided */
-	/* Counts tasks, sums and answers that advanced the run. Unchanged: the run has stalled */
+	/* Counts tasks, sums and answers that advanced the run. While the count stays equal, the
+	 * run is stalled. */
 	uint64_t steps;
 	bool resumed; /* this controller continues the run of an earlier one */
-	/* The last commit as announced; repeated to nodes that may have missed it */
+	/* The last commit as announced. It is repeated to nodes that may have missed it. */
 	struct msg_commit last_commit;
 	struct requests requests; /* queued by the parts, carried out by the loop */
 	struct ending ending;

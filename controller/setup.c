@@ -86,7 +86,7 @@ static int load_model(struct run *run, struct error *err)
 		run->history.store ? store_run_of(run->history.store) : NULL;
 	int rc;
 
-	if (recorded) { /* a resumed run keeps its settings */
+	if (recorded) { /* settings of a resumed run are kept */
 		o->seed = recorded->seed;
 		o->training.threads = recorded->threads;
 		o->training.wire = recorded->wire;
@@ -152,9 +152,10 @@ static void shipped_file(const char *name, char *out, size_t room)
 	slash = strrchr(exe, '/');
 	if (slash)
 		*slash = '\0';
-	snprintf(out, room, "%s/../share/skippipe/%s", exe, name); /* installed at any prefix */
+	/* Path after an installation at any prefix */
+	snprintf(out, room, "%s/../share/skippipe/%s", exe, name);
 	if (access(out, R_OK) != 0)
-		snprintf(out, room, "%s/../../deploy/%s", exe, name); /* in its source tree */
+		snprintf(out, room, "%s/../../deploy/%s", exe, name); /* path in the source tree */
 	if (access(out, R_OK) != 0)
 		snprintf(out, room, "%s/share/skippipe/%s", SKIPPIPE_PREFIX, name);
 }

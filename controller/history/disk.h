@@ -8,9 +8,10 @@
 struct run;
 
 struct disk {
-	bool full;                 /* the run waits; since_us says since when */
+	bool full;                 /* the run waits for room on the disk since since_us */
 	bool has_room;             /* this turn's check found room for the reserve */
-	bool has_unwritten_commit; /* the reserve is used up: the commit is retried */
+	/* The reserve is used up, so the commit is retried until it can be written */
+	bool has_unwritten_commit;
 	bool warned;               /* the journal has reported a reserve that cannot be made */
 	int64_t since_us, next_check_us, next_report_us;
 };

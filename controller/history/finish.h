@@ -14,7 +14,7 @@ struct run;
 struct ending {
 	const char *stopping; /* reason for the requested end; NULL: none was requested */
 	int exit_status;
-	bool unrecorded; /* the run ends because it cannot be recorded */
+	bool unrecorded; /* the run ends because its record cannot be written */
 	int64_t at_us;   /* when the run ended */
 };
 

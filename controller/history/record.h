@@ -25,7 +25,7 @@ struct planned;
 
 /* The newest losses, sent to a console that attaches. The store has all of them. */
 struct curves {
-	struct msg_see_iteration *history; /* (n_history) at least the newest KEPT_CURVE */
+	struct msg_see_iteration *history; /* (n_history) at least the newest KEPT_CURVE rows */
 	uint32_t n_history;
 	size_t room_history;
 	struct msg_see_validation *validations; /* (n_validations) likewise */

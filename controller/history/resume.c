@@ -162,7 +162,7 @@ int resume_begin(struct controller *c, struct error *err)
 	if (rc != 0)
 		return rc;
 	rc = resume_load(&c->members, err);
-	if (rc == -ENOENT) { /* the predecessor died before it assigned a stage */
+	if (rc == -ENOENT) { /* the predecessor died before it assigned any stage */
 		note(&c->run, NOTE_EVENT, -1, 0, "the run had not started: it starts now");
 		return 0;
 	}
@@ -174,7 +174,7 @@ int resume_begin(struct controller *c, struct error *err)
 		rc = load_awaited(&c->members, err);
 	if (rc != 0)
 		return rc;
-	for (uint32_t i = 0; i < c->run.options.n_acts; i++) /* the predecessor did these */
+	for (uint32_t i = 0; i < c->run.options.n_acts; i++) /* marks acts of the predecessor */
 		c->run.options.acts[i].done =
 			c->run.options.acts[i].iteration <= c->run.committed + 1;
 	c->run.training.corpus_hash = store_run_of(c->run.history.store)->corpus_hash;

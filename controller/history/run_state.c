@@ -23,7 +23,7 @@
 static const struct setting {
 	const char *name;
 	enum { WHOLE, LONG, REAL, FLAG } kind; /* uint32_t, uint64_t, double, bool */
-	size_t at;                             /* in struct options */
+	size_t at;                             /* offset of the option in struct options */
 	double least, most;
 	bool is_in_both;
 	/* In struct options: a bool that is true if the command line sets the option and so

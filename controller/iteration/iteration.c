@@ -324,7 +324,7 @@ static void take_event(struct iteration *it, struct member *m, struct msg_task_e
 	bool is_expected, is_repeated;
 
 	if (e.microbatch >= it->routes.n || e.attempt < it->run->first_attempt)
-		return; /* of an attempt under an earlier controller: void */
+		return; /* the event is of an attempt under an earlier controller, and void */
 	if (!is_clock(e.at_us) || !is_clock(e.arrived_us))
 		return;
 	mb = &it->routes.microbatches[e.microbatch];
@@ -403,7 +403,7 @@ void iteration_report(struct iteration *it, struct member *m, const struct msg_r
 	for (uint32_t i = 0; i < r->n_events && member_is_replica(m); i++)
 		take_event(it, m, r->events[i]);
 	if (it->run->phase != PHASE_COMPUTING || requests_any(&it->run->requests))
-		return; /* pending requests come first */
+		return; /* finish.c and the loop handle pending requests first */
 	if (it->run->plan->plan->overlap_sync)
 		sums_order_counted(it);
 	if (all_done(it))
@@ -464,7 +464,7 @@ static bool rerun_without(struct iteration *it, struct member *gone)
 	}
 	if (n < 0)
 		stall_run(it->weights, gone);
-	/* False if the new routes could not be recorded */
+	/* Stays false if the new routes could not be recorded. */
 	return n >= 0 && it->run->phase != PHASE_FINISHED;
 }
 
@@ -493,13 +493,13 @@ bool iteration_readmit(struct iteration *it, struct member *m)
 	    !member_holds(it->run, m, stage) || stage_replicas(it->members, stage, NULL) > 0 ||
 	    !restore_averted(it->weights, stage))
 		return false;
-	/* Another node was given the stage, and m that node's place */
+	/* Another node was given the stage of m, and that node's former place was given to m. */
 	if (member_stage(it->run, m) != stage) {
 		stage_moves_exchange(it->members, m, stage);
 		resume_save(it->members);
 		it->weights->stall.taken_over = true;
 	}
-	/* A new process, or one that dropped its state to read a checkpoint */
+	/* The node has a new process, or its process dropped the state to read a checkpoint. */
 	if (m->beat.iteration != it->run->iteration)
 		it->weights->stall.taken_over = true;
 	if (m->copy.stage >= 0 && !copy_coming(it->run, m, m->copy.stage))

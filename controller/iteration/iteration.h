@@ -25,12 +25,13 @@ struct progress {
 	uint32_t collisions;
 	double wait_s, busy_s;         /* real seconds */
 	struct number_set events_seen; /* numbers of the events received */
-	struct msg_task_event *events; /* of the iteration, for the store */
+	struct msg_task_event *events; /* (n_events) task events of the iteration, for the store */
 	uint32_t n_events;
 	size_t room_events;
 	uint32_t n_shown;       /* events sent to consoles so far */
-	uint32_t ended, voided; /* tasks: of this attempt; of attempts that restarts made void */
-	bool rerouted;          /* the routes differ from the plan's */
+	/* Number of tasks that ended in this attempt; number of tasks that restarts made void */
+	uint32_t ended, voided;
+	bool rerouted; /* the routes differ from those of the plan */
 };
 
 struct iteration {

@@ -28,7 +28,8 @@ static void begin_attempt(struct iteration *it)
 void restart_iteration(struct iteration *it, const char *why)
 {
 	if (it->run->phase == PHASE_STALLED && !replicas_everywhere(it->members)) {
-		it->weights->stall.taken_over = true; /* waits until the lost stage is restored */
+		/* The restart waits until the lost stage is restored */
+		it->weights->stall.taken_over = true;
 		return;
 	}
 	begin_attempt(it);

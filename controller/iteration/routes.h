@@ -29,9 +29,11 @@ struct microbatch {
 	/* A living node without a reported count gave it to a substitute */
 	bool moved;
 	uint8_t replaced; /* the hop that was replaced last */
-	uint8_t passed;   /* positions of the chain (wire/chain.h) up to the furthest that ended */
-	bool next_began;  /* the position after those is under way */
-	/* Passes that substitutes still have to run: bits of hops, and the data node's loss */
+	/* Number of chain positions (wire/chain.h) up to the furthest that has ended */
+	uint8_t passed;
+	bool next_began; /* the task at the position after the passed ones has begun */
+	/* Passes that substitutes still have to run: a bit for each hop, and one for the data
+	 * node's loss */
 	uint64_t owed_forward, owed_backward;
 	bool owed_loss;
 };
@@ -49,7 +51,7 @@ struct counts {
 };
 
 struct routes {
-	uint32_t n; /* microbatches; ids are 0 .. n - 1 */
+	uint32_t n; /* number of microbatches; their ids are 0 .. n - 1 */
 	struct microbatch *microbatches;
 	uint32_t done;
 	uint32_t rerun;

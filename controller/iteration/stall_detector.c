@@ -28,8 +28,9 @@ enum {
 	LOOK_US = 250000,
 	ROUNDS = 4,
 	MUCH_LONGER = 20,
-	MUCH_BYTES = 65536, /* more than heartbeats account for */
-	SHORT_US = 10000000 /* within this time */
+	/* Bytes received in a short time that heartbeats alone do not explain */
+	MUCH_BYTES = 65536,
+	SHORT_US = 10000000 /* length of that short time */
 };
 
 /* ---- what is awaited ---- */

@@ -14,9 +14,9 @@ struct member;
 struct stall_detector {
 	int64_t look_us; /* time of the next look */
 	uint64_t tasks;  /* tasks ended, as all agents reported by the last look */
-	uint32_t rounds; /* looks since then in which all were at rest */
-	uint64_t steps;  /* run.steps at the last look */
-	uint32_t hung;   /* looks since steps grew or data moved */
+	uint32_t rounds; /* successive looks since then at which all agents were at rest */
+	uint64_t steps;  /* run.steps as it was at the last look */
+	uint32_t hung;   /* successive looks since the step count last grew or data last moved */
 	int64_t hung_us; /* time of the last such look */
 };
 

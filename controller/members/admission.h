@@ -16,8 +16,10 @@ struct msg;
 
 struct admission {
 	int64_t next_look_us, next_refresh_us;
-	uint64_t keys_seen;                       /* version of the list of admitted keys */
-	uint64_t refused_reported[LINK_REASON_COUNT]; /* the post's counters when last reported */
+	/* Version of the list of admitted keys that was last applied */
+	uint64_t keys_seen;
+	/* Values of the post's counters when they were last reported */
+	uint64_t refused_reported[LINK_REASON_COUNT];
 	/* Log lines about messages of the wrong type */
 	struct rate_limit wrong;
 };

@@ -141,7 +141,9 @@ void failure_detector_ended(struct members *members, uint32_t ended)
 	} else if (members->run->now_us - d->hung_up_us >
 		   members->run->options.limits.silence_us +
 			   failure_detector_farthest_us(members)) {
-		d->n_hung_up = 0; /* they were a console's, or their agent has connected again */
+		/* The ended connections belonged to a console, or their agent has connected again
+		 */
+		d->n_hung_up = 0;
 	}
 }
 
@@ -214,7 +216,7 @@ static int64_t allowed_us(const struct members *members, const struct member *m,
 {
 	int64_t round_trip = timeout_round_trip(&m->heard.rounds);
 
-	/* No node waits for another while agents gather, and building stages is heavy work. */
+	/* While agents gather, no node waits for another, and building a stage is heavy work. */
 	if (members->run->phase == PHASE_GATHERING)
 		return GATHER_SILENCE_US;
 	if (m->heard.rounds.n == 0) /* its distance is unknown */
@@ -329,7 +331,7 @@ static void take_out(struct members *members, struct member *m, const struct mac
 
 	if (ended)
 		failure_detector_hung_up(members);
-	else if (members->detector.n_hung_up == 0) /* otherwise its own may have ended already */
+	else if (members->detector.n_hung_up == 0) /* else m's may have ended */
 		m->heard.lingering_connections = members->detector.connections;
 	if (ended || !all_quiet(machine))
 		snprintf(why, sizeof(why), "%sheartbeat lost for %.2f s", ended ? "hung up, " : "",

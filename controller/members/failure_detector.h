@@ -14,8 +14,8 @@ struct failure_detector {
 	uint64_t hung_up;     /* connections that have ended so far */
 	int64_t hung_up_us;
 	uint32_t n_hung_up;   /* recently ended connections whose node is unknown */
-	uint32_t connections; /* connections between each agent and the controller */
-	uint32_t n_silent; /* agents that have sent nothing since then */
+	uint32_t connections; /* number of connections between one agent and the controller */
+	uint32_t n_silent;    /* number of agents that have sent nothing since then */
 };
 
 /* Records that the process of this node has sent HELLO. */

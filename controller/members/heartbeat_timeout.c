@@ -9,7 +9,8 @@
 
 enum {
 	FADES_AFTER = 100, /* heartbeats */
-	ROUND_TRIPS = 3    /* and one more at most for the last heartbeat itself */
+	/* Allowed round trips of silence; the last heartbeat itself may take one more */
+	ROUND_TRIPS = 3
 };
 
 static int ascending(const void *a, const void *b)

@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #define TIMEOUT_PATIENCE 4 /* largest allowance, as a multiple of the limit */
-#define TIMEOUT_BEAT_US  100000 /* between two heartbeats */
+#define TIMEOUT_BEAT_US 100000 /* time between two heartbeats */
 #define TIMEOUT_ROUNDS   15
 /* Longer round trips count as this one, so that an agent gains nothing by forging an echo */
 #define TIMEOUT_ROUND_MOST_US 2000000
@@ -33,7 +33,7 @@
  */
 struct timeout_rounds {
 	int64_t us[TIMEOUT_ROUNDS];
-	uint32_t n; /* recorded so far */
+	uint32_t n; /* number of round trips recorded so far */
 };
 
 void timeout_round(struct timeout_rounds *r, int64_t us);

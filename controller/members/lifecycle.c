@@ -14,7 +14,7 @@
 #include "controller/members/peers.h"
 #include "controller/operator/journal.h"
 
-enum { ROWS = 500 }; /* a node's state changes in the store, in one burst */
+enum { ROWS = 500 }; /* rows of one node's state changes that the store accepts in one burst */
 static const double rows_per_s = 0.5;
 
 /* ---- the table ---- */
@@ -45,10 +45,10 @@ static const struct transition {
 	/* Members are given their stage before they hold it, and hold it before they work. */
 	{ AWAY | CANDIDATE | IN(FAILED), MEMBER_HELLO, MEMBER_JOINING, NOTHING },
 	{ CANDIDATE, MEMBER_ASSIGN, MEMBER_SYNCING, NOTHING },
-	{ IN(FAILED), MEMBER_ASSIGN, SAME, NOTHING }, /* prepares it in case the mark is removed */
+	{ IN(FAILED), MEMBER_ASSIGN, SAME, NOTHING }, /* the mark may be removed later */
 	{ WITH_STAGE, MEMBER_HAS_STAGE, MEMBER_READY, NOTHING },
 	{ RESTORES, MEMBER_HAS_STAGE, MEMBER_RESTORED, NOTHING },
-	/* The report belongs to a stage that was taken away again */
+	/* The node reports a stage that was taken away again. */
 	{ IN(JOINING) | IN(FAILED), MEMBER_HAS_STAGE, SAME, NOTHING },
 	{ IN(JOINING) | IN(READY), MEMBER_HOLDS, MEMBER_READY, NOTHING },
 	{ IN(SYNCING) | IN(FAILED) | IN(DEAD), MEMBER_HOLDS, SAME, NOTHING },

@@ -29,22 +29,24 @@ struct run;
 struct member;
 
 enum member_state {
-	MEMBER_ABSENT,    /* no process has joined since this controller began */
+	MEMBER_ABSENT,    /* no process has joined as this node since the controller began */
 	MEMBER_JOINING,   /* connected; waits for a stage */
 	MEMBER_SYNCING,   /* builds, fetches or loads its stage, or is measured */
 	MEMBER_READY,     /* has its stage; becomes a replica with the next sum or iteration */
 	MEMBER_RESTORING, /* reads a stage from a checkpoint, or averages it from its neighbours */
-	MEMBER_RESTORED,  /* has restored it; waits for nodes that restore other stages */
+	MEMBER_RESTORED,  /* has restored its stage; waits for nodes that restore other stages */
 	MEMBER_SUMMING,   /* takes part in this iteration's sum and commit, but computes nothing */
 	MEMBER_LIVE,      /* takes part in everything */
 	MEMBER_SUSPECT,   /* takes part, but has been silent for most of the allowed time */
-	MEMBER_FAILED,    /* connected; excluded by the operator, or because of data that it sent */
-	MEMBER_DEAD,      /* silent or gone; its session is kept, because it may only sleep */
+	/* Connected, but excluded by the operator or because of data that it sent */
+	MEMBER_FAILED,
+	/* Silent or gone; the session is kept, because the process may only be suspended */
+	MEMBER_DEAD,
 	MEMBER_STATES
 };
 
 enum member_event {
-	MEMBER_HELLO,     /* a process joined; is sent MSG_WELCOME */
+	MEMBER_HELLO,     /* a process joined; the controller sends it MSG_WELCOME */
 	MEMBER_HEARD,     /* sent a heartbeat */
 	MEMBER_RETURN,    /* was dead, and sent a heartbeat */
 	MEMBER_REINSTATE, /* has the last commit of a stage that has no replica */
@@ -52,8 +54,8 @@ enum member_event {
 	MEMBER_LEAVE,     /* a replica gives its stage up to take another one */
 	MEMBER_ASSIGN,    /* gets a stage: MSG_ASSIGN, or MSG_KEEP to fetch it first */
 	MEMBER_HAS_STAGE, /* reported that it has its stage (MSG_READY) */
-	MEMBER_HOLDS,     /* came back to a resumed run with its stage's last commit */
-	MEMBER_RESTORE,   /* is sent MSG_RESTORE */
+	MEMBER_HOLDS,     /* returned to a resumed run with the last commit of its stage */
+	MEMBER_RESTORE,   /* the controller sends it MSG_RESTORE */
 	MEMBER_ABANDON,   /* the restore is given up; an answer may still arrive */
 	MEMBER_JOIN_SUMS, /* its stage's next MSG_REDUCE names it */
 	MEMBER_ADMIT,     /* the next MSG_START is sent to it */

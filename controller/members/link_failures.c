@@ -23,12 +23,14 @@
 #include "controller/weights/copies.h"
 
 enum {
-	/* stall, as a multiple of the expected time: several probes were sent meanwhile */
+	/* a stall this many times as long as expected counts as a cut: several probes were sent
+	 * meanwhile */
 	TIMES = 3,
-	HEALED_US = 400000, /* time without a report */
+	HEALED_US = 400000, /* a link without a report for this long counts as healed */
 	NOTE_AGAIN_US = 10000000,
-	DOUBLED_MOST = 7,     /* largest number of doublings for a link that is cut repeatedly */
-	STEADY_US = 600000000 /* after so long without a cut the count starts over */
+	/* Largest number of doublings of that time for a link that is cut repeatedly */
+	DOUBLED_MOST = 7,
+	STEADY_US = 600000000 /* a link that has worked for this long has its count of cuts reset */
 };
 
 /* ---- reports ---- */
@@ -151,7 +153,7 @@ void link_failures_count(const struct members *members, struct link_tally *talli
 				continue;
 			tallies[i].reported++;
 			if (to < i && report_of(members, to, i))
-				continue; /* counted at the other end */
+				continue; /* this link is counted at its other end */
 			count_link(tallies, i, to,
 				   link_failures_between(members, i, to) ||
 					   long_enough(members, i, to) ||
@@ -337,7 +339,7 @@ struct link_failure *link_failures_mark(struct members *members, const struct me
 	}
 	if (members->run->now_us - k->since_us > STEADY_US)
 		k->times = 0;
-	/* stored in the direction in which it was reported this time */
+	/* Stores the link in the direction in which it was reported this time. */
 	if (k->from != m->id || k->to != s->to)
 		*k = (struct link_failure){ .times = k->times,
 					    .delay_s = { -1, -1 },

@@ -14,8 +14,9 @@ struct run;
 
 /* Cut links of one member. */
 struct link_tally {
-	uint16_t cut, reported; /* links that seem cut; those that this member reported */
-	uint16_t surely;        /* links that are cut */
+	/* Links of this member that seem cut; those among them that the member itself reported */
+	uint16_t cut, reported;
+	uint16_t surely; /* links of this member that are certainly cut */
 };
 
 /* Returns the first report of a link that counts as cut and is not marked so, and in *m the member
@@ -41,7 +42,7 @@ void link_failures_keep_away(const struct run *run, struct link_failure *k);
 /* Returns true if no agent has reported the link since both ends are here. A link that was cut
  * repeatedly has to be quiet for longer. */
 bool link_failures_over(const struct members *members, const struct link_failure *k);
-/* The link is in use again, with the delays that it had. */
+/* Uses the link again, with the delays that it had before the cut. */
 void link_failures_end(struct run *run, struct link_failure *k);
 
 /* Removes m, one end of a cut link. others: it is cut off from other nodes, too. stays_out: m may
@@ -52,10 +53,10 @@ void link_failures_remove(struct run *run, struct member *m, const struct member
  * cut link has an end that can be removed. */
 bool link_failures_give_way(struct members *members);
 
-/* Says in the journal what a cut is followed by: then. */
+/* Writes to the journal that a link is cut, and what follows: then. */
 void link_failures_note(struct members *members, const struct msg_stuck *s, uint16_t from,
 			const char *then);
-/* Says now and then that the run waits because neither end can be spared. */
+/* Reports in the journal now and then that the run waits because neither end can be spared. */
 void link_failures_note_wait(struct members *members, const struct member *x,
 			     const struct member *y);
 

@@ -30,29 +30,30 @@ struct reported_sum {
 /* Bytes that a node has received, as it reports (stall_detector.c). */
 struct flow {
 	uint64_t bytes;
-	int64_t since_us; /* when this count was reached */
-	int64_t much_us;  /* when much last arrived in a short time; 0: never */
+	int64_t since_us; /* when this number of bytes was reached */
+	int64_t much_us;  /* when the node last received much data in a short time; 0: never */
 };
 
-/* Addresses and keys that this node and the others were sent of one another (peers.c). */
+/* Addresses and keys that this node and the other nodes have received of one another (peers.c). */
 struct member_peers {
-	uint64_t arrival;       /* number of its HELLO */
-	uint64_t arrivals_sent; /* it was sent all arrivals up to this number */
-	bool key_revoked;       /* the others have to forget its key for good */
-	/* The others have to forget its key while the exclusion lasts (exclude.c) */
+	uint64_t arrival; /* number of this node's HELLO, counted over all nodes */
+	/* This node has received all addresses and keys up to this HELLO number */
+	uint64_t arrivals_sent;
+	bool key_revoked; /* the other nodes have to forget this node's key for good */
+	/* The other nodes have to forget this node's key while it is excluded (exclude.c). */
 	bool is_excluded;
 };
 
 /* The newest MSG_ASSIGN (assign.c) and its answer. */
 struct member_assignment {
-	uint64_t number; /* 0: none was sent */
+	uint64_t number; /* number of the newest MSG_ASSIGN to this node; 0: none was sent */
 	int64_t at_us;
-	uint16_t source;  /* the node from which it fetches its state */
-	bool is_welcomed; /* it was sent the description of the run (MSG_WELCOME) */
-	/* Sequence numbers of that answer and of its current message, because messages can overtake
-	 * each other */
+	uint16_t source;  /* the node from which this node fetches its state */
+	bool is_welcomed; /* the node has received the description of the run (MSG_WELCOME) */
+	/* Sequence numbers of that answer and of the message being handled, because messages can
+	 * overtake each other. */
 	uint64_t ready_sequence, message_sequence;
-	uint64_t plan_epoch; /* the newest plan that it was sent */
+	uint64_t plan_epoch; /* epoch of the newest plan that the node has received */
 };
 
 /* States of a standby copy, changed by weights/copies.c only, but for the sum of a member that is
@@ -64,44 +65,47 @@ struct member_assignment {
  * once another node has a copy: until then no other node may have the stage. */
 enum copy_state { COPY_FETCHING, COPY_WHOLE, COPY_DROPPED };
 
-/* The sum under way, as far as the copy needs it. */
+/* State of the current sum, as far as the standby copy needs it. */
 enum copy_sum {
-	COPY_NO_SUM,       /* it is sent none */
-	COPY_SUM_ORDERED,  /* it is sent this iteration's sum */
-	COPY_SUM_REPORTED, /* it has reported that sum */
+	COPY_NO_SUM,       /* the copy receives no sum */
+	COPY_SUM_ORDERED,  /* the copy receives this iteration's sum */
+	COPY_SUM_REPORTED, /* the copy has reported this iteration's sum */
 };
 
 /* The standby copy of another stage that it keeps or fetches (copies.c, standbys.c). */
 struct member_copy {
 	int stage;           /* -1: none */
-	uint64_t order;      /* number of the MSG_KEEP */
+	uint64_t order;      /* number of the MSG_KEEP that ordered the copy */
 	uint64_t iterations; /* committed iterations that the copy holds */
-	uint64_t hash;       /* of those weights; 0: not reported */
+	uint64_t hash;       /* hash of the copy's weights; 0: not reported */
 	enum copy_state state;
 	enum copy_sum sum_state;
 	uint64_t last_commit_sent; /* newest commit announced to this standby */
 	struct reported_sum sum;
-	int64_t refused_us; /* when it last failed to keep a copy; 0: never */
-	uint32_t n_refused; /* times, since it last was a replica */
+	int64_t refused_us; /* when the node last failed to keep a copy; 0: never */
+	uint32_t n_refused; /* number of such failures since the node last was a replica */
 };
 
 /* Changes of stage (rebalance.c, stage_moves.c). */
 struct member_move {
-	int home;          /* stage in the first plan; -1: none */
-	bool is_returning; /* it keeps a copy of its home stage in order to return there */
-	/* Ordered between iterations to load its copy; the next iteration waits a moment */
+	int home;          /* the node's stage in the first plan; -1: none */
+	bool is_returning; /* the node keeps a copy of its home stage in order to return there */
+	/* The node was ordered between two iterations to load its copy. The next iteration waits a
+	 * moment for it. */
 	bool is_loading;
 };
 
-/* The weights of its stage, as it reported them. */
+/* The weights of the node's stage, as the node reported them. */
 struct member_weights {
-	uint64_t iterations; /* committed iterations that they hold */
-	/* The stage that they belong to; MSG_NO_STAGE: none. Heartbeats report when they are loaded
+	uint64_t iterations; /* committed iterations that these weights hold */
+	/* The stage that these weights belong to; MSG_NO_STAGE: none. Heartbeats report it once it
+	 * is loaded.
 	 */
 	uint8_t stage;
 	uint64_t hash;
 	bool hash_agrees;
-	/* they differed from those of its stage, and the stage's have not been fetched yet */
+	/* These weights differed from those of the stage, and the right ones have not been fetched
+	 * yet. */
 	bool differ;
 	uint64_t differed_in;      /* the last iteration in which they differed; 0: none */
 	uint64_t last_commit_sent; /* newest commit announced to this node */
@@ -109,50 +113,56 @@ struct member_weights {
 
 /* Files of its stage: saving (checkpoints.c) and restoring (restore.c). */
 struct member_checkpoint {
-	uint64_t saving; /* the commit whose weights it was ordered to save; 0: it has answered */
+	/* The commit whose weights the node was ordered to save; 0: the node has answered */
+	uint64_t saving;
 	uint8_t saving_stage;
 	uint64_t failed; /* the checkpoint that the node could not read; 0: none */
-	/* When the node reported that failure, or joined: its next heartbeat reports what it
-	 * holds */
+	/* When the node reported that failure, or joined. Its next heartbeat reports which weights
+	 * it holds. */
 	int64_t unready_us;
-	/* The last iteration in which it did not answer an order to restore; 0: none */
+	/* The last iteration in which the node did not answer an order to restore; 0: none */
 	uint64_t silent_in;
 };
 
-/* Speed of its machine in real seconds, measured before the run and corrected during it (drift.c).
+/* Speed of the node's machine in real seconds, measured before the run and corrected during it
+ * (drift.c).
  */
 struct member_compute {
-	uint16_t machine;     /* the lowest node on the same machine */
-	uint8_t slots;        /* microbatches that fit into its memory at once */
-	uint64_t corpus_hash; /* of the corpus that it reads, if in stage 0 */
+	uint16_t machine;     /* the lowest-numbered node on the same machine */
+	uint8_t slots;        /* microbatches that fit into the node's memory at once */
+	uint64_t corpus_hash; /* hash of the corpus that the node reads, if it is in stage 0 */
 	double forward_s, backward_s, loss_s;
-	/* While no other agent of the machine computes; 0: unknown */
+	/* Task times while no other agent of the machine computes; 0: unknown */
 	double alone_forward_s, alone_backward_s, alone_loss_s;
-	double pace;          /* current time of tasks over these; used without emulation */
-	uint32_t times_paced; /* corrections so far; counted at the machine's lowest node */
+	double pace; /* ratio of the current task times to these; used without emulation */
+	/* Number of corrections so far, counted at the machine's lowest node */
+	uint32_t times_paced;
 };
 
 /* The node's part in the sum of its stage's gradients. */
 struct member_sum {
 	bool is_done;
-	bool counts; /* its contribution is in the sum of `stage`, even if it has died since */
+	/* The node's contribution is in the sum of `stage`, even if the node has died since */
+	bool counts;
 	uint8_t stage;
-	uint32_t slice; /* the slice that it adds up */
+	uint32_t slice; /* the slice of the gradient that this node adds up */
 	struct reported_sum reported;
 };
 
-/* When it was heard, and how long it may be silent (failure_detector.c, heartbeat_timeout.h). */
+/* Times of the node's last messages, and how long it may be silent (failure_detector.c,
+ * heartbeat_timeout.h). */
 struct member_heard {
-	int64_t message_us;  /* its newest message */
-	int64_t any_us;      /* its newest sign of life of any kind */
-	int64_t late_us;     /* its largest recent lateness, by its own clock */
+	int64_t message_us; /* when the node sent its newest message */
+	int64_t any_us;     /* when the node last gave any sign of life */
+	/* Largest recent lateness of its heartbeats, by the node's own clock */
+	int64_t late_us;
 	int64_t gap_us;      /* the longest recent gap between two messages */
-	int64_t allowed_us;  /* allowed silence, when last computed */
+	int64_t allowed_us;  /* the allowed silence, as last computed */
 	int64_t patience_us; /* allowed lateness of its heartbeats, without transfer time */
 	struct timeout_rounds rounds;
 	/* Connections opened before it was removed for silence, which may still end */
 	uint32_t lingering_connections;
-	/* The iteration that it reported on while it counted as dead */
+	/* The iteration that the node reported on while it counted as dead. */
 	uint64_t reported_while_dead_in;
 	struct flow received;
 };
@@ -161,24 +171,27 @@ struct member_heard {
 struct member_stuck {
 	struct msg_stuck links[MSG_STUCK]; /* (n) */
 	uint32_t n;
-	bool is_cut_off; /* it was removed for that reason, and returns once its links work */
-	int64_t seen_us; /* when such a link was last reported */
+	/* The node was removed because its links were cut, and returns once they work */
+	bool is_cut_off;
+	int64_t seen_us; /* when a cut link of this node was last reported */
 };
 
 struct member_clock {
-	int64_t offset_us;     /* its clock + this = ours */
-	int64_t round_trip_us; /* of the sample that the offset comes from: the shortest lately */
+	int64_t offset_us; /* the node's clock + offset_us = the controller's clock */
+	/* Round trip of the sample that gave offset_us: the shortest of the recent ones */
+	int64_t round_trip_us;
 	int64_t sampled_us;
 };
 
-/* Links from this node to others, as observed (observed_links.c), and their drift from the plan
+/* Observed links from this node to others (observed_links.c), and their drift from the plan
  * (drift.c). */
 struct member_links {
 	struct observed_link *list; /* (n) */
 	uint32_t n;
 	size_t room;
-	double ratio;       /* time over all links from here, relative to the plan */
-	double delay_ratio; /* last reported delay, relative to the plan; 0: not reported */
+	double ratio; /* transfer time over all links from this node, relative to the plan */
+	/* The delay that the node last reported, relative to the plan; 0: not reported */
+	double delay_ratio;
 	uint32_t strikes;
 };
 
@@ -190,16 +203,17 @@ struct member_tasks {
 };
 
 struct member_quota {
-	/* Unsolicited messages; log lines about ignoring it (admission.c) */
+	/* Limits on the node's unsolicited messages, and on log lines about ignoring the node
+	 * (admission.c). */
 	struct rate_limit strays, ignored;
-	/* Journal lines about the node; rows of the store; accepted link reports */
+	/* Limits on journal lines about the node, its rows in the store, and its link reports. */
 	struct rate_limit troubles, rows, corrections;
 };
 
 /* State of this node as consoles show it (consoles.c). */
 struct member_shown {
-	bool is_stale;   /* consoles lack its newest state */
-	int64_t sent_us; /* numbers are sent twice a second, a new state at once (0) */
+	bool is_stale;   /* consoles do not have the node's newest state */
+	int64_t sent_us; /* numbers are sent twice a second, a new state at once (sent_us = 0) */
 };
 
 struct member {
@@ -207,14 +221,15 @@ struct member {
 	enum member_state state; /* changed by member_apply only (lifecycle.c) */
 	char why[96];
 	int64_t since_us;
-	post_peer_id peer; /* 0: never seen, or has left */
+	/* Connection to the node's process; 0: none was seen, or the process has left */
+	post_peer_id peer;
 	struct keys_public key;
 	struct msg_hello hello;
-	struct msg_heartbeat beat; /* the newest one */
+	struct msg_heartbeat beat; /* the newest heartbeat of the node */
 
 	bool is_marked;     /* removed by the operator, or because of data that it sent */
 	bool fault_pending; /* an injected death or sleep has not been detected yet */
-	/* this controller resumed the run, and the node took part in the last commit */
+	/* This controller resumed the run, and the node took part in the last commit. */
 	bool is_awaited;
 
 	struct member_peers peers;
@@ -241,24 +256,30 @@ static inline bool is_clock(int64_t us)
 	return us >= 0 && us <= INT64_MAX / 8;
 }
 struct member *member_of_peer(struct members *members, post_peer_id peer);
-bool member_alive(const struct member *m); /* connected, whatever its weights */
+/* Returns true if the node is connected, whatever weights it has */
+bool member_alive(const struct member *m);
 /* Returns true if m takes part in sums and commits. */
 bool member_is_replica(const struct member *m);
 /* Returns true if m is a replica and connected. */
 bool member_takes_part(const struct member *m);
 /* Returns true if m takes part in the iteration under way, which it began with the others. */
 bool member_computes(const struct member *m);
-bool member_is_ready(const struct member *m);         /* has the stage that it was given */
-bool member_is_restoring(const struct member *m);     /* or has restored it, and waits for others */
-enum node_state member_shown(const struct member *m); /* as consoles and the record show it */
-bool member_has_key(const struct member *m); /* a process has had this node, and may return */
+/* Returns true if the node has the stage that it was given */
+bool member_is_ready(const struct member *m);
+/* Returns true if the node restores a stage, or has restored it and waits for others */
+bool member_is_restoring(const struct member *m);
+/* Returns the state of the node that consoles and the record show */
+enum node_state member_shown(const struct member *m);
+/* Returns true if a process has had this node, and may return */
+bool member_has_key(const struct member *m);
 /* Returns true if m has the weights of the last commit and takes part from the next iteration or
  * sum on. */
 bool member_joins(const struct run *run, const struct member *m);
 /* Returns true if m holds the stage's weights of the last commit, by its assignment and by its
  * newest heartbeat. */
 bool member_holds(const struct run *run, const struct member *m, int stage);
-uint32_t members_live(const struct members *members); /* number that computes */
+/* Returns the number of members that compute */
+uint32_t members_live(const struct members *members);
 uint32_t stage_replicas(const struct members *members, int stage, const struct member *without);
 int member_send(struct run *run, struct member *m, const struct msg *message);
 int member_stage(const struct run *run, const struct member *m); /* -1: none */

@@ -33,7 +33,9 @@ enum {
 	OFFSET_AGE_US = 20000000,
 	ASSIGN_PATIENCE_US = 60000000,
 	JOIN_AGAIN_US = 1000000,
-	REFUSALS = 50, TROUBLES = 20 /* lines in one burst */
+	/* Log lines in one burst: about refused agents; about reported troubles */
+	REFUSALS = 50,
+	TROUBLES = 20
 };
 static const double refusals_per_s = 0.1, troubles_per_s = 1.0 / 60;
 
@@ -222,7 +224,7 @@ void members_hello(struct weights *weights, post_peer_id peer, const struct msg_
 	m->peer = peer;
 	m->key = info.key;
 	if (m->hello.incarnation != hello->incarnation)
-		m->weights.differ = false; /* these belonged to another process */
+		m->weights.differ = false; /* the difference was found in another process */
 	m->hello = *hello;
 	failure_detector_begin(weights->members, m);
 	m->stuck.n = 0;
@@ -241,7 +243,7 @@ void members_hello(struct weights *weights, post_peer_id peer, const struct msg_
 	m->peers.arrivals_sent = 0;
 	if (weights->run->phase == PHASE_GATHERING && !weights->run->resumed &&
 	    weights->members->gathering < GATHER_BUILD)
-		return; /* the first plan decides the node's stage and the time scale */
+		return; /* the first plan decides the node's stage and sets the time scale */
 	if (!known)
 		resume_save(weights->members);
 	welcome_member(weights->run, m);
@@ -256,7 +258,7 @@ void members_hello(struct weights *weights, post_peer_id peer, const struct msg_
 
 void members_ready(struct members *members, struct member *m, const struct msg_ready *r)
 {
-	if (m->assigned.number == 0) /* it answers an earlier controller */
+	if (m->assigned.number == 0) /* the message answers an earlier controller */
 		return;
 	if (r->assignment != m->assigned.number || m->state == MEMBER_DEAD || member_is_replica(m))
 		return;
@@ -274,7 +276,7 @@ void members_ready(struct members *members, struct member *m, const struct msg_r
 	m->compute.forward_s = r->forward_s;
 	m->compute.backward_s = r->backward_s;
 	m->compute.loss_s = r->loss_s;
-	/* Reduced in the same ratio as the forward pass */
+	/* Reduces the backward time in the same ratio as the forward time. */
 	if (m->compute.alone_forward_s > 0 && r->loss_s > 0 && r->forward_s > 0)
 		m->compute.alone_loss_s =
 			r->loss_s * fmin(m->compute.alone_forward_s / r->forward_s, 1);
@@ -318,12 +320,12 @@ static void heard_again(struct weights *weights, struct member *m)
 void members_heartbeat(struct iteration *it, struct member *m, const struct msg_heartbeat *h)
 {
 	if (!failure_detector_hear(it->run, m, h))
-		return; /* a newer one has arrived before */
+		return; /* a newer heartbeat has arrived before this one */
 	if (m->beat.slots != h->slots || m->beat.running != h->running ||
 	    m->beat.queued != h->queued)
 		m->shown.is_stale = true;
 	m->beat = *h;
-	m->beat.stuck = NULL; /* belongs to the message */
+	m->beat.stuck = NULL; /* the array belongs to the message */
 	link_failures_hear(it->members, m, h);
 	stall_note_heartbeat(it->run, m);
 	learn_clock(it->run, m, h);

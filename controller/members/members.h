@@ -34,14 +34,15 @@ struct membership {
 struct members {
 	struct run *run;
 	struct member *list;  /* (n) indexed by node */
-	uint32_t n;           /* nodes of the cluster */
+	uint32_t n;           /* number of nodes in the cluster */
 	uint64_t assignments; /* number of the newest MSG_ASSIGN */
-	uint64_t arrivals;    /* HELLOs so far */
+	uint64_t arrivals;    /* number of HELLOs received so far */
 	int64_t moved_us;     /* when a node was last ordered to load its standby copy */
 	enum gather_step gathering;
-	struct link_table *links;    /* as measured; NULL: the network is emulated */
-	struct link_table *emulated; /* figures of that network; NULL: none, or unknown */
-	struct measuring *measuring; /* NULL: the network is emulated */
+	struct link_table *links;    /* measured links; NULL: the network is emulated */
+	struct link_table *emulated; /* links of the emulated network; NULL: none, or unknown */
+	/* State of the link measurement; NULL: the network is emulated */
+	struct measuring *measuring;
 	struct membership membership;
 	struct failure_detector detector;
 	struct admission admission;
@@ -60,9 +61,11 @@ void members_links(struct planning *planning, struct member *m, const struct msg
 /* Sends every gathered agent the description of the run, once the first plan has set the time
  * scale. */
 void members_welcome(struct members *members);
-bool members_due(const struct members *members);    /* true fifty times a second */
-void members_hear_silence(struct members *members); /* then removes silent nodes */
+bool members_due(const struct members *members); /* returns true fifty times a second */
+/* Measures how long each node has been silent, and removes silent nodes */
+void members_hear_silence(struct members *members);
 void members_check_joiners(struct weights *weights); /* restarts joiners that hang */
-void members_ping(struct members *members);          /* and sends the clock now and then */
+/* Sends each node the controller's clock now and then */
+void members_ping(struct members *members);
 
 #endif

@@ -32,17 +32,19 @@
 #include "controller/weights/checkpoints.h"
 
 enum {
-	/* plus REGATHER_TRIPS round trips of the longest link: connecting takes four */
+	/* A resumed run waits this long for agents, plus REGATHER_TRIPS round trips of the longest
+	 * link: connecting takes four. */
 	REGATHER_US = 1200000,
 	REGATHER_TRIPS = 5,
 	BUILD_US = 60000000,
-	SLOTS_MOST = 8,    /* more microbatches at once shorten no plan */
+	SLOTS_MOST = 8,      /* more microbatches at once shorten no plan */
 	TIMED_OF_MACHINE = 2 /* agents of one machine and device compute equally fast */
 };
 
 static const double watchable_s = 2.5;
-static const double memory_share = 0.7; /* of a machine's free memory */
-/* Processor time of a task's tensor and events, where all agents share one machine */
+/* Share of a machine's free memory that activations may take */
+static const double memory_share = 0.7;
+/* Processor time of one task's tensor and events, if all agents share one machine. */
 static const double task_messages_s = 0.003;
 static const double busy_share = 0.4; /* largest share of arithmetic in an emulated iteration */
 
@@ -60,7 +62,8 @@ static uint8_t list_steps(const struct run *run)
 	return (uint8_t)(run->options.mode.measure_only ? (1u << GATHER_PLAN) - 1 : all);
 }
 
-/* The steps depend on the run. The progress of a step counts the nodes that have done their part.
+/* Fills in the steps of the run's start. The progress of a step counts the nodes that have done
+ * their part.
  */
 void startup_status(const struct members *members, struct msg_see_status *s)
 {
@@ -323,7 +326,7 @@ static void take_times(struct members *members)
 			continue;
 		m->compute.alone_loss_s = ratio * m->compute.alone_forward_s;
 		if (members->run->options.cluster.time_scale != 0)
-			continue; /* emulated times are as given */
+			continue; /* emulated times are used as given */
 		drift_set_times(members->run, m);
 		record_compute(members->run, m->id);
 	}
@@ -401,7 +404,7 @@ static void gather_compute(struct planning *planning)
 	go_to_step(planning->members, GATHER_PLAN);
 }
 
-/* Says until when a loss of all weights costs the whole run. */
+/* Reports until when a loss of all weights would cost the whole run. */
 static void note_first_checkpoint(struct run *run)
 {
 	if (run->options.checkpoint_every)
@@ -429,7 +432,8 @@ static void gather_built(struct iteration *it)
 	if (building > 0 || !all_have_come(it->members))
 		return;
 	agreement_before_start(it->members);
-	if (it->run->phase == PHASE_FINISHED) /* the corpus is not the intended one */
+	/* agreement_before_start has ended the run, because the corpus is not the intended one */
+	if (it->run->phase == PHASE_FINISHED)
 		return;
 	for (uint32_t i = 0; i < it->members->n; i++) {
 		struct member *m = &it->members->list[i];
@@ -501,7 +505,7 @@ static bool somebody_awaited(const struct members *members)
 		if (m->is_awaited && !member_is_ready(m))
 			return true;
 		if (member_is_ready(m) && m->beat.beat == 0)
-			return true; /* its clock is not known yet */
+			return true; /* the node's clock is not known yet */
 	}
 	return false;
 }
@@ -579,14 +583,15 @@ static void gather_again(struct weights *weights)
 	    (somebody_awaited(weights->members) && is_patient(weights->members, waited)))
 		return;
 	agreement_before_start(weights->members);
-	if (weights->run->phase == PHASE_FINISHED) /* the corpus is not the intended one */
+	/* agreement_before_start has ended the run, because the corpus is not the intended one */
+	if (weights->run->phase == PHASE_FINISHED)
 		return;
 	for (uint32_t i = 0; i < weights->members->n; i++) {
 		struct member *m = &weights->members->list[i];
 
 		if (member_alive(m))
 			continue;
-		if (m->is_awaited) /* otherwise it had left before */
+		if (m->is_awaited) /* otherwise the node had left before this controller began */
 			member_apply(weights->run, m, MEMBER_MISS, "did not come back");
 		/* The node's key may have been expelled meanwhile. */
 		member_disown(weights->members, m);

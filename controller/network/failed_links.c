@@ -8,7 +8,7 @@
 
 #include "controller/members/members.h"
 
-enum { HEALED_US = 400000 }; /* without a report */
+enum { HEALED_US = 400000 }; /* a cut link without a report for this long counts as healed */
 
 struct link_failure *link_failures_find(const struct members *members, uint16_t a, uint16_t b)
 {

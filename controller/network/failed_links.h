@@ -15,24 +15,25 @@ struct msg_heartbeat;
 /* A link between two nodes that is cut or was. */
 struct link_failure {
 	uint16_t from, to; /* the node that reported the current cut first, and the other end */
-	bool active;       /* the link counts as absent; false: it is in use again */
+	bool active;       /* true: the link counts as absent; false: the link is in use again */
 	uint32_t times;    /* number of cuts */
 	int64_t since_us, seen_us; /* start of the current state; newest report */
-	double quiet_s, expected_s; /* from the first report */
+	/* How long the link was silent, and how long was expected, in the first report */
+	double quiet_s, expected_s;
 	/* delays to be restored when the cut ends, in both directions */
 	double delay_s[2], sync_s[2];
 };
 
 struct failed_links {
-	struct link_failure *of; /* (n) every link that was ever cut */
+	struct link_failure *of; /* (n) every link that was cut at any time */
 	uint32_t n;
 	size_t room;
-	/* when the journal last said that neither end of a cut link can be spared */
+	/* When the journal last reported that neither end of a cut link can be spared. */
 	int64_t noted_us;
 };
 
 void link_failures_hear(struct members *members, struct member *m, const struct msg_heartbeat *h);
-/* NULL: this link was never cut */
+/* NULL: this link has not been cut so far */
 struct link_failure *link_failures_find(const struct members *members, uint16_t a, uint16_t b);
 /* Returns true if this link is cut */
 bool link_failures_between(const struct members *members, uint16_t a, uint16_t b);

@@ -21,20 +21,23 @@ struct link_seen {
 	bool unreachable;   /* no connection can be made in this direction */
 	float latency_s, spread_s;
 	double bandwidth;   /* bytes per second; 0: not measured */
-	double way_s;       /* smoothed transfer time of recent activations; 0: none was sent */
-	/* Mean deviation of that time; latency at the newest transfer */
+	/* Smoothed transfer time of recent activations; 0: no activation was sent */
+	double way_s;
+	/* Mean deviation of way_s from its average; the link's latency at the newest transfer. */
 	double way_deviation_s, way_latency_s;
 };
 
 struct link_table {
 	uint32_t n;              /* nodes */
-	double activation_bytes; /* of one microbatch's activation, as sent */
-	double sum_bytes;        /* of the largest stage's gradient, as sent */
+	/* Bytes of one microbatch's activation in the format in which it is sent */
+	double activation_bytes;
+	/* Bytes of the largest stage's gradient in the format in which it is sent */
+	double sum_bytes;
 	uint32_t replicas;       /* typical number of replicas of a stage */
-	struct link_seen *links; /* (n, n) [from][to] */
+	struct link_seen *links; /* (n, n) what was seen of each link, [from][to] */
 };
 
-struct link_table *link_table_new(uint32_t n); /* knows no link */
+struct link_table *link_table_new(uint32_t n); /* makes a table that knows no link */
 void link_table_free(struct link_table *t);    /* NULL is allowed */
 struct link_seen *link_table_at(const struct link_table *t, uint32_t from, uint32_t to);
 

@@ -27,20 +27,20 @@
 #include "controller/operator/journal.h"
 
 enum {
-	LATENCIES_US = 1800000,   /* for all probes */
-	LATENCIES_MORE_US = 1500000, /* then for the answers */
-	ROUNDS_US = 21500000,     /* for all rounds of a cluster of up to SMALL nodes */
-	ROUNDS_MANY_US = 52000000, /* for all rounds of a larger cluster */
+	LATENCIES_US = 1800000,      /* time for all probes of latencies */
+	LATENCIES_MORE_US = 1500000, /* time to wait for the answers afterwards */
+	ROUNDS_US = 21500000,        /* time for all rounds in a cluster of up to SMALL nodes */
+	ROUNDS_MANY_US = 52000000,   /* time for all rounds in a larger cluster */
 	SMALL = 32,
 	ROUND_LEAST_MS = 150,
-	/* until the rate of bulk data has risen and shows; packet trains take two */
+	/* round trips until the rate of bulk data has risen and shows; packet trains take two */
 	ROUND_TRIPS = 8,
-	/* for an answer, besides the round's own time: it includes connecting */
+	/* Time for an answer, besides the round's own time. It includes connecting. */
 	GRACE_US = 5000000,
 	LOG_EVERY_US = 5000000,
-	JOIN_MS = 600             /* for each link of a joiner */
+	JOIN_MS = 600 /* time to measure each link of a joining node */
 };
-static const double near_s = 0.003; /* below this, nodes are in one place */
+static const double near_s = 0.003; /* nodes with a shorter latency than this are in one place */
 
 struct meeting {
 	uint16_t a, b;
@@ -50,20 +50,22 @@ struct meeting {
 /* The measurement in progress. */
 struct measuring {
 	enum { LATENCIES, ROUNDS, OVER } step;
-	uint32_t n;                /* nodes that take part */
+	uint32_t n;                /* number of nodes that take part */
 	struct meeting *pairs;     /* (starts[n_rounds]) pairs of round r begin at starts[r] */
 	uint32_t *starts;          /* (n_rounds + 1) */
 	uint32_t n_rounds;
-	uint32_t played, round;    /* rounds that fit into the time; the current one of them */
+	/* Number of rounds that fit into the time; number of the current round */
+	uint32_t played, round;
 	double shorter;            /* factor on the wanted time of a round: 1 or less */
 	uint64_t order;            /* number of the newest MSG_MEASURE */
 	int64_t began_us, until_us;
 	int64_t logged_us;
 	int64_t rounds_us;         /* start of the first round */
 	int64_t round_us;          /* start of the current round */
-	uint32_t heard;            /* nodes that have reported their latencies */
+	uint32_t heard;            /* number of nodes that have reported their latencies */
 	bool has_latencies[MSG_NODES];
-	/* in this round; MSG_NOBODY: it has answered, or has no partner */
+	/* Partner of each node in this round. MSG_NOBODY: the node has answered, or has no partner.
+	 */
 	uint16_t partner[MSG_NODES];
 	/* A node that joins, and the first node to try as its next partner */
 	int joiner;                /* -1: none */
@@ -202,7 +204,7 @@ static void fit_rounds(struct measuring *w)
 	}
 }
 
-/* Only to the log: the journal has the beginning and the end. */
+/* Written only to the log, because the journal has the beginning and the end. */
 static void log_round(struct members *members)
 {
 	uint32_t now, all;
@@ -356,7 +358,7 @@ static void note_latencies(struct members *members, const struct member *m)
 	w->has_latencies[m->id] = true;
 }
 
-/* Says which node cannot reach which address, so that the operator can act. */
+/* Reports which node cannot reach which address, so that the operator can act. */
 static void note_unreachable(struct members *members, const struct member *m,
 			     const struct msg_measured *r)
 {
@@ -384,7 +386,7 @@ void measuring_answer(struct members *members, struct member *m, const struct ms
 		return;
 	l = link_table_at(members->links, m->id, r->to);
 	if (w->partner[m->id] != r->to && w->joiner != m->id && w->joiner != (int)r->to)
-		return; /* too late, or unsolicited */
+		return; /* the answer is too late, or unsolicited */
 	log_line(&members->run->log, LOG_DEBUG, "n%02u>n%02u: reached %u, %.1f ms, %.2f MB/s",
 		 m->id, r->to, r->reached, (double)r->latency_s * 1e3,
 		 (double)r->bandwidth_bytes_per_s * 1e-6);

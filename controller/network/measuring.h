@@ -12,8 +12,8 @@ struct run;
 struct member;
 struct msg_measured;
 
-/* Returns true if links have to be measured: nothing is emulated, and the agents are processes of
- * their own */
+/* Returns true if links have to be measured: nothing is emulated, and each agent is a process of
+ * its own. */
 bool measuring_wanted(const struct run *run);
 void measuring_begin(struct members *members); /* measures all welcomed agents */
 bool measuring_turn(struct members *members);  /* returns true when all is measured */
@@ -25,7 +25,7 @@ double measuring_round(const struct members *members, uint32_t *round, uint32_t 
 bool measuring_knows(const struct members *members, const struct member *m);
 void measuring_forget(struct members *members, const struct member *m);
 void measuring_free(struct members *members);
-/* Call in every turn: measures joining nodes in the background */
+/* Measures the links of joining nodes in the background; to be called in every turn. */
 void measuring_joiners(struct planning *planning);
 
 #endif

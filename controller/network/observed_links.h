@@ -10,8 +10,8 @@ struct members;
 struct member;
 
 struct observed_link {
-	struct msg_link link; /* as its sender last reported it */
-	struct msg_link sent; /* as last sent to consoles */
+	struct msg_link link; /* the link as its sender last reported it */
+	struct msg_link sent; /* the link as last sent to consoles */
 	float took_s;         /* transfer time of the newest activations; 0: none was sent */
 	uint8_t strikes;      /* reports in a row that contradict the plan */
 };

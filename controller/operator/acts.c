@@ -145,7 +145,7 @@ void act_stop(struct controller *c, const char *who, const struct msg_command *m
 	outcome_set(o, 0, "stopping");
 	if (c->run.phase == PHASE_GATHERING || c->run.phase == PHASE_STALLED)
 		controller_finish(&c->members, 0, c->run.ending.stopping);
-	/* In other phases the run ends when the iteration does (iteration.c). */
+	/* In other phases the run ends at the end of the iteration (iteration.c). */
 }
 
 void act_arm(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o)

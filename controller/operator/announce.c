@@ -44,7 +44,7 @@ void announce_fill_run(const struct members *members, struct msg *m)
 		.started_wall_us = members->run->started.wall_us,
 		.baseline_s = members->run->training.baseline_s,
 		.embedded = members->run->options.mode.embedded,
-		/* < 0: emulated, and the scale is not chosen yet */
+		/* below 0: the network is emulated, and the scale is not chosen yet */
 		.emulated = members->run->options.cluster.time_scale != 0,
 	};
 	snprintf(r->name, sizeof(r->name), "%s", members->run->options.name);

@@ -29,7 +29,7 @@ static void act_undo(struct controller *c, const char *who, const struct msg_com
 static const struct {
 	void (*act)(struct controller *c, const char *who, const struct msg_command *m,
 		    struct outcome *o);
-	bool harmless; /* needs no lease and is not recorded */
+	bool harmless; /* the command needs no lease and is not recorded */
 } commands[COMMAND_LAST + 1] = {
 	[COMMAND_SKIP] = { act_skip, false },       [COMMAND_FAIL] = { act_fail, false },
 	[COMMAND_RECOVER] = { act_recover, false }, [COMMAND_INJECT] = { act_inject, false },
@@ -60,10 +60,12 @@ static void act_undo(struct controller *c, const char *who, const struct msg_com
 	if (!a || !undo_inverse(&c->run, a, &back, o))
 		return;
 	at = (uint32_t)(a - c->operators.acts);
-	carry_out(c, who, &back, o); /* remembers the inverse act, which may move the list */
+	/* carry_out remembers the inverse act, so the list of acts may have moved */
+	carry_out(c, who, &back, o);
 	if (o->status == 0) {
 		c->operators.acts[at].undone = true;
-		if (c->operators.n_acts > n_before) /* an undo cannot be undone */
+		/* The undo was remembered as an act; marks it, because an undo cannot be undone */
+		if (c->operators.n_acts > n_before)
 			c->operators.acts[c->operators.n_acts - 1].undone = true;
 	}
 }

@@ -18,9 +18,9 @@ struct operators {
 	struct act *acts; /* for undo */
 	uint32_t n_acts;
 	size_t room_acts;
-	struct awaited *awaited; /* previews under way */
+	struct awaited *awaited; /* (n_awaited) previews that wait for the planner */
 	uint32_t n_awaited;
-	struct asker *askers; /* (n_askers) names that had plans compared */
+	struct asker *askers; /* (n_askers) names of consoles that asked for comparisons */
 	uint32_t n_askers;
 	size_t room_askers;
 	uint64_t commands; /* number of the last recorded command */

@@ -31,7 +31,7 @@ void node_message(struct msg *out, const struct member *w, const struct cluster_
 struct message_run {
 	uint32_t n_nodes, n_shards, per_shard;
 	const int *shard_of; /* (n_nodes) -1: not a data node when the run began */
-	double unit_s;       /* real seconds of one plan second */
+	double unit_s;       /* number of real seconds in one plan second */
 };
 
 /* A plan as a message; its arrays live until plan_message_fini. */

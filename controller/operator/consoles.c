@@ -27,9 +27,11 @@ enum {
 	STATUS_EVERY_US = 200000,
 	TASKS_EVERY_US = 50000,
 	NODE_EVERY_US = 500000,
-	SNAPSHOT_EVENTS = 16384, /* of the current iteration; if it has more, only later events */
+	/* Most events of the current iteration that a snapshot contains; if there are more, it has
+	 * none */
+	SNAPSHOT_EVENTS = 16384,
 	LINKS_PER_MESSAGE = 8192,
-	VISITS = 100 /* journal lines about consoles, at once */
+	VISITS = 100 /* journal lines about attaching consoles in one burst */
 };
 static const double visits_per_s = 0.1;
 

@@ -15,7 +15,8 @@
 #include "base/file.h"
 #include "controller/members/members.h"
 
-static const double margin = 1.25; /* limit of an iteration / slowest iteration measured */
+/* Ratio of the limit of an iteration's time to the slowest iteration measured */
+static const double margin = 1.25;
 
 /* The act in the syntax of --at; "" if a script cannot express it. */
 static void act_text(const struct run *run, const struct msg_command *m, char out[48])

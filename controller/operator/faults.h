@@ -14,7 +14,8 @@ struct outcome;
 struct fault {
 	uint32_t id;
 	enum fault_kind kind;
-	int node, peer; /* peer: the other end of the link; -1: all of them, or no link */
+	/* `peer` is the other end of the link. -1: all links, or the fault concerns no link. */
+	int node, peer;
 	float factor;
 	uint32_t ttl_ms;
 	int64_t started_us, ends_us, started_wall_us;

@@ -12,7 +12,10 @@
 #include "controller/members/members.h"
 #include "controller/operator/stream.h"
 
-enum { LINES = 400, ALERTS = 50 /* more lines, for alerts only; at once, for each node */ };
+enum {
+	LINES = 400,
+	ALERTS = 50 /* journal lines in one burst for each node; ALERTS more for alerts */
+};
 static const double lines_per_s = 0.5;
 
 /* Returns true if the limit of the node allows another line. The line after a gap reports how many
@@ -55,7 +58,7 @@ uint64_t note(struct run *run, enum note_kind kind, int node, char mark, const c
 				    .kind = (uint8_t)kind,
 				    .mark = mark,
 				    .node = node,
-				    /* The number of this act, for undo. */
+				    /* Number of this act, to which undo refers. */
 				    .command = kind == NOTE_COMMAND ? run->journal.act : 0 };
 	va_start(ap, format);
 	vsnprintf(n->text, sizeof(n->text), format, ap);

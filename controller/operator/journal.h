@@ -8,7 +8,8 @@
 #include "controller/trust/rate_limit.h"
 #include "wire/msg.h"
 
-enum { KEPT_NOTES = 500 }; /* for consoles that attach later; the store has all */
+/* Number of notes kept for consoles that attach later; the store has all notes */
+enum { KEPT_NOTES = 500 };
 
 struct run;
 
@@ -18,7 +19,7 @@ struct journal {
 	size_t room_notes;
 	uint64_t last;                      /* id of the newest note */
 	uint32_t act;                       /* number of the operator's newest act, for undo */
-	struct rate_limit lines[MSG_NODES]; /* (node) limits the lines about each node */
+	struct rate_limit lines[MSG_NODES]; /* limits the journal lines about each node */
 };
 
 /* Writes a line. node: -1: about no node; mark: the letter in the console's curves, 0: none.

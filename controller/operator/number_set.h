@@ -6,11 +6,12 @@
 #include <stdint.h>
 
 struct number_set {
-	uint64_t *slots; /* (room) open addressing; 0: free */
+	uint64_t *slots; /* (room) the numbers, in a table with open addressing; 0: free slot */
 	uint32_t n, room;
 };
 
-/* Adds the number, not 0. Returns true if it was not in the set, or if memory is out. */
+/* Adds the number, which must not be 0. Returns true if it was not in the set, or if memory is out.
+ */
 bool number_set_add(struct number_set *o, uint64_t number);
 void number_set_clear(struct number_set *o);
 void number_set_fini(struct number_set *o);

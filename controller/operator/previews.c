@@ -26,7 +26,7 @@
 
 /* A preview or comparison that waits for the planner. */
 struct awaited {
-	uint64_t request; /* its number at the planner */
+	uint64_t request; /* number of the request to the planner */
 	post_peer_id console;
 	uint64_t command;
 	enum command_verb verb;
@@ -109,7 +109,8 @@ static void await_answer(struct controller *c, struct console *to, const struct 
 
 	if (!c->operators.awaited)
 		c->operators.awaited = alloc_array(AWAITED_MAX, sizeof(*c->operators.awaited));
-	if (c->operators.n_awaited == AWAITED_MAX) /* newer ones have made the oldest obsolete */
+	/* Newer requests have made the oldest obsolete */
+	if (c->operators.n_awaited == AWAITED_MAX)
 		memmove(c->operators.awaited, c->operators.awaited + 1,
 			--c->operators.n_awaited * sizeof(*c->operators.awaited));
 	a = &c->operators.awaited[c->operators.n_awaited++];

@@ -16,8 +16,9 @@ struct console {
 	post_peer_id peer;
 	char name[64];
 	bool may_command;
-	bool live;    /* has its snapshot and receives changes */
-	bool lagging; /* a message was dropped: it receives a new snapshot once there is room */
+	bool live; /* the console has its snapshot and receives changes */
+	/* A message to this console was dropped: it receives a new snapshot once there is room */
+	bool lagging;
 	uint64_t sequence;
 	uint64_t dropped;
 };

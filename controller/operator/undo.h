@@ -17,8 +17,10 @@ struct act {
 	uint64_t id;
 	enum command_verb verb;
 	int node;
-	int64_t value, before; /* SKIP: stages skipped; INJECT: the fault's id */
-	bool undone;           /* or over, or itself an undo: it cannot be undone */
+	/* SKIP: stages skipped, now and before the act; INJECT: the fault's id */
+	int64_t value, before;
+	/* The act was undone, is over, or is itself an undo: it cannot be undone */
+	bool undone;
 	char who[64];
 };
 

@@ -21,8 +21,8 @@
 #include "controller/planning/replan.h"
 
 static const char refined_words[] = ", refined";
-static const double worth = 0.985; /* adopt a refinement if its iteration takes
-				      less than this share of the current one */
+/* A refinement is adopted if its iteration takes less than this share of the current one */
+static const double worth = 0.985;
 
 static void take_infeasible(struct planning *planning, const struct planned *a)
 {

@@ -28,33 +28,36 @@
 #include "controller/planning/request.h"
 #include "controller/planning/skip_phases.h"
 
-enum { MOST_NODES = 64 }; /* more would take minutes; a set of nodes has 64 bits */
+/* Planning for more nodes would take minutes, and a set of nodes has 64 bits */
+enum { MOST_NODES = 64 };
 /* A case below MOST_NODES is the loss of that node. */
 enum { SKIPS_LESS = MOST_NODES, SKIPS_MORE, NEXT_PHASE, CASES };
 /* Plans kept that were in force */
 enum { KEPT = 4 };
 enum { LEAST_LENGTH = 2, RENEWED_US = 30000000 };
-static const double changed = 1.5; /* plan a case again after this change of the node's work */
-static const double worth = 0.9;   /* warn if the loss of a node cuts the iteration to
-				      less than this share */
+/* A case is planned again if the node's work changes by this factor */
+static const double changed = 1.5;
+/* The operator is warned if the loss of a node cuts the iteration to less than this share */
+static const double worth = 0.9;
 
 struct foreseen {
 	struct planned *answer; /* NULL: no plan yet */
-	uint64_t out;           /* set of the nodes that the plan excludes */
+	uint64_t out;           /* set of the nodes that the plan excludes, one bit for each */
 	uint32_t path_length;
-	uint64_t epoch; /* plan in force when this case was requested */
-	double work_s;  /* per microbatch of the lost node; INFINITY: no node is lost */
+	uint64_t epoch; /* epoch of the plan in force when this case was requested */
+	/* Work in seconds for each microbatch of the lost node; INFINITY: no node is lost */
+	double work_s;
 	int64_t made_us;
 };
 
 struct contingency {
 	struct planner *planner;
-	uint64_t request; /* request being planned; 0: none */
+	uint64_t request; /* number of the request that the planner works on; 0: none */
 	uint32_t last;    /* case requested last */
-	struct foreseen asked; /* that case as it was when it was requested */
+	struct foreseen asked;            /* the requested case as it was at the request */
 	struct foreseen of[CASES + KEPT]; /* one for each case, then plans that were in force */
 	uint32_t n_kept;
-	uint64_t kept_epoch;   /* newest plan kept */
+	uint64_t kept_epoch;     /* epoch of the newest plan that was kept */
 	bool warned[MOST_NODES]; /* the operator was warned that this node slows the run */
 };
 
@@ -159,7 +162,7 @@ const struct plan *replan_from(const struct planning *planning, const struct pla
 {
 	const struct plan *from = planning->run->plan ? planning->run->plan->plan : NULL,
 			  *ready = NULL;
-	/* true if the plan in force is for another case */
+	/* True if the plan in force is for another case. */
 	bool other = from && from->path_length != q->path_length;
 
 	for (uint32_t i = 0; planning->contingency && i < planning->members->n; i++)
@@ -304,7 +307,7 @@ void contingency_turn(struct planning *planning)
 	keep_current(planning);
 	if (a->request && (!what_if(planning->members, a->last, &today) ||
 			   today.out != a->asked.out || today.path_length != a->asked.path_length))
-		a->request = 0; /* obsolete; the next request cancels it */
+		a->request = 0; /* the waiting request is obsolete; the next request cancels it */
 	if (!a->request && planning->run->plan && planning->run->phase != PHASE_GATHERING &&
 	    planning->run->phase != PHASE_STALLED)
 		ask_next(planning);

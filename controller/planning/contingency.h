@@ -15,7 +15,8 @@ struct planner_request;
 const struct plan *replan_from(const struct planning *planning, const struct planner_request *q);
 int contingency_start(struct planning *planning, struct error *err);
 void contingency_stop(struct planning *planning);
-void contingency_turn(struct planning *planning); /* takes answers, asks for the next plan */
+/* Takes the planner's answers and asks for the next plan */
+void contingency_turn(struct planning *planning);
 /* Returns the planned seconds of an iteration if this replica were lost now. < 0: there is no plan
  * without the replica. 0: the time is not known, or the plan in force is not usable, so that there
  * is nothing to compare with. */

@@ -28,15 +28,17 @@
 #include "controller/planning/predict.h"
 #include "controller/planning/replan.h"
 
-static const double off = 1.25;   /* a larger ratio, or one below the inverse, differs */
-static const double far_off = 2;  /* a ratio that cannot be noise, if one node alone has it */
-static const double least_s = 0.02; /* real seconds; smaller differences are noise */
+/* A ratio above this, or below its inverse, counts as a difference from the plan */
+static const double off = 1.25;
+static const double far_off = 2;    /* a ratio that cannot be noise if only one node has it */
+static const double least_s = 0.02; /* smaller differences, in real seconds, are noise */
 /* Weights of a new measurement in a running average */
-static const double way_share = 0.15, /* of a transfer time near the average */
-	news_share = 0.4,             /* of one far from it: the link may have changed */
-	deviation_share = 0.25,       /* of the deviation from the average */
-	fading_share = 0.05;          /* of the probed time, on a link without transfers */
-static const double pace_part = 0.25; /* smallest weight of a machine's measured pace */
+static const double way_share = 0.15, /* weight of a transfer time near the average */
+	news_share = 0.4,             /* weight of one far from it: the link may have changed */
+	deviation_share = 0.25,       /* weight of a new deviation in the average deviation */
+	fading_share = 0.05;          /* weight of the probed time, on a link without transfers */
+/* Smallest weight of a newly measured slowdown of a machine */
+static const double pace_part = 0.25;
 static const double pace_step = 0.05; /* smaller changes of a machine's pace are ignored */
 static const double reported_ratio = 1.05; /* smaller changes of a plan's time are not reported */
 enum {
@@ -65,11 +67,13 @@ static double ratio_of(const struct member *m)
 /* The agents of one machine and how much slower than planned they are together */
 struct crowd {
 	uint32_t agents;  /* live or suspect */
-	uint32_t judged;  /* those of them that have ended enough tasks to be judged */
-	double usual;     /* median of measured to planned compute time of those judged; 1
-			     if too few */
-	double ways;      /* median of the same ratio for their links; 1 if none is known */
-	bool shared;      /* the machine has fewer cores than agents */
+	uint32_t judged;  /* agents that have ended enough tasks to be judged */
+	/* Median ratio of measured to planned compute time of the judged agents; 1 if there are too
+	 * few */
+	double usual;
+	/* Median of the same ratio for the links of these agents; 1 if none is known */
+	double ways;
+	bool shared; /* the machine has fewer cores than agents, so they share cores */
 };
 
 static struct crowd crowd_of(const struct members *members, const struct member *m, uint32_t tasks)

@@ -1,4 +1,4 @@
-/* drift.h - corrects the plan's assumptions by what is measured. */
+/* drift.h - corrects the times that plans assume to the measured ones. */
 #ifndef CONTROLLER_PLANNING_DRIFT_H
 #define CONTROLLER_PLANNING_DRIFT_H
 

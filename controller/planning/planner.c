@@ -239,7 +239,7 @@ static void *serve_requests(void *arg)
 	struct planner *p = arg;
 	uint64_t one = 1;
 
-	if (p->idle) /* if the system refuses this, the priority stays normal */
+	if (p->idle) /* if the system refuses the idle priority, the priority stays normal */
 		pthread_setschedparam(pthread_self(), SCHED_IDLE, &(struct sched_param){ 0 });
 	pthread_mutex_lock(&p->lock);
 	while (!p->quit) {
@@ -262,7 +262,8 @@ static void *serve_requests(void *arg)
 			continue;
 		}
 		append_answer(&p->answered, j);
-		/* The write wakes the loop, which takes the lock: release it first. */
+		/* The write wakes the loop, which takes the lock. Therefore the lock is released
+		 * first. */
 		pthread_mutex_unlock(&p->lock);
 		if (write(p->event, &one, sizeof(one)) < 0)
 			return NULL; /* cannot happen: an eventfd counts to 2^64 - 2 */
@@ -408,7 +409,7 @@ struct planned *planner_take(struct planner *p)
 	uint64_t n;
 
 	if (pthread_mutex_trylock(&p->lock) != 0)
-		return NULL; /* an idle-priority thread may hold the lock for long: do not wait */
+		return NULL; /* do not wait: an idle-priority thread may hold the lock for long */
 	j = p->answered;
 	if (j) {
 		p->answered = j->next;

@@ -25,9 +25,10 @@ enum planner_kind { PLANNER_RUN, PLANNER_PREVIEW, PLANNER_COMPARE, PLANNER_BASEL
 
 /* Substitutes that a request allows if a baseline finds no paths of its own within its budget */
 enum substitute {
-	SUBSTITUTE_ANY,    /* arbitrary legal paths under the baseline's name */
-	SUBSTITUTE_RANDOM, /* random paths (dtfm-skip) for the conflict-based searches */
-	SUBSTITUTE_BEST    /* as SUBSTITUTE_RANDOM, and PLAN_BEST if there is still no plan */
+	SUBSTITUTE_ANY, /* a plan of any legal paths under the baseline's name */
+	/* A plan with random paths (dtfm-skip), for the conflict-based searches */
+	SUBSTITUTE_RANDOM,
+	SUBSTITUTE_BEST /* as SUBSTITUTE_RANDOM; and PLAN_BEST if there is no plan even then */
 };
 
 /* The answer to a request: a plan that passed the checker, with its trace */
@@ -35,12 +36,13 @@ struct planned {
 	struct plan *plan;         /* NULL: no plan; infeasible says why */
 	struct simulation *trace;
 	char infeasible[256];
-	char instead[192];         /* how the plan differs from the request, and why; or empty */
+	/* Differences between the plan and the request, and their reason; or empty */
+	char instead[192];
 	uint64_t request;
 	enum planner_kind kind;
 	char reason[96];
 	double elapsed_s;
-	uint64_t epoch;            /* set when the plan takes effect; 0 before */
+	uint64_t epoch;            /* epoch in which the plan takes effect; 0 before */
 	uint64_t iteration;        /* first iteration that runs by the plan */
 };
 void planned_free(struct planned *p); /* p may be NULL */
@@ -51,8 +53,9 @@ struct planner_request {
 	enum plan_algorithm algorithm;
 	enum substitute substitute;
 	bool free_assignment, overlap_sync;
-	const bool *excluded;      /* (n_nodes); copied; NULL: none is excluded */
-	const struct plan *from;   /* start of the search; copied; may be NULL */
+	/* (n_nodes) nodes that the plan must not use; copied; NULL: none */
+	const bool *excluded;
+	const struct plan *from; /* plan from which the search starts; copied; may be NULL */
 	double budget_s;
 	int threads;
 	uint64_t seed;
@@ -64,7 +67,7 @@ int planner_start(struct planner **out, struct error *err);
  * seconds of processor time. */
 int planner_start_idle(struct planner **out, struct error *err);
 void planner_stop(struct planner *p); /* cancels all requests; p may be NULL */
-int planner_fd(const struct planner *p); /* poll for POLLIN */
+int planner_fd(const struct planner *p); /* returns a descriptor to poll for POLLIN */
 
 /* Queues a request and copies the cluster. Returns the request's number (> 0), or 0 if out of
  * memory. */

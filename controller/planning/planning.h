@@ -17,11 +17,12 @@ struct planning {
 	struct members *members;
 	struct planner *planner;
 	struct planned *pending; /* plan that takes effect with the next iteration; NULL: none */
-	uint64_t wanted_id;      /* newest request for the run; 0: answered */
-	/* The request for a plan without the node that died last; 0: answered */
+	uint64_t wanted_id;      /* number of the newest request for the run; 0: it is answered */
+	/* Number of the request for a plan without the node that died last; 0: it is answered */
 	uint64_t recovery_plan;
 	int64_t replanned_us;            /* when a change last caused a request */
-	bool refine_wanted;              /* after the first answer, ask for a better plan */
+	/* After the first answer, the planner is asked for a better plan */
+	bool refine_wanted;
 	struct contingency *contingency; /* plans made ahead; NULL: off */
 	struct drift drift;
 	char reason[96]; /* reason for the newest request */

@@ -32,21 +32,23 @@ enum happening_kind {
 struct happening {
 	int64_t at_us;
 	uint8_t kind;   /* enum happening_kind */
-	uint32_t index; /* into the array of this kind; HEAL: into faults, as FAULT */
+	/* Index into the array of this kind of happening; HEAL and FAULT: into faults */
+	uint32_t index;
 };
 
 struct recorded_node { /* a new state of a node */
 	uint16_t node;
-	int stage; /* -1: none yet */
+	int stage; /* stage of the node; -1: none yet */
 	enum node_state state;
 	double forward_s, backward_s, loss_s; /* measured; 0: not yet */
-	int64_t pid; /* 0: not recorded */
+	int64_t pid;                          /* process id; 0: not recorded */
 	char why[96], device[128], host[64];
 };
 
 struct recorded_belief { /* a correction of the times that plans assume, in plan seconds */
 	uint16_t node;
-	int32_t to;       /* -1: node's times; else forward_s is the delay to node `to` */
+	/* -1: the task times of `node`; else forward_s is the delay from `node` to this node */
+	int32_t to;
 	double forward_s, backward_s, loss_s;
 };
 
@@ -67,22 +69,23 @@ struct recording {
 	const struct store_run *run; /* belongs to the store */
 	struct cluster *cluster;     /* each node in its newest stage */
 	uint64_t parameters;
-	uint64_t iterations_wanted;  /* 0: no limit */
+	uint64_t iterations_wanted; /* iterations that the run should do; 0: no limit */
 	double time_scale, unit_s;
 	uint32_t path_length;        /* newest path length requested */
 	uint32_t n_nodes;
 	int *shard_of;               /* (n_nodes) */
-	double baseline_s;           /* plain pipeline; 0 until the caller sets it */
+	/* Seconds of the plain pipeline's iteration; 0 until the caller sets it */
+	double baseline_s;
 
 	LIST(struct msg_see_iteration) iterations;
 	LIST(struct msg_see_validation) validations;
 	LIST(struct msg_see_note) notes;
-	LIST(struct msg_see_fault) faults; /* each as it was while it was active */
+	LIST(struct msg_see_fault) faults; /* faults, each as it was while it was active */
 	LIST(struct recorded_plan) plans;
 	LIST(struct recorded_node) nodes; /* the changes of all nodes' states */
 	LIST(struct recorded_phase) phases;
 	LIST(struct recorded_belief) beliefs;
-	int64_t *shifts; /* (iterations.n) timeline time minus task time */
+	int64_t *shifts; /* (iterations.n) time on the timeline minus the time of the tasks */
 
 	LIST(struct happening) happenings; /* sorted by time */
 	int64_t first_us, last_us;

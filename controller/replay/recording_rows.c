@@ -25,9 +25,9 @@ struct reading {
 	size_t at_anchor;
 	uint64_t writer;   /* controller that wrote the newest moment read */
 	int64_t shift_us;  /* add to that controller's time to get the timeline's */
-	/* (n_iterations) newest start of each; INT64_MIN: not recorded */
+	/* (n_iterations) newest start of each iteration; INT64_MIN: not recorded */
 	int64_t *started;
-	int64_t *committed; /* (n_iterations) time of each commit; likewise */
+	int64_t *committed; /* (n_iterations) time of each commit; INT64_MIN: not recorded */
 	double *busy_s;     /* (n_iterations) compute seconds of all nodes; 0: not recorded */
 	struct error *err;
 };

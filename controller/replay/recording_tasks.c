@@ -13,7 +13,7 @@
 
 #include "base/alloc.h"
 
-/* Task events read until now */
+/* Task events read so far. */
 struct gathering {
 	const struct recording *r;
 	LIST(struct msg_task_event) events;

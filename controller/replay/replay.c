@@ -110,7 +110,7 @@ static void fold_belief(struct replay *r, const struct recorded_belief *b)
 	struct stand *s = &r->stands[b->node];
 
 	if (b->to >= 0)
-		return; /* a link: recording_cluster applies it when needed */
+		return; /* the belief concerns a link: recording_cluster applies it when needed */
 	s->forward_s = b->forward_s;
 	s->backward_s = b->backward_s;
 	s->loss_s = b->loss_s;

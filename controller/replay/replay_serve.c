@@ -21,17 +21,17 @@
 #include "controller/operator/console_messages.h"
 
 enum {
-	MESSAGES_A_TURN = 256,     /* received before the cursors move again */
-	MOVE_EVERY_US = 50000,     /* between two moves of a cursor */
-	STATUS_EVERY_US = 200000,  /* between two status messages */
-	NODES_EVERY_US = 500000,   /* between two messages for each node */
-	GROW_EVERY_US = 1000000,   /* between two checks for new rows, at least */
-	REFRESH_US = 300000,       /* between two checks of the list of admitted keys */
+	MESSAGES_A_TURN = 256,    /* messages received before the cursors move again */
+	MOVE_EVERY_US = 50000,    /* time between two moves of a cursor */
+	STATUS_EVERY_US = 200000, /* time between two status messages */
+	NODES_EVERY_US = 500000,  /* time between two messages about each node */
+	GROW_EVERY_US = 1000000,  /* least time between two checks for new rows */
+	REFRESH_US = 300000,      /* time between two checks of the list of admitted keys */
 	VIEWERS_MOST = 64,
 	AWAITED_MOST = 16,
 	LEASE_MOST_S = 86400
 };
-static const double speed_most = 10000; /* times real time */
+static const double speed_most = 10000; /* largest speed, as a multiple of real time */
 
 /* A console and its cursor */
 struct viewer {
@@ -42,7 +42,8 @@ struct viewer {
 	bool lagging;           /* a message was lost; a snapshot is sent once there is room */
 	uint64_t sequence, dropped;
 	int64_t lease_ends_us;  /* consoles take a lease before they send commands */
-	int64_t moved_us, status_us, nodes_us; /* when the cursor last moved, and each was sent */
+	/* When the cursor last moved, and when the status and the nodes were last sent */
+	int64_t moved_us, status_us, nodes_us;
 };
 
 /* A comparison that the planner has not answered */
@@ -68,7 +69,8 @@ struct theatre {
 	uint32_t n_viewers;
 	struct awaited awaited[AWAITED_MOST];
 	uint32_t n_awaited;
-	int64_t now_us, grow_us, refresh_us; /* now; next check for new rows, for new keys */
+	/* The present time; times of the next checks for new rows and for new keys */
+	int64_t now_us, grow_us, refresh_us;
 };
 
 /* The context of the callbacks of replay.h */
@@ -295,7 +297,7 @@ static void ask_comparison(struct theatre *t, struct viewer *v, const struct msg
 	if (rc != 0) {
 		reply_to(t, v, m->id, rc, "%.180s", err.text);
 	} else {
-		if (t->n_awaited == AWAITED_MOST) /* drop the oldest */
+		if (t->n_awaited == AWAITED_MOST) /* drops the oldest request */
 			memmove(t->awaited, t->awaited + 1, --t->n_awaited * sizeof(*t->awaited));
 		a = &t->awaited[t->n_awaited++];
 		*a = (struct awaited){ planner_ask(t->planner, cluster, &q), v->peer, m->id, "" };

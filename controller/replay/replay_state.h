@@ -16,7 +16,7 @@ struct stand {
 	bool running;
 	uint32_t queued;
 	double forward_s, backward_s, loss_s; /* times that plans assume */
-	uint64_t hash;      /* of the weights after the last commit; 0: unknown */
+	uint64_t hash; /* hash of the weights after the last commit; 0: unknown */
 	bool hash_agrees;
 };
 
@@ -25,7 +25,7 @@ struct replay_tasks {
 	uint64_t iteration; /* 0: none */
 	bool is_read;
 	bool all_past;                 /* the iteration is committed */
-	struct msg_task_event *events; /* (n), of which the first `at` are past */
+	struct msg_task_event *events; /* (n) task events, of which the first `at` are past */
 	uint32_t n, at;
 	/* (microbatches) node that computed the loss, where the path also ends; -1: none yet */
 	int32_t *loss_node;
@@ -37,7 +37,8 @@ struct replay {
 	const struct recording *rec;
 	int64_t cursor_us;
 	size_t at;               /* number of happenings applied */
-	size_t n_iterations, n_validations, n_notes; /* up to the cursor */
+	/* Numbers of iterations, validations and notes up to the cursor */
+	size_t n_iterations, n_validations, n_notes;
 	enum run_phase phase;
 	uint64_t iteration, committed, writer;
 	int64_t started_us;      /* start of the current iteration */
@@ -46,11 +47,12 @@ struct replay {
 	bool *active;            /* (n_faults) */
 
 	struct replay_tasks tasks;
-	uint64_t hashes_of;      /* commit of the hashes in stands */
+	uint64_t hashes_of;      /* the commit to which the hashes in stands belong */
 	struct planned *planned; /* plan number planned_of; NULL: not read */
 	int64_t planned_of;
 
-	uint64_t acknowledged_to; /* acknowledged: ids up to this, and those listed below */
+	/* Alerts with ids up to this are acknowledged, and so are those listed below */
+	uint64_t acknowledged_to;
 	LIST(uint64_t) acknowledged;
 
 	uint64_t showing;        /* number of the newest snapshot */

@@ -35,7 +35,7 @@ struct votes {
 	uint64_t hash[2 * MSG_NODES];
 	uint32_t n, of[2 * MSG_NODES];
 	int stage;
-	uint64_t iteration; /* of the recorded hashes */
+	uint64_t iteration; /* iteration after which the hashes were recorded */
 };
 
 static void vote_for(struct votes *v, uint64_t hash)
@@ -212,7 +212,7 @@ void agreement_weights_changed(struct members *members, struct member *m)
 		set_apart(members, m);
 }
 
-/* ---- before it begins, or goes on ---- */
+/* ---- before the run begins or continues ---- */
 
 static bool is_ready_to_start(const struct member *m)
 {
@@ -381,7 +381,7 @@ void agreement_before_start(struct members *members)
 struct sum_report {
 	struct member *m;
 	const struct reported_sum *sum;
-	bool copy; /* the node keeps a copy of the stage; false: it is a replica */
+	bool copy; /* true: the node keeps a copy of the stage; false: the node is a replica */
 };
 
 bool agreement_same_sum(const struct reported_sum *a, const struct reported_sum *b)
@@ -435,7 +435,7 @@ void agreement_sums(struct members *members, int stage)
 	uint32_t n = collect_sums(members, stage, reports);
 	const struct reported_sum *right = majority_sum(reports, n);
 
-	/* Necessary even if only a node that has left had another sum */
+	/* This is necessary even if the only different sum came from a node that has left. */
 	members->run->requests.restart_sums = true;
 	for (uint32_t i = 0; i < n; i++) {
 		struct member *m = reports[i].m;

@@ -28,8 +28,8 @@ bool agreement_record_contradicted(const struct members *members);
 /* Returns true if the node reads the run's corpus. A node that reads another one is marked failed.
  */
 bool agreement_check_corpus(struct members *members, struct member *m);
-bool agreement_same_sum(const struct reported_sum *a,
-			const struct reported_sum *b); /* compared to the bit */
+/* Returns true if both sums are equal to the bit. */
+bool agreement_same_sum(const struct reported_sum *a, const struct reported_sum *b);
 /* Called when the stage's sums differ for the second time in an iteration. Excludes the replicas
  * and refuses the copies whose sum is not the majority's. The others sum again. */
 void agreement_sums(struct members *members, int stage);

@@ -16,11 +16,12 @@
 
 void exclude_member(struct members *members, struct member *m, const char *why)
 {
-	members->run->requests.restart_sums = true; /* they may contain what it sent */
+	/* The sums may contain wrong numbers from this node */
+	members->run->requests.restart_sums = true;
 	member_mark(members, m, true);
 	member_shun(members, m, true);
 	member_apply(members->run, m, MEMBER_LOST, why);
-	member_apply(members->run, m, MEMBER_BAR, why); /* its process still runs */
+	member_apply(members->run, m, MEMBER_BAR, why); /* the process of the node still runs */
 }
 
 void exclude_for_number(struct members *members, struct member *m, const char *why)

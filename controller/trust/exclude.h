@@ -7,9 +7,10 @@
 struct members;
 struct member;
 
-/* The newest node that was excluded for impossible numbers, and the iteration in which it was. */
+/* The node that was last excluded for impossible numbers, and the iteration in which that happened.
+ */
 struct bad_numbers {
-	uint64_t iteration; /* 0: none yet */
+	uint64_t iteration; /* that iteration; 0: none yet */
 	struct member *excluded;
 };
 

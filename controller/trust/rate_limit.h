@@ -11,11 +11,12 @@
 struct rate_limit {
 	double spent;
 	int64_t at_us;      /* time of the last call */
-	uint32_t n_dropped; /* counted by the caller, since its last report */
+	/* Number of refusals since the caller's last report, counted by the caller */
+	uint32_t n_dropped;
 };
 
-/* Takes n and returns true, unless less than n is left. most: the amount at once; per_s: refilled
- * per second. */
+/* Takes n from the bucket and returns true, or returns false if less than n is left. most: size of
+ * the bucket; per_s: amount refilled per second. */
 bool rate_limit_take(struct rate_limit *b, double n, double most, double per_s, int64_t now_us);
 
 #endif

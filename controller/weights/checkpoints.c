@@ -182,7 +182,7 @@ void checkpoint_saved(struct weights *weights, struct member *m, const struct ms
 		return;
 	}
 	if (r->iteration != s->iteration || r->stage >= weights->run->cluster->n_stages)
-		return; /* of an abandoned checkpoint */
+		return; /* the report belongs to an abandoned checkpoint */
 	last = !s->saved[r->stage] && s->n_saved + 1 == (uint32_t)weights->run->cluster->n_stages;
 	if (!s->saved[r->stage])
 		s->hashes[r->stage] = r->hash;

@@ -18,9 +18,9 @@ struct checkpointing {
 	uint64_t hashes[MSG_STAGES];
 	uint32_t n_saved; /* stages */
 	uint64_t bytes;
-	uint64_t last, before_last; /* newest complete checkpoints; 0: none */
+	uint64_t last, before_last; /* iterations of the two newest complete checkpoints; 0: none */
 	int64_t asked_us;
-	bool awaited; /* the run ends when it is complete */
+	bool awaited; /* the run ends when this checkpoint is complete */
 };
 
 void checkpoint_when_due(struct weights *weights); /* call after each commit */

@@ -17,7 +17,7 @@
 #include "controller/network/failed_links.h"
 #include "controller/operator/journal.h"
 
-enum { COPY_FLOATS = 5 }; /* of each parameter: weights, gradient, two moments, the sum */
+enum { COPY_FLOATS = 5 }; /* floats for each parameter: weights, gradient, two moments, the sum */
 
 bool copy_whole(const struct member *m, int stage)
 {
@@ -110,7 +110,7 @@ bool copies_keep(struct members *members, struct member *m, int stage, const str
 {
 	struct msg k = { .type = MSG_KEEP };
 
-	if (source->peers.is_excluded) { /* it is the only node with these weights */
+	if (source->peers.is_excluded) { /* the excluded node is the only one with these weights */
 		member_shun(members, &members->list[source->id], false);
 		members_tell_peers(members);
 	}
@@ -171,7 +171,8 @@ bool copies_lacks_sum(const struct member *m)
 void copies_forget(struct member *m)
 {
 	m->copy.stage = -1;
-	m->copy.state = COPY_FETCHING; /* without a meaning until it fetches again */
+	/* The state has no meaning until the copy is fetched again */
+	m->copy.state = COPY_FETCHING;
 	m->copy.sum_state = COPY_NO_SUM;
 	m->move.is_returning = false;
 }

@@ -35,14 +35,16 @@ void copies_drop(struct member *m);
 /* Uses a dropped copy of the stage again. Returns false if there is none, or if it is out of date.
  */
 bool copies_use_again(const struct run *run, struct member *m, int stage);
-void copies_forget_sums(struct members *members); /* no copy is sent this iteration's sum */
+/* Marks no copy as a receiver of this iteration's sum */
+void copies_forget_sums(struct members *members);
 void copies_sum_reported(struct member *m);
 /* Returns true if the commit waits for m's copy to report the sum. */
 bool copies_lacks_sum(const struct member *m);
 void copies_forget(struct member *m); /* marks m as having no usable copy */
 /* Returns true if m is connected and keeps a complete copy, possibly of an older commit. */
 bool copy_whole(const struct member *m, int stage);
-bool copy_usable(const struct run *run, const struct member *m, int stage); /* of the last commit */
+/* Returns true if the copy is of the last commit */
+bool copy_usable(const struct run *run, const struct member *m, int stage);
 /* Returns true if a replica's hash proves that m's own weights are those of the stage at that
  * commit, so that m need not fetch them. */
 bool copies_own(const struct members *members, const struct member *m, int stage);
@@ -62,7 +64,7 @@ bool copy_left_out(const struct members *members, const struct member *m, int st
 /* Marks the nodes that get the stage's sum for a copy, and lists them in nodes (n_members). Returns
  * their number. */
 uint32_t copies_of(struct members *members, int stage, uint16_t *nodes);
-/* has memory for a copy */
+/* returns true if the node has memory for a copy */
 bool copies_room(const struct run *run, const struct member *m, int stage);
 
 #endif

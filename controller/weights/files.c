@@ -17,7 +17,8 @@
 
 enum {
 	PATH = 4096,
-	UNDER_WAY_BYTES = 8 << 20 /* bytes under way to one agent, which requests half */
+	/* Bytes sent and not acknowledged to one agent, which requests half as many at once */
+	UNDER_WAY_BYTES = 8 << 20
 };
 
 bool files_has_stage(const struct weights *weights, uint64_t iteration, int stage)
@@ -42,8 +43,8 @@ static bool find_path(const struct run *run, const struct msg_file_ask *ask, cha
 	       snprintf(path, PATH, "%s", o->corpus[ask->index]) < PATH;
 }
 
-/* Returns true if the store is asked for the file: the agent will repeat its request. Otherwise
- * fills the answer. */
+/* Returns true if the store was asked for the file; the agent will repeat its request. Otherwise
+ * fills in the answer. */
 static bool fetch(struct weights *weights, struct member *m, const struct msg_file_ask *ask,
 		  struct msg *part)
 {

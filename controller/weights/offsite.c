@@ -34,10 +34,12 @@
 
 enum {
 	PATH = 4096,
-	LOOK_EVERY_US = 1000000,      /* for a request of skippipe export */
-	AGAIN_US = 5000000,           /* pause after the first failure; it doubles */
+	LOOK_EVERY_US = 1000000, /* time between two checks for a request of skippipe export */
+	/* Pause after the first failure of a command; the pause doubles with each failure */
+	AGAIN_US = 5000000,
 	AGAIN_DOUBLINGS = 6,
-	TRIES_AT_END = 3,             /* failures after which the run ends without the store */
+	/* Failures at the end of the run after which it ends without the store */
+	TRIES_AT_END = 3,
 	FRAME_BYTES = 4096
 };
 
@@ -63,15 +65,19 @@ struct offsite {
 
 	/* The checkpoint in hand. */
 	uint64_t iteration; /* 0: none */
-	bool stores;        /* it goes to the store too; otherwise it is only collected */
+	/* The checkpoint goes to the store too; otherwise it is only collected */
+	bool stores;
 	bool asked;         /* skippipe export waits for it */
 	enum { COLLECTING, CHECKING, STORING } step;
-	uint32_t stage; /* n_stages: the manifest; one more: `latest` */
+	/* The stage being handled; n_stages: the manifest; n_stages + 1: `latest` */
+	uint32_t stage;
 	struct source *sources;
-	uint32_t n_sources, tried; /* sources that were tried for this stage's file */
-	bool checked_in_vain;      /* the file of this stage was here, and was damaged */
+	/* Number of nodes that saved this stage's file; number of them that were tried */
+	uint32_t n_sources, tried;
+	/* This stage's file was found on this machine, but it was damaged */
+	bool checked_in_vain;
 	struct transfer transfer;
-	uint16_t from; /* the node that sends */
+	uint16_t from; /* the node that sends the file */
 	uint32_t failures;
 	int64_t again_us;
 	uint64_t handled; /* newest checkpoint that is in the store, or could not be collected */
@@ -79,7 +85,7 @@ struct offsite {
 	/* Files that agents wait for, by stage. */
 	uint64_t fetch_iteration;
 	uint64_t fetch_wanted, fetch_failed; /* bits */
-	uint64_t fetch_hashes[MSG_STAGES];   /* 0: not known */
+	uint64_t fetch_hashes[MSG_STAGES];   /* recorded hash of each stage's file; 0: unknown */
 	char fetch_failure[192];
 
 	int64_t look_us;

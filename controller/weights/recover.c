@@ -183,7 +183,7 @@ static void average_neighbours(struct weights *weights, int stage)
 	struct member *taker = find_coming(weights->members, stage);
 
 	if (weights->run->now_us < weights->stall.next_average_us)
-		return; /* the previous try failed */
+		return; /* the previous try to restore has failed */
 	if (!taker)
 		taker = find_spare(weights->members);
 	if (!taker) {

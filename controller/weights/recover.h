@@ -12,10 +12,10 @@ struct run;
 
 /* A stage has no replica. */
 struct stall {
-	enum run_phase in; /* the interrupted phase */
+	enum run_phase in; /* phase of the run that was interrupted */
 	int64_t since_us;
 	bool taken_over; /* some node is restoring the lost stage */
-	/* next request for a node; next try to average the neighbours */
+	/* Time of the next request for a node; time of the next try to average the neighbours. */
 	int64_t next_ask_us, next_average_us;
 };
 

@@ -319,7 +319,7 @@ static void reject_checkpoint(struct weights *weights)
 {
 	struct restoring *r = &weights->restore;
 
-	if (!r->first) { /* otherwise there are not enough nodes yet */
+	if (!r->first) { /* otherwise not enough nodes have joined yet */
 		r->below = r->iteration;
 		note(weights->run, NOTE_WARNING, -1, 0,
 		     "the checkpoint of it%llu is unusable: an older one is used",
@@ -436,7 +436,7 @@ static void go_back(struct iteration *it)
 	     (unsigned long long)r->iteration + 1, (unsigned long long)it->run->committed);
 	for (uint32_t i = 0; i < it->members->n; i++)
 		if (it->members->list[i].weights.iterations >
-		    r->iteration) /* other weights will have that number */
+		    r->iteration) /* later weights will have the same iteration number */
 			it->members->list[i].weights.stage = MSG_NO_STAGE;
 	for (int s = 0; s < it->run->cluster->n_stages; s++)
 		admit_reader(it->run, &it->members->list[r->who[s]]);
@@ -573,7 +573,7 @@ void restore_failed(struct weights *weights, struct member *m, const struct msg_
 	}
 	m->checkpoint.failed = weights->restore.iteration;
 	m->checkpoint.unready_us = weights->run->now_us;
-	m->beat.stage = MSG_NO_STAGE; /* reported before the attempt */
+	m->beat.stage = MSG_NO_STAGE; /* heartbeats reported this stage before the attempt */
 	if (weights->restore.average)
 		weights->stall.next_average_us = weights->run->now_us + AVERAGE_AGAIN_US;
 	member_apply(weights->run, m, MEMBER_WAIT, "could not restore its stage");
@@ -655,7 +655,7 @@ static void abandon_silent(struct iteration *it)
 
 		note(it->run, NOTE_ALERT, m->id, 0, "n%02u does not answer: it is to restore S%d",
 		     m->id, member_stage(it->run, m));
-		/* an answer would come too late */
+		/* The new number makes a late answer of the abandoned node invalid. */
 		m->assigned.number = ++it->members->assignments;
 		m->checkpoint.silent_in = it->run->iteration;
 		member_apply(it->run, m, MEMBER_WAIT, "did not restore its stage");

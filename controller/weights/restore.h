@@ -23,15 +23,15 @@ struct kept_shard {
 
 struct restoring {
 	bool active;
-	uint64_t lost; /* bits: stages that no node holds */
+	uint64_t lost; /* stages that no node holds, one bit for each */
 	uint64_t iteration;
 	uint64_t below; /* checkpoints from this iteration on are unusable; 0: none */
 	int who[MSG_STAGES]; /* the node that restores each stage; -1: none was asked yet */
 	struct kept_shard *shards;
 	uint32_t n_shards;
-	int64_t asked_us; /* when a node was last ordered to restore its stage */
-	bool first;   /* goes back to the weights with which the run began */
-	bool average; /* averages the stages below to make `stage` */
+	int64_t asked_us; /* when a node was last ordered to restore a stage */
+	bool first;       /* the run goes back to the weights with which it began */
+	bool average;     /* the neighbours of the lost stage are averaged */
 	int stage;
 	uint32_t n_from;
 	uint16_t from_nodes[2];

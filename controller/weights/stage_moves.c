@@ -16,7 +16,7 @@
 #include "controller/planning/replan.h"
 #include "controller/weights/copies.h"
 
-enum { SETTLE_US = 500000 }; /* time to load a copy, besides two round trips */
+enum { SETTLE_US = 500000 }; /* time that a node gets to load its copy, besides two round trips */
 
 struct member *stage_moves_place(struct members *members, int stage)
 {

@@ -21,7 +21,7 @@ void stage_moves_load(struct members *members, struct member *m, int stage);
 void stage_moves_move(struct members *members, struct member *m, int stage);
 /* Returns a node of the stage that is away; NULL: none */
 struct member *stage_moves_place(struct members *members, int stage);
-void stage_moves_exchange(struct members *members, struct member *m,
-			  int stage); /* exchanges the assignment only */
+/* Exchanges the assignments only, not the weights. */
+void stage_moves_exchange(struct members *members, struct member *m, int stage);
 
 #endif

@@ -23,10 +23,9 @@
 
 enum {
 	LOOK_EVERY_US = 100000,
-	COPY_PATIENCE_US =
-		/* Added to three times the longest of: the replicas' sums, their planned time, the
-		 * transfer to the copy */
-		2000000
+	/* Added to three times the longest of these: the replicas' sums, their planned time, the
+	 * transfer to the copy. */
+	COPY_PATIENCE_US = 2000000
 };
 
 /* ---- reports about copies ---- */
@@ -59,7 +58,8 @@ void standbys_kept(struct members *members, struct member *m, const struct msg_k
 		copies_forget(m);
 		if (m->state == MEMBER_SYNCING)
 			member_apply(members->run, m, MEMBER_WAIT, k->text);
-		members->run->requests.look_at_sums = true; /* they may have waited for this copy */
+		/* The sums may have waited for this copy */
+		members->run->requests.look_at_sums = true;
 		return;
 	}
 	if (k->iteration < members->run->committed &&
@@ -293,7 +293,7 @@ bool standbys_turn(struct iteration *it)
 	it->weights->standbys.next_us = it->run->now_us + LOOK_EVERY_US;
 	if (it->run->phase == PHASE_REDUCING) {
 		release_overdue(it);
-		return false; /* the nodes of the current sum are fixed */
+		return false; /* the nodes that take part in the current sum cannot change */
 	}
 	it->weights->standbys.looks = 0;
 	release_idle(it->members);
