@@ -231,7 +231,7 @@ static void note_trouble(struct agent *a, const char *trouble)
 		return;
 	snprintf(a->self.trouble, sizeof(a->self.trouble), "%s", trouble);
 	if (trouble[0])
-		log_line(a->options.log, LOG_WARN, "no connection to the controller: %s", trouble);
+		tell_log(a, LOG_WARN, "no connection to the controller: %s", trouble);
 }
 
 static void check_orphaned(struct agent *a, int64_t now_us)
@@ -264,6 +264,7 @@ void agent_send(struct agent *a, int64_t now_us)
 		measure_turn(a, now_us);
 		links_pump(a, now_us);
 	}
+	tell_turn(a, now_us);
 	report_turn(a, now_us);
 	heartbeat_turn(a, now_us);
 	if (a->welcomed && !a->end.leaving)
@@ -361,7 +362,7 @@ static int listen_when_free(struct agent *a, char *bound, struct error *err)
 	int rc = post_listen(a->tensors, a->options.listen, bound, err);
 
 	if (rc == -EADDRINUSE)
-		log_line(a->options.log, LOG_WARN, "%s; waiting", err->text);
+		tell_log(a, LOG_WARN, "%s; waiting", err->text);
 	for (int i = 0; rc == -EADDRINUSE && i < LISTEN_TRIES; i++) {
 		nanosleep(&between, NULL);
 		rc = post_listen(a->tensors, a->options.listen, bound, err);
@@ -417,13 +418,13 @@ static int find_device(struct agent *a, struct error *err)
 	int rc = stage_device(&a->device, a->options.device, err);
 
 	if (rc == -ENODEV) {
-		log_line(a->options.log, LOG_WARN, "%s: on the CPU instead", err->text);
+		tell_log(a, LOG_WARN, "%s: on the CPU instead", err->text);
 		rc = stage_device(&a->device, "cpu", err);
 	}
 	if (rc == 0)
 		log_line(a->options.log, LOG_INFO, "computes on %s", a->device.text);
 	if (rc == 0 && strncmp(a->device.name, "cuda", 4) == 0 && !strstr(a->device.name, "bf16"))
-		log_line(a->options.log, LOG_WARN,
+		tell_log(a, LOG_WARN,
 			 "products are computed in fp32, on a fifteenth of the GPU's speed: "
 			 "--device %s:bf16 is faster",
 			 a->device.name);

@@ -254,7 +254,7 @@ static void obey_in_run(struct agent *a, const struct msg *m, int64_t now_us)
 		break;
 	default:
 		a->tally.refused++;
-		log_line(a->options.log, LOG_WARN, "the controller sent a %s, which it may not",
+		tell_log(a, LOG_WARN, "the controller sent a %s, which it may not",
 			 msg_name(m->type));
 	}
 }
@@ -268,7 +268,7 @@ static void obey_order(struct agent *a, struct msg *m, int64_t now_us)
 		msg_clear(m);
 	} else if (!a->welcomed) {
 		a->tally.refused++;
-		log_line(a->options.log, LOG_WARN, "%s before a welcome", msg_name(m->type));
+		tell_log(a, LOG_WARN, "%s before a welcome", msg_name(m->type));
 		msg_clear(m);
 	} else if (needs_settled(m->type) || m->type == MSG_KEEP) {
 		put_in_line(a, m);
@@ -301,8 +301,7 @@ void orders_take(struct agent *a, struct post_message *p, int64_t now_us)
 			break;
 		}
 		a->tally.refused++;
-		log_line(a->options.log, LOG_WARN, "a message of the controller: %s",
-			 strerror(-rc));
+		tell_log(a, LOG_WARN, "a message of the controller: %s", strerror(-rc));
 		break;
 	case POST_UP:
 		log_line(a->options.log, LOG_INFO, "the controller is up%s",
@@ -312,17 +311,18 @@ void orders_take(struct agent *a, struct post_message *p, int64_t now_us)
 			begin_with_successor(a, now_us);
 		break;
 	case POST_DOWN:
-		log_line(a->options.log, LOG_WARN, "no controller: %s",
-			 link_reason_text(p->reason));
+		tell_log(a, LOG_WARN, "no controller: %s", link_reason_text(p->reason));
 		break;
 	case POST_LOST:
-		log_line(a->options.log, LOG_WARN, "%" PRIu64 " messages were for the previous "
-			 "controller", p->lost);
+		tell_log(a, LOG_WARN, "messages for the previous controller were dropped: %" PRIu64,
+			 p->lost);
 		break;
 	case POST_REFUSED:
 		if (p->reason != a->modules.orders->refusal)
-			log_line(a->options.log, LOG_WARN, "the controller refuses the connection: "
-				 "%s; trying again", link_reason_text(p->reason));
+			tell_log(a, LOG_WARN,
+				 "the controller refuses the connection: "
+				 "%s; trying again",
+				 link_reason_text(p->reason));
 		a->modules.orders->refusal = p->reason;
 		break;
 	}

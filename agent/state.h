@@ -155,6 +155,7 @@ struct modules {
 	struct restore *restore;
 	struct save *save;
 	struct weight_server *weight_server;
+	struct log_lines log_lines; /* tell.c */
 };
 
 struct agent {

@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 
 enum {
+	LOG_EVERY_US = 1000000,
 	LEAVE_US = 1000000, /* time for the last message to be acknowledged, or */
 	LEAVE_TIMES = 3,    /* so many timeouts of the link, if that is longer */
 	LINGER_US = 30000   /* time for acknowledgements of received messages to leave */
@@ -68,4 +69,36 @@ void tell_trouble(struct agent *a, bool fatal, const char *format, ...)
 	tell_controller(a, &m, POST_RELIABLE, a->now_us);
 	if (fatal)
 		tell_last(a, 1, a->now_us);
+}
+
+void tell_log(struct agent *a, enum log_level level, const char *format, ...)
+{
+	struct log_lines *kept = &a->modules.log_lines;
+	struct msg_log line = { .level = (uint8_t)level, .dropped = kept->dropped };
+	char text[1024];
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(text, sizeof(text), format, ap);
+	va_end(ap);
+	log_line(a->options.log, level, "%s", text);
+	snprintf(line.text, sizeof(line.text), "%.*s", (int)sizeof(line.text) - 1, text);
+	if (kept->n == sizeof(kept->list) / sizeof(kept->list[0])) {
+		kept->dropped++;
+		return;
+	}
+	kept->list[kept->n++] = line;
+	kept->dropped = 0;
+}
+
+void tell_turn(struct agent *a, int64_t now_us)
+{
+	struct log_lines *kept = &a->modules.log_lines;
+	struct msg m = { .type = MSG_LOG, .u.log = kept->list[0] };
+
+	if (!a->welcomed || kept->n == 0 || now_us < kept->next_us)
+		return;
+	kept->next_us = now_us + LOG_EVERY_US;
+	memmove(kept->list, kept->list + 1, --kept->n * sizeof(kept->list[0]));
+	tell_controller(a, &m, POST_RELIABLE, now_us);
 }

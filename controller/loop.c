@@ -126,6 +126,9 @@ static void take_agent_message(struct iteration *it, struct member *m, const str
 	case MSG_TROUBLE:
 		members_trouble(it->members, m, &msg->u.trouble);
 		break;
+	case MSG_LOG:
+		members_log(it->run, m, &msg->u.log);
+		break;
 	case MSG_MEASURED:
 		measuring_answer(it->members, m, &msg->u.measured);
 		break;

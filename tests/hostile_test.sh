@@ -11,7 +11,7 @@ need skippipe skippipe-controller skippipe-agent skippipe-key
 hostile=$bin/../tests/hostile_agent
 [ -x "$hostile" ] || skip "hostile_agent is not built"
 
-modes=(numbers evaluations early announce links forge events watch)
+modes=(numbers evaluations early announce links forge events logs watch)
 honest=6 # agents; the attacker is the node after them
 seconds=4 long=0
 [ "${1:-}" = --long ] && { long=1 seconds=60; shift; }
@@ -112,6 +112,12 @@ attack() { # attack MODE
 		[ "$i" -lt 600 ] || die "$mode: the journal does not name the attacker"
 		sleep 0.1
 	done
+	if [ "$mode" = logs ]; then
+		[ -z "$(LC_ALL=C grep -aE $'[\x01-\x08\x0b-\x1f\x7f]' "$at/events" "$at/controller.err")" ] ||
+			die "logs: control characters are in the journal"
+		! grep -q '^[0-9:.]* *error controller: forged' "$at/controller.err" || die "logs: a forged line is in the log"
+		tail -n "+$((logged + 1))" "$at/controller.err" | grep -q "$who error: .*forged" || die "logs: no line came through"
+	fi
 	if [ $long = 1 ]; then
 		[ $(((n2 - n1) * 100)) -ge $(((n1 - n0) * least_percent)) ] ||
 			die "$mode: $((n2 - n1)) commits in $seconds s, $((n1 - n0)) before"

@@ -158,8 +158,6 @@ static json_t *iteration_object(const struct msg_see_iteration *it)
 
 char *export_jsonl(const struct state *s)
 {
-	static const char *const kinds[] = { "log",        "event",   "command",
-					     "prediction", "warning", "alert" };
 	char *text;
 	size_t size;
 	FILE *f = open_text(&text, &size);
@@ -181,12 +179,11 @@ char *export_jsonl(const struct state *s)
 		const struct msg_see_note *n = &s->history.notes[i];
 
 		/* A text that is not UTF-8 gives no object, and then no line. */
-		write_object(f, json_pack("{s:s,s:I,s:s,s:I,s:I,s:i,s:s}", "event", "note",
-					  "id", (json_int_t)n->id, "kind",
-					  kinds[n->kind <= NOTE_ALERT ? n->kind : 0], "n",
-					  (json_int_t)n->iteration, "wall_us",
-					  (json_int_t)n->wall_us, "node", (int)n->node, "text",
-					  n->text));
+		write_object(f,
+			     json_pack("{s:s,s:I,s:s,s:I,s:I,s:i,s:s}", "event", "note", "id",
+				       (json_int_t)n->id, "kind", note_name(n->kind), "n",
+				       (json_int_t)n->iteration, "wall_us", (json_int_t)n->wall_us,
+				       "node", (int)n->node, "text", n->text));
 	}
 	return close_text(f, &text, &size);
 }

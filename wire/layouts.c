@@ -156,6 +156,13 @@ static const struct field msg_trouble_fields[] = {
 };
 LAYOUT(msg_trouble);
 
+static const struct field msg_log_fields[] = {
+	NMAX(U8, msg_log, level, LOG_ERROR),
+	N(U32, msg_log, dropped),
+	TXT(msg_log, text),
+};
+LAYOUT(msg_log);
+
 static const struct field msg_link_fields[] = {
 	NMAX(U16, msg_link, from, MSG_NODES - 1), NMAX(U16, msg_link, to, MSG_NODES - 1),
 	N(F32, msg_link, latency_s), N(F32, msg_link, spread_s),

@@ -26,6 +26,7 @@
 	X(SAVED, saved, 11, false) \
 	X(UNREADY, unready, 12, false) \
 	X(MEASURED, measured, 13, false) \
+	X(LOG, log, 14, false) \
 	/* controller -> agent */ \
 	X(WELCOME, welcome, 32, false) \
 	X(REFUSED, refused, 33, false) \

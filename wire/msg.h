@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/log.h"
 #include "base/route.h"
 #include "base/task_kind.h"
 #include "wire/faults.h"
@@ -188,6 +189,13 @@ struct msg_trouble {
 	int32_t refused_node; /* the sender refuses this node's messages until the node is excluded;
 			       * -1 none */
 	char text[256];
+};
+
+/* A warning or error of the agent's log that needs no answer. Consoles show it. */
+struct msg_log {
+	uint8_t level;    /* enum log_level: LOG_WARN or LOG_ERROR */
+	uint32_t dropped; /* lines before this one that the agent did not send */
+	char text[160];
 };
 
 struct msg_link {
@@ -598,7 +606,7 @@ struct msg_see_note {
 	uint64_t id;
 	int64_t at_us, wall_us;
 	uint64_t iteration;
-	uint8_t kind;         /* enum note_kind; WARNING and ALERT stand until acknowledged */
+	uint8_t kind; /* enum note_kind */
 	uint8_t acknowledged;
 	char mark;            /* for the loss curve: 'S' skip, 'F' failure, 'R' recovery, 0 none */
 	int32_t node;         /* -1 none */

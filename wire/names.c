@@ -46,6 +46,11 @@ const char *note_name(unsigned kind)
 	return name_at(notes, COUNT(notes), kind);
 }
 
+bool note_stands(unsigned kind)
+{
+	return kind == NOTE_WARNING || kind == NOTE_ALERT;
+}
+
 const char *verb_name(unsigned verb)
 {
 	return name_at(verbs, COUNT(verbs), verb);

@@ -8,6 +8,8 @@
 #ifndef WIRE_NAMES_H
 #define WIRE_NAMES_H
 
+#include <stdbool.h>
+
 /* X(enumerator, name) */
 #define RUN_PHASES(X) \
 	X(GATHERING, "gathering") \
@@ -26,7 +28,8 @@
 	X(COMMAND, "command") \
 	X(PREDICTION, "prediction") \
 	X(WARNING, "warning") \
-	X(ALERT, "alert")
+	X(ALERT, "alert") \
+	X(AGENT, "agent") /* a warning or error in the log of an agent */
 
 #define COMMAND_VERBS(X) \
 	X(SKIP, "skip") /* value: stages skipped; text "preview" only plans it */ \
@@ -67,7 +70,7 @@ enum node_presence { NODE_NOT_THERE, NODE_COMES, NODE_TAKES_PART, NODE_LOST };
 enum run_phase { RUN_PHASES(ENUMERATOR) };
 #undef ENUMERATOR
 #define ENUMERATOR(NAME, ...) NOTE_##NAME,
-enum note_kind { NOTE_KINDS(ENUMERATOR) }; /* WARNING and ALERT stand until acknowledged */
+enum note_kind { NOTE_KINDS(ENUMERATOR) };
 #undef ENUMERATOR
 #define ENUMERATOR(NAME, ...) COMMAND_##NAME,
 enum command_verb { COMMAND_VERBS(ENUMERATOR) };
@@ -86,6 +89,8 @@ enum {
 
 const char *phase_name(unsigned phase);      /* "gathering" */
 const char *note_name(unsigned kind);        /* "log" */
+/* Returns true if notes of this kind stand until an operator acknowledges them. */
+bool note_stands(unsigned kind);
 const char *verb_name(unsigned verb);        /* "heal-all" */
 const char *node_state_name(unsigned state); /* "failed" */
 int phase_named(const char *name);

@@ -52,8 +52,7 @@ void misuse_misfit(struct agent *a, uint16_t from, int64_t now_us)
 	if (p->misfits_in != a->held.committed + 1) {
 		p->misfits_in = a->held.committed + 1;
 		p->misfits = 0;
-		log_line(a->options.log, LOG_WARN, "node %u sends what fits nothing: refused",
-			 from);
+		tell_log(a, LOG_WARN, "node %u sends what fits nothing: refused", from);
 	}
 	a->tally.refused++;
 	if (++p->misfits >= MISFITS_MOST)

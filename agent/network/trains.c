@@ -90,8 +90,7 @@ void trains_open(struct agent *a)
 		return;
 	t->tried = true;
 	if (train_open(&t->socket, a->self.bound, &err) < 0)
-		log_line(a->options.log, LOG_WARN,
-			 "%s: bandwidths are measured with less precision", err.text);
+		tell_log(a, LOG_WARN, "%s: bandwidths are measured with less precision", err.text);
 }
 
 static int64_t draw_us(struct agent *a, int64_t most_us)

@@ -35,8 +35,7 @@ bool links_dial(struct agent *a, uint16_t node)
 		return false;
 	if (post_dial(a->tensors, p->address, &p->key, &p->dial, &err) < 0) {
 		if (!p->dial_again_us) /* the heartbeat reports it as a stuck link */
-			log_line(a->options.log, LOG_WARN, "node %u cannot be dialed: %s", node,
-				 err.text);
+			tell_log(a, LOG_WARN, "node %u cannot be dialed: %s", node, err.text);
 		p->dial_again_us = a->now_us + DIAL_AGAIN_US;
 		p->dial = 0;
 		return false;
@@ -412,8 +411,7 @@ static void send_or_hold(struct agent *a, struct parcel *p, int64_t now_us)
 	parcel_free(p);
 	if (rc < 0) {
 		a->tally.dropped++;
-		log_line(a->options.log, LOG_ERROR, "a tensor for node %u dropped: %s", p->to,
-			 strerror(-rc));
+		tell_log(a, LOG_ERROR, "a tensor for node %u dropped: %s", p->to, strerror(-rc));
 		return;
 	}
 	peer->used = true;

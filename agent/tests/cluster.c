@@ -234,6 +234,10 @@ static void take(struct cluster *c, uint16_t node, const struct msg *m)
 		if (m->u.trouble.fatal && !c->options.may_give_up)
 			fail_msg("node %u: %s", node, m->u.trouble.text);
 		break;
+	case MSG_LOG:
+		if (n->n_logs < 8)
+			n->logs[n->n_logs++] = m->u.log;
+		break;
 	case MSG_LINKS:
 		c->links_reported += m->u.links.n_links;
 		break;

@@ -49,6 +49,8 @@ struct node {
 	struct msg_reduced copy_reduced_said;
 	uint32_t troubles;
 	char trouble[256];
+	uint32_t n_logs;
+	struct msg_log logs[8]; /* the first n_logs */
 	uint8_t stage;
 };
 

@@ -48,6 +48,33 @@ TEST(test_memory_is_checked_before_an_iteration)
 	cluster_unmake(c);
 }
 
+static bool two_lines_arrived(struct cluster *c)
+{
+	return c->nodes[2].n_logs >= 2;
+}
+
+/* Warnings from before the agent's admission reach the controller, in order. The agent keeps the
+ * first ones, and the next line that it keeps says how many it dropped. */
+TEST(test_warnings_wait_for_the_controller)
+{
+	struct cluster *c = cluster_make(6, cluster_six);
+	struct agent *a = c->nodes[2].agent;
+
+	for (int i = 0; i < 11; i++)
+		tell_log(a, i ? LOG_WARN : LOG_ERROR, "line %d", i);
+	assert_int_equal(c->nodes[2].n_logs, 0);
+	cluster_gather(c);
+	cluster_until(c, two_lines_arrived, "two lines");
+	assert_int_equal(c->nodes[2].logs[0].level, LOG_ERROR);
+	assert_string_equal(c->nodes[2].logs[0].text, "line 0");
+	assert_int_equal(c->nodes[2].logs[1].level, LOG_WARN);
+	assert_string_equal(c->nodes[2].logs[1].text, "line 1");
+	tell_log(a, LOG_WARN, "%0200d", 7);
+	assert_int_equal(a->modules.log_lines.list[a->modules.log_lines.n - 1].dropped, 3);
+	assert_int_equal(strlen(a->modules.log_lines.list[a->modules.log_lines.n - 1].text), 159);
+	cluster_unmake(c);
+}
+
 /* Imitates a large model with small limits. An activation has six frames and exceeds the bytes that
  * may be in flight to a peer. A slice exceeds the size of a message. */
 TEST(test_large_tensors_travel)

@@ -209,7 +209,7 @@ void restore_job_done(struct agent *a, const struct job *job, int64_t now_us)
 	if (a->held.standing != STAND_RESTORING && a->held.standing != STAND_PREPARING)
 		return; /* a newer order has arrived */
 	if (job->rc < 0 && r->order.on_controller && r->file == FILE_HERE) {
-		log_line(a->options.log, LOG_WARN, "%s", job->err.text);
+		tell_log(a, LOG_WARN, "%s", job->err.text);
 		fetch_file(a, now_us);
 		a->held.standing = STAND_WAITING;
 		return;

@@ -22,13 +22,13 @@ enum { WRONG_COST = 100, WRONG_LINES = 50, STRAYS = 200, STRAY_COST = 5 };
 static const double wrong_lines_per_s = 0.1, strays_per_s = 5, ignored_per_s = 1.0 / 600;
 
 /* Costs are counted in frames (post.h, charge_per_s). HELLO sets up a node, ATTACH sends all curves
- * to a console, TROUBLE writes to the journal, and COMMAND may start the planner. Lists are charged
- * by their length. */
+ * to a console, TROUBLE and LOG write to the journal, and COMMAND may start the planner. Lists are
+ * charged by their length. */
 void admission_charge(struct run *run, post_peer_id from, const struct msg *m)
 {
 	double cost = 0;
 
-	if (m->type == MSG_HELLO || m->type == MSG_TROUBLE)
+	if (m->type == MSG_HELLO || m->type == MSG_TROUBLE || m->type == MSG_LOG)
 		cost = 200;
 	else if (m->type == MSG_ATTACH)
 		cost = 1000;

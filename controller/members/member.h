@@ -206,8 +206,10 @@ struct member_quota {
 	/* Limits on the node's unsolicited messages, and on log lines about ignoring the node
 	 * (admission.c). */
 	struct rate_limit strays, ignored;
-	/* Limits on journal lines about the node, its rows in the store, and its link reports. */
-	struct rate_limit troubles, rows, corrections;
+	/* Limits on journal lines with the node's errors, and with lines of its log. */
+	struct rate_limit troubles, log_lines;
+	/* Limits on the node's rows in the store, and on its link reports. */
+	struct rate_limit rows, corrections;
 };
 
 /* State of this node as consoles show it (consoles.c). */

@@ -348,17 +348,37 @@ void members_heartbeat(struct iteration *it, struct member *m, const struct msg_
 		agreement_weights_changed(it->members, m);
 }
 
-/* Writes an agent's error to the journal: the first ones at once, then one a minute. */
+/* Returns true if the quota allows another journal line with an agent's own words: the first ones
+ * at once, then one a minute. The line after a gap reports how many were dropped. */
+static bool may_note(struct run *run, struct member *m, struct rate_limit *quota,
+		     enum note_kind kind, const char *what)
+{
+	uint32_t n_dropped = quota->n_dropped;
+
+	if (!rate_limit_take(quota, 1, TROUBLES, troubles_per_s, run->now_us)) {
+		quota->n_dropped++;
+		return false;
+	}
+	quota->n_dropped = 0;
+	if (n_dropped > 0)
+		note(run, kind, m->id, 0, "n%02u reported %u more %s", m->id, n_dropped, what);
+	return true;
+}
+
+void members_log(struct run *run, struct member *m, const struct msg_log *l)
+{
+	struct rate_limit *quota = &m->quota.log_lines;
+
+	quota->n_dropped += l->dropped;
+	if (may_note(run, m, quota, NOTE_AGENT, "warnings or errors in its log"))
+		note(run, NOTE_AGENT, m->id, 0, "n%02u %s: %s", m->id,
+		     l->level >= LOG_ERROR ? "error" : "warning", l->text);
+}
+
 static void note_trouble(struct run *run, struct member *m, const struct msg_trouble *t)
 {
-	if (!rate_limit_take(&m->quota.troubles, 1, TROUBLES, troubles_per_s, run->now_us)) {
-		m->quota.troubles.n_dropped++;
+	if (!may_note(run, m, &m->quota.troubles, NOTE_WARNING, "errors"))
 		return;
-	}
-	if (m->quota.troubles.n_dropped > 0)
-		note(run, NOTE_WARNING, m->id, 0, "n%02u reported %u more errors", m->id,
-		     m->quota.troubles.n_dropped);
-	m->quota.troubles.n_dropped = 0;
 	note(run, t->fatal ? NOTE_ALERT : NOTE_WARNING, m->id, 0, "n%02u: %.160s", m->id, t->text);
 }
 

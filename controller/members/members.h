@@ -56,6 +56,8 @@ void members_replaced(struct members *members, post_peer_id peer, const struct m
 void members_hello(struct weights *weights, post_peer_id peer, const struct msg_hello *m);
 void members_ready(struct members *members, struct member *m, const struct msg_ready *r);
 void members_heartbeat(struct iteration *it, struct member *m, const struct msg_heartbeat *h);
+/* Writes a line of an agent's log to the journal. */
+void members_log(struct run *run, struct member *m, const struct msg_log *l);
 void members_trouble(struct members *members, struct member *m, const struct msg_trouble *t);
 void members_links(struct planning *planning, struct member *m, const struct msg_links *l);
 /* Sends every gathered agent the description of the run, once the first plan has set the time

@@ -179,7 +179,7 @@ void act_acknowledge(struct controller *c, const char *who, const struct msg_com
 		struct msg message = { .type = MSG_SEE_NOTE };
 		struct msg_see_note *note_at = &c->run.journal.notes[i];
 
-		if (note_at->acknowledged || note_at->kind < NOTE_WARNING ||
+		if (note_at->acknowledged || !note_stands(note_at->kind) ||
 		    (id != 0 && note_at->id != (uint64_t)id))
 			continue;
 		note_at->acknowledged = 1;

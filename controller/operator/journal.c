@@ -40,6 +40,38 @@ static bool has_line(struct run *run, enum note_kind kind, int node)
 	return true;
 }
 
+/* Returns the length of the character at text: 0 if it is a control character or not UTF-8. */
+static size_t character_length(const unsigned char *text)
+{
+	static const uint32_t least[] = { 0x20, 0xa0, 0x800, 0x10000 };
+	size_t more = text[0] >= 0xf0 ? 3 : text[0] >= 0xe0 ? 2 : text[0] >= 0xc0 ? 1 : 0;
+	uint32_t value = more ? text[0] & (0x3fu >> more) : text[0];
+
+	if (more ? text[0] >= 0xf8 : text[0] >= 0x7f)
+		return 0;
+	for (size_t i = 1; i <= more; i++) {
+		if ((text[i] & 0xc0) != 0x80)
+			return 0;
+		value = value << 6 | (text[i] & 0x3f);
+	}
+	return value < least[more] || value > 0x10ffff || (value >= 0xd800 && value < 0xe000)
+		       ? 0
+		       : more + 1;
+}
+
+/* Replaces control characters, and bytes that are not UTF-8, by '?'. Some lines contain texts of
+ * agents: no text may write a line of its own into the log or change an operator's terminal. */
+static void make_plain(char *text)
+{
+	while (*text) {
+		size_t length = character_length((const unsigned char *)text);
+
+		if (length == 0)
+			*text = '?';
+		text += length ? length : 1;
+	}
+}
+
 uint64_t note(struct run *run, enum note_kind kind, int node, char mark, const char *format, ...)
 {
 	struct msg m = { .type = MSG_SEE_NOTE };
@@ -63,10 +95,11 @@ uint64_t note(struct run *run, enum note_kind kind, int node, char mark, const c
 	va_start(ap, format);
 	vsnprintf(n->text, sizeof(n->text), format, ap);
 	va_end(ap);
+	make_plain(n->text);
 	log_line(&run->log,
-		 kind == NOTE_ALERT     ? LOG_ERROR
-		 : kind == NOTE_WARNING ? LOG_WARN
-					: LOG_INFO,
+		 kind == NOTE_ALERT                           ? LOG_ERROR
+		 : kind == NOTE_WARNING || kind == NOTE_AGENT ? LOG_WARN
+							      : LOG_INFO,
 		 "%s", n->text);
 	sn = (struct store_note){ n->id, n->iteration, n->wall_us, note_name(kind),
 				  mark,  node,         n->text };

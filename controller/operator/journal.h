@@ -22,8 +22,9 @@ struct journal {
 	struct rate_limit lines[MSG_NODES]; /* limits the journal lines about each node */
 };
 
-/* Writes a line. node: -1: about no node; mark: the letter in the console's curves, 0: none.
- * Returns the line's id, or that of the newest line if the node's limit drops it. */
+/* Writes a line, with '?' for control characters and bytes that are not UTF-8. node: -1: about no
+ * node; mark: the letter in the console's curves, 0: none. Returns the line's id, or that of the
+ * newest line if the node's limit drops it. */
 uint64_t note(struct run *run, enum note_kind kind, int node, char mark, const char *format, ...)
 	__attribute__((format(printf, 5, 6)));
 

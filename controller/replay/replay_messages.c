@@ -360,7 +360,7 @@ uint32_t replay_acknowledge(struct replay *r, uint64_t id, replay_emit emit, voi
 	for (size_t i = 0; i < r->n_notes; i++) {
 		const struct msg_see_note *note = &r->rec->notes.list[i];
 
-		if (note->kind < NOTE_WARNING || is_acknowledged(r, note->id) ||
+		if (!note_stands(note->kind) || is_acknowledged(r, note->id) ||
 		    (id != 0 && note->id != id))
 			continue;
 		if (id == 0)

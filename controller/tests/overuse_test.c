@@ -76,6 +76,35 @@ TEST(a_node_cannot_fill_the_journal)
 	free(c);
 }
 
+/* Texts of agents reach the journal, the log and consoles. */
+TEST(a_line_of_the_journal_is_plain_text)
+{
+	static const struct {
+		const char *given, *written;
+	} rows[] = {
+		{ "n01 warning: Jos\xc3\xa9 \xe2\x86\x92 \xf0\x9f\x9a\x82",
+		  "n01 warning: Jos\xc3\xa9 \xe2\x86\x92 \xf0\x9f\x9a\x82" },
+		{ "a\n12:00:00 error controller: b\r\x1b]0;c\x07\x7f",
+		  "a?12:00:00 error controller: b??]0;c??" },
+		{ "\xc2\x9b"
+		  "2J",
+		  "??2J" },                            /* a control character of two bytes */
+		{ "\xc0\x8a \xe0\x82\x9b", "?? ???" }, /* characters in too many bytes */
+		{ "\xed\xa0\x80 \xf4\x90\x80\x80 \xff", "??? ???? ?" },
+		{ "cut \xe2\x86", "cut ??" },
+	};
+	struct controller *c = controller_new();
+
+	assert_non_null(c);
+	c->run.supervisor = -1;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		note(&c->run, NOTE_AGENT, -1, 0, "%s", rows[i].given);
+		assert_string_equal(c->run.journal.notes[i].text, rows[i].written);
+	}
+	consoles_fini(&c->run);
+	free(c);
+}
+
 /* ---- a whole controller ---- */
 
 static uint32_t times(const char *journal, const char *words)
@@ -115,6 +144,20 @@ TEST(endless_troubles_are_limited)
 		visitor_send(&w->players[HOSTILE].v, &m, POST_RELIABLE);
 	is_heard(w);
 	assert_in_range(times(w->console.journal, "I cannot stop"), 1, 22);
+	assert_true(world_all_live(w));
+	world_free(w);
+}
+
+TEST(endless_log_lines_are_limited)
+{
+	struct world *w = at_work();
+	struct msg m = { .type = MSG_LOG,
+			 .u.log = { .level = LOG_WARN, .text = "I cannot stop\x1b[2J\n" } };
+
+	for (int i = 0; i < 60; i++)
+		visitor_send(&w->players[HOSTILE].v, &m, POST_RELIABLE);
+	is_heard(w);
+	assert_in_range(times(w->console.journal, "n04 warning: I cannot stop?[2J?\n"), 1, 22);
 	assert_true(world_all_live(w));
 	world_free(w);
 }

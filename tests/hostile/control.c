@@ -9,8 +9,11 @@
 
 enum {
 	/* Rows in a message, and the interval that the quota of a key allows. */
-	LINKS = 1000, LINKS_EVERY_US = 300000,
-	EVENTS = 1000, EVENTS_EVERY_US = 50000,
+	LINKS = 1000,
+	LINKS_EVERY_US = 300000,
+	EVENTS = 1000,
+	EVENTS_EVERY_US = 50000,
+	LINES_EVERY_US = 150000,
 	ATTACHES = 19
 };
 
@@ -78,6 +81,17 @@ void repeat(struct hostile *h, int64_t now_us)
 	m.u.report = (struct msg_report){ .iteration = a->progress.iteration,
 					  .n_events = EVENTS,
 					  .events = events };
+	hostile_send_control(h, &m, now_us);
+}
+
+void lines(struct hostile *h, int64_t now_us)
+{
+	struct msg m = { .type = MSG_LOG, .u.log = { .level = LOG_ERROR, .dropped = UINT32_MAX } };
+
+	if (!is_due(h, now_us, LINES_EVERY_US))
+		return;
+	snprintf(m.u.log.text, sizeof(m.u.log.text),
+		 "\x1b]0;owned\x07\x1b[2J\r\n00:00:00.000 error controller: forged\xff\xc2\x9b");
 	hostile_send_control(h, &m, now_us);
 }
 

@@ -48,6 +48,7 @@ void announce(struct hostile *h, int64_t now_us);
 void contradict(struct hostile *h, int64_t now_us);
 void forge(struct hostile *h, int64_t now_us);
 void repeat(struct hostile *h, int64_t now_us);
+void lines(struct hostile *h, int64_t now_us);
 void watch(struct hostile *h, int64_t now_us);
 
 /* announce.c: sends one chunk of a message of `total` bytes. Returns true if it was sent. */

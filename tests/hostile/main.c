@@ -30,6 +30,7 @@ static const struct mode modes[] = {
 	{ "links", "contradictory measurements of links, within its quota", contradict },
 	{ "forge", "checkpoints and commits that were not requested", forge },
 	{ "events", "tasks that start many times", repeat },
+	{ "logs", "lines for the journal that imitate others or move a cursor", lines },
 	{ "watch", "a watcher that connects, asks for comparisons and leaves, many times", watch },
 	{ "announce", "the first chunks of messages without the rest", announce },
 };

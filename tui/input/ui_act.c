@@ -122,7 +122,7 @@ static void acknowledge_alerts(struct ui *u, const struct state *s)
 	const struct msg_see_note *n =
 		u->display.view == VIEW_JOURNAL ? notes_find(s, u->selection.note) : NULL;
 
-	act_simple(u, s, COMMAND_ACK, n && n->kind >= NOTE_WARNING ? (int64_t)n->id : 0);
+	act_simple(u, s, COMMAND_ACK, n && note_stands(n->kind) ? (int64_t)n->id : 0);
 }
 
 static void ask_quit(struct ui *u, const struct state *s)

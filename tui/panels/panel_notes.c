@@ -80,7 +80,7 @@ void panel_alerts(struct screen *out, struct rect at, const struct state *s, con
 		const struct msg_see_note *n = &s->history.notes[i - 1];
 		char age[16];
 
-		if (n->kind < NOTE_WARNING || n->acknowledged)
+		if (!note_stands(n->kind) || n->acknowledged)
 			continue;
 		glyphs_age((double)(u->clock.now_us - n->at_us) / 1e6, age);
 		screen_print(out, at.x, y++, at.w,
@@ -94,9 +94,11 @@ void panel_alerts(struct screen *out, struct rect at, const struct state *s, con
 void panel_journal(struct screen *out, struct rect at, const struct state *s,
 		   const struct ui *u)
 {
-	static const char *const kinds[] = { "log ", "EVNT", "CMD ", "PRED", "WARN", "ALRT" };
-	static const enum style styles[] = { STYLE_FAINT, STYLE_TEXT,    STYLE_STRONG,
-					     STYLE_TITLE, STYLE_WARNING, STYLE_ALERT };
+	static const char *const kinds[] = {
+		"log ", "EVNT", "CMD ", "PRED", "WARN", "ALRT", "AGNT"
+	};
+	static const enum style styles[] = { STYLE_FAINT,   STYLE_TEXT,  STYLE_STRONG, STYLE_TITLE,
+					     STYLE_WARNING, STYLE_ALERT, STYLE_WARNING };
 
 	if (at.h < 2)
 		return;
@@ -104,7 +106,7 @@ void panel_journal(struct screen *out, struct rect at, const struct state *s,
 	for (int i = 0; i < at.h - 1 && (size_t)i < s->history.n_notes; i++) {
 		const struct msg_see_note *n =
 			&s->history.notes[s->history.n_notes - 1 - (size_t)i];
-		int kind = n->kind <= NOTE_ALERT ? n->kind : NOTE_LOG, x;
+		int kind = n->kind <= NOTE_LAST ? n->kind : NOTE_LOG, x;
 		char clock[16];
 
 		glyphs_clock(n->wall_us, u->clock.utc_offset_s, clock);

@@ -7,10 +7,10 @@
 
 const char *notes_kind(const struct msg_see_note *n)
 {
-	static const char *const kinds[] = { "log",     "event",   "COMMAND",
-					     "predict", "WARNING", "ALERT" };
+	static const char *const kinds[] = { "log",     "event", "COMMAND", "predict",
+					     "WARNING", "ALERT", "agent" };
 
-	return kinds[n->kind <= NOTE_ALERT ? n->kind : NOTE_LOG];
+	return kinds[n->kind <= NOTE_LAST ? n->kind : NOTE_LOG];
 }
 
 /* Returns true if the entry contains the word in its text or kind, or is about the node that the

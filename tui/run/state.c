@@ -382,7 +382,7 @@ uint32_t state_alerts(const struct state *s)
 	uint32_t n = 0;
 
 	for (size_t i = 0; i < s->history.n_notes; i++)
-		n += s->history.notes[i].kind >= NOTE_WARNING && !s->history.notes[i].acknowledged;
+		n += note_stands(s->history.notes[i].kind) && !s->history.notes[i].acknowledged;
 	return n;
 }
 

@@ -416,19 +416,23 @@ TEST(journal_is_filtered_by_node_and_level)
 		const char *filter;
 		uint64_t id[2]; /* newest first; 0: none */
 	} cases[] = {
-		{ "n07", { 3, 1 } },     { "n07 warning", { 1 } }, { "WARNING", { 2, 1 } },
-		{ "n07 event slow", { 0 } }, { " slow  n07 ", { 1 } }, { "n7", { 0 } },
+		{ "n07", { 3, 1 } },          { "n07 warning", { 1 } },
+		{ "WARNING slow", { 2, 1 } }, { "n07 event slow", { 0 } },
+		{ " slow  n07 ", { 1 } },     { "n7", { 0 } },
+		{ "agent", { 4 } },           { "n12 warning", { 4, 2 } },
 	};
 	struct state *s = state_new();
 	struct msg m = { .type = MSG_SEE_NOTE };
 
-	for (uint64_t i = 0; i < 3; i++) {
+	for (uint64_t i = 0; i < 4; i++) {
 		m.sequence = i + 1;
 		m.u.see_note = (struct msg_see_note){ .id = i + 1,
-						      .kind = i < 2 ? NOTE_WARNING : NOTE_EVENT,
-						      .node = i == 1 ? 12 : 7 };
-		snprintf(m.u.see_note.text, sizeof(m.u.see_note.text), "a disk is %s",
-			 i < 2 ? "slow" : "full");
+						      .kind = i < 2   ? NOTE_WARNING
+							      : i < 3 ? NOTE_EVENT
+								      : NOTE_AGENT,
+						      .node = i % 2 ? 12 : 7 };
+		snprintf(m.u.see_note.text, sizeof(m.u.see_note.text), "%sa disk is %s",
+			 i < 3 ? "" : "n12 warning: ", i < 2 ? "slow" : "full");
 		state_apply(s, &m);
 	}
 	for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {

@@ -8,9 +8,9 @@
 static void draw_note(struct screen *out, struct rect at, const struct msg_see_note *n,
 		      const struct ui *u, bool chosen)
 {
-	static const enum style styles[] = { STYLE_FAINT, STYLE_TEXT,    STYLE_STRONG,
-					     STYLE_TITLE, STYLE_WARNING, STYLE_ALERT };
-	enum style style = styles[n->kind <= NOTE_ALERT ? n->kind : NOTE_LOG];
+	static const enum style styles[] = { STYLE_FAINT,   STYLE_TEXT,  STYLE_STRONG, STYLE_TITLE,
+					     STYLE_WARNING, STYLE_ALERT, STYLE_WARNING };
+	enum style style = styles[n->kind <= NOTE_LAST ? n->kind : NOTE_LOG];
 	char clock[16];
 	int x = 1;
 

@@ -64,6 +64,7 @@ TEST(numbers_stay)
 	assert_int_equal(NODE_DEAD, 6);
 	assert_int_equal(PHASE_FINISHED, 8);
 	assert_int_equal(NOTE_ALERT, 5);
+	assert_int_equal(NOTE_AGENT, 6);
 	assert_int_equal(COMMAND_STOP, 12);
 	assert_int_equal(COMMAND_SPEED, 15);
 }
