@@ -111,9 +111,23 @@ static void take_prepared(struct agent *a, const struct job *job)
 	}
 }
 
+/* Returns the computing times to report: those of the cluster file in a rehearsal. */
+static struct job_measured times_of(const struct agent *a, const struct job *job)
+{
+	struct job_measured t = job->measured;
+
+	if (a->config.rehearsal) {
+		t.forward_s = a->run.forward_s;
+		t.backward_s = a->run.backward_s;
+		t.loss_s = t.corpus_hash ? a->run.loss_s : 0;
+	}
+	return t;
+}
+
 static void become_ready(struct agent *a, const struct job *job, int64_t now_us)
 {
 	struct msg m = { .type = MSG_READY };
+	struct job_measured times = times_of(a, job);
 
 	a->held.hash = job->hash;
 	if (a->held.standing == STAND_WAITING)
@@ -125,13 +139,13 @@ static void become_ready(struct agent *a, const struct job *job, int64_t now_us)
 	m.u.ready.stage = a->held.stage;
 	m.u.ready.iteration = a->held.committed;
 	m.u.ready.hash = a->held.hash;
-	m.u.ready.forward_s = job->measured.forward_s;
-	m.u.ready.backward_s = job->measured.backward_s;
-	m.u.ready.loss_s = job->measured.loss_s;
-	m.u.ready.corpus_hash = job->measured.corpus_hash;
+	m.u.ready.forward_s = times.forward_s;
+	m.u.ready.backward_s = times.backward_s;
+	m.u.ready.loss_s = times.loss_s;
+	m.u.ready.corpus_hash = times.corpus_hash;
 	log_line(a->options.log, LOG_INFO, "ready: stage %u, %zu parameters, %" PRIu64
 		 " committed, forward %.4f s, backward %.4f s", a->held.stage, a->held.parameters,
-		 a->held.committed, job->measured.forward_s, job->measured.backward_s);
+		 a->held.committed, times.forward_s, times.backward_s);
 	tell_controller(a, &m, POST_RELIABLE, now_us);
 	a->requests.look_again = true;
 }

@@ -124,10 +124,14 @@ static void controller_args(const struct demo *d, struct args *a, const char *pr
 	args_add(a, "--embedded");
 	args_addf(a, "--supervisor-fd=%d", d->processes.orders_to);
 	if (!resume) {
-		args_addf(a, "--agents=%u", o->agents);
-		args_addf(a, "--stages=%s", stages);
+		if (o->cluster) {
+			args_addf(a, "--emulate=%s", o->cluster);
+		} else {
+			args_addf(a, "--agents=%u", o->agents);
+			args_addf(a, "--stages=%s", stages);
+			args_add(a, "--emulate=regions");
+		}
 		args_addf(a, "--skip=%u", o->skip);
-		args_add(a, "--emulate=regions");
 		if (o->algorithm)
 			args_addf(a, "--algorithm=%s", o->algorithm);
 	}
@@ -187,7 +191,9 @@ static int prepare_agents(struct demo *d, struct error *err)
 		args_addf(a, "ipc://%s/a%u", d->dirs.sockets, i);
 		args_addf(a, "--node=%u", i);
 		args_addf(a, "--run-dir=%s", d->dirs.run);
-		if (devices.n > 0)
+		if (d->options.rehearse)
+			args_add(a, "--device=pretend");
+		else if (devices.n > 0)
 			args_addf(a, "--device=%s", devices.names[i % devices.n]);
 		if (d->options.recompute)
 			args_addf(a, "--recompute=%s", d->options.recompute);
@@ -264,8 +270,9 @@ static void report_end(const struct demo *d, int status)
 	}
 	fprintf(stderr, "skippipe: the run is recorded in %s\n", d->dirs.run);
 	if (verbs_program("skippipe", path, sizeof(path), NULL) == 0)
-		fprintf(stderr, "skippipe: to recompute it and compare the weights:\n"
-				"  %s verify %s\n",
+		fprintf(stderr, "skippipe: to %s:\n  %s verify %s\n",
+			d->options.rehearse ? "check its record"
+					    : "recompute it and compare the weights",
 			path, d->dirs.run);
 }
 
@@ -356,25 +363,27 @@ static int run_demo(struct demo *d)
 	return status;
 }
 
-int demo_main(char **argv)
+int demo_main(bool rehearse, char **argv)
 {
 	struct demo d = { .processes = { .orders = -1, .orders_to = -1 } };
+	const char *verb = rehearse ? "rehearse" : "demo";
 	struct error err = { "" };
 	int status;
 
-	if (demo_options_parse(&d.options, argv, &err) != 0) {
-		fprintf(stderr, "skippipe demo: %s\n", err.text);
+	if (demo_options_parse(&d.options, rehearse, argv, &err) != 0) {
+		fprintf(stderr, "skippipe %s: %s\n", verb, err.text);
 		return EXIT_USAGE;
 	}
 	if (d.options.help) {
-		fputs(demo_help, stdout);
+		fputs(rehearse ? rehearse_help : demo_help, stdout);
 		demo_options_free(&d.options);
 		return 0;
 	}
 	if (!d.options.headless && (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))) {
-		fputs("skippipe demo: standard input or output is not a terminal: running "
-		      "without a console, as with --headless\n",
-		      stderr);
+		fprintf(stderr,
+			"skippipe %s: standard input or output is not a terminal: running "
+			"without a console, as with --headless\n",
+			verb);
 		d.options.headless = true;
 	}
 	status = run_demo(&d);

@@ -1,4 +1,5 @@
-/* demo.h - `skippipe demo`: a controller, its agents and a console on this machine.
+/* demo.h - `skippipe demo` and `skippipe rehearse`: a controller, its agents and a console on this
+ * machine.
  *
  * The demo creates a run folder, keys and a private folder for sockets. It starts the same programs
  * that an operator would start by hand. It restarts or kills agents when the controller orders it.
@@ -7,8 +8,11 @@
 #ifndef CLI_DEMO_H
 #define CLI_DEMO_H
 
-/* argv: the arguments after the verb; ends with NULL. Returns the exit status: the controller's, or
- * 1 if a program could not be started, or 2 for wrong usage. */
-int demo_main(char **argv);
+#include <stdbool.h>
+
+/* rehearse: the agents compute nothing. argv: the arguments after the verb; ends with NULL. Returns
+ * the exit status: the controller's, or 1 if a program could not be started, or 2 for wrong
+ * usage. */
+int demo_main(bool rehearse, char **argv);
 
 #endif

@@ -1,11 +1,15 @@
-/* The options of a demo. The demo interprets few of them; options of the controller pass through a
- * table and are checked by the controller. */
+/* The options of a demo and of a rehearsal. Both verbs interpret few of them; options of the
+ * controller pass through a table and are checked by the controller. */
 #include "cli/demo_options.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "cli/cluster_size.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 const char demo_help[] =
 	"usage: skippipe demo [options]\n"
@@ -41,6 +45,33 @@ const char demo_help[] =
 	"--silence-ms --overdue-s --gather-s --budget --ahead --log --regions --overlap-sync\n"
 	"--new-corpus --checkpoint-to\n";
 
+const char rehearse_help[] =
+	"usage: skippipe rehearse [options]\n"
+	"\n"
+	"Tries a cluster before it is rented. One controller, an agent for each node and the\n"
+	"console run on this machine, over an emulated network. The agents compute nothing:\n"
+	"they sleep for the times of the cluster file and exchange tensors with made-up\n"
+	"contents. Plans, predictions, faults and recovery are those of a real run. Nothing is\n"
+	"trained: there is no loss, and no other verb takes the checkpoints of a rehearsal.\n"
+	"\n"
+	"  --cluster FILE        skippipe.cluster/1  [20 nodes in 12 cloud regions, for which\n"
+	"                        --agents and --stages may be given as to skippipe demo]\n"
+	"  --model NAME|FILE     the model to rehearse  [1.5b]\n"
+	"  --scale-bytes K       tensors take 1/K of the model's bytes on this machine; the\n"
+	"                        emulated network delays them as the whole ones  [1000]\n"
+	"  --skip K/S            every microbatch skips K of S stages  [a third; 0 with dtfm]\n"
+	"  --time-scale X        real seconds per second of the cluster  [1]\n"
+	"  --wire F  --sum-wire F   formats of activations and of sums\n"
+	"  --iterations N        stop after N iterations  [never]\n"
+	"\n"
+	"Other options are those of skippipe demo, except --corpus, --from, --new-corpus,\n"
+	"--device, --recompute and --eval-every. To rehearse on a real or a test network, start\n"
+	"the controller with --rehearse and the agents with --device pretend\n"
+	"(docs/machines.md).\n";
+
+/* Options of the controller that concern training only. */
+static const char *const training_only[] = { "from", "new-corpus", "eval-every", "eval-batches" };
+
 /* Options that only the controller interprets. A flag has no value. A controller that resumes the
  * run reads most of them from the record; `again` marks those that it needs again. */
 static const struct {
@@ -61,8 +92,8 @@ static const struct {
 	{ "at", false, true },		      { "silence-ms", false, true },
 	{ "gather-s", false, true },	      { "overdue-s", false, true },
 	{ "keep-tasks", false, true },	      { "checkpoint-to", false, true },
-		      { "budget", false, true },
-	{ "ahead", false, true },	      { "log", false, true },
+	{ "budget", false, true },	      { "ahead", false, true },
+	{ "log", false, true },
 };
 
 static int parse_whole_number(const char *name, const char *text, uint32_t least, uint32_t most,
@@ -147,7 +178,14 @@ static bool is_option_named(const char *arg, const char *name, size_t *length)
  * option. */
 static int take_passed(struct demo_options *o, char ***argv, struct error *err)
 {
-	for (size_t i = 0; i < sizeof(passed) / sizeof(passed[0]); i++) {
+	for (size_t i = 0; o->rehearse && i < COUNT(training_only); i++) {
+		size_t length;
+
+		if (is_option_named(**argv, training_only[i], &length))
+			return error_set(err, -EINVAL, "--%s: a rehearsal trains nothing",
+					 training_only[i]);
+	}
+	for (size_t i = 0; i < COUNT(passed); i++) {
 		size_t length;
 		const char *value;
 
@@ -193,6 +231,7 @@ static int take_corpus(struct demo_options *o, char ***argv, const char *first)
 struct given {
 	uint32_t skip_of; /* 0: not given */
 	bool agents, stages, skip;
+	uint32_t cluster_stages; /* of the cluster file; 0: there is none */
 };
 
 static int one_of(const char *name, const char *text, const char *a, const char *b,
@@ -203,20 +242,48 @@ static int one_of(const char *name, const char *text, const char *a, const char 
 	return error_set(err, -EINVAL, "%s: expected %s or %s, got \"%s\"", name, a, b, text);
 }
 
+/* The demo's own options: for both, for training only, for rehearsals only. */
+enum own { AGENTS, STAGES, SKIP, ALGORITHM, RUN_DIR, FORMAT, THEME, CORPUS, DEVICE, RECOMPUTE,
+	   CLUSTER, SCALE_BYTES, OWN };
+
+static const char *const own[OWN] = { "agents",  "stages", "skip",      "algorithm",
+				      "run-dir", "format", "theme",     "corpus",
+				      "device",  "recompute", "cluster", "scale-bytes" };
+
+/* Returns which of the own options of this verb the word is; OWN: none. */
+static enum own own_named(const struct demo_options *o, const char *arg, size_t *length)
+{
+	for (enum own i = 0; i < OWN; i++)
+		if ((o->rehearse ? i < CORPUS || i >= CLUSTER : i < CLUSTER) &&
+		    is_option_named(arg, own[i], length))
+			return i;
+	return OWN;
+}
+
+static int take_cluster(struct demo_options *o, struct given *given, const char *path,
+			struct error *err)
+{
+	int rc = cluster_size(path, &o->agents, &given->cluster_stages, err);
+
+	if (rc != 0)
+		return rc;
+	if (o->agents > DEMO_AGENTS_MOST || given->cluster_stages > DEMO_STAGES_MOST)
+		return error_set(err, -E2BIG, "%s: more than %d nodes or %d stages", path,
+				 DEMO_AGENTS_MOST, DEMO_STAGES_MOST);
+	o->n_stages = given->cluster_stages;
+	o->cluster = path;
+	return 0;
+}
+
 static int take_own(struct demo_options *o, struct given *given, char ***argv, struct error *err)
 {
-	enum { AGENTS, STAGES, SKIP, CORPUS, DEVICE, RECOMPUTE, ALGORITHM, RUN_DIR, FORMAT, THEME };
-	static const char *const own[] = { "agents", "stages",    "skip",      "corpus",
-					   "device", "recompute", "algorithm", "run-dir",
-					   "format", "theme" };
 	const char *arg = **argv, *value;
-	size_t which, length = 0;
+	size_t length = 0;
+	enum own which = own_named(o, arg, &length);
 
-	for (which = 0; which < sizeof(own) / sizeof(own[0]); which++)
-		if (is_option_named(arg, own[which], &length))
-			break;
-	if (which == sizeof(own) / sizeof(own[0]))
-		return error_set(err, -EINVAL, "%s: unexpected (skippipe help demo)", arg);
+	if (which == OWN)
+		return error_set(err, -EINVAL, "%s: unexpected (skippipe help %s)", arg,
+				 o->rehearse ? "rehearse" : "demo");
 	value = value_of(argv, length);
 	if (!value)
 		return error_set(err, -EINVAL, "--%s: needs a value", own[which]);
@@ -247,6 +314,11 @@ static int take_own(struct demo_options *o, struct given *given, char ***argv, s
 	case FORMAT:
 		o->format = value;
 		return one_of("--format", value, "text", "jsonl", err);
+	case CLUSTER:
+		return take_cluster(o, given, value, err);
+	case SCALE_BYTES:
+		args_addf(&o->controller, "--scale-bytes=%s", value);
+		return 0; /* the controller checks it */
 	default:
 		o->theme = value;
 		return 0;
@@ -276,7 +348,15 @@ static int settle_options(struct demo_options *o, const struct given *given, str
 {
 	uint32_t sum = 0;
 
-	if (given->stages) {
+	if (given->cluster_stages && (given->agents || given->stages))
+		return error_set(err, -EINVAL, "--cluster: has its own --agents and --stages");
+	if (given->cluster_stages) {
+		if (given->skip_of && given->skip_of != o->n_stages)
+			return error_set(err, -EINVAL, "--skip %u/%u: %s has %u stages", o->skip,
+					 given->skip_of, o->cluster, o->n_stages);
+		if (!given->skip)
+			o->skip = o->n_stages / 3;
+	} else if (given->stages) {
 		for (uint32_t s = 0; s < o->n_stages; s++)
 			sum += o->stages[s];
 		if (given->agents && sum != o->agents)
@@ -315,12 +395,18 @@ static int settle_options(struct demo_options *o, const struct given *given, str
 
 /* Options of the controller are passed on unchanged. The demo's own options are checked together at
  * the end, because they depend on each other. */
-int demo_options_parse(struct demo_options *o, char **argv, struct error *err)
+int demo_options_parse(struct demo_options *o, bool rehearse, char **argv, struct error *err)
 {
 	struct given given = { 0 };
 	int rc = 0;
 
-	*o = (struct demo_options){ .agents = 20, .skip = 2, .n_stages = 6, .format = "text" };
+	*o = (struct demo_options){ .agents = 20, .skip = 2, .n_stages = 6, .format = "text",
+				    .rehearse = rehearse };
+	if (rehearse) { /* the last value of an option counts */
+		args_add(&o->controller, "--rehearse");
+		args_add(&o->controller, "--model=1.5b");
+		args_add(&o->controller, "--time-scale=1");
+	}
 	while (*argv && rc == 0) {
 		if (strcmp(*argv, "--help") == 0 || strcmp(*argv, "-h") == 0) {
 			o->help = true;

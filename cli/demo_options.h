@@ -1,4 +1,4 @@
-/* demo_options.h - the command line of `skippipe demo`. */
+/* demo_options.h - the command lines of `skippipe demo` and `skippipe rehearse`. */
 #ifndef CLI_DEMO_OPTIONS_H
 #define CLI_DEMO_OPTIONS_H
 
@@ -18,6 +18,8 @@ struct demo_options {
 	uint32_t stages[DEMO_STAGES_MOST]; /* (n_stages) number of nodes */
 	bool headless;
 	bool help;
+	bool rehearse;          /* a rehearsal: agents compute nothing */
+	const char *cluster;    /* file of a rehearsal's cluster; NULL: 12 cloud regions */
 	const char *format;     /* of a headless run's events: "text", "jsonl" */
 	const char *device;     /* NULL: the agent's default */
 	const char *recompute;  /* NULL: the agent's default */
@@ -28,9 +30,10 @@ struct demo_options {
 	struct args again;      /* the subset that a resuming controller needs */
 };
 
-/* Fills *o, which demo_options_free releases. Texts are borrowed from argv. -EINVAL: wrong
- * usage. */
-int demo_options_parse(struct demo_options *o, char **argv, struct error *err);
+/* Fills *o, which demo_options_free releases. Texts are borrowed from argv. rehearse: the options
+ * are those of `skippipe rehearse`. -EINVAL: wrong usage. Errors of a rehearsal's cluster file are
+ * those of cluster_size.h. */
+int demo_options_parse(struct demo_options *o, bool rehearse, char **argv, struct error *err);
 void demo_options_free(struct demo_options *o);
 
 /* Distributes n nodes over n_stages. About a quarter are data nodes (stage 0); the others are
@@ -38,6 +41,6 @@ void demo_options_free(struct demo_options *o);
  * for tests. */
 int demo_deal_stages(uint32_t n, uint32_t n_stages, uint32_t *stages, struct error *err);
 
-extern const char demo_help[];
+extern const char demo_help[], rehearse_help[];
 
 #endif

@@ -59,7 +59,9 @@ static int run_verb(const char *name, char **argv)
 		return agents_main(argv);
 	if (verb->program)
 		return exec_program(verb, argv);
-	return strcmp(verb->name, "drill") == 0 ? drill_main(argv) : demo_main(argv);
+	if (strcmp(verb->name, "drill") == 0)
+		return drill_main(argv);
+	return demo_main(strcmp(verb->name, "rehearse") == 0, argv);
 }
 
 int main(int argc, char **argv)

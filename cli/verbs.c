@@ -9,6 +9,7 @@
 
 static const struct verb table[] = {
 	{ "demo", NULL, false, "train on an emulated cluster on this machine, and watch" },
+	{ "rehearse", NULL, false, "run a cluster that computes nothing, before renting it" },
 	{ "controller", "skippipe-controller", false,
 	  "plan a run, command its agents, and record it" },
 	{ "agent", "skippipe-agent", false, "run one stage replica for a controller" },

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/rehearsal.h"
+
 static const char help[] =
 	"usage: skippipe controller --run-dir DIR --key FILE --admitted FILE [options]\n"
 	"\n"
@@ -40,6 +42,9 @@ static const char help[] =
 	"                        [an iteration takes 2.5 s]\n"
 	"  --serialise           an emulated link carries one tensor at a time\n"
 	"  --overlap-sync        each stage sums its gradients as soon as all are there\n"
+	"  --rehearse            agents compute nothing, but sleep for the times of the cluster\n"
+	"                        file, and need --device pretend; nothing is trained\n"
+	"  --scale-bytes K       of a rehearsal: tensors have 1/K of their bytes  [1000]\n"
 	"  --algorithm NAME      what plans the run: best, or a published baseline: dtfm (every\n"
 	"                        stage, straight pipelines), dtfm-skip (random skips), no-tc2 "
 	"(blind to\n"
@@ -310,6 +315,8 @@ static const struct row {
 	{ "model", TEXT, true, AT(training.model) },
 	{ "from", TEXT, true, AT(training.from) },
 	{ "new-corpus", FLAG, true, AT(training.new_corpus) },
+	{ "rehearse", FLAG, true, AT(training.rehearse) },
+	{ "scale-bytes", U32, true, AT(training.scale_bytes), NUMBER(1, REHEARSAL_MOST) },
 	{ "name", TEXT, true, AT(name) },
 	{ "supervisor-fd", INT, AT(supervisor), NUMBER(0, 1 << 20) },
 	{ "embedded", FLAG, AT(mode.embedded) },
@@ -428,6 +435,35 @@ static int check_algorithm(const struct options *o, struct error *err)
 	return 0;
 }
 
+/* A rehearsal has no loss, so it validates nothing. */
+static int check_rehearsal(struct options *o, struct error *err)
+{
+	if (!o->training.rehearse && o->training.scale_bytes)
+		return error_set(err, -EINVAL, "--scale-bytes %u: needs --rehearse",
+				 o->training.scale_bytes);
+	if (!o->training.rehearse)
+		return 0;
+	if (!o->training.scale_bytes)
+		o->training.scale_bytes = 1000;
+	if (!o->cluster.file && !o->cluster.emulate)
+		return error_set(err, -EINVAL,
+				 "--rehearse: needs --cluster FILE or --emulate: its agents "
+				 "take the times of a cluster file");
+	if (o->cluster.time_scale == 0 && o->cluster.emulate)
+		return error_set(err, -EINVAL,
+				 "--time-scale 0: a rehearsal consists of delays only");
+	if (o->training.from)
+		return error_set(err, -EINVAL,
+				 "--from %s: a rehearsal trains nothing, and begins with "
+				 "weights of its own",
+				 o->training.from);
+	if (o->overridden.eval_every && o->eval_every > 0)
+		return error_set(err, -EINVAL, "--eval-every %u: a rehearsal has no loss",
+				 o->eval_every);
+	o->eval_every = 0;
+	return 0;
+}
+
 /* Checks for contradictions between options. */
 static int check_options(struct options *o, struct error *err)
 {
@@ -460,6 +496,8 @@ static int check_options(struct options *o, struct error *err)
 	if (o->mode.replay && o->mode.resume)
 		return error_set(err, -EINVAL,
 				 "--replay shows a run, --resume continues it: choose one");
+	if (check_rehearsal(o, err) != 0)
+		return -EINVAL;
 	settle_emulation(o);
 	if (check_algorithm(o, err) != 0)
 		return -EINVAL;

@@ -141,4 +141,10 @@ struct run {
 	struct disk disk;
 };
 
+/* Returns true if the run is a rehearsal: agents compute nothing, and nothing is trained. */
+static inline bool run_is_rehearsal(const struct run *run)
+{
+	return run->training.model.rehearsal > 0;
+}
+
 #endif

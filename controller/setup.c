@@ -33,6 +33,7 @@
 #include "controller/planning/skip_phases.h"
 #include "controller/weights/first_weights.h"
 #include "controller/weights/restore.h"
+#include "model/rehearsal.h"
 #include "model/tensor.h"
 #include "schedule/format/regions.h"
 
@@ -68,6 +69,11 @@ static int choose_model(struct run *run, struct error *err)
 	struct recipe given;
 	int rc = read_model(o->model ? o->model : "tiny", c, r, err);
 
+	if (rc == 0 && c->rehearsal)
+		rc = error_set(err, -EINVAL,
+			       "--model %s: it has the sizes of a rehearsal: choose the real "
+			       "model, and --rehearse",
+			       o->model);
 	if (rc != 0 || !o->from)
 		return rc;
 	given = *r;
@@ -129,6 +135,9 @@ static int load_model(struct run *run, struct error *err)
 		rc = recipe_check(&run->training.recipe, &run->training.model, err);
 	if (rc != 0)
 		return rc;
+	if (o->training.rehearse)
+		rehearsal_shrink(&run->training.model, &run->training.recipe,
+				 o->training.scale_bytes);
 	run->training.model_json = model_config_print(&run->training.model, &run->training.recipe);
 	if (!run->training.model_json)
 		return error_set(err, -ENOMEM, "out of memory");

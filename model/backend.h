@@ -90,5 +90,6 @@ const struct stage_layout *stage_layout(const struct stage *s);
 
 extern const struct backend backend_cpu;
 extern const struct backend backend_cuda; /* `make` returns -ENODEV in programs without CUDA */
+extern const struct backend backend_pretend; /* for rehearsals */
 
 #endif

@@ -35,6 +35,7 @@ static const struct field of_model[] = {
 	OPTIONAL(struct model_config, rope_low_freq_factor, KIND_FLOAT, 1e6),
 	OPTIONAL(struct model_config, rope_high_freq_factor, KIND_FLOAT, 1e6),
 	OPTIONAL(struct model_config, rope_original_context, KIND_U32, 1 << 20),
+	OPTIONAL(struct model_config, rehearsal, KIND_U32, 1000000),
 };
 
 static const struct field of_recipe[] = {
@@ -174,7 +175,8 @@ int recipe_check(const struct recipe *r, const struct model_config *c, struct er
 /* Presets. The larger ones have the dimensions published for LLaMA-style models of their size.
  */
 
-#define PLAIN_ROPE 0, 0, 0, 0
+/* RoPE without scaling, and no rehearsal */
+#define PLAIN 0, 0, 0, 0, 0
 
 static const struct preset {
 	const char *name;
@@ -182,22 +184,22 @@ static const struct preset {
 	struct recipe recipe;
 } presets[] = {
 	{ "tiny",
-	  { 256, 96, 12, 6, 3, 256, 256, 6, 10000, 1e-5f, 0.06f, false, PLAIN_ROPE },
+	  { 256, 96, 12, 6, 3, 256, 256, 6, 10000, 1e-5f, 0.06f, false, PLAIN },
 	  { 4, 64, { 5e-3f, 0.9f, 0.95f, 1e-8f, 0.1f }, 1, 5, 0, 1 } },
 	{ "30m",
-	  { 32000, 320, 12, 5, 5, 1280, 512, 6, 10000, 1e-5f, 0.02f, true, PLAIN_ROPE },
+	  { 32000, 320, 12, 5, 5, 1280, 512, 6, 10000, 1e-5f, 0.02f, true, PLAIN },
 	  { 4, 256, { 1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f }, 1, 100, 0, 0.1f } },
 	{ "124m",
-	  { 50304, 768, 12, 12, 12, 2048, 1024, 4, 10000, 1e-5f, 0.02f, true, PLAIN_ROPE },
+	  { 50304, 768, 12, 12, 12, 2048, 1024, 4, 10000, 1e-5f, 0.02f, true, PLAIN },
 	  { 4, 1024, { 6e-4f, 0.9f, 0.95f, 1e-8f, 0.1f }, 1, 500, 0, 0.1f } },
 	{ "500m",
-	  { 32000, 1024, 24, 16, 16, 4096, 1024, 6, 10000, 1e-5f, 0.02f, false, PLAIN_ROPE },
+	  { 32000, 1024, 24, 16, 16, 4096, 1024, 6, 10000, 1e-5f, 0.02f, false, PLAIN },
 	  { 4, 1024, { 3e-4f, 0.9f, 0.95f, 1e-8f, 0.1f }, 1, 1000, 0, 0.1f } },
 	{ "1.5b",
-	  { 32000, 2048, 24, 16, 16, 5632, 4096, 6, 10000, 1e-5f, 0.02f, false, PLAIN_ROPE },
+	  { 32000, 2048, 24, 16, 16, 5632, 4096, 6, 10000, 1e-5f, 0.02f, false, PLAIN },
 	  { 1, 4096, { 3e-4f, 0.9f, 0.95f, 1e-8f, 0.1f }, 1, 2000, 0, 0.1f } },
 	{ "7b",
-	  { 32000, 4096, 32, 32, 32, 11008, 4096, 8, 10000, 1e-5f, 0.02f, false, PLAIN_ROPE },
+	  { 32000, 4096, 32, 32, 32, 11008, 4096, 8, 10000, 1e-5f, 0.02f, false, PLAIN },
 	  { 1, 4096, { 3e-4f, 0.9f, 0.95f, 1e-8f, 0.1f }, 1, 2000, 0, 0.1f } },
 };
 

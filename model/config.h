@@ -38,6 +38,9 @@ struct model_config {
 	float rope_factor;
 	float rope_low_freq_factor, rope_high_freq_factor;
 	uint32_t rope_original_context;
+	/* 0: a model that is trained. Otherwise a model for a rehearsal (model/rehearsal.h): its
+	 * tensors have this part of their bytes, and only the device "pretend" computes with it. */
+	uint32_t rehearsal;
 };
 
 struct recipe {

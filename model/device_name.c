@@ -26,6 +26,11 @@ int device_name_parse(struct device_name *out, const char *text, struct error *e
 	struct device_name n = { .cuda = strncmp(at, "cuda", 4) == 0 };
 	bool cpu = strncmp(at, "cpu", 3) == 0;
 
+	n.pretend = strcmp(at, "pretend") == 0;
+	if (n.pretend) {
+		*out = n;
+		return 0;
+	}
 	at += n.cuda ? 4 : cpu ? 3 : 0;
 	if (n.cuda && at[0] == ':' && at[1] >= '0' && at[1] <= '9')
 		n.number = (uint32_t)strtoul(at + 1, (char **)&at, 10);
@@ -37,7 +42,7 @@ int device_name_parse(struct device_name *out, const char *text, struct error *e
 		return error_set(err, -EINVAL,
 				 "device \"%s\": expected cpu or cuda, then :plain, :v3, :v4 or "
 				 ":amx for a CPU's instruction set, or :N for a GPU's number, then "
-				 ":bf16",
+				 ":bf16; or pretend, for a rehearsal",
 				 text);
 	*out = n;
 	return 0;
@@ -51,6 +56,9 @@ void device_name_print(const struct device_name *n, char text[DEVICE_NAME_SIZE])
 		snprintf(which, sizeof(which), ":%u", n->number);
 	else if (n->set[0])
 		snprintf(which, sizeof(which), ":%s", n->set);
-	snprintf(text, DEVICE_NAME_SIZE, "%s%s%s", n->cuda ? "cuda" : "cpu", which,
-		 n->bf16 ? ":bf16" : "");
+	snprintf(text, DEVICE_NAME_SIZE, "%s%s%s",
+		 n->pretend ? "pretend"
+		 : n->cuda  ? "cuda"
+			    : "cpu",
+		 which, n->bf16 ? ":bf16" : "");
 }

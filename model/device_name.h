@@ -3,6 +3,7 @@
  *     cpu[:SET][:bf16]    SET is the instruction set: plain (x86-64), v3 (AVX2), v4 (AVX-512), amx
  *                         (for bf16); without it the best that the machine has
  *     cuda[:N][:bf16]     the GPU's number; without it 0
+ *     pretend             computes nothing: for rehearsals
  */
 #ifndef MODEL_DEVICE_NAME_H
 #define MODEL_DEVICE_NAME_H
@@ -15,7 +16,7 @@
 enum { DEVICE_NAME_SIZE = 32 };
 
 struct device_name {
-	bool cuda, bf16;
+	bool cuda, bf16, pretend;
 	uint32_t number; /* of a GPU */
 	char set[8];     /* of a CPU; "": the best */
 };

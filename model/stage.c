@@ -126,9 +126,24 @@ static int check_options(const struct model_config *c, uint32_t index,
 	return 0;
 }
 
+/* Refuses to train on a device that computes nothing, and to compute with a rehearsal's model. */
+static int check_rehearsal(const struct model_config *c, const struct device_name *device,
+			   struct error *err)
+{
+	if (device->pretend && !c->rehearsal)
+		return error_set(err, -EINVAL,
+				 "the device pretend computes nothing: it serves rehearsals only "
+				 "(skippipe rehearse)");
+	if (!device->pretend && c->rehearsal)
+		return error_set(err, -EINVAL,
+				 "a rehearsal's model, which is never trained: it needs --device "
+				 "pretend");
+	return 0;
+}
+
 static const struct backend *backend_of(const struct device_name *n)
 {
-	return n->cuda ? &backend_cuda : &backend_cpu;
+	return n->pretend ? &backend_pretend : n->cuda ? &backend_cuda : &backend_cpu;
 }
 
 static int look_up_device(const char *device, struct device_name *name,
@@ -173,7 +188,8 @@ bool stage_devices_alike(const char *a, const char *b)
 	snprintf(name[1], sizeof(name[1]), "%.*s", (int)m, b);
 	if (device_name_parse(&x, name[0], NULL) || device_name_parse(&y, name[1], NULL))
 		return strcmp(a, b) == 0;
-	return x.cuda == y.cuda && x.bf16 == y.bf16 && strcmp(x.set, y.set) == 0;
+	return x.cuda == y.cuda && x.bf16 == y.bf16 && x.pretend == y.pretend &&
+	       strcmp(x.set, y.set) == 0;
 }
 
 /* A tensor's numbers depend on its name and the seed alone, so they do not depend on the device,
@@ -250,6 +266,8 @@ int stage_new(struct stage **out, const struct model_config *c, uint32_t index,
 		rc = check_options(c, index, o, err);
 	if (!rc)
 		rc = look_up_device(o->device, &name, &device, err);
+	if (!rc)
+		rc = check_rehearsal(c, &name, err);
 	if (rc)
 		return rc;
 	s = alloc_new(sizeof(*s));

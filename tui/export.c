@@ -146,8 +146,9 @@ static void write_object(FILE *f, json_t *o)
 static json_t *iteration_object(const struct msg_see_iteration *it)
 {
 	return json_pack(
-		"{s:s,s:I,s:f,s:f,s:f,s:i,s:f,s:f,s:i,s:i,s:i,s:f,s:f,s:f}", "event",
-		"iteration", "n", (json_int_t)it->iteration, "loss", plain_number(it->loss),
+		"{s:s,s:I,s:o,s:f,s:f,s:i,s:f,s:f,s:i,s:i,s:i,s:f,s:f,s:f}", "event",
+		"iteration", "n", (json_int_t)it->iteration, "loss",
+		isfinite(it->loss) ? json_real((double)it->loss) : json_null(),
 		"iteration_s", plain_number(it->iteration_s), "predicted_s",
 		plain_number(it->predicted_s), "collisions", (int)it->collisions, "wait_s",
 		plain_number(it->wait_s), "tokens_per_s", plain_number(it->tokens_per_s),
@@ -163,12 +164,12 @@ char *export_jsonl(const struct state *s)
 	FILE *f = open_text(&text, &size);
 
 	write_object(f,
-		     json_pack("{s:s,s:s%,s:s%,s:i,s:i,s:i,s:b}", "event", "run", "name",
+		     json_pack("{s:s,s:s%,s:s%,s:i,s:i,s:i,s:b,s:b}", "event", "run", "name",
 			       s->run.name, strnlen(s->run.name, sizeof(s->run.name)), "model",
 			       s->run.model, strnlen(s->run.model, sizeof(s->run.model)),
 			       "nodes", (int)s->run.n_nodes, "stages", (int)s->run.n_stages,
 			       "microbatches", (int)s->run.microbatches, "emulated",
-			       (int)s->run.emulated));
+			       (int)s->run.emulated, "rehearsal", s->run.rehearsal > 0));
 	for (size_t i = 0; i < s->history.n_iterations; i++)
 		write_object(f, iteration_object(&s->history.iterations[i]));
 	for (size_t i = 0; i < s->history.n_validations; i++)
@@ -200,11 +201,14 @@ char *export_csv(const struct state *s)
 	      f);
 	for (size_t i = 0; i < s->history.n_iterations; i++) {
 		const struct msg_see_iteration *it = &s->history.iterations[i];
+		char loss[24] = "";
 
-		fprintf(f, "%llu,%llu,%.6g,%.6g,%.6g,%u,%.6g,%.6g,%.6g,%u,%u,%u,%.6g,%.6g,%.6g\n",
+		if (isfinite(it->loss))
+			snprintf(loss, sizeof(loss), "%.6g", (double)it->loss);
+		fprintf(f, "%llu,%llu,%s,%.6g,%.6g,%u,%.6g,%.6g,%.6g,%u,%u,%u,%.6g,%.6g,%.6g\n",
 			(unsigned long long)it->iteration, (unsigned long long)it->epoch,
-			plain_number(it->loss), plain_number(it->iteration_s),
-			plain_number(it->predicted_s), it->collisions, plain_number(it->wait_s),
+			loss, plain_number(it->iteration_s), plain_number(it->predicted_s),
+			it->collisions, plain_number(it->wait_s),
 			plain_number(it->idle_fraction), plain_number(it->tokens_per_s),
 			it->alive, it->path_length, it->rerun, plain_number(it->sync_s),
 			plain_number(it->predicted_sync_s), plain_number(it->real_s));

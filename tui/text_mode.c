@@ -32,16 +32,17 @@ static bool write_iteration(const struct state *s, const struct msg_see_iteratio
 {
 	int d = glyphs_decimals((double)it->predicted_s),
 	    e = glyphs_decimals((double)it->predicted_sync_s);
-	char sums[128] = "";
+	char sums[128] = "", loss[16];
 
+	glyphs_loss(it->loss, 4, loss);
 	if (!s->run.emulated)
 		snprintf(sums, sizeof(sums), ", sums %.*f s (predicted %.*f s), all in %.*f s",
 			 e, (double)it->sync_s, e, (double)it->predicted_sync_s,
 			 glyphs_decimals((double)it->real_s), (double)it->real_s);
 	snprintf(out, room,
-		 "iteration %llu: loss %.4f, %.*f s (predicted %.*f s)%s, %u collisions waited "
+		 "iteration %llu: loss %s, %.*f s (predicted %.*f s)%s, %u collisions waited "
 		 "%.*f s, %u nodes alive, %.0f tokens/s%s",
-		 (unsigned long long)it->iteration, (double)it->loss, d, (double)it->iteration_s, d,
+		 (unsigned long long)it->iteration, loss, d, (double)it->iteration_s, d,
 		 (double)it->predicted_s, sums, it->collisions, d, (double)it->wait_s, it->alive,
 		 (double)it->tokens_per_s, it->rerun ? ", some were rerun" : "");
 	return true;
@@ -79,7 +80,8 @@ bool text_mode_line(struct text_mode *p, const struct state *s, const struct msg
 	case MSG_SEE_RUN:
 		snprintf(
 			out, room,
-			"run %s, model %s, %u nodes in %u stages, %u microbatches an iteration%s",
+			"%srun %s, model %s, %u nodes in %u stages, %u microbatches an iteration%s",
+			m->u.see_run.rehearsal ? "REHEARSAL, nothing is trained: " : "",
 			m->u.see_run.name, m->u.see_run.model, m->u.see_run.n_nodes,
 			m->u.see_run.n_stages, m->u.see_run.microbatches,
 			m->u.see_run.emulated ? "; the network is emulated" : "");

@@ -232,7 +232,8 @@ static int compare_iteration(struct comparison *x, uint64_t iteration, struct er
 	if (rc == 0 && iteration >= x->options->from) {
 		see_nodes(x, &c);
 		rc = compare_hashes(x, iteration, err);
-		compare_loss(iteration, c.loss, again.loss, out);
+		if (!out->rehearsal)
+			compare_loss(iteration, c.loss, again.loss, out);
 		compare_norm(iteration, c.gradient_norm, again.norm, out);
 	}
 	store_commit_clear(&c);
@@ -284,6 +285,7 @@ int compare_run(struct store *s, const struct compare_options *o, struct compare
 	rc = replay_new(&x.replay, s, result.devices.name, o->workers, err);
 	if (rc != 0)
 		return rc;
+	result.rehearsal = replay_config(x.replay)->rehearsal;
 	rc = replay_begin(x.replay, s, o->run, o->weights, err);
 	if (rc == 0)
 		rc = store_each_restore(s, see_restore, &x, err);

@@ -62,6 +62,7 @@ struct compare_norms {
 struct compare_result {
 	uint64_t last;     /* committed iteration in the store */
 	uint64_t replayed; /* iterations */
+	uint32_t rehearsal; /* as in struct model_config: nodes computed nothing; no loss */
 	uint32_t nodes;    /* that counted a gradient in the compared iterations */
 	struct error broken_rule; /* the first broken rule of audit.h; "" none. It ends the
 				   * comparison */

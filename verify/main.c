@@ -31,7 +31,8 @@ static const char help[] =
 	"replicas with one another. The summary names the devices and says how each part was\n"
 	"compared.\n"
 	"\n"
-	"A run that is still going on can be verified up to its last commit.\n"
+	"A run that is still going on can be verified up to its last commit. Of a rehearsal,\n"
+	"which has no loss, the counts, the orders of additions and the weights are checked.\n"
 	"\n"
 	"  --from N        compare from iteration N; earlier ones are only recomputed  [1]\n"
 	"  --to N          stop after iteration N  [the last]\n"
@@ -185,6 +186,10 @@ static void print_first_differences(const struct compare_result *r)
 
 static void print_text(const struct compare_result *r, double elapsed_s)
 {
+	if (r->rehearsal)
+		printf("REHEARSAL: its nodes computed nothing, and nothing was trained. Checked:\n"
+		       "every microbatch was counted once, and the weights are those that the\n"
+		       "made-up gradients give in the recorded orders of additions.\n");
 	printf("%s: %" PRIu64 " iterations recomputed in %.1f s\n",
 	       compare_equal(r) ? "the same" : "DIFFERENT", r->replayed, elapsed_s);
 	if (r->broken_rule.text[0])
@@ -193,9 +198,10 @@ static void print_text(const struct compare_result *r, double elapsed_s)
 	print_strictness(r);
 	print_weights(&r->weights);
 	printf("nodes: %u counted gradients\n", r->nodes);
-	printf("losses: %" PRIu64 " compared, %" PRIu64 " equal to the bit, largest difference "
-	       "%.3g\n",
-	       r->losses.compared, r->losses.equal_bits, r->losses.largest);
+	if (!r->rehearsal)
+		printf("losses: %" PRIu64 " compared, %" PRIu64 " equal to the bit, largest "
+		       "difference %.3g\n",
+		       r->losses.compared, r->losses.equal_bits, r->losses.largest);
 	if (r->tolerance_from)
 		printf("norms of gradients: largest difference %.3g\n", r->norms.largest);
 	print_first_differences(r);
@@ -253,8 +259,9 @@ static int print_json(const struct compare_result *r, double elapsed_s)
 	int rc;
 
 	o = json_pack(
-		"{ss sb sI sI sI sI sI sI sI sI sI sI so so so so so sI so sf}",
+		"{ss sb sb sI sI sI sI sI sI sI sI sI sI so so so so so sI so sf}",
 		"format", "skippipe.verify/1",
+		"rehearsal", r->rehearsal > 0,
 		"same", compare_equal(r),
 		"committed", (json_int_t)r->last,
 		"replayed", (json_int_t)r->replayed,

@@ -376,7 +376,7 @@ static const struct field msg_see_run_fields[] = {
 	N(F64, msg_see_run, time_scale),
 	N(U64, msg_see_run, started_wall_us), N(F64, msg_see_run, baseline_s),
 	N(U32, msg_see_run, embedded),
-	NMAX(U8, msg_see_run, emulated, 1),
+	NMAX(U8, msg_see_run, emulated, 1), N(U32, msg_see_run, rehearsal),
 	NMAX(U8, msg_see_run, replay, 1), N(U64, msg_see_run, first_us),
 	N(U64, msg_see_run, last_us),
 };

@@ -25,7 +25,7 @@
 #include "wire/names.h"
 #include "wire/node_fields.h"
 
-#define MSG_VERSION 7
+#define MSG_VERSION 8
 enum {
 	MSG_NODES = 1000,        /* most nodes of a cluster */
 	MSG_STAGES = ROUTE_HOPS, /* most stages, so most hops of a route */
@@ -511,6 +511,8 @@ struct msg_see_run {
 	double baseline_s;              /* full pipeline, predicted; 0 unknown */
 	uint32_t embedded;              /* 1: a supervisor started the agents on this machine */
 	uint8_t emulated;               /* 1: network and computing times are emulated */
+	uint32_t rehearsal;             /* agents compute nothing, and tensors have this part of
+					 * their bytes; 0: the run trains */
 	uint8_t replay;                 /* 1: a replay, whose cursor is now_us of the status */
 	int64_t first_us, last_us;      /* replay: the recorded span */
 };

@@ -76,7 +76,8 @@ static bool same_config(const struct model_config *a, const struct model_config 
 	       a->rope_factor == b->rope_factor &&
 	       a->rope_low_freq_factor == b->rope_low_freq_factor &&
 	       a->rope_high_freq_factor == b->rope_high_freq_factor &&
-	       a->rope_original_context == b->rope_original_context;
+	       a->rope_original_context == b->rope_original_context &&
+	       a->rehearsal == b->rehearsal;
 }
 
 bool compute_fits(const struct compute *c, const struct compute_setup *s)

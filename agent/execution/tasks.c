@@ -1,8 +1,8 @@
 /* tasks.c - moves a node's tasks from the queue to the worker, and their outputs to the next node.
  *
- * The worker computes a task. In an emulated run the task then lasts until its planned end, so that
- * a fast machine can play a slow one. The output, the report of the end and the start of the next
- * task all wait for the planned end.
+ * The worker computes a task. In an emulated run or a rehearsal the task then lasts until its
+ * planned end, so that a fast machine can play a slow one. The output, the report of the end and
+ * the start of the next task all wait for the planned end.
  */
 #include "agent/execution/tasks.h"
 
@@ -67,8 +67,15 @@ static uint64_t data_position(const struct agent *a, const struct task *t)
 	       t->route.wave;
 }
 
+/* Returns the real seconds of a second of given times; 0 if tasks take the time of their
+ * computation. Without emulation only a rehearsal has given times. */
+static double time_scale(const struct agent *a)
+{
+	return a->run.time_scale > 0 ? a->run.time_scale : a->config.rehearsal ? 1 : 0;
+}
+
 /* Returns the time at which a task that is started now could have started. Other processes may
- * use the processor and delay the event loop. In an emulated run such delays must not add up from
+ * use the processor and delay the event loop. With given times such delays must not add up from
  * task to task. A task therefore begins when the node became free or the task arrived, whichever
  * was later, unless that is longer ago than such a delay lasts. */
 static int64_t find_begin_us(const struct agent *a, const struct task *t, int64_t now_us)
@@ -77,7 +84,7 @@ static int64_t find_begin_us(const struct agent *a, const struct task *t, int64_
 				  ? a->modules.tasks->busy_until_us
 				  : t->arrived_us;
 
-	if (!(a->run.time_scale > 0) || now_us - free_us > LATE_MOST_US)
+	if (!(time_scale(a) > 0) || now_us - free_us > LATE_MOST_US)
 		return now_us;
 	return free_us < now_us ? free_us : now_us;
 }
@@ -114,8 +121,8 @@ static int64_t planned_us(const struct agent *a, const struct task *t, int64_t r
 		   : t->kind == TASK_LOSS  ? a->run.loss_s
 					   : a->run.backward_s;
 	double factor = fault_node_factor(&a->faults);
-	double us = a->run.time_scale > 0 ? s * a->run.time_scale * factor * 1e6
-					  : (double)real_us * factor;
+	double scale = time_scale(a);
+	double us = (scale > 0 ? s * scale * 1e6 : (double)real_us) * factor;
 
 	return us < 1e12 ? (int64_t)us : (int64_t)1e12;
 }
@@ -177,7 +184,7 @@ void tasks_end_due(struct agent *a, int64_t now_us)
 	t = queue_end(a->progress.queue);
 	if (!t->evaluate) {
 		report_event(a, WORK_ENDS, t, ended, a->modules.tasks->result.task.loss);
-		overhead = a->run.dispatch_overhead_s * a->run.time_scale * 1e6;
+		overhead = a->run.dispatch_overhead_s * time_scale(a) * 1e6;
 		a->modules.tasks->busy_until_us = ended + (int64_t)overhead;
 	}
 	pass_on(a, t, ended);

@@ -9,7 +9,7 @@
 enum { MOST_WORDS = 32 };
 
 /* Splits a line at its spaces and parses the words, which stay in `line`. */
-static int parse(struct demo_options *o, char *line, struct error *err)
+static int parse_as(bool rehearse, struct demo_options *o, char *line, struct error *err)
 {
 	char *argv[MOST_WORDS + 1];
 	size_t n = 0;
@@ -17,7 +17,12 @@ static int parse(struct demo_options *o, char *line, struct error *err)
 	for (char *word = strtok(line, " "); word && n < MOST_WORDS; word = strtok(NULL, " "))
 		argv[n++] = word;
 	argv[n] = NULL;
-	return demo_options_parse(o, argv, err);
+	return demo_options_parse(o, rehearse, argv, err);
+}
+
+static int parse(struct demo_options *o, char *line, struct error *err)
+{
+	return parse_as(false, o, line, err);
 }
 
 TEST(without_options_it_is_the_published_shape)
@@ -138,4 +143,59 @@ TEST(dealing_leaves_no_stage_empty)
 		}
 		assert_int_equal(demo_deal_stages(s - 1, s, stages, NULL), -EINVAL);
 	}
+}
+
+TEST(a_rehearsal_has_its_own_options)
+{
+	static const char *const passed[] = { "--rehearse", "--model=1.5b", "--time-scale=1",
+					      "--scale-bytes=100", "--wire", "q6" };
+	struct demo_options o;
+	char line[] = "--scale-bytes 100 --wire q6 --agents 8 --skip 1/4";
+
+	assert_int_equal(parse_as(true, &o, line, NULL), 0);
+	assert_true(o.rehearse);
+	assert_null(o.cluster);
+	assert_int_equal(o.agents, 8);
+	assert_int_equal(o.controller.n, sizeof(passed) / sizeof(passed[0]));
+	for (size_t i = 0; i < o.controller.n; i++)
+		assert_string_equal(o.controller.list[i], passed[i]);
+	demo_options_free(&o);
+}
+
+TEST(a_rehearsal_has_the_shape_of_its_cluster_file)
+{
+	struct demo_options o;
+	struct error err = { "" };
+	char line[] = "--cluster schedule/tests/data/shipped20.json";
+	char shape[] = "--cluster schedule/tests/data/shipped20.json --agents 20";
+	char skip[] = "--cluster schedule/tests/data/shipped20.json --skip 1/3";
+	char none[] = "--cluster /there/is/none";
+
+	assert_int_equal(parse_as(true, &o, line, &err), 0);
+	assert_int_equal(o.agents, 20);
+	assert_int_equal(o.n_stages, 6);
+	assert_int_equal(o.skip, 2);
+	demo_options_free(&o);
+	assert_int_equal(parse_as(true, &o, shape, &err), -EINVAL);
+	assert_int_equal(parse_as(true, &o, skip, &err), -EINVAL);
+	assert_int_equal(parse_as(true, &o, none, &err), -ENOENT);
+	assert_non_null(strstr(err.text, "/there/is/none"));
+}
+
+TEST(options_of_training_are_refused_in_a_rehearsal_and_the_reverse)
+{
+	static const char *const wrong[] = { "--from x", "--new-corpus", "--eval-every 2",
+					     "--device cpu", "--recompute none", "--corpus x" };
+	struct demo_options o;
+	struct error err = { "" };
+	char line[64];
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		strcpy(line, wrong[i]);
+		assert_int_equal(parse_as(true, &o, line, &err), -EINVAL);
+	}
+	strcpy(line, "--cluster schedule/tests/data/shipped20.json");
+	assert_int_equal(parse(&o, line, &err), -EINVAL);
+	strcpy(line, "--scale-bytes 10");
+	assert_int_equal(parse(&o, line, &err), -EINVAL);
 }

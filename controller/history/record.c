@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -38,24 +39,33 @@ static void put_event(struct run *run, json_t *o)
 	json_decref(o);
 }
 
+/* A rehearsal has no loss. */
+static json_t *pack_loss(float loss)
+{
+	return isnan(loss) ? json_null() : json_real((double)loss);
+}
+
 void record_iteration(struct iteration *it, const struct msg_see_iteration *s)
 {
 	json_int_t tasks = it->progress.ended + it->progress.voided, repeated = tasks;
+	json_t *o;
 
 	for (uint32_t i = 0; i < it->routes.n; i++)
 		repeated -= 2 * it->routes.microbatches[i].route.n_hops + 1;
-	put_event(it->run,
-		  json_pack("{s:s, s:I, s:f, s:f, s:f, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, "
-			    "s:i, s:I, s:I, s:I}",
-			    "event", "iteration", "n", (json_int_t)s->iteration, "loss",
-			    (double)s->loss, "iteration_s", (double)s->iteration_s, "predicted_s",
-			    (double)s->predicted_s, "collisions", (int)s->collisions, "nodes_alive",
-			    (int)s->alive, "path_length", (int)s->path_length, "collision_wait_s",
-			    (double)s->wait_s, "sync_s", (double)s->sync_s, "predicted_sync_s",
-			    (double)s->predicted_sync_s, "real_s", (double)s->real_s,
-			    "tokens_per_s", (double)s->tokens_per_s, "rerun", (int)s->rerun,
-			    "epoch", (json_int_t)s->epoch, "tasks", tasks, "tasks_again",
-			    repeated > 0 ? repeated : 0));
+	o = json_pack("{s:s, s:I, s:o, s:f, s:f, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, "
+		      "s:i, s:I, s:I, s:I}",
+		      "event", "iteration", "n", (json_int_t)s->iteration, "loss",
+		      pack_loss(s->loss), "iteration_s", (double)s->iteration_s, "predicted_s",
+		      (double)s->predicted_s, "collisions", (int)s->collisions, "nodes_alive",
+		      (int)s->alive, "path_length", (int)s->path_length, "collision_wait_s",
+		      (double)s->wait_s, "sync_s", (double)s->sync_s, "predicted_sync_s",
+		      (double)s->predicted_sync_s, "real_s", (double)s->real_s, "tokens_per_s",
+		      (double)s->tokens_per_s, "rerun", (int)s->rerun, "epoch",
+		      (json_int_t)s->epoch, "tasks", tasks, "tasks_again",
+		      repeated > 0 ? repeated : 0);
+	if (run_is_rehearsal(it->run))
+		json_object_set_new(o, "rehearsal", json_true());
+	put_event(it->run, o);
 }
 
 /* ---- curves for consoles ---- */

@@ -129,7 +129,7 @@ static void fill_iteration(struct iteration *it, const struct msg_commit *m, dou
 	*see = (struct msg_see_iteration){
 		.iteration = it->run->iteration,
 		.epoch = it->run->epoch,
-		.loss = (float)(loss / it->routes.n),
+		.loss = run_is_rehearsal(it->run) ? NAN : (float)(loss / it->routes.n),
 		.iteration_s = (float)(seconds / it->run->unit_s),
 		.predicted_s = (float)predicted->iteration_s,
 		.sync_s = (float)((double)(it->run->now_us - p->last_backward_us) * 1e-6 /
@@ -146,9 +146,11 @@ static void fill_iteration(struct iteration *it, const struct msg_commit *m, dou
 		.rerun = it->routes.rerun,
 		.at_us = it->run->now_us,
 	};
-	see->tokens_per_s = (float)((double)it->routes.n * it->run->training.recipe.batch *
-				    it->run->training.recipe.sequence /
-				    ((double)(it->run->now_us - p->started_us) * 1e-6));
+	if (!run_is_rehearsal(it->run))
+		see->tokens_per_s =
+			(float)((double)it->routes.n * it->run->training.recipe.batch *
+				it->run->training.recipe.sequence /
+				((double)(it->run->now_us - p->started_us) * 1e-6));
 	see->idle_fraction = (float)(1 - p->busy_s / (seconds * members_live(it->members)));
 	fill_algorithm(see, it->run->plan->plan);
 }

@@ -197,6 +197,12 @@ static void join_or_keep(struct members *members, struct member *m)
 	members_assign(members, m, member_stage(members->run, m), members->run->committed > 0);
 }
 
+/* Returns true if the agent computes nothing. */
+static bool pretends(const struct msg_hello *hello)
+{
+	return strncmp(hello->device, "pretend", 7) == 0;
+}
+
 void members_hello(struct weights *weights, post_peer_id peer, const struct msg_hello *hello)
 {
 	struct post_peer_info info;
@@ -207,6 +213,16 @@ void members_hello(struct weights *weights, post_peer_id peer, const struct msg_
 		return;
 	if (hello->protocol != MSG_VERSION) {
 		refuse_agent(weights->members, peer, "it speaks another version of the protocol");
+		return;
+	}
+	if (pretends(hello) && !run_is_rehearsal(weights->run)) {
+		refuse_agent(weights->members, peer,
+			     "--device pretend computes nothing: this run is no rehearsal");
+		return;
+	}
+	if (!pretends(hello) && run_is_rehearsal(weights->run)) {
+		refuse_agent(weights->members, peer,
+			     "this run is a rehearsal, whose agents need --device pretend");
 		return;
 	}
 	m = find_place(weights->members, &info.key, hello->node);

@@ -182,6 +182,8 @@ static void choose_time_scale(struct planning *planning)
 
 	if (cores > 0 && busy_s / cores > busy_share * most_s)
 		most_s = busy_s / cores / busy_share;
+	if (run_is_rehearsal(planning->run))
+		most_s = watchable_s; /* no processor works */
 	if (planning->run->options.cluster.time_scale < 0 && most_s > watchable_s)
 		note(planning->run, NOTE_EVENT, -1, 0,
 		     "an iteration takes %.1f s of %u cores: its time scale leaves it %.1f s",
@@ -277,9 +279,11 @@ static int timed_like(const struct members *members, const struct member *m, boo
 }
 
 /* Measures one agent of each machine at a time, so that no other agent computes there meanwhile.
- * Returns true when all are measured. */
+ * Agents of a rehearsal are not measured, because they take the times of the cluster file. Returns
+ * true when all times are known. */
 static bool all_timed(struct members *members)
 {
+	const struct cluster_node *given = members->run->cluster_as_given->nodes;
 	bool all = true;
 
 	for (uint32_t i = 0; i < members->n; i++) {
@@ -290,6 +294,11 @@ static bool all_timed(struct members *members)
 
 		if (!member_alive(m) || m->compute.alone_forward_s > 0)
 			continue;
+		if (run_is_rehearsal(members->run)) {
+			m->compute.alone_forward_s = fmax(given[i].forward_s, 1e-6);
+			m->compute.alone_backward_s = fmax(given[i].backward_s, 1e-6);
+			continue;
+		}
 		if (m->assigned.number && member_is_ready(m)) {
 			m->compute.alone_forward_s =
 				m->compute.forward_s > 0 ? m->compute.forward_s : 1e-6;
@@ -324,7 +333,10 @@ static void take_times(struct members *members)
 
 		if (m->compute.alone_forward_s <= 0)
 			continue;
-		m->compute.alone_loss_s = ratio * m->compute.alone_forward_s;
+		m->compute.alone_loss_s =
+			run_is_rehearsal(members->run)
+				? members->run->cluster_as_given->nodes[i].loss_s
+				: ratio * m->compute.alone_forward_s;
 		if (members->run->options.cluster.time_scale != 0)
 			continue; /* emulated times are used as given */
 		drift_set_times(members->run, m);
@@ -447,9 +459,13 @@ static void gather_built(struct iteration *it)
 		return;
 	}
 	note(it->run, NOTE_EVENT, -1, 0, "%u of %u agents are here", ready, it->members->n);
+	if (run_is_rehearsal(it->run))
+		note(it->run, NOTE_EVENT, -1, 0,
+		     "REHEARSAL: agents compute nothing, tensors have 1/%u of their bytes, nothing "
+		     "is trained", it->run->training.model.rehearsal);
 	note_first_checkpoint(it->run);
 	it->run->committed_us = it->run->now_us;
-	if (it->run->options.cluster.time_scale == 0)
+	if (it->run->options.cluster.time_scale == 0 && !run_is_rehearsal(it->run))
 		drift_guess_pace(it->planning, it->planning->pending->plan);
 	if (ready < it->members->n || it->run->options.cluster.time_scale == 0)
 		replan(it->planning,

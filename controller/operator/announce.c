@@ -35,10 +35,6 @@ void announce_fill_run(const struct members *members, struct msg *m)
 		.always = members->run->cluster->always,
 		.microbatches = members->run->training.n_shards * members->run->training.per_shard,
 		.per_data_node = members->run->training.per_shard,
-		.tokens_per_iteration = (uint64_t)members->run->training.n_shards *
-					members->run->training.per_shard *
-					members->run->training.recipe.batch *
-					members->run->training.recipe.sequence,
 		.iterations = members->run->options.iterations,
 		.time_scale = members->run->unit_s,
 		.started_wall_us = members->run->started.wall_us,
@@ -46,10 +42,21 @@ void announce_fill_run(const struct members *members, struct msg *m)
 		.embedded = members->run->options.mode.embedded,
 		/* below 0: the network is emulated, and the scale is not chosen yet */
 		.emulated = members->run->options.cluster.time_scale != 0,
+		.rehearsal = members->run->training.model.rehearsal,
 	};
+	if (!r->rehearsal)
+		r->tokens_per_iteration = (uint64_t)r->microbatches *
+					  members->run->training.recipe.batch *
+					  members->run->training.recipe.sequence;
 	snprintf(r->name, sizeof(r->name), "%s", members->run->options.name);
-	snprintf(r->model, sizeof(r->model), "llama-%.32s %.3gM", model_name(members->run),
-		 (double)members->run->training.parameters * 1e-6);
+	if (r->rehearsal) /* the record of a resumed run does not name the model */
+		snprintf(r->model, sizeof(r->model), "llama%s%.32s, bytes / %u",
+			 members->run->options.training.model ? "-" : "",
+			 members->run->options.training.model
+				 ? members->run->options.training.model : "", r->rehearsal);
+	else
+		snprintf(r->model, sizeof(r->model), "llama-%.32s %.3gM", model_name(members->run),
+			 (double)members->run->training.parameters * 1e-6);
 }
 
 void announce_fill_fault(const struct fault *f, struct msg *m)

@@ -87,6 +87,7 @@ static int load_run(struct recording *r, struct error *err)
 	    run->per_shard == 0)
 		return error_set(err, -EINVAL, "the run is larger than any run can be");
 	r->parameters = count_parameters(&model);
+	r->rehearsal = model.rehearsal;
 	r->n_nodes = (uint32_t)r->cluster->n_nodes;
 	r->shard_of = alloc_array(r->n_nodes, sizeof(*r->shard_of));
 	return load_saved(r, err);

@@ -262,8 +262,9 @@ static int see_fault(void *context, const struct store_fault *f)
 static void place_commits(struct reading *g)
 {
 	struct recording *r = g->r;
-	double tokens =
-		(double)r->run->n_shards * r->run->per_shard * r->run->batch * r->run->sequence;
+	double tokens = r->rehearsal ? 0
+				     : (double)r->run->n_shards * r->run->per_shard *
+					       r->run->batch * r->run->sequence;
 
 	for (size_t i = 0; i < r->iterations.n; i++) {
 		struct msg_see_iteration *it = &r->iterations.list[i];

@@ -30,11 +30,12 @@ static void emit_run(const struct replay *r, replay_emit emit, void *context)
 		.n_stages = (uint32_t)rec->cluster->n_stages,
 		.always = rec->cluster->always, .microbatches = (uint32_t)n,
 		.per_data_node = rec->run->per_shard,
-		.tokens_per_iteration = n * rec->run->batch * rec->run->sequence,
+		.tokens_per_iteration =
+			rec->rehearsal ? 0 : n * rec->run->batch * rec->run->sequence,
 		.iterations = rec->iterations_wanted, .time_scale = rec->unit_s,
 		.started_wall_us = rec->run->started_wall_us, .baseline_s = rec->baseline_s,
-		.emulated = rec->time_scale != 0, .replay = 1, .first_us = rec->first_us,
-		.last_us = rec->last_us,
+		.emulated = rec->time_scale != 0, .rehearsal = rec->rehearsal,
+		.replay = 1, .first_us = rec->first_us, .last_us = rec->last_us,
 	};
 	snprintf(m.u.see_run.name, sizeof(m.u.see_run.name), "%s", rec->run->name);
 	snprintf(m.u.see_run.model, sizeof(m.u.see_run.model), "llama %.3gM",

@@ -53,6 +53,23 @@ static void given_options_are_taken(void **state)
 	assert_int_equal(o.training.wire, FORMAT_FP32);
 }
 
+static void a_rehearsal_validates_nothing(void **state)
+{
+	char *argv[] = { NEEDED, "--rehearse", "--scale-bytes", "300", "--cluster", "f",
+			 "--eval-every", "0", NULL };
+	struct options o;
+	struct error err;
+
+	(void)state;
+	assert_int_equal(parse(&o, &err, argv), 0);
+	assert_true(o.training.rehearse);
+	assert_int_equal(o.training.scale_bytes, 300);
+	assert_int_equal(o.eval_every, 0);
+	argv[12] = NULL; /* without --eval-every */
+	assert_int_equal(parse(&o, &err, argv), 0);
+	assert_int_equal(o.eval_every, 0);
+}
+
 static void a_baseline_is_named(void **state)
 {
 	char *argv[] = { NEEDED, "--algorithm", "dtfm", "--skip", "0", "--at", "5:skip:0", NULL };
@@ -132,6 +149,13 @@ static void a_wrong_option_is_named(void **state)
 	refuse((char *[]){ NEEDED, "--skip", "2", "--cluster", "f", "--algorithm", "dtfm", NULL },
 	       "dtfm visits every stage");
 	refuse((char *[]){ NEEDED, "--algorithm", "dtfm", "--at", "7:skip:1", NULL }, "7:skip:1");
+	refuse((char *[]){ NEEDED, "--scale-bytes", "10", NULL }, "--rehearse");
+	refuse((char *[]){ NEEDED, "--rehearse", NULL }, "--cluster");
+	refuse((char *[]){ NEEDED, "--rehearse", "--emulate", "regions", "--time-scale", "0",
+			   NULL }, "--time-scale");
+	refuse((char *[]){ NEEDED, "--rehearse", "--cluster", "f", "--from", "x", NULL }, "--from");
+	refuse((char *[]){ NEEDED, "--rehearse", "--cluster", "f", "--eval-every", "3", NULL },
+	       "--eval-every");
 	refuse((char *[]){ NEEDED, "--bogus", NULL }, "--bogus");
 	refuse((char *[]){ NEEDED, "stray", NULL }, "stray");
 	refuse((char *[]){ NEEDED, "--time-scale", "nan", NULL }, "--time-scale");
@@ -147,6 +171,7 @@ static void a_wrong_option_is_named(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(given_options_are_taken),
+					    cmocka_unit_test(a_rehearsal_validates_nothing),
 					    cmocka_unit_test(a_baseline_is_named),
 					    cmocka_unit_test(a_resumed_run_accepts_some_options),
 					    cmocka_unit_test(a_wrong_option_is_named) };

@@ -309,6 +309,9 @@ static int parse_manifest(json_t *root, const char *path, struct checkpoint *c,
 		return error_set(err, -EINVAL, "%s: model: expected an object", path);
 	rc = model_config_parse(&c->config, &c->recipe, model, strlen(model), path, err);
 	free(model);
+	if (!rc && c->config.rehearsal)
+		rc = error_set(err, -EINVAL,
+			       "%s: a checkpoint of a rehearsal, which trains nothing", path);
 	if (!rc)
 		rc = take_number_key(root, "iteration", &c->iteration, path, err);
 	if (!rc)

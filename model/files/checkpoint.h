@@ -33,7 +33,8 @@ struct checkpoint {
 /* Writes a checkpoint of all stages (n_stages) of the model. Makes the folder if it is missing. */
 int checkpoint_write(const char *folder, const struct checkpoint *c,
 		     struct stage *const *stages, struct error *err);
-/* Reads the manifest only. -ENOENT: there is none. -EINVAL: the message names file and key. */
+/* Reads the manifest only. -ENOENT: there is none. -EINVAL: the message names file and key; or the
+ * checkpoint is a rehearsal's, which nothing may use as a model. */
 int checkpoint_read(const char *folder, struct checkpoint *c, struct error *err);
 /* Reads weights and moments of one stage, whose config must be the manifest's. Checks all of them
  * before it overwrites anything. -EINVAL: the message names the file and the tensor. */

@@ -74,6 +74,8 @@ static void first_line(struct screen *out, struct rect at, const struct state *s
 	else
 		chips_add(&c, 8, STYLE_STRONG, "it %llu", (unsigned long long)t->iteration);
 	add_link(&c, s, u);
+	if (s->run.rehearsal)
+		chips_add(&c, 9, STYLE_LOST, " REHEARSAL ");
 	if (s->run.emulated)
 		chips_add(&c, 7, STYLE_STRONG, "EMULATED");
 	if (u->branch.open)
@@ -177,8 +179,10 @@ static void second_line(struct screen *out, struct rect at, const struct state *
 			  d, s->run.baseline_s);
 	if (it) {
 		glyphs_count((double)it->tokens_per_s, number);
-		chips_add(&c, 7, STYLE_TEXT, "%stok/s", number);
-		chips_add(&c, 8, STYLE_TEXT, "loss %.3f", (double)it->loss);
+		if (!s->run.rehearsal)
+			chips_add(&c, 7, STYLE_TEXT, "%stok/s", number);
+		glyphs_loss(it->loss, 3, number);
+		chips_add(&c, 8, STYLE_TEXT, "loss %s", number);
 	}
 	if (s->history.n_validations)
 		chips_add(&c, 4, STYLE_TEXT, "val %.3f",

@@ -45,10 +45,12 @@ static void title_of(char title[128], const struct state *s, bool with_rest)
 {
 	const struct state_history *history = &s->history;
 	int n = snprintf(title, 128, "Loss");
+	char loss[16];
 
-	if (history->n_iterations)
-		n += snprintf(title + n, 128 - (size_t)n, " train %.3f",
-			      (double)history->iterations[history->n_iterations - 1].loss);
+	if (history->n_iterations) {
+		glyphs_loss(history->iterations[history->n_iterations - 1].loss, 3, loss);
+		n += snprintf(title + n, 128 - (size_t)n, " train %s", loss);
+	}
 	if (history->n_validations)
 		n += snprintf(title + n, 128 - (size_t)n, " validation %.3f",
 			      (double)history->validations[history->n_validations - 1].loss);

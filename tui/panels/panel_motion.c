@@ -73,7 +73,10 @@ unsigned view_phase(const struct state *s, const struct state_flight *f, int64_t
 			snprintf(text, 64, "x n%02u %s", node, age);
 		break;
 	case FLIGHT_DONE:
-		snprintf(text, 64, "done %.3f", (double)f->loss);
+		if (s->run.rehearsal)
+			snprintf(text, 64, "done");
+		else
+			snprintf(text, 64, "done %.3f", (double)f->loss);
 		break;
 	default:
 		snprintf(text, 64, "not yet");

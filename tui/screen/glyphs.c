@@ -116,6 +116,14 @@ void glyphs_step(const struct state *s, char text[64])
 		snprintf(text + n, 64 - (size_t)n, ", about %.0f s left", (double)t->left_s);
 }
 
+void glyphs_loss(float v, int decimals, char text[16])
+{
+	if (isnan(v))
+		snprintf(text, 16, "-");
+	else
+		snprintf(text, 16, "%.*f", decimals, (double)v);
+}
+
 void glyphs_count(double v, char text[16])
 {
 	static const char units[] = " kMGTP";

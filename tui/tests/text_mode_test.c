@@ -1,5 +1,6 @@
 /* Lines of text for the steps of a start, and for an iteration in a real network. */
 
+#include <math.h>
 #include <string.h>
 
 #include "base/tests/test.h"
@@ -63,5 +64,25 @@ TEST(an_iteration)
 	m.u.see_run.emulated = 1;
 	assert_true(text_mode_line(&p, s, &m, line, sizeof(line)));
 	assert_non_null(strstr(line, "emulated"));
+	state_free(s);
+}
+
+TEST(a_rehearsal_has_no_loss)
+{
+	struct stream_options o;
+	struct text_mode p = { .at_us = 0 };
+	struct msg m = { .type = MSG_SEE_ITERATION };
+	struct state *s;
+	char line[256];
+
+	stream_defaults(&o);
+	s = golden_state(&o, 1700000);
+	m.u.see_iteration = (struct msg_see_iteration){ .iteration = 9, .loss = NAN };
+	assert_true(text_mode_line(&p, s, &m, line, sizeof(line)));
+	assert_non_null(strstr(line, "iteration 9: loss -, "));
+	m = (struct msg){ .type = MSG_SEE_RUN, .u.see_run = s->run };
+	m.u.see_run.rehearsal = 1000;
+	assert_true(text_mode_line(&p, s, &m, line, sizeof(line)));
+	assert_int_equal(strncmp(line, "REHEARSAL", 9), 0);
 	state_free(s);
 }

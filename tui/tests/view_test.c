@@ -1,6 +1,7 @@
 /* Golden screens: every cell of the screen, at a fixed time of an invented run. */
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +53,36 @@ TEST(a_baseline_is_named_on_top)
 		view_draw(screen, s, &u);
 		text = screen_dump(screen);
 		assert_int_equal(strstr(text, "plan 7 dtfm-skip") != NULL, baseline);
+		free(text);
+		screen_free(screen);
+	}
+	state_free(s);
+}
+
+/* Even the smallest header says that a run is a rehearsal, and no loss is shown anywhere. */
+TEST(a_rehearsal_is_named_on_top)
+{
+	struct stream_options o;
+	struct screen *screen;
+	struct state *s;
+	struct ui u;
+	char *text;
+
+	stream_defaults(&o);
+	s = golden_state(&o, 1700000);
+	golden_ui(&u, s, 1700000);
+	s->run.rehearsal = 1000;
+	for (size_t i = 0; i < s->history.n_iterations; i++)
+		s->history.iterations[i].loss = NAN;
+	for (int i = -1; i < SIZES; i++) {
+		screen = i < 0 ? screen_new(40, 12, false)
+			       : screen_new(sizes[i][0], sizes[i][1], false);
+		view_draw(screen, s, &u);
+		text = screen_dump(screen);
+		assert_non_null(strstr(text, " REHEARSAL "));
+		assert_null(strstr(text, "nan"));
+		assert_null(strstr(text, "tok/s"));
+		assert_int_equal(strstr(text, "loss -") != NULL, i >= 0);
 		free(text);
 		screen_free(screen);
 	}

@@ -1,0 +1,39 @@
+/* Counts the nodes of a cluster file. The supervisor needs a key and a process for each, before the
+ * controller reads the file. */
+#include "cli/cluster_size.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include <jansson.h>
+
+#include "base/file.h"
+
+enum { FILE_MOST = 64 << 20 };
+
+int cluster_size(const char *path, uint32_t *nodes, uint32_t *stages, struct error *err)
+{
+	json_t *root, *list, *counts;
+	json_error_t at;
+	char *text;
+	size_t size;
+	int rc = file_read(path, FILE_MOST, &text, &size, err);
+
+	if (rc != 0)
+		return rc;
+	root = json_loadb(text, size, 0, &at);
+	free(text);
+	if (!root)
+		return error_set(err, -EINVAL, "%s: line %d: %s", path, at.line, at.text);
+	list = json_object_get(root, "nodes");
+	counts = json_object_get(root, "stages");
+	if (json_array_size(list) == 0 || json_array_size(counts) == 0) {
+		rc = error_set(err, -EINVAL,
+			       "%s: expected the nodes and stages of a skippipe.cluster/1", path);
+	} else {
+		*nodes = (uint32_t)json_array_size(list);
+		*stages = (uint32_t)json_array_size(counts);
+	}
+	json_decref(root);
+	return rc;
+}
