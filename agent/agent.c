@@ -18,19 +18,23 @@
 #include "base/alloc.h"
 
 enum {
-	TURN_MESSAGES = 64,      /* taken from each post, so that a flood delays nothing */
-	LEAVE_JOB_US = 10000000, /* a leaving agent waits so long for its job */
+	/* Messages taken from each post in one turn, so that a flood delays nothing. */
+	TURN_MESSAGES = 64,
+	LEAVE_JOB_US = 10000000, /* a leaving agent waits at most this long for its running job */
 	LISTEN_AGAIN_NS = 100000000,
 	LISTEN_TRIES = 50,
-	STOPPED_US = 3000000,    /* a longer pause between turns: the process was suspended */
-	STUCK_TIMES = 20,        /* limit of a short job, as a multiple of the longest so far */
-	STUCK_LONG_TIMES = 40,   /* limit of other jobs, as a multiple of the short jobs' limit */
-	FILES = 8192,            /* open files requested from the system */
-	FILES_FOR_BURSTS = 8,    /* one file in so many serves bursts of activations */
-	CONTROL_CONNECTIONS = 4  /* heartbeats use them in turn */
+	/* A pause this long between two turns shows that the process was suspended. */
+	STOPPED_US = 3000000,
+	STUCK_TIMES = 20,       /* limit of a short job, as a multiple of the longest so far */
+	STUCK_LONG_TIMES = 40,  /* limit of other jobs, as a multiple of the short jobs' limit */
+	FILES = 8192,           /* open files requested from the system */
+	FILES_FOR_BURSTS = 8,   /* one in this many of the files serves bursts of activations */
+	CONTROL_CONNECTIONS = 4 /* connections for control messages; heartbeats use them in turn */
 };
-#define RETAINED_BYTES    ((size_t)128 << 20) /* unacknowledged, to one peer in one class */
-#define ASSEMBLING_BYTES  ((size_t)1 << 30)   /* messages that have arrived in part */
+/* Limit of unacknowledged bytes to one peer in one class. */
+#define RETAINED_BYTES ((size_t)128 << 20)
+/* Limit of bytes of messages that have arrived only in part. */
+#define ASSEMBLING_BYTES ((size_t)1 << 30)
 
 /* ---- the turn ---- */
 
@@ -211,7 +215,7 @@ void agent_work(struct agent *a, int64_t now_us)
 {
 	a->now_us = now_us;
 	if (a->end.leaving)
-		worker_finished(a->worker); /* otherwise its descriptor stays readable */
+		worker_finished(a->worker); /* otherwise the worker's descriptor stays readable */
 	if (!a->welcomed || a->end.leaving)
 		return;
 	fault_expire(&a->faults, now_us);
@@ -511,7 +515,8 @@ void agent_free(struct agent *a)
 {
 	if (!a)
 		return;
-	worker_free(a->worker); /* first: its job may use the memory freed below */
+	/* The worker comes first, because its job may use the memory freed below. */
+	worker_free(a->worker);
 	a->worker = NULL;
 	if (a->modules.save) /* the last module that is made */
 		join_forget_run(a);

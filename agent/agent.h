@@ -30,18 +30,21 @@ struct agent_options {
 	struct keys_public controller;
 	const struct keys_identity *identity;
 	const char *listen;    /* address at which it listens for tensors */
-	const char *advertise; /* address at which others dial it; NULL: the same */
-	const char *device;    /* as in model/device_name.h */
+	/* Address at which other nodes dial this agent; NULL: the listening address. */
+	const char *advertise;
+	const char *device; /* name of the computing device (model/device_name.h) */
 	enum recompute recompute;
 	size_t memory_bytes; /* limit of the machine's memory for the stage and an iteration; 0:
 			      * the free memory */
-	int32_t node;        /* the node that it asks to be; -1: any */
-	const char *run_dir; /* for checkpoints of its stage; NULL: it writes none */
-	const char *corpus;  /* n_corpus paths, each ended by NUL, in place of the run's; their
-			      * bytes must be equal */
-	uint32_t n_corpus;   /* 0: the run's paths */
-	uint32_t orphan_s;   /* ends after so long without a controller */
-	uint32_t stuck_s;    /* ends if a task takes so long */
+	int32_t node;        /* the node that this agent asks to be; -1: any */
+	/* Folder for checkpoints of the agent's stage; NULL: no checkpoints are written. */
+	const char *run_dir;
+	/* n_corpus paths, each ended by NUL, that replace the run's paths; the bytes must be equal
+	 */
+	const char *corpus;
+	uint32_t n_corpus;   /* number of paths; 0: the run's paths */
+	uint32_t orphan_s;   /* seconds without a controller after which the agent ends */
+	uint32_t stuck_s;    /* seconds that one task may take before the agent ends */
 	size_t piece_bytes;  /* message size for slices of gradients; a multiple of 4; 0: 2 MiB */
 	/* Limits for tensors, as in post_options; 0: the defaults. */
 	size_t chunk_bytes, message_bytes, retained_bytes;
@@ -55,8 +58,10 @@ int agent_new(struct agent **out, const struct agent_options *options, int64_t n
 	      struct error *err);
 void agent_free(struct agent *a); /* NULL is allowed */
 
-void agent_fds(const struct agent *a, int fds[AGENT_FDS]); /* to poll for POLLIN; -1: none */
-int64_t agent_deadline_us(const struct agent *a);          /* when to call at the latest */
+/* Gives the descriptors to poll for POLLIN; -1: none. */
+void agent_fds(const struct agent *a, int fds[AGENT_FDS]);
+/* Returns the time at which the agent must be called at the latest. */
+int64_t agent_deadline_us(const struct agent *a);
 
 void agent_receive(struct agent *a, int64_t now_us);
 void agent_work(struct agent *a, int64_t now_us);
@@ -68,7 +73,7 @@ void agent_leave(struct agent *a, const char *why, int64_t now_us);
 bool agent_over(const struct agent *a, int *status, int64_t now_us);
 /* Returns true if the compute thread is still busy, so that agent_free would wait for it. */
 bool agent_stuck(const struct agent *a);
-/* Returns, once, the milliseconds for which an injected fault wants the process to hang; 0 none. */
+/* Returns, once, the milliseconds for which an injected fault suspends the process; 0: none. */
 uint32_t agent_hang_ms(struct agent *a);
 
 #endif

@@ -45,7 +45,7 @@ static bool prepare_stage(struct agent *a, struct job *job, int64_t now_us)
 	tensors_forget(a);
 	weight_server_forget(a);
 	restore_forget(a);
-	a->requests.zero = false; /* measuring zeroes the gradient */
+	a->requests.zero = false; /* the next measurement zeroes the gradient */
 	*job = (struct job){ .kind = JOB_PREPARE,
 			     .prepare = { .stage = a->held.assign.stage,
 					  .from_seed = !a->held.assign.fetch } };

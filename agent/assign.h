@@ -14,10 +14,11 @@ struct job;
 
 enum standing {
 	STAND_UNASSIGNED,
-	STAND_WAITING,   /* assigned; the worker is still busy, or a file is being fetched */
+	/* A stage was assigned; the worker is still busy, or a file is being fetched. */
+	STAND_WAITING,
 	STAND_PREPARING,
-	STAND_LOADING,   /* from the standby copy */
-	STAND_RESTORING, /* restore.c: from a file, or from neighbouring stages */
+	STAND_LOADING,   /* the stage is loaded from the standby copy */
+	STAND_RESTORING, /* restore.c restores the stage from a file or from neighbouring stages */
 	STAND_MEASURING,
 	STAND_READY
 };

@@ -12,7 +12,7 @@
 
 #include "wire/msg.h"
 
-enum { FAULT_MOST = 64 }; /* active at once */
+enum { FAULT_MOST = 64 }; /* most faults that are active at once */
 
 struct faults {
 	uint32_t n;
@@ -21,7 +21,7 @@ struct faults {
 		uint8_t kind;
 		int32_t peer; /* -1 all */
 		float factor;
-		int64_t ends_us; /* INT64_MAX: when the controller orders it */
+		int64_t ends_us; /* when the fault ends; INT64_MAX: when the controller orders it */
 	} active[FAULT_MOST];
 };
 
@@ -32,10 +32,14 @@ int fault_apply(struct faults *f, const struct msg_fault *m, int64_t now_us);
 bool fault_expire(struct faults *f, int64_t now_us);
 int64_t fault_deadline_us(const struct faults *f); /* INT64_MAX none */
 
-bool fault_corrupt(const struct faults *f);                    /* outputs are spoilt */
-double fault_node_factor(const struct faults *f);              /* of task durations, >= 1 */
-double fault_link_factor(const struct faults *f, uint16_t to); /* of delays, >= 1 */
-double fault_loss(const struct faults *f, uint16_t to);        /* probability that a try is lost */
+/* Returns true if outputs are spoilt. */
+bool fault_corrupt(const struct faults *f);
+/* Returns the factor of task durations, at least 1. */
+double fault_node_factor(const struct faults *f);
+/* Returns the factor of delays, at least 1. */
+double fault_link_factor(const struct faults *f, uint16_t to);
+/* Returns the probability that a try to send is lost. */
+double fault_loss(const struct faults *f, uint16_t to);
 bool fault_partitioned(const struct faults *f, uint16_t to);
 
 #endif

@@ -266,7 +266,8 @@ void join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
 	corpus_files_welcome(a, w->corpus, w->n_corpus);
 	post_limit(a->tensors, longest_message(a, w, &setup.config));
 	a->limits = (struct route_limits){ w->n_nodes, setup.config.n_stages, w->n_shards };
-	a->held.assign.assignment = 0; /* a new controller starts at 1 */
+	/* The numbers of a new controller's assignments start at 1. */
+	a->held.assign.assignment = 0;
 	standby_accept_any_order(a);
 	a->welcomed = true;
 	snprintf(a->self.who, sizeof(a->self.who), "agent %u", w->node);
@@ -292,7 +293,7 @@ static void take_peer(struct agent *a, const struct msg_peer *m)
 	snprintf(name, sizeof(name), "node%u", m->node);
 	if (p->known) {
 		links_forget_peer(a, m->node);
-		if (!keys_equal(&p->key, &key)) { /* its sessions end at the next turn */
+		if (!keys_equal(&p->key, &key)) { /* the peer's sessions end at the next turn */
 			log_line(a->options.log, LOG_INFO, "node %u: its key is no longer admitted",
 				 m->node);
 			keys_list_expel(a->admitted, name, &err);

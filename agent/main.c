@@ -310,7 +310,7 @@ static void wait_for_something(const struct agent *a, int signals, int64_t now)
 	agent_fds(a, fds);
 	for (int i = 0; i < AGENT_FDS; i++)
 		p[1 + i] = (struct pollfd) { .fd = fds[i], .events = POLLIN };
-	if (deadline > now) /* it may be long past: subtracting could overflow */
+	if (deadline > now) /* the deadline may be long past, and a subtraction could overflow */
 		us = deadline - now < WAIT_MOST_US ? deadline - now : WAIT_MOST_US;
 	t.tv_sec = us / 1000000;
 	t.tv_nsec = us % 1000000 * 1000;
@@ -332,7 +332,9 @@ static int run_loop(struct agent *a, int signals)
 		agent_work(a, clock_monotonic_us());
 		agent_send(a, clock_monotonic_us());
 		hang_ms = agent_hang_ms(a);
-		if (hang_ms) /* an injected fault; only a signal (SIGCONT) ends it early */
+		/* The process hangs for an injected fault; only a signal (SIGCONT) ends this early.
+		 */
+		if (hang_ms)
 			poll(&(struct pollfd) { .fd = signals, .events = POLLIN }, 1,
 			     (int)(hang_ms < INT32_MAX ? hang_ms : INT32_MAX));
 		now = clock_monotonic_us();

@@ -9,7 +9,7 @@ enum {
 	/* Arrays of P floats each: the gradient's copy, which is sent in slices; the parts
 	 * received; the sum; its slices, sent and received. */
 	SUM_ARRAYS = 5,
-	COPY_ARRAYS = 3, /* of P floats each: weights and both moments */
+	COPY_ARRAYS = 3, /* arrays of P floats that a copy has: weights and both moments */
 	EARLY_TIMES = 4
 };
 #define EARLY_LEAST_BYTES ((uint64_t)64 << 20)

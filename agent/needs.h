@@ -19,11 +19,15 @@
  * Memory that only a faulty peer could fill has limits of its own: needs_early_room, and the
  * post's limit of incomplete messages. */
 struct needs { /* bytes */
-	uint64_t kept;      /* outputs, until the iteration's end (outputs.h) */
-	uint64_t waiting;   /* inputs that have arrived, outputs that have not been sent */
-	uint64_t early;     /* tensors that arrive early, at most `early_most` */
-	uint64_t reduction; /* the gradient's copy, the parts, the sum, and their messages */
-	uint64_t copies;    /* of the stage, for other nodes (weight_server.c) or files (save.c) */
+	/* Bytes of the outputs that are kept until the iteration ends (outputs.h). */
+	uint64_t kept;
+	/* Bytes of inputs that have arrived and of outputs that have not been sent. */
+	uint64_t waiting;
+	uint64_t early; /* bytes of tensors that arrive early, at most `early_most` */
+	/* Bytes of a sum: the gradient's copy, the parts, the sum, and their messages. */
+	uint64_t reduction;
+	/* Bytes of copies of the stage, for other nodes (weight_server.c) or files (save.c). */
+	uint64_t copies;
 	uint64_t total;
 };
 

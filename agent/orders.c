@@ -24,7 +24,7 @@ struct line {
 struct orders {
 	struct line stage;        /* orders for this node's stage */
 	struct line copy;         /* orders for the standby copy */
-	enum link_reason refusal; /* last reason logged for a refused connection */
+	enum link_reason refusal; /* reason of the last refused connection that was logged */
 };
 
 struct orders *orders_new(void)
@@ -97,7 +97,7 @@ static void obey_settled(struct agent *a, const struct msg *m, int64_t now_us)
 {
 	if (a->held.standing != STAND_READY && m->type == MSG_COMMIT &&
 	    standby_standing(a) != STANDBY_NONE)
-		return; /* the commit is for the copy only */
+		return; /* the commit is for the standby copy only */
 	if (a->held.standing != STAND_READY) {
 		tell_trouble(a, false, "%s for an agent without a stage", msg_name(m->type));
 		return;
@@ -149,7 +149,7 @@ static void put_in_line(struct agent *a, struct msg *m)
 	struct orders *o = a->modules.orders;
 	bool copy = m->type == MSG_KEEP;
 
-	if (copy) { /* waiting orders are for the previous copy */
+	if (copy) { /* the waiting orders are for the previous copy */
 		clear_line(&o->copy);
 		standby_abandon(a);
 	}

@@ -68,37 +68,39 @@
 #include "wire/msg.h"
 #include "wire/post.h"
 
-#define EARLY_MOST_BYTES ((size_t)1 << 30) /* limit of tensors that arrive early */
+#define EARLY_MOST_BYTES ((size_t)1 << 30) /* limit of the bytes of tensors that arrive early */
 
 /* How this process appears to others. */
 struct identity {
-	char who[32];                  /* in log lines */
-	char address[128];             /* at which peers dial it */
-	char bound[LINK_ADDRESS_SIZE]; /* at which it listens */
-	char trouble[512];             /* why the controller is not reached, as last logged */
-	uint64_t incarnation;          /* random, identifies the process */
+	char who[32];                  /* name of this process in log lines */
+	char address[128];             /* address at which peers dial this process */
+	char bound[LINK_ADDRESS_SIZE]; /* address at which this process listens */
+	/* Reason why the controller is not reached, as last logged. */
+	char trouble[512];
+	uint64_t incarnation; /* random number that identifies the process */
 	int64_t started_us;
 };
 
 /* Messages counted by all modules. */
 struct tally {
-	uint64_t sequence; /* of the last message sent */
-	uint64_t refused;  /* received messages that are invalid or unexpected */
-	uint64_t dropped;  /* messages that arrived too late or could not be sent */
+	uint64_t sequence; /* number of the last message that was sent */
+	uint64_t refused;  /* number of received messages that are invalid or unexpected */
+	uint64_t dropped;  /* number of messages that arrived too late or could not be sent */
 };
 
 /* Work that a module asks the loop or a higher module to do. */
 struct requests {
-	bool look_again;  /* look again at tensors that arrived early */
-	bool zero;        /* zero the gradient, because its attempt is void */
-	bool step;        /* apply `commit` to the weights */
-	uint32_t hang_ms; /* an injected fault: let the process do nothing for so long */
+	bool look_again;  /* the loop looks again at tensors that arrived early */
+	bool zero;        /* the worker zeroes the gradient, because its attempt is void */
+	bool step;        /* the worker applies `commit` to the weights */
+	uint32_t hang_ms; /* milliseconds for which an injected fault suspends the process */
 };
 
 /* Detects a job that does not end. */
 struct stuck_check {
-	int64_t job_from_us; /* when the job began */
-	int64_t longest_us;  /* longest job so far of those that an iteration waits for */
+	int64_t job_from_us; /* when the present job began */
+	/* Duration of the longest job so far among those that an iteration waits for. */
+	int64_t longest_us;
 	int64_t turn_us;     /* when the last turn began */
 	bool found;
 };
@@ -107,8 +109,9 @@ struct stuck_check {
 struct ending {
 	bool leaving;
 	int status;            /* exit status */
-	int64_t leave_by_us;   /* leaves now even if messages are unacknowledged */
-	int64_t leave_from_us; /* does not leave sooner */
+	/* The process ends at this time even if messages are unacknowledged. */
+	int64_t leave_by_us;
+	int64_t leave_from_us; /* the process does not end before this time */
 };
 
 /* The stage that this agent holds. */
@@ -117,9 +120,10 @@ struct held {
 	struct msg_assign assign;      /* the newest */
 	uint8_t stage;                 /* MSG_NO_STAGE: none */
 	size_t parameters, activation; /* P and (B, T, C), in floats */
-	size_t stage_bytes;            /* memory of the machine that the stage takes */
+	size_t stage_bytes;            /* bytes of the machine's memory that the stage takes */
 	bool whole;                    /* the stage is complete, with `committed` iterations */
-	uint64_t committed, hash;      /* iteration.c updates them too */
+	/* Number of committed iterations and hash of the weights; iteration.c updates them too. */
+	uint64_t committed, hash;
 	/* orders.c: iterations committed according to the controller's newest message; 0: none */
 	uint64_t announced;
 };
@@ -127,11 +131,12 @@ struct held {
 /* The present iteration and evaluation, and the plans for them. */
 struct progress {
 	struct plan plans[PLANS_KEPT];
-	uint64_t iteration; /* the present one: committed + 1; 0 none */
+	uint64_t iteration; /* number of the present iteration: committed + 1; 0: none */
 	uint64_t epoch;
 	uint32_t per_shard;
 	struct queue *queue;
-	struct route *routes; /* (MSG_MICROBATCHES) by microbatch; no hops: not known */
+	/* (MSG_MICROBATCHES) the route of each microbatch; no hops: unknown */
+	struct route *routes;
 	struct msg_commit commit;
 	struct evaluation evaluation;
 };
@@ -166,13 +171,13 @@ struct agent {
 	struct keys_list *admitted;
 	struct post *control, *tensors;
 	post_peer_id controller;
-	int64_t now_us;     /* time of this part of the turn */
+	int64_t now_us;     /* time at which this part of the turn began */
 	struct tally tally; /* every module counts here */
 	struct requests requests; /* modules set them, the loop acts on them */
 	struct worker *worker;
 	struct job job;     /* the worker's present job */
 	struct stuck_check stuck;
-	struct rng rng;     /* for injected losses, and pauses between trains */
+	struct rng rng; /* random numbers for injected losses, and for pauses between trains */
 	struct faults faults; /* orders.c */
 	struct ending end;  /* tell.c */
 

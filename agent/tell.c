@@ -12,8 +12,8 @@
 
 enum {
 	LOG_EVERY_US = 1000000,
-	LEAVE_US = 1000000, /* time for the last message to be acknowledged, or */
-	LEAVE_TIMES = 3,    /* so many timeouts of the link, if that is longer */
+	LEAVE_US = 1000000, /* time for the last message to be acknowledged */
+	LEAVE_TIMES = 3,    /* that time is at least this multiple of the link's timeout */
 	LINGER_US = 30000   /* time for acknowledgements of received messages to leave */
 };
 

@@ -27,13 +27,13 @@ struct stamp {
 };
 
 struct keys_list {
-	char *path; /* NULL: in memory only */
+	char *path; /* path of the list's file; NULL: the list is in memory only */
 	struct keys_entry *entries;
 	size_t n, room;
 	uint64_t version;
-	struct stamp read;     /* of the file that was last read */
-	bool was_read;         /* a file was read */
-	struct stamp reported; /* of the file whose error was last reported */
+	struct stamp read;     /* stamp of the file that was last read */
+	bool was_read;         /* a file was read before */
+	struct stamp reported; /* stamp of the file whose error was last reported */
 	bool has_reported;     /* an error was reported since the last success */
 };
 

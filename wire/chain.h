@@ -13,8 +13,10 @@
 
 #include "wire/msg.h"
 
-uint32_t chain_hop(uint32_t n_hops, uint32_t position); /* beyond the chain: 0 */
-enum task_kind chain_kind(uint32_t n_hops, uint32_t position); /* TASK_FORWARD, _LOSS, _BACKWARD */
+/* Returns the hop of a position; 0 for a position beyond the chain. */
+uint32_t chain_hop(uint32_t n_hops, uint32_t position);
+/* Returns TASK_FORWARD, TASK_LOSS or TASK_BACKWARD. */
+enum task_kind chain_kind(uint32_t n_hops, uint32_t position);
 /* Returns the position of a hop's task. TASK_LOSS has one position, whatever the hop. */
 uint32_t chain_position(uint32_t n_hops, uint32_t hop, enum task_kind kind);
 /* Returns the hop at which the route visits the node; -1 none. nodes: (n_hops). */

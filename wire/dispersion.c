@@ -7,7 +7,8 @@
 #include <string.h>
 
 #define WINDOWS      4
-#define LEAST_GAP_NS 100 /* least time between two packets, below every clock's resolution */
+/* Least time between two packets; it is below the resolution of every clock. */
+#define LEAST_GAP_NS 100
 #define TRAIN_MOST   1024
 #define SETTLE_MOST  64
 

@@ -12,8 +12,8 @@
 
 enum fault_factor {
 	FACTOR_NONE,
-	FACTOR_TIMES,      /* so many times slower, 1 to FACTOR_MOST_TIMES */
-	FACTOR_PROBABILITY /* probability of a loss, 0 to 0.99 */
+	FACTOR_TIMES,      /* a slowdown by a factor from 1 to FACTOR_MOST_TIMES */
+	FACTOR_PROBABILITY /* a probability of a loss, from 0 to 0.99 */
 };
 enum { FACTOR_MOST_TIMES = 1000 };
 #define FAULT_HEALS "heals by itself; X heals all at once"
@@ -21,24 +21,26 @@ enum { FACTOR_MOST_TIMES = 1000 };
 /* The part of a node that a fault affects. */
 enum fault_target {
 	FAULT_OF_NODE,     /* the node */
-	FAULT_OF_LINKS,    /* its links, or its link to one other node, at this end */
+	FAULT_OF_LINKS,    /* the node's links, or its link to one other node, at this end only */
 	FAULT_OF_BOTH_ENDS /* the same links at both ends: the other node receives the fault too */
 };
 
 struct fault_description {
-	const char *name;   /* "slow-node": as typed, stored, shown */
-	const char *words;  /* "slow node": for sentences */
+	const char *name;   /* name as it is typed, stored and shown: "slow-node" */
+	const char *words;  /* name for sentences: "slow node" */
 	const char *what;   /* its effect on a node, shown where an operator chooses a fault */
-	const char *ending; /* how it ends; NULL: FAULT_HEALS */
+	const char *ending; /* how the fault ends; NULL: FAULT_HEALS */
 	enum fault_factor factor;
 	enum fault_target target;
-	bool stops_process; /* the agent stops; refused for a stage's last copy unless forced */
-	bool for_good;      /* it cannot be healed */
+	/* The agent's process stops; the fault is refused for a stage's last copy unless it is
+	 * forced. */
+	bool stops_process;
+	bool for_good;      /* the fault cannot be healed */
 	bool moves_work;    /* microbatches have to be rerouted past the node */
 	bool confirmed;     /* the console asks the operator to type the node's number */
 };
 
-/* X(enumerator, name, the other members) */
+/* The columns are X(enumerator, name, the other members). */
 #define FAULT_KINDS(X) \
 	X(KILL, "kill", .words = "kill", .what = "the agent's process dies", \
 	  .ending = "it stays dead until its agent is started there again", .stops_process = true, \
@@ -69,15 +71,15 @@ enum {
 #undef ONE_MORE
 };
 
-/* For help texts: the literal ", kill, hang, ...", and the same without the first comma. */
+/* For help texts: the literal ", kill, hang, ...", and the same text without the first comma. */
 #define FAULT_NAME_AFTER_COMMA(NAME, name, ...) ", " name
 #define FAULT_NAMES_FOLLOW FAULT_KINDS(FAULT_NAME_AFTER_COMMA)
 #define FAULT_NAMES (&(FAULT_NAMES_FOLLOW)[2])
 
-/* Both accept any number; FAULT_NONE is "none". */
+/* Both functions accept any number; the name of FAULT_NONE is "none". */
 const struct fault_description *fault_describe(unsigned kind);
 const char *fault_name(unsigned kind);
-int fault_named(const char *name); /* an enum fault_kind; -1: unknown name */
+int fault_named(const char *name); /* returns an enum fault_kind; -1: unknown name */
 /* Returns NULL if the factor is valid for the kind, or the rule that it breaks, in words: "a
  * slowdown is 1 to 1000 times". */
 const char *fault_refusal(unsigned kind, float factor);

@@ -25,9 +25,9 @@
 #include "base/error.h"
 
 #define KEYS_BYTES     32
-#define KEYS_TEXT_SIZE 65  /* hex digits and the NUL */
-#define KEYS_NAME_SIZE 64  /* with the NUL: letters, digits, '.', '_', '-' */
-#define KEYS_LIST_MOST 4096 /* entries of one list */
+#define KEYS_TEXT_SIZE 65   /* size of a key as text: the hex digits and the NUL */
+#define KEYS_NAME_SIZE 64   /* size of a name with the NUL; letters, digits, '.', '_', '-' */
+#define KEYS_LIST_MOST 4096 /* most entries of one list */
 
 /* Numbers go over the wire: never renumber. */
 enum keys_role {
@@ -63,7 +63,8 @@ int keys_parse(const char *text, struct keys_public *out, struct error *err);
 /* Returns true if all bytes are equal. */
 bool keys_equal(const struct keys_public *a, const struct keys_public *b);
 
-const char *keys_role_name(enum keys_role role);             /* "?" if unknown */
+/* Returns "?" if the role is unknown. */
+const char *keys_role_name(enum keys_role role);
 int keys_role_parse(const char *text, enum keys_role *out);  /* -EINVAL */
 
 struct keys_list; /* opaque: the admitted list */

@@ -18,12 +18,14 @@ struct layout;
 
 struct field {
 	enum kind kind;
-	uint16_t offset;       /* in the struct */
-	uint16_t count_offset; /* ARRAY, SHARED: of the u32 count */
-	uint32_t most;         /* TEXT: size of the char array; RAW: bytes; ARRAY: most elements;
-				* U8..U32: largest value, 0 any */
-	enum kind of;          /* ARRAY, SHARED of scalars */
-	const struct layout *sub; /* ARRAY of structs; NULL: scalars */
+	uint16_t offset;       /* offset of the field in its struct */
+	uint16_t count_offset; /* ARRAY, SHARED: offset of the array's u32 count */
+	/* TEXT: size of the char array; RAW: bytes; ARRAY: most elements; U8..U32: largest value,
+	 * 0: any. */
+	uint32_t most;
+	enum kind of; /* ARRAY, SHARED of scalars: kind of the elements */
+	/* ARRAY of structs: layout of the elements; NULL: the elements are scalars. */
+	const struct layout *sub;
 	bool inside;           /* ARRAY, SHARED: the struct holds the elements, `most` of them;
 				* else it holds a pointer to them */
 };
@@ -31,16 +33,16 @@ struct field {
 struct layout {
 	const struct field *fields;
 	uint16_t n;
-	uint16_t size; /* sizeof the struct */
+	uint16_t size; /* sizeof of the struct */
 };
 
 struct message {
 	enum msg_type type;
 	const char *name;
 	const struct layout *layout;
-	bool body; /* bytes follow the fields */
+	bool body; /* bytes of a body follow the fields */
 };
 
-const struct message *layouts_find(enum msg_type type); /* NULL: unknown type */
+const struct message *layouts_find(enum msg_type type); /* returns NULL if the type is unknown */
 
 #endif

@@ -228,7 +228,7 @@ struct reader {
 	const unsigned char *data;
 	size_t size, at;
 	char *pool;     /* memory for the arrays; NULL in the first pass */
-	size_t pool_at; /* bytes of the pool needed or used, a multiple of 8 */
+	size_t pool_at; /* bytes of the pool needed or used so far, a multiple of 8 */
 };
 
 static bool take_bytes(struct reader *r, size_t n, const unsigned char **from)
@@ -271,7 +271,8 @@ static bool read_array(struct reader *r, const struct field *f, char *s, uint32_
 		if (!take_bytes(r, 4, &from))
 			return false;
 		n = (uint32_t)get_number(from, 4);
-		if (n > f->most || n > r->size - r->at) /* an element has at least one byte */
+		/* There are too many elements: each has at least one byte. */
+		if (n > f->most || n > r->size - r->at)
 			return false;
 		*shared = n;
 	}

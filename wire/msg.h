@@ -27,10 +27,10 @@
 
 #define MSG_VERSION 8
 enum {
-	MSG_NODES = 1000,        /* most nodes of a cluster */
-	MSG_STAGES = ROUTE_HOPS, /* most stages, so most hops of a route */
-	MSG_MICROBATCHES = 8192, /* most microbatches of an iteration */
-	MSG_STUCK = 16,          /* most links of a heartbeat */
+	MSG_NODES = 1000,        /* largest number of nodes in a cluster */
+	MSG_STAGES = ROUTE_HOPS, /* largest number of stages, and therefore of hops in a route */
+	MSG_MICROBATCHES = 8192, /* largest number of microbatches in an iteration */
+	MSG_STUCK = 16,          /* largest number of links in a heartbeat */
 	MSG_NOBODY = 0xffff,     /* no node */
 	MSG_NO_STAGE = 255
 };
@@ -55,15 +55,16 @@ struct msg_task_event {
 	uint8_t type; /* enum work_event */
 	uint8_t kind; /* enum task_kind */
 	uint16_t node;
-	uint16_t blocker_node; /* equal to node; consoles expect it */
+	uint16_t blocker_node; /* this field is equal to node, because consoles expect it */
 	uint32_t microbatch;
 	uint32_t attempt;
-	uint32_t blocker;  /* WAITS, STARTS: microbatch that ran or held the slot, or UINT32_MAX */
+	/* WAITS, STARTS: the microbatch that ran or held the slot; UINT32_MAX: none. */
+	uint32_t blocker;
 	int64_t at_us;     /* when the task began to wait, started or ended */
-	int64_t arrived_us; /* when its input arrived */
-	float loss;        /* ENDS of a loss task; otherwise 0 */
+	int64_t arrived_us; /* when the task's input arrived */
+	float loss;         /* loss at the end of a loss task; otherwise 0 */
 	uint8_t counted;   /* ENDS: this node added the task's gradient */
-	uint8_t slots;     /* microbatches held after the event */
+	uint8_t slots;     /* microbatches that hold a slot after the event */
 };
 
 /* ---- agent -> controller ---- */
@@ -71,7 +72,7 @@ struct msg_task_event {
 struct msg_hello {
 	uint32_t protocol;      /* MSG_VERSION */
 	int32_t node;           /* the node that this agent asks to be; -1: any */
-	uint64_t incarnation;   /* random, new for each process */
+	uint64_t incarnation;   /* random number, new for each process */
 	char address[128];      /* the address at which peers dial it for tensors */
 	char device[128];       /* computing device as in model/stage.h: "cpu:v4 oneDNN 2.6.3" */
 	char host[64];
@@ -79,24 +80,24 @@ struct msg_hello {
 	uint64_t run;           /* the run to which its weights belong; 0: it has none. A restarted
 				 * controller resumes a run with the agents that have its weights */
 	uint8_t stage;
-	uint64_t committed;     /* iterations committed in those weights */
-	uint64_t hash;          /* of those weights */
-	uint8_t keeps;          /* stage of its complete standby copy; MSG_NO_STAGE none */
+	uint64_t committed;     /* iterations committed in these weights */
+	uint64_t hash;          /* hash of these weights */
+	uint8_t keeps;          /* stage of the agent's complete standby copy; MSG_NO_STAGE: none */
 	uint64_t kept;          /* iterations committed in the standby copy */
 	uint64_t kept_hash;     /* of the standby copy's weights; 0 not known */
-	uint8_t saves;          /* 1: it has a folder for checkpoints */
-	uint64_t memory_bytes;  /* available on its machine */
-	uint32_t cores;     /* of its machine */
-	char machine[40];   /* identifies the machine since its start; "" not known */
+	uint8_t saves;          /* 1: the agent has a folder for checkpoints */
+	uint64_t memory_bytes;  /* memory available on the agent's machine, bytes */
+	uint32_t cores;         /* cores of the agent's machine */
+	char machine[40];       /* identifies the machine since its start; "": unknown */
 };
 
 struct msg_ready {
-	uint64_t assignment; /* of the MSG_ASSIGN that this answers */
+	uint64_t assignment; /* number of the MSG_ASSIGN that this message answers */
 	uint8_t stage;
-	uint64_t iteration;  /* iterations committed in its weights */
-	uint64_t hash;       /* of the weights */
-	double forward_s, backward_s, loss_s; /* measured on this device, without emulation */
-	uint64_t corpus_hash; /* stage 0; otherwise 0 */
+	uint64_t iteration;                   /* iterations committed in the agent's weights */
+	uint64_t hash;                        /* hash of these weights */
+	double forward_s, backward_s, loss_s; /* times measured on this device, without emulation */
+	uint64_t corpus_hash;                 /* hash of the corpus in stage 0; otherwise 0 */
 };
 
 /* A link that is stuck: tensors wait, and nothing was acknowledged for `ms`. This is longer than
@@ -104,13 +105,13 @@ struct msg_ready {
 struct msg_stuck {
 	uint16_t to;
 	uint32_t ms, expected_ms;
-	uint8_t small_passes; /* small messages were answered meanwhile */
+	uint8_t small_passes; /* 1: small messages were answered meanwhile */
 };
 
 struct msg_heartbeat {
 	uint64_t beat;
 	int64_t now_us;       /* agent's clock */
-	int64_t echo_us;      /* now_us of the last MSG_PING; 0 none */
+	int64_t echo_us;      /* now_us of the last MSG_PING; 0: none has arrived */
 	int64_t echo_age_us;  /* time since that MSG_PING arrived */
 	uint64_t iteration;
 	uint64_t committed;
@@ -120,13 +121,14 @@ struct msg_heartbeat {
 	uint8_t running;      /* a task is running */
 	uint8_t blocked;      /* tasks wait because every slot is held */
 	uint32_t queued;      /* tasks waiting */
-	uint32_t in_flight;   /* tensors sent or delayed, not yet acknowledged */
+	uint32_t in_flight;   /* tensors that are delayed, or sent and not yet acknowledged */
 	uint64_t tasks_done;
 	uint64_t rss_bytes;
 	uint64_t sent_bytes, received_bytes;
 	uint64_t resent, refused; /* messages */
-	uint16_t awaits;          /* 1 + the node for whose part of a sum it waits; 0 none */
-	uint32_t n_stuck;         /* at most MSG_STUCK */
+	/* 1 + the node for whose part of a sum the agent waits; 0: none */
+	uint16_t awaits;
+	uint32_t n_stuck; /* number of stuck links, at most MSG_STUCK */
 	const struct msg_stuck *stuck;
 };
 
@@ -140,14 +142,14 @@ struct msg_reduced {
 	uint64_t iteration;
 	uint32_t attempt;
 	uint8_t stage;      /* the sender's stage, or the stage of its standby copy */
-	double sum_squares; /* of the stage's summed gradient, unscaled */
-	int64_t elapsed_us; /* since the sum began */
+	double sum_squares; /* square norm of the stage's summed gradient, unscaled */
+	int64_t elapsed_us; /* time since the sum began */
 	uint32_t n_slices;
 	const uint64_t *slices; /* hash of each slice's sum at this node */
 };
 
 struct msg_committed {
-	uint64_t iteration; /* committed iterations, this one included */
+	uint64_t iteration; /* number of committed iterations, this one included */
 	uint8_t stage;      /* the sender's stage, or the stage of its standby copy */
 	uint64_t hash;
 	uint8_t copy;       /* 1: reports the standby copy, which may be of the sender's own stage
@@ -159,7 +161,7 @@ struct msg_kept {
 	uint64_t assignment;
 	uint8_t stage;
 	uint64_t iteration;
-	uint64_t hash; /* of its weights */
+	uint64_t hash; /* hash of the copy's weights */
 	char text[160];
 };
 
@@ -167,7 +169,7 @@ struct msg_kept {
 struct msg_saved {
 	uint64_t iteration;
 	uint8_t stage;
-	uint64_t hash; /* of the file's data */
+	uint64_t hash; /* hash of the file's data */
 	uint64_t bytes;
 	char text[160];
 };
@@ -186,8 +188,8 @@ struct msg_evaluated {
 
 struct msg_trouble {
 	uint8_t fatal;
-	int32_t refused_node; /* the sender refuses this node's messages until the node is excluded;
-			       * -1 none */
+	/* The node whose messages the sender refuses until that node is excluded; -1: none. */
+	int32_t refused_node;
 	char text[256];
 };
 
@@ -200,13 +202,15 @@ struct msg_log {
 
 struct msg_link {
 	uint16_t from, to;
-	float latency_s;            /* half of the recent least round trip; < 0: nothing arrives */
+	/* Half of the recent least round trip; below 0: nothing arrives. */
+	float latency_s;
 	float spread_s;             /* half of the round trips' mean deviation */
-	float bandwidth_bytes_per_s; /* acknowledged; 0: not measured */
+	float bandwidth_bytes_per_s; /* acknowledged bytes per second; 0: not measured */
 	float loss;                 /* frames resent / frames sent */
-	float planned_delay_s;      /* that the plan assumes for an activation (before the first
-				     * plan: will assume); < 0: the plan does not use this link */
-	float measured_delay_s;     /* 0: not measured */
+	/* Delay that the plan assumes for an activation; below 0: the plan does not use this link.
+	 * Before the first plan: the delay that it will assume. */
+	float planned_delay_s;
+	float measured_delay_s;     /* measured delay; 0: not measured */
 	float snr_db;               /* signal to noise of activations and of gradients as they
 				     * arrive, the lower of the two; 0: not measured */
 };
@@ -219,9 +223,10 @@ struct msg_links {
 /* The result of MSG_MEASURE. */
 struct msg_measured {
 	uint64_t id;
-	uint16_t to;     /* MSG_NOBODY: all latencies; MSG_LINKS has reported them */
-	uint8_t reached; /* 0: the node was not reached for the reason in text */
-	float latency_s, spread_s, bandwidth_bytes_per_s; /* as in msg_link */
+	/* MSG_NOBODY: all latencies were measured, and MSG_LINKS has reported them. */
+	uint16_t to;
+	uint8_t reached; /* 0: the node was not reached, for the reason in text */
+	float latency_s, spread_s, bandwidth_bytes_per_s; /* figures of the link, as in msg_link */
 	char text[160];
 };
 
@@ -232,20 +237,23 @@ struct msg_welcome {
 	uint32_t n_nodes;
 	uint64_t run;            /* identifies the run */
 	uint64_t seed;
-	char model[1024];        /* the model's configuration, JSON */
+	char model[1024]; /* configuration of the model, as JSON */
 	uint32_t batch, sequence;
 	uint32_t n_shards;
 	uint32_t threads;
-	uint32_t slots;          /* memory: microbatches held at a time */
+	uint32_t slots;          /* microbatches that fit into the node's memory at a time */
 	double time_scale;       /* real seconds of one emulated second; 0: no emulation */
-	double forward_s, backward_s, loss_s, dispatch_overhead_s; /* emulated, before the scale */
+	/* Emulated times, before the time scale. */
+	double forward_s, backward_s, loss_s, dispatch_overhead_s;
 	double serialise;        /* 1: a link carries one tensor at a time */
 	uint8_t wire;            /* enum tensor_format of ACTIVATION and GRADIENT */
-	uint8_t sum_wire;        /* and of PART and SUM */
+	uint8_t sum_wire;        /* enum tensor_format of PART and SUM */
 	uint32_t n_delays;
-	const float *delay_s;    /* (n_nodes) to each node, before the scale; < 0 no link */
+	/* (n_nodes) delay to each node, before the scale; below 0: no link */
+	const float *delay_s;
 	uint32_t n_syncs;
-	const float *sync_s;     /* (n_nodes) one stage's gradient to each node, before the scale */
+	/* (n_nodes) time to send one stage's gradient to each node, before the scale */
+	const float *sync_s;
 	uint64_t steps_before;   /* AdamW steps in the weights with which the run began */
 	uint64_t position_before; /* microbatches of each shard that these weights have read */
 	uint32_t n_corpus;
@@ -258,7 +266,8 @@ struct msg_refused {
 
 struct msg_peer {
 	uint16_t node;
-	uint8_t key[32];     /* its public key; zeros: the node has no admitted key, forget it */
+	/* Public key of the node; zeros: the node has no admitted key, and its key is forgotten. */
+	uint8_t key[32];
 	char address[128];
 };
 
@@ -285,7 +294,7 @@ struct msg_keep {
 
 /* Write this agent's stage into its machine's checkpoint folder. */
 struct msg_save {
-	uint64_t iteration; /* the committed iteration */
+	uint64_t iteration; /* the committed iteration to be saved */
 	uint64_t oldest;    /* files of earlier iterations may be deleted */
 };
 
@@ -300,12 +309,13 @@ struct msg_restore {
 	uint8_t kind; /* enum restore_kind */
 	uint64_t iteration;
 	uint64_t hash;
-	uint8_t on_controller; /* FILE: 1: the controller sends this file to an agent without it */
+	/* FILE: 1: the controller sends this file to an agent that lacks it. */
+	uint8_t on_controller;
 	uint32_t n_from;
 	const uint16_t *nodes; /* (n_from) */
 	const uint8_t *stages; /* (n_from) */
 	const float *weights;  /* (n_from) */
-	const uint64_t *hashes; /* (n_from) of those stages' weights; 0 not known */
+	const uint64_t *hashes; /* (n_from) hashes of those stages' weights; 0: unknown */
 };
 
 struct msg_plan {
@@ -313,20 +323,21 @@ struct msg_plan {
 	uint32_t n_routes;
 	const struct route *routes;
 	uint32_t n_ranks;
-	const struct msg_rank *ranks; /* this node's order; none: first come, first served */
+	/* Priority list of this node; none: first come, first served. */
+	const struct msg_rank *ranks;
 };
 
 struct msg_start {
-	uint64_t iteration; /* 1 for the first */
+	uint64_t iteration; /* number of the iteration, from 1 */
 	uint64_t epoch;
-	uint32_t per_shard; /* microbatches of a shard in an iteration */
+	uint32_t per_shard; /* number of microbatches of a shard in an iteration */
 };
 
 struct msg_reroute {
 	uint64_t iteration;
 	uint64_t epoch;
 	uint32_t n_routes;
-	const struct route *routes; /* each with its new attempt */
+	const struct route *routes; /* new routes, each with its new attempt */
 	uint32_t n_gone;
 	const uint16_t *gone;           /* nodes that have left the run */
 };
@@ -339,12 +350,13 @@ struct msg_reduce {
 	const uint16_t *nodes; /* the stage's replicas, ascending */
 	uint32_t n_copies;
 	const uint16_t *copies; /* holders of standby copies: they receive the sum only */
-	uint8_t when_counted; /* 1: a replica adds its part after all its gradients; 0: at once */
+	/* 1: a replica adds its part once it has counted all its gradients; 0: at once */
+	uint8_t when_counted;
 };
 
 struct msg_commit {
 	uint64_t iteration;
-	uint32_t attempt; /* of the reduction it commits */
+	uint32_t attempt; /* attempt of the reduction that this message commits */
 	float scale;      /* factor of the summed gradient: 1/microbatches times the clip */
 	float lr, beta1, beta2, eps, weight_decay;
 };
@@ -352,14 +364,15 @@ struct msg_commit {
 struct msg_evaluate {
 	uint64_t iteration;
 	uint32_t n_routes;
-	const struct route *routes; /* wave: index of the validation batch */
+	/* Routes of the validation; wave: index of the validation batch. */
+	const struct route *routes;
 };
 
 struct msg_fault {
 	uint32_t fault;
 	uint8_t kind;      /* enum fault_kind; FAULT_NONE heals `fault` */
-	int32_t peer;      /* faults of links: the other end; -1: all links */
-	float factor;      /* slowness: times; loss: probability */
+	int32_t peer;      /* faults of links: the other end of the link; -1: all links */
+	float factor;      /* factor of a slowdown, or probability of a loss */
 	uint32_t ttl_ms;
 };
 
@@ -376,14 +389,14 @@ struct msg_stop {
 struct msg_measure {
 	uint64_t id;      /* rises */
 	uint16_t to;
-	uint32_t most_ms; /* time limit, counted from the connection */
+	uint32_t most_ms; /* time limit in milliseconds, counted from the connection */
 };
 
 /* ---- between controller and agent, both ways ---- */
 
 enum file_kind {
-	FILE_STAGE, /* of a checkpoint: iteration and index, the stage */
-	FILE_CORPUS /* the corpus' path number `index` */
+	FILE_STAGE, /* file of a checkpoint; `iteration` and `index`, the stage, name it */
+	FILE_CORPUS /* file of the corpus; `index` is the number of its path */
 };
 
 /* Requests a part of a file: up to MSG_FILE_BYTES from `offset`. */
@@ -400,7 +413,8 @@ struct msg_file_part {
 	uint64_t iteration;
 	uint32_t index;
 	uint64_t offset;
-	uint64_t total;      /* bytes of the file; 0: it cannot be sent, for the reason in text */
+	/* Bytes of the file; 0: the file cannot be sent, for the reason in text. */
+	uint64_t total;
 	int64_t modified_us; /* when the file was last changed, on the sender's machine */
 	char text[160];
 };
@@ -428,21 +442,21 @@ struct msg_tensor {
 	uint8_t kind;       /* enum tensor_kind */
 	uint8_t evaluate;   /* 1: belongs to an evaluation */
 	uint16_t from;
-	uint64_t iteration; /* STATE: iterations committed in the weights */
-	uint32_t attempt;   /* PART, SUM: of the reduction */
+	uint64_t iteration; /* STATE: number of iterations committed in the weights */
+	uint32_t attempt;   /* PART, SUM: attempt of the reduction */
 	uint32_t index; /* PART, SUM: the slice; ACTIVATION, GRADIENT: the receiver's position in
 			 * the chain; STATE: the piece */
 	uint8_t stage;  /* PART, SUM, STATE: the stage of the data; otherwise 0 */
-	uint64_t hash;  /* STATE: of the body; otherwise 0 */
-	uint64_t offset; /* PART, SUM: in bytes; otherwise 0 */
+	uint64_t hash;  /* STATE: hash of the body; otherwise 0 */
+	uint64_t offset;   /* PART, SUM: offset in bytes; otherwise 0 */
 	int64_t sent_us;   /* sender's clock */
-	uint32_t n_routes; /* ACTIVATION, GRADIENT: 1 */
+	uint32_t n_routes; /* number of routes: 1 for ACTIVATION and GRADIENT */
 	const struct route *routes;
 };
 
 enum {
 	MSG_PIECE_FLOATS = 1 << 17
-}; /* of each of the three arrays; the last piece has the rest */
+}; /* the number of floats of each of the three arrays; the last piece has the rest */
 
 struct msg_fetch {
 	uint16_t from;
@@ -459,8 +473,8 @@ struct msg_train {
 struct msg_train_heard {
 	uint16_t from;
 	uint8_t token[16];
-	uint32_t packets;  /* 0: none arrived */
-	float bytes_per_s; /* 0: too few packets to tell */
+	uint32_t packets;  /* number of packets that arrived */
+	float bytes_per_s; /* measured rate; 0: too few packets to tell */
 };
 
 /* ---- console -> controller ---- */
@@ -472,7 +486,7 @@ struct msg_attach {
 };
 
 struct msg_command {
-	uint64_t id;       /* chosen by the console; the answer repeats it */
+	uint64_t id;       /* number chosen by the console; the answer repeats it */
 	uint8_t verb;      /* enum command_verb */
 	int32_t node;
 	int32_t peer;
@@ -505,10 +519,10 @@ struct msg_see_run {
 	uint32_t microbatches;          /* an iteration */
 	uint32_t per_data_node;
 	uint64_t tokens_per_iteration;
-	uint64_t iterations;            /* wanted; 0: no end */
+	uint64_t iterations;            /* number of iterations wanted; 0: no end */
 	double time_scale;              /* real seconds of one plan second */
 	int64_t started_wall_us;
-	double baseline_s;              /* full pipeline, predicted; 0 unknown */
+	double baseline_s;              /* predicted iteration of the plain pipeline; 0: unknown */
 	uint32_t embedded;              /* 1: a supervisor started the agents on this machine */
 	uint8_t emulated;               /* 1: network and computing times are emulated */
 	uint32_t rehearsal;             /* agents compute nothing, and tensors have this part of
@@ -519,8 +533,8 @@ struct msg_see_run {
 
 struct msg_see_status {
 	uint8_t phase;        /* enum run_phase */
-	uint8_t paused;       /* asked for, or in force */
-	uint64_t iteration;   /* the one under way */
+	uint8_t paused;       /* 1: a pause is asked for, or in force */
+	uint64_t iteration;   /* number of the iteration under way */
 	uint64_t committed;
 	uint64_t epoch;
 	uint32_t alive, n_nodes;
@@ -531,18 +545,20 @@ struct msg_see_status {
 	uint64_t next_phase_from;
 	int64_t now_us;       /* controller's clock, for the ages of all other times */
 	int64_t iteration_started_us;
-	char lease[64];       /* holder of the operator's lease; "" nobody */
-	int64_t lease_us;     /* time until it ends */
-	uint64_t refused, resent; /* messages of all kinds */
-	uint64_t dropped;     /* state messages not sent to slow consoles */
-	uint32_t faults;      /* injected and active */
+	char lease[64];           /* holder of the operator's lease; "": nobody */
+	int64_t lease_us;         /* time until the lease ends */
+	uint64_t refused, resent; /* numbers of refused and of resent messages, of all kinds */
+	uint64_t dropped;         /* number of state messages that were not sent to slow consoles */
+	uint32_t faults;          /* number of faults that are injected and active */
 	char doing[128];      /* the present activity, in words */
 	/* PHASE_GATHERING: */
-	uint8_t steps;        /* bits 1 << enum gather_step of its steps; 0: another phase */
-	uint8_t step;         /* enum gather_step: the present one */
-	uint32_t part, parts; /* progress of the step in agents, rounds, nodes or stages, and its
-			       * end; parts 0: not known */
-	float left_s;         /* time until the step ends; 0: not known */
+	/* One bit 1 << enum gather_step for each step of the run's start; 0: another phase. */
+	uint8_t steps;
+	uint8_t step; /* the present step, an enum gather_step */
+	/* Progress of the step in agents, rounds, nodes or stages, and the number at its end; parts
+	 * 0: unknown. */
+	uint32_t part, parts;
+	float left_s; /* time until the step ends; 0: unknown */
 };
 
 struct msg_see_node {
@@ -555,18 +571,19 @@ struct msg_see_node {
 
 struct msg_see_plan {
 	uint64_t epoch;
-	uint64_t iteration;   /* first iteration by this plan */
+	uint64_t iteration; /* first iteration that runs by this plan */
 	uint32_t path_length, n_stages;
 	/* predicted, plan seconds: */
 	float iteration_s, sync_s, wait_s, lower_bound_s, idle_fraction;
 	uint32_t collisions;
 	char algorithm[16];
-	char reason[96];      /* why it was made */
+	char reason[96];      /* reason why the plan was made */
 	uint8_t candidate;    /* 1: not in force, but an answer to COMMAND_COMPARE or a baseline */
-	char name[32];        /* of a candidate: "skip 3/6", "dtfm" */
+	char name[32];        /* name of a candidate: "skip 3/6", "dtfm" */
 	float elapsed_s;      /* duration of the search */
 	uint32_t n_visits;
-	const uint32_t *visits;         /* (n_stages) microbatches per stage */
+	/* (n_stages) number of microbatches that visit each stage */
+	const uint32_t *visits;
 	uint32_t n_routes;
 	const struct route *routes;
 	uint32_t n_planned;
@@ -585,21 +602,23 @@ struct msg_see_iteration {
 	uint64_t iteration;
 	uint64_t epoch;
 	float loss;
-	float iteration_s, predicted_s; /* start to last backward, plan seconds (real / scale) */
+	/* Time from the start to the last backward pass, in plan seconds (real / scale); the
+	 * prediction of it. */
+	float iteration_s, predicted_s;
 	float sync_s, predicted_sync_s;
-	float real_s;                   /* wall time, commit to commit */
+	float real_s; /* wall time from commit to commit */
 	uint32_t collisions;
 	float wait_s, idle_fraction;    /* plan seconds */
 	float gradient_norm, clip, lr;
 	float tokens_per_s;             /* real */
 	uint32_t alive, path_length;
-	uint32_t rerun;                 /* microbatches run again */
+	uint32_t rerun; /* number of microbatches that ran again */
 	int64_t at_us;
-	char algorithm[16];             /* of the plan; "" not known */
+	char algorithm[16]; /* algorithm of the plan; "": unknown */
 };
 
 struct msg_see_validation {
-	uint64_t iteration; /* iterations committed in the weights */
+	uint64_t iteration; /* number of iterations committed in the weights */
 	float loss;
 	float accuracy;     /* unused: 0 */
 };
@@ -610,9 +629,11 @@ struct msg_see_note {
 	uint64_t iteration;
 	uint8_t kind; /* enum note_kind */
 	uint8_t acknowledged;
-	char mark;            /* for the loss curve: 'S' skip, 'F' failure, 'R' recovery, 0 none */
+	/* Mark for the loss curve: 'S' skip, 'F' failure, 'R' recovery, 0: none. */
+	char mark;
 	int32_t node;         /* -1 none */
-	uint64_t command;     /* NOTE_COMMAND: journal id for undo; 0: cannot be undone */
+	/* NOTE_COMMAND: number of the act to which undo refers; 0: it cannot be undone. */
+	uint64_t command;
 	char text[192];
 };
 
@@ -627,7 +648,7 @@ struct msg_see_fault {
 
 /* The expected effect of a command that was not given yet. */
 struct msg_see_preview {
-	uint64_t command;     /* the msg_command id that this answers */
+	uint64_t command; /* id of the msg_command that this message answers */
 	uint8_t verb;
 	uint8_t feasible;
 	uint64_t iteration;   /* first iteration that the command would affect */
@@ -636,7 +657,7 @@ struct msg_see_preview {
 	uint32_t before_peak_slots, after_peak_slots, memory;
 	uint32_t least_stage, before_least_visits, after_least_visits;
 	uint32_t paths_changed;
-	float median_error;   /* of the predictions so far, as a fraction */
+	float median_error; /* median error of the predictions so far, as a fraction */
 	uint32_t n_predictions;
 	uint32_t before_path_length, after_path_length;
 	float elapsed_s;
@@ -657,7 +678,7 @@ struct msg_see_links {
 struct msg_see_synced {
 	uint64_t sequence;    /* the snapshot sent before this is complete up to this number */
 	char name[64];        /* the console's admitted name, which the lease shows */
-	uint8_t watches;      /* 1: it may only watch */
+	uint8_t watches;      /* 1: the console may only watch */
 };
 
 /* ---- codec ---- */

@@ -33,23 +33,23 @@
 
 #define COMMAND_VERBS(X) \
 	X(SKIP, "skip") /* value: stages skipped; text "preview" only plans it */ \
-	X(FAIL, "fail") /* node; text "preview" */ \
+	X(FAIL, "fail") /* names a node; with the text "preview" the controller only plans it */ \
 	X(RECOVER, "recover") /* node */ \
-	X(INJECT, "inject") /* fault, node, peer, factor, ttl_ms */ \
-	X(HEAL, "heal") /* value: fault id */ \
+	X(INJECT, "inject")   /* injects a fault, with node, peer, factor and ttl_ms */ \
+	X(HEAL, "heal")       /* value: fault id */ \
 	X(HEAL_ALL, "heal-all") \
-	X(PAUSE, "pause") /* at the iteration's end */ \
+	X(PAUSE, "pause") /* pauses at the end of the iteration */ \
 	X(RESUME, "resume") \
-	X(STEP, "step") /* one iteration, then pause */ \
-	X(ARM, "arm") /* value: seconds of the operator's lease; 0 ends it */ \
-	X(ACK, "acknowledge") /* value: alert id; 0 all */ \
-	X(UNDO, "undo") /* value: command id; text "preview" */ \
-	X(STOP, "stop") /* end the run */ \
+	X(STEP, "step")       /* runs one iteration, then pauses */ \
+	X(ARM, "arm")         /* value: seconds of the operator's lease; 0 ends it */ \
+	X(ACK, "acknowledge") /* value: id of the alert; 0: all alerts */ \
+	X(UNDO, "undo")       /* value: command id; text "preview" */ \
+	X(STOP, "stop")       /* ends the run */ \
 	/* plan a candidate: value stages skipped, node to exclude (-1 none), text the algorithm; \
 	 * the answer is an MSG_SEE_PLAN with `candidate` */ \
 	X(COMPARE, "compare") \
-	X(SEEK, "seek") /* replay: value, microseconds of the recorded run's clock */ \
-	X(SPEED, "speed") /* replay: factor, times real; 0 stops */
+	X(SEEK, "seek")   /* replay: value, microseconds of the recorded run's clock */ \
+	X(SPEED, "speed") /* in a replay: the speed as a multiple of real time; 0 stops */
 
 /* A coarse classification of the node states. */
 enum node_presence { NODE_NOT_THERE, NODE_COMES, NODE_TAKES_PART, NODE_LOST };

@@ -19,14 +19,14 @@
 	NUMBER(U8, uint8_t, running, 1) \
 	NUMBER(U32, uint32_t, queued, 0) \
 	NUMBER(U64, int64_t, heard_us, 0) /* last heartbeat, controller's clock */ \
-	NUMBER(U64, int64_t, since_us, 0) /* in this state */ \
+	NUMBER(U64, int64_t, since_us, 0) /* time since which the node is in this state */ \
 	NUMBER(U64, uint64_t, committed, 0) \
 	NUMBER(U64, uint64_t, hash, 0) \
 	NUMBER(U8, uint8_t, hash_agrees, 1) \
-	NUMBER(F32, float, forward_s, 0) /* as planned, seconds of the plan */ \
+	NUMBER(F32, float, forward_s, 0) /* planned time of a forward pass, in plan seconds */ \
 	NUMBER(F32, float, backward_s, 0) \
 	NUMBER(F32, float, loss_s, 0) \
-	NUMBER(F32, float, measured_forward_s, 0) /* this device, without emulation */ \
+	NUMBER(F32, float, measured_forward_s, 0) /* on this device, without emulation */ \
 	NUMBER(F32, float, measured_backward_s, 0) \
 	NUMBER(U64, uint64_t, rss_bytes, 0) \
 	NUMBER(U64, uint64_t, sent_bytes, 0) \
@@ -39,6 +39,6 @@
 	TEXT(location, 32) \
 	TEXT(device, 128) \
 	TEXT(host, 64) \
-	TEXT(why, 96) /* reason of a state other than LIVE */
+	TEXT(why, 96) /* reason for a state other than LIVE */
 
 #endif

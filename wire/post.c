@@ -24,9 +24,10 @@
 
 #define MIB        ((size_t)1 << 20)
 #define CHUNK_MOST (4 * MIB)
-#define OVERDUE_MOST   4       /* redial a lane whose chunks were overdue so often in a row */
-#define SILENCE_TIMES  4       /* a peer may be silent for so many times the overdue limit */
-#define TURNS_PER_CALL 32      /* frames handled in one call, because its now_us grows old */
+/* A lane is redialed after its chunks were overdue this often in a row. */
+#define OVERDUE_MOST 4
+#define SILENCE_TIMES 4   /* a peer may be silent for this multiple of the overdue limit */
+#define TURNS_PER_CALL 32 /* most frames handled in one call, because its now_us grows old */
 
 /* ---- opening and closing ---- */
 
@@ -126,7 +127,7 @@ void post_close(struct post *p)
 {
 	if (p == NULL)
 		return;
-	post_flush_acks(p, 0); /* sends only those that can be sent at once */
+	post_flush_acks(p, 0); /* sends only those acknowledgements that can be sent at once */
 	link_release(p->lent);
 	for (uint32_t i = 0; i < p->options.peers_most; i++) {
 		if (p->slots[i] != NULL)
@@ -430,7 +431,7 @@ void post_tick(struct post *p, int64_t now_us)
 		bool blocked = is_blocked(line);
 		link_tick(line->link, now_us);
 		if (link_deadline_us(line->link) == 0)
-			line->ready = true; /* it has an event that no descriptor shows */
+			line->ready = true; /* the link has an event that no descriptor shows */
 		post_watch_write(p, line);
 		if (blocked && line->peer != NULL)
 			post_pump(p, line->peer, now_us);

@@ -45,35 +45,37 @@
 
 struct post; /* opaque */
 
-typedef uint32_t post_peer_id; /* 0 is nobody */
+typedef uint32_t post_peer_id; /* number of a peer; 0: nobody */
 
 /* A field that is 0 takes its default, which stands at the end of its comment. */
 struct post_options {
 	const struct keys_identity *identity; /* borrowed until post_close; required */
 	struct keys_list *admitted;   /* borrowed until post_close; the keys that may connect.
 	                               * Required to listen. It may be edited at any time */
-	uint32_t roles;               /* KEYS_ROLE_BIT mask of roles that may connect; any */
+	/* KEYS_ROLE_BIT mask of the roles that may connect; any role. */
+	uint32_t roles;
 	uint32_t peers_most;          /* 1100 */
 	size_t chunk_bytes;           /* longest chunk sent, at most 4 MiB; 1 MiB */
 	size_t message_most_bytes;    /* longest message sent or received; 256 MiB */
 	size_t retained_most_bytes;   /* unacknowledged bytes for each peer and class; 256 MiB */
 	size_t assembling_most_bytes; /* all incomplete messages that arrive, together. Each peer
 	                               * can always use its share (channel.h); 1 GiB */
-	unsigned connections;         /* to each dialed peer on another machine: so many for
-	                               * activations, and so many for sums and weights. 1: a single
-	                               * connection for all; 1 */
-	unsigned connections_more;    /* additional ones for activations, for all peers together. A
-	                               * peer whose activations come in bursts gets enough of them
-	                               * to send a burst in one flight; 0 */
+	/* Number of connections to each dialed peer on another machine: for activations, and again
+	 * for sums and weights; 1: a single connection for all; 1. */
+	unsigned connections;
+	/* Number of additional connections for activations, for all peers together. A peer whose
+	 * activations come in bursts gets enough of them to send a burst in one flight; 0. */
+	unsigned connections_more;
 	double charge_per_s;          /* quota of a key that connects, all its processes together,
 	                               * in frames of up to 4 KiB in a second. More bytes count as
 	                               * more frames, a session as 50. Ten times the quota may be
 	                               * used at once. A key beyond it is barred (keys_list_bar);
 	                               * no limit */
-	int64_t silence_us;           /* a peer silent for so long is down; 5 s */
-	int64_t rekey_us;             /* a session's keys are replaced after so long; 1 h */
-	bool no_aes;                  /* behave as on a CPU without AES */
-	const struct link_hook *hook; /* for tests only: loses, doubles, delays, corrupts frames */
+	int64_t silence_us;           /* a peer that is silent for this long is down; 5 s */
+	int64_t rekey_us;             /* age at which a session's keys are replaced; 1 h */
+	bool no_aes;                  /* behaves as on a CPU without AES */
+	/* For tests only: a hook that loses, doubles, delays or corrupts frames. */
+	const struct link_hook *hook;
 };
 
 /* Gives *out (post_close). -EINVAL: an option is out of range. */
@@ -93,9 +95,10 @@ int post_listen(struct post *p, const char *address, char *bound, struct error *
 int post_dial(struct post *p, const char *address, const struct keys_public *key,
 	post_peer_id *peer, struct error *err);
 
-/* The one descriptor to poll for POLLIN. Never read from it. */
+/* Returns the one descriptor to poll for POLLIN. The caller never reads from it. */
 int post_fd(const struct post *p);
-/* The time at which to call post_tick and post_receive at the latest; INT64_MAX never, 0 now. */
+/* Returns the time at which to call post_tick and post_receive at the latest; INT64_MAX: never, 0:
+ * now. */
 int64_t post_deadline_us(const struct post *p);
 /* Does the work that depends on time: handshakes, repeated chunks, silent peers. It is cheap; call
  * it in every turn of the loop. */
@@ -105,16 +108,16 @@ void post_tick(struct post *p, int64_t now_us);
  * class arrive in the order sent. */
 enum post_class {
 	POST_CLASS_CONTROL,
-	POST_CLASS_ACTIVATIONS, /* activations and gradients between stages */
-	POST_CLASS_SUMS,        /* slices of a stage's gradient */
-	POST_CLASS_WEIGHTS,     /* pieces of a stage that a peer fetches */
+	POST_CLASS_ACTIVATIONS, /* class of activations and gradients between stages */
+	POST_CLASS_SUMS,        /* class of slices of a stage's gradient */
+	POST_CLASS_WEIGHTS,     /* class of pieces of a stage that a peer fetches */
 	POST_CLASSES
 };
 
 enum post_flags {
 	POST_RELIABLE = 0,
 	POST_LOSSY = 1,
-	/* the class of a RELIABLE message: */
+	/* The class of a RELIABLE message, as a flag of post_send: */
 	POST_CONTROL = POST_CLASS_CONTROL << 1,
 	POST_ACTIVATIONS = POST_CLASS_ACTIVATIONS << 1,
 	POST_SUMS = POST_CLASS_SUMS << 1,
@@ -133,9 +136,10 @@ struct post_part {
  * such peer. -ENOMEM. */
 int post_send(struct post *p, post_peer_id peer, const struct post_part *parts, size_t n_parts,
 	enum post_flags flags, int64_t now_us);
-/* Bytes of a RELIABLE message of class CONTROL that post_send would accept now. */
+/* Returns the bytes of a RELIABLE message of class CONTROL that post_send would accept now. */
 size_t post_room(const struct post *p, post_peer_id peer);
-/* Bytes of a RELIABLE message of any class that post_send would accept now; for benchmarks. */
+/* Returns the bytes of a RELIABLE message of any class that post_send would accept now; for
+ * benchmarks. */
 size_t post_class_room(const struct post *p, post_peer_id peer, enum post_class class);
 /* Returns true if every RELIABLE message to this peer (0: to all peers) was acknowledged. */
 bool post_idle(const struct post *p, post_peer_id peer);
@@ -157,7 +161,7 @@ struct post_message {
 	const uint8_t *data;  /* POST_DATA: borrowed until the next post_receive or post_close, or
 	                       * until post_release after post_keep; otherwise NULL */
 	size_t size;
-	bool lossy;           /* POST_DATA: it was sent as LOSSY */
+	bool lossy;           /* POST_DATA: the message was sent as LOSSY */
 	bool restarted;       /* POST_UP */
 	uint64_t lost;        /* POST_LOST */
 	enum link_reason reason; /* POST_DOWN, POST_REFUSED */
@@ -177,27 +181,31 @@ void post_release(struct post_message *m); /* frees kept data; does nothing othe
 
 struct post_peer_info {
 	struct keys_public key;
-	enum keys_role role;        /* 0 for a dialed peer: the caller gave its key */
-	char name[KEYS_NAME_SIZE];  /* as admitted; "" for a dialed peer */
+	/* Role of the peer's key; 0 for a dialed peer, because the caller gave its key. */
+	enum keys_role role;
+	char name[KEYS_NAME_SIZE]; /* name of the admitted key; "" for a dialed peer */
 	bool dialed;
 	bool up;
 	uint64_t incarnation;       /* identifies the peer's process; 0 before the first POST_UP */
 	int64_t heard_us;           /* when the last authentic frame arrived; 0 never */
-	/* Since when messages of a class wait, and nothing of that class was acknowledged; 0: none
-	 * waits. A class that cannot be sent because of a more urgent one does not count. */
+	/* Time since which messages of a class wait and nothing of that class was acknowledged; 0:
+	 * none waits. A class that cannot be sent because of a more urgent one does not count. */
 	int64_t stalled_us;
-	int64_t large_passed_us;    /* departure of the last answered large probe; 0 none */
-	int64_t least_round_trip_us; /* least of the last 10 to 20 s with measurements; 0 unknown */
-	int64_t round_trip_us;      /* smoothed, as in RFC 6298; 0 unknown */
-	int64_t round_trip_var_us;  /* deviation, as in RFC 6298 */
-	int64_t rto_us;             /* an answer is overdue after so long; 1 s while unknown */
-	uint64_t delivery_bytes_per_s; /* greatest delivery rate of the last rounds; 0 unknown */
-	bool delivery_limited;      /* there was never enough to send: the link may carry more */
-	size_t under_way_bytes;     /* sent and not acknowledged */
+	int64_t large_passed_us; /* when the last large probe that was answered left; 0: none */
+	/* Least round trip of the last 10 to 20 s with measurements; 0: unknown. */
+	int64_t least_round_trip_us;
+	int64_t round_trip_us;     /* smoothed round trip, as in RFC 6298; 0: unknown */
+	int64_t round_trip_var_us; /* deviation of the round trips, as in RFC 6298 */
+	int64_t rto_us;            /* time after which an answer is overdue; 1 s while unknown */
+	uint64_t delivery_bytes_per_s; /* greatest delivery rate of the last rounds; 0: unknown */
+	/* There was too little to send during every measurement, so the link may carry more. */
+	bool delivery_limited;
+	size_t under_way_bytes; /* bytes sent and not acknowledged */
 	size_t retained_bytes;
 	uint64_t sent_messages, sent_bytes, received_messages, received_bytes;
 	uint64_t resent_frames, duplicate_frames;
-	const char *trouble;        /* of a dialed peer: link_trouble; borrowed until post_tick */
+	/* Trouble of a dialed peer's link (link_trouble); borrowed until post_tick. */
+	const char *trouble;
 	uint64_t malformed_frames;  /* authentic but invalid frames; a correct peer sends none */
 };
 
@@ -213,7 +221,7 @@ int post_defer(struct post *p, post_peer_id peer, enum post_class class, bool de
  * no other traffic does. A large one shows that full packets pass: it fills several packets of any
  * network, by the connections of activations. 0; -ENOENT: no such peer; -ENOTCONN: no session;
  * -EAGAIN: it cannot be sent now. */
-#define POST_PROBE_LARGE 20000 /* bytes: two packets of 9,000 */
+#define POST_PROBE_LARGE 20000 /* bytes of a large probe: two packets of 9,000 */
 int post_probe(struct post *p, post_peer_id peer, bool large, int64_t now_us);
 
 /* A RELIABLE message, not of class CONTROL, that the peer's process has received. */
@@ -240,12 +248,13 @@ void post_limit(struct post *p, size_t message_most_bytes);
 int post_forget(struct post *p, post_peer_id peer);
 
 struct post_counters {
-	struct link_counters link;    /* of all sockets together */
+	struct link_counters link; /* counters of all sockets together */
 	uint64_t sent_messages, received_messages, sent_bytes, received_bytes;
-	uint64_t lossy_dropped;       /* by this end, for lack of room or of a session */
+	/* LOSSY messages that this end dropped, for lack of room or of a session. */
+	uint64_t lossy_dropped;
 	uint64_t resent_frames, duplicate_frames, gap_frames;
 	uint64_t lost_messages;
-	uint64_t deferred_frames;     /* refused, because assembling_most_bytes was reached */
+	uint64_t deferred_frames; /* frames refused because assembling_most_bytes was reached */
 	size_t retained_bytes, assembling_bytes;
 	uint32_t peers, peers_up;
 };

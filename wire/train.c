@@ -20,15 +20,15 @@
 #include "wire/dispersion.h"
 #include "wire/sessions/link.h"
 
-#define PACKET_BYTES  1400 /* passes most tunnels without fragmentation */
+#define PACKET_BYTES 1400 /* bytes of a packet, which passes most tunnels without fragmentation */
 #define HEADERS_BYTES 28
 /* Bytes that TCP carries in the time of one packet: 1,448 of each 1,500. */
 #define GOODPUT_BYTES ((PACKET_BYTES + HEADERS_BYTES) * 1448 / 1500)
 #define BUFFER_BYTES  (4 << 20)
 #define BATCH         64
 #define BATCHES       16 /* most batches received in one call */
-#define FULL_MS       2  /* wait if the system has no room */
-#define FULL_MOST     10 /* most waits for one train */
+#define FULL_MS 2        /* milliseconds to wait if the system has no room */
+#define FULL_MOST 10     /* most such waits for one train */
 
 struct head {
 	uint8_t token[TRAIN_TOKEN_BYTES];
@@ -39,18 +39,20 @@ struct head {
 struct place {
 	uint8_t token[TRAIN_TOKEN_BYTES];
 	bool used;
-	bool expected;  /* it was announced */
-	bool whole;     /* its last packet arrived */
-	uint64_t since; /* order of arrival: the oldest is replaced first */
+	bool expected;  /* the train was announced */
+	bool whole;     /* the last packet of the train arrived */
+	uint64_t since; /* order of arrival; the oldest train is replaced first */
 	uint32_t n;
-	int64_t at_ns[TRAIN_MOST]; /* (n) the kernel's clock */
+	int64_t at_ns[TRAIN_MOST]; /* (n) arrival times of the packets, by the kernel's clock */
 };
 
 struct train {
 	int fd, family;
 	uint64_t places_taken;
-	struct place places[2 * TRAIN_PLACES]; /* half of them for announced trains */
-	uint8_t noise[PACKET_BYTES]; /* random, so that no device on the link can compress it */
+	/* Places for trains; half of them are for announced trains. */
+	struct place places[2 * TRAIN_PLACES];
+	/* Random bytes, so that no device on the link can compress them. */
+	uint8_t noise[PACKET_BYTES];
 };
 
 /* Parses "tcp://HOST:PORT". any: a HOST that is not numeric means every interface. */
@@ -68,7 +70,8 @@ static int parse_address(const char *address, bool any, struct sockaddr_storage 
 		.ai_socktype = SOCK_DGRAM,
 		.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE};
 	struct addrinfo *found = NULL;
-	const long number = strtol(port + 1, NULL, 10); /* getaddrinfo would truncate it */
+	/* Checked here, because getaddrinfo would truncate the number. */
+	const long number = strtol(port + 1, NULL, 10);
 	if (length == 0 || length >= sizeof(host) || number < 1 || number > 65535)
 		return -EINVAL;
 	memcpy(host, from, length);

@@ -25,7 +25,7 @@ struct train; /* opaque: sends and receives trains */
  * address; otherwise an error of the system. */
 int train_open(struct train **out, const char *address, struct error *err);
 void train_free(struct train *t); /* NULL is allowed */
-int train_fd(const struct train *t); /* to poll for POLLIN; -1: t is NULL */
+int train_fd(const struct train *t); /* returns a descriptor to poll for POLLIN; -1: t is NULL */
 
 /* Makes a random token. */
 void train_token(uint8_t token[TRAIN_TOKEN_BYTES]);
@@ -42,7 +42,7 @@ void train_expect(struct train *t, const uint8_t token[TRAIN_TOKEN_BYTES]);
 
 /* The result of an announced train. */
 struct train_heard {
-	uint32_t packets;     /* received so far */
+	uint32_t packets;     /* number of packets received so far */
 	bool whole;           /* the last packet of the train was received */
 	double bytes_per_s;   /* rate at which TCP would carry bytes; 0: too few packets */
 };

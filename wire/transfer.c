@@ -14,7 +14,7 @@
 #include "base/file.h"
 
 enum {
-	PARTS_AHEAD = 16, /* 4 MiB: enough for 100 Mbit/s over 300 ms */
+	PARTS_AHEAD = 16, /* parts requested ahead: 4 MiB, enough for 100 Mbit/s over 300 ms */
 	PATIENCE_US = 3000000
 };
 
@@ -78,7 +78,7 @@ void transfer_begin(struct transfer *t, const struct msg_file_ask *ask, const ch
 static bool may_ask(const struct transfer *t)
 {
 	if (t->total == 0)
-		return t->asked == 0; /* the first part says how long the file is */
+		return t->asked == 0; /* only the first part says how long the file is */
 	return t->asked < t->total &&
 	       t->asked - t->have < (uint64_t)PARTS_AHEAD * MSG_FILE_BYTES;
 }
@@ -143,7 +143,7 @@ bool transfer_take(struct transfer *t, const struct msg *m, int64_t now_us)
 		return true;
 	}
 	if (p->offset != t->have)
-		return true; /* it was requested twice, or it follows a gap */
+		return true; /* the part was requested twice, or follows a gap */
 	if (m->body_size == 0 || m->body_size > MSG_FILE_BYTES || p->total < t->have ||
 	    m->body_size > p->total - t->have || (t->total && p->total != t->total)) {
 		fail(t, "the file changed while it was sent");

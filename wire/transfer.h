@@ -18,7 +18,7 @@
 enum transfer_state {
 	TRANSFER_IDLE,
 	TRANSFER_RUNNING,
-	TRANSFER_DONE,  /* the file is at `path` */
+	TRANSFER_DONE,  /* the file is complete at `path` */
 	TRANSFER_FAILED /* for `reason` */
 };
 
@@ -29,7 +29,8 @@ struct transfer {
 	char path[4096], aside[4096 + 32]; /* temporary path until the file is complete */
 	char reason[192];
 	int fd; /* descriptor of the temporary file; -1: none */
-	uint64_t have, asked, total; /* bytes; total 0: not known */
+	/* Numbers of bytes received, requested, and of the whole file; total 0: unknown. */
+	uint64_t have, asked, total;
 	int64_t modified_us;
 	int64_t heard_us;
 };
@@ -45,7 +46,8 @@ void transfer_cancel(struct transfer *t);
 bool transfer_next(struct transfer *t, struct msg_file_ask *ask, int64_t now_us);
 /* Takes a MSG_FILE_PART with its body. Returns false if it is not of this file. */
 bool transfer_take(struct transfer *t, const struct msg *m, int64_t now_us);
-int64_t transfer_deadline_us(const struct transfer *t); /* time of the next repeated request */
+/* Returns the time of the next repeated request. */
+int64_t transfer_deadline_us(const struct transfer *t);
 
 /* Fills the answer to a request from the file at path. body: MSG_FILE_BYTES. */
 void transfer_answer(const struct msg_file_ask *ask, const char *path, struct msg *m, void *body);

@@ -29,8 +29,8 @@ struct compute_setup {
 	char device[DEVICE_NAME_SIZE];
 	size_t memory_bytes; /* memory limit of a stage; 0: all free memory of the machine */
 	enum recompute recompute;
-	char *corpus;       /* n_corpus paths, each ended by NUL; copied */
-	uint32_t n_corpus;  /* 0: the default corpus */
+	char *corpus;       /* n_corpus paths of the corpus, each ended by NUL; copied */
+	uint32_t n_corpus;  /* number of paths; 0: the default corpus */
 	size_t corpus_size; /* bytes of corpus */
 };
 
@@ -57,17 +57,19 @@ enum job_kind {
 struct job_prepare {
 	uint8_t stage;
 	bool from_seed; /* PREPARE: the stage must have its initial weights */
-	const char *corpus; /* PREPARE: n_corpus paths, each ended by NUL, that have the corpus on
-			     * this machine; NULL: those of the setup */
+	/* PREPARE: n_corpus paths of the corpus on this machine, each ended by NUL; NULL: the paths
+	 * of the setup. */
+	const char *corpus;
 	uint32_t n_corpus;
-	/* Outputs; those without KEEP are set by PREPARE only. */
-	size_t parameters;          /* P; KEEP too */
-	size_t activation;          /* B * T * C */
-	size_t stage_bytes;         /* that the stage takes of the machine's memory */
-	uint64_t device_free_bytes; /* left afterwards; 0: unknown; KEEP too */
+	/* Outputs. PREPARE sets all of them; KEEP sets only those marked with KEEP. */
+	size_t parameters;  /* output of PREPARE and KEEP: number of parameters P */
+	size_t activation;  /* output: floats of an activation, B * T * C */
+	size_t stage_bytes; /* output: bytes of the machine's memory that the stage takes */
+	/* Output of PREPARE and KEEP: bytes left on the device afterwards; 0: unknown. */
+	uint64_t device_free_bytes;
 };
 
-/* MIX: weights and moments += weight * state; first: = instead of += */
+/* MIX: adds weight * state to the weights and moments. `first`: replaces them instead. */
 struct job_mix {
 	const float *state; /* (3, P) */
 	float weight;
@@ -78,9 +80,10 @@ struct job_mix {
 struct job_task {
 	enum task_kind kind; /* no TASK_EVALUATE */
 	bool evaluate;
-	bool count;        /* add to the gradient */
+	bool count; /* the task adds to the gradient */
 	uint32_t slot, shard;
-	uint64_t position; /* in the shard's data; evaluate: in the validation part */
+	/* Position of the microbatch in the shard's data; evaluate: in the validation data. */
+	uint64_t position;
 	const float *in;   /* (B, T, C); NULL: the task reads tokens */
 	float loss;        /* output of TASK_LOSS */
 };
@@ -94,14 +97,14 @@ struct job_step {
 /* FOLLOW */
 struct job_follow {
 	const float *state; /* (3, P) */
-	const bool *fresh;  /* (pieces) to store; NULL: none */
-	bool whole;         /* the copy is complete after this job: hash it */
+	const bool *fresh;  /* (pieces) true for the pieces to store in the copy; NULL: none */
+	bool whole;         /* the copy is complete after this job, so the job hashes it */
 };
 
 /* Outputs of MEASURE */
 struct job_measured {
 	double forward_s, backward_s, loss_s;
-	uint64_t corpus_hash; /* 0 without a corpus */
+	uint64_t corpus_hash; /* hash of the corpus; 0: there is none */
 };
 
 struct job {
@@ -112,22 +115,28 @@ struct job {
 	struct job_step step;
 	struct job_follow follow;
 	struct job_measured measured;
-	const char *folder;     /* PREPARE, RESTORE: of the run; NULL: no checkpoint is read */
-	uint64_t iteration;     /* PREPARE, RESTORE, STEP, FOLLOW; LOAD: passed through */
-	uint64_t expected_hash; /* PREPARE, RESTORE: of the file; MIX: of the weights; 0: unknown */
-	bool of_copy;           /* NORM, STATE: work on the standby copy */
+	/* PREPARE, RESTORE: the run's folder; NULL: no checkpoint is read. */
+	const char *folder;
+	/* Iteration of the job (PREPARE, RESTORE, STEP, FOLLOW); LOAD only passes it through. */
+	uint64_t iteration;
+	/* PREPARE, RESTORE: hash of the file; MIX: hash of the weights; 0: unknown. */
+	uint64_t expected_hash;
+	bool of_copy;           /* NORM, STATE: the job works on the standby copy */
 	bool for_checkpoint;    /* STATE: the output is for save.c */
-	struct slices *slices;  /* GRADIENT, SUM, NORM, STEP, FOLLOW */
+	struct slices *slices;  /* slices of the gradient (GRADIENT, SUM, NORM, STEP, FOLLOW) */
 
 	/* ---- outputs ---- */
 	int rc; /* 0, or an error that err describes */
 	struct error err;
-	bool refused; /* rc is due to the input: the file, or a neighbour's state */
+	bool refused; /* the input is the reason for rc: the file, or a neighbour's state */
 	int64_t began_us, ended_us; /* monotonic clock */
-	float *out;     /* TASK: (B, T, C), STATE: (3, P); malloc, given; NULL: none */
-	void **bodies; /* GRADIENT: (slices_count) slices; each and the array: malloc, given */
+	/* Output of TASK (B, T, C) and of STATE (3, P); malloc, given; NULL: none. */
+	float *out;
+	/* Output of GRADIENT: (slices_count) encoded slices; each slice and the array: malloc,
+	 * given. */
+	void **bodies;
 	double sum_squares; /* NORM */
-	uint64_t hash;      /* MEASURE, STEP, FOLLOW: of the weights */
+	uint64_t hash;      /* output of MEASURE, STEP, FOLLOW: hash of the weights */
 };
 
 /* Copies the setup. -ENOMEM: no memory for a batch of tokens. */

@@ -96,7 +96,7 @@ void iteration_start(struct agent *a, const struct msg_start *m, int64_t now_us)
 
 	if (a->progress.iteration == m->iteration && a->progress.iteration &&
 	    a->progress.epoch == m->epoch) {
-		a->tally.dropped++; /* a repeated order */
+		a->tally.dropped++; /* the order is a repeated one */
 		return;
 	}
 	if (m->iteration != a->held.committed + 1 || !p) {
@@ -143,7 +143,7 @@ static void send_to_substitutes(struct agent *a, const struct route *was, const 
 			continue;
 		kept = outputs_find(a->modules.outputs, r->microbatch, route_kind(r, t));
 		if (!kept)
-			continue; /* not computed yet: the output will be sent there anyway */
+			continue; /* not computed yet: it will be sent there anyway */
 		body = malloc(a->held.activation * sizeof(float));
 		if (!body) {
 			tell_trouble(a, true, "no memory to send a tensor again");
@@ -194,7 +194,7 @@ void iteration_reroute(struct agent *a, const struct msg_reroute *m, int64_t now
 		a->progress.epoch = m->epoch;
 	}
 	if (m->iteration != a->progress.iteration)
-		return; /* of an iteration that has ended */
+		return; /* the reroute belongs to an iteration that has ended */
 	for (uint32_t i = 0; i < m->n_routes; i++) {
 		fault = route_read(&r, &m->routes[i], &a->limits);
 		if (fault) {
@@ -234,7 +234,8 @@ void iteration_commit(struct agent *a, const struct msg_commit *m, int64_t now_u
 	struct msg done = { .type = MSG_COMMITTED };
 
 	if (m->iteration <= a->held.committed) {
-		/* Committed already: the controller asks again because it missed the report. */
+		/* The iteration is committed already: the controller asks again because it missed
+		 * the report. */
 		done.u.committed.iteration = a->held.committed;
 		done.u.committed.stage = a->held.stage;
 		done.u.committed.hash = a->held.hash;
@@ -298,7 +299,8 @@ void iteration_job_done(struct agent *a, const struct job *job, int64_t now_us)
 	a->held.committed = a->progress.commit.iteration;
 	a->held.hash = job->hash;
 	iteration_forget(a);
-	queue_clear_evaluations(a->progress.queue); /* they are for the old weights */
+	/* The waiting evaluations are for the old weights. */
+	queue_clear_evaluations(a->progress.queue);
 	links_drop_old(a, a->held.committed);
 	m.u.committed.iteration = a->held.committed;
 	m.u.committed.stage = a->held.stage;

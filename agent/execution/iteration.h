@@ -19,7 +19,8 @@ struct job;
 struct evaluation {
 	uint64_t iteration;
 	struct route *routes; /* (n) */
-	uint8_t *arrived;     /* (n) bits: the input of the visit, of the loss */
+	/* (n) one bit for each input that has arrived: of the visit, of the loss */
+	uint8_t *arrived;
 	uint32_t n;
 };
 

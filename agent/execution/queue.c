@@ -22,9 +22,10 @@ enum { KINDS = 3, NO_SLOT = -1 };
 struct entry {
 	bool known;
 	uint32_t attempt; /* the newest */
-	uint8_t arrived;  /* bit per kind: the task of this attempt was taken */
-	uint8_t ended;    /* bit per kind: since the microbatch last began */
-	uint8_t counted;  /* bit per kind, whatever the attempt */
+	uint8_t arrived;  /* a bit for each kind of task that was taken in this attempt */
+	/* A bit for each kind of task that has ended since the microbatch last began. */
+	uint8_t ended;
+	uint8_t counted; /* a bit for each kind of task that was counted, in any attempt */
 	int slot;
 };
 
@@ -308,7 +309,7 @@ struct task *queue_start(struct queue *q, int64_t now_us)
 	if (needs_slot(t)) {
 		e->slot = take_slot(q, t->route.microbatch, now_us);
 	} else if (!(e->counted >> t->kind & 1)) {
-		/* Counted from here on, because a running task is never interrupted. */
+		/* The gradient counts from here on, because a running task is never interrupted. */
 		t->count = true;
 		e->counted |= (uint8_t)(1u << t->kind);
 		q->counts++;

@@ -34,17 +34,18 @@ struct task {
 			       task */
 	uint32_t position;
 	bool evaluate;
-	bool first;         /* an F on its data node: never sent, so never reported as waiting */
+	/* An F on its data node: it was never sent, so its wait is not reported. */
+	bool first;
 	int64_t arrived_us;
 	float *input;       /* owned (malloc); NULL: the task reads the corpus */
-	/* Set by the queue. */
+	/* Fields that the queue sets. */
 	uint32_t attempt;   /* the attempt with which the task arrived */
 	enum task_kind kind;
 	uint32_t blocker;   /* microbatch that delayed the task; QUEUE_NOBODY: none */
-	bool announced;     /* queue_waiter has returned it */
+	bool announced;     /* queue_waiter has returned this task */
 	int slot;           /* the slot that the microbatch holds; -1: evaluation */
-	bool count;         /* the gradient must be added */
-	bool stale;         /* superseded while it ran: the output is dropped */
+	bool count;         /* the task must add its gradient */
+	bool stale;         /* the task was superseded while it ran, so its output is dropped */
 };
 
 void task_free(struct task *t); /* NULL is allowed */
@@ -65,10 +66,10 @@ void queue_rank(struct queue *q, const struct msg_rank *ranks, size_t n);
 
 enum queue_verdict {
 	QUEUE_TAKEN,  /* the queue now owns the task */
-	QUEUE_OLD,    /* a newer attempt is known */
+	QUEUE_OLD,    /* a newer attempt of the microbatch is known */
 	QUEUE_TWICE,  /* this task of this attempt has arrived before */
-	QUEUE_ORPHAN, /* L or B of an unknown attempt */
-	QUEUE_FULL    /* more evaluations than any plan has */
+	QUEUE_ORPHAN, /* an L or B of an unknown attempt */
+	QUEUE_FULL    /* the queue holds as many evaluations as any plan has */
 };
 /* Adds a task whose input is available. Unless the result is QUEUE_TAKEN, the caller keeps the
  * task. A newer attempt supersedes the microbatch's tasks in the queue. */
@@ -99,6 +100,7 @@ uint32_t queue_counts(const struct queue *q);
 
 uint32_t queue_waiting(const struct queue *q);    /* tasks */
 uint32_t queue_slots_held(const struct queue *q);
-bool queue_blocked(const struct queue *q);        /* tasks wait, nothing runs, none may start */
+/* Returns true if tasks wait, nothing runs, and none may start. */
+bool queue_blocked(const struct queue *q);
 
 #endif

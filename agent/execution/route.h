@@ -26,9 +26,10 @@ bool route_equal(const struct route *a, const struct route *b);
 /* Returns true if b differs from a only in that some nodes are replaced. The work of the remaining
  * nodes stays valid, because the substitutes compute the same bits. */
 bool route_continues(const struct route *a, const struct route *b);
-int route_find(const struct route *r, uint16_t node); /* the node's hop; -1: none */
+int route_find(const struct route *r, uint16_t node); /* returns the node's hop; -1: none */
 
-uint32_t route_last(const struct route *r, bool evaluate); /* the last position */
+/* Returns the last position of the chain. */
+uint32_t route_last(const struct route *r, bool evaluate);
 /* Properties of the task at position t, t <= route_last(r, false). */
 enum task_kind route_kind(const struct route *r, uint32_t t);
 uint16_t route_node(const struct route *r, uint32_t t);

@@ -20,7 +20,7 @@ struct tasks {
 	bool computed;
 	struct job result;
 	int64_t began_us, ends_us;
-	int64_t busy_until_us; /* end of the dispatch overhead */
+	int64_t busy_until_us; /* time at which the dispatch overhead ends */
 	uint64_t n_done;
 };
 
@@ -132,10 +132,10 @@ void tasks_job_done(struct agent *a, struct job *job, int64_t now_us)
 	const struct task *t = queue_running(a->progress.queue);
 	int64_t planned;
 
-	if (!t) /* dropped with its run */
+	if (!t) /* the task was dropped with its run */
 		return;
 	a->modules.tasks->result = *job;
-	job->out = NULL; /* belongs to the result now */
+	job->out = NULL; /* the output belongs to the result now */
 	a->modules.tasks->computed = true;
 	planned = a->modules.tasks->began_us +
 		  planned_us(a, t, job->ended_us - a->modules.tasks->began_us);

@@ -26,10 +26,12 @@ void tasks_job_done(struct agent *a, struct job *job, int64_t now_us);
 void tasks_end_due(struct agent *a, int64_t now_us);
 /* Reports the tasks that arrived and could not start. */
 void tasks_report_waiting(struct agent *a);
-void tasks_drop_running(struct agent *a); /* if it is computed and waits for its end */
-void tasks_forget(struct agent *a);       /* when the run has ended */
-void tasks_free_from(struct agent *a, int64_t at_us); /* no task begins before at_us */
-int64_t tasks_deadline_us(const struct agent *a);     /* when a task ends or may start */
-uint64_t tasks_done(const struct agent *a);           /* number of tasks that have ended */
+/* Drops the running task if it is computed and waits for its end. */
+void tasks_drop_running(struct agent *a);
+void tasks_forget(struct agent *a);                   /* drops all tasks when the run has ended */
+void tasks_free_from(struct agent *a, int64_t at_us); /* lets no task begin before at_us */
+int64_t tasks_deadline_us(const struct agent *a);     /* returns when a task ends or may start */
+/* Returns the number of tasks that have ended. */
+uint64_t tasks_done(const struct agent *a);
 
 #endif

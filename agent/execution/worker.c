@@ -19,8 +19,8 @@ struct worker {
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
 	int fd;
-	bool busy; /* the caller's view; not shared */
-	/* Under the lock. */
+	bool busy; /* the caller's view of the worker; not shared with the thread */
+	/* These fields are protected by the lock. */
 	bool quit, wanted, done;
 	void (*work)(void *context, void *job);
 	void *context, *job;

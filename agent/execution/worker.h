@@ -20,7 +20,7 @@ int worker_new(struct worker **out, struct error *err);
 /* Waits for the job under way. NULL is allowed. */
 void worker_free(struct worker *w);
 
-int worker_fd(const struct worker *w); /* poll for POLLIN; never read it */
+int worker_fd(const struct worker *w); /* returns a descriptor to poll for POLLIN; never read it */
 /* Runs work(context, job) in the thread. The worker must be idle. */
 void worker_start(struct worker *w, void (*work)(void *context, void *job), void *context,
 		  void *job);

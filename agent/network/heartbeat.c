@@ -11,8 +11,8 @@
 
 enum {
 	BEAT_US = 100000,
-	RSS_BEATS = 10,    /* heartbeats between readings of the resident memory */
-	PING_BYTES = 1024  /* a ping is smaller */
+	RSS_BEATS = 10,   /* number of heartbeats between two readings of the resident memory */
+	PING_BYTES = 1024 /* limit of a ping's encoded size */
 };
 
 struct heartbeat {
@@ -20,7 +20,7 @@ struct heartbeat {
 	int64_t due_us;
 	uint64_t rss_bytes;
 	int64_t ping_us;    /* the controller's clock in its last PING */
-	int64_t ping_at_us; /* when that PING arrived; 0: none has */
+	int64_t ping_at_us; /* when that PING arrived; 0: none has arrived */
 };
 
 struct heartbeat *heartbeat_new(void)
@@ -130,7 +130,7 @@ void heartbeat_turn(struct agent *a, int64_t now_us)
 
 	if (now_us < h->due_us)
 		return;
-	/* Before WELCOME too: the heartbeat shows that this agent waits for it. */
+	/* Sends heartbeats before WELCOME too: they show that this agent waits for it. */
 	if (!a->end.leaving)
 		tell_beat(a, now_us);
 	/* Missed heartbeats are not sent later. */

@@ -11,9 +11,11 @@
 
 enum {
 	LINKS_US = 1000000,
-	LINKS_MANY_US = 2000000, /* with more nodes than LINK_TIMES_DIAL_ALL */
-	LINKS_SOON_US = 100000,  /* after the last report, if a delay has changed */
-	UNLIKE = 2               /* tensors with another delay that show such a change */
+	/* Time between reports if there are more than LINK_TIMES_DIAL_ALL nodes. */
+	LINKS_MANY_US = 2000000,
+	/* Time after the last report until the next one, if a delay has changed. */
+	LINKS_SOON_US = 100000,
+	UNLIKE = 2 /* number of tensors with another delay that show such a change */
 };
 
 /* A rate measured while there was little to send is only a lower bound of the bandwidth. */

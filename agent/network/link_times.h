@@ -10,12 +10,14 @@
 struct agent;
 struct peer;
 
-enum { LINK_TIMES_DIAL_ALL = 64 }; /* nodes: up to here all peers are dialed at once */
+/* In runs of up to this many nodes all peers are dialed at once. */
+enum { LINK_TIMES_DIAL_ALL = 64 };
 
 struct link_times {
 	int64_t due_us;    /* time of the next report */
 	int64_t reported_us;   /* time of the last report */
-	uint32_t n_unlike; /* tensors since then whose delay differs from the reported one */
+	/* Number of tensors since then whose delay differs from the reported one. */
+	uint32_t n_unlike;
 };
 
 /* Records the rate of a link. limited: the link never had enough to carry, so its bandwidth is at
@@ -25,6 +27,6 @@ void link_times_rate(struct peer *p, double bytes_per_s, bool limited);
  * arrived. */
 void link_times_way(struct agent *a, uint16_t to, double way_s, int64_t now_us);
 void link_times_tell(struct agent *a, int64_t now_us); /* reports all links now */
-void link_times_turn(struct agent *a, int64_t now_us); /* reports if it is due */
+void link_times_turn(struct agent *a, int64_t now_us); /* reports all links if a report is due */
 
 #endif

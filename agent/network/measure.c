@@ -25,20 +25,22 @@
 /* A connection takes three round trips: 1.8 s at 300 ms one way, well below CONNECT_US. The post
  * remembers 16 probes, so PROBE_FIRST_US finds round trips of up to 2.4 s. */
 enum {
-	CONNECT_US = 4000000,     /* limit for a connection */
-	PROBE_EVERY_US = 2000000, /* between probes of a link, for each started PROBE_EVERY_NODES */
+	CONNECT_US = 4000000, /* limit for a connection */
+	/* Time between two probes of a link, for each PROBE_EVERY_NODES nodes. */
+	PROBE_EVERY_US = 2000000,
 	PROBE_EVERY_NODES = 24,
-	PROBE_AGAIN_US = 20000,   /* minimum between probes that an order asks for */
-	PROBE_FIRST_US = 150000,  /* between them while the round trip is unknown */
-	PROBES = 2,               /* before the bandwidth is measured */
+	PROBE_AGAIN_US = 20000,  /* least time between two probes that an order asks for */
+	PROBE_FIRST_US = 150000, /* time between two probes while the round trip is unknown */
+	PROBES = 2,              /* number of probes before the bandwidth is measured */
 	PROBES_OF_ALL = 5,
-	TURN_US = 2000,           /* between turns while a link is measured */
-	IDLE_TURN_US = 100000,    /* between turns otherwise */
+	TURN_US = 2000,        /* time between two turns while a link is measured */
+	IDLE_TURN_US = 100000, /* time between two turns otherwise */
 	PIECE_BYTES = 64 << 10,
-	WINDOW_BYTES = 512 << 10, /* initial limit of unacknowledged bulk data */
+	WINDOW_BYTES = 512 << 10, /* initial limit of unacknowledged bulk data, bytes */
 	LEAST_LOOK_US = 60000,
-	FILL_LEAST_US = 150000,   /* for bulk data, plus four round trips */
-	LARGE_US = 2500000        /* limit for the first acknowledgement of bulk data */
+	/* Least time for bulk data, to which four round trips are added. */
+	FILL_LEAST_US = 150000,
+	LARGE_US = 2500000 /* limit for the first acknowledgement of bulk data */
 };
 
 /* The order under way. */
@@ -51,12 +53,12 @@ struct measure {
 		MEASURE_FILLING
 	} standing;
 	struct msg_measure order;
-	int64_t until_us;     /* for this standing */
-	int64_t all_until_us; /* all links are probed until then; 0: they are not */
+	int64_t until_us;     /* end of the time limit of this state */
+	int64_t all_until_us; /* all links are probed until this time; 0: they are not */
 	uint64_t all_id;
 	int64_t wake_us, looked_us;
 	int64_t filling_us;   /* when bulk data was first sent */
-	double best;          /* rate, bytes per second, at the last look */
+	double best;          /* highest rate so far, bytes per second, at the last look */
 	uint32_t n_level;     /* successive looks at which the rate had not risen */
 };
 

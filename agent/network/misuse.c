@@ -6,7 +6,8 @@
 
 #include "agent/state.h"
 
-enum { MISFITS_MOST = 64 }; /* of a node in an iteration, before it is reported */
+/* Messages of one node in an iteration that fit nothing, before it is reported. */
+enum { MISFITS_MOST = 64 };
 
 bool misuse_proven(const struct agent *a, post_peer_id peer, uint16_t node)
 {

@@ -21,12 +21,13 @@ uint32_t misuse_sender(const struct agent *a, post_peer_id peer);
 bool misuse_proven(const struct agent *a, post_peer_id peer, uint16_t node);
 /* Reports that the node sent `what`; nothing if it is reported already. */
 void misuse_report(struct agent *a, uint16_t node, const char *what, int64_t now_us);
-bool misuse_reported(const struct agent *a, uint16_t node); /* in this iteration */
+/* Returns true if the node was reported in this iteration. */
+bool misuse_reported(const struct agent *a, uint16_t node);
 /* Counts a message of that node, whose key is proven, as refused because it fits nothing. Reports
  * the node after 64 such messages in an iteration. */
 void misuse_misfit(struct agent *a, uint16_t from, int64_t now_us);
 /* Looks for peers that sent frames which are no messages. */
 void misuse_malformed(struct agent *a, int64_t now_us);
-void misuse_forget(struct agent *a); /* a new attempt: each node may be reported again */
+void misuse_forget(struct agent *a); /* begins a new attempt: each node may be reported again */
 
 #endif

@@ -18,37 +18,42 @@ struct peer {
 	struct keys_public key;
 	char address[128];
 	/* links.c */
-	post_peer_id dial;     /* the connection for sending to it; 0 none */
-	int64_t dial_again_us; /* after a failure: when to dial again; otherwise 0 */
+	post_peer_id dial;     /* the connection for sending to this peer; 0: none */
+	int64_t dial_again_us; /* when to dial again after a failure; 0: no failure */
 	bool used;
 	bool blocked;          /* since probe.c's last check a tensor was due and could not leave */
-	int64_t link_free_us;  /* emulated link that carries one tensor at a time */
-	int64_t piece_free_us; /* the same for pieces of weights */
-	uint32_t n_outputs[2]; /* activations, and gradients, that were sent to it */
-	float snr_db[2];       /* of the last of each that was measured; 0: none */
+	/* When the emulated link, which carries one tensor at a time, is free again. */
+	int64_t link_free_us;
+	int64_t piece_free_us; /* when the emulated link is free again for pieces of weights */
+	/* Numbers of activations and of gradients that were sent to this peer. */
+	uint32_t n_outputs[2];
+	/* Signal to noise of the last measured activation and gradient; 0: none. */
+	float snr_db[2];
 	/* tensors.c */
-	post_peer_id deferred; /* its connection, while no sums are accepted from it; 0 none */
+	/* The peer's connection while no sums are accepted from it; 0: none. */
+	post_peer_id deferred;
 	/* misuse.c */
-	uint64_t reported_in; /* iteration in which it was reported and is ignored; 0 none */
-	uint64_t misfits_in; /* last iteration with messages of it that fit nothing */
+	uint64_t reported_in; /* iteration in which the peer was reported and is ignored; 0: none */
+	uint64_t misfits_in;  /* last iteration with messages of the peer that fit nothing */
 	uint32_t misfits;    /* number of such messages in that iteration */
-	uint64_t malformed;  /* its malformed frames at the last check */
+	uint64_t malformed;  /* the peer's malformed frames at the last check */
 	/* probe.c */
 	bool doubted;        /* the link is suspected to be cut, until a large probe returns */
-	int64_t doubted_us;  /* when that began */
+	int64_t doubted_us;  /* when the doubt began */
 	int64_t large_us;    /* when the last large probe left */
 	int64_t dialed_us;   /* when the doubted link was last dialed again */
 	bool small_passes;   /* small messages are answered although the link is stuck */
-	int64_t stuck_us;    /* nothing was acknowledged since then; 0: nothing waits */
+	int64_t stuck_us;    /* time since which nothing was acknowledged; 0: nothing waits */
 	/* link_times.c */
 	double held_s;       /* sum of n_held delays of activations and gradients: on emulated links
 			      * from the task's end to departure, otherwise to arrival */
 	uint64_t n_held;
 	double reported_s;       /* the delay last reported */
-	float bandwidth;     /* bytes per second, as last measured; 0 not known */
+	/* Bandwidth of the link in bytes per second, as last measured; 0: unknown. */
+	float bandwidth;
 	/* measure.c */
-	int64_t probed_us;   /* when its round trip was last probed */
-	uint32_t n_probes;   /* probes so far */
+	int64_t probed_us; /* when the peer's round trip was last probed */
+	uint32_t n_probes; /* number of probes sent to the peer so far */
 };
 
 #endif

@@ -16,7 +16,8 @@
 
 #include "agent/state.h"
 
-enum { REDIAL_US = 4000000 }; /* a session over a long link needs some 1.5 s */
+/* Time between two dials of a doubted link: a session over a long link needs some 1.5 s. */
+enum { REDIAL_US = 4000000 };
 
 static void probe_doubted(struct agent *a, uint16_t to, const struct post_peer_info *info,
 			  int64_t expected_us, int64_t now_us)

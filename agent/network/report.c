@@ -9,12 +9,13 @@
 #include "base/alloc.h"
 
 enum {
-	EVENTS_MOST = 4096, /* in one report */
-	REPORT_US = 5000    /* for which an event waits for others; this delays the report */
+	EVENTS_MOST = 4096, /* most events in one report */
+	/* Longest wait of an event for others; the report is delayed by this time. */
+	REPORT_US = 5000
 };
 
 struct report {
-	struct msg_task_event noted[EVENTS_MOST]; /* (n_noted) not yet reported */
+	struct msg_task_event noted[EVENTS_MOST]; /* (n_noted) events that are not reported yet */
 	uint32_t n_noted;
 	int64_t due_us; /* time of the next report */
 };

@@ -19,9 +19,11 @@ void report_free(struct report *r);  /* NULL is allowed */
 void report_event(struct agent *a, enum work_event type, const struct task *t, int64_t at_us,
 		  float loss);
 void report_flush(struct agent *a, int64_t now_us); /* sends the recorded events now */
-void report_turn(struct agent *a, int64_t now_us);  /* sends them if that is due */
-int64_t report_deadline_us(const struct agent *a);  /* INT64_MAX: no events are recorded */
-bool report_pending(const struct agent *a);         /* true if events are recorded and not sent */
+void report_turn(struct agent *a, int64_t now_us);  /* sends the recorded events if that is due */
+/* Returns when the next report is due; INT64_MAX: no events are recorded. */
+int64_t report_deadline_us(const struct agent *a);
+/* Returns true if events are recorded and not sent. */
+bool report_pending(const struct agent *a);
 void report_void(struct agent *a);                  /* drops the events when the run is over */
 
 #endif

@@ -23,10 +23,11 @@
 enum {
 	FIRST_PACKETS = 128,
 	PACKETS = 256,
-	PAUSE_US = 40000,   /* 1 to 2 times so long between trains, 0 to 1 before the first */
+	/* Pause between trains: 1 to 2 times this; before the first train: 0 to 1 times this. */
+	PAUSE_US = 40000,
 	QUIET_US = 100000,
-	OVERDUE_US = 400000, /* limit of an answer, beyond the round trip and QUIET_US */
-	UNREACHED_MOST = 3,  /* after so many peers in a row no trains are sent */
+	OVERDUE_US = 400000, /* time limit of an answer, beyond the round trip and QUIET_US */
+	UNREACHED_MOST = 3,  /* after this many unreached peers in a row no trains are sent */
 	TRAINS_PASS = 2,
 	TRAINS_MOST = 12
 };
@@ -37,21 +38,22 @@ struct train_awaited {
 	uint16_t from;
 	post_peer_id peer;    /* the connection that announced it */
 	uint8_t token[TRAIN_TOKEN_BYTES];
-	uint32_t packets;     /* received so far */
-	int64_t since_us;     /* when the last of them was seen */
+	uint32_t packets; /* number of the train's packets received so far */
+	int64_t since_us; /* when the last of these packets was seen */
 };
 
 struct trains {
 	struct train *socket; /* NULL: not open */
-	bool tried;           /* opening it was tried */
-	uint32_t unreached;   /* peers in a row that received no train */
-	/* the measurement of one peer */
+	bool tried;           /* an attempt was made to open the socket */
+	uint32_t unreached;   /* number of peers in a row that received no train */
+	/* The fields below belong to the measurement of one peer. */
 	uint16_t to;
-	uint32_t packets;     /* of each train in this pass */
-	uint8_t tokens[TRAINS_PASS][TRAIN_TOKEN_BYTES]; /* (n_sent) trains of this pass */
+	uint32_t packets; /* number of packets of each train in this pass */
+	/* (n_sent) tokens of the trains of this pass */
+	uint8_t tokens[TRAINS_PASS][TRAIN_TOKEN_BYTES];
 	uint32_t n_sent, n_answered;
 	int64_t next_us;      /* when the next train leaves, or the answers are overdue */
-	double rates[TRAINS_MOST]; /* (n_rates) bytes per second */
+	double rates[TRAINS_MOST]; /* (n_rates) measured rates, bytes per second */
 	uint32_t n_rates;
 	struct train_awaited awaited[TRAIN_PLACES];
 };
@@ -176,7 +178,8 @@ void trains_answered(struct agent *a, const struct msg_train_heard *m)
 	for (uint32_t i = 0; i < t->n_sent; i++) {
 		if (m->from != t->to || memcmp(t->tokens[i], m->token, TRAIN_TOKEN_BYTES) != 0)
 			continue;
-		memset(t->tokens[i], 0, TRAIN_TOKEN_BYTES); /* one answer each */
+		/* The token is cleared, because each train gets one answer. */
+		memset(t->tokens[i], 0, TRAIN_TOKEN_BYTES);
 		t->n_answered++;
 		if (m->bytes_per_s > 0 && m->bytes_per_s < 1e12f && t->n_rates < TRAINS_MOST)
 			t->rates[t->n_rates++] = (double)m->bytes_per_s;

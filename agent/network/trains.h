@@ -17,14 +17,15 @@ enum trains_standing { TRAINS_UNDER_WAY, TRAINS_ANSWERED, TRAINS_UNANSWERED };
 
 struct trains *trains_new(void); /* trains_free */
 void trains_free(struct trains *t);  /* NULL is allowed */
-int trains_fd(const struct trains *t); /* poll for POLLIN; -1 none */
+int trains_fd(const struct trains *t); /* returns a descriptor to poll for POLLIN; -1: none */
 void trains_hear(struct agent *a);     /* records the packets that have arrived */
 
 /* Opens the UDP socket at the port for tensors, once. Without it no trains are sent or timed. */
 void trains_open(struct agent *a);
 /* Begins to send trains to a node. Returns false without a socket, or if it receives none. */
 bool trains_begin(struct agent *a, uint16_t to, int64_t now_us);
-/* Continues. rate: the result, bytes per second. last: accept the results so far, if any. */
+/* Continues the measurement. rate: the result in bytes per second. last: accepts the results so
+ * far, if there are any. */
 enum trains_standing trains_turn(struct agent *a, bool last, double *rate, int64_t now_us);
 /* Handle another node's announcement of a train, and its answer to one of this node. */
 void trains_announced(struct agent *a, const struct msg_train *m, post_peer_id peer,

@@ -13,11 +13,11 @@
 #include "base/alloc.h"
 
 struct reduction {
-	struct slices *slices; /* NULL: none is under way */
+	struct slices *slices; /* slices of the reduction; NULL: none is under way */
 	enum reducing standing;
 	uint16_t copies[MSG_NODES]; /* (n_copies) holders of standby copies, who get the sum too */
 	uint32_t n_copies;
-	uint32_t counts; /* the queue's counted gradients at the last check */
+	uint32_t counts; /* number of gradients that the queue had counted at the last check */
 	int64_t began_us;
 	double sum_squares;
 };
@@ -137,7 +137,7 @@ static void send_slice(struct agent *a, enum tensor_kind kind, uint32_t slice, u
 	size_t from, floats;
 
 	slices_range(r, slice, &from, &floats);
-	if (floats) /* the emulated time is that of floats */
+	if (floats) /* the emulated time is that of a sum sent as floats */
 		*due += (int64_t)((double)links_sync_us(a, to, slices_count(r)) * (double)bytes /
 				  (double)(floats * sizeof(float)));
 	links_send(a, to, &head, body, users, bytes, now_us, *due);

@@ -55,7 +55,9 @@ bool reduction_next_job(struct agent *a, struct job *job);
 void reduction_job_done(struct agent *a, struct job *job, int64_t now_us);
 /* Returns true if that reduction is DONE. */
 bool reduction_ready(const struct agent *a, uint64_t iteration, uint32_t attempt);
-struct slices *reduction_slices(const struct agent *a); /* NULL: no reduction */
-int reduction_awaits(const struct agent *a); /* a node whose part or sum is missing; -1 none */
+/* Returns the slices of the reduction; NULL: no reduction. */
+struct slices *reduction_slices(const struct agent *a);
+/* Returns a node whose part or sum is missing; -1: none. */
+int reduction_awaits(const struct agent *a);
 
 #endif

@@ -15,7 +15,8 @@
 #include "model/hash.h"
 #include "model/stage.h"
 
-enum { SPANS_MOST = 256 }; /* pieces arrive nearly in order, so few spans are separate */
+/* Limit of separate spans: pieces arrive nearly in order, so few are separate. */
+enum { SPANS_MOST = 256 };
 
 /* The bytes of an encoded slice that have arrived: ascending ranges that do not touch. */
 struct spans {
@@ -33,15 +34,15 @@ struct slices {
 	struct sum_codec codec;
 	float *staging;       /* (P) */
 	unsigned char *sums;  /* the encoded sums; in fp32 the staging buffer itself */
-	size_t *sum_at;       /* (n + 1) where each slice's sum begins in `sums` */
-	unsigned char *parts; /* (n, bytes of my slice) in order of node, encoded */
+	size_t *sum_at;       /* (n + 1) offset in `sums` at which each slice's sum begins */
+	unsigned char *parts; /* (n, bytes of this node's slice) encoded parts in order of node */
 	float *part;          /* a decoded part; NULL in fp32 */
-	struct spans *part_spans; /* (n) of my slice, by node */
-	struct spans *sum_spans;  /* (n) by slice */
-	bool *part_in;        /* (n) by node: the whole part has arrived */
-	bool *sum_in;         /* (n) by slice: the whole sum is here */
+	struct spans *part_spans; /* (n) bytes received of each node's part */
+	struct spans *sum_spans;  /* (n) bytes received of each slice's sum */
+	bool *part_in;            /* (n) true if the whole part of the node has arrived */
+	bool *sum_in;             /* (n) true if the whole sum of the slice has arrived */
 	uint32_t n_parts, n_sums;
-	uint64_t *hashes;     /* (n) of the slices' sums */
+	uint64_t *hashes;     /* (n) hashes of the slices' sums */
 	uint16_t nodes[];     /* (n) ascending */
 };
 

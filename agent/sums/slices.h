@@ -35,11 +35,13 @@ void slices_free(struct slices *r); /* NULL is allowed */
 uint64_t slices_iteration(const struct slices *r);
 uint32_t slices_attempt(const struct slices *r);
 uint32_t slices_count(const struct slices *r);               /* r */
-uint32_t slices_mine(const struct slices *r);                /* the slice this node owns */
+/* Returns the slice that this node owns. */
+uint32_t slices_mine(const struct slices *r);
 uint16_t slices_owner(const struct slices *r, uint32_t slice); /* its owner */
 /* Gives the first float of a slice and the slice's length. */
 void slices_range(const struct slices *r, uint32_t slice, size_t *from, size_t *floats);
-size_t slices_bytes(const struct slices *r, uint32_t slice); /* of the slice, encoded */
+/* Returns the bytes of the encoded slice. */
+size_t slices_bytes(const struct slices *r, uint32_t slice);
 /* Encodes a slice of the gradient (P) into memory of slices_bytes. Any thread may call it. */
 void slices_encode(const struct slices *r, uint32_t slice, void *to, const float *gradient);
 
@@ -49,7 +51,8 @@ void slices_encode(const struct slices *r, uint32_t slice, void *to, const float
  * no computation. fp32 has no scales; the caller checks the floats. */
 int slices_put_part(struct slices *r, uint16_t from, uint32_t slice, uint64_t offset,
 		    const void *body, size_t bytes);
-bool slices_parts_in(const struct slices *r); /* all r parts have arrived: slices_sum may run */
+/* Returns true if all r parts have arrived, so that slices_sum may run. */
+bool slices_parts_in(const struct slices *r);
 /* Adds the parts, once, and encodes their sum. */
 void slices_sum(struct slices *r);
 /* Returns the encoded sum of this node's slice, of slices_bytes, after slices_sum; borrowed. */
@@ -67,6 +70,7 @@ int slices_awaits(const struct slices *r);
 /* Hashes the sum of each slice, after slices_decode. All nodes must get the same hashes. */
 void slices_hash(struct slices *r);
 const uint64_t *slices_hashes(const struct slices *r);
-const float *slices_staging(const struct slices *r); /* (P), borrowed; valid after slices_decode */
+/* Returns the staging buffer (P), borrowed; valid after slices_decode. */
+const float *slices_staging(const struct slices *r);
 
 #endif

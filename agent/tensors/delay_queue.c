@@ -11,7 +11,7 @@
 
 struct place {
 	struct parcel *parcel;
-	uint64_t number; /* order of arrival, for equal times */
+	uint64_t number; /* order of arrival, which decides between equal times */
 };
 
 struct delay_queue {

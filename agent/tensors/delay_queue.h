@@ -17,12 +17,12 @@ struct parcel {
 	uint16_t to;
 	struct msg_tensor head; /* its routes pointer is set when it is sent */
 	struct route route;
-	void *body;             /* owned (malloc) */
+	void *body;             /* the routes pointer of the head is set when the tensor is sent */
 	uint32_t *users;        /* number of parcels that share the body (malloc); NULL: one */
 	size_t bytes;
-	size_t gone;            /* bytes that have left, in pieces */
-	int64_t ready_us;       /* when its task ended; the delay counts from here */
-	int64_t due_us;         /* when it leaves */
+	size_t gone;      /* bytes of the tensor that have left, in pieces */
+	int64_t ready_us; /* when the tensor's task ended; the delay counts from here */
+	int64_t due_us;   /* when the tensor leaves */
 };
 
 /* Releases the body. */
@@ -34,7 +34,8 @@ struct delay_queue *delay_queue_new(void); /* delay_queue_free */
 void delay_queue_free(struct delay_queue *h);  /* frees its parcels too; NULL is allowed */
 /* Copies *p and owns its body from now on, also when it fails (-ENOMEM: the body is freed). */
 int delay_queue_add(struct delay_queue *h, const struct parcel *p);
-int64_t delay_queue_deadline_us(const struct delay_queue *h); /* of the first; INT64_MAX none */
+/* Returns when the first parcel is due; INT64_MAX: none. */
+int64_t delay_queue_deadline_us(const struct delay_queue *h);
 /* Removes the first parcel if it is due: 0 and *p, its body given to the caller; -EAGAIN. */
 int delay_queue_take(struct delay_queue *h, int64_t now_us, struct parcel *p);
 /* Drops the parcels for which `unwanted` is true. Returns their number. */

@@ -9,14 +9,14 @@
 #include "base/array.h"
 
 enum {
-	SHARE_INPUTS = 8, /* inputs that fit in any share */
+	SHARE_INPUTS = 8, /* number of inputs that fit in any share */
 	ITERATIONS = 2,   /* number of iterations that a peer may be ahead */
 	INPUTS = 2        /* inputs of a visit; each comes from one peer */
 };
 #define SHARE_LEAST ((size_t)16 << 20) /* minimum share, in bytes */
 
 struct early {
-	struct early_tensor *list; /* (n) oldest first; from == n_peers: dropped */
+	struct early_tensor *list; /* (n) tensors, the oldest first; from == n_peers: dropped */
 	size_t n, room;
 	size_t bytes, *bytes_of; /* (n_peers) */
 	size_t most, share;

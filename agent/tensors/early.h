@@ -25,7 +25,7 @@ struct early; /* opaque */
 struct early_tensor {
 	struct post_message message; /* kept (post_keep) */
 	uint16_t from;
-	bool looked_at; /* its numbers were checked */
+	bool looked_at; /* the numbers of this tensor were checked */
 };
 
 /* The tensors that a node receives in an iteration. */
@@ -61,8 +61,11 @@ void early_drop(struct early *e, size_t i);
 /* Removes the entries of dropped tensors. Returns their number. */
 size_t early_close_up(struct early *e);
 /* For tests. */
-size_t early_most_of(const struct early *e);                     /* the present share of a peer */
-size_t early_bytes(const struct early *e);                       /* of all tensors */
-size_t early_bytes_of(const struct early *e, uint16_t from);     /* of a peer's tensors */
+/* Returns the present share of a peer. */
+size_t early_most_of(const struct early *e);
+/* Returns the bytes of all stored tensors. */
+size_t early_bytes(const struct early *e);
+/* Returns the bytes of a peer's stored tensors. */
+size_t early_bytes_of(const struct early *e, uint16_t from);
 
 #endif

@@ -11,17 +11,19 @@
 #include "agent/state.h"
 
 enum {
-	RETRY_US = 5000,         /* wait for a peer without room, or one that is cut off */
+	RETRY_US = 5000,         /* wait for a peer that has no room, or to which the link is cut */
 	DIAL_AGAIN_US = 1000000, /* wait after dialing failed at once, as with an invalid address */
 	RESEND_US = 200000,      /* delay of an injected loss */
 	LOSSES_MOST = 50,
-	SLOW_LINK_US = 5000,     /* delay that an injected fault multiplies if none is emulated */
-	PUMP_MOST = 64,          /* tensors in a turn */
-	SUMS_BEHIND = 8,         /* number of iterations that a standby copy may be late */
-	PIECE_BYTES = 2 << 20,   /* message size for slices */
-	BIG_BYTES = 256 << 10,   /* a transfer of this size shows the bandwidth */
-	EXPECTED_LEAST_US = 250000, /* a process may pause for so long */
-	SNR_EVERY = 64           /* outputs to a peer of which the signal to noise is measured */
+	SLOW_LINK_US = 5000,   /* delay that an injected fault multiplies if none is emulated */
+	PUMP_MOST = 64,        /* most tensors sent in a turn */
+	SUMS_BEHIND = 8,       /* number of iterations by which a standby copy may be late */
+	PIECE_BYTES = 2 << 20, /* message size for slices */
+	BIG_BYTES = 256 << 10, /* a transfer of this size shows the bandwidth */
+	/* Least allowance for an answer, because a process may pause for so long. */
+	EXPECTED_LEAST_US = 250000,
+	/* One in this many outputs to a peer has its signal to noise measured. */
+	SNR_EVERY = 64
 };
 
 bool links_dial(struct agent *a, uint16_t node)
@@ -34,7 +36,7 @@ bool links_dial(struct agent *a, uint16_t node)
 	if (!p->known || (p->dial_again_us && a->now_us < p->dial_again_us))
 		return false;
 	if (post_dial(a->tensors, p->address, &p->key, &p->dial, &err) < 0) {
-		if (!p->dial_again_us) /* the heartbeat reports it as a stuck link */
+		if (!p->dial_again_us) /* the heartbeat reports the peer as a stuck link */
 			tell_log(a, LOG_WARN, "node %u cannot be dialed: %s", node, err.text);
 		p->dial_again_us = a->now_us + DIAL_AGAIN_US;
 		p->dial = 0;
@@ -70,7 +72,8 @@ void links_forget_peer(struct agent *a, uint16_t node)
 	p->n_probes = 0;
 }
 
-static const double slow_bytes_per_s = 1e6; /* assumed if nothing is known */
+/* Rate assumed for a link about which nothing is known. */
+static const double slow_bytes_per_s = 1e6;
 
 /* Returns the link's rate. A link that had little to carry may be faster than it was measured. */
 static double find_rate(const struct post_peer_info *info)
@@ -258,7 +261,7 @@ void links_fetch(struct agent *a, uint16_t from, uint8_t stage, uint32_t piece, 
 	m.sequence = ++a->tally.sequence;
 	size = msg_encode(&m, bytes, sizeof(bytes));
 	if (size < 0 || !links_dial(a, from))
-		return; /* the caller asks again when no piece arrives */
+		return; /* the caller repeats its request when no piece arrives */
 	part = (struct post_part){ bytes, (size_t)size };
 	if (post_send(a->tensors, a->peers[from].dial, &part, 1, POST_RELIABLE, now_us) < 0)
 		a->tally.dropped++;

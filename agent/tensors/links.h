@@ -16,11 +16,13 @@ struct agent;
 enum { LINKS_HEAD_BYTES = 512 };
 #define TENSOR_MOST_BYTES ((size_t)1 << 30) /* limit of one message */
 
-size_t links_message_bytes(const struct agent *a);    /* limit of a message to a peer */
+/* Returns the size limit of a message to a peer. */
+size_t links_message_bytes(const struct agent *a);
 /* Returns the encoding of an activation, or of its gradient, and its bytes. */
 struct codec links_codec(const struct agent *a, enum tensor_kind kind);
 size_t links_chain_bytes(const struct agent *a, enum tensor_kind kind);
-size_t links_slice_bytes(const struct agent *a);      /* limit of a slice's piece */
+/* Returns the size limit of a slice's piece. */
+size_t links_slice_bytes(const struct agent *a);
 
 /* Dials the node unless it is dialed. Returns false if its address is not known, or if dialing
  * failed less than a second ago. */

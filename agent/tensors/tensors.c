@@ -15,7 +15,7 @@ enum { AHEAD_MOST = 2 };
 
 /* The result of the checks. */
 enum fate {
-	FATE_TAKEN, /* passed on, or too late and counted as dropped */
+	FATE_TAKEN, /* the tensor was passed on, or was too late and counted as dropped */
 	FATE_EARLY,
 	FATE_REFUSED
 };
@@ -79,7 +79,8 @@ static enum fate take_chain(struct agent *a, const struct msg *m, int64_t now_us
 		return FATE_EARLY;
 	if (!chain_fits(a, m, &r))
 		return FATE_REFUSED;
-	if (route_stage(&r, t->index) != a->held.stage) { /* for its previous stage */
+	/* The tensor is for the previous stage of this node. */
+	if (route_stage(&r, t->index) != a->held.stage) {
 		a->tally.dropped++;
 		return FATE_TAKEN;
 	}
@@ -97,7 +98,7 @@ static enum fate take_chain(struct agent *a, const struct msg *m, int64_t now_us
 		    route_node(known, t->index) == a->run.node)
 			r = *known;
 		if (known->attempt == r.attempt && !route_equal(known, &r))
-			return FATE_EARLY; /* its plan has not arrived */
+			return FATE_EARLY; /* the plan of the tensor's iteration has not arrived */
 	}
 	input = decode_input(a, m);
 	if (!input) {
@@ -118,10 +119,10 @@ static bool is_plausible(const struct agent *a, const struct msg *m)
 	size_t n = m->body_size / sizeof(float);
 
 	if (!chained && a->run.sum_wire != FORMAT_FP32)
-		return true; /* slices.h checks whole slices */
+		return true; /* slices.h checks the numbers of whole slices */
 	if (chained) {
 		if (m->body_size != links_chain_bytes(a, kind))
-			return true; /* its length is refused later (chain_fits) */
+			return true; /* the length is refused later (chain_fits) */
 		codec = links_codec(a, kind);
 		n = a->held.activation;
 	}

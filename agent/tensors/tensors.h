@@ -18,7 +18,7 @@ void tensors_arrived(struct agent *a, struct post_message *message, int64_t now_
 void tensors_look_again(struct agent *a, int64_t now_us);
 /* Drops the early tensors, except sums for the standby copy, when the stage changes. */
 void tensors_forget(struct agent *a);
-void tensors_forget_peer(struct agent *a, uint16_t node); /* drops its early tensors */
-void tensors_let_in(struct agent *a, uint16_t node);      /* accepts its sums again */
+void tensors_forget_peer(struct agent *a, uint16_t node); /* drops the peer's early tensors */
+void tensors_let_in(struct agent *a, uint16_t node);      /* accepts sums of the peer again */
 
 #endif

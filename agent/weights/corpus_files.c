@@ -12,12 +12,12 @@
 
 /* Lists of paths, each ended by NUL. */
 struct corpus_files {
-	char *named; /* by the controller */
+	char *named; /* paths as the controller named them */
 	size_t named_size;
-	char *found; /* on this machine, for the first n_found of the named ones */
+	char *found; /* paths on this machine, for the first n_found of the named ones */
 	size_t found_size;
 	uint32_t n_found;
-	size_t next; /* in named: the first that is not found */
+	size_t next; /* offset in `named` of the first path that is not found */
 };
 
 struct corpus_files *corpus_files_new(void)

@@ -14,9 +14,10 @@ enum {
 	 * if that is longer. */
 	SILENCE_US = 5000000,
 	SILENCE_TIMES = 3,
-	FIRST_SILENCE_US = 1000000, /* before the first piece, which the source may have sent to a
-				     * process that ran on this node before */
-	SILENCE_MOST_US = 40000000, /* limit, since the silence doubles while nothing arrives */
+	/* Patience for the first piece, which the source may have sent to an earlier process of
+	 * this node. */
+	FIRST_SILENCE_US = 1000000,
+	SILENCE_MOST_US = 40000000, /* limit of the patience, which doubles while nothing arrives */
 	FETCH_AGAIN_US = 20000,     /* pause after a piece that arrived at the wrong moment */
 	WINDOW_LEAST = 2,
 	/* Time beyond that of the fastest piece. The window grows below QUEUE_LITTLE_US or half
@@ -165,7 +166,9 @@ int fetch_take(struct fetch *f, uint32_t piece, uint64_t iteration, const void *
 	if (f->n_held == 0 && iteration > f->iteration)
 		f->iteration = iteration;
 	if (iteration < f->iteration) {
-		f->window = 1; /* a piece that queues behind no other arrives sooner */
+		/* The first piece is requested alone: it queues behind no other piece and arrives
+		 * sooner. */
+		f->window = 1;
 		fetch_refuse(f, piece, now_us);
 		return -ESTALE;
 	}

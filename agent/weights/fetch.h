@@ -18,7 +18,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { FETCH_WINDOW = 16 }; /* limit of requested pieces: 24 MiB, enough for 1 Gbit/s over 200 ms */
+/* Most pieces requested at a time: 24 MiB, enough for 1 Gbit/s over 200 ms. */
+enum { FETCH_WINDOW = 16 };
 
 /* Gives the range of piece i of P floats. Returns false if there is no such piece. */
 bool fetch_piece(size_t parameters, uint32_t i, size_t *from, size_t *floats);
@@ -31,18 +32,19 @@ struct fetch {
 	uint16_t source;
 	uint8_t stage;
 	size_t parameters; /* P */
-	uint32_t n;        /* pieces; 0: no fetch is under way */
+	uint32_t n;        /* number of pieces; 0: no fetch is under way */
 	uint32_t n_held, n_asked;
-	uint32_t window;    /* pieces that may be requested at a time now */
-	int64_t least_us;   /* fastest piece, from its request to its arrival */
-	int64_t took_us;    /* running average of that time; 0: no piece has arrived */
-	uint64_t iteration; /* of the held pieces that are not ahead */
+	uint32_t window; /* number of pieces that may be requested at a time now */
+	/* Transfer time of the fastest piece, from its request to its arrival. */
+	int64_t least_us;
+	int64_t took_us;    /* running average of the transfer times; 0: no piece has arrived */
+	uint64_t iteration; /* iteration of the held pieces that are not ahead of the copy */
 	float *state;       /* (3, P) */
-	bool *held, *fresh; /* (n) fresh: not yet stored in the copy */
-	uint64_t *of;       /* (n) the iteration of a fresh piece */
-	int64_t *asked_us;  /* (n) time of the request; 0: not requested */
-	int64_t ask_us;     /* no request before this time */
-	int64_t heard_us;   /* arrival of the last piece, or the first request */
+	bool *held, *fresh; /* (n) the piece is held; the piece is not yet stored in the copy */
+	uint64_t *of;       /* (n) iteration of each fresh piece */
+	int64_t *asked_us;  /* (n) when each piece was requested; 0: not requested */
+	int64_t ask_us;     /* no piece is requested before this time */
+	int64_t heard_us;   /* when the last piece arrived, or the first request was sent */
 	int64_t patience_us; /* silence after which pieces are requested again */
 };
 

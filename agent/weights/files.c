@@ -15,7 +15,7 @@
 
 struct files {
 	struct transfer transfer;
-	char scratch[4096]; /* "": none was made */
+	char scratch[4096]; /* path of the temporary folder; "": none was made */
 };
 
 struct files *files_new(void)

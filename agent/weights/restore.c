@@ -18,7 +18,7 @@
 struct restore {
 	bool wanted;
 	struct msg_restore order;
-	uint16_t nodes[2]; /* the order's arrays */
+	uint16_t nodes[2]; /* arrays that the order points to */
 	uint8_t stages[2];
 	float weights[2];
 	uint64_t hashes[2];
@@ -90,7 +90,8 @@ void restore_begin(struct agent *a, const struct msg_restore *m)
 		tell_trouble(a, false, "the order to restore stage %u is invalid", m->stage);
 		return;
 	}
-	r->wanted = true; /* assign.c resets the rest once the worker has finished */
+	/* The restore begins when assign.c has reset the rest, once the worker has finished. */
+	r->wanted = true;
 	if (r->file == FILE_FETCHING)
 		files_cancel(a);
 	r->file = FILE_NOT_SOUGHT;
@@ -207,7 +208,7 @@ void restore_job_done(struct agent *a, const struct job *job, int64_t now_us)
 
 	r->loading = false;
 	if (a->held.standing != STAND_RESTORING && a->held.standing != STAND_PREPARING)
-		return; /* a newer order has arrived */
+		return; /* a newer order has arrived meanwhile */
 	if (job->rc < 0 && r->order.on_controller && r->file == FILE_HERE) {
 		tell_log(a, LOG_WARN, "%s", job->err.text);
 		fetch_file(a, now_us);

@@ -24,7 +24,7 @@ bool restore_wanted(const struct agent *a);
 /* Returns true if the stage is an average of its neighbours and no iteration has begun with it. The
  * run's record may then not contain this stage. */
 bool restore_unused(const struct agent *a);
-void restore_cancel(struct agent *a); /* when a newer assignment arrives */
+void restore_cancel(struct agent *a); /* cancels the restore when a newer assignment arrives */
 /* Fetches the file from the controller if it is not here. Returns true while it is under way. */
 bool restore_fetching(struct agent *a, int64_t now_us);
 /* Sets the job's file. Returns false if there is none, and reports this. */
@@ -35,6 +35,7 @@ void restore_job_done(struct agent *a, const struct job *job, int64_t now_us);
 bool restore_piece_arrived(struct agent *a, const struct msg *m, int64_t now_us);
 void restore_turn(struct agent *a, int64_t now_us); /* requests pieces */
 int64_t restore_deadline_us(const struct agent *a);
-void restore_forget(struct agent *a); /* drops the progress; the worker must be idle */
+/* Drops the progress of the restore; the worker must be idle. */
+void restore_forget(struct agent *a);
 
 #endif

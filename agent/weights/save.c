@@ -33,7 +33,7 @@ struct save {
 	bool copying;          /* the compute thread makes the copy */
 	bool writing;          /* the second thread writes the copy */
 	struct msg_save order;
-	uint8_t stage; /* of the order */
+	uint8_t stage; /* stage that the order names */
 	struct save_job *job;
 };
 
@@ -181,7 +181,7 @@ void save_free(struct save *s)
 {
 	if (!s)
 		return;
-	worker_free(s->worker); /* waits for the writer */
+	worker_free(s->worker); /* worker_free waits for the writer */
 	if (s->writing)
 		free_job(s);
 	free(s);
@@ -195,7 +195,7 @@ void save_forget(struct agent *a)
 	s->wanted = s->copying = false;
 	if (!s->writing)
 		return;
-	worker_free(s->worker); /* waits for the writer */
+	worker_free(s->worker); /* worker_free waits for the writer */
 	s->worker = NULL;
 	free_job(s);
 	if (worker_new(&s->worker, &err) < 0)

@@ -16,7 +16,7 @@ struct save; /* opaque */
 /* Starts a second thread. Gives *out (save_free). Errors of worker_new. */
 int save_new(struct save **out, struct error *err);
 void save_free(struct save *s); /* waits for the writer; NULL is allowed */
-int save_fd(const struct save *s); /* poll for POLLIN */
+int save_fd(const struct save *s); /* returns a descriptor to poll for POLLIN */
 
 /* Takes an order, or refuses it with a report. */
 void save_begin(struct agent *a, const struct msg_save *m, int64_t now_us);
@@ -25,7 +25,8 @@ bool save_wanted(const struct agent *a);
 bool save_next_job(struct agent *a, struct job *job);
 /* Takes the copy from the job and starts to write it. */
 void save_job_done(struct agent *a, struct job *job, int64_t now_us);
-void save_turn(struct agent *a, int64_t now_us); /* reports a checkpoint that is written */
-void save_forget(struct agent *a);               /* waits for the writer */
+void save_turn(struct agent *a, int64_t now_us); /* reports a checkpoint once it is written */
+/* Forgets the order, after waiting for the writer. */
+void save_forget(struct agent *a);
 
 #endif

@@ -228,7 +228,8 @@ static void begin_sum(struct agent *a, const struct msg_reduce *m)
 	struct standby *k = a->modules.standby;
 
 	if (k->standing == STANDBY_NONE) {
-		a->tally.dropped++; /* the copy was dropped, and the controller has the report */
+		/* The copy was dropped, and the controller has received the report. */
+		a->tally.dropped++;
 		return;
 	}
 	if (k->order.stage != m->stage) {
@@ -297,7 +298,7 @@ static void take_commit(struct agent *a, const struct msg_commit *m, int64_t now
 	}
 	if (mine && k->standing == STANDBY_FETCHING && k->fetch.n_held > 0 &&
 	    find_iteration(k) + 1 != m->iteration) {
-		forget_reduce(k); /* the held pieces are newer, or cannot step */
+		forget_reduce(k); /* the held pieces are newer than the sum, or cannot step */
 		return;
 	}
 	if (mine) {

@@ -16,8 +16,8 @@ struct standby; /* standby_private.h */
 
 enum standby_standing {
 	STANDBY_NONE,
-	STANDBY_WANTED,   /* ordered; the worker has not begun */
-	STANDBY_MAKING,   /* the worker allocates memory */
+	STANDBY_WANTED,   /* a copy was ordered; the worker has not begun */
+	STANDBY_MAKING,   /* the worker allocates the copy's memory */
 	STANDBY_FETCHING, /* pieces arrive and follow the commits */
 	STANDBY_WHOLE     /* complete */
 };
@@ -32,15 +32,18 @@ bool standby_ordered(const struct agent *a);
 bool standby_holds(const struct agent *a, uint8_t stage);
 uint8_t standby_stage(const struct agent *a);      /* MSG_NO_STAGE: none */
 size_t standby_parameters(const struct agent *a);  /* P */
-uint64_t standby_iteration(const struct agent *a); /* of the copy; 0: it has no pieces */
-uint64_t standby_hash(const struct agent *a);      /* of a complete copy; 0: unknown */
+/* Returns the iteration of the copy; 0: it has no pieces. */
+uint64_t standby_iteration(const struct agent *a);
+/* Returns the hash of a complete copy; 0: unknown. */
+uint64_t standby_hash(const struct agent *a);
 
 /* Obeys KEEP, and REDUCE and COMMIT for the copy. Call it when standby_settled. */
 void standby_control(struct agent *a, const struct msg *m, int64_t now_us);
 /* Returns true if no job of the copy is running or about to run. */
 bool standby_settled(const struct agent *a);
-void standby_accept_any_order(struct agent *a); /* accepts a new controller's first order */
-void standby_abandon(struct agent *a);          /* stops waiting for a sum */
+/* Accepts any number for a new controller's first order. */
+void standby_accept_any_order(struct agent *a);
+void standby_abandon(struct agent *a); /* stops waiting for the current sum */
 void standby_piece_arrived(struct agent *a, const struct msg *m, int64_t now_us);
 /* Returns true if the tensor is a sum that the copy needs now or later. */
 bool standby_wants(const struct agent *a, const struct msg_tensor *t);
@@ -51,6 +54,6 @@ void standby_turn(struct agent *a, int64_t now_us);
 int64_t standby_deadline_us(const struct agent *a);
 bool standby_next_job(struct agent *a, struct job *job);
 void standby_job_done(struct agent *a, const struct job *job, int64_t now_us);
-void standby_forget(struct agent *a); /* no job of the copy may be running */
+void standby_forget(struct agent *a); /* forgets the copy; no job of the copy may be running */
 
 #endif

@@ -11,15 +11,16 @@ struct standby {
 	struct msg_keep order;    /* the newest */
 	uint8_t stage;            /* MSG_NO_STAGE */
 	size_t parameters;        /* P */
-	uint64_t iteration, hash; /* of a complete copy */
+	uint64_t iteration, hash; /* iteration and hash of a complete copy */
 	struct fetch fetch;
-	bool *taken; /* (pieces) those that the running job stores */
+	bool *taken; /* (pieces) true for the pieces that the running job stores */
 	struct slices *slices;
-	enum reducing reducing; /* NONE, SUMS, NORMING, DONE */
+	enum reducing reducing; /* state of the copy's sum: NONE, SUMS, NORMING or DONE */
 	double sum_squares;
-	bool step_wanted;   /* committed: step once the sum has arrived */
-	bool following;     /* JOB_FOLLOW is running */
-	int64_t heard_us;   /* last part of a sum, or the commit */
+	/* The iteration is committed: the copy steps once the sum has arrived. */
+	bool step_wanted;
+	bool following;     /* a JOB_FOLLOW is running */
+	int64_t heard_us;   /* when the last part of a sum, or the commit, arrived */
 	int64_t piece_us;   /* transfer time of a piece */
 	uint32_t most_held; /* largest number of pieces held so far */
 	int64_t more_us;    /* when most_held last grew */

@@ -16,7 +16,7 @@
 #include "base/alloc.h"
 
 enum {
-	ASKED_MOST = 256, /* requests that are not answered yet */
+	ASKED_MOST = 256, /* limit of requests that are not answered yet */
 	/* The snapshot stays this long after its last use, plus the longest recent pause. A
 	 * fetching node requests a piece when another arrives: with a delay of 300 ms and 1 MB/s
 	 * after 2.2 s. */
@@ -27,12 +27,13 @@ enum {
 struct weight_server {
 	struct msg_fetch asked[ASKED_MOST]; /* (n_asked) */
 	uint32_t n_asked;
-	float *state; /* (3, P); NULL: no snapshot, or the worker is making it */
+	float *state; /* (3, P) the snapshot; NULL: there is none, or the worker is making it */
 	uint8_t stage;
 	uint64_t iteration;
 	size_t parameters;
 	int64_t used_us;
-	int64_t asked_us, pause_us; /* last request; longest recent pause */
+	/* Time of the last request; longest recent pause between two requests. */
+	int64_t asked_us, pause_us;
 };
 
 struct weight_server *weight_server_new(void)

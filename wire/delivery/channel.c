@@ -14,8 +14,9 @@
 
 /* The time limit doubles while chunks are overdue, up to the greater of these two: */
 #define TIMEOUT_MOST_US  INT64_C(2000000)
-#define TIMEOUT_TIMES    8 /* times the limit that follows from the measured round trips */
-#define ENTRY_BYTES      ((size_t)64) /* least cost of a message beyond its bytes */
+/* The time limit grows to at most this multiple of the limit from measured round trips. */
+#define TIMEOUT_TIMES 8
+#define ENTRY_BYTES ((size_t)64) /* least number of bytes that a message counts */
 /* Bytes that a connection may send at once after a pause (ten segments of 1,448 bytes, RFC 6928),
  * less the overhead of the layers below. A message up to this length is one chunk. */
 #define FLIGHT_BYTES     ((size_t)14000)
@@ -396,7 +397,7 @@ static void note_arrival(struct channel *c, uint64_t number, struct record **las
 	struct record *r = record_at(c, number), *other = *last;
 	if (r->state == RECORD_ARRIVED)
 		return;
-	if (r->state == RECORD_LOST) { /* it was declared lost too early */
+	if (r->state == RECORD_LOST) { /* the chunk was declared lost too early */
 		flow_back(c->options.flow, record_weight(r));
 		c->n_lost--;
 	} else {
@@ -439,7 +440,7 @@ void channel_acked(struct channel *c, uint64_t ack, const struct channel_range *
 {
 	struct record *last = NULL;
 	if (!c->open || ack > c->next)
-		return; /* acknowledges chunks that were never sent */
+		return; /* the peer acknowledges chunks that were never sent */
 	c->unanswered = 0;
 	for (uint64_t i = c->una; i < ack; i++)
 		note_arrival(c, i, &last, now_us);

@@ -26,16 +26,17 @@
 
 #include "wire/delivery/flow.h"
 
-#define CHANNEL_AHEAD  16384 /* chunks accepted beyond the first missing one, by both ends */
-#define CHANNEL_RANGES 32    /* most runs of an acknowledgement */
+/* Number of chunks that both ends accept beyond the first missing one. */
+#define CHANNEL_AHEAD 16384
+#define CHANNEL_RANGES 32 /* most runs in one acknowledgement */
 
 struct channel; /* opaque */
 
 /* A message that was acknowledged in full. */
 struct channel_finished {
 	size_t bytes;
-	int64_t queued_us; /* channel_queue took the message */
-	int64_t left_us;   /* its first chunk was sent */
+	int64_t queued_us; /* when channel_queue took the message */
+	int64_t left_us;   /* when the first chunk was sent */
 	int64_t acked_us;
 	size_t under_way_bytes; /* bytes sent or waiting when the message was queued */
 };
@@ -45,7 +46,7 @@ struct channel_finished {
  * to CHANNEL_PEER_MOST. One message of any length is accepted while no other is incomplete. */
 struct channel_memory {
 	size_t used_bytes, most_bytes;
-	size_t share_bytes; /* least share of a peer */
+	size_t share_bytes; /* least share of a peer, bytes */
 	uint32_t peers;
 };
 #define CHANNEL_PEER_MOST ((size_t)32 << 20)
@@ -53,12 +54,13 @@ struct channel_memory {
 struct channel_options {
 	size_t message_most_bytes, retained_most_bytes;
 	struct channel_memory *memory; /* borrowed */
-	size_t *peer_bytes;            /* borrowed: bytes of that memory used for this peer */
-	size_t *retained_bytes;        /* borrowed: unacknowledged bytes of this peer's channels */
+	size_t *peer_bytes;            /* borrowed: bytes of the shared memory used for this peer */
+	/* Borrowed: unacknowledged bytes of all channels of this peer. */
+	size_t *retained_bytes;
 	uint8_t *(*alloc)(size_t size); /* allocates a message that arrives; NULL: no memory */
 	void (*release)(void *memory);  /* frees it */
-	struct flow *flow;              /* borrowed: measures the link to the peer */
-	bool urgent;                    /* chunks do not wait for flow's window */
+	struct flow *flow;              /* borrowed: measurements of the link to the peer */
+	bool urgent;                    /* chunks of this channel do not wait for flow's window */
 	/* Called by channel_acked for every message acknowledged in full. May be NULL. */
 	void (*finished)(void *context, const struct channel_finished *m);
 	void *context;
@@ -72,7 +74,8 @@ void channel_limit(struct channel *c, size_t message_most_bytes);
 /* How messages are cut into chunks. */
 struct channel_cut {
 	size_t most_bytes;    /* longest chunk */
-	unsigned connections; /* that carry the chunks; a single connection keeps their order */
+	/* Number of connections that carry the chunks; a single one keeps their order. */
+	unsigned connections;
 };
 /* Starts a session with a new process of the peer: numbering restarts at 0. Queued messages stay
  * queued; the caller may drop them before. */
@@ -98,7 +101,8 @@ size_t channel_room(const struct channel *c);
 bool channel_empty(const struct channel *c);
 /* Returns true if some chunk was sent and is not acknowledged. */
 bool channel_awaits_ack(const struct channel *c);
-/* The number of connections needed to send all unacknowledged bytes in one flight after a pause. */
+/* Returns the number of connections needed to send all unacknowledged bytes in one flight after a
+ * pause. */
 unsigned channel_flights(const struct channel *c);
 /* Cuts later messages for so many connections. */
 void channel_spread(struct channel *c, unsigned connections);
@@ -106,7 +110,8 @@ void channel_spread(struct channel *c, unsigned connections);
 struct channel_chunk {
 	uint64_t number;
 	uint64_t total;          /* bytes of the whole message */
-	uint32_t index, chunks;  /* place in the message, and the message's number of chunks */
+	/* Place of the chunk in its message; number of chunks of the message. */
+	uint32_t index, chunks;
 	const uint8_t *data;
 	size_t size;
 };
@@ -123,7 +128,7 @@ struct channel_range {
 /* Handles an acknowledgement: the peer has all chunks below `ack` and these runs. */
 void channel_acked(struct channel *c, uint64_t ack, const struct channel_range *ranges, unsigned n,
 	int64_t now_us);
-/* The earliest time at which channel_tick may find an overdue chunk; INT64_MAX never. */
+/* Returns the earliest time at which channel_tick may find an overdue chunk; INT64_MAX: never. */
 int64_t channel_deadline_us(const struct channel *c);
 /* Declares overdue chunks lost. Returns how often in a row that happened without any
  * acknowledgement. */
@@ -133,22 +138,25 @@ enum channel_taken {
 	CHANNEL_PART = 1,  /* stored */
 	CHANNEL_WHOLE,     /* the chunk is itself the next message: the caller delivers its data */
 	CHANNEL_DUPLICATE, /* received before */
-	CHANNEL_TOO_FAR,   /* beyond CHANNEL_AHEAD: not stored */
-	CHANNEL_DEFERRED,  /* no memory at present: not stored; the sender will repeat it */
-	CHANNEL_BAD        /* contradicts itself, earlier chunks, or the limits */
+	CHANNEL_TOO_FAR,   /* the chunk is beyond CHANNEL_AHEAD and was not stored */
+	/* There is no memory at present: the chunk was not stored, and the sender will repeat it.
+	 */
+	CHANNEL_DEFERRED,
+	CHANNEL_BAD /* the chunk contradicts itself, earlier chunks, or the limits */
 };
 /* Handles a chunk that arrived. */
 enum channel_taken channel_take(struct channel *c, const struct channel_chunk *chunk);
 /* Gives the next complete message, in order (options.release). Returns false if there is none.
  * Call it after channel_take until it returns false. */
 bool channel_give(struct channel *c, uint8_t **message, size_t *size);
-/* The number of the first missing chunk, for an acknowledgement. */
+/* Returns the number of the first missing chunk, for an acknowledgement. */
 uint64_t channel_expected(const struct channel *c);
 /* Returns true if chunks beyond the first missing one have arrived. */
 bool channel_holes(const struct channel *c);
 /* Gives the first runs beyond the first missing chunk, and returns their number. */
 unsigned channel_ranges(const struct channel *c, struct channel_range out[CHANNEL_RANGES]);
 
-uint64_t channel_resent(const struct channel *c); /* chunks sent again so far */
+/* Returns the number of chunks that were sent again so far. */
+uint64_t channel_resent(const struct channel *c);
 
 #endif

@@ -13,9 +13,9 @@ struct outgoing {
 	uint8_t *data;
 	size_t size, chunk_bytes;
 	uint64_t first;  /* number of its first chunk */
-	uint32_t chunks; /* at least 1 */
+	uint32_t chunks; /* number of chunks, at least 1 */
 	int64_t queued_us, left_us;
-	size_t before;   /* bytes retained when the message was queued */
+	size_t before; /* bytes that were retained when the message was queued */
 };
 
 enum record_state { RECORD_UNDER_WAY = 1, RECORD_ARRIVED, RECORD_LOST };
@@ -31,9 +31,9 @@ enum record_state { RECORD_UNDER_WAY = 1, RECORD_ARRIVED, RECORD_LOST };
 struct record {
 	struct flow_mark mark;
 	size_t size;
-	uint64_t order; /* counts the sends of this channel */
+	uint64_t order; /* number of this sending among all sendings of the channel */
 	enum record_state state;
-	bool again;     /* sent more than once */
+	bool again; /* the chunk was sent more than once */
 };
 
 /* A message of which chunks are missing, or which waits for an earlier message. */
@@ -46,28 +46,34 @@ struct incoming {
 
 struct channel {
 	struct channel_options options;
-	struct channel_cut cut; /* most_bytes 0: never started */
-	bool open;              /* started and not paused */
+	/* How the message is cut into chunks; most_bytes 0: never started. */
+	struct channel_cut cut;
+	bool open; /* the channel was started and is not paused */
 	/* Sending: a ring of messages, the oldest at `head`. */
 	struct outgoing *ring;
 	size_t ring_size, head, count, queued_bytes;
-	size_t cursor;          /* place of the message with chunk `next`, counted from head */
+	/* Position in the ring, counted from head, of the message with chunk `next`. */
+	size_t cursor;
 	uint64_t una, next, end;
-	struct record *records; /* of chunks una .. next - 1; a ring whose size is a power of two */
+	/* Records of the chunks una .. next - 1, in a ring whose size is a power of two. */
+	struct record *records;
 	size_t records_size, n_lost, under_way;
 	uint64_t lost_from;     /* no lost chunk has a number below this */
-	uint64_t order;         /* order of the last chunk sent */
-	uint64_t newest;        /* greatest order that was acknowledged */
+	uint64_t order;         /* order number of the last chunk sent */
+	uint64_t newest;        /* greatest order number that was acknowledged */
 	struct flow_round_trip round;
-	unsigned overdue;       /* how often in a row chunks were overdue: doubles the time limit */
-	unsigned unanswered;    /* how often in a row that happened without any acknowledgement */
+	/* How often in a row chunks were overdue; each time doubles the time limit. */
+	unsigned overdue;
+	/* How often in a row chunks were overdue without any acknowledgement. */
+	unsigned unanswered;
 	int64_t deadline_us;
 	uint64_t resent;
 	/* Receiving: */
 	uint64_t expected;         /* number of the first missing chunk */
 	uint64_t beyond;           /* highest number received, plus 1, if above expected */
-	uint64_t *seen;            /* a bit for each number % CHANNEL_AHEAD; NULL: not yet needed */
-	struct incoming *incoming; /* (n_incoming) ascending by number */
+	/* A bit for each received number, modulo CHANNEL_AHEAD; NULL: not yet needed. */
+	uint64_t *seen;
+	struct incoming *incoming; /* (n_incoming) incomplete messages, ascending by number */
 	size_t n_incoming, room_incoming;
 };
 

@@ -8,7 +8,7 @@
 #include "base/array.h"
 #include "wire/delivery/channel_private.h"
 
-#define INCOMING_MOST 1024 /* incomplete messages of a channel */
+#define INCOMING_MOST 1024 /* most incomplete messages of a channel */
 #define WORD_BITS     64
 
 void channel_receiver_reset(struct channel *c)
@@ -104,7 +104,8 @@ static bool agrees_with_itself(const struct channel *c, const struct channel_chu
 	    k->index > k->number || (k->chunks > 1 && k->chunks > k->total))
 		return false;
 	const uint64_t each = channel_chunk_bytes((size_t)k->total, k->chunks);
-	const uint64_t offset = each * k->index; /* no overflow: index < 2^32, each is limited */
+	/* This cannot overflow: index < 2^32, and each is limited. */
+	const uint64_t offset = each * k->index;
 	if (offset > k->total || (offset == k->total && k->total > 0))
 		return false;
 	return k->size == (k->index + 1 < k->chunks ? each : k->total - offset);
@@ -128,7 +129,7 @@ static size_t find_incoming(const struct channel *c, uint64_t first)
 static bool fits_between(const struct channel *c, size_t place, uint64_t first, uint32_t chunks)
 {
 	if (first < c->expected)
-		return false; /* an earlier message was delivered, or is in the list */
+		return false; /* the earlier message was delivered, or is in the list */
 	if (place > 0 &&
 	    c->incoming[place - 1].first + c->incoming[place - 1].chunks > first)
 		return false;

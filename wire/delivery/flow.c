@@ -10,11 +10,14 @@
 #define FREE_ROUNDS   3
 /* "Carried" is the delivery rate times the least round trip. The window grows up to so many times
  * what is carried: */
-#define FREE_BEYOND   1.2  /* in STEADY, by an eighth a round */
-#define START_BEYOND  1.75 /* in STARTING, by half a round */
-#define START_GROWS   1.15 /* the rate grows if it exceeds so many times the previous rate */
-#define LONG_QUEUES   3    /* a queue of so many times FLOW_QUEUE_US is long */
-#define UNSTEADY_PART 32   /* on an unsteady link the deviation exceeds this part of a round trip */
+/* Factor of the window's limit while STEADY; the window grows by an eighth in a round. */
+#define FREE_BEYOND 1.2
+/* Factor of the window's limit while STARTING; the window grows by half in a round. */
+#define START_BEYOND 1.75
+#define START_GROWS 1.15 /* the rate counts as grown above this multiple of the previous rate */
+#define LONG_QUEUES 3    /* a queue longer than this multiple of FLOW_QUEUE_US is long */
+/* A link is unsteady if the deviation exceeds a round trip divided by this. */
+#define UNSTEADY_PART 32
 /* On unsteady links the window is so many times what is carried: */
 #define RATE_BEYOND   1.25
 #define RATE_START    2.0  /* in STARTING */
@@ -286,7 +289,8 @@ static void adapt_to_queue(struct flow *f)
 	f->free_rounds = f->held_back && queue < target / 2 ? f->free_rounds + 1 : 0;
 	if (f->free_rounds >= FREE_ROUNDS && ((double)f->window < FREE_BEYOND * carried ||
 						     f->free_rounds % (2 * FREE_ROUNDS) == 0))
-		window = 1.125 * (double)f->window; /* the link has become faster */
+		/* The link has become faster, so the window grows at once. */
+		window = 1.125 * (double)f->window;
 	if (window < (double)f->window / 2)
 		window = (double)f->window / 2;
 	if (window < carried)

@@ -47,19 +47,21 @@ int64_t flow_overdue_us(const struct flow_round_trip *r);
 
 /* The greatest or least value of a sliding window, kept in two halves. */
 struct flow_window {
-	int64_t now, before; /* of this half and of the previous one; -1 none */
-	int64_t since;       /* when this half began: a time, or a round */
+	int64_t now, before; /* values of this half and of the previous half; -1: none */
+	int64_t since;       /* when this half began, as a time or as a round */
 };
 
 enum flow_kind {
-	FLOW_NEAR,  /* TCP pushes back, and no queue is worth measuring: the window is fixed */
-	FLOW_FAR,   /* TCP pushes back, and the link has queues */
-	FLOW_DROPS  /* drops what does not fit a buffer: the window limits all messages and shrinks
-	             * with losses */
+	FLOW_NEAR, /* TCP pushes back, and no queue is worth measuring: the window is fixed */
+	FLOW_FAR,  /* TCP pushes back, and the link has queues */
+	/* The link drops what does not fit a buffer: the window limits all messages and shrinks
+	 * with losses. */
+	FLOW_DROPS
 };
 struct flow_limits {
 	enum flow_kind kind;
-	size_t first_bytes, least_bytes, most_bytes; /* of the window */
+	/* First, least and largest size of the window. */
+	size_t first_bytes, least_bytes, most_bytes;
 };
 
 /* Phases of the window. Only FLOW_FAR links drain and refill.
@@ -78,14 +80,17 @@ enum flow_phase { FLOW_STARTING, FLOW_STEADY, FLOW_DRAINING, FLOW_REFILLING };
 struct flow {
 	struct flow_limits limits;
 	struct flow_round_trip round_trip;
-	struct flow_round_trip idle; /* of probes while nothing was under way */
-	struct flow_window least_us, rate; /* rate: bytes per second */
+	/* Round trips of probes that were sent while nothing was under way. */
+	struct flow_round_trip idle;
+	/* Windows of the least round trip and of the greatest rate in bytes per second. */
+	struct flow_window least_us, rate;
 	int64_t least_seen_us; /* when a round trip close to the least one was last seen */
-	bool limited;          /* every rate sample so far had too little to send */
+	/* Every sample of the rate so far was taken while there was too little to send. */
+	bool limited;
 	uint64_t delivered;    /* bytes acknowledged */
-	int64_t delivered_us;  /* when the last of them were acknowledged */
-	int64_t first_us;      /* when those were sent */
-	uint64_t limited_until; /* there was too little to send until so much is delivered */
+	int64_t delivered_us;  /* when the last of the delivered bytes were acknowledged */
+	int64_t first_us;      /* when the last of the delivered bytes were sent */
+	uint64_t limited_until; /* samples are limited until this number of bytes is delivered */
 	size_t under_way;      /* bytes sent and not acknowledged */
 	/* The window: */
 	size_t window;
@@ -93,14 +98,14 @@ struct flow {
 	bool had_bulk;         /* in this round there were messages that can wait */
 	bool held_back;        /* in this round the window held some of them back */
 	bool had_loss;         /* in this round a chunk was lost */
-	size_t ramp;           /* the limit in DRAINING and REFILLING; otherwise 0 */
+	size_t ramp;           /* limit of the window while DRAINING and REFILLING; otherwise 0 */
 	unsigned free_rounds;  /* rounds in a row without a queue although messages were held back;
 	                        * while STARTING: rounds in a row without a higher rate */
 	uint64_t start_rate;   /* the rate when it last grew while STARTING */
 	unsigned quiet_rounds; /* while STARTING: rounds without a queue since the window grew */
-	uint64_t round_ends;   /* this round ends when so much is delivered */
+	uint64_t round_ends;   /* the round ends when this number of bytes is delivered */
 	int64_t rounds;
-	int64_t round_least_us; /* least probe of this round; -1 none */
+	int64_t round_least_us; /* shortest round trip of a probe in this round; -1: none */
 };
 /* Initialises f with nothing measured. */
 void flow_init(struct flow *f);
@@ -134,9 +139,9 @@ bool flow_wants_probes(const struct flow *f);
 /* Records a probe's round trip. */
 void flow_sample(struct flow *f, int64_t took_us, int64_t now_us);
 
-int64_t flow_least_us(const struct flow *f);         /* the least round trip; 0: not known */
-uint64_t flow_bytes_per_s(const struct flow *f);     /* the delivery rate; 0: not known */
-/* The time that the bytes under way need at the delivery rate; 0: not known. */
+int64_t flow_least_us(const struct flow *f);     /* returns the least round trip; 0: unknown */
+uint64_t flow_bytes_per_s(const struct flow *f); /* returns the delivery rate; 0: unknown */
+/* Returns the time that the bytes under way need at the delivery rate; 0: unknown. */
 int64_t flow_drain_us(const struct flow *f);
 
 #endif

@@ -103,7 +103,7 @@ struct peer *post_peer_new(struct post *p, struct line *line, bool dialed)
 	make_channels(peer);
 	p->uses[slot]++;
 	if (p->uses[slot] == 0)
-		p->uses[slot] = 1; /* so that no number is 0 */
+		p->uses[slot] = 1; /* starts at 1, so that no peer's number is 0 */
 	peer->id = (uint32_t)p->uses[slot] << 16 | slot;
 	peer->line = line;
 	peer->info.dialed = dialed;

@@ -17,8 +17,9 @@
 struct account {
 	struct account *next;
 	struct keys_public key;
-	uint32_t peers;        /* peers that share the account */
-	double spent;          /* frames counted; shrinks with time at the quota's rate */
+	uint32_t peers; /* number of peers that share the account */
+	/* Number of counted frames; it shrinks with time at the quota's rate. */
+	double spent;
 	int64_t spent_us;      /* when `spent` was last updated */
 };
 
@@ -26,22 +27,23 @@ struct peer {
 	post_peer_id id;
 	struct line *line;
 	uint32_t session;      /* 0: none */
-	bool known;            /* there was a session before */
-	bool ephemeral;        /* removed after its POST_DOWN */
+	bool known;            /* there was a session with this peer before */
+	bool ephemeral;        /* the peer is removed after its POST_DOWN */
 	bool ack_due;
 	bool deferred[POST_CLASSES];
 	struct {
 		unsigned frames;
 		size_t bytes;
 	} unacked[POST_CLASSES]; /* received and not yet acknowledged */
-	size_t lossy_most;     /* longest LOSSY message, bytes */
-	uint64_t own_instance; /* identifies this process to the peer */
-	struct account *account; /* of a peer that connected; NULL before its first session */
+	size_t lossy_most;       /* length of the longest LOSSY message, bytes */
+	uint64_t own_instance;   /* number by which the peer identifies this process */
+	/* Account of the key of a peer that connected; NULL before the first session. */
+	struct account *account;
 	struct flow flow;
 	struct {
 		int64_t left_us; /* 0: answered */
 		bool large;
-	} pings[POST_PINGS];     /* the last ones */
+	} pings[POST_PINGS]; /* the last pings that were sent */
 	unsigned next_ping;
 	/* For each class: the last acknowledgement, or when a message was first queued after it */
 	int64_t moved_us[POST_CLASSES];
@@ -57,10 +59,10 @@ struct peer {
 struct line {
 	struct link *link;
 	struct peer *peer;  /* the peer that a dialing link dials; NULL for a listening link */
-	bool ready;         /* may have an event to receive */
+	bool ready;         /* the link may have an event to receive */
 	bool polls_read[LINK_LANES], polls_write[LINK_LANES];
 	uint32_t index;
-	unsigned added;     /* its connections that count against connections_more */
+	unsigned added; /* number of its connections that count against connections_more */
 };
 
 /* The lanes of a link. Activations use the quick lane, sums and weights the bulk lane. */
@@ -78,21 +80,23 @@ struct post {
 	struct peer *acks;   /* list of the peers with ack_due */
 	struct account *accounts;
 	struct peer *giving; /* the peer whose channels may have more complete messages */
-	struct post_message queue[POST_QUEUE]; /* events to deliver before other messages */
+	struct post_message queue[POST_QUEUE]; /* events that are delivered before other messages */
 	unsigned n_queue;
 	void *lent;          /* the buffer that the last delivered message lies in */
 	post_peer_id leaving; /* the peer to remove at the next post_receive */
-	int64_t sweep_us;    /* when to check the channels' deadlines */
+	int64_t sweep_us;     /* time of the next check of the channels' deadlines */
 	struct channel_memory memory;
-	struct post_transfer *transfers; /* (POST_TRANSFERS) a ring */
-	uint64_t transfers_taken, transfers_in; /* taken by the caller; recorded */
+	struct post_transfer *transfers; /* (POST_TRANSFERS) finished transfers, in a ring */
+	/* Number of transfers that the caller has taken; number of recorded transfers. */
+	uint64_t transfers_taken, transfers_in;
 	unsigned connections_added; /* connections that count against connections_more */
 	struct post_counters counters;
 };
 
 /* ---- post_peer.c ---- */
 struct peer *post_peer_find(const struct post *p, post_peer_id id); /* NULL: none */
-struct peer *post_peer_new(struct post *p, struct line *line, bool dialed); /* NULL: no slot */
+/* Returns NULL if no slot is free. */
+struct peer *post_peer_new(struct post *p, struct line *line, bool dialed);
 /* Frees the peer, its channels and their messages. */
 void post_peer_free(struct post *p, struct peer *peer);
 /* Finds a peer that connected to this process, by key and process (0: any). NULL: none. */

@@ -11,9 +11,9 @@
 #define TAKEN_CHUNK ((size_t)65536)
 
 /* The quota of a key is counted in frames: */
-#define CHARGE_BYTES   4096.0 /* so many bytes count like one more frame */
-#define CHARGE_SESSION 50.0   /* frames that a new session counts: its handshake and setup */
-#define CHARGE_BURST_S 10.0   /* the quota of so many seconds may be used at once */
+#define CHARGE_BYTES 4096.0 /* bytes of a message that count like one more frame */
+#define CHARGE_SESSION 50.0 /* frames that a new session counts for its handshake and setup */
+#define CHARGE_BURST_S 10.0 /* seconds of quota that may be used at once */
 
 static void charge_peer(struct post *p, struct peer *peer, double frames, int64_t now_us)
 {
@@ -135,7 +135,7 @@ static void on_down(struct post *p, struct line *line, const struct link_event *
 {
 	struct peer *peer = peer_of_session(p, line, e);
 	if (peer == NULL)
-		return; /* the peer has another session already */
+		return; /* the peer already has another session */
 	peer->session = 0;
 	p->counters.peers_up--;
 	post_peer_pause(peer);
@@ -219,7 +219,8 @@ static bool on_content(struct post *p, struct peer *peer, const struct post_fram
 	p->counters.duplicate_frames += taken == CHANNEL_DUPLICATE;
 	peer->info.duplicate_frames += taken == CHANNEL_DUPLICATE;
 	p->counters.deferred_frames += taken == CHANNEL_DEFERRED;
-	p->giving = peer; /* the chunk may have completed several messages */
+	/* Gives this peer's messages next: the chunk may have completed several. */
+	p->giving = peer;
 	if (taken != CHANNEL_WHOLE)
 		return post_next_given(p, out);
 	e->owner = NULL;

@@ -9,7 +9,7 @@
 #include "wire/delivery/post_frame.h"
 #include "wire/delivery/post_private.h"
 
-#define ACK_FRAMES 32            /* acknowledge at the latest after so many frames */
+#define ACK_FRAMES 32 /* largest number of frames before an acknowledgement is sent */
 #define ACK_BYTES  ((size_t)4 << 20) /* or bytes */
 #define PROBES_A_ROUND 8
 #define PROBE_LEAST_US INT64_C(2000)

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define RESERVE_LEAST 64
-#define RESERVE_SHARE 8 /* the reserve is the limit divided by this */
+#define RESERVE_SHARE 8 /* divisor of the limit that gives the reserve */
 
 static uint64_t limit_of_files(void)
 {

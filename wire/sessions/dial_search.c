@@ -11,9 +11,11 @@
 #include "base/clock.h"
 #include "wire/sessions/session.h"
 
-#define FIRST_US      INT64_C(800000)  /* without a session, after dialing */
-#define SILENT_US     INT64_C(3000000) /* a healthy peer sends at least every 1.25 s */
-#define PAUSE_US      INT64_C(2000000) /* between two searches; doubles */
+/* Time without a session after dialing, until a search begins. */
+#define FIRST_US INT64_C(800000)
+/* Silence until a search begins: a healthy peer sends at least every 1.25 s. */
+#define SILENT_US INT64_C(3000000)
+#define PAUSE_US INT64_C(2000000) /* pause between two searches; it doubles */
 #define PAUSE_MOST_US INT64_C(16000000)
 #define LOOK_US       INT64_C(20000)
 

@@ -24,8 +24,8 @@
 #define FRAME_COOKIE      24
 #define FRAME_HELLO_SIZE  64
 #define FRAME_COOKIE_SIZE (4 + FRAME_NONCE + FRAME_COOKIE)
-#define FRAME_INIT_HEAD   (4 + 4 + FRAME_COOKIE) /* the handshake's prologue */
-#define FRAME_OFFER       24                     /* the payload of both Noise messages */
+#define FRAME_INIT_HEAD (4 + 4 + FRAME_COOKIE) /* size of the handshake's prologue */
+#define FRAME_OFFER 24                         /* size of the payload of both Noise messages */
 #define FRAME_INIT_SIZE   (FRAME_INIT_HEAD + NOISE_FIRST_EXTRA + FRAME_OFFER)
 #define FRAME_RESPONSE_SIZE (4 + 4 + NOISE_SECOND_EXTRA + FRAME_OFFER)
 #define FRAME_DATA_HEAD   16
@@ -50,7 +50,7 @@ struct frame {
 	const uint8_t *nonce;     /* HELLO, COOKIE_ANSWER: FRAME_NONCE bytes; REFUSE: the echo */
 	const uint8_t *cookie;    /* COOKIE_ANSWER, INIT */
 	const uint8_t *body;      /* INIT, RESPONSE: Noise; DATA: ciphertext */
-	size_t body_size;         /* DATA: without the tag */
+	size_t body_size;         /* DATA: size without the tag */
 	enum link_reason reason;  /* REFUSE */
 };
 
@@ -68,11 +68,12 @@ size_t frame_put_refuse(uint8_t *out, enum link_reason reason, const uint8_t ech
 
 /* The terms that each end offers the other, encrypted in the handshake. */
 struct frame_offer {
-	uint64_t instance;    /* identifies this end's process; a restarted one has another */
+	/* Number that identifies this end's process; a restarted process has another number. */
+	uint64_t instance;
 	uint32_t frame_most;  /* longest frame that this end accepts, bytes */
 	uint32_t ciphers;     /* bits 1 << seal_cipher; a RESPONSE sets exactly one */
 	uint32_t session;     /* RESPONSE: the listener's session number; INIT: 0 */
-	uint32_t silence_ms;  /* this end drops the session after so long without a frame */
+	uint32_t silence_ms;  /* time without a frame after which this end drops the session */
 };
 void frame_put_offer(uint8_t out[FRAME_OFFER], const struct frame_offer *offer);
 int frame_get_offer(const uint8_t bytes[FRAME_OFFER], struct frame_offer *out); /* -EBADMSG */

@@ -14,12 +14,14 @@
 
 #define FRAMES_PER_CALL   64
 #define PENDING_LIFE_US   INT64_C(5000000)
-#define INITS_PER_S       2000.0 /* handshakes that a listener computes, at most */
+#define INITS_PER_S 2000.0 /* most handshakes that a listener computes in a second */
 #define REFUSALS_PER_S    2000.0
 #define REPAIR_US           INT64_C(100000)
 #define CROWD_CHECK_US          INT64_C(3000000)
-#define SILENT_MS         10000 /* a connection with a session sends something sooner than this */
-#define PEEK_BYTES        4096  /* for frames from this size, check for room before encrypting */
+/* A connection with a session always sends something within this time. */
+#define SILENT_MS 10000
+/* For frames from this size on, the room is checked before encrypting. */
+#define PEEK_BYTES 4096
 
 const char *link_reason_text(enum link_reason reason)
 {
@@ -72,7 +74,7 @@ static int link_new(struct link **out, const struct link_options *options, bool 
 	if (options->identity == NULL || options->frame_most < FRAME_LEAST_MOST ||
 	    n_slots == 0 || n_slots > 0xffff || (listens && options->admitted == NULL))
 		return error_set(err, -EINVAL, "a link's options are contradictory");
-	struct link *link = sodium_malloc(sizeof(*link)); /* locked, outside core dumps */
+	struct link *link = sodium_malloc(sizeof(*link)); /* locked memory, outside core dumps */
 	if (link == NULL)
 		return error_set(err, -ENOMEM, "out of memory");
 	memset(link, 0, sizeof(*link));
@@ -401,7 +403,7 @@ static bool on_data(struct link *link, const struct frame *f, uint8_t *bytes,
 		return false;
 	}
 	if (f->counter >= s->window->next)
-		s->route = *route; /* answers follow the newest authentic frame */
+		s->route = *route; /* answers use the connection of the newest authentic frame */
 	seal_window_mark(s->window, f->counter);
 	s->last_received_us = now_us;
 	s->received_bytes += f->body_size;
@@ -410,7 +412,7 @@ static bool on_data(struct link *link, const struct frame *f, uint8_t *bytes,
 	if (f->counter >= SEAL_FRAMES_MOST / 2 || s->received_bytes >= SEAL_BYTES_MOST / 2)
 		handshake_want(link, now_us);
 	if (f->body_size == 0)
-		return false; /* a keep-alive frame */
+		return false; /* the frame is a keep-alive frame */
 	link_queue_event(link, &(struct link_event){.kind = LINK_DATA, .session = s->id,
 		.tag = s->tag, .data = content, .size = f->body_size, .owner = bytes});
 	return true;

@@ -37,37 +37,38 @@
 #include "wire/keys.h"
 
 #define LINK_VERSION      2
-#define LINK_LANES        3 /* lane 0 is always open */
+#define LINK_LANES 3 /* number of lanes; lane 0 is always open */
 #define LINK_LANE_BULK    2
-#define LINK_CONNECTIONS_MOST 32 /* connections of a lane; lane 0 has one */
+#define LINK_CONNECTIONS_MOST 32 /* most connections of a lane; lane 0 has one */
 #define LINK_ADDRESS_SIZE 160
 
 /* The reason of a refusal or of a session's end. Numbers go over the wire: never renumber. */
 enum link_reason {
 	LINK_REASON_NONE = 0,
-	LINK_MALFORMED,    /* not a frame of this protocol, or of an impossible size */
-	LINK_VERSION_OTHER,/* another protocol version */
-	LINK_BAD_SEAL,     /* authentication failed: tampered with, or the wrong key */
-	LINK_REPLAY,       /* a frame or handshake seen before, or too old */
-	LINK_NOT_ADMITTED, /* the key is not on the admitted list */
-	LINK_ROLE,         /* the key is admitted, but its role may not connect here */
-	LINK_SUPERSEDED,   /* a newer process with the same key has connected */
-	LINK_TOO_MANY,     /* too many connections, sessions, or handshakes in this second */
+	LINK_MALFORMED,     /* the bytes are no frame of this protocol, or of an impossible size */
+	LINK_VERSION_OTHER, /* another protocol version */
+	LINK_BAD_SEAL,      /* authentication failed: tampered with, or the wrong key */
+	LINK_REPLAY,        /* a frame or handshake seen before, or too old */
+	LINK_NOT_ADMITTED,  /* the key is not on the admitted list */
+	LINK_ROLE,          /* the key is admitted, but its role may not connect here */
+	LINK_SUPERSEDED,    /* a newer process with the same key has connected */
+	LINK_TOO_MANY,      /* too many connections, sessions, or handshakes in this second */
 	LINK_UNKNOWN_SESSION, /* the listener restarted, or dropped the session */
-	LINK_OVERSIZE,     /* longer than agreed */
-	LINK_SILENT,       /* nothing was received for too long */
-	LINK_FLOOD,        /* the key exceeded its quota; it is barred until the list changes */
+	LINK_OVERSIZE,        /* the frame is longer than agreed */
+	LINK_SILENT,          /* nothing was received for too long */
+	LINK_FLOOD,           /* the key exceeded its quota; it is barred until the list changes */
 	LINK_REASON_COUNT
 };
 const char *link_reason_text(enum link_reason reason); /* for people */
 
 struct link_counters {
-	/* encrypted frames, their headers included */
+	/* Numbers of encrypted frames and bytes, their headers included. */
 	uint64_t sent_frames, sent_bytes, received_frames, received_bytes;
 	uint64_t refused[LINK_REASON_COUNT];
 	uint64_t handshakes;  /* completed */
-	uint64_t blocked;     /* sends that found nanomsg's buffer full */
-	uint64_t broken;      /* connections that ended, or were cut for an oversized frame */
+	uint64_t blocked;     /* number of sends that found nanomsg's buffer full */
+	/* Number of connections that ended, or were cut for an oversized frame. */
+	uint64_t broken;
 	uint32_t sessions, connections; /* at present */
 };
 
@@ -85,13 +86,14 @@ struct link_options {
 	const struct keys_identity *identity; /* borrowed */
 	const struct keys_list *admitted;     /* borrowed; listeners need it */
 	uint32_t roles;           /* KEYS_ROLE_BIT mask of the roles that may connect; 0: any */
-	uint32_t sessions_most;   /* limit of a listener's sessions, half-open ones included */
-	uint32_t frame_most;      /* longest frame accepted, at least FRAME_LEAST_MOST bytes */
+	uint32_t sessions_most;   /* most sessions of a listener, half-open ones included */
+	/* Length of the longest accepted frame, at least FRAME_LEAST_MOST bytes. */
+	uint32_t frame_most;
 	int64_t silence_us;       /* a session ends after so long without a frame */
-	int64_t rekey_us;         /* the dialer replaces a session of this age */
+	int64_t rekey_us;         /* age at which the dialer replaces a session */
 	/* Connections of each other lane of a dialing link to another machine. 0, 1: no lanes. */
 	unsigned connections;
-	bool no_aes;              /* behave as on a CPU without AES */
+	bool no_aes; /* behaves as on a CPU without AES */
 	const struct link_hook *hook;
 	/* Returns the instance number that this process gave the process `instance` of that key, or
 	 * 0 if it has no record of that process. With a record, messages under way are resumed.
@@ -128,15 +130,17 @@ const char *link_trouble(const struct link *link);
 /* Closes and reopens the connections of a lane on which nothing arrives. */
 void link_redial(struct link *link, unsigned lane);
 
-/* A descriptor to poll for POLLIN; link_receive reads. */
+/* Returns a descriptor to poll for POLLIN; link_receive reads. */
 int link_read_fd(const struct link *link, unsigned lane);
-/* A descriptor to poll for POLLIN while link_blocked; then call link_tick. -1 on listeners. */
+/* Returns a descriptor to poll for POLLIN while link_blocked; then call link_tick. -1 on listeners.
+ */
 int link_write_fd(const struct link *link, unsigned lane);
 /* Returns true if the lane's buffer was full at the last send. */
 bool link_blocked(const struct link *link, unsigned lane);
 
 enum link_kind {
-	LINK_UP = 1, /* a new session. If it replaces one of the same instance, `tag` is kept */
+	/* A new session began. If it replaces one of the same instance, `tag` is kept. */
+	LINK_UP = 1,
 	LINK_DOWN,   /* the session ended; its number is free */
 	LINK_DATA,   /* `data` was received and authenticated */
 	LINK_REFUSAL /* the listener refused the dialer, which keeps trying at longer intervals */
@@ -145,18 +149,18 @@ enum link_kind {
 struct link_event {
 	enum link_kind kind;
 	uint32_t session;
-	uint64_t tag;             /* as set by link_set_tag; 0 before */
+	uint64_t tag;             /* number that link_set_tag attached; 0: none yet */
 	uint8_t *data;            /* LINK_DATA: inside `owner`, which the caller releases */
 	size_t size;
 	void *owner;
 	enum link_reason reason;  /* LINK_DOWN, LINK_REFUSAL */
 	/* LINK_UP: */
 	struct keys_public key;
-	enum keys_role role;      /* 0 on a dialer */
+	enum keys_role role; /* role of the other end's key; 0 on a dialer */
 	char name[KEYS_NAME_SIZE];
 	uint64_t instance;        /* identifies the other end's process */
 	uint64_t own_instance;    /* identifies this process to the other end */
-	uint32_t frame_most;      /* the smaller limit of the two ends, bytes */
+	uint32_t frame_most;      /* smaller one of the two ends' limits of a frame, bytes */
 };
 
 /* Gives the next event: 0, or -EAGAIN if there is none. Handles a bounded number of frames. */
@@ -174,7 +178,7 @@ void link_buffer_free(uint8_t *content);
  * frame although this returned 0. */
 int link_send(struct link *link, uint32_t session, unsigned lane, uint8_t *content, size_t size,
 	int64_t now_us);
-/* Lets this session stay silent for so long, if that is longer than the link's silence_us. */
+/* Lets this session stay silent for this long, if that is longer than the link's silence_us. */
 void link_set_silence_limit(struct link *link, uint32_t session, int64_t silence_us);
 #define LINK_OVERHEAD    32 /* bytes of a frame beyond its content */
 #define LINK_BUFFER_HEAD 16 /* bytes before the content; link_release takes their address */
@@ -185,8 +189,8 @@ void link_drop(struct link *link, uint32_t session);
 
 /* Does the periodic work: handshakes, silence, keep-alive frames, expelled keys, repairs. */
 void link_tick(struct link *link, int64_t now_us);
-/* The time at which to call link_tick and link_receive even if no descriptor is ready; INT64_MAX
- * never. */
+/* Returns the time at which to call link_tick and link_receive even if no descriptor is ready;
+ * INT64_MAX: never. */
 int64_t link_deadline_us(const struct link *link);
 
 /* Keeps freed memory in the process. By default glibc returns large buffers to the kernel at every

@@ -10,7 +10,7 @@
 
 #include "wire/identity.h"
 
-#define BLOCK 128 /* of BLAKE2b, for HMAC */
+#define BLOCK 128 /* block size of BLAKE2b, for HMAC */
 
 static const char protocol[] = "Noise_IK_25519_ChaChaPoly_BLAKE2b";
 
@@ -101,7 +101,7 @@ static void encrypt_and_hash(struct noise *n, const void *plain, size_t size, ui
 	mix_hash(n, out, size + NOISE_TAG);
 }
 
-/* size: bytes of box, its tag included. */
+/* size: number of bytes of box, its tag included. */
 static int decrypt_and_hash(struct noise *n, const uint8_t *box, size_t size, uint8_t *out)
 {
 	uint8_t nonce[12];

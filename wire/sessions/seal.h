@@ -45,7 +45,7 @@ int seal_open(const struct seal_key *k, uint64_t counter, const void *header, si
  * after those by another. */
 #define SEAL_WINDOW 65536
 struct seal_window {
-	uint64_t next; /* the highest counter seen, plus 1 */
+	uint64_t next; /* the highest counter that was seen, plus 1 */
 	uint64_t seen[SEAL_WINDOW / 64];
 };
 /* Returns true if the counter was not seen and is not older than the window. */

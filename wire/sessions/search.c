@@ -34,8 +34,8 @@ struct search {
 
 /* An attempt to connect to one address. */
 struct attempt {
-	int fd;    /* -1: it has failed */
-	int cause; /* errno; 0: no answer yet */
+	int fd;    /* descriptor of the attempt; -1: it has failed */
+	int cause; /* errno of the attempt; 0: no answer yet */
 	char text[INET6_ADDRSTRLEN];
 	bool v6;
 };

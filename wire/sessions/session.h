@@ -46,7 +46,7 @@ struct session {
 	struct keys_public key;
 	enum keys_role role;
 	char name[KEYS_NAME_SIZE];
-	uint64_t instance, own_instance; /* the other end's process, and this one */
+	uint64_t instance, own_instance; /* numbers of the other end's process, and of this one */
 	uint32_t frame_most;        /* longest frame that both ends accept */
 	struct socket_route route;  /* listener: the connection by which the newest frame arrived */
 	struct seal_key send, receive;
@@ -82,19 +82,19 @@ struct dial {
 	uint64_t instance;
 	uint8_t nonce[FRAME_NONCE];
 	struct noise noise;       /* DIAL_INIT */
-	uint32_t reserved_id;     /* DIAL_INIT: the session number offered */
-	int64_t deadline_us;      /* REST: when to try; otherwise when to stop waiting */
-	int64_t backoff_us;       /* the next pause before trying again */
+	uint32_t reserved_id;     /* DIAL_INIT: the session number that was offered */
+	int64_t deadline_us;      /* REST: when to try again; otherwise when to stop waiting */
+	int64_t backoff_us;       /* length of the next pause before trying again */
 	int64_t began_us;         /* when the last handshake began */
-	int64_t answer_wait_us;   /* how long to wait for an answer; 0: the initial value */
+	int64_t answer_wait_us;   /* time to wait for an answer; 0: the initial value */
 	bool handshake_wanted;    /* the link needs a new session */
 	/* Looks for a reachable address while nothing is received: */
 	char target[LINK_ADDRESS_SIZE]; /* the address as given; it may contain a name */
 	struct search *search;    /* NULL: none is running */
-	int64_t search_us;        /* when the next may begin */
-	int64_t search_pause_us;  /* the pause after it */
+	int64_t search_us;        /* when the next search may begin */
+	int64_t search_pause_us;  /* pause after that search */
 	int64_t dialed_us;        /* when the connections were last opened; 0: never */
-	struct error trouble;     /* why no address can be reached; "": not known */
+	struct error trouble;     /* reason why no address can be reached; "": unknown */
 };
 
 /* A frame that the test hook holds back. */
@@ -114,7 +114,7 @@ struct link {
 	bool blocked[LINK_LANES];
 	unsigned turn;          /* lane from which the next frame is received */
 	bool listens, aes;
-	struct session **slots; /* (n_slots), NULL if free */
+	struct session **slots; /* (n_slots) sessions; NULL: the slot is free */
 	uint32_t *uses;         /* (n_slots) how often each slot was used */
 	uint32_t n_slots, n_sessions, n_ending;
 	struct record *records; /* (n_records) */
@@ -128,16 +128,18 @@ struct link {
 	unsigned n_queue;
 	int64_t next_scan_us;   /* when to check the sessions' deadlines */
 	int64_t next_repair_us; /* when to check the connections */
-	char address[LINK_ADDRESS_SIZE]; /* that a dialer dials; "": a name is being resolved */
+	/* Address that a dialer dials; "": a name is being resolved. */
+	char address[LINK_ADDRESS_SIZE];
 	struct held_frame held;
 };
 
 /* ---- session.c ---- */
 struct session *session_find(const struct link *link, uint32_t id); /* NULL: none */
-/* Makes a session. id: from session_reserve; 0: any free number. NULL: no free slot, or no locked
- * memory. */
+/* Makes a session. id: number from session_reserve; 0: any free number. NULL: no free slot, or no
+ * locked memory. */
 struct session *session_new(struct link *link, uint32_t id);
-uint32_t session_reserve(struct link *link); /* a number for session_new; 0: no free slot */
+/* Returns a number for session_new; 0: no slot is free. */
+uint32_t session_reserve(struct link *link);
 void session_free(struct link *link, struct session *s); /* wipes its keys */
 /* Ends a session. A PENDING session is freed; a LIVE one becomes ENDING. */
 void session_end(struct link *link, struct session *s, enum link_reason reason);
@@ -146,11 +148,11 @@ void session_end(struct link *link, struct session *s, enum link_reason reason);
 bool session_next_ending(struct link *link, struct link_event *out);
 /* Makes a session LIVE, ends the sessions that it replaces, and queues LINK_UP. */
 void session_live(struct link *link, struct session *s, int64_t now_us);
-/* The record of a key; makes one if there is none. NULL: no memory. */
+/* Returns the record of a key, and makes one if there is none. NULL: no memory. */
 struct record *record_of(struct link *link, const struct keys_public *key);
 /* If the admitted list changed: ends the sessions of keys that were removed. */
 void session_check_admitted(struct link *link);
-/* The reason of refusing a key that keys_list_find does not find. */
+/* Returns the reason of refusing a key that keys_list_find does not find. */
 enum link_reason session_not_admitted(const struct link *link, const struct keys_public *key);
 /* Takes one token. Returns true if there was one. */
 bool bucket_take(struct bucket *b, int64_t now_us);
@@ -175,7 +177,7 @@ void handshake_want(struct link *link, int64_t now_us);
 /* ---- dial_search.c ---- */
 /* Dialer: starts and ends searches for a reachable address, and redials. */
 void dial_search_tick(struct link *link, int64_t now_us);
-/* When to call dial_search_tick; INT64_MAX: never. */
+/* Returns when to call dial_search_tick; INT64_MAX: never. */
 int64_t dial_search_deadline_us(const struct link *link);
 
 /* ---- link.c ---- */

@@ -26,8 +26,9 @@
 #define BUFFER_KERNELS   (BUFFER_BYTES + 1) /* asks setsockopt below for the kernel's own size */
 #define BUFFER_BULKS     (BUFFER_BYTES + 2) /* the same, for a connection for bulk */
 #define FIRST_FLIGHT_BYTES (96 << 10)
-#define UNSENT_BYTES     32768   /* accepted by a connection beyond the bytes under way */
-#define DEAD_MS          30000   /* a connection without any acknowledgement for so long is dead */
+#define UNSENT_BYTES 32768 /* bytes that a connection accepts beyond the bytes under way */
+/* A connection without any acknowledgement for this long is dead. */
+#define DEAD_MS 30000
 #define STABLE_US          INT64_C(2000000)
 #define RECONNECT_MS     50
 #define RECONNECT_MOST_MS 400
@@ -133,7 +134,7 @@ static int open_raw(struct socket *s, bool listens, const char *address, bool bu
 		rc = set_option(nn, NN_SOL_SOCKET, NN_MAXTTL, 1);
 	if (rc == 0 && strchr(address, '[') != NULL)
 		rc = set_option(nn, NN_SOL_SOCKET, NN_IPV4ONLY, 0); /* tcp://[::1]:4000 */
-	if (rc == 0) /* without it small messages wait 40 ms for the other end's delayed ACK */
+	if (rc == 0) /* otherwise small messages wait 40 ms for the other end's delayed ACK */
 		rc = set_option(nn, NN_TCP, NN_TCP_NODELAY, 1);
 	if (rc < 0) {
 		nn_close(nn);
@@ -290,7 +291,8 @@ void socket_repair(struct socket *s, int64_t now_us)
 		return;
 	socket_connections(s, &now, &broken);
 	for (unsigned i = 0; i < s->n_endpoints; i++) {
-		if (s->endpoints[i] < 0 && s->address[0] != 0) /* nn_connect had no memory */
+		/* nn_connect had no memory at the last try */
+		if (s->endpoints[i] < 0 && s->address[0] != 0)
 			s->endpoints[i] = nn_connect(s->nn, s->address);
 	}
 	/* A single connection works if a frame arrived by it. With several connections the frame

@@ -34,15 +34,16 @@ struct socket_route {
 struct socket {
 	int nn; /* -1: closed */
 	bool listens;
-	int endpoints[LINK_CONNECTIONS_MOST]; /* (n_endpoints) of a dialer; -1: missing */
+	/* (n_endpoints) nanomsg's endpoints of a dialer; -1: missing */
+	int endpoints[LINK_CONNECTIONS_MOST];
 	unsigned n_endpoints;
 	char address[LINK_ADDRESS_SIZE];
-	uint16_t port;            /* that a listener is bound to; 0: none */
+	uint16_t port; /* port that a listener is bound to; 0: none */
 	/* For socket_repair: */
 	bool received;            /* a frame was received since the last call */
-	uint64_t broken_accepted; /* broken connections that need no repair */
-	uint64_t broken_seen;     /* broken connections at the last call */
-	int64_t stable_since_us;  /* all connections stand since then; 0: some are missing */
+	uint64_t broken_accepted; /* number of broken connections that need no repair */
+	uint64_t broken_seen;     /* number of broken connections at the last call */
+	int64_t stable_since_us;  /* time since which all connections stand; 0: some are missing */
 };
 
 /* Opens a listener. frame_most: longest frame accepted; a longer one cuts its connection.
@@ -72,8 +73,10 @@ void socket_redial(struct socket *s);
 /* Redials at another address, in numbers. A dialer of a name connects only after this. */
 void socket_redirect(struct socket *s, const char *address);
 
-int socket_read_fd(const struct socket *s);  /* poll for POLLIN only; never read from it */
-int socket_write_fd(const struct socket *s); /* poll for POLLIN only; -1 for a listener */
+/* Returns a descriptor to poll for POLLIN only; never read from it. */
+int socket_read_fd(const struct socket *s);
+/* Returns a descriptor to poll for POLLIN only; -1 for a listener. */
+int socket_write_fd(const struct socket *s);
 
 /* Gives the connections that are open, and the number that have ended so far. */
 void socket_connections(const struct socket *s, uint64_t *now, uint64_t *broken);
