@@ -230,8 +230,8 @@ static void scaling_is_read_in_every_spelling(void **state)
 		"{\"rope_scaling\": {\"rope_type\": \"default\"}}",
 		"{\"rope_scaling\": {\"type\": \"linear\", \"factor\": 1}}",
 		"{\"rope_scaling\": {\"type\": \"default\", \"factor\": 1.0}}",
-		"{\"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 1.0,"
-		" \"low_freq_factor\": 1, \"high_freq_factor\": 4}}",
+		("{\"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 1.0,"
+		 " \"low_freq_factor\": 1, \"high_freq_factor\": 4}}"),
 		"{\"rope_parameters\": {\"rope_theta\": 10000.0, \"rope_type\": \"default\"}}",
 		"{\"rope_parameters\": {\"rope_theta\": 10000.0, \"partial_rotary_factor\": 1}}",
 	};
