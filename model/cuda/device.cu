@@ -18,6 +18,7 @@ extern "C" {
 
 extern "C" {
 #include "model/cuda/driver_fault.h"
+#include "model/cuda/failure.h"
 }
 #include "model/cuda/kernel_args.h"
 #include "model/cuda/product.cuh"
@@ -144,27 +145,18 @@ struct device {
 	size_t memory_bytes[ALLOCATIONS];
 	int n_memory, n_host;
 	size_t shared_most; /* floats */
-	bool failed, failed_before; /* now, and when recording began */
 	bool deaf; /* recording could not begin: work queued until its end is dropped */
-	char failure[256];
+	struct failure failure;
 };
 
 struct device_graph {
 	cudaGraphExec_t exec;
 };
 
-/* The first failure is the cause of the others. */
-static void fail(struct device *d, const char *what, const char *why)
-{
-	if (!d->failed)
-		snprintf(d->failure, sizeof(d->failure), "%s: %s", what, why);
-	d->failed = true;
-}
-
 static void note(struct device *d, cudaError_t e, const char *what)
 {
 	if (e != cudaSuccess)
-		fail(d, what, cudaGetErrorString(e));
+		failure_note(&d->failure, what, cudaGetErrorString(e));
 }
 
 enum { FEW_CORES = 8 };
@@ -290,7 +282,7 @@ static int find(uint32_t number, struct cudaDeviceProp *p, struct error *err)
 	return products_look(number, err);
 }
 
-/* Prepares the device for use. On a failure d->failure says why. */
+/* Prepares the device for use. On a failure d->failure has the cause. */
 static void prepare(struct device *d)
 {
 	struct cudaFuncAttributes code;
@@ -305,10 +297,11 @@ static void prepare(struct device *d)
 	     "its shared memory");
 	d->shared_most = (size_t)shared / sizeof(float);
 	note(d, cudaStreamCreateWithFlags(&d->stream, cudaStreamNonBlocking), "a stream");
-	if (!d->failed)
+	if (!d->failure.failed)
 		d->products = products_new();
-	if (!d->failed && !d->products)
-		fail(d, "cuBLASLt", "cannot be started, or has no memory to work in");
+	if (!d->failure.failed && !d->products)
+		failure_note(&d->failure, "cuBLASLt",
+			     "cannot be started, or has no memory to work in");
 	d->times = times_new();
 }
 
@@ -376,9 +369,9 @@ int device_open(struct device **out, uint32_t number, struct error *err)
 		return error_set(err, -ENOMEM, "no memory for a device");
 	d->number = (int)number;
 	prepare(d);
-	if (d->failed) {
+	if (d->failure.failed) {
 		rc = error_set(err, -EIO, "device cuda:%u (%s) cannot be used: %s", number, p.name,
-			       d->failure);
+			       d->failure.text);
 		device_close(d);
 		return rc;
 	}
@@ -406,17 +399,17 @@ int device_status(struct device *d)
 {
 	use(d);
 	note(d, cudaStreamSynchronize(d->stream), "on the device");
-	return d->failed ? -EIO : 0;
+	return d->failure.failed ? -EIO : 0;
 }
 
 void device_fail(struct device *d, const char *what, const char *why)
 {
-	fail(d, what, why);
+	failure_note(&d->failure, what, why);
 }
 
 const char *device_failure(const struct device *d)
 {
-	return d->failure;
+	return d->failure.text;
 }
 
 size_t device_shared_most(const struct device *d)
@@ -543,7 +536,7 @@ void device_product(struct device *d, const struct device_product *p)
 	times_begin(d->times, d->stream, what,
 		    2.0 * (double)p->m * (double)p->n * (double)p->k);
 	if (!products_run(d->products, p, d->stream))
-		fail(d, what, "cuBLASLt has no algorithm, or failed");
+		failure_note(&d->failure, what, "cuBLASLt has no algorithm, or failed");
 	times_end(d->times, d->stream);
 }
 
@@ -585,7 +578,7 @@ void device_launch(struct device *d, enum device_kernel kernel, bool bf16, size_
 void device_record(struct device *d)
 {
 	use(d);
-	d->failed_before = d->failed;
+	failure_recording_begins(&d->failure);
 	d->deaf = d->times || cudaStreamBeginCapture(d->stream, cudaStreamCaptureModeThreadLocal) !=
 		  cudaSuccess;
 }
@@ -594,10 +587,9 @@ struct device_graph *device_recorded(struct device *d)
 {
 	struct device_graph *g = (struct device_graph *)calloc(1, sizeof(*g));
 	cudaGraph_t graph = NULL;
+	bool ended = !d->deaf && cudaStreamEndCapture(d->stream, &graph) == cudaSuccess && g;
 
-	/* A product or launch that was refused meanwhile is missing in the graph. */
-	if (!d->deaf && cudaStreamEndCapture(d->stream, &graph) == cudaSuccess && g &&
-	    d->failed == d->failed_before &&
+	if (failure_recording_ended(&d->failure, ended) &&
 	    cudaGraphInstantiateWithFlags(&g->exec, graph, 0) == cudaSuccess) {
 		cudaGraphDestroy(graph);
 		return g;
@@ -605,9 +597,6 @@ struct device_graph *device_recorded(struct device *d)
 	/* The caller runs the pass itself then. */
 	cudaGetLastError();
 	d->deaf = false;
-	d->failed = d->failed_before;
-	if (!d->failed)
-		d->failure[0] = 0;
 	if (graph)
 		cudaGraphDestroy(graph);
 	free(g);

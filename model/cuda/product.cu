@@ -3,11 +3,11 @@
  * on a machine without the CUDA toolkit too. */
 extern "C" {
 #include "base/error.h" /* C's, and not written for C++ */
+#include "model/cuda/cublas_library.h"
 }
 
 #include "model/cuda/product.cuh"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,31 +26,28 @@ struct library {
 	LIBRARY_FUNCTIONS(FIELD)
 #undef FIELD
 	bool open;
-	char failure[256]; /* "" when open */
+	struct error failure;
 };
 
 #define TEXT_OF(x) TEXT_OF_(x)
 #define TEXT_OF_(x) #x
-static const char library_name[] = "libcublasLt.so." TEXT_OF(CUBLAS_VER_MAJOR);
 
 static struct library load_library(void)
 {
+#define NAME(name) "cublasLt" #name,
+	static const char *const names[] = { LIBRARY_FUNCTIONS(NAME) };
+#undef NAME
+	void *functions[sizeof(names) / sizeof(names[0])], **next = functions;
 	struct library l = {};
-	void *handle = dlopen(library_name, RTLD_NOW | RTLD_LOCAL);
 
-	l.open = handle != NULL;
-#define LOAD(name) \
-	if (l.open) { \
-		l.name = (decltype(l.name))dlsym(handle, "cublasLt" #name); \
-		l.open = l.name != NULL; \
-	}
-	LIBRARY_FUNCTIONS(LOAD)
-#undef LOAD
-	if (!l.open) {
-		const char *why = dlerror();
-
-		snprintf(l.failure, sizeof(l.failure), "%s", why ? why : library_name);
-	}
+	l.open = cublas_library_open("libcublasLt.so." TEXT_OF(CUBLAS_VER_MAJOR),
+				     CUBLAS_VER_MAJOR, names, functions,
+				     sizeof(names) / sizeof(names[0]), &l.failure) == 0;
+	if (!l.open)
+		return l;
+#define TAKE(name) l.name = (decltype(l.name))*next++;
+	LIBRARY_FUNCTIONS(TAKE)
+#undef TAKE
 	return l;
 }
 
@@ -68,10 +65,7 @@ int products_look(unsigned number, struct error *err)
 
 	if (l.open)
 		return 0;
-	return error_set(err, -ENODEV,
-			 "device cuda:%u: cuBLAS cannot be loaded (%s): install the CUDA toolkit's "
-			 "libcublas, version %d, or name its folder in LD_LIBRARY_PATH",
-			 number, l.failure, CUBLAS_VER_MAJOR);
+	return error_set(err, -ENODEV, "device cuda:%u: %s", number, l.failure.text);
 }
 
 size_t products_version(void)

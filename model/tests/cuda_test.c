@@ -150,7 +150,7 @@ static void check(const struct model_config *c, uint32_t index, uint32_t batch,
 	replays = 0;
 	for (int i = 0; i < times; i++)
 		forward_and_backward(&p, true);
-	assert_int_equal(replays, cannot_record || times == 1 ? 0 : 3 * 2);
+	assert_int_equal(replays, cannot_record || refused || times == 1 ? 0 : 3 * 2);
 	if (index == 0) {
 		float loss[2];
 
@@ -295,6 +295,35 @@ static void stages_agree_when_nothing_can_be_recorded(void **state)
 	cannot_record = true;
 	check(&config, 1, 1, 5);
 	cannot_record = false;
+}
+
+/* Without its products a recorded pass would give the last pass's numbers. Each pass runs without
+ * recording, and the refusal is no failure. */
+static void stages_agree_when_recorded_products_are_refused(void **state)
+{
+	(void)state;
+	refused = RECORDED_PRODUCTS;
+	check(&config, 1, 1, 5);
+	refused = NO_PRODUCT;
+}
+
+/* Products are refused while the pass is recorded, and from then on: the pass fails, and the
+ * failure names the product. */
+static void a_refusal_that_lasts_is_a_failure(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	pair_init(&p, &config, 1, 1, 5);
+	assert_int_equal(backend_cuda.forward(p.gpu, 1, NULL, p.in, p.out[1], true), 0);
+	refused = EVERY_PRODUCT;
+	p.out[1][0] = 7;
+	assert_int_equal(backend_cuda.forward(p.gpu, 1, NULL, p.in, p.out[1], true), -5);
+	refused = NO_PRODUCT;
+	assert_true(p.out[1][0] == 7);
+	assert_string_equal(backend_cuda.failure(p.gpu), "product: refused");
+	assert_int_equal(backend_cuda.forward(p.gpu, 1, NULL, p.in, p.out[1], true), -5);
+	pair_fini(&p);
 }
 
 /* bf16 has 8 bits: factors are off by up to 1/256 and, over a layer's products, by a few times
@@ -525,7 +554,7 @@ static void buffers_are_chosen_by_blocks(void **state)
 	enum { BYTES = 103 << 10 >> 2 /* floats, above what two buffers of the widest need */ };
 	enum device_kernel dkv = KERNEL_ATTENTION_DKV;
 	struct attention_launch l;
-	struct device *d;
+	struct device *d = NULL;
 	size_t two;
 
 	(void)state;
@@ -584,9 +613,9 @@ static void failures_are_reported(void **state)
 	shared_most = SHARED_MOST;
 	assert_int_equal(backend_cuda.make(&gpu, stage_layout(s), &err), 0);
 	assert_string_equal(backend_cuda.failure(gpu), "");
-	((struct cuda_stage *)gpu)->d->failed = true;
+	device_fail(((struct cuda_stage *)gpu)->d, "a kernel", "injected");
 	assert_int_equal(backend_cuda.zero_gradient(gpu), -5);
-	assert_string_equal(backend_cuda.failure(gpu), "injected");
+	assert_string_equal(backend_cuda.failure(gpu), "a kernel: injected");
 	backend_cuda.free(gpu);
 	stage_free(s);
 }
@@ -607,7 +636,7 @@ static void a_failed_device_gives_no_result(void **state)
 	fail_at_wait = false;
 	assert_true(p.out[1][0] == 7 && p.grad_in[1][0] == 7 && loss == 7);
 	assert_int_equal(backend_cuda.squares(p.gpu, &sum), -5);
-	assert_string_equal(backend_cuda.failure(p.gpu), "injected");
+	assert_string_equal(backend_cuda.failure(p.gpu), "on the device: injected");
 	pair_fini(&p);
 }
 
@@ -621,7 +650,8 @@ static void a_failed_allocation_is_a_failure(void **state)
 	pair_init(&p, &config, 1, 1, 5);
 	((struct cuda_stage *)p.gpu)->d->fails = true;
 	assert_true(backend_cuda.array(p.gpu, ARRAY_MOMENT1)[3] == 0);
-	assert_string_equal(backend_cuda.failure(p.gpu), "injected");
+	assert_string_equal(backend_cuda.failure(p.gpu),
+			    "an array on the host: 0.0 MiB free");
 	((struct cuda_stage *)p.gpu)->d->fails = false;
 	pair_fini(&p);
 }
@@ -656,6 +686,37 @@ static void a_devices_text_is_whole(void **state)
 	assert_non_null(strstr(d.text, "cuda:0:bf16 sm_00 RTX PRO 6000"));
 	assert_non_null(strstr(d.text, " cuBLAS 130100"));
 	emulated_name = "emulated";
+}
+
+/* A machine with a driver and without the toolkit, or with a library of another version that lacks
+ * a function. */
+static void a_missing_cublas_has_a_remedy(void **state)
+{
+	static const char *const cases[][2] = {
+		{ "libcublasLt.so.0",
+		  "device cuda:0: cuBLAS cannot be loaded (libcublasLt.so.0: " },
+		{ "libm.so.6", "undefined symbol: cublasLtCreate" },
+	};
+	struct stage_options o = { .slots = 1, .batch = 1, .sequence = 4, .device = "cuda" };
+	struct stage_device d;
+	struct stage *s = NULL;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct error err[2] = { { "" }, { "" } };
+
+		cublas_file = cases[i][0];
+		assert_int_equal(stage_device(&d, "cuda", &err[0]), -ENODEV);
+		assert_int_equal(stage_new(&s, &config, 1, &o, &err[1]), -ENODEV);
+		assert_null(s);
+		for (int k = 0; k < 2; k++) {
+			assert_non_null(strstr(err[k].text, cases[i][1]));
+			assert_non_null(strstr(err[k].text, "install the CUDA toolkit's libcublas, "
+							    "version 13, or name its folder in "
+							    "LD_LIBRARY_PATH"));
+		}
+	}
+	cublas_file = NULL;
 }
 
 static void drivers_faults_have_remedies(void **state)
@@ -698,6 +759,8 @@ int main(void)
 		cmocka_unit_test(stages_agree_over_tiles),
 		cmocka_unit_test(stages_agree_at_full_head_size),
 		cmocka_unit_test(stages_agree_when_nothing_can_be_recorded),
+		cmocka_unit_test(stages_agree_when_recorded_products_are_refused),
+		cmocka_unit_test(a_refusal_that_lasts_is_a_failure),
 		cmocka_unit_test(stages_agree_in_bf16),
 		cmocka_unit_test(stages_agree_when_tied),
 		cmocka_unit_test(losses_agree_in_pieces),
@@ -712,6 +775,7 @@ int main(void)
 		cmocka_unit_test(a_failed_allocation_is_a_failure),
 		cmocka_unit_test(a_stage_without_weights_is_zero),
 		cmocka_unit_test(a_devices_text_is_whole),
+		cmocka_unit_test(a_missing_cublas_has_a_remedy),
 		cmocka_unit_test(drivers_faults_have_remedies),
 	};
 

@@ -10,7 +10,9 @@
 #include <stdio.h>
 #include <ucontext.h>
 
+#include "model/cuda/cublas_library.h"
 #include "model/cuda/device.h"
+#include "model/cuda/failure.h"
 #include "model/cuda/kernel_args.h"
 
 /* One block at a time. */
@@ -31,7 +33,7 @@ static struct {
 	_Alignas(128) float shared[SHARED_MOST + 64];
 	size_t shared_size;
 	ucontext_t scheduler, fiber[THREADS_MOST];
-	enum { AT_BARRIER, IN_WARP, DONE } stopped[THREADS_MOST];
+	enum stop { AT_BARRIER, IN_WARP, DONE } stopped[THREADS_MOST];
 	struct lane_words said[2]
 			      [THREADS_MOST]; /* used alternately: no thread is two steps ahead */
 	unsigned char turn[THREADS_MOST];
@@ -57,7 +59,7 @@ static inline int emulated_teardown(void **state)
 	return 0;
 }
 
-static void stop(int how)
+static void stop(enum stop how)
 {
 	block.stopped[block.thread] = how;
 	swapcontext(&block.fiber[block.thread], &block.scheduler);
@@ -389,7 +391,7 @@ struct device_graph {
 
 struct device {
 	bool fails; /* true: the next allocation and all later ones fail */
-	bool failed;
+	struct failure failure;
 	size_t shared_most;
 	struct device_graph *open;   /* being recorded */
 	struct device_graph pending; /* queued */
@@ -417,6 +419,8 @@ static const struct memory *memory_of(const void *p)
 static bool fail_next, cannot_record;
 static atomic_bool hang_at_wait; /* as a driver that hangs: a wait does not end while this is set */
 static bool fail_at_wait; /* as a card that dies: what is queued is lost, from the next wait on */
+static enum { NO_PRODUCT, RECORDED_PRODUCTS, EVERY_PRODUCT } refused; /* as by cuBLAS */
+static const char *cublas_file; /* where cuBLAS is looked for; NULL: products are loops here */
 static const char *emulated_name = "emulated";
 static size_t shared_most = SHARED_MOST;
 static size_t multiprocessor_shared = SHARED_MOST; /* of all its blocks */
@@ -429,6 +433,16 @@ uint32_t device_count(void)
 	return 1;
 }
 
+static int look_for_cublas(uint32_t number, struct error *err)
+{
+	static const char *const names[] = { "cublasLtCreate" };
+	void *functions[1];
+
+	if (!cublas_file || cublas_library_open(cublas_file, 13, names, functions, 1, err) == 0)
+		return 0;
+	return error_prefix(err, -19, "device cuda:%u", number);
+}
+
 int device_look(uint32_t number, char *text, size_t size, uint64_t *free_bytes,
 		struct error *err)
 {
@@ -436,13 +450,15 @@ int device_look(uint32_t number, char *text, size_t size, uint64_t *free_bytes,
 		return error_set(err, -22, "there is 1");
 	snprintf(text, size, "sm_00 %s", emulated_name);
 	*free_bytes = device_free_bytes;
-	return 0;
+	return look_for_cublas(number, err);
 }
 
 int device_open(struct device **out, uint32_t number, struct error *err)
 {
 	if (number != 0)
 		return error_set(err, -19, "no device %u", number);
+	if (look_for_cublas(number, err))
+		return -19;
 	*out = calloc(1, sizeof(**out));
 	(*out)->fails = fail_next;
 	(*out)->shared_most = shared_most;
@@ -487,23 +503,23 @@ int device_status(struct device *d)
 	waits++;
 	while (atomic_load(&hang_at_wait))
 		sched_yield();
-	if (fail_at_wait && !d->failed) {
-		d->failed = true;
+	if (fail_at_wait && !d->failure.failed) {
+		failure_note(&d->failure, "on the device", "injected");
 		drop(d);
 	}
 	flush(d);
-	return d->failed ? -5 : 0;
+	return d->failure.failed ? -5 : 0;
 }
 
 void device_fail(struct device *d, const char *what, const char *why)
 {
 	assert_true(what[0] && why[0]);
-	d->failed = true;
+	failure_note(&d->failure, what, why);
 }
 
 const char *device_failure(const struct device *d)
 {
-	return d->failed ? "injected" : "";
+	return d->failure.text;
 }
 
 size_t device_shared_most(const struct device *d)
@@ -655,7 +671,10 @@ void device_copy(struct device *d, void *to, const void *from, size_t size)
 
 void device_product(struct device *d, const struct device_product *p)
 {
-	queue(d, &(struct op){ .kind = OP_PRODUCT, .product = *p });
+	if (refused == EVERY_PRODUCT || (refused == RECORDED_PRODUCTS && d->open))
+		failure_note(&d->failure, "product", "refused");
+	else
+		queue(d, &(struct op){ .kind = OP_PRODUCT, .product = *p });
 }
 
 /* By shared memory alone. */
@@ -687,6 +706,7 @@ void device_launch(struct device *d, enum device_kernel kernel, bool bf16, size_
 void device_record(struct device *d)
 {
 	assert_null(d->open);
+	failure_recording_begins(&d->failure);
 	d->open = calloc(1, sizeof(*d->open));
 }
 
@@ -695,7 +715,7 @@ struct device_graph *device_recorded(struct device *d)
 	struct device_graph *g = d->open;
 
 	d->open = NULL;
-	if (!cannot_record)
+	if (failure_recording_ended(&d->failure, !cannot_record))
 		return g;
 	device_graph_free(g);
 	return NULL;
