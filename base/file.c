@@ -16,7 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FIRST_READ ((size_t)1 << 16) /* for a file whose size is unknown */
+/* First size of the buffer for a file whose size is unknown. */
+#define FIRST_READ ((size_t)1 << 16)
 
 static int fail_with_errno(struct error *err, const char *path)
 {

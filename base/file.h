@@ -18,7 +18,7 @@ int file_read(const char *path, size_t most, char **out, size_t *size, struct er
  * name once it is durable. A pipe or a device has no temporary name and is written directly. */
 struct file_aside {
 	int fd;
-	bool through; /* path is a pipe or a device */
+	bool through; /* the path is a pipe or a device, which is written directly */
 	char path[4096], aside[4096];
 };
 

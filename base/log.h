@@ -12,7 +12,7 @@ enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
 struct log {
 	FILE *to;              /* borrowed; NULL: silent */
 	enum log_level least;  /* lines below this level are dropped */
-	const char *who;       /* e.g. "agent 7"; borrowed */
+	const char *who;       /* name of the program in each line, such as "agent 7"; borrowed */
 };
 
 /* Writes one line with time and level, unless the level is below the log's. log may be NULL. */

@@ -18,9 +18,11 @@ void rng_init(struct rng *r, uint64_t seed);
 void rng_init_stream(struct rng *r, uint64_t seed, uint64_t stream);
 /* Returns 64 random bits. */
 uint64_t rng_next(struct rng *r);
-uint32_t rng_below(struct rng *r, uint32_t n); /* uniform in [0, n), unbiased; n > 0 */
-double rng_uniform(struct rng *r);             /* [0, 1), 53 bits */
-double rng_normal(struct rng *r);              /* mean 0, variance 1 (polar method); the same bits
-						* on every machine */
+/* Returns a uniform number in [0, n), unbiased; n > 0. */
+uint32_t rng_below(struct rng *r, uint32_t n);
+/* Returns a uniform number in [0, 1) with 53 random bits. */
+double rng_uniform(struct rng *r);
+/* Returns a normal number, mean 0 and variance 1 (polar method); the same bits on every machine. */
+double rng_normal(struct rng *r);
 
 #endif

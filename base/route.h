@@ -7,14 +7,15 @@
 
 #include <stdint.h>
 
-enum { ROUTE_HOPS = 64 }; /* most hops, so most stages of a model */
+enum { ROUTE_HOPS = 64 }; /* largest number of hops, and therefore of stages in a model */
 
 struct route {
 	uint32_t microbatch;
 	uint32_t attempt; /* rises with each rerun in an iteration, and with each controller */
 	uint32_t since;   /* the attempt in which the microbatch last began. Later attempts only
 			   * replaced nodes that died; the other nodes' results stay valid */
-	uint32_t shard;   /* of the data: rank of its data node when the run began */
+	/* The shard of the microbatch's data: rank of its data node when the run began. */
+	uint32_t shard;
 	uint32_t wave;    /* index among the shard's microbatches of the iteration, or of the
 			   * validation batch */
 	uint32_t n_hops;

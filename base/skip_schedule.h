@@ -14,12 +14,12 @@
 enum { SKIP_SCHEDULE_MOST = 32 }; /* phases */
 
 struct skip_phase {
-	uint64_t from; /* its first iteration, from 1 */
+	uint64_t from; /* first iteration of the phase, from 1 */
 	uint32_t skip; /* stages that every microbatch skips */
 };
 
 struct skip_schedule {
-	uint32_t n; /* 0: no schedule */
+	uint32_t n;                                   /* number of phases; 0: no schedule */
 	struct skip_phase phases[SKIP_SCHEDULE_MOST]; /* (n) ascending; the first begins at 1 */
 };
 

@@ -11,7 +11,7 @@
 
 typedef uint64_t stage_set;
 
-enum { STAGE_SET_TEXT = 256 }; /* bytes that hold any set as text */
+enum { STAGE_SET_TEXT = 256 }; /* number of bytes that hold any set as text */
 
 static inline bool stage_set_has(stage_set set, int stage)
 {

@@ -17,9 +17,9 @@ enum tensor_format { FORMAT_FP32, FORMAT_BF16, FORMAT_Q8, FORMAT_Q6, FORMAT_Q4, 
 
 enum {
 	FORMAT_ACTIVATION_GROUP =
-		32,             /* numbers with one scale in activations and their gradients */
-	FORMAT_SUM_GROUP = 128, /* and in sums of gradients */
-	FORMAT_SCALE_BYTES = 2  /* a scale, or the mean of a channel */
+		32,             /* numbers that share a scale, in activations and their gradients */
+	FORMAT_SUM_GROUP = 128, /* numbers that share a scale, in sums of gradients */
+	FORMAT_SCALE_BYTES = 2  /* bytes of a scale, or of the mean of a channel */
 };
 
 /* Returns "fp32", "bf16", "q8", "q6" or "q4". */

@@ -36,7 +36,7 @@ static void run_as_child(const struct child *c, const struct child_start *how, p
 	}
 	prctl(PR_SET_PDEATHSIG, how->parent_death_signal);
 	if (getppid() != parent)
-		_exit(EXEC_FAILED); /* the parent died before prctl */
+		_exit(EXEC_FAILED); /* the parent died before this process called prctl */
 	if (log >= 0) {
 		if (!how->keep_stdout)
 			dup2(log, STDOUT_FILENO);

@@ -15,18 +15,20 @@
 #include "cli/args.h"
 
 struct child {
-	pid_t pid;       /* 0: not running */
-	int status;      /* of waitpid, once the process has ended */
-	bool started;    /* has been started at least once */
-	char *log;       /* path; gets stderr, and stdout unless keep_stdout; NULL: the terminal */
+	pid_t pid;    /* process id; 0: the process is not running */
+	int status;   /* status that waitpid gave once the process ended */
+	bool started; /* the process has been started at least once */
+	/* Path of the log of stderr, and of stdout unless keep_stdout; NULL: the terminal. */
+	char *log;
 	struct args args;
 };
 
 struct child_start {
-	bool terminal;    /* keeps stdin, stdout and stderr, and the terminal's signals */
-	bool keep_stdout; /* stdout stays the supervisor's */
-	int pass_fd;      /* stays open in the child; -1 none */
-	int parent_death_signal; /* sent to the child when the supervisor dies */
+	/* The process keeps stdin, stdout and stderr, and receives the terminal's signals. */
+	bool terminal;
+	bool keep_stdout;        /* stdout stays that of the supervisor */
+	int pass_fd;             /* descriptor that stays open in the child; -1: none */
+	int parent_death_signal; /* signal that the child receives when the supervisor dies */
 };
 
 /* Starts c->args (program first). Output is appended to the log. */

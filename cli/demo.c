@@ -335,9 +335,8 @@ static int prepare_run(struct demo *d, struct error *err)
 			d->dirs.why_moved);
 	else if (d->options.headless)
 		fprintf(stderr, "skippipe: recording in %s\n", d->dirs.run);
-	rc = make_keys(
-		d,
-		err); /* before prepare_processes: command lines contain the controller's key */
+	/* This precedes prepare_processes, because command lines contain the controller's key. */
+	rc = make_keys(d, err);
 	return rc == 0 ? prepare_processes(d, err) : rc;
 }
 

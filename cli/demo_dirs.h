@@ -7,8 +7,10 @@
 #include "base/error.h"
 
 struct demo_dirs {
-	char run[PATH_MAX];   /* the run folder; contains log/ and keys/ */
-	char sockets[64];     /* private (0700) and short: a Unix socket's path has 107 bytes */
+	char run[PATH_MAX]; /* path of the run folder, which contains log/ and keys/ */
+	/* Path of a private folder (0700), short because a Unix socket's path has at most 107
+	 * bytes. */
+	char sockets[64];
 	char why_moved[256];  /* why the run folder is in /tmp; "" if it is not */
 };
 

@@ -229,9 +229,9 @@ static int take_corpus(struct demo_options *o, char ***argv, const char *first)
 
 /* The options that were given, before settle_options reconciles them. */
 struct given {
-	uint32_t skip_of; /* 0: not given */
+	uint32_t skip_of; /* number of stages in --skip K/S; 0: not given */
 	bool agents, stages, skip;
-	uint32_t cluster_stages; /* of the cluster file; 0: there is none */
+	uint32_t cluster_stages; /* number of stages in the cluster file; 0: there is no file */
 };
 
 static int one_of(const char *name, const char *text, const char *a, const char *b,
@@ -301,13 +301,13 @@ static int take_own(struct demo_options *o, struct given *given, char ***argv, s
 		return take_corpus(o, argv, value);
 	case DEVICE:
 		o->device = value;
-		return 0; /* the agent checks it */
+		return 0; /* the agent checks the value */
 	case RECOMPUTE:
 		o->recompute = value;
-		return 0; /* the agent checks it */
+		return 0; /* the agent checks the value */
 	case ALGORITHM:
 		o->algorithm = value;
-		return 0; /* the controller checks it */
+		return 0; /* the controller checks the value */
 	case RUN_DIR:
 		o->run_dir = value;
 		return 0;
@@ -318,7 +318,7 @@ static int take_own(struct demo_options *o, struct given *given, char ***argv, s
 		return take_cluster(o, given, value, err);
 	case SCALE_BYTES:
 		args_addf(&o->controller, "--scale-bytes=%s", value);
-		return 0; /* the controller checks it */
+		return 0; /* the controller checks the value */
 	default:
 		o->theme = value;
 		return 0;

@@ -15,12 +15,13 @@ struct demo_options {
 	uint32_t agents;
 	uint32_t skip; /* stages that a microbatch skips */
 	uint32_t n_stages;
-	uint32_t stages[DEMO_STAGES_MOST]; /* (n_stages) number of nodes */
+	uint32_t stages[DEMO_STAGES_MOST]; /* (n_stages) number of nodes in each stage */
 	bool headless;
 	bool help;
 	bool rehearse;          /* a rehearsal: agents compute nothing */
 	const char *cluster;    /* file of a rehearsal's cluster; NULL: 12 cloud regions */
-	const char *format;     /* of a headless run's events: "text", "jsonl" */
+	/* Format of the events of a run without a console: "text" or "jsonl". */
+	const char *format;
 	const char *device;     /* NULL: the agent's default */
 	const char *recompute;  /* NULL: the agent's default */
 	const char *algorithm;  /* NULL: the controller's default */

@@ -35,10 +35,11 @@ enum { LIMIT_ITERATION, LIMIT_SLOWEST, LIMIT_LOSS, LIMIT_RECOVERY, LIMITS };
 struct drill {
 	json_t *file;
 	double limits[LIMITS]; /* NAN: none */
-	double seen[LIMITS];   /* NAN: not measured */
-	double *iterations;    /* iteration_s of each */
+	double seen[LIMITS];   /* measured value of each limit; NAN: not measured */
+	double *iterations;    /* duration of each iteration in seconds */
 	size_t n_iterations, room;
-	int64_t lost_us;       /* first death of a node since the last commit; 0 none */
+	/* Time of the first death of a node since the last commit; 0: none. */
+	int64_t lost_us;
 	uint64_t commits;
 };
 

@@ -34,7 +34,7 @@
 enum {
 	LEAVE_US = 20000000, /* time for the controller's checkpoint and for closing its store */
 	PART_US = 2000000,   /* time for agents to end after the controller's STOP */
-	TERM_US = 1000000,   /* between SIGTERM and SIGKILL */
+	TERM_US = 1000000,   /* time between SIGTERM and SIGKILL */
 	LOGS_MS = 1000,      /* interval of the checks of the logs' sizes */
 	LOG_MOST = 16 << 20,
 	ECHO_MS = 200, /* interval of reading the controller's log */
@@ -48,26 +48,27 @@ enum phase { RUNNING, STOPPING, PARTING, KILLING };
 
 /* The controller's orders, read line by line. */
 struct orders {
-	char line[64]; /* the incomplete line */
+	char line[64]; /* beginning of an order whose line is incomplete */
 	size_t length;
 	bool open;
-	bool run_is_over; /* "end" has arrived */
+	bool run_is_over; /* the order "end" has arrived */
 };
 
 struct supervisor {
 	struct processes *processes;
 	const struct log *log;
 	enum phase phase;
-	int64_t deadline_us; /* of every phase but RUNNING */
+	int64_t deadline_us; /* end of the present phase; RUNNING has none */
 	int signals;         /* signalfd */
 	sigset_t old_mask;
-	struct termios terminal; /* its former settings */
+	struct termios terminal; /* the terminal's settings before the run */
 	bool has_terminal;
 	struct orders orders;
-	int echo;         /* the controller's log; -1 */
-	unsigned resumed; /* restarts in a row */
+	int echo;         /* descriptor of the controller's log; -1: none */
+	unsigned resumed; /* number of restarts in a row */
 	int64_t resumed_us;
-	struct error gave_up; /* text "" unless every agent ended by itself */
+	/* The error of the agents if every agent ended by itself; otherwise its text is "". */
+	struct error gave_up;
 };
 
 static const struct child_start agent_start = { .pass_fd = -1, .parent_death_signal = SIGKILL };
@@ -297,7 +298,7 @@ static void take_child_end(struct supervisor *p, pid_t pid, int status)
 	char how[64];
 
 	if (child_ended(&c->controller, pid, status)) {
-		take_orders(p); /* the last ones */
+		take_orders(p); /* handles the last orders */
 		child_ending_text(&c->controller, how, sizeof(how));
 		log_line(p->log, LOG_INFO, "controller ended: %s", how);
 		resume_controller(p);

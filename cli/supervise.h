@@ -28,14 +28,14 @@ struct processes {
 	struct args resume; /* the restarted controller's command line; empty: no restart */
 	/* File that exists once the run can be resumed; borrowed; NULL: the run can always be. */
 	const char *record;
-	struct child console; /* args empty: headless */
+	struct child console; /* the console's process; args is empty if there is no console */
 	struct child *agents; /* (n_agents) */
 	uint32_t n_agents;
 	bool headless;  /* the controller keeps stdout */
 	bool echo;      /* the controller's log is also written to stdout */
 	off_t log_most; /* bytes of each log before it is rotated; 0: 16 MiB */
-	int orders;     /* the pipe's read end */
-	int orders_to;  /* the pipe's write end, for the controller */
+	int orders;     /* read end of the pipe for orders */
+	int orders_to;  /* write end of the pipe for orders, which the controller inherits */
 };
 
 /* Blocks SIGINT, SIGTERM and SIGHUP until supervise() handles them. Without this a signal during

@@ -285,7 +285,7 @@ int db_run(struct store *s, enum db_statement which, const struct db_value *valu
 	if (rc != 0)
 		return rc;
 	rc = db_row(s, q, err);
-	if (rc > 0) /* the answer to a pragma */
+	if (rc > 0) /* the row is the answer to a pragma */
 		db_done(q);
 	return rc < 0 ? rc : 0;
 }

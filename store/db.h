@@ -86,8 +86,8 @@ enum db_statement {
 /* The parts of a commit that often equal those of the previous commit. */
 enum db_part { DB_ROUTES, DB_ORDERS, DB_REDUCTIONS, DB_COMPUTED, DB_PARTS };
 
-/* The newest rows of a part that were written: their iteration (0: none), and all of them as
- * text. */
+/* The rows of one part of a commit that were written last: their iteration (0: none), and all rows
+ * as text. */
 struct db_written {
 	uint64_t iteration;
 	char *text;
@@ -96,10 +96,10 @@ struct db_written {
 struct store {
 	sqlite3 *db;
 	sqlite3_stmt *statements[DB_STATEMENTS];
-	char *path;          /* of run.db, for messages */
+	char *path;          /* path of run.db, for error messages */
 	int lock;            /* file descriptor of run.lock, held by the writer; -1: a reader */
-	int64_t epoch;       /* of this writer; in a reader, of the last writer */
-	bool is_durable;     /* PRAGMA synchronous is FULL now */
+	int64_t epoch;       /* epoch of this writer; for a reader, epoch of the last writer */
+	bool is_durable;     /* PRAGMA synchronous is FULL at present */
 	struct db_written written[DB_PARTS];
 	uint64_t thinned_to; /* store_thin has finished this iteration; UINT64_MAX: not read yet */
 	char *reserve_path;

@@ -7,7 +7,7 @@
 
 #include "base/alloc.h"
 
-enum { DIGITS_MAX = 10 /* of a 32-bit number */ };
+enum { DIGITS_MAX = 10 /* digits of a 32-bit number, at most */ };
 
 static char *put_number(char *to, uint32_t value)
 {

@@ -19,7 +19,7 @@
 
 enum {
 	APPLICATION = 0x534b5052, /* "SKPR", the application id in the file's header */
-	BUSY_MS = 2000            /* to wait for another program that has locked the file */
+	BUSY_MS = 2000            /* time to wait for another program that has locked the file */
 };
 
 static void free_run(struct store_run *r)
@@ -397,7 +397,7 @@ static int make_file(struct store *s, const char *temporary, const struct store_
 	char *name = s->path;
 	int rc;
 
-	s->path = (char *)temporary; /* the name in error messages */
+	s->path = (char *)temporary; /* the path that error messages name until the rename */
 	rc = open_file(s, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, err);
 	if (rc == 0)
 		rc = make_schema(s, run, err);

@@ -37,7 +37,7 @@
 struct store; /* opaque */
 
 enum {
-	STORE_VERSION = 4,      /* of the schema */
+	STORE_VERSION = 4,      /* version of the schema */
 	STORE_THINNED = 100,    /* store_thin keeps the tasks of every 100th iteration */
 	STORE_RESERVE = 8 << 20 /* bytes (store_reserve) */
 };
@@ -45,23 +45,24 @@ enum {
 /* The properties of a run. They are fixed when the run starts. */
 struct store_run {
 	const char *name;
-	const char *version;   /* of the program that started it */
+	const char *version;   /* version of the program that started the run */
 	const char *model;     /* skippipe.model/1 JSON */
 	const char *cluster;   /* skippipe.cluster/1 JSON */
 	const char *optimizer; /* JSON */
 	uint64_t id;
 	uint64_t seed;
 	const char *hash; /* name of the hash function, kept under the key "hash" */
-	uint64_t corpus_hash; /* 0: not known yet (store_corpus) */
+	uint64_t corpus_hash; /* hash of the corpus; 0: unknown until store_corpus */
 	int64_t started_wall_us;
 	uint32_t batch, sequence;
 	uint32_t n_shards;  /* data shards */
-	uint32_t per_shard; /* microbatches of a shard in an iteration */
-	uint32_t threads;   /* of an agent's computations; the bits depend on it */
+	uint32_t per_shard; /* number of microbatches of a shard in an iteration */
+	/* Number of threads of an agent's computations; the bits depend on it. */
+	uint32_t threads;
 	/* The formats of activations between stages and of sums; the bits depend on them. Their
 	 * names are kept under the keys "wire" and "sum_wire" */
 	enum tensor_format wire, sum_wire;
-	size_t n_corpus;    /* 0: the default corpus */
+	size_t n_corpus;           /* number of paths; 0: the default corpus */
 	const char *const *corpus; /* (n_corpus) paths */
 	const char *origin; /* where the first weights came from (model/files/origin.h), kept under
 			     * the key "origin"; NULL: they are made from the seed */
@@ -82,16 +83,16 @@ struct store_plan {
  * or of a backward pass ('B'). */
 struct store_counted {
 	uint32_t microbatch;
-	char kind; /* 'L' or 'B' */
+	char kind; /* 'L' or 'B': the loss layer or a backward pass */
 };
 
 /* The gradients that a node added to its sum, in this order. */
 struct store_order {
 	uint16_t node;
-	uint8_t stage; /* that the node held during this iteration */
+	uint8_t stage; /* stage that the node held during this iteration */
 	uint32_t n_counted;
 	const struct store_counted *counted; /* (n_counted) */
-	const char *device; /* of the node, as it reported it; NULL: not known */
+	const char *device;                  /* device that the node reported; NULL: unknown */
 };
 
 /* The nodes whose sums were added to a stage's gradient. A stage without a reduction made no
@@ -103,21 +104,21 @@ struct store_reduction {
 };
 
 struct store_commit {
-	uint64_t iteration; /* from 1, without gaps */
-	uint64_t epoch;     /* of the plan */
-	uint32_t attempt;   /* of the reduction */
+	uint64_t iteration; /* number of the iteration; iterations count from 1 without gaps */
+	uint64_t epoch;     /* epoch of the plan */
+	uint32_t attempt;   /* attempt of the reduction */
 	/* The announced step: the summed gradient times `scale`, then AdamW step number
 	 * `iteration`. */
 	float scale, lr, beta1, beta2, eps, weight_decay;
-	float loss; /* mean over the microbatches */
+	float loss; /* mean loss over the microbatches */
 	double gradient_norm, clip;
 	double iteration_s, predicted_s; /* plan seconds */
 	double sync_s;
 	double real_s; /* wall time from the previous commit to this commit */
 	uint32_t collisions;
 	double wait_s;
-	uint32_t alive, path_length; /* nodes alive; stages of a path */
-	uint32_t rerun;              /* microbatches that ran again */
+	uint32_t alive, path_length; /* number of live nodes; number of stages in a path */
+	uint32_t rerun;              /* number of microbatches that ran again */
 	int64_t wall_us;
 	size_t n_routes, n_orders, n_reductions;
 	/* (n_routes) The routes of the attempts that finished; `since` is not recorded. A
@@ -140,10 +141,10 @@ struct store_task {
 	uint64_t iteration;
 	uint32_t microbatch, attempt;
 	uint16_t node;
-	char kind; /* 'F', 'L', 'B', 'E' evaluation */
+	char kind; /* 'F', 'L', 'B', or 'E' for an evaluation */
 	bool counted;
-	int64_t waited_for;                   /* the microbatch that delayed it; -1: none */
-	int64_t arrived_us, start_us, end_us; /* on the controller's clock */
+	int64_t waited_for;                   /* the microbatch that delayed this task; -1: none */
+	int64_t arrived_us, start_us, end_us; /* times on the controller's clock */
 };
 
 struct store_validation {
@@ -158,7 +159,7 @@ struct store_note {
 	uint64_t iteration;
 	int64_t wall_us;
 	const char *kind; /* "log", "event", "command", "prediction", "warning", "alert", ... */
-	char mark;        /* on the loss curve: 'S', 'F', 'R'; 0: none */
+	char mark;        /* mark on the loss curve: 'S', 'F', 'R'; 0: none */
 	int32_t node;     /* -1: none */
 	const char *text;
 };
@@ -168,27 +169,28 @@ struct store_fault {
 	uint32_t id;
 	uint64_t iteration;
 	const char *kind;
-	int32_t node, peer; /* -1: none, or all */
+	int32_t node, peer; /* the node, and the other end of the link; -1: none, or all */
 	double factor;
 	uint32_t ttl_ms;
 	int64_t started_wall_us;
-	int64_t ended_wall_us; /* 0: still active */
+	int64_t ended_wall_us; /* when the failure ended; 0: it is still active */
 };
 
 /* An operator's command. It is written again under the same id when its outcome is known. */
 struct store_command {
 	uint64_t id;
-	uint64_t iteration; /* the first iteration with its effect */
+	uint64_t iteration; /* first iteration on which the command has an effect */
 	int64_t wall_us;
-	const char *who; /* name of the console */
+	const char *who; /* name of the console that gave the command */
 	const char *verb;
 	int32_t node, peer; /* -1: none */
 	int64_t value;
 	const char *text;
 	int32_t status; /* 0: done; 1: in progress; otherwise a negative errno */
 	const char *reply;
-	const char *undo;   /* the action that undoes it, in the controller's format; NULL: none */
-	uint64_t undone_by; /* id of the command that undid it; 0: none */
+	/* The action that undoes the command, in the controller's format; NULL: none. */
+	const char *undo;
+	uint64_t undone_by; /* id of the command that undid this one; 0: none */
 };
 
 /* An event of the run with its time on both clocks. A replay shows the other rows at the right time
@@ -213,7 +215,7 @@ struct store_moment {
 	uint64_t writer; /* store_writer_epoch of the writer; ignored when written. Compare at_us
 			  * within one writer only: another one may have run on another machine */
 	uint64_t iteration; /* in progress */
-	int64_t at_us;      /* on the controller's clock, as in store_task */
+	int64_t at_us;      /* time of the event on the controller's clock, as in store_task */
 	int64_t wall_us;
 	const char *kind;
 	int32_t node, stage; /* -1: none */
@@ -222,7 +224,7 @@ struct store_moment {
 	const char *text;
 	/* Times of kinds node, compute and link. 0: not measured yet. */
 	double forward_s, backward_s, loss_s;
-	const char *device, *host; /* of kind node */
+	const char *device, *host; /* device and host of a node; only for the kind node */
 };
 
 /* A stage's file of a checkpoint, complete and on the disk of `host`. A checkpoint is an iteration
@@ -230,23 +232,25 @@ struct store_moment {
 struct store_shard {
 	uint64_t iteration;
 	uint8_t stage;
-	uint16_t node; /* that wrote it */
+	uint16_t node; /* node that wrote the file */
 	const char *host;
-	uint64_t hash; /* of the file's data */
+	uint64_t hash; /* hash of the file's data */
 	uint64_t bytes;
 	int64_t wall_us;
 };
 
 /* A stage that was restored because no node held it any more. */
 struct store_restore {
-	uint64_t iteration; /* of the restored weights; later commits were removed */
+	uint64_t iteration; /* iteration of the restored weights; later commits were removed */
 	uint64_t last;      /* the last committed iteration before the restore */
 	uint8_t stage;
-	uint16_t node; /* that holds the restored stage */
-	uint64_t hash; /* of the restored weights */
+	uint16_t node; /* node that holds the restored stage */
+	uint64_t hash; /* hash of the restored weights */
 	int64_t wall_us;
-	uint32_t n_from; /* 0: from a checkpoint; otherwise the weighted average of n_from stages */
-	uint8_t from[2]; /* (n_from) these stages, after that iteration */
+	/* 0: the stage comes from a checkpoint; otherwise the number of stages that were averaged
+	 */
+	uint32_t n_from;
+	uint8_t from[2]; /* (n_from) the averaged stages, as they were after that iteration */
 	float weight[2]; /* (n_from) */
 };
 
@@ -272,7 +276,8 @@ int store_reserve(struct store *s, struct error *err);
 /* Returns true if the reserve exists. */
 bool store_reserved(const struct store *s);
 
-const struct store_run *store_run_of(const struct store *s); /* borrowed until store_close */
+/* Returns the properties of the run; borrowed until store_close. */
+const struct store_run *store_run_of(const struct store *s);
 /* Returns how often a writer has opened this run; 1 when it was created. */
 uint64_t store_writer_epoch(const struct store *s);
 
@@ -356,7 +361,8 @@ int store_each_validation(struct store *s,
 /* Visits the entries of the journal in the order in which they were written. */
 int store_each_note(struct store *s, int (*visit)(void *context, const struct store_note *n),
 		    void *context, struct error *err);
-int store_last_note(struct store *s, uint64_t *id, struct error *err); /* 0: none yet */
+/* Sets *id to the highest id; 0: none yet. */
+int store_last_note(struct store *s, uint64_t *id, struct error *err);
 /* Visits the injected failures by id. */
 int store_each_fault(struct store *s, int (*visit)(void *context, const struct store_fault *f),
 		     void *context, struct error *err);

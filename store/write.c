@@ -427,11 +427,13 @@ static int thin_tasks(struct store *s, uint64_t upto, struct error *err)
 
 int store_thin(struct store *s, uint64_t upto, struct error *err)
 {
-	enum { AT_ONCE = 4 }; /* catches up, because each commit adds one iteration */
+	/* Iterations that one call deletes: more than one, because each commit adds one. */
+	enum { AT_ONCE = 4 };
 	int rc = s->thinned_to == UINT64_MAX ? read_thinned(s, err) : 0;
 
 	if (rc == 0 && upto < s->thinned_to)
-		s->thinned_to = upto; /* a restore went back to an earlier iteration */
+		/* A restore went back to an earlier iteration, so the mark moves back. */
+		s->thinned_to = upto;
 	for (uint64_t i = 0; rc == 0 && i < AT_ONCE && s->thinned_to < upto; i++) {
 		do
 			rc = thin_tasks(s, s->thinned_to + 1, err);

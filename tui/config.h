@@ -15,7 +15,7 @@
 
 struct config {
 	char theme[64]; /* "" default */
-	int graph;      /* enum graph; -1: the best that the terminal can show */
+	int graph;      /* one of enum graph; -1: the best that the terminal can show */
 	int fps;        /* 0: automatic */
 	bool mouse, no_color;
 };

@@ -22,7 +22,7 @@ struct connection {
 	char name[64];
 	bool readonly, up;
 	int64_t attached_us;
-	char trouble[160]; /* why the controller is not reached, as last reported */
+	char trouble[160]; /* reason why the controller is not reached, as last reported */
 };
 
 /* `text` is the key's digits, or the name of a file that begins with them. */

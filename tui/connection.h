@@ -15,7 +15,8 @@ struct connection; /* opaque */
 
 struct connection_options {
 	const char *address;        /* "tcp://HOST:PORT", "ipc://PATH" */
-	const char *controller_key; /* 64 hex digits, or a file with them */
+	/* The controller's public key as 64 hex digits, or the path of a file with it. */
+	const char *controller_key;
 	const char *key;            /* file of this console's key; created if it is missing */
 	const char *name;           /* this console's name */
 	bool readonly;
@@ -26,17 +27,17 @@ int connection_open(struct connection **out, const struct connection_options *o,
 		    struct error *err);
 void connection_close(struct connection *c); /* NULL is allowed */
 
-int connection_fd(const struct connection *c); /* poll for POLLIN */
+int connection_fd(const struct connection *c); /* returns a descriptor to poll for POLLIN */
 /* Returns the time at which connection_next must be called even if nothing has arrived. */
 int64_t connection_deadline_us(const struct connection *c);
 
 enum connection_event {
 	CONNECTION_NOTHING, /* no event is left */
-	CONNECTION_MESSAGE, /* data, size: borrowed until the next call */
+	CONNECTION_MESSAGE, /* a message has arrived: data and size, borrowed until the next call */
 	CONNECTION_UP,
 	CONNECTION_DOWN,
 	CONNECTION_REFUSED,
-	CONNECTION_UNREACHED /* no address accepts a connection; `why` names each */
+	CONNECTION_UNREACHED /* no address accepts a connection; `why` names the cause for each */
 };
 
 struct connection_news {

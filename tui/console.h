@@ -21,21 +21,21 @@ struct console {
 	struct ui ui;
 	struct state *state;
 	struct theme theme;
-	struct screen *screen;         /* NULL in plain mode */
-	struct terminal *terminal;     /* NULL in plain mode */
-	struct connection *connection; /* NULL: a recording is played */
+	struct screen *screen;         /* the picture; NULL in plain mode */
+	struct terminal *terminal;     /* the terminal; NULL in plain mode */
+	struct connection *connection; /* the connection; NULL: a recording is played */
 	struct record_reader *play;
 	FILE *record;
 	int64_t now_us;       /* local clock */
-	int64_t play_base_us; /* the recording's clock at play_local_us */
+	int64_t play_base_us; /* time on the recording's clock at play_local_us */
 	int64_t play_local_us;
 	int64_t drawn_us;
 	struct text_mode plain; /* for --plain */
 	bool hung_up; /* the terminal is gone */
 	bool refused;
 	struct history *history;
-	size_t applied;    /* number of its messages that the state contains */
-	int64_t cursor_us; /* while frozen: the time shown, on the history's clock */
+	size_t applied;    /* number of the history's messages that the state contains */
+	int64_t cursor_us; /* the time shown while the screen is frozen, on the history's clock */
 	bool missed;       /* messages were dropped because the history was full */
 	char theme_folders[3][4096];
 	const char *folders[4];
@@ -50,11 +50,12 @@ void console_close(struct console *c);
 
 /* The phases of a turn of the loop. */
 void console_read_keys(struct console *c);
-void console_read_messages(struct console *c); /* at most a fixed number */
+void console_read_messages(struct console *c); /* handles a bounded number of messages */
 void console_send_commands(struct console *c);
-void console_do_side_effects(struct console *c); /* cursor, theme, export, copy, mouse */
-void console_scrub(struct console *c);     /* the cursor alone */
-void console_draw(struct console *c);      /* at most fps times a second */
+/* Moves the cursor of the terminal, loads themes, exports, copies, sets the mouse. */
+void console_do_side_effects(struct console *c);
+void console_scrub(struct console *c); /* moves the cursor in time only */
+void console_draw(struct console *c);  /* draws at most fps times a second */
 /* Returns the time of the next turn if no input arrives. */
 int64_t console_deadline_us(const struct console *c);
 

@@ -58,7 +58,7 @@ static int choose_theme(struct console *c, struct error *err)
 		}
 		if (rc != 0)
 			theme_find(&c->theme, "default", c->folders, err);
-		rc = 0; /* no themes installed: attributes only */
+		rc = 0; /* no themes are installed, so attributes are used */
 	}
 	snprintf(c->ui.display.theme, sizeof(c->ui.display.theme), "%s", c->theme.name);
 	return rc;
@@ -164,7 +164,7 @@ int console_check(const struct options *o, struct error *err)
 	struct console c = { .options = *o };
 	int rc = terminal_check(err);
 
-	if (rc == -ENOTSUP) /* plain lines are printed */
+	if (rc == -ENOTSUP) /* plain lines are printed instead */
 		rc = 0;
 	find_folders(&c);
 	return rc == 0 ? choose_theme(&c, err) : rc;

@@ -13,16 +13,16 @@ enum options_print {
 	PRINT_VERSION,
 	PRINT_MANUAL,
 	PRINT_KEYS,
-	PRINT_CHECK /* nothing, unless the terminal or the settings have an error */
+	PRINT_CHECK /* prints nothing, unless the terminal or the settings have an error */
 };
 
 struct options {
 	const char *connect, *controller_key, *key, *theme, *play, *record, *name;
-	int graph;    /* enum graph; -1: the best that the terminal can show */
+	int graph;    /* one of enum graph; -1: the best that the terminal can show */
 	int fps;      /* 0: automatic */
 	double speed; /* of --play */
 	bool readonly, plain, no_color, owner;
-	enum options_print print; /* printed instead of opening a console */
+	enum options_print print; /* the text to print instead of opening a console */
 };
 
 extern const char options_help[];

@@ -53,7 +53,7 @@ static bool write_node(const struct state *s, const struct msg_see_node *n, char
 	char stage[32] = "";
 
 	if (n->state == NODE_LIVE)
-		return false; /* the journal has an entry */
+		return false; /* the journal has an entry for this step */
 	if (!state_has_no_stages(s))
 		snprintf(stage, sizeof(stage), " of stage %u", (unsigned)n->stage);
 	snprintf(out, room, "node %u%s is %s%s%s", (unsigned)n->node, stage,

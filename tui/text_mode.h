@@ -12,7 +12,7 @@
 /* The last line about the steps before the first iteration. */
 struct text_mode {
 	uint8_t step;
-	int64_t at_us; /* controller's clock; 0: no line yet */
+	int64_t at_us; /* time of the last line on the controller's clock; 0: no line yet */
 };
 
 /* Writes the line of a message that was just applied to the state, without a newline. Returns

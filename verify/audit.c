@@ -15,8 +15,9 @@ struct audit {
 	/* Booleans as bytes. */
 	uint8_t *data_read;      /* (n_shards, per_shard) */
 	uint8_t *visited;        /* (n_routes, n_stages) */
-	uint8_t *counted;        /* (n_routes, n_stages) backward passes ('B') */
-	uint8_t *losses_counted; /* (n_routes) losses ('L') */
+	/* (n_routes, n_stages) true if the backward pass ('B') was counted */
+	uint8_t *counted;
+	uint8_t *losses_counted; /* (n_routes) true if the loss ('L') was counted */
 };
 
 /* Finds a microbatch's route by bisection, as routes are in order of microbatch. NULL: none. */

@@ -23,7 +23,7 @@
 /* The parts that all chains of a run share. */
 struct chain_setup {
 	struct executor *executor;
-	size_t activation; /* floats in an activation: B * T * C */
+	size_t activation; /* number of floats in an activation: B * T * C */
 	/* How activations and their gradients travel between stages. */
 	struct codec activation_codec, gradient_codec;
 	/* (TASK_POOL_MAX, activation) the gradient that a worker's backward pass writes */
@@ -35,7 +35,8 @@ struct chain {
 	int32_t *tokens, *targets; /* (B, T) each */
 	float *inputs;    /* (n_hops + 1, activation) [h] is the input of hop h; [0] is unused, as
 			   * hop 0 reads tokens; the last one is the input of the loss */
-	float *gradient;  /* (activation) of the last finished step with respect to its input */
+	/* (activation) gradient of the last finished step with respect to its input */
+	float *gradient;
 	uint32_t forward_done;  /* hops whose forward pass is finished */
 	uint32_t backward_left; /* hops whose backward pass is not finished */
 	bool loss_done;

@@ -20,8 +20,9 @@ struct comparison {
 	struct replay *replay;
 	const struct compare_options *options;
 	struct compare_result *result;
-	bool has_counted[UINT16_MAX + 1]; /* by node: seen in a compared iteration */
-	struct store_restore *restores;   /* (n_restores) in the order of events */
+	/* (node) true if the node was seen in a compared iteration */
+	bool has_counted[UINT16_MAX + 1];
+	struct store_restore *restores; /* (n_restores) restored stages in the order of events */
 	size_t n_restores, room_restores;
 };
 

@@ -23,12 +23,14 @@
 #define COMPARE_NORM_FACTOR 10
 
 struct compare_options {
-	uint64_t from, to;   /* iterations to compare; to 0: up to the last. Earlier iterations are
-			      * replayed too, because the weights depend on them */
-	const char *device;  /* that recomputes; NULL: the best match (devices.h) */
-	const char *run;     /* folder of the run */
+	/* Range of iterations to compare; `to` 0: up to the last. Earlier iterations are replayed
+	 * too, because the weights depend on them. */
+	uint64_t from, to;
+	/* Name of the device that recomputes; NULL: the best match (devices.h). */
+	const char *device;
+	const char *run;     /* the run's folder */
 	const char *weights; /* folder of the weights with which the run began; NULL: as recorded */
-	unsigned workers;    /* threads; 0: as many as are useful */
+	unsigned workers;    /* number of threads; 0: as many as are useful */
 	/* Called after every iteration; NULL: not called. */
 	void (*progress)(void *context, uint64_t iteration, uint64_t last);
 	void *context;
@@ -37,33 +39,35 @@ struct compare_options {
 struct compare_weights {
 	uint64_t compared;     /* announced hashes */
 	uint64_t differing;    /* of these */
-	uint64_t unannounced;  /* stages of compared iterations without any announced hash */
-	uint64_t restored;     /* stages restored from checkpoints */
-	uint64_t averaged;     /* stages made from their neighbours */
-	struct store_hash first_differing; /* as announced; iteration 0: none */
-	uint64_t first_expected;           /* the hash that it should have been */
+	/* Number of stages in compared iterations without any announced hash. */
+	uint64_t unannounced;
+	uint64_t restored; /* number of stages restored from checkpoints */
+	uint64_t averaged; /* number of stages made from their neighbours */
+	/* First hash that differs, as announced; iteration 0: none. */
+	struct store_hash first_differing;
+	uint64_t first_expected; /* the hash that was expected in its place */
 };
 
 struct compare_losses {
 	uint64_t compared, equal_bits;
-	uint64_t differing; /* beyond the limit that applies */
+	uint64_t differing; /* number of losses beyond the limit that applies */
 	double largest;     /* relative difference */
-	uint64_t first_differing; /* iteration; 0: none */
+	uint64_t first_differing; /* iteration of the first such loss; 0: none */
 	double first_recorded, first_here;
 };
 
 /* Norms of gradients are compared only where tolerances apply. */
 struct compare_norms {
-	uint64_t differing; /* beyond the limit */
+	uint64_t differing; /* number of norms beyond the limit */
 	double largest;     /* relative difference */
-	uint64_t first_differing; /* iteration; 0: none */
+	uint64_t first_differing; /* iteration of the first such norm; 0: none */
 };
 
 struct compare_result {
-	uint64_t last;     /* committed iteration in the store */
+	uint64_t last;     /* the last committed iteration in the store */
 	uint64_t replayed; /* iterations */
 	uint32_t rehearsal; /* as in struct model_config: nodes computed nothing; no loss */
-	uint32_t nodes;    /* that counted a gradient in the compared iterations */
+	uint32_t nodes;     /* number of nodes that counted a gradient in the compared iterations */
 	struct error broken_rule; /* the first broken rule of audit.h; "" none. It ends the
 				   * comparison */
 	struct devices devices;

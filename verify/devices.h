@@ -19,12 +19,13 @@
 enum { DEVICES_MAX = 32 };
 
 struct devices {
-	char name[DEVICE_NAME_SIZE];  /* of the device that recomputes (model/device_name.h) */
+	char name[DEVICE_NAME_SIZE];  /* name of the device that recomputes (model/device_name.h) */
 	char text[STAGE_DEVICE_SIZE]; /* the same device as stage_device describes it */
 	uint32_t n;
 	struct recorded_device {
-		char text[STAGE_DEVICE_SIZE]; /* as reported; "": the record names no device */
-		uint32_t nodes;               /* that computed with it */
+		/* Text that the nodes reported; "": the record names no device. */
+		char text[STAGE_DEVICE_SIZE];
+		uint32_t nodes;               /* number of nodes that computed with the device */
 		bool matches;                 /* the device that recomputes is of this kind */
 	} list[DEVICES_MAX];                  /* (n) in descending order of nodes */
 };

@@ -11,9 +11,10 @@
 
 struct executor {
 	uint32_t n_stages;
-	struct stage **stages;    /* (n_stages) one slot each */
-	float **unused_output;    /* (n_stages, B * T * C) of a repeated forward pass */
-	uint32_t *buffered_sum;   /* (n_stages) the sum in the stage's gradient buffer */
+	struct stage **stages; /* (n_stages) the model's stages, each with one slot */
+	/* (n_stages, B * T * C) output of a repeated forward pass, which is not used */
+	float **unused_output;
+	uint32_t *buffered_sum;   /* (n_stages) number of the sum in the stage's gradient buffer */
 	float **saved;            /* (n_sums, P) the other sums; NULL: nothing was added yet */
 	uint32_t n_sums;
 };

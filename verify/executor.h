@@ -25,7 +25,8 @@ struct executor_setup {
 	const char *device; /* model/device_name.h */
 };
 
-#define EXECUTOR_NO_SUM UINT32_MAX /* the pass adds to no sum and only passes a gradient on */
+/* Number of no sum: the pass adds to none and only passes a gradient on. */
+#define EXECUTOR_NO_SUM UINT32_MAX
 
 /* Gives *out to the caller (executor_free). Errors are those of stage_new. */
 int executor_new(struct executor **out, const struct executor_setup *setup, struct error *err);

@@ -7,8 +7,9 @@
 #include "store/store.h"
 
 struct first_weights {
-	uint64_t steps;    /* AdamW steps that made them */
-	uint64_t position; /* microbatches of each data shard that they were trained on */
+	uint64_t steps; /* number of AdamW steps that made the weights */
+	/* Number of microbatches of each data shard that the weights were trained on. */
+	uint64_t position;
 };
 
 /* Loads the weights that the record names, and changes nothing if the seed made them. The files are

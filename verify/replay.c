@@ -25,7 +25,7 @@ struct replay {
 	const struct store_run *run;
 	struct model_config config;
 	struct corpus *corpus;
-	struct stage *const *stages; /* of the executor */
+	struct stage *const *stages; /* the executor's stages */
 	unsigned workers;
 	struct first_weights first;
 	struct sum_codec *sum_codecs; /* (n_stages) */
@@ -35,14 +35,14 @@ struct replay {
 /* A node's sum of its stage's gradient. */
 struct sum {
 	const struct store_order *order;
-	uint32_t done;   /* contributions added, of order->counted */
-	uint32_t number; /* in the executor */
+	uint32_t done;   /* number of contributions added, of those in order->counted */
+	uint32_t number; /* number of the sum in the executor */
 };
 
 /* A worker's next step: a hop's forward pass, or the next contribution to a sum. */
 struct piece {
 	struct chain *chain;
-	struct sum *sum; /* NULL: a forward pass */
+	struct sum *sum; /* the sum of the contribution; NULL: the step is a forward pass */
 	uint8_t stage;
 	char kind;       /* 'F' forward, 'L' loss, 'B' backward */
 };
@@ -50,9 +50,9 @@ struct piece {
 struct iteration {
 	const struct store_commit *c;
 	struct replay *replay;
-	struct chain *chains; /* (n_routes) in order of microbatch */
+	struct chain *chains; /* (n_routes) chains in order of microbatch */
 	struct sum *sums;     /* (n_orders) */
-	bool *stage_busy;     /* (n_stages) a worker computes with the stage */
+	bool *stage_busy;     /* (n_stages) true while a worker computes with the stage */
 	struct piece pieces[TASK_POOL_MAX]; /* the current piece of each worker */
 };
 

@@ -46,7 +46,7 @@ const struct model_config *replay_config(const struct replay *r); /* borrowed un
 
 struct replayed {
 	float loss;  /* the mean over the microbatches, added in their order in double */
-	double norm; /* of the averaged gradient */
+	double norm; /* global norm of the averaged gradient */
 };
 
 /* Recomputes one iteration. The commit must have passed audit_commit and must follow the previous
@@ -56,6 +56,7 @@ int replay_commit(struct replay *r, const struct store_commit *c, struct replaye
 /* Makes a stage from its neighbours, as the run did when no node held it (model/average.h).
  * -EPROTO: the recorded neighbours have other shapes. */
 int replay_average(struct replay *r, const struct store_restore *how, struct error *err);
-uint64_t replay_hash(const struct replay *r, uint32_t stage); /* of the weights now */
+/* Returns the hash of the stage's present weights. */
+uint64_t replay_hash(const struct replay *r, uint32_t stage);
 
 #endif

@@ -9,9 +9,10 @@
 
 struct command_entry {
 	const char *name;
-	const char *arguments; /* "N", "KIND NODE [PEER] [xFACTOR|PERCENT%] [TIME]" */
+	/* Arguments of the command, such as "N" or "KIND NODE [PEER] [xFACTOR|PERCENT%] [TIME]". */
+	const char *arguments;
 	const char *help;
-	enum action action; /* the action with the same effect; ACTION_NONE */
+	enum action action; /* the action with the same effect; ACTION_NONE: there is none */
 };
 
 /* Indices of the table, in the order of the palette. */

@@ -46,7 +46,7 @@ enum step {
 	COUNT,     /* a character of a mouse report */
 	END_CONTROL,
 	END_SHIFTED,
-	AGAIN /* the sequence has ended: the byte is handled in the next state */
+	AGAIN /* the sequence has ended, and the byte is handled in the next state */
 };
 
 /* The first rule that matches state and byte applies. ESC is not in the table. */
@@ -69,7 +69,7 @@ static const struct {
 	{ TAKEN, 'P', 'P', INTRODUCE, DEVICE },
 	{ TAKEN, ']', ']', INTRODUCE, SYSTEM },
 	{ TAKEN, '_', '_', INTRODUCE, PROGRAM },
-	{ TAKEN, '\\', '\\', IGNORE, GROUND }, /* the end of a STRING */
+	{ TAKEN, '\\', '\\', IGNORE, GROUND }, /* the byte is the end of a STRING */
 	{ TAKEN, 0x00, 0xff, AGAIN, GROUND },
 
 	{ INTERMEDIATE, 0x20, 0x2f, IGNORE, INTERMEDIATE },
@@ -322,7 +322,8 @@ static void end_control(struct decoder *d, char final, struct terminal_event *ou
 			return;
 		}
 	}
-	if (final == '[' && d->n_parameters == 0) { /* F1 to F5 of the Linux console */
+	/* F1 to F5 of the Linux console have two brackets. */
+	if (final == '[' && d->n_parameters == 0) {
 		d->raw_missing = 1;
 		d->state = RAW;
 		return;
@@ -330,7 +331,7 @@ static void end_control(struct decoder *d, char final, struct terminal_event *ou
 	if (d->n_parameters < DECODER_PARAMETERS)
 		d->parameters[d->n_parameters] = '\0';
 	if (!read_parameters(d, sgr ? text + 1 : text, values, &event) || event == 3)
-		return; /* a report, or the release of a key */
+		return; /* the sequence is a report, or the release of a key */
 	if (final == '~' && values[0] == 200) {
 		d->is_pasting = true;
 		d->n_paste = 0;

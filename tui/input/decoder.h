@@ -30,7 +30,7 @@ struct terminal_event {
 	 * text has been missing for 0.3 s, and a key that is pressed now may be taken for a part of
 	 * it; `key` is the character after Escape that can be a key or begin a report, or 0. */
 	uint32_t key;
-	int x, y;          /* INPUT_CLICK: cells from the top left corner */
+	int x, y;          /* INPUT_CLICK: the cell, counted from the top left corner */
 	const char *paste; /* INPUT_PASTE: UTF-8, borrowed until the decoder's next call */
 };
 
@@ -39,14 +39,16 @@ struct decoder {
 	bool utf8;  /* the terminal sends UTF-8; otherwise one byte is one character */
 	bool mouse; /* mouse reports are evaluated; otherwise they have no effect */
 	/* private */
-	uint8_t state, introducer; /* enum state, and the byte after ESC */
-	bool is_resumed;           /* this sequence's ESC was taken for the key Escape */
+	uint8_t state, introducer; /* present state (enum state), and the byte after ESC */
+	bool is_resumed;           /* the ESC of this sequence was taken for the key Escape */
 	bool is_announced;         /* INPUT_UNFINISHED was reported since the last byte */
 	bool is_pasting;
 	int64_t last_us; /* when the last byte arrived */
 	char parameters[DECODER_PARAMETERS];
 	size_t n_parameters;
-	uint8_t raw[6], n_raw, raw_missing; /* characters after a CSI M of the mouse */
+	/* Characters after the CSI M of a mouse report; number of them received; number still
+	 * missing. */
+	uint8_t raw[6], n_raw, raw_missing;
 	uint32_t glyph;                     /* UTF-8: the bits received so far */
 	uint8_t glyph_missing;              /* UTF-8: number of bytes still missing */
 	char paste[DECODER_PASTE_MOST];

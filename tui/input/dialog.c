@@ -240,7 +240,8 @@ void dialog_open(struct ui *u, const struct state *s, enum dialog_kind kind)
 		d->kind = DIALOG_NONE;
 		ui_say(u, STYLE_GOOD, "no injected failure is active");
 	}
-	d->focus = kind == DIALOG_BRANCH ? 0 : focus_cancel(d); /* a what-if changes nothing */
+	/* The focus is not on Cancel, because a what-if changes nothing. */
+	d->focus = kind == DIALOG_BRANCH ? 0 : focus_cancel(d);
 }
 
 /* ---- keys ---- */

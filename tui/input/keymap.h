@@ -105,9 +105,10 @@ enum keymap_group {
 struct keymap_entry {
 	enum action action;
 	enum keymap_group group;
-	const char *name;  /* in keys.json and the palette: "heal-all" */
-	const char *keys;  /* default keys, separated by blanks: "X", "j down" */
-	const char *label; /* word in the line of keys; NULL: not shown there */
+	/* Name of the action in keys.json and in the palette, such as "heal-all". */
+	const char *name;
+	const char *keys;  /* default keys, separated by blanks, such as "X" or "j down" */
+	const char *label; /* word for the action in the line of keys; NULL: not shown there */
 	const char *help;  /* one line */
 };
 
@@ -119,7 +120,7 @@ enum { KEYMAP_EACH = 4 };
 
 /* A map from keys to actions: the keys of each action. */
 struct keymap {
-	uint32_t keys[ACTIONS][KEYMAP_EACH]; /* 0: no further key */
+	uint32_t keys[ACTIONS][KEYMAP_EACH]; /* the keys of each action; 0: no further key */
 };
 
 /* Initialises the map with the default keys. */

@@ -84,44 +84,45 @@ struct dialog {
 	uint16_t node;
 	uint32_t n_fields;
 	struct dialog_field fields[DIALOG_FIELDS];
-	uint32_t focus;  /* index: fields, then the confirmation, Cancel, Apply */
+	/* Index of the focused element, in this order: fields, confirmation, Cancel, Apply. */
+	uint32_t focus;
 	uint32_t choice; /* DIALOG_FAULT, DIALOG_HEAL: the selected line */
 	bool needs_number; /* the operator must type the node's number to confirm */
 	char typed[8];
 	bool forbidden; /* Apply has no effect; `why` gives the reason */
 	char why[128];
-	uint64_t preview_id; /* of the command that requests the preview; 0 none */
+	uint64_t preview_id; /* id of the command that requests the preview; 0: none */
 	bool has_preview;
 	struct msg_see_preview preview;
-	int64_t asked_us; /* local clock: the request */
-	uint64_t undo;    /* id of the command to undo; 0: the last */
+	int64_t asked_us; /* time of the request on the local clock */
+	uint64_t undo;    /* id of the command to undo; 0: the last command */
 	char undo_text[96];
 };
 
 /* A plan that the Compare view requests from the controller. */
 struct ui_candidate {
-	char name[32];    /* the name that the answer has: "best 2/6" */
-	uint64_t id;      /* of the command that requests the plan; 0 not requested */
+	char name[32];    /* name that the answer will have, such as "best 2/6" */
+	uint64_t id;      /* id of the command that requests the plan; 0: not requested */
 	int64_t asked_us; /* local clock */
-	uint32_t asked;   /* number of requests */
+	uint32_t asked;   /* number of times that the plan was requested */
 };
 
 /* The Compare view: every skip ratio, then a baseline. */
 struct ui_compare {
 	struct ui_candidate candidates[STATE_CANDIDATES];
 	uint32_t n;
-	uint64_t epoch; /* of the plan in force that the candidates are compared with */
-	uint32_t shown; /* the candidate drawn beside the plan in force */
+	uint64_t epoch; /* epoch of the plan in force with which the candidates are compared */
+	uint32_t shown; /* index of the candidate that is drawn beside the plan in force */
 };
 
 /* A what-if beside the iteration that is shown (branch.h). */
 struct ui_branch {
 	bool open;     /* the what-if is shown, or requested */
 	bool has_plan; /* the answer has arrived */
-	char name[32];    /* the name that the answer has */
-	uint64_t id;      /* of the command that requests the plan */
+	char name[32]; /* name that the answer will have */
+	uint64_t id;   /* id of the command that requests the plan */
 	uint32_t skip;    /* stages */
-	int32_t without;  /* the excluded node; -1 none */
+	int32_t without;  /* the excluded node; -1: none */
 	int64_t asked_us; /* local clock */
 	char refused[96];
 	enum view back;         /* the view to return to */
@@ -130,21 +131,23 @@ struct ui_branch {
 
 /* The rights of this console, and the operator's lease. ui_send.c owns it. */
 struct ui_authority {
-	char name[64];            /* the controller's name for this console; "" not known yet */
+	char name[64];            /* the controller's name for this console; "": not known yet */
 	bool readonly;            /* --readonly: no command leaves this console */
 	bool admitted_to_watch;   /* the controller refuses commands of this console */
-	bool owner;               /* quitting ends the run */
-	uint64_t lease_request;   /* id of the unanswered COMMAND_ARM; 0 none */
-	bool has_waiting;         /* `waiting` leaves when the lease is granted */
+	bool owner;               /* quitting this console ends the run */
+	uint64_t lease_request;   /* id of the unanswered COMMAND_ARM; 0: none */
+	/* `waiting` is a command that is sent when the lease is granted */
+	bool has_waiting;
 	struct msg_command waiting;
 };
 
 /* The connection to the controller. ui.c owns it. */
 struct ui_connection {
 	enum ui_link state;
-	int64_t since_us; /* local clock: start of this state */
-	char reason[160]; /* why the state is not UI_LIVE */
-	int64_t last_message_us; /* local clock: last message from the controller; 0 never */
+	int64_t since_us; /* when this state began, on the local clock */
+	char reason[160]; /* reason why the state is not UI_LIVE */
+	/* When the last message from the controller arrived, on the local clock; 0: none has. */
+	int64_t last_message_us;
 };
 
 /* Two clocks: this machine's (`local`) and the controller's. ui_tick owns it, except for the
@@ -153,11 +156,12 @@ struct ui_clock {
 	int64_t local_us;
 	int64_t wall_us;
 	int32_t utc_offset_s;
-	int64_t now_us;          /* the controller's clock, estimated; at the cursor while frozen */
-	int64_t status_us;       /* the controller's clock in its newest status */
-	int64_t status_local_us; /* local clock when that status arrived */
+	/* Estimate of the controller's clock; while frozen, the time at the cursor. */
+	int64_t now_us;
+	int64_t status_us;       /* time on the controller's clock in its newest status */
+	int64_t status_local_us; /* local time when that status arrived */
 	bool frozen;
-	int64_t frozen_us; /* the controller's clock at the cursor */
+	int64_t frozen_us; /* time on the controller's clock at the cursor */
 	int64_t behind_us; /* distance from the cursor to now; 0: the cursor is at now */
 	int64_t span_us;   /* how far back in time the cursor can go */
 };
@@ -165,9 +169,9 @@ struct ui_clock {
 /* The objects that the operator has selected. ui_move.c owns it. */
 struct ui_selection {
 	uint16_t node;
-	bool following; /* `microbatch` is followed */
+	bool following; /* the view follows `microbatch` */
 	uint32_t microbatch;
-	uint64_t note;   /* the journal entry's id; 0: the newest entry */
+	uint64_t note;   /* id of the selected journal entry; 0: the newest entry */
 	char filter[48]; /* "" none */
 };
 
@@ -175,7 +179,7 @@ struct ui_selection {
 struct ui_prompt {
 	enum prompt kind;
 	char text[128];
-	uint32_t choice; /* the line chosen in the list of commands */
+	uint32_t choice; /* index of the chosen line in the list of commands */
 };
 
 /* How the run is drawn. */
@@ -183,15 +187,17 @@ struct ui_display {
 	enum view view;
 	enum graph graph;
 	int help_page; /* 0: the help is closed; otherwise its page, counting on without end */
-	int zoom;      /* timeline: 0 an iteration; each step halves or doubles the width */
+	/* Zoom of the timeline: 0 shows an iteration; each step halves or doubles the width. */
+	int zoom;
 	bool mouse;
 	enum colouring colouring;
 	enum loss_axis loss_axis;
-	int loss_zoom; /* the newest 1 / 2^loss_zoom of the run */
+	int loss_zoom; /* zoom of the loss: the newest 1 / 2^loss_zoom of the run is shown */
 	enum link_measure link_measure;
 	enum link_grouping link_grouping;
 	char theme[32];
-	uint32_t lanes[UI_LANES]; /* by row: id of the moving microbatch + 1; 0 free */
+	/* Id + 1 of the moving microbatch in each row; 0: the row is free. */
+	uint32_t lanes[UI_LANES];
 };
 
 /* The message line. ui_say owns it. */
@@ -205,7 +211,7 @@ struct ui_message {
 struct ui_requests {
 	bool quit, theme, export, copy, mouse;
 	enum scrub scrub;
-	char theme_name[64];  /* "" the next theme */
+	char theme_name[64];  /* name of the requested theme; "": the next theme */
 	char export_name[16]; /* "" text */
 };
 
@@ -213,7 +219,7 @@ struct ui_requests {
 struct ui_outbox {
 	struct msg_command commands[UI_OUTBOX];
 	uint32_t n;
-	uint64_t last_id; /* of this console's commands */
+	uint64_t last_id; /* id of the newest command of this console */
 };
 
 struct ui {
@@ -230,7 +236,7 @@ struct ui {
 	struct ui_message message;
 	struct ui_requests requests;
 	struct ui_outbox outbox;
-	struct map places; /* of the Map view and its panel */
+	struct map places; /* places of the Map view and its panel */
 };
 
 /* Starts at the overview, connecting. ui_fini frees it. */

@@ -30,7 +30,7 @@ static bool select_typed_node(struct ui *u, const struct state *s, const char *w
 	long n;
 
 	if (!word)
-		return true; /* the selected node */
+		return true; /* without a number the command concerns the selected node */
 	if (!parse_number_word(u, word, (long)s->n_nodes - 1, &n))
 		return false;
 	ui_select(u, s, (uint16_t)n);

@@ -130,7 +130,7 @@ static bool move_rows(struct ui *u, const struct state *s, enum action a)
 	    a == ACTION_LEFT || a == ACTION_RIGHT)
 		return false;
 	if (u->display.view == VIEW_MAP && (a == ACTION_NEXT || a == ACTION_PREVIOUS))
-		return false; /* nodes are objects of the map too */
+		return false; /* nodes are selectable in the map too */
 	at = (int64_t)u->selection.microbatch + by;
 	at = at >= s->n_flights ? (int64_t)s->n_flights - 1 : at;
 	u->selection.microbatch = (uint32_t)(at < 0 ? 0 : at);

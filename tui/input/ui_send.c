@@ -111,7 +111,7 @@ void ui_take_reply(struct ui *u, const struct msg_see_reply *r)
 
 	for (uint32_t k = 0; k < u->compare.n; k++)
 		if (u->compare.candidates[k].id == r->command && r->command)
-			return; /* the answer to this command is a plan */
+			return; /* the answer to this command is a plan, not a text */
 	if (arming) {
 		u->authority.lease_request = 0;
 		u->authority.has_waiting = false;

@@ -16,7 +16,7 @@ enum { CHART_COLOURS = STYLE_MICROBATCH_11 - STYLE_MICROBATCH_0 + 1 };
 enum line {
 	LINE_HULL,
 	LINE_TRAVEL,
-	LINE_MICROBATCH, /* in twelve colours */
+	LINE_MICROBATCH, /* path of a microbatch, in one of twelve colours */
 	LINE_PATH = LINE_MICROBATCH + CHART_COLOURS,
 	LINE_SLOW,
 	LINE_CUT,
@@ -31,7 +31,7 @@ struct chart {
 	const struct map *m;
 	struct canvas canvas;
 	struct map_spots spots;
-	struct rect marker[MAP_NODES]; /* by index of the node, or by region */
+	struct rect marker[MAP_NODES]; /* markers by index of the node, or by region */
 	uint32_t n;
 	bool by_region;
 	bool full;     /* a marker has the node's task */

@@ -34,7 +34,7 @@ static bool is_free(const struct map_spots *m, struct rect r, int columns, int r
 	if (x < 0 || y < 0 || x + r.w > m->at.w || y + r.h > m->at.h)
 		return false;
 	if (m->taken[y * m->at.w + x] || m->taken[y * m->at.w + x + r.w - 1])
-		return false; /* the usual case at once */
+		return false; /* this is the usual case and ends the search at once */
 	right = right < m->at.w ? right : m->at.w;
 	bottom = bottom < m->at.h ? bottom : m->at.h;
 	for (int j = top; j < bottom; j++) {

@@ -16,7 +16,8 @@
 /* The taken cells of a rectangle of the screen. */
 struct map_spots {
 	struct rect at;
-	uint8_t *taken; /* (h, w): 0, or 1 + the group of the marker there, at most 255 */
+	/* (h, w) 0 for a free cell, else 1 + the group of the marker there, at most 255 */
+	uint8_t *taken;
 };
 
 /* spots_fini frees it. */

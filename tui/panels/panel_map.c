@@ -16,11 +16,11 @@
 #include "tui/views/view.h"
 
 enum {
-	FULL_CELLS = 40,         /* for each node: room for its task */
-	NODE_CELLS = 9,          /* for each node: room for its number */
+	FULL_CELLS = 40,         /* cells for each node that give room for its task */
+	NODE_CELLS = 9,          /* cells for each node that give room for its number */
 	FLASH_LEAST_US = 100000, /* a picture */
 	FLASH_MOST_US = 700000,
-	REGION_CELLS = 80, /* for each region: room for two rows */
+	REGION_CELLS = 80, /* cells for each region that give room for two rows */
 	REGION_W = 14
 };
 

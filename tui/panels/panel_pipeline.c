@@ -8,8 +8,9 @@
 
 struct grid {
 	int column; /* width of a stage's column in cells */
-	int rows;   /* rows of nodes */
-	int across; /* map: nodes per row of a stage; 0: one node per row, with its number */
+	int rows;   /* number of rows of nodes */
+	/* Number of nodes per row of a stage in the map; 0: one node per row, with its number. */
+	int across;
 };
 
 static struct grid measure_grid(struct rect at, const struct roster *r)

@@ -8,10 +8,10 @@
 #include "tui/screen/screen.h"
 
 struct time_window {
-	int64_t from_us;   /* controller's clock, of the first column */
+	int64_t from_us;   /* time of the first column, on the controller's clock */
 	int64_t column_us; /* > 0 */
 	int64_t now_us;
-	int64_t origin_us; /* the plan's time 0 */
+	int64_t origin_us; /* time at which the plan's time 0 lies */
 	int columns;
 	bool plan; /* planned tasks are drawn */
 };

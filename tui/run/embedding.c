@@ -254,7 +254,7 @@ static void turn_upright(struct point *points, uint32_t n)
 
 		points[i] = (struct point){ c * x + s * y, c * y - s * x };
 	}
-	for (uint32_t i = n; i-- > 0;) { /* point 0 last */
+	for (uint32_t i = n; i-- > 0;) { /* point 0 comes last */
 		points[i].x *= points[0].x > 0 ? -1 : 1;
 		points[i].y *= points[0].y > 0 ? -1 : 1;
 	}

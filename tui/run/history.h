@@ -25,7 +25,8 @@ int history_append(struct history *h, int64_t at_us, const void *data, size_t si
 size_t history_count(const struct history *h);
 /* Returns the arrival time of message i. */
 int64_t history_at(const struct history *h, size_t i);
-int64_t history_first_us(const struct history *h); /* 0 when empty */
+/* Returns the time of the first message; 0 when the history is empty. */
+int64_t history_first_us(const struct history *h);
 int64_t history_last_us(const struct history *h);
 
 /* Applies message i to the state. A message that cannot be decoded is skipped. */

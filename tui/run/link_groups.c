@@ -35,7 +35,8 @@ static void group_by_stage(struct link_groups *g, const struct state *s, const s
 	for (uint32_t i = 0; i < r->n && g->n > 0; i++) {
 		uint8_t stage = s->nodes[r->nodes[i]].see.stage;
 
-		g->of[r->nodes[i]] = stage; /* below n_stages, see roster_make */
+		/* The stage is below n_stages, as roster_make ensures. */
+		g->of[r->nodes[i]] = stage;
 		g->one[stage] = r->nodes[i];
 	}
 }

@@ -16,9 +16,9 @@ enum { LINK_GROUPS = 64, LINK_GROUPS_NODES = 48, LINK_GROUPS_NONE = 255 };
 
 struct link_groups {
 	enum link_grouping by;
-	uint32_t n;                /* 0: there is no such map */
-	uint8_t of[MSG_NODES];     /* by node id; LINK_GROUPS_NONE: not listed */
-	uint16_t one[LINK_GROUPS]; /* a node of each group */
+	uint32_t n;                /* number of groups; 0: there is no such map */
+	uint8_t of[MSG_NODES];     /* group of each node id; LINK_GROUPS_NONE: not listed */
+	uint16_t one[LINK_GROUPS]; /* one node of each group */
 };
 
 /* Groups the listed nodes. Too many nodes are grouped by region, and unknown or too many regions by

@@ -84,7 +84,7 @@ struct sums {
 	float *distances;
 	uint32_t *count, n, known;
 	bool by_region;
-	bool least; /* the shortest measurement counts, not the mean */
+	bool least; /* true: the shortest measurement counts; false: the mean counts */
 };
 
 static void add_distance(struct sums *t, const struct map *m, uint16_t from, uint16_t to, float d)

@@ -20,27 +20,32 @@ enum { MAP_NODES = 200, MAP_REGIONS = 64, MAP_SLOW = 3, MAP_CUT = 16 };
 /* A link by the ids of its nodes. */
 struct map_link {
 	uint16_t from, to;
-	float times; /* measured / planned transfer time; 0: nothing was transferred yet */
+	/* Ratio of measured to planned transfer time; 0: nothing was transferred yet. */
+	float times;
 };
 
 struct map {
-	uint64_t run;          /* the map is of this run; each jump of a replay is another one */
-	uint32_t link_reports; /* made after this number of link messages, */
-	uint64_t nodes_hash;   /* and of these nodes in these places */
+	uint64_t run;          /* the run of this map; each jump of a replay is another run */
+	uint32_t link_reports; /* number of link messages after which the map was made */
+	uint64_t nodes_hash;   /* hash of the nodes and places for which the map was made */
 	int64_t made_us;       /* local clock */
-	int64_t checked_us;    /* local clock: nodes and links were compared */
-	bool measured;         /* false: no link is known; distances are guessed from the places */
-	uint32_t n_placed;     /* links that were known when all points were last placed together */
-	uint32_t n_nodes;      /* all known nodes */
-	struct point nodes[MAP_NODES]; /* by index; only if n_nodes < MAP_NODES */
-	uint16_t ids[MSG_NODES];       /* by index: the node's id */
-	uint16_t index[MSG_NODES];     /* by id: 1 + the index; 0: unknown */
+	int64_t checked_us;    /* local time at which nodes and links were last compared */
+	/* True: from links; false: no link is known, and distances are guessed from the places. */
+	bool measured;
+	/* Number of links that were known when all points were last placed together. */
+	uint32_t n_placed;
+	uint32_t n_nodes; /* number of all known nodes */
+	/* Places of the nodes by index; only if n_nodes < MAP_NODES. */
+	struct point nodes[MAP_NODES];
+	uint16_t ids[MSG_NODES];       /* node id by index */
+	uint16_t index[MSG_NODES];     /* 1 + the index by node id; 0: unknown */
 	uint8_t region[MSG_NODES];     /* by index */
 	uint32_t n_regions;
 	struct point regions[MAP_REGIONS];
 	uint16_t sizes[MAP_REGIONS]; /* nodes */
-	uint16_t named[MAP_REGIONS]; /* id of a node that has the region's name as its location */
-	struct map_link slow[MAP_SLOW]; /* slowest against the plan first */
+	uint16_t named[MAP_REGIONS]; /* id of a node whose location has the region's name */
+	/* Links that are slowest against the plan, the slowest first. */
+	struct map_link slow[MAP_SLOW];
 	struct map_link cut[MAP_CUT];   /* nothing arrives */
 	uint32_t n_slow, n_cut;
 };

@@ -10,11 +10,13 @@ struct roster {
 	uint32_t n; /* listed nodes */
 	uint16_t nodes[MSG_NODES];
 	uint32_t
-		first[MSG_STAGES + 1]; /* stage s: nodes[first[s]] .. nodes[first[s + 1] - 1] */
+		/* The nodes of stage s are nodes[first[s]] .. nodes[first[s + 1] - 1]. */
+		first[MSG_STAGES + 1];
 	uint32_t n_stages;
-	uint32_t largest; /* nodes of the largest stage; if unplaced: rows of the grid */
+	/* Number of nodes in the largest stage; if unplaced, number of rows of the grid. */
+	uint32_t largest;
 	bool unplaced;    /* no node has a stage yet; all are reported in stage 0 */
-	int digits;       /* of the highest id; at least 2 */
+	int digits;       /* number of digits of the highest id; at least 2 */
 };
 
 /* Lists the nodes whose id ("n12", "12"), stage ("S3"), location, host, device or state contains

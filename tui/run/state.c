@@ -79,7 +79,7 @@ static void apply_run(struct state *s, const struct msg_see_run *r)
 		s->history.n_iterations = s->history.n_validations = s->history.n_notes =
 			s->n_links = 0;
 	}
-	s->n_faults = 0; /* the snapshot has the active ones */
+	s->n_faults = 0; /* the snapshot contains the active faults */
 	s->has_run = true;
 	s->run = *r;
 	s->run.first_us = state_bound_us(r->first_us);
@@ -170,7 +170,7 @@ static void apply_note(struct state_history *history, const struct msg_see_note 
 	}
 	if (history->n_notes == STATE_NOTES) {
 		if (i == 0)
-			return; /* older than all kept entries */
+			return; /* the entry is older than all kept entries */
 		memmove(history->notes, history->notes + 1,
 			(STATE_NOTES - 1) * sizeof(*history->notes));
 		history->n_notes--;
@@ -299,7 +299,7 @@ void state_apply(struct state *s, const struct msg *m)
 		apply_links(s, &m->u.see_links);
 		break;
 	case MSG_SEE_PREVIEW:
-	case MSG_SEE_REPLY: /* ui.c handles them */
+	case MSG_SEE_REPLY: /* ui.c handles these messages */
 		break;
 	default:
 		s->stream.has_snapshot = true;

@@ -17,9 +17,10 @@
 #include "wire/msg.h"
 
 enum {
-	STATE_SEGMENTS = 512, /* newest tasks of a node */
-	STATE_WAITS = 128,    /* newest ended waits of a node */
-	STATE_QUEUE = 64,     /* waiting tasks of a node; more are only counted */
+	STATE_SEGMENTS = 512, /* number of a node's newest tasks that are kept */
+	STATE_WAITS = 128,    /* number of a node's newest ended waits that are kept */
+	/* Number of a node's waiting tasks that are kept; further ones are only counted. */
+	STATE_QUEUE = 64,
 	STATE_COLLISIONS = 512,
 	STATE_NOTES = 4096,
 	STATE_FAULTS = 64,
@@ -33,7 +34,7 @@ enum {
 /* One task on one node. */
 struct state_segment {
 	int64_t start_us;
-	int64_t end_us; /* INT64_MAX: still running */
+	int64_t end_us; /* end of the task; INT64_MAX: still running */
 	uint64_t iteration;
 	uint32_t microbatch;
 	uint8_t kind; /* enum task_kind */
@@ -42,10 +43,10 @@ struct state_segment {
 /* The wait of a task after its arrival. */
 struct state_wait {
 	int64_t from_us;
-	int64_t to_us; /* INT64_MAX: still waiting */
+	int64_t to_us; /* end of the wait; INT64_MAX: still waiting */
 	uint64_t iteration;
 	uint32_t microbatch;
-	uint32_t blocker; /* the microbatch in the way; STATE_NOBODY: unknown */
+	uint32_t blocker; /* the microbatch that the task waits for; STATE_NOBODY: unknown */
 	uint16_t node;
 	uint8_t kind;
 	bool first; /* the microbatch's first task, whose wait is not a collision */
@@ -56,14 +57,15 @@ struct state_node {
 	struct msg_see_node see;
 	bool running; /* the newest segment has not ended */
 	uint8_t slots;
-	uint64_t n_segments; /* in total; the newest is at (n_segments - 1) % STATE_SEGMENTS */
+	/* Number of tasks in total; the newest is at (n_segments - 1) % STATE_SEGMENTS. */
+	uint64_t n_segments;
 	uint64_t n_waits;
 	uint32_t n_queue;
 	uint32_t queue_overflow;
 	int64_t task_us; /* time of the newest event */
 	struct state_segment segments[STATE_SEGMENTS];
 	struct state_wait waits[STATE_WAITS];
-	struct state_wait queue[STATE_QUEUE]; /* waiting tasks, by arrival */
+	struct state_wait queue[STATE_QUEUE]; /* waiting tasks, in order of arrival */
 };
 
 /* The task of a microbatch at one chain position. Times are 0 until they are known. */
@@ -84,45 +86,46 @@ enum flight_phase {
 struct state_flight {
 	bool known;
 	bool begun;      /* events of this iteration have arrived */
-	uint32_t reruns; /* in this iteration; its first attempt may be above 0 */
+	uint32_t reruns; /* number of reruns in this iteration; the first attempt may be above 0 */
 	struct route route;
 	uint8_t phase; /* enum flight_phase */
 	uint32_t position;
 	int64_t since_us;
-	float loss; /* 0 until it is known */
+	float loss; /* loss of the microbatch; 0 until it is known */
 	struct state_hop chain[STATE_CHAIN];
 };
 
 struct state_plan {
 	bool known;
-	struct msg_see_plan see; /* without its arrays: they are NULL and their counts 0 */
+	/* The message without its arrays: they are NULL and their counts 0. */
+	struct msg_see_plan see;
 	uint32_t visits[MSG_STAGES];
 	uint32_t n_routes;
 	/* Paths that differ from the previous plan, or a candidate's from the plan in force. */
 	uint32_t paths_changed;
 	/* Predicted tasks by node: node i has [first[i], first[i + 1]). Times count from the
 	 * iteration's start. */
-	uint32_t *first; /* (MSG_NODES + 1) */
+	uint32_t *first; /* (MSG_NODES + 1) first predicted task of each node */
 	struct state_segment *tasks;
 	uint32_t n_tasks;
 };
 
 /* The numbered messages of the controller. */
 struct state_stream {
-	uint64_t sequence; /* of the newest message; 0 none */
-	uint64_t gaps;     /* number of messages that were lost */
+	uint64_t sequence; /* sequence number of the newest message; 0: none */
+	uint64_t gaps;     /* number of times that messages were lost */
 	bool has_snapshot;
 	bool needs_snapshot; /* a message was lost: the console has to attach again */
 };
 
 /* The iteration under way. Times are 0 until they are known. */
 struct state_iteration {
-	uint64_t iteration; /* of the flights and of the newest tasks */
-	int64_t start_us;   /* start of its first task */
-	int64_t end_us;     /* end of its last task so far */
+	uint64_t iteration; /* iteration to which the flights and the newest tasks belong */
+	int64_t start_us;   /* start of the iteration's first task */
+	int64_t end_us;     /* end of the iteration's last task so far */
 	int64_t previous_start_us;
-	uint32_t collisions; /* those that still last included */
-	int64_t wait_us;     /* of the collisions that have ended */
+	uint32_t collisions; /* number of collisions, including those that still last */
+	int64_t wait_us;     /* waiting time of the collisions that have ended */
 };
 
 /* Records that grow without end; each array drops its oldest half when it is full. */
@@ -131,7 +134,7 @@ struct state_history {
 	size_t n_iterations, room_iterations;
 	struct msg_see_validation *validations; /* ascending */
 	size_t n_validations, room_validations;
-	struct msg_see_note *notes; /* by id, ascending; at most STATE_NOTES */
+	struct msg_see_note *notes; /* notes in ascending order of id; at most STATE_NOTES */
 	size_t n_notes;
 };
 
@@ -143,19 +146,21 @@ struct state {
 	struct state_node *nodes; /* (MSG_NODES) */
 	uint32_t n_nodes;         /* 1 + the highest known id, at least run.n_nodes */
 	struct state_iteration current;
-	struct state_flight *flights; /* (n_flights) by microbatch id */
+	struct state_flight *flights; /* (n_flights) microbatches of the iteration, by id */
 	uint32_t n_flights;
 	struct state_plan plan;
-	struct state_plan candidates[STATE_CANDIDATES]; /* not in force; names are unique */
+	/* Plans that are not in force; their names are unique. */
+	struct state_plan candidates[STATE_CANDIDATES];
 	uint32_t n_candidates;
-	struct state_wait collisions[STATE_COLLISIONS]; /* ended ones: a ring, newest last */
+	/* Collisions that have ended: a ring, newest last. */
+	struct state_wait collisions[STATE_COLLISIONS];
 	uint64_t n_collisions;
 	struct state_history history;
 	struct msg_see_fault faults[STATE_FAULTS]; /* active ones */
 	uint32_t n_faults;
-	struct msg_link *links; /* by (from, to) */
+	struct msg_link *links; /* links, by (from, to) */
 	size_t n_links, room_links;
-	uint32_t link_reports; /* messages with links so far */
+	uint32_t link_reports; /* number of messages with links so far */
 };
 
 struct state *state_new(void);

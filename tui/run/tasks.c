@@ -230,7 +230,7 @@ static void move_flight(struct state *s, const struct msg_task_event *e)
 	if (e->attempt == f->route.attempt)
 		take_detour(s, f, e->node);
 	p = position_of(f, e);
-	if (newer && p == 0 && e->node == before) { /* its data node starts it again */
+	if (newer && p == 0 && e->node == before) { /* the data node starts the microbatch again */
 		f->route.since = e->attempt;
 		clear_flight(f);
 	}
@@ -310,7 +310,7 @@ static void start_segment(struct state_iteration *current, struct state_node *n,
 	struct state_segment *open =
 		n->running ? &n->segments[(n->n_segments - 1) % STATE_SEGMENTS] : NULL;
 
-	if (open) /* its end was lost */
+	if (open) /* the end of the open task was lost */
 		open->end_us = e->at_us > open->start_us ? e->at_us : open->start_us;
 	n->segments[n->n_segments++ % STATE_SEGMENTS] =
 		(struct state_segment){ e->at_us, INT64_MAX, current->iteration, e->microbatch,

@@ -74,7 +74,8 @@ uint32_t used_plans_list(const struct state *s, struct used_plan *list, uint32_t
 
 		while (out > 0 && !has_newer(all, out))
 			out--;
-		out = out > 0 ? out : n - 1; /* all are of different kinds: drop the oldest */
+		/* All plans are of different kinds, so the oldest is dropped. */
+		out = out > 0 ? out : n - 1;
 		memmove(&all[out], &all[out + 1], (--n - out) * sizeof(*all));
 	}
 	memcpy(list, all, n * sizeof(*list));

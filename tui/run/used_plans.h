@@ -13,9 +13,9 @@ struct used_plan {
 	uint64_t epoch;
 	char algorithm[16]; /* "" unknown */
 	uint32_t path_length;
-	uint64_t first, last;       /* iterations under this plan; 0 none yet */
+	uint64_t first, last; /* first and last iteration under this plan; 0: none yet */
 	float predicted_s,
-		predicted_sync_s; /* predicted for the last iteration; corrections change it */
+		predicted_sync_s; /* prediction for the last iteration; corrections change it */
 	float measured_s, measured_sync_s;  /* medians of the newest 256 iterations */
 };
 

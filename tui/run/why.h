@@ -10,18 +10,18 @@
 #include "tui/run/state.h"
 
 struct why {
-	bool waits; /* false: the other fields are 0 */
+	bool waits; /* the microbatch waits; false: the other fields are 0 */
 	uint16_t node;
-	bool busy;     /* the node runs `runs`, of `kind` */
+	bool busy;     /* the node runs `runs`, a task of `kind` */
 	uint32_t runs; /* a microbatch */
 	enum task_kind kind;
 	bool full;        /* all memory slots are in use */
-	uint32_t ahead;   /* tasks queued before it */
-	double waited_s;  /* plan seconds so far */
+	uint32_t ahead;   /* number of tasks queued before it */
+	double waited_s;  /* time waited so far, in plan seconds */
 	double left_s;    /* remaining wait */
 	bool choice;      /* another node of the stage could take it */
 	bool alternative; /* another node could take it now */
-	uint16_t other;   /* the best such node */
+	uint16_t other;   /* the best node that could take it */
 	double link_s;    /* additional transfer time via this node */
 	double change_s;  /* change of the start time via this node; < 0: sooner */
 };

@@ -11,8 +11,8 @@
 
 struct axes {
 	uint64_t from, last;
-	uint64_t per; /* iterations per column of dots */
-	int wide;     /* columns of dots per iteration, if `per` is 1 */
+	uint64_t per; /* number of iterations in a column of dots */
+	int wide;     /* number of columns of dots for an iteration, if `per` is 1 */
 	double low, high;
 	int w, h; /* dots */
 	enum loss_axis unit;

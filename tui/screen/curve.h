@@ -17,7 +17,8 @@ struct series {
 	const void *base;
 	size_t n, stride, iteration_at, value_at;
 	enum style style;
-	bool smooth; /* many values: a moving average, and the values faintly behind it */
+	/* There are many values: draws a moving average, and the values faintly behind it. */
+	bool smooth;
 };
 
 /* Draws the values at the left, the curves, and marks and the last iteration in the bottom row.

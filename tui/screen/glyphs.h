@@ -13,8 +13,8 @@
 struct node_glyph {
 	char glyph;
 	enum style style;
-	char word[12];   /* "m07", "idle", "FAIL" */
-	uint32_t queued; /* further waiting tasks */
+	char word[12];   /* text in the cell, such as "m07", "idle" or "FAIL" */
+	uint32_t queued; /* number of further waiting tasks */
 };
 
 /* Gives the appearance of a node: its current task or problem. */
@@ -22,7 +22,7 @@ void glyphs_node(struct node_glyph *out, const struct state *s, const struct sta
 /* Return the glyph of a task on a timeline (= # L v), of a planned one (- :), and its letter. */
 char glyphs_task_glyph(enum task_kind k);
 char glyphs_task_planned(enum task_kind k); /* - : */
-char glyphs_task_letter(enum task_kind k);  /* F B L V */
+char glyphs_task_letter(enum task_kind k);  /* returns F, B, L or V */
 /* Return the styles of the letter and of the bar. */
 enum style glyphs_task_style(enum task_kind k);
 enum style glyphs_bar_style(enum task_kind k);
@@ -48,7 +48,7 @@ void glyphs_clock(int64_t wall_us, int32_t utc_offset_s, char text[16]);
 struct chip {
 	char text[160];
 	unsigned style;
-	int rank; /* 9 is dropped last */
+	int rank; /* rank of the word; 9 is dropped last */
 };
 struct chips {
 	struct chip chip[24];

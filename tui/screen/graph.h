@@ -13,7 +13,7 @@ struct canvas {
 	enum graph graph;
 	struct rect at; /* cells */
 	int w, h;       /* dots */
-	uint8_t *dots;  /* (h, w): 0, or 1 + the series */
+	uint8_t *dots;  /* (h, w) 0 for an empty cell, else 1 + the series */
 	bool has_background; /* dots of series 0 are hidden in cells of others */
 };
 

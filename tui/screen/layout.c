@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-enum { MAP_LEAST_W = 90, MAP_LEAST_H = 11 }; /* of the loss and the map together */
+/* Least size of the area that the loss and the map share. */
+enum { MAP_LEAST_W = 90, MAP_LEAST_H = 11 };
 
 static int smaller_of(int a, int b)
 {

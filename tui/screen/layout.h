@@ -9,12 +9,13 @@
 #include "tui/screen/screen.h"
 
 struct layout {
-	bool tiny; /* below 80x24: header, alerts and the selected node, nothing else */
+	/* The screen is below 80x24: it shows header, alerts and the selected node only. */
+	bool tiny;
 	bool wide; /* two columns */
-	struct rect header; /* 1 or 2 rows */
+	struct rect header; /* rectangle of the header, 1 or 2 rows */
 	struct rect pipeline, timeline, motion, collisions, loss, map, receipts, alerts, journal;
 	struct rect body;   /* the area between header and prompt, for the other views */
-	int divider;        /* column of the line between the two columns; -1 none */
+	int divider;        /* column of the line between the two columns; -1: none */
 	struct rect prompt; /* the message and command line */
 	struct rect keys;
 };

@@ -31,13 +31,13 @@ enum style {
 	STYLE_SLOW,
 	STYLE_JOINING,
 	STYLE_PLANNED, /* planned tasks */
-	STYLE_TRAVEL,  /* on a link between two nodes */
+	STYLE_TRAVEL,  /* a microbatch on a link between two nodes */
 	STYLE_GOOD,
 	STYLE_WARNING,
 	STYLE_ALERT,
 	STYLE_TRAIN, /* the training loss */
 	STYLE_VALIDATION,
-	STYLE_MARK,        /* S F R under a curve */
+	STYLE_MARK,        /* the marks S F R under a curve */
 	STYLE_LIVE,        /* the word LIVE */
 	STYLE_LOST,        /* the words for other states than LIVE */
 	STYLE_BAR_FORWARD, /* timeline bars: a background colour */
@@ -49,8 +49,8 @@ enum style {
 	STYLE_HEAT_1,
 	STYLE_HEAT_2,
 	STYLE_HEAT_3,
-	STYLE_HEAT_4, /* cold to hot */
-	STYLE_STALE,  /* the whole screen when the controller is silent */
+	STYLE_HEAT_4,       /* heat from cold to hot */
+	STYLE_STALE,        /* the whole screen when the controller is silent */
 	STYLE_MICROBATCH_0, /* twelve colours that tell microbatches apart (colouring.h) */
 	STYLE_MICROBATCH_11 = STYLE_MICROBATCH_0 + 11,
 	STYLES
@@ -89,7 +89,8 @@ void screen_free(struct screen *s);
 /* Sizes in cells. */
 int screen_width(const struct screen *s);
 int screen_height(const struct screen *s);
-const struct cell *screen_cells(const struct screen *s); /* (h, w), borrowed until a resize */
+/* Returns the cells (h, w), borrowed until a resize. */
+const struct cell *screen_cells(const struct screen *s);
 struct rect screen_whole(const struct screen *s);
 
 /* Fills the screen with blanks of STYLE_TEXT. */
@@ -106,7 +107,7 @@ int screen_print(struct screen *s, int x, int y, int w, unsigned style, const ch
 void screen_restyle(struct screen *s, struct rect r, unsigned and, unsigned or);
 
 /* Draws a line across the top of r with a title: -[title]-----. `right`: a second title at the
- * right; it is left out if there is no room. */
+ * right; it is omitted if there is no room. */
 void screen_rule(struct screen *s, struct rect r, const char *title, const char *right);
 /* Draws a vertical line. */
 void screen_vertical(struct screen *s, int x, int y, int h);

@@ -1,5 +1,5 @@
-/* table.h - rows under a heading. If the columns do not fit, the least important ones are left
- * out, so that a small screen shows less of a row and nothing different.
+/* table.h - rows under a heading. If the columns do not fit, the least important ones are hidden,
+ * so that a small screen shows less of a row and nothing different.
  */
 #ifndef TUI_TABLE_H
 #define TUI_TABLE_H
@@ -10,16 +10,16 @@ enum { TABLE_COLUMNS = 24 };
 
 struct table_column {
 	const char *head;
-	int width;  /* in cells; the last column gets the remaining width; 0: hidden */
-	int rank;   /* 9 is left out last */
-	bool right; /* aligned to the right */
+	int width;  /* width in cells; the last column gets the remaining width; 0: hidden */
+	int rank;   /* rank of the column; 9 is hidden last */
+	bool right; /* the column is aligned to the right */
 };
 
 struct table {
 	const struct table_column *columns;
 	int n;
 	struct rect at;
-	int x[TABLE_COLUMNS]; /* first cell; -1: left out */
+	int x[TABLE_COLUMNS]; /* first cell of each column; -1: hidden */
 	int w[TABLE_COLUMNS];
 };
 

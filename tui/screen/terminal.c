@@ -25,7 +25,7 @@
 
 struct terminal {
 	SCREEN *curses;
-	const char *type; /* TERM, or `substitute` */
+	const char *type; /* type of the terminal: TERM, or `substitute` */
 	struct theme theme;
 	bool colour;
 	int pairs[STYLES];
@@ -49,7 +49,8 @@ static struct {
 
 /* The modes that are off while the program is stopped (Ctrl-Z): the shell gets no clicks. */
 static struct {
-	struct sigaction curses; /* restores the screen, stops, and redraws it afterwards */
+	/* Curses' handler, which restores the screen, stops, and redraws it afterwards. */
+	struct sigaction curses;
 	volatile sig_atomic_t knows_modes, mouse;
 } stop;
 
@@ -86,7 +87,7 @@ static void restore_at_once(void)
 static void on_crash(int number)
 {
 	restore_at_once();
-	raise(number); /* SA_RESETHAND: now the signal ends the process */
+	raise(number); /* SA_RESETHAND makes this signal end the process */
 }
 
 static void write_at_once(const char *sequence)
@@ -102,7 +103,7 @@ static void on_stop(int number)
 		write_at_once(paste_off);
 		write_at_once(mouse_off);
 	}
-	stop.curses.sa_handler(number); /* returns when the program continues */
+	stop.curses.sa_handler(number); /* the handler returns when the program continues */
 	if (stop.knows_modes)
 		write_at_once(paste_on);
 	if (stop.mouse)
@@ -258,7 +259,8 @@ static int choose_type(const char **out, struct error *err)
 	if (!term || !*term)
 		return error_set(err, -ENOTSUP, "TERM is not set");
 	*out = term;
-	setupterm(term, STDOUT_FILENO, &found); /* 1: known, and 0 also if it is only generic */
+	/* `found` is 1 for a known type, and 0 also for one that is only generic */
+	setupterm(term, STDOUT_FILENO, &found);
 	if (found == 0 || found == -1) {
 		*out = substitute;
 		if (setupterm(substitute, STDOUT_FILENO, &found) != OK)
@@ -308,7 +310,8 @@ static void begin_input(struct terminal *t)
 		     decoder_wait_us(getenv("ESCDELAY"),
 				     (connection && *connection) || (tty && *tty)),
 		     terminal_speaks_utf8());
-	tcflush(STDIN_FILENO, TCIFLUSH); /* keys and reports for an earlier program */
+	/* Discards keys and reports that were meant for an earlier program. */
+	tcflush(STDIN_FILENO, TCIFLUSH);
 }
 
 /* The terminal's settings are saved before curses changes them, and `rescue` is armed before the
@@ -379,7 +382,7 @@ bool terminal_mouse(struct terminal *t, bool on)
 		fflush(stdout);
 	}
 	if (!on && t->decoder.mouse)
-		tcflush(STDIN_FILENO, TCIFLUSH); /* clicks, which a shell would show */
+		tcflush(STDIN_FILENO, TCIFLUSH); /* discards clicks, which a shell would show */
 	t->decoder.mouse = on;
 	stop.mouse = on;
 	return true;

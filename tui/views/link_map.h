@@ -24,8 +24,8 @@ char link_map_heat(enum link_measure by, float badness, enum style *style);
 /* Where the map is drawn: its first row is the heading. */
 struct link_map {
 	struct rect at;
-	int lead, cell;   /* columns of a row's name, and of a cell */
-	bool has_numbers; /* cells are wide enough for numbers */
+	int lead, cell;   /* columns that the name of a row and that a cell take */
+	bool has_numbers; /* the cells are wide enough for numbers */
 };
 
 /* Chooses the map's size. list_least: columns to leave on the right, if possible. */

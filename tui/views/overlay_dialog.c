@@ -56,7 +56,7 @@ static void add_preview(struct lines *l, const struct ui *u)
 		add_line(l, STYLE_ALERT, "not possible: %.70s", p->text);
 		return;
 	}
-	if (p->after_iteration_s <= 0) { /* no new plan is needed */
+	if (p->after_iteration_s <= 0) { /* the action needs no new plan */
 		add_line(l, STYLE_TEXT, "%s", *p->text ? p->text : "no path changes");
 		return;
 	}

@@ -19,7 +19,7 @@ enum { LEAST_W = 100 };
 /* The rows of the view, which begin with microbatch `first`. */
 struct lanes {
 	struct time_window window;
-	struct rect at; /* of the columns of time */
+	struct rect at; /* rectangle of the columns of time */
 	enum colouring by;
 	int now, last; /* columns */
 	int first, shown;

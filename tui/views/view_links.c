@@ -20,7 +20,7 @@ static const float snr_least_db = 25;
 
 struct worst {
 	const struct msg_link *link;
-	float badness[2]; /* the second one decides between equals */
+	float badness[2]; /* badness of the link; the second one decides between equal ones */
 };
 
 /* Cut links are worst. Then come links that are slowest by the measure of the map or, while links

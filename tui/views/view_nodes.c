@@ -15,12 +15,12 @@ struct node_row {
 	const struct state_node *n;
 	const struct msg_see_node *m; /* &n->see */
 	struct node_glyph glyph;
-	int digits; /* of a node's number */
+	int digits; /* number of digits of a node's number */
 };
 
 enum { CELL = 160 };
 
-#define MUCH 0.2f /* of an iteration: a larger cost is a warning */
+#define MUCH 0.2f /* share of an iteration; a larger cost is a warning */
 
 /* Writes by how much an iteration would be longer without the node. Returns the style. */
 static unsigned cost_of_loss_text(const struct state *s, const struct msg_see_node *m, char *out,
@@ -165,7 +165,7 @@ static unsigned write_resent(const struct node_row *r, char text[CELL])
 
 static unsigned write_memory(const struct node_row *r, char text[CELL])
 {
-	if (r->m->rss_bytes == 0) { /* unknown in a replay */
+	if (r->m->rss_bytes == 0) { /* the size is unknown in a replay */
 		snprintf(text, CELL, "-");
 		return STYLE_FAINT;
 	}

@@ -10,7 +10,7 @@ static void draw_selected(struct screen *out, struct rect at, const struct state
 	struct node_glyph l;
 	char age[16], what_if[128];
 
-	if (u->branch.open && at.h > 0) { /* there is no timeline */
+	if (u->branch.open && at.h > 0) { /* no timeline shows the what-if */
 		branch_title(u, s, what_if);
 		screen_text(out, at.x, at.y + at.h - 1, at.w, STYLE_WARNING, what_if);
 		at.h--;
@@ -42,7 +42,7 @@ void view_overview(struct screen *out, const struct state *s, const struct ui *u
 		return;
 	}
 	panel_pipeline(out, l->pipeline, s, u, r);
-	if (state_is_starting(s)) { /* no task runs yet, and there is no loss */
+	if (state_is_starting(s)) { /* no task runs yet, and no loss is known */
 		start.h += l->motion.h + (l->wide ? l->loss.h : 0);
 		panel_start(out, start, s, u, r);
 	} else {
