@@ -28,7 +28,7 @@ uses_store      := store base
 uses_agent      := agent wire model base
 uses_controller := controller wire schedule store model base
 uses_verify     := verify store schedule model base
-uses_tui        := tui wire base
+uses_tui        := tui wire store base
 uses_cli        := cli base
 FOLDERS := base wire schedule model store agent controller verify tui cli
 

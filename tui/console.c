@@ -26,6 +26,8 @@ void console_close(struct console *c)
 	record_close(c->play);
 	if (c->record)
 		fclose(c->record);
+	for (uint32_t k = 0; k < OTHER_RUNS; k++)
+		run_reader_close(c->readers[k]);
 	ui_fini(&c->ui);
 	state_free(c->state);
 	history_free(c->history);
@@ -324,5 +326,8 @@ int64_t console_deadline_us(const struct console *c)
 		next = connection_deadline_us(c->connection);
 	if (c->play && record_next_at(c->play, &at) == 0 && c->now_us + 20000 < next)
 		next = c->now_us + 20000;
+	for (uint32_t k = 0; k < OTHER_RUNS; k++)
+		if (c->readers[k])
+			next = c->now_us;
 	return next;
 }

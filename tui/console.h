@@ -11,6 +11,7 @@
 #include "tui/options.h"
 #include "tui/text_mode.h"
 #include "tui/record.h"
+#include "tui/run_reader.h"
 #include "tui/screen/terminal.h"
 #include "tui/screen/theme.h"
 
@@ -37,6 +38,7 @@ struct console {
 	size_t applied;    /* number of the history's messages that the state contains */
 	int64_t cursor_us; /* the time shown while the screen is frozen, on the history's clock */
 	bool missed;       /* messages were dropped because the history was full */
+	struct run_reader *readers[OTHER_RUNS]; /* readers of ui.others; NULL: the run is read */
 	char theme_folders[3][4096];
 	const char *folders[4];
 };
@@ -52,7 +54,7 @@ void console_close(struct console *c);
 void console_read_keys(struct console *c);
 void console_read_messages(struct console *c); /* handles a bounded number of messages */
 void console_send_commands(struct console *c);
-/* Moves the cursor of the terminal, loads themes, exports, copies, sets the mouse. */
+/* Moves the cursor in time, loads themes, reads other runs, exports, copies, sets the mouse. */
 void console_do_side_effects(struct console *c);
 void console_scrub(struct console *c); /* moves the cursor in time only */
 void console_draw(struct console *c);  /* draws at most fps times a second */

@@ -1,5 +1,5 @@
-/* Carries out requests that go beyond the screen: it loads themes, exports files and copies to the
- * clipboard. */
+/* Carries out requests that go beyond the screen: it loads themes, reads other runs, exports files
+ * and copies to the clipboard. */
 #include "tui/console.h"
 
 #include <errno.h>
@@ -142,6 +142,61 @@ static void copy_text(struct console *c)
 	free(text);
 }
 
+/* ---- other runs ---- */
+
+static void close_readers(struct run_reader *readers[OTHER_RUNS])
+{
+	for (uint32_t k = 0; k < OTHER_RUNS; k++) {
+		run_reader_close(readers[k]);
+		readers[k] = NULL;
+	}
+}
+
+/* Replaces the runs that are compared, if all of the folders have a run. */
+static void compare_runs(struct console *c)
+{
+	struct run_reader *readers[OTHER_RUNS] = { NULL };
+	struct other_runs found = { .n = 0 };
+	struct error err = { "" };
+	char *save, *folder = strtok_r(c->ui.requests.compare.folders, " ", &save);
+
+	for (; folder && found.n < OTHER_RUNS; folder = strtok_r(NULL, " ", &save)) {
+		if (run_reader_open(&readers[found.n], folder, &found.list[found.n], &err) != 0) {
+			ui_say(&c->ui, STYLE_ALERT, "%s", err.text);
+			close_readers(readers);
+			return;
+		}
+		found.n++;
+	}
+	close_readers(c->readers);
+	other_runs_clear(&c->ui.others);
+	memcpy(c->readers, readers, sizeof(readers));
+	c->ui.others = found;
+	c->ui.display.loss_cursor = 0;
+	if (found.n == 0)
+		ui_say(&c->ui, STYLE_TEXT, "no other run is compared");
+}
+
+/* Reads a part of one run a turn, so that drawing goes on. */
+static void read_runs(struct console *c)
+{
+	struct error err = { "" };
+	uint32_t k = 0;
+	int rc;
+
+	while (k < OTHER_RUNS && !c->readers[k])
+		k++;
+	if (k == OTHER_RUNS)
+		return;
+	rc = run_reader_turn(c->readers[k], &c->ui.others.list[k], &err);
+	if (rc < 0)
+		ui_say(&c->ui, STYLE_ALERT, "%s", err.text);
+	if (rc <= 0) {
+		run_reader_close(c->readers[k]);
+		c->readers[k] = NULL;
+	}
+}
+
 void console_do_side_effects(struct console *c)
 {
 	console_scrub(c);
@@ -150,6 +205,9 @@ void console_do_side_effects(struct console *c)
 		change_theme(c);
 	if (c->ui.requests.export)
 		export_view(c);
+	if (c->ui.requests.compare.is_requested)
+		compare_runs(c);
+	read_runs(c);
 	if (c->ui.requests.copy)
 		copy_text(c);
 	if (c->ui.requests.mouse && c->terminal &&
@@ -157,6 +215,6 @@ void console_do_side_effects(struct console *c)
 		c->ui.display.mouse = false;
 		ui_say(&c->ui, STYLE_WARNING, "this terminal reports no mouse");
 	}
-	c->ui.requests.theme = c->ui.requests.export = c->ui.requests.copy =
-		c->ui.requests.mouse = false;
+	c->ui.requests.theme = c->ui.requests.export = c->ui.requests.copy = c->ui.requests.mouse =
+		c->ui.requests.compare.is_requested = false;
 }

@@ -23,6 +23,7 @@ void ui_init(struct ui *u, enum graph graph)
 void ui_fini(struct ui *u)
 {
 	state_plan_fini(&u->branch.plan);
+	other_runs_clear(&u->others);
 }
 
 /* A moving microbatch gets the first free row and keeps it until it is done, so that rows do not

@@ -15,6 +15,7 @@
 #include "tui/screen/screen.h"
 #include "tui/run/link_groups.h"
 #include "tui/run/map.h"
+#include "tui/run/other_runs.h"
 #include "tui/run/state.h"
 
 enum view {
@@ -178,7 +179,7 @@ struct ui_selection {
 /* The line in which a command or a filter is typed. ui.c owns it. */
 struct ui_prompt {
 	enum prompt kind;
-	char text[128];
+	char text[512];
 	uint32_t choice; /* index of the chosen line in the list of commands */
 };
 
@@ -193,6 +194,7 @@ struct ui_display {
 	enum colouring colouring;
 	enum loss_axis loss_axis;
 	int loss_zoom; /* zoom of the loss: the newest 1 / 2^loss_zoom of the run is shown */
+	uint64_t loss_cursor; /* place of the cursor on the axis; 0: the newest value */
 	enum link_measure link_measure;
 	enum link_grouping link_grouping;
 	char theme[32];
@@ -207,12 +209,19 @@ struct ui_message {
 	int64_t until_us; /* local clock */
 };
 
+/* Other runs whose losses are to be read. */
+struct ui_comparison {
+	bool is_requested;
+	char folders[514]; /* folders with a space after each; "": none */
+};
+
 /* Work for the program outside the picture. main.c and side_effects.c take it. */
 struct ui_requests {
 	bool quit, theme, export, copy, mouse;
 	enum scrub scrub;
 	char theme_name[64];  /* name of the requested theme; "": the next theme */
 	char export_name[16]; /* "" text */
+	struct ui_comparison compare;
 };
 
 /* Commands to the controller. ui_send.c fills it, console.c empties it. */
@@ -236,6 +245,7 @@ struct ui {
 	struct ui_message message;
 	struct ui_requests requests;
 	struct ui_outbox outbox;
+	struct other_runs others; /* runs that are drawn beside the losses of this run */
 	struct map places; /* places of the Map view and its panel */
 };
 

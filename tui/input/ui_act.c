@@ -297,6 +297,7 @@ static void zoom(struct ui *u, int by)
 
 static void next_loss_axis(struct ui *u)
 {
+	u->display.loss_cursor = 0;
 	u->display.loss_axis = (enum loss_axis)((u->display.loss_axis + 1) % LOSS_AXES);
 	ui_say(u, STYLE_TEXT, "the loss is drawn over %s",
 	       u->display.loss_axis == LOSS_BY_TOKENS ? "tokens"

@@ -127,6 +127,23 @@ static void type_arm(struct ui *u, const struct state *s, const char *word)
 	ui_send(u, s, c);
 }
 
+static void type_compare(struct ui *u, char **folders, int n)
+{
+	size_t at = 0;
+
+	if (n > OTHER_RUNS) {
+		ui_say(u, STYLE_ALERT, "compare: at most %d runs", OTHER_RUNS);
+		return;
+	}
+	u->requests.compare.folders[0] = '\0';
+	for (int i = 0; i < n; i++)
+		at += (size_t)snprintf(u->requests.compare.folders + at,
+				       sizeof(u->requests.compare.folders) - at, "%s ", folders[i]);
+	u->requests.compare.is_requested = true;
+	if (n > 0)
+		ui_show(u, VIEW_LOSS);
+}
+
 static void type_view(struct ui *u, const char *word)
 {
 	static const char *const names[] = { "overview",     "nodes", "links",   "timeline",
@@ -228,6 +245,9 @@ static bool run_words(struct ui *u, const struct state *s, int command, char **w
 		break;
 	case TYPED_NODE:
 		select_typed_node(u, s, one);
+		break;
+	case TYPED_COMPARE:
+		type_compare(u, word + 1, n - 1);
 		break;
 	case TYPED_VIEW:
 		type_view(u, one);

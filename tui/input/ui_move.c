@@ -4,6 +4,7 @@
 
 #include "tui/run/notes.h"
 #include "tui/run/roster.h"
+#include "tui/screen/curve.h"
 
 void ui_select(struct ui *u, const struct state *s, uint16_t node)
 {
@@ -109,6 +110,28 @@ static void move_note(struct ui_selection *selection, const struct state *s, int
 	selection->note = at <= 0 ? 0 : list[at]->id;
 }
 
+/* Moves the cursor that compares runs, by a 64th of the axis. Returns false if no runs are
+ * compared. */
+static bool move_loss_cursor(struct ui *u, const struct state *s, enum action a)
+{
+	struct curve_view view = curve_losses(s, u);
+	uint64_t from, last, cursor, step;
+
+	if (u->display.view != VIEW_LOSS || u->others.n == 0 ||
+	    (a != ACTION_LEFT && a != ACTION_RIGHT && a != ACTION_FIRST && a != ACTION_LAST_ROW) ||
+	    !curve_ends(s, u, &view, &from, &last, &cursor))
+		return false;
+	step = (last - from) / 64 + 1;
+	if (a == ACTION_LAST_ROW) /* follows the newest value */
+		u->display.loss_cursor = 0;
+	else if (a == ACTION_RIGHT)
+		u->display.loss_cursor = last - cursor > step ? cursor + step : last;
+	else
+		u->display.loss_cursor =
+			a == ACTION_LEFT && cursor - from > step ? cursor - step : from;
+	return true;
+}
+
 /* Moves in views whose rows are microbatches, candidates or journal entries. Returns false in other
  * views. */
 static bool move_rows(struct ui *u, const struct state *s, enum action a)
@@ -140,7 +163,7 @@ static bool move_rows(struct ui *u, const struct state *s, enum action a)
 /* Moves over the view's own rows if it has any, else over the nodes. */
 void ui_move(struct ui *u, const struct state *s, enum action a)
 {
-	if (move_rows(u, s, a))
+	if (move_loss_cursor(u, s, a) || move_rows(u, s, a))
 		return;
 	switch (a) {
 	case ACTION_NEXT:

@@ -252,8 +252,12 @@ void panel_prompt(struct screen *out, struct rect at, const struct state *s, con
 	if (at.h < 1)
 		return;
 	if (u->prompt.kind != PROMPT_NONE) {
+		const char *text = u->prompt.text;
+
+		for (int more = screen_columns(text) + 2 - at.w; more > 0; more--)
+			utf8_next(&text); /* the end of a long text is typed */
 		x = screen_print(out, at.x, at.y, at.w, STYLE_STRONG, "%c%s",
-				 u->prompt.kind == PROMPT_COMMAND ? ':' : '/', u->prompt.text);
+				 u->prompt.kind == PROMPT_COMMAND ? ':' : '/', text);
 		screen_put(out, at.x + x, at.y, ' ', STYLE_TEXT | STYLE_REVERSE);
 		return;
 	}

@@ -1,21 +1,10 @@
 /* Training and validation loss over iterations with marks where the run was changed, and the
  * measured and predicted times of the iterations. */
+#include <math.h>
 #include <stdio.h>
 
 #include "tui/screen/curve.h"
 #include "tui/views/view.h"
-
-#define SERIES(array, count, type, field, style, smooth) \
-	{ \
-		array, count, sizeof(struct type), offsetof(struct type, iteration), \
-			offsetof(struct type, field), style, smooth \
-	}
-
-/* Other views show the whole run. */
-static int loss_zoom(const struct ui *u)
-{
-	return u->display.view == VIEW_LOSS ? u->display.loss_zoom : 0;
-}
 
 /* Writes ", 1.2M tokens and 4m10 to the end" if an end is set. The time is that of the newest
  * iterations, from commit to commit. */
@@ -58,33 +47,106 @@ static void title_of(char title[128], const struct state *s, bool with_rest)
 		write_rest(s, title + n, 128 - (size_t)n);
 }
 
-void panel_loss(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
+static void draw_losses(struct screen *out, struct rect at, const struct state *s,
+			const struct ui *u, struct curve_reading *reading)
 {
-	struct series series[2] = {
-		SERIES(s->history.iterations, s->history.n_iterations, msg_see_iteration, loss,
-		       STYLE_TRAIN, true),
-		SERIES(s->history.validations, s->history.n_validations, msg_see_validation, loss,
-		       STYLE_VALIDATION, false)
-	};
+	struct curve_view view = curve_losses(s, u);
 	char title[128];
 
 	if (at.h < 2)
 		return;
 	title_of(title, s, at.w >= 100);
 	screen_rule(out, at, title, at.w >= 60 ? "S skip  F failure  R recovery" : "S F R");
-	curve_draw(out, (struct rect){ at.x, at.y + 1, at.w, at.h - 1 }, s, u, series,
-		   loss_zoom(u), false);
+	curve_draw(out, (struct rect){ at.x, at.y + 1, at.w, at.h - 1 }, s, u, &view, reading);
+}
+
+void panel_loss(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
+{
+	draw_losses(out, at, s, u, NULL);
+}
+
+enum { NUMBERS = 40 }; /* columns of the losses and their differences */
+
+/* Draws a loss and its difference from that of the reference, if there is one. */
+static void draw_loss(struct screen *out, int x, int y, double loss, double reference)
+{
+	if (!isfinite(loss)) {
+		screen_text(out, x + 8, y, 1, STYLE_FAINT, "-");
+		return;
+	}
+	screen_print(out, x, y, 9, STYLE_TEXT, "%9.3f", loss);
+	if (isfinite(reference))
+		screen_print(out, x + 9, y, 9, loss < reference ? STYLE_GOOD : STYLE_WARNING,
+			     "%+9.3f", loss - reference);
+}
+
+/* Draws a run's letter, its name and its losses at the cursor. reference: NULL in the row of the
+ * reference. */
+static void draw_run(struct screen *out, struct rect at, char letter, enum style style,
+		     const char *name, const struct curve_value *v,
+		     const struct curve_value *reference)
+{
+	int x = at.x + at.w - NUMBERS;
+
+	screen_print(out, at.x + 1, at.y, at.w - 1, style | STYLE_BOLD, "%c%c", letter,
+		     reference ? ' ' : '*');
+	/* The end of a long name tells runs apart. */
+	for (int more = screen_columns(name) - (at.w - NUMBERS - 4); more > 0; more--)
+		utf8_next(&name);
+	screen_text(out, at.x + 4, at.y, at.w - NUMBERS - 4, STYLE_TEXT, name);
+	draw_loss(out, x, at.y, v->loss, reference ? reference->loss : NAN);
+	draw_loss(out, x + 20, at.y, v->validation, reference ? reference->validation : NAN);
+}
+
+static void write_name(const struct other_run *run, char name[96])
+{
+	int n = snprintf(name, 96, "%s", run->name);
+
+	if (run->n_read < run->n_expected)
+		snprintf(name + n, 96 - (size_t)n, ", read to it %llu",
+			 (unsigned long long)run->n_read);
+}
+
+/* Draws the runs that are compared, at the cursor. */
+static void panel_runs(struct screen *out, struct rect at, const struct ui *u,
+		       const struct curve_reading *r)
+{
+	const struct other_runs *o = &u->others;
+	struct rect row = { at.x, at.y + 1, 24 + NUMBERS, 1 };
+	char name[96];
+
+	snprintf(name, sizeof(name), "At %s", r->place);
+	screen_rule(out, at, name, "Left Right move the cursor  * reference");
+	for (uint32_t k = 0; k < o->n; k++) {
+		write_name(&o->list[k], name);
+		if (row.w < screen_columns(name) + 5 + NUMBERS)
+			row.w = screen_columns(name) + 5 + NUMBERS;
+	}
+	if (row.w > at.w)
+		row.w = at.w;
+	screen_text(out, at.x + row.w - NUMBERS, row.y, NUMBERS, STYLE_FAINT,
+		    "     loss      - *  validation    - *");
+	row.y++;
+	draw_run(out, row, curve_letter(0), STYLE_TRAIN, "this run", &r->values[0], &r->values[1]);
+	for (uint32_t k = 0; k < o->n; k++) {
+		row.y++;
+		write_name(&o->list[k], name);
+		draw_run(out, row, curve_letter(1 + k), curve_style(k), name, &r->values[1 + k],
+			 k ? &r->values[1] : NULL);
+	}
 }
 
 static void panel_seconds(struct screen *out, struct rect at, const struct state *s,
 			  const struct ui *u)
 {
 	const struct state_history *h = &s->history;
-	struct series series[2] = {
-		SERIES(h->iterations, h->n_iterations, msg_see_iteration, iteration_s, STYLE_TRAIN,
-		       false),
-		SERIES(h->iterations, h->n_iterations, msg_see_iteration, predicted_s,
-		       STYLE_VALIDATION, false)
+	struct curve_view view = {
+		.own = { SERIES(h->iterations, h->n_iterations, msg_see_iteration, iteration_s,
+				STYLE_TRAIN, false),
+			 SERIES(h->iterations, h->n_iterations, msg_see_iteration, predicted_s,
+				STYLE_VALIDATION, false) },
+		.zoom = u->display.loss_zoom,
+		.from_zero = true
 	};
 	const struct msg_see_iteration *it =
 		s->history.n_iterations ? &s->history.iterations[s->history.n_iterations - 1]
@@ -99,19 +161,27 @@ static void panel_seconds(struct screen *out, struct rect at, const struct state
 			 "Seconds per iteration: took %.*f, predicted %.*f", d,
 			 (double)it->iteration_s, d, (double)it->predicted_s);
 	screen_rule(out, at, title, NULL);
-	curve_draw(out, (struct rect){ at.x, at.y + 1, at.w, at.h - 1 }, s, u, series,
-		   loss_zoom(u), true);
+	curve_draw(out, (struct rect){ at.x, at.y + 1, at.w, at.h - 1 }, s, u, &view, NULL);
 }
 
 void view_loss(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
 {
-	struct rect loss = at, seconds = at;
+	struct rect loss = at, seconds = at, runs = at;
+	struct curve_reading reading = { .place = "" };
 
-	if (at.h >= 12) {
+	runs.h = u->others.n ? (int)u->others.n + 3 : 0;
+	if (at.h - runs.h < 4)
+		runs.h = 0;
+	at.h -= runs.h;
+	runs.y += at.h;
+	loss.h = at.h;
+	if (at.h >= (runs.h ? 20 : 12)) {
 		loss.h = at.h * 3 / 5;
 		seconds.y += loss.h;
-		seconds.h -= loss.h;
+		seconds.h = at.h - loss.h;
 		panel_seconds(out, seconds, s, u);
 	}
-	panel_loss(out, loss, s, u);
+	draw_losses(out, loss, s, u, &reading);
+	if (runs.h && *reading.place)
+		panel_runs(out, runs, u, &reading);
 }

@@ -10,13 +10,17 @@
 #include "tui/screen/graph.h"
 
 struct axes {
-	uint64_t from, last;
+	uint64_t from, last, cursor;
 	uint64_t per; /* number of iterations in a column of dots */
 	int wide;     /* number of columns of dots for an iteration, if `per` is 1 */
 	double low, high;
 	int w, h; /* dots */
 	enum loss_axis unit;
 	const struct state_history *history;
+	double began_us; /* this run's first iteration, on the controller's clock */
+	uint64_t tokens; /* of an iteration of this run */
+	struct series others[OTHER_RUNS]; /* (n_others) */
+	uint32_t n_others;
 };
 
 /* The moving average covers this part of the values that are shown. */
@@ -54,9 +58,55 @@ static int64_t ended_us(const struct state_history *h, uint64_t iteration)
 	return low > 0 ? h->iterations[low - 1].at_us : 0;
 }
 
+char curve_letter(uint32_t run)
+{
+	return (char)('A' + run);
+}
+
+enum style curve_style(uint32_t other)
+{
+	static const enum style styles[OTHER_RUNS] = { STYLE_MICROBATCH_0 + 4,
+						       STYLE_MICROBATCH_0 + 10,
+						       STYLE_MICROBATCH_0 + 2,
+						       STYLE_MICROBATCH_0 + 5 };
+
+	return styles[other % OTHER_RUNS];
+}
+
+/* Returns the training or validation losses of another run. */
+static struct series series_of(const struct other_run *o, bool validation, enum style style)
+{
+	const struct other_curve *c = validation ? &o->validation : &o->train;
+
+	return (struct series){ .base = c->points.list,
+				.n = c->points.n,
+				.stride = sizeof(struct other_point),
+				.iteration_at = offsetof(struct other_point, iteration),
+				.value_at = offsetof(struct other_point, loss),
+				.style = style,
+				.other = o,
+				.smooth = !validation };
+}
+
+/* Returns the place of another run's point on this run's axis. Tokens are counted in iterations of
+ * this run, and time from the beginning of each run. */
+static uint64_t other_place(const struct axes *a, const struct other_run *o,
+			    const struct other_point *p)
+{
+	double place = (double)p->iteration;
+
+	if (a->unit == LOSS_BY_TIME)
+		place = a->began_us + (double)p->elapsed_us;
+	else if (a->unit == LOSS_BY_TOKENS && a->tokens && o->tokens_per_iteration)
+		place *= (double)o->tokens_per_iteration / (double)a->tokens;
+	return place > 0 ? place < 1e17 ? (uint64_t)place : (uint64_t)1e17 : 0;
+}
+
 /* Returns the place of an iteration on the axis: its number, or a time. */
 static uint64_t place_of(const struct axes *a, const struct series *s, size_t i)
 {
+	if (s->other)
+		return other_place(a, s->other, (const struct other_point *)s->base + i);
 	if (a->unit != LOSS_BY_TIME)
 		return x_of(s, i);
 	if (s->base == a->history->iterations)
@@ -106,25 +156,83 @@ static double step_of(double range)
 				return tenths[i] * unit;
 }
 
-static bool measure_values(struct axes *a, const struct series series[2], bool from_zero)
+/* Returns the number of values that the moving average of a series covers; 1: it has none. It
+ * covers the same part of the axis in every series. */
+static double average_of(const struct axes *a, const struct series *s)
+{
+	double average = (double)(s->n - first_shown(a, s)) / SMOOTH_PARTS;
+	uint64_t begin, end;
+
+	if (s->n == 0)
+		return 1;
+	begin = place_of(a, s, 0);
+	end = place_of(a, s, s->n - 1);
+	begin = begin > a->from ? begin : a->from;
+	if (end > begin)
+		average *= (double)(a->last - a->from) / (double)(end - begin);
+	return s->smooth && average >= 2 ? average : 1;
+}
+
+/* Steps through the values of a series that are shown, as a moving average. */
+struct walk {
+	const struct axes *axes;
+	const struct series *series;
+	size_t i, first;
+	double average, mean, weight;
+};
+
+static struct walk walk_begin(const struct axes *a, const struct series *s, double average)
+{
+	size_t first = first_shown(a, s), before = (size_t)(average > 1 ? 4 * average : 0);
+
+	return (struct walk){ a, s, first > before ? first - before : 0, first, average, 0, 0 };
+}
+
+static bool walk_next(struct walk *w, uint64_t *place, double *value)
+{
+	while (w->i < w->series->n) {
+		size_t i = w->i++;
+		double v = y_of(w->series, i);
+
+		if (!isfinite(v))
+			continue;
+		w->mean += (v - w->mean) * 2 / (w->average + 1);
+		w->weight += (1 - w->weight) * 2 / (w->average + 1);
+		if (i < w->first)
+			continue;
+		*place = place_of(w->axes, w->series, i);
+		*value = w->mean / w->weight;
+		return true;
+	}
+	return false;
+}
+
+static void measure_series(const struct axes *a, const struct series *s, double average,
+			   double *low, double *high)
+{
+	struct walk w = walk_begin(a, s, average);
+	uint64_t place;
+	double v;
+
+	while (walk_next(&w, &place, &v)) {
+		*low = v < *low ? v : *low;
+		*high = v > *high ? v : *high;
+	}
+}
+
+static bool measure_values(struct axes *a, const struct curve_view *view)
 {
 	double low = INFINITY, high = -INFINITY, step;
 
-	for (int k = 0; k < 2; k++) {
-		for (size_t i = first_shown(a, &series[k]); i < series[k].n; i++) {
-			double v = y_of(&series[k], i);
-
-			if (!isfinite(v))
-				continue;
-			low = v < low ? v : low;
-			high = v > high ? v : high;
-		}
-	}
+	for (int k = 0; k < 2; k++)
+		measure_series(a, &view->own[k], 1, &low, &high);
+	for (uint32_t k = 0; k < a->n_others; k++)
+		measure_series(a, &a->others[k], average_of(a, &a->others[k]), &low, &high);
 	if (low > high)
 		return false;
 	low = fmax(low, -1e9);
 	high = fmin(high, 1e9);
-	if (from_zero && low > 0)
+	if (view->from_zero && low > 0)
 		low = 0;
 	step = step_of(high - low);
 	a->low = floor(low / step) * step;
@@ -134,24 +242,46 @@ static bool measure_values(struct axes *a, const struct series series[2], bool f
 	return true;
 }
 
-static bool measure_axes(struct axes *a, const struct series series[2], const struct canvas *c,
-			 int zoom, bool from_zero)
+static void take_ends(struct axes *a, const struct series *s)
+{
+	if (s->n == 0)
+		return;
+	if (place_of(a, s, 0) < a->from)
+		a->from = place_of(a, s, 0);
+	if (place_of(a, s, s->n - 1) > a->last)
+		a->last = place_of(a, s, s->n - 1);
+}
+
+/* Takes the series of other runs and finds the ends of the axis. Returns false if nothing is
+ * known. */
+static bool measure_ends(struct axes *a, const struct curve_view *view)
+{
+	a->n_others = view->others ? view->others->n : 0;
+	for (uint32_t k = 0; k < a->n_others; k++)
+		a->others[k] = series_of(&view->others->list[k], false, curve_style(k));
+	a->from = UINT64_MAX;
+	a->last = 0;
+	for (int k = 0; k < 2; k++)
+		take_ends(a, &view->own[k]);
+	for (uint32_t k = 0; k < a->n_others; k++)
+		take_ends(a, &a->others[k]);
+	if (a->from > a->last)
+		return false;
+	a->from = a->last - ((a->last - a->from) >> view->zoom);
+	a->cursor = view->cursor;
+	if (a->cursor == 0)
+		a->cursor =
+			view->own[0].n ? place_of(a, &view->own[0], view->own[0].n - 1) : a->last;
+	a->cursor = a->cursor < a->from ? a->from : a->cursor > a->last ? a->last : a->cursor;
+	return true;
+}
+
+static bool measure_axes(struct axes *a, const struct curve_view *view, const struct canvas *c)
 {
 	uint64_t span;
 
-	a->from = UINT64_MAX;
-	a->last = 0;
-	for (int k = 0; k < 2; k++) {
-		if (series[k].n == 0)
-			continue;
-		if (place_of(a, &series[k], 0) < a->from)
-			a->from = place_of(a, &series[k], 0);
-		if (place_of(a, &series[k], series[k].n - 1) > a->last)
-			a->last = place_of(a, &series[k], series[k].n - 1);
-	}
-	if (a->from > a->last)
+	if (!measure_ends(a, view))
 		return false;
-	a->from = a->last - ((a->last - a->from) >> zoom);
 	span = a->last - a->from;
 	a->w = c->w;
 	a->h = c->h;
@@ -162,7 +292,7 @@ static bool measure_axes(struct axes *a, const struct series series[2], const st
 	while (a->per == 1 && (span + 1) * (uint64_t)a->wide * 2 <= (uint64_t)a->w &&
 	       a->wide < 8)
 		a->wide *= 2;
-	return measure_values(a, series, from_zero);
+	return measure_values(a, view);
 }
 
 /* Draws a line through the values, or single points. average: the number of values that a moving
@@ -170,22 +300,14 @@ static bool measure_axes(struct axes *a, const struct series series[2], const st
 static void draw_series(struct canvas *c, const struct axes *a, const struct series *s, int which,
 			bool line, double average)
 {
-	size_t first = first_shown(a, s), before = (size_t)(average > 1 ? 4 * average : 0);
-	double mean = 0, weight = 0;
+	struct walk w = walk_begin(a, s, average);
 	int x0 = -1, y0 = 0;
+	uint64_t place;
+	double v;
 
-	for (size_t i = first > before ? first - before : 0; i < s->n; i++) {
-		double v = y_of(s, i);
-		int x, y;
+	while (walk_next(&w, &place, &v)) {
+		int x = dot_x(a, place), y = dot_y(a, v);
 
-		if (!isfinite(v))
-			continue;
-		mean += (v - mean) * 2 / (average + 1);
-		weight += (1 - weight) * 2 / (average + 1);
-		if (i < first)
-			continue;
-		x = dot_x(a, place_of(a, s, i));
-		y = dot_y(a, mean / weight);
 		if (x0 >= 0 && line)
 			canvas_line(c, x0, y0, x, y, which);
 		else
@@ -195,24 +317,30 @@ static void draw_series(struct canvas *c, const struct axes *a, const struct ser
 	}
 }
 
-/* Draws the first series, its moving average if it has many values, and the second series. The
- * second, sparse series has single points instead of lines if lines would hide the first one. */
-static void draw_all(struct canvas *c, const struct axes *a, const struct series series[2],
-		     enum style styles[3])
+/* Draws the first series, its moving average if it has many values, the second series, and other
+ * runs. The second, sparse series has single points instead of lines if lines would hide the first
+ * one. */
+static void draw_all(struct canvas *c, const struct axes *a, const struct series own[2],
+		     enum style styles[3 + OTHER_RUNS])
 {
-	size_t shown = series[0].n - first_shown(a, &series[0]);
-	double average = (double)shown / SMOOTH_PARTS;
+	double average = average_of(a, &own[0]);
 
-	styles[0] = styles[1] = series[0].style;
-	styles[2] = series[1].style;
-	draw_series(c, a, &series[0], 0, true, 1);
-	if (series[0].smooth && average >= 2) {
+	styles[0] = styles[1] = own[0].style;
+	styles[2] = own[1].style;
+	draw_series(c, a, &own[0], 0, true, 1);
+	if (average > 1) {
 		styles[0] = STYLE_FAINT;
 		c->has_background = true;
-		draw_series(c, a, &series[0], 1, true, average);
+		draw_series(c, a, &own[0], 1, true, average);
 	}
-	draw_series(c, a, &series[1], 2, c->graph == GRAPH_BRAILLE, 1);
+	draw_series(c, a, &own[1], 2, c->graph == GRAPH_BRAILLE, 1);
+	for (uint32_t k = 0; k < a->n_others; k++) {
+		styles[3 + k] = a->others[k].style;
+		draw_series(c, a, &a->others[k], 3 + (int)k, true, average_of(a, &a->others[k]));
+	}
 }
+
+/* ---- the cursor ---- */
 
 /* Writes a place on the axis: "it 40", "1.3M tokens" or "2h15". */
 static void write_place(const struct axes *a, const struct state *s, uint64_t place, char text[48])
@@ -223,17 +351,59 @@ static void write_place(const struct axes *a, const struct state *s, uint64_t pl
 		glyphs_count((double)place * (double)s->run.tokens_per_iteration, number);
 		snprintf(text, 48, "%s tokens", number);
 	} else if (a->unit == LOSS_BY_TIME) {
-		const struct state_history *h = a->history;
-		double before_s = 0;
-
-		if (h->n_iterations)
-			before_s = (double)h->iterations[0].at_us / 1e6 -
-				   (double)h->iterations[0].real_s;
-		glyphs_age((double)place / 1e6 - before_s, number);
+		glyphs_age(((double)place - a->began_us) / 1e6, number);
 		snprintf(text, 48, "%s", number);
 	} else {
 		snprintf(text, 48, "it %llu", (unsigned long long)place);
 	}
+}
+
+/* Returns the newest value up to the cursor, as drawn; NAN if the series begins later. */
+static double value_at(const struct axes *a, const struct series *s, double average)
+{
+	struct walk w = walk_begin(a, s, average);
+	double v, found = NAN;
+	uint64_t place;
+
+	while (walk_next(&w, &place, &v) && place <= a->cursor)
+		found = v;
+	return found;
+}
+
+static struct curve_value read_value(const struct axes *a, const struct series *train,
+				     const struct series *validation)
+{
+	bool reaches = train->n > 0 && place_of(a, train, train->n - 1) >= a->cursor;
+	double loss = reaches ? value_at(a, train, average_of(a, train)) : NAN;
+
+	return (struct curve_value){ loss, reaches ? value_at(a, validation, 1) : NAN };
+}
+
+static void read_cursor(const struct axes *a, const struct state *s, const struct curve_view *view,
+			struct curve_reading *r)
+{
+	write_place(a, s, a->cursor, r->place);
+	r->values[0] = read_value(a, &view->own[0], &view->own[1]);
+	for (uint32_t k = 0; k < a->n_others; k++) {
+		struct series validation =
+			series_of(&view->others->list[k], true, STYLE_VALIDATION);
+
+		r->values[1 + k] = read_value(a, &a->others[k], &validation);
+	}
+}
+
+/* Marks each curve at the cursor by the run's letter. */
+static void draw_letters(struct screen *out, struct rect plot, const struct axes *a,
+			 const struct curve_reading *r)
+{
+	int across = a->w / plot.w, down = a->h / plot.h;
+
+	for (uint32_t k = a->n_others; k <= a->n_others; k--) /* this run's letter is on top */
+		if (isfinite(r->values[k].loss))
+			screen_put(out, plot.x + dot_x(a, a->cursor) / across,
+				   plot.y + plot.h - 1 - dot_y(a, r->values[k].loss) / down,
+				   (uint32_t)curve_letter(k),
+				   (k ? a->others[k - 1].style : STYLE_TRAIN) | STYLE_BOLD);
 }
 
 static void draw_marks(struct screen *out, struct rect plot, const struct axes *a,
@@ -263,28 +433,77 @@ static void draw_marks(struct screen *out, struct rect plot, const struct axes *
 	}
 }
 
+static struct axes axes_of(const struct state *s, const struct ui *u)
+{
+	const struct state_history *h = &s->history;
+	struct axes a = { .unit = u->display.loss_axis,
+			  .history = h,
+			  .tokens = s->run.tokens_per_iteration };
+
+	if (h->n_iterations)
+		a.began_us = (double)h->iterations[0].at_us - (double)h->iterations[0].real_s * 1e6;
+	return a;
+}
+
+struct curve_view curve_losses(const struct state *s, const struct ui *u)
+{
+	const struct state_history *h = &s->history;
+	bool is_view = u->display.view == VIEW_LOSS;
+
+	return (struct curve_view){ .own = { SERIES(h->iterations, h->n_iterations,
+						    msg_see_iteration, loss, STYLE_TRAIN, true),
+					     SERIES(h->validations, h->n_validations,
+						    msg_see_validation, loss, STYLE_VALIDATION,
+						    false) },
+				    .others = is_view ? &u->others : NULL,
+				    .zoom = is_view ? u->display.loss_zoom : 0,
+				    .cursor = u->display.loss_cursor };
+}
+
+bool curve_ends(const struct state *s, const struct ui *u, const struct curve_view *view,
+		uint64_t *from, uint64_t *last, uint64_t *cursor)
+{
+	struct axes a = axes_of(s, u);
+
+	if (!measure_ends(&a, view))
+		return false;
+	*from = a.from;
+	*last = a.last;
+	*cursor = a.cursor;
+	return true;
+}
+
 void curve_draw(struct screen *out, struct rect at, const struct state *s, const struct ui *u,
-		const struct series series[2], int zoom, bool from_zero)
+		const struct curve_view *view, struct curve_reading *reading)
 {
 	struct rect plot = { at.x + 6, at.y, at.w - 7, at.h - 1 };
-	enum style styles[3] = { STYLE_FAINT, STYLE_FAINT, STYLE_FAINT };
+	enum style styles[3 + OTHER_RUNS] = { STYLE_FAINT };
 	struct canvas c;
-	struct axes a = { .unit = u->display.loss_axis, .history = &s->history };
+	struct axes a = axes_of(s, u);
 
 	if (plot.w < 4 || plot.h < 1 || canvas_open(&c, u->display.graph, plot) != 0)
 		return;
-	if (!measure_axes(&a, series, &c, zoom, from_zero)) {
+	if (!measure_axes(&a, view, &c)) {
 		screen_text(out, at.x + 1, at.y, at.w - 1, STYLE_FAINT,
 			    "no iteration has ended yet");
 		canvas_close(&c, out, styles);
 		return;
 	}
-	draw_all(&c, &a, series, styles);
+	draw_all(&c, &a, view->own, styles);
+	if (a.n_others) {
+		read_cursor(&a, s, view, reading);
+		screen_fill(out,
+			    (struct rect){ plot.x + dot_x(&a, a.cursor) * plot.w / a.w, plot.y, 1,
+					   plot.h },
+			    0x2502, STYLE_RULE);
+	}
 	canvas_close(&c, out, styles);
 	screen_print(out, at.x, plot.y, 6, STYLE_FAINT, a.high >= 1000 ? "%5.0f" : "%5.2f",
 		     a.high);
 	if (plot.h > 1)
 		screen_print(out, at.x, plot.y + plot.h - 1, 6, STYLE_FAINT,
 			     a.low >= 1000 ? "%5.0f" : "%5.2f", a.low);
-	draw_marks(out, plot, &a, s, zoom, u->display.view == VIEW_LOSS);
+	draw_marks(out, plot, &a, s, view->zoom, u->display.view == VIEW_LOSS);
+	if (a.n_others)
+		draw_letters(out, plot, &a, reading);
 }

@@ -1,4 +1,4 @@
-/* curve.h - one or two series over iterations, with the run's marks below.
+/* curve.h - series over iterations, tokens or time, with the run's marks below.
  *
  * A column of dots is a fixed number of iterations (a power of two). A curve that is full is
  * halved, and a short curve is widened by a power of two; it is never scaled continuously. The
@@ -8,6 +8,7 @@
 #define TUI_CURVE_H
 
 #include "tui/screen/screen.h"
+#include "tui/run/other_runs.h"
 #include "tui/run/state.h"
 #include "tui/input/ui.h"
 
@@ -19,12 +20,46 @@ struct series {
 	enum style style;
 	/* There are many values: draws a moving average, and the values faintly behind it. */
 	bool smooth;
+	const struct other_run *other; /* the run of the series; NULL: this run */
 };
 
-/* Draws the values at the left, the curves, and marks and the last iteration in the bottom row.
- * Either series may be empty. zoom: the newest 1 / 2^zoom of the iterations is shown; the values at
- * the left are those of this part. */
+#define SERIES(array, count, type, field, style, smooth) \
+	{ \
+		array, count, sizeof(struct type), offsetof(struct type, iteration), \
+			offsetof(struct type, field), style, smooth, NULL \
+	}
+
+/* The series that a view shows, and its part of the axis. */
+struct curve_view {
+	struct series own[2];            /* series of this run; the second one is sparse */
+	const struct other_runs *others; /* other runs; NULL: none */
+	int zoom;                        /* the view shows the newest 1 / 2^zoom of the axis */
+	bool from_zero;                  /* the values at the left begin at 0 */
+	uint64_t cursor;                 /* place of the cursor; 0: the newest value of this run */
+};
+
+/* The values at the cursor, as drawn: of this run, then of other runs. */
+struct curve_reading {
+	char place[48]; /* text of the place: "it 40", "1.3M tokens" */
+	struct curve_value {
+		double loss, validation; /* newest values; NAN: the run has none there */
+	} values[1 + OTHER_RUNS];
+};
+
+/* Gives the losses as the Loss view shows them, or, in another view, as its panel does. */
+struct curve_view curve_losses(const struct state *s, const struct ui *u);
+/* Draws the values at the left, the curves, and marks and the last iteration in the bottom row; and
+ * the cursor, if there are other runs. The values at the left are those of the part that is shown.
+ * *reading is written if there are other runs; it may be NULL otherwise. */
 void curve_draw(struct screen *out, struct rect at, const struct state *s, const struct ui *u,
-		const struct series series[2], int zoom, bool from_zero);
+		const struct curve_view *view, struct curve_reading *reading);
+/* Gives the ends of the axis that curve_draw shows, and the place of the cursor. Returns false if
+ * no value is known. */
+bool curve_ends(const struct state *s, const struct ui *u, const struct curve_view *view,
+		uint64_t *from, uint64_t *last, uint64_t *cursor);
+/* Returns the letter that marks this run (0) or another one on the curves. */
+char curve_letter(uint32_t run);
+/* Returns the style of another run's curve. */
+enum style curve_style(uint32_t other);
 
 #endif
