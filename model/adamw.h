@@ -18,7 +18,7 @@ struct adamw {
 
 /* The factors of step number t (from 1), equal for all weights of a tensor. */
 struct adamw_factors {
-	float scale;                       /* factor of the gradient */
+	float scale;                       /* factor by which the gradient is multiplied */
 	float beta1, beta2, rest1, rest2;  /* rest = 1 - beta */
 	float unbias1, unbias2;            /* 1 / (1 - beta^t) */
 	float lr, eps, keep;               /* keep = 1 - lr * decay */

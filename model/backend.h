@@ -27,15 +27,15 @@ struct stage_layout {
 	struct model_config config;
 	uint32_t index;
 	uint32_t slots, batch, sequence, threads;
-	struct device_name device; /* with a CPU's instruction set */
+	struct device_name device; /* name of the device, with a CPU's instruction set */
 	bool bf16;                 /* device.bf16 */
 	enum recompute recompute;
-	size_t memory_bytes;           /* limit on the memory; 0: the free memory */
-	uint32_t n_layers;             /* of this stage */
+	size_t memory_bytes;           /* limit on the memory, bytes; 0: the free memory */
+	uint32_t n_layers;             /* number of layers of this stage */
 	struct layer_offsets *layers;  /* (n_layers) */
-	size_t embed, last_norm, head; /* stage 0; head == embed when tied */
+	size_t embed, last_norm, head; /* offsets in stage 0; head == embed when tied */
 	size_t parameters;             /* P */
-	const struct tensor *tensors;  /* (n_tensors), this stage's, in order */
+	const struct tensor *tensors;  /* (n_tensors) tensors of this stage, in order */
 	size_t n_tensors;
 };
 
@@ -51,25 +51,26 @@ struct backend {
 	/* The layout outlives the backend's stage. */
 	int (*make)(void **self, const struct stage_layout *l, struct error *err);
 	void (*free)(void *self);
-	/* Returns the first failure in words, or "" if there was none. NULL if the device is the
-	 * host. */
+	/* Returns the first failure in words, or "" if there was none. The pointer is NULL if the
+	 * device is the host. */
 	const char *(*failure)(const void *self);
 	/* Allocates device memory for one activation, which is freed with self; NULL if memory runs
 	 * out. The function pointer itself is NULL if the device is the host. */
 	float *(*room)(void *self, struct error *err);
-	/* Rounds an activation in device memory. NULL if the device is the host. */
+	/* Rounds an activation in device memory. The pointer is NULL if the device is the host. */
 	int (*round)(void *self, float *room, const struct codec *codec);
 	int (*forward)(void *self, uint32_t slot, const int32_t *tokens, const float *in,
 		       float *out, bool keep);
 	int (*loss)(void *self, const float *in, const int32_t *targets, float *loss,
 		    float *grad, bool count);
 	int (*logits)(void *self, const float *in, float *logits);
-	/* grad_in NULL: the gradient of the input is not computed. */
+	/* If grad_in is NULL, the gradient of the input is not computed. */
 	int (*backward)(void *self, uint32_t slot, const float *grad_out, float *grad_in,
 			bool count);
 	int (*zero_gradient)(void *self);
-	size_t (*memory)(const void *self); /* bytes of device memory in use */
-	size_t (*host_memory)(const void *self); /* bytes of the machine's memory in use */
+	size_t (*memory)(const void *self); /* returns the bytes of device memory in use */
+	/* Returns the bytes of the machine's memory in use. */
+	size_t (*host_memory)(const void *self);
 	float *(*array)(void *self, enum stage_array which);
 	/* Returns an array in the device's own memory. */
 	float *(*own)(void *self, enum stage_array which);
@@ -77,9 +78,9 @@ struct backend {
 	/* Replaces the weights and both moments by arrays in host memory or of another stage. A
 	 * NULL array stays unchanged. */
 	void (*put_state)(void *self, size_t at, size_t n, const float *const state[3]);
-	uint64_t (*hash)(void *self); /* of the weights */
-	int (*squares)(void *self, double *sum); /* gradient NULL: uses the stage's own. */
-	/* gradient NULL: the stage's own. */
+	uint64_t (*hash)(void *self);            /* returns the hash of the weights */
+	int (*squares)(void *self, double *sum); /* if gradient is NULL, uses the stage's own */
+	/* If gradient is NULL, uses the stage's own. */
 	int (*step)(void *self, const float *gradient, float scale, const struct adamw *h,
 		    uint64_t t);
 };

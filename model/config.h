@@ -19,14 +19,16 @@
 #include "model/adamw.h"
 
 struct model_config {
-	uint32_t vocab;      /* tokens; 256 for bytes */
+	uint32_t vocab;      /* number of tokens; 256 for bytes */
 	uint32_t dim;        /* C, width of the residual stream */
 	uint32_t n_layers;   /* number of layers in all stages */
-	uint32_t n_heads;    /* query heads; head size is dim / n_heads, even */
+	uint32_t n_heads;    /* number of query heads; the head size is dim / n_heads, even */
 	uint32_t n_kv_heads; /* divides n_heads */
 	uint32_t ffn_dim;    /* F, inner width of the SwiGLU */
 	uint32_t context;    /* longest sequence */
-	uint32_t n_stages;   /* 1 .. n_layers + 1; with one more, stage 0 has no layer */
+	/* Number of stages, 1 .. n_layers + 1; with one more than n_layers, stage 0 has no layer.
+	 */
+	uint32_t n_stages;
 	float rope_theta;
 	float norm_eps;
 	float init_std; /* standard deviation of the initial matrices */
@@ -44,13 +46,13 @@ struct model_config {
 };
 
 struct recipe {
-	uint32_t batch;      /* B, sequences in a microbatch */
-	uint32_t sequence;   /* T, tokens in a sequence, <= context */
+	uint32_t batch;      /* B, number of sequences in a microbatch */
+	uint32_t sequence;   /* T, number of tokens in a sequence, at most context */
 	struct adamw adamw;  /* lr is the peak learning rate */
 	float clip;          /* limit of the averaged gradient's global norm; 0: no clipping */
-	uint32_t warmup;     /* iterations of linear warm-up */
-	uint32_t iterations; /* when the cosine reaches final_lr; 0: no decay */
-	float final_lr;      /* as a fraction of the peak */
+	uint32_t warmup;     /* number of iterations of linear warm-up */
+	uint32_t iterations; /* iteration at which the cosine reaches final_lr; 0: no decay */
+	float final_lr;      /* learning rate at the end, as a fraction of the peak */
 };
 
 /* 0, or -EINVAL with a message that names the field and what was expected. */
@@ -61,7 +63,8 @@ int recipe_check(const struct recipe *r, const struct model_config *c, struct er
 /* "tiny" (the demo), "30m", "124m", "500m", "1.5b", "7b". Either output may be NULL. -ENOENT:
  * no such preset; the message lists them. */
 int model_preset(const char *name, struct model_config *c, struct recipe *r, struct error *err);
-const char *model_preset_name(size_t i); /* NULL after the last; for tests, which try all */
+/* Returns NULL after the last; for tests, which try all presets. */
+const char *model_preset_name(size_t i);
 
 /* Reads a document that model_config_print has written. If it lacks the recipe, r stays unchanged;
  * r may be NULL. `where` begins every message. Unknown keys are refused by name. -EINVAL,
@@ -84,7 +87,8 @@ uint32_t model_first_layer(const struct model_config *c, uint32_t stage);
 uint32_t model_layer_count(const struct model_config *c, uint32_t stage);
 /* Returns the number of floats of one attention head. */
 uint32_t model_head_size(const struct model_config *c);
-/* Radians by which position 1 turns pair i < D / 2 of a head, and the same without scaling. */
+/* Return the radians by which position 1 turns pair i < D / 2 of a head, with and without scaling.
+ */
 double model_frequency(const struct model_config *c, size_t i);
 double model_plain_frequency(const struct model_config *c, size_t i);
 /* Computes the cosines and sines (T, D / 2) of rotary positions 0 .. T - 1 in double precision. */

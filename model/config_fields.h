@@ -11,8 +11,8 @@ struct field {
 	const char *name;
 	enum kind kind;
 	size_t offset;
-	double low, high; /* allowed, both ends included */
-	bool optional;    /* 0 if the key is missing; 0 is not printed */
+	double low, high; /* range of allowed values, both ends included */
+	bool optional;    /* a missing key means 0, and 0 is not printed */
 };
 
 struct fields {

@@ -15,17 +15,17 @@
  * says which of them each slot has for itself. RECOMPUTE_NONE: all. RECOMPUTE_NORMS: all but xn1,
  * xn2 and h, which lie in scratch. RECOMPUTE_BLOCK: x only; all slots share one set of the rest. */
 struct saved_layer {
-	float *x;     /* (R, C) the layer's input */
-	real *xn1;    /* (R, C) the first norm's output */
+	float *x;     /* (R, C) input of the layer */
+	real *xn1;    /* (R, C) output of the first norm */
 	float *rstd1; /* (R) */
-	real *qkv;    /* (R, C + 2 kv) rotated */
-	real *att;    /* (R, C) attention's output, before o */
-	float *lse;   /* (B, H, T) */
-	float *mid;   /* (R, C) after attention */
+	real *qkv;    /* (R, C + 2 kv) q, k and v, after the rotation */
+	real *att;    /* (R, C) output of attention, before o */
+	float *lse;   /* (B, H, T) log-sum-exp of the scores */
+	float *mid;   /* (R, C) residual stream after attention */
 	float *rstd2; /* (R) */
-	real *xn2;    /* (R, C) the second norm's output */
+	real *xn2;    /* (R, C) output of the second norm */
 	real *gu;     /* (R, 2F) gate and up */
-	real *h;      /* (R, F) the activation's output */
+	real *h;      /* (R, F) output of the activation */
 };
 
 /* Divides an allocation into pieces. A first walk with base NULL adds up their sizes (all pieces

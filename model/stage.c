@@ -18,13 +18,14 @@
 #include "model/tensor.h"
 
 enum {
-	STATE_COUNT = 3,         /* weights and both moments */
+	STATE_COUNT = 3,      /* number of arrays of a state: weights and both moments */
 	DRAW_ALONE = 1 << 20, /* number of weights below which threads are not worth their start */
 };
 
 struct stage {
 	struct stage_layout layout;
-	struct tensor_table table; /* of the whole model; the layout points into it */
+	/* Tensors of the whole model; the layout points into this table. */
+	struct tensor_table table;
 	const struct backend *backend;
 	void *self;
 	bool *kept; /* (slots) */
@@ -97,7 +98,7 @@ static int lay_out(struct stage *s, const struct model_config *c, uint32_t index
 		case TENSOR_HEAD:
 			l->head = t->offset;
 			break;
-		case TENSOR_K: /* follow q and gate without a gap */
+		case TENSOR_K: /* these tensors follow q and gate without a gap */
 		case TENSOR_V:
 		case TENSOR_UP:
 			break;
@@ -198,7 +199,7 @@ struct draw {
 	const struct stage_layout *layout;
 	uint64_t seed;
 	float *to;
-	atomic_size_t next; /* tensor that no thread has taken */
+	atomic_size_t next; /* the next tensor that no thread has taken */
 };
 
 static void draw_tensors(void *arg, uint32_t part, uint32_t parts)

@@ -43,20 +43,21 @@ struct stage; /* opaque */
 /* The part of a layer's forward pass that is not held for its backward pass but computed again
  * there. On the CPU the results are the same bits. */
 enum recompute {
-	RECOMPUTE_NORMS, /* recompute the outputs of norms and of the activation: nearly free */
+	/* Computes the outputs of norms and of the activation again: nearly free. */
+	RECOMPUTE_NORMS,
 	RECOMPUTE_NONE,
-	RECOMPUTE_BLOCK /* recompute all but the layer's input: a third more work */
+	RECOMPUTE_BLOCK /* computes all but the layer's input again: a third more work */
 };
 
 struct stage_options {
-	uint32_t slots;     /* microbatches whose activations can be held at once */
+	uint32_t slots;     /* number of microbatches whose activations can be held at once */
 	uint32_t batch;     /* B */
-	uint32_t sequence;  /* T <= context */
+	uint32_t sequence;  /* number of tokens in a sequence, T <= context */
 	uint32_t threads;   /* number of threads; 0 and 1: only the caller's */
 	uint64_t seed;      /* seed of the initial weights */
-	const char *device; /* as in device_name.h; NULL: "cpu" */
+	const char *device; /* name of the device (device_name.h); NULL: "cpu" */
 	enum recompute recompute;
-	bool without_weights; /* weights are 0: the caller sets a saved state */
+	bool without_weights; /* the weights are 0, because the caller sets a saved state */
 	/* Limit on the machine's memory; 0: the memory that is free. A GPU's own memory is limited
 	 * only by what is free. */
 	size_t memory_bytes;
@@ -69,14 +70,15 @@ struct stage_options {
 struct stage_device {
 	char name[DEVICE_NAME_SIZE];
 	char text[STAGE_DEVICE_SIZE];
-	uint64_t free_bytes; /* now; UINT64_MAX: it does not say */
+	/* Free memory at the moment, bytes; UINT64_MAX: the device does not say. */
+	uint64_t free_bytes;
 };
 
 /* Describes a device. -EINVAL: no such name or number. -ENODEV: there is no GPU, driver or
  * cuBLASLt, or this program was built without CUDA; the CPU may compute instead. -ENOTSUP: the CPU
  * or GPU is too old for it. -EIO: the GPU or its driver cannot be used. */
 int stage_device(struct stage_device *out, const char *device, struct error *err);
-uint32_t stage_gpus(void); /* number of GPUs */
+uint32_t stage_gpus(void); /* returns the number of GPUs */
 /* Returns true if two such texts are equal except for a GPU's number. */
 bool stage_devices_alike(const char *a, const char *b);
 
@@ -140,10 +142,11 @@ int recompute_parse(const char *name, enum recompute *out);
 /* Returns "none", "norms" or "block". */
 const char *recompute_name(enum recompute level);
 
-/* The stage's place in the model, from 0. */
+/* Returns the stage's place in the model, from 0. */
 uint32_t stage_index(const struct stage *s);
-size_t stage_memory_bytes(const struct stage *s); /* bytes of device memory in use */
-size_t stage_host_bytes(const struct stage *s);   /* bytes of host memory; the same on a CPU */
+size_t stage_memory_bytes(const struct stage *s); /* returns the bytes of device memory in use */
+/* Returns the bytes of host memory in use; on a CPU the same as stage_memory_bytes. */
+size_t stage_host_bytes(const struct stage *s);
 /* Returns the config of the whole model, borrowed. */
 const struct model_config *stage_config(const struct stage *s);
 size_t stage_parameters(const struct stage *s); /* P */
@@ -169,8 +172,8 @@ double stage_sum_squares(const float *g, size_t n);
 /* Adds `from` to `to`, element by element, in order. */
 void stage_add(float *to, const float *from, size_t n);
 
-/* stage_sum_squares of the stage's gradient, computed where it lies: on a GPU in another order,
- * the same each time. */
+/* Computes stage_sum_squares of the stage's gradient where the gradient lies: on a GPU in another
+ * order, which is always the same. */
 int stage_gradient_squares(struct stage *s, double *sum);
 /* AdamW number t (from 1) with gradient * scale; gradient (P) is host memory, or NULL: the
  * stage's own, where it lies. Afterwards the stage's own gradient is undefined where one was
@@ -183,6 +186,7 @@ void stage_put_state(struct stage *s, size_t at, size_t n, const float *const st
 /* Copies the weights and moments of a stage with the same index. */
 void stage_copy_state(struct stage *to, struct stage *from);
 
-uint64_t stage_hash(struct stage *s); /* of the weights, as in hash.h, where they lie */
+/* Returns the hash of the weights (hash.h), computed where they lie. */
+uint64_t stage_hash(struct stage *s);
 
 #endif

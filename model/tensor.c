@@ -133,7 +133,7 @@ size_t tensor_table_parameters(const struct tensor_table *t, uint32_t stage)
 	return sum;
 }
 
-/* "256 x 96" */
+/* Prints a shape such as "256 x 96". */
 static void print_shape(char *to, size_t size, uint32_t dims, const uint64_t *shape)
 {
 	size_t at = 0;

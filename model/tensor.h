@@ -36,20 +36,22 @@ struct tensor {
 	uint32_t stage;
 	uint32_t layer; /* layer in the whole model; 0 for tensors outside the layers */
 	uint32_t rows,
-		cols;  /* a norm has rows = dim, cols = 1 and is written as one dimension */
-	uint32_t dims; /* 1 or 2 */
-	size_t count;  /* rows * cols */
-	size_t offset; /* floats from the start of its stage's flat array */
+		/* Number of columns; a norm has rows = dim, cols = 1 and is written as one
+		 * dimension. */
+		cols;
+	uint32_t dims; /* number of dimensions, 1 or 2 */
+	size_t count;  /* number of values: rows * cols */
+	size_t offset; /* offset in floats from the start of the stage's flat array */
 };
 
 struct tensor_table {
 	size_t n;
-	struct tensor *tensors; /* by stage, then in order within it */
+	struct tensor *tensors; /* tensors by stage, then in order within it */
 };
 
 /* Makes the table. c must be valid. -ENOMEM. */
 int tensor_table_new(struct tensor_table *t, const struct model_config *c, struct error *err);
-/* A zeroed one is allowed. */
+/* A zeroed table is allowed. */
 void tensor_table_free(struct tensor_table *t);
 size_t tensor_table_parameters(const struct tensor_table *t, uint32_t stage); /* floats */
 

@@ -14,11 +14,11 @@ struct trainer {
 	struct recipe recipe;
 	uint32_t n;            /* stages */
 	struct stage **stages; /* (n) */
-	uint32_t *visits;      /* (n) microbatches since the last step */
-	float **x;             /* (n) activations after each stage of a path */
+	uint32_t *visits;      /* (n) number of microbatches of each stage since the last step */
+	float **x;             /* (n) activation after each stage of a path */
 	float *grad[2];
 	struct codec activation_codec, gradient_codec;
-	struct sum_codec *sum_codecs; /* (n); NULL: fp32 */
+	struct sum_codec *sum_codecs; /* (n) codecs of the sums; NULL: fp32 */
 };
 
 int trainer_new(struct trainer **out, const struct model_config *c, const struct recipe *r,

@@ -17,8 +17,8 @@
 
 struct trainer; /* opaque */
 
-/* The divisor of a stage's summed gradient: the iteration's microbatches, or those that visited
- * the stage. */
+/* The divisor of a stage's summed gradient: the number of microbatches of the iteration, or of
+ * those that visited the stage. */
 enum grad_norm { GRAD_NORM_MICROBATCHES, GRAD_NORM_VISITS };
 
 /* Makes a trainer. o->slots is ignored. Errors as for stage_new. */
@@ -26,7 +26,8 @@ int trainer_new(struct trainer **out, const struct model_config *c, const struct
 		const struct stage_options *o, struct error *err);
 void trainer_free(struct trainer *t); /* NULL is allowed */
 
-struct stage *const *trainer_stages(const struct trainer *t); /* (n_stages), the trainer's */
+/* Returns the trainer's stages (n_stages). */
+struct stage *const *trainer_stages(const struct trainer *t);
 /* Makes training round as a run over nodes does: activations and their gradients between stages in
  * the format `wire`, the sums of gradients in `sum_wire`. Evaluations are not rounded. Without a
  * call both are fp32. -ENOMEM. */
@@ -34,7 +35,7 @@ int trainer_set_formats(struct trainer *t, enum tensor_format wire, enum tensor_
 			struct error *err);
 /* Sizes of the whole model. */
 size_t trainer_parameters(const struct trainer *t);
-size_t trainer_memory_bytes(const struct trainer *t); /* of all stages */
+size_t trainer_memory_bytes(const struct trainer *t); /* returns the bytes of all stages */
 
 /* Returns the device's first failure in words; "" if nothing has failed, and always on the CPU. */
 const char *trainer_failure(const struct trainer *t);

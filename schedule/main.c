@@ -65,8 +65,8 @@ struct wires {
 
 struct plan_options {
 	const char *cluster, *from, *without, *output, *always;
-	int skip;   /* -1: not given */
-	int stages; /* S of --skip K/S; 0: not given */
+	int skip;   /* number of skipped stages; -1: not given */
+	int stages; /* number S of --skip K/S; 0: not given */
 	struct wires wires;
 	struct plan_request request;
 };
@@ -163,7 +163,7 @@ static int read_cluster(const char *path, const struct wires *w, struct cluster 
 	return cluster_read_share(path, &share, c, err);
 }
 
-/* K or K/STAGES */
+/* Parses K or K/STAGES. */
 static bool parse_skip(struct plan_options *o, const char *text)
 {
 	char *end;

@@ -11,7 +11,7 @@
 #include "model/tensor.h"
 #include "model/vector/vector.h"
 
-/* No computation gives numbers of this size or more. */
+/* No computation of a training gives numbers of this size or more. */
 static const float absurd = 1e9f;
 
 struct codec codec_of_activation(enum tensor_format format, uint32_t channels)
@@ -178,7 +178,7 @@ static struct part part_at(const struct sum_codec *c, size_t from, size_t end)
 {
 	size_t low = 0, high = c->n;
 
-	while (high - low > 1) { /* starts[low] <= from < starts[high] */
+	while (high - low > 1) { /* at every step starts[low] <= from < starts[high] */
 		size_t middle = low + (high - low) / 2;
 
 		if (c->starts[middle] <= from)
@@ -276,7 +276,7 @@ int sum_codecs_new(struct sum_codec **out, const struct model_config *model,
 	if (rc)
 		return rc;
 	codecs = alloc_array(model->n_stages, sizeof(codecs[0]));
-	starts = alloc_array(table.n, sizeof(starts[0])); /* the first codec's; freed with it */
+	starts = alloc_array(table.n, sizeof(starts[0])); /* the first codec owns this array */
 	for (uint32_t s = 0; s < model->n_stages; s++)
 		codecs[s] = (struct sum_codec){ .format = format, .starts = starts };
 	for (size_t i = 0; i < table.n; i++) {

@@ -48,8 +48,9 @@
 /* The encoding of an activation or its gradient, or of a part of one tensor's sum. */
 struct codec {
 	enum tensor_format format;
-	uint32_t group;    /* numbers in a group, which share a scale */
-	uint32_t channels; /* 0: no means; otherwise the numbers are (tokens, channels) */
+	uint32_t group; /* number of values in a group, which share a scale */
+	/* Number of channels of (tokens, channels) numbers, whose means are sent; 0: no means. */
+	uint32_t channels;
 };
 
 struct codec codec_of_activation(enum tensor_format format, uint32_t channels);
@@ -73,7 +74,7 @@ int codec_round(const struct codec *c, float *x, size_t n);
  * crosses a tensor or the end of a slice: each tensor's part of a slice begins a new group. */
 struct sum_codec {
 	enum tensor_format format;
-	const size_t *starts; /* (n) first index of each tensor, ascending, starts[0] = 0 */
+	const size_t *starts; /* (n) first index of each tensor, ascending; starts[0] is 0 */
 	size_t n;
 };
 

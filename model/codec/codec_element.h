@@ -10,7 +10,7 @@
 
 /* Without its sign bit, a float's bits grow with its magnitude. NaN is above all numbers. */
 #define CODEC_TOO_LARGE 0x7e800000u /* 2^126 */
-#define CODEC_SMALLEST 0x0d80u      /* 2^-100 in bf16 */
+#define CODEC_SMALLEST 0x0d80u      /* the number 2^-100 in bf16 */
 #define CODEC_NAN 0x7fc0u           /* in bf16 */
 /* Adding 1.5 * 2^23 rounds a small number to an integer, which is then in the lowest bits. */
 #define CODEC_ROUNDER 12582912.0f

@@ -29,8 +29,8 @@ size_t attention_items(const struct attention_shape *s)
 struct head {
 	const struct vector_ops *v;
 	size_t size, length; /* D, T */
-	size_t stride;       /* of q, k, v and their gradients */
-	size_t out_stride;   /* of out and dout */
+	size_t stride;       /* floats between two rows of q, of k, of v, and of their gradients */
+	size_t out_stride;   /* floats between two rows of out and of dout */
 	float scale;
 	const float *q, *k, *values;
 	float *scores, *dp;               /* (TILE, TILE) */

@@ -14,7 +14,7 @@
 
 struct decoder_layer {
 	const struct layer_offsets *at;
-	const float *weights; /* of its stage */
+	const float *weights; /* weights of the layer's stage */
 	float *keys, *values; /* (length, kv) */
 };
 
@@ -26,7 +26,7 @@ struct decoder {
 	uint32_t length, taken;
 	size_t n_layers, kv, packed;
 	struct decoder_layer *layers;
-	float *cosines, *sines; /* (length, D / 2) */
+	float *cosines, *sines; /* (length, D / 2) factors of the rotary positions */
 	float *x, *xn, *qkv, *att, *gu, *h, *scores, *logits;
 	float *arena;
 };

@@ -12,10 +12,10 @@ struct job {
 	const float *in;
 	const int32_t *targets;
 	float *logits; /* (chunk, vocab) */
-	float *grad;   /* (R, C), or NULL */
+	float *grad;   /* (R, C) gradient of the input, or NULL */
 	float *g;      /* the stage's gradient, or NULL */
 	float grad_scale;
-	size_t first, count; /* this chunk's rows */
+	size_t first, count; /* the rows of this chunk */
 };
 
 enum { GRAIN = 8 };

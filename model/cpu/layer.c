@@ -12,7 +12,7 @@ struct job {
 	struct cpu_stage *s;
 	const struct layer_offsets *at;
 	const float *w; /* all weights of the stage */
-	float *g;       /* its gradient; NULL: only pass on */
+	float *g;       /* gradient of the stage; NULL: the pass only passes the gradient on */
 	struct saved_layer *k;
 	float *out, *dx;
 };

@@ -26,13 +26,13 @@ struct worker {
 
 struct pool {
 	uint32_t threads;
-	struct worker *workers; /* threads - 1 */
+	struct worker *workers; /* (threads - 1) threads beside the caller's */
 	uint32_t started;
 	pool_work *work;
 	void *arg;
 	bool stop;
-	atomic_uint round;   /* counts calls of pool_run */
-	atomic_uint pending; /* workers that are still busy in this round */
+	atomic_uint round;   /* number of calls of pool_run */
+	atomic_uint pending; /* number of workers that are still busy in this round */
 	pthread_mutex_t lock;
 	pthread_cond_t begin, end;
 };

@@ -17,7 +17,7 @@ typedef void pool_work(void *arg, uint32_t part, uint32_t parts);
 
 /* Starts threads - 1 threads; the caller is the first. -EAGAIN: the system has no more threads. */
 int pool_new(struct pool **out, uint32_t threads, struct error *err);
-void pool_free(struct pool *p); /* NULL is allowed; joins */
+void pool_free(struct pool *p); /* ends the threads and waits for them; NULL is allowed */
 
 /* Calls work(arg, i, threads) once for each i in parallel, and returns when all calls have
  * returned. */

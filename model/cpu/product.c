@@ -18,7 +18,7 @@
 extern void omp_set_num_threads(int);
 
 struct shape {
-	char ta, tb; /* 'T': the factor is stored transposed */
+	char ta, tb; /* 'T': the factor is stored transposed; 'N': it is not */
 	size_t m, n, k, ldc;
 	bool adds;
 };
@@ -26,7 +26,8 @@ struct shape {
 /* A matmul primitive of one shape, and its handles on whatever memory a call brings. */
 struct kept {
 	struct shape shape;
-	dnnl_primitive_t primitive; /* NULL: could not be made, and is not tried again */
+	/* The primitive; NULL: it could not be made, and is not tried again. */
+	dnnl_primitive_t primitive;
 	dnnl_memory_t a, b, c;
 	struct kept *next;
 };
@@ -71,7 +72,8 @@ bool product_has_bf16(void)
 
 const char *product_set(bool bf16)
 {
-	if (bf16 && cpu_takes_set(dnnl_cpu_isa_avx512_core_amx)) /* fp32 gains nothing beyond */
+	/* With AMX, fp32 would gain nothing. */
+	if (bf16 && cpu_takes_set(dnnl_cpu_isa_avx512_core_amx))
 		return "amx";
 	if (cpu_takes_set(dnnl_cpu_isa_avx512_core))
 		return "v4";

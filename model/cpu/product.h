@@ -14,12 +14,12 @@
 
 struct product_thread; /* opaque: what one thread keeps for products in bf16 */
 
-bool product_has_bf16(void); /* true if this CPU has instructions for products in bf16 */
+bool product_has_bf16(void); /* returns true if this CPU has instructions for products in bf16 */
 /* Limits oneDNN to an instruction set (device_name.h) for the whole process; without a limit it
  * uses the best that the CPU has. oneDNN allows this only before its first use. -EBUSY: it uses
  * another set already. -ENOTSUP: this CPU lacks the set. */
 int product_limit(const char *set, bool bf16, struct error *err);
-const char *product_set(bool bf16); /* the set that products use now */
+const char *product_set(bool bf16); /* returns the instruction set that products use now */
 /* Prints the library's name and version, and everything else that determines the order of its
  * sums. */
 void product_describe(bool bf16, char *text, size_t size);

@@ -12,7 +12,7 @@
 #include "model/cpu/stage_memory.h"
 #include "model/hash.h"
 
-enum { LOGITS_MOST = 8 << 20 /* floats of logits held at a time */ };
+enum { LOGITS_MOST = 8 << 20 /* most floats of logits that are held at a time */ };
 
 static void carve_scratch(struct cpu_stage *s, struct carver *c)
 {

@@ -16,17 +16,17 @@ typedef float real;
 #include "model/slots.h"
 
 struct scratch {
-	float *xn;        /* (R, C) a norm's output */
-	float *h;         /* (R, F) the activation's output */
+	float *xn;        /* (R, C) output of a norm */
+	float *h;         /* (R, F) output of the activation */
 	float *dgu;       /* (R, 2F) */
 	float *dh;        /* (R, F) */
 	float *dqkv;      /* (R, C + 2 kv) */
 	float *datt;      /* (R, C) */
 	float *dxn;       /* (R, C) */
-	float *dx;        /* (R, C) the gradient on its way down */
-	float *logits;    /* (chunk, vocab), stage 0 */
-	float *losses;    /* (R), stage 0 */
-	float *rstd;      /* (R), stage 0: of the last norm */
+	float *dx;        /* (R, C) gradient on its way from the last layer to the first */
+	float *logits;    /* (chunk, vocab) logits, in stage 0 only */
+	float *losses;    /* (R) losses, in stage 0 only */
+	float *rstd;      /* (R) rstd of the last norm, in stage 0 only */
 	float *norm_sums; /* (threads, C) each thread's part of a norm's gradient */
 	float *tile;      /* (threads, attention_scratch) */
 };
@@ -36,16 +36,18 @@ struct cpu_stage {
 	const struct vector_ops *v;
 	struct attention_shape shape;
 	struct pool *pool;
-	struct product_thread **products; /* (threads) each NULL, or for bf16 */
+	/* (threads) memory of each thread for products; NULL unless in bf16 */
+	struct product_thread **products;
 	size_t rows;                      /* R */
-	size_t kv;                        /* width of all keys */
-	size_t packed;                    /* C + 2 kv */
-	size_t chunk;                     /* rows of logits at a time */
+	size_t kv;                        /* width of the keys of all heads together */
+	size_t packed;                    /* width of q, k and v together: C + 2 kv */
+	size_t chunk;                     /* number of rows of logits computed at a time */
 
 	float *array[ARRAY_COUNT]; /* (P) each */
-	float *cosines, *sines;    /* (T, D / 2) */
-	struct saved_layer *saved; /* (slots, n_layers), then one more for evaluation */
-	int32_t *tokens;           /* (slots, R), stage 0 */
+	float *cosines, *sines;    /* (T, D / 2) factors of the rotary positions */
+	/* (slots, n_layers) saved layers, then one more set for evaluation */
+	struct saved_layer *saved;
+	int32_t *tokens; /* (slots, R) tokens, in stage 0 only */
 	struct scratch scratch;
 	void *arena;
 	size_t arena_bytes;

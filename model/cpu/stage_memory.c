@@ -33,7 +33,7 @@ static uint64_t group_free(const char *path)
 	uint64_t most, used, dropped;
 
 	snprintf(file, sizeof(file), "%s/memory.max", path);
-	most = number_in(file, "", UINT64_MAX); /* "max" is no number */
+	most = number_in(file, "", UINT64_MAX); /* the text "max" is not a number */
 	snprintf(file, sizeof(file), "%s/memory.current", path);
 	used = number_in(file, "", 0);
 	snprintf(file, sizeof(file), "%s/memory.stat", path);

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-enum { STAGE_ALIGN = 64 }; /* bytes: a cache line, an AVX-512 register */
+enum { STAGE_ALIGN = 64 }; /* alignment in bytes: a cache line, or an AVX-512 register */
 
 /* Allocates size bytes, zeroed and aligned. most: the limit; 0: stage_memory_free_bytes(). -ENOMEM:
  * the error names the bytes needed, free and missing. */

@@ -140,12 +140,12 @@ struct device {
 	int number;
 	cudaStream_t stream;
 	struct products *products;
-	struct times *times; /* NULL: not asked for */
+	struct times *times; /* seconds by kind of work; NULL: not asked for */
 	void *memory[ALLOCATIONS], *host[ALLOCATIONS];
 	size_t memory_bytes[ALLOCATIONS];
 	int n_memory, n_host;
 	size_t shared_most; /* floats */
-	bool deaf; /* recording could not begin: work queued until its end is dropped */
+	bool deaf; /* recording could not begin, so work that is queued until its end is dropped */
 	struct failure failure;
 };
 
@@ -186,7 +186,7 @@ static const struct {
 	{ name, (const void *)of_float##_kernel, (const void *)of_bf16##_kernel }
 #define BOTH(name) EITHER(#name, name##_float, name##_bf16)
 #define ONCE(name) EITHER(#name, name, name)
-	/* in the order of enum device_kernel */
+	/* The kernels, in the order of enum device_kernel. */
 	BOTH(norm),
 	BOTH(norm_backward),
 	BOTH(norm_weight),

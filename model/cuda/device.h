@@ -73,10 +73,10 @@ struct device_product {
 	size_t m, n, k;
 	const void *a, *b;
 	void *c;
-	size_t lda, ldb, ldc; /* numbers between rows */
-	bool bf16, c_bf16;    /* the factors; c */
+	size_t lda, ldb, ldc; /* numbers between two rows of each matrix */
+	bool bf16, c_bf16;    /* type of the factors; type of c */
 	/* An array of floats, laid out as c, to which the product is added; it may be c. NULL:
-	 * none. Only where c is floats. */
+	 * none. It is allowed only if c is floats. */
 	const void *added;
 };
 

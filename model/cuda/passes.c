@@ -16,7 +16,7 @@ void cuda_each(struct cuda_stage *s, enum device_kernel kernel, size_t n, const 
 		      ROW_THREADS, ROW_THREADS, args);
 }
 
-/* The weights at offset, as factors. */
+/* Returns the weights at the offset, as factors of products. */
 static const real *factor_at(const struct cuda_stage *s, size_t offset)
 {
 	return s->rounded ? (const real *)(s->rounded + offset)

@@ -77,9 +77,10 @@ enum { WORKSPACE = 32 << 20 };
 
 struct shape {
 	enum device_product_kind kind;
-	bool bf16, c_bf16, add, in_place; /* in place: c is what is added to */
+	bool bf16, c_bf16, add, in_place; /* in place: the product is added to c itself */
 	size_t m, n, k, lda, ldb, ldc;
-	uint32_t align_a, align_b, align_c, align_added; /* bytes: an algorithm may need 16 */
+	/* Alignment in bytes: an algorithm may need 16. */
+	uint32_t align_a, align_b, align_c, align_added;
 };
 
 struct plan {

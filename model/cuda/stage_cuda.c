@@ -17,7 +17,7 @@ enum {
 	ALIGN = 256,
 	LOGITS_MOST = 256 << 20, /* floats */
 	PIECE = 4 << 20,         /* floats */
-	SPARE = 512 << 20,       /* device memory reserved for code */
+	SPARE = 512 << 20,       /* bytes of device memory reserved for code */
 };
 
 /* Making. */
@@ -482,7 +482,7 @@ static int cuda_round(void *self, float *room, const struct codec *codec)
 
 	if (codec->format == FORMAT_BF16)
 		return round_on_host(s, room, codec, n);
-	if (!s->encoded) { /* for the longest format of an activation */
+	if (!s->encoded) { /* the buffer holds the longest format of an activation */
 		if (device_allocate(s->d, n * sizeof(float), 0, &encoded, NULL))
 			return -ENOMEM;
 		s->encoded = encoded;

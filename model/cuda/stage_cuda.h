@@ -16,14 +16,14 @@
 
 struct cuda_scratch {
 	real *xn, *h, *dgu, *dh, *dqkv, *datt, *dxn;
-	float *dx;       /* (R, C) a layer's gradient; forward: the last output */
-	real *dx_real;   /* dx as a factor; in float dx itself */
+	float *dx;       /* (R, C) gradient of a layer; in a forward pass, the last output */
+	real *dx_real;   /* dx as a factor of products; in float it is dx itself */
 	float *dot;      /* (B, H, T) */
 	float *parts;    /* (NORM_PARTS, C) */
 	double *squares; /* (SQUARES_BLOCKS) */
 	uint32_t *leaves; /* (hash_leaves(4 P), HASH_DIGEST / 4) */
 	/* stage 0 */
-	float *in;        /* (R, C) of the loss */
+	float *in;        /* (R, C) input of the loss */
 	float *logits;    /* (chunk, vocab) */
 	real *dlogits;    /* (chunk, vocab); in float logits itself */
 	float *losses;    /* (R) */
@@ -43,21 +43,22 @@ struct cuda_stage {
 	struct device *d;
 	size_t rows, kv, packed, chunk;
 	size_t width; /* bytes of a real */
-	float scale;  /* of attention scores */
+	float scale;  /* factor of attention scores */
 
 	float *array[ARRAY_COUNT]; /* (P) */
-	uint16_t *rounded;         /* (P) the weights as bf16, or NULL */
-	unsigned char *encoded;    /* an encoded activation; NULL until cuda_round */
-	float *cosines, *sines;    /* (T, D / 2) */
-	struct saved_layer *saved; /* (slots, n_layers), then one for evaluation */
+	uint16_t *rounded;         /* (P) the weights as bf16; NULL in float */
+	unsigned char *encoded;    /* an encoded activation; NULL until the first cuda_round */
+	float *cosines, *sines;    /* (T, D / 2) factors of the rotary positions */
+	struct saved_layer *saved; /* (slots, n_layers) saved layers, then one set for evaluation */
 	int32_t *tokens;           /* (slots, R), stage 0, then one more */
-	int32_t *order;            /* (slots, R), stage 0: rows by token */
+	int32_t *order;            /* (slots, R) rows in order of their tokens, in stage 0 only */
 	struct cuda_scratch t;
-	struct pass *forward;     /* (slots + 1), the last of evaluation */
-	struct pass *backward[2]; /* (slots) only passing on; counting */
-	size_t bytes, host_bytes; /* of device memory; pinned, at most */
+	struct pass *forward; /* (slots + 1) forward passes; the last is that of evaluation */
+	/* (slots) backward passes: those that only pass the gradient on; those that count */
+	struct pass *backward[2];
+	size_t bytes, host_bytes; /* bytes of device memory; bytes of pinned memory, at most */
 
-	/* Pinned host memory. */
+	/* Arrays in pinned host memory. */
 	float *host[ARRAY_COUNT]; /* (P) for stage_weights and the like; NULL until asked for */
 	bool lent[ARRAY_COUNT];   /* host[] equals the device's array, or is newer */
 	float *host_in, *host_out; /* (R, C) copies of the caller's activations */

@@ -11,7 +11,7 @@ enum { PAIRS = 2048, KINDS = 128, NAME = 64 };
 
 struct kind {
 	char name[NAME];
-	double seconds, flops; /* of all but the first; of each */
+	double seconds, flops; /* seconds of all runs but the first; operations of each run */
 	long count;
 };
 
@@ -43,7 +43,7 @@ static int kind_of(struct times *t, const char *what)
 
 	while (i < t->n_kinds && strcmp(t->kinds[i].name, what) != 0)
 		i++;
-	if (i == KINDS) { /* the rest share one name */
+	if (i == KINDS) { /* further kinds share one name */
 		i = KINDS - 1;
 		snprintf(t->kinds[i].name, NAME, "others");
 	}

@@ -77,7 +77,7 @@ static int write_shard(const char *path, struct stage *s, struct error *err)
 	float *arrays[KINDS];
 
 	arrays_of(s, arrays);
-	if (stage_failure(s)[0]) /* the caller's arrays are out of date now */
+	if (stage_failure(s)[0]) /* after a failure the caller's arrays are out of date */
 		return error_set(err, -EIO, "%s: the device failed (%s)", path, stage_failure(s));
 	return write_arrays(path, tensors, n, KINDS, (const float *const *)arrays, err);
 }

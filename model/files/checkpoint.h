@@ -22,12 +22,14 @@ struct safetensors;
 struct checkpoint {
 	struct model_config config;
 	struct recipe recipe;
-	uint64_t iteration; /* AdamW steps done; of a run's checkpoint, those of the run */
-	uint64_t before;    /* AdamW steps before the run; 0 in a manifest that was read, because
-                             * `iteration` includes these steps */
+	/* Number of AdamW steps done; in a run's checkpoint, those of the run. */
+	uint64_t iteration;
+	/* Number of AdamW steps before the run; 0 in a manifest that was read, because `iteration`
+	 * includes these steps. */
+	uint64_t before;
 	uint64_t seed;
-	uint64_t position; /* microbatches of the corpus that were read */
-	uint64_t corpus;   /* corpus_hash; 0: unknown */
+	uint64_t position; /* number of microbatches of the corpus that were read */
+	uint64_t corpus;   /* hash of the corpus (corpus_hash); 0: unknown */
 };
 
 /* Writes a checkpoint of all stages (n_stages) of the model. Makes the folder if it is missing. */

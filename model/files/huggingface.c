@@ -109,13 +109,13 @@ int huggingface_export(const char *folder, struct stage *const *stages, struct e
 	return rc ? rc : write_config(folder, c, err);
 }
 
-/* Reading the weights. */
+/* State of reading the weights. */
 
 struct huggingface {
 	char folder[PATH];
 	struct weight_files *files;
 	uint32_t n_layers;
-	json_t *has; /* the names of the tensors that the model has */
+	json_t *has; /* names of the tensors that the model has */
 };
 
 /* Tensors that the model lacks. */

@@ -16,7 +16,7 @@
 #include "model/config_fields.h"
 #include "model/files/json_file.h"
 
-enum { PATH = 4096, CONFIG_MOST = 16 << 20, SHOWN = 48 /* bytes of a value in a message */ };
+enum { PATH = 4096, CONFIG_MOST = 16 << 20, SHOWN = 48 /* most bytes of a value in a message */ };
 
 struct reader {
 	const char *path;
@@ -26,7 +26,7 @@ struct reader {
 	int rc; /* error code of the first failure */
 };
 
-/* Refuses object's key for its value. `in` is "rope_scaling." or such, or "". */
+/* Refuses object's key because of its value. `in` is the place, such as "rope_scaling.", or "". */
 static void refuse(struct reader *r, const char *in, const char *key, const json_t *value,
 		   const char *expected)
 {
@@ -54,7 +54,7 @@ static bool is_text(const json_t *value, const char *text)
 	return json_is_string(value) && strcmp(json_string_value(value), text) == 0;
 }
 
-/* Numbers. The limits are those of the model's own field. */
+/* Numbers are checked against the limits of the model's own field. */
 
 static const struct field *field_at(size_t offset)
 {
@@ -133,9 +133,9 @@ static void read_shape(struct reader *r)
  * since version 5 of the library. The kind is rope_type, or type in old files. */
 
 struct rope {
-	const char *in; /* "rope_scaling." or "rope_parameters." */
+	const char *in; /* place of the object in messages: "rope_scaling." or "rope_parameters." */
 	const json_t *object;
-	struct model_config scaling; /* only its RoPE fields */
+	struct model_config scaling; /* a config of which only the RoPE fields are used */
 };
 
 static void take_theta(struct reader *r, const char *in, const json_t *object)
@@ -288,11 +288,11 @@ static void read_positions(struct reader *r)
 
 enum rule {
 	READ,   /* above */
-	ANY,    /* of no importance here */
-	TOKENS, /* null, a token or several */
-	BOOL,   /* any value: reading the weights checks the biases */
-	NOT,    /* false or null */
-	NONE,   /* null, or an empty object or array */
+	ANY,    /* the value has no importance here */
+	TOKENS, /* the value is null, a token or several */
+	BOOL,   /* any boolean is accepted: reading the weights checks the biases */
+	NOT,    /* the value must be false or null */
+	NONE,   /* the value must be null, or an empty object or array */
 	ONE,    /* 1 */
 	SILU,
 	MODEL_CLASS,

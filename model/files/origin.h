@@ -15,12 +15,12 @@
 #include "model/config.h"
 
 struct origin {
-	char folder[1024]; /* where the model was read; "" means that the run begins with the seed's
-			    * weights */
-	uint64_t steps;    /* AdamW steps that the weights have had */
-	uint64_t position; /* microbatches that it was trained on */
-	uint64_t corpus;   /* corpus_hash of the corpus that they were trained on; 0: not known */
-	uint64_t seed;     /* of these; 0: not known */
+	/* Folder from which the model was read; "": the run begins with the seed's weights. */
+	char folder[1024];
+	uint64_t steps;    /* number of AdamW steps that the weights have had */
+	uint64_t position; /* number of microbatches that the weights were trained on */
+	uint64_t corpus;   /* hash of the corpus that the weights were trained on; 0: unknown */
+	uint64_t seed;     /* seed of these weights; 0: unknown */
 	uint32_t n_stages;
 	uint64_t hashes[ROUTE_HOPS]; /* (n_stages) hashes of the stages' files */
 };

@@ -79,7 +79,7 @@ static int wait_for(struct remote *r, pid_t pid, const char *verb, const char *n
 	int status = 0;
 
 	r->pid = pid;
-	if (r->stopped) /* remote_stop may have missed the process */
+	if (r->stopped) /* remote_stop may have been called before the process began */
 		kill(-pid, SIGTERM);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;

@@ -18,7 +18,7 @@
 #include "base/error.h"
 
 struct remote {
-	const char *to;  /* COMMAND or rclone:REMOTE; borrowed */
+	const char *to;  /* the option's value: COMMAND or rclone:REMOTE; borrowed */
 	_Atomic int pid; /* process id of the running command; 0: none */
 	atomic_bool stopped;
 };

@@ -29,13 +29,16 @@ static const struct {
 	[SAFETENSORS_BF16] = { "BF16", 2 }, /* and SAFETENSORS_OTHER, the number of rows */
 };
 
-enum { TYPES = sizeof(types) / sizeof(types[0]), BLOCK = 1 << 16 /* bytes read at a time */ };
+enum {
+	TYPES = sizeof(types) / sizeof(types[0]),
+	BLOCK = 1 << 16 /* bytes that are read at a time */
+};
 
 struct safetensors {
 	int fd;
 	char *path;
 	uint64_t size, data; /* size of the file; offset of the tensors' data */
-	json_t *header;      /* owns the names */
+	json_t *header;      /* the parsed header, which owns the names */
 	struct safetensors_entry *entries;
 	size_t n;
 };
@@ -353,7 +356,8 @@ static bool all_finite(const struct safetensors_entry *e, const unsigned char *f
 		       size_t size)
 {
 	size_t width = types[e->type].size;
-	unsigned mask = e->type == SAFETENSORS_F16 ? 0x7c00 : 0x7f80; /* of the upper 16 */
+	/* Bits of the exponent within the upper 16. */
+	unsigned mask = e->type == SAFETENSORS_F16 ? 0x7c00 : 0x7f80;
 
 	for (size_t i = 0; i < size; i += width) {
 		const unsigned char *upper = from + i + width - 2;

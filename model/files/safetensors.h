@@ -23,12 +23,13 @@ enum { SAFETENSORS_DIMS = 8 };
 struct safetensors_entry {
 	const char *name;
 	enum safetensors_type type;
-	uint32_t dims; /* 0 to SAFETENSORS_DIMS */
+	uint32_t dims; /* number of dimensions, 0 to SAFETENSORS_DIMS */
 	uint64_t shape[SAFETENSORS_DIMS];
-	size_t count;     /* product of the shape */
+	size_t count;     /* number of values: the product of the shape */
 	const void *data; /* data to be written, little-endian */
-	uint64_t at, bytes; /* offset in the data of a file that was opened */
-	const char *dtype;  /* name of the type in a file that was opened */
+	/* Offset of the tensor's data, and their size, in a file that was opened. */
+	uint64_t at, bytes;
+	const char *dtype; /* name of the type, in a file that was opened */
 };
 
 struct safetensors; /* opaque */

@@ -16,8 +16,8 @@
 enum { PATH = 4096, INDEX_MOST = 64 << 20, FILES_MOST = 1024 };
 
 struct weight_files {
-	char *folder, index[PATH]; /* index: its path */
-	json_t *root, *map;   /* of the index; NULL without one. map belongs to root */
+	char *folder, index[PATH]; /* path of the folder; path of the index */
+	json_t *root, *map; /* the parsed index, and its map of names; NULL without an index */
 	struct safetensors *open[FILES_MOST];
 	char *paths[FILES_MOST];
 	size_t n, n_names;
@@ -64,7 +64,7 @@ static int open_file(struct weight_files *f, const char *name, size_t *which, st
 	return rc;
 }
 
-/* With an index. */
+/* Reads the map of an index. */
 
 static int read_map(struct weight_files *f, struct error *err)
 {

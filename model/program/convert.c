@@ -57,7 +57,8 @@ static int export_model(struct options *o, struct error *err)
 {
 	const char *folder = o->files.at[0];
 	char checkpoint[4096];
-	bool is_copy = false; /* the folder `checkpoint` is temporary and is removed at the end */
+	/* True: the folder `checkpoint` is temporary and is removed at the end. */
+	bool is_copy = false;
 	struct trainer *t;
 	int rc = 0;
 	bool gguf = o->format && strcmp(o->format, "gguf") == 0;

@@ -33,9 +33,10 @@ struct session {
 	struct tokenizer *tokenizer;
 	struct decoder *decoder;
 	struct sampler *sampler;
-	int32_t *tokens; /* (length) the window */
+	int32_t *tokens; /* (length) tokens of the window */
 	uint32_t n, length;
-	size_t printed, waiting; /* bytes of the text of the window */
+	/* Numbers of bytes of the window's text that were printed, and that wait. */
+	size_t printed, waiting;
 	const float *logits;
 };
 

@@ -192,7 +192,7 @@ enum value_kind { MODEL, HELP, FLAG, TEXT, WHOLE, FRACTION, NUMBER, TAKEN };
 static const struct setting {
 	const char *name;
 	enum value_kind kind;
-	size_t at; /* offset in struct options */
+	size_t at; /* offset of the option in struct options */
 	int (*take)(const struct parser *p);
 } settings[] = {
 #define AT(field) offsetof(struct options, field)
@@ -245,8 +245,8 @@ static const struct setting {
 
 enum {
 	SETTINGS = sizeof(settings) / sizeof(settings[0]),
-	WORD = 1,    /* getopt's number for a word that is no option */
-	FIRST = 256, /* settings[i] is option FIRST + i */
+	WORD = 1,    /* number that getopt gives a word that is no option */
+	FIRST = 256, /* settings[i] is getopt's option number FIRST + i */
 };
 
 static void fill_table(struct option table[SETTINGS + 1])
@@ -306,7 +306,7 @@ static int take_all(struct parser *p, int argc, char **argv, const struct option
 	int option;
 
 	while ((option = getopt_long(argc, argv, "-", table, NULL)) != -1) {
-		int rc = EXIT_USAGE; /* getopt has printed the error */
+		int rc = EXIT_USAGE; /* getopt has printed the error of an unknown option */
 
 		p->value = optarg ? optarg : "";
 		if (option == WORD) {

@@ -29,13 +29,14 @@ struct train_options {
 	const char *skip_schedule; /* a list of skip ratios as text; NULL: a single ratio */
 	bool stack;      /* newly visited stages start from a trained neighbour */
 	bool new_corpus; /* a corpus other than the checkpoint's is intended */
-	uint32_t skip_bad_steps; /* rejected iterations in a row that end the training */
+	uint32_t skip_bad_steps; /* number of rejected iterations in a row that end the training */
 	enum tensor_format wire, sum_wire;
 };
 
 /* Records which parts --set has changed. */
 struct named_fields {
-	bool stages, shape, recipe; /* n_stages; other fields of the model; of the recipe */
+	/* The command line set n_stages; other fields of the model; fields of the recipe. */
+	bool stages, shape, recipe;
 };
 
 /* Arguments that are neither an option nor an option's value. */
@@ -51,7 +52,7 @@ struct options {
 	struct recipe recipe;
 	struct named_fields set;
 
-	char **corpus; /* (n_corpus), borrowed from argv */
+	char **corpus; /* (n_corpus) paths of the corpus, borrowed from argv */
 	uint32_t n_corpus;
 	const char *plan, *out, *format, *tokenizer, *checkpoint_from;
 	struct visit_rules visits;

@@ -17,7 +17,7 @@ enum { PLAN_MOST = 256 << 20, NODES_MOST = 1 << 20, NO_STAGE = -1 };
 struct reader {
 	const char *file;
 	struct error *err;
-	int *stage_of; /* (NODES_MOST) or NO_STAGE */
+	int *stage_of; /* (NODES_MOST) stage of each node, or NO_STAGE */
 };
 
 static int read_assignment(struct reader *r, struct plan_paths *p, const json_t *assignment)

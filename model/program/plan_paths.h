@@ -9,9 +9,9 @@
 #include "base/error.h"
 
 struct plan_paths {
-	uint32_t n; /* microbatches an iteration */
+	uint32_t n; /* number of microbatches in an iteration */
 	uint32_t n_stages;
-	uint32_t *lengths; /* (n) stages after stage 0 */
+	uint32_t *lengths; /* (n) number of stages that each path visits after stage 0 */
 	uint32_t *paths;   /* (n, n_stages) */
 };
 

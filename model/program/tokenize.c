@@ -36,16 +36,16 @@ static const char help[] =
 enum {
 	BLOCK = 1 << 15,      /* bytes of text encoded at a time, */
 	BLOCK_MOST = 1 << 28, /* and the limit for text that cannot be cut */
-	TOKENS = 1 << 20,     /* tokens copied between two updates of the bar */
+	TOKENS = 1 << 20,     /* number of tokens copied between two updates of the bar */
 };
 
 struct shard_file {
 	FILE *out;
 	struct tokenizer *tokenizer;
-	size_t width; /* bytes of a token; 0: not known yet */
+	size_t width; /* bytes of a token; 0: unknown so far */
 	uint64_t tokens;
 	int failed;             /* errno of the first failed write */
-	uint64_t done, all;     /* bytes read so far, and of all files */
+	uint64_t done, all;     /* bytes read so far; bytes of all files */
 	uint32_t texts, shards; /* number of text files and of shards */
 	bool bar;
 };
@@ -142,7 +142,7 @@ static int put_jsonl(struct shard_file *s, FILE *in, const char *path, struct er
 struct block {
 	char *text;
 	size_t held, room, context, skip;
-	uint64_t line, byte; /* place of the first byte after the context, from 1 */
+	uint64_t line, byte; /* line and byte, from 1, of the first byte after the context */
 };
 
 /* Refuses bytes that are not text, and reports their place. Advances to the end of the block. */

@@ -60,15 +60,16 @@ struct session {
 	struct trainer *trainer;
 	struct corpus *corpus;
 	struct plan_paths plan;
-	uint32_t *paths;           /* (M, n_stages) paths drawn without a plan */
+	uint32_t *paths;           /* (M, n_stages) paths, if they are drawn without a plan */
 	int32_t *tokens, *targets; /* (B, T) */
 	uint64_t iteration, position;
-	uint64_t trained_on; /* corpus_hash of the checkpoint; 0: not known */
+	uint64_t trained_on; /* corpus_hash of the checkpoint's corpus; 0: unknown */
 	uint64_t started_at; /* the iteration at which this program began */
 	int64_t start_us, training_us;
 	uint64_t tokens_trained;
 	double flops; /* floating-point operations of the training so far */
-	uint32_t bad_steps; /* iterations whose loss or gradient was not finite */
+	/* Number of iterations in a row whose loss or gradient was not finite. */
+	uint32_t bad_steps;
 	bool bar;
 };
 
@@ -194,8 +195,8 @@ static int session_init(struct session *s, struct error *err)
 	return 0;
 }
 
-/* 6 FLOP a token for each weight of the stages visited (the embedding is looked up, not
- * multiplied) and 12 * layers * dim * T for attention. */
+/* Returns the floating-point operations of a microbatch: 6 a token for each weight of the stages
+ * visited (the embedding is looked up, not multiplied), and 12 * layers * dim * T for attention. */
 static double microbatch_flops(const struct session *s, const uint32_t *path, uint32_t n)
 {
 	const struct model_config *c = &s->o.config;
@@ -213,7 +214,7 @@ static double microbatch_flops(const struct session *s, const uint32_t *path, ui
 	       s->o.recipe.sequence;
 }
 
-/* when: "in iteration 7". */
+/* when: a phrase such as "in iteration 7". */
 static int report_divergence(const struct session *s, const char *when, const char *what,
 			     struct error *err)
 {

@@ -15,12 +15,13 @@
 #include "base/stage_set.h"
 
 struct visit_rules {
-	uint32_t skip;   /* stages that each microbatch skips */
+	uint32_t skip;    /* number of stages that each microbatch skips */
 	stage_set always; /* stages that are never skipped; always contains stage 0 */
 	float swap; /* probability that two neighbours are exchanged */
 	bool any_order; /* breaks the second rule: the path is in random order */
 	bool unequal;   /* breaks the third rule: later stages are skipped more often */
-	uint32_t whole_first, whole_last; /* number of iterations in which no stage is skipped */
+	/* Numbers of first and of last iterations in which no stage is skipped. */
+	uint32_t whole_first, whole_last;
 	struct skip_schedule schedule; /* phases replace skip, whole_first and whole_last */
 };
 

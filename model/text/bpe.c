@@ -13,14 +13,14 @@
 #include "base/array.h"
 
 enum {
-	CACHE = 1 << 16, /* words in the cache */
+	CACHE = 1 << 16, /* number of words in the cache */
 	WORD_MOST = 27,  /* longest word that is cached, in bytes */
 	KEPT_MOST = 8,   /* most tokens of a cached word */
 	NONE = -1,
 };
 
 struct merge {
-	uint64_t pair; /* left << 32 | right */
+	uint64_t pair; /* the two tokens of the pair: left << 32 | right */
 	uint32_t rank;
 	int32_t joined; /* the joined token; NONE: this entry is empty */
 };
@@ -42,7 +42,8 @@ struct added {
 struct added_set {
 	struct added *list;
 	size_t n, room;
-	uint8_t begins[1 << 13]; /* a bit for each pair of first bytes that occurs */
+	/* A bit for each pair of first bytes that occurs in an added token. */
+	uint8_t begins[1 << 13];
 };
 
 struct cached {
@@ -53,7 +54,7 @@ struct cached {
 
 /* A token of a word that is being merged, stored at the index of its first byte. */
 struct symbol {
-	int32_t id; /* NONE: joined to the symbol before it */
+	int32_t id; /* token of the symbol; NONE: joined to the symbol before it */
 	uint32_t before, after;
 };
 
@@ -68,12 +69,14 @@ struct bpe {
 	struct characters *characters;
 	struct token *tokens; /* (n) */
 	uint32_t n;
-	int32_t bytes[256]; /* the token of each byte, or NONE */
+	int32_t bytes[256]; /* token of each byte, or NONE */
 	struct merge *merges;
 	size_t n_merges, merges_room; /* a hash table; its allocated size is a power of two */
-	int32_t *words;               /* (words_room) token ids, hashed by their bytes */
+	/* (words_room) token ids of the cached words, hashed by their bytes */
+	int32_t *words;
 	size_t words_room;
-	struct added_set early, late; /* found before and after normalisation */
+	/* Tokens that are found before normalisation; after normalisation. */
+	struct added_set early, late;
 	struct cached *cache;         /* (CACHE) */
 	struct symbol *symbols;
 	struct candidate *heap;

@@ -22,7 +22,8 @@ enum { BPE_TOKENS_MOST = 1 << 22 };
 
 struct bpe_rules {
 	const struct split_rule *split;
-	enum { BPE_NO_DIGITS, BPE_EACH_DIGIT, BPE_RUNS_OF_DIGITS } digits; /* cut off first */
+	/* Number of digits that are cut off first. */
+	enum { BPE_NO_DIGITS, BPE_EACH_DIGIT, BPE_RUNS_OF_DIGITS } digits;
 	bool prefix_space;  /* a space is put before a text that does not begin with one */
 	bool nfc;           /* the text is normalised to form C */
 	bool ignore_merges; /* a word that is a token needs no merges */

@@ -19,7 +19,7 @@ struct reader {
 	struct bpe *bpe;
 	struct bpe_rules rules;
 	bool byte_level; /* a ByteLevel pre-tokenizer was found, */
-	bool uncut;      /* and no rule that cuts text into words */
+	bool uncut;      /* a ByteLevel was found, and no rule that cuts text into words */
 };
 
 static void fail(struct reader *r, int code, const char *format, ...)

@@ -13,12 +13,12 @@
 
 enum {
 	CODE_POINTS = 0x110000,
-	CLASS = 7,  /* bits that hold an enum character */
-	NEWER = 8,  /* bit: the character is not in normal form C of Unicode 9 */
+	CLASS = 7, /* bits of a table's entry that hold an enum character */
+	NEWER = 8, /* bit of a table's entry: the character is not in normal form C of Unicode 9 */
 };
 
 struct characters {
-	uint8_t table[CODE_POINTS]; /* a class and NEWER */
+	uint8_t table[CODE_POINTS]; /* the class of each code point, and NEWER */
 };
 
 /* A range of characters that newer versions of Unicode added, with their class. The classes of

@@ -27,14 +27,14 @@ static const char default_folder[] = "/usr/share/games/fortunes";
 
 enum {
 	BLOCK = 4096,   /* tokens */
-	GROUP = 20,     /* blocks; the last block of each group is for validation */
+	GROUP = 20,     /* number of blocks in a group; the last one is for validation */
 	MOST = 1 << 30, /* largest file, in bytes */
 };
 
 struct corpus {
-	unsigned char *data; /* size tokens of `width` bytes */
+	unsigned char *data; /* the tokens: `size` of them, of `width` bytes each */
 	size_t size;
-	size_t width; /* 1: a token is a byte; 2 or 4: tokens of shards */
+	size_t width; /* bytes of a token: 1 for text; 2 or 4 for shards */
 	uint32_t vocab;
 	void *map; /* the mapped file that data points into, or NULL */
 	size_t map_size;
@@ -42,10 +42,11 @@ struct corpus {
 	uint64_t seed;
 	uint64_t hash;
 	size_t block;          /* bytes */
-	size_t groups;         /* complete groups; the blocks after the last one are for training */
-	size_t per_run;        /* samples in the training part of a group */
-	size_t tail;           /* samples after the last whole group */
-	size_t per_validation; /* samples in a validation block */
+	/* Number of complete groups; the blocks after the last one are for training. */
+	size_t groups;
+	size_t per_run;        /* number of samples in the training part of a group */
+	size_t tail;           /* number of samples after the last whole group */
+	size_t per_validation; /* number of samples in a validation block */
 };
 
 static int32_t token_at(const struct corpus *c, size_t i)
@@ -402,7 +403,8 @@ void corpus_validation_batch(const struct corpus *c, uint64_t k, uint32_t batch,
 
 	for (uint32_t b = 0; b < batch; b++) {
 		size_t sample = (size_t)((k * batch + b) % n);
-		size_t group = sample % c->groups; /* first spread over the whole text */
+		/* A sample is first spread over the whole text. */
+		size_t group = sample % c->groups;
 		size_t at = group * GROUP * c->block + (GROUP - 1) * c->block +
 			    sample / c->groups * c->sequence;
 

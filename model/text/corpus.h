@@ -34,12 +34,15 @@ int corpus_from_text(struct corpus **out, const char *text, size_t size, uint32_
 		     uint64_t seed, struct error *err);
 void corpus_free(struct corpus *c); /* NULL is allowed */
 
-uint64_t corpus_hash(const struct corpus *c);  /* hash of the corpus' bytes */
-bool corpus_is_text(const struct corpus *c);   /* true: tokens are bytes; false: from shards */
-size_t corpus_bytes(const struct corpus *c);   /* bytes of a token: 1, or 2 or 4 in shards */
-uint32_t corpus_vocab(const struct corpus *c); /* a number above all tokens; 256 for bytes */
-/* The number of samples in an epoch of all data shards, and in the validation part. Public for
- * tests. */
+uint64_t corpus_hash(const struct corpus *c); /* returns the hash of the corpus's bytes */
+/* Returns true if tokens are bytes, and false if they come from shards. */
+bool corpus_is_text(const struct corpus *c);
+/* Returns the bytes of a token: 1, or 2 or 4 in shards. */
+size_t corpus_bytes(const struct corpus *c);
+/* Returns a number above all tokens; 256 for bytes. */
+uint32_t corpus_vocab(const struct corpus *c);
+/* Return the number of samples in an epoch of all data shards, and in the validation part. Public
+ * for tests. */
 size_t corpus_samples(const struct corpus *c);
 size_t corpus_validation_samples(const struct corpus *c);
 

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-struct jsonl; /* a line, parsed */
+struct jsonl; /* opaque: a line that was parsed */
 
 /* Returns 0 and gives *out to the caller. Returns 1 if the line has no document: it is empty, or
  * its "text" is null. -EINVAL: it is not UTF-8, not JSON, or its "text" is no text; the error names

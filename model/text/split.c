@@ -14,18 +14,20 @@ static const char gpt2[] = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\
 static const struct split_rule rules[] = {
 	/* GPT-2 */
 	{ gpt2, 0, false },
-	/* GPT-2, as tiktoken writes it */
+	/* The expression of GPT-2, as tiktoken writes it. */
 	{ "'(?:[sdmt]|ll|ve|re)| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+", 0,
 	  false },
 	/* LLaMA 3 */
-	{ CONTRACTIONS "[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|"
-	  LINES, 3, false },
-	/* Qwen 2, 2.5 and 3 */
+	{ CONTRACTIONS
+	  "[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|" LINES,
+	  3, false },
+	/* The expression of Qwen 2, 2.5 and 3. */
 	{ CONTRACTIONS "[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|" LINES,
 	  1, false },
 	/* Qwen 3.5 */
 	{ CONTRACTIONS "[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| "
-	  "?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|" LINES, 1, true },
+		       "?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|" LINES,
+	  1, true },
 };
 
 const struct split_rule *split_gpt2(void)
@@ -41,7 +43,7 @@ const struct split_rule *split_find(const char *regex)
 	return NULL;
 }
 
-enum { END = -1 }; /* stands for the class after the end of the text */
+enum { END = -1 }; /* value that stands for the class after the end of the text */
 
 struct text {
 	const struct characters *characters;

@@ -16,14 +16,15 @@
 enum {
 	PATH = 4096,
 	MODEL_MOST = 128 << 20, /* largest tokenizer file, in bytes */
-	CONTEXT_LEAST = 64,     /* bytes on each side of a cut that are compared */
+	CONTEXT_LEAST = 64,     /* number of bytes on each side of a cut that are compared */
 	CONTEXT_MOST = 1024,
 	SEAMS_TRIED = 256,
 };
 
 struct tokenizer {
-	struct bpe *bpe;       /* NULL if not byte-level BPE */
-	struct pieces *pieces; /* NULL if not SentencePiece; if both are NULL, tokens are bytes */
+	struct bpe *bpe; /* the byte-level BPE; NULL: another kind */
+	/* The SentencePiece model; NULL: another kind. If both are NULL, tokens are bytes. */
+	struct pieces *pieces;
 };
 
 static const char *const files[] = { "tokenizer.json", "tokenizer.model" };
@@ -227,7 +228,7 @@ int tokenizer_find_seam(struct tokenizer *t, const char *text, size_t size,
 		*seam = (struct tokenizer_seam){ .at = size };
 		return 0;
 	}
-	/* the last character may be incomplete */
+	/* The last character may be incomplete. */
 	while (to > 0 && !is_space(text[to - 1]))
 		to--;
 	at = to > CONTEXT_MOST ? to - CONTEXT_MOST : 0;

@@ -28,7 +28,7 @@ bool tokenizer_is_in(const char *folder);
  * tokenizer.json or tokenizer.model. */
 int tokenizer_copy(const char *from, const char *to, struct error *err);
 
-uint32_t tokenizer_vocab(const struct tokenizer *t); /* a number above all tokens */
+uint32_t tokenizer_vocab(const struct tokenizer *t); /* returns a number above all tokens */
 /* Returns the token that every document begins with; -1: none. */
 int32_t tokenizer_begin(const struct tokenizer *t);
 /* Returns true if each byte is a token, so that any text can be encoded, not only UTF-8. */

@@ -18,9 +18,9 @@
 
 /* The groups of codec.h. */
 struct quantiser {
-	unsigned bits;              /* of a code: 8, 6 or 4 */
-	size_t group;               /* 32, or 128; 4 bits: 128 */
-	const unsigned char *means; /* (channels) bf16; NULL: none */
+	unsigned bits;              /* bits of a code: 8, 6 or 4 */
+	size_t group;               /* size of a group: 32, or 128; with 4 bits always 128 */
+	const unsigned char *means; /* (channels) means in bf16; NULL: none */
 	size_t channels;
 };
 

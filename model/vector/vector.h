@@ -18,7 +18,7 @@ struct score_tile {
 	float *scores; /* (rows, cols), stride = cols */
 	size_t rows, cols;
 	size_t seen;
-	float scale; /* of the scores, 1 / sqrt(head size) */
+	float scale; /* factor of the scores, 1 / sqrt(head size) */
 };
 
 struct vector_ops {

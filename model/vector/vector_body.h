@@ -69,7 +69,7 @@ INLINE float largest(lanes v)
  * overflow nor a denormal result. */
 INLINE lanes exponential(lanes x)
 {
-	const lanes magic = splat(12582912.0f); /* 1.5 * 2^23: adding it rounds to a whole */
+	const lanes magic = splat(12582912.0f); /* 1.5 * 2^23: adding it rounds to a whole number */
 	lanes n, r, p;
 
 	x = select(x < splat(-87.0f), splat(-87.0f), x);

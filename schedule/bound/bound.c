@@ -15,8 +15,8 @@
 #include "schedule/bound/single_machine.h"
 #include "schedule/bound/shortest_paths.h"
 
-#define MOST_STATES 100      /* kept by the walk of a data node (single_machine.h) */
-#define MOST_HOPS 300000000L /* hops examined for routes; data nodes after that are skipped */
+#define MOST_STATES 100      /* states that the walk of a data node keeps (single_machine.h) */
+#define MOST_HOPS 300000000L /* most hops examined for routes; later data nodes are skipped */
 /* During a search one step is due after n_nodes / NODES_APART evaluations, and later if it compared
  * states: that many states take as long as one visit in an evaluation. The bound then takes about a
  * tenth of the time. */
@@ -31,7 +31,7 @@ struct bound {
 	const struct solution *s;
 	struct arena arena; /* owns everything below */
 	int *sent;   /* (sizes[0]) microbatches of each data node, by its place in stage 0 */
-	int *order;  /* (sizes[0]) places, latest first */
+	int *order;  /* (sizes[0]) places of the data nodes, latest first */
 	int next;    /* the next part: an index into order, then the stages */
 	int64_t due; /* evaluations until the next step during a search */
 	bool done;

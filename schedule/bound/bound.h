@@ -16,7 +16,7 @@
 
 #define BOUND_MET 1.000000001 /* a plan within this factor of the bound is optimal */
 
-struct bound; /* opaque: work in progress */
+struct bound; /* opaque: the work in progress */
 
 /* p and s are borrowed until bound_free; s gives the assignment. Data nodes whose microbatches
  * finished late are examined first (finish_s, (n_mb); NULL: any order). */
@@ -31,7 +31,8 @@ double bound_beside(struct bound *b, int64_t runs);
 /* Does as many steps as a short time allows, some tens of milliseconds in small clusters, and
  * returns the bound. */
 double bound_answer(struct bound *b);
-/* The bound so far, valid at any time. This and bound_step are public for tests. */
+/* Returns the bound so far, which is valid at any time. This and bound_step are public for tests.
+ */
 double bound_s(const struct bound *b);
 
 #endif

@@ -17,17 +17,18 @@
 
 #define FIRST_STRIDE 0.04
 #define LAST_STRIDE 0.001
-#define MOST_PRICES 100 /* tried for one T */
-#define MOST_STATES 300 /* of pricing.h; fewer with more microbatches and slots */
+#define MOST_PRICES 100 /* most prices tried for one T */
+#define MOST_STATES 300 /* states that pricing.h keeps; fewer with more microbatches and slots */
 #define STATES_BY_SIZE 20000
-#define MOST_ROUTES 32  /* given to pricing.h; if there are more, neighbours are merged */
+/* Most routes given to pricing.h; if there are more, neighbours are merged. */
+#define MOST_ROUTES 32
 #define ROUNDING 1e-9
 
 /* Data nodes with equal routes that send the same number of microbatches. */
 struct kind {
 	int node, n, times;
 	int n_routes;
-	double *route_s; /* (n_routes) ascending; NULL: not known yet */
+	double *route_s; /* (n_routes) seconds of each route, ascending; NULL: not known yet */
 	int *set;        /* (n_routes) */
 };
 
@@ -37,22 +38,22 @@ struct coverage_bound {
 	struct arena *arena; /* borrowed */
 	struct shortest_paths *w;
 	const int *sent;
-	int n_kinds, n_ready; /* n_ready: kinds with known routes */
-	int size; /* microbatches times slots squared, of the largest kind */
+	int n_kinds, n_ready; /* number of kinds; number of kinds with known routes */
+	int size;             /* number of microbatches times slots squared, of the largest kind */
 	struct kind *kinds;
 	int n_sets;
 	uint64_t *stages; /* (n_sets) bits */
-	double *value;    /* (n_sets) at the prices */
-	double *point;    /* (n_stages - 1) visits made less visits demanded */
+	double *value;    /* (n_sets) worth of each set of stages at the present prices */
+	double *point;    /* (n_stages - 1) visits made minus visits demanded */
 	struct nearest_point *nearest;
 	struct pricing *pricing;
-	double *route_s, *worth; /* (n_sets) of the routes given to pricing.h */
+	double *route_s, *worth; /* (n_sets) seconds and worth of the routes given to pricing.h */
 	uint64_t *route_stages;
 
 	double proved_s, tried_s, stride;
 	bool failed; /* some T could not be proved impossible */
-	int prices;  /* tried for this T */
-	int asked;   /* kinds examined at the present prices */
+	int prices;  /* number of prices tried for this T */
+	int asked;   /* number of kinds examined at the present prices */
 	double earned;
 	bool misfit; /* some kind cannot send all its microbatches within T */
 };

@@ -30,7 +30,7 @@ struct coverage_bound *coverage_bound_new(struct arena *a, const struct problem 
  * tenth of a second. Returns false if nothing is left to do. */
 bool coverage_bound_step(struct coverage_bound *e, double known_s);
 int64_t coverage_bound_work(const struct coverage_bound *e); /* as pricing_work */
-/* The bound proved so far; 0: none. */
+/* Returns the bound proved so far; 0: none. */
 double coverage_bound_s(const struct coverage_bound *e);
 
 #endif

@@ -6,9 +6,10 @@
 #include <string.h>
 
 struct state {
-	double free_s; /* when the machine is free, overhead included */
+	double free_s; /* time at which the machine is free, overhead included */
 	double worth;
-	double sent_s[PRICING_MOST_SLOTS]; /* ends of F of those under way, oldest first */
+	/* Ends of F of the microbatches under way, oldest first. */
+	double sent_s[PRICING_MOST_SLOTS];
 	uint16_t visits[PRICING_STAGES];
 };
 
@@ -197,7 +198,7 @@ double pricing_most(struct pricing *t, const struct pricing_request *of, double 
 	t->within_s = within_s;
 	t->per_worth = span > 0 ? (of->route_s[of->n_routes - 1] - of->route_s[0]) / span : 0;
 	memset(t->n_now, 0, sizeof(t->n_now));
-	memset(t->now, 0, sizeof(*t->now)); /* at time 0, nothing done */
+	memset(t->now, 0, sizeof(*t->now)); /* the first state: time 0, nothing done */
 	t->n_now[0] = 1;
 	for (int tasks = 0; tasks < 2 * of->n; tasks++) {
 		struct state *were = t->now;

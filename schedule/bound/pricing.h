@@ -23,11 +23,12 @@
 
 struct pricing_request {
 	double forward_s, loss_s, backward_s, overhead_s;
-	int n;        /* microbatches, below 65536 */
-	int slots;    /* most under way at once, up to PRICING_MOST_SLOTS */
-	int n_routes; /* at least one */
-	const double *route_s, *worth; /* (n_routes) both ascending */
-	const uint64_t *stages;        /* (n_routes) stages that it visits, one bit each */
+	int n;        /* number of microbatches, below 65536 */
+	int slots;    /* most microbatches under way at once, up to PRICING_MOST_SLOTS */
+	int n_routes; /* number of routes, at least one */
+	/* (n_routes) length and worth of each route, both ascending */
+	const double *route_s, *worth;
+	const uint64_t *stages; /* (n_routes) stages that each route visits, one bit each */
 };
 
 struct pricing; /* opaque: working memory */
@@ -38,7 +39,7 @@ struct pricing *pricing_new(struct arena *a, int most_states);
  * (PRICING_STAGES). -INFINITY: the microbatches do not fit. */
 double pricing_most(struct pricing *t, const struct pricing_request *of, double within_s,
 		    int *visits);
-/* The number of states compared so far. */
+/* Returns the number of states compared so far. */
 int64_t pricing_work(const struct pricing *t);
 
 #endif

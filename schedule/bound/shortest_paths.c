@@ -21,8 +21,9 @@ struct shortest_paths {
 	double *delay;  /* (n, n) least delay between two groups */
 	double *hop[3]; /* (n, n) by kind: from u to v and the work at v; NULL: not needed yet */
 	double *way;    /* (length, n) least seconds to be there after so many visits */
-	double *from_below; /* (length, n) the same, with the stage below skipped */
-	double *exchanged;  /* (length, n) the same, with the stage above visited just before */
+	double *from_below; /* (length, n) as `way`, for paths that have skipped the stage below */
+	/* (length, n) as `way`, for paths that visited the stage above just before */
+	double *exchanged;
 	long work;      /* hops examined */
 };
 
@@ -216,8 +217,8 @@ struct by_set {
 	struct shortest_paths *w;
 	const double *hop;
 	int data;
-	double *least_s;  /* where the next set's result goes */
-	uint64_t *stages; /* where the next set goes; NULL: not wanted */
+	double *least_s;  /* place for the result of the next set */
+	uint64_t *stages; /* place for the next set; NULL: not wanted */
 };
 
 /* Fills to[v] for the nodes of one more stage after the prefix. */

@@ -12,7 +12,7 @@
 enum shortest_paths_kind {
 	SHORTEST_PATHS_OUT,   /* activations: forward work and delays */
 	SHORTEST_PATHS_BACK,  /* gradients: backward work and delays in reverse */
-	SHORTEST_PATHS_ROUND, /* both along the same path */
+	SHORTEST_PATHS_ROUND, /* activations and gradients along the same path */
 };
 
 struct shortest_paths; /* opaque */
@@ -25,16 +25,17 @@ int shortest_paths_like(const struct shortest_paths *w, int data_node);
 /* Seconds of the fastest path. INFINITY: there is none. */
 double shortest_paths_fastest_s(struct shortest_paths *w, int data_node,
 				enum shortest_paths_kind kind);
-/* The number of sets of stages that a path can visit, stage 0 not counted. INT_MAX: more than that.
+/* Returns the number of sets of stages that a path can visit, stage 0 not counted. INT_MAX: more
+ * than that.
  */
 int shortest_paths_sets(const struct shortest_paths *w);
-/* Finds for each of these sets the fastest round trip through just its stages. Sets are in
- * ascending order by first stage, then second, and so on. least_s (shortest_paths_sets): INFINITY
- * if there is none. stages (shortest_paths_sets): one bit for each stage of the set; NULL: not
- * wanted. */
+/* Finds the fastest round trip through exactly the stages of each of these sets. Sets are in
+ * ascending order by first stage, then second, and so on. least_s (shortest_paths_sets) gets the
+ * seconds; INFINITY: there is no such trip. stages (shortest_paths_sets) gets one bit for each
+ * stage of the set; NULL: not wanted. */
 void shortest_paths_of_sets(struct shortest_paths *w, int data_node, double *least_s,
 			    uint64_t *stages);
-/* The number of hops examined so far. */
+/* Returns the number of hops examined so far. */
 long shortest_paths_work(const struct shortest_paths *w);
 
 #endif

@@ -10,7 +10,7 @@
 /* at_s has the microbatches under way, oldest first: the earliest start of B if L is done, else the
  * end of F. */
 struct state {
-	double free_s; /* when the machine is free, overhead included */
+	double free_s; /* time at which the machine is free, overhead included */
 	double at_s[SINGLE_MACHINE_MOST_SLOTS];
 };
 
@@ -148,7 +148,7 @@ static double walk_all(struct walk *w)
 	w->next = alloc_array(states, sizeof(*w->next));
 	w->n_now = alloc_array((size_t)w->n_cells, sizeof(*w->n_now));
 	w->n_next = alloc_array((size_t)w->n_cells, sizeof(*w->n_next));
-	w->n_now[0] = 1; /* the state at time 0, with nothing done */
+	w->n_now[0] = 1; /* the first state: time 0, nothing done */
 	for (int tasks = 0; tasks < last; tasks++) {
 		struct state *states_were = w->now;
 		int *n_were = w->n_now;

@@ -13,7 +13,7 @@ struct checking {
 	const struct cluster *c;
 	const struct plan *p;
 	struct check_report *report;
-	int *stage_of; /* (n_nodes) by the plan's assignment; -1: none */
+	int *stage_of; /* (n_nodes) stage of each node by the plan's assignment; -1: none */
 	bool is_sound; /* every node in a path exists and has a stage */
 };
 

@@ -26,12 +26,13 @@
 
 struct check_options {
 	const bool *excluded; /* (n_nodes) borrowed: nodes that must not be used; NULL: none */
-	bool pins;            /* nodes with a stage in the cluster must be in that stage */
+	bool pins;            /* a node that has a stage in the cluster must be in that stage */
 };
 
 struct check_report {
 	int n_breaches;
-	char **breaches; /* (n_breaches) owned: "CC3: stage 2 is visited by ..." */
+	/* (n_breaches) descriptions, owned, such as "CC3: stage 2 is visited by ..." */
+	char **breaches;
 };
 
 #define CHECK_MOST_BREACHES 100

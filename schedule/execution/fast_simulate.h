@@ -18,10 +18,11 @@
 /* One task of a microbatch's chain. */
 struct fast_simulate_step {
 	double duration_s;
-	double travel_s;  /* from its end to the next task's arrival; 0 for the last task */
-	double rest_s;    /* from that arrival to the end of the chain, without waiting */
+	/* Time from the end of the task to the next task's arrival; 0 for the last task. */
+	double travel_s;
+	double rest_s; /* time from that arrival to the end of the chain, without waiting */
 	int32_t node;
-	int16_t slots; /* +1: F, takes a slot; -1: B, gives it back; 0: L */
+	int16_t slots; /* +1: F takes a slot; -1: B gives it back; 0: L */
 	bool last;
 };
 
@@ -29,37 +30,39 @@ struct fast_simulate_step {
 struct fast_simulate_kept {
 	double *arrival_s, *start_s;
 	struct fast_simulate_booking *booked;
-	int n; /* bookings; 0: no run is kept */
+	int n; /* number of bookings; 0: no run is kept */
 };
 
 struct fast_simulate {
 	const struct problem *p;
-	int n_mb, n_nodes, steps;  /* steps: 2 * length + 1 */
+	int n_mb, n_nodes, steps; /* steps: number of tasks in a chain, 2 * length + 1 */
 	double overhead_s;
 	struct arena arena;        /* owns the arrays below */
 	struct fast_simulate_step *chain; /* (n_mb, steps) */
 	double *release_s;         /* (n_mb) */
 	/* Results of the last run. A run that was stopped early only sets late. */
 	double *arrival_s, *start_s; /* (n_mb, steps) */
-	double *finish_s;            /* (n_mb) end of its last task, of the last complete run */
-	struct fast_simulate_booking *booked; /* (n_mb * steps) tasks; those of a node in order of
-					       * their start */
+	/* (n_mb) end of each microbatch's last task in the last complete run */
+	double *finish_s;
+	/* (n_mb * steps) tasks; the tasks of one node are in order of their start */
+	struct fast_simulate_booking *booked;
 	int n_booked;
 	double makespan_s;
-	int done;                  /* microbatches that are home; fewer than n_mb: standstill */
+	/* Number of microbatches that are home; fewer than n_mb: standstill. */
+	int done;
 	bool late;                 /* some microbatch cannot be home by the limit */
 	struct fast_simulate_kept kept;
-	/* State of a run. */
-	int n_replayed;            /* bookings taken over from the kept run */
+	/* The state of a run. */
+	int n_replayed;                    /* number of bookings taken over from the kept run */
 	struct fast_simulate_event *event; /* (n_mb) */
 	struct fast_simulate_node *nodes; /* (n_nodes) */
-	int32_t *batch;            /* (n_mb) arrivals of one instant */
+	int32_t *batch;                   /* (n_mb) arrivals of the present instant */
 	int32_t *bucket;           /* (n_buckets) first event of each bucket that is not empty */
 	uint64_t *filled;          /* a bit for each bucket, 1: not empty; the last word is not 0 */
 	uint64_t bits;             /* the present word of filled; filled itself has 0 there */
 	int n_buckets, word;
-	double per_s;              /* buckets in a second */
-	double limit_s;            /* of the run */
+	double per_s;   /* number of buckets in a second */
+	double limit_s; /* time limit of the run */
 };
 
 /* A task with a known start, and the instant at which the start became known. */
@@ -71,15 +74,17 @@ struct fast_simulate_booking {
 /* A microbatch that travels to its next task, or waits there for a slot. */
 struct fast_simulate_event {
 	double due_s; /* the arrival */
-	int32_t task; /* its next task: microbatch * steps + step */
-	int32_t next; /* in the list of a bucket or of waiting microbatches; -1: none */
+	int32_t task; /* next task of the microbatch, as microbatch * steps + step */
+	/* Next element in the list of a bucket or of waiting microbatches; -1: none. */
+	int32_t next;
 };
 
 struct fast_simulate_node {
-	double free_s;       /* when the node may start the next task */
-	int32_t slots;       /* free slots after all booked tasks */
+	double free_s; /* time at which the node may start the next task */
+	int32_t slots; /* number of free slots after all booked tasks */
 	int32_t memory;
-	int32_t first, last; /* F that wait for a slot, in order of arrival; first -1: none */
+	/* List of the F that wait for a slot, in order of arrival; first -1: none. */
+	int32_t first, last;
 };
 
 /* The paths are not set yet. */

@@ -22,21 +22,24 @@
 
 struct event {
 	double at_s;
-	int what; /* >= 0: this microbatch reaches its next task; < 0: node -1 - what is free */
+	/* 0 or more: this microbatch reaches its next task; below 0: node -1 - what is free */
+	int what;
 };
 
 /* A task that has arrived. */
 struct waiting {
 	int mb, step;
 	double arrival_s;
-	int in_the_way; /* as sim_task.waited_for; -1: not known yet */
+	/* Index of the task that delays this one, as sim_task.waited_for; -1: not known yet. */
+	int in_the_way;
 };
 
 struct node_state {
-	bool busy, dirty;  /* dirty: an event of this instant concerns it */
-	int last;          /* the task it runs or ran last; -1: none yet */
+	bool busy, dirty; /* dirty: an event of the present instant concerns the node */
+	int last;         /* the task that the node runs or ran last; -1: none yet */
 	int n_waiting;
-	struct waiting *waiting; /* in no order; a microbatch has at most one task here */
+	/* Tasks that wait here, in no order; a microbatch has at most one of them. */
+	struct waiting *waiting;
 	int n_holding;
 	int *holding;      /* the F whose microbatches hold a slot, oldest first */
 };
@@ -48,16 +51,16 @@ struct run {
 	double now_s;
 	struct arena arena; /* owns the arrays below */
 	struct node_state *nodes;
-	int *step; /* (n_microbatches) 0 .. 2 * length: the next task of the chain */
+	int *step; /* (n_microbatches) the next task of each chain, 0 .. 2 * length */
 	struct event *heap;
 	int n_heap;
 	int *dirty, n_dirty;
-	int steps;         /* most tasks of a microbatch */
+	int steps;         /* most tasks of one microbatch */
 	int32_t *priority; /* (n_microbatches, steps); NULL: first come, first served */
 	int done;
 };
 
-/* The hop of a microbatch's task at a step of its chain, 0 .. 2 * length. */
+/* Returns the hop of a microbatch's task at a step of its chain, 0 .. 2 * length. */
 static int step_hop(const struct plan_microbatch *m, int step)
 {
 	if (step < m->length)
@@ -205,7 +208,7 @@ static void start_task(struct run *r, int node, const struct waiting *w)
 	note_collision(r, task, w->in_the_way);
 	if (task->kind == TASK_FORWARD)
 		n->holding[n->n_holding++] = r->s->n_tasks;
-	else if (task->kind == TASK_BACKWARD) /* no task starts here before it ends */
+	else if (task->kind == TASK_BACKWARD) /* no task starts here before the task ends */
 		release_slot(n, r->s->tasks, w->mb, task->hop);
 	if (n->n_holding > r->s->peak_slots[node])
 		r->s->peak_slots[node] = n->n_holding;
@@ -464,7 +467,7 @@ void simulation_free(struct simulation *s)
 	free(s);
 }
 
-/* Seconds to sum the gradients of one stage among its replicas. */
+/* Returns the seconds to sum the gradients of one stage among its replicas. */
 static double stage_sync_s(const struct cluster *c, const struct plan *p, int stage)
 {
 	const int *nodes = p->assigned + p->stage_start[stage];
@@ -482,7 +485,7 @@ static double stage_sync_s(const struct cluster *c, const struct plan *p, int st
 	return r > 1 ? 2.0 * (r - 1) / r * slowest : 0;
 }
 
-/* Works out sync_s, for sums after the iteration, and total_s, for sums that follow each stage's
+/* Computes sync_s, for sums after the iteration, and total_s, for sums that follow each stage's
  * last task. */
 static void sum_gradients(const struct run *r)
 {

@@ -23,28 +23,29 @@
 #include "schedule/format/plan.h"
 
 struct sim_task {
-	int microbatch; /* index into plan->microbatches */
-	int hop;        /* index into its path */
+	int microbatch; /* index of the microbatch in plan->microbatches */
+	int hop;        /* index of the hop in the microbatch's path */
 	enum task_kind kind;
 	int node;
 	double arrival_s, start_s, end_s;
-	bool collided;  /* it waited after its arrival, and is not a microbatch's first F */
-	int waited_for; /* index of the task that delayed it: the task that the node was busy with
-			 * or chose first; if no slot was free, the F of the microbatch that has
-			 * held a slot longest. -1: it did not wait */
+	bool collided; /* the task waited after its arrival, and is not a microbatch's first F */
+	/* Index of the task that delayed this one: the task that the node was busy with or chose
+	 * first; if no slot was free, the F of the microbatch that has held a slot longest. -1:
+	 * this task did not wait. */
+	int waited_for;
 };
 
 struct simulation {
 	double iteration_s, sync_s;
-	double total_s; /* end of the last sum, if sums follow own last tasks */
+	double total_s; /* end of the last sum, if each stage sums after its own last task */
 	int collisions;
 	double collision_wait_s;
 	double idle_fraction; /* 1 - task seconds / (nodes assigned * iteration_s) */
 	int n_stages, n_nodes, n_tasks;
-	struct sim_task *tasks; /* (n_tasks) in order of start */
-	int *exposure;          /* (n_stages) microbatches that visit each stage */
-	int *peak_slots;        /* (n_nodes) most microbatches held at once */
-	double *busy_s;         /* (n_nodes) seconds spent in tasks */
+	struct sim_task *tasks; /* (n_tasks) tasks in order of start */
+	int *exposure;          /* (n_stages) number of microbatches that visit each stage */
+	int *peak_slots;        /* (n_nodes) most microbatches that each node held at once */
+	double *busy_s;         /* (n_nodes) seconds that each node spent in tasks */
 };
 
 /* Runs the plan. It may break rules of check.h. -EINVAL: it cannot be run (unknown node, missing
@@ -53,7 +54,8 @@ int simulate(const struct cluster *c, const struct plan *p, struct simulation **
 	     struct error *err);
 void simulation_free(struct simulation *s); /* NULL is allowed */
 
-/* The trace as trace-event JSON for chrome://tracing or Perfetto, to be freed. NULL: out of memory.
+/* Returns the trace as trace-event JSON for chrome://tracing or Perfetto, to be freed. NULL: out of
+ * memory.
  */
 char *simulation_trace(const struct cluster *c, const struct plan *p,
 		       const struct simulation *s);

@@ -16,28 +16,29 @@
 
 #define CLUSTER_MOST_NODES 10000
 #define CLUSTER_MOST_STAGES 64
-#define CLUSTER_MOST_MICROBATCHES 100000 /* per data node */
+#define CLUSTER_MOST_MICROBATCHES 100000 /* limit of microbatches per data node */
 
 struct cluster_node {
 	char *location; /* owned, from malloc; never NULL after cluster_validate */
 	char *address;  /* owned; NULL: unknown */
 	char *device;   /* owned; NULL: unknown */
-	int stage;      /* the stage it is pinned to; < 0: any */
-	double forward_s, backward_s, loss_s; /* for one microbatch */
-	int memory;     /* microbatches it can hold at once */
+	int stage;      /* stage to which the node is pinned; below 0: any stage */
+	double forward_s, backward_s, loss_s; /* seconds for one microbatch */
+	int memory; /* number of microbatches that the node can hold at once */
 };
 
 struct cluster {
 	char *name; /* owned */
 	int n_stages;
-	int *stages; /* (n_stages) nodes per stage; stage 0 holds the data nodes */
+	int *stages; /* (n_stages) number of nodes in each stage; stage 0 holds the data nodes */
 	int n_nodes;
-	struct cluster_node *nodes; /* (n_nodes) index = id */
-	double *delay_s;     /* (n_nodes, n_nodes) transfer of one microbatch's activation; < 0: no
-			      * link. The diagonal is not read. */
-	double *sync_pair_s; /* (n_nodes, n_nodes) transfer of one stage's gradient; < 0: unknown,
-			      * or impossible if delay_s has no link. NULL: all unknown. The
-			      * diagonal is not read. */
+	struct cluster_node *nodes; /* (n_nodes) nodes; the index is the id */
+	/* (n_nodes, n_nodes) seconds to transfer one microbatch's activation; below 0: no link. The
+	 * diagonal is not read. */
+	double *delay_s;
+	/* (n_nodes, n_nodes) seconds to transfer one stage's gradient; below 0: unknown, or
+	 * impossible if delay_s has no link. NULL: all unknown. The diagonal is not read. */
+	double *sync_pair_s;
 	stage_set always;    /* stages that every microbatch visits; stage 0 is one of them */
 	int microbatches_per_data_node;
 	double dispatch_overhead_s;
@@ -47,9 +48,10 @@ struct cluster {
  * sync_pair_s is allocated, all unknown. NULL: no memory for the matrices. */
 struct cluster *cluster_alloc(int n_nodes, int n_stages, bool with_sync);
 void cluster_free(struct cluster *c); /* NULL is allowed */
-struct cluster *cluster_copy(const struct cluster *c); /* NULL: no memory for the matrices */
+/* Returns NULL if there is no memory for the matrices. */
+struct cluster *cluster_copy(const struct cluster *c);
 
-/* The most stages that a path may skip: all but those that every microbatch visits. */
+/* Returns the most stages that a path may skip: all but those that every microbatch visits. */
 static inline int cluster_most_skipped(const struct cluster *c)
 {
 	return c->n_stages - stage_set_count(c->always);
@@ -75,7 +77,7 @@ struct cluster_share {
 /* Does the same as cluster_read, for such parts of the bytes. */
 int cluster_read_share(const char *path, const struct cluster_share *share, struct cluster **out,
 		       struct error *err);
-/* The JSON text, to be freed. It has delay_s instead of links. NULL: out of memory. */
+/* Returns the JSON text, to be freed. It has delay_s instead of links. NULL: out of memory. */
 char *cluster_format(const struct cluster *c);
 
 #endif

@@ -25,7 +25,8 @@ int json_known_keys(const json_t *object, const char *where, const char *const *
 int json_expected(const json_t *found, const char *where, const char *key, const char *what,
 		  struct error *err);
 
-/* Each reads one key. fallback is used if the key is missing; NULL: the key is required. */
+/* Each function reads one key. fallback is used if the key is missing; NULL: the key is required.
+ */
 int json_number(const json_t *object, const char *where, const char *key, double least,
 		const double *fallback, double *out, struct error *err);
 int json_int(const json_t *object, const char *where, const char *key, int least, int most,

@@ -19,11 +19,12 @@
 #define PLAN_MOST_PATH 64
 
 struct plan_microbatch {
-	int id;           /* >= 0, unique */
+	int id; /* id of the microbatch, at least 0 and unique */
 	int data_node;
-	int length;       /* nodes in path */
-	int *path;        /* (length) in forward order, the data node first; points into visits */
-	double release_s; /* when its first task may start */
+	int length; /* number of nodes in path */
+	/* (length) nodes in forward order, the data node first; points into visits */
+	int *path;
+	double release_s; /* time at which the microbatch's first task may start */
 };
 
 struct plan_task {
@@ -39,34 +40,34 @@ struct plan_order {
 
 struct plan_predicted {
 	double iteration_s, sync_s;
-	double total_s; /* with overlap_sync: end of the last sum; else 0 */
+	double total_s; /* with overlap_sync, end of the last sum; else 0 */
 	int collisions;
 	double collision_wait_s, lower_bound_s, idle_fraction;
-	int *exposure; /* (n_stages) owned: microbatches that visit each stage; NULL: no
-			* predictions */
+	/* (n_stages) owned: number of microbatches that visit each stage; NULL: no predictions */
+	int *exposure;
 };
 
 struct plan_record {
-	char *algorithm; /* owned; NULL: unknown */
+	char *algorithm; /* name of the algorithm, owned; NULL: unknown */
 	uint64_t seed;
 	int64_t evaluations;
 	double elapsed_s;
 	int n_history;
-	double (*history)[2]; /* (n_history) owned: elapsed_s, iteration_s */
+	double (*history)[2]; /* (n_history) owned: pairs of elapsed_s and iteration_s */
 };
 
 struct plan {
 	int n_stages;
 	int *stage_start; /* (n_stages + 1) stage s has assigned[stage_start[s] ..
 			   * stage_start[s + 1]) */
-	int *assigned;    /* (stage_start[n_stages]) node ids */
+	int *assigned;    /* (stage_start[n_stages]) ids of the nodes, stage by stage */
 	int path_length;
 	stage_set always;  /* stages that every microbatch visits */
-	bool overlap_sync; /* each stage sums its gradients after its own last task */
+	bool overlap_sync; /* true: each stage sums its gradients after its own last task */
 	int n_microbatches;
-	struct plan_microbatch *microbatches; /* (n_microbatches) ids ascending */
-	int *visits;      /* all paths, one after the other */
-	int n_orders;     /* 0: first come, first served everywhere */
+	struct plan_microbatch *microbatches; /* (n_microbatches) microbatches, ids ascending */
+	int *visits;                          /* the nodes of all paths, one path after the other */
+	int n_orders;              /* number of orders; 0: first come, first served at every node */
 	struct plan_order *orders; /* (n_orders) */
 	struct plan_predicted predicted;
 	struct plan_record search;
@@ -76,7 +77,7 @@ struct plan {
  * path_length nodes and begins at visits + i * path_length. */
 struct plan *plan_alloc(int n_stages, int n_assigned, int n_microbatches, int path_length);
 void plan_free(struct plan *p); /* NULL is allowed */
-/* The predicted seconds that the sums of gradients add to iteration_s. */
+/* Returns the predicted seconds that the sums of gradients add to iteration_s. */
 double plan_visible_sync_s(const struct plan *p);
 struct plan *plan_copy(const struct plan *p);
 
@@ -84,7 +85,7 @@ struct plan *plan_copy(const struct plan *p);
  * Microbatches are sorted by id. */
 int plan_parse(const char *text, size_t size, struct plan **out, struct error *err);
 int plan_read(const char *path, struct plan **out, struct error *err);
-/* The JSON text, to be freed. NULL: out of memory. */
+/* Returns the JSON text, to be freed. NULL: out of memory. */
 char *plan_format(const struct plan *p);
 
 /* Writes the stage of each node to stage_of (n_nodes); -1: none. Node ids out of range are ignored.

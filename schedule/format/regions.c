@@ -18,7 +18,7 @@
 #define GIB (1024.0 * 1024.0 * 1024.0)
 
 struct region_link {
-	const char *a, *b; /* borrowed from root */
+	const char *a, *b; /* names of the locations, borrowed from root */
 	double latency_s, bandwidth;
 };
 
@@ -29,7 +29,7 @@ struct region_setting {
 };
 
 struct regions {
-	json_t *root; /* owns the texts */
+	json_t *root; /* the parsed file, which owns the texts */
 	double same_latency_s, same_bandwidth;
 	struct region_link *links;
 	int n_links;

@@ -17,12 +17,13 @@ struct regions; /* opaque: the facts */
 int regions_read(const char *path, struct regions **out, struct error *err);
 void regions_free(struct regions *r); /* NULL is allowed */
 
-/* The one-way link between two locations, or within one. -ENOENT: not in the facts. */
+/* Gives the one-way link between two locations, or within one. -ENOENT: the facts do not have it.
+ */
 int regions_link(const struct regions *r, const char *a, const char *b, double *latency_s,
 		 double *bandwidth_bytes_per_s, struct error *err);
 
 struct regions_request {
-	const char *name;    /* of the cluster; NULL: the setting's name */
+	const char *name;    /* name of the cluster; NULL: the setting's name */
 	const char *setting; /* NULL: "geo-distributed" */
 	int n_nodes, n_stages;
 	const int *stages;   /* (n_stages) borrowed; NULL: balanced for equal load, where stage 0

@@ -15,13 +15,13 @@
 
 /* Results of plan_search without a plan. err says why. It also names the nearest skip ratio that
  * has a plan, or the least sync_s found if that exceeds the limit. */
-#define PLAN_INFEASIBLE 1 /* proved: no plan exists */
-#define PLAN_NOT_FOUND 2  /* none was found, and nothing proves that none exists */
+#define PLAN_INFEASIBLE 1 /* it is proved that no plan exists */
+#define PLAN_NOT_FOUND 2  /* no plan was found, and nothing proves that none exists */
 
 enum plan_algorithm {
 	PLAN_BEST,      /* everything optimised together */
 	PLAN_CBS,       /* the published method: conflict-based search */
-	PLAN_NO_TC2,    /* the same, blind to collisions */
+	PLAN_NO_TC2,    /* the published method without the view of collisions */
 	PLAN_DTFM,      /* straight pipelines through all stages */
 	PLAN_DTFM_SKIP, /* the allocation of PLAN_DTFM with random legal skips */
 };
@@ -31,29 +31,35 @@ const char *plan_algorithm_name(enum plan_algorithm a);
 bool plan_algorithm_named(const char *name, enum plan_algorithm *out);
 
 struct plan_request {
-	int path_length;               /* 0: skip a third of the stages */
+	/* Number of stages that a path visits; 0: a third of the stages is skipped. */
+	int path_length;
 	enum plan_algorithm algorithm;
-	bool free_assignment;          /* pins are ignored; else pinned nodes keep their stage and
-					* only the others are placed */
-	bool overlap_sync;             /* each stage sums after its own last task; the objective of
-					* a free assignment is then total_s */
-	double sync_limit_s;           /* > 0: of the plans with at most this sync_s, find the one
-					* with the least iteration_s. Needs PLAN_BEST, a free
-					* assignment and a cluster with sync_pair_s. 0: no limit */
-	double budget_s;               /* <= 0: no limit in time */
-	int64_t evaluations;           /* <= 0: no limit in evaluations. Without either limit
-					* plan_search takes one second */
+	/* Pins are ignored; false: pinned nodes keep their stage and only the others are placed. */
+	bool free_assignment;
+	/* Each stage sums its gradients after its own last task. If the assignment is free, total_s
+	 * is then the objective. */
+	bool overlap_sync;
+	/* Limit of sync_s: of the plans within it, the one with the least iteration_s is wanted.
+	 * Needs PLAN_BEST, a free assignment and a cluster with sync_pair_s. 0: no limit. */
+	double sync_limit_s;
+	double budget_s; /* seconds for the search; 0 or less: no limit */
+	/* Number of evaluations; 0 or less: no limit. Without either limit plan_search takes one
+	 * second. */
+	int64_t evaluations;
 	uint64_t seed;
-	int threads;                   /* most threads to use; <= 1: only the caller's */
-	const bool *excluded;          /* (n_nodes) borrowed: nodes not to use; NULL: none */
+	int threads; /* most threads to use; 1 or less: only the caller's */
+	/* (n_nodes) borrowed: nodes that must not be used; NULL: none */
+	const bool *excluded;
 	bool ascending;                /* stages are never exchanged: every path computes the same
 					* as a plain pipeline */
 	bool keep_batch;               /* if data nodes are excluded, the others take over their
 					* microbatches; else the iteration has fewer */
-	const struct plan *from;       /* borrowed: the plan to start from; nodes keep their stages
-					* unless excluded. NULL: none */
-	int64_t (*clock_us)(void *);   /* microseconds, never going back; NULL: no clock, and
-					* budget_s must be <= 0 */
+	/* Borrowed: the plan from which the search starts; nodes keep their stages unless excluded.
+	 * NULL: none. */
+	const struct plan *from;
+	/* Clock in microseconds that never goes back; NULL: no clock, and budget_s must be 0 or
+	 * less. */
+	int64_t (*clock_us)(void *);
 	void *clock_arg;
 	const atomic_bool *cancel;     /* borrowed: true ends the search with the best plan so far,
 					* if there is one. NULL: never */
@@ -67,8 +73,8 @@ struct plan_request {
  */
 void plan_request_init(struct plan_request *q);
 
-/* The path length if a third of the stages, rounded down, is skipped, or all that may be skipped if
- * these are fewer. */
+/* Returns the path length if a third of the stages, rounded down, is skipped, or all that may be
+ * skipped if these are fewer. */
 int plan_default_path_length(const struct cluster *c);
 
 #endif

@@ -15,7 +15,7 @@
 #define LATE_OF 15       /* microbatches among which the later one is preferred */
 #define MOST_ESTIMATED 8 /* moves that touch more microbatches are not estimated */
 #define TRIES 50         /* proposals in one step before the step fails */
-#define LANES_TRIES 8    /* the same, if lanes are planned */
+#define LANES_TRIES 8    /* proposals in one step, if lanes are planned */
 
 /* The 8th power; with very many microbatches the 32nd. Otherwise the many microbatches that are
  * home long before the last would weigh most together. */
@@ -31,7 +31,7 @@ static double raise_to_norm(const struct problem *p, double x)
 	return x;
 }
 
-/* The mean in that norm of finish time / makespan, of the simulation's last run. */
+/* Returns the mean, in that norm, of finish time / makespan in the simulation's last run. */
 static double mean_finish(const struct anneal *a)
 {
 	const struct fast_simulate *e = &a->simulation;
@@ -43,7 +43,7 @@ static double mean_finish(const struct anneal *a)
 	return problem_is(a->p, REGIME_STEEP_NORM) ? sqrt(sqrt(mean)) : mean;
 }
 
-/* The cost of the simulation's last run. */
+/* Returns the cost of the simulation's last run. */
 static double cost_of(const struct anneal *a, double sync_s)
 {
 	double makespan_s = a->simulation.makespan_s;
@@ -51,8 +51,8 @@ static double cost_of(const struct anneal *a, double sync_s)
 	return makespan_s > 0 ? makespan_s * (1 + mean_finish(a)) + sync_s : sync_s;
 }
 
-/* Seconds from the end of the last task to the end of the last sum, if each stage begins its sum
- * with the end of its own last task. Uses the simulation's last run. */
+/* Returns the seconds from the end of the last task to the end of the last sum, if each stage
+ * begins its sum with the end of its own last task. Uses the simulation's last run. */
 static double late_sync_s(const struct anneal *a)
 {
 	const struct solution *s = &a->current;
@@ -69,7 +69,8 @@ static double late_sync_s(const struct anneal *a)
 	return total_s - a->simulation.makespan_s;
 }
 
-/* Seconds that the sums add to the iteration. With overlap this uses the simulation's last run. */
+/* Returns the seconds that the sums add to the iteration. With overlap this uses the simulation's
+ * last run. */
 static double sync_of(const struct anneal *a)
 {
 	if (a->p->weigh_sync && a->p->q->overlap_sync)
@@ -346,7 +347,7 @@ bool anneal_step(struct anneal *a)
 	if (!propose_move(a, &most))
 		return false;
 	if (a->p->q->overlap_sync)
-		sync_s = 0; /* known after the simulation */
+		sync_s = 0; /* the sums are known after the simulation */
 	else
 		sync_s = a->moves.role_a >= 0 ? sync_of(a) : a->sync_s;
 	limit_s = (most - sync_s) / (1 + LIKELY * ((a->cost - a->sync_s) / a->current_s - 1));

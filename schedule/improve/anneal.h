@@ -30,12 +30,13 @@ struct anneal {
 	struct fast_simulate simulation;
 	struct solution current, best;
 	struct moves moves;
-	struct timetable table;         /* of current; empty if plans_lanes */
-	struct lanes lanes;             /* of current; empty unless plans_lanes */
-	bool plans_lanes;               /* proposes lanes in place of the other moves */
-	double cost, sync_s, current_s; /* of current; current_s: its makespan */
+	struct timetable table; /* timetable of `current`; empty if plans_lanes */
+	struct lanes lanes;     /* lanes of `current`; empty unless plans_lanes */
+	/* The annealing proposes lanes in place of the other moves. */
+	bool plans_lanes;
+	double cost, sync_s, current_s; /* cost, sums and makespan of `current` */
 	double warm, cold; /* first and last temperature of a round, as a share of the makespan */
-	double best_s; /* objective of best: iteration_s, plus sync_s if sums count */
+	double best_s;     /* objective of `best`: iteration_s, plus sync_s if sums count */
 	double best_iteration_s;
 	int64_t round_left, round_size;
 };

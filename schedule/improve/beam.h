@@ -12,9 +12,9 @@
 #define BEAM_MOST 8
 
 struct beam {
-	int width, n;         /* width: BEAM_MOST at most */
-	int at[BEAM_MOST];    /* places of the states in their level, cheapest first; equal costs by
-			       * place */
+	int width, n; /* most states kept, at most BEAM_MOST; number of states kept */
+	/* Places of the kept states in their level, cheapest first; equal costs by place. */
+	int at[BEAM_MOST];
 	double cost[BEAM_MOST];
 };
 

@@ -15,7 +15,7 @@
 #define BEAM 6
 #define NEAR 16
 #define REPLACED 6  /* most nodes of a path that are replaced */
-#define NO_SLOT 2   /* delay of others if no slot is free, in a node's mean work */
+#define NO_SLOT 2   /* delay of others if no slot is free, as a multiple of a node's mean work */
 #define SAME 1e-4f  /* seconds that count as equal */
 #define MOST_STEPS (2 * PLAN_MOST_PATH + 1)
 
@@ -23,8 +23,10 @@
 struct lanes_state {
 	float end_s;
 	float spent;    /* cost without the return to the data node */
-	float cost;     /* the whole trip as far as it is known, plus the charge for delays */
-	int node, from; /* from: place in the level before */
+	/* Cost of the whole trip as far as it is known, plus the charge for delays. */
+	float cost;
+	/* Node of the state; place in the previous level from which it was reached. */
+	int node, from;
 	struct visit visit;
 };
 
@@ -165,7 +167,7 @@ struct trip {
 	struct slot_timeline_task task[MOST_STEPS];
 	float home_s, over_s;
 	float worst_s; /* longest delay of others by one hop */
-	int worst;     /* that hop; 0: none, or the data node */
+	int worst;     /* the hop that delays others longest; 0: none, or the data node */
 };
 
 static void note_over(struct trip *w, int hop, float over_s)
@@ -226,11 +228,12 @@ struct search {
 	struct lanes *l;
 	const struct solution *s;
 	int mb, data_node;
-	int level, n;     /* n: states of the level */
-	struct beam beam; /* of the level */
+	int level, n;     /* present level; number of states in it */
+	struct beam beam; /* the best states of the level */
 	float charge;
-	float rest_s; /* of the level: least seconds from the end of F to the arrival for B,
-		       * without the round trip to the data node */
+	/* Least seconds of the level from the end of F to the arrival for B, without the round trip
+	 * to the data node. */
+	float rest_s;
 };
 
 static struct lanes_state *level_of(const struct lanes *l, int level)

@@ -25,40 +25,46 @@
 #include "schedule/problem/problem.h"
 #include "schedule/problem/stage_quota.h"
 
-#define LANES_MOST 24 /* microbatches out at a time */
+#define LANES_MOST 24 /* most microbatches out at a time */
 
 struct lanes_state; /* a state of the search for a path */
 
 /* A hop to a node. */
 struct lanes_hop {
-	int32_t node; /* -1 after the last */
+	int32_t node; /* node of the hop; -1 after the last */
 	float out_s;
-	float more_s; /* round trip, F and B */
+	float more_s; /* seconds of the round trip, F and B */
 };
 
 struct lanes {
 	const struct problem *p;
 	struct slot_timeline timeline;
 	struct arena arena;      /* owns the arrays below */
-	float *sent_s, *home_s;  /* (n_mb) start of the first F, end of the last B */
+	/* (n_mb) start of each microbatch's first F, and end of its last B */
+	float *sent_s, *home_s;
 	float *was_sent_s;       /* (n_mb) sent_s at the last lanes_fill */
-	int *next, *before;      /* (n_mb) neighbours in the lane; -1: none */
-	float work_s;            /* mean over the nodes of F and B */
+	int *next, *before;      /* (n_mb) next and previous microbatch in the lane; -1: none */
+	float work_s;            /* mean over the nodes of the seconds of F and B */
 	float hop_s;             /* least seconds that one more visit takes */
 	struct candidate_lists candidates;
-	float *away_s;           /* (n_nodes) round trip to the present data node */
-	struct lanes_hop *hops;  /* (n_nodes, n_stages, candidates.most) nearest first */
-	/* The move in progress. */
+	float *away_s; /* (n_nodes) seconds of the round trip to the present data node */
+	/* (n_nodes, n_stages, candidates.most) hops from each node, nearest first */
+	struct lanes_hop *hops;
+	/* State of the move in progress. */
 	int out[LANES_MOST], n_out; /* microbatches taken out, also if planned again since */
-	float was_s[LANES_MOST];    /* home_s of each before the move */
-	float back_s[LANES_MOST];   /* home_s of each after the move, set by lanes_restore */
-	int n_back;                 /* entries of back_s */
-	bool *is_out;               /* (n_mb) taken out and not planned again yet */
+	float was_s[LANES_MOST];    /* home_s of each of these before the move */
+	/* home_s of each of these after the move, set by lanes_restore */
+	float back_s[LANES_MOST];
+	int n_back; /* number of entries of back_s */
+	/* (n_mb) the microbatch is taken out and not planned again yet */
+	bool *is_out;
 	float over_s;               /* seconds by which others are delayed */
-	int in_way[LANES_MOST], n_in_way; /* the delayed ones, as many as there is room for */
-	struct stage_quota quota;       /* of the microbatches that are out */
-	struct lanes_state *states; /* (length, VISIT_OWINGS * n_nodes) */
-	int *place;                 /* (VISIT_OWINGS * n_nodes) place in the level; -1: none */
+	/* The delayed microbatches, as many as there is room for. */
+	int in_way[LANES_MOST], n_in_way;
+	struct stage_quota quota;   /* quota of the microbatches that are out */
+	struct lanes_state *states; /* (length, VISIT_OWINGS * n_nodes) states of the search */
+	/* (VISIT_OWINGS * n_nodes) place of each state in the level; -1: none */
+	int *place;
 };
 
 /* Hops and times are empty until lanes_fill_hops and lanes_fill. */

@@ -26,18 +26,25 @@ bool moves_changed(const struct moves *m);
 
 /* move_plain.c: these need no times */
 bool move_node(struct moves *m, int mb);     /* a visit goes to another node of its stage */
-bool move_stage(struct moves *m, int mb);    /* two exchange a stage */
+bool move_stage(struct moves *m, int mb);    /* two microbatches exchange a stage */
 bool move_exchange(struct moves *m, int mb); /* two neighbours in the path change places */
-bool move_trade(struct moves *m, int mb);    /* two exchange their nodes of a stage */
-bool move_paths(struct moves *m, int mb);    /* two exchange all but their data nodes */
-bool move_copy(struct moves *m, int mb);     /* takes a path; the displaced take its visits */
-bool move_unify(struct moves *m, int mb);    /* copy, for all microbatches of the data node */
+/* Two microbatches exchange their nodes of one stage. */
+bool move_trade(struct moves *m, int mb);
+/* Two microbatches exchange all nodes but their data nodes. */
+bool move_paths(struct moves *m, int mb);
+/* The microbatch takes another path; the microbatches that it displaces take its visits. */
+bool move_copy(struct moves *m, int mb);
+/* As move_copy, for all microbatches of the data node. */
+bool move_unify(struct moves *m, int mb);
 bool move_roles(struct moves *m, int mb);    /* two nodes exchange stages, whatever mb is */
 
 /* move_timed.c: these use idle times in the timetable */
-bool move_reroute(struct moves *m, int mb);       /* other nodes of the same stages */
-bool move_unblock(struct moves *m, int mb);       /* reroutes one of the two in a wait */
-bool move_stage_reroute(struct moves *m, int mb); /* move_stage, then both are rerouted */
+/* The path takes other nodes of the same stages. */
+bool move_reroute(struct moves *m, int mb);
+/* Reroutes one of the two microbatches in a wait. */
+bool move_unblock(struct moves *m, int mb);
+/* As move_stage, then both microbatches are rerouted. */
+bool move_stage_reroute(struct moves *m, int mb);
 
 /* move_lanes.c: plans whole lanes of a data node again */
 bool move_lanes(struct moves *m, int mb);

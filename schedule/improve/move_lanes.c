@@ -7,7 +7,8 @@
 
 #define CHARGE 2          /* cost of a second by which others are delayed */
 #define FIRST_CHARGE 0.5  /* most of that cost, if the delayed ones are planned again too */
-#define MOST_DELAY 1.4    /* most seconds by which others are delayed, in a node's mean work */
+/* Most seconds by which others are delayed, as a multiple of a node's mean work. */
+#define MOST_DELAY 1.4
 #define LENT 3            /* fewer lanes than this are taken out for their stages alone */
 
 /* Takes out the microbatch, or one before it in its lane, with those after it. */

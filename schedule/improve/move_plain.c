@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-/* The place of a stage in a path. 0: the path does not visit it (place 0 is always stage 0). */
+/* Returns the place of a stage in a path. 0: the path does not visit it (place 0 is always stage
+ * 0). */
 static int place_of(const struct moves *m, const int *path, int stage)
 {
 	for (int h = 1; h < m->p->length; h++) {
@@ -264,7 +265,8 @@ static bool force_path(struct moves *m, int mb, const int *path, int spare)
 				left[k] = left[--n_left];
 		}
 		if (!pushed) {
-			if (own != 0) /* nothing to displace, and exposure would not be equal */
+			/* No visit can be displaced, and exposure would not be equal. */
+			if (own != 0)
 				return false;
 			left[0] = left[--n_left];
 		}

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#define NEAR 8 /* candidates of each stage, if stages are larger */
+#define NEAR 8 /* number of candidates of each stage, if stages are larger */
 
 void moves_touch(struct moves *m, int mb)
 {
@@ -196,7 +196,7 @@ void moves_refresh(struct moves *m)
 		m->visits[m->s->stage_of[m->s->path[i]]]++;
 	for (int s = 1; s < p->n_stages; s++)
 		large = large || p->sizes[s] > m->candidates.most;
-	if (large && !m->lanes) /* lanes have lists of their own */
+	if (large && !m->lanes) /* lanes have candidate lists of their own */
 		candidate_lists_fill(&m->candidates, p, m->s);
 }
 

@@ -37,8 +37,8 @@
 struct moves {
 	const struct problem *p;
 	struct solution *s;      /* borrowed; changed in place */
-	struct timetable *table; /* borrowed: of the run of s; NULL: no reroutes */
-	struct lanes *lanes;     /* borrowed: of the run of s; NULL: no lanes */
+	struct timetable *table; /* borrowed: timetable of the run of s; NULL: no reroutes */
+	struct lanes *lanes;     /* borrowed: lanes of the run of s; NULL: no lanes */
 	struct rng rng;
 	const int *tied; /* (n_mb) borrowed: the next in a ring of microbatches with the same path;
 			  * NULL: none are tied */
@@ -48,11 +48,14 @@ struct moves {
 	int n_touched;
 	int *touched;     /* (n_mb) microbatches */
 	bool *is_touched; /* (n_mb) */
-	int *saved;       /* (n_mb, length) their paths before, in the order of touched */
-	int left_stage, joined_stage; /* stages whose exposure fell, rose by one; -1: none */
-	bool is_planned; /* a move of lanes: lanes->was_s and back_s have the times of return */
+	int *saved;       /* (n_mb, length) paths before the move, in the order of touched */
+	/* Stages whose exposure fell by one and rose by one; -1: none. */
+	int left_stage, joined_stage;
+	/* The move is one of lanes: lanes->was_s and back_s have the times of return. */
+	bool is_planned;
 	int role_a, role_b;           /* nodes that exchanged roles; -1: none */
-	struct candidate_lists candidates; /* filled by moves_refresh; empty with lanes */
+	/* Candidates for hops, filled by moves_refresh; empty with lanes. */
+	struct candidate_lists candidates;
 };
 
 /* All pointers are borrowed. At most one of table and lanes is given; the caller keeps it filled.

@@ -17,25 +17,27 @@
 #include "schedule/execution/fast_simulate.h"
 #include "schedule/problem/problem.h"
 
-#define SLOT_TIMELINE_BLOCK 8 /* rows compared at a time */
+#define SLOT_TIMELINE_BLOCK 8 /* number of rows that are compared at a time */
 
 /* The rows of a node, ascending by arrival. */
 struct slot_timeline_list {
-	int32_t first, n, room; /* room: a multiple of SLOT_TIMELINE_BLOCK, more than n */
-	float forward_s, backward_s; /* of the node */
-	uint64_t full;          /* bit i: after row i all slots are taken (first 64 rows only) */
+	/* First row, number of rows, and room, which is a multiple of SLOT_TIMELINE_BLOCK and more
+	 * than n. */
+	int32_t first, n, room;
+	float forward_s, backward_s; /* seconds of the node's F and B */
+	uint64_t full; /* bit i: all slots are taken after row i (first 64 rows only) */
 };
 
 struct slot_timeline {
 	const struct problem *p;
-	int steps;                /* tasks of a microbatch */
+	int steps; /* number of tasks of a microbatch */
 	float overhead_s;
 	struct arena arena;       /* owns the arrays below */
 	struct slot_timeline_list *list;   /* (n_nodes) */
-	float *arrival_s, *start_s, *free_s; /* rows of all nodes. Unused rows have INFINITY for
-					      * arrival_s and start_s. free_s: when the node may
-					      * start the next task */
-	int32_t *task;            /* microbatch * steps + step */
+	/* Rows of all nodes. Unused rows have INFINITY for arrival_s and start_s. free_s: time at
+	 * which the node may start the next task. */
+	float *arrival_s, *start_s, *free_s;
+	int32_t *task; /* task of each row, as microbatch * steps + step */
 	/* Copies of these from the last slot_timeline_fill. */
 	struct slot_timeline_list *kept_list;
 	float *kept_arrival_s, *kept_start_s, *kept_free_s;

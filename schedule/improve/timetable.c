@@ -18,7 +18,8 @@
 struct timetable_state {
 	double end_s;
 	double cost;    /* end_s + shortest return trip + penalty for delaying other microbatches */
-	int node, from; /* from: place in the level before */
+	/* Node of the state; place in the previous level from which it was reached. */
+	int node, from;
 };
 
 void timetable_init(struct timetable *t, const struct problem *p)
@@ -67,7 +68,7 @@ static void lay_out(struct timetable *t, const struct fast_simulate *e)
 		int task = e->booked[i].task, v = e->chain[task].node;
 
 		t->node_of[task] = v;
-		t->row_of[task] = t->list[v].n++; /* place within its list */
+		t->row_of[task] = t->list[v].n++; /* place of the task within its list */
 	}
 	for (int v = 0; v < e->n_nodes; v++) {
 		t->list[v].first = first;
@@ -220,8 +221,8 @@ struct search {
 	struct timetable *t;
 	const struct solution *s;
 	const struct candidate_lists *candidates;
-	int banned, level, n; /* n: states of the level */
-	struct beam beam;     /* of the level */
+	int banned, level, n; /* node that is not visited; present level; number of states in it */
+	struct beam beam;     /* the best states of the level */
 	double charge;
 };
 

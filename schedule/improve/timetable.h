@@ -21,10 +21,11 @@
 /* A task at its node. A task that is struck out keeps its row, with slots 0 and with -INFINITY for
  * arrival_s and free_s. */
 struct timetable_row {
-	double start_s, free_s, arrival_s; /* free_s: when the node may start the next task */
-	double weight;                     /* of its microbatch */
-	int32_t task;                      /* microbatch * steps + step */
-	int32_t slots;                     /* +1: F, -1: B, 0: L */
+	/* free_s: time at which the node may start the next task */
+	double start_s, free_s, arrival_s;
+	double weight; /* weight of the row's microbatch */
+	int32_t task;  /* task of the row, as microbatch * steps + step */
+	int32_t slots; /* slots that the task takes: F +1, B -1, L 0 */
 };
 
 /* The rows of a node, ascending by start_s. */
@@ -37,16 +38,17 @@ struct timetable_state; /* of the search for a path */
 
 struct timetable {
 	const struct problem *p;
-	int steps;      /* tasks of a microbatch: 2 * length + 1 */
+	int steps;          /* number of tasks of a microbatch: 2 * length + 1 */
 	struct arena arena; /* owns the arrays below */
-	double *home_s; /* (n_mb) end of the last B */
-	double *weight; /* (n_mb) cost of one more second: (home_s / makespan)^7 */
+	double *home_s;     /* (n_mb) end of each microbatch's last B */
+	/* (n_mb) cost of one more second of each microbatch: (home_s / makespan)^7 */
+	double *weight;
 	struct timetable_list *list; /* (n_nodes) */
-	struct timetable_row *row;   /* (n_mb * steps) */
+	struct timetable_row *row;   /* (n_mb * steps) rows of all nodes */
 	struct timetable_row *whole; /* (n_mb * steps) the same rows with nothing struck out */
 	int32_t *row_of, *node_of;   /* (n_mb, steps) row and node of each task */
 	struct timetable_state *states; /* (length, n_nodes) */
-	int *place; /* (n_nodes) among the states of a level; -1: not there */
+	int *place; /* (n_nodes) place of each node among the states of a level; -1: not there */
 };
 
 /* The timetable is empty until timetable_fill. */
@@ -55,7 +57,7 @@ void timetable_fini(struct timetable *t);
 /* Fills the timetable from the simulation's last run, which must be complete. */
 void timetable_fill(struct timetable *t, const struct fast_simulate *e);
 
-/* The row of a task, struck out or not. */
+/* Returns the row of a task, struck out or not. */
 static inline const struct timetable_row *timetable_row(const struct timetable *t, int task)
 {
 	return &t->whole[t->row_of[task]];

@@ -38,7 +38,7 @@ static void fill_one_list(struct candidate_lists *n, const struct problem *p,
 		int v = members[first + i < size ? first + i : first + i - size], at;
 
 		if (count == n->most && round[v] >= round_s[count - 1])
-			continue; /* true for nearly all nodes, so it is tested first */
+			continue; /* this holds for nearly all nodes, so it is tested first */
 		if (v == node || isinf(round[v]) || p->c->nodes[v].memory < 1)
 			continue;
 		at = count < n->most ? count++ : count - 1;

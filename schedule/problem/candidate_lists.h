@@ -8,9 +8,10 @@
 #include "schedule/problem/problem.h"
 
 struct candidate_lists {
-	int n_stages, most; /* most: nodes listed of each stage */
-	int *list;          /* (n_nodes, n_stages, most) nearest first; -1 after the last */
-	double *round_s;    /* (n_nodes, n_stages, most) round trip to each */
+	int n_stages, most; /* number of stages; number of nodes listed of each stage */
+	int *list;          /* (n_nodes, n_stages, most) nodes, nearest first; -1 after the last */
+	/* (n_nodes, n_stages, most) seconds of the round trip to each of these nodes */
+	double *round_s;
 };
 
 /* most is reduced to the size of the largest stage. The lists are empty until candidate_lists_fill,

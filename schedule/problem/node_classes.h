@@ -8,8 +8,8 @@
 #include "schedule/problem/problem.h"
 
 struct node_classes {
-	int n;       /* groups, ordered by stage */
-	int *of;     /* (n_nodes) the group of each node with a stage */
+	int n;       /* number of groups, which are ordered by stage */
+	int *of;     /* (n_nodes) the group of each node that has a stage */
 	int *sample; /* (n) one node of each group */
 	int *first;  /* (n_stages + 1) first group of each stage */
 };

@@ -14,7 +14,7 @@
 
 #include "base/alloc.h"
 
-#define TILE 32 /* rows and columns */
+#define TILE 32 /* number of rows and of columns of a tile */
 
 /* Seconds of a gradient between two nodes without a link. It is longer than any iteration, so that
  * such nodes share a stage only if there is no other place. */
@@ -55,7 +55,8 @@ static void problem_alloc(struct problem *p)
 	p->out = arena_array(&p->arena, n, sizeof(*p->out));
 	p->movable = arena_array(&p->arena, n, sizeof(*p->movable));
 	p->delay = arena_array(&p->arena, n * n, sizeof(*p->delay));
-	p->sync = arena_array(&p->arena, n * n, sizeof(*p->sync)); /* zero if sums do not count */
+	/* All zero if sums do not count. */
+	p->sync = arena_array(&p->arena, n * n, sizeof(*p->sync));
 	p->round = arena_array(&p->arena, n * n, sizeof(*p->round));
 	p->low = arena_array(&p->arena, s, sizeof(*p->low));
 	p->high = arena_array(&p->arena, s, sizeof(*p->high));
@@ -82,7 +83,7 @@ static void fill_matrices(struct problem *p)
 			p->sync[i * n + j] = i == j ? 0 : sync;
 		}
 	}
-	/* In tiles, because the return delays are read down the columns. */
+	/* Works in tiles, because the return delays are read down the columns. */
 	for (size_t row = 0; row < n; row += TILE) {
 		for (size_t column = 0; column < n; column += TILE) {
 			for (size_t i = row; i < row + TILE && i < n; i++) {
@@ -94,8 +95,9 @@ static void fill_matrices(struct problem *p)
 	}
 }
 
-/* The stage that an excluded node leaves: the stage of its pin, or of the plan to start from. A
- * node without either leaves the stage with most room for movable nodes. room: (n_stages). */
+/* Returns the stage that an excluded node leaves: the stage of its pin, or of the plan to start
+ * from. A node without either leaves the stage with most room for movable nodes. room: (n_stages).
+ */
 static int stage_left(const struct problem *p, int node, const int *stage_of, const int *room)
 {
 	int stage = p->q->free_assignment ? -1 : p->c->nodes[node].stage, most = 0;

@@ -16,19 +16,21 @@
 struct problem {
 	const struct cluster *c;      /* borrowed */
 	const struct plan_request *q; /* borrowed */
-	int n_nodes, n_stages, length; /* length: stages a path visits */
+	int n_nodes, n_stages, length; /* length: number of stages that a path visits */
 	int n_mb;
 	uint32_t regimes; /* one bit for each regime (strategy.h) that holds for this size */
 	struct arena arena; /* owns the arrays below */
-	int *sizes;      /* (n_stages) nodes of each stage, without excluded ones */
+	int *sizes;         /* (n_stages) number of nodes of each stage, without excluded ones */
 	bool *out;       /* (n_nodes) excluded */
-	bool *movable;   /* (n_nodes) may be placed in any stage */
+	bool *movable;   /* (n_nodes) the node may be placed in any stage */
 	int n_movable;
-	double *delay;   /* (n_nodes, n_nodes) no link: INFINITY; diagonal 0 */
+	/* (n_nodes, n_nodes) seconds of a transfer; no link: INFINITY; diagonal 0 */
+	double *delay;
 	double *sync;    /* (n_nodes, n_nodes) seconds of a gradient; unknown: 0 */
-	double *round;   /* (n_nodes, n_nodes) delay of the round trip */
+	double *round;   /* (n_nodes, n_nodes) seconds of the round trip */
 	int *low, *high; /* (n_stages) least and most visits of each stage (CC3) */
-	int *mb_slot;    /* (n_mb) index of its data node among the members of stage 0 */
+	/* (n_mb) index of each microbatch's data node among the members of stage 0 */
+	int *mb_slot;
 	bool weigh_sync; /* the objective is iteration_s + sync_s, or total_s */
 	double sync_limit_s; /* sync_s of every solution is at most this; INFINITY: no limit */
 };
@@ -48,7 +50,7 @@ static inline bool problem_is(const struct problem *p, enum regime r)
 	return p->regimes >> r & 1;
 }
 
-/* Delay from node u to node v, and of the round trip. INFINITY: no link. */
+/* Return the delay from node u to node v, and that of the round trip. INFINITY: no link. */
 static inline double problem_delay_s(const struct problem *p, int u, int v)
 {
 	return p->delay[(size_t)u * (size_t)p->n_nodes + (size_t)v];
@@ -70,8 +72,8 @@ static inline double problem_work_s(const struct problem *p, int node)
 /* An assignment and a path per microbatch. */
 struct solution {
 	struct arena arena; /* owns the arrays below */
-	int *stage_of; /* (n_nodes) -1: excluded */
-	int *members;  /* (n_nodes) ordered by stage; stage s begins at start[s] */
+	int *stage_of;      /* (n_nodes) stage of each node; -1: excluded */
+	int *members;       /* (n_nodes) nodes ordered by stage; stage s begins at start[s] */
 	int *start;    /* (n_stages + 1) */
 	int *path;     /* (n_mb, length) node ids; the first is the data node */
 };
@@ -83,16 +85,16 @@ void solution_fini(struct solution *s);
 void solution_copy(struct solution *to, const struct solution *from, const struct problem *p);
 /* Fills members and start from stage_of; nodes ascend within a stage. */
 void solution_index(struct solution *s, const struct problem *p);
-/* Seconds to sum the gradients of a stage. pair (2), unless NULL, gets the slowest pair of nodes,
- * or -1 if the sum takes no time. */
+/* Returns the seconds to sum the gradients of a stage. pair (2), unless NULL, gets the slowest pair
+ * of nodes, or -1 if the sum takes no time. */
 double solution_stage_sync_s(const struct solution *s, const struct problem *p, int stage,
 			     int *pair);
-/* Seconds of the slowest stage's sum. pair (2), unless NULL, gets its slowest pair and stays
- * unchanged if sums take no time. */
+/* Returns the seconds of the slowest stage's sum. pair (2), unless NULL, gets its slowest pair and
+ * stays unchanged if sums take no time. */
 double solution_sync_s(const struct solution *s, const struct problem *p, int *pair);
 /* Exchanges the stages of two nodes; paths are not changed. */
 void solution_exchange(struct solution *s, int a, int b);
-/* The path of microbatch i. */
+/* Returns the path of microbatch i. */
 static inline int *solution_path(const struct solution *s, const struct problem *p, int i)
 {
 	return s->path + (size_t)i * (size_t)p->length;

@@ -15,7 +15,7 @@ struct progress {
 	int64_t start_us, announced_us;
 	int64_t evaluations;
 	double lower_bound_s;
-	struct plan *plan;       /* the best announced, predicted and checked; NULL: none */
+	struct plan *plan;       /* the best announced plan, predicted and checked; NULL: none */
 	struct solution waiting; /* better than plan if is_waiting; empty until first needed */
 	bool is_waiting;         /* the solution is to be announced when enough time has passed */
 	int n_history;

@@ -59,7 +59,8 @@ bool stage_quota_may_visit(const struct stage_quota *v, int stage, int more)
 int stage_quota_next(const struct stage_quota *v, int level, const struct visit *last,
 		     struct visit *list)
 {
-	int more = v->p->length - 1 - level, n = 0; /* more: visits after this one */
+	/* Number of visits after this one; number of stages found. */
+	int more = v->p->length - 1 - level, n = 0;
 
 	if (last->owing == OWES_EARLIER) {
 		list[0] = (struct visit){ last->top - 1, last->top, HAS_PAID };

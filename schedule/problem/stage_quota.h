@@ -12,8 +12,9 @@
 
 struct stage_quota {
 	const struct problem *p;
-	int out;                       /* microbatches without a path */
-	int need[CLUSTER_MOST_STAGES]; /* visits that they have to make of each stage */
+	int out; /* number of microbatches without a path */
+	/* Visits of each stage that these microbatches have to make. */
+	int need[CLUSTER_MOST_STAGES];
 	/* Later stages that may be visited, and that must be visited. Set by stage_quota_count. */
 	int open_after[CLUSTER_MOST_STAGES], forced_after[CLUSTER_MOST_STAGES];
 };
@@ -24,11 +25,12 @@ enum visit_owing { OWES_NOTHING, OWES_EARLIER, HAS_PAID, VISIT_OWINGS };
 
 struct visit {
 	int stage;
-	int top; /* highest stage visited; 0: only the data node */
+	int top; /* highest stage visited; 0: only the data node was visited */
 	enum visit_owing owing;
 };
 
-#define STAGE_QUOTA_MOST_NEXT (2 * CLUSTER_MOST_STAGES) /* entries of stage_quota_next */
+/* Most entries that stage_quota_next writes. */
+#define STAGE_QUOTA_MOST_NEXT (2 * CLUSTER_MOST_STAGES)
 
 /* Starts with no microbatch out. */
 void stage_quota_init(struct stage_quota *v, const struct problem *p);

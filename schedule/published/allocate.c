@@ -15,10 +15,10 @@
 struct matching {
 	const double *cost;
 	int n, m;
-	double most;   /* larger edges are not used */
+	double most;   /* length of the largest edge that is used */
 	int *match;    /* (n) */
 	int *taken_by; /* (m) */
-	int *seen;     /* (m) round in which the column was last tried */
+	int *seen;     /* (m) round in which each column was last tried */
 	int round;
 };
 
@@ -89,10 +89,10 @@ struct herd {
 	const struct problem *p;
 	struct rng rng;
 	const int *start;
-	int n;           /* nodes with a stage */
-	int size;        /* of the population */
+	int n;              /* number of nodes with a stage */
+	int size;           /* number of assignments in the population */
 	struct arena arena; /* owns the arrays below */
-	int *nodes;      /* (size + 1, n) the last one is the child */
+	int *nodes;         /* (size + 1, n) nodes of each assignment; the last one is the child */
 	double *score;   /* (size) */
 	int *stage_of;   /* (n_nodes) */
 	double *between; /* (n_stages, n_stages) */
@@ -130,7 +130,7 @@ static double nearest_tour(struct herd *h)
 
 	h->tour[0] = 0;
 	for (int k = 1; k < n; k++) {
-		int best = 0; /* 0: none yet */
+		int best = 0; /* index of the best stage; 0: none yet */
 
 		for (int t = 1; t < n; t++) {
 			if ((left >> t & 1) && (best == 0 || h->between[at * n + t] <
@@ -153,7 +153,7 @@ static double shortest_tour(struct herd *h)
 
 	if (n == 1 || n > 12)
 		return n == 1 ? 0 : nearest_tour(h);
-	full = (1 << (n - 1)) - 1; /* sets of stages 1 .. n - 1 */
+	full = (1 << (n - 1)) - 1; /* all sets of stages 1 .. n - 1 */
 	for (int set = 1; set <= full; set++) {
 		for (int t = 1; t < n; t++) {
 			int before = set & ~(1 << (t - 1));
@@ -264,7 +264,7 @@ static void cross_parents(struct herd *h, const int *a, const int *b, int *child
 	}
 }
 
-/* The distance of node v from the other members of the stage if v had place `at`. */
+/* Returns the distance of node v from the other members of the stage if v had place `at`. */
 static double spread_at(const struct herd *h, const int *nodes, int v, int stage, int at)
 {
 	double sum = 0;
@@ -335,7 +335,7 @@ static void take_best(struct herd *h, struct solution *s, int size)
 	for (int i = 1; i < size; i++)
 		best = h->score[i] < h->score[best] ? i : best;
 	nodes = h->nodes + (size_t)best * (size_t)h->n;
-	herd_score(h, nodes); /* fills the tour */
+	herd_score(h, nodes); /* fills the tour as well */
 	for (int k = 2; k < p->n_stages; k++)
 		alike = alike && p->sizes[k] == p->sizes[1];
 	for (int k = 0; k < p->n_stages; k++) {

@@ -19,12 +19,12 @@
 #define CANDIDATES 32
 #define ENOUGH_SOLUTIONS 8
 #define GOOD_ENOUGH 0.88
-#define MOST_NODES 10000 /* nodes of the tree in one phase */
+#define MOST_NODES 10000 /* most branches of the tree in one phase */
 #define PER_OVERRUN 0.01 /* share of the cost that each surplus visit adds */
 
 struct agent {
-	int place;      /* of its data node in stage 0 */
-	double start_s; /* of its first F */
+	int place;      /* place of the agent's data node in stage 0 */
+	double start_s; /* start of the agent's first F */
 };
 
 struct cbs {
@@ -38,17 +38,17 @@ struct cbs {
 	int n_agents;
 	struct agent *agents;
 	int *agent_of;    /* (n_mb) */
-	int *stage_cap;   /* (n_stages) agents that may visit each stage */
-	int repeats;      /* microbatches that use the path of one agent */
-	int expanded;     /* branches expanded in this phase */
+	int *stage_cap;   /* (n_stages) number of agents that may visit each stage */
+	int repeats;      /* number of microbatches that use the path of one agent */
+	int expanded;     /* number of branches expanded in this phase */
 	struct solution trial;
 	double first_s, best_s;
-	int *visits;      /* (n_nodes + n_stages) counts of nodes or stages */
-	int *company;     /* (n_nodes) visits by all agents but one */
+	int *visits;  /* (n_nodes + n_stages) numbers of visits of nodes or stages */
+	int *company; /* (n_nodes) number of visits by all agents but one */
 	int spare[PLAN_MOST_PATH];
 };
 
-/* The number of agents that may visit a node. */
+/* Returns the number of agents that may visit a node. */
 static int node_cap(const struct cbs *c, int v)
 {
 	int cap = c->p->c->nodes[v].memory;
@@ -541,7 +541,8 @@ int conflict_search(struct solution *s, const struct problem *p, bool collisions
 		sum_up(&c, root, FORBIDS_STAGE);
 		rc = run_phases(&c, root, collisions, agents, err);
 	}
-	if (rc == 0 && isinf(c.best_s)) { /* nothing found: the solution given is the answer */
+	/* Nothing was found, so the given solution is the answer. */
+	if (rc == 0 && isinf(c.best_s)) {
 		fast_simulate_set_paths(&c.simulation, s);
 		fast_simulate_run(&c.simulation, INFINITY);
 		rc = progress_note(g, s, c.simulation.makespan_s, err);

@@ -15,16 +15,18 @@ enum forbids { FORBIDS_STAGE, FORBIDS_NODE, FORBIDS_TIME };
 
 struct constraint {
 	enum forbids kind;
-	int agent, what; /* a stage, or a node */
+	int agent, what; /* the agent, and the stage or node that the constraint concerns */
 	double from_s, to_s;
 };
 
 struct branch {
-	struct branch *parent; /* lives, like all branches, until conflict_tree_fini */
+	/* The parent, which lives, like all branches, until conflict_tree_fini. */
+	struct branch *parent;
 	int n_own;
 	struct constraint *own;
 	int *paths;     /* (n_agents, length) */
-	double *home_s; /* (n_agents) when each is home, if it were alone under its constraints */
+	/* (n_agents) time at which each agent is home, if it were alone under its constraints */
+	double *home_s;
 	double cost_s;
 	int conflicts;
 };

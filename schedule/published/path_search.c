@@ -7,18 +7,18 @@
 
 #include "schedule/problem/candidate_lists.h"
 
-#define NEAR 16           /* next hops considered in each stage */
-#define MOST_STATES 20000 /* of one query */
+#define NEAR 16           /* number of next hops considered in each stage */
+#define MOST_STATES 20000 /* most states of one query */
 #define SAME_S 1e-9
 
 /* A partial path: its last visit, and the state before. */
 struct state {
-	int parent;      /* index; -1: the data node */
+	int parent; /* index of the state before; -1: the data node */
 	int node, visits;
 	int top, below;  /* highest stage visited; the highest before the last visit */
-	int company;     /* visits of its nodes by other agents */
-	double end_s;    /* end of its last F; of the whole trip if home */
-	double back_s;   /* the B and return delays of the visits so far */
+	int company;     /* number of visits of its nodes by other agents */
+	double end_s;    /* end of its last F; if home, end of the whole trip */
+	double back_s;   /* seconds of the B and return delays of the visits so far */
 	bool home;       /* the path is complete and end_s is exact */
 };
 
@@ -107,7 +107,7 @@ static double *least_at(const struct path_search *f, int more, int node)
 	return f->least + ((size_t)more * (size_t)f->p->n_nodes + (size_t)node) * 2;
 }
 
-/* The round trip of a hop with the work at its end. */
+/* Returns the seconds of a hop's round trip with the work at its end. */
 static double hop_s(const struct problem *p, int u, int v)
 {
 	const struct cluster_node *n = &p->c->nodes[v];

@@ -27,13 +27,15 @@ struct taken {
 struct path_query {
 	int data_node;
 	double start_s;          /* earliest start of the first F */
-	uint64_t barred_stages;  /* one bit each */
-	const bool *barred;      /* (n_nodes) borrowed; NULL: none */
-	const struct taken *taken; /* (n_taken) borrowed, in any order */
+	uint64_t barred_stages;  /* stages that must not be visited, one bit each */
+	/* (n_nodes) borrowed: nodes that must not be visited; NULL: none */
+	const bool *barred;
+	/* (n_taken) borrowed: times at which nodes are taken, in any order */
+	const struct taken *taken;
 	int n_taken;
-	const int *visits;       /* (n_nodes) borrowed: visits of each node by others. Of equally
-				  * early paths the one with fewer such visits is taken. NULL:
-				  * any */
+	/* (n_nodes) borrowed: number of visits of each node by others. Of equally early paths the
+	 * one with fewer such visits is taken. NULL: any */
+	const int *visits;
 };
 
 /* One task of a path. */

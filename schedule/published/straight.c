@@ -8,7 +8,7 @@
 #include "schedule/problem/stage_quota.h"
 #include "schedule/published/allocate.h"
 
-#define DRAWS 200 /* random plans tried before giving up */
+#define DRAWS 200 /* number of random plans tried before giving up */
 
 /* Matches the ends of n pipelines, nodes of the stage before, to nodes of `stage`. The stage has at
  * least n nodes. next (n) gets the node for each. */

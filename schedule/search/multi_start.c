@@ -16,21 +16,23 @@
 #include "schedule/start/sketch.h"
 
 #define STARTS 16
-#define STEPS 500 /* of each start at first */
-#define TIED_UP_TO 1000 /* steps for which microbatches stay tied, if nodes may be placed */
-#define TIED_STARTS 4   /* starts if the stages are given */
-#define LESS_TIED_STEPS 300 /* of each start that remains, if the stages are given */
+#define STEPS 500 /* steps of each start at first */
+/* Number of steps for which microbatches stay tied, if nodes may be placed. */
+#define TIED_UP_TO 1000
+#define TIED_STARTS 4       /* number of starts if the stages are given */
+#define LESS_TIED_STEPS 300 /* steps of each start that remains, if the stages are given */
 
 struct multi_start {
 	struct progress *g;
 	struct rng rng;
 	double enough_s; /* a random placement is done when its sums are this short */
-	struct anneal *in[STARTS], other[STARTS - 1]; /* in: those still in the race */
+	/* Annealings that are still in the race; those that multi_start owns. */
+	struct anneal *in[STARTS], other[STARTS - 1];
 	int n, n_others;
 	double noted_s;  /* the best objective that g has */
 	bool ties;       /* microbatches are tied at first */
 	struct bound *b; /* NULL: none */
-	int *ring;       /* (n_mb) the ties of the start that is annealed */
+	int *ring;       /* (n_mb) ties of the start that is annealed */
 };
 
 static bool is_over(const struct multi_start *t)
@@ -38,7 +40,7 @@ static bool is_over(const struct multi_start *t)
 	return t->noted_s <= t->g->lower_bound_s * BOUND_MET || progress_over(t->g);
 }
 
-/* The number of microbatches of the data node that sends the fewest. */
+/* Returns the number of microbatches of the data node that sends the fewest. */
 static int least_siblings(const struct problem *p)
 {
 	int least = p->n_mb;

@@ -11,8 +11,8 @@
 
 #define MOST 4       /* chains */
 #define SLICE 600000 /* tasks that a chain simulates in a slice, if no simulation stops early */
-#define LANES_RUNS 8 /* evaluations without lanes that take as long as one with lanes */
-#define CHECK_EVERY 8 /* evaluations between two looks at the limits */
+#define LANES_RUNS 8 /* number of evaluations without lanes that take as long as one with lanes */
+#define CHECK_EVERY 8 /* number of evaluations between two looks at the limits */
 #define CHECK_NS 2000000
 
 struct parallel_anneal {
@@ -24,8 +24,9 @@ struct parallel_anneal {
 	double noted_s; /* the best objective that g has */
 	double enough_s;
 	/* The slice. */
-	int64_t quota[MOST]; /* steps to make */
-	int64_t done[MOST];  /* steps made, written by the thread that runs the chain */
+	int64_t quota[MOST]; /* steps that each chain has to make */
+	/* Steps made by each chain, written by the thread that runs the chain. */
+	int64_t done[MOST];
 	atomic_bool stop;
 	atomic_int next; /* the next chain that no thread has taken */
 };

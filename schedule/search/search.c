@@ -48,8 +48,8 @@ static int build_paths(struct solution *s, const struct problem *p, bool repair,
 	return rc;
 }
 
-/* The iteration of a solution. INFINITY: it comes to a standstill, as paths with exchanged stages
- * can. */
+/* Returns the iteration of a solution. INFINITY: it comes to a standstill, as paths with exchanged
+ * stages can. */
 static double time_solution(const struct problem *p, const struct solution *s)
 {
 	struct fast_simulate e;
@@ -142,7 +142,7 @@ static int first_solution(struct solution *s, const struct problem *p, struct er
 		if (rc == 0)
 			rc = build_paths(s, p, false, err);
 	}
-	if (rc > 0 && p->n_movable > 0) /* other assignments may have paths */
+	if (rc > 0 && p->n_movable > 0) /* other assignments may have legal paths */
 		return error_prefix(err, PLAN_NOT_FOUND,
 				    "none of %d assignments has paths; the last", DEALS);
 	return rc;
@@ -223,7 +223,7 @@ static int try_placed(struct progress *g, struct anneal *a, struct error *err)
  * microbatches no sketch is made. */
 #define SKETCH_STEPS 300000
 #define LANES_SKETCH_STEPS 30000
-#define LANES_TRIED 300 /* evaluations of the comparison */
+#define LANES_TRIED 300 /* number of evaluations of the comparison */
 
 static int try_sketch(struct progress *g, struct anneal *a, struct error *err)
 {

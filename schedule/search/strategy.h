@@ -26,19 +26,20 @@
 #define GROUPED_FROM 6
 
 enum regime {
-	REGIME_FEASIBLE,        /* complete search for legal paths, if construction fails */
-	REGIME_FRESH_TOO,       /* a fresh first plan is compared with a repaired one */
-	REGIME_NODE_CLASSES,    /* similar nodes count as one in first plans and bounds */
-	REGIME_RESTARTS,        /* random placements are tried for quick sums */
-	REGIME_POPULATION,      /* dtfm's full population; else it shrinks with more nodes */
-	REGIME_SHORT_ROUNDS,    /* several starts, rounds that cool down, always four chains; else
-				 * a constant temperature and one chain for each thread */
-	REGIME_ESTIMATES,       /* estimates reject proposals */
-	REGIME_LANES,           /* lanes are planned in place of all other moves */
-	REGIME_LANES_SKETCH,    /* a short sketch is tried if lanes are planned */
-	REGIME_GENTLE_REPAIR,   /* repairs are annealed at half the temperature, in short rounds */
-	REGIME_STEEP_NORM,      /* finish times in the 32-norm; else in the 8-norm */
-	REGIME_LOOK_OFTEN,      /* the clock is read before each evaluation */
+	REGIME_FEASIBLE,     /* complete search for legal paths if the construction fails */
+	REGIME_FRESH_TOO,    /* comparison of a repaired first plan with a fresh one */
+	REGIME_NODE_CLASSES, /* treats similar nodes as one in first plans and bounds */
+	REGIME_RESTARTS,     /* random placements are tried for quick sums */
+	REGIME_POPULATION,   /* uses dtfm's full population; else it shrinks with more nodes */
+	/* Anneals several starts, in rounds that cool down, in always four chains; else at a
+	 * constant temperature with one chain for each thread. */
+	REGIME_SHORT_ROUNDS,
+	REGIME_ESTIMATES,     /* rejects proposals by estimates */
+	REGIME_LANES,         /* lanes are planned in place of all other moves */
+	REGIME_LANES_SKETCH,  /* a short sketch is tried if lanes are planned */
+	REGIME_GENTLE_REPAIR, /* repairs are annealed at half the temperature, in short rounds */
+	REGIME_STEEP_NORM,    /* uses finish times in the 32-norm; else in the 8-norm */
+	REGIME_LOOK_OFTEN,    /* reads the clock before each evaluation */
 	REGIMES,
 };
 
@@ -50,12 +51,13 @@ uint32_t strategy_regimes(int n_microbatches, int n_nodes);
 /* The cooling of the annealing, for 30 microbatches or fewer. With more microbatches one of them
  * changes the cost less, so the temperature is divided by (microbatches / 30) ^ power. */
 struct cooling {
-	double round;      /* proposals of the first round */
+	double round;      /* number of proposals in the first round */
 	double warm, cold; /* first and last temperature of a round, as a share of the makespan */
 	double power;
 };
 
-/* regimes: of the problem; repairs: a plan to start from is repaired; plans_lanes: moves are lanes.
+/* regimes: those of the problem; repairs: a plan to start from is repaired; plans_lanes: moves are
+ * lanes.
  */
 const struct cooling *strategy_cooling(uint32_t regimes, bool repairs, bool plans_lanes);
 

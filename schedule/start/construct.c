@@ -12,7 +12,7 @@
 #include "schedule/problem/node_classes.h"
 #include "schedule/problem/stage_quota.h"
 
-#define BEAM 12   /* states that the first attempt keeps at each level */
+#define BEAM 12   /* number of states that the first attempt keeps at each level */
 #define CROWDED 3 /* a level with more than this many times BEAM states is thinned out at once */
 
 static void place_node(struct solution *s, const struct problem *p, int *room, int node, int stage)
@@ -72,14 +72,16 @@ struct builder {
 	struct solution *s;
 	struct arena arena; /* owns the arrays below */
 	struct node_classes groups;
-	int *least;        /* (groups) the node with least load; -1: none with memory */
-	int beam;          /* states kept at each level */
+	/* (groups) the node with least load of each group; -1: none with memory */
+	int *least;
+	int beam;          /* number of states kept at each level */
 	double cut;        /* states of the level in work that cost this much or more are dropped */
-	double *load;      /* (n_nodes) seconds of work given to it, one more visit included */
-	struct stage_quota quota; /* of the microbatches still to come */
+	/* (n_nodes) seconds of work given to each node, one more visit included */
+	double *load;
+	struct stage_quota quota; /* quota of the microbatches that have no path yet */
 	double *cost;      /* (length, n_nodes) */
 	int32_t *from;     /* (length, n_nodes) */
-	int32_t *reached;  /* (length, n_nodes) the nodes reached at each level */
+	int32_t *reached;  /* (length, n_nodes) nodes reached at each level */
 	int *n_reached;    /* (length) */
 };
 
@@ -139,7 +141,7 @@ static void reach_stage(struct builder *b, int visits, int u, int stage, double 
 
 static void extend_state(struct builder *b, int visits, int u)
 {
-	int more = b->p->length - 1 - visits; /* visits after this one */
+	int more = b->p->length - 1 - visits; /* number of visits after this one */
 	double cost = b->cost[(size_t)(visits - 1) * (size_t)b->p->n_nodes + (size_t)u];
 
 	for (int stage = b->s->stage_of[u] + 1; stage < b->p->n_stages; stage++) {
@@ -233,8 +235,9 @@ static void load_path(struct builder *b, const int *path)
 	}
 }
 
-/* Orders by waves: the first microbatch of every data node, then the second of each, and so on.
- * With an rng the order is shuffled. order has room for 2 n_mb: the ranks follow the order. */
+/* Writes the microbatches to order by waves: the first microbatch of every data node, then the
+ * second of each, and so on. With an rng the order is shuffled. order has room for 2 n_mb: the
+ * ranks follow the order. */
 static void order_microbatches(const struct problem *p, int *order, struct rng *rng)
 {
 	int n = 0, most = 0, *rank = order + p->n_mb;
@@ -397,7 +400,8 @@ static int count_siblings(const struct problem *p, int mb)
 static bool split_quotas(struct builder *b, int groups, int group, struct stage_quota *rest)
 {
 	const struct problem *p = b->p;
-	int high, surplus = groups * (p->length - 1); /* visits of the groups beyond the least */
+	/* Least and most visits; number of visits of the groups beyond the least. */
+	int high, surplus = groups * (p->length - 1);
 	long extra = (long)p->n_mb * (p->length - 1);
 
 	stage_quota_init(rest, p);
@@ -417,7 +421,7 @@ static bool split_quotas(struct builder *b, int groups, int group, struct stage_
 		rest->need[s] = p->low[s] - group * b->quota.need[s];
 	}
 	for (; extra > 0; extra--) {
-		int least = 0; /* the droppable stage with the least quota */
+		int least = 0; /* index of the droppable stage with the least quota */
 
 		for (int s = 1; s < p->n_stages; s++)
 			if (!stage_set_has(p->c->always, s) &&
@@ -447,7 +451,7 @@ static void copy_path(struct builder *b, int mb, int group, int apart)
 	}
 }
 
-/* order: with the ranks behind it, from order_microbatches. */
+/* order: microbatches with the ranks behind them, from order_microbatches. */
 static bool build_groups(struct builder *b, const int *order, int group,
 			 const struct stage_quota *rest)
 {

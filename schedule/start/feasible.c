@@ -15,15 +15,15 @@
 #include "base/array.h"
 
 #define MOST_WORK 40000000L     /* hops examined */
-#define MOST_ROUTES 60000       /* sets of stages, over all data nodes */
+#define MOST_ROUTES 60000       /* most sets of stages, over all data nodes */
 #define MOST_STATES 100000      /* failures remembered */
-#define EXCHANGE_COST 1e12      /* seconds: an exchange is a last resort */
+#define EXCHANGE_COST 1e12      /* cost of an exchange in seconds: an exchange is a last resort */
 
 /* A set of stages that a data node can send a microbatch through, with the cheapest path. */
 struct route {
-	uint64_t stages; /* one bit each */
+	uint64_t stages; /* stages of the set, one bit each */
 	double cost;
-	int path; /* offset into paths */
+	int path; /* offset of the path in paths */
 };
 
 struct feasible {
@@ -33,7 +33,7 @@ struct feasible {
 	int n_routes;
 	size_t room_routes, room_paths;
 	struct arena arena; /* owns the other arrays, paths excepted */
-	int *first_route; /* (sizes[0] + 1) by place in stage 0 */
+	int *first_route;   /* (sizes[0] + 1) first route of each data node, by place in stage 0 */
 	int *paths;       /* (n_routes, length) */
 	long work_left;
 	/* Step 1, for one data node: the least cost to reach each node of the layer's stage. */
@@ -42,12 +42,13 @@ struct feasible {
 	int32_t *from; /* (length, n_nodes) */
 	int stage[PLAN_MOST_PATH];
 	/* Step 2. */
-	int *visits;     /* (n_stages) so far */
-	int *can, *must; /* (n_mb + 1, n_stages) how many of the microbatches from i on can visit a
-			  * stage, and how many have to */
-	int *choice;     /* (n_mb) the route of each */
+	int *visits; /* (n_stages) number of visits so far */
+	/* (n_mb + 1, n_stages) number of the microbatches from i on that can visit a stage, and
+	 * number that have to */
+	int *can, *must;
+	int *choice;     /* (n_mb) the route chosen for each microbatch */
 	uint16_t *keys;  /* (MOST_STATES, n_stages) failed states: i and the visits */
-	int32_t *table;  /* (TABLE) into keys; -1: empty */
+	int32_t *table;  /* (TABLE) hash table of indices into keys; -1: empty */
 	int n_keys;
 };
 
@@ -250,7 +251,8 @@ static int check_stages(const struct feasible *f, struct error *err)
 	return 0;
 }
 
-/* Returns the state's place in the hash table: an entry of -1 if the state is not remembered. */
+/* Returns the state's place in the hash table; the entry there is -1 if the state is not
+ * remembered. */
 static int32_t *find_remembered(const struct feasible *f, int i)
 {
 	int stages = f->p->n_stages;
@@ -300,8 +302,8 @@ static bool within_reach(const struct feasible *f, int i)
 	return true;
 }
 
-/* The need of a set: the visits that its stages lack, divided by the microbatches that can still
- * visit them. */
+/* Returns the need of a set: the visits that its stages lack, divided by the microbatches that can
+ * still visit them. */
 static double need_of(const struct feasible *f, int i, uint64_t set)
 {
 	const struct problem *p = f->p;

@@ -13,20 +13,21 @@
 #include "base/arena.h"
 #include "base/rng.h"
 
-#define MOST_EXCHANGES 4 /* for each node */
-#define CHECK_EVERY 16   /* exchanges between two looks at the time left */
+#define MOST_EXCHANGES 4 /* most exchanges for each node */
+#define CHECK_EVERY 16   /* number of exchanges between two looks at the time left */
 #define RESTARTS 32
 #define RESTARTS_WITHIN 1000
-#define NO_LINK_S 1e6    /* length of a hop without a link */
+#define NO_LINK_S 1e6 /* length in seconds of a hop without a link */
 
 /* Costs of the present placement; an exchange updates those of two stages. */
 struct place {
 	struct solution *s;
 	const struct problem *p;
 	struct arena arena; /* owns the arrays below */
-	double *cost;    /* (n_nodes, n_stages) of a node together with a stage's other members */
-	double *slowest; /* (n_stages) seconds to sum its gradients */
-	int *pair;       /* (n_stages, 2) the slowest pair; -1: none */
+	/* (n_nodes, n_stages) cost of a node together with a stage's other members */
+	double *cost;
+	double *slowest; /* (n_stages) seconds to sum the gradients of each stage */
+	int *pair;       /* (n_stages, 2) the slowest pair of each stage; -1: none */
 };
 
 /* The fourth power lets the slowest pair dominate, but others still count. A stage with two nodes
@@ -207,8 +208,9 @@ void place_at_random(struct solution *s, const struct problem *p, double enough_
 	descend_sync(s, p, NULL, enough_s);
 }
 
-/* The distance from one stage to another is the mean, over the nodes of the first, of the round
- * trip to the nearest node of the other. apart: (n_stages, n_stages), zero before. */
+/* Fills apart (n_stages, n_stages), zero before, with the distances between stages. The distance
+ * from one stage to another is the mean, over the nodes of the first, of the round trip to the
+ * nearest node of the other. */
 static void measure_distances(const struct solution *s, const struct problem *p, double *apart)
 {
 	for (int i = 0; i < s->start[p->n_stages]; i++) {
@@ -227,8 +229,8 @@ static void measure_distances(const struct solution *s, const struct problem *p,
 	}
 }
 
-/* The mean length of a path when the stages come in this order and every stage but the first is
- * skipped with equal chance. order: (n_stages) stages of `apart`. */
+/* Returns the mean length of a path when the stages come in this order and every stage but the
+ * first is skipped with equal chance. order: (n_stages) stages of `apart`. */
 static double tour_length_s(const struct problem *p, const double *apart, const int *order)
 {
 	int n = p->n_stages;

@@ -6,12 +6,12 @@
 
 #include "schedule/improve/moves.h"
 
-#define PROBED 1024    /* proposals that set the temperature's scale */
+#define PROBED 1024    /* number of proposals that set the temperature's scale */
 #define HOT 1.0        /* first temperature, in units of a proposal's mean rise over n_mb */
 #define COLD 0.01      /* last temperature, as a share of the first */
-#define CHECK_EVERY 256 /* proposals between two looks at the limits */
-#define FULL 0.5       /* trips that a microbatch waits at a node that is full */
-#define MEET 0.125     /* share of a node's work that two microbatches cost each other */
+#define CHECK_EVERY 256 /* number of proposals between two looks at the limits */
+#define FULL 0.5        /* number of trips that a microbatch waits at a node that is full */
+#define MEET 0.125      /* share of a node's work by which two microbatches delay each other */
 
 struct sketch {
 	const struct problem *p;
@@ -21,12 +21,12 @@ struct sketch {
 	int n_waves;
 	int *wave;      /* (n_mb) */
 	double *trip_s; /* (n_mb) */
-	int *sent;      /* (sizes[0]) microbatches of each data node */
-	double *sum_s;  /* (sizes[0]) of its trips */
+	int *sent;      /* (sizes[0]) number of microbatches of each data node */
+	double *sum_s;  /* (sizes[0]) seconds of each data node's trips */
 	int *visits;    /* (n_nodes, n_waves) */
-	double ref_s;   /* longest time of a data node at the start */
+	double ref_s;   /* longest time of a data node at the start, in seconds */
 	double powers;  /* sum over data nodes of (seconds / ref_s)^8 */
-	double waits_s; /* sum over nodes and waves */
+	double waits_s; /* sum of the waits over nodes and waves */
 };
 
 static double trip_s(const struct problem *p, const int *path)
@@ -50,8 +50,8 @@ static int slots_of(const struct sketch *k, int place)
 	return memory < k->sent[place] ? memory : k->sent[place];
 }
 
-/* The trips of the data node, and the time that its slots lose while the first F and the last B
- * queue up. */
+/* Returns the time of the data node's trips, plus the time that its slots lose while the first F
+ * and the last B queue up. */
 static double data_node_s(const struct sketch *k, int place)
 {
 	int slots = slots_of(k, place);
@@ -69,8 +69,8 @@ static double power_of(const struct sketch *k, int place)
 	return x * x;
 }
 
-/* The waiting time that n microbatches of one wave cause at a node. Late stages hold a microbatch
- * for a short time only, so a full node costs less there. */
+/* Returns the waiting time that n microbatches of one wave cause at a node. Late stages hold a
+ * microbatch for a short time only, so a full node costs less there. */
 static double wait_s(const struct sketch *k, int node, int n)
 {
 	int over = n - k->p->c->nodes[node].memory;

@@ -272,7 +272,7 @@ static double flops_a_token(const struct model_config *c, size_t parameters, uin
 	return 6 * ((double)parameters - looked_up) + 12.0 * c->n_layers * c->dim * sequence;
 }
 
-/* FLOP/s; 0: not in the table. */
+/* Returns the card's FLOP/s; 0: it is not in the table. */
 static double peak_of(const char *card)
 {
 	for (size_t i = 0; i < sizeof(cards) / sizeof(cards[0]); i++)
@@ -341,7 +341,7 @@ static void report_rate(const char *name, const struct trainer *t, const struct 
 		printf(", MFU unknown: no peak in the table for this card\n");
 }
 
-/* seconds 0: two steps and no PyTorch. */
+/* If seconds is 0, runs two steps and no PyTorch. */
 static int bench_preset(const char *name, double seconds)
 {
 	struct stage_options o = { .seed = 1, .device = "cuda:bf16" };
@@ -357,10 +357,11 @@ static int bench_preset(const char *name, double seconds)
 	size_t n;
 	int rc = model_preset(name, &c, &r, &err);
 
-	c.n_stages = 1; /* one GPU holds it all: activations stay there between layers */
+	/* One GPU holds the whole model, so activations stay there between layers. */
+	c.n_stages = 1;
 	o.batch = r.batch = c.context < TOKENS ? TOKENS / c.context : 1;
 	o.sequence = r.sequence = c.context;
-	o.threads = cores > 1 ? (uint32_t)cores : 1; /* they draw the first weights */
+	o.threads = cores > 1 ? (uint32_t)cores : 1; /* these threads draw the first weights */
 	n = (size_t)o.batch * o.sequence;
 	announce(name, "drawing weights and taking memory");
 	if (!rc)
@@ -372,7 +373,8 @@ static int bench_preset(const char *name, double seconds)
 	tokens = calloc(n, sizeof(*tokens));
 	targets = calloc(n, sizeof(*targets));
 	announce(name, "two steps to warm up");
-	for (uint64_t i = 1; i <= 2 && !rc; i++) /* kernels are loaded, and passes recorded */
+	/* In these steps kernels are loaded and passes recorded. */
+	for (uint64_t i = 1; i <= 2 && !rc; i++)
 		rc = time_step(t, &c, n, tokens, targets, i);
 	announce(name, "timing");
 	begin = clock_monotonic_us();
