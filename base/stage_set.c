@@ -10,6 +10,17 @@ int stage_set_count(stage_set set)
 	return __builtin_popcountll(set);
 }
 
+int stage_set_nearest(stage_set set, int stage)
+{
+	for (int by = 0; by < 64; by++) {
+		if (stage_set_has(set, stage - by))
+			return stage - by;
+		if (stage_set_has(set, stage + by))
+			return stage + by;
+	}
+	return 0;
+}
+
 bool stage_set_parse(const char *text, int n_stages, stage_set *out)
 {
 	stage_set set = 1;

@@ -13,12 +13,24 @@ typedef uint64_t stage_set;
 
 enum { STAGE_SET_TEXT = 256 }; /* number of bytes that hold any set as text */
 
+/* Returns true if the set, which a peer sent or a file has, contains stage 0 and no stage from
+ * n_stages on. */
+static inline bool stage_set_fits(stage_set set, int n_stages)
+{
+	return (set & 1) && (n_stages >= 64 || set >> n_stages == 0);
+}
+
 static inline bool stage_set_has(stage_set set, int stage)
 {
 	return stage >= 0 && stage < 64 && (set >> stage & 1);
 }
 
 int stage_set_count(stage_set set);
+
+/* Returns the stage of a nonempty set that is nearest to this one, which may be in the set; of two
+ * equally near stages the earlier. A stage that begins to be visited starts with the weights of
+ * the nearest stage that every microbatch has visited (stacking). */
+int stage_set_nearest(stage_set set, int stage);
 
 /* Reads "0,5": numbers of stages below n_stages. *out also gets stage 0. Returns false and leaves
  * *out unchanged if the text is not such a list. */

@@ -523,6 +523,47 @@ void stage_copy_state(struct stage *to, struct stage *from)
 	to->backend->put_state(to->self, 0, to->layout.parameters, state);
 }
 
+/* The floats of one layer, which lie together from its first norm to its down matrix. All layers of
+ * a model have the same size. Returns their number; *first: offset of the stage's first layer. */
+static size_t layer_size(const struct stage *s, size_t *first)
+{
+	size_t n, size = 0;
+	const struct tensor *tensors = stage_tensors(s, &n);
+	uint32_t layer = UINT32_MAX;
+
+	for (size_t i = 0; i < n; i++) {
+		if (tensors[i].role < TENSOR_NORM1 || tensors[i].role > TENSOR_DOWN)
+			continue;
+		if (layer == UINT32_MAX) {
+			layer = tensors[i].layer;
+			*first = tensors[i].offset;
+		}
+		size += tensors[i].layer == layer ? tensors[i].count : 0;
+	}
+	return size;
+}
+
+void stage_stack(struct stage *to, struct stage *from)
+{
+	float *(*const arrays[])(struct stage *) = { stage_weights, stage_moment1, stage_moment2 };
+	const struct model_config *c = stage_config(to);
+	uint32_t n = model_layer_count(c, stage_index(to));
+	uint32_t n_from = model_layer_count(c, stage_index(from));
+	size_t at_to = 0, at_from = 0, size = layer_size(to, &at_to);
+
+	layer_size(from, &at_from);
+	for (size_t k = 0; k < sizeof(arrays) / sizeof(arrays[0]); k++) {
+		float *into = arrays[k](to);
+		const float *source = arrays[k](from);
+
+		for (uint32_t i = 0; i < n; i++)
+			memcpy(into + at_to + i * size,
+			       source + at_from + (size_t)(i * n_from / n) * size,
+			       size * sizeof(*into));
+	}
+	stage_changed(to);
+}
+
 /* Sums. Eight running sums, each over every eighth element, then added in pairs. A product of
  * two floats is exact in double, so a fused multiply-add changes nothing. */
 double stage_sum_squares(const float *g, size_t n)

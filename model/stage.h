@@ -185,6 +185,10 @@ int stage_step(struct stage *s, const float *gradient, float scale, const struct
 void stage_put_state(struct stage *s, size_t at, size_t n, const float *const state[3]);
 /* Copies the weights and moments of a stage with the same index. */
 void stage_copy_state(struct stage *to, struct stage *from);
+/* Copies the weights and moments of the layers of another stage of the model (stacking). With
+ * unequal numbers of layers, each layer comes from the one at the same share of the depth.
+ * Embedding, final norm and head stay as they are. */
+void stage_stack(struct stage *to, struct stage *from);
 
 /* Returns the hash of the weights (hash.h), computed where they lie. */
 uint64_t stage_hash(struct stage *s);

@@ -245,48 +245,11 @@ int trainer_step(struct trainer *t, uint64_t iteration, enum grad_norm by, doubl
 	return trainer_drop_gradient(t);
 }
 
-/* The floats of one layer, which lie together from its first norm to its down matrix. All layers of
- * a model have the same size. Returns their number; *first: offset of the stage's first layer. */
-static size_t layer_size(const struct stage *s, size_t *first)
-{
-	size_t n, size = 0;
-	const struct tensor *tensors = stage_tensors(s, &n);
-	uint32_t layer = UINT32_MAX;
-
-	for (size_t i = 0; i < n; i++) {
-		if (tensors[i].role < TENSOR_NORM1 || tensors[i].role > TENSOR_DOWN)
-			continue;
-		if (layer == UINT32_MAX) {
-			layer = tensors[i].layer;
-			*first = tensors[i].offset;
-		}
-		size += tensors[i].layer == layer ? tensors[i].count : 0;
-	}
-	return size;
-}
-
 int trainer_stack(struct trainer *t, uint32_t to, uint32_t from)
 {
-	float *(*const arrays[])(struct stage *) = { stage_weights, stage_moment1, stage_moment2 };
-	const struct model_config *c;
-	size_t at_to = 0, at_from = 0, size;
-
 	if (to >= t->n || from >= t->n)
 		return -EINVAL;
-	c = stage_config(t->stages[to]);
-	size = layer_size(t->stages[to], &at_to);
-	layer_size(t->stages[from], &at_from);
-	for (size_t k = 0; k < sizeof(arrays) / sizeof(arrays[0]); k++) {
-		float *into = arrays[k](t->stages[to]);
-		const float *source = arrays[k](t->stages[from]);
-		uint32_t n = model_layer_count(c, to), n_from = model_layer_count(c, from);
-
-		for (uint32_t i = 0; i < n; i++)
-			memcpy(into + at_to + i * size,
-			       source + at_from + (size_t)(i * n_from / n) * size,
-			       size * sizeof(*into));
-	}
-	stage_changed(t->stages[to]);
+	stage_stack(t->stages[to], t->stages[from]);
 	return 0;
 }
 

@@ -56,9 +56,7 @@ int trainer_logits(struct trainer *t, const uint32_t *path, size_t n, const int3
  * then zeroes them. *norm: global norm of the averaged gradient, before clipping. -ERANGE: the norm
  * is not finite; the weights and the gradient are unchanged. */
 int trainer_step(struct trainer *t, uint64_t iteration, enum grad_norm by, double *norm);
-/* Copies the weights and moments of the layers of stage `from` to those of stage `to` (stacking).
- * With unequal numbers of layers, each layer comes from the one at the same share of the depth.
- * Embedding, final norm and head stay as they are. -EINVAL: no such stage. */
+/* Copies the layers of stage `from` to stage `to` (stage_stack). -EINVAL: no such stage. */
 int trainer_stack(struct trainer *t, uint32_t to, uint32_t from);
 /* Zeroes the gradients added up since the last step, without a step. */
 int trainer_drop_gradient(struct trainer *t);

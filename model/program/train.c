@@ -266,23 +266,8 @@ static int run_microbatches(struct session *s, double *loss)
 	return rc;
 }
 
-/* Returns the stage that every microbatch visits and that is nearest to this one; of two the
- * earlier one. */
-static uint32_t nearest_trained(const struct session *s, uint32_t stage)
-{
-	uint32_t n = s->o.config.n_stages;
-
-	for (uint32_t by = 1; by < n; by++) {
-		if (stage >= by && visit_rules_always(s->o.visits.always, stage - by))
-			return stage - by;
-		if (stage + by < n && visit_rules_always(s->o.visits.always, stage + by))
-			return stage + by;
-	}
-	return 0;
-}
-
-/* Before the first iteration that does not skip all droppable stages, gives each of them the state
- * of its nearest trained neighbour. */
+/* Before the first iteration that visits droppable stages, gives each of them the state of its
+ * nearest trained neighbour. */
 static int stack_stages(struct session *s)
 {
 	const struct visit_rules *v = &s->o.visits;
@@ -290,12 +275,15 @@ static int stack_stages(struct session *s)
 	int rc = 0;
 
 	if (!s->o.train.stack || s->iteration == 0 || droppable == 0 ||
-	    visits_skip(v, s->iteration - 1, s->o.iterations) != droppable ||
 	    visits_skip(v, s->iteration, s->o.iterations) == droppable)
 		return 0;
+	for (uint64_t i = s->iteration; i-- > 0;)
+		if (visits_skip(v, i, s->o.iterations) != droppable)
+			return 0;
 	for (uint32_t i = 1; i < s->o.config.n_stages && !rc; i++)
 		if (!visit_rules_always(v->always, i))
-			rc = trainer_stack(s->trainer, i, nearest_trained(s, i));
+			rc = trainer_stack(s->trainer, i,
+					   (uint32_t)stage_set_nearest(v->always | 1, (int)i));
 	return rc;
 }
 
