@@ -94,6 +94,7 @@ static bool job_is_short(enum job_kind kind)
 	case JOB_RESTORE:
 	case JOB_MIX:
 	case JOB_MEASURE:
+	case JOB_STACK:
 	case JOB_STATE:
 	case JOB_KEEP:
 		return false;
@@ -151,6 +152,7 @@ static void hand_back(struct agent *a, struct job *job, int64_t now_us)
 		break;
 	case JOB_ZERO:
 	case JOB_STEP:
+	case JOB_STACK:
 		iteration_job_done(a, job, now_us);
 		break;
 	case JOB_NORM:

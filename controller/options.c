@@ -58,6 +58,9 @@ static const char help[] =
 	"  --skip K[/S]          stages that every microbatch skips  [0]\n"
 	"  --skip-schedule LIST  stages skipped in each phase of the run: 4,3,1,0 (equal parts of\n"
 	"                        --iterations) or 4@0,3@25%,1@50%,0@800; replaces --skip\n"
+	"  --stack               stages that the schedule begins to visit start as copies of\n"
+	"                        their nearest trained neighbours; the first phase must skip all\n"
+	"                        stages that may be skipped\n"
 	"  --always STAGE,...    stages that every microbatch visits, beside stage 0 and those of\n"
 	"                        the cluster file\n"
 	"  --microbatches N      per data node and iteration  [the cluster's; 6]\n"
@@ -325,6 +328,7 @@ static const struct row {
 	{ "skip", PARSED, true, .parse = parse_skip },
 	{ "always", TEXT, true, AT(always) },
 	{ "skip-schedule", TEXT, true, AT(skip_schedule) },
+	{ "stack", FLAG, true, AT(stack) },
 	{ "iterations", U64, OVERRIDABLE(iterations), NUMBER(0, 1e15) },
 	{ "time-scale", REAL, true, AT(cluster.time_scale), NUMBER(0, 1e6) },
 	{ "seed", U64, true, OVERRIDABLE(seed), NUMBER(0, 9e15) },

@@ -80,6 +80,9 @@ struct wanted {
 	uint32_t phase; /* the schedule's newest phase that was applied */
 	bool pause;
 	bool step; /* the run does one iteration and then pauses */
+	/* No microbatch has visited the stages that may be skipped: they will start from trained
+	 * neighbours (--stack, weights/stacking.c) */
+	bool stack;
 };
 
 struct fault_list {

@@ -26,7 +26,7 @@ const char db_schema[] =
 	" weight_decay REAL, loss REAL, gradient_norm REAL, clip REAL, iteration_s REAL,"
 	" predicted_s REAL, sync_s REAL, real_s REAL, collisions INTEGER NOT NULL, wait_s REAL,"
 	" alive INTEGER NOT NULL, path_length INTEGER NOT NULL, rerun INTEGER NOT NULL,"
-	" wall_us INTEGER NOT NULL);"
+	" wall_us INTEGER NOT NULL, stack_from INTEGER NOT NULL);"
 	"CREATE TABLE route(iteration INTEGER, microbatch INTEGER, shard INTEGER NOT NULL,"
 	" wave INTEGER NOT NULL, attempt INTEGER NOT NULL, nodes TEXT NOT NULL,"
 	" stages TEXT NOT NULL, PRIMARY KEY(iteration, microbatch)) WITHOUT ROWID;"
@@ -96,11 +96,12 @@ static const char *const texts[DB_STATEMENTS] = {
 	[DB_GET_PLANS] = "SELECT epoch, iteration, reason, path_length, plan, iteration_s, sync_s"
 			 " FROM plan WHERE epoch >= ? ORDER BY epoch",
 	[DB_PUT_COMMIT] = "INSERT INTO commits"
-			  " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+			  " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
 	[DB_PUT_ROUTE] = "INSERT INTO route VALUES(?,?,?,?,?,?,?)",
 	[DB_PUT_ORDER] = "INSERT INTO counted VALUES(?,?,?,?)",
 	[DB_PUT_REDUCTION] = "INSERT INTO reduction VALUES(?,?,?)",
 	[DB_LAST_COMMIT] = "SELECT max(iteration) FROM commits",
+	[DB_VISITED] = "SELECT count(*) FROM commits WHERE path_length > ? OR stack_from <> 0",
 	[DB_GET_COMMIT] = "SELECT * FROM commits WHERE iteration = ?",
 	[DB_GET_COMMITS] = "SELECT * FROM commits WHERE iteration BETWEEN ? AND ?"
 			   " ORDER BY iteration",

@@ -60,6 +60,22 @@ int store_last_commit(struct store *s, uint64_t *iteration, struct error *err)
 	return read_last(s, DB_LAST_COMMIT, iteration, err);
 }
 
+int store_visited(struct store *s, uint32_t path_length, bool *visited, struct error *err)
+{
+	struct db_value v[] = { db_int(path_length) };
+	sqlite3_stmt *q;
+	int rc = db_query(s, DB_VISITED, v, DB_COUNT(v), &q, err);
+
+	if (rc == 0)
+		rc = db_row(s, q, err);
+	if (rc < 0)
+		return rc;
+	*visited = rc == 1 && column_u64(q, 0) > 0;
+	if (rc == 1)
+		db_done(q);
+	return 0;
+}
+
 int store_last_note(struct store *s, uint64_t *id, struct error *err)
 {
 	return read_last(s, DB_LAST_NOTE, id, err);
@@ -80,6 +96,7 @@ static void commit_row(sqlite3_stmt *q, struct store_commit *c)
 		.alive = column_u32(q, 18), .path_length = column_u32(q, 19),
 		.rerun = column_u32(q, 20),
 		.wall_us = sqlite3_column_int64(q, 21),
+		.stack_from = column_u64(q, 22),
 	};
 }
 

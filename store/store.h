@@ -37,7 +37,7 @@
 struct store; /* opaque */
 
 enum {
-	STORE_VERSION = 4,      /* version of the schema */
+	STORE_VERSION = 5,      /* version of the schema */
 	STORE_THINNED = 100,    /* store_thin keeps the tasks of every 100th iteration */
 	STORE_RESERVE = 8 << 20 /* bytes (store_reserve) */
 };
@@ -110,6 +110,9 @@ struct store_commit {
 	/* The announced step: the summed gradient times `scale`, then AdamW step number
 	 * `iteration`. */
 	float scale, lr, beta1, beta2, eps, weight_decay;
+	/* A set of stages (base/stage_set.h); 0: none. After the step every other stage took the
+	 * weights and moments of the nearest of these. */
+	uint64_t stack_from;
 	float loss; /* mean loss over the microbatches */
 	double gradient_norm, clip;
 	double iteration_s, predicted_s; /* plan seconds */
@@ -327,6 +330,9 @@ int store_set(struct store *s, const char *key, const char *value, struct error 
 
 /* Sets *iteration to the last committed one; 0: none yet. */
 int store_last_commit(struct store *s, uint64_t *iteration, struct error *err);
+/* Sets *visited to true if an iteration had longer paths than this, or if stages took the weights
+ * of others after it. */
+int store_visited(struct store *s, uint32_t path_length, bool *visited, struct error *err);
 /* Fills *out; the caller frees its arrays with store_commit_clear. -EBADMSG: a list in the file
  * does not have the form that store_commit writes. */
 int store_read_commit(struct store *s, uint64_t iteration, struct store_commit *out,

@@ -270,7 +270,8 @@ static int put_commit(struct store *s, const struct store_commit *c, struct erro
 		db_real(c->gradient_norm), db_real(c->clip), db_real(c->iteration_s),
 		db_real(c->predicted_s), db_real(c->sync_s), db_real(c->real_s),
 		db_int(c->collisions), db_real(c->wait_s), db_int(c->alive),
-		db_int(c->path_length), db_int(c->rerun), db_int(c->wall_us)
+		db_int(c->path_length), db_int(c->rerun), db_int(c->wall_us),
+		db_u64(c->stack_from)
 	};
 
 	return db_run(s, DB_PUT_COMMIT, v, DB_COUNT(v), err);

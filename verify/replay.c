@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/stage_set.h"
 #include "model/average.h"
 #include "model/hash.h"
 #include "model/stage.h"
@@ -408,6 +409,17 @@ static int replay_step(struct replay *r, const struct iteration *it,
 	return 0;
 }
 
+/* Gives each stage outside the set the layers of the nearest stage in it, as the commit did. */
+static int stack_stages(struct replay *r, stage_set from, struct error *err)
+{
+	if (!stage_set_fits(from, (int)r->config.n_stages))
+		return error_set(err, -EPROTO, "the stages to take layers from do not exist");
+	for (uint32_t s = 0; s < r->config.n_stages; s++)
+		if (!stage_set_has(from, (int)s))
+			stage_stack(r->stages[s], r->stages[stage_set_nearest(from, (int)s)]);
+	return 0;
+}
+
 /* ---- one iteration ---- */
 
 static float mean_loss(const struct iteration *it)
@@ -436,7 +448,7 @@ static int compute_iteration(struct replay *r, struct iteration *it, double *squ
 		rc = task_pool_run(&work, it, r->workers, err);
 	for (size_t i = 0; rc == 0 && i < c->n_reductions; i++)
 		rc = replay_step(r, it, &c->reductions[i], squares, err);
-	return rc;
+	return rc == 0 && c->stack_from ? stack_stages(r, c->stack_from, err) : rc;
 }
 
 int replay_commit(struct replay *r, const struct store_commit *c, struct replayed *out,

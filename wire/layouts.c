@@ -275,6 +275,7 @@ static const struct field msg_commit_fields[] = {
 	N(F32, msg_commit, lr), N(F32, msg_commit, beta1), N(F32, msg_commit, beta2),
 	N(F32, msg_commit, eps),
 	N(F32, msg_commit, weight_decay),
+	N(U64, msg_commit, stack_from),
 };
 LAYOUT(msg_commit);
 

@@ -359,6 +359,9 @@ struct msg_commit {
 	uint32_t attempt; /* attempt of the reduction that this message commits */
 	float scale;      /* factor of the summed gradient: 1/microbatches times the clip */
 	float lr, beta1, beta2, eps, weight_decay;
+	/* A set of stages; 0: none. After the step every other stage takes the weights and moments
+	 * of the nearest of these (stage_set_nearest) from the standby copy that its nodes keep. */
+	uint64_t stack_from;
 };
 
 struct msg_evaluate {

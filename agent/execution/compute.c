@@ -376,6 +376,18 @@ static int take_step(struct compute *c, struct job *j)
 	return 0;
 }
 
+static int take_layers(struct compute *c, struct job *j)
+{
+	if (!c->copy)
+		return error_set(&j->err, -EINVAL, "stage %u: there is no copy to take layers from",
+				 stage_index(c->stage));
+	c->pristine = false;
+	stage_stack(c->stage, c->copy);
+	stage_zero_gradient(c->stage);
+	j->hash = stage_hash(c->stage);
+	return 0;
+}
+
 static int copy_state(struct compute *c, struct job *j)
 {
 	struct stage *s = j->of_copy ? c->copy : c->stage;
@@ -428,6 +440,8 @@ static int perform_job(struct compute *c, struct job *j)
 	}
 	case JOB_STEP:
 		return take_step(c, j);
+	case JOB_STACK:
+		return take_layers(c, j);
 	case JOB_STATE:
 		return copy_state(c, j);
 	}

@@ -47,6 +47,7 @@ enum job_kind {
 	JOB_SUM,      /* add the nodes' parts (slices_sum) */
 	JOB_NORM,     /* decode `slices`, and sum the squares of the staging buffer */
 	JOB_STEP,     /* AdamW with the staging buffer of `slices`; gradient to zero; hash */
+	JOB_STACK,    /* take the standby copy's layers (stage_stack); gradient to zero; hash */
 	JOB_STATE,    /* copy weights and moments: out (3, P) */
 	/* These two work on the standby copy. */
 	JOB_KEEP,     /* allocate a copy of prepare.stage; MSG_NO_STAGE: free the copy */
@@ -136,7 +137,7 @@ struct job {
 	 * given. */
 	void **bodies;
 	double sum_squares; /* NORM */
-	uint64_t hash;      /* output of MEASURE, STEP, FOLLOW: hash of the weights */
+	uint64_t hash;      /* output of MEASURE, STEP, STACK, FOLLOW: hash of the weights */
 };
 
 /* Copies the setup. -ENOMEM: no memory for a batch of tokens. */

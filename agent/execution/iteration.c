@@ -15,6 +15,7 @@
 
 #include "agent/needs.h"
 #include "agent/state.h"
+#include "base/stage_set.h"
 #include "model/cpu/stage_memory.h"
 
 /* ---- start ---- */
@@ -229,6 +230,19 @@ bool iteration_counted(const struct agent *a)
 
 /* ---- commit ---- */
 
+/* Returns true if this commit gives the stage the layers of another one, whose copy is here. */
+static bool is_stacked(const struct agent *a, const struct msg_commit *m)
+{
+	return m->stack_from && !stage_set_has(m->stack_from, a->held.stage);
+}
+
+/* Returns true if the copy of the stage that this one takes its layers from is here and complete.
+ */
+static bool copy_is_here(const struct agent *a, const struct msg_commit *m)
+{
+	return standby_holds(a, (uint8_t)stage_set_nearest(m->stack_from, a->held.stage));
+}
+
 void iteration_commit(struct agent *a, const struct msg_commit *m, int64_t now_us)
 {
 	struct msg done = { .type = MSG_COMMITTED };
@@ -261,14 +275,40 @@ void iteration_commit(struct agent *a, const struct msg_commit *m, int64_t now_u
 			     m->iteration);
 		return;
 	}
+	if (m->stack_from && (!stage_set_fits(m->stack_from, (int)a->limits.n_stages) ||
+			      (is_stacked(a, m) && !copy_is_here(a, m)))) {
+		tell_trouble(a, false,
+			     "cannot commit iteration %" PRIu64
+			     ": the stage whose layers stage %u takes is not here",
+			     m->iteration, a->held.stage);
+		return;
+	}
 	a->progress.commit = *m;
 	a->requests.step = true;
+}
+
+/* Gives the job that takes the layers of the copy, once the copy has made this commit's step. */
+static bool begin_stacking(struct agent *a, struct job *job)
+{
+	const struct msg_commit *m = &a->progress.commit;
+
+	if (!copy_is_here(a, m) || standby_iteration(a) > m->iteration) {
+		tell_trouble(a, false, "the copy for stage %u has been dropped", a->held.stage);
+		a->requests.step = false;
+		return false;
+	}
+	if (standby_iteration(a) < m->iteration)
+		return false;
+	*job = (struct job){ .kind = JOB_STACK, .iteration = m->iteration };
+	return true;
 }
 
 bool iteration_next_job(struct agent *a, struct job *job)
 {
 	const struct msg_commit *m = &a->progress.commit;
 
+	if (a->requests.step && is_stacked(a, m))
+		return begin_stacking(a, job);
 	if (a->requests.step) {
 		*job = (struct job) {
 			.kind = JOB_STEP,

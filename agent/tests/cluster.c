@@ -626,7 +626,8 @@ void cluster_commit(struct cluster *c, uint32_t attempt)
 	m.u.commit = (struct msg_commit){ c->now.iteration,     attempt,
 					  cluster_scale(c),     cluster_recipe.lr,
 					  cluster_recipe.beta1, cluster_recipe.beta2,
-					  cluster_recipe.eps,   cluster_recipe.weight_decay };
+					  cluster_recipe.eps,   cluster_recipe.weight_decay,
+					  0 };
 	send_living(c, &m);
 	cluster_until(c, all_committed, "committed");
 	for (uint32_t i = 0; i < c->n_nodes; i++)

@@ -355,7 +355,7 @@ FIXTURE_TEST(a_newer_order_does_not_wait)
 
 /* ---- commit ---- */
 
-static const struct msg_commit good = { NEXT, 2, 0.5f, 0.1f, 0.2f, 0.3f, 0.4f, 0.6f };
+static const struct msg_commit good = { NEXT, 2, 0.5f, 0.1f, 0.2f, 0.3f, 0.4f, 0.6f, 0 };
 
 /* Reduces with this node as the only replica, up to the norm. */
 static void reduce_alone(struct agent *a)

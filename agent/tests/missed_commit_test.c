@@ -72,7 +72,8 @@ TEST(test_commit_announced_again)
 	cluster_reduce(c, 1);
 	cluster_check_twins(c);
 	m.u.commit = (struct msg_commit){
-		c->now.iteration, 1, 1.0f / (float)c->now.n_batches, 0.01f, 0.9f, 0.99f, 1e-8f, 0.1f
+		c->now.iteration, 1,    1.0f / (float)c->now.n_batches, 0.01f, 0.9f, 0.99f, 1e-8f,
+		0.1f,             0
 	};
 	for (uint32_t i = 0; i < c->n_nodes; i++)
 		if (i != 3)

@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "agent/state.h"
+#include "base/stage_set.h"
 #include "base/alloc.h"
 
 /* These are added to the time of the pieces at their present rate (sum_patience_us, check_sum). */
@@ -289,6 +290,11 @@ static void take_commit(struct agent *a, const struct msg_commit *m, int64_t now
 
 	if (k->standing == STANDBY_WHOLE && m->iteration <= k->iteration) {
 		tell_committed(a, now_us);
+		return;
+	}
+	if (m->stack_from && !stage_set_has(m->stack_from, k->order.stage)) {
+		tell_kept(a, "its stage took the layers of another one", now_us);
+		standby_forget(a);
 		return;
 	}
 	if (k->standing == STANDBY_WHOLE && (!mine || m->iteration != k->iteration + 1)) {

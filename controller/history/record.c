@@ -513,6 +513,7 @@ int record_commit(struct iteration *it, const struct msg_commit *m, double sum_s
 		.beta2 = m->beta2,
 		.eps = m->eps,
 		.weight_decay = m->weight_decay,
+		.stack_from = m->stack_from,
 		.loss = see->loss,
 		.gradient_norm = see->gradient_norm,
 		.clip = it->run->training.recipe.clip,

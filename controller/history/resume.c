@@ -72,7 +72,8 @@ static int load_commit(void *context, const struct store_commit *s)
 	record_keep(&c->run, &see);
 	c->run.last_commit =
 		(struct msg_commit){ s->iteration, s->attempt, s->scale, s->lr,
-				     s->beta1,     s->beta2,   s->eps,   s->weight_decay };
+				     s->beta1,     s->beta2,   s->eps,   s->weight_decay,
+				     s->stack_from };
 	return 0;
 }
 

@@ -43,6 +43,7 @@ static const struct setting {
 	  .is_in_both = true },
 	{ "serialise", FLAG, AT(cluster.serialise) },
 	{ "overlap_sync", FLAG, AT(planning.overlap_sync) },
+	{ "stack", FLAG, AT(stack) },
 	{ "given_assignment", FLAG, AT(cluster.assignment_given) },
 #undef AT
 #undef OVERRIDABLE

@@ -22,10 +22,12 @@
 #include "controller/operator/console_messages.h"
 #include "controller/operator/stream.h"
 #include "controller/planning/replan.h"
+#include "controller/planning/skip_phases.h"
 #include "controller/trust/agreement.h"
 #include "controller/trust/exclude.h"
 #include "controller/weights/checkpoints.h"
 #include "controller/weights/copies.h"
+#include "controller/weights/stacking.h"
 #include "controller/weights/standbys.h"
 
 /* Limit of a sum's squared norm. Gradients in a training that still converges are far below it. */
@@ -217,6 +219,11 @@ static void announce_commit(struct iteration *it, const struct msg *m,
 			member_send(it->run, r, m);
 		if (!member_is_replica(r))
 			continue;
+		if (stacking_lacks(it->run, r, m->u.commit.stack_from)) {
+			member_apply(it->run, r, MEMBER_LOST,
+				     "its stage starts from a copy that it does not have");
+			continue;
+		}
 		r->weights.iterations = r->weights.last_commit_sent = it->run->committed;
 		r->weights.stage = (uint8_t)member_stage(it->run, r);
 		r->weights.hash_agrees = true;
@@ -261,6 +268,7 @@ static void decide_commit(struct iteration *it, double sum_squares)
 		.beta2 = h->beta2,
 		.eps = h->eps,
 		.weight_decay = h->weight_decay,
+		.stack_from = stacking_due(it->weights),
 	};
 	it->progress.busy_s = busy_seconds(&it->progress);
 	fill_iteration(it, &m.u.commit, sum_squares, &see);
@@ -272,6 +280,10 @@ static void decide_commit(struct iteration *it, double sum_squares)
 				      err.text); /* nothing was announced: the last commit stands */
 	if (rc != 0)
 		return;
+	if (m.u.commit.stack_from)
+		stacking_begin(it->weights, m.u.commit.stack_from);
+	else
+		skip_phases_postpone(it->planning);
 	announce_commit(it, &m, &see);
 	checkpoint_when_due(it->weights);
 	it->evaluation.wanted = it->run->options.eval_every > 0 &&

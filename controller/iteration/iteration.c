@@ -39,6 +39,7 @@
 #include "controller/weights/checkpoints.h"
 #include "controller/weights/copies.h"
 #include "controller/weights/rebalance.h"
+#include "controller/weights/stacking.h"
 #include "controller/weights/stage_moves.h"
 #include "controller/weights/restore.h"
 
@@ -152,15 +153,22 @@ static void send_plan(struct iteration *it)
 	free(routes);
 }
 
+/* Returns true if the next iteration can follow the plan, which may be NULL. */
+static bool can_follow(const struct iteration *it, const struct planned *p)
+{
+	return p && replan_usable(it->members, p) &&
+	       !skip_phases_forbid(it->run, (uint32_t)p->plan->path_length);
+}
+
 static bool take_pending(struct iteration *it)
 {
 	struct planned *p = it->planning->pending;
 	struct error err;
 
-	if (it->redo && !(p && replan_usable(it->members, p)))
+	if (it->redo && !can_follow(it, p))
 		return false; /* agents would mistake the same epoch for the same attempt */
 	it->redo = false;
-	if (p && replan_usable(it->members, p)) {
+	if (can_follow(it, p)) {
 		it->promise = (struct promise){
 			.due = it->run->plan != NULL,
 			.predicted_s = p->plan->predicted.iteration_s,
@@ -178,7 +186,7 @@ static bool take_pending(struct iteration *it)
 		consoles_plan(it, p);
 		return true;
 	}
-	return it->run->plan && replan_usable(it->members, it->run->plan) &&
+	return can_follow(it, it->run->plan) &&
 	       !skip_phases_wait(it->planning);
 }
 
@@ -205,7 +213,7 @@ static void begin_iteration(struct iteration *it)
 
 		if (entered)
 			set_phase(it->run, PHASE_PLANNING);
-		if (!it->planning->wanted_id &&
+		if (!skip_phases_postpone(it->planning) && !it->planning->wanted_id &&
 		    (entered || it->run->now_us - it->planning->replanned_us > REPLAN_AGAIN_US))
 			replan(it->planning, "the plan uses nodes that are gone");
 		return;
@@ -231,7 +239,7 @@ static void begin_iteration(struct iteration *it)
 	send_replicas(it->members, &start);
 	sums_order_ahead(it);
 	set_phase(it->run, PHASE_COMPUTING);
-	skip_phases_turn(it->planning);
+	skip_phases_turn(it->planning, stacking_ready(it->weights));
 }
 
 void iteration_admit_joiners(struct planning *planning)

@@ -82,6 +82,7 @@ struct member_copy {
 	enum copy_sum sum_state;
 	uint64_t last_commit_sent; /* newest commit announced to this standby */
 	struct reported_sum sum;
+	bool is_for_stacking; /* the node's own stage will start from this copy (stacking.c) */
 	int64_t refused_us; /* when the node last failed to keep a copy; 0: never */
 	uint32_t n_refused; /* number of such failures since the node last was a replica */
 };

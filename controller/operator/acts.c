@@ -20,6 +20,7 @@
 #include "controller/operator/supervisor.h"
 #include "controller/operator/undo.h"
 #include "controller/planning/replan.h"
+#include "controller/planning/skip_phases.h"
 #include "controller/weights/restore.h"
 
 enum { LEASE_MAX_S = 86400 };
@@ -29,6 +30,10 @@ bool acts_may_skip(const struct run *run, int64_t skip, struct outcome *o)
 	if (skip < 0 || skip > cluster_most_skipped(run->cluster))
 		outcome_set(o, -EINVAL, "0 to %d of %d stages may be skipped",
 			    cluster_most_skipped(run->cluster), run->cluster->n_stages);
+	else if (skip_phases_forbid(run, (uint32_t)(run->cluster->n_stages - skip)))
+		outcome_set(o, -EBUSY,
+			    "the skipped stages have not been trained: they start from their "
+			    "neighbours with the phase that visits them");
 	else if (skip > 0 && run->options.planning.algorithm == PLAN_DTFM)
 		outcome_set(o, -EPERM, "this run is planned by dtfm, which visits every stage");
 	else

@@ -3,7 +3,8 @@
  * A phase changes the number of skipped stages as the operator's command does, but at a known
  * iteration. The plan is requested while the iteration before is computed, from a plan that was
  * made ahead in idle time. Therefore no iteration waits for it. An operator's change of the skip
- * ratio holds until the next phase begins.
+ * ratio holds until the next phase begins. A phase that visits stages which start from trained
+ * neighbours begins later if they are not ready (weights/stacking.c).
  */
 #include "controller/planning/skip_phases.h"
 
@@ -20,25 +21,123 @@ static uint32_t length_of(const struct run *run, uint32_t phase)
 	return (uint32_t)run->cluster->n_stages - run->wanted.schedule.phases[phase].skip;
 }
 
+/* Returns the number of stages of a path that visits only those that are never skipped. */
+static uint32_t least_length(const struct run *run)
+{
+	return (uint32_t)(run->cluster->n_stages - cluster_most_skipped(run->cluster));
+}
+
+bool skip_phases_forbid(const struct run *run, uint32_t path_length)
+{
+	return run->wanted.stack && path_length > least_length(run);
+}
+
+/* Finds out whether the stages that may be skipped still have to start from their neighbours. */
+static int find_stack(struct run *run, struct error *err)
+{
+	bool visited = false;
+	int rc = 0;
+
+	if (run->options.stack && run->committed > 0)
+		rc = store_visited(run->history.store, least_length(run), &visited, err);
+	run->wanted.stack = rc == 0 && run->options.stack && !visited;
+	return rc;
+}
+
+/* Returns the phase of the next iteration. A phase waits while its stages cannot start from their
+ * neighbours. */
+static uint32_t next_phase(const struct run *run)
+{
+	const struct wanted *w = &run->wanted;
+	uint32_t phase = skip_schedule_at(&w->schedule, run->committed + 1);
+
+	while (phase > 0 && skip_phases_forbid(run, length_of(run, phase)))
+		phase--;
+	return phase;
+}
+
+static int check_stack(const struct run *run, struct error *err)
+{
+	const struct wanted *w = &run->wanted;
+
+	if (!run->options.stack)
+		return 0;
+	if (cluster_most_skipped(run->cluster) > 0 && w->schedule.n > 0 &&
+	    length_of(run, 0) == least_length(run))
+		return 0;
+	return error_set(err, -EINVAL,
+			 "--stack: it needs a --skip-schedule whose first phase skips all stages "
+			 "that may be skipped: %d",
+			 cluster_most_skipped(run->cluster));
+}
+
 int skip_phases_begin(struct run *run, struct error *err)
 {
 	struct wanted *w = &run->wanted;
 	uint32_t phase;
 
 	if (!w->schedule_text)
-		return 0;
+		return check_stack(run, err);
 	if (run->options.planning.algorithm == PLAN_DTFM)
 		return error_set(err, -EINVAL,
 				 "--skip-schedule: this run is planned by dtfm, which visits every "
 				 "stage");
 	if (skip_schedule_parse(&w->schedule, w->schedule_text, run->options.iterations,
-				(uint32_t)cluster_most_skipped(run->cluster), err) != 0)
+				(uint32_t)cluster_most_skipped(run->cluster), err) != 0 ||
+	    check_stack(run, err) != 0 || find_stack(run, err) != 0)
 		return -EINVAL;
-	phase = skip_schedule_at(&w->schedule, run->committed + 1);
+	phase = next_phase(run);
 	if (!run->options.mode.resume || w->phase != phase) {
 		w->phase = phase;
 		w->path_length = length_of(run, phase);
 	}
+	return 0;
+}
+
+/* Returns to a phase before the present one. */
+static void return_to(struct planning *planning, uint32_t phase)
+{
+	struct wanted *w = &planning->run->wanted;
+
+	w->phase = phase;
+	w->path_length = length_of(planning->run, phase);
+	replan(planning, "an earlier phase of the skip schedule");
+	resume_save(planning->members);
+}
+
+void skip_phases_go_back(struct planning *planning)
+{
+	struct run *run = planning->run;
+	struct error err = { "" };
+
+	if (run->wanted.schedule.n == 0)
+		return;
+	if (find_stack(run, &err) != 0)
+		log_line(&run->log, LOG_ERROR, "%s", err.text);
+	if (next_phase(run) != run->wanted.phase)
+		return_to(planning, next_phase(run));
+}
+
+bool skip_phases_postpone(struct planning *planning)
+{
+	struct run *run = planning->run;
+
+	if (!skip_phases_forbid(run, run->wanted.path_length))
+		return false;
+	note(run, NOTE_WARNING, -1, 0,
+	     "phase %u of the skip schedule begins later: a stage has no copy of its neighbour",
+	     run->wanted.phase + 1);
+	return_to(planning, next_phase(run));
+	return true;
+}
+
+uint64_t skip_phases_stacks_at(const struct run *run)
+{
+	const struct wanted *w = &run->wanted;
+
+	for (uint32_t i = 0; i < w->schedule.n; i++)
+		if (skip_phases_forbid(run, length_of(run, i)))
+			return w->schedule.phases[i].from;
 	return 0;
 }
 
@@ -49,7 +148,7 @@ uint32_t skip_phases_next_length(const struct run *run)
 	return w->phase + 1 < w->schedule.n ? length_of(run, w->phase + 1) : 0;
 }
 
-void skip_phases_turn(struct planning *planning)
+void skip_phases_turn(struct planning *planning, bool can_stack)
 {
 	struct run *run = planning->run;
 	struct wanted *w = &run->wanted;
@@ -60,8 +159,16 @@ void skip_phases_turn(struct planning *planning)
 	phase = skip_schedule_at(&w->schedule, run->iteration + 1);
 	if (phase == w->phase)
 		return;
-	w->phase = phase;
 	length = length_of(run, phase);
+	if (skip_phases_forbid(run, length) && !can_stack) {
+		if (w->schedule.phases[phase].from == run->iteration + 1)
+			note(run, NOTE_EVENT, -1, 0,
+			     "phase %u of the skip schedule begins later: its stages still fetch "
+			     "their neighbours",
+			     phase + 1);
+		return;
+	}
+	w->phase = phase;
 	note(run, NOTE_EVENT, -1, 'S',
 	     "phase %u of %u of the skip schedule from it%llu: skip %u/%u -> %u/%u", phase + 1,
 	     w->schedule.n, (unsigned long long)run->iteration + 1, stages - w->path_length, stages,
@@ -79,6 +186,7 @@ bool skip_phases_wait(const struct planning *planning)
 	const struct wanted *w = &run->wanted;
 
 	return w->schedule.n > 0 && planning->wanted_id != 0 && run->plan &&
-	       w->schedule.phases[w->phase].from == run->committed + 1 &&
+	       (w->schedule.phases[w->phase].from == run->committed + 1 ||
+		(run->last_commit.stack_from && run->last_commit.iteration == run->committed)) &&
 	       run->plan->plan->path_length != (int)w->path_length;
 }

@@ -25,8 +25,8 @@ void copies_release(struct members *members, struct member *m);
 /* Stops sending sums to m's copy. A joiner starts over. A copy of the last commit is released only
  * with the next commit, because no other node may have the stage until then. */
 void copies_refuse(struct members *members, struct member *m, const char *why);
-/* Returns true if the commit waits until m's copy has the sum. It does not wait for a joiner that
- * still fetches. */
+/* Returns true if the commit waits until m's copy has the sum. It does not wait for a joiner, or a
+ * node whose stage will start from the copy, that still fetches. */
 bool copies_awaited(const struct member *m);
 /* Marks the copy complete, with the weights of that iteration. */
 void copies_complete(struct member *m, uint64_t iterations, uint64_t hash);

@@ -29,6 +29,7 @@
 #include "controller/members/placement.h"
 #include "controller/operator/announce.h"
 #include "controller/operator/journal.h"
+#include "controller/planning/skip_phases.h"
 #include "controller/weights/copies.h"
 #include "controller/weights/files.h"
 #include "controller/weights/first_weights.h"
@@ -450,6 +451,7 @@ static void go_back(struct iteration *it)
 	r->below = 0;
 	give_up(it->weights);
 	trim_history(it->members);
+	skip_phases_go_back(it->planning);
 	resume_save(it->members);
 	request_restart(&it->run->requests, "restored from a checkpoint");
 }

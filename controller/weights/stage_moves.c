@@ -119,6 +119,7 @@ static uint32_t count_joiners(const struct members *members, int stage)
 static bool should_move(struct members *members, const struct member *m)
 {
 	return member_is_replica(m) && m->copy.stage >= 0 && !m->move.is_returning &&
+	       !m->copy.is_for_stacking &&
 	       copy_coming(members->run, m, m->copy.stage) &&
 	       placement_near(members, m, m->copy.stage) &&
 	       stage_replicas(members, m->copy.stage, NULL) +

@@ -20,6 +20,7 @@
 #include "controller/members/placement.h"
 #include "controller/operator/journal.h"
 #include "controller/weights/copies.h"
+#include "controller/weights/stacking.h"
 
 enum {
 	LOOK_EVERY_US = 100000,
@@ -239,7 +240,8 @@ static void release_idle(struct members *members)
 		struct member *m = &members->list[i];
 		bool spare;
 
-		if (m->copy.stage < 0 || !member_alive(m) || m->move.is_returning)
+		if (m->copy.stage < 0 || !member_alive(m) || m->move.is_returning ||
+		    stacking_needs(members->run, m))
 			continue;
 		spare = member_is_replica(m) && stage_replicas(members, m->copy.stage, NULL) >= 2;
 		if (spare)
@@ -301,6 +303,7 @@ bool standbys_turn(struct iteration *it)
 		if (stage_replicas(it->members, s, NULL) == 1 && keepers_of(it->members, s) == 0 &&
 		    !appoint_keeper(it->members, s))
 			lacking = s;
+	it->weights->standbys.lacks = lacking >= 0;
 	if (lacking >= 0)
 		make_room(it->members, lacking);
 	return true;

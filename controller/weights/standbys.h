@@ -13,6 +13,7 @@ struct msg_kept;
 
 struct standbys {
 	int64_t next_us; /* next check */
+	bool lacks;      /* no node could keep the copy of some stage */
 	uint32_t looks;  /* checks so far in this phase in which only copies were missing */
 };
 

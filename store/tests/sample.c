@@ -91,6 +91,7 @@ const struct store_commit *sample(struct sample *p, uint64_t iteration)
 		.beta2 = 0.95f,
 		.eps = 1e-8f,
 		.weight_decay = 0.1f,
+		.stack_from = iteration % 2 ? 0 : UINT64_MAX - 4,
 		.loss = 5.5f / (float)k,
 		.gradient_norm = 1.25,
 		.clip = 1,
@@ -119,6 +120,7 @@ void assert_same(const struct store_commit *a, const struct store_commit *b)
 	assert_int_equal(a->iteration, b->iteration);
 	assert_int_equal(a->epoch, b->epoch);
 	assert_memory_equal(&a->scale, &b->scale, sizeof(a->scale));
+	assert_true(a->stack_from == b->stack_from);
 	assert_memory_equal(&a->loss, &b->loss, sizeof(a->loss));
 	assert_memory_equal(&a->eps, &b->eps, sizeof(a->eps));
 	assert_int_equal(a->rerun, b->rerun);

@@ -135,6 +135,27 @@ FOLDER_TEST(the_format_of_activations_is_recorded)
 	assert_non_null(strstr(err.text, "\"fp8\": expected fp32, bf16, q8 or q6"));
 }
 
+/* The sample has paths of 4 stages, and stages start from others after every second iteration. */
+FOLDER_TEST(the_record_says_whether_stages_were_visited)
+{
+	struct folder *f = *state;
+	struct store *s = create(f->path);
+	struct error err;
+	bool visited = true;
+
+	assert_int_equal(store_visited(s, 0, &visited, &err), 0);
+	assert_false(visited);
+	commit_one(s, 1);
+	assert_int_equal(store_visited(s, 4, &visited, &err), 0);
+	assert_false(visited);
+	assert_int_equal(store_visited(s, 3, &visited, &err), 0);
+	assert_true(visited);
+	commit_one(s, 2);
+	assert_int_equal(store_visited(s, 4, &visited, &err), 0);
+	assert_true(visited);
+	store_close(s);
+}
+
 FOLDER_TEST(a_commit_is_read_as_written)
 {
 	struct folder *f = *state;

@@ -79,6 +79,8 @@ struct world {
 	struct ground *ground;
 	struct outcome *out;
 	bool emulated, saves;
+	/* The stages that are always visited if a phase starts the others from them */
+	enum { NO_STACKING, STACK_ON_FIRST, STACK_ON_FIRST_AND_LAST } stacking;
 	uint32_t n_agents, iterations;
 	struct controller *controller;
 	struct agent *agents[SIM_AGENTS];
@@ -193,8 +195,18 @@ static void make_arguments(struct world *w, bool resume)
 		add_argument(w, "%s", g->model);
 		add_argument(w, "--corpus");
 		add_argument(w, "%s", g->corpus);
-		add_argument(w, "--skip");
-		add_argument(w, "%d", sim_chance(0.5) ? 1 : 0);
+		if (w->stacking) {
+			bool both = w->stacking == STACK_ON_FIRST_AND_LAST;
+
+			add_argument(w, "--stack");
+			add_argument(w, "--skip-schedule");
+			add_argument(w, both ? "1@0,0@3" : "2@0,1@2,0@4");
+			add_argument(w, "--always");
+			add_argument(w, both ? "2" : "0");
+		} else {
+			add_argument(w, "--skip");
+			add_argument(w, "%d", sim_chance(0.5) ? 1 : 0);
+		}
 		add_argument(w, "--wire");
 		add_argument(w, "%s", wires[sim_draw(0, 4)]);
 		add_argument(w, "--sum-wire");
@@ -277,6 +289,10 @@ static void draw_world(struct world *w, uint64_t seed)
 	w->emulated = sim_chance(0.5);
 	w->saves = sim_chance(0.4);
 	w->iterations = 3 + rng_below(&sim.rng, 4);
+	if (seed % 3 == 0) {
+		w->stacking = seed % 2 ? STACK_ON_FIRST : STACK_ON_FIRST_AND_LAST;
+		w->iterations += 3;
+	}
 	w->n_mishaps = rng_below(&sim.rng, MISHAPS - 3);
 	for (uint32_t i = 0; i < w->n_mishaps; i++)
 		draw_mishap(w, &w->mishaps[i]);
@@ -288,9 +304,10 @@ static void draw_world(struct world *w, uint64_t seed)
 			w->start_us[i] = sim_draw(0, 300000);
 		threads_pace(i, sim_draw(200, 3000));
 	}
-	sim_note("%u agents, %u iterations, %s%s, %u mishaps, delays of %" PRId64 " us, loss %g",
+	sim_note("%u agents, %u iterations, %s%s%s, %u mishaps, delays of %" PRId64 " us, loss %g",
 		 w->n_agents, w->iterations, w->emulated ? "emulated" : "measured",
-		 w->saves ? ", saved" : "", w->n_mishaps, delay_us, loss);
+		 w->saves ? ", saved" : "", w->stacking ? ", stacked" : "", w->n_mishaps,
+		 delay_us, loss);
 }
 
 /* ---- processes start and end ---- */
@@ -673,6 +690,7 @@ void sim_sends(uint32_t process, const void *data, size_t size)
 	if (process != CONTROLLER || msg_decode(&m, data, size) != 0)
 		return;
 	if (m.type == MSG_COMMIT && m.u.commit.iteration > w->durable) {
+		w->out->stacked += m.u.commit.stack_from != 0;
 		if (store_open(&s, w->ground->run, &err) == 0) {
 			store_last_commit(s, &w->durable, &err);
 			store_close(s);

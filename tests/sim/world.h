@@ -15,6 +15,7 @@ struct outcome {
 	/* failures and commands */
 	uint32_t kills, takeovers, cuts, narrows, resets, sleeps, flips, acts;
 	uint32_t rewinds;  /* restores of a checkpoint */
+	uint32_t stacked;  /* commits with which stages started from their neighbours */
 	double lasted_s;
 };
 

@@ -1,0 +1,210 @@
+/* stacking.c - stages that begin to be visited start from the nearest trained stage (--stack).
+ *
+ * While the first phase of the skip schedule skips all stages that it may, these stages hold
+ * nothing worth keeping. Some iterations before a phase visits them, each of their replicas fetches
+ * a standby copy of the nearest stage that is always visited. The copy follows every commit, as
+ * every standby copy does. The commit of the last iteration before the phase then says that the
+ * stages start from these copies (msg_commit.stack_from): an agent makes the copy's step and takes
+ * its layers in place of its own step. The record has this in the commit's own transaction.
+ * Therefore a death at any moment leaves the state before it or after it, and every way to repeat
+ * or to miss a commit serves here too.
+ *
+ * A stage needs one replica with a copy. A replica without one is dropped with the commit and
+ * fetches the stage. If the copies are not complete in time, the phase begins later
+ * (planning/skip_phases.c). */
+#include "controller/weights/stacking.h"
+
+#include <math.h>
+
+#include "controller/members/member.h"
+#include "controller/members/placement.h"
+#include "controller/operator/journal.h"
+#include "controller/planning/skip_phases.h"
+#include "controller/weights/copies.h"
+#include "controller/weights/weights.h"
+
+enum {
+	EARLIEST = 8, /* iterations before the phase in which the copies are fetched, at least */
+	AGAIN_US = 30000000 /* after a node failed to keep a copy */
+};
+static const double state_bytes = 12; /* of a parameter: the weight and two moments */
+
+static int source_of(const struct run *run, const struct member *m)
+{
+	return stage_set_nearest(run->cluster->always | 1, member_stage(run, m));
+}
+
+/* Returns true if m is a replica of a stage that starts from a neighbour. */
+static bool is_concerned(const struct run *run, const struct member *m)
+{
+	return member_is_replica(m) && !m->is_marked &&
+	       !stage_set_has(run->cluster->always | 1, member_stage(run, m));
+}
+
+static bool has_copy(const struct run *run, const struct member *m)
+{
+	return m->copy.stage == source_of(run, m) && m->copy.state == COPY_WHOLE &&
+	       copy_coming(run, m, m->copy.stage);
+}
+
+static bool has_failed(const struct run *run, const struct member *m)
+{
+	return m->copy.refused_us != 0 && run->now_us - m->copy.refused_us <= AGAIN_US;
+}
+
+/* Returns true if m has no copy for its stage yet, and can fetch one or does so. */
+static bool may_fetch(const struct run *run, const struct member *m)
+{
+	int source = source_of(run, m);
+
+	return m->copy.stage < 0 ? copies_room(run, m, source) && !has_failed(run, m)
+				 : m->copy.stage == source && m->copy.state == COPY_FETCHING;
+}
+
+/* Returns the number of iterations that the slowest fetch may take. */
+static uint64_t find_lead(const struct weights *weights)
+{
+	const struct curves *c = &weights->run->history.curves;
+	double each_s = c->n_history > 0 ? (double)c->history[c->n_history - 1].real_s : 0;
+	double fetch_s = 0;
+
+	for (uint32_t i = 0; i < weights->members->n; i++) {
+		const struct member *to = &weights->members->list[i];
+		int source = is_concerned(weights->run, to) ? source_of(weights->run, to) : -1;
+
+		for (uint32_t k = 0; source >= 0 && k < weights->members->n; k++) {
+			const struct member *from = &weights->members->list[k];
+
+			if (member_is_replica(from) && member_stage(weights->run, from) == source)
+				fetch_s = fmax(
+					fetch_s,
+					placement_transfer_s(
+						weights->members, from, to,
+						state_bytes *
+							(double)weights->run->training
+								.stage_parameters[source]));
+		}
+	}
+	return EARLIEST + (each_s > 0 ? (uint64_t)fmin(1e9, 2 * fetch_s / each_s) : 0);
+}
+
+/* Releases a copy that m keeps for a stage in need if another node has one. Without this a stage
+ * whose only replica keeps such a copy could never start from its neighbour. */
+static void free_node(struct weights *weights, struct member *m)
+{
+	for (uint32_t i = 0; i < weights->members->n; i++) {
+		struct member *o = &weights->members->list[i];
+
+		if (o != m && copy_usable(weights->run, o, m->copy.stage)) {
+			copies_release(weights->members, m);
+			return;
+		}
+	}
+	for (uint32_t i = 0; i < weights->members->n; i++) {
+		struct member *o = &weights->members->list[i];
+
+		if (o->copy.stage == m->copy.stage && o != m)
+			return; /* it fetches the copy already */
+	}
+	for (uint32_t i = 0; i < weights->members->n; i++) {
+		struct member *o = &weights->members->list[i];
+
+		if (o->state == MEMBER_LIVE && !is_concerned(weights->run, o) && !o->is_marked &&
+		    o->copy.stage < 0 && member_stage(weights->run, o) != m->copy.stage &&
+		    copies_room(weights->run, o, m->copy.stage) && !has_failed(weights->run, o) &&
+		    copies_fetch(weights->members, o, m->copy.stage))
+			return;
+	}
+}
+
+void stacking_turn(struct weights *weights)
+{
+	struct run *run = weights->run;
+	uint64_t at = skip_phases_stacks_at(run);
+
+	if (at == 0 || run->committed == 0 || run->phase == PHASE_STALLED ||
+	    weights->standbys.lacks || run->iteration + find_lead(weights) < at)
+		return;
+	for (uint32_t i = 0; i < weights->members->n; i++) {
+		struct member *m = &weights->members->list[i];
+		int source;
+
+		if (!is_concerned(run, m) || m->state == MEMBER_SUMMING)
+			continue;
+		source = source_of(run, m);
+		if (m->copy.stage < 0 && may_fetch(run, m))
+			m->copy.is_for_stacking = copies_fetch(weights->members, m, source);
+		else if (has_copy(run, m))
+			m->copy.is_for_stacking = true;
+		else if (m->copy.stage >= 0 && m->copy.stage != source)
+			free_node(weights, m);
+	}
+}
+
+bool stacking_ready(const struct weights *weights)
+{
+	const struct run *run = weights->run;
+	stage_set have = run->cluster->always | 1;
+
+	for (uint32_t i = 0; i < weights->members->n; i++) {
+		const struct member *m = &weights->members->list[i];
+
+		if (!is_concerned(run, m))
+			continue;
+		if (has_copy(run, m))
+			have |= (stage_set)1 << member_stage(run, m);
+		else if (may_fetch(run, m))
+			return false;
+	}
+	return stage_set_count(have) == run->cluster->n_stages;
+}
+
+bool stacking_lacks(const struct run *run, const struct member *m, stage_set from)
+{
+	return from && !stage_set_has(from, member_stage(run, m)) &&
+	       (!has_copy(run, m) || m->copy.sum_state != COPY_SUM_REPORTED);
+}
+
+stage_set stacking_due(const struct weights *weights)
+{
+	const struct run *run = weights->run;
+	stage_set from = run->cluster->always | 1, have = from;
+
+	if (!skip_phases_forbid(run, run->wanted.path_length))
+		return 0;
+	for (uint32_t i = 0; i < weights->members->n; i++) {
+		const struct member *m = &weights->members->list[i];
+
+		if (member_is_replica(m) && !stacking_lacks(run, m, from))
+			have |= (stage_set)1 << member_stage(run, m);
+	}
+	return stage_set_count(have) == run->cluster->n_stages ? from : 0;
+}
+
+void stacking_begin(struct weights *weights, stage_set from)
+{
+	struct run *run = weights->run;
+	char text[STAGE_SET_TEXT];
+
+	run->wanted.stack = false;
+	stage_set_format(from, text);
+	note(run, NOTE_EVENT, -1, 'S',
+	     "after it%llu every other stage starts from the nearest of the stages %s",
+	     (unsigned long long)run->iteration, text);
+	for (uint32_t i = 0; i < weights->members->n; i++) {
+		struct member *m = &weights->members->list[i];
+
+		if (m->copy.stage < 0 || stage_set_has(from, m->copy.stage))
+			continue;
+		if (member_is_replica(m))
+			copies_release(weights->members, m);
+		else
+			copies_fetch_again(weights->members, m);
+	}
+}
+
+bool stacking_needs(const struct run *run, const struct member *m)
+{
+	return m->copy.is_for_stacking && m->copy.state != COPY_DROPPED && is_concerned(run, m) &&
+	       m->copy.stage == source_of(run, m) && (run->wanted.stack || m->weights.hash == 0);
+}

@@ -1,0 +1,31 @@
+/* stacking.h - stages that begin to be visited start from the nearest trained stage (--stack). */
+#ifndef CONTROLLER_WEIGHTS_STACKING_H
+#define CONTROLLER_WEIGHTS_STACKING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/stage_set.h"
+
+struct member;
+struct run;
+struct weights;
+
+/* Orders the copies some iterations before the phase that needs them. Called with standbys_turn. */
+void stacking_turn(struct weights *weights);
+/* Returns true if the stages can start from their neighbours with the commit of the iteration that
+ * begins: every replica that can keep a copy has a complete one, and each stage has one. */
+bool stacking_ready(const struct weights *weights);
+/* Returns the stages from which the others start with the commit that is being decided; 0: no stage
+ * does. */
+stage_set stacking_due(const struct weights *weights);
+/* The commit is durable: standby copies of the stages that start from others are void. Call it
+ * before the commit is announced. */
+void stacking_begin(struct weights *weights, stage_set from);
+/* Returns true if the commit takes m's stage from a copy that m does not have. m then fetches its
+ * stage as a joiner does. */
+bool stacking_lacks(const struct run *run, const struct member *m, stage_set from);
+/* Returns true if m's copy may not be released yet. */
+bool stacking_needs(const struct run *run, const struct member *m);
+
+#endif
