@@ -13,8 +13,9 @@
 enum {
 	LOG_EVERY_US = 1000000,
 	LEAVE_US = 1000000, /* time for the last message to be acknowledged */
-	LEAVE_TIMES = 3,    /* that time is at least this multiple of the link's timeout */
-	LINGER_US = 30000   /* time for acknowledgements of received messages to leave */
+	/* The time for the last message is at least this multiple of the link's timeout. */
+	LEAVE_TIMES = 3,
+	LINGER_US = 30000 /* time for acknowledgements of received messages to leave */
 };
 
 void tell_controller(struct agent *a, struct msg *m, enum post_flags flags, int64_t now_us)

@@ -215,7 +215,7 @@ void loop_phase(struct controller *c)
 	case PHASE_COMPUTING: /* reports advance the iteration; this detects a stall */
 		stall_turn(&c->iteration);
 		break;
-	case PHASE_REDUCING: /* likewise, for the sums */
+	case PHASE_REDUCING: /* reports advance the sums; this detects a stall */
 		if (!disk_full(&c->run))
 			stall_sums_turn(&c->iteration);
 		break;

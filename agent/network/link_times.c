@@ -15,7 +15,7 @@ enum {
 	LINKS_MANY_US = 2000000,
 	/* Time after the last report until the next one, if a delay has changed. */
 	LINKS_SOON_US = 100000,
-	UNLIKE = 2 /* number of tensors with another delay that show such a change */
+	UNLIKE = 2 /* number of tensors with another delay that count as a change of the link */
 };
 
 /* A rate measured while there was little to send is only a lower bound of the bandwidth. */

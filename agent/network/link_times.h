@@ -16,7 +16,7 @@ enum { LINK_TIMES_DIAL_ALL = 64 };
 struct link_times {
 	int64_t due_us;    /* time of the next report */
 	int64_t reported_us;   /* time of the last report */
-	/* Number of tensors since then whose delay differs from the reported one. */
+	/* Number of tensors since the last report whose delay differs from the reported one. */
 	uint32_t n_unlike;
 };
 

@@ -54,7 +54,7 @@ struct measure {
 	} standing;
 	struct msg_measure order;
 	int64_t until_us;     /* end of the time limit of this state */
-	int64_t all_until_us; /* all links are probed until this time; 0: they are not */
+	int64_t all_until_us; /* end of the time in which all links are probed; 0: they are not */
 	uint64_t all_id;
 	int64_t wake_us, looked_us;
 	int64_t filling_us;   /* when bulk data was first sent */

@@ -35,7 +35,7 @@ struct peer {
 	/* misuse.c */
 	uint64_t reported_in; /* iteration in which the peer was reported and is ignored; 0: none */
 	uint64_t misfits_in;  /* last iteration with messages of the peer that fit nothing */
-	uint32_t misfits;    /* number of such messages in that iteration */
+	uint32_t misfits;     /* number of messages in that iteration that fit nothing */
 	uint64_t malformed;  /* the peer's malformed frames at the last check */
 	/* probe.c */
 	bool doubted;        /* the link is suspected to be cut, until a large probe returns */

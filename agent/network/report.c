@@ -10,7 +10,7 @@
 
 enum {
 	EVENTS_MOST = 4096, /* most events in one report */
-	/* Longest wait of an event for others; the report is delayed by this time. */
+	/* Longest time for which an event waits for others before a report. */
 	REPORT_US = 5000
 };
 

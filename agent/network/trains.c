@@ -39,7 +39,7 @@ struct train_awaited {
 	post_peer_id peer;    /* the connection that announced it */
 	uint8_t token[TRAIN_TOKEN_BYTES];
 	uint32_t packets; /* number of the train's packets received so far */
-	int64_t since_us; /* when the last of these packets was seen */
+	int64_t since_us; /* when a packet of the train was last seen */
 };
 
 struct trains {

@@ -23,7 +23,7 @@ void outputs_free(struct outputs *o);  /* NULL is allowed */
 /* Keeps a copy of a task's output (floats), and replaces an earlier one of the task. -ENOMEM. */
 int outputs_keep(struct outputs *o, uint32_t microbatch, enum task_kind kind, const float *out,
 		 size_t floats);
-/* Returns the output of that task, borrowed; NULL: it has not ended. */
+/* Returns the output of the task, borrowed; NULL: the task has not ended. */
 const float *outputs_find(const struct outputs *o, uint32_t microbatch, enum task_kind kind);
 void outputs_drop(struct outputs *o, uint32_t microbatch);
 void outputs_forget(struct outputs *o); /* all */

@@ -407,7 +407,7 @@ void cluster_keep(struct cluster *c, uint32_t node, int stage, uint16_t source)
 	cluster_send(c, node, &m);
 }
 
-static bool all_kept(struct cluster *c)
+static bool all_copies_complete(struct cluster *c)
 {
 	for (uint32_t i = 0; i < c->n_nodes; i++)
 		if (c->nodes[i].agent && c->nodes[i].keeps >= 0 && !c->nodes[i].kept)
@@ -422,13 +422,13 @@ void cluster_assign(struct cluster *c, uint32_t node, int source)
 	c->nodes[node].ready = false;
 	if (source >= 0) {
 		cluster_keep(c, node, c->nodes[node].stage, (uint16_t)source);
-		cluster_until(c, all_kept, "the copy");
+		cluster_until(c, all_copies_complete, "the copy");
 	}
 	m.u.assign = (struct msg_assign){ ++c->assignments, c->nodes[node].stage, source >= 0 };
 	cluster_send(c, node, &m);
 }
 
-bool cluster_all_said_hello(struct cluster *c)
+bool cluster_all_sent_hello(struct cluster *c)
 {
 	for (uint32_t i = 0; i < c->n_nodes; i++)
 		if (c->nodes[i].agent && !c->nodes[i].said_hello)
@@ -446,7 +446,7 @@ bool cluster_all_ready(struct cluster *c)
 
 void cluster_gather(struct cluster *c)
 {
-	cluster_until(c, cluster_all_said_hello, "hello");
+	cluster_until(c, cluster_all_sent_hello, "hello");
 	for (uint32_t i = 0; i < c->n_nodes; i++)
 		cluster_welcome(c, i);
 	cluster_peers(c);

@@ -132,7 +132,7 @@ void cluster_keep(struct cluster *c, uint32_t node, int stage, uint16_t source);
 /* Waits for HELLO of all agents, sends WELCOME, PEERS and ASSIGN, and waits for READY. */
 void cluster_gather(struct cluster *c);
 /* Returns true if all living agents have sent HELLO. */
-bool cluster_all_said_hello(struct cluster *c);
+bool cluster_all_sent_hello(struct cluster *c);
 bool cluster_all_ready(struct cluster *c);
 
 /* Routes microbatch m through the n nodes. Derives the stages from the nodes, and the shard and

@@ -19,7 +19,7 @@ TEST(test_controller_restart)
 		cluster_fault(c, i, 1, FAULT_PARTITION, -1, 0);
 	cluster_turns(c, 20);
 	cluster_restart_controller(c);
-	cluster_until(c, cluster_all_said_hello, "hello to the new controller");
+	cluster_until(c, cluster_all_sent_hello, "hello to the new controller");
 	for (uint32_t i = 0; i < c->n_nodes; i++) {
 		assert_true(c->nodes[i].hello.run == 77);
 		assert_int_equal(c->nodes[i].hello.committed, 1);
@@ -88,7 +88,7 @@ TEST(test_restored_weights_are_reported_once_used)
 			cluster_until(c, third_has_started, "the next iteration");
 		}
 		cluster_restart_controller(c);
-		cluster_until(c, cluster_all_said_hello, "hello to the new controller");
+		cluster_until(c, cluster_all_sent_hello, "hello to the new controller");
 		assert_int_equal(c->nodes[2].hello.run, used ? 77 : 0);
 		assert_int_equal(c->nodes[3].hello.run, 77);
 		cluster_unmake(c);

@@ -80,7 +80,7 @@ TEST(test_commit_announced_again)
 			cluster_send(c, i, &m);
 	cluster_until(c, all_but_three_committed, "all others to commit");
 	cluster_restart_controller(c);
-	cluster_until(c, cluster_all_said_hello, "hello to the new controller");
+	cluster_until(c, cluster_all_sent_hello, "hello to the new controller");
 	assert_int_equal(c->nodes[3].hello.committed + 1, c->nodes[2].hello.committed);
 	for (uint32_t i = 0; i < c->n_nodes; i++)
 		cluster_welcome(c, i);

@@ -157,7 +157,7 @@ static void test_faults(void **state)
 
 /* ---- delay queue ---- */
 
-static bool goes_to(const struct parcel *p, const void *context)
+static bool is_addressed_to(const struct parcel *p, const void *context)
 {
 	return p->to == *(const uint16_t *)context;
 }
@@ -186,7 +186,7 @@ static void test_hold_order(void **state)
 			assert_int_equal(delay_queue_add(h, &p), 0);
 		}
 		assert_int_equal(delay_queue_count(h), n);
-		assert_int_equal(delay_queue_drop(h, goes_to, &gone), dropped);
+		assert_int_equal(delay_queue_drop(h, is_addressed_to, &gone), dropped);
 		assert_int_equal(delay_queue_take(h, -1, &p), -EAGAIN);
 		while (delay_queue_take(h, 19, &p) == 0) {
 			assert_true(p.due_us > last_due ||

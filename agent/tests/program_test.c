@@ -130,20 +130,20 @@ static int exit_of(struct scene *s)
 	return WEXITSTATUS(status);
 }
 
-static void assert_said(struct scene *s, const char *text)
+static void assert_output_has(struct scene *s, const char *text)
 {
 	char *log;
 	size_t size;
 
 	assert_int_equal(file_read(s->log, 1 << 20, &log, &size, NULL), 0);
 	if (!strstr(log, text))
-		fail_msg("it did not say \"%s\" but:\n%s", text, log);
+		fail_msg("it did not send_message \"%s\" but:\n%s", text, log);
 	free(log);
 }
 
 /* ---- the controller ---- */
 
-static void say(struct scene *s, const struct msg *m);
+static void send_message(struct scene *s, const struct msg *m);
 
 /* This controller has no files. */
 static void take(struct scene *s, const struct post_message *p)
@@ -161,7 +161,7 @@ static void take(struct scene *s, const struct post_message *p)
 		struct msg no;
 
 		transfer_refuse(&m.u.file_ask, "no such file here", &no);
-		say(s, &no);
+		send_message(s, &no);
 	} else if (m.type == MSG_READY) {
 		s->ready = true;
 	} else if (m.type == MSG_TROUBLE) {
@@ -202,7 +202,7 @@ static void serve_until(struct scene *s, const bool *flag, const char *what)
 	}
 }
 
-static void say(struct scene *s, const struct msg *m)
+static void send_message(struct scene *s, const struct msg *m)
 {
 	char bytes[4096];
 	long n = msg_encode(m, bytes, sizeof(bytes));
@@ -243,14 +243,14 @@ static void welcome(struct scene *s, const char *model, const char *corpus)
 					     .corpus = corpus };
 	m.u.welcome.n_corpus = corpus ? (uint32_t)strlen(corpus) + 1 : 0;
 	snprintf(m.u.welcome.model, sizeof(m.u.welcome.model), "%s", model);
-	say(s, &m);
+	send_message(s, &m);
 }
 
 static void assign(struct scene *s, uint8_t stage)
 {
 	struct msg m = { .type = MSG_ASSIGN, .u.assign = { .assignment = 1, .stage = stage } };
 
-	say(s, &m);
+	send_message(s, &m);
 }
 
 #define SCENE(name) TEST_WITH(name, setup, teardown)
@@ -278,19 +278,19 @@ SCENE(test_bad_usage)
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		spawn(s, wrong[i]);
 		assert_int_equal(exit_of(s), 2);
-		assert_said(s, "--help");
+		assert_output_has(s, "--help");
 	}
 	spawn(s, (const char *const[]) { "--help", NULL });
 	assert_int_equal(exit_of(s), 0);
-	assert_said(s, "--controller-key");
+	assert_output_has(s, "--controller-key");
 	spawn(s, (const char *const[]) { "--join", "a:1", "--controller-key", "b", "--key", "c",
 					 "--listen", "0.0.0.0:5", NULL });
 	assert_int_equal(exit_of(s), 2);
-	assert_said(s, "--advertise");
+	assert_output_has(s, "--advertise");
 	spawn(s, (const char *const[]) { "--join", "a:1", "--controller-key", "b", "--key", "c",
 					 "--listen", "tcp://[::]:5", NULL });
 	assert_int_equal(exit_of(s), 2);
-	assert_said(s, "--advertise");
+	assert_output_has(s, "--advertise");
 }
 
 SCENE(test_bad_values)
@@ -305,22 +305,22 @@ SCENE(test_bad_values)
 	spawn(s, (const char *const[]) { "--join", s->join, "--controller-key", missing, "--key",
 					 s->key, "--listen", "127.0.0.1:0", NULL });
 	assert_int_equal(exit_of(s), 1);
-	assert_said(s, missing);
+	assert_output_has(s, missing);
 	/* The controller key must be a public key, not the name of a key file. */
 	spawn(s, (const char *const[]) { "--join", s->join, "--controller-key", s->key, "--key",
 					 s->key, "--listen", "127.0.0.1:0", NULL });
 	assert_int_equal(exit_of(s), 1);
-	assert_said(s, s->key);
+	assert_output_has(s, s->key);
 	assert_int_equal(chmod(s->key, 0644), 0);
 	spawn(s, (const char *const[]) { "--join", s->join, "--controller-key", text, "--key",
 					 s->key, "--listen", "127.0.0.1:0", NULL });
 	assert_int_equal(exit_of(s), 1);
-	assert_said(s, s->key);
+	assert_output_has(s, s->key);
 	assert_int_equal(chmod(s->key, 0600), 0);
 	spawn(s, (const char *const[]) { "--join", s->join, "--controller-key", text, "--key",
 					 s->key, "--listen", "nowhere", NULL });
 	assert_int_equal(exit_of(s), 1);
-	assert_said(s, "nowhere");
+	assert_output_has(s, "nowhere");
 }
 
 SCENE(test_orphan)
@@ -335,10 +335,10 @@ SCENE(test_orphan)
 					 s->key, "--listen", "127.0.0.1:0", "--orphan-s", "1",
 					 NULL });
 	assert_int_equal(exit_of(s), 1);
-	assert_said(s, "no controller for 1 s");
+	assert_output_has(s, "no controller for 1 s");
 }
 
-static bool has_said(const struct scene *s, const char *text)
+static bool output_has(const struct scene *s, const char *text)
 {
 	char *log;
 	size_t size;
@@ -367,14 +367,15 @@ SCENE(test_port_that_becomes_free)
 	assert_int_equal(post_listen(other, "tcp://127.0.0.1:0", address, NULL), 0);
 	spawn(s, (const char *const[]) { "--join", s->join, "--controller-key", text, "--key",
 					 s->key, "--listen", address, NULL });
-	while (!has_said(s, "another program listens there; waiting") && clock_monotonic_us() < by)
+	while (!output_has(s, "another program listens there; waiting") &&
+	       clock_monotonic_us() < by)
 		poll(NULL, 0, 2);
 	post_close(other);
 	assert_int_equal(post_open(&s->post, &o, NULL), 0);
 	assert_int_equal(post_listen(s->post, s->join, NULL, NULL), 0);
 	serve_until(s, &s->said_hello, "hello");
 	assert_string_equal(s->hello.address, address);
-	assert_said(s, "waiting");
+	assert_output_has(s, "waiting");
 }
 
 SCENE(test_refused)
@@ -383,9 +384,9 @@ SCENE(test_refused)
 	struct scene *s = *state;
 
 	start_agent(s);
-	say(s, &m);
+	send_message(s, &m);
 	assert_int_equal(exit_of(s), 1);
-	assert_said(s, "the cluster is full");
+	assert_output_has(s, "the cluster is full");
 }
 
 SCENE(test_stop_and_signals)
@@ -397,9 +398,9 @@ SCENE(test_stop_and_signals)
 	welcome(s, "tiny", NULL);
 	assign(s, 1);
 	serve_until(s, &s->ready, "ready");
-	say(s, &m);
+	send_message(s, &m);
 	assert_int_equal(exit_of(s), 0);
-	assert_said(s, "enough");
+	assert_output_has(s, "enough");
 	post_close(s->post);
 	s->post = NULL;
 	s->said_hello = s->ready = s->troubled = false;
@@ -428,13 +429,13 @@ SCENE(test_hang_and_kill)
 	while (s->beats == 0) /* an interval begins with a heartbeat */
 		serve(s);
 	beats = s->beats;
-	say(s, &m);
+	send_message(s, &m);
 	while (s->beats < beats + 8)
 		serve(s);
 	assert_true(s->longest_us >= 800000);
 	m.u.fault.fault = 2;
 	m.u.fault.kind = FAULT_KILL;
-	say(s, &m);
+	send_message(s, &m);
 	status = end_of(s);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
@@ -447,14 +448,14 @@ static void expect_fatal(struct scene *s, const char *model, const char *corpus,
 	assert_int_equal(exit_of(s), 1);
 	assert_true(s->troubled && s->trouble.fatal);
 	if (!strstr(s->trouble.text, text))
-		fail_msg("\"%s\" does not say %s", s->trouble.text, text);
-	assert_said(s, text);
+		fail_msg("\"%s\" does not send_message %s", s->trouble.text, text);
+	assert_output_has(s, text);
 }
 
 SCENE(test_bad_corpus)
 {
 	expect_fatal(*state, "tiny", "/nowhere/to/be/found", "/nowhere/to/be/found");
-	assert_said(*state, "no such file here");
+	assert_output_has(*state, "no such file here");
 }
 
 SCENE(test_bad_model)

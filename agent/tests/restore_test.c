@@ -74,7 +74,7 @@ static void refuses(struct agent *a, const struct msg_restore *m)
 
 #define FIXTURE_TEST(name) TEST_WITH(name, begin, end)
 
-FIXTURE_TEST(what_makes_no_sense_is_refused)
+FIXTURE_TEST(invalid_orders_are_refused)
 {
 	static const uint16_t no_node[] = { 0, NODES };
 	static const uint8_t no_stage[] = { 0, STAGES };

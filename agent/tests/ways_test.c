@@ -145,7 +145,7 @@ static struct parcel sent_to_one(struct agent *a, bool evaluate, uint16_t to)
 
 /* An injected loss delays a tensor by the time of up to fifty retransmissions. Tensors to other
  * nodes are not affected, nor are evaluations, which the emulated network does not delay. */
-static void a_loss_costs_its_retransmissions(void **state)
+static void an_injected_loss_delays_by_its_retransmissions(void **state)
 {
 	enum { AGAIN = SECOND / 5, TIMES = 64 };
 	const struct msg_fault loss = {
@@ -234,7 +234,7 @@ int main(void)
 		TEST(without_emulation_nothing_is_expected),
 		TEST(waiting_for_a_cut_link_is_no_transfer_time),
 		TEST(waiting_for_an_unknown_node_is_reported),
-		TEST(a_loss_costs_its_retransmissions),
+		TEST(an_injected_loss_delays_by_its_retransmissions),
 		TEST(few_bytes_show_no_bandwidth),
 		TEST(the_signal_to_noise_of_outputs_is_measured),
 	};

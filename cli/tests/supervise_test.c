@@ -192,7 +192,7 @@ FIXTURE_TEST(a_killed_controller_is_resumed)
 }
 
 /* A controller that failed is restarted too. Only "end" ends the run. */
-FIXTURE_TEST(a_controller_that_fails_is_resumed_until_it_says_that_all_is_over)
+FIXTURE_TEST(a_failed_controller_is_resumed_until_the_run_is_over)
 {
 	struct fixture *f = *state;
 
@@ -287,7 +287,7 @@ FIXTURE_TEST(agents_that_all_give_up_end_it)
 	assert_int_equal(alive(f), 0);
 }
 
-FIXTURE_TEST(a_program_that_is_missing_is_said)
+FIXTURE_TEST(a_missing_program_is_reported)
 {
 	struct fixture *f = *state;
 	char words[256];

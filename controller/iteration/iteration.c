@@ -407,7 +407,7 @@ void iteration_report(struct iteration *it, struct member *m, const struct msg_r
 		m->heard.reported_while_dead_in = r->iteration;
 	if (r->iteration != it->run->iteration || !member_is_replica(m) ||
 	    it->run->iteration != it->run->committed + 1)
-		return; /* that iteration is over */
+		return; /* the event belongs to an iteration that is over */
 	for (uint32_t i = 0; i < r->n_events && member_is_replica(m); i++)
 		take_event(it, m, r->events[i]);
 	if (it->run->phase != PHASE_COMPUTING || requests_any(&it->run->requests))
@@ -522,7 +522,8 @@ bool iteration_readmit(struct iteration *it, struct member *m)
 	if (!replicas_everywhere(it->members) || it->weights->stall.taken_over)
 		return true; /* recover_turn continues */
 	if (it->weights->stall.in == PHASE_COMPUTING || it->weights->stall.in == PHASE_REDUCING) {
-		reroute_announce_all(it); /* it missed the reroutes while it was believed dead */
+		/* The node missed the reroutes while it counted as dead. */
+		reroute_announce_all(it);
 		begin_reduction(it);
 	} else {
 		set_phase(it->run, PHASE_PLANNING);

@@ -15,7 +15,8 @@ struct failure_detector {
 	int64_t hung_up_us;
 	uint32_t n_hung_up;   /* recently ended connections whose node is unknown */
 	uint32_t connections; /* number of connections between one agent and the controller */
-	uint32_t n_silent;    /* number of agents that have sent nothing since then */
+	/* Number of agents that have sent nothing since a connection last ended. */
+	uint32_t n_silent;
 };
 
 /* Records that the process of this node has sent HELLO. */

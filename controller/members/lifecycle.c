@@ -33,7 +33,7 @@ enum {
 enum action {
 	NOTHING,
 	REQUEST_LOST, /* request_lost: other replicas do the work that the node leaves behind */
-	REQUEST_SUMS  /* look_at_sums: they may have waited for the node's standby copy */
+	REQUEST_SUMS  /* look_at_sums: the sums may have waited for the node's standby copy */
 };
 
 static const struct transition {

@@ -28,7 +28,7 @@ enum {
 	TIMES = 3,
 	HEALED_US = 400000, /* a link without a report for this long counts as healed */
 	NOTE_AGAIN_US = 10000000,
-	/* Largest number of doublings of that time for a link that is cut repeatedly */
+	/* Largest number of doublings of HEALED_US for a link that is cut repeatedly */
 	DOUBLED_MOST = 7,
 	STEADY_US = 600000000 /* a link that has worked for this long has its count of cuts reset */
 };

@@ -84,7 +84,8 @@ struct member_copy {
 	struct reported_sum sum;
 	bool is_for_stacking; /* the node's own stage will start from this copy (stacking.c) */
 	int64_t refused_us; /* when the node last failed to keep a copy; 0: never */
-	uint32_t n_refused; /* number of such failures since the node last was a replica */
+	/* Number of failures to keep a copy since the node last was a replica. */
+	uint32_t n_refused;
 };
 
 /* Changes of stage (rebalance.c, stage_moves.c). */
@@ -135,7 +136,8 @@ struct member_compute {
 	double forward_s, backward_s, loss_s;
 	/* Task times while no other agent of the machine computes; 0: unknown */
 	double alone_forward_s, alone_backward_s, alone_loss_s;
-	double pace; /* ratio of the current task times to these; used without emulation */
+	/* Ratio of the current task times to the alone times; used without emulation. */
+	double pace;
 	/* Number of corrections so far, counted at the machine's lowest node */
 	uint32_t times_paced;
 };

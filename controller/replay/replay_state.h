@@ -51,7 +51,7 @@ struct replay {
 	struct planned *planned; /* plan number planned_of; NULL: not read */
 	int64_t planned_of;
 
-	/* Alerts with ids up to this are acknowledged, and so are those listed below */
+	/* Alerts with ids up to this one are acknowledged */
 	uint64_t acknowledged_to;
 	LIST(uint64_t) acknowledged;
 

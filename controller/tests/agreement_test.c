@@ -36,8 +36,8 @@ static struct controller *committed(void **state)
 	return c;
 }
 
-static void tells_of(struct controller *c, int node, uint8_t stage, uint64_t iteration,
-		     uint64_t hash)
+static void report_weights(struct controller *c, int node, uint8_t stage, uint64_t iteration,
+			   uint64_t hash)
 {
 	struct msg_committed r = { iteration, stage, hash, 0 };
 
@@ -45,9 +45,9 @@ static void tells_of(struct controller *c, int node, uint8_t stage, uint64_t ite
 	loop_act(&c->iteration);
 }
 
-static void tells(struct controller *c, int node, uint64_t hash)
+static void report_hash(struct controller *c, int node, uint64_t hash)
 {
-	tells_of(c, node, (uint8_t)(node / DATA), COMMITTED, hash);
+	report_weights(c, node, (uint8_t)(node / DATA), COMMITTED, hash);
 }
 
 static bool is_apart(const struct controller *c, int node)
@@ -89,10 +89,10 @@ FIXTURE_TEST(a_replica_that_differs_from_the_majority_is_dropped)
 	struct controller *c = committed(state);
 	struct stored s;
 
-	tells(c, 3, WRONG); /* the first report is not right merely by being first */
-	tells(c, 4, RIGHT);
+	report_hash(c, 3, WRONG); /* the first report is not right merely by being first */
+	report_hash(c, 4, RIGHT);
 	assert_false(is_apart(c, 3));
-	tells(c, 5, RIGHT);
+	report_hash(c, 5, RIGHT);
 	assert_true(is_apart(c, 3));
 	assert_false(is_apart(c, 4) || is_apart(c, 5));
 	assert_false(c->members.list[3].is_marked);
@@ -107,9 +107,9 @@ FIXTURE_TEST(hashes_are_compared_once_the_majority_is_certain)
 {
 	struct controller *c = committed(state);
 
-	tells(c, 4, RIGHT);
-	tells(c, 5, RIGHT);
-	tells(c, 3, WRONG);
+	report_hash(c, 4, RIGHT);
+	report_hash(c, 5, RIGHT);
+	report_hash(c, 3, WRONG);
 	assert_true(is_apart(c, 3));
 }
 
@@ -118,22 +118,22 @@ FIXTURE_TEST(a_node_that_differs_twice_is_excluded)
 	struct controller *c = committed(state);
 
 	c->members.list[3].weights.differed_in = COMMITTED - 5;
-	tells(c, 4, RIGHT);
-	tells(c, 5, RIGHT);
-	tells(c, 3, WRONG);
+	report_hash(c, 4, RIGHT);
+	report_hash(c, 5, RIGHT);
+	report_hash(c, 3, WRONG);
 	assert_true(c->members.list[3].is_marked);
 	assert_int_equal(c->members.list[3].state, MEMBER_FAILED);
 }
 
 /* The controller cannot tell which hash is right. Dropping one node still makes the stage
  * consistent. */
-FIXTURE_TEST(one_of_two_differing_replicas_stays)
+FIXTURE_TEST(one_of_two_differing_replicas_is_removed)
 {
 	struct controller *c = committed(state);
 
 	c->members.list[5].state = MEMBER_JOINING;
-	tells(c, 4, WRONG);
-	tells(c, 3, RIGHT);
+	report_hash(c, 4, WRONG);
+	report_hash(c, 3, RIGHT);
 	assert_int_equal(is_apart(c, 3) + is_apart(c, 4), 1);
 }
 
@@ -147,8 +147,8 @@ FIXTURE_TEST(a_standby_copy_counts_in_the_majority)
 	keeper->copy.state = COPY_WHOLE;
 	keeper->copy.iterations = COMMITTED;
 	keeper->copy.hash = RIGHT;
-	tells(c, 3, WRONG);
-	tells(c, 4, RIGHT);
+	report_hash(c, 3, WRONG);
+	report_hash(c, 4, RIGHT);
 	assert_true(is_apart(c, 3));
 	assert_false(is_apart(c, 4));
 }
@@ -166,9 +166,9 @@ FIXTURE_TEST(a_copy_that_differs_is_dropped)
 		keeper->copy.state = COPY_WHOLE;
 		keeper->copy.last_commit_sent = COMMITTED;
 		c->members.list[3].weights.hash = 0;
-		tells_of(c, first ? 0 : 3, 1, COMMITTED, first ? WRONG : RIGHT);
+		report_weights(c, first ? 0 : 3, 1, COMMITTED, first ? WRONG : RIGHT);
 		assert_int_equal(keeper->copy.state, COPY_WHOLE);
-		tells_of(c, first ? 3 : 0, 1, COMMITTED, first ? RIGHT : WRONG);
+		report_weights(c, first ? 3 : 0, 1, COMMITTED, first ? RIGHT : WRONG);
 		assert_int_equal(keeper->copy.state, COPY_FETCHING);
 		assert_false(is_apart(c, 3));
 		s = stored(c, COMMITTED);
@@ -191,7 +191,7 @@ FIXTURE_TEST(a_copy_reported_to_a_new_controller_is_compared)
 	keeper->copy.iterations = keeper->copy.last_commit_sent = COMMITTED;
 	for (int i = 0; i < NODES; i++)
 		c->members.list[i].state = MEMBER_JOINING;
-	tells_of(c, 0, 1, COMMITTED, WRONG);
+	report_weights(c, 0, 1, COMMITTED, WRONG);
 	s = stored(c, COMMITTED);
 	assert_int_equal(s.hash[0], WRONG);
 	c->members.list[3].state = MEMBER_LIVE;
@@ -225,12 +225,12 @@ FIXTURE_TEST(the_last_copy_of_a_stage_is_compared)
 	assert_int_equal(m->copy.state, COPY_WHOLE);
 }
 
-FIXTURE_TEST(equal_replicas_stay)
+FIXTURE_TEST(equal_replicas_are_not_removed)
 {
 	struct controller *c = committed(state);
 
 	for (int i = 0; i < NODES; i++)
-		tells(c, i, RIGHT + (uint64_t)(i / DATA));
+		report_hash(c, i, RIGHT + (uint64_t)(i / DATA));
 	for (int i = 0; i < NODES; i++)
 		assert_false(is_apart(c, i));
 	assert_int_equal(c->run.phase, PHASE_COMPUTING);
@@ -242,7 +242,7 @@ FIXTURE_TEST(new_weights_count_once_the_node_reports_them)
 	struct controller *c = committed(state);
 	struct msg_heartbeat h = { .beat = 1, .stage = 1, .committed = COMMITTED, .hash = RIGHT };
 
-	tells(c, 3, RIGHT);
+	report_hash(c, 3, RIGHT);
 	members_heartbeat(&c->iteration, &c->members.list[3], &h);
 	loop_act(&c->iteration);
 	assert_false(is_apart(c, 3));
@@ -299,7 +299,7 @@ FIXTURE_TEST(a_joiner_with_other_weights_is_refused)
 	struct member *m = &c->members.list[3];
 	const struct store_hash recorded = { COMMITTED, WRONG, 3, 1 };
 
-	tells(c, 4, RIGHT);
+	report_hash(c, 4, RIGHT);
 	m->state = MEMBER_SYNCING;
 	m->copy.stage = 1; /* the weights were read from this copy */
 	m->copy.state = COPY_WHOLE;
@@ -451,19 +451,19 @@ FIXTURE_TEST(a_hash_that_was_not_reported_is_not_recorded)
 	struct controller *c = committed(state);
 
 	c->members.list[3].weights.last_commit_sent = COMMITTED - 1;
-	tells(c, 3, WRONG);                      /* this commit was not announced to node 3 */
-	tells_of(c, 4, 1, COMMITTED - 1, WRONG); /* nor is a repeated report counted */
-	tells_of(c, 4, 1, COMMITTED + 1, WRONG);
-	tells_of(c, 4, 0, COMMITTED, WRONG); /* node 4 holds nothing of that stage */
+	report_hash(c, 3, WRONG);                      /* this commit was not announced to node 3 */
+	report_weights(c, 4, 1, COMMITTED - 1, WRONG); /* nor is a repeated report counted */
+	report_weights(c, 4, 1, COMMITTED + 1, WRONG);
+	report_weights(c, 4, 0, COMMITTED, WRONG); /* node 4 holds nothing of that stage */
 	assert_int_equal(stored(c, COMMITTED - 1).n + stored(c, COMMITTED).n +
 				 stored(c, COMMITTED + 1).n,
 			 0);
 	for (int i = 0; i < NODES; i++)
 		assert_int_equal(c->members.list[i].weights.hash, 0);
-	tells(c, 4, RIGHT);
+	report_hash(c, 4, RIGHT);
 	assert_int_equal(stored(c, COMMITTED).n, 1);
 	c->run.committed = COMMITTED - 2; /* the run went back, and the report arrives late */
-	tells(c, 5, WRONG);
+	report_hash(c, 5, WRONG);
 	assert_int_equal(stored(c, COMMITTED).n, 1);
 }
 
@@ -475,7 +475,7 @@ FIXTURE_TEST(the_holder_reports_its_copy)
 	m->copy.stage = 1;
 	m->copy.state = COPY_WHOLE;
 	m->copy.last_commit_sent = COMMITTED;
-	tells_of(c, 0, 1, COMMITTED, RIGHT);
+	report_weights(c, 0, 1, COMMITTED, RIGHT);
 	assert_int_equal(stored(c, COMMITTED).n, 1);
 	m->copy.stage = -1;
 }
@@ -488,19 +488,19 @@ FIXTURE_TEST(a_report_of_the_previous_copy_is_ignored)
 	struct member *m = &c->members.list[0];
 	struct msg_kept k = { .assignment = 7, .stage = 1, .iteration = COMMITTED, .hash = WRONG };
 
-	tells(c, 3, RIGHT);
+	report_hash(c, 3, RIGHT);
 	m->copy.stage = 1;
 	m->copy.order = k.assignment;
 	m->weights.last_commit_sent = COMMITTED;
 	standbys_kept(&c->members, m, &k);
 	m->copy.stage = 1;
 	m->copy.order = ++k.assignment;
-	tells_of(c, 0, 1, COMMITTED, WRONG);
+	report_weights(c, 0, 1, COMMITTED, WRONG);
 	assert_int_equal(stored(c, COMMITTED).hash[0], 0);
 	k.hash = RIGHT;
 	standbys_kept(&c->members, m, &k);
 	assert_int_equal(m->copy.state, COPY_WHOLE);
-	tells_of(c, 0, 1, COMMITTED, RIGHT);
+	report_weights(c, 0, 1, COMMITTED, RIGHT);
 	assert_int_equal(stored(c, COMMITTED).hash[0], RIGHT);
 	m->copy.stage = -1;
 }

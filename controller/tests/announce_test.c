@@ -18,8 +18,8 @@ TEST(corrected_times_are_not_emulated)
 	WORLD_UNTIL(w, world_all_live(w));
 	memcpy(first, p->emulates.delay_s, sizeof(first));
 	assert_true(first[0] > 0 && first[8] > 0);
-	player_tells_ways(p, 50);
-	player_tells_ways(p, 50);
+	player_reports_delays(p, 50);
+	player_reports_delays(p, 50);
 	WORLD_UNTIL(w, strstr(w->console.journal, "links take 50"));
 	player_replace(p);
 	WORLD_UNTIL(w, p->welcomes == 2);
@@ -74,7 +74,7 @@ TEST(a_returning_node_receives_the_keys_of_joiners)
 	world_free(w);
 }
 
-static bool all_others_know(const struct world *w, const struct player *p, bool know)
+static bool all_others_have_key(const struct world *w, const struct player *p, bool know)
 {
 	for (int i = 0; i < PLAYERS; i++)
 		if (&w->players[i] != p && !w->players[i].asleep &&
@@ -93,29 +93,29 @@ TEST(all_nodes_forget_the_key_of_an_expelled_node)
 	struct player *expelled = &w->players[8], *sleeper = &w->players[4], *gone = &w->players[7];
 	uint32_t before;
 
-	WORLD_UNTIL(w, world_all_live(w) && all_others_know(w, expelled, true) &&
-			       all_others_know(w, gone, true));
+	WORLD_UNTIL(w, world_all_live(w) && all_others_have_key(w, expelled, true) &&
+			       all_others_have_key(w, gone, true));
 	sleeper->asleep = true;
 	WORLD_UNTIL(w, w->states[sleeper->node] == NODE_DEAD);
 	assert_int_equal(keys_list_expel(w->door->list, "agent8", NULL), 0);
-	WORLD_UNTIL(w, all_others_know(w, expelled, false));
+	WORLD_UNTIL(w, all_others_have_key(w, expelled, false));
 	assert_true(sleeper->knows[expelled->node]);
 	sleeper->asleep = false;
-	WORLD_UNTIL(w, all_others_know(w, expelled, false));
-	assert_true(all_others_know(w, gone, true));
+	WORLD_UNTIL(w, all_others_have_key(w, expelled, false));
+	assert_true(all_others_have_key(w, gone, true));
 	gone->asleep = expelled->asleep = true;
 	WORLD_UNTIL(w, w->states[gone->node] == NODE_DEAD);
 	for (int i = 0; i < PLAYERS; i++) /* prevents the run from continuing */
 		w->players[i].asleep = w->players[i].asleep || w->players[i].stage == 1;
 	door_restart(w->door, again);
-	WORLD_UNTIL(w, all_others_know(w, gone, false));
+	WORLD_UNTIL(w, all_others_have_key(w, gone, false));
 	before = w->players[0].announced[gone->node];
 	for (int i = 0; i < 1000; i++)
 		world_turn(w);
 	assert_int_equal(w->players[0].announced[gone->node], before);
 	for (int i = 0; i < PLAYERS; i++)
 		w->players[i].asleep = &w->players[i] == expelled;
-	WORLD_UNTIL(w, all_others_know(w, gone, true));
+	WORLD_UNTIL(w, all_others_have_key(w, gone, true));
 	world_free(w);
 }
 

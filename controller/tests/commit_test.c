@@ -38,7 +38,8 @@ FIXTURE_TEST(the_numbers_follow_from_the_tasks)
 }
 
 /* The microbatch's data node reports the end of its first forward pass. */
-static void tells(struct controller *c, uint32_t microbatch, uint32_t named, uint32_t attempt)
+static void report_first_pass(struct controller *c, uint32_t microbatch, uint32_t named,
+			      uint32_t attempt)
 {
 	struct msg_task_event event = { .type = WORK_ENDS,
 					.kind = TASK_FORWARD,
@@ -61,14 +62,14 @@ FIXTURE_TEST(events_of_unknown_microbatches_are_ignored)
 	struct controller *c = *state;
 
 	c->iteration.routes.n = N - 1; /* one fewer than the array holds */
-	tells(c, N - 1, N - 1, FIRST);
-	tells(c, 0, UINT32_MAX, FIRST);
-	tells(c, 0, 0, FIRST - 1);
+	report_first_pass(c, N - 1, N - 1, FIRST);
+	report_first_pass(c, 0, UINT32_MAX, FIRST);
+	report_first_pass(c, 0, 0, FIRST - 1);
 	assert_int_equal(c->iteration.progress.n_events, 0);
 	assert_int_equal(c->iteration.routes.microbatches[N - 1].passed, 0);
 	assert_int_equal(c->iteration.routes.microbatches[0].passed, 0);
 	c->iteration.routes.n = N;
-	tells(c, N - 1, N - 1, FIRST);
+	report_first_pass(c, N - 1, N - 1, FIRST);
 	assert_int_equal(c->iteration.progress.n_events, 1);
 	assert_int_equal(c->iteration.routes.microbatches[N - 1].passed, 1);
 }

@@ -93,7 +93,7 @@ FIXTURE_TEST(no_node_moves_if_a_joiner_is_about_to_fill_the_place)
 
 /* Returns the tenths of a second until the controller drops the copy that all replicas wait
  * for. */
-static int left_behind_after(struct controller *c)
+static int copy_is_dropped_after(struct controller *c)
 {
 	int n = 0;
 
@@ -111,20 +111,20 @@ static int left_behind_after(struct controller *c)
 }
 
 /* The copy's sum takes 400,000 bytes at 20,000 a second. */
-FIXTURE_TEST(a_copy_behind_a_slow_link_has_time)
+FIXTURE_TEST(a_copy_over_a_slow_link_has_more_time)
 {
 	struct controller *c = down_to_one(state);
 
 	c->run.plan->plan->predicted.sync_s = 0;
 	c->iteration.progress.reduced_us = c->iteration.progress.reduce_us;
 	c->run.training.stage_parameters[1] = 100000;
-	assert_in_range(left_behind_after(c), 19, 22);
+	assert_in_range(copy_is_dropped_after(c), 19, 22);
 	down_to_one(state);
 	c->members.links = link_table_new(NODES);
 	assert_non_null(c->members.links);
 	*link_table_at(c->members.links, 3, 0) =
 		(struct link_seen){ .known = true, .bandwidth = 20000 };
-	assert_in_range(left_behind_after(c), 615, 625);
+	assert_in_range(copy_is_dropped_after(c), 615, 625);
 }
 
 static void look(struct controller *c)

@@ -21,12 +21,12 @@ FIXTURE_TEST(the_record_names_a_node_that_died_after_its_sum)
 
 	under_way_all_is_done(c);
 	for (uint16_t node = DATA; node < NODES; node++)
-		under_way_tells_its_sum(c, node);
+		under_way_reports_sum(c, node);
 	member_apply(&c->run, &c->members.list[4], MEMBER_LOST, "is gone");
 	loop_act(&c->iteration);
 	assert_int_equal(c->run.phase, PHASE_REDUCING);
 	for (uint16_t node = 0; node < DATA; node++)
-		under_way_tells_its_sum(c, node);
+		under_way_reports_sum(c, node);
 	assert_int_equal(c->run.committed, 1);
 	assert_int_equal(store_read_commit(c->run.history.store, 1, &k, NULL), 0);
 	for (size_t i = 0; i < k.n_orders; i++)
@@ -71,7 +71,7 @@ static void four_dies_in_its_sum(struct controller *c)
 {
 	under_way_all_is_done(c);
 	for (uint16_t node = DATA; node < NODES; node++)
-		under_way_tells_its_sum(c, node);
+		under_way_reports_sum(c, node);
 	assert_true(c->iteration.routes.counts[4].n > 0);
 	member_apply(&c->run, &c->members.list[4], MEMBER_LOST, "is gone");
 	loop_act(&c->iteration);
@@ -87,9 +87,9 @@ FIXTURE_TEST(a_sum_that_only_one_node_reported_is_repeated)
 	for (int reported = 1; reported >= 0; reported--) {
 		under_way_all_is_done(c);
 		c->members.list[5].state = MEMBER_JOINING;
-		under_way_tells_its_sum(c, 3);
+		under_way_reports_sum(c, 3);
 		if (reported)
-			under_way_tells_its_sum(c, 4);
+			under_way_reports_sum(c, 4);
 		member_apply(&c->run, &c->members.list[4], MEMBER_LOST, "is gone");
 		loop_act(&c->iteration);
 		assert_int_equal(c->run.phase, reported ? PHASE_REDUCING : PHASE_COMPUTING);
@@ -114,12 +114,12 @@ FIXTURE_TEST(a_different_sum_of_a_dead_node_counts)
 	under_way_all_is_done(c);
 	r.attempt = c->iteration.reduce_attempt;
 	iteration_reduced(&c->iteration, &c->members.list[4], &r);
-	under_way_tells_its_sum(c, 3);
-	under_way_tells_its_sum(c, 5);
+	under_way_reports_sum(c, 3);
+	under_way_reports_sum(c, 5);
 	member_apply(&c->run, &c->members.list[4], MEMBER_LOST, "is gone");
 	loop_act(&c->iteration);
 	for (uint16_t node = 0; node < DATA; node++)
-		under_way_tells_its_sum(c, node);
+		under_way_reports_sum(c, node);
 	assert_int_equal(c->run.committed, 0);
 	assert_int_equal(c->iteration.n_differing, 1);
 	assert_true(runs_again(c) > 0);
@@ -138,8 +138,8 @@ static void sums_differ(struct controller *c)
 				 .n_slices = DATA,
 				 .slices = slices };
 
-	under_way_tells_its_sum(c, 0);
-	under_way_tells_its_sum(c, 1);
+	under_way_reports_sum(c, 0);
+	under_way_reports_sum(c, 1);
 	iteration_reduced(&c->iteration, &c->members.list[2], &r);
 	loop_act(&c->iteration);
 	assert_int_equal(c->iteration.n_differing, 1);
@@ -200,7 +200,7 @@ FIXTURE_TEST(the_sum_with_an_excluded_node_is_void)
 
 	under_way_all_is_done(c);
 	for (uint16_t node = DATA; node < NODES; node++)
-		under_way_tells_its_sum(c, node);
+		under_way_reports_sum(c, node);
 	attempt = c->iteration.reduce_attempt;
 	exclude_member(&c->members, &c->members.list[4], "counted a gradient twice");
 	loop_act(&c->iteration);
@@ -219,7 +219,7 @@ FIXTURE_TEST(no_loss_commits_a_void_sum)
 	under_way_all_is_done(c);
 	for (uint16_t node = 0; node < NODES; node++)
 		if (node != 5)
-			under_way_tells_its_sum(c, node);
+			under_way_reports_sum(c, node);
 	exclude_member(&c->members, &c->members.list[5], "counted a gradient twice");
 	loop_act(&c->iteration);
 	assert_int_equal(c->run.committed, 0);
@@ -227,14 +227,14 @@ FIXTURE_TEST(no_loss_commits_a_void_sum)
 
 /* Another node has the dead node's place by now. The record still says which stage's sum
  * contains its gradients. */
-FIXTURE_TEST(a_new_node_at_its_place_does_not_change_this)
+FIXTURE_TEST(a_new_node_in_the_place_of_the_lost_one_changes_nothing)
 {
 	struct controller *c = *state;
 
 	four_dies_in_its_sum(c);
 	c->run.cluster->nodes[4].stage = 0;
 	for (uint16_t node = 0; node < DATA; node++)
-		under_way_tells_its_sum(c, node);
+		under_way_reports_sum(c, node);
 	under_way_recorded_once(c);
 }
 

@@ -53,7 +53,7 @@ static int world_close(void **state)
 	return world_free(*state);
 }
 
-static bool says(const struct world *w, const char *words)
+static bool journal_has(const struct world *w, const char *words)
 {
 	return strstr(w->console.journal, words) != NULL;
 }
@@ -65,9 +65,9 @@ static void run_ends(struct world *w, const char *why)
 	int64_t give_up = clock_monotonic_us() + 40000000;
 
 	snprintf(words, sizeof(words), "the run ends: %s", why);
-	while (!says(w, words) && clock_monotonic_us() < give_up)
+	while (!journal_has(w, words) && clock_monotonic_us() < give_up)
 		world_turn(w);
-	if (!says(w, words))
+	if (!journal_has(w, words))
 		fail_msg("it does not end, up to iteration %d:\n%s", (int)w->console.committed,
 			 w->console.journal);
 }
@@ -120,7 +120,7 @@ TEST_WITH(a_new_controller_writes_the_last_checkpoint, world_open_patient, world
 	for (int i = 0; i < PLAYERS; i++)
 		w->faults[i] = w->players[i].stage == 1 ? SAVES_NOT : HEALTHY;
 	WORLD_UNTIL(w, w->console.committed == 7);
-	assert_false(says(w, "the run ends"));
+	assert_false(journal_has(w, "the run ends"));
 	for (int i = 0; i < PLAYERS; i++)
 		w->faults[i] = HEALTHY;
 	door_restart(w->door, options);
@@ -185,7 +185,7 @@ FIXTURE_TEST(a_node_that_does_not_write_is_not_awaited)
 
 	silence_a_stage(w);
 	run_ends(w, "stopped by a signal");
-	assert_true(says(w, "is incomplete: 2 of 3 stages"));
+	assert_true(journal_has(w, "is incomplete: 2 of 3 stages"));
 }
 
 FIXTURE_TEST(the_second_signal_ends_the_run_at_once)
@@ -196,7 +196,7 @@ FIXTURE_TEST(the_second_signal_ends_the_run_at_once)
 	WORLD_UNTIL(w, w->phase == PHASE_PAUSED);
 	kill(w->door->pid, SIGTERM);
 	run_ends(w, "stopped by a signal");
-	assert_false(says(w, "is incomplete"));
+	assert_false(journal_has(w, "is incomplete"));
 }
 
 TEST_WITH(without_checkpoints_the_run_ends_at_once, world_open_unsaved, world_close)
@@ -206,5 +206,5 @@ TEST_WITH(without_checkpoints_the_run_ends_at_once, world_open_unsaved, world_cl
 	wait_in_an_iteration(w);
 	kill(w->door->pid, SIGTERM);
 	run_ends(w, "stopped by a signal");
-	assert_false(says(w, "checkpoint of it"));
+	assert_false(journal_has(w, "checkpoint of it"));
 }

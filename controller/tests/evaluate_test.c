@@ -86,7 +86,7 @@ static void answer(struct controller *c, uint16_t from, uint64_t iteration, uint
 	iteration_evaluated(&c->iteration, &c->members.list[from], &r);
 }
 
-FIXTURE_TEST(an_answer_counts_once_and_from_its_data_node)
+FIXTURE_TEST(an_answer_of_the_data_node_counts_once)
 {
 	struct controller *c = validates(state);
 

@@ -241,20 +241,20 @@ static void go(struct world *w, int64_t from_us, int64_t until_us)
 		look(w, now);
 }
 
-static const int64_t ways_us[NODES] = { 500, 5000, 20000, 60000, 100000, 130000 };
+static const int64_t delays_us[NODES] = { 500, 5000, 20000, 60000, 100000, 130000 };
 
-static void ways_of(struct world *w, uint32_t words, uint64_t seed, double loss, double jitter)
+static void make_traces(struct world *w, uint32_t words, uint64_t seed, double loss, double jitter)
 {
 	for (uint32_t i = 0; i < NODES; i++) {
-		struct way way = { ways_us[i], loss, jitter, CONNECTIONS };
+		struct way way = { delays_us[i], loss, jitter, CONNECTIONS };
 
 		trace_init(&w->traces[i], &way, words, NULL, seed + i);
 	}
 }
 
-static void lossy_ways(struct world *w, uint32_t words, uint64_t seed)
+static void make_lossy_traces(struct world *w, uint32_t words, uint64_t seed)
 {
-	ways_of(w, words, seed, 0.02, 0.3);
+	make_traces(w, words, seed, 0.02, 0.3);
 }
 
 static void nobody_died(const struct world *w)
@@ -271,7 +271,7 @@ TEST(an_hour_of_losses_kills_nobody)
 {
 	struct world *w = world_new();
 
-	lossy_ways(w, 36000, 1);
+	make_lossy_traces(w, 36000, 1);
 	world_greet(w);
 	go(w, LOOK_US, (int64_t)3590 * SECOND);
 	nobody_died(w);
@@ -380,7 +380,7 @@ TEST(a_controller_that_slept_does_not_judge)
 {
 	struct world *w = world_new();
 
-	lossy_ways(w, 300, 1);
+	make_lossy_traces(w, 300, 1);
 	world_greet(w);
 	go(w, LOOK_US, 10 * SECOND);
 	w->c->run.now_us = 13 * SECOND; /* all messages sent meanwhile are still to be read */
@@ -400,14 +400,14 @@ TEST(a_vanished_machine_is_detected_in_time)
 		uint16_t who = (uint16_t)(seed % NODES);
 		int64_t at = 10 * SECOND + (int64_t)seed * 7919;
 
-		lossy_ways(w, 300, 1000 * seed);
+		make_lossy_traces(w, 300, 1000 * seed);
 		w->vanishes_us[who] = at;
 		world_greet(w);
 		go(w, LOOK_US, 15 * SECOND);
-		if (w->dead_us[who] < 0 || w->dead_us[who] - at > in_time(ways_us[who]))
+		if (w->dead_us[who] < 0 || w->dead_us[who] - at > in_time(delays_us[who]))
 			fail_msg("node %u, seed %u: dead after %.3f s, expected within %.3f", who,
 				 (unsigned)seed, (double)(w->dead_us[who] - at) * 1e-6,
-				 (double)in_time(ways_us[who]) * 1e-6);
+				 (double)in_time(delays_us[who]) * 1e-6);
 		w->dead_us[who] = -1;
 		nobody_died(w);
 		world_free(w);
@@ -475,13 +475,14 @@ TEST(a_hang_up_is_detected_at_once)
 		struct world *w = world_new();
 		uint16_t who = (uint16_t)(seed % NODES);
 		int64_t at = 10 * SECOND + (int64_t)seed * 7919,
-			noticed_us = at + 13 * ways_us[who] / 10;
-		int64_t most = seed / NODES % 2 ? in_time(ways_us[who]) : 220000 + 3 * ways_us[who];
+			noticed_us = at + 13 * delays_us[who] / 10;
+		int64_t most =
+			seed / NODES % 2 ? in_time(delays_us[who]) : 220000 + 3 * delays_us[who];
 
 		if (seed / NODES % 2)
-			lossy_ways(w, 300, 1000 * seed + 500);
+			make_lossy_traces(w, 300, 1000 * seed + 500);
 		else
-			ways_of(w, 300, 1000 * seed + 500, 0, 0.05);
+			make_traces(w, 300, 1000 * seed + 500, 0, 0.05);
 		w->vanishes_us[who] = at;
 		world_greet(w);
 		go(w, LOOK_US, noticed_us);
@@ -502,7 +503,7 @@ TEST(a_node_that_is_heard_has_not_hung_up)
 {
 	struct world *w = world_new();
 
-	ways_of(w, 300, 7, 0, 0.3);
+	make_traces(w, 300, 7, 0, 0.3);
 	world_greet(w);
 	for (int i = 1; i < 200; i++) {
 		go(w, (i - 1) * (int64_t)140000 + LOOK_US, i * (int64_t)140000);
@@ -522,7 +523,7 @@ TEST(a_returning_node_ends_its_old_connections)
 		struct world *w = world_new();
 		struct failure_detector *d = &w->c->members.detector;
 
-		lossy_ways(w, 600, 1000 * seed + 500);
+		make_lossy_traces(w, 600, 1000 * seed + 500);
 		w->vanishes_us[1] = 10 * SECOND;
 		world_greet(w);
 		d->connections = CONNECTIONS;

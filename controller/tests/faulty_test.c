@@ -40,7 +40,7 @@ static bool only_faulty_are_out(const struct world *w)
 	return true;
 }
 
-static bool journal_says(const struct world *w, int node, const char *why)
+static bool journal_has(const struct world *w, int node, const char *why)
 {
 	char words[128];
 
@@ -69,7 +69,7 @@ static void is_excluded(struct world *w, enum player_fault fault, uint8_t stage,
 	WORLD_UNTIL(w, w->console.committed >= FAULTS_FROM && only_faulty_are_out(w));
 	enough = w->console.committed + 5;
 	WORLD_UNTIL(w, w->console.committed >= enough && only_faulty_are_out(w));
-	if (!journal_says(w, node, why))
+	if (!journal_has(w, node, why))
 		fail_msg("no \"%s\" in the journal:\n%s", why, w->console.journal);
 }
 
@@ -80,7 +80,7 @@ static void is_dropped(struct world *w, enum player_fault fault, uint8_t stage, 
 	uint64_t enough;
 
 	w->faults[node] = fault;
-	WORLD_UNTIL(w, journal_says(w, node, why));
+	WORLD_UNTIL(w, journal_has(w, node, why));
 	w->faults[node] = HEALTHY;
 	WORLD_UNTIL(w, world_all_live(w));
 	enough = w->console.committed + 5;
@@ -206,15 +206,15 @@ FIXTURE_TEST(two_nodes_hang)
 
 	w->faults[one] = ENDS_NOTHING;
 	w->faults[two] = STARTS_NOTHING;
-	WORLD_UNTIL(w, journal_says(w, one, "does not end a task") &&
-			       journal_says(w, two, "does not start a task"));
+	WORLD_UNTIL(w, journal_has(w, one, "does not end a task") &&
+			       journal_has(w, two, "does not start a task"));
 	w->faults[one] = w->faults[two] = HEALTHY;
 	WORLD_UNTIL(w, world_all_live(w));
 }
 
 /* The node reports that it is at rest, as the others do. The iteration restarts until it works
  * again. */
-FIXTURE_TEST(a_node_does_nothing)
+FIXTURE_TEST(the_iteration_restarts_until_an_idle_node_works)
 {
 	struct world *w = *state;
 	int node = first_of(w, 1);

@@ -76,7 +76,7 @@ FIXTURE_TEST(a_node_that_slept_continues)
 
 /* Another node took the stage over from its copy and left its own place in exchange. That node
  * is dead too. */
-FIXTURE_TEST(it_continues_although_its_place_was_given_away)
+FIXTURE_TEST(a_returning_node_continues_although_its_place_was_reassigned)
 {
 	struct controller *c = lost(state);
 
@@ -205,16 +205,16 @@ static struct controller *replaced(void **state)
 	return c;
 }
 
-static bool goes_back(struct controller *c)
+static bool loses_last_replica(struct controller *c)
 {
 	recover_turn(&c->iteration);
 	loop_act(&c->iteration);
 	return stage_replicas(&c->members, 0, NULL) == 0;
 }
 
-FIXTURE_TEST(without_weights_the_run_goes_back_at_once)
+FIXTURE_TEST(without_weights_the_run_returns_to_a_checkpoint_at_once)
 {
-	assert_true(goes_back(replaced(state)));
+	assert_true(loses_last_replica(replaced(state)));
 }
 
 /* After a restart, the new controller announces the commit to the node again, and the node
@@ -227,10 +227,10 @@ FIXTURE_TEST(a_node_with_a_repeated_commit_is_awaited)
 	c->members.list[X].weights.stage = 1;
 	c->members.list[X].weights.iterations = COMMITTED - 1;
 	c->members.list[X].weights.last_commit_sent = COMMITTED;
-	assert_false(goes_back(c));
+	assert_false(loses_last_replica(c));
 	iteration_committed(&c->members, &c->members.list[X], &done);
 	beats(c, X, 1, COMMITTED);
-	assert_false(goes_back(c));
+	assert_false(loses_last_replica(c));
 	assert_true(is_back(c));
 }
 
@@ -244,9 +244,9 @@ FIXTURE_TEST(a_node_cut_off_at_the_commit_is_awaited)
 	c->members.list[X].weights.iterations = c->members.list[X].weights.last_commit_sent =
 		COMMITTED;
 	beats(c, X, 1, COMMITTED - 1);
-	assert_false(goes_back(c));
+	assert_false(loses_last_replica(c));
 	c->run.now_us += recover_patience_us(&c->run) + 1;
-	assert_true(goes_back(c));
+	assert_true(loses_last_replica(c));
 }
 
 /* The node is overwriting its weights, and the order cannot be withdrawn. */
@@ -268,9 +268,9 @@ FIXTURE_TEST(the_wait_for_a_node_ends)
 	c->members.list[X].weights.stage = 1;
 	c->members.list[X].weights.iterations = COMMITTED - 1;
 	c->members.list[X].weights.last_commit_sent = COMMITTED;
-	assert_false(goes_back(c));
+	assert_false(loses_last_replica(c));
 	c->run.now_us += recover_patience_us(&c->run) + 1;
-	assert_true(goes_back(c));
+	assert_true(loses_last_replica(c));
 }
 
 FIXTURE_TEST(a_copy_with_the_commit_is_awaited)
@@ -280,9 +280,9 @@ FIXTURE_TEST(a_copy_with_the_commit_is_awaited)
 
 	keeps(c, K, 1, COMMITTED - 1);
 	c->members.list[K].copy.last_commit_sent = COMMITTED;
-	assert_false(goes_back(c));
+	assert_false(loses_last_replica(c));
 	iteration_committed(&c->members, &c->members.list[K], &done);
-	assert_false(goes_back(c));
+	assert_false(loses_last_replica(c));
 	assert_true(copies_holder(&c->members, 1, NULL) == &c->members.list[K]);
 }
 
@@ -292,23 +292,23 @@ FIXTURE_TEST(a_node_that_does_not_fetch_its_copy_is_not_awaited)
 	struct controller *c = replaced(state);
 
 	keeps(c, K, 1, COMMITTED);
-	assert_false(goes_back(c));
+	assert_false(loses_last_replica(c));
 	/* As far as is known, the node fetches from there */
 	assert_int_equal(member_stage(&c->run, &c->members.list[K]), 0);
 	c->members.list[X].copy.stage = 1;
 	c->run.now_us += 3600ll * SECOND;
-	assert_false(goes_back(c));
+	assert_false(loses_last_replica(c));
 	assert_int_equal(member_stage(&c->run, &c->members.list[K]), 0);
 	c->members.list[X].copy.stage = -1;
 	/* Otherwise its own stage would have no replica */
 	c->members.list[1].is_marked = c->members.list[2].is_marked = true;
-	assert_false(goes_back(c));
+	assert_false(loses_last_replica(c));
 	assert_int_equal(member_stage(&c->run, &c->members.list[K]), 0);
 	c->members.list[1].is_marked = c->members.list[2].is_marked = false;
-	assert_false(goes_back(c)); /* these may have died with the rest */
+	assert_false(loses_last_replica(c)); /* these may have died with the rest */
 	assert_int_equal(member_stage(&c->run, &c->members.list[K]), 0);
 	beats(c, 1, 0, COMMITTED);
-	assert_false(goes_back(c));
+	assert_false(loses_last_replica(c));
 	assert_int_equal(member_stage(&c->run, &c->members.list[K]), 1);
 }
 
@@ -324,7 +324,7 @@ FIXTURE_TEST(weights_that_the_record_names_are_held)
 	c->members.list[4].beat = h;
 	h.hash = 77;
 	c->members.list[X].beat = h;
-	assert_false(goes_back(c));
+	assert_false(loses_last_replica(c));
 	assert_true(is_back(c));
 	assert_false(member_is_replica(&c->members.list[4]));
 }
@@ -344,10 +344,10 @@ FIXTURE_TEST(a_node_that_could_not_read_reports_its_weights)
 	m->assigned.number = 9;
 	m->state = MEMBER_RESTORING;
 	restore_failed(&c->weights, m, &failed);
-	assert_false(goes_back(c));
+	assert_false(loses_last_replica(c));
 	assert_false(is_back(c));
 	beats(c, X, 1, COMMITTED);
-	assert_false(goes_back(c));
+	assert_false(loses_last_replica(c));
 	assert_true(is_back(c));
 }
 
@@ -363,7 +363,7 @@ FIXTURE_TEST(no_node_holds_a_commit_that_was_undone)
 			 "here");
 	}
 	dies(c, 2);
-	assert_true(goes_back(c));
+	assert_true(loses_last_replica(c));
 	/* First with weights of the lost stage, then of the other stage */
 	for (int round = 0; round < 2; round++) {
 		for (int i = 0; i < NODES; i++) {

@@ -63,7 +63,7 @@ FIXTURE_TEST(each_event_leads_to_one_state)
 }
 
 /* A replica's work is given to others. Sums may have waited for the copy of any other member. */
-FIXTURE_TEST(whoever_is_lost_is_reported)
+FIXTURE_TEST(a_lost_node_is_reported)
 {
 	struct controller *c = *state;
 
@@ -84,7 +84,7 @@ FIXTURE_TEST(whoever_is_lost_is_reported)
 
 /* Consoles and the record show no difference between a member that fetches its stage and one that
  * has it. The time since the last change stays, too: judgements of links begin with it. */
-FIXTURE_TEST(only_what_is_shown_is_a_change)
+FIXTURE_TEST(only_a_shown_value_is_a_change)
 {
 	struct controller *c = *state;
 	struct member *m = in_state(c, MEMBER_SYNCING);

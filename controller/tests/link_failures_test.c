@@ -16,7 +16,7 @@
 #include "controller/planning/request.h"
 #include "controller/tests/under_way.h"
 
-static bool says(const struct controller *c, const char *words)
+static bool journal_has(const struct controller *c, const char *words)
 {
 	for (uint32_t i = 0; i < c->run.journal.n_notes; i++)
 		if (strstr(c->run.journal.notes[i].text, words))
@@ -76,14 +76,14 @@ static void microbatches_are_rerouted_around_a_cut_link(void **state)
 		moved += m->moved;
 	}
 	assert_true(moved > 0);
-	assert_true(says(c, "nothing came through for 0.9 s, expected within 0.2"));
-	assert_true(says(c, "go around the link"));
+	assert_true(journal_has(c, "nothing came through for 0.9 s, expected within 0.2"));
+	assert_true(journal_has(c, "go around the link"));
 	assert_false(replan_usable(&c->members, c->run.plan)); /* later plans avoid the link, too */
 	assert_true(c->planning.wanted_id > 0);
 }
 
 /* The substitute is sent the neighbours' stored tensors, and the rest does not change. */
-static void finished_work_stays(void **state)
+static void finished_work_is_not_repeated(void **state)
 {
 	struct controller *c = *state;
 	struct microbatch *m = &c->iteration.routes.microbatches[0];
@@ -105,7 +105,7 @@ static void finished_work_stays(void **state)
 }
 
 /* Both ends have counted the microbatch, and the gradient cannot move from one to the other. */
-static void without_a_substitute_one_end_is_dropped(void **state)
+static void one_end_of_a_link_without_a_substitute_is_dropped(void **state)
 {
 	struct controller *c = *state;
 	uint16_t data = c->iteration.routes.microbatches[0].route.nodes[0],
@@ -122,7 +122,7 @@ static void without_a_substitute_one_end_is_dropped(void **state)
 	assert_int_equal(out->state, MEMBER_DEAD);
 	assert_int_equal(c->run.phase, PHASE_COMPUTING);
 	assert_true(under_way_second_of(c, 0) != next);
-	assert_true(says(c, "run again without"));
+	assert_true(journal_has(c, "run again without"));
 	members_heartbeat(&c->iteration, out, &h);
 	loop_act(&c->iteration);
 	assert_true(out->state != MEMBER_DEAD); /* although the link is still cut */
@@ -130,7 +130,7 @@ static void without_a_substitute_one_end_is_dropped(void **state)
 }
 
 /* No other node is left to avoid the link. */
-static void a_link_that_all_need_costs_one_end(void **state)
+static void a_link_that_every_route_needs_costs_one_end(void **state)
 {
 	struct controller *c = *state;
 	uint16_t data = c->iteration.routes.microbatches[0].route.nodes[0],
@@ -165,7 +165,7 @@ static void a_validation_avoids_the_cut_link(void **state)
 	assert_false(anyone_is_out(c) || evaluation_needs(&c->iteration, a, b));
 }
 
-static void a_link_that_passes_small_messages_is_said_to_do_so(void **state)
+static void the_journal_names_a_link_that_passes_small_messages(void **state)
 {
 	struct controller *c = *state;
 	uint16_t data = c->iteration.routes.microbatches[0].route.nodes[0],
@@ -175,8 +175,8 @@ static void a_link_that_passes_small_messages_is_said_to_do_so(void **state)
 		     (struct msg_stuck){
 			     .to = next, .ms = 900, .expected_ms = 250, .small_passes = 1 });
 	assert_true(link_failures_between(&c->members, data, next));
-	assert_true(says(c, "small messages pass, large ones do not: MTU?"));
-	assert_false(says(c, "a port closed"));
+	assert_true(journal_has(c, "small messages pass, large ones do not: MTU?"));
+	assert_false(journal_has(c, "a port closed"));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, under_way_begin, under_way_end)
@@ -185,11 +185,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(microbatches_are_rerouted_around_a_cut_link),
-		TEST(finished_work_stays),
-		TEST(without_a_substitute_one_end_is_dropped),
-		TEST(a_link_that_all_need_costs_one_end),
+		TEST(finished_work_is_not_repeated),
+		TEST(one_end_of_a_link_without_a_substitute_is_dropped),
+		TEST(a_link_that_every_route_needs_costs_one_end),
 		TEST(a_validation_avoids_the_cut_link),
-		TEST(a_link_that_passes_small_messages_is_said_to_do_so),
+		TEST(the_journal_names_a_link_that_passes_small_messages),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

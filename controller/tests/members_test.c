@@ -185,7 +185,7 @@ static void a_dropped_copy_is_tried_later(void **state)
 /* ---- cut links ---- */
 
 /* Node `from` reports a missing input that was expected within 0.25 s. */
-static void says_stuck(struct controller *c, uint16_t from, uint16_t to, uint32_t ms)
+static void report_stuck_link(struct controller *c, uint16_t from, uint16_t to, uint32_t ms)
 {
 	struct msg_stuck s = { .to = to, .ms = ms, .expected_ms = 250 };
 	struct msg_heartbeat h = { .n_stuck = 1, .stuck = &s };
@@ -193,7 +193,7 @@ static void says_stuck(struct controller *c, uint16_t from, uint16_t to, uint32_
 	link_failures_hear(&c->members, &c->members.list[from], &h);
 }
 
-static void says_well(struct controller *c, uint16_t from)
+static void report_working_links(struct controller *c, uint16_t from)
 {
 	struct msg_heartbeat h = { .n_stuck = 0 };
 
@@ -224,7 +224,7 @@ static void a_reported_link_counts_as_cut(void **state)
 	struct controller *c = made();
 
 	(void)state;
-	says_stuck(c, 1, 3, 750);
+	report_stuck_link(c, 1, 3, 750);
 	at(c, START);
 	assert_true(all_are_in(c));
 	assert_true(link_failures_between(&c->members, 1, 3) &&
@@ -241,15 +241,15 @@ static void a_link_returns_once_no_node_complains(void **state)
 
 	(void)state;
 	*delay(c, 1, 3) = 0.07;
-	says_stuck(c, 1, 3, 750);
+	report_stuck_link(c, 1, 3, 750);
 	at(c, START);
 	*delay(c, 3, 1) = 0.09; /* a stale measurement of the link */
 	at(c, START + 100000);
 	assert_true(*delay(c, 3, 1) < 0);
 	at(c, START + 300000);
-	says_stuck(c, 1, 3, 1100);
+	report_stuck_link(c, 1, 3, 1100);
 	at(c, START + SECOND / 2);
-	says_well(c, 1);
+	report_working_links(c, 1);
 	assert_true(link_failures_between(&c->members, 1, 3));
 	at(c, START + 3 * SECOND);
 	assert_false(link_failures_between(&c->members, 1, 3));
@@ -263,9 +263,9 @@ static void a_link_does_not_return_while_an_end_is_silent(void **state)
 	struct controller *c = made();
 
 	(void)state;
-	says_stuck(c, 1, 3, 750);
+	report_stuck_link(c, 1, 3, 750);
 	at(c, START);
-	says_well(c, 1);
+	report_working_links(c, 1);
 	for (c->run.now_us = START; c->run.now_us < START + 5 * SECOND; c->run.now_us += 100000) {
 		c->members.list[3].heard.message_us = c->run.now_us;
 		cut_links_check(&c->iteration);
@@ -277,10 +277,10 @@ static void a_link_does_not_return_while_an_end_is_silent(void **state)
 
 static int64_t believed_after(struct controller *c, int64_t now_us)
 {
-	says_stuck(c, 1, 3, 750);
+	report_stuck_link(c, 1, 3, 750);
 	at(c, now_us);
 	assert_true(link_failures_between(&c->members, 1, 3));
-	says_well(c, 1);
+	report_working_links(c, 1);
 	for (int64_t t = now_us; t < now_us + 100 * SECOND; t += 20000) {
 		at(c, t);
 		if (!link_failures_between(&c->members, 1, 3))
@@ -310,7 +310,7 @@ static void a_silent_node_is_not_cut_off(void **state)
 	struct controller *c = made();
 
 	(void)state;
-	says_stuck(c, 1, 3, 750);
+	report_stuck_link(c, 1, 3, 750);
 	c->run.now_us = START;
 	for (uint32_t i = 0; i < NODES; i++)
 		c->members.list[i].heard.message_us = START - (i == 3 ? 600000 : 0);
@@ -355,7 +355,7 @@ static void waiting_for_an_absent_node_is_no_cut(void **state)
 	for (int from = 1; from <= 3; from += 2) { /* whichever end was away */
 		c->members.list[1].since_us = c->members.list[3].since_us = 0;
 		c->members.list[from].since_us = START;
-		says_stuck(c, 1, 3, 60000);
+		report_stuck_link(c, 1, 3, 60000);
 		at(c, START + 749999);
 		assert_false(link_failures_between(&c->members, 1, 3));
 	}
@@ -371,10 +371,10 @@ static void one_of_two_separated_replicas_is_removed(void **state)
 	struct controller *c = made();
 
 	(void)state;
-	says_stuck(c, 2, 3, 1499);
+	report_stuck_link(c, 2, 3, 1499);
 	at(c, START);
 	assert_true(all_are_in(c));
-	says_stuck(c, 2, 3, 1500);
+	report_stuck_link(c, 2, 3, 1500);
 	at(c, START);
 	assert_true(is_out(c, 2) && c->members.list[2].stuck.is_cut_off);
 	assert_false(is_out(c, 3) || link_failures_between(&c->members, 2, 3));
@@ -396,15 +396,15 @@ static void an_unreachable_last_replica_is_replaced_by_its_copy(void **state)
 
 	(void)state;
 	c->members.list[0].state = MEMBER_JOINING;
-	says_stuck(c, 2, 1, 5000);
-	says_stuck(c, 3, 1, 400);
-	says_stuck(c, 4, 1, 400);
+	report_stuck_link(c, 2, 1, 5000);
+	report_stuck_link(c, 3, 1, 400);
+	report_stuck_link(c, 4, 1, 400);
 	at(c, START);
 	assert_true(all_are_in(c));
 	assert_false(link_failures_give_way(&c->members)); /* the run waits */
 	assert_true(all_are_in(c));
 	keeps(c, 5, 0);
-	says_stuck(c, 3, 1, 750);
+	report_stuck_link(c, 3, 1, 750);
 	at(c, START);
 	for (int i = 1; i < NODES; i++)
 		assert_int_equal(is_out(c, i), i == 1);
@@ -419,7 +419,7 @@ static void the_holder_of_the_only_copy_stays(void **state)
 	(void)state;
 	c->members.list[4].state = c->members.list[5].state = MEMBER_JOINING;
 	keeps(c, 1, 2);
-	says_stuck(c, 1, 0, 5000);
+	report_stuck_link(c, 1, 0, 5000);
 	at(c, START);
 	assert_true(is_out(c, 0) && !is_out(c, 1));
 	bare_free(c);
@@ -434,7 +434,7 @@ static void a_link_that_every_plan_needs_costs_one_end(void **state)
 
 		(void)state;
 		c->members.list[0].state = last ? MEMBER_JOINING : MEMBER_LIVE;
-		says_stuck(c, 1, 3, 5000);
+		report_stuck_link(c, 1, 3, 5000);
 		at(c, START);
 		assert_true(all_are_in(c));
 		assert_true(link_failures_give_way(&c->members));
@@ -446,7 +446,7 @@ static void a_link_that_every_plan_needs_costs_one_end(void **state)
 }
 
 /* Sums do not reach the copy. */
-static void a_copy_behind_a_cut_link_is_dropped(void **state)
+static void a_copy_that_needs_a_cut_link_is_dropped(void **state)
 {
 	struct controller *c = made();
 
@@ -454,7 +454,7 @@ static void a_copy_behind_a_cut_link_is_dropped(void **state)
 	c->members.list[0].state = MEMBER_JOINING;
 	keeps(c, 3, 0);
 	keeps(c, 4, 0);
-	says_stuck(c, 1, 3, 750);
+	report_stuck_link(c, 1, 3, 750);
 	at(c, START);
 	assert_int_equal(c->members.list[3].copy.state, COPY_DROPPED);
 	assert_int_not_equal(c->members.list[4].copy.state, COPY_DROPPED);
@@ -476,7 +476,7 @@ static void a_joiner_fetches_over_other_links(void **state)
 	*delay(c, 2, 5) = 0.01;
 	assert_false(copies_fetch(&c->members, m, 1)); /* the order reaches no node */
 	assert_int_equal(m->assigned.source, 2);
-	says_stuck(c, 5, 2, 750);
+	report_stuck_link(c, 5, 2, 750);
 	at(c, START);
 	assert_true(link_failures_between(&c->members, 2, 5) && all_are_in(c));
 	copies_fetch(&c->members, m, 1);
@@ -713,7 +713,7 @@ int main(void)
 		cmocka_unit_test(the_holder_of_the_only_copy_stays),
 		cmocka_unit_test(a_node_of_the_stage_keeps_the_copy),
 		cmocka_unit_test(a_link_that_every_plan_needs_costs_one_end),
-		cmocka_unit_test(a_copy_behind_a_cut_link_is_dropped),
+		cmocka_unit_test(a_copy_that_needs_a_cut_link_is_dropped),
 		cmocka_unit_test(a_joiner_fetches_over_other_links),
 		cmocka_unit_test(a_useless_plan_is_replaced),
 		cmocka_unit_test(a_node_with_slow_links_does_not_return_to_its_stage),

@@ -178,7 +178,7 @@ TEST(contradicting_link_reports_are_limited)
 	is_heard(w);
 	assert_null(strstr(w->console.journal, "link n04>n00"));
 	for (int i = 0; i < 300; i++)
-		player_tells_ways(p, i % 2 ? 1 : 50);
+		player_reports_delays(p, i % 2 ? 1 : 50);
 	is_heard(w);
 	assert_in_range(times(w->console.journal, "n04's links take"), 1, 20);
 	assert_in_range(times(w->console.journal, "link n04>"), 0, 60);

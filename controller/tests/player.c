@@ -26,7 +26,7 @@ static bool evaluates(const struct player *p, enum player_fault fault)
 
 /* ---- messages ---- */
 
-static void say(struct player *p, const struct msg *m)
+static void send_to_controller(struct player *p, const struct msg *m)
 {
 	visitor_send(&p->v, m, POST_RELIABLE);
 }
@@ -59,7 +59,7 @@ static void beat(struct player *p, int64_t now_us)
 		.queued = has_fault(p, STARTS_NOTHING) ? 7 : 0,
 		.in_flight = has_fault(p, KEEPS_TENSORS),
 	};
-	say(p, &m);
+	send_to_controller(p, &m);
 }
 
 static void say_ready(struct player *p, const struct msg_assign *a)
@@ -80,10 +80,10 @@ static void say_ready(struct player *p, const struct msg_assign *a)
 					p->committed,  weights_hash(a->stage, p->committed),
 					each_s,        each_s,
 					each_s,        a->stage == 0 ? 7 : 0 };
-	say(p, &m);
+	send_to_controller(p, &m);
 }
 
-static void say_kept(struct player *p, const struct msg_keep *k)
+static void report_copy(struct player *p, const struct msg_keep *k)
 {
 	const struct player *source = &p->world->players[k->source];
 	struct msg m = { .type = MSG_KEPT };
@@ -96,7 +96,7 @@ static void say_kept(struct player *p, const struct msg_keep *k)
 				      .iteration = p->world->committed,
 				      .hash = weights_hash(k->stage, p->world->committed) +
 					      p->world->forged };
-	say(p, &m);
+	send_to_controller(p, &m);
 }
 
 /* ---- an iteration ---- */
@@ -196,7 +196,7 @@ static void report(struct player *p)
 						  .n_events = p->n_events - i < 16 ? p->n_events - i
 										   : 16,
 						  .events = p->events + i };
-		say(p, &m);
+		send_to_controller(p, &m);
 	}
 	p->n_events = 0;
 }
@@ -214,7 +214,7 @@ static void report_node(struct player *p, int node)
 	struct msg m = { .type = MSG_TROUBLE };
 
 	m.u.trouble.refused_node = node;
-	say(p, &m);
+	send_to_controller(p, &m);
 }
 
 /* Returns the hash of a slice's sum as player p computes it. */
@@ -265,7 +265,7 @@ static void reduce(struct player *p, const struct msg_reduce *m)
 					       .slices = slices };
 	if (has_fault(p, OTHER_SQUARES))
 		said.u.reduced.sum_squares++;
-	say(p, &said);
+	send_to_controller(p, &said);
 }
 
 /* Returns true if the player has counted all its microbatches. A faulty player that reports
@@ -356,12 +356,12 @@ static void commit(struct player *p, const struct msg_commit *m)
 	    (has_fault(p, A_FLIPPED_BIT) && m->iteration == FAULTS_FROM))
 		said.u.committed.hash++;
 	if (p->ready)
-		say(p, &said);
+		send_to_controller(p, &said);
 	if (p->keeps < 0 || (p->ready && p->keeps == p->stage))
 		return;
 	said.u.committed.stage = (uint8_t)p->keeps;
 	said.u.committed.hash = weights_hash((uint8_t)p->keeps, m->iteration);
-	say(p, &said);
+	send_to_controller(p, &said);
 }
 
 /* The data node answers unless a hop of the route withholds its output. */
@@ -382,7 +382,7 @@ static void evaluate(struct player *p, const struct msg_evaluate *m)
 		if (p->world->faults[p->node] == ANSWERS_FOR_OTHERS)
 			said.u.evaluated.loss = 1;
 		if (through || said.u.evaluated.loss < 3)
-			say(p, &said);
+			send_to_controller(p, &said);
 	}
 }
 
@@ -398,7 +398,7 @@ static void save(struct player *p, const struct msg_save *m)
 					   .stage = p->stage,
 					   .bytes = 100,
 					   .hash = weights_hash(p->stage, m->iteration) };
-	say(p, &said);
+	send_to_controller(p, &said);
 }
 
 static void restore(struct player *p, const struct msg_restore *m)
@@ -414,7 +414,7 @@ static void restore(struct player *p, const struct msg_restore *m)
 		said.type = MSG_UNREADY;
 		said.u.unready = (struct msg_unready){ .assignment = m->assignment };
 		snprintf(said.u.unready.text, sizeof(said.u.unready.text), "it is not there");
-		say(p, &said);
+		send_to_controller(p, &said);
 		return;
 	}
 	p->ready = false;
@@ -429,7 +429,7 @@ static void restore(struct player *p, const struct msg_restore *m)
 					   .hash = weights_hash(m->stage, m->iteration),
 					   .corpus_hash = m->stage == 0 ? 7 : 0 };
 	said.u.ready.forward_s = said.u.ready.backward_s = said.u.ready.loss_s = task_s(m->stage);
-	say(p, &said);
+	send_to_controller(p, &said);
 }
 
 static void player_knows(struct player *p, const struct msg_peer *peer)
@@ -448,7 +448,7 @@ static void measure(struct player *p, const struct msg_measure *m)
 	said.u.measured = (struct msg_measured){ m->id, m->to, 1, 0.0001f, 0.00001f, 1e9f, "" };
 	if (p->node == 0 && m->to < PLAYERS && p->world->no_way >> m->to & 1)
 		said.u.measured = (struct msg_measured){ m->id, m->to, 0, -1, 0, 0, "closed" };
-	say(p, &said);
+	send_to_controller(p, &said);
 }
 
 static void hear(void *context, const struct msg *m)
@@ -483,7 +483,7 @@ static void hear(void *context, const struct msg *m)
 		measure(p, &m->u.measure);
 		break;
 	case MSG_KEEP:
-		say_kept(p, &m->u.keep);
+		report_copy(p, &m->u.keep);
 		break;
 	case MSG_PLAN:
 		plan(p, &m->u.plan);
@@ -562,7 +562,7 @@ static void say_hello(struct player *p)
 		h->committed = p->committed;
 		h->hash = weights_hash(p->stage, p->committed);
 	}
-	say(p, &m);
+	send_to_controller(p, &m);
 }
 
 void player_replace(struct player *p)
@@ -574,7 +574,7 @@ void player_replace(struct player *p)
 	say_hello(p);
 }
 
-void player_tells_ways(struct player *p, float times)
+void player_reports_delays(struct player *p, float times)
 {
 	struct msg_link links[PLAYERS] = { { .from = 0 } };
 	struct msg m = { .type = MSG_LINKS, .u.links = { 0, links } };
@@ -587,7 +587,7 @@ void player_tells_ways(struct player *p, float times)
 						   .measured_delay_s =
 							   times *
 							   p->emulates.delay_s[to] };
-	say(p, &m);
+	send_to_controller(p, &m);
 }
 
 static void player_turn(struct player *p)

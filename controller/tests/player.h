@@ -120,7 +120,7 @@ void world_work(struct world *w);
 /* Replaces the player by a new process, which holds nothing. */
 void player_replace(struct player *p);
 /* The player reports link delays that are this many times the announced delays. */
-void player_tells_ways(struct player *p, float times);
+void player_reports_delays(struct player *p, float times);
 bool world_all_live(const struct world *w);
 /* Returns true if each player has a stage and has reported it */
 bool world_all_ready(const struct world *w);

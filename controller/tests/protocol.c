@@ -399,7 +399,7 @@ static bool is_void(const struct protocol *p, const struct p_state *s)
 }
 
 /* Clears the work of an iteration that can only restart. Many states thereby become one. */
-static void forget_what_is_void(const struct protocol *p, struct p_state *s)
+static void clear_void_work(const struct protocol *p, struct p_state *s)
 {
 	if (!is_void(p, s))
 		return;
@@ -440,7 +440,7 @@ static void try_step(const struct walk *w, enum p_event e, int node, int arg)
 		r.crashed = false;
 		happen(&r, &step);
 		p_give_parts(&r);
-		forget_what_is_void(w->p, &r.s);
+		clear_void_work(w->p, &r.s);
 		step.free = happens_of_itself(e) && r.s.deaths == w->from->deaths &&
 			    r.s.takeovers == w->from->takeovers;
 		w->visit(w->context, &step, &r.s, r.wrong);

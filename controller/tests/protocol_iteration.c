@@ -327,7 +327,7 @@ void p_begin_reduction(struct p_run *r)
 		r->s.phase = P_COMPUTING;
 }
 
-static void rerun_what_died(struct p_run *r, struct p_node *gone)
+static void rerun_lost_gradients(struct p_run *r, struct p_node *gone)
 {
 	if (!rerun_without(r, gone))
 		return;
@@ -440,7 +440,7 @@ void p_iteration_lost(struct p_run *r, struct p_node *x)
 {
 	switch (r->s.phase) {
 	case P_COMPUTING:
-		rerun_what_died(r, x);
+		rerun_lost_gradients(r, x);
 		break;
 	case P_REDUCING:
 		if (p_count_replicas(&r->s, r->p->nodes, x->stage) > 0 &&
@@ -448,7 +448,7 @@ void p_iteration_lost(struct p_run *r, struct p_node *x)
 		    !(x->on & ~x->reported))
 			p_commit_when_reduced(r);
 		else
-			rerun_what_died(r, x);
+			rerun_lost_gradients(r, x);
 		break;
 	default:
 		if (!p_replicas_everywhere(r))

@@ -33,7 +33,7 @@ enum { SLOW = 1 };
 enum { SLOW = 0 };
 #endif
 
-static void nothing_goes_wrong(const struct protocol *p)
+static void explore_without_faults(const struct protocol *p)
 {
 	struct explored e = explore(p, stderr);
 
@@ -49,7 +49,7 @@ TEST(through_deaths_sums_and_takeovers)
 	struct protocol p = protocol_of(2, 2);
 
 	p.deaths -= SLOW;
-	nothing_goes_wrong(&p);
+	explore_without_faults(&p);
 }
 
 TEST(two_controllers_die)
@@ -58,7 +58,7 @@ TEST(two_controllers_die)
 
 	p.deaths = 2 - SLOW;
 	p.takeovers = 2;
-	nothing_goes_wrong(&p);
+	explore_without_faults(&p);
 }
 
 /* The second stage has one more replica, which has no microbatch but a part in the sums. */
@@ -68,7 +68,7 @@ TEST(one_replica_is_idle)
 
 	p.stage_of[p.nodes++] = 1;
 	p.deaths = 2 - SLOW;
-	nothing_goes_wrong(&p);
+	explore_without_faults(&p);
 }
 
 TEST(one_stage_only_passes_on)
@@ -76,7 +76,7 @@ TEST(one_stage_only_passes_on)
 	struct protocol p = protocol_of(3, 2);
 
 	p.deaths = 1;
-	nothing_goes_wrong(&p);
+	explore_without_faults(&p);
 }
 
 TEST(one_node_joins)
@@ -85,11 +85,11 @@ TEST(one_node_joins)
 
 	p.absent = 1 << 3;
 	p.deaths = 2;
-	nothing_goes_wrong(&p);
+	explore_without_faults(&p);
 	p.absent |= 1 << 0;
 	p.deaths = 3 - SLOW;
 	p.takeovers = p.wrongs = 0;
-	nothing_goes_wrong(&p);
+	explore_without_faults(&p);
 }
 
 TEST(stages_sum_early)
@@ -98,7 +98,7 @@ TEST(stages_sum_early)
 
 	p.deaths = 2 - SLOW;
 	p.overlap = true;
-	nothing_goes_wrong(&p);
+	explore_without_faults(&p);
 }
 
 TEST(sums_are_ordered_ahead)
@@ -107,7 +107,7 @@ TEST(sums_are_ordered_ahead)
 
 	p.deaths = 2 - SLOW;
 	p.ahead = true;
-	nothing_goes_wrong(&p);
+	explore_without_faults(&p);
 }
 
 /* ---- each protection that is switched off is missed ---- */
@@ -129,7 +129,7 @@ static struct protocol small(uint8_t absent, int deaths, int wrongs, int takeove
 	p.deaths = deaths;
 	p.wrongs = wrongs;
 	p.takeovers = takeovers;
-	nothing_goes_wrong(&p);
+	explore_without_faults(&p);
 	return p;
 }
 
@@ -193,7 +193,7 @@ TEST(other_weights_after_a_takeover_are_found)
 
 	p.absent = 1 << 5;
 	p.deaths = p.wrongs = p.takeovers = 1;
-	nothing_goes_wrong(&p);
+	explore_without_faults(&p);
 	p.rules &= ~P_COMPARE_HASHES;
 	is_found(&p, "two of a stage apply different commits");
 }
@@ -390,8 +390,8 @@ static void add_pass(struct msg_task_event *events, uint32_t *n, const struct co
 }
 
 /* before: the microbatches counted before they started over. */
-static void says(struct controller *c, uint16_t node, uint8_t begun, uint8_t counted,
-		 uint8_t before)
+static void report_progress(struct controller *c, uint16_t node, uint8_t begun, uint8_t counted,
+			    uint8_t before)
 {
 	struct msg_task_event events[6 * P_BATCHES];
 	struct msg_report r = { .iteration = 1, .events = events };
@@ -425,7 +425,7 @@ static void passes_again(struct controller *c, uint16_t node, uint32_t m)
 	iteration_report(&c->iteration, &c->members.list[node], &r);
 }
 
-static void tells_sum(struct controller *c, uint16_t node, int stage, bool wrong)
+static void report_sum(struct controller *c, uint16_t node, int stage, bool wrong)
 {
 	uint64_t slices[TWO] = { 1, 2, 3, 4 };
 	struct msg_reduced r = { .iteration = 1,
@@ -516,23 +516,24 @@ static void happens_to(struct walk *w, const struct p_step *step)
 	switch (step->event) {
 	case P_COUNT:
 		if (x->stage == 0 && member_is_replica(m))
-			says(w->c, m->id, x->mine, unreported | (uint8_t)(1 << step->arg),
-			     counted_before(w, step));
+			report_progress(w->c, m->id, x->mine,
+					unreported | (uint8_t)(1 << step->arg),
+					counted_before(w, step));
 		break;
 	case P_REPORT:
 	case P_DROP:
-		says(w->c, m->id, x->mine, unreported, counted_before(w, step));
+		report_progress(w->c, m->id, x->mine, unreported, counted_before(w, step));
 		break;
 	case P_AGAIN:
 		passes_again(w->c, m->id, (uint32_t)step->arg);
 		break;
 	case P_REDUCED:
 	case P_REDUCED_WRONG:
-		tells_sum(w->c, m->id, x->stage, step->event == P_REDUCED_WRONG);
+		report_sum(w->c, m->id, x->stage, step->event == P_REDUCED_WRONG);
 		break;
 	case P_COPY_REDUCED:
 	case P_COPY_REDUCED_WRONG:
-		tells_sum(w->c, m->id, x->keeps - 1, step->event == P_COPY_REDUCED_WRONG);
+		report_sum(w->c, m->id, x->keeps - 1, step->event == P_COPY_REDUCED_WRONG);
 		break;
 	case P_COPY_OVERDUE:
 		copies_refuse(&w->c->members, m, "its copy was overdue");
@@ -590,7 +591,7 @@ static const struct p_step *any_step(struct walk *w)
 }
 
 /* Takes one of the possible next steps. Returns false if there is none. */
-static bool goes_on(struct walk *w)
+static bool take_step(struct walk *w)
 {
 	const char *what = NULL;
 	struct p_step step;
@@ -635,7 +636,7 @@ static void begins(struct walk *w, uint64_t seed)
 	protocol_begin(&w->p, &w->s);
 	for (uint16_t i = 0; i < TWO; i++) {
 		w->s.nodes[i].on = w->s.nodes[i].mine = on_route(w->c, i);
-		says(w->c, i, w->s.nodes[i].on, 0, 0);
+		report_progress(w->c, i, w->s.nodes[i].on, 0, 0);
 		w->c->members.list[i].weights.stage = w->s.nodes[i].stage;
 	}
 	assert_null(differs(w->c, &w->s));
@@ -652,7 +653,7 @@ TEST(the_controller_agrees_with_the_model)
 		begins(w, seed);
 		for (int k = 0;
 		     k < MOST_STEPS && w->s.phase != P_COMMITTED && w->s.phase != P_PLANNING &&
-		     w->s.phase != P_STALLED_PLANNING && goes_on(w);
+		     w->s.phase != P_STALLED_PLANNING && take_step(w);
 		     k++) {
 		}
 		commits += w->c->run.committed == 1;

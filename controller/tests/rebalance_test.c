@@ -136,7 +136,7 @@ FIXTURE_TEST(no_node_leaves_a_stage_of_two)
 	assert_null(c->weights.rebalance.pair[0]);
 }
 
-FIXTURE_TEST(a_busy_node_stays)
+FIXTURE_TEST(a_busy_node_is_not_removed)
 {
 	struct controller *c = *state;
 

@@ -32,7 +32,7 @@ TEST(the_first_reason_for_a_restart_counts)
 }
 
 /* Returns true if any microbatch's route visits the node. */
-static bool goes_by(const struct controller *c, uint16_t node)
+static bool any_route_visits(const struct controller *c, uint16_t node)
 {
 	for (uint32_t i = 0; i < c->iteration.routes.n; i++)
 		if (routes_hop(&c->iteration.routes.microbatches[i], node) >= 0)
@@ -49,11 +49,11 @@ FIXTURE_TEST(a_lost_node_stays_on_its_routes_until_the_loop_acts)
 	member_apply(&c->run, &c->members.list[4], MEMBER_LOST, "is gone");
 	assert_false(member_is_replica(&c->members.list[4]));
 	assert_int_equal(c->run.requests.n_lost, 1);
-	assert_true(goes_by(c, 4));
+	assert_true(any_route_visits(c, 4));
 	assert_int_equal(c->planning.wanted_id, 0);
 	loop_act(&c->iteration);
 	assert_false(requests_any(&c->run.requests));
-	assert_false(goes_by(c, 4));
+	assert_false(any_route_visits(c, 4));
 	assert_int_not_equal(c->planning.wanted_id, 0);
 }
 

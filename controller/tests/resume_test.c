@@ -102,7 +102,7 @@ static void end(struct controller *c)
 	free(c);
 }
 
-static int let_go(void **state)
+static int free_resumed(void **state)
 {
 	struct taken_over *t = *state;
 	char command[128];
@@ -113,7 +113,7 @@ static int let_go(void **state)
 	return system(command);
 }
 
-static void comes_back(struct controller *c, int node, bool with_weights)
+static void node_returns(struct controller *c, int node, bool with_weights)
 {
 	struct member *m = &c->members.list[node];
 
@@ -123,14 +123,14 @@ static void comes_back(struct controller *c, int node, bool with_weights)
 	m->beat.beat = 1;
 }
 
-static bool goes_on(struct controller *c, int64_t now_us)
+static bool start_if_ready(struct controller *c, int64_t now_us)
 {
 	c->run.now_us = now_us;
 	startup_turn(&c->iteration);
 	return c->run.phase != PHASE_GATHERING;
 }
 
-#define FIXTURE_TEST(name) TEST_WITH(name, take_over, let_go)
+#define FIXTURE_TEST(name) TEST_WITH(name, take_over, free_resumed)
 
 FIXTURE_TEST(nodes_of_the_last_commit_are_awaited)
 {
@@ -224,14 +224,14 @@ FIXTURE_TEST(the_run_continues_once_the_needed_nodes_are_back)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
 
-	assert_false(goes_on(c, 1));
-	comes_back(c, 0, true);
-	comes_back(c, 1, true);
-	assert_false(goes_on(c, 2));
-	comes_back(c, 3, false); /* another process without weights */
-	assert_false(goes_on(c, 3));
+	assert_false(start_if_ready(c, 1));
+	node_returns(c, 0, true);
+	node_returns(c, 1, true);
+	assert_false(start_if_ready(c, 2));
+	node_returns(c, 3, false); /* another process without weights */
+	assert_false(start_if_ready(c, 3));
 	c->members.list[3].state = MEMBER_READY;
-	assert_true(goes_on(c, 4)); /* n02 has not been heard */
+	assert_true(start_if_ready(c, 4)); /* n02 has not been heard */
 	assert_int_equal(c->run.phase, PHASE_PLANNING);
 	for (int i = 0; i < N; i++)
 		assert_int_equal(member_is_replica(&c->members.list[i]), i != 2);
@@ -254,23 +254,23 @@ FIXTURE_TEST(the_run_waits_for_each_clock)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
 
-	comes_back(c, 0, true);
-	comes_back(c, 1, true);
-	comes_back(c, 3, true);
+	node_returns(c, 0, true);
+	node_returns(c, 1, true);
+	node_returns(c, 3, true);
 	c->members.list[1].beat.beat = 0;
-	assert_false(goes_on(c, 1));
+	assert_false(start_if_ready(c, 1));
 	c->members.list[1].beat.beat = 1;
-	assert_true(goes_on(c, 2));
+	assert_true(start_if_ready(c, 2));
 }
 
 FIXTURE_TEST(the_wait_for_clocks_ends)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
 
-	comes_back(c, 0, true);
-	comes_back(c, 1, true);
-	assert_false(goes_on(c, 1));
-	assert_true(goes_on(c, 10000000));
+	node_returns(c, 0, true);
+	node_returns(c, 1, true);
+	assert_false(start_if_ready(c, 1));
+	assert_true(start_if_ready(c, 10000000));
 	assert_true(member_is_replica(&c->members.list[1]));
 	assert_int_equal(c->members.list[3].state, MEMBER_DEAD);
 }
@@ -280,12 +280,12 @@ FIXTURE_TEST(the_run_waits_for_a_stage_that_no_node_holds)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
 
-	comes_back(c, 1, true);
-	comes_back(c, 3, true);
-	assert_false(goes_on(c, 10000000));
+	node_returns(c, 1, true);
+	node_returns(c, 3, true);
+	assert_false(start_if_ready(c, 10000000));
 	assert_false(member_is_replica(&c->members.list[1]));
-	comes_back(c, 0, true);
-	assert_true(goes_on(c, 10000001));
+	node_returns(c, 0, true);
+	assert_true(start_if_ready(c, 10000001));
 	assert_int_equal(c->run.phase, PHASE_PLANNING);
 }
 
@@ -299,16 +299,16 @@ static int take_over_the_end(void **state)
 	return 0;
 }
 
-#define AT_THE_END(name) TEST_WITH(name, take_over_the_end, let_go)
+#define AT_THE_END(name) TEST_WITH(name, take_over_the_end, free_resumed)
 
 AT_THE_END(the_holders_write_the_checkpoint)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
 
-	assert_false(goes_on(c, 1));
+	assert_false(start_if_ready(c, 1));
 	for (int i = 0; i < N; i++)
-		comes_back(c, i, true);
-	assert_true(goes_on(c, 2));
+		node_returns(c, i, true);
+	assert_true(start_if_ready(c, 2));
 	assert_int_equal(c->run.phase, PHASE_PLANNING);
 }
 
@@ -318,9 +318,9 @@ AT_THE_END(a_stage_without_a_holder_cannot_be_written)
 	struct controller *c = ((struct taken_over *)*state)->c;
 
 	for (int i = 0; i < N; i++)
-		comes_back(c, i, i > 0);
-	assert_false(goes_on(c, c->run.options.limits.gather_us));
-	assert_true(goes_on(c, c->run.options.limits.gather_us + 1));
+		node_returns(c, i, i > 0);
+	assert_false(start_if_ready(c, c->run.options.limits.gather_us));
+	assert_true(start_if_ready(c, c->run.options.limits.gather_us + 1));
 	assert_int_equal(c->run.phase, PHASE_FINISHED);
 	assert_int_equal(c->run.ending.exit_status, 0);
 }
@@ -329,8 +329,8 @@ AT_THE_END(the_wait_for_writers_ends)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
 
-	assert_false(goes_on(c, c->run.options.limits.gather_us));
-	assert_true(goes_on(c, c->run.options.limits.gather_us + 1));
+	assert_false(start_if_ready(c, c->run.options.limits.gather_us));
+	assert_true(start_if_ready(c, c->run.options.limits.gather_us + 1));
 	assert_int_equal(c->run.phase, PHASE_FINISHED);
 	assert_int_equal(c->run.ending.exit_status, 0);
 }
@@ -347,7 +347,7 @@ AT_THE_END(a_written_checkpoint_ends_the_run)
 	begin(t);
 	t->c->run.options.iterations = COMMITS;
 	t->c->run.options.checkpoint_every = 50;
-	assert_true(goes_on(t->c, 1));
+	assert_true(start_if_ready(t->c, 1));
 	assert_int_equal(t->c->run.phase, PHASE_FINISHED);
 }
 
@@ -358,12 +358,12 @@ FIXTURE_TEST(an_order_of_the_previous_controller_does_not_count)
 	struct controller *c = ((struct taken_over *)*state)->c;
 	struct msg_ready read = { .stage = 1, .iteration = COMMITS - 1, .hash = 7 };
 
-	comes_back(c, 0, true);
-	comes_back(c, 1, true);
-	comes_back(c, 3, false);
+	node_returns(c, 0, true);
+	node_returns(c, 1, true);
+	node_returns(c, 3, false);
 	members_ready(&c->members, &c->members.list[3], &read);
-	assert_false(goes_on(c, 1));
-	assert_true(goes_on(c, 10000000));
+	assert_false(start_if_ready(c, 1));
+	assert_true(start_if_ready(c, 10000000));
 	assert_false(member_is_replica(&c->members.list[3]));
 }
 
@@ -375,7 +375,7 @@ static struct member *says_it_holds(struct controller *c, int node, uint64_t com
 {
 	struct member *m = &c->members.list[node];
 
-	comes_back(c, node, false);
+	node_returns(c, node, false);
 	m->hello = (struct msg_hello){ .run = c->run.id,
 				       .stage = (uint8_t)member_stage(&c->run, m),
 				       .committed = committed,
@@ -402,9 +402,9 @@ FIXTURE_TEST(nodes_with_recorded_hashes_are_awaited)
 	add_hash(c, 1, 7);
 	says_it_holds(c, 0, COMMITS, 5);
 	says_it_holds(c, 3, COMMITS, 6);
-	assert_false(goes_on(c, 10000000));
+	assert_false(start_if_ready(c, 10000000));
 	says_it_holds(c, 1, COMMITS, 7);
-	assert_true(goes_on(c, 10000001));
+	assert_true(start_if_ready(c, 10000001));
 	assert_true(member_is_replica(&c->members.list[1]));
 	assert_true(c->members.list[3].weights.differ);
 }
@@ -416,8 +416,8 @@ FIXTURE_TEST(the_wait_for_recorded_hashes_ends)
 	add_hash(c, 1, 7);
 	says_it_holds(c, 0, COMMITS, 5);
 	says_it_holds(c, 3, COMMITS, 6);
-	assert_false(goes_on(c, c->run.options.limits.gather_us - 1));
-	assert_true(goes_on(c, c->run.options.limits.gather_us));
+	assert_false(start_if_ready(c, c->run.options.limits.gather_us - 1));
+	assert_true(start_if_ready(c, c->run.options.limits.gather_us));
 	assert_true(member_is_replica(&c->members.list[3]));
 }
 
@@ -438,7 +438,7 @@ static void put_back_after(void **state, bool other)
 	says_it_holds(c, 3, COMMITS, 6);
 	if (other)
 		says_it_holds(c, 1, COMMITS, 7); /* node 1 was asleep meanwhile */
-	assert_true(goes_on(c, 10000000));
+	assert_true(start_if_ready(c, 10000000));
 	assert_true(member_is_replica(&c->members.list[3]));
 	assert_int_equal(member_is_replica(&c->members.list[1]), 0);
 }
@@ -503,7 +503,7 @@ FIXTURE_TEST(a_copy_of_the_last_two_commits_counts)
 }
 
 /* The hash of a copy is compared with nodes that fetch from it and with replicas of its stage. */
-FIXTURE_TEST(a_copy_comes_with_its_hash)
+FIXTURE_TEST(a_copy_is_fetched_with_its_hash)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
 	struct member *m = says_it_holds(c, 1, COMMITS, 7);
@@ -520,10 +520,10 @@ FIXTURE_TEST(a_marked_node_stays_excluded)
 	struct controller *c = ((struct taken_over *)*state)->c;
 
 	c->members.list[3].is_marked = true;
-	comes_back(c, 0, true);
-	comes_back(c, 1, true);
-	comes_back(c, 3, true);
-	assert_true(goes_on(c, 1));
+	node_returns(c, 0, true);
+	node_returns(c, 1, true);
+	node_returns(c, 3, true);
+	assert_true(start_if_ready(c, 1));
 	assert_false(member_is_replica(&c->members.list[3]));
 	assert_int_equal(c->members.list[3].state, MEMBER_FAILED);
 }

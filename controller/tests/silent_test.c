@@ -31,7 +31,7 @@ static int world_close(void **state)
 	return world_free(*state);
 }
 
-static bool says(const struct world *w, const char *words)
+static bool journal_has(const struct world *w, const char *words)
 {
 	return strstr(w->console.journal, words) != NULL;
 }
@@ -44,7 +44,7 @@ static bool all_awake_live(const struct world *w)
 	return true;
 }
 
-static void goes_on(struct world *w)
+static void run_continues(struct world *w)
 {
 	uint64_t enough = w->console.committed + 5;
 
@@ -55,11 +55,11 @@ static void goes_on(struct world *w)
  * weights. */
 static void lose_a_stage(struct world *w)
 {
-	WORLD_UNTIL(w, says(w, "checkpoint of it5"));
+	WORLD_UNTIL(w, journal_has(w, "checkpoint of it5"));
 	for (int i = 0; i < PLAYERS; i++)
 		if (w->players[i].stage == 2)
 			player_replace(&w->players[i]);
-	WORLD_UNTIL(w, says(w, "the run goes back"));
+	WORLD_UNTIL(w, journal_has(w, "the run goes back"));
 }
 
 #define FIXTURE_TEST(name) TEST_WITH(name, world_open, world_close)
@@ -74,9 +74,9 @@ FIXTURE_TEST(another_node_reads_the_checkpoint)
 		silent++;
 	w->faults[silent] = RESTORES_NOT;
 	lose_a_stage(w);
-	WORLD_UNTIL(w, says(w, "does not answer: it is to restore S2"));
-	WORLD_UNTIL(w, says(w, "are repeated"));
-	goes_on(w);
+	WORLD_UNTIL(w, journal_has(w, "does not answer: it is to restore S2"));
+	WORLD_UNTIL(w, journal_has(w, "are repeated"));
+	run_continues(w);
 }
 
 static bool anyone_failed(const struct world *w)
@@ -99,13 +99,13 @@ FIXTURE_TEST(all_nodes_are_asked_again)
 	lose_a_stage(w);
 	for (int i = 0; i < 6; i++) {
 		w->console.journal[0] = 0;
-		WORLD_UNTIL(w, says(w, "does not answer: it is to restore S2"));
+		WORLD_UNTIL(w, journal_has(w, "does not answer: it is to restore S2"));
 		assert_false(anyone_failed(w));
 	}
 	for (int i = 0; i < PLAYERS; i++)
 		w->faults[i] = HEALTHY;
-	WORLD_UNTIL(w, says(w, "are repeated"));
-	goes_on(w);
+	WORLD_UNTIL(w, journal_has(w, "are repeated"));
+	run_continues(w);
 }
 
 /* Waits for the middle of an iteration, two after a checkpoint. Nodes that were not lost are
@@ -131,23 +131,24 @@ FIXTURE_TEST(a_new_process_may_have_the_file)
 		if (w->players[i].stage == 0)
 			player_replace(&w->players[i]);
 	}
-	WORLD_UNTIL(w, says(w, "the last copy of S1") && says(w, "the last copy of S2"));
+	WORLD_UNTIL(w,
+		    journal_has(w, "the last copy of S1") && journal_has(w, "the last copy of S2"));
 	for (int i = 0; i < 200; i++)
 		world_turn(w);
-	assert_false(says(w, "are repeated"));
-	assert_false(says(w, "no copy, no checkpoint"));
+	assert_false(journal_has(w, "are repeated"));
+	assert_false(journal_has(w, "no copy, no checkpoint"));
 	for (int i = 0; i < PLAYERS; i++)
 		w->faults[i] = HEALTHY;
 	w->console.journal[0] = 0;
 	for (int i = 0; i < PLAYERS; i++)
 		if (w->states[i] != NODE_LIVE)
 			player_replace(&w->players[i]);
-	WORLD_UNTIL(w, says(w, "are repeated"));
-	goes_on(w);
+	WORLD_UNTIL(w, journal_has(w, "are repeated"));
+	run_continues(w);
 }
 
 /* Puts all but one node of each stage to sleep. */
-static void one_of_each_stays(struct world *w)
+static void sleep_all_but_one_of_each_stage(struct world *w)
 {
 	bool one[3] = { false };
 
@@ -161,7 +162,7 @@ static void one_of_each_stays(struct world *w)
 		WORLD_UNTIL(w, !w->players[i].asleep || w->states[i] == NODE_DEAD);
 }
 
-static int who_stays(const struct world *w, int stage)
+static int awake_node_of(const struct world *w, int stage)
 {
 	int who = 0;
 
@@ -179,15 +180,15 @@ FIXTURE_TEST(the_last_node_of_a_stage_reads_last)
 
 	w->slow_copies = true;
 	WORLD_UNTIL(w, world_all_ready(w));
-	one_of_each_stays(w);
+	sleep_all_but_one_of_each_stage(w);
 	between_checkpoints(w);
-	last = who_stays(w, 1);
+	last = awake_node_of(w, 1);
 	w->faults[last] = CANNOT_READ;
 	player_replace(&w->players[last]);
-	WORLD_UNTIL(w, says(w, "S1 is lost: no copy, no checkpoint"));
-	assert_true(says(w, "the run goes back"));
-	goes_on(w);
-	assert_false(says(w, "are repeated"));
+	WORLD_UNTIL(w, journal_has(w, "S1 is lost: no copy, no checkpoint"));
+	assert_true(journal_has(w, "the run goes back"));
+	run_continues(w);
+	assert_false(journal_has(w, "are repeated"));
 }
 
 #define UNSAVED(name) TEST_WITH(name, world_open_unsaved, world_close)
@@ -203,12 +204,12 @@ UNSAVED(a_stage_whose_nodes_slept_is_not_rebuilt)
 		w->players[i].asleep = w->players[i].stage == 1;
 		w->faults[i] = RESTORES_NOT;
 	}
-	WORLD_UNTIL(w, says(w, "S1 is lost: no copy, no checkpoint"));
+	WORLD_UNTIL(w, journal_has(w, "S1 is lost: no copy, no checkpoint"));
 	for (int i = 0; i < PLAYERS; i++)
 		w->players[i].asleep = false;
-	WORLD_UNTIL(w, says(w, "is back with the last copy of S1"));
-	goes_on(w);
-	assert_false(says(w, "averaged from its neighbours after"));
+	WORLD_UNTIL(w, journal_has(w, "is back with the last copy of S1"));
+	run_continues(w);
+	assert_false(journal_has(w, "averaged from its neighbours after"));
 }
 
 /* A new process restored the stage from a copy, and knows nothing of the iteration in which the
@@ -219,15 +220,15 @@ UNSAVED(a_stage_restored_by_a_new_process_restarts_the_iteration)
 	int last;
 
 	WORLD_UNTIL(w, world_all_ready(w) && w->console.committed > 1);
-	one_of_each_stays(w);
-	WORLD_UNTIL(w, says(w, "holds a copy of S2"));
+	sleep_all_but_one_of_each_stage(w);
+	WORLD_UNTIL(w, journal_has(w, "holds a copy of S2"));
 	between_checkpoints(w);
-	last = who_stays(w, 2);
+	last = awake_node_of(w, 2);
 	w->faults[last] = BEATS_FIRST;
 	player_replace(&w->players[last]);
-	WORLD_UNTIL(w, says(w, "S2 has lost its last replica"));
-	goes_on(w);
-	assert_false(says(w, "does not begin the iteration"));
+	WORLD_UNTIL(w, journal_has(w, "S2 has lost its last replica"));
+	run_continues(w);
+	assert_false(journal_has(w, "does not begin the iteration"));
 }
 
 /* The controller repeats the order with pauses, so that orders and refusals do not flood the
@@ -242,7 +243,7 @@ UNSAVED(a_node_that_cannot_make_a_stage_is_asked_again)
 		w->players[i].asleep = w->players[i].stage == 1;
 		w->faults[i] = CANNOT_MAKE;
 	}
-	WORLD_UNTIL(w, says(w, "it is not there"));
+	WORLD_UNTIL(w, journal_has(w, "it is not there"));
 	w->console.journal[0] = 0;
 	for (int64_t end_us = clock_monotonic_us() + 2000000; clock_monotonic_us() < end_us;)
 		world_turn(w);
@@ -251,8 +252,8 @@ UNSAVED(a_node_that_cannot_make_a_stage_is_asked_again)
 	assert_in_range(asked, 1, 3);
 	for (int i = 0; i < PLAYERS; i++)
 		w->faults[i] = HEALTHY;
-	WORLD_UNTIL(w, says(w, "averaged from its neighbours after"));
-	goes_on(w);
+	WORLD_UNTIL(w, journal_has(w, "averaged from its neighbours after"));
+	run_continues(w);
 }
 
 /* Leaves one node of S1. It is excluded because another node rejects its tensors, and the
@@ -273,7 +274,7 @@ static int leave_one(struct world *w)
 	WORLD_UNTIL(w, w->states[left] == NODE_FAILED);
 	for (int i = 0; i < PLAYERS; i++)
 		w->players[i].asleep = w->players[i].stage == 1 && i != left;
-	WORLD_UNTIL(w, says(w, "S1 has lost its last replica"));
+	WORLD_UNTIL(w, journal_has(w, "S1 has lost its last replica"));
 	w->waits = 0;
 	return left;
 }
@@ -285,9 +286,9 @@ UNSAVED(weights_of_an_excluded_node_are_used)
 	int left = leave_one(w);
 
 	snprintf(words, sizeof(words), "from the copy of it9 at n%02d", left);
-	WORLD_UNTIL(w, says(w, words));
+	WORLD_UNTIL(w, journal_has(w, words));
 	WORLD_UNTIL(w, w->console.committed >= 15);
-	assert_false(says(w, "averaged"));
+	assert_false(journal_has(w, "averaged"));
 }
 
 /* The excluded node's weights have another hash. The stage is rebuilt from its neighbours, as
@@ -298,9 +299,9 @@ UNSAVED(other_weights_of_an_excluded_node_are_not_used)
 
 	w->forged = 1;
 	leave_one(w);
-	WORLD_UNTIL(w, says(w, "which is excluded, does not send S1"));
+	WORLD_UNTIL(w, journal_has(w, "which is excluded, does not send S1"));
 	w->forged = 0;
-	WORLD_UNTIL(w, says(w, "averaged from its neighbours after it9"));
+	WORLD_UNTIL(w, journal_has(w, "averaged from its neighbours after it9"));
 }
 
 /* All nodes of S1 sleep during the start of a new controller, for longer than it waits. They
@@ -320,15 +321,15 @@ UNSAVED(a_node_that_slept_through_a_takeover_is_awaited)
 	for (int i = 0; i < PLAYERS; i++)
 		w->players[i].asleep = w->players[i].stage == 1;
 	door_restart(w->door, options);
-	WORLD_UNTIL(w, says(w, "not every stage has an agent"));
+	WORLD_UNTIL(w, journal_has(w, "not every stage has an agent"));
 	w->waits = 0;
 	w->slow_copies = false;
 	for (int i = 0; i < PLAYERS; i++)
 		w->players[i].asleep = false;
-	goes_on(w);
+	run_continues(w);
 	assert_true(w->console.committed >= at);
-	assert_false(says(w, "no copy, no checkpoint"));
-	assert_false(says(w, "goes back"));
+	assert_false(journal_has(w, "no copy, no checkpoint"));
+	assert_false(journal_has(w, "goes back"));
 }
 
 /* The stage's other nodes have the sum with this node's gradients, but the controller must know
@@ -343,6 +344,6 @@ FIXTURE_TEST(a_sum_waits_for_the_counts_of_a_silent_node)
 		WORLD_UNTIL(w, w->players[i].iteration == w->waits);
 	w->players[4].asleep = true;
 	world_work(w);
-	WORLD_UNTIL(w, says(w, "run again without n04"));
-	goes_on(w);
+	WORLD_UNTIL(w, journal_has(w, "run again without n04"));
+	run_continues(w);
 }

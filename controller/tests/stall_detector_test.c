@@ -222,7 +222,7 @@ TEST(a_microbatch_may_wait_for_a_slot)
 }
 
 /* n02 reports one of the three states that make the others wait. */
-static void says(struct controller *c, int what)
+static void report_tasks(struct controller *c, int what)
 {
 	struct msg_heartbeat *b = &c->members.list[2].beat;
 
@@ -243,7 +243,7 @@ TEST(each_kind_of_work_gives_more_time)
 	for (int what = 0; what < 3; what++) {
 		struct controller *c = made();
 
-		says(c, what);
+		report_tasks(c, what);
 		assert_true(stall_drop_hung(&c->members));
 		for (int i = 0; i < NODES; i++)
 			assert_int_equal(out(c, i), i == 2);
@@ -267,7 +267,7 @@ TEST(without_reported_work_the_iteration_restarts)
 {
 	struct controller *c = made();
 
-	says(c, 3);
+	report_tasks(c, 3);
 	c->members.list[2].beat.iteration = 4;
 	looks(c, 60, NODES);
 	assert_int_equal(c->run.phase, PHASE_COMPUTING);

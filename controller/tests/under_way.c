@@ -216,7 +216,7 @@ void under_way_all_is_done(struct controller *c)
 	assert_int_equal(c->run.phase, PHASE_REDUCING);
 }
 
-void under_way_tells_its_sum(struct controller *c, uint16_t node)
+void under_way_reports_sum(struct controller *c, uint16_t node)
 {
 	uint64_t slices[DATA] = { 1, 2, 3 };
 	uint8_t stage = (uint8_t)(node / DATA);
@@ -281,5 +281,5 @@ void under_way_all_tell_their_sums(struct controller *c)
 	assert_int_equal(c->run.phase, PHASE_REDUCING);
 	for (uint16_t node = 0; node < NODES && c->run.phase == PHASE_REDUCING; node++)
 		if (member_is_replica(&c->members.list[node]))
-			under_way_tells_its_sum(c, node);
+			under_way_reports_sum(c, node);
 }

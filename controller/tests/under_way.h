@@ -36,7 +36,7 @@ void under_way_three_is_slow(struct controller *c);
 /* Runs every microbatch forward and backward, in its first attempt. Sums are next. */
 void under_way_all_is_done(struct controller *c);
 /* The node reports the same sum as the other nodes of its stage. */
-void under_way_tells_its_sum(struct controller *c, uint16_t node);
+void under_way_reports_sum(struct controller *c, uint16_t node);
 /* All replicas report their sums, until the iteration is committed. */
 void under_way_all_tell_their_sums(struct controller *c);
 /* Checks that iteration 1 is committed, and that the recorded sums contain each gradient and each

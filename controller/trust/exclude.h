@@ -10,7 +10,7 @@ struct member;
 /* The node that was last excluded for impossible numbers, and the iteration in which that happened.
  */
 struct bad_numbers {
-	uint64_t iteration; /* that iteration; 0: none yet */
+	uint64_t iteration; /* iteration in which the node was excluded; 0: none yet */
 	struct member *excluded;
 };
 

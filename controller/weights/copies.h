@@ -52,7 +52,7 @@ bool copies_own(const struct members *members, const struct member *m, int stage
 bool copy_coming(const struct run *run, const struct member *m, int stage);
 /* Returns true if m keeps a usable copy of a stage that has no replica. */
 bool copy_needed(const struct members *members, const struct member *m);
-/* Returns true if m keeps such a copy but is silent. */
+/* Returns true if m keeps a usable copy of the stage but is silent. */
 bool copy_asleep(const struct run *run, const struct member *m, int stage);
 /* Returns the hash of the stage's weights after that iteration, from its replicas. Without
  * replicas, and for the last commit only, from excluded nodes or standby copies. 0: unknown. */

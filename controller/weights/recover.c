@@ -114,7 +114,7 @@ static void take_over(struct weights *weights, int stage, struct member *holder)
 
 	if (find_coming(weights->members, stage) &&
 	    (patient || is_fetched(weights->members, stage)))
-		return; /* that node fetches the holder's copy */
+		return; /* the other node fetches the holder's copy */
 	taker = can_spare(weights->members, holder) ? holder : find_spare(weights->members);
 	if (!taker) {
 		ask_for_node(weights, stage);

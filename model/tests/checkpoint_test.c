@@ -115,7 +115,7 @@ static void same_weights(struct trainer *a, struct trainer *b)
 
 #define FIXTURE_TEST(name) TEST_WITH(name, setup, teardown)
 
-FIXTURE_TEST(training_goes_on_as_if_it_had_not_stopped)
+FIXTURE_TEST(resumed_training_gives_the_same_weights)
 {
 	struct fixture *f = *state;
 	struct trainer *other = trainer_of(&config, &f->recipe, 77);

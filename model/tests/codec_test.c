@@ -380,7 +380,7 @@ static void no_group_crosses_a_tensor_or_a_slice(void **state)
 }
 
 /* Every slice has groups of its own. */
-static void slices_round_as_they_travel(void **state)
+static void slices_are_rounded_as_the_receiver_decodes_them(void **state)
 {
 	static const size_t starts[] = { 0, 5, 300, 301, 1000 };
 	static float x[MOST], y[MOST];
@@ -420,7 +420,7 @@ int main(void)
 		cmocka_unit_test(errors_are_half_a_step_at_most),
 		cmocka_unit_test(implausible_bytes_are_refused),
 		cmocka_unit_test(no_group_crosses_a_tensor_or_a_slice),
-		cmocka_unit_test(slices_round_as_they_travel),
+		cmocka_unit_test(slices_are_rounded_as_the_receiver_decodes_them),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -213,7 +213,7 @@ static void a_changed_source_is_refused(void **state)
 	trainer_free(t);
 }
 
-static void what_is_no_model_is_named(void **state)
+static void a_folder_without_a_model_is_named(void **state)
 {
 	struct fixture *f = *state;
 	struct model_config c;
@@ -238,7 +238,7 @@ int main(void)
 		TEST(a_checkpoint_is_cut_with_its_moments),
 		TEST(another_tools_model_begins_with_zero_moments),
 		TEST(a_changed_source_is_refused),
-		TEST(what_is_no_model_is_named),
+		TEST(a_folder_without_a_model_is_named),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

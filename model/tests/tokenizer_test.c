@@ -402,7 +402,7 @@ static const struct {
 	{ "added_tokens", "{}", "expected a list" },
 };
 
-static void what_changes_the_tokens_is_refused_by_name(void **state)
+static void settings_that_change_the_tokens_are_refused_by_name(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
@@ -589,7 +589,7 @@ int main(void)
 		cmocka_unit_test(text_is_put_into_normal_form),
 		cmocka_unit_test(documents_begin_with_a_token),
 		cmocka_unit_test(bytes_without_a_token_are_an_error),
-		cmocka_unit_test(what_changes_the_tokens_is_refused_by_name),
+		cmocka_unit_test(settings_that_change_the_tokens_are_refused_by_name),
 		cmocka_unit_test(parts_have_the_tokens_of_the_whole),
 		cmocka_unit_test(a_text_without_a_place_to_cut_asks_for_more),
 		cmocka_unit_test(a_tokenizer_of_bytes_is_known),

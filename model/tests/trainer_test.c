@@ -294,7 +294,7 @@ static void a_stacked_stage_is_its_neighbour(void **state)
 	run_fini(&r);
 }
 
-static void nothing_is_left_out_at_the_ends(void **state)
+static void the_ends_of_the_text_are_complete(void **state)
 {
 	struct visit_rules r = { .skip = 2, .whole_first = 3, .whole_last = 1 };
 
@@ -342,7 +342,7 @@ int main(void)
 		cmocka_unit_test(wrong_paths_are_refused),
 		cmocka_unit_test(drawn_paths_keep_the_rules),
 		cmocka_unit_test(rules_are_broken_only_on_purpose),
-		cmocka_unit_test(nothing_is_left_out_at_the_ends),
+		cmocka_unit_test(the_ends_of_the_text_are_complete),
 		cmocka_unit_test(a_stacked_stage_is_its_neighbour),
 		cmocka_unit_test(infinite_gradients_are_dropped),
 	};

@@ -264,7 +264,7 @@ TEST(reported_cases)
 
 /* The console with the operator's lease, whose every event comes from random reports in random
  * pieces: nothing is sent, opened or requested. */
-TEST(reports_act_on_nothing)
+TEST(terminal_reports_have_no_effect)
 {
 	struct stream_options o;
 	struct state *s;

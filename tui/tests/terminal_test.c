@@ -249,7 +249,7 @@ static void window_changes(void **unused)
 	press_interrupt(&y);
 }
 
-static void reports_act_on_nothing(void **unused)
+static void terminal_reports_have_no_effect(void **unused)
 {
 	const char *text = getenv("INPUT_SECONDS");
 	int64_t end_us = clock_monotonic_us() + (text ? atoi(text) : 4) * INT64_C(1000000);
@@ -295,7 +295,7 @@ int main(void)
 		cmocka_unit_test(unknown_terminals),
 		cmocka_unit_test(incapable_terminals),
 		cmocka_unit_test(window_changes),
-		cmocka_unit_test(reports_act_on_nothing),
+		cmocka_unit_test(terminal_reports_have_no_effect),
 	};
 
 	setlocale(LC_ALL, "C.UTF-8");

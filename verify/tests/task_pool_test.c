@@ -132,13 +132,13 @@ TEST(nothing_is_begun_after_an_error)
 TEST(a_blocked_caller_may_unblock_or_give_up)
 {
 	for (unsigned n = 1; n <= 4; n++) {
-		struct heap goes_on = { .fails_at = -1, .blocked = 1 };
+		struct heap unblocked = { .fails_at = -1, .blocked = 1 };
 		struct heap gives_up = { .fails_at = -1, .blocked = 1, .unblock_result = -EDEADLK };
 		struct error err = { "" };
 
-		assert_int_equal(run_heap(&goes_on, n, &err), 0);
-		assert_true(goes_on.n_unblock == 1);
-		assert_int_equal(goes_on.done, PIECES);
+		assert_int_equal(run_heap(&unblocked, n, &err), 0);
+		assert_true(unblocked.n_unblock == 1);
+		assert_int_equal(unblocked.done, PIECES);
 		assert_int_equal(run_heap(&gives_up, n, &err), -EDEADLK);
 		assert_string_equal(err.text, "nothing goes on");
 		assert_int_equal(gives_up.runs[1], 0);

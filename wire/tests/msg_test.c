@@ -31,7 +31,7 @@ static size_t encode(const struct msg *m, unsigned char **out)
 }
 
 /* An empty message of every type is encoded and decoded without change. */
-static void every_type_comes_back(void **state)
+static void every_type_is_decoded_as_it_was_encoded(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
@@ -51,7 +51,7 @@ static void every_type_comes_back(void **state)
 
 /* Compares the numbers of all messages, and the bytes of a node's message for consoles, whose
  * struct and layout are generated from one list. */
-static void numbers_and_bytes_stay(void **state)
+static void numbers_and_bytes_are_unchanged(void **state)
 {
 	static const unsigned char numbers[] = {
 		1,  2,  3,  4,   5,   6,   7,   8,   9,   10,  11,  12,  13,  14,  32,  33, 34, 35,
@@ -177,7 +177,7 @@ static void wrong_bytes_are_refused(void **state)
 	free(data);
 }
 
-static void limits_are_kept(void **state)
+static void limits_are_obeyed(void **state)
 {
 	struct route route = { .n_hops = ROUTE_HOPS + 1 };
 	struct msg m = { .type = MSG_EVALUATE, .u.evaluate = { 1, 1, &route } }, back;
@@ -233,12 +233,12 @@ static void noise_is_canonical_or_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_type_comes_back),
-		cmocka_unit_test(numbers_and_bytes_stay),
+		cmocka_unit_test(every_type_is_decoded_as_it_was_encoded),
+		cmocka_unit_test(numbers_and_bytes_are_unchanged),
 		cmocka_unit_test(fields_come_back),
 		cmocka_unit_test(a_tensor_keeps_its_body),
 		cmocka_unit_test(wrong_bytes_are_refused),
-		cmocka_unit_test(limits_are_kept),
+		cmocka_unit_test(limits_are_obeyed),
 		cmocka_unit_test(noise_is_canonical_or_refused),
 	};
 

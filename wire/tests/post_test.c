@@ -102,7 +102,7 @@ static void both_come_up_and_talk(void **state)
 	pair_close(&p);
 }
 
-static void many_small_both_ways(void **state)
+static void many_small_messages_arrive_in_both_directions(void **state)
 {
 	(void)state;
 	struct pair p;
@@ -125,7 +125,7 @@ static void many_small_both_ways(void **state)
 	pair_close(&p);
 }
 
-static void large_ones_both_ways(void **state)
+static void large_messages_arrive_in_both_directions(void **state)
 {
 	(void)state;
 	struct pair p;
@@ -294,7 +294,7 @@ static void near_peers_have_one_connection(void **state)
 }
 
 /* A receiver without room defers a class: other classes continue, and no message is lost. */
-static void what_is_deferred_comes_later(void **state)
+static void deferred_messages_arrive_later(void **state)
 {
 	(void)state;
 	struct pair p;
@@ -444,7 +444,7 @@ static void a_restarted_dialer_keeps_its_number(void **state)
 	pair_close(&p);
 }
 
-static void what_is_retained_is_bounded(void **state)
+static void retained_bytes_are_bounded(void **state)
 {
 	(void)state;
 	struct pair p;
@@ -468,7 +468,7 @@ static void what_is_retained_is_bounded(void **state)
 	pair_close(&p);
 }
 
-static void what_is_assembled_is_bounded(void **state)
+static void incomplete_messages_are_bounded(void **state)
 {
 	(void)state;
 	struct pair p;
@@ -740,13 +740,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(both_come_up_and_talk),
-		cmocka_unit_test(many_small_both_ways),
-		cmocka_unit_test(large_ones_both_ways),
+		cmocka_unit_test(many_small_messages_arrive_in_both_directions),
+		cmocka_unit_test(large_messages_arrive_in_both_directions),
 		cmocka_unit_test(exactly_once_under_mischief),
 		cmocka_unit_test(a_restarted_listener_is_noticed),
 		cmocka_unit_test(a_restarted_dialer_keeps_its_number),
-		cmocka_unit_test(what_is_retained_is_bounded),
-		cmocka_unit_test(what_is_assembled_is_bounded),
+		cmocka_unit_test(retained_bytes_are_bounded),
+		cmocka_unit_test(incomplete_messages_are_bounded),
 		cmocka_unit_test(a_kept_message_outlives_the_post),
 		cmocka_unit_test(forgetting_drops_everything),
 		cmocka_unit_test(addresses_are_checked),
@@ -758,7 +758,7 @@ int main(void)
 		cmocka_unit_test(every_class_in_its_order_over_many_connections),
 		cmocka_unit_test(bursts_get_connections),
 		cmocka_unit_test(near_peers_have_one_connection),
-		cmocka_unit_test(what_is_deferred_comes_later),
+		cmocka_unit_test(deferred_messages_arrive_later),
 		cmocka_unit_test(a_restarted_far_listener_is_noticed),
 		cmocka_unit_test(a_restarted_far_listener_has_all_connections),
 	};

@@ -125,7 +125,7 @@ static struct session *session_of(const struct side *s)
 	return session_find(s->link, s->session);
 }
 
-static int says(struct two *t, struct side *s)
+static int try_to_send(struct two *t, struct side *s)
 {
 	uint8_t *content = link_buffer(4);
 
@@ -135,13 +135,13 @@ static int says(struct two *t, struct side *s)
 }
 
 /* Waits long enough for any message that is still to arrive. */
-static void say_both_ways(struct two *t)
+static void send_in_both_directions(struct two *t)
 {
 	unsigned heard = t->listener.data, answered = t->dialer.data;
 
-	assert_int_equal(says(t, &t->dialer), 0);
+	assert_int_equal(try_to_send(t, &t->dialer), 0);
 	UNTIL(t, t->listener.data > heard);
-	assert_int_equal(says(t, &t->listener), 0);
+	assert_int_equal(try_to_send(t, &t->listener), 0);
 	UNTIL(t, t->dialer.data > answered);
 }
 
@@ -162,8 +162,8 @@ static void expect_renewed(struct two *t, unsigned times)
 {
 	UNTIL(t, t->dialer.up == 1 + times && t->listener.up == 1 + times);
 	t->now_us += LATER_US;
-	say_both_ways(t);
-	say_both_ways(t);
+	send_in_both_directions(t);
+	send_in_both_directions(t);
 	assert_int_equal(t->dialer.up, 1 + times);
 	assert_int_equal(t->hellos, times);
 	assert_true(session_of(&t->dialer)->counter < 10);
@@ -174,9 +174,9 @@ static void expect_renewed(struct two *t, unsigned times)
  * it. */
 static void expect_renewed_beyond_half(struct two *t, unsigned times)
 {
-	say_both_ways(t);
+	send_in_both_directions(t);
 	assert_int_equal(t->hellos, times - 1);
-	say_both_ways(t);
+	send_in_both_directions(t);
 	expect_renewed(t, times);
 }
 
@@ -211,11 +211,11 @@ TEST(used_up_keys_seal_nothing)
 
 	meet(&t);
 	session_of(&t.dialer)->counter = SEAL_FRAMES_MOST - 1;
-	assert_int_equal(says(&t, &t.dialer), 0);
-	assert_int_equal(says(&t, &t.dialer), -ENOTCONN);
+	assert_int_equal(try_to_send(&t, &t.dialer), 0);
+	assert_int_equal(try_to_send(&t, &t.dialer), -ENOTCONN);
 	session_of(&t.listener)->sent_bytes = SEAL_BYTES_MOST - 1;
-	assert_int_equal(says(&t, &t.listener), 0);
-	assert_int_equal(says(&t, &t.listener), -ENOTCONN);
+	assert_int_equal(try_to_send(&t, &t.listener), 0);
+	assert_int_equal(try_to_send(&t, &t.listener), -ENOTCONN);
 	end(&t);
 }
 
@@ -227,7 +227,7 @@ TEST(who_has_asked_does_not_ask_again)
 	meet(&t);
 	session_of(&t.dialer)->counter = SEAL_FRAMES_MOST / 2;
 	for (int i = 0; i < 20; i++) {
-		assert_int_equal(says(&t, &t.dialer), 0);
+		assert_int_equal(try_to_send(&t, &t.dialer), 0);
 		turn_side(&t.dialer, t.now_us);
 		t.now_us += LATER_US / 100;
 	}
@@ -256,7 +256,7 @@ TEST(who_was_refused_waits)
 	end(&t);
 }
 
-/* Whatever the clock says, the dialer waits only for the connection. */
+/* Whatever the clock try_to_send, the dialer waits only for the connection. */
 TEST(who_finds_nobody_asks_when_somebody_is_there)
 {
 	struct two t;

@@ -76,7 +76,7 @@ static void send_messages(int fd, int n)
 }
 
 /* Waits until a frame arrives over a new connection. Returns the number of connections opened. */
-static int frame_comes(struct socket *s, int listener)
+static int wait_for_frame(struct socket *s, int listener)
 {
 	unsigned char bytes[MESSAGE];
 	int64_t give_up = clock_monotonic_us() + 10000000;
@@ -107,7 +107,7 @@ static int frame_comes(struct socket *s, int listener)
 }
 
 /* Unread bytes of the first connection do not count as bytes of the second. */
-static void what_was_not_taken_ends_no_other_connection(void **state)
+static void unread_bytes_of_one_connection_do_not_end_another(void **state)
 {
 	char address[LINK_ADDRESS_SIZE];
 	int listener = listen_anywhere(address), fd;
@@ -119,13 +119,13 @@ static void what_was_not_taken_ends_no_other_connection(void **state)
 	send_messages(fd, 3);
 	assert_true(readable(socket_read_fd(&s), 10000));
 	close(fd);
-	frame_comes(&s, listener);
+	wait_for_frame(&s, listener);
 	socket_close(&s);
 	close(listener);
 }
 
 /* A connection that was lost and has returned is not redialed. */
-static void what_comes_again_by_itself_stays(void **state)
+static void a_connection_that_returned_is_not_redialed(void **state)
 {
 	char address[LINK_ADDRESS_SIZE];
 	int listener = listen_anywhere(address), fd;
@@ -141,7 +141,7 @@ static void what_comes_again_by_itself_stays(void **state)
 		assert_false(readable(fd, 10)); /* neither closed nor used yet */
 	}
 	close(fd);
-	assert_int_equal(frame_comes(&s, listener), 1);
+	assert_int_equal(wait_for_frame(&s, listener), 1);
 	socket_close(&s);
 	close(listener);
 }
@@ -167,7 +167,7 @@ static int fixed_buffers(const char *address, int option)
 
 /* The kernel chooses the size of buffers, which grow with the delay, for connections to other
  * machines. */
-static void buffers_to_other_machines_follow_the_way(void **state)
+static void buffers_to_other_machines_follow_the_link(void **state)
 {
 	char address[LINK_ADDRESS_SIZE], far[LINK_ADDRESS_SIZE];
 	int listener = listen_anywhere(address), locked = 0, fds[4];
@@ -337,9 +337,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		/* first: it forks, and nanomsg does not survive a fork */
 		cmocka_unit_test(strangers_leave_room),
-		cmocka_unit_test(what_was_not_taken_ends_no_other_connection),
-		cmocka_unit_test(what_comes_again_by_itself_stays),
-		cmocka_unit_test(buffers_to_other_machines_follow_the_way),
+		cmocka_unit_test(unread_bytes_of_one_connection_do_not_end_another),
+		cmocka_unit_test(a_connection_that_returned_is_not_redialed),
+		cmocka_unit_test(buffers_to_other_machines_follow_the_link),
 		cmocka_unit_test(a_broken_connection_of_several_is_redialed),
 	};
 

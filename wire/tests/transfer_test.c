@@ -172,7 +172,7 @@ static void a_file_that_changes_is_refused(void **state)
 }
 
 /* A sender may not write past the size that it announced, nor leave the order. */
-static void false_parts_change_nothing(void **state)
+static void parts_of_another_size_or_order_change_nothing(void **state)
 {
 	struct channel *c = *state;
 	char *body = calloc(1, MSG_FILE_BYTES + 1);
@@ -223,7 +223,7 @@ int main(void)
 		TEST(lost_parts_are_requested_again),
 		TEST(a_file_that_is_not_there_is_refused),
 		TEST(a_file_that_changes_is_refused),
-		TEST(false_parts_change_nothing),
+		TEST(parts_of_another_size_or_order_change_nothing),
 		TEST(a_corpus_is_fetched_once),
 	};
 
