@@ -225,16 +225,9 @@ void console_send_commands(struct console *c)
 
 static void click_cell(struct console *c, int x, int y)
 {
-	struct roster r;
-	struct layout l;
-	int node;
+	int node =
+		view_hit(screen_width(c->screen), screen_height(c->screen), c->state, &c->ui, x, y);
 
-	roster_make(&r, c->state, c->ui.selection.filter);
-	layout_make(&l, screen_width(c->screen), screen_height(c->screen), r.n, r.largest,
-		    c->ui.selection.following);
-	node = c->ui.display.view == VIEW_OVERVIEW && !l.tiny
-		       ? panel_pipeline_hit(l.pipeline, &r, &c->ui, x, y)
-		       : -1;
 	if (node >= 0)
 		ui_select(&c->ui, c->state, (uint16_t)node);
 }

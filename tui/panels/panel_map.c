@@ -211,6 +211,15 @@ static void place_markers(struct chart *c)
 		map_spots_place(&c->spots, c->marker, c->m->nodes, c->m->region, c->n);
 }
 
+/* Finds the cells of all markers. Call map_spots_fini on c->spots. */
+static void lay_out(struct chart *c, struct rect at)
+{
+	c->at = (struct rect){ at.x, at.y + 1, at.w, at.h - 1 };
+	map_spots_init(&c->spots, c->at);
+	choose_markers(c);
+	place_markers(c);
+}
+
 static void choose_styles(enum style styles[LINES])
 {
 	styles[LINE_HULL] = STYLE_RULE;
@@ -258,7 +267,7 @@ static void draw_title(struct screen *out, struct rect at, const struct state *s
 
 	snprintf(title, sizeof(title), "Map: %u nodes, %u places by %s%s", m->n_nodes, m->n_regions,
 		 !m->measured      ? "name"
-		 : s->run.emulated ? "transfer time"
+		 : m->by_transfers ? "transfer time"
 				   : "latency",
 		 colouring_title(u->display.colouring));
 	screen_rule(out, at, title, NULL);
@@ -282,17 +291,35 @@ void panel_map(struct screen *out, struct rect at, const struct state *s, const 
 	if (at.h < 2)
 		return;
 	draw_title(out, at, s, u, c.m);
-	c.at = (struct rect){ at.x, at.y + 1, at.w, at.h - 1 };
-	if (c.m->run != s->run.run || c.m->n_nodes == 0 ||
-	    canvas_open(&c.canvas, u->display.graph, c.at) != 0)
+	if (at.w < 1 || c.m->run != s->run.run || c.m->n_nodes == 0)
 		return;
+	lay_out(&c, at);
+	if (canvas_open(&c.canvas, u->display.graph, c.at) != 0) {
+		map_spots_fini(&c.spots);
+		return;
+	}
 	c.canvas.has_background = true;
-	map_spots_init(&c.spots, c.at);
 	choose_styles(c.styles);
-	choose_markers(&c);
-	place_markers(&c);
 	draw_lines(&c);
 	canvas_close(&c.canvas, out, c.styles);
 	draw_texts(&c);
 	map_spots_fini(&c.spots);
+}
+
+int panel_map_hit(struct rect at, const struct state *s, const struct ui *u, int x, int y)
+{
+	struct chart c = { .s = s, .u = u, .m = &u->places };
+	int node = -1;
+
+	if (at.h < 2 || at.w < 1 || c.m->run != s->run.run || c.m->n_nodes == 0)
+		return -1;
+	lay_out(&c, at);
+	for (uint32_t i = 0; i < c.n; i++) {
+		const struct rect *r = &c.marker[i];
+
+		if (r->w > 0 && x >= r->x && x < r->x + r->w && y >= r->y && y < r->y + r->h)
+			node = c.by_region ? c.m->named[i] : c.m->ids[i];
+	}
+	map_spots_fini(&c.spots);
+	return node;
 }

@@ -68,11 +68,10 @@ static void list_nodes(struct map *m, const struct state *s)
 
 /* ---- distances ---- */
 
-/* Returns the distance that a link measures; 0: none. Real latencies say nothing about an emulated
- * network. */
-static float length_of(const struct state *s, const struct msg_link *l)
+/* Returns the distance that a link measures; 0: none. */
+static float length_of(const struct msg_link *l, bool by_transfers)
 {
-	float d = !s->run.emulated         ? l->latency_s
+	float d = !by_transfers            ? l->latency_s
 		  : l->planned_delay_s > 0 ? l->planned_delay_s
 					   : l->measured_delay_s;
 
@@ -128,10 +127,21 @@ static void add_transfers(struct sums *t, const struct map *m, const struct stat
 	}
 }
 
+/* Returns true if latencies are unknown: a replay has none, and an emulated network may be
+ * described by delays only. */
+static bool has_transfers_only(const struct state *s)
+{
+	for (size_t k = 0; s->run.emulated && k < s->n_links; k++)
+		if (s->links[k].latency_s > 0)
+			return false;
+	return s->run.emulated || s->n_links == 0;
+}
+
 static void add_links(struct sums *t, const struct map *m, const struct state *s)
 {
 	for (size_t k = 0; k < s->n_links; k++)
-		add_distance(t, m, s->links[k].from, s->links[k].to, length_of(s, &s->links[k]));
+		add_distance(t, m, s->links[k].from, s->links[k].to,
+			     length_of(&s->links[k], m->by_transfers));
 }
 
 float map_times(const struct msg_link *l)
@@ -210,6 +220,8 @@ static void make(struct map *m, const struct state *s, bool fresh)
 	t.n = t.by_region ? m->n_regions : m->n_nodes;
 	t.distances = alloc_array((size_t)t.n * t.n, sizeof(*t.distances));
 	t.count = alloc_array((size_t)t.n * t.n, sizeof(*t.count));
+	fresh = fresh || m->by_transfers != has_transfers_only(s);
+	m->by_transfers = has_transfers_only(s);
 	add_links(&t, m, s);
 	if (t.known == 0)
 		add_transfers(&t, m, s);

@@ -1,10 +1,10 @@
 /* map.h - the places of nodes and regions in the plane, from the measured network.
  *
  * A region is a place ("Belgium") with all of its nodes. The distance between two nodes is the
- * latency of their link or, in an emulated run, its planned transfer time. A replay has no links:
- * its map is made from the transfers of an iteration. Below MAP_NODES nodes each node is a point
- * and a region is the centre of its nodes; from there on regions are the points. A map is moved as
- * little as possible when further links are measured.
+ * latency of their link or, in an emulated network that is described by delays only, its planned
+ * transfer time. A replay has no links: its map is made from the transfers of an iteration. Below
+ * MAP_NODES nodes each node is a point and a region is the centre of its nodes; from there on
+ * regions are the points. A map is moved as little as possible when further links are measured.
  */
 #ifndef TUI_MAP_H
 #define TUI_MAP_H
@@ -31,6 +31,7 @@ struct map {
 	int64_t made_us;       /* local clock */
 	int64_t checked_us;    /* local time at which nodes and links were last compared */
 	/* True: from links; false: no link is known, and distances are guessed from the places. */
+	bool by_transfers; /* distances are transfer times, because latencies are unknown */
 	bool measured;
 	/* Number of links that were known when all points were last placed together. */
 	uint32_t n_placed;

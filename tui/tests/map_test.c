@@ -52,20 +52,31 @@ TEST(near_nodes_are_near)
 	state_free(s);
 }
 
-/* The network of a demo is emulated: its real latencies are those of one machine. */
-TEST(latencies_count_without_emulation_only)
+/* Latencies are the distances. An emulated network that is described by delays only has none: its
+ * map is made from planned transfer times. */
+TEST(latencies_count_if_they_are_known)
 {
-	struct state *s = make_state(20);
-	struct map emulated = { 0 }, real = { 0 };
+	for (int emulated = 0; emulated < 2; emulated++) {
+		struct state *s = make_state(20);
+		struct map by_latency = { 0 }, by_delay = { 0 };
 
-	for (size_t i = 0; i < s->n_links; i++)
-		s->links[i].latency_s = s->links[i].from % 2 == s->links[i].to % 2 ? 0.001f : 0.1f;
-	map_update(&emulated, s, 5000000);
-	s->run.emulated = 0;
-	map_update(&real, s, 5000000);
-	assert_true(between(&emulated, 0, 12) < between(&emulated, 0, 6) / 4);
-	assert_true(between(&real, 0, 6) < between(&real, 0, 3) / 4); /* both even; one odd */
-	state_free(s);
+		s->run.emulated = (uint8_t)emulated;
+		for (size_t i = 0; i < s->n_links; i++)
+			s->links[i].latency_s =
+				s->links[i].from % 2 == s->links[i].to % 2 ? 0.001f : 0.1f;
+		map_update(&by_latency, s, 5000000);
+		assert_false(by_latency.by_transfers);
+		/* n00 and n06 are both even, n03 is odd. */
+		assert_true(between(&by_latency, 0, 6) < between(&by_latency, 0, 3) / 4);
+		for (size_t i = 0; i < s->n_links; i++)
+			s->links[i].latency_s = 0;
+		map_update(&by_delay, s, 5000000);
+		assert_int_equal(by_delay.measured, emulated);
+		assert_int_equal(by_delay.by_transfers, emulated);
+		if (emulated)
+			assert_true(between(&by_delay, 0, 12) < between(&by_delay, 0, 6) / 4);
+		state_free(s);
+	}
 }
 
 TEST(a_correction_moves_little)
@@ -77,7 +88,7 @@ TEST(a_correction_moves_little)
 	map_update(&m, s, 5000000);
 	before = m;
 	link = *state_link(s, 0, 6);
-	link.planned_delay_s *= 3;
+	link.latency_s *= 3;
 	send_link(s, link);
 	map_update(&m, s, 5600000); /* too early */
 	assert_memory_equal(m.nodes, before.nodes, sizeof(m.nodes));

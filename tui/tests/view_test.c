@@ -451,6 +451,54 @@ TEST(a_microbatch_moves_along_its_link)
 	state_free(s);
 }
 
+/* Finds each node where it is drawn, by clicks on all cells from (x0, y0) on. Returns the number of
+ * nodes that were found. */
+static uint32_t click_everywhere(const struct state *s, const struct ui *u, int w, int h, int x0,
+				 int y0)
+{
+	struct screen *screen = screen_new(w, h, false);
+	uint32_t found = 0;
+	bool seen[MSG_NODES] = { false };
+
+	view_draw(screen, s, u);
+	for (int y = y0; y < h; y++)
+		for (int x = x0; x < w; x++) {
+			const struct cell *at = &screen_cells(screen)[y * w + x];
+			int node = view_hit(w, h, s, u, x, y);
+
+			if (node < 0 || seen[node])
+				continue;
+			seen[node] = true;
+			found++;
+			assert_int_equal(at[0].glyph, '0' + node / 10);
+			assert_int_equal(at[1].glyph, '0' + node % 10);
+		}
+	screen_free(screen);
+	return found;
+}
+
+/* A click on a node of the map selects it, also one that has failed. */
+TEST(nodes_of_the_map_are_hit)
+{
+	struct stream_options o;
+	struct state *s;
+	struct ui u;
+
+	stream_defaults(&o);
+	o.live = 2;
+	o.dead = 9;
+	s = golden_state(&o, 3000000);
+	golden_ui(&u, s, 3000000);
+	u.display.view = VIEW_MAP;
+	assert_int_equal(click_everywhere(s, &u, 80, 24, 0, 0), 20);
+	assert_int_equal(click_everywhere(s, &u, 160, 48, 0, 0), 20);
+	u.display.view = VIEW_OVERVIEW;
+	assert_int_equal(click_everywhere(s, &u, 160, 48, 42, 33), 20);
+	u.display.view = VIEW_LOSS;
+	assert_int_equal(click_everywhere(s, &u, 160, 48, 0, 0), 0);
+	state_free(s);
+}
+
 /* A long run with an end: the whole of it over iterations, and its last quarter over tokens and
  * over time, with the values of this quarter at the left. */
 TEST(long_loss)

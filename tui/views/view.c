@@ -57,6 +57,24 @@ static void draw_waiting(struct screen *out, struct rect at, const struct ui_con
 	}
 }
 
+int view_hit(int w, int h, const struct state *s, const struct ui *u, int x, int y)
+{
+	int node = -1;
+	struct roster r;
+	struct layout l;
+
+	roster_make(&r, s, u->selection.filter);
+	layout_make(&l, w, h, r.n, r.largest, u->selection.following);
+	if (l.tiny)
+		return -1;
+	if (u->display.view == VIEW_MAP)
+		return panel_map_hit(view_map_chart(l.body), s, u, x, y);
+	if (u->display.view == VIEW_OVERVIEW)
+		node = panel_pipeline_hit(l.pipeline, &r, u, x, y);
+	return u->display.view == VIEW_OVERVIEW && node < 0 ? panel_map_hit(l.map, s, u, x, y)
+							    : node;
+}
+
 void view_draw(struct screen *out, const struct state *s, const struct ui *u)
 {
 	struct roster r;

@@ -16,6 +16,10 @@
 /* Draws the whole screen. */
 void view_draw(struct screen *out, const struct state *s, const struct ui *u);
 
+/* Returns the node that a click at (x, y) of a screen of w x h cells selects: in the pipeline panel
+ * or on the map; -1: none. */
+int view_hit(int w, int h, const struct state *s, const struct ui *u, int x, int y);
+
 /* View 1: the panels of the layout. */
 void view_overview(struct screen *out, const struct state *s, const struct ui *u,
 		   const struct roster *r, const struct layout *l);
@@ -40,6 +44,8 @@ void view_journal(struct screen *out, struct rect at, const struct state *s,
 
 /* View 9: the map, the path of the selected microbatch, the slowest link and the last collision. */
 void view_map(struct screen *out, struct rect at, const struct state *s, const struct ui *u);
+/* Returns the part of view 9 that has the map. */
+struct rect view_map_chart(struct rect at);
 
 /* Returns the percentage of [from_us, to_us) that the node's tasks fill. */
 int view_busy_percent(const struct state_node *n, int64_t from_us, int64_t to_us);
@@ -96,6 +102,10 @@ void panel_keys(struct screen *out, struct rect at, const struct state *s, const
 /* Returns the node whose cell in the pipeline panel is at (x, y); -1: none. */
 int panel_pipeline_hit(struct rect at, const struct roster *r, const struct ui *u, int x,
 		       int y);
+
+/* Returns the node whose marker on the map is at (x, y), or the first node of a region's marker;
+ * -1: none. */
+int panel_map_hit(struct rect at, const struct state *s, const struct ui *u, int x, int y);
 
 /* Windows above the view. */
 void overlay_dialog(struct screen *out, const struct state *s, const struct ui *u);

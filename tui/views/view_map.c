@@ -43,13 +43,19 @@ static void draw_last_collision(struct chips *c, const struct state *s, const st
 			  state_plan_s(s, w->from_us - s->current.start_us));
 }
 
+struct rect view_map_chart(struct rect at)
+{
+	if (at.h >= LEAST_H)
+		at.h -= PATH_ROWS + 1;
+	return at;
+}
+
 void view_map(struct screen *out, struct rect at, const struct state *s, const struct ui *u)
 {
-	struct rect map = at, path = at;
+	struct rect map = view_map_chart(at), path = at;
 	struct chips facts = { .n = 0 };
 
-	if (at.h >= LEAST_H) {
-		map.h -= PATH_ROWS + 1;
+	if (map.h < at.h) {
 		path = (struct rect){ at.x, at.y + map.h, at.w, PATH_ROWS };
 		panel_follow(out, path, s, u);
 		draw_slowest(&facts, s, u);
