@@ -285,6 +285,7 @@ static struct link_table *links_of_regions(const struct run *run)
 		rc = regions_link(r, nodes[i / t->n].location, nodes[i % t->n].location,
 				  &latency_s, &t->links[i].bandwidth, &ignored);
 		t->links[i].latency_s = (float)latency_s;
+		t->links[i].known = true;
 	}
 	regions_free(r);
 	if (rc == 0)
@@ -315,15 +316,16 @@ static struct link_table *links_of_file(const char *path, uint32_t n_nodes)
 }
 
 /* Prepares the table of emulated links, which consoles show in place of the connections between
- * this machine's processes. A resumed run has none, because its record has only delays. */
+ * this machine's processes. A resumed run has it in its record. */
 static void begin_emulated_links(struct members *members)
 {
 	const struct options *o = &members->run->options;
 
-	if (o->cluster.time_scale == 0 || o->mode.resume)
+	if (o->cluster.time_scale == 0)
 		return;
-	members->emulated = o->cluster.file ? links_of_file(o->cluster.file, members->n)
-					    : links_of_regions(members->run);
+	members->emulated = o->mode.resume    ? record_emulated_links_again(members)
+			    : o->cluster.file ? links_of_file(o->cluster.file, members->n)
+					      : links_of_regions(members->run);
 }
 
 /* Loads the cluster from the record, from a file, from measurements or from the published regions,
@@ -465,6 +467,8 @@ int controller_init(struct controller *c, struct error *err)
 	}
 	if (rc == 0)
 		rc = c->run.options.mode.resume ? resume_begin(c, err) : record_begin(&c->run, err);
+	if (rc == 0 && !c->run.options.mode.resume)
+		rc = record_emulated_links(&c->members, err);
 	if (rc == 0 && c->run.options.mode.resume)
 		rc = skip_phases_begin(&c->run, err);
 	if (rc == 0)

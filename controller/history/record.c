@@ -326,6 +326,38 @@ int record_cluster(struct members *members, struct error *err)
 	return rc ? rc : record_folder(members->run, err);
 }
 
+static const char emulated_links[] = "emulated_links"; /* key in the record */
+
+int record_emulated_links(struct members *members, struct error *err)
+{
+	char *text;
+	int rc;
+
+	if (!members->emulated)
+		return 0;
+	text = link_table_json(members->emulated, members->run->cluster);
+	rc = text ? store_set(members->run->history.store, emulated_links, text, err)
+		  : error_set(err, -ENOMEM, "out of memory");
+	free(text);
+	return rc;
+}
+
+struct link_table *record_emulated_links_again(const struct members *members)
+{
+	struct link_table *t;
+	struct error ignored;
+	char *text;
+
+	if (store_get(members->run->history.store, emulated_links, &text, &ignored) != 0)
+		return NULL;
+	t = link_table_parse(text);
+	free(text);
+	if (!t || t->n == members->n)
+		return t;
+	link_table_free(t);
+	return NULL;
+}
+
 /* Writes the run's row before the first iteration. `skippipe verify` and a successor need it. */
 int record_begin(struct run *run, struct error *err)
 {

@@ -40,6 +40,11 @@ int record_begin(struct run *run, struct error *err);
 int record_folder(struct run *run, struct error *err);
 /* Writes the cluster with the delays measured so far. */
 int record_cluster(struct members *members, struct error *err);
+/* Writes the links of the emulated network, if they are known. */
+int record_emulated_links(struct members *members, struct error *err);
+/* Returns the recorded links of the emulated network, which the caller frees; NULL: there are
+ * none. */
+struct link_table *record_emulated_links_again(const struct members *members);
 void record_plan_file(struct run *run, uint64_t epoch, const char *text);
 /* Records the plan that takes effect: in the store, as a file, and as an event. */
 int record_plan(struct run *run, const struct planned *p, struct error *err);

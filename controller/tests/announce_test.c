@@ -191,13 +191,16 @@ TEST(an_emulated_run_is_announced_as_emulated)
 }
 
 /* In an emulated run a reported latency is that of a connection on this machine. Consoles receive
- * the published figures: Australia to Belgium has 129 ms and 0.00982666015625 GiB/s. */
+ * the published figures: Australia to Belgium has 129 ms and 0.00982666015625 GiB/s. A new
+ * controller has them too. */
 TEST(consoles_see_the_figures_of_the_emulated_network)
 {
 	const char *options[] = { "--eval-every", "0", "--emulate", "regions",
 				  "--time-scale", "1", NULL };
+	const char *again[] = { NULL };
 	struct world *w = world_new(options);
 	const struct msg_link *link = &w->links[0][1];
+	uint64_t before;
 
 	WORLD_UNTIL(w, w->planned > 0 && world_all_live(w));
 	tell_link(&w->players[0], 1, 0.0001f, 0.7f);
@@ -205,5 +208,13 @@ TEST(consoles_see_the_figures_of_the_emulated_network)
 	assert_float_equal(link->latency_s, 0.129, 1e-6);
 	assert_float_equal(link->bandwidth_bytes_per_s, 0.00982666015625 * (1 << 30), 10);
 	assert_float_equal(link->spread_s, 0, 0);
+	before = w->console.committed;
+	door_restart(w->door, again);
+	w->links[0][1] = (struct msg_link){ .to = 1 };
+	WORLD_UNTIL(w, w->console.committed > before && world_all_live(w));
+	tell_link(&w->players[0], 1, 0.0001f, 0.7f);
+	WORLD_UNTIL(w, link->measured_delay_s > 0);
+	assert_float_equal(link->latency_s, 0.129, 1e-6);
+	assert_float_equal(link->bandwidth_bytes_per_s, 0.00982666015625 * (1 << 30), 10);
 	world_free(w);
 }
