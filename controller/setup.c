@@ -110,6 +110,9 @@ static int load_model(struct run *run, struct error *err)
 			rc = model_config_parse(&run->training.model, &run->training.recipe,
 						recorded->model, strlen(recorded->model),
 						o->run_dir, err);
+		if (rc == 0 && run_is_rehearsal(run) && o->eval_every > 0)
+			rc = error_set(err, -EINVAL, "--eval-every %u: a rehearsal has no loss",
+				       o->eval_every);
 		if (rc == 0)
 			rc = first_weights_resume(run, err);
 	} else {
@@ -177,7 +180,34 @@ static int read_regions(const struct options *o, struct regions **out, struct er
 	return regions_read(o->cluster.regions ? o->cluster.regions : path, out, err);
 }
 
-/* Builds the published cluster: compute, memory and sizes of the 20 nodes of arXiv 2502.19913. */
+/* Sets the bytes of an activation and of the largest stage of the model that is rehearsed. */
+static int rehearsed_bytes(const struct options *o, struct regions_request *q, struct error *err)
+{
+	struct model_config c;
+	struct recipe r;
+	struct tensor_table table;
+	int rc = read_model(o->training.model ? o->training.model : "tiny", &c, &r, err);
+
+	if (rc != 0)
+		return rc;
+	c.n_stages = (uint32_t)q->n_stages;
+	rc = tensor_table_new(&table, &c, err);
+	if (rc != 0)
+		return rc;
+	q->activation_bytes = (double)sizeof(float) *
+			      (o->training.batch ? o->training.batch : r.batch) *
+			      (o->training.sequence ? o->training.sequence : r.sequence) * c.dim;
+	q->weights_bytes_per_stage = 0;
+	for (uint32_t s = 0; s < c.n_stages; s++)
+		q->weights_bytes_per_stage =
+			fmax(q->weights_bytes_per_stage,
+			     (double)sizeof(float) * (double)tensor_table_parameters(&table, s));
+	tensor_table_free(&table);
+	return 0;
+}
+
+/* Builds the published cluster: compute, memory and sizes of the 20 nodes of arXiv 2502.19913. A
+ * rehearsal has the sizes of its model. */
 static int regions_default(struct run *run, struct error *err)
 {
 	const struct options *o = &run->options;
@@ -189,13 +219,16 @@ static int regions_default(struct run *run, struct error *err)
 		return rc;
 	regions_request_init(&q, 4, 2);
 	q.name = o->name;
+	q.n_stages = o->cluster.n_stages;
+	if (o->training.rehearse)
+		rc = rehearsed_bytes(o, &q, err);
 	q.activation_bytes *= tensor_format_activation_share(o->training.wire);
 	q.weights_bytes_per_stage *= tensor_format_sum_share(o->training.sum_wire);
 	q.n_nodes = (int)o->cluster.agents;
-	q.n_stages = o->cluster.n_stages;
 	q.stages = o->cluster.stages;
 	q.path_length = o->cluster.n_stages - (int)o->skip;
-	rc = regions_cluster(r, &q, &run->cluster, err);
+	if (rc == 0)
+		rc = regions_cluster(r, &q, &run->cluster, err);
 	regions_free(r);
 	return rc;
 }

@@ -71,6 +71,18 @@ expect 1 "$words" "$bin/skippipe" generate "$checkpoint"
 expect 1 "$words" "$bin/skippipe" train --from "$checkpoint" --out "$dir/trained"
 expect 1 "$words" "$bin/skippipe" demo --headless --iterations 1 --from "$checkpoint" --run-dir "$dir/resumed"
 
+# A rehearsal that is resumed stays one.
+expect 1 'eval-every 5: a rehearsal has no loss' "$bin/skippipe" controller --resume "$run" --key "$run/keys/controller.key" \
+	--admitted "$run/keys/admitted" --iterations 20 --eval-every 5
+
+# Without a file the published regions carry the bytes of the model. A file that was made for another model is reported.
+once() { "$bin/skippipe" rehearse --headless --iterations 1 --silence-ms 2000 "$@" >"$dir/once.out" 2>"$dir/once.err" || die "rehearse $*"; }
+once --agents 4 --stages 2,2 --skip 0 --time-scale 0.02 --run-dir "$dir/regions"
+grep -q 'REHEARSAL' "$dir/once.out" && ! grep -q 'the cluster file has activations' "$dir/once.out" || die "the bytes of the regions"
+once --cluster "$dir/nine.json" --model 124m --time-scale 0.2 --run-dir "$dir/other"
+grep -q 'the cluster file has activations of 3.36e+07 bytes.* the model.s have 1.2[0-9]*e+07' "$dir/once.out" ||
+	die "the activations of another model are not reported"
+
 # An agent that computes is refused in a rehearsal, and one that pretends in a training.
 mixed() { # mixed NAME DEVICE WORDS CONTROLLER-OPTION...
 	local name=$1 device=$2 words=$3 key

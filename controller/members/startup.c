@@ -430,6 +430,25 @@ static void note_first_checkpoint(struct run *run)
 		     "from its first weights");
 }
 
+/* Says that the run is a rehearsal, and whether its emulated network carries the bytes of its
+ * model. */
+static void note_rehearsal(const struct iteration *it)
+{
+	const struct training *t = &it->run->training;
+	const struct link_table *network = it->members->emulated;
+	double model = (double)t->recipe.batch * t->recipe.sequence * t->model.dim *
+		       sizeof(float) * t->model.rehearsal;
+
+	note(it->run, NOTE_EVENT, -1, 0,
+	     "REHEARSAL: agents compute nothing, tensors have 1/%u of their bytes, nothing is "
+	     "trained", t->model.rehearsal);
+	if (network && network->activation_bytes > 0 &&
+	    fabs(network->activation_bytes / model - 1) > 0.1)
+		note(it->run, NOTE_WARNING, -1, 0,
+		     "the cluster file has activations of %.3g bytes, and is rehearsed with them; "
+		     "the model's have %.3g", network->activation_bytes, model);
+}
+
 /* Starts the run once all agents have built their stages, or their time is up. */
 static void gather_built(struct iteration *it)
 {
@@ -460,9 +479,7 @@ static void gather_built(struct iteration *it)
 	}
 	note(it->run, NOTE_EVENT, -1, 0, "%u of %u agents are here", ready, it->members->n);
 	if (run_is_rehearsal(it->run))
-		note(it->run, NOTE_EVENT, -1, 0,
-		     "REHEARSAL: agents compute nothing, tensors have 1/%u of their bytes, nothing "
-		     "is trained", it->run->training.model.rehearsal);
+		note_rehearsal(it);
 	note_first_checkpoint(it->run);
 	it->run->committed_us = it->run->now_us;
 	if (it->run->options.cluster.time_scale == 0 && !run_is_rehearsal(it->run))

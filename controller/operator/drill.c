@@ -75,7 +75,8 @@ void drill_save(struct members *members)
 	struct error err;
 	json_t *o;
 
-	if (!members->run->history.drill || !members->run->options.mode.embedded)
+	if (!members->run->history.drill || !members->run->options.mode.embedded ||
+	    run_is_rehearsal(members->run)) /* a drill trains */
 		return;
 	o = json_pack("{s:s, s:s, s:{s:i, s:o, s:i, s:I, s:f, s:I, s:s}, s:O, s:o}", "format",
 		      "skippipe.drill/1", "name", members->run->options.name, "run", "agents",
