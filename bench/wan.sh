@@ -8,6 +8,10 @@
 #   --agents N --stages A,B,...        [20, 5,3,3,3,3,3]
 #   --skip K --iterations K            [2, 30]
 #   --compare          runs again with the controller's --algorithm dtfm, and prints the ratio
+#   --pretend K        a rehearsal (docs/machines.md): agents compute nothing, the 1.5B model takes 1/K of its bytes and
+#                      the network has 1/K of its bandwidths. With --compare four runs: ours and DT-FM, in fp32 and in
+#                      q6. Without --cluster nodes compute as published: --compute 0.44,0.66,0.11. Queues are longer,
+#                      --queue-ms 1000, because they hold K times fewer packets
 #   --measure          only measures the links, and prints the errors
 #   --console          opens the console, too
 #   --limit-s S        ends a run that takes longer  [900]
@@ -18,17 +22,18 @@
 . "$(dirname "$0")/../tests/lib.sh"
 . tests/wan/bed.sh
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify ip awk
-agents=20 stages=5,3,3,3,3,3 skip=2 iterations=30 limit=900 cluster='' compare='' measure='' console='' router=()
+agents=20 stages=5,3,3,3,3,3 skip=2 iterations=30 limit=900 cluster='' compare='' measure='' console='' pretend=''
+router=() how=() agent=()
 while [ $# -gt 0 ]; do
 	case $1 in
-	--help) sed -n '2,19s/^# \{0,1\}//p' bench/wan.sh; exit 0 ;;
+	--help) sed -n '2,23s/^# \{0,1\}//p' bench/wan.sh; exit 0 ;;
 	--compare | --measure | --console) declare "${1#--}=yes"; shift; continue ;;
 	--) shift; break ;;
 	esac
 	[ $# -gt 1 ] || die "$1: needs a value (see --help)"
 	case $1 in
 	--cluster) cluster=$2 ;;
-	--agents | --stages | --skip | --iterations) declare "${1#--}=$2" ;;
+	--agents | --stages | --skip | --iterations | --pretend) declare "${1#--}=$2" ;;
 	--limit-s) limit=$2 ;;
 	--loss | --jitter | --seed | --controller-at | --queue-ms | --least-mbs | --up-mbs | --down-mbs | \
 		--activation-bytes | --weights-bytes | --compute) router+=("$1" "$2") ;;
@@ -36,6 +41,11 @@ while [ $# -gt 0 ]; do
 	esac
 	shift 2
 done
+if [ -n "$pretend" ]; then
+	router=(--compute 0.44,0.66,0.11 --queue-ms 1000 --divide-bandwidth "$pretend" "${router[@]}")
+	how=(--rehearse --scale-bytes "$pretend" --model 1.5b --overlap-sync --checkpoint-every 0)
+	agent=(--device pretend)
+fi
 if [ -n "$cluster" ]; then
 	bed_start --cluster "$cluster" "${router[@]}"
 	which=(--cluster "$cluster")
@@ -44,6 +54,7 @@ else
 	which=(--agents "$agents" --stages "$stages")
 fi
 bed_ask cluster >"$dir/true.json"
+[ -z "$pretend" ] || which=(--cluster "${cluster:-$dir/true.json}")
 echo "$bed_nodes nodes and a controller at ${bed_place[bed_nodes]}; the network: $bed_tools/wan_tool ask $dir/wan.sock help"
 
 events='function value(key) {
@@ -107,8 +118,8 @@ run() { # run NAME OPTION...: leaves $dir/NAME, $dir/NAME.events
 	local name=$1 shown=0 new status end=$((SECONDS + limit))
 	shift
 	echo "== $name"
-	bed_controller "${which[@]}" --skip "$skip" --iterations "$iterations" "$@"
-	bed_agents
+	bed_controller "${which[@]}" --skip "$skip" --iterations "$iterations" "${how[@]}" "$@"
+	bed_agents "${agent[@]}"
 	heading
 	[ -z "$console" ] || { until grep -q '"event":"plan"' "$dir/events" || ! kill -0 $bed_controller_pid; do sleep 0.2; done; bed_console; }
 	while kill -0 $bed_controller_pid 2>/dev/null; do
@@ -167,14 +178,36 @@ compare_links() { # compare_links TRUE MEASURED
 }
 
 if [ -n "$measure" ]; then
-	bed_controller "${which[@]}" --measure-only "$@"
-	bed_agents
+	bed_controller "${which[@]}" --measure-only "${how[@]}" "$@"
+	bed_agents "${agent[@]}"
 	wait $bed_controller_pid || die "controller: exit status $?"
 	end_agents
 	grep -h 'measured in' "$dir/controller.err" | sed 's/.*controller: //'
 	awk '/listening at|the run ends/ { split($1, t, ":"); at[++n] = t[1] * 3600 + t[2] * 60 + t[3] }
 		END { if (n == 2) printf "from the start of the controller to its end: %.1f s\n", at[2] - at[1] + (at[2] < at[1]) * 86400 }' "$dir/controller.err"
 	compare_links "$dir/true.json" "$dir/run/cluster.json"
+	exit 0
+fi
+if [ -n "$pretend" ] && [ -n "$compare" ]; then
+	for format in fp32 q6; do
+		run "dtfm-$format" "$@" --wire $format --sum-wire $format --skip 0 --algorithm dtfm
+		run "ours-$format" "$@" --wire $format --sum-wire $format
+	done
+	echo "== an iteration and its sums, seconds: medians without the first iteration"
+	printf '%10s %9s %10s %21s %21s %14s\n' run measured predicted "measured/predicted" "less than dtfm-fp32" "than its dtfm"
+	for name in dtfm-fp32 ours-fp32 dtfm-q6 ours-q6; do
+		awk -v name=$name "$events"'
+			/^{"event":"iteration"/ && value("n") > 1 {
+				took[++n] = value("iteration_s") + value("sync_s")
+				said[n] = value("predicted_s") + value("predicted_sync_s")
+			}
+			END { if (n) printf "%s %.3f %.3f\n", name, median(took, n), median(said, n) }' "$dir/$name.events"
+	done | awk '{
+		took[$1] = $2
+		own = $1
+		sub(/ours/, "dtfm", own)
+		printf "%10s %9.1f %10.1f %21.2f %20.0f%% %13.0f%%\n", $1, $2, $3, $2 / $3, 100 * (1 - $2 / took["dtfm-fp32"]), 100 * (1 - $2 / took[own])
+	}'
 	exit 0
 fi
 run run-planned "$@"

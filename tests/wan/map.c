@@ -205,9 +205,12 @@ int map_new(const struct map_request *q, struct map **out, struct error *err)
 		map_free(m);
 		return rc;
 	}
-	for (size_t i = 0; i < (size_t)m->n * m->n; i++)
+	for (size_t i = 0; i < (size_t)m->n * m->n; i++) {
 		if (m->bandwidth[i] > 0 && m->bandwidth[i] < q->least_bytes_per_s)
 			m->bandwidth[i] = q->least_bytes_per_s;
+		if (m->bandwidth[i] > 0 && q->divisor > 1)
+			m->bandwidth[i] /= q->divisor;
+	}
 	*out = m;
 	return 0;
 }

@@ -27,6 +27,7 @@ struct map_request {
 	int n_stages, stages[CLUSTER_MOST_STAGES]; /* n_stages 0: up to six of equal size */
 	const char *controller_at;    /* a place; NULL: that of node 0 */
 	double least_bytes_per_s;     /* slower links are raised to this bandwidth */
+	double divisor;               /* of all bandwidths, after that; 0: 1 */
 	/* With the regions, for the description that map_format writes; 0: unknown. */
 	double activation_bytes, weights_bytes_per_stage;
 	double forward_s, backward_s, loss_s;

@@ -106,6 +106,28 @@ TEST(regions_are_as_published)
 	close_bed(&b);
 }
 
+/* The least bandwidth is that of the real network. */
+TEST(a_rehearsal_has_a_part_of_the_bandwidths)
+{
+	struct map_request q = { .regions = "deploy/regions.json", .n_nodes = 20,
+				 .least_bytes_per_s = 5242880 };
+	struct bed whole = open_bed(&q), part;
+
+	q.divisor = 8;
+	part = open_bed(&q);
+	for (uint32_t i = 0; i < 21; i++)
+		for (uint32_t j = 0; j < 21; j++) {
+			struct traffic_link a = map_link(whole.map, i, j),
+					    b = map_link(part.map, i, j);
+
+			assert_true(i == j || b.latency_s == a.latency_s);
+			assert_true(i == j ||
+				    b.bandwidth_bytes_per_s == a.bandwidth_bytes_per_s / 8);
+		}
+	close_bed(&whole);
+	close_bed(&part);
+}
+
 TEST(a_link_is_directed)
 {
 	struct bed b = open_regions(14);

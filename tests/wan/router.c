@@ -46,6 +46,8 @@ static const char usage[] =
 	"  --least-mbs X         raises slower links, million bytes a second\n"
 	"                        [5.24288 with --regions]\n"
 	"  --up-mbs X --down-mbs X   uplink and downlink of each node; 0: no limit  [0]\n"
+	"  --divide-bandwidth K  divides all of these bandwidths, for a rehearsal whose tensors\n"
+	"                        take 1/K of the bytes  [1]\n"
 	"  --loss SHARE          share of lost packets on every link  [0]\n"
 	"  --jitter SHARE        share of the latency, at random for each packet  [0]\n"
 	"  --queue-ms X          drops a packet that would wait longer in a queue  [200]\n"
@@ -91,7 +93,7 @@ struct router {
 enum {
 	O_CLUSTER = 256, O_REGIONS, O_AGENTS, O_SETTING, O_LIST, O_NAMESPACES, O_CONTROL, O_AT,
 	O_LEAST, O_UP, O_DOWN, O_LOSS, O_JITTER, O_QUEUE, O_HELD, O_SEED, O_STAGES, O_ACTIVATION,
-	O_WEIGHTS, O_COMPUTE, O_WITH_PARENT, O_HELP
+	O_WEIGHTS, O_COMPUTE, O_DIVIDE, O_WITH_PARENT, O_HELP
 };
 
 static const struct option longs[] = {
@@ -100,6 +102,7 @@ static const struct option longs[] = {
 	{ "list", 0, NULL, O_LIST },
 	{ "namespaces", 1, NULL, O_NAMESPACES }, { "control", 1, NULL, O_CONTROL },
 	{ "controller-at", 1, NULL, O_AT }, { "least-mbs", 1, NULL, O_LEAST },
+	{ "divide-bandwidth", 1, NULL, O_DIVIDE },
 	{ "up-mbs", 1, NULL, O_UP }, { "down-mbs", 1, NULL, O_DOWN },
 	{ "loss", 1, NULL, O_LOSS },
 	{ "jitter", 1, NULL, O_JITTER }, { "queue-ms", 1, NULL, O_QUEUE },
@@ -139,6 +142,7 @@ static int read_number(struct options *o, int option, const char *name, const ch
 		double min, max, unit, *to;
 	} numbers[] = {
 		{ O_LEAST, 0, 1e6, 1e6, &o->least_bytes_per_s },
+		{ O_DIVIDE, 1, 1e6, 1, &o->map.divisor },
 		{ O_UP, 0, 1e6, 1e6, &o->start.up_bytes_per_s },
 		{ O_DOWN, 0, 1e6, 1e6, &o->start.down_bytes_per_s },
 		{ O_LOSS, 0, 1, 1, &o->start.loss },
@@ -214,6 +218,8 @@ static int check_options(struct options *o, struct error *err)
 	if (o->control && strlen(o->control) >= sizeof(((struct sockaddr_un *)0)->sun_path))
 		return error_set(err, -EINVAL, "--control %s: expected at most %zu letters",
 				 o->control, sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
+	o->start.up_bytes_per_s /= o->map.divisor;
+	o->start.down_bytes_per_s /= o->map.divisor;
 	o->map.least_bytes_per_s = o->least_bytes_per_s >= 0 ? o->least_bytes_per_s :
 				   o->map.regions	     ? 5 * 1048576.0 :
 							       0;
@@ -227,6 +233,7 @@ static int read_options(struct options *o, int argc, char **argv, struct error *
 
 	*o = (struct options){ .queue_s = 0.2,
 			       .held_mib = 1024,
+			       .map.divisor = 1,
 			       .least_bytes_per_s = -1,
 			       .seed = 1 };
 	opterr = 0;
