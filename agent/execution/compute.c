@@ -316,6 +316,7 @@ static void read_data(struct compute *c, const struct job_task *t)
 			     c->tokens, c->targets);
 }
 
+/* Runs one task of a microbatch on the stage. The data node reads the tokens here. */
 static int run_task(struct compute *c, struct job *j)
 {
 	struct job_task *t = &j->task;

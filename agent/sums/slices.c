@@ -74,6 +74,8 @@ static int make_sums(struct slices *r)
 	return r->staging && r->sums ? 0 : -ENOMEM;
 }
 
+/* Makes the slices of a reduction without the buffers that only a replica needs. -EINVAL: the nodes
+ * do not ascend. */
 static int make_slices(struct slices **out, uint64_t iteration, uint32_t attempt,
 		       const uint16_t *nodes, uint32_t n, size_t floats,
 		       const struct sum_codec *codec)

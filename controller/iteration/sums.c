@@ -20,6 +20,8 @@ void sums_forget(struct iteration *it)
 	copies_forget_sums(it->members);
 }
 
+/* Sends MSG_REDUCE of the present attempt to the replicas of the stage and to the holders of its
+ * standby copies. */
 static void order_stage(struct iteration *it, int stage, bool when_counted)
 {
 	struct msg m = { .type = MSG_REDUCE };

@@ -290,6 +290,8 @@ static bool is_our_fault(const struct members *members, const struct machine *ma
 	return n > 2 && 2 * quiet > n;
 }
 
+/* Computes the allowed silence of every node, counts the silent nodes of each machine, and allows
+ * all nodes more if the controller itself is at fault. */
 static void look_at_all(struct members *members, struct machine *machines)
 {
 	int64_t least = TIMEOUT_PATIENCE * members->run->options.limits.silence_us;

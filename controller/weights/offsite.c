@@ -459,6 +459,8 @@ int offsite_fetch(struct weights *weights, uint64_t iteration, uint32_t stage, c
 	return -EAGAIN;
 }
 
+/* Takes the request that skippipe export left in RUN-DIR/collect, and begins to collect its
+ * checkpoint. Refuses one whose files the agents have removed. */
 static void look_for_request(struct weights *weights)
 {
 	struct offsite *o = weights->offsite;

@@ -247,6 +247,8 @@ static void put_data(struct writer *w, const struct model_config *c, const struc
 	align_file(w);
 }
 
+/* Writes the parts of the file in their order: header, keys, descriptions of the tensors, their
+ * data. */
 static void put_model(struct writer *w, struct stage *const *stages)
 {
 	const struct model_config *c = stage_config(stages[0]);

@@ -252,6 +252,7 @@ static bool same_scaling(const struct model_config *a, const struct model_config
 	       a->rope_original_context == b->rope_original_context;
 }
 
+/* Reads the rotary positions in both spellings. If a file has both, they must agree. */
 static void read_positions(struct reader *r)
 {
 	static const struct {
@@ -442,6 +443,7 @@ static bool is_no_window(const struct reader *r, const json_t *value)
 	       (json_is_integer(value) && json_integer_value(value) >= r->config->context);
 }
 
+/* Refuses a value of a known key that asks for arithmetic that this model does not have. */
 static void check_value(struct reader *r, const struct known *k, const json_t *value)
 {
 	bool ok = true;

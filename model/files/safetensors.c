@@ -141,6 +141,7 @@ static int by_place(const void *a, const void *b)
 	return (x->at > y->at) - (x->at < y->at);
 }
 
+/* Reads the table of tensors from the header, sorts it by offset, and refuses overlaps and gaps. */
 static int read_entries(struct reading *r)
 {
 	struct safetensors *s = r->s;

@@ -136,6 +136,8 @@ static int parse_omit(struct session *s, struct omission *m, struct error *err)
 	return 0;
 }
 
+/* Prints the loss without each stage, then without 1, 2, ... random stages, then without the last
+ * stages. */
 static int show_table(struct session *s)
 {
 	uint32_t others = s->o.config.n_stages - 1;

@@ -388,6 +388,7 @@ static void refuse_text(struct reader *r, const json_t *model, const char *key)
 		fail(r, -ENOTSUP, "model: %s: expected null or \"\"", key);
 }
 
+/* Refuses a model whose settings would change the tokens in a way that bpe.c does not implement. */
 static void check_model(struct reader *r, json_t *model)
 {
 	static const char *const known[] = {
@@ -421,6 +422,8 @@ static void check_model(struct reader *r, json_t *model)
 		fail(r, -EINVAL, "model: expected a \"vocab\" and \"merges\"");
 }
 
+/* Reads every key of the file, in an order in which each part finds what it needs. The first
+ * failure is kept in r. */
 static void read_all(struct reader *r, json_t *root)
 {
 	static const char *const known[] = { "version",	      "truncation",    "padding",

@@ -352,6 +352,8 @@ static void collect(struct decoder *d, uint8_t byte)
 		d->parameters[d->n_parameters++] = (char)byte;
 }
 
+/* Does what the first matching rule says for a byte, and enters its next state. ESC is handled by
+ * the caller. */
 static void apply_rule(struct decoder *d, uint8_t byte, struct terminal_event *out)
 {
 	size_t i = 0;

@@ -315,6 +315,7 @@ static void next_link_measure(struct ui *u)
 							      : "transfer time");
 }
 
+/* Actions that change only this console: its clock, its selection, its dialogs. */
 static void act_console(struct ui *u, const struct state *s, enum action a)
 {
 	switch (a) {

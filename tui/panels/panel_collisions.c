@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+/* Draws one wait in a row: microbatch, node, cause and duration. A wait that lasts is highlighted.
+ * */
 static void draw_wait(struct screen *out, struct rect at, int y, const struct state *s,
 		      const struct ui_clock *clock, const struct state_wait *w)
 {

@@ -80,6 +80,8 @@ static void cross_out(struct chart *c, const struct rect *r)
 	map_spots_take(&c->spots, (struct rect){ r->x - 2, r->y + 1, w, 1 });
 }
 
+/* Draws a marker: the number, the task if the marker has room, and marks for waiting and failed
+ * nodes. */
 static void draw_node(struct chart *c, uint32_t i)
 {
 	const struct state_node *n = &c->s->nodes[c->m->ids[i]];
