@@ -52,7 +52,7 @@ struct compare_losses {
 	uint64_t compared, equal_bits;
 	uint64_t differing; /* number of losses beyond the limit that applies */
 	double largest;     /* relative difference */
-	uint64_t first_differing; /* iteration of the first such loss; 0: none */
+	uint64_t first_differing; /* iteration of the first loss beyond the limit; 0: none */
 	double first_recorded, first_here;
 };
 
@@ -60,7 +60,7 @@ struct compare_losses {
 struct compare_norms {
 	uint64_t differing; /* number of norms beyond the limit */
 	double largest;     /* relative difference */
-	uint64_t first_differing; /* iteration of the first such norm; 0: none */
+	uint64_t first_differing; /* iteration of the first norm beyond the limit; 0: none */
 };
 
 struct compare_result {

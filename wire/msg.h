@@ -81,7 +81,7 @@ struct msg_hello {
 				 * controller resumes a run with the agents that have its weights */
 	uint8_t stage;
 	uint64_t committed;     /* iterations committed in these weights */
-	uint64_t hash;          /* hash of these weights */
+	uint64_t hash;          /* hash of the agent's weights */
 	uint8_t keeps;          /* stage of the agent's complete standby copy; MSG_NO_STAGE: none */
 	uint64_t kept;          /* iterations committed in the standby copy */
 	uint64_t kept_hash;     /* of the standby copy's weights; 0 not known */
@@ -95,7 +95,7 @@ struct msg_ready {
 	uint64_t assignment; /* number of the MSG_ASSIGN that this message answers */
 	uint8_t stage;
 	uint64_t iteration;                   /* iterations committed in the agent's weights */
-	uint64_t hash;                        /* hash of these weights */
+	uint64_t hash;                        /* hash of the agent's weights */
 	double forward_s, backward_s, loss_s; /* times measured on this device, without emulation */
 	uint64_t corpus_hash;                 /* hash of the corpus in stage 0; otherwise 0 */
 };
@@ -315,7 +315,7 @@ struct msg_restore {
 	const uint16_t *nodes; /* (n_from) */
 	const uint8_t *stages; /* (n_from) */
 	const float *weights;  /* (n_from) */
-	const uint64_t *hashes; /* (n_from) hashes of those stages' weights; 0: unknown */
+	const uint64_t *hashes; /* (n_from) hashes of the stages' weights; 0: unknown */
 };
 
 struct msg_plan {

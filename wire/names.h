@@ -45,8 +45,8 @@
 	X(ACK, "acknowledge") /* value: id of the alert; 0: all alerts */ \
 	X(UNDO, "undo")       /* value: command id; text "preview" */ \
 	X(STOP, "stop")       /* ends the run */ \
-	/* plan a candidate: value stages skipped, node to exclude (-1 none), text the algorithm; \
-	 * the answer is an MSG_SEE_PLAN with `candidate` */ \
+	/* Requests a plan for comparison. value: stages skipped; node: excluded node, -1: none; \
+	 * text: the algorithm. The answer is an MSG_SEE_PLAN with `candidate`. */ \
 	X(COMPARE, "compare") \
 	X(SEEK, "seek")   /* replay: value, microseconds of the recorded run's clock */ \
 	X(SPEED, "speed") /* in a replay: the speed as a multiple of real time; 0 stops */

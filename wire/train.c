@@ -28,7 +28,7 @@
 #define BATCH         64
 #define BATCHES       16 /* most batches received in one call */
 #define FULL_MS 2        /* milliseconds to wait if the system has no room */
-#define FULL_MOST 10     /* most such waits for one train */
+#define FULL_MOST 10     /* most waits for room during one train */
 
 struct head {
 	uint8_t token[TRAIN_TOKEN_BYTES];

@@ -32,7 +32,8 @@ struct machine {
 	uint32_t here;  /* agents of this machine */
 	uint32_t quiet; /* agents silent for more than half of their allowed silence */
 	uint32_t late;  /* agents silent for more than half of the base limit */
-	int64_t usual_us;     /* recent lateness that at most a quarter of them exceed */
+	/* Recent lateness that at most a quarter of the machine's agents exceed. */
+	int64_t usual_us;
 };
 
 /* ---- receiving ---- */

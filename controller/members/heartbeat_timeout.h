@@ -40,8 +40,9 @@ void timeout_round(struct timeout_rounds *r, int64_t us);
 /* The median round trip, which lost heartbeats do not change. 0: unknown. */
 int64_t timeout_round_trip(const struct timeout_rounds *r);
 
-/* The part of a gap between two heartbeats that missing ones do not explain. The second heartbeat's
- * number is `beats` above that of the first. The gap may be by either clock. */
+/* Returns the part of the gap between two heartbeats that missing heartbeats do not explain. The
+ * second heartbeat's number is `beats` above that of the first. The gap may be measured by either
+ * clock. */
 int64_t timeout_late(int64_t gap_us, uint64_t beats);
 
 /* Returns the longest recent lateness after a heartbeat that was late_us late. A silence longer

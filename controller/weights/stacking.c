@@ -104,7 +104,7 @@ static void free_node(struct weights *weights, struct member *m)
 		struct member *o = &weights->members->list[i];
 
 		if (o->copy.stage == m->copy.stage && o != m)
-			return; /* it fetches the copy already */
+			return; /* another node fetches the copy already */
 	}
 	for (uint32_t i = 0; i < weights->members->n; i++) {
 		struct member *o = &weights->members->list[i];

@@ -42,7 +42,8 @@ void device_fail(struct device *d, const char *what, const char *why);
 const char *device_failure(const struct device *d);
 /* Returns the floats of shared memory that a block may have. */
 size_t device_shared_most(const struct device *d);
-/* Lowers that limit to the limit of a smaller card, for checks. */
+/* Lowers the floats of shared memory that a block may have to the limit of a smaller card, for
+ * checks. */
 void device_limit_shared(struct device *d, size_t floats);
 
 /* Leaves `spare` bytes of the device free, for code and graphs that are loaded later. -ENOMEM

@@ -17,16 +17,16 @@ typedef void real;
 
 enum {
 	ROW_THREADS = 128,  /* a power of two: kernels of one block a row */
-	LOSS_THREADS = 512, /* likewise, for rows of logits */
+	LOSS_THREADS = 512, /* a power of two: threads of a block for a row of logits */
 	DOT_SHARE = 8,      /* attention_dot: threads a head, a power of two within a warp */
 	TILE = 32,          /* queries or keys of an attention tile */
 	TILE_THREADS = 128, /* four threads a row of a tile */
 	TILE_SHARE = TILE_THREADS / TILE,
 	HEAD_MOST = 128, /* head size */
 	COLUMNS = 32,
-	GROUPS = 32, /* norm_weight: columns a block, rows at a time */
-	NORM_PARTS = 32, /* blocks that share its rows */
-	FLASH_TILE = 64, /* queries or keys of a tile on tensor cores */
+	GROUPS = 32,                          /* norm_weight: columns a block, rows at a time */
+	NORM_PARTS = 32,                      /* blocks that share its rows */
+	FLASH_TILE = 64,                      /* queries or keys of a tile on tensor cores */
 	FLASH_THREADS = FLASH_TILE / 16 * 32, /* a warp for 16 of them */
 	SQUARES_BLOCKS = 1024,
 	LEAF_THREADS = 32,

@@ -265,7 +265,7 @@ static void attention_backward(struct cuda_stage *s, const struct saved_layer *k
 	launch_attention(s, KERNEL_ATTENTION_DKV, &a);
 }
 
-/* Passes. out NULL: only the arrays that the backward pass needs. */
+/* The passes. If out is NULL, only the arrays that the backward pass needs are computed. */
 
 static void layer_forward(struct cuda_stage *s, uint32_t layer, const struct saved_layer *k,
 			  float *out)

@@ -22,7 +22,7 @@ struct safetensors;
 struct checkpoint {
 	struct model_config config;
 	struct recipe recipe;
-	/* Number of AdamW steps done; in a run's checkpoint, those of the run. */
+	/* Number of AdamW steps done; in a run's checkpoint, number of the run's iterations */
 	uint64_t iteration;
 	/* Number of AdamW steps before the run; 0 in a manifest that was read, because `iteration`
 	 * includes these steps. */

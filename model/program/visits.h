@@ -20,7 +20,7 @@ struct visit_rules {
 	float swap; /* probability that two neighbours are exchanged */
 	bool any_order; /* breaks the second rule: the path is in random order */
 	bool unequal;   /* breaks the third rule: later stages are skipped more often */
-	/* Numbers of first and of last iterations in which no stage is skipped. */
+	/* Numbers of iterations at the beginning and at the end in which no stage is skipped */
 	uint32_t whole_first, whole_last;
 	struct skip_schedule schedule; /* phases replace skip, whole_first and whole_last */
 };

@@ -11,7 +11,7 @@
 struct nearest_point {
 	int dim, n;
 	double *points;  /* (dim + 2, dim) points of the mixture */
-	double *weights; /* (dim + 2) weights of these points, all above 0, with sum 1 */
+	double *weights; /* (dim + 2) weights of the mixture's points, all above 0, with sum 1 */
 	double *mixed;   /* (dim + 2) weights of the nearest mixture if they may be negative */
 	double *rows;    /* (dim + 3, dim + 4) linear equations */
 	double *least;   /* (dim) the nearest point */

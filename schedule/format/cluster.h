@@ -74,7 +74,8 @@ struct cluster_share {
 	double activations, sums;
 	bool refuse_delays;
 };
-/* Does the same as cluster_read, for such parts of the bytes. */
+/* Does as cluster_read does, for a file whose activations and sums travel in other formats than
+ * fp32. */
 int cluster_read_share(const char *path, const struct cluster_share *share, struct cluster **out,
 		       struct error *err);
 /* Returns the JSON text, to be freed. It has delay_s instead of links. NULL: out of memory. */

@@ -52,8 +52,8 @@ struct lanes {
 	struct lanes_hop *hops;
 	/* State of the move in progress. */
 	int out[LANES_MOST], n_out; /* microbatches taken out, also if planned again since */
-	float was_s[LANES_MOST];    /* home_s of each of these before the move */
-	/* home_s of each of these after the move, set by lanes_restore */
+	float was_s[LANES_MOST];    /* home_s of each microbatch in `out` before the move */
+	/* home_s of each microbatch in `out` after the move, set by lanes_restore */
 	float back_s[LANES_MOST];
 	int n_back; /* number of entries of back_s */
 	/* (n_mb) the microbatch is taken out and not planned again yet */

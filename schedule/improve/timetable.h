@@ -45,7 +45,8 @@ struct timetable {
 	double *weight;
 	struct timetable_list *list; /* (n_nodes) */
 	struct timetable_row *row;   /* (n_mb * steps) rows of all nodes */
-	struct timetable_row *whole; /* (n_mb * steps) the same rows with nothing struck out */
+	/* (n_mb * steps) copy of `row` in which nothing is struck out */
+	struct timetable_row *whole;
 	int32_t *row_of, *node_of;   /* (n_mb, steps) row and node of each task */
 	struct timetable_state *states; /* (length, n_nodes) */
 	int *place; /* (n_nodes) place of each node among the states of a level; -1: not there */

@@ -10,7 +10,7 @@
 struct candidate_lists {
 	int n_stages, most; /* number of stages; number of nodes listed of each stage */
 	int *list;          /* (n_nodes, n_stages, most) nodes, nearest first; -1 after the last */
-	/* (n_nodes, n_stages, most) seconds of the round trip to each of these nodes */
+	/* (n_nodes, n_stages, most) seconds of the round trip to each listed node */
 	double *round_s;
 };
 

@@ -67,7 +67,8 @@ static int report_standstill(struct error *err)
 	return error_set(err, PLAN_NOT_FOUND, "the paths found come to a standstill");
 }
 
-/* Builds paths from the plan to start from, repaired, or fresh ones, whichever are better. */
+/* Builds paths in two ways, by repairing the plan to start from and from nothing, and keeps the
+ * better ones. */
 static int repair_plan(struct solution *s, const struct problem *p, struct error *err)
 {
 	struct solution kept;
@@ -288,7 +289,8 @@ static int anneal_and_finish(struct progress *g, struct anneal *a, struct error 
 		rc = anneal_in_chains(g, a, b, err);
 	if (rc == 0 && g->lower_bound_s <= 0)
 		bound_plan(g, &a->best, a->simulation.finish_s);
-	/* With a given assignment the plan announced last is kept where it is as short. */
+	/* With a given assignment the plan announced last is kept if it is as short as the new one.
+	 */
 	if (rc == 0 && !(given && g->plan->predicted.iteration_s <= a->best_iteration_s))
 		rc = progress_finish(g, &a->best, err);
 	bound_free(b);

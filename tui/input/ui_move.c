@@ -122,7 +122,7 @@ static bool move_loss_cursor(struct ui *u, const struct state *s, enum action a)
 	    !curve_ends(s, u, &view, &from, &last, &cursor))
 		return false;
 	step = (last - from) / 64 + 1;
-	if (a == ACTION_LAST_ROW) /* follows the newest value */
+	if (a == ACTION_LAST_ROW) /* from now on the cursor follows the newest value */
 		u->display.loss_cursor = 0;
 	else if (a == ACTION_RIGHT)
 		u->display.loss_cursor = last - cursor > step ? cursor + step : last;

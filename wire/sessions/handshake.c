@@ -8,9 +8,11 @@
 
 #define COOKIE_LIFE_US   INT64_C(10000000)
 #define ANSWER_WAIT_US   INT64_C(1000000)  /* first wait for a COOKIE or RESPONSE */
-#define ANSWER_MOST_US INT64_C(16000000)   /* limit of that wait, which doubles if none arrives */
+/* Limit of the wait for a COOKIE or RESPONSE, which doubles if none arrives. */
+#define ANSWER_MOST_US INT64_C(16000000)
 #define BACKOFF_US       INT64_C(250000)   /* first pause after a refusal or no answer */
-#define BACKOFF_MOST_US INT64_C(4000000)   /* limit of that pause, which doubles */
+/* Limit of the pause after a refusal or no answer, which doubles. */
+#define BACKOFF_MOST_US INT64_C(4000000)
 #define KEEP_ALIVE_LEAST_US INT64_C(25000)
 #define RETRY_LEAST_US INT64_C(100000) /* least time between the beginnings of two handshakes */
 

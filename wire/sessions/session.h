@@ -92,7 +92,7 @@ struct dial {
 	char target[LINK_ADDRESS_SIZE]; /* the address as given; it may contain a name */
 	struct search *search;    /* NULL: none is running */
 	int64_t search_us;        /* when the next search may begin */
-	int64_t search_pause_us;  /* pause after that search */
+	int64_t search_pause_us;  /* pause between two searches */
 	int64_t dialed_us;        /* when the connections were last opened; 0: never */
 	struct error trouble;     /* reason why no address can be reached; "": unknown */
 };

@@ -24,7 +24,8 @@
 
 #define BUFFER_BYTES     (1 << 20)
 #define BUFFER_KERNELS   (BUFFER_BYTES + 1) /* asks setsockopt below for the kernel's own size */
-#define BUFFER_BULKS     (BUFFER_BYTES + 2) /* the same, for a connection for bulk */
+/* Asks setsockopt for the kernel's own size of a connection for bulk. */
+#define BUFFER_BULKS (BUFFER_BYTES + 2)
 #define FIRST_FLIGHT_BYTES (96 << 10)
 #define UNSENT_BYTES 32768 /* bytes that a connection accepts beyond the bytes under way */
 /* A connection without any acknowledgement for this long is dead. */

@@ -361,7 +361,7 @@ static int bench_preset(const char *name, double seconds)
 	c.n_stages = 1;
 	o.batch = r.batch = c.context < TOKENS ? TOKENS / c.context : 1;
 	o.sequence = r.sequence = c.context;
-	o.threads = cores > 1 ? (uint32_t)cores : 1; /* these threads draw the first weights */
+	o.threads = cores > 1 ? (uint32_t)cores : 1; /* threads that draw the first weights */
 	n = (size_t)o.batch * o.sequence;
 	announce(name, "drawing weights and taking memory");
 	if (!rc)
