@@ -216,6 +216,8 @@ static int prepare_console(struct demo *d, struct error *err)
 	args_add(a, "--owner");
 	if (d->options.theme)
 		args_addf(a, "--theme=%s", d->options.theme);
+	if (d->options.price)
+		args_addf(a, "--price=%s", d->options.price);
 	return 0;
 }
 
@@ -313,6 +315,8 @@ static int check_terminal(const struct demo *d, struct error *err)
 	args_add(&a, "--check");
 	if (d->options.theme)
 		args_addf(&a, "--theme=%s", d->options.theme);
+	if (d->options.price)
+		args_addf(&a, "--price=%s", d->options.price);
 	rc = child_output(&a, out, sizeof(out), err);
 	if (rc == -EIO)
 		error_set(err, rc, "%s", out);

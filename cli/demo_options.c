@@ -38,6 +38,7 @@ const char demo_help[] =
 	"  --headless            no console; events on stdout\n"
 	"  --format text|jsonl   format of these events  [text]\n"
 	"  --theme NAME          the console's theme\n"
+	"  --price FILE          prices of the nodes, for the console (skippipe help console)\n"
 	"\n"
 	"Options of the controller (skippipe help controller): --model --always --stack\n"
 	"--skip-schedule --batch --sequence --microbatches --eval-every --eval-batches\n"
@@ -244,12 +245,26 @@ static int one_of(const char *name, const char *text, const char *a, const char 
 }
 
 /* The demo's own options: for both, for training only, for rehearsals only. */
-enum own { AGENTS, STAGES, SKIP, ALGORITHM, RUN_DIR, FORMAT, THEME, CORPUS, DEVICE, RECOMPUTE,
-	   CLUSTER, SCALE_BYTES, OWN };
+enum own {
+	AGENTS,
+	STAGES,
+	SKIP,
+	ALGORITHM,
+	RUN_DIR,
+	FORMAT,
+	THEME,
+	PRICE,
+	CORPUS,
+	DEVICE,
+	RECOMPUTE,
+	CLUSTER,
+	SCALE_BYTES,
+	OWN
+};
 
-static const char *const own[OWN] = { "agents",  "stages", "skip",      "algorithm",
-				      "run-dir", "format", "theme",     "corpus",
-				      "device",  "recompute", "cluster", "scale-bytes" };
+static const char *const own[OWN] = { "agents",    "stages",  "skip",       "algorithm", "run-dir",
+				      "format",    "theme",   "price",      "corpus",    "device",
+				      "recompute", "cluster", "scale-bytes" };
 
 /* Returns which of the own options of this verb the word is; OWN: none. */
 static enum own own_named(const struct demo_options *o, const char *arg, size_t *length)
@@ -320,6 +335,9 @@ static int take_own(struct demo_options *o, struct given *given, char ***argv, s
 	case SCALE_BYTES:
 		args_addf(&o->controller, "--scale-bytes=%s", value);
 		return 0; /* the controller checks the value */
+	case PRICE:
+		o->price = value;
+		return 0;
 	default:
 		o->theme = value;
 		return 0;

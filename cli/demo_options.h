@@ -26,6 +26,7 @@ struct demo_options {
 	const char *recompute;  /* NULL: the agent's default */
 	const char *algorithm;  /* NULL: the controller's default */
 	const char *run_dir;    /* NULL: a new run folder is made */
+	const char *price;      /* file of prices; NULL: none */
 	const char *theme;      /* NULL: the console's default */
 	struct args controller; /* options for the controller, unchanged */
 	struct args again;      /* the subset that a resuming controller needs */

@@ -46,7 +46,7 @@ struct console {
 /* Opens a console; the options are copied. On error nothing stays open. -EINVAL: an option is
  * wrong; other errors are the system's. console_close closes it. */
 int console_open(struct console *c, const struct options *o, struct error *err);
-/* Checks the terminal's type and the theme as console_open does, and opens nothing. */
+/* Checks the terminal's type, the prices and the theme as console_open does, and opens nothing. */
 int console_check(const struct options *o, struct error *err);
 void console_close(struct console *c);
 

@@ -105,6 +105,22 @@ static void read_keys(struct console *c)
 		ui_say(&c->ui, STYLE_WARNING, "the default keys are used: %s", err.text);
 }
 
+static int read_prices(struct console *c, struct error *err)
+{
+	char *text;
+	size_t size;
+	int rc;
+
+	if (!c->options.price)
+		return 0;
+	rc = file_read(c->options.price, 1 << 20, &text, &size, err);
+	if (rc != 0)
+		return rc;
+	rc = prices_parse(&c->ui.prices, c->options.price, text, err);
+	free(text);
+	return rc;
+}
+
 static int open_source(struct console *c, struct error *err)
 {
 	char key[4096], *slash;
@@ -167,6 +183,8 @@ int console_check(const struct options *o, struct error *err)
 	if (rc == -ENOTSUP) /* plain lines are printed instead */
 		rc = 0;
 	find_folders(&c);
+	if (rc == 0)
+		rc = read_prices(&c, err);
 	return rc == 0 ? choose_theme(&c, err) : rc;
 }
 
@@ -203,6 +221,8 @@ int console_open(struct console *c, const struct options *o, struct error *err)
 	rc = choose_theme(c, err);
 	c->state = state_new();
 	c->history = history_new(HISTORY_MOST);
+	if (rc == 0)
+		rc = read_prices(c, err);
 	if (rc == 0)
 		rc = open_source(c, err);
 	if (rc == 0 && o->record) {

@@ -28,13 +28,15 @@ const char options_help[] =
 	"  --plain               print lines, never redraw: for screen readers and pipes\n"
 	"  --fps N               at most N pictures a second  [10, over ssh 4]\n"
 	"\n"
+	"  --price FILE          prices in dollars an hour, by node or place, as JSON:\n"
+	"                        {\"n07\": 2.5, \"Oregon\": 1.2, \"others\": 1}\n"
 	"  --record FILE         record the controller's messages\n"
 	"  --play FILE           play a recording without a controller\n"
 	"  --speed X             play it X times faster  [1]\n"
 	"  --help --version\n"
 	"  --manual              print the manual page, for man -l -\n"
 	"  --keys                print tables of the keys and of the failures\n"
-	"  --check               check the terminal's type and the theme, and exit\n";
+	"  --check               check the terminal's type, prices and theme, and exit\n";
 
 static int parse_number(const char *name, const char *text, double least, double most,
 			double *out, struct error *err)
@@ -92,6 +94,9 @@ static int take_option(struct options *o, int option, struct error *err)
 	case 'r':
 		o->record = optarg;
 		break;
+	case 'P':
+		o->price = optarg;
+		break;
 	case 'g':
 		rc = parse_graph(o, optarg, err);
 		break;
@@ -141,6 +146,7 @@ int options_parse(struct options *o, int argc, char **argv, struct error *err)
 		{ "theme", 1, NULL, 't' },
 		{ "play", 1, NULL, 'p' },
 		{ "record", 1, NULL, 'r' },
+		{ "price", 1, NULL, 'P' },
 		{ "graph", 1, NULL, 'g' },
 		{ "fps", 1, NULL, 'f' },
 		{ "speed", 1, NULL, 's' },

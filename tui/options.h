@@ -17,7 +17,7 @@ enum options_print {
 };
 
 struct options {
-	const char *connect, *controller_key, *key, *theme, *play, *record, *name;
+	const char *connect, *controller_key, *key, *theme, *play, *record, *name, *price;
 	int graph;    /* one of enum graph; -1: the best that the terminal can show */
 	int fps;      /* 0: automatic */
 	double speed; /* of --play */

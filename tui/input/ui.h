@@ -13,6 +13,7 @@
 
 #include "tui/input/keymap.h"
 #include "tui/screen/screen.h"
+#include "tui/run/costs.h"
 #include "tui/run/link_groups.h"
 #include "tui/run/map.h"
 #include "tui/run/other_runs.h"
@@ -245,6 +246,7 @@ struct ui {
 	struct ui_message message;
 	struct ui_requests requests;
 	struct ui_outbox outbox;
+	struct prices prices;     /* prices of the nodes, from --price */
 	struct other_runs others; /* runs that are drawn beside the losses of this run */
 	struct map places; /* places of the Map view and its panel */
 };

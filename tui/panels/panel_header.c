@@ -184,6 +184,13 @@ static void second_line(struct screen *out, struct rect at, const struct state *
 		glyphs_loss(it->loss, 3, number);
 		chips_add(&c, 8, STYLE_TEXT, "loss %s", number);
 	}
+	if (u->prices.are_known) {
+		struct cost cost = costs_of(&u->prices, s, -1, 1);
+
+		chips_add(&c, 6, STYLE_TEXT,
+			  cost.per_mtoken > 0 ? "$%.2f/h $%.2f/Mtoken" : "$%.2f/h", cost.per_hour,
+			  cost.per_mtoken);
+	}
 	if (s->history.n_validations)
 		chips_add(&c, 4, STYLE_TEXT, "val %.3f",
 			  (double)s->history.validations[s->history.n_validations - 1].loss);

@@ -654,6 +654,37 @@ static void dialogs(struct state *s, struct ui *u)
 }
 
 /* Windows above a view, and messages about problems. */
+/* With prices: the header, the selected node and the dialogs have costs. */
+TEST(costs_are_shown)
+{
+	static const char prices[] = "{\"n09\": 2.5, \"Oregon\": 1.25, \"others\": 0.75}";
+	struct msg m = { .type = MSG_SEE_PREVIEW };
+	struct stream_options o;
+	struct state *s;
+	struct ui u;
+
+	stream_defaults(&o);
+	s = golden_state(&o, 1700000);
+	golden_ui(&u, s, 1700000);
+	s->run.tokens_per_iteration = 16384;
+	assert_int_equal(prices_parse(&u.prices, "prices", prices, NULL), 0);
+	u.selection.node = 9;
+	u.display.view = VIEW_NODES;
+	golden_check(s, &u, "nodes-price", 80, 24);
+	golden_check(s, &u, "nodes-price", 160, 48);
+	ui_key(&u, s, 'F');
+	m.u.see_preview = (struct msg_see_preview){ .command = u.dialog.preview_id,
+						    .feasible = 1,
+						    .iteration = 43,
+						    .before_iteration_s = 33.3f,
+						    .after_iteration_s = 36.9f,
+						    .memory = 3,
+						    .paths_changed = 12 };
+	ui_take_message(&u, s, &m);
+	golden_check(s, &u, "dialog-fail-price", 80, 24);
+	state_free(s);
+}
+
 TEST(overlays)
 {
 	struct stream_options o;

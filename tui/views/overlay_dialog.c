@@ -79,6 +79,28 @@ static void add_preview(struct lines *l, const struct ui *u)
 		add_line(l, STYLE_WARNING, "%.90s", p->text);
 }
 
+/* Adds what the previewed plan changes in the cost of the run. without: a node whose machine is
+ * stopped then; -1: none. */
+static void add_cost(struct lines *l, const struct state *s, const struct ui *u, int without)
+{
+	const struct msg_see_preview *p = &u->dialog.preview;
+	bool has_times = u->dialog.has_preview && p->feasible && p->before_iteration_s > 0 &&
+			 p->after_iteration_s > 0;
+	struct cost now, then;
+
+	if (!u->prices.are_known || !has_times)
+		return;
+	now = costs_of(&u->prices, s, -1, 1);
+	then = costs_of(&u->prices, s, without,
+			(double)p->after_iteration_s / (double)p->before_iteration_s);
+	if (without >= 0)
+		add_line(l, STYLE_TEXT, "machine stopped: $%.2f -> $%.2f an hour", now.per_hour,
+			 then.per_hour);
+	if (now.per_mtoken > 0)
+		add_line(l, then.per_mtoken > now.per_mtoken ? STYLE_WARNING : STYLE_TEXT,
+			 "$%.2f -> $%.2f a million tokens", now.per_mtoken, then.per_mtoken);
+}
+
 /* Adds the number of microbatches that pass the node, and of replicas that remain without it. */
 static void add_blast(struct lines *l, const struct state *s, uint16_t node, bool gone)
 {
@@ -192,6 +214,7 @@ static void fill_lines(struct lines *l, const struct state *s, const struct ui *
 			break;
 		}
 		add_preview(l, u);
+		add_cost(l, s, u, -1);
 		if (s->status.next_phase_from > 0)
 			add_line(l, STYLE_TEXT,
 				 "it holds until the schedule's next phase at it%llu skips %u",
@@ -208,6 +231,8 @@ static void fill_lines(struct lines *l, const struct state *s, const struct ui *
 			add_line(l, STYLE_ALERT, "%s", d->why);
 		else
 			add_preview(l, u);
+		if (!d->forbidden)
+			add_cost(l, s, u, (int)d->node);
 		add_line(l, STYLE_FAINT, "the node keeps running but is not used; undo: R");
 		break;
 	case DIALOG_RECOVER:

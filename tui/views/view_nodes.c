@@ -238,6 +238,24 @@ static void draw_node(const struct table *t, struct screen *out, int row, const 
 	}
 }
 
+/* Draws what the run costs if the node is stopped and the plan without it takes its place. */
+static void draw_savings(struct screen *out, struct rect at, const struct state *s,
+			 const struct ui *u, const struct msg_see_node *m)
+{
+	double now_s = (double)s->plan.see.iteration_s;
+	struct cost now = costs_of(&u->prices, s, -1, 1);
+	struct cost then =
+		costs_of(&u->prices, s, m->node, now_s > 0 ? (double)m->lost_s / now_s : 1);
+
+	int x = screen_print(out, at.x, at.y, at.w, STYLE_TEXT,
+			     "without its machine: $%.2f -> $%.2f an hour", now.per_hour,
+			     then.per_hour);
+
+	if (now.per_mtoken > 0)
+		screen_print(out, at.x + x, at.y, at.w - x, STYLE_TEXT,
+			     ", $%.2f -> $%.2f a million tokens", now.per_mtoken, then.per_mtoken);
+}
+
 /* Details of the selected node that do not fit its row. */
 static void draw_detail(struct screen *out, struct rect at, const struct state *s,
 			const struct ui *u)
@@ -272,9 +290,10 @@ static void draw_detail(struct screen *out, struct rect at, const struct state *
 		if (m->lost_s > 0 &&
 		    cost_of_loss_text(s, m, costs, sizeof(costs)) != STYLE_FAINT)
 			screen_print(out, at.x + x, y, at.w - x, STYLE_TEXT,
-				     "; if it is lost: %.1f s per iteration (%s), this plan "
-				     "is ready",
+				     "; if it is lost: %.1f s an iteration (%s), plan is ready",
 				     (double)m->lost_s, costs);
+		if (m->lost_s > 0 && u->prices.are_known)
+			draw_savings(out, (struct rect){ at.x, y + 1, at.w, 1 }, s, u, m);
 	}
 	snprintf(title, sizeof(title), state_has_no_stages(s) ? "n%02u" : "n%02u of S%u",
 		 (unsigned)m->node, (unsigned)m->stage);
@@ -292,11 +311,14 @@ void view_nodes(struct screen *out, struct rect at, const struct state *s, const
 
 	for (int i = 0; i < COLUMNS; i++)
 		shown[i] = columns[i].column;
-	detail.h = at.h >= 12 ? 4 : 0;
+	detail.h = at.h >= 12 ? u->prices.are_known ? 5 : 4 : 0;
 	detail.y = at.y + at.h - detail.h;
 	list.h -= detail.h;
 	snprintf(title, sizeof(title), "Nodes: %u of %u%s%s", r->n, s->run.n_nodes,
 		 *u->selection.filter ? " match " : "", u->selection.filter);
+	if (s->history.n_iterations)
+		snprintf(title + strlen(title), sizeof(title) - strlen(title), ", goodput %.0f%%",
+			 costs_goodput(s) * 100);
 	screen_rule(out, at, title, at.w >= 60 ? "F R I act on the selected node" : NULL);
 	list.y++;
 	list.h--;

@@ -1,0 +1,38 @@
+/* costs.h - what the nodes of a run cost, and the share of their time that ends in commits. */
+#ifndef TUI_COSTS_H
+#define TUI_COSTS_H
+
+#include "base/error.h"
+#include "tui/run/state.h"
+
+enum { PRICES = 256 };
+
+/* Prices in dollars an hour, by node or by place. */
+struct prices {
+	struct price {
+		char name[32]; /* name of a node ("n07") or a place ("Oregon") */
+		double dollars;
+	} list[PRICES]; /* (n) prices */
+	uint32_t n;
+	double others; /* price of every other node */
+	bool are_known;
+};
+
+/* Parses {"n07": 2.5, "Oregon": 1.2, "others": 1}. name: the file's, for messages. -EINVAL: the
+ * message has the line and the key; *out is unchanged. */
+int prices_parse(struct prices *out, const char *name, const char *json, struct error *err);
+
+/* The cost of a run. */
+struct cost {
+	double per_hour;   /* dollars an hour of all nodes whose agents run */
+	double per_mtoken; /* dollars for a million tokens; 0: no iteration has ended */
+};
+
+/* Returns the cost of the run at the pace of its newest iterations. without: a node whose machine
+ * is stopped; -1: none. slower: ratio of the iteration's time to the present one. */
+struct cost costs_of(const struct prices *p, const struct state *s, int without, double slower);
+/* Returns the share of the nodes' time, from commit to commit, in tasks of the newest committed
+ * iterations; 0: no iteration has ended. */
+double costs_goodput(const struct state *s);
+
+#endif
