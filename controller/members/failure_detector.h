@@ -21,8 +21,8 @@ struct failure_detector {
 
 /* Records that the process of this node has sent HELLO. */
 void failure_detector_begin(struct members *members, struct member *m);
-/* Records a heartbeat of m. Returns false if a newer one has arrived before: it shows only that m
- * lives. */
+/* Records a heartbeat of m. Returns false if a newer heartbeat has arrived before; an old one shows
+ * only that m lives. */
 bool failure_detector_hear(struct run *run, struct member *m, const struct msg_heartbeat *h);
 /* Records that `ended` more connections have ended. The system does not report whose they were. */
 void failure_detector_ended(struct members *members, uint32_t ended);

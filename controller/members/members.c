@@ -42,8 +42,7 @@ static const double refusals_per_s = 0.1, troubles_per_s = 1.0 / 60;
 /* ---- joining ---- */
 
 /* Returns true if another key may take this node, for example after the agent's key was changed.
- * The controller cannot know whether the old process only sleeps. If it does, it finds its node
- * taken. */
+ * The old process may only be suspended. When it continues, another process has its node. */
 static bool is_vacant(const struct member *m)
 {
 	return m->peer == 0 || m->state == MEMBER_DEAD;

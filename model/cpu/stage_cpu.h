@@ -53,8 +53,8 @@ struct cpu_stage {
 	size_t arena_bytes;
 };
 
-/* layer.c: x of the saved layer holds the input; out (R, C) may not be any of its buffers. NULL:
- * compute only what the backward pass needs. */
+/* layer.c: x of the saved layer holds the input; out (R, C) may not be any of its buffers. If
+ * out is NULL, only what the backward pass needs is computed. */
 void layer_forward(struct cpu_stage *s, uint32_t layer, struct saved_layer *saved, float *out);
 /* dx (R, C): the gradient of the output comes in, that of the input goes out. */
 void layer_backward(struct cpu_stage *s, uint32_t layer, struct saved_layer *saved, float *dx,

@@ -10,7 +10,8 @@ struct range {
 static const struct {
 	struct range microbatches, nodes;
 } table[REGIMES] = {
-	[REGIME_FEASIBLE] = { .microbatches = { 0, 10000 } }, /* the search recurses this deep */
+	/* feasible.c recurses once for each microbatch. */
+	[REGIME_FEASIBLE] = { .microbatches = { 0, 10000 } },
 	/* In larger clusters a fresh plan takes long, and one lost node changes little. */
 	[REGIME_FRESH_TOO] = { .nodes = { 0, 200 } },
 	[REGIME_NODE_CLASSES] = { .nodes = { 64, 0 } },
