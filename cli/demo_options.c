@@ -40,7 +40,7 @@ const char demo_help[] =
 	"  --theme NAME          the console's theme\n"
 	"  --price FILE          prices of the nodes, for the console (skippipe help console)\n"
 	"\n"
-	"Options of the controller (skippipe help controller): --model --always --stack\n"
+	"Options of the controller (skippipe help controller): --model --always --stack --recipe\n"
 	"--skip-schedule --batch --sequence --microbatches --eval-every --eval-batches\n"
 	"--checkpoint-every --keep-tasks --at --serialise --threads --wire --sum-wire --name\n"
 	"--silence-ms --overdue-s --gather-s --budget --ahead --log --regions --overlap-sync\n"
@@ -83,7 +83,7 @@ static const struct {
 	{ "seed", false, false },	      { "model", false, false },
 	{ "from", false, false },	      { "new-corpus", true, false },
 	{ "always", false, false },	      { "skip-schedule", false, false },
-	{ "stack", true, false },
+	{ "stack", true, false },	      { "recipe", false, false },
 	{ "batch", false, false },	      { "sequence", false, false },
 	{ "microbatches", false, false },     { "eval-every", false, false },
 	{ "checkpoint-every", false, false }, { "eval-batches", false, false },

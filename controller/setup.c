@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/skip_recipe.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/rng.h"
@@ -361,6 +362,20 @@ static void begin_emulated_links(struct members *members)
 					      : links_of_regions(members->run);
 }
 
+/* Sets the options that --recipe stands for. */
+static int take_recipe(struct run *run, struct error *err)
+{
+	char text[SKIP_RECIPE_TEXT];
+
+	run->cluster->always |= 1 | (stage_set)1 << (run->cluster->n_stages - 1);
+	if (skip_recipe_schedule(text, run->options.recipe,
+				 (uint32_t)cluster_most_skipped(run->cluster), err) != 0)
+		return -EINVAL;
+	run->wanted.schedule_text = alloc_string(text);
+	run->options.stack = true;
+	return 0;
+}
+
 /* Loads the cluster from the record, from a file, from measurements or from the published regions,
  * and checks it against the limits of messages. */
 static int load_cluster(struct run *run, struct error *err)
@@ -398,6 +413,8 @@ static int load_cluster(struct run *run, struct error *err)
 		return error_set(err, -EINVAL, "--always %s: expected stages below %d, as 0,%d",
 				 o->always, run->cluster->n_stages, run->cluster->n_stages - 1);
 	run->cluster->always |= always;
+	if (o->recipe && !recorded && take_recipe(run, err) != 0)
+		return -EINVAL;
 	if ((int)o->skip > cluster_most_skipped(run->cluster))
 		return error_set(err, -EINVAL, "--skip %u: of %d stages only %d may be skipped",
 				 o->skip, run->cluster->n_stages,
@@ -481,8 +498,9 @@ int controller_init(struct controller *c, struct error *err)
 		rc = load_cluster(&c->run, err);
 	if (rc == 0)
 		rc = load_model(&c->run, err);
-	if (rc == 0 && !c->run.options.mode.resume && c->run.options.skip_schedule) {
-		c->run.wanted.schedule_text = alloc_string(c->run.options.skip_schedule);
+	if (rc == 0 && !c->run.options.mode.resume) {
+		if (c->run.options.skip_schedule)
+			c->run.wanted.schedule_text = alloc_string(c->run.options.skip_schedule);
 		rc = skip_phases_begin(&c->run, err);
 	}
 	if (rc == 0 && !c->run.options.mode.resume)

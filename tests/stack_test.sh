@@ -1,7 +1,7 @@
 #!/bin/bash
 # Stages that begin to be visited start from their nearest trained neighbours, in the last commit before the phase: one
 # of their nodes dies while it fetches its neighbour, and the controller dies in that iteration. One process recomputes
-# the run. A phase for which there is no time to fetch anything begins later.
+# the run. A phase of a recipe for which there is no time to fetch anything begins later.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify sqlite3
 events=$dir/events run=$dir/run
@@ -32,11 +32,15 @@ check_stacked "$run" 2 1 2
 check_stacked "$run" 2 3 4
 check_gone "$run"
 
-"$bin/skippipe" demo --headless --format jsonl --iterations 8 --time-scale 0 --run-dir "$dir/late" \
-	--skip-schedule 5@0,0@1 --stack >"$events" 2>"$dir/late.err" || die "demo: exit status $?"
+"$bin/skippipe" demo --headless --format jsonl --iterations 7 --time-scale 0 --run-dir "$dir/late" \
+	--recipe speed >"$events" 2>"$dir/late.err" || die "demo: exit status $?"
 check_verify "$dir/late" 20
-check_stacked "$dir/late" 1 1 2 3 4 5
+check_stacked "$dir/late" 2 1 2
 check_gone "$dir/late"
 
 expect 1 '--stack: it needs a --skip-schedule whose first phase skips all stages' "$bin/skippipe" demo --headless \
 	--skip-schedule 3,0 --stack --iterations 2 --run-dir "$dir/none"
+expect 1 '--stack: it needs a --skip-schedule' "$bin/skippipe" demo --headless --stack --iterations 2 --run-dir "$dir/no2"
+expect 1 '--recipe quick: expected speed or robust' "$bin/skippipe" demo --headless --recipe quick --iterations 9 \
+	--run-dir "$dir/no3"
+expect 2 '--recipe speed: not with' "$bin/skippipe" demo --headless --recipe speed --stack --run-dir "$dir/no4"

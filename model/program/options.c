@@ -208,6 +208,7 @@ static const struct setting {
 	{ "checkpoint-from", TEXT, AT(checkpoint_from), NULL },
 	{ "plan", TEXT, AT(plan), NULL },
 	{ "skip-schedule", TEXT, AT(train.skip_schedule), NULL },
+	{ "recipe", TEXT, AT(train.recipe), NULL },
 	{ "out", TEXT, AT(out), NULL },
 	{ "prompt", TEXT, AT(generate.prompt), NULL },
 	{ "omit", TEXT, AT(eval.omit), NULL },

@@ -26,6 +26,7 @@ struct generate_options {
 /* Options of `skippipe train` alone. */
 struct train_options {
 	uint32_t checkpoint_every, validate_every;
+	const char *recipe;        /* base/skip_recipe.h; NULL: none */
 	const char *skip_schedule; /* a list of skip ratios as text; NULL: a single ratio */
 	bool stack;      /* newly visited stages start from a trained neighbour */
 	bool new_corpus; /* a corpus other than the checkpoint's is intended */

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/output.h"
+#include "base/skip_recipe.h"
 #include "model/files/checkpoint.h"
 #include "model/files/origin.h"
 #include "model/text/corpus.h"
@@ -33,6 +34,11 @@ static const char help[] =
 	"  --skip K                stages each microbatch leaves out, evenly (K or K/STAGES)\n"
 	"  --skip-schedule LIST    stages left out in each phase: 4,3,1,0 (equal parts), or\n"
 	"                          4@0,3@25%,1@50%,0@800 (from that share or iteration on)\n"
+	"  --recipe speed|robust   grow the model from its ends: the first and the last stage\n"
+	"                          alone, then copies of them between. speed: four fifths of the\n"
+	"                          visits for -0.4 to +0.3% of loss, useless without its middle\n"
+	"                          stages. robust: two thirds for +1.2%; half of the middle\n"
+	"                          stages can be left out for 2.8%\n"
 	"  --stack                 when the schedule stops leaving out all that it may, stages\n"
 	"                          start as copies of their nearest trained neighbours\n"
 	"  --whole-first N, --whole-last N   iterations at the beginning and at the end that "
@@ -57,6 +63,7 @@ static const char help[] =
 
 struct session {
 	struct options o;
+	char schedule[SKIP_RECIPE_TEXT]; /* of the recipe */
 	struct trainer *trainer;
 	struct corpus *corpus;
 	struct plan_paths plan;
@@ -84,6 +91,26 @@ static void session_fini(struct session *s)
 	options_fini(&s->o);
 }
 
+/* Sets the options that --recipe stands for. */
+static int take_recipe(struct session *s, struct error *err)
+{
+	struct train_options *t = &s->o.train;
+	struct visit_rules *v = &s->o.visits;
+	uint32_t n = s->o.config.n_stages;
+
+	if (!t->recipe)
+		return 0;
+	if (s->o.plan || t->skip_schedule || t->stack || v->skip || v->whole_first || v->whole_last)
+		return error_set(err, -EINVAL,
+				 "--recipe: not with --plan, --skip, --skip-schedule, --stack or "
+				 "--whole-first and --whole-last");
+	v->always |= 1 | (stage_set)1 << (n - 1);
+	t->skip_schedule = s->schedule;
+	t->stack = true;
+	return skip_recipe_schedule(s->schedule, t->recipe, visit_rules_droppable(v->always, n),
+				    err);
+}
+
 static int open_plan(struct session *s, struct error *err)
 {
 	const struct model_config *c = &s->o.config;
@@ -91,6 +118,9 @@ static int open_plan(struct session *s, struct error *err)
 
 	if (s->o.train.skip_schedule && s->o.plan)
 		return error_set(err, -EINVAL, "--skip-schedule: a plan has its own paths");
+	rc = take_recipe(s, err);
+	if (rc)
+		return rc;
 	if (!s->o.plan) {
 		rc = visit_rules_check(&s->o.visits, c->n_stages, err);
 		return rc || !s->o.train.skip_schedule
