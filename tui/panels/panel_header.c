@@ -187,7 +187,7 @@ static void second_line(struct screen *out, struct rect at, const struct state *
 	if (u->prices.are_known) {
 		struct cost cost = costs_of(&u->prices, s, -1, 1);
 
-		chips_add(&c, 6, STYLE_TEXT,
+		chips_add(&c, 9, STYLE_TEXT,
 			  cost.per_mtoken > 0 ? "$%.2f/h $%.2f/Mtoken" : "$%.2f/h", cost.per_hour,
 			  cost.per_mtoken);
 	}

@@ -1,4 +1,5 @@
 /* Alerts, the journal, and the predictions of the newest iterations with their results. */
+#include "tui/run/notes.h"
 #include "tui/views/view.h"
 
 #include <stdio.h>
@@ -8,22 +9,22 @@
 static void draw_receipt(struct screen *out, int x, int y, int w, const struct state *s,
 			 const struct msg_see_iteration *it)
 {
-	double said = (double)it->predicted_s, took = (double)it->iteration_s;
-	double off = said > 0 ? took / said - 1 : 0;
+	double planned = (double)it->predicted_s, took = (double)it->iteration_s;
+	double off = planned > 0 ? took / planned - 1 : 0;
 	const char *verdict = off > 0.1 ? "SLOW" : off < -0.1 ? "fast" : "ok";
 	enum style style = off > 0.1 ? STYLE_WARNING : STYLE_TEXT;
-	int d = glyphs_decimals(said), e = glyphs_decimals((double)it->predicted_sync_s);
+	int d = glyphs_decimals(planned), e = glyphs_decimals((double)it->predicted_sync_s);
 	char change[16];
 
-	glyphs_change(said, took, change);
+	glyphs_change(planned, took, change);
 	if (s->run.emulated)
 		screen_print(out, x, y, w, style, "it%llu predicted %.*fs, took %.*fs (%s) %s%s",
-			     (unsigned long long)it->iteration, d, said, d, took, change, verdict,
-			     it->rerun ? ", some rerun" : "");
+			     (unsigned long long)it->iteration, d, planned, d, took, change,
+			     verdict, it->rerun ? ", some rerun" : "");
 	else
 		screen_print(out, x, y, w, style,
-			     "it%llu %s (%s) said %.*f+%.*fs, took %.*f+%.*f, all %.*f%s",
-			     (unsigned long long)it->iteration, verdict, change, d, said, e,
+			     "it%llu %s (%s) planned %.*f+%.*fs, took %.*f+%.*f, all %.*f%s",
+			     (unsigned long long)it->iteration, verdict, change, d, planned, e,
 			     (double)it->predicted_sync_s, d, took, e, (double)it->sync_s,
 			     glyphs_decimals((double)it->real_s), (double)it->real_s,
 			     it->rerun ? ", some rerun" : "");
@@ -94,9 +95,6 @@ void panel_alerts(struct screen *out, struct rect at, const struct state *s, con
 void panel_journal(struct screen *out, struct rect at, const struct state *s,
 		   const struct ui *u)
 {
-	static const char *const kinds[] = {
-		"log ", "EVNT", "CMD ", "PRED", "WARN", "ALRT", "AGNT"
-	};
 	static const enum style styles[] = { STYLE_FAINT,   STYLE_TEXT,  STYLE_STRONG, STYLE_TITLE,
 					     STYLE_WARNING, STYLE_ALERT, STYLE_WARNING };
 
@@ -111,9 +109,8 @@ void panel_journal(struct screen *out, struct rect at, const struct state *s,
 
 		glyphs_clock(n->wall_us, u->clock.utc_offset_s, clock);
 		x = screen_text(out, at.x, at.y + 1 + i, at.w, STYLE_FAINT, clock) + 1;
-		x += screen_text(out, at.x + x, at.y + 1 + i, at.w - x, styles[kind],
-				 kinds[kind]) +
-		     1;
+		x += screen_print(out, at.x + x, at.y + 1 + i, at.w - x, styles[kind], "%-7s ",
+				  notes_kind(n));
 		screen_text(out, at.x + x, at.y + 1 + i, at.w - x,
 			    kind == NOTE_LOG ? STYLE_FAINT : STYLE_TEXT, n->text);
 	}

@@ -708,6 +708,11 @@ TEST(overlays)
 	ui_key(&u, s, 'h');
 	golden_check(s, &u, "palette", 80, 24);
 	ui_key(&u, s, PRESS_ESCAPE);
+	ui_key(&u, s, ':');
+	for (int i = 0; i < 3; i++)
+		ui_key(&u, s, PRESS_ARROW_DOWN);
+	golden_check(s, &u, "palette", 160, 48);
+	ui_key(&u, s, PRESS_ESCAPE);
 	ui_key(&u, s, 'f');
 	golden_check(s, &u, "follow", 80, 24);
 	golden_check(s, &u, "follow", 120, 36);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tui/input/command.h"
+#include "tui/screen/table.h"
 
 /* ---- help ---- */
 
@@ -84,32 +85,57 @@ void overlay_help(struct screen *out, const struct ui *u)
 
 /* ---- palette ---- */
 
+enum { PALETTE = 32, USAGE = 19 /* column of the usage */ };
+
+/* The text of the command behind its key. */
+static void write_usage(size_t command, char text[256])
+{
+	const struct command_entry *e = command_at(command);
+
+	snprintf(text, 256, "%s%s%s", e->arguments, *e->arguments ? ": " : "", e->help);
+}
+
+/* Draws one command. */
+static void draw_command(struct screen *out, struct rect at, const struct ui *u, size_t command,
+			 unsigned mark)
+{
+	const struct command_entry *e = command_at(command);
+	char key[16] = "", usage[256];
+
+	if (e->action != ACTION_NONE)
+		keymap_show_action(&u->map, e->action, key);
+	write_usage(command, usage);
+	screen_fill(out, at, ' ', STYLE_TEXT | mark);
+	screen_print(out, at.x, at.y, at.w, STYLE_STRONG | mark, "%c%-12s", mark ? '>' : ' ',
+		     e->name);
+	screen_text(out, at.x + 14, at.y, 4, STYLE_KEY | mark, key);
+	screen_text(out, at.x + USAGE, at.y, at.w - USAGE, STYLE_TEXT | mark, usage);
+}
+
+/* The list is as wide as its longest text, and takes at most half of the screen's height. */
 void overlay_palette(struct screen *out, const struct ui *u)
 {
-	size_t found[10], n = command_match(u->prompt.text, found, 10), chosen;
-	int w = screen_width(out), bottom = screen_height(out) - 2;
-	struct rect box;
+	size_t found[PALETTE], n = command_match(u->prompt.text, found, PALETTE), chosen;
+	int w = screen_width(out), bottom = screen_height(out) - 2, rows, first;
+	struct rect box = { 0, 0, 40, 0 };
+	char usage[256];
 
 	if (n == 0 || bottom < 4)
 		return;
-	if ((int)n + 2 > bottom)
-		n = (size_t)(bottom - 2);
-	chosen = u->prompt.choice < n ? u->prompt.choice : n - 1;
-	box = (struct rect){ 0, bottom - (int)n - 2, w < 78 ? w : 78, (int)n + 2 };
-	screen_box(out, box, "Commands: Tab completes, Enter runs");
 	for (size_t i = 0; i < n; i++) {
-		const struct command_entry *e = command_at(found[i]);
-		unsigned mark = i == chosen ? STYLE_REVERSE : 0;
-		int y = box.y + 1 + (int)i, x = box.x + 1;
-		char key[16] = "";
-
-		if (e->action != ACTION_NONE)
-			keymap_show_action(&u->map, e->action, key);
-		screen_fill(out, (struct rect){ x, y, box.w - 2, 1 }, ' ', STYLE_TEXT | mark);
-		screen_print(out, x, y, box.w - 2, STYLE_STRONG | mark, "%c%-12s",
-			     mark ? '>' : ' ', e->name);
-		screen_text(out, x + 14, y, 4, STYLE_KEY | mark, key);
-		screen_print(out, x + 19, y, box.w - 22, STYLE_TEXT | mark, "%s%s%s",
-			     e->arguments, *e->arguments ? ": " : "", e->help);
+		write_usage(found[i], usage);
+		if (box.w < screen_columns(usage) + USAGE + 3)
+			box.w = screen_columns(usage) + USAGE + 3;
 	}
+	box.w = box.w < w ? box.w : w;
+	rows = bottom / 2 < 2 ? 2 : bottom / 2;
+	rows = (int)n < rows ? (int)n : rows;
+	chosen = u->prompt.choice < n ? u->prompt.choice : n - 1;
+	first = table_first((int)n, rows, (int)chosen);
+	box.h = rows + 2;
+	box.y = bottom - box.h;
+	screen_box(out, box, "Commands: Tab completes, Enter runs");
+	for (int i = 0; i < rows && first + i < (int)n; i++)
+		draw_command(out, (struct rect){ 1, box.y + 1 + i, box.w - 2, 1 }, u,
+			     found[first + i], (size_t)(first + i) == chosen ? STYLE_REVERSE : 0);
 }

@@ -72,7 +72,7 @@ static void add_preview(struct lines *l, const struct ui *u)
 	add_line(l, p->after_least_visits < p->before_least_visits ? STYLE_WARNING : STYLE_TEXT,
 		 "least-trained S%u: %u -> %u visits an iteration%s", p->least_stage,
 		 p->before_least_visits, p->after_least_visits,
-		 p->after_least_visits < p->before_least_visits ? "  WARN" : "");
+		 p->after_least_visits < p->before_least_visits ? "  (fewer)" : "");
 	add_line(l, STYLE_TEXT, "%u paths change, from iteration %llu", p->paths_changed,
 		 (unsigned long long)p->iteration);
 	if (*p->text)
