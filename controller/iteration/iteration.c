@@ -215,7 +215,7 @@ static void begin_iteration(struct iteration *it)
 			set_phase(it->run, PHASE_PLANNING);
 		if (!skip_phases_postpone(it->planning) && !it->planning->wanted_id &&
 		    (entered || it->run->now_us - it->planning->replanned_us > REPLAN_AGAIN_US))
-			replan(it->planning, "the plan uses nodes that are gone");
+			replan(it->planning, "the plan uses nodes that have left");
 		return;
 	}
 	if (it->run->phase == PHASE_FINISHED)

@@ -226,9 +226,8 @@ void drift_link(struct planning *planning, struct observed_link *s)
 	s->strikes = 0;
 	if (!may_correct(planning->members, &planning->members->list[l->from], 1))
 		return;
-	note(planning->run, NOTE_LOG, l->from, 0,
-	     "link n%02u>n%02u takes %.2f s, the plan said %.2f s", l->from, l->to, measured,
-	     believed);
+	note(planning->run, NOTE_LOG, l->from, 0, "link n%02u>n%02u takes %.2f s, planned %.2f s",
+	     l->from, l->to, measured, believed);
 	believe_way(planning, l->from, l->to, measured);
 }
 
@@ -359,7 +358,7 @@ static bool judge_node(struct planning *planning, struct member *m, const struct
 		return false;
 	m->tasks.strikes = 0;
 	note(planning->run, ratio > 1.5 ? NOTE_WARNING : NOTE_EVENT, m->id, 0,
-	     "n%02u computes %.1f times as long as the plan said", m->id, ratio);
+	     "n%02u computes %.1f times as long as planned", m->id, ratio);
 	slow_down(planning, m, ratio);
 	return true;
 }

@@ -117,7 +117,7 @@ bool first_weights_corpus(const struct run *run, struct error *err)
 		return true;
 	error_set(err, -EINVAL,
 		  "%s was trained on another corpus: --corpus names that one, or --new-corpus "
-		  "goes on with this one",
+		  "continues with this one",
 		  o->folder);
 	return false;
 }

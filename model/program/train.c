@@ -167,7 +167,7 @@ static int check_corpus(struct session *s, struct error *err)
 	if (!s->o.train.new_corpus)
 		return error_set(err, -EINVAL,
 				 "%s was trained on another corpus: --corpus names that one, or "
-				 "--new-corpus goes on with this one",
+				 "--new-corpus continues with this one",
 				 s->o.from);
 	s->position = 0;
 	return 0;
