@@ -134,6 +134,7 @@ struct progress {
 	uint64_t iteration; /* number of the present iteration: committed + 1; 0: none */
 	uint64_t epoch;
 	uint32_t per_shard;
+	uint64_t position; /* of wave 0 in every shard */
 	struct queue *queue;
 	/* (MSG_MICROBATCHES) the route of each microbatch; no hops: unknown */
 	struct route *routes;

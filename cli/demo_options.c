@@ -44,7 +44,7 @@ const char demo_help[] =
 	"--skip-schedule --batch --sequence --microbatches --eval-every --eval-batches\n"
 	"--checkpoint-every --keep-tasks --at --serialise --threads --wire --sum-wire --name\n"
 	"--silence-ms --overdue-s --gather-s --budget --ahead --log --regions --overlap-sync\n"
-	"--new-corpus --checkpoint-to\n";
+	"--new-corpus --checkpoint-to --skip-bad-steps\n";
 
 const char rehearse_help[] =
 	"usage: skippipe rehearse [options]\n"
@@ -87,6 +87,7 @@ static const struct {
 	{ "batch", false, false },	      { "sequence", false, false },
 	{ "microbatches", false, false },     { "eval-every", false, false },
 	{ "checkpoint-every", false, false }, { "eval-batches", false, false },
+	{ "skip-bad-steps", false, false },
 	{ "serialise", true, false },	      { "overlap-sync", true, false },
 	{ "threads", false, false },	      { "wire", false, false },
 	{ "sum-wire", false, false },

@@ -20,8 +20,8 @@ static const char help[] =
 	"\n"
 	"  --run-dir DIR         where the run is recorded (made; must not hold a run)\n"
 	"  --resume DIR          continue the run recorded there as it began; its agents return\n"
-	"                        by themselves. --iterations, --eval-every, --eval-batches and\n"
-	"                        --checkpoint-every may be changed\n"
+	"                        by themselves. --iterations, --eval-every, --eval-batches,\n"
+	"                        --checkpoint-every and --skip-bad-steps may be changed\n"
 	"  --replay DIR          show the run recorded there to consoles, as if it ran\n"
 	"  --speed X             of a replay, 1: real time; 0: stopped  [1]\n"
 	"  --key FILE            this controller's key (skippipe keygen)\n"
@@ -73,6 +73,8 @@ static const char help[] =
 	"  --iterations N        stop after this many; 0: never  [0]\n"
 	"  --corpus FILE...      text  [Debian's fortunes]\n"
 	"  --seed N              [1]\n"
+	"  --skip-bad-steps N    if a loss or gradient is not finite, repeat the iteration with\n"
+	"                        the next text, at most N times in a row  [0]\n"
 	"  --eval-every N        iterations between validations; 0: never  [5]\n"
 	"  --eval-batches N      [8]\n"
 	"  --checkpoint-every N  commits between checkpoints on the agents' disks, with one at\n"
@@ -299,8 +301,8 @@ static const struct row {
 	enum value value;
 	/* The option is fixed when the run begins and recorded; it is refused with --resume */
 	bool kept;
-	/* Offsets in struct options: of the option's field, and of its flag in `overridden` (0:
-	 * none). */
+	/* Offsets in struct options: of the option's field, and of the flag that says that the
+	 * option was given (0: none). */
 	size_t at, overridden;
 	double least, most;
 	const char *words[2];
@@ -337,10 +339,11 @@ static const struct row {
 	{ "stack", FLAG, true, AT(stack) },
 	{ "iterations", U64, OVERRIDABLE(iterations), NUMBER(0, 1e15) },
 	{ "time-scale", REAL, true, AT(cluster.time_scale), NUMBER(0, 1e6) },
-	{ "seed", U64, true, OVERRIDABLE(seed), NUMBER(0, 9e15) },
+	{ "seed", U64, true, AT(seed), offsetof(struct options, seed_is_given), NUMBER(0, 9e15) },
 	{ "batch", U32, true, AT(training.batch), NUMBER(1, 1 << 16) },
 	{ "sequence", U32, true, AT(training.sequence), NUMBER(1, 1 << 20) },
 	{ "microbatches", U32, true, AT(training.microbatches), NUMBER(1, 4096) },
+	{ "skip-bad-steps", U32, OVERRIDABLE(skip_bad_steps), NUMBER(0, 1e9) },
 	{ "eval-every", U32, OVERRIDABLE(eval_every), NUMBER(0, 1e9) },
 	{ "eval-batches", U32, OVERRIDABLE(eval_batches), NUMBER(1, 4096) },
 	{ "checkpoint-every", U32, OVERRIDABLE(checkpoint_every), NUMBER(0, 1e9) },

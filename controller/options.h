@@ -79,8 +79,7 @@ struct options_limits {
 
 /* Options that were set on the command line of a resumed run. */
 struct options_overridden {
-	bool iterations, eval_every, eval_batches, checkpoint_every;
-	bool seed; /* the seed of a new run: set on the command line */
+	bool iterations, eval_every, eval_batches, checkpoint_every, skip_bad_steps;
 };
 
 struct options {
@@ -93,6 +92,7 @@ struct options {
 	int supervisor;
 	enum log_level level;
 	uint64_t seed;
+	bool seed_is_given; /* on the command line of a new run */
 	uint32_t skip;       /* stages that a microbatch skips */
 	bool stack; /* stages that begin to be visited start from trained neighbours */
 	const char *recipe;        /* base/skip_recipe.h; NULL: not given */
@@ -101,6 +101,7 @@ struct options {
 	uint64_t iterations; /* iterations of the run; 0: until it is stopped */
 	uint64_t keep_tasks; /* newest iterations whose tasks the store keeps in full */
 	uint32_t eval_every, eval_batches;
+	uint32_t skip_bad_steps; /* how often in a row the data of an iteration may be skipped */
 	uint32_t checkpoint_every; /* number of commits between checkpoints; 0: no checkpoints */
 	const char *checkpoint_to; /* the store's command (model/files/remote.h); NULL: none */
 	struct options_mode mode;

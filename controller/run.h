@@ -41,7 +41,7 @@
 #include "wire/msg.h"
 #include "wire/post.h"
 
-/* The model, its recipe and its data. Set once, before the first iteration. */
+/* The model, its recipe and its data. Set once, before the first iteration, but for `skipped`. */
 struct training {
 	struct model_config model;
 	struct recipe recipe;
@@ -55,6 +55,7 @@ struct training {
 	uint32_t n_shards, per_shard;
 	/* (n_nodes) shard of each node; -1: no data node when the run began */
 	int *shard_of;
+	uint64_t skipped; /* how often the data of an iteration was skipped (--skip-bad-steps) */
 	double baseline_s;            /* an iteration of the plain pipeline, plan seconds */
 };
 

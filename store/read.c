@@ -89,7 +89,7 @@ static void commit_row(sqlite3_stmt *q, struct store_commit *c)
 		.lr = (float)column_real(q, 4), .beta1 = (float)column_real(q, 5),
 		.beta2 = (float)column_real(q, 6), .eps = (float)column_real(q, 7),
 		.weight_decay = (float)column_real(q, 8), .loss = (float)column_real(q, 9),
-		.gradient_norm = column_real(q, 10), .clip = column_real(q, 11),
+		.gradient_norm = column_real(q, 10), .skipped = column_u64(q, 11),
 		.iteration_s = column_real(q, 12), .predicted_s = column_real(q, 13),
 		.sync_s = column_real(q, 14), .real_s = column_real(q, 15),
 		.collisions = column_u32(q, 16), .wait_s = column_real(q, 17),

@@ -37,7 +37,7 @@
 struct store; /* opaque */
 
 enum {
-	STORE_VERSION = 5,      /* version of the schema */
+	STORE_VERSION = 6,      /* version of the schema */
 	STORE_THINNED = 100,    /* store_thin keeps the tasks of every 100th iteration */
 	STORE_RESERVE = 8 << 20 /* bytes (store_reserve) */
 };
@@ -114,7 +114,7 @@ struct store_commit {
 	 * weights and moments of the nearest of these. */
 	uint64_t stack_from;
 	float loss; /* mean loss over the microbatches */
-	double gradient_norm, clip;
+	double gradient_norm;
 	double iteration_s, predicted_s; /* plan seconds */
 	double sync_s;
 	double real_s; /* wall time from the previous commit to this commit */
@@ -122,10 +122,14 @@ struct store_commit {
 	double wait_s;
 	uint32_t alive, path_length; /* number of live nodes; number of stages in a path */
 	uint32_t rerun;              /* number of microbatches that ran again */
+	/* How often, up to this iteration, the data of an iteration was skipped because its loss
+	 * or gradient was not finite. */
+	uint64_t skipped;
 	int64_t wall_us;
 	size_t n_routes, n_orders, n_reductions;
 	/* (n_routes) The routes of the attempts that finished; `since` is not recorded. A
-	 * microbatch's data is at position (iteration - 1) * per_shard + wave of its shard. */
+	 * microbatch's data is at position (iteration - 1 + skipped) * per_shard + wave of its
+	 * shard. */
 	const struct route *routes;
 	const struct store_order *orders;         /* (n_orders) */
 	const struct store_reduction *reductions; /* (n_reductions) */

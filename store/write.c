@@ -267,7 +267,7 @@ static int put_commit(struct store *s, const struct store_commit *c, struct erro
 		db_real((double)c->scale), db_real((double)c->lr), db_real((double)c->beta1),
 		db_real((double)c->beta2), db_real((double)c->eps),
 		db_real((double)c->weight_decay), db_real((double)c->loss),
-		db_real(c->gradient_norm), db_real(c->clip), db_real(c->iteration_s),
+		db_real(c->gradient_norm), db_u64(c->skipped), db_real(c->iteration_s),
 		db_real(c->predicted_s), db_real(c->sync_s), db_real(c->real_s),
 		db_int(c->collisions), db_real(c->wait_s), db_int(c->alive),
 		db_int(c->path_length), db_int(c->rerun), db_int(c->wall_us),

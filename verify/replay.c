@@ -204,14 +204,15 @@ uint64_t replay_hash(const struct replay *r, uint32_t stage)
 }
 
 static int start_chain(const struct replay *r, struct chain *m, const struct route *route,
-		      uint64_t iteration, struct error *err)
+		      const struct store_commit *c, struct error *err)
 {
 	size_t tokens = (size_t)r->run->batch * r->run->sequence;
 
 	if (chain_init(m, route, tokens, r->setup.activation) != 0)
 		return no_memory(err);
 	corpus_batch(r->corpus, route->shard, r->run->n_shards,
-		     r->first.position + (iteration - 1) * r->run->per_shard + route->wave,
+		     r->first.position + (c->iteration - 1 + c->skipped) * r->run->per_shard +
+			     route->wave,
 		     r->run->batch, m->tokens, m->targets);
 	return 0;
 }
@@ -443,7 +444,7 @@ static int compute_iteration(struct replay *r, struct iteration *it, double *squ
 	for (size_t i = 0; i < c->n_orders; i++)
 		it->sums[i] = (struct sum){ .order = &c->orders[i], .number = (uint32_t)i };
 	for (size_t i = 0; rc == 0 && i < c->n_routes; i++)
-		rc = start_chain(r, &it->chains[i], &c->routes[i], c->iteration, err);
+		rc = start_chain(r, &it->chains[i], &c->routes[i], c, err);
 	if (rc == 0)
 		rc = task_pool_run(&work, it, r->workers, err);
 	for (size_t i = 0; rc == 0 && i < c->n_reductions; i++)

@@ -152,7 +152,8 @@ static const struct field msg_evaluated_fields[] = {
 LAYOUT(msg_evaluated);
 
 static const struct field msg_trouble_fields[] = {
-	NMAX(U8, msg_trouble, fatal, 1), N(U32, msg_trouble, refused_node), TXT(msg_trouble, text),
+	NMAX(U8, msg_trouble, fatal, 1), N(U32, msg_trouble, refused_node),
+	N(U64, msg_trouble, epoch), TXT(msg_trouble, text),
 };
 LAYOUT(msg_trouble);
 
@@ -191,7 +192,7 @@ static const struct field msg_welcome_fields[] = {
 	NMAX(U8, msg_welcome, sum_wire, FORMAT_Q4),
 	ARR(msg_welcome, n_delays, delay_s, F32, MSG_NODES),
 	ARR(msg_welcome, n_syncs, sync_s, F32, MSG_NODES),
-	N(U64, msg_welcome, steps_before), N(U64, msg_welcome, position_before),
+	N(U64, msg_welcome, steps_before),
 	ARR(msg_welcome, n_corpus, corpus, U8, 1u << 16),
 };
 LAYOUT(msg_welcome);
@@ -250,6 +251,7 @@ LAYOUT(msg_plan);
 
 static const struct field msg_start_fields[] = {
 	N(U64, msg_start, iteration), N(U64, msg_start, epoch), N(U32, msg_start, per_shard),
+	N(U64, msg_start, position),
 };
 LAYOUT(msg_start);
 

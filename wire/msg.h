@@ -25,7 +25,7 @@
 #include "wire/names.h"
 #include "wire/node_fields.h"
 
-#define MSG_VERSION 8
+#define MSG_VERSION 9
 enum {
 	MSG_NODES = 1000,        /* largest number of nodes in a cluster */
 	MSG_STAGES = ROUTE_HOPS, /* largest number of stages, and therefore of hops in a route */
@@ -190,6 +190,9 @@ struct msg_trouble {
 	uint8_t fatal;
 	/* The node whose messages the sender refuses until that node is excluded; -1: none. */
 	int32_t refused_node;
+	/* The plan under which that node computed numbers that are not finite; 0: the node did
+	 * something else. */
+	uint64_t epoch;
 	char text[256];
 };
 
@@ -255,7 +258,6 @@ struct msg_welcome {
 	/* (n_nodes) time to send one stage's gradient to each node, before the scale */
 	const float *sync_s;
 	uint64_t steps_before;   /* AdamW steps in the weights with which the run began */
-	uint64_t position_before; /* microbatches of each shard that these weights have read */
 	uint32_t n_corpus;
 	const char *corpus;      /* paths, each ended by NUL; none: the default corpus */
 };
@@ -331,6 +333,7 @@ struct msg_start {
 	uint64_t iteration; /* number of the iteration, from 1 */
 	uint64_t epoch;
 	uint32_t per_shard; /* number of microbatches of a shard in an iteration */
+	uint64_t position;  /* of the first of them in every shard, in microbatches */
 };
 
 struct msg_reroute {

@@ -118,6 +118,7 @@ void iteration_start(struct agent *a, const struct msg_start *m, int64_t now_us)
 	a->progress.iteration = m->iteration;
 	a->progress.epoch = m->epoch;
 	a->progress.per_shard = m->per_shard;
+	a->progress.position = m->position;
 	queue_rank(a->progress.queue, p->ranks, p->n_ranks);
 	for (uint32_t i = 0; i < p->n_routes; i++) {
 		a->progress.routes[p->routes[i].microbatch] = p->routes[i];

@@ -61,10 +61,7 @@ void tasks_arrive(struct agent *a, const struct route *r, uint32_t position, boo
 /* Returns the position of the microbatch's data in its shard, or in the validation part. */
 static uint64_t data_position(const struct agent *a, const struct task *t)
 {
-	if (t->evaluate)
-		return t->route.wave;
-	return a->run.position_before + (a->progress.iteration - 1) * a->progress.per_shard +
-	       t->route.wave;
+	return t->evaluate ? t->route.wave : a->progress.position + t->route.wave;
 }
 
 /* Returns the real seconds of a second of given times; 0 if tasks take the time of their

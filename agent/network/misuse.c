@@ -33,9 +33,10 @@ bool misuse_reported(const struct agent *a, uint16_t node)
 	       a->peers[node].reported_in == a->held.committed + 1;
 }
 
-void misuse_report(struct agent *a, uint16_t node, const char *what, int64_t now_us)
+static void report(struct agent *a, uint16_t node, const char *what, uint64_t epoch,
+		   int64_t now_us)
 {
-	struct msg m = { .type = MSG_TROUBLE };
+	struct msg m = { .type = MSG_TROUBLE, .u.trouble.epoch = epoch };
 
 	if (misuse_reported(a, node) || a->held.standing != STAND_READY)
 		return;
@@ -44,6 +45,16 @@ void misuse_report(struct agent *a, uint16_t node, const char *what, int64_t now
 	snprintf(m.u.trouble.text, sizeof(m.u.trouble.text), "n%02u sent %s", node, what);
 	log_line(a->options.log, LOG_WARN, "%s", m.u.trouble.text);
 	tell_controller(a, &m, POST_RELIABLE, now_us);
+}
+
+void misuse_report(struct agent *a, uint16_t node, const char *what, int64_t now_us)
+{
+	report(a, node, what, 0, now_us);
+}
+
+void misuse_report_numbers(struct agent *a, uint16_t node, const char *what, int64_t now_us)
+{
+	report(a, node, what, a->progress.epoch, now_us);
 }
 
 void misuse_misfit(struct agent *a, uint16_t from, int64_t now_us)

@@ -143,10 +143,11 @@ static bool beyond_all(const struct agent *a, const struct msg_tensor *t)
 
 static enum fate report_implausible(struct agent *a, const struct msg_tensor *t, int64_t now_us)
 {
-	misuse_report(a, t->from,
-		      t->kind == TENSOR_ACTIVATION ? "an activation that no computation gives"
-						   : "a gradient that no computation gives",
-		      now_us);
+	misuse_report_numbers(a, t->from,
+			      t->kind == TENSOR_ACTIVATION
+				      ? "an activation that no computation gives"
+				      : "a gradient that no computation gives",
+			      now_us);
 	return FATE_REFUSED;
 }
 

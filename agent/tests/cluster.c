@@ -501,7 +501,8 @@ void cluster_start(struct cluster *c)
 				      c->now.ranks };
 	send_living(c, &m);
 	m.type = MSG_START;
-	m.u.start = (struct msg_start){ c->now.iteration, c->now.epoch, c->now.per_shard };
+	m.u.start = (struct msg_start){ c->now.iteration, c->now.epoch, c->now.per_shard,
+					  (c->now.iteration - 1) * c->now.per_shard };
 	send_living(c, &m);
 }
 

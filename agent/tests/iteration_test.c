@@ -60,7 +60,7 @@ static void take_plan(struct agent *a, uint64_t epoch, uint32_t n, const struct 
 
 static void start(struct agent *a, uint64_t iteration, uint64_t epoch)
 {
-	iteration_start(a, &(struct msg_start){ iteration, epoch, 2 }, 0);
+	iteration_start(a, &(struct msg_start){ iteration, epoch, 2, 0 }, 0);
 }
 
 /* Starts an iteration: microbatches 0 and 1 begin at this node, and microbatch 2 visits it. */

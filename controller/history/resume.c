@@ -43,7 +43,7 @@ int resume_numbers(uint64_t generation, uint32_t *first)
 static bool changes_options(const struct options *o)
 {
 	return o->overridden.iterations || o->overridden.eval_every || o->overridden.eval_batches ||
-	       o->overridden.checkpoint_every;
+	       o->overridden.checkpoint_every || o->overridden.skip_bad_steps;
 }
 
 /* ---- the history for consoles ---- */
@@ -70,6 +70,7 @@ static int load_commit(void *context, const struct store_commit *s)
 	};
 
 	record_keep(&c->run, &see);
+	c->run.training.skipped = s->skipped;
 	c->run.last_commit =
 		(struct msg_commit){ s->iteration, s->attempt, s->scale, s->lr,
 				     s->beta1,     s->beta2,   s->eps,   s->weight_decay,

@@ -41,6 +41,8 @@ static const struct setting {
 	  .is_in_both = true },
 	{ "checkpoint_every", WHOLE, OVERRIDABLE(checkpoint_every), NUMBER(0, INT_MAX),
 	  .is_in_both = true },
+	{ "skip_bad_steps", WHOLE, OVERRIDABLE(skip_bad_steps), NUMBER(0, INT_MAX),
+	  .is_in_both = true },
 	{ "serialise", FLAG, AT(cluster.serialise) },
 	{ "overlap_sync", FLAG, AT(planning.overlap_sync) },
 	{ "stack", FLAG, AT(stack) },

@@ -315,7 +315,8 @@ void commit_when_reduced(struct iteration *it)
 	if (rc != 0) {
 		take_differing(it, stage);
 	} else if (!isfinite(sum_squares)) {
-		training_diverged(it->members, "the gradient is not finite");
+		if (!exclude_skips(it->members, it->run->epoch, "the gradient is not finite"))
+			training_diverged(it->members, "the gradient is not finite");
 	} else {
 		decide_commit(it, sum_squares);
 	}
@@ -370,7 +371,7 @@ void iteration_reduced(struct iteration *it, struct member *m, const struct msg_
 		return;
 	/* The replica checked its inputs, so an absurd sum is its own fault. */
 	if (!(r->sum_squares >= 0 && r->sum_squares < MOST_SQUARES)) {
-		exclude_for_number(it->members, m, "reported an impossible sum");
+		exclude_for_number(it->members, m, it->run->epoch, "reported an impossible sum");
 		return;
 	}
 	if (lacks_gradient(it, m))

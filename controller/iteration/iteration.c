@@ -38,6 +38,7 @@
 #include "controller/trust/exclude.h"
 #include "controller/weights/checkpoints.h"
 #include "controller/weights/copies.h"
+#include "controller/weights/first_weights.h"
 #include "controller/weights/rebalance.h"
 #include "controller/weights/stacking.h"
 #include "controller/weights/stage_moves.h"
@@ -235,7 +236,8 @@ static void begin_iteration(struct iteration *it)
 		reroute_show(it);
 	it->progress.rerouted = false;
 	start.u.start = (struct msg_start){ it->run->iteration, it->run->epoch,
-					    it->run->training.per_shard };
+					    it->run->training.per_shard,
+					    first_weights_position(it->run) };
 	send_replicas(it->members, &start);
 	sums_order_ahead(it);
 	set_phase(it->run, PHASE_COMPUTING);
@@ -359,7 +361,8 @@ static void take_event(struct iteration *it, struct member *m, struct msg_task_e
 	}
 	if (e.type == WORK_ENDS && e.kind == TASK_LOSS &&
 	    !(e.loss > LEAST_LOSS && e.loss < MOST_LOSS)) {
-		exclude_for_number(it->members, m, "computed an impossible loss");
+		exclude_for_number(it->members, m, it->run->epoch,
+				   "computed an impossible loss");
 		return;
 	}
 	if (it->rerun_us != 0 && e.type == WORK_STARTS && e.attempt == mb->route.attempt &&

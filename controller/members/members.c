@@ -139,7 +139,6 @@ static void welcome_member(struct run *run, struct member *m)
 		.wire = (uint8_t)run->options.training.wire,
 		.sum_wire = (uint8_t)run->options.training.sum_wire,
 		.steps_before = run->training.origin.steps,
-		.position_before = first_weights_position(run),
 		.n_delays = (uint32_t)n,
 		.delay_s = delay,
 		.n_syncs = (uint32_t)n,
@@ -407,7 +406,7 @@ void members_trouble(struct members *members, struct member *m, const struct msg
 	if (!names || t->fatal || (refused && member_is_replica(refused)))
 		note_trouble(members->run, m, t);
 	if (refused)
-		exclude_for_number(members, refused, "sent what no computation gives");
+		exclude_for_number(members, refused, t->epoch, "sent what no computation gives");
 	if (members->run->phase == PHASE_GATHERING && !members->run->resumed && t->fatal &&
 	    strncmp(t->text, "leaving:", 8) != 0)
 		controller_finish(members, 1, t->text);

@@ -9,9 +9,9 @@
 #include "base/tests/test.h"
 #include "controller/tests/player.h"
 
-static int open_evaluating(void **state, const char *every)
+static int open_skipping(void **state, const char *every, const char *skips)
 {
-	const char *options[] = { "--eval-every", every, NULL };
+	const char *options[] = { "--eval-every", every, "--skip-bad-steps", skips, NULL };
 
 	*state = world_new(options);
 	return 0;
@@ -19,12 +19,17 @@ static int open_evaluating(void **state, const char *every)
 
 static int world_open(void **state)
 {
-	return open_evaluating(state, "0");
+	return open_skipping(state, "0", "0");
 }
 
 static int world_open_evaluating(void **state)
 {
-	return open_evaluating(state, "3");
+	return open_skipping(state, "3", "0");
+}
+
+static int world_open_skipping(void **state)
+{
+	return open_skipping(state, "0", "3");
 }
 
 static int world_close(void **state)
@@ -167,6 +172,58 @@ FIXTURE_TEST(impossible_losses_of_two_data_nodes_end_the_run)
 	assert_int_equal(w->console.committed, FAULTS_FROM - 1);
 	for (int i = 0; i < PLAYERS; i++)
 		assert_int_not_equal(w->states[i], NODE_FAILED);
+}
+
+static void have_bad_data(struct world *w, enum player_fault fault)
+{
+	WORLD_UNTIL(w, world_all_ready(w));
+	for (int i = 0; i < PLAYERS; i++)
+		if (w->players[i].stage == 0)
+			w->faults[i] = fault;
+}
+
+#define SKIPPING_TEST(name) TEST_WITH(name, world_open_skipping, world_close)
+
+/* The data of two iterations gives no loss. The iteration is repeated with the next data, no node
+ * is blamed, and the data of all later iterations has moved on. */
+SKIPPING_TEST(bad_data_is_skipped)
+{
+	struct world *w = *state;
+	uint64_t newest = 0;
+
+	have_bad_data(w, DATA_IS_BAD);
+	WORLD_UNTIL(w, w->console.committed >= FAULTS_FROM + 5);
+	assert_non_null(strstr(w->console.journal, "its data is skipped (2 of 3 times)"));
+	assert_null(strstr(w->console.journal, "diverged"));
+	assert_true(world_all_live(w));
+	for (int i = 0; i < PLAYERS; i++)
+		newest = w->players[i].iteration > newest ? w->players[i].iteration : newest;
+	assert_int_equal(w->data, newest - 1 + BAD_DATA);
+}
+
+SKIPPING_TEST(a_run_without_good_data_ends)
+{
+	struct world *w = *state;
+
+	have_bad_data(w, LOSS_IS_NAN);
+	WORLD_UNTIL(w, w->phase == PHASE_FINISHED);
+	assert_non_null(strstr(w->console.journal, "its data is skipped (3 of 3 times)"));
+	assert_non_null(strstr(w->console.journal,
+			       "the run ends: the training has diverged in iteration 4: n0"));
+	for (int i = 0; i < PLAYERS; i++)
+		assert_int_not_equal(w->states[i], NODE_FAILED);
+}
+
+/* All others report the node in each attempt, and some reports arrive after the attempt's end: an
+ * attempt costs one skip. Then the node is excluded, as it is without skips. */
+SKIPPING_TEST(a_node_that_sends_impossible_numbers_is_excluded_after_the_skips)
+{
+	struct world *w = *state;
+
+	is_excluded(w, SENDS_ABSURD, 1, "sent what no computation gives");
+	assert_non_null(strstr(w->console.journal, "its data is skipped (1 of 3 times)"));
+	assert_non_null(strstr(w->console.journal, "its data is skipped (3 of 3 times)"));
+	WORLD_UNTIL(w, w->console.committed >= FAULTS_FROM + 20 && only_faulty_are_out(w));
 }
 
 FIXTURE_TEST(a_node_ends_no_task)

@@ -115,7 +115,8 @@ static void a_resumed_run_accepts_some_options(void **state)
 	(void)state;
 	assert_int_equal(parse(&o, &err, argv), 0);
 	assert_true(o.mode.resume && o.overridden.iterations && o.overridden.checkpoint_every);
-	assert_false(o.overridden.eval_every || o.overridden.eval_batches);
+	assert_false(o.overridden.eval_every || o.overridden.eval_batches ||
+		     o.overridden.skip_bad_steps);
 }
 
 static void a_wrong_option_is_named(void **state)

@@ -107,6 +107,12 @@ static void happens(struct player *p, const struct msg_task_event *e)
 	p->events[p->n_events++] = *e;
 }
 
+static bool data_is_bad(const struct player *p)
+{
+	return has_fault(p, DATA_IS_BAD) && p->world->data + 1 >= FAULTS_FROM &&
+	       p->world->data + 1 < FAULTS_FROM + BAD_DATA;
+}
+
 static void did(struct player *p, const struct route *w, enum task_kind kind, bool counts)
 {
 	struct msg_task_event e = { .kind = (uint8_t)kind,
@@ -124,7 +130,7 @@ static void did(struct player *p, const struct route *w, enum task_kind kind, bo
 	e.at_us += p->stage == 0 ? DATA_US : STAGE_US;
 	e.counted = counts;
 	if (kind == TASK_LOSS)
-		e.loss = has_fault(p, LOSS_IS_NAN) ? NAN : 3.0f;
+		e.loss = has_fault(p, LOSS_IS_NAN) || data_is_bad(p) ? NAN : 3.0f;
 	happens(p, &e);
 }
 
@@ -209,9 +215,9 @@ static void plan(struct player *p, const struct msg_plan *m)
 		p->plans[m->epoch % 2][m->routes[i].microbatch] = m->routes[i];
 }
 
-static void report_node(struct player *p, int node)
+static void report_node(struct player *p, int node, uint64_t epoch)
 {
-	struct msg m = { .type = MSG_TROUBLE };
+	struct msg m = { .type = MSG_TROUBLE, .u.trouble.epoch = epoch };
 
 	m.u.trouble.refused_node = node;
 	send_to_controller(p, &m);
@@ -319,6 +325,7 @@ static void start(struct player *p, const struct msg_start *m)
 	if (m->iteration != p->committed + 1)
 		return;
 	p->iteration = m->iteration;
+	p->world->data = m->position / m->per_shard;
 	memcpy(p->ways, p->plans[m->epoch % 2], sizeof(p->ways));
 	p->ordered.n_nodes = 0;
 	memset(p->counted, 0, sizeof(p->counted));
@@ -326,7 +333,7 @@ static void start(struct player *p, const struct msg_start *m)
 		work(p);
 	for (int i = 0; i < PLAYERS; i++)
 		if (i != p->node && p->knows[i] && has_fault(&p->world->players[i], SENDS_ABSURD))
-			report_node(p, i);
+			report_node(p, i, m->epoch);
 }
 
 static void reroute(struct player *p, const struct msg_reroute *m)

@@ -13,7 +13,12 @@
 #include "base/clock.h"
 #include "controller/tests/visitor.h"
 
-enum { PLAYERS = 9, BATCHES = 64, FAULTS_FROM = 4 /* the first iteration with a fault */ };
+enum {
+	PLAYERS = 9,
+	BATCHES = 64,
+	FAULTS_FROM = 4, /* the first iteration with a fault */
+	BAD_DATA = 2     /* iterations of data, from that of FAULTS_FROM on */
+};
 
 enum player_fault {
 	HEALTHY,
@@ -42,6 +47,7 @@ enum player_fault {
 	CANNOT_READ,  /* reports that it cannot read the file to restore from */
 	BEATS_FIRST,  /* no fault: reports the stage with a heartbeat before READY */
 	LOSS_IS_NAN,  /* computes losses that are not finite */
+	DATA_IS_BAD,  /* no fault of the node: losses of BAD_DATA iterations are not finite */
 	CANNOT_MAKE   /* reports that it cannot rebuild a stage from its neighbours */
 };
 
@@ -92,6 +98,7 @@ struct world {
 	uint64_t committed;
 	bool slow_copies; /* fetches never end */
 	uint64_t forged;  /* added to the hash of fetched weights */
+	uint64_t data;    /* iterations of data before that of the newest start */
 	uint64_t waits;   /* all players wait in this iteration; 0: none */
 	uint32_t restarts;
 	enum run_phase phase; /* phase as consoles see it */

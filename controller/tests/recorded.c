@@ -254,6 +254,7 @@ void recorded_make(char *folder, const struct recorded_options *o, struct store 
 	assert_int_equal(store_set(s, "controller",
 				   "{\"time_scale\":1.0,\"path_length\":2,\"iterations\":3,"
 				   "\"eval_every\":5,\"eval_batches\":1,\"checkpoint_every\":0,"
+				   "\"skip_bad_steps\":0,"
 				   "\"stages\":[0,1,1,1],\"skip_phase\":0,\"shards\":[0,-1,-1,-1],"
 				   "\"homes\":[0,1,1,1],\"marked\":[0,0,0,0],"
 				   "\"keys\":[\"\",\"\",\"\",\"\"]}",

@@ -158,7 +158,7 @@ FIXTURE_TEST(nodes_are_recognised_by_their_keys)
 
 static const char kept[] =
 	"{\"skip\":2,\"time_scale\":0.25,\"iterations\":70,\"eval_every\":3,\"eval_batches\":9,"
-	"\"checkpoint_every\":11,\"serialise\":true,\"overlap_sync\":true,"
+	"\"checkpoint_every\":11,\"skip_bad_steps\":5,\"serialise\":true,\"overlap_sync\":true,"
 	"\"stack\":true,\"given_assignment\":true,\"algorithm\":\"best\","
 	"\"skip_schedule\":\"2@0,0@40\"}";
 
@@ -177,6 +177,7 @@ FIXTURE_TEST(the_command_line_overrides_recorded_settings)
 	assert_int_equal(o->eval_every, 3);
 	assert_int_equal(o->eval_batches, 9);
 	assert_int_equal(o->checkpoint_every, 11);
+	assert_int_equal(o->skip_bad_steps, 5);
 	assert_true(o->cluster.serialise && o->planning.overlap_sync && o->stack &&
 		    o->cluster.assignment_given);
 	assert_string_equal(c->run.wanted.schedule_text, "2@0,0@40");
@@ -198,6 +199,7 @@ FIXTURE_TEST(damaged_settings_are_refused)
 		{ "\"eval_batches\":9", "\"eval_batches\":0" },
 		{ "\"serialise\":true", "\"serialise\":1" },
 		{ "\"checkpoint_every\"", "\"checkpoint\"" },
+		{ "\"skip_bad_steps\":5", "\"skip_bad_steps\":-1" },
 		{ "\"best\"", "\"worst\"" },
 		{ "\"2@0,0@40\"", "2" },
 		{ "}", "" },

@@ -13,6 +13,7 @@
 #include "controller/history/finish.h"
 #include "controller/members/member.h"
 #include "controller/members/peers.h"
+#include "controller/operator/journal.h"
 
 void exclude_member(struct members *members, struct member *m, const char *why)
 {
@@ -24,13 +25,48 @@ void exclude_member(struct members *members, struct member *m, const char *why)
 	member_apply(members->run, m, MEMBER_BAR, why); /* the process of the node still runs */
 }
 
-void exclude_for_number(struct members *members, struct member *m, const char *why)
+/* Returns what is known of the iteration under way. */
+static struct bad_numbers *bad_numbers_now(struct members *members)
 {
 	struct bad_numbers *b = &members->bad_numbers;
-	bool is_second = b->iteration == members->run->iteration && b->excluded != m;
+
+	if (b->iteration != members->run->iteration)
+		*b = (struct bad_numbers){ .iteration = members->run->iteration };
+	return b;
+}
+
+bool exclude_skips(struct members *members, uint64_t epoch, const char *what)
+{
+	struct bad_numbers *b = bad_numbers_now(members);
+	struct run *run = members->run;
+
+	if (epoch == 0 || run->options.skip_bad_steps == 0)
+		return false;
+	/* Several nodes report the numbers of one attempt, some after its end. */
+	if (epoch != run->epoch || b->skipped_epoch == epoch)
+		return true;
+	if (b->n_skipped == run->options.skip_bad_steps)
+		return false;
+	b->n_skipped++;
+	b->skipped_epoch = epoch;
+	run->training.skipped++;
+	note(run, NOTE_WARNING, -1, 0, "it%llu: %s: its data is skipped (%u of %u times)",
+	     (unsigned long long)run->iteration, what, b->n_skipped,
+	     run->options.skip_bad_steps);
+	request_restart(&run->requests, "the data of the iteration was skipped");
+	return true;
+}
+
+void exclude_for_number(struct members *members, struct member *m, uint64_t epoch, const char *why)
+{
+	struct bad_numbers *b = bad_numbers_now(members);
+	bool is_second = b->excluded && b->excluded != m;
 	char what[80];
 
 	if (!member_is_replica(m))
+		return;
+	snprintf(what, sizeof(what), "n%02u %s", m->id, why);
+	if (exclude_skips(members, epoch, what))
 		return;
 	if (is_second)
 		snprintf(what, sizeof(what), "n%02u and n%02u computed impossible numbers",
@@ -41,17 +77,17 @@ void exclude_for_number(struct members *members, struct member *m, const char *w
 		training_diverged(members, what);
 		return;
 	}
-	*b = (struct bad_numbers){ members->run->iteration, m };
+	b->excluded = m;
 	exclude_member(members, m, why);
 }
 
 void training_diverged(struct members *members, const char *what)
 {
-	struct bad_numbers *b = &members->bad_numbers;
+	struct bad_numbers *b = bad_numbers_now(members);
 	struct run *run = members->run;
 	char why[160];
 
-	if (b->iteration == run->iteration && b->excluded && b->excluded->is_marked) {
+	if (b->excluded && b->excluded->is_marked) {
 		member_mark(members, b->excluded, false);
 		member_apply(run, b->excluded, MEMBER_MISS, "the training has diverged");
 	}

@@ -2,16 +2,18 @@
 #ifndef CONTROLLER_TRUST_EXCLUDE_H
 #define CONTROLLER_TRUST_EXCLUDE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct members;
 struct member;
 
-/* The node that was last excluded for impossible numbers, and the iteration in which that happened.
- */
+/* Impossible numbers of one iteration. */
 struct bad_numbers {
-	uint64_t iteration; /* iteration in which the node was excluded; 0: none yet */
-	struct member *excluded;
+	uint64_t iteration;      /* 0: none yet */
+	struct member *excluded; /* the node that was excluded for them; NULL: none */
+	uint32_t n_skipped;      /* how often the iteration's data was skipped */
+	uint64_t skipped_epoch;  /* epoch of the attempt that was given up last; 0: none */
 };
 
 /* Marks the node failed, requests new sums, and has the other agents forget the node's key.
@@ -19,8 +21,15 @@ struct bad_numbers {
 void exclude_member(struct members *members, struct member *m, const char *why);
 /* Excludes a replica that sent a number that no computation yields. Its work is repeated by another
  * replica. If a second replica sends such a number in the same iteration, or if no other replica
- * holds the stage, no node is at fault: the training has diverged, which ends the run. */
-void exclude_for_number(struct members *members, struct member *m, const char *why);
+ * holds the stage, no node is at fault: the training has diverged, which ends the run. epoch: as in
+ * exclude_skips, which is asked first. */
+void exclude_for_number(struct members *members, struct member *m, uint64_t epoch,
+			const char *why);
+/* Repeats the iteration with the next data, if --skip-bad-steps allows it once more. epoch: of the
+ * plan under which the numbers were computed; 0: they are no numbers. what: the numbers in
+ * question. Returns true if the numbers need no other consequence: those of an attempt that was
+ * given up have none either. */
+bool exclude_skips(struct members *members, uint64_t epoch, const char *what);
 /* Ends the run because the numbers of this iteration are not finite or absurdly large. what: the
  * numbers in question. The excluded node of this iteration is no longer marked failed. */
 void training_diverged(struct members *members, const char *what);

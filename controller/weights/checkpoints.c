@@ -58,6 +58,7 @@ static void begin_checkpoint(struct weights *weights)
 	*s = (struct checkpointing){ .iteration = weights->run->committed,
 				     .last = s->last,
 				     .before_last = s->before_last,
+				     .position = first_weights_position(weights->run),
 				     .asked_us = weights->run->now_us };
 	for (uint32_t i = 0; i < weights->members->n; i++) {
 		struct member *m = &weights->members->list[i];
@@ -130,9 +131,7 @@ static bool write_manifest(struct weights *weights)
 		.before = weights->run->training.origin.steps,
 		.seed = weights->run->options.seed,
 		.corpus = weights->run->training.corpus_hash,
-		.position = weights->run->training.n_shards *
-			    (first_weights_position(weights->run) +
-			     s->iteration * weights->run->training.per_shard),
+		.position = weights->run->training.n_shards * s->position,
 	};
 	struct error err = { "" };
 

@@ -14,6 +14,7 @@ struct msg_saved;
 /* The checkpoint in progress. */
 struct checkpointing {
 	uint64_t iteration; /* 0: none */
+	uint64_t position;  /* in each data shard after it, in microbatches */
 	bool saved[MSG_STAGES];
 	uint64_t hashes[MSG_STAGES];
 	uint32_t n_saved; /* stages */

@@ -29,7 +29,7 @@ int first_weights_model(struct run *run, struct model_config *c, struct recipe *
 		return rc;
 	if (trained)
 		*r = read;
-	if (trained && !run->options.overridden.seed && !run->options.training.new_corpus)
+	if (trained && !run->options.seed_is_given && !run->options.training.new_corpus)
 		run->options.seed = o->seed;
 	return 0;
 }
@@ -105,7 +105,8 @@ uint64_t first_weights_position(const struct run *run)
 {
 	uint64_t n = run->training.n_shards;
 
-	return n ? (run->training.origin.position + n - 1) / n : 0;
+	return (n ? (run->training.origin.position + n - 1) / n : 0) +
+	       (run->committed + run->training.skipped) * run->training.per_shard;
 }
 
 bool first_weights_corpus(const struct run *run, struct error *err)

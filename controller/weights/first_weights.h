@@ -22,7 +22,8 @@ int first_weights_resume(struct run *run, struct error *err);
 /* Makes the order to load the stage of an assignment from its file. Returns false if the run begins
  * with the seed's weights. */
 bool first_weights_order(const struct run *run, const struct msg_assign *a, struct msg *out);
-/* Returns the microbatches of each data shard that the first weights were trained on. */
+/* Returns the position in each data shard, in microbatches, at which the next iteration begins:
+ * after those that the first weights were trained on, and those of this run. */
 uint64_t first_weights_position(const struct run *run);
 /* Checks the run's corpus against the one that the first weights were trained on. Returns false
  * and a reason if the two differ and the operator has not asked for that. */

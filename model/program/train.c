@@ -53,8 +53,8 @@ static const char help[] =
 	"  --force                 though there is one, which --from does not name\n"
 	"  --checkpoint-every N    and every N iterations\n"
 	"  --validate-every N      iterations between validations (default 10; 0 never)\n"
-	"  --skip-bad-steps N      drop up to N iterations whose loss or gradient is not\n"
-	"                          finite, and take the next text (default 0)\n"
+	"  --skip-bad-steps N      if a loss or gradient is not finite, repeat the iteration\n"
+	"                          with the next text, at most N times in a row (default 0)\n"
 	"  --batches N             validation microbatches (default 16)\n"
 	"  --wire fp32|bf16|q8|q6, --sum-wire fp32|q8|q6|q4   round activations and sums as a\n"
 	"                          run over nodes does with these formats (default fp32)\n"
@@ -352,6 +352,7 @@ static int train_iteration(struct session *s, double *loss, double *norm, struct
 			return error_set(err, rc, "iteration %" PRIu64 " failed: %s",
 					 s->iteration + 1, load_failure(s->trainer, rc));
 	}
+	s->bad_steps = 0;
 	s->iteration++;
 	s->tokens_trained += (uint64_t)o->microbatches * o->recipe.batch * o->recipe.sequence;
 	s->training_us += clock_monotonic_us() - begin;

@@ -94,7 +94,6 @@ const struct store_commit *sample(struct sample *p, uint64_t iteration)
 		.stack_from = iteration % 2 ? 0 : UINT64_MAX - 4,
 		.loss = 5.5f / (float)k,
 		.gradient_norm = 1.25,
-		.clip = 1,
 		.iteration_s = 33.3,
 		.predicted_s = 33.0,
 		.sync_s = 1.5,
@@ -104,6 +103,7 @@ const struct store_commit *sample(struct sample *p, uint64_t iteration)
 		.alive = 20,
 		.path_length = 4,
 		.rerun = 2,
+		.skipped = 7,
 		.wall_us = 99,
 		.n_routes = N_ROUTES,
 		.n_orders = N_NODES,
@@ -124,6 +124,7 @@ void assert_same(const struct store_commit *a, const struct store_commit *b)
 	assert_memory_equal(&a->loss, &b->loss, sizeof(a->loss));
 	assert_memory_equal(&a->eps, &b->eps, sizeof(a->eps));
 	assert_int_equal(a->rerun, b->rerun);
+	assert_int_equal(a->skipped, b->skipped);
 	assert_int_equal(a->n_routes, b->n_routes);
 	assert_int_equal(a->n_orders, b->n_orders);
 	assert_int_equal(a->n_reductions, b->n_reductions);
