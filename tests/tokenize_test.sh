@@ -55,7 +55,12 @@ printf 'low low' >"$dir/low.txt"
 ok '5 tokens' "$model" tokenize --tokenizer "$dir" --out "$dir/low.bin" --corpus "$dir/low.txt"
 gives low.bin 6 4 2 5 2
 printf 'low\nlow high' >"$dir/high.txt"
-expect 1 'high.txt: a byte for which there is no token' "$model" tokenize --tokenizer "$dir" --out "$dir/d.bin" --corpus "$dir/high.txt"
+expect 1 'high.txt: line 1, byte 4: no token for the byte 0x0a' "$model" tokenize --tokenizer "$dir" --out "$dir/d.bin" --corpus "$dir/high.txt"
+# Beyond the first block of text. What is inside an added token needs no tokens of its own.
+{ yes 'low low' | head -n 9000 | tr '\n' ' '; printf 'low<|endoftext|>low h'; } >"$dir/far.txt"
+expect 1 'far.txt: line 1, byte 72021: no token for the byte 0x68' "$model" tokenize --tokenizer "$dir" --out "$dir/d.bin" --corpus "$dir/far.txt"
+printf '{"text": "low"}\n{"text": "lo\\u006bl"}\n' >"$dir/high.jsonl"
+expect 1 'high.jsonl: line 2: no token for the byte 0x6b' "$model" tokenize --tokenizer "$dir" --out "$dir/d.bin" --corpus "$dir/high.jsonl"
 printf 'low\nlow \xff' >"$dir/latin.txt"
 expect 1 'latin.txt: line 2, byte 5: not UTF-8' "$model" tokenize --tokenizer "$dir" --out "$dir/d.bin" --corpus "$dir/latin.txt"
 sed 's/"normalizer": null/"normalizer": {"type": "Lowercase"}/' "$dir/tokenizer.json" >"$dir/lower.json"

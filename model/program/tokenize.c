@@ -82,18 +82,49 @@ static void begin_document(struct shard_file *s)
 		put_token(s, (uint32_t)token);
 }
 
-/* Writes the tokens, except for the first `skip`. */
-static int put_encoded(struct shard_file *s, const char *path, const char *text, size_t size,
-		       size_t skip, struct error *err)
+/* A place in a file, from 1. byte 0: not known, as in a string of JSON. */
+struct place {
+	uint64_t line, byte;
+};
+
+static void advance(struct place *p, const char *from, const char *to)
+{
+	for (; p->byte && from < to; from++) {
+		p->byte = *from == '\n' ? 1 : p->byte + 1;
+		p->line += *from == '\n';
+	}
+}
+
+/* Reports that text[at] has no token. place: of the text; at == size: the byte is not known. */
+static int report_lacking(const char *path, struct place place, const char *text, size_t size,
+			  size_t at, struct error *err)
+{
+	char byte[40] = "";
+
+	if (at == size)
+		return error_set(err, -EINVAL,
+				 "%s: line %" PRIu64 " or later: a character whose normal form "
+				 "has no token",
+				 path, place.line);
+	advance(&place, text, text + at);
+	if (place.byte)
+		snprintf(byte, sizeof(byte), ", byte %" PRIu64, place.byte);
+	return error_set(err, -EINVAL, "%s: line %" PRIu64 "%s: no token for the byte 0x%02x", path,
+			 place.line, byte, (unsigned char)text[at]);
+}
+
+/* Writes the tokens, except for the first `skip`. place: of the text's first byte. */
+static int put_encoded(struct shard_file *s, const char *path, struct place place,
+		       const char *text, size_t size, size_t skip, struct error *err)
 {
 	int32_t *tokens;
 	size_t n;
 	int rc = tokenizer_encode(s->tokenizer, text, size, &tokens, &n);
 
+	if (rc == -EINVAL)
+		return report_lacking(path, place, text, size, n, err);
 	if (rc)
-		return error_set(err, rc, "%s: %s", path,
-				 rc == -EINVAL ? "a byte for which there is no token"
-					       : strerror(-rc));
+		return error_set(err, rc, "%s: %s", path, strerror(-rc));
 	for (size_t i = skip; i < n; i++)
 		put_token(s, (uint32_t)tokens[i]);
 	free(tokens);
@@ -112,9 +143,9 @@ static int put_line(struct shard_file *s, const char *path, const char *line, si
 		return rc < 0 ? rc : 0;
 	begin_document(s);
 	text = jsonl_text(json, &size);
-	rc = put_encoded(s, path, text, size, 0, err);
+	rc = put_encoded(s, path, (struct place){ number, 0 }, text, size, 0, err);
 	if (!rc && tokenizer_begin(s->tokenizer) < 0)
-		rc = put_encoded(s, path, "\n", 1, 0, err);
+		rc = put_encoded(s, path, (struct place){ number, 0 }, "\n", 1, 0, err);
 	jsonl_free(json);
 	return rc;
 }
@@ -142,7 +173,7 @@ static int put_jsonl(struct shard_file *s, FILE *in, const char *path, struct er
 struct block {
 	char *text;
 	size_t held, room, context, skip;
-	uint64_t line, byte; /* line and byte, from 1, of the first byte after the context */
+	struct place place, begin; /* of the first byte after the context; of the first byte */
 };
 
 /* Refuses bytes that are not text, and reports their place. Advances to the end of the block. */
@@ -154,14 +185,11 @@ static int check_block(struct block *b, size_t size, const char *path, bool byte
 	bad = memchr(from, 0, (size_t)(end - from));
 	if (!bad && !bytes)
 		bad = (const char *)u8_check((const uint8_t *)from, (size_t)(end - from));
-	for (; from < (bad ? bad : end); from++) {
-		b->byte = *from == '\n' ? 1 : b->byte + 1;
-		b->line += *from == '\n';
-	}
+	advance(&b->place, from, bad ? bad : end);
 	if (!bad)
 		return 0;
-	return error_set(err, -EINVAL, "%s: line %" PRIu64 ", byte %" PRIu64 ": %s", path, b->line,
-			 b->byte,
+	return error_set(err, -EINVAL, "%s: line %" PRIu64 ", byte %" PRIu64 ": %s", path,
+			 b->place.line, b->place.byte,
 			 *bad ? "not UTF-8"
 			      : "NUL: not a text (text in UTF-16 must be converted to UTF-8 "
 				"first)");
@@ -188,10 +216,11 @@ static int put_block(struct shard_file *s, struct block *b, const char *path, bo
 		return error_set(err, -EINVAL,
 				 "%s: line %" PRIu64 ": a text of %d MiB without white space, "
 				 "where it could be cut",
-				 path, b->line, BLOCK_MOST >> 20);
+				 path, b->place.line, BLOCK_MOST >> 20);
 	rc = check_block(b, seam.at, path, tokenizer_is_bytes(s->tokenizer), err);
 	if (!rc)
-		rc = put_encoded(s, path, b->text, seam.at, b->skip, err);
+		rc = put_encoded(s, path, b->begin, b->text, seam.at, b->skip, err);
+	advance(&b->begin, b->text, b->text + seam.at - seam.context);
 	b->held -= seam.at - seam.context;
 	memmove(b->text, b->text + seam.at - seam.context, b->held);
 	b->context = seam.context;
@@ -201,7 +230,10 @@ static int put_block(struct shard_file *s, struct block *b, const char *path, bo
 
 static int put_text(struct shard_file *s, FILE *in, const char *path, struct error *err)
 {
-	struct block b = { .text = malloc(BLOCK), .room = BLOCK, .line = 1, .byte = 1 };
+	struct block b = { .text = malloc(BLOCK),
+			   .room = BLOCK,
+			   .place = { 1, 1 },
+			   .begin = { 1, 1 } };
 	size_t n = b.text ? 1 : 0;
 	int rc = n ? 0 : error_set(err, -ENOMEM, "no memory to read %s", path);
 

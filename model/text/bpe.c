@@ -87,6 +87,7 @@ struct output {
 	int32_t *tokens;
 	size_t n, room;
 	int rc; /* error code of the first failure */
+	const char *lacking; /* the byte without a token; NULL: normalisation made it */
 };
 
 /* Tables. */
@@ -438,6 +439,7 @@ static void merge_word(struct bpe *b, struct output *out, const char *word, size
 
 		if (id == NONE) {
 			out->rc = -EINVAL;
+			out->lacking = &word[i];
 			return;
 		}
 		b->symbols[i] = (struct symbol){ id, i - 1, i + 1 };
@@ -593,8 +595,18 @@ static void cut_at_added(struct bpe *b, const struct added_set *set, struct outp
 		rest(b, out, text + done, size - done);
 }
 
+static const char *find_lacking(const struct bpe *b, const char *text, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		if (b->bytes[(unsigned char)text[i]] == NONE)
+			return &text[i];
+	return NULL;
+}
+
 static void encode_normal(struct bpe *b, struct output *out, const char *text, size_t size)
 {
+	const char *given = text;
+	size_t given_size = size;
 	char *normal = NULL;
 
 	if (b->rules.nfc) {
@@ -605,20 +617,26 @@ static void encode_normal(struct bpe *b, struct output *out, const char *text, s
 		}
 	}
 	cut_at_added(b, &b->late, out, text, size, encode_without_added);
+	if (normal && out->rc)
+		out->lacking = find_lacking(b, given, given_size);
 	free(normal);
 }
 
 int bpe_encode(struct bpe *b, const char *text, size_t size, int32_t **tokens, size_t *n)
 {
 	struct output out = { .room = 0 };
+	const uint8_t *bad = u8_check((const uint8_t *)text, size);
 
-	if (u8_check((const uint8_t *)text, size))
+	if (bad) {
+		*n = (size_t)((const char *)bad - text);
 		return -EINVAL;
+	}
 	if (!array_grow(&out.tokens, &out.room, size / 4 + 16, sizeof(*out.tokens)))
 		return -ENOMEM;
 	cut_at_added(b, &b->early, &out, text, size, encode_normal);
 	if (out.rc) {
 		free(out.tokens);
+		*n = out.lacking ? (size_t)(out.lacking - text) : size;
 		return out.rc;
 	}
 	*tokens = out.tokens;

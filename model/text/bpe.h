@@ -63,7 +63,8 @@ int32_t bpe_begin(const struct bpe *b); /* -1: none */
 bool bpe_is_bytes(const struct bpe *b);
 
 /* The caller frees the results. -ENOMEM; -EINVAL: the text is not UTF-8, has a byte without a
- * token, or a token does not exist. */
+ * token, or a token does not exist. bpe_encode then gives the byte's index in *n; `size`: the byte
+ * is in the text's normal form alone. */
 int bpe_encode(struct bpe *b, const char *text, size_t size, int32_t **tokens, size_t *n);
 int bpe_decode(const struct bpe *b, const int32_t *tokens, size_t n, char **text, size_t *size);
 

@@ -57,8 +57,10 @@ int pieces_encode(struct pieces *s, const char *text, size_t size,
 try {
 	std::vector<int> ids;
 
-	if (!s->processor.Encode(absl::string_view(text, size), &ids).ok())
+	if (!s->processor.Encode(absl::string_view(text, size), &ids).ok()) {
+		*n = size;
 		return -EINVAL;
+	}
 	*tokens = static_cast<int32_t *>(malloc((ids.size() + 1) * sizeof(**tokens)));
 	if (!*tokens)
 		return -ENOMEM;

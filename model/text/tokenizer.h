@@ -35,7 +35,8 @@ int32_t tokenizer_begin(const struct tokenizer *t);
 bool tokenizer_is_bytes(const struct tokenizer *t);
 
 /* Encodes text (size bytes) to *tokens (*n), which the caller frees. Does not add the token that
- * begins a document. -ENOMEM; -EINVAL: the text is not UTF-8, or has a byte without a token. */
+ * begins a document. -ENOMEM; -EINVAL: the text is not UTF-8, or has a byte without a token. Its
+ * index is in *n then; `size`: it is not known. */
 int tokenizer_encode(struct tokenizer *t, const char *text, size_t size, int32_t **tokens,
 		     size_t *n);
 
