@@ -86,9 +86,9 @@ static const char help[] =
 	"                        100th is  [10000]\n"
 	"  --threads N           of an agent's arithmetic  [1]\n"
 	"  --wire fp32|bf16|q8|q6   format of activations and their gradients between stages:\n"
-	"                        rounded to a half, a quarter or a fifth of the bytes  [fp32]\n"
+	"                        rounded to a half, a quarter or a fifth of the bytes  [q8]\n"
 	"  --sum-wire fp32|q8|q6|q4   format of the sums of gradients over replicas: a\n"
-	"                        quarter, a fifth or an eighth of the bytes  [fp32]\n"
+	"                        quarter, a fifth or an eighth of the bytes  [q6]\n"
 	"\n"
 	"  --format jsonl        events as JSON lines on stdout\n"
 	"  --at N:ACT            before iteration N: skip:K, pause, stop, or ACT:NODE with one\n"
@@ -561,6 +561,8 @@ int options_parse(struct options *o, int argc, char **argv, struct error *err)
 			       .checkpoint_every = 50,
 			       .eval_batches = 8,
 			       .training.threads = 1,
+			       .training.wire = FORMAT_Q8,
+			       .training.sum_wire = FORMAT_Q6,
 			       .keep_tasks = 10000,
 			       .limits.silence_us = 450000,
 			       .limits.overdue_us = 10000000,

@@ -1,44 +1,57 @@
 #!/bin/bash
 # Measures the effect of the formats of activations and gradients on training; docs/convergence.md explains it.
 #
-#   tests/convergence_wire.sh FOLDER [ITERATIONS [SEED...]]
+#   tests/convergence_wire.sh FOLDER [SIZE [SEED...]]
 #
-# The script trains size S on an embedded cluster of thirteen agents, one for each stage, without skipping, for each
-# SEED (default: 1) in each format of WIRES (default: fp32 bf16). The events are in FOLDER/WIRE-SEED.jsonl. Each run is verified. The script
-# prints the validation losses, one row for each validation.
+# SIZE is S, M or L (default: S); SEED by default 1 2 3. The script trains in each format of FORMATS (WIRE/SUM-WIRE), for
+# each SEED and each run of RUNS: full skips nothing, whole33 skips a third of the stages after the first and until the
+# last 15% of the iterations. Runs of one seed share data, paths and the order of work. The curve is in
+# FOLDER/SIZE-RUN-WIRE-SUM-SEED.jsonl, and what is there already is not trained again. The script prints the validation
+# losses, and for each format its mean difference from fp32.
 set -eu
 cd "$(dirname "$0")/.."
 folder=$1
-iterations=${2:-200}
+size=${2:-S}
 shift $(($# < 2 ? $# : 2))
-[ $# -gt 0 ] || set -- 1
-bin=${SKIPPIPE_BUILD:-$PWD/build}/bin
+[ $# -gt 0 ] || set -- 1 2 3
+model=${SKIPPIPE_BUILD:-$PWD/build}/bin/skippipe-model
+iterations=400 microbatches=10
+case $size in
+S) dim=48 ffn=128 iterations=200 microbatches=8 ;;
+M) dim=64 ffn=176 ;;
+L) dim=128 ffn=352 ;;
+*) echo "convergence_wire: no size $size" >&2; exit 2 ;;
+esac
 mkdir -p "$folder"
-cat >"$folder/model.json" <<END
-{"format": "skippipe.model/1",
- "model": {"vocab": 256, "dim": 48, "n_layers": 12, "n_heads": 4, "n_kv_heads": 2, "ffn_dim": 128, "context": 256,
-  "n_stages": 13, "rope_theta": 10000, "norm_eps": 1e-5, "init_std": 0.06, "tied": false},
- "recipe": {"batch": 4, "sequence": 64, "lr": 0.005, "beta1": 0.9, "beta2": 0.95, "eps": 1e-8, "weight_decay": 0.1,
-  "clip": 1, "warmup": 20, "iterations": $iterations, "final_lr": 0.1}}
-END
-columns=() losses=()
-for seed in "$@"; do
-	for wire in ${WIRES:-fp32 bf16}; do
-		run=$wire-$seed
-		rm -rf "${folder:?}/$run"
-		"$bin/skippipe" demo --headless --format jsonl --stages 1,1,1,1,1,1,1,1,1,1,1,1,1 --skip 0/13 \
-			--model "$folder/model.json" --microbatches 8 --iterations "$iterations" --seed "$seed" \
-			--eval-every 20 --eval-batches 64 --checkpoint-every 0 --silence-ms 5000 --time-scale 0 --wire $wire \
-			--run-dir "$folder/$run" >"$folder/$run.jsonl"
-		"$bin/skippipe" verify "$folder/$run" >"$folder/$run.verify" ||
-			{ cat "$folder/$run.verify"; exit 1; }
-		sed -n 's/.*"event":"validation".*"n":\([0-9]*\),"loss":\([0-9.]*\).*/\1 \2/p' \
-			"$folder/$run.jsonl" >"$folder/$run.losses"
-		columns+=("$run")
-		losses+=("$folder/$run.losses")
+fifteen=$((iterations * 15 / 100))
+
+last_loss() { sed -n 's/.*"validation":\([0-9.]*\).*/\1/p' "$1" | tail -n 1; }
+
+for run in ${RUNS:-full whole33}; do
+	skip="--skip 0"
+	[ "$run" = full ] || skip="--skip 4 --always 1 --grad-norm visits --whole-first $fifteen --whole-last $fifteen"
+	for seed in "$@"; do
+		base=
+		for format in fp32/fp32 ${FORMATS:-q8/q8 q6/q6 q6/q4}; do
+			out=$folder/$size-$run-${format/\//-}-$seed.jsonl
+			if [ ! -s "$out" ]; then
+				"$model" train --preset tiny --set dim=$dim --set n_heads=4 --set n_kv_heads=2 \
+					--set ffn_dim=$ffn --set n_stages=13 --microbatches $microbatches --validate-every 20 \
+					--batches 64 --set lr=0.005 --set warmup=20 --set final_lr=0.1 --set iterations=$iterations \
+					--iterations $iterations --seed "$seed" $skip --wire "${format%/*}" --sum-wire "${format#*/}" \
+					--threads "${THREADS:-2}" --format jsonl >"$out.part"
+				mv "$out.part" "$out"
+			fi
+			[ -n "$base" ] || base=$(last_loss "$out")
+			echo "$size $run $format $seed $(last_loss "$out") $base"
+		done
 	done
-done
-echo "iteration ${columns[*]}"
-awk '!($1 in row) { order[++n] = $1 }
-	{ row[$1] = row[$1] sprintf(" %.4f", $2) }
-	END { for (i = 1; i <= n; i++) print order[i] row[order[i]] }' "${losses[@]}"
+done | awk '{
+		printf "%s %-8s %-10s seed %s  %.4f  %+.2f%%\n", $1, $2, $3, $4, $5, 100 * ($5 / $6 - 1)
+		fflush()
+		key = $1 " " $2 " " $3
+		if (!(key in n)) order[++keys] = key
+		n[key]++
+		sum[key] += 100 * ($5 / $6 - 1)
+	}
+	END { for (i = 1; i <= keys; i++) printf "%s: %+.2f%% on average of %d\n", order[i], sum[order[i]] / n[order[i]], n[order[i]] }'
