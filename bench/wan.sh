@@ -206,8 +206,9 @@ if [ -n "$pretend" ] && [ -n "$compare" ]; then
 		took[$1] = $2
 		own = $1
 		sub(/ours/, "dtfm", own)
-		printf "%10s %9.1f %10.1f %21.2f %20.0f%% %13.0f%%\n", $1, $2, $3, $2 / $3, 100 * (1 - $2 / took["dtfm-fp32"]), 100 * (1 - $2 / took[own])
-	}'
+		printf "%10s %9.1f %10.1f %21.2f %21s %14s\n", $1, $2, $3, $2 / $3, less($2, "dtfm-fp32"), less($2, own)
+	}
+	function less(v, than) { return than in took ? sprintf("%.0f%%", 100 * (1 - v / took[than])) : "-" }'
 	exit 0
 fi
 run run-planned "$@"
