@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/rehearsal.h"
+#include "model/rehearsal/rehearsal.h"
 
 static const char help[] =
 	"usage: skippipe controller --run-dir DIR --key FILE --admitted FILE [options]\n"

@@ -34,7 +34,7 @@
 #include "controller/planning/skip_phases.h"
 #include "controller/weights/first_weights.h"
 #include "controller/weights/restore.h"
-#include "model/rehearsal.h"
+#include "model/rehearsal/rehearsal.h"
 #include "model/tensor.h"
 #include "schedule/format/regions.h"
 

@@ -40,8 +40,8 @@ struct model_config {
 	float rope_factor;
 	float rope_low_freq_factor, rope_high_freq_factor;
 	uint32_t rope_original_context;
-	/* 0: a model that is trained. Otherwise a model for a rehearsal (model/rehearsal.h): its
-	 * tensors have this part of their bytes, and only the device "pretend" computes with it. */
+	/* 0: a model that is trained. Otherwise a model for a rehearsal: its tensors have this part
+	 * of their bytes, and only the device "pretend" computes with it (model/rehearsal). */
 	uint32_t rehearsal;
 };
 

@@ -8,7 +8,7 @@
 
 #include "base/tests/test.h"
 #include "model/files/checkpoint.h"
-#include "model/rehearsal.h"
+#include "model/rehearsal/rehearsal.h"
 #include "model/stage.h"
 #include "model/tensor.h"
 

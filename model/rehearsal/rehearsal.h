@@ -5,8 +5,8 @@
  * 1/divisor of the real numbers of floats. A network with 1/divisor of the bandwidths, or an
  * emulated one, then shows the real times.
  */
-#ifndef MODEL_REHEARSAL_H
-#define MODEL_REHEARSAL_H
+#ifndef MODEL_REHEARSAL_REHEARSAL_H
+#define MODEL_REHEARSAL_REHEARSAL_H
 
 #include <stdint.h>
 

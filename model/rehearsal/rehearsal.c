@@ -1,7 +1,7 @@
 /* Computes the widths of a rehearsal's model. All widths shrink by the root of the divisor, so the
  * shapes stay alike: then the formats of tensors, which have a scale for some numbers and a mean
  * for each channel, take nearly the same share of the bytes. */
-#include "model/rehearsal.h"
+#include "model/rehearsal/rehearsal.h"
 
 #include <math.h>
 
