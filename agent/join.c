@@ -249,6 +249,7 @@ void join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
 	snprintf(setup.device, sizeof(setup.device), "%s", a->device.name);
 	setup.recompute = a->options.recompute;
 	setup.memory_bytes = a->options.memory_bytes;
+	setup.has_tokenizer = w->has_tokenizer;
 	setup.corpus_size = w->n_corpus;
 	setup.corpus = (char *)w->corpus;
 	setup.n_corpus = count_paths(w->corpus, w->n_corpus);

@@ -55,6 +55,7 @@ struct training {
 	uint32_t n_shards, per_shard;
 	/* (n_nodes) shard of each node; -1: no data node when the run began */
 	int *shard_of;
+	bool has_tokenizer; /* the tokens of the first weights are no bytes */
 	uint64_t skipped; /* how often the data of an iteration was skipped (--skip-bad-steps) */
 	double baseline_s;            /* an iteration of the plain pipeline, plan seconds */
 };

@@ -193,6 +193,7 @@ static const struct field msg_welcome_fields[] = {
 	ARR(msg_welcome, n_delays, delay_s, F32, MSG_NODES),
 	ARR(msg_welcome, n_syncs, sync_s, F32, MSG_NODES),
 	N(U64, msg_welcome, steps_before),
+	NMAX(U8, msg_welcome, has_tokenizer, 1),
 	ARR(msg_welcome, n_corpus, corpus, U8, 1u << 16),
 };
 LAYOUT(msg_welcome);

@@ -25,7 +25,7 @@
 #include "wire/names.h"
 #include "wire/node_fields.h"
 
-#define MSG_VERSION 9
+#define MSG_VERSION 10
 enum {
 	MSG_NODES = 1000,        /* largest number of nodes in a cluster */
 	MSG_STAGES = ROUTE_HOPS, /* largest number of stages, and therefore of hops in a route */
@@ -258,6 +258,7 @@ struct msg_welcome {
 	/* (n_nodes) time to send one stage's gradient to each node, before the scale */
 	const float *sync_s;
 	uint64_t steps_before;   /* AdamW steps in the weights with which the run began */
+	uint8_t has_tokenizer; /* 1: the model's tokens are no bytes, so a text is no corpus */
 	uint32_t n_corpus;
 	const char *corpus;      /* paths, each ended by NUL; none: the default corpus */
 };

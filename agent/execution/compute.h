@@ -29,6 +29,7 @@ struct compute_setup {
 	char device[DEVICE_NAME_SIZE];
 	size_t memory_bytes; /* memory limit of a stage; 0: all free memory of the machine */
 	enum recompute recompute;
+	bool has_tokenizer; /* the model's tokens are no bytes */
 	char *corpus;       /* n_corpus paths of the corpus, each ended by NUL; copied */
 	uint32_t n_corpus;  /* number of paths; 0: the default corpus */
 	size_t corpus_size; /* bytes of corpus */

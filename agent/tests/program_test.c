@@ -28,7 +28,7 @@ struct scene {
 	post_peer_id peer; /* sender of HELLO */
 	pid_t pid;
 	struct msg_hello hello;
-	bool said_hello, ready, troubled;
+	bool said_hello, ready, troubled, has_tokenizer;
 	struct msg_trouble trouble;
 	uint64_t beats;
 	int64_t beat_us, longest_us; /* last heartbeat, longest interval */
@@ -240,7 +240,8 @@ static void welcome(struct scene *s, const char *model, const char *corpus)
 
 	m.u.welcome = (struct msg_welcome) { .n_nodes = 1, .run = 5, .batch = 1, .sequence = 16,
 					     .n_shards = 1, .threads = 1, .slots = 1,
-					     .corpus = corpus };
+					     .corpus = corpus,
+					     .has_tokenizer = s->has_tokenizer };
 	m.u.welcome.n_corpus = corpus ? (uint32_t)strlen(corpus) + 1 : 0;
 	snprintf(m.u.welcome.model, sizeof(m.u.welcome.model), "%s", model);
 	send_message(s, &m);
@@ -456,6 +457,59 @@ SCENE(test_bad_corpus)
 {
 	expect_fatal(*state, "tiny", "/nowhere/to/be/found", "/nowhere/to/be/found");
 	assert_output_has(*state, "no such file here");
+}
+
+/* Sends the agent a corpus that it cannot train on. The agent leaves, and says why. */
+static void refuses_corpus(struct scene *s, const char *name, const void *data, size_t size,
+			   const char *text)
+{
+	char path[128];
+	struct error err;
+
+	snprintf(path, sizeof(path), "%s/%s", s->folder, name);
+	assert_int_equal(file_write(path, data, size, 0600, &err), 0);
+	expect_fatal(s, "tiny", path, text);
+	assert_output_has(s, text);
+	unlink(path);
+}
+
+SCENE(foreign_tokens_are_no_text)
+{
+	static const char tokens[1000] = "16-bit tokens";
+
+	refuses_corpus(*state, "train.bin", tokens, sizeof(tokens),
+		       "train.bin: a .bin without the header of a token shard");
+}
+
+SCENE(bytes_with_nul_are_no_text)
+{
+	static const char wide[1000] = "t\0e\0x\0t";
+
+	refuses_corpus(*state, "wide.txt", wide, sizeof(wide),
+		       "wide.txt: not a text: byte 2 is NUL");
+}
+
+SCENE(tokens_of_another_vocabulary_are_refused)
+{
+	enum { TOKENS = 2000, HEADER = 1024 };
+	static uint8_t shard[HEADER + 2 * TOKENS];
+	const uint32_t head[] = { 20240520, 1, TOKENS };
+
+	memcpy(shard, head, sizeof(head));
+	shard[HEADER] = 0xe7; /* 999 */
+	shard[HEADER + 1] = 3;
+	refuses_corpus(*state, "shard.bin", shard, sizeof(shard),
+		       "the corpus has tokens up to 999, the model a vocab of 256");
+}
+
+SCENE(a_text_is_no_corpus_of_a_model_with_a_tokenizer)
+{
+	static char text[2000];
+
+	memset(text, 'x', sizeof(text));
+	((struct scene *)*state)->has_tokenizer = true;
+	refuses_corpus(*state, "text", text, sizeof(text),
+		       "the corpus is text, and the model has a tokenizer");
 }
 
 SCENE(test_bad_model)

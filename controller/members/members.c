@@ -139,6 +139,7 @@ static void welcome_member(struct run *run, struct member *m)
 		.wire = (uint8_t)run->options.training.wire,
 		.sum_wire = (uint8_t)run->options.training.sum_wire,
 		.steps_before = run->training.origin.steps,
+		.has_tokenizer = run->training.has_tokenizer,
 		.n_delays = (uint32_t)n,
 		.delay_s = delay,
 		.n_syncs = (uint32_t)n,

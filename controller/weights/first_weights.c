@@ -69,6 +69,7 @@ int first_weights_cut(struct run *run, struct error *err)
 		rc = huggingface_keep_tokens(o->folder, run->options.run_dir, err);
 	if (run->options.training.new_corpus)
 		o->position = 0;
+	run->training.has_tokenizer = origin_has_tokenizer(run->options.run_dir);
 	return rc;
 }
 
@@ -83,6 +84,7 @@ int first_weights_resume(struct run *run, struct error *err)
 	}
 	rc = origin_parse(&run->training.origin, text, err);
 	free(text);
+	run->training.has_tokenizer = origin_has_tokenizer(run->options.run_dir);
 	return rc;
 }
 

@@ -20,6 +20,7 @@
 #include "model/files/huggingface.h"
 #include "model/files/safetensors.h"
 #include "model/tensor.h"
+#include "model/text/tokenizer.h"
 
 enum { PATH = 4096, KINDS = 3, TEXT_MOST = 256 << 20, STAGES_MOST = 1024 };
 
@@ -240,6 +241,19 @@ static bool unpack_hex(const json_t *v, uint64_t *out)
 		return false;
 	*out = strtoull(text, &end, 16);
 	return *text && !*end;
+}
+
+bool origin_has_tokenizer(const char *folder)
+{
+	struct tokenizer *t = NULL;
+	struct error ignored;
+	bool other;
+
+	if (!tokenizer_is_in(folder))
+		return false;
+	other = tokenizer_open(&t, folder, &ignored) != 0 || !tokenizer_is_bytes(t);
+	tokenizer_free(t);
+	return other;
 }
 
 char *origin_print(const struct origin *o)
