@@ -38,7 +38,6 @@
 #include "controller/planning/contingency.h"
 #include "controller/planning/answers.h"
 #include "controller/weights/checkpoints.h"
-#include "controller/weights/stacking.h"
 #include "controller/weights/files.h"
 #include "controller/weights/rebalance.h"
 #include "controller/weights/standbys.h"
@@ -285,10 +284,8 @@ static void take_turn(struct controller *c)
 	contingency_turn(&c->planning);
 	loop_look_at_members(&c->iteration);
 	measuring_joiners(&c->planning);
-	if (standbys_turn(&c->iteration)) {
+	if (standbys_turn(&c->iteration))
 		rebalance_turn(&c->weights);
-		stacking_turn(&c->weights);
-	}
 	loop_act(&c->iteration);
 	command_turn(c);
 	disk_turn(&c->run);

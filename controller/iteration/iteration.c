@@ -229,6 +229,7 @@ static void begin_iteration(struct iteration *it)
 		return;
 	}
 	send_plan(it);
+	stacking_turn(it->weights);
 	it->reduce_attempt = it->run->first_attempt;
 	it->progress.voided = restarts ? it->progress.voided + it->progress.ended : 0;
 	begin_progress(it);

@@ -25,7 +25,8 @@
 
 enum {
 	EARLIEST = 8, /* iterations before the phase in which the copies are fetched, at least */
-	AGAIN_US = 30000000 /* after a node failed to keep a copy */
+	MOST_FAILURES = 3,  /* of a node to keep a copy; the phase does not wait for it any more */
+	AGAIN_US = 30000000 /* time after which such a node tries again */
 };
 static const double state_bytes = 12; /* of a parameter: the weight and two moments */
 
@@ -49,7 +50,8 @@ static bool has_copy(const struct run *run, const struct member *m)
 
 static bool has_failed(const struct run *run, const struct member *m)
 {
-	return m->copy.refused_us != 0 && run->now_us - m->copy.refused_us <= AGAIN_US;
+	return m->copy.n_refused >= MOST_FAILURES &&
+	       run->now_us - m->copy.refused_us <= AGAIN_US;
 }
 
 /* Returns true if m has no copy for its stage yet, and can fetch one or does so. */

@@ -11,7 +11,8 @@ struct member;
 struct run;
 struct weights;
 
-/* Orders the copies some iterations before the phase that needs them. Called with standbys_turn. */
+/* Orders the copies some iterations before the phase that needs them. Call it when an iteration
+ * begins, before its sums are ordered: a copy that misses a sum has to be fetched again. */
 void stacking_turn(struct weights *weights);
 /* Returns true if the stages can start from their neighbours with the commit of the iteration that
  * begins: every replica that can keep a copy has a complete one, and each stage has one. */
