@@ -48,7 +48,7 @@
  * guesses among a million tokens has 14. */
 static const float LEAST_LOSS = -0.1f, MOST_LOSS = 1e4f;
 
-enum { REPLAN_AGAIN_US = 5000000 };
+enum { REPLAN_AGAIN_US = 5000000, CUT_OFF_PATIENCE_US = 5000000 };
 
 /* Makes replicas of the joiners that hold the weights of the last commit. Returns true if there was
  * one. computing: they only take part in the sums until they have committed. */
@@ -497,13 +497,21 @@ void begin_reduction(struct iteration *it)
 		set_phase(it->run, PHASE_COMPUTING);
 }
 
+/* Returns true if m was removed because a link of it is cut, and the holder of a copy can still
+ * take its stage over. With m the run would stop at the same link again. */
+static bool is_replaced(const struct iteration *it, const struct member *m, int stage)
+{
+	return m->stuck.is_cut_off && copies_holder(it->members, stage, m) &&
+	       it->run->now_us - it->weights->stall.since_us < CUT_OFF_PATIENCE_US;
+}
+
 bool iteration_readmit(struct iteration *it, struct member *m)
 {
 	int stage = m->weights.stage;
 
 	if (it->run->phase != PHASE_STALLED || m->is_marked || member_is_restoring(m) ||
 	    !member_holds(it->run, m, stage) || stage_replicas(it->members, stage, NULL) > 0 ||
-	    !restore_averted(it->weights, stage))
+	    is_replaced(it, m, stage) || !restore_averted(it->weights, stage))
 		return false;
 	/* Another node was given the stage of m, and that node's former place was given to m. */
 	if (member_stage(it->run, m) != stage) {
