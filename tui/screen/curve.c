@@ -485,7 +485,8 @@ void curve_draw(struct screen *out, struct rect at, const struct state *s, const
 		return;
 	if (!measure_axes(&a, view, &c)) {
 		screen_text(out, at.x + 1, at.y, at.w - 1, STYLE_FAINT,
-			    "no iteration has ended yet");
+			    s->run.rehearsal ? "a rehearsal has no loss"
+					     : "no iteration has ended yet");
 		canvas_close(&c, out, styles);
 		return;
 	}

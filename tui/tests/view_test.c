@@ -82,6 +82,7 @@ TEST(a_rehearsal_is_named_on_top)
 		assert_non_null(strstr(text, " REHEARSAL "));
 		assert_null(strstr(text, "nan"));
 		assert_null(strstr(text, "tok/s"));
+		assert_null(strstr(text, "no iteration has ended"));
 		assert_int_equal(strstr(text, "loss -") != NULL, i >= 0);
 		free(text);
 		screen_free(screen);
