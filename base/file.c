@@ -207,6 +207,13 @@ int file_write(const char *path, const void *data, size_t size, mode_t mode, str
 	return rc == 0 ? file_aside_close(&a, file_aside_write(&a, data, size, err), err) : rc;
 }
 
+bool file_ends_in(const char *path, const char *ending)
+{
+	size_t n = strlen(path), m = strlen(ending);
+
+	return n >= m && strcmp(path + n - m, ending) == 0;
+}
+
 bool file_exists(const char *folder, const char *name)
 {
 	char path[4096];

@@ -290,13 +290,6 @@ static int put_raw(struct shard_file *s, FILE *in, const char *path, struct erro
 	return put_shard(s, in, path, &shard, err);
 }
 
-static bool ends_in(const char *path, const char *end)
-{
-	size_t n = strlen(path), m = strlen(end);
-
-	return n >= m && strcmp(path + n - m, end) == 0;
-}
-
 static int put_kind(struct shard_file *s, FILE *in, const char *path, bool raw,
 		    struct error *err)
 {
@@ -305,9 +298,9 @@ static int put_kind(struct shard_file *s, FILE *in, const char *path, bool raw,
 	size_t n;
 	int rc;
 
-	if (!ends_in(path, ".bin")) {
+	if (!file_ends_in(path, ".bin")) {
 		s->texts++;
-		return ends_in(path, ".jsonl") ? put_jsonl(s, in, path, err)
+		return file_ends_in(path, ".jsonl") ? put_jsonl(s, in, path, err)
 					       : put_text(s, in, path, err);
 	}
 	s->shards++;
@@ -322,7 +315,7 @@ static int put_kind(struct shard_file *s, FILE *in, const char *path, bool raw,
 static int put_file(struct shard_file *s, const struct options *o, uint32_t i, struct error *err)
 {
 	const char *path = o->corpus[i];
-	bool is_shard = ends_in(path, ".bin");
+	bool is_shard = file_ends_in(path, ".bin");
 	FILE *in;
 	int rc;
 
@@ -363,7 +356,7 @@ static int open_tokenizer(struct shard_file *s, const struct options *o, struct 
 {
 	int rc = tokenizer_open(&s->tokenizer, o->tokenizer, err);
 
-	if (!rc && !ends_in(o->corpus[0], ".bin"))
+	if (!rc && !file_ends_in(o->corpus[0], ".bin"))
 		s->width = tokenizer_vocab(s->tokenizer) > SHARD_VOCAB_16 ? 4 : 2;
 	return rc;
 }

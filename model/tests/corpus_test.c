@@ -220,6 +220,25 @@ TEST(files_of_tokens_are_known_or_refused_by_name)
 	rmdir(folder);
 }
 
+TEST(json_lines_are_not_read_as_text)
+{
+	static const char lines[] = "{\"text\": \"one\"}\n{\"text\": \"two\"}\n";
+	char folder[] = "/tmp/corpus_test.XXXXXX", path[64];
+	struct error err = { "" };
+	struct corpus *c = NULL;
+
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/x.jsonl", folder);
+	assert_int_equal(file_write(path, lines, sizeof(lines) - 1, 0600, NULL), 0);
+	for (size_t n = 1; n <= 2; n++) {
+		assert_int_equal(corpus_new(&c, (char *[]){ path, path }, n, T, 1, &err), -EINVAL);
+		assert_non_null(strstr(err.text, path));
+		assert_non_null(strstr(err.text, "skippipe tokenize"));
+	}
+	unlink(path);
+	rmdir(folder);
+}
+
 TEST(widths_are_not_mixed)
 {
 	char a[] = "/tmp/corpus_test.XXXXXX", b[] = "/tmp/corpus_test.XXXXXX";

@@ -103,6 +103,11 @@ static int append_file(struct corpus *c, const char *path, struct error *err)
 		  : error_set(err, -EINVAL, "%s is empty", path);
 	if (!rc)
 		rc = check_shard(&shard, path, size, err);
+	else if (rc > 0 && file_ends_in(path, ".jsonl"))
+		rc = error_set(err, -EINVAL,
+			       "%s holds JSON lines: make a token shard of their texts with "
+			       "skippipe tokenize (without --tokenizer each byte is a token)",
+			       path);
 	if (rc < 0)
 		error_prefix(err, rc, "corpus");
 	else if (rc > 0)
