@@ -19,6 +19,7 @@ extern "C" {
 extern "C" {
 #include "model/cuda/driver_fault.h"
 #include "model/cuda/failure.h"
+#include "model/cuda/own_memory.h"
 }
 #include "model/cuda/kernel_args.h"
 #include "model/cuda/product.cuh"
@@ -134,16 +135,14 @@ DEVICE float power_of_two(float x)
 
 #include "model/cuda/kernels.h"
 
-enum { ALLOCATIONS = 16 };
-
 struct device {
 	int number;
 	cudaStream_t stream;
 	struct products *products;
 	struct times *times; /* seconds by kind of work; NULL: not asked for */
-	void *memory[ALLOCATIONS], *host[ALLOCATIONS];
-	size_t memory_bytes[ALLOCATIONS];
-	int n_memory, n_host;
+	struct own_memory own;
+	void *host[OWN_MEMORY_MOST];
+	int n_host;
 	size_t shared_most; /* floats */
 	bool deaf; /* recording could not begin, so work that is queued until its end is dropped */
 	struct failure failure;
@@ -384,8 +383,8 @@ void device_close(struct device *d)
 	if (!d)
 		return;
 	use(d);
-	for (int i = 0; i < d->n_memory; i++)
-		cudaFree(d->memory[i]);
+	for (int i = 0; i < d->own.n; i++)
+		cudaFree(d->own.at[i]);
 	for (int i = 0; i < d->n_host; i++)
 		cudaFreeHost(d->host[i]);
 	products_free(d->products);
@@ -431,7 +430,8 @@ int device_allocate(struct device *d, size_t size, size_t spare, void **out, str
 	use(d);
 	note(d, cudaMemGetInfo(&left, &all), "free memory");
 	left = left > spare ? left - spare : 0;
-	if (d->n_memory == ALLOCATIONS || size > left || cudaMalloc(&memory, size) != cudaSuccess) {
+	if (d->own.n == OWN_MEMORY_MOST || size > left ||
+	    cudaMalloc(&memory, size) != cudaSuccess) {
 		cudaGetLastError();
 		return error_set(err, -ENOMEM,
 				 "needs %.1f MiB, the device has %.1f of %.1f free: %.1f are "
@@ -440,8 +440,8 @@ int device_allocate(struct device *d, size_t size, size_t spare, void **out, str
 				 (double)all / 0x1p20,
 				 size > left ? (double)(size - left) / 0x1p20 : 0);
 	}
-	d->memory_bytes[d->n_memory] = size;
-	d->memory[d->n_memory++] = *out = memory;
+	own_memory_add(&d->own, memory, size);
+	*out = memory;
 	return 0;
 }
 
@@ -450,7 +450,7 @@ int device_allocate_host(struct device *d, size_t size, void **out, struct error
 	void *memory = NULL;
 
 	use(d);
-	if (d->n_host == ALLOCATIONS || cudaMallocHost(&memory, size) != cudaSuccess) {
+	if (d->n_host == OWN_MEMORY_MOST || cudaMallocHost(&memory, size) != cudaSuccess) {
 		cudaGetLastError();
 		return error_set(err, -ENOMEM, "no %.1f MiB of pinned host memory",
 				 (double)size / 0x1p20);
@@ -474,34 +474,27 @@ void device_get(struct device *d, void *to_host, const void *from, size_t size)
 	     "a copy from the device");
 }
 
-static bool is_own(const struct device *d, const void *p)
+/* Runtimes before CUDA 11 report a host's pointer as an invalid value. */
+static enum pointer_kind look_up(void *device, const void *p)
 {
-	for (int i = 0; i < d->n_memory; i++)
-		if ((const char *)p >= (const char *)d->memory[i] &&
-		    (const char *)p < (const char *)d->memory[i] + d->memory_bytes[i])
-			return true;
-	return false;
-}
-
-/* This device's own pointers are recognised without the driver. After a failure the driver
- * answers every query with that failure; the pointer may then be a device's, and the caller
- * must not read it. Runtimes before CUDA 11 report a host's pointer as an invalid value. */
-bool device_holds(struct device *d, const void *p)
-{
+	struct device *d = (struct device *)device;
 	struct cudaPointerAttributes a;
 	cudaError_t e;
 
-	if (is_own(d, p))
-		return true;
 	use(d);
 	e = cudaPointerGetAttributes(&a, p);
 	if (e == cudaSuccess)
-		return a.type == cudaMemoryTypeDevice;
+		return a.type == cudaMemoryTypeDevice ? POINTER_DEVICE : POINTER_HOST;
 	cudaGetLastError();
 	if (e == cudaErrorInvalidValue)
-		return false;
+		return POINTER_HOST;
 	note(d, e, "looking up a pointer");
-	return true;
+	return POINTER_UNKNOWN;
+}
+
+bool device_holds(struct device *d, const void *p)
+{
+	return own_memory_holds(&d->own, p, look_up, d);
 }
 
 void device_copy(struct device *d, void *to, const void *from, size_t size)

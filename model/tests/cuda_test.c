@@ -719,6 +719,31 @@ static void a_missing_cublas_has_a_remedy(void **state)
 	cublas_file = NULL;
 }
 
+static enum pointer_kind answer_of_driver(void *answer, const void *p)
+{
+	(void)p;
+	assert_non_null(answer); /* NULL: must not be asked */
+	return *(enum pointer_kind *)answer;
+}
+
+/* After a failure the driver answers nothing. A pointer then counts as a device's, because the CPU
+ * must not touch it. */
+static void pointers_without_an_answer_are_not_touched(void **state)
+{
+	enum pointer_kind host = POINTER_HOST, device = POINTER_DEVICE, unknown = POINTER_UNKNOWN;
+	struct own_memory own = { .n = 0 };
+	char a[16], b[16];
+
+	(void)state;
+	own_memory_add(&own, b, sizeof(b));
+	own_memory_add(&own, a, sizeof(a));
+	assert_true(own_memory_holds(&own, b, answer_of_driver, NULL));
+	assert_true(own_memory_holds(&own, a + sizeof(a) - 1, answer_of_driver, NULL));
+	assert_false(own_memory_holds(&own, &own, answer_of_driver, &host));
+	assert_true(own_memory_holds(&own, &own, answer_of_driver, &device));
+	assert_true(own_memory_holds(&own, &own, answer_of_driver, &unknown));
+}
+
 static void drivers_faults_have_remedies(void **state)
 {
 	static const struct {
@@ -776,6 +801,7 @@ int main(void)
 		cmocka_unit_test(a_stage_without_weights_is_zero),
 		cmocka_unit_test(a_devices_text_is_whole),
 		cmocka_unit_test(a_missing_cublas_has_a_remedy),
+		cmocka_unit_test(pointers_without_an_answer_are_not_touched),
 		cmocka_unit_test(drivers_faults_have_remedies),
 	};
 

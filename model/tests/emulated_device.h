@@ -14,6 +14,7 @@
 #include "model/cuda/device.h"
 #include "model/cuda/failure.h"
 #include "model/cuda/kernel_args.h"
+#include "model/cuda/own_memory.h"
 
 /* One block at a time. */
 enum { THREADS_MOST = 1024, STACK = 64 << 10, SHARED_MOST = 227 << 10 >> 2 /* an H200's limit */ };

@@ -1,0 +1,27 @@
+/* own_memory.h - a device's own memory, and the rule by which a pointer counts as a device's. Plain
+ * C, so that the tests need no GPU. */
+#ifndef MODEL_CUDA_OWN_MEMORY_H
+#define MODEL_CUDA_OWN_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { OWN_MEMORY_MOST = 16 };
+
+struct own_memory {
+	void *at[OWN_MEMORY_MOST]; /* (n) borrowed */
+	size_t bytes[OWN_MEMORY_MOST];
+	int n;
+};
+
+enum pointer_kind { POINTER_HOST, POINTER_DEVICE, POINTER_UNKNOWN /* the driver failed */ };
+
+/* Adds an allocation. The caller makes sure that there is room (n < OWN_MEMORY_MOST). */
+void own_memory_add(struct own_memory *o, void *at, size_t bytes);
+/* Returns true if the caller must not read or write at p: it is in a device's memory, or may be.
+ * Own memory is recognised without look_up (context): after a failure the driver answers every
+ * query with that failure, and the pointer may then be a device's. */
+bool own_memory_holds(const struct own_memory *o, const void *p,
+		      enum pointer_kind (*look_up)(void *context, const void *p), void *context);
+
+#endif
