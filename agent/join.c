@@ -85,11 +85,14 @@ static const char *welcome_fault(const struct msg_welcome *w)
 	    !is_seconds(w->loss_s) || !is_seconds(w->dispatch_overhead_s))
 		return "a time or the time scale is out of range";
 	if ((w->n_delays && w->n_delays != w->n_nodes) ||
-	    (w->n_syncs && w->n_syncs != w->n_nodes))
+	    (w->n_bytes && w->n_bytes != w->n_delays) || (w->n_syncs && w->n_syncs != w->n_nodes))
 		return "delays must be for all nodes, or for none";
 	for (uint32_t i = 0; i < w->n_delays; i++)
 		if (!isfinite(w->delay_s[i]) || w->delay_s[i] > 1e6f)
 			return "a delay is out of range";
+	for (uint32_t i = 0; i < w->n_bytes; i++)
+		if (!(w->bytes_s[i] >= 0) || (w->delay_s[i] >= 0 && w->bytes_s[i] > w->delay_s[i]))
+			return "the bytes of a delay take longer than the delay";
 	for (uint32_t i = 0; i < w->n_syncs; i++)
 		if (!isfinite(w->sync_s[i]) || w->sync_s[i] > 1e6f)
 			return "a sync time is out of range";
@@ -154,10 +157,11 @@ void join_forget_run(struct agent *a)
 	sum_codecs_free(a->sum_codecs);
 	a->sum_codecs = NULL;
 	free(a->peers);
-	free(a->delay_s);
-	free(a->sync_s);
+	free(a->times.delay_s);
+	free(a->times.bytes_s);
+	free(a->times.sync_s);
 	a->peers = NULL;
-	a->delay_s = a->sync_s = NULL;
+	a->times.delay_s = a->times.bytes_s = a->times.sync_s = NULL;
 	a->held.standing = STAND_UNASSIGNED;
 	a->held.stage = MSG_NO_STAGE;
 	a->held.committed = a->held.hash = a->held.announced = 0;
@@ -178,12 +182,15 @@ static float *copy_times(const float *from, uint32_t n, uint32_t n_nodes)
 /* Takes the numbers that may differ between two WELCOMEs of the same run. */
 static void take_times(struct agent *a, const struct msg_welcome *w)
 {
-	free(a->delay_s);
-	free(a->sync_s);
-	a->delay_s = copy_times(w->delay_s, w->n_delays, w->n_nodes);
-	a->sync_s = copy_times(w->sync_s, w->n_syncs, w->n_nodes);
+	free(a->times.delay_s);
+	free(a->times.bytes_s);
+	free(a->times.sync_s);
+	a->times.delay_s = copy_times(w->delay_s, w->n_delays, w->n_nodes);
+	a->times.bytes_s = copy_times(w->bytes_s, w->n_bytes, w->n_nodes);
+	a->times.sync_s = copy_times(w->sync_s, w->n_syncs, w->n_nodes);
 	a->run = *w;
 	a->run.delay_s = NULL;
+	a->run.bytes_s = NULL;
 	a->run.sync_s = NULL;
 	a->run.corpus = NULL;
 }
@@ -203,7 +210,7 @@ static int begin_run(struct agent *a, const struct msg_welcome *w,
 	a->peers = alloc_array(w->n_nodes, sizeof(a->peers[0]));
 	a->modules.early = early_new(w->n_nodes);
 	take_times(a, w);
-	rc = sum_codecs_new(&a->sum_codecs, &setup->config, (enum tensor_format)w->sum_wire, err);
+	rc = sum_codecs_new(&a->sum_codecs, &setup->config, FORMAT_FP32, err);
 	if (rc)
 		return rc;
 	if (compute_new(&a->compute, setup) < 0 || queue_new(&a->progress.queue, w->slots) < 0)

@@ -128,6 +128,11 @@ struct held {
 	uint64_t announced;
 };
 
+/* Times of tensors to each node, as in msg_welcome. */
+struct emulated_times {
+	float *delay_s, *bytes_s, *sync_s; /* (n_nodes) */
+};
+
 /* The present iteration and evaluation, and the plans for them. */
 struct progress {
 	struct plan plans[PLANS_KEPT];
@@ -135,6 +140,7 @@ struct progress {
 	uint64_t epoch;
 	uint32_t per_shard;
 	uint64_t position; /* of wave 0 in every shard */
+	enum tensor_format wire; /* of activations and their gradients */
 	struct queue *queue;
 	/* (MSG_MICROBATCHES) the route of each microbatch; no hops: unknown */
 	struct route *routes;
@@ -184,11 +190,11 @@ struct agent {
 
 	/* ---- join.c: from WELCOME ---- */
 	bool welcomed;
-	struct msg_welcome run;  /* its arrays are delay_s and sync_s below; no corpus */
-	float *delay_s, *sync_s; /* (n_nodes) */
+	struct msg_welcome run; /* its arrays are in `times`; no corpus */
+	struct emulated_times times;
 	struct route_limits limits;
 	struct model_config config;
-	struct sum_codec *sum_codecs; /* (n_stages) */
+	struct sum_codec *sum_codecs; /* (n_stages) in fp32; REDUCE names the format */
 	struct compute *compute; /* used by the worker */
 	struct peer *peers;      /* (n_nodes) */
 

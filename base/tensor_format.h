@@ -15,6 +15,12 @@
 
 enum tensor_format { FORMAT_FP32, FORMAT_BF16, FORMAT_Q8, FORMAT_Q6, FORMAT_Q4, FORMAT_COUNT };
 
+/* The formats of an iteration. */
+struct tensor_formats {
+	enum tensor_format wire;     /* of activations and their gradients */
+	enum tensor_format sum_wire; /* of the sums of gradients */
+};
+
 enum {
 	FORMAT_ACTIVATION_GROUP =
 		32,             /* numbers that share a scale, in activations and their gradients */

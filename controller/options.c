@@ -91,8 +91,9 @@ static const char help[] =
 	"                        quarter, a fifth or an eighth of the bytes  [q6]\n"
 	"\n"
 	"  --format jsonl        events as JSON lines on stdout\n"
-	"  --at N:ACT            before iteration N: skip:K, pause, stop, or ACT:NODE with one\n"
-	"                        of fail, recover" FAULT_NAMES_FOLLOW "\n"
+	"  --at N:ACT            before iteration N: skip:K, wire:FORMAT, sum-wire:FORMAT,\n"
+	"                        pause, stop, or ACT:NODE with one of fail, "
+	"recover" FAULT_NAMES_FOLLOW "\n"
 	"                        (faults but kills last 10 s: 4 times slower, 20% lost, all "
 	"links)\n"
 	"  --silence-ms N        an agent that is silent for this long is dead  [450]\n"
@@ -165,8 +166,10 @@ static int parse_skip(struct options *o, const char *text, struct error *err)
 /* Returns the act of that name: a fault, or one of the verbs that scripts may use. -1: none. */
 static int named_act(const char *word, enum fault_kind *fault)
 {
-	static const enum command_verb scripted[] = { COMMAND_SKIP, COMMAND_FAIL, COMMAND_RECOVER,
-						      COMMAND_PAUSE, COMMAND_STOP };
+	static const enum command_verb scripted[] = { COMMAND_SKIP,    COMMAND_FAIL,
+						      COMMAND_RECOVER, COMMAND_PAUSE,
+						      COMMAND_STOP,    COMMAND_WIRE,
+						      COMMAND_SUM_WIRE };
 	int kind = fault_named(word);
 
 	*fault = kind > FAULT_NONE ? (enum fault_kind)kind : FAULT_NONE;
@@ -178,7 +181,23 @@ static int named_act(const char *word, enum fault_kind *fault)
 	return -1;
 }
 
-/* Parses ITERATION:ACT[:NUMBER]. All acts but pause and stop have a number. */
+/* Reads the format that the act names. */
+static int parse_act_format(int verb, const char *text, double *v, struct error *err)
+{
+	enum tensor_format format;
+
+	if (tensor_format_parse(text, &format) != 0 ||
+	    !(verb == COMMAND_SUM_WIRE ? tensor_format_suits_sums(format)
+				       : tensor_format_suits_activations(format)))
+		return error_set(err, -EINVAL, "--at: %s in \"%s\": expected %s",
+				 verb_name((unsigned)verb), text,
+				 verb == COMMAND_SUM_WIRE ? "fp32, q8, q6 or q4"
+							  : "fp32, bf16, q8 or q6");
+	*v = (double)format;
+	return 0;
+}
+
+/* Parses ITERATION:ACT[:NUMBER]. All acts but pause and stop have a number, or a format. */
 static int parse_act(struct options *o, const char *text, struct error *err)
 {
 	struct scripted_act *a = &o->acts[o->n_acts];
@@ -200,8 +219,12 @@ static int parse_act(struct options *o, const char *text, struct error *err)
 	if (verb < 0 || (verb == COMMAND_PAUSE || verb == COMMAND_STOP) != !number)
 		return error_set(err, -EINVAL, "--at: unknown act or missing number in \"%s\"",
 				 text);
-	if (number && parse_number("at", number + 1, 0, MSG_NODES, &v, err) != 0)
+	if (verb == COMMAND_WIRE || verb == COMMAND_SUM_WIRE) {
+		if (parse_act_format(verb, number + 1, &v, err) != 0)
+			return -EINVAL;
+	} else if (number && parse_number("at", number + 1, 0, MSG_NODES, &v, err) != 0) {
 		return -EINVAL;
+	}
 	*a = (struct scripted_act){ iteration, (enum command_verb)verb, fault, (int)v, (int64_t)v,
 				    false };
 	o->n_acts++;
@@ -232,16 +255,16 @@ static int parse_algorithm(struct options *o, const char *text, struct error *er
 
 static int parse_wire(struct options *o, const char *text, struct error *err)
 {
-	if (tensor_format_parse(text, &o->training.wire) == 0 &&
-	    tensor_format_suits_activations(o->training.wire))
+	if (tensor_format_parse(text, &o->training.formats.wire) == 0 &&
+	    tensor_format_suits_activations(o->training.formats.wire))
 		return 0;
 	return error_set(err, -EINVAL, "--wire: expected fp32, bf16, q8 or q6, got \"%s\"", text);
 }
 
 static int parse_sum_wire(struct options *o, const char *text, struct error *err)
 {
-	if (tensor_format_parse(text, &o->training.sum_wire) == 0 &&
-	    tensor_format_suits_sums(o->training.sum_wire))
+	if (tensor_format_parse(text, &o->training.formats.sum_wire) == 0 &&
+	    tensor_format_suits_sums(o->training.formats.sum_wire))
 		return 0;
 	return error_set(err, -EINVAL, "--sum-wire: expected fp32, q8, q6 or q4, got \"%s\"",
 			 text);
@@ -561,8 +584,7 @@ int options_parse(struct options *o, int argc, char **argv, struct error *err)
 			       .checkpoint_every = 50,
 			       .eval_batches = 8,
 			       .training.threads = 1,
-			       .training.wire = FORMAT_Q8,
-			       .training.sum_wire = FORMAT_Q6,
+			       .training.formats = { FORMAT_Q8, FORMAT_Q6 },
 			       .keep_tasks = 10000,
 			       .limits.silence_us = 450000,
 			       .limits.overdue_us = 10000000,

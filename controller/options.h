@@ -57,9 +57,8 @@ struct options_training {
 	uint32_t n_corpus;
 	/* 0: batch and sequence as in the recipe, microbatches as in the cluster */
 	uint32_t batch, sequence, microbatches;
-	uint32_t threads;            /* threads of each agent */
-	enum tensor_format wire;     /* format in which activations and their gradients travel */
-	enum tensor_format sum_wire; /* format in which the sums of gradients travel */
+	uint32_t threads;              /* threads of each agent */
+	struct tensor_formats formats; /* formats with which the run begins */
 };
 
 struct options_planning {

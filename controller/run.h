@@ -76,6 +76,7 @@ struct history {
 /* Settings that the operator changes during the run. */
 struct wanted {
 	uint32_t path_length; /* stages that a microbatch visits */
+	struct tensor_formats formats;
 	/* Text of the skip schedule, owned; NULL: path_length changes by command only */
 	char *schedule_text;
 	struct skip_schedule schedule;
@@ -116,7 +117,9 @@ struct run {
 
 	uint64_t id;
 	struct training training;
-	struct cluster *cluster;          /* used for planning; its shape never changes */
+	/* Used for planning; its shape never changes. Its formats are those of the iteration under
+	 * way, or else of the last one */
+	struct cluster *cluster;
 	/* The cluster as the operator described it, for its delays only */
 	struct cluster *cluster_as_given;
 	double unit_s;                    /* real seconds of one plan second */

@@ -23,6 +23,7 @@
 #include "controller/history/resume.h"
 #include "controller/history/run_state.h"
 #include "controller/iteration/iteration.h"
+#include "controller/network/formats.h"
 #include "controller/network/measuring.h"
 #include "controller/network/network.h"
 #include "controller/operator/command.h"
@@ -96,8 +97,7 @@ static int load_model(struct run *run, struct error *err)
 	if (recorded) { /* settings of a resumed run are kept */
 		o->seed = recorded->seed;
 		o->training.threads = recorded->threads;
-		o->training.wire = recorded->wire;
-		o->training.sum_wire = recorded->sum_wire;
+		o->training.formats = recorded->formats;
 		o->name = recorded->name;
 		o->training.batch = recorded->batch;
 		o->training.sequence = recorded->sequence;
@@ -121,6 +121,7 @@ static int load_model(struct run *run, struct error *err)
 	}
 	if (rc != 0)
 		return rc;
+	run->cluster->formats = run->wanted.formats = o->training.formats;
 	run->training.model.n_stages = (uint32_t)run->cluster->n_stages;
 	if (o->training.batch)
 		run->training.recipe.batch = o->training.batch;
@@ -214,6 +215,7 @@ static int regions_default(struct run *run, struct error *err)
 	const struct options *o = &run->options;
 	struct regions_request q;
 	struct regions *r;
+	double share;
 	int rc = read_regions(o, &r, err);
 
 	if (rc != 0)
@@ -223,14 +225,17 @@ static int regions_default(struct run *run, struct error *err)
 	q.n_stages = o->cluster.n_stages;
 	if (o->training.rehearse)
 		rc = rehearsed_bytes(o, &q, err);
-	q.activation_bytes *= tensor_format_activation_share(o->training.wire);
-	q.weights_bytes_per_stage *= tensor_format_sum_share(o->training.sum_wire);
+	share = tensor_format_activation_share(o->training.formats.wire);
+	q.activation_bytes *= share;
+	q.weights_bytes_per_stage *= tensor_format_sum_share(o->training.formats.sum_wire);
 	q.n_nodes = (int)o->cluster.agents;
 	q.stages = o->cluster.stages;
 	q.path_length = o->cluster.n_stages - (int)o->skip;
 	if (rc == 0)
 		rc = regions_cluster(r, &q, &run->cluster, err);
 	regions_free(r);
+	for (int i = 0; rc == 0 && i < q.n_nodes * q.n_nodes; i++)
+		run->cluster->bytes_s[i] /= share;
 	return rc;
 }
 
@@ -273,8 +278,6 @@ static int bare_cluster(struct run *run)
  * in the formats in which they travel. */
 static void begin_links(struct members *members)
 {
-	const struct training *training = &members->run->training;
-	const struct options_training *o = &members->run->options.training;
 	const struct store_run *run = members->run->options.mode.resume
 					      ? store_run_of(members->run->history.store)
 					      : NULL;
@@ -286,16 +289,7 @@ static void begin_links(struct members *members)
 		members->links = link_table_new(members->n);
 	members->links->replicas =
 		link_table_replicas(members->n, (size_t)members->run->cluster->n_stages);
-	members->links->activation_bytes = (double)tensor_format_activation_bytes(
-		o->wire,
-		(size_t)training->recipe.batch * training->recipe.sequence * training->model.dim,
-		training->model.dim);
-	members->links->sum_bytes = 0;
-	for (uint32_t s = 0; s < training->model.n_stages; s++)
-		members->links->sum_bytes =
-			fmax(members->links->sum_bytes,
-			     (double)tensor_format_sum_bytes(o->sum_wire,
-							     training->stage_parameters[s]));
+	formats_set_bytes(members->links, &members->run->training, &members->run->cluster->formats);
 	if (members->run->cluster->sync_pair_s)
 		return;
 	members->run->cluster->sync_pair_s =
@@ -384,8 +378,9 @@ static int load_cluster(struct run *run, struct error *err)
 	const struct store_run *recorded =
 		run->history.store ? store_run_of(run->history.store) : NULL;
 	const struct cluster_share share = {
-		.activations = tensor_format_activation_share(o->training.wire),
-		.sums = tensor_format_sum_share(o->training.sum_wire),
+		.activations = tensor_format_activation_share(o->training.formats.wire),
+		.sums = tensor_format_sum_share(o->training.formats.sum_wire),
+		.with_bytes = true,
 	};
 	stage_set always = 1;
 	int rc = recorded          ? cluster_parse(recorded->cluster, strlen(recorded->cluster),

@@ -27,7 +27,8 @@ const char db_schema[] =
 	" iteration_s REAL, predicted_s REAL,"
 	" sync_s REAL, real_s REAL, collisions INTEGER NOT NULL, wait_s REAL,"
 	" alive INTEGER NOT NULL, path_length INTEGER NOT NULL, rerun INTEGER NOT NULL,"
-	" wall_us INTEGER NOT NULL, stack_from INTEGER NOT NULL);"
+	" wall_us INTEGER NOT NULL, stack_from INTEGER NOT NULL, wire TEXT NOT NULL,"
+	" sum_wire TEXT NOT NULL);"
 	"CREATE TABLE route(iteration INTEGER, microbatch INTEGER, shard INTEGER NOT NULL,"
 	" wave INTEGER NOT NULL, attempt INTEGER NOT NULL, nodes TEXT NOT NULL,"
 	" stages TEXT NOT NULL, PRIMARY KEY(iteration, microbatch)) WITHOUT ROWID;"
@@ -97,7 +98,7 @@ static const char *const texts[DB_STATEMENTS] = {
 	[DB_GET_PLANS] = "SELECT epoch, iteration, reason, path_length, plan, iteration_s, sync_s"
 			 " FROM plan WHERE epoch >= ? ORDER BY epoch",
 	[DB_PUT_COMMIT] = "INSERT INTO commits"
-			  " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+			  " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
 	[DB_PUT_ROUTE] = "INSERT INTO route VALUES(?,?,?,?,?,?,?)",
 	[DB_PUT_ORDER] = "INSERT INTO counted VALUES(?,?,?,?)",
 	[DB_PUT_REDUCTION] = "INSERT INTO reduction VALUES(?,?,?)",
@@ -142,9 +143,8 @@ static const char *const texts[DB_STATEMENTS] = {
 	[DB_PUT_SHARD] = "INSERT OR REPLACE INTO shard VALUES(?,?,?,?,?,?,?)",
 	[DB_GET_SHARDS] = "SELECT * FROM shard ORDER BY iteration DESC, stage, node",
 	[DB_PUT_RESTORE] = "INSERT INTO restore VALUES(NULL,?,?,?,?,?,?,?,?,?,?)",
-	[DB_GET_RESTORES] =
-		"SELECT iteration, last, stage, node, hash, wall_us, from1, weight1,"
-		" from2, weight2 FROM restore ORDER BY id",
+	[DB_GET_RESTORES] = "SELECT iteration, last, stage, node, hash, wall_us, from1, weight1,"
+			    " from2, weight2 FROM restore ORDER BY id",
 	[DB_DROP_COMMITS] = "DELETE FROM commits WHERE iteration > ?",
 	[DB_DROP_ROUTES] = "DELETE FROM route WHERE iteration > ?",
 	[DB_DROP_ORDERS] = "DELETE FROM counted WHERE iteration > ?",

@@ -144,6 +144,10 @@ static inline struct db_value db_text(const char *t)
 /* Translates SQLite's result into a negative errno and a message that names the file. */
 int db_error(struct store *s, int result, struct error *err);
 
+/* Reads the names of an iteration's formats from two columns. -EPROTONOSUPPORT. */
+int db_formats(struct store *s, sqlite3_stmt *q, int wire, int sum_wire,
+	       struct tensor_formats *formats, struct error *err);
+
 /* Runs a statement that returns no rows. */
 int db_run(struct store *s, enum db_statement which, const struct db_value *values, int n,
 	   struct error *err);

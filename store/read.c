@@ -81,8 +81,11 @@ int store_last_note(struct store *s, uint64_t *id, struct error *err)
 	return read_last(s, DB_LAST_NOTE, id, err);
 }
 
-static void commit_row(sqlite3_stmt *q, struct store_commit *c)
+/* Reads a row of `commits`; ends the query on an error. */
+static int commit_row(struct store *s, sqlite3_stmt *q, struct store_commit *c, struct error *err)
 {
+	int rc;
+
 	*c = (struct store_commit){
 		.iteration = column_u64(q, 0), .epoch = column_u64(q, 1),
 		.attempt = column_u32(q, 2), .scale = (float)column_real(q, 3),
@@ -92,12 +95,16 @@ static void commit_row(sqlite3_stmt *q, struct store_commit *c)
 		.gradient_norm = column_real(q, 10), .skipped = column_u64(q, 11),
 		.iteration_s = column_real(q, 12), .predicted_s = column_real(q, 13),
 		.sync_s = column_real(q, 14), .real_s = column_real(q, 15),
-		.collisions = column_u32(q, 16), .wait_s = column_real(q, 17),
+		.collisions = { column_u32(q, 16), column_real(q, 17) },
 		.alive = column_u32(q, 18), .path_length = column_u32(q, 19),
 		.rerun = column_u32(q, 20),
 		.wall_us = sqlite3_column_int64(q, 21),
 		.stack_from = column_u64(q, 22),
 	};
+	rc = db_formats(s, q, 23, 24, &c->formats, err);
+	if (rc != 0)
+		db_done(q);
+	return rc;
 }
 
 /* The arrays of a commit that was read. store_commit_clear frees them. */
@@ -292,7 +299,9 @@ int store_read_commit(struct store *s, uint64_t iteration, struct store_commit *
 				 s->path, iteration);
 	if (rc < 0)
 		return rc;
-	commit_row(q, &c);
+	rc = commit_row(s, q, &c, err);
+	if (rc != 0)
+		return rc;
 	db_done(q);
 	rc = read_parts(s, &c, err);
 	if (rc != 0) {
@@ -317,7 +326,9 @@ int store_each_commit(struct store *s, uint64_t from, uint64_t to,
 	while (rc == 0 && (rc = db_row(s, q, err)) == 1) {
 		struct store_commit c;
 
-		commit_row(q, &c);
+		rc = commit_row(s, q, &c, err);
+		if (rc != 0)
+			return rc;
 		rc = visit(context, &c);
 		if (rc != 0)
 			db_done(q);

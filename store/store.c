@@ -237,7 +237,6 @@ static int read_corpus(struct store *s, size_t n, struct error *err)
 	return rc < 0 ? rc : 0;
 }
 
-/* Reads the format of the activations, or of the sums, between nodes. */
 static int read_format(struct store *s, const char *name, bool of_sums, enum tensor_format *format,
 		       struct error *err)
 {
@@ -248,6 +247,17 @@ static int read_format(struct store *s, const char *name, bool of_sums, enum ten
 	return error_set(err, -EPROTONOSUPPORT, "%s: its %s travel as \"%s\": expected fp32, %s",
 			 s->path, of_sums ? "sums" : "activations", name ? name : "",
 			 of_sums ? "q8, q6 or q4" : "bf16, q8 or q6");
+}
+
+int db_formats(struct store *s, sqlite3_stmt *q, int wire, int sum_wire,
+	       struct tensor_formats *formats, struct error *err)
+{
+	int rc = read_format(s, (const char *)sqlite3_column_text(q, wire), false, &formats->wire,
+			     err);
+
+	return rc ? rc
+		  : read_format(s, (const char *)sqlite3_column_text(q, sum_wire), true,
+				&formats->sum_wire, err);
 }
 
 /* Reads the run's properties, which store_create has written. */
@@ -281,10 +291,7 @@ static int read_run(struct store *s, struct error *err)
 	r->per_shard = (uint32_t)sqlite3_column_int64(q, 12);
 	r->threads = (uint32_t)sqlite3_column_int64(q, 13);
 	n_corpus = (size_t)sqlite3_column_int64(q, 14);
-	rc = read_format(s, (const char *)sqlite3_column_text(q, 15), false, &r->wire, err);
-	if (rc == 0)
-		rc = read_format(s, (const char *)sqlite3_column_text(q, 17), true, &r->sum_wire,
-				 err);
+	rc = db_formats(s, q, 15, 17, &r->formats, err);
 	db_done(q);
 	if (rc != 0)
 		return rc;
@@ -335,9 +342,9 @@ static int write_run(struct store *s, const struct store_run *r, struct error *e
 		rc = db_run(s, DB_PUT_CORPUS, c, DB_COUNT(c), err);
 	}
 	if (rc == 0)
-		rc = put_state(s, "wire", tensor_format_name(r->wire), err);
+		rc = put_state(s, "wire", tensor_format_name(r->formats.wire), err);
 	if (rc == 0)
-		rc = put_state(s, "sum_wire", tensor_format_name(r->sum_wire), err);
+		rc = put_state(s, "sum_wire", tensor_format_name(r->formats.sum_wire), err);
 	if (rc == 0)
 		rc = put_state(s, "hash", r->hash, err);
 	if (rc == 0 && r->origin)

@@ -37,7 +37,7 @@
 struct store; /* opaque */
 
 enum {
-	STORE_VERSION = 6,      /* version of the schema */
+	STORE_VERSION = 7,      /* version of the schema */
 	STORE_THINNED = 100,    /* store_thin keeps the tasks of every 100th iteration */
 	STORE_RESERVE = 8 << 20 /* bytes (store_reserve) */
 };
@@ -59,9 +59,8 @@ struct store_run {
 	uint32_t per_shard; /* number of microbatches of a shard in an iteration */
 	/* Number of threads of an agent's computations; the bits depend on it. */
 	uint32_t threads;
-	/* The formats of activations between stages and of sums; the bits depend on them. Their
-	 * names are kept under the keys "wire" and "sum_wire" */
-	enum tensor_format wire, sum_wire;
+	/* The formats with which the run begins, kept under the keys "wire" and "sum_wire" */
+	struct tensor_formats formats;
 	size_t n_corpus;           /* number of paths; 0: the default corpus */
 	const char *const *corpus; /* (n_corpus) paths */
 	const char *origin; /* where the first weights came from (model/files/origin.h), kept under
@@ -103,6 +102,11 @@ struct store_reduction {
 	const uint16_t *nodes; /* (n_nodes) ascending */
 };
 
+struct store_collisions {
+	uint32_t n;
+	double wait_s; /* time that tasks waited, plan seconds */
+};
+
 struct store_commit {
 	uint64_t iteration; /* number of the iteration; iterations count from 1 without gaps */
 	uint64_t epoch;     /* epoch of the plan */
@@ -113,13 +117,13 @@ struct store_commit {
 	/* A set of stages (base/stage_set.h); 0: none. After the step every other stage took the
 	 * weights and moments of the nearest of these. */
 	uint64_t stack_from;
+	struct tensor_formats formats; /* formats of the iteration; the bits depend on them */
 	float loss; /* mean loss over the microbatches */
 	double gradient_norm;
 	double iteration_s, predicted_s; /* plan seconds */
 	double sync_s;
 	double real_s; /* wall time from the previous commit to this commit */
-	uint32_t collisions;
-	double wait_s;
+	struct store_collisions collisions;
 	uint32_t alive, path_length; /* number of live nodes; number of stages in a path */
 	uint32_t rerun;              /* number of microbatches that ran again */
 	/* How often, up to this iteration, the data of an iteration was skipped because its loss

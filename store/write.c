@@ -269,9 +269,10 @@ static int put_commit(struct store *s, const struct store_commit *c, struct erro
 		db_real((double)c->weight_decay), db_real((double)c->loss),
 		db_real(c->gradient_norm), db_u64(c->skipped), db_real(c->iteration_s),
 		db_real(c->predicted_s), db_real(c->sync_s), db_real(c->real_s),
-		db_int(c->collisions), db_real(c->wait_s), db_int(c->alive),
+		db_int(c->collisions.n), db_real(c->collisions.wait_s), db_int(c->alive),
 		db_int(c->path_length), db_int(c->rerun), db_int(c->wall_us),
-		db_u64(c->stack_from)
+		db_u64(c->stack_from), db_text(tensor_format_name(c->formats.wire)),
+		db_text(tensor_format_name(c->formats.sum_wire))
 	};
 
 	return db_run(s, DB_PUT_COMMIT, v, DB_COUNT(v), err);

@@ -1,8 +1,9 @@
 #!/bin/bash
-# Activations, gradients and sums travel in 6 bits. One agent and the controller are killed with -9, one agent
-# sends nonsense, and from iteration 13 on microbatches stay in stage 0, where nothing travels. The weights equal those
-# of one process that rounds as recorded, and differ from those of one that does not. If a cluster describes the
-# bandwidth of links, plans and predictions count the bytes that travel.
+# Activations, gradients and sums travel in 6 bits. Sums travel in 4 bits from about iteration 4 on, activations in fp32
+# from about iteration 9 on. One agent and the controller are killed with -9, one agent sends nonsense, and from
+# iteration 13 on microbatches stay in stage 0, where nothing travels. The weights equal those of one process that
+# rounds as recorded, and differ from those of one that does not. If a cluster describes the bandwidth of links, plans
+# and predictions count the bytes that travel.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 events=$dir/events run=$dir/run
@@ -10,7 +11,7 @@ events=$dir/events run=$dir/run
 pid_of() { sed -n "s/.*$1 started, process \\([0-9]*\\)\$/\\1/p" "$run/log/demo.log" | tail -n 1; }
 
 "$bin/skippipe" demo --headless --format jsonl --agents 9 --stages 3,3,3 --skip 0/3 --iterations 16 --time-scale 0 \
-	--wire q6 --sum-wire q6 --at 10:corrupt:7 --at 13:skip:2 --run-dir "$run" >"$events" 2>"$dir/demo.err" &
+	--wire q6 --sum-wire q6 --at 4:sum-wire:q4 --at 9:wire:fp32 --at 10:corrupt:7 --at 13:skip:2 --run-dir "$run" >"$events" 2>"$dir/demo.err" &
 demo=$!
 started+=($demo)
 wait_for "$events" 3 $demo 120
@@ -26,6 +27,11 @@ grep '"event":"node"' "$events" | grep -q '"node":7,.*"state":"failed","why":"se
 	die "node 7 sent nonsense and is not found out"
 grep -q '"event":"plan".*"path_length":1' "$events" || die "no plan of stage 0 alone"
 check_verify "$run" 8
+# Each iteration has one pair of formats, which the resumed run kept.
+grep '"event":"iteration"' "$events" >"$dir/iterations"
+formats() { sed -n 's/.*"wire":"\([a-z0-9]*\)","sum_wire":"\([a-z0-9]*\)".*/\1 \2/p' "$dir/iterations" | uniq | tr '\n' ','; }
+[ "$(formats)" = "q6 q6,q6 q4,fp32 q4," ] || die "formats: $(formats)"
+grep -q 'sum-wire q6 -> q4 (script)' "$run/log/controller.log" || die "the journal has no change of sums"
 [ "$(field committed <"$dir/verify.json")" = 16 ] || die "$(field committed <"$dir/verify.json") commits"
 check_gone "$run"
 
@@ -33,12 +39,12 @@ check_gone "$run"
 expect 2 '--wire: a resumed run keeps' "$bin/skippipe" controller --resume "$run" \
 	--key "$run/keys/controller.key" --admitted "$run/keys/admitted" --wire fp32
 if command -v sqlite3 >"$dir/sqlite3"; then
-	sqlite3 "$run/run.db" "UPDATE state SET value = 'fp32' WHERE key = '=wire' AND value = 'q6'"
+	sqlite3 "$run/run.db" "UPDATE commits SET wire = 'fp32' WHERE iteration = 2"
 	"$bin/skippipe" verify "$run" --format json >"$dir/other.json" 2>"$dir/other.err"
 	[ $? = 1 ] || die "verify does not notice that nothing was rounded"
-	grep -q '"first_difference":{"iteration":1,' "$dir/other.json" || die "no difference: $(cat "$dir/other.json")"
-	sqlite3 "$run/run.db" "UPDATE state SET value = 'q6' WHERE key = '=wire'" \
-		"UPDATE state SET value = 'q8' WHERE key = '=sum_wire' AND value = 'q6'"
+	grep -q '"first_difference":{"iteration":2,' "$dir/other.json" || die "no difference: $(cat "$dir/other.json")"
+	sqlite3 "$run/run.db" "UPDATE commits SET wire = 'q6' WHERE iteration = 2" \
+		"UPDATE commits SET sum_wire = 'q8' WHERE iteration = 14"
 	"$bin/skippipe" verify "$run" --format json >"$dir/sums.json" 2>"$dir/sums.err"
 	[ $? = 1 ] || die "verify does not notice another format of sums"
 fi
@@ -61,12 +67,13 @@ cat >"$dir/links.json" <<END
  "links": {"latency_s": [[0, 0.5], [0.5, 0]], "bandwidth_bytes_per_s": [[0, 100], [100, 0]]},
  "activation_bytes": 1000, "transfer_overhead_s": 0.125, "weights_bytes_per_stage": 51200, "microbatches_per_data_node": 3}
 END
-[ "$(delay file32 --emulate "$dir/links.json")" = 10.625 ] || die "a delay of $(delay again32 --emulate "$dir/links.json")"
+[ "$(delay file32 --emulate "$dir/links.json" --wire fp32)" = 10.625 ] ||
+	die "a delay of $(delay again32 --emulate "$dir/links.json" --wire fp32)"
 [ "$(delay file16 --emulate "$dir/links.json" --wire bf16)" = 5.625 ] ||
 	die "a delay of $(delay again16 --emulate "$dir/links.json" --wire bf16) in bf16"
-[ "$(delay file6 --emulate "$dir/links.json" --wire q6)" = 2.65625 ] ||
-	die "a delay of $(delay again6 --emulate "$dir/links.json" --wire q6) in 6 bits"
-awk -v whole="$(delay regions32 --emulate regions)" -v half="$(delay regions16 --emulate regions --wire bf16)" \
+[ "$(delay file6 --emulate "$dir/links.json" --wire q6 --sum-wire fp32)" = 2.65625 ] ||
+	die "a delay of $(delay again6 --emulate "$dir/links.json" --wire q6 --sum-wire fp32) in 6 bits"
+awk -v whole="$(delay regions32 --emulate regions --wire fp32)" -v half="$(delay regions16 --emulate regions --wire bf16)" \
 	'BEGIN { print "between regions: " whole " s, " half " s in bf16"; exit !(half > 0 && half < whole) }' ||
 	die "the regions' delays do not know"
 sum=$(pair_of sync_pair_s "$dir/file6/cluster.json")

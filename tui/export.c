@@ -1,6 +1,7 @@
 /* The run in forms that other programs read: a picture (SVG), the figures (JSON lines, CSV), and
  * the tasks as a trace for Perfetto. Each is written from the console's state alone; nothing is
  * requested from the controller. */
+#include "base/tensor_format.h"
 #include "tui/export.h"
 
 #include <jansson.h>
@@ -146,7 +147,7 @@ static void write_object(FILE *f, json_t *o)
 static json_t *iteration_object(const struct msg_see_iteration *it)
 {
 	return json_pack(
-		"{s:s,s:I,s:o,s:f,s:f,s:i,s:f,s:f,s:i,s:i,s:i,s:f,s:f,s:f}", "event",
+		"{s:s,s:I,s:o,s:f,s:f,s:i,s:f,s:f,s:i,s:i,s:i,s:f,s:f,s:f,s:s,s:s}", "event",
 		"iteration", "n", (json_int_t)it->iteration, "loss",
 		isfinite(it->loss) ? json_real((double)it->loss) : json_null(),
 		"iteration_s", plain_number(it->iteration_s), "predicted_s",
@@ -154,7 +155,9 @@ static json_t *iteration_object(const struct msg_see_iteration *it)
 		plain_number(it->wait_s), "tokens_per_s", plain_number(it->tokens_per_s),
 		"nodes_alive", (int)it->alive, "path_length", (int)it->path_length, "rerun",
 		(int)it->rerun, "sync_s", plain_number(it->sync_s), "predicted_sync_s",
-		plain_number(it->predicted_sync_s), "real_s", plain_number(it->real_s));
+		plain_number(it->predicted_sync_s), "real_s", plain_number(it->real_s),
+		"wire", tensor_format_name((enum tensor_format)it->wire), "sum_wire",
+		tensor_format_name((enum tensor_format)it->sum_wire));
 }
 
 char *export_jsonl(const struct state *s)
@@ -197,7 +200,7 @@ char *export_csv(const struct state *s)
 
 	fputs("iteration,epoch,loss,iteration_s,predicted_s,collisions,wait_s,idle_fraction,"
 	      "tokens_per_s,"
-	      "nodes_alive,path_length,rerun,sync_s,predicted_sync_s,real_s\n",
+	      "nodes_alive,path_length,rerun,sync_s,predicted_sync_s,real_s,wire,sum_wire\n",
 	      f);
 	for (size_t i = 0; i < s->history.n_iterations; i++) {
 		const struct msg_see_iteration *it = &s->history.iterations[i];
@@ -205,13 +208,16 @@ char *export_csv(const struct state *s)
 
 		if (isfinite(it->loss))
 			snprintf(loss, sizeof(loss), "%.6g", (double)it->loss);
-		fprintf(f, "%llu,%llu,%s,%.6g,%.6g,%u,%.6g,%.6g,%.6g,%u,%u,%u,%.6g,%.6g,%.6g\n",
+		fprintf(f,
+			"%llu,%llu,%s,%.6g,%.6g,%u,%.6g,%.6g,%.6g,%u,%u,%u,%.6g,%.6g,%.6g,%s,%s\n",
 			(unsigned long long)it->iteration, (unsigned long long)it->epoch,
 			loss, plain_number(it->iteration_s), plain_number(it->predicted_s),
 			it->collisions, plain_number(it->wait_s),
 			plain_number(it->idle_fraction), plain_number(it->tokens_per_s),
 			it->alive, it->path_length, it->rerun, plain_number(it->sync_s),
-			plain_number(it->predicted_sync_s), plain_number(it->real_s));
+			plain_number(it->predicted_sync_s), plain_number(it->real_s),
+			tensor_format_name((enum tensor_format)it->wire),
+			tensor_format_name((enum tensor_format)it->sum_wire));
 	}
 	return close_text(f, &text, &size);
 }

@@ -115,9 +115,7 @@ static int load_model(struct replay *r, const char *device, struct error *err)
 		return rc;
 	r->stages = executor_stages(r->setup.executor);
 	r->setup.activation = stage_activation(r->stages[0]);
-	r->setup.activation_codec = codec_of_activation(r->run->wire, r->config.dim);
-	r->setup.gradient_codec = codec_of_gradient(r->run->wire);
-	return sum_codecs_new(&r->sum_codecs, &r->config, r->run->sum_wire, err);
+	return sum_codecs_new(&r->sum_codecs, &r->config, FORMAT_FP32, err);
 }
 
 /* Decides on the number of workers and allocates their spare gradients. One worker keeps a GPU
@@ -452,6 +450,15 @@ static int compute_iteration(struct replay *r, struct iteration *it, double *squ
 	return rc == 0 && c->stack_from ? stack_stages(r, c->stack_from, err) : rc;
 }
 
+/* Tensors travel in the iteration's formats. */
+static void set_codecs(struct replay *r, const struct tensor_formats *formats)
+{
+	r->setup.activation_codec = codec_of_activation(formats->wire, r->config.dim);
+	r->setup.gradient_codec = codec_of_gradient(formats->wire);
+	for (uint32_t s = 0; s < r->config.n_stages; s++)
+		r->sum_codecs[s].format = formats->sum_wire;
+}
+
 int replay_commit(struct replay *r, const struct store_commit *c, struct replayed *out,
 		  struct error *err)
 {
@@ -462,6 +469,7 @@ int replay_commit(struct replay *r, const struct store_commit *c, struct replaye
 	it.chains = alloc_array(c->n_routes, sizeof(*it.chains));
 	it.sums = alloc_array(c->n_orders, sizeof(*it.sums));
 	it.stage_busy = alloc_array(r->config.n_stages, sizeof(*it.stage_busy));
+	set_codecs(r, &c->formats);
 	rc = compute_iteration(r, &it, &squares, err);
 	if (rc == 0)
 		*out = (struct replayed){ .loss = mean_loss(&it),

@@ -175,22 +175,29 @@ LAYOUT(msg_link);
 
 static const struct field msg_links_fields[] = {
 	SUB(msg_links, n_links, links, msg_link_layout, MSG_NODES),
+	NMAX(U8, msg_links, wire, FORMAT_Q6),
 };
 LAYOUT(msg_links);
 
 static const struct field msg_welcome_fields[] = {
-	NMAX(U16, msg_welcome, node, MSG_NODES - 1), NMAX(U32, msg_welcome, n_nodes, MSG_NODES),
-	N(U64, msg_welcome, run), N(U64, msg_welcome, seed), TXT(msg_welcome, model),
-	NMAX(U32, msg_welcome, batch, 1u << 16), NMAX(U32, msg_welcome, sequence, 1u << 20),
-	N(U32, msg_welcome, n_shards), NMAX(U32, msg_welcome, threads, 1024),
+	NMAX(U16, msg_welcome, node, MSG_NODES - 1),
+	NMAX(U32, msg_welcome, n_nodes, MSG_NODES),
+	N(U64, msg_welcome, run),
+	N(U64, msg_welcome, seed),
+	TXT(msg_welcome, model),
+	NMAX(U32, msg_welcome, batch, 1u << 16),
+	NMAX(U32, msg_welcome, sequence, 1u << 20),
+	N(U32, msg_welcome, n_shards),
+	NMAX(U32, msg_welcome, threads, 1024),
 	NMAX(U32, msg_welcome, slots, 255),
-	N(F64, msg_welcome, time_scale), N(F64, msg_welcome, forward_s),
+	N(F64, msg_welcome, time_scale),
+	N(F64, msg_welcome, forward_s),
 	N(F64, msg_welcome, backward_s),
 	N(F64, msg_welcome, loss_s),
-	N(F64, msg_welcome, dispatch_overhead_s), N(F64, msg_welcome, serialise),
-	NMAX(U8, msg_welcome, wire, FORMAT_Q6),
-	NMAX(U8, msg_welcome, sum_wire, FORMAT_Q4),
+	N(F64, msg_welcome, dispatch_overhead_s),
+	N(F64, msg_welcome, serialise),
 	ARR(msg_welcome, n_delays, delay_s, F32, MSG_NODES),
+	ARR(msg_welcome, n_bytes, bytes_s, F32, MSG_NODES),
 	ARR(msg_welcome, n_syncs, sync_s, F32, MSG_NODES),
 	N(U64, msg_welcome, steps_before),
 	NMAX(U8, msg_welcome, has_tokenizer, 1),
@@ -251,15 +258,20 @@ static const struct field msg_plan_fields[] = {
 LAYOUT(msg_plan);
 
 static const struct field msg_start_fields[] = {
-	N(U64, msg_start, iteration), N(U64, msg_start, epoch), N(U32, msg_start, per_shard),
+	N(U64, msg_start, iteration),
+	N(U64, msg_start, epoch),
+	N(U32, msg_start, per_shard),
 	N(U64, msg_start, position),
+	NMAX(U8, msg_start, wire, FORMAT_Q6),
 };
 LAYOUT(msg_start);
 
 static const struct field msg_reroute_fields[] = {
-	N(U64, msg_reroute, iteration), N(U64, msg_reroute, epoch),
+	N(U64, msg_reroute, iteration),
+	N(U64, msg_reroute, epoch),
 	SUB(msg_reroute, n_routes, routes, route_layout, MSG_MICROBATCHES),
 	ARR(msg_reroute, n_gone, gone, U16, MSG_NODES),
+	NMAX(U8, msg_reroute, wire, FORMAT_Q6),
 };
 LAYOUT(msg_reroute);
 
@@ -268,6 +280,7 @@ static const struct field msg_reduce_fields[] = {
 	N(U32, msg_reduce, attempt),
 	NMAX(U8, msg_reduce, stage, MSG_STAGES - 1),
 	NMAX(U8, msg_reduce, when_counted, 1),
+	NMAX(U8, msg_reduce, sum_wire, FORMAT_Q4),
 	ARR(msg_reduce, n_nodes, nodes, U16, MSG_NODES),
 	ARR(msg_reduce, n_copies, copies, U16, MSG_NODES),
 };
@@ -285,6 +298,7 @@ LAYOUT(msg_commit);
 static const struct field msg_evaluate_fields[] = {
 	N(U64, msg_evaluate, iteration),
 	SUB(msg_evaluate, n_routes, routes, route_layout, MSG_MICROBATCHES),
+	NMAX(U8, msg_evaluate, wire, FORMAT_Q6),
 };
 LAYOUT(msg_evaluate);
 
@@ -387,22 +401,35 @@ static const struct field msg_see_run_fields[] = {
 LAYOUT(msg_see_run);
 
 static const struct field msg_see_status_fields[] = {
-	NMAX(U8, msg_see_status, phase, PHASE_LAST), NMAX(U8, msg_see_status, paused, 1),
-	N(U64, msg_see_status, iteration), N(U64, msg_see_status, committed),
+	NMAX(U8, msg_see_status, phase, PHASE_LAST),
+	NMAX(U8, msg_see_status, paused, 1),
+	N(U64, msg_see_status, iteration),
+	N(U64, msg_see_status, committed),
 	N(U64, msg_see_status, epoch),
-	N(U32, msg_see_status, alive), N(U32, msg_see_status, n_nodes),
-	N(U32, msg_see_status, skip_phase), N(U32, msg_see_status, n_skip_phases),
-	N(U32, msg_see_status, next_skip), N(U64, msg_see_status, next_phase_from),
+	N(U32, msg_see_status, alive),
+	N(U32, msg_see_status, n_nodes),
+	N(U32, msg_see_status, skip_phase),
+	N(U32, msg_see_status, n_skip_phases),
+	N(U32, msg_see_status, next_skip),
+	N(U64, msg_see_status, next_phase_from),
+	NMAX(U8, msg_see_status, wire, FORMAT_Q6),
+	NMAX(U8, msg_see_status, sum_wire, FORMAT_Q4),
 	N(U32, msg_see_status, path_length),
-	N(U32, msg_see_status, n_stages), N(U64, msg_see_status, now_us),
-	N(U64, msg_see_status, iteration_started_us), TXT(msg_see_status, lease),
+	N(U32, msg_see_status, n_stages),
+	N(U64, msg_see_status, now_us),
+	N(U64, msg_see_status, iteration_started_us),
+	TXT(msg_see_status, lease),
 	N(U64, msg_see_status, lease_us),
-	N(U64, msg_see_status, refused), N(U64, msg_see_status, resent),
+	N(U64, msg_see_status, refused),
+	N(U64, msg_see_status, resent),
 	N(U64, msg_see_status, dropped),
-	N(U32, msg_see_status, faults), TXT(msg_see_status, doing),
+	N(U32, msg_see_status, faults),
+	TXT(msg_see_status, doing),
 	NMAX(U8, msg_see_status, steps, (1 << (GATHER_BUILD + 1)) - 1),
 	NMAX(U8, msg_see_status, step, GATHER_BUILD),
-	N(U32, msg_see_status, part), N(U32, msg_see_status, parts), N(F32, msg_see_status, left_s),
+	N(U32, msg_see_status, part),
+	N(U32, msg_see_status, parts),
+	N(F32, msg_see_status, left_s),
 };
 LAYOUT(msg_see_status);
 
@@ -439,18 +466,28 @@ static const struct field msg_see_tasks_fields[] = {
 LAYOUT(msg_see_tasks);
 
 static const struct field msg_see_iteration_fields[] = {
-	N(U64, msg_see_iteration, iteration), N(U64, msg_see_iteration, epoch),
+	N(U64, msg_see_iteration, iteration),
+	N(U64, msg_see_iteration, epoch),
 	N(F32, msg_see_iteration, loss),
-	N(F32, msg_see_iteration, iteration_s), N(F32, msg_see_iteration, predicted_s),
-	N(F32, msg_see_iteration, sync_s), N(F32, msg_see_iteration, predicted_sync_s),
-	N(F32, msg_see_iteration, real_s), N(U32, msg_see_iteration, collisions),
+	N(F32, msg_see_iteration, iteration_s),
+	N(F32, msg_see_iteration, predicted_s),
+	N(F32, msg_see_iteration, sync_s),
+	N(F32, msg_see_iteration, predicted_sync_s),
+	N(F32, msg_see_iteration, real_s),
+	N(U32, msg_see_iteration, collisions),
 	N(F32, msg_see_iteration, wait_s),
-	N(F32, msg_see_iteration, idle_fraction), N(F32, msg_see_iteration, gradient_norm),
-	N(F32, msg_see_iteration, clip), N(F32, msg_see_iteration, lr),
+	N(F32, msg_see_iteration, idle_fraction),
+	N(F32, msg_see_iteration, gradient_norm),
+	N(F32, msg_see_iteration, clip),
+	N(F32, msg_see_iteration, lr),
 	N(F32, msg_see_iteration, tokens_per_s),
-	N(U32, msg_see_iteration, alive), N(U32, msg_see_iteration, path_length),
+	N(U32, msg_see_iteration, alive),
+	N(U32, msg_see_iteration, path_length),
 	N(U32, msg_see_iteration, rerun),
-	N(U64, msg_see_iteration, at_us), TXT(msg_see_iteration, algorithm),
+	N(U64, msg_see_iteration, at_us),
+	TXT(msg_see_iteration, algorithm),
+	NMAX(U8, msg_see_iteration, wire, FORMAT_Q6),
+	NMAX(U8, msg_see_iteration, sum_wire, FORMAT_Q4),
 };
 LAYOUT(msg_see_iteration);
 
@@ -478,16 +515,28 @@ static const struct field msg_see_fault_fields[] = {
 LAYOUT(msg_see_fault);
 
 static const struct field msg_see_preview_fields[] = {
-	N(U64, msg_see_preview, command), NMAX(U8, msg_see_preview, verb, COMMAND_LAST),
-	NMAX(U8, msg_see_preview, feasible, 1), N(U64, msg_see_preview, iteration),
-	N(F32, msg_see_preview, before_iteration_s), N(F32, msg_see_preview, after_iteration_s),
-	N(F32, msg_see_preview, before_wait_s), N(F32, msg_see_preview, after_wait_s),
-	N(U32, msg_see_preview, before_peak_slots), N(U32, msg_see_preview, after_peak_slots),
-	N(U32, msg_see_preview, memory), N(U32, msg_see_preview, least_stage),
-	N(U32, msg_see_preview, before_least_visits), N(U32, msg_see_preview, after_least_visits),
-	N(U32, msg_see_preview, paths_changed), N(F32, msg_see_preview, median_error),
-	N(U32, msg_see_preview, n_predictions), N(U32, msg_see_preview, before_path_length),
-	N(U32, msg_see_preview, after_path_length), N(F32, msg_see_preview, elapsed_s),
+	N(U64, msg_see_preview, command),
+	NMAX(U8, msg_see_preview, verb, COMMAND_LAST),
+	NMAX(U8, msg_see_preview, feasible, 1),
+	N(U64, msg_see_preview, iteration),
+	N(F32, msg_see_preview, before_iteration_s),
+	N(F32, msg_see_preview, after_iteration_s),
+	N(F32, msg_see_preview, before_sync_s),
+	N(F32, msg_see_preview, after_sync_s),
+	N(F32, msg_see_preview, before_wait_s),
+	N(F32, msg_see_preview, after_wait_s),
+	N(U32, msg_see_preview, before_peak_slots),
+	N(U32, msg_see_preview, after_peak_slots),
+	N(U32, msg_see_preview, memory),
+	N(U32, msg_see_preview, least_stage),
+	N(U32, msg_see_preview, before_least_visits),
+	N(U32, msg_see_preview, after_least_visits),
+	N(U32, msg_see_preview, paths_changed),
+	N(F32, msg_see_preview, median_error),
+	N(U32, msg_see_preview, n_predictions),
+	N(U32, msg_see_preview, before_path_length),
+	N(U32, msg_see_preview, after_path_length),
+	N(F32, msg_see_preview, elapsed_s),
 	TXT(msg_see_preview, text),
 };
 LAYOUT(msg_see_preview);

@@ -25,7 +25,7 @@
 #include "wire/names.h"
 #include "wire/node_fields.h"
 
-#define MSG_VERSION 10
+#define MSG_VERSION 11
 enum {
 	MSG_NODES = 1000,        /* largest number of nodes in a cluster */
 	MSG_STAGES = ROUTE_HOPS, /* largest number of stages, and therefore of hops in a route */
@@ -221,6 +221,7 @@ struct msg_link {
 struct msg_links {
 	uint32_t n_links;
 	const struct msg_link *links;
+	uint8_t wire; /* enum tensor_format of the measured transfers */
 };
 
 /* The result of MSG_MEASURE. */
@@ -249,14 +250,13 @@ struct msg_welcome {
 	/* Emulated times, before the time scale. */
 	double forward_s, backward_s, loss_s, dispatch_overhead_s;
 	double serialise;        /* 1: a link carries one tensor at a time */
-	uint8_t wire;            /* enum tensor_format of ACTIVATION and GRADIENT */
-	uint8_t sum_wire;        /* enum tensor_format of PART and SUM */
+	/* (n_nodes) Times to each node, before the scale, if tensors travel in fp32: */
 	uint32_t n_delays;
-	/* (n_nodes) delay to each node, before the scale; below 0: no link */
-	const float *delay_s;
+	const float *delay_s; /* delay of an activation; below 0: no link */
+	uint32_t n_bytes;
+	const float *bytes_s; /* the part of delay_s that the activation's bytes take */
 	uint32_t n_syncs;
-	/* (n_nodes) time to send one stage's gradient to each node, before the scale */
-	const float *sync_s;
+	const float *sync_s; /* time to send one stage's gradient */
 	uint64_t steps_before;   /* AdamW steps in the weights with which the run began */
 	uint8_t has_tokenizer; /* 1: the model's tokens are no bytes, so a text is no corpus */
 	uint32_t n_corpus;
@@ -335,6 +335,7 @@ struct msg_start {
 	uint64_t epoch;
 	uint32_t per_shard; /* number of microbatches of a shard in an iteration */
 	uint64_t position;  /* of the first of them in every shard, in microbatches */
+	uint8_t wire;       /* enum tensor_format of the iteration's ACTIVATION and GRADIENT */
 };
 
 struct msg_reroute {
@@ -344,6 +345,7 @@ struct msg_reroute {
 	const struct route *routes; /* new routes, each with its new attempt */
 	uint32_t n_gone;
 	const uint16_t *gone;           /* nodes that have left the run */
+	uint8_t wire; /* as in the iteration's START, which a joiner did not receive */
 };
 
 struct msg_reduce {
@@ -356,6 +358,7 @@ struct msg_reduce {
 	const uint16_t *copies; /* holders of standby copies: they receive the sum only */
 	/* 1: a replica adds its part once it has counted all its gradients; 0: at once */
 	uint8_t when_counted;
+	uint8_t sum_wire; /* enum tensor_format of the iteration's PART and SUM */
 };
 
 struct msg_commit {
@@ -373,6 +376,7 @@ struct msg_evaluate {
 	uint32_t n_routes;
 	/* Routes of the validation; wave: index of the validation batch. */
 	const struct route *routes;
+	uint8_t wire; /* enum tensor_format of the validation's ACTIVATION tensors */
 };
 
 struct msg_fault {
@@ -550,6 +554,7 @@ struct msg_see_status {
 	 * of the next phase (0: there is none) and its skipped stages. */
 	uint32_t skip_phase, n_skip_phases, next_skip;
 	uint64_t next_phase_from;
+	uint8_t wire, sum_wire; /* enum tensor_format in this iteration */
 	int64_t now_us;       /* controller's clock, for the ages of all other times */
 	int64_t iteration_started_us;
 	char lease[64];           /* holder of the operator's lease; "": nobody */
@@ -622,6 +627,7 @@ struct msg_see_iteration {
 	uint32_t rerun; /* number of microbatches that ran again */
 	int64_t at_us;
 	char algorithm[16]; /* algorithm of the plan; "": unknown */
+	uint8_t wire, sum_wire; /* enum tensor_format */
 };
 
 struct msg_see_validation {
@@ -636,7 +642,7 @@ struct msg_see_note {
 	uint64_t iteration;
 	uint8_t kind; /* enum note_kind */
 	uint8_t acknowledged;
-	/* Mark for the loss curve: 'S' skip, 'F' failure, 'R' recovery, 0: none. */
+	/* Mark for the loss curve: 'S' skip, 'W' a format, 'F' failure, 'R' recovery, 0: none. */
 	char mark;
 	int32_t node;         /* -1 none */
 	/* NOTE_COMMAND: number of the act to which undo refers; 0: it cannot be undone. */
@@ -660,6 +666,7 @@ struct msg_see_preview {
 	uint8_t feasible;
 	uint64_t iteration;   /* first iteration that the command would affect */
 	float before_iteration_s, after_iteration_s;
+	float before_sync_s, after_sync_s; /* sums after the last backward pass */
 	float before_wait_s, after_wait_s;
 	uint32_t before_peak_slots, after_peak_slots, memory;
 	uint32_t least_stage, before_least_visits, after_least_visits;

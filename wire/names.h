@@ -49,7 +49,9 @@
 	 * text: the algorithm. The answer is an MSG_SEE_PLAN with `candidate`. */ \
 	X(COMPARE, "compare") \
 	X(SEEK, "seek")   /* replay: value, microseconds of the recorded run's clock */ \
-	X(SPEED, "speed") /* in a replay: the speed as a multiple of real time; 0 stops */
+	X(SPEED, "speed") /* in a replay: the speed as a multiple of real time; 0 stops */ \
+	X(WIRE, "wire")   /* value: enum tensor_format of activations; text "preview" */ \
+	X(SUM_WIRE, "sum-wire") /* value: enum tensor_format of sums; text "preview" */
 
 /* A coarse classification of the node states. */
 enum node_presence { NODE_NOT_THERE, NODE_COMES, NODE_TAKES_PART, NODE_LOST };

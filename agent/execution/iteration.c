@@ -74,20 +74,29 @@ static int check_memory(struct agent *a, uint32_t visits, struct error *err)
 				  a->options.run_dir != NULL);
 	struct needs more = needs_beyond(&n, &a->checked);
 	uint64_t left = find_free_bytes(a);
+	size_t bytes = links_chain_bytes(a, TENSOR_ACTIVATION, false);
 
 	if (a->checked.total > 0 && more.total == 0)
 		return 0;
 	log_line(a->options.log, LOG_INFO, "the stage takes %.1f MiB, an iteration up to %.1f MiB",
 		 (double)a->held.stage_bytes / 0x1p20, (double)n.total / 0x1p20);
-	if (links_chain_bytes(a, TENSOR_ACTIVATION) + LINKS_HEAD_BYTES > links_message_bytes(a))
+	if (bytes + LINKS_HEAD_BYTES > links_message_bytes(a))
 		return error_set(err, -EMSGSIZE,
 				 "a microbatch's activation has %.1f MiB, but a message to a "
 				 "peer can have at most %.1f MiB: use smaller microbatches",
-				 (double)links_chain_bytes(a, TENSOR_ACTIVATION) / 0x1p20,
-				 (double)links_message_bytes(a) / 0x1p20);
+				 (double)bytes / 0x1p20, (double)links_message_bytes(a) / 0x1p20);
 	a->checked = n;
 	a->early_room = (size_t)needs_early_room(&n, n.total - more.total + left, EARLY_MOST_BYTES);
 	return needs_check(&more, left, err);
+}
+
+/* Measurements of transfers in another format say nothing about those to come. */
+static void travel_in(struct agent *a, uint8_t wire)
+{
+	if (a->progress.wire == wire)
+		return;
+	a->progress.wire = (enum tensor_format)wire;
+	link_times_forget(a);
 }
 
 void iteration_start(struct agent *a, const struct msg_start *m, int64_t now_us)
@@ -107,6 +116,7 @@ void iteration_start(struct agent *a, const struct msg_start *m, int64_t now_us)
 			     m->iteration, m->epoch, a->held.committed, p ? "known" : "unknown");
 		return;
 	}
+	travel_in(a, m->wire);
 	if (check_memory(a, p->visits, &err) < 0) {
 		tell_trouble(a, true, "%s", err.text);
 		return;
@@ -194,6 +204,7 @@ void iteration_reroute(struct agent *a, const struct msg_reroute *m, int64_t now
 	if (a->progress.iteration == 0 && m->iteration == a->held.committed + 1) {
 		a->progress.iteration = m->iteration;
 		a->progress.epoch = m->epoch;
+		travel_in(a, m->wire);
 	}
 	if (m->iteration != a->progress.iteration)
 		return; /* the reroute belongs to an iteration that has ended */
@@ -374,6 +385,7 @@ void iteration_evaluate(struct agent *a, const struct msg_evaluate *m, int64_t n
 	}
 	iteration_forget_evaluation(a);
 	e->iteration = m->iteration;
+	e->wire = (enum tensor_format)m->wire;
 	e->routes = calloc(m->n_routes + 1u, sizeof(e->routes[0]));
 	e->arrived = calloc(m->n_routes + 1u, sizeof(e->arrived[0]));
 	if (!e->routes || !e->arrived) {

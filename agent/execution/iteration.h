@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "agent/execution/route.h"
+#include "base/tensor_format.h"
 #include "wire/msg.h"
 
 struct agent;
@@ -18,6 +19,7 @@ struct job;
 /* The evaluation that the controller has ordered last. */
 struct evaluation {
 	uint64_t iteration;
+	enum tensor_format wire;
 	struct route *routes; /* (n) */
 	/* (n) one bit for each input that has arrived: of the visit, of the loss */
 	uint8_t *arrived;

@@ -60,7 +60,7 @@ static uint64_t read_resident_bytes(void)
  * report of a task that has just ended. */
 static uint32_t count_in_flight(const struct agent *a)
 {
-	size_t size = links_chain_bytes(a, TENSOR_GRADIENT),
+	size_t size = links_chain_bytes(a, TENSOR_GRADIENT, false),
 	       n = delay_queue_count(a->modules.delay_queue);
 	struct post_peer_info info;
 

@@ -45,7 +45,7 @@ static bool measure_link(struct agent *a, uint16_t to, struct msg_link *l)
 	if (info.sent_messages)
 		l->loss = (float)((double)info.resent_frames /
 				  (double)(info.sent_messages + info.resent_frames));
-	l->planned_delay_s = a->delay_s[to] > 0 ? a->delay_s[to] : 0;
+	l->planned_delay_s = (float)links_delay_s(a, to);
 	l->snr_db = p->snr_db[0];
 	if (p->snr_db[1] != 0 && (l->snr_db == 0 || p->snr_db[1] < l->snr_db))
 		l->snr_db = p->snr_db[1];
@@ -64,6 +64,16 @@ static bool measure_link(struct agent *a, uint16_t to, struct msg_link *l)
 
 static const double unlike_s = 0.02; /* a smaller difference is noise */
 
+void link_times_forget(struct agent *a)
+{
+	for (uint32_t i = 0; i < a->run.n_nodes; i++) {
+		struct peer *p = &a->peers[i];
+
+		p->held_s = p->reported_s = 0;
+		p->n_held = 0;
+	}
+}
+
 /* Makes a report due early once two tensors took twice or half the delay last reported. */
 void link_times_way(struct agent *a, uint16_t to, double way_s, int64_t now_us)
 {
@@ -71,8 +81,8 @@ void link_times_way(struct agent *a, uint16_t to, double way_s, int64_t now_us)
 	struct peer *p = &a->peers[to];
 	double reported_s = p->reported_s;
 
-	if (reported_s <= 0 && a->delay_s[to] > 0)
-		reported_s = (double)a->delay_s[to] * a->run.time_scale;
+	if (reported_s <= 0)
+		reported_s = links_delay_s(a, to) * a->run.time_scale;
 	p->held_s += way_s;
 	p->n_held++;
 	if (reported_s <= 0 || fabs(way_s - reported_s) < unlike_s ||
@@ -94,6 +104,7 @@ void link_times_tell(struct agent *a, int64_t now_us)
 		if (measure_link(a, i, &links[m.u.links.n_links]))
 			m.u.links.n_links++;
 	m.u.links.links = links;
+	m.u.links.wire = (uint8_t)a->progress.wire;
 	if (m.u.links.n_links)
 		tell_controller(a, &m, POST_RELIABLE, now_us);
 	free(links);

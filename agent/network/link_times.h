@@ -25,6 +25,8 @@ struct link_times {
 void link_times_rate(struct peer *p, double bytes_per_s, bool limited);
 /* Records a tensor's delay to that node: on emulated links until it left, otherwise until it
  * arrived. */
+/* Forgets the delays measured since the last report. */
+void link_times_forget(struct agent *a);
 void link_times_way(struct agent *a, uint16_t to, double way_s, int64_t now_us);
 void link_times_tell(struct agent *a, int64_t now_us); /* reports all links now */
 void link_times_turn(struct agent *a, int64_t now_us); /* reports all links if a report is due */

@@ -77,6 +77,7 @@ static bool is_older_slice(const struct parcel *p, const void *context)
 /* Refuses an invalid order, answers one that is done, and begins a newer one. */
 void reduction_begin(struct agent *a, const struct msg_reduce *m, int64_t now_us)
 {
+	struct sum_codec codec;
 	struct slices *r;
 	int rc;
 
@@ -99,8 +100,10 @@ void reduction_begin(struct agent *a, const struct msg_reduce *m, int64_t now_us
 				      m->nodes[i]);
 			return;
 		}
+	codec = a->sum_codecs[a->held.stage];
+	codec.format = (enum tensor_format)m->sum_wire;
 	rc = slices_new(&r, m->iteration, m->attempt, m->nodes, m->n_nodes, a->run.node,
-			a->held.parameters, &a->sum_codecs[a->held.stage]);
+			a->held.parameters, &codec);
 	if (rc) {
 		tell_trouble(a, rc == -ENOMEM, "reduction %u of iteration %" PRIu64 ": %s",
 			      m->attempt, m->iteration,

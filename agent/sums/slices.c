@@ -161,6 +161,11 @@ void slices_free(struct slices *r)
 	free(r);
 }
 
+enum tensor_format slices_format(const struct slices *r)
+{
+	return r->codec.format;
+}
+
 uint64_t slices_iteration(const struct slices *r)
 {
 	return r->iteration;

@@ -32,6 +32,7 @@ int slices_watch(struct slices **out, uint64_t iteration, uint32_t attempt,
 		 const uint16_t *nodes, uint32_t n, size_t floats, const struct sum_codec *codec);
 void slices_free(struct slices *r); /* NULL is allowed */
 
+enum tensor_format slices_format(const struct slices *r);
 uint64_t slices_iteration(const struct slices *r);
 uint32_t slices_attempt(const struct slices *r);
 uint32_t slices_count(const struct slices *r);               /* r */

@@ -106,15 +106,22 @@ int64_t links_piece_us(const struct agent *a, uint16_t from)
 	       (int64_t)(3.0 * MSG_PIECE_FLOATS * sizeof(float) * 1e6 / find_rate(&info));
 }
 
+double links_delay_s(const struct agent *a, uint16_t to)
+{
+	double spared = 1 - tensor_format_activation_share(a->progress.wire);
+
+	return a->times.delay_s[to] > 0
+		       ? (double)a->times.delay_s[to] - spared * (double)a->times.bytes_s[to]
+		       : 0;
+}
+
 /* Returns the emulated delay of an activation, without losses. */
 static int64_t delay_us(const struct agent *a, uint16_t to)
 {
 	double factor = fault_link_factor(&a->faults, to), us;
 
 	if (a->run.time_scale > 0)
-		us = a->delay_s[to] > 0
-			     ? (double)a->delay_s[to] * a->run.time_scale * factor * 1e6
-			     : 0;
+		us = links_delay_s(a, to) * a->run.time_scale * factor * 1e6;
 	else
 		us = (factor - 1) * SLOW_LINK_US;
 	return us < 1e12 ? (int64_t)us : (int64_t)1e12;
@@ -124,9 +131,9 @@ int64_t links_sync_us(const struct agent *a, uint16_t to, uint32_t replicas)
 {
 	double us;
 
-	if (!(a->run.time_scale > 0) || !(a->sync_s[to] > 0))
+	if (!(a->run.time_scale > 0) || !(a->times.sync_s[to] > 0))
 		return 0;
-	us = (double)a->sync_s[to] * a->run.time_scale / replicas *
+	us = (double)a->times.sync_s[to] * a->run.time_scale / replicas *
 	     fault_link_factor(&a->faults, to) * 1e6;
 	return us < 1e12 ? (int64_t)us : (int64_t)1e12;
 }
@@ -147,17 +154,17 @@ static void hold_parcel(struct agent *a, const struct parcel *p)
 		tell_trouble(a, true, "no memory for a tensor to send");
 }
 
-struct codec links_codec(const struct agent *a, enum tensor_kind kind)
+struct codec links_codec(const struct agent *a, enum tensor_kind kind, bool evaluate)
 {
-	enum tensor_format format = (enum tensor_format)a->run.wire;
+	enum tensor_format format = evaluate ? a->progress.evaluation.wire : a->progress.wire;
 
 	return kind == TENSOR_ACTIVATION ? codec_of_activation(format, a->config.dim)
 					 : codec_of_gradient(format);
 }
 
-size_t links_chain_bytes(const struct agent *a, enum tensor_kind kind)
+size_t links_chain_bytes(const struct agent *a, enum tensor_kind kind, bool evaluate)
 {
-	struct codec codec = links_codec(a, kind);
+	struct codec codec = links_codec(a, kind, evaluate);
 
 	return codec_bytes(&codec, a->held.activation);
 }
@@ -165,11 +172,11 @@ size_t links_chain_bytes(const struct agent *a, enum tensor_kind kind)
 /* Encodes an output, and now and then measures the signal to noise of what the peer decodes. body
  * is given; the result is the caller's. NULL: no memory. Values are rounded only here: tensors that
  * stay on the node are not. */
-static void *encode_output(const struct agent *a, enum tensor_kind kind, float *body,
+static void *encode_output(const struct agent *a, const struct msg_tensor *head, float *body,
 			   struct peer *peer)
 {
-	int gradient = kind == TENSOR_GRADIENT;
-	struct codec codec = links_codec(a, kind);
+	int gradient = head->kind == TENSOR_GRADIENT;
+	struct codec codec = links_codec(a, (enum tensor_kind)head->kind, head->evaluate);
 	void *encoded;
 
 	if (codec.format == FORMAT_FP32)
@@ -202,7 +209,7 @@ void links_send_output(struct agent *a, const struct route *r, uint32_t position
 			.n_routes = 1,
 		},
 		.route = *r,
-		.bytes = links_chain_bytes(a, kind),
+		.bytes = links_chain_bytes(a, kind, evaluate),
 		.ready_us = ended_us,
 		.due_us = ended_us,
 	};
@@ -210,7 +217,7 @@ void links_send_output(struct agent *a, const struct route *r, uint32_t position
 	if (fault_corrupt(&a->faults))
 		/* The receiver must detect both. */
 		body[a->held.activation / 2] = a->run.node % 2 ? 1e30f : NAN;
-	p.body = encode_output(a, kind, body, peer);
+	p.body = encode_output(a, &p.head, body, peer);
 	if (!p.body) {
 		tell_trouble(a, true, "no memory for a tensor to send");
 		return;

@@ -29,15 +29,15 @@ static bool chain_fits(const struct agent *a, const struct msg *m, struct route 
 	    t->index > route_last(r, t->evaluate))
 		return false;
 	return (t->kind == TENSOR_ACTIVATION) == (t->index <= r->n_hops) &&
-	       route_node(r, t->index) == a->run.node &&
-	       route_node(r, t->index - 1) == t->from &&
-	       m->body_size == links_chain_bytes(a, (enum tensor_kind)t->kind);
+	       route_node(r, t->index) == a->run.node && route_node(r, t->index - 1) == t->from &&
+	       m->body_size == links_chain_bytes(a, (enum tensor_kind)t->kind, t->evaluate);
 }
 
 /* (B, T, C) floats, malloc; NULL: no memory. */
 static float *decode_input(const struct agent *a, const struct msg *m)
 {
-	struct codec codec = links_codec(a, (enum tensor_kind)m->u.tensor.kind);
+	struct codec codec =
+		links_codec(a, (enum tensor_kind)m->u.tensor.kind, m->u.tensor.evaluate);
 	float *input = malloc(a->held.activation * sizeof(*input));
 
 	if (input)
@@ -109,8 +109,21 @@ static enum fate take_chain(struct agent *a, const struct msg *m, int64_t now_us
 	return FATE_TAKEN;
 }
 
+/* Returns true if this node knows in which format the tensor travels: START, EVALUATE or REDUCE has
+ * named it. Until then the tensor is early. */
+static bool format_is_known(const struct agent *a, const struct msg_tensor *t)
+{
+	const struct slices *sum = reduction_slices(a);
+
+	if (t->kind == TENSOR_PART || t->kind == TENSOR_SUM)
+		return sum && slices_iteration(sum) == t->iteration &&
+		       slices_attempt(sum) == t->attempt;
+	return t->iteration ==
+	       (t->evaluate ? a->progress.evaluation.iteration : a->progress.iteration);
+}
+
 /* Returns true if the numbers may come from a computation. Gradients are checked too, so that a
- * faulty sender is reported before its gradient is in a sum. */
+ * faulty sender is reported before its gradient is in a sum. format_is_known must hold. */
 static bool is_plausible(const struct agent *a, const struct msg *m)
 {
 	enum tensor_kind kind = (enum tensor_kind)m->u.tensor.kind;
@@ -118,12 +131,12 @@ static bool is_plausible(const struct agent *a, const struct msg *m)
 	struct codec codec = { .format = FORMAT_FP32 };
 	size_t n = m->body_size / sizeof(float);
 
-	if (!chained && a->run.sum_wire != FORMAT_FP32)
+	if (!chained && slices_format(reduction_slices(a)) != FORMAT_FP32)
 		return true; /* slices.h checks the numbers of whole slices */
 	if (chained) {
-		if (m->body_size != links_chain_bytes(a, kind))
+		if (m->body_size != links_chain_bytes(a, kind, m->u.tensor.evaluate))
 			return true; /* the length is refused later (chain_fits) */
-		codec = links_codec(a, kind);
+		codec = links_codec(a, kind, m->u.tensor.evaluate);
 		n = a->held.activation;
 	}
 	return codec_is_plausible(&codec, m->body, n);
@@ -174,9 +187,11 @@ static enum fate take_tensor(struct agent *a, const struct msg *m, bool *looked_
 		a->tally.dropped += t->iteration <= past;
 		return t->iteration <= past ? FATE_TAKEN : FATE_EARLY;
 	}
-	if (!*looked_at && !is_plausible(a, m))
-		return report_implausible(a, t, now_us);
-	*looked_at = true;
+	if (!*looked_at && format_is_known(a, t)) {
+		if (!is_plausible(a, m))
+			return report_implausible(a, t, now_us);
+		*looked_at = true;
+	}
 	switch (t->kind) {
 	case TENSOR_ACTIVATION:
 	case TENSOR_GRADIENT:
@@ -209,7 +224,7 @@ static void refuse_message(struct agent *a, post_peer_id peer, int64_t now_us)
 static void bound_early(struct agent *a)
 {
 	const struct early_traffic t = { .visits = plans_most_visits(a) + a->progress.evaluation.n,
-					 .input_bytes = links_chain_bytes(a, TENSOR_ACTIVATION),
+					 .input_bytes = a->held.activation * sizeof(float),
 					 .sum_bytes = a->held.parameters * sizeof(float),
 					 .piece_bytes = links_slice_bytes(a) };
 

@@ -358,8 +358,6 @@ void cluster_welcome(struct cluster *c, uint32_t node)
 		.loss_s = c->options.task_s,
 		.dispatch_overhead_s = c->options.overhead_s,
 		.serialise = c->options.serialise,
-		.wire = (uint8_t)c->options.wire,
-		.sum_wire = (uint8_t)c->options.sum_wire,
 		.n_delays = c->n_nodes,
 		.delay_s = c->options.delay_s,
 		.n_syncs = c->n_nodes,
@@ -502,7 +500,8 @@ void cluster_start(struct cluster *c)
 	send_living(c, &m);
 	m.type = MSG_START;
 	m.u.start = (struct msg_start){ c->now.iteration, c->now.epoch, c->now.per_shard,
-					  (c->now.iteration - 1) * c->now.per_shard };
+					(c->now.iteration - 1) * c->now.per_shard,
+					(uint8_t)c->options.wire };
 	send_living(c, &m);
 }
 
@@ -527,8 +526,9 @@ void cluster_reroute(struct cluster *c, uint32_t which, int gone)
 			c->now.routes[i].attempt++;
 			routes[n++] = c->now.routes[i];
 		}
-	m.u.reroute =
-		(struct msg_reroute){ c->now.iteration, c->now.epoch, n, routes, gone >= 0, &g };
+	m.u.reroute = (struct msg_reroute){
+		c->now.iteration, c->now.epoch, n, routes, gone >= 0, &g, (uint8_t)c->options.wire
+	};
 	send_living(c, &m);
 }
 
@@ -585,8 +585,15 @@ void cluster_reduce(struct cluster *c, uint32_t attempt)
 		for (uint16_t i = 0; i < c->n_nodes; i++)
 			if (c->nodes[i].agent && c->nodes[i].keeps == s)
 				copies[k++] = i;
-		m.u.reduce =
-			(struct msg_reduce){ c->now.iteration, attempt, s, n, nodes, k, copies, 0 };
+		m.u.reduce = (struct msg_reduce){ c->now.iteration,
+						  attempt,
+						  s,
+						  n,
+						  nodes,
+						  k,
+						  copies,
+						  0,
+						  (uint8_t)c->options.sum_wire };
 		for (uint32_t i = 0; i < n; i++) {
 			c->nodes[nodes[i]].reduced = false;
 			cluster_send(c, nodes[i], &m);
@@ -659,7 +666,8 @@ void cluster_evaluate(struct cluster *c, uint32_t n)
 	}
 	c->now.n_evaluated = 0;
 	c->now.wanted_evaluations = n;
-	m.u.evaluate = (struct msg_evaluate){ c->now.iteration, n, routes };
+	m.u.evaluate =
+		(struct msg_evaluate){ c->now.iteration, n, routes, (uint8_t)c->options.wire };
 	send_living(c, &m);
 	cluster_until(c, all_evaluated, "evaluated");
 }

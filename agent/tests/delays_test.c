@@ -19,14 +19,16 @@ static int begin(void **state)
 
 	assert_non_null(a);
 	a->peers = calloc(NODES, sizeof(*a->peers));
-	a->delay_s = calloc(NODES, sizeof(*a->delay_s));
+	a->times.delay_s = calloc(NODES, sizeof(*a->times.delay_s));
 	assert_non_null(a->peers);
-	assert_non_null(a->delay_s);
+	a->times.bytes_s = calloc(NODES, sizeof(*a->times.bytes_s));
+	assert_non_null(a->times.delay_s);
+	assert_non_null(a->times.bytes_s);
 	a->modules.delay_queue = delay_queue_new();
 	a->run.n_nodes = NODES;
 	a->run.time_scale = 1;
 	for (int i = 0; i < NODES; i++)
-		a->delay_s[i] = 0.2f;
+		a->times.delay_s[i] = 0.2f;
 	a->modules.link_times.reported_us = SECOND;
 	a->modules.link_times.due_us = 2 * SECOND;
 	*state = a;
@@ -39,7 +41,8 @@ static int end(void **state)
 
 	delay_queue_free(a->modules.delay_queue);
 	free(a->peers);
-	free(a->delay_s);
+	free(a->times.delay_s);
+	free(a->times.bytes_s);
 	free(a);
 	return 0;
 }
@@ -73,7 +76,7 @@ static void noise_is_not_reported_early(void **state)
 {
 	struct agent *a = *state;
 
-	a->delay_s[1] = 0.005f;
+	a->times.delay_s[1] = 0.005f;
 	for (int i = 0; i < 9; i++) {
 		link_times_way(a, 1, 0.02, SECOND); /* four times as long */
 		link_times_way(a, 2, 0.39, SECOND); /* not twice */
@@ -206,7 +209,7 @@ static void the_signal_to_noise_of_outputs_is_measured(void **state)
 
 	sent_to_one(a, false, 1);
 	assert_true(snr[0] == 0);
-	a->run.wire = FORMAT_Q6;
+	a->progress.wire = FORMAT_Q6;
 	a->config.dim = 2;
 	for (int i = 0; i < 2; i++) {
 		const struct route r = { .n_hops = 2, .nodes = { 0, 1 }, .stages = { 0, 1 } };

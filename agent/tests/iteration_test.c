@@ -60,7 +60,7 @@ static void take_plan(struct agent *a, uint64_t epoch, uint32_t n, const struct 
 
 static void start(struct agent *a, uint64_t iteration, uint64_t epoch)
 {
-	iteration_start(a, &(struct msg_start){ iteration, epoch, 2, 0 }, 0);
+	iteration_start(a, &(struct msg_start){ iteration, epoch, 2, 0, FORMAT_FP32 }, 0);
 }
 
 /* Starts an iteration: microbatches 0 and 1 begin at this node, and microbatch 2 visits it. */
@@ -184,7 +184,8 @@ FIXTURE_TEST(a_plan_is_stored_whole_or_not_at_all)
 
 static void reroute(struct agent *a, uint64_t iteration, uint32_t n, const struct route *routes)
 {
-	iteration_reroute(a, &(struct msg_reroute){ iteration, EPOCH, n, routes, 0, NULL }, 0);
+	iteration_reroute(
+		a, &(struct msg_reroute){ iteration, EPOCH, n, routes, 0, NULL, FORMAT_FP32 }, 0);
 }
 
 FIXTURE_TEST(dead_nodes_are_forgotten)
@@ -194,7 +195,8 @@ FIXTURE_TEST(dead_nodes_are_forgotten)
 
 	for (int i = 0; i <= NODES; i++)
 		a->peers[i].link_free_us = 9;
-	iteration_reroute(a, &(struct msg_reroute){ COMMITTED, EPOCH, 0, NULL, 4, gone }, 0);
+	iteration_reroute(
+		a, &(struct msg_reroute){ COMMITTED, EPOCH, 0, NULL, 4, gone, FORMAT_FP32 }, 0);
 	for (int i = 0; i <= NODES; i++)
 		assert_int_equal(a->peers[i].link_free_us, i == 3 || i == 4 ? 0 : 9);
 	assert_int_equal(a->progress.iteration, 0);
@@ -312,7 +314,7 @@ FIXTURE_TEST(a_sum_waits_for_all_counts)
 	struct agent *a = *state;
 
 	start_three(a);
-	reduction_begin(a, &(struct msg_reduce){ NEXT, 1, 0, 2, both, 0, NULL, 1 }, 0);
+	reduction_begin(a, &(struct msg_reduce){ NEXT, 1, 0, 2, both, 0, NULL, 1, FORMAT_FP32 }, 0);
 	for (uint32_t i = 0; i < 2; i++) {
 		do_task(a, i, 0);
 		assert_false(wants_gradient(a));
@@ -336,7 +338,7 @@ FIXTURE_TEST(a_sum_without_work_starts_at_once)
 
 	take_plan(a, EPOCH, 0, NULL);
 	start(a, NEXT, EPOCH);
-	reduction_begin(a, &(struct msg_reduce){ NEXT, 1, 0, 2, both, 0, NULL, 1 }, 0);
+	reduction_begin(a, &(struct msg_reduce){ NEXT, 1, 0, 2, both, 0, NULL, 1, FORMAT_FP32 }, 0);
 	assert_true(wants_gradient(a));
 }
 
@@ -347,9 +349,9 @@ FIXTURE_TEST(a_newer_order_does_not_wait)
 	struct agent *a = *state;
 
 	start_three(a);
-	reduction_begin(a, &(struct msg_reduce){ NEXT, 1, 0, 2, both, 0, NULL, 1 }, 0);
+	reduction_begin(a, &(struct msg_reduce){ NEXT, 1, 0, 2, both, 0, NULL, 1, FORMAT_FP32 }, 0);
 	assert_false(wants_gradient(a));
-	reduction_begin(a, &(struct msg_reduce){ NEXT, 2, 0, 2, both, 0, NULL, 0 }, 0);
+	reduction_begin(a, &(struct msg_reduce){ NEXT, 2, 0, 2, both, 0, NULL, 0, FORMAT_FP32 }, 0);
 	assert_true(wants_gradient(a));
 }
 
@@ -363,7 +365,7 @@ static void reduce_alone(struct agent *a)
 	static const uint16_t me[] = { ME };
 	struct job job;
 
-	reduction_begin(a, &(struct msg_reduce){ NEXT, 2, 0, 1, me, 0, NULL, 0 }, 0);
+	reduction_begin(a, &(struct msg_reduce){ NEXT, 2, 0, 1, me, 0, NULL, 0, FORMAT_FP32 }, 0);
 	assert_true(reduction_next_job(a, &job));
 	job.bodies = calloc(1, sizeof(job.bodies[0]));
 	assert_non_null(job.bodies);
@@ -476,10 +478,10 @@ FIXTURE_TEST(an_evaluation_needs_the_committed_weights)
 					    route(2, 0, (uint16_t[]){ 0, ME }, 0) };
 	struct agent *a = *state;
 
-	iteration_evaluate(a, &(struct msg_evaluate){ NEXT, 3, routes }, 0);
+	iteration_evaluate(a, &(struct msg_evaluate){ NEXT, 3, routes, FORMAT_FP32 }, 0);
 	assert_int_equal(a->tally.sequence, 1);
 	assert_int_equal(queue_waiting(a->progress.queue), 0);
-	iteration_evaluate(a, &(struct msg_evaluate){ COMMITTED, 3, routes }, 0);
+	iteration_evaluate(a, &(struct msg_evaluate){ COMMITTED, 3, routes, FORMAT_FP32 }, 0);
 	assert_int_equal(a->tally.sequence, 2); /* the invalid route is skipped */
 	assert_int_equal(a->progress.evaluation.iteration, COMMITTED);
 	assert_int_equal(a->progress.evaluation.n, 2);

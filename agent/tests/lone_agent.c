@@ -42,6 +42,6 @@ void lone_agent_free(struct agent *a)
 	free(a->sum_codecs);
 	free(a->peers);
 	free(a->progress.routes);
-	free(a->sync_s);
+	free(a->times.sync_s);
 	free(a);
 }

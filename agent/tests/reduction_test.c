@@ -21,10 +21,10 @@ static int begin(void **state)
 	a->held.stage = STAGE;
 	a->held.parameters = P;
 	a->held.committed = COMMITTED;
-	a->sync_s = calloc(NODES, sizeof(a->sync_s[0]));
-	assert_non_null(a->sync_s);
+	a->times.sync_s = calloc(NODES, sizeof(a->times.sync_s[0]));
+	assert_non_null(a->times.sync_s);
 	for (int i = 0; i < NODES; i++)
-		a->sync_s[i] = 3;
+		a->times.sync_s[i] = 3;
 	assert_int_equal(queue_new(&a->progress.queue, 1), 0);
 	a->modules.reduction = reduction_new();
 	a->modules.report = report_new();
@@ -42,7 +42,8 @@ static int end(void **state)
 static void order(struct agent *a, uint64_t iteration, uint32_t attempt, uint32_t n,
 		  const uint16_t *nodes, uint32_t n_copies, const uint16_t *copies)
 {
-	const struct msg_reduce m = { iteration, attempt, STAGE, n, nodes, n_copies, copies, 0 };
+	const struct msg_reduce m = { iteration, attempt, STAGE, n,          nodes,
+				      n_copies,  copies,  0,     FORMAT_FP32 };
 
 	reduction_begin(a, &m, 0);
 }

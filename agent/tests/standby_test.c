@@ -33,7 +33,7 @@ static void sum_of(struct agent *a, uint64_t iteration)
 	static const uint16_t nodes[] = { 0, 1 };
 	struct msg m = { .type = MSG_REDUCE };
 
-	m.u.reduce = (struct msg_reduce){ iteration, 1, STAGE, 2, nodes, 0, NULL, 0 };
+	m.u.reduce = (struct msg_reduce){ iteration, 1, STAGE, 2, nodes, 0, NULL, 0, FORMAT_FP32 };
 	standby_control(a, &m, 0);
 	assert_int_equal(a->modules.standby->reducing, REDUCE_SUMS);
 }

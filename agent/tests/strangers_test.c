@@ -225,12 +225,23 @@ static void thief_ends(struct thief *t)
 
 TEST(test_one_report_an_iteration)
 {
-	const struct msg_tensor part = {
-		.kind = TENSOR_PART, .from = 1, .stage = cluster_six[2], .iteration = 1
-	};
+	static const uint16_t replicas[] = { 2, 3 };
+	const struct msg_tensor part = { .kind = TENSOR_PART,
+					 .from = 1,
+					 .stage = cluster_six[2],
+					 .iteration = 1,
+					 .attempt = 1 };
+	struct msg m = { .type = MSG_REDUCE };
 	struct thief t;
 
 	thief_begin(&t, 1e30f);
+	m.u.reduce = (struct msg_reduce){ .iteration = 1,
+					  .attempt = 1,
+					  .stage = cluster_six[2],
+					  .n_nodes = 2,
+					  .nodes = replicas };
+	cluster_send(t.c, 2, &m);
+	cluster_turns(t.c, 20);
 	for (int i = 0; i < 300; i++)
 		thief_sends(&t, &part, sizeof(float));
 	thief_waits(&t);
@@ -259,7 +270,7 @@ TEST(test_evaluations_without_an_order)
 	thief_begin(&t, 0);
 	a = t.c->nodes[2].agent;
 	for (route.microbatch = 0; route.microbatch < MSG_MICROBATCHES; route.microbatch++)
-		thief_sends(&t, &input, links_chain_bytes(a, TENSOR_ACTIVATION));
+		thief_sends(&t, &input, links_chain_bytes(a, TENSOR_ACTIVATION, false));
 	thief_waits(&t);
 	assert_true(early_bytes_of(a->modules.early, 1) <= early_most_of(a->modules.early));
 	assert_true(early_count(a->modules.early) < MSG_MICROBATCHES);

@@ -44,6 +44,31 @@ static void test_training_in_other_formats(void **state)
 	check_training(FORMAT_Q6, FORMAT_Q6);
 }
 
+/* Each iteration travels in its own formats, and so does an evaluation. */
+static void test_formats_change_during_the_run(void **state)
+{
+	static const enum tensor_format formats[][2] = { { FORMAT_FP32, FORMAT_Q4 },
+							 { FORMAT_Q6, FORMAT_Q4 },
+							 { FORMAT_Q6, FORMAT_FP32 },
+							 { FORMAT_BF16, FORMAT_Q8 },
+							 { FORMAT_FP32, FORMAT_FP32 } };
+	struct cluster *c = cluster_make(6, cluster_six);
+
+	(void)state;
+	cluster_gather(c);
+	cluster_route_six(c);
+	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+		c->options.wire = formats[i][0];
+		c->options.sum_wire = formats[i][1];
+		cluster_iterate(c);
+		cluster_evaluate(c, 4);
+		for (uint32_t k = 0; k < 4; k++)
+			assert_true(c->now.evaluated[k] == cluster_twin_evaluation(c, k));
+	}
+	assert_int_equal(cluster_troubles(c), 0);
+	cluster_unmake(c);
+}
+
 /* ---- unnecessary reroutes ---- */
 
 static void test_random_reroutes(void **state)
@@ -113,6 +138,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_training),
 		cmocka_unit_test(test_training_in_other_formats),
+		cmocka_unit_test(test_formats_change_during_the_run),
 		cmocka_unit_test(test_random_reroutes),
 		cmocka_unit_test(test_reduction_retry),
 	};

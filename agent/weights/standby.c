@@ -207,16 +207,18 @@ void standby_turn(struct agent *a, int64_t now_us)
 static void watch_sum(struct agent *a, const struct msg_reduce *m)
 {
 	struct standby *k = a->modules.standby;
+	struct sum_codec codec = a->sum_codecs[k->stage];
 	int rc;
 
+	codec.format = (enum tensor_format)m->sum_wire;
 	if (k->slices && m->attempt <= slices_attempt(k->slices) &&
 	    m->iteration == slices_iteration(k->slices)) {
 		a->tally.dropped++;
 		return;
 	}
 	forget_reduce(k);
-	rc = slices_watch(&k->slices, m->iteration, m->attempt, m->nodes, m->n_nodes,
-			  k->parameters, &a->sum_codecs[k->stage]);
+	rc = slices_watch(&k->slices, m->iteration, m->attempt, m->nodes, m->n_nodes, k->parameters,
+			  &codec);
 	if (rc)
 		tell_trouble(a, rc == -ENOMEM, "cannot receive the sum of stage %u: %s", m->stage,
 			      rc == -ENOMEM ? "no memory" : "its nodes are not in ascending order");

@@ -22,6 +22,8 @@
 #include "controller/iteration/iteration.h"
 #include "controller/history/run_state.h"
 #include "controller/members/member.h"
+#include "controller/network/formats.h"
+#include "controller/network/link_table.h"
 #include "controller/operator/journal.h"
 #include "model/hash.h"
 
@@ -53,7 +55,7 @@ void record_iteration(struct iteration *it, const struct msg_see_iteration *s)
 	for (uint32_t i = 0; i < it->routes.n; i++)
 		repeated -= 2 * it->routes.microbatches[i].route.n_hops + 1;
 	o = json_pack("{s:s, s:I, s:o, s:f, s:f, s:i, s:i, s:i, s:f, s:f, s:f, s:f, s:f, "
-		      "s:i, s:I, s:I, s:I}",
+		      "s:i, s:I, s:I, s:I, s:s, s:s}",
 		      "event", "iteration", "n", (json_int_t)s->iteration, "loss",
 		      pack_loss(s->loss), "iteration_s", (double)s->iteration_s, "predicted_s",
 		      (double)s->predicted_s, "collisions", (int)s->collisions, "nodes_alive",
@@ -62,7 +64,9 @@ void record_iteration(struct iteration *it, const struct msg_see_iteration *s)
 		      (double)s->predicted_sync_s, "real_s", (double)s->real_s, "tokens_per_s",
 		      (double)s->tokens_per_s, "rerun", (int)s->rerun, "epoch",
 		      (json_int_t)s->epoch, "tasks", tasks, "tasks_again",
-		      repeated > 0 ? repeated : 0);
+		      repeated > 0 ? repeated : 0, "wire",
+		      tensor_format_name((enum tensor_format)s->wire), "sum_wire",
+		      tensor_format_name((enum tensor_format)s->sum_wire));
 	if (run_is_rehearsal(it->run))
 		json_object_set_new(o, "rehearsal", json_true());
 	put_event(it->run, o);
@@ -316,11 +320,17 @@ int record_folder(struct run *run, struct error *err)
 	return file_write(path, cluster, strlen(cluster), 0600, err);
 }
 
+/* The record has the bytes of the formats with which the run began. */
 int record_cluster(struct members *members, struct error *err)
 {
-	char *text = link_table_json(members->links, members->run->cluster);
-	int rc = text ? store_cluster(members->run->history.store, text, err)
-		      : error_set(err, -ENOMEM, "out of memory");
+	struct link_table table = *members->links;
+	char *text;
+	int rc;
+
+	formats_set_bytes(&table, &members->run->training, &members->run->options.training.formats);
+	text = link_table_json(&table, members->run->cluster);
+	rc = text ? store_cluster(members->run->history.store, text, err)
+		  : error_set(err, -ENOMEM, "out of memory");
 
 	free(text);
 	return rc ? rc : record_folder(members->run, err);
@@ -381,8 +391,7 @@ int record_begin(struct run *run, struct error *err)
 		.n_shards = run->training.n_shards,
 		.per_shard = run->training.per_shard,
 		.threads = run->options.training.threads,
-		.wire = run->options.training.wire,
-		.sum_wire = run->options.training.sum_wire,
+		.formats = run->options.training.formats,
 		.n_corpus = run->options.training.n_corpus,
 		.corpus = run->options.training.corpus,
 		.origin = origin,
@@ -546,14 +555,14 @@ int record_commit(struct iteration *it, const struct msg_commit *m, double sum_s
 		.eps = m->eps,
 		.weight_decay = m->weight_decay,
 		.stack_from = m->stack_from,
+		.formats = it->run->cluster->formats,
 		.loss = see->loss,
 		.gradient_norm = see->gradient_norm,
 		.iteration_s = see->iteration_s,
 		.predicted_s = see->predicted_s,
 		.sync_s = see->sync_s,
 		.real_s = see->real_s,
-		.collisions = see->collisions,
-		.wait_s = see->wait_s,
+		.collisions = { see->collisions, (double)see->wait_s },
 		.alive = see->alive,
 		.path_length = see->path_length,
 		.rerun = see->rerun,

@@ -59,14 +59,16 @@ static int load_commit(void *context, const struct store_commit *s)
 		.predicted_s = (float)s->predicted_s,
 		.sync_s = (float)s->sync_s,
 		.real_s = (float)s->real_s,
-		.collisions = s->collisions,
-		.wait_s = (float)s->wait_s,
+		.collisions = s->collisions.n,
+		.wait_s = (float)s->collisions.wait_s,
 		.gradient_norm = (float)s->gradient_norm,
 		.lr = s->lr,
 		.alive = s->alive,
 		.path_length = s->path_length,
 		.rerun = s->rerun,
 		.at_us = c->run.now_us,
+		.wire = (uint8_t)s->formats.wire,
+		.sum_wire = (uint8_t)s->formats.sum_wire,
 	};
 
 	record_keep(&c->run, &see);

@@ -17,6 +17,7 @@
 
 #include "controller/members/members.h"
 #include "controller/members/member.h"
+#include "controller/network/formats.h"
 
 /* The options that a resumed run keeps. All are in the record "options", which is written once.
  * Some are also in the record "controller", which is written again and again. */
@@ -179,6 +180,24 @@ int resume_options_again(struct run *run, struct error *err)
 	return rc;
 }
 
+static json_t *pack_formats(const struct tensor_formats *f)
+{
+	return json_pack("[s, s]", tensor_format_name(f->wire), tensor_format_name(f->sum_wire));
+}
+
+static int load_formats(struct tensor_formats *to, const json_t *from)
+{
+	const char *wire, *sum_wire;
+
+	return json_unpack((json_t *)(uintptr_t)from, "[s, s]", &wire, &sum_wire) == 0 &&
+			       tensor_format_parse(wire, &to->wire) == 0 &&
+			       tensor_format_suits_activations(to->wire) &&
+			       tensor_format_parse(sum_wire, &to->sum_wire) == 0 &&
+			       tensor_format_suits_sums(to->sum_wire)
+		       ? 0
+		       : -EINVAL;
+}
+
 /* The record has an array for each property of a node, and the options. */
 int resume_save(struct members *members)
 {
@@ -198,11 +217,13 @@ int resume_save(struct members *members)
 				      json_string(member_has_key(&members->list[i]) ? key : ""));
 	}
 	text = print_record(&members->run->options, RECORD_CONTROLLER,
-			    json_pack("{s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "path_length",
-				      (int)members->run->wanted.path_length, "skip_phase",
-				      (int)members->run->wanted.phase, "stages", stages,
-				      "shards", shards, "homes", homes, "marked", marked, "keys",
-				      keys));
+			    json_pack("{s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+				      "path_length", (int)members->run->wanted.path_length,
+				      "skip_phase", (int)members->run->wanted.phase, "formats",
+				      pack_formats(&members->run->cluster->formats),
+				      "wanted_formats", pack_formats(&members->run->wanted.formats),
+				      "stages", stages, "shards", shards, "homes", homes, "marked",
+				      marked, "keys", keys));
 	if (text)
 		rc = store_set(members->run->history.store, "controller", text, &err);
 	if (rc != 0)
@@ -242,7 +263,8 @@ int resume_load(struct members *members, struct error *err)
 	int stages[MSG_NODES], homes[MSG_NODES],
 		marked[MSG_NODES],
 		rc = store_get(members->run->history.store, "controller", &text, err);
-	json_t *o, *st, *sh, *ho, *ma, *ke;
+	struct tensor_formats formats = { 0 }, wanted = { 0 };
+	json_t *o, *fo, *wa, *st, *sh, *ho, *ma, *ke;
 	int path_length, phase;
 
 	if (rc != 0)
@@ -250,12 +272,17 @@ int resume_load(struct members *members, struct error *err)
 	o = json_loads(text, 0, NULL);
 	free(text);
 	rc = o && settings_fit(o, RECORD_CONTROLLER) &&
-			     json_unpack(o, "{s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "path_length",
-					 &path_length, "skip_phase", &phase, "stages", &st,
-					 "shards", &sh, "homes", &ho, "marked", &ma, "keys", &ke) ==
-				     0
+			     json_unpack(o, "{s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+					 "path_length", &path_length, "skip_phase", &phase,
+					 "formats", &fo, "wanted_formats", &wa, "stages", &st,
+					 "shards", &sh, "homes", &ho, "marked", &ma, "keys",
+					 &ke) == 0
 		     ? 0
 		     : -EINVAL;
+	if (rc == 0)
+		rc = load_formats(&formats, fo);
+	if (rc == 0)
+		rc = load_formats(&wanted, wa);
 	if (rc == 0)
 		rc = load_numbers(stages, members->n, st);
 	if (rc == 0)
@@ -287,6 +314,8 @@ int resume_load(struct members *members, struct error *err)
 					       : 1;
 		members->run->wanted.path_length = (uint32_t)path_length;
 		members->run->wanted.phase = (uint32_t)phase;
+		members->run->wanted.formats = wanted;
+		formats_apply(members, &formats);
 	}
 	json_decref(o);
 	return rc ? error_set(err, rc, "%s: the controller's saved state is damaged",

@@ -147,6 +147,8 @@ static void fill_iteration(struct iteration *it, const struct msg_commit *m, dou
 		.path_length = (uint32_t)it->run->plan->plan->path_length,
 		.rerun = it->routes.rerun,
 		.at_us = it->run->now_us,
+		.wire = (uint8_t)it->run->cluster->formats.wire,
+		.sum_wire = (uint8_t)it->run->cluster->formats.sum_wire,
 	};
 	if (!run_is_rehearsal(it->run))
 		see->tokens_per_s =

@@ -106,7 +106,8 @@ void evaluation_begin(struct iteration *it)
 		mb->route.n_hops = stages;
 		routes[i] = mb->route;
 	}
-	m.u.evaluate = (struct msg_evaluate){ it->run->committed, n, routes };
+	m.u.evaluate = (struct msg_evaluate){ it->run->committed, n, routes,
+					      (uint8_t)it->run->cluster->formats.wire };
 	send_replicas(it->members, &m);
 	free(routes);
 	set_phase(it->run, PHASE_EVALUATING);

@@ -28,6 +28,7 @@
 #include "controller/iteration/sums.h"
 #include "controller/members/admission.h"
 #include "controller/members/member.h"
+#include "controller/network/formats.h"
 #include "controller/operator/announce.h"
 #include "controller/operator/command.h"
 #include "controller/operator/journal.h"
@@ -203,6 +204,19 @@ static void begin_progress(struct iteration *it)
 	it->run->steps++;
 }
 
+/* An iteration travels in the formats of its plan. An attempt that restarts, also under a new
+ * controller, keeps those with which the iteration began. Agents never receive tensors of one
+ * iteration in two formats. */
+static void take_formats(struct iteration *it)
+{
+	if (it->run->iteration == it->run->committed + 1 ||
+	    formats_equal(&it->run->plan->formats, &it->run->cluster->formats))
+		return;
+	formats_apply(it->members, &it->run->plan->formats);
+	resume_save(it->members);
+	replan_baseline(it->planning);
+}
+
 static void begin_iteration(struct iteration *it)
 {
 	struct msg start = { .type = MSG_START };
@@ -221,6 +235,7 @@ static void begin_iteration(struct iteration *it)
 	}
 	if (it->run->phase == PHASE_FINISHED)
 		return; /* the plan could not be recorded */
+	take_formats(it);
 	it->run->iteration = it->run->committed + 1;
 	if (routes_from_plan(&it->routes, it->run->plan->plan, it->run->training.shard_of,
 			     it->run->training.n_shards, it->run->training.per_shard,
@@ -238,7 +253,8 @@ static void begin_iteration(struct iteration *it)
 	it->progress.rerouted = false;
 	start.u.start = (struct msg_start){ it->run->iteration, it->run->epoch,
 					    it->run->training.per_shard,
-					    first_weights_position(it->run) };
+					    first_weights_position(it->run),
+					    (uint8_t)it->run->cluster->formats.wire };
 	send_replicas(it->members, &start);
 	sums_order_ahead(it);
 	set_phase(it->run, PHASE_COMPUTING);

@@ -28,8 +28,13 @@ void reroute_announce(struct iteration *it, const uint32_t *changed, uint32_t n,
 
 	for (uint32_t i = 0; i < n; i++)
 		routes[i] = it->routes.microbatches[changed[i]].route;
-	m.u.reroute = (struct msg_reroute){ it->run->iteration, it->run->epoch,         n, routes,
-					    gone != NULL,       gone ? &gone->id : NULL };
+	m.u.reroute = (struct msg_reroute){ it->run->iteration,
+					    it->run->epoch,
+					    n,
+					    routes,
+					    gone != NULL,
+					    gone ? &gone->id : NULL,
+					    (uint8_t)it->run->cluster->formats.wire };
 	sums_forget(it); /* the set of counted gradients changes */
 	send_replicas(it->members, &m);
 	reroute_show(it);

@@ -37,6 +37,7 @@ static void order_stage(struct iteration *it, int stage, bool when_counted)
 		.attempt = it->reduce_attempt,
 		.stage = (uint8_t)stage,
 		.when_counted = when_counted,
+		.sum_wire = (uint8_t)it->run->cluster->formats.sum_wire,
 		.n_nodes = n,
 		.nodes = nodes,
 		.n_copies = k,

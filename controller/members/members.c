@@ -98,19 +98,25 @@ static size_t join_corpus(const struct run *run, char *out, size_t room)
 }
 
 /* Sends the description of the run. The agent emulates the cluster as given, not as corrected
- * since. It expects the time of a stage in fp32, of which sums take the part of their format. */
+ * since. It expects times in fp32, because formats change during the run. */
 static void welcome_member(struct run *run, struct member *m)
 {
 	char corpus[1 << 16];
-	float delay[MSG_NODES], sync[MSG_NODES];
+	float delay[MSG_NODES], bytes[MSG_NODES], sync[MSG_NODES];
 	const struct cluster *given = run->cluster_as_given;
 	const struct cluster_node *node = &given->nodes[m->id];
-	float sum_share = (float)tensor_format_sum_share(run->options.training.sum_wire);
+	float sum_share = (float)tensor_format_sum_share(run->cluster->formats.sum_wire);
+	double spared = 1 - tensor_format_activation_share(run->cluster->formats.wire);
 	int n = given->n_nodes;
 	struct msg w = { .type = MSG_WELCOME };
 
 	for (int to = 0; to < n; to++) {
+		double bytes_s = given->bytes_s ? fmax(0, given->bytes_s[m->id * n + to]) : 0;
+
 		delay[to] = (float)given->delay_s[m->id * n + to];
+		if (delay[to] >= 0)
+			delay[to] = (float)(given->delay_s[m->id * n + to] + spared * bytes_s);
+		bytes[to] = to == m->id ? 0 : fmaxf(0, fminf((float)bytes_s, delay[to]));
 		sync[to] = given->sync_pair_s
 				   ? (float)given->sync_pair_s[m->id * n + to] / sum_share
 				   : 0;
@@ -136,12 +142,12 @@ static void welcome_member(struct run *run, struct member *m)
 		.loss_s = node->loss_s,
 		.dispatch_overhead_s = given->dispatch_overhead_s,
 		.serialise = run->options.cluster.serialise,
-		.wire = (uint8_t)run->options.training.wire,
-		.sum_wire = (uint8_t)run->options.training.sum_wire,
 		.steps_before = run->training.origin.steps,
 		.has_tokenizer = run->training.has_tokenizer,
 		.n_delays = (uint32_t)n,
 		.delay_s = delay,
+		.n_bytes = (uint32_t)n,
+		.bytes_s = bytes,
 		.n_syncs = (uint32_t)n,
 		.sync_s = sync,
 		.corpus = corpus,
@@ -451,7 +457,13 @@ static uint32_t one_each(const struct members *members, const struct msg_links *
 void members_links(struct planning *planning, struct member *m, const struct msg_links *reports)
 {
 	struct msg_link links[MSG_NODES];
-	struct msg_links each = { one_each(planning->members, reports, links), links };
+	struct msg_links each = { one_each(planning->members, reports, links), links,
+				  reports->wire };
+
+	/* An agent that has not begun the iteration measured another format. */
+	for (uint32_t i = 0; i < each.n_links; i++)
+		if (reports->wire != planning->run->cluster->formats.wire)
+			links[i].measured_delay_s = 0;
 
 	if (!planning->members->links)
 		drift_links(planning, m, &each);

@@ -14,6 +14,7 @@
 #include "controller/history/run_state.h"
 #include "controller/members/assign.h"
 #include "controller/members/member.h"
+#include "controller/network/formats.h"
 #include "controller/operator/journal.h"
 #include "controller/operator/outcome.h"
 #include "controller/operator/stream.h"
@@ -60,6 +61,52 @@ void act_skip(struct controller *c, const char *who, const struct msg_command *m
 	outcome_set(o, 0, "planning skip %lld/%lld", (long long)skip, (long long)stages);
 	resume_save(&c->members);
 	replan(&c->planning, "the skip ratio was changed");
+}
+
+bool acts_take_format(const struct msg_command *m, struct tensor_formats *formats,
+		      struct outcome *o)
+{
+	bool sums = m->verb == COMMAND_SUM_WIRE;
+	enum tensor_format format = m->value >= 0 && m->value < FORMAT_COUNT
+					    ? (enum tensor_format)m->value
+					    : FORMAT_COUNT;
+
+	if (format == FORMAT_COUNT ||
+	    !(sums ? tensor_format_suits_sums(format) : tensor_format_suits_activations(format))) {
+		outcome_set(o, -EINVAL,
+			    sums ? "sums travel in fp32, q8, q6 or q4"
+				 : "activations travel in fp32, bf16, q8 or q6");
+		return false;
+	}
+	if (sums)
+		formats->sum_wire = format;
+	else
+		formats->wire = format;
+	return true;
+}
+
+void act_wire(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o)
+{
+	struct tensor_formats *wanted = &c->run.wanted.formats, before = *wanted;
+	bool sums = m->verb == COMMAND_SUM_WIRE;
+	enum tensor_format was = sums ? before.sum_wire : before.wire;
+	const char *verb = verb_name(m->verb), *to;
+
+	if (!acts_take_format(m, wanted, o))
+		return;
+	to = tensor_format_name((enum tensor_format)m->value);
+	if (formats_equal(wanted, &before)) {
+		outcome_set(o, 0, "%s is %s already", verb, to);
+		return;
+	}
+	undo_remember(c, who, (enum command_verb)m->verb, -1, m->value, (int64_t)was);
+	note(&c->run, NOTE_COMMAND, -1, 'W', "%s %s -> %s (%s), from it%llu", verb,
+	     tensor_format_name(was), to, who,
+	     (unsigned long long)c->run.committed + 1 + (c->run.iteration > c->run.committed));
+	outcome_set(o, 0, "planning %s %s", verb, to);
+	resume_save(&c->members);
+	replan(&c->planning,
+	       sums ? "the format of sums was changed" : "the format of activations was changed");
 }
 
 struct member *acts_member(struct members *members, int node, struct outcome *o)

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct tensor_formats;
 struct controller;
 struct members;
 struct run;
@@ -29,6 +30,13 @@ void act_arm(struct controller *c, const char *who, const struct msg_command *m,
 void act_acknowledge(struct controller *c, const char *who, const struct msg_command *m,
 		     struct outcome *o);
 
+/* Changes the format of activations, or of sums (COMMAND_SUM_WIRE). */
+void act_wire(struct controller *c, const char *who, const struct msg_command *m,
+	      struct outcome *o);
+/* Replaces in *formats the one that the command names. Returns false if tensors cannot travel in
+ * this format, and sets the reason in *o. */
+bool acts_take_format(const struct msg_command *m, struct tensor_formats *formats,
+		      struct outcome *o);
 /* Returns true if the run may skip that many stages; otherwise sets the reason in *o. */
 bool acts_may_skip(const struct run *run, int64_t skip, struct outcome *o);
 /* Finds the node of that number; NULL, with the reason in *o, if there is none. */

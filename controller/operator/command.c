@@ -37,7 +37,8 @@ static const struct {
 	[COMMAND_PAUSE] = { act_pause, false },     [COMMAND_RESUME] = { act_pause, false },
 	[COMMAND_STEP] = { act_pause, false },      [COMMAND_ARM] = { act_arm, true },
 	[COMMAND_ACK] = { act_acknowledge, true },  [COMMAND_UNDO] = { act_undo, false },
-	[COMMAND_STOP] = { act_stop, false },
+	[COMMAND_STOP] = { act_stop, false },       [COMMAND_WIRE] = { act_wire, false },
+	[COMMAND_SUM_WIRE] = { act_wire, false },
 	/* COMPARE changes nothing (previews.h); SEEK and SPEED are for replays only. */
 };
 

@@ -86,6 +86,8 @@ static void fill_status(const struct controller *c, const struct console *to, st
 		.n_stages = (uint32_t)c->run.cluster->n_stages,
 		.skip_phase = c->run.wanted.schedule.n ? c->run.wanted.phase + 1 : 0,
 		.n_skip_phases = c->run.wanted.schedule.n,
+		.wire = (uint8_t)c->run.cluster->formats.wire,
+		.sum_wire = (uint8_t)c->run.cluster->formats.sum_wire,
 		.now_us = c->run.now_us,
 		.iteration_started_us = c->iteration.progress.started_us,
 		.lease_us = c->operators.lease[0] ? c->operators.lease_ends_us - c->run.now_us : 0,

@@ -85,7 +85,8 @@ static void fill_request(const struct members *members, struct planner_request *
 static bool fill_hypothetical(const struct planning *planning, const struct msg_command *m,
 			      struct planner_request *q, bool *excluded, struct outcome *o)
 {
-	bool changes_node = m->node >= 0 && m->verb != COMMAND_SKIP;
+	bool formats = m->verb == COMMAND_WIRE || m->verb == COMMAND_SUM_WIRE;
+	bool changes_node = m->node >= 0 && m->verb != COMMAND_SKIP && !formats;
 
 	fill_request(planning->members, q, excluded);
 	if (changes_node && (uint32_t)m->node >= planning->members->n) {
@@ -98,6 +99,8 @@ static bool fill_hypothetical(const struct planning *planning, const struct msg_
 		return false;
 	if (m->verb == COMMAND_SKIP)
 		q->path_length = planning->run->cluster->n_stages - (int)m->value;
+	if (formats && !acts_take_format(m, &q->formats, o))
+		return false;
 	q->from = replan_from(planning, q);
 	return true;
 }
@@ -114,9 +117,16 @@ static void await_answer(struct controller *c, struct console *to, const struct 
 		memmove(c->operators.awaited, c->operators.awaited + 1,
 			--c->operators.n_awaited * sizeof(*c->operators.awaited));
 	a = &c->operators.awaited[c->operators.n_awaited++];
-	*a = (struct awaited){ planner_ask(c->planning.planner, c->run.cluster, q), to->peer, m->id,
+	*a = (struct awaited){ replan_send(&c->members, c->planning.planner, q), to->peer, m->id,
 			       (enum command_verb)m->verb, "" };
 	snprintf(a->text, sizeof(a->text), "%.120s", text);
+}
+
+/* Returns true if the run would have another plan after the command. */
+static bool needs_plan(const struct msg_command *m)
+{
+	return m->verb == COMMAND_SKIP || m->verb == COMMAND_FAIL || m->verb == COMMAND_RECOVER ||
+	       m->verb == COMMAND_INJECT || m->verb == COMMAND_WIRE || m->verb == COMMAND_SUM_WIRE;
 }
 
 void previews_ask(struct controller *c, struct console *to, const struct msg_command *m)
@@ -134,8 +144,7 @@ void previews_ask(struct controller *c, struct console *to, const struct msg_com
 	}
 	if (!c->run.plan)
 		answer_now(&c->run, to, m, false, "there is no plan yet");
-	else if (o.status != 0 || (back.verb != COMMAND_SKIP && back.verb != COMMAND_FAIL &&
-				   back.verb != COMMAND_RECOVER && back.verb != COMMAND_INJECT))
+	else if (o.status != 0 || !needs_plan(&back))
 		answer_now(&c->run, to, m, o.status == 0, o.text);
 	else if (!fill_hypothetical(&c->planning, &back, &q, excluded, &o))
 		answer_now(&c->run, to, m, false, o.text);
@@ -238,10 +247,12 @@ static void compare_plans(struct run *run, const struct planned *a, struct msg_s
 	int memory = 0;
 
 	s->before_iteration_s = (float)now->plan->predicted.iteration_s;
+	s->before_sync_s = (float)plan_visible_sync_s(now->plan);
 	s->before_wait_s = (float)now->plan->predicted.collision_wait_s;
 	s->before_peak_slots = plan_peak_slots(now);
 	s->before_path_length = (uint32_t)now->plan->path_length;
 	s->after_iteration_s = (float)a->plan->predicted.iteration_s;
+	s->after_sync_s = (float)plan_visible_sync_s(a->plan);
 	s->after_wait_s = (float)a->plan->predicted.collision_wait_s;
 	s->after_peak_slots = plan_peak_slots(a);
 	s->after_path_length = (uint32_t)a->plan->path_length;

@@ -63,6 +63,14 @@ bool undo_inverse(const struct run *run, const struct act *a, struct msg_command
 			    (long long)a->value, run->cluster->n_stages, (long long)a->before,
 			    run->cluster->n_stages);
 		return true;
+	case COMMAND_WIRE:
+	case COMMAND_SUM_WIRE:
+		out->verb = a->verb;
+		out->value = a->before;
+		outcome_set(o, 0, "undo #%llu: %s %s -> %s", (unsigned long long)a->id,
+			    verb_name(a->verb), tensor_format_name((enum tensor_format)a->value),
+			    tensor_format_name((enum tensor_format)a->before));
+		return true;
 	case COMMAND_FAIL:
 	case COMMAND_RECOVER:
 		out->verb = a->verb == COMMAND_FAIL ? COMMAND_RECOVER : COMMAND_FAIL;

@@ -17,7 +17,8 @@ struct act {
 	uint64_t id;
 	enum command_verb verb;
 	int node;
-	/* SKIP: stages skipped, now and before the act; INJECT: the fault's id */
+	/* SKIP: stages skipped; WIRE, SUM_WIRE: the format, now and before the act; INJECT: the
+	 * fault's id */
 	int64_t value, before;
 	/* The act was undone, is over, or is itself an undo: it cannot be undone */
 	bool undone;

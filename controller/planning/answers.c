@@ -15,6 +15,7 @@
 #include "controller/history/finish.h"
 #include "controller/history/record.h"
 #include "controller/members/link_failures.h"
+#include "controller/network/formats.h"
 #include "controller/operator/announce.h"
 #include "controller/operator/journal.h"
 #include "controller/planning/request.h"
@@ -114,6 +115,7 @@ void answers_run(struct planning *planning, struct planned *a)
 	if (refined && planning->run->plan &&
 	    replan_usable(planning->members, planning->run->plan) && !planning->pending &&
 	    a->plan->path_length == planning->run->plan->plan->path_length &&
+	    formats_equal(&a->formats, &planning->run->plan->formats) &&
 	    !is_better(planning->run, a, planning->run->plan, worth)) {
 		planned_free(a); /* the plan in force is about as good */
 		return;

@@ -24,6 +24,7 @@
 #include "controller/planning/planning.h"
 #include "controller/planning/predict.h"
 #include "controller/members/member.h"
+#include "controller/network/formats.h"
 #include "controller/operator/journal.h"
 #include "controller/planning/request.h"
 #include "controller/planning/skip_phases.h"
@@ -44,6 +45,7 @@ struct foreseen {
 	struct planned *answer; /* NULL: no plan yet */
 	uint64_t out;           /* set of the nodes that the plan excludes, one bit for each */
 	uint32_t path_length;
+	struct tensor_formats formats;
 	uint64_t epoch; /* epoch of the plan in force when this case was requested */
 	/* Work in seconds for each microbatch of the lost node; INFINITY: no node is lost */
 	double work_s;
@@ -113,6 +115,7 @@ static bool what_if(const struct members *members, uint32_t k, struct foreseen *
 
 	*w = (struct foreseen){ .out = out_now(members),
 				.path_length = members->run->wanted.path_length,
+				.formats = members->run->wanted.formats,
 				.epoch = members->run->epoch,
 				.work_s = INFINITY };
 	if (m) {
@@ -207,7 +210,7 @@ double contingency_lost_s(const struct planning *planning, const struct member *
 	    !what_if(planning->members, m->id, &today))
 		return 0;
 	f = &planning->contingency->of[m->id];
-	if (!is_for(f, today.out, today.path_length))
+	if (!is_for(f, today.out, today.path_length) || !formats_equal(&f->formats, &today.formats))
 		return 0;
 	return f->answer->plan ? f->answer->plan->predicted.iteration_s : -1;
 }
@@ -258,6 +261,7 @@ static bool is_due(const struct planning *planning, uint32_t k, const struct for
 	const struct foreseen *f = &planning->contingency->of[k];
 
 	return !is_for(f, today->out, today->path_length) ||
+	       !formats_equal(&f->formats, &today->formats) ||
 	       (f->epoch != planning->run->epoch &&
 		(planning->run->now_us - f->made_us > RENEWED_US ||
 		 today->work_s > changed * f->work_s || f->work_s > changed * today->work_s));
@@ -293,7 +297,7 @@ static void ask_next(struct planning *planning)
 	q.reason = "ahead";
 	a->last = chosen;
 	a->asked = best;
-	a->request = planner_ask(a->planner, planning->run->cluster, &q);
+	a->request = replan_send(planning->members, a->planner, &q);
 }
 
 void contingency_turn(struct planning *planning)
@@ -306,7 +310,8 @@ void contingency_turn(struct planning *planning)
 	take_answers(planning);
 	keep_current(planning);
 	if (a->request && (!what_if(planning->members, a->last, &today) ||
-			   today.out != a->asked.out || today.path_length != a->asked.path_length))
+			   today.out != a->asked.out || today.path_length != a->asked.path_length ||
+			   !formats_equal(&today.formats, &a->asked.formats)))
 		a->request = 0; /* the waiting request is obsolete; the next request cancels it */
 	if (!a->request && planning->run->plan && planning->run->phase != PHASE_GATHERING &&
 	    planning->run->phase != PHASE_STALLED)

@@ -387,6 +387,7 @@ uint64_t planner_ask(struct planner *p, const struct cluster *c, const struct pl
 	j->number = ++p->numbers;
 	j->answer->request = j->number;
 	j->answer->kind = q->kind;
+	j->answer->formats = q->formats;
 	memcpy(j->answer->reason, j->reason, sizeof(j->reason));
 	/* The run waits for its plan: its request is served before all others. */
 	if (q->kind == PLANNER_RUN) {

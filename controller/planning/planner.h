@@ -42,6 +42,7 @@ struct planned {
 	enum planner_kind kind;
 	char reason[96];
 	double elapsed_s;
+	struct tensor_formats formats; /* formats for which the plan is made */
 	uint64_t epoch;            /* epoch in which the plan takes effect; 0 before */
 	uint64_t iteration;        /* first iteration that runs by the plan */
 };
@@ -50,6 +51,7 @@ void planned_free(struct planned *p); /* p may be NULL */
 struct planner_request {
 	enum planner_kind kind;
 	int path_length;
+	struct tensor_formats formats; /* of the cluster's times */
 	enum plan_algorithm algorithm;
 	enum substitute substitute;
 	bool free_assignment, overlap_sync;

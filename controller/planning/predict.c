@@ -17,6 +17,7 @@
 #include "base/alloc.h"
 #include "controller/members/members.h"
 #include "controller/members/heartbeat_timeout.h"
+#include "controller/network/formats.h"
 
 static double one_way_s(const struct members *members, int node)
 {
@@ -26,13 +27,12 @@ static double one_way_s(const struct members *members, int node)
 /* Returns the time at which the last replica's REDUCED arrives. counted_s[node] is when the node
  * has added its last gradient. */
 static double stage_summed_s(const struct members *members, const struct plan *p, int stage,
-			     const double *counted_s)
+			     enum tensor_format sum_wire, const double *counted_s)
 {
 	const int *nodes = p->assigned + p->stage_start[stage];
 	int r = p->stage_start[stage + 1] - p->stage_start[stage];
 	double bytes = (double)tensor_format_sum_bytes(
-		members->run->options.training.sum_wire,
-		members->run->training.stage_parameters[stage] / (uint32_t)r);
+		sum_wire, members->run->training.stage_parameters[stage] / (uint32_t)r);
 	double last = 0;
 	double *summed = alloc_array((size_t)r, sizeof(*summed));
 
@@ -71,14 +71,19 @@ void predict(struct members *members, struct planned *a)
 	struct plan_predicted *d = a->plan ? &a->plan->predicted : NULL;
 	struct simulation *s;
 	struct error err;
+	struct cluster *c;
 	double summed_s = 0, *counted_s;
+	int rc;
 
 	if (!d || !members->links)
 		return;
 	for (int i = 0; i < a->plan->n_microbatches; i++)
 		a->plan->microbatches[i].release_s =
 			one_way_s(members, a->plan->microbatches[i].data_node);
-	if (simulate(members->run->cluster, a->plan, &s, &err) != 0)
+	c = formats_cluster(members, &a->formats);
+	rc = simulate(c ? c : members->run->cluster, a->plan, &s, &err);
+	cluster_free(c);
+	if (rc != 0)
 		return; /* a link has failed; the users of the plan check that themselves */
 	d->iteration_s = s->iteration_s;
 	d->collisions = s->collisions;
@@ -86,7 +91,8 @@ void predict(struct members *members, struct planned *a)
 	d->idle_fraction = s->idle_fraction;
 	counted_s = find_last_tasks(members, a->plan, s);
 	for (int stage = 0; stage < a->plan->n_stages; stage++)
-		summed_s = fmax(summed_s, stage_summed_s(members, a->plan, stage, counted_s));
+		summed_s = fmax(summed_s, stage_summed_s(members, a->plan, stage,
+							 a->formats.sum_wire, counted_s));
 	free(counted_s);
 	d->sync_s = fmax(0, summed_s - s->iteration_s);
 	d->total_s = s->iteration_s + d->sync_s;

@@ -31,7 +31,7 @@ static void ask_planner(struct planning *planning, double best_s, const struct p
 	q.budget_s = replan_budget_s(planning->run, best_s);
 	q.reason = planning->reason;
 	replan_set_times(planning->members);
-	planning->wanted_id = planner_ask(planning->planner, planning->run->cluster, &q);
+	planning->wanted_id = replan_send(planning->members, planning->planner, &q);
 }
 
 void replan_first(struct planning *planning)
@@ -39,6 +39,7 @@ void replan_first(struct planning *planning)
 	bool excluded[MSG_NODES], any = false;
 	struct planner_request q = { .kind = PLANNER_RUN,
 				     .path_length = (int)planning->run->wanted.path_length,
+				     .formats = planning->run->wanted.formats,
 				     .algorithm = planning->run->options.planning.algorithm,
 				     .substitute = SUBSTITUTE_RANDOM,
 				     .free_assignment =
@@ -55,7 +56,7 @@ void replan_first(struct planning *planning)
 		any = any || excluded[i];
 	}
 	q.excluded = any ? excluded : NULL;
-	planning->wanted_id = planner_ask(planning->planner, planning->run->cluster, &q);
+	planning->wanted_id = replan_send(planning->members, planning->planner, &q);
 }
 
 void replan(struct planning *planning, const char *reason)
@@ -85,6 +86,7 @@ void replan_baseline(struct planning *planning)
 {
 	struct planner_request q = { .kind = PLANNER_BASELINE,
 				     .algorithm = PLAN_DTFM,
+				     .formats = planning->run->wanted.formats,
 				     .path_length = planning->run->cluster->n_stages,
 				     .free_assignment =
 					     !planning->run->options.cluster.assignment_given,
@@ -93,7 +95,7 @@ void replan_baseline(struct planning *planning)
 				     .seed = planning->run->options.seed,
 				     .reason = "baseline: every stage, straight pipelines" };
 
-	planner_ask(planning->planner, planning->run->cluster, &q);
+	replan_send(planning->members, planning->planner, &q);
 }
 
 void replan_refine(struct planning *planning, const struct plan *from)

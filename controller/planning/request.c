@@ -8,6 +8,7 @@
 #include "controller/members/members.h"
 #include "controller/history/record.h"
 #include "controller/members/member.h"
+#include "controller/network/formats.h"
 
 bool planned_uses(const struct planned *p, uint16_t node)
 {
@@ -111,6 +112,7 @@ void replan_request(const struct members *members, struct planner_request *q, bo
 {
 	*q = (struct planner_request){ .kind = PLANNER_RUN,
 				       .path_length = (int)members->run->wanted.path_length,
+				       .formats = members->run->wanted.formats,
 				       .algorithm = members->run->options.planning.algorithm,
 				       .substitute = SUBSTITUTE_BEST,
 				       .excluded = excluded,
@@ -119,6 +121,16 @@ void replan_request(const struct members *members, struct planner_request *q, bo
 				       .seed = members->run->options.seed };
 	for (uint32_t i = 0; i < members->n; i++)
 		excluded[i] = !member_is_replica(&members->list[i]) || members->list[i].is_marked;
+}
+
+uint64_t replan_send(const struct members *members, struct planner *planner,
+		     const struct planner_request *q)
+{
+	struct cluster *c = formats_cluster(members, &q->formats);
+	uint64_t id = planner_ask(planner, c ? c : members->run->cluster, q);
+
+	cluster_free(c);
+	return id;
 }
 
 double replan_budget_s(const struct run *run, double best_s)

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct planner;
 struct members;
 struct run;
 struct member;
@@ -25,6 +26,10 @@ bool replan_usable(const struct members *members, const struct planned *p);
 bool planned_uses(const struct planned *p, uint16_t node);
 /* Returns the most activation slots that any node needs at one time in the plan. */
 uint32_t plan_peak_slots(const struct planned *p);
+/* Asks the planner for a plan with the times of the request's formats. Returns the request's
+ * number. */
+uint64_t replan_send(const struct members *members, struct planner *planner,
+		     const struct planner_request *q);
 /* Returns the seconds that a search gets: best_s for PLAN_BEST, --budget for a baseline. */
 double replan_budget_s(const struct run *run, double best_s);
 /* Fills in a request for the run's current replicas, marks and path length. The nodes to exclude

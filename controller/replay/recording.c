@@ -76,6 +76,8 @@ static int load_run(struct recording *r, struct error *err)
 	int rc = cluster_parse(run->cluster, strlen(run->cluster), &r->cluster, err);
 
 	if (rc == 0)
+		r->cluster->formats = run->formats;
+	if (rc == 0)
 		rc = model_preset("tiny", &model, &recipe, err);
 	if (rc == 0)
 		rc = model_config_parse(&model, &recipe, run->model, strlen(run->model), "model",

@@ -105,6 +105,8 @@ int recording_grew(const struct recording *r, struct error *err);
  * free. If the store has no tasks of the iteration, *n is 0 and *out is NULL. */
 int recording_tasks(const struct recording *r, uint64_t iteration, struct msg_task_event **out,
 		    uint32_t *n, struct error *err);
+/* Returns the formats of the iteration after the first n_committed ones of the list. */
+struct tensor_formats recording_formats(const struct recording *r, size_t n_committed);
 /* Returns the cluster with the times that plans assumed after the first `upto` happenings. The
  * caller frees it with cluster_free. */
 struct cluster *recording_cluster(const struct recording *r, size_t upto);

@@ -181,8 +181,8 @@ static int see_commit(void *context, const struct store_commit *c)
 		.predicted_s = (float)c->predicted_s,
 		.sync_s = (float)c->sync_s,
 		.real_s = (float)c->real_s,
-		.collisions = c->collisions,
-		.wait_s = (float)c->wait_s,
+		.collisions = c->collisions.n,
+		.wait_s = (float)c->collisions.wait_s,
 		.gradient_norm = (float)c->gradient_norm,
 		.clip = c->scale * (float)(r->run->n_shards * r->run->per_shard),
 		.lr = c->lr,
@@ -190,6 +190,8 @@ static int see_commit(void *context, const struct store_commit *c)
 		.path_length = c->path_length,
 		.rerun = c->rerun,
 		.at_us = c->wall_us,
+		.wire = (uint8_t)c->formats.wire,
+		.sum_wire = (uint8_t)c->formats.sum_wire,
 	};
 	return 0;
 }

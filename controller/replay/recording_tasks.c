@@ -156,22 +156,43 @@ static void believe_recorded(struct cluster *c, const struct recorded_belief *b)
 	n->loss_s = b->loss_s;
 }
 
+struct tensor_formats recording_formats(const struct recording *r, size_t n_committed)
+{
+	const struct msg_see_iteration *last =
+		r->iterations.n == 0
+			? NULL
+			: &r->iterations.list[n_committed < r->iterations.n ? n_committed
+									    : r->iterations.n - 1];
+
+	return last ? (struct tensor_formats){ (enum tensor_format)last->wire,
+					       (enum tensor_format)last->sum_wire }
+		    : r->run->formats;
+}
+
 /* A restarted controller starts from the cluster as described, without earlier corrections. */
 struct cluster *recording_cluster(const struct recording *r, size_t upto)
 {
 	struct cluster *c = cluster_copy(r->cluster);
+	struct tensor_formats formats = recording_formats(r, 0);
 	uint64_t writer = 0;
+
+	cluster_reformat(c, &formats);
 
 	for (size_t i = 0; i < upto; i++) {
 		const struct happening *h = &r->happenings.list[i];
 
 		if (h->kind == HAPPENED_BELIEF)
 			believe_recorded(c, &r->beliefs.list[h->index]);
+		if (h->kind == HAPPENED_COMMIT) {
+			formats = recording_formats(r, h->index + 1);
+			cluster_reformat(c, &formats);
+		}
 		if (h->kind != HAPPENED_PHASE || r->phases.list[h->index].writer == writer)
 			continue;
 		if (writer != 0) {
 			cluster_free(c);
 			c = cluster_copy(r->cluster);
+			cluster_reformat(c, &formats);
 		}
 		writer = r->phases.list[h->index].writer;
 	}

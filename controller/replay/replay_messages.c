@@ -232,14 +232,24 @@ void replay_status(const struct replay *r, replay_emit emit, void *context)
 {
 	const struct recording *rec = r->rec;
 	const struct recorded_plan *plan = r->plan == NOBODY ? NULL : &rec->plans.list[r->plan];
+	const struct tensor_formats formats = recording_formats(rec, r->n_iterations);
 	struct msg m = { .type = MSG_SEE_STATUS };
 
 	m.u.see_status = (struct msg_see_status){
-		.phase = (uint8_t)r->phase, .paused = r->pace <= 0, .iteration = r->iteration,
-		.committed = r->committed, .epoch = plan ? plan->epoch : 0, .alive = count_alive(r),
-		.n_nodes = rec->n_nodes, .path_length = plan ? plan->path_length : rec->path_length,
-		.n_stages = (uint32_t)rec->cluster->n_stages, .now_us = r->cursor_us,
-		.iteration_started_us = r->started_us, .dropped = r->dropped,
+		.phase = (uint8_t)r->phase,
+		.paused = r->pace <= 0,
+		.iteration = r->iteration,
+		.committed = r->committed,
+		.epoch = plan ? plan->epoch : 0,
+		.alive = count_alive(r),
+		.n_nodes = rec->n_nodes,
+		.path_length = plan ? plan->path_length : rec->path_length,
+		.n_stages = (uint32_t)rec->cluster->n_stages,
+		.now_us = r->cursor_us,
+		.iteration_started_us = r->started_us,
+		.dropped = r->dropped,
+		.wire = (uint8_t)formats.wire,
+		.sum_wire = (uint8_t)formats.sum_wire,
 	};
 	for (size_t i = 0; i < rec->faults.n; i++)
 		m.u.see_status.faults += r->active[i];

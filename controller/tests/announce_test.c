@@ -9,8 +9,10 @@
 /* A new process emulates the cluster that the operator described, not the cluster as measured. */
 TEST(corrected_times_are_not_emulated)
 {
-	const char *options[] = { "--eval-every", "0", "--emulate", "regions",
-				  "--time-scale", "1", NULL };
+	const char *options[] = {
+		"--eval-every", "0",    "--emulate", "regions", "--time-scale", "1",
+		"--wire",       "fp32", NULL
+	};
 	struct world *w = world_new(options);
 	struct player *p = &w->players[4];
 	float first[PLAYERS];
@@ -133,7 +135,7 @@ static void tell_link(struct player *p, uint16_t to, float latency_s, float took
 	struct msg_link link = {
 		.from = p->node, .to = to, .latency_s = latency_s, .measured_delay_s = took_s
 	};
-	struct msg m = { .type = MSG_LINKS, .u.links = { 1, &link } };
+	struct msg m = { .type = MSG_LINKS, .u.links = { 1, &link, p->wire } };
 
 	visitor_send(&p->v, &m, POST_RELIABLE);
 }
@@ -142,7 +144,7 @@ static void tell_link(struct player *p, uint16_t to, float latency_s, float took
  * link is shown as missing. */
 TEST(consoles_see_the_measured_links)
 {
-	const char *options[] = { "--eval-every", "0", NULL };
+	const char *options[] = { "--eval-every", "0", "--wire", "fp32", NULL };
 	struct world *w = world_new(options);
 	int before;
 
@@ -195,8 +197,10 @@ TEST(an_emulated_run_is_announced_as_emulated)
  * controller has them too. */
 TEST(consoles_see_the_figures_of_the_emulated_network)
 {
-	const char *options[] = { "--eval-every", "0", "--emulate", "regions",
-				  "--time-scale", "1", NULL };
+	const char *options[] = {
+		"--eval-every", "0",    "--emulate", "regions", "--time-scale", "1",
+		"--wire",       "fp32", NULL
+	};
 	const char *again[] = { NULL };
 	struct world *w = world_new(options);
 	const struct msg_link *link = &w->links[0][1];

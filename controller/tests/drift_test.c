@@ -55,7 +55,7 @@ static void unmake(struct controller *c)
 static void tell(struct controller *c, const double *measured, uint32_t n)
 {
 	struct msg_link links[NODES] = { { .from = 0 } };
-	struct msg_links l = { n, links };
+	struct msg_links l = { n, links, FORMAT_FP32 };
 
 	for (uint32_t i = 0; i < n; i++) {
 		links[i].to = (uint16_t)(3 + i);
@@ -118,7 +118,8 @@ static double travel(struct controller *c, double took_s, double latency_s)
 				 .measured_delay_s = (float)took_s,
 				 .latency_s = (float)latency_s };
 
-	members_links(&c->planning, &c->members.list[FROM], &(struct msg_links){ 1, &link });
+	members_links(&c->planning, &c->members.list[FROM],
+		      &(struct msg_links){ 1, &link, FORMAT_FP32 });
 	return believed(c, 3);
 }
 
@@ -188,7 +189,7 @@ TEST(impossible_reports_are_ignored)
 	struct controller *c = made();
 	struct msg_link links[] = { { .to = NODES, .measured_delay_s = 9 },
 				    { .to = UINT16_MAX, .measured_delay_s = 9 } };
-	struct msg_links l = { 2, links };
+	struct msg_links l = { 2, links, FORMAT_FP32 };
 
 	members_links(&c->planning, &c->members.list[FROM], &l);
 	members_links(&c->planning, &c->members.list[FROM], &l);

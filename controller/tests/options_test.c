@@ -43,14 +43,14 @@ static void given_options_are_taken(void **state)
 	assert_int_equal(o.acts[0].node, 4);
 	assert_int_equal(o.acts[1].iteration, 20);
 	assert_true(o.mode.jsonl && o.cluster.time_scale == 0);
-	assert_int_equal(o.training.wire, FORMAT_Q8);
+	assert_int_equal(o.training.formats.wire, FORMAT_Q8);
 	assert_int_equal(parse(&o, &err, (char *[]){ NEEDED, "--wire", "bf16", NULL }), 0);
-	assert_int_equal(o.training.wire, FORMAT_BF16);
-	assert_int_equal(o.training.sum_wire, FORMAT_Q6);
+	assert_int_equal(o.training.formats.wire, FORMAT_BF16);
+	assert_int_equal(o.training.formats.sum_wire, FORMAT_Q6);
 	assert_int_equal(parse(&o, &err, (char *[]){ NEEDED, "--sum-wire", "q4", NULL }), 0);
-	assert_int_equal(o.training.sum_wire, FORMAT_Q4);
+	assert_int_equal(o.training.formats.sum_wire, FORMAT_Q4);
 	assert_int_equal(parse(&o, &err, (char *[]){ NEEDED, "--wire", "fp32", NULL }), 0);
-	assert_int_equal(o.training.wire, FORMAT_FP32);
+	assert_int_equal(o.training.formats.wire, FORMAT_FP32);
 }
 
 static void a_rehearsal_validates_nothing(void **state)

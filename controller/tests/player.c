@@ -286,12 +286,12 @@ static bool has_counted_all(const struct player *p)
 
 static void reduce_when_counted(struct player *p)
 {
-	struct msg_reduce m = p->ordered;
+	struct msg_reduce m = p->ordered.sum;
 
 	if (m.n_nodes == 0 || m.iteration != p->iteration || !has_counted_all(p))
 		return;
-	p->ordered.n_nodes = 0;
-	m.nodes = p->ordered_nodes;
+	p->ordered.sum.n_nodes = 0;
+	m.nodes = p->ordered.nodes;
 	reduce(p, &m);
 }
 
@@ -302,13 +302,13 @@ static void take_order(struct player *p, const struct msg_reduce *m)
 	for (uint32_t i = 0; i < m->n_nodes; i++)
 		adds = adds || m->nodes[i] == p->node;
 	if (!adds || !m->when_counted) {
-		p->ordered.n_nodes = adds ? 0 : p->ordered.n_nodes;
+		p->ordered.sum.n_nodes = adds ? 0 : p->ordered.sum.n_nodes;
 		reduce(p, m);
 		return;
 	}
 	assert_true(m->n_nodes <= PLAYERS);
-	p->ordered = *m;
-	memcpy(p->ordered_nodes, m->nodes, m->n_nodes * sizeof(m->nodes[0]));
+	p->ordered.sum = *m;
+	memcpy(p->ordered.nodes, m->nodes, m->n_nodes * sizeof(m->nodes[0]));
 	reduce_when_counted(p);
 }
 
@@ -325,9 +325,10 @@ static void start(struct player *p, const struct msg_start *m)
 	if (m->iteration != p->committed + 1)
 		return;
 	p->iteration = m->iteration;
+	p->wire = m->wire;
 	p->world->data = m->position / m->per_shard;
 	memcpy(p->ways, p->plans[m->epoch % 2], sizeof(p->ways));
-	p->ordered.n_nodes = 0;
+	p->ordered.sum.n_nodes = 0;
 	memset(p->counted, 0, sizeof(p->counted));
 	if (p->world->waits != m->iteration)
 		work(p);
@@ -584,7 +585,7 @@ void player_replace(struct player *p)
 void player_reports_delays(struct player *p, float times)
 {
 	struct msg_link links[PLAYERS] = { { .from = 0 } };
-	struct msg m = { .type = MSG_LINKS, .u.links = { 0, links } };
+	struct msg m = { .type = MSG_LINKS, .u.links = { 0, links, p->wire } };
 
 	for (uint16_t to = 0; to < PLAYERS; to++)
 		if (to != p->node)

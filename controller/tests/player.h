@@ -58,6 +58,12 @@ struct emulated {
 	float delay_s[PLAYERS], sum_s[PLAYERS];
 };
 
+/* An order to sum, with the memory of its nodes. */
+struct player_order {
+	struct msg_reduce sum;
+	uint16_t nodes[PLAYERS];
+};
+
 struct player {
 	struct visitor v;
 	struct world *world;
@@ -77,6 +83,7 @@ struct player {
 	int keeps; /* stage of its copy; -1: none */
 	int64_t beat_us;
 	uint16_t awaits;                /* 1 + the node; 0: none */
+	uint8_t wire;                   /* format of the newest start */
 	struct route plans[2][BATCHES]; /* of even and odd epochs */
 	uint32_t n_ways;
 	/* Routes of this iteration, including reroutes */
@@ -84,8 +91,7 @@ struct player {
 	bool counted[BATCHES];
 	/* The order that came with the start, carried out once all microbatches are counted; no
 	 * nodes: none */
-	struct msg_reduce ordered;
-	uint16_t ordered_nodes[PLAYERS];
+	struct player_order ordered;
 	struct msg_task_event events[4 * BATCHES];
 	uint32_t n_events;
 };

@@ -31,7 +31,7 @@ static double find_sum_s(enum tensor_format format)
 		cluster->nodes[i].stage = i / 2;
 	}
 	c = bare_controller(cluster, STAGES);
-	c->run.options.training.sum_wire = format;
+	c->run.cluster->formats.sum_wire = answer.formats.sum_wire = format;
 	c->members.links = link_table_new(NODES);
 	for (uint32_t i = 0; i < NODES * NODES; i++)
 		c->members.links->links[i] =

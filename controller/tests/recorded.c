@@ -157,8 +157,7 @@ static void put_commit(struct store *s, const struct recorded_options *o, uint64
 				  .predicted_s = 0.7,
 				  .sync_s = 0.1,
 				  .real_s = 1.2,
-				  .collisions = 2,
-				  .wait_s = 0.03,
+				  .collisions = { 2, 0.03 },
 				  .alive = 3,
 				  .path_length = 2,
 				  .wall_us = ms * 1000 + wall_ahead_us };
@@ -255,6 +254,8 @@ void recorded_make(char *folder, const struct recorded_options *o, struct store 
 				   "{\"time_scale\":1.0,\"path_length\":2,\"iterations\":3,"
 				   "\"eval_every\":5,\"eval_batches\":1,\"checkpoint_every\":0,"
 				   "\"skip_bad_steps\":0,"
+				   "\"formats\":[\"fp32\",\"fp32\"],"
+				   "\"wanted_formats\":[\"q8\",\"q4\"],"
 				   "\"stages\":[0,1,1,1],\"skip_phase\":0,\"shards\":[0,-1,-1,-1],"
 				   "\"homes\":[0,1,1,1],\"marked\":[0,0,0,0],"
 				   "\"keys\":[\"\",\"\",\"\",\"\"]}",

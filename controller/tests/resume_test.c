@@ -57,6 +57,7 @@ static void begin(struct taken_over *t)
 	assert_int_equal(store_resume(&c->run.history.store, t->folder, NULL), 0);
 	text = store_run_of(c->run.history.store)->cluster;
 	assert_int_equal(cluster_parse(text, strlen(text), &c->run.cluster, NULL), 0);
+	c->run.cluster_as_given = cluster_copy(c->run.cluster);
 	assert_int_equal(planner_start(&c->planning.planner, NULL), 0);
 	open_post(c);
 	c->run.options.run_dir = t->folder;
@@ -95,6 +96,7 @@ static void end(struct controller *c)
 	keys_free(c->run.keys.own);
 	store_close(c->run.history.store);
 	cluster_free(c->run.cluster);
+	cluster_free(c->run.cluster_as_given);
 	consoles_fini(&c->run);
 	free(c->members.list);
 	free(c->run.training.shard_of);
@@ -161,6 +163,18 @@ static const char kept[] =
 	"\"checkpoint_every\":11,\"skip_bad_steps\":5,\"serialise\":true,\"overlap_sync\":true,"
 	"\"stack\":true,\"given_assignment\":true,\"algorithm\":\"best\","
 	"\"skip_schedule\":\"2@0,0@40\"}";
+
+/* The iteration under way restarts in its own formats, and the next one has the wanted ones. */
+FIXTURE_TEST(formats_are_kept)
+{
+	struct taken_over *t = *state;
+	const struct run *run = &t->c->run;
+
+	assert_int_equal(run->cluster->formats.wire, FORMAT_FP32);
+	assert_int_equal(run->cluster->formats.sum_wire, FORMAT_FP32);
+	assert_int_equal(run->wanted.formats.wire, FORMAT_Q8);
+	assert_int_equal(run->wanted.formats.sum_wire, FORMAT_Q4);
+}
 
 FIXTURE_TEST(the_command_line_overrides_recorded_settings)
 {

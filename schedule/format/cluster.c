@@ -53,6 +53,7 @@ void cluster_free(struct cluster *c)
 	free(c->stages);
 	free(c->nodes);
 	free(c->delay_s);
+	free(c->bytes_s);
 	free(c->sync_pair_s);
 	free(c);
 }
@@ -73,6 +74,10 @@ struct cluster *cluster_copy(const struct cluster *c)
 	to->name = copy_text(c->name);
 	memcpy(to->stages, c->stages, (size_t)c->n_stages * sizeof(*c->stages));
 	memcpy(to->delay_s, c->delay_s, pairs * sizeof(*c->delay_s));
+	if (c->bytes_s) {
+		to->bytes_s = alloc_array(pairs, sizeof(*c->bytes_s));
+		memcpy(to->bytes_s, c->bytes_s, pairs * sizeof(*c->bytes_s));
+	}
 	if (c->sync_pair_s)
 		memcpy(to->sync_pair_s, c->sync_pair_s, pairs * sizeof(*c->sync_pair_s));
 	for (int i = 0; i < c->n_nodes; i++) {
@@ -87,7 +92,25 @@ struct cluster *cluster_copy(const struct cluster *c)
 	to->microbatches_per_data_node = c->microbatches_per_data_node;
 	to->dispatch_overhead_s = c->dispatch_overhead_s;
 	to->always = c->always;
+	to->formats = c->formats;
 	return to;
+}
+
+void cluster_reformat(struct cluster *c, const struct tensor_formats *is)
+{
+	const struct tensor_formats *was = &c->formats;
+	double more = tensor_format_activation_share(is->wire) -
+		      tensor_format_activation_share(was->wire);
+	double sums =
+		tensor_format_sum_share(is->sum_wire) / tensor_format_sum_share(was->sum_wire);
+
+	for (size_t i = 0; i < (size_t)c->n_nodes * (size_t)c->n_nodes; i++) {
+		if (c->bytes_s && c->bytes_s[i] > 0 && c->delay_s[i] > 0 && was->wire != is->wire)
+			c->delay_s[i] = fmax(0, c->delay_s[i] + more * c->bytes_s[i]);
+		if (c->sync_pair_s && c->sync_pair_s[i] > 0 && was->sum_wire != is->sum_wire)
+			c->sync_pair_s[i] *= sums;
+	}
+	c->formats = *is;
 }
 
 static bool is_time(double s)
@@ -158,10 +181,12 @@ int cluster_validate(const struct cluster *c, struct error *err)
 	if (rc != 0)
 		return rc;
 	for (size_t i = 0; i < pairs; i++) {
-		if (!isfinite(c->delay_s[i]) || (c->sync_pair_s && !isfinite(c->sync_pair_s[i])))
-			return error_set(err, -EINVAL, "delay_s, sync_pair_s: row %zu, column %zu: "
-					 "expected a finite number", i / (size_t)c->n_nodes,
-					 i % (size_t)c->n_nodes);
+		if (!isfinite(c->delay_s[i]) || (c->bytes_s && !isfinite(c->bytes_s[i])) ||
+		    (c->sync_pair_s && !isfinite(c->sync_pair_s[i])))
+			return error_set(err, -EINVAL,
+					 "delay_s, bytes_s, sync_pair_s: row %zu, "
+					 "column %zu: expected a finite number",
+					 i / (size_t)c->n_nodes, i % (size_t)c->n_nodes);
 	}
 	if (!stage_set_has(c->always, 0) || c->always >> (c->n_stages - 1) > 1)
 		return error_set(err, -EINVAL,

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/stage_set.h"
+#include "base/tensor_format.h"
 
 #define CLUSTER_MOST_NODES 10000
 #define CLUSTER_MOST_STAGES 64
@@ -36,9 +37,13 @@ struct cluster {
 	/* (n_nodes, n_nodes) seconds to transfer one microbatch's activation; below 0: no link. The
 	 * diagonal is not read. */
 	double *delay_s;
+	/* (n_nodes, n_nodes) the part of a delay that the bytes of an fp32 activation take. In
+	 * another format they take their share of it. NULL: unknown */
+	double *bytes_s;
 	/* (n_nodes, n_nodes) seconds to transfer one stage's gradient; below 0: unknown, or
 	 * impossible if delay_s has no link. NULL: all unknown. The diagonal is not read. */
 	double *sync_pair_s;
+	struct tensor_formats formats; /* formats of delay_s and sync_pair_s */
 	stage_set always;    /* stages that every microbatch visits; stage 0 is one of them */
 	int microbatches_per_data_node;
 	double dispatch_overhead_s;
@@ -66,19 +71,24 @@ int cluster_parse(const char *text, size_t size, struct cluster **out, struct er
 /* Errors are those of the file, or those of cluster_parse with the path in front. */
 int cluster_read(const char *path, struct cluster **out, struct error *err);
 
+/* Changes delay_s and sync_pair_s into those of other formats. A sync_pair_s counts as bytes only,
+ * because gradients are long: it changes as a whole. */
+void cluster_reformat(struct cluster *c, const struct tensor_formats *is);
+
 /* The parts (> 0) of the bytes in a file that travel, because activations and sums do not travel in
  * fp32. The bytes in a delay_s are unknown. They stay the same, or with refuse_delays the file is
- * refused unless activations is 1. A sync_pair_s counts as bytes only, because gradients are long:
- * it shrinks as a whole. */
+ * refused unless activations is 1. A sync_pair_s shrinks as a whole. */
 struct cluster_share {
 	double activations, sums;
 	bool refuse_delays;
+	bool with_bytes; /* fill in bytes_s */
 };
 /* Does as cluster_read does, for a file whose activations and sums travel in other formats than
  * fp32. */
 int cluster_read_share(const char *path, const struct cluster_share *share, struct cluster **out,
 		       struct error *err);
-/* Returns the JSON text, to be freed. It has delay_s instead of links. NULL: out of memory. */
+/* Returns the JSON text, to be freed. It has delay_s and bytes_s instead of links. NULL: out of
+ * memory. */
 char *cluster_format(const struct cluster *c);
 
 #endif

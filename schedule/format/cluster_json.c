@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/file.h"
 #include "schedule/format/cluster.h"
 #include "schedule/format/json.h"
@@ -13,16 +14,26 @@
 #define FORMAT "skippipe.cluster/1"
 #define MOST_BYTES ((size_t)1 << 30)
 
-static const char *const keys[] = { "format", "name", "stages", "nodes", "delay_s", "links",
-				    "activation_bytes", "transfer_overhead_s",
-				    "microbatches_per_data_node", "dispatch_overhead_s",
-				    "sync_pair_s", "weights_bytes_per_stage",
-				    "always_visited", NULL };
+static const char *const keys[] = { "format",
+				    "name",
+				    "stages",
+				    "nodes",
+				    "delay_s",
+				    "links",
+				    "activation_bytes",
+				    "transfer_overhead_s",
+				    "microbatches_per_data_node",
+				    "dispatch_overhead_s",
+				    "sync_pair_s",
+				    "weights_bytes_per_stage",
+				    "bytes_s",
+				    "always_visited",
+				    NULL };
 static const char *const node_keys[] = {
 	"id",	 "location", "forward_s", "backward_s", "loss_s",
 	"memory", "stage",   "address",   "device",	NULL
 };
-static const struct cluster_share all_bytes = { .activations = 1, .sums = 1 };
+static const struct cluster_share all_bytes = { .activations = 1, .sums = 1, .with_bytes = true };
 static const char *const link_keys[] = { "latency_s", "bandwidth_bytes_per_s", NULL };
 
 /* Reads an N x N matrix. null and negative numbers become -1: no link, or unknown. */
@@ -90,6 +101,29 @@ static void fill_from_links(const struct links *links, int n, double bytes, doub
 	}
 }
 
+/* Sets how long the bytes of an fp32 activation take on each link. */
+static void fill_bytes(const struct links *links, double bytes, struct cluster *c)
+{
+	size_t pairs = (size_t)c->n_nodes * (size_t)c->n_nodes;
+
+	c->bytes_s = alloc_array(pairs, sizeof(*c->bytes_s));
+	for (size_t i = 0; i < pairs; i++)
+		c->bytes_s[i] = links->bandwidth[i] > 0 ? bytes / links->bandwidth[i] : 0;
+}
+
+/* Reads bytes_s, which goes with delay_s. */
+static int read_bytes(const json_t *root, struct cluster *c, struct error *err)
+{
+	size_t pairs = (size_t)c->n_nodes * (size_t)c->n_nodes;
+
+	if (!json_object_get(root, "bytes_s"))
+		return 0;
+	c->bytes_s = alloc_array(pairs, sizeof(*c->bytes_s));
+	for (size_t i = 0; i < pairs; i++)
+		c->bytes_s[i] = 0;
+	return read_matrix(root, "", "bytes_s", c->n_nodes, c->bytes_s, err);
+}
+
 static int read_delays(const json_t *root, const struct cluster_share *share, struct cluster *c,
 		       struct error *err)
 {
@@ -115,8 +149,11 @@ static int read_delays(const json_t *root, const struct cluster_share *share, st
 			return error_set(err, -EINVAL,
 					 "delay_s: only fp32 activations have these delays; other "
 					 "formats need links and activation_bytes");
-		return read_matrix(root, "", "delay_s", c->n_nodes, c->delay_s, err);
+		rc = read_matrix(root, "", "delay_s", c->n_nodes, c->delay_s, err);
+		return rc == 0 && share->with_bytes ? read_bytes(root, c, err) : rc;
 	}
+	if (json_object_get(root, "bytes_s"))
+		return error_set(err, -EINVAL, "bytes_s: goes with delay_s, not links");
 	rc = read_links(root, c->n_nodes, &links, err);
 	if (rc == 0)
 		rc = json_number(root, "", "activation_bytes", 0, NULL, &activation, err);
@@ -125,6 +162,8 @@ static int read_delays(const json_t *root, const struct cluster_share *share, st
 	if (rc == 0)
 		fill_from_links(&links, c->n_nodes, share->activations * activation, overhead,
 				c->delay_s);
+	if (rc == 0 && share->with_bytes)
+		fill_bytes(&links, activation, c);
 	if (rc == 0 && json_object_get(root, "weights_bytes_per_stage")) {
 		rc = json_number(root, "", "weights_bytes_per_stage", 0, NULL, &weights, err);
 		if (rc == 0)
@@ -278,7 +317,9 @@ int cluster_parse(const char *text, size_t size, struct cluster **out, struct er
 
 int cluster_read(const char *path, struct cluster **out, struct error *err)
 {
-	return cluster_read_share(path, &all_bytes, out, err);
+	const struct cluster_share share = { .activations = 1, .sums = 1 };
+
+	return cluster_read_share(path, &share, out, err);
 }
 
 int cluster_read_share(const char *path, const struct cluster_share *share, struct cluster **out,
@@ -353,9 +394,11 @@ char *cluster_format(const struct cluster *c)
 	if (json_object_set_new(root, "stages", stages) == 0 &&
 	    json_object_set_new(root, "nodes", nodes) == 0 &&
 	    json_object_set_new(root, "delay_s", matrix_to_json(c->delay_s, c->n_nodes)) == 0 &&
+	    (!c->bytes_s ||
+	     json_object_set_new(root, "bytes_s", matrix_to_json(c->bytes_s, c->n_nodes)) == 0) &&
 	    (!any_known(c->sync_pair_s, c->n_nodes) ||
-	     json_object_set_new(root, "sync_pair_s",
-				 matrix_to_json(c->sync_pair_s, c->n_nodes)) == 0))
+	     json_object_set_new(root, "sync_pair_s", matrix_to_json(c->sync_pair_s, c->n_nodes)) ==
+		     0))
 		text = json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(17));
 	json_decref(root);
 	return text;

@@ -244,6 +244,7 @@ static int fill_row(const struct regions *r, const struct regions_request *q, st
 			return rc;
 		c->delay_s[i * n + j] =
 			i == j ? 0 : latency + q->activation_bytes / speed + q->transfer_overhead_s;
+		c->bytes_s[i * n + j] = i == j ? 0 : q->activation_bytes / speed;
 		c->sync_pair_s[i * n + j] =
 			i == j ? 0 : latency + q->weights_bytes_per_stage / speed;
 	}
@@ -264,6 +265,7 @@ static int fill_links(const struct regions *r, const struct regions_request *q,
 {
 	size_t n = (size_t)c->n_nodes;
 
+	c->bytes_s = alloc_array(n * n, sizeof(*c->bytes_s));
 	for (size_t i = 0; i < n; i++) {
 		size_t like = 0;
 		int rc = 0;
@@ -274,6 +276,7 @@ static int fill_links(const struct regions *r, const struct regions_request *q,
 			rc = fill_row(r, q, c, i, err);
 		} else {
 			copy_row(c->delay_s, n, like, i);
+			copy_row(c->bytes_s, n, like, i);
 			copy_row(c->sync_pair_s, n, like, i);
 		}
 		if (rc != 0)

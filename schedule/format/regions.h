@@ -46,7 +46,7 @@ struct regions_request {
 void regions_request_init(struct regions_request *q, double layers_per_stage,
 			  double samples_per_microbatch);
 
-/* Makes a cluster without pinned nodes. */
+/* Makes a cluster without pinned nodes. Its bytes_s are those of q's activation_bytes. */
 int regions_cluster(const struct regions *r, const struct regions_request *q,
 		    struct cluster **out, struct error *err);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/file.h"
 #include "base/tests/test.h"
 #include "schedule/format/regions.h"
@@ -105,6 +106,7 @@ TEST(links_make_delays)
 	assert_true(c->delay_s[1] == 0.5 + 10 + 0.125);
 	assert_true(c->delay_s[2] < 0);
 	assert_true(c->sync_pair_s[1] == 1.0);
+	assert_true(c->bytes_s[1] == 10);
 	cluster_free(c);
 	/* Latencies and overheads stay the same, only the bytes shrink. */
 	close(mkstemp(path));
@@ -113,6 +115,7 @@ TEST(links_make_delays)
 	assert_true(c->delay_s[1] == 0.5 + 5 + 0.125);
 	assert_true(c->delay_s[2] < 0);
 	assert_true(c->sync_pair_s[1] == 0.5 + 0.125);
+	assert_null(c->bytes_s); /* nobody asked for it */
 	cluster_free(c);
 	unlink(path);
 }
@@ -140,6 +143,31 @@ TEST(given_times_shrink_as_a_whole_or_not_at_all)
 	assert_int_equal(cluster_read_share(path, &share, &c, &err), 0);
 	cluster_free(c);
 	cluster_free(full);
+}
+
+/* The part of a delay for the bytes changes with the format, also after it was written and read. */
+TEST(a_delay_changes_with_the_format)
+{
+	const struct tensor_formats half = { FORMAT_BF16, FORMAT_Q8 };
+	struct cluster *c = cluster_alloc(2, 1, true), *read;
+	struct error err;
+	char *text;
+
+	c->stages[0] = 2;
+	c->bytes_s = alloc_array(4, sizeof(*c->bytes_s));
+	c->delay_s[1] = c->sync_pair_s[1] = 10;
+	c->bytes_s[1] = 8;
+	c->bytes_s[2] = 5; /* there is no such link */
+	text = cluster_format(c);
+	assert_int_equal(parse(text, &read, &err), 0);
+	cluster_reformat(read, &half);
+	assert_true(read->delay_s[1] == 6);
+	assert_true(read->delay_s[2] < 0);
+	assert_true(read->sync_pair_s[1] == 10 * tensor_format_sum_share(FORMAT_Q8));
+	assert_int_equal(read->formats.wire, FORMAT_BF16);
+	free(text);
+	cluster_free(read);
+	cluster_free(c);
 }
 
 TEST(reads_back_its_own_output)

@@ -116,20 +116,20 @@ FOLDER_TEST(the_format_of_activations_is_recorded)
 	struct store *s;
 	struct error err;
 
-	run.wire = FORMAT_Q6;
-	run.sum_wire = FORMAT_Q4;
+	run.formats.wire = FORMAT_Q6;
+	run.formats.sum_wire = FORMAT_Q4;
 	run.hash = "one";
 	assert_int_equal(store_create(&s, f->path, &run, &err), 0);
-	assert_int_equal(store_run_of(s)->wire, FORMAT_Q6);
-	assert_int_equal(store_run_of(s)->sum_wire, FORMAT_Q4);
+	assert_int_equal(store_run_of(s)->formats.wire, FORMAT_Q6);
+	assert_int_equal(store_run_of(s)->formats.sum_wire, FORMAT_Q4);
 	assert_string_equal(store_run_of(s)->hash, "one");
 	store_close(s);
 	assert_int_equal(store_open(&s, f->path, &err), 0);
-	assert_int_equal(store_run_of(s)->wire, FORMAT_Q6);
-	assert_int_equal(store_run_of(s)->sum_wire, FORMAT_Q4);
+	assert_int_equal(store_run_of(s)->formats.wire, FORMAT_Q6);
+	assert_int_equal(store_run_of(s)->formats.sum_wire, FORMAT_Q4);
 	store_close(s);
 	assert_int_equal(reopen(&s, f->path, "fp32", &err), 0);
-	assert_int_equal(store_run_of(s)->wire, FORMAT_FP32);
+	assert_int_equal(store_run_of(s)->formats.wire, FORMAT_FP32);
 	store_close(s);
 	assert_int_equal(reopen(&s, f->path, "fp8", &err), -EPROTONOSUPPORT);
 	assert_non_null(strstr(err.text, "\"fp8\": expected fp32, bf16, q8 or q6"));

@@ -62,6 +62,10 @@ bool controller_process_obeys(struct controller *c, enum command_verb verb, int 
 	case COMMAND_SKIP:
 		act_skip(c, "script", &m, &o);
 		break;
+	case COMMAND_WIRE:
+	case COMMAND_SUM_WIRE:
+		act_wire(c, "script", &m, &o);
+		break;
 	default:
 		act_pause(c, "script", &m, &o);
 	}

@@ -15,8 +15,8 @@ struct controller;
  * controller_process_end. Gives *out to the caller. */
 int controller_process_start(struct controller **out, int argc, char **argv, struct error *err);
 void controller_process_turn(struct controller *c);
-/* Gives an operator's command: FAIL, RECOVER, SKIP, PAUSE or RESUME. Returns false if the
- * controller refuses it. */
+/* Gives an operator's command: FAIL, RECOVER, SKIP, PAUSE, RESUME, WIRE or SUM_WIRE. Returns
+ * false if the controller refuses it. */
 bool controller_process_obeys(struct controller *c, enum command_verb verb, int node,
 			      int64_t value);
 /* Returns when it next has something to do, by its own clock. */

@@ -43,7 +43,11 @@ enum mishap_kind {
 	FLIP, /* a bit in a tensor */
 	LOSE, /* all nodes that hold a stage die */
 	/* Commands of the operator: */
-	MARK, SKIP, PAUSE
+	MARK,
+	SKIP,
+	PAUSE,
+	WIRE,
+	SUM_WIRE
 };
 
 enum moment {
@@ -239,16 +243,17 @@ static void draw_mishap(struct world *w, struct mishap *m)
 						 PHASE_COMPUTING, PHASE_COMPUTING,
 						 PHASE_REDUCING, PHASE_REDUCING,
 						 PHASE_COMMITTING };
-	static const enum mishap_kind kinds[] = { KILL, KILL, KILL, KILL, TAKE_OVER, TAKE_OVER,
-						  CUT, CUT, NARROW, NARROW,
-						  RESET, SLEEP, FLIP, FLIP, LOSE, LOSE,
-						  MARK, MARK, SKIP, PAUSE };
+	static const enum mishap_kind kinds[] = {
+		KILL,   KILL,   KILL,  KILL,  TAKE_OVER, TAKE_OVER, CUT,      CUT,
+		NARROW, NARROW, RESET, SLEEP, FLIP,      FLIP,      LOSE,     LOSE,
+		MARK,   MARK,   SKIP,  PAUSE, WIRE,      WIRE,      SUM_WIRE, SUM_WIRE
+	};
 	static const enum moment moments[] = { IN_PHASE, IN_PHASE, IN_PHASE, IN_PHASE,
 					       SOME_SUMMED, SOME_SUMMED, SOME_FETCH,
 					       SOON_AFTER, SOON_AFTER };
 	int64_t until_us = w->emulated ? 300000 : 40000; /* about one iteration */
 
-	*m = (struct mishap){ .kind = kinds[rng_below(&sim.rng, 20)], .at_us = INT64_MAX };
+	*m = (struct mishap){ .kind = kinds[rng_below(&sim.rng, 24)], .at_us = INT64_MAX };
 	m->moment = moments[rng_below(&sim.rng, 9)];
 	if (m->moment == SOON_AFTER && m == w->mishaps)
 		m->moment = IN_PHASE;
@@ -417,14 +422,18 @@ static bool is_marked(const struct world *w, uint32_t i)
 	return false;
 }
 
-/* Returns true if a bit of an encoded sum flipped. The flip may have made a scale that no
+/* Returns true if a bit of an encoded sum may have flipped. The flip may have made a scale that no
  * computation gives; then the sender is shut out. */
 static bool is_scale_flipped(const struct world *w)
 {
-	for (uint32_t k = 0; k < w->n_mishaps; k++)
-		if (w->mishaps[k].kind == FLIP && w->mishaps[k].done)
-			return w->controller->run.options.training.sum_wire != FORMAT_FP32;
-	return false;
+	bool flipped = false;
+	bool encoded = w->controller->run.options.training.formats.sum_wire != FORMAT_FP32;
+
+	for (uint32_t k = 0; k < w->n_mishaps; k++) {
+		flipped |= w->mishaps[k].kind == FLIP && w->mishaps[k].done;
+		encoded |= w->mishaps[k].kind == SUM_WIRE;
+	}
+	return flipped && encoded;
 }
 
 static void turn_controller(struct world *w)
@@ -530,15 +539,36 @@ static void kill_process(struct world *w, uint32_t i, const struct mishap *m)
 							 sim_draw(400000, 4000000));
 }
 
+/* Draws the value of a command: the stages skipped, or a format. */
+static int64_t draw_value(enum mishap_kind kind)
+{
+	static const enum tensor_format wires[] = { FORMAT_FP32, FORMAT_BF16, FORMAT_Q8,
+						    FORMAT_Q6 };
+	static const enum tensor_format sums[] = { FORMAT_FP32, FORMAT_Q8, FORMAT_Q6, FORMAT_Q4 };
+
+	switch (kind) {
+	case SKIP:
+		return rng_below(&sim.rng, 3);
+	case WIRE:
+		return (int64_t)wires[rng_below(&sim.rng, 4)];
+	case SUM_WIRE:
+		return (int64_t)sums[rng_below(&sim.rng, 4)];
+	default:
+		return 0;
+	}
+}
+
 /* Gives a command of the operator, and later the command that undoes it. Waits while there is no
  * controller. */
 static void give_command(struct world *w, struct mishap *m)
 {
 	static const enum command_verb verbs[][2] = { { COMMAND_FAIL, COMMAND_RECOVER },
 						      { COMMAND_SKIP, COMMAND_SKIP },
-						      { COMMAND_PAUSE, COMMAND_RESUME } };
+						      { COMMAND_PAUSE, COMMAND_RESUME },
+						      { COMMAND_WIRE, COMMAND_WIRE },
+						      { COMMAND_SUM_WIRE, COMMAND_SUM_WIRE } };
 	enum command_verb verb = verbs[m->kind - MARK][m->given];
-	int64_t value = m->kind != SKIP ? 0 : rng_below(&sim.rng, 3);
+	int64_t value = draw_value(m->kind);
 	bool obeys;
 
 	m->at_us = sim.now_us + 100000;

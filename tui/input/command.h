@@ -18,6 +18,8 @@ struct command_entry {
 /* Indices of the table, in the order of the palette. */
 enum {
 	TYPED_SKIP,
+	TYPED_WIRE,
+	TYPED_SUM_WIRE,
 	TYPED_FAIL,
 	TYPED_RECOVER,
 	TYPED_INJECT,

@@ -38,6 +38,21 @@ static void add_field(struct dialog *d, const char *label, enum field_unit unit,
 	f->step = step;
 }
 
+enum tensor_format dialog_format(enum dialog_kind kind, int64_t index)
+{
+	static const enum tensor_format formats[2][DIALOG_FORMATS] = {
+		{ FORMAT_FP32, FORMAT_BF16, FORMAT_Q8, FORMAT_Q6 },
+		{ FORMAT_FP32, FORMAT_Q8, FORMAT_Q6, FORMAT_Q4 }
+	};
+
+	return formats[kind == DIALOG_SUM_WIRE][index];
+}
+
+enum tensor_format dialog_format_now(const struct state *s, enum dialog_kind kind)
+{
+	return (enum tensor_format)(kind == DIALOG_WIRE ? s->status.wire : s->status.sum_wire);
+}
+
 /* ---- previews ---- */
 
 /* Returns the command that Apply sends. A preview is requested with the same command. */
@@ -50,6 +65,11 @@ static struct msg_command command_of(const struct ui *u)
 	case DIALOG_SKIP:
 		c.verb = COMMAND_SKIP;
 		c.value = d->fields[0].value;
+		break;
+	case DIALOG_WIRE:
+	case DIALOG_SUM_WIRE:
+		c.verb = d->kind == DIALOG_WIRE ? COMMAND_WIRE : COMMAND_SUM_WIRE;
+		c.value = dialog_format(d->kind, d->fields[0].value);
 		break;
 	case DIALOG_FAIL:
 		c.verb = COMMAND_FAIL;
@@ -130,6 +150,18 @@ static void open_skip(struct ui *u, const struct state *s)
 			  ? s->status.n_stages - s->status.path_length
 			  : 0,
 		  0, state_most_skipped(s), 1);
+}
+
+static void open_format(struct ui *u, const struct state *s)
+{
+	struct dialog *d = &u->dialog;
+	int64_t now = 0;
+
+	while (now < DIALOG_FORMATS - 1 &&
+	       dialog_format(d->kind, now) != dialog_format_now(s, d->kind))
+		now++;
+	add_field(d, d->kind == DIALOG_WIRE ? "activations" : "sums", FIELD_FORMAT, now, 0,
+		  DIALOG_FORMATS - 1, 1);
 }
 
 static void open_branch(struct ui *u, const struct state *s)
@@ -226,6 +258,8 @@ void dialog_open(struct ui *u, const struct state *s, enum dialog_kind kind)
 	d->node = u->selection.node;
 	if (kind == DIALOG_SKIP)
 		open_skip(u, s);
+	else if (kind == DIALOG_WIRE || kind == DIALOG_SUM_WIRE)
+		open_format(u, s);
 	else if (kind == DIALOG_FAIL)
 		open_fail(u, s);
 	else if (kind == DIALOG_RECOVER)
@@ -285,6 +319,12 @@ static void apply_dialog(struct ui *u, const struct state *s)
 	close_dialog(&u->dialog);
 }
 
+/* Returns true if the dialog has one field, and a preview of each of its values. */
+static bool is_stepper(const struct dialog *d)
+{
+	return d->kind == DIALOG_SKIP || d->kind == DIALOG_WIRE || d->kind == DIALOG_SUM_WIRE;
+}
+
 static void change_field(struct ui *u, const struct state *s, uint32_t field, int64_t by)
 {
 	struct dialog_field *f = &u->dialog.fields[field];
@@ -294,7 +334,7 @@ static void change_field(struct ui *u, const struct state *s, uint32_t field, in
 	if (v == f->value)
 		return;
 	f->value = v;
-	if (u->dialog.kind == DIALOG_SKIP)
+	if (is_stepper(&u->dialog))
 		ask_preview(u, s);
 }
 
@@ -338,7 +378,7 @@ static void type_digit(struct ui *u, const struct state *s, uint32_t key)
 		d->focus = focus_typed(d);
 		return;
 	}
-	if (d->n_fields == 0)
+	if (d->n_fields == 0 || d->fields[0].unit == FIELD_FORMAT)
 		return;
 	f = &d->fields[d->focus < d->n_fields ? d->focus : 0];
 	v = (f->value < 0 ? 0 : f->value) * 10 + (key - '0');
@@ -362,7 +402,7 @@ void dialog_key(struct ui *u, const struct state *s, uint32_t key)
 {
 	struct dialog *d = &u->dialog;
 	size_t n = strlen(d->typed);
-	bool buttons = d->focus >= focus_cancel(d), stepper = d->kind == DIALOG_SKIP;
+	bool buttons = d->focus >= focus_cancel(d), stepper = is_stepper(d);
 
 	if (d->kind == DIALOG_FAULT || d->kind == DIALOG_HEAL)
 		list_key(u, s, key);

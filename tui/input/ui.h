@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/tensor_format.h"
 #include "tui/input/keymap.h"
 #include "tui/screen/screen.h"
 #include "tui/run/costs.h"
@@ -52,6 +53,8 @@ enum prompt { PROMPT_NONE, PROMPT_COMMAND, PROMPT_FILTER };
 enum dialog_kind {
 	DIALOG_NONE,
 	DIALOG_SKIP,
+	DIALOG_WIRE, /* the format of activations */
+	DIALOG_SUM_WIRE,
 	DIALOG_FAIL,
 	DIALOG_RECOVER,
 	DIALOG_FAULT,
@@ -67,6 +70,7 @@ enum { DIALOG_FIELDS = 5, UI_OUTBOX = 16, UI_LANES = 128 };
 enum field_unit {
 	FIELD_NUMBER,
 	FIELD_STAGES,
+	FIELD_FORMAT, /* value: an index (dialog_format) */
 	FIELD_NODE,
 	FIELD_SECONDS,
 	FIELD_TIMES,
@@ -79,6 +83,8 @@ struct dialog_field {
 	int64_t value, least, most, step;
 	enum field_unit unit;
 };
+
+enum { DIALOG_FORMATS = 4 }; /* that a dialog offers, for activations or for sums */
 
 struct dialog {
 	enum dialog_kind kind;
@@ -303,6 +309,10 @@ void dialog_open(struct ui *u, const struct state *s, enum dialog_kind kind);
 void dialog_key(struct ui *u, const struct state *s, uint32_t key);
 /* Takes a preview that the open dialog has requested. */
 void dialog_take_preview(struct dialog *d, const struct msg_see_preview *p);
+/* Returns the format that a dialog offers at this index, and the one in force. kind: DIALOG_WIRE or
+ * DIALOG_SUM_WIRE. */
+enum tensor_format dialog_format(enum dialog_kind kind, int64_t index);
+enum tensor_format dialog_format_now(const struct state *s, enum dialog_kind kind);
 /* Returns true if another live or suspect node has the node's stage. */
 bool dialog_stage_has_others(const struct state *s, uint16_t node);
 

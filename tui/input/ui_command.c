@@ -97,6 +97,27 @@ static void type_skip(struct ui *u, const struct state *s, const char *word)
 	}
 }
 
+static void type_format(struct ui *u, const struct state *s, enum dialog_kind kind,
+			const char *word)
+{
+	enum tensor_format format = FORMAT_COUNT;
+	long v = 0;
+
+	if (word && tensor_format_parse(word, &format) == 0)
+		while (v < DIALOG_FORMATS && dialog_format(kind, v) != format)
+			v++;
+	if (word && (format == FORMAT_COUNT || v == DIALOG_FORMATS)) {
+		ui_say(u, STYLE_ALERT, "%s: expected %s", word,
+		       kind == DIALOG_WIRE ? "fp32, bf16, q8 or q6" : "fp32, q8, q6 or q4");
+		return;
+	}
+	dialog_open(u, s, kind);
+	if (!word || u->dialog.kind != kind || u->dialog.fields[0].value == v)
+		return;
+	u->dialog.fields[0].value = v > 0 ? v - 1 : 1;
+	dialog_key(u, s, v > 0 ? '+' : '-'); /* requests the preview */
+}
+
 static void type_branch(struct ui *u, const struct state *s, const char *stages,
 			const char *node)
 {
@@ -212,6 +233,10 @@ static bool run_words(struct ui *u, const struct state *s, int command, char **w
 	switch (command) {
 	case TYPED_SKIP:
 		type_skip(u, s, one);
+		break;
+	case TYPED_WIRE:
+	case TYPED_SUM_WIRE:
+		type_format(u, s, command == TYPED_WIRE ? DIALOG_WIRE : DIALOG_SUM_WIRE, one);
 		break;
 	case TYPED_FAIL:
 	case TYPED_RECOVER:

@@ -1,5 +1,6 @@
 /* The two lines at the top: which run, its state, progress, speed and risks. The two lines at the
  * bottom: the newest message and the keys. */
+#include "base/tensor_format.h"
 #include "tui/views/view.h"
 
 #include <math.h>
@@ -85,6 +86,10 @@ static void first_line(struct screen *out, struct rect at, const struct state *s
 	if (t->n_stages > 0)
 		chips_add(&c, 7, STYLE_TEXT, "skip %u/%u=%u%%", t->n_stages - t->path_length,
 			  t->n_stages, (t->n_stages - t->path_length) * 100 / t->n_stages);
+	if (t->wire != FORMAT_FP32 || t->sum_wire != FORMAT_FP32)
+		chips_add(&c, 5, STYLE_TEXT, "wire %s, sums %s",
+			  tensor_format_name((enum tensor_format)t->wire),
+			  tensor_format_name((enum tensor_format)t->sum_wire));
 	if (t->n_skip_phases > 0)
 		chips_add(&c, 5, STYLE_TEXT, "phase %u/%u", t->skip_phase, t->n_skip_phases);
 	if (t->next_phase_from > 0)

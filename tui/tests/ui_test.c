@@ -243,6 +243,40 @@ TEST(skip_ratio)
 	state_free(s);
 }
 
+/* A format is typed, or stepped to. A preview is requested once for each value. */
+TEST(formats)
+{
+	struct state *s = running();
+	struct ui u;
+
+	golden_ui(&u, s, 1700000);
+	ui_command(&u, s, "wire q6");
+	assert_int_equal(u.dialog.kind, DIALOG_WIRE);
+	assert_int_equal(u.outbox.n, 1);
+	assert_int_equal(u.outbox.commands[0].verb, COMMAND_WIRE);
+	assert_int_equal(u.outbox.commands[0].value, FORMAT_Q6);
+	assert_string_equal(u.outbox.commands[0].text, "preview");
+	ui_key(&u, s, PRESS_ARROW_RIGHT); /* the last value */
+	assert_int_equal(u.outbox.n, 1);
+	ui_key(&u, s, PRESS_ARROW_LEFT);
+	assert_int_equal(u.outbox.commands[1].value, FORMAT_Q8);
+	keys(&u, s, "2"); /* a digit is no format */
+	assert_int_equal(u.outbox.n, 2);
+	ui_key(&u, s, PRESS_TAB);
+	ui_key(&u, s, PRESS_ENTER);
+	assert_int_equal(u.authority.waiting.verb, COMMAND_WIRE);
+	assert_int_equal(u.authority.waiting.value, FORMAT_Q8);
+	ui_command(&u, s, "sum-wire bf16"); /* not a format of sums */
+	assert_int_equal(u.dialog.kind, DIALOG_NONE);
+	ui_command(&u, s, "sum-wire q4");
+	assert_int_equal(u.dialog.kind, DIALOG_SUM_WIRE);
+	assert_int_equal(u.outbox.commands[u.outbox.n - 1].verb, COMMAND_SUM_WIRE);
+	assert_int_equal(u.outbox.commands[u.outbox.n - 1].value, FORMAT_Q4);
+	ui_command(&u, s, "wire fp32"); /* the format in force needs no preview */
+	assert_int_equal(u.dialog.preview_id, 0);
+	state_free(s);
+}
+
 /* The largest value is what the controller accepts: all stages but stage 0. */
 TEST(all_but_one_may_be_skipped)
 {

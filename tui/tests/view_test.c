@@ -617,10 +617,11 @@ TEST(links)
 static void dialogs(struct state *s, struct ui *u)
 {
 	static const char *const names[] = { "dialog-skip", "dialog-fail",  "dialog-kill",
-					     "dialog-quit", "dialog-fault", "dialog-undo" };
+					     "dialog-quit", "dialog-fault", "dialog-undo",
+					     "dialog-wire" };
 	struct msg m = { .type = MSG_SEE_PREVIEW };
 
-	for (int k = 0; k < 6; k++) {
+	for (int k = 0; k < 7; k++) {
 		golden_ui(u, s, 1700000);
 		u->selection.node = 9;
 		if (k == 0)
@@ -629,6 +630,8 @@ static void dialogs(struct state *s, struct ui *u)
 			ui_key(u, s, 'F');
 		else if (k == 2)
 			ui_command(u, s, "inject kill 9");
+		else if (k == 6)
+			ui_command(u, s, "sum-wire q6");
 		else
 			ui_key(u, s, (uint32_t) "   qIu"[k]);
 		if (k == 0)
@@ -638,6 +641,8 @@ static void dialogs(struct state *s, struct ui *u)
 							    .iteration = 43,
 							    .before_iteration_s = 33.3f,
 							    .after_iteration_s = 28.9f,
+							    .before_sync_s = k == 6 ? 9.5f : 0,
+							    .after_sync_s = k == 6 ? 2.25f : 0,
 							    .before_wait_s = 2.1f,
 							    .after_wait_s = 0.6f,
 							    .before_peak_slots = 3,

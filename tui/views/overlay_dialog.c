@@ -64,6 +64,9 @@ static void add_preview(struct lines *l, const struct ui *u)
 	add_line(l, STYLE_STRONG, "iteration %6.*f -> %.*f s  %s  (+-%.0f%%, n=%u)", digits,
 		 (double)p->before_iteration_s, digits, (double)p->after_iteration_s, change,
 		 (double)p->median_error * 100, p->n_predictions);
+	if (p->before_sync_s != p->after_sync_s)
+		add_line(l, STYLE_TEXT, "sums      %6.*f -> %.*f s", digits,
+			 (double)p->before_sync_s, digits, (double)p->after_sync_s);
 	add_line(l, STYLE_TEXT, "blocked   %6.*f -> %.*f s", digits, (double)p->before_wait_s,
 		 digits, (double)p->after_wait_s);
 	add_line(l, p->after_peak_slots > p->memory ? STYLE_ALERT : STYLE_TEXT,
@@ -135,6 +138,9 @@ static void show_value(const struct dialog_field *f, enum dialog_kind kind,
 		snprintf(text, 48, "%lld of %u = %lld%%", (long long)f->value, s->run.n_stages,
 			 s->run.n_stages ? (long long)f->value * 100 / s->run.n_stages : 0);
 		break;
+	case FIELD_FORMAT:
+		snprintf(text, 48, "%s", tensor_format_name(dialog_format(kind, f->value)));
+		break;
 	case FIELD_NODE:
 		if (f->value < 0)
 			snprintf(text, 48, kind == DIALOG_BRANCH ? "none" : "all");
@@ -165,6 +171,13 @@ static const char *title_of(const struct state *s, const struct ui *u, char text
 	case DIALOG_SKIP:
 		snprintf(text, 80, "Skip %u/%u -> %lld/%u", now, s->run.n_stages,
 			 (long long)d->fields[0].value, s->run.n_stages);
+		break;
+	case DIALOG_WIRE:
+	case DIALOG_SUM_WIRE:
+		snprintf(text, 80, "%s %s -> %s",
+			 d->kind == DIALOG_WIRE ? "Activations in" : "Sums in",
+			 tensor_format_name(dialog_format_now(s, d->kind)),
+			 tensor_format_name(dialog_format(d->kind, d->fields[0].value)));
 		break;
 	case DIALOG_FAIL:
 		snprintf(text, 80, "Mark n%02u failed", (unsigned)d->node);
@@ -224,6 +237,18 @@ static void fill_lines(struct lines *l, const struct state *s, const struct ui *
 			add_line(l, STYLE_TEXT, "it holds for the rest of the run");
 		add_line(l, STYLE_FAINT, "undo: :skip %u",
 			 s->status.n_stages - s->status.path_length);
+		break;
+	case DIALOG_WIRE:
+	case DIALOG_SUM_WIRE:
+		if (dialog_format(d->kind, d->fields[0].value) == dialog_format_now(s, d->kind)) {
+			add_line(l, STYLE_TEXT,
+				 "this is the current value; Left and Right change it");
+			break;
+		}
+		add_preview(l, u);
+		add_line(l, STYLE_FAINT, "undo: :%s %s",
+			 verb_name(d->kind == DIALOG_WIRE ? COMMAND_WIRE : COMMAND_SUM_WIRE),
+			 tensor_format_name(dialog_format_now(s, d->kind)));
 		break;
 	case DIALOG_FAIL:
 		add_blast(l, s, d->node, true);
@@ -361,12 +386,12 @@ static void draw_buttons(struct screen *out, struct rect at, const struct ui *u)
 /* Returns the keys of the dialog, for its lower border. */
 static const char *hint_of(const struct dialog *d, bool list)
 {
-	return list                     ? " Up Down select  Enter takes  Esc closes "
-	       : d->kind == DIALOG_SKIP ? " Left Right change  Tab to the buttons  Esc closes "
-	       : d->kind == DIALOG_BRANCH
-		       ? " Left Right change  Tab next  Enter plans  Esc closes "
-	       : d->n_fields > 0 ? " Tab next  Left Right change  Esc closes "
-				 : " Tab moves  Enter presses  Esc closes ";
+	return list ? " Up Down select  Enter takes  Esc closes "
+	       : d->kind == DIALOG_SKIP || d->kind == DIALOG_WIRE || d->kind == DIALOG_SUM_WIRE
+		       ? " Left Right change  Tab to the buttons  Esc closes "
+	       : d->kind == DIALOG_BRANCH ? " Left Right change  Tab next  Enter plans  Esc closes "
+	       : d->n_fields > 0          ? " Tab next  Left Right change  Esc closes "
+					  : " Tab moves  Enter presses  Esc closes ";
 }
 
 void overlay_dialog(struct screen *out, const struct state *s, const struct ui *u)

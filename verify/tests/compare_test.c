@@ -83,6 +83,37 @@ static void another_format_of_sums_is_found(void **state)
 	assert_int_equal(r.weights.first_differing.iteration, 1);
 }
 
+/* Plays a run whose formats change after the first iteration. The record names them if `recorded`
+ * says so. */
+static struct compare_result play_change(struct cluster *c, bool recorded)
+{
+	play_iteration(c, 1, false, NULL);
+	c->wire = FORMAT_Q8;
+	c->sum_wire = FORMAT_Q4;
+	if (recorded)
+		c->recorded = (struct tensor_formats){ c->wire, c->sum_wire };
+	for (uint64_t i = 2; i <= ITERATIONS; i++)
+		play_iteration(c, i, false, NULL);
+	return play_compare(c);
+}
+
+static void each_iteration_replays_in_its_own_formats(void **state)
+{
+	struct compare_result r = play_change(*state, true);
+
+	assert_string_equal(r.broken_rule.text, "");
+	assert_true(compare_equal(&r));
+	assert_int_equal(r.losses.equal_bits, ITERATIONS);
+}
+
+static void a_change_that_is_not_recorded_is_found(void **state)
+{
+	struct compare_result r = play_change(*state, false);
+
+	assert_false(compare_equal(&r));
+	assert_int_equal(r.weights.first_differing.iteration, 2);
+}
+
 static void another_order_is_found(void **state)
 {
 	struct compare_result r = played(*state, reverse_an_order);
@@ -263,6 +294,8 @@ int main(void)
 		TEST_Q6(another_rounding_than_recorded_is_found),
 		TEST(another_format_of_sums_is_found),
 		TEST_Q6(another_format_of_sums_is_found),
+		TEST(each_iteration_replays_in_its_own_formats),
+		TEST(a_change_that_is_not_recorded_is_found),
 		TEST(another_order_is_found),
 		TEST(other_data_is_found),
 		TEST(one_bit_of_the_learning_rate_is_found),

@@ -41,12 +41,22 @@ static void make_run(struct cluster *c, const char *folder, enum tensor_format w
 {
 	char *model = model_config_print(&shape, NULL);
 	const char *corpus[] = { c->text };
-	struct store_run run = { .name = "t", .version = "t", .model = model, .cluster = "{}",
-				 .optimizer = "{}", .seed = 11, .batch = BATCH,
-				 .sequence = SEQUENCE, .n_shards = SHARDS, .per_shard = PER_SHARD,
-				 .threads = 1, .wire = wire, .sum_wire = sum_wire,
-				 .n_corpus = 1, .corpus = corpus,
-				 .hash = HASH_NAME, .corpus_hash = corpus_hash(c->corpus) };
+	struct store_run run = { .name = "t",
+				 .version = "t",
+				 .model = model,
+				 .cluster = "{}",
+				 .optimizer = "{}",
+				 .seed = 11,
+				 .batch = BATCH,
+				 .sequence = SEQUENCE,
+				 .n_shards = SHARDS,
+				 .per_shard = PER_SHARD,
+				 .threads = 1,
+				 .formats = { wire, sum_wire },
+				 .n_corpus = 1,
+				 .corpus = corpus,
+				 .hash = HASH_NAME,
+				 .corpus_hash = corpus_hash(c->corpus) };
 
 	assert_non_null(model);
 	assert_int_equal(store_create(&c->store, folder, &run, NULL), 0);
@@ -238,11 +248,21 @@ static void make_commit(struct cluster *c, struct record *r, uint64_t iteration)
 		r->replicas[play_stage_of[n]][red->n_nodes++] = n;
 	}
 	r->commit = (struct store_commit){
-		.iteration = iteration, .scale = 1.0f / MICROBATCHES / (float)iteration,
-		.lr = adamw.lr, .beta1 = adamw.beta1, .beta2 = adamw.beta2, .eps = adamw.eps,
-		.weight_decay = adamw.weight_decay, .loss = (float)(loss / MICROBATCHES),
-		.n_routes = MICROBATCHES, .n_orders = NODES, .n_reductions = STAGES,
-		.routes = r->routes, .orders = r->orders, .reductions = r->reductions,
+		.iteration = iteration,
+		.scale = 1.0f / MICROBATCHES / (float)iteration,
+		.lr = adamw.lr,
+		.beta1 = adamw.beta1,
+		.beta2 = adamw.beta2,
+		.eps = adamw.eps,
+		.weight_decay = adamw.weight_decay,
+		.formats = c->recorded,
+		.loss = (float)(loss / MICROBATCHES),
+		.n_routes = MICROBATCHES,
+		.n_orders = NODES,
+		.n_reductions = STAGES,
+		.routes = r->routes,
+		.orders = r->orders,
+		.reductions = r->reductions,
 	};
 	for (uint32_t s = 0; s < STAGES; s++)
 		squares += reduce_and_step(c, &r->reductions[s], iteration, r->commit.scale);
@@ -295,6 +315,7 @@ static int set_up_run(void **state, enum tensor_format wire, enum tensor_format 
 	make_run(c, c->folder, wire, sum_wire);
 	c->wire = wire;
 	c->sum_wire = sum_wire;
+	c->recorded = (struct tensor_formats){ wire, sum_wire };
 	*state = c;
 	return 0;
 }

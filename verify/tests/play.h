@@ -31,6 +31,7 @@ struct cluster {
 	struct stage *nodes[NODES];
 	struct rng rng;
 	enum tensor_format wire, sum_wire; /* of activations between nodes, of sums */
+	struct tensor_formats recorded;    /* the record says so */
 };
 
 /* A microbatch during an iteration. */

@@ -98,7 +98,7 @@ static void numbers_and_bytes_are_unchanged(void **state)
 	for (size_t k = 0; k < n; k++)
 		hash = (hash ^ data[k]) * 0x100000001b3u;
 	free(data);
-	assert_int_equal(hash, 0x992019a8a9ed9767u);
+	assert_int_equal(hash, 0x9904c4203fca427eu);
 }
 
 static void fields_come_back(void **state)

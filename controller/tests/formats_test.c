@@ -1,0 +1,141 @@
+/* Other formats change the times of links, and an iteration keeps the formats with which it began.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/tests/test.h"
+#include "controller/network/formats.h"
+#include "controller/network/link_table.h"
+#include "controller/operator/acts.h"
+#include "controller/operator/outcome.h"
+#include "controller/planning/request.h"
+#include "controller/tests/bare.h"
+
+enum { NODES = 3, PARAMETERS = 1 << 16 };
+
+static const struct tensor_formats six = { FORMAT_Q6, FORMAT_Q8 };
+
+/* Returns a cluster whose links take 10 s, 8 of them for the bytes, and whose sums take 4 s. */
+static struct cluster *described(void)
+{
+	struct cluster *c = cluster_alloc(NODES, 2, true);
+
+	assert_non_null(c);
+	c->bytes_s = calloc(NODES * NODES, sizeof(*c->bytes_s));
+	assert_non_null(c->bytes_s);
+	for (int i = 0; i < NODES * NODES; i++) {
+		c->delay_s[i] = 10;
+		c->bytes_s[i] = 8;
+		c->sync_pair_s[i] = 4;
+	}
+	return c;
+}
+
+static struct controller *begin(void)
+{
+	struct controller *c = bare_controller(described(), 2);
+
+	c->run.cluster_as_given = cluster_copy(c->run.cluster);
+	return c;
+}
+
+static void end(struct controller *c)
+{
+	cluster_free(c->run.cluster_as_given);
+	link_table_free(c->members.links);
+	bare_free(c);
+}
+
+static void is_near(double a, double b)
+{
+	assert_true(a > b - 1e-9 && a < b + 1e-9);
+}
+
+/* A link that transfers showed to be three times as slow stays so. A missing link stays missing. */
+TEST(described_links_change_by_their_bytes)
+{
+	const double bytes = 8 * tensor_format_activation_share(FORMAT_Q6);
+	struct controller *c = begin();
+	struct cluster *other;
+
+	c->run.cluster->delay_s[1] = 30;
+	c->run.cluster->delay_s[2] = c->run.cluster_as_given->delay_s[2] = -1;
+	assert_null(formats_cluster(&c->members, &c->run.cluster->formats));
+	other = formats_cluster(&c->members, &six);
+	is_near(other->delay_s[1], 3 * (2 + bytes));
+	is_near(other->delay_s[2], -1);
+	is_near(other->delay_s[3], 2 + bytes);
+	is_near(other->sync_pair_s[3], 4 * tensor_format_sum_share(FORMAT_Q8));
+	is_near(c->run.cluster->delay_s[3], 10); /* the run's own times */
+	formats_apply(&c->members, &six);
+	is_near(c->run.cluster->delay_s[1], other->delay_s[1]);
+	is_near(c->run.cluster_as_given->delay_s[1], 2 + bytes);
+	assert_true(formats_equal(&c->run.cluster->formats, &six));
+	formats_apply(&c->members, &(struct tensor_formats){ FORMAT_FP32, FORMAT_FP32 });
+	is_near(c->run.cluster->delay_s[1], 30);
+	is_near(c->run.cluster->sync_pair_s[1], 4);
+	cluster_free(other);
+	end(c);
+}
+
+/* A measured link has a bandwidth. What its transfers took beyond that stays. */
+TEST(measured_links_change_by_their_bytes)
+{
+	struct controller *c = begin();
+	struct training *t = &c->run.training;
+	struct link_table *links = c->members.links = link_table_new(NODES);
+	double whole, part;
+
+	t->recipe.batch = 1;
+	t->recipe.sequence = 64;
+	t->model.dim = 64;
+	t->model.n_stages = 2;
+	t->stage_parameters[1] = PARAMETERS;
+	for (uint32_t i = 0; i < NODES * NODES; i++)
+		links->links[i] = (struct link_seen){
+			.known = true, .latency_s = 0.5, .bandwidth = 1000, .way_s = 20
+		};
+	formats_set_bytes(links, t, &c->run.cluster->formats);
+	whole = links->activation_bytes;
+	assert_true(links->sum_bytes == 4.0 * PARAMETERS);
+	link_table_apply_all(links, c->run.cluster);
+	c->run.cluster->delay_s[1] += 3;
+	formats_apply(&c->members, &six);
+	part = links->activation_bytes;
+	assert_true(part == (double)tensor_format_activation_bytes(FORMAT_Q6, 64 * 64, 64));
+	is_near(c->run.cluster->delay_s[1], 0.5 + part / 1000 + 3);
+	is_near(link_table_at(links, 0, 1)->way_s, 20 - (whole - part) / 1000);
+	is_near(c->run.cluster->sync_pair_s[1], link_table_sync_pair_s(links, 0, 1));
+	end(c);
+}
+
+/* The operator's wish is in the next request, and the iteration under way keeps its formats. */
+TEST(a_command_changes_what_is_wanted)
+{
+	struct msg_command m = { .verb = COMMAND_SUM_WIRE, .value = FORMAT_BF16 };
+	struct controller *c = begin();
+	struct tensor_formats wanted = c->run.wanted.formats;
+	struct planner_request q;
+	bool excluded[NODES];
+	struct outcome o;
+
+	assert_false(acts_take_format(&m, &wanted, &o));
+	assert_string_equal(o.text, "sums travel in fp32, q8, q6 or q4");
+	m.value = -1;
+	assert_false(acts_take_format(&m, &wanted, &o));
+	m.value = FORMAT_COUNT;
+	assert_false(acts_take_format(&m, &wanted, &o));
+	m.value = FORMAT_Q8;
+	assert_true(acts_take_format(&m, &wanted, &o));
+	m.verb = COMMAND_WIRE;
+	m.value = FORMAT_Q4;
+	assert_false(acts_take_format(&m, &wanted, &o));
+	m.value = FORMAT_Q6;
+	assert_true(acts_take_format(&m, &wanted, &o));
+	assert_true(formats_equal(&wanted, &six));
+	c->run.wanted.formats = wanted;
+	replan_request(&c->members, &q, excluded);
+	assert_true(formats_equal(&q.formats, &six));
+	assert_false(formats_equal(&c->run.cluster->formats, &six));
+	end(c);
+}
