@@ -31,13 +31,14 @@ done
 
 # Starts the cluster of a mode in the folder $at, with the processes $controller, $agents and $attacker.
 begin() { # begin MODE
-	local i address
+	local i address format=q6
 	at=$dir/$1 agents=()
+	[ "$1" != numbers ] || format=fp32 # encoded sums are judged when a slice is whole
 	mkdir "$at"
 	cp "$dir/admitted" "$at/admitted"
 	"$bin/skippipe" controller --run-dir "$at/run" --key "$dir/controller.key" --admitted "$at/admitted" \
 		--agents $((honest + 1)) --stages 3,2,2 --skip 1 --microbatches 2 --eval-every 5 --format jsonl --gather-s 120 \
-		--ahead 0 --checkpoint-every 0 >"$at/events" 2>"$at/controller.err" &
+		--ahead 0 --checkpoint-every 0 --sum-wire $format >"$at/events" 2>"$at/controller.err" &
 	controller=$!
 	started+=($controller)
 	for _ in $(seq 300); do grep -q 'listening at' "$at/controller.err" && break; sleep 0.1; done

@@ -6,7 +6,7 @@ need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-model
 n=12
 
 "$bin/skippipe" demo --headless --format jsonl --agents 8 --skip 0/6 --iterations $n --time-scale 0 \
-	--seed 3 --run-dir "$dir/run" >"$dir/events" 2>"$dir/demo.err" || die "demo: exit status $?"
+	--seed 3 --wire fp32 --sum-wire fp32 --run-dir "$dir/run" >"$dir/events" 2>"$dir/demo.err" || die "demo: exit status $?"
 grep '"event":"iteration"' "$dir/events" | field loss >"$dir/cluster"
 microbatches=$(grep '"event":"plan"' "$dir/events" | head -n 1 | grep -o '"data_node"' | wc -l)
 

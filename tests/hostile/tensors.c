@@ -27,13 +27,15 @@ static void send_to_others(struct hostile *h, int64_t now_us,
 
 static bool send_absurd(struct hostile *h, uint16_t to, int64_t now_us)
 {
+	const struct slices *sum = reduction_slices(h->agent);
 	struct msg m = { .type = MSG_TENSOR };
 	int stage = hostile_stage_of(h, to);
 
 	m.u.tensor = (struct msg_tensor){ .kind = TENSOR_PART,
 					  .from = h->agent->run.node,
 					  .stage = (uint8_t)(stage < 0 ? 0 : stage),
-					  .iteration = h->agent->held.committed + 1 };
+					  .iteration = h->agent->held.committed + 1,
+					  .attempt = sum ? slices_attempt(sum) : 1 };
 	return hostile_send_tensor(h, to, &m, 1e30f, 1, now_us);
 }
 
