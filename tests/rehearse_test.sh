@@ -35,11 +35,12 @@ wait_for "$events" 4 $rehearsal 120
 read -r address key < <(sed -n 's/.*listening at \([^ ]*\) with key \([0-9a-f]*\)$/\1 \2/p' "$run/log/controller.log")
 "$bin/skippipe" console --connect "$address" --controller-key "$key" --key "$run/keys/console.key" --readonly --plain \
 	>"$dir/console" 2>"$dir/console.err" &
-started+=($!)
+console=$!
+started+=($console)
 wait_for "$events" 6 $rehearsal 120
 kill -KILL "$(sed -n 's/.*controller started, process \([0-9]*\)$/\1/p' "$run/log/demo.log" | tail -n 1)"
 wait $rehearsal || die "rehearse: exit status $?"
-started=()
+started=($console)
 
 [ "$(grep -c 'controller started' "$run/log/demo.log")" = 2 ] || die "the controller was not started twice"
 [ "$(grep -c 'agent 4 started' "$run/log/demo.log")" = 1 ] || die "the supervisor started agent 4 again"
