@@ -65,7 +65,7 @@ bool undo_inverse(const struct run *run, const struct act *a, struct msg_command
 		return true;
 	case COMMAND_WIRE:
 	case COMMAND_SUM_WIRE:
-		out->verb = a->verb;
+		out->verb = (uint8_t)a->verb;
 		out->value = a->before;
 		outcome_set(o, 0, "undo #%llu: %s %s -> %s", (unsigned long long)a->id,
 			    verb_name(a->verb), tensor_format_name((enum tensor_format)a->value),
