@@ -6,21 +6,23 @@
 
 /* The sliding windows are one to two halves long. */
 #define LEAST_HALF_US INT64_C(10000000)
-#define RATE_HALF     4    /* rounds */
-#define FREE_ROUNDS   3
-/* "Carried" is the delivery rate times the least round trip. The window grows up to so many times
- * what is carried: */
-/* Factor of the window's limit while STEADY; the window grows by an eighth in a round. */
+#define RATE_HALF     4 /* rounds */
+/* A state that lasts for this number of rounds counts as lasting. */
+#define FREE_ROUNDS 3
+/* While STEADY and without a queue, the window grows by an eighth a round up to this multiple of
+ * what is carried, which is the delivery rate times the least round trip. */
 #define FREE_BEYOND 1.2
-/* Factor of the window's limit while STARTING; the window grows by half in a round. */
+/* While STARTING, the window grows by half a round up to this multiple of what is carried. */
 #define START_BEYOND 1.75
-#define START_GROWS 1.15 /* the rate counts as grown above this multiple of the previous rate */
-#define LONG_QUEUES 3    /* a queue longer than this multiple of FLOW_QUEUE_US is long */
+/* While STARTING, the rate counts as grown above this multiple of the previous rate. */
+#define START_GROWS 1.15
+/* A queue longer than this multiple of FLOW_QUEUE_US is long. */
+#define LONG_QUEUES 3
 /* A link is unsteady if the deviation exceeds a round trip divided by this. */
 #define UNSTEADY_PART 32
-/* On unsteady links the window is so many times what is carried: */
-#define RATE_BEYOND   1.25
-#define RATE_START    2.0  /* in STARTING */
+/* The window of an unsteady link, as a multiple of what is carried: STEADY and STARTING. */
+#define RATE_BEYOND 1.25
+#define RATE_START  2.0
 
 void flow_round_trip_add(struct flow_round_trip *r, int64_t took_us)
 {
@@ -124,8 +126,15 @@ void flow_sample(struct flow *f, int64_t took_us, int64_t now_us)
 	if (took_us < 1)
 		took_us = 1;
 	add_sample(f, took_us, now_us);
-	if (f->under_way == 0)
+	if (f->under_way > 0) {
+		/* This round trip may contain a queue. */
+	} else if (f->idle.smoothed_us == 0) {
+		/* RFC 6298 begins with a deviation of half a round trip. That guess takes about ten
+		 * samples to fade, and until then every far link would look unsteady. */
+		f->idle.smoothed_us = took_us;
+	} else {
 		flow_round_trip_add(&f->idle, took_us);
+	}
 	if (f->round_least_us < 0 || took_us < f->round_least_us)
 		f->round_least_us = took_us;
 }
@@ -233,7 +242,6 @@ static bool start_goes_on(struct flow *f, double queue, bool carried)
 }
 
 /* Returns true if the round trip varies too much by itself for a queue to be seen in it. */
-
 static bool is_unsteady(const struct flow *f)
 {
 	return f->idle.deviation_us > FLOW_QUEUE_US / 4 &&

@@ -80,7 +80,8 @@ enum flow_phase { FLOW_STARTING, FLOW_STEADY, FLOW_DRAINING, FLOW_REFILLING };
 struct flow {
 	struct flow_limits limits;
 	struct flow_round_trip round_trip;
-	/* Round trips of probes that were sent while nothing was under way. */
+	/* Round trips of probes that were sent while nothing was under way. The deviation starts
+	 * at 0. */
 	struct flow_round_trip idle;
 	/* Windows of the least round trip and of the greatest rate in bytes per second. */
 	struct flow_window least_us, rate;
