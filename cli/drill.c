@@ -64,16 +64,18 @@ static int check_known_keys(const json_t *o, const char *where, const char *cons
 
 static int check_run(const json_t *run, struct error *err)
 {
-	static const char *const keys[] = { "agents", "stages", "skip", "iterations", "time_scale",
-					    "seed", "algorithm" };
+	static const char *const keys[] = { "agents",     "stages", "skip",      "iterations",
+					    "time_scale", "seed",   "algorithm", "wire",
+					    "sum_wire" };
 	const char *key;
 	json_t *value;
 
-	if (check_known_keys(run, "run.", keys, 7, err) != 0)
+	if (check_known_keys(run, "run.", keys, sizeof(keys) / sizeof(keys[0]), err) != 0)
 		return -EINVAL;
 	json_object_foreach((json_t *)run, key, value) {
 		bool list = strcmp(key, "stages") == 0, fraction = strcmp(key, "time_scale") == 0;
-		bool word = strcmp(key, "algorithm") == 0;
+		bool word = strcmp(key, "algorithm") == 0 || strcmp(key, "wire") == 0 ||
+			    strcmp(key, "sum_wire") == 0;
 
 		if (word	? !json_is_string(value)
 		    : list	? !json_is_array(value)
@@ -187,6 +189,10 @@ static void make_command_line(const struct drill *d, const char *self, const cha
 		args_addf(a, "--skip=%d", (int)json_integer_value(v));
 	if ((v = json_object_get(run, "algorithm")))
 		args_addf(a, "--algorithm=%s", json_string_value(v));
+	if ((v = json_object_get(run, "wire")))
+		args_addf(a, "--wire=%s", json_string_value(v));
+	if ((v = json_object_get(run, "sum_wire")))
+		args_addf(a, "--sum-wire=%s", json_string_value(v));
 	if ((v = json_object_get(run, "time_scale")))
 		args_addf(a, "--time-scale=%.17g", json_number_value(v));
 	if (run_dir)

@@ -4,7 +4,7 @@
  *
  *     {"format": "skippipe.drill/1", "name": "...",
  *      "run": {"agents": 20, "stages": [5,3,3,3,3,3], "skip": 2, "iterations": 30,
- *              "time_scale": 0, "seed": 1},
+ *              "time_scale": 0, "seed": 1, "wire": "q8"},
  *      "acts": ["10:kill:4", "16:recover:4"],             the controller's --at
  *      "limits": {"iteration_s": 30, "slowest_s": 3, "loss": 3.5, "recovery_s": 2}}
  *

@@ -6,13 +6,15 @@ drill() { timeout -k 5 120 "$bin/skippipe" drill "$@" >"$dir/drill.out" 2>"$dir/
 
 cat >"$dir/a.json" <<'END'
 {"format": "skippipe.drill/1", "name": "a node dies", "run": {"agents": 9, "stages": [3, 3, 3], "skip": 1, "algorithm": "dtfm-skip",
- "iterations": 6, "time_scale": 0}, "acts": ["2:kill:4", "4:recover:4"], "limits": {"slowest_s": 60, "loss": 5.5}}
+ "wire": "bf16", "sum_wire": "q8", "iterations": 6, "time_scale": 0}, "acts": ["2:kill:4", "4:recover:4", "5:wire:q6"], "limits": {"slowest_s": 60, "loss": 5.5}}
 END
 drill "$dir/a.json" --headless --run-dir "$dir/run" || die "exit status $?: $(cat "$dir/drill.out")"
 grep -q '^6 iterations committed' "$dir/drill.out" || die "$(cat "$dir/drill.out")"
 grep -q '^ok .*recovery_s' "$dir/drill.out" || die "no recovery was seen"
 grep -q '"2:kill:4"' "$dir/run/drill.json" || die "the run did not keep its acts"
 grep -q '"algorithm": "dtfm-skip"' "$dir/run/drill.json" || die "the run did not keep what plans it"
+grep -q '"wire": "bf16"' "$dir/run/drill.json" || die "the run did not keep the format of its first activations"
+grep -q '"sum_wire": "q8"' "$dir/run/drill.json" || die "the run did not keep the format of its sums"
 grep -q '"4:recover:4"' "$dir/run/drill.json" || die "the run did not keep its acts"
 
 sed 's/"loss": 5.5/"loss": 0.5/' "$dir/a.json" >"$dir/b.json"

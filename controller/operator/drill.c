@@ -74,6 +74,21 @@ static json_t *stages_json(const struct run *run)
 	return list;
 }
 
+/* The options of a demo that runs as this run began. */
+static json_t *run_json(const struct members *members)
+{
+	const struct run *run = members->run;
+	const struct options *o = &run->options;
+
+	return json_pack("{s:i, s:o, s:i, s:I, s:f, s:I, s:s, s:s, s:s}", "agents", (int)members->n,
+			 "stages", stages_json(run), "skip", (int)o->skip, "iterations",
+			 (json_int_t)run->committed + 1, "time_scale", o->cluster.time_scale,
+			 "seed", (json_int_t)o->seed, "algorithm",
+			 plan_algorithm_name(o->planning.algorithm), "wire",
+			 tensor_format_name(o->training.formats.wire), "sum_wire",
+			 tensor_format_name(o->training.formats.sum_wire));
+}
+
 void drill_save(struct members *members)
 {
 	char path[PATH_MAX], *text;
@@ -83,14 +98,8 @@ void drill_save(struct members *members)
 	if (!members->run->history.drill || !members->run->options.mode.embedded ||
 	    run_is_rehearsal(members->run)) /* a drill trains */
 		return;
-	o = json_pack("{s:s, s:s, s:{s:i, s:o, s:i, s:I, s:f, s:I, s:s}, s:O, s:o}", "format",
-		      "skippipe.drill/1", "name", members->run->options.name, "run", "agents",
-		      (int)members->n, "stages", stages_json(members->run), "skip",
-		      (int)members->run->options.skip, "iterations",
-		      (json_int_t)members->run->committed + 1, "time_scale",
-		      members->run->options.cluster.time_scale, "seed",
-		      (json_int_t)members->run->options.seed, "algorithm",
-		      plan_algorithm_name(members->run->options.planning.algorithm), "acts",
+	o = json_pack("{s:s, s:s, s:o, s:O, s:o}", "format", "skippipe.drill/1", "name",
+		      members->run->options.name, "run", run_json(members), "acts",
 		      members->run->history.drill, "limits", limits_json(members->run));
 	text = o ? json_dumps(o, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) : NULL;
 	snprintf(path, sizeof(path), "%s/drill.json", members->run->options.run_dir);
