@@ -78,6 +78,18 @@ keys u
 see 5 'undone already'
 keys Escape Escape 1
 
+# Activations travel in another format, and the change is undone.
+keys :
+type 'wire fp32'
+see 5 'iteration +[0-9.]+ -> '
+keys Tab Enter
+see 20 'wire q8 -> fp32'
+keys u
+see 5 'undo #[0-9]+: wire fp32 -> q8'
+see 5 'iteration +[0-9.]+ -> '
+keys Tab Enter
+see 20 'wire fp32 -> q8'
+
 # A hang ends when its time is over.
 keys :
 type 'inject hang 7 5s'

@@ -7,23 +7,26 @@
 #include "controller/network/formats.h"
 #include "controller/network/link_table.h"
 #include "controller/operator/acts.h"
+#include "controller/operator/command.h"
 #include "controller/operator/outcome.h"
+#include "controller/operator/undo.h"
 #include "controller/planning/request.h"
 #include "controller/tests/bare.h"
+#include "controller/tests/under_way.h"
 
-enum { NODES = 3, PARAMETERS = 1 << 16 };
+enum { TRIO = 3, PARAMETERS = 1 << 16 };
 
 static const struct tensor_formats six = { FORMAT_Q6, FORMAT_Q8 };
 
 /* Returns a cluster whose links take 10 s, 8 of them for the bytes, and whose sums take 4 s. */
 static struct cluster *described(void)
 {
-	struct cluster *c = cluster_alloc(NODES, 2, true);
+	struct cluster *c = cluster_alloc(TRIO, 2, true);
 
 	assert_non_null(c);
-	c->bytes_s = calloc(NODES * NODES, sizeof(*c->bytes_s));
+	c->bytes_s = calloc(TRIO * TRIO, sizeof(*c->bytes_s));
 	assert_non_null(c->bytes_s);
-	for (int i = 0; i < NODES * NODES; i++) {
+	for (int i = 0; i < TRIO * TRIO; i++) {
 		c->delay_s[i] = 10;
 		c->bytes_s[i] = 8;
 		c->sync_pair_s[i] = 4;
@@ -83,7 +86,7 @@ TEST(measured_links_change_by_their_bytes)
 {
 	struct controller *c = begin();
 	struct training *t = &c->run.training;
-	struct link_table *links = c->members.links = link_table_new(NODES);
+	struct link_table *links = c->members.links = link_table_new(TRIO);
 	double whole, part;
 
 	t->recipe.batch = 1;
@@ -91,7 +94,7 @@ TEST(measured_links_change_by_their_bytes)
 	t->model.dim = 64;
 	t->model.n_stages = 2;
 	t->stage_parameters[1] = PARAMETERS;
-	for (uint32_t i = 0; i < NODES * NODES; i++)
+	for (uint32_t i = 0; i < TRIO * TRIO; i++)
 		links->links[i] = (struct link_seen){
 			.known = true, .latency_s = 0.5, .bandwidth = 1000, .way_s = 20
 		};
@@ -116,7 +119,7 @@ TEST(a_command_changes_what_is_wanted)
 	struct controller *c = begin();
 	struct tensor_formats wanted = c->run.wanted.formats;
 	struct planner_request q;
-	bool excluded[NODES];
+	bool excluded[TRIO];
 	struct outcome o;
 
 	assert_false(acts_take_format(&m, &wanted, &o));
@@ -138,4 +141,40 @@ TEST(a_command_changes_what_is_wanted)
 	assert_true(formats_equal(&q.formats, &six));
 	assert_false(formats_equal(&c->run.cluster->formats, &six));
 	end(c);
+}
+
+/* Sends a command of the lease's holder and checks the formats wanted then. */
+static void commands(struct controller *c, enum command_verb verb, int64_t value,
+		     enum tensor_format wire, enum tensor_format sum_wire)
+{
+	struct console operator = { .name = "alice", .may_command = true };
+	struct msg_command m = { .verb = (uint8_t)verb, .node = -1, .peer = -1, .value = value };
+
+	command_receive(c, &operator, &m);
+	assert_int_equal(c->run.wanted.formats.wire, wire);
+	assert_int_equal(c->run.wanted.formats.sum_wire, sum_wire);
+}
+
+/* Acts are undone in any order, each once. An undo asks for a plan, and leaves the other format. */
+TEST_WITH(a_change_of_format_is_undone, under_way_begin, under_way_end)
+{
+	struct controller *c = *state;
+	uint64_t asked;
+
+	c->run.cluster_as_given = cluster_copy(c->run.cluster);
+	strcpy(c->operators.lease, "alice");
+	commands(c, COMMAND_WIRE, FORMAT_Q8, FORMAT_Q8, FORMAT_FP32);
+	commands(c, COMMAND_SUM_WIRE, FORMAT_Q6, FORMAT_Q8, FORMAT_Q6);
+	commands(c, COMMAND_WIRE, FORMAT_Q6, FORMAT_Q6, FORMAT_Q6);
+	asked = c->planning.wanted_id;
+	commands(c, COMMAND_UNDO, 0, FORMAT_Q8, FORMAT_Q6);
+	assert_true(c->planning.wanted_id > asked);
+	assert_string_equal(c->run.journal.notes[c->run.journal.n_notes - 1].text,
+			    "wire q6 -> q8 (alice), from it2");
+	commands(c, COMMAND_UNDO, 1, FORMAT_FP32, FORMAT_Q6);
+	commands(c, COMMAND_UNDO, 0, FORMAT_FP32, FORMAT_FP32);
+	asked = c->planning.wanted_id;
+	commands(c, COMMAND_UNDO, 0, FORMAT_FP32, FORMAT_FP32);
+	commands(c, COMMAND_UNDO, 1, FORMAT_FP32, FORMAT_FP32);
+	assert_int_equal(c->planning.wanted_id, asked);
 }
