@@ -266,15 +266,12 @@ TEST(reported_cases)
  * pieces: nothing is sent, opened or requested. */
 TEST(terminal_reports_have_no_effect)
 {
-	struct stream_options o;
 	struct state *s;
 	struct rng r;
 	struct ui u;
 	struct line l;
 
-	stream_defaults(&o);
-	s = golden_state(&o, 1700000);
-	golden_ui(&u, s, 1700000);
+	s = golden_default(&u);
 	strcpy(u.authority.name, "operator");
 	strcpy(s->status.lease, "operator");
 	s->status.lease_us = 600000000;

@@ -41,6 +41,33 @@ void golden_ui(struct ui *u, const struct state *s, int64_t until_us)
 	ui_tick(u, s, local, STREAM_WALL_US + until_us);
 }
 
+struct state *golden_default(struct ui *u)
+{
+	const int64_t until_us = 1700000;
+	struct stream_options o;
+	struct state *s;
+
+	stream_defaults(&o);
+	s = golden_state(&o, until_us);
+	if (u)
+		golden_ui(u, s, until_us);
+	return s;
+}
+
+struct state *golden_waves(struct ui *u, uint32_t nodes, uint32_t waves, int64_t until_us)
+{
+	struct stream_options o;
+	struct state *s;
+
+	stream_defaults(&o);
+	o.nodes = nodes;
+	o.waves = waves;
+	o.live = 1;
+	s = golden_state(&o, until_us);
+	golden_ui(u, s, until_us);
+	return s;
+}
+
 static void compare(const char *path, const char *picture)
 {
 	struct error err = { "" };

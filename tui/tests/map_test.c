@@ -188,12 +188,10 @@ TEST(more_places_than_regions)
 /* In a replay no link is measured. Each jump begins another run of the same nodes. */
 TEST(a_replay_shows_its_transfers)
 {
-	struct stream_options o;
 	struct map m = { 0 }, first;
 	struct state *s;
 
-	stream_defaults(&o);
-	s = golden_state(&o, 1700000);
+	s = golden_default(NULL);
 	s->n_links = 0;
 	map_update(&m, s, 5000000);
 	assert_true(m.measured);

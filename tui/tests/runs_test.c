@@ -207,13 +207,10 @@ static void add_runs(struct ui *u, const struct state *s)
 TEST(losses_are_compared)
 {
 	static const int sizes[][2] = { { 80, 24 }, { 120, 36 }, { 160, 48 } };
-	struct stream_options options;
 	struct state *s;
 	struct ui u;
 
-	stream_defaults(&options);
-	s = golden_state(&options, 1700000);
-	golden_ui(&u, s, 1700000);
+	s = golden_default(&u);
 	u.display.view = VIEW_LOSS;
 	add_runs(&u, s);
 	for (int i = 0; i < 10; i++)
@@ -232,17 +229,14 @@ TEST(the_cursor_reads_each_run)
 {
 	struct screen *screen = screen_new(160, 48, false);
 	struct rect at = { 0, 0, 160, 30 };
-	struct stream_options options;
 	struct curve_reading r;
 	struct curve_view view;
 	uint64_t from, last, cursor;
 	struct state *s;
 	struct ui u;
 
-	stream_defaults(&options);
-	s = golden_state(&options, 1700000);
+	s = golden_default(&u);
 	s->run.tokens_per_iteration = 1000;
-	golden_ui(&u, s, 1700000);
 	u.display.view = VIEW_LOSS;
 	add_runs(&u, s);
 	view = curve_losses(s, &u);
@@ -278,13 +272,10 @@ TEST(the_cursor_reads_each_run)
 
 TEST(the_cursor_keeps_to_the_axis)
 {
-	struct stream_options options;
 	struct state *s;
 	struct ui u;
 
-	stream_defaults(&options);
-	s = golden_state(&options, 1700000);
-	golden_ui(&u, s, 1700000);
+	s = golden_default(&u);
 	u.display.view = VIEW_LOSS;
 	ui_key(&u, s, 'h'); /* nothing is compared */
 	assert_int_equal(u.display.loss_cursor, 0);
@@ -311,13 +302,10 @@ TEST(the_cursor_keeps_to_the_axis)
 
 TEST(runs_are_named_in_a_command)
 {
-	struct stream_options options;
 	struct state *s;
 	struct ui u;
 
-	stream_defaults(&options);
-	s = golden_state(&options, 1700000);
-	golden_ui(&u, s, 1700000);
+	s = golden_default(&u);
 	ui_command(&u, s, "compare a /b  ~/c");
 	assert_true(u.requests.compare.is_requested);
 	assert_string_equal(u.requests.compare.folders, "a /b ~/c ");

@@ -72,7 +72,6 @@ static void run_console(int report)
 {
 	struct progress p = { 0 };
 	struct pollfd fd = { STDIN_FILENO, POLLIN, 0 };
-	struct stream_options o;
 	struct terminal *t;
 	struct theme theme;
 	struct screen *screen = screen_new(80, 24, false);
@@ -81,9 +80,7 @@ static void run_console(int report)
 	int w, h;
 
 	theme_plain(&theme);
-	stream_defaults(&o);
-	s = golden_state(&o, 1700000);
-	golden_ui(&u, s, 1700000);
+	s = golden_default(&u);
 	strcpy(u.authority.name, "operator");
 	strcpy(s->status.lease, "operator");
 	s->status.lease_us = 600000000;

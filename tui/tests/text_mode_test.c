@@ -38,14 +38,11 @@ TEST(a_start)
 
 TEST(an_iteration)
 {
-	struct stream_options o;
 	struct text_mode p = { .at_us = 0 };
 	struct msg m = { .type = MSG_SEE_ITERATION };
-	struct state *s;
+	struct state *s = golden_default(NULL);
 	char line[256];
 
-	stream_defaults(&o);
-	s = golden_state(&o, 1700000);
 	m.u.see_iteration = (struct msg_see_iteration){ .iteration = 9,
 							.iteration_s = 0.614f,
 							.predicted_s = 0.58f,
@@ -69,14 +66,11 @@ TEST(an_iteration)
 
 TEST(a_rehearsal_has_no_loss)
 {
-	struct stream_options o;
 	struct text_mode p = { .at_us = 0 };
 	struct msg m = { .type = MSG_SEE_ITERATION };
-	struct state *s;
+	struct state *s = golden_default(NULL);
 	char line[256];
 
-	stream_defaults(&o);
-	s = golden_state(&o, 1700000);
 	m.u.see_iteration = (struct msg_see_iteration){ .iteration = 9, .loss = NAN };
 	assert_true(text_mode_line(&p, s, &m, line, sizeof(line)));
 	assert_non_null(strstr(line, "iteration 9: loss -, "));

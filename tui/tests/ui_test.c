@@ -13,14 +13,6 @@
 #include "tui/tests/golden.h"
 #include "tui/views/view.h"
 
-static struct state *running(void)
-{
-	struct stream_options o;
-
-	stream_defaults(&o);
-	return golden_state(&o, 1700000);
-}
-
 static void reply(struct ui *u, const struct state *s, uint64_t id, int status,
 		  const char *text)
 {
@@ -41,11 +33,10 @@ static void keys(struct ui *u, const struct state *s, const char *text)
 /* The first command waits while the lease is requested. Later commands are sent at once. */
 TEST(lease)
 {
-	struct state *s = running();
-	struct msg m = { .type = MSG_SEE_SYNCED };
 	struct ui u;
+	struct state *s = golden_default(&u);
+	struct msg m = { .type = MSG_SEE_SYNCED };
 
-	golden_ui(&u, s, 1700000);
 	snprintf(m.u.see_synced.name, sizeof(m.u.see_synced.name), "operator");
 	ui_take_message(&u, s, &m);
 	keys(&u, s, "P");
@@ -66,11 +57,10 @@ TEST(lease)
 
 TEST(lease_refused)
 {
-	struct state *s = running();
-	struct msg m = { .type = MSG_SEE_SYNCED };
 	struct ui u;
+	struct state *s = golden_default(&u);
+	struct msg m = { .type = MSG_SEE_SYNCED };
 
-	golden_ui(&u, s, 1700000);
 	snprintf(s->status.lease, sizeof(s->status.lease), "other");
 	s->status.lease_us = 600000000;
 	keys(&u, s, "X");
@@ -107,10 +97,9 @@ TEST(lease_refused)
 TEST(colours_change)
 {
 	static const char *const says[] = { "microbatches apart", "data nodes", "kinds of tasks" };
-	struct state *s = running();
 	struct ui u;
+	struct state *s = golden_default(&u);
 
-	golden_ui(&u, s, 1700000);
 	for (int i = 0; i < 3; i++) {
 		keys(&u, s, "C");
 		assert_int_equal(u.display.colouring, (i + 1) % COLOURINGS);
@@ -123,10 +112,9 @@ TEST(colours_change)
 /* On the map j and k select microbatches, and Tab nodes. */
 TEST(the_map_selects)
 {
-	struct state *s = running();
 	struct ui u;
+	struct state *s = golden_default(&u);
 
-	golden_ui(&u, s, 1700000);
 	keys(&u, s, "9jjk");
 	assert_int_equal(u.display.view, VIEW_MAP);
 	assert_int_equal(u.selection.microbatch, 1);
@@ -145,10 +133,9 @@ TEST(the_map_selects)
 /* Each view has its own zoom, and the axis of the loss comes back after three presses. */
 TEST(loss_is_zoomed)
 {
-	struct state *s = running();
 	struct ui u;
+	struct state *s = golden_default(&u);
 
-	golden_ui(&u, s, 1700000);
 	keys(&u, s, "6++-TT4+");
 	assert_int_equal(u.display.loss_zoom, 1);
 	assert_int_equal(u.display.zoom, 1);
@@ -163,10 +150,9 @@ TEST(loss_is_zoomed)
  * the same map again is skipped. */
 TEST(links_are_measured_and_grouped)
 {
-	struct state *s = running();
 	struct ui u;
+	struct state *s = golden_default(&u);
 
-	golden_ui(&u, s, 1700000);
 	keys(&u, s, "3vV");
 	assert_int_equal(u.display.link_measure, LINK_BY_LATENCY);
 	assert_int_equal(u.display.link_grouping, LINKS_BY_REGION);
@@ -187,7 +173,7 @@ TEST(links_are_measured_and_grouped)
 /* Enter right after opening any dialog has no effect. */
 TEST(cancel_is_first)
 {
-	struct state *s = running();
+	struct state *s = golden_default(NULL);
 	struct ui u;
 	static const char opens[] = "sFu";
 
@@ -214,12 +200,11 @@ TEST(cancel_is_first)
 
 TEST(skip_ratio)
 {
-	struct state *s = running();
-	struct msg m = { .type = MSG_SEE_PREVIEW };
 	struct ui u;
+	struct state *s = golden_default(&u);
+	struct msg m = { .type = MSG_SEE_PREVIEW };
 	uint64_t first;
 
-	golden_ui(&u, s, 1700000);
 	ui_command(&u, s, "skip 4");
 	assert_int_equal(u.dialog.fields[0].value, 4);
 	first = u.dialog.preview_id;
@@ -246,10 +231,9 @@ TEST(skip_ratio)
 /* A format is typed, or stepped to. A preview is requested once for each value. */
 TEST(formats)
 {
-	struct state *s = running();
 	struct ui u;
+	struct state *s = golden_default(&u);
 
-	golden_ui(&u, s, 1700000);
 	ui_command(&u, s, "wire q6");
 	assert_int_equal(u.dialog.kind, DIALOG_WIRE);
 	assert_int_equal(u.outbox.n, 1);
@@ -280,12 +264,11 @@ TEST(formats)
 /* The largest value is what the controller accepts: all stages but stage 0. */
 TEST(all_but_one_may_be_skipped)
 {
-	struct state *s = running();
+	struct ui u;
+	struct state *s = golden_default(&u);
 	int most = (int)s->run.n_stages - 1;
 	char text[32];
-	struct ui u;
 
-	golden_ui(&u, s, 1700000);
 	snprintf(text, sizeof(text), "skip %d", most);
 	ui_command(&u, s, text);
 	assert_int_equal(u.dialog.fields[0].value, most);
@@ -300,7 +283,7 @@ TEST(skip_arrows)
 {
 	static const uint32_t more[] = { PRESS_ARROW_RIGHT, PRESS_ARROW_UP, '+' };
 	static const uint32_t less[] = { PRESS_ARROW_LEFT, PRESS_ARROW_DOWN, '-' };
-	struct state *s = running();
+	struct state *s = golden_default(NULL);
 	struct ui u;
 
 	for (int i = 0; i < 3; i++) {
@@ -319,10 +302,9 @@ TEST(skip_arrows)
 /* The skip dialog has a third button for a what-if. */
 TEST(skip_as_what_if)
 {
-	struct state *s = running();
 	struct ui u;
+	struct state *s = golden_default(&u);
 
-	golden_ui(&u, s, 1700000);
 	keys(&u, s, "s+");
 	ui_key(&u, s, PRESS_TAB);
 	ui_key(&u, s, PRESS_TAB);
@@ -352,11 +334,10 @@ static void answer_branch(struct ui *u, const struct state *s, const char *name,
 /* A what-if needs no lease, is possible in the past and for a console that only watches. */
 TEST(branching)
 {
-	struct state *s = running();
-	struct msg m = { .type = MSG_SEE_REPLY };
 	struct ui u;
+	struct state *s = golden_default(&u);
+	struct msg m = { .type = MSG_SEE_REPLY };
 
-	golden_ui(&u, s, 1700000);
 	u.authority.readonly = true;
 	u.display.view = VIEW_LINKS;
 	keys(&u, s, "B");
@@ -408,12 +389,11 @@ TEST(branching)
 /* A selected journal entry stays selected while new ones arrive, and `u` undoes it. */
 TEST(journal)
 {
-	struct state *s = running();
+	struct ui u;
+	struct state *s = golden_default(&u);
 	struct msg m = { .type = MSG_SEE_NOTE };
 	struct msg_see_note *n = &m.u.see_note;
-	struct ui u;
 
-	golden_ui(&u, s, 1700000);
 	for (uint64_t id = 1001; id <= 1004; id++) {
 		*n = (struct msg_see_note){ .id = id, .kind = NOTE_EVENT };
 		if (id == 1002)
@@ -483,10 +463,9 @@ TEST(journal_is_filtered_by_node_and_level)
 /* A kill needs the node's number. A wrong number has no effect. */
 TEST(kill_needs_typing)
 {
-	struct state *s = running();
 	struct ui u;
+	struct state *s = golden_default(&u);
 
-	golden_ui(&u, s, 1700000);
 	ui_command(&u, s, "inject hang 12 90s");
 	assert_int_equal(u.dialog.fields[1].value, 90);
 	ui_key(&u, s, PRESS_ESCAPE);
@@ -516,10 +495,9 @@ TEST(kill_needs_typing)
 
 TEST(last_copy)
 {
-	struct state *s = running();
 	struct ui u;
+	struct state *s = golden_default(&u);
 
-	golden_ui(&u, s, 1700000);
 	s->nodes[5].see.state = s->nodes[6].see.state = NODE_DEAD;
 	u.selection.node = 7; /* S1 has 5, 6, 7 */
 	keys(&u, s, "F");
@@ -532,10 +510,9 @@ TEST(last_copy)
 
 TEST(typing)
 {
-	struct state *s = running();
 	struct ui u;
+	struct state *s = golden_default(&u);
 
-	golden_ui(&u, s, 1700000);
 	keys(&u, s, ":node 17");
 	ui_key(&u, s, PRESS_ENTER);
 	assert_int_equal(u.selection.node, 17);
@@ -612,13 +589,12 @@ TEST(fuzz)
 {
 	const char *many = getenv("FUZZ_EVENTS");
 	int events = many ? atoi(many) : 3000;
-	struct state *s = running();
+	struct ui u;
+	struct state *s = golden_default(&u);
 	struct screen *screen;
 	struct rng r;
-	struct ui u;
 
 	rng_init(&r, getenv("FUZZ_SEED") ? (uint64_t)atoll(getenv("FUZZ_SEED")) : 11);
-	golden_ui(&u, s, 1700000);
 	screen = screen_new(80, 24, false);
 	for (int i = 0; i < events; i++) {
 		uint32_t what = rng_below(&r, 10);

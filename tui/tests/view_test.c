@@ -18,13 +18,10 @@ enum { SIZES = 3 };
 
 TEST(overview)
 {
-	struct stream_options o;
 	struct state *s;
 	struct ui u;
 
-	stream_defaults(&o);
-	s = golden_state(&o, 1700000);
-	golden_ui(&u, s, 1700000);
+	s = golden_default(&u);
 	u.selection.node = 6;
 	for (int i = 0; i < SIZES; i++)
 		golden_check(s, &u, "overview", sizes[i][0], sizes[i][1]);
@@ -37,15 +34,12 @@ TEST(overview)
 /* The smallest screen with two header lines shows that a baseline plans. */
 TEST(a_baseline_is_named_on_top)
 {
-	struct stream_options o;
 	struct screen *screen;
 	struct state *s;
 	struct ui u;
 	char *text;
 
-	stream_defaults(&o);
-	s = golden_state(&o, 1700000);
-	golden_ui(&u, s, 1700000);
+	s = golden_default(&u);
 	for (int baseline = 0; baseline < 2; baseline++) {
 		if (baseline)
 			snprintf(s->plan.see.algorithm, sizeof(s->plan.see.algorithm), "dtfm-skip");
@@ -62,15 +56,12 @@ TEST(a_baseline_is_named_on_top)
 /* Even the smallest header says that a run is a rehearsal, and no loss is shown anywhere. */
 TEST(a_rehearsal_is_named_on_top)
 {
-	struct stream_options o;
 	struct screen *screen;
 	struct state *s;
 	struct ui u;
 	char *text;
 
-	stream_defaults(&o);
-	s = golden_state(&o, 1700000);
-	golden_ui(&u, s, 1700000);
+	s = golden_default(&u);
 	s->run.rehearsal = 1000;
 	for (size_t i = 0; i < s->history.n_iterations; i++)
 		s->history.iterations[i].loss = NAN;
@@ -187,8 +178,7 @@ TEST(measured)
 	state_free(s);
 }
 
-/* Sends the plan in force, stretched, as an answer of the given name. */
-/* Numbers such as a planner would send. */
+/* Answers with numbers such as a planner would send. */
 static const struct planned {
 	const char *name;
 	float iteration_s, wait_s, idle, sync_s;
@@ -202,6 +192,7 @@ static const struct planned {
 	{ "dtfm 0/6", 81.4f, 46.0f, 0.74f, 4.4f, 103, 30 },
 };
 
+/* Sends the plan in force, stretched to the answer's duration, under the answer's name. */
 static void answer(struct state *s, struct ui *u, const struct planned *a)
 {
 	uint32_t visits[6] = { 30, a->visits, a->visits, a->visits, a->visits, a->visits };
@@ -295,17 +286,11 @@ TEST(colours)
 	} cases[] = { { 20, 6, "colours-timeline-20", "colours-microbatches-20" },
 		      { 100, 3, "colours-timeline-100", "colours-microbatches-100" },
 		      { 1000, 3, "colours-timeline-1000", "colours-microbatches-1000" } };
-	struct stream_options o;
 	struct state *s;
 	struct ui u;
 
 	for (int k = 0; k < 3; k++) {
-		stream_defaults(&o);
-		o.nodes = cases[k].nodes;
-		o.waves = cases[k].waves;
-		o.live = 1;
-		s = golden_state(&o, 1300000);
-		golden_ui(&u, s, 1300000);
+		s = golden_waves(&u, cases[k].nodes, cases[k].waves, 1300000);
 		u.selection.microbatch = 7;
 		ui_key(&u, s, 'C');
 		u.message.text[0] = '\0';
@@ -370,17 +355,11 @@ TEST(maps_of_every_size)
 {
 	static const uint32_t counts[] = { 20, 100, 250 };
 	struct screen *screen = screen_new(170, 60, false);
-	struct stream_options o;
 	struct state *s;
 	struct ui u;
 
 	for (int k = 0; k < 3; k++) {
-		stream_defaults(&o);
-		o.nodes = counts[k];
-		o.waves = 2;
-		o.live = 1;
-		s = golden_state(&o, 1000000);
-		golden_ui(&u, s, 1000000);
+		s = golden_waves(&u, counts[k], 2, 1000000);
 		u.display.view = VIEW_MAP;
 		u.selection.following = true;
 		for (int i = 0; i < 300; i++) {
@@ -532,13 +511,10 @@ TEST(long_loss)
 /* The iteration as it happened, and below it the what-if. */
 TEST(what_if)
 {
-	struct stream_options o;
 	struct state *s;
 	struct ui u;
 
-	stream_defaults(&o);
-	s = golden_state(&o, 1700000);
-	golden_ui(&u, s, 1700000);
+	s = golden_default(&u);
 	ui_key(&u, s, 'B');
 	ui_key(&u, s, PRESS_ARROW_RIGHT);
 	golden_check(s, &u, "dialog-branch", 80, 24);
@@ -556,17 +532,11 @@ TEST(many_nodes)
 {
 	static const uint32_t counts[] = { 200, 1000 };
 	static const char *const names[] = { "overview-200", "overview-1000" };
-	struct stream_options o;
 	struct state *s;
 	struct ui u;
 
 	for (int k = 0; k < 2; k++) {
-		stream_defaults(&o);
-		o.nodes = counts[k];
-		o.waves = 3;
-		o.live = 1;
-		s = golden_state(&o, 1300000);
-		golden_ui(&u, s, 1300000);
+		s = golden_waves(&u, counts[k], 3, 1300000);
 		u.selection.node = 150;
 		golden_check(s, &u, names[k], 80, 24);
 		golden_check(s, &u, names[k], 160, 48);
@@ -659,19 +629,15 @@ static void dialogs(struct state *s, struct ui *u)
 	}
 }
 
-/* Windows above a view, and messages about problems. */
 /* With prices: the header, the selected node and the dialogs have costs. */
 TEST(costs_are_shown)
 {
 	static const char prices[] = "{\"n09\": 2.5, \"Oregon\": 1.25, \"others\": 0.75}";
 	struct msg m = { .type = MSG_SEE_PREVIEW };
-	struct stream_options o;
 	struct state *s;
 	struct ui u;
 
-	stream_defaults(&o);
-	s = golden_state(&o, 1700000);
-	golden_ui(&u, s, 1700000);
+	s = golden_default(&u);
 	s->run.tokens_per_iteration = 16384;
 	assert_int_equal(prices_parse(&u.prices, "prices", prices, NULL), 0);
 	u.selection.node = 9;
@@ -691,6 +657,7 @@ TEST(costs_are_shown)
 	state_free(s);
 }
 
+/* Windows above a view, and messages about problems. */
 TEST(overlays)
 {
 	struct stream_options o;
@@ -776,9 +743,9 @@ TEST(history)
 	assert_true(stream_run(&o, remember, h) > 0);
 	s = state_new();
 	for (int i = 0; i < 3; i++) { /* from an earlier time, from the end, from shortly before */
-		static const int64_t by_way_of[] = { 0, INT64_MAX, STREAM_START_US + 1200000 };
+		static const int64_t from_us[] = { 0, INT64_MAX, STREAM_START_US + 1200000 };
 
-		history_seek(h, by_way_of[i], &s, &applied, &status_at);
+		history_seek(h, from_us[i], &s, &applied, &status_at);
 		history_seek(h, STREAM_START_US + 1700000, &s, &applied, &status_at);
 		golden_ui(&u, s, 1700000);
 		u.selection.node = 6;
