@@ -279,8 +279,9 @@ static void next_link_grouping(struct ui *u, const struct state *s)
 	ui_say(u, STYLE_TEXT, "links are shown %s", words[g.by]);
 }
 
-/* Actions on this console only. */
-/* by: 1 to zoom in, -1 to zoom out. The loss has a zoom of its own. */
+/* ---- actions on this console only ---- */
+
+/* Zooms in (by 1) or out (by -1). The loss has a zoom of its own. */
 static void zoom(struct ui *u, int by)
 {
 	bool is_loss = u->display.view == VIEW_LOSS;
@@ -316,6 +317,45 @@ static void next_link_measure(struct ui *u)
 }
 
 /* Actions that change only this console: its clock, its selection, its dialogs. */
+/* Changes how the present view is drawn. */
+static void change_display(struct ui *u, const struct state *s, enum action a)
+{
+	switch (a) {
+	case ACTION_ZOOM_IN:
+		zoom(u, 1);
+		break;
+	case ACTION_ZOOM_OUT:
+		zoom(u, -1);
+		break;
+	case ACTION_COLOUR:
+		next_colouring(u);
+		break;
+	case ACTION_AXIS:
+		next_loss_axis(u);
+		break;
+	case ACTION_MEASURE:
+		next_link_measure(u);
+		break;
+	case ACTION_GROUP:
+		next_link_grouping(u, s);
+		break;
+	case ACTION_THEME:
+		u->requests.theme = true;
+		u->requests.theme_name[0] = '\0';
+		break;
+	case ACTION_MOUSE:
+		u->display.mouse = !u->display.mouse;
+		u->requests.mouse = true;
+		ui_say(u, STYLE_TEXT,
+		       u->display.mouse
+			       ? "mouse on: a click selects a node (hold Shift to select text)"
+			       : "mouse off: the terminal selects text");
+		break;
+	default:
+		break;
+	}
+}
+
 static void act_console(struct ui *u, const struct state *s, enum action a)
 {
 	switch (a) {
@@ -340,26 +380,8 @@ static void act_console(struct ui *u, const struct state *s, enum action a)
 	case ACTION_WHY:
 		say_why_waits(u, s);
 		break;
-	case ACTION_ZOOM_IN:
-		zoom(u, 1);
-		break;
-	case ACTION_ZOOM_OUT:
-		zoom(u, -1);
-		break;
 	case ACTION_NEXT_COLLISION:
 		ui_next_collision(u, s);
-		break;
-	case ACTION_COLOUR:
-		next_colouring(u);
-		break;
-	case ACTION_AXIS:
-		next_loss_axis(u);
-		break;
-	case ACTION_MEASURE:
-		next_link_measure(u);
-		break;
-	case ACTION_GROUP:
-		next_link_grouping(u, s);
 		break;
 	case ACTION_FILTER:
 		open_prompt(u, PROMPT_FILTER);
@@ -369,18 +391,6 @@ static void act_console(struct ui *u, const struct state *s, enum action a)
 		break;
 	case ACTION_HELP:
 		u->display.help_page = 1;
-		break;
-	case ACTION_THEME:
-		u->requests.theme = true;
-		u->requests.theme_name[0] = '\0';
-		break;
-	case ACTION_MOUSE:
-		u->display.mouse = !u->display.mouse;
-		u->requests.mouse = true;
-		ui_say(u, STYLE_TEXT,
-		       u->display.mouse
-			       ? "mouse on: a click selects a node (hold Shift to select text)"
-			       : "mouse off: the terminal selects text");
 		break;
 	case ACTION_EXPORT:
 		u->requests.export = true;
@@ -399,6 +409,7 @@ static void act_console(struct ui *u, const struct state *s, enum action a)
 		look_closer(u, s);
 		break;
 	default:
+		change_display(u, s, a);
 		break;
 	}
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 enum { WIDE = 62 };
+static const char unchanged[] = "this is the current value; Left and Right change it";
 
 struct lines {
 	char text[16][96];
@@ -214,6 +215,51 @@ static const char *ending_of(const struct state *s, enum fault_kind kind)
 	return fault->ending ? fault->ending : FAULT_HEALS;
 }
 
+static void fill_skip(struct lines *l, const struct state *s, const struct ui *u)
+{
+	if (u->dialog.fields[0].value == s->status.n_stages - s->status.path_length) {
+		add_line(l, STYLE_TEXT, "%s", unchanged);
+		return;
+	}
+	add_preview(l, u);
+	add_cost(l, s, u, -1);
+	if (s->status.next_phase_from > 0)
+		add_line(l, STYLE_TEXT,
+			 "it holds until the schedule's next phase at it%llu skips %u",
+			 (unsigned long long)s->status.next_phase_from, s->status.next_skip);
+	else if (s->status.n_skip_phases > 0)
+		add_line(l, STYLE_TEXT, "it holds for the rest of the run");
+	add_line(l, STYLE_FAINT, "undo: :skip %u", s->status.n_stages - s->status.path_length);
+}
+
+static void fill_format(struct lines *l, const struct state *s, const struct ui *u)
+{
+	const struct dialog *d = &u->dialog;
+
+	if (dialog_format(d->kind, d->fields[0].value) == dialog_format_now(s, d->kind)) {
+		add_line(l, STYLE_TEXT, "%s", unchanged);
+		return;
+	}
+	add_preview(l, u);
+	add_line(l, STYLE_FAINT, "undo: :%s %s",
+		 verb_name(d->kind == DIALOG_WIRE ? COMMAND_WIRE : COMMAND_SUM_WIRE),
+		 tensor_format_name(dialog_format_now(s, d->kind)));
+}
+
+static void fill_quit(struct lines *l, const struct state *s, const struct ui *u)
+{
+	if (u->authority.owner)
+		add_line(l, STYLE_ALERT, "This ends the run. Committed iterations are kept.");
+	else
+		add_line(l, STYLE_TEXT, "The run continues without this console.");
+	if (s->n_faults > 0)
+		add_line(l, STYLE_WARNING,
+			 s->n_faults == 1
+				 ? "%u injected failure is active and heals by itself."
+				 : "%u injected failures are active and heal by themselves.",
+			 s->n_faults);
+}
+
 /* Adds the lines of the body: the effect of the action. */
 static void fill_lines(struct lines *l, const struct state *s, const struct ui *u)
 {
@@ -221,34 +267,11 @@ static void fill_lines(struct lines *l, const struct state *s, const struct ui *
 
 	switch (d->kind) {
 	case DIALOG_SKIP:
-		if (d->fields[0].value == s->status.n_stages - s->status.path_length) {
-			add_line(l, STYLE_TEXT,
-				 "this is the current value; Left and Right change it");
-			break;
-		}
-		add_preview(l, u);
-		add_cost(l, s, u, -1);
-		if (s->status.next_phase_from > 0)
-			add_line(l, STYLE_TEXT,
-				 "it holds until the schedule's next phase at it%llu skips %u",
-				 (unsigned long long)s->status.next_phase_from,
-				 s->status.next_skip);
-		else if (s->status.n_skip_phases > 0)
-			add_line(l, STYLE_TEXT, "it holds for the rest of the run");
-		add_line(l, STYLE_FAINT, "undo: :skip %u",
-			 s->status.n_stages - s->status.path_length);
+		fill_skip(l, s, u);
 		break;
 	case DIALOG_WIRE:
 	case DIALOG_SUM_WIRE:
-		if (dialog_format(d->kind, d->fields[0].value) == dialog_format_now(s, d->kind)) {
-			add_line(l, STYLE_TEXT,
-				 "this is the current value; Left and Right change it");
-			break;
-		}
-		add_preview(l, u);
-		add_line(l, STYLE_FAINT, "undo: :%s %s",
-			 verb_name(d->kind == DIALOG_WIRE ? COMMAND_WIRE : COMMAND_SUM_WIRE),
-			 tensor_format_name(dialog_format_now(s, d->kind)));
+		fill_format(l, s, u);
 		break;
 	case DIALOG_FAIL:
 		add_blast(l, s, d->node, true);
@@ -283,18 +306,7 @@ static void fill_lines(struct lines *l, const struct state *s, const struct ui *
 		add_line(l, STYLE_TEXT, "below the past tasks; nothing in the run changes");
 		break;
 	case DIALOG_QUIT:
-		if (u->authority.owner)
-			add_line(l, STYLE_ALERT,
-				 "This ends the run. Committed iterations are kept.");
-		else
-			add_line(l, STYLE_TEXT, "The run continues without this console.");
-		if (s->n_faults > 0)
-			add_line(l, STYLE_WARNING,
-				 s->n_faults == 1
-					 ? "%u injected failure is active and heals by itself."
-					 : "%u injected failures are active and heal by "
-					   "themselves.",
-				 s->n_faults);
+		fill_quit(l, s, u);
 		break;
 	default:
 		break;
