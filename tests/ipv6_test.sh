@@ -17,23 +17,8 @@ for i in 0 1 2 3; do only_six $i eth0; done
 names() { # names M2-ADDRESS: rewrites the hosts file that all machines see
 	printf '%s\n' "::1 localhost" "fd00:78::99 boss" "$(six controller) boss" "$1 m2" >"$dir/hosts"
 }
-named() { # named N COMMAND...: a process on a machine that sees this hosts file; $named_pid
-	local n=$1
-	shift
-	ip netns exec "$(namespace "$n")" unshare -m sh -c 'mount --bind "$0" /etc/hosts && exec "$@"' "$dir/hosts" "$@" &
-	named_pid=$!
-	started+=($named_pid)
-}
-waits() { # waits SECONDS WHAT COMMAND...
-	local end=$((SECONDS + $1)) what=$2
-	shift 2
-	until "$@"; do [ $SECONDS -lt $end ] || die "$what"; sleep 0.1; done
-}
-goes_on() { wait_for "$dir/events" $(($(count "$dir/events" iteration) + $1)) $controller_pid 60; }
-is() { [ "$(grep "\"event\":\"node\",\"node\":$1," "$dir/events" | tail -n 1 | field state)" = "\"$2\"" ]; }
-has() { grep -q -- "$2" "$1"; }
 agent() { # agent N OPTION...
-	named "$1" "$bin/skippipe" agent --controller-key "$dir/controller.pub" --key "$dir/agent$1.key" --node "$1" "${@:2}" \
+	machines_named "$1" "$bin/skippipe" agent --controller-key "$dir/controller.pub" --key "$dir/agent$1.key" --node "$1" "${@:2}" \
 		>"$dir/agent$1.out" 2>"$dir/agent$1.err"
 	agent_pids[$1]=$named_pid
 }
@@ -44,12 +29,12 @@ unshare -m true 2>/dev/null || skip "no right to make a mount namespace"
 
 # Nobody listens yet: the agent names each address and its cause.
 agent 0 --join tcp://boss:7700 --listen "tcp://[::]:7710" --advertise "tcp://[$(six 0)]:7710"
-waits 20 "no cause" has "$dir/agent0.err" "boss port 7700: .*$(six controller): Connection refused"
+machines_wait 20 "no cause" grep -q -- "boss port 7700: .*$(six controller): Connection refused" "$dir/agent0.err"
 grep -q "fd00:78::99: " "$dir/agent0.err" || die "the first address is not named"
 kill "${agent_pids[0]}"
 wait "${agent_pids[0]}"
 
-named controller "$bin/skippipe" controller --run-dir "$dir/run" --listen "tcp://[::]:7700" --key "$dir/controller.key" \
+machines_named controller "$bin/skippipe" controller --run-dir "$dir/run" --listen "tcp://[::]:7700" --key "$dir/controller.key" \
 	--admitted "$dir/admitted" --format jsonl --agents 4 --stages 2,2 --skip 0 --eval-every 0 \
 	>"$dir/events" 2>"$dir/controller.err"
 controller_pid=$named_pid
@@ -57,23 +42,23 @@ agent 0 --join tcp://boss:7700 --listen "tcp://[::]:7710" --advertise "tcp://[$(
 agent 1 --join "tcp://[$(six controller)]:7700" --listen "tcp://[$(six 1)]:7710"
 agent 2 --join tcp://boss:7700 --listen "tcp://[::]:7710" --advertise tcp://m2:7710
 agent 3 --join "tcp://[$(six controller)]:7700" --listen "tcp://[::]:7710" --advertise "tcp://[$(six 3)]:7710"
-goes_on 3
-for i in 0 1 2 3; do is $i live || die "agent $i does not take part"; done
+machines_progress 3
+for i in 0 1 2 3; do machines_is $i live || die "agent $i does not take part"; done
 if [ -x "$bin/skippipe-console" ]; then
 	in_machine 3 timeout 60 "$bin/skippipe" console --connect "tcp://[$(six controller)]:7700" --plain \
 		--controller-key "$dir/controller.pub" --key "$dir/console.key" >"$dir/console.out" 2>"$dir/console.err" </dev/null &
 	console=$!
 	started+=($console)
-	waits 30 "the console saw nothing" grep -qsE "(it|iteration) ?[0-9]+" "$dir/console.out"
+	machines_wait 30 "the console saw nothing" grep -qsE "(it|iteration) ?[0-9]+" "$dir/console.out"
 	kill $console
 fi
 
 ip -n "$(namespace 2)" addr del "$(six 2)/64" dev eth0
 ip -n "$(namespace 2)" addr add fd00:78::61/64 dev eth0 nodad
 names fd00:78::61
-waits 60 "the controller did not miss the machine" is 2 dead
-waits 25 "the machine with another address does not take part again" is 2 live
-goes_on 3
+machines_wait 60 "the controller did not miss the machine" machines_is 2 dead
+machines_wait 25 "the machine with another address does not take part again" machines_is 2 live
+machines_progress 3
 kill -TERM $controller_pid
 wait $controller_pid || die "controller: exit status $?"
 check_verify "$dir/run" 4

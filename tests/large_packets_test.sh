@@ -11,9 +11,7 @@ drops() { in_machine "$2" iptables -t raw -A PREROUTING -s "$(address "$1")" -m 
 passes() { in_machine "$1" iptables -t raw -F PREROUTING; }
 stage_of() { grep "\"event\":\"node\",\"node\":$1," "$dir/events" | tail -n 1 | field stage; }
 notes() { sqlite3 "$dir/run/run.db" 'select text from note'; }
-goes_on() { # goes_on N: N more iterations
-	wait_for "$dir/events" $(($(count "$dir/events" iteration) + $1)) $controller_pid 120
-}
+goes_on() { machines_progress "$1" 120; }
 names_the_cause() { notes | grep -q "small messages pass, large ones do not: MTU?" || die "the journal does not name the cause"; }
 wait_event() { # wait_event WORDS
 	local end=$((SECONDS + 90))

@@ -7,6 +7,10 @@
 #   machines_controller OPTION...  starts a controller, process $controller_pid, in $dir/run; events in $dir/events
 #   machines_agent N OPTION...     starts the agent of a machine, process ${agent_pids[N]}
 #   machines_end_agents            ends all agents and waits for them
+#   machines_named N COMMAND...    starts a process, $named_pid, on a machine that sees $dir/hosts as /etc/hosts
+#   machines_progress N [SECONDS]  waits for N more iterations, by default for at most 60 s
+#   machines_is N STATE            succeeds if the newest event of a node has this state
+#   machines_wait SECONDS WHAT COMMAND...  waits until a command succeeds; WHAT names the failure
 machines_tag=skm$$
 agent_pids=()
 controller_pid=
@@ -75,4 +79,25 @@ machines_end_agents() {
 	for pid in "${agent_pids[@]}"; do kill -TERM "$pid" 2>/dev/null; done
 	for pid in "${agent_pids[@]}"; do wait "$pid" 2>/dev/null; done
 	agent_pids=()
+}
+
+machines_named() {
+	local n
+	n=$(namespace "$1")
+	shift
+	ip netns exec "$n" unshare -m sh -c 'mount --bind "$0" /etc/hosts && exec "$@"' "$dir/hosts" "$@" &
+	named_pid=$!
+	started+=($named_pid)
+}
+
+machines_progress() { wait_for "$dir/events" $(($(count "$dir/events" iteration) + $1)) "$controller_pid" "${2:-60}"; }
+
+machines_is() {
+	[ "$(grep "\"event\":\"node\",\"node\":$1," "$dir/events" | tail -n 1 | field state)" = "\"$2\"" ]
+}
+
+machines_wait() {
+	local end=$((SECONDS + $1)) what=$2
+	shift 2
+	until "$@"; do [ $SECONDS -lt $end ] || die "$what"; sleep 0.1; done
 }
