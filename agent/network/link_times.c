@@ -75,7 +75,7 @@ void link_times_forget(struct agent *a)
 }
 
 /* Makes a report due early once two tensors took twice or half the delay last reported. */
-void link_times_way(struct agent *a, uint16_t to, double way_s, int64_t now_us)
+void link_times_delay(struct agent *a, uint16_t to, double delay_s, int64_t now_us)
 {
 	struct link_times *t = &a->modules.link_times;
 	struct peer *p = &a->peers[to];
@@ -83,10 +83,10 @@ void link_times_way(struct agent *a, uint16_t to, double way_s, int64_t now_us)
 
 	if (reported_s <= 0)
 		reported_s = links_delay_s(a, to) * a->run.time_scale;
-	p->held_s += way_s;
+	p->held_s += delay_s;
 	p->n_held++;
-	if (reported_s <= 0 || fabs(way_s - reported_s) < unlike_s ||
-	    (way_s < 2 * reported_s && way_s > reported_s / 2))
+	if (reported_s <= 0 || fabs(delay_s - reported_s) < unlike_s ||
+	    (delay_s < 2 * reported_s && delay_s > reported_s / 2))
 		return;
 	if (++t->n_unlike < UNLIKE || t->due_us < t->reported_us + LINKS_SOON_US)
 		return;

@@ -23,11 +23,11 @@ struct link_times {
 /* Records the rate of a link. limited: the link never had enough to carry, so its bandwidth is at
  * least this rate. Public for tests only. */
 void link_times_rate(struct peer *p, double bytes_per_s, bool limited);
-/* Records a tensor's delay to that node: on emulated links until it left, otherwise until it
- * arrived. */
 /* Forgets the delays measured since the last report. */
 void link_times_forget(struct agent *a);
-void link_times_way(struct agent *a, uint16_t to, double way_s, int64_t now_us);
+/* Records a tensor's delay to that node. On emulated links the delay ends when the tensor leaves,
+ * otherwise when it arrives. */
+void link_times_delay(struct agent *a, uint16_t to, double delay_s, int64_t now_us);
 void link_times_tell(struct agent *a, int64_t now_us); /* reports all links now */
 void link_times_turn(struct agent *a, int64_t now_us); /* reports all links if a report is due */
 

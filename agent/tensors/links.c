@@ -369,16 +369,16 @@ static void take_transfer(struct agent *a, uint16_t to, const struct post_transf
 {
 	struct peer *p = &a->peers[to];
 	struct post_peer_info info;
-	double way_s, bytes_s;
+	double delay_s, bytes_s;
 
 	if (post_peer(a->tensors, p->dial, &info) < 0 || info.least_round_trip_us == 0 ||
 	    t->under_way_bytes > t->bytes)
 		return;
-	way_s = (double)(t->acked_us - t->queued_us - info.least_round_trip_us / 2) * 1e-6;
-	bytes_s = way_s - (double)info.least_round_trip_us * 0.5e-6;
-	if (way_s > 0 && t->class == POST_CLASS_ACTIVATIONS)
-		link_times_way(a, to, way_s, now_us);
-	else if (t->bytes >= BIG_BYTES && bytes_s > way_s * 0.5)
+	delay_s = (double)(t->acked_us - t->queued_us - info.least_round_trip_us / 2) * 1e-6;
+	bytes_s = delay_s - (double)info.least_round_trip_us * 0.5e-6;
+	if (delay_s > 0 && t->class == POST_CLASS_ACTIVATIONS)
+		link_times_delay(a, to, delay_s, now_us);
+	else if (t->bytes >= BIG_BYTES && bytes_s > delay_s * 0.5)
 		p->bandwidth = (float)((double)t->bytes / bytes_s);
 }
 
@@ -426,7 +426,7 @@ static void send_or_hold(struct agent *a, struct parcel *p, int64_t now_us)
 	}
 	peer->used = true;
 	if (of_chain && a->run.time_scale > 0)
-		link_times_way(a, p->to, (double)(now_us - p->ready_us) * 1e-6, now_us);
+		link_times_delay(a, p->to, (double)(now_us - p->ready_us) * 1e-6, now_us);
 }
 
 void links_pump(struct agent *a, int64_t now_us)

@@ -51,11 +51,11 @@ static void two_double_delays_are_reported_early(void **state)
 {
 	struct agent *a = *state;
 
-	link_times_way(a, 1, 0.41, SECOND);
+	link_times_delay(a, 1, 0.41, SECOND);
 	assert_int_equal(a->modules.link_times.due_us, 2 * SECOND);
-	link_times_way(a, 2, 0.2, SECOND); /* as expected */
+	link_times_delay(a, 2, 0.2, SECOND); /* as expected */
 	assert_int_equal(a->modules.link_times.due_us, 2 * SECOND);
-	link_times_way(a, 1, 0.41, SECOND);
+	link_times_delay(a, 1, 0.41, SECOND);
 	assert_int_equal(a->modules.link_times.due_us, SECOND + SECOND / 10);
 }
 
@@ -64,11 +64,11 @@ static void two_half_delays_are_reported_early(void **state)
 	struct agent *a = *state;
 
 	a->peers[1].reported_s = 0.8;
-	link_times_way(a, 1, 0.8, SECOND);
-	link_times_way(a, 1, 0.8, SECOND);
+	link_times_delay(a, 1, 0.8, SECOND);
+	link_times_delay(a, 1, 0.8, SECOND);
 	assert_int_equal(a->modules.link_times.due_us, 2 * SECOND);
-	link_times_way(a, 1, 0.39, SECOND + SECOND / 2);
-	link_times_way(a, 1, 0.2, SECOND + SECOND / 2);
+	link_times_delay(a, 1, 0.39, SECOND + SECOND / 2);
+	link_times_delay(a, 1, 0.2, SECOND + SECOND / 2);
 	assert_int_equal(a->modules.link_times.due_us, SECOND + SECOND / 2); /* at once */
 }
 
@@ -78,8 +78,8 @@ static void noise_is_not_reported_early(void **state)
 
 	a->times.delay_s[1] = 0.005f;
 	for (int i = 0; i < 9; i++) {
-		link_times_way(a, 1, 0.02, SECOND); /* four times as long */
-		link_times_way(a, 2, 0.39, SECOND); /* not twice */
+		link_times_delay(a, 1, 0.02, SECOND); /* four times as long */
+		link_times_delay(a, 2, 0.39, SECOND); /* not twice */
 	}
 	assert_int_equal(a->modules.link_times.due_us, 2 * SECOND);
 }
@@ -90,7 +90,7 @@ static void without_emulation_nothing_is_expected(void **state)
 
 	a->run.time_scale = 0;
 	for (int i = 0; i < 9; i++)
-		link_times_way(a, 1, 5, SECOND);
+		link_times_delay(a, 1, 5, SECOND);
 	assert_int_equal(a->modules.link_times.due_us, 2 * SECOND);
 }
 

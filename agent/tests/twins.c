@@ -13,7 +13,8 @@
 
 #include "model/codec/codec.h"
 
-struct way {
+/* One microbatch on its path: the values that the twins compute. */
+struct pass {
 	float *in[CLUSTER_NODES + 1];   /* input of each hop; [n_hops]: of the loss */
 	float *grad[CLUSTER_NODES + 1]; /* gradient for the B of each hop */
 	int32_t tokens[CLUSTER_BATCH * CLUSTER_SEQUENCE];
@@ -49,7 +50,7 @@ static struct stage *twin_of(const struct cluster *c, uint8_t stage)
 }
 
 /* Computes the inputs, gradients and loss of microbatch m, without counting. */
-static void walk(const struct cluster *c, uint32_t m, struct way *w)
+static void walk(const struct cluster *c, uint32_t m, struct pass *w)
 {
 	const struct route *r = &c->now.routes[m];
 	uint32_t n = r->n_hops;
@@ -76,7 +77,7 @@ static void walk(const struct cluster *c, uint32_t m, struct way *w)
 	}
 }
 
-static void count_one(struct cluster *c, const struct msg_task_event *e, const struct way *w)
+static void count_one(struct cluster *c, const struct msg_task_event *e, const struct pass *w)
 {
 	const struct route *r = &c->now.routes[e->microbatch];
 	struct stage *s = c->twins[e->node];
@@ -168,25 +169,25 @@ static void step_stage(struct cluster *c, uint8_t stage)
 
 void cluster_check_twins(struct cluster *c)
 {
-	struct way *ways = calloc(c->now.n_batches, sizeof(ways[0]));
+	struct pass *passes = calloc(c->now.n_batches, sizeof(passes[0]));
 
-	assert_non_null(ways);
+	assert_non_null(passes);
 	check_exactly_once(c);
 	for (uint32_t m = 0; m < c->now.n_batches; m++) {
-		walk(c, m, &ways[m]);
-		assert_true(ways[m].loss == c->now.loss[m]);
+		walk(c, m, &passes[m]);
+		assert_true(passes[m].loss == c->now.loss[m]);
 	}
 	for (uint32_t i = 0; i < c->now.n_events; i++)
 		if (c->now.events[i].counted && c->nodes[c->now.events[i].node].ready)
-			count_one(c, &c->now.events[i], &ways[c->now.events[i].microbatch]);
+			count_one(c, &c->now.events[i], &passes[c->now.events[i].microbatch]);
 	for (uint8_t s = 0; s < c->n_stages; s++)
 		step_stage(c, s);
 	for (uint32_t m = 0; m < c->now.n_batches; m++)
 		for (int i = 0; i <= CLUSTER_NODES; i++) {
-			free(ways[m].in[i]);
-			free(ways[m].grad[i]);
+			free(passes[m].in[i]);
+			free(passes[m].grad[i]);
 		}
-	free(ways);
+	free(passes);
 }
 
 float cluster_twin_evaluation(struct cluster *c, uint32_t k)

@@ -171,7 +171,7 @@ static bool data_moves(const struct iteration *it)
 /* Returns the longest task plus the longest link delay, in real seconds. */
 static double longest_s(const struct members *members)
 {
-	double task = 0, measured = 0, way = 0, slower = 1;
+	double task = 0, measured = 0, delay = 0, slower = 1;
 	uint32_t n = members->n;
 
 	for (uint32_t i = 0; i < n; i++) {
@@ -185,7 +185,7 @@ static double longest_s(const struct members *members)
 					       fmax(m->compute.backward_s, m->compute.loss_s)));
 		for (uint32_t to = 0; to < n; to++)
 			if (member_is_replica(&members->list[to]) && to != i)
-				way = fmax(way, members->run->cluster->delay_s[i * n + to]);
+				delay = fmax(delay, members->run->cluster->delay_s[i * n + to]);
 	}
 	for (uint32_t i = 0; i < members->run->faults.n; i++) {
 		const struct fault *f = &members->run->faults.list[i];
@@ -195,7 +195,7 @@ static double longest_s(const struct members *members)
 		else if (f->active && fault_describe(f->kind)->factor == FACTOR_PROBABILITY)
 			slower = fmax(slower, 1 / (1 - (double)f->factor));
 	}
-	return fmax((task + way) * members->run->unit_s, measured) * slower;
+	return fmax((task + delay) * members->run->unit_s, measured) * slower;
 }
 
 bool stall_for(struct iteration *it, int64_t limit_us)

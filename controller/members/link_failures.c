@@ -386,7 +386,7 @@ const struct msg_stuck *link_failures_next(struct members *members, struct membe
 	return NULL;
 }
 
-bool link_failures_give_way(struct members *members)
+bool link_failures_remove_end(struct members *members)
 {
 	struct link_tally tallies[MSG_NODES] = { { .cut = 0 } };
 

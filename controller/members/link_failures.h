@@ -51,7 +51,7 @@ void link_failures_remove(struct run *run, struct member *m, const struct member
 			  bool others, bool stays_out);
 /* Removes one end of a cut link because no plan is possible without that link. Returns false if no
  * cut link has an end that can be removed. */
-bool link_failures_give_way(struct members *members);
+bool link_failures_remove_end(struct members *members);
 
 /* Writes to the journal that a link is cut, and what follows: then. */
 void link_failures_note(struct members *members, const struct msg_stuck *s, uint16_t from,

@@ -102,8 +102,8 @@ static void change_averages(struct link_table *was, const struct tensor_formats 
 		for (uint32_t j = 0; j < was->n; j++) {
 			struct link_seen *l = link_table_at(was, i, j);
 
-			if (l->way_s > 0)
-				l->way_s = fmax(0, l->way_s + longer_s(was, &is, i, j));
+			if (l->transfer_s > 0)
+				l->transfer_s = fmax(0, l->transfer_s + longer_s(was, &is, i, j));
 		}
 	}
 	*was = is;

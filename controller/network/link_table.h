@@ -21,17 +21,17 @@ struct link_seen {
 	bool unreachable;   /* no connection can be made in this direction */
 	float latency_s, spread_s;
 	double bandwidth;   /* bytes per second; 0: not measured */
-	/* Smoothed transfer time of recent activations; 0: no activation was sent */
-	double way_s;
-	/* Mean deviation of way_s from its average; the link's latency at the newest transfer. */
-	double way_deviation_s, way_latency_s;
+	/* Running average of the transfer times of activations; 0: no activation was sent. */
+	double transfer_s;
+	double transfer_deviation_s; /* running average of the transfer times' deviation */
+	double transfer_latency_s;   /* the link's latency at the newest transfer */
 };
 
 struct link_table {
 	uint32_t n;              /* nodes */
-	/* Bytes of one microbatch's activation in the format in which it is sent */
+	/* Bytes of one microbatch's activation in the format in which it is sent. */
 	double activation_bytes;
-	/* Bytes of the largest stage's gradient in the format in which it is sent */
+	/* Bytes of the largest stage's gradient in the format in which it is sent. */
 	double sum_bytes;
 	uint32_t replicas;       /* typical number of replicas of a stage */
 	struct link_seen *links; /* (n, n) what was seen of each link, [from][to] */

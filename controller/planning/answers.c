@@ -38,7 +38,7 @@ static void take_infeasible(struct planning *planning, const struct planned *a)
 		note(planning->run, NOTE_WARNING, -1, 0, "the skip ratio stays as it was");
 		replan(planning, "the wanted skip ratio has no plan");
 	} else if (!planning->run->plan || !replan_usable(planning->members, planning->run->plan)) {
-		link_failures_give_way(planning->members);
+		link_failures_remove_end(planning->members);
 	}
 }
 

@@ -28,16 +28,16 @@
 #include "controller/planning/predict.h"
 #include "controller/planning/replan.h"
 
-/* A ratio above this, or below its inverse, counts as a difference from the plan */
+/* A ratio above this, or below its inverse, counts as a difference from the plan. */
 static const double off = 1.25;
 static const double far_off = 2;    /* a ratio that cannot be noise if only one node has it */
 static const double least_s = 0.02; /* smaller differences, in real seconds, are noise */
-/* Weights of a new measurement in a running average */
-static const double way_share = 0.15, /* weight of a transfer time near the average */
-	news_share = 0.4,             /* weight of one far from it: the link may have changed */
-	deviation_share = 0.25,       /* weight of a new deviation in the average deviation */
-	fading_share = 0.05;          /* weight of the probed time, on a link without transfers */
-/* Smallest weight of a newly measured slowdown of a machine */
+/* Weights of a new measurement in a running average. */
+static const double near_share = 0.15, /* a transfer time near the average */
+	far_share = 0.4,        /* a transfer time far from it: the link may have changed */
+	deviation_share = 0.25, /* the deviation of a transfer time */
+	fading_share = 0.05;    /* the probed time, on a link without transfers */
+/* Smallest weight of a newly measured slowdown of a machine. */
 static const double pace_part = 0.25;
 static const double pace_step = 0.05; /* smaller changes of a machine's pace are ignored */
 static const double reported_ratio = 1.05; /* smaller changes of a plan's time are not reported */
@@ -64,23 +64,22 @@ static double ratio_of(const struct member *m)
 	return m->tasks.planned_s > 0 ? m->tasks.took_s / m->tasks.planned_s : 1;
 }
 
-/* The agents of one machine and how much slower than planned they are together */
+/* The agents of one machine, and how much slower than planned they are together. */
 struct crowd {
 	uint32_t agents;  /* live or suspect */
 	uint32_t judged;  /* agents that have ended enough tasks to be judged */
-	/* Median ratio of measured to planned compute time of the judged agents; 1 if there are too
-	 * few */
-	double usual;
-	/* Median of the same ratio for the links of these agents; 1 if none is known */
-	double ways;
+	/* Median ratio of measured to planned compute time of the judged agents; 1: too few. */
+	double compute_ratio;
+	/* Median ratio of measured to planned delay of the agents' links; 1: unknown. */
+	double link_ratio;
 	bool shared; /* the machine has fewer cores than agents, so they share cores */
 };
 
 static struct crowd crowd_of(const struct members *members, const struct member *m, uint32_t tasks)
 {
-	double ratios[MSG_NODES], ways[MSG_NODES];
-	struct crowd w = { .usual = 1, .ways = 1 };
-	size_t n_ways = 0;
+	double ratios[MSG_NODES], link_ratios[MSG_NODES];
+	struct crowd w = { .compute_ratio = 1, .link_ratio = 1 };
+	size_t n_links = 0;
 
 	for (uint32_t i = 0; i < members->n; i++) {
 		const struct member *other = &members->list[i];
@@ -92,12 +91,12 @@ static struct crowd crowd_of(const struct members *members, const struct member 
 		if (other->tasks.n >= tasks)
 			ratios[w.judged++] = ratio_of(other);
 		if (other->links.delay_ratio > 0)
-			ways[n_ways++] = other->links.delay_ratio;
+			link_ratios[n_links++] = other->links.delay_ratio;
 	}
 	if (w.judged >= CROWD || !m->hello.machine[0])
-		w.usual = array_median(ratios, w.judged);
-	if (n_ways)
-		w.ways = array_median(ways, n_ways);
+		w.compute_ratio = array_median(ratios, w.judged);
+	if (n_links)
+		w.link_ratio = array_median(link_ratios, n_links);
 	w.shared = m->hello.cores > 0 && w.agents > m->hello.cores;
 	return w;
 }
@@ -107,7 +106,7 @@ static struct crowd crowd_of(const struct members *members, const struct member 
 static bool is_overloaded(const struct crowd *w)
 {
 	return w->shared && w->agents >= CROWD &&
-	       ((w->judged >= CROWD && w->usual > off) || w->ways > off);
+	       ((w->judged >= CROWD && w->compute_ratio > off) || w->link_ratio > off);
 }
 
 /* Returns true if all agents of m's machine are late together. In that case their
@@ -121,10 +120,10 @@ static bool machine_is_overloaded(const struct members *members, const struct me
 
 /* Returns true if a node's ratio is far from 1 and, in the same direction, far from the others'
  * median. */
-static bool stands_out(double ratio, double usual)
+static bool stands_out(double ratio, double baseline)
 {
-	return (ratio > far_off && ratio > usual * far_off) ||
-	       (ratio < 1 / far_off && ratio < usual / far_off);
+	return (ratio > far_off && ratio > baseline * far_off) ||
+	       (ratio < 1 / far_off && ratio < baseline / far_off);
 }
 
 static double *delay_of(const struct cluster *of, uint16_t from, uint16_t to)
@@ -141,12 +140,12 @@ static bool may_correct(struct members *members, struct member *m, uint32_t link
 	if (rate_limit_take(&m->quota.corrections, links, 2 * n + CORRECTIONS, (n + 3) / 60,
 			    members->run->now_us))
 		return true;
-	admission_ignored(members->run, m, "tells other things of its links again and again");
+	admission_ignored(members->run, m, "keeps contradicting its own reports of its links");
 	return false;
 }
 
 /* Sets the delay that plans assume for a link, and the time of a sum between its two nodes. */
-static void believe_way(struct planning *planning, uint16_t from, uint16_t to, double s)
+static void correct_delay(struct planning *planning, uint16_t from, uint16_t to, double s)
 {
 	*delay_of(planning->run->cluster, from, to) = s;
 	if (planning->members->links && planning->run->cluster->sync_pair_s)
@@ -159,36 +158,38 @@ static void believe_way(struct planning *planning, uint16_t from, uint16_t to, d
 /* Adds the transfer time of an activation to the link's average. On a link that loses packets some
  * transfers take several times as long as others. A time within three deviations of the average
  * therefore has little weight. A time beyond them has more, because the link may have changed. */
-static void take_way(struct link_seen *seen, double way_s, double latency_s)
+static void add_transfer(struct link_seen *seen, double transfer_s, double latency_s)
 {
-	double stray_s = way_s - seen->way_s;
+	double stray_s = transfer_s - seen->transfer_s;
 
-	if (seen->way_s > 0) {
-		seen->way_s += stray_s * (fabs(stray_s) > 3 * seen->way_deviation_s ? news_share
-										    : way_share);
-		seen->way_deviation_s += (fabs(stray_s) - seen->way_deviation_s) * deviation_share;
+	if (seen->transfer_s > 0) {
+		bool is_far = fabs(stray_s) > 3 * seen->transfer_deviation_s;
+
+		seen->transfer_s += stray_s * (is_far ? far_share : near_share);
+		seen->transfer_deviation_s +=
+			(fabs(stray_s) - seen->transfer_deviation_s) * deviation_share;
 	} else {
-		seen->way_s = way_s;
-		seen->way_deviation_s = way_s / 4;
+		seen->transfer_s = transfer_s;
+		seen->transfer_deviation_s = transfer_s / 4;
 	}
-	seen->way_latency_s = latency_s;
+	seen->transfer_latency_s = latency_s;
 }
 
 /* Moves the link's average towards the probed time when no activation has travelled. If the latency
  * has changed, the average is dropped. */
-static void fade_way(struct link_seen *seen, double probed_s, double latency_s)
+static void fade_transfer(struct link_seen *seen, double probed_s, double latency_s)
 {
-	if (is_different(latency_s, seen->way_latency_s) &&
-	    fabs(latency_s - seen->way_latency_s) > least_s)
-		seen->way_s = 0;
+	if (is_different(latency_s, seen->transfer_latency_s) &&
+	    fabs(latency_s - seen->transfer_latency_s) > least_s)
+		seen->transfer_s = 0;
 	else
-		seen->way_s += (probed_s - seen->way_s) * fading_share;
+		seen->transfer_s += (probed_s - seen->transfer_s) * fading_share;
 }
 
 /* Returns the transfer time of an activation on a measured link: the average of those that
  * travelled, or the time that the link's latency and bandwidth give. If transfers are slower than
  * latency and bandwidth say, the bandwidth is lowered, because sums will be slower too. */
-static double measured_way_s(const struct members *members, const struct msg_link *l)
+static double measured_transfer_s(const struct members *members, const struct msg_link *l)
 {
 	struct link_seen *seen = link_table_at(members->links, l->from, l->to);
 	double probed_s = link_table_transfer_s(members->links, l->from, l->to,
@@ -196,22 +197,22 @@ static double measured_way_s(const struct members *members, const struct msg_lin
 	       bytes_s;
 
 	if (!(l->measured_delay_s > 0)) {
-		if (seen->way_s > 0)
-			fade_way(seen, probed_s, (double)l->latency_s);
-		return seen->way_s > 0 ? seen->way_s : probed_s;
+		if (seen->transfer_s > 0)
+			fade_transfer(seen, probed_s, (double)l->latency_s);
+		return seen->transfer_s > 0 ? seen->transfer_s : probed_s;
 	}
-	take_way(seen, (double)l->measured_delay_s, (double)l->latency_s);
-	bytes_s = seen->way_s - (double)l->latency_s;
+	add_transfer(seen, (double)l->measured_delay_s, (double)l->latency_s);
+	bytes_s = seen->transfer_s - (double)l->latency_s;
 	if (bytes_s > least_s && members->links->activation_bytes / bytes_s < seen->bandwidth)
 		seen->bandwidth = members->links->activation_bytes / bytes_s;
-	return seen->way_s;
+	return seen->transfer_s;
 }
 
 void drift_link(struct planning *planning, struct observed_link *s)
 {
 	const struct msg_link *l = &s->link;
 	double believed = *delay_of(planning->run->cluster, l->from, l->to);
-	double measured = planning->members->links ? measured_way_s(planning->members, l)
+	double measured = planning->members->links ? measured_transfer_s(planning->members, l)
 						   : (double)l->measured_delay_s;
 
 	if (l->from == l->to || !(measured > 0))
@@ -228,7 +229,7 @@ void drift_link(struct planning *planning, struct observed_link *s)
 		return;
 	note(planning->run, NOTE_LOG, l->from, 0, "link n%02u>n%02u takes %.2f s, planned %.2f s",
 	     l->from, l->to, measured, believed);
-	believe_way(planning, l->from, l->to, measured);
+	correct_delay(planning, l->from, l->to, measured);
 }
 
 /* Returns the ratio of measured to planned delay that three quarters of the node's measured links
@@ -306,8 +307,9 @@ void drift_links(struct planning *planning, struct member *m, const struct msg_l
 		     "n%02u's links take %.1f times as long as planned", m->id, ratio);
 	for (uint16_t to = 0; to < planning->members->n; to++)
 		if (to != m->id && *delay_of(planning->run->cluster_as_given, m->id, to) >= 0)
-			believe_way(planning, m->id, to,
-				    *delay_of(planning->run->cluster_as_given, m->id, to) * ratio);
+			correct_delay(planning, m->id, to,
+				      *delay_of(planning->run->cluster_as_given, m->id, to) *
+					      ratio);
 	ask_for_next(planning);
 }
 
@@ -342,14 +344,12 @@ static void slow_down(struct planning *planning, struct member *m, double ratio)
  * core. An agent is then compared with the median of that machine's agents. */
 static bool judge_node(struct planning *planning, struct member *m, const struct crowd *w)
 {
-	double usual = w->shared ? w->usual : 1, ratio = ratio_of(m) / usual;
+	double baseline = w->shared ? w->compute_ratio : 1, ratio = ratio_of(m) / baseline;
 	bool noisy = w->shared && planning->run->options.cluster.time_scale == 0,
-	     apart = stands_out(ratio_of(m), w->usual);
-	bool is_off =
-		(m->tasks.n >= TASKS || apart) && is_different(ratio, 1) &&
-		(apart || !is_overloaded(w)) &&
-		fabs(m->tasks.took_s - m->tasks.planned_s * usual) / m->tasks.n * (noisy ? 1 : 4) >
-			least_s;
+	     apart = stands_out(ratio_of(m), w->compute_ratio);
+	double off_s = fabs(m->tasks.took_s - m->tasks.planned_s * baseline) / m->tasks.n;
+	bool is_off = (m->tasks.n >= TASKS || apart) && is_different(ratio, 1) &&
+		      (apart || !is_overloaded(w)) && off_s * (noisy ? 1 : 4) > least_s;
 
 	m->tasks.took_s = m->tasks.planned_s = 0;
 	m->tasks.n = 0;
@@ -371,7 +371,7 @@ static void judge_machine(struct planning *planning, struct member *first, const
 {
 	double part = fmax(1.0 / (first->compute.times_paced > 1 ? first->compute.times_paced : 1),
 			   pace_part),
-	       factor = pow(w->usual, part);
+	       factor = pow(w->compute_ratio, part);
 
 	if (!w->shared || w->judged < CROWD || planning->run->options.cluster.time_scale != 0)
 		return;
@@ -514,7 +514,7 @@ void drift_task(struct planning *planning, struct member *m, const struct msg_ta
 	if ((w.shared && (planning->run->options.cluster.time_scale == 0 || is_overloaded(&w))) ||
 	    2 * all_judged(planning->members) < members_live(planning->members))
 		return;
-	if (stands_out(ratio_of(m), w.usual) && judge_node(planning, m, &w))
+	if (stands_out(ratio_of(m), w.compute_ratio) && judge_node(planning, m, &w))
 		ask_for_next(planning);
 }
 

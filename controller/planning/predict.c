@@ -19,7 +19,7 @@
 #include "controller/members/heartbeat_timeout.h"
 #include "controller/network/formats.h"
 
-static double one_way_s(const struct members *members, int node)
+static double one_way_delay_s(const struct members *members, int node)
 {
 	return (double)timeout_round_trip(&members->list[node].heard.rounds) * 0.5e-6;
 }
@@ -45,7 +45,7 @@ static double stage_summed_s(const struct members *members, const struct plan *p
 							      (uint32_t)nodes[owner], bytes));
 	for (int to = 0; to < r; to++)
 		for (int owner = 0; owner < r; owner++)
-			last = fmax(last, summed[owner] + one_way_s(members, nodes[to]) +
+			last = fmax(last, summed[owner] + one_way_delay_s(members, nodes[to]) +
 						  link_table_transfer_s(
 							  members->links, (uint32_t)nodes[owner],
 							  (uint32_t)nodes[to], bytes));
@@ -60,7 +60,7 @@ static double *find_last_tasks(const struct members *members, const struct plan 
 	double *counted_s = alloc_array((size_t)members->run->cluster->n_nodes, sizeof(*counted_s));
 
 	for (int i = 0; i < p->stage_start[p->n_stages]; i++)
-		counted_s[p->assigned[i]] = one_way_s(members, p->assigned[i]);
+		counted_s[p->assigned[i]] = one_way_delay_s(members, p->assigned[i]);
 	for (int k = 0; k < s->n_tasks; k++)
 		counted_s[s->tasks[k].node] = fmax(counted_s[s->tasks[k].node], s->tasks[k].end_s);
 	return counted_s;
@@ -79,7 +79,7 @@ void predict(struct members *members, struct planned *a)
 		return;
 	for (int i = 0; i < a->plan->n_microbatches; i++)
 		a->plan->microbatches[i].release_s =
-			one_way_s(members, a->plan->microbatches[i].data_node);
+			one_way_delay_s(members, a->plan->microbatches[i].data_node);
 	c = formats_cluster(members, &a->formats);
 	rc = simulate(c ? c : members->run->cluster, a->plan, &s, &err);
 	cluster_free(c);

@@ -148,7 +148,7 @@ TEST(consoles_see_the_measured_links)
 	struct world *w = world_new(options);
 	int before;
 
-	w->no_way = 1 << 5;
+	w->no_link = 1 << 5;
 	WORLD_UNTIL(w, w->planned > 0 && world_all_live(w) && all_links_shown(w));
 	assert_false(w->emulated);
 	assert_int_equal(w->steps, (1 << (GATHER_BUILD + 1)) - 1);

@@ -262,17 +262,17 @@ static void print_step(struct trace *t, struct p_state *s, uint64_t to, const ch
 
 static void print_trace(const struct search *x, FILE *out)
 {
-	uint32_t way[1024], n = 0;
+	uint32_t path[1024], n = 0;
 	struct trace t = { .x = x };
 	struct p_state s;
 
 	for (uint32_t at = x->wrong_at; at != 0; at = x->before[at]) {
 		assert_true(n < 1024);
-		way[n++] = at;
+		path[n++] = at;
 	}
 	protocol_begin(x->p, &s);
 	while (n-- > 0)
-		print_step(&t, &s, x->hashes[way[n]], NULL, out);
+		print_step(&t, &s, x->hashes[path[n]], NULL, out);
 	if (x->wrong_hash)
 		print_step(&t, &s, x->wrong_hash, x->found.wrong, out);
 	fprintf(out, "%s\n", x->found.wrong);

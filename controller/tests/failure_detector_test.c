@@ -33,7 +33,8 @@ static int64_t in_time(int64_t one_way_us)
 
 /* ---- connections ---- */
 
-struct way {
+/* A path through the network. A lost packet is sent again. */
+struct connection {
 	int64_t one_way_us;
 	double loss, jitter;
 	uint32_t connections;
@@ -48,12 +49,12 @@ struct word {
 struct trace {
 	struct word *words; /* (n) in order of arrival */
 	uint32_t n, next;
-	struct way way;
+	struct connection via;
 	int64_t *pings;     /* (n_pings) when the controller's pings arrive at the agent */
 	uint32_t n_pings;
 };
 
-static int64_t pass(const struct way *w, struct rng *rng)
+static int64_t pass(const struct connection *w, struct rng *rng)
 {
 	return (int64_t)((double)w->one_way_us * (1 + w->jitter * (2 * rng_uniform(rng) - 1)));
 }
@@ -61,7 +62,7 @@ static int64_t pass(const struct way *w, struct rng *rng)
 /* Returns when a packet sent at `at` arrives, on a connection that sends a packet every
  * `every_us`. A lost packet is sent again after a later packet was acknowledged (RFC 8985) or
  * after its timer, which doubles each time. */
-static int64_t arrival(const struct way *w, int64_t at, int64_t every_us, struct rng *rng)
+static int64_t arrival(const struct connection *w, int64_t at, int64_t every_us, struct rng *rng)
 {
 	int64_t round = 2 * w->one_way_us, first = at, timer = 2 * round + 200000, later;
 
@@ -89,14 +90,14 @@ static int by_arrival(const void *a, const void *b)
 
 /* late_us: NULL, or (n) how late each heartbeat is sent. A late heartbeat delays those after
  * it. */
-static void trace_init(struct trace *t, const struct way *w, uint32_t n, const int64_t *late_us,
-		       uint64_t seed)
+static void trace_init(struct trace *t, const struct connection *w, uint32_t n,
+		       const int64_t *late_us, uint64_t seed)
 {
 	int64_t last[16] = { 0 }, said = 0;
 	struct rng rng;
 
 	rng_init(&rng, seed);
-	*t = (struct trace){ .way = *w, .n = n, .n_pings = n / 5 + 1 };
+	*t = (struct trace){ .via = *w, .n = n, .n_pings = n / 5 + 1 };
 	t->words = calloc(n, sizeof(*t->words));
 	t->pings = calloc(t->n_pings, sizeof(*t->pings));
 	assert_true(t->words && t->pings && w->connections <= 16);
@@ -219,7 +220,7 @@ static void hear(struct world *w, int64_t until_us)
 			return;
 		w->traces[who].next++;
 		/* A vanished machine does not send lost packets again */
-		if (next->arrives_us - 2 * w->traces[who].way.one_way_us <= w->vanishes_us[who])
+		if (next->arrives_us - 2 * w->traces[who].via.one_way_us <= w->vanishes_us[who])
 			say(w, who, next);
 	}
 }
@@ -246,9 +247,9 @@ static const int64_t delays_us[NODES] = { 500, 5000, 20000, 60000, 100000, 13000
 static void make_traces(struct world *w, uint32_t words, uint64_t seed, double loss, double jitter)
 {
 	for (uint32_t i = 0; i < NODES; i++) {
-		struct way way = { delays_us[i], loss, jitter, CONNECTIONS };
+		struct connection via = { delays_us[i], loss, jitter, CONNECTIONS };
 
-		trace_init(&w->traces[i], &way, words, NULL, seed + i);
+		trace_init(&w->traces[i], &via, words, NULL, seed + i);
 	}
 }
 
@@ -320,7 +321,7 @@ TEST(an_overloaded_machine_is_not_dead)
 	int64_t late[WORDS];
 
 	for (uint16_t i = 0; i < NODES; i++) {
-		struct way way = { 10000, 0, 0.3, CONNECTIONS };
+		struct connection via = { 10000, 0, 0.3, CONNECTIONS };
 		bool loaded = i < 3;
 		struct rng rng;
 
@@ -329,7 +330,7 @@ TEST(an_overloaded_machine_is_not_dead)
 			late[k] = k < 50 ? 0
 					 : (int64_t)(rng_uniform(&rng) *
 						     (k < 170 ? (k - 50) * 6000 : 700000));
-		trace_init(&w->traces[i], &way, WORDS, loaded ? late : NULL, i);
+		trace_init(&w->traces[i], &via, WORDS, loaded ? late : NULL, i);
 		snprintf(w->c->members.list[i].hello.address, 64, "tcp://10.0.0.%d:77%02u",
 			 loaded ? 1 : 2, i);
 	}
@@ -348,12 +349,12 @@ TEST(silence_of_most_machines_is_the_controllers_fault)
 {
 	for (int embedded = 0; embedded < 2; embedded++) {
 		struct world *w = world_new();
-		struct way way = { 5000, 0, 0, 1 };
+		struct connection via = { 5000, 0, 0, 1 };
 
 		(void)state;
 		w->c->run.options.mode.embedded = embedded;
 		for (uint16_t i = 0; i < NODES; i++) {
-			trace_init(&w->traces[i], &way, 300, NULL, i);
+			trace_init(&w->traces[i], &via, 300, NULL, i);
 			if (embedded)
 				snprintf(w->c->members.list[i].hello.address, 64, "ipc:///run/%u",
 					 i);
@@ -423,9 +424,9 @@ TEST(all_agents_of_a_vanished_machine_are_dropped)
 		int64_t at = 10 * SECOND + (int64_t)seed * 7919;
 
 		for (uint16_t i = 0; i < NODES; i++) {
-			struct way way = { i < 3 ? 130000 : 1000, 0.02, 0.3, CONNECTIONS };
+			struct connection via = { i < 3 ? 130000 : 1000, 0.02, 0.3, CONNECTIONS };
 
-			trace_init(&w->traces[i], &way, 300, NULL, 10 * seed + i);
+			trace_init(&w->traces[i], &via, 300, NULL, 10 * seed + i);
 			if (i < 3) {
 				snprintf(w->c->members.list[i].hello.address, 64,
 					 "tcp://[fe80::1]:77%02u", i);
@@ -450,10 +451,10 @@ TEST(all_agents_of_a_vanished_machine_are_dropped)
 TEST(one_silent_agent_is_dropped_alone)
 {
 	struct world *w = world_new();
-	struct way way = { 1000, 0, 0, CONNECTIONS };
+	struct connection via = { 1000, 0, 0, CONNECTIONS };
 
 	for (uint16_t i = 0; i < NODES; i++) {
-		trace_init(&w->traces[i], &way, 300, NULL, i);
+		trace_init(&w->traces[i], &via, 300, NULL, i);
 		snprintf(w->c->members.list[i].hello.address, 64, "tcp://10.0.0.%d:77%02u", i / 3,
 			 i);
 	}

@@ -96,7 +96,7 @@ TEST(measured_links_change_by_their_bytes)
 	t->stage_parameters[1] = PARAMETERS;
 	for (uint32_t i = 0; i < TRIO * TRIO; i++)
 		links->links[i] = (struct link_seen){
-			.known = true, .latency_s = 0.5, .bandwidth = 1000, .way_s = 20
+			.known = true, .latency_s = 0.5, .bandwidth = 1000, .transfer_s = 20
 		};
 	formats_set_bytes(links, t, &c->run.cluster->formats);
 	whole = links->activation_bytes;
@@ -107,7 +107,7 @@ TEST(measured_links_change_by_their_bytes)
 	part = links->activation_bytes;
 	assert_true(part == (double)tensor_format_activation_bytes(FORMAT_Q6, 64 * 64, 64));
 	is_near(c->run.cluster->delay_s[1], 0.5 + part / 1000 + 3);
-	is_near(link_table_at(links, 0, 1)->way_s, 20 - (whole - part) / 1000);
+	is_near(link_table_at(links, 0, 1)->transfer_s, 20 - (whole - part) / 1000);
 	is_near(c->run.cluster->sync_pair_s[1], link_table_sync_pair_s(links, 0, 1));
 	end(c);
 }

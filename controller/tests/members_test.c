@@ -401,7 +401,7 @@ static void an_unreachable_last_replica_is_replaced_by_its_copy(void **state)
 	report_stuck_link(c, 4, 1, 400);
 	at(c, START);
 	assert_true(all_are_in(c));
-	assert_false(link_failures_give_way(&c->members)); /* the run waits */
+	assert_false(link_failures_remove_end(&c->members)); /* the run waits */
 	assert_true(all_are_in(c));
 	keeps(c, 5, 0);
 	report_stuck_link(c, 3, 1, 750);
@@ -437,7 +437,7 @@ static void a_link_that_every_plan_needs_costs_one_end(void **state)
 		report_stuck_link(c, 1, 3, 5000);
 		at(c, START);
 		assert_true(all_are_in(c));
-		assert_true(link_failures_give_way(&c->members));
+		assert_true(link_failures_remove_end(&c->members));
 		assert_int_equal(is_out(c, 1), !last);
 		assert_int_equal(is_out(c, 3), last);
 		assert_true(c->members.list[last ? 3 : 1].stuck.is_cut_off);

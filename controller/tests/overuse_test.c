@@ -186,12 +186,12 @@ TEST(contradicting_link_reports_are_limited)
 }
 
 /* Returns a route through the player's node. */
-static const struct route *way_of(const struct player *p)
+static const struct route *route_of(const struct player *p)
 {
-	for (uint32_t i = 0; i < p->n_ways; i++)
-		for (uint32_t h = 0; h < p->ways[i].n_hops; h++)
-			if (p->ways[i].nodes[h] == p->node)
-				return &p->ways[i];
+	for (uint32_t i = 0; i < p->n_routes; i++)
+		for (uint32_t h = 0; h < p->routes[i].n_hops; h++)
+			if (p->routes[i].nodes[h] == p->node)
+				return &p->routes[i];
 	fail_msg("none comes by");
 	return NULL;
 }
@@ -211,21 +211,21 @@ TEST(endless_events_are_limited)
 	struct player *p = &w->players[HOSTILE];
 	struct msg_task_event events[16];
 	struct msg m = { .type = MSG_REPORT };
-	const struct route *way;
+	const struct route *r;
 	struct store *s;
 	char run[96];
 	uint32_t mine = 0;
 
 	w->waits = 3;
 	WORLD_UNTIL(w, w->committed == 2 && p->iteration == 3);
-	way = way_of(p);
+	r = route_of(p);
 	for (uint32_t i = 0; i < 16; i++)
 		events[i] = (struct msg_task_event){ .type = WORK_STARTS,
 						     .kind = i % 2 ? TASK_FORWARD : TASK_BACKWARD,
 						     .node = HOSTILE,
-						     .microbatch = way->microbatch,
+						     .microbatch = r->microbatch,
 						     .blocker = UINT32_MAX,
-						     .attempt = way->attempt + (i % 4 > 1 ? i : 0),
+						     .attempt = r->attempt + (i % 4 > 1 ? i : 0),
 						     .at_us = clock_monotonic_us(),
 						     .arrived_us = clock_monotonic_us() };
 	m.u.report = (struct msg_report){ .iteration = 3, .n_events = 16, .events = events };

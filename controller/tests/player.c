@@ -210,7 +210,7 @@ static void report(struct player *p)
 static void plan(struct player *p, const struct msg_plan *m)
 {
 	assert_true(m->n_routes <= BATCHES);
-	p->n_ways = m->n_routes;
+	p->n_routes = m->n_routes;
 	for (uint32_t i = 0; i < m->n_routes; i++)
 		p->plans[m->epoch % 2][m->routes[i].microbatch] = m->routes[i];
 }
@@ -278,8 +278,8 @@ static void reduce(struct player *p, const struct msg_reduce *m)
  * otherwise has counted them too. */
 static bool has_counted_all(const struct player *p)
 {
-	for (uint32_t i = 0; i < p->n_ways; i++)
-		if (hop_of(&p->ways[i], p->node) >= 0 && !p->counted[p->ways[i].microbatch])
+	for (uint32_t i = 0; i < p->n_routes; i++)
+		if (hop_of(&p->routes[i], p->node) >= 0 && !p->counted[p->routes[i].microbatch])
 			return false;
 	return true;
 }
@@ -314,8 +314,8 @@ static void take_order(struct player *p, const struct msg_reduce *m)
 
 static void work(struct player *p)
 {
-	for (uint32_t i = 0; i < p->n_ways; i++)
-		work_on(p, &p->ways[i]);
+	for (uint32_t i = 0; i < p->n_routes; i++)
+		work_on(p, &p->routes[i]);
 	report(p);
 	reduce_when_counted(p);
 }
@@ -327,7 +327,7 @@ static void start(struct player *p, const struct msg_start *m)
 	p->iteration = m->iteration;
 	p->wire = m->wire;
 	p->world->data = m->position / m->per_shard;
-	memcpy(p->ways, p->plans[m->epoch % 2], sizeof(p->ways));
+	memcpy(p->routes, p->plans[m->epoch % 2], sizeof(p->routes));
 	p->ordered.sum.n_nodes = 0;
 	memset(p->counted, 0, sizeof(p->counted));
 	if (p->world->waits != m->iteration)
@@ -342,9 +342,9 @@ static void reroute(struct player *p, const struct msg_reroute *m)
 	if (m->iteration != p->iteration)
 		return;
 	for (uint32_t i = 0; i < m->n_routes; i++) {
-		p->ways[m->routes[i].microbatch] = m->routes[i];
+		p->routes[m->routes[i].microbatch] = m->routes[i];
 		if (p->world->waits != m->iteration)
-			work_on(p, &p->ways[m->routes[i].microbatch]);
+			work_on(p, &p->routes[m->routes[i].microbatch]);
 	}
 	report(p);
 }
@@ -454,7 +454,7 @@ static void measure(struct player *p, const struct msg_measure *m)
 	struct msg said = { .type = MSG_MEASURED };
 
 	said.u.measured = (struct msg_measured){ m->id, m->to, 1, 0.0001f, 0.00001f, 1e9f, "" };
-	if (p->node == 0 && m->to < PLAYERS && p->world->no_way >> m->to & 1)
+	if (p->node == 0 && m->to < PLAYERS && p->world->no_link >> m->to & 1)
 		said.u.measured = (struct msg_measured){ m->id, m->to, 0, -1, 0, 0, "closed" };
 	send_to_controller(p, &said);
 }

@@ -85,9 +85,9 @@ struct player {
 	uint16_t awaits;                /* 1 + the node; 0: none */
 	uint8_t wire;                   /* format of the newest start */
 	struct route plans[2][BATCHES]; /* of even and odd epochs */
-	uint32_t n_ways;
-	/* Routes of this iteration, including reroutes */
-	struct route ways[BATCHES];
+	uint32_t n_routes;
+	/* Routes of this iteration, including reroutes. */
+	struct route routes[BATCHES];
 	bool counted[BATCHES];
 	/* The order that came with the start, carried out once all microbatches are counted; no
 	 * nodes: none */
@@ -116,7 +116,7 @@ struct world {
 	/* The run as consoles see it, and its newest step before iterations */
 	uint8_t emulated, steps, step;
 	uint32_t steps_back;                     /* times that the step went back */
-	uint64_t no_way;                         /* missing links of node 0, bits 1 << to */
+	uint64_t no_link;                        /* missing links of node 0, bits 1 << to */
 	struct msg_link links[PLAYERS][PLAYERS]; /* links as consoles see them */
 	int link_messages;
 	uint32_t validations;

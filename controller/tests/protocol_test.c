@@ -208,12 +208,12 @@ TEST(gradients_of_the_previous_attempt_are_found)
 
 /* ---- the controller behaves as the model ---- */
 
-enum { WALKS = 300, MOST_STEPS = 120, MOST_WAYS = 512, TWO = 4, RESUMED = 1000 };
+enum { WALKS = 300, MOST_STEPS = 120, MOST_OUTCOMES = 512, TWO = 4, RESUMED = 1000 };
 
 /* Results that one step may have. */
-struct ways {
+struct outcomes {
 	struct p_step step;
-	struct p_state of[MOST_WAYS];
+	struct p_state of[MOST_OUTCOMES];
 	int n;
 };
 
@@ -224,7 +224,7 @@ struct walk {
 	struct rng rng;
 	struct p_step steps[MOST_STEPS * 4]; /* steps that may be next */
 	int n_steps;
-	struct ways ways;
+	struct outcomes outcomes;
 	char history[8192];
 	uint32_t happened[P_EVENTS];
 };
@@ -258,16 +258,16 @@ static void see_step(void *context, const struct p_step *step, const struct p_st
 	w->steps[w->n_steps++] = *step;
 }
 
-static void see_way(void *context, const struct p_step *step, const struct p_state *next,
+static void see_outcome(void *context, const struct p_step *step, const struct p_state *next,
 		    const char *wrong)
 {
 	struct walk *w = context;
 
 	(void)wrong;
-	if (!is_walked(w, step, next) || !same_step(step, &w->ways.step))
+	if (!is_walked(w, step, next) || !same_step(step, &w->outcomes.step))
 		return;
-	assert_true(w->ways.n < MOST_WAYS);
-	w->ways.of[w->ways.n++] = *next;
+	assert_true(w->outcomes.n < MOST_OUTCOMES);
+	w->outcomes.of[w->outcomes.n++] = *next;
 }
 
 /* Returns the first difference between the controller's belief and the model's; NULL: none. */
@@ -596,28 +596,28 @@ static bool take_step(struct walk *w)
 	const char *what = NULL;
 	struct p_step step;
 
-	w->n_steps = w->ways.n = 0;
+	w->n_steps = w->outcomes.n = 0;
 	protocol_next(&w->p, &w->s, see_step, w);
 	if (w->n_steps == 0)
 		return false;
-	step = w->ways.step = *any_step(w);
-	protocol_next(&w->p, &w->s, see_way, w);
+	step = w->outcomes.step = *any_step(w);
+	protocol_next(&w->p, &w->s, see_outcome, w);
 	tell(w, &step);
 	w->happened[step.event]++;
 	happens(w, &step);
 	w->c->run.now_us += SECOND / 100;
-	for (int i = 0; i < w->ways.n; i++) {
-		const char *other = differs(w->c, &w->ways.of[i]);
+	for (int i = 0; i < w->outcomes.n; i++) {
+		const char *other = differs(w->c, &w->outcomes.of[i]);
 
 		what = i == 0 ? other : what;
 		if (other)
 			continue;
-		w->s = w->ways.of[i];
+		w->s = w->outcomes.of[i];
 		return true;
 	}
 	fprintf(stderr, "%s", w->history);
 	protocol_print(&w->p, &w->s, stderr);
-	fail_msg("in none of %d ways as the controller: %s", w->ways.n, what);
+	fail_msg("in none of %d outcomes as the controller: %s", w->outcomes.n, what);
 	return false;
 }
 

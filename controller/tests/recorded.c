@@ -18,8 +18,8 @@ static const int64_t wall_ahead_us = INT64_C(1700000000000000);
 static const int64_t other_clock_us = -INT64_C(9000000);
 
 /* Routes: m00 visits n00 and n01, m01 visits n00 and n02. After n02's death m01 visits n01.
- * Only the times matter here. */
-/* The microbatch that the task waited for is -1 if it did not wait. */
+ * Only the times matter here. waited_for_: the microbatch that the task waited for, -1 if it did
+ * not wait. */
 #define TASK(microbatch_, node_, kind_, waited_for_, arrived, start, end) \
 	{ \
 		.microbatch = (microbatch_), .node = (node_), .kind = (kind_), \

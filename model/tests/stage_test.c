@@ -67,27 +67,27 @@ static void check_tensor(struct run *r, const struct reference *ref, size_t whic
 {
 	const struct tensor *t = &ref->table->tensors[which];
 	const float *g = stage_gradient(r->stages[t->stage]) + t->offset;
-	double *w = ref->weights[which], *way = calloc(t->count, sizeof(*way));
+	double *w = ref->weights[which], *direction = calloc(t->count, sizeof(*direction));
 	double h = 1e-5, along = 0, norm = 0, high, low, measured;
 
 	for (size_t i = 0; i < t->count; i++) {
-		way[i] = rng_normal(rng);
-		along += way[i] * (double)g[i];
+		direction[i] = rng_normal(rng);
+		along += direction[i] * (double)g[i];
 		norm += (double)g[i] * (double)g[i];
-		w[i] += h * way[i];
+		w[i] += h * direction[i];
 	}
 	high = reference_loss(ref, path, n, r->tokens, r->targets, NULL);
 	for (size_t i = 0; i < t->count; i++)
-		w[i] -= 2 * h * way[i];
+		w[i] -= 2 * h * direction[i];
 	low = reference_loss(ref, path, n, r->tokens, r->targets, NULL);
 	for (size_t i = 0; i < t->count; i++)
-		w[i] += h * way[i];
+		w[i] += h * direction[i];
 	measured = (high - low) / (2 * h);
 	if (!(fabs(measured - along) <= 2e-5 * sqrt(norm) + 1e-8))
 		fail_msg("%s: gradient along a direction %.9g, by differences %.9g (norm %.3g)",
 			 t->name, along, measured, sqrt(norm));
 	assert_true(norm > 0);
-	free(way);
+	free(direction);
 }
 
 static void check_model(const struct model_config *c, uint32_t batch, uint32_t sequence,

@@ -126,7 +126,7 @@ static void assert_whole(const struct timetable *t)
 
 TEST(banned_nodes_are_not_visited)
 {
-	int ways = 0, none = 0;
+	int routed = 0, none = 0;
 	struct rng r;
 
 	rng_init(&r, 43);
@@ -146,7 +146,7 @@ TEST(banned_nodes_are_not_visited)
 			for (int stage = 1; stage < 4; stage++)
 				assert_int_equal(x.s.stage_of[path[stage]], stage);
 			assert_int_not_equal(path[2], banned);
-			ways++;
+			routed++;
 		} else { /* the stage has no other node */
 			assert_int_equal(x.s.start[3] - x.s.start[2], 1);
 			none++;
@@ -154,7 +154,7 @@ TEST(banned_nodes_are_not_visited)
 		assert_whole(&x.t);
 		unmake(&x);
 	}
-	assert_true(ways > 50 && none > 50);
+	assert_true(routed > 50 && none > 50);
 }
 
 /* Two microbatches, and nodes 1 and 2 in stage 1. Tasks take 1 s, F at node 1 takes 3 s, and

@@ -155,7 +155,7 @@ static size_t any_size(uint64_t n)
 	return sizes[n % 8];
 }
 
-static const struct channel_cut one_way = {1024, 1}, many_ways = {1024, 8};
+static const struct channel_cut one_connection = {1024, 1}, many_connections = {1024, 8};
 
 static void run(uint64_t seed, unsigned loss, unsigned doubling, const struct channel_cut *cut)
 {
@@ -188,7 +188,7 @@ TEST(everything_arrives_once_in_order)
 {
 	for (uint64_t seed = 0; seed < 40; seed++)
 		run(seed, (unsigned)(seed % 5) * 10, (unsigned)(seed % 3) * 20,
-			seed % 2 == 0 ? &one_way : &many_ways);
+			seed % 2 == 0 ? &one_connection : &many_connections);
 }
 
 TEST(a_fresh_start_restarts_the_numbers)
@@ -200,7 +200,7 @@ TEST(a_fresh_start_restarts_the_numbers)
 	w.size = any_size;
 	queue(&w, 4);
 	assert_false(channel_next(w.from, &k)); /* not started */
-	channel_start(w.from, &one_way);
+	channel_start(w.from, &one_connection);
 	for (unsigned i = 0; i < 3; i++) {
 		assert_true(channel_next(w.from, &k));
 		assert_int_equal(k.number, i);
@@ -226,8 +226,8 @@ TEST(nonsense_changes_nothing)
 	uint8_t byte = 0;
 	world_open(&w, 1, 0, 0);
 	w.size = any_size;
-	channel_start(w.from, &one_way);
-	channel_start(w.to, &one_way);
+	channel_start(w.from, &one_connection);
+	channel_start(w.to, &one_connection);
 	queue(&w, 2);
 	assert_true(channel_next(w.from, &k));
 	channel_acked(w.from, 1, NULL, 0, 0); /* was never sent */
@@ -276,7 +276,7 @@ TEST(what_is_ahead_waits)
 	struct channel_range ranges[CHANNEL_RANGES];
 	size_t size;
 	world_open(&w, 1, 0, 0);
-	channel_start(w.to, &many_ways);
+	channel_start(w.to, &many_connections);
 	for (uint64_t number = 5; number-- > 1;) { /* messages 0-1, 2, 3-4 */
 		struct channel_chunk k = {.number = number, .total = 2, .chunks = 2,
 			.index = number == 1 || number == 4, .data = bytes, .size = 1};
@@ -312,7 +312,7 @@ TEST(only_what_is_overdue_goes_again)
 	w.size = any_size;
 	queue(&w, 4);
 	queue(&w, 4); /* ten chunks, of which the window takes seven */
-	channel_start(w.from, &many_ways);
+	channel_start(w.from, &many_connections);
 	for (int i = 0; i < 7; i++) {
 		assert_true(channel_next(w.from, &k));
 		channel_sent(w.from, &k, 1000000);
@@ -348,8 +348,8 @@ TEST(memory_is_shared)
 		.retained_bytes = &b.retained, .alloc = get, .release = free, .flow = &b.flow};
 	b.to = channel_new(&o);
 	a.memory.peers = 2;
-	channel_start(a.to, &many_ways);
-	channel_start(b.to, &many_ways);
+	channel_start(a.to, &many_connections);
+	channel_start(b.to, &many_connections);
 	struct channel_chunk k = {.total = 1 << 18, .chunks = 1 << 18, .data = &byte, .size = 1};
 	for (unsigned i = 0; i < 8; i++) { /* the first bytes of messages without end */
 		if (channel_take(a.to, &k) == CHANNEL_DEFERRED)
@@ -366,7 +366,7 @@ TEST(memory_is_shared)
 	k = (struct channel_chunk){.total = 1 << 19, .chunks = 1 << 19, .data = &byte, .size = 1};
 	assert_int_equal(channel_take(b.to, &k), CHANNEL_PART);
 	k.number = 0;
-	channel_start(b.to, &many_ways);
+	channel_start(b.to, &many_connections);
 	k.total = k.chunks = (1 << 19) + 1;
 	assert_int_equal(channel_take(b.to, &k), CHANNEL_DEFERRED); /* more than its share */
 	a.memory.used_bytes = had;
@@ -389,7 +389,7 @@ TEST(no_peer_has_all_memory)
 		.retained_most_bytes = length, .memory = &a.memory, .peer_bytes = &a.assembling,
 		.retained_bytes = &a.retained, .alloc = get, .release = free, .flow = &a.flow};
 	c = channel_new(&o);
-	channel_start(c, &many_ways);
+	channel_start(c, &many_connections);
 	a.memory = (struct channel_memory){ .most_bytes = (size_t)1 << 40,
 					    .peers = 1 << 30,
 					    .share_bytes = 4 * length };
@@ -401,13 +401,13 @@ TEST(no_peer_has_all_memory)
 	}
 	assert_true(n >= 4 && n * length <= CHANNEL_PEER_MOST);
 	channel_drop(c);
-	channel_start(c, &many_ways);
+	channel_start(c, &many_connections);
 	a.memory.used_bytes = a.memory.most_bytes; /* as if others had all */
 	k.number = 0;
 	assert_int_equal(channel_take(c, &k), CHANNEL_PART);
 	a.memory.used_bytes = length;
 	channel_drop(c);
-	channel_start(c, &many_ways);
+	channel_start(c, &many_connections);
 	channel_limit(c, length - 1);
 	assert_int_equal(channel_take(c, &k), CHANNEL_BAD);
 	channel_free(c);

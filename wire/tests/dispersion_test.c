@@ -9,13 +9,13 @@
 #define MOST  512
 
 /* A train of n packets through a bottleneck, and what happens to it. */
-struct way {
+struct bottleneck {
 	double bytes_per_s, latency_s, jitter, loss;
 	double pause_s;  /* the sender pauses once for so long */
 	double busy_s;   /* interval at which the receiving machine reports packets */
 };
 
-static uint32_t play(const struct way *w, uint32_t n, struct rng *rng, int64_t *at_ns)
+static uint32_t play(const struct bottleneck *w, uint32_t n, struct rng *rng, int64_t *at_ns)
 {
 	double sent = 0, free = 0, due = 0;
 	const uint32_t rests = (uint32_t)(rng_uniform(rng) * n);
@@ -34,7 +34,7 @@ static uint32_t play(const struct way *w, uint32_t n, struct rng *rng, int64_t *
 }
 
 /* Returns the largest error of the settled results of many measurements with n packets a train. */
-static double worst(const struct way *w, uint32_t n)
+static double worst(const struct bottleneck *w, uint32_t n)
 {
 	struct rng rng;
 	double worst = 1;
@@ -55,16 +55,16 @@ static double worst(const struct way *w, uint32_t n)
 	return worst;
 }
 
-TEST(clean_ways_are_exact)
+TEST(clean_links_are_exact)
 {
 	for (double rate = 1e5; rate < 1e8; rate *= 3)
-		assert_true(worst(&(struct way){rate, 0.1, 0, 0, 0, 0}, 128) < 1.01);
+		assert_true(worst(&(struct bottleneck){rate, 0.1, 0, 0, 0, 0}, 128) < 1.01);
 }
 
 TEST(lost_packets_do_not_matter)
 {
-	assert_true(worst(&(struct way){1e7, 0.13, 0, 0.02, 0, 0}, 128) < 1.05);
-	assert_true(worst(&(struct way){4e7, 0.03, 0, 0.05, 0, 0}, 128) < 1.08);
+	assert_true(worst(&(struct bottleneck){1e7, 0.13, 0, 0.02, 0, 0}, 128) < 1.05);
+	assert_true(worst(&(struct bottleneck){4e7, 0.03, 0, 0.05, 0, 0}, 128) < 1.08);
 }
 
 /* The queue is too short for the train. Most packets are lost, but the others keep their
@@ -77,23 +77,23 @@ TEST(a_short_queue_does_not_matter)
 	assert_float_equal(dispersion_rate(at_ns, 100, BYTES), 1e7, 1);
 }
 
-TEST(a_sender_that_pauses_is_not_a_slow_way)
+TEST(a_sender_that_pauses_is_not_a_slow_link)
 {
-	assert_true(worst(&(struct way){2e7, 0.05, 0, 0, 0.02, 0}, 128) < 1.2);
-	assert_true(worst(&(struct way){4e7, 0.05, 0, 0, 0.02, 0}, 256) < 1.2);
+	assert_true(worst(&(struct bottleneck){2e7, 0.05, 0, 0, 0.02, 0}, 128) < 1.2);
+	assert_true(worst(&(struct bottleneck){4e7, 0.05, 0, 0, 0.02, 0}, 256) < 1.2);
 }
 
-TEST(packets_that_come_in_bursts_are_not_a_fast_way)
+TEST(packets_that_come_in_bursts_are_not_a_fast_link)
 {
-	assert_true(worst(&(struct way){1e7, 0.1, 0, 0, 0, 0.0005}, 128) < 1.2);
-	assert_true(worst(&(struct way){4e7, 0.03, 0, 0, 0, 0.0002}, 256) < 1.2);
+	assert_true(worst(&(struct bottleneck){1e7, 0.1, 0, 0, 0, 0.0005}, 128) < 1.2);
+	assert_true(worst(&(struct bottleneck){4e7, 0.03, 0, 0, 0, 0.0002}, 256) < 1.2);
 }
 
 /* Late packets delay all packets behind them. */
 TEST(latencies_that_vary_by_more_than_the_train_is_long)
 {
-	assert_true(worst(&(struct way){1e7, 0.13, 0.3, 0.01, 0, 0}, 256) < 1.5);
-	assert_true(worst(&(struct way){3e7, 0.035, 0.3, 0.01, 0, 0}, 256) < 1.5);
+	assert_true(worst(&(struct bottleneck){1e7, 0.13, 0.3, 0.01, 0, 0}, 256) < 1.5);
+	assert_true(worst(&(struct bottleneck){3e7, 0.035, 0.3, 0.01, 0, 0}, 256) < 1.5);
 }
 
 TEST(too_few_say_nothing)
