@@ -172,10 +172,10 @@ int recipe_check(const struct recipe *r, const struct model_config *c, struct er
 	return rc;
 }
 
-/* Presets. The larger ones have the dimensions published for LLaMA-style models of their size.
- */
+/* ---- presets ----
+ * The larger ones have the dimensions published for LLaMA-style models of their size. */
 
-/* RoPE without scaling, and no rehearsal */
+/* The last fields of a preset with RoPE that is not scaled, and without a rehearsal. */
 #define PLAIN 0, 0, 0, 0, 0
 
 static const struct preset {
@@ -228,7 +228,7 @@ int model_preset(const char *name, struct model_config *c, struct recipe *r, str
 	return error_set(err, -ENOENT, "no model preset \"%s\"; there are %s", name, list);
 }
 
-/* The division into stages, and the schedule of learning rates. */
+/* ---- the division into stages, and the schedule of learning rates ---- */
 
 uint32_t model_first_layer(const struct model_config *c, uint32_t stage)
 {

@@ -31,7 +31,7 @@ struct stage {
 	bool *kept; /* (slots) */
 };
 
-/* Making. */
+/* ---- construction ---- */
 
 static int lay_out(struct stage *s, const struct model_config *c, uint32_t index,
 		   const struct stage_options *o, struct error *err)
@@ -304,7 +304,7 @@ void stage_free(struct stage *s)
 	free(s);
 }
 
-/* Running. */
+/* ---- passes and the optimizer step ---- */
 
 static bool tokens_valid(const struct stage *s, const int32_t *tokens, int32_t least)
 {
@@ -413,7 +413,7 @@ int stage_step(struct stage *s, const float *gradient, float scale, const struct
 	return s->backend->step(s->self, gradient, scale, h, t);
 }
 
-/* Looking. */
+/* ---- inspection ---- */
 
 static const enum stage_array state_arrays[STATE_COUNT] = { ARRAY_WEIGHTS, ARRAY_MOMENT1,
 							    ARRAY_MOMENT2 };

@@ -312,8 +312,8 @@ int store_read_commit(struct store *s, uint64_t iteration, struct store_commit *
 	return 0;
 }
 
-/* The following functions visit the rows of a table. A visitor must not start the same walk again,
- * because the statement is in use. */
+/* ---- visits of a table's rows ----
+ * A visitor must not start the same walk again, because the statement is in use. */
 
 int store_each_commit(struct store *s, uint64_t from, uint64_t to,
 		      int (*visit)(void *context, const struct store_commit *c), void *context,

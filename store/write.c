@@ -103,8 +103,7 @@ static int put_reduction(struct store *s, uint64_t iteration, const struct store
 	return rc;
 }
 
-/* The following functions print each part of a commit, for a comparison with the previous
- * commit. */
+/* ---- printing each part of a commit, for a comparison with the previous commit ---- */
 
 static void print_routes(FILE *to, const struct store_commit *c)
 {
@@ -148,7 +147,7 @@ static void print_computed(FILE *to, const struct store_commit *c)
 				strlen(c->orders[i].device), c->orders[i].device);
 }
 
-/* The following functions write each part's rows. */
+/* ---- writing each part's rows ---- */
 
 static int put_routes(struct store *s, const struct store_commit *c, struct error *err)
 {

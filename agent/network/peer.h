@@ -1,7 +1,7 @@
 /* peer.h - an entry of the table of other nodes, which several modules share.
  *
  * join.c clears an entry when the controller announces a new process of that node. Each field is
- * written by the module named above it.
+ * written by the module whose heading it follows.
  */
 #ifndef AGENT_NETWORK_PEER_H
 #define AGENT_NETWORK_PEER_H
@@ -13,11 +13,11 @@
 #include "wire/post.h"
 
 struct peer {
-	/* join.c */
+	/* ---- join.c ---- */
 	bool known;
 	struct keys_public key;
 	char address[128];
-	/* links.c */
+	/* ---- links.c ---- */
 	post_peer_id dial;     /* the connection for sending to this peer; 0: none */
 	int64_t dial_again_us; /* when to dial again after a failure; 0: no failure */
 	bool used;
@@ -29,29 +29,29 @@ struct peer {
 	uint32_t n_outputs[2];
 	/* Signal to noise of the last measured activation and gradient; 0: none. */
 	float snr_db[2];
-	/* tensors.c */
+	/* ---- tensors.c ---- */
 	/* The peer's connection while no sums are accepted from it; 0: none. */
 	post_peer_id deferred;
-	/* misuse.c */
+	/* ---- misuse.c ---- */
 	uint64_t reported_in; /* iteration in which the peer was reported and is ignored; 0: none */
 	uint64_t misfits_in;  /* last iteration with messages of the peer that fit nothing */
 	uint32_t misfits;     /* number of messages in that iteration that fit nothing */
 	uint64_t malformed;  /* the peer's malformed frames at the last check */
-	/* probe.c */
+	/* ---- probe.c ---- */
 	bool doubted;        /* the link is suspected to be cut, until a large probe returns */
 	int64_t doubted_us;  /* when the doubt began */
 	int64_t large_us;    /* when the last large probe left */
 	int64_t dialed_us;   /* when the doubted link was last dialed again */
 	bool small_passes;   /* small messages are answered although the link is stuck */
 	int64_t stuck_us;    /* time since which nothing was acknowledged; 0: nothing waits */
-	/* link_times.c */
+	/* ---- link_times.c ---- */
 	double held_s;       /* sum of n_held delays of activations and gradients: on emulated links
 			      * from the task's end to departure, otherwise to arrival */
 	uint64_t n_held;
 	double reported_s;       /* the delay last reported */
 	/* Bandwidth of the link in bytes per second, as last measured; 0: unknown. */
 	float bandwidth;
-	/* measure.c */
+	/* ---- measure.c ---- */
 	int64_t probed_us; /* when the peer's round trip was last probed */
 	uint32_t n_probes; /* number of probes sent to the peer so far */
 };

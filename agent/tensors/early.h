@@ -60,7 +60,9 @@ struct early_tensor *early_at(struct early *e, size_t i);
 void early_drop(struct early *e, size_t i);
 /* Removes the entries of dropped tensors. Returns their number. */
 size_t early_close_up(struct early *e);
-/* For tests. */
+
+/* ---- for tests ---- */
+
 /* Returns the present share of a peer. */
 size_t early_most_of(const struct early *e);
 /* Returns the bytes of all stored tensors. */

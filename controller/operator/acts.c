@@ -195,9 +195,9 @@ void act_stop(struct controller *c, const char *who, const struct msg_command *m
 	c->run.ending.stopping = "stopped by the operator";
 	note(&c->run, NOTE_COMMAND, -1, 0, "stop (%s)", who);
 	outcome_set(o, 0, "stopping");
+	/* In other phases the run ends at the end of the iteration (iteration.c). */
 	if (c->run.phase == PHASE_GATHERING || c->run.phase == PHASE_STALLED)
 		controller_finish(&c->members, 0, c->run.ending.stopping);
-	/* In other phases the run ends at the end of the iteration (iteration.c). */
 }
 
 void act_arm(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o)

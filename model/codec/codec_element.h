@@ -58,9 +58,8 @@ INLINE_ uint32_t codec_mean(float sum, float tokens)
 	return (half & 0x7fff) < CODEC_SMALLEST ? 0 : half;
 }
 
-/* NaN is one bit pattern, as in adamw_element.h. */
-
-/* Returns the decoded number for any code and scale. */
+/* Returns the decoded number for any code and scale. NaN is one bit pattern, as in
+ * adamw_element.h. */
 INLINE_ float codec_number(int32_t code, uint32_t scale)
 {
 	return (scale & 0x7f80) == 0x7f80 ? NOT_A_NUMBER : MUL((float)code, codec_float(scale));

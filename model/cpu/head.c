@@ -1,11 +1,11 @@
-/* The last norm, the head and the loss of stage 0 on the CPU. */
+/* The last norm, the head and the loss of stage 0 on the CPU.
+ *
+ * They are computed in chunks of rows, because the logits of all rows at once would be the largest
+ * array of the stage. */
 #include <string.h>
 
 #include "model/cpu/product.h"
 #include "model/cpu/stage_cpu.h"
-
-/* Computes the last norm, the head and the cross entropy in chunks of rows, because the logits of
- * all rows at once would be the largest array of the stage. */
 
 struct job {
 	struct cpu_stage *s;

@@ -1,12 +1,12 @@
-/* A transformer layer's forward and backward pass on the CPU. */
+/* A transformer layer's forward and backward pass on the CPU.
+ *
+ * A layer has a few phases. Within a phase each thread works on its own rows, and threads wait for
+ * one another between phases. For the gradients of weights each thread has its own rows of the
+ * weights. */
 #include <string.h>
 
 #include "model/cpu/product.h"
 #include "model/cpu/stage_cpu.h"
-
-/* A layer has a few phases. Within a phase each thread works on its own rows, and threads wait for
- * one another between phases. For the gradients of weights each thread has its own rows of the
- * weights. */
 
 struct job {
 	struct cpu_stage *s;

@@ -40,7 +40,7 @@ struct product_thread {
 	size_t a_room, b_room;
 };
 
-/* fp32. */
+/* ---- fp32 ---- */
 
 static void product_float(const struct shape *s, const float *a, size_t lda, const float *b,
 			  size_t ldb, float *c)
@@ -50,14 +50,14 @@ static void product_float(const struct shape *s, const float *a, size_t lda, con
 	status = dnnl_sgemm(s->ta, s->tb, (dnnl_dim_t)s->m, (dnnl_dim_t)s->n, (dnnl_dim_t)s->k,
 			    1.0f, a, (dnnl_dim_t)lda, b, (dnnl_dim_t)ldb, s->adds ? 1 : 0, c,
 			    (dnnl_dim_t)s->ldc);
-	/* Calls oneDNN. The call fails only for wrong arguments, which would be our own bug. */
+	/* The call fails only for wrong arguments, which would be our own bug. */
 	assert(status == dnnl_success);
 	(void)status;
 }
 
-/* bf16. */
+/* ---- bf16 ---- */
 
-/* Sets of bits: a later set of instructions holds those before it. */
+/* Returns true if the CPU has all of these instruction sets, which are bits. */
 static bool cpu_takes_set(unsigned set)
 {
 	return ((unsigned)dnnl_get_effective_cpu_isa() & set) == set;
@@ -68,7 +68,7 @@ bool product_has_bf16(void)
 	return cpu_takes_set(dnnl_cpu_isa_avx512_core_bf16);
 }
 
-/* Instruction sets. */
+/* ---- instruction sets ---- */
 
 const char *product_set(bool bf16)
 {

@@ -62,8 +62,8 @@ extern "C" {
 
 extern __shared__ __align__(128) float block_shared[];
 
-/* The operations that kernels.h and kernels_flash.h require, one instruction each. They are
- * volatile because a warp's threads must stay together. */
+/* ---- the operations that kernels.h and kernels_flash.h require, one instruction each ----
+ * The instructions are volatile because a warp's threads must stay together. */
 
 DEVICE void load_sixteen(uint32_t words[4], const void *from)
 {

@@ -32,7 +32,7 @@ void device_close(struct device *d)
 	(void)d;
 }
 
-/* These are never called, because no device can be opened. */
+/* ---- functions that are never called, because no device can be opened ---- */
 
 int device_status(struct device *d)
 {

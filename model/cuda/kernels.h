@@ -75,7 +75,7 @@ DEVICE float from_bf16(uint16_t x)
 	return FROM_BITS((uint32_t)x << 16);
 }
 
-/* Reads or writes eight numbers at once, at a multiple of 16 bytes. */
+/* ---- reading and writing eight numbers at once, at a multiple of 16 bytes ---- */
 
 DEVICE bool whole_eights(unsigned n)
 {
@@ -131,7 +131,7 @@ DEVICE void put_eight_bf16(uint16_t *to, const float from[8])
 	STORE_SIXTEEN(to, words);
 }
 
-/* The kernels whose reals may be float or bf16. */
+/* ---- kernels whose reals may be float or bf16 ---- */
 
 #define REAL float
 #define GET(x) (x)

@@ -1,5 +1,4 @@
-/* kernels_attention.h - attention in float, without tensor cores. Part of kernels.h.
- */
+/* kernels_attention.h - attention in float, without tensor cores. Part of kernels.h. */
 
 /* Copies rows [first, first + TILE) of one head into a tile (TILE, size); rows past the end are
  * 0. */

@@ -3,7 +3,7 @@
  */
 #include "model/cuda/stage_cuda.h"
 
-/* Kernels and products by name. */
+/* ---- kernels and products by name ---- */
 
 void cuda_rows(struct cuda_stage *s, enum device_kernel kernel, size_t rows, const void *args)
 {
@@ -169,7 +169,9 @@ static const real *dx_factor(struct cuda_stage *s)
 	return s->t.dx_real;
 }
 
-/* Attention. Floats of shared memory: tiles of queries, keys and so on, of scores, of sums. */
+/* ---- attention ----
+ * Each launch needs shared memory for tiles of queries, keys and values, for scores and for sums.
+ * Its size is in floats. */
 
 static struct attention_args attention_of(const struct cuda_stage *s,
 					  const struct saved_layer *k)
@@ -265,7 +267,8 @@ static void attention_backward(struct cuda_stage *s, const struct saved_layer *k
 	launch_attention(s, KERNEL_ATTENTION_DKV, &a);
 }
 
-/* The passes. If out is NULL, only the arrays that the backward pass needs are computed. */
+/* ---- passes ----
+ * If out is NULL, only the arrays that the backward pass needs are computed. */
 
 static void layer_forward(struct cuda_stage *s, uint32_t layer, const struct saved_layer *k,
 			  float *out)

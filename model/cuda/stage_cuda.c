@@ -20,7 +20,7 @@ enum {
 	SPARE = 512 << 20,       /* bytes of device memory reserved for code */
 };
 
-/* Making. */
+/* ---- construction ---- */
 
 static void carve_scratch(struct cuda_stage *s, struct carver *c)
 {
@@ -258,7 +258,7 @@ static int cuda_make(void **self, const struct stage_layout *l, struct error *er
 	return rc;
 }
 
-/* Arrays. */
+/* ---- arrays ---- */
 
 /* Marks the host's copies as old, because the device's arrays change. */
 static void take_back(struct cuda_stage *s)
@@ -390,7 +390,7 @@ static int cuda_zero_gradient(void *self)
 	return device_status(s->d);
 }
 
-/* Passes. */
+/* ---- passes ---- */
 
 static void run_pass(struct cuda_stage *s, struct pass *p, uint32_t slot, bool which,
 		     void (*body)(struct cuda_stage *, uint32_t, bool))
@@ -634,7 +634,7 @@ static int cuda_logits(void *self, const float *in, float *logits)
 	return device_status(s->d);
 }
 
-/* The optimizer. */
+/* ---- the optimizer ---- */
 
 static int cuda_squares(void *self, double *sum)
 {

@@ -33,7 +33,7 @@ static void arrays_of(struct stage *s, float *arrays[KINDS])
 	arrays[2] = stage_moment2(s);
 }
 
-/* Shards. */
+/* ---- shards ---- */
 
 /* Weights and both moments under one table of names: the moments have a prefix before the
  * weight's name. kinds: 1 without moments. */
@@ -142,7 +142,7 @@ static int read_shard(const struct safetensors *file, const char *path, struct s
 	return rc;
 }
 
-/* The manifest. */
+/* ---- the manifest ---- */
 
 static void manifest_path(char path[PATH], const char *folder)
 {

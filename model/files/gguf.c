@@ -11,10 +11,9 @@
 
 #include "base/file.h"
 
-/* The file: magic, version, counts; keys and values; a description of each tensor, with its
- * place in the data; the data, each tensor at a multiple of 32 bytes. All little-endian,
- * strings with their length in front. */
-
+/* A file has four parts: magic, version and counts; keys and values; a description of each tensor
+ * with its place in the data; the data, with each tensor at a multiple of 32 bytes. Numbers are
+ * little-endian. A string follows its length. */
 enum { VERSION = 3, ALIGNMENT = 32, BYTES = 256 };
 
 enum value { UINT32 = 4, INT32 = 5, FLOAT32 = 6, BOOL = 7, STRING = 8, ARRAY = 9 };
@@ -70,7 +69,7 @@ static void align_file(struct writer *w)
 	write_bytes(w, zeros, (ALIGNMENT - w->written % ALIGNMENT) % ALIGNMENT);
 }
 
-/* Keys and values. */
+/* ---- keys and values ---- */
 
 static void key_number(struct writer *w, const char *key, uint32_t v)
 {
@@ -165,7 +164,7 @@ static void put_keys(struct writer *w, const struct model_config *c)
 	put_tokenizer(w);
 }
 
-/* Tensors. */
+/* ---- tensors ---- */
 
 static void tensor_name(const struct tensor *t, char name[64])
 {

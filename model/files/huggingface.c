@@ -23,7 +23,7 @@
 
 enum { PATH = 4096 };
 
-/* Writing. */
+/* ---- writing ---- */
 
 /* Version 5 of the library writes rope_theta here too. */
 static json_t *rope_json(const struct model_config *c)
@@ -110,7 +110,6 @@ int huggingface_export(const char *folder, struct stage *const *stages, struct e
 }
 
 /* State of reading the weights. */
-
 struct huggingface {
 	char folder[PATH];
 	struct weight_files *files;
@@ -118,7 +117,7 @@ struct huggingface {
 	json_t *has; /* names of the tensors that the model has */
 };
 
-/* Tensors that the model lacks. */
+/* ---- tensors that the model lacks ---- */
 
 static bool ends_with(const char *name, const char *end)
 {
@@ -275,7 +274,7 @@ void huggingface_close(struct huggingface *h)
 	free(h);
 }
 
-/* Tensors that it has. */
+/* ---- tensors that the model has ---- */
 
 static int find_weight(const struct huggingface *h, const struct tensor *t, struct weight *w,
 		       struct error *err)

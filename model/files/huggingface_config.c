@@ -54,7 +54,7 @@ static bool is_text(const json_t *value, const char *text)
 	return json_is_string(value) && strcmp(json_string_value(value), text) == 0;
 }
 
-/* Numbers are checked against the limits of the model's own field. */
+/* ---- numbers, which must be within the limits of the model's own field ---- */
 
 static const struct field *field_at(size_t offset)
 {
@@ -129,8 +129,9 @@ static void read_shape(struct reader *r)
 		refuse_root(r, "head_dim", "hidden_size / num_attention_heads");
 }
 
-/* Rotary positions. Two spellings: rope_theta beside rope_scaling, and rope_parameters with both,
- * since version 5 of the library. The kind is rope_type, or type in old files. */
+/* ---- rotary positions ----
+ * They have two spellings: rope_theta beside rope_scaling, or rope_parameters with both, which
+ * version 5 of the library writes. The kind is in rope_type, or in `type` in old files. */
 
 struct rope {
 	const char *in; /* place of the object in messages: "rope_scaling." or "rope_parameters." */
@@ -285,10 +286,10 @@ static void read_positions(struct reader *r)
 		r->config->rope_theta = 10000;
 }
 
-/* Keys whose value must be one that changes nothing. */
+/* ---- keys whose value must be one that changes nothing ---- */
 
 enum rule {
-	READ,   /* above */
+	READ,   /* another function reads the value */
 	ANY,    /* the value has no importance here */
 	TOKENS, /* the value is null, a token or several */
 	BOOL,   /* any boolean is accepted: reading the weights checks the biases */

@@ -43,7 +43,7 @@ struct safetensors {
 	size_t n;
 };
 
-/* Reading. */
+/* ---- reading ---- */
 
 struct reading {
 	struct safetensors *s;
@@ -464,7 +464,7 @@ int safetensors_checksum(const struct safetensors *s, uint64_t *to, struct error
 	return 0;
 }
 
-/* Writing. */
+/* ---- writing ---- */
 
 static json_t *entry_json(const struct safetensors_entry *e, size_t *offset)
 {

@@ -64,7 +64,7 @@ static int open_file(struct weight_files *f, const char *name, size_t *which, st
 	return rc;
 }
 
-/* Reads the map of an index. */
+/* ---- files with an index ---- */
 
 static int read_map(struct weight_files *f, struct error *err)
 {
@@ -112,7 +112,7 @@ static int find_by_index(struct weight_files *f, const char *name, size_t *which
 	return 0;
 }
 
-/* Without one. */
+/* ---- files without an index ---- */
 
 /* Ignores the shards of a checkpoint of ours, because an exported model may be in the same
  * folder. */

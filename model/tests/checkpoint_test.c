@@ -171,8 +171,7 @@ static char *shard_path(const struct fixture *f, char path[128])
 	return path;
 }
 
-/* Every damaged byte and every cut is noticed, and nothing is overwritten. */
-/* One stage as an agent saves it: the arrays alone. */
+/* Saves one stage as an agent does: the arrays alone. */
 static void save_one(struct fixture *f, uint32_t stage, uint64_t iteration, uint64_t *hash)
 {
 	struct stage *s = trainer_stages(f->trainer)[stage];

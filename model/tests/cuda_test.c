@@ -20,7 +20,7 @@
 
 #include "model/tests/emulated_device.h"
 
-/* The same stage twice. */
+/* ---- one stage on both devices ---- */
 
 struct pair {
 	struct stage *cpu;

@@ -152,7 +152,7 @@ static float float_of(uint32_t bits)
 	return x;
 }
 
-/* Operations of a whole warp, as PTX defines them. */
+/* ---- operations of a whole warp, as PTX defines them ---- */
 
 enum { OP_LOAD, OP_TURNED, OP_TENSOR, OP_ACROSS };
 
@@ -369,7 +369,7 @@ static const struct {
 	ONCE(KERNEL_DEQUANTISE, dequantise, codec_args),
 };
 
-/* The device. */
+/* ---- the device ---- */
 
 struct op {
 	enum { OP_COPY, OP_CLEAR, OP_PRODUCT, OP_LAUNCH } kind;

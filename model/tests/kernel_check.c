@@ -122,7 +122,7 @@ static void launch_each(struct check *c, enum device_kernel kernel, size_t n, co
 		      ROW_THREADS, ROW_THREADS, args);
 }
 
-/* By rows. */
+/* ---- kernels by rows ---- */
 
 static void check_norm(struct check *c)
 {
@@ -292,7 +292,7 @@ static void check_embed(struct check *c)
 	again(c);
 }
 
-/* One by one. */
+/* ---- kernels by element ---- */
 
 static void check_adamw(struct check *c)
 {
@@ -416,7 +416,7 @@ static void check_codec(struct check *c)
 	check_codec_form(c, 4, 128, false);
 }
 
-/* Attention. */
+/* ---- attention ---- */
 
 struct heads {
 	const struct kernel_sizes *s;
@@ -523,7 +523,7 @@ static void check_attention(struct check *c)
 	again(c);
 }
 
-/* Products. */
+/* ---- products ---- */
 
 enum addition { ADD_NOTHING, ADD_TO_ITSELF, ADD_ANOTHER };
 

@@ -80,7 +80,8 @@ void free(void *p)
 	__libc_free(p);
 }
 
-/* Small allocations end the program when they fail (base/alloc.h): here they succeed. */
+/* ---- small allocations, which never fail here ----
+ * The allocators of base/alloc.h would end the program. */
 
 void *alloc_new(size_t size)
 {
@@ -141,7 +142,8 @@ static const struct stage_options options = { .slots = 2, .batch = 1, .sequence 
 static struct trainer *made; /* before failures begin */
 static char folder[] = "/tmp/memory_test.XXXXXX";
 
-/* A call to test: returns 0 or a negative code, and frees its results. */
+/* ---- the calls under test ----
+ * Each returns 0 or a negative code, and frees its results. */
 
 static int try_trainer(struct error *err)
 {

@@ -18,7 +18,7 @@
 #include "model/text/bpe.h"
 #include "model/text/tokenizer.h"
 
-/* Words. */
+/* ---- words ---- */
 
 enum { GPT2, LLAMA3, QWEN2, QWEN35, RULES };
 
@@ -422,7 +422,7 @@ static void settings_that_change_the_tokens_are_refused_by_name(void **state)
 	}
 }
 
-/* Texts that are cut. */
+/* ---- texts that are cut ---- */
 
 /* With a word that LLaMA 3's rule makes across white space: "!\n". */
 static struct tokenizer *open_small(const char *path, const char *value)
@@ -527,7 +527,7 @@ static void a_text_without_a_place_to_cut_asks_for_more(void **state)
 	tokenizer_free(t);
 }
 
-/* Streamed text. */
+/* ---- streamed text ---- */
 
 static void a_part_of_a_character_waits(void **state)
 {

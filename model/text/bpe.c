@@ -90,7 +90,7 @@ struct output {
 	const char *lacking; /* the byte without a token; NULL: normalisation made it */
 };
 
-/* Tables. */
+/* ---- tables ---- */
 
 static uint64_t hash_pair(uint64_t pair)
 {
@@ -140,7 +140,7 @@ static int32_t *place_of_word(const struct bpe *b, const char *word, size_t size
 	return &b->words[at];
 }
 
-/* Building. */
+/* ---- building ---- */
 
 static void fill_none(int32_t *to, size_t n)
 {
@@ -333,7 +333,7 @@ void bpe_set_begin(struct bpe *b, uint32_t id)
 	b->begin = (int32_t)id;
 }
 
-/* Words to tokens. */
+/* ---- words to tokens ---- */
 
 static void put_tokens(struct output *out, const int32_t *tokens, size_t n)
 {
@@ -472,7 +472,7 @@ static void encode_word(struct bpe *b, struct output *out, const char *word, siz
 	memcpy(c->tokens, out->tokens + from, c->n * sizeof(*c->tokens));
 }
 
-/* Text to words. */
+/* ---- text to words ---- */
 
 static void encode_words(struct bpe *b, struct output *out, const char *text, size_t size)
 {

@@ -114,7 +114,7 @@ static void take_members(struct reader *r, const json_t *v, const char *list,
 	}
 }
 
-/* Components. */
+/* ---- components ---- */
 
 static void take_normalizer(struct reader *r, const json_t *v)
 {
@@ -240,7 +240,7 @@ static void take_decoder(struct reader *r, const json_t *v)
 		refuse_type(r, "decoder", v, "ByteLevel");
 }
 
-/* The model. */
+/* ---- the model ---- */
 
 static bool is_id(const json_t *v)
 {

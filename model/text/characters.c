@@ -21,12 +21,11 @@ struct characters {
 	uint8_t table[CODE_POINTS]; /* the class of each code point, and NEWER */
 };
 
-/* A range of characters that newer versions of Unicode added, with their class. The classes of
- * older characters did not change. */
-
-/* Unicode 15 to 16. */
+/* Classes of characters. */
 enum { L, N, M };
 
+/* Ranges of characters that Unicode 15 to 16 added, with their class. The classes of older
+ * characters did not change. */
 static const struct {
 	uint32_t first, last;
 	int kind;
@@ -139,8 +138,9 @@ enum character characters_class(const struct characters *c, const char *text, si
 	return (enum character)(entry_at(c, text, n) & CLASS);
 }
 
-/* Normal form C. The normal form of Unicode 9 does not combine a newer character with any other.
- * The text is therefore cut before and after each newer character. */
+/* ---- normal form C ----
+ * The normal form of Unicode 9 does not combine a newer character with any other. The text is
+ * therefore cut before and after each newer character. */
 
 static bool append(char **to, size_t *had, const char *text, size_t size)
 {

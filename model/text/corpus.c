@@ -55,7 +55,7 @@ static int32_t token_at(const struct corpus *c, size_t i)
 			     : (int32_t)shard_token(c->data + i * c->width, c->width);
 }
 
-/* Reading. */
+/* ---- reading ---- */
 
 static int append_text(struct corpus *c, const char *data, size_t size, size_t width,
 		       struct error *err)
@@ -206,7 +206,7 @@ static int append_default(struct corpus *c, struct error *err)
 	return rc;
 }
 
-/* Layout. */
+/* ---- layout ---- */
 
 /* Sets the vocabulary to the largest token that occurs, plus 1. */
 static int find_vocab(struct corpus *c, struct error *err)
@@ -336,9 +336,10 @@ size_t corpus_validation_samples(const struct corpus *c)
 	return c->groups * c->per_validation;
 }
 
-/* Order. An epoch's permutation is computed, not stored: a four-round Feistel network on the
- * smallest even number of bits that holds n, applied again until the result is below n (Black and
- * Rogaway, 2002). */
+/* ---- order ----
+ * An epoch's permutation is computed, not stored: a four-round Feistel network on the smallest
+ * even number of bits that holds n, applied again until the result is below n (Black and Rogaway,
+ * 2002). */
 
 static uint64_t mix_bits(uint64_t x)
 {

@@ -18,7 +18,7 @@ int pieces_new(struct pieces **out, const void *model, size_t size, char *why, s
 	return -ENOTSUP;
 }
 
-/* These are never called, because no model can be opened. */
+/* ---- functions that are never called, because no model can be opened ---- */
 
 void pieces_free(struct pieces *s)
 {

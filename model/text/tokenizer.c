@@ -183,10 +183,11 @@ int tokenizer_encode(struct tokenizer *t, const char *text, size_t size, int32_t
 	return 0;
 }
 
-/* Cuts in a text. A text is cut before white space that follows another character, because words
- * end there under every rule of split.h. Pieces of a SentencePiece model may not end there, and the
- * model may put a space before each text. Each place is therefore tried: the tokens of the bytes
- * before it must begin the tokens of the bytes around it. */
+/* ---- cuts in a text ----
+ * A text is cut before white space that follows another character, because words end there under
+ * every rule of split.h. Pieces of a SentencePiece model may not end there, and the model may put a
+ * space before each text. Each place is therefore tried: the tokens of the bytes before the place
+ * must begin the tokens of the bytes around it. */
 
 static bool is_space(char c)
 {
@@ -248,7 +249,7 @@ int tokenizer_find_seam(struct tokenizer *t, const char *text, size_t size,
 	return -EAGAIN;
 }
 
-/* Tokens to text. */
+/* ---- tokens to text ---- */
 
 int tokenizer_decode(struct tokenizer *t, const int32_t *tokens, size_t n, char **text,
 		     size_t *size)

@@ -70,7 +70,7 @@ struct vector_ops {
 	 * (softmax - onehot) * grad_scale, or 0 for target -1. */
 	float (*cross_entropy)(float *logits, size_t n, int32_t target, float grad_scale);
 
-	/* The rest gives the same bits with every set (exact.h). */
+	/* The following functions give the same bits with every instruction set (exact.h). */
 
 	/* to (rows, n; no gaps) = x (rows, n; stride) rounded to the nearest bf16, ties to even;
 	 * NaN becomes 0x7fc0. */

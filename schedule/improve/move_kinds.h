@@ -24,7 +24,8 @@ void moves_touch(struct moves *m, int mb);
 /* Returns true if any touched path has changed. */
 bool moves_changed(const struct moves *m);
 
-/* move_plain.c: these need no times */
+/* ---- move_plain.c: moves that need no times ---- */
+
 bool move_node(struct moves *m, int mb);     /* a visit goes to another node of its stage */
 bool move_stage(struct moves *m, int mb);    /* two microbatches exchange a stage */
 bool move_exchange(struct moves *m, int mb); /* two neighbours in the path change places */
@@ -38,7 +39,8 @@ bool move_copy(struct moves *m, int mb);
 bool move_unify(struct moves *m, int mb);
 bool move_roles(struct moves *m, int mb);    /* two nodes exchange stages, whatever mb is */
 
-/* move_timed.c: these use idle times in the timetable */
+/* ---- move_timed.c: moves that use idle times in the timetable ---- */
+
 /* The path takes other nodes of the same stages. */
 bool move_reroute(struct moves *m, int mb);
 /* Reroutes one of the two microbatches in a wait. */
@@ -46,7 +48,9 @@ bool move_unblock(struct moves *m, int mb);
 /* As move_stage, then both microbatches are rerouted. */
 bool move_stage_reroute(struct moves *m, int mb);
 
-/* move_lanes.c: plans whole lanes of a data node again */
+/* ---- move_lanes.c ---- */
+
+/* Plans whole lanes of a data node again. */
 bool move_lanes(struct moves *m, int mb);
 
 #endif

@@ -263,7 +263,7 @@ static int run_checks(void)
 	return failures ? 1 : 0;
 }
 
-/* Speed. */
+/* ---- speed ---- */
 
 static double flops_a_token(const struct model_config *c, size_t parameters, uint32_t sequence)
 {
