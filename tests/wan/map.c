@@ -181,6 +181,7 @@ static int read_regions(struct map *m, const struct map_request *q, struct error
 	}
 	if (rc == 0) {
 		json_object_del(m->cluster, "delay_s");
+		json_object_del(m->cluster, "bytes_s");
 		json_object_del(m->cluster, "sync_pair_s");
 		json_object_set_new(m->cluster, "activation_bytes",
 				    json_real(q->activation_bytes));

@@ -75,12 +75,20 @@ static void expect_refusal(struct bed *b, const char *line, const char *words)
 	assert_memory_equal(&before, traffic_link(b->traffic, 0, 1), sizeof(before));
 }
 
+static void write_text(char path[64], const char *text)
+{
+	snprintf(path, 64, "/tmp/wan-orders-%d.json", getpid());
+	assert_int_equal(file_write(path, text, strlen(text), 0600, NULL), 0);
+}
+
 TEST(regions_are_as_published)
 {
 	struct map_request q = { .regions = "deploy/regions.json", .n_nodes = 20,
 				 .controller_at = "Japan", .least_bytes_per_s = 5242880 };
 	struct bed b = open_bed(&q);
 	struct regions *r;
+	struct cluster *c;
+	char path[64], *text;
 
 	assert_int_equal(regions_read("deploy/regions.json", &r, NULL), 0);
 	assert_int_equal(map_nodes(b.map), 21);
@@ -103,6 +111,13 @@ TEST(regions_are_as_published)
 	}
 	assert_true(traffic_node(b.traffic, 3)->up_bytes_per_s == 3e6);
 	regions_free(r);
+	/* The controller reads the description of this network. */
+	text = execute(&b, "cluster");
+	write_text(path, text);
+	free(text);
+	assert_int_equal(cluster_read(path, &c, NULL), 0);
+	cluster_free(c);
+	unlink(path);
 	close_bed(&b);
 }
 
@@ -235,12 +250,6 @@ static const char three[] =
 	"\"bandwidth_bytes_per_s\":[[0,1e6,2e6],[3e6,0,4e6],[5e6,6e6,0]]},"
 	"\"activation_bytes\":98304,\"transfer_overhead_s\":0.001,"
 	"\"microbatches_per_data_node\":6}";
-
-static void write_text(char path[64], const char *text)
-{
-	snprintf(path, 64, "/tmp/wan-orders-%d.json", getpid());
-	assert_int_equal(file_write(path, text, strlen(text), 0600, NULL), 0);
-}
 
 static void expect_link(struct bed *b, uint32_t i, uint32_t j, double latency_s, double bytes_per_s)
 {
