@@ -5,7 +5,9 @@
  * (agent/network/probe.c). A link counts as cut if three conditions hold: the stall lasts at least
  * three times as long as expected; it lasts longer than heartbeats of either end may be late; and
  * the other end has been heard since. For two replicas of one stage the time is doubled, because
- * their sum needs the link and one of them would be removed.
+ * their sum needs the link and one of them would be removed. While small messages pass, it is four
+ * times as long: either the network loses large packets, or TCP repairs the loss of many packets
+ * on a link with a long queue, which takes seconds.
  *
  * A cut link counts as absent in both directions, since TCP needs both. It is used again once no
  * agent reports it any more. The end with more cut links is at fault. If both ends have equally
@@ -26,6 +28,7 @@ enum {
 	/* a stall this many times as long as expected counts as a cut: several probes were sent
 	 * meanwhile */
 	TIMES = 3,
+	SMALL_PASSES_TIMES = 4,
 	HEALED_US = 400000, /* a link without a report for this long counts as healed */
 	NOTE_AGAIN_US = 10000000,
 	/* Largest number of doublings of HEALED_US for a link that is cut repeatedly */
@@ -75,7 +78,7 @@ bool link_failures_in_a_sum(const struct run *run, const struct member *m, const
 }
 
 /* How long nothing may move on the link. The time is doubled within a stage, where a cut costs a
- * node. */
+ * node, and multiplied while small messages pass. */
 static int64_t patience_us(const struct members *members, const struct member *m,
 			   const struct msg_stuck *s)
 {
@@ -83,6 +86,8 @@ static int64_t patience_us(const struct members *members, const struct member *m
 	int64_t us = later_us(TIMES * expected_us(s),
 			      later_us(m->heard.patience_us, o->heard.patience_us));
 
+	if (s->small_passes)
+		us *= SMALL_PASSES_TIMES;
 	return link_failures_in_a_sum(members->run, m, o) ? 2 * us : us;
 }
 
