@@ -43,7 +43,7 @@ while [ $# -gt 0 ]; do
 done
 if [ -n "$pretend" ]; then
 	router=(--compute 0.44,0.66,0.11 --queue-ms 1000 --divide-bandwidth "$pretend" "${router[@]}")
-	how=(--rehearse --scale-bytes "$pretend" --model 1.5b --overlap-sync --checkpoint-every 0)
+	how=(--rehearse --scale-bytes "$pretend" --model 1.5b --checkpoint-every 0)
 	agent=(--device pretend)
 fi
 if [ -n "$cluster" ]; then

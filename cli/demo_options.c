@@ -43,7 +43,7 @@ const char demo_help[] =
 	"Options of the controller (skippipe help controller): --model --always --stack --recipe\n"
 	"--skip-schedule --batch --sequence --microbatches --eval-every --eval-batches\n"
 	"--checkpoint-every --keep-tasks --at --serialise --threads --wire --sum-wire --name\n"
-	"--silence-ms --overdue-s --gather-s --budget --ahead --log --regions --overlap-sync\n"
+	"--silence-ms --overdue-s --gather-s --budget --ahead --log --regions --sums\n"
 	"--new-corpus --checkpoint-to --skip-bad-steps\n";
 
 const char rehearse_help[] =
@@ -88,7 +88,7 @@ static const struct {
 	{ "microbatches", false, false },     { "eval-every", false, false },
 	{ "checkpoint-every", false, false }, { "eval-batches", false, false },
 	{ "skip-bad-steps", false, false },
-	{ "serialise", true, false },	      { "overlap-sync", true, false },
+	{ "serialise", true, false },	      { "sums", false, false },
 	{ "threads", false, false },	      { "wire", false, false },
 	{ "sum-wire", false, false },
 	{ "name", false, false },	      { "regions", false, false },

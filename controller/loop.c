@@ -257,6 +257,8 @@ void loop_take_answers(struct controller *c)
 	struct planned *a;
 
 	while ((a = planner_take(c->planning.planner)) != NULL) {
+		if (a->kind == PLANNER_RUN)
+			answers_tell_sums(&c->planning, a); /* predict changes these figures */
 		predict(&c->members, a);
 		switch (a->kind) {
 		case PLANNER_RUN:

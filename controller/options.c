@@ -41,7 +41,8 @@ static const char help[] =
 	"  --time-scale X        real seconds per emulated second; 0: no emulation\n"
 	"                        [an iteration takes 2.5 s]\n"
 	"  --serialise           an emulated link carries one tensor at a time\n"
-	"  --overlap-sync        each stage sums its gradients as soon as all are there\n"
+	"  --sums early|late     each stage sums its gradients as soon as it has counted all, or\n"
+	"                        after the last task of the iteration  [early]\n"
 	"  --rehearse            agents compute nothing, but sleep for the times of the cluster\n"
 	"                        file, and need --device pretend; nothing is trained\n"
 	"  --scale-bytes K       of a rehearsal: tensors have 1/K of their bytes  [1000]\n"
@@ -376,7 +377,7 @@ static const struct row {
 	{ "corpus", PARSED, true, .parse = take_corpus },
 	{ "format", CHOICE, AT(mode.jsonl), .words = { "text", "jsonl" } },
 	{ "serialise", FLAG, true, AT(cluster.serialise) },
-	{ "overlap-sync", FLAG, true, AT(planning.overlap_sync) },
+	{ "sums", CHOICE, true, AT(planning.overlap_sync), .words = { "late", "early" } },
 	{ "algorithm", PARSED, true, .parse = parse_algorithm },
 	{ "assignment", CHOICE, true, AT(cluster.assignment_given), .words = { "free", "given" } },
 	{ "wire", PARSED, true, .parse = parse_wire },
@@ -589,6 +590,7 @@ int options_parse(struct options *o, int argc, char **argv, struct error *err)
 			       .limits.silence_us = 450000,
 			       .limits.overdue_us = 10000000,
 			       .limits.gather_us = 30000000,
+			       .planning.overlap_sync = true,
 			       .planning.budget_s = 0.5,
 			       .planning.ahead_s = 1,
 			       .level = LOG_INFO,

@@ -9,7 +9,7 @@ events=$dir/events run=$dir/run
 controller_pid() { sed -n 's/.*controller started, process \([0-9]*\)$/\1/p' "$run/log/demo.log" | tail -n 1; }
 
 "$bin/skippipe" demo --headless --format jsonl --agents 9 --stages 3,3,3 --skip 1/3 --iterations 14 --time-scale 0 \
-	--overlap-sync --eval-every 7 --checkpoint-every 4 --run-dir "$run" \
+	--sums late --eval-every 7 --checkpoint-every 4 --run-dir "$run" \
 	>"$events" 2>"$dir/demo.err" &
 demo=$!
 started+=($demo)
@@ -24,7 +24,7 @@ started=()
 [ "$(grep -c 'controller started' "$run/log/demo.log")" = 3 ] || die "it was not started three times"
 grep -q '"event":"plan".*the run was taken over' "$events" || die "no plan after the takeover"
 for plan in "$run"/plans/*.json; do
-	grep -q '"overlap_sync":true' "$plan" || die "${plan##*/} does not overlap"
+	grep -q overlap_sync "$plan" && die "${plan##*/} sums early"
 	grep -q '"path_length":2' "$plan" || die "${plan##*/} skips another number of stages"
 done
 for n in 4 8 12; do

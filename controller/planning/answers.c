@@ -93,6 +93,18 @@ static void refine_pending(struct planning *planning)
 	replan_refine(planning, planning->pending->plan);
 }
 
+void answers_tell_sums(struct planning *planning, const struct planned *a)
+{
+	const struct plan_predicted *d;
+
+	if (!a->plan || !a->plan->overlap_sync || planning->run->plan || planning->pending)
+		return;
+	d = &a->plan->predicted;
+	note(planning->run, NOTE_EVENT, -1, 0,
+	     "sums begin early: %.1f s for an iteration, %.1f s if they began after its last task",
+	     d->total_s, d->iteration_s + d->sync_s);
+}
+
 void answers_run(struct planning *planning, struct planned *a)
 {
 	bool refined = !planning->refine_wanted;

@@ -166,7 +166,7 @@ static void a_wrong_option_is_named(void **state)
 				   NULL },
 		       kept[i][0]);
 	refuse((char *[]){ "controller", "--resume", "d", "--key", "k", "--admitted", "a",
-			   "--overlap-sync", NULL }, "--overlap-sync");
+			   "--sums", "late", NULL }, "--sums");
 }
 
 int main(void)

@@ -216,7 +216,7 @@ static void make_arguments(struct world *w, bool resume)
 		add_argument(w, "--sum-wire");
 		add_argument(w, "%s", sum_wires[sim_draw(0, 4)]);
 		if (sim_chance(0.3))
-			add_argument(w, "--overlap-sync");
+			add_argument(w, "--sums"), add_argument(w, "late");
 		add_argument(w, "--skip-bad-steps");
 		add_argument(w, "%d", sim_chance(0.5) ? 2 : 0);
 		if (w->emulated) {
