@@ -80,7 +80,8 @@ NVCCFLAGS := $(addprefix -ccbin ,$(CUDA_CC)) -O3 -std=c++17 -I. --compiler-optio
 	$(foreach a,$(CUDA_ARCH:sm_%=%),-gencode arch=compute_$(a),code=sm_$(a)) \
 	$(foreach a,$(CUDA_PTX:sm_%=%),-gencode arch=compute_$(a),code=compute_$(a))
 CPPFLAGS += -DSKIPPIPE_CUDA=1
-extra_model += $(patsubst %.cu,$(BUILD)/%.o,$(CUDA_SRC))
+cuda_objects := $(patsubst %.cu,$(BUILD)/%.o,$(CUDA_SRC))
+extra_model += $(cuda_objects)
 # CUDA's runtime is linked statically, and cuBLASLt is opened when a GPU is found (model/cuda/product.cu; -rpath says
 # where), so that the programs start on machines without the toolkit.
 # By its full name: where C++ was only installed for nvcc, cc is of another version and knows no libstdc++ of its own.
@@ -235,7 +236,7 @@ $(BUILD)/tests/hostile_agent: $(HOSTILE) $(call archives,agent)
 	$(call say,LD)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(call libs,agent)
 
-tests: all wan $(BUILD)/tests/hostile_agent $(TESTS) $(BENCHES) $(patsubst %,$(BUILD)/tests/%.so,crash jump stuck)
+tests: all wan $(BUILD)/gpu $(BUILD)/tests/hostile_agent $(TESTS) $(BENCHES) $(patsubst %,$(BUILD)/tests/%.so,crash jump stuck)
 
 check: deps
 	@$(MAKE) --no-print-directory -j2 layers tests
@@ -255,10 +256,10 @@ tsan:
 	@tests/tsan.sh build-tsan
 
 # A real GPU against the CPU, and its speed; without one they say so. They need nvcc and the C library,
-# no package besides.
+# no package besides. Without nvcc the program is linked by `make check`, so that GPU_SRC stays complete.
 GPU_SRC := $(wildcard base/alloc.c base/array.c base/error.c base/rng.c base/clock.c base/tensor_format.c model/adamw.c model/device_name.c model/hash.c model/stage.c model/tensor.c model/trainer.c model/config.c model/codec/*.c model/rehearsal/pretend.c \
 	model/tests/kernel_check.c model/cuda/*.c model/cuda/check/*.c) $(filter-out model/cpu/product.c,$(wildcard model/cpu/*.c model/vector/*.c))
-$(BUILD)/gpu: $(patsubst %.c,$(BUILD)/%.o,$(GPU_SRC)) $(patsubst %.cu,$(BUILD)/%.o,$(CUDA_SRC))
+$(BUILD)/gpu: $(patsubst %.c,$(BUILD)/%.o,$(GPU_SRC)) $(cuda_objects)
 	$(call say,LD)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(cuda_libs) -lm -lpthread
 ifneq ($(NVCC),)

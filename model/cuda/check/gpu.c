@@ -70,8 +70,8 @@ static const struct {
 };
 
 static const struct model_config configs[] = {
-	{ 300, 192, 4, 3, 1, 160, 128, 2, 10000, 1e-5f, 0.02f, false },
-	{ 500, 256, 2, 2, 2, 320, 128, 2, 10000, 1e-5f, 0.02f, true },
+	{ 300, 192, 4, 3, 1, 160, 128, 2, 10000, 1e-5f, 0.02f, .tied = false },
+	{ 500, 256, 2, 2, 2, 320, 128, 2, 10000, 1e-5f, 0.02f, .tied = true },
 };
 
 static int failures;
