@@ -191,11 +191,17 @@ demo: deps
 	@$(MAKE) --no-print-directory -j2 all
 	@$(BUILD)/bin/skippipe demo $(ARGS)
 
-# Loaded into programs by tests: crash.so kills one at its k-th durable step, jump.so has a clock that jumps, stuck.so stops its arithmetic.
+# Loaded into programs by tests: crash.so kills one at its k-th durable step, jump.so has a clock that jumps, stuck.so stops its arithmetic,
+# nvml.so and nvml_old.so take the place of NVIDIA's library.
 $(BUILD)/tests/%.so: tests/%.c Makefile
 	@mkdir -p $(@D)
 	$(call say,CC)
-	$(Q)$(CC) -D_GNU_SOURCE -std=c11 $(WARN) -Wno-missing-prototypes $(OPT) -fPIC -shared -o $@ $<
+	$(Q)$(CC) -I. -D_GNU_SOURCE -std=c11 $(WARN) -Wno-missing-prototypes $(OPT) -fPIC -shared $(soname) -o $@ $<
+
+$(BUILD)/tests/nvml.so: soname := -Wl,-soname,libnvidia-ml.so.1
+$(BUILD)/tests/nvml.so $(BUILD)/tests/nvml_old.so: model/tests/nvml_script.h
+$(BUILD)/tests/nvml_old.so: tests/nvml.c
+$(BUILD)/model/tests/nvml_test: | $(BUILD)/tests/nvml.so $(BUILD)/tests/nvml_old.so
 
 # The wide-area test bed (docs/testbed.md): a router in user space, and what it is spoken to with.
 wan: $(BUILD)/tests/wan_router $(BUILD)/tests/wan_tool
@@ -236,7 +242,7 @@ $(BUILD)/tests/hostile_agent: $(HOSTILE) $(call archives,agent)
 	$(call say,LD)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(call libs,agent)
 
-tests: all wan $(BUILD)/gpu $(BUILD)/tests/hostile_agent $(TESTS) $(BENCHES) $(patsubst %,$(BUILD)/tests/%.so,crash jump stuck)
+tests: all wan $(BUILD)/gpu $(BUILD)/tests/hostile_agent $(TESTS) $(BENCHES) $(patsubst %,$(BUILD)/tests/%.so,crash jump stuck nvml nvml_old)
 
 check: deps
 	@$(MAKE) --no-print-directory -j2 layers tests

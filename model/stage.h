@@ -36,7 +36,7 @@
 #include "model/device_name.h"
 #include "model/tensor.h"
 
-enum { STAGE_DEVICE_SIZE = 128 };
+enum { STAGE_DEVICE_SIZE = 128, STAGE_BUS_SIZE = 32 };
 
 struct stage; /* opaque */
 
@@ -70,6 +70,7 @@ struct stage_options {
 struct stage_device {
 	char name[DEVICE_NAME_SIZE];
 	char text[STAGE_DEVICE_SIZE];
+	char bus_id[STAGE_BUS_SIZE]; /* a GPU's place on the PCI bus, "0000:65:00.0"; else "" */
 	/* Free memory at the moment, bytes; UINT64_MAX: the device does not say. */
 	uint64_t free_bytes;
 };

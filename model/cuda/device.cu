@@ -355,6 +355,14 @@ int device_look(uint32_t number, char *text, size_t size, uint64_t *free_bytes,
 	return 0;
 }
 
+void device_bus_id(uint32_t number, char *out, size_t size)
+{
+	if (cudaDeviceGetPCIBusId(out, (int)size, (int)number) == cudaSuccess)
+		return;
+	cudaGetLastError();
+	out[0] = '\0';
+}
+
 int device_open(struct device **out, uint32_t number, struct error *err)
 {
 	struct cudaDeviceProp p;

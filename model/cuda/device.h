@@ -27,6 +27,9 @@ uint32_t device_count(void);
 int device_look(uint32_t number, char *text, size_t size, uint64_t *free_bytes,
 		struct error *err);
 
+/* Writes a GPU's place on the PCI bus, as "0000:65:00.0"; "" if it is unknown. */
+void device_bus_id(uint32_t number, char *out, size_t size);
+
 /* -ENODEV: there is no GPU, no driver or no cuBLASLt, or this program was built without CUDA.
  * -EINVAL: there are fewer GPUs. -ENOTSUP: the GPU is too old. -EIO: the GPU or its driver
  * cannot be used. */

@@ -32,6 +32,13 @@ void device_close(struct device *d)
 	(void)d;
 }
 
+void device_bus_id(uint32_t number, char *out, size_t size)
+{
+	(void)number;
+	(void)size;
+	out[0] = '\0';
+}
+
 /* ---- functions that are never called, because no device can be opened ---- */
 
 int device_status(struct device *d)

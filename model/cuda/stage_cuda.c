@@ -215,6 +215,7 @@ static int cuda_look(struct device_name *name, struct stage_device *out, struct 
 	uint64_t host = stage_memory_free_bytes();
 	int rc = device_look(name->number, out->text, sizeof(out->text), &out->free_bytes, err);
 
+	device_bus_id(name->number, out->bus_id, sizeof(out->bus_id));
 	/* A stage needs as much host memory as device memory: its arrays pass through pinned
 	 * memory, and a sum's parts lie in the host's. */
 	if (!rc && host < out->free_bytes)

@@ -454,6 +454,11 @@ int device_look(uint32_t number, char *text, size_t size, uint64_t *free_bytes,
 	return look_for_cublas(number, err);
 }
 
+void device_bus_id(uint32_t number, char *out, size_t size)
+{
+	snprintf(out, size, "0000:65:%02x.0", number);
+}
+
 int device_open(struct device **out, uint32_t number, struct error *err)
 {
 	if (number != 0)

@@ -1,0 +1,27 @@
+/* nvml_script.h - the answers of tests/nvml.c, which replaces NVIDIA's library in tests. A test
+ * sets them through the library's symbol nvml_script. NVML_TEST_BUS is its only GPU.
+ */
+#ifndef MODEL_TESTS_NVML_SCRIPT_H
+#define MODEL_TESTS_NVML_SCRIPT_H
+
+#include <stdatomic.h>
+
+#define NVML_TEST_BUS "0000:65:00.0"
+
+/* An answer: the function's return code, and the value that it gives. */
+struct nvml_answer {
+	int code; /* 0: success */
+	unsigned long long value;
+};
+
+struct nvml_script {
+	int init, find; /* codes */
+	struct nvml_answer utilisation, used, power, limit, temperature, reasons;
+	unsigned long long total, reserved; /* memory, bytes */
+	int started;        /* calls of nvmlInit_v2 */
+	int open;           /* those of them without nvmlShutdown */
+	atomic_int calls;   /* calls for a temperature that have begun */
+	atomic_int hanging; /* meanwhile such a call does not return */
+};
+
+#endif
