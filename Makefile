@@ -201,7 +201,7 @@ $(BUILD)/tests/%.so: tests/%.c Makefile
 $(BUILD)/tests/nvml.so: soname := -Wl,-soname,libnvidia-ml.so.1
 $(BUILD)/tests/nvml.so $(BUILD)/tests/nvml_old.so: model/tests/nvml_script.h
 $(BUILD)/tests/nvml_old.so: tests/nvml.c
-$(BUILD)/model/tests/nvml_test: | $(BUILD)/tests/nvml.so $(BUILD)/tests/nvml_old.so
+$(BUILD)/model/tests/nvml_test $(BUILD)/agent/tests/gpu_monitor_test: | $(BUILD)/tests/nvml.so $(BUILD)/tests/nvml_old.so
 
 # The wide-area test bed (docs/testbed.md): a router in user space, and what it is spoken to with.
 wan: $(BUILD)/tests/wan_router $(BUILD)/tests/wan_tool

@@ -14,8 +14,10 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "agent/network/gpu_monitor.h"
 #include "agent/state.h"
 #include "base/alloc.h"
+#include "model/cuda/nvml.h"
 
 enum {
 	/* Messages taken from each post in one turn, so that a flood delays nothing. */
@@ -341,7 +343,7 @@ bool agent_over(const struct agent *a, int *status, int64_t now_us)
 
 bool agent_stuck(const struct agent *a)
 {
-	return worker_busy(a->worker);
+	return worker_busy(a->worker) || gpu_monitor_busy(a->modules.gpu_monitor);
 }
 
 uint32_t agent_hang_ms(struct agent *a)
@@ -437,6 +439,16 @@ static int find_device(struct agent *a, struct error *err)
 	return rc;
 }
 
+/* Starts to read the GPU's figures. Without them the agent computes just the same. */
+static void watch_gpu(struct agent *a)
+{
+	struct error err;
+
+	if (a->device.bus_id[0] && gpu_monitor_new(&a->modules.gpu_monitor, NVML_LIBRARY,
+						   a->device.bus_id, a->options.log, &err) != 0)
+		log_line(a->options.log, LOG_WARN, "no figures of the GPU: %s", err.text);
+}
+
 /* Makes the modules that need only memory. */
 static void make_modules(struct agent *a)
 {
@@ -461,6 +473,7 @@ static void free_modules(struct agent *a)
 	orders_free(a->modules.orders);
 	report_free(a->modules.report);
 	heartbeat_free(a->modules.heartbeat);
+	gpu_monitor_free(a->modules.gpu_monitor);
 	measure_free(a->modules.measure);
 	trains_free(a->modules.trains);
 	outputs_free(a->modules.outputs);
@@ -505,6 +518,7 @@ int agent_new(struct agent **out, const struct agent_options *options, int64_t n
 		rc = open_posts(a, now_us, err);
 	if (rc)
 		goto fail;
+	watch_gpu(a);
 	join_hello(a, now_us);
 	*out = a;
 	return 0;

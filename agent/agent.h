@@ -71,7 +71,7 @@ void agent_send(struct agent *a, int64_t now_us);
 void agent_leave(struct agent *a, const char *why, int64_t now_us);
 /* Returns true if the agent has ended, with the exit status. */
 bool agent_over(const struct agent *a, int *status, int64_t now_us);
-/* Returns true if the compute thread is still busy, so that agent_free would wait for it. */
+/* Returns true if a thread still computes or reads the GPU: agent_free would wait for it. */
 bool agent_stuck(const struct agent *a);
 /* Returns, once, the milliseconds for which an injected fault suspends the process; 0: none. */
 uint32_t agent_hang_ms(struct agent *a);

@@ -153,6 +153,7 @@ struct modules {
 	struct orders *orders;
 	struct report *report;
 	struct heartbeat *heartbeat;
+	struct gpu_monitor *gpu_monitor; /* NULL: the device is no GPU */
 	struct link_times link_times;
 	struct measure *measure;
 	struct trains *trains;

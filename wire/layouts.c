@@ -18,6 +18,14 @@
 #define ARR(s, c, f, k, m)  LIST(ARRAY, s, c, f, k, m, NULL, false)
 #define SHR(s, c, f, k, m)  LIST(SHARED, s, c, f, k, m, NULL, false)
 #define SUB(s, c, f, l, m)  LIST(ARRAY, s, c, f, U8, m, &l, false)
+#define GPU(s) \
+	NMAX(U8, s, gpu.known, GPU_ALL), NMAX(U8, s, gpu.utilisation, 100), \
+	NMAX(U8, s, gpu.temperature_c, GPU_TEMPERATURE_MOST_C), \
+	NMAX(U8, s, gpu.throttling, GPU_THROTTLING_ALL), \
+	NMAX(U32, s, gpu.power_mw, GPU_POWER_MOST_MW), \
+	NMAX(U32, s, gpu.power_limit_mw, GPU_POWER_MOST_MW), \
+	NMAX(U32, s, gpu.memory_used_mib, GPU_MEMORY_MOST_MIB), \
+	NMAX(U32, s, gpu.memory_mib, GPU_MEMORY_MOST_MIB)
 #define LAYOUT(name) \
 	static const struct layout name##_layout = { name##_fields, \
 		sizeof(name##_fields) / sizeof(name##_fields[0]), sizeof(struct name) }
@@ -85,7 +93,7 @@ static const struct field msg_heartbeat_fields[] = {
 	NMAX(U8, msg_heartbeat, running, 1), NMAX(U8, msg_heartbeat, blocked, 1),
 	N(U32, msg_heartbeat, queued),
 	N(U32, msg_heartbeat, in_flight), N(U64, msg_heartbeat, tasks_done),
-	N(U64, msg_heartbeat, rss_bytes),
+	N(U64, msg_heartbeat, rss_bytes), GPU(msg_heartbeat),
 	N(U64, msg_heartbeat, sent_bytes), N(U64, msg_heartbeat, received_bytes),
 	N(U64, msg_heartbeat, resent),
 	N(U64, msg_heartbeat, refused), NMAX(U16, msg_heartbeat, awaits, MSG_NODES),
@@ -439,6 +447,7 @@ static const struct field msg_see_node_fields[] = {
 	NODE_FIELDS(SCALAR, TEXT_FIELD)
 #undef SCALAR
 #undef TEXT_FIELD
+	GPU(msg_see_node),
 };
 LAYOUT(msg_see_node);
 

@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/gpu_figures.h"
 #include "base/log.h"
 #include "base/route.h"
 #include "base/task_kind.h"
@@ -25,7 +26,7 @@
 #include "wire/names.h"
 #include "wire/node_fields.h"
 
-#define MSG_VERSION 11
+#define MSG_VERSION 12
 enum {
 	MSG_NODES = 1000,        /* largest number of nodes in a cluster */
 	MSG_STAGES = ROUTE_HOPS, /* largest number of stages, and therefore of hops in a route */
@@ -124,6 +125,7 @@ struct msg_heartbeat {
 	uint32_t in_flight;   /* tensors that are delayed, or sent and not yet acknowledged */
 	uint64_t tasks_done;
 	uint64_t rss_bytes;
+	struct gpu_figures gpu; /* figures of the device, if it is a GPU that reports any */
 	uint64_t sent_bytes, received_bytes;
 	uint64_t resent, refused; /* messages */
 	/* 1 + the node for whose part of a sum the agent waits; 0: none */
@@ -579,6 +581,7 @@ struct msg_see_node {
 	NODE_FIELDS(SCALAR, TEXT_FIELD)
 #undef SCALAR
 #undef TEXT_FIELD
+	struct gpu_figures gpu;
 };
 
 struct msg_see_plan {

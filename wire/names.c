@@ -3,6 +3,7 @@
 #include "wire/names.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #define NAME(NAME, name, ...) name,
@@ -89,4 +90,18 @@ const char *node_state_brief(unsigned state)
 enum node_presence node_presence(unsigned state)
 {
 	return state < COUNT(shown) ? shown[state].presence : NODE_TAKES_PART;
+}
+
+char *gpu_throttling_text(unsigned throttling, char out[GPU_THROTTLING_TEXT])
+{
+	/* In the order of their bits. */
+	static const char *const words[] = { "heat", "power brake", "hardware", "power limit" };
+	int n = 0;
+
+	out[0] = '\0';
+	for (unsigned i = 0; i < COUNT(words); i++)
+		if (throttling >> i & 1)
+			n += snprintf(out + n, (size_t)(GPU_THROTTLING_TEXT - n), "%s%s",
+				      n ? ", " : "", words[i]);
+	return out;
 }

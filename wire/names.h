@@ -103,4 +103,9 @@ const char *node_state_shown(unsigned state); /* "FAILED" */
 const char *node_state_brief(unsigned state); /* "FAIL" */
 enum node_presence node_presence(unsigned state);
 
+/* Writes why a GPU is throttled (bits of enum gpu_throttling), the worst first: "heat, power
+ * limit"; "" if it is not. Returns out. */
+enum { GPU_THROTTLING_TEXT = 64 };
+char *gpu_throttling_text(unsigned throttling, char out[GPU_THROTTLING_TEXT]);
+
 #endif

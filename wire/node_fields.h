@@ -6,6 +6,8 @@
  *
  *     NUMBER(kind on the wire, type, field, largest value or 0 for any)
  *     TEXT(field, size)
+ *
+ * The figures of the node's GPU follow them (base/gpu_figures.h).
  */
 #ifndef WIRE_NODE_FIELDS_H
 #define WIRE_NODE_FIELDS_H

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "agent/network/gpu_monitor.h"
 #include "agent/state.h"
 #include "base/alloc.h"
 
@@ -111,6 +112,7 @@ static void tell_beat(struct agent *a, int64_t now_us)
 	}
 	h->tasks_done = tasks_done(a);
 	h->rss_bytes = own->rss_bytes;
+	h->gpu = gpu_monitor_turn(a->modules.gpu_monitor);
 	h->sent_bytes = control.sent_bytes + tensors.sent_bytes;
 	h->received_bytes = control.received_bytes + tensors.received_bytes;
 	h->resent = control.resent_frames + tensors.resent_frames;

@@ -134,7 +134,7 @@ void cluster_start_agent(struct cluster *c, uint32_t node)
 				   .piece_bytes = 1024,
 				   .controller = *keys_public_of(c->identity),
 				   .listen = "tcp://127.0.0.1:0",
-				   .device = "cpu",
+				   .device = c->options.device ? c->options.device : "cpu",
 				   .node = (int32_t)node,
 				   .orphan_s = 60,
 				   .stuck_s = 60,

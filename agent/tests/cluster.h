@@ -57,6 +57,7 @@ struct node {
 /* How the cluster emulates, and the limits of the agents; set before the agents start. */
 struct cluster_options {
 	uint32_t dim; /* 0 means 16 */
+	const char *device; /* of all agents; NULL: cpu */
 	double time_scale, task_s, overhead_s, serialise;
 	enum tensor_format wire; /* of activations and gradients between stages */
 	enum tensor_format sum_wire; /* of sums */

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "controller/members/gpu_reports.h"
 #include "controller/members/heartbeat_timeout.h"
 #include "controller/members/lifecycle.h"
 #include "controller/trust/rate_limit.h"
@@ -250,6 +251,7 @@ struct member {
 	struct member_clock clock;
 	struct member_links links;
 	struct member_tasks tasks;
+	struct member_gpu gpu;
 	struct member_quota quota;
 	struct member_shown shown;
 };

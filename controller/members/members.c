@@ -17,6 +17,7 @@
 #include "controller/members/assign.h"
 #include "controller/members/member.h"
 #include "controller/members/failure_detector.h"
+#include "controller/members/gpu_reports.h"
 #include "controller/network/failed_links.h"
 #include "controller/network/measuring.h"
 #include "controller/network/observed_links.h"
@@ -343,10 +344,11 @@ void members_heartbeat(struct iteration *it, struct member *m, const struct msg_
 	if (!failure_detector_hear(it->run, m, h))
 		return; /* a newer heartbeat has arrived before this one */
 	if (m->beat.slots != h->slots || m->beat.running != h->running ||
-	    m->beat.queued != h->queued)
+	    m->beat.queued != h->queued || memcmp(&m->beat.gpu, &h->gpu, sizeof(h->gpu)) != 0)
 		m->shown.is_stale = true;
 	m->beat = *h;
 	m->beat.stuck = NULL; /* the array belongs to the message */
+	gpu_reports_hear(it->run, m);
 	link_failures_hear(it->members, m, h);
 	stall_note_heartbeat(it->run, m);
 	learn_clock(it->run, m, h);

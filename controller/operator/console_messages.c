@@ -86,6 +86,7 @@ void node_message(struct msg *out, const struct member *w, const struct cluster_
 		.resent = w->beat.resent,
 		.pid = w->hello.pid,
 		.lost_s = (float)lost_s,
+		.gpu = w->beat.gpu,
 	};
 	snprintf(s->location, sizeof(s->location), "%s", n->location ? n->location : "");
 	snprintf(s->device, sizeof(s->device), "%s", w->hello.device);

@@ -268,6 +268,18 @@ static int64_t simulate(struct run *r, int64_t start, double jitter)
 
 /* ---- messages ---- */
 
+/* Cards that are busy, throttled for each reason, idle, and that lack some figures or all. */
+static const struct gpu_figures gpus[] = {
+	{ GPU_ALL, 97, 64, 0, 412000, 700000, 62300, 81559 },
+	{ GPU_ALL, 100, 91, GPU_HEAT, 295400, 450000, 23100, 24564 },
+	{ GPU_ALL, 88, 58, GPU_POWER_BRAKE | GPU_POWER_CAP, 150000, 350000, 8123, 40960 },
+	{ GPU_ALL, 99, 71, GPU_POWER_CAP, 699400, 700000, 140120, 143771 },
+	{ GPU_ALL, 41, 83, GPU_HARDWARE, 120000, 300000, 20000, 46068 },
+	{ GPU_ALL, 0, 31, 0, 14200, 285000, 412, 16376 },
+	{ GPU_UTILISATION | GPU_TEMPERATURE | GPU_POWER, 73, 49, 0, 61000, 0, 0, 0 },
+	{ 0, 0, 0, 0, 0, 0, 0, 0 },
+};
+
 static void send_node(struct run *r, uint32_t i, uint8_t state, const char *why)
 {
 	struct msg m = { .type = MSG_SEE_NODE };
@@ -295,8 +307,10 @@ static void send_node(struct run *r, uint32_t i, uint8_t state, const char *why)
 		    : i % 7 == 5 ? -1
 				 : 36.2f + 0.7f * (float)(i % 6) *
 						   (float)(i % 6); /* unknown, or without a plan */
+	if (i < r->o.gpus)
+		n->gpu = gpus[i % (sizeof(gpus) / sizeof(gpus[0]))];
 	snprintf(n->location, sizeof(n->location), "%s", places[i * 5 % 12]);
-	snprintf(n->device, sizeof(n->device), "cpu");
+	snprintf(n->device, sizeof(n->device), i < r->o.gpus ? "cuda:0:bf16" : "cpu");
 	snprintf(n->host, sizeof(n->host), "localhost");
 	snprintf(n->why, sizeof(n->why), "%s", why);
 	send(r, &m);

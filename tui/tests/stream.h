@@ -20,6 +20,7 @@ struct stream_options {
 	double time_scale;
 	uint64_t seed;
 	int dead; /* this node dies in the second live iteration; -1 none */
+	uint32_t gpus; /* number of nodes, from the first on, that send figures of a GPU */
 };
 
 /* Receives the messages in order. m and its arrays are borrowed. */

@@ -629,6 +629,23 @@ static void dialogs(struct state *s, struct ui *u)
 	}
 }
 
+/* Agents on GPUs beside others on CPUs, and one that died. */
+TEST(gpus_are_shown)
+{
+	struct stream_options o;
+	struct state *s;
+	struct ui u;
+
+	stream_defaults(&o);
+	o.gpus = 17;
+	o.dead = 9;
+	s = golden_state(&o, 4600000);
+	golden_ui(&u, s, 4600000);
+	u.selection.node = 1;
+	every_size(s, &u, "nodes-gpu", VIEW_NODES);
+	state_free(s);
+}
+
 /* With prices: the header, the selected node and the dialogs have costs. */
 TEST(costs_are_shown)
 {

@@ -188,6 +188,76 @@ static unsigned write_device(const struct node_row *r, char text[CELL])
 	return STYLE_FAINT;
 }
 
+/* Returns the node's figures of its GPU. A node that is gone has none. */
+static struct gpu_figures gpu_of(const struct msg_see_node *m)
+{
+	enum node_presence presence = node_presence(m->state);
+
+	return presence == NODE_TAKES_PART || presence == NODE_COMES ? m->gpu
+								     : (struct gpu_figures){ 0 };
+}
+
+static unsigned write_absent(char text[CELL])
+{
+	snprintf(text, CELL, "-");
+	return STYLE_FAINT;
+}
+
+static unsigned write_gpu(const struct node_row *r, char text[CELL])
+{
+	struct gpu_figures g = gpu_of(r->m);
+
+	if (!(g.known & GPU_UTILISATION))
+		return write_absent(text);
+	snprintf(text, CELL, "%u%%", g.utilisation);
+	return STYLE_TEXT;
+}
+
+static unsigned write_temperature(const struct node_row *r, char text[CELL])
+{
+	struct gpu_figures g = gpu_of(r->m);
+
+	if (!(g.known & GPU_TEMPERATURE))
+		return write_absent(text);
+	snprintf(text, CELL, "%u", g.temperature_c);
+	return g.throttling & GPU_HEAT ? STYLE_WARNING : STYLE_TEXT;
+}
+
+static unsigned write_throttling(const struct node_row *r, char text[CELL])
+{
+	struct gpu_figures g = gpu_of(r->m);
+	char why[GPU_THROTTLING_TEXT];
+
+	if (!(g.known & GPU_THROTTLING))
+		return write_absent(text);
+	snprintf(text, CELL, "%s", g.throttling ? gpu_throttling_text(g.throttling, why) : "no");
+	return g.throttling & GPU_THROTTLING_FAULTS ? STYLE_WARNING : STYLE_FAINT;
+}
+
+static unsigned write_gpu_memory(const struct node_row *r, char text[CELL])
+{
+	struct gpu_figures g = gpu_of(r->m);
+
+	if (!(g.known & GPU_MEMORY))
+		return write_absent(text);
+	snprintf(text, CELL, "%.*f/%.0fG", g.memory_used_mib < 10 << 10 ? 1 : 0,
+		 g.memory_used_mib / 1024.0, g.memory_mib / 1024.0);
+	return STYLE_TEXT;
+}
+
+static unsigned write_power(const struct node_row *r, char text[CELL])
+{
+	struct gpu_figures g = gpu_of(r->m);
+
+	if (!(g.known & GPU_POWER))
+		return write_absent(text);
+	if (g.known & GPU_POWER_LIMIT)
+		snprintf(text, CELL, "%.0f/%.0f", g.power_mw / 1e3, g.power_limit_mw / 1e3);
+	else
+		snprintf(text, CELL, "%.0f", g.power_mw / 1e3);
+	return STYLE_TEXT;
+}
+
 static unsigned write_why(const struct node_row *r, char text[CELL])
 {
 	snprintf(text, CELL, "%s", r->m->why);
@@ -216,10 +286,15 @@ static const struct {
 	{ { "rss", 6, 2, true }, write_memory },
 	{ { "weights", 10, 5, false }, write_hash },
 	{ { "device", 8, 3, false }, write_device },
+	{ { "gpu", 4, 7, true }, write_gpu },
+	{ { "C", 3, 7, true }, write_temperature },
+	{ { "gpu mem", 8, 5, true }, write_gpu_memory },
+	{ { "gpu W", 7, 4, true }, write_power },
+	{ { "throttled", 11, 7, false }, write_throttling },
 	{ { "why", 12, 8, false }, write_why },
 };
 
-enum { COLUMNS = sizeof(columns) / sizeof(columns[0]) };
+enum { COLUMNS = sizeof(columns) / sizeof(columns[0]), GPU_FIRST = 18, GPU_LAST = 22 };
 _Static_assert((int)COLUMNS <= (int)TABLE_COLUMNS, "table.h has room for every column");
 
 static void draw_node(const struct table *t, struct screen *out, int row, const struct state *s,
@@ -256,6 +331,31 @@ static void draw_savings(struct screen *out, struct rect at, const struct state 
 			     ", $%.2f -> $%.2f a million tokens", now.per_mtoken, then.per_mtoken);
 }
 
+/* Returns true if an agent sends figures of a GPU. Without them their columns are hidden. */
+static bool has_gpus(const struct state *s)
+{
+	for (uint32_t i = 0; i < s->n_nodes; i++)
+		if (s->nodes[i].known && s->nodes[i].see.gpu.known)
+			return true;
+	return false;
+}
+
+/* Draws the figures of the node's GPU, with "-" for those that it does not send. */
+static void draw_gpu(struct screen *out, struct rect at, const struct msg_see_node *m)
+{
+	struct node_row r = { .m = m };
+	char used[CELL], memory[CELL], power[CELL], heat[CELL], why[CELL];
+	bool is_faulty = write_throttling(&r, why) == STYLE_WARNING;
+
+	write_gpu(&r, used);
+	write_gpu_memory(&r, memory);
+	write_power(&r, power);
+	write_temperature(&r, heat);
+	screen_print(out, at.x, at.y, at.w, is_faulty ? STYLE_WARNING : STYLE_TEXT,
+		     "GPU %s busy, memory %s, %s W, %s C, throttled: %s", used, memory, power, heat,
+		     why);
+}
+
 /* Details of the selected node that do not fit its row. */
 static void draw_detail(struct screen *out, struct rect at, const struct state *s,
 			const struct ui *u)
@@ -280,6 +380,8 @@ static void draw_detail(struct screen *out, struct rect at, const struct state *
 		     (double)m->measured_forward_s * 1e3, (double)m->measured_backward_s * 1e3,
 		     sent, received, (unsigned long long)m->resent,
 		     (unsigned long long)m->committed);
+	if (has_gpus(s))
+		draw_gpu(out, (struct rect){ at.x, y++, at.w, 1 }, m);
 	if (y < at.y + at.h) {
 		x = screen_text(out, at.x, y, at.w, STYLE_FAINT,
 				n->n_queue ? "waiting:" : "no task waits here");
@@ -309,9 +411,12 @@ void view_nodes(struct screen *out, struct rect at, const struct state *s, const
 	struct table t;
 	char title[128];
 
-	for (int i = 0; i < COLUMNS; i++)
+	for (int i = 0; i < COLUMNS; i++) {
 		shown[i] = columns[i].column;
-	detail.h = at.h >= 12 ? u->prices.are_known ? 5 : 4 : 0;
+		if (i >= GPU_FIRST && i <= GPU_LAST && !has_gpus(s))
+			shown[i].width = 0;
+	}
+	detail.h = at.h >= 12 ? 4 + u->prices.are_known + has_gpus(s) : 0;
 	detail.y = at.y + at.h - detail.h;
 	list.h -= detail.h;
 	snprintf(title, sizeof(title), "Nodes: %u of %u%s%s", r->n, s->run.n_nodes,

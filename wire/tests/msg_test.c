@@ -93,12 +93,13 @@ static void numbers_and_bytes_are_unchanged(void **state)
 					      .location = "a",
 					      .device = "b",
 					      .host = "c",
-					      .why = "d" };
+					      .why = "d",
+					      .gpu = { GPU_ALL, 22, 23, 9, 24, 25, 26, 27 } };
 	n = encode(&m, &data);
 	for (size_t k = 0; k < n; k++)
 		hash = (hash ^ data[k]) * 0x100000001b3u;
 	free(data);
-	assert_int_equal(hash, 0x9904c4203fca427eu);
+	assert_int_equal(hash, 0x8ba31f9c448618ccu);
 }
 
 static void fields_come_back(void **state)
@@ -202,6 +203,44 @@ static void limits_are_obeyed(void **state)
 	free(ok);
 }
 
+/* Each figure is decoded as it was encoded up to its limit, and refused beyond, in a heartbeat and
+ * in the message for consoles. */
+static void figures_of_a_gpu_are_limited(void **state)
+{
+	static const struct gpu_figures most = { GPU_ALL,
+						 100,
+						 GPU_TEMPERATURE_MOST_C,
+						 GPU_THROTTLING_ALL,
+						 GPU_POWER_MOST_MW,
+						 GPU_POWER_MOST_MW,
+						 GPU_MEMORY_MOST_MIB,
+						 GPU_MEMORY_MOST_MIB };
+	enum { FIGURES = 8 };
+
+	(void)state;
+	for (int i = 0; i < 2 * (FIGURES + 1); i++) {
+		struct msg m = { .type = i % 2 ? MSG_SEE_NODE : MSG_HEARTBEAT }, back;
+		struct gpu_figures *g = i % 2 ? &m.u.see_node.gpu : &m.u.heartbeat.gpu;
+		unsigned char *data;
+		size_t n;
+
+		*g = most;
+		g->known = (uint8_t)(g->known + (i / 2 == 1));
+		g->utilisation = (uint8_t)(g->utilisation + (i / 2 == 2));
+		g->temperature_c = (uint8_t)(g->temperature_c + (i / 2 == 3));
+		g->throttling = (uint8_t)(g->throttling + (i / 2 == 4));
+		g->power_mw += i / 2 == 5;
+		g->power_limit_mw += i / 2 == 6;
+		g->memory_used_mib += i / 2 == 7;
+		g->memory_mib += i / 2 == 8;
+		n = encode(&m, &data);
+		assert_int_equal(msg_decode(&back, data, n), i / 2 ? -EBADMSG : 0);
+		if (i / 2 == 0)
+			assert_memory_equal(&back.u, &m.u, sizeof(m.u));
+		free(data);
+	}
+}
+
 /* Changes random bytes of messages: a message that is still accepted encodes to the same bytes. */
 static void noise_is_canonical_or_refused(void **state)
 {
@@ -239,6 +278,7 @@ int main(void)
 		cmocka_unit_test(a_tensor_keeps_its_body),
 		cmocka_unit_test(wrong_bytes_are_refused),
 		cmocka_unit_test(limits_are_obeyed),
+		cmocka_unit_test(figures_of_a_gpu_are_limited),
 		cmocka_unit_test(noise_is_canonical_or_refused),
 	};
 

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/gpu_figures.h"
 #include "base/tests/test.h"
 #include "wire/faults.h"
 #include "wire/names.h"
@@ -55,6 +56,18 @@ TEST(names_lead_back)
 	assert_string_equal(verb_name(COMMAND_LAST + 1), "?");
 	assert_int_equal(node_presence(NODE_DEAD), NODE_LOST);
 	assert_int_equal(node_presence(NODE_SUSPECT), NODE_TAKES_PART);
+}
+
+TEST(reasons_for_throttling_are_named_the_worst_first)
+{
+	char text[GPU_THROTTLING_TEXT];
+
+	assert_string_equal(gpu_throttling_text(0, text), "");
+	assert_string_equal(gpu_throttling_text(GPU_HARDWARE, text), "hardware");
+	assert_string_equal(gpu_throttling_text(GPU_POWER_CAP | GPU_HEAT, text),
+			    "heat, power limit");
+	assert_string_equal(gpu_throttling_text(~0u, text),
+			    "heat, power brake, hardware, power limit");
 }
 
 /* Records and other builds know them by these numbers. */

@@ -1,0 +1,100 @@
+/* gpu_monitor.c - reads the GPU's figures in a thread of its own, at every tenth heartbeat. */
+#include "agent/network/gpu_monitor.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "agent/execution/worker.h"
+#include "base/alloc.h"
+#include "model/cuda/nvml.h"
+#include "model/stage.h"
+
+enum {
+	READ_BEATS = 10, /* number of heartbeats from one reading to the next */
+	OLD_BEATS = 50   /* a reading that takes longer makes the figures before it outdated */
+};
+
+struct gpu_monitor {
+	struct worker *worker;
+	const struct log *log;
+	const char *library;
+	char bus_id[STAGE_BUS_SIZE];
+	struct gpu_figures newest;
+	unsigned beats; /* number of heartbeats since the last reading began */
+	bool failed;    /* NVML cannot be opened */
+	/* The thread's while it is busy: the GPU, NULL before the first reading; what it has read,
+	 * or why it could not. */
+	struct nvml *nvml;
+	struct gpu_figures reading;
+	struct error err;
+};
+
+static void read_figures(void *context, void *job)
+{
+	struct gpu_monitor *m = job;
+
+	(void)context;
+	if (m->nvml || nvml_open(&m->nvml, m->library, m->bus_id, &m->err) == 0)
+		nvml_read(m->nvml, &m->reading);
+}
+
+int gpu_monitor_new(struct gpu_monitor **out, const char *library, const char *bus_id,
+		    const struct log *log, struct error *err)
+{
+	struct gpu_monitor *m = alloc_new(sizeof(*m));
+	int rc = worker_new(&m->worker, err);
+
+	if (rc) {
+		free(m);
+		return rc;
+	}
+	m->library = library;
+	m->log = log;
+	snprintf(m->bus_id, sizeof(m->bus_id), "%s", bus_id);
+	m->beats = READ_BEATS;
+	*out = m;
+	return 0;
+}
+
+void gpu_monitor_free(struct gpu_monitor *m)
+{
+	if (!m)
+		return;
+	worker_free(m->worker);
+	nvml_close(m->nvml);
+	free(m);
+}
+
+/* Takes the result of a reading that has ended. */
+static void take_reading(struct gpu_monitor *m)
+{
+	if (!worker_finished(m->worker))
+		return;
+	m->newest = m->reading;
+	m->failed = m->nvml == NULL;
+	if (m->failed)
+		log_line(m->log, LOG_INFO, "no figures of the GPU: %s", m->err.text);
+}
+
+struct gpu_figures gpu_monitor_turn(struct gpu_monitor *m)
+{
+	if (!m)
+		return (struct gpu_figures){ 0 };
+	m->beats++;
+	take_reading(m);
+	if (!m->failed && !worker_busy(m->worker) && m->beats >= READ_BEATS) {
+		m->beats = 0;
+		worker_start(m->worker, read_figures, NULL, m);
+	} else if (m->beats > OLD_BEATS) {
+		m->newest = (struct gpu_figures){ 0 };
+	}
+	return m->newest;
+}
+
+bool gpu_monitor_busy(struct gpu_monitor *m)
+{
+	if (!m)
+		return false;
+	take_reading(m);
+	return worker_busy(m->worker);
+}

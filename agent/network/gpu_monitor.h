@@ -1,0 +1,32 @@
+/* gpu_monitor.h - the figures of the agent's GPU for its heartbeats.
+ *
+ * A thread reads them, at most once a second, because NVML may take tens of milliseconds and hangs
+ * if the driver does. Neither the main loop nor the thread that computes ever waits for it.
+ */
+#ifndef AGENT_NETWORK_GPU_MONITOR_H
+#define AGENT_NETWORK_GPU_MONITOR_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "base/gpu_figures.h"
+#include "base/log.h"
+
+struct gpu_monitor; /* opaque */
+
+/* Gives *out (gpu_monitor_free). library: the name of NVML's (model/cuda/nvml.h), borrowed as the
+ * log is; bus_id: the GPU's (model/stage.h). The thread opens both: a machine without NVML has no
+ * figures, and the log has the cause once. Errors are worker_new's. */
+int gpu_monitor_new(struct gpu_monitor **out, const char *library, const char *bus_id,
+		    const struct log *log, struct error *err);
+/* Waits for a reading under way. NULL is allowed. */
+void gpu_monitor_free(struct gpu_monitor *m);
+
+/* Gives the newest figures; call it with every heartbeat. They have no figure before the first
+ * reading, and if a reading has not ended for 5 s. NULL is allowed, and has no figures. */
+struct gpu_figures gpu_monitor_turn(struct gpu_monitor *m);
+/* Returns true while the thread reads: gpu_monitor_free would wait, and if the driver hangs, for
+ * ever. NULL is allowed. */
+bool gpu_monitor_busy(struct gpu_monitor *m);
+
+#endif

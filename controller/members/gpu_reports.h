@@ -1,0 +1,24 @@
+/* gpu_reports.h - the figures that agents report about their GPUs, and warnings about GPUs that
+ * lower their clocks for heat or power.
+ */
+#ifndef CONTROLLER_MEMBERS_GPU_REPORTS_H
+#define CONTROLLER_MEMBERS_GPU_REPORTS_H
+
+#include <stdint.h>
+
+struct member;
+struct run;
+
+enum { GPU_FAULTS = 3 }; /* the bits of GPU_THROTTLING_FAULTS */
+
+struct member_gpu {
+	/* When the node last reported each reason for throttling that is a fault; 0: never. */
+	int64_t throttled_us[GPU_FAULTS];
+};
+
+/* Takes the figures of m's newest heartbeat. Drops those that cannot be: of a node without a GPU,
+ * or more memory in use than there is. The journal warns when a reason for throttling appears that
+ * was absent for a minute. */
+void gpu_reports_hear(struct run *run, struct member *m);
+
+#endif
