@@ -119,7 +119,7 @@ struct msg_heartbeat {
 	uint64_t hash;
 	uint8_t stage;
 	uint8_t slots;        /* microbatches held */
-	uint8_t running;      /* a task is running */
+	uint8_t running;      /* a task, the optimizer's step or the zeroing of gradients runs */
 	uint8_t blocked;      /* tasks wait because every slot is held */
 	uint32_t queued;      /* tasks waiting */
 	uint32_t in_flight;   /* tensors that are delayed, or sent and not yet acknowledged */

@@ -105,7 +105,9 @@ static void tell_beat(struct agent *a, int64_t now_us)
 	h->stage = a->held.standing == STAND_READY ? a->held.stage : MSG_NO_STAGE;
 	if (a->progress.queue) {
 		h->slots = (uint8_t)queue_slots_held(a->progress.queue);
-		h->running = queue_running(a->progress.queue) != NULL;
+		/* The step of a large stage takes seconds. The agent is not at rest then. */
+		h->running = queue_running(a->progress.queue) != NULL || a->requests.step ||
+			     a->requests.zero;
 		h->blocked = queue_blocked(a->progress.queue);
 		h->queued = queue_waiting(a->progress.queue);
 		h->in_flight = count_in_flight(a);

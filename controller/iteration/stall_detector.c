@@ -120,9 +120,9 @@ static bool at_rest(const struct members *members, const struct member *m)
 		return false; /* its last heartbeat may be outdated */
 	if (member_is_replica(m) && link_failures_doubted(members, m))
 		return false; /* the link that it needs is in doubt */
+	/* The commit may still be travelling, or the node makes its step. */
 	if (member_is_replica(m) && b->committed != members->run->committed)
-		return post_idle(members->run->post,
-				 m->peer); /* the commit may still be travelling */
+		return !b->running && post_idle(members->run->post, m->peer);
 	return !member_is_replica(m) ||
 	       (!b->running && b->in_flight == 0 && (b->queued == 0 || b->blocked) &&
 		b->iteration == members->run->iteration);
@@ -198,6 +198,18 @@ static double longest_s(const struct members *members)
 	return fmax((task + delay) * members->run->unit_s, measured) * slower;
 }
 
+/* Limit of work on a whole stage: a gradient is copied, added up and hashed, or a step is made. */
+static int64_t stage_limit_us(const struct run *run)
+{
+	static const double parameter_us = 0.05;
+	uint64_t most = 0;
+
+	for (int s = 0; s < run->cluster->n_stages; s++)
+		most = run->training.stage_parameters[s] > most ? run->training.stage_parameters[s]
+								: most;
+	return run->options.limits.overdue_us + (int64_t)(parameter_us * (double)most);
+}
+
 bool stall_for(struct iteration *it, int64_t limit_us)
 {
 	struct stall_detector *s = &it->detector;
@@ -213,7 +225,7 @@ bool stall_for(struct iteration *it, int64_t limit_us)
 
 bool stall_hung(struct iteration *it, uint32_t tasks)
 {
-	int64_t limit_us = it->run->options.limits.overdue_us;
+	int64_t limit_us = stage_limit_us(it->run);
 
 	return stall_for(it, limit_us) &&
 	       (double)it->detector.hung * LOOK_US >
@@ -275,13 +287,9 @@ bool stall_drop_hung(struct members *members)
 /* Limit of a sum: besides its transfers, a large gradient is copied, added up and hashed. */
 static int64_t sum_limit_us(const struct run *run)
 {
-	static const double sums = 6, parameter_us = 0.05;
-	uint64_t most = 0;
+	static const double sums = 6;
 
-	for (int s = 0; s < run->cluster->n_stages; s++)
-		most = run->training.stage_parameters[s] > most ? run->training.stage_parameters[s]
-								: most;
-	return run->options.limits.overdue_us + (int64_t)(parameter_us * (double)most) +
+	return stage_limit_us(run) +
 	       (int64_t)(sums * 1e6 * run->plan->plan->predicted.sync_s * run->unit_s);
 }
 

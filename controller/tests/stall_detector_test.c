@@ -251,6 +251,44 @@ TEST(each_kind_of_work_gives_more_time)
 	}
 }
 
+/* After a commit, every node makes its step at the same time, and nothing else is under way. A node
+ * that missed the commit makes none. */
+TEST(a_node_that_makes_its_step_is_not_dropped)
+{
+	struct controller *c = made();
+
+	report_tasks(c, 3);
+	for (int i = 0; i < NODES; i++) {
+		c->members.list[i].beat.committed = 3;
+		c->members.list[i].beat.running = 1;
+	}
+	looks(c, 20, NODES);
+	for (int i = 0; i < NODES; i++) {
+		assert_false(out(c, i));
+		c->members.list[i].beat.committed = 3 + (i != 2);
+		c->members.list[i].beat.running = 0;
+	}
+	for (int i = 0; i < 5; i++) {
+		c->run.now_us += LOOK_US;
+		for (int k = 0; k < NODES; k++)
+			c->members.list[k].heard.message_us = c->run.now_us;
+		stall_turn(&c->iteration);
+	}
+	for (int i = 0; i < NODES; i++)
+		assert_int_equal(out(c, i), i == 2);
+	bare_free(c);
+}
+
+TEST(the_step_of_a_large_stage_has_time)
+{
+	struct controller *c = made();
+
+	c->run.training.stage_parameters[1] = 100000000; /* 5 s */
+	assert_false(hung_after(c, 80));
+	assert_true(hung_after(c, 1));
+	bare_free(c);
+}
+
 TEST(all_hanging_nodes_are_dropped)
 {
 	struct controller *c = made();

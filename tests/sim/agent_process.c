@@ -17,3 +17,8 @@ bool agent_process_holds(const struct agent *a, int *stage, uint64_t *committed,
 	*hash = a->held.hash;
 	return true;
 }
+
+bool agent_process_steps(const struct agent *a)
+{
+	return a->requests.step;
+}
