@@ -12,7 +12,13 @@ passes() { in_machine "$1" iptables -t raw -F PREROUTING; }
 stage_of() { grep "\"event\":\"node\",\"node\":$1," "$dir/events" | tail -n 1 | field stage; }
 notes() { sqlite3 "$dir/run/run.db" 'select text from note'; }
 goes_on() { machines_progress "$1" 120; }
-names_the_cause() { notes | grep -q "small messages pass, large ones do not: MTU?" || die "the journal does not name the cause"; }
+names_the_cause() { # some seconds after the cut, because it needs a new connection
+	local end=$((SECONDS + 60))
+	until notes | grep -q "small messages pass, large ones do not: MTU?"; do
+		[ $SECONDS -lt $end ] || die "the journal does not name the cause"
+		sleep 0.2
+	done
+}
 wait_event() { # wait_event WORDS
 	local end=$((SECONDS + 90))
 	until grep -q "$1" "$dir/events"; do [ $SECONDS -lt $end ] || die "no event with: $1"; sleep 0.1; done

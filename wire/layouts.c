@@ -82,6 +82,7 @@ LAYOUT(msg_ready);
 static const struct field msg_stuck_fields[] = {
 	NMAX(U16, msg_stuck, to, MSG_NODES - 1), N(U32, msg_stuck, ms),
 	N(U32, msg_stuck, expected_ms), NMAX(U8, msg_stuck, small_passes, 1),
+	NMAX(U8, msg_stuck, large_lost, 1),
 };
 LAYOUT(msg_stuck);
 

@@ -107,6 +107,7 @@ struct msg_stuck {
 	uint16_t to;
 	uint32_t ms, expected_ms;
 	uint8_t small_passes; /* 1: small messages were answered meanwhile */
+	uint8_t large_lost;   /* 1: and for long enough to show that large ones are lost */
 };
 
 struct msg_heartbeat {

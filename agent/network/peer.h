@@ -12,6 +12,14 @@
 #include "wire/keys.h"
 #include "wire/post.h"
 
+/* Shows whether a doubted link loses large messages. probe.c owns it. */
+struct large_trial {
+	post_peer_id old;   /* the connection when the doubt began; 0: none */
+	post_peer_id dial;  /* the connection of the last large probe; 0: none */
+	int64_t since_us;   /* when the first large probe on that connection left */
+	bool is_lost;       /* small probes passed for long, and no large one */
+};
+
 struct peer {
 	/* ---- join.c ---- */
 	bool known;
@@ -43,6 +51,7 @@ struct peer {
 	int64_t large_us;    /* when the last large probe left */
 	int64_t dialed_us;   /* when the doubted link was last dialed again */
 	bool small_passes;   /* small messages are answered although the link is stuck */
+	struct large_trial trial;
 	int64_t stuck_us;    /* time since which nothing was acknowledged; 0: nothing waits */
 	/* ---- link_times.c ---- */
 	double held_s;       /* sum of n_held delays of activations and gradients: on emulated links

@@ -11,6 +11,12 @@
  * prove nothing, and are only reported. A new packet also makes the system detect that an earlier
  * one was lost. Lost probes fill the connections' buffers, so the link is dialed again from time to
  * time.
+ *
+ * A connection on which TCP only backs off after losses looks the same at first: TCP doubles its
+ * timeout, and small messages on other connections pass meanwhile. A new connection begins without
+ * that timeout. If it answers small probes and no large one for some seconds, the network loses
+ * large packets. A connection whose message still waits is not dialed again; it is given the time
+ * in which TCP sends a packet about six times.
  */
 #include <stdlib.h>
 
@@ -19,21 +25,47 @@
 /* Time between two dials of a doubted link: a session over a long link needs some 1.5 s. */
 enum { REDIAL_US = 4000000 };
 
+/* For how long a connection must answer small probes only: this many times the expected time, and
+ * at least this long. */
+enum { LOST_TIMES = 3, LOST_LEAST_US = 2000000, OLD_TIMES = 30, OLD_LEAST_US = 20000000 };
+
+static bool is_new(const struct peer *p)
+{
+	return p->dial != p->trial.old;
+}
+
+/* Returns true if large probes of this connection have been unanswered for long enough. */
+static bool is_judged(const struct peer *p, int64_t expected_us, int64_t now_us)
+{
+	int64_t times_us = (is_new(p) ? LOST_TIMES : OLD_TIMES) * expected_us;
+	int64_t least_us = is_new(p) ? LOST_LEAST_US : OLD_LEAST_US;
+
+	return p->trial.dial && p->trial.dial == p->dial &&
+	       now_us - p->trial.since_us > (times_us > least_us ? times_us : least_us);
+}
+
 static void probe_doubted(struct agent *a, uint16_t to, const struct post_peer_info *info,
 			  int64_t expected_us, int64_t now_us)
 {
 	struct peer *p = &a->peers[to];
+	bool is_on_trial = is_new(p) && p->trial.dial == p->dial &&
+			   !is_judged(p, expected_us, now_us);
 
-	if (info->up && now_us - p->dialed_us > REDIAL_US && post_idle(a->tensors, p->dial)) {
+	if (info->up && !is_on_trial && now_us - p->dialed_us > REDIAL_US &&
+	    post_idle(a->tensors, p->dial)) {
 		links_redial(a, to);
 		p->dialed_us = now_us;
 	}
 	if (!links_dial(a, to))
 		return;
 	post_probe(a->tensors, p->dial, false, now_us);
-	if (now_us - p->large_us >= expected_us &&
-	    post_probe(a->tensors, p->dial, true, now_us) == 0)
-		p->large_us = now_us;
+	if (now_us - p->large_us < expected_us ||
+	    post_probe(a->tensors, p->dial, true, now_us) != 0)
+		return;
+	p->large_us = now_us;
+	if (p->trial.dial != p->dial)
+		p->trial.since_us = now_us;
+	p->trial.dial = p->dial;
 }
 
 /* Updates the state of a link. Returns for how long it may normally be silent. */
@@ -47,7 +79,7 @@ static int64_t look_at_link(struct agent *a, uint16_t to, int64_t now_us)
 	if (p->dial)
 		post_peer(a->tensors, p->dial, &info);
 	if (p->doubted && !blocked && info.large_passed_us > p->doubted_us)
-		p->doubted = false;
+		p->doubted = p->trial.is_lost = false;
 	if (!blocked && !p->doubted && !info.stalled_us)
 		p->stuck_us = 0;
 	else if (!p->stuck_us)
@@ -61,7 +93,10 @@ static int64_t look_at_link(struct agent *a, uint16_t to, int64_t now_us)
 		p->doubted = true;
 		p->doubted_us = p->dialed_us = now_us;
 		p->large_us = 0;
+		p->trial = (struct large_trial){ .old = p->dial };
 	}
+	p->trial.is_lost |= p->doubted && !blocked && is_judged(p, expected_us, now_us) &&
+			    now_us - info.heard_us < expected_us;
 	if (p->doubted && !blocked)
 		probe_doubted(a, to, &info, expected_us, now_us);
 	return expected_us;
@@ -78,7 +113,7 @@ uint32_t probe_links(struct agent *a, struct msg_stuck *out, int64_t now_us)
 		if (n < MSG_STUCK && p->stuck_us && now_us - p->stuck_us > expected_us)
 			out[n++] = (struct msg_stuck){ i, (uint32_t)((now_us - p->stuck_us) / 1000),
 						       (uint32_t)(expected_us / 1000),
-						       p->small_passes };
+						       p->small_passes, p->trial.is_lost };
 	}
 	return n;
 }

@@ -321,7 +321,9 @@ void link_failures_note(struct members *members, const struct msg_stuck *s, uint
 	note(members->run, NOTE_ALERT, from, 0,
 	     "n%02u > n%02u: nothing came through for %.1f s, expected within %.1f: %s%s", from,
 	     s->to, (double)s->ms * 1e-3, (double)s->expected_ms * 1e-3, then,
-	     s->small_passes ? " (small messages pass, large ones do not: MTU?)" : "");
+	     s->large_lost     ? " (small messages pass, large ones do not: MTU?)"
+	     : s->small_passes ? " (small messages pass)"
+			       : "");
 	if (s->small_passes)
 		return;
 	note(members->run, NOTE_WARNING, s->to, 0,

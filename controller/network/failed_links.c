@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "controller/members/members.h"
+#include "controller/operator/journal.h"
 
 enum { HEALED_US = 400000 }; /* a cut link without a report for this long counts as healed */
 
@@ -28,8 +29,28 @@ bool link_failures_between(const struct members *members, uint16_t a, uint16_t b
 	return k && k->active;
 }
 
+/* Returns true if m's last heartbeat reported that the link to the node loses large messages. */
+static bool lost_large(const struct member *m, uint16_t to)
+{
+	for (uint32_t i = 0; i < m->stuck.n; i++)
+		if (m->stuck.links[i].to == to)
+			return m->stuck.links[i].large_lost;
+	return false;
+}
+
+/* Agents find this out some seconds after the link was cut, with a new connection. */
+static void note_lost_large(struct run *run, const struct member *m, const struct msg_heartbeat *h)
+{
+	for (uint32_t i = 0; i < h->n_stuck; i++)
+		if (h->stuck[i].large_lost && !lost_large(m, h->stuck[i].to))
+			note(run, NOTE_WARNING, m->id, 0,
+			     "n%02u > n%02u: small messages pass, large ones do not: MTU?", m->id,
+			     h->stuck[i].to);
+}
+
 void link_failures_hear(struct members *members, struct member *m, const struct msg_heartbeat *h)
 {
+	note_lost_large(members->run, m, h);
 	m->stuck.n = h->n_stuck;
 	if (h->n_stuck)
 		memcpy(m->stuck.links, h->stuck, h->n_stuck * sizeof(*h->stuck));
