@@ -46,7 +46,8 @@
 	X(UNDO, "undo")       /* value: command id; text "preview" */ \
 	X(STOP, "stop")       /* ends the run */ \
 	/* Requests a plan for comparison. value: stages skipped; node: excluded node, -1: none; \
-	 * text: the algorithm. The answer is an MSG_SEE_PLAN with `candidate`. */ \
+	 * text: the algorithm, or "wire q6" or "sum-wire q6". The answer is an MSG_SEE_PLAN with \
+	 * `candidate`. */ \
 	X(COMPARE, "compare") \
 	X(SEEK, "seek")   /* replay: value, microseconds of the recorded run's clock */ \
 	X(SPEED, "speed") /* in a replay: the speed as a multiple of real time; 0 stops */ \

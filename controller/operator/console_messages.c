@@ -254,6 +254,39 @@ static int parse_excluded(const char *list, uint32_t n_nodes, bool *excluded, st
 	return 0;
 }
 
+/* Takes "wire FORMAT" or "sum-wire FORMAT" and names the candidate. Returns false if the text is
+ * neither. */
+static bool take_format(const char *text, struct tensor_formats *formats, char *name, size_t room)
+{
+	bool sums = strncmp(text, "sum-wire ", 9) == 0;
+	const char *word = sums ? text + 9 : text + 5;
+	enum tensor_format f;
+
+	if ((!sums && strncmp(text, "wire ", 5) != 0) || tensor_format_parse(word, &f) != 0 ||
+	    !(sums ? tensor_format_suits_sums(f) : tensor_format_suits_activations(f)))
+		return false;
+	*(sums ? &formats->sum_wire : &formats->wire) = f;
+	snprintf(name, room, "%s %s", sums ? "sums" : "wire", tensor_format_name(f));
+	return true;
+}
+
+/* Asks for the method and the number of stages of the plan in force. */
+static void fill_like_present(struct planner_request *q)
+{
+	if (!plan_algorithm_named(q->from->search.algorithm ? q->from->search.algorithm : "",
+				  &q->algorithm))
+		q->algorithm = PLAN_BEST;
+	q->path_length = q->from->path_length;
+}
+
+static void finish_request(struct planner_request *q)
+{
+	q->kind = PLANNER_COMPARE;
+	q->substitute = SUBSTITUTE_ANY;
+	q->from = q->algorithm == PLAN_BEST ? q->from : NULL;
+	q->budget_s = 1;
+}
+
 /* Checks everything before it changes q. */
 int compare_request(const struct msg_command *m, int n_stages, int most_skipped,
 		    uint32_t n_nodes, bool *excluded, struct planner_request *q, char *name,
@@ -264,6 +297,11 @@ int compare_request(const struct msg_command *m, int n_stages, int most_skipped,
 	int word = (int)strcspn(m->text, " ");
 	bool branch = word == 6 && memcmp(m->text, "branch", 6) == 0;
 
+	if (q->from && take_format(m->text, &q->formats, name, room)) {
+		fill_like_present(q);
+		finish_request(q);
+		return 0;
+	}
 	if (!branch && !plan_algorithm_named(m->text, &a))
 		return error_set(err, -EINVAL, "no algorithm \"%.60s\"", m->text);
 	if (m->node >= 0 && (uint32_t)m->node >= n_nodes)
@@ -277,12 +315,9 @@ int compare_request(const struct msg_command *m, int n_stages, int most_skipped,
 		excluded[m->node] = true;
 		snprintf(without, sizeof(without), " -n%02d", m->node);
 	}
-	q->kind = PLANNER_COMPARE;
 	q->algorithm = a;
-	q->substitute = SUBSTITUTE_ANY;
 	q->path_length = a == PLAN_DTFM ? n_stages : n_stages - (int)m->value;
-	q->from = a == PLAN_BEST ? q->from : NULL;
-	q->budget_s = 1;
+	finish_request(q);
 	snprintf(name, room, "%.*s %d/%d%s", word, m->text, n_stages - q->path_length, n_stages,
 		 without);
 	return 0;

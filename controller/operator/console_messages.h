@@ -64,7 +64,8 @@ int send_message_to(struct post *post, post_peer_id to, const struct msg *m, int
  * candidate. On entry q->from is the plan in force, and excluded marks the nodes that it does not
  * use. The command's text is the name of an algorithm, or "branch", which plans with the best
  * algorithm. After "branch" may follow a list of nodes that replaces excluded: "branch 3,7";
- * "branch -" excludes none. -EINVAL with the reason. */
+ * "branch -" excludes none. "wire q6" and "sum-wire q6" change a format in q->formats, and keep the
+ * algorithm and path length of the plan in force. -EINVAL with the reason. */
 int compare_request(const struct msg_command *m, int n_stages, int most_skipped,
 		    uint32_t n_nodes, bool *excluded, struct planner_request *q, char *name,
 		    size_t room, struct error *err);

@@ -290,6 +290,8 @@ static void ask_comparison(struct theatre *t, struct viewer *v, const struct msg
 	int rc = replay_present(v->replay, &q.from, excluded, &cluster, &err);
 
 	if (rc == 0)
+		q.formats = cluster->formats;
+	if (rc == 0)
 		rc = compare_request(m, t->recording->cluster->n_stages,
 				     cluster_most_skipped(t->recording->cluster),
 				     t->recording->n_nodes, excluded, &q, name, sizeof(name),
@@ -300,6 +302,7 @@ static void ask_comparison(struct theatre *t, struct viewer *v, const struct msg
 		if (t->n_awaited == AWAITED_MOST) /* drops the oldest request */
 			memmove(t->awaited, t->awaited + 1, --t->n_awaited * sizeof(*t->awaited));
 		a = &t->awaited[t->n_awaited++];
+		cluster_reformat(cluster, &q.formats);
 		*a = (struct awaited){ planner_ask(t->planner, cluster, &q), v->peer, m->id, "" };
 		memcpy(a->name, name, sizeof(a->name));
 		reply_to(t, v, m->id, 0, "planning %s", name);

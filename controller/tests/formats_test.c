@@ -2,6 +2,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/tests/test.h"
 #include "controller/network/formats.h"
@@ -177,4 +178,28 @@ TEST_WITH(a_change_of_format_is_undone, under_way_begin, under_way_end)
 	commands(c, COMMAND_UNDO, 0, FORMAT_FP32, FORMAT_FP32);
 	commands(c, COMMAND_UNDO, 1, FORMAT_FP32, FORMAT_FP32);
 	assert_int_equal(c->planning.wanted_id, asked);
+}
+
+/* A comparison is planned with the times of its formats, and changes nothing. */
+TEST_WITH(other_formats_are_compared, under_way_begin, under_way_end)
+{
+	struct controller *c = *state;
+	struct console watcher = { .name = "bob" };
+	struct msg_command m = { .verb = COMMAND_COMPARE, .node = -1, .peer = -1 };
+	struct planned *a = NULL;
+
+	c->run.cluster_as_given = cluster_copy(c->run.cluster);
+	strcpy(m.text, "wire q6");
+	command_receive(c, &watcher, &m);
+	for (int i = 0; i < 3000 && !a; i++) {
+		a = planner_take(c->planning.planner);
+		if (!a)
+			usleep(10000);
+	}
+	assert_non_null(a);
+	assert_true(a->kind == PLANNER_COMPARE && a->plan);
+	assert_int_equal(a->formats.wire, FORMAT_Q6);
+	assert_int_equal(a->formats.sum_wire, FORMAT_FP32);
+	assert_int_equal(c->run.wanted.formats.wire, FORMAT_FP32);
+	planned_free(a);
 }

@@ -703,6 +703,49 @@ TEST(the_present_can_be_planned_from)
 	strike(&g);
 }
 
+/* Another format keeps the method and the path length of the plan in force. */
+TEST(a_format_can_be_compared)
+{
+	static const char *const wrong[] = { "wire",    "wire ",   "wire q4",  "wire q6 ",
+					     "wireq6",  "sums q6", "sum-wire", "sum-wire bf16",
+					     "wire 2",  "q6" };
+	bool excluded[RECORDED_NODES] = { true };
+	struct plan *plan = plan_alloc(2, RECORDED_NODES, 1, 1);
+	struct planner_request q = { .excluded = excluded, .from = plan };
+	struct msg_command m = {
+		.verb = COMMAND_COMPARE, .node = -1, .value = 0, .text = "wire q6"
+	};
+	char name[32];
+	struct error err;
+
+	assert_non_null(plan);
+	q.formats = (struct tensor_formats){ FORMAT_Q8, FORMAT_Q6 };
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		strcpy(m.text, wrong[i]);
+		assert_int_equal(compare_request(&m, 2, 1, RECORDED_NODES, excluded, &q, name,
+						 sizeof(name), &err),
+				 -EINVAL);
+		assert_true(q.formats.wire == FORMAT_Q8 && q.formats.sum_wire == FORMAT_Q6);
+	}
+	strcpy(m.text, "wire q6");
+	assert_int_equal(compare_request(&m, 2, 1, RECORDED_NODES, excluded, &q, name,
+					 sizeof(name), &err), 0);
+	assert_string_equal(name, "wire q6");
+	assert_true(q.formats.wire == FORMAT_Q6 && q.formats.sum_wire == FORMAT_Q6);
+	assert_int_equal(q.path_length, 1);
+	assert_true(q.kind == PLANNER_COMPARE && q.algorithm == PLAN_BEST && q.from == plan);
+	strcpy(m.text, "sum-wire q4");
+	assert_int_equal(compare_request(&m, 2, 1, RECORDED_NODES, excluded, &q, name,
+					 sizeof(name), &err), 0);
+	assert_string_equal(name, "sums q4");
+	assert_true(q.formats.wire == FORMAT_Q6 && q.formats.sum_wire == FORMAT_Q4);
+	plan->search.algorithm = strdup("dtfm");
+	assert_int_equal(compare_request(&m, 2, 1, RECORDED_NODES, excluded, &q, name,
+					 sizeof(name), &err), 0);
+	assert_true(q.algorithm == PLAN_DTFM && !q.from);
+	plan_free(plan);
+}
+
 /* "branch" may name other excluded nodes. */
 TEST(the_excluded_nodes_can_be_chosen)
 {

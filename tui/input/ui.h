@@ -109,16 +109,19 @@ struct dialog {
 
 /* A plan that the Compare view requests from the controller. */
 struct ui_candidate {
-	char name[32];    /* name that the answer will have, such as "best 2/6" */
+	char name[32];    /* name that the answer will have, such as "best 2/6" or "sums q6" */
+	char text[32];    /* text of the command that requests the plan */
+	uint32_t skip;    /* number of stages that it skips */
 	uint64_t id;      /* id of the command that requests the plan; 0: not requested */
 	int64_t asked_us; /* local clock */
 	uint32_t asked;   /* number of times that the plan was requested */
 };
 
-/* The Compare view: every skip ratio, then a baseline. */
+/* The Compare view: every skip ratio, a baseline, then every other format. */
 struct ui_compare {
 	struct ui_candidate candidates[STATE_CANDIDATES];
-	uint32_t n;
+	uint32_t n, n_plans; /* n_plans: those before the formats */
+	uint8_t wire, sum_wire; /* formats with which the candidates are compared */
 	uint64_t epoch; /* epoch of the plan in force with which the candidates are compared */
 	uint32_t shown; /* index of the candidate that is drawn beside the plan in force */
 };

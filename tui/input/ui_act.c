@@ -3,6 +3,7 @@
  * console only. */
 #include "tui/input/ui.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,30 +15,66 @@ enum { CANDIDATE_US = 3000000 };
 
 /* ---- candidates of the Compare view ---- */
 
+enum { SKIPS_MOST = 15 }; /* largest number of skip ratios that are compared */
+
+static void add_candidate(struct ui *u, uint32_t skip, const char *text, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+
+static void add_candidate(struct ui *u, uint32_t skip, const char *text, const char *format, ...)
+{
+	struct ui_candidate *one = &u->compare.candidates[u->compare.n++];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(one->name, sizeof(one->name), format, args);
+	va_end(args);
+	one->skip = skip;
+	snprintf(one->text, sizeof(one->text), "%s", text);
+}
+
+static void list_formats(struct ui *u, const struct state *s, enum dialog_kind kind)
+{
+	enum command_verb verb = kind == DIALOG_WIRE ? COMMAND_WIRE : COMMAND_SUM_WIRE;
+	char text[32];
+
+	for (int i = 0; i < DIALOG_FORMATS; i++) {
+		enum tensor_format f = dialog_format(kind, i);
+
+		if (f == dialog_format_now(s, kind))
+			continue;
+		snprintf(text, sizeof(text), "%s %s", verb_name(verb), tensor_format_name(f));
+		add_candidate(u, 0, text, "%s %s", kind == DIALOG_WIRE ? "wire" : "sums",
+			      tensor_format_name(f));
+	}
+}
+
 static void list_candidates(struct ui *u, const struct state *s)
 {
 	memset(u->compare.candidates, 0, sizeof(u->compare.candidates));
 	u->compare.n = 0;
-	for (uint32_t k = 0; k + 1 < s->run.n_stages && k + 1 < STATE_CANDIDATES; k++)
-		snprintf(u->compare.candidates[u->compare.n++].name,
-			 sizeof(u->compare.candidates[0].name), "best %u/%u", k,
-			 s->run.n_stages);
-	snprintf(u->compare.candidates[u->compare.n++].name, sizeof(u->compare.candidates[0].name),
-		 "dtfm 0/%u", s->run.n_stages);
+	for (uint32_t k = 0; k + 1 < s->run.n_stages && k < SKIPS_MOST; k++)
+		add_candidate(u, k, "best", "best %u/%u", k, s->run.n_stages);
+	add_candidate(u, 0, "dtfm", "dtfm 0/%u", s->run.n_stages);
+	u->compare.n_plans = u->compare.n;
+	list_formats(u, s, DIALOG_WIRE);
+	list_formats(u, s, DIALOG_SUM_WIRE);
 	u->compare.epoch = s->plan.see.epoch;
+	u->compare.wire = s->status.wire;
+	u->compare.sum_wire = s->status.sum_wire;
 }
 
 /* Plans are requested one after another, because the controller computes them in the background. An
  * infeasible candidate gets no answer; each is requested at most twice. */
 void ui_ask_candidates(struct ui *u, const struct state *s, bool again)
 {
-	if (again || u->compare.epoch != s->plan.see.epoch || u->compare.n == 0)
+	if (again || u->compare.epoch != s->plan.see.epoch || u->compare.n == 0 ||
+	    u->compare.wire != s->status.wire || u->compare.sum_wire != s->status.sum_wire)
 		list_candidates(u, s);
 	for (uint32_t k = 0; k < u->compare.n; k++) {
 		struct ui_candidate *one = &u->compare.candidates[k];
 		const struct state_plan *p = state_candidate(s, one->name);
 		struct msg_command c = {
-			.verb = COMMAND_COMPARE, .node = -1, .peer = -1, .value = k
+			.verb = COMMAND_COMPARE, .node = -1, .peer = -1, .value = one->skip
 		};
 
 		if (p && p->see.epoch == s->plan.see.epoch && one->id)
@@ -46,10 +83,7 @@ void ui_ask_candidates(struct ui *u, const struct state *s, bool again)
 			return;
 		if (one->asked == 2)
 			continue;
-		if (k + 1 == u->compare.n)
-			c.value = 0;
-		snprintf(c.text, sizeof(c.text), "%.*s", (int)strcspn(one->name, " "),
-			 one->name);
+		snprintf(c.text, sizeof(c.text), "%s", one->text);
 		one->id = ui_send(u, s, c);
 		one->asked_us = u->clock.local_us;
 		one->asked++;

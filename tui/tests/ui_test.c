@@ -331,6 +331,41 @@ static void answer_branch(struct ui *u, const struct state *s, const char *name,
 	ui_take_message(u, s, &m);
 }
 
+/* The Compare view asks for plans with every format but those in force, after the other plans. A
+ * change of a format asks again. */
+TEST(formats_are_compared)
+{
+	static const char *const asked[] = { "wire fp32", "wire bf16", "wire q6",
+					     "sum-wire fp32", "sum-wire q8", "sum-wire q4" };
+	struct ui u;
+	struct state *s = golden_default(&u);
+	uint32_t at;
+
+	s->status.wire = FORMAT_Q8;
+	s->status.sum_wire = FORMAT_Q6;
+	u.display.view = VIEW_COMPARE;
+	for (int k = 0; k < 40; k++) {
+		u.clock.local_us += 4000000;
+		u.outbox.n = 0;
+		ui_ask_candidates(&u, s, false);
+		at = u.compare.n_plans + (uint32_t)k / 2 - 6;
+		if (k < 12) /* five skip ratios and a plain pipeline, each twice */
+			continue;
+		assert_int_equal(u.outbox.n, k < 24);
+		if (k >= 24)
+			continue;
+		assert_string_equal(u.outbox.commands[0].text, asked[k / 2 - 6]);
+		assert_int_equal(u.compare.candidates[at].id, u.outbox.commands[0].id);
+	}
+	assert_string_equal(u.compare.candidates[u.compare.n - 1].name, "sums q4");
+	s->status.sum_wire = FORMAT_Q4;
+	ui_ask_candidates(&u, s, false);
+	assert_int_equal(u.outbox.n, 1);
+	assert_string_equal(u.compare.candidates[u.compare.n - 1].name, "sums q6");
+	ui_fini(&u);
+	state_free(s);
+}
+
 /* A what-if needs no lease, is possible in the past and for a console that only watches. */
 TEST(branching)
 {

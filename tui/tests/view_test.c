@@ -190,7 +190,14 @@ static const struct planned {
 	{ "best 3/6", 27.9f, 1.2f, 0.72f, 4.4f, 11, 12 },
 	{ "best 4/6", 0, 0, 0, 0, 0, 6 },
 	{ "dtfm 0/6", 81.4f, 46.0f, 0.74f, 4.4f, 103, 30 },
+	{ "wire bf16", 27.2f, 1.9f, 0.65f, 4.4f, 17, 18 },
+	{ "wire q8", 22.9f, 1.6f, 0.6f, 4.4f, 14, 18 },
+	{ "wire q6", 0, 0, 0, 0, 0, 18 }, /* no answer yet */
+	{ "sums q8", 35.8f, 2.1f, 0.7f, 1.2f, 18, 18 },
+	{ "sums q6", 35.8f, 2.1f, 0.7f, 0.9f, 18, 18 },
+	{ "sums q4", 0, 0, 0, 0, 0, 18 }, /* no plan */
 };
+enum { COMPARED = sizeof(planned) / sizeof(planned[0]), COMPARED_PLANS = 6 };
 
 /* Sends the plan in force, stretched to the answer's duration, under the answer's name. */
 static void answer(struct state *s, struct ui *u, const struct planned *a)
@@ -238,15 +245,18 @@ static void answer(struct state *s, struct ui *u, const struct planned *a)
 /* Answers the requests of the Compare view. */
 static void compare_with(struct state *s, struct ui *u)
 {
-	u->compare.n = 6;
+	u->compare.n = COMPARED;
+	u->compare.n_plans = COMPARED_PLANS;
 	u->compare.epoch = s->plan.see.epoch;
 	u->compare.shown = 1;
-	for (uint32_t k = 0; k < 6; k++) {
+	for (uint32_t k = 0; k < COMPARED; k++) {
+		bool is_late = planned[k].iteration_s <= 0;
+
 		snprintf(u->compare.candidates[k].name, sizeof(u->compare.candidates[k].name), "%s",
 			 planned[k].name);
 		u->compare.candidates[k].id = 100 + k;
-		u->compare.candidates[k].asked = k == 4 ? 2 : 1;
-		if (k != 4)
+		u->compare.candidates[k].asked = is_late && k != 8 ? 2 : 1;
+		if (!is_late)
 			answer(s, u, &planned[k]);
 	}
 }
@@ -274,6 +284,10 @@ TEST(other_views)
 		for (int i = 0; i < SIZES; i++)
 			golden_check(s, &u, names[v], sizes[i][0], sizes[i][1]);
 	}
+	u.display.view = VIEW_COMPARE;
+	u.compare.shown = 10; /* sums q6 */
+	golden_check(s, &u, "compare-format", 80, 24);
+	golden_check(s, &u, "compare-format", 160, 48);
 	state_free(s);
 }
 

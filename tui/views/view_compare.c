@@ -1,5 +1,6 @@
 /* View 7: the plan in force and its alternatives. The table has every number of skipped stages
  * and a published baseline, which the controller plans while the view is open. Below are the
+ * times with other formats of activations or of sums, which are planned too. Then follow the
  * plans that the run has used, with predicted and measured times, and then the tasks of the
  * plan in force and of the selected candidate on one time axis. Predicted numbers are marked
  * with `*`. */
@@ -55,6 +56,12 @@ static void draw_plan_column(const struct table *t, struct screen *out, int colu
 	table_cell(t, out, ROW_TOOK, column, STYLE_FAINT, "%.2f", (double)m->elapsed_s);
 }
 
+/* Returns the state of a candidate's request without an answer. */
+static const char *request_state(const struct ui_candidate *one)
+{
+	return one->asked >= 2 ? "none" : one->id ? "planning" : "-";
+}
+
 /* A column for each plan: the plan in force, then the candidates that fit, always with the
  * selected one. A candidate without an answer shows the state of its request. */
 static void draw_table(struct screen *out, struct rect at, const struct state *s,
@@ -62,33 +69,91 @@ static void draw_table(struct screen *out, struct rect at, const struct state *s
 {
 	struct table_column columns[TABLE_COLUMNS] = { { "", 13, 9, false },
 						       { "LIVE", 9, 9, true } };
+	const struct ui_candidate *shown[TABLE_COLUMNS];
 	char heads[TABLE_COLUMNS][40];
 	struct table t;
 	int n = 2;
 
-	for (uint32_t k = 0; k < compare->n && n < TABLE_COLUMNS - 1; k++, n++) {
+	for (uint32_t k = 0; k < compare->n && n < TABLE_COLUMNS - 1; k++) {
 		bool chosen = k == compare->shown;
 
+		if (k >= compare->n_plans && !chosen)
+			continue; /* draw_formats shows it */
+		shown[n] = &compare->candidates[k];
 		snprintf(heads[n], sizeof(heads[n]), "%s%.9s", chosen ? ">" : "",
 			 compare->candidates[k].name);
 		columns[n] = (struct table_column){ heads[n], 10, chosen ? 8 : 7 - (int)k / 3,
 						    true };
+		n++;
 	}
 	table_open(&t, out, at, columns, n);
 	for (int i = 0; i < ROWS; i++)
 		table_cell(&t, out, i, 0, STYLE_FAINT, "%s", row_names[i]);
 	draw_plan_column(&t, out, 1, s, &s->plan);
 	for (int k = 2; k < n; k++) {
-		const struct ui_candidate *one = &compare->candidates[k - 2];
-		const struct state_plan *p = state_candidate(s, one->name);
+		const struct state_plan *p = state_candidate(s, shown[k]->name);
 
 		if (p)
 			draw_plan_column(&t, out, k, s, p);
 		else
-			table_cell(&t, out, ROW_ITERATION, k, STYLE_FAINT,
-				   one->asked >= 2 ? "none"
-				   : one->id       ? "planning"
-						   : "-");
+			table_cell(&t, out, ROW_ITERATION, k, STYLE_FAINT, "%s",
+				   request_state(shown[k]));
+	}
+}
+
+/* ---- other formats ---- */
+
+/* Returns the predicted time from commit to commit. */
+static double whole_s(const struct state_plan *p)
+{
+	return (double)p->see.iteration_s + (double)p->see.sync_s;
+}
+
+/* The cells are as wide as ">fp32 61.0* +70%". */
+enum { FORMAT_LABEL = 12, FORMAT_CELL = 17, FORMAT_ROWS = 3 };
+
+static void draw_format(struct screen *out, int x, int y, const struct state *s,
+			const struct ui_compare *compare, const char *kind, enum tensor_format f)
+{
+	const struct ui_candidate *one = NULL;
+	const struct state_plan *p;
+	char name[32], change[16];
+	uint32_t k;
+
+	snprintf(name, sizeof(name), "%s %s", kind, tensor_format_name(f));
+	for (k = compare->n_plans; k < compare->n && !one; k++)
+		if (strcmp(compare->candidates[k].name, name) == 0)
+			one = &compare->candidates[k];
+	p = one ? state_candidate(s, name) : &s->plan;
+	if (one && one == &compare->candidates[compare->shown])
+		screen_put(out, x - 1, y, '>', STYLE_STRONG);
+	x += screen_print(out, x, y, FORMAT_CELL - 1, one ? STYLE_TEXT : STYLE_STRONG, "%-4s ",
+			  tensor_format_name(f));
+	if (!p) {
+		screen_print(out, x, y, FORMAT_CELL - 6, STYLE_FAINT, "%s", request_state(one));
+		return;
+	}
+	glyphs_change(whole_s(&s->plan), whole_s(p), change);
+	screen_print(out, x, y, FORMAT_CELL - 6, one ? STYLE_TEXT : STYLE_STRONG, "%.*f* %s",
+		     glyphs_decimals(whole_s(&s->plan)), whole_s(p), one ? change : "live");
+}
+
+/* Draws what a change of one format would give, and names the commands. */
+static void draw_formats(struct screen *out, struct rect at, const struct state *s,
+			 const struct ui_compare *compare)
+{
+	screen_rule(out, at, "Formats: iteration and sums, s",
+		    at.w >= 76 ? ":wire F and :sum-wire F change them" : NULL);
+	for (int row = 0; row < 2; row++) {
+		int y = at.y + 1 + row;
+
+		screen_print(out, at.x, y, FORMAT_LABEL, STYLE_FAINT, "%s",
+			     row ? "sums" : "activations");
+		for (int i = 0; i < DIALOG_FORMATS; i++)
+			if (FORMAT_LABEL + (i + 1) * FORMAT_CELL <= at.w)
+				draw_format(out, at.x + FORMAT_LABEL + 1 + i * FORMAT_CELL, y, s,
+					    compare, row ? "sums" : "wire",
+					    dialog_format(row ? DIALOG_SUM_WIRE : DIALOG_WIRE, i));
 	}
 }
 
@@ -238,6 +303,11 @@ void view_compare(struct screen *out, struct rect at, const struct state *s, con
 	draw_table(out, in, s, &u->compare);
 	below.y += in.h + 1;
 	below.h -= in.h + 1;
+	if (below.h >= FORMAT_ROWS && u->compare.n > u->compare.n_plans && s->plan.known) {
+		draw_formats(out, below, s, &u->compare);
+		below.y += FORMAT_ROWS;
+		below.h -= FORMAT_ROWS;
+	}
 	took = below.h >= 3 ? draw_ran(out, below, s) : 0;
 	below.y += took;
 	below.h -= took;
