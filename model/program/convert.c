@@ -22,18 +22,17 @@ static const char export_help[] =
 	"usage: skippipe export MODEL --out FOLDER [--format hf|gguf]\n"
 	"       skippipe export RUN-DIR [AGENT-RUN-DIR...] --out FOLDER [--checkpoint-from STORE]\n"
 	"Writes config.json, model.safetensors and generation_config.json as the transformers\n"
-	"library's LlamaForCausalLM reads them, and the tokenizer that came with the model.\n"
-	"Of a run it takes the newest checkpoint. Stages that RUN-DIR lacks come from the agents'\n"
-	"run folders named after it, from the store (as in skippipe controller --checkpoint-to),\n"
-	"or from the agents through the run's controller, if it lives.\n";
+	"library's LlamaForCausalLM reads them, and copies the model's tokenizer.\n"
+	"Of a run the newest checkpoint is exported. Stages that RUN-DIR lacks come from the\n"
+	"agents' run folders named after it, from the store (as in skippipe controller\n"
+	"--checkpoint-to), or from the agents through the run's controller, if it is running.\n";
 
-static const char import_help[] = "usage: skippipe import FOLDER --out CHECKPOINT [--force] [--set "
-				  "n_stages=N] [--set FIELD=VALUE]\n"
-				  "Makes a checkpoint of a LLaMA model as the transformers "
-				  "library keeps it (F32, F16 or\n"
-				  "BF16), to evaluate or to train on. --set changes the "
-				  "recipe, and the cut into stages.\n"
-				  "--force replaces a checkpoint that is there.\n";
+static const char import_help[] =
+	"usage: skippipe import FOLDER --out CHECKPOINT [--force] [--set n_stages=N]\n"
+	"                       [--set FIELD=VALUE]\n"
+	"Makes a checkpoint of a LLaMA model in the transformers library's format (F32, F16 or\n"
+	"BF16), to evaluate it or to continue its training. --set changes the recipe, and the\n"
+	"division into stages. --force replaces an existing checkpoint.\n";
 
 /* Writes the tokenizer and the settings of generation: those of the imported model, or simple ones
  * if it had none. The model decides, and not what the folder holds: an export that was killed may

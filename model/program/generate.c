@@ -18,13 +18,13 @@
 
 static const char help[] =
 	"usage: skippipe generate MODEL [--prompt TEXT] [--tokenizer FILE|FOLDER]\n"
-	"Continues the text. Without --tokenizer, a tokenizer.json or a SentencePiece model, "
-	"the\n"
-	"tokenizer beside the model is used, and if there is none, tokens are bytes.\n"
-	"  --tokens N          how many (default 200; the text keeps within the context)\n"
-	"  --temperature X     0 is the likeliest token each time (default 0.8)\n"
-	"  --top-p P           of the likeliest tokens that make up P (default 0.95)\n"
-	"  --exit-after S      without the stages after S\n"
+	"Continues the text. Without --tokenizer (a tokenizer.json or a SentencePiece model) the\n"
+	"tokenizer beside the model is used; if there is none, tokens are bytes.\n"
+	"  --tokens N          number of tokens (default 200)\n"
+	"  --temperature X     0 takes the likeliest token each time (default 0.8)\n"
+	"  --top-p P           draw from the likeliest tokens whose probabilities add up to P\n"
+	"                      (default 0.95)\n"
+	"  --exit-after S      skip the stages after S\n"
 	"  --seed N\n";
 
 struct session {

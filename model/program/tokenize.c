@@ -20,16 +20,12 @@
 
 static const char help[] =
 	"usage: skippipe tokenize --out SHARD.bin [--tokenizer FILE|FOLDER] --corpus FILE...\n"
-	"Turns texts into a token shard that training maps into memory, in the layout of "
-	"llm.c's\n"
-	".bin files: the tokens of a tokenizer.json (byte-level BPE) or of a SentencePiece "
-	"model,\n"
-	"or without --tokenizer bytes. Tokens have 16 bits, or 32 where the vocabulary has "
-	"more\n"
-	"than 65536. A file named .jsonl gives the \"text\" of each line, each a document; "
-	"token\n"
-	"shards (.bin) are joined as they are.\n"
-	"  --raw    the .bin files are raw 16-bit tokens without a header, as nanoGPT's\n";
+	"Turns texts into a token shard, which training maps into memory. The layout is that of\n"
+	"llm.c's .bin files. The tokens are those of a tokenizer.json (byte-level BPE) or of a\n"
+	"SentencePiece model; without --tokenizer they are bytes. Tokens have 16 bits, or 32 if\n"
+	"the vocabulary has more than 65536. In a file named .jsonl the \"text\" of each line is\n"
+	"a document. Token shards (.bin) are joined unchanged.\n"
+	"  --raw    the .bin files are raw 16-bit tokens without a header, like nanoGPT's\n";
 
 /* SentencePiece adds up likelihoods as floats, which are exact enough for some thousands of pieces.
  * In a longer text, rounding errors would change the choice of pieces. */
