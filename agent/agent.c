@@ -30,7 +30,7 @@ enum {
 	STUCK_TIMES = 20,       /* limit of a short job, as a multiple of the longest so far */
 	STUCK_LONG_TIMES = 40,  /* limit of other jobs, as a multiple of the short jobs' limit */
 	FILES = 8192,           /* open files requested from the system */
-	FILES_FOR_BURSTS = 8,   /* one in this many of the files serves bursts of activations */
+	FILES_FOR_BURSTS = 8,   /* one in so many open files is for bursts of activations */
 	CONTROL_CONNECTIONS = 4 /* connections for control messages; heartbeats use them in turn */
 };
 /* Limit of unacknowledged bytes to one peer in one class. */
@@ -124,7 +124,7 @@ static void check_stuck(struct agent *a, int64_t now_us)
 	if (took_us < limit_us)
 		return;
 	a->stuck.found = true;
-	tell_trouble(a, true, "its computing has not come back for %.0f s: it gives up",
+	tell_trouble(a, true, "a job of its device has not ended for %.0f s: it gives up",
 		      (double)took_us * 1e-6);
 }
 

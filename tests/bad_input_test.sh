@@ -76,7 +76,7 @@ expect 1 'embed_tokens.weight: its shape is 256 x 96, expected 256 x 48' "$sk" e
 damaged "$dir/hf" && truncate -s -4 "$dir/damaged-model/model.safetensors"
 expect 1 'model.safetensors.*cut short' "$sk" import "$dir/damaged-model" --out "$dir/none"
 printf '\377\377\377\177' >>"$dir/damaged-model/model.safetensors"
-expect 1 'weight: holds what is no finite number' "$sk" import "$dir/damaged-model" --out "$dir/none"
+expect 1 'weight: has a number that is not finite' "$sk" import "$dir/damaged-model" --out "$dir/none"
 damaged "$dir/hf" && sed -i 's/"llama"/"gpt2"/' "$dir/damaged-model/config.json"
 expect 1 'config.json: model_type' "$sk" generate "$dir/damaged-model"
 expect 1 'empty --prompt' "$sk" generate "$dir/model" --prompt ''

@@ -22,7 +22,7 @@ alive=$(grep '"event":"iteration"' "$events" | tail -n 1 | field nodes_alive)
 grep '"event":"node"' "$events" | grep -q '"node":7,.*"state":"dead"' || die "the death of node 7 was not noticed"
 grep '"event":"node"' "$events" | grep -q '"node":11,.*"state":"failed"' || die "node 11 is not marked"
 for node in 4 1; do
-	grep '"event":"node"' "$events" | grep -q "\"node\":$node,.*\"state\":\"failed\",\"why\":\"sent what no computation gives" ||
+	grep '"event":"node"' "$events" | grep -q "\"node\":$node,.*\"state\":\"failed\",\"why\":\"sent numbers that no computation gives" ||
 		die "node $node sent nonsense and is not found out"
 done
 grep '"event":"node"' "$events" | grep -q '"node":9,.*"state":"dead","why":"is cut off from' ||

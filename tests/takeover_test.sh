@@ -50,7 +50,7 @@ says 4 "agents resume from it"
 says 1 "inject corruption on n05"
 sleep 0.2
 kill -KILL "$(controller_pid)"
-says 1 "n05 .* sent what no computation gives"
+says 1 "n05 .* sent numbers that no computation gives"
 
 wait $demo || die "demo: exit status $?"
 started=()

@@ -23,7 +23,7 @@ started=()
 
 [ "$(grep -c 'controller started' "$run/log/demo.log")" = 2 ] || die "the controller was not started again"
 grep '"event":"node"' "$events" | grep -q '"node":4,.*"state":"dead"' || die "the death of node 4 was not noticed"
-grep '"event":"node"' "$events" | grep -q '"node":7,.*"state":"failed","why":"sent what no computation gives' ||
+grep '"event":"node"' "$events" | grep -q '"node":7,.*"state":"failed","why":"sent numbers that no computation gives' ||
 	die "node 7 sent nonsense and is not found out"
 grep -q '"event":"plan".*"path_length":1' "$events" || die "no plan of stage 0 alone"
 check_verify "$run" 8

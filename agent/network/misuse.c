@@ -64,11 +64,11 @@ void misuse_misfit(struct agent *a, uint16_t from, int64_t now_us)
 	if (p->misfits_in != a->held.committed + 1) {
 		p->misfits_in = a->held.committed + 1;
 		p->misfits = 0;
-		tell_log(a, LOG_WARN, "node %u sends what fits nothing: refused", from);
+		tell_log(a, LOG_WARN, "node %u sends unexpected messages: refused", from);
 	}
 	a->tally.refused++;
 	if (++p->misfits >= MISFITS_MOST)
-		misuse_report(a, from, "again and again what nobody has asked it for", now_us);
+		misuse_report(a, from, "too many unsolicited messages", now_us);
 }
 
 void misuse_malformed(struct agent *a, int64_t now_us)
@@ -86,7 +86,7 @@ void misuse_malformed(struct agent *a, int64_t now_us)
 		a->peers[node].malformed = info.malformed_frames;
 		a->tally.refused++;
 		misuse_report(a, (uint16_t)node,
-			      "what is no message, or longer than any of this run", now_us);
+			      "bytes that are no message of this run", now_us);
 	}
 }
 

@@ -415,7 +415,8 @@ void members_trouble(struct members *members, struct member *m, const struct msg
 	if (!names || t->fatal || (refused && member_is_replica(refused)))
 		note_trouble(members->run, m, t);
 	if (refused)
-		exclude_for_number(members, refused, t->epoch, "sent what no computation gives");
+		exclude_for_number(members, refused, t->epoch,
+				   "sent numbers that no computation gives");
 	if (members->run->phase == PHASE_GATHERING && !members->run->resumed && t->fatal &&
 	    strncmp(t->text, "leaving:", 8) != 0)
 		controller_finish(members, 1, t->text);

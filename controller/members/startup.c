@@ -98,7 +98,7 @@ void startup_status(const struct members *members, struct msg_see_status *s)
 		break;
 	case GATHER_PLAN:
 		s->part = 0;
-		snprintf(s->doing, sizeof(s->doing), "planning for what was measured");
+		snprintf(s->doing, sizeof(s->doing), "planning with the measurements");
 		break;
 	case GATHER_BUILD:
 		snprintf(s->doing, sizeof(s->doing), "agents build their stages: %u of %u ready",
@@ -111,7 +111,7 @@ static void go_to_step(struct members *members, enum gather_step to)
 {
 	static const char *const begins[] = {
 		[GATHER_COMPUTE] = "measuring how fast nodes compute",
-		[GATHER_PLAN] = "planning for what was measured",
+		[GATHER_PLAN] = "planning with the measurements",
 		[GATHER_BUILD] = "agents build their stages",
 	};
 

@@ -144,7 +144,7 @@ FIXTURE_TEST(a_node_sends_impossible_numbers_to_all)
 {
 	struct world *w = *state;
 
-	is_excluded(w, SENDS_ABSURD, 1, "sent what no computation gives");
+	is_excluded(w, SENDS_ABSURD, 1, "sent numbers that no computation gives");
 	WORLD_UNTIL(w, w->console.committed >= FAULTS_FROM + 150 && only_faulty_are_out(w));
 	assert_null(strstr(w->console.journal, "shut out"));
 	for (int faulty = 0; faulty < PLAYERS; faulty++)
@@ -220,7 +220,7 @@ SKIPPING_TEST(a_node_that_sends_impossible_numbers_is_excluded_after_the_skips)
 {
 	struct world *w = *state;
 
-	is_excluded(w, SENDS_ABSURD, 1, "sent what no computation gives");
+	is_excluded(w, SENDS_ABSURD, 1, "sent numbers that no computation gives");
 	assert_non_null(strstr(w->console.journal, "its data is skipped (1 of 3 times)"));
 	assert_non_null(strstr(w->console.journal, "its data is skipped (3 of 3 times)"));
 	WORLD_UNTIL(w, w->console.committed >= FAULTS_FROM + 20 && only_faulty_are_out(w));

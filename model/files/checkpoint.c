@@ -513,7 +513,8 @@ static int open_shard(struct safetensors **file, char path[PATH + 64], const cha
 		return rc;
 	rc = safetensors_hash(*file, &is, err);
 	if (!rc && is != hash)
-		rc = error_set(err, -EINVAL, "%s: damaged: it is not what was written", path);
+		rc = error_set(err, -EINVAL,
+			       "%s: damaged: its hash differs from the recorded one", path);
 	if (rc)
 		safetensors_close(*file);
 	return rc;

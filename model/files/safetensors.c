@@ -414,7 +414,7 @@ int safetensors_check_finite(const struct safetensors *s, const struct safetenso
 	if (rc)
 		return rc;
 	return finite ? 0
-		      : error_set(err, -EINVAL, "%s: tensor %s: holds what is no finite number",
+		      : error_set(err, -EINVAL, "%s: tensor %s: has a number that is not finite",
 				  s->path, e->name);
 }
 
