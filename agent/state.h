@@ -139,8 +139,8 @@ struct progress {
 	uint64_t iteration; /* number of the present iteration: committed + 1; 0: none */
 	uint64_t epoch;
 	uint32_t per_shard;
-	uint64_t position; /* of wave 0 in every shard */
-	enum tensor_format wire; /* of activations and their gradients */
+	uint64_t position; /* position of wave 0 in every data shard */
+	enum tensor_format wire; /* format of activations and their gradients */
 	struct queue *queue;
 	/* (MSG_MICROBATCHES) the route of each microbatch; no hops: unknown */
 	struct route *routes;

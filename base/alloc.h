@@ -4,6 +4,8 @@
  * example "skippipe-agent: out of memory: 4096 bytes", and ends the program with exit status 1.
  * Callers therefore need no error path. The other nodes survive such an end like any other death.
  *
+ * free() releases every block. Sizes are in bytes; a size of 0 gives a valid block too.
+ *
  * Do not use these functions for sizes that a file, a peer's message or a model's shape
  * determines: a request that is too large must be refused with an error, not end the program.
  *
@@ -15,8 +17,6 @@
 
 #include <stdarg.h>
 #include <stddef.h>
-
-/* All blocks are released with free(). Sizes are in bytes; a size of 0 gives a valid block too. */
 
 /* Allocates `size` bytes, all zero. */
 void *alloc_new(size_t size) __attribute__((malloc, returns_nonnull));

@@ -17,8 +17,8 @@ enum tensor_format { FORMAT_FP32, FORMAT_BF16, FORMAT_Q8, FORMAT_Q6, FORMAT_Q4, 
 
 /* The formats of an iteration. */
 struct tensor_formats {
-	enum tensor_format wire;     /* of activations and their gradients */
-	enum tensor_format sum_wire; /* of the sums of gradients */
+	enum tensor_format wire;     /* format of activations and their gradients */
+	enum tensor_format sum_wire; /* format of the sums of gradients */
 };
 
 enum {

@@ -31,7 +31,7 @@ enum {
 	FORWARD_US = 10000,
 	BACKWARD_US = 20000,
 	LOSS_US = 1000,
-	COMPUTE_US = 2000000, /* of an iteration */
+	COMPUTE_US = 2000000, /* time from the start of an iteration to its report */
 	STAGES = 10
 };
 

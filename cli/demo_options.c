@@ -134,7 +134,7 @@ static int parse_stages(struct demo_options *o, const char *text, struct error *
 	}
 }
 
-/* Gives K in o->skip, and S in *of; 0 if the text has no S. */
+/* Parses "K" or "K/S": K skipped stages, to o->skip, of S, to *of. Without S *of is 0. */
 static int parse_skip(struct demo_options *o, const char *text, uint32_t *of, struct error *err)
 {
 	char k[16];

@@ -63,10 +63,10 @@ struct stage_options {
 	size_t memory_bytes;
 };
 
-/* A device of this machine: its whole name and behind a blank what computes there, in words
- * that are the same wherever the same calls (and number of threads) give the same bits, as far
- * as is known: "cpu:v4 oneDNN 2.6.3", "cuda:1:bf16 sm_90 H200 132 SMs nvcc 13.0.88 cuBLAS
- * 130100". And its memory. */
+/* A device of this machine. `text` is its whole name, a blank, and a description of the hardware
+ * and libraries: "cpu:v4 oneDNN 2.6.3", "cuda:1:bf16 sm_90 H200 132 SMs nvcc 13.0.88 cuBLAS
+ * 130100". As far as is known, equal descriptions mean that the same calls with the same number of
+ * threads give the same bits. */
 struct stage_device {
 	char name[DEVICE_NAME_SIZE];
 	char text[STAGE_DEVICE_SIZE];
@@ -176,9 +176,9 @@ void stage_add(float *to, const float *from, size_t n);
 /* Computes stage_sum_squares of the stage's gradient where the gradient lies: on a GPU in another
  * order, which is always the same. */
 int stage_gradient_squares(struct stage *s, double *sum);
-/* AdamW number t (from 1) with gradient * scale; gradient (P) is host memory, or NULL: the
- * stage's own, where it lies. Afterwards the stage's own gradient is undefined where one was
- * given (a GPU carries it there), and else not zeroed. -EINVAL: t is 0. */
+/* Makes step number t (from 1) of AdamW with gradient * scale. gradient: (P) in host memory; NULL:
+ * the stage's own, where it lies. If a gradient was given, the stage's own is undefined afterwards,
+ * because a GPU copies the given one over it. Otherwise it is not zeroed. -EINVAL: t is 0. */
 int stage_step(struct stage *s, const float *gradient, float scale, const struct adamw *h,
 	       uint64_t t);
 

@@ -225,7 +225,7 @@ struct store_moment {
 	uint64_t id;     /* ascending; ignored when written */
 	uint64_t writer; /* store_writer_epoch of the writer; ignored when written. Compare at_us
 			  * within one writer only: another one may have run on another machine */
-	uint64_t iteration; /* in progress */
+	uint64_t iteration; /* the iteration under way */
 	int64_t at_us;      /* time of the event on the controller's clock, as in store_task */
 	int64_t wall_us;
 	const char *kind;

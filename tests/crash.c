@@ -108,7 +108,7 @@ struct undo {
 	struct undo *older;
 	enum undo_kind kind;
 	char path[PATH_MAX];
-	char from[PATH_MAX]; /* of a rename */
+	char from[PATH_MAX]; /* previous name of a renamed file */
 	char kept[PATH_MAX]; /* the file that was at `path` before; "": none */
 	off_t at, size;      /* of a write: its place, and the previous size of the file */
 	ssize_t n;

@@ -20,7 +20,7 @@ struct options {
 	const char *connect, *controller_key, *key, *theme, *play, *record, *name, *price;
 	int graph;    /* one of enum graph; -1: the best that the terminal can show */
 	int fps;      /* 0: automatic */
-	double speed; /* of --play */
+	double speed; /* speed of --play */
 	bool readonly, plain, no_color, owner;
 	enum options_print print; /* the text to print instead of opening a console */
 };

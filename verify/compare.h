@@ -38,7 +38,7 @@ struct compare_options {
 
 struct compare_weights {
 	uint64_t compared;     /* announced hashes */
-	uint64_t differing;    /* of these */
+	uint64_t differing;    /* number of these that differ */
 	/* Number of stages in compared iterations without any announced hash. */
 	uint64_t unannounced;
 	uint64_t restored; /* number of stages restored from checkpoints */
@@ -72,7 +72,7 @@ struct compare_result {
 				   * comparison */
 	struct devices devices;
 	uint64_t tolerance_from; /* the first iteration to which tolerances apply; 0: none */
-	double tolerance;        /* of losses */
+	double tolerance;        /* tolerance of losses */
 	struct compare_weights weights;
 	struct compare_losses losses;
 	struct compare_norms norms;

@@ -566,8 +566,8 @@ struct msg_see_status {
 	uint64_t dropped;         /* number of state messages that were not sent to slow consoles */
 	uint32_t faults;          /* number of faults that are injected and active */
 	char doing[128];      /* the present activity, in words */
-	/* PHASE_GATHERING: */
-	/* One bit 1 << enum gather_step for each step of the run's start; 0: another phase. */
+	/* PHASE_GATHERING has a bit 1 << enum gather_step for each step of the run's start;
+	 * 0: another phase. */
 	uint8_t steps;
 	uint8_t step; /* the present step, an enum gather_step */
 	/* Progress of the step in agents, rounds, nodes or stages, and the number at its end; parts

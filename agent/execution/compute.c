@@ -93,7 +93,7 @@ bool compute_fits(const struct compute *c, const struct compute_setup *s)
 	       (s->corpus_size == 0 || memcmp(o->corpus, s->corpus, s->corpus_size) == 0);
 }
 
-/* As skippipe train does. */
+/* skippipe train does the same. */
 static int check_corpus(const struct corpus *corpus, const struct compute_setup *s,
 			struct error *err)
 {

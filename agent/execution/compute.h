@@ -130,7 +130,7 @@ struct job {
 	/* ---- outputs ---- */
 	int rc; /* 0, or an error that err describes */
 	struct error err;
-	bool refused; /* the input is the reason for rc: the file, or a neighbour's state */
+	bool refused; /* rc is the fault of the input: a file, or a neighbour's state */
 	int64_t began_us, ended_us; /* monotonic clock */
 	/* Output of TASK (B, T, C) and of STATE (3, P); malloc, given; NULL: none. */
 	float *out;

@@ -21,7 +21,7 @@ struct evaluation {
 	uint64_t iteration;
 	enum tensor_format wire;
 	struct route *routes; /* (n) */
-	/* (n) one bit for each input that has arrived: of the visit, of the loss */
+	/* (n) bits of the inputs that have arrived: one for the visit, one for the loss */
 	uint8_t *arrived;
 	uint32_t n;
 };
@@ -29,7 +29,7 @@ struct evaluation {
 /* Starts an iteration: a data node queues its microbatches. A repeated order changes nothing; an
  * order with another plan restarts the iteration. */
 void iteration_start(struct agent *a, const struct msg_start *m, int64_t now_us);
-/* Takes newer attempts of microbatches, and nodes that have left. */
+/* Applies a reroute: newer attempts of microbatches, and the nodes that have left. */
 void iteration_reroute(struct agent *a, const struct msg_reroute *m, int64_t now_us);
 /* Requests the step if the commit's reduction is complete here. Reports again an iteration that is
  * already committed. */

@@ -44,7 +44,7 @@ struct train_awaited {
 
 struct trains {
 	struct train *socket; /* NULL: not open */
-	bool tried;           /* an attempt was made to open the socket */
+	bool tried;           /* true once opening the socket was tried */
 	uint32_t unreached;   /* number of peers in a row that received no train */
 	/* The fields below belong to the measurement of one peer. */
 	uint16_t to;

@@ -284,8 +284,8 @@ static int put_piece(const struct slices *r, struct spans *s, unsigned char *to,
 	return 0;
 }
 
-/* Checks the scales of a whole slice from another node. Forgets its pieces if they are not those
- * of a computation. */
+/* Checks the scales of a whole slice from another node. Drops its pieces if no computation gives
+ * such scales. */
 static int check_slice(const struct slices *r, struct spans *s, const unsigned char *encoded,
 		       uint32_t slice)
 {
@@ -371,7 +371,7 @@ int slices_put_sum(struct slices *r, uint16_t from, uint32_t slice, uint64_t off
 		return -EALREADY;
 	sum = r->sums + r->sum_at[slice];
 	rc = put_piece(r, &r->sum_spans[slice], sum, slice, offset, body, bytes, &all);
-	/* A copy takes any sum, as the replicas report one that is not finite. */
+	/* A copy takes any sum, because the replicas report a sum that is not finite. */
 	if (rc == 0 && all && r->mine != UINT32_MAX)
 		rc = check_slice(r, &r->sum_spans[slice], sum, slice);
 	if (rc == 0 && all) {

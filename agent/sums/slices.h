@@ -27,7 +27,8 @@ struct slices; /* opaque */
  * are borrowed until slices_free. -ENOMEM. */
 int slices_new(struct slices **out, uint64_t iteration, uint32_t attempt, const uint16_t *nodes,
 	       uint32_t n, uint16_t me, size_t floats, const struct sum_codec *codec);
-/* Does this for the holder of a standby copy, which receives all sums by slices_put_sum. */
+/* Makes the slices for the holder of a standby copy, which adds no part and receives all sums by
+ * slices_put_sum. */
 int slices_watch(struct slices **out, uint64_t iteration, uint32_t attempt,
 		 const uint16_t *nodes, uint32_t n, size_t floats, const struct sum_codec *codec);
 void slices_free(struct slices *r); /* NULL is allowed */

@@ -10,7 +10,8 @@
 
 #include "agent/state.h"
 
-/* Iterations: other nodes may have begun the one after that which is reduced here. */
+/* Most iterations that a tensor may be ahead: other nodes may already compute the next
+ * iteration. */
 enum { AHEAD_MOST = 2 };
 
 /* The result of the checks. */
@@ -33,7 +34,7 @@ static bool chain_fits(const struct agent *a, const struct msg *m, struct route 
 	       m->body_size == links_chain_bytes(a, (enum tensor_kind)t->kind, t->evaluate);
 }
 
-/* (B, T, C) floats, malloc; NULL: no memory. */
+/* Returns the decoded (B, T, C) floats, which the caller frees; NULL: no memory. */
 static float *decode_input(const struct agent *a, const struct msg *m)
 {
 	struct codec codec =
@@ -164,7 +165,7 @@ static enum fate report_implausible(struct agent *a, const struct msg_tensor *t,
 	return FATE_REFUSED;
 }
 
-/* looked_at: the numbers have been checked; set once they are. */
+/* Decides about a tensor. *looked_at: its numbers were checked; set when they are checked here. */
 static enum fate take_tensor(struct agent *a, const struct msg *m, bool *looked_at, int64_t now_us)
 {
 	const struct msg_tensor *t = &m->u.tensor;

@@ -59,8 +59,8 @@ struct cluster_options {
 	uint32_t dim; /* 0 means 16 */
 	const char *device; /* of all agents; NULL: cpu */
 	double time_scale, task_s, overhead_s, serialise;
-	enum tensor_format wire; /* of activations and gradients between stages */
-	enum tensor_format sum_wire; /* of sums */
+	enum tensor_format wire; /* format of activations and their gradients */
+	enum tensor_format sum_wire; /* format of sums */
 	bool copies_lag;       /* do not wait for copies' sums and steps */
 	/* Limits of agents started later, as in agent_options; memory_bytes 0: free memory. */
 	size_t memory_bytes;

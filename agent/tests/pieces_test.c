@@ -349,7 +349,7 @@ static void test_reduce_encoded(void **state)
 }
 
 /* A part or a sum with a scale that is not finite is found when it is complete. Its sender may send
- * it again. The node's own part is what it is. */
+ * it again. The node's own part is not checked. */
 static void test_encoded_slices_are_checked(void **state)
 {
 	static const uint16_t nodes[] = { 2, 3 };

@@ -20,8 +20,9 @@ enum {
 	SILENCE_MOST_US = 40000000, /* limit of the patience, which doubles while nothing arrives */
 	FETCH_AGAIN_US = 20000,     /* pause after a piece that arrived at the wrong moment */
 	WINDOW_LEAST = 2,
-	/* Time beyond that of the fastest piece. The window grows below QUEUE_LITTLE_US or half
-	 * of the fastest time, and shrinks above QUEUE_MUCH_US or once the fastest time. */
+	/* A piece's delay is its time minus the time of the fastest piece. The window grows while
+	 * the delay is below QUEUE_LITTLE_US or half of the fastest time. It shrinks when the
+	 * delay exceeds QUEUE_MUCH_US or the fastest time. */
 	QUEUE_LITTLE_US = 100000,
 	QUEUE_MUCH_US = 200000
 };

@@ -22,7 +22,7 @@ struct restore {
 	uint8_t stages[2];
 	float weights[2];
 	uint64_t hashes[2];
-	uint32_t done; /* of order.n_from */
+	uint32_t done; /* number of neighbours that were added, of order.n_from */
 	struct fetch fetch;
 	/* The file: HERE or on its way from the controller. A file of this machine that turns out
 	 * to be damaged is fetched, once. */
@@ -90,7 +90,8 @@ void restore_begin(struct agent *a, const struct msg_restore *m)
 		tell_trouble(a, false, "the order to restore stage %u is invalid", m->stage);
 		return;
 	}
-	/* The restore begins when assign.c has reset the rest, once the worker has finished. */
+	/* The restore begins once the worker has finished and assign.c has dropped the old
+	 * stage. */
 	r->wanted = true;
 	if (r->file == FILE_FETCHING)
 		files_cancel(a);

@@ -23,7 +23,8 @@
 #include "base/stage_set.h"
 #include "base/alloc.h"
 
-/* These are added to the time of the pieces at their present rate (sum_patience_us, check_sum). */
+/* Allowances beyond the time that pieces take at their present rate (sum_patience_us,
+ * check_sum). */
 enum { SUM_PATIENCE_US = 5000000, MORE_PATIENCE_US = 20000000, PIECES_PATIENCE = 8 };
 
 static void forget_reduce(struct standby *k)
@@ -121,8 +122,8 @@ static void begin_copy(struct agent *a, const struct msg_keep *m)
 
 /* ---- pieces ---- */
 
-/* Returns true if a first piece of this iteration can follow the sums that are being received.
- * Sums up to the piece's iteration are dropped; no later sum may be missing. */
+/* Returns true if the sums that are being received can bring a first piece of this iteration up to
+ * date. Drops sums up to the piece's iteration; no later sum may be missing. */
 static bool joins_the_sums(struct standby *k, uint64_t iteration)
 {
 	if (!k->slices || iteration + 1 == slices_iteration(k->slices))

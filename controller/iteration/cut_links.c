@@ -136,7 +136,7 @@ void cut_links_check(struct iteration *it)
 	if (it->run->phase == PHASE_GATHERING)
 		return;
 	look_at_cuts(it);
-	/* One cut in each turn, because the replicas may have changed after it. */
+	/* Only one cut is handled in each turn, because it may change the replicas. */
 	if (it->run->phase != PHASE_FINISHED && (s = link_failures_next(it->members, &m)) != NULL)
 		judge_link(it, m, s);
 }

@@ -4,7 +4,8 @@
 
 struct iteration;
 
-/* Looks at the links that are cut, and at the first one that is cut now. */
+/* Uses healed links again, reroutes around the other cut links, and judges the first link that is
+ * newly cut. */
 void cut_links_check(struct iteration *it);
 
 #endif

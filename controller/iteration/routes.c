@@ -199,8 +199,8 @@ static bool holds_while_waiting(const struct microbatch *m)
 
 /* Prevents microbatches from waiting for one another in a circle. Normally a node frees a slot once
  * later stages have given theirs, so a circle needs a microbatch that keeps a slot of a later stage
- * while it waits for one of an earlier stage. If the substitution made this microbatch such a one,
- * it gives up its slots and starts over. */
+ * while it waits for one of an earlier stage. If this microbatch does so after the substitution, it
+ * gives up its slots and starts over. */
 static void avoid_circle(struct microbatch *m)
 {
 	if (holds_while_waiting(m))

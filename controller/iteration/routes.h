@@ -31,7 +31,7 @@ struct microbatch {
 	uint8_t replaced; /* the hop that was replaced last */
 	/* Number of chain positions (wire/chain.h) up to the furthest that has ended */
 	uint8_t passed;
-	bool next_began; /* the task at the position after the passed ones has begun */
+	bool next_began; /* the task at position `passed` has begun */
 	/* Passes that substitutes still have to run: a bit for each hop, and one for the data
 	 * node's loss */
 	uint64_t owed_forward, owed_backward;

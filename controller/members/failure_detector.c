@@ -334,7 +334,7 @@ static void take_out(struct members *members, struct member *m, const struct mac
 
 	if (ended)
 		failure_detector_hung_up(members);
-	else if (members->detector.n_hung_up == 0) /* else m's may have ended */
+	else if (members->detector.n_hung_up == 0) /* otherwise a connection of m may have ended */
 		m->heard.lingering_connections = members->detector.connections;
 	if (ended || !all_quiet(machine))
 		snprintf(why, sizeof(why), "%sheartbeat lost for %.2f s", ended ? "hung up, " : "",

@@ -48,7 +48,7 @@ static const struct transition {
 	{ IN(FAILED), MEMBER_ASSIGN, SAME, NOTHING }, /* the mark may be removed later */
 	{ WITH_STAGE, MEMBER_HAS_STAGE, MEMBER_READY, NOTHING },
 	{ RESTORES, MEMBER_HAS_STAGE, MEMBER_RESTORED, NOTHING },
-	/* The node reports a stage that was taken away again. */
+	/* The node reports a stage that the controller has taken away from it meanwhile. */
 	{ IN(JOINING) | IN(FAILED), MEMBER_HAS_STAGE, SAME, NOTHING },
 	{ IN(JOINING) | IN(READY), MEMBER_HOLDS, MEMBER_READY, NOTHING },
 	{ IN(SYNCING) | IN(FAILED) | IN(DEAD), MEMBER_HOLDS, SAME, NOTHING },
@@ -133,7 +133,7 @@ static void record_change(struct run *run, struct member *m)
 		record_node(run, m);
 }
 
-/* Clears what ends with the process, or with its sleep. */
+/* Clears the state that does not survive the death or the suspension of the process. */
 static void forget_process(struct run *run, struct member *m)
 {
 	m->fault_pending = m->stuck.is_cut_off = false;

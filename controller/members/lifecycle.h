@@ -63,7 +63,7 @@ enum member_event {
 	MEMBER_QUIET,     /* was silent for most of the allowed time */
 	MEMBER_MARK,      /* was marked failed; a replica works until a plan excludes it */
 	MEMBER_RETIRE,    /* a marked replica is in no plan any more */
-	MEMBER_BAR,       /* is marked, and connected */
+	MEMBER_BAR,       /* is marked failed, and connects */
 	MEMBER_RECOVER,   /* the operator takes the mark back */
 	MEMBER_LOST,      /* counts as dead */
 	MEMBER_MISS,      /* did not come back to a resumed run, or the run ends without it */

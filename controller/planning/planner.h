@@ -51,7 +51,7 @@ void planned_free(struct planned *p); /* p may be NULL */
 struct planner_request {
 	enum planner_kind kind;
 	int path_length;
-	struct tensor_formats formats; /* of the cluster's times */
+	struct tensor_formats formats; /* formats for which the cluster has its times */
 	enum plan_algorithm algorithm;
 	enum substitute substitute;
 	bool free_assignment, overlap_sync;

@@ -15,8 +15,8 @@ struct run;
 int skip_phases_begin(struct run *run, struct error *err);
 /* Called when an iteration has begun. In the last iteration of a phase it requests the plan of the
  * next phase, which is then ready when the next iteration begins. can_stack: the stages that start
- * from trained neighbours can do so with this iteration's commit; a phase that visits them begins
- * later while they cannot. */
+ * from trained neighbours can do so with this iteration's commit. Otherwise a phase that visits
+ * these stages begins later. */
 void skip_phases_turn(struct planning *planning, bool can_stack);
 /* Puts off a phase that needs stages which could not start from their neighbours. Returns false if
  * there is no such phase. */

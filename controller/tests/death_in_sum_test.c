@@ -191,8 +191,8 @@ FIXTURE_TEST(the_return_of_the_node_does_not_change_this)
 	under_way_recorded_once(c);
 }
 
-/* The node's part is in the sum that its stage has reported. It is excluded afterwards, so the sum
- * may contain what it must not have counted, and is void. */
+/* The node's part is in the sum that its stage has reported. The node is excluded afterwards. The
+ * sum may contain its wrong numbers and is therefore void. */
 FIXTURE_TEST(the_sum_with_an_excluded_node_is_void)
 {
 	struct controller *c = *state;

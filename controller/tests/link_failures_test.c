@@ -91,7 +91,7 @@ static void finished_work_is_not_repeated(void **state)
 
 	under_way_does(c, data, 0, TASK_FORWARD, FIRST, 0.1);
 	under_way_does(c, next, 0, TASK_FORWARD, FIRST, 0.1);
-	/* The loss is counted at n.., so only the other may change */
+	/* The data node has counted the loss, so only the other node may change. */
 	under_way_does(c, data, 0, TASK_LOSS, FIRST, 0.1);
 	complains(c, data, next);
 	assert_int_equal(m->route.nodes[0], data);

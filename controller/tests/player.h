@@ -84,7 +84,7 @@ struct player {
 	int64_t beat_us;
 	uint16_t awaits;                /* 1 + the node; 0: none */
 	uint8_t wire;                   /* format of the newest start */
-	struct route plans[2][BATCHES]; /* of even and odd epochs */
+	struct route plans[2][BATCHES]; /* plans of even and of odd epochs */
 	uint32_t n_routes;
 	/* Routes of this iteration, including reroutes. */
 	struct route routes[BATCHES];

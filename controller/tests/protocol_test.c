@@ -493,8 +493,8 @@ static void gathers(struct walk *w)
 	}
 }
 
-/* Not every node has counted it since it started over, so a data node with a count made it before.
- */
+/* Returns the microbatches that the data node counted before they started over. Not every node has
+ * counted them since. */
 static uint8_t counted_before(const struct walk *w, const struct p_step *step)
 {
 	struct p_state s = w->s;

@@ -8,12 +8,12 @@
 struct members;
 struct member;
 
-/* Impossible numbers of one iteration. */
+/* The controller's response to impossible numbers in one iteration. */
 struct bad_numbers {
 	uint64_t iteration;      /* 0: none yet */
 	struct member *excluded; /* the node that was excluded for them; NULL: none */
 	uint32_t n_skipped;      /* how often the iteration's data was skipped */
-	uint64_t skipped_epoch;  /* epoch of the attempt that was given up last; 0: none */
+	uint64_t skipped_epoch;  /* epoch of the attempt abandoned last; 0: none */
 };
 
 /* Marks the node failed, requests new sums, and has the other agents forget the node's key.
@@ -27,8 +27,8 @@ void exclude_for_number(struct members *members, struct member *m, uint64_t epoc
 			const char *why);
 /* Repeats the iteration with the next data, if --skip-bad-steps allows it once more. epoch: of the
  * plan under which the numbers were computed; 0: they are no numbers. what: the numbers in
- * question. Returns true if the numbers need no other consequence: those of an attempt that was
- * given up have none either. */
+ * question. Returns true if the caller need not act on the numbers: the iteration is repeated, or
+ * they belong to an attempt that was abandoned. */
 bool exclude_skips(struct members *members, uint64_t epoch, const char *what);
 /* Ends the run because the numbers of this iteration are not finite or absurdly large. what: the
  * numbers in question. The excluded node of this iteration is no longer marked failed. */

@@ -62,8 +62,8 @@ int device_allocate_host(struct device *d, size_t size, void **out, struct error
  * next device_status. */
 void device_put(struct device *d, void *to, const void *from_host, size_t size);
 void device_get(struct device *d, void *to_host, const void *from, size_t size);
-/* Returns true if p is memory of a GPU, and on a device that has failed also where the driver
- * does not answer: the host must not read or write p then. */
+/* Returns true if p is memory of a GPU, which the host must not read or write. On a failed device
+ * the driver may not answer, and the result is then true. */
 bool device_holds(struct device *d, const void *p);
 void device_copy(struct device *d, void *to, const void *from, size_t size);
 void device_clear(struct device *d, void *to, size_t size);

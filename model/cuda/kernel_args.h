@@ -40,8 +40,8 @@ struct embed_args {
 	unsigned c;
 };
 
-/* A block for each row in `order` and ROW_THREADS columns: that of a token's first row adds up
- * all of the token's, in order: no atomics. */
+/* One block for each row in `order` and ROW_THREADS columns. The block of a token's first row adds
+ * up all rows of the token in order, without atomics. */
 struct embed_backward_args {
 	const int32_t *tokens;
 	const int32_t *order; /* (rows) by token, a token's ascending */

@@ -444,8 +444,8 @@ DEVICE void flash_dkv(const struct attention_args *a, unsigned wide)
 		    a->stride, k0, a->length, d);
 }
 
-/* The number is how many blocks should fit a multiprocessor. The compiler keeps to fewer
- * registers a thread for that; with one block more it would keep sums in memory. */
+/* The number is that of the blocks that should fit on a multiprocessor. The compiler limits the
+ * registers of each thread accordingly. With one block more it would keep sums in memory. */
 FLASH_KERNEL(flash_forward_64, 4)
 {
 	flash_forward(&a, 64);

@@ -36,7 +36,8 @@ struct train_options {
 
 /* Records which parts --set has changed. */
 struct named_fields {
-	/* The command line set n_stages; other fields of the model; fields of the recipe. */
+	/* True if the command line set n_stages, other fields of the model, or fields of the
+	 * recipe. */
 	bool stages, shape, recipe;
 };
 

@@ -549,8 +549,8 @@ FIXTURE_TEST(huggingface_keeps_the_model)
 	trainer_free(other);
 }
 
-/* The header and where it says things are: 24 keys, then tensors that fill the file. The parity
- * tests have another program read one. */
+/* The header has 24 keys and the places of the tensors, which fill the file. In the parity tests
+ * another program reads such a file. */
 FIXTURE_TEST(gguf_is_laid_out)
 {
 	struct fixture *f = *state;

@@ -42,7 +42,7 @@ static void pair_init(struct pair *p, const struct model_config *c, uint32_t ind
 		.slots = 2, .batch = batch, .sequence = sequence, .seed = 5, .recompute = level
 	};
 	struct error err = { "" };
-	/* Wide models of large weights make differences of differences of what bf16 rounds. */
+	/* Large weights would enlarge the rounding errors of bf16. */
 	double noise = tolerance > 1e-4 ? 0.02 : 0.1;
 	struct rng r;
 	float *w, *to;
@@ -177,7 +177,7 @@ static void check(const struct model_config *c, uint32_t index, uint32_t batch,
 		assert_int_equal(stage_step(p.cpu, NULL, 0.5f, &h, t), 0);
 		assert_int_equal(backend_cuda.step(p.gpu, t == 1 ? g : NULL, 0.5f, &h, t), 0);
 	}
-	if (!p.on_gpu.bf16) /* a step is as large where the gradient is but noise */
+	if (!p.on_gpu.bf16) /* AdamW steps equally far where the gradient is only noise */
 		same_array(&p, ARRAY_WEIGHTS, stage_weights(p.cpu));
 	same_array(&p, ARRAY_MOMENT1, stage_moment1(p.cpu));
 	same_array(&p, ARRAY_MOMENT2, stage_moment2(p.cpu));
@@ -283,8 +283,8 @@ static void stages_agree_at_full_head_size(void **state)
 	c.n_layers = 2;
 	c.dim = 256;
 	c.n_heads = c.n_kv_heads = 2;
-	tolerance =
-		5e-5; /* so wide a model's scores are large, and their gradients differences */
+	/* In so wide a model scores are large, and their gradients are small differences. */
+	tolerance = 5e-5;
 	check(&c, 1, 1, 34);
 	tolerance = 1e-5;
 }
@@ -383,8 +383,8 @@ static void losses_agree_in_pieces(void **state)
 	pair_fini(&p);
 }
 
-/* A microbatch's pass waits for the device once, and no copy stops it before; also what is the
- * caller's own memory. */
+/* A microbatch's pass waits for the device once. No copy makes it wait before, not even a copy of
+ * the caller's own memory. */
 static void a_pass_waits_once(void **state)
 {
 	float loss, *up = NULL;
@@ -656,7 +656,7 @@ static void a_failed_allocation_is_a_failure(void **state)
 	pair_fini(&p);
 }
 
-/* A stage for somebody's state: all is 0, what products read included. */
+/* A stage that will receive a saved state is all 0, including the copies that products read. */
 static void a_stage_without_weights_is_zero(void **state)
 {
 	struct stage_options o = { .slots = 1, .batch = 1, .sequence = 4, .device = "cuda:bf16",

@@ -1,4 +1,4 @@
-/* Names of devices, what a CPU says of itself, and what one process can be. The emulated GPU's
+/* Names of devices, the description of a CPU, and the limits of one process. The emulated GPU's
  * side is cuda_test.c's. */
 #include <errno.h>
 #include <stdio.h>

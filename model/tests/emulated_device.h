@@ -375,7 +375,7 @@ struct op {
 	enum { OP_COPY, OP_CLEAR, OP_PRODUCT, OP_LAUNCH } kind;
 	void *to;
 	const void *from;
-	void *own; /* from, where it was copied for the op */
+	void *own; /* the bytes at `from`, if they were copied for the op */
 	size_t size;
 	struct device_product product;
 	enum device_kernel kernel;

@@ -190,7 +190,7 @@ static uint16_t reference_bf16(float x)
 	if (isnan(x))
 		return 0x7fc0;
 	below = fabs((double)x - (double)float_of(low));
-	/* Beyond the largest the next step would be as far as the one before. */
+	/* Beyond the largest number the next one would be 2^128. */
 	above = (high & 0x7f800000) == 0x7f800000 ? 0x1p128 - fabs((double)x)
 						  : fabs((double)float_of(high) - (double)x);
 	if (isinf(x) || below < above || (below == above && !(low & 0x10000)))

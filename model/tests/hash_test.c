@@ -64,7 +64,8 @@ TEST(a_leaf_is_the_standards)
 	}
 }
 
-/* Whole, in parts that fit nothing, and of digests that each set computed. */
+/* Hashes the bytes as a whole, in parts of odd lengths, and from the digests of each instruction
+ * set. */
 TEST(hashes_are_hashlibs)
 {
 	unsigned char *x = example(), *digests = malloc(hash_leaves(MOST) * HASH_DIGEST);

@@ -22,7 +22,7 @@ static const struct {
 	{ 2, LINE("  {\"id\": 1, \"text\": \"\\ud83d\\ude00\\\\ud83d\"}"),
 	  "\xf0\x9f\x98\x80\\ud83d" },
 	{ 3, LINE("{\"text\": \"\"}\n"), "" },
-	/* A number that no integer holds means nothing here. */
+	/* A number too large for an integer is ignored, like every key but "text". */
 	{ 4, LINE("{\"id\": 123456789012345678901234567890, \"text\": \"b\"}"), "b" },
 	{ 1, LINE("\xef\xbb\xbf\n"), NULL },
 	{ 2, LINE("\r\n"), NULL },

@@ -57,7 +57,7 @@ static void upload(struct check *c, const struct array *a)
 		else
 			((float *)host)[i] = (float)a->is[i];
 	device_put(c->d, a->at, host, a->n * (a->bf16 ? sizeof(uint16_t) : sizeof(float)));
-	device_status(c->d); /* the host's memory is wanted until then */
+	device_status(c->d); /* the copy reads the host's memory until then */
 	free(host);
 }
 

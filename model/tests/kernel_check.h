@@ -9,7 +9,7 @@
 #include "base/error.h"
 
 struct kernel_sizes {
-	uint32_t rows, width;   /* of what works by rows */
+	uint32_t rows, width;   /* sizes of the kernels that work by rows */
 	uint32_t batch, length; /* B, T of attention */
 	uint32_t heads, kv_heads, head_size;
 	size_t shared; /* floats of shared memory that a block may have; 0: what the device has */

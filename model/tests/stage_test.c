@@ -475,7 +475,7 @@ TEST(one_thread_stays_one)
 	run_fini(&r);
 }
 
-/* A tensor's first numbers depend on no thread; also of a stage so large that several draw. */
+/* A tensor's initial numbers do not depend on the number of threads that draw them. */
 TEST(weights_are_the_same_drawn_by_threads)
 {
 	struct model_config c = small;

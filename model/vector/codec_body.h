@@ -123,7 +123,7 @@ INLINE_ void encode_group(unsigned char *to, const float x[GROUP_MOST], size_t n
 	}
 }
 
-/* Decodes a group of n numbers; those that pad the last block are any. */
+/* Decodes a group of n numbers. The numbers that pad the last block are undefined. */
 INLINE_ void decode_group(float x[GROUP_MOST], const unsigned char *from, size_t n, unsigned bits)
 {
 	uint32_t scale = read_half(from);

@@ -24,7 +24,8 @@ void EXACT(add)(float *to, const float *from, size_t n)
 void EXACT(adamw)(float *w, float *m, float *v, const float *g, size_t n,
 		  const struct adamw_factors *f)
 {
-	struct adamw_factors h = *f; /* which the arrays cannot be */
+	/* A copy: the compiler then knows that no array overlaps the factors. */
+	struct adamw_factors h = *f;
 
 	for (size_t i = 0; i < n; i++)
 		adamw_element(&h, &w[i], &m[i], &v[i], g[i]);

@@ -16,7 +16,7 @@
 #include "schedule/bound/shortest_paths.h"
 
 #define MOST_STATES 100      /* states that the walk of a data node keeps (single_machine.h) */
-#define MOST_HOPS 300000000L /* most hops examined for routes; later data nodes are skipped */
+#define MOST_HOPS 300000000L /* once so many hops were examined, the other data nodes are skipped */
 /* During a search one step is due after n_nodes / NODES_APART evaluations, and later if it compared
  * states: that many states take as long as one visit in an evaluation. The bound then takes about a
  * tenth of the time. */

@@ -22,7 +22,8 @@
 
 struct event {
 	double at_s;
-	/* 0 or more: this microbatch reaches its next task; below 0: node -1 - what is free */
+	/* At least 0: the microbatch that reaches its next task. Below 0: node -1 - what is
+	 * free. */
 	int what;
 };
 

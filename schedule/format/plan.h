@@ -28,7 +28,7 @@ struct plan_microbatch {
 };
 
 struct plan_task {
-	int microbatch; /* its id */
+	int microbatch; /* id of the microbatch */
 	enum task_kind kind;
 };
 

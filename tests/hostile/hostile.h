@@ -17,9 +17,9 @@ struct msg;
 
 struct hostile {
 	struct agent *agent; /* agent/state.h */
-	uint64_t turns;      /* since the attack began, with this one */
-	/* For the use of the modes: */
-	uint64_t iteration;  /* to which `done` belongs */
+	uint64_t turns;      /* number of turns since the attack began, this one included */
+	/* For the modes. */
+	uint64_t iteration;  /* iteration to which `done` belongs */
 	uint32_t done;       /* messages sent */
 	uint64_t next;       /* the next unused number or time */
 };

@@ -6,7 +6,7 @@
 
 enum {
 	A_TURN = 32,         /* messages to each node in a turn */
-	NUMBERS_SENT = 300,  /* to each node in an iteration */
+	NUMBERS_SENT = 300,  /* messages to each node in an iteration */
 	HALF_CHUNKS = 16384, /* a post accepts chunks up to this far ahead */
 	HALVES = 256         /* incomplete messages to each node */
 };

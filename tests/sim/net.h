@@ -22,8 +22,8 @@
 
 enum {
 	POSTS = 2 * SIM_PROCESSES, PEERS = 64,
-	SILENT_US = 5000000, /* as post_options has it */
-	RESENT_US = 200000   /* at most, to a repetition after a cut or a lost packet */
+	SILENT_US = 5000000, /* the default of post_options */
+	RESENT_US = 200000   /* longest time until a message is repeated after a cut or a loss */
 };
 
 /* A message in transit. */
@@ -38,8 +38,9 @@ struct parcel {
 
 struct channel {
 	struct parcel *first, **end; /* sent and not acknowledged */
-	int64_t last_us;             /* arrival of the last one */
-	int64_t moved_us;            /* the last acknowledgement, or the first message after it */
+	int64_t last_us;             /* arrival of the last message */
+	/* When the last message was acknowledged, or the first one after it was sent. */
+	int64_t moved_us;
 };
 
 struct peer {
@@ -52,15 +53,18 @@ struct peer {
 	/* Numbers of the two ends. A new session with the same two numbers continues the old
 	 * one. */
 	uint64_t own_instance, instance;
-	uint32_t process; /* at the other end, once the peer is up */
+	uint32_t process; /* the process at the other end, once the peer is up */
 	bool deferred[POST_CLASSES];
 	struct channel out[POST_CLASSES];
-	struct parcel *lossy;     /* in transit to the other end */
-	struct parcel *left;      /* from a dead process, in transit to this end, by arrival */
-	int64_t since_us;         /* the session has existed here since then */
-	int64_t connect_us;       /* the next attempt of a dialed peer; INT64_MAX: none */
-	int64_t silent_us;        /* the other end is dead or cut off since then; INT64_MAX: no */
-	/* the answer to a probe, and the probe; INT64_MAX: none. Small and large ones */
+	struct parcel *lossy;     /* messages in transit to the other end */
+	/* Messages of a dead process in transit to this end, by arrival. */
+	struct parcel *left;
+	int64_t since_us;         /* when the session began at this end */
+	int64_t connect_us;       /* when a dialed peer is next tried; INT64_MAX: never */
+	/* Since when the other end is dead or cut off; INT64_MAX: it is not. */
+	int64_t silent_us;
+	/* When the answer to a probe arrives, and when the probe left, for small and for large
+	 * probes; INT64_MAX: none. */
 	int64_t pong_us[2], ping_us[2];
 };
 
@@ -93,7 +97,7 @@ struct net {
 	double loss;
 	uint32_t ports;
 	bool dies_silently[SIM_PROCESSES];
-	bool flips_bit[SIM_PROCESSES]; /* in the next suitable tensor that arrives */
+	bool flips_bit[SIM_PROCESSES]; /* flips a bit in the next suitable tensor that arrives */
 };
 
 extern struct net net; /* of the current run, global like sim */

@@ -45,7 +45,7 @@ struct sim {
 	/* In a job: the time that it has taken, and the time that each look at the clock adds. */
 	int64_t ahead_us, step_us;
 	uint32_t self;      /* the process whose turn it is */
-	uint64_t hash;      /* of the trace */
+	uint64_t hash;      /* hash of the trace */
 	uint64_t delivered; /* messages */
 	bool prints;        /* the trace */
 	struct sim_process processes[SIM_PROCESSES];

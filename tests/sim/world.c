@@ -266,7 +266,7 @@ static void draw_mishap(struct world *w, struct mishap *m)
 	m->a = rng_below(&sim.rng, w->n_agents);
 	m->b = sim_chance(0.3) ? CONTROLLER :
 				 (m->a + 1 + rng_below(&sim.rng, w->n_agents - 1)) % w->n_agents;
-	if (m->kind == FLIP && w->flips) /* two in an iteration could be in the majority */
+	if (m->kind == FLIP && w->flips) /* two flips in an iteration could form the majority */
 		m->kind = KILL;
 	w->flips = w->flips || m->kind == FLIP;
 	if (m->kind == SLEEP && sim_chance(0.3))
@@ -275,7 +275,7 @@ static void draw_mishap(struct world *w, struct mishap *m)
 					sim_draw(20000, sim_chance(0.5) ? 300000 : 3000000);
 	if (m->kind == SLEEP && m->lasts_us > 4000000)
 		m->lasts_us = 4000000;
-	if (m->kind == NARROW && sim_chance(0.5)) /* to the end of the run, mostly */
+	if (m->kind == NARROW && sim_chance(0.5)) /* mostly until the run ends */
 		m->lasts_us = 30000000;
 	m->silently = sim_chance(0.3);
 }

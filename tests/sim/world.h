@@ -9,7 +9,7 @@ struct ground; /* ground.h */
 
 struct outcome {
 	char wrong[600];   /* the check that failed; "": none */
-	uint64_t hash;     /* of the trace */
+	uint64_t hash;     /* hash of the trace */
 	uint64_t delivered; /* messages */
 	uint64_t commits;
 	/* failures and commands */

@@ -26,7 +26,7 @@
 #include "tests/wan/traffic.h"
 
 struct orders_start {
-	double loss, jitter;                     /* of all links */
+	double loss, jitter;                     /* values of all links */
 	double up_bytes_per_s, down_bytes_per_s; /* of all nodes; 0: no limit */
 };
 

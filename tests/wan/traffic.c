@@ -17,10 +17,10 @@
 
 struct list {
 	struct traffic_packet *first, *last;
-	int64_t last_due_ns; /* of the last packet that was ever in the list */
-	int64_t free_ns;     /* the bandwidth before the list is busy until then */
+	int64_t last_due_ns; /* when the last packet that entered the list is due */
+	int64_t free_ns;     /* until when the bandwidth before the list is busy */
 	size_t at;           /* index in the heap, while the list is not empty */
-	bool is_downlink;    /* of a node, not of a link */
+	bool is_downlink;    /* the list is a node's downlink and not a link */
 };
 
 struct lane {

@@ -33,8 +33,8 @@ struct traffic_link {
 	double jitter; /* of the latency, 0..1 */
 	bool cut;      /* nothing passes */
 
-	uint64_t sent_packets, sent_bytes;       /* by i */
-	uint64_t arrived_packets, arrived_bytes; /* at j */
+	uint64_t sent_packets, sent_bytes;       /* sent by i */
+	uint64_t arrived_packets, arrived_bytes; /* arrived at j */
 	uint64_t lost, overflowed, cut_off;      /* packets: random loss, full queue, no link */
 };
 

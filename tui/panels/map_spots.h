@@ -20,7 +20,7 @@ struct map_spots {
 	uint8_t *taken;
 };
 
-/* spots_fini frees it. */
+/* map_spots_fini frees it. */
 void map_spots_init(struct map_spots *m, struct rect at);
 void map_spots_fini(struct map_spots *m);
 

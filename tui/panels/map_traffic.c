@@ -9,7 +9,7 @@
 #include "tui/screen/colouring.h"
 #include "tui/screen/glyphs.h"
 
-/* For each travelling microbatch: room for its number, and for its tail. */
+/* Free cells of the map that each travelling microbatch needs for its number, and for its tail. */
 enum { LABEL_CELLS = 60, TAIL_CELLS = 4 };
 
 /* ---- links ---- */

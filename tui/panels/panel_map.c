@@ -1,12 +1,12 @@
-/* The map: markers of nodes, or of regions if there are many nodes, at their places in the
- * network, and microbatches as they travel.
+/* The map: markers of nodes, or of regions if there are many nodes, at their places in the network,
+ * and microbatches as they travel.
  *
  *     12#m07x   node 12 runs a backward task of microbatch 7, and another microbatch waits there
  *
  * Faint dots enclose the nodes of a place. A line with a microbatch's number at its head is a
- * transfer: the head is where it should be by the link's usual time. The path of the selected
- * microbatch is a full line with the times of its transfers. Links that take twice their plan, and
- * cut ones, are drawn as long as they are so. A failed node is crossed out. */
+ * transfer: the head is where the usual time of the link puts it. The path of the selected
+ * microbatch is a full line with the times of its transfers. Links that take twice their planned
+ * time, and cut links, are drawn too. A failed node is crossed out. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

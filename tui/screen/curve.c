@@ -18,7 +18,7 @@ struct axes {
 	enum loss_axis unit;
 	const struct state_history *history;
 	double began_us; /* this run's first iteration, on the controller's clock */
-	uint64_t tokens; /* of an iteration of this run */
+	uint64_t tokens; /* tokens of an iteration of this run */
 	struct series others[OTHER_RUNS]; /* (n_others) */
 	uint32_t n_others;
 };

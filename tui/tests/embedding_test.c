@@ -167,7 +167,8 @@ TEST(nothing_known_is_no_error)
 		for (uint32_t i = 0; i < n; i++)
 			assert_true(isfinite(points[i].x) && isfinite(points[i].y));
 	}
-	for (int i = 0; i < 25; i++) /* all as far from each other, and at the same place */
+	/* Five points, equally far from one another, begin at the same place. */
+	for (int i = 0; i < 25; i++)
 		d[i] = i % 6 ? 1 : 0;
 	memset(points, 0, sizeof(points));
 	embedding_refine(points, d, 5, 20);

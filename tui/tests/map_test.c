@@ -101,8 +101,8 @@ TEST(a_correction_moves_little)
 	state_free(s);
 }
 
-/* Links become known one after another. A node stays on its side of the map, even if the map would
- * be the other way round without its past. */
+/* Links become known one after another. A node stays on its side of the map, even if a new map
+ * would be mirrored. */
 TEST(a_growing_map_does_not_turn)
 {
 	struct state *s = make_state(20);

@@ -34,7 +34,7 @@ static void draw_some(const struct state *s, struct ui *u, size_t which)
 	u->dialog.kind = DIALOG_NONE;
 }
 
-/* Reads the recording as far as it is readable. */
+/* Reads the recording up to its first unreadable message. */
 static void take_all(struct record_reader *r, struct history *h, struct state *s, struct ui *u)
 {
 	struct text_mode plain = { .at_us = 0 };

@@ -93,7 +93,7 @@ TEST(lease_refused)
 	state_free(s);
 }
 
-/* The key of colours goes through them, says what they mean, and comes back. */
+/* The key for colours steps through all colourings, names each, and returns to the first. */
 TEST(colours_change)
 {
 	static const char *const says[] = { "microbatches apart", "data nodes", "kinds of tasks" };

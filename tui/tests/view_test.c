@@ -758,7 +758,8 @@ static void remember(void *context, int64_t at_us, const struct msg *m)
 	free(data);
 }
 
-/* Going back in time gives the same picture that was shown then, from whatever time one comes. */
+/* Going back in time shows the picture that was shown then, whatever time was shown in
+ * between. */
 TEST(history)
 {
 	struct stream_options o;

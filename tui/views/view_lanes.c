@@ -24,7 +24,7 @@ struct lanes {
 	int now, last; /* columns */
 	int first, shown;
 	int selected; /* row of the selected microbatch; -1: it is not shown */
-	int digits;   /* of nodes */
+	int digits;   /* digits of a node's number */
 	int phase_w;  /* columns of the microbatch's state */
 	bool plans;   /* the plan of every microbatch is drawn below it */
 };

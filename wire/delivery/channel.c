@@ -12,9 +12,9 @@
 #include "base/alloc.h"
 #include "wire/delivery/channel_private.h"
 
-/* The time limit doubles while chunks are overdue, up to the greater of these two: */
+/* The time limit doubles while chunks are overdue, up to the greater of TIMEOUT_MOST_US and
+ * TIMEOUT_TIMES times the limit that follows from measured round trips. */
 #define TIMEOUT_MOST_US  INT64_C(2000000)
-/* The time limit grows to at most this multiple of the limit from measured round trips. */
 #define TIMEOUT_TIMES 8
 #define ENTRY_BYTES ((size_t)64) /* least number of bytes that a message counts */
 /* Bytes that a connection may send at once after a pause (ten segments of 1,448 bytes, RFC 6928),

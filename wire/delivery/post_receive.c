@@ -10,7 +10,7 @@
 /* Longest chunk towards a dialer: less than the smallest buffer of any system (post_peer.c). */
 #define TAKEN_CHUNK ((size_t)65536)
 
-/* The quota of a key is counted in frames: */
+/* The quota of a key is counted in frames. */
 #define CHARGE_BYTES 4096.0 /* bytes of a message that count like one more frame */
 #define CHARGE_SESSION 50.0 /* frames that a new session counts for its handshake and setup */
 #define CHARGE_BURST_S 10.0 /* seconds of quota that may be used at once */

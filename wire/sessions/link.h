@@ -59,7 +59,7 @@ enum link_reason {
 	LINK_FLOOD,           /* the key exceeded its quota; it is barred until the list changes */
 	LINK_REASON_COUNT
 };
-const char *link_reason_text(enum link_reason reason); /* for people */
+const char *link_reason_text(enum link_reason reason); /* in words for people */
 
 struct link_counters {
 	/* Numbers of encrypted frames and bytes, their headers included. */
@@ -69,7 +69,7 @@ struct link_counters {
 	uint64_t blocked;     /* number of sends that found nanomsg's buffer full */
 	/* Number of connections that ended, or were cut for an oversized frame. */
 	uint64_t broken;
-	uint32_t sessions, connections; /* at present */
+	uint32_t sessions, connections; /* present numbers */
 };
 
 /* For tests only: decides the fate of each frame to be sent, and may change its bytes. Returns how

@@ -39,7 +39,7 @@ struct socket {
 	unsigned n_endpoints;
 	char address[LINK_ADDRESS_SIZE];
 	uint16_t port; /* port that a listener is bound to; 0: none */
-	/* For socket_repair: */
+	/* For socket_repair. */
 	bool received;            /* a frame was received since the last call */
 	uint64_t broken_accepted; /* number of broken connections that need no repair */
 	uint64_t broken_seen;     /* number of broken connections at the last call */

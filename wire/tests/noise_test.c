@@ -171,7 +171,7 @@ TEST(a_key_that_shares_nothing_is_refused)
 	noise_init(&i, true, &nobody, &p.responder.public, prologue, strlen(prologue));
 	assert_int_equal(noise_write_first(&i, p.initiator_ephemeral, first, 13, m1), 0);
 	r = ready;
-	/* it is what the sender says it is */
+	/* this step does not check the key that the sender claims */
 	assert_int_equal(noise_read_first_key(&r, m1, sizeof(m1)), 0);
 	assert_int_equal(noise_read_first_payload(&r, m1, sizeof(m1), payload), -EBADMSG);
 	memset(m1, 0, KEYS_BYTES);

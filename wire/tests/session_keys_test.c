@@ -153,7 +153,7 @@ static void meet(struct two *t)
 	dials(t);
 	UNTIL(t, t->dialer.up == 1 && t->listener.up == 1);
 	t->now_us += LATER_US;
-	t->hellos = 0; /* more than one, where the connection was not there yet */
+	t->hellos = 0; /* the dialer may have sent several before it was connected */
 }
 
 /* New keys are in use for the `times`-th time since the first session, and each was requested
@@ -256,8 +256,9 @@ TEST(who_was_refused_waits)
 	end(&t);
 }
 
-/* Whatever the clock try_to_send, the dialer waits only for the connection. */
-TEST(who_finds_nobody_asks_when_somebody_is_there)
+/* A dialer that finds no listener sends its HELLO as soon as it is connected, and does not wait for
+ * its timer. */
+TEST(a_dialer_that_found_nobody_asks_once_connected)
 {
 	struct two t;
 	char address[LINK_ADDRESS_SIZE];

@@ -185,7 +185,7 @@ static void buffers_to_other_machines_follow_the_link(void **state)
 	socket_close(&s);
 	close(fds[0]);
 
-	/* is this machine as well */
+	/* 0.0.0.0 is this machine as well */
 	snprintf(far, sizeof(far), "tcp://0.0.0.0%s", strrchr(address, ':'));
 	assert_false(socket_is_near(far));
 	assert_int_equal(socket_dial(&s, far, 4, false, 1 << 16, NULL), 0);
