@@ -12,10 +12,13 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/output.h"
+#include "base/skip_recipe.h"
+#include "base/skip_schedule.h"
 #include "base/tensor_format.h"
 #include "schedule/execution/check.h"
 #include "schedule/format/cluster.h"
 #include "schedule/format/plan.h"
+#include "schedule/search/phase_plans.h"
 #include "schedule/search/search.h"
 #include "schedule/execution/simulate.h"
 
@@ -28,6 +31,8 @@ static const char usage_text[] =
 	"           [--assignment free|given] [--sync-limit SECONDS]\n"
 	"           [--overlap-sync] [--from PLAN] [--without NODE,...] [--keep-batch]\n"
 	"           [--wire FORMAT] [--sum-wire FORMAT] [-o plan.json]\n"
+	"       skippipe plan CLUSTER (--skip-schedule K,... | --recipe speed|robust)\n"
+	"           --iterations N [--stack] [--format json|text] [options as above]\n"
 	"       skippipe simulate CLUSTER PLAN [--trace trace.json] [--format json|text]\n"
 	"           [--wire FORMAT] [--sum-wire FORMAT]\n"
 	"\n"
@@ -40,6 +45,11 @@ static const char usage_text[] =
 	"shortest iteration of those whose sums take at most that long. --overlap-sync lets\n"
 	"each stage sum its gradients after its own last task. simulate predicts the times of a\n"
 	"plan on a cluster and checks the rules.\n"
+	"With --skip-schedule or --recipe, plan writes a plan for each phase of a run of N\n"
+	"iterations, twice: with one allocation of nodes to stages for all phases, and with an\n"
+	"allocation for each phase, between which nodes move. --recipe adds the last stage to\n"
+	"--always and sets --stack: stages start from their trained neighbours. The budget is\n"
+	"that of each search. --format text prints a table.\n"
 	"CLUSTER gives sizes and times in fp32. --wire fp32|bf16|q8|q6 makes activations and\n"
 	"their gradients shorter, --sum-wire fp32|q8|q6|q4 the sums. --wire needs links and\n"
 	"activation_bytes in CLUSTER; the times of a sync_pair_s shrink as a whole.\n"
@@ -65,6 +75,9 @@ struct wires {
 
 struct plan_options {
 	const char *cluster, *from, *without, *output, *always;
+	const char *schedule, *recipe; /* of a run; NULL: not given */
+	long iterations;               /* of the run; 0: not given */
+	bool stack, as_table;
 	int skip;   /* number of skipped stages; -1: not given */
 	int stages; /* number S of --skip K/S; 0: not given */
 	struct wires wires;
@@ -114,6 +127,10 @@ enum {
 	SYNC_LIMIT,
 	WIRE,
 	SUM_WIRE,
+	SKIP_SCHEDULE,
+	RECIPE,
+	ITERATIONS,
+	STACK,
 	TRACE,
 	FORMAT
 };
@@ -135,6 +152,11 @@ static const struct option plan_long[] = {
 	{ "sync-limit", required_argument, NULL, SYNC_LIMIT },
 	{ "wire", required_argument, NULL, WIRE },
 	{ "sum-wire", required_argument, NULL, SUM_WIRE },
+	{ "skip-schedule", required_argument, NULL, SKIP_SCHEDULE },
+	{ "recipe", required_argument, NULL, RECIPE },
+	{ "iterations", required_argument, NULL, ITERATIONS },
+	{ "stack", no_argument, NULL, STACK },
+	{ "format", required_argument, NULL, FORMAT },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
 };
@@ -178,6 +200,48 @@ static bool parse_skip(struct plan_options *o, const char *text)
 	o->skip = (int)k;
 	o->stages = (int)stages;
 	return true;
+}
+
+/* Takes an option about the phases of a run. Returns NULL, or the error. */
+static const char *take_phase_option(struct plan_options *o, int option)
+{
+	switch (option) {
+	case SKIP_SCHEDULE:
+		o->schedule = optarg;
+		return NULL;
+	case RECIPE:
+		o->recipe = optarg;
+		return NULL;
+	case ITERATIONS:
+		return parse_long(optarg, 1, 1000000000, &o->iterations)
+			? NULL : "--iterations: expected a number, 1 or more";
+	case STACK:
+		o->stack = true;
+		return NULL;
+	default:
+		return parse_choice(optarg, "text", "json", &o->as_table)
+			? NULL : "--format: expected text or json";
+	}
+}
+
+/* Returns NULL, or the error if options about the phases of a run do not fit the others. */
+static const char *check_phase_options(const struct plan_options *o)
+{
+	const struct plan_request *q = &o->request;
+
+	if (!o->schedule && !o->recipe)
+		return o->iterations > 0 || o->stack || o->as_table
+			? "--iterations, --stack and --format need --skip-schedule or --recipe"
+			: NULL;
+	if (o->schedule && o->recipe)
+		return "--skip-schedule and --recipe exclude each other";
+	if (o->iterations == 0)
+		return "--skip-schedule and --recipe need --iterations";
+	if (o->skip >= 0 || q->path_length > 0 || o->from || o->without || q->sync_limit_s > 0 ||
+	    q->algorithm != PLAN_BEST)
+		return "--skip-schedule and --recipe exclude --skip, --path-length, --from, "
+		       "--without, --sync-limit and other algorithms than best";
+	return NULL;
 }
 
 /* Returns NULL, or the error if the option is not valid. */
@@ -245,6 +309,12 @@ static const char *take_plan_option(struct plan_options *o, int option)
 	case WIRE:
 	case SUM_WIRE:
 		return take_wire(&o->wires, option);
+	case SKIP_SCHEDULE:
+	case RECIPE:
+	case ITERATIONS:
+	case STACK:
+	case FORMAT:
+		return take_phase_option(o, option);
 	case 'o':
 		o->output = optarg;
 		return NULL;
@@ -284,6 +354,8 @@ static int parse_plan_options(int argc, char **argv, struct plan_options *o)
 		return print_usage("--sync-limit: only with --assignment free");
 	if (o->request.sync_limit_s > 0 && o->request.algorithm != PLAN_BEST)
 		return print_usage("--sync-limit: only with --algorithm best");
+	if (check_phase_options(o))
+		return print_usage(check_phase_options(o));
 	if (o->request.evaluations <= 0 && o->request.budget_s <= 0)
 		o->request.budget_s = 1;
 	o->cluster = argv[optind];
@@ -305,10 +377,9 @@ static bool parse_without(const char *list, int n_nodes, bool *excluded)
 	}
 }
 
-/* Writes the whole plan or nothing. */
-static int write_plan(const struct plan *plan, const char *path)
+/* Writes the whole text, which it frees, or nothing. text: NULL: out of memory. */
+static int write_text(char *text, const char *path)
 {
-	char *text = plan_format(plan);
 	struct error err = { "out of memory" };
 	int rc = text ? 0 : -ENOMEM;
 
@@ -328,6 +399,58 @@ static void show_progress(void *arg, const struct plan *plan)
 	fprintf(stderr, "\r%8.3f s  iteration %.3f s  sync %.3f s  bound %.3f s ",
 		plan->search.elapsed_s, plan->predicted.iteration_s, plan->predicted.sync_s,
 		plan->predicted.lower_bound_s);
+}
+
+static int report_no_plan(int rc, const struct error *err)
+{
+	if (rc != PLAN_INFEASIBLE && rc != PLAN_NOT_FOUND)
+		return report_error(err, FAILED);
+	fprintf(stderr, "skippipe: %s: %s\n",
+		rc == PLAN_INFEASIBLE ? "infeasible" : "no plan found", err->text);
+	return BROKEN;
+}
+
+/* Reads the schedule of a run, of --skip-schedule or --recipe. */
+static int read_schedule(struct cluster *c, struct plan_options *o, struct skip_schedule *out,
+			 struct error *err)
+{
+	char recipe[SKIP_RECIPE_TEXT];
+
+	if (o->recipe) {
+		c->always |= (stage_set)1 << (c->n_stages - 1);
+		o->stack = true;
+		if (skip_recipe_schedule(recipe, o->recipe, (uint32_t)cluster_most_skipped(c),
+					 err) != 0)
+			return -EINVAL;
+	}
+	return skip_schedule_parse(out, o->recipe ? recipe : o->schedule, (uint64_t)o->iterations,
+				   (uint32_t)cluster_most_skipped(c), err);
+}
+
+/* Plans every phase of a run. */
+static int plan_phases(struct cluster *c, struct plan_options *o)
+{
+	struct skip_schedule schedule;
+	struct phase_plans plans;
+	struct error err = { "" };
+	struct phase_plans_request q = {
+		.search = o->request,
+		.schedule = &schedule,
+		.iterations = (uint64_t)o->iterations,
+		.state_ratio = phase_plans_state_ratio(tensor_format_sum_share(o->wires.sums)),
+	};
+	int rc;
+
+	if (read_schedule(c, o, &schedule, &err) != 0)
+		return report_error(&err, USAGE);
+	q.stack = o->stack;
+	rc = phase_plans_choose(c, &q, &plans, &err);
+	if (rc != 0)
+		return report_no_plan(rc, &err);
+	rc = write_text(o->as_table ? phase_plans_table(&plans) : phase_plans_format(&plans),
+			o->output);
+	phase_plans_fini(&plans);
+	return rc;
 }
 
 /* Checks the options about stages against the cluster, and searches. */
@@ -359,6 +482,8 @@ static int search_and_write(struct cluster *c, struct plan_options *o)
 			  q->path_length, c->n_stages);
 		return report_error(&err, USAGE);
 	}
+	if (o->schedule || o->recipe)
+		return plan_phases(c, o);
 	if (o->skip >= 0)
 		q->path_length = c->n_stages - o->skip;
 	if (progress)
@@ -366,14 +491,9 @@ static int search_and_write(struct cluster *c, struct plan_options *o)
 	rc = plan_search(c, q, &plan, &err);
 	if (progress)
 		fputc('\n', stderr);
-	if (rc == PLAN_INFEASIBLE || rc == PLAN_NOT_FOUND) {
-		fprintf(stderr, "skippipe: %s: %s\n",
-			rc == PLAN_INFEASIBLE ? "infeasible" : "no plan found", err.text);
-		return BROKEN;
-	}
 	if (rc != 0)
-		return report_error(&err, FAILED);
-	rc = write_plan(plan, o->output);
+		return report_no_plan(rc, &err);
+	rc = write_text(plan_format(plan), o->output);
 	plan_free(plan);
 	return rc;
 }

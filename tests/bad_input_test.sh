@@ -36,6 +36,17 @@ expect 2 '--sync-limit: only with --assignment free' "$sk" plan "$dir/good.json"
 for limit in 0 -1 nan 5s; do
 	expect 2 '--sync-limit: expected seconds' "$sk" plan "$dir/good.json" --assignment free --sync-limit "$limit"
 done
+expect 2 'need --iterations' "$sk" plan "$dir/good.json" --skip-schedule 1,0
+expect 2 '--format need' "$sk" plan "$dir/good.json" --iterations 10
+expect 2 'phase 1 of the skip schedule: expected 0 to 1' "$sk" plan "$dir/good.json" --skip-schedule 2,0 --iterations 10
+expect 2 '--recipe quick: expected speed' "$sk" plan "schedule/tests/data/shipped20.json" --recipe quick --iterations 10
+expect 2 'it needs a stage between' "$sk" plan "$dir/good.json" --recipe speed --iterations 10
+expect 2 'exclude each other' "$sk" plan "$dir/good.json" --recipe speed --skip-schedule 0 --iterations 10
+for option in '--skip 1' '--from x' '--algorithm cbs'; do
+	expect 2 'exclude --skip' "$sk" plan "$dir/good.json" --skip-schedule 1,0 --iterations 10 $option
+done
+"$sk" plan "$dir/good.json" --skip-schedule 1,0 --iterations 10 --evaluations 50 -o "$dir/phases" || die "the good schedule is refused"
+grep -q '"format":"skippipe.phases/1"' "$dir/phases" || die "the plans of a run are not written"
 for verb in "plan $dir/good.json" "simulate $dir/good.json $dir/good.plan"; do
 	expect 2 '--wire: expected fp32, bf16' "$sk" $verb --wire q4
 	expect 2 '--sum-wire: expected fp32, q8' "$sk" $verb --sum-wire bf16
