@@ -41,11 +41,14 @@ static void report(struct p_run *r, struct p_node *x)
 	look_whether_done(r);
 }
 
+/* Each replica owns a slice. If owners kept the numbers that they encoded, no two nodes would have
+ * the same sum. */
 static void report_sum(struct p_run *r, int stage, bool wrong)
 {
 	uint8_t *reported = &r->s.sums_reported[stage];
+	bool differs = *reported && !(r->p->rules & P_DECODE_OWN);
 
-	*reported |= (uint8_t)((*reported ? 4 : 0) | (wrong ? 2 : 1));
+	*reported |= (uint8_t)((*reported ? 4 : 0) | (wrong ? 2 : 1) | (differs ? 3 : 0));
 }
 
 static void reduced(struct p_run *r, struct p_node *x, bool wrong)
@@ -249,6 +252,8 @@ static bool may_at_all(const struct p_run *r, enum p_event e)
 		return s->phase == P_PLANNING && p_replicas_everywhere(r);
 	case P_CRASH:
 		return s->takeovers > 0 && s->phase != P_GATHERING;
+	case P_CHANGE:
+		return s->changes > 0 && under_way(s);
 	case P_GATHER:
 		return s->phase == P_GATHERING;
 	default:
@@ -361,6 +366,10 @@ static void happen(struct p_run *r, const struct p_step *step)
 	case P_GATHER:
 		p_gather(r);
 		break;
+	case P_CHANGE:
+		r->s.wanted ^= 1;
+		r->s.changes--;
+		break;
 	default:
 		break;
 	}
@@ -425,7 +434,7 @@ struct walk {
 static bool happens_of_itself(enum p_event e)
 {
 	return e != P_REDUCED_WRONG && e != P_COPY_REDUCED_WRONG && e != P_KILL && e != P_SILENCE &&
-	       e != P_NEW_PROCESS && e != P_CRASH && e != P_KEEP;
+	       e != P_NEW_PROCESS && e != P_CRASH && e != P_KEEP && e != P_CHANGE;
 }
 
 /* Tries the step with every series of choices. */

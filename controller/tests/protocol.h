@@ -14,6 +14,10 @@
  * time, except where nobody can see the difference: a data node's count and a sum are visible once
  * reported. Events without a controller happen before it died or after it returned.
  *
+ * Tensors travel in a format. Agents recognize a tensor by its iteration, and take a tensor of that
+ * iteration in another format for wrong numbers. A sum is encoded by the owner of a slice; every
+ * replica and standby copy decodes these bytes.
+ *
  * Nodes of a stage are alike, and so are microbatches. States that differ only in names are one
  * state. No node's record names another node, so sorting the nodes is enough. */
 #ifndef CONTROLLER_TESTS_PROTOCOL_H
@@ -97,6 +101,11 @@ struct p_state {
 	uint8_t sums_reported[P_STAGES];
 	uint8_t taken_over, committed;
 	uint8_t deaths, wrongs, takeovers;    /* faults that may still happen */
+	/* Formats of tensors, as numbers of one bit: the iteration's, and the operator's wish */
+	uint8_t format, wanted;
+	uint8_t changes; /* number of times that the operator may still change the wish */
+	uint8_t tried;   /* the controller has begun the iteration, or resumed it */
+	uint8_t sent;    /* formats, as bits, in which nodes may have sent tensors of it */
 	/* number of times each gradient is in the stage's sum */
 	uint8_t content[P_STAGES][P_BATCHES];
 };
@@ -114,7 +123,11 @@ enum p_rule {
 	P_START_AT_ZERO = 32, /* at a start an agent drops its counts of earlier attempts */
 	/* A node whose weights differ from its stage's after a commit is dropped */
 	P_COMPARE_HASHES = 64,
-	P_ALL_RULES = 127
+	P_KEEP_FORMAT = 128,   /* an iteration that restarts keeps its format */
+	P_STORE_FORMAT = 256,  /* the format is stored before the start is announced */
+	/* The owner of a slice decodes the sum that it has encoded, as all others do */
+	P_DECODE_OWN = 512,
+	P_ALL_RULES = 1023
 };
 
 /* The cluster to explore, and the variant of the code. */
@@ -126,6 +139,8 @@ struct protocol {
 	int deaths, wrongs, takeovers;
 	/* Changes of names when the microbatches are exchanged: protocol_names.c */
 	uint64_t swaps[4];
+	int changes;  /* of the wanted format */
+	bool fresh;   /* the iteration has not begun, and its wanted format is new */
 	bool overlap; /* a stage sums as soon as its gradients are counted */
 	/* Sums are ordered with the start: each node sends its part once it has counted its
 	 * microbatches */
@@ -159,6 +174,7 @@ enum p_event {
 	P_GATHER,
 	/* a microbatch that started over is home again, and its data node had counted it before */
 	P_AGAIN,
+	P_CHANGE, /* the operator wants another format */
 	P_EVENTS
 };
 

@@ -169,6 +169,7 @@ void p_crash(struct p_run *r)
 	r->crashed = true;
 	s->takeovers--;
 	s->phase = P_GATHERING;
+	s->tried = 1; /* the next controller cannot know, and keeps the stored format */
 	s->home = s->over = s->taken_over = 0;
 	for (int i = 0; i < r->p->nodes; i++) {
 		struct p_node *x = &s->nodes[i];

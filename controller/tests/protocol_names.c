@@ -50,6 +50,11 @@ static const struct field state_fields[] = {
 	STATE(deaths, 2, PLAIN),
 	STATE(wrongs, 2, PLAIN),
 	STATE(takeovers, 2, PLAIN),
+	STATE(format, 1, PLAIN),
+	STATE(wanted, 1, PLAIN),
+	STATE(changes, 1, PLAIN),
+	STATE(tried, 1, PLAIN),
+	STATE(sent, 2, PLAIN),
 	STATE(content[0], 2, EACH),
 	STATE(content[1], 2, EACH),
 	STATE(content[2], 2, EACH),
@@ -196,6 +201,8 @@ void protocol_begin(const struct protocol *p, struct p_state *s)
 	s->deaths = (uint8_t)p->deaths;
 	s->wrongs = (uint8_t)p->wrongs;
 	s->takeovers = (uint8_t)p->takeovers;
+	s->changes = (uint8_t)p->changes;
+	s->tried = s->sent = !p->fresh;
 	for (int i = 0; i < p->nodes; i++) {
 		s->nodes[i].stage = s->nodes[i].at = p->stage_of[i];
 		s->nodes[i].alive = !(p->absent >> i & 1);
@@ -214,6 +221,14 @@ void protocol_begin(const struct protocol *p, struct p_state *s)
 				x->mine = x->on;
 			}
 	p_order_ahead(p, s);
+	if (p->fresh) {
+		s->wanted = 1;
+		p_restart(s);
+		for (int i = 0; i < p->nodes; i++) {
+			s->nodes[i].on = s->nodes[i].began = 0;
+			p_forget_iteration(&s->nodes[i]);
+		}
+	}
 }
 
 /* ---- as text ---- */
@@ -245,6 +260,7 @@ const char *protocol_event_name(enum p_event e)
 		"the controller dies",
 		"another controller gathers",
 		"has one home again",
+		"the operator wants another format",
 	};
 
 	return names[e];
@@ -275,9 +291,11 @@ void protocol_print(const struct protocol *p, const struct p_state *s, FILE *to)
 					      "STALLED (planning)",  "PLANNING",
 					      "GATHERING",           "COMMITTED" };
 
-	fprintf(to, "  %s home %d changed %d summing %d%s, %d deaths %d wrong %d takeovers left\n",
+	fprintf(to, "  %s home %d changed %d summing %d%s, %d deaths %d wrong %d takeovers left, "
+		"format %d wanted %d\n",
 		phases[s->phase], s->home, s->changed, s->summing,
-		s->taken_over ? " taken over" : "", s->deaths, s->wrongs, s->takeovers);
+		s->taken_over ? " taken over" : "", s->deaths, s->wrongs, s->takeovers, s->format,
+		s->wanted);
 	for (int i = 0; i < p->nodes; i++)
 		print_node(&s->nodes[i], i, to);
 }

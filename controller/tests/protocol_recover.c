@@ -37,10 +37,27 @@ static void make_plan(struct p_run *r, int stage)
 	}
 }
 
+static void take_formats(struct p_run *r)
+{
+	if (!r->s.tried || !(r->p->rules & P_KEEP_FORMAT))
+		r->s.format = r->s.wanted;
+	r->s.tried = 1;
+}
+
+/* A node that begins sends tensors, and receives those that others have sent. */
+static void begin_in_format(struct p_run *r)
+{
+	r->s.sent |= (uint8_t)(1 << r->s.format);
+	if (r->s.sent == 3)
+		p_found(r, "who is honest is left out: its tensor has another format");
+}
+
 void p_begin(struct p_run *r)
 {
+	uint8_t stored = r->s.format;
 	bool dies;
 
+	take_formats(r);
 	p_admit_joiners(r, false);
 	for (int st = 0; st < r->p->stages; st++)
 		make_plan(r, st);
@@ -55,9 +72,13 @@ void p_begin(struct p_run *r)
 		p_begin_iteration(r->p, x);
 		x->began = hears ? 1 : x->began ? 2 : 0;
 		x->mine = hears ? x->on : 0;
+		if (hears)
+			begin_in_format(r);
 	}
 	p_order_ahead(r->p, &r->s);
 	r->s.phase = P_COMPUTING;
+	if (dies && !(r->p->rules & P_STORE_FORMAT))
+		r->s.format = stored;
 	if (dies)
 		p_crash(r);
 }

@@ -110,6 +110,31 @@ TEST(sums_are_ordered_ahead)
 	explore_without_faults(&p);
 }
 
+/* The operator changes the format before and during the iteration. */
+static struct protocol with_formats(bool fresh)
+{
+	struct protocol p = protocol_of(2, 2);
+
+	p.fresh = fresh;
+	p.changes = 1;
+	p.deaths = 1;
+	p.wrongs = 0;
+	return p;
+}
+
+TEST(an_iteration_has_one_format)
+{
+	for (int fresh = 0; fresh < 2; fresh++) {
+		struct protocol p = with_formats(fresh);
+
+		p.takeovers = 2 - SLOW;
+		explore_without_faults(&p);
+		p.ahead = true;
+		p.takeovers = 1;
+		explore_without_faults(&p);
+	}
+}
+
 /* ---- each protection that is switched off is missed ---- */
 
 static void is_found(const struct protocol *p, const char *wrong)
@@ -204,6 +229,31 @@ TEST(gradients_of_the_previous_attempt_are_found)
 
 	p.rules &= ~P_START_AT_ZERO;
 	is_found(&p, "who is honest is left out: it counted what is not its own");
+}
+
+TEST(another_format_after_a_restart_is_found)
+{
+	static const char other[] = "who is honest is left out: its tensor has another format";
+	struct protocol p = with_formats(false);
+
+	p.rules &= ~P_KEEP_FORMAT;
+	is_found(&p, other);
+	p = with_formats(true);
+	p.changes = 0;
+	explore_without_faults(&p);
+	p.rules &= ~P_STORE_FORMAT;
+	is_found(&p, other);
+}
+
+TEST(sums_that_owners_do_not_decode_are_found)
+{
+	/* Two nodes have the sum: two replicas, or one replica and a standby copy. */
+	struct protocol replicas = small(0, 0, 0, 0), copy = small(1 << 1 | 1 << 3, 0, 0, 0);
+
+	replicas.rules &= ~P_DECODE_OWN;
+	is_found(&replicas, "it cannot end");
+	copy.rules &= ~P_DECODE_OWN;
+	is_found(&copy, "it cannot end");
 }
 
 /* ---- the controller behaves as the model ---- */
