@@ -64,6 +64,7 @@ struct history {
 	struct store *store;
 	FILE *jsonl; /* stream of events as JSON lines; NULL: not requested */
 	struct curves curves;
+	int64_t gpus_us; /* when the figures of GPUs were last recorded */
 	/* Number of returns to a checkpoint. Consoles treat the run after each return as a new run.
 	 */
 	uint32_t n_rewinds;

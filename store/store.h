@@ -219,6 +219,8 @@ struct store_command {
  *     link               the plan's delay from `node` to        value: the other node
  *                        another node was corrected to
  *                        forward_s
+ *     gpu                figures of the node's GPU, with a      text: the figures in JSON
+ *                        commit
  *     recovery           a step after a node's death            word: the step
  */
 struct store_moment {

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/gpu_figures.h"
+
 #define NAME(NAME, name, ...) name,
 static const char *const phases[] = { RUN_PHASES(NAME) };
 static const char *const notes[] = { NOTE_KINDS(NAME) };
@@ -104,4 +106,14 @@ char *gpu_throttling_text(unsigned throttling, char out[GPU_THROTTLING_TEXT])
 			n += snprintf(out + n, (size_t)(GPU_THROTTLING_TEXT - n), "%s%s",
 				      n ? ", " : "", words[i]);
 	return out;
+}
+
+int gpu_throttling_named(const char *text)
+{
+	char each[GPU_THROTTLING_TEXT];
+
+	for (unsigned bits = 0; text && bits <= GPU_THROTTLING_ALL; bits++)
+		if (strcmp(gpu_throttling_text(bits, each), text) == 0)
+			return (int)bits;
+	return -1;
 }

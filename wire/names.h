@@ -108,5 +108,6 @@ enum node_presence node_presence(unsigned state);
  * limit"; "" if it is not. Returns out. */
 enum { GPU_THROTTLING_TEXT = 64 };
 char *gpu_throttling_text(unsigned throttling, char out[GPU_THROTTLING_TEXT]);
+int gpu_throttling_named(const char *text); /* text may be NULL */
 
 #endif

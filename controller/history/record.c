@@ -20,12 +20,16 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "controller/iteration/iteration.h"
+#include "controller/history/gpu_record.h"
 #include "controller/history/run_state.h"
 #include "controller/members/member.h"
 #include "controller/network/formats.h"
 #include "controller/network/link_table.h"
 #include "controller/operator/journal.h"
 #include "model/hash.h"
+
+/* Time between two records of GPUs' figures. They change every second, and serve people only. */
+enum { GPUS_EVERY_US = 10000000 };
 
 /* ---- JSON lines ---- */
 
@@ -194,6 +198,36 @@ void record_node(struct run *run, const struct member *m)
 				 (int)m->id, "stage", member_stage(run, m), "state",
 				 node_state_name(member_shown(m)), "why", m->why, "iteration",
 				 (json_int_t)run->committed));
+}
+
+/* Records the figures of all GPUs, if the last ones are old. */
+static void record_gpus(struct members *members)
+{
+	struct run *run = members->run;
+
+	if (run->now_us - run->history.gpus_us < GPUS_EVERY_US)
+		return;
+	run->history.gpus_us = run->now_us;
+	for (uint32_t i = 0; i < members->n; i++) {
+		const struct member *m = &members->list[i];
+		json_t *figures, *event;
+		char *text;
+
+		if (!m->beat.gpu.known || !member_alive(m))
+			continue;
+		figures = gpu_record_pack(&m->beat.gpu);
+		text = json_dumps(figures, JSON_COMPACT);
+		record_moment(run, &(struct store_moment){ .kind = "gpu",
+							   .node = m->id,
+							   .stage = -1,
+							   .text = text });
+		event = json_pack("{s:s, s:i, s:I}", "event", "gpu", "node", (int)m->id,
+				  "iteration", (json_int_t)run->iteration);
+		json_object_update(event, figures);
+		put_event(run, event);
+		json_decref(figures);
+		free(text);
+	}
 }
 
 void record_recovery(struct run *run, const char *step, int node, int64_t value, int64_t at_us)
@@ -588,6 +622,7 @@ int record_commit(struct iteration *it, const struct msg_commit *m, double sum_s
 	record_keep(it->run, see);
 	it->run->last_commit = *m;
 	record_tasks(it);
+	record_gpus(it->members);
 	record_moment(it->run, &moment); /* last: a reader of this row finds the tasks */
 	thin_tasks(it->run);
 	put_event(it->run, json_pack("{s:s, s:I, s:I, s:i, s:f, s:f}", "event", "commit", "n",

@@ -170,6 +170,7 @@ void recording_free(struct recording *r)
 	free(r->faults.list);
 	free(r->plans.list);
 	free(r->nodes.list);
+	free(r->gpus.list);
 	free(r->phases.list);
 	free(r->beliefs.list);
 	free(r->shifts);

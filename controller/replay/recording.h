@@ -25,8 +25,8 @@
 
 /* Happenings at the same time are replayed in this order. */
 enum happening_kind {
-	HAPPENED_COMMIT, HAPPENED_BELIEF, HAPPENED_NODE, HAPPENED_PLAN, HAPPENED_PHASE,
-	HAPPENED_VALIDATION, HAPPENED_NOTE, HAPPENED_FAULT, HAPPENED_HEAL
+	HAPPENED_COMMIT, HAPPENED_BELIEF, HAPPENED_NODE, HAPPENED_GPU, HAPPENED_PLAN,
+	HAPPENED_PHASE, HAPPENED_VALIDATION, HAPPENED_NOTE, HAPPENED_FAULT, HAPPENED_HEAL
 };
 
 struct happening {
@@ -50,6 +50,11 @@ struct recorded_belief { /* a correction of the times that plans assume, in plan
 	/* -1: the task times of `node`; else forward_s is the delay from `node` to this node */
 	int32_t to;
 	double forward_s, backward_s, loss_s;
+};
+
+struct recorded_gpu {
+	uint16_t node;
+	struct gpu_figures figures;
 };
 
 struct recorded_plan {
@@ -84,6 +89,7 @@ struct recording {
 	LIST(struct msg_see_fault) faults; /* faults, each as it was while it was active */
 	LIST(struct recorded_plan) plans;
 	LIST(struct recorded_node) nodes; /* the changes of all nodes' states */
+	LIST(struct recorded_gpu) gpus;
 	LIST(struct recorded_phase) phases;
 	LIST(struct recorded_belief) beliefs;
 	int64_t *shifts; /* (iterations.n) time on the timeline minus the time of the tasks */

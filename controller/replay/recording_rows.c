@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "controller/history/gpu_record.h"
 #include "controller/operator/console_messages.h"
 
 /* A moment whose wall time and timeline time are both known */
@@ -98,6 +99,21 @@ static int take_node(struct reading *g, const struct store_moment *m, int64_t at
 	return 0;
 }
 
+static int take_gpu(struct reading *g, const struct store_moment *m, int64_t at_us)
+{
+	struct recording *r = g->r;
+	struct gpu_figures figures;
+	int rc = gpu_record_read(&figures, m->text, g->err);
+
+	if (rc == 0 && (m->node < 0 || (uint32_t)m->node >= r->n_nodes))
+		rc = error_set(g->err, -EINVAL, "there is no node %d", m->node);
+	if (rc)
+		return error_prefix(g->err, rc, "moment %llu", (unsigned long long)m->id);
+	add_happening(r, at_us, HAPPENED_GPU, r->gpus.n);
+	*LIST_ADD(&r->gpus) = (struct recorded_gpu){ (uint16_t)m->node, figures };
+	return 0;
+}
+
 static void add_phase(struct reading *g, enum run_phase phase, uint64_t iteration, int64_t at_us)
 {
 	struct recording *r = g->r;
@@ -155,6 +171,8 @@ static int see_moment(void *context, const struct store_moment *m)
 	g->r->last_moment = m->id;
 	if (strcmp(m->kind, "node") == 0)
 		return take_node(g, m, at_us);
+	if (strcmp(m->kind, "gpu") == 0)
+		return take_gpu(g, m, at_us);
 	if (strcmp(m->kind, "compute") == 0 || strcmp(m->kind, "link") == 0)
 		return take_belief(g, m, m->kind[0] == 'l', at_us);
 	phase = phase_named(m->word);

@@ -103,6 +103,8 @@ static void fold_node(struct replay *r, const struct happening *h)
 	s->since_us = h->at_us;
 	if (n->stage >= 0)
 		s->stage = n->stage;
+	if (node_presence(n->state) != NODE_TAKES_PART)
+		s->gpu = (struct gpu_figures){ 0 };
 }
 
 static void fold_belief(struct replay *r, const struct recorded_belief *b)
@@ -130,6 +132,10 @@ static void fold_happening(struct replay *r, const struct happening *h)
 		break;
 	case HAPPENED_NODE:
 		fold_node(r, h);
+		break;
+	case HAPPENED_GPU:
+		r->stands[r->rec->gpus.list[h->index].node].gpu =
+			r->rec->gpus.list[h->index].figures;
 		break;
 	case HAPPENED_PLAN:
 		r->plan = h->index;

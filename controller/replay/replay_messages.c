@@ -83,6 +83,7 @@ static void recall_member(const struct replay *r, uint32_t node, struct member *
 		w->beat.queued = s->queued;
 		w->beat.committed = r->committed;
 		w->beat.hash = s->hash;
+		w->beat.gpu = s->gpu;
 	}
 	if (s->state != NOBODY) {
 		const struct recorded_node *state = &r->rec->nodes.list[s->state];
@@ -287,6 +288,10 @@ int replay_tell(struct replay *r, const struct happening *h, replay_emit emit, v
 	case HAPPENED_NODE:
 		rc = learn_hashes(r, err);
 		emit_node(r, r->rec->nodes.list[h->index].node, emit, context);
+		break;
+	case HAPPENED_GPU:
+		rc = learn_hashes(r, err);
+		emit_node(r, r->rec->gpus.list[h->index].node, emit, context);
 		break;
 	case HAPPENED_PLAN:
 		return emit_plan(r, emit, context, err);

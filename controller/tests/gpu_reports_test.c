@@ -1,5 +1,7 @@
 /* gpu_reports_test.c - what the controller makes of the figures of GPUs in heartbeats: what it
  * sends to consoles, what it drops, and when it warns. The test sets the time. */
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/tests/test.h"
@@ -135,4 +137,65 @@ FIXTURE_TEST(a_warning_names_only_what_is_known)
 	report(c, (struct gpu_figures){ .known = GPU_THROTTLING, .throttling = GPU_HARDWARE }, 1);
 	assert_int_equal(warnings(c, &text), 1);
 	assert_string_equal(text, "n03: its GPU is throttled: hardware");
+}
+
+struct recorded {
+	int n;
+	int node;
+	char text[256];
+};
+
+static int see_moment(void *context, const struct store_moment *m)
+{
+	struct recorded *r = context;
+
+	if (strcmp(m->kind, "gpu") != 0)
+		return 0;
+	r->n++;
+	r->node = m->node;
+	snprintf(r->text, sizeof(r->text), "%s", m->text);
+	return 0;
+}
+
+FIXTURE_TEST(figures_are_recorded_at_most_every_ten_seconds)
+{
+	struct controller *c = on_gpus(state);
+	struct recorded r = { 0 };
+
+	c->members.list[NODE].beat.gpu.known = GPU_UTILISATION;
+	c->run.history.gpus_us = c->run.now_us;
+	under_way_all_is_done(c);
+	under_way_all_tell_their_sums(c);
+	assert_in_range(c->run.now_us - c->run.history.gpus_us, 0, 10 * SECOND - 1);
+	assert_int_equal(store_each_moment(c->run.history.store, 0, see_moment, &r, NULL), 0);
+	assert_int_equal(r.n, 0);
+}
+
+/* With a commit, the figures are in the record and among the events; nodes without any are not. */
+FIXTURE_TEST(figures_are_recorded_with_a_commit)
+{
+	struct controller *c = on_gpus(state);
+	struct recorded r = { 0 };
+	char *events = NULL;
+	size_t size = 0;
+
+	c->run.now_us += 10 * SECOND;
+	c->run.history.jsonl = open_memstream(&events, &size);
+	assert_non_null(c->run.history.jsonl);
+	c->members.list[NODE].beat.gpu =
+		(struct gpu_figures){ GPU_ALL & ~GPU_MEMORY, 97, 71, GPU_HEAT | GPU_POWER_CAP,
+				      643210, 700000, 0, 0 };
+	under_way_all_is_done(c);
+	under_way_all_tell_their_sums(c);
+	fclose(c->run.history.jsonl);
+	c->run.history.jsonl = NULL;
+	assert_int_equal(store_each_moment(c->run.history.store, 0, see_moment, &r, NULL), 0);
+	assert_int_equal(r.n, 1);
+	assert_int_equal(r.node, NODE);
+	assert_string_equal(r.text, "{\"utilisation\":97,\"power_mw\":643210,"
+				    "\"power_limit_mw\":700000,\"temperature_c\":71,"
+				    "\"throttling\":\"heat, power limit\"}");
+	assert_non_null(strstr(events, "{\"event\":\"gpu\",\"node\":3,\"iteration\":1,"
+				       "\"utilisation\":97,"));
+	free(events);
 }

@@ -89,6 +89,22 @@ static void correct(struct store *s, const struct recorded_options *o, int64_t m
 	assert_int_equal(store_moment(s, &m, NULL), 0);
 }
 
+void recorded_gpu(struct store *s, int64_t ms, int node, const char *figures)
+{
+	struct store_moment m = { .iteration = 2,
+				  .at_us = ms * 1000,
+				  .wall_us = ms * 1000 + wall_ahead_us,
+				  .kind = "gpu",
+				  .node = node,
+				  .stage = -1,
+				  .word = "",
+				  .text = figures,
+				  .device = "",
+				  .host = "" };
+
+	assert_int_equal(store_moment(s, &m, NULL), 0);
+}
+
 static void note(struct store *s, uint64_t iteration, int64_t ms, const char *kind, char mark,
 		 int node, const char *text)
 {
@@ -194,6 +210,11 @@ void recorded_iteration(struct store *s, uint64_t k, const struct recorded_optio
 		assert_int_equal(store_validation(s, &v, NULL), 0);
 	} else if (k == 2) {
 		moment(s, o, 2, 3200, "phase", "computing", -1, -1, 0);
+		if (!o->without_moments) {
+			recorded_gpu(s, 3250, 1, "{\"utilisation\":97,\"temperature_c\":88,"
+						 "\"throttling\":\"heat\"}");
+			recorded_gpu(s, 3250, 2, "{\"utilisation\":50}");
+		}
 		moment(s, o, 2, 3450, "node", "dead", 2, 1, 0);
 		note(s, 1, 3450, "alert", 'F', 2, "n02 heartbeat lost");
 		put_commit(s, o, 2, 4400);

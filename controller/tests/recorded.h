@@ -4,7 +4,8 @@
  * n02 and the late joiner n03 hold the second. Each iteration has two microbatches.
  *
  *     1000 gathering   1500 all but n03 live   1900 note 1   2000 plan 1, it1 computes
- *     2800 it1 reduces   3000 commit 1   3100 validated   3200 it2 computes   3450 n02 dies, note 2
+ *     2800 it1 reduces   3000 commit 1   3100 validated   3200 it2 computes   3250 figures of the
+ *     GPUs of n01 and n02   3450 n02 dies, note 2
  *     4400 commit 2   4450 n01 and one of its links are slower   4500 plan 2, it3 computes
  *     4600..4800 fault 1   4700 n03 lives   5500 commit 3   5600 the run ends, note 3
  */
@@ -33,6 +34,8 @@ int64_t recorded_start_ms(uint64_t iteration);
 void recorded_make(char *folder, const struct recorded_options *o, struct store **writer);
 /* Writes iteration k and what follows it, until the next one's start. */
 void recorded_iteration(struct store *s, uint64_t k, const struct recorded_options *o);
+/* Writes the figures of a node's GPU. */
+void recorded_gpu(struct store *s, int64_t ms, int node, const char *figures);
 void recorded_remove(const char *folder);
 
 #endif

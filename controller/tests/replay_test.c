@@ -286,6 +286,103 @@ TEST(numbers_come_from_the_rows)
 	strike(&g);
 }
 
+/* The last recorded figures are shown, until the node is lost. */
+TEST(figures_of_gpus_are_replayed)
+{
+	static const int64_t times_ms[] = { 3240, 3260, 3460, 5000, 3300, 3000 };
+	struct stage g;
+
+	set(&g, NULL);
+	for (int i = 0; i < 6; i++) { /* forwards and backwards */
+		struct seen *s = shown(g.replay, times_ms[i]);
+		bool recorded = times_ms[i] > 3250;
+
+		assert_int_equal(s->nodes[0].gpu.known, 0);
+		assert_int_equal(s->nodes[1].gpu.known,
+				 recorded ? GPU_UTILISATION | GPU_TEMPERATURE | GPU_THROTTLING : 0);
+		assert_int_equal(s->nodes[1].gpu.utilisation, recorded ? 97 : 0);
+		assert_int_equal(s->nodes[1].gpu.temperature_c, recorded ? 88 : 0);
+		assert_int_equal(s->nodes[1].gpu.throttling, recorded ? GPU_HEAT : 0);
+		assert_int_equal(s->nodes[2].gpu.utilisation,
+				 recorded && times_ms[i] < 3450 ? 50 : 0);
+		free(s);
+	}
+	strike(&g);
+}
+
+/* The figures of its process before are not those of the new one. */
+TEST(a_returned_node_has_no_figures_at_first)
+{
+	struct store_moment back = { .iteration = 3,
+				     .at_us = 5610000,
+				     .wall_us = 5610000,
+				     .kind = "node",
+				     .node = 2,
+				     .stage = 1,
+				     .word = "live",
+				     .text = "",
+				     .device = "cuda:0",
+				     .host = "" };
+	struct recording *more;
+	struct replay *r;
+	struct stage g;
+	struct seen *s;
+
+	set(&g, NULL);
+	assert_int_equal(store_moment(g.writer, &back, NULL), 0);
+	recorded_gpu(g.writer, 5620, 2, "{\"utilisation\":70}");
+	assert_int_equal(recording_read(&more, g.store, NULL), 0);
+	assert_int_equal(replay_new(&r, more, NULL), 0);
+	s = shown(r, 5615);
+	assert_int_equal(s->nodes[2].state, NODE_LIVE);
+	assert_int_equal(s->nodes[2].gpu.known, 0);
+	free(s);
+	s = shown(r, 5620);
+	assert_int_equal(s->nodes[2].gpu.utilisation, 70);
+	free(s);
+	replay_free(r);
+	recording_free(more);
+	strike(&g);
+}
+
+TEST(wrong_figures_of_a_gpu_are_refused)
+{
+	static const char *const wrong[] = {
+		"",
+		"[]",
+		"{\"utilisation\":101}",
+		"{\"utilisation\":-1}",
+		"{\"power_mw\":1.5}",
+		"{\"memory_mib\":4294967296}",
+		"{\"temperature_c\":201}",
+		"{\"throttling\":\"cold\"}",
+		"{\"throttling\":1}",
+	};
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		struct stage g;
+		struct recording *r = NULL;
+		struct error err;
+
+		set(&g, NULL);
+		recorded_gpu(g.writer, 5610, 1, wrong[i]);
+		assert_int_equal(recording_read(&r, g.store, &err), -EINVAL);
+		assert_non_null(strstr(err.text, "no figures of a GPU"));
+		strike(&g);
+	}
+	for (int node = -1; node <= RECORDED_NODES; node += RECORDED_NODES + 1) {
+		struct stage g;
+		struct recording *r = NULL;
+		struct error err;
+
+		set(&g, NULL);
+		recorded_gpu(g.writer, 5610, node, "{}");
+		assert_int_equal(recording_read(&r, g.store, &err), -EINVAL);
+		assert_non_null(strstr(err.text, "there is no node"));
+		strike(&g);
+	}
+}
+
 /* Reads the events until that time straight from the rows, in no order. */
 static uint32_t expect_events(int64_t ms, uint64_t iteration, struct msg_task_event *out)
 {

@@ -575,7 +575,9 @@ FOLDER_TEST(old_tasks_are_thinned)
 
 	for (uint64_t i = 1; i <= 205; i++) {
 		struct store_task t = { i, 0, 0, 2, 'F', true, -1, 10, 20, 30 };
-		struct store_moment m = { .iteration = i, .kind = i % 2 ? "phase" : "node",
+		struct store_moment m = { .iteration = i, .kind = i % 4 == 1   ? "gpu"
+						  : i % 4 == 3 ? "phase"
+							       : "node",
 					  .word = "", .text = "", .device = "", .host = "" };
 
 		assert_int_equal(store_tasks(s, &t, 1, &err), 0);
@@ -592,7 +594,8 @@ FOLDER_TEST(old_tasks_are_thinned)
 	assert_int_equal(number_of(f->path, "SELECT count(*) FROM moment WHERE kind = 'node'"),
 			 102);
 	assert_int_equal(number_of(f->path, "SELECT count(*) FROM moment WHERE kind = 'phase'"),
-			 3);
+			 1);
+	assert_int_equal(number_of(f->path, "SELECT count(*) FROM moment WHERE kind = 'gpu'"), 2);
 	for (uint64_t i = 150; i <= 160; i++) { /* after a restore */
 		struct store_task t = { i, 0, 0, 2, 'F', true, -1, 10, 20, 30 };
 

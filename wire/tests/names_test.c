@@ -68,6 +68,10 @@ TEST(reasons_for_throttling_are_named_the_worst_first)
 			    "heat, power limit");
 	assert_string_equal(gpu_throttling_text(~0u, text),
 			    "heat, power brake, hardware, power limit");
+	for (int i = 0; i <= GPU_THROTTLING_ALL; i++)
+		assert_int_equal(gpu_throttling_named(gpu_throttling_text((unsigned)i, text)), i);
+	assert_int_equal(gpu_throttling_named("power limit, heat"), -1);
+	assert_int_equal(gpu_throttling_named(NULL), -1);
 }
 
 /* Records and other builds know them by these numbers. */
