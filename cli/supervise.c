@@ -238,7 +238,7 @@ static void kill_all(struct supervisor *p)
 	signal_agents(p, SIGKILL);
 }
 
-static bool all_gone(const struct processes *c)
+static bool all_ended(const struct processes *c)
 {
 	if (c->controller.pid > 0 || c->console.pid > 0)
 		return false;
@@ -449,7 +449,7 @@ int supervise(struct processes *processes, const struct log *log, int *status, s
 	rc = start_all(&p, err);
 	if (rc != 0)
 		begin_stopping(&p);
-	while (!all_gone(processes) || p.phase == RUNNING)
+	while (!all_ended(processes) || p.phase == RUNNING)
 		supervise_turn(&p);
 	restore_terminal(&p);
 	if (rc == 0 && p.gave_up.text[0])

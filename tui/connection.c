@@ -165,7 +165,7 @@ static bool is_unreached(struct connection *c, char why[160])
 	return c->trouble[0] != 0;
 }
 
-void connection_next(struct connection *c, int64_t now_us, struct connection_news *out)
+void connection_next(struct connection *c, int64_t now_us, struct connection_notice *out)
 {
 	struct post_message m;
 

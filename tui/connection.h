@@ -40,7 +40,7 @@ enum connection_event {
 	CONNECTION_UNREACHED /* no address accepts a connection; `why` names the cause for each */
 };
 
-struct connection_news {
+struct connection_notice {
 	enum connection_event event;
 	const void *data;
 	size_t size;
@@ -48,7 +48,7 @@ struct connection_news {
 };
 
 /* Gives the next event. A message in *out is borrowed until the next call. */
-void connection_next(struct connection *c, int64_t now_us, struct connection_news *out);
+void connection_next(struct connection *c, int64_t now_us, struct connection_notice *out);
 /* Requests a new snapshot after messages were lost. At most one request a second is sent. */
 void connection_attach(struct connection *c, int64_t now_us);
 /* -EAGAIN: too many messages are unacknowledged; -ENOTCONN. */

@@ -167,45 +167,45 @@ static void play_recorded(struct console *c)
 			apply_recorded(c, at, data, size);
 }
 
-static void take_connection_event(struct console *c, const struct connection_news *news)
+static void take_connection_event(struct console *c, const struct connection_notice *notice)
 {
-	if (news->event == CONNECTION_UP) {
+	if (notice->event == CONNECTION_UP) {
 		c->refused = false;
 		ui_set_connection(&c->ui, UI_LIVE, "");
-	} else if (news->event == CONNECTION_DOWN) {
+	} else if (notice->event == CONNECTION_DOWN) {
 		ui_set_connection(
 			&c->ui, c->refused ? UI_REFUSED : UI_LOST,
 			c->refused
-				? news->why
+				? notice->why
 				: "the controller is silent; trying to reconnect");
-	} else if (news->event == CONNECTION_UNREACHED) {
-		ui_set_connection(&c->ui, UI_LOST, news->why);
+	} else if (notice->event == CONNECTION_UNREACHED) {
+		ui_set_connection(&c->ui, UI_LOST, notice->why);
 	} else if (c->ui.connection.state != UI_LIVE) {
 		c->refused = true;
-		ui_set_connection(&c->ui, UI_REFUSED, news->why);
+		ui_set_connection(&c->ui, UI_REFUSED, notice->why);
 	}
 	if (c->options.plain) {
-		printf("connection: %s\n", news->event == CONNECTION_UP ? "up" : news->why);
+		printf("connection: %s\n", notice->event == CONNECTION_UP ? "up" : notice->why);
 		fflush(stdout);
 	}
 }
 
 void console_read_messages(struct console *c)
 {
-	struct connection_news news;
+	struct connection_notice notice;
 
 	if (c->play) {
 		play_recorded(c);
 		return;
 	}
 	for (int i = 0; i < MESSAGES_A_TURN; i++) {
-		connection_next(c->connection, c->now_us, &news);
-		if (news.event == CONNECTION_NOTHING)
+		connection_next(c->connection, c->now_us, &notice);
+		if (notice.event == CONNECTION_NOTHING)
 			break;
-		if (news.event == CONNECTION_MESSAGE)
-			apply_recorded(c, c->now_us, news.data, news.size);
+		if (notice.event == CONNECTION_MESSAGE)
+			apply_recorded(c, c->now_us, notice.data, notice.size);
 		else
-			take_connection_event(c, &news);
+			take_connection_event(c, &notice);
 	}
 	if (c->state->stream.needs_snapshot && !c->ui.clock.frozen)
 		connection_attach(c->connection, c->now_us);

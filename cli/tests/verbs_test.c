@@ -24,7 +24,7 @@ TEST(slips_find_their_verb)
 	}
 }
 
-TEST(what_is_far_from_all_finds_none)
+TEST(a_word_far_from_all_verbs_finds_none)
 {
 	char long_word[200];
 

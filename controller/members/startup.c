@@ -530,7 +530,7 @@ static void gather_without(struct weights *weights)
 	set_phase(weights->run, PHASE_STALLED);
 }
 
-static bool somebody_awaited(const struct members *members)
+static bool awaits_any(const struct members *members)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
 		const struct member *m = &members->list[i];
@@ -613,7 +613,7 @@ static void gather_again(struct weights *weights)
 	if (here == 0 && waited > weights->run->options.limits.gather_us)
 		controller_finish(weights->members, 1, "no agent came");
 	if (here == 0 ||
-	    (somebody_awaited(weights->members) && is_patient(weights->members, waited)))
+	    (awaits_any(weights->members) && is_patient(weights->members, waited)))
 		return;
 	agreement_before_start(weights->members);
 	/* agreement_before_start has ended the run, because the corpus is not the intended one */

@@ -47,7 +47,7 @@ enum {
 	SOON_TASKS = 2,   /* during an iteration a node is judged every so many tasks */
 	LINKS = 2,        /* fewest measured links that can have a common factor */
 	MANY_LINKS = 4,   /* from so many links on, one measurement is enough */
-	CROWD = 3,        /* fewest agents by which a machine is judged */
+	PACE_AGENTS = 3,        /* fewest agents by which a machine is judged */
 	PACE_STEPS = 12,  /* most steps of the first estimate of a machine's pace */
 	ASKED_MOST = 3,   /* most plans requested during an iteration; drift_turn asks after it */
 	CORRECTIONS = 32, /* corrections that a node may cause in a burst, beside two per link */
@@ -65,7 +65,7 @@ static double ratio_of(const struct member *m)
 }
 
 /* The agents of one machine, and how much slower than planned they are together. */
-struct crowd {
+struct machine_pace {
 	uint32_t agents;  /* live or suspect */
 	uint32_t judged;  /* agents that have ended enough tasks to be judged */
 	/* Median ratio of measured to planned compute time of the judged agents; 1: too few. */
@@ -75,10 +75,11 @@ struct crowd {
 	bool shared; /* the machine has fewer cores than agents, so they share cores */
 };
 
-static struct crowd crowd_of(const struct members *members, const struct member *m, uint32_t tasks)
+static struct machine_pace measure_pace(const struct members *members, const struct member *m,
+					uint32_t tasks)
 {
 	double ratios[MSG_NODES], link_ratios[MSG_NODES];
-	struct crowd w = { .compute_ratio = 1, .link_ratio = 1 };
+	struct machine_pace w = { .compute_ratio = 1, .link_ratio = 1 };
 	size_t n_links = 0;
 
 	for (uint32_t i = 0; i < members->n; i++) {
@@ -93,7 +94,7 @@ static struct crowd crowd_of(const struct members *members, const struct member 
 		if (other->links.delay_ratio > 0)
 			link_ratios[n_links++] = other->links.delay_ratio;
 	}
-	if (w.judged >= CROWD || !m->hello.machine[0])
+	if (w.judged >= PACE_AGENTS || !m->hello.machine[0])
 		w.compute_ratio = array_median(ratios, w.judged);
 	if (n_links)
 		w.link_ratio = array_median(link_ratios, n_links);
@@ -101,19 +102,19 @@ static struct crowd crowd_of(const struct members *members, const struct member 
 	return w;
 }
 
-/* Returns true if the agents of a machine that share its cores are late together. Fewer than CROWD
- * agents do not show whether the machine is the cause. */
-static bool is_overloaded(const struct crowd *w)
+/* Returns true if the agents of a machine that share its cores are late together. Fewer than
+ * PACE_AGENTS agents do not show whether the machine is the cause. */
+static bool is_overloaded(const struct machine_pace *w)
 {
-	return w->shared && w->agents >= CROWD &&
-	       ((w->judged >= CROWD && w->compute_ratio > off) || w->link_ratio > off);
+	return w->shared && w->agents >= PACE_AGENTS &&
+	       ((w->judged >= PACE_AGENTS && w->compute_ratio > off) || w->link_ratio > off);
 }
 
 /* Returns true if all agents of m's machine are late together. In that case their
  * measurements say nothing about one agent or about the network. */
 static bool machine_is_overloaded(const struct members *members, const struct member *m)
 {
-	struct crowd w = crowd_of(members, m, 1);
+	struct machine_pace w = measure_pace(members, m, 1);
 
 	return is_overloaded(&w);
 }
@@ -342,7 +343,7 @@ static void slow_down(struct planning *planning, struct member *m, double ratio)
 /* Corrects m's compute time if its tasks show another one, and starts a new measurement. Returns
  * true if the time was corrected. Where agents share a machine's cores, short tasks wait long for a
  * core. An agent is then compared with the median of that machine's agents. */
-static bool judge_node(struct planning *planning, struct member *m, const struct crowd *w)
+static bool judge_node(struct planning *planning, struct member *m, const struct machine_pace *w)
 {
 	double baseline = w->shared ? w->compute_ratio : 1, ratio = ratio_of(m) / baseline;
 	bool noisy = w->shared && planning->run->options.cluster.time_scale == 0,
@@ -367,13 +368,14 @@ static bool judge_node(struct planning *planning, struct member *m, const struct
  * without emulation agents that share cores wait for one another. The first two measurements count
  * fully, because the first one is taken with cold connections and caches. Later measurements have
  * the weight that they would have in a mean, because measurements vary. */
-static void judge_machine(struct planning *planning, struct member *first, const struct crowd *w)
+static void judge_machine(struct planning *planning, struct member *first,
+			  const struct machine_pace *w)
 {
 	double part = fmax(1.0 / (first->compute.times_paced > 1 ? first->compute.times_paced : 1),
 			   pace_part),
 	       factor = pow(w->compute_ratio, part);
 
-	if (!w->shared || w->judged < CROWD || planning->run->options.cluster.time_scale != 0)
+	if (!w->shared || w->judged < PACE_AGENTS || planning->run->options.cluster.time_scale != 0)
 		return;
 	first->compute.times_paced++;
 	if (fabs(factor - 1) < pace_step)
@@ -463,7 +465,7 @@ void drift_guess_pace(struct planning *planning, const struct plan *p)
 		struct member *m = &planning->members->list[i];
 
 		if (!is_first_of_machine(planning->members, m) ||
-		    !crowd_of(planning->members, m, 1).shared || m->compute.pace != 1)
+		    !measure_pace(planning->members, m, 1).shared || m->compute.pace != 1)
 			continue;
 		for (int steps = 0; steps < PACE_STEPS && guess_machine(planning, m, p); steps++)
 			;
@@ -497,7 +499,7 @@ void drift_task(struct planning *planning, struct member *m, const struct msg_ta
 {
 	const struct cluster_node *n = &planning->run->cluster->nodes[m->id];
 	int64_t at_us = e->at_us - m->clock.offset_us;
-	struct crowd w;
+	struct machine_pace w;
 
 	if (e->type == WORK_STARTS)
 		m->tasks.started_us = at_us;
@@ -510,7 +512,7 @@ void drift_task(struct planning *planning, struct member *m, const struct msg_ta
 	/* Only a node that seems far off is compared with all others: this is costly. */
 	if (m->tasks.n % SOON_TASKS != 0 || !stands_out(ratio_of(m), 1))
 		return;
-	w = crowd_of(planning->members, m, 1);
+	w = measure_pace(planning->members, m, 1);
 	if ((w.shared && (planning->run->options.cluster.time_scale == 0 || is_overloaded(&w))) ||
 	    2 * all_judged(planning->members) < members_live(planning->members))
 		return;
@@ -524,11 +526,11 @@ static void judge_all(struct planning *planning)
 	bool judged[MSG_NODES] = { false };
 
 	for (uint32_t i = 0; i < planning->members->n; i++) {
-		struct crowd w;
+		struct machine_pace w;
 
 		if (judged[i])
 			continue;
-		w = crowd_of(planning->members, &planning->members->list[i], TASKS);
+		w = measure_pace(planning->members, &planning->members->list[i], TASKS);
 		judge_machine(planning, &planning->members->list[i], &w);
 		for (uint32_t k = i; k < planning->members->n; k++) {
 			if (k != i && !members_share_machine(&planning->members->list[i],

@@ -225,7 +225,7 @@ static void append_answer(struct job **list, struct job *j)
 
 /* Returns true if the request must be searched again: it is a PLANNER_BASELINE that a request for
  * the run has cancelled, and no newer PLANNER_BASELINE waits. */
-static bool goes_again(const struct planner *p, const struct job *j)
+static bool must_repeat(const struct planner *p, const struct job *j)
 {
 	const struct job *other = p->waiting;
 
@@ -256,7 +256,7 @@ static void *serve_requests(void *arg)
 		run_request(p, j);
 		pthread_mutex_lock(&p->lock);
 		p->running = NULL;
-		if (goes_again(p, j)) {
+		if (must_repeat(p, j)) {
 			clear_answer(j->answer);
 			append_answer(&p->waiting, j);
 			continue;

@@ -35,9 +35,9 @@ static void forget_tasks(struct replay *r)
 		r->tasks.loss_node[i] = -1;
 	}
 	for (uint32_t i = 0; i < r->rec->n_nodes; i++) {
-		r->stands[i].slots = 0;
-		r->stands[i].running = false;
-		r->stands[i].queued = 0;
+		r->nodes[i].slots = 0;
+		r->nodes[i].running = false;
+		r->nodes[i].queued = 0;
 	}
 }
 
@@ -46,7 +46,7 @@ static void forget_nodes(struct replay *r)
 	for (uint32_t i = 0; i < r->rec->n_nodes; i++) {
 		const struct cluster_node *n = &r->rec->cluster->nodes[i];
 
-		r->stands[i] = (struct stand){ .state = NOBODY, .since_us = r->rec->first_us,
+		r->nodes[i] = (struct cursor_node){ .state = NOBODY, .since_us = r->rec->first_us,
 					       .stage = n->stage, .forward_s = n->forward_s,
 					       .backward_s = n->backward_s, .loss_s = n->loss_s,
 					       .hash_agrees = true };
@@ -97,7 +97,7 @@ static void fold_phase(struct replay *r, const struct happening *h)
 static void fold_node(struct replay *r, const struct happening *h)
 {
 	const struct recorded_node *n = &r->rec->nodes.list[h->index];
-	struct stand *s = &r->stands[n->node];
+	struct cursor_node *s = &r->nodes[n->node];
 
 	s->state = h->index;
 	s->since_us = h->at_us;
@@ -109,7 +109,7 @@ static void fold_node(struct replay *r, const struct happening *h)
 
 static void fold_belief(struct replay *r, const struct recorded_belief *b)
 {
-	struct stand *s = &r->stands[b->node];
+	struct cursor_node *s = &r->nodes[b->node];
 
 	if (b->to >= 0)
 		return; /* the belief concerns a link: recording_cluster applies it when needed */
@@ -134,7 +134,7 @@ static void fold_happening(struct replay *r, const struct happening *h)
 		fold_node(r, h);
 		break;
 	case HAPPENED_GPU:
-		r->stands[r->rec->gpus.list[h->index].node].gpu =
+		r->nodes[r->rec->gpus.list[h->index].node].gpu =
 			r->rec->gpus.list[h->index].figures;
 		break;
 	case HAPPENED_PLAN:
@@ -160,7 +160,7 @@ static void fold_happening(struct replay *r, const struct happening *h)
 
 static void fold_event(struct replay *r, const struct msg_task_event *e)
 {
-	struct stand *s = &r->stands[e->node];
+	struct cursor_node *s = &r->nodes[e->node];
 
 	s->slots = e->slots;
 	if (e->type == WORK_WAITS) {
@@ -274,7 +274,7 @@ int replay_new(struct replay **out, const struct recording *recording, struct er
 
 	r->rec = recording;
 	r->planned_of = NOBODY;
-	r->stands = alloc_array(recording->n_nodes, sizeof(*r->stands));
+	r->nodes = alloc_array(recording->n_nodes, sizeof(*r->nodes));
 	r->active = alloc_array(recording->faults.n, sizeof(*r->active));
 	r->tasks.done = alloc_array(microbatches(r), sizeof(*r->tasks.done));
 	r->tasks.loss_node = alloc_array(microbatches(r), sizeof(*r->tasks.loss_node));
@@ -291,7 +291,7 @@ void replay_free(struct replay *r)
 {
 	if (!r)
 		return;
-	free(r->stands);
+	free(r->nodes);
 	free(r->active);
 	free(r->tasks.done);
 	free(r->tasks.loss_node);
@@ -344,7 +344,7 @@ static void pin_stages(const struct replay *r, struct cluster *c)
 		if (stage_of[i] >= 0)
 			left[stage_of[i]]--;
 	for (int i = 0; i < c->n_nodes; i++) {
-		int stood = r->stands[i].stage;
+		int stood = r->nodes[i].stage;
 
 		if (stage_of[i] < 0 && stood >= 0 && left[stood] > 0) {
 			stage_of[i] = stood;
@@ -368,7 +368,7 @@ int replay_present(struct replay *r, const struct plan **plan, bool *excluded,
 	c = recording_cluster(r->rec, r->at);
 	pin_stages(r, c);
 	for (uint32_t i = 0; i < r->rec->n_nodes; i++)
-		excluded[i] = !replay_lives(r, &r->stands[i]);
+		excluded[i] = !replay_lives(r, &r->nodes[i]);
 	*plan = r->planned->plan;
 	*cluster = c;
 	return 0;

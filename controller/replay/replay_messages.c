@@ -43,12 +43,12 @@ static void emit_run(const struct replay *r, replay_emit emit, void *context)
 	emit(context, &m);
 }
 
-static enum node_state state_of(const struct replay *r, const struct stand *s)
+static enum node_state state_of(const struct replay *r, const struct cursor_node *s)
 {
 	return s->state == NOBODY ? NODE_ABSENT : r->rec->nodes.list[s->state].state;
 }
 
-bool replay_lives(const struct replay *r, const struct stand *s)
+bool replay_lives(const struct replay *r, const struct cursor_node *s)
 {
 	enum node_state state = state_of(r, s);
 
@@ -60,7 +60,7 @@ static uint32_t count_alive(const struct replay *r)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < r->rec->n_nodes; i++)
-		n += replay_lives(r, &r->stands[i]);
+		n += replay_lives(r, &r->nodes[i]);
 	return n;
 }
 
@@ -68,7 +68,7 @@ static uint32_t count_alive(const struct replay *r)
  * carry are not recorded and stay 0. */
 static void recall_member(const struct replay *r, uint32_t node, struct member *w)
 {
-	const struct stand *s = &r->stands[node];
+	const struct cursor_node *s = &r->nodes[node];
 	bool alive = replay_lives(r, s);
 
 	*w = (struct member){
@@ -99,7 +99,7 @@ static void recall_member(const struct replay *r, uint32_t node, struct member *
 
 static void emit_node(const struct replay *r, uint32_t node, replay_emit emit, void *context)
 {
-	const struct stand *s = &r->stands[node];
+	const struct cursor_node *s = &r->nodes[node];
 	struct cluster_node planned = r->rec->cluster->nodes[node];
 	struct member w;
 	struct msg m = { .body = NULL };
@@ -117,18 +117,18 @@ static void emit_node(const struct replay *r, uint32_t node, replay_emit emit, v
 static int see_hash(void *context, const struct store_hash *h)
 {
 	struct replay *r = context;
-	struct stand *s;
+	struct cursor_node *s;
 
 	if (h->node >= r->rec->n_nodes)
 		return 0;
-	s = &r->stands[h->node];
+	s = &r->nodes[h->node];
 	s->hash = h->hash;
 	s->hash_agrees = true;
 	/* Compare with the first live replica of the stage. */
 	for (uint32_t i = 0; i < r->rec->n_nodes; i++)
-		if (i < h->node && r->stands[i].stage == s->stage && r->stands[i].hash != 0 &&
-		    replay_lives(r, &r->stands[i]))
-			return s->hash_agrees = r->stands[i].hash == s->hash, 0;
+		if (i < h->node && r->nodes[i].stage == s->stage && r->nodes[i].hash != 0 &&
+		    replay_lives(r, &r->nodes[i]))
+			return s->hash_agrees = r->nodes[i].hash == s->hash, 0;
 	return 0;
 }
 
@@ -138,8 +138,8 @@ static int learn_hashes(struct replay *r, struct error *err)
 	if (r->committed == r->hashes_of)
 		return 0;
 	for (uint32_t i = 0; i < r->rec->n_nodes; i++) {
-		r->stands[i].hash = 0;
-		r->stands[i].hash_agrees = true;
+		r->nodes[i].hash = 0;
+		r->nodes[i].hash_agrees = true;
 	}
 	r->hashes_of = r->committed;
 	return store_each_hash(r->rec->store, r->committed, see_hash, r, err);
@@ -329,7 +329,7 @@ int replay_nodes(struct replay *r, replay_emit emit, void *context, struct error
 	int rc = learn_hashes(r, err);
 
 	for (uint32_t i = 0; i < r->rec->n_nodes; i++)
-		if (replay_lives(r, &r->stands[i]))
+		if (replay_lives(r, &r->nodes[i]))
 			emit_node(r, i, emit, context);
 	return rc;
 }

@@ -33,7 +33,7 @@ enum {
 };
 static const double speed_most = 10000; /* largest speed, as a multiple of real time */
 
-/* A console and its cursor */
+/* A console and its cursor. */
 struct viewer {
 	post_peer_id peer;
 	char name[64];
@@ -46,7 +46,7 @@ struct viewer {
 	int64_t moved_us, status_us, nodes_us;
 };
 
-/* A comparison that the planner has not answered */
+/* A comparison that the planner has not answered. */
 struct awaited {
 	uint64_t request;
 	post_peer_id peer;
@@ -54,8 +54,8 @@ struct awaited {
 	char name[32];
 };
 
-/* The state of the server */
-struct theatre {
+/* The state of the server. */
+struct server {
 	const struct options *options;
 	const struct log *log;
 	struct keys_identity *identity;
@@ -73,9 +73,9 @@ struct theatre {
 	int64_t now_us, grow_us, refresh_us;
 };
 
-/* The context of the callbacks of replay.h */
-struct seat {
-	struct theatre *t;
+/* The context of the callbacks of replay.h: the console that receives a message. */
+struct recipient {
+	struct server *t;
 	struct viewer *v;
 };
 
@@ -83,8 +83,8 @@ struct seat {
 
 static void send_viewer(void *context, struct msg *m)
 {
-	struct seat *seat = context;
-	struct viewer *v = seat->v;
+	struct recipient *to = context;
+	struct viewer *v = to->v;
 
 	if (v->lagging)
 		return;
@@ -92,18 +92,18 @@ static void send_viewer(void *context, struct msg *m)
 		m->u.see_synced.sequence = v->sequence;
 		memcpy(m->u.see_synced.name, v->name, sizeof(v->name));
 	}
-	if (m->type == MSG_SEE_STATUS && v->lease_ends_us > seat->t->now_us) {
+	if (m->type == MSG_SEE_STATUS && v->lease_ends_us > to->t->now_us) {
 		memcpy(m->u.see_status.lease, v->name, sizeof(v->name));
-		m->u.see_status.lease_us = v->lease_ends_us - seat->t->now_us;
+		m->u.see_status.lease_us = v->lease_ends_us - to->t->now_us;
 	}
 	m->sequence = ++v->sequence;
-	if (send_message_to(seat->t->post, v->peer, m, seat->t->now_us) != 0) {
+	if (send_message_to(to->t->post, v->peer, m, to->t->now_us) != 0) {
 		v->dropped++;
 		v->lagging = true;
 	}
 }
 
-static void log_failure(const struct theatre *t, int rc, const struct error *err)
+static void log_failure(const struct server *t, int rc, const struct error *err)
 {
 	if (rc < 0)
 		log_line(t->log, LOG_ERROR, "%s", err->text);
@@ -114,22 +114,22 @@ static void note_pace(struct viewer *v)
 	replay_note_pace(v->replay, v->pace.stopped ? 0 : v->pace.speed, v->dropped);
 }
 
-static void send_snapshot(struct theatre *t, struct viewer *v)
+static void send_snapshot(struct server *t, struct viewer *v)
 {
-	struct seat seat = { t, v };
+	struct recipient to = { t, v };
 	struct error err = { "" };
 
 	v->lagging = false;
 	v->status_us = v->nodes_us = t->now_us;
 	note_pace(v);
-	log_failure(t, replay_snapshot(v->replay, send_viewer, &seat, &err), &err);
+	log_failure(t, replay_snapshot(v->replay, send_viewer, &to, &err), &err);
 }
 
 /* Moves the cursor with real time. A console that lost a message gets nothing until its send queue
  * has room, and then a snapshot. */
-static void move_viewer(struct theatre *t, struct viewer *v)
+static void move_viewer(struct server *t, struct viewer *v)
 {
-	struct seat seat = { t, v };
+	struct recipient to = { t, v };
 	struct error err = { "" };
 	int64_t to_us;
 
@@ -140,23 +140,23 @@ static void move_viewer(struct theatre *t, struct viewer *v)
 	if (v->lagging)
 		log_failure(t, replay_seek(v->replay, to_us, &err), &err);
 	else
-		log_failure(t, replay_next(v->replay, to_us, send_viewer, &seat, &err), &err);
+		log_failure(t, replay_next(v->replay, to_us, send_viewer, &to, &err), &err);
 	if (v->lagging && post_room(t->post, v->peer) > (8u << 20))
 		send_snapshot(t, v);
 	note_pace(v);
 	if (t->now_us - v->nodes_us >= NODES_EVERY_US) {
 		v->nodes_us = t->now_us;
-		log_failure(t, replay_nodes(v->replay, send_viewer, &seat, &err), &err);
+		log_failure(t, replay_nodes(v->replay, send_viewer, &to, &err), &err);
 	}
 	if (t->now_us - v->status_us >= STATUS_EVERY_US) {
 		v->status_us = t->now_us;
-		replay_status(v->replay, send_viewer, &seat);
+		replay_status(v->replay, send_viewer, &to);
 	}
 }
 
 /* ---- viewers ---- */
 
-static struct viewer *viewer_of(struct theatre *t, post_peer_id peer)
+static struct viewer *viewer_of(struct server *t, post_peer_id peer)
 {
 	for (uint32_t i = 0; i < t->n_viewers; i++)
 		if (t->viewers[i]->peer == peer)
@@ -170,7 +170,7 @@ static void viewer_free(struct viewer *v)
 	free(v);
 }
 
-static struct viewer *viewer_new(struct theatre *t, post_peer_id peer, const char *name)
+static struct viewer *viewer_new(struct server *t, post_peer_id peer, const char *name)
 {
 	struct error err = { "too many consoles" };
 	struct replay *replay;
@@ -192,7 +192,7 @@ static struct viewer *viewer_new(struct theatre *t, post_peer_id peer, const cha
 	return v;
 }
 
-static void attach_viewer(struct theatre *t, post_peer_id peer)
+static void attach_viewer(struct server *t, post_peer_id peer)
 {
 	struct post_peer_info info;
 	struct viewer *v = viewer_of(t, peer);
@@ -205,7 +205,7 @@ static void attach_viewer(struct theatre *t, post_peer_id peer)
 		send_snapshot(t, v);
 }
 
-static void detach_viewer(struct theatre *t, post_peer_id peer)
+static void detach_viewer(struct server *t, post_peer_id peer)
 {
 	for (uint32_t i = 0; i < t->n_viewers; i++) {
 		if (t->viewers[i]->peer != peer)
@@ -219,14 +219,14 @@ static void detach_viewer(struct theatre *t, post_peer_id peer)
 
 /* ---- commands ---- */
 
-static void reply_to(struct theatre *t, struct viewer *v, uint64_t command, int status,
+static void reply_to(struct server *t, struct viewer *v, uint64_t command, int status,
 		     const char *format, ...)
 	__attribute__((format(printf, 5, 6)));
 
-static void reply_to(struct theatre *t, struct viewer *v, uint64_t command, int status,
+static void reply_to(struct server *t, struct viewer *v, uint64_t command, int status,
 		     const char *format, ...)
 {
-	struct seat seat = { t, v };
+	struct recipient to = { t, v };
 	struct msg m = { .type = MSG_SEE_REPLY,
 			 .u.see_reply = { .command = command, .status = status } };
 	va_list ap;
@@ -234,10 +234,10 @@ static void reply_to(struct theatre *t, struct viewer *v, uint64_t command, int 
 	va_start(ap, format);
 	vsnprintf(m.u.see_reply.text, sizeof(m.u.see_reply.text), format, ap);
 	va_end(ap);
-	send_viewer(&seat, &m);
+	send_viewer(&to, &m);
 }
 
-static void jump_to(struct theatre *t, struct viewer *v, uint64_t command, int64_t to_us)
+static void jump_to(struct server *t, struct viewer *v, uint64_t command, int64_t to_us)
 {
 	const struct recording *r = t->recording;
 	struct error err = { "" };
@@ -255,7 +255,7 @@ static void jump_to(struct theatre *t, struct viewer *v, uint64_t command, int64
 	      (double)(r->last_us - r->first_us) * 1e-6);
 }
 
-static void run_at(struct theatre *t, struct viewer *v, const struct msg_command *m)
+static void run_at(struct server *t, struct viewer *v, const struct msg_command *m)
 {
 	double speed = (double)m->factor;
 
@@ -270,7 +270,7 @@ static void run_at(struct theatre *t, struct viewer *v, const struct msg_command
 }
 
 /* Grants the lease. No other console can hold it, because each console has its own cursor. */
-static void arm_viewer(struct theatre *t, struct viewer *v, const struct msg_command *m)
+static void arm_viewer(struct server *t, struct viewer *v, const struct msg_command *m)
 {
 	int64_t seconds = m->value < 0 ? 0 : m->value > LEASE_MOST_S ? LEASE_MOST_S : m->value;
 
@@ -278,7 +278,7 @@ static void arm_viewer(struct theatre *t, struct viewer *v, const struct msg_com
 	reply_to(t, v, m->id, 0, seconds ? "the cursor is yours" : "locked");
 }
 
-static void ask_comparison(struct theatre *t, struct viewer *v, const struct msg_command *m)
+static void ask_comparison(struct server *t, struct viewer *v, const struct msg_command *m)
 {
 	bool excluded[MSG_NODES];
 	struct planner_request q = { .excluded = excluded, .threads = 1, .reason = "what if",
@@ -310,10 +310,10 @@ static void ask_comparison(struct theatre *t, struct viewer *v, const struct msg
 	cluster_free(cluster);
 }
 
-static void refuse_act(struct theatre *t, struct viewer *v, const struct msg_command *m)
+static void refuse_act(struct server *t, struct viewer *v, const struct msg_command *m)
 {
 	static const char why[] = "a recorded run: commands are off";
-	struct seat seat = { t, v };
+	struct recipient to = { t, v };
 	struct msg preview = { .type = MSG_SEE_PREVIEW,
 			       .u.see_preview = { .command = m->id, .verb = m->verb } };
 
@@ -322,12 +322,12 @@ static void refuse_act(struct theatre *t, struct viewer *v, const struct msg_com
 		return;
 	}
 	memcpy(preview.u.see_preview.text, why, sizeof(why));
-	send_viewer(&seat, &preview);
+	send_viewer(&to, &preview);
 }
 
-static void take_command(struct theatre *t, struct viewer *v, const struct msg_command *m)
+static void take_command(struct server *t, struct viewer *v, const struct msg_command *m)
 {
-	struct seat seat = { t, v };
+	struct recipient to = { t, v };
 
 	switch ((enum command_verb)m->verb) {
 	case COMMAND_SEEK:
@@ -353,7 +353,7 @@ static void take_command(struct theatre *t, struct viewer *v, const struct msg_c
 		break;
 	case COMMAND_ACK:
 		reply_to(t, v, m->id, 0, "%u alerts acknowledged",
-		      replay_acknowledge(v->replay, (uint64_t)m->value, send_viewer, &seat));
+		      replay_acknowledge(v->replay, (uint64_t)m->value, send_viewer, &to));
 		break;
 	case COMMAND_COMPARE:
 		ask_comparison(t, v, m);
@@ -366,7 +366,7 @@ static void take_command(struct theatre *t, struct viewer *v, const struct msg_c
 
 /* ---- main loop ---- */
 
-static void take_message(struct theatre *t, const struct post_message *p)
+static void take_message(struct server *t, const struct post_message *p)
 {
 	struct viewer *v = viewer_of(t, p->peer);
 	struct msg m;
@@ -383,7 +383,7 @@ static void take_message(struct theatre *t, const struct post_message *p)
 	msg_clear(&m);
 }
 
-static void receive_messages(struct theatre *t)
+static void receive_messages(struct server *t)
 {
 	struct post_message p;
 	struct error err;
@@ -402,14 +402,14 @@ static void receive_messages(struct theatre *t)
 	}
 }
 
-static void tell_candidate(struct theatre *t, const struct planned *p)
+static void tell_candidate(struct server *t, const struct planned *p)
 {
 	const struct recording *r = t->recording;
 	struct message_run run = { r->n_nodes, r->run->n_shards, r->run->per_shard, r->shard_of,
 				   r->unit_s };
 	struct plan_message s;
 	struct awaited a;
-	struct seat seat = { t, NULL };
+	struct recipient to = { t, NULL };
 	uint32_t i = 0;
 
 	while (i < t->n_awaited && t->awaited[i].request != p->request)
@@ -418,27 +418,27 @@ static void tell_candidate(struct theatre *t, const struct planned *p)
 		return;
 	a = t->awaited[i];
 	memmove(&t->awaited[i], &t->awaited[i + 1], (--t->n_awaited - i) * sizeof(a));
-	seat.v = viewer_of(t, a.peer);
-	if (!seat.v)
+	to.v = viewer_of(t, a.peer);
+	if (!to.v)
 		return;
 	if (!p->plan) {
-		reply_to(t, seat.v, a.command, -EINVAL, "%s: %.140s", a.name, p->infeasible);
+		reply_to(t, to.v, a.command, -EINVAL, "%s: %.140s", a.name, p->infeasible);
 	} else if (plan_message_init(&s, &run, p, a.name) == 0) {
-		send_viewer(&seat, &s.message);
+		send_viewer(&to, &s.message);
 		plan_message_fini(&s);
 	}
 }
 
-static void run_all(struct theatre *t)
+static void run_all(struct server *t)
 {
 	for (uint32_t i = 0; i < t->n_viewers; i++) {
-		struct seat seat = { t, t->viewers[i] };
+		struct recipient to = { t, t->viewers[i] };
 
-		replay_run(t->viewers[i]->replay, send_viewer, &seat);
+		replay_run(t->viewers[i]->replay, send_viewer, &to);
 	}
 }
 
-static void take_plans(struct theatre *t)
+static void take_plans(struct server *t)
 {
 	struct planned *p;
 
@@ -455,7 +455,7 @@ static void take_plans(struct theatre *t)
 
 /* Reads the recording again if the run has written more. The longer reading takes, the longer the
  * pause before the next check. */
-static void grow_viewers(struct theatre *t)
+static void grow_viewers(struct server *t)
 {
 	struct recording *more;
 	struct error err = { "" };
@@ -471,14 +471,14 @@ static void grow_viewers(struct theatre *t)
 	if (rc == 1) {
 		more->baseline_s = t->recording->baseline_s;
 		for (uint32_t i = 0; i < t->n_viewers; i++) {
-			struct seat seat = { t, t->viewers[i] };
+			struct recipient to = { t, t->viewers[i] };
 
 			rc = replay_renew(t->viewers[i]->replay, more, &err);
 			log_failure(t, rc, &err);
 			if (rc != 0)
 				send_snapshot(t, t->viewers[i]);
 			else
-				replay_run(t->viewers[i]->replay, send_viewer, &seat);
+				replay_run(t->viewers[i]->replay, send_viewer, &to);
 		}
 		recording_free(t->recording);
 		t->recording = more;
@@ -487,7 +487,7 @@ static void grow_viewers(struct theatre *t)
 	t->grow_us = t->now_us + GROW_EVERY_US + 20 * took;
 }
 
-static void run_loop(struct theatre *t, int signals)
+static void run_loop(struct server *t, int signals)
 {
 	struct pollfd fds[] = { { post_fd(t->post), POLLIN, 0 },
 				{ planner_fd(t->planner), POLLIN, 0 },
@@ -510,7 +510,7 @@ static void run_loop(struct theatre *t, int signals)
 
 /* ---- start ---- */
 
-static void ask_baseline(struct theatre *t)
+static void ask_baseline(struct server *t)
 {
 	struct planner_request q = { .kind = PLANNER_BASELINE, .algorithm = PLAN_DTFM,
 				     .path_length = t->recording->cluster->n_stages,
@@ -524,7 +524,7 @@ static void ask_baseline(struct theatre *t)
 
 int replay_serve(const struct options *o, const struct log *log, int signals, struct error *err)
 {
-	struct theatre t = { .options = o, .log = log, .now_us = clock_monotonic_us() };
+	struct server t = { .options = o, .log = log, .now_us = clock_monotonic_us() };
 	int rc = store_open(&t.store, o->run_dir, err);
 
 	if (rc == 0) {

@@ -7,8 +7,8 @@
 
 enum { NOBODY = -1, TASKS_A_MESSAGE = 1024 };
 
-/* A node at the cursor */
-struct stand {
+/* A node at the cursor. */
+struct cursor_node {
 	int64_t state;      /* index of its newest recorded_node; NOBODY: none */
 	int64_t since_us;
 	int stage;
@@ -44,11 +44,11 @@ struct replay {
 	uint64_t iteration, committed, writer;
 	int64_t started_us;      /* start of the current iteration */
 	int64_t plan;            /* index of the plan in force; NOBODY: none yet */
-	struct stand *stands;    /* (n_nodes) */
+	struct cursor_node *nodes;    /* (n_nodes) */
 	bool *active;            /* (n_faults) */
 
 	struct replay_tasks tasks;
-	uint64_t hashes_of;      /* the commit to which the hashes in stands belong */
+	uint64_t hashes_of;      /* the commit to which the hashes in nodes belong */
 	struct planned *planned; /* plan number planned_of; NULL: not read */
 	int64_t planned_of;
 
@@ -62,7 +62,7 @@ struct replay {
 };
 
 /* Returns true if the node is live or suspect at the cursor. */
-bool replay_lives(const struct replay *r, const struct stand *s);
+bool replay_lives(const struct replay *r, const struct cursor_node *s);
 /* Reads the plan in force into r->planned, unless it is already there. */
 int replay_plan(struct replay *r, struct error *err);
 /* Emits the messages of a happening that is already applied to the state. */

@@ -41,13 +41,13 @@ struct connection {
 };
 
 /* A heartbeat: when the agent sent it by the controller's clock, and when it arrives. */
-struct word {
+struct beat {
 	int64_t sent_us, arrives_us;
 	uint64_t number;
 };
 
 struct trace {
-	struct word *words; /* (n) in order of arrival */
+	struct beat *beats; /* (n) in order of arrival */
 	uint32_t n, next;
 	struct connection via;
 	int64_t *pings;     /* (n_pings) when the controller's pings arrive at the agent */
@@ -83,7 +83,7 @@ static int64_t arrival(const struct connection *w, int64_t at, int64_t every_us,
 
 static int by_arrival(const void *a, const void *b)
 {
-	const struct word *x = a, *y = b;
+	const struct beat *x = a, *y = b;
 
 	return (x->arrives_us > y->arrives_us) - (x->arrives_us < y->arrives_us);
 }
@@ -93,33 +93,33 @@ static int by_arrival(const void *a, const void *b)
 static void trace_init(struct trace *t, const struct connection *w, uint32_t n,
 		       const int64_t *late_us, uint64_t seed)
 {
-	int64_t last[16] = { 0 }, said = 0;
+	int64_t last[16] = { 0 }, sent_us = 0;
 	struct rng rng;
 
 	rng_init(&rng, seed);
 	*t = (struct trace){ .via = *w, .n = n, .n_pings = n / 5 + 1 };
-	t->words = calloc(n, sizeof(*t->words));
+	t->beats = calloc(n, sizeof(*t->beats));
 	t->pings = calloc(t->n_pings, sizeof(*t->pings));
-	assert_true(t->words && t->pings && w->connections <= 16);
+	assert_true(t->beats && t->pings && w->connections <= 16);
 	for (uint32_t i = 0; i < n; i++) {
 		int64_t *before = &last[i % w->connections];
 
-		said += TIMEOUT_BEAT_US + (late_us ? late_us[i] : 0);
-		t->words[i] = (struct word){
-			said, arrival(w, said, TIMEOUT_BEAT_US * w->connections, &rng), i + 1
+		sent_us += TIMEOUT_BEAT_US + (late_us ? late_us[i] : 0);
+		t->beats[i] = (struct beat){
+			sent_us, arrival(w, sent_us, TIMEOUT_BEAT_US * w->connections, &rng), i + 1
 		};
-		if (t->words[i].arrives_us < *before) /* a connection keeps the order */
-			t->words[i].arrives_us = *before;
-		*before = t->words[i].arrives_us;
+		if (t->beats[i].arrives_us < *before) /* a connection keeps the order */
+			t->beats[i].arrives_us = *before;
+		*before = t->beats[i].arrives_us;
 	}
-	qsort(t->words, n, sizeof(*t->words), by_arrival);
+	qsort(t->beats, n, sizeof(*t->beats), by_arrival);
 	for (uint32_t i = 0; i < t->n_pings; i++)
 		t->pings[i] = (int64_t)i * PING_US + pass(w, &rng);
 }
 
 static void trace_fini(struct trace *t)
 {
-	free(t->words);
+	free(t->beats);
 	free(t->pings);
 }
 
@@ -178,21 +178,21 @@ static void world_free(struct world *w)
 	free(w);
 }
 
-static void say(struct world *w, uint16_t node, const struct word *word)
+static void deliver(struct world *w, uint16_t node, const struct beat *beat)
 {
 	const struct trace *t = &w->traces[node];
-	int64_t ping = word->sent_us / PING_US;
-	struct msg_heartbeat h = { .beat = word->number,
-				   .now_us = word->sent_us + node * (int64_t)SECOND,
+	int64_t ping = beat->sent_us / PING_US;
+	struct msg_heartbeat h = { .beat = beat->number,
+				   .now_us = beat->sent_us + node * (int64_t)SECOND,
 				   .committed = 99 };
 
-	while (ping >= 0 && (ping >= t->n_pings || t->pings[ping] > word->sent_us))
+	while (ping >= 0 && (ping >= t->n_pings || t->pings[ping] > beat->sent_us))
 		ping--;
 	if (ping > 0) {
 		h.echo_us = ping * PING_US;
-		h.echo_age_us = word->sent_us - t->pings[ping];
+		h.echo_age_us = beat->sent_us - t->pings[ping];
 	}
-	w->c->run.now_us = word->arrives_us;
+	w->c->run.now_us = beat->arrives_us;
 	members_heartbeat(&w->c->iteration, &w->c->members.list[node], &h);
 	loop_act(&w->c->iteration);
 }
@@ -201,18 +201,18 @@ static void say(struct world *w, uint16_t node, const struct word *word)
 static void hear(struct world *w, int64_t until_us)
 {
 	for (;;) {
-		const struct word *next = NULL;
+		const struct beat *next = NULL;
 		uint16_t who = 0;
 
 		for (uint16_t i = 0; i < NODES; i++) {
 			struct trace *t = &w->traces[i];
 
-			while (t->next < t->n && t->words[t->next].sent_us > w->vanishes_us[i] &&
-			       t->words[t->next].sent_us <= until_us)
+			while (t->next < t->n && t->beats[t->next].sent_us > w->vanishes_us[i] &&
+			       t->beats[t->next].sent_us <= until_us)
 				t->next++;
 			if (t->next < t->n &&
-			    (!next || t->words[t->next].arrives_us < next->arrives_us)) {
-				next = &t->words[t->next];
+			    (!next || t->beats[t->next].arrives_us < next->arrives_us)) {
+				next = &t->beats[t->next];
 				who = i;
 			}
 		}
@@ -221,7 +221,7 @@ static void hear(struct world *w, int64_t until_us)
 		w->traces[who].next++;
 		/* A vanished machine does not send lost packets again */
 		if (next->arrives_us - 2 * w->traces[who].via.one_way_us <= w->vanishes_us[who])
-			say(w, who, next);
+			deliver(w, who, next);
 	}
 }
 
@@ -244,18 +244,18 @@ static void go(struct world *w, int64_t from_us, int64_t until_us)
 
 static const int64_t delays_us[NODES] = { 500, 5000, 20000, 60000, 100000, 130000 };
 
-static void make_traces(struct world *w, uint32_t words, uint64_t seed, double loss, double jitter)
+static void make_traces(struct world *w, uint32_t beats, uint64_t seed, double loss, double jitter)
 {
 	for (uint32_t i = 0; i < NODES; i++) {
 		struct connection via = { delays_us[i], loss, jitter, CONNECTIONS };
 
-		trace_init(&w->traces[i], &via, words, NULL, seed + i);
+		trace_init(&w->traces[i], &via, beats, NULL, seed + i);
 	}
 }
 
-static void make_lossy_traces(struct world *w, uint32_t words, uint64_t seed)
+static void make_lossy_traces(struct world *w, uint32_t beats, uint64_t seed)
 {
-	make_traces(w, words, seed, 0.02, 0.3);
+	make_traces(w, beats, seed, 0.02, 0.3);
 }
 
 static void nobody_died(const struct world *w)
@@ -316,9 +316,9 @@ TEST(the_contents_of_an_overtaken_heartbeat_are_ignored)
  * Limits of other machines stay. */
 TEST(an_overloaded_machine_is_not_dead)
 {
-	enum { WORDS = 600 };
+	enum { BEATS = 600 };
 	struct world *w = world_new();
-	int64_t late[WORDS];
+	int64_t late[BEATS];
 
 	for (uint16_t i = 0; i < NODES; i++) {
 		struct connection via = { 10000, 0, 0.3, CONNECTIONS };
@@ -326,16 +326,16 @@ TEST(an_overloaded_machine_is_not_dead)
 		struct rng rng;
 
 		rng_init(&rng, i);
-		for (int k = 0; k < WORDS; k++)
+		for (int k = 0; k < BEATS; k++)
 			late[k] = k < 50 ? 0
 					 : (int64_t)(rng_uniform(&rng) *
 						     (k < 170 ? (k - 50) * 6000 : 700000));
-		trace_init(&w->traces[i], &via, WORDS, loaded ? late : NULL, i);
+		trace_init(&w->traces[i], &via, BEATS, loaded ? late : NULL, i);
 		snprintf(w->c->members.list[i].hello.address, 64, "tcp://10.0.0.%d:77%02u",
 			 loaded ? 1 : 2, i);
 	}
 	world_greet(w);
-	go(w, LOOK_US, (int64_t)(WORDS / 10 - 1) * SECOND);
+	go(w, LOOK_US, (int64_t)(BEATS / 10 - 1) * SECOND);
 	nobody_died(w);
 	for (int i = 3; i < NODES; i++)
 		assert_in_range(w->c->members.list[i].heard.allowed_us, LIMIT_US,

@@ -92,7 +92,7 @@ FIXTURE_TEST(a_returning_node_continues_although_its_place_was_reassigned)
 }
 
 /* The node's heartbeats report its weights. The last commit is still on its way to the node. */
-FIXTURE_TEST(it_continues_once_it_has_the_last_commit)
+FIXTURE_TEST(a_node_continues_once_it_has_the_last_commit)
 {
 	struct controller *c = lost(state);
 
@@ -107,7 +107,7 @@ FIXTURE_TEST(it_continues_once_it_has_the_last_commit)
 	assert_true(is_back(c));
 }
 
-FIXTURE_TEST(it_does_not_continue_with_other_weights)
+FIXTURE_TEST(a_node_with_other_weights_does_not_continue)
 {
 	struct controller *c = lost(state);
 

@@ -149,7 +149,7 @@ static bool may_wake_with(const struct run *run, const struct member *m, int sta
 
 /* Returns true if a node that may have the weights of a lost stage still runs its old process.
  * Otherwise waiting is useless. */
-static bool somebody_may_have_it(const struct members *members)
+static bool may_still_be_held(const struct members *members)
 {
 	for (int s = 0; s < members->run->cluster->n_stages; s++)
 		for (uint32_t i = 0; i < members->n && stage_replicas(members, s, NULL) == 0; i++) {
@@ -224,7 +224,7 @@ static void bring_back(struct weights *weights, int stage)
 	int64_t waited = weights->run->now_us - weights->stall.since_us;
 
 	if ((waited < recover_patience_us(weights->run) &&
-	     somebody_may_have_it(weights->members)) ||
+	     may_still_be_held(weights->members)) ||
 	    may_hold(weights->members, stage))
 		return;
 	if (!restore_checkpoint(weights))

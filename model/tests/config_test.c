@@ -56,7 +56,7 @@ TEST(fields_are_checked_by_name)
 	}
 }
 
-TEST(what_is_printed_reads_back)
+TEST(printed_models_read_back)
 {
 	for (size_t i = 0; model_preset_name(i); i++) {
 		struct model_config c, back = { 0 };

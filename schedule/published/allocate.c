@@ -85,7 +85,7 @@ double allocate_match(const double *cost, int n, int m, int *match)
 }
 
 /* The population. An assignment is a list of nodes; stage s has those from start[s] on. */
-struct herd {
+struct population {
 	const struct problem *p;
 	struct rng rng;
 	const int *start;
@@ -101,13 +101,13 @@ struct herd {
 	int *tour;       /* (n_stages) */
 };
 
-static double edge_cost_s(const struct herd *h, int a, int b)
+static double edge_cost_s(const struct population *h, int a, int b)
 {
 	return h->p->delay[(size_t)a * (size_t)h->p->n_nodes + (size_t)b] +
 	       h->p->c->nodes[b].forward_s;
 }
 
-static double stage_distance(struct herd *h, const int *nodes, int s, int t)
+static double stage_distance(struct population *h, const int *nodes, int s, int t)
 {
 	int n = h->start[s + 1] - h->start[s], m = h->start[t + 1] - h->start[t];
 
@@ -122,7 +122,7 @@ static double stage_distance(struct herd *h, const int *nodes, int s, int t)
 }
 
 /* An open tour from stage 0 that always goes to the nearest stage. */
-static double nearest_tour(struct herd *h)
+static double nearest_tour(struct population *h)
 {
 	int n = h->p->n_stages, at = 0;
 	uint64_t left = n >= 64 ? ~(uint64_t)1 : ((uint64_t)1 << n) - 2;
@@ -145,7 +145,7 @@ static double nearest_tour(struct herd *h)
 }
 
 /* The shortest open tour from stage 0: exact up to 12 stages. */
-static double shortest_tour(struct herd *h)
+static double shortest_tour(struct population *h)
 {
 	int n = h->p->n_stages, full;
 	double best[1 << 11][12], length = INFINITY;
@@ -193,7 +193,7 @@ static double shortest_tour(struct herd *h)
 	return length;
 }
 
-static double herd_sync(const struct herd *h, const int *nodes)
+static double herd_sync(const struct population *h, const int *nodes)
 {
 	double most = 0;
 
@@ -212,7 +212,7 @@ static double herd_sync(const struct herd *h, const int *nodes)
 	return most;
 }
 
-static double herd_score(struct herd *h, const int *nodes)
+static double herd_score(struct population *h, const int *nodes)
 {
 	int n = h->p->n_stages;
 
@@ -235,7 +235,7 @@ static void swap_nodes(int *a, int *b)
 }
 
 /* Shuffles the movable nodes. */
-static void shuffle_nodes(struct herd *h, int *nodes)
+static void shuffle_nodes(struct population *h, int *nodes)
 {
 	for (int i = h->n - 1; i > 0; i--) {
 		int j = (int)rng_below(&h->rng, (uint32_t)i + 1);
@@ -247,7 +247,7 @@ static void shuffle_nodes(struct herd *h, int *nodes)
 
 /* Five-point crossover: the child of b gives five nodes the stage that they have in a. Each
  * exchanges places with a node of that stage, so that sizes stay the same. */
-static void cross_parents(struct herd *h, const int *a, const int *b, int *child)
+static void cross_parents(struct population *h, const int *a, const int *b, int *child)
 {
 	memcpy(child, b, (size_t)h->n * sizeof(*child));
 	for (int s = 0; s < h->p->n_stages; s++) {
@@ -265,7 +265,7 @@ static void cross_parents(struct herd *h, const int *a, const int *b, int *child
 }
 
 /* Returns the distance of node v from the other members of the stage if v had place `at`. */
-static double spread_at(const struct herd *h, const int *nodes, int v, int stage, int at)
+static double spread_at(const struct population *h, const int *nodes, int v, int stage, int at)
 {
 	double sum = 0;
 
@@ -278,7 +278,7 @@ static double spread_at(const struct herd *h, const int *nodes, int v, int stage
 	return sum;
 }
 
-static int stage_at(const struct herd *h, int place)
+static int stage_at(const struct population *h, int place)
 {
 	int s = 0;
 
@@ -288,7 +288,7 @@ static int stage_at(const struct herd *h, int place)
 }
 
 /* Exchanges pairs of nodes that bring the members of stages closer together. */
-static void settle_members(struct herd *h, int *nodes)
+static void settle_members(struct population *h, int *nodes)
 {
 	for (int k = 0; k < EXCHANGES * h->n; k++) {
 		int i = (int)rng_below(&h->rng, (uint32_t)h->n);
@@ -305,13 +305,13 @@ static void settle_members(struct herd *h, int *nodes)
 	}
 }
 
-static void herd_init(struct herd *h, const struct solution *s, const struct problem *p)
+static void herd_init(struct population *h, const struct solution *s, const struct problem *p)
 {
 	size_t most = 1, n = (size_t)s->start[p->n_stages];
 
 	for (int k = 0; k < p->n_stages; k++)
 		most = (size_t)p->sizes[k] > most ? (size_t)p->sizes[k] : most;
-	*h = (struct herd){ .p = p, .start = s->start, .n = (int)n };
+	*h = (struct population){ .p = p, .start = s->start, .n = (int)n };
 	h->size = problem_is(p, REGIME_POPULATION) ? POPULATION : 20000 / p->n_nodes + 2;
 	rng_init_stream(&h->rng, p->q->seed, 2);
 	h->nodes = arena_array(&h->arena, (size_t)(h->size + 1) * n, sizeof(int));
@@ -325,7 +325,7 @@ static void herd_init(struct herd *h, const struct solution *s, const struct pro
 }
 
 /* Writes the best assignment to s. Stages of equal size are numbered along the tour. */
-static void take_best(struct herd *h, struct solution *s, int size)
+static void take_best(struct population *h, struct solution *s, int size)
 {
 	const struct problem *p = h->p;
 	const int *nodes;
@@ -350,7 +350,7 @@ static void take_best(struct herd *h, struct solution *s, int size)
 void allocate_genetic(struct solution *s, const struct problem *p, const struct progress *g,
 		      int trials)
 {
-	struct herd h;
+	struct population h;
 	int size = 1;
 	size_t n;
 

@@ -102,7 +102,7 @@ TEST(the_same_seed_gives_the_same_paths)
 	unmake(&y);
 }
 
-TEST(it_can_be_cancelled)
+TEST(a_sketch_can_be_cancelled)
 {
 	atomic_bool cancel = true;
 	struct setting x;

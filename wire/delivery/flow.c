@@ -219,7 +219,7 @@ static void adapt_to_losses(struct flow *f)
  * over: the rate does not grow (as in BBR's startup) and there is a queue. A long queue ends the
  * start sooner than a short one. A busy peer or TCP's own slow start also looks like a queue, but
  * then the rate grows, or the window holds nothing back; both give the start more time. */
-static bool start_goes_on(struct flow *f, double queue, bool carried)
+static bool start_continues(struct flow *f, double queue, bool carried)
 {
 	const uint64_t rate = flow_bytes_per_s(f);
 	f->free_rounds++;
@@ -284,7 +284,7 @@ static void adapt_to_queue(struct flow *f)
 		adapt_to_rate(f);
 		return;
 	}
-	if (f->phase == FLOW_STARTING && start_goes_on(f, queue, window < START_BEYOND * carried))
+	if (f->phase == FLOW_STARTING && start_continues(f, queue, window < START_BEYOND * carried))
 		return;
 	if (f->phase == FLOW_STARTING) {
 		f->phase = FLOW_STEADY;

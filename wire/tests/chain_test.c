@@ -3,7 +3,7 @@
 #include "base/tests/test.h"
 #include "wire/chain.h"
 
-TEST(it_goes_out_and_back)
+TEST(a_chain_goes_out_and_back)
 {
 	static const enum task_kind kinds[] = { TASK_FORWARD, TASK_FORWARD, TASK_FORWARD, TASK_LOSS,
 						TASK_BACKWARD, TASK_BACKWARD, TASK_BACKWARD };

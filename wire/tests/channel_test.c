@@ -269,7 +269,7 @@ TEST(nonsense_changes_nothing)
 }
 
 /* Chunks of several messages, last first: each is given when all before it are. */
-TEST(what_is_ahead_waits)
+TEST(a_message_ahead_of_its_turn_waits)
 {
 	struct world w;
 	uint8_t bytes[4] = {1, 2, 3, 4}, *message;
@@ -303,7 +303,7 @@ TEST(what_is_ahead_waits)
 }
 
 /* With several connections a missing chunk counts as lost only when it is overdue. */
-TEST(only_what_is_overdue_goes_again)
+TEST(only_overdue_chunks_are_repeated)
 {
 	struct world w;
 	struct channel_chunk k;

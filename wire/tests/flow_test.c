@@ -221,7 +221,7 @@ TEST(the_window_fills_an_unsteady_link)
 	}
 }
 
-TEST(what_is_urgent_does_not_wait_for_it)
+TEST(urgent_messages_do_not_wait_for_the_window)
 {
 	struct flow f;
 	struct flow_mark mark;

@@ -193,7 +193,7 @@ TEST(half_used_keys_are_replaced)
 }
 
 /* A listener cannot request new keys, so the dialer also counts the frames that it receives. */
-TEST(those_of_the_other_way_too)
+TEST(frames_that_arrive_count_too)
 {
 	struct two t;
 
@@ -220,7 +220,7 @@ TEST(used_up_keys_seal_nothing)
 }
 
 /* Every frame beyond the half requests new keys again, and the handshake under way continues. */
-TEST(who_has_asked_does_not_ask_again)
+TEST(a_request_is_not_repeated)
 {
 	struct two t;
 
@@ -236,7 +236,7 @@ TEST(who_has_asked_does_not_ask_again)
 	end(&t);
 }
 
-TEST(who_was_refused_waits)
+TEST(a_refused_dialer_waits)
 {
 	struct two t;
 
