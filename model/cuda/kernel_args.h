@@ -1,8 +1,7 @@
 /* kernel_args.h - the arguments of the GPU's kernels, and their sizes of blocks.
  *
- * A `real` is a number of the precision that a launch says: float, or bf16 in 16 bits. Sums are
- * in float whichever it is, and so is all that is declared so.
- */
+ * A `real` is a number in the precision that the launch chooses: float, or bf16 in 16 bits. Sums
+ * and all numbers that are declared as float are float in both cases. */
 #ifndef MODEL_CUDA_KERNEL_ARGS_H
 #define MODEL_CUDA_KERNEL_ARGS_H
 
@@ -16,23 +15,23 @@
 typedef void real;
 
 enum {
-	ROW_THREADS = 128,  /* a power of two: kernels of one block a row */
-	LOSS_THREADS = 512, /* a power of two: threads of a block for a row of logits */
-	DOT_SHARE = 8,      /* attention_dot: threads a head, a power of two within a warp */
+	ROW_THREADS = 128,  /* threads of a block for one row; a power of two */
+	LOSS_THREADS = 512, /* threads of a block for a row of logits; a power of two */
+	DOT_SHARE = 8,      /* attention_dot: threads of a head, within a warp; a power of two */
 	TILE = 32,          /* queries or keys of an attention tile */
-	TILE_THREADS = 128, /* four threads a row of a tile */
+	TILE_THREADS = 128, /* four threads for each row of a tile */
 	TILE_SHARE = TILE_THREADS / TILE,
 	HEAD_MOST = 128, /* head size */
-	COLUMNS = 32,
-	GROUPS = 32,                          /* norm_weight: columns a block, rows at a time */
-	NORM_PARTS = 32,                      /* blocks that share its rows */
+	COLUMNS = 32,                         /* norm_weight: columns of a block */
+	GROUPS = 32,                          /* norm_weight: rows of a block at a time */
+	NORM_PARTS = 32,                      /* norm_weight: blocks that share the rows */
 	FLASH_TILE = 64,                      /* queries or keys of a tile on tensor cores */
 	FLASH_THREADS = FLASH_TILE / 16 * 32, /* a warp for 16 of them */
 	SQUARES_BLOCKS = 1024,
 	LEAF_THREADS = 32,
 };
 
-/* One block a row: out (rows, c) = table[tokens]. */
+/* One block for each row: out (rows, c) = table[tokens]. */
 struct embed_args {
 	const int32_t *tokens;
 	const float *table;
@@ -50,7 +49,7 @@ struct embed_backward_args {
 	unsigned rows, c;
 };
 
-/* One block a row. again: rstd is known. */
+/* One block for each row. again: rstd is known. */
 struct norm_args {
 	const float *x, *w;
 	real *y;
@@ -60,7 +59,7 @@ struct norm_args {
 	bool again;
 };
 
-/* One block a row: dx += the gradient of x. */
+/* One block for each row: dx += the gradient of x. */
 struct norm_backward_args {
 	const real *dy;
 	const float *x, *w, *rstd;
@@ -68,8 +67,8 @@ struct norm_backward_args {
 	unsigned n;
 };
 
-/* COLUMNS columns and every NORM_PARTS-th GROUPS rows a block: its sum of dy x rstd, which
- * norm_sum adds to dw. */
+/* Each block has COLUMNS columns and every NORM_PARTS-th group of GROUPS rows. It sums dy x rstd;
+ * norm_sum adds the sums to dw. */
 struct norm_weight_args {
 	const real *dy;
 	const float *x, *rstd;
@@ -77,14 +76,14 @@ struct norm_weight_args {
 	unsigned rows, n;
 };
 
-/* THREADS columns a block: dw (n) += the sum of parts, in order. */
+/* Each block has THREADS columns: dw (n) += the sum of parts, in order. */
 struct norm_sum_args {
 	const float *parts;
 	float *dw;
 	unsigned n;
 };
 
-/* One block a row: rotates the heads of q and k by the row's position. */
+/* One block for each row: rotates the heads of q and k by the row's position. */
 struct rotate_args {
 	real *x;                      /* (rows, stride) */
 	const float *cosines, *sines; /* (period, half) */
@@ -92,7 +91,7 @@ struct rotate_args {
 	float sign;
 };
 
-/* One block a row of gu (rows, 2f), gate then up. */
+/* One block for each row of gu (rows, 2f), which has gate, then up. */
 struct swiglu_args {
 	const real *gu;
 	real *h; /* (rows, f) */
@@ -101,12 +100,12 @@ struct swiglu_args {
 
 struct swiglu_backward_args {
 	const real *gu, *dh;
-	real *dgu, *h; /* h again, unless NULL */
+	real *dgu, *h; /* gets h again, unless NULL */
 	unsigned f;
 };
 
-/* One block of LOSS_THREADS a row of logits (rows, vocab). gradient, which may be logits, is
- * written where scale is not 0. */
+/* One block of LOSS_THREADS for each row of logits (rows, vocab). If scale is not 0, `gradient` is
+ * written, which may be the same array as logits. */
 struct cross_entropy_args {
 	const float *logits;
 	real *gradient;
@@ -130,14 +129,14 @@ struct attention_args {
 	unsigned buffers; /* 1 or 2, for tiles; in bf16 */
 };
 
-/* One block a row (b, t), DOT_SHARE threads a head. */
+/* One block for each row (b, t), DOT_SHARE threads for each head. */
 struct attention_dot_args {
 	const real *out, *dout; /* (B, T, heads * size) */
 	float *dot;             /* (B, heads, T) */
 	unsigned length, heads, size;
 };
 
-/* AdamW over n weights, THREADS a block. */
+/* A step of AdamW of n weights, THREADS of them in each block. */
 struct adamw_args {
 	float *w, *m, *v;
 	const float *g;
@@ -145,28 +144,29 @@ struct adamw_args {
 	struct adamw_factors f;
 };
 
-/* y (n) = x (n), eight a thread. */
+/* y (n) = x (n), eight numbers in each thread. */
 struct cast_args {
 	const float *x;
 	real *y;
 	size_t n;
 };
 
-/* A thread for each leaf of the n words' bytes: its digest. */
+/* Each thread computes the digest of one leaf of the n words. */
 struct hash_args {
 	const float *x;
 	uint32_t *to; /* (hash_leaves(4 n), HASH_DIGEST / 4) */
 	size_t n;
 };
 
-/* THREADS channels a block: the means, in bf16, of x (rows, n). */
+/* Each block computes the means, in bf16, of THREADS channels of x (rows, n). */
 struct channel_means_args {
 	const float *x;
 	uint16_t *means;
 	size_t rows, n;
 };
 
-/* A thread for each group: x (n) to bytes, or bytes to x, as model/codec/codec.h defines them. */
+/* Each thread converts one group: x (n) to bytes, or bytes to x, as model/codec/codec.h defines
+ * them. */
 struct codec_args {
 	float *x;
 	uint8_t *bytes;        /* the groups */
@@ -175,7 +175,7 @@ struct codec_args {
 	unsigned bits, group;
 };
 
-/* SQUARES_BLOCKS blocks, each the sum of its share: to (SQUARES_BLOCKS). */
+/* Each of SQUARES_BLOCKS blocks sums the squares of its share: to (SQUARES_BLOCKS). */
 struct squares_args {
 	const float *x;
 	double *to;

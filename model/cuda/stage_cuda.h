@@ -90,9 +90,9 @@ bool attention_launch_of(struct attention_launch *l, struct device *d, enum devi
 /* Public for tests, which compare each kernel with plain loops. */
 void attention_start(struct device *d, enum device_kernel kernel, bool bf16, size_t batch,
 		     const struct attention_args *a);
-/* One block of ROW_THREADS a row. */
+/* Launches one block of ROW_THREADS for each row. */
 void cuda_rows(struct cuda_stage *s, enum device_kernel kernel, size_t rows, const void *args);
-/* One thread for each of n numbers. */
+/* Launches one thread for each of n numbers. */
 void cuda_each(struct cuda_stage *s, enum device_kernel kernel, size_t n, const void *args);
 
 #endif

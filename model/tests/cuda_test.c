@@ -198,7 +198,7 @@ static const struct model_config config = { .vocab = 41,
 					    .norm_eps = 1e-5f,
 					    .init_std = 0.1f };
 
-/* Replicas on a CPU and on a GPU that step by the same sum stay the same bits. */
+/* Replicas on a CPU and on a GPU that step with the same sum keep the same bits. */
 static void steps_agree_by_bits(void **state)
 {
 	struct adamw h = { 0.01f, 0.9f, 0.95f, 1e-8f, 0.1f };
@@ -297,8 +297,8 @@ static void stages_agree_when_nothing_can_be_recorded(void **state)
 	cannot_record = false;
 }
 
-/* Without its products a recorded pass would give the last pass's numbers. Each pass runs without
- * recording, and the refusal is no failure. */
+/* If a recording lacked its products, a replay would give the numbers of the pass before. Each pass
+ * therefore runs without recording, and the refusal is no failure. */
 static void stages_agree_when_recorded_products_are_refused(void **state)
 {
 	(void)state;
@@ -307,8 +307,8 @@ static void stages_agree_when_recorded_products_are_refused(void **state)
 	refused = NO_PRODUCT;
 }
 
-/* Products are refused while the pass is recorded, and from then on: the pass fails, and the
- * failure names the product. */
+/* Products are refused while the pass is recorded and afterwards. The pass fails, and the failure
+ * names the product. */
 static void a_refusal_that_lasts_is_a_failure(void **state)
 {
 	struct pair p;
@@ -358,7 +358,8 @@ static void stages_agree_when_tied(void **state)
 	check(&c, 0, 1, 9);
 }
 
-/* Logits of few rows at a time, the last time of fewer; activations in the device's memory. */
+/* Computes the logits in chunks of rows, of which the last is shorter. Activations are in device
+ * memory. */
 static void losses_agree_in_pieces(void **state)
 {
 	struct error err;
@@ -415,7 +416,8 @@ static void a_pass_waits_once(void **state)
 	}
 }
 
-/* Three stages: a CPU's, and a GPU's whose state is then another GPU's, whole or in pieces. */
+/* Copies a state from a CPU's stage to a GPU's, and from there to another GPU's, whole or in
+ * pieces. */
 static void states_and_their_hashes_agree(void **state)
 {
 	struct model_config several = config;
@@ -429,7 +431,7 @@ static void states_and_their_hashes_agree(void **state)
 	pair_init(&p, &several, 0, 1, 5);
 	pair_init(&q, &several, 0, 1, 5);
 	n = stage_parameters(p.cpu);
-	/* Blocks of threads, the last not full, and a last leaf that ends within a block. */
+	/* Several blocks of threads, the last one not full; the last leaf ends within a block. */
 	assert_true(n * sizeof(float) > 2 * LEAF_THREADS * HASH_LEAF && n % 16);
 	hash = hash_floats(stage_weights(p.cpu), n);
 	assert_true(stage_hash(p.cpu) == hash && backend_cuda.hash(p.gpu) == hash);
@@ -488,8 +490,8 @@ static void fail_above(const char *kernel, bool bf16, double error, double most)
 
 static void kernels_agree(void **state)
 {
-	/* Tiles full, begun and of one row; more rows, columns and heads than threads side by
-	 * side. */
+	/* Full tiles, partial tiles and tiles of one row; more rows, columns and heads than
+	 * threads. */
 	static const struct kernel_sizes sizes[] = {
 		{ 5, 40, 1, 70, 2, 1, 32, 0 }, { 37, 129, 2, 65, 3, 3, 16, 0 },
 		{ 2, 257, 1, 1, 4, 2, 48, 0 }, { 3, 31, 1, 128, 1, 1, 80, 0 },
@@ -507,8 +509,8 @@ static void kernels_agree(void **state)
 
 enum { KIB_99 = 99 << 10 >> 2, KIB_163 = 163 << 10 >> 2 /* floats */ };
 
-/* The shared memory that an RTX 3090 to 5090, an A6000, an L4 or L40S gives a block: heads of
- * every preset, forward and backward, over whole tiles and begun ones. */
+/* Heads of every preset, forward and backward, with full and partial tiles, fit into the shared
+ * memory that an RTX 3090 to 5090, an A6000, an L4 or an L40S gives a block. */
 static void heads_of_all_presets_fit_99_kib(void **state)
 {
 	bool seen[HEAD_MOST + 1] = { false };
@@ -548,10 +550,11 @@ static struct attention_launch launch_on(struct device *d, enum device_kernel ke
 	return l;
 }
 
-/* Two buffers hide the loading of tiles; twice the blocks hide more. */
+/* Two buffers hide the loading of tiles. Twice as many blocks with one buffer hide more of it. */
 static void buffers_are_chosen_by_blocks(void **state)
 {
-	enum { BYTES = 103 << 10 >> 2 /* floats, above what two buffers of the widest need */ };
+	/* Floats, more than two buffers of the widest heads need. */
+	enum { BYTES = 103 << 10 >> 2 };
 	enum device_kernel dkv = KERNEL_ATTENTION_DKV;
 	struct attention_launch l;
 	struct device *d = NULL;
@@ -559,13 +562,13 @@ static void buffers_are_chosen_by_blocks(void **state)
 
 	(void)state;
 	assert_int_equal(device_open(&d, 0, NULL), 0);
-	/* An H200: two fit twice. An A100: two fit once, one twice. */
+	/* On an H200 two blocks with two buffers fit, on an A100 one, or two with one buffer. */
 	assert_int_equal(launch_on(d, dkv, SHARED_MOST, SHARED_MOST, 128).buffers, 2);
 	assert_int_equal(launch_on(d, dkv, KIB_163, KIB_163, 128).buffers, 1);
-	/* A 4090: two of heads of 64 fit once, one twice. */
+	/* On a 4090 with heads of 64: one block with two buffers, or two with one. */
 	assert_int_equal(launch_on(d, dkv, KIB_99, KIB_99, 64).buffers, 1);
 	assert_int_equal(launch_on(d, KERNEL_ATTENTION, KIB_99, KIB_99, 64).buffers, 2);
-	/* Neither fits twice: two, as long as they fit at all. */
+	/* If only one block fits in either case, it has two buffers if they fit. */
 	two = launch_on(d, dkv, SHARED_MOST, SHARED_MOST, 128).shared;
 	assert_true(two <= BYTES);
 	assert_int_equal(launch_on(d, dkv, two, BYTES, 128).buffers, 2);
@@ -592,7 +595,7 @@ static void failures_are_reported(void **state)
 	fail_next = true;
 	assert_int_equal(backend_cuda.make(&gpu, stage_layout(s), &err), -12);
 	fail_next = false;
-	device_free_bytes = 400 << 20; /* enough for the stage, but not for the code besides */
+	device_free_bytes = 400 << 20; /* enough for the stage alone, but not with the code */
 	assert_int_equal(backend_cuda.make(&gpu, stage_layout(s), &(struct error){ "" }), -12);
 	device_free_bytes = UINT64_MAX;
 	assert_non_null(strstr(
@@ -640,7 +643,7 @@ static void a_failed_device_gives_no_result(void **state)
 	pair_fini(&p);
 }
 
-/* Memory that was free at the start and is taken since: the caller gets an array that it can
+/* Other programs have taken memory that was free at the start. The caller gets an array that it can
  * read, and the stage has failed. */
 static void a_failed_allocation_is_a_failure(void **state)
 {
@@ -688,8 +691,8 @@ static void a_devices_text_is_whole(void **state)
 	emulated_name = "emulated";
 }
 
-/* A machine with a driver and without the toolkit, or with a library of another version that lacks
- * a function. */
+/* The machine has a driver but no toolkit, or a library of another version that lacks a
+ * function. */
 static void a_missing_cublas_has_a_remedy(void **state)
 {
 	static const char *const cases[][2] = {
@@ -726,7 +729,7 @@ static enum pointer_kind answer_of_driver(void *answer, const void *p)
 	return *(enum pointer_kind *)answer;
 }
 
-/* After a failure the driver answers nothing. A pointer then counts as a device's, because the CPU
+/* After a failure the driver does not answer. A pointer then counts as a device's, because the CPU
  * must not touch it. */
 static void pointers_without_an_answer_are_not_touched(void **state)
 {
