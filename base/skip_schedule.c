@@ -1,26 +1,96 @@
-/* Skip schedules as text and as phases. The trainer and the controller share this file, so that
- * both change the ratio at the same iteration. */
+/* Skip ratios and schedules as text and as phases. The trainer and the controller share this file,
+ * so that both change the ratio at the same iteration. */
 #include "base/skip_schedule.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads the number of stages at *at and moves *at behind it. */
-static int read_skip(const char **at, uint32_t most, uint32_t n, uint32_t *skip, struct error *err)
+/* Reads a number without a sign, of at most `most`. */
+static bool read_number(const char **at, unsigned long most, uint32_t *out)
 {
 	char *end;
-	unsigned long v = strtoul(*at, &end, 10);
+	unsigned long v;
 
-	if (end == *at || **at == '-' || **at == '+' || v > most)
-		return error_set(err, -EINVAL,
-				 "phase %" PRIu32 " of the skip schedule: expected 0 to %" PRIu32
-				 " stages, found \"%.20s\"",
-				 n + 1, most, *at);
-	*skip = (uint32_t)v;
+	if (**at < '0' || **at > '9')
+		return false;
+	v = strtoul(*at, &end, 10);
+	if (v > most)
+		return false;
+	*out = (uint32_t)v;
 	*at = end;
+	return true;
+}
+
+int skip_share_read(const char **at, uint32_t most, uint32_t *share, uint32_t *skip,
+		    struct error *err)
+{
+	const char *next = *at, *text = *at;
+	uint32_t percent = 0, stages;
+
+	if (!read_number(&next, 100, &stages))
+		stages = most + 1;
+	if (*next == '%') {
+		percent = stages;
+		next++;
+		if (percent < 1 || percent > 99 || *next != ':')
+			return error_set(err, -EINVAL,
+					 "expected a share of 1%% to 99%% and its stages, as "
+					 "30%%:2, found \"%.20s\"",
+					 text);
+		text = ++next;
+		if (!read_number(&next, most, &stages))
+			stages = most + 1;
+	}
+	if (stages > most)
+		return error_set(err, -EINVAL, "expected 0 to %" PRIu32 " stages, found \"%.20s\"",
+				 most, text);
+	*share = stages > 0 ? percent : 0;
+	*skip = stages;
+	*at = next;
 	return 0;
+}
+
+int skip_share_parse(const char *option, const char *text, uint32_t most, uint32_t *share,
+		     uint32_t *skip, struct error *err)
+{
+	const char *at = text;
+	uint32_t percent, stages;
+	struct error why = { "" };
+
+	if (skip_share_read(&at, most, &percent, &stages, &why) != 0)
+		return error_set(err, -EINVAL, "%s: %s", option, why.text);
+	if (*at != '\0' || percent == 0)
+		return error_set(err, -EINVAL,
+				 "%s %.20s: expected a share of the microbatches and the stages "
+				 "that they skip, as 30%%:2",
+				 option, text);
+	*share = percent;
+	*skip = stages;
+	return 0;
+}
+
+void skip_share_format(uint32_t share, uint32_t skip, uint32_t n_stages, char out[SKIP_SHARE_TEXT])
+{
+	int n = snprintf(out, SKIP_SHARE_TEXT, "%" PRIu32 "/%" PRIu32, skip % 1000,
+			 n_stages % 1000);
+
+	if (share > 0)
+		snprintf(out + n, (size_t)(SKIP_SHARE_TEXT - n), " in %" PRIu32 "%%", share % 1000);
+}
+
+/* Reads the number of stages at *at, and the share of the microbatches if it has one. */
+static int read_skip(const char **at, uint32_t most, uint32_t n, struct skip_phase *p,
+		     struct error *err)
+{
+	struct error why = { "" };
+
+	if (skip_share_read(at, most, &p->share, &p->skip, &why) == 0)
+		return 0;
+	return error_set(err, -EINVAL, "phase %" PRIu32 " of the skip schedule: %s", n + 1,
+			 why.text);
 }
 
 /* Reads "25%" or "800" at *at. */
@@ -75,7 +145,7 @@ int skip_schedule_parse(struct skip_schedule *out, const char *text, uint64_t it
 		if (s.n == SKIP_SCHEDULE_MOST)
 			return error_set(err, -EINVAL, "the skip schedule has more than %d phases",
 					 SKIP_SCHEDULE_MOST);
-		if (read_skip(&at, most, s.n, &p->skip, err) != 0)
+		if (read_skip(&at, most, s.n, p, err) != 0)
 			return -EINVAL;
 		if (has_starts && *at == '@') {
 			at++;

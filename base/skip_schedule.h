@@ -1,4 +1,4 @@
-/* skip_schedule.h - how many stages the microbatches skip in each phase of a run.
+/* skip_schedule.h - how many stages the microbatches skip, in each phase of a run.
  *
  * A run can skip many stages at first and fewer later. The schedule is an option of train, demo and
  * controller, and a text in the record of a run.
@@ -11,11 +11,65 @@
 
 #include "base/error.h"
 
+/* ---- skip ratios ----
+ *
+ * A ratio is a number of stages, and the share of each data node's microbatches that skip them: 1
+ * to 99 percent. The other microbatches visit every stage. 0: all microbatches skip. */
+
+/* Reads "2", or "30%:2" for a share of the microbatches, at *at and moves *at behind it. most: the
+ * most stages that may be skipped. -EINVAL: the message says what was expected. */
+int skip_share_read(const char **at, uint32_t most, uint32_t *share, uint32_t *skip,
+		    struct error *err);
+/* Reads the whole text "30%:2", which needs a share. option: the name for the message. */
+int skip_share_parse(const char *option, const char *text, uint32_t most, uint32_t *share,
+		     uint32_t *skip, struct error *err);
+
+/* Pack a ratio into one number, which is the number of stages if all microbatches skip them. */
+static inline int64_t skip_share_pack(uint32_t share, uint32_t skip)
+{
+	return (int64_t)share << 8 | skip;
+}
+
+static inline uint32_t skip_share_of(int64_t packed)
+{
+	return (uint32_t)(packed >> 8);
+}
+
+static inline uint32_t skip_share_stages(int64_t packed)
+{
+	return (uint32_t)(packed & 255);
+}
+
+enum { SKIP_SHARE_TEXT = 24 }; /* bytes that hold a ratio as text */
+
+/* Writes "2/6", or "2/6 in 30%" if only a share of the microbatches skips stages. */
+void skip_share_format(uint32_t share, uint32_t skip, uint32_t n_stages, char out[SKIP_SHARE_TEXT]);
+
+/* Returns how many of n microbatches of a data node skip stages: the nearest whole number, and the
+ * larger one if two are equally near. */
+static inline int skip_share_count(int share, int n)
+{
+	return share > 0 ? (int)(((long)n * share + 50) / 100) : n;
+}
+
+/* Returns true if microbatch i of n of a data node skips stages. Those that do are spread evenly.
+ */
+static inline bool skip_share_takes(int share, int n, int i)
+{
+	long count = skip_share_count(share, n);
+
+	return (i + 1) * count / n > i * count / n;
+}
+
+/* ---- schedules ---- */
+
 enum { SKIP_SCHEDULE_MOST = 32 }; /* phases */
 
 struct skip_phase {
 	uint64_t from; /* first iteration of the phase, from 1 */
-	uint32_t skip; /* stages that every microbatch skips */
+	uint32_t skip; /* stages that a microbatch skips */
+	/* Percent of the microbatches that skip them; 0: all */
+	uint32_t share;
 };
 
 struct skip_schedule {
@@ -24,9 +78,10 @@ struct skip_schedule {
 };
 
 /* Reads "4,3,1,0", equal parts of the run, or "4@0,3@25%,1@50%,0@800": each phase begins after that
- * share of the run, or after that many iterations. iterations: of the run; 0: no end, and then only
- * numbers of iterations are possible. most: the most stages that may be skipped. -EINVAL: the
- * message names the phase. */
+ * share of the run, or after that many iterations. "30%:2" in place of a number of stages: 30% of
+ * the microbatches skip two stages, as in "4@0,30%:2@30%". iterations: of the run; 0: no end, and
+ * then only numbers of iterations are possible. most: the most stages that may be skipped. -EINVAL:
+ * the message names the phase. */
 int skip_schedule_parse(struct skip_schedule *out, const char *text, uint64_t iterations,
 			uint32_t most, struct error *err);
 

@@ -52,16 +52,17 @@ void stage_set_format(stage_set set, char *out)
 			n += (size_t)snprintf(out + n, STAGE_SET_TEXT - n, "%s%d", n ? "," : "", s);
 }
 
-void stage_set_exposure(stage_set always, int stage, int n_stages, long n_mb, int length,
-			int *low, int *high)
+void stage_set_exposure(stage_set always, int stage, int n_stages, long n_mb, long visits, int *low,
+			int *high)
 {
 	int n_always = stage_set_count(always);
-	long others = n_stages - n_always, visits = n_mb * (length - n_always);
+	long others = n_stages - n_always;
 
 	if (stage_set_has(always, stage)) {
 		*low = *high = (int)n_mb;
 		return;
 	}
+	visits -= n_mb * n_always;
 	*low = (int)(visits / others);
 	*high = (int)((visits + others - 1) / others);
 }

@@ -38,10 +38,10 @@ bool stage_set_parse(const char *text, int n_stages, stage_set *out);
 /* Writes "0,5" (STAGE_SET_TEXT). */
 void stage_set_format(stage_set set, char *out);
 
-/* Gives the least and the most visits that equal exposure (CC3) allows a stage, if n_mb
- * microbatches have paths of `length` stages. A stage in `always` gets n_mb visits. The other
+/* Gives the least and the most visits that equal exposure (CC3) allows a stage, if the paths of
+ * n_mb microbatches have `visits` stages in total. A stage in `always` gets n_mb visits. The other
  * stages share the remaining visits equally, to within one. */
-void stage_set_exposure(stage_set always, int stage, int n_stages, long n_mb, int length,
-			int *low, int *high);
+void stage_set_exposure(stage_set always, int stage, int n_stages, long n_mb, long visits, int *low,
+			int *high);
 
 #endif

@@ -66,7 +66,7 @@ static int check_run(const json_t *run, struct error *err)
 {
 	static const char *const keys[] = { "agents",     "stages", "skip",      "iterations",
 					    "time_scale", "seed",   "algorithm", "wire",
-					    "sum_wire" };
+					    "sum_wire",   "skip_share" };
 	const char *key;
 	json_t *value;
 
@@ -187,6 +187,9 @@ static void make_command_line(const struct drill *d, const char *self, const cha
 		add_stages(a, v);
 	if ((v = json_object_get(run, "skip")))
 		args_addf(a, "--skip=%d", (int)json_integer_value(v));
+	if ((v = json_object_get(run, "skip_share")))
+		args_addf(a, "--skip-share=%d%%:%d", (int)json_integer_value(v),
+			  (int)json_integer_value(json_object_get(run, "skip")));
 	if ((v = json_object_get(run, "algorithm")))
 		args_addf(a, "--algorithm=%s", json_string_value(v));
 	if ((v = json_object_get(run, "wire")))

@@ -2,6 +2,7 @@
  *
  * One table describes all options, so that a new option needs one row. Strings are borrowed from
  * argv. Contradictions between options are checked last, when all are known. */
+#include "base/skip_schedule.h"
 #include "controller/options.h"
 
 #include <errno.h>
@@ -55,8 +56,11 @@ static const char help[] =
 	"                        folder; --model then gives the recipe only\n"
 	"  --new-corpus          with --from: train on another corpus than the checkpoint did\n"
 	"  --skip K[/S]          stages that every microbatch skips  [0]\n"
+	"  --skip-share S%:K     S percent of each data node's microbatches, rounded to the\n"
+	"                        nearest number, skip K stages, the others none\n"
 	"  --skip-schedule LIST  stages skipped in each phase of the run: 4,3,1,0 (equal parts of\n"
-	"                        --iterations) or 4@0,3@25%,1@50%,0@800; replaces --skip\n"
+	"                        --iterations) or 4@0,3@25%,1@50%,0@800, or 4@0,30%:2@30% with\n"
+	"                        a share of the microbatches; replaces --skip and --skip-share\n"
 	"  --recipe NAME         grow the model from its ends: the first and the last stage\n"
 	"                        alone, then copies of them between. speed: four fifths of the\n"
 	"                        visits for -0.4 to +0.3% of loss, useless without its middle\n"
@@ -90,9 +94,9 @@ static const char help[] =
 	"                        quarter, a fifth or an eighth of the bytes  [q6]\n"
 	"\n"
 	"  --format jsonl        events as JSON lines on stdout\n"
-	"  --at N:ACT            before iteration N: skip:K, wire:FORMAT, sum-wire:FORMAT,\n"
-	"                        pause, stop, or ACT:NODE with one of fail, recover"
-	FAULT_NAMES_FOLLOW "\n"
+	"  --at N:ACT            before iteration N: skip:K, skip:S%:K, wire:FORMAT,\n"
+	"                        sum-wire:FORMAT, pause, stop, or ACT:NODE with one of fail,\n"
+	"                        recover" FAULT_NAMES_FOLLOW "\n"
 	"                        (faults but kill last 10 s: 4 times slower, 20% lost, all links)\n"
 	"  --silence-ms N        an agent that is silent for this long is dead  [450]\n"
 	"  --overdue-s N         if no task ends for this long plus 20 times the longest task,\n"
@@ -159,6 +163,31 @@ static int parse_skip(struct options *o, const char *text, struct error *err)
 					 o->cluster.n_stages);
 	}
 	o->skip = (uint32_t)k;
+	o->skip_share = 0;
+	return 0;
+}
+
+static int parse_skip_share(struct options *o, const char *text, struct error *err)
+{
+	return skip_share_parse("--skip-share", text, MSG_STAGES - 1, &o->skip_share, &o->skip,
+				err);
+}
+
+/* Reads the number of an act, or its ratio of skipped stages. */
+static int parse_act_number(enum command_verb verb, const char *text, double *v, struct error *err)
+{
+	uint32_t share, skip;
+	const char *at = text;
+
+	if (verb != COMMAND_SKIP)
+		return parse_number("at", text, 0, MSG_NODES, v, err);
+	if (skip_share_read(&at, MSG_STAGES - 1, &share, &skip, err) != 0 || *at != '\0')
+		return error_set(
+			err, -EINVAL,
+			"--at: skip:%s: expected a number of stages, as 2, or 30%%:2 for a "
+			"share of the microbatches",
+			text);
+	*v = (double)skip_share_pack(share, skip);
 	return 0;
 }
 
@@ -221,7 +250,7 @@ static int parse_act(struct options *o, const char *text, struct error *err)
 	if (verb == COMMAND_WIRE || verb == COMMAND_SUM_WIRE) {
 		if (parse_act_format(verb, number + 1, &v, err) != 0)
 			return -EINVAL;
-	} else if (number && parse_number("at", number + 1, 0, MSG_NODES, &v, err) != 0) {
+	} else if (number && parse_act_number((enum command_verb)verb, number + 1, &v, err) != 0) {
 		return -EINVAL;
 	}
 	*a = (struct scripted_act){ iteration, (enum command_verb)verb, fault, (int)v, (int64_t)v,
@@ -355,6 +384,7 @@ static const struct row {
 	{ "agents", U32, true, AT(cluster.agents), NUMBER(2, MSG_NODES) },
 	{ "stages", PARSED, true, .parse = parse_stages },
 	{ "skip", PARSED, true, .parse = parse_skip },
+	{ "skip-share", PARSED, true, .parse = parse_skip_share },
 	{ "always", TEXT, true, AT(always) },
 	{ "skip-schedule", TEXT, true, AT(skip_schedule) },
 	{ "recipe", TEXT, true, AT(recipe) },

@@ -93,6 +93,7 @@ struct options {
 	uint64_t seed;
 	bool seed_is_given; /* on the command line of a new run */
 	uint32_t skip;       /* stages that a microbatch skips */
+	uint32_t skip_share; /* percent of the microbatches that skip them; 0: all */
 	bool stack; /* stages that begin to be visited start from trained neighbours */
 	const char *recipe;        /* base/skip_recipe.h; NULL: not given */
 	const char *skip_schedule; /* as "4,3,1,0"; replaces skip; NULL: not given */

@@ -415,6 +415,7 @@ static int load_cluster(struct run *run, struct error *err)
 				 o->skip, run->cluster->n_stages,
 				 cluster_most_skipped(run->cluster));
 	run->wanted.path_length = (uint32_t)run->cluster->n_stages - o->skip;
+	run->wanted.skip_share = o->skip_share;
 	if (o->cluster.time_scale == 0 && !o->cluster.file && !recorded && o->mode.embedded)
 		near_cluster(run->cluster);
 	return 0;

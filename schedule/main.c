@@ -25,7 +25,8 @@
 enum { DONE = 0, FAILED = 1, USAGE = 2, BROKEN = 3 };
 
 static const char usage_text[] =
-	"usage: skippipe plan CLUSTER [--skip K[/S] | --path-length L] [--always STAGE,...]\n"
+	"usage: skippipe plan CLUSTER [--skip K[/S] | --skip-share S%:K | --path-length L]\n"
+	"           [--always STAGE,...]\n"
 	"           [--algorithm best|cbs|no-tc2|dtfm|dtfm-skip]\n"
 	"           [--budget SECONDS | --evaluations N] [--seed N] [--threads N]\n"
 	"           [--assignment free|given] [--sync-limit SECONDS]\n"
@@ -38,7 +39,9 @@ static const char usage_text[] =
 	"\n"
 	"plan writes a plan as JSON to standard output, or to the file given with -o. A file\n"
 	"named - is read from standard input. Without a budget the search takes one second;\n"
-	"without --skip a third of the stages is skipped. Every microbatch visits stage 0 and\n"
+	"without --skip a third of the stages is skipped. --skip-share 30%:2 lets 30% of each\n"
+	"data node's microbatches, rounded to the nearest number, skip 2 stages; the others\n"
+	"visit all of them. Every microbatch visits stage 0 and\n"
 	"the stages of --always, which adds to those that CLUSTER names (always_visited). Nodes\n"
 	"with a stage in CLUSTER keep it, unless --assignment free is given. A free assignment\n"
 	"has the least sum of iteration and sum of gradients; with --sync-limit it has the\n"
@@ -74,7 +77,7 @@ struct wires {
 };
 
 struct plan_options {
-	const char *cluster, *from, *without, *output, *always;
+	const char *cluster, *from, *without, *output, *always, *skip_share;
 	const char *schedule, *recipe; /* of a run; NULL: not given */
 	long iterations;               /* of the run; 0: not given */
 	bool stack, as_table;
@@ -112,6 +115,7 @@ static bool parse_choice(const char *text, const char *yes, const char *no, bool
 
 enum {
 	SKIP = 256,
+	SKIP_SHARE,
 	LENGTH,
 	ALGORITHM,
 	BUDGET,
@@ -137,6 +141,7 @@ enum {
 
 static const struct option plan_long[] = {
 	{ "skip", required_argument, NULL, SKIP },
+	{ "skip-share", required_argument, NULL, SKIP_SHARE },
 	{ "path-length", required_argument, NULL, LENGTH },
 	{ "algorithm", required_argument, NULL, ALGORITHM },
 	{ "always", required_argument, NULL, ALWAYS },
@@ -257,6 +262,9 @@ static const char *take_plan_option(struct plan_options *o, int option)
 			return "--skip: expected a number of stages, as 2 or 2/6, and no "
 			       "--path-length";
 		return NULL;
+	case SKIP_SHARE:
+		o->skip_share = optarg;
+		return NULL;
 	case LENGTH:
 		if (!parse_long(optarg, 1, CLUSTER_MOST_STAGES, &v) || o->skip >= 0)
 			return "--path-length: expected a number of stages, and no --skip";
@@ -348,6 +356,8 @@ static int parse_plan_options(int argc, char **argv, struct plan_options *o)
 	}
 	if (argc - optind != 1)
 		return print_usage("plan: expected one cluster file");
+	if (o->skip_share && (o->skip >= 0 || o->request.path_length > 0))
+		return print_usage("--skip-share, --skip and --path-length exclude one another");
 	if (o->request.budget_s > 0 && o->request.evaluations > 0)
 		return print_usage("--budget and --evaluations exclude each other");
 	if (o->request.sync_limit_s > 0 && !o->request.free_assignment)
@@ -460,6 +470,7 @@ static int search_and_write(struct cluster *c, struct plan_options *o)
 	struct plan *plan = NULL;
 	struct error err = { "" };
 	bool progress = isatty(STDERR_FILENO);
+	uint32_t share, skip;
 	int rc;
 
 	if (o->stages && o->stages != c->n_stages) {
@@ -481,6 +492,13 @@ static int search_and_write(struct cluster *c, struct plan_options *o)
 		error_set(&err, 0, "--path-length %d: the cluster has only %d stages",
 			  q->path_length, c->n_stages);
 		return report_error(&err, USAGE);
+	}
+	if (o->skip_share) {
+		if (skip_share_parse("--skip-share", o->skip_share,
+				     (uint32_t)cluster_most_skipped(c), &share, &skip, &err) != 0)
+			return report_error(&err, USAGE);
+		o->skip = (int)skip;
+		q->skip_share = (int)share;
 	}
 	if (o->schedule || o->recipe)
 		return plan_phases(c, o);

@@ -504,7 +504,7 @@ struct msg_command {
 	uint8_t verb;      /* enum command_verb */
 	int32_t node;
 	int32_t peer;
-	int64_t value;
+	int64_t value;     /* COMMAND_SKIP, COMMAND_COMPARE: the skip ratio (skip_share_pack) */
 	uint8_t fault;     /* enum fault_kind */
 	float factor;
 	uint32_t ttl_ms;
@@ -552,9 +552,11 @@ struct msg_see_status {
 	uint64_t committed;
 	uint64_t epoch;
 	uint32_t alive, n_nodes;
-	uint32_t path_length, n_stages;
+	/* Stages that a microbatch visits which skips stages, and percent of the microbatches that
+	 * do; 0: all. */
+	uint32_t path_length, skip_share, n_stages;
 	/* The skip schedule: the phase from 1, their number (0: no schedule), the first iteration
-	 * of the next phase (0: there is none) and its skipped stages. */
+	 * of the next phase (0: there is none) and its skip ratio (skip_share_pack). */
 	uint32_t skip_phase, n_skip_phases, next_skip;
 	uint64_t next_phase_from;
 	uint8_t wire, sum_wire; /* enum tensor_format in this iteration */
@@ -588,7 +590,7 @@ struct msg_see_node {
 struct msg_see_plan {
 	uint64_t epoch;
 	uint64_t iteration; /* first iteration that runs by this plan */
-	uint32_t path_length, n_stages;
+	uint32_t path_length, skip_share, n_stages; /* as in msg_see_status */
 	/* predicted, plan seconds: */
 	float iteration_s, sync_s, wait_s, lower_bound_s, idle_fraction;
 	uint32_t collisions;

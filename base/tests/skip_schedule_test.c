@@ -22,6 +22,7 @@ static void expect(const char *text, uint64_t iterations, const struct skip_phas
 	for (uint32_t i = 0; i < n; i++) {
 		assert_int_equal(s.phases[i].from, phases[i].from);
 		assert_int_equal(s.phases[i].skip, phases[i].skip);
+		assert_int_equal(s.phases[i].share, phases[i].share);
 		assert_int_equal(skip_schedule_at(&s, phases[i].from), i);
 		if (i > 0)
 			assert_int_equal(skip_schedule_at(&s, phases[i].from - 1), i - 1);
@@ -31,15 +32,22 @@ static void expect(const char *text, uint64_t iterations, const struct skip_phas
 
 static void schedules_are_read(void **state)
 {
-	const struct skip_phase quarters[] = { { 1, 4 }, { 101, 3 }, { 201, 1 }, { 301, 0 } };
-	const struct skip_phase shares[] = { { 1, 4 }, { 26, 3 }, { 51, 1 }, { 81, 0 } };
+	const struct skip_phase quarters[] = {
+		{ 1, 4, 0 }, { 101, 3, 0 }, { 201, 1, 0 }, { 301, 0, 0 }
+	};
+	const struct skip_phase shares[] = {
+		{ 1, 4, 0 }, { 26, 3, 0 }, { 51, 1, 0 }, { 81, 0, 0 }
+	};
 
 	(void)state;
 	expect("4,3,1,0", 400, quarters, 4);
 	expect("4@0,3@25%,1@50%,0@80", 100, shares, 4);
-	expect("2", 0, &(struct skip_phase){ 1, 2 }, 1);
-	expect("1,0", 3, (struct skip_phase[]){ { 1, 1 }, { 3, 0 } }, 2);
-	expect("4@0,0@500", 0, (struct skip_phase[]){ { 1, 4 }, { 501, 0 } }, 2);
+	expect("2", 0, &(struct skip_phase){ 1, 2, 0 }, 1);
+	expect("1,0", 3, (struct skip_phase[]){ { 1, 1, 0 }, { 3, 0, 0 } }, 2);
+	expect("4@0,30%:2@30%", 100, (struct skip_phase[]){ { 1, 4, 0 }, { 31, 2, 30 } }, 2);
+	expect("4,99%:1,1%:4", 3, (struct skip_phase[]){ { 1, 4, 0 }, { 2, 1, 99 }, { 3, 4, 1 } },
+	       3);
+	expect("4@0,0@500", 0, (struct skip_phase[]){ { 1, 4, 0 }, { 501, 0, 0 } }, 2);
 }
 
 static void refuse(const char *text, uint64_t iterations, const char *words)
@@ -62,6 +70,11 @@ static void mistakes_name_the_phase(void **state)
 	refuse("5,0", 100, "phase 1");
 	refuse("4,-1", 100, "phase 2");
 	refuse("4,", 100, "phase 2");
+	refuse("4,30%", 100, "phase 2 of the skip schedule: expected a share of 1% to 99%");
+	refuse("4,0%:2", 100, "expected a share of 1% to 99%");
+	refuse("4,100%:2", 100, "expected a share of 1% to 99%");
+	refuse("4,30%:5", 100, "phase 2 of the skip schedule: expected 0 to 4 stages");
+	refuse("4@0,30%2@30%", 100, "phase 2");
 	refuse("4;0", 100, "expected a comma");
 	refuse("4,0", 0, "--iterations");
 	refuse("4@0,0@50%", 0, "50% of a run without an end");

@@ -217,8 +217,9 @@ int resume_save(struct members *members)
 				      json_string(member_has_key(&members->list[i]) ? key : ""));
 	}
 	text = print_record(&members->run->options, RECORD_CONTROLLER,
-			    json_pack("{s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+			    json_pack("{s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
 				      "path_length", (int)members->run->wanted.path_length,
+				      "skip_share", (int)members->run->wanted.skip_share,
 				      "skip_phase", (int)members->run->wanted.phase, "formats",
 				      pack_formats(&members->run->cluster->formats),
 				      "wanted_formats", pack_formats(&members->run->wanted.formats),
@@ -265,18 +266,18 @@ int resume_load(struct members *members, struct error *err)
 		rc = store_get(members->run->history.store, "controller", &text, err);
 	struct tensor_formats formats = { 0 }, wanted = { 0 };
 	json_t *o, *fo, *wa, *st, *sh, *ho, *ma, *ke;
-	int path_length, phase;
+	int path_length, share = 0, phase;
 
 	if (rc != 0)
 		return rc;
 	o = json_loads(text, 0, NULL);
 	free(text);
 	rc = o && settings_fit(o, RECORD_CONTROLLER) &&
-			     json_unpack(o, "{s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-					 "path_length", &path_length, "skip_phase", &phase,
-					 "formats", &fo, "wanted_formats", &wa, "stages", &st,
-					 "shards", &sh, "homes", &ho, "marked", &ma, "keys",
-					 &ke) == 0
+			     json_unpack(o, "{s:i, s?i, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+					 "path_length", &path_length, "skip_share", &share,
+					 "skip_phase", &phase, "formats", &fo, "wanted_formats",
+					 &wa, "stages", &st, "shards", &sh, "homes", &ho, "marked",
+					 &ma, "keys", &ke) == 0
 		     ? 0
 		     : -EINVAL;
 	if (rc == 0)
@@ -295,7 +296,8 @@ int resume_load(struct members *members, struct error *err)
 		rc = load_keys(members, ke);
 	if (rc == 0 && (phase < 0 || phase >= SKIP_SCHEDULE_MOST))
 		rc = -EINVAL;
-	if (rc == 0 && (path_length < 1 || path_length > members->run->cluster->n_stages))
+	if (rc == 0 && (path_length < 1 || path_length > members->run->cluster->n_stages ||
+			share < 0 || share > 99))
 		rc = -EINVAL;
 	for (uint32_t i = 0; rc == 0 && i < members->n; i++)
 		if (stages[i] >= members->run->cluster->n_stages ||
@@ -313,6 +315,7 @@ int resume_load(struct members *members, struct error *err)
 					       ? members->run->options.cluster.time_scale
 					       : 1;
 		members->run->wanted.path_length = (uint32_t)path_length;
+		members->run->wanted.skip_share = (uint32_t)share;
 		members->run->wanted.phase = (uint32_t)phase;
 		members->run->wanted.formats = wanted;
 		formats_apply(members, &formats);

@@ -159,7 +159,8 @@ static void send_plan(struct iteration *it)
 static bool can_follow(const struct iteration *it, const struct planned *p)
 {
 	return p && replan_usable(it->members, p) &&
-	       !skip_phases_forbid(it->run, (uint32_t)p->plan->path_length);
+	       !skip_phases_forbid(it->run, (uint32_t)p->plan->path_length,
+				   (uint32_t)p->plan->skip_share);
 }
 
 static bool take_pending(struct iteration *it)

@@ -164,7 +164,7 @@ static double arithmetic_s(const struct members *members, const struct plan *p, 
 		n++;
 	}
 	for (int i = 0; i < p->n_microbatches; i++)
-		visits += p->path_length;
+		visits += p->microbatches[i].length;
 	if (n == 0)
 		return 0;
 	return (visits * (forward_s + backward_s) + p->n_microbatches * loss_s) / n +

@@ -3,6 +3,7 @@
  * Each function refuses the command with a reason, or carries it out. Before it does, it remembers
  * the act for undo and writes a line to the journal, so that a second operator sees what the first
  * one did. */
+#include "base/skip_schedule.h"
 #include "controller/operator/acts.h"
 
 #include <errno.h>
@@ -26,17 +27,25 @@
 
 enum { LEASE_MAX_S = 86400 };
 
-bool acts_may_skip(const struct run *run, int64_t skip, struct outcome *o)
+bool acts_may_skip(const struct run *run, int64_t ratio, struct outcome *o)
 {
-	if (skip < 0 || skip > cluster_most_skipped(run->cluster))
+	uint32_t skip = skip_share_stages(ratio), share = skip_share_of(ratio);
+
+	if (ratio < 0 || ratio >= skip_share_pack(100, 0) ||
+	    (int)skip > cluster_most_skipped(run->cluster) || (share > 0 && skip == 0))
 		outcome_set(o, -EINVAL, "0 to %d of %d stages may be skipped",
 			    cluster_most_skipped(run->cluster), run->cluster->n_stages);
-	else if (skip_phases_forbid(run, (uint32_t)(run->cluster->n_stages - skip)))
+	else if (skip_phases_forbid(run, (uint32_t)run->cluster->n_stages - skip, share))
 		outcome_set(o, -EBUSY,
 			    "the skipped stages have not been trained: they start from their "
 			    "neighbours with the phase that visits them");
 	else if (skip > 0 && run->options.planning.algorithm == PLAN_DTFM)
 		outcome_set(o, -EPERM, "this run is planned by dtfm, which visits every stage");
+	else if (share > 0 && run->options.planning.algorithm != PLAN_BEST)
+		outcome_set(o, -EPERM,
+			    "this run is planned by %s, which gives all microbatches paths of one "
+			    "length",
+			    plan_algorithm_name(run->options.planning.algorithm));
 	else
 		return true;
 	return false;
@@ -44,21 +53,25 @@ bool acts_may_skip(const struct run *run, int64_t skip, struct outcome *o)
 
 void act_skip(struct controller *c, const char *who, const struct msg_command *m, struct outcome *o)
 {
-	int64_t skip = m->value, stages = c->run.cluster->n_stages,
-		before = stages - c->run.wanted.path_length;
+	uint32_t stages = (uint32_t)c->run.cluster->n_stages, skip = skip_share_stages(m->value);
+	int64_t before =
+		skip_share_pack(c->run.wanted.skip_share, stages - c->run.wanted.path_length);
+	char was[SKIP_SHARE_TEXT], is[SKIP_SHARE_TEXT];
 
-	if (!acts_may_skip(&c->run, skip, o))
+	if (!acts_may_skip(&c->run, m->value, o))
 		return;
-	if (skip == before) {
-		outcome_set(o, 0, "it is %lld/%lld already", (long long)skip, (long long)stages);
+	skip_share_format(skip_share_of(before), skip_share_stages(before), stages, was);
+	skip_share_format(skip_share_of(m->value), skip, stages, is);
+	if (m->value == before) {
+		outcome_set(o, 0, "it is %s already", is);
 		return;
 	}
-	undo_remember(c, who, COMMAND_SKIP, -1, skip, before);
-	c->run.wanted.path_length = (uint32_t)(stages - skip);
-	note(&c->run, NOTE_COMMAND, -1, 'S', "skip %lld/%lld -> %lld/%lld (%s), from it%llu",
-	     (long long)before, (long long)stages, (long long)skip, (long long)stages, who,
+	undo_remember(c, who, COMMAND_SKIP, -1, m->value, before);
+	c->run.wanted.path_length = stages - skip;
+	c->run.wanted.skip_share = skip_share_of(m->value);
+	note(&c->run, NOTE_COMMAND, -1, 'S', "skip %s -> %s (%s), from it%llu", was, is, who,
 	     (unsigned long long)c->run.committed + 1 + (c->run.iteration > c->run.committed));
-	outcome_set(o, 0, "planning skip %lld/%lld", (long long)skip, (long long)stages);
+	outcome_set(o, 0, "planning skip %s", is);
 	resume_save(&c->members);
 	replan(&c->planning, "the skip ratio was changed");
 }

@@ -37,8 +37,9 @@ void act_wire(struct controller *c, const char *who, const struct msg_command *m
  * this format, and sets the reason in *o. */
 bool acts_take_format(const struct msg_command *m, struct tensor_formats *formats,
 		      struct outcome *o);
-/* Returns true if the run may skip that many stages; otherwise sets the reason in *o. */
-bool acts_may_skip(const struct run *run, int64_t skip, struct outcome *o);
+/* Returns true if the run may have this skip ratio (skip_share_pack); otherwise sets the reason in
+ * *o. */
+bool acts_may_skip(const struct run *run, int64_t ratio, struct outcome *o);
 /* Finds the node of that number; NULL, with the reason in *o, if there is none. */
 struct member *acts_member(struct members *members, int node, struct outcome *o);
 

@@ -2,6 +2,7 @@
  *
  * Both use these functions, so that a console shows a recorded run exactly as it showed the live
  * one. */
+#include "base/skip_schedule.h"
 #include "controller/operator/console_messages.h"
 
 #include <errno.h>
@@ -133,6 +134,7 @@ static void describe_plan(struct msg_see_plan *s, const struct planned *p, const
 		.epoch = p->epoch,
 		.iteration = p->iteration,
 		.path_length = (uint32_t)p->plan->path_length,
+		.skip_share = (uint32_t)p->plan->skip_share,
 		.n_stages = (uint32_t)p->plan->n_stages,
 		.iteration_s = (float)predicted->iteration_s,
 		.sync_s = (float)plan_visible_sync_s(p->plan),
@@ -270,13 +272,14 @@ static bool take_format(const char *text, struct tensor_formats *formats, char *
 	return true;
 }
 
-/* Asks for the method and the number of stages of the plan in force. */
+/* Asks for the method and the skip ratio of the plan in force. */
 static void fill_like_present(struct planner_request *q)
 {
 	if (!plan_algorithm_named(q->from->search.algorithm ? q->from->search.algorithm : "",
 				  &q->algorithm))
 		q->algorithm = PLAN_BEST;
 	q->path_length = q->from->path_length;
+	q->skip_share = q->from->skip_share;
 }
 
 static void finish_request(struct planner_request *q)
@@ -293,7 +296,8 @@ int compare_request(const struct msg_command *m, int n_stages, int most_skipped,
 		    size_t room, struct error *err)
 {
 	enum plan_algorithm a = PLAN_BEST;
-	char without[16] = "";
+	uint32_t skip = skip_share_stages(m->value), share = skip_share_of(m->value);
+	char without[16] = "", ratio[SKIP_SHARE_TEXT];
 	int word = (int)strcspn(m->text, " ");
 	bool branch = word == 6 && memcmp(m->text, "branch", 6) == 0;
 
@@ -306,9 +310,14 @@ int compare_request(const struct msg_command *m, int n_stages, int most_skipped,
 		return error_set(err, -EINVAL, "no algorithm \"%.60s\"", m->text);
 	if (m->node >= 0 && (uint32_t)m->node >= n_nodes)
 		return error_set(err, -EINVAL, "there is no node %d", m->node);
-	if (m->value < 0 || m->value > most_skipped)
+	if (m->value < 0 || m->value >= skip_share_pack(100, 0) || (int)skip > most_skipped)
 		return error_set(err, -EINVAL, "0 to %d of %d stages may be skipped", most_skipped,
 				 n_stages);
+	if (share > 0 && a != PLAN_BEST)
+		return error_set(err, -EINVAL,
+				 "%s gives all microbatches paths of one length: a share of "
+				 "skipping microbatches needs best",
+				 plan_algorithm_name(a));
 	if (branch && parse_excluded(m->text + word, n_nodes, excluded, err) != 0)
 		return -EINVAL;
 	if (m->node >= 0) {
@@ -316,9 +325,10 @@ int compare_request(const struct msg_command *m, int n_stages, int most_skipped,
 		snprintf(without, sizeof(without), " -n%02d", m->node);
 	}
 	q->algorithm = a;
-	q->path_length = a == PLAN_DTFM ? n_stages : n_stages - (int)m->value;
+	q->path_length = a == PLAN_DTFM ? n_stages : n_stages - (int)skip;
+	q->skip_share = (int)share;
 	finish_request(q);
-	snprintf(name, room, "%.*s %d/%d%s", word, m->text, n_stages - q->path_length, n_stages,
-		 without);
+	skip_share_format(share, (uint32_t)(n_stages - q->path_length), (uint32_t)n_stages, ratio);
+	snprintf(name, room, "%.*s %s%s", word, m->text, ratio, without);
 	return 0;
 }

@@ -3,6 +3,7 @@
  * A console that attaches receives a snapshot. If a console is too slow, messages to it are dropped
  * and counted, and it receives a new snapshot once its queue has room. Therefore a slow console
  * never delays the run, and never shows a state that is missing a change. */
+#include "base/skip_schedule.h"
 #include "controller/operator/consoles.h"
 
 #include <math.h>
@@ -84,6 +85,8 @@ static void fill_status(const struct controller *c, const struct console *to, st
 		.path_length = c->run.plan ? (uint32_t)c->run.plan->plan->path_length
 					   : c->run.wanted.path_length,
 		.n_stages = (uint32_t)c->run.cluster->n_stages,
+		.skip_share = c->run.plan ? (uint32_t)c->run.plan->plan->skip_share
+					  : c->run.wanted.skip_share,
 		.skip_phase = c->run.wanted.schedule.n ? c->run.wanted.phase + 1 : 0,
 		.n_skip_phases = c->run.wanted.schedule.n,
 		.wire = (uint8_t)c->run.cluster->formats.wire,
@@ -99,7 +102,7 @@ static void fill_status(const struct controller *c, const struct console *to, st
 			&c->run.wanted.schedule.phases[c->run.wanted.phase + 1];
 
 		s->next_phase_from = next->from;
-		s->next_skip = next->skip;
+		s->next_skip = (uint32_t)skip_share_pack(next->share, next->skip);
 	}
 	for (int i = 0; i < LINK_REASON_COUNT; i++)
 		s->refused += counters.link.refused[i];

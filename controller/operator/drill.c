@@ -3,6 +3,7 @@
  * `skippipe drill FILE` repeats the acts of such a file in a new run, and fails if that run is
  * slower or ends with a higher loss than the file's limits allow. The limits are this run's
  * measurements with a margin. So an exercise that an operator once did by hand becomes a test. */
+#include "base/skip_schedule.h"
 #include "controller/operator/drill.h"
 
 #include <limits.h>
@@ -26,7 +27,11 @@ static void act_text(const struct run *run, const struct msg_command *m, char ou
 	out[0] = '\0';
 	switch (m->verb) {
 	case COMMAND_SKIP:
-		snprintf(out, 48, "%llu:skip:%lld", n, (long long)m->value);
+		if (skip_share_of(m->value) > 0)
+			snprintf(out, 48, "%llu:skip:%u%%:%u", n, skip_share_of(m->value),
+				 skip_share_stages(m->value));
+		else
+			snprintf(out, 48, "%llu:skip:%u", n, skip_share_stages(m->value));
 		break;
 	case COMMAND_WIRE:
 	case COMMAND_SUM_WIRE:
@@ -102,6 +107,9 @@ void drill_save(struct members *members)
 		      members->run->options.name, "run", run_json(members), "acts",
 		      members->run->history.drill, "limits", limits_json(members->run));
 	text = o ? json_dumps(o, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) : NULL;
+	if (o && members->run->options.skip_share > 0)
+		json_object_set_new(json_object_get(o, "run"), "skip_share",
+				    json_integer(members->run->options.skip_share));
 	snprintf(path, sizeof(path), "%s/drill.json", members->run->options.run_dir);
 	if (!text || file_write(path, text, strlen(text), 0600, &err) != 0)
 		log_line(&members->run->log, LOG_WARN, "%s", text ? err.text : "out of memory");

@@ -4,6 +4,7 @@
  * plan that the run would have after the command, and the answer compares it with the plan in
  * force. A comparison sends the whole plan to the console's Compare view. Neither changes the
  * run. */
+#include "base/skip_schedule.h"
 #include "controller/operator/previews.h"
 
 #include <errno.h>
@@ -97,8 +98,11 @@ static bool fill_hypothetical(const struct planning *planning, const struct msg_
 		excluded[m->node] = m->verb != COMMAND_RECOVER;
 	if (m->verb == COMMAND_SKIP && !acts_may_skip(planning->run, m->value, o))
 		return false;
-	if (m->verb == COMMAND_SKIP)
-		q->path_length = planning->run->cluster->n_stages - (int)m->value;
+	if (m->verb == COMMAND_SKIP) {
+		q->path_length =
+			planning->run->cluster->n_stages - (int)skip_share_stages(m->value);
+		q->skip_share = (int)skip_share_of(m->value);
+	}
 	if (formats && !acts_take_format(m, &q->formats, o))
 		return false;
 	q->from = replan_from(planning, q);

@@ -1,6 +1,7 @@
 /* undo.c - remembers the operator's acts and finds the inverse of each.
  *
  * An operator who made a mistake can take it back without having to work out the inverse. */
+#include "base/skip_schedule.h"
 #include "controller/operator/undo.h"
 
 #include <errno.h>
@@ -54,14 +55,18 @@ struct act *undo_find(struct controller *c, int64_t id, struct outcome *o)
 bool undo_inverse(const struct run *run, const struct act *a, struct msg_command *out,
 		  struct outcome *o)
 {
+	uint32_t stages = (uint32_t)run->cluster->n_stages;
+	char is[SKIP_SHARE_TEXT], was[SKIP_SHARE_TEXT];
+
 	*out = (struct msg_command){ .node = a->node, .peer = -1 };
 	switch (a->verb) {
 	case COMMAND_SKIP:
 		out->verb = COMMAND_SKIP;
 		out->value = a->before;
-		outcome_set(o, 0, "undo #%llu: skip %lld/%d -> %lld/%d", (unsigned long long)a->id,
-			    (long long)a->value, run->cluster->n_stages, (long long)a->before,
-			    run->cluster->n_stages);
+		skip_share_format(skip_share_of(a->value), skip_share_stages(a->value), stages, is);
+		skip_share_format(skip_share_of(a->before), skip_share_stages(a->before), stages,
+				  was);
+		outcome_set(o, 0, "undo #%llu: skip %s -> %s", (unsigned long long)a->id, is, was);
 		return true;
 	case COMMAND_WIRE:
 	case COMMAND_SUM_WIRE:

@@ -20,6 +20,7 @@
 #include "controller/operator/journal.h"
 #include "controller/planning/request.h"
 #include "controller/planning/replan.h"
+#include "controller/planning/skip_phases.h"
 
 static const char refined_words[] = ", refined";
 /* A refinement is adopted if its iteration takes less than this share of the current one */
@@ -30,11 +31,10 @@ static void take_infeasible(struct planning *planning, const struct planned *a)
 	note(planning->run, NOTE_ALERT, -1, 0, "no plan: %s", a->infeasible);
 	if (planning->run->phase == PHASE_GATHERING) {
 		controller_finish(planning->members, 3, a->infeasible);
-	} else if (planning->run->plan &&
-		   planning->run->wanted.path_length !=
-			   (uint32_t)planning->run->plan->plan->path_length) {
+	} else if (planning->run->plan && !skip_phases_planned(planning->run)) {
 		planning->run->wanted.path_length =
 			(uint32_t)planning->run->plan->plan->path_length;
+		planning->run->wanted.skip_share = (uint32_t)planning->run->plan->plan->skip_share;
 		note(planning->run, NOTE_WARNING, -1, 0, "the skip ratio stays as it was");
 		replan(planning, "the wanted skip ratio has no plan");
 	} else if (!planning->run->plan || !replan_usable(planning->members, planning->run->plan)) {
@@ -127,6 +127,7 @@ void answers_run(struct planning *planning, struct planned *a)
 	if (refined && planning->run->plan &&
 	    replan_usable(planning->members, planning->run->plan) && !planning->pending &&
 	    a->plan->path_length == planning->run->plan->plan->path_length &&
+	    a->plan->skip_share == planning->run->plan->plan->skip_share &&
 	    formats_equal(&a->formats, &planning->run->plan->formats) &&
 	    !is_better(planning->run, a, planning->run->plan, worth)) {
 		planned_free(a); /* the plan in force is about as good */

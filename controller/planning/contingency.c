@@ -44,7 +44,7 @@ static const double worth = 0.9;
 struct foreseen {
 	struct planned *answer; /* NULL: no plan yet */
 	uint64_t out;           /* set of the nodes that the plan excludes, one bit for each */
-	uint32_t path_length;
+	uint32_t path_length, skip_share;
 	struct tensor_formats formats;
 	uint64_t epoch; /* epoch of the plan in force when this case was requested */
 	/* Work in seconds for each microbatch of the lost node; INFINITY: no node is lost */
@@ -115,6 +115,7 @@ static bool what_if(const struct members *members, uint32_t k, struct foreseen *
 
 	*w = (struct foreseen){ .out = out_now(members),
 				.path_length = members->run->wanted.path_length,
+				.skip_share = members->run->wanted.skip_share,
 				.formats = members->run->wanted.formats,
 				.epoch = members->run->epoch,
 				.work_s = INFINITY };
@@ -125,34 +126,43 @@ static bool what_if(const struct members *members, uint32_t k, struct foreseen *
 		return member_is_replica(m) && !m->is_marked &&
 		       stage_replicas(members, member_stage(members->run, m), m) > 0;
 	}
-	w->path_length = k == NEXT_PHASE   ? skip_phases_next_length(members->run)
+	w->path_length = k == NEXT_PHASE   ? skip_phases_next_length(members->run, &w->skip_share)
 			 : k == SKIPS_LESS ? members->run->wanted.path_length + 1
 					   : members->run->wanted.path_length - 1;
+	if (w->path_length == (uint32_t)members->run->cluster->n_stages)
+		w->skip_share = 0;
 	return k >= MOST_NODES && w->path_length >= LEAST_LENGTH &&
 	       w->path_length >= (uint32_t)stage_set_count(members->run->cluster->always) &&
 	       w->path_length <= (uint32_t)members->run->cluster->n_stages;
 }
 
-static bool is_for(const struct foreseen *f, uint64_t out, uint32_t path_length)
+/* Returns true if the two are for the same nodes and skip ratio. */
+static bool is_alike(const struct foreseen *a, const struct foreseen *b)
 {
-	return f->answer && f->out == out && f->path_length == path_length;
+	return a->out == b->out && a->path_length == b->path_length &&
+	       a->skip_share == b->skip_share;
 }
 
-/* Returns the fastest stored plan that excludes exactly these nodes and has paths of this length,
+static bool is_for(const struct foreseen *f, const struct foreseen *wanted)
+{
+	return f->answer && is_alike(f, wanted);
+}
+
+/* Returns the fastest stored plan that excludes exactly the request's nodes and has its skip ratio,
  * or NULL. Its nodes may have changed stages since it was made. Borrowed until the next
  * contingency_turn. */
-static const struct plan *find_foreseen(const struct planning *planning, const bool *excluded,
-					int path_length)
+static const struct plan *find_foreseen(const struct planning *planning,
+					const struct planner_request *q)
 {
+	struct foreseen wanted = { .path_length = (uint32_t)q->path_length,
+				   .skip_share = (uint32_t)q->skip_share };
 	const struct plan *best = NULL;
-	uint64_t out = 0;
 
 	for (uint32_t i = 0; planning->contingency && i < planning->members->n; i++)
-		out |= excluded[i] ? bit_of(i) : 0;
+		wanted.out |= q->excluded[i] ? bit_of(i) : 0;
 	for (uint32_t k = 0; planning->contingency && k < CASES + KEPT; k++) {
 		const struct foreseen *f = &planning->contingency->of[k];
-		const struct plan *plan =
-			is_for(f, out, (uint32_t)path_length) ? f->answer->plan : NULL;
+		const struct plan *plan = is_for(f, &wanted) ? f->answer->plan : NULL;
 
 		if (plan &&
 		    (!best || plan->predicted.iteration_s < best->predicted.iteration_s))
@@ -166,12 +176,13 @@ const struct plan *replan_from(const struct planning *planning, const struct pla
 	const struct plan *from = planning->run->plan ? planning->run->plan->plan : NULL,
 			  *ready = NULL;
 	/* True if the plan in force is for another case. */
-	bool other = from && from->path_length != q->path_length;
+	bool other =
+		from && (from->path_length != q->path_length || from->skip_share != q->skip_share);
 
 	for (uint32_t i = 0; planning->contingency && i < planning->members->n; i++)
 		other = other || q->excluded[i] == planned_uses(planning->run->plan, (uint16_t)i);
 	if (other)
-		ready = find_foreseen(planning, q->excluded, q->path_length);
+		ready = find_foreseen(planning, q);
 	if (ready && replan_as_pinned(planning->run, ready))
 		return ready;
 	return from && replan_as_pinned(planning->run, from) ? from : NULL;
@@ -188,12 +199,13 @@ static void keep_current(struct planning *planning)
 		return;
 	a->kept_epoch = planning->run->epoch;
 	new.path_length = (uint32_t)planning->run->plan->plan->path_length;
+	new.skip_share = (uint32_t)planning->run->plan->plan->skip_share;
 	for (uint32_t i = 0; i < planning->members->n; i++)
 		new.out |= planned_uses(planning->run->plan, (uint16_t)i) ? 0 : bit_of(i);
 	new.answer = alloc_new(sizeof(*new.answer));
 	new.answer->plan = plan_copy(planning->run->plan->plan);
 	for (uint32_t k = CASES; k < CASES + KEPT; k++)
-		if (is_for(&a->of[k], new.out, new.path_length))
+		if (is_for(&a->of[k], &new))
 			f = &a->of[k];
 	a->n_kept += f == &a->of[CASES + a->n_kept % KEPT];
 	planned_free(f->answer);
@@ -210,7 +222,7 @@ double contingency_lost_s(const struct planning *planning, const struct member *
 	    !what_if(planning->members, m->id, &today))
 		return 0;
 	f = &planning->contingency->of[m->id];
-	if (!is_for(f, today.out, today.path_length) || !formats_equal(&f->formats, &today.formats))
+	if (!is_for(f, &today) || !formats_equal(&f->formats, &today.formats))
 		return 0;
 	return f->answer->plan ? f->answer->plan->predicted.iteration_s : -1;
 }
@@ -260,8 +272,7 @@ static bool is_due(const struct planning *planning, uint32_t k, const struct for
 {
 	const struct foreseen *f = &planning->contingency->of[k];
 
-	return !is_for(f, today->out, today->path_length) ||
-	       !formats_equal(&f->formats, &today->formats) ||
+	return !is_for(f, today) || !formats_equal(&f->formats, &today->formats) ||
 	       (f->epoch != planning->run->epoch &&
 		(planning->run->now_us - f->made_us > RENEWED_US ||
 		 today->work_s > changed * f->work_s || f->work_s > changed * today->work_s));
@@ -292,6 +303,7 @@ static void ask_next(struct planning *planning)
 	for (uint32_t i = 0; i < planning->members->n; i++)
 		excluded[i] = best.out & bit_of(i);
 	q.path_length = (int)best.path_length;
+	q.skip_share = (int)best.skip_share;
 	q.from = replan_from(planning, &q);
 	q.budget_s = planning->run->options.planning.ahead_s;
 	q.reason = "ahead";
@@ -309,9 +321,9 @@ void contingency_turn(struct planning *planning)
 		return;
 	take_answers(planning);
 	keep_current(planning);
-	if (a->request && (!what_if(planning->members, a->last, &today) ||
-			   today.out != a->asked.out || today.path_length != a->asked.path_length ||
-			   !formats_equal(&today.formats, &a->asked.formats)))
+	if (a->request &&
+	    (!what_if(planning->members, a->last, &today) || !is_alike(&today, &a->asked) ||
+	     !formats_equal(&today.formats, &a->asked.formats)))
 		a->request = 0; /* the waiting request is obsolete; the next request cancels it */
 	if (!a->request && planning->run->plan && planning->run->phase != PHASE_GATHERING &&
 	    planning->run->phase != PHASE_STALLED)

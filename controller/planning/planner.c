@@ -197,6 +197,7 @@ static void run_request(struct planner *p, struct job *j)
 
 	plan_request_init(&q);
 	q.path_length = j->request.path_length;
+	q.skip_share = j->request.skip_share;
 	q.free_assignment = j->request.free_assignment;
 	q.overlap_sync = j->request.overlap_sync;
 	q.budget_s = j->request.budget_s;

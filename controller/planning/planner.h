@@ -51,6 +51,7 @@ void planned_free(struct planned *p); /* p may be NULL */
 struct planner_request {
 	enum planner_kind kind;
 	int path_length;
+	int skip_share; /* percent of the microbatches whose paths have this length; 0: all */
 	struct tensor_formats formats; /* formats for which the cluster has its times */
 	enum plan_algorithm algorithm;
 	enum substitute substitute;

@@ -39,6 +39,7 @@ void replan_first(struct planning *planning)
 	bool excluded[MSG_NODES], any = false;
 	struct planner_request q = { .kind = PLANNER_RUN,
 				     .path_length = (int)planning->run->wanted.path_length,
+				     .skip_share = (int)planning->run->wanted.skip_share,
 				     .formats = planning->run->wanted.formats,
 				     .algorithm = planning->run->options.planning.algorithm,
 				     .substitute = SUBSTITUTE_RANDOM,

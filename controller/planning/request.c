@@ -112,6 +112,7 @@ void replan_request(const struct members *members, struct planner_request *q, bo
 {
 	*q = (struct planner_request){ .kind = PLANNER_RUN,
 				       .path_length = (int)members->run->wanted.path_length,
+				       .skip_share = (int)members->run->wanted.skip_share,
 				       .formats = members->run->wanted.formats,
 				       .algorithm = members->run->options.planning.algorithm,
 				       .substitute = SUBSTITUTE_BEST,

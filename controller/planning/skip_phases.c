@@ -9,7 +9,9 @@
 #include "controller/planning/skip_phases.h"
 
 #include <errno.h>
+#include <string.h>
 
+#include "base/skip_schedule.h"
 #include "controller/history/run_state.h"
 #include "controller/operator/journal.h"
 #include "controller/planning/planning.h"
@@ -27,9 +29,30 @@ static uint32_t least_length(const struct run *run)
 	return (uint32_t)(run->cluster->n_stages - cluster_most_skipped(run->cluster));
 }
 
-bool skip_phases_forbid(const struct run *run, uint32_t path_length)
+bool skip_phases_forbid(const struct run *run, uint32_t path_length, uint32_t share)
 {
-	return run->wanted.stack && path_length > least_length(run);
+	return run->wanted.stack && (share > 0 || path_length > least_length(run));
+}
+
+static bool is_forbidden(const struct run *run, uint32_t phase)
+{
+	return skip_phases_forbid(run, length_of(run, phase),
+				  run->wanted.schedule.phases[phase].share);
+}
+
+static void enter_phase(struct run *run, uint32_t phase)
+{
+	run->wanted.phase = phase;
+	run->wanted.path_length = length_of(run, phase);
+	run->wanted.skip_share = run->wanted.schedule.phases[phase].share;
+}
+
+bool skip_phases_planned(const struct run *run)
+{
+	const struct plan *p = run->plan->plan;
+
+	return p->path_length == (int)run->wanted.path_length &&
+	       p->skip_share == (int)run->wanted.skip_share;
 }
 
 /* Finds out whether the stages that may be skipped still have to start from their neighbours. */
@@ -51,7 +74,7 @@ static uint32_t next_phase(const struct run *run)
 	const struct wanted *w = &run->wanted;
 	uint32_t phase = skip_schedule_at(&w->schedule, run->committed + 1);
 
-	while (phase > 0 && skip_phases_forbid(run, length_of(run, phase)))
+	while (phase > 0 && is_forbidden(run, phase))
 		phase--;
 	return phase;
 }
@@ -63,12 +86,27 @@ static int check_stack(const struct run *run, struct error *err)
 	if (!run->options.stack)
 		return 0;
 	if (cluster_most_skipped(run->cluster) > 0 && w->schedule.n > 0 &&
-	    length_of(run, 0) == least_length(run))
+	    length_of(run, 0) == least_length(run) && w->schedule.phases[0].share == 0)
 		return 0;
 	return error_set(err, -EINVAL,
 			 "--stack: it needs a --skip-schedule whose first phase skips all stages "
 			 "that may be skipped: %d",
 			 cluster_most_skipped(run->cluster));
+}
+
+/* The published methods give all microbatches paths of one length. */
+static int check_share(const struct run *run, struct error *err)
+{
+	bool shares = run->wanted.skip_share > 0;
+
+	for (uint32_t i = 0; i < run->wanted.schedule.n; i++)
+		shares = shares || run->wanted.schedule.phases[i].share > 0;
+	if (!shares || run->options.planning.algorithm == PLAN_BEST)
+		return 0;
+	return error_set(err, -EINVAL,
+			 "this run is planned by %s, which gives all microbatches paths of one "
+			 "length: a share of skipping microbatches needs best",
+			 plan_algorithm_name(run->options.planning.algorithm));
 }
 
 int skip_phases_begin(struct run *run, struct error *err)
@@ -77,7 +115,7 @@ int skip_phases_begin(struct run *run, struct error *err)
 	uint32_t phase;
 
 	if (!w->schedule_text)
-		return check_stack(run, err);
+		return check_stack(run, err) == 0 ? check_share(run, err) : -EINVAL;
 	if (run->options.planning.algorithm == PLAN_DTFM)
 		return error_set(err, -EINVAL,
 				 "--skip-schedule: this run is planned by dtfm, which visits every "
@@ -87,20 +125,15 @@ int skip_phases_begin(struct run *run, struct error *err)
 	    check_stack(run, err) != 0 || find_stack(run, err) != 0)
 		return -EINVAL;
 	phase = next_phase(run);
-	if (!run->options.mode.resume || w->phase != phase) {
-		w->phase = phase;
-		w->path_length = length_of(run, phase);
-	}
-	return 0;
+	if (!run->options.mode.resume || w->phase != phase)
+		enter_phase(run, phase);
+	return check_share(run, err);
 }
 
 /* Returns to a phase before the present one. */
 static void return_to(struct planning *planning, uint32_t phase)
 {
-	struct wanted *w = &planning->run->wanted;
-
-	w->phase = phase;
-	w->path_length = length_of(planning->run, phase);
+	enter_phase(planning->run, phase);
 	replan(planning, "an earlier phase of the skip schedule");
 	resume_save(planning->members);
 }
@@ -122,7 +155,7 @@ bool skip_phases_postpone(struct planning *planning)
 {
 	struct run *run = planning->run;
 
-	if (!skip_phases_forbid(run, run->wanted.path_length))
+	if (!skip_phases_forbid(run, run->wanted.path_length, run->wanted.skip_share))
 		return false;
 	note(run, NOTE_WARNING, -1, 0,
 	     "phase %u of the skip schedule begins later: a stage has no copy of its neighbour",
@@ -136,31 +169,34 @@ uint64_t skip_phases_stacks_at(const struct run *run)
 	const struct wanted *w = &run->wanted;
 
 	for (uint32_t i = 0; i < w->schedule.n; i++)
-		if (skip_phases_forbid(run, length_of(run, i)))
+		if (is_forbidden(run, i))
 			return w->schedule.phases[i].from;
 	return 0;
 }
 
-uint32_t skip_phases_next_length(const struct run *run)
+uint32_t skip_phases_next_length(const struct run *run, uint32_t *share)
 {
 	const struct wanted *w = &run->wanted;
 
-	return w->phase + 1 < w->schedule.n ? length_of(run, w->phase + 1) : 0;
+	if (w->phase + 1 >= w->schedule.n)
+		return 0;
+	*share = w->schedule.phases[w->phase + 1].share;
+	return length_of(run, w->phase + 1);
 }
 
 void skip_phases_turn(struct planning *planning, bool can_stack)
 {
 	struct run *run = planning->run;
 	struct wanted *w = &run->wanted;
-	uint32_t phase, length, stages = (uint32_t)run->cluster->n_stages;
+	uint32_t phase, stages = (uint32_t)run->cluster->n_stages;
+	char before[SKIP_SHARE_TEXT], after[SKIP_SHARE_TEXT];
 
 	if (w->schedule.n == 0)
 		return;
 	phase = skip_schedule_at(&w->schedule, run->iteration + 1);
 	if (phase == w->phase)
 		return;
-	length = length_of(run, phase);
-	if (skip_phases_forbid(run, length) && !can_stack) {
+	if (is_forbidden(run, phase) && !can_stack) {
 		if (w->schedule.phases[phase].from == run->iteration + 1)
 			note(run, NOTE_EVENT, -1, 0,
 			     "phase %u of the skip schedule begins later: its stages still fetch "
@@ -168,15 +204,14 @@ void skip_phases_turn(struct planning *planning, bool can_stack)
 			     phase + 1);
 		return;
 	}
-	w->phase = phase;
+	skip_share_format(w->skip_share, stages - w->path_length, stages, before);
+	enter_phase(run, phase);
+	skip_share_format(w->skip_share, stages - w->path_length, stages, after);
 	note(run, NOTE_EVENT, -1, 'S',
-	     "phase %u of %u of the skip schedule from it%llu: skip %u/%u -> %u/%u", phase + 1,
-	     w->schedule.n, (unsigned long long)run->iteration + 1, stages - w->path_length, stages,
-	     stages - length, stages);
-	if (length != w->path_length) {
-		w->path_length = length;
+	     "phase %u of %u of the skip schedule from it%llu: skip %s -> %s", phase + 1,
+	     w->schedule.n, (unsigned long long)run->iteration + 1, before, after);
+	if (strcmp(before, after) != 0)
 		replan(planning, "a phase of the skip schedule");
-	}
 	resume_save(planning->members);
 }
 
@@ -188,5 +223,5 @@ bool skip_phases_wait(const struct planning *planning)
 	return w->schedule.n > 0 && planning->wanted_id != 0 && run->plan &&
 	       (w->schedule.phases[w->phase].from == run->committed + 1 ||
 		(run->last_commit.stack_from && run->last_commit.iteration == run->committed)) &&
-	       run->plan->plan->path_length != (int)w->path_length;
+	       !skip_phases_planned(run);
 }

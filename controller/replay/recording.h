@@ -59,7 +59,7 @@ struct recorded_gpu {
 
 struct recorded_plan {
 	uint64_t epoch, iteration;
-	uint32_t path_length;
+	uint32_t path_length, skip_share;
 	char *reason, *text; /* skippipe.plan/1 */
 };
 

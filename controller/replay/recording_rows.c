@@ -214,13 +214,26 @@ static int see_commit(void *context, const struct store_commit *c)
 	return 0;
 }
 
+/* Returns the share of microbatches that skip stages in the text of a plan. */
+static uint32_t share_in(const char *plan)
+{
+	static const char key[] = "\"skip_share\":";
+	const char *at = strstr(plan, key);
+	unsigned long share = at ? strtoul(at + strlen(key), NULL, 10) : 0;
+
+	return share < 100 ? (uint32_t)share : 0;
+}
+
 static int see_plan(void *context, const struct store_plan *p)
 {
 	struct recording *r = ((struct reading *)context)->r;
 
-	*LIST_ADD(&r->plans) =
-		(struct recorded_plan){ p->epoch, p->iteration, p->path_length,
-					alloc_string(p->reason), alloc_string(p->plan) };
+	*LIST_ADD(&r->plans) = (struct recorded_plan){ p->epoch,
+						       p->iteration,
+						       p->path_length,
+						       share_in(p->plan),
+						       alloc_string(p->reason),
+						       alloc_string(p->plan) };
 	fill_planned(r->iterations.list, r->iterations.n, p);
 	return 0;
 }

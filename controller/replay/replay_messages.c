@@ -245,6 +245,7 @@ void replay_status(const struct replay *r, replay_emit emit, void *context)
 		.alive = count_alive(r),
 		.n_nodes = rec->n_nodes,
 		.path_length = plan ? plan->path_length : rec->path_length,
+		.skip_share = plan ? plan->skip_share : 0,
 		.n_stages = (uint32_t)rec->cluster->n_stages,
 		.now_us = r->cursor_us,
 		.iteration_started_us = r->started_us,

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/skip_schedule.h"
 #include "controller/options.h"
 
 #define NEEDED "controller", "--run-dir", "d", "--key", "k", "--admitted", "a"
@@ -100,6 +101,29 @@ static void refuse(char **argv, const char *says)
 		fail_msg("\"%s\" does not say \"%s\"", err.text, says);
 }
 
+static void a_share_of_the_microbatches_skips(void **state)
+{
+	char *share[] = { NEEDED,         "--skip-share", "30%:2",    "--at",
+			  "5:skip:50%:3", "--at",         "9:skip:1", NULL };
+	char *all[] = { NEEDED, "--skip-share", "30%:2", "--skip", "1", NULL };
+	char *none[] = { NEEDED, "--skip-share", "2", NULL };
+	char *act[] = { NEEDED, "--at", "5:skip:0%:3", NULL };
+	struct options o;
+	struct error err;
+
+	(void)state;
+	assert_int_equal(parse(&o, &err, share), 0);
+	assert_int_equal(o.skip, 2);
+	assert_int_equal(o.skip_share, 30);
+	assert_int_equal(o.acts[0].value, skip_share_pack(50, 3));
+	assert_int_equal(o.acts[1].value, 1);
+	assert_int_equal(parse(&o, &err, all), 0);
+	assert_int_equal(o.skip, 1);
+	assert_int_equal(o.skip_share, 0); /* the last option counts */
+	refuse(none, "--skip-share 2: expected a share of the microbatches");
+	refuse(act, "--at: skip:0%:3");
+}
+
 static void a_resumed_run_accepts_some_options(void **state)
 {
 	char *argv[] = { "controller", "--resume",
@@ -174,6 +198,7 @@ int main(void)
 	const struct CMUnitTest tests[] = { cmocka_unit_test(given_options_are_taken),
 					    cmocka_unit_test(a_rehearsal_validates_nothing),
 					    cmocka_unit_test(a_baseline_is_named),
+					    cmocka_unit_test(a_share_of_the_microbatches_skips),
 					    cmocka_unit_test(a_resumed_run_accepts_some_options),
 					    cmocka_unit_test(a_wrong_option_is_named) };
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "base/skip_schedule.h"
 #include "base/tests/test.h"
 #include "controller/replay/replay.h"
 #include "controller/operator/console_messages.h"
@@ -782,6 +783,18 @@ TEST(the_present_can_be_planned_from)
 	assert_int_equal(q.path_length, 1);
 	assert_ptr_equal(q.from, plan);
 	assert_string_equal(name, "best 1/2 -n01");
+	m.value = skip_share_pack(40, 1);
+	assert_int_equal(
+		compare_request(&m, 2, 1, RECORDED_NODES, excluded, &q, name, sizeof(name), &err),
+		0);
+	assert_int_equal(q.skip_share, 40);
+	assert_string_equal(name, "best 1/2 in 40% -n01");
+	strcpy(m.text, "cbs");
+	assert_int_equal(
+		compare_request(&m, 2, 1, RECORDED_NODES, excluded, &q, name, sizeof(name), &err),
+		-EINVAL);
+	assert_non_null(strstr(err.text, "cbs gives all microbatches paths of one length"));
+	strcpy(m.text, "best");
 	m.value = 2;
 	assert_int_equal(
 		compare_request(&m, 2, 1, RECORDED_NODES, excluded, &q, name, sizeof(name), &err),

@@ -172,7 +172,7 @@ stage_set stacking_due(const struct weights *weights)
 	const struct run *run = weights->run;
 	stage_set from = run->cluster->always | 1, have = from;
 
-	if (!skip_phases_forbid(run, run->wanted.path_length))
+	if (!skip_phases_forbid(run, run->wanted.path_length, run->wanted.skip_share))
 		return 0;
 	for (uint32_t i = 0; i < weights->members->n; i++) {
 		const struct member *m = &weights->members->list[i];

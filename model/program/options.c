@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/skip_schedule.h"
 #include "model/config_fields.h"
 #include "model/files/checkpoint.h"
 
@@ -65,9 +66,21 @@ static int take_skip(const struct parser *p)
 	if (p->value[0] < '0' || p->value[0] > '9' || *end || v > 1024)
 		return say_expected(p, "the number of stages left out, as 2 or 2/6");
 	p->o->visits.skip = (uint32_t)v;
+	p->o->visits.share = 0;
 	if (stages && p->o->config.n_stages != stages && !p->o->from)
 		p->o->config.n_stages = (uint32_t)stages;
 	return 0;
+}
+
+static int take_skip_share(const struct parser *p)
+{
+	struct error err = { "" };
+
+	if (skip_share_parse("--skip-share", p->value, 1024, &p->o->visits.share,
+			     &p->o->visits.skip, &err) == 0)
+		return 0;
+	fprintf(stderr, "skippipe %s: %s\n", p->verb, err.text);
+	return EXIT_USAGE;
 }
 
 static int take_always(const struct parser *p)
@@ -234,6 +247,7 @@ static const struct setting {
 	{ "set", TAKEN, 0, take_set },
 	{ "format", TAKEN, 0, take_format },
 	{ "skip", TAKEN, 0, take_skip },
+	{ "skip-share", TAKEN, 0, take_skip_share },
 	{ "always", TAKEN, 0, take_always },
 	{ "break", TAKEN, 0, break_rule },
 	{ "grad-norm", TAKEN, 0, grad_norm },

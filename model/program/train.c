@@ -31,8 +31,11 @@ static const char help[] =
 	"  --iterations N          stop after iteration N (default 40)\n"
 	"  --microbatches M        microbatches of an iteration (default 30; a plan has its own)\n"
 	"  --skip K                stages that each microbatch skips, evenly (K or K/STAGES)\n"
+	"  --skip-share S%:K       S percent of an iteration's microbatches, rounded to the\n"
+	"                          nearest number, skip K stages, the others none\n"
 	"  --skip-schedule LIST    stages skipped in each phase: 4,3,1,0 (equal parts), or\n"
-	"                          4@0,3@25%,1@50%,0@800 (from that share or iteration on)\n"
+	"                          4@0,3@25%,1@50%,0@800 (from that share or iteration on); a\n"
+	"                          phase may be a share: 4@0,30%:2@30%\n"
 	"  --recipe speed|robust   grow the model from its ends: the first and the last stage\n"
 	"                          alone, then copies of them between. speed: four fifths of the\n"
 	"                          visits for -0.4 to +0.3% of loss, useless without its middle\n"
@@ -65,7 +68,8 @@ struct session {
 	struct trainer *trainer;
 	struct corpus *corpus;
 	struct plan_paths plan;
-	uint32_t *paths;           /* (M, n_stages) paths, if they are drawn without a plan */
+	/* (M, n_stages) and (M) paths and their lengths, if they are drawn without a plan */
+	uint32_t *paths, *lengths;
 	int32_t *tokens, *targets; /* (B, T) */
 	uint64_t iteration, position;
 	uint64_t trained_on; /* corpus_hash of the checkpoint's corpus; 0: unknown */
@@ -84,6 +88,7 @@ static void session_fini(struct session *s)
 	corpus_free(s->corpus);
 	plan_paths_free(&s->plan);
 	free(s->paths);
+	free(s->lengths);
 	free(s->tokens);
 	free(s->targets);
 	options_fini(&s->o);
@@ -215,7 +220,8 @@ static int session_init(struct session *s, struct error *err)
 	s->tokens = calloc(n, sizeof(*s->tokens));
 	s->targets = calloc(n, sizeof(*s->targets));
 	s->paths = calloc((size_t)s->o.microbatches * s->o.config.n_stages, sizeof(*s->paths));
-	if (!s->tokens || !s->targets || !s->paths)
+	s->lengths = calloc(s->o.microbatches, sizeof(*s->lengths));
+	if (!s->tokens || !s->targets || !s->paths || !s->lengths)
 		return error_set(err, -1, "no memory for microbatches");
 	s->started_at = s->iteration;
 	s->start_us = clock_monotonic_us();
@@ -264,7 +270,7 @@ static void next_microbatch(struct session *s, uint32_t m, const uint32_t **path
 		*n = s->plan.lengths[m];
 	} else {
 		*path = s->paths + (size_t)m * stages;
-		*n = stages - 1 - visits_skip(&o->visits, s->iteration, o->iterations);
+		*n = s->lengths[m];
 	}
 }
 
@@ -276,10 +282,10 @@ static int run_microbatches(struct session *s, double *loss)
 	int rc = 0;
 
 	*loss = 0;
-	rules.skip = visits_skip(&rules, s->iteration, o->iterations);
+	rules.skip = visits_skip(&rules, s->iteration, o->iterations, &rules.share);
 	if (!o->plan)
 		visits_draw(&rules, o->config.n_stages, o->microbatches, o->seed, s->iteration,
-			    s->paths);
+			    s->paths, s->lengths);
 	for (uint32_t m = 0; m < o->microbatches && !rc; m++) {
 		const uint32_t *path;
 		uint32_t n;
@@ -294,6 +300,15 @@ static int run_microbatches(struct session *s, double *loss)
 	return rc;
 }
 
+/* Returns true if all microbatches of an iteration skip all droppable stages. */
+static bool skips_all(const struct session *s, uint64_t iteration, uint32_t droppable)
+{
+	uint32_t share;
+
+	return visits_skip(&s->o.visits, iteration, s->o.iterations, &share) == droppable &&
+	       share == 0;
+}
+
 /* Before the first iteration that visits droppable stages, gives each of them the state of its
  * nearest trained neighbour. */
 static int stack_stages(struct session *s)
@@ -303,10 +318,10 @@ static int stack_stages(struct session *s)
 	int rc = 0;
 
 	if (!s->o.train.stack || s->iteration == 0 || droppable == 0 ||
-	    visits_skip(v, s->iteration, s->o.iterations) == droppable)
+	    skips_all(s, s->iteration, droppable))
 		return 0;
 	for (uint64_t i = s->iteration; i-- > 0;)
-		if (visits_skip(v, i, s->o.iterations) != droppable)
+		if (!skips_all(s, i, droppable))
 			return 0;
 	for (uint32_t i = 1; i < s->o.config.n_stages && !rc; i++)
 		if (!visit_rules_always(v->always, i))

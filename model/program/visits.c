@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/rng.h"
+#include "base/skip_schedule.h"
 
 bool visit_rules_always(stage_set always, uint32_t stage)
 {
@@ -40,10 +41,17 @@ int visit_rules_check(const struct visit_rules *r, uint32_t n_stages, struct err
 	return 0;
 }
 
-uint32_t visits_skip(const struct visit_rules *r, uint64_t iteration, uint64_t iterations)
+uint32_t visits_skip(const struct visit_rules *r, uint64_t iteration, uint64_t iterations,
+		     uint32_t *share)
 {
-	if (r->schedule.n > 0)
-		return r->schedule.phases[skip_schedule_at(&r->schedule, iteration + 1)].skip;
+	*share = r->share;
+	if (r->schedule.n > 0) {
+		const struct skip_phase *p =
+			&r->schedule.phases[skip_schedule_at(&r->schedule, iteration + 1)];
+
+		*share = p->share;
+		return p->skip;
+	}
 	return iteration < r->whole_first || iteration + r->whole_last >= iterations ? 0
 										     : r->skip;
 }
@@ -92,10 +100,11 @@ static void draw_unequal(struct rng *r, uint32_t n_stages, stage_set always, uin
 }
 
 /* Gives all stages equal exposure. The stages are arranged in a circle in random order, and each
- * microbatch, in random order, skips the next `skip` of them. */
+ * microbatch of the share, in random order, skips the next `skip` of them. */
 void visits_draw(const struct visit_rules *rules, uint32_t n_stages, uint32_t microbatches,
-		 uint64_t seed, uint64_t iteration, uint32_t *paths)
+		 uint64_t seed, uint64_t iteration, uint32_t *paths, uint32_t *lengths)
 {
+	uint32_t skipping = (uint32_t)skip_share_count((int)rules->share, (int)microbatches);
 	uint32_t droppable = visit_rules_droppable(rules->always, n_stages);
 	uint32_t *circle = alloc_array(n_stages, sizeof(*circle));
 	uint32_t *turn = alloc_array(microbatches, sizeof(*turn));
@@ -113,14 +122,15 @@ void visits_draw(const struct visit_rules *rules, uint32_t n_stages, uint32_t mi
 	shuffle_stages(&r, turn, microbatches);
 	for (uint32_t m = 0; m < microbatches; m++) {
 		uint32_t *path = paths + (size_t)m * n_stages, n = 0;
+		uint32_t skip = turn[m] < skipping ? rules->skip : 0;
 
 		for (uint32_t s = 0; s < n_stages; s++)
 			out[s] = false;
 		if (rules->unequal)
-			draw_unequal(&r, n_stages, rules->always, rules->skip, out);
+			draw_unequal(&r, n_stages, rules->always, skip, out);
 		else
-			for (uint32_t k = 0; k < rules->skip; k++)
-				out[circle[((uint64_t)turn[m] * rules->skip + k) %
+			for (uint32_t k = 0; k < skip; k++)
+				out[circle[((uint64_t)turn[m] * skip + k) %
 					   (droppable ? droppable : 1)]] = true;
 		for (uint32_t s = 1; s < n_stages; s++)
 			if (!out[s])
@@ -129,6 +139,7 @@ void visits_draw(const struct visit_rules *rules, uint32_t n_stages, uint32_t mi
 			shuffle_stages(&r, path, n);
 		else
 			swap_neighbours(&r, rules->swap, path, n);
+		lengths[m] = n;
 	}
 	free(circle);
 	free(turn);

@@ -196,20 +196,22 @@ static void drawn_paths_keep_the_rules(void **state)
 {
 	static const stage_set sets[] = { 0, 1 << 1, 1 << 0 | 1 << 3 | 1 << (S - 1) };
 	struct visit_rules r = { .swap = 0.5f };
-	uint32_t drawn[M * S], swaps = 0;
+	uint32_t drawn[M * S], visits_of[M], swaps = 0;
 
 	(void)state;
 	for (size_t at = 0; at < 3; at++)
 		for (r.always = sets[at], r.skip = 0;
 		     r.skip < visit_rules_droppable(r.always, S); r.skip++)
 			for (uint64_t it = 0; it < 20; it++) {
-				uint32_t visits[S] = { 0 }, n = S - 1 - r.skip, low = M,
-					 high = 0;
+				uint32_t visits[S] = { 0 }, low = M, high = 0, whole = 0;
 
-				visits_draw(&r, S, M, 5, it, drawn);
+				r.share = it % 2 ? 30 : 0;
+				visits_draw(&r, S, M, 5, it, drawn, visits_of);
 				for (uint32_t m = 0; m < M; m++) {
-					const uint32_t *path = drawn + m * S;
+					const uint32_t *path = drawn + m * S, n = visits_of[m];
 
+					whole += n == S - 1;
+					assert_true(n == S - 1 || n == S - 1 - r.skip);
 					assert_true(neighbours_only(path, n));
 					for (uint32_t i = 0; i < n; i++) {
 						assert_in_range(path[i], 1, S - 1);
@@ -228,6 +230,9 @@ static void drawn_paths_keep_the_rules(void **state)
 					high = visits[s] > high ? visits[s] : high;
 				}
 				assert_true(high - low <= 1);
+				assert_int_equal(whole, r.skip == 0    ? M
+							: r.share == 0 ? 0
+								       : M - (3 * M + 5) / 10);
 			}
 	assert_true(swaps > 100);
 }
@@ -235,16 +240,16 @@ static void drawn_paths_keep_the_rules(void **state)
 static void rules_are_broken_only_on_purpose(void **state)
 {
 	struct visit_rules r = { .skip = 2, .any_order = true };
-	uint32_t drawn[M * S], disorder = 0, first = 0, last = 0;
+	uint32_t drawn[M * S], visits_of[M], disorder = 0, first = 0, last = 0;
 	struct error err;
 
 	(void)state;
-	visits_draw(&r, S, M, 5, 0, drawn);
+	visits_draw(&r, S, M, 5, 0, drawn, visits_of);
 	for (uint32_t m = 0; m < M; m++)
 		disorder += !neighbours_only(drawn + m * S, 4);
 	assert_true(disorder > M / 2);
 	r = (struct visit_rules){ .skip = 2, .unequal = true };
-	visits_draw(&r, S, M, 5, 0, drawn);
+	visits_draw(&r, S, M, 5, 0, drawn, visits_of);
 	for (uint32_t m = 0; m < M; m++)
 		for (uint32_t i = 0; i < 4; i++) {
 			first += drawn[m * S + i] == 1;
@@ -297,11 +302,15 @@ static void a_stacked_stage_is_its_neighbour(void **state)
 static void the_ends_of_the_text_are_complete(void **state)
 {
 	struct visit_rules r = { .skip = 2, .whole_first = 3, .whole_last = 1 };
+	uint32_t share;
 
 	(void)state;
 	for (uint64_t it = 0; it < 10; it++)
-		assert_int_equal(visits_skip(&r, it, 10), it < 3 || it == 9 ? 0 : 2);
-	assert_int_equal(visits_skip(&(struct visit_rules){ .skip = 2 }, 9, 10), 2);
+		assert_int_equal(visits_skip(&r, it, 10, &share), it < 3 || it == 9 ? 0 : 2);
+	assert_int_equal(share, 0);
+	assert_int_equal(
+		visits_skip(&(struct visit_rules){ .skip = 2, .share = 30 }, 9, 10, &share), 2);
+	assert_int_equal(share, 30);
 }
 
 /* A gradient that is not finite is no step: the weights stay, and the next gradient is counted

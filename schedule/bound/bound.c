@@ -229,7 +229,7 @@ static int64_t states_compared(const struct bound *b)
 
 double bound_beside(struct bound *b, int64_t runs)
 {
-	int64_t visits = (int64_t)b->p->n_mb * b->p->length, were;
+	int64_t visits = b->p->visits, were;
 
 	for (b->due -= runs; b->due <= 0; b->due += b->p->n_nodes / NODES_APART + 1) {
 		were = states_compared(b);

@@ -109,7 +109,7 @@ struct coverage_bound *coverage_bound_new(struct arena *a, const struct problem 
 {
 	struct coverage_bound *e;
 
-	if (p->length == 1 || shortest_paths_sets(w) < 2 ||
+	if (p->length == 1 || p->n_whole > 0 || shortest_paths_sets(w) < 2 ||
 	    shortest_paths_sets(w) > COVERAGE_BOUND_MOST_SETS)
 		return NULL;
 	e = arena_array(a, 1, sizeof(*e));

@@ -144,9 +144,10 @@ static void exchange_stages(struct shortest_paths *w, int k, const double *from_
 		lower_cell(&exchanged[v], s + from_v[v]);
 }
 
-static double way_home(const struct shortest_paths *w, int data, enum shortest_paths_kind kind)
+static double way_home(const struct shortest_paths *w, int data, enum shortest_paths_kind kind,
+		       int length)
 {
-	size_t last = (size_t)(w->p->length - 1) * (size_t)w->n, n = (size_t)w->n;
+	size_t last = (size_t)(length - 1) * (size_t)w->n, n = (size_t)w->n;
 	double best = INFINITY;
 
 	for (int v = w->first[1]; v < w->n; v++) {
@@ -170,7 +171,7 @@ double shortest_paths_fastest_s(struct shortest_paths *w, int data_node,
 	size_t n = (size_t)w->n, cells = (size_t)p->length * n;
 	int data = w->groups.of[data_node];
 
-	if (p->length == 1)
+	if (p->short_length == 1)
 		return 0;
 	for (size_t i = 0; i < cells; i++)
 		w->way[i] = w->from_below[i] = w->exchanged[i] = INFINITY;
@@ -191,7 +192,7 @@ double shortest_paths_fastest_s(struct shortest_paths *w, int data_node,
 			}
 		}
 	}
-	return way_home(w, data, kind);
+	return fmin(way_home(w, data, kind, p->length), way_home(w, data, kind, p->short_length));
 }
 
 int shortest_paths_sets(const struct shortest_paths *w)

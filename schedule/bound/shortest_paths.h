@@ -22,7 +22,7 @@ struct shortest_paths *shortest_paths_new(struct arena *a, const struct problem 
 					  const struct solution *s);
 /* Data nodes with the same number have equal routes, speeds and memory. */
 int shortest_paths_like(const struct shortest_paths *w, int data_node);
-/* Seconds of the fastest path. INFINITY: there is none. */
+/* Seconds of the fastest path of any length that the problem has. INFINITY: there is none. */
 double shortest_paths_fastest_s(struct shortest_paths *w, int data_node,
 				enum shortest_paths_kind kind);
 /* Returns the number of sets of stages that a path can visit, stage 0 not counted. INT_MAX: more

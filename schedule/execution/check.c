@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/skip_schedule.h"
 
 struct checking {
 	const struct cluster *c;
@@ -102,7 +103,8 @@ static void check_path_shape(struct checking *k, const struct plan_microbatch *m
 {
 	bool known = true;
 
-	if (m->length != k->p->path_length)
+	if (m->length != k->p->path_length &&
+	    !(k->p->skip_share > 0 && m->length == k->p->n_stages))
 		add_breach(k, "shape: microbatch %d visits %d nodes, the path length is %d", m->id,
 			   m->length, k->p->path_length);
 	for (int h = 0; h < m->length; h++) {
@@ -166,28 +168,27 @@ static void check_cc2(struct checking *k, const struct plan_microbatch *m)
 static void check_cc3(struct checking *k)
 {
 	const struct plan *p = k->p;
-	int n_always = 1, *exposure;
-	long visits, others;
+	long visits = (long)p->n_microbatches * p->path_length;
+	int *exposure;
 
-	for (int s = 1; s < p->n_stages; s++)
-		n_always += s < 64 && (p->always >> s & 1);
-	visits = (long)p->n_microbatches * (p->path_length - n_always);
-	others = p->n_stages - n_always;
 	if ((k->c->always & ~p->always) != 0)
 		add_breach(k, "CC1: the cluster's always_visited has stages that the plan's lacks");
 	exposure = alloc_array((size_t)p->n_stages, sizeof(*exposure));
 	for (int i = 0; i < p->n_microbatches; i++) {
+		visits += p->skip_share > 0 ? p->microbatches[i].length - p->path_length : 0;
 		for (int h = 0; h < p->microbatches[i].length; h++)
 			exposure[k->stage_of[p->microbatches[i].path[h]]]++;
 	}
 	for (int s = 1; s < p->n_stages; s++) {
-		bool is_always = s < 64 && (p->always >> s & 1);
-		long low = is_always ? p->n_microbatches : visits / others;
-		long high = is_always ? low : (visits + others - 1) / others;
+		int low, high;
 
+		stage_set_exposure(p->always, s, p->n_stages, p->n_microbatches, visits, &low,
+				   &high);
 		if (exposure[s] < low || exposure[s] > high)
-			add_breach(k, "CC3: stage %d is visited by %d microbatches, "
-				   "expected %ld to %ld", s, exposure[s], low, high);
+			add_breach(k,
+				   "CC3: stage %d is visited by %d microbatches, "
+				   "expected %d to %d",
+				   s, exposure[s], low, high);
 	}
 	free(exposure);
 }
@@ -200,10 +201,20 @@ static void check_batch(struct checking *k)
 	bool takes_over = data_nodes < k->c->stages[0] && p->n_microbatches == total;
 
 	for (int i = p->stage_start[0]; i < p->stage_start[1]; i++) {
-		int sends = 0;
+		int sends = 0, skip = 0;
 
-		for (int m = 0; m < p->n_microbatches; m++)
-			sends += p->microbatches[m].data_node == p->assigned[i];
+		for (int m = 0; m < p->n_microbatches; m++) {
+			bool own = p->microbatches[m].data_node == p->assigned[i];
+
+			sends += own;
+			skip += own && p->microbatches[m].length < p->n_stages;
+		}
+		if (p->path_length < p->n_stages && skip != skip_share_count(p->skip_share, sends))
+			add_breach(k,
+				   "share: %d of the %d microbatches of data node %d skip stages, "
+				   "expected %d",
+				   skip, sends, p->assigned[i],
+				   skip_share_count(p->skip_share, sends));
 		if (takes_over ? sends != shared && sends != shared + 1 : sends != each)
 			add_breach(k, "batch: data node %d sends %d microbatches, expected %d",
 				   p->assigned[i], sends, takes_over ? shared : each);

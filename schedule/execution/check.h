@@ -1,8 +1,11 @@
-/* check.h - checks that a plan keeps the rules. The checker shares only structs with the search and
- * the simulator, so that it does not repeat their mistakes.
+/* check.h - checks that a plan keeps the rules. The checker shares only structs and the
+ * arithmetic of quotas with the search and the simulator, so that it does not repeat their
+ * mistakes.
  *
  *   shape   Every node is assigned at most once. Stages have the sizes of the cluster. Paths have
  *           path_length nodes that exist and are linked, and visit no stage twice.
+ *   share   With skip_share, that part of each data node's microbatches has path_length nodes. The
+ *           others visit every stage.
  *   batch   Every data node sends microbatches_per_data_node. If data nodes are excluded, the
  *           others may share their microbatches, so that the total stays the same.
  *   CC1     Every path starts in stage 0, at the microbatch's own data node.

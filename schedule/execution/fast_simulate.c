@@ -100,7 +100,7 @@ static inline void book_task(struct fast_simulate *e, struct fast_simulate_node 
 	if (task->last) {
 		e->done++;
 	} else {
-		event->task++;
+		event->task += task->next;
 		queue_add(e, mb, next_s);
 	}
 }
@@ -189,9 +189,9 @@ static void fill_arrivals(struct fast_simulate *e, int mb)
 	int task = mb * e->steps;
 
 	e->arrival_s[task] = e->release_s[mb];
-	for (int s = 1; s < e->steps; s++, task++)
-		e->arrival_s[task + 1] = e->start_s[task] + e->chain[task].duration_s +
-					 e->chain[task].travel_s;
+	for (; !e->chain[task].last; task += e->chain[task].next)
+		e->arrival_s[task + e->chain[task].next] =
+			e->start_s[task] + e->chain[task].duration_s + e->chain[task].travel_s;
 }
 
 /* Fills in the results of a complete run. */
@@ -268,18 +268,21 @@ void fast_simulate_keep(struct fast_simulate *e)
 double fast_simulate_changes_s(const struct fast_simulate *e, int mb, const int *path)
 {
 	const struct fast_simulate_step *chain = &e->chain[mb * e->steps];
-	int at = mb * e->steps, h = 1, length = e->p->length;
+	int at = mb * e->steps, h = 1, length = problem_path_length(e->p, path);
 	double end_s, delay_s;
+	int next; /* step after the last that is the same in both */
 
 	if (e->kept.n == 0 || chain[0].node != path[0])
 		return 0;
-	while (h < length && chain[h].node == path[h])
+	while (h < length && chain[h - 1].next == 1 && chain[h].node == path[h])
 		h++;
-	if (h == length)
+	next = h - 1 + chain[h - 1].next;
+	if (h == length && next == problem_next_step(e->p, length, h - 1))
 		return INFINITY;
 	end_s = e->kept.start_s[at + h - 1] + chain[h - 1].duration_s;
-	delay_s = e->p->delay[(size_t)path[h - 1] * (size_t)e->n_nodes + (size_t)path[h]];
-	return fmin(e->kept.arrival_s[at + h], end_s + delay_s);
+	delay_s = e->p->delay[(size_t)path[h - 1] * (size_t)e->n_nodes +
+			      (size_t)path[h < length ? h : 0]];
+	return fmin(e->kept.arrival_s[at + next], end_s + delay_s);
 }
 
 /* Takes over the bookings of the kept run before from_s. finish_run copies their times. */
@@ -293,7 +296,7 @@ static void replay_kept(struct fast_simulate *e, double from_s)
 		struct fast_simulate_node *n = &e->nodes[task->node];
 		double end_s = e->kept.start_s[at] + task->duration_s;
 
-		e->event[e->kept.booked[i].mb].task = at + 1;
+		e->event[e->kept.booked[i].mb].task = at + task->next;
 		n->slots -= task->slots;
 		n->free_s = end_s + e->overhead_s;
 		if (task->last) {
@@ -329,8 +332,10 @@ static void place_microbatch(struct fast_simulate *e, int mb, double from_s)
 	if (event->task == (mb + 1) * e->steps)
 		return;
 	if (event->task > mb * e->steps) {
-		task--;
-		arrival_s = e->kept.start_s[event->task - 1] + task->duration_s + task->travel_s;
+		int before = event->task - task->before;
+
+		task = &e->chain[before];
+		arrival_s = e->kept.start_s[before] + task->duration_s + task->travel_s;
 		e->late = e->late || arrival_s + task->rest_s > e->limit_s;
 	}
 	if (arrival_s >= from_s) {
@@ -358,30 +363,33 @@ static void add_up(struct fast_simulate_step *chain, int steps)
 {
 	double rest_s = 0;
 
-	for (int s = steps - 1; s >= 0; s--) {
+	for (int s = steps - 1; s >= 0; s -= chain[s].before) {
 		chain[s].rest_s = rest_s;
 		rest_s = chain[s].duration_s + chain[s].travel_s + rest_s;
 	}
 }
 
-/* Writes the tasks of a path to chain (2 * length + 1). */
+/* Writes the tasks of a path to chain (2 * length + 1), at the steps that it has. */
 static void fill_chain(const struct problem *p, const int *path, struct fast_simulate_step *chain)
 {
-	int length = p->length, steps = 2 * length + 1;
+	int length = p->length, steps = 2 * length + 1, visits = problem_path_length(p, path);
 
-	for (int s = 0; s < steps; s++) {
+	for (int s = 0, before = 1; s < steps; s += before) {
+		int next = problem_next_step(p, visits, s);
 		int hop = s < length ? s : s == length ? 0 : 2 * length - s;
-		int after = s + 1 < length ? s + 1 : s + 1 == length ? 0 : 2 * length - s - 1;
+		int after = next < length ? next : next == length ? 0 : 2 * length - next;
 		int node = path[hop];
 		const struct cluster_node *n = &p->c->nodes[node];
 
 		chain[s].node = node;
 		chain[s].slots = s < length ? 1 : s == length ? 0 : -1;
-		chain[s].last = s + 1 == steps;
+		chain[s].last = next == steps;
+		chain[s].before = (uint8_t)before;
+		chain[s].next = (uint8_t)(next - s);
 		chain[s].duration_s = s < length ? n->forward_s
 						 : s == length ? n->loss_s : n->backward_s;
-		chain[s].travel_s = s + 1 < steps
-			? problem_delay_s(p, node, path[after]) : 0;
+		chain[s].travel_s = next < steps ? problem_delay_s(p, node, path[after]) : 0;
+		before = next - s;
 	}
 	add_up(chain, steps);
 }

@@ -22,7 +22,9 @@ struct fast_simulate_step {
 	double travel_s;
 	double rest_s; /* time from that arrival to the end of the chain, without waiting */
 	int32_t node;
-	int16_t slots; /* +1: F takes a slot; -1: B gives it back; 0: L */
+	int8_t slots; /* +1: F takes a slot; -1: B gives it back; 0: L */
+	/* Steps from the task before, and to the task after this one. */
+	uint8_t before, next;
 	bool last;
 };
 
@@ -35,7 +37,7 @@ struct fast_simulate_kept {
 
 struct fast_simulate {
 	const struct problem *p;
-	int n_mb, n_nodes, steps; /* steps: number of tasks in a chain, 2 * length + 1 */
+	int n_mb, n_nodes, steps; /* steps: number of steps in a chain, 2 * length + 1 */
 	double overhead_s;
 	struct arena arena;        /* owns the arrays below */
 	struct fast_simulate_step *chain; /* (n_mb, steps) */

@@ -88,6 +88,7 @@ struct plan *plan_copy(const struct plan *p)
 	struct plan *to = plan_alloc(p->n_stages, assigned, p->n_microbatches, 0);
 
 	to->path_length = p->path_length;
+	to->skip_share = p->skip_share;
 	to->always = p->always;
 	to->overlap_sync = p->overlap_sync;
 	memcpy(to->stage_start, p->stage_start, ((size_t)p->n_stages + 1) * sizeof(int));

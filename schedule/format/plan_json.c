@@ -13,9 +13,17 @@
 #define FORMAT "skippipe.plan/1"
 #define MOST_BYTES ((size_t)1 << 28)
 
-static const char *const keys[] = { "format", "assignment", "path_length", "always_visited",
-				    "overlap_sync", "microbatches", "order", "predicted",
-				    "search", NULL };
+static const char *const keys[] = { "format",
+				    "assignment",
+				    "path_length",
+				    "skip_share",
+				    "always_visited",
+				    "overlap_sync",
+				    "microbatches",
+				    "order",
+				    "predicted",
+				    "search",
+				    NULL };
 static const char *const microbatch_keys[] = { "id", "data_node", "path", "release_s", NULL };
 static const char *const predicted_keys[] = { "iteration_s", "sync_s", "collisions",
 					      "collision_wait_s", "lower_bound_s",
@@ -283,6 +291,7 @@ static size_t count_members(const json_t *list, const char *member)
 static int read_body(const json_t *root, const json_t *stages, const json_t *list,
 		     struct plan *p, struct error *err)
 {
+	const int all = 0;
 	int rc;
 
 	free(p->visits);
@@ -291,6 +300,8 @@ static int read_body(const json_t *root, const json_t *stages, const json_t *lis
 	if (rc == 0)
 		rc = json_int(root, "", "path_length", 1, PLAN_MOST_PATH, NULL, &p->path_length,
 			      err);
+	if (rc == 0)
+		rc = json_int(root, "", "skip_share", 1, 99, &all, &p->skip_share, err);
 	if (rc == 0)
 		rc = json_always_visited(root, p->n_stages, &p->always, err);
 	if (rc == 0)
@@ -438,6 +449,8 @@ char *plan_format(const struct plan *p)
 	     json_object_set_new(root, "assignment", stages) == 0 &&
 	     json_object_set_new(root, "path_length", json_integer(p->path_length)) == 0 &&
 	     json_object_set_new(root, "microbatches", microbatches_to_json(p)) == 0;
+	if (ok && p->skip_share > 0)
+		ok = json_object_set_new(root, "skip_share", json_integer(p->skip_share)) == 0;
 	json_set_always_visited(root, p->always);
 	if (ok && p->overlap_sync)
 		ok = json_object_set_new(root, "overlap_sync", json_true()) == 0;

@@ -135,7 +135,7 @@ void lanes_take_out(struct lanes *l, const struct solution *s, int mb)
 
 		if (l->is_out[y])
 			continue;
-		for (int h = 0; h < l->p->length; h++)
+		for (int h = 0; h < problem_path_length(l->p, path); h++)
 			slot_timeline_take_out(&l->timeline, path[h], y);
 		stage_quota_leave(&l->quota, s, path);
 		l->is_out[y] = true;
@@ -186,7 +186,8 @@ static bool follow_path(const struct lanes *l, int mb, const int *path, float ch
 {
 	const struct problem *p = l->p;
 	const struct slot_timeline *g = &l->timeline;
-	int length = p->length, at = path[0], before[PLAN_MOST_PATH];
+	int length = p->length, visits = problem_path_length(p, path), at = path[0];
+	int before[PLAN_MOST_PATH];
 	const struct cluster_node *first = &p->c->nodes[at];
 	float end_s = l->sent_s[mb] + (float)first->forward_s;
 
@@ -194,7 +195,8 @@ static bool follow_path(const struct lanes *l, int mb, const int *path, float ch
 	w->worst = 0;
 	w->task[0] = (struct slot_timeline_task){ at, mb * g->steps, l->sent_s[mb], l->sent_s[mb],
 						  end_s + g->overhead_s };
-	for (int i = 1; i < g->steps; i++) {
+	for (int i = problem_next_step(p, visits, 0); i < g->steps;
+	     i = problem_next_step(p, visits, i)) {
 		int hop = i < length ? i : i == length ? 0 : 2 * length - i, v = path[hop], rows;
 		const struct slot_timeline_list *list = &g->list[v];
 		float duration_s = i < length ? list->forward_s
@@ -323,8 +325,8 @@ static void fill_level(struct search *q)
 	struct beam before = q->beam;
 	const struct cluster_node *data_node = &q->l->p->c->nodes[q->data_node];
 
-	q->rest_s = (float)(q->l->p->length - 1 - q->level) * q->l->hop_s +
-		    (float)data_node->loss_s;
+	q->rest_s =
+		(float)(q->l->quota.length - 1 - q->level) * q->l->hop_s + (float)data_node->loss_s;
 	q->n = 0;
 	q->beam = (struct beam){ .width = BEAM };
 	for (int i = 0; i < before.n; i++)
@@ -335,7 +337,7 @@ static void fill_level(struct search *q)
 
 static void trace_path(const struct lanes *l, int last, int *path)
 {
-	for (int level = l->p->length - 1; level > 0; level--) {
+	for (int level = l->quota.length - 1; level > 0; level--) {
 		path[level] = level_of(l, level)[last].node;
 		last = level_of(l, level)[last].from;
 	}
@@ -378,7 +380,7 @@ static bool choose_path(const struct search *q, int *path, struct trip *best)
 	float most = INFINITY;
 	struct trip w;
 
-	tried[0] = path[0];
+	memcpy(tried, path, (size_t)l->p->length * sizeof(*path));
 	for (int i = 0; i < q->beam.n; i++) {
 		trace_path(l, q->beam.at[i], tried);
 		if (!follow_path(l, q->mb, tried, q->charge, most, &w))
@@ -410,9 +412,10 @@ static void note_in_way(struct lanes *l, int mb)
 static void find_in_way(struct lanes *l, const struct trip *w, bool sends)
 {
 	const struct slot_timeline *g = &l->timeline;
-	int length = l->p->length, before[MOST_STEPS];
+	int length = l->p->length, visits = l->quota.length, before[MOST_STEPS];
 
-	for (int i = 1; i < g->steps; i++) {
+	for (int i = problem_next_step(l->p, visits, 0); i < g->steps;
+	     i = problem_next_step(l->p, visits, i)) {
 		const struct slot_timeline_task *t = &w->task[i];
 		const struct slot_timeline_list *list = &g->list[t->node];
 		int hop = i > length ? 2 * length - i : 0, at;
@@ -471,11 +474,11 @@ static bool put_in(struct lanes *l, const struct solution *s, int mb, float char
 	q.beam = (struct beam){ .width = 1, .n = 1 };
 	for (int v = 0; v < p->n_nodes; v++)
 		l->away_s[v] = (float)problem_round_s(p, path[0], v);
-	stage_quota_count(&l->quota);
+	stage_quota_count(&l->quota, path);
 	*level_of(l, 0) = (struct lanes_state){
 		.end_s = l->sent_s[mb] + (float)p->c->nodes[path[0]].forward_s, .node = path[0]
 	};
-	for (q.level = 1; q.level < p->length; q.level++)
+	for (q.level = 1; q.level < l->quota.length; q.level++)
 		fill_level(&q);
 	if (!choose_path(&q, path, &w))
 		return false;
@@ -487,7 +490,7 @@ static bool put_in(struct lanes *l, const struct solution *s, int mb, float char
 	l->home_s[mb] = w.home_s;
 	if (l->next[mb] >= 0)
 		l->sent_s[l->next[mb]] = w.home_s + l->timeline.overhead_s;
-	for (int i = 0; i < l->timeline.steps; i++) {
+	for (int i = 0; i < l->timeline.steps; i = problem_next_step(p, l->quota.length, i)) {
 		if (!slot_timeline_put_in(&l->timeline, &w.task[i]))
 			return false;
 	}

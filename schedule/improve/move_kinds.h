@@ -14,6 +14,11 @@ static inline int *path_of(const struct moves *m, int mb)
 	return m->s->path + (size_t)mb * (size_t)m->p->length;
 }
 
+static inline int length_of(const struct moves *m, int mb)
+{
+	return problem_path_length(m->p, path_of(m, mb));
+}
+
 static inline int draw_below(struct moves *m, int n)
 {
 	return (int)rng_below(&m->rng, (uint32_t)n);

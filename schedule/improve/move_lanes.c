@@ -23,7 +23,8 @@ static void take_lane(struct moves *m, int mb)
 static int pick_neighbour(struct moves *m, int mb)
 {
 	const struct slot_timeline *g = &m->lanes->timeline;
-	int node = path_of(m, mb)[1 + draw_below(m, m->p->length - 1)];
+	int length = length_of(m, mb);
+	int node = path_of(m, mb)[length > 1 ? 1 + draw_below(m, length - 1) : 0];
 	const struct slot_timeline_list *list = &g->list[node];
 
 	return g->task[list->first + draw_below(m, list->n)] / g->steps;

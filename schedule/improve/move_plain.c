@@ -7,7 +7,7 @@
  * 0). */
 static int place_of(const struct moves *m, const int *path, int stage)
 {
-	for (int h = 1; h < m->p->length; h++) {
+	for (int h = 1; h < problem_path_length(m->p, path); h++) {
 		if (m->s->stage_of[path[h]] == stage)
 			return h;
 	}
@@ -16,7 +16,7 @@ static int place_of(const struct moves *m, const int *path, int stage)
 
 static int place_of_node(const struct moves *m, const int *path, int node)
 {
-	for (int h = 1; h < m->p->length; h++) {
+	for (int h = 1; h < problem_path_length(m->p, path); h++) {
 		if (path[h] == node)
 			return h;
 	}
@@ -27,7 +27,7 @@ static void sort_path(const struct moves *m, int *path)
 {
 	const int *stage_of = m->s->stage_of;
 
-	for (int i = 2; i < m->p->length; i++) {
+	for (int i = 2; i < problem_path_length(m->p, path); i++) {
 		int v = path[i], j = i;
 
 		for (; j > 1 && stage_of[path[j - 1]] > stage_of[v]; j--)
@@ -38,11 +38,11 @@ static void sort_path(const struct moves *m, int *path)
 
 static bool keeps_cc2(const struct moves *m, const int *path)
 {
-	int last = 0;
+	int length = problem_path_length(m->p, path), last = 0;
 
-	for (int h = 1; h < m->p->length;) {
+	for (int h = 1; h < length;) {
 		int a = m->s->stage_of[path[h]];
-		int b = h + 1 < m->p->length ? m->s->stage_of[path[h + 1]] : -1;
+		int b = h + 1 < length ? m->s->stage_of[path[h + 1]] : -1;
 
 		if (b > 0 && b == a - 1) {
 			if (b <= last || m->p->q->ascending)
@@ -80,9 +80,13 @@ static int pick_node(struct moves *m, int stage, int by)
 
 bool move_node(struct moves *m, int mb)
 {
-	int *path = path_of(m, mb), h = 1 + draw_below(m, m->p->length - 1);
-	int by = path[draw_below(m, 2) ? h - 1 : h + 1 < m->p->length ? h + 1 : 0];
-	int v = pick_node(m, m->s->stage_of[path[h]], by);
+	int *path = path_of(m, mb), length = length_of(m, mb), h, by, v;
+
+	if (length < 2)
+		return false;
+	h = 1 + draw_below(m, length - 1);
+	by = path[draw_below(m, 2) ? h - 1 : h + 1 < length ? h + 1 : 0];
+	v = pick_node(m, m->s->stage_of[path[h]], by);
 
 	if (v == path[h] || !any_memory(m, v))
 		return false;
@@ -118,11 +122,11 @@ static bool move_stage_alone(struct moves *m, int mb, int h, int stage)
 bool move_stage(struct moves *m, int mb)
 {
 	const int *stage_of = m->s->stage_of;
-	int length = m->p->length, other = draw_below(m, m->p->n_mb);
+	int length = length_of(m, mb), other = draw_below(m, m->p->n_mb);
 	int *a = path_of(m, mb), *b = path_of(m, other), pairs = 0, ha = 0, hb = 0;
 	int va, vb;
 
-	if (draw_below(m, 4) == 0 && length < m->p->n_stages) {
+	if (draw_below(m, 4) == 0 && length > 1 && length < m->p->n_stages) {
 		int stage = 1 + draw_below(m, m->p->n_stages - 1);
 
 		if (!place_of(m, a, stage) &&
@@ -134,7 +138,7 @@ bool move_stage(struct moves *m, int mb)
 	for (int i = 1; i < length; i++) {
 		if (place_of(m, b, stage_of[a[i]]))
 			continue;
-		for (int j = 1; j < length; j++) {
+		for (int j = 1; j < length_of(m, other); j++) {
 			if (!place_of(m, a, stage_of[b[j]]) && draw_below(m, ++pairs) == 0) {
 				ha = i;
 				hb = j;
@@ -160,9 +164,9 @@ bool move_exchange(struct moves *m, int mb)
 {
 	int *path = path_of(m, mb), h, was;
 
-	if (m->p->length < 3)
+	if (length_of(m, mb) < 3)
 		return false;
-	h = 1 + draw_below(m, m->p->length - 2);
+	h = 1 + draw_below(m, length_of(m, mb) - 2);
 	moves_touch(m, mb);
 	was = path[h];
 	path[h] = path[h + 1];
@@ -172,9 +176,12 @@ bool move_exchange(struct moves *m, int mb)
 
 bool move_trade(struct moves *m, int mb)
 {
-	int other = draw_below(m, m->p->n_mb), h = 1 + draw_below(m, m->p->length - 1), g, was;
+	int other = draw_below(m, m->p->n_mb), h, g, was;
 	int *a = path_of(m, mb), *b = path_of(m, other);
 
+	if (length_of(m, mb) < 2)
+		return false;
+	h = 1 + draw_below(m, length_of(m, mb) - 1);
 	g = other == mb ? 0 : place_of(m, b, m->s->stage_of[a[h]]);
 	if (g == 0 || a[h] == b[g])
 		return false;
@@ -186,12 +193,15 @@ bool move_trade(struct moves *m, int mb)
 	return true;
 }
 
+/* Paths of unequal length are exchanged within a data node only, so that it keeps its share of
+ * microbatches that skip stages. */
 bool move_paths(struct moves *m, int mb)
 {
 	int other = draw_below(m, m->p->n_mb);
 	int *a = path_of(m, mb), *b = path_of(m, other);
 
-	if (other == mb || memcmp(a + 1, b + 1, (size_t)(m->p->length - 1) * sizeof(int)) == 0)
+	if (other == mb || memcmp(a + 1, b + 1, (size_t)(m->p->length - 1) * sizeof(int)) == 0 ||
+	    (length_of(m, mb) != length_of(m, other) && a[0] != b[0]))
 		return false;
 	moves_touch(m, mb);
 	moves_touch(m, other);
@@ -228,12 +238,12 @@ static bool push_out(struct moves *m, int mb, int node, int instead, int spare)
 	return false;
 }
 
-/* Gives the microbatch the path. The microbatches that it displaces take the visits that it gives
- * up.
+/* Gives the microbatch the path, which has the same length. The microbatches that it displaces take
+ * the visits that it gives up.
  */
 static bool force_path(struct moves *m, int mb, const int *path, int spare)
 {
-	int *mine = path_of(m, mb), length = m->p->length;
+	int *mine = path_of(m, mb), length = length_of(m, mb);
 	int left[PLAN_MOST_PATH], wanted[PLAN_MOST_PATH], n_left = 0, n_wanted = 0;
 
 	for (int h = 1; h < length; h++) {
@@ -274,16 +284,19 @@ static bool force_path(struct moves *m, int mb, const int *path, int spare)
 	return true;
 }
 
-/* Finds a microbatch of the same data node with a path that differs from that of mb. NULL: none. */
+/* Finds a microbatch of the same data node with a path of the same length that differs from that of
+ * mb. NULL: none. */
 static const int *find_other_path(struct moves *m, int mb)
 {
 	int n = m->p->n_mb, first = draw_below(m, n);
 	size_t size = (size_t)m->p->length * sizeof(int);
 
 	for (int k = 0; k < n; k++) {
-		const int *path = path_of(m, first + k < n ? first + k : first + k - n);
+		int y = first + k < n ? first + k : first + k - n;
+		const int *path = path_of(m, y);
 
-		if (path[0] == path_of(m, mb)[0] && memcmp(path, path_of(m, mb), size) != 0)
+		if (path[0] == path_of(m, mb)[0] && length_of(m, y) == length_of(m, mb) &&
+		    memcmp(path, path_of(m, mb), size) != 0)
 			return path;
 	}
 	return NULL;
@@ -311,8 +324,8 @@ bool move_unify(struct moves *m, int mb)
 		return false;
 	memcpy(path, source, size);
 	for (int y = 0; y < m->p->n_mb; y++) {
-		if (path_of(m, y)[0] == path[0] && memcmp(path_of(m, y), path, size) != 0 &&
-		    !force_path(m, y, path, path[0]))
+		if (path_of(m, y)[0] == path[0] && length_of(m, y) == length_of(m, mb) &&
+		    memcmp(path_of(m, y), path, size) != 0 && !force_path(m, y, path, path[0]))
 			return false;
 	}
 	return true;

@@ -13,8 +13,10 @@ static bool reroute_around(struct moves *m, int mb, int banned)
 /* One node of the present path is banned, so that the new path differs. */
 bool move_reroute(struct moves *m, int mb)
 {
+	if (length_of(m, mb) < 2)
+		return false;
 	moves_touch(m, mb);
-	return reroute_around(m, mb, path_of(m, mb)[1 + draw_below(m, m->p->length - 1)]);
+	return reroute_around(m, mb, path_of(m, mb)[1 + draw_below(m, length_of(m, mb) - 1)]);
 }
 
 bool move_unblock(struct moves *m, int mb)

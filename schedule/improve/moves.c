@@ -23,8 +23,10 @@ static bool is_linked(const struct moves *m, const int *path)
 {
 	const struct problem *p = m->p;
 
-	for (int h = 0; h < p->length; h++) {
-		int to = path[h + 1 < p->length ? h + 1 : 0];
+	int length = problem_path_length(p, path);
+
+	for (int h = 0; h < length; h++) {
+		int to = path[h + 1 < length ? h + 1 : 0];
 
 		if (isinf(problem_round_s(p, path[h], to)))
 			return false;
@@ -110,10 +112,10 @@ static bool is_balanced(const struct moves *m)
 		const int *was = m->saved + (size_t)i * (size_t)length;
 		const int *path = path_of(m, m->touched[i]);
 
-		for (int h = 1; h < length; h++) {
+		for (int h = 1; h < problem_path_length(m->p, path); h++)
 			more[m->s->stage_of[path[h]]]++;
+		for (int h = 1; h < problem_path_length(m->p, was); h++)
 			more[m->s->stage_of[was[h]]]--;
-		}
 	}
 	for (int s = 0; s < m->p->n_stages; s++) {
 		if (more[s] != 0)
@@ -193,7 +195,8 @@ void moves_refresh(struct moves *m)
 
 	memset(m->visits, 0, (size_t)p->n_stages * sizeof(*m->visits));
 	for (int i = 0; i < p->n_mb * p->length; i++)
-		m->visits[m->s->stage_of[m->s->path[i]]]++;
+		if (m->s->path[i] >= 0)
+			m->visits[m->s->stage_of[m->s->path[i]]]++;
 	for (int s = 1; s < p->n_stages; s++)
 		large = large || p->sizes[s] > m->candidates.most;
 	if (large && !m->lanes) /* lanes have candidate lists of their own */

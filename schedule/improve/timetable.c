@@ -64,6 +64,8 @@ static void lay_out(struct timetable *t, const struct fast_simulate *e)
 
 	for (int v = 0; v < e->n_nodes; v++)
 		t->list[v] = (struct timetable_list){ .memory = e->nodes[v].memory };
+	if (e->p->n_whole > 0)
+		memset(t->row_of, 0xff, (size_t)(e->n_mb * t->steps) * sizeof(*t->row_of));
 	for (int i = 0; i < e->n_booked; i++) {
 		int task = e->booked[i].task, v = e->chain[task].node;
 
@@ -80,15 +82,21 @@ void timetable_fill(struct timetable *t, const struct fast_simulate *e)
 {
 	fill_weights(t, e);
 	lay_out(t, e);
-	for (int task = 0; task < e->n_booked; task++) {
+	for (int task = 0; task < e->n_mb * t->steps; task++) {
 		int mb = task / t->steps, kind = task % t->steps - t->p->length;
-		struct timetable_row row = {
+		struct timetable_row row;
+
+		if (t->row_of[task] < 0)
+			continue;
+		row = (struct timetable_row){
 			.start_s = e->start_s[task],
 			.free_s = e->start_s[task] + e->chain[task].duration_s + e->overhead_s,
 			.arrival_s = e->arrival_s[task],
 			.weight = t->weight[mb],
 			.task = task,
-			.slots = kind < 0 ? 1 : kind == 0 ? 0 : -1,
+			.slots = kind < 0    ? 1
+				 : kind == 0 ? 0
+					     : -1,
 		};
 
 		t->row_of[task] += t->list[t->node_of[task]].first;
@@ -102,6 +110,8 @@ static void take_tasks_out(struct timetable *t, int mb)
 	for (int task = mb * t->steps; task < (mb + 1) * t->steps; task++) {
 		struct timetable_row *row = &t->row[t->row_of[task]];
 
+		if (t->row_of[task] < 0)
+			continue;
 		row->free_s = row->arrival_s = -INFINITY;
 		row->slots = 0;
 	}
@@ -110,7 +120,8 @@ static void take_tasks_out(struct timetable *t, int mb)
 static void put_tasks_back(struct timetable *t, int mb)
 {
 	for (int task = mb * t->steps; task < (mb + 1) * t->steps; task++)
-		t->row[t->row_of[task]] = t->whole[t->row_of[task]];
+		if (t->row_of[task] >= 0)
+			t->row[t->row_of[task]] = t->whole[t->row_of[task]];
 }
 
 /* Returns when a task would start that arrives at the node at arrival_s: after the tasks that
@@ -147,12 +158,12 @@ static double follow_home_s(const struct timetable *t, const int *path, double e
 			    double *put_off_s)
 {
 	const struct problem *p = t->p;
-	int at = path[p->length - 1];
+	int length = problem_path_length(p, path), at = path[length - 1];
 
-	for (int hop = p->length; hop >= 0; hop--) {
-		int v = path[hop == p->length ? 0 : hop];
+	for (int hop = length; hop >= 0; hop--) {
+		int v = path[hop == length ? 0 : hop];
 		const struct cluster_node *n = &p->c->nodes[v];
-		double duration_s = hop == p->length ? n->loss_s : n->backward_s;
+		double duration_s = hop == length ? n->loss_s : n->backward_s;
 		double arrival_s = end_s + (v == at ? 0 : problem_delay_s(p, at, v));
 
 		end_s = duration_s +
@@ -174,7 +185,7 @@ double timetable_estimate(struct timetable *t, int mb, const int *path, double *
 	double end_s = sent_s(t, mb, path[0]);
 
 	take_tasks_out(t, mb);
-	for (int hop = 1; hop < p->length; hop++) {
+	for (int hop = 1; hop < problem_path_length(p, path); hop++) {
 		double forward_s = p->c->nodes[path[hop]].forward_s;
 		double arrival_s = end_s + problem_delay_s(p, path[hop - 1], path[hop]);
 
@@ -203,7 +214,9 @@ int timetable_waits(const struct timetable *t, int mb, struct timetable_wait *li
 								     node };
 			task = before;
 		} else if (task % t->steps > 0) {
-			task--;
+			do
+				task--;
+			while (t->row_of[task] < 0);
 		} else {
 			break;
 		}
@@ -280,9 +293,9 @@ static void fill_level(struct search *q, int stage)
 		q->t->place[list[i].node] = -1;
 }
 
-static void trace_path(const struct timetable *t, int last, int *path)
+static void trace_path(const struct timetable *t, int length, int last, int *path)
 {
-	for (int level = t->p->length - 1; level > 0; level--) {
+	for (int level = length - 1; level > 0; level--) {
 		path[level] = level_of(t, level)[last].node;
 		last = level_of(t, level)[last].from;
 	}
@@ -294,7 +307,7 @@ bool timetable_route(struct timetable *t, const struct solution *s,
 {
 	const struct problem *p = t->p;
 	struct search q = { .t = t, .s = s, .candidates = candidates, .banned = banned };
-	int tried[PLAN_MOST_PATH], last = p->length - 1;
+	int tried[PLAN_MOST_PATH], length = problem_path_length(p, path), last = length - 1;
 	double best = INFINITY;
 
 	/* Penalty for a second of delay to others, per second that this microbatch gains. */
@@ -303,13 +316,13 @@ bool timetable_route(struct timetable *t, const struct solution *s,
 	take_tasks_out(t, mb);
 	*level_of(t, 0) =
 		(struct timetable_state){ .end_s = sent_s(t, mb, path[0]), .node = path[0] };
-	for (q.level = 1; q.level < p->length; q.level++)
+	for (q.level = 1; q.level < length; q.level++)
 		fill_level(&q, s->stage_of[path[q.level]]);
 	memcpy(tried, path, (size_t)p->length * sizeof(*path));
 	for (int i = 0; i < q.beam.n && i < FOLLOWED_HOME; i++) {
 		double put_off_s = 0, cost;
 
-		trace_path(t, q.beam.at[i], tried);
+		trace_path(t, length, q.beam.at[i], tried);
 		cost = follow_home_s(t, tried, level_of(t, last)[q.beam.at[i]].end_s,
 					&put_off_s);
 		cost += q.charge * put_off_s;

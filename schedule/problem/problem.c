@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/skip_schedule.h"
 
 #define TILE 32 /* number of rows and of columns of a tile */
 
@@ -29,6 +30,16 @@ static int check_request(const struct cluster *c, const struct plan_request *q,
 				 "path length %d: expected %d, the stages that every microbatch "
 				 "visits, to %d, all stages",
 				 q->path_length, stage_set_count(c->always), c->n_stages);
+	if (q->skip_share < 0 || q->skip_share > 99)
+		return error_set(err, -EINVAL,
+				 "a share of %d%% of the microbatches: expected 1%% to 99%%, or 0 "
+				 "for all of them",
+				 q->skip_share);
+	if (q->skip_share > 0 && q->algorithm != PLAN_BEST && q->path_length < c->n_stages)
+		return error_set(err, -EINVAL,
+				 "%s gives all microbatches paths of one length; a share of the "
+				 "microbatches that skip stages needs \"best\"",
+				 plan_algorithm_name(q->algorithm));
 	if (q->budget_s > 0 && !q->clock_us)
 		return error_set(err, -EINVAL, "a time budget needs a clock");
 	if (!(q->sync_limit_s >= 0))
@@ -169,6 +180,28 @@ static int check_memory(const struct problem *p, struct error *err)
 	return 0;
 }
 
+/* Decides which microbatches skip stages at first, and with that the lengths of all paths. */
+static void share_skips(struct problem *p)
+{
+	int n_skip = 0, first = 0;
+
+	p->skips = arena_array(&p->arena, (size_t)p->n_mb, sizeof(*p->skips));
+	for (int i = 1; i <= p->n_mb; i++) {
+		if (i < p->n_mb && p->mb_slot[i] == p->mb_slot[first])
+			continue;
+		for (int k = first; k < i; k++) {
+			p->skips[k] = skip_share_takes(p->q->skip_share, i - first, k - first);
+			n_skip += p->skips[k];
+		}
+		first = i;
+	}
+	p->visits = (long)n_skip * p->short_length + (long)(p->n_mb - n_skip) * p->n_stages;
+	p->length = n_skip < p->n_mb ? p->n_stages : p->short_length;
+	if (n_skip == 0)
+		p->short_length = p->length;
+	p->n_whole = p->short_length < p->length ? p->n_mb - n_skip : 0;
+}
+
 /* Deals the microbatches, in order of their ids, to the data nodes that are not excluded. Ids are
  * dense even if nodes are excluded, because nothing refers to an id across plans. */
 static int deal_microbatches(struct problem *p, struct error *err)
@@ -184,8 +217,9 @@ static int deal_microbatches(struct problem *p, struct error *err)
 	p->mb_slot = arena_array(&p->arena, (size_t)p->n_mb, sizeof(*p->mb_slot));
 	for (int i = 0; i < p->n_mb; i++)
 		p->mb_slot[i] = (int)((long)i * data / p->n_mb);
+	share_skips(p);
 	for (int s = 1; s < p->n_stages; s++)
-		stage_set_exposure(p->c->always, s, p->n_stages, p->n_mb, p->length, &p->low[s],
+		stage_set_exposure(p->c->always, s, p->n_stages, p->n_mb, p->visits, &p->low[s],
 				   &p->high[s]);
 	return 0;
 }
@@ -237,7 +271,7 @@ int problem_init(struct problem *p, const struct cluster *c, const struct plan_r
 	};
 	if (rc != 0)
 		return rc;
-	p->length = q->path_length ? q->path_length : plan_default_path_length(c);
+	p->short_length = q->path_length ? q->path_length : plan_default_path_length(c);
 	problem_alloc(p);
 	for (int i = 0; i < p->n_nodes; i++) {
 		p->out[i] = q->excluded && q->excluded[i];
@@ -275,6 +309,9 @@ void solution_init(struct solution *s, const struct problem *p)
 	s->members = arena_array(&s->arena, n, sizeof(*s->members));
 	s->start = arena_array(&s->arena, (size_t)p->n_stages + 1, sizeof(*s->start));
 	s->path = arena_array(&s->arena, (size_t)p->n_mb * (size_t)p->length, sizeof(*s->path));
+	for (int i = 0; i < p->n_mb; i++)
+		for (int h = p->short_length; h < p->length && p->skips[i]; h++)
+			solution_path(s, p, i)[h] = -1;
 }
 
 void solution_fini(struct solution *s)
@@ -367,12 +404,16 @@ struct plan *solution_to_plan(const struct solution *s, const struct problem *p)
 {
 	struct plan *plan = plan_alloc(p->n_stages, s->start[p->n_stages], p->n_mb, p->length);
 
+	plan->path_length = p->q->path_length ? p->q->path_length : plan_default_path_length(p->c);
+	plan->skip_share = plan->path_length < p->n_stages ? p->q->skip_share : 0;
 	plan->always = p->c->always;
 	plan->overlap_sync = p->q->overlap_sync;
 	memcpy(plan->stage_start, s->start, ((size_t)p->n_stages + 1) * sizeof(*s->start));
 	memcpy(plan->assigned, s->members, (size_t)s->start[p->n_stages] * sizeof(*s->members));
 	memcpy(plan->visits, s->path, (size_t)p->n_mb * (size_t)p->length * sizeof(*s->path));
-	for (int i = 0; i < p->n_mb; i++)
-		plan->microbatches[i].data_node = s->path[(size_t)i * (size_t)p->length];
+	for (int i = 0; i < p->n_mb; i++) {
+		plan->microbatches[i].length = problem_path_length(p, solution_path(s, p, i));
+		plan->microbatches[i].data_node = solution_path(s, p, i)[0];
+	}
 	return plan;
 }

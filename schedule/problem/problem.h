@@ -16,8 +16,12 @@
 struct problem {
 	const struct cluster *c;      /* borrowed */
 	const struct plan_request *q; /* borrowed */
-	int n_nodes, n_stages, length; /* length: number of stages that a path visits */
-	int n_mb;
+	int n_nodes, n_stages;
+	/* Stages that the longest path visits, and that a path visits which skips stages. They
+	 * differ only if some microbatches skip stages and n_whole others visit all. */
+	int length, short_length;
+	int n_mb, n_whole;
+	long visits;      /* sum of the lengths of all paths */
 	uint32_t regimes; /* one bit for each regime (strategy.h) that holds for this size */
 	struct arena arena; /* owns the arrays below */
 	int *sizes;         /* (n_stages) number of nodes of each stage, without excluded ones */
@@ -31,6 +35,9 @@ struct problem {
 	int *low, *high; /* (n_stages) least and most visits of each stage (CC3) */
 	/* (n_mb) index of each microbatch's data node among the members of stage 0 */
 	int *mb_slot;
+	/* (n_mb) the microbatch's first path skips stages. Later a data node's microbatches may
+	 * exchange their paths. */
+	bool *skips;
 	bool weigh_sync; /* the objective is iteration_s + sync_s, or total_s */
 	double sync_limit_s; /* sync_s of every solution is at most this; INFINITY: no limit */
 };
@@ -75,10 +82,28 @@ struct solution {
 	int *stage_of;      /* (n_nodes) stage of each node; -1: excluded */
 	int *members;       /* (n_nodes) nodes ordered by stage; stage s begins at start[s] */
 	int *start;    /* (n_stages + 1) */
-	int *path;     /* (n_mb, length) node ids; the first is the data node */
+	/* (n_mb, length) node ids; the first is the data node. -1 after the end of a short path */
+	int *path;
 };
 
-/* Allocates a solution, all zero. */
+/* Returns the number of visits of a path of a solution. */
+static inline int problem_path_length(const struct problem *p, const int *path)
+{
+	return p->short_length < p->length && path[p->short_length] < 0 ? p->short_length
+									: p->length;
+}
+
+/* Steps number the tasks of a microbatch: F are 0 to length - 1, L is length, B are the steps after
+ * it, in reverse order. A microbatch with fewer visits has no tasks at the steps of its missing
+ * visits. Returns the step after this one; after the last it returns 2 * length + 1. */
+static inline int problem_next_step(const struct problem *p, int visits, int step)
+{
+	bool at_gap = step == visits - 1 || step == p->length;
+
+	return step + 1 + (at_gap ? p->length - visits : 0);
+}
+
+/* Allocates a solution, all zero but for the lengths of paths. */
 void solution_init(struct solution *s, const struct problem *p);
 void solution_fini(struct solution *s);
 /* Copies between two solutions of the same problem. */

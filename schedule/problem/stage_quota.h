@@ -12,9 +12,13 @@
 
 struct stage_quota {
 	const struct problem *p;
-	int out; /* number of microbatches without a path */
+	int out; /* number of microbatches without a path; one that visits every stage is none */
 	/* Visits of each stage that these microbatches have to make. */
 	int need[CLUSTER_MOST_STAGES];
+	/* Length of the next path; true: it visits every stage, and takes nothing from the quota.
+	 * Set by stage_quota_count. */
+	int length;
+	bool is_whole;
 	/* Later stages that may be visited, and that must be visited. Set by stage_quota_count. */
 	int open_after[CLUSTER_MOST_STAGES], forced_after[CLUSTER_MOST_STAGES];
 };
@@ -43,8 +47,13 @@ void stage_quota_deal(struct stage_quota *v, int first);
 void stage_quota_leave(struct stage_quota *v, const struct solution *s, const int *path);
 void stage_quota_return(struct stage_quota *v, const struct solution *s, const int *path);
 
-/* Must be called before a path is built. */
-void stage_quota_count(struct stage_quota *v);
+/* Must be called before a path is built. path: of the microbatch, for its length. */
+void stage_quota_count(struct stage_quota *v, const int *path);
+/* Returns true if the path must visit the stage. */
+static inline bool stage_quota_forces(const struct stage_quota *v, int stage)
+{
+	return v->is_whole || v->need[stage] == v->out;
+}
 /* Returns true if a path may visit the stage next and can then be completed by `more` visits that
  * include all stages it must visit. */
 bool stage_quota_may_visit(const struct stage_quota *v, int stage, int more);

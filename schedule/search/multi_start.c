@@ -53,10 +53,10 @@ static int least_siblings(const struct problem *p)
 	return least;
 }
 
-/* Moves of lanes cannot keep ties. */
+/* Moves of lanes cannot keep ties, and microbatches with paths of unequal length have none. */
 static bool may_tie(const struct anneal *a)
 {
-	return !a->plans_lanes && least_siblings(a->p) >= GROUPED_FROM;
+	return !a->plans_lanes && a->p->n_whole == 0 && least_siblings(a->p) >= GROUPED_FROM;
 }
 
 /* If sums count, the first start gets the shortest sums that can be found. */

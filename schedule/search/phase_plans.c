@@ -1,6 +1,7 @@
 /* Allocations for the phases of a skip schedule.
  *
- * Phases that skip equally many stages (a ratio) share their plans. The pool has, for each ratio, a
+ * Phases that skip equally many stages in the same share of the microbatches (a ratio) share their
+ * plans. The pool has, for each ratio, a
  * plan with the cluster's own sizes of stages, and one with the best sizes that a sweep finds. Then
  * each allocation of the pool is planned for every other ratio. Without moves, the run takes the
  * one allocation of the cluster's sizes whose total is least. With moves, a dynamic program over
@@ -32,7 +33,8 @@ struct phase_plans_owner {
 	const struct cluster *c;
 	const struct phase_plans_request *q;
 	int n_ratios;
-	uint32_t skips[SKIP_SCHEDULE_MOST]; /* (n_ratios) stages that a microbatch skips */
+	/* (n_ratios) stages that a microbatch skips, and percent of the microbatches that do */
+	uint32_t skips[SKIP_SCHEDULE_MOST], shares[SKIP_SCHEDULE_MOST];
 	int n_phases;                       /* phases that the run reaches */
 	int ratio_of[SKIP_SCHEDULE_MOST];   /* (n_phases) */
 	int n_allocations;
@@ -59,10 +61,12 @@ static void find_ratios(struct phase_plans_owner *o)
 	for (uint32_t k = 0; k < s->n && s->phases[k].from <= o->q->iterations; k++) {
 		int r = 0;
 
-		while (r < o->n_ratios && o->skips[r] != s->phases[k].skip)
+		while (r < o->n_ratios &&
+		       (o->skips[r] != s->phases[k].skip || o->shares[r] != s->phases[k].share))
 			r++;
 		o->n_ratios = r == o->n_ratios ? r + 1 : o->n_ratios;
 		o->skips[r] = s->phases[k].skip;
+		o->shares[r] = s->phases[k].share;
 		o->ratio_of[o->n_phases++] = r;
 	}
 }
@@ -74,6 +78,7 @@ static int plan_ratio(const struct phase_plans_owner *o, const struct cluster *c
 	struct plan_request q = o->q->search;
 
 	q.path_length = c->n_stages - (int)o->skips[ratio];
+	q.skip_share = (int)o->shares[ratio];
 	q.free_assignment = free_assignment;
 	q.budget_s /= part;
 	q.evaluations = q.evaluations > 0 ? (q.evaluations + part - 1) / part : 0;
@@ -113,14 +118,20 @@ static void add_allocation(struct phase_plans_owner *o, const struct cluster *c,
 	free(stage_of);
 }
 
+/* Returns the stages that a microbatch skips on average. */
+static double mean_skip(const struct phase_plans_owner *o, int ratio)
+{
+	return o->skips[ratio] * (o->shares[ratio] > 0 ? o->shares[ratio] / 100.0 : 1);
+}
+
 /* Deals `places` to the stages: `data` to stage 0, and the others one by one to the stage with the
  * most visits for each of its nodes. A stage that may be skipped counts as visited by at least
  * `least` of the microbatches. Returns false if a stage would have none. */
-static bool deal_places(const struct cluster *c, uint32_t skip, int places, int data, double least,
+static bool deal_places(const struct cluster *c, double skip, int places, int data, double least,
 			int *sizes)
 {
 	int most = cluster_most_skipped(c);
-	double visits = most > 0 ? fmax(least, 1 - (double)skip / most) : 1;
+	double visits = most > 0 ? fmax(least, 1 - skip / most) : 1;
 
 	for (int s = 0; s < c->n_stages; s++)
 		sizes[s] = s == 0 ? data : 1;
@@ -211,7 +222,8 @@ static int sweep_sizes(struct phase_plans_owner *o, struct sweep *w)
 
 		for (size_t i = 0; i < sizeof(least) / sizeof(least[0]) && rc == 0; i++) {
 			if (batch % data != 0 ||
-			    !deal_places(c, o->skips[w->ratio], places, data, least[i], sizes) ||
+			    !deal_places(c, mean_skip(o, w->ratio), places, data, least[i],
+					 sizes) ||
 			    memcmp(sizes, last, (size_t)c->n_stages * sizeof(*sizes)) == 0)
 				continue;
 			memcpy(last, sizes, sizeof(last));
@@ -275,13 +287,21 @@ static double fetch_s(const struct phase_plans_owner *o, const struct cluster *w
 	return best;
 }
 
+/* Returns true if some microbatch of a phase visits a stage that may be skipped. */
+static bool visits_more(const struct phase_plans_owner *o, int phase)
+{
+	int ratio = o->ratio_of[phase];
+
+	return o->shares[ratio] > 0 || (int)o->skips[ratio] < cluster_most_skipped(o->c);
+}
+
 /* The stages that have been trained before a phase begins */
 static stage_set trained_before(const struct phase_plans_owner *o, int phase)
 {
 	stage_set all = o->c->n_stages < 64 ? ((stage_set)1 << o->c->n_stages) - 1 : ~(stage_set)0;
 
 	for (int k = 0; k < phase; k++)
-		if ((int)o->skips[o->ratio_of[k]] < cluster_most_skipped(o->c))
+		if (visits_more(o, k))
 			return all;
 	return phase > 0 ? o->c->always : 0;
 }
@@ -291,8 +311,7 @@ static void count_moves(const struct phase_plans_owner *o, int phase, const stru
 			const struct allocation *is, struct phase_plan *out)
 {
 	stage_set trained = trained_before(o, phase);
-	bool stacks = o->q->stack && trained == o->c->always &&
-		      (int)o->skips[o->ratio_of[phase]] < cluster_most_skipped(o->c);
+	bool stacks = o->q->stack && trained == o->c->always && visits_more(o, phase);
 
 	out->moves = 0;
 	out->fetch_s = 0;
@@ -321,6 +340,7 @@ static double fill_phase(const struct phase_plans_owner *o, int phase, const str
 		.from = o->q->schedule->phases[phase].from,
 		.iterations = length_of(o, phase),
 		.skip = o->skips[o->ratio_of[phase]],
+		.share = o->shares[o->ratio_of[phase]],
 		.microbatches_per_data_node = is->cluster->microbatches_per_data_node,
 		.plan = plan,
 		.seconds = seconds_of(plan),

@@ -18,8 +18,8 @@
 #include "schedule/format/request.h"
 
 struct phase_plans_request {
-	/* The request of each search; path_length is not read. free_assignment: the allocation that
-	 * all phases share is free too. */
+	/* The request of each search; path_length and skip_share are not read. free_assignment: the
+	 * allocation that all phases share is free too. */
 	struct plan_request search;
 	const struct skip_schedule *schedule; /* borrowed; has phases */
 	uint64_t iterations;                  /* of the run, at least 1 */
@@ -39,7 +39,8 @@ static inline double phase_plans_state_ratio(double sum_share)
 
 struct phase_plan {
 	uint64_t from, iterations; /* first iteration, and their number */
-	uint32_t skip;             /* stages that a microbatch skips */
+	uint32_t skip, share;      /* stages that a microbatch skips; percent of those that do, or
+				    * 0: all */
 	int microbatches_per_data_node;
 	const struct plan *plan;   /* borrowed from the owner; check it on a cluster with these
 				    * stages and microbatches */

@@ -16,16 +16,19 @@ static int replicas_of(const struct plan *p, int stage)
 static json_t *phase_to_json(const struct phase_plan *p)
 {
 	char *text = plan_format(p->plan);
-	json_t *plan = text ? json_loads(text, 0, NULL) : NULL, *replicas = json_array();
+	json_t *plan = text ? json_loads(text, 0, NULL) : NULL, *replicas = json_array(), *o;
 
 	for (int s = 0; s < p->plan->n_stages; s++)
 		json_array_append_new(replicas, json_integer(replicas_of(p->plan, s)));
 	free(text);
-	return json_pack("{s:I,s:I,s:i,s:o,s:i,s:f,s:i,s:f,s:f,s:o}", "from",
-			 (json_int_t)p->from, "iterations", (json_int_t)p->iterations, "skip",
-			 (int)p->skip, "replicas", replicas, "microbatches_per_data_node",
-			 p->microbatches_per_data_node, "seconds", p->seconds, "moves", p->moves,
-			 "fetch_s", p->fetch_s, "delay_s", p->delay_s, "plan", plan);
+	o = json_pack("{s:I,s:I,s:i,s:o,s:i,s:f,s:i,s:f,s:f,s:o}", "from", (json_int_t)p->from,
+		      "iterations", (json_int_t)p->iterations, "skip", (int)p->skip, "replicas",
+		      replicas, "microbatches_per_data_node", p->microbatches_per_data_node,
+		      "seconds", p->seconds, "moves", p->moves, "fetch_s", p->fetch_s, "delay_s",
+		      p->delay_s, "plan", plan);
+	if (o && p->share > 0)
+		json_object_set_new(o, "skip_share", json_integer(p->share));
+	return o;
 }
 
 static json_t *list_to_json(const struct phase_plan_list *l)
@@ -58,12 +61,13 @@ static void print_list(FILE *f, const char *title, const struct phase_plan_list 
 		l->total_s, "iterations", "skip", "s/iteration", "moves", "fetch s", "delay s");
 	for (int k = 0; k < l->n; k++) {
 		const struct phase_plan *p = &l->phases[k];
-		char range[48];
+		char range[48], ratio[32];
 
 		snprintf(range, sizeof(range), "%llu-%llu", (unsigned long long)p->from,
 			 (unsigned long long)(p->from + p->iterations - 1));
-		fprintf(f, "%16s %5u %12.2f %6d %9.1f %9.1f ", range, p->skip, p->seconds,
-			p->moves, p->fetch_s, p->delay_s);
+		snprintf(ratio, sizeof(ratio), p->share > 0 ? "%u %u%%" : "%u", p->skip, p->share);
+		fprintf(f, "%16s %5s %12.2f %6d %9.1f %9.1f ", range, ratio, p->seconds, p->moves,
+			p->fetch_s, p->delay_s);
 		for (int s = 0; s < p->plan->n_stages; s++)
 			fprintf(f, " %d", replicas_of(p->plan, s));
 		fputc('\n', f);

@@ -459,8 +459,10 @@ int plan_search(const struct cluster *c, const struct plan_request *request, str
 	int64_t start_us = q.clock_us ? q.clock_us(q.clock_arg) : 0;
 	int rc;
 
-	if (q.algorithm == PLAN_DTFM)
+	if (q.algorithm == PLAN_DTFM) {
 		q.path_length = c->n_stages;
+		q.skip_share = 0;
+	}
 	if (q.budget_s <= 0 && q.evaluations <= 0 && q.clock_us)
 		q.budget_s = 1;
 	rc = search_once(c, &q, start_us, out, err);

@@ -141,27 +141,27 @@ static void reach_stage(struct builder *b, int visits, int u, int stage, double 
 
 static void extend_state(struct builder *b, int visits, int u)
 {
-	int more = b->p->length - 1 - visits; /* number of visits after this one */
+	int more = b->quota.length - 1 - visits; /* number of visits after this one */
 	double cost = b->cost[(size_t)(visits - 1) * (size_t)b->p->n_nodes + (size_t)u];
 
 	for (int stage = b->s->stage_of[u] + 1; stage < b->p->n_stages; stage++) {
 		if (stage_quota_may_visit(&b->quota, stage, more))
 			reach_stage(b, visits, u, stage, cost);
-		if (b->quota.need[stage] == b->quota.out)
+		if (stage_quota_forces(&b->quota, stage))
 			return;
 	}
 }
 
-/* Writes the cheapest path for a microbatch of data_node to path. Returns false if there is none.
- */
+/* Writes the cheapest path of the same length for a microbatch of data_node to path. Returns false
+ * if there is none. */
 static bool build_path(struct builder *b, int data_node, int *path)
 {
 	const struct problem *p = b->p;
 	size_t n = (size_t)p->n_nodes;
-	int last = -1, visits = p->length - 1;
+	int last = -1, visits = problem_path_length(p, path) - 1;
 	double best = INFINITY;
 
-	stage_quota_count(&b->quota);
+	stage_quota_count(&b->quota, path);
 	memset(b->from, 0xff, (size_t)p->length * n * sizeof(*b->from));
 	memset(b->n_reached, 0, (size_t)p->length * sizeof(*b->n_reached));
 	b->cost[data_node] = 0;
@@ -229,7 +229,7 @@ static void builder_init(struct builder *b, struct solution *s, const struct pro
 /* Adds one visit of each node of the path to the loads. */
 static void load_path(struct builder *b, const int *path)
 {
-	for (int h = 1; h < b->p->length; h++) {
+	for (int h = 1; h < problem_path_length(b->p, path); h++) {
 		b->load[path[h]] += problem_work_s(b->p, path[h]);
 		find_least(b, b->s->stage_of[path[h]]);
 	}
@@ -260,14 +260,15 @@ static void order_microbatches(const struct problem *p, int *order, struct rng *
 	}
 }
 
-/* Returns true if the path is legal as it stands: its nodes take part, its links exist. */
-static bool is_whole(const struct builder *b, const struct plan_microbatch *m)
+/* Returns true if the path has this length and is legal as it stands: its nodes take part, its
+ * links exist. */
+static bool is_whole(const struct builder *b, const struct plan_microbatch *m, int length)
 {
 	const struct problem *p = b->p;
 	const int *stage_of = b->s->stage_of;
 	int last = 0;
 
-	if (m->length != p->length)
+	if (m->length != length)
 		return false;
 	for (int h = 0; h < m->length; h++) {
 		int v = m->path[h], to = m->path[(h + 1) % m->length];
@@ -299,7 +300,7 @@ static bool may_keep(const struct builder *b, const int *path)
 	for (int s = 1; s < p->n_stages; s++) {
 		int quota = b->quota.need[s];
 
-		for (int h = 1; h < p->length; h++)
+		for (int h = 1; h < p->short_length; h++)
 			quota -= b->s->stage_of[path[h]] == s;
 		if (quota < 0 || quota > b->quota.out - 1)
 			return false;
@@ -308,35 +309,38 @@ static bool may_keep(const struct builder *b, const int *path)
 }
 
 /* Finds, for each microbatch, a path in the given plan whose nodes are all still available and
- * whose data node is the same. kept (n_mb): the paths; NULL if there is none. */
+ * whose data node and length are the same. kept (n_mb): the paths; NULL if there is none. */
 static void find_kept(const struct builder *b, const int **kept)
 {
 	const struct problem *p = b->p;
 	const struct plan *from = p->q->from;
-	int next = 0, last = -1;
+	int after[2] = { 0 }, last = -1; /* after the last path found, by length: long, short */
 
 	for (int i = 0; i < p->n_mb; i++) {
 		int node = b->s->members[p->mb_slot[i]];
+		int length = problem_path_length(p, solution_path(b->s, p, i));
+		int *next = &after[length < p->length];
 
 		kept[i] = NULL;
 		if (node != last)
-			next = 0;
+			after[0] = after[1] = 0;
 		last = node;
-		while (next < from->n_microbatches && (from->microbatches[next].data_node != node ||
-						       !is_whole(b, &from->microbatches[next])))
-			next++;
-		if (next < from->n_microbatches)
-			kept[i] = from->microbatches[next++].path;
+		while (*next < from->n_microbatches &&
+		       (from->microbatches[*next].data_node != node ||
+			!is_whole(b, &from->microbatches[*next], length)))
+			++*next;
+		if (*next < from->n_microbatches)
+			kept[i] = from->microbatches[(*next)++].path;
 	}
 }
 
 static bool build_one(struct builder *b, int mb, const int *keep)
 {
 	const struct problem *p = b->p;
-	int *path = solution_path(b->s, p, mb);
+	int *path = solution_path(b->s, p, mb), length = problem_path_length(p, path);
 
-	if (keep && may_keep(b, keep))
-		memcpy(path, keep, (size_t)p->length * sizeof(*path));
+	if (keep && (length > p->short_length || may_keep(b, keep)))
+		memcpy(path, keep, (size_t)length * sizeof(*path));
 	else if (!build_path(b, b->s->members[p->mb_slot[mb]], path))
 		return false;
 	load_path(b, path);
@@ -408,7 +412,7 @@ static bool split_quotas(struct builder *b, int groups, int group, struct stage_
 	b->quota.out = groups;
 	rest->out = p->n_mb - groups * group;
 	for (int s = 1; s < p->n_stages; s++) {
-		stage_set_exposure(p->c->always, s, p->n_stages, groups, p->length,
+		stage_set_exposure(p->c->always, s, p->n_stages, groups, (long)groups * p->length,
 				   &b->quota.need[s], &high);
 		surplus -= b->quota.need[s];
 		extra -= p->low[s];

@@ -234,7 +234,7 @@ static void measure_distances(const struct solution *s, const struct problem *p,
 static double tour_length_s(const struct problem *p, const double *apart, const int *order)
 {
 	int n = p->n_stages;
-	double visited = n > 1 ? (p->length - 1.0) / (n - 1) : 1, sum = 0;
+	double visited = n > 1 ? ((double)p->visits / p->n_mb - 1) / (n - 1) : 1, sum = 0;
 
 	for (int s = 0; s < n; s++) {
 		double likely = s == 0 ? 1 : visited;

@@ -33,8 +33,10 @@ static double trip_s(const struct problem *p, const int *path)
 {
 	double sum_s = p->c->nodes[path[0]].loss_s;
 
-	for (int h = 0; h < p->length; h++) {
-		int to = path[h + 1 < p->length ? h + 1 : 0];
+	int length = problem_path_length(p, path);
+
+	for (int h = 0; h < length; h++) {
+		int to = path[h + 1 < length ? h + 1 : 0];
 		const struct cluster_node *n = &p->c->nodes[path[h]];
 
 		sum_s += n->forward_s + n->backward_s +
@@ -90,7 +92,7 @@ static double cost_of(const struct sketch *k)
 
 static void count_visits(struct sketch *k, int mb, const int *path, int by)
 {
-	for (int h = 1; h < k->p->length; h++) {
+	for (int h = 1; h < problem_path_length(k->p, path); h++) {
 		int *n = &k->visits[path[h] * k->n_waves + k->wave[mb]];
 
 		k->waits_s -= wait_s(k, path[h], *n);

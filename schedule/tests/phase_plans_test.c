@@ -61,6 +61,7 @@ static void assert_keeps_rules(const struct question *x, const struct phase_plan
 	assert_int_equal(p->plan->n_microbatches,
 			 x->c->microbatches_per_data_node * x->c->stages[0]);
 	assert_int_equal(p->plan->path_length, c->n_stages - (int)p->skip);
+	assert_int_equal(p->plan->skip_share, p->share);
 	assert_int_equal(simulate(c, p->plan, &s, NULL), 0);
 	check_plan(c, p->plan, s, NULL, &report);
 	if (report.n_breaches > 0)
@@ -72,12 +73,17 @@ static void assert_keeps_rules(const struct question *x, const struct phase_plan
 	cluster_free(c);
 }
 
+static bool visits_more(const struct question *x, const struct phase_plan *p)
+{
+	return p->share > 0 || (int)p->skip < cluster_most_skipped(x->c);
+}
+
 /* Recounts the moves into a phase, and the longest fetch of a node for them. */
 static void assert_moves(const struct question *x, const struct phase_plan *was,
 			 const struct phase_plan *is, bool was_whole)
 {
 	int n = x->c->n_nodes, moves = 0, before[32], after[32];
-	bool stacks = x->q.stack && !was_whole && (int)is->skip < cluster_most_skipped(x->c);
+	bool stacks = x->q.stack && !was_whole && visits_more(x, is);
 	double longest = 0, late;
 
 	plan_stages(was->plan, n, before);
@@ -109,10 +115,11 @@ static void assert_list(const struct question *x, const struct phase_plan_list *
 	for (int k = 0; k < l->n; k++) {
 		assert_int_equal(l->phases[k].from, x->schedule.phases[k].from);
 		assert_int_equal(l->phases[k].skip, x->schedule.phases[k].skip);
+		assert_int_equal(l->phases[k].share, x->schedule.phases[k].share);
 		assert_keeps_rules(x, &l->phases[k]);
 		if (k > 0)
 			assert_moves(x, &l->phases[k - 1], &l->phases[k], whole);
-		whole = whole || (int)l->phases[k].skip < cluster_most_skipped(x->c);
+		whole = whole || visits_more(x, &l->phases[k]);
 		total += (double)l->phases[k].iterations * l->phases[k].seconds +
 			 l->phases[k].delay_s;
 	}
@@ -159,8 +166,11 @@ TEST(random_runs_keep_every_rule)
 		if (c->n_stages > 2 && round % 3)
 			c->always |= (stage_set)1 << (c->n_stages - 1);
 		most = cluster_most_skipped(c);
-		snprintf(text, sizeof(text), round % 3 ? "%d@0,0@3,%d@900" : "%d,1,%d", most,
-			 round % 2 ? most : 1);
+		snprintf(text, sizeof(text),
+			 round % 3   ? "%d@0,0@3,%d@900"
+			 : round % 2 ? "%d,40%%:1,%d"
+				     : "%d,1,%d",
+			 most, round % 2 ? most : 1);
 		ask(&x, c, text, 4 + rng_below(&r, 40));
 		x.q.stack = rng_below(&r, 2);
 		x.q.search.overlap_sync = round % 4 != 1;

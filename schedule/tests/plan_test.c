@@ -12,7 +12,7 @@
 
 static const char *const small =
 	"{\"format\":\"skippipe.plan/"
-	"1\",\"assignment\":[[0],[1]],\"path_length\":2,\"overlap_sync\":true,"
+	"1\",\"assignment\":[[0],[1]],\"path_length\":2,\"skip_share\":30,\"overlap_sync\":true,"
 	"\"always_visited\":[1,0],"
 	"\"microbatches\":[{\"id\":4,\"data_node\":0,\"path\":[0,1]},"
 	"{\"id\":2,\"data_node\":0,\"path\":[0,1],\"release_s\":1.5}],"
@@ -41,6 +41,7 @@ TEST(reads_all_keys_and_writes_them_back)
 		assert_int_equal(p->microbatches[0].id, 2); /* sorted */
 		assert_true(p->microbatches[0].release_s == 1.5);
 		assert_int_equal(p->always, 3);
+		assert_int_equal(p->skip_share, 30);
 		assert_true(p->overlap_sync && p->predicted.total_s == 6);
 		assert_int_equal(p->orders[0].n_tasks, 2);
 		assert_int_equal(p->orders[0].tasks[1].kind, TASK_BACKWARD);
@@ -82,6 +83,8 @@ TEST(refuses_by_name)
 	refuse("\"path_length\":2", "\"path_length\":0", "path_length");
 	refuse("\"path_length\":2", "\"path\":2", "path");
 	refuse("\"overlap_sync\":true", "\"overlap_sync\":1", "overlap_sync");
+	refuse("\"skip_share\":30", "\"skip_share\":0", "skip_share");
+	refuse("\"skip_share\":30", "\"skip_share\":100", "skip_share");
 	refuse("\"always_visited\":[1,0]", "\"always_visited\":[0,2]", "always_visited[1]");
 	refuse("\"always_visited\":[1,0]", "\"always_visited\":1", "always_visited");
 	refuse("[[0],[1]]", "[[0],1]", "assignment[1]");

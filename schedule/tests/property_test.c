@@ -61,8 +61,26 @@ static void draw_question(struct rng *r, int round, struct question *x)
 		x->q.sync_limit_s = 4 * rng_uniform(r);
 	x->q.ascending = rng_below(r, 4) == 0;
 	x->q.keep_batch = rng_below(r, 2);
+	if (x->q.algorithm == PLAN_BEST && round % 3 == 2)
+		x->q.skip_share = 1 + (int)rng_below(r, 99);
 	x->q.seed = (uint64_t)round;
 	x->q.evaluations = 1 + (int)rng_below(r, 60);
+}
+
+/* The share of each data node's microbatches that skip stages is the nearest whole number. */
+static void assert_share(const struct question *x, const struct plan *p)
+{
+	int sent[32] = { 0 }, skip[32] = { 0 };
+
+	for (int i = 0; i < p->n_microbatches; i++) {
+		const struct plan_microbatch *m = &p->microbatches[i];
+
+		sent[m->data_node]++;
+		skip[m->data_node] += m->length == p->path_length;
+		assert_true(m->length == p->path_length || m->length == p->n_stages);
+	}
+	for (int v = 0; v < x->cluster->n_nodes; v++)
+		assert_true(abs(100 * skip[v] - x->q.skip_share * sent[v]) <= 50);
 }
 
 static void assert_good(const struct question *x, const struct plan *p)
@@ -81,6 +99,8 @@ static void assert_good(const struct question *x, const struct plan *p)
 	assert_true(s->iteration_s == p->predicted.iteration_s);
 	assert_true(x->q.sync_limit_s <= 0 || s->sync_s <= x->q.sync_limit_s);
 	assert_true(p->predicted.lower_bound_s <= s->iteration_s * (1 + 1e-9));
+	if (x->q.skip_share > 0 && p->path_length < p->n_stages)
+		assert_share(x, p);
 	check_report_fini(&report);
 	simulation_free(s);
 }
@@ -100,7 +120,7 @@ static int paths_exist(const struct question *x)
 {
 	struct cluster *c = cluster_copy(x->cluster);
 	int length = x->q.path_length, answer = -1;
-	bool known = all_pinned(c) && !x->q.free_assignment;
+	bool known = all_pinned(c) && !x->q.free_assignment && x->q.skip_share == 0;
 
 	assert_non_null(c);
 	if (x->q.algorithm == PLAN_DTFM)
@@ -171,11 +191,15 @@ static void every_answer_is_good_or_a_true_refusal(void **state)
 
 static void assert_same(const struct plan *a, const struct plan *b)
 {
-	int visits = a->n_microbatches * a->path_length;
-
 	assert_int_equal(a->n_microbatches, b->n_microbatches);
 	assert_int_equal(a->search.evaluations, b->search.evaluations);
-	assert_memory_equal(a->visits, b->visits, (size_t)visits * sizeof(int));
+	for (int i = 0; i < a->n_microbatches; i++) {
+		const struct plan_microbatch *m = &a->microbatches[i];
+
+		assert_int_equal(m->length, b->microbatches[i].length);
+		assert_memory_equal(m->path, b->microbatches[i].path,
+				    (size_t)m->length * sizeof(int));
+	}
 	assert_memory_equal(a->assigned, b->assigned,
 			    (size_t)a->stage_start[a->n_stages] * sizeof(int));
 	assert_true(a->predicted.iteration_s == b->predicted.iteration_s);

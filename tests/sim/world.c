@@ -12,6 +12,7 @@
 #include "agent/agent.h"
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/skip_schedule.h"
 #include "controller/controller.h"
 #include "schedule/format/cluster.h"
 #include "store/store.h"
@@ -206,9 +207,15 @@ static void make_arguments(struct world *w, bool resume)
 
 			add_argument(w, "--stack");
 			add_argument(w, "--skip-schedule");
-			add_argument(w, both ? "1@0,0@3" : "2@0,1@2,0@4");
+			if (sim_chance(0.3))
+				add_argument(w, both ? "1@0,50%%:1@3" : "2@0,40%%:1@2,0@4");
+			else
+				add_argument(w, both ? "1@0,0@3" : "2@0,1@2,0@4");
 			add_argument(w, "--always");
 			add_argument(w, both ? "2" : "0");
+		} else if (sim_chance(0.2)) {
+			add_argument(w, "--skip-share");
+			add_argument(w, "50%%:1");
 		} else {
 			add_argument(w, "--skip");
 			add_argument(w, "%d", sim_chance(0.5) ? 1 : 0);
@@ -560,16 +567,20 @@ static void kill_process(struct world *w, uint32_t i, const struct mishap *m)
 							 sim_draw(400000, 4000000));
 }
 
-/* Draws the value of a command: the stages skipped, or a format. */
+/* Draws the value of a command: the skip ratio, or a format. */
 static int64_t draw_value(enum mishap_kind kind)
 {
 	static const enum tensor_format wires[] = { FORMAT_FP32, FORMAT_BF16, FORMAT_Q8,
 						    FORMAT_Q6 };
 	static const enum tensor_format sums[] = { FORMAT_FP32, FORMAT_Q8, FORMAT_Q6, FORMAT_Q4 };
 
+	int64_t stages;
+
 	switch (kind) {
 	case SKIP:
-		return rng_below(&sim.rng, 3);
+		stages = rng_below(&sim.rng, 3);
+		return stages > 0 && sim_chance(0.3) ? skip_share_pack(50, (uint32_t)stages)
+						     : stages;
 	case WIRE:
 		return (int64_t)wires[rng_below(&sim.rng, 4)];
 	case SUM_WIRE:

@@ -21,7 +21,8 @@ static const struct {
 };
 
 static const struct command_entry entries[] = {
-	[TYPED_SKIP] = { verbs.SKIP, "STAGES", "skip so many stages, with a preview", ACTION_SKIP },
+	[TYPED_SKIP] = { verbs.SKIP, "STAGES|SHARE%:STAGES", "skip so many stages, with a preview",
+			 ACTION_SKIP },
 	[TYPED_WIRE] = { verbs.WIRE, "fp32|bf16|q8|q6",
 			 "format of activations between nodes, with a preview", ACTION_NONE },
 	[TYPED_SUM_WIRE] = { verbs.SUM_WIRE, "fp32|q8|q6|q4",

@@ -24,6 +24,13 @@ static uint32_t focus_cancel(const struct dialog *d)
 	return d->n_fields + (d->needs_number ? 1 : 0);
 }
 
+int64_t dialog_ratio(const struct dialog *d)
+{
+	int64_t skip = d->fields[0].value, share = d->fields[1].value;
+
+	return skip_share_pack(skip > 0 && share < 100 ? (uint32_t)share : 0, (uint32_t)skip);
+}
+
 static void add_field(struct dialog *d, const char *label, enum field_unit unit, int64_t value,
 		      int64_t least, int64_t most, int64_t step)
 {
@@ -64,7 +71,7 @@ static struct msg_command command_of(const struct ui *u)
 	switch (d->kind) {
 	case DIALOG_SKIP:
 		c.verb = COMMAND_SKIP;
-		c.value = d->fields[0].value;
+		c.value = dialog_ratio(d);
 		break;
 	case DIALOG_WIRE:
 	case DIALOG_SUM_WIRE:
@@ -145,11 +152,10 @@ static void open_skip(struct ui *u, const struct state *s)
 		ui_say(u, STYLE_WARNING, "there is nothing to skip yet");
 		return;
 	}
-	add_field(d, "stages skipped", FIELD_STAGES,
-		  s->status.n_stages >= s->status.path_length
-			  ? s->status.n_stages - s->status.path_length
-			  : 0,
-		  0, state_most_skipped(s), 1);
+	add_field(d, "stages skipped", FIELD_STAGES, skip_share_stages(state_skip_ratio(s)), 0,
+		  state_most_skipped(s), 1);
+	add_field(d, "in microbatches", FIELD_PERCENT,
+		  s->status.skip_share > 0 ? s->status.skip_share : 100, 1, 100, 5);
 }
 
 static void open_format(struct ui *u, const struct state *s)
@@ -319,7 +325,7 @@ static void apply_dialog(struct ui *u, const struct state *s)
 	close_dialog(&u->dialog);
 }
 
-/* Returns true if the dialog has one field, and a preview of each of its values. */
+/* Returns true if the dialog has a preview of each value of its fields. */
 static bool is_stepper(const struct dialog *d)
 {
 	return d->kind == DIALOG_SKIP || d->kind == DIALOG_WIRE || d->kind == DIALOG_SUM_WIRE;
@@ -417,7 +423,7 @@ void dialog_key(struct ui *u, const struct state *s, uint32_t key)
 	} else if (key == PRESS_ENTER &&
 		   d->focus == focus_cancel(d) + 2) { /* "Draw as what-if" of DIALOG_SKIP */
 		close_dialog(&u->dialog);
-		branch_ask(u, s, (uint32_t)d->fields[0].value, -1);
+		branch_ask(u, s, (uint32_t)dialog_ratio(d), -1);
 	} else if (key == PRESS_TAB || (key == PRESS_ENTER && !buttons))
 		move_focus(d, 1);
 	else if (key == PRESS_BACK_TAB)
@@ -426,9 +432,9 @@ void dialog_key(struct ui *u, const struct state *s, uint32_t key)
 		d->typed[n > 0 ? n - 1 : 0] = '\0';
 	else if (stepper && (key == PRESS_ARROW_UP || key == PRESS_ARROW_RIGHT || key == '+' ||
 			     key == '='))
-		change_field(u, s, 0, 1);
+		change_field(u, s, d->focus < d->n_fields ? d->focus : 0, 1);
 	else if (stepper && (key == PRESS_ARROW_DOWN || key == PRESS_ARROW_LEFT || key == '-'))
-		change_field(u, s, 0, -1);
+		change_field(u, s, d->focus < d->n_fields ? d->focus : 0, -1);
 	else if (key == PRESS_ARROW_UP)
 		move_focus(d, -1);
 	else if (key == PRESS_ARROW_DOWN)

@@ -45,7 +45,7 @@ static const struct keymap_entry entries[] = {
 	{ ACTION_BACK, GROUP_MOVE, "back", "escape", NULL,
 	  "back; closes an open dialog or help" },
 	{ ACTION_SKIP, GROUP_ACT, "skip", "s", "skip",
-	  "change the number of skipped stages, with a preview" },
+	  "change the skip ratio and its share, with a preview" },
 	{ ACTION_FAIL, GROUP_ACT, "fail", "F", "fail",
 	  "mark the selected node failed: the plan avoids it" },
 	{ ACTION_RECOVER, GROUP_ACT, "recover", "R", "recover", "use the selected node again" },

@@ -132,7 +132,7 @@ struct ui_branch {
 	bool has_plan; /* the answer has arrived */
 	char name[32]; /* name that the answer will have */
 	uint64_t id;   /* id of the command that requests the plan */
-	uint32_t skip;    /* stages */
+	uint32_t skip; /* skip ratio (skip_share_pack) */
 	int32_t without;  /* the excluded node; -1: none */
 	int64_t asked_us; /* local clock */
 	char refused[96];
@@ -315,6 +315,8 @@ void dialog_take_preview(struct dialog *d, const struct msg_see_preview *p);
 /* Returns the format that a dialog offers at this index, and the one in force. kind: DIALOG_WIRE or
  * DIALOG_SUM_WIRE. */
 enum tensor_format dialog_format(enum dialog_kind kind, int64_t index);
+/* Returns the skip ratio in the fields of DIALOG_SKIP (skip_share_pack). */
+int64_t dialog_ratio(const struct dialog *d);
 enum tensor_format dialog_format_now(const struct state *s, enum dialog_kind kind);
 /* Returns true if another live or suspect node has the node's stage. */
 bool dialog_stage_has_others(const struct state *s, uint16_t node);

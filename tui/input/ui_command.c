@@ -86,14 +86,29 @@ static void type_inject(struct ui *u, const struct state *s, char **word, int n)
 
 static void type_skip(struct ui *u, const struct state *s, const char *word)
 {
-	long v;
+	uint32_t share = 0, skip = 0;
+	struct error err = { "" };
+	long v = 0;
 
-	if (word && !parse_number_word(u, word, (long)state_most_skipped(s), &v))
+	if (word && strchr(word, '%')) {
+		if (skip_share_parse(":skip", word, (uint32_t)state_most_skipped(s), &share, &skip,
+				     &err) != 0) {
+			ui_say(u, STYLE_ALERT, "%s", err.text);
+			return;
+		}
+		v = skip;
+	} else if (word && !parse_number_word(u, word, (long)state_most_skipped(s), &v)) {
 		return;
+	}
 	dialog_open(u, s, DIALOG_SKIP);
-	if (word && u->dialog.kind == DIALOG_SKIP && u->dialog.fields[0].value != v) {
-		set_field(&u->dialog, 0, v - 1);
-		dialog_key(u, s, '+'); /* requests the preview */
+	if (!word || u->dialog.kind != DIALOG_SKIP)
+		return;
+	set_field(&u->dialog, 1, share > 0 ? (long)share : 100);
+	if (skip_share_pack(share, (uint32_t)v) != state_skip_ratio(s)) {
+		u->dialog.fields[0].value = v > 0 ? v - 1 : 1;
+		dialog_key(u, s, v > 0 ? '+' : '-'); /* requests the preview */
+	} else {
+		set_field(&u->dialog, 0, v);
 	}
 }
 

@@ -64,7 +64,7 @@ static void first_line(struct screen *out, struct rect at, const struct state *s
 {
 	const struct msg_see_status *t = &s->status;
 	struct chips c = { .n = 0 };
-	char clock[16];
+	char clock[16], ratio[SKIP_SHARE_TEXT];
 	bool ours; /* false: a published baseline plans, and is always shown */
 
 	chips_add(&c, 3, STYLE_TITLE, "skippipe");
@@ -83,7 +83,10 @@ static void first_line(struct screen *out, struct rect at, const struct state *s
 		chips_add(&c, 8, STYLE_LOST, " WHAT IF ");
 	chips_add(&c, 7, t->alive < t->n_nodes ? STYLE_WARNING : STYLE_TEXT, "nodes %u/%u",
 		  t->alive, t->n_nodes);
-	if (t->n_stages > 0)
+	if (t->n_stages > 0 && t->skip_share > 0)
+		chips_add(&c, 7, STYLE_TEXT, "skip %u/%u in %u%%", t->n_stages - t->path_length,
+			  t->n_stages, t->skip_share);
+	else if (t->n_stages > 0)
 		chips_add(&c, 7, STYLE_TEXT, "skip %u/%u=%u%%", t->n_stages - t->path_length,
 			  t->n_stages, (t->n_stages - t->path_length) * 100 / t->n_stages);
 	if (t->wire != FORMAT_FP32 || t->sum_wire != FORMAT_FP32)
@@ -93,7 +96,8 @@ static void first_line(struct screen *out, struct rect at, const struct state *s
 	if (t->n_skip_phases > 0)
 		chips_add(&c, 5, STYLE_TEXT, "phase %u/%u", t->skip_phase, t->n_skip_phases);
 	if (t->next_phase_from > 0)
-		chips_add(&c, 4, STYLE_FAINT, "skip %u from it%llu", t->next_skip,
+		chips_add(&c, 4, STYLE_FAINT, "skip %s from it%llu",
+			  state_ratio_text(t->next_skip, ratio),
 			  (unsigned long long)t->next_phase_from);
 	ours = !*s->plan.see.algorithm || strcmp(s->plan.see.algorithm, "best") == 0;
 	chips_add(&c, ours ? 3 : 7, ours ? STYLE_FAINT : STYLE_WARNING, "plan %llu %s",

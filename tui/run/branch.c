@@ -37,7 +37,7 @@ void branch_ask(struct ui *u, const struct state *s, uint32_t skip, int32_t with
 				 .value = skip,
 				 .text = "branch" };
 	struct ui_branch *b = &u->branch;
-	char absent[24] = "";
+	char absent[24] = "", ratio[SKIP_SHARE_TEXT];
 
 	if (u->connection.state != UI_LIVE) {
 		ui_say(u, STYLE_WARNING, "no what-if: only a controller can plan it%s",
@@ -53,7 +53,8 @@ void branch_ask(struct ui *u, const struct state *s, uint32_t skip, int32_t with
 		return;
 	if (without >= 0)
 		snprintf(absent, sizeof(absent), " -n%02d", without);
-	snprintf(b->name, sizeof(b->name), "branch %u/%u%.15s", skip, s->run.n_stages, absent);
+	skip_share_format(skip_share_of(skip), skip_share_stages(skip), s->run.n_stages, ratio);
+	snprintf(b->name, sizeof(b->name), "branch %.14s%.8s", ratio, absent);
 	if (!b->open)
 		b->back = u->display.view;
 	b->open = true;
@@ -102,9 +103,12 @@ void branch_title(const struct ui *u, const struct state *s, char text[128])
 {
 	const struct ui_branch *b = &u->branch;
 	const struct state_plan *p = branch_plan(u);
-	char change[16];
-	int d = glyphs_decimals((double)s->plan.see.iteration_s);
-	int n = snprintf(text, 128, "WHAT IF skip %u/%u", b->skip, s->run.n_stages);
+	char change[16], ratio[SKIP_SHARE_TEXT];
+	int d = glyphs_decimals((double)s->plan.see.iteration_s), n;
+
+	skip_share_format(skip_share_of(b->skip), skip_share_stages(b->skip), s->run.n_stages,
+			  ratio);
+	n = snprintf(text, 128, "WHAT IF skip %s", ratio);
 
 	if (b->without >= 0)
 		n += snprintf(text + n, 128 - (size_t)n, " without n%02d", b->without);

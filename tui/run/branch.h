@@ -9,7 +9,7 @@
 
 #include "tui/input/ui.h"
 
-/* Requests a what-if and shows the timeline, in which it will be drawn. skip: number of skipped
+/* Requests a what-if and shows the timeline, in which it will be drawn. skip: ratio of skipped
  * stages; without: the excluded node, -1: none. */
 void branch_ask(struct ui *u, const struct state *s, uint32_t skip, int32_t without);
 /* Takes an answer. Returns true if the message was an answer to the request. */

@@ -7,6 +7,7 @@
 #include "tui/run/state.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -391,4 +392,23 @@ double state_plan_s(const struct state *s, int64_t real_us)
 	double scale = s->run.time_scale > 0 ? s->run.time_scale : 1;
 
 	return (double)real_us / 1e6 / scale;
+}
+
+int64_t state_skip_ratio(const struct state *s)
+{
+	const struct msg_see_status *t = &s->status;
+
+	return t->n_stages >= t->path_length
+		       ? skip_share_pack(t->skip_share, t->n_stages - t->path_length)
+		       : 0;
+}
+
+const char *state_ratio_text(int64_t ratio, char text[SKIP_SHARE_TEXT])
+{
+	if (skip_share_of(ratio) > 0)
+		snprintf(text, SKIP_SHARE_TEXT, "%u in %u%%", skip_share_stages(ratio),
+			 skip_share_of(ratio));
+	else
+		snprintf(text, SKIP_SHARE_TEXT, "%u", skip_share_stages(ratio));
+	return text;
 }

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/skip_schedule.h"
 #include "wire/msg.h"
 
 enum {
@@ -221,6 +222,10 @@ const struct msg_link *state_link(const struct state *s, uint16_t from, uint16_t
 bool state_is_starting(const struct state *s);
 /* Returns how many stages a microbatch may skip: all but those that every microbatch visits. */
 long state_most_skipped(const struct state *s);
+/* Returns the skip ratio of the plan in force (skip_share_pack). */
+int64_t state_skip_ratio(const struct state *s);
+/* Writes "2" or "2 in 30%" and returns the text. */
+const char *state_ratio_text(int64_t ratio, char text[SKIP_SHARE_TEXT]);
 /* Returns true if this run has the step. */
 bool state_has_step(const struct state *s, enum gather_step step);
 /* Returns true during the first steps of a run that measures its links. */

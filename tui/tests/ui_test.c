@@ -279,6 +279,27 @@ TEST(all_but_one_may_be_skipped)
 }
 
 /* Every key for more or less changes the value. Returning to the current value requests nothing. */
+/* A share of the microbatches is a second field, and one number with the stages in the command. */
+TEST(skip_share)
+{
+	struct ui u;
+	struct state *s = golden_default(&u);
+
+	ui_command(&u, s, "skip 30%:2");
+	assert_int_equal(u.dialog.fields[0].value, 2);
+	assert_int_equal(u.dialog.fields[1].value, 30);
+	assert_int_equal(u.outbox.commands[u.outbox.n - 1].value, skip_share_pack(30, 2));
+	ui_key(&u, s, PRESS_ESCAPE);
+	keys(&u, s, "s");
+	ui_key(&u, s, PRESS_BACK_TAB);
+	keys(&u, s, "40");
+	assert_int_equal(u.outbox.commands[u.outbox.n - 1].value, skip_share_pack(40, 2));
+	ui_key(&u, s, PRESS_ESCAPE);
+	ui_command(&u, s, "skip 0%:2");
+	assert_int_equal(u.dialog.kind, DIALOG_NONE);
+	state_free(s);
+}
+
 TEST(skip_arrows)
 {
 	static const uint32_t more[] = { PRESS_ARROW_RIGHT, PRESS_ARROW_UP, '+' };

@@ -166,12 +166,17 @@ static void show_value(const struct dialog_field *f, enum dialog_kind kind,
 static const char *title_of(const struct state *s, const struct ui *u, char text[80])
 {
 	const struct dialog *d = &u->dialog;
-	uint32_t now = s->status.n_stages - s->status.path_length;
+	char now[SKIP_SHARE_TEXT], then[SKIP_SHARE_TEXT];
+	int64_t ratio = state_skip_ratio(s);
 
 	switch (d->kind) {
 	case DIALOG_SKIP:
-		snprintf(text, 80, "Skip %u/%u -> %lld/%u", now, s->run.n_stages,
-			 (long long)d->fields[0].value, s->run.n_stages);
+		skip_share_format(skip_share_of(ratio), skip_share_stages(ratio), s->run.n_stages,
+				  now);
+		ratio = dialog_ratio(d);
+		skip_share_format(skip_share_of(ratio), skip_share_stages(ratio), s->run.n_stages,
+				  then);
+		snprintf(text, 80, "Skip %s -> %s", now, then);
 		break;
 	case DIALOG_WIRE:
 	case DIALOG_SUM_WIRE:
@@ -217,7 +222,10 @@ static const char *ending_of(const struct state *s, enum fault_kind kind)
 
 static void fill_skip(struct lines *l, const struct state *s, const struct ui *u)
 {
-	if (u->dialog.fields[0].value == s->status.n_stages - s->status.path_length) {
+	int64_t now = state_skip_ratio(s);
+	char ratio[SKIP_SHARE_TEXT];
+
+	if (dialog_ratio(&u->dialog) == now) {
 		add_line(l, STYLE_TEXT, "%s", unchanged);
 		return;
 	}
@@ -225,11 +233,16 @@ static void fill_skip(struct lines *l, const struct state *s, const struct ui *u
 	add_cost(l, s, u, -1);
 	if (s->status.next_phase_from > 0)
 		add_line(l, STYLE_TEXT,
-			 "it holds until the schedule's next phase at it%llu skips %u",
-			 (unsigned long long)s->status.next_phase_from, s->status.next_skip);
+			 "it holds until the schedule's next phase at it%llu skips %s",
+			 (unsigned long long)s->status.next_phase_from,
+			 state_ratio_text(s->status.next_skip, ratio));
 	else if (s->status.n_skip_phases > 0)
 		add_line(l, STYLE_TEXT, "it holds for the rest of the run");
-	add_line(l, STYLE_FAINT, "undo: :skip %u", s->status.n_stages - s->status.path_length);
+	if (skip_share_of(now) > 0)
+		add_line(l, STYLE_FAINT, "undo: :skip %u%%:%u", skip_share_of(now),
+			 skip_share_stages(now));
+	else
+		add_line(l, STYLE_FAINT, "undo: :skip %u", skip_share_stages(now));
 }
 
 static void fill_format(struct lines *l, const struct state *s, const struct ui *u)
