@@ -11,7 +11,7 @@
 #include "base/skip_recipe.h"
 #include "base/skip_schedule.h"
 
-static void schedules_skip_all_first_and_nothing_last(void **state)
+static void schedules_skip_all_first_and_less_later(void **state)
 {
 	static const char *const names[] = { "speed", "robust" };
 	char text[SKIP_RECIPE_TEXT];
@@ -24,12 +24,13 @@ static void schedules_skip_all_first_and_nothing_last(void **state)
 			assert_int_equal(skip_recipe_schedule(text, names[k], d, &err), 0);
 			assert_int_equal(skip_schedule_parse(&s, text, 40, d, &err), 0);
 			assert_int_equal(s.phases[0].skip, d);
-			assert_int_equal(s.phases[s.n - 1].skip, 0);
-			for (uint32_t i = 1; i < s.n; i++)
-				assert_true(s.phases[i].skip <= s.phases[i - 1].skip);
+			assert_int_equal(s.phases[0].share, 0);
+			assert_int_equal(s.n, 2);
+			assert_int_equal(s.phases[1].skip, k == 0 ? 0 : (d + 1) / 2);
+			assert_int_equal(s.phases[1].share, k == 0 ? 0 : 30);
 		}
 	assert_int_equal(skip_recipe_schedule(text, "robust", 4, &err), 0);
-	assert_string_equal(text, "4@0,3@25%,1@50%,0@75%");
+	assert_string_equal(text, "4@0,30%:2@30%");
 	assert_int_equal(skip_recipe_schedule(text, "speed", 4, &err), 0);
 	assert_string_equal(text, "4@0,0@30%");
 }
@@ -49,7 +50,7 @@ static void mistakes_are_named(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(schedules_skip_all_first_and_nothing_last),
+		cmocka_unit_test(schedules_skip_all_first_and_less_later),
 		cmocka_unit_test(mistakes_are_named),
 	};
 
