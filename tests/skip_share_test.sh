@@ -37,13 +37,6 @@ check_verify "$run" 19
 [ "$(field committed <"$dir/verify.json")" = 14 ] || die "$(field committed <"$dir/verify.json") commits"
 check_gone "$run"
 
-# A drill repeats the share and the operator's change of it.
-"$bin/skippipe" demo --headless --iterations 2 --time-scale 0 --run-dir "$dir/drill" --skip-share 50%:3 \
-	--at 2:skip:30%:1 >"$dir/drill.out" 2>"$dir/drill.err" || die "demo: exit status $?"
-grep -q '"skip_share": 50' "$dir/drill/drill.json" || die "the drill lacks the share"
-grep -q '"2:skip:30%:1"' "$dir/drill/drill.json" || die "the drill lacks the operator's change"
-check_gone "$dir/drill"
-
 expect 1 'dtfm-skip, which gives all microbatches paths of one length' "$bin/skippipe" demo --headless \
 	--algorithm dtfm-skip --skip-share 30%:2 --iterations 2 --run-dir "$dir/none"
 expect 2 'expected a share of 1% to 99%' "$bin/skippipe" demo --headless --skip-share 0%:2 --run-dir "$dir/no2"

@@ -84,17 +84,14 @@ static json_t *run_json(const struct members *members)
 {
 	const struct run *run = members->run;
 	const struct options *o = &run->options;
-	json_t *to;
 
-	to = json_pack("{s:i, s:o, s:i, s:I, s:f, s:I, s:s, s:s, s:s}", "agents", (int)members->n,
-		       "stages", stages_json(run), "skip", (int)o->skip, "iterations",
-		       (json_int_t)run->committed + 1, "time_scale", o->cluster.time_scale, "seed",
-		       (json_int_t)o->seed, "algorithm", plan_algorithm_name(o->planning.algorithm),
-		       "wire", tensor_format_name(o->training.formats.wire), "sum_wire",
-		       tensor_format_name(o->training.formats.sum_wire));
-	if (o->skip_share > 0)
-		json_object_set_new(to, "skip_share", json_integer(o->skip_share));
-	return to;
+	return json_pack("{s:i, s:o, s:i, s:I, s:f, s:I, s:s, s:s, s:s}", "agents", (int)members->n,
+			 "stages", stages_json(run), "skip", (int)o->skip, "iterations",
+			 (json_int_t)run->committed + 1, "time_scale", o->cluster.time_scale,
+			 "seed", (json_int_t)o->seed, "algorithm",
+			 plan_algorithm_name(o->planning.algorithm), "wire",
+			 tensor_format_name(o->training.formats.wire), "sum_wire",
+			 tensor_format_name(o->training.formats.sum_wire));
 }
 
 void drill_save(struct members *members)
@@ -110,6 +107,9 @@ void drill_save(struct members *members)
 		      members->run->options.name, "run", run_json(members), "acts",
 		      members->run->history.drill, "limits", limits_json(members->run));
 	text = o ? json_dumps(o, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) : NULL;
+	if (o && members->run->options.skip_share > 0)
+		json_object_set_new(json_object_get(o, "run"), "skip_share",
+				    json_integer(members->run->options.skip_share));
 	snprintf(path, sizeof(path), "%s/drill.json", members->run->options.run_dir);
 	if (!text || file_write(path, text, strlen(text), 0600, &err) != 0)
 		log_line(&members->run->log, LOG_WARN, "%s", text ? err.text : "out of memory");

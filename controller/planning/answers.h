@@ -8,9 +8,9 @@ struct planned;
 
 /* Applies the answer to a request for the run, and owns it. A plan that is better than the pending
  * one becomes pending and takes effect at the next iteration. Every other answer is freed. */
-void answers_run(struct planning *planning, struct planned *a);
 /* Reports in the journal what early sums save, when the first plan has them. */
 void answers_tell_sums(struct planning *planning, const struct planned *a);
+void answers_run(struct planning *planning, struct planned *a);
 /* Stores the iteration time of the plain pipeline's plan, which consoles show beside the run's, and
  * frees the answer. */
 void answers_baseline(struct members *members, struct planned *a);

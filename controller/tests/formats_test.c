@@ -82,8 +82,7 @@ TEST(described_links_change_by_their_bytes)
 	end(c);
 }
 
-/* A new format changes only the time that its bytes take at the measured bandwidth; the rest of
- * each transfer's time stays. */
+/* A measured link has a bandwidth. What its transfers took beyond that stays. */
 TEST(measured_links_change_by_their_bytes)
 {
 	struct controller *c = begin();

@@ -717,7 +717,7 @@ bool world_all_live(const struct world *w)
 	return true;
 }
 
-/* Compares with the stages of the run. While nodes are timed, all of them hold one stage. */
+/* Tests the stages of the run, not the stage that all nodes run while they are timed. */
 bool world_all_ready(const struct world *w)
 {
 	int of_stage[PLAYERS] = { 0 };

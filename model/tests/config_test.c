@@ -195,8 +195,8 @@ TEST(the_clip_bounds_the_norm)
 	assert_float_equal(recipe_scale(&r, 36, 3), 1.0 / 3, 1e-7);
 }
 
-/* With every number of stages, the model has the same tensors: once each, without gaps, with the
- * same initial values. */
+/* However it is cut, the same tensors: once each, without gaps, with the same initial values.
+ */
 TEST(the_table_covers_the_model)
 {
 	struct model_config c;

@@ -42,7 +42,7 @@ struct phase_plan {
 	uint32_t skip, share;      /* stages that a microbatch skips; percent of those that do, or
 				    * 0: all */
 	int microbatches_per_data_node;
-	const struct plan *plan;   /* borrowed from the owner; check it on a cluster with these
+	const struct plan *plan;   /* borrowed from the pool; check it on a cluster with these
 				    * stages and microbatches */
 	double seconds;            /* an iteration and its sums */
 	int moves;                 /* nodes with another stage than in the phase before */
@@ -59,7 +59,7 @@ struct phase_plan_list {
 struct phase_plans {
 	struct phase_plan_list without_moves; /* stages as large as the cluster says */
 	struct phase_plan_list with_moves;
-	struct phase_plans_owner *owner;      /* of the plans; opaque */
+	struct allocation_pool *pool; /* owned: owns the plans; opaque */
 };
 
 /* Chooses among the allocations that the searches found those with the least predicted seconds of

@@ -78,6 +78,20 @@ static bool visits_more(const struct question *x, const struct phase_plan *p)
 	return p->share > 0 || (int)p->skip < cluster_most_skipped(x->c);
 }
 
+/* Every stage that has been trained keeps one of its nodes. */
+static void assert_stages_stay(const struct question *x, const int *before, const int *after,
+			       bool was_whole)
+{
+	for (int s = 0; s < x->c->n_stages; s++) {
+		int kept = 0;
+
+		for (int v = 0; v < x->c->n_nodes; v++)
+			kept += before[v] == s && after[v] == s;
+		if (was_whole || stage_set_has(x->c->always, s))
+			assert_true(kept > 0);
+	}
+}
+
 /* Recounts the moves into a phase, and the longest fetch of a node for them. */
 static void assert_moves(const struct question *x, const struct phase_plan *was,
 			 const struct phase_plan *is, bool was_whole)
@@ -101,6 +115,7 @@ static void assert_moves(const struct question *x, const struct phase_plan *was,
 				nearest = fmin(nearest, x->c->sync_pair_s[u * n + v]);
 		longest = fmax(longest, nearest * x->q.state_ratio);
 	}
+	assert_stages_stay(x, before, after, was_whole);
 	assert_int_equal(is->moves, moves);
 	assert_true(fabs(is->fetch_s - longest) < 1e-9);
 	late = longest - (double)was->iterations * was->seconds;
@@ -230,6 +245,25 @@ TEST(nodes_of_skipped_stages_help_the_others)
 	assert_true(p.with_moves.phases[1].moves >= 4);
 	assert_true(p.with_moves.phases[0].seconds < 0.8 * p.without_moves.phases[0].seconds);
 	assert_true(p.with_moves.phases[1].seconds == p.without_moves.phases[1].seconds);
+	phase_plans_fini(&p);
+	cluster_free(c);
+}
+
+/* Allocations that were found apart have hardly a node in common. */
+TEST(nodes_move_between_near_allocations)
+{
+	struct cluster *c = fixture_cluster("shipped20.json");
+	struct phase_plans p;
+	struct question x;
+
+	c->always |= 32;
+	ask(&x, c, "4@0,0@30%", 100);
+	x.q.search.evaluations = 10000;
+	answer(&x, &p);
+	assert_list(&x, &p.with_moves);
+	assert_true(p.with_moves.phases[1].moves > 0);
+	assert_true(p.with_moves.phases[1].moves < 12);
+	assert_true(p.with_moves.total_s < 0.99 * p.without_moves.total_s);
 	phase_plans_fini(&p);
 	cluster_free(c);
 }

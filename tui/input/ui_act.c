@@ -350,6 +350,7 @@ static void next_link_measure(struct ui *u)
 							      : "transfer time");
 }
 
+/* Actions that change only this console: its clock, its selection, its dialogs. */
 /* Changes how the present view is drawn. */
 static void change_display(struct ui *u, const struct state *s, enum action a)
 {
@@ -389,7 +390,6 @@ static void change_display(struct ui *u, const struct state *s, enum action a)
 	}
 }
 
-/* Actions that change only this console: its clock, its selection, its dialogs. */
 static void act_console(struct ui *u, const struct state *s, enum action a)
 {
 	switch (a) {

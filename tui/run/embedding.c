@@ -202,7 +202,7 @@ static struct point pull(const struct point *points, const float *distances, uin
 		if (apart > d * 1e-6f) {
 			x += (double)(w * (points[j].x + d * dx / apart));
 			y += (double)(w * (points[j].y + d * dy / apart));
-		} else { /* at the same place: each pair parts in another direction */
+		} else { /* the same place: away from each other in a direction of their own */
 			float turn = (float)(i * 7 + j * 13), sign = i < j ? 1 : -1;
 
 			x += (double)(w * (points[j].x + d * sign * cosf(turn)));

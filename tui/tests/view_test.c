@@ -323,7 +323,7 @@ TEST(colours)
 	}
 }
 
-/* The map of few and of many nodes, with a dead node, and drawn with blocks and with ASCII. */
+/* The map of few and of many nodes, with a dead node, and in the other forms of lines. */
 TEST(maps)
 {
 	static const struct {

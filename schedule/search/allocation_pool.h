@@ -1,0 +1,50 @@
+/* allocation_pool.h - allocations of nodes to stages among which the phases of a run choose, and
+ * their plans. Internal to schedule/search/.
+ */
+#ifndef SCHEDULE_ALLOCATION_POOL_H
+#define SCHEDULE_ALLOCATION_POOL_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "schedule/search/phase_plans.h"
+
+/* Two for each ratio, and four for each change of the ratio. */
+enum { MOST_ALLOCATIONS = 6 * SKIP_SCHEDULE_MOST };
+
+/* Sizes of stages, and a node's stage */
+struct allocation {
+	struct cluster *cluster; /* owned: each node is pinned to its stage; without one: -1 */
+	bool has_own_sizes;      /* the sizes are not those of the cluster */
+	struct plan *plans[SKIP_SCHEDULE_MOST]; /* (ratios) owned; NULL: no plan */
+};
+
+/* A ratio is a number of skipped stages, and the share of the microbatches that skip them. */
+struct allocation_pool {
+	const struct cluster *c;              /* borrowed */
+	const struct phase_plans_request *q;  /* borrowed */
+	int n_ratios;
+	/* (n_ratios) stages that a microbatch skips, and percent of the microbatches that do */
+	uint32_t skips[SKIP_SCHEDULE_MOST], shares[SKIP_SCHEDULE_MOST];
+	int n_phases;                     /* phases that the run reaches */
+	int ratio_of[SKIP_SCHEDULE_MOST]; /* (n_phases) */
+	int best[SKIP_SCHEDULE_MOST];     /* (n_ratios) allocation with the shortest iteration */
+	int n_allocations;
+	struct allocation allocations[MOST_ALLOCATIONS];
+};
+
+/* Returns the predicted seconds of an iteration with its sums. INFINITY: there is no plan. */
+static inline double allocation_seconds(const struct plan *p)
+{
+	return p ? p->predicted.iteration_s + plan_visible_sync_s(p) : INFINITY;
+}
+
+/* Makes a pool, and plans each of its allocations for each ratio. Errors are those of plan_search;
+ * the message names the ratio. */
+int allocation_pool_new(const struct cluster *c, const struct phase_plans_request *q,
+			struct allocation_pool **out, struct error *err);
+void allocation_pool_free(struct allocation_pool *o); /* NULL is allowed */
+
+#endif
