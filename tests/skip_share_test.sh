@@ -26,6 +26,7 @@ check_share() { # check_share FROM TO STAGES N
 	[ -z "$bad" ] || die "iterations $1 to $2: $bad"
 }
 check_share 5 9 4 2
+grep '"event":"iteration","n":5,' "$events" | grep -q '"skip_share":30' || die "iteration 5 does not report the share"
 check_share 12 12 3 3 # the plan for the change may come during iteration 11
 check_share 13 14 0 0
 [ "$(sqlite3 "$run/run.db" 'SELECT group_concat(iteration) FROM commits WHERE stack_from <> 0')" = 4 ] ||

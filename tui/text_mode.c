@@ -74,6 +74,7 @@ static bool write_note(const struct msg_see_note *n, char *out, size_t room)
 bool text_mode_line(struct text_mode *p, const struct state *s, const struct msg *m, char *out,
 		    size_t room)
 {
+	char share[32] = "";
 	bool has_line = false;
 
 	switch (m->type) {
@@ -88,13 +89,15 @@ bool text_mode_line(struct text_mode *p, const struct state *s, const struct msg
 		has_line = true;
 		break;
 	case MSG_SEE_PLAN:
+		if (m->u.see_plan.skip_share > 0)
+			snprintf(share, sizeof(share), " in %u%% of them",
+				 m->u.see_plan.skip_share);
 		snprintf(out, room,
-			 "plan %llu from iteration %llu: %u of %u stages a microbatch, "
-			 "predicted "
-			 "%.1f s (%s)",
+			 "plan %llu from iteration %llu: %u of %u stages a microbatch%s, "
+			 "predicted %.1f s (%s)",
 			 (unsigned long long)m->u.see_plan.epoch,
 			 (unsigned long long)m->u.see_plan.iteration, m->u.see_plan.path_length,
-			 m->u.see_plan.n_stages, (double)m->u.see_plan.iteration_s,
+			 m->u.see_plan.n_stages, share, (double)m->u.see_plan.iteration_s,
 			 m->u.see_plan.reason);
 		has_line = true;
 		break;

@@ -500,6 +500,7 @@ static const struct field msg_see_iteration_fields[] = {
 	N(F32, msg_see_iteration, tokens_per_s),
 	N(U32, msg_see_iteration, alive),
 	N(U32, msg_see_iteration, path_length),
+	NMAX(U32, msg_see_iteration, skip_share, 99),
 	N(U32, msg_see_iteration, rerun),
 	N(U64, msg_see_iteration, at_us),
 	TXT(msg_see_iteration, algorithm),

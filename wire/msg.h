@@ -629,7 +629,7 @@ struct msg_see_iteration {
 	float wait_s, idle_fraction;    /* plan seconds */
 	float gradient_norm, clip, lr;
 	float tokens_per_s;             /* real */
-	uint32_t alive, path_length;
+	uint32_t alive, path_length, skip_share; /* as in msg_see_plan */
 	uint32_t rerun; /* number of microbatches that ran again */
 	int64_t at_us;
 	char algorithm[16]; /* algorithm of the plan; "": unknown */

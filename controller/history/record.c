@@ -71,6 +71,8 @@ void record_iteration(struct iteration *it, const struct msg_see_iteration *s)
 		      repeated > 0 ? repeated : 0, "wire",
 		      tensor_format_name((enum tensor_format)s->wire), "sum_wire",
 		      tensor_format_name((enum tensor_format)s->sum_wire));
+	if (s->skip_share > 0)
+		json_object_set_new(o, "skip_share", json_integer(s->skip_share));
 	if (run_is_rehearsal(it->run))
 		json_object_set_new(o, "rehearsal", json_true());
 	put_event(it->run, o);

@@ -145,6 +145,7 @@ static void fill_iteration(struct iteration *it, const struct msg_commit *m, dou
 		.lr = m->lr,
 		.alive = members_live(it->members),
 		.path_length = (uint32_t)it->run->plan->plan->path_length,
+		.skip_share = (uint32_t)it->run->plan->plan->skip_share,
 		.rerun = it->routes.rerun,
 		.at_us = it->run->now_us,
 		.wire = (uint8_t)it->run->cluster->formats.wire,

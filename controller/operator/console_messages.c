@@ -209,8 +209,10 @@ void fill_planned(struct msg_see_iteration *list, size_t n, const struct store_p
 		if (list[i - 1].epoch != p->epoch)
 			continue;
 		list[i - 1].predicted_sync_s = (float)p->sync_s;
-		if (plan || plan_parse(p->plan, strlen(p->plan), &plan, NULL) == 0)
-			fill_algorithm(&list[i - 1], plan);
+		if (!plan && plan_parse(p->plan, strlen(p->plan), &plan, NULL) != 0)
+			continue;
+		fill_algorithm(&list[i - 1], plan);
+		list[i - 1].skip_share = (uint32_t)plan->skip_share;
 	}
 	plan_free(plan);
 }

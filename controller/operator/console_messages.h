@@ -51,8 +51,9 @@ void plan_message_fini(struct plan_message *s);
 
 /* Fills the algorithm that made the plan of an iteration. */
 void fill_algorithm(struct msg_see_iteration *s, const struct plan *p);
-/* Fills the algorithm and the predicted time of the sums in those iterations of the list (n,
- * ascending) that used this plan. The store keeps both with the plan, not with the iteration. */
+/* Fills the algorithm, the share of skipping microbatches and the predicted time of the sums in
+ * those iterations of the list (n, ascending) that used this plan. The store keeps them with the
+ * plan, not with the iteration. */
 void fill_planned(struct msg_see_iteration *list, size_t n, const struct store_plan *p);
 
 /* Encodes and sends a message. -EAGAIN: no room, nothing was sent; -EINVAL: the message is over a

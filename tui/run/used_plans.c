@@ -17,6 +17,7 @@ static void fill_ran(struct used_plan *r, const struct msg_see_iteration *from,
 	r->epoch = last->epoch;
 	memcpy(r->algorithm, last->algorithm, sizeof(r->algorithm));
 	r->path_length = last->path_length;
+	r->skip_share = last->skip_share;
 	r->first = from->iteration;
 	r->last = last->iteration;
 	r->predicted_s = last->predicted_s;
@@ -38,9 +39,10 @@ static uint32_t list_all(const struct state *s, struct used_plan *list, uint32_t
 
 	if (s->plan.known && (to == 0 || s->history.iterations[to - 1].epoch != live->epoch)) {
 		list[n] = (struct used_plan){ .epoch = live->epoch,
-					.path_length = live->path_length,
-					.predicted_s = live->iteration_s,
-					.predicted_sync_s = live->sync_s };
+					      .path_length = live->path_length,
+					      .skip_share = live->skip_share,
+					      .predicted_s = live->iteration_s,
+					      .predicted_sync_s = live->sync_s };
 		memcpy(list[n++].algorithm, live->algorithm, sizeof(live->algorithm));
 	}
 	while (to > 0 && n < room) {
@@ -59,6 +61,7 @@ static bool has_newer(const struct used_plan *list, uint32_t i)
 {
 	for (uint32_t k = 0; k < i; k++)
 		if (list[k].path_length == list[i].path_length &&
+		    list[k].skip_share == list[i].skip_share &&
 		    strcmp(list[k].algorithm, list[i].algorithm) == 0)
 			return true;
 	return false;

@@ -12,7 +12,7 @@ enum { USED_PLANS_MOST = 16 };
 struct used_plan {
 	uint64_t epoch;
 	char algorithm[16]; /* "" unknown */
-	uint32_t path_length;
+	uint32_t path_length, skip_share;
 	uint64_t first, last; /* first and last iteration under this plan; 0: none yet */
 	float predicted_s,
 		predicted_sync_s; /* prediction for the last iteration; corrections change it */

@@ -124,6 +124,10 @@ TEST(each_skip_ratio_is_there)
 	assert_int_equal(used_plans_list(s, list, 3), 3);
 	assert_int_equal(list[1].epoch, 9);
 	assert_int_equal(list[2].epoch, 2);
+	s->history.iterations[0].skip_share = 30;
+	assert_int_equal(used_plans_list(s, list, 3), 3);
+	assert_int_equal(list[1].epoch, 2);
+	assert_int_equal(list[2].epoch, 1);
 	assert_int_equal(used_plans_list(s, list, 1), 1);
 	assert_int_equal(list[0].epoch, 10);
 	assert_int_equal(used_plans_list(s, list, USED_PLANS_MOST), 10);

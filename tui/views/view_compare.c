@@ -164,11 +164,13 @@ static void draw_ran_plan(const struct table *t, struct screen *out, int row, co
 {
 	uint32_t stages = s->run.n_stages;
 	int d = glyphs_decimals((double)r->predicted_s);
-	char change[16];
+	char change[16], share[16] = "";
 
+	if (r->skip_share > 0)
+		snprintf(share, sizeof(share), " %u%%", r->skip_share);
 	table_cell(t, out, row, 0, STYLE_TEXT, "%llu", (unsigned long long)r->epoch);
-	table_cell(t, out, row, 1, STYLE_TEXT, "%.15s %u/%u", *r->algorithm ? r->algorithm : "?",
-		   stages > r->path_length ? stages - r->path_length : 0, stages);
+	table_cell(t, out, row, 1, STYLE_TEXT, "%.15s %u/%u%s", *r->algorithm ? r->algorithm : "?",
+		   stages > r->path_length ? stages - r->path_length : 0, stages, share);
 	table_cell(t, out, row, 3, STYLE_TEXT, "%.*f*", d, (double)r->predicted_s);
 	table_cell(t, out, row, 6, STYLE_TEXT, "%.*f*", d, (double)r->predicted_sync_s);
 	if (r->last == 0)
