@@ -63,32 +63,45 @@ static void list_candidates(struct ui *u, const struct state *s)
 	u->compare.sum_wire = s->status.sum_wire;
 }
 
-/* Plans are requested one after another, because the controller computes them in the background. An
- * infeasible candidate gets no answer; each is requested at most twice. */
+static void ask_candidate(struct ui *u, const struct state *s, struct ui_candidate *one)
+{
+	struct msg_command c = {
+		.verb = COMMAND_COMPARE, .node = -1, .peer = -1, .value = one->skip
+	};
+
+	snprintf(c.text, sizeof(c.text), "%s", one->text);
+	one->id = ui_send(u, s, c);
+	one->asked_us = u->clock.local_us;
+	one->asked++;
+}
+
+/* Plans are requested one after another, because the controller computes them in the background.
+ * Those that never had an answer come first: a run whose plan changes often would otherwise show
+ * the first candidates only. An infeasible candidate gets no answer; each is requested at most
+ * twice. */
 void ui_ask_candidates(struct ui *u, const struct state *s, bool again)
 {
+	struct ui_candidate *next = NULL;
+	bool is_next_known = false;
+
 	if (again || u->compare.epoch != s->plan.see.epoch || u->compare.n == 0 ||
 	    u->compare.wire != s->status.wire || u->compare.sum_wire != s->status.sum_wire)
 		list_candidates(u, s);
 	for (uint32_t k = 0; k < u->compare.n; k++) {
 		struct ui_candidate *one = &u->compare.candidates[k];
 		const struct state_plan *p = state_candidate(s, one->name);
-		struct msg_command c = {
-			.verb = COMMAND_COMPARE, .node = -1, .peer = -1, .value = one->skip
-		};
 
 		if (p && p->see.epoch == s->plan.see.epoch && one->id)
 			continue;
 		if (one->id && u->clock.local_us - one->asked_us < CANDIDATE_US)
 			return;
-		if (one->asked == 2)
+		if (one->asked == 2 || (next && (!is_next_known || p)))
 			continue;
-		snprintf(c.text, sizeof(c.text), "%s", one->text);
-		one->id = ui_send(u, s, c);
-		one->asked_us = u->clock.local_us;
-		one->asked++;
-		return;
+		next = one;
+		is_next_known = p != NULL;
 	}
+	if (next)
+		ask_candidate(u, s, next);
 }
 
 /* ---- one microbatch ---- */

@@ -387,6 +387,31 @@ TEST(formats_are_compared)
 	state_free(s);
 }
 
+/* The plan in force changes often. Candidates without an answer come before outdated ones. */
+TEST(candidates_without_an_answer_come_first)
+{
+	struct msg m = { .type = MSG_SEE_PLAN };
+	struct ui u;
+	struct state *s = golden_default(&u);
+
+	m.sequence = s->stream.sequence + 1;
+	m.u.see_plan = (struct msg_see_plan){ .candidate = 1, .n_stages = 6, .name = "best 0/6" };
+	state_apply(s, &m);
+	assert_int_equal(s->n_candidates, 1);
+	ui_ask_candidates(&u, s, true);
+	assert_int_equal(u.outbox.n, 1);
+	assert_int_equal(u.outbox.commands[0].value, 1);
+	for (uint32_t k = 1; k < u.compare.n; k++)
+		u.compare.candidates[k].asked = 2;
+	u.clock.local_us += 4000000;
+	ui_ask_candidates(&u, s, false);
+	assert_int_equal(u.outbox.n, 2);
+	assert_int_equal(u.outbox.commands[1].value, 0);
+	assert_string_equal(u.outbox.commands[1].text, "best");
+	ui_fini(&u);
+	state_free(s);
+}
+
 /* A what-if needs no lease, is possible in the past and for a console that only watches. */
 TEST(branching)
 {
