@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "base/skip_schedule.h"
 #include "schedule/execution/check.h"
 #include "schedule/search/search.h"
 #include "schedule/execution/simulate.h"
@@ -67,6 +68,25 @@ static void draw_question(struct rng *r, int round, struct question *x)
 	x->q.evaluations = 1 + (int)rng_below(r, 60);
 }
 
+/* The checker refuses the plan under another share, unless that rounds to the same numbers. */
+static void assert_refused(const struct question *x, const struct plan *p, int share,
+			   const int *skip, const int *sent)
+{
+	struct plan *other = plan_copy(p);
+	struct check_report report;
+	bool same = true, named = false;
+
+	other->skip_share = share;
+	for (int v = 0; v < x->cluster->n_nodes; v++)
+		same = same && skip_share_count(share, sent[v]) == skip[v];
+	check_plan(x->cluster, other, NULL, NULL, &report);
+	for (int i = 0; i < report.n_breaches; i++)
+		named = named || strncmp(report.breaches[i], "share: ", 7) == 0;
+	assert_true(named != same);
+	check_report_fini(&report);
+	plan_free(other);
+}
+
 /* The share of each data node's microbatches that skip stages is the nearest whole number. */
 static void assert_share(const struct question *x, const struct plan *p)
 {
@@ -81,6 +101,7 @@ static void assert_share(const struct question *x, const struct plan *p)
 	}
 	for (int v = 0; v < x->cluster->n_nodes; v++)
 		assert_true(abs(100 * skip[v] - x->q.skip_share * sent[v]) <= 50);
+	assert_refused(x, p, x->q.skip_share > 50 ? 1 : 99, skip, sent);
 }
 
 static void assert_good(const struct question *x, const struct plan *p)
