@@ -221,7 +221,6 @@ static struct cluster *equal_nodes(double sync_pair_s)
 		c->nodes[v].forward_s = 1;
 		c->nodes[v].backward_s = 1;
 		c->nodes[v].memory = 4;
-		c->nodes[v].location = strdup("here");
 		for (int u = 0; u < 12; u++) {
 			c->delay_s[v * 12 + u] = 0;
 			c->sync_pair_s[v * 12 + u] = u == v ? 0 : sync_pair_s;
