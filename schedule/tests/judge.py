@@ -4,6 +4,7 @@ with the C simulator or checker and exists to disagree with them.
 
   judge.py CLUSTER PLAN          prints iteration_s, sync_s and what is broken; exit 3 if anything
   judge.py --events CLUSTER PLAN one line per task: microbatch kind node arrival start end
+  judge.py --phases CLUSTER FILE the plans of a run's phases, made for fp32: what is broken
 """
 import heapq
 import json
@@ -113,15 +114,17 @@ def rules(c, p, tasks, unfinished):
         broken.append("shape: a node in two stages")
     if any(len(g) > n or not g for g, n in zip(p["assignment"], c["stages"])):
         broken.append("shape: stage sizes")
-    sent = {}
-    visits = [0] * S
+    sent, short = {}, {}
+    visits, always = [0] * S, {0} | set(p.get("always_visited", [])) | set(c.get("always_visited", []))
+    share = p.get("skip_share", 100)
     for m in p["microbatches"]:
         path = m["path"]
         where = [stage.get(n, -1) for n in path]
         sent[m["data_node"]] = sent.get(m["data_node"], 0) + 1
-        if len(path) != length or len(set(where)) != len(where) or -1 in where:
+        short[m["data_node"]] = short.get(m["data_node"], 0) + (len(path) == length)
+        if len(path) not in ((length,) if share == 100 else (length, S)) or len(set(where)) != len(where) or -1 in where:
             broken.append(f"shape: path of {m['id']}")
-        if where[0] != 0 or path[0] != m["data_node"]:
+        if where[0] != 0 or path[0] != m["data_node"] or not always <= set(where):
             broken.append(f"CC1: {m['id']}")
         if not legal_order(where[1:]):
             broken.append(f"CC2: {m['id']} {where}")
@@ -130,9 +133,11 @@ def rules(c, p, tasks, unfinished):
         for a, b in zip(path, path[1:] + path[:1]):
             if a != b and any(d is None or d < 0 for d in (delay[a][b], delay[b][a])):
                 broken.append(f"shape: link of {m['id']}")
-    total = len(p["microbatches"]) * (length - 1)
-    if S > 1 and any(not total // (S - 1) <= v <= -(-total // (S - 1)) for v in visits[1:]):
+    others = [v for s, v in enumerate(visits) if s not in always]
+    if others and max(others) - min(others) > 1:
         broken.append(f"CC3: {visits}")
+    if length < S and any(k != (sent[n] * share + 50) // 100 for n, k in short.items()):
+        broken.append(f"share: {short}")
     each = c["microbatches_per_data_node"]
     counts = [sent.get(n, 0) for n in p["assignment"][0]]
     full = len(p["microbatches"]) == each * c["stages"][0]
@@ -152,7 +157,35 @@ def rules(c, p, tasks, unfinished):
     return broken
 
 
+def phases(c, run):
+    """Judges the plans and the totals of a run, without and with moves."""
+    broken, batch = [], c["microbatches_per_data_node"] * c["stages"][0]
+    for name in ("without_moves", "with_moves"):
+        at, seconds = 1, 0
+        for k, phase in enumerate(run[name]["phases"]):
+            p, each = phase["plan"], phase["microbatches_per_data_node"]
+            own = {**c, "stages": phase["replicas"], "microbatches_per_data_node": each}
+            tasks, unfinished = simulate(own, p)
+            took = (total(own, p, tasks) if p.get("overlap_sync")
+                    else max(t[5] for t in tasks) + sync(own, p))
+            broken += [f"{name} {k}: {b}" for b in rules(own, p, tasks, unfinished)]
+            if abs(took - phase["seconds"]) > 1e-6:
+                broken.append(f"{name} {k}: {took} s, not {phase['seconds']}")
+            if each * phase["replicas"][0] != batch or phase["from"] != at:
+                broken.append(f"{name} {k}: batch or first iteration")
+            if list(map(len, p["assignment"])) != phase["replicas"]:
+                broken.append(f"{name} {k}: replicas")
+            at += phase["iterations"]
+            seconds += phase["iterations"] * phase["seconds"] + phase["delay_s"]
+        if abs(seconds - run[name]["total_s"]) > 1e-6 * seconds:
+            broken.append(f"{name}: {seconds} s, not {run[name]['total_s']}")
+    print(json.dumps({"broken": broken}))
+    return 3 if broken else 0
+
+
 def main(argv):
+    if argv[:1] == ["--phases"]:
+        return phases(*(json.load(open(f)) for f in argv[1:]))
     events = argv[:1] == ["--events"]
     c, p = (json.load(open(f)) for f in argv[events:])
     tasks, unfinished = simulate(c, p)
