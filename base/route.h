@@ -23,4 +23,10 @@ struct route {
 	uint8_t stages[ROUTE_HOPS]; /* the stage visited at each hop */
 };
 
+/* Number of microbatches of an iteration that visited each stage. */
+struct stage_visits {
+	uint32_t n; /* number of stages; 0: gradients are divided by all microbatches */
+	uint16_t of[ROUTE_HOPS]; /* (n) */
+};
+
 #endif

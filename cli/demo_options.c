@@ -42,7 +42,7 @@ const char demo_help[] =
 	"\n"
 	"Options of the controller (skippipe help controller): --model --always --stack --recipe\n"
 	"--skip-share --skip-schedule --batch --sequence --microbatches --eval-every\n"
-	"--eval-batches\n"
+	"--eval-batches --grad-norm\n"
 	"--checkpoint-every --keep-tasks --at --serialise --threads --wire --sum-wire --name\n"
 	"--silence-ms --overdue-s --gather-s --budget --ahead --log --regions --sums\n"
 	"--new-corpus --checkpoint-to --skip-bad-steps\n";
@@ -91,6 +91,7 @@ static const struct {
 	{ "checkpoint-every", false, false }, { "eval-batches", false, false },
 	{ "skip-bad-steps", false, false },
 	{ "serialise", true, false },	      { "sums", false, false },
+	{ "grad-norm", false, false },
 	{ "threads", false, false },	      { "wire", false, false },
 	{ "sum-wire", false, false },
 	{ "name", false, false },	      { "regions", false, false },

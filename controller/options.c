@@ -88,6 +88,9 @@ static const char help[] =
 	"                        \"put NAME\" and \"get NAME\" (docs/reliability.md)\n"
 	"  --keep-tasks N        newest iterations whose tasks the record keeps; of earlier\n"
 	"                        iterations it keeps every 100th  [10000]\n"
+	"  --grad-norm microbatches|visits   what divides a stage's summed gradient: all\n"
+	"                        microbatches, or those that visited the stage; --recipe\n"
+	"                        chooses visits  [microbatches]\n"
 	"  --threads N           threads with which an agent computes  [1]\n"
 	"  --wire fp32|bf16|q8|q6   format of activations and their gradients between stages:\n"
 	"                        rounded to a half, a quarter or a fifth of the bytes  [q8]\n"
@@ -403,6 +406,8 @@ static const struct row {
 	{ "checkpoint-to", TEXT, AT(checkpoint_to) },
 	{ "keep-tasks", U64, AT(keep_tasks), NUMBER(1, 1e9) },
 	{ "threads", U32, true, AT(training.threads), NUMBER(1, 1024) },
+	{ "grad-norm", CHOICE, true, AT(training.by_visits),
+	  .words = { "microbatches", "visits" } },
 	{ "corpus", PARSED, true, .parse = take_corpus },
 	{ "format", CHOICE, AT(mode.jsonl), .words = { "text", "jsonl" } },
 	{ "serialise", FLAG, true, AT(cluster.serialise) },

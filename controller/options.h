@@ -58,6 +58,7 @@ struct options_training {
 	/* 0: batch and sequence as in the recipe, microbatches as in the cluster */
 	uint32_t batch, sequence, microbatches;
 	uint32_t threads;              /* threads of each agent */
+	bool by_visits; /* gradients are divided by each stage's visits, not by microbatches */
 	struct tensor_formats formats; /* formats with which the run begins */
 };
 

@@ -367,6 +367,7 @@ static int take_recipe(struct run *run, struct error *err)
 		return -EINVAL;
 	run->wanted.schedule_text = alloc_string(text);
 	run->options.stack = true;
+	run->options.training.by_visits = true;
 	return 0;
 }
 

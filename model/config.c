@@ -303,3 +303,10 @@ float recipe_scale(const struct recipe *r, double sum_squares, double divisor)
 
 	return (float)((clip > 0 && norm > clip ? clip / norm : 1) / divisor);
 }
+
+float recipe_stage_scale(float scale, const struct stage_visits *visits, uint32_t stage)
+{
+	if (stage >= visits->n || visits->of[stage] == 0)
+		return scale;
+	return (float)((double)scale / visits->of[stage]);
+}

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/route.h"
 #include "model/adamw.h"
 
 struct model_config {
@@ -99,5 +100,8 @@ float recipe_lr(const struct recipe *r, uint64_t t);
 /* Returns the factor of the summed gradient: 1 / divisor, reduced if the norm of the averaged
  * gradient, sqrt(sum_squares) / divisor, exceeds the clip. */
 float recipe_scale(const struct recipe *r, double sum_squares, double divisor);
+/* Returns the factor of a stage's summed gradient: `scale` divided by the stage's visits, or
+ * `scale` itself if these are 0 or not given. */
+float recipe_stage_scale(float scale, const struct stage_visits *visits, uint32_t stage);
 
 #endif

@@ -28,7 +28,7 @@ const char db_schema[] =
 	" sync_s REAL, real_s REAL, collisions INTEGER NOT NULL, wait_s REAL,"
 	" alive INTEGER NOT NULL, path_length INTEGER NOT NULL, rerun INTEGER NOT NULL,"
 	" wall_us INTEGER NOT NULL, stack_from INTEGER NOT NULL, wire TEXT NOT NULL,"
-	" sum_wire TEXT NOT NULL);"
+	" sum_wire TEXT NOT NULL, visits TEXT NOT NULL);"
 	"CREATE TABLE route(iteration INTEGER, microbatch INTEGER, shard INTEGER NOT NULL,"
 	" wave INTEGER NOT NULL, attempt INTEGER NOT NULL, nodes TEXT NOT NULL,"
 	" stages TEXT NOT NULL, PRIMARY KEY(iteration, microbatch)) WITHOUT ROWID;"
@@ -98,7 +98,7 @@ static const char *const texts[DB_STATEMENTS] = {
 	[DB_GET_PLANS] = "SELECT epoch, iteration, reason, path_length, plan, iteration_s, sync_s"
 			 " FROM plan WHERE epoch >= ? ORDER BY epoch",
 	[DB_PUT_COMMIT] = "INSERT INTO commits"
-			  " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+			  " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
 	[DB_PUT_ROUTE] = "INSERT INTO route VALUES(?,?,?,?,?,?,?)",
 	[DB_PUT_ORDER] = "INSERT INTO counted VALUES(?,?,?,?)",
 	[DB_PUT_REDUCTION] = "INSERT INTO reduction VALUES(?,?,?)",

@@ -81,6 +81,25 @@ int store_last_note(struct store *s, uint64_t *id, struct error *err)
 	return read_last(s, DB_LAST_NOTE, id, err);
 }
 
+static int read_visits(struct store *s, sqlite3_stmt *q, struct store_commit *c, struct error *err)
+{
+	uint16_t *visits = NULL;
+	uint32_t n = 0;
+	int rc = list_parse_u16(column_string(q, 25), &visits, &n);
+
+	if (rc == 0 && n > ROUTE_HOPS)
+		rc = -EBADMSG;
+	if (rc == 0) {
+		memcpy(c->visits.of, visits, n * sizeof(*visits));
+		c->visits.n = n;
+	}
+	free(visits);
+	if (rc != 0)
+		return error_set(err, rc, "%s: is damaged: the visits of iteration %" PRIu64,
+				 s->path, c->iteration);
+	return 0;
+}
+
 /* Reads a row of `commits`; ends the query on an error. */
 static int commit_row(struct store *s, sqlite3_stmt *q, struct store_commit *c, struct error *err)
 {
@@ -92,16 +111,18 @@ static int commit_row(struct store *s, sqlite3_stmt *q, struct store_commit *c, 
 		.lr = (float)column_real(q, 4), .beta1 = (float)column_real(q, 5),
 		.beta2 = (float)column_real(q, 6), .eps = (float)column_real(q, 7),
 		.weight_decay = (float)column_real(q, 8), .loss = (float)column_real(q, 9),
-		.gradient_norm = column_real(q, 10), .skipped = column_u64(q, 11),
+		.gradient_norm = column_real(q, 10),
+		.repeats = { column_u32(q, 20), column_u64(q, 11) },
 		.iteration_s = column_real(q, 12), .predicted_s = column_real(q, 13),
 		.sync_s = column_real(q, 14), .real_s = column_real(q, 15),
 		.collisions = { column_u32(q, 16), column_real(q, 17) },
 		.alive = column_u32(q, 18), .path_length = column_u32(q, 19),
-		.rerun = column_u32(q, 20),
 		.wall_us = sqlite3_column_int64(q, 21),
 		.stack_from = column_u64(q, 22),
 	};
 	rc = db_formats(s, q, 23, 24, &c->formats, err);
+	if (rc == 0)
+		rc = read_visits(s, q, c, err);
 	if (rc != 0)
 		db_done(q);
 	return rc;

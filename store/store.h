@@ -37,7 +37,7 @@
 struct store; /* opaque */
 
 enum {
-	STORE_VERSION = 7,      /* version of the schema */
+	STORE_VERSION = 8,      /* version of the schema */
 	STORE_THINNED = 100,    /* store_thin keeps the tasks of every 100th iteration */
 	STORE_RESERVE = 8 << 20 /* bytes (store_reserve) */
 };
@@ -107,16 +107,24 @@ struct store_collisions {
 	double wait_s; /* time that tasks waited, plan seconds */
 };
 
+struct store_repeats {
+	uint32_t rerun; /* number of microbatches that ran again */
+	/* How often, up to this iteration, the data of an iteration was skipped because its loss
+	 * or gradient was not finite. */
+	uint64_t skipped;
+};
+
 struct store_commit {
 	uint64_t iteration; /* number of the iteration; iterations count from 1 without gaps */
 	uint64_t epoch;     /* epoch of the plan */
 	uint32_t attempt;   /* attempt of the reduction */
-	/* The announced step: the summed gradient times `scale`, then AdamW step number
-	 * `iteration`. */
+	/* The announced step: the summed gradient times `scale`, divided by the stage's visits if
+	 * these are given, then AdamW step number `iteration`. */
 	float scale, lr, beta1, beta2, eps, weight_decay;
 	/* A set of stages (base/stage_set.h); 0: none. After the step every other stage took the
 	 * weights and moments of the nearest of these. */
 	uint64_t stack_from;
+	struct stage_visits visits;
 	struct tensor_formats formats; /* formats of the iteration; the bits depend on them */
 	float loss; /* mean loss over the microbatches */
 	double gradient_norm;
@@ -125,15 +133,12 @@ struct store_commit {
 	double real_s; /* wall time from the previous commit to this commit */
 	struct store_collisions collisions;
 	uint32_t alive, path_length; /* number of live nodes; number of stages in a path */
-	uint32_t rerun;              /* number of microbatches that ran again */
-	/* How often, up to this iteration, the data of an iteration was skipped because its loss
-	 * or gradient was not finite. */
-	uint64_t skipped;
+	struct store_repeats repeats;
 	int64_t wall_us;
 	size_t n_routes, n_orders, n_reductions;
 	/* (n_routes) The routes of the attempts that finished; `since` is not recorded. A
-	 * microbatch's data is at position (iteration - 1 + skipped) * per_shard + wave of its
-	 * shard. */
+	 * microbatch's data is at position (iteration - 1 + repeats.skipped) * per_shard + wave of
+	 * its shard. */
 	const struct route *routes;
 	const struct store_order *orders;         /* (n_orders) */
 	const struct store_reduction *reductions; /* (n_reductions) */

@@ -261,20 +261,23 @@ static int put_parts(struct store *s, const struct store_commit *c, struct db_wr
 
 static int put_commit(struct store *s, const struct store_commit *c, struct error *err)
 {
+	char *visits = list_print_u16(c->visits.of, c->visits.n);
 	struct db_value v[] = {
 		db_u64(c->iteration), db_u64(c->epoch), db_int(c->attempt),
 		db_real((double)c->scale), db_real((double)c->lr), db_real((double)c->beta1),
 		db_real((double)c->beta2), db_real((double)c->eps),
 		db_real((double)c->weight_decay), db_real((double)c->loss),
-		db_real(c->gradient_norm), db_u64(c->skipped), db_real(c->iteration_s),
+		db_real(c->gradient_norm), db_u64(c->repeats.skipped), db_real(c->iteration_s),
 		db_real(c->predicted_s), db_real(c->sync_s), db_real(c->real_s),
 		db_int(c->collisions.n), db_real(c->collisions.wait_s), db_int(c->alive),
-		db_int(c->path_length), db_int(c->rerun), db_int(c->wall_us),
+		db_int(c->path_length), db_int(c->repeats.rerun), db_int(c->wall_us),
 		db_u64(c->stack_from), db_text(tensor_format_name(c->formats.wire)),
-		db_text(tensor_format_name(c->formats.sum_wire))
+		db_text(tensor_format_name(c->formats.sum_wire)), db_text(visits)
 	};
+	int rc = db_run(s, DB_PUT_COMMIT, v, DB_COUNT(v), err);
 
-	return db_run(s, DB_PUT_COMMIT, v, DB_COUNT(v), err);
+	free(visits);
+	return rc;
 }
 
 static int check_next(struct store *s, uint64_t iteration, struct error *err)

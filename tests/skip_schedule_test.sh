@@ -2,11 +2,11 @@
 # A run follows its skip schedule: every phase begins at its iteration, although an agent is killed in the first phase
 # and the controller in the second. The operator's change holds until the next phase. One process recomputes the run.
 . "$(dirname "$0")/lib.sh"
-need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
+need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify sqlite3
 events=$dir/events run=$dir/run
 
 "$bin/skippipe" demo --headless --format jsonl --iterations 16 --time-scale 0 --run-dir "$run" --always 5 \
-	--skip-schedule 4@0,2@25%,0@9,1@75% --at 3:kill:7 --at 11:skip:3 >"$events" 2>"$dir/demo.err" &
+	--grad-norm visits --skip-schedule 4@0,2@25%,0@9,1@75% --at 3:kill:7 --at 11:skip:3 >"$events" 2>"$dir/demo.err" &
 demo=$!
 started+=($demo)
 wait_for "$events" 6 $demo 120
@@ -22,6 +22,8 @@ grep '"event":"iteration"' "$events" | sed 's/.*"n":\([0-9]*\),.*"path_length":\
 	     END { exit bad || n < 15 }' || die "an iteration does not follow the schedule"
 grep '"event":"iteration"' "$events" | sed 's/.*"n":12,.*"path_length":\([0-9]*\).*/\1/' | grep -qx 3 ||
 	die "the change of the ratio does not hold until the next phase"
+[ "$(sqlite3 "$run/run.db" "select count(*) from commits where visits like '30 % 30'")" = 16 ] ||
+	die "the commits do not hold the visits of each stage"
 check_verify "$run" 19 # node 7 died while all microbatches skipped its stage
 [ "$(field committed <"$dir/verify.json")" = 16 ] || die "$(field committed <"$dir/verify.json") commits"
 check_gone "$run"

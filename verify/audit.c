@@ -191,6 +191,30 @@ static int check_reduction(const struct audit *a, const struct store_reduction *
 	return 0;
 }
 
+/* Checks the visits by which the gradients were divided. */
+static int check_visits(const struct audit *a, struct error *err)
+{
+	const struct stage_visits *visits = &a->c->visits;
+
+	if (visits->n == 0)
+		return 0;
+	if (visits->n != a->n_stages)
+		return error_set(err, -EPROTO, "gradients are divided by the visits of %u stages",
+				 visits->n);
+	for (uint32_t s = 0; s < a->n_stages; s++) {
+		uint32_t n = 0;
+
+		for (size_t i = 0; i < a->c->n_routes; i++)
+			n += a->visited[i * a->n_stages + s];
+		if (n != visits->of[s])
+			return error_set(err, -EPROTO,
+					 "stage %u's gradient is divided by %u visits, but %u "
+					 "microbatches visited it",
+					 s, visits->of[s], n);
+	}
+	return 0;
+}
+
 static int check_all(struct audit *a, struct error *err)
 {
 	int rc = 0;
@@ -203,7 +227,9 @@ static int check_all(struct audit *a, struct error *err)
 		rc = check_reduction(a, &a->c->reductions[i], err);
 	for (size_t i = 0; rc == 0 && i < a->c->n_orders; i++)
 		rc = check_order(a, &a->c->orders[i], err);
-	return rc == 0 ? check_counted(a, err) : rc;
+	if (rc == 0)
+		rc = check_counted(a, err);
+	return rc == 0 ? check_visits(a, err) : rc;
 }
 
 int audit_commit(const struct store_run *run, const struct store_commit *c, uint32_t n_stages,

@@ -153,7 +153,7 @@ static bool all_devices_match(const struct devices *d)
  * nothing may have computed an output that other nodes used. */
 static bool has_other_device(const struct devices *d, const struct store_commit *c)
 {
-	if (c->rerun > 0 && !all_devices_match(d))
+	if (c->repeats.rerun > 0 && !all_devices_match(d))
 		return true;
 	for (size_t i = 0; i < c->n_orders; i++)
 		if (c->orders[i].n_counted > 0 && !devices_match(d, c->orders[i].device))

@@ -209,8 +209,8 @@ static int start_chain(const struct replay *r, struct chain *m, const struct rou
 	if (chain_init(m, route, tokens, r->setup.activation) != 0)
 		return no_memory(err);
 	corpus_batch(r->corpus, route->shard, r->run->n_shards,
-		     r->first.position + (c->iteration - 1 + c->skipped) * r->run->per_shard +
-			     route->wave,
+		     r->first.position + route->wave +
+			     (c->iteration - 1 + c->repeats.skipped) * r->run->per_shard,
 		     r->run->batch, m->tokens, m->targets);
 	return 0;
 }
@@ -393,14 +393,17 @@ static int replay_step(struct replay *r, const struct iteration *it,
 	struct stage *stage = r->stages[red->stage];
 	size_t n = stage_parameters(stage);
 	float *sum = calloc(2 * n, sizeof(*sum));
+	uint32_t visits = red->stage < c->visits.n ? c->visits.of[red->stage] : 0;
+	double divisor = visits ? visits : 1;
 	int rc;
 
 	if (!sum)
 		return no_memory(err);
 	rc = add_up(it, red, n, sum, sum + n);
-	*squares += stage_sum_squares(sum, n);
+	*squares += stage_sum_squares(sum, n) / (divisor * divisor);
 	if (rc == 0)
-		rc = stage_step(stage, sum, c->scale, &h, r->first.steps + c->iteration);
+		rc = stage_step(stage, sum, recipe_stage_scale(c->scale, &c->visits, red->stage),
+				&h, r->first.steps + c->iteration);
 	free(sum);
 	if (rc != 0)
 		return error_set(err, rc, "the step of stage %u fails: %s", red->stage,
@@ -473,7 +476,8 @@ int replay_commit(struct replay *r, const struct store_commit *c, struct replaye
 	rc = compute_iteration(r, &it, &squares, err);
 	if (rc == 0)
 		*out = (struct replayed){ .loss = mean_loss(&it),
-					  .norm = sqrt(squares) / (double)c->n_routes };
+					  .norm = sqrt(squares) /
+						  (c->visits.n ? 1 : (double)c->n_routes) };
 	for (size_t i = 0; i < c->n_routes; i++)
 		chain_fini(&it.chains[i]);
 	free(it.stage_busy);

@@ -301,6 +301,7 @@ static const struct field msg_commit_fields[] = {
 	N(F32, msg_commit, eps),
 	N(F32, msg_commit, weight_decay),
 	N(U64, msg_commit, stack_from),
+	LIST(ARRAY, msg_commit, visits.n, visits.of, U16, MSG_STAGES, NULL, true),
 };
 LAYOUT(msg_commit);
 

@@ -26,7 +26,7 @@
 #include "wire/names.h"
 #include "wire/node_fields.h"
 
-#define MSG_VERSION 12
+#define MSG_VERSION 13
 enum {
 	MSG_NODES = 1000,        /* largest number of nodes in a cluster */
 	MSG_STAGES = ROUTE_HOPS, /* largest number of stages, and therefore of hops in a route */
@@ -367,11 +367,14 @@ struct msg_reduce {
 struct msg_commit {
 	uint64_t iteration;
 	uint32_t attempt; /* attempt of the reduction that this message commits */
-	float scale;      /* factor of the summed gradient: 1/microbatches times the clip */
+	/* Factor of the summed gradient: 1/microbatches times the clip. With `visits` the clip
+	 * alone, and each stage divides by its own visits (recipe_stage_scale). */
+	float scale;
 	float lr, beta1, beta2, eps, weight_decay;
 	/* A set of stages; 0: none. After the step every other stage takes the weights and moments
 	 * of the nearest of these (stage_set_nearest) from the standby copy that its nodes keep. */
 	uint64_t stack_from;
+	struct stage_visits visits;
 };
 
 struct msg_evaluate {

@@ -296,6 +296,8 @@ void iteration_commit(struct agent *a, const struct msg_commit *m, int64_t now_u
 		return;
 	}
 	a->progress.commit = *m;
+	a->progress.commit.scale =
+		recipe_stage_scale(m->scale, &m->visits, a->held.stage);
 	a->requests.step = true;
 }
 

@@ -631,11 +631,14 @@ void cluster_commit(struct cluster *c, uint32_t attempt)
 {
 	struct msg m = { .type = MSG_COMMIT };
 
-	m.u.commit = (struct msg_commit){ c->now.iteration,     attempt,
-					  cluster_scale(c),     cluster_recipe.lr,
-					  cluster_recipe.beta1, cluster_recipe.beta2,
-					  cluster_recipe.eps,   cluster_recipe.weight_decay,
-					  0 };
+	m.u.commit = (struct msg_commit){ .iteration = c->now.iteration,
+					  .attempt = attempt,
+					  .scale = cluster_scale(c),
+					  .lr = cluster_recipe.lr,
+					  .beta1 = cluster_recipe.beta1,
+					  .beta2 = cluster_recipe.beta2,
+					  .eps = cluster_recipe.eps,
+					  .weight_decay = cluster_recipe.weight_decay };
 	send_living(c, &m);
 	cluster_until(c, all_committed, "committed");
 	for (uint32_t i = 0; i < c->n_nodes; i++)

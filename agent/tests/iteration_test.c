@@ -357,7 +357,14 @@ FIXTURE_TEST(a_newer_order_does_not_wait)
 
 /* ---- commit ---- */
 
-static const struct msg_commit good = { NEXT, 2, 0.5f, 0.1f, 0.2f, 0.3f, 0.4f, 0.6f, 0 };
+static const struct msg_commit good = { .iteration = NEXT,
+					.attempt = 2,
+					.scale = 0.5f,
+					.lr = 0.1f,
+					.beta1 = 0.2f,
+					.beta2 = 0.3f,
+					.eps = 0.4f,
+					.weight_decay = 0.6f };
 
 /* Reduces with this node as the only replica, up to the norm. */
 static void reduce_alone(struct agent *a)
@@ -418,6 +425,18 @@ FIXTURE_TEST(a_commit_for_the_copy_alone_is_accepted)
 	iteration_commit(a, &good, 0);
 	assert_true(a->requests.step);
 	a->modules.standby->standing = STANDBY_NONE;
+}
+
+FIXTURE_TEST(the_visits_of_the_stage_divide_its_gradient)
+{
+	struct agent *a = *state;
+	struct msg_commit m = good;
+
+	m.visits.n = a->held.stage + 1u;
+	m.visits.of[a->held.stage] = 4;
+	reduce_alone(a);
+	iteration_commit(a, &m, 0);
+	assert_true(a->progress.commit.scale == good.scale / 4);
 }
 
 FIXTURE_TEST(a_commit_with_non_finite_numbers_is_refused)

@@ -71,10 +71,14 @@ TEST(test_commit_announced_again)
 	cluster_until(c, cluster_all_through, "all microbatches");
 	cluster_reduce(c, 1);
 	cluster_check_twins(c);
-	m.u.commit = (struct msg_commit){
-		c->now.iteration, 1,    1.0f / (float)c->now.n_batches, 0.01f, 0.9f, 0.99f, 1e-8f,
-		0.1f,             0
-	};
+	m.u.commit = (struct msg_commit){ .iteration = c->now.iteration,
+					  .attempt = 1,
+					  .scale = 1.0f / (float)c->now.n_batches,
+					  .lr = 0.01f,
+					  .beta1 = 0.9f,
+					  .beta2 = 0.99f,
+					  .eps = 1e-8f,
+					  .weight_decay = 0.1f };
 	for (uint32_t i = 0; i < c->n_nodes; i++)
 		if (i != 3)
 			cluster_send(c, i, &m);

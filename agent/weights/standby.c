@@ -312,6 +312,7 @@ static void take_commit(struct agent *a, const struct msg_commit *m, int64_t now
 	}
 	if (mine) {
 		k->commit = *m;
+		k->commit.scale = recipe_stage_scale(m->scale, &m->visits, k->order.stage);
 		k->step_wanted = true;
 		k->heard_us = now_us;
 	}

@@ -573,7 +573,7 @@ static void thin_tasks(struct run *run)
 		log_line(&run->log, LOG_ERROR, "%s", err.text);
 }
 
-int record_commit(struct iteration *it, const struct msg_commit *m, double sum_squares,
+int record_commit(struct iteration *it, const struct msg_commit *m,
 		  const struct msg_see_iteration *see, struct error *err)
 {
 	struct audit a;
@@ -591,6 +591,7 @@ int record_commit(struct iteration *it, const struct msg_commit *m, double sum_s
 		.eps = m->eps,
 		.weight_decay = m->weight_decay,
 		.stack_from = m->stack_from,
+		.visits = m->visits,
 		.formats = it->run->cluster->formats,
 		.loss = see->loss,
 		.gradient_norm = see->gradient_norm,
@@ -601,8 +602,7 @@ int record_commit(struct iteration *it, const struct msg_commit *m, double sum_s
 		.collisions = { see->collisions, (double)see->wait_s },
 		.alive = see->alive,
 		.path_length = see->path_length,
-		.rerun = see->rerun,
-		.skipped = it->run->training.skipped,
+		.repeats = { see->rerun, it->run->training.skipped },
 		.wall_us = clock_wall_us(),
 		.n_routes = it->routes.n,
 		.n_orders = a.n_orders,
@@ -616,7 +616,6 @@ int record_commit(struct iteration *it, const struct msg_commit *m, double sum_s
 				       .stage = -1,
 				       .value = (int64_t)(it->progress.busy_s * 1e6) };
 
-	(void)sum_squares;
 	rc = store_commit(it->run->history.store, &sc, err);
 	audit_fini(&a);
 	if (rc != 0)

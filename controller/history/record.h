@@ -48,7 +48,7 @@ struct link_table *record_emulated_links_again(const struct members *members);
 void record_plan_file(struct run *run, uint64_t epoch, const char *text);
 /* Records the plan that takes effect: in the store, as a file, and as an event. */
 int record_plan(struct run *run, const struct planned *p, struct error *err);
-int record_commit(struct iteration *it, const struct msg_commit *m, double sum_squares,
+int record_commit(struct iteration *it, const struct msg_commit *m,
 		  const struct msg_see_iteration *see, struct error *err);
 /* Records the node's new state. */
 void record_node(struct run *run, const struct member *m);

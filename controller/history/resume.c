@@ -65,18 +65,26 @@ static int load_commit(void *context, const struct store_commit *s)
 		.lr = s->lr,
 		.alive = s->alive,
 		.path_length = s->path_length,
-		.rerun = s->rerun,
+		.rerun = s->repeats.rerun,
 		.at_us = c->run.now_us,
 		.wire = (uint8_t)s->formats.wire,
 		.sum_wire = (uint8_t)s->formats.sum_wire,
 	};
 
 	record_keep(&c->run, &see);
-	c->run.training.skipped = s->skipped;
-	c->run.last_commit =
-		(struct msg_commit){ s->iteration, s->attempt, s->scale, s->lr,
-				     s->beta1,     s->beta2,   s->eps,   s->weight_decay,
-				     s->stack_from };
+	c->run.training.skipped = s->repeats.skipped;
+	c->run.last_commit = (struct msg_commit){
+		.iteration = s->iteration,
+		.attempt = s->attempt,
+		.scale = s->scale,
+		.lr = s->lr,
+		.beta1 = s->beta1,
+		.beta2 = s->beta2,
+		.eps = s->eps,
+		.weight_decay = s->weight_decay,
+		.stack_from = s->stack_from,
+		.visits = s->visits,
+	};
 	return 0;
 }
 

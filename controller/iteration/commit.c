@@ -80,9 +80,8 @@ bool commit_can_compare(const struct iteration *it, int stage)
 /* Checks that the replicas and standby copies of each stage reported the same sum, to the bit. The
  * reports of nodes that have died since count too. -EAGAIN: a report is missing. -EPROTO: the sums
  * of *stage differ. */
-static int stage_sums(struct iteration *it, double *total, int *stage)
+static int stage_sums(struct iteration *it, int *stage)
 {
-	*total = 0;
 	/* Called after each report. The comparison is only worth its time after the last one. */
 	if (sum_missing(it->members))
 		return -EAGAIN;
@@ -109,7 +108,6 @@ static int stage_sums(struct iteration *it, double *total, int *stage)
 		}
 		if (differ || dead_differ(it, s, first))
 			return -EPROTO;
-		*total += first->squares;
 		it->weights->stage_squares[s] = first->squares;
 	}
 	return 0;
@@ -117,7 +115,7 @@ static int stage_sums(struct iteration *it, double *total, int *stage)
 
 /* Fills the figures of the iteration. Its duration ends with the last backward pass; the sums have
  * their own figure after that. Tokens per second and idle time cover both. */
-static void fill_iteration(struct iteration *it, const struct msg_commit *m, double sum_squares,
+static void fill_iteration(struct iteration *it, const struct msg_commit *m, double norm,
 			   struct msg_see_iteration *see)
 {
 	const struct plan_predicted *predicted = &it->run->plan->plan->predicted;
@@ -140,8 +138,8 @@ static void fill_iteration(struct iteration *it, const struct msg_commit *m, dou
 		.real_s = (float)((double)(it->run->now_us - since_us) * 1e-6),
 		.collisions = p->collisions,
 		.wait_s = (float)(p->wait_s / it->run->unit_s),
-		.gradient_norm = (float)(sqrt(sum_squares) / it->routes.n),
-		.clip = m->scale * (float)it->routes.n,
+		.gradient_norm = (float)norm,
+		.clip = m->visits.n ? m->scale : m->scale * (float)it->routes.n,
 		.lr = m->lr,
 		.alive = members_live(it->members),
 		.path_length = (uint32_t)it->run->plan->plan->path_length,
@@ -246,9 +244,33 @@ static void announce_commit(struct iteration *it, const struct msg *m,
 	it->run->committed_us = it->run->now_us;
 }
 
-static void decide_commit(struct iteration *it, double sum_squares)
+/* Sets the factors of the summed gradients: the microbatches or each stage's visits divide them,
+ * and the clip shortens them all. Returns the norm of the whole gradient, divided but not clipped.
+ */
+static double set_scale(const struct iteration *it, struct msg_commit *m)
+{
+	const double *squares = it->weights->stage_squares;
+	uint32_t n_stages = (uint32_t)it->run->cluster->n_stages;
+	bool by_visits = it->run->options.training.by_visits;
+	double sum = 0, divisor = by_visits ? 1 : it->routes.n;
+
+	if (by_visits) {
+		m->visits.n = n_stages;
+		routes_visits(&it->routes, m->visits.of, n_stages);
+	}
+	for (uint32_t s = 0; s < n_stages; s++) {
+		double visits = by_visits && m->visits.of[s] ? m->visits.of[s] : 1;
+
+		sum += squares[s] / (visits * visits);
+	}
+	m->scale = recipe_scale(&it->run->training.recipe, sum, divisor);
+	return sqrt(sum) / divisor;
+}
+
+static void decide_commit(struct iteration *it)
 {
 	struct msg m = { .type = MSG_COMMIT };
+	double norm;
 	struct msg_see_iteration see;
 	const struct adamw *h = &it->run->training.recipe.adamw;
 	int sum_of[MSG_NODES], rc;
@@ -264,7 +286,6 @@ static void decide_commit(struct iteration *it, double sum_squares)
 	m.u.commit = (struct msg_commit){
 		.iteration = it->run->iteration,
 		.attempt = it->reduce_attempt,
-		.scale = recipe_scale(&it->run->training.recipe, sum_squares, it->routes.n),
 		.lr = recipe_lr(&it->run->training.recipe,
 				it->run->training.origin.steps + it->run->iteration),
 		.beta1 = h->beta1,
@@ -273,9 +294,10 @@ static void decide_commit(struct iteration *it, double sum_squares)
 		.weight_decay = h->weight_decay,
 		.stack_from = stacking_due(it->weights),
 	};
+	norm = set_scale(it, &m.u.commit);
 	it->progress.busy_s = busy_seconds(&it->progress);
-	fill_iteration(it, &m.u.commit, sum_squares, &see);
-	rc = record_commit(it, &m.u.commit, sum_squares, &see, &err);
+	fill_iteration(it, &m.u.commit, norm, &see);
+	rc = record_commit(it, &m.u.commit, &see, &err);
 	if (rc == -ENOSPC)
 		disk_refused(it->run);
 	else if (rc != 0)
@@ -310,18 +332,20 @@ static void take_differing(struct iteration *it, int stage)
 
 void commit_when_reduced(struct iteration *it)
 {
-	double sum_squares;
-	int stage, rc = stage_sums(it, &sum_squares, &stage);
+	int stage, rc = stage_sums(it, &stage);
+	double sum_squares = 0;
 
 	if (rc == -EAGAIN)
 		return;
+	for (int s = 0; rc == 0 && s < it->run->cluster->n_stages; s++)
+		sum_squares += it->weights->stage_squares[s];
 	if (rc != 0) {
 		take_differing(it, stage);
 	} else if (!isfinite(sum_squares)) {
 		if (!exclude_skips(it->members, it->run->epoch, "the gradient is not finite"))
 			training_diverged(it->members, "the gradient is not finite");
 	} else {
-		decide_commit(it, sum_squares);
+		decide_commit(it);
 	}
 }
 

@@ -533,6 +533,14 @@ bool routes_stage_counted(const struct routes *r, uint8_t stage)
 	return true;
 }
 
+void routes_visits(const struct routes *r, uint16_t *visits, uint32_t n_stages)
+{
+	memset(visits, 0, n_stages * sizeof(*visits));
+	for (uint32_t i = 0; i < r->n; i++)
+		for (uint32_t h = 0; h < r->microbatches[i].route.n_hops; h++)
+			visits[r->microbatches[i].route.stages[h]]++;
+}
+
 bool routes_visit(const struct routes *r, uint16_t node)
 {
 	for (uint32_t i = 0; i < r->n; i++)

@@ -125,6 +125,9 @@ bool routes_lacks(const struct routes *r, uint16_t node, uint32_t microbatch);
 /* Returns true if every microbatch is counted at every node of this stage. */
 bool routes_stage_counted(const struct routes *r, uint8_t stage);
 
+/* Adds up how many microbatches visit each stage: visits (n_stages). */
+void routes_visits(const struct routes *r, uint16_t *visits, uint32_t n_stages);
+
 /* Returns true if some microbatch visits the node. */
 bool routes_visit(const struct routes *r, uint16_t node);
 

@@ -206,7 +206,7 @@ static int see_commit(void *context, const struct store_commit *c)
 		.lr = c->lr,
 		.alive = c->alive,
 		.path_length = c->path_length,
-		.rerun = c->rerun,
+		.rerun = c->repeats.rerun,
 		.at_us = c->wall_us,
 		.wire = (uint8_t)c->formats.wire,
 		.sum_wire = (uint8_t)c->formats.sum_wire,

@@ -50,7 +50,8 @@ static const char help[] =
 	"  --always STAGE,...      stages that are never skipped, beside stage 0\n"
 	"  --break order|exposure  break a rule of convergence, to measure its effect\n"
 	"  --plan PLAN             use the paths of this plan\n"
-	"  --grad-norm microbatches|visits   divisor of a stage's gradient sum\n"
+	"  --grad-norm microbatches|visits   divisor of a stage's gradient sum (default\n"
+	"                          microbatches; visits with --recipe)\n"
 	"  --out DIR               write a checkpoint to DIR at the end, and on Ctrl-C\n"
 	"  --force                 replace a checkpoint in DIR that --from does not name\n"
 	"  --checkpoint-every N    also write it every N iterations\n"
@@ -111,6 +112,7 @@ static int take_recipe(struct session *s, struct error *err)
 	v->always |= 1 | (stage_set)1 << (n - 1);
 	t->skip_schedule = s->schedule;
 	t->stack = true;
+	s->o.grad_norm = GRAD_NORM_VISITS;
 	return skip_recipe_schedule(s->schedule, t->recipe, visit_rules_droppable(v->always, n),
 				    err);
 }

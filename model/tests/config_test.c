@@ -195,6 +195,17 @@ TEST(the_clip_bounds_the_norm)
 	assert_float_equal(recipe_scale(&r, 36, 3), 1.0 / 3, 1e-7);
 }
 
+TEST(the_visits_of_a_stage_divide_its_gradient)
+{
+	const struct stage_visits visits = { 3, { 30, 0, 7 } }, none = { 0 };
+
+	assert_true(recipe_stage_scale(0.5f, &visits, 0) == (float)(0.5 / 30));
+	assert_true(recipe_stage_scale(0.5f, &visits, 1) == 0.5f); /* its sum is 0 */
+	assert_true(recipe_stage_scale(0.5f, &visits, 2) == (float)(0.5 / 7));
+	assert_true(recipe_stage_scale(0.5f, &visits, 3) == 0.5f);
+	assert_true(recipe_stage_scale(0.5f, &none, 2) == 0.5f);
+}
+
 /* However it is cut, the same tensors: once each, without gaps, with the same initial values.
  */
 TEST(the_table_covers_the_model)

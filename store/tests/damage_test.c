@@ -328,6 +328,12 @@ FOLDER_TEST(every_kind_of_bad_file_has_its_error)
 	assert_int_equal(store_open(&s, f->path, &err), 0);
 	assert_int_equal(store_read_commit(s, 1, &c, &err), -EBADMSG);
 	store_close(s);
+	sql(f->path, "UPDATE commits SET visits = '7 x' WHERE iteration = 1");
+	assert_int_equal(store_open(&s, f->path, &err), 0);
+	assert_int_equal(store_read_commit(s, 1, &c, &err), -EBADMSG);
+	assert_non_null(strstr(err.text, "the visits of iteration 1"));
+	store_close(s);
+	sql(f->path, "UPDATE commits SET visits = '' WHERE iteration = 1");
 	sql(f->path, "DELETE FROM alike");
 	assert_int_equal(store_open(&s, f->path, &err), 0);
 	assert_int_equal(store_read_commit(s, 1, &c, &err), -EBADMSG);
@@ -339,7 +345,7 @@ FOLDER_TEST(every_kind_of_bad_file_has_its_error)
 	assert_non_null(strstr(err.text, "version 99"));
 	sql(f->path, "PRAGMA user_version = 2");
 	assert_int_equal(store_open(&s, f->path, &err), -EPROTONOSUPPORT);
-	sql(f->path, "PRAGMA user_version = 7; PRAGMA application_id = 5");
+	sql(f->path, "PRAGMA user_version = 8; PRAGMA application_id = 5");
 	assert_int_equal(store_open(&s, f->path, &err), -EINVAL);
 	sql(f->path, "PRAGMA application_id = 1397444690"); /* as it was */
 	assert_int_equal(store_open(&s, f->path, &err), 0);

@@ -92,6 +92,7 @@ const struct store_commit *sample(struct sample *p, uint64_t iteration)
 		.eps = 1e-8f,
 		.weight_decay = 0.1f,
 		.stack_from = iteration % 2 ? 0 : UINT64_MAX - 4,
+		.visits = { iteration % 2 ? 3 : 0, { 30, 0, 65535 } },
 		.loss = 5.5f / (float)k,
 		.gradient_norm = 1.25,
 		.iteration_s = 33.3,
@@ -101,8 +102,7 @@ const struct store_commit *sample(struct sample *p, uint64_t iteration)
 		.collisions = { 7, 0.25 },
 		.alive = 20,
 		.path_length = 4,
-		.rerun = 2,
-		.skipped = 7,
+		.repeats = { 2, 7 },
 		.wall_us = 99,
 		.n_routes = N_ROUTES,
 		.n_orders = N_NODES,
@@ -120,10 +120,12 @@ void assert_same(const struct store_commit *a, const struct store_commit *b)
 	assert_int_equal(a->epoch, b->epoch);
 	assert_memory_equal(&a->scale, &b->scale, sizeof(a->scale));
 	assert_true(a->stack_from == b->stack_from);
+	assert_int_equal(a->visits.n, b->visits.n);
+	assert_memory_equal(a->visits.of, b->visits.of, a->visits.n * sizeof(*a->visits.of));
 	assert_memory_equal(&a->loss, &b->loss, sizeof(a->loss));
 	assert_memory_equal(&a->eps, &b->eps, sizeof(a->eps));
-	assert_int_equal(a->rerun, b->rerun);
-	assert_int_equal(a->skipped, b->skipped);
+	assert_int_equal(a->repeats.rerun, b->repeats.rerun);
+	assert_int_equal(a->repeats.skipped, b->repeats.skipped);
 	assert_int_equal(a->n_routes, b->n_routes);
 	assert_int_equal(a->n_orders, b->n_orders);
 	assert_int_equal(a->n_reductions, b->n_reductions);

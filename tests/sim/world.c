@@ -202,6 +202,8 @@ static void make_arguments(struct world *w, bool resume)
 		add_argument(w, "%s", g->model);
 		add_argument(w, "--corpus");
 		add_argument(w, "%s", g->corpus);
+		add_argument(w, "--grad-norm");
+		add_argument(w, sim_chance(0.3) ? "visits" : "microbatches");
 		if (w->stacking) {
 			bool both = w->stacking == STACK_ON_FIRST_AND_LAST;
 

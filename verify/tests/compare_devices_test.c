@@ -45,7 +45,7 @@ static void report_most_on_gpus(struct record *r)
 static void report_here_and_rerun(struct record *r)
 {
 	report_here(r);
-	r->commit.rerun = 1;
+	r->commit.repeats.rerun = 1;
 }
 
 static void change_loss_slightly(struct record *r)

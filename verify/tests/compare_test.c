@@ -211,6 +211,15 @@ static void invent_a_microbatch(struct record *r)
 	r->counted[o->node][0].microbatch = 999;
 }
 
+static void divide_by_fewer_visits(struct record *r)
+{
+	r->commit.visits = (struct stage_visits){ STAGES, { MICROBATCHES - 1 } };
+}
+static void divide_by_fewer_stages(struct record *r)
+{
+	r->commit.visits.n = STAGES - 1;
+}
+
 static void every_broken_rule_is_found(void **state)
 {
 	static const struct {
@@ -224,6 +233,8 @@ static void every_broken_rule_is_found(void **state)
 		{ read_data_twice, "which another microbatch has read" },
 		{ start_elsewhere, "does not start in stage 0" },
 		{ invent_a_microbatch, "which has no route" },
+		{ divide_by_fewer_visits, "visited it" },
+		{ divide_by_fewer_stages, "the visits of 2 stages" },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
