@@ -76,7 +76,7 @@ struct history {
 
 /* Settings that the operator changes during the run. */
 struct wanted {
-	uint32_t path_length; /* stages that a microbatch visits which skips stages */
+	uint32_t path_length; /* number of stages that a skipping microbatch visits */
 	uint32_t skip_share;  /* percent of the microbatches that skip them; 0: all */
 	struct tensor_formats formats;
 	/* Text of the skip schedule, owned; NULL: the ratio changes by command only */

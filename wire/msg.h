@@ -555,8 +555,8 @@ struct msg_see_status {
 	uint64_t committed;
 	uint64_t epoch;
 	uint32_t alive, n_nodes;
-	/* Stages that a microbatch visits which skips stages, and percent of the microbatches that
-	 * do; 0: all. */
+	/* Number of stages that a skipping microbatch visits, and percent of the microbatches that
+	 * skip; 0: all. */
 	uint32_t path_length, skip_share, n_stages;
 	/* The skip schedule: the phase from 1, their number (0: no schedule), the first iteration
 	 * of the next phase (0: there is none) and its skip ratio (skip_share_pack). */

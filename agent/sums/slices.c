@@ -371,7 +371,7 @@ int slices_put_sum(struct slices *r, uint16_t from, uint32_t slice, uint64_t off
 		return -EALREADY;
 	sum = r->sums + r->sum_at[slice];
 	rc = put_piece(r, &r->sum_spans[slice], sum, slice, offset, body, bytes, &all);
-	/* A copy takes any sum, because the replicas report a sum that is not finite. */
+	/* The replicas report a sum that is not finite, so a standby copy need not check it. */
 	if (rc == 0 && all && r->mine != UINT32_MAX)
 		rc = check_slice(r, &r->sum_spans[slice], sum, slice);
 	if (rc == 0 && all) {

@@ -47,7 +47,7 @@ enum player_fault {
 	CANNOT_READ,  /* reports that it cannot read the file to restore from */
 	BEATS_FIRST,  /* no fault: reports the stage with a heartbeat before READY */
 	LOSS_IS_NAN,  /* computes losses that are not finite */
-	DATA_IS_BAD,  /* no fault of the node: losses of BAD_DATA iterations are not finite */
+	DATA_IS_BAD,  /* no fault: the losses of BAD_DATA iterations are not finite */
 	CANNOT_MAKE   /* reports that it cannot rebuild a stage from its neighbours */
 };
 

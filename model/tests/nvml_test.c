@@ -62,7 +62,7 @@ TEST(all_figures_are_read)
 }
 
 /* An old library lacks three functions, and has another name for a fourth. */
-TEST(what_an_old_library_lacks_is_absent)
+TEST(figures_that_an_old_library_lacks_are_absent)
 {
 	struct nvml_script *s = script("nvml_old.so");
 	struct gpu_figures f;
@@ -76,7 +76,7 @@ TEST(what_an_old_library_lacks_is_absent)
 }
 
 /* Each of them alone: the others stay. */
-TEST(what_a_card_does_not_support_is_absent)
+TEST(figures_that_a_card_does_not_support_are_absent)
 {
 	struct nvml_script *s = script("nvml.so");
 	const struct {
@@ -136,7 +136,7 @@ TEST(reasons_for_throttling_are_translated)
 	}
 }
 
-TEST(what_cannot_be_opened_says_why)
+TEST(the_error_names_what_cannot_be_opened)
 {
 	struct nvml_script *s = script("nvml.so");
 	struct nvml *n = NULL;

@@ -61,7 +61,7 @@ struct plan {
 	int *stage_start; /* (n_stages + 1) stage s has assigned[stage_start[s] ..
 			   * stage_start[s + 1]) */
 	int *assigned;    /* (stage_start[n_stages]) ids of the nodes, stage by stage */
-	int path_length;  /* stages that a microbatch visits which skips stages */
+	int path_length;  /* number of stages that a skipping microbatch visits */
 	/* Percent of each data node's microbatches that skip stages; the others visit every stage.
 	 * 0: all of them */
 	int skip_share;

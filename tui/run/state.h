@@ -20,7 +20,7 @@
 enum {
 	STATE_SEGMENTS = 512, /* number of a node's newest tasks that are kept */
 	STATE_WAITS = 128,    /* number of a node's newest ended waits that are kept */
-	/* Number of a node's waiting tasks that are kept; further ones are only counted. */
+	/* Number of a node's waiting tasks that are kept. Tasks beyond are only counted. */
 	STATE_QUEUE = 64,
 	STATE_COLLISIONS = 512,
 	STATE_NOTES = 4096,
