@@ -203,8 +203,7 @@ static void start_job(struct agent *a, int64_t now_us)
 
 	if (worker_busy(a->worker) || a->end.leaving)
 		return;
-	if (reduction_asks_for_count(a) && iteration_counted(a))
-		reduction_counted(a);
+	iteration_begin_sum(a);
 	if (!iteration_next_job(a, job) && !save_next_job(a, job) && !standby_next_job(a, job) &&
 	    !assign_next_job(a, job, now_us) && !reduction_next_job(a, job) &&
 	    !weight_server_next_job(a, job) && !tasks_next_job(a, job, now_us))

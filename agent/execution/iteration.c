@@ -225,7 +225,7 @@ void iteration_reroute(struct agent *a, const struct msg_reroute *m, int64_t now
 		tell_trouble(a, true, "%s", err.text);
 }
 
-bool iteration_counted(const struct agent *a)
+static bool has_counted_all(const struct agent *a)
 {
 	for (uint32_t i = 0; i < MSG_MICROBATCHES; i++) {
 		const struct route *r = &a->progress.routes[i];
@@ -238,6 +238,15 @@ bool iteration_counted(const struct agent *a)
 			return false;
 	}
 	return true;
+}
+
+/* The queue counts a gradient when its task starts. A task that is slowed, by a fault or in a
+ * rehearsal, ends and is reported long after its computation. The sum must not overtake that
+ * report: the controller excludes a node whose sum lacks a gradient. */
+void iteration_begin_sum(struct agent *a)
+{
+	if (!queue_running(a->progress.queue) && reduction_asks_for_count(a) && has_counted_all(a))
+		reduction_counted(a);
 }
 
 /* ---- commit ---- */

@@ -34,9 +34,9 @@ void iteration_reroute(struct agent *a, const struct msg_reroute *m, int64_t now
 /* Requests the step if the commit's reduction is complete here. Reports again an iteration that is
  * already committed. */
 void iteration_commit(struct agent *a, const struct msg_commit *m, int64_t now_us);
-/* Returns true if this node has added all gradients of the routes that it knows; the running task
- * counts as ended. */
-bool iteration_counted(const struct agent *a);
+/* Begins the sum that waits for the counts, once this node has added all gradients of the routes
+ * that it knows and no task runs. */
+void iteration_begin_sum(struct agent *a);
 void iteration_evaluate(struct agent *a, const struct msg_evaluate *m, int64_t now_us);
 
 /* Gives the next job: a step, or zeroing the gradient. Returns true if there is one. */

@@ -298,8 +298,7 @@ static bool wants_gradient(struct agent *a)
 {
 	struct job job = { 0 };
 
-	if (reduction_asks_for_count(a) && iteration_counted(a))
-		reduction_counted(a);
+	iteration_begin_sum(a);
 	if (!reduction_next_job(a, &job))
 		return false;
 	assert_int_equal(job.kind, JOB_GRADIENT);
@@ -329,6 +328,25 @@ FIXTURE_TEST(a_sum_waits_for_all_counts)
 	do_task(a, 2, 3);
 	assert_true(wants_gradient(a));
 	assert_int_equal(a->tally.sequence, 0);
+}
+
+/* The worker is free while a slowed task waits for its end. */
+FIXTURE_TEST(a_sum_waits_for_the_end_of_the_last_task)
+{
+	const uint16_t both[] = { ME, 2 };
+	struct agent *a = *state;
+
+	start_three(a);
+	reduction_begin(a, &(struct msg_reduce){ NEXT, 1, 0, 2, both, 0, NULL, 1, FORMAT_FP32 }, 0);
+	for (uint32_t i = 0; i < 2; i++)
+		for (uint32_t position = 0; position <= 4; position += 2)
+			do_task(a, i, position);
+	do_task(a, 2, 1);
+	tasks_arrive(a, &a->progress.routes[2], 3, false, calloc(ACTIVATION, sizeof(float)), 0);
+	assert_non_null(queue_start(a->progress.queue, 0));
+	assert_false(wants_gradient(a));
+	task_free(queue_end(a->progress.queue));
+	assert_true(wants_gradient(a));
 }
 
 FIXTURE_TEST(a_sum_without_work_starts_at_once)
