@@ -20,6 +20,7 @@
 #include "schedule/format/plan.h"
 #include "schedule/search/phase_plans.h"
 #include "schedule/search/search.h"
+#include "schedule/search/turn_plans.h"
 #include "schedule/execution/simulate.h"
 
 enum { DONE = 0, FAILED = 1, USAGE = 2, BROKEN = 3 };
@@ -31,7 +32,7 @@ static const char usage_text[] =
 	"           [--budget SECONDS | --evaluations N] [--seed N] [--threads N]\n"
 	"           [--assignment free|given] [--sync-limit SECONDS]\n"
 	"           [--overlap-sync] [--from PLAN] [--without NODE,...] [--keep-batch]\n"
-	"           [--wire FORMAT] [--sum-wire FORMAT] [-o plan.json]\n"
+	"           [--wire FORMAT] [--sum-wire FORMAT] [-o plan.json [--turns N]]\n"
 	"       skippipe plan CLUSTER (--skip-schedule K,... | --recipe speed|robust)\n"
 	"           --iterations N [--stack] [--format json|text] [options as above]\n"
 	"       skippipe simulate CLUSTER PLAN [--trace trace.json] [--format json|text]\n"
@@ -48,6 +49,10 @@ static const char usage_text[] =
 	"shortest iteration of those whose sums take at most that long. --overlap-sync lets\n"
 	"each stage sum its gradients after its own last task. simulate predicts the times of a\n"
 	"plan on a cluster and checks the rules.\n"
+	"--turns N, 2 to 16, also writes plan.2.json to plan.N.json: plans that skippipe train\n"
+	"uses in turn. Their nodes keep their stages, their iterations take at most 2% longer,\n"
+	"and at least a quarter of their microbatches visit other sets of stages. Each has a\n"
+	"search with the budget of the first. Fewer are written if there are no more.\n"
 	"With --skip-schedule or --recipe, plan writes a plan for each phase of a run of N\n"
 	"iterations, twice: with one allocation of nodes to stages for all phases, and with an\n"
 	"allocation for each phase, between which nodes move. --recipe adds the last stage to\n"
@@ -81,6 +86,7 @@ struct plan_options {
 	const char *schedule, *recipe; /* of a run; NULL: not given */
 	long iterations;               /* of the run; 0: not given */
 	bool stack, as_table;
+	int turns;  /* number of plans that take turns */
 	int skip;   /* number of skipped stages; -1: not given */
 	int stages; /* number S of --skip K/S; 0: not given */
 	struct wires wires;
@@ -135,6 +141,7 @@ enum {
 	RECIPE,
 	ITERATIONS,
 	STACK,
+	TURNS,
 	TRACE,
 	FORMAT
 };
@@ -161,6 +168,7 @@ static const struct option plan_long[] = {
 	{ "recipe", required_argument, NULL, RECIPE },
 	{ "iterations", required_argument, NULL, ITERATIONS },
 	{ "stack", no_argument, NULL, STACK },
+	{ "turns", required_argument, NULL, TURNS },
 	{ "format", required_argument, NULL, FORMAT },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
@@ -323,6 +331,11 @@ static const char *take_plan_option(struct plan_options *o, int option)
 	case STACK:
 	case FORMAT:
 		return take_phase_option(o, option);
+	case TURNS:
+		if (!parse_long(optarg, 1, TURN_PLANS_MOST, &v))
+			return "--turns: expected a number from 1 to 16";
+		o->turns = (int)v;
+		return NULL;
 	case 'o':
 		o->output = optarg;
 		return NULL;
@@ -338,7 +351,7 @@ static int parse_plan_options(int argc, char **argv, struct plan_options *o)
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 	int option;
 
-	*o = (struct plan_options){ .skip = -1 };
+	*o = (struct plan_options){ .skip = -1, .turns = 1 };
 	plan_request_init(&o->request);
 	o->request.clock_us = read_clock;
 	o->request.threads = cores > 0 ? (int)cores : 1;
@@ -364,6 +377,11 @@ static int parse_plan_options(int argc, char **argv, struct plan_options *o)
 		return print_usage("--sync-limit: only with --assignment free");
 	if (o->request.sync_limit_s > 0 && o->request.algorithm != PLAN_BEST)
 		return print_usage("--sync-limit: only with --algorithm best");
+	if (o->turns > 1 && (!o->output || strcmp(o->output, "-") == 0))
+		return print_usage("--turns writes several files and needs -o");
+	if (o->turns > 1 && (o->schedule || o->recipe || o->request.algorithm != PLAN_BEST))
+		return print_usage("--turns excludes --skip-schedule, --recipe and other "
+				   "algorithms than best");
 	if (check_phase_options(o))
 		return print_usage(check_phase_options(o));
 	if (o->request.evaluations <= 0 && o->request.budget_s <= 0)
@@ -463,6 +481,43 @@ static int plan_phases(struct cluster *c, struct plan_options *o)
 	return rc;
 }
 
+/* Writes the name of plan k's file: plan.k.json beside plan.json. */
+static void name_turn(char *out, size_t room, const char *first, int k)
+{
+	const char *name = strrchr(first, '/'), *dot = strrchr(name ? name : first, '.');
+	int length = dot ? (int)(dot - first) : (int)strlen(first);
+
+	snprintf(out, room, "%.*s.%d%s", length, first, k, dot ? dot : "");
+}
+
+/* Finds and writes the plans that take turns with the first, and reports their times. */
+static int write_turns(const struct cluster *c, const struct plan_options *o, struct plan *first)
+{
+	struct plan *plans[TURN_PLANS_MOST] = { first };
+	struct error err = { "" };
+	int n = turn_plans_search(c, &o->request, o->turns, plans, &err), status = DONE;
+
+	if (n < 0)
+		return report_error(&err, FAILED);
+	for (int k = 1; k < n; k++) {
+		double s = turn_plans_seconds(plans[k]), first_s = turn_plans_seconds(first);
+		char path[4096];
+
+		name_turn(path, sizeof(path), o->output, k + 1);
+		fprintf(stderr, "%s: %.3f s for an iteration with its sums (%+.2f%%)\n", path, s,
+			100 * (s / first_s - 1));
+		if (status == DONE)
+			status = write_text(plan_format(plans[k]), path);
+		plan_free(plans[k]);
+	}
+	if (n < o->turns)
+		fprintf(stderr,
+			"skippipe: %d of %d plans: no other within 2%% of the time visits other "
+			"sets of stages in a quarter of its microbatches\n",
+			n, o->turns);
+	return status;
+}
+
 /* Checks the options about stages against the cluster, and searches. */
 static int search_and_write(struct cluster *c, struct plan_options *o)
 {
@@ -512,6 +567,8 @@ static int search_and_write(struct cluster *c, struct plan_options *o)
 	if (rc != 0)
 		return report_no_plan(rc, &err);
 	rc = write_text(plan_format(plan), o->output);
+	if (rc == DONE && o->turns > 1)
+		rc = write_turns(c, o, plan);
 	plan_free(plan);
 	return rc;
 }

@@ -468,8 +468,7 @@ void simulation_free(struct simulation *s)
 	free(s);
 }
 
-/* Returns the seconds to sum the gradients of one stage among its replicas. */
-static double stage_sync_s(const struct cluster *c, const struct plan *p, int stage)
+double simulate_stage_sync_s(const struct cluster *c, const struct plan *p, int stage)
 {
 	const int *nodes = p->assigned + p->stage_start[stage];
 	int r = p->stage_start[stage + 1] - p->stage_start[stage];
@@ -491,7 +490,7 @@ static double stage_sync_s(const struct cluster *c, const struct plan *p, int st
 static void sum_gradients(const struct run *r)
 {
 	for (int stage = 0; stage < r->p->n_stages; stage++) {
-		double end_s = 0, sync_s = stage_sync_s(r->c, r->p, stage);
+		double end_s = 0, sync_s = simulate_stage_sync_s(r->c, r->p, stage);
 
 		for (int i = r->p->stage_start[stage]; i < r->p->stage_start[stage + 1]; i++) {
 			int last = r->nodes[r->p->assigned[i]].last;

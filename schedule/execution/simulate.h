@@ -54,6 +54,9 @@ int simulate(const struct cluster *c, const struct plan *p, struct simulation **
 	     struct error *err);
 void simulation_free(struct simulation *s); /* NULL is allowed */
 
+/* Returns the seconds in which the replicas of a stage sum their gradients. */
+double simulate_stage_sync_s(const struct cluster *c, const struct plan *p, int stage);
+
 /* Returns the trace as trace-event JSON for chrome://tracing or Perfetto, to be freed. NULL: out of
  * memory.
  */

@@ -1,0 +1,350 @@
+/* Plans that take turns.
+ *
+ * The search walks from the first plan over the moves of moves.h. It weighs the time against the
+ * crowding: the sum over all sub-networks of the squared number of microbatches, in the plans so
+ * far and in the new one, that train the sub-network. The crowding is least where all possible
+ * sub-networks are trained equally often. The result is the least crowded solution within the limit
+ * of time. If microbatches skip one stage, equal exposure (CC3) alone determines the sub-networks,
+ * and there is no second plan. */
+#include "schedule/search/turn_plans.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "schedule/execution/fast_simulate.h"
+#include "schedule/execution/simulate.h"
+#include "schedule/improve/moves.h"
+#include "schedule/improve/timetable.h"
+#include "schedule/problem/problem.h"
+#include "schedule/problem/progress.h"
+
+#define LOOK_EVERY 32     /* proposals between two looks at the limits */
+#define FIRST_STREAM 16   /* random numbers of plan k come from stream FIRST_STREAM + k */
+/* Temperatures: a rise of the crowding by 4, or of the time by a thousandth of its limit, is
+ * accepted with probability 1/e. */
+#define CROWDING 4.0
+#define TIME 0.001
+
+struct walk {
+	const struct problem *p;
+	struct solution s, best; /* the present solution; the least crowded one so far */
+	struct moves moves;
+	struct timetable table;
+	struct fast_simulate simulation;
+	double sync_s[CLUSTER_MOST_STAGES]; /* (n_stages) sum of each stage */
+	double seconds, limit_s; /* time of s, sums included; the most for a result */
+	stage_set *sets; /* (n_sets) sub-networks of all plans; the last n_mb are those of s */
+	int n_sets;
+	/* The crowding of s and of best, less that of the first plan. */
+	long crowding, least;
+};
+
+double turn_plans_seconds(const struct plan *p)
+{
+	return p->predicted.iteration_s + plan_visible_sync_s(p);
+}
+
+static int compare_sets(const void *a, const void *b)
+{
+	stage_set x = *(const stage_set *)a, y = *(const stage_set *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Writes the stages that each microbatch visits to sets (n_microbatches). */
+static void list_sets(const struct plan *p, stage_set *sets)
+{
+	int n_nodes = 0, *stage_of;
+
+	for (int i = 0; i < p->stage_start[p->n_stages]; i++)
+		n_nodes = p->assigned[i] >= n_nodes ? p->assigned[i] + 1 : n_nodes;
+	stage_of = alloc_array((size_t)n_nodes, sizeof(*stage_of));
+	plan_stages(p, n_nodes, stage_of);
+	for (int m = 0; m < p->n_microbatches; m++) {
+		sets[m] = 0;
+		for (int h = 0; h < p->microbatches[m].length; h++)
+			sets[m] |= (stage_set)1 << stage_of[p->microbatches[m].path[h]];
+	}
+	free(stage_of);
+}
+
+static stage_set *sorted_sets(const struct plan *p)
+{
+	stage_set *sets = alloc_array((size_t)p->n_microbatches, sizeof(*sets));
+
+	list_sets(p, sets);
+	qsort(sets, (size_t)p->n_microbatches, sizeof(*sets), compare_sets);
+	return sets;
+}
+
+int turn_plans_differ(const struct plan *p, const struct plan *other)
+{
+	stage_set *a = sorted_sets(p), *b = sorted_sets(other);
+	int common = 0;
+
+	for (int i = 0, k = 0; i < p->n_microbatches && k < other->n_microbatches;) {
+		int order = compare_sets(&a[i], &b[k]);
+
+		common += order == 0;
+		i += order <= 0;
+		k += order >= 0;
+	}
+	free(a);
+	free(b);
+	return p->n_microbatches - common;
+}
+
+/* ---- the walk ---- */
+
+static stage_set set_of(const struct walk *w, int mb)
+{
+	const int *path = solution_path(&w->s, w->p, mb);
+	stage_set set = 0;
+
+	for (int h = 0; h < problem_path_length(w->p, path); h++)
+		set |= (stage_set)1 << w->s.stage_of[path[h]];
+	return set;
+}
+
+static long count_set(const struct walk *w, stage_set set)
+{
+	long n = 0;
+
+	for (int i = 0; i < w->n_sets; i++)
+		n += w->sets[i] == set;
+	return n;
+}
+
+/* Takes over the sets of the first n touched microbatches. Returns the change of the crowding. */
+static long update_sets(struct walk *w, int n)
+{
+	long change = 0;
+
+	for (int i = 0; i < n; i++) {
+		int mb = w->moves.touched[i];
+		stage_set *set = &w->sets[w->n_sets - w->p->n_mb + mb], now = set_of(w, mb);
+
+		if (now == *set)
+			continue;
+		change += 2 * (count_set(w, now) - count_set(w, *set) + 1);
+		*set = now;
+	}
+	return change;
+}
+
+/* Returns the seconds of the simulation's last run, sums included. */
+static double seconds_of(const struct walk *w)
+{
+	double all_s = w->simulation.makespan_s, longest_s = 0, total_s = all_s;
+
+	for (int stage = 0; stage < w->p->n_stages; stage++) {
+		double free_s = 0;
+
+		for (int i = w->s.start[stage]; i < w->s.start[stage + 1]; i++)
+			free_s = fmax(free_s, w->simulation.nodes[w->s.members[i]].free_s);
+		total_s = fmax(total_s,
+			       free_s - w->p->c->dispatch_overhead_s + w->sync_s[stage]);
+		longest_s = fmax(longest_s, w->sync_s[stage]);
+	}
+	return w->p->q->overlap_sync ? total_s : all_s + longest_s;
+}
+
+static void set_paths(struct walk *w, int n)
+{
+	for (int i = 0; i < n; i++) {
+		int mb = w->moves.touched[i];
+
+		fast_simulate_set_path(&w->simulation, mb, solution_path(&w->s, w->p, mb));
+	}
+}
+
+/* Simulates s. Returns false if it takes longer than this. */
+static bool run_within(struct walk *w, double limit_s)
+{
+	return fast_simulate_run(&w->simulation, limit_s) && seconds_of(w) <= limit_s;
+}
+
+static void take_back(struct walk *w, int n)
+{
+	moves_undo(&w->moves);
+	set_paths(w, n);
+	update_sets(w, n);
+}
+
+/* Makes one proposal. Crowding and time are weighed as in annealing: the threshold is drawn
+ * beforehand, and the rise in crowding leaves less of it for the time. */
+static void step(struct walk *w)
+{
+	struct rng *rng = &w->moves.rng;
+	double room;
+	int n;
+	long change;
+
+	if (!moves_propose(&w->moves, (int)rng_below(rng, (uint32_t)w->p->n_mb)))
+		return;
+	n = w->moves.n_touched;
+	change = update_sets(w, n);
+	set_paths(w, n);
+	room = -log(1 - rng_uniform(rng)) - (double)change / CROWDING;
+	if (!run_within(w, w->seconds + room * w->limit_s * TIME)) {
+		take_back(w, n);
+		return;
+	}
+	moves_keep(&w->moves);
+	timetable_fill(&w->table, &w->simulation);
+	w->crowding += change;
+	w->seconds = seconds_of(w);
+	if (w->crowding < w->least && w->seconds <= w->limit_s) {
+		w->least = w->crowding;
+		solution_copy(&w->best, &w->s, w->p);
+	}
+}
+
+/* Makes s the solution that a plan of this problem describes. */
+static void read_plan(struct solution *s, const struct problem *p, const struct plan *plan)
+{
+	size_t starts = (size_t)p->n_stages + 1, n = (size_t)plan->stage_start[p->n_stages];
+
+	plan_stages(plan, p->n_nodes, s->stage_of);
+	memcpy(s->start, plan->stage_start, starts * sizeof(*s->start));
+	memcpy(s->members, plan->assigned, n * sizeof(*s->members));
+	for (int i = 0; i < p->n_mb; i++) {
+		const struct plan_microbatch *mb = &plan->microbatches[i];
+
+		for (int h = 0; h < p->length; h++)
+			solution_path(s, p, i)[h] = h < mb->length ? mb->path[h] : -1;
+	}
+}
+
+/* Begins at the first of n plans. */
+static void walk_init(struct walk *w, const struct problem *p, struct plan *const *plans, int n)
+{
+	struct rng rng;
+
+	*w = (struct walk){ .p = p, .n_sets = (n + 1) * p->n_mb };
+	rng_init_stream(&rng, p->q->seed, FIRST_STREAM + (uint64_t)n);
+	solution_init(&w->s, p);
+	solution_init(&w->best, p);
+	read_plan(&w->s, p, plans[0]);
+	solution_copy(&w->best, &w->s, p);
+	w->limit_s = turn_plans_seconds(plans[0]) * TURN_PLANS_WITHIN;
+	for (int stage = 0; stage < p->n_stages; stage++)
+		w->sync_s[stage] = simulate_stage_sync_s(p->c, plans[0], stage);
+	w->sets = alloc_array((size_t)w->n_sets, sizeof(*w->sets));
+	for (int k = 0; k <= n; k++)
+		list_sets(plans[k < n ? k : 0], w->sets + (size_t)k * (size_t)p->n_mb);
+	timetable_init(&w->table, p);
+	moves_init(&w->moves, p, &w->s, &w->table, NULL, rng);
+	fast_simulate_init(&w->simulation, p);
+	fast_simulate_set_paths(&w->simulation, &w->s);
+}
+
+static void walk_fini(struct walk *w)
+{
+	fast_simulate_fini(&w->simulation);
+	moves_fini(&w->moves);
+	timetable_fini(&w->table);
+	solution_fini(&w->s);
+	solution_fini(&w->best);
+	free(w->sets);
+}
+
+/* Returns true if a plan keeps the limit of time and differs enough from each of n others. */
+static bool is_worth_a_turn(const struct problem *p, const struct plan *plan,
+			    struct plan *const *others, int n)
+{
+	double least = TURN_PLANS_DIFFER * (p->n_mb - p->n_whole);
+	double most_s = turn_plans_seconds(others[0]) * TURN_PLANS_WITHIN;
+	bool differs = true;
+
+	for (int k = 0; k < n && differs; k++)
+		differs = turn_plans_differ(plan, others[k]) >= fmax(least, 1);
+	return differs && turn_plans_seconds(plan) <= most_s;
+}
+
+/* Finds one more plan, which *out gets. NULL: there is none. */
+static int find_next(const struct problem *p, struct plan *const *plans, int n, struct plan **out,
+		     struct error *err)
+{
+	const struct plan_request *q = p->q;
+	struct progress g;
+	struct walk w;
+	int rc = 0;
+
+	progress_init(&g, p, q->clock_us ? q->clock_us(q->clock_arg) : 0);
+	g.lower_bound_s = plans[0]->predicted.lower_bound_s;
+	walk_init(&w, p, plans, n);
+	*out = NULL;
+	if (run_within(&w, w.limit_s)) {
+		w.seconds = seconds_of(&w);
+		timetable_fill(&w.table, &w.simulation);
+		for (; g.evaluations % LOOK_EVERY != 0 || !progress_over(&g); g.evaluations++)
+			step(&w);
+	}
+	if (w.least < 0)
+		rc = progress_finish(&g, &w.best, err);
+	if (rc == 0 && w.least < 0)
+		rc = progress_take(&g, out, err);
+	if (*out && !is_worth_a_turn(p, *out, plans, n)) {
+		plan_free(*out);
+		*out = NULL;
+	}
+	walk_fini(&w);
+	progress_fini(&g);
+	return rc;
+}
+
+/* Returns a copy of the cluster in which each node has its stage of the plan, to be freed. */
+static struct cluster *pin_nodes(const struct cluster *c, const struct plan *plan)
+{
+	struct cluster *pinned = cluster_copy(c);
+	int *stage_of = alloc_array((size_t)c->n_nodes, sizeof(*stage_of));
+
+	if (!pinned)
+		alloc_failed((size_t)c->n_nodes, sizeof(double));
+	plan_stages(plan, c->n_nodes, stage_of);
+	for (int i = 0; i < c->n_nodes; i++)
+		pinned->nodes[i].stage = stage_of[i];
+	free(stage_of);
+	return pinned;
+}
+
+int turn_plans_search(const struct cluster *c, const struct plan_request *q, int n,
+		      struct plan **plans, struct error *err)
+{
+	struct plan_request pinned = *q;
+	struct cluster *at = pin_nodes(c, plans[0]);
+	struct problem p;
+	int found = 1, rc;
+
+	assert(q->algorithm == PLAN_BEST && n <= TURN_PLANS_MOST);
+	pinned.free_assignment = false;
+	pinned.sync_limit_s = 0;
+	pinned.from = NULL;
+	pinned.on_improvement = NULL;
+	if (pinned.budget_s <= 0 && pinned.evaluations <= 0)
+		pinned.budget_s = 1;
+	rc = problem_init(&p, at, &pinned, err);
+	if (rc != 0) {
+		cluster_free(at);
+		return rc > 0 ? -EINVAL : rc;
+	}
+	if (p.n_mb != plans[0]->n_microbatches)
+		rc = error_set(err, -EINVAL, "the plan has %d microbatches, the request %d",
+			       plans[0]->n_microbatches, p.n_mb);
+	while (rc == 0 && found < n) {
+		rc = find_next(&p, plans, found, &plans[found], err);
+		if (rc != 0 || !plans[found])
+			break;
+		found++;
+	}
+	for (int k = 1; rc != 0 && k < found; k++)
+		plan_free(plans[k]);
+	problem_fini(&p);
+	cluster_free(at);
+	return rc != 0 ? rc : found;
+}
