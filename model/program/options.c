@@ -198,6 +198,16 @@ static int take_corpus_path(const struct parser *p)
 	return 0;
 }
 
+static int take_plan(const struct parser *p)
+{
+	struct words *plans = &p->o->train.plans;
+
+	if (plans->n == MOST_PLANS)
+		return say_expected(p, "at most 16 plans");
+	plans->at[plans->n++] = p->value;
+	return 0;
+}
+
 /* Kinds of option values: text, numbers, and values that `take` reads. find_model has already
  * handled MODEL (the source of the model) and HELP. */
 enum value_kind { MODEL, HELP, FLAG, TEXT, WHOLE, FRACTION, NUMBER, TAKEN };
@@ -219,7 +229,6 @@ static const struct setting {
 	{ "raw", FLAG, AT(raw), NULL },
 	{ "new-corpus", FLAG, AT(train.new_corpus), NULL },
 	{ "checkpoint-from", TEXT, AT(checkpoint_from), NULL },
-	{ "plan", TEXT, AT(plan), NULL },
 	{ "skip-schedule", TEXT, AT(train.skip_schedule), NULL },
 	{ "recipe", TEXT, AT(train.recipe), NULL },
 	{ "out", TEXT, AT(out), NULL },
@@ -244,6 +253,7 @@ static const struct setting {
 	{ "top-p", FRACTION, AT(generate.top_p), NULL },
 	{ "temperature", NUMBER, AT(generate.temperature), NULL },
 	{ "corpus", TAKEN, 0, take_corpus_path },
+	{ "plan", TAKEN, 0, take_plan },
 	{ "set", TAKEN, 0, take_set },
 	{ "format", TAKEN, 0, take_format },
 	{ "skip", TAKEN, 0, take_skip },

@@ -11,6 +11,15 @@
 
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
+/* Plans that take turns (schedule/search/turn_plans.h) */
+enum { MOST_PLANS = 16 };
+
+/* Words of the command line, borrowed from argv */
+struct words {
+	char *at[256]; /* (n) */
+	uint32_t n;
+};
+
 struct eval_options {
 	const char *omit, *logits;
 	float omit_fraction;
@@ -25,6 +34,7 @@ struct generate_options {
 
 /* Options of `skippipe train` alone. */
 struct train_options {
+	struct words plans; /* files of the plans that the iterations follow in turn */
 	uint32_t checkpoint_every, validate_every;
 	const char *recipe;        /* base/skip_recipe.h; NULL: none */
 	const char *skip_schedule; /* a list of skip ratios as text; NULL: a single ratio */
@@ -41,12 +51,6 @@ struct named_fields {
 	bool stages, shape, recipe;
 };
 
-/* Arguments that are neither an option nor an option's value. */
-struct words {
-	char *at[256]; /* (n) */
-	uint32_t n;
-};
-
 struct options {
 	/* The model: a preset or a file, changed by --set; or a checkpoint. */
 	const char *preset, *model_file, *from;
@@ -56,7 +60,7 @@ struct options {
 
 	char **corpus; /* (n_corpus) paths of the corpus, borrowed from argv */
 	uint32_t n_corpus;
-	const char *plan, *out, *format, *tokenizer, *checkpoint_from;
+	const char *out, *format, *tokenizer, *checkpoint_from;
 	struct visit_rules visits;
 	enum grad_norm grad_norm;
 	uint32_t iterations, microbatches, threads, batches;
@@ -68,7 +72,7 @@ struct options {
 	const char *device;
 	enum recompute recompute;
 	bool jsonl, force, raw;
-	struct words files;
+	struct words files; /* arguments that are neither an option nor its value */
 };
 
 /* argv[0] is the verb. config and recipe come from --from, --model or --preset, then --set.

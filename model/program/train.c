@@ -49,7 +49,9 @@ static const char help[] =
 	"  --swap P                chance that neighbouring stages are exchanged (default 0)\n"
 	"  --always STAGE,...      stages that are never skipped, beside stage 0\n"
 	"  --break order|exposure  break a rule of convergence, to measure its effect\n"
-	"  --plan PLAN             use the paths of this plan\n"
+	"  --plan PLAN             use the paths of this plan; if the option is given N times, at\n"
+	"                          most 16, iteration i uses plan (i - 1) mod N. Microbatches\n"
+	"                          then visit more sets of stages (skippipe plan --turns)\n"
 	"  --grad-norm microbatches|visits   divisor of a stage's gradient sum (default\n"
 	"                          microbatches; visits with --recipe)\n"
 	"  --out DIR               write a checkpoint to DIR at the end, and on Ctrl-C\n"
@@ -69,7 +71,7 @@ struct session {
 	char schedule[SKIP_RECIPE_TEXT]; /* of the recipe */
 	struct trainer *trainer;
 	struct corpus *corpus;
-	struct plan_paths plan;
+	struct plan_paths plans[MOST_PLANS]; /* (o.train.plans.n) */
 	/* (M, n_stages) and (M) paths and their lengths, if they are drawn without a plan */
 	uint32_t *paths, *lengths;
 	int32_t *tokens, *targets; /* (B, T) */
@@ -88,7 +90,8 @@ static void session_fini(struct session *s)
 {
 	trainer_free(s->trainer);
 	corpus_free(s->corpus);
-	plan_paths_free(&s->plan);
+	for (uint32_t k = 0; k < s->o.train.plans.n; k++)
+		plan_paths_free(&s->plans[k]);
 	free(s->paths);
 	free(s->lengths);
 	free(s->tokens);
@@ -105,7 +108,8 @@ static int take_recipe(struct session *s, struct error *err)
 
 	if (!t->recipe)
 		return 0;
-	if (s->o.plan || t->skip_schedule || t->stack || v->skip || v->whole_first || v->whole_last)
+	if (t->plans.n > 0 || t->skip_schedule || t->stack || v->skip || v->whole_first ||
+	    v->whole_last)
 		return error_set(err, -EINVAL,
 				 "--recipe: not with --plan, --skip, --skip-schedule, --stack or "
 				 "--whole-first and --whole-last");
@@ -117,17 +121,34 @@ static int take_recipe(struct session *s, struct error *err)
 				    err);
 }
 
-static int open_plan(struct session *s, struct error *err)
+/* Reads plan k, and compares its shape with that of the model and of the first plan. */
+static int read_plan(struct session *s, uint32_t k, struct error *err)
+{
+	const char *file = s->o.train.plans.at[k];
+	struct plan_paths *p = &s->plans[k];
+	int rc = plan_paths_read(p, file, err);
+
+	if (!rc && p->n_stages != s->o.config.n_stages)
+		rc = error_set(err, -1, "%s: has %" PRIu32 " stages, the model %" PRIu32, file,
+			       p->n_stages, s->o.config.n_stages);
+	if (!rc && p->n != s->plans[0].n)
+		rc = error_set(err, -EINVAL,
+			       "%s: has %" PRIu32 " microbatches, the first plan %" PRIu32, file,
+			       p->n, s->plans[0].n);
+	return rc;
+}
+
+static int open_plans(struct session *s, struct error *err)
 {
 	const struct model_config *c = &s->o.config;
 	int rc;
 
-	if (s->o.train.skip_schedule && s->o.plan)
+	if (s->o.train.skip_schedule && s->o.train.plans.n > 0)
 		return error_set(err, -EINVAL, "--skip-schedule: a plan has its own paths");
 	rc = take_recipe(s, err);
 	if (rc)
 		return rc;
-	if (!s->o.plan) {
+	if (s->o.train.plans.n == 0) {
 		rc = visit_rules_check(&s->o.visits, c->n_stages, err);
 		return rc || !s->o.train.skip_schedule
 			       ? rc
@@ -137,12 +158,10 @@ static int open_plan(struct session *s, struct error *err)
 					 visit_rules_droppable(s->o.visits.always, c->n_stages),
 					 err);
 	}
-	rc = plan_paths_read(&s->plan, s->o.plan, err);
-	if (!rc && s->plan.n_stages != c->n_stages)
-		rc = error_set(err, -1, "%s: has %" PRIu32 " stages, the model %" PRIu32,
-			       s->o.plan, s->plan.n_stages, c->n_stages);
+	for (uint32_t k = 0; k < s->o.train.plans.n && !rc; k++)
+		rc = read_plan(s, k, err);
 	if (!rc)
-		s->o.microbatches = s->plan.n;
+		s->o.microbatches = s->plans[0].n;
 	return rc;
 }
 
@@ -198,7 +217,7 @@ static int session_init(struct session *s, struct error *err)
 {
 	const struct recipe *r = &s->o.recipe;
 	size_t n = (size_t)r->batch * r->sequence;
-	int rc = open_plan(s, err);
+	int rc = open_plans(s, err);
 
 	if (!s->o.tokenizer && s->o.from && tokenizer_is_in(s->o.from))
 		s->o.tokenizer = s->o.from;
@@ -268,9 +287,11 @@ static void next_microbatch(struct session *s, uint32_t m, const uint32_t **path
 	uint32_t stages = o->config.n_stages;
 
 	corpus_batch(s->corpus, 0, 1, s->position + m, o->recipe.batch, s->tokens, s->targets);
-	if (o->plan) {
-		*path = s->plan.paths + (size_t)m * stages;
-		*n = s->plan.lengths[m];
+	if (o->train.plans.n > 0) {
+		const struct plan_paths *plan = &s->plans[s->iteration % o->train.plans.n];
+
+		*path = plan->paths + (size_t)m * stages;
+		*n = plan->lengths[m];
 	} else {
 		*path = s->paths + (size_t)m * stages;
 		*n = s->lengths[m];
@@ -286,7 +307,7 @@ static int run_microbatches(struct session *s, double *loss)
 
 	*loss = 0;
 	rules.skip = visits_skip(&rules, s->iteration, o->iterations, &rules.share);
-	if (!o->plan)
+	if (o->train.plans.n == 0)
 		visits_draw(&rules, o->config.n_stages, o->microbatches, o->seed, s->iteration,
 			    s->paths, s->lengths);
 	for (uint32_t m = 0; m < o->microbatches && !rc; m++) {
