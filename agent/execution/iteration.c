@@ -268,6 +268,10 @@ void iteration_commit(struct agent *a, const struct msg_commit *m, int64_t now_u
 {
 	struct msg done = { .type = MSG_COMMITTED };
 
+	/* A copy of the same stage will replace these weights. If the run has gone back to a
+	 * checkpoint, they are of an iteration that is repeated, and only the copy may answer. */
+	if (standby_standing(a) != STANDBY_NONE && standby_stage(a) == a->held.stage)
+		return;
 	if (m->iteration <= a->held.committed) {
 		/* The iteration is committed already: the controller asks again because it missed
 		 * the report. */

@@ -214,6 +214,7 @@ static void take(struct cluster *c, uint16_t node, const struct msg *m)
 		n->reduced = true;
 		break;
 	case MSG_COMMITTED:
+		n->n_committed += !m->u.committed.copy;
 		if (m->u.committed.stage != n->stage)
 			n->copy_committed = m->u.committed;
 		else

@@ -46,6 +46,7 @@ struct node {
 	bool kept, copy_reduced;
 	struct msg_kept kept_said;
 	struct msg_committed copy_committed;
+	uint32_t n_committed; /* reports of commits that were not about a copy */
 	struct msg_reduced copy_reduced_said;
 	uint32_t troubles;
 	char trouble[256];

@@ -128,3 +128,32 @@ TEST(test_copy_lags)
 	assert_true(c->nodes[2].copy_committed.hash == stage_hash(c->twins[4]));
 	cluster_unmake(c);
 }
+
+static bool two_answers(struct cluster *c)
+{
+	return c->nodes[2].committed.iteration == 1;
+}
+
+/* The run may have gone back to a checkpoint since node 2 committed its weights. A commit with the
+ * same number is then another one, which only the copy of the stage has made. */
+TEST(test_weights_that_a_copy_replaces_answer_no_commit)
+{
+	static const uint8_t five[] = { 0, 0, 1, 1, 2 };
+	struct cluster *c = cluster_make(5, five);
+	struct msg m = { .type = MSG_COMMIT, .u.commit = { .iteration = 1, .attempt = 1 } };
+	uint32_t before;
+
+	cluster_gather(c);
+	cluster_route(c, 0, 3, (uint16_t[]){ 0, 2, 4 });
+	cluster_route(c, 1, 3, (uint16_t[]){ 1, 3, 4 });
+	cluster_iterate(c);
+	cluster_keep(c, 2, 1, 3);
+	cluster_until(c, two_keeps, "the copy of its own stage");
+	before = c->nodes[2].n_committed;
+	c->nodes[2].committed.iteration = 0;
+	cluster_send(c, 2, &m);
+	cluster_until(c, two_answers, "the copy's answer");
+	cluster_turns(c, 10);
+	assert_int_equal(c->nodes[2].n_committed, before);
+	cluster_unmake(c);
+}
