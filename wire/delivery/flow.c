@@ -20,7 +20,8 @@
 #define LONG_QUEUES 3
 /* A link is unsteady if the deviation exceeds a round trip divided by this. */
 #define UNSTEADY_PART 32
-/* The window of an unsteady link, as a multiple of what is carried: STEADY and STARTING. */
+/* The window of an unsteady link, as a multiple of what is carried: STEADY, and STARTING or after
+ * few samples. */
 #define RATE_BEYOND 1.25
 #define RATE_START  2.0
 
@@ -121,20 +122,26 @@ static void add_sample(struct flow *f, int64_t took_us, int64_t now_us)
 	add_least(f, took_us, now_us);
 }
 
+/* RFC 6298 begins with a deviation of half a round trip. That guess takes about ten samples to
+ * fade, and until then every far link would look unsteady. */
+static void add_idle(struct flow *f, int64_t took_us)
+{
+	const int64_t off = took_us - f->idle.smoothed_us, n = f->idle_samples;
+
+	f->idle_samples += f->idle_samples < 8;
+	f->idle.smoothed_us += off / (n < 8 ? n + 1 : 8);
+	if (n > 0)
+		f->idle.deviation_us +=
+			((off < 0 ? -off : off) - f->idle.deviation_us) / (n < 4 ? n : 4);
+}
+
 void flow_sample(struct flow *f, int64_t took_us, int64_t now_us)
 {
 	if (took_us < 1)
 		took_us = 1;
 	add_sample(f, took_us, now_us);
-	if (f->under_way > 0) {
-		/* This round trip may contain a queue. */
-	} else if (f->idle.smoothed_us == 0) {
-		/* RFC 6298 begins with a deviation of half a round trip. That guess takes about ten
-		 * samples to fade, and until then every far link would look unsteady. */
-		f->idle.smoothed_us = took_us;
-	} else {
-		flow_round_trip_add(&f->idle, took_us);
-	}
+	if (f->under_way == 0)
+		add_idle(f, took_us);
 	if (f->round_least_us < 0 || took_us < f->round_least_us)
 		f->round_least_us = took_us;
 }
@@ -241,9 +248,12 @@ static bool start_continues(struct flow *f, double queue, bool carried)
 	return !f->held_back && f->free_rounds < 2 * FREE_ROUNDS;
 }
 
-/* Returns true if the round trip varies too much by itself for a queue to be seen in it. */
+/* Returns true if the round trip varies too much by itself for a queue to be seen in it, or may do
+ * so. */
 static bool is_unsteady(const struct flow *f)
 {
+	if (f->idle_samples < FLOW_IDLE_SAMPLES)
+		return true;
 	return f->idle.deviation_us > FLOW_QUEUE_US / 4 &&
 	       f->idle.deviation_us > f->idle.smoothed_us / UNSTEADY_PART;
 }
@@ -253,7 +263,10 @@ static bool is_unsteady(const struct flow *f)
 static void adapt_to_rate(struct flow *f)
 {
 	const uint64_t rate = flow_bytes_per_s(f);
-	const double most_us = (double)(f->idle.smoothed_us + 2 * f->idle.deviation_us);
+	const bool is_known = f->idle_samples >= FLOW_IDLE_SAMPLES;
+	const double most_us = f->idle_samples > 0
+				       ? (double)(f->idle.smoothed_us + 2 * f->idle.deviation_us)
+				       : 1.5 * (double)flow_least_us(f);
 	const double carried = (double)rate * 1e-6 * most_us;
 	if (f->held_back)
 		f->free_rounds++;
@@ -264,7 +277,7 @@ static void adapt_to_rate(struct flow *f)
 	if (f->free_rounds >= FREE_ROUNDS)
 		f->phase = FLOW_STEADY;
 	if (f->phase == FLOW_STEADY)
-		set_window(f, RATE_BEYOND * carried);
+		set_window(f, (is_known ? RATE_BEYOND : RATE_START) * carried);
 	else if (RATE_START * carried > (double)f->window)
 		set_window(f, RATE_START * carried);
 }

@@ -19,8 +19,9 @@
  * ProbeRTT).
  *
  * On some links the round trip varies even while nothing is under way. A queue of that length
- * cannot be seen there. The window is then the delivery rate times the round trip plus a quarter,
- * so it follows the rate upwards, and no queue is longer than that quarter.
+ * cannot be seen there. A link counts as such until FLOW_IDLE_SAMPLES probes have found it idle.
+ * The window is then the delivery rate times the round trip plus a quarter, so it follows the rate
+ * upwards, and no queue is longer than that quarter. With fewer probes it is twice the product.
  *
  * Below this module TCP has its own congestion control and repairs losses. This window only keeps
  * TCP from filling long queues. Chunks that it holds back itself are not in the link's queue.
@@ -44,6 +45,7 @@ int64_t flow_overdue_us(const struct flow_round_trip *r);
 #define FLOW_BUSY_US  INT64_C(100000)
 #define FLOW_FIRST_US INT64_C(1000000)
 #define FLOW_QUEUE_US INT64_C(15000)
+#define FLOW_IDLE_SAMPLES 4
 
 /* The greatest or least value of a sliding window, kept in two halves. */
 struct flow_window {
@@ -80,9 +82,10 @@ enum flow_phase { FLOW_STARTING, FLOW_STEADY, FLOW_DRAINING, FLOW_REFILLING };
 struct flow {
 	struct flow_limits limits;
 	struct flow_round_trip round_trip;
-	/* Round trips of probes that were sent while nothing was under way. The deviation starts
-	 * at 0. */
+	/* Round trips of probes that were sent while nothing was under way: running averages,
+	 * which begin as plain averages of the first samples. */
 	struct flow_round_trip idle;
+	unsigned idle_samples; /* their number */
 	/* Windows of the least round trip and of the greatest rate in bytes per second. */
 	struct flow_window least_us, rate;
 	int64_t least_seen_us; /* when a round trip close to the least one was last seen */

@@ -162,7 +162,7 @@ TEST(the_window_fills_the_link_and_no_queue)
 			int64_t now = 1000000, queue;
 			flow_init(&f);
 			flow_start(&f, &far);
-			for (int n = 0; n < 4; n++, now += 600000)
+			for (int n = 0; n < FLOW_IDLE_SAMPLES; n++, now += 600000)
 				flow_sample(&f, delays[k], now);
 			fill(&f, rates[i], delays[k], 10000000, &now, &queue); /* at the start */
 			now += 100000;
@@ -182,6 +182,8 @@ TEST(the_window_follows_the_link)
 	int64_t now = 1000000, queue;
 	flow_init(&f);
 	flow_start(&f, &far);
+	for (int n = 0; n < FLOW_IDLE_SAMPLES; n++)
+		flow_sample(&f, 100000, now);
 	fill(&f, 10e6, 100000, 10000000, &now, &queue);
 	const size_t before = f.window;
 	fill(&f, 40e6, 100000, 10000000, &now, &queue); /* the link becomes four times as fast */
@@ -191,34 +193,41 @@ TEST(the_window_follows_the_link)
 	assert_true(queue < 4 * FLOW_QUEUE_US);
 }
 
-/* On a link whose round trip varies, a late packet does not mean a queue. The link is still used
- * fully, and its queue stays shorter than the round trip. */
+/* Fills a link whose round trip varies, after some probes in idle moments. The link is used fully,
+ * and its queue stays shorter than the round trip, or two and a half if the probes were too few. */
+static void check_unsteady(double jitter, int64_t delay_us, int probes)
+{
+	const int64_t most = probes < FLOW_IDLE_SAMPLES ? 5 * delay_us / 2 : delay_us;
+	struct flow f;
+	struct rng rng;
+	int64_t now = 1000000, queue;
+
+	rng_init(&rng, 11);
+	flow_init(&f);
+	flow_start(&f, &far);
+	for (int n = 0; n < probes; n++, now += 100000)
+		flow_sample(&f,
+			    (int64_t)((double)delay_us *
+				      (1 + jitter * (2 * rng_uniform(&rng) - 1))),
+			    now);
+	fill_unsteady(&f, 12.5e6, delay_us, jitter, 10000000, &now, &queue);
+	now += 100000;
+	uint64_t through = fill_unsteady(&f, 12.5e6, delay_us, jitter, 30000000, &now, &queue);
+	assert_true((double)through > 0.85 * 12.5e6 * 30);
+	assert_true(queue < most + 2 * FLOW_QUEUE_US);
+}
+
+/* On a link whose round trip varies, a late packet does not mean a queue. */
 TEST(the_window_fills_an_unsteady_link)
 {
 	static const double jitters[] = {0.1, 0.3};
 	static const int64_t delays[] = { 40000, 150000, 300000 };
-	for (unsigned i = 0; i < 2; i++) {
-		for (unsigned k = 0; k < 3; k++) {
-			struct flow f;
-			struct rng rng;
-			int64_t now = 1000000, queue;
-			rng_init(&rng, 11);
-			flow_init(&f);
-			flow_start(&f, &far);
-			for (int n = 0; n < 30; n++, now += 100000) /* probes in idle moments */
-				flow_sample(
-					&f,
-					(int64_t)((double)delays[k] *
-						  (1 + jitters[i] * (2 * rng_uniform(&rng) - 1))),
-					now);
-			fill_unsteady(&f, 12.5e6, delays[k], jitters[i], 10000000, &now, &queue);
-			now += 100000;
-			uint64_t through = fill_unsteady(&f, 12.5e6, delays[k], jitters[i],
-							 30000000, &now, &queue);
-			assert_true((double)through > 0.85 * 12.5e6 * 30);
-			assert_true(queue < delays[k] + 2 * FLOW_QUEUE_US);
-		}
-	}
+	static const int probes[] = { 0, 1, 2, FLOW_IDLE_SAMPLES, 30 };
+
+	for (unsigned i = 0; i < 2; i++)
+		for (unsigned k = 0; k < 3; k++)
+			for (unsigned n = 0; n < 5; n++)
+				check_unsteady(jitters[i], delays[k], probes[n]);
 }
 
 TEST(urgent_messages_do_not_wait_for_the_window)
