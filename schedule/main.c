@@ -257,11 +257,57 @@ static const char *check_phase_options(const struct plan_options *o)
 	return NULL;
 }
 
+static bool parse_seconds(const char *text, double *out)
+{
+	char *end;
+
+	*out = strtod(text, &end);
+	return end != text && !*end && *out > 0 && *out < 1e9;
+}
+
+/* Takes an option about the search. Returns NULL, or the error if it is not valid. */
+static const char *take_search_option(struct plan_options *o, int option)
+{
+	struct plan_request *q = &o->request;
+	long v;
+
+	switch (option) {
+	case ALGORITHM:
+		return plan_algorithm_named(optarg, &q->algorithm)
+			? NULL : "--algorithm: expected best, cbs, no-tc2, dtfm or dtfm-skip";
+	case BUDGET:
+		return parse_seconds(optarg, &q->budget_s)
+			? NULL : "--budget: expected seconds, more than 0";
+	case EVALUATIONS:
+		if (!parse_long(optarg, 1, INT64_MAX / 2, &v))
+			return "--evaluations: expected a number, 1 or more";
+		q->evaluations = v;
+		return NULL;
+	case SEED:
+		if (!parse_long(optarg, 0, INT64_MAX, &v))
+			return "--seed: expected a whole number, 0 or more";
+		q->seed = (uint64_t)v;
+		return NULL;
+	case THREADS:
+		if (!parse_long(optarg, 1, 1024, &v))
+			return "--threads: expected a number from 1 to 1024";
+		q->threads = (int)v;
+		return NULL;
+	case TURNS:
+		if (!parse_long(optarg, 1, TURN_PLANS_MOST, &v))
+			return "--turns: expected a number from 1 to 16";
+		o->turns = (int)v;
+		return NULL;
+	default: /* SYNC_LIMIT */
+		return parse_seconds(optarg, &q->sync_limit_s)
+			? NULL : "--sync-limit: expected seconds, more than 0";
+	}
+}
+
 /* Returns NULL, or the error if the option is not valid. */
 static const char *take_plan_option(struct plan_options *o, int option)
 {
 	struct plan_request *q = &o->request;
-	char *end;
 	long v;
 
 	switch (option) {
@@ -282,27 +328,13 @@ static const char *take_plan_option(struct plan_options *o, int option)
 		o->always = optarg;
 		return NULL;
 	case ALGORITHM:
-		return plan_algorithm_named(optarg, &q->algorithm)
-			? NULL : "--algorithm: expected best, cbs, no-tc2, dtfm or dtfm-skip";
 	case BUDGET:
-		q->budget_s = strtod(optarg, &end);
-		return end != optarg && !*end && q->budget_s > 0 && q->budget_s < 1e9
-			? NULL : "--budget: expected seconds, more than 0";
 	case EVALUATIONS:
-		if (!parse_long(optarg, 1, INT64_MAX / 2, &v))
-			return "--evaluations: expected a number, 1 or more";
-		q->evaluations = v;
-		return NULL;
 	case SEED:
-		if (!parse_long(optarg, 0, INT64_MAX, &v))
-			return "--seed: expected a whole number, 0 or more";
-		q->seed = (uint64_t)v;
-		return NULL;
 	case THREADS:
-		if (!parse_long(optarg, 1, 1024, &v))
-			return "--threads: expected a number from 1 to 1024";
-		q->threads = (int)v;
-		return NULL;
+	case SYNC_LIMIT:
+	case TURNS:
+		return take_search_option(o, option);
 	case ASSIGNMENT:
 		return parse_choice(optarg, "free", "given", &q->free_assignment)
 			? NULL : "--assignment: expected free or given";
@@ -318,10 +350,6 @@ static const char *take_plan_option(struct plan_options *o, int option)
 	case OVERLAP_SYNC:
 		q->overlap_sync = true;
 		return NULL;
-	case SYNC_LIMIT:
-		q->sync_limit_s = strtod(optarg, &end);
-		return end != optarg && !*end && q->sync_limit_s > 0 && q->sync_limit_s < 1e9
-			? NULL : "--sync-limit: expected seconds, more than 0";
 	case WIRE:
 	case SUM_WIRE:
 		return take_wire(&o->wires, option);
@@ -331,11 +359,6 @@ static const char *take_plan_option(struct plan_options *o, int option)
 	case STACK:
 	case FORMAT:
 		return take_phase_option(o, option);
-	case TURNS:
-		if (!parse_long(optarg, 1, TURN_PLANS_MOST, &v))
-			return "--turns: expected a number from 1 to 16";
-		o->turns = (int)v;
-		return NULL;
 	case 'o':
 		o->output = optarg;
 		return NULL;
