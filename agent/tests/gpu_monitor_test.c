@@ -22,16 +22,9 @@
 /* Loads the library of the tests. From then on the name of NVIDIA's finds it. */
 static struct nvml_script *script(void)
 {
-	const char *build = getenv("SKIPPIPE_BUILD");
 	char path[4096];
-	struct nvml_script *s;
-	void *file;
+	struct nvml_script *s = nvml_script_load("nvml.so", path);
 
-	snprintf(path, sizeof(path), "%s/tests/nvml.so", build ? build : "build");
-	file = dlopen(path, RTLD_NOW);
-	assert_non_null(file);
-	s = dlsym(file, "nvml_script");
-	assert_non_null(s);
 	*s = (struct nvml_script){ .utilisation = { 0, 97 },
 				   .used = { 0, 1ull << 30 },
 				   .total = 2ull << 30,

@@ -4,7 +4,12 @@
 #ifndef MODEL_TESTS_NVML_SCRIPT_H
 #define MODEL_TESTS_NVML_SCRIPT_H
 
+#include <dlfcn.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/tests/test.h"
 
 #define NVML_TEST_BUS "0000:65:00.0"
 
@@ -23,5 +28,21 @@ struct nvml_script {
 	atomic_int calls;   /* calls for a temperature that have begun */
 	atomic_int hanging; /* meanwhile such a call does not return */
 };
+
+/* Loads a library of the tests, for the life of the process, and writes its path to `path`. Returns
+ * its answers, which belong to the library. */
+static inline struct nvml_script *nvml_script_load(const char *name, char path[4096])
+{
+	const char *build = getenv("SKIPPIPE_BUILD");
+	struct nvml_script *s;
+	void *file;
+
+	snprintf(path, 4096, "%s/tests/%s", build ? build : "build", name);
+	file = dlopen(path, RTLD_NOW);
+	assert_non_null(file);
+	s = dlsym(file, "nvml_script");
+	assert_non_null(s);
+	return s;
+}
 
 #endif

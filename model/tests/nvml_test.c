@@ -1,9 +1,6 @@
-/* The reader of a GPU's figures, against a library of the tests (tests/nvml.c): what it makes of
- * each answer, and what of a library, a function or a figure that is missing. */
-#include <dlfcn.h>
+/* Tests the reader of a GPU's figures with a library of the tests (tests/nvml.c) that gives known
+ * answers, or lacks functions and figures. */
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/tests/test.h"
@@ -15,15 +12,8 @@ static char library[4096];
 /* Resets the answers of a library of the tests. */
 static struct nvml_script *script(const char *name)
 {
-	const char *build = getenv("SKIPPIPE_BUILD");
-	struct nvml_script *s;
-	void *file;
+	struct nvml_script *s = nvml_script_load(name, library);
 
-	snprintf(library, sizeof(library), "%s/tests/%s", build ? build : "build", name);
-	file = dlopen(library, RTLD_NOW);
-	assert_non_null(file);
-	s = dlsym(file, "nvml_script");
-	assert_non_null(s);
 	*s = (struct nvml_script){ .utilisation = { 0, 97 },
 				   .used = { 0, 61ull << 30 },
 				   .total = 80ull << 30,
