@@ -16,7 +16,7 @@
  * A ratio is a number of stages, and the share of each data node's microbatches that skip them: 1
  * to 99 percent. The other microbatches visit every stage. 0: all microbatches skip. */
 
-/* Reads "2", or "30%:2" for a share of the microbatches, at *at and moves *at behind it. most: the
+/* Reads "2", or "30%:2" for a share of the microbatches, from *at, and advances *at. most: the
  * most stages that may be skipped. -EINVAL: the message says what was expected. */
 int skip_share_read(const char **at, uint32_t most, uint32_t *share, uint32_t *skip,
 		    struct error *err);

@@ -565,7 +565,8 @@ static void buffers_are_chosen_by_blocks(void **state)
 	/* On an H200 two blocks with two buffers fit, on an A100 one, or two with one buffer. */
 	assert_int_equal(launch_on(d, dkv, SHARED_MOST, SHARED_MOST, 128).buffers, 2);
 	assert_int_equal(launch_on(d, dkv, KIB_163, KIB_163, 128).buffers, 1);
-	/* On a 4090 with heads of 64: one block with two buffers, or two with one. */
+	/* A 4090 has room for one block with two buffers, or for two blocks with one buffer each,
+	 * if heads have 64 numbers. */
 	assert_int_equal(launch_on(d, dkv, KIB_99, KIB_99, 64).buffers, 1);
 	assert_int_equal(launch_on(d, KERNEL_ATTENTION, KIB_99, KIB_99, 64).buffers, 2);
 	/* If only one block fits in either case, it has two buffers if they fit. */
