@@ -1,5 +1,6 @@
-/* skippipe eval: measures the loss on validation text with all stages and with some skipped. This
- * shows which stages a model can do without. */
+/* skippipe eval: measures the loss on validation text, or the share of questions that are answered
+ * rightly, with all stages and with some skipped. This shows which stages a model can do
+ * without. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -11,21 +12,31 @@
 #include "model/text/corpus.h"
 #include "model/text/tokenizer.h"
 #include "model/files/safetensors.h"
+#include "model/program/choices.h"
 #include "model/program/commands.h"
 #include "model/program/interrupt.h"
 #include "model/program/load.h"
+#include "model/program/omission.h"
 
 static const char help[] =
-	"usage: skippipe eval MODEL [--corpus FILE...]\n"
+	"usage: skippipe eval MODEL [--corpus FILE... | --choices FILE]\n"
 	"MODEL is a checkpoint, or a folder with config.json and model.safetensors.\n"
-	"Prints loss and perplexity on the corpus's validation part.\n"
+	"Prints loss and perplexity on the corpus's validation part, or how often the model\n"
+	"finds the true choice.\n"
+	"  --choices FILE       each line is {\"context\": \"...\", \"choices\": [\"...\", ...],\n"
+	"                       \"answer\": 0}. The model's choice has the lowest loss after the\n"
+	"                       context: the sum over its tokens, or their mean (per token).\n"
+	"                       Prints shares of the lines with 95% intervals; with jsonl also\n"
+	"                       the losses of each line. Contexts longer than the sequence lose\n"
+	"                       their beginning\n"
+	"  --tokenizer FILE     tokenizer of the choices (default: the one beside the model)\n"
 	"  --omit S,S,...       skip these stages\n"
 	"  --omit-fraction F    skip the fraction F of the stages other than 0, drawn for each\n"
-	"                       microbatch\n"
+	"                       microbatch, or for each line of choices\n"
 	"  --always STAGE,...   stages that are never skipped at random\n"
 	"  --exit-after S       skip every stage after S\n"
-	"  --table              the loss without each stage, without each fraction, and for each\n"
-	"                       early exit\n"
+	"  --table              the result without each stage, without each fraction, and for\n"
+	"                       each early exit\n"
 	"  --logits FILE        write the first microbatch's tokens and logits, as safetensors\n"
 	"  --batches N          validation microbatches (default 16)\n"
 	"  --set batch=B --set sequence=T --threads N --seed N --device cpu|cuda[:N][:bf16]\n"
@@ -34,40 +45,10 @@ static const char help[] =
 struct session {
 	struct options o;
 	struct trainer *trainer;
+	struct choices *choices; /* NULL: the loss on the corpus is measured */
 	struct corpus *corpus;
 	int32_t *tokens, *targets; /* (B, T) */
 };
-
-/* Chooses the stages to skip: those in `out`, and for each microbatch `more` random ones that are
- * not in `always`. */
-struct omission {
-	bool out[1024];
-	uint32_t more;
-	stage_set always;
-};
-
-static uint32_t draw_visited(const struct omission *m, uint32_t n_stages, struct rng *r,
-			     uint32_t *path)
-{
-	bool out[1024] = { true };
-	uint32_t left = 0, n = 0;
-
-	for (uint32_t s = 1; s < n_stages; s++) {
-		out[s] = m->out[s];
-		left += !visit_rules_always(m->always, s) && !out[s];
-	}
-	for (uint32_t k = 0; k < m->more && left > 0; k++, left--) {
-		uint32_t which = rng_below(r, left), s = 1;
-
-		while (out[s] || visit_rules_always(m->always, s) || which-- > 0)
-			s++;
-		out[s] = true;
-	}
-	for (uint32_t s = 1; s < n_stages; s++)
-		if (!out[s])
-			path[n++] = s;
-	return n;
-}
 
 static int measure_loss(struct session *s, const struct omission *m, double *loss)
 {
@@ -77,7 +58,8 @@ static int measure_loss(struct session *s, const struct omission *m, double *los
 	rng_init(&r, s->o.seed);
 	*loss = 0;
 	for (uint32_t k = 0; k < s->o.batches && !rc; k++) {
-		uint32_t path[1024], n = draw_visited(m, s->o.config.n_stages, &r, path);
+		uint32_t path[OMISSION_STAGES];
+		uint32_t n = omission_draw(m, s->o.config.n_stages, &r, path);
 		float one = 0;
 
 		corpus_validation_batch(s->corpus, k, s->o.recipe.batch, s->tokens, s->targets);
@@ -102,59 +84,38 @@ static int show_loss(struct session *s, const char *what, const struct omission 
 		       what, loss, exp(loss));
 	else
 		printf("%-28s loss %.4f  perplexity %.3f\n", what, loss, exp(loss));
-	return output_flush(NULL) ? EXIT_FAILED : 0; /* the caller prints the cause */
-}
-
-/* Parses a list of stages from 1 on, such as "1,3". */
-static int parse_omit(struct session *s, struct omission *m, struct error *err)
-{
-	const char *at = s->o.eval.omit;
-
-	while (at && *at) {
-		char *end;
-		unsigned long stage = strtoul(at, &end, 10);
-
-		if (end == at || (*end && *end != ',') || stage == 0 ||
-		    stage >= s->o.config.n_stages)
-			return error_set(err, -1,
-					 "--omit %s: expected stages from 1 to %" PRIu32
-					 ", as 1,3 (stage 0 holds embedding and head)",
-					 s->o.eval.omit, s->o.config.n_stages - 1);
-		m->out[stage] = true;
-		at = *end ? end + 1 : end;
-	}
-	if (s->o.exit_after >= s->o.config.n_stages)
-		return error_set(err, -1,
-				 "--exit-after %" PRIu32 ": the last stage is %" PRIu32,
-				 s->o.exit_after, s->o.config.n_stages - 1);
-	for (uint32_t i = s->o.exit_after + 1; s->o.exit_after && i < s->o.config.n_stages; i++)
-		m->out[i] = true;
-	if (visit_rules_check(&s->o.visits, s->o.config.n_stages, err))
-		return -1;
-	m->always = s->o.visits.always;
-	m->more = (uint32_t)lrintf(s->o.eval.omit_fraction * (float)(s->o.config.n_stages - 1));
 	return 0;
 }
 
-/* Prints the loss without each stage, then without 1, 2, ... random stages, then without the last
+/* Prints the result without the stages of m. */
+static int show_result(struct session *s, const char *what, const struct omission *m)
+{
+	int rc = s->choices ? choices_show(s->choices, what, m) : show_loss(s, what, m);
+
+	if (rc)
+		return rc;
+	return output_flush(NULL) ? EXIT_FAILED : 0; /* the caller prints the cause */
+}
+
+/* Prints the result without each stage, then without 1, 2, ... random stages, then without the last
  * stages. */
 static int show_table(struct session *s)
 {
 	uint32_t others = s->o.config.n_stages - 1;
 	uint32_t droppable = visit_rules_droppable(s->o.visits.always, s->o.config.n_stages);
 	char what[64];
-	int rc = show_loss(s, "nothing omitted", &(struct omission){ .more = 0 });
+	int rc = show_result(s, "nothing omitted", &(struct omission){ .more = 0 });
 
 	for (uint32_t i = 1; i <= others && !rc; i++) {
 		struct omission m = { .more = 0 };
 
 		m.out[i] = true;
 		snprintf(what, sizeof(what), "stage %" PRIu32, i);
-		rc = show_loss(s, what, &m);
+		rc = show_result(s, what, &m);
 	}
 	for (uint32_t i = 1; i <= droppable && !rc; i++) {
 		snprintf(what, sizeof(what), "%" PRIu32 " of %" PRIu32 " at random", i, droppable);
-		rc = show_loss(s, what,
+		rc = show_result(s, what,
 			       &(struct omission){ .more = i, .always = s->o.visits.always });
 	}
 	for (uint32_t i = others; i-- > 1 && !rc;) {
@@ -163,7 +124,7 @@ static int show_table(struct session *s)
 		for (uint32_t k = i + 1; k <= others; k++)
 			m.out[k] = true;
 		snprintf(what, sizeof(what), "all after stage %" PRIu32, i);
-		rc = show_loss(s, what, &m);
+		rc = show_result(s, what, &m);
 	}
 	return rc;
 }
@@ -176,7 +137,7 @@ static int write_logits(struct session *s, const struct omission *m, struct erro
 	size_t n = (size_t)b->batch * b->sequence, vocab = s->o.config.vocab;
 	float *logits = malloc(n * vocab * sizeof(*logits)),
 	      *tokens = malloc(n * sizeof(*tokens));
-	uint32_t path[1024];
+	uint32_t path[OMISSION_STAGES];
 	struct rng r;
 	int rc = 0;
 	struct safetensors_entry entries[] = {
@@ -196,7 +157,7 @@ static int write_logits(struct session *s, const struct omission *m, struct erro
 	if (!logits || !tokens) {
 		rc = error_set(err, -1, "no memory for logits");
 	} else {
-		uint32_t visits = draw_visited(m, s->o.config.n_stages, &r, path);
+		uint32_t visits = omission_draw(m, s->o.config.n_stages, &r, path);
 
 		corpus_validation_batch(s->corpus, 0, b->batch, s->tokens, s->targets);
 		rc = trainer_logits(s->trainer, path, visits, s->tokens, logits);
@@ -212,24 +173,35 @@ static int write_logits(struct session *s, const struct omission *m, struct erro
 	return rc;
 }
 
-static int session_init(struct session *s, struct omission *m, struct error *err)
+static int open_corpus(struct session *s, struct error *err)
 {
-	size_t n;
-	int rc = load_model_folder(&s->trainer, s->o.files.at[0], &s->o, 0, err);
+	const char *model = s->o.files.at[0];
+	size_t n = (size_t)s->o.recipe.batch * s->o.recipe.sequence;
+	int rc = load_corpus(&s->corpus, &s->o, tokenizer_is_in(model) ? model : NULL, err);
 
-	if (!rc)
-		rc = parse_omit(s, m, err);
-	if (!rc)
-		rc = load_corpus(&s->corpus, &s->o,
-				 tokenizer_is_in(s->o.files.at[0]) ? s->o.files.at[0] : NULL, err);
 	if (rc)
 		return rc;
-	n = (size_t)s->o.recipe.batch * s->o.recipe.sequence;
 	s->tokens = calloc(n, sizeof(*s->tokens));
 	s->targets = calloc(n, sizeof(*s->targets));
 	if (!s->tokens || !s->targets)
 		return error_set(err, -1, "no memory for microbatches");
 	return 0;
+}
+
+static int session_init(struct session *s, struct omission *m, struct error *err)
+{
+	int rc;
+
+	if (s->o.eval.choices && (s->o.n_corpus > 0 || s->o.eval.logits))
+		return error_set(err, -EINVAL, "--choices excludes --corpus and --logits");
+	s->o.eval.one_sequence = s->o.eval.choices != NULL;
+	rc = load_model_folder(&s->trainer, s->o.files.at[0], &s->o, 0, err);
+	if (!rc)
+		rc = omission_parse(m, &s->o, err);
+	if (rc)
+		return rc;
+	return s->o.eval.choices ? choices_new(&s->choices, &s->o, s->trainer, err)
+				 : open_corpus(s, err);
 }
 
 static int run_eval(struct session *s)
@@ -243,7 +215,7 @@ static int run_eval(struct session *s)
 	if (rc)
 		return options_fail("eval", &err);
 	rc = s->o.eval.table ? show_table(s)
-			: show_loss(s,
+			: show_result(s,
 				    m.more || s->o.eval.omit || s->o.exit_after ? "as asked"
 									   : "nothing omitted",
 				    &m);
@@ -268,6 +240,7 @@ int command_eval(int argc, char **argv)
 	interrupt_catch();
 	if (!rc)
 		rc = run_eval(&s);
+	choices_free(s.choices);
 	trainer_free(s.trainer);
 	corpus_free(s.corpus);
 	free(s.tokens);

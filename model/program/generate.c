@@ -171,29 +171,13 @@ static int open_decoder(struct session *s, struct error *err)
 	return decoder_new(&s->decoder, trainer_stages(s->trainer), path, n, s->length, err);
 }
 
-/* A vocabulary may be padded to a round size; its last rows are not tokens and are never drawn.
- * Bytes are the default tokenizer, and therefore only right for a model of about 256 tokens. */
-static int check_vocabulary(const struct session *s, struct error *err)
-{
-	uint32_t vocab = s->o.config.vocab, tokens = tokenizer_vocab(s->tokenizer);
-
-	if (vocab >= tokens && (s->o.tokenizer || vocab <= 2 * tokens))
-		return 0;
-	return error_set(err, -EINVAL,
-			 "the model's vocab is %" PRIu32 ", %s has %" PRIu32 " tokens%s", vocab,
-			 s->o.tokenizer ? s->o.tokenizer : "text in bytes", tokens,
-			 s->o.tokenizer ? "" : "; --tokenizer names another tokenizer");
-}
-
 static int run_generate(struct session *s, struct error *err)
 {
-	int rc;
+	const char *model = s->o.files.at[0];
+	int rc = load_model_folder(&s->trainer, model, &s->o, 0, err);
 
-	if (!s->o.tokenizer && tokenizer_is_in(s->o.files.at[0]))
-		s->o.tokenizer = s->o.files.at[0];
-	rc = tokenizer_open(&s->tokenizer, s->o.tokenizer, err);
 	if (!rc)
-		rc = load_model_folder(&s->trainer, s->o.files.at[0], &s->o, 0, err);
+		rc = load_tokenizer(&s->tokenizer, model, &s->o, err);
 	if (rc)
 		return rc;
 	s->length = s->o.config.context;
@@ -201,9 +185,7 @@ static int run_generate(struct session *s, struct error *err)
 		return error_set(err, -EINVAL,
 				 "the model's context is %" PRIu32 ", expected 4 or more",
 				 s->length);
-	rc = check_vocabulary(s, err);
-	if (!rc)
-		rc = open_decoder(s, err);
+	rc = open_decoder(s, err);
 	if (rc)
 		return rc;
 	s->sampler = sampler_new(tokenizer_vocab(s->tokenizer));

@@ -11,11 +11,10 @@
 
 #include "model/files/checkpoint.h"
 #include "model/files/huggingface.h"
-#include "model/text/tokenizer.h"
 
 int open_trainer(struct trainer **out, struct options *o, struct error *err)
 {
-	struct stage_options so = { .batch = o->recipe.batch,
+	struct stage_options so = { .batch = o->eval.one_sequence ? 1 : o->recipe.batch,
 				    .sequence = o->recipe.sequence,
 				    .threads = o->threads,
 				    .seed = o->seed,
@@ -94,6 +93,38 @@ int load_model_folder(struct trainer **out, const char *folder, struct options *
 		rc = checkpoint_read_stage(folder, trainer_stages(t)[i], err);
 	if (rc)
 		trainer_free(t);
+	else
+		*out = t;
+	return rc;
+}
+
+/* A vocabulary may be padded to a round size; its last rows are not tokens and are never drawn.
+ * Bytes are the default tokenizer, and therefore only right for a model of about 256 tokens. */
+static int check_vocabulary(const struct tokenizer *t, const char *path, uint32_t vocab,
+			    struct error *err)
+{
+	uint32_t tokens = tokenizer_vocab(t);
+
+	if (vocab >= tokens && (path || vocab <= 2 * tokens))
+		return 0;
+	return error_set(err, -EINVAL,
+			 "the model's vocab is %" PRIu32 ", %s has %" PRIu32 " tokens%s", vocab,
+			 path ? path : "text in bytes", tokens,
+			 path ? "" : "; --tokenizer names another tokenizer");
+}
+
+int load_tokenizer(struct tokenizer **out, const char *folder, const struct options *o,
+		   struct error *err)
+{
+	const char *path = o->tokenizer ? o->tokenizer : tokenizer_is_in(folder) ? folder : NULL;
+	struct tokenizer *t;
+	int rc = tokenizer_open(&t, path, err);
+
+	if (rc)
+		return rc;
+	rc = check_vocabulary(t, path, o->config.vocab, err);
+	if (rc)
+		tokenizer_free(t);
 	else
 		*out = t;
 	return rc;

@@ -4,6 +4,7 @@
 
 #include "model/program/options.h"
 #include "model/text/corpus.h"
+#include "model/text/tokenizer.h"
 
 /* Calls trainer_new for o's model. If the device is missing, uses the CPU and reports this on
  * stderr. */
@@ -15,6 +16,12 @@ int open_trainer(struct trainer **out, struct options *o, struct error *err);
  * fewer layers, it gets fewer stages. */
 int load_model_folder(struct trainer **out, const char *folder, struct options *o,
 		      uint32_t n_stages, struct error *err);
+
+/* Opens the tokenizer of o, or the one beside the model in `folder`. If there is neither, tokens
+ * are bytes. o->config is the model's. -EINVAL: the tokenizer does not suit the model's vocabulary;
+ * errors of tokenizer_open. */
+int load_tokenizer(struct tokenizer **out, const char *folder, const struct options *o,
+		   struct error *err);
 
 /* Reads o's corpus for o's model. tokenizer: the file or folder of the model's tokenizer. NULL:
  * tokens are bytes. The corpus of a model with a tokenizer must be token shards. */

@@ -235,6 +235,7 @@ static const struct setting {
 	{ "prompt", TEXT, AT(generate.prompt), NULL },
 	{ "omit", TEXT, AT(eval.omit), NULL },
 	{ "logits", TEXT, AT(eval.logits), NULL },
+	{ "choices", TEXT, AT(eval.choices), NULL },
 	{ "device", TEXT, AT(device), NULL },
 	{ "tokenizer", TEXT, AT(tokenizer), NULL },
 	{ "whole-first", WHOLE, AT(visits.whole_first), NULL },

@@ -21,9 +21,11 @@ struct words {
 };
 
 struct eval_options {
-	const char *omit, *logits;
+	const char *omit, *logits, *choices;
 	float omit_fraction;
 	bool table;
+	/* Set by eval, not by an option: a microbatch has one sequence, whatever the recipe says */
+	bool one_sequence;
 };
 
 struct generate_options {

@@ -7,6 +7,7 @@
 
 #include "model/text/bpe.h"
 #include "model/text/jsonl.h"
+#include "model/text/question.h"
 #include "model/text/tokenizer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -33,6 +34,22 @@ static void use(struct bpe *b, const char *text, size_t size)
 	free(tokens);
 }
 
+/* Reads the input as a question. Each choice has tokens of its own after at least one other. */
+static void read_question(const char *data, size_t size)
+{
+	static struct tokenizer *bytes;
+	struct question q;
+	struct error err;
+
+	expect(bytes || tokenizer_open(&bytes, NULL, &err) == 0);
+	if (question_read(&q, bytes, data, size, "fuzz", 1, &err))
+		return;
+	expect(q.n >= 2 && q.answer < q.n);
+	for (uint32_t k = 0; k < q.n; k++)
+		expect(q.choices[k].counted > 0 && q.choices[k].counted < q.choices[k].n);
+	question_fini(&q);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const char sample[] = "It's  a\xcc\x81 <|x|> 12345\r\n\n\xe4\xbd\xa0 "
@@ -49,6 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		expect(jsonl_text(line, &n)[n] == 0);
 		jsonl_free(line);
 	}
+	read_question((const char *)data, size);
 	if (bpe_open(&b, (const char *)data, json, "fuzz", &err))
 		return 0;
 	expect(bpe_begin(b) < (int32_t)bpe_vocab(b));

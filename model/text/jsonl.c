@@ -87,13 +87,18 @@ static bool is_blank(const char *line, size_t size)
 	return true;
 }
 
-int jsonl_read(struct jsonl **out, const char *line, size_t size, const char *path, uint64_t number,
-	       struct error *err)
+/* Returns the size of the byte order mark before line 1, or 0. */
+static size_t mark_size(const char *line, size_t size, uint64_t number)
 {
-	size_t mark = number == 1 && size >= 3 && memcmp(line, "\xef\xbb\xbf", 3) == 0 ? 3 : 0, at;
+	return number == 1 && size >= 3 && memcmp(line, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+}
+
+int jsonl_parse(json_t **out, const char *line, size_t size, const char *path, uint64_t number,
+		struct error *err)
+{
+	size_t mark = mark_size(line, size, number), at;
 	const char *why = NULL;
 	json_error_t fault;
-	json_t *json, *text;
 
 	line += mark;
 	size -= mark;
@@ -103,23 +108,34 @@ int jsonl_read(struct jsonl **out, const char *line, size_t size, const char *pa
 	if (at < size)
 		return error_set(err, -EINVAL, "%s: line %" PRIu64 ", byte %zu: %s", path, number,
 				 mark + at + 1, why);
-	json = json_loadb(line, size, JSON_DECODE_INT_AS_REAL, &fault);
-	if (!json)
+	*out = json_loadb(line, size, JSON_DECODE_INT_AS_REAL, &fault);
+	if (!*out)
 		return error_set(err, -EINVAL, "%s: line %" PRIu64 ", byte %zu: %s", path, number,
 				 mark + (size_t)fault.position, fault.text);
+	return 0;
+}
+
+int jsonl_read(struct jsonl **out, const char *line, size_t size, const char *path, uint64_t number,
+	       struct error *err)
+{
+	json_t *json, *text;
+	int rc = jsonl_parse(&json, line, size, path, number, err);
+
+	if (rc)
+		return rc;
 	text = json_object_get(json, "text");
 	if (json_is_string(text)) {
 		*out = alloc_new(sizeof(**out));
 		(*out)->line = json;
 		return 0;
 	}
-	at = json_is_null(text);
+	rc = json_is_null(text) ? 1 : -EINVAL;
 	json_decref(json);
-	if (at)
-		return 1;
-	return error_set(err, -EINVAL,
-			 "%s: line %" PRIu64 ", byte %zu: expected an object with a \"text\"", path,
-			 number, mark + 1);
+	if (rc < 0)
+		error_set(err, rc,
+			  "%s: line %" PRIu64 ", byte %zu: expected an object with a \"text\"",
+			  path, number, mark_size(line, size, number) + 1);
+	return rc;
 }
 
 void jsonl_free(struct jsonl *j)

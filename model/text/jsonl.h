@@ -1,18 +1,24 @@
-/* jsonl.h - reads JSON lines: each line is an object, and its "text" is a document. */
+/* jsonl.h - reads JSON lines. Each line of a corpus is an object whose "text" is a document. */
 #ifndef MODEL_JSONL_H
 #define MODEL_JSONL_H
 
 #include <stddef.h>
 #include <stdint.h>
 
+#include <jansson.h>
+
 #include "base/error.h"
 
 struct jsonl; /* opaque: a line that was parsed */
 
-/* Returns 0 and gives *out to the caller. Returns 1 if the line has no document: it is empty, or
- * its "text" is null. -EINVAL: it is not UTF-8, not JSON, or its "text" is no text; the error names
- * path, line and byte, both from 1. A byte order mark before line 1 and a CR at the end are
- * ignored. */
+/* Parses a line to a value that the caller releases. All numbers become reals. Returns 1 if the
+ * line is blank. -EINVAL: it is not UTF-8 or not JSON; the error names path, line and byte, both
+ * from 1. A byte order mark before line 1 and a CR at the end are ignored. */
+int jsonl_parse(json_t **out, const char *line, size_t size, const char *path, uint64_t number,
+		struct error *err);
+
+/* Parses a line of a corpus, and gives *out to the caller. Returns 1 if the line has no document:
+ * it is blank, or its "text" is null. -EINVAL: as above, or its "text" is no text. */
 int jsonl_read(struct jsonl **out, const char *line, size_t size, const char *path, uint64_t number,
 	       struct error *err);
 void jsonl_free(struct jsonl *j); /* NULL is allowed */

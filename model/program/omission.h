@@ -1,0 +1,30 @@
+/* omission.h - the stages that an evaluation skips. */
+#ifndef MODEL_OMISSION_H
+#define MODEL_OMISSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/rng.h"
+#include "base/stage_set.h"
+#include "model/program/options.h"
+
+enum { OMISSION_STAGES = 1024 };
+
+/* Skips the stages in `out`, and `more` others that are drawn from those not in `always`. */
+struct omission {
+	bool out[OMISSION_STAGES];
+	uint32_t more;
+	stage_set always;
+};
+
+/* Reads --omit, --omit-fraction, --always and --exit-after for the model in o->config. -EINVAL: a
+ * stage does not exist or may not be skipped. */
+int omission_parse(struct omission *m, const struct options *o, struct error *err);
+
+/* Writes the stages after stage 0 that are visited to path (OMISSION_STAGES), and returns their
+ * number. */
+uint32_t omission_draw(const struct omission *m, uint32_t n_stages, struct rng *r, uint32_t *path);
+
+#endif
