@@ -20,6 +20,7 @@ enum {
 	SUMS_BEHIND = 8,       /* number of iterations by which a standby copy may be late */
 	PIECE_BYTES = 2 << 20, /* message size for slices */
 	BIG_BYTES = 256 << 10, /* a transfer of this size shows the bandwidth */
+	BEHIND_PART = 8, /* a transfer waits behind others if they have this part of its bytes */
 	/* Least allowance for an answer, because a process may pause for so long. */
 	EXPECTED_LEAST_US = 250000,
 	/* One in this many outputs to a peer has its signal to noise measured. */
@@ -362,8 +363,8 @@ static uint16_t node_of(const struct agent *a, post_peer_id peer)
 }
 
 /* Records the delay of a transfer: the time until its acknowledgement, less half a round trip. A
- * transfer that waited behind more data than its own is ignored. A large transfer gives the link's
- * bandwidth if most of its time was spent on its bytes. */
+ * transfer that waited behind others is ignored: predictions count that wait themselves. A large
+ * transfer gives the link's bandwidth if most of its time was spent on its bytes. */
 static void take_transfer(struct agent *a, uint16_t to, const struct post_transfer *t,
 			  int64_t now_us)
 {
@@ -372,7 +373,7 @@ static void take_transfer(struct agent *a, uint16_t to, const struct post_transf
 	double delay_s, bytes_s;
 
 	if (post_peer(a->tensors, p->dial, &info) < 0 || info.least_round_trip_us == 0 ||
-	    t->under_way_bytes > t->bytes)
+	    t->under_way_bytes > t->bytes / BEHIND_PART)
 		return;
 	delay_s = (double)(t->acked_us - t->queued_us - info.least_round_trip_us / 2) * 1e-6;
 	bytes_s = delay_s - (double)info.least_round_trip_us * 0.5e-6;

@@ -301,6 +301,8 @@ bool channel_next(struct channel *c, struct channel_chunk *out)
 {
 	uint64_t number = c->next;
 	size_t place;
+	if (c->options.urgent)
+		c->options.flow->urgent_waits = false;
 	if (!c->open)
 		return false;
 	if (next_lost(c, &number)) {
@@ -317,6 +319,8 @@ bool channel_next(struct channel *c, struct channel_chunk *out)
 	const struct outgoing *m = outgoing_at(c, place);
 	const uint64_t i = number - m->first;
 	const size_t size = chunk_size(m, i);
+	if (c->options.urgent && place > 0 && !flow_may_follow(c->options.flow, m->size))
+		return false;
 	if (!flow_may_leave(c->options.flow, size + ENTRY_BYTES, c->options.urgent))
 		return false;
 	*out = (struct channel_chunk){.number = number, .total = m->size, .index = (uint32_t)i,

@@ -63,7 +63,7 @@ void flow_start(struct flow *f, const struct flow_limits *limits)
 	f->limits = *limits;
 	f->window = limits->first_bytes;
 	f->phase = FLOW_STARTING;
-	f->held_back = f->had_loss = f->had_bulk = false;
+	f->held_back = f->had_loss = f->had_bulk = f->urgent_waits = false;
 	f->ramp = 0;
 	f->free_rounds = 0;
 	f->start_rate = 0;
@@ -197,10 +197,21 @@ bool flow_may_leave(struct flow *f, size_t bytes, bool urgent)
 	size_t window = f->ramp > 0 && f->ramp < f->window ? f->ramp : f->window;
 	if (urgent && f->limits.kind != FLOW_DROPS)
 		window = f->limits.most_bytes;
+	if (!urgent && f->urgent_waits)
+		window = 0;
 	if (f->under_way == 0 || (bytes <= window && f->under_way <= window - bytes))
 		return true;
 	f->held_back = true;
 	return false;
+}
+
+bool flow_may_follow(struct flow *f, size_t bytes)
+{
+	const double round_us = (double)(flow_least_us(f) + FLOW_QUEUE_US);
+	const double carried = (double)flow_bytes_per_s(f) * 1e-6 * round_us;
+	f->urgent_waits = f->limits.kind == FLOW_FAR && !f->limited && (double)bytes > carried &&
+			  (double)f->under_way > carried;
+	return !f->urgent_waits;
 }
 
 static void set_window(struct flow *f, double bytes)

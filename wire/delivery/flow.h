@@ -18,6 +18,9 @@
  * the least round trip, so that the queue empties and the least round trip is seen again (BBR's
  * ProbeRTT).
  *
+ * Urgent messages need no window, but they leave one after the other. Two that leave together share
+ * the link, so that the first arrives as late as the second.
+ *
  * On some links the round trip varies even while nothing is under way. A queue of that length
  * cannot be seen there. A link counts as such until FLOW_IDLE_SAMPLES probes have found it idle.
  * The window is then the delivery rate times the round trip plus a quarter, so it follows the rate
@@ -102,6 +105,7 @@ struct flow {
 	bool had_bulk;         /* in this round there were messages that can wait */
 	bool held_back;        /* in this round the window held some of them back */
 	bool had_loss;         /* in this round a chunk was lost */
+	bool urgent_waits;     /* an urgent message waits until the link has room for it */
 	size_t ramp;           /* limit of the window while DRAINING and REFILLING; otherwise 0 */
 	unsigned free_rounds;  /* rounds in a row without a queue although messages were held back;
 	                        * while STARTING: rounds in a row without a higher rate */
@@ -122,8 +126,13 @@ struct flow_mark {
 	uint64_t delivered;
 	bool limited;
 };
-/* Returns true if so many bytes may be sent now. */
+/* Returns true if so many bytes may be sent now. Messages that can wait may not while an urgent
+ * message waits (flow_may_follow). */
 bool flow_may_leave(struct flow *f, size_t bytes, bool urgent);
+/* Returns true if an urgent message of so many bytes may leave although older ones are under way.
+ * It waits if the link's rate is known, and both the message and the bytes under way are more than
+ * the link carries in a round trip. */
+bool flow_may_follow(struct flow *f, size_t bytes);
 /* Records that a chunk was sent, and fills its mark. */
 void flow_left(struct flow *f, struct flow_mark *mark, size_t bytes, int64_t now_us);
 /* Records that a chunk was acknowledged. again: it was sent more than once, so its round trip is

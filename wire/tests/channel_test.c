@@ -1,5 +1,6 @@
 /* Tests the channels without sockets: two channels and a random network between them. */
 #include "wire/delivery/channel.h"
+#include "wire/delivery/channel_private.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -413,4 +414,65 @@ TEST(no_peer_has_all_memory)
 	channel_free(c);
 	free(half);
 	world_close(&a);
+}
+
+/* Sends all chunks that may leave now. Returns their number. */
+static unsigned send_all(struct channel *c)
+{
+	struct channel_chunk chunk;
+	unsigned n = 0;
+
+	for (; channel_next(c, &chunk); n++)
+		channel_sent(c, &chunk, 1);
+	return n;
+}
+
+/* A link that carries 65 KB in a round trip, with its queue. The second message follows when fewer
+ * bytes of the first are under way, and messages that can wait do not overtake it. */
+TEST(urgent_messages_leave_one_after_the_other)
+{
+	static uint8_t data[200000];
+	const struct flow_limits far = {FLOW_FAR, 1 << 20, 1024, 1 << 20};
+	const struct channel_part part = {data, sizeof(data)}, small = {data, 1000};
+	const struct channel_cut cut = {65536, 8};
+	struct channel_chunk chunk;
+	struct world w;
+
+	world_open(&w, 1, 0, 0);
+	flow_start(&w.flow, &far);
+	w.from->options.urgent = true; /* w.to stands for a class that can wait */
+	channel_start(w.from, &cut);
+	channel_start(w.to, &cut);
+	w.flow.least_us.now = 50000;
+	w.flow.rate.now = 1000000;
+	assert_int_equal(channel_queue(w.from, &part, 1, 0), 0);
+	assert_int_equal(channel_queue(w.from, &part, 1, 0), 0);
+	assert_int_equal(channel_queue(w.to, &small, 1, 0), 0);
+	w.flow.limited = false;
+	assert_int_equal(send_all(w.from), 8);
+	assert_false(channel_next(w.to, &chunk));
+	channel_acked(w.from, 5, NULL, 0, 150000); /* 75 KB are under way */
+	assert_int_equal(send_all(w.from), 0);
+	assert_false(channel_next(w.to, &chunk));
+	channel_acked(w.from, 6, NULL, 0, 175000);
+	assert_in_range(send_all(w.from), 1, 7);
+	channel_drop(w.from);
+	channel_start(w.from, &cut);
+	/* Nothing waits: other messages may leave, and so may a message that is shorter than what
+	 * the link carries. */
+	assert_false(channel_next(w.from, &chunk));
+	assert_true(channel_next(w.to, &chunk));
+	assert_int_equal(channel_queue(w.from, &part, 1, 3), 0);
+	assert_int_equal(channel_queue(w.from, &small, 1, 3), 0);
+	assert_int_equal(send_all(w.from), 9);
+	channel_drop(w.from);
+	channel_start(w.from, &cut);
+	/* If the rate is unknown, nothing is held back. */
+	w.flow.limited = true;
+	assert_int_equal(channel_queue(w.from, &part, 1, 4), 0);
+	assert_int_equal(channel_queue(w.from, &part, 1, 4), 0);
+	assert_int_equal(send_all(w.from), 16);
+	channel_drop(w.from);
+	channel_drop(w.to);
+	world_close(&w);
 }
