@@ -1,7 +1,8 @@
 #!/bin/bash
-# Plans that take turns: skippipe plan writes several, and skippipe train follows them one after the other.
+# Plans that take turns: skippipe plan writes several, and skippipe train follows them one after the other. It also
+# follows the plans of a run's phases, each in its phase.
 . "$(dirname "$0")/lib.sh"
-need skippipe skippipe-plan skippipe-model
+need skippipe skippipe-plan skippipe-model sqlite3
 cluster=$(dirname "$0")/../schedule/tests/data/geo20_s8.json
 plan=$dir/plan.json
 
@@ -46,6 +47,22 @@ done
 train $shape --plan "$plan" --iterations 4 >"$dir/fixed"
 losses "$dir/fixed" 4 | cmp -s - "$dir/want" && die "the second plan changes nothing"
 
+# In the first phase all microbatches skip everything, as with drawn paths. The next phase follows its plan.
+"$bin/skippipe" plan "$cluster" --recipe speed --iterations 10 --evaluations 2000 --threads 1 -o "$dir/phases.json" \
+	2>/dev/null || die "plan --recipe: exit status $?"
+follow() { train $shape --plan "$dir/phases.json" --grad-norm visits --iterations "$@"; }
+follow 10 >"$dir/phases"
+train $shape --skip 4 --always 5 --grad-norm visits --microbatches 30 --iterations 3 >"$dir/recipe"
+losses "$dir/recipe" 3 >"$dir/want"
+losses "$dir/phases" 10 | head -n 3 | cmp - "$dir/want" || die "the first phase visits other stages than 0 and 5"
+sqlite3 :memory: "SELECT json_extract(readfile('$dir/phases.json'), '\$.with_moves.phases[1].plan')" >"$dir/second.json"
+follow 3 --out "$dir/d" >/dev/null
+train --from "$dir/d" --plan "$dir/second.json" --grad-norm visits --iterations 10 >"$dir/second"
+losses "$dir/second" 7 >"$dir/want"
+losses "$dir/phases" 7 | cmp - "$dir/want" || die "the second phase does not follow its plan"
+follow 10 --stack >"$dir/stacked"
+losses "$dir/stacked" 7 | cmp -s - "$dir/want" && die "the second phase does not stack its stages"
+
 refuses() {
 	local want=$1
 	shift
@@ -59,3 +76,6 @@ refuses "at most 16 plans" train $(for _ in $(seq 17); do printf ' --plan x'; do
 sed 's/"microbatches_per_data_node": *[0-9]*/"microbatches_per_data_node": 2/' "$cluster" >"$dir/few.json"
 "$bin/skippipe" plan "$dir/few.json" --skip 2 --evaluations 100 -o "$dir/few.plan" 2>/dev/null || die "plan of few: $?"
 refuses "few.plan: has 10 microbatches, the first plan 30" train $shape --plan "$plan" --plan "$dir/few.plan"
+refuses "phases.json: has the plans of phases" train $shape --plan "$plan" --plan "$dir/phases.json"
+sed 's/"from": *1,/"from": 2,/g' "$dir/phases.json" >"$dir/late.json"
+refuses 'late.json: with_moves.phases\[0\]: expected from' train $shape --plan "$dir/late.json"

@@ -1,4 +1,4 @@
-/* Reads the paths of a plan file. Training needs nothing else from a plan, so the planner is not
+/* Reads the paths of plan files. Training needs nothing else from a plan, so the planner is not
  * linked to this program. */
 #include "model/program/plan_paths.h"
 
@@ -73,13 +73,11 @@ static int read_path(struct reader *r, struct plan_paths *p, uint32_t m, const j
 
 static int read_plan(struct reader *r, struct plan_paths *p, const json_t *root)
 {
-	const char *format = json_string_value(json_object_get(root, "format"));
 	const json_t *microbatches = json_object_get(root, "microbatches");
 	int rc;
 
-	if (!format || strcmp(format, "skippipe.plan/1") != 0)
-		return error_set(r->err, -EINVAL, "%s: format: expected \"skippipe.plan/1\"",
-				 r->file);
+	for (int i = 0; i < NODES_MOST; i++)
+		r->stage_of[i] = NO_STAGE;
 	rc = read_assignment(r, p, json_object_get(root, "assignment"));
 	if (rc)
 		return rc;
@@ -87,48 +85,144 @@ static int read_plan(struct reader *r, struct plan_paths *p, const json_t *root)
 	if (p->n == 0)
 		return error_set(r->err, -EINVAL, "%s: microbatches: expected at least one",
 				 r->file);
-	p->lengths = calloc(p->n, sizeof(*p->lengths));
-	p->paths = calloc((size_t)p->n * p->n_stages, sizeof(*p->paths));
-	if (!p->lengths || !p->paths)
-		return error_set(r->err, -ENOMEM, "%s: no memory", r->file);
+	p->lengths = alloc_array(p->n, sizeof(*p->lengths));
+	p->paths = alloc_array((size_t)p->n * p->n_stages, sizeof(*p->paths));
 	for (uint32_t m = 0; m < p->n && !rc; m++)
 		rc = read_path(r, p, m,
 			       json_object_get(json_array_get(microbatches, m), "path"));
 	return rc;
 }
 
-int plan_paths_read(struct plan_paths *p, const char *file, struct error *err)
+/* Reads a plan and adds it to those of the training. */
+static int add_plan(struct reader *r, struct planned_paths *p, const json_t *root)
 {
-	struct plan_paths read = { 0 };
-	struct reader r = { .file = file, .err = err };
-	json_error_t at;
-	json_t *root;
-	char *text;
-	size_t size;
-	int rc = file_read(file, PLAN_MOST, &text, &size, err);
+	struct plan_paths *plan = &p->plans[p->n++];
+	int rc = read_plan(r, plan, root);
 
-	if (rc)
-		return rc;
-	root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &at);
-	free(text);
-	if (!root)
-		return error_set(err, -EINVAL, "%s: line %d: %s", file, at.line, at.text);
+	if (!rc && plan->n_stages != p->plans[0].n_stages)
+		rc = error_set(r->err, -EINVAL,
+			       "%s: has %" PRIu32 " stages, the first plan %" PRIu32, r->file,
+			       plan->n_stages, p->plans[0].n_stages);
+	if (!rc && plan->n != p->plans[0].n)
+		rc = error_set(r->err, -EINVAL,
+			       "%s: has %" PRIu32 " microbatches, the first plan %" PRIu32, r->file,
+			       plan->n, p->plans[0].n);
+	return rc;
+}
+
+/* Reads the stages that no microbatch skips, which the plans of all phases share. */
+static int read_always(struct reader *r, stage_set *always, const json_t *plan)
+{
+	const json_t *list = json_object_get(plan, "always_visited");
+
+	*always = 1;
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		json_int_t stage = json_integer_value(json_array_get(list, i));
+
+		if (stage < 0 || stage >= 64)
+			return error_set(r->err, -EINVAL,
+					 "%s: always_visited[%zu]: expected a stage", r->file, i);
+		*always |= (stage_set)1 << stage;
+	}
+	return 0;
+}
+
+/* Reads the plans of a run's phases. */
+static int read_phases(struct reader *r, struct planned_paths *p, const json_t *root)
+{
+	const json_t *list = json_object_get(json_object_get(root, "with_moves"), "phases");
+	struct skip_schedule *s = &p->phases;
+	int rc;
+
+	s->n = (uint32_t)json_array_size(list);
+	if (s->n == 0 || s->n > SKIP_SCHEDULE_MOST)
+		return error_set(r->err, -EINVAL, "%s: with_moves.phases: expected 1 to %d",
+				 r->file, SKIP_SCHEDULE_MOST);
+	p->plans = alloc_array(s->n, sizeof(*p->plans));
+	rc = read_always(r, &p->always, json_object_get(json_array_get(list, 0), "plan"));
+	for (uint32_t k = 0; k < s->n && !rc; k++) {
+		const json_t *phase = json_array_get(list, k);
+		json_int_t from = json_integer_value(json_object_get(phase, "from"));
+		json_int_t skip = json_integer_value(json_object_get(phase, "skip"));
+		json_int_t share = json_integer_value(json_object_get(phase, "skip_share"));
+
+		if ((k == 0 && from != 1) || (k > 0 && from <= (json_int_t)s->phases[k - 1].from) ||
+		    skip < 0 || skip >= 64 || share < 0 || share > 99)
+			return error_set(r->err, -EINVAL,
+					 "%s: with_moves.phases[%" PRIu32
+					 "]: expected from, skip and skip_share of a phase",
+					 r->file, k);
+		s->phases[k] = (struct skip_phase){ .from = (uint64_t)from,
+						    .skip = (uint32_t)skip,
+						    .share = (uint32_t)share };
+		rc = add_plan(r, p, json_object_get(phase, "plan"));
+	}
+	return rc;
+}
+
+static int read_file(struct reader *r, struct planned_paths *p, const json_t *root, uint32_t files)
+{
+	const char *format = json_string_value(json_object_get(root, "format"));
+
+	if (format && strcmp(format, "skippipe.phases/1") == 0)
+		return files == 1 ? read_phases(r, p, root)
+				  : error_set(r->err, -EINVAL,
+					      "%s: has the plans of phases, which take no turns "
+					      "with other plans",
+					      r->file);
+	if (!format || strcmp(format, "skippipe.plan/1") != 0)
+		return error_set(r->err, -EINVAL,
+				 "%s: format: expected \"skippipe.plan/1\" or "
+				 "\"skippipe.phases/1\"",
+				 r->file);
+	if (!p->plans)
+		p->plans = alloc_array(files, sizeof(*p->plans));
+	return add_plan(r, p, root);
+}
+
+int planned_paths_read(struct planned_paths *p, char *const *files, uint32_t n, struct error *err)
+{
+	struct planned_paths read = { 0 };
+	struct reader r = { .err = err };
+	int rc = 0;
+
 	r.stage_of = alloc_array(NODES_MOST, sizeof(*r.stage_of));
-	for (int i = 0; i < NODES_MOST; i++)
-		r.stage_of[i] = NO_STAGE;
-	rc = read_plan(&r, &read, root);
+	for (uint32_t k = 0; k < n && !rc; k++) {
+		json_error_t at;
+		json_t *root;
+		char *text;
+		size_t size;
+
+		r.file = files[k];
+		rc = file_read(r.file, PLAN_MOST, &text, &size, err);
+		if (rc)
+			break;
+		root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &at);
+		free(text);
+		rc = root ? read_file(&r, &read, root, n)
+			  : error_set(err, -EINVAL, "%s: line %d: %s", r.file, at.line, at.text);
+		json_decref(root);
+	}
 	free(r.stage_of);
-	json_decref(root);
 	if (rc)
-		plan_paths_free(&read);
+		planned_paths_free(&read);
 	else
 		*p = read;
 	return rc;
 }
 
-void plan_paths_free(struct plan_paths *p)
+void planned_paths_free(struct planned_paths *p)
 {
-	free(p->lengths);
-	free(p->paths);
-	*p = (struct plan_paths){ 0 };
+	for (uint32_t k = 0; k < p->n; k++) {
+		free(p->plans[k].lengths);
+		free(p->plans[k].paths);
+	}
+	free(p->plans);
+	*p = (struct planned_paths){ 0 };
+}
+
+const struct plan_paths *planned_paths_at(const struct planned_paths *p, uint64_t iteration)
+{
+	return &p->plans[p->phases.n > 0 ? skip_schedule_at(&p->phases, iteration + 1)
+					 : iteration % p->n];
 }

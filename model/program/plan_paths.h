@@ -1,5 +1,5 @@
-/* plan_paths.h - reads the paths of a skippipe.plan/1, as lists of stages. Training needs only
- * these.
+/* plan_paths.h - the paths of plan files, as lists of stages. Training needs nothing else from a
+ * plan.
  */
 #ifndef MODEL_PROGRAM_PLAN_PATHS_H
 #define MODEL_PROGRAM_PLAN_PATHS_H
@@ -7,7 +7,10 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/skip_schedule.h"
+#include "base/stage_set.h"
 
+/* The paths of one plan */
 struct plan_paths {
 	uint32_t n; /* number of microbatches in an iteration */
 	uint32_t n_stages;
@@ -15,8 +18,21 @@ struct plan_paths {
 	uint32_t *paths;   /* (n, n_stages) */
 };
 
-/* -EINVAL names file and key. On success the caller calls plan_paths_free. */
-int plan_paths_read(struct plan_paths *p, const char *file, struct error *err);
-void plan_paths_free(struct plan_paths *p);
+/* The plans that a training follows. All have the same number of stages and microbatches. */
+struct planned_paths {
+	struct plan_paths *plans; /* (n) */
+	uint32_t n;
+	/* If phases.n > 0, plan k is that of phase k. Otherwise the plans take turns. */
+	struct skip_schedule phases;
+	stage_set always; /* stages that the plans of phases never skip */
+};
+
+/* Reads n files of `skippipe.plan/1`, or one `skippipe.phases/1`, whose `with_moves` has the plans.
+ * -EINVAL names file and key. On success the caller calls planned_paths_free. */
+int planned_paths_read(struct planned_paths *p, char *const *files, uint32_t n, struct error *err);
+void planned_paths_free(struct planned_paths *p);
+
+/* Returns the paths that an iteration (from 0) follows. */
+const struct plan_paths *planned_paths_at(const struct planned_paths *p, uint64_t iteration);
 
 #endif

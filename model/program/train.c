@@ -52,6 +52,8 @@ static const char help[] =
 	"  --plan PLAN             use the paths of this plan; if the option is given N times, at\n"
 	"                          most 16, iteration i uses plan (i - 1) mod N. Microbatches\n"
 	"                          then visit more sets of stages (skippipe plan --turns)\n"
+	"                          A file with the plans of a run's phases (skippipe plan\n"
+	"                          --recipe or --skip-schedule) sets schedule and --always too\n"
 	"  --grad-norm microbatches|visits   divisor of a stage's gradient sum (default\n"
 	"                          microbatches; visits with --recipe)\n"
 	"  --out DIR               write a checkpoint to DIR at the end, and on Ctrl-C\n"
@@ -71,7 +73,7 @@ struct session {
 	char schedule[SKIP_RECIPE_TEXT]; /* of the recipe */
 	struct trainer *trainer;
 	struct corpus *corpus;
-	struct plan_paths plans[MOST_PLANS]; /* (o.train.plans.n) */
+	struct planned_paths planned; /* of --plan */
 	/* (M, n_stages) and (M) paths and their lengths, if they are drawn without a plan */
 	uint32_t *paths, *lengths;
 	int32_t *tokens, *targets; /* (B, T) */
@@ -90,8 +92,7 @@ static void session_fini(struct session *s)
 {
 	trainer_free(s->trainer);
 	corpus_free(s->corpus);
-	for (uint32_t k = 0; k < s->o.train.plans.n; k++)
-		plan_paths_free(&s->plans[k]);
+	planned_paths_free(&s->planned);
 	free(s->paths);
 	free(s->lengths);
 	free(s->tokens);
@@ -121,21 +122,24 @@ static int take_recipe(struct session *s, struct error *err)
 				    err);
 }
 
-/* Reads plan k, and compares its shape with that of the model and of the first plan. */
-static int read_plan(struct session *s, uint32_t k, struct error *err)
+/* Reads the plans. Those of a run's phases bring their schedule, from which stacking follows. */
+static int read_plans(struct session *s, struct error *err)
 {
-	const char *file = s->o.train.plans.at[k];
-	struct plan_paths *p = &s->plans[k];
-	int rc = plan_paths_read(p, file, err);
+	const struct words *files = &s->o.train.plans;
+	struct visit_rules *v = &s->o.visits;
+	int rc = planned_paths_read(&s->planned, files->at, files->n, err);
 
-	if (!rc && p->n_stages != s->o.config.n_stages)
-		rc = error_set(err, -1, "%s: has %" PRIu32 " stages, the model %" PRIu32, file,
-			       p->n_stages, s->o.config.n_stages);
-	if (!rc && p->n != s->plans[0].n)
-		rc = error_set(err, -EINVAL,
-			       "%s: has %" PRIu32 " microbatches, the first plan %" PRIu32, file,
-			       p->n, s->plans[0].n);
-	return rc;
+	if (rc)
+		return rc;
+	if (s->planned.plans[0].n_stages != s->o.config.n_stages)
+		return error_set(err, -1, "%s: has %" PRIu32 " stages, the model %" PRIu32,
+				 files->at[0], s->planned.plans[0].n_stages, s->o.config.n_stages);
+	s->o.microbatches = s->planned.plans[0].n;
+	if (s->planned.phases.n > 0) {
+		v->schedule = s->planned.phases;
+		v->always = s->planned.always;
+	}
+	return 0;
 }
 
 static int open_plans(struct session *s, struct error *err)
@@ -148,21 +152,15 @@ static int open_plans(struct session *s, struct error *err)
 	rc = take_recipe(s, err);
 	if (rc)
 		return rc;
-	if (s->o.train.plans.n == 0) {
-		rc = visit_rules_check(&s->o.visits, c->n_stages, err);
-		return rc || !s->o.train.skip_schedule
-			       ? rc
-			       : skip_schedule_parse(
-					 &s->o.visits.schedule, s->o.train.skip_schedule,
-					 s->o.iterations,
-					 visit_rules_droppable(s->o.visits.always, c->n_stages),
-					 err);
-	}
-	for (uint32_t k = 0; k < s->o.train.plans.n && !rc; k++)
-		rc = read_plan(s, k, err);
-	if (!rc)
-		s->o.microbatches = s->plans[0].n;
-	return rc;
+	if (s->o.train.plans.n > 0)
+		return read_plans(s, err);
+	rc = visit_rules_check(&s->o.visits, c->n_stages, err);
+	return rc || !s->o.train.skip_schedule
+		       ? rc
+		       : skip_schedule_parse(&s->o.visits.schedule, s->o.train.skip_schedule,
+					     s->o.iterations,
+					     visit_rules_droppable(s->o.visits.always, c->n_stages),
+					     err);
 }
 
 static int load_checkpoint(struct session *s, struct error *err)
@@ -288,7 +286,7 @@ static void next_microbatch(struct session *s, uint32_t m, const uint32_t **path
 
 	corpus_batch(s->corpus, 0, 1, s->position + m, o->recipe.batch, s->tokens, s->targets);
 	if (o->train.plans.n > 0) {
-		const struct plan_paths *plan = &s->plans[s->iteration % o->train.plans.n];
+		const struct plan_paths *plan = planned_paths_at(&s->planned, s->iteration);
 
 		*path = plan->paths + (size_t)m * stages;
 		*n = plan->lengths[m];
