@@ -551,7 +551,8 @@ void stage_stack(struct stage *to, struct stage *from)
 	uint32_t n_from = model_layer_count(c, stage_index(from));
 	size_t at_to = 0, at_from = 0, size = layer_size(to, &at_to);
 
-	layer_size(from, &at_from);
+	if (layer_size(from, &at_from) == 0)
+		return;
 	for (size_t k = 0; k < sizeof(arrays) / sizeof(arrays[0]); k++) {
 		float *into = arrays[k](to);
 		const float *source = arrays[k](from);

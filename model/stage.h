@@ -188,7 +188,7 @@ void stage_put_state(struct stage *s, size_t at, size_t n, const float *const st
 void stage_copy_state(struct stage *to, struct stage *from);
 /* Copies the weights and moments of the layers of another stage of the model (stacking). With
  * unequal numbers of layers, each layer comes from the one at the same share of the depth.
- * Embedding, final norm and head stay as they are. */
+ * Embedding, final norm and head stay as they are. If `from` has no layers, nothing changes. */
 void stage_stack(struct stage *to, struct stage *from);
 
 /* Returns the hash of the weights (hash.h), computed where they lie. */

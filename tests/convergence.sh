@@ -1,62 +1,132 @@
 #!/bin/bash
-# Measures the effect of skipped stages on training; docs/convergence.md explains it.
+# Measures the effect of skipped stages, and of the formats of activations and gradients, on training.
+# docs/convergence.md has results.
 #
-#   tests/convergence.sh FOLDER [ITERATIONS [RUN...]]
+#   tests/convergence.sh FOLDER [SIZE [SEED...]]
 #
-# RUN is one of
-#   full                       no stage is skipped
-#   skip25, skip33, skip50     a share of the stages is skipped in all iterations, with exchanges of stages
-#   ordered33                  the same without exchanges
-#   begin33                    no stage is skipped in the first 15% of the iterations, no exchanges
-#   whole33                    no stage is skipped in the first and the last 15%
+# SIZE is S, M or L (Debian's fortunes; 12 stages of one layer, and a stage 0 with embedding and head alone), M6 or L6 (six
+# stages of two layers), or deep (six stages of two layers, Python sources from Debian's packages). Default: M; SEED: 1.
+# RUNS lists the runs, each of which may be followed by @ITERATIONS:
+#   full                   no stage is skipped
+#   shallow                a model of a third of the layers
+#   third                  a third of the stages is skipped in all iterations
+#   begin33, whole33       the same, but not in the first 15% of the iterations, or in the first and the last 15%
 #   swapped33, first-skipped, any-order, unequal    whole33 with exchanges, or with a broken rule
-#
-# The script trains a small model for each RUN (default: all). It writes the validation curve to FOLDER/RUN.jsonl, a
-# checkpoint to FOLDER/RUN, and the evaluation with skipped stages to FOLDER/RUN.eval. Then it writes
-# FOLDER/convergence.svg and prints a table. SHAPE changes the model, SKIPS the number of skipped stages, and TRAIN the
-# training.
+#   speed, robust          the recipes
+#   full-planned, third-planned, speed-planned, robust-planned    six stages: the paths of plans for shipped20.json
+# FORMATS lists formats as WIRE/SUM-WIRE. Runs of one seed share the data. The curve is in
+# FOLDER/SIZE-RUN-WIRE-SUM-SEED.jsonl, the checkpoint beside it, and what is there is not trained again. The script prints
+# each validation loss, its distance from that of the first run (with several formats: of the first format), the loss with
+# half of the droppable stages skipped at random, and means.
 set -eu
 cd "$(dirname "$0")/.."
 folder=$1
-iterations=${2:-400}
+size=${2:-M}
 shift $(($# < 2 ? $# : 2))
-model=${SKIPPIPE_BUILD:-$PWD/build}/bin/skippipe-model
-# The model has twelve stages of one layer each. The first of them has the role of stage 0, which every microbatch
-# visits. The real stage 0 holds only embedding and head here, so that a run can break even this rule.
-SHAPE=${SHAPE:---preset tiny --set dim=64 --set n_heads=4 --set n_kv_heads=2 --set ffn_dim=176 --set n_stages=13}
-TRAIN=${TRAIN:---microbatches 10 --validate-every 20 --set lr=0.005 --set warmup=20 --set final_lr=0.1}
-# The number of stages that a microbatch skips at 25, 33 and 50%.
-SKIPS=${SKIPS:-3 4 6}
+[ $# -gt 0 ] || set -- 1
+bin=${SKIPPIPE_BUILD:-$PWD/build}/bin
+iterations=400 stages=13 batches=64 train="--microbatches 10 --set lr=0.005"
+case ${size%6} in
+tiny) shape="--set dim=48 --set ffn_dim=128" iterations=120 stages=9 train="--microbatches 6 --set lr=0.004" ;;
+S) shape="--set dim=48 --set ffn_dim=128" iterations=200 train="--microbatches 8 --set lr=0.005" ;;
+M) shape="--set dim=64 --set ffn_dim=176" ;;
+L) shape="--set dim=128 --set ffn_dim=352" ;;
+deep) shape="--set dim=64 --set ffn_dim=176 --set batch=1 --set sequence=256" iterations=700 stages=6 batches=256
+	train="--microbatches 30 --set lr=0.005 --corpus $folder/python.txt" ;;
+*) echo "convergence: no size $size" >&2; exit 2 ;;
+esac
+[ "$size" = "${size%6}" ] || stages=6
+always=1
+[ $stages != 6 ] || always=5
+third=$(((stages + 1) / 3))
 mkdir -p "$folder"
 
-rules() { # rules RUN: prints the options for its paths
-	read -r quarter third half <<<"$SKIPS"
-	fifteen=$((iterations * 15 / 100))
-	begin="--skip $third --grad-norm visits --whole-first $fifteen"
-	whole="$begin --whole-last $fifteen"
+# Some 120 MB. Nothing is installed.
+python_sources() {
+	local packages=$folder/packages package
+	mkdir -p "$packages"
+	for package in sympy django sqlalchemy networkx matplotlib pandas twisted sklearn scipy numpy; do
+		(cd "$packages" && apt-get -qq download python3-$package)
+		dpkg -x "$packages"/python3-${package}_*.deb "$packages/files"
+	done
+	find "$packages/files" -name '*.py' -size +1k | LC_ALL=C sort | tr '\n' '\0' | xargs -0 cat >"$folder/python.part"
+	mv "$folder/python.part" "$folder/python.txt"
+	rm -r "$packages"
+}
+[ "$size" != deep ] || [ -s "$folder/python.txt" ] || python_sources
+
+plan() { # plan NAME OPTION...: plans the phases of a run
+	local name=$1
+	shift
+	[ -s "$folder/$name.json" ] || "$bin/skippipe" plan schedule/tests/data/shipped20.json --assignment free \
+		--overlap-sync --evaluations 300000 --iterations "$n" "$@" -o "$folder/$name.json"
+	echo "--plan $folder/$name.json"
+}
+
+rules() { # rules RUN: prints the options for its layers and paths
+	local fifteen=$((n * 15 / 100)) layers="--set n_layers=12 --set n_stages=$stages"
+	local skip="--skip $third --always $always --whole-first $fifteen"
+	[ $stages = 6 ] || layers="--set n_layers=$((stages - 1)) --set n_stages=$stages"
 	case $1 in
-	full) echo "--skip 0" ;;
-	skip25) echo "--skip $quarter --always 1 --swap 0.25" ;;
-	skip33) echo "--skip $third --always 1 --swap 0.25" ;;
-	skip50) echo "--skip $half --always 1 --swap 0.25" ;;
-	ordered33) echo "--skip $third --always 1" ;;
-	begin33) echo "$begin --always 1" ;;
-	whole33) echo "$whole --always 1" ;;
-	swapped33) echo "$whole --always 1 --swap 0.25" ;;
-	first-skipped) echo "$whole" ;;
-	any-order) echo "$whole --always 1 --break order" ;;
-	unequal) echo "$whole --always 1 --break exposure" ;;
+	full) echo "$layers --skip 0" ;;
+	shallow) echo "--set n_layers=$(((stages == 6 ? 12 : stages - 1) / 3)) --set n_stages=2" ;;
+	third) echo "$layers --skip $third --always $always" ;;
+	begin33) echo "$layers $skip" ;;
+	whole33) echo "$layers $skip --whole-last $fifteen" ;;
+	swapped33) echo "$layers $skip --whole-last $fifteen --swap 0.25" ;;
+	first-skipped) echo "$layers --skip $third --whole-first $fifteen --whole-last $fifteen" ;;
+	any-order) echo "$layers $skip --whole-last $fifteen --break order" ;;
+	unequal) echo "$layers $skip --whole-last $fifteen --break exposure" ;;
+	speed | robust) echo "$layers --recipe $1" ;;
+	full-planned) echo "$layers $(plan "full-$n" --always 5 --skip-schedule 0@0)" ;;
+	third-planned) echo "$layers $(plan "third-$n" --always 5 --skip-schedule 2@0)" ;;
+	*-planned) echo "$layers --stack $(plan "$1-$n" --recipe "${1%-planned}")" ;;
 	*) echo "convergence: no run called $1" >&2; return 1 ;;
 	esac
 }
 
-[ $# -gt 0 ] || set -- full begin33 whole33 swapped33 first-skipped any-order unequal
-for run in "$@"; do
-	paths=$(rules "$run")
-	"$model" train $SHAPE $TRAIN $paths --set iterations="$iterations" --iterations "$iterations" \
-		--out "$folder/$run" --force --format jsonl >"$folder/$run.jsonl"
-	"$model" eval "$folder/$run" --table --always 1 --batches 64 >"$folder/$run.eval"
-	printf '%-14s validation loss %s\n' "$run" \
-		"$(sed -n 's/.*"validation":\([0-9.]*\).*/\1/p' "$folder/$run.jsonl" | tail -n 1)"
-done
-tests/convergence_plot.sh "$folder" "$@" >"$folder/convergence.svg"
+last_loss() { sed -n 's/.*"validation":\([0-9.]*\).*/\1/p' "$1" | tail -n 1; }
+corpus=$(sed -n 's/.*\(--corpus .*\)/\1/p' <<<"$train")
+
+for seed in "$@"; do
+	base=
+	for run in ${RUNS:-full third speed robust}; do
+		n=$iterations
+		[ "$run" = "${run%@*}" ] || n=${run#*@}
+		options=$(rules "${run%@*}")
+		case ${FORMATS:-} in *' '*) base= ;; esac
+		for format in ${FORMATS:-fp32/fp32}; do
+			out=$folder/$size-$run-${format/\//-}-$seed
+			if [ ! -s "$out.jsonl" ]; then
+				"$bin/skippipe" train --preset tiny --set n_heads=4 --set n_kv_heads=2 $shape $train \
+					--grad-norm visits --validate-every 20 --batches $batches --set warmup=20 --set final_lr=0.1 \
+					--set iterations="$n" --iterations "$n" --seed "$seed" $options --wire "${format%/*}" \
+					--sum-wire "${format#*/}" --threads "${THREADS:-2}" --out "$out" --force --format jsonl >"$out.part"
+				mv "$out.part" "$out.jsonl"
+			fi
+			half=-
+			[ "${run%@*}" = shallow ] || half=$("$bin/skippipe" eval "$out" $corpus --batches $batches --omit-fraction 0.5 \
+				--always $always --threads "${THREADS:-2}" | sed -n 's/.*loss \([0-9.]*\).*/\1/p')
+			[ -n "$base" ] || base=$(last_loss "$out.jsonl")
+			echo "$size $run $format $seed $(last_loss "$out.jsonl") $base $half"
+		done
+	done
+done | awk '{
+		change = 100 * ($5 / $6 - 1)
+		printf "%s %-14s %-9s seed %s  %.4f  %+.2f%%  half %s\n", $1, $2, $3, $4, $5, change, $7
+		fflush()
+		key = $1 " " $2 " " $3
+		if (!(key in n)) order[++keys] = key
+		n[key]++
+		sum[key] += change
+		half[key] += $7 == "-" ? 0 : 100 * ($7 / $5 - 1)
+		if ($7 != "-") halves[key]++
+	}
+	END {
+		for (i = 1; i <= keys; i++) {
+			key = order[i]
+			printf "%s: %+.2f%% on average of %d", key, sum[key] / n[key], n[key]
+			if (halves[key]) printf "; half %+.1f%% against itself", half[key] / halves[key]
+			print ""
+		}
+	}'

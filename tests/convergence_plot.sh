@@ -1,10 +1,19 @@
 #!/bin/bash
-# convergence_plot.sh FOLDER RUN...: draws the validation curves of FOLDER/RUN.jsonl as one SVG.
+# convergence_plot.sh NAME CURVE SECONDS [NAME CURVE SECONDS]...: draws validation losses against predicted time as one SVG.
+# CURVE is what skippipe train --format jsonl printed. SECONDS is that of an iteration, or A@F,B: A in the first share F of
+# the iterations, and B in the others.
 set -eu
-folder=$1
-shift
-for run in "$@"; do
-	sed -n 's/.*"n":\([0-9]*\).*"validation":\([0-9.]*\).*/'"$run"' \1 \2/p' "$folder/$run.jsonl"
+while [ $# -gt 0 ]; do
+	sed -n 's/.*"n":\([0-9]*\).*"validation":\([0-9.]*\).*/\1 \2/p' "$2" | awk -v name="$1" -v seconds="$3" '
+		{ n[NR] = $1; loss[NR] = $2 }
+		END {
+			first = split(seconds, part, /[@,]/) == 3 ? part[2] * n[NR] : 0
+			for (i = 1; i <= NR; i++) {
+				slow = n[i] > first ? n[i] - first : 0
+				print name, ((n[i] - slow) * part[1] + slow * part[first ? 3 : 1]) / 3600, loss[i]
+			}
+		}'
+	shift 3
 done | awk '
 BEGIN {
 	width = 640; height = 400; left = 56; right = 130; top = 16; bottom = 44
@@ -25,9 +34,9 @@ END {
 	for (i = 0; i <= 4; i++) {
 		v = low + (high - low) * i / 4
 		printf "<line x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" stroke=\"#ddd\"/><text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.2f</text>\n", left, py(v), width - right, py(v), left - 6, py(v) + 4, v
-		printf "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%d</text>\n", px(most * i / 4), height - bottom + 18, most * i / 4
+		printf "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.1f</text>\n", px(most * i / 4), height - bottom + 18, most * i / 4
 	}
-	printf "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">iteration</text>\n", (left + width - right) / 2, height - 8
+	printf "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">predicted hours</text>\n", (left + width - right) / 2, height - 8
 	printf "<text x=\"14\" y=\"%d\" transform=\"rotate(-90 14 %d)\" text-anchor=\"middle\">validation loss (nats a byte)</text>\n", height / 2, height / 2
 	for (k = 1; k <= runs; k++) {
 		printf "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"1.5\" points=\"", colour[(k - 1) % 8 + 1]

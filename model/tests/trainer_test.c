@@ -299,6 +299,33 @@ static void a_stacked_stage_is_its_neighbour(void **state)
 	run_fini(&r);
 }
 
+/* Stage 0 of a model with more stages than layers holds the embedding alone. */
+static void a_stage_without_layers_gives_none(void **state)
+{
+	struct model_config few = config;
+	struct recipe recipe = { .adamw = { 0.01f, 0.9f, 0.95f, 1e-8f, 0.1f }, .clip = 0.1f };
+	struct stage_options o = { .batch = 1, .sequence = 6, .threads = 1, .seed = 3 };
+	struct trainer *t;
+	struct stage *stage;
+	float *before;
+	size_t bytes;
+
+	(void)state;
+	few.n_layers = few.n_stages - 1;
+	assert_int_equal(trainer_new(&t, &few, &recipe, &o, NULL), 0);
+	stage = trainer_stages(t)[1];
+	bytes = stage_parameters(stage) * sizeof(*before);
+	before = malloc(bytes);
+	assert_non_null(before);
+	memcpy(before, stage_weights(stage), bytes);
+	assert_int_equal(trainer_stack(t, 1, 0), 0);
+	assert_memory_equal(stage_weights(stage), before, bytes);
+	assert_int_equal(trainer_stack(t, 1, 3), 0);
+	assert_memory_not_equal(stage_weights(stage), before, bytes);
+	free(before);
+	trainer_free(t);
+}
+
 static void the_ends_of_the_text_are_complete(void **state)
 {
 	struct visit_rules r = { .skip = 2, .whole_first = 3, .whole_last = 1 };
@@ -353,6 +380,7 @@ int main(void)
 		cmocka_unit_test(rules_are_broken_only_on_purpose),
 		cmocka_unit_test(the_ends_of_the_text_are_complete),
 		cmocka_unit_test(a_stacked_stage_is_its_neighbour),
+		cmocka_unit_test(a_stage_without_layers_gives_none),
 		cmocka_unit_test(infinite_gradients_are_dropped),
 	};
 
