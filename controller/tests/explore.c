@@ -115,8 +115,8 @@ static void add(struct search *x, const struct p_state *s, const uint64_t *name,
 	x->hashes[x->n] = hash;
 	x->before[x->n] = x->at;
 	/* A state from which the iteration cannot end need not end. */
-	x->ends[x->n] = protocol_ended(s) || !protocol_can_end(x->p, s);
-	x->found.ended += protocol_ended(s);
+	x->ends[x->n] = protocol_ended(x->p, s) || !protocol_can_end(x->p, s);
+	x->found.ended += protocol_ended(x->p, s);
 	x->found.hopeless += !protocol_can_end(x->p, s);
 	x->n++;
 	keep_next(x, name);

@@ -91,18 +91,26 @@ static void overdue(struct p_run *r, struct p_node *x)
 static void agree(struct p_run *r, int stage)
 {
 	bool is[2] = { false, false }, out;
+	uint8_t layers = 0;
 
 	for (int i = 0; i < r->p->nodes; i++) {
 		const struct p_node *x = &r->s.nodes[i];
 
-		if (p_is_replica(x) && x->stage == stage && x->applied)
-			is[x->wrong] = true;
+		if (!p_is_replica(x) || x->stage != stage || !x->applied)
+			continue;
+		is[x->wrong] = true;
+		layers |= (uint8_t)(1 << x->layers);
 	}
+	if (layers & (layers - 1))
+		p_found(r, "two of a stage apply different commits");
 	for (int i = 0; i < r->p->nodes; i++) {
 		struct p_node *x = &r->s.nodes[i];
 
-		if (x->keeps == stage + 1 && x->copy_applied && is[!x->copy_wrong])
-			x->keeps = x->copy_applied = x->copy_wrong = 0;
+		if (x->keeps != stage + 1 || !x->copy_applied || !is[!x->copy_wrong])
+			continue;
+		x->keeps = x->copy_applied = x->copy_wrong = 0;
+		if (r->s.stack == P_STACKED && !(r->p->always >> x->stage & 1))
+			x->due = 0; /* its layers are gone */
 	}
 	if (!is[0] || !is[1])
 		return;
@@ -128,6 +136,12 @@ static void apply(struct p_run *r, struct p_node *x, bool copy)
 	*due = 0;
 	if (*applied || (copy ? x->copy_sum : x->sum) != P_SUMMED)
 		return; /* repeated, or TROUBLE */
+	if (r->s.stack == P_STACKED && !copy)
+		p_take_layers(r, x);
+	if (copy && p_is_void_copy(r, x)) {
+		x->keeps = x->copies = x->copy_sum = 0;
+		return;
+	}
 	*applied = 1;
 	agree(r, stage);
 }
@@ -146,7 +160,8 @@ static bool has_weights(const struct p_run *r, int stage, const struct p_node *b
 		const struct p_node *x = &r->s.nodes[i];
 
 		if (x != but && x->alive &&
-		    ((x->standing == P_LIVE && x->stage == stage) || p_is_keeper(x, stage)))
+		    ((x->standing == P_LIVE && x->stage == stage) ||
+		     (p_is_keeper(x, stage) && !x->fetching)))
 			return true;
 	}
 	return false;
@@ -218,11 +233,15 @@ static bool may_of_node(const struct p_run *r, const struct p_node *x, enum p_ev
 		return s->phase == P_REDUCING && p_copies_awaited(x) && !x->copy_reduced &&
 		       all_reduced(r);
 	case P_APPLY:
-		return x->alive && x->due;
+		return x->alive && x->due && (r->s.stack != P_STACKED || p_may_take_layers(r, x));
 	case P_COPY_APPLY:
 		return x->alive && x->copy_due;
 	case P_KILL:
-		return x->alive && s->deaths > 0 && (sums || stalled);
+		return x->alive && s->deaths > 0 &&
+		       (sums || stalled || (s->stack == P_STACKED && s->phase == P_COMMITTED));
+	case P_FETCHED:
+		return x->alive && x->fetching && led && s->phase != P_PLANNING &&
+		       has_weights(r, x->keeps - 1, x);
 	case P_NOTICE:
 		return !x->alive && x->standing != P_GONE && led;
 	case P_SILENCE:
@@ -327,6 +346,10 @@ static void happen_to_node(struct p_run *r, struct p_node *x, const struct p_ste
 		p_begin_process(x);
 		x->standing = P_JOINER;
 		x->keeps = x->stage + 1;
+		x->fetching = 0;
+		break;
+	case P_FETCHED:
+		x->fetching = 0;
 		break;
 	case P_KEEP:
 		x->keeps = (uint8_t)(step->arg + 1);
@@ -478,12 +501,12 @@ void protocol_next(const struct protocol *p, const struct p_state *s, p_visit vi
 			try_step(&w, P_TAKE_OVER, -1, st);
 }
 
-bool protocol_ended(const struct p_state *s)
+bool protocol_ended(const struct protocol *p, const struct p_state *s)
 {
 	for (int i = 0; i < P_NODES; i++)
 		if (s->nodes[i].due || s->nodes[i].copy_due)
 			return false;
-	return s->phase == P_COMMITTED;
+	return s->phase == P_COMMITTED && p_stages_started(p, s, false);
 }
 
 bool protocol_can_end(const struct protocol *p, const struct p_state *s)
@@ -492,5 +515,5 @@ bool protocol_can_end(const struct protocol *p, const struct p_state *s)
 
 	for (int i = 0; i < p->nodes; i++)
 		held |= (uint8_t)(s->nodes[i].alive << s->nodes[i].stage);
-	return held == (1 << p->stages) - 1;
+	return held == (1 << p->stages) - 1 && p_stages_started(p, s, true);
 }

@@ -18,6 +18,10 @@
  * iteration in another format for wrong numbers. A sum is encoded by the owner of a slice; every
  * replica and standby copy decodes these bytes.
  *
+ * Stages may start from a neighbour (--stack). Their nodes fetch a standby copy of it. The copy has
+ * the state of the last commit until it makes this commit's step. The next plan then visits these
+ * stages, so that the commit must say that they take the copy's layers.
+ *
  * Nodes of a stage are alike, and so are microbatches. States that differ only in names are one
  * state. No node's record names another node, so sorting the nodes is enough. */
 #ifndef CONTROLLER_TESTS_PROTOCOL_H
@@ -26,6 +30,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+
+/* The tests explore less where a sanitizer makes them slow. */
+#if defined(__has_feature)
+#define HAS_FEATURE(x) __has_feature(x)
+#else
+#define HAS_FEATURE(x) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
+	HAS_FEATURE(address_sanitizer) || HAS_FEATURE(thread_sanitizer)
+enum { SLOW = 1 };
+#else
+enum { SLOW = 0 };
+#endif
 
 enum {
 	P_NODES = 6,
@@ -62,6 +79,21 @@ enum p_sum {
 	P_COUNTING /* ordered ahead */
 };
 
+/* Stages that start from a neighbour: from the first iterations to the commit that says so. */
+enum p_stack {
+	P_NO_STACK,
+	P_STACK_LATER, /* the phase that visits them waits for the copies */
+	P_STACK_NEXT,  /* the next iteration visits them */
+	P_STACKED      /* the commit says that they start from their neighbours */
+};
+
+/* The origin of a node's weights, once it has applied the commit. */
+enum p_layers {
+	P_OWN_LAYERS,
+	P_LAYERS_BEFORE,   /* the neighbour's, from before this commit's step */
+	P_LAYERS_OF_COMMIT /* the neighbour's, after this commit's step */
+};
+
 /* An agent's knowledge of a route: the controller's present route, or an earlier one. */
 enum p_view { P_CURRENT, P_OLD };
 
@@ -75,6 +107,7 @@ struct p_node {
 	uint8_t at; /* its stage on those routes */
 	uint8_t reduced, in_sum;
 	uint8_t keeps, copies, copy_reduced; /* keeps: stage + 1 of its standby copy; 0: none */
+	uint8_t fetching;                    /* the copy is not complete */
 	/* State as it really is. */
 	uint8_t alive;
 	/* it began the iteration: 1: with the present epoch, 2: with an older one */
@@ -87,6 +120,7 @@ struct p_node {
 	uint8_t given_up;                 /* its work runs again elsewhere */
 	uint8_t sum, wrong, due, applied; /* due: COMMIT is travelling to it */
 	uint8_t copy_sum, copy_wrong, copy_due, copy_applied;
+	uint8_t layers; /* enum p_layers */
 };
 
 struct p_state {
@@ -100,12 +134,13 @@ struct p_state {
 	/* Reports in this attempt: bit 0: a right sum, bit 1: a wrong one, bit 2: two reports */
 	uint8_t sums_reported[P_STAGES];
 	uint8_t taken_over, committed;
-	uint8_t deaths, wrongs, takeovers;    /* faults that may still happen */
+	uint8_t deaths, wrongs, takeovers; /* faults that may still happen */
 	/* Formats of tensors, as numbers of one bit: the iteration's, and the operator's wish */
 	uint8_t format, wanted;
 	uint8_t changes; /* number of times that the operator may still change the wish */
 	uint8_t tried;   /* the controller has begun the iteration, or resumed it */
 	uint8_t sent;    /* formats, as bits, in which nodes may have sent tensors of it */
+	uint8_t stack;   /* enum p_stack */
 	/* number of times each gradient is in the stage's sum */
 	uint8_t content[P_STAGES][P_BATCHES];
 };
@@ -123,11 +158,18 @@ enum p_rule {
 	P_START_AT_ZERO = 32, /* at a start an agent drops its counts of earlier attempts */
 	/* A node whose weights differ from its stage's after a commit is dropped */
 	P_COMPARE_HASHES = 64,
-	P_KEEP_FORMAT = 128,   /* an iteration that restarts keeps its format */
-	P_STORE_FORMAT = 256,  /* the format is stored before the start is announced */
+	P_KEEP_FORMAT = 128,  /* an iteration that restarts keeps its format */
+	P_STORE_FORMAT = 256, /* the format is stored before the start is announced */
 	/* The owner of a slice decodes the sum that it has encoded, as all others do */
 	P_DECODE_OWN = 512,
-	P_ALL_RULES = 1023
+	/* An agent takes its neighbour's layers once the copy has made the commit's step */
+	P_AWAIT_COPY_STEP = 1024,
+	P_NEED_WHOLE_COPY = 2048, /* a stage cannot start from a copy that is being fetched */
+	/* A node without the copy leaves its stage with the commit */
+	P_DROP_WITHOUT_COPY = 4096,
+	P_VOID_COPIES = 8192,   /* copies of a stage that starts from its neighbour are void */
+	P_RECORD_STACK = 16384, /* the commit's record says that stages start from neighbours */
+	P_ALL_RULES = 32767
 };
 
 /* The cluster to explore, and the variant of the code. */
@@ -145,7 +187,11 @@ struct protocol {
 	/* Sums are ordered with the start: each node sends its part once it has counted its
 	 * microbatches */
 	bool ahead;
-	int rules; /* enum p_rule */
+	/* Stages as bits: those that others start from; 0: none does. All nodes of the others fetch
+	 * a copy, or have one in the beginning: nodes as bits. */
+	uint8_t always, have_copies;
+	bool entered; /* the phase that visits these stages is next, though copies are fetched */
+	int rules;    /* enum p_rule */
 };
 
 enum p_event {
@@ -165,7 +211,8 @@ enum p_event {
 	P_JOIN,
 	P_NEW_PROCESS,
 	P_KEEP,
-	P_RESUME, /* the last replica of its stage is heard again */
+	P_FETCHED, /* the copy is complete */
+	P_RESUME,  /* the last replica of its stage is heard again */
 	P_ADMIT,
 	P_TAKE_OVER,
 	P_RESTART,
@@ -195,7 +242,7 @@ void protocol_begin(const struct protocol *p, struct p_state *s);
  * several choices is visited for each. Nodes keep their places. */
 void protocol_next(const struct protocol *p, const struct p_state *s, p_visit visit, void *context);
 bool p_all_counted(const struct p_state *s, int m);
-bool protocol_ended(const struct p_state *s);
+bool protocol_ended(const struct protocol *p, const struct p_state *s);
 /* Returns true if every stage has a living node that holds its weights. The iteration can then end.
  */
 bool protocol_can_end(const struct protocol *p, const struct p_state *s);

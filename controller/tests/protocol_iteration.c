@@ -179,6 +179,9 @@ void p_crash(struct p_run *r)
 		if (x->keeps == x->stage + 1)
 			x->keeps = 0;
 	}
+	/* The next controller finds out which stages have started from the record */
+	if (s->stack == P_STACK_NEXT || (s->stack == P_STACKED && !(r->p->rules & P_RECORD_STACK)))
+		s->stack = P_STACK_LATER;
 	if (!s->committed)
 		p_forget_sums(s);
 }
@@ -275,7 +278,7 @@ static bool reroute_without(struct p_run *r, struct p_node *gone)
 		r->s.nodes[to].owed |= (uint8_t)(1 << m);
 	}
 	gone->on = gone->owed = gone->reported = 0;
-	gone->given_up = 1;
+	gone->given_up = changed != 0;
 	for (int m = 0; m < P_BATCHES; m++)
 		over |= (uint8_t)(((changed >> m & 1) && starts_over(r, m)) << m);
 	r->s.changed |= changed;
@@ -344,7 +347,7 @@ static void rerun_lost_gradients(struct p_run *r, struct p_node *gone)
 
 bool p_copies_awaited(const struct p_node *x)
 {
-	return x->copies && x->keeps;
+	return x->copies && x->keeps && !x->fetching;
 }
 
 static bool sum_missing(const struct p_run *r)
@@ -389,17 +392,23 @@ static void check_content(struct p_run *r)
 
 static void commit(struct p_run *r)
 {
+	bool dies;
+
 	if (!audited(r)) {
 		p_found(r, "the run ends by its own audit");
 		return;
 	}
 	check_content(r);
+	dies = r->s.stack == P_STACK_NEXT && p_dies_telling(r);
 	r->s.phase = P_COMMITTED;
 	r->s.committed = 1;
 	r->s.home = r->s.changed = r->s.over = r->s.taken_over = 0;
+	if (r->s.stack == P_STACK_NEXT)
+		p_stacking_begin(r, dies);
 	for (int i = 0; i < r->p->nodes; i++) {
 		struct p_node *x = &r->s.nodes[i];
 
+		x->standing = x->standing == P_SYNCING ? P_LIVE : x->standing;
 		x->due = p_is_replica(x) && x->alive;
 		x->copy_due = x->copies && x->alive;
 		x->on = x->owed = x->reported = x->given_up = 0;
@@ -407,6 +416,8 @@ static void commit(struct p_run *r)
 		x->began = 0;
 		p_forget_iteration(x);
 	}
+	if (dies)
+		p_crash(r);
 }
 
 void p_commit_when_reduced(struct p_run *r)
@@ -462,7 +473,7 @@ void p_members_gone(struct p_run *r, struct p_node *x)
 	bool was_replica = p_is_replica(x);
 
 	x->standing = P_GONE;
-	x->copies = x->copy_reduced = x->keeps = 0;
+	x->copies = x->copy_reduced = x->keeps = x->fetching = 0;
 	x->copy_sum = x->copy_wrong = 0;
 	x->reduced = 0;
 	x->wrong = x->alive ? x->wrong : 0;

@@ -37,6 +37,7 @@ static const struct field node_fields[] = {
 	NODE(dropped, 2, BATCHES),  NODE(sum, 3, PLAIN),      NODE(wrong, 1, PLAIN),
 	NODE(due, 1, PLAIN),        NODE(applied, 1, PLAIN),  NODE(copy_sum, 2, PLAIN),
 	NODE(copy_wrong, 1, PLAIN), NODE(copy_due, 1, PLAIN), NODE(copy_applied, 1, PLAIN),
+	NODE(fetching, 1, PLAIN),   NODE(layers, 2, PLAIN),
 };
 
 static const struct field state_fields[] = {
@@ -55,6 +56,7 @@ static const struct field state_fields[] = {
 	STATE(changes, 1, PLAIN),
 	STATE(tried, 1, PLAIN),
 	STATE(sent, 2, PLAIN),
+	STATE(stack, 2, PLAIN),
 	STATE(content[0], 2, EACH),
 	STATE(content[1], 2, EACH),
 	STATE(content[2], 2, EACH),
@@ -195,6 +197,28 @@ struct protocol protocol_of(int stages, int each)
 	return p;
 }
 
+/* The copies were ordered with the iteration's start. */
+static void begin_stacking(const struct protocol *p, struct p_state *s)
+{
+	struct p_run r = { .p = p, .s = *s };
+
+	if (!p->always)
+		return;
+	r.s.stack = P_STACK_LATER;
+	for (int i = 0; i < p->nodes; i++)
+		r.s.nodes[i].keeps = 0;
+	p_stacking_turn(&r);
+	for (int i = 0; i < p->nodes; i++)
+		if (p->have_copies >> i & 1)
+			r.s.nodes[i].fetching = 0;
+	p_next_phase(&r);
+	if (p->entered)
+		r.s.stack = P_STACK_NEXT;
+	if (p->overlap) /* a stage that no microbatch visits sums at once */
+		p_reduce_early(&r);
+	*s = r.s;
+}
+
 void protocol_begin(const struct protocol *p, struct p_state *s)
 {
 	memset(s, 0, sizeof(*s));
@@ -220,6 +244,7 @@ void protocol_begin(const struct protocol *p, struct p_state *s)
 					x->on |= (uint8_t)(1 << m);
 				x->mine = x->on;
 			}
+	begin_stacking(p, s);
 	p_order_ahead(p, s);
 	if (p->fresh) {
 		s->wanted = 1;
@@ -252,6 +277,7 @@ const char *protocol_event_name(enum p_event e)
 		"is heard again and joins",
 		"is a new process and joins",
 		"keeps a copy",
+		"has fetched its copy",
 		"is heard again, the last of its stage",
 		"is admitted",
 		"a keeper's copy takes a stage over",
@@ -269,19 +295,22 @@ const char *protocol_event_name(enum p_event e)
 static void print_node(const struct p_node *x, int i, FILE *to)
 {
 	static const char *const standings[] = { "gone", "joiner", "syncing", "live" };
-	static const char *const sums[] = { "-", "begun", "broken", "summed" };
+	static const char *const sums[] = { "-", "begun", "broken", "summed", "counting" };
+	static const char *const origins[] = { "", ", neighbour's old layers",
+					       ", neighbour's layers" };
 
 	fprintf(to,
 		"    n%d S%d %-7s %s on %d owed %d reported %d%s%s%s keeps %d%s | began %d counted "
 		"%d "
 		"mine %d has %d "
-		"view %d%d sum %s%s%s%s copy %s\n",
+		"view %d%d sum %s%s%s%s copy %s%s%s%s%s\n",
 		i, x->stage, standings[x->standing], x->alive ? "alive" : "DEAD ", x->on, x->owed,
 		x->reported, x->reduced ? " reduced" : "", x->in_sum ? " in-sum" : "",
 		x->given_up ? " given up" : "", x->keeps, x->copies ? " copies" : "", x->began,
 		x->counted, x->mine, x->has, x->view[0], x->view[1], sums[x->sum],
 		x->wrong ? " WRONG" : "", x->due ? " due" : "", x->applied ? " applied" : "",
-		sums[x->copy_sum]);
+		sums[x->copy_sum], x->copy_due ? " due" : "", x->copy_applied ? " applied" : "",
+		x->fetching ? " fetching" : "", origins[x->layers]);
 }
 
 void protocol_print(const struct protocol *p, const struct p_state *s, FILE *to)
@@ -291,11 +320,15 @@ void protocol_print(const struct protocol *p, const struct p_state *s, FILE *to)
 					      "STALLED (planning)",  "PLANNING",
 					      "GATHERING",           "COMMITTED" };
 
-	fprintf(to, "  %s home %d changed %d summing %d%s, %d deaths %d wrong %d takeovers left, "
-		"format %d wanted %d\n",
+	static const char *const stacks[] = { "", ", stacking waits", ", stacking is next",
+					      ", stacked" };
+
+	fprintf(to,
+		"  %s home %d changed %d summing %d%s, %d deaths %d wrong %d takeovers left, "
+		"format %d wanted %d%s\n",
 		phases[s->phase], s->home, s->changed, s->summing,
 		s->taken_over ? " taken over" : "", s->deaths, s->wrongs, s->takeovers, s->format,
-		s->wanted);
+		s->wanted, stacks[s->stack]);
 	for (int i = 0; i < p->nodes; i++)
 		print_node(&s->nodes[i], i, to);
 }

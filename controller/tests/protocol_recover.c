@@ -59,6 +59,9 @@ void p_begin(struct p_run *r)
 
 	take_formats(r);
 	p_admit_joiners(r, false);
+	if (r->s.stack == P_STACK_NEXT && p_choose(r, 2)) /* the plan of the next phase came late */
+		r->s.stack = P_STACK_LATER;
+	p_stacking_turn(r);
 	for (int st = 0; st < r->p->stages; st++)
 		make_plan(r, st);
 	r->s.home = r->s.changed = r->s.over = r->s.taken_over = 0;
@@ -76,6 +79,9 @@ void p_begin(struct p_run *r)
 			begin_in_format(r);
 	}
 	p_order_ahead(r->p, &r->s);
+	p_next_phase(r);
+	if (r->p->overlap)
+		p_reduce_early(r);
 	r->s.phase = P_COMPUTING;
 	if (dies && !(r->p->rules & P_STORE_FORMAT))
 		r->s.format = stored;
@@ -129,7 +135,7 @@ struct p_node *p_taker_of(struct p_run *r, int stage)
 	for (int i = 0; i < r->p->nodes; i++) {
 		struct p_node *x = &r->s.nodes[i];
 
-		if (p_is_keeper(x, stage) && x->alive && x->stage != stage)
+		if (p_is_keeper(x, stage) && !x->fetching && x->alive && x->stage != stage)
 			/* at most one such node exists; a living replica would return by itself */
 			holder = x;
 	}
@@ -158,7 +164,7 @@ void p_take_over(struct p_run *r, int stage)
 	}
 	x->stage = (uint8_t)stage;
 	x->standing = P_LIVE;
-	x->keeps = x->copies = x->copy_sum = x->copy_reduced = 0;
+	x->keeps = x->copies = x->copy_sum = x->copy_reduced = x->fetching = 0;
 	p_begin_process(x);
 	r->s.taken_over = 1;
 }
@@ -175,15 +181,17 @@ void p_gather(struct p_run *r)
 
 		r->s.deaths -= late;
 		x->standing = x->alive && !late ? P_LIVE : P_GONE;
-		x->keeps = x->alive && !late ? x->keeps : 0;
+		x->keeps = x->alive && !late && !x->fetching ? x->keeps : 0;
+		x->fetching = 0;
 		/* Believed dead, but it had the sum */
 		if (committed && x->alive && x->sum == P_BEGUN && p_choose(r, 2)) {
 			x->sum = P_SUMMED;
 			x->wrong = r->s.wrongs > 0 && p_choose(r, 2);
 			r->s.wrongs -= x->wrong;
 		}
-		x->due = committed && x->alive && x->sum == P_SUMMED && !x->applied;
 		x->copy_due = committed && x->alive && x->copy_sum == P_SUMMED && !x->copy_applied;
+		x->due = committed && x->alive && x->sum == P_SUMMED && !x->applied &&
+			 p_can_take_layers(r, x);
 	}
 	if (committed)
 		r->s.phase = P_COMMITTED;

@@ -52,6 +52,16 @@ void p_iteration_lost(struct p_run *r, struct p_node *x);
 void p_members_gone(struct p_run *r, struct p_node *x);
 void p_kill_node(struct p_run *r, struct p_node *x);
 
+/* protocol_stacking.c */
+void p_stacking_turn(struct p_run *r);
+void p_next_phase(struct p_run *r);
+void p_stacking_begin(struct p_run *r, bool dies);
+bool p_is_void_copy(struct p_run *r, const struct p_node *x);
+void p_take_layers(struct p_run *r, struct p_node *x);
+bool p_can_take_layers(const struct p_run *r, const struct p_node *x);
+bool p_may_take_layers(const struct p_run *r, const struct p_node *x);
+bool p_stages_started(const struct protocol *p, const struct p_state *s, bool may_still);
+
 /* protocol_recover.c */
 void p_restart(struct p_state *s);
 void p_begin(struct p_run *r);

@@ -1,37 +1,11 @@
-/* protocol_test.c - explores the iteration's protocol in all orders of faults, with a model, and
- * compares the model with the controller. */
+/* protocol_test.c - explores the iteration's protocol in all orders of faults, with a model. */
 
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/rng.h"
 #include "base/tests/test.h"
-#include "controller/iteration/commit.h"
-#include "controller/iteration/iteration.h"
-#include "controller/iteration/sums.h"
-#include "controller/loop.h"
-#include "controller/members/member.h"
-#include "controller/members/lifecycle.h"
-#include "controller/network/link_table.h"
-#include "controller/setup.h"
 #include "controller/tests/explore.h"
-#include "controller/tests/under_way.h"
-#include "controller/weights/copies.h"
-#include "controller/weights/recover.h"
 
 /* ---- the complete code has no fault ---- */
-
-#if defined(__has_feature)
-#define HAS_FEATURE(x) __has_feature(x)
-#else
-#define HAS_FEATURE(x) 0
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
-	HAS_FEATURE(address_sanitizer) || HAS_FEATURE(thread_sanitizer)
-enum { SLOW = 1 };
-#else
-enum { SLOW = 0 };
-#endif
 
 static void explore_without_faults(const struct protocol *p)
 {
@@ -133,6 +107,45 @@ TEST(an_iteration_has_one_format)
 		p.takeovers = 1;
 		explore_without_faults(&p);
 	}
+}
+
+enum { BOTH = 1 << 2 | 1 << 3 };
+
+/* The second stage, which no microbatch visits yet, starts from the first one. have_copies: its
+ * nodes that have a copy in the beginning. */
+static struct protocol with_stacking(uint8_t have_copies)
+{
+	struct protocol p = protocol_of(2, 2);
+
+	p.always = p.path[0] = p.path[1] = 1;
+	p.have_copies = have_copies;
+	p.deaths = 2 - SLOW;
+	return p;
+}
+
+TEST(a_stage_starts_from_its_neighbour)
+{
+	struct protocol p = with_stacking(BOTH);
+
+	explore_without_faults(&p);
+	p.absent = 1 << 1;
+	p.deaths = 1;
+	p.overlap = true;
+	explore_without_faults(&p);
+}
+
+TEST(a_stage_waits_for_copies_of_its_neighbour)
+{
+	struct protocol p = with_stacking(1 << 2);
+
+	explore_without_faults(&p);
+	p.deaths = 1;
+	p.entered = true;
+	explore_without_faults(&p);
+	p.entered = false;
+	p.absent = 1 << 3;
+	p.ahead = true;
+	explore_without_faults(&p);
 }
 
 /* ---- each protection that is switched off is missed ---- */
@@ -256,462 +269,40 @@ TEST(sums_that_owners_do_not_decode_are_found)
 	is_found(&copy, "it cannot end");
 }
 
-/* ---- the controller behaves as the model ---- */
-
-enum { WALKS = 300, MOST_STEPS = 120, MOST_OUTCOMES = 512, TWO = 4, RESUMED = 1000 };
-
-/* Results that one step may have. */
-struct outcomes {
-	struct p_step step;
-	struct p_state of[MOST_OUTCOMES];
-	int n;
-};
-
-struct walk {
-	struct protocol p;
-	struct controller *c;
-	struct p_state s;
-	struct rng rng;
-	struct p_step steps[MOST_STEPS * 4]; /* steps that may be next */
-	int n_steps;
-	struct outcomes outcomes;
-	char history[8192];
-	uint32_t happened[P_EVENTS];
-};
-
-static bool same_step(const struct p_step *a, const struct p_step *b)
+/* Removes one rule of stages that start from their neighbours. */
+static void is_found_stacking(struct protocol p, int rule, const char *wrong)
 {
-	return a->event == b->event && a->node == b->node && a->arg == b->arg;
+	p.deaths = 1;
+	p.wrongs = 0;
+	explore_without_faults(&p);
+	p.rules &= ~rule;
+	is_found(&p, wrong);
 }
 
-/* Excludes steps that combine several turns of the controller or need the planner. The controller
- * does not die within a step here. */
-static bool is_walked(const struct walk *w, const struct p_step *step, const struct p_state *next)
+TEST(layers_of_another_commit_are_found)
 {
-	bool dies = step->event == P_CRASH,
-	     kills = step->event == P_KILL || step->event == P_SILENCE;
-
-	return step->event != P_ADMIT && step->event != P_TAKE_OVER && step->event != P_BEGIN &&
-	       next->takeovers + dies == w->s.takeovers && next->deaths + kills == w->s.deaths;
+	is_found_stacking(with_stacking(BOTH), P_AWAIT_COPY_STEP,
+			  "a stage starts from another commit of its neighbour");
 }
 
-static void see_step(void *context, const struct p_step *step, const struct p_state *next,
-		     const char *wrong)
+TEST(layers_of_an_incomplete_copy_are_found)
 {
-	struct walk *w = context;
+	static const char lacks[] = "a node lacks the copy whose layers it should take";
 
-	assert_null(wrong);
-	if (!is_walked(w, step, next) ||
-	    (w->n_steps > 0 && same_step(&w->steps[w->n_steps - 1], step)))
-		return;
-	assert_true(w->n_steps < MOST_STEPS * 4);
-	w->steps[w->n_steps++] = *step;
+	is_found_stacking(with_stacking(1 << 2), P_NEED_WHOLE_COPY, lacks);
+	is_found_stacking(with_stacking(BOTH), P_DROP_WITHOUT_COPY, lacks);
 }
 
-static void see_outcome(void *context, const struct p_step *step, const struct p_state *next,
-		    const char *wrong)
+TEST(copies_of_the_old_layers_are_found)
 {
-	struct walk *w = context;
+	struct protocol p = with_stacking(1 << 2);
 
-	(void)wrong;
-	if (!is_walked(w, step, next) || !same_step(step, &w->outcomes.step))
-		return;
-	assert_true(w->outcomes.n < MOST_OUTCOMES);
-	w->outcomes.of[w->outcomes.n++] = *next;
+	p.absent = 1 << 3;
+	is_found_stacking(p, P_VOID_COPIES, "a copy has other layers than its stage");
 }
 
-/* Returns the first difference between the controller's belief and the model's; NULL: none. */
-static int standing_of(const struct controller *c, const struct member *m)
+TEST(a_start_that_is_not_recorded_is_found)
 {
-	if (member_is_replica(m))
-		return m->state == MEMBER_SUMMING ? P_SYNCING : P_LIVE;
-	return member_joins(&c->run, m) ? P_JOINER : P_GONE;
-}
-
-static int phase_of(const struct controller *c)
-{
-	switch (c->run.phase) {
-	case PHASE_COMPUTING:
-		return P_COMPUTING;
-	case PHASE_REDUCING:
-		return P_REDUCING;
-	case PHASE_STALLED:
-		return c->weights.stall.in == PHASE_COMPUTING  ? P_STALLED
-		       : c->weights.stall.in == PHASE_REDUCING ? P_STALLED_REDUCING
-							       : P_STALLED_PLANNING;
-	case PHASE_COMMITTING:
-		return P_COMMITTED;
-	default:
-		return c->run.phase == PHASE_PLANNING ? P_PLANNING : P_GATHERING;
-	}
-}
-
-static uint8_t on_route(const struct controller *c, uint16_t node)
-{
-	uint8_t on = 0;
-
-	for (uint32_t m = 0; m < P_BATCHES; m++)
-		on |= (uint8_t)((routes_hop(&c->iteration.routes.microbatches[m], node) >= 0) << m);
-	return on;
-}
-
-static uint8_t owed_by(const struct controller *c, uint16_t node)
-{
-	uint8_t owed = 0;
-
-	for (uint32_t m = 0; m < P_BATCHES; m++) {
-		int hop = routes_hop(&c->iteration.routes.microbatches[m], node);
-
-		if (hop >= 0 && (c->iteration.routes.microbatches[m].owed_backward >> hop & 1))
-			owed |= (uint8_t)(1 << m);
-	}
-	return owed;
-}
-
-static uint8_t counted_by(const struct controller *c, uint16_t node)
-{
-	const struct counts *k = &c->iteration.routes.counts[node];
-	uint8_t counted = 0;
-
-	for (uint32_t i = 0; i < k->n; i++)
-		if (k->list[i].kind == TASK_BACKWARD)
-			counted |= (uint8_t)(1 << k->list[i].microbatch);
-	return counted;
-}
-
-static const char *node_differs(const struct controller *c, const struct p_state *s, uint16_t i)
-{
-	const struct member *m = &c->members.list[i];
-	const struct p_node *x = &s->nodes[i];
-
-	if (s->phase >= P_STALLED_PLANNING)
-		return NULL;
-	if (standing_of(c, m) != x->standing)
-		return "standing";
-	if (x->standing != P_GONE && m->copy.stage + 1 != x->keeps)
-		return "keeps";
-	if (s->phase != P_COMPUTING && s->phase != P_REDUCING)
-		return NULL; /* the model has cleared what is void there */
-	if (on_route(c, i) != x->on)
-		return "route";
-	if (counted_by(c, i) != x->reported)
-		return "what it counted";
-	if (owed_by(c, i) != x->owed)
-		return "what it owes";
-	if (m->sum.counts != x->in_sum || (m->sum.counts && m->sum.stage != x->stage))
-		return "in the sum";
-	if (member_is_replica(m) && m->sum.counts && m->sum.is_done != x->reduced)
-		return "reduced";
-	if ((m->copy.sum_state != COPY_NO_SUM) != x->copies ||
-	    (x->copies && (m->copy.sum_state == COPY_SUM_REPORTED) != x->copy_reduced))
-		return "copies";
-	return NULL;
-}
-
-static const char *differs(const struct controller *c, const struct p_state *s)
-{
-	const char *what = phase_of(c) != s->phase ? "phase" : NULL;
-
-	for (int st = 0; !what && s->phase <= P_REDUCING && st < 2; st++)
-		what = (c->iteration.summing[st] > 0) != (s->summing >> st & 1) ? "summing" : NULL;
-	for (uint16_t i = 0; !what && i < TWO; i++)
-		what = node_differs(c, s, i);
-	return what;
-}
-
-/* ---- the same events at the controller ---- */
-
-static void add_pass(struct msg_task_event *events, uint32_t *n, const struct controller *c,
-		     uint32_t m, enum task_kind kind, uint32_t attempt)
-{
-	struct msg_task_event e = { .type = WORK_STARTS,
-				    .kind = (uint8_t)kind,
-				    .microbatch = m,
-				    .attempt = attempt,
-				    .blocker = UINT32_MAX,
-				    .at_us = c->run.now_us };
-
-	events[(*n)++] = e;
-	e.type = WORK_ENDS;
-	e.at_us += SECOND / 10;
-	e.counted = kind != TASK_FORWARD;
-	e.loss = 3;
-	events[(*n)++] = e;
-}
-
-/* before: the microbatches counted before they started over. */
-static void report_progress(struct controller *c, uint16_t node, uint8_t begun, uint8_t counted,
-			    uint8_t before)
-{
-	struct msg_task_event events[6 * P_BATCHES];
-	struct msg_report r = { .iteration = 1, .events = events };
-
-	for (uint32_t m = 0; m < P_BATCHES; m++) {
-		const struct route *route = &c->iteration.routes.microbatches[m].route;
-		uint32_t attempt = before >> m & 1 ? route->since - 1 : route->attempt;
-
-		if ((begun | counted) >> m & 1)
-			add_pass(events, &r.n_events, c, m, TASK_FORWARD, attempt);
-		if (!(counted >> m & 1))
-			continue;
-		if (c->run.cluster->nodes[node].stage == 0)
-			add_pass(events, &r.n_events, c, m, TASK_LOSS, attempt);
-		add_pass(events, &r.n_events, c, m, TASK_BACKWARD, attempt);
-	}
-	iteration_report(&c->iteration, &c->members.list[node], &r);
-}
-
-/* The pass counts nothing. */
-static void passes_again(struct controller *c, uint16_t node, uint32_t m)
-{
-	struct msg_task_event e = { .type = WORK_ENDS,
-				    .kind = TASK_BACKWARD,
-				    .microbatch = m,
-				    .attempt = c->iteration.routes.microbatches[m].route.attempt,
-				    .blocker = UINT32_MAX,
-				    .at_us = c->run.now_us };
-	struct msg_report r = { .iteration = 1, .n_events = 1, .events = &e };
-
-	iteration_report(&c->iteration, &c->members.list[node], &r);
-}
-
-static void report_sum(struct controller *c, uint16_t node, int stage, bool wrong)
-{
-	uint64_t slices[TWO] = { 1, 2, 3, 4 };
-	struct msg_reduced r = { .iteration = 1,
-				 .attempt = c->iteration.reduce_attempt,
-				 .stage = (uint8_t)stage,
-				 .sum_squares = wrong ? 2 : 1,
-				 .n_slices = c->iteration.summing[stage],
-				 .slices = slices };
-
-	iteration_reduced(&c->iteration, &c->members.list[node], &r);
-}
-
-static void joins(struct controller *c, struct member *m)
-{
-	m->peer = m->id + 1u;
-	m->state = MEMBER_READY;
-	m->copy.state = COPY_WHOLE;
-	m->copy.sum_state = COPY_NO_SUM;
-	m->copy.stage = member_stage(&c->run, m);
-	m->weights.stage = (uint8_t)m->copy.stage;
-	m->beat.iteration = 0;
-}
-
-static void is_heard_again(struct controller *c, struct member *m, const struct p_node *x)
-{
-	m->beat.iteration = x->began > 0;
-	m->beat.stage = m->weights.stage = (uint8_t)member_stage(&c->run, m);
-	assert_true(iteration_readmit(&c->iteration, m));
-}
-
-static void is_succeeded(struct walk *w)
-{
-	struct controller *was = w->c, *c = under_way_knowing(was->run.cluster);
-
-	c->run.history.store = was->run.history.store;
-	c->run.options.run_dir = was->run.options.run_dir;
-	c->run.first_attempt = was->run.first_attempt + RESUMED;
-	c->run.now_us = was->run.now_us;
-	was->run.history.store = NULL;
-	was->run.cluster = NULL;
-	controller_fini(was);
-	free(was);
-	c->run.phase = PHASE_GATHERING;
-	w->c = c;
-}
-
-/* Gathers like gather_again, once all living nodes are back. */
-static void gathers(struct walk *w)
-{
-	struct controller *c = w->c;
-
-	for (uint32_t i = 0; i < TWO; i++) {
-		const struct p_node *x = &w->s.nodes[i];
-		struct member *m = &c->members.list[i];
-
-		m->state = x->alive ? MEMBER_LIVE : MEMBER_DEAD;
-		m->copy.stage = x->keeps - 1;
-		m->copy.state = m->copy.stage >= 0 ? COPY_WHOLE : COPY_FETCHING;
-	}
-	if (!replicas_everywhere(&c->members)) {
-		c->run.phase = PHASE_STALLED;
-		c->weights.stall.in = PHASE_PLANNING;
-	} else {
-		c->run.phase = PHASE_PLANNING;
-	}
-}
-
-/* Returns the microbatches that the data node counted before they started over. Not every node has
- * counted them since. */
-static uint8_t counted_before(const struct walk *w, const struct p_step *step)
-{
-	struct p_state s = w->s;
-	uint8_t before = 0;
-
-	if (step->event == P_COUNT)
-		s.nodes[step->node].counted |= (uint8_t)(1 << step->arg);
-	for (int m = 0; s.nodes[step->node].at == 0 && m < P_BATCHES; m++)
-		before |= (uint8_t)(((s.over >> m & 1) && !p_all_counted(&s, m)) << m);
-	return before;
-}
-
-static void happens_to(struct walk *w, const struct p_step *step)
-{
-	const struct p_node *x = &w->s.nodes[step->node];
-	struct member *m = &w->c->members.list[step->node];
-	uint8_t unreported = x->counted & (uint8_t)~x->reported;
-
-	switch (step->event) {
-	case P_COUNT:
-		if (x->stage == 0 && member_is_replica(m))
-			report_progress(w->c, m->id, x->mine,
-					unreported | (uint8_t)(1 << step->arg),
-					counted_before(w, step));
-		break;
-	case P_REPORT:
-	case P_DROP:
-		report_progress(w->c, m->id, x->mine, unreported, counted_before(w, step));
-		break;
-	case P_AGAIN:
-		passes_again(w->c, m->id, (uint32_t)step->arg);
-		break;
-	case P_REDUCED:
-	case P_REDUCED_WRONG:
-		report_sum(w->c, m->id, x->stage, step->event == P_REDUCED_WRONG);
-		break;
-	case P_COPY_REDUCED:
-	case P_COPY_REDUCED_WRONG:
-		report_sum(w->c, m->id, x->keeps - 1, step->event == P_COPY_REDUCED_WRONG);
-		break;
-	case P_COPY_OVERDUE:
-		copies_refuse(&w->c->members, m, "its copy was overdue");
-		commit_when_reduced(&w->c->iteration);
-		break;
-	case P_NOTICE:
-	case P_SILENCE:
-		member_apply(&w->c->run, m, MEMBER_LOST, "is gone");
-		break;
-	case P_JOIN:
-	case P_NEW_PROCESS:
-		joins(w->c, m);
-		break;
-	case P_KEEP:
-		m->copy.stage = step->arg;
-		m->copy.state = COPY_WHOLE;
-		break;
-	case P_RESUME:
-		is_heard_again(w->c, m, x);
-		break;
-	default: /* concerns agents only */
-		break;
-	}
-}
-
-static void happens(struct walk *w, const struct p_step *step)
-{
-	if (step->node >= 0)
-		happens_to(w, step);
-	else if (step->event == P_CRASH)
-		is_succeeded(w);
-	else if (step->event == P_GATHER)
-		gathers(w);
-	else if (step->event == P_RESTART)
-		recover_turn(&w->c->iteration);
-	loop_act(&w->c->iteration);
-}
-
-static void tell(struct walk *w, const struct p_step *step)
-{
-	size_t n = strlen(w->history);
-
-	snprintf(w->history + n, sizeof(w->history) - n, "n%d %s (%d)\n", step->node,
-		 protocol_event_name(step->event), step->arg);
-}
-
-/* Chooses faults less often than other steps, so that a walk gets far before they are spent. */
-static const struct p_step *any_step(struct walk *w)
-{
-	const struct p_step *step = NULL;
-
-	for (int k = 0; k < 8 && !(step && step->free); k++)
-		step = &w->steps[rng_below(&w->rng, (uint32_t)w->n_steps)];
-	return step;
-}
-
-/* Takes one of the possible next steps. Returns false if there is none. */
-static bool take_step(struct walk *w)
-{
-	const char *what = NULL;
-	struct p_step step;
-
-	w->n_steps = w->outcomes.n = 0;
-	protocol_next(&w->p, &w->s, see_step, w);
-	if (w->n_steps == 0)
-		return false;
-	step = w->outcomes.step = *any_step(w);
-	protocol_next(&w->p, &w->s, see_outcome, w);
-	tell(w, &step);
-	w->happened[step.event]++;
-	happens(w, &step);
-	w->c->run.now_us += SECOND / 100;
-	for (int i = 0; i < w->outcomes.n; i++) {
-		const char *other = differs(w->c, &w->outcomes.of[i]);
-
-		what = i == 0 ? other : what;
-		if (other)
-			continue;
-		w->s = w->outcomes.of[i];
-		return true;
-	}
-	fprintf(stderr, "%s", w->history);
-	protocol_print(&w->p, &w->s, stderr);
-	fail_msg("in none of %d outcomes as the controller: %s", w->outcomes.n, what);
-	return false;
-}
-
-static void begins(struct walk *w, uint64_t seed)
-{
-	rng_init(&w->rng, seed);
-	w->p = protocol_of(2, 2);
-	w->p.overlap = seed % 3 == 1;
-	w->p.ahead = seed % 3 == 2;
-	w->c = under_way_of(TWO, 1);
-	w->c->run.plan->plan->overlap_sync = w->p.overlap;
-	if (w->p.ahead)
-		w->c->members.links = link_table_new(w->c->members.n);
-	sums_order_ahead(&w->c->iteration);
-	w->history[0] = 0;
-	protocol_begin(&w->p, &w->s);
-	for (uint16_t i = 0; i < TWO; i++) {
-		w->s.nodes[i].on = w->s.nodes[i].mine = on_route(w->c, i);
-		report_progress(w->c, i, w->s.nodes[i].on, 0, 0);
-		w->c->members.list[i].weights.stage = w->s.nodes[i].stage;
-	}
-	assert_null(differs(w->c, &w->s));
-}
-
-TEST(the_controller_agrees_with_the_model)
-{
-	struct walk *w = calloc(1, sizeof(*w));
-	int commits = 0;
-
-	for (uint64_t seed = 1; seed <= (SLOW ? WALKS / 5 : WALKS); seed++) {
-		void *c;
-
-		begins(w, seed);
-		for (int k = 0;
-		     k < MOST_STEPS && w->s.phase != P_COMMITTED && w->s.phase != P_PLANNING &&
-		     w->s.phase != P_STALLED_PLANNING && take_step(w);
-		     k++) {
-		}
-		commits += w->c->run.committed == 1;
-		c = w->c;
-		under_way_end(&c);
-	}
-	assert_true(commits > 0);
-	for (int e = 0; e < P_EVENTS; e++)
-		print_message("%s: %u\n", protocol_event_name((enum p_event)e), w->happened[e]);
-	free(w);
+	is_found_stacking(with_stacking(BOTH), P_RECORD_STACK,
+			  "two of a stage apply different commits");
 }

@@ -24,7 +24,7 @@ static void keep_messages(struct controller *c, struct member *m)
 /* n00 belongs to the second stage and n03 to the first: each is in the other's. */
 static int begin(void **state)
 {
-	struct controller *c = *state = under_way_of(NODES, EACH);
+	struct controller *c = *state = under_way_of(NODES, EACH, 2);
 
 	c->run.committed = COMMITTED;
 	for (int i = 0; i < NODES; i++) {

@@ -36,7 +36,7 @@ static void holds(struct controller *c, uint16_t node, uint8_t stage)
  * a file of its own. */
 static int begin(void **state)
 {
-	struct controller *c = *state = under_way_of(NODES, EACH);
+	struct controller *c = *state = under_way_of(NODES, EACH, 2);
 
 	for (uint64_t i = 1; i <= COMMITTED; i++) {
 		struct store_commit commit = { .iteration = i,

@@ -118,14 +118,14 @@ struct controller *under_way_begun(struct cluster *cluster, int path_length)
 	return c;
 }
 
-struct controller *under_way_of(int nodes, int each)
+struct controller *under_way_of(int nodes, int each, int path_length)
 {
-	return under_way_begun(make_cluster(nodes, each), 2);
+	return under_way_begun(make_cluster(nodes, each), path_length);
 }
 
 int under_way_begin(void **state)
 {
-	*state = under_way_of(NODES, EACH);
+	*state = under_way_of(NODES, EACH, 2);
 	return 0;
 }
 

@@ -15,8 +15,9 @@ enum { NODES = 6, DATA = 3, EACH = 4, N = DATA * EACH, SECOND = 1000000, FIRST =
 int under_way_begin(void **state);
 int under_way_end(void **state);
 /* Returns a controller like that of under_way_begin with other numbers: half of the nodes are
- * data nodes, with `each` microbatches each. under_way_end frees it. */
-struct controller *under_way_of(int nodes, int each);
+ * data nodes, with `each` microbatches each, and paths have that many stages. under_way_end frees
+ * it. */
+struct controller *under_way_of(int nodes, int each, int path_length);
 /* Returns a controller like that of under_way_begin with this cluster, which it takes, and
  * paths of that many stages. */
 struct controller *under_way_begun(struct cluster *cluster, int path_length);

@@ -1,0 +1,163 @@
+/* protocol_stacking.c - for tests: stages that start from their neighbours in the protocol's model,
+ * as in stacking.c, skip_phases.c and, for agents, iteration.c.
+ *
+ * A function p_x is stacking_x or its like there, so that a change there is easy to repeat here. */
+#include "base/stage_set.h"
+#include "controller/tests/protocol_run.h"
+
+static int source_of(const struct protocol *p, const struct p_node *x)
+{
+	return stage_set_nearest(p->always, x->stage);
+}
+
+static bool is_concerned(const struct protocol *p, const struct p_node *x)
+{
+	return p_is_replica(x) && !(p->always >> x->stage & 1);
+}
+
+static bool has_copy(const struct p_run *r, const struct p_node *x)
+{
+	return x->keeps == source_of(r->p, x) + 1 &&
+	       (!x->fetching || !(r->p->rules & P_NEED_WHOLE_COPY));
+}
+
+/* Returns the stages that a node of theirs lets start, as the controller believes. */
+static uint8_t stages_with(const struct p_run *r,
+			   bool (*lets)(const struct p_run *r, const struct p_node *x))
+{
+	uint8_t have = r->p->always;
+
+	for (int i = 0; i < r->p->nodes; i++)
+		if (is_concerned(r->p, &r->s.nodes[i]) && lets(r, &r->s.nodes[i]))
+			have |= (uint8_t)(1 << r->s.nodes[i].stage);
+	return have;
+}
+
+/* ---- when an iteration begins ---- */
+
+/* A node whose memory or link cannot keep a copy has none. */
+void p_stacking_turn(struct p_run *r)
+{
+	for (int i = 0; r->s.stack != P_NO_STACK && i < r->p->nodes; i++) {
+		struct p_node *x = &r->s.nodes[i];
+
+		if (!is_concerned(r->p, x) || x->keeps)
+			continue;
+		x->fetching = r->s.phase != P_PLANNING || p_choose(r, 2) == 0;
+		x->keeps = x->fetching ? (uint8_t)(source_of(r->p, x) + 1) : 0;
+	}
+}
+
+/* The phase that visits the stages begins with the next iteration, unless a copy is awaited. */
+void p_next_phase(struct p_run *r)
+{
+	for (int i = 0; i < r->p->nodes; i++) {
+		const struct p_node *x = &r->s.nodes[i];
+
+		if (is_concerned(r->p, x) && x->fetching && !has_copy(r, x))
+			return;
+	}
+	if (r->s.stack == P_STACK_LATER && stages_with(r, has_copy) == (1 << r->p->stages) - 1)
+		r->s.stack = P_STACK_NEXT;
+}
+
+/* ---- the commit ---- */
+
+static bool has_summed_copy(const struct p_run *r, const struct p_node *x)
+{
+	return has_copy(r, x) && x->copies && x->copy_reduced;
+}
+
+static bool stacking_due(const struct p_run *r)
+{
+	return stages_with(r, has_summed_copy) == (1 << r->p->stages) - 1;
+}
+
+/* Without a copy of each neighbour the commit is an ordinary one, and the phase begins later.
+ * dies: the controller dies once the commit is durable. */
+void p_stacking_begin(struct p_run *r, bool dies)
+{
+	if (!stacking_due(r)) {
+		r->s.stack = P_STACK_LATER;
+		return;
+	}
+	r->s.stack = P_STACKED;
+	for (int i = 0; !dies && i < r->p->nodes; i++) {
+		struct p_node *x = &r->s.nodes[i];
+		bool is_void = x->keeps && !(r->p->always >> (x->keeps - 1) & 1);
+
+		if (is_concerned(r->p, x) && !has_summed_copy(r, x) &&
+		    (r->p->rules & P_DROP_WITHOUT_COPY)) {
+			x->standing = P_GONE;
+			x->keeps = x->fetching = x->copies = x->copy_sum = 0;
+		}
+		if (!is_void)
+			continue;
+		x->keeps = x->copies = x->copy_sum = 0;
+		if (x->standing == P_JOINER)
+			x->standing = P_GONE;
+	}
+}
+
+/* ---- agents ---- */
+
+/* Returns true if an agent that receives the commit can take its weights from it. */
+bool p_can_take_layers(const struct p_run *r, const struct p_node *x)
+{
+	return r->s.stack != P_STACKED || (r->p->always >> x->stage & 1) ||
+	       (x->keeps == source_of(r->p, x) + 1 && !x->fetching &&
+		(x->copy_due || x->copy_applied));
+}
+
+/* Returns true if an agent that has the commit takes its weights from it now. */
+bool p_may_take_layers(const struct p_run *r, const struct p_node *x)
+{
+	if (r->s.stack != P_STACKED || (r->p->always >> x->stage & 1))
+		return true;
+	return x->keeps == 0 || x->copy_applied || !(r->p->rules & P_AWAIT_COPY_STEP);
+}
+
+/* Returns true if the agent drops its copy with this commit, because the stage of the copy starts
+ * from a neighbour. */
+bool p_is_void_copy(struct p_run *r, const struct p_node *x)
+{
+	if (r->s.stack != P_STACKED || (r->p->always >> (x->keeps - 1) & 1))
+		return false;
+	if (!(r->p->rules & P_VOID_COPIES))
+		p_found(r, "a copy has other layers than its stage");
+	return true;
+}
+
+/* Takes the layers of the copy, if the node's stage starts from its neighbour with this commit. */
+void p_take_layers(struct p_run *r, struct p_node *x)
+{
+	if (r->p->always >> x->stage & 1)
+		return;
+	if (x->keeps != source_of(r->p, x) + 1 || x->fetching) {
+		p_found(r, "a node lacks the copy whose layers it should take");
+		return;
+	}
+	x->layers = x->copy_applied ? P_LAYERS_OF_COMMIT : P_LAYERS_BEFORE;
+	x->wrong = x->copy_wrong;
+	if (x->layers != P_LAYERS_OF_COMMIT)
+		p_found(r, "a stage starts from another commit of its neighbour");
+}
+
+/* Returns true if a living node of each stage that starts from its neighbour has done so.
+ * may_still: or will do so. */
+bool p_stages_started(const struct protocol *p, const struct p_state *s, bool may_still)
+{
+	uint8_t started = p->always;
+
+	if (s->stack != P_STACKED)
+		return true;
+	for (int i = 0; i < p->nodes; i++) {
+		const struct p_node *x = &s->nodes[i];
+
+		if (x->alive && ((x->applied && x->layers == P_LAYERS_OF_COMMIT) ||
+				 (may_still && x->keeps == source_of(p, x) + 1 && !x->fetching &&
+				  x->sum == P_SUMMED)))
+			started |= (uint8_t)(1 << x->stage);
+	}
+	return started == (1 << p->stages) - 1;
+}
