@@ -17,9 +17,6 @@
 #define TIMEOUT_MOST_US  INT64_C(2000000)
 #define TIMEOUT_TIMES 8
 #define ENTRY_BYTES ((size_t)64) /* least number of bytes that a message counts */
-/* Bytes that a connection may send at once after a pause (ten segments of 1,448 bytes, RFC 6928),
- * less the overhead of the layers below. A message up to this length is one chunk. */
-#define FLIGHT_BYTES     ((size_t)14000)
 #define CHUNK_LEAST      ((size_t)4096)
 #define BULK_LEAST       ((size_t)8192)
 
@@ -72,11 +69,11 @@ static size_t chunk_for(const struct channel *c, size_t size)
 	if (c->cut.connections == 1)
 		return c->cut.most_bytes;
 	size_t most = smaller_size(c->cut.most_bytes, CHANNEL_SHARED_MOST);
-	if (size <= FLIGHT_BYTES)
-		return smaller_size(most, FLIGHT_BYTES);
+	if (size <= CHANNEL_FLIGHT_BYTES)
+		return smaller_size(most, CHANNEL_FLIGHT_BYTES);
 	size_t share = (size + c->cut.connections - 1) / c->cut.connections;
 	if (c->options.urgent)
-		share = share > FLIGHT_BYTES ? share : FLIGHT_BYTES;
+		share = share > CHANNEL_FLIGHT_BYTES ? share : CHANNEL_FLIGHT_BYTES;
 	else
 		share = smaller_size(share, c->options.flow->window / 16 + BULK_LEAST);
 	return smaller_size(most, share > CHUNK_LEAST ? share : CHUNK_LEAST);
@@ -228,7 +225,7 @@ int channel_queue(struct channel *c, const struct channel_part *parts, size_t n,
 
 unsigned channel_flights(const struct channel *c)
 {
-	const size_t flights = c->queued_bytes / FLIGHT_BYTES + c->count;
+	const size_t flights = c->queued_bytes / CHANNEL_FLIGHT_BYTES + c->count;
 	return flights > UINT_MAX ? UINT_MAX : (unsigned)flights;
 }
 

@@ -28,6 +28,9 @@
 
 /* Number of chunks that both ends accept beyond the first missing one. */
 #define CHANNEL_AHEAD 16384
+/* Bytes that a connection may send at once after a pause (ten segments of 1,448 bytes, RFC 6928),
+ * less the overhead of the layers below. A message up to this length is one chunk. */
+#define CHANNEL_FLIGHT_BYTES ((size_t)14000)
 #define CHANNEL_RANGES 32 /* most runs in one acknowledgement */
 
 struct channel; /* opaque */

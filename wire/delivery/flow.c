@@ -205,12 +205,20 @@ bool flow_may_leave(struct flow *f, size_t bytes, bool urgent)
 	return false;
 }
 
-bool flow_may_follow(struct flow *f, size_t bytes)
+/* The rate may have been measured with little to send, but such a message alone fills the link for
+ * two round trips at that rate, too. */
+size_t flow_fills_bytes(const struct flow *f)
 {
 	const double round_us = (double)(flow_least_us(f) + FLOW_QUEUE_US);
-	const double carried = (double)flow_bytes_per_s(f) * 1e-6 * round_us;
-	f->urgent_waits = f->limits.kind == FLOW_FAR && !f->limited && (double)bytes > carried &&
-			  (double)f->under_way > carried;
+	const double bytes = 2e-6 * (double)flow_bytes_per_s(f) * round_us;
+	return f->limits.kind != FLOW_FAR || !(bytes > 0) || bytes > SIZE_MAX / 2 ? SIZE_MAX
+										  : (size_t)bytes;
+}
+
+bool flow_may_follow(struct flow *f, size_t bytes)
+{
+	const size_t fills = flow_fills_bytes(f);
+	f->urgent_waits = bytes > fills && f->under_way > fills / 2;
 	return !f->urgent_waits;
 }
 

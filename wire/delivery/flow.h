@@ -129,9 +129,11 @@ struct flow_mark {
 /* Returns true if so many bytes may be sent now. Messages that can wait may not while an urgent
  * message waits (flow_may_follow). */
 bool flow_may_leave(struct flow *f, size_t bytes, bool urgent);
+/* Returns the size from which on a message fills the link for two round trips. SIZE_MAX: the rate
+ * is unknown. */
+size_t flow_fills_bytes(const struct flow *f);
 /* Returns true if an urgent message of so many bytes may leave although older ones are under way.
- * It waits if the link's rate is known, and both the message and the bytes under way are more than
- * the link carries in a round trip. */
+ * It waits if it fills the link for two round trips, and the older ones still fill it for one. */
 bool flow_may_follow(struct flow *f, size_t bytes);
 /* Records that a chunk was sent, and fills its mark. */
 void flow_left(struct flow *f, struct flow_mark *mark, size_t bytes, int64_t now_us);

@@ -140,12 +140,14 @@ static int send_lossy(struct post *p, struct peer *peer, const struct post_part 
 
 /* After a pause, TCP sends ten segments at once and the rest one round trip later. A burst of
  * activations that needs more than the present connections can send at once gets more of them, for
- * the next burst. */
-static void widen_for_bursts(struct post *p, struct peer *peer)
+ * the next burst. A message that fills the link gains nothing from one flight, and many connections
+ * that start together overflow the network's queues. Nothing is added while the rate is unknown. */
+static void widen_for_bursts(struct post *p, struct peer *peer, size_t bytes)
 {
 	struct channel *c = peer->channels[POST_CLASS_ACTIVATIONS];
 	struct link *link = peer->line->link;
-	if (post_lane_of(peer, POST_CLASS_ACTIVATIONS) != POST_LANE_QUICK)
+	if (post_lane_of(peer, POST_CLASS_ACTIVATIONS) != POST_LANE_QUICK ||
+	    flow_bytes_per_s(&peer->flow) == 0 || bytes > flow_fills_bytes(&peer->flow))
 		return;
 	const unsigned has = link_connections(link, POST_LANE_QUICK);
 	const unsigned free = p->options.connections_more - p->connections_added;
@@ -183,7 +185,7 @@ static int send_reliable(struct post *p, struct peer *peer, const struct post_pa
 		(void)post_open_lane(p, peer->line, POST_LANE_BULK);
 	post_pump(p, peer, now_us);
 	if (class == POST_CLASS_ACTIVATIONS && peer->session != 0)
-		widen_for_bursts(p, peer);
+		widen_for_bursts(p, peer, peer->retained_bytes - before);
 	return 0;
 }
 

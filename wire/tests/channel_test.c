@@ -448,7 +448,6 @@ TEST(urgent_messages_leave_one_after_the_other)
 	assert_int_equal(channel_queue(w.from, &part, 1, 0), 0);
 	assert_int_equal(channel_queue(w.from, &part, 1, 0), 0);
 	assert_int_equal(channel_queue(w.to, &small, 1, 0), 0);
-	w.flow.limited = false;
 	assert_int_equal(send_all(w.from), 8);
 	assert_false(channel_next(w.to, &chunk));
 	channel_acked(w.from, 5, NULL, 0, 150000); /* 75 KB are under way */
@@ -458,8 +457,8 @@ TEST(urgent_messages_leave_one_after_the_other)
 	assert_in_range(send_all(w.from), 1, 7);
 	channel_drop(w.from);
 	channel_start(w.from, &cut);
-	/* Nothing waits: other messages may leave, and so may a message that is shorter than what
-	 * the link carries. */
+	/* Nothing waits: other messages may leave, and so may a message that does not fill the
+	 * link. */
 	assert_false(channel_next(w.from, &chunk));
 	assert_true(channel_next(w.to, &chunk));
 	assert_int_equal(channel_queue(w.from, &part, 1, 3), 0);
@@ -468,7 +467,7 @@ TEST(urgent_messages_leave_one_after_the_other)
 	channel_drop(w.from);
 	channel_start(w.from, &cut);
 	/* If the rate is unknown, nothing is held back. */
-	w.flow.limited = true;
+	w.flow.rate.now = w.flow.rate.before = -1;
 	assert_int_equal(channel_queue(w.from, &part, 1, 4), 0);
 	assert_int_equal(channel_queue(w.from, &part, 1, 4), 0);
 	assert_int_equal(send_all(w.from), 16);
