@@ -5,7 +5,8 @@
 #
 # The instances in schedule/tests/data give delays in fp32, which hide their bytes. The script
 # replaces them by the links of deploy/regions.json between the same places, and checks that a plan
-# takes the same time on both. Then it plans with free assignments and overlapping sums: DT-FM, and
+# takes the same time with the delays of these links. With links, activations also wait for one
+# another. Then it plans with free assignments and overlapping sums: DT-FM, and
 # ours with a third of the stages skipped (a quarter in geo18_s4). It prints total_s of each.
 set -eu -o pipefail
 build=${BUILD:-build}
@@ -14,10 +15,10 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 [ $# -gt 0 ] || set -- --threads 1 --evaluations 500000
 
-# Prints the instance with links in place of delays: by_links FILE ACTIVATION-BYTES
+# Prints the instance with links, or with the delays of links: by_links FILE ACTIVATION-BYTES [delays]
 by_links() {
 	sed 's/, "delay_s".*//' "$1"
-	grep -o '"location": "[^"]*"' "$1" | awk -F'"' -v bytes="$2" '
+	grep -o '"location": "[^"]*"' "$1" | awk -F'"' -v bytes="$2" -v delays="${3:-}" '
 		# of the facts, which have one key on each line: the links, and the overhead
 		FILENAME != "-" && $2 == "latency_ms" { sub(/.*: /, ""); sub(/,.*/, ""); latency_s = $0 / 1000 }
 		FILENAME != "-" && $2 == "bandwidth_gib_per_s" {
@@ -39,11 +40,20 @@ by_links() {
 			}
 			return "[" text "]"
 		}
+		function delay(bytes, overhead_s, way) {
+			for (way in latency) of[way] = latency[way] + bytes / speed[way] + overhead_s
+			return matrix(of)
+		}
 		END {
+			weights = 268468224
+			if (delays) {
+				printf ", \"delay_s\": %s, \"sync_pair_s\": %s}\n", delay(bytes, overhead_s), delay(weights, 0)
+				exit
+			}
 			printf ", \"links\": {\"latency_s\": %s, \"bandwidth_bytes_per_s\": %s}, ", \
 				matrix(latency), matrix(speed)
 			printf "\"activation_bytes\": %s, \"transfer_overhead_s\": %s, ", bytes, overhead_s
-			print "\"weights_bytes_per_stage\": 268468224}"
+			printf "\"weights_bytes_per_stage\": %d}\n", weights
 		}' "$here/deploy/regions.json" -
 }
 # Prints a number of a plan: predicted KEY FILE
@@ -62,8 +72,9 @@ echo "|---|---|---|---|---|---|---|"
 while read -r name skip bytes; do
 	given=$here/schedule/tests/data/$name.json links=$dir/$name.json row="| $name, $skip skipped |"
 	by_links "$given" "$bytes" >"$links"
+	by_links "$given" "$bytes" delays >"$dir/delays.json"
 	plan_s "$given" --skip "$skip" --evaluations 1000 >"$dir/out"
-	[ "$(judge "$given")" = "$(judge "$links")" ] || { echo "$name: the links are not the instance's" >&2; exit 1; }
+	[ "$(judge "$given")" = "$(judge "$dir/delays.json")" ] || { echo "$name: the links are not the instance's" >&2; exit 1; }
 	for how in "--skip $skip" "--skip 0 --algorithm dtfm"; do
 		for format in fp32 q8 q6; do
 			row+=" $(plan_s "$links" $how "$@" --wire $format --sum-wire $format | awk '{ printf "%.1f", $1 }') |"

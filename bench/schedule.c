@@ -350,6 +350,8 @@ static struct cluster *generate(const struct regions *regions, int nodes, int st
 	q.seed = seed;
 	if (regions_cluster(regions, &q, &c, err) != 0)
 		return NULL;
+	free(c->bytes_s); /* as the published instances, only delays */
+	c->bytes_s = NULL;
 	for (int s = 0; s < stages; s++) {
 		for (int k = 0; k < c->stages[s]; k++)
 			c->nodes[at++].stage = s;
@@ -370,11 +372,9 @@ static void shorten(struct cluster *c, const struct regions *regions)
 	const struct tensor_formats formats = { FORMAT_Q6, FORMAT_Q6 };
 	const double overhead_s = 0.35;
 	size_t n = (size_t)c->n_nodes;
-	bool hidden = !c->bytes_s;
 
-	if (hidden)
-		c->bytes_s = alloc_array(n * n, sizeof(*c->bytes_s));
-	for (size_t i = 0; hidden && i < n * n; i++) {
+	c->bytes_s = alloc_array(n * n, sizeof(*c->bytes_s));
+	for (size_t i = 0; i < n * n; i++) {
 		double latency_s, speed;
 
 		if (i / n != i % n &&
@@ -383,6 +383,8 @@ static void shorten(struct cluster *c, const struct regions *regions)
 			c->bytes_s[i] = c->delay_s[i] - latency_s - overhead_s;
 	}
 	cluster_reformat(c, &formats);
+	free(c->bytes_s);
+	c->bytes_s = NULL;
 }
 
 static void print_phases(const struct phase_plans *p)

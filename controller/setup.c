@@ -290,6 +290,9 @@ static void begin_links(struct members *members)
 	members->links->replicas =
 		link_table_replicas(members->n, (size_t)members->run->cluster->n_stages);
 	formats_set_bytes(members->links, &members->run->training, &members->run->cluster->formats);
+	if (!members->run->cluster->bytes_s)
+		members->run->cluster->bytes_s =
+			alloc_array((size_t)members->n * members->n, sizeof(double));
 	if (members->run->cluster->sync_pair_s)
 		return;
 	members->run->cluster->sync_pair_s =

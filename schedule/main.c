@@ -195,7 +195,11 @@ static int read_cluster(const char *path, const struct wires *w, struct cluster 
 		.refuse_delays = true,
 	};
 
-	return cluster_read_share(path, &share, c, err);
+	int rc = cluster_read_share(path, &share, c, err);
+
+	if (rc == 0)
+		(*c)->formats = (struct tensor_formats){ w->activations, w->sums };
+	return rc;
 }
 
 /* Parses K or K/STAGES. */

@@ -128,6 +128,20 @@ static int64_t delay_us(const struct agent *a, uint16_t to)
 	return us < 1e12 ? (int64_t)us : (int64_t)1e12;
 }
 
+/* Returns the part of the emulated delay for which an activation occupies the link. */
+static int64_t occupied_us(const struct agent *a, uint16_t to)
+{
+	double delay_s, bytes_s;
+
+	if (a->run.serialise > 0)
+		return delay_us(a, to);
+	if (!(a->run.time_scale > 0))
+		return 0;
+	delay_s = links_delay_s(a, to);
+	bytes_s = tensor_format_activation_share(a->progress.wire) * (double)a->times.bytes_s[to];
+	return delay_s > 0 ? (int64_t)((double)delay_us(a, to) * fmin(1, bytes_s / delay_s)) : 0;
+}
+
 int64_t links_sync_us(const struct agent *a, uint16_t to, uint32_t replicas)
 {
 	double us;
@@ -224,11 +238,10 @@ void links_send_output(struct agent *a, const struct route *r, uint32_t position
 		return;
 	}
 	if (!evaluate) {
-		if (a->run.serialise > 0 && peer->link_free_us > p.due_us)
-			p.due_us = peer->link_free_us;
-		p.due_us += delay_us(a, to);
-		peer->link_free_us = p.due_us;
-		p.due_us += losses_us(a, to);
+		if (peer->link_free_us > p.due_us)
+			p.ready_us = p.due_us = peer->link_free_us;
+		peer->link_free_us = p.due_us + occupied_us(a, to);
+		p.due_us += delay_us(a, to) + losses_us(a, to);
 	}
 	hold_parcel(a, &p);
 }

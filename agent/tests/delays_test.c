@@ -112,6 +112,28 @@ static void waiting_for_a_cut_link_is_no_transfer_time(void **state)
 	assert_int_equal(p.due_us - p.ready_us, SECOND / 5);
 }
 
+/* An emulated link carries the bytes of one activation after the other. The latency passes in
+ * parallel, and the wait for the link is not part of its delay. */
+static void bytes_occupy_an_emulated_link(void **state)
+{
+	const struct route r = { .n_hops = 2, .nodes = { 0, 1 }, .stages = { 0, 1 } };
+	const int64_t due_us[] = { SECOND + 200000, SECOND + 350000 };
+	struct agent *a = *state;
+	struct parcel p;
+
+	a->progress.wire = FORMAT_FP32;
+	a->held.activation = 4;
+	a->times.bytes_s[1] = 0.15f;
+	for (int i = 0; i < 2; i++)
+		links_send_output(a, &r, 0, false, calloc(4, sizeof(float)), SECOND);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(delay_queue_take(a->modules.delay_queue, INT64_MAX, &p), 0);
+		assert_in_range(p.due_us, due_us[i] - 10, due_us[i] + 10); /* float delays */
+		assert_in_range(p.due_us - p.ready_us, 199990, 200010);
+		parcel_free(&p);
+	}
+}
+
 /* A tensor that waits for an unknown node is reported like a tensor on a cut link. */
 static void waiting_for_an_unknown_node_is_reported(void **state)
 {
@@ -236,6 +258,7 @@ int main(void)
 		TEST(noise_is_not_reported_early),
 		TEST(without_emulation_nothing_is_expected),
 		TEST(waiting_for_a_cut_link_is_no_transfer_time),
+		TEST(bytes_occupy_an_emulated_link),
 		TEST(waiting_for_an_unknown_node_is_reported),
 		TEST(an_injected_loss_delays_by_its_retransmissions),
 		TEST(few_bytes_show_no_bandwidth),

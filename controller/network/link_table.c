@@ -147,11 +147,16 @@ void link_table_estimate(struct link_table *t, double near_s)
 
 /* ---- into the cluster ---- */
 
-static void apply_link(const struct link_table *t, struct cluster *c, uint32_t from, uint32_t to)
+void link_table_apply(const struct link_table *t, struct cluster *c, uint32_t from, uint32_t to,
+		      double delay_s)
 {
 	size_t at = (size_t)from * t->n + to;
+	double share = tensor_format_activation_share(c->formats.wire);
+	double bytes_s = delay_s - (double)link_table_at(t, from, to)->latency_s;
 
-	c->delay_s[at] = link_table_transfer_s(t, from, to, t->activation_bytes);
+	c->delay_s[at] = delay_s;
+	if (c->bytes_s)
+		c->bytes_s[at] = from == to || bytes_s < 0 ? 0 : bytes_s / share;
 	if (c->sync_pair_s)
 		c->sync_pair_s[at] = link_table_sync_pair_s(t, from, to);
 }
@@ -160,7 +165,8 @@ void link_table_apply_all(const struct link_table *t, struct cluster *c)
 {
 	for (uint32_t i = 0; i < t->n; i++)
 		for (uint32_t j = 0; j < t->n; j++)
-			apply_link(t, c, i, j);
+			link_table_apply(t, c, i, j,
+					 link_table_transfer_s(t, i, j, t->activation_bytes));
 }
 
 /* ---- as JSON ---- */

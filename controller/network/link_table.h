@@ -56,7 +56,11 @@ double link_table_sync_pair_s(const struct link_table *t, uint32_t from, uint32_
  * places gets the mean of the known links between them; without any, the median of all links. */
 void link_table_estimate(struct link_table *t, double near_s);
 
-/* Writes the table into the cluster's delay_s and sync_pair_s. */
+/* Writes a link into the cluster: its delay_s as given, the part of the delay beyond the latency as
+ * bytes_s, and its sync_pair_s. */
+void link_table_apply(const struct link_table *t, struct cluster *c, uint32_t from, uint32_t to,
+		      double delay_s);
+/* Writes all links, with the delays that the table gives. */
 void link_table_apply_all(const struct link_table *t, struct cluster *c);
 
 /* Returns the cluster as JSON (free it) with `links`, `activation_bytes` and

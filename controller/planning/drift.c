@@ -149,9 +149,8 @@ static bool may_correct(struct members *members, struct member *m, uint32_t link
 static void correct_delay(struct planning *planning, uint16_t from, uint16_t to, double s)
 {
 	*delay_of(planning->run->cluster, from, to) = s;
-	if (planning->members->links && planning->run->cluster->sync_pair_s)
-		planning->run->cluster->sync_pair_s[from * planning->run->cluster->n_nodes + to] =
-			link_table_sync_pair_s(planning->members->links, from, to);
+	if (planning->members->links)
+		link_table_apply(planning->members->links, planning->run->cluster, from, to, s);
 	record_link(planning->run, from, to);
 	planning->drift.corrected = true;
 }

@@ -14,6 +14,7 @@
 #include <jansson.h>
 
 #include "base/alloc.h"
+#include "controller/network/link_table.h"
 #include "controller/replay/recording_rows.h"
 #include "controller/operator/console_messages.h"
 
@@ -68,6 +69,17 @@ static int load_saved(struct recording *r, struct error *err)
 	return 0;
 }
 
+/* bytes_s are those of fp32, but the record of measured links has the bytes of the run's first
+ * format. */
+static void restore_bytes(struct cluster *c, const char *recorded)
+{
+	struct link_table *links = link_table_parse(recorded);
+
+	for (int i = 0; links && c->bytes_s && i < c->n_nodes * c->n_nodes; i++)
+		c->bytes_s[i] /= tensor_format_activation_share(c->formats.wire);
+	link_table_free(links);
+}
+
 static int load_run(struct recording *r, struct error *err)
 {
 	const struct store_run *run = r->run;
@@ -75,8 +87,10 @@ static int load_run(struct recording *r, struct error *err)
 	struct recipe recipe;
 	int rc = cluster_parse(run->cluster, strlen(run->cluster), &r->cluster, err);
 
-	if (rc == 0)
+	if (rc == 0) {
 		r->cluster->formats = run->formats;
+		restore_bytes(r->cluster, run->cluster);
+	}
 	if (rc == 0)
 		rc = model_preset("tiny", &model, &recipe, err);
 	if (rc == 0)

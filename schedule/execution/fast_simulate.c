@@ -82,6 +82,24 @@ static inline int queue_take(struct fast_simulate *e)
 	return first;
 }
 
+/* Returns when the output of a task reaches the next node. Tasks are booked in the order in which
+ * they end at their node, and a link carries the outputs of one node, so they leave in order. */
+static inline double arrive_s(struct fast_simulate *e, int task, double end_s)
+{
+	if (e->links.outputs) {
+		struct fast_simulate_link *link = e->links.outputs[task].link;
+
+		if (link->run == e->links.run && link->free_s > end_s)
+			end_s = link->free_s;
+		link->free_s = end_s + e->links.outputs[task].occupied_s;
+		link->run = e->links.run;
+		end_s += e->chain[task].travel_s;
+		e->arrival_s[task + e->chain[task].next] = end_s;
+		return end_s;
+	}
+	return end_s + e->chain[task].travel_s;
+}
+
 /* Books the microbatch's next task: it starts when the node has done all booked tasks. */
 static inline void book_task(struct fast_simulate *e, struct fast_simulate_node *n, int mb,
 			     double now_s)
@@ -89,7 +107,8 @@ static inline void book_task(struct fast_simulate *e, struct fast_simulate_node 
 	struct fast_simulate_event *event = &e->event[mb];
 	const struct fast_simulate_step *task = &e->chain[event->task];
 	double start_s = event->due_s > n->free_s ? event->due_s : n->free_s;
-	double end_s = start_s + task->duration_s, next_s = end_s + task->travel_s;
+	double end_s = start_s + task->duration_s;
+	double next_s = task->last ? end_s : arrive_s(e, event->task, end_s);
 
 	e->booked[e->n_booked++] = (struct fast_simulate_booking){ now_s, event->task, mb };
 	e->start_s[event->task] = start_s;
@@ -162,6 +181,7 @@ static void reset_run(struct fast_simulate *e, double limit_s)
 	e->late = false;
 	/* Sums of the same times in another order differ in the last bits. */
 	e->limit_s = limit_s * (1 + 1e-9);
+	e->links.run++;
 	memset(e->filled, 0, (size_t)(e->n_buckets >> 6) * sizeof(*e->filled));
 	e->filled[e->n_buckets >> 6] = 1;
 	for (int i = 0; i < e->n_mb; i++)
@@ -189,6 +209,8 @@ static void fill_arrivals(struct fast_simulate *e, int mb)
 	int task = mb * e->steps;
 
 	e->arrival_s[task] = e->release_s[mb];
+	if (e->links.outputs)
+		return; /* the others were filled in when the tasks were booked */
 	for (; !e->chain[task].last; task += e->chain[task].next)
 		e->arrival_s[task + e->chain[task].next] =
 			e->start_s[task] + e->chain[task].duration_s + e->chain[task].travel_s;
@@ -280,6 +302,8 @@ double fast_simulate_changes_s(const struct fast_simulate *e, int mb, const int 
 	if (h == length && next == problem_next_step(e->p, length, h - 1))
 		return INFINITY;
 	end_s = e->kept.start_s[at + h - 1] + chain[h - 1].duration_s;
+	if (e->links.outputs)
+		return end_s; /* from then on, other outputs find the links free or occupied */
 	delay_s = e->p->delay[(size_t)path[h - 1] * (size_t)e->n_nodes +
 			      (size_t)path[h < length ? h : 0]];
 	return fmin(e->kept.arrival_s[at + next], end_s + delay_s);
@@ -302,6 +326,8 @@ static void replay_kept(struct fast_simulate *e, double from_s)
 		if (task->last) {
 			e->late = e->late || end_s > e->limit_s;
 			e->done++;
+		} else if (e->links.outputs) {
+			(void)arrive_s(e, at, end_s);
 		}
 	}
 	memcpy(e->booked, e->kept.booked, (size_t)i * sizeof(*e->booked));
@@ -335,7 +361,9 @@ static void place_microbatch(struct fast_simulate *e, int mb, double from_s)
 		int before = event->task - task->before;
 
 		task = &e->chain[before];
-		arrival_s = e->kept.start_s[before] + task->duration_s + task->travel_s;
+		arrival_s = e->links.outputs ? e->arrival_s[event->task]
+					     : e->kept.start_s[before] + task->duration_s +
+						       task->travel_s;
 		e->late = e->late || arrival_s + task->rest_s > e->limit_s;
 	}
 	if (arrival_s >= from_s) {
@@ -394,9 +422,23 @@ static void fill_chain(const struct problem *p, const int *path, struct fast_sim
 	add_up(chain, steps);
 }
 
+/* Fills in how the outputs of a path leave, after its chain. */
+static void fill_outputs(struct fast_simulate *e, int first)
+{
+	for (int s = first; !e->chain[s].last; s += e->chain[s].next) {
+		size_t at = (size_t)e->chain[s].node * (size_t)e->n_nodes +
+			    (size_t)e->chain[s + e->chain[s].next].node;
+
+		e->links.outputs[s] =
+			(struct fast_simulate_output){ e->p->occupied[at], &e->links.all[at] };
+	}
+}
+
 void fast_simulate_set_path(struct fast_simulate *e, int mb, const int *path)
 {
 	fill_chain(e->p, path, &e->chain[mb * e->steps]);
+	if (e->links.outputs)
+		fill_outputs(e, mb * e->steps);
 }
 
 void fast_simulate_set_paths(struct fast_simulate *e, const struct solution *s)
@@ -437,6 +479,10 @@ void fast_simulate_init(struct fast_simulate *e, const struct problem *p)
 			      .n_buckets = (int)buckets };
 	e->per_s = (double)buckets / guess_horizon(p);
 	e->chain = arena_array(&e->arena, m * steps, sizeof(*e->chain));
+	if (p->occupied) {
+		e->links.outputs = arena_array(&e->arena, m * steps, sizeof(*e->links.outputs));
+		e->links.all = arena_array(&e->arena, n * n, sizeof(*e->links.all));
+	}
 	e->release_s = arena_array(&e->arena, m, sizeof(*e->release_s));
 	e->arrival_s = arena_array(&e->arena, m * steps, sizeof(*e->arrival_s));
 	e->start_s = arena_array(&e->arena, m * steps, sizeof(*e->start_s));

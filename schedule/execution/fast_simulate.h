@@ -28,6 +28,25 @@ struct fast_simulate_step {
 	bool last;
 };
 
+/* A directed link between two nodes. */
+struct fast_simulate_link {
+	double free_s; /* time from which it is free, in the run `run`; in other runs, 0 */
+	uint64_t run;
+};
+
+/* How a step's output leaves, if links are occupied. */
+struct fast_simulate_output {
+	double occupied_s;
+	struct fast_simulate_link *link;
+};
+
+/* The occupation of links. */
+struct fast_simulate_links {
+	struct fast_simulate_output *outputs; /* (n_mb, steps); NULL: links are not occupied */
+	struct fast_simulate_link *all;       /* (n_nodes, n_nodes), or NULL */
+	uint64_t run;                         /* number of the present run */
+};
+
 /* The kept run, in arrays like those of the last run. */
 struct fast_simulate_kept {
 	double *arrival_s, *start_s;
@@ -41,6 +60,7 @@ struct fast_simulate {
 	double overhead_s;
 	struct arena arena;        /* owns the arrays below */
 	struct fast_simulate_step *chain; /* (n_mb, steps) */
+	struct fast_simulate_links links;
 	double *release_s;         /* (n_mb) */
 	/* Results of the last run. A run that was stopped early only sets late. */
 	double *arrival_s, *start_s; /* (n_mb, steps) */

@@ -58,6 +58,7 @@ struct run {
 	int *dirty, n_dirty;
 	int steps;         /* most tasks of one microbatch */
 	int32_t *priority; /* (n_microbatches, steps); NULL: first come, first served */
+	double *link_free_s; /* (n_nodes, n_nodes) NULL: transfers do not wait for one another */
 	int done;
 };
 
@@ -176,6 +177,20 @@ static void note_collision(struct run *r, struct sim_task *task, int in_the_way)
 	}
 }
 
+/* Returns when the link takes the output. A node's tasks end one after another, so outputs leave in
+ * the order in which their tasks start. */
+static double leave_s(struct run *r, int from, int to, double end_s)
+{
+	double *free_s;
+
+	if (!r->link_free_s)
+		return end_s;
+	free_s = &r->link_free_s[(size_t)from * (size_t)r->c->n_nodes + (size_t)to];
+	end_s = fmax(end_s, *free_s);
+	*free_s = end_s + cluster_occupied_s(r->c, from, to);
+	return end_s;
+}
+
 static void send_on(struct run *r, int mb, int node, double end_s)
 {
 	const struct plan_microbatch *m = &r->p->microbatches[mb];
@@ -187,7 +202,8 @@ static void send_on(struct run *r, int mb, int node, double end_s)
 	}
 	to = step_node(m, next);
 	if (to != node)
-		end_s += r->c->delay_s[(size_t)node * (size_t)r->c->n_nodes + (size_t)to];
+		end_s = leave_s(r, node, to, end_s) +
+			r->c->delay_s[(size_t)node * (size_t)r->c->n_nodes + (size_t)to];
 	heap_push(r, end_s, mb);
 }
 
@@ -395,6 +411,8 @@ static void run_alloc(struct run *r)
 	holding = arena_array(&r->arena, visits + 1, sizeof(*holding));
 	r->heap = arena_array(&r->arena, m + n + 1, sizeof(*r->heap));
 	r->dirty = arena_array(&r->arena, n, sizeof(*r->dirty));
+	if (r->c->bytes_s)
+		r->link_free_s = arena_array(&r->arena, n * n, sizeof(*r->link_free_s));
 	if (r->p->n_orders > 0)
 		r->priority = arena_array(&r->arena, m * (size_t)r->steps + 1,
 					  sizeof(*r->priority));

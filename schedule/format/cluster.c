@@ -113,6 +113,16 @@ void cluster_reformat(struct cluster *c, const struct tensor_formats *is)
 	c->formats = *is;
 }
 
+double cluster_occupied_s(const struct cluster *c, int from, int to)
+{
+	size_t at = (size_t)from * (size_t)c->n_nodes + (size_t)to;
+
+	if (!c->bytes_s || from == to || !(c->bytes_s[at] > 0))
+		return 0;
+	return fmin(c->bytes_s[at] * tensor_format_activation_share(c->formats.wire),
+		    c->delay_s[at]);
+}
+
 static bool is_time(double s)
 {
 	return isfinite(s) && s >= 0;

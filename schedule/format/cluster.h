@@ -38,7 +38,8 @@ struct cluster {
 	 * diagonal is not read. */
 	double *delay_s;
 	/* (n_nodes, n_nodes) the part of a delay that the bytes of an fp32 activation take. In
-	 * another format they take their share of it. NULL: unknown */
+	 * another format they take their share of it. Only this part occupies the link. NULL:
+	 * unknown, and transfers do not wait for one another. */
 	double *bytes_s;
 	/* (n_nodes, n_nodes) seconds to transfer one stage's gradient; below 0: unknown, or
 	 * impossible if delay_s has no link. NULL: all unknown. The diagonal is not read. */
@@ -62,6 +63,10 @@ static inline int cluster_most_skipped(const struct cluster *c)
 	return c->n_stages - stage_set_count(c->always);
 }
 
+/* Returns the seconds for which an activation occupies the link, in the format of the delays. 0:
+ * the bytes are unknown. */
+double cluster_occupied_s(const struct cluster *c, int from, int to);
+
 /* Checks that counts add up, numbers are finite and not negative, and pins fit the sizes of stages.
  * -EINVAL: the message names the key. A valid cluster can still have no plan. */
 int cluster_validate(const struct cluster *c, struct error *err);
@@ -81,7 +86,7 @@ void cluster_reformat(struct cluster *c, const struct tensor_formats *is);
 struct cluster_share {
 	double activations, sums;
 	bool refuse_delays;
-	bool with_bytes; /* fill in bytes_s */
+	bool with_bytes; /* read bytes_s beside delay_s; those of links are always filled in */
 };
 /* Does as cluster_read does, for a file whose activations and sums travel in other formats than
  * fp32. */

@@ -162,7 +162,7 @@ static int read_delays(const json_t *root, const struct cluster_share *share, st
 	if (rc == 0)
 		fill_from_links(&links, c->n_nodes, share->activations * activation, overhead,
 				c->delay_s);
-	if (rc == 0 && share->with_bytes)
+	if (rc == 0)
 		fill_bytes(&links, activation, c);
 	if (rc == 0 && json_object_get(root, "weights_bytes_per_stage")) {
 		rc = json_number(root, "", "weights_bytes_per_stage", 0, NULL, &weights, err);

@@ -66,6 +66,8 @@ static void problem_alloc(struct problem *p)
 	p->out = arena_array(&p->arena, n, sizeof(*p->out));
 	p->movable = arena_array(&p->arena, n, sizeof(*p->movable));
 	p->delay = arena_array(&p->arena, n * n, sizeof(*p->delay));
+	if (p->c->bytes_s)
+		p->occupied = arena_array(&p->arena, n * n, sizeof(*p->occupied));
 	/* All zero if sums do not count. */
 	p->sync = arena_array(&p->arena, n * n, sizeof(*p->sync));
 	p->round = arena_array(&p->arena, n * n, sizeof(*p->round));
@@ -84,6 +86,8 @@ static void fill_matrices(struct problem *p)
 			double d = c->delay_s[i * n + j];
 
 			p->delay[i * n + j] = i == j ? 0 : d < 0 ? INFINITY : d;
+			if (p->occupied)
+				p->occupied[i * n + j] = cluster_occupied_s(c, (int)i, (int)j);
 		}
 		for (size_t j = 0; counts && j < n; j++) {
 			double sync = c->sync_pair_s[i * n + j];

@@ -30,6 +30,8 @@ struct problem {
 	int n_movable;
 	/* (n_nodes, n_nodes) seconds of a transfer; no link: INFINITY; diagonal 0 */
 	double *delay;
+	/* (n_nodes, n_nodes) seconds for which a transfer occupies the link; NULL: unknown, none */
+	double *occupied;
 	double *sync;    /* (n_nodes, n_nodes) seconds of a gradient; unknown: 0 */
 	double *round;   /* (n_nodes, n_nodes) seconds of the round trip */
 	int *low, *high; /* (n_stages) least and most visits of each stage (CC3) */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/tests/test.h"
 #include "schedule/execution/fast_simulate.h"
 #include "schedule/execution/simulate.h"
@@ -26,6 +27,14 @@ static void give_every_task_time(struct cluster *c)
 {
 	for (int i = 0; i < c->n_nodes; i++)
 		c->nodes[i].loss_s += 0.25;
+}
+
+/* The bytes take up to the whole delay, in some links nothing. */
+static void occupy_links(struct rng *r, struct cluster *c)
+{
+	c->bytes_s = alloc_array((size_t)(c->n_nodes * c->n_nodes), sizeof(*c->bytes_s));
+	for (int i = 0; i < c->n_nodes * c->n_nodes; i++)
+		c->bytes_s[i] = c->delay_s[i] * (double)rng_below(r, 5) / 4;
 }
 
 static void first_come(struct plan *p)
@@ -66,6 +75,8 @@ TEST(agrees_with_the_reference_event_for_event)
 		struct fast_simulate e;
 
 		give_every_task_time(c);
+		if (round % 3 == 0)
+			occupy_links(&r, c);
 		plan_request_init(&q);
 		q.path_length = length;
 		assert_int_equal(problem_init(&p, c, &q, NULL), 0);
@@ -235,6 +246,8 @@ TEST(a_continued_run_equals_a_whole_run)
 			for (int i = 0; i < c->n_nodes * c->n_nodes; i++)
 				c->delay_s[i] = 0.25;
 		}
+		if (round % 4 < 2)
+			occupy_links(&r, c);
 		random_edits(&r, c, 2 + (int)rng_below(&r, (uint32_t)c->n_stages - 1), &counts);
 		cluster_free(c);
 	}

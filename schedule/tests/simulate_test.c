@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/tests/test.h"
 #include "schedule/execution/check.h"
 #include "schedule/execution/simulate.h"
@@ -87,6 +88,41 @@ TEST(one_microbatch_by_hand)
 	assert_true(s->iteration_s == 8.5);
 	assert_true(s->tasks[2].start_s == 3 && s->tasks[2].kind == TASK_LOSS);
 	assert_int_equal(s->collisions, 0);
+	simulation_free(s);
+	plan_free(p);
+	cluster_free(c);
+}
+
+/* Two microbatches that leave together share a link: only the bytes of the first delay the second.
+ */
+TEST(a_link_carries_one_activation_after_the_other)
+{
+	struct cluster *c = pair(2, 2);
+	struct plan *p = pair_plan(2);
+	struct simulation *s;
+
+	c->dispatch_overhead_s = 0;
+	c->nodes[1].forward_s = 0.125;
+	c->delay_s[1] = c->delay_s[2] = 4;
+	c->bytes_s = alloc_array(4, sizeof(*c->bytes_s));
+	c->bytes_s[1] = 3; /* the link back is free of bytes */
+	/* F0 0-1, F1 1-2. The link carries the bytes of 0 from 1 to 4, and those of 1 from 4 to 7.
+	 * They arrive at 5 and 8, F lasts 0.125, and they are back at 9.125 and 12.125. L 9.125 to
+	 * 9.625 and 12.125 to 12.625. B0 13.625-15.625, back at 19.625, B 19.625-21.625; B1 16.625
+	 * to 18.625, back at 22.625, B to 24.625. */
+	s = run(c, p);
+	assert_true(s->tasks[2].arrival_s == 5 && s->tasks[3].arrival_s == 8);
+	assert_int_equal(s->collisions, 0);
+	assert_true(s->iteration_s == 24.625);
+	simulation_free(s);
+	c->formats.wire = FORMAT_BF16; /* half of the bytes: they occupy the link for 1.5 s */
+	s = run(c, p);
+	assert_true(s->tasks[2].arrival_s == 5 && s->tasks[3].arrival_s == 6.5);
+	simulation_free(s);
+	free(c->bytes_s);
+	c->bytes_s = NULL;
+	s = run(c, p);
+	assert_true(s->tasks[3].arrival_s == 6);
 	simulation_free(s);
 	plan_free(p);
 	cluster_free(c);
