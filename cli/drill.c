@@ -51,7 +51,8 @@ static int check_known_keys(const json_t *o, const char *where, const char *cons
 	const char *key;
 	json_t *value;
 
-	json_object_foreach((json_t *)o, key, value) {
+	json_object_foreach((json_t *)o, key, value)
+	{
 		size_t i = 0;
 
 		while (i < n && strcmp(keys[i], key) != 0)
@@ -62,29 +63,68 @@ static int check_known_keys(const json_t *o, const char *where, const char *cons
 	return 0;
 }
 
+/* The keys of `run`, in the order of the demo's command line. */
+enum run_key_kind { KEY_INTEGER, KEY_NUMBER, KEY_TEXT, KEY_FLAG, KEY_STAGES, KEY_SHARE };
+
+static const struct run_key {
+	const char *key, *option;
+	enum run_key_kind kind;
+} run_keys[] = {
+	{ "agents", "agents", KEY_INTEGER },
+	{ "iterations", "iterations", KEY_INTEGER },
+	{ "seed", "seed", KEY_INTEGER },
+	{ "stages", "stages", KEY_STAGES },
+	{ "skip", "skip", KEY_INTEGER },
+	{ "skip_share", "skip-share", KEY_SHARE },
+	{ "skip_schedule", "skip-schedule", KEY_TEXT },
+	{ "recipe", "recipe", KEY_TEXT },
+	{ "always", "always", KEY_TEXT },
+	{ "stack", "stack", KEY_FLAG },
+	{ "grad_norm", "grad-norm", KEY_TEXT },
+	{ "algorithm", "algorithm", KEY_TEXT },
+	{ "wire", "wire", KEY_TEXT },
+	{ "sum_wire", "sum-wire", KEY_TEXT },
+	{ "time_scale", "time-scale", KEY_NUMBER },
+};
+
+enum { RUN_KEYS = sizeof(run_keys) / sizeof(run_keys[0]) };
+
+static bool is_of_kind(const json_t *value, enum run_key_kind kind)
+{
+	switch (kind) {
+	case KEY_TEXT:
+		return json_is_string(value);
+	case KEY_FLAG:
+		return json_is_boolean(value);
+	case KEY_STAGES:
+		return json_is_array(value);
+	case KEY_NUMBER:
+		return json_is_number(value);
+	default:
+		return json_is_integer(value);
+	}
+}
+
 static int check_run(const json_t *run, struct error *err)
 {
-	static const char *const keys[] = { "agents",     "stages", "skip",      "iterations",
-					    "time_scale", "seed",   "algorithm", "wire",
-					    "sum_wire",   "skip_share" };
-	const char *key;
-	json_t *value;
+	static const char *const expected[] = { [KEY_INTEGER] = "a number",
+						[KEY_NUMBER] = "a number",
+						[KEY_TEXT] = "a text",
+						[KEY_FLAG] = "true or false",
+						[KEY_STAGES] = "an array of numbers",
+						[KEY_SHARE] = "a number" };
+	const char *keys[RUN_KEYS];
 
-	if (check_known_keys(run, "run.", keys, sizeof(keys) / sizeof(keys[0]), err) != 0)
+	for (int i = 0; i < RUN_KEYS; i++)
+		keys[i] = run_keys[i].key;
+	if (check_known_keys(run, "run.", keys, RUN_KEYS, err) != 0)
 		return -EINVAL;
-	json_object_foreach((json_t *)run, key, value) {
-		bool list = strcmp(key, "stages") == 0, fraction = strcmp(key, "time_scale") == 0;
-		bool word = strcmp(key, "algorithm") == 0 || strcmp(key, "wire") == 0 ||
-			    strcmp(key, "sum_wire") == 0;
+	for (int i = 0; i < RUN_KEYS; i++) {
+		const json_t *value = json_object_get(run, keys[i]);
 
-		if (word	? !json_is_string(value)
-		    : list	? !json_is_array(value)
-		    : fraction	? !json_is_number(value)
-				: !json_is_integer(value))
-			return error_set(err, -EINVAL, "run.%s: expected %s", key,
-					 word	? "a text"
-					 : list ? "an array of numbers"
-						: "a number");
+		if (value && !is_of_kind(value, run_keys[i].kind))
+			return error_set(err, -EINVAL, "run.%s: expected %s", keys[i],
+					 expected[run_keys[i].kind]);
 	}
 	return 0;
 }
@@ -164,43 +204,50 @@ static void add_stages(struct args *a, const json_t *stages)
 	args_add(a, text);
 }
 
+static void add_option(struct args *a, const struct run_key *k, const json_t *run)
+{
+	const json_t *v = json_object_get(run, k->key);
+
+	if (!v)
+		return;
+	switch (k->kind) {
+	case KEY_TEXT:
+		args_addf(a, "--%s=%s", k->option, json_string_value(v));
+		break;
+	case KEY_FLAG:
+		if (json_is_true(v))
+			args_addf(a, "--%s", k->option);
+		break;
+	case KEY_STAGES:
+		add_stages(a, v);
+		break;
+	case KEY_SHARE:
+		args_addf(a, "--%s=%d%%:%d", k->option, (int)json_integer_value(v),
+			  (int)json_integer_value(json_object_get(run, "skip")));
+		break;
+	case KEY_NUMBER:
+		args_addf(a, "--%s=%.17g", k->option, json_number_value(v));
+		break;
+	default:
+		args_addf(a, "--%s=%lld", k->option, (long long)json_integer_value(v));
+	}
+}
+
 /* Makes the demo's command line; each act becomes an --at. */
 static void make_command_line(const struct drill *d, const char *self, const char *run_dir,
 			      struct args *a)
 {
-	const json_t *run = json_object_get(d->file, "run");
-	const json_t *acts = json_object_get(d->file, "acts"), *v;
-	size_t i;
+	const json_t *acts = json_object_get(d->file, "acts");
 
 	args_add(a, self);
 	args_add(a, "demo");
 	args_add(a, "--headless");
 	args_add(a, "--format=jsonl");
-	for (size_t k = 0; k < 3; k++) {
-		static const char *const numbers[] = { "agents", "iterations", "seed" };
-
-		v = json_object_get(run, numbers[k]);
-		if (v)
-			args_addf(a, "--%s=%lld", numbers[k], (long long)json_integer_value(v));
-	}
-	if ((v = json_object_get(run, "stages")))
-		add_stages(a, v);
-	if ((v = json_object_get(run, "skip")))
-		args_addf(a, "--skip=%d", (int)json_integer_value(v));
-	if ((v = json_object_get(run, "skip_share")))
-		args_addf(a, "--skip-share=%d%%:%d", (int)json_integer_value(v),
-			  (int)json_integer_value(json_object_get(run, "skip")));
-	if ((v = json_object_get(run, "algorithm")))
-		args_addf(a, "--algorithm=%s", json_string_value(v));
-	if ((v = json_object_get(run, "wire")))
-		args_addf(a, "--wire=%s", json_string_value(v));
-	if ((v = json_object_get(run, "sum_wire")))
-		args_addf(a, "--sum-wire=%s", json_string_value(v));
-	if ((v = json_object_get(run, "time_scale")))
-		args_addf(a, "--time-scale=%.17g", json_number_value(v));
+	for (int i = 0; i < RUN_KEYS; i++)
+		add_option(a, &run_keys[i], json_object_get(d->file, "run"));
 	if (run_dir)
 		args_addf(a, "--run-dir=%s", run_dir);
-	for (i = 0; i < json_array_size(acts); i++)
+	for (size_t i = 0; i < json_array_size(acts); i++)
 		args_addf(a, "--at=%s", json_string_value(json_array_get(acts, i)));
 }
 

@@ -8,10 +8,10 @@
  *      "acts": ["10:kill:4", "16:recover:4"],             the controller's --at
  *      "limits": {"iteration_s": 30, "slowest_s": 3, "loss": 3.5, "recovery_s": 2}}
  *
- * Every key of run and limits is optional. iteration_s: the median, in plan seconds. slowest_s:
- * the longest time from commit to commit, in real seconds. loss: of the last validation.
- * recovery_s: the time from a node's death or mark to the next commit, in real seconds. Every run
- * with acts writes such a file: RUN-DIR/drill.json.
+ * Every key of run and limits is optional; docs/formats.md lists those of run. iteration_s: the
+ * median, in plan seconds. slowest_s: the longest time from commit to commit, in real seconds.
+ * loss: of the last validation. recovery_s: the time from a node's death or mark to the next
+ * commit, in real seconds. Every run with acts writes such a file: RUN-DIR/drill.json.
  */
 #ifndef CLI_DRILL_H
 #define CLI_DRILL_H

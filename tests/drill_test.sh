@@ -21,7 +21,24 @@ sed 's/"loss": 5.5/"loss": 0.5/' "$dir/a.json" >"$dir/b.json"
 drill "$dir/b.json" && die "a drill succeeds although it misses a limit"
 grep -q '^OVER loss' "$dir/drill.out" || die "$(cat "$dir/drill.out")"
 
+# A recipe is written as the phases that it means, in iterations, and a drill of that file follows them.
+cat >"$dir/e.json" <<'END'
+{"format": "skippipe.drill/1", "run": {"agents": 6, "stages": [2, 2, 2], "skip": 1, "recipe": "robust", "iterations": 10, "time_scale": 0},
+ "acts": ["2:kill:3"], "limits": {"slowest_s": 60}}
+END
+skips() { grep -E '"(skip_schedule|always|stack|grad_norm)"' "$1"; }
+drill "$dir/e.json" --run-dir "$dir/first" || die "exit status $?: $(cat "$dir/drill.out")"
+skips "$dir/first/drill.json" >"$dir/skips"
+for skip in '"skip_schedule": "1@0,30%:1@3"' '"always": "0,2"' '"stack": true' '"grad_norm": "visits"'; do
+	grep -qF "$skip" "$dir/skips" || die "the run did not keep $skip: $(cat "$dir/skips")"
+done
+sed -E 's/"(slowest_s|loss)": [0-9.e+-]+/"\1": 60/' "$dir/first/drill.json" >"$dir/f.json"
+drill "$dir/f.json" --run-dir "$dir/second" || die "exit status $?: $(cat "$dir/drill.out" "$dir/drill.err")"
+skips "$dir/second/drill.json" | diff "$dir/skips" - || die "the repeated run skips other stages"
+
 sed 's/slowest_s/slowness/' "$dir/a.json" >"$dir/c.json"
+sed 's/"recipe": "robust"/"stack": 1/' "$dir/e.json" >"$dir/g.json"
+expect 2 'run.stack: expected true or false' "$bin/skippipe" drill "$dir/g.json"
 expect 2 'limits.slowness: unknown key' "$bin/skippipe" drill "$dir/c.json"
 echo '{' >"$dir/d.json"
 expect 2 'd.json:' "$bin/skippipe" drill "$dir/d.json"

@@ -3,7 +3,6 @@
  * `skippipe drill FILE` repeats the acts of such a file in a new run, and fails if that run is
  * slower or ends with a higher loss than the file's limits allow. The limits are this run's
  * measurements with a margin. So an exercise that an operator once did by hand becomes a test. */
-#include "base/skip_schedule.h"
 #include "controller/operator/drill.h"
 
 #include <limits.h>
@@ -14,6 +13,8 @@
 #include <jansson.h>
 
 #include "base/file.h"
+#include "base/skip_schedule.h"
+#include "base/stage_set.h"
 #include "controller/members/members.h"
 
 /* Ratio of the limit of an iteration's time to the slowest iteration measured */
@@ -79,19 +80,61 @@ static json_t *stages_json(const struct run *run)
 	return list;
 }
 
+/* Returns the phases of the skip schedule with the iterations after which they begin, as
+ * "4@0,2@12". A drill has fewer iterations than its run, so shares of the run would begin
+ * elsewhere. */
+static json_t *schedule_json(const struct skip_schedule *s)
+{
+	char text[SKIP_SCHEDULE_MOST * 40];
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < s->n; i++) {
+		const struct skip_phase *p = &s->phases[i];
+
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s", i > 0 ? "," : "");
+		if (p->share > 0)
+			n += (size_t)snprintf(text + n, sizeof(text) - n, "%u%%:", p->share);
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%u@%llu", p->skip,
+				      (unsigned long long)p->from - 1);
+	}
+	return json_string(text);
+}
+
+/* Adds the options that say which stages are skipped, and when. --recipe stands for some of these.
+ */
+static void add_skips(json_t *o, const struct run *run)
+{
+	char always[STAGE_SET_TEXT];
+
+	stage_set_format(run->cluster->always | 1, always);
+	if (run->options.skip_share > 0)
+		json_object_set_new(o, "skip_share", json_integer(run->options.skip_share));
+	if (run->wanted.schedule.n > 0)
+		json_object_set_new(o, "skip_schedule", schedule_json(&run->wanted.schedule));
+	if (stage_set_count(run->cluster->always | 1) > 1)
+		json_object_set_new(o, "always", json_string(always));
+	if (run->options.stack)
+		json_object_set_new(o, "stack", json_true());
+	if (run->options.training.by_visits)
+		json_object_set_new(o, "grad_norm", json_string("visits"));
+}
+
 /* The options of a demo that runs as this run began. */
 static json_t *run_json(const struct members *members)
 {
 	const struct run *run = members->run;
 	const struct options *o = &run->options;
+	json_t *json = json_pack("{s:i, s:o, s:i, s:I, s:f, s:I, s:s, s:s, s:s}", "agents",
+				 (int)members->n, "stages", stages_json(run), "skip", (int)o->skip,
+				 "iterations", (json_int_t)run->committed + 1, "time_scale",
+				 o->cluster.time_scale, "seed", (json_int_t)o->seed, "algorithm",
+				 plan_algorithm_name(o->planning.algorithm), "wire",
+				 tensor_format_name(o->training.formats.wire), "sum_wire",
+				 tensor_format_name(o->training.formats.sum_wire));
 
-	return json_pack("{s:i, s:o, s:i, s:I, s:f, s:I, s:s, s:s, s:s}", "agents", (int)members->n,
-			 "stages", stages_json(run), "skip", (int)o->skip, "iterations",
-			 (json_int_t)run->committed + 1, "time_scale", o->cluster.time_scale,
-			 "seed", (json_int_t)o->seed, "algorithm",
-			 plan_algorithm_name(o->planning.algorithm), "wire",
-			 tensor_format_name(o->training.formats.wire), "sum_wire",
-			 tensor_format_name(o->training.formats.sum_wire));
+	if (json)
+		add_skips(json, run);
+	return json;
 }
 
 void drill_save(struct members *members)
@@ -107,9 +150,6 @@ void drill_save(struct members *members)
 		      members->run->options.name, "run", run_json(members), "acts",
 		      members->run->history.drill, "limits", limits_json(members->run));
 	text = o ? json_dumps(o, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) : NULL;
-	if (o && members->run->options.skip_share > 0)
-		json_object_set_new(json_object_get(o, "run"), "skip_share",
-				    json_integer(members->run->options.skip_share));
 	snprintf(path, sizeof(path), "%s/drill.json", members->run->options.run_dir);
 	if (!text || file_write(path, text, strlen(text), 0600, &err) != 0)
 		log_line(&members->run->log, LOG_WARN, "%s", text ? err.text : "out of memory");
