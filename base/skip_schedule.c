@@ -179,6 +179,28 @@ int skip_schedule_parse(struct skip_schedule *out, const char *text, uint64_t it
 	return 0;
 }
 
+/* Both recipes grow the model from its two ends: at first only the stages that are always visited
+ * are trained. `speed` then visits every stage. `robust` then lets 30% of the microbatches skip
+ * half of the stages that may be skipped, so that the finished model bears the loss of some.
+ * docs/convergence.md has the measured costs and gains. */
+int skip_schedule_of_recipe(char out[SKIP_SCHEDULE_RECIPE], const char *name, uint32_t droppable,
+			    struct error *err)
+{
+	if (droppable == 0)
+		return error_set(err, -EINVAL,
+				 "--recipe %s: it needs a stage between the first and the last "
+				 "that may be skipped",
+				 name);
+	if (strcmp(name, "speed") == 0)
+		snprintf(out, SKIP_SCHEDULE_RECIPE, "%" PRIu32 "@0,0@30%%", droppable);
+	else if (strcmp(name, "robust") == 0)
+		snprintf(out, SKIP_SCHEDULE_RECIPE, "%" PRIu32 "@0,30%%:%" PRIu32 "@30%%",
+			 droppable, (droppable + 1) / 2);
+	else
+		return error_set(err, -EINVAL, "--recipe %s: expected speed or robust", name);
+	return 0;
+}
+
 uint32_t skip_schedule_at(const struct skip_schedule *s, uint64_t iteration)
 {
 	uint32_t at = 0;

@@ -85,6 +85,14 @@ struct skip_schedule {
 int skip_schedule_parse(struct skip_schedule *out, const char *text, uint64_t iterations,
 			uint32_t most, struct error *err);
 
+enum { SKIP_SCHEDULE_RECIPE = 96 }; /* number of bytes that hold any schedule of a recipe */
+
+/* Writes the skip schedule of a named recipe (--recipe) for a run in which `droppable` stages may
+ * be skipped. The first and the last stage are always visited, and the others start from their
+ * nearest trained neighbours. -EINVAL: there is no such recipe, or no stage may be skipped. */
+int skip_schedule_of_recipe(char out[SKIP_SCHEDULE_RECIPE], const char *name, uint32_t droppable,
+			    struct error *err);
+
 /* The index of the phase that an iteration (from 1) belongs to. The schedule has phases. */
 uint32_t skip_schedule_at(const struct skip_schedule *s, uint64_t iteration);
 

@@ -44,7 +44,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/rng.h"
-#include "base/skip_recipe.h"
+#include "base/skip_schedule.h"
 #include "schedule/format/cluster.h"
 #include "schedule/execution/fast_simulate.h"
 #include "schedule/format/regions.h"
@@ -418,7 +418,7 @@ static void run_phases(const struct cluster *given, const char *name, const char
 	};
 	struct cluster *c = cluster_copy(given);
 	struct skip_schedule schedule;
-	char text[SKIP_RECIPE_TEXT];
+	char text[SKIP_SCHEDULE_RECIPE];
 	struct phase_plans plans;
 	struct error err = { "" };
 	int rc = 0;
@@ -434,7 +434,7 @@ static void run_phases(const struct cluster *given, const char *name, const char
 	q.stack = strcmp(run, "full") != 0 && strcmp(run, "third") != 0;
 	if (q.stack) {
 		c->always |= (stage_set)1 << (c->n_stages - 1);
-		rc = skip_recipe_schedule(text, run, (uint32_t)cluster_most_skipped(c), &err);
+		rc = skip_schedule_of_recipe(text, run, (uint32_t)cluster_most_skipped(c), &err);
 	} else {
 		snprintf(text, sizeof(text), "%d", strcmp(run, "full") == 0 ? 0 : c->n_stages / 3);
 	}

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/skip_recipe.h"
+#include "base/skip_schedule.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/rng.h"
@@ -362,11 +362,11 @@ static void begin_emulated_links(struct members *members)
 /* Sets the options that --recipe stands for. */
 static int take_recipe(struct run *run, struct error *err)
 {
-	char text[SKIP_RECIPE_TEXT];
+	char text[SKIP_SCHEDULE_RECIPE];
 
 	run->cluster->always |= 1 | (stage_set)1 << (run->cluster->n_stages - 1);
-	if (skip_recipe_schedule(text, run->options.recipe,
-				 (uint32_t)cluster_most_skipped(run->cluster), err) != 0)
+	if (skip_schedule_of_recipe(text, run->options.recipe,
+				    (uint32_t)cluster_most_skipped(run->cluster), err) != 0)
 		return -EINVAL;
 	run->wanted.schedule_text = alloc_string(text);
 	run->options.stack = true;

@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/output.h"
-#include "base/skip_recipe.h"
 #include "base/skip_schedule.h"
 #include "base/tensor_format.h"
 #include "schedule/execution/check.h"
@@ -469,13 +468,13 @@ static int report_no_plan(int rc, const struct error *err)
 static int read_schedule(struct cluster *c, struct plan_options *o, struct skip_schedule *out,
 			 struct error *err)
 {
-	char recipe[SKIP_RECIPE_TEXT];
+	char recipe[SKIP_SCHEDULE_RECIPE];
 
 	if (o->recipe) {
 		c->always |= (stage_set)1 << (c->n_stages - 1);
 		o->stack = true;
-		if (skip_recipe_schedule(recipe, o->recipe, (uint32_t)cluster_most_skipped(c),
-					 err) != 0)
+		if (skip_schedule_of_recipe(recipe, o->recipe, (uint32_t)cluster_most_skipped(c),
+					    err) != 0)
 			return -EINVAL;
 	}
 	return skip_schedule_parse(out, o->recipe ? recipe : o->schedule, (uint64_t)o->iterations,

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/output.h"
-#include "base/skip_recipe.h"
+#include "base/skip_schedule.h"
 #include "model/files/checkpoint.h"
 #include "model/files/origin.h"
 #include "model/text/corpus.h"
@@ -70,7 +70,7 @@ static const char help[] =
 
 struct session {
 	struct options o;
-	char schedule[SKIP_RECIPE_TEXT]; /* of the recipe */
+	char schedule[SKIP_SCHEDULE_RECIPE]; /* of the recipe */
 	struct trainer *trainer;
 	struct corpus *corpus;
 	struct planned_paths planned; /* of --plan */
@@ -118,8 +118,8 @@ static int take_recipe(struct session *s, struct error *err)
 	t->skip_schedule = s->schedule;
 	t->stack = true;
 	s->o.grad_norm = GRAD_NORM_VISITS;
-	return skip_recipe_schedule(s->schedule, t->recipe, visit_rules_droppable(v->always, n),
-				    err);
+	return skip_schedule_of_recipe(s->schedule, t->recipe, visit_rules_droppable(v->always, n),
+				       err);
 }
 
 /* Reads the plans. Those of a run's phases bring their schedule, from which stacking follows. */
