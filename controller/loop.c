@@ -39,6 +39,7 @@
 #include "controller/planning/answers.h"
 #include "controller/weights/checkpoints.h"
 #include "controller/weights/files.h"
+#include "controller/weights/phase_moves.h"
 #include "controller/weights/rebalance.h"
 #include "controller/weights/standbys.h"
 #include "controller/weights/recover.h"
@@ -271,6 +272,9 @@ void loop_take_answers(struct controller *c)
 		case PLANNER_BASELINE:
 			answers_baseline(&c->members, a);
 			break;
+		case PLANNER_PHASES: /* answered by a planner of its own (phase_targets.c) */
+			planned_free(a);
+			break;
 		}
 	}
 }
@@ -286,6 +290,7 @@ static void take_turn(struct controller *c)
 	contingency_turn(&c->planning);
 	loop_look_at_members(&c->iteration);
 	measuring_joiners(&c->planning);
+	phase_moves_turn(&c->weights);
 	if (standbys_turn(&c->iteration))
 		rebalance_turn(&c->weights);
 	loop_act(&c->iteration);

@@ -70,6 +70,8 @@ static const char help[] =
 	"  --stack               stages that the schedule begins to visit start as copies of\n"
 	"                        their nearest trained neighbours; the first phase must skip all\n"
 	"                        stages that may be skipped\n"
+	"  --phase-moves         each phase of the schedule has its own allocation: nodes move to\n"
+	"                        the stages that the phase visits most\n"
 	"  --always STAGE,...    stages that every microbatch visits, beside stage 0 and those of\n"
 	"                        the cluster file\n"
 	"  --microbatches N      microbatches of a data node in an iteration  [the cluster's; 6]\n"
@@ -393,6 +395,7 @@ static const struct row {
 	{ "skip-schedule", TEXT, true, AT(skip_schedule) },
 	{ "recipe", TEXT, true, AT(recipe) },
 	{ "stack", FLAG, true, AT(stack) },
+	{ "phase-moves", FLAG, true, AT(planning.phase_moves) },
 	{ "iterations", U64, OVERRIDABLE(iterations), NUMBER(0, 1e15) },
 	{ "time-scale", REAL, true, AT(cluster.time_scale), NUMBER(0, 1e6) },
 	{ "seed", U64, true, AT(seed), offsetof(struct options, seed_is_given), NUMBER(0, 9e15) },

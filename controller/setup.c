@@ -526,6 +526,8 @@ int controller_init(struct controller *c, struct error *err)
 		rc = planner_start(&c->planning.planner, err);
 	if (rc == 0)
 		rc = contingency_start(&c->planning, err);
+	if (rc == 0)
+		rc = phase_targets_start(&c->planning, err);
 	if (rc != 0)
 		return rc;
 	record_phase(&c->run);
@@ -542,6 +544,7 @@ void controller_fini(struct controller *c)
 {
 	planner_stop(c->planning.planner);
 	contingency_stop(&c->planning);
+	phase_targets_stop(&c->planning);
 	post_close(c->run.post);
 	store_close(c->run.history.store);
 	controller_closed(&c->run);

@@ -234,7 +234,7 @@ static void take_copy(struct members *members, struct member *m)
 		return;
 	}
 	copies_complete(m, h->kept, h->kept_hash);
-	m->copy.is_for_stacking = members->run->wanted.stack;
+	m->copy.purpose = members->run->wanted.stack ? COPY_FOR_STACKING : COPY_FOR_SAFETY;
 }
 
 /* Sends the last commit again to an agent that may have missed it, for its weights and its standby

@@ -47,6 +47,7 @@ static const struct setting {
 	{ "serialise", FLAG, AT(cluster.serialise) },
 	{ "overlap_sync", FLAG, AT(planning.overlap_sync) },
 	{ "stack", FLAG, AT(stack) },
+	{ "phase_moves", FLAG, AT(planning.phase_moves) },
 	{ "by_visits", FLAG, AT(training.by_visits) },
 	{ "given_assignment", FLAG, AT(cluster.assignment_given) },
 #undef AT

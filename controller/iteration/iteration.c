@@ -40,6 +40,7 @@
 #include "controller/weights/checkpoints.h"
 #include "controller/weights/copies.h"
 #include "controller/weights/first_weights.h"
+#include "controller/weights/phase_moves.h"
 #include "controller/weights/rebalance.h"
 #include "controller/weights/stacking.h"
 #include "controller/weights/stage_moves.h"
@@ -68,10 +69,10 @@ static bool admit_joiners(struct planning *planning, bool computing)
 		copies_release(planning->members, m);
 		if (computing)
 			continue; /* LIVE after the next commit */
+		live = live || !planned_uses(planning->pending, m->id);
 		note(planning->run, NOTE_EVENT, m->id, 'R',
 		     "n%02u S%d joined with the weights of it%llu", m->id,
 		     member_stage(planning->run, m), (unsigned long long)planning->run->committed);
-		live = true;
 	}
 	if (live)
 		replan(planning, "a node joined");
@@ -246,6 +247,7 @@ static void begin_iteration(struct iteration *it)
 	}
 	send_plan(it);
 	stacking_turn(it->weights);
+	phase_moves_fetch(it->weights);
 	it->reduce_attempt = it->run->first_attempt;
 	it->progress.voided = restarts ? it->progress.voided + it->progress.ended : 0;
 	begin_progress(it);
@@ -260,6 +262,7 @@ static void begin_iteration(struct iteration *it)
 	sums_order_ahead(it);
 	set_phase(it->run, PHASE_COMPUTING);
 	skip_phases_turn(it->planning, stacking_ready(it->weights));
+	phase_moves_prepare(it->weights);
 }
 
 void iteration_admit_joiners(struct planning *planning)
@@ -282,7 +285,8 @@ void iteration_boundary(struct iteration *it)
 			set_phase(it->run, PHASE_PAUSED);
 		return;
 	}
-	if (disk_full(it->run) || rebalance_awaited(it->weights) ||
+	if (disk_full(it->run) || phase_moves_awaited(it->weights, it->redo) ||
+	    rebalance_awaited(it->weights) ||
 	    stage_moves_balance(it->planning)) {
 		set_phase(it->run, PHASE_PLANNING);
 		return;

@@ -47,7 +47,7 @@ void members_assign(struct members *members, struct member *m, int stage, bool f
 	}
 	if (stage < 0)
 		stage = poorest_stage(members, m);
-	if (fetch)
+	if (fetch && !m->move.is_loading)
 		stage = placement_for(members, m, stage);
 	if (stage < 0) {
 		copies_release(members, m);

@@ -66,6 +66,13 @@ struct member_assignment {
  * once another node has a copy: until then no other node may have the stage. */
 enum copy_state { COPY_FETCHING, COPY_WHOLE, COPY_DROPPED };
 
+/* Purposes of a standby copy beside its own stage's safety */
+enum copy_purpose {
+	COPY_FOR_SAFETY,
+	COPY_FOR_STACKING, /* the node's own stage will start from this copy (stacking.c) */
+	COPY_FOR_MOVE      /* the node will have this stage in the next phase (phase_moves.c) */
+};
+
 /* State of the current sum, as far as the standby copy needs it. */
 enum copy_sum {
 	COPY_NO_SUM,       /* the copy receives no sum */
@@ -83,7 +90,7 @@ struct member_copy {
 	enum copy_sum sum_state;
 	uint64_t last_commit_sent; /* newest commit announced to this standby */
 	struct reported_sum sum;
-	bool is_for_stacking; /* the node's own stage will start from this copy (stacking.c) */
+	enum copy_purpose purpose;
 	int64_t refused_us; /* when the node last failed to keep a copy; 0: never */
 	/* Number of failures to keep a copy since the node last was a replica. */
 	uint32_t n_refused;

@@ -31,6 +31,11 @@ static void take_infeasible(struct planning *planning, const struct planned *a)
 	note(planning->run, NOTE_ALERT, -1, 0, "no plan: %s", a->infeasible);
 	if (planning->run->phase == PHASE_GATHERING) {
 		controller_finish(planning->members, 3, a->infeasible);
+	} else if (phase_targets_drop(planning)) {
+		note(planning->run, NOTE_WARNING, -1, 0,
+		     "nodes keep their stages in this phase, as their new ones have no plan");
+		planning->targets.without_plan = planning->run->wanted.phase + 1;
+		replan(planning, "an exchange of stages that has no plan");
 	} else if (planning->run->plan && !skip_phases_planned(planning->run)) {
 		planning->run->wanted.path_length =
 			(uint32_t)planning->run->plan->plan->path_length;
@@ -134,7 +139,7 @@ void answers_run(struct planning *planning, struct planned *a)
 		return;
 	}
 	if (!refined || !planning->pending ||
-	    !replan_usable(planning->members, planning->pending) ||
+	    !phase_targets_fit(planning, planning->pending) ||
 	    is_better(planning->run, a, planning->pending, 1)) {
 		tell_stand_in(planning, a);
 		planned_free(planning->pending);

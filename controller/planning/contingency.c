@@ -183,9 +183,9 @@ const struct plan *replan_from(const struct planning *planning, const struct pla
 		other = other || q->excluded[i] == planned_uses(planning->run->plan, (uint16_t)i);
 	if (other)
 		ready = find_foreseen(planning, q);
-	if (ready && replan_as_pinned(planning->run, ready))
+	if (ready && replan_as_pinned(planning->run, ready, NULL))
 		return ready;
-	return from && replan_as_pinned(planning->run, from) ? from : NULL;
+	return from && replan_as_pinned(planning->run, from, NULL) ? from : NULL;
 }
 
 /* Stores a copy of the plan in force, once per plan. The copy replaces a stored plan for the same

@@ -22,11 +22,13 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "schedule/execution/check.h"
+#include "schedule/search/phase_plans.h"
 
 struct job {
 	struct job *next;
 	uint64_t number;
 	struct planner_request request;
+	struct skip_schedule schedule;
 	char reason[96];
 	struct cluster *cluster;
 	bool *excluded;
@@ -52,6 +54,7 @@ void planned_free(struct planned *p)
 		return;
 	plan_free(p->plan);
 	simulation_free(p->trace);
+	free(p->phase_stages);
 	free(p);
 }
 
@@ -190,6 +193,34 @@ static void search_baseline(const struct planner *p, const struct job *j, struct
 	}
 }
 
+/* Plans an allocation for each phase. A node that no plan uses gets the stage -1. */
+static void plan_phases(const struct job *j, const struct plan_request *search)
+{
+	struct phase_plans_request q = {
+		.search = *search,
+		.schedule = &j->schedule,
+		.iterations = j->request.iterations,
+		.stack = j->request.stack,
+		.state_ratio = phase_plans_state_ratio(
+			tensor_format_sum_share(j->request.formats.sum_wire)),
+	};
+	struct planned *a = j->answer;
+	int n_nodes = j->cluster->n_nodes;
+	struct error err = { "" };
+	struct phase_plans plans;
+
+	if (phase_plans_choose(j->cluster, &q, &plans, &err) != 0) {
+		snprintf(a->infeasible, sizeof(a->infeasible), "%.250s", err.text);
+		return;
+	}
+	a->n_phases = plans.with_moves.n;
+	a->phase_stages = alloc_array((size_t)(a->n_phases * n_nodes), sizeof(int));
+	for (int k = 0; k < a->n_phases; k++)
+		plan_stages(plans.with_moves.phases[k].plan, n_nodes,
+			    a->phase_stages + (size_t)(k * n_nodes));
+	phase_plans_fini(&plans);
+}
+
 static void run_request(struct planner *p, struct job *j)
 {
 	struct plan_request q;
@@ -209,7 +240,9 @@ static void run_request(struct planner *p, struct job *j)
 	q.from = j->from;
 	q.clock_us = p->idle ? on_processor : monotonic;
 	q.cancel = &p->cancel;
-	if (j->request.algorithm == PLAN_BEST)
+	if (j->request.kind == PLANNER_PHASES)
+		plan_phases(j, &q);
+	else if (j->request.algorithm == PLAN_BEST)
 		search_plan(j, &q, PLAN_BEST);
 	else
 		search_baseline(p, j, &q);
@@ -355,6 +388,11 @@ static struct job *job_new(const struct cluster *c, const struct planner_request
 	j->cluster = cluster_copy(c);
 	j->excluded = alloc_array((size_t)c->n_nodes, sizeof(bool));
 	j->from = q->from ? plan_copy(q->from) : NULL;
+	if (q->stages)
+		cluster_set_stages(j->cluster, q->stages);
+	if (q->schedule)
+		j->schedule = *q->schedule;
+	j->answer->exchange = q->exchange;
 	if (q->excluded)
 		memcpy(j->excluded, q->excluded, (size_t)c->n_nodes * sizeof(bool));
 	return j;

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/skip_schedule.h"
 #include "schedule/format/cluster.h"
 #include "schedule/format/plan.h"
 #include "schedule/search/search.h"
@@ -21,7 +22,13 @@
 
 struct planner; /* opaque */
 
-enum planner_kind { PLANNER_RUN, PLANNER_PREVIEW, PLANNER_COMPARE, PLANNER_BASELINE };
+enum planner_kind {
+	PLANNER_RUN,
+	PLANNER_PREVIEW,
+	PLANNER_COMPARE,
+	PLANNER_BASELINE,
+	PLANNER_PHASES /* an allocation of the nodes for each phase of the skip schedule */
+};
 
 /* Substitutes that a request allows if a baseline finds no paths of its own within its budget */
 enum substitute {
@@ -45,6 +52,13 @@ struct planned {
 	struct tensor_formats formats; /* formats for which the plan is made */
 	uint64_t epoch;            /* epoch in which the plan takes effect; 0 before */
 	uint64_t iteration;        /* first iteration that runs by the plan */
+	/* The exchange of stages after which the plan can be used (weights/phase_moves.h); 0: it
+	 * needs none */
+	uint32_t exchange;
+	/* (n_phases * n_nodes) stage of each node in each phase, the answer to PLANNER_PHASES;
+	 * below 0: none. Owned; NULL: no plan; infeasible says why. */
+	int *phase_stages;
+	int n_phases;
 };
 void planned_free(struct planned *p); /* p may be NULL */
 
@@ -59,6 +73,14 @@ struct planner_request {
 	/* (n_nodes) nodes that the plan must not use; copied; NULL: none */
 	const bool *excluded;
 	const struct plan *from; /* plan from which the search starts; copied; may be NULL */
+	/* (n_nodes) stages of the nodes after an exchange of stages, and its number; NULL: nodes
+	 * have the stages of the cluster */
+	const int *stages;
+	uint32_t exchange;
+	/* For PLANNER_PHASES, whose budget is that of one search of many. NULL: none */
+	const struct skip_schedule *schedule; /* copied */
+	uint64_t iterations;                  /* of the run */
+	bool stack;                           /* as in struct phase_plans_request */
 	double budget_s;
 	int threads;
 	uint64_t seed;

@@ -7,6 +7,7 @@
 
 #include "controller/members/members.h"
 #include "controller/planning/drift.h"
+#include "controller/planning/phase_targets.h"
 #include "controller/planning/planner.h"
 #include "controller/run.h"
 
@@ -25,6 +26,7 @@ struct planning {
 	bool refine_wanted;
 	struct contingency *contingency; /* plans made ahead; NULL: off */
 	struct drift drift;
+	struct phase_targets targets;
 	char reason[96]; /* reason for the newest request */
 	/* the journal's last report of a substitute; empty: the plan is the algorithm's own */
 	char substitute[192];

@@ -19,15 +19,24 @@
 
 static const double short_wait = 0.05; /* longest wait for a plan, as a share of an iteration */
 
-/* Sends a request for the run. The search starts from `from`, or from the plan that fits best if
- * `from` is NULL or its nodes have changed stages. */
+/* Sends a request for the run, with the stages that nodes have after the exchange that is prepared.
+ * The search starts from `from`, or from the plan that fits best if `from` is NULL or its nodes
+ * have changed stages. */
 static void ask_planner(struct planning *planning, double best_s, const struct plan *from)
 {
+	const struct exchange *x = &planning->targets.exchange;
 	bool excluded[MSG_NODES];
 	struct planner_request q;
 
 	replan_request(planning->members, &q, excluded);
-	q.from = from && replan_as_pinned(planning->run, from) ? from : replan_from(planning, &q);
+	if (x->number != 0) {
+		q.stages = x->to;
+		q.exchange = x->number;
+	}
+	if (from && replan_as_pinned(planning->run, from, q.stages))
+		q.from = from;
+	else if (!q.stages)
+		q.from = replan_from(planning, &q);
 	q.budget_s = replan_budget_s(planning->run, best_s);
 	q.reason = planning->reason;
 	replan_set_times(planning->members);

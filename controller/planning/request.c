@@ -41,7 +41,7 @@ static bool links_are_there(const struct members *members, const struct plan *pl
 	return true;
 }
 
-bool replan_usable(const struct members *members, const struct planned *p)
+bool replan_usable_at(const struct members *members, const struct planned *p, const int *stages)
 {
 	const struct plan *plan = p->plan;
 
@@ -50,11 +50,16 @@ bool replan_usable(const struct members *members, const struct planned *p)
 			const struct member *m = &members->list[plan->assigned[i]];
 
 			if (!member_is_replica(m) || m->is_marked ||
-			    member_stage(members->run, m) != s)
+			    (stages ? stages[m->id] : member_stage(members->run, m)) != s)
 				return false;
 		}
 	}
 	return links_are_there(members, plan);
+}
+
+bool replan_usable(const struct members *members, const struct planned *p)
+{
+	return replan_usable_at(members, p, NULL);
 }
 
 uint32_t plan_peak_slots(const struct planned *p)
@@ -99,12 +104,16 @@ void replan_set_times(struct members *members)
 	}
 }
 
-bool replan_as_pinned(const struct run *run, const struct plan *p)
+bool replan_as_pinned(const struct run *run, const struct plan *p, const int *stages)
 {
-	for (int s = 0; s < p->n_stages; s++)
-		for (int i = p->stage_start[s]; i < p->stage_start[s + 1]; i++)
-			if (run->cluster->nodes[p->assigned[i]].stage != s)
+	for (int s = 0; s < p->n_stages; s++) {
+		for (int i = p->stage_start[s]; i < p->stage_start[s + 1]; i++) {
+			int node = p->assigned[i];
+
+			if ((stages ? stages[node] : run->cluster->nodes[node].stage) != s)
 				return false;
+		}
+	}
 	return true;
 }
 

@@ -109,11 +109,28 @@ static int check_share(const struct run *run, struct error *err)
 			 plan_algorithm_name(run->options.planning.algorithm));
 }
 
+static int check_moves(const struct run *run, struct error *err)
+{
+	if (!run->options.planning.phase_moves)
+		return 0;
+	if (!run->wanted.schedule_text)
+		return error_set(err, -EINVAL,
+				 "--phase-moves: it needs a --skip-schedule or a --recipe");
+	if (run->options.planning.algorithm != PLAN_BEST)
+		return error_set(err, -EINVAL,
+				 "--phase-moves: this run is planned by %s, and only best has an "
+				 "allocation for each phase",
+				 plan_algorithm_name(run->options.planning.algorithm));
+	return 0;
+}
+
 int skip_phases_begin(struct run *run, struct error *err)
 {
 	struct wanted *w = &run->wanted;
 	uint32_t phase;
 
+	if (check_moves(run, err) != 0)
+		return -EINVAL;
 	if (!w->schedule_text)
 		return check_stack(run, err) == 0 ? check_share(run, err) : -EINVAL;
 	if (run->options.planning.algorithm == PLAN_DTFM)

@@ -309,7 +309,7 @@ static void joins(struct controller *c, struct member *m)
 	m->state = MEMBER_READY;
 	m->copy.state = COPY_WHOLE;
 	m->copy.sum_state = COPY_NO_SUM;
-	m->copy.is_for_stacking = false;
+	m->copy.purpose = COPY_FOR_SAFETY;
 	m->copy.stage = member_stage(&c->run, m);
 	m->weights.stage = (uint8_t)m->copy.stage;
 	m->beat.iteration = 0;
@@ -536,7 +536,8 @@ static void begins_stacking(struct walk *w)
 	for (uint16_t i = 0; i < TWO; i++) {
 		struct member *m = &c->members.list[i];
 
-		m->copy.is_for_stacking = m->copy.stage >= 0; /* the order was not sent: no agent */
+		/* The order was not sent, because there is no agent. */
+		m->copy.purpose = m->copy.stage >= 0 ? COPY_FOR_STACKING : COPY_FOR_SAFETY;
 		if (w->p.have_copies >> i & 1)
 			has_fetched(c, m);
 	}

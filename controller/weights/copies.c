@@ -175,7 +175,7 @@ void copies_forget(struct member *m)
 	m->copy.state = COPY_FETCHING;
 	m->copy.sum_state = COPY_NO_SUM;
 	m->move.is_returning = false;
-	m->copy.is_for_stacking = false;
+	m->copy.purpose = COPY_FOR_SAFETY;
 }
 
 void copies_release(struct members *members, struct member *m)
@@ -285,7 +285,8 @@ bool copies_awaited(const struct member *m)
 {
 	return m->copy.sum_state != COPY_NO_SUM &&
 	       (m->copy.state != COPY_FETCHING ||
-		(member_is_replica(m) && !m->move.is_returning && !m->copy.is_for_stacking));
+		(member_is_replica(m) && !m->move.is_returning &&
+		 m->copy.purpose == COPY_FOR_SAFETY));
 }
 
 bool copies_room(const struct run *run, const struct member *m, int stage)

@@ -13,6 +13,7 @@
 #include "controller/members/placement.h"
 #include "controller/operator/journal.h"
 #include "controller/weights/copies.h"
+#include "controller/weights/phase_moves.h"
 #include "controller/weights/stage_moves.h"
 
 enum { AGAIN_US = 5000000 };
@@ -120,7 +121,8 @@ void rebalance_turn(struct weights *weights)
 	if (weights->run->phase != PHASE_COMPUTING)
 		return;
 	if (!weights->rebalance.pair[0]) {
-		if (weights->run->now_us >= weights->rebalance.next_us)
+		if (weights->run->now_us >= weights->rebalance.next_us &&
+		    !phase_moves_pending(weights))
 			find_pair(weights);
 		return;
 	}

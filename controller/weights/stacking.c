@@ -119,13 +119,19 @@ static void free_node(struct weights *weights, struct member *m)
 	}
 }
 
+bool stacking_is_near(const struct weights *weights)
+{
+	uint64_t at = skip_phases_stacks_at(weights->run);
+
+	return at != 0 && weights->run->iteration + find_lead(weights) >= at;
+}
+
 void stacking_turn(struct weights *weights)
 {
 	struct run *run = weights->run;
-	uint64_t at = skip_phases_stacks_at(run);
 
-	if (at == 0 || run->committed == 0 || run->phase == PHASE_STALLED ||
-	    weights->standbys.lacks || run->iteration + find_lead(weights) < at)
+	if (run->committed == 0 || run->phase == PHASE_STALLED || weights->standbys.lacks ||
+	    !stacking_is_near(weights))
 		return;
 	for (uint32_t i = 0; i < weights->members->n; i++) {
 		struct member *m = &weights->members->list[i];
@@ -135,9 +141,11 @@ void stacking_turn(struct weights *weights)
 			continue;
 		source = source_of(run, m);
 		if (m->copy.stage < 0 && may_fetch(run, m))
-			m->copy.is_for_stacking = copies_fetch(weights->members, m, source);
+			m->copy.purpose = copies_fetch(weights->members, m, source)
+						  ? COPY_FOR_STACKING
+						  : COPY_FOR_SAFETY;
 		else if (has_copy(run, m))
-			m->copy.is_for_stacking = true;
+			m->copy.purpose = COPY_FOR_STACKING;
 		else if (m->copy.stage >= 0 && m->copy.stage != source)
 			free_node(weights, m);
 	}
@@ -207,6 +215,7 @@ void stacking_begin(struct weights *weights, stage_set from)
 
 bool stacking_needs(const struct run *run, const struct member *m)
 {
-	return m->copy.is_for_stacking && m->copy.state != COPY_DROPPED && is_concerned(run, m) &&
+	return m->copy.purpose == COPY_FOR_STACKING && m->copy.state != COPY_DROPPED &&
+	       is_concerned(run, m) &&
 	       m->copy.stage == source_of(run, m) && (run->wanted.stack || m->weights.hash == 0);
 }

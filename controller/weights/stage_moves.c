@@ -73,8 +73,8 @@ void stage_moves_move(struct members *members, struct member *m, int stage)
 
 void stage_moves_load(struct members *members, struct member *m, int stage)
 {
+	m->move.is_loading = true; /* the stage was chosen, whatever its links */
 	members_assign(members, m, stage, true);
-	m->move.is_loading = true;
 	members->moved_us = members->run->now_us;
 	resume_save(members);
 }
@@ -119,7 +119,7 @@ static uint32_t count_joiners(const struct members *members, int stage)
 static bool should_move(struct members *members, const struct member *m)
 {
 	return member_is_replica(m) && m->copy.stage >= 0 && !m->move.is_returning &&
-	       !m->copy.is_for_stacking &&
+	       m->copy.purpose == COPY_FOR_SAFETY &&
 	       copy_coming(members->run, m, m->copy.stage) &&
 	       placement_near(members, m, m->copy.stage) &&
 	       stage_replicas(members, m->copy.stage, NULL) +

@@ -241,6 +241,7 @@ static void release_idle(struct members *members)
 		bool spare;
 
 		if (m->copy.stage < 0 || !member_alive(m) || m->move.is_returning ||
+		    (m->copy.purpose == COPY_FOR_MOVE && !m->is_marked) ||
 		    stacking_needs(members->run, m))
 			continue;
 		spare = member_is_replica(m) && stage_replicas(members, m->copy.stage, NULL) >= 2;

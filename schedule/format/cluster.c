@@ -96,6 +96,35 @@ struct cluster *cluster_copy(const struct cluster *c)
 	return to;
 }
 
+static void count_nodes(const struct cluster *c, const int *stage_of, int *sizes)
+{
+	memset(sizes, 0, (size_t)c->n_stages * sizeof(*sizes));
+	for (int i = 0; i < c->n_nodes; i++)
+		if (stage_of[i] >= 0)
+			sizes[stage_of[i]]++;
+}
+
+bool cluster_may_have_stages(const struct cluster *c, const int *stage_of)
+{
+	int sizes[CLUSTER_MOST_STAGES];
+
+	count_nodes(c, stage_of, sizes);
+	for (int s = 0; s < c->n_stages; s++)
+		if (sizes[s] == 0)
+			return false;
+	return c->microbatches_per_data_node * c->stages[0] % sizes[0] == 0;
+}
+
+void cluster_set_stages(struct cluster *c, const int *stage_of)
+{
+	int batch = c->microbatches_per_data_node * c->stages[0];
+
+	count_nodes(c, stage_of, c->stages);
+	c->microbatches_per_data_node = batch / c->stages[0];
+	for (int i = 0; i < c->n_nodes; i++)
+		c->nodes[i].stage = stage_of[i];
+}
+
 void cluster_reformat(struct cluster *c, const struct tensor_formats *is)
 {
 	const struct tensor_formats *was = &c->formats;

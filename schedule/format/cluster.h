@@ -57,6 +57,13 @@ void cluster_free(struct cluster *c); /* NULL is allowed */
 /* Returns NULL if there is no memory for the matrices. */
 struct cluster *cluster_copy(const struct cluster *c);
 
+/* Returns true if the nodes may have these stages (n_nodes; below 0: none): every stage has a node,
+ * and the number of data nodes divides the batch. */
+bool cluster_may_have_stages(const struct cluster *c, const int *stage_of);
+/* Gives the nodes these stages, which the cluster may have. The sizes of the stages follow, and the
+ * batch stays constant. */
+void cluster_set_stages(struct cluster *c, const int *stage_of);
+
 /* Returns the most stages that a path may skip: all but those that every microbatch visits. */
 static inline int cluster_most_skipped(const struct cluster *c)
 {

@@ -29,6 +29,31 @@ static int parse(const char *text, struct cluster **c, struct error *err)
 	return cluster_parse(text, strlen(text), c, err);
 }
 
+/* The batch stays constant, so the number of data nodes has to divide it. */
+TEST(other_stages_of_nodes_keep_the_batch)
+{
+	struct cluster *c = cluster_alloc(6, 2, false);
+	int two[] = { 0, 0, 1, 1, 1, -1 }, four[] = { 0, 0, 0, 0, 1, 1 };
+	int none[] = { 0, 0, 0, 0, 0, 0 }, three[] = { 0, 0, 0, 1, 1, 1 };
+
+	c->stages[0] = 2;
+	c->stages[1] = 3;
+	c->microbatches_per_data_node = 4;
+	assert_true(cluster_may_have_stages(c, two));
+	assert_true(cluster_may_have_stages(c, four));
+	assert_false(cluster_may_have_stages(c, none));
+	assert_false(cluster_may_have_stages(c, three)); /* 8 microbatches for 3 data nodes */
+	cluster_set_stages(c, four);
+	assert_int_equal(c->stages[0], 4);
+	assert_int_equal(c->stages[1], 2);
+	assert_int_equal(c->microbatches_per_data_node, 2);
+	assert_int_equal(c->nodes[5].stage, 1);
+	cluster_set_stages(c, two);
+	assert_int_equal(c->microbatches_per_data_node, 4);
+	assert_int_equal(c->nodes[5].stage, -1);
+	cluster_free(c);
+}
+
 TEST(reads_all_keys)
 {
 	struct cluster *c;

@@ -215,6 +215,26 @@ int planner_fd(const struct planner *p)
 	return -1;
 }
 
+/* Draws an allocation for each phase. The best allocations of so few nodes seldom differ, and their
+ * search would take longer than the short run. */
+static void draw_phases(struct job *j)
+{
+	struct planned *a = j->answer;
+	const struct cluster *c = j->cluster;
+
+	a->n_phases = (int)j->schedule.n;
+	a->phase_stages = alloc_array((size_t)(a->n_phases * c->n_nodes), sizeof(int));
+	for (int k = 0; k < a->n_phases; k++) {
+		int *stage_of = a->phase_stages + (size_t)(k * c->n_nodes);
+
+		do
+			for (int i = 0; i < c->n_nodes; i++)
+				stage_of[i] = sim_chance(0.5) ? c->nodes[i].stage :
+						      (int)sim_draw(0, c->n_stages - 1);
+		while (!cluster_may_have_stages(c, stage_of));
+	}
+}
+
 uint64_t planner_ask(struct planner *planner, const struct cluster *c,
 		     const struct planner_request *q)
 {
@@ -232,7 +252,10 @@ uint64_t planner_ask(struct planner *planner, const struct cluster *c,
 	memcpy(j->answer->reason, j->reason, sizeof(j->reason));
 	sim.step_us = LOOK_US;
 	sim.ahead_us = 0;
-	run_request(&p->real, j);
+	if (q->kind == PLANNER_PHASES)
+		draw_phases(j);
+	else
+		run_request(&p->real, j);
 	p->free_us = (p->free_us > sim.now_us ? p->free_us : sim.now_us) + sim.ahead_us +
 		     sim_delay(LOOK_US);
 	sim.step_us = sim.ahead_us = 0;

@@ -55,6 +55,7 @@ enum moment {
 	IN_PHASE,
 	SOME_SUMMED,  /* some replicas have their sum, and others do not */
 	SOME_FETCH,   /* a node fetches its stage or a copy */
+	SOME_MOVE,    /* nodes load the stages to which they move between two phases */
 	SOON_AFTER    /* the previous mishap */
 };
 
@@ -86,6 +87,8 @@ struct world {
 	bool emulated, saves;
 	/* The stages that are always visited if a phase starts the others from them */
 	enum { NO_STACKING, STACK_ON_FIRST, STACK_ON_FIRST_AND_LAST } stacking;
+	enum { NODES_STAY, NODES_MOVE } at_phases;
+	uint32_t exchange;  /* number of the exchange of stages that is prepared; 0: none */
 	uint32_t n_agents, iterations;
 	struct controller *controller;
 	struct agent *agents[SIM_AGENTS];
@@ -171,6 +174,7 @@ static void make_arguments(struct world *w, bool resume)
 {
 	static const char *const wires[] = { "fp32", "fp32", "bf16", "q8", "q6" };
 	static const char *const sum_wires[] = { "fp32", "fp32", "q8", "q6", "q4" };
+	static const char *const schedules[] = { "2@0,1@4,0@8", "2@0,0@5", "1@0,2@4,0@7" };
 	const struct ground *g = w->ground;
 
 	w->argc = 0;
@@ -204,7 +208,12 @@ static void make_arguments(struct world *w, bool resume)
 		add_argument(w, "%s", g->corpus);
 		add_argument(w, "--grad-norm");
 		add_argument(w, sim_chance(0.3) ? "visits" : "microbatches");
-		if (w->stacking) {
+		if (w->at_phases == NODES_MOVE)
+			add_argument(w, "--phase-moves");
+		if (w->at_phases == NODES_MOVE && !w->stacking) {
+			add_argument(w, "--skip-schedule");
+			add_argument(w, "%s", schedules[sim_draw(0, 2)]);
+		} else if (w->stacking) {
 			bool both = w->stacking == STACK_ON_FIRST_AND_LAST;
 
 			add_argument(w, "--stack");
@@ -268,6 +277,8 @@ static void draw_mishap(struct world *w, struct mishap *m)
 	m->moment = moments[rng_below(&sim.rng, 9)];
 	if (m->moment == SOON_AFTER && m == w->mishaps)
 		m->moment = IN_PHASE;
+	if (w->at_phases == NODES_MOVE && sim_chance(0.4))
+		m->moment = SOME_MOVE;
 	m->iteration = 1 + rng_below(&sim.rng, w->iterations);
 	m->phase = phases[rng_below(&sim.rng, 7)];
 	m->after_us = sim_draw(0, m->moment == IN_PHASE && m->phase == PHASE_COMPUTING ? until_us :
@@ -311,6 +322,10 @@ static void draw_world(struct world *w, uint64_t seed)
 		w->stacking = seed % 2 ? STACK_ON_FIRST : STACK_ON_FIRST_AND_LAST;
 		w->iterations += 3;
 	}
+	if (seed % 4 == 1) {
+		w->at_phases = NODES_MOVE;
+		w->iterations += 6;
+	}
 	w->n_mishaps = rng_below(&sim.rng, MISHAPS - 3);
 	for (uint32_t i = 0; i < w->n_mishaps; i++)
 		draw_mishap(w, &w->mishaps[i]);
@@ -327,10 +342,11 @@ static void draw_world(struct world *w, uint64_t seed)
 		w->step_us = 600000;
 	if (seed % 10 == 2) /* then check_strangers judges the run */
 		w->n_mishaps = 0;
-	sim_note("%u agents, %u iterations, %s%s%s, %u mishaps, delays of %" PRId64 " us, loss %g",
+	sim_note("%u agents, %u iterations, %s%s%s%s, %u mishaps, delays of %" PRId64
+		 " us, loss %g",
 		 w->n_agents, w->iterations, w->emulated ? "emulated" : "measured",
-		 w->saves ? ", saved" : "", w->stacking ? ", stacked" : "", w->n_mishaps,
-		 delay_us, loss);
+		 w->saves ? ", saved" : "", w->stacking ? ", stacked" : "",
+		 w->at_phases == NODES_MOVE ? ", moving" : "", w->n_mishaps, delay_us, loss);
 }
 
 /* ---- processes start and end ---- */
@@ -465,12 +481,26 @@ static void check_strangers(struct world *w)
 	}
 }
 
+/* Counts the exchanges of stages that took place. */
+static void count_exchange(struct world *w)
+{
+	const struct exchange *x = &w->controller->planning.targets.exchange;
+	const struct cluster *c = w->controller->run.cluster;
+	bool done = w->exchange != 0 && x->number == 0;
+
+	for (int i = 0; done && i < c->n_nodes; i++)
+		done = c->nodes[i].stage == x->to[i];
+	w->exchange = x->number;
+	w->out->exchanged += done;
+}
+
 static void turn_controller(struct world *w)
 {
 	bool excused;
 	int status;
 
 	controller_process_turn(w->controller);
+	count_exchange(w);
 	check_strangers(w);
 	if (!controller_process_over(w->controller, &status))
 		return;
@@ -729,6 +759,14 @@ static bool some_fetch(const struct controller *c)
 	return false;
 }
 
+static bool some_move(const struct controller *c)
+{
+	for (uint32_t i = 0; i < c->members.n; i++)
+		if (c->members.list[i].move.is_loading)
+			return true;
+	return false;
+}
+
 /* Returns true if the moment of a mishap has come. */
 static bool has_come(const struct world *w, const struct mishap *m)
 {
@@ -741,6 +779,8 @@ static bool has_come(const struct world *w, const struct mishap *m)
 		return c->run.iteration == m->iteration && some_summed(c);
 	case SOME_FETCH:
 		return c->run.iteration == m->iteration && some_fetch(c);
+	case SOME_MOVE:
+		return c->run.iteration >= m->iteration && some_move(c);
 	default:
 		return c->run.iteration == m->iteration && c->run.phase == m->phase;
 	}
@@ -755,7 +795,8 @@ static void arm(struct world *w, struct mishap *m)
 		return;
 	if (m->since_us == 0 && c->run.iteration >= m->iteration)
 		m->since_us = sim.now_us;
-	if (has_come(w, m) || c->run.iteration > m->iteration ||
+	if (has_come(w, m) ||
+	    c->run.iteration > (m->moment == SOME_MOVE ? w->iterations - 1 : m->iteration) ||
 	    (m->since_us && sim.now_us - m->since_us > ARM_US))
 		m->at_us = sim.now_us + m->after_us;
 }

@@ -1,0 +1,202 @@
+/* phase_targets.c - plans the stage of each node in each phase of the skip schedule.
+ *
+ * While microbatches skip stages, the nodes of these stages have little to do. With --phase-moves
+ * the controller therefore asks for an allocation of the nodes for each phase
+ * (schedule/search/phase_plans.h), once, when the first iteration runs. The search has a thread of
+ * its own, because it takes seconds and the run may need a plan meanwhile. The allocations are
+ * saved, so that a resumed run continues with them. weights/phase_moves.c moves the nodes. */
+#include "controller/planning/phase_targets.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include <jansson.h>
+
+#include "base/alloc.h"
+#include "controller/members/member.h"
+#include "controller/operator/journal.h"
+#include "controller/planning/planning.h"
+#include "controller/planning/request.h"
+
+static const char setting[] = "phase_stages";
+static const double most_budget_s = 0.2; /* of one search of some tens */
+enum { ENDLESS = 100000 }; /* iterations that a run without an end is planned for, at least */
+
+/* ---- saving ---- */
+
+static void save(const struct planning *planning)
+{
+	const struct phase_targets *t = &planning->targets;
+	json_t *list = json_array();
+	struct error err = { "" };
+	char *text;
+
+	for (uint32_t i = 0; i < t->n_phases * planning->members->n; i++)
+		json_array_append_new(list, json_integer(t->stages[i]));
+	text = json_dumps(list, JSON_COMPACT);
+	if (!text || store_set(planning->run->history.store, setting, text, &err) != 0)
+		log_line(&planning->run->log, LOG_ERROR, "%s", text ? err.text : "out of memory");
+	free(text);
+	json_decref(list);
+}
+
+static int load_list(struct planning *planning, const json_t *list)
+{
+	struct phase_targets *t = &planning->targets;
+	size_t n = (size_t)planning->run->wanted.schedule.n * planning->members->n;
+
+	if (json_array_size(list) % planning->members->n != 0 || json_array_size(list) > n)
+		return -EINVAL;
+	n = json_array_size(list);
+	t->n_phases = (uint32_t)(n / planning->members->n);
+	t->stages = alloc_array(n, sizeof(*t->stages));
+	for (size_t i = 0; i < n; i++) {
+		json_int_t stage = json_integer_value(json_array_get(list, i));
+
+		if (stage < -1 || stage >= planning->run->cluster->n_stages)
+			return -EINVAL;
+		t->stages[i] = (int)stage;
+	}
+	return 0;
+}
+
+static int load(struct planning *planning, struct error *err)
+{
+	char *text = NULL;
+	json_t *list;
+	int rc = store_get(planning->run->history.store, setting, &text, err);
+
+	if (rc != 0)
+		return rc == -ENOENT ? 0 : rc;
+	list = json_loads(text, 0, NULL);
+	free(text);
+	rc = load_list(planning, list);
+	json_decref(list);
+	return rc == 0 ? 0
+		       : error_set(err, rc, "%s: the saved stages of the phases are damaged",
+				   planning->run->options.run_dir);
+}
+
+/* The sizes of the stages follow from the saved stages of the nodes. */
+static void resize_stages(struct run *run)
+{
+	int stage_of[MSG_NODES];
+
+	for (int i = 0; i < run->cluster->n_nodes; i++)
+		stage_of[i] = run->cluster->nodes[i].stage;
+	if (cluster_may_have_stages(run->cluster, stage_of))
+		cluster_set_stages(run->cluster, stage_of);
+}
+
+int phase_targets_start(struct planning *planning, struct error *err)
+{
+	struct run *run = planning->run;
+	int rc = 0;
+
+	if (!run->options.planning.phase_moves)
+		return 0;
+	if (run->resumed) {
+		resize_stages(run);
+		rc = load(planning, err);
+	}
+	return rc == 0 ? planner_start(&planning->targets.planner, err) : rc;
+}
+
+void phase_targets_stop(struct planning *planning)
+{
+	planner_stop(planning->targets.planner);
+	free(planning->targets.stages);
+}
+
+/* ---- planning ---- */
+
+static void request(struct planning *planning)
+{
+	struct run *run = planning->run;
+	const struct skip_schedule *s = &run->wanted.schedule;
+	double budget_s = run->options.planning.budget_s;
+	bool excluded[MSG_NODES];
+	struct planner_request q;
+
+	replan_request(planning->members, &q, excluded);
+	q.excluded = NULL; /* a node that is away has its stage when it returns */
+	q.kind = PLANNER_PHASES;
+	q.schedule = s;
+	q.iterations = run->options.iterations > 0 ? run->options.iterations
+						    : s->phases[s->n - 1].from + ENDLESS;
+	q.stack = run->options.stack;
+	q.budget_s = budget_s > 0 ? fmin(budget_s, most_budget_s) : most_budget_s;
+	q.reason = "allocations for the phases";
+	replan_set_times(planning->members);
+	planning->targets.request =
+		replan_send(planning->members, planning->targets.planner, &q);
+}
+
+static void take_answer(struct planning *planning, struct planned *a)
+{
+	struct phase_targets *t = &planning->targets;
+
+	if (a->request == t->request && a->phase_stages) {
+		t->stages = a->phase_stages;
+		t->n_phases = (uint32_t)a->n_phases;
+		a->phase_stages = NULL;
+		save(planning);
+		note(planning->run, NOTE_EVENT, -1, 0,
+		     "allocations for %u phases were planned in %.1f s", t->n_phases,
+		     a->elapsed_s);
+	} else if (a->request == t->request) {
+		t->has_failed = true;
+		note(planning->run, NOTE_ALERT, -1, 0,
+		     "no allocations for the phases, so nodes keep their stages: %s",
+		     a->infeasible);
+	}
+	t->request = 0;
+	planned_free(a);
+}
+
+void phase_targets_turn(struct planning *planning)
+{
+	struct phase_targets *t = &planning->targets;
+	struct planned *a;
+
+	if (!t->planner || t->stages || t->has_failed)
+		return;
+	if (t->request == 0 && planning->run->phase == PHASE_COMPUTING)
+		request(planning);
+	while ((a = planner_take(t->planner)) != NULL)
+		take_answer(planning, a);
+}
+
+int phase_targets_stage(const struct planning *planning, uint32_t phase, uint32_t node)
+{
+	const struct phase_targets *t = &planning->targets;
+
+	return t->stages && phase < t->n_phases ? t->stages[phase * planning->members->n + node]
+						: -1;
+}
+
+/* ---- the exchange ---- */
+
+bool phase_targets_fit(const struct planning *planning, const struct planned *p)
+{
+	const struct exchange *x = &planning->targets.exchange;
+
+	if (p->exchange != 0 && p->exchange != x->number)
+		return false;
+	return replan_usable_at(planning->members, p, x->number ? x->to : NULL);
+}
+
+bool phase_targets_drop(struct planning *planning)
+{
+	struct exchange *x = &planning->targets.exchange;
+
+	if (x->number == 0)
+		return false;
+	x->number = 0;
+	if (planning->pending && planning->pending->exchange != 0) {
+		planned_free(planning->pending);
+		planning->pending = NULL;
+	}
+	return true;
+}

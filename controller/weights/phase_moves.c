@@ -1,0 +1,433 @@
+/* phase_moves.c - moves nodes to their stages of a phase of the skip schedule (--phase-moves).
+ *
+ * Each phase has an allocation of its own (planning/phase_targets.c). A node that changes its stage
+ * fetches a standby copy of the new stage shortly before the phase begins, and receives the sums of
+ * this stage from then on. While the last iteration before the phase runs, the controller prepares
+ * an exchange: it lists the nodes whose copies are complete, and asks for a plan in which these
+ * nodes have their new stages and all others the old ones. Between the two iterations all listed
+ * nodes load their copies at once, and the new plan takes effect.
+ *
+ * The exchange is saved before any node hears of it. Therefore a controller that dies leaves the
+ * allocation before it or after it, and a node that has not loaded its copy then does so when it
+ * returns. Nodes that die, and copies that get lost or are not complete in time, are not in the
+ * exchange, or make it void. The iteration then goes on with the old allocation, and another
+ * exchange is prepared when no copy is being fetched any more.
+ *
+ * In each stage one replica stays, so that the weights never exist only in copies. When stages
+ * start from trained neighbours (stacking.c), nodes move only after that, because a node has one
+ * copy at a time. */
+#include "controller/weights/phase_moves.h"
+
+#include <math.h>
+
+#include "base/tensor_format.h"
+#include "controller/history/record.h"
+#include "controller/history/run_state.h"
+#include "controller/members/member.h"
+#include "controller/members/placement.h"
+#include "controller/operator/journal.h"
+#include "controller/planning/replan.h"
+#include "controller/planning/request.h"
+#include "controller/planning/skip_phases.h"
+#include "controller/weights/copies.h"
+#include "controller/weights/stacking.h"
+#include "controller/weights/stage_moves.h"
+#include "controller/weights/weights.h"
+
+enum {
+	EARLIEST = 3, /* iterations before the phase in which the copies are fetched, at least */
+	MOST_FAILURES = 3,  /* of a node to keep a copy; its move does not count any more */
+	AGAIN_US = 30000000 /* time after which such a node tries again */
+};
+static const double state_bytes = 12;  /* of a parameter: the weight and two moments */
+static const double state_floats = 3;
+
+/* ---- which nodes move ---- */
+
+/* Returns true if m has to move to its stage of the phase. home: m's stage in the last allocation
+ * that took effect. */
+static bool is_due(const struct weights *weights, uint32_t phase, const struct member *m)
+{
+	int to = phase_targets_stage(weights->planning, phase, m->id);
+
+	return to >= 0 && to != m->move.home;
+}
+
+static bool has_failed(const struct run *run, const struct member *m)
+{
+	return m->copy.n_refused >= MOST_FAILURES && run->now_us - m->copy.refused_us <= AGAIN_US;
+}
+
+static bool has_copy(const struct run *run, const struct member *m, int stage)
+{
+	return m->copy.stage == stage && m->copy.state == COPY_WHOLE &&
+	       copy_coming(run, m, stage) && !m->move.is_returning;
+}
+
+/* Returns true if m is on its way to a copy of the stage. */
+static bool is_fetching(const struct run *run, const struct member *m, int stage)
+{
+	if (m->copy.stage == stage)
+		return m->copy.state == COPY_FETCHING;
+	return m->copy.stage < 0 && m->state == MEMBER_LIVE && !m->is_marked &&
+	       copies_room(run, m, stage) && !has_failed(run, m);
+}
+
+/* Returns the real seconds in which m fetches the stage from the nearest replica. */
+static double fetch_s(const struct weights *weights, const struct member *m, int stage)
+{
+	const struct run *run = weights->run;
+	double parameters = (double)run->training.stage_parameters[stage], least = INFINITY;
+	double more = state_floats / tensor_format_sum_share(run->cluster->formats.sum_wire);
+
+	for (uint32_t i = 0; i < weights->members->n; i++) {
+		const struct member *from = &weights->members->list[i];
+		double s;
+
+		if (!member_is_replica(from) || member_stage(run, from) != stage)
+			continue;
+		s = weights->members->links
+			    ? placement_transfer_s(weights->members, from, m,
+						   state_bytes * parameters)
+			    : run->unit_s * more * placement_distance_s(run, from, m);
+		least = fmin(least, fmax(s, 0));
+	}
+	return isfinite(least) ? least : 0;
+}
+
+/* Returns the number of iterations that the slowest fetch of the phase may take. */
+static uint64_t find_lead(const struct weights *weights, uint32_t phase)
+{
+	const struct curves *c = &weights->run->history.curves;
+	double each_s = c->n_history > 0 ? (double)c->history[c->n_history - 1].real_s : 0;
+	double most_s = 0;
+
+	for (uint32_t i = 0; i < weights->members->n; i++) {
+		const struct member *m = &weights->members->list[i];
+		int to = phase_targets_stage(weights->planning, phase, i);
+
+		if (member_is_replica(m) && is_due(weights, phase, m))
+			most_s = fmax(most_s, fetch_s(weights, m, to));
+	}
+	return EARLIEST + (each_s > 0 ? (uint64_t)fmin(1e9, 2 * most_s / each_s) : 0);
+}
+
+/* Finds the phase for which nodes fetch copies now. Returns false if there is none. */
+static bool find_phase(const struct weights *weights, uint32_t *phase)
+{
+	const struct run *run = weights->run;
+	const struct skip_schedule *s = &run->wanted.schedule;
+	uint32_t next = run->wanted.phase + 1;
+
+	if (!weights->planning->targets.stages || stacking_is_near(weights))
+		return false;
+	*phase = run->wanted.phase;
+	if (next < s->n && run->iteration + find_lead(weights, next) >= s->phases[next].from &&
+	    (!run->wanted.stack || s->phases[next].from < skip_phases_stacks_at(run)))
+		*phase = next;
+	return weights->planning->targets.without_plan != *phase + 1;
+}
+
+bool phase_moves_pending(const struct weights *weights)
+{
+	uint32_t phase = 0;
+	bool moves = find_phase(weights, &phase);
+
+	for (uint32_t i = 0; moves && i < weights->members->n; i++)
+		if (is_due(weights, phase, &weights->members->list[i]))
+			return true;
+	return false;
+}
+
+/* ---- copies ---- */
+
+/* Releases a copy that m keeps for another stage in need if another node has one, or lets another
+ * node fetch it. */
+static void free_node(struct weights *weights, struct member *m, uint32_t phase)
+{
+	struct members *members = weights->members;
+
+	for (uint32_t i = 0; i < members->n; i++) {
+		struct member *o = &members->list[i];
+
+		if (o == m || o->copy.stage != m->copy.stage)
+			continue;
+		if (copy_usable(weights->run, o, m->copy.stage))
+			copies_release(members, m);
+		return; /* or another node fetches the copy already */
+	}
+	for (uint32_t i = 0; i < members->n; i++) {
+		struct member *o = &members->list[i];
+
+		if (o->state == MEMBER_LIVE && !o->is_marked && o->copy.stage < 0 &&
+		    !is_due(weights, phase, o) && !has_failed(weights->run, o) &&
+		    member_stage(weights->run, o) != m->copy.stage &&
+		    copies_room(weights->run, o, m->copy.stage) &&
+		    copies_fetch(members, o, m->copy.stage))
+			return;
+	}
+}
+
+static void get_copy(struct weights *weights, struct member *m, uint32_t phase)
+{
+	struct run *run = weights->run;
+	int to = phase_targets_stage(weights->planning, phase, m->id);
+
+	if (m->copy.stage == to) {
+		copies_use_again(run, m, to);
+		m->copy.purpose = COPY_FOR_MOVE;
+	} else if (m->copy.stage >= 0 && m->copy.purpose == COPY_FOR_MOVE) {
+		copies_release(weights->members, m);
+	} else if (m->copy.stage >= 0) {
+		free_node(weights, m, phase);
+	} else if (is_fetching(run, m, to) && copies_fetch(weights->members, m, to)) {
+		m->copy.purpose = COPY_FOR_MOVE;
+		note(run, NOTE_EVENT, m->id, 0, "n%02u fetches S%d, to which it will move from S%d",
+		     m->id, to, member_stage(run, m));
+	}
+}
+
+/* ---- the exchange ---- */
+
+/* Returns a replica that stays in the stage; NULL if there is none. */
+static const struct member *stayer(const struct members *members, const int *to, int stage)
+{
+	for (uint32_t i = 0; i < members->n; i++) {
+		const struct member *m = &members->list[i];
+
+		if (m->state == MEMBER_LIVE && !m->is_marked &&
+		    member_stage(members->run, m) == stage && to[i] == stage)
+			return m;
+	}
+	return NULL;
+}
+
+/* Keeps a replica in each stage. Returns false if a stage has none that could stay. */
+static bool keep_stayers(const struct members *members, int *to)
+{
+	for (int s = 0; s < members->run->cluster->n_stages; s++) {
+		for (uint32_t i = 0; !stayer(members, to, s) && i < members->n; i++)
+			if (members->list[i].state == MEMBER_LIVE && !members->list[i].is_marked &&
+			    member_stage(members->run, &members->list[i]) == s)
+				to[i] = s;
+		if (!stayer(members, to, s))
+			return false;
+	}
+	return true;
+}
+
+/* Keeps all nodes that would enter or leave stage 0 in their stages, because the number of data
+ * nodes has to divide the batch. */
+static void keep_data_nodes(const struct members *members, int *to)
+{
+	for (uint32_t i = 0; i < members->n; i++) {
+		int stage = member_stage(members->run, &members->list[i]);
+
+		if (to[i] == 0 || stage == 0)
+			to[i] = stage;
+	}
+}
+
+/* Returns the stage of m after the exchange: a replica needs a complete copy, and the place of a
+ * node that is away moves without one. */
+static int stage_after(const struct weights *weights, uint32_t phase, const struct member *m)
+{
+	const struct run *run = weights->run;
+	int stage = member_stage(run, m), to = phase_targets_stage(weights->planning, phase, m->id);
+
+	if (!is_due(weights, phase, m))
+		return stage;
+	if (member_is_replica(m))
+		return m->state == MEMBER_LIVE && !m->is_marked && has_copy(run, m, to) ? to
+											 : stage;
+	return !member_alive(m) || m->is_marked ? to : stage;
+}
+
+/* Fills in the stages after the exchange. Returns false if no replica moves. */
+static bool list_moves(const struct weights *weights, uint32_t phase, int *to)
+{
+	const struct members *members = weights->members;
+
+	for (uint32_t i = 0; i < members->n; i++)
+		to[i] = stage_after(weights, phase, &members->list[i]);
+	if (!keep_stayers(members, to))
+		return false;
+	if (!cluster_may_have_stages(weights->run->cluster, to))
+		keep_data_nodes(members, to);
+	if (!cluster_may_have_stages(weights->run->cluster, to))
+		return false;
+	for (uint32_t i = 0; i < members->n; i++)
+		if (member_is_replica(&members->list[i]) &&
+		    to[i] != member_stage(weights->run, &members->list[i]))
+			return true;
+	return false;
+}
+
+/* Returns true if the exchange can still take place: its nodes have their copies, and a replica
+ * stays in each stage. */
+static bool is_possible(const struct weights *weights)
+{
+	const struct exchange *x = &weights->planning->targets.exchange;
+	const struct run *run = weights->run;
+
+	for (uint32_t i = 0; i < weights->members->n; i++) {
+		const struct member *m = &weights->members->list[i];
+
+		if (x->to[i] == member_stage(run, m))
+			continue;
+		if (member_is_replica(m)
+			    ? m->state != MEMBER_LIVE || m->is_marked || !has_copy(run, m, x->to[i])
+			    : member_alive(m) && !m->is_marked)
+			return false;
+	}
+	for (int s = 0; s < run->cluster->n_stages; s++)
+		if (!stayer(weights->members, x->to, s))
+			return false;
+	return true;
+}
+
+static void drop_exchange(struct weights *weights)
+{
+	if (!phase_targets_drop(weights->planning))
+		return;
+	note(weights->run, NOTE_WARNING, -1, 0,
+	     "nodes keep their stages for now: a node or a copy of the exchange was lost");
+	replan(weights->planning, "an exchange of stages that became impossible");
+}
+
+void phase_moves_turn(struct weights *weights)
+{
+	struct run *run = weights->run;
+	uint32_t phase = 0;
+	bool moves;
+
+	if (!weights->planning->targets.planner || run->now_us < weights->standbys.next_us ||
+	    run->phase == PHASE_GATHERING || run->phase == PHASE_REDUCING ||
+	    run->phase == PHASE_STALLED)
+		return;
+	phase_targets_turn(weights->planning);
+	if (weights->planning->targets.exchange.number != 0 && !is_possible(weights))
+		drop_exchange(weights);
+	moves = find_phase(weights, &phase);
+	for (uint32_t i = 0; i < weights->members->n; i++) {
+		struct member *m = &weights->members->list[i];
+
+		if (moves && is_due(weights, phase, m)) {
+			if (m->copy.stage == phase_targets_stage(weights->planning, phase, i))
+				m->copy.purpose = COPY_FOR_MOVE;
+		} else if (m->copy.purpose == COPY_FOR_MOVE) {
+			m->copy.purpose = COPY_FOR_SAFETY; /* it may be released */
+		}
+	}
+}
+
+void phase_moves_fetch(struct weights *weights)
+{
+	struct run *run = weights->run;
+	uint32_t phase;
+
+	if (run->committed == 0 || weights->standbys.lacks || !find_phase(weights, &phase))
+		return;
+	for (uint32_t i = 0; i < weights->members->n; i++) {
+		struct member *m = &weights->members->list[i];
+
+		if (is_due(weights, phase, m) && m->state == MEMBER_LIVE && !m->is_marked &&
+		    member_stage(run, m) != phase_targets_stage(weights->planning, phase, i))
+			get_copy(weights, m, phase);
+	}
+}
+
+void phase_moves_prepare(struct weights *weights)
+{
+	struct run *run = weights->run;
+	struct exchange *x = &weights->planning->targets.exchange;
+	uint32_t phase;
+	bool begins, fetch = false;
+
+	if (x->number != 0 || !find_phase(weights, &phase) || phase != run->wanted.phase)
+		return;
+	begins = run->wanted.schedule.phases[phase].from == run->iteration + 1;
+	for (uint32_t i = 0; i < weights->members->n; i++) {
+		struct member *m = &weights->members->list[i];
+		int to = phase_targets_stage(weights->planning, phase, m->id);
+
+		if (!is_due(weights, phase, m))
+			continue;
+		if (member_is_replica(m) && member_stage(run, m) == to)
+			m->move.home = to;
+		else
+			fetch = fetch || (member_is_replica(m) && is_fetching(run, m, to));
+	}
+	if ((fetch && !begins) || !list_moves(weights, phase, x->to))
+		return;
+	x->number = ++x->newest;
+	x->at = run->iteration + 1;
+	replan(weights->planning, "nodes move to their stages of this phase");
+}
+
+static void exchange_stages(struct weights *weights)
+{
+	struct run *run = weights->run;
+	struct exchange *x = &weights->planning->targets.exchange;
+	int was[MSG_NODES];
+
+	for (uint32_t i = 0; i < weights->members->n; i++)
+		was[i] = run->cluster->nodes[i].stage;
+	cluster_set_stages(run->cluster, x->to);
+	weights->planning->pending->exchange = 0;
+	x->number = 0;
+	for (uint32_t i = 0; i < weights->members->n; i++) {
+		struct member *m = &weights->members->list[i];
+
+		if (x->to[i] == was[i])
+			continue;
+		m->move.home = x->to[i];
+		m->shown.is_stale = true;
+		note(run, NOTE_EVENT, m->id, member_is_replica(m) ? 'R' : 0,
+		     "n%02u moves from S%d to S%d with it%llu", m->id, was[i], x->to[i],
+		     (unsigned long long)x->at);
+		if (member_is_replica(m))
+			member_apply(run, m, MEMBER_LEAVE, "moves to another stage");
+		else
+			record_node(run, m);
+	}
+	resume_save(weights->members);
+	for (uint32_t i = 0; i < weights->members->n; i++)
+		if (x->to[i] != was[i] && member_alive(&weights->members->list[i]) &&
+		    !weights->members->list[i].is_marked)
+			stage_moves_load(weights->members, &weights->members->list[i], x->to[i]);
+}
+
+bool phase_moves_awaited(struct weights *weights, bool restarts)
+{
+	const struct planning *planning = weights->planning;
+	const struct exchange *x = &planning->targets.exchange;
+	bool complete = true;
+
+	if (x->number == 0)
+		return false;
+	if (restarts || x->at != weights->run->committed + 1 || !is_possible(weights)) {
+		drop_exchange(weights);
+		return false;
+	}
+	if (!planning->pending || planning->pending->exchange != x->number) {
+		if (planning->wanted_id == 0)
+			drop_exchange(weights);
+		return planning->wanted_id != 0 && x->number != 0;
+	}
+	for (uint32_t i = 0; i < weights->members->n; i++) {
+		const struct member *m = &weights->members->list[i];
+
+		complete = complete && (x->to[i] == member_stage(weights->run, m) ||
+					!member_is_replica(m) ||
+					copy_usable(weights->run, m, x->to[i]));
+	}
+	if (!phase_targets_fit(planning, planning->pending) ||
+	    (!complete && !stage_moves_settle(weights->members, weights->run->committed_us))) {
+		drop_exchange(weights);
+		return false;
+	}
+	if (complete)
+		exchange_stages(weights);
+	return true;
+}
