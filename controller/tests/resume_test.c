@@ -43,7 +43,7 @@ static void last_commit(struct store *s)
 	static const struct store_reduction reductions[] = { { 0, 1, first }, { 1, 2, second } };
 	struct store_commit c = { .iteration = COMMITS, .epoch = 2, .scale = 0.5f, .lr = 1e-3f,
 				  .alive = 3, .path_length = 2, .n_reductions = 2,
-				  .reductions = reductions };
+				  .reductions = reductions, .attempt = 7, .stack_from = 1 };
 
 	assert_int_equal(store_commit(s, &c, NULL), 0);
 	store_close(s);
@@ -141,6 +141,19 @@ FIXTURE_TEST(nodes_of_the_last_commit_are_awaited)
 	assert_int_equal(c->run.committed, COMMITS);
 	for (int i = 0; i < N; i++)
 		assert_int_equal(c->members.list[i].is_awaited, i != 2);
+}
+
+/* An agent that missed the commit must take the same step as the others. */
+FIXTURE_TEST(the_last_commit_is_repeated_as_recorded)
+{
+	const struct taken_over *t = *state;
+	const struct msg_commit *m = &t->c->run.last_commit;
+
+	assert_int_equal(m->iteration, COMMITS);
+	assert_int_equal(m->attempt, 7);
+	assert_true(m->scale == 0.5f);
+	assert_true(m->lr == 1e-3f);
+	assert_int_equal(m->stack_from, 1);
 }
 
 FIXTURE_TEST(nodes_are_recognised_by_their_keys)
