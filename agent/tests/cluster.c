@@ -639,7 +639,8 @@ void cluster_commit(struct cluster *c, uint32_t attempt)
 					  .beta1 = cluster_recipe.beta1,
 					  .beta2 = cluster_recipe.beta2,
 					  .eps = cluster_recipe.eps,
-					  .weight_decay = cluster_recipe.weight_decay };
+					  .weight_decay = cluster_recipe.weight_decay,
+					  .stack_from = c->options.stack_from };
 	send_living(c, &m);
 	cluster_until(c, all_committed, "committed");
 	for (uint32_t i = 0; i < c->n_nodes; i++)

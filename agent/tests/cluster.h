@@ -14,6 +14,7 @@
 
 #include "agent/agent.h"
 #include "agent/execution/route.h"
+#include "base/stage_set.h"
 #include "base/tensor_format.h"
 #include "model/adamw.h"
 #include "model/config.h"
@@ -63,6 +64,7 @@ struct cluster_options {
 	enum tensor_format wire; /* format of activations and their gradients */
 	enum tensor_format sum_wire; /* format of sums */
 	bool copies_lag;       /* do not wait for copies' sums and steps */
+	stage_set stack_from;  /* stages from which the others start with the next commits */
 	/* Limits of agents started later, as in agent_options; memory_bytes 0: free memory. */
 	size_t memory_bytes;
 	size_t chunk_bytes, message_bytes, retained_bytes;

@@ -129,6 +129,49 @@ TEST(test_copy_lags)
 	cluster_unmake(c);
 }
 
+static bool copies_are_kept(struct cluster *c)
+{
+	return c->nodes[2].kept && c->nodes[3].kept && c->nodes[4].kept;
+}
+
+static bool four_keeps_none(struct cluster *c)
+{
+	return c->nodes[4].kept_said.hash == 0;
+}
+
+/* Stage 1 starts from stage 0: its nodes take the layers that their copies of stage 0 have after
+ * the commit's step. Node 4 has a copy of stage 1, which is void. */
+TEST(a_stage_starts_from_the_step_of_a_copy)
+{
+	static const uint8_t five[] = { 0, 0, 1, 1, 2 };
+	struct cluster *c = cluster_make(5, five);
+
+	cluster_gather(c);
+	cluster_route(c, 0, 2, (uint16_t[]){ 0, 4 });
+	cluster_route(c, 1, 2, (uint16_t[]){ 1, 4 });
+	cluster_iterate(c);
+	cluster_keep(c, 2, 0, 0);
+	cluster_keep(c, 3, 0, 1);
+	cluster_keep(c, 4, 1, 2);
+	cluster_until(c, copies_are_kept, "the copies");
+	cluster_start(c);
+	cluster_until(c, cluster_all_through, "all microbatches");
+	cluster_reduce(c, 1);
+	cluster_check_twins(c);
+	for (int i = 2; i < 4; i++)
+		stage_stack(c->twins[i], c->twins[0]);
+	c->options.stack_from = 1 << 0 | 1 << 2;
+	c->nodes[4].keeps = -1; /* this copy does not report the commit */
+	cluster_commit(c, 1);    /* compares the weights with those of the twins */
+	cluster_until(c, four_keeps_none, "node 4 to drop its copy");
+	assert_non_null(strstr(c->nodes[4].kept_said.text, "took the layers of another"));
+	assert_int_equal(cluster_troubles(c), 0);
+	c->options.stack_from = 0;
+	cluster_route(c, 1, 3, (uint16_t[]){ 1, 3, 4 });
+	cluster_iterate(c);
+	cluster_unmake(c);
+}
+
 static bool two_answers(struct cluster *c)
 {
 	return c->nodes[2].committed.iteration == 1;
