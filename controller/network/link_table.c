@@ -47,10 +47,15 @@ double link_table_transfer_s(const struct link_table *t, uint32_t from, uint32_t
 	return (double)l->latency_s + bytes / (l->bandwidth > 0 ? l->bandwidth : usual_bandwidth);
 }
 
+double link_table_sum_s(const struct link_table *t, uint32_t from, uint32_t to, double bytes)
+{
+	return link_table_transfer_s(t, from, to, bytes / LINK_TABLE_SUM_PART);
+}
+
 double link_table_sync_pair_s(const struct link_table *t, uint32_t from, uint32_t to)
 {
 	double r = t->replicas > 1 ? t->replicas : 2;
-	double exchange_s = link_table_transfer_s(t, from, to, t->sum_bytes / r);
+	double exchange_s = link_table_sum_s(t, from, to, t->sum_bytes / r);
 
 	return exchange_s < 0 ? -1 : from == to ? 0 : exchange_s * r / (r - 1);
 }

@@ -8,7 +8,7 @@
  * nodes at different times, which the simulation knows as the microbatches' release_s. Each node
  * begins its sum after its own last task, because sums are ordered with the start (sums.h). A sum
  * is two exchanges, each of a slice of 1 / r of the stage's gradient over r replicas, in the
- * format of sums. */
+ * format of sums, at LINK_TABLE_SUM_PART of the link's bandwidth. */
 #include "controller/planning/predict.h"
 
 #include <math.h>
@@ -30,6 +30,7 @@ static double stage_summed_s(const struct members *members, const struct plan *p
 			     enum tensor_format sum_wire, const double *counted_s)
 {
 	const int *nodes = p->assigned + p->stage_start[stage];
+	const struct link_table *links = members->links;
 	int r = p->stage_start[stage + 1] - p->stage_start[stage];
 	double bytes = (double)tensor_format_sum_bytes(
 		sum_wire, members->run->training.stage_parameters[stage] / (uint32_t)r);
@@ -38,17 +39,16 @@ static double stage_summed_s(const struct members *members, const struct plan *p
 
 	for (int owner = 0; owner < r; owner++)
 		for (int from = 0; from < r; from++)
-			summed[owner] = fmax(
-				summed[owner],
-				counted_s[nodes[from]] +
-					link_table_transfer_s(members->links, (uint32_t)nodes[from],
-							      (uint32_t)nodes[owner], bytes));
+			summed[owner] = fmax(summed[owner],
+					     counted_s[nodes[from]] +
+						     link_table_sum_s(links, (uint32_t)nodes[from],
+								      (uint32_t)nodes[owner],
+								      bytes));
 	for (int to = 0; to < r; to++)
 		for (int owner = 0; owner < r; owner++)
 			last = fmax(last, summed[owner] + one_way_delay_s(members, nodes[to]) +
-						  link_table_transfer_s(
-							  members->links, (uint32_t)nodes[owner],
-							  (uint32_t)nodes[to], bytes));
+						  link_table_sum_s(links, (uint32_t)nodes[owner],
+								   (uint32_t)nodes[to], bytes));
 	free(summed);
 	return last;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/tests/test.h"
 #include "controller/network/link_table.h"
 
@@ -50,7 +51,25 @@ TEST(a_sum_is_two_exchanges)
 
 	set(t, 2, 3, 0.05, 1e7);
 	pair_s = link_table_sync_pair_s(t, 2, 3);
-	assert_true(fabs(2 * 2.0 / 3 * pair_s - 2 * (0.05 + 1e6 / 1e7)) < 1e-6);
+	assert_true(fabs(2 * 2.0 / 3 * pair_s - 2 * (0.05 + 1e6 / (0.75 * 1e7))) < 1e-6);
+	link_table_free(t);
+}
+
+/* The part of a delay beyond the latency occupies the link; bytes_s is that of fp32. */
+TEST(the_bytes_of_a_link_take_the_rest_of_its_delay)
+{
+	struct link_table *t = made();
+	struct cluster *c = cluster_alloc(N, 2, true);
+
+	c->bytes_s = alloc_array(N * N, sizeof(*c->bytes_s));
+	c->formats.wire = FORMAT_BF16;
+	set(t, 0, 1, 0.05, 1e7);
+	link_table_apply(t, c, 0, 1, 0.25);
+	assert_true(c->delay_s[1] == 0.25 && fabs(c->bytes_s[1] - 0.4) < 1e-6);
+	assert_true(fabs(cluster_occupied_s(c, 0, 1) - 0.2) < 1e-6);
+	link_table_apply(t, c, 0, 1, 0.02); /* faster than the latency that was probed */
+	assert_true(c->bytes_s[1] == 0 && cluster_occupied_s(c, 0, 1) == 0);
+	cluster_free(c);
 	link_table_free(t);
 }
 
