@@ -21,7 +21,8 @@ const char demo_help[] =
 	"\n"
 	"  --agents N            nodes  [20]\n"
 	"  --stages A,B,...      nodes per stage  [5,3,3,3,3,3; spread evenly for another N]\n"
-	"  --skip K/S            every microbatch skips K of S stages  [2/6; 0 with dtfm]\n"
+	"  --skip K/S            every microbatch skips K of S stages  [2/6, a third of --stages;\n"
+	"                        0 with dtfm]\n"
 	"  --algorithm NAME      the planner: best, or a published baseline: dtfm, dtfm-skip,\n"
 	"                        no-tc2, cbs (skippipe help controller)  [best]\n"
 	"  --iterations N        stop after N iterations  [never]\n"
@@ -377,8 +378,6 @@ static int settle_options(struct demo_options *o, const struct given *given, str
 		if (given->skip_of && given->skip_of != o->n_stages)
 			return error_set(err, -EINVAL, "--skip %u/%u: %s has %u stages", o->skip,
 					 given->skip_of, o->cluster, o->n_stages);
-		if (!given->skip)
-			o->skip = o->n_stages / 3;
 	} else if (given->stages) {
 		for (uint32_t s = 0; s < o->n_stages; s++)
 			sum += o->stages[s];
@@ -400,6 +399,8 @@ static int settle_options(struct demo_options *o, const struct given *given, str
 		if (demo_deal_stages(o->agents, o->n_stages, o->stages, err) != 0)
 			return -EINVAL;
 	}
+	if (!given->skip)
+		o->skip = o->n_stages / 3;
 	if (o->algorithm && strcmp(o->algorithm, "dtfm") == 0) {
 		if (given->skip && o->skip > 0)
 			return error_set(

@@ -41,6 +41,16 @@ TEST(without_options_it_is_the_published_shape)
 	demo_options_free(&o);
 }
 
+TEST(a_third_of_the_given_stages_is_skipped)
+{
+	struct demo_options o;
+	char line[] = "--stages 5,3,3";
+
+	assert_int_equal(parse(&o, line, NULL), 0);
+	assert_int_equal(o.skip, 1);
+	demo_options_free(&o);
+}
+
 TEST(options_reach_the_right_program)
 {
 	static const char *const passed[] = { "--iterations", "40", "--time-scale", "0", "--at",
