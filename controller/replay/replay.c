@@ -333,16 +333,24 @@ int64_t replay_pace_step(struct replay_pace *p, int64_t real_us)
 /* ---- input of the planner ---- */
 
 /* Sets the stages of the cluster's nodes at the cursor. A node that the plan does not use keeps its
- * stage at that time, as long as the stage has room. */
+ * stage at that time, as long as the stage has room. If nodes have moved between two phases, the
+ * sizes of the stages are those after the move. */
 static void pin_stages(const struct replay *r, struct cluster *c)
 {
-	int stage_of[MSG_NODES], left[MSG_STAGES];
+	int stage_of[MSG_NODES], all[MSG_NODES], left[MSG_STAGES];
+	bool fits = true;
 
 	plan_stages(r->planned->plan, c->n_nodes, stage_of);
 	memcpy(left, c->stages, (size_t)c->n_stages * sizeof(*left));
-	for (int i = 0; i < c->n_nodes; i++)
+	for (int i = 0; i < c->n_nodes; i++) {
+		all[i] = stage_of[i] < 0 ? r->nodes[i].stage : stage_of[i];
 		if (stage_of[i] >= 0)
-			left[stage_of[i]]--;
+			fits = --left[stage_of[i]] >= 0 && fits;
+	}
+	if (!fits && cluster_may_have_stages(c, all)) {
+		cluster_set_stages(c, all);
+		return;
+	}
 	for (int i = 0; i < c->n_nodes; i++) {
 		int stood = r->nodes[i].stage;
 

@@ -19,6 +19,8 @@
 #include "controller/weights/phase_moves.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/tensor_format.h"
 #include "controller/history/record.h"
@@ -295,6 +297,30 @@ static void drop_exchange(struct weights *weights)
 	replan(weights->planning, "an exchange of stages that became impossible");
 }
 
+/* Shows the operator the coming move of a node that works; "": none. */
+static void show_move(struct member *m, const char *why)
+{
+	if (m->state != MEMBER_LIVE || strcmp(m->why, why) == 0)
+		return;
+	snprintf(m->why, sizeof(m->why), "%s", why);
+	m->shown.is_stale = true;
+}
+
+/* Marks m's copy of the stage to which m will move. */
+static void mark_copy(const struct weights *weights, struct member *m, uint32_t phase)
+{
+	uint64_t from = weights->run->wanted.schedule.phases[phase].from;
+	char why[64];
+
+	m->copy.purpose = COPY_FOR_MOVE;
+	if (from > weights->run->iteration)
+		snprintf(why, sizeof(why), "moves to S%d with it%llu", m->copy.stage,
+			 (unsigned long long)from);
+	else
+		snprintf(why, sizeof(why), "moves to S%d soon", m->copy.stage);
+	show_move(m, why);
+}
+
 void phase_moves_turn(struct weights *weights)
 {
 	struct run *run = weights->run;
@@ -314,9 +340,10 @@ void phase_moves_turn(struct weights *weights)
 
 		if (moves && is_due(weights, phase, m)) {
 			if (m->copy.stage == phase_targets_stage(weights->planning, phase, i))
-				m->copy.purpose = COPY_FOR_MOVE;
+				mark_copy(weights, m, phase);
 		} else if (m->copy.purpose == COPY_FOR_MOVE) {
 			m->copy.purpose = COPY_FOR_SAFETY; /* it may be released */
+			show_move(m, "");
 		}
 	}
 }

@@ -1,0 +1,229 @@
+/* phase_moves_test.c - nodes that move to their stages of a phase: which ones, when, and what
+ * prevents it. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/tests/test.h"
+#include "controller/tests/under_way.h"
+#include "controller/weights/phase_moves.h"
+
+enum { COMMITTED = 7 };
+
+/* Queues messages to the node instead of losing them. */
+static void keep_messages(struct controller *c, struct member *m)
+{
+	struct keys_identity *own;
+	char address[96];
+
+	assert_int_equal(keys_generate(&own, NULL), 0);
+	snprintf(address, sizeof(address), "ipc://%s/agent%d", c->run.options.run_dir, m->id);
+	assert_int_equal(post_dial(c->run.post, address, keys_public_of(own), &m->peer, NULL), 0);
+	keys_free(own);
+}
+
+/* The run is in the first of two phases, and in iteration 8. */
+static int begin(void **state)
+{
+	struct controller *c = *state = under_way_of(NODES, EACH);
+
+	c->run.committed = COMMITTED;
+	c->run.iteration = COMMITTED + 1;
+	c->run.wanted.schedule.n = 2;
+	c->run.wanted.schedule.phases[0].from = 1;
+	c->run.wanted.schedule.phases[1].from = 100;
+	for (int i = 0; i < NODES; i++) {
+		c->members.list[i].move.home = i / DATA;
+		keep_messages(c, &c->members.list[i]);
+	}
+	return 0;
+}
+
+/* Sets the stages of the first phase. */
+static void plan_phase(struct controller *c, const int *stages)
+{
+	struct phase_targets *t = &c->planning.targets;
+
+	t->n_phases = 1;
+	t->stages = alloc_array(NODES, sizeof(*t->stages));
+	memcpy(t->stages, stages, NODES * sizeof(*stages));
+}
+
+/* Lets the copies that were ordered be complete, and of the last commit. */
+static void fetch(struct controller *c)
+{
+	phase_moves_fetch(&c->weights);
+	for (int i = 0; i < NODES; i++) {
+		struct member *m = &c->members.list[i];
+
+		if (m->copy.stage < 0)
+			continue;
+		assert_int_equal(m->copy.purpose, COPY_FOR_MOVE);
+		m->copy.state = COPY_WHOLE;
+		m->copy.iterations = c->run.committed;
+	}
+}
+
+static void commit(struct controller *c)
+{
+	c->run.committed++;
+	for (int i = 0; i < NODES; i++)
+		c->members.list[i].copy.iterations = c->run.committed;
+}
+
+/* Answers the request for the plan after the exchange. */
+static void answer(struct controller *c)
+{
+	struct planned *p = calloc(1, sizeof(*p));
+	struct cluster *moved = cluster_copy(c->run.cluster);
+	struct plan_request q;
+	bool excluded[NODES];
+
+	assert_int_not_equal(c->planning.wanted_id, 0);
+	for (int i = 0; i < NODES; i++)
+		excluded[i] = !member_is_replica(&c->members.list[i]);
+	cluster_set_stages(moved, c->planning.targets.exchange.to);
+	plan_request_init(&q);
+	q.path_length = 2;
+	q.evaluations = 20;
+	q.excluded = excluded;
+	q.keep_batch = true;
+	assert_int_equal(plan_search(moved, &q, &p->plan, NULL), 0);
+	cluster_free(moved);
+	p->exchange = c->planning.targets.exchange.number;
+	c->planning.pending = p;
+	c->planning.wanted_id = 0;
+}
+
+static bool is_prepared(const struct controller *c)
+{
+	return c->planning.targets.exchange.number != 0;
+}
+
+static void assert_stages(const struct controller *c, const int *stages)
+{
+	for (int i = 0; i < NODES; i++)
+		assert_int_equal(c->run.cluster->nodes[i].stage, stages[i]);
+}
+
+#define FIXTURE_TEST(name) TEST_WITH(name, begin, under_way_end)
+
+FIXTURE_TEST(nodes_move_at_once_when_their_plan_is_ready)
+{
+	struct controller *c = *state;
+	const int was[] = { 0, 0, 0, 1, 1, 1 }, is[] = { 0, 0, 1, 1, 1, 1 };
+
+	plan_phase(c, is);
+	phase_moves_prepare(&c->weights);
+	assert_false(is_prepared(c)); /* no copy is complete */
+	fetch(c);
+	assert_int_equal(c->members.list[2].copy.stage, 1);
+	phase_moves_prepare(&c->weights);
+	assert_true(is_prepared(c));
+	commit(c);
+	assert_true(phase_moves_awaited(&c->weights, false)); /* the plan is searched for */
+	assert_stages(c, was);
+	answer(c);
+	assert_true(phase_moves_awaited(&c->weights, false));
+	assert_stages(c, is);
+	assert_int_equal(c->run.cluster->stages[0], 2);
+	assert_int_equal(c->run.cluster->microbatches_per_data_node, N / 2);
+	assert_true(c->members.list[2].move.is_loading);
+	assert_int_equal(c->members.list[2].move.home, 1);
+	assert_false(member_is_replica(&c->members.list[2]));
+	assert_false(phase_moves_awaited(&c->weights, false));
+	assert_false(phase_moves_pending(&c->weights));
+}
+
+/* The weights of a stage never exist only in copies. */
+FIXTURE_TEST(one_replica_stays_in_each_stage)
+{
+	struct controller *c = *state;
+	const int wanted[] = { 1, 1, 1, 0, 0, 0 }, is[] = { 0, 1, 1, 1, 0, 0 };
+
+	plan_phase(c, wanted);
+	fetch(c);
+	phase_moves_prepare(&c->weights);
+	assert_true(is_prepared(c));
+	commit(c);
+	answer(c);
+	phase_moves_awaited(&c->weights, false);
+	assert_stages(c, is);
+	assert_true(phase_moves_pending(&c->weights)); /* n00 and n03 move later */
+}
+
+FIXTURE_TEST(five_data_nodes_cannot_share_twelve_microbatches)
+{
+	struct controller *c = *state;
+
+	plan_phase(c, (const int[]){ 0, 0, 0, 0, 0, 1 });
+	fetch(c);
+	phase_moves_prepare(&c->weights);
+	assert_false(is_prepared(c));
+	c->members.list[4].copy.stage = -1; /* four can */
+	c->members.list[4].copy.n_refused = 3;
+	c->members.list[4].copy.refused_us = c->run.now_us;
+	phase_moves_prepare(&c->weights);
+	assert_true(is_prepared(c));
+	assert_int_equal(c->planning.targets.exchange.to[3], 0);
+	assert_int_equal(c->planning.targets.exchange.to[4], 1);
+}
+
+/* The place of a node that is away moves without a copy. */
+FIXTURE_TEST(a_dead_node_moves_with_the_others)
+{
+	struct controller *c = *state;
+	const int is[] = { 0, 0, 1, 0, 1, 1 };
+
+	plan_phase(c, is);
+	c->members.list[3].state = MEMBER_DEAD;
+	fetch(c);
+	assert_int_equal(c->members.list[3].copy.stage, -1);
+	phase_moves_prepare(&c->weights);
+	commit(c);
+	answer(c);
+	phase_moves_awaited(&c->weights, false);
+	assert_stages(c, is);
+	assert_int_equal(c->members.list[3].state, MEMBER_DEAD);
+}
+
+FIXTURE_TEST(a_lost_copy_a_death_and_a_restart_prevent_the_exchange)
+{
+	struct controller *c = *state;
+	struct member *m = &c->members.list[2];
+	const int was[] = { 0, 0, 0, 1, 1, 1 };
+
+	plan_phase(c, (const int[]){ 0, 0, 1, 1, 1, 1 });
+	for (int k = 0; k < 3; k++) {
+		fetch(c);
+		phase_moves_prepare(&c->weights);
+		assert_true(is_prepared(c));
+		commit(c);
+		answer(c);
+		m->copy.stage = k == 0 ? -1 : m->copy.stage;
+		m->state = k == 1 ? MEMBER_DEAD : MEMBER_LIVE;
+		assert_false(phase_moves_awaited(&c->weights, k == 2));
+		assert_false(is_prepared(c));
+		assert_null(c->planning.pending);
+		assert_stages(c, was);
+		m->state = MEMBER_LIVE;
+		c->run.iteration = c->run.committed + 1;
+	}
+}
+
+/* The first replica of a stage may be the last one that stays. */
+FIXTURE_TEST(no_node_moves_when_the_last_one_to_stay_has_died)
+{
+	struct controller *c = *state;
+
+	plan_phase(c, (const int[]){ 0, 1, 1, 0, 1, 1 });
+	fetch(c);
+	phase_moves_prepare(&c->weights);
+	assert_true(is_prepared(c));
+	commit(c);
+	answer(c);
+	c->members.list[0].state = MEMBER_DEAD;
+	assert_false(phase_moves_awaited(&c->weights, false));
+	assert_false(is_prepared(c));
+}
