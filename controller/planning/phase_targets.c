@@ -27,13 +27,13 @@ enum { ENDLESS = 100000 }; /* iterations that a run without an end is planned fo
 
 static void save(const struct planning *planning)
 {
-	const struct phase_targets *t = &planning->targets;
+	const struct planned *a = planning->targets.answer;
 	json_t *list = json_array();
 	struct error err = { "" };
 	char *text;
 
-	for (uint32_t i = 0; i < t->n_phases * planning->members->n; i++)
-		json_array_append_new(list, json_integer(t->stages[i]));
+	for (uint32_t i = 0; i < (uint32_t)a->n_phases * planning->members->n; i++)
+		json_array_append_new(list, json_integer(a->phase_stages[i]));
 	text = json_dumps(list, JSON_COMPACT);
 	if (!text || store_set(planning->run->history.store, setting, text, &err) != 0)
 		log_line(&planning->run->log, LOG_ERROR, "%s", text ? err.text : "out of memory");
@@ -43,20 +43,20 @@ static void save(const struct planning *planning)
 
 static int load_list(struct planning *planning, const json_t *list)
 {
-	struct phase_targets *t = &planning->targets;
+	struct planned *a = planning->targets.answer = alloc_new(sizeof(*a));
 	size_t n = (size_t)planning->run->wanted.schedule.n * planning->members->n;
 
 	if (json_array_size(list) % planning->members->n != 0 || json_array_size(list) > n)
 		return -EINVAL;
 	n = json_array_size(list);
-	t->n_phases = (uint32_t)(n / planning->members->n);
-	t->stages = alloc_array(n, sizeof(*t->stages));
+	a->n_phases = (int)(n / planning->members->n);
+	a->phase_stages = alloc_array(n, sizeof(*a->phase_stages));
 	for (size_t i = 0; i < n; i++) {
 		json_int_t stage = json_integer_value(json_array_get(list, i));
 
 		if (stage < -1 || stage >= planning->run->cluster->n_stages)
 			return -EINVAL;
-		t->stages[i] = (int)stage;
+		a->phase_stages[i] = (int)stage;
 	}
 	return 0;
 }
@@ -106,7 +106,7 @@ int phase_targets_start(struct planning *planning, struct error *err)
 void phase_targets_stop(struct planning *planning)
 {
 	planner_stop(planning->targets.planner);
-	free(planning->targets.stages);
+	planned_free(planning->targets.answer);
 }
 
 /* ---- planning ---- */
@@ -138,14 +138,15 @@ static void take_answer(struct planning *planning, struct planned *a)
 	struct phase_targets *t = &planning->targets;
 
 	if (a->request == t->request && a->phase_stages) {
-		t->stages = a->phase_stages;
-		t->n_phases = (uint32_t)a->n_phases;
-		a->phase_stages = NULL;
+		t->answer = a;
+		t->request = 0;
 		save(planning);
 		note(planning->run, NOTE_EVENT, -1, 0,
-		     "allocations for %u phases were planned in %.1f s", t->n_phases,
+		     "allocations for %d phases were planned in %.1f s", a->n_phases,
 		     a->elapsed_s);
-	} else if (a->request == t->request) {
+		return;
+	}
+	if (a->request == t->request) {
 		t->has_failed = true;
 		note(planning->run, NOTE_ALERT, -1, 0,
 		     "no allocations for the phases, so nodes keep their stages: %s",
@@ -160,7 +161,7 @@ void phase_targets_turn(struct planning *planning)
 	struct phase_targets *t = &planning->targets;
 	struct planned *a;
 
-	if (!t->planner || t->stages || t->has_failed)
+	if (!t->planner || t->answer || t->has_failed)
 		return;
 	if (t->request == 0 && planning->run->phase == PHASE_COMPUTING)
 		request(planning);
@@ -170,10 +171,23 @@ void phase_targets_turn(struct planning *planning)
 
 int phase_targets_stage(const struct planning *planning, uint32_t phase, uint32_t node)
 {
-	const struct phase_targets *t = &planning->targets;
+	const struct planned *a = planning->targets.answer;
 
-	return t->stages && phase < t->n_phases ? t->stages[phase * planning->members->n + node]
-						: -1;
+	return a && phase < (uint32_t)a->n_phases
+		       ? a->phase_stages[phase * planning->members->n + node]
+		       : -1;
+}
+
+const struct plan *phase_targets_plan(const struct planning *planning)
+{
+	const struct planned *a = planning->targets.answer;
+	uint32_t phase = planning->run->wanted.phase;
+	const struct plan *plan;
+
+	if (!a || !a->phase_plans || phase >= (uint32_t)a->n_phases)
+		return NULL;
+	plan = a->phase_plans[phase];
+	return replan_as_pinned(planning->run, plan, planning->targets.exchange.to) ? plan : NULL;
 }
 
 /* ---- the exchange ---- */

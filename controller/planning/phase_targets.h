@@ -26,10 +26,8 @@ struct phase_targets {
 	uint64_t request;        /* number of the request; 0: none is under way */
 	bool has_failed;         /* there are no allocations, and none are requested again */
 	uint32_t without_plan;   /* 1 + the newest phase whose exchange has no plan; 0: none */
-	/* (n_phases * n_nodes) the stage of each node in each phase; owned; NULL: not planned yet
-	 */
-	int *stages;
-	uint32_t n_phases;
+	/* The answer, or what a resumed run has saved of it: its stages. NULL: not planned yet. */
+	struct planned *answer;
 	struct exchange exchange;
 };
 
@@ -38,6 +36,9 @@ int phase_targets_start(struct planning *planning, struct error *err);
 void phase_targets_stop(struct planning *planning);
 /* Requests the allocations when the first iteration runs, and takes the answer. */
 void phase_targets_turn(struct planning *planning);
+/* Returns the plan of the present phase if all of its nodes have their stages after the prepared
+ * exchange; NULL: there is none. Borrowed. */
+const struct plan *phase_targets_plan(const struct planning *planning);
 /* Returns the stage of the node in the phase; -1: unknown. */
 int phase_targets_stage(const struct planning *planning, uint32_t phase, uint32_t node);
 /* Returns true if the plan can be used after the exchange that is prepared, or now if there is

@@ -54,6 +54,9 @@ void planned_free(struct planned *p)
 		return;
 	plan_free(p->plan);
 	simulation_free(p->trace);
+	for (int k = 0; p->phase_plans && k < p->n_phases; k++)
+		plan_free(p->phase_plans[k]);
+	free(p->phase_plans);
 	free(p->phase_stages);
 	free(p);
 }
@@ -215,9 +218,13 @@ static void plan_phases(const struct job *j, const struct plan_request *search)
 	}
 	a->n_phases = plans.with_moves.n;
 	a->phase_stages = alloc_array((size_t)(a->n_phases * n_nodes), sizeof(int));
-	for (int k = 0; k < a->n_phases; k++)
-		plan_stages(plans.with_moves.phases[k].plan, n_nodes,
-			    a->phase_stages + (size_t)(k * n_nodes));
+	a->phase_plans = alloc_array((size_t)a->n_phases, sizeof(*a->phase_plans));
+	for (int k = 0; k < a->n_phases; k++) {
+		const struct plan *plan = plans.with_moves.phases[k].plan;
+
+		plan_stages(plan, n_nodes, a->phase_stages + (size_t)(k * n_nodes));
+		a->phase_plans[k] = plan_copy(plan);
+	}
 	phase_plans_fini(&plans);
 }
 

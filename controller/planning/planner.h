@@ -58,6 +58,7 @@ struct planned {
 	/* (n_phases * n_nodes) stage of each node in each phase, the answer to PLANNER_PHASES;
 	 * below 0: none. Owned; NULL: no plan; infeasible says why. */
 	int *phase_stages;
+	struct plan **phase_plans; /* (n_phases) the plans of these phases; owned */
 	int n_phases;
 };
 void planned_free(struct planned *p); /* p may be NULL */

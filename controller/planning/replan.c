@@ -35,8 +35,8 @@ static void ask_planner(struct planning *planning, double best_s, const struct p
 	}
 	if (from && replan_as_pinned(planning->run, from, q.stages))
 		q.from = from;
-	else if (!q.stages)
-		q.from = replan_from(planning, &q);
+	else
+		q.from = q.stages ? phase_targets_plan(planning) : replan_from(planning, &q);
 	q.budget_s = replan_budget_s(planning->run, best_s);
 	q.reason = planning->reason;
 	replan_set_times(planning->members);

@@ -26,7 +26,7 @@ static void keep_messages(struct controller *c, struct member *m)
 /* The run is in the first of two phases, and in iteration 8. */
 static int begin(void **state)
 {
-	struct controller *c = *state = under_way_of(NODES, EACH);
+	struct controller *c = *state = under_way_of(NODES, EACH, 2);
 
 	c->run.committed = COMMITTED;
 	c->run.iteration = COMMITTED + 1;
@@ -43,11 +43,11 @@ static int begin(void **state)
 /* Sets the stages of the first phase. */
 static void plan_phase(struct controller *c, const int *stages)
 {
-	struct phase_targets *t = &c->planning.targets;
+	struct planned *a = c->planning.targets.answer = alloc_new(sizeof(*a));
 
-	t->n_phases = 1;
-	t->stages = alloc_array(NODES, sizeof(*t->stages));
-	memcpy(t->stages, stages, NODES * sizeof(*stages));
+	a->n_phases = 1;
+	a->phase_stages = alloc_array(NODES, sizeof(*stages));
+	memcpy(a->phase_stages, stages, NODES * sizeof(*stages));
 }
 
 /* Lets the copies that were ordered be complete, and of the last commit. */

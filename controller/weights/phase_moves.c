@@ -39,7 +39,10 @@
 enum {
 	EARLIEST = 3, /* iterations before the phase in which the copies are fetched, at least */
 	MOST_FAILURES = 3,  /* of a node to keep a copy; its move does not count any more */
-	AGAIN_US = 30000000 /* time after which such a node tries again */
+	AGAIN_US = 30000000, /* time after which such a node tries again */
+	/* Time that the nodes get to load their copies beside the usual one. An iteration without
+	 * one of them would take longer. */
+	MORE_US = 1500000
 };
 static const double state_bytes = 12;  /* of a parameter: the weight and two moments */
 static const double state_floats = 3;
@@ -121,7 +124,7 @@ static bool find_phase(const struct weights *weights, uint32_t *phase)
 	const struct skip_schedule *s = &run->wanted.schedule;
 	uint32_t next = run->wanted.phase + 1;
 
-	if (!weights->planning->targets.stages || stacking_is_near(weights))
+	if (!weights->planning->targets.answer || stacking_is_near(weights))
 		return false;
 	*phase = run->wanted.phase;
 	if (next < s->n && run->iteration + find_lead(weights, next) >= s->phases[next].from &&
@@ -423,6 +426,7 @@ static void exchange_stages(struct weights *weights)
 		if (x->to[i] != was[i] && member_alive(&weights->members->list[i]) &&
 		    !weights->members->list[i].is_marked)
 			stage_moves_load(weights->members, &weights->members->list[i], x->to[i]);
+	weights->members->moved_us += MORE_US;
 }
 
 bool phase_moves_awaited(struct weights *weights, bool restarts)
