@@ -73,17 +73,19 @@ void links_forget_peer(struct agent *a, uint16_t node)
 	p->n_probes = 0;
 }
 
-/* Rate assumed for a link about which nothing is known. */
-static const double slow_bytes_per_s = 1e6;
+/* Rate assumed for a link about which nothing is known, and the lowest that is ever assumed. */
+static const double slow_bytes_per_s = 1e6, slowest_bytes_per_s = 1e5;
 
-/* Returns the link's rate. A link that had little to carry may be faster than it was measured. */
-static double find_rate(const struct post_peer_info *info)
+/* Returns the link's rate. A link that had little to carry may be faster than its rate shows, but
+ * not if large transfers have shown a lower bandwidth. */
+static double find_rate(const struct peer *p, const struct post_peer_info *info)
 {
-	double rate = (double)info->delivery_bytes_per_s;
+	double rate = (double)info->delivery_bytes_per_s, least = slow_bytes_per_s;
 
-	return rate > 0 && (!info->delivery_limited || rate > slow_bytes_per_s)
-		       ? rate
-		       : slow_bytes_per_s;
+	if (p->bandwidth > 0)
+		least = fmax(slowest_bytes_per_s, fmin(least, (double)p->bandwidth));
+
+	return rate > 0 && (!info->delivery_limited || rate > least) ? rate : least;
 }
 
 int64_t links_expected_us(const struct agent *a, uint16_t to)
@@ -93,7 +95,7 @@ int64_t links_expected_us(const struct agent *a, uint16_t to)
 	if (a->peers[to].dial)
 		post_peer(a->tensors, a->peers[to].dial, &info);
 	return (info.rto_us > EXPECTED_LEAST_US ? info.rto_us : EXPECTED_LEAST_US) +
-	       (int64_t)((double)info.under_way_bytes * 1e6 / find_rate(&info));
+	       (int64_t)((double)info.under_way_bytes * 1e6 / find_rate(&a->peers[to], &info));
 }
 
 int64_t links_piece_us(const struct agent *a, uint16_t from)
@@ -104,7 +106,8 @@ int64_t links_piece_us(const struct agent *a, uint16_t from)
 	    info.delivery_bytes_per_s == 0)
 		return 0;
 	return info.rto_us +
-	       (int64_t)(3.0 * MSG_PIECE_FLOATS * sizeof(float) * 1e6 / find_rate(&info));
+	       (int64_t)(3.0 * MSG_PIECE_FLOATS * sizeof(float) * 1e6 /
+			 find_rate(&a->peers[from], &info));
 }
 
 double links_delay_s(const struct agent *a, uint16_t to)
