@@ -140,6 +140,7 @@ static void take_answer(struct planning *planning, struct planned *a)
 	if (a->request == t->request && a->phase_stages) {
 		t->answer = a;
 		t->request = 0;
+		t->exchange.at = planning->run->iteration;
 		save(planning);
 		note(planning->run, NOTE_EVENT, -1, 0,
 		     "allocations for %d phases were planned in %.1f s", a->n_phases,

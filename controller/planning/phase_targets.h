@@ -17,7 +17,9 @@ struct planning;
 struct exchange {
 	uint32_t number;   /* 0: none is prepared */
 	uint32_t newest;   /* number of the newest exchange */
-	uint64_t at;       /* the iteration that begins with the exchange */
+	/* The iteration that begins with the exchange or, if none is prepared, began with the last
+	 * one; before the first one: the iteration in which the allocations were planned */
+	uint64_t at;
 	int to[MSG_NODES]; /* (n_nodes) the stage of each node after it */
 };
 

@@ -136,6 +136,30 @@ FIXTURE_TEST(nodes_move_at_once_when_their_plan_is_ready)
 	assert_false(phase_moves_pending(&c->weights));
 }
 
+/* In the phase, nodes that are ready wait five iterations for the others; when it begins, they do
+ * not. */
+FIXTURE_TEST(nodes_that_are_ready_do_not_wait_for_ever)
+{
+	struct controller *c = *state;
+
+	plan_phase(c, (const int[]){ 0, 1, 1, 0, 1, 1 });
+	c->planning.targets.exchange.at = c->run.iteration;
+	fetch(c);
+	c->members.list[3].copy.state = COPY_FETCHING;
+	phase_moves_prepare(&c->weights);
+	assert_false(is_prepared(c));
+	c->planning.targets.exchange.at -= 5;
+	phase_moves_prepare(&c->weights);
+	assert_true(is_prepared(c));
+	assert_int_equal(c->planning.targets.exchange.to[2], 1);
+	assert_int_equal(c->planning.targets.exchange.to[3], 1);
+	c->planning.targets.exchange.number = 0;
+	c->planning.targets.exchange.at = c->run.iteration;
+	c->run.wanted.schedule.phases[0].from = c->run.iteration + 1;
+	phase_moves_prepare(&c->weights);
+	assert_true(is_prepared(c));
+}
+
 /* The weights of a stage never exist only in copies. */
 FIXTURE_TEST(one_replica_stays_in_each_stage)
 {

@@ -11,7 +11,7 @@
  * allocation before it or after it, and a node that has not loaded its copy then does so when it
  * returns. Nodes that die, and copies that get lost or are not complete in time, are not in the
  * exchange, or make it void. The iteration then goes on with the old allocation, and another
- * exchange is prepared when no copy is being fetched any more.
+ * exchange is prepared when no copy is being fetched any more, or after five iterations.
  *
  * In each stage one replica stays, so that the weights never exist only in copies. When stages
  * start from trained neighbours (stacking.c), nodes move only after that, because a node has one
@@ -37,6 +37,7 @@
 #include "controller/weights/weights.h"
 
 enum {
+	PATIENCE = 5, /* iterations in which nodes that are ready wait for the others */
 	EARLIEST = 3, /* iterations before the phase in which the copies are fetched, at least */
 	MOST_FAILURES = 3,  /* of a node to keep a copy; its move does not count any more */
 	AGAIN_US = 30000000, /* time after which such a node tries again */
@@ -388,7 +389,8 @@ void phase_moves_prepare(struct weights *weights)
 		else
 			fetch = fetch || (member_is_replica(m) && is_fetching(run, m, to));
 	}
-	if ((fetch && !begins) || !list_moves(weights, phase, x->to))
+	if ((fetch && !begins && run->iteration < x->at + PATIENCE) ||
+	    !list_moves(weights, phase, x->to))
 		return;
 	x->number = ++x->newest;
 	x->at = run->iteration + 1;
