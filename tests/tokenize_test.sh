@@ -3,6 +3,7 @@
 # the test trains. The tokens are compared with those of SentencePiece's own tool. A model is trained on them and continues
 # a text. Its tokenizer goes with it through checkpoints, export and import.
 . "$(dirname "$0")/lib.sh"
+export LC_ALL=C.UTF-8 # printf writes \u00e9 as UTF-8
 need skippipe-model
 model=$bin/skippipe-model
 tokens() { od -An -v -tu2 -w2 -j1024 "$1" | tr -d ' ' | tr '\n' ' '; }
