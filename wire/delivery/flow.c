@@ -211,8 +211,8 @@ size_t flow_fills_bytes(const struct flow *f)
 {
 	const double round_us = (double)(flow_least_us(f) + FLOW_QUEUE_US);
 	const double bytes = 2e-6 * (double)flow_bytes_per_s(f) * round_us;
-	return f->limits.kind != FLOW_FAR || !(bytes > 0) || bytes > SIZE_MAX / 2 ? SIZE_MAX
-										  : (size_t)bytes;
+	const bool has_limit = f->limits.kind == FLOW_FAR && bytes > 0 && bytes < 1e18;
+	return has_limit ? (size_t)bytes : SIZE_MAX;
 }
 
 bool flow_may_follow(struct flow *f, size_t bytes)
