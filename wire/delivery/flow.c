@@ -211,7 +211,7 @@ size_t flow_fills_bytes(const struct flow *f)
 {
 	const double round_us = (double)(flow_least_us(f) + FLOW_QUEUE_US);
 	const double bytes = 2e-6 * (double)flow_bytes_per_s(f) * round_us;
-	const bool has_limit = f->limits.kind == FLOW_FAR && bytes > 0 && bytes < 1e18;
+	const bool has_limit = f->limits.kind == FLOW_FAR && bytes > 0 && bytes < 1e9;
 	return has_limit ? (size_t)bytes : SIZE_MAX;
 }
 
