@@ -63,7 +63,7 @@ static const char help[] =
 	"                        a share of the microbatches; replaces --skip and --skip-share\n"
 	"  --recipe NAME         grow the model from its ends: the first and the last stage\n"
 	"                        alone, then copies of them between. speed: four fifths of the\n"
-	"                        visits for -0.4 to +1.6% of loss. robust: then 30% of the\n"
+	"                        visits for -0.4 to +1.7% of loss. robust: then 30% of the\n"
 	"                        microbatches skip half of the middle stages: three quarters for\n"
 	"                        +0.5 to +3.9%; half of these stages can be left out for 4 to\n"
 	"                        5%. Replaces --skip\n"

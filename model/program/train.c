@@ -38,7 +38,7 @@ static const char help[] =
 	"                          phase may be a share: 4@0,30%:2@30%\n"
 	"  --recipe speed|robust   grow the model from its ends: the first and the last stage\n"
 	"                          alone, then copies of them between. speed: four fifths of the\n"
-	"                          visits for -0.4 to +1.6% of loss. robust: then 30% of the\n"
+	"                          visits for -0.4 to +1.7% of loss. robust: then 30% of the\n"
 	"                          microbatches skip half of the middle stages: three quarters\n"
 	"                          for +0.5 to +3.9%; half of these stages can be left out for\n"
 	"                          4 to 5%\n"
