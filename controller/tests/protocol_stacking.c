@@ -121,7 +121,11 @@ bool p_may_take_layers(const struct p_run *r, const struct p_node *x)
  * from a neighbour. */
 bool p_is_void_copy(struct p_run *r, const struct p_node *x)
 {
-	if (r->s.stack != P_STACKED || (r->p->always >> (x->keeps - 1) & 1))
+	if (r->s.stack != P_STACKED)
+		return false;
+	if (x->keeps == 0)
+		return true; /* it was dropped already */
+	if (r->p->always >> (x->keeps - 1) & 1)
 		return false;
 	if (!(r->p->rules & P_VOID_COPIES))
 		p_found(r, "a copy has other layers than its stage");
