@@ -64,6 +64,21 @@ static bool evaluation_needs(const struct agent *a, const struct route *r, uint3
 	return false;
 }
 
+/* Returns true if this node knows in which format the tensor travels: START, EVALUATE or REDUCE has
+ * named it. Until then the tensor is early. */
+static bool format_is_known(const struct agent *a, const struct msg_tensor *t)
+{
+	const struct slices *sum = reduction_slices(a);
+
+	if (t->kind == TENSOR_PART || t->kind == TENSOR_SUM)
+		return sum && slices_iteration(sum) == t->iteration &&
+		       slices_attempt(sum) == t->attempt;
+	if (t->evaluate)
+		return a->progress.evaluation.n > 0 &&
+		       t->iteration == a->progress.evaluation.iteration;
+	return t->iteration == a->progress.iteration;
+}
+
 static enum fate take_chain(struct agent *a, const struct msg *m, int64_t now_us)
 {
 	const struct msg_tensor *t = &m->u.tensor;
@@ -76,7 +91,8 @@ static enum fate take_chain(struct agent *a, const struct msg *m, int64_t now_us
 		a->tally.dropped++;
 		return FATE_TAKEN;
 	}
-	if (t->iteration > current || (!t->evaluate && t->iteration != a->progress.iteration))
+	/* Until the evaluation is ordered, its format is unknown, and so is the tensor's size. */
+	if (t->iteration > current || !format_is_known(a, t))
 		return FATE_EARLY;
 	if (!chain_fits(a, m, &r))
 		return FATE_REFUSED;
@@ -108,19 +124,6 @@ static enum fate take_chain(struct agent *a, const struct msg *m, int64_t now_us
 	}
 	tasks_arrive(a, &r, t->index, t->evaluate, input, now_us);
 	return FATE_TAKEN;
-}
-
-/* Returns true if this node knows in which format the tensor travels: START, EVALUATE or REDUCE has
- * named it. Until then the tensor is early. */
-static bool format_is_known(const struct agent *a, const struct msg_tensor *t)
-{
-	const struct slices *sum = reduction_slices(a);
-
-	if (t->kind == TENSOR_PART || t->kind == TENSOR_SUM)
-		return sum && slices_iteration(sum) == t->iteration &&
-		       slices_attempt(sum) == t->attempt;
-	return t->iteration ==
-	       (t->evaluate ? a->progress.evaluation.iteration : a->progress.iteration);
 }
 
 /* Returns true if the numbers may come from a computation. Gradients are checked too, so that a

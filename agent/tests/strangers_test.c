@@ -280,6 +280,29 @@ TEST(test_evaluations_without_an_order)
 	thief_ends(&t);
 }
 
+/* The order names the format, so an input of another size may be the evaluation's. */
+TEST(test_evaluations_in_a_format_that_is_not_known_yet)
+{
+	struct route route = { .attempt = 1, .n_hops = 2, .nodes = { 1, 2 },
+			       .stages = { cluster_six[1], cluster_six[2] } };
+	const struct msg_tensor input = { .kind = TENSOR_ACTIVATION,
+					  .evaluate = 1,
+					  .from = 1,
+					  .index = 1,
+					  .n_routes = 1,
+					  .routes = &route };
+	const struct agent *a;
+	struct thief t;
+
+	thief_begin(&t, 0);
+	a = t.c->nodes[2].agent;
+	thief_sends(&t, &input, links_chain_bytes(a, TENSOR_ACTIVATION, false) / 4);
+	thief_waits(&t);
+	assert_int_equal(early_count(a->modules.early), 1);
+	assert_int_equal(a->tally.refused, 0);
+	thief_ends(&t);
+}
+
 /* Tensors more than one iteration ahead of the next are refused. Other early tensors of a peer are
  * kept up to its share, which leaves room for the other peers. */
 TEST(test_shares_of_early_tensors)
