@@ -11,18 +11,6 @@
 
 enum { COMMITTED = 7 };
 
-/* Queues messages to the node instead of losing them. */
-static void keep_messages(struct controller *c, struct member *m)
-{
-	struct keys_identity *own;
-	char address[96];
-
-	assert_int_equal(keys_generate(&own, NULL), 0);
-	snprintf(address, sizeof(address), "ipc://%s/agent%d", c->run.options.run_dir, m->id);
-	assert_int_equal(post_dial(c->run.post, address, keys_public_of(own), &m->peer, NULL), 0);
-	keys_free(own);
-}
-
 /* The run is in the first of two phases, and in iteration 8. */
 static int begin(void **state)
 {
@@ -35,7 +23,7 @@ static int begin(void **state)
 	c->run.wanted.schedule.phases[1].from = 100;
 	for (int i = 0; i < NODES; i++) {
 		c->members.list[i].move.home = i / DATA;
-		keep_messages(c, &c->members.list[i]);
+		under_way_keep_messages(c, &c->members.list[i]);
 	}
 	return 0;
 }

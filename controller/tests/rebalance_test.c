@@ -1,25 +1,11 @@
 /* rebalance_test.c - how moved nodes return to their stages: which pair, when, and what
  * prevents it. */
 
-#include <stdio.h>
-
 #include "base/tests/test.h"
 #include "controller/tests/under_way.h"
 #include "controller/weights/rebalance.h"
 
 enum { COMMITTED = 7 };
-
-/* Queues messages to the node instead of losing them. */
-static void keep_messages(struct controller *c, struct member *m)
-{
-	struct keys_identity *own;
-	char address[96];
-
-	assert_int_equal(keys_generate(&own, NULL), 0);
-	snprintf(address, sizeof(address), "ipc://%s/agent%d", c->run.options.run_dir, m->id);
-	assert_int_equal(post_dial(c->run.post, address, keys_public_of(own), &m->peer, NULL), 0);
-	keys_free(own);
-}
 
 /* n00 belongs to the second stage and n03 to the first: each is in the other's. */
 static int begin(void **state)
@@ -29,7 +15,7 @@ static int begin(void **state)
 	c->run.committed = COMMITTED;
 	for (int i = 0; i < NODES; i++) {
 		c->members.list[i].move.home = i / DATA;
-		keep_messages(c, &c->members.list[i]);
+		under_way_keep_messages(c, &c->members.list[i]);
 	}
 	c->members.list[0].move.home = 1;
 	c->members.list[3].move.home = 0;

@@ -118,6 +118,17 @@ struct controller *under_way_begun(struct cluster *cluster, int path_length)
 	return c;
 }
 
+void under_way_keep_messages(struct controller *c, struct member *m)
+{
+	struct keys_identity *own;
+	char address[96];
+
+	assert_int_equal(keys_generate(&own, NULL), 0);
+	snprintf(address, sizeof(address), "ipc://%s/agent%d", c->run.options.run_dir, m->id);
+	assert_int_equal(post_dial(c->run.post, address, keys_public_of(own), &m->peer, NULL), 0);
+	keys_free(own);
+}
+
 struct controller *under_way_of(int nodes, int each, int path_length)
 {
 	return under_way_begun(make_cluster(nodes, each), path_length);

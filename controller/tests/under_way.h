@@ -24,6 +24,9 @@ struct controller *under_way_begun(struct cluster *cluster, int path_length);
 /* Returns a controller without store and plan. Takes the cluster. */
 struct controller *under_way_knowing(struct cluster *cluster);
 
+/* Queues messages to the node instead of losing them. */
+void under_way_keep_messages(struct controller *c, struct member *m);
+
 /* ---- in iteration 1, with the three and three nodes ---- */
 
 /* The node reports a pass of the microbatch that took that many plan seconds. */

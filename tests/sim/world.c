@@ -170,11 +170,61 @@ static void write_cluster(struct world *w)
 	cluster_free(c);
 }
 
+/* Adds the stages that microbatches skip, in phases or not. */
+static void add_skipping(struct world *w)
+{
+	static const char *const schedules[] = { "2@0,1@4,0@8", "2@0,0@5", "1@0,2@4,0@7" };
+
+	if (w->at_phases == NODES_MOVE)
+		add_argument(w, "--phase-moves");
+	if (w->at_phases == NODES_MOVE && !w->stacking) {
+		add_argument(w, "--skip-schedule");
+		add_argument(w, "%s", schedules[sim_draw(0, 2)]);
+	} else if (w->stacking) {
+		bool both = w->stacking == STACK_ON_FIRST_AND_LAST;
+
+		add_argument(w, "--stack");
+		add_argument(w, "--skip-schedule");
+		if (sim_chance(0.3))
+			add_argument(w, both ? "1@0,50%%:1@3" : "2@0,40%%:1@2,0@4");
+		else
+			add_argument(w, both ? "1@0,0@3" : "2@0,1@2,0@4");
+		add_argument(w, "--always");
+		add_argument(w, both ? "2" : "0");
+	} else if (sim_chance(0.2)) {
+		add_argument(w, "--skip-share");
+		add_argument(w, "50%%:1");
+	} else {
+		add_argument(w, "--skip");
+		add_argument(w, "%d", sim_chance(0.5) ? 1 : 0);
+	}
+}
+
+/* Adds the nodes and the network. */
+static void add_network(struct world *w)
+{
+	const struct ground *g = w->ground;
+
+	if (w->emulated) {
+		add_argument(w, "--emulate");
+		add_argument(w, "%s", g->cluster);
+		add_argument(w, "--time-scale");
+		add_argument(w, "0.01");
+	} else {
+		add_argument(w, "--agents");
+		add_argument(w, "%u", w->n_agents);
+		add_argument(w, "--stages");
+		add_argument(w, "%u,%u,%u", w->n_agents / 3 + (w->n_agents % 3 > 0),
+		    w->n_agents / 3 + (w->n_agents % 3 > 1), w->n_agents / 3);
+		add_argument(w, "--microbatches");
+		add_argument(w, "3");
+	}
+}
+
 static void make_arguments(struct world *w, bool resume)
 {
 	static const char *const wires[] = { "fp32", "fp32", "bf16", "q8", "q6" };
 	static const char *const sum_wires[] = { "fp32", "fp32", "q8", "q6", "q4" };
-	static const char *const schedules[] = { "2@0,1@4,0@8", "2@0,0@5", "1@0,2@4,0@7" };
 	const struct ground *g = w->ground;
 
 	w->argc = 0;
@@ -208,29 +258,7 @@ static void make_arguments(struct world *w, bool resume)
 		add_argument(w, "%s", g->corpus);
 		add_argument(w, "--grad-norm");
 		add_argument(w, sim_chance(0.3) ? "visits" : "microbatches");
-		if (w->at_phases == NODES_MOVE)
-			add_argument(w, "--phase-moves");
-		if (w->at_phases == NODES_MOVE && !w->stacking) {
-			add_argument(w, "--skip-schedule");
-			add_argument(w, "%s", schedules[sim_draw(0, 2)]);
-		} else if (w->stacking) {
-			bool both = w->stacking == STACK_ON_FIRST_AND_LAST;
-
-			add_argument(w, "--stack");
-			add_argument(w, "--skip-schedule");
-			if (sim_chance(0.3))
-				add_argument(w, both ? "1@0,50%%:1@3" : "2@0,40%%:1@2,0@4");
-			else
-				add_argument(w, both ? "1@0,0@3" : "2@0,1@2,0@4");
-			add_argument(w, "--always");
-			add_argument(w, both ? "2" : "0");
-		} else if (sim_chance(0.2)) {
-			add_argument(w, "--skip-share");
-			add_argument(w, "50%%:1");
-		} else {
-			add_argument(w, "--skip");
-			add_argument(w, "%d", sim_chance(0.5) ? 1 : 0);
-		}
+		add_skipping(w);
 		add_argument(w, "--wire");
 		add_argument(w, "%s", wires[sim_draw(0, 4)]);
 		add_argument(w, "--sum-wire");
@@ -239,20 +267,7 @@ static void make_arguments(struct world *w, bool resume)
 			add_argument(w, "--sums"), add_argument(w, "late");
 		add_argument(w, "--skip-bad-steps");
 		add_argument(w, "%d", sim_chance(0.5) ? 2 : 0);
-		if (w->emulated) {
-			add_argument(w, "--emulate");
-			add_argument(w, "%s", g->cluster);
-			add_argument(w, "--time-scale");
-			add_argument(w, "0.01");
-		} else {
-			add_argument(w, "--agents");
-			add_argument(w, "%u", w->n_agents);
-			add_argument(w, "--stages");
-			add_argument(w, "%u,%u,%u", w->n_agents / 3 + (w->n_agents % 3 > 0),
-			    w->n_agents / 3 + (w->n_agents % 3 > 1), w->n_agents / 3);
-			add_argument(w, "--microbatches");
-			add_argument(w, "3");
-		}
+		add_network(w);
 	}
 	w->argv[w->argc] = NULL;
 }
