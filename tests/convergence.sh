@@ -6,7 +6,7 @@
 #
 # SIZE is S, M or L (Debian's fortunes; 12 stages of one layer, and a stage 0 with embedding and head alone), M6 or L6 (six
 # stages of two layers), or deep (six stages of two layers, Python sources from Debian's packages). Default: M; SEED: 1.
-# RUNS lists the runs, each of which may be followed by @ITERATIONS:
+# RUNS lists the runs, each of which may be followed by @ITERATIONS and :LEARNING-RATE:
 #   full                   no stage is skipped
 #   shallow                a model of a third of the layers
 #   third                  a third of the stages is skipped in all iterations
@@ -25,13 +25,14 @@ size=${2:-M}
 shift $(($# < 2 ? $# : 2))
 [ $# -gt 0 ] || set -- 1
 bin=${SKIPPIPE_BUILD:-$PWD/build}/bin
-iterations=400 stages=13 batches=64 train="--microbatches 10 --set lr=0.005"
+iterations=400 stages=13 batches=64 every=20 train="--microbatches 10 --set lr=0.005"
 case ${size%6} in
 tiny) shape="--set dim=48 --set ffn_dim=128" iterations=120 stages=9 train="--microbatches 6 --set lr=0.004" ;;
 S) shape="--set dim=48 --set ffn_dim=128" iterations=200 train="--microbatches 8 --set lr=0.005" ;;
 M) shape="--set dim=64 --set ffn_dim=176" ;;
 L) shape="--set dim=128 --set ffn_dim=352" ;;
-deep) shape="--set dim=64 --set ffn_dim=176 --set batch=1 --set sequence=256" iterations=700 stages=6 batches=256
+deep) shape="--set dim=64 --set ffn_dim=176 --set batch=1 --set sequence=256" iterations=1000 stages=6
+	batches=256 every=50
 	train="--microbatches 30 --set lr=0.005 --corpus $folder/python.txt" ;;
 *) echo "convergence: no size $size" >&2; exit 2 ;;
 esac
@@ -91,21 +92,24 @@ corpus=$(sed -n 's/.*\(--corpus .*\)/\1/p' <<<"$train")
 for seed in "$@"; do
 	base=
 	for run in ${RUNS:-full third speed robust}; do
+		name=${run%:*}
 		n=$iterations
-		[ "$run" = "${run%@*}" ] || n=${run#*@}
-		options=$(rules "${run%@*}")
+		[ "$name" = "${name%@*}" ] || n=${name#*@}
+		name=${name%@*}
+		options=$(rules "$name")
+		[ "$run" = "${run%:*}" ] || options="$options --set lr=${run#*:}"
 		case ${FORMATS:-} in *' '*) base= ;; esac
 		for format in ${FORMATS:-fp32/fp32}; do
 			out=$folder/$size-$run-${format/\//-}-$seed
 			if [ ! -s "$out.jsonl" ]; then
 				"$bin/skippipe" train --preset tiny --set n_heads=4 --set n_kv_heads=2 $shape $train \
-					--grad-norm visits --validate-every 20 --batches $batches --set warmup=20 --set final_lr=0.1 \
+					--grad-norm visits --validate-every $every --batches $batches --set warmup=20 --set final_lr=0.1 \
 					--set iterations="$n" --iterations "$n" --seed "$seed" $options --wire "${format%/*}" \
 					--sum-wire "${format#*/}" --threads "${THREADS:-2}" --out "$out" --force --format jsonl >"$out.part"
 				mv "$out.part" "$out.jsonl"
 			fi
 			half=-
-			[ "${run%@*}" = shallow ] || half=$("$bin/skippipe" eval "$out" $corpus --batches $batches --omit-fraction 0.5 \
+			[ "$name" = shallow ] || half=$("$bin/skippipe" eval "$out" $corpus --batches $batches --omit-fraction 0.5 \
 				--always $always --threads "${THREADS:-2}" | sed -n 's/.*loss \([0-9.]*\).*/\1/p')
 			[ -n "$base" ] || base=$(last_loss "$out.jsonl")
 			echo "$size $run $format $seed $(last_loss "$out.jsonl") $base $half"
