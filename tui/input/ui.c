@@ -79,7 +79,7 @@ void ui_tick(struct ui *u, const struct state *s, int64_t local_us, int64_t wall
 		since = u->connection.state == UI_LIVE ? 1000000 : 250000;
 	u->clock.now_us = u->clock.status_us + since;
 	if (u->display.view == VIEW_COMPARE && u->connection.state == UI_LIVE)
-		ui_ask_candidates(u, s, false);
+		ui_ask_candidates(u, s);
 }
 
 void ui_set_connection(struct ui *u, enum ui_link link, const char *why)

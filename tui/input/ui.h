@@ -289,8 +289,8 @@ void ui_select(struct ui *u, const struct state *s, uint16_t node);
 
 /* Selects the first listed node if the selected node is not listed. */
 void ui_reselect(struct ui *u, const struct state *s);
-/* Requests the next missing plan of the Compare view; again: requests all of them again. */
-void ui_ask_candidates(struct ui *u, const struct state *s, bool again);
+/* Requests the next missing plan of the Compare view. */
+void ui_ask_candidates(struct ui *u, const struct state *s);
 
 /* ui_send.c: shows a message for six seconds. */
 void ui_say(struct ui *u, enum style style, const char *format, ...)

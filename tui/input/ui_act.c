@@ -79,12 +79,12 @@ static void ask_candidate(struct ui *u, const struct state *s, struct ui_candida
  * Those that never had an answer come first: a run whose plan changes often would otherwise show
  * the first candidates only. An infeasible candidate gets no answer; each is requested at most
  * twice. */
-void ui_ask_candidates(struct ui *u, const struct state *s, bool again)
+void ui_ask_candidates(struct ui *u, const struct state *s)
 {
 	struct ui_candidate *next = NULL;
 	bool is_next_known = false;
 
-	if (again || u->compare.epoch != s->plan.see.epoch || u->compare.n == 0 ||
+	if (u->compare.epoch != s->plan.see.epoch || u->compare.n == 0 ||
 	    u->compare.wire != s->status.wire || u->compare.sum_wire != s->status.sum_wire)
 		list_candidates(u, s);
 	for (uint32_t k = 0; k < u->compare.n; k++) {
@@ -102,6 +102,22 @@ void ui_ask_candidates(struct ui *u, const struct state *s, bool again)
 	}
 	if (next)
 		ask_candidate(u, s, next);
+}
+
+/* Opens the dialog that puts the selected candidate into force. */
+static void apply_candidate(struct ui *u, const struct state *s)
+{
+	const struct ui_candidate *one = &u->compare.candidates[u->compare.shown];
+	char skip[16];
+
+	if (u->compare.shown >= u->compare.n)
+		return;
+	if (strcmp(one->text, "dtfm") == 0) {
+		ui_say(u, STYLE_TEXT, "DT-FM's plan is for comparison only");
+		return;
+	}
+	snprintf(skip, sizeof(skip), "skip %u", one->skip);
+	ui_command(u, s, strcmp(one->text, "best") == 0 ? skip : one->text);
 }
 
 /* ---- one microbatch ---- */
@@ -246,11 +262,12 @@ void ui_show(struct ui *u, enum view view)
 	u->display.view = view;
 }
 
-/* Zooms in: from the overview to a node, from a list to a microbatch. */
+/* Zooms in: from the overview to a node, from a list to a microbatch, from a candidate of the
+ * Compare view to the dialog that applies the candidate. */
 static void look_closer(struct ui *u, const struct state *s)
 {
 	if (u->display.view == VIEW_COMPARE)
-		ui_ask_candidates(u, s, true);
+		apply_candidate(u, s);
 	else if (u->display.view == VIEW_OVERVIEW)
 		ui_show(u, VIEW_NODES);
 	else if (u->display.view == VIEW_MICROBATCHES || u->display.view == VIEW_MAP) {
@@ -363,7 +380,6 @@ static void next_link_measure(struct ui *u)
 							      : "transfer time");
 }
 
-/* Actions that change only this console: its clock, its selection, its dialogs. */
 /* Changes how the present view is drawn. */
 static void change_display(struct ui *u, const struct state *s, enum action a)
 {

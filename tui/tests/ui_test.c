@@ -368,7 +368,7 @@ TEST(formats_are_compared)
 	for (int k = 0; k < 40; k++) {
 		u.clock.local_us += 4000000;
 		u.outbox.n = 0;
-		ui_ask_candidates(&u, s, false);
+		ui_ask_candidates(&u, s);
 		at = u.compare.n_plans + (uint32_t)k / 2 - 6;
 		if (k < 12) /* five skip ratios and a plain pipeline, each twice */
 			continue;
@@ -380,9 +380,37 @@ TEST(formats_are_compared)
 	}
 	assert_string_equal(u.compare.candidates[u.compare.n - 1].name, "sums q4");
 	s->status.sum_wire = FORMAT_Q4;
-	ui_ask_candidates(&u, s, false);
+	ui_ask_candidates(&u, s);
 	assert_int_equal(u.outbox.n, 1);
 	assert_string_equal(u.compare.candidates[u.compare.n - 1].name, "sums q6");
+	ui_fini(&u);
+	state_free(s);
+}
+
+/* Enter opens the dialog of the selected candidate, with its value and a preview. */
+TEST(a_candidate_is_applied)
+{
+	struct ui u;
+	struct state *s = golden_default(&u);
+
+	u.display.view = VIEW_COMPARE;
+	ui_act(&u, s, ACTION_DRILL);
+	assert_int_equal(u.dialog.kind, DIALOG_NONE); /* nothing is listed yet */
+	ui_ask_candidates(&u, s);
+	u.compare.shown = 3;
+	ui_act(&u, s, ACTION_DRILL);
+	assert_int_equal(u.dialog.kind, DIALOG_SKIP);
+	assert_int_equal(u.dialog.fields[0].value, 3);
+	u.dialog.kind = DIALOG_NONE;
+	u.compare.shown = u.compare.n_plans - 1;
+	ui_act(&u, s, ACTION_DRILL);
+	assert_int_equal(u.dialog.kind, DIALOG_NONE);
+	u.compare.shown = u.compare.n - 1;
+	ui_act(&u, s, ACTION_DRILL);
+	assert_int_equal(u.dialog.kind, DIALOG_SUM_WIRE);
+	assert_string_equal(u.compare.candidates[u.compare.shown].text, "sum-wire q4");
+	assert_int_equal(dialog_format(DIALOG_SUM_WIRE, u.dialog.fields[0].value), FORMAT_Q4);
+	assert_string_equal(u.outbox.commands[u.outbox.n - 1].text, "preview");
 	ui_fini(&u);
 	state_free(s);
 }
@@ -398,13 +426,13 @@ TEST(candidates_without_an_answer_come_first)
 	m.u.see_plan = (struct msg_see_plan){ .candidate = 1, .n_stages = 6, .name = "best 0/6" };
 	state_apply(s, &m);
 	assert_int_equal(s->n_candidates, 1);
-	ui_ask_candidates(&u, s, true);
+	ui_ask_candidates(&u, s);
 	assert_int_equal(u.outbox.n, 1);
 	assert_int_equal(u.outbox.commands[0].value, 1);
 	for (uint32_t k = 1; k < u.compare.n; k++)
 		u.compare.candidates[k].asked = 2;
 	u.clock.local_us += 4000000;
-	ui_ask_candidates(&u, s, false);
+	ui_ask_candidates(&u, s);
 	assert_int_equal(u.outbox.n, 2);
 	assert_int_equal(u.outbox.commands[1].value, 0);
 	assert_string_equal(u.outbox.commands[1].text, "best");

@@ -299,7 +299,8 @@ void view_compare(struct screen *out, struct rect at, const struct state *s, con
 	snprintf(title, sizeof(title), "Compare: plan %llu (%s) and others",
 		 (unsigned long long)s->plan.see.epoch, s->plan.see.algorithm);
 	screen_rule(out, at, title,
-		    at.w >= 76 ? "* predicted; arrows select, Enter replans" : "* predicted");
+		    at.w >= 76 ? "* predicted; arrows select, Enter previews the change"
+			       : "* predicted");
 	if (in.h > at.h - 1)
 		in.h = at.h - 1;
 	draw_table(out, in, s, &u->compare);
