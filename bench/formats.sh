@@ -4,10 +4,11 @@
 #     bench/formats.sh [PLAN-OPTION...]      BUILD=build; --threads 1 --evaluations 500000
 #
 # The instances in schedule/tests/data give delays in fp32, which hide their bytes. The script
-# replaces them by the links of deploy/regions.json between the same places, and checks that a plan
-# takes the same time with the delays of these links. With links, activations also wait for one
-# another. Then it plans with free assignments and overlapping sums: DT-FM, and
-# ours with a third of the stages skipped (a quarter in geo18_s4). It prints total_s of each.
+# replaces them by the links of deploy/regions.json between the same places. It first checks that a
+# plan takes the same time with the delays that these links cause. Then it plans with the links, so
+# that activations also wait for one another. Assignments are free and sums overlap. The plans are
+# DT-FM's, and ours with a third of the stages skipped (a quarter in geo18_s4). It prints total_s of
+# each.
 set -eu -o pipefail
 build=${BUILD:-build}
 here=$(dirname "$0")/..

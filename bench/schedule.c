@@ -350,7 +350,7 @@ static struct cluster *generate(const struct regions *regions, int nodes, int st
 	q.seed = seed;
 	if (regions_cluster(regions, &q, &c, err) != 0)
 		return NULL;
-	free(c->bytes_s); /* as the published instances, only delays */
+	free(c->bytes_s); /* the published instances have only delays, so this one has too */
 	c->bytes_s = NULL;
 	for (int s = 0; s < stages; s++) {
 		for (int k = 0; k < c->stages[s]; k++)

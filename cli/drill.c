@@ -51,8 +51,7 @@ static int check_known_keys(const json_t *o, const char *where, const char *cons
 	const char *key;
 	json_t *value;
 
-	json_object_foreach((json_t *)o, key, value)
-	{
+	json_object_foreach((json_t *)o, key, value) {
 		size_t i = 0;
 
 		while (i < n && strcmp(keys[i], key) != 0)

@@ -272,7 +272,7 @@ void loop_take_answers(struct controller *c)
 		case PLANNER_BASELINE:
 			answers_baseline(&c->members, a);
 			break;
-		case PLANNER_PHASES: /* answered by a planner of its own (phase_targets.c) */
+		case PLANNER_PHASES: /* phase_targets.c has its own planner for these */
 			planned_free(a);
 			break;
 		}

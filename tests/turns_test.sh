@@ -75,7 +75,7 @@ refuses "--turns excludes" plan "$cluster" --turns 2 -o "$dir/x.json" --algorith
 refuses "at most 16 plans" train $(for _ in $(seq 17); do printf ' --plan x'; done)
 sed 's/"microbatches_per_data_node": *[0-9]*/"microbatches_per_data_node": 2/' "$cluster" >"$dir/few.json"
 "$bin/skippipe" plan "$dir/few.json" --skip 2 --evaluations 100 -o "$dir/few.plan" 2>/dev/null || die "plan of few: $?"
-refuses "few.plan: has 10 microbatches, the first plan 30" train $shape --plan "$plan" --plan "$dir/few.plan"
+refuses "few.plan: has 10 microbatches, the first plan has 30" train $shape --plan "$plan" --plan "$dir/few.plan"
 refuses "phases.json: has the plans of phases" train $shape --plan "$plan" --plan "$dir/phases.json"
 sed 's/"from": *1,/"from": 2,/g' "$dir/phases.json" >"$dir/late.json"
 refuses 'late.json: with_moves.phases\[0\]: expected from' train $shape --plan "$dir/late.json"

@@ -21,7 +21,7 @@ struct parcel {
 	uint32_t *users;        /* number of parcels that share the body (malloc); NULL: one */
 	size_t bytes;
 	size_t gone;      /* bytes of the tensor that have left, in pieces */
-	/* When the tensor's task had ended and the link was free; the delay counts from here. */
+	/* Time when the task had ended and the link was free. The delay counts from here. */
 	int64_t ready_us;
 	int64_t due_us;   /* when the tensor leaves */
 };

@@ -20,7 +20,8 @@ enum {
 	SUMS_BEHIND = 8,       /* number of iterations by which a standby copy may be late */
 	PIECE_BYTES = 2 << 20, /* message size for slices */
 	BIG_BYTES = 256 << 10, /* a transfer of this size shows the bandwidth */
-	BEHIND_PART = 8, /* a transfer waits behind others if they have this part of its bytes */
+	/* A transfer waited if others had more than 1 / BEHIND_PART of its bytes under way. */
+	BEHIND_PART = 8,
 	/* Least allowance for an answer, because a process may pause for so long. */
 	EXPECTED_LEAST_US = 250000,
 	/* One in this many outputs to a peer has its signal to noise measured. */
@@ -73,11 +74,12 @@ void links_forget_peer(struct agent *a, uint16_t node)
 	p->n_probes = 0;
 }
 
-/* Rate assumed for a link about which nothing is known, and the lowest that is ever assumed. */
+/* Rate assumed for a link about which nothing is known, and the lowest rate ever assumed. */
 static const double slow_bytes_per_s = 1e6, slowest_bytes_per_s = 1e5;
 
-/* Returns the link's rate. A link that had little to carry may be faster than its rate shows, but
- * not if large transfers have shown a lower bandwidth. */
+/* Returns the rate that is assumed for the link. A link that had little to carry may be faster than
+ * its measured rate. The assumed rate is then at least slow_bytes_per_s, or the bandwidth that
+ * large transfers have shown if that is lower. */
 static double find_rate(const struct peer *p, const struct post_peer_info *info)
 {
 	double rate = (double)info->delivery_bytes_per_s, least = slow_bytes_per_s;

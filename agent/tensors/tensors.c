@@ -64,8 +64,8 @@ static bool evaluation_needs(const struct agent *a, const struct route *r, uint3
 	return false;
 }
 
-/* Returns true if this node knows in which format the tensor travels: START, EVALUATE or REDUCE has
- * named it. Until then the tensor is early. */
+/* Returns true if this node knows in which format the tensor travels. START, EVALUATE or REDUCE
+ * names the format. A tensor that comes before this message is early. */
 static bool format_is_known(const struct agent *a, const struct msg_tensor *t)
 {
 	const struct slices *sum = reduction_slices(a);

@@ -64,7 +64,8 @@ struct cluster_options {
 	enum tensor_format wire; /* format of activations and their gradients */
 	enum tensor_format sum_wire; /* format of sums */
 	bool copies_lag;       /* do not wait for copies' sums and steps */
-	stage_set stack_from;  /* stages from which the others start with the next commits */
+	/* Stages from which all others start with the next commits; 0: none do */
+	stage_set stack_from;
 	/* Limits of agents started later, as in agent_options; memory_bytes 0: free memory. */
 	size_t memory_bytes;
 	size_t chunk_bytes, message_bytes, retained_bytes;

@@ -139,8 +139,9 @@ static bool four_keeps_none(struct cluster *c)
 	return c->nodes[4].kept_said.hash == 0;
 }
 
-/* Stage 1 starts from stage 0: its nodes take the layers that their copies of stage 0 have after
- * the commit's step. Node 4 has a copy of stage 1, which is void. */
+/* Stage 1 starts from stage 0: the nodes of stage 1 take the layers that their copies of stage 0
+ * have after the commit's step. Node 4 drops its copy of stage 1, because stage 1 then has other
+ * layers. */
 TEST(a_stage_starts_from_the_step_of_a_copy)
 {
 	static const uint8_t five[] = { 0, 0, 1, 1, 2 };
@@ -161,7 +162,7 @@ TEST(a_stage_starts_from_the_step_of_a_copy)
 	for (int i = 2; i < 4; i++)
 		stage_stack(c->twins[i], c->twins[0]);
 	c->options.stack_from = 1 << 0 | 1 << 2;
-	c->nodes[4].keeps = -1; /* this copy does not report the commit */
+	c->nodes[4].keeps = -1; /* do not wait until this copy has made the step */
 	cluster_commit(c, 1);    /* compares the weights with those of the twins */
 	cluster_until(c, four_keeps_none, "node 4 to drop its copy");
 	assert_non_null(strstr(c->nodes[4].kept_said.text, "took the layers of another"));

@@ -112,8 +112,8 @@ static void waiting_for_a_cut_link_is_no_transfer_time(void **state)
 	assert_int_equal(p.due_us - p.ready_us, SECOND / 5);
 }
 
-/* An emulated link carries the bytes of one activation after the other. The latency passes in
- * parallel, and the wait for the link is not part of its delay. */
+/* An emulated link carries the bytes of one activation at a time, while latencies overlap. An
+ * activation's wait for the link is not part of its delay. */
 static void bytes_occupy_an_emulated_link(void **state)
 {
 	const struct route r = { .n_hops = 2, .nodes = { 0, 1 }, .stages = { 0, 1 } };
@@ -128,7 +128,7 @@ static void bytes_occupy_an_emulated_link(void **state)
 		links_send_output(a, &r, 0, false, calloc(4, sizeof(float)), SECOND);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(delay_queue_take(a->modules.delay_queue, INT64_MAX, &p), 0);
-		assert_in_range(p.due_us, due_us[i] - 10, due_us[i] + 10); /* float delays */
+		assert_in_range(p.due_us, due_us[i] - 10, due_us[i] + 10); /* floats are rounded */
 		assert_in_range(p.due_us - p.ready_us, 199990, 200010);
 		parcel_free(&p);
 	}

@@ -280,7 +280,8 @@ TEST(test_evaluations_without_an_order)
 	thief_ends(&t);
 }
 
-/* The order names the format, so an input of another size may be the evaluation's. */
+/* An evaluation's input may arrive before the order, which names the format. Until then the right
+ * size is unknown, so an input of any size is kept. */
 TEST(test_evaluations_in_a_format_that_is_not_known_yet)
 {
 	struct route route = { .attempt = 1, .n_hops = 2, .nodes = { 1, 2 },

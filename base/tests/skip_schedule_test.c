@@ -1,5 +1,5 @@
-/* Skip schedules: both forms, those of recipes, and what is refused. The schedules of recipes are
- * readable for any number of stages, and begin with all skipped. */
+/* Tests of skip schedules: both written forms, the schedules of recipes, and refusals. A recipe's
+ * schedule can be parsed for any number of stages, and its first phase skips all that it may. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

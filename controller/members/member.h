@@ -66,7 +66,7 @@ struct member_assignment {
  * once another node has a copy: until then no other node may have the stage. */
 enum copy_state { COPY_FETCHING, COPY_WHOLE, COPY_DROPPED };
 
-/* Purposes of a standby copy beside its own stage's safety */
+/* Purposes of a standby copy. Every copy also protects the stage that was copied. */
 enum copy_purpose {
 	COPY_FOR_SAFETY,
 	COPY_FOR_STACKING, /* the node's own stage will start from this copy (stacking.c) */

@@ -37,7 +37,7 @@ struct members {
 	uint32_t n;           /* number of nodes in the cluster */
 	uint64_t assignments; /* number of the newest MSG_ASSIGN */
 	uint64_t arrivals;    /* number of HELLOs received so far */
-	int64_t moved_us;     /* a node was ordered to load its copy; its time counts from here */
+	int64_t moved_us;     /* the wait for nodes that load a copy counts from here */
 	enum gather_step gathering;
 	struct link_table *links;    /* measured links; NULL: the network is emulated */
 	struct link_table *emulated; /* links of the emulated network; NULL: none, or unknown */

@@ -46,7 +46,7 @@ uint32_t link_table_replicas(size_t nodes, size_t stages);
 
 /* Seconds that `bytes` take; < 0: unreachable or unknown. */
 double link_table_transfer_s(const struct link_table *t, uint32_t from, uint32_t to, double bytes);
-/* Part of a link's bandwidth that the sums of gradients get. They travel in both directions at
+/* Part of a link's bandwidth that the sums of gradients get. Sums travel in both directions at
  * once, and acknowledgements wait behind the data of the other direction. Measured on the test bed:
  * 0.68 to 0.85. */
 #define LINK_TABLE_SUM_PART 0.75

@@ -81,8 +81,8 @@ static json_t *stages_json(const struct run *run)
 }
 
 /* Returns the phases of the skip schedule with the iterations after which they begin, as
- * "4@0,2@12". A drill has fewer iterations than its run, so shares of the run would begin
- * elsewhere. */
+ * "4@0,2@12". A drill has fewer iterations than its run, so a phase that is given as a share of the
+ * run would begin at another iteration. */
 static json_t *schedule_json(const struct skip_schedule *s)
 {
 	char text[SKIP_SCHEDULE_MOST * 40];
@@ -100,8 +100,8 @@ static json_t *schedule_json(const struct skip_schedule *s)
 	return json_string(text);
 }
 
-/* Adds the options that say which stages are skipped, and when. --recipe stands for some of these.
- */
+/* Adds the options that decide which stages are skipped and when. A recipe is written as the
+ * options that it sets. */
 static void add_skips(json_t *o, const struct run *run)
 {
 	char always[STAGE_SET_TEXT];

@@ -33,7 +33,7 @@ static void take_infeasible(struct planning *planning, const struct planned *a)
 		controller_finish(planning->members, 3, a->infeasible);
 	} else if (phase_targets_drop(planning)) {
 		note(planning->run, NOTE_WARNING, -1, 0,
-		     "nodes keep their stages in this phase, as their new ones have no plan");
+		     "nodes keep their stages in this phase: no plan exists for their new stages");
 		planning->targets.without_plan = planning->run->wanted.phase + 1;
 		replan(planning, "an exchange of stages that has no plan");
 	} else if (planning->run->plan && !skip_phases_planned(planning->run)) {

@@ -1,10 +1,10 @@
 /* phase_targets.c - plans the stage of each node in each phase of the skip schedule.
  *
  * While microbatches skip stages, the nodes of these stages have little to do. With --phase-moves
- * the controller therefore asks for an allocation of the nodes for each phase
- * (schedule/search/phase_plans.h), once, when the first iteration runs. The search has a thread of
- * its own, because it takes seconds and the run may need a plan meanwhile. The allocations are
- * saved, so that a resumed run continues with them. weights/phase_moves.c moves the nodes. */
+ * the controller therefore requests an allocation of the nodes for each phase
+ * (schedule/search/phase_plans.h). It does so once, when the first iteration runs. The search takes
+ * seconds, and the run may need a plan meanwhile, so the search has its own thread. The allocations
+ * are saved for a resumed run. weights/phase_moves.c moves the nodes. */
 #include "controller/planning/phase_targets.h"
 
 #include <errno.h>
@@ -20,8 +20,8 @@
 #include "controller/planning/request.h"
 
 static const char setting[] = "phase_stages";
-static const double most_budget_s = 0.2; /* of one search of some tens */
-enum { ENDLESS = 100000 }; /* iterations that a run without an end is planned for, at least */
+static const double most_budget_s = 0.2; /* for each of the request's searches, some tens */
+enum { ENDLESS = 100000 }; /* iterations planned for the last phase of a run without an end */
 
 /* ---- saving ---- */
 
@@ -78,7 +78,7 @@ static int load(struct planning *planning, struct error *err)
 				   planning->run->options.run_dir);
 }
 
-/* The sizes of the stages follow from the saved stages of the nodes. */
+/* Counts the sizes of the stages again. Moves before the resume have changed the nodes' stages. */
 static void resize_stages(struct run *run)
 {
 	int stage_of[MSG_NODES];
@@ -120,7 +120,7 @@ static void request(struct planning *planning)
 	struct planner_request q;
 
 	replan_request(planning->members, &q, excluded);
-	q.excluded = NULL; /* a node that is away has its stage when it returns */
+	q.excluded = NULL; /* nodes that are away get stages too, for their return */
 	q.kind = PLANNER_PHASES;
 	q.schedule = s;
 	q.iterations = run->options.iterations > 0 ? run->options.iterations

@@ -52,11 +52,10 @@ struct planned {
 	struct tensor_formats formats; /* formats for which the plan is made */
 	uint64_t epoch;            /* epoch in which the plan takes effect; 0 before */
 	uint64_t iteration;        /* first iteration that runs by the plan */
-	/* The exchange of stages after which the plan can be used (weights/phase_moves.h); 0: it
-	 * needs none */
+	/* Number of the exchange after which the plan can be used (struct exchange); 0: now */
 	uint32_t exchange;
-	/* (n_phases * n_nodes) stage of each node in each phase, the answer to PLANNER_PHASES;
-	 * below 0: none. Owned; NULL: no plan; infeasible says why. */
+	/* Answer to PLANNER_PHASES: (n_phases, n_nodes) stage of each node in each phase; below 0:
+	 * none. Owned. NULL: no plan was found, and `infeasible` has the reason. */
 	int *phase_stages;
 	struct plan **phase_plans; /* (n_phases) the plans of these phases; owned */
 	int n_phases;
@@ -74,12 +73,11 @@ struct planner_request {
 	/* (n_nodes) nodes that the plan must not use; copied; NULL: none */
 	const bool *excluded;
 	const struct plan *from; /* plan from which the search starts; copied; may be NULL */
-	/* (n_nodes) stages of the nodes after an exchange of stages, and its number; NULL: nodes
-	 * have the stages of the cluster */
+	/* (n_nodes) stages of the nodes after an exchange; NULL: those of the cluster */
 	const int *stages;
-	uint32_t exchange;
-	/* For PLANNER_PHASES, whose budget is that of one search of many. NULL: none */
-	const struct skip_schedule *schedule; /* copied */
+	uint32_t exchange; /* number of this exchange; 0: none */
+	/* For PLANNER_PHASES. It needs many searches, and budget_s is the time of each. */
+	const struct skip_schedule *schedule; /* copied; NULL: another kind */
 	uint64_t iterations;                  /* of the run */
 	bool stack;                           /* as in struct phase_plans_request */
 	double budget_s;

@@ -19,9 +19,9 @@
 
 static const double short_wait = 0.05; /* longest wait for a plan, as a share of an iteration */
 
-/* Sends a request for the run, with the stages that nodes have after the exchange that is prepared.
- * The search starts from `from`, or from the plan that fits best if `from` is NULL or its nodes
- * have changed stages. */
+/* Requests a plan for the run. If an exchange is prepared, the plan is for the stages after it. The
+ * search starts from `from`, or from the plan that fits best if `from` is NULL or its nodes have
+ * changed stages. */
 static void ask_planner(struct planning *planning, double best_s, const struct plan *from)
 {
 	const struct exchange *x = &planning->targets.exchange;

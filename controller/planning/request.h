@@ -13,8 +13,8 @@ struct plan;
 struct planned;
 struct planner_request;
 
-/* Returns true if every node of the plan has the stage that the plan gives it: in `stages`
- * (n_nodes), or now if that is NULL. Otherwise a search must not start from the plan. */
+/* Returns true if the plan gives every node its stage in `stages` (n_nodes; NULL: the present
+ * stages). Otherwise a search must not start from the plan. */
 bool replan_as_pinned(const struct run *run, const struct plan *p, const int *stages);
 /* Without emulation, sets the replicas' compute times in the cluster to those measured on their
  * devices. */
@@ -22,7 +22,7 @@ void replan_set_times(struct members *members);
 /* Returns true if the plan can run now: each node is an unmarked replica of its planned stage, and
  * no path uses a failed link. */
 bool replan_usable(const struct members *members, const struct planned *p);
-/* Returns true if the plan could run if the nodes had these stages (n_nodes; NULL: theirs). */
+/* As replan_usable, for nodes with these stages (n_nodes; NULL: the present stages). */
 bool replan_usable_at(const struct members *members, const struct planned *p, const int *stages);
 /* Returns true if the plan assigns the node to a stage. p may be NULL. */
 bool planned_uses(const struct planned *p, uint16_t node);

@@ -69,8 +69,7 @@ static int load_saved(struct recording *r, struct error *err)
 	return 0;
 }
 
-/* bytes_s are those of fp32, but the record of measured links has the bytes of the run's first
- * format. */
+/* Converts bytes_s to fp32. A record of measured links has them in the run's first format. */
 static void restore_bytes(struct cluster *c, const char *recorded)
 {
 	struct link_table *links = link_table_parse(recorded);

@@ -55,7 +55,7 @@ TEST(a_sum_is_two_exchanges)
 	link_table_free(t);
 }
 
-/* The part of a delay beyond the latency occupies the link; bytes_s is that of fp32. */
+/* The part of a delay beyond the latency occupies the link. bytes_s is this part for fp32. */
 TEST(the_bytes_of_a_link_take_the_rest_of_its_delay)
 {
 	struct link_table *t = made();
@@ -67,7 +67,7 @@ TEST(the_bytes_of_a_link_take_the_rest_of_its_delay)
 	link_table_apply(t, c, 0, 1, 0.25);
 	assert_true(c->delay_s[1] == 0.25 && fabs(c->bytes_s[1] - 0.4) < 1e-6);
 	assert_true(fabs(cluster_occupied_s(c, 0, 1) - 0.2) < 1e-6);
-	link_table_apply(t, c, 0, 1, 0.02); /* faster than the latency that was probed */
+	link_table_apply(t, c, 0, 1, 0.02); /* shorter than the probed latency */
 	assert_true(c->bytes_s[1] == 0 && cluster_occupied_s(c, 0, 1) == 0);
 	cluster_free(c);
 	link_table_free(t);

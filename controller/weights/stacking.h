@@ -26,7 +26,7 @@ void stacking_begin(struct weights *weights, stage_set from);
 /* Returns true if the commit takes m's stage from a copy that m does not have. m then fetches its
  * stage as a joiner does. */
 bool stacking_lacks(const struct run *run, const struct member *m, stage_set from);
-/* Returns true if copies for stacking are fetched now, or have to be soon. */
+/* Returns true if stages start from their neighbours so soon that nodes fetch the copies now. */
 bool stacking_is_near(const struct weights *weights);
 /* Returns true if m's copy may not be released yet. */
 bool stacking_needs(const struct run *run, const struct member *m);

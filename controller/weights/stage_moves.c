@@ -73,7 +73,7 @@ void stage_moves_move(struct members *members, struct member *m, int stage)
 
 void stage_moves_load(struct members *members, struct member *m, int stage)
 {
-	m->move.is_loading = true; /* the stage was chosen, whatever its links */
+	m->move.is_loading = true; /* so that members_assign keeps the stage despite slow links */
 	members_assign(members, m, stage, true);
 	members->moved_us = members->run->now_us;
 	resume_save(members);

@@ -1,5 +1,6 @@
-/* A choice's loss is that of its tokens after the context. The lowest loss is the model's answer.
- * Each choice is a microbatch of one sequence, whose other tokens do not count. */
+/* Answers questions with several choices. A choice's loss is that of its tokens after the context,
+ * and the model answers with the choice that has the lowest loss. Each choice is a microbatch of
+ * one sequence, in which only the choice's own tokens count. */
 #include "model/program/choices.h"
 
 #include <errno.h>
@@ -32,10 +33,10 @@ struct cursor {
 	uint64_t line; /* the number of the last line that was read */
 };
 
-/* How often the lowest loss was that of the answer. */
+/* Numbers of questions that were answered, and answered rightly. */
 struct tally {
 	uint64_t questions, right, right_per_token;
-	double chance; /* sum over the questions */
+	double chance; /* sum of 1 / choices over the questions */
 };
 
 /* ---- reading ---- */

@@ -1,4 +1,4 @@
-/* choices.h - how often a model finds the true continuation of a text among several. */
+/* choices.h - measures how often a model finds the true continuation of a text among several. */
 #ifndef MODEL_CHOICES_H
 #define MODEL_CHOICES_H
 

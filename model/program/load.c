@@ -98,8 +98,9 @@ int load_model_folder(struct trainer **out, const char *folder, struct options *
 	return rc;
 }
 
-/* A vocabulary may be padded to a round size; its last rows are not tokens and are never drawn.
- * Bytes are the default tokenizer, and therefore only right for a model of about 256 tokens. */
+/* Refuses a tokenizer that does not suit the model's vocabulary. A vocabulary may be padded to a
+ * round size: its last rows are no tokens and are never drawn. Without a tokenizer, tokens are
+ * bytes, which suit only a model with about 256 tokens. */
 static int check_vocabulary(const struct tokenizer *t, const char *path, uint32_t vocab,
 			    struct error *err)
 {

@@ -1,4 +1,5 @@
-/* Evaluations of losses and of choices skip the same stages for the same options. */
+/* Reads the options about skipped stages, and draws stages at random. Evaluations of losses and of
+ * choices share this code, so that the same options skip the same stages. */
 #include "model/program/omission.h"
 
 #include <errno.h>

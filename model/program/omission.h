@@ -12,7 +12,8 @@
 
 enum { OMISSION_STAGES = 1024 };
 
-/* Skips the stages in `out`, and `more` others that are drawn from those not in `always`. */
+/* Stages to skip: those in `out`, and `more` others, drawn from the stages that are not in
+ * `always`. */
 struct omission {
 	bool out[OMISSION_STAGES];
 	uint32_t more;

@@ -24,7 +24,7 @@ struct eval_options {
 	const char *omit, *logits, *choices;
 	float omit_fraction;
 	bool table;
-	/* Set by eval, not by an option: a microbatch has one sequence, whatever the recipe says */
+	/* Set by eval, not by an option: a microbatch has one sequence in place of the recipe's */
 	bool one_sequence;
 };
 
@@ -38,7 +38,7 @@ struct generate_options {
 struct train_options {
 	struct words plans; /* files of the plans that the iterations follow in turn */
 	uint32_t checkpoint_every, validate_every;
-	const char *recipe;        /* base/skip_schedule.h; NULL: none */
+	const char *recipe;        /* its name (base/skip_schedule.h); NULL: none */
 	const char *skip_schedule; /* a list of skip ratios as text; NULL: a single ratio */
 	bool stack;      /* newly visited stages start from a trained neighbour */
 	bool new_corpus; /* a corpus other than the checkpoint's is intended */

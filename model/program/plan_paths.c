@@ -101,12 +101,12 @@ static int add_plan(struct reader *r, struct planned_paths *p, const json_t *roo
 
 	if (!rc && plan->n_stages != p->plans[0].n_stages)
 		rc = error_set(r->err, -EINVAL,
-			       "%s: has %" PRIu32 " stages, the first plan %" PRIu32, r->file,
+			       "%s: has %" PRIu32 " stages, the first plan has %" PRIu32, r->file,
 			       plan->n_stages, p->plans[0].n_stages);
 	if (!rc && plan->n != p->plans[0].n)
 		rc = error_set(r->err, -EINVAL,
-			       "%s: has %" PRIu32 " microbatches, the first plan %" PRIu32, r->file,
-			       plan->n, p->plans[0].n);
+			       "%s: has %" PRIu32 " microbatches, the first plan has %" PRIu32,
+			       r->file, plan->n, p->plans[0].n);
 	return rc;
 }
 
@@ -136,7 +136,7 @@ static int read_phases(struct reader *r, struct planned_paths *p, const json_t *
 
 	s->n = (uint32_t)json_array_size(list);
 	if (s->n == 0 || s->n > SKIP_SCHEDULE_MOST)
-		return error_set(r->err, -EINVAL, "%s: with_moves.phases: expected 1 to %d",
+		return error_set(r->err, -EINVAL, "%s: with_moves.phases: expected 1 to %d phases",
 				 r->file, SKIP_SCHEDULE_MOST);
 	p->plans = alloc_array(s->n, sizeof(*p->plans));
 	rc = read_always(r, &p->always, json_object_get(json_array_get(list, 0), "plan"));
@@ -167,8 +167,8 @@ static int read_file(struct reader *r, struct planned_paths *p, const json_t *ro
 	if (format && strcmp(format, "skippipe.phases/1") == 0)
 		return files == 1 ? read_phases(r, p, root)
 				  : error_set(r->err, -EINVAL,
-					      "%s: has the plans of phases, which take no turns "
-					      "with other plans",
+					      "%s: has the plans of phases, which cannot take "
+					      "turns with other plans",
 					      r->file);
 	if (!format || strcmp(format, "skippipe.plan/1") != 0)
 		return error_set(r->err, -EINVAL,

@@ -22,7 +22,7 @@ struct plan_paths {
 struct planned_paths {
 	struct plan_paths *plans; /* (n) */
 	uint32_t n;
-	/* If phases.n > 0, plan k is that of phase k. Otherwise the plans take turns. */
+	/* If phases.n > 0, plan k belongs to phase k. Otherwise the plans take turns. */
 	struct skip_schedule phases;
 	stage_set always; /* stages that the plans of phases never skip */
 };

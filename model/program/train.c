@@ -36,12 +36,13 @@ static const char help[] =
 	"  --skip-schedule LIST    stages skipped in each phase: 4,3,1,0 (equal parts), or\n"
 	"                          4@0,3@25%,1@50%,0@800 (from that share or iteration on); a\n"
 	"                          phase may be a share: 4@0,30%:2@30%\n"
-	"  --recipe speed|robust   grow the model from its ends: the first and the last stage\n"
-	"                          alone, then copies of them between. speed: four fifths of the\n"
-	"                          visits for -0.4 to +1.7% of loss. robust: then 30% of the\n"
-	"                          microbatches skip half of the middle stages: three quarters\n"
-	"                          for +0.5 to +3.9%; half of these stages can be left out for\n"
-	"                          4 to 5%\n"
+	"  --recipe speed|robust   grow the model from its ends: first train only the first and\n"
+	"                          the last stage, then start the middle stages as copies of\n"
+	"                          them. speed: microbatches make 80% of the visits to stages,\n"
+	"                          and the loss changes by -0.4% to +1.7%. robust: later on, 30%\n"
+	"                          of the microbatches skip half of the middle stages. They make\n"
+	"                          about 75% of the visits, and the loss rises by 0.5% to 3.9%.\n"
+	"                          Skipping half of the middle stages then costs 4% to 5%\n"
 	"  --stack                 stages that the schedule begins to visit start as copies of\n"
 	"                          their nearest trained neighbours; the first phase must skip\n"
 	"                          all stages that may be skipped\n"
@@ -52,8 +53,9 @@ static const char help[] =
 	"  --plan PLAN             use the paths of this plan; if the option is given N times, at\n"
 	"                          most 16, iteration i uses plan (i - 1) mod N. Microbatches\n"
 	"                          then visit more sets of stages (skippipe plan --turns)\n"
-	"                          A file with the plans of a run's phases (skippipe plan\n"
-	"                          --recipe or --skip-schedule) sets schedule and --always too\n"
+	"                          If the file has the plans of a run's phases (skippipe plan\n"
+	"                          --recipe or --skip-schedule), it also sets the schedule and\n"
+	"                          --always\n"
 	"  --grad-norm microbatches|visits   divisor of a stage's gradient sum (default\n"
 	"                          microbatches; visits with --recipe)\n"
 	"  --out DIR               write a checkpoint to DIR at the end, and on Ctrl-C\n"
@@ -73,7 +75,7 @@ struct session {
 	char schedule[SKIP_SCHEDULE_RECIPE]; /* of the recipe */
 	struct trainer *trainer;
 	struct corpus *corpus;
-	struct planned_paths planned; /* of --plan */
+	struct planned_paths planned; /* the paths of --plan */
 	/* (M, n_stages) and (M) paths and their lengths, if they are drawn without a plan */
 	uint32_t *paths, *lengths;
 	int32_t *tokens, *targets; /* (B, T) */
@@ -122,7 +124,8 @@ static int take_recipe(struct session *s, struct error *err)
 				       err);
 }
 
-/* Reads the plans. Those of a run's phases bring their schedule, from which stacking follows. */
+/* Reads the plans of --plan. Plans of a run's phases also set the skip schedule, which decides when
+ * stages are stacked. */
 static int read_plans(struct session *s, struct error *err)
 {
 	const struct words *files = &s->o.train.plans;
@@ -132,7 +135,7 @@ static int read_plans(struct session *s, struct error *err)
 	if (rc)
 		return rc;
 	if (s->planned.plans[0].n_stages != s->o.config.n_stages)
-		return error_set(err, -1, "%s: has %" PRIu32 " stages, the model %" PRIu32,
+		return error_set(err, -1, "%s: has %" PRIu32 " stages, the model has %" PRIu32,
 				 files->at[0], s->planned.plans[0].n_stages, s->o.config.n_stages);
 	s->o.microbatches = s->planned.plans[0].n;
 	if (s->planned.phases.n > 0) {

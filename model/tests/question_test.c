@@ -1,4 +1,4 @@
-/* Questions: tokens of contexts and choices, and faults with their line. */
+/* Tests of questions: the tokens of contexts and choices, and errors that name the line. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "model/text/question.h"
 
-/* The letters of "low", their merges and a space; 6 begins a document. */
+/* The letters of "low", their merges and a space. Token 6 begins a document. */
 static const char bpe[] =
 	"{\"added_tokens\": [{\"id\": 6, \"content\": \"<|endoftext|>\", \"special\": true}],"
 	"\"pre_tokenizer\": {\"type\": \"ByteLevel\", \"add_prefix_space\": false},"
@@ -49,7 +49,7 @@ static int free_tokenizers(void **state)
 	return 0;
 }
 
-/* tokens of the second choice */
+/* counted, size and tokens are expected of the second choice. */
 static const struct {
 	int bpe;
 	const char *line;
@@ -128,7 +128,7 @@ static const struct {
 	  "line 7: \"context\" is blank" },
 	{ 1, "{\"context\": \"l\", \"choices\": [\"w\", \"h\"], \"answer\": 0}",
 	  "line 7: the tokenizer has no token" },
-	/* "lo" is one token, as "l" is. */
+	/* The choice "o" adds no token: "lo" is one token, like the context "l". */
 	{ 1, "{\"context\": \"l\", \"choices\": [\"w\", \"o\"], \"answer\": 0}",
 	  "line 7: a choice adds no token" },
 };

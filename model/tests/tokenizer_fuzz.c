@@ -34,7 +34,8 @@ static void use(struct bpe *b, const char *text, size_t size)
 	free(tokens);
 }
 
-/* Reads the input as a question. Each choice has tokens of its own after at least one other. */
+/* Reads the input as a question. Each choice must have tokens of its own, after one or more tokens
+ * of the context. */
 static void read_question(const char *data, size_t size)
 {
 	static struct tokenizer *bytes;

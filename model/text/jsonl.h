@@ -18,7 +18,7 @@ int jsonl_parse(json_t **out, const char *line, size_t size, const char *path, u
 		struct error *err);
 
 /* Parses a line of a corpus, and gives *out to the caller. Returns 1 if the line has no document:
- * it is blank, or its "text" is null. -EINVAL: as above, or its "text" is no text. */
+ * it is blank, or its "text" is null. -EINVAL: as for jsonl_parse, or "text" is no text. */
 int jsonl_read(struct jsonl **out, const char *line, size_t size, const char *path, uint64_t number,
 	       struct error *err);
 void jsonl_free(struct jsonl *j); /* NULL is allowed */

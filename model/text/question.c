@@ -51,7 +51,7 @@ static int encode(const struct reader *r, const char *text, size_t size, int32_t
 	return 0;
 }
 
-/* Reads choice k. context: its first `size` bytes are encoded to `before` tokens. */
+/* Reads choice k. before: the number of tokens of the context without white space at its end. */
 static int read_choice(struct question *q, const struct reader *r, uint32_t k, const char *context,
 		       const json_t *choice, size_t before)
 {

@@ -82,8 +82,8 @@ static inline int queue_take(struct fast_simulate *e)
 	return first;
 }
 
-/* Returns when the output of a task reaches the next node. Tasks are booked in the order in which
- * they end at their node, and a link carries the outputs of one node, so they leave in order. */
+/* Returns the time when a task's output reaches the next node. A node's tasks are booked in the
+ * order in which they end. A link carries the outputs of one node only, in the same order. */
 static inline double arrive_s(struct fast_simulate *e, int task, double end_s)
 {
 	if (e->links.outputs) {
@@ -210,7 +210,7 @@ static void fill_arrivals(struct fast_simulate *e, int mb)
 
 	e->arrival_s[task] = e->release_s[mb];
 	if (e->links.outputs)
-		return; /* the others were filled in when the tasks were booked */
+		return; /* arrive_s has filled in the others */
 	for (; !e->chain[task].last; task += e->chain[task].next)
 		e->arrival_s[task + e->chain[task].next] =
 			e->start_s[task] + e->chain[task].duration_s + e->chain[task].travel_s;
@@ -303,7 +303,7 @@ double fast_simulate_changes_s(const struct fast_simulate *e, int mb, const int 
 		return INFINITY;
 	end_s = e->kept.start_s[at + h - 1] + chain[h - 1].duration_s;
 	if (e->links.outputs)
-		return end_s; /* from then on, other outputs find the links free or occupied */
+		return end_s; /* from then on, other outputs may wait longer or less for links */
 	delay_s = e->p->delay[(size_t)path[h - 1] * (size_t)e->n_nodes +
 			      (size_t)path[h < length ? h : 0]];
 	return fmin(e->kept.arrival_s[at + next], end_s + delay_s);
@@ -422,7 +422,8 @@ static void fill_chain(const struct problem *p, const int *path, struct fast_sim
 	add_up(chain, steps);
 }
 
-/* Fills in how the outputs of a path leave, after its chain. */
+/* Fills in the links of a path's outputs and how long they are occupied. Call it after fill_chain.
+ */
 static void fill_outputs(struct fast_simulate *e, int first)
 {
 	for (int s = first; !e->chain[s].last; s += e->chain[s].next) {

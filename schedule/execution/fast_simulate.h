@@ -30,17 +30,17 @@ struct fast_simulate_step {
 
 /* A directed link between two nodes. */
 struct fast_simulate_link {
-	double free_s; /* time from which it is free, in the run `run`; in other runs, 0 */
+	double free_s; /* the link is free from this time on, in the run `run`; in later runs: 0 */
 	uint64_t run;
 };
 
-/* How a step's output leaves, if links are occupied. */
+/* The link of a step's output, and for how long the output occupies it. */
 struct fast_simulate_output {
 	double occupied_s;
 	struct fast_simulate_link *link;
 };
 
-/* The occupation of links. */
+/* State of the links, if outputs occupy them. */
 struct fast_simulate_links {
 	struct fast_simulate_output *outputs; /* (n_mb, steps); NULL: links are not occupied */
 	struct fast_simulate_link *all;       /* (n_nodes, n_nodes), or NULL */

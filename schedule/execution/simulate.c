@@ -177,8 +177,8 @@ static void note_collision(struct run *r, struct sim_task *task, int in_the_way)
 	}
 }
 
-/* Returns when the link takes the output. A node's tasks end one after another, so outputs leave in
- * the order in which their tasks start. */
+/* Returns the time when an output leaves, which is not before its link is free. A node's tasks end
+ * one after another, so its outputs leave in the order in which their tasks start. */
 static double leave_s(struct run *r, int from, int to, double end_s)
 {
 	double *free_s;

@@ -30,7 +30,8 @@ struct problem {
 	int n_movable;
 	/* (n_nodes, n_nodes) seconds of a transfer; no link: INFINITY; diagonal 0 */
 	double *delay;
-	/* (n_nodes, n_nodes) seconds for which a transfer occupies the link; NULL: unknown, none */
+	/* (n_nodes, n_nodes) seconds for which a transfer occupies the link; NULL: transfers do not
+	 * wait for one another */
 	double *occupied;
 	double *sync;    /* (n_nodes, n_nodes) seconds of a gradient; unknown: 0 */
 	double *round;   /* (n_nodes, n_nodes) seconds of the round trip */

@@ -140,7 +140,7 @@ TEST(links_make_delays)
 	assert_true(c->delay_s[1] == 0.5 + 5 + 0.125);
 	assert_true(c->delay_s[2] < 0);
 	assert_true(c->sync_pair_s[1] == 0.5 + 0.125);
-	assert_true(c->bytes_s[1] == 10); /* those of fp32, as ever */
+	assert_true(c->bytes_s[1] == 10); /* bytes_s is always that of fp32 */
 	cluster_free(c);
 	unlink(path);
 }

@@ -29,7 +29,7 @@ static void give_every_task_time(struct cluster *c)
 		c->nodes[i].loss_s += 0.25;
 }
 
-/* The bytes take up to the whole delay, in some links nothing. */
+/* Lets the bytes of an activation take a random part of each link's delay, from none to all. */
 static void occupy_links(struct rng *r, struct cluster *c)
 {
 	c->bytes_s = alloc_array((size_t)(c->n_nodes * c->n_nodes), sizeof(*c->bytes_s));

@@ -105,7 +105,7 @@ TEST(a_link_carries_one_activation_after_the_other)
 	c->nodes[1].forward_s = 0.125;
 	c->delay_s[1] = c->delay_s[2] = 4;
 	c->bytes_s = alloc_array(4, sizeof(*c->bytes_s));
-	c->bytes_s[1] = 3; /* the link back is free of bytes */
+	c->bytes_s[1] = 3; /* on the link back, bytes take no time */
 	/* F0 0-1, F1 1-2. The link carries the bytes of 0 from 1 to 4, and those of 1 from 4 to 7.
 	 * They arrive at 5 and 8, F lasts 0.125, and they are back at 9.125 and 12.125. L 9.125 to
 	 * 9.625 and 12.125 to 12.625. B0 13.625-15.625, back at 19.625, B 19.625-21.625; B1 16.625

@@ -170,7 +170,7 @@ static void write_cluster(struct world *w)
 	cluster_free(c);
 }
 
-/* Adds the stages that microbatches skip, in phases or not. */
+/* Adds the options that decide which stages microbatches skip. */
 static void add_skipping(struct world *w)
 {
 	static const char *const schedules[] = { "2@0,1@4,0@8", "2@0,0@5", "1@0,2@4,0@7" };

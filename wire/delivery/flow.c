@@ -205,8 +205,8 @@ bool flow_may_leave(struct flow *f, size_t bytes, bool urgent)
 	return false;
 }
 
-/* The rate may have been measured with little to send, but such a message alone fills the link for
- * two round trips at that rate, too. */
+/* If the rate was measured with little to send, it may be too low. A message of the returned size
+ * still takes two round trips at this rate. */
 size_t flow_fills_bytes(const struct flow *f)
 {
 	const double round_us = (double)(flow_least_us(f) + FLOW_QUEUE_US);

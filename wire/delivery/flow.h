@@ -18,8 +18,8 @@
  * the least round trip, so that the queue empties and the least round trip is seen again (BBR's
  * ProbeRTT).
  *
- * Urgent messages need no window, but they leave one after the other. Two that leave together share
- * the link, so that the first arrives as late as the second.
+ * Urgent messages need no window, but large ones leave one after the other. If two of them shared
+ * the link, the first would arrive as late as the second.
  *
  * On some links the round trip varies even while nothing is under way. A queue of that length
  * cannot be seen there. A link counts as such until FLOW_IDLE_SAMPLES probes have found it idle.
@@ -126,14 +126,15 @@ struct flow_mark {
 	uint64_t delivered;
 	bool limited;
 };
-/* Returns true if so many bytes may be sent now. Messages that can wait may not while an urgent
- * message waits (flow_may_follow). */
+/* Returns true if so many bytes may be sent now. While an urgent message waits (flow_may_follow),
+ * only urgent messages may be sent. */
 bool flow_may_leave(struct flow *f, size_t bytes, bool urgent);
-/* Returns the size from which on a message fills the link for two round trips. SIZE_MAX: the rate
+/* Returns the least size of a message that fills the link for two round trips. SIZE_MAX: the rate
  * is unknown. */
 size_t flow_fills_bytes(const struct flow *f);
-/* Returns true if an urgent message of so many bytes may leave although older ones are under way.
- * It waits if it fills the link for two round trips, and the older ones still fill it for one. */
+/* Returns true if an urgent message of so many bytes may leave although older ones are under way. A
+ * message has to wait if it fills the link for two round trips while the older messages still fill
+ * the link for one. */
 bool flow_may_follow(struct flow *f, size_t bytes);
 /* Records that a chunk was sent, and fills its mark. */
 void flow_left(struct flow *f, struct flow_mark *mark, size_t bytes, int64_t now_us);

@@ -140,8 +140,9 @@ static int send_lossy(struct post *p, struct peer *peer, const struct post_part 
 
 /* After a pause, TCP sends ten segments at once and the rest one round trip later. A burst of
  * activations that needs more than the present connections can send at once gets more of them, for
- * the next burst. A message that fills the link gains nothing from one flight, and many connections
- * that start together overflow the network's queues. Nothing is added while the rate is unknown. */
+ * the next burst. A message that fills the link gains nothing from leaving in one flight, and many
+ * connections that start together overflow the network's queues. While the rate is unknown, no
+ * connection is added. */
 static void widen_for_bursts(struct post *p, struct peer *peer, size_t bytes)
 {
 	struct channel *c = peer->channels[POST_CLASS_ACTIVATIONS];

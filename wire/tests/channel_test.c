@@ -427,8 +427,8 @@ static unsigned send_all(struct channel *c)
 	return n;
 }
 
-/* A link that carries 65 KB in a round trip, with its queue. The second message follows when fewer
- * bytes of the first are under way, and messages that can wait do not overtake it. */
+/* The link carries 65 KB in a round trip, including its queue. The second message leaves once fewer
+ * bytes of the first are under way. Messages that can wait do not leave before. */
 TEST(urgent_messages_leave_one_after_the_other)
 {
 	static uint8_t data[200000];
@@ -440,7 +440,7 @@ TEST(urgent_messages_leave_one_after_the_other)
 
 	world_open(&w, 1, 0, 0);
 	flow_start(&w.flow, &far);
-	w.from->options.urgent = true; /* w.to stands for a class that can wait */
+	w.from->options.urgent = true; /* w.to is used as the channel of a class that can wait */
 	channel_start(w.from, &cut);
 	channel_start(w.to, &cut);
 	w.flow.least_us.now = 50000;
@@ -457,8 +457,8 @@ TEST(urgent_messages_leave_one_after_the_other)
 	assert_in_range(send_all(w.from), 1, 7);
 	channel_drop(w.from);
 	channel_start(w.from, &cut);
-	/* Nothing waits: other messages may leave, and so may a message that does not fill the
-	 * link. */
+	/* No urgent message waits now, so other messages may leave. An urgent message that does not
+	 * fill the link need not wait. */
 	assert_false(channel_next(w.from, &chunk));
 	assert_true(channel_next(w.to, &chunk));
 	assert_int_equal(channel_queue(w.from, &part, 1, 3), 0);

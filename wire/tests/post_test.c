@@ -260,7 +260,7 @@ static void bursts_get_connections(void **state)
 	send_in_class(p.b.post, p.to_a, 0, POST_CLASS_CONTROL);
 	PAIR_UNTIL(&p, post_idle(p.b.post, 0));
 	PAIR_UNTIL(&p, counters_of(p.b.post).link.connections == 1 + 2);
-	send_in_class(p.b.post, p.to_a, 0, POST_CLASS_ACTIVATIONS); /* to know the rate */
+	send_in_class(p.b.post, p.to_a, 0, POST_CLASS_ACTIVATIONS); /* makes the rate known */
 	PAIR_UNTIL(&p, post_idle(p.b.post, 0));
 	for (uint64_t i = 1; i < 6; i++)
 		send_in_class(p.b.post, p.to_a, i, POST_CLASS_ACTIVATIONS);
