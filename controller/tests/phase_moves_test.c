@@ -38,6 +38,17 @@ static void plan_phase(struct controller *c, const int *stages)
 	memcpy(a->phase_stages, stages, NODES * sizeof(*stages));
 }
 
+/* Adds the stages of the second phase. */
+static void plan_next(struct controller *c, const int *stages)
+{
+	struct planned *a = c->planning.targets.answer;
+
+	a->n_phases = 2;
+	a->phase_stages = realloc(a->phase_stages, 2 * NODES * sizeof(*stages));
+	assert_non_null(a->phase_stages);
+	memcpy(a->phase_stages + NODES, stages, NODES * sizeof(*stages));
+}
+
 /* Lets the copies that were ordered be complete, and of the last commit. */
 static void fetch(struct controller *c)
 {
@@ -238,4 +249,30 @@ FIXTURE_TEST(no_node_moves_when_the_last_one_to_stay_has_died)
 	c->members.list[0].state = MEMBER_DEAD;
 	assert_false(phase_moves_awaited(&c->weights, false));
 	assert_false(is_prepared(c));
+}
+
+/* The fetches of the second phase take ten iterations. Nodes move to their stages of the present
+ * phase nevertheless, and only then begin these fetches. */
+FIXTURE_TEST(a_slow_fetch_does_not_end_the_moves_of_the_present_phase)
+{
+	struct controller *c = *state;
+	struct curves *curves = &c->run.history.curves;
+
+	plan_phase(c, (const int[]){ 0, 0, 1, 1, 1, 1 });
+	plan_next(c, (const int[]){ 0, 1, 1, 1, 1, 1 });
+	c->run.wanted.schedule.phases[1].from = c->run.iteration + 6;
+	c->run.unit_s = 100 / c->run.cluster->delay_s[0];
+	curves->history = alloc_new(sizeof(*curves->history));
+	curves->history[0].real_s = 1;
+	curves->n_history = 1;
+	fetch(c);
+	assert_int_equal(c->members.list[1].copy.stage, -1);
+	phase_moves_prepare(&c->weights);
+	assert_true(is_prepared(c));
+	commit(c);
+	answer(c);
+	assert_true(phase_moves_awaited(&c->weights, false));
+	c->members.list[2].state = MEMBER_LIVE;
+	phase_moves_fetch(&c->weights);
+	assert_int_equal(c->members.list[1].copy.stage, 1);
 }

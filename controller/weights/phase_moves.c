@@ -118,19 +118,43 @@ static uint64_t find_lead(const struct weights *weights, uint32_t phase)
 	return EARLIEST + (each_s > 0 ? (uint64_t)fmin(1e9, 2 * most_s / each_s) : 0);
 }
 
-/* Finds the phase for which nodes fetch copies now. Returns false if there is none. */
-static bool find_phase(const struct weights *weights, uint32_t *phase)
+/* Returns true if a node of the present phase can still move. */
+static bool has_moves(const struct weights *weights)
+{
+	const struct run *run = weights->run;
+
+	for (uint32_t i = 0; i < weights->members->n; i++) {
+		const struct member *m = &weights->members->list[i];
+
+		if (member_is_replica(m) && is_due(weights, run->wanted.phase, m) &&
+		    !has_failed(run, m))
+			return true;
+	}
+	return false;
+}
+
+/* Returns true if nodes should fetch their copies for the next phase now. A node has one copy at a
+ * time, so a long lead must not end the moves of the present phase. */
+static bool next_is_near(const struct weights *weights)
 {
 	const struct run *run = weights->run;
 	const struct skip_schedule *s = &run->wanted.schedule;
 	uint32_t next = run->wanted.phase + 1;
+	uint64_t lead;
 
+	if (next >= s->n ||
+	    (run->wanted.stack && s->phases[next].from >= skip_phases_stacks_at(run)))
+		return false;
+	lead = has_moves(weights) ? EARLIEST : find_lead(weights, next);
+	return run->iteration + lead >= s->phases[next].from;
+}
+
+/* Finds the phase for which nodes fetch copies now. Returns false if there is none. */
+static bool find_phase(const struct weights *weights, uint32_t *phase)
+{
 	if (!weights->planning->targets.answer || stacking_is_near(weights))
 		return false;
-	*phase = run->wanted.phase;
-	if (next < s->n && run->iteration + find_lead(weights, next) >= s->phases[next].from &&
-	    (!run->wanted.stack || s->phases[next].from < skip_phases_stacks_at(run)))
-		*phase = next;
+	*phase = weights->run->wanted.phase + (next_is_near(weights) ? 1 : 0);
 	return weights->planning->targets.without_plan != *phase + 1;
 }
 
