@@ -11,7 +11,8 @@
  *     flip.c     flipped bits in tensors
  *     threads.c  agent/execution/worker.h and controller/planning/planner.h: the work is done at
  *                once, and its result is returned later
- *     world.c    processes, their turns and the failures
+ *     world.c    processes, their turns and the main loop (world_private.h)
+ *     arguments.c, mishaps.c, checks.c    the run's options, its failures, and its checks
  *     sim_test.c the loop over seeds
  *
  * The test never waits: the clock jumps to the next process that has something to do. All random
@@ -77,7 +78,7 @@ void sim_mix(const void *data, size_t size); /* adds data to the hash only */
 void sim_wake(uint32_t i, int64_t at_us);
 const char *sim_name(uint32_t process); /* "n03", "controller" */
 
-/* ---- world.c ---- */
+/* ---- checks.c ---- */
 /* Checks a message that a process sends. */
 void sim_sends(uint32_t process, const void *data, size_t size);
 
