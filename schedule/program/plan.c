@@ -1,0 +1,237 @@
+/* skippipe plan: searches plans for a cluster, and writes them. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/output.h"
+#include "base/skip_schedule.h"
+#include "schedule/format/plan.h"
+#include "schedule/program/commands.h"
+#include "schedule/program/plan_options.h"
+#include "schedule/search/phase_plans.h"
+#include "schedule/search/turn_plans.h"
+
+static bool parse_without(const char *list, int n_nodes, bool *excluded)
+{
+	char *end;
+
+	for (const char *at = list;; at = end + 1) {
+		long node = strtol(at, &end, 10);
+
+		if (end == at || (*end && *end != ',') || node < 0 || node >= n_nodes)
+			return false;
+		excluded[node] = true;
+		if (!*end)
+			return true;
+	}
+}
+
+/* Writes the whole text, which it frees, or nothing. text: NULL: out of memory. */
+static int write_text(char *text, const char *path)
+{
+	struct error err = { "out of memory" };
+	int rc = text ? 0 : -ENOMEM;
+
+	if (rc == 0 && path && strcmp(path, "-") != 0) {
+		rc = file_write(path, text, strlen(text), 0644, &err);
+	} else if (rc == 0) {
+		puts(text);
+		rc = output_flush(&err);
+	}
+	free(text);
+	return rc == 0 ? DONE : program_fail(&err, FAILED);
+}
+
+static void show_progress(void *arg, const struct plan *plan)
+{
+	(void)arg;
+	fprintf(stderr, "\r%8.3f s  iteration %.3f s  sync %.3f s  bound %.3f s ",
+		plan->search.elapsed_s, plan->predicted.iteration_s, plan->predicted.sync_s,
+		plan->predicted.lower_bound_s);
+}
+
+static int report_no_plan(int rc, const struct error *err)
+{
+	if (rc != PLAN_INFEASIBLE && rc != PLAN_NOT_FOUND)
+		return program_fail(err, FAILED);
+	fprintf(stderr, "skippipe: %s: %s\n",
+		rc == PLAN_INFEASIBLE ? "infeasible" : "no plan found", err->text);
+	return BROKEN;
+}
+
+/* Reads the schedule of a run, of --skip-schedule or --recipe. */
+static int read_schedule(struct cluster *c, struct plan_options *o, struct skip_schedule *out,
+			 struct error *err)
+{
+	char recipe[SKIP_SCHEDULE_RECIPE];
+
+	if (o->recipe) {
+		c->always |= (stage_set)1 << (c->n_stages - 1);
+		o->stack = true;
+		if (skip_schedule_of_recipe(recipe, o->recipe, (uint32_t)cluster_most_skipped(c),
+					    err) != 0)
+			return -EINVAL;
+	}
+	return skip_schedule_parse(out, o->recipe ? recipe : o->schedule, (uint64_t)o->iterations,
+				   (uint32_t)cluster_most_skipped(c), err);
+}
+
+/* Plans every phase of a run. */
+static int plan_phases(struct cluster *c, struct plan_options *o)
+{
+	struct skip_schedule schedule;
+	struct phase_plans plans;
+	struct error err = { "" };
+	struct phase_plans_request q = {
+		.search = o->request,
+		.schedule = &schedule,
+		.iterations = (uint64_t)o->iterations,
+		.state_ratio = phase_plans_state_ratio(tensor_format_sum_share(o->wires.sums)),
+	};
+	int rc;
+
+	if (read_schedule(c, o, &schedule, &err) != 0)
+		return program_fail(&err, USAGE);
+	q.stack = o->stack;
+	rc = phase_plans_choose(c, &q, &plans, &err);
+	if (rc != 0)
+		return report_no_plan(rc, &err);
+	rc = write_text(o->as_table ? phase_plans_table(&plans) : phase_plans_format(&plans),
+			o->output);
+	phase_plans_fini(&plans);
+	return rc;
+}
+
+/* Writes the name of plan k's file: plan.k.json beside plan.json. */
+static void name_turn(char *out, size_t room, const char *first, int k)
+{
+	const char *name = strrchr(first, '/'), *dot = strrchr(name ? name : first, '.');
+	int length = dot ? (int)(dot - first) : (int)strlen(first);
+
+	snprintf(out, room, "%.*s.%d%s", length, first, k, dot ? dot : "");
+}
+
+/* Finds and writes the plans that take turns with the first, and reports their times. */
+static int write_turns(const struct cluster *c, const struct plan_options *o, struct plan *first)
+{
+	struct plan *plans[TURN_PLANS_MOST] = { first };
+	struct error err = { "" };
+	int n = turn_plans_search(c, &o->request, o->turns, plans, &err), status = DONE;
+
+	if (n < 0)
+		return program_fail(&err, FAILED);
+	for (int k = 1; k < n; k++) {
+		double s = turn_plans_seconds(plans[k]), first_s = turn_plans_seconds(first);
+		char path[4096];
+
+		name_turn(path, sizeof(path), o->output, k + 1);
+		fprintf(stderr, "%s: %.3f s for an iteration with its sums (%+.2f%%)\n", path, s,
+			100 * (s / first_s - 1));
+		if (status == DONE)
+			status = write_text(plan_format(plans[k]), path);
+		plan_free(plans[k]);
+	}
+	if (n < o->turns)
+		fprintf(stderr,
+			"skippipe: %d of %d plans: no other within 2%% of the time visits other "
+			"sets of stages in a quarter of its microbatches\n",
+			n, o->turns);
+	return status;
+}
+
+/* Checks the options about stages against the cluster, and searches. */
+static int search_and_write(struct cluster *c, struct plan_options *o)
+{
+	struct plan_request *q = &o->request;
+	struct plan *plan = NULL;
+	struct error err = { "" };
+	bool progress = isatty(STDERR_FILENO);
+	uint32_t share, skip;
+	int rc;
+
+	if (o->stages && o->stages != c->n_stages) {
+		error_set(&err, 0, "--skip %d/%d: the cluster has %d stages", o->skip, o->stages,
+			  c->n_stages);
+		return program_fail(&err, USAGE);
+	}
+	if (o->always && !stage_set_parse(o->always, c->n_stages, &c->always)) {
+		error_set(&err, 0, "--always %s: expected stages below %d, as 0,%d", o->always,
+			  c->n_stages, c->n_stages - 1);
+		return program_fail(&err, USAGE);
+	}
+	if (o->skip > cluster_most_skipped(c)) {
+		error_set(&err, 0, "--skip %d: only %d of the cluster's %d stages may be skipped",
+			  o->skip, cluster_most_skipped(c), c->n_stages);
+		return program_fail(&err, USAGE);
+	}
+	if (q->path_length > c->n_stages) {
+		error_set(&err, 0, "--path-length %d: the cluster has only %d stages",
+			  q->path_length, c->n_stages);
+		return program_fail(&err, USAGE);
+	}
+	if (o->skip_share) {
+		if (skip_share_parse("--skip-share", o->skip_share,
+				     (uint32_t)cluster_most_skipped(c), &share, &skip, &err) != 0)
+			return program_fail(&err, USAGE);
+		o->skip = (int)skip;
+		q->skip_share = (int)share;
+	}
+	if (o->schedule || o->recipe)
+		return plan_phases(c, o);
+	if (o->skip >= 0)
+		q->path_length = c->n_stages - o->skip;
+	if (progress)
+		q->on_improvement = show_progress;
+	rc = plan_search(c, q, &plan, &err);
+	if (progress)
+		fputc('\n', stderr);
+	if (rc != 0)
+		return report_no_plan(rc, &err);
+	rc = write_text(plan_format(plan), o->output);
+	if (rc == DONE && o->turns > 1)
+		rc = write_turns(c, o, plan);
+	plan_free(plan);
+	return rc;
+}
+
+int command_plan(int argc, char **argv)
+{
+	struct plan_options o;
+	struct cluster *c = NULL;
+	struct plan *from = NULL;
+	bool *excluded = NULL;
+	struct error err = { "" };
+	int status = plan_options_parse(&o, argc, argv);
+
+	if (status != 0)
+		return status < 0 ? DONE : status;
+	if (program_read_cluster(o.cluster, &o.wires, &c, &err) != 0)
+		return program_fail(&err, FAILED);
+	if (o.from && plan_read(o.from, &from, &err) != 0) {
+		status = program_fail(&err, FAILED);
+		goto free_cluster;
+	}
+	if (o.without) {
+		excluded = alloc_array((size_t)c->n_nodes, sizeof(*excluded));
+		if (!parse_without(o.without, c->n_nodes, excluded)) {
+			error_set(&err, 0,
+				  "--without %.60s: expected node ids below %d, with commas",
+				  o.without, c->n_nodes);
+			status = program_fail(&err, USAGE);
+			goto free_excluded;
+		}
+	}
+	o.request.from = from;
+	o.request.excluded = excluded;
+	status = search_and_write(c, &o);
+free_excluded:
+	free(excluded);
+	plan_free(from);
+free_cluster:
+	cluster_free(c);
+	return status;
+}

@@ -1,0 +1,24 @@
+/* plan_options.h - the command line of `plan`. */
+#ifndef SCHEDULE_PLAN_OPTIONS_H
+#define SCHEDULE_PLAN_OPTIONS_H
+
+#include "schedule/program/program.h"
+#include "schedule/search/search.h"
+
+struct plan_options {
+	const char *cluster, *from, *without, *output, *always, *skip_share;
+	const char *schedule, *recipe; /* of a run; NULL: not given */
+	long iterations;               /* of the run; 0: not given */
+	bool stack, as_table;
+	int turns;  /* number of plans that take turns */
+	int skip;   /* number of skipped stages; -1: not given */
+	int stages; /* number S of --skip K/S; 0: not given */
+	struct wires wires;
+	struct plan_request request;
+};
+
+/* Checks every option and their combinations, but not yet against the cluster. Returns 0, or -1
+ * after printing the help on request, or the exit status after printing what is wrong. */
+int plan_options_parse(struct plan_options *o, int argc, char **argv);
+
+#endif

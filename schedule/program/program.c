@@ -1,0 +1,91 @@
+/* Help, errors and formats of skippipe-plan's commands, and how they read a cluster. */
+#include "schedule/program/program.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char program_help[] =
+	"usage: skippipe plan CLUSTER [--skip K[/S] | --skip-share S%:K | --path-length L]\n"
+	"           [--always STAGE,...]\n"
+	"           [--algorithm best|cbs|no-tc2|dtfm|dtfm-skip]\n"
+	"           [--budget SECONDS | --evaluations N] [--seed N] [--threads N]\n"
+	"           [--assignment free|given] [--sync-limit SECONDS]\n"
+	"           [--overlap-sync] [--from PLAN] [--without NODE,...] [--keep-batch]\n"
+	"           [--wire FORMAT] [--sum-wire FORMAT] [-o plan.json [--turns N]]\n"
+	"       skippipe plan CLUSTER (--skip-schedule K,... | --recipe speed|robust)\n"
+	"           --iterations N [--stack] [--format json|text] [options as above]\n"
+	"       skippipe simulate CLUSTER PLAN [--trace trace.json] [--format json|text]\n"
+	"           [--wire FORMAT] [--sum-wire FORMAT]\n"
+	"\n"
+	"plan writes a plan as JSON to standard output, or to the file given with -o. A file\n"
+	"named - is read from standard input. Without a budget the search takes one second;\n"
+	"without --skip a third of the stages is skipped. --skip-share 30%:2 lets 30% of each\n"
+	"data node's microbatches, rounded to the nearest number, skip 2 stages; the others\n"
+	"visit all of them. Every microbatch visits stage 0 and\n"
+	"the stages of --always, which adds to those that CLUSTER names (always_visited). Nodes\n"
+	"with a stage in CLUSTER keep it, unless --assignment free is given. A free assignment\n"
+	"has the least sum of iteration and sum of gradients; with --sync-limit it has the\n"
+	"shortest iteration of those whose sums take at most that long. --overlap-sync lets\n"
+	"each stage sum its gradients after its own last task. simulate predicts the times of a\n"
+	"plan on a cluster and checks the rules.\n"
+	"--turns N, 2 to 16, also writes plan.2.json to plan.N.json: plans that skippipe train\n"
+	"uses in turn. Their nodes keep their stages, their iterations take at most 2% longer,\n"
+	"and at least a quarter of their microbatches visit other sets of stages. Each has a\n"
+	"search with the budget of the first. Fewer are written if there are no more.\n"
+	"With --skip-schedule or --recipe, plan writes a plan for each phase of a run of N\n"
+	"iterations, twice: with one allocation of nodes to stages for all phases, and with an\n"
+	"allocation for each phase, between which nodes move. --recipe adds the last stage to\n"
+	"--always and sets --stack: stages start from their trained neighbours. The budget is\n"
+	"that of each search. --format text prints a table.\n"
+	"CLUSTER gives sizes and times in fp32. --wire fp32|bf16|q8|q6 makes activations and\n"
+	"their gradients shorter, --sum-wire fp32|q8|q6|q4 the sums. --wire needs links and\n"
+	"activation_bytes in CLUSTER; the times of a sync_pair_s shrink as a whole.\n"
+	"Exit status: 0 done, 1 failed, 2 usage, 3 infeasible or a rule is broken.\n";
+
+int program_refuse(const char *why)
+{
+	if (why)
+		fprintf(stderr, "skippipe: %s\n", why);
+	fputs(program_help, stderr);
+	return USAGE;
+}
+
+int program_fail(const struct error *err, int status)
+{
+	fprintf(stderr, "skippipe: %s\n", err->text);
+	return status;
+}
+
+bool program_parse_choice(const char *text, const char *yes, const char *no, bool *out)
+{
+	*out = strcmp(text, yes) == 0;
+	return *out || strcmp(text, no) == 0;
+}
+
+const char *wires_take_activations(struct wires *w, const char *text)
+{
+	return tensor_format_parse(text, &w->activations) == 0 &&
+			       tensor_format_suits_activations(w->activations)
+		? NULL : "--wire: expected fp32, bf16, q8 or q6";
+}
+
+const char *wires_take_sums(struct wires *w, const char *text)
+{
+	return tensor_format_parse(text, &w->sums) == 0 && tensor_format_suits_sums(w->sums)
+		? NULL : "--sum-wire: expected fp32, q8, q6 or q4";
+}
+
+int program_read_cluster(const char *path, const struct wires *w, struct cluster **c,
+			 struct error *err)
+{
+	const struct cluster_share share = {
+		.activations = tensor_format_activation_share(w->activations),
+		.sums = tensor_format_sum_share(w->sums),
+		.refuse_delays = true,
+	};
+	int rc = cluster_read_share(path, &share, c, err);
+
+	if (rc == 0)
+		(*c)->formats = (struct tensor_formats){ w->activations, w->sums };
+	return rc;
+}
