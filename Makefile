@@ -307,8 +307,9 @@ layers:
 	@tests/plain.sh
 
 # Writes the console's golden screens, and copies those that docs/console.md shows into it.
-screens: $(BUILD)/bin/skippipe-console $(BUILD)/tui/tests/view_test
-	@GOLDEN_UPDATE=1 $(BUILD)/tui/tests/view_test
+GOLDEN := $(patsubst %,$(BUILD)/tui/tests/%_test,view map_view history)
+screens: $(BUILD)/bin/skippipe-console $(GOLDEN)
+	@for test in $(GOLDEN); do GOLDEN_UPDATE=1 $$test || exit 1; done
 	@tui/tests/screens.sh $(BUILD)
 
 bench: $(BENCHES)

@@ -5,9 +5,12 @@
  * missing, one of the two orders reads wrong data. An operation of a whole warp waits only for the
  * warp's threads, and is no barrier. All threads must pass the same barriers.
  */
+#include <math.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <ucontext.h>
 
 #include "model/cuda/cublas_library.h"

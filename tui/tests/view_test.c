@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/tests/test.h"
-#include "tui/run/history.h"
 #include "tui/record.h"
 #include "tui/tests/golden.h"
 #include "tui/tests/start.h"
@@ -16,6 +15,13 @@
 static const int sizes[][2] = { { 80, 24 }, { 120, 36 }, { 160, 48 } };
 enum { SIZES = 3 };
 
+static void every_size(struct state *s, struct ui *u, const char *name, enum view view)
+{
+	u->display.view = view;
+	for (int i = 0; i < SIZES; i++)
+		golden_check(s, u, name, sizes[i][0], sizes[i][1]);
+}
+
 TEST(overview)
 {
 	struct state *s;
@@ -23,8 +29,7 @@ TEST(overview)
 
 	s = golden_default(&u);
 	u.selection.node = 6;
-	for (int i = 0; i < SIZES; i++)
-		golden_check(s, &u, "overview", sizes[i][0], sizes[i][1]);
+	every_size(s, &u, "overview", VIEW_OVERVIEW);
 	u.display.graph = GRAPH_ASCII;
 	golden_check(s, &u, "overview-ascii", 80, 24);
 	golden_check(s, &u, "overview-ascii", 160, 48);
@@ -79,13 +84,6 @@ TEST(a_rehearsal_is_named_on_top)
 		screen_free(screen);
 	}
 	state_free(s);
-}
-
-static void every_size(struct state *s, struct ui *u, const char *name, enum view view)
-{
-	u->display.view = view;
-	for (int i = 0; i < SIZES; i++)
-		golden_check(s, u, name, sizes[i][0], sizes[i][1]);
 }
 
 /* The steps before the first iteration, and links as they are measured. */
@@ -279,11 +277,8 @@ TEST(other_views)
 	u.selection.node = 12;
 	u.selection.microbatch = 3;
 	compare_with(s, &u);
-	for (int v = VIEW_NODES; v < VIEWS; v++) {
-		u.display.view = (enum view)v;
-		for (int i = 0; i < SIZES; i++)
-			golden_check(s, &u, names[v], sizes[i][0], sizes[i][1]);
-	}
+	for (int v = VIEW_NODES; v < VIEWS; v++)
+		every_size(s, &u, names[v], (enum view)v);
 	u.display.view = VIEW_COMPARE;
 	u.compare.shown = 10; /* sums q6 */
 	golden_check(s, &u, "compare-format", 80, 24);
@@ -321,176 +316,6 @@ TEST(colours)
 			golden_check(s, &u, "colours-data-nodes-20", 160, 48);
 		state_free(s);
 	}
-}
-
-/* The map of few and of many nodes, with a dead node, and in the other forms of lines. */
-TEST(maps)
-{
-	static const struct {
-		uint32_t nodes, waves;
-		const char *name;
-		int64_t at_us;
-	} cases[] = { { 20, 6, "map-20", 3000000 },
-		      { 100, 3, "map-100", 2500000 },
-		      { 1000, 3, "map-1000", 2800000 } };
-	struct stream_options o;
-	struct state *s;
-	struct ui u;
-
-	for (int k = 0; k < 3; k++) {
-		stream_defaults(&o);
-		o.nodes = cases[k].nodes;
-		o.waves = cases[k].waves;
-		o.live = 2;
-		o.dead = 9;
-		s = golden_state(&o, cases[k].at_us);
-		golden_ui(&u, s, cases[k].at_us);
-		u.selection.microbatch = 7;
-		u.display.view = VIEW_MAP;
-		golden_check(s, &u, cases[k].name, 80, 24);
-		golden_check(s, &u, cases[k].name, 160, 48);
-		if (k == 0) {
-			s->links[0].latency_s = -1; /* cut */
-			u.places.run = 0;	    /* read the links again at once */
-			ui_tick(&u, s, u.clock.local_us, u.clock.wall_us);
-			u.display.graph = GRAPH_BLOCK;
-			golden_check(s, &u, "map-block", 80, 24);
-			u.display.graph = GRAPH_ASCII;
-			u.display.colouring = COLOUR_MICROBATCH;
-			golden_check(s, &u, "map-ascii", 80, 24);
-			golden_check(s, &u, "map-ascii", 160, 48);
-		}
-		state_free(s);
-	}
-}
-
-/* A map fits into every rectangle, and leaves the cells around it alone. */
-TEST(maps_of_every_size)
-{
-	static const uint32_t counts[] = { 20, 100, 250 };
-	struct screen *screen = screen_new(170, 60, false);
-	struct state *s;
-	struct ui u;
-
-	for (int k = 0; k < 3; k++) {
-		s = golden_waves(&u, counts[k], 2, 1000000);
-		u.display.view = VIEW_MAP;
-		u.selection.following = true;
-		for (int i = 0; i < 300; i++) {
-			struct rect at = { 3, 2, 1 + i * 37 % 160, 1 + i * 11 % 55 };
-
-			u.display.graph = (enum graph)(i % 3);
-			u.selection.microbatch = (uint32_t)i % s->n_flights;
-			screen_fill(screen, screen_whole(screen), '~', STYLE_ALERT);
-			screen_fill(screen, at, ' ', STYLE_TEXT);
-			view_map(screen, at, s, &u);
-			for (int c = 0; c < 170 * 60; c++) {
-				int x = c % 170, y = c / 170;
-
-				if (x < at.x || y < at.y || x >= at.x + at.w || y >= at.y + at.h)
-					assert_int_equal(screen_cells(screen)[c].glyph, '~');
-			}
-		}
-		state_free(s);
-	}
-	screen_free(screen);
-}
-
-/* Returns the column of a text; -1: it is not on the screen. */
-static int column_of(struct screen *screen, const char *text)
-{
-	char *dump = screen_dump(screen), *at = strstr(dump, text), *line = at;
-	int column = -1;
-
-	if (at) {
-		while (line > dump && line[-1] != '\n')
-			line--;
-		*at = '\0';
-		column = screen_columns(line);
-	}
-	free(dump);
-	return column;
-}
-
-/* Microbatch 7 leaves n10 in Canada for n11 in the Netherlands, which are left of it. Its number
- * moves left as time goes on, and never beyond n11. */
-TEST(a_microbatch_moves_along_its_link)
-{
-	struct stream_options o;
-	struct screen *screen = screen_new(160, 48, true);
-	int before = 1000, moved = 0;
-	struct state *s;
-	struct ui u;
-
-	stream_defaults(&o);
-	o.live = 2;
-	o.dead = 9;
-	s = golden_state(&o, 3000000);
-	golden_ui(&u, s, 3000000);
-	u.display.view = VIEW_MAP;
-	u.display.graph = GRAPH_ASCII;
-	assert_int_equal(s->flights[7].phase, FLIGHT_TRAVELLING);
-	for (int i = 0; i < 12; i++, u.clock.now_us += 5000) {
-		int column;
-
-		view_draw(screen, s, &u);
-		column = column_of(screen, "m07");
-		assert_true(column >= 0 && column <= before);
-		assert_true(column >= column_of(screen, "11."));
-		moved += column < before;
-		before = column;
-	}
-	assert_true(moved > 3);
-	screen_free(screen);
-	state_free(s);
-}
-
-/* Finds each node where it is drawn, by clicks on all cells from (x0, y0) on. Returns the number of
- * nodes that were found. */
-static uint32_t click_everywhere(const struct state *s, const struct ui *u, int w, int h, int x0,
-				 int y0)
-{
-	struct screen *screen = screen_new(w, h, false);
-	uint32_t found = 0;
-	bool seen[MSG_NODES] = { false };
-
-	view_draw(screen, s, u);
-	for (int y = y0; y < h; y++)
-		for (int x = x0; x < w; x++) {
-			const struct cell *at = &screen_cells(screen)[y * w + x];
-			int node = view_hit(w, h, s, u, x, y);
-
-			if (node < 0 || seen[node])
-				continue;
-			seen[node] = true;
-			found++;
-			assert_int_equal(at[0].glyph, '0' + node / 10);
-			assert_int_equal(at[1].glyph, '0' + node % 10);
-		}
-	screen_free(screen);
-	return found;
-}
-
-/* A click on a node of the map selects it, also one that has failed. */
-TEST(nodes_of_the_map_are_hit)
-{
-	struct stream_options o;
-	struct state *s;
-	struct ui u;
-
-	stream_defaults(&o);
-	o.live = 2;
-	o.dead = 9;
-	s = golden_state(&o, 3000000);
-	golden_ui(&u, s, 3000000);
-	u.display.view = VIEW_MAP;
-	assert_int_equal(click_everywhere(s, &u, 80, 24, 0, 0), 20);
-	assert_int_equal(click_everywhere(s, &u, 160, 48, 0, 0), 20);
-	u.display.view = VIEW_OVERVIEW;
-	assert_int_equal(click_everywhere(s, &u, 160, 48, 42, 33), 20);
-	u.display.view = VIEW_LOSS;
-	assert_int_equal(click_everywhere(s, &u, 160, 48, 0, 0), 0);
-	state_free(s);
 }
 
 /* A long run with an end: the whole of it over iterations, and its last quarter over tokens and
@@ -746,75 +571,6 @@ static void keep(void *context, int64_t at_us, const struct msg *m)
 	assert_int_equal(msg_encode(m, data, size), (long)size);
 	assert_int_equal(record_write(context, at_us, data, size), 0);
 	free(data);
-}
-
-static void remember(void *context, int64_t at_us, const struct msg *m)
-{
-	size_t size = msg_size(m);
-	void *data = malloc(size);
-
-	assert_int_equal(msg_encode(m, data, size), (long)size);
-	assert_int_equal(history_append(context, at_us, data, size), 0);
-	free(data);
-}
-
-/* Going back in time shows the picture that was shown then, whatever time was shown in
- * between. */
-TEST(history)
-{
-	struct stream_options o;
-	struct history *h;
-	struct state *s;
-	struct ui u;
-	size_t applied = 0;
-	int64_t status_at, event;
-
-	stream_defaults(&o);
-	o.dead = -1;
-	h = history_new(64 << 20);
-	assert_true(stream_run(&o, remember, h) > 0);
-	s = state_new();
-	for (int i = 0; i < 3; i++) { /* from an earlier time, from the end, from shortly before */
-		static const int64_t from_us[] = { 0, INT64_MAX, STREAM_START_US + 1200000 };
-
-		history_seek(h, from_us[i], &s, &applied, &status_at);
-		history_seek(h, STREAM_START_US + 1700000, &s, &applied, &status_at);
-		golden_ui(&u, s, 1700000);
-		u.selection.node = 6;
-		golden_check(s, &u, "overview", 80, 24);
-		if (i == 0)
-			u.clock.frozen = true, u.clock.frozen_us = u.clock.now_us,
-			u.clock.behind_us = 4200000, u.clock.span_us = 9000000;
-		if (i == 0)
-			golden_check(s, &u, "replay", 80, 24);
-	}
-	assert_int_equal(history_nearest_event(h, INT64_MAX, -1),
-			 -1); /* entries of the snapshot are not events */
-	history_free(h);
-	o.dead = 9;
-	h = history_new(64 << 20);
-	assert_true(stream_run(&o, remember, h) > 0);
-	event = history_nearest_event(h, INT64_MAX, -1);
-	assert_true(event > STREAM_START_US && event < history_last_us(h));
-	assert_int_equal(history_nearest_event(h, event, -1), -1);
-	assert_int_equal(history_nearest_event(h, STREAM_START_US, 1), event);
-	history_free(h);
-	state_free(s);
-}
-
-TEST(bounded_history)
-{
-	struct history *h;
-	char data[100] = "";
-
-	h = history_new(1000);
-	for (int i = 0; i < 10; i++)
-		assert_int_equal(history_append(h, i, data, 100), 0);
-	assert_int_equal(history_append(h, 10, data, 100), -ENOSPC);
-	assert_int_equal(history_count(h), 10);
-	history_clear(h);
-	assert_int_equal(history_append(h, 10, data, 100), 0);
-	history_free(h);
 }
 
 /* A picture made from a recording is the same. STREAM_KEEP=FILE keeps the

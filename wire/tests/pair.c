@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/rng.h"
 #include "base/tests/test.h"
 
 /* nanomsg leaks 736 bytes when an ipc address cannot be bound. */
@@ -135,4 +136,34 @@ struct post_counters counters_of(const struct post *post)
 	struct post_counters c;
 	post_count(post, &c);
 	return c;
+}
+
+void pair_fill_message(uint8_t *to, size_t size, uint64_t number)
+{
+	struct rng r;
+	rng_init(&r, number);
+	for (size_t i = 0; i + 8 <= size; i += 8) {
+		uint64_t word = i == 0 ? number : rng_next(&r);
+		memcpy(to + i, &word, 8);
+	}
+	for (size_t i = size & ~(size_t)7; i < size; i++)
+		to[i] = (uint8_t)number;
+}
+
+int pair_mischief(void *context, uint8_t *frame, size_t size)
+{
+	struct rng *r = context;
+	switch (rng_below(r, 25)) {
+	case 0:
+		return 0;
+	case 1:
+		return 2;
+	case 2:
+		return -1;
+	case 3:
+		frame[rng_below(r, (uint32_t)size)] ^= (uint8_t)(1u << rng_below(r, 8));
+		return 1;
+	default:
+		return 1;
+	}
 }

@@ -52,6 +52,11 @@ void end_turn(struct end *e);
 		}                                                                    \
 	} while (0)
 
+/* Fills a message that can be checked: its number, then bytes that follow from the number. */
+void pair_fill_message(uint8_t *to, size_t size, uint64_t number);
+/* A link_hook with struct rng: one frame in five is lost, doubled, held back past the next, or has
+ * a bit flipped. */
+int pair_mischief(void *context, uint8_t *frame, size_t size);
 int send_text(struct post *post, post_peer_id peer, const char *text, enum post_flags flags);
 struct post_counters counters_of(const struct post *post);
 

@@ -19,18 +19,6 @@ static const struct post_options defaults;
 
 /* ---- messages that can be checked: number, then bytes that follow from it ---- */
 
-static void fill_message(uint8_t *to, size_t size, uint64_t number)
-{
-	struct rng r;
-	rng_init(&r, number);
-	for (size_t i = 0; i + 8 <= size; i += 8) {
-		uint64_t word = i == 0 ? number : rng_next(&r);
-		memcpy(to + i, &word, 8);
-	}
-	for (size_t i = size & ~(size_t)7; i < size; i++)
-		to[i] = (uint8_t)number;
-}
-
 /* Checks that messages come numbered 0, 1, 2 ..., of the size wanted. */
 struct checker {
 	uint64_t next;
@@ -48,7 +36,7 @@ static void check_message(struct end *e, struct post_message *m)
 		c->expect = realloc(c->expect, size);
 		c->room = size;
 	}
-	fill_message(c->expect, size, c->next);
+	pair_fill_message(c->expect, size, c->next);
 	assert_memory_equal(m->data, c->expect, size);
 	c->next++;
 }
@@ -56,7 +44,7 @@ static void check_message(struct end *e, struct post_message *m)
 static void send_message(struct post *post, post_peer_id peer, size_t size, uint64_t number)
 {
 	uint8_t *data = malloc(size + 1);
-	fill_message(data, size, number);
+	pair_fill_message(data, size, number);
 	const struct post_part parts[2] = {{data, size / 3}, {data + size / 3, size - size / 3}};
 	assert_int_equal(post_send(post, peer, parts, 2, POST_RELIABLE, clock_monotonic_us()), 0);
 	free(data);
@@ -146,241 +134,6 @@ static void large_messages_arrive_in_both_directions(void **state)
 	pair_close(&p);
 }
 
-/* One frame in five is lost, doubled, held back past the next, or has a bit flipped. */
-static int mischief(void *context, uint8_t *frame, size_t size)
-{
-	struct rng *r = context;
-	switch (rng_below(r, 25)) {
-	case 0:
-		return 0;
-	case 1:
-		return 2;
-	case 2:
-		return -1;
-	case 3:
-		frame[rng_below(r, (uint32_t)size)] ^= (uint8_t)(1u << rng_below(r, 8));
-		return 1;
-	default:
-		return 1;
-	}
-}
-
-static const struct post_options eight = {.connections = 8};
-
-/* Messages of several classes arrive in order within each class; they hold number and class. */
-struct classes {
-	uint64_t next[POST_CLASSES];
-};
-
-static size_t class_size(uint64_t number, uint64_t class)
-{
-	return 16 + (size_t)((number * 7919 + class * 104729) %
-			     (class == POST_CLASS_CONTROL ? 500 : 400000));
-}
-
-static void send_in_class(struct post *post, post_peer_id peer, uint64_t number, uint64_t class)
-{
-	const size_t size = class_size(number, class);
-	uint8_t *data = malloc(size);
-	fill_message(data, size, number);
-	memcpy(data + 8, &class, 8);
-	const struct post_part part = {data, size};
-	assert_int_equal(post_send(post, peer, &part, 1, (enum post_flags)(class << 1),
-				 clock_monotonic_us()),
-		0);
-	free(data);
-}
-
-static void check_class(struct end *e, struct post_message *m)
-{
-	struct classes *c = e->context;
-	uint64_t number, class;
-	uint8_t *expect = malloc(m->size);
-	assert_true(m->size >= 16);
-	memcpy(&number, m->data, 8);
-	memcpy(&class, m->data + 8, 8);
-	assert_true(class < POST_CLASSES);
-	assert_int_equal(number, c->next[class]);
-	assert_int_equal(m->size, class_size(number, class));
-	fill_message(expect, m->size, number);
-	memcpy(expect + 8, &class, 8);
-	assert_memory_equal(m->data, expect, m->size);
-	free(expect);
-	c->next[class]++;
-}
-
-static int mischief(void *context, uint8_t *frame, size_t size);
-
-/* Uses seventeen connections without order, on which frames are lost, doubled and delayed. */
-static void every_class_in_its_order_over_many_connections(void **state)
-{
-	(void)state;
-	for (int round = 0; round < 2; round++) {
-		struct pair p;
-		struct classes got = {{0}};
-		struct rng ra, rb;
-		rng_init(&ra, 3);
-		rng_init(&rb, 4);
-		const struct link_hook ha = {mischief, &ra}, hb = {mischief, &rb};
-		struct post_options oa = {.hook = round == 0 ? NULL : &ha};
-		struct post_options ob = {.hook = round == 0 ? NULL : &hb, .connections = 8};
-		const uint64_t n = round == 0 ? 60 : 15;
-		pair_open_far(&p, oa, ob);
-		p.a.on_data = check_class;
-		p.a.context = &got;
-		for (uint64_t i = 0; i < n; i++) {
-			for (uint64_t class = 0; class < POST_CLASSES; class++)
-				send_in_class(p.b.post, p.to_a, i, class);
-			if (i % 4 == 3)
-				pair_turn(&p);
-		}
-		PAIR_UNTIL(&p, got.next[0] == n && got.next[1] == n && got.next[2] == n &&
-			got.next[3] == n);
-		PAIR_UNTIL(&p, post_idle(p.b.post, 0));
-		assert_int_equal(counters_of(p.b.post).link.connections, 1 + 8 + 8);
-		assert_int_equal(counters_of(p.b.post).retained_bytes, 0);
-		assert_int_equal(counters_of(p.a.post).assembling_bytes, 0);
-		assert_int_equal(p.a.seen.restarted + p.b.seen.restarted, 0);
-		pair_close(&p);
-	}
-}
-
-/* A burst of activations gets more connections, within the limit of all peers. A single activation
- * gets none. The connections of a forgotten peer are free again. */
-static void bursts_get_connections(void **state)
-{
-	static const struct post_options sender = {.connections = 2, .connections_more = 9};
-	(void)state;
-	struct pair p;
-	struct classes got = {{0}};
-	pair_open_far(&p, defaults, sender);
-	p.a.on_data = check_class;
-	p.a.context = &got;
-	PAIR_UNTIL(&p, p.b.seen.up == 1);
-	send_in_class(p.b.post, p.to_a, 0, POST_CLASS_CONTROL);
-	PAIR_UNTIL(&p, post_idle(p.b.post, 0));
-	PAIR_UNTIL(&p, counters_of(p.b.post).link.connections == 1 + 2);
-	send_in_class(p.b.post, p.to_a, 0, POST_CLASS_ACTIVATIONS); /* makes the rate known */
-	PAIR_UNTIL(&p, post_idle(p.b.post, 0));
-	for (uint64_t i = 1; i < 6; i++)
-		send_in_class(p.b.post, p.to_a, i, POST_CLASS_ACTIVATIONS);
-	PAIR_UNTIL(&p, got.next[POST_CLASS_ACTIVATIONS] == 6 && post_idle(p.b.post, 0));
-	PAIR_UNTIL(&p, counters_of(p.b.post).link.connections == 1 + 2 + 9);
-	for (uint64_t i = 6; i < 12; i++)
-		send_in_class(p.b.post, p.to_a, i, POST_CLASS_ACTIVATIONS);
-	PAIR_UNTIL(&p, got.next[POST_CLASS_ACTIVATIONS] == 12 && post_idle(p.b.post, 0));
-	assert_int_equal(counters_of(p.b.post).link.connections, 1 + 2 + 9);
-
-	assert_int_equal(post_forget(p.b.post, p.to_a), 0);
-	memset(&got, 0, sizeof(got));
-	p.b.seen.up = 0;
-	assert_int_equal(post_dial(p.b.post, p.address, keys_public_of(p.a.id), &p.to_a, NULL), 0);
-	PAIR_UNTIL(&p, p.b.seen.up == 1);
-	send_in_class(p.b.post, p.to_a, 0, POST_CLASS_ACTIVATIONS);
-	PAIR_UNTIL(&p, post_idle(p.b.post, 0));
-	for (uint64_t i = 1; i < 6; i++)
-		send_in_class(p.b.post, p.to_a, i, POST_CLASS_ACTIVATIONS);
-	PAIR_UNTIL(&p, counters_of(p.b.post).link.connections == 1 + 2 + 9);
-	pair_close(&p);
-}
-
-/* To a peer on its own machine a post uses one connection. */
-static void near_peers_have_one_connection(void **state)
-{
-	(void)state;
-	struct pair p;
-	pair_open(&p, defaults, eight);
-	PAIR_UNTIL(&p, p.b.seen.up == 1);
-	send_in_class(p.b.post, p.to_a, 0, POST_CLASS_SUMS);
-	PAIR_UNTIL(&p, post_idle(p.b.post, 0));
-	assert_int_equal(counters_of(p.b.post).link.connections, 1);
-	pair_close(&p);
-}
-
-/* A receiver without room defers a class: other classes continue, and no message is lost. */
-static void deferred_messages_arrive_later(void **state)
-{
-	(void)state;
-	struct pair p;
-	struct classes got = {{0}};
-	pair_open_far(&p, defaults, eight);
-	p.a.on_data = check_class;
-	p.a.context = &got;
-	PAIR_UNTIL(&p, p.a.seen.up == 1 && p.b.seen.up == 1);
-	const post_peer_id to_b = p.a.seen.peer;
-	assert_int_equal(post_defer(p.a.post, 77, POST_CLASS_SUMS, true), -ENOENT);
-	assert_int_equal(post_defer(p.a.post, to_b, POST_CLASS_SUMS, true), 0);
-	for (uint64_t i = 0; i < 5; i++) {
-		send_in_class(p.b.post, p.to_a, i, POST_CLASS_SUMS);
-		send_in_class(p.b.post, p.to_a, i, POST_CLASS_ACTIVATIONS);
-	}
-	PAIR_UNTIL(&p, got.next[POST_CLASS_ACTIVATIONS] == 5 &&
-		counters_of(p.b.post).resent_frames > 0);
-	assert_int_equal(got.next[POST_CLASS_SUMS], 0);
-	assert_int_equal(post_defer(p.a.post, to_b, POST_CLASS_SUMS, false), 0);
-	PAIR_UNTIL(&p, got.next[POST_CLASS_SUMS] == 5 && post_idle(p.b.post, 0));
-	pair_close(&p);
-}
-
-static void a_restarted_far_listener_is_noticed(void **state)
-{
-	(void)state;
-	struct pair p;
-	struct classes got = {{0}};
-	pair_open_far(&p, defaults, eight);
-	p.a.on_data = check_class;
-	p.a.context = &got;
-	for (uint64_t class = 0; class < POST_CLASSES; class++)
-		send_in_class(p.b.post, p.to_a, 0, class);
-	PAIR_UNTIL(&p, p.a.seen.data == POST_CLASSES && post_idle(p.b.post, 0));
-	pair_restart_a(&p, defaults);
-	for (uint64_t class = 0; class < POST_CLASSES; class++)
-		send_in_class(p.b.post, p.to_a, 1, class);
-	PAIR_UNTIL(&p, p.b.seen.restarted == 1);
-	assert_int_equal(p.b.seen.lost, POST_CLASSES);
-	for (uint64_t class = 0; class < POST_CLASSES; class++)
-		send_in_class(p.b.post, p.to_a, 1, class);
-	PAIR_UNTIL(&p, p.a.seen.data == 2 * POST_CLASSES && post_idle(p.b.post, 0));
-	pair_close(&p);
-}
-
-static int note_largest(void *context, uint8_t *frame, size_t size)
-{
-	size_t *largest = context;
-	(void)frame;
-	*largest = size > *largest ? size : *largest;
-	return 1;
-}
-
-enum { HUGE = 30 }; /* a message of 342,315 bytes */
-
-/* Each connection carries a share of the message, before and after the listener restarts. */
-static void a_restarted_far_listener_has_all_connections(void **state)
-{
-	(void)state;
-	struct classes got = {{0}};
-	size_t largest = 0, before;
-	const struct link_hook hook = {note_largest, &largest};
-	struct pair p;
-	pair_open_far(&p, defaults, (struct post_options){.hook = &hook, .connections = 8});
-	p.a.on_data = check_class;
-	p.a.context = &got;
-	PAIR_UNTIL(&p, p.b.seen.up == 1);
-	got.next[POST_CLASS_ACTIVATIONS] = HUGE;
-	send_in_class(p.b.post, p.to_a, HUGE, POST_CLASS_ACTIVATIONS);
-	PAIR_UNTIL(&p, p.a.seen.data == 1 && post_idle(p.b.post, 0));
-	assert_in_range(largest, 10000, 100000);
-	before = largest;
-	largest = 0;
-	pair_restart_a(&p, defaults);
-	PAIR_UNTIL(&p, p.b.seen.restarted == 1);
-	got.next[POST_CLASS_ACTIVATIONS] = HUGE;
-	send_in_class(p.b.post, p.to_a, HUGE, POST_CLASS_ACTIVATIONS);
-	PAIR_UNTIL(&p, p.a.seen.data == 2 && post_idle(p.b.post, 0));
-	assert_int_equal(largest, before);
-	pair_close(&p);
-}
-
 static void exactly_once_under_mischief(void **state)
 {
 	(void)state;
@@ -388,7 +141,7 @@ static void exactly_once_under_mischief(void **state)
 	struct rng ra, rb;
 	rng_init(&ra, 1);
 	rng_init(&rb, 2);
-	const struct link_hook ha = {mischief, &ra}, hb = {mischief, &rb};
+	const struct link_hook ha = {pair_mischief, &ra}, hb = {pair_mischief, &rb};
 	struct checker ca = {.size = mixed_size}, cb = {.size = mixed_size};
 	struct post_options oa = {.hook = &ha, .silence_us = 1000000};
 	struct post_options ob = {.hook = &hb, .silence_us = 1000000};
@@ -759,12 +512,6 @@ int main(void)
 		cmocka_unit_test(an_absent_peer_costs_nothing),
 		cmocka_unit_test(finished_transfers_are_reported),
 		cmocka_unit_test(a_large_probe_shows_that_large_packets_pass),
-		cmocka_unit_test(every_class_in_its_order_over_many_connections),
-		cmocka_unit_test(bursts_get_connections),
-		cmocka_unit_test(near_peers_have_one_connection),
-		cmocka_unit_test(deferred_messages_arrive_later),
-		cmocka_unit_test(a_restarted_far_listener_is_noticed),
-		cmocka_unit_test(a_restarted_far_listener_has_all_connections),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

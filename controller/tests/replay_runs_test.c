@@ -1,0 +1,164 @@
+/* replay_runs_test.c - replays of runs that still grow, lack rows or had two machines, and refusals
+ * of damaged records. */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/tests/test.h"
+#include "controller/tests/replayed.h"
+
+TEST(a_controller_on_another_machine_is_placed_in_time)
+{
+	static const struct recorded_options o = { .other_machine = true };
+	struct replayed g, plain;
+
+	replayed_begin(&g, &o);
+	replayed_begin(&plain, NULL);
+	assert_int_equal(g.recording->last_us, plain.recording->last_us);
+	for (int64_t ms = 4550; ms <= REPLAYED_LAST_MS; ms += 50) {
+		struct seen *s = replayed_at(g.replay, ms), *same = replayed_at(plain.replay, ms);
+
+		assert_int_equal(s->n_events, same->n_events);
+		for (uint32_t i = 0; i < s->n_events; i++)
+			assert_true(replayed_same_event(&s->events[i], &same->events[i]));
+		for (uint32_t i = 0; i < s->n_iterations; i++)
+			assert_int_equal(s->iterations[i].at_us, same->iterations[i].at_us);
+		assert_int_equal(s->nodes[0].state, NODE_LIVE);
+		/* The new controller has not seen it */
+		assert_int_equal(s->nodes[2].state, NODE_ABSENT);
+		assert_int_equal(same->nodes[2].state, NODE_DEAD);
+		free(s);
+		free(same);
+	}
+	replayed_end(&g);
+	replayed_end(&plain);
+}
+
+TEST(a_record_without_moments_is_refused)
+{
+	static const struct recorded_options o = { .without_moments = true };
+	struct replayed g = { .folder = "/tmp/skippipe-replay-XXXXXX" };
+	struct error err = { "" };
+
+	recorded_make(g.folder, &o, &g.writer);
+	assert_int_equal(store_open(&g.store, g.folder, NULL), 0);
+	assert_int_equal(recording_read(&g.recording, g.store, &err), -ENODATA);
+	assert_null(g.recording);
+	assert_non_null(strstr(err.text, "no moments"));
+	store_close(g.store);
+	store_close(g.writer);
+	recorded_remove(g.folder);
+}
+
+/* Old iterations were thinned: the replay still sends their commits, losses, nodes and journal,
+ * but no tasks. The third iteration is complete. */
+TEST(a_run_without_its_old_tasks_is_replayed)
+{
+	struct recording *less;
+	struct replay *thin;
+	struct replayed g;
+
+	replayed_begin(&g, NULL);
+	assert_int_equal(store_thin(g.writer, 2, NULL), 0);
+	assert_int_equal(recording_read(&less, g.store, NULL), 0);
+	assert_int_equal(replay_new(&thin, less, NULL), 0);
+	for (int64_t ms = 1000; ms <= REPLAYED_LAST_MS; ms += 50) {
+		struct seen *s = replayed_at(thin, ms), *whole = replayed_at(g.replay, ms);
+
+		assert_int_equal(s->n_iterations, whole->n_iterations);
+		for (uint32_t i = 0; i < s->n_iterations; i++) {
+			assert_int_equal(s->iterations[i].at_us, whole->iterations[i].at_us);
+			assert_true(s->iterations[i].loss == whole->iterations[i].loss);
+		}
+		for (int i = 0; i < RECORDED_NODES; i++)
+			assert_int_equal(s->nodes[i].state, whole->nodes[i].state);
+		assert_int_equal(s->n_notes, whole->n_notes);
+		assert_int_equal(s->n_events, ms < 4500 ? 0 : whole->n_events);
+		free(s);
+		free(whole);
+	}
+	replay_free(thin);
+	recording_free(less);
+	replayed_end(&g);
+}
+
+TEST(a_running_run_is_replayed)
+{
+	static const struct recorded_options o = { .until = 1 };
+	static const struct store_validation late = { 0, 5, INT64_C(1700000000000000) + 3050000 };
+	struct replayed g;
+	struct recording *more;
+	struct seen *s;
+
+	replayed_begin(&g, &o);
+	free(replayed_at(g.replay, 3100));
+	assert_int_equal(recording_grew(g.recording, NULL), 0);
+	recorded_iteration(g.writer, 2, &o);
+	assert_int_equal(recording_grew(g.recording, NULL), 1);
+	assert_int_equal(recording_read(&more, g.store, NULL), 0);
+	assert_int_equal(replay_renew(g.replay, more, NULL), 0); /* nothing behind the cursor */
+	recording_free(g.recording);
+	g.recording = more;
+	assert_int_equal(recording_grew(g.recording, NULL), 0);
+
+	assert_int_equal(store_validation(g.writer, &late, NULL), 0);
+	recorded_iteration(g.writer, 3, &o);
+	assert_int_equal(recording_read(&more, g.store, NULL), 0);
+	assert_int_equal(replay_renew(g.replay, more, NULL), 1);
+	recording_free(g.recording);
+	g.recording = more;
+	assert_int_equal(replay_cursor(g.replay), 3100000);
+	s = replayed_at(g.replay, REPLAYED_LAST_MS);
+	assert_int_equal(s->n_iterations, 3);
+	assert_int_equal(s->n_validations, 2);
+	free(s);
+	replayed_end(&g);
+}
+
+TEST(damaged_records_are_refused)
+{
+	static const struct recorded_options o = { .until = 2 };
+	static const struct store_task stranger = {
+		.iteration = 1, .node = 99, .kind = 'F', .waited_for = -1
+	};
+	struct replayed g;
+	struct error err;
+	struct recording *r;
+	struct seen *s;
+
+	replayed_begin(&g, &o);
+	assert_int_equal(store_tasks(g.writer, &stranger, 1, NULL), 0);
+	assert_int_equal(replay_seek(g.replay, 2500000, &err), -EBADMSG);
+	assert_non_null(strstr(err.text, "iteration 1"));
+	s = replayed_at(g.replay, 3300); /* the rest is shown */
+	assert_int_equal(s->n_iterations, 1);
+	free(s);
+	assert_int_equal(store_set(g.writer, "controller", "{}", NULL), 0);
+	assert_int_equal(recording_read(&r, g.store, &err), -EINVAL);
+	assert_non_null(strstr(err.text, "damaged"));
+	assert_int_equal(store_set(g.writer, "controller", NULL, NULL), 0);
+	assert_int_equal(recording_read(&r, g.store, &err), -ENODATA);
+	assert_non_null(strstr(err.text, "nothing to replay"));
+	replayed_end(&g);
+}
+
+TEST(every_snapshot_has_its_own_run_number)
+{
+	struct replayed g;
+	struct seen *a, *b;
+	uint64_t number;
+
+	replayed_begin(&g, NULL);
+	a = replayed_at(g.replay, 4650);
+	b = replayed_at(g.replay, 4650);
+	assert_int_not_equal(a->number, b->number);
+	number = b->number;
+	/* The run is unchanged, and its faults are sent again */
+	replay_run(g.replay, replayed_see, b);
+	assert_int_equal(b->number, number);
+	assert_int_equal(b->n_active, 1);
+	free(a);
+	free(b);
+	replayed_end(&g);
+}

@@ -1,0 +1,122 @@
+/* The GPU's kernels without a GPU, against plain loops in double, and the shared memory that
+ * attention gets. The device is emulated as in cuda_test.c. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "model/config.h"
+#include "model/cuda/stage_cuda.h"
+#include "model/tests/emulated_device.h"
+#include "model/tests/kernel_check.h"
+
+static void fail_above(const char *kernel, bool bf16, double error, double most)
+{
+	if (!(error <= most))
+		fail_msg("%s%s: relative error %.3g", kernel, bf16 ? " in bf16" : "", error);
+}
+
+static void kernels_agree(void **state)
+{
+	/* Full tiles, partial tiles and tiles of one row; more rows, columns and heads than
+	 * threads. */
+	static const struct kernel_sizes sizes[] = {
+		{ 5, 40, 1, 70, 2, 1, 32, 0 }, { 37, 129, 2, 65, 3, 3, 16, 0 },
+		{ 2, 257, 1, 1, 4, 2, 48, 0 }, { 3, 31, 1, 128, 1, 1, 80, 0 },
+		{ 4, 33, 3, 2, 6, 2, 6, 0 },
+		/* One buffer for all tiles. */
+		{ 4, 33, 1, 137, 2, 1, 64, 41 << 10 >> 2 },
+		{ 4, 33, 1, 137, 2, 1, 112, 69 << 10 >> 2 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+		for (int bf16 = 0; bf16 < (sizes[i].head_size % 16 ? 1 : 2); bf16++)
+			assert_int_equal(kernel_check(&sizes[i], bf16, fail_above, NULL), 0);
+}
+
+enum { KIB_99 = 99 << 10 >> 2, KIB_163 = 163 << 10 >> 2 /* floats */ };
+
+/* Heads of every preset, forward and backward, with full and partial tiles, fit into the shared
+ * memory that an RTX 3090 to 5090, an A6000, an L4 or an L40S gives a block. */
+static void heads_of_all_presets_fit_99_kib(void **state)
+{
+	bool seen[HEAD_MOST + 1] = { false };
+
+	(void)state;
+	for (size_t i = 0; model_preset_name(i); i++) {
+		struct model_config c;
+		struct kernel_sizes sizes = { 2, 16, 1, 75, 2, 1, 0, KIB_99 };
+
+		assert_int_equal(model_preset(model_preset_name(i), &c, NULL, NULL), 0);
+		sizes.head_size = model_head_size(&c);
+		if (seen[sizes.head_size])
+			continue;
+		seen[sizes.head_size] = true;
+		for (int bf16 = 0; bf16 < 2; bf16++) {
+			memset(launches, 0, sizeof(launches));
+			assert_int_equal(kernel_check(&sizes, bf16, fail_above, NULL), 0);
+			for (int k = 0; k < 3; k++) {
+				bool wide = bf16 && sizes.head_size > 64;
+
+				assert_int_equal(launches[KERNEL_ATTENTION_WIDE + k] > 0, wide);
+				assert_int_equal(launches[KERNEL_ATTENTION + k] > 0, !wide);
+			}
+		}
+	}
+}
+
+static struct attention_launch launch_on(struct device *d, enum device_kernel kernel, size_t most,
+					 size_t multiprocessor, unsigned head)
+{
+	struct attention_launch l;
+
+	d->shared_most = most;
+	multiprocessor_shared = multiprocessor;
+	assert_true(attention_launch_of(&l, d, kernel, true, head));
+	multiprocessor_shared = SHARED_MOST;
+	return l;
+}
+
+/* Two buffers hide the loading of tiles. Twice as many blocks with one buffer hide more of it. */
+static void buffers_are_chosen_by_blocks(void **state)
+{
+	/* Floats, more than two buffers of the widest heads need. */
+	enum { BYTES = 103 << 10 >> 2 };
+	enum device_kernel dkv = KERNEL_ATTENTION_DKV;
+	struct attention_launch l;
+	struct device *d = NULL;
+	size_t two;
+
+	(void)state;
+	assert_int_equal(device_open(&d, 0, NULL), 0);
+	/* On an H200 two blocks with two buffers fit, on an A100 one, or two with one buffer. */
+	assert_int_equal(launch_on(d, dkv, SHARED_MOST, SHARED_MOST, 128).buffers, 2);
+	assert_int_equal(launch_on(d, dkv, KIB_163, KIB_163, 128).buffers, 1);
+	/* A 4090 has room for one block with two buffers, or for two blocks with one buffer each,
+	 * if heads have 64 numbers. */
+	assert_int_equal(launch_on(d, dkv, KIB_99, KIB_99, 64).buffers, 1);
+	assert_int_equal(launch_on(d, KERNEL_ATTENTION, KIB_99, KIB_99, 64).buffers, 2);
+	/* If only one block fits in either case, it has two buffers if they fit. */
+	two = launch_on(d, dkv, SHARED_MOST, SHARED_MOST, 128).shared;
+	assert_true(two <= BYTES);
+	assert_int_equal(launch_on(d, dkv, two, BYTES, 128).buffers, 2);
+	assert_int_equal(launch_on(d, dkv, two - 1, BYTES, 128).buffers, 1);
+	d->shared_most = 48 << 10 >> 2;
+	assert_false(attention_launch_of(&l, d, dkv, true, 128));
+	device_close(d);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(kernels_agree),
+		cmocka_unit_test(heads_of_all_presets_fit_99_kib),
+		cmocka_unit_test(buffers_are_chosen_by_blocks),
+	};
+
+	return cmocka_run_group_tests(tests, emulated_setup, emulated_teardown);
+}

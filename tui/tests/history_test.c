@@ -1,0 +1,79 @@
+/* The console's history: going back to an earlier moment, events, and its limit. */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/tests/test.h"
+#include "tui/run/history.h"
+#include "tui/tests/golden.h"
+
+static void remember(void *context, int64_t at_us, const struct msg *m)
+{
+	size_t size = msg_size(m);
+	void *data = malloc(size);
+
+	assert_int_equal(msg_encode(m, data, size), (long)size);
+	assert_int_equal(history_append(context, at_us, data, size), 0);
+	free(data);
+}
+
+/* Going back in time shows the picture that was shown then, whatever time was shown in
+ * between. */
+TEST(an_earlier_picture_is_shown_again)
+{
+	struct stream_options o;
+	struct history *h;
+	struct state *s;
+	struct ui u;
+	size_t applied = 0;
+	int64_t status_at, event;
+
+	stream_defaults(&o);
+	o.dead = -1;
+	h = history_new(64 << 20);
+	assert_true(stream_run(&o, remember, h) > 0);
+	s = state_new();
+	for (int i = 0; i < 3; i++) { /* from an earlier time, from the end, from shortly before */
+		static const int64_t from_us[] = { 0, INT64_MAX, STREAM_START_US + 1200000 };
+
+		history_seek(h, from_us[i], &s, &applied, &status_at);
+		history_seek(h, STREAM_START_US + 1700000, &s, &applied, &status_at);
+		golden_ui(&u, s, 1700000);
+		u.selection.node = 6;
+		golden_check(s, &u, "overview", 80, 24);
+		if (i == 0) {
+			u.clock.frozen = true;
+			u.clock.frozen_us = u.clock.now_us;
+			u.clock.behind_us = 4200000;
+			u.clock.span_us = 9000000;
+			golden_check(s, &u, "replay", 80, 24);
+		}
+	}
+	assert_int_equal(history_nearest_event(h, INT64_MAX, -1),
+			 -1); /* entries of the snapshot are not events */
+	history_free(h);
+	o.dead = 9;
+	h = history_new(64 << 20);
+	assert_true(stream_run(&o, remember, h) > 0);
+	event = history_nearest_event(h, INT64_MAX, -1);
+	assert_true(event > STREAM_START_US && event < history_last_us(h));
+	assert_int_equal(history_nearest_event(h, event, -1), -1);
+	assert_int_equal(history_nearest_event(h, STREAM_START_US, 1), event);
+	history_free(h);
+	state_free(s);
+}
+
+TEST(a_full_history_takes_nothing_more)
+{
+	struct history *h;
+	char data[100] = "";
+
+	h = history_new(1000);
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(history_append(h, i, data, 100), 0);
+	assert_int_equal(history_append(h, 10, data, 100), -ENOSPC);
+	assert_int_equal(history_count(h), 10);
+	history_clear(h);
+	assert_int_equal(history_append(h, 10, data, 100), 0);
+	history_free(h);
+}
