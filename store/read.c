@@ -336,6 +336,14 @@ int store_read_commit(struct store *s, uint64_t iteration, struct store_commit *
 /* ---- visits of a table's rows ----
  * A visitor must not start the same walk again, because the statement is in use. */
 
+/* Ends the walk if the visitor has stopped it. Returns rc. */
+static int visited(sqlite3_stmt *q, int rc)
+{
+	if (rc != 0)
+		db_done(q);
+	return rc;
+}
+
 int store_each_commit(struct store *s, uint64_t from, uint64_t to,
 		      int (*visit)(void *context, const struct store_commit *c), void *context,
 		      struct error *err)
@@ -350,9 +358,7 @@ int store_each_commit(struct store *s, uint64_t from, uint64_t to,
 		rc = commit_row(s, q, &c, err);
 		if (rc != 0)
 			return rc;
-		rc = visit(context, &c);
-		if (rc != 0)
-			db_done(q);
+		rc = visited(q, visit(context, &c));
 	}
 	return rc;
 }
@@ -374,9 +380,7 @@ int store_each_plan(struct store *s, uint64_t from,
 					.iteration_s = column_real(q, 5),
 					.sync_s = column_real(q, 6) };
 
-		rc = visit(context, &p);
-		if (rc != 0)
-			db_done(q);
+		rc = visited(q, visit(context, &p));
 	}
 	return rc;
 }
@@ -395,9 +399,7 @@ int store_each_hash(struct store *s, uint64_t iteration,
 					.node = (uint16_t)column_u32(q, 2),
 					.hash = column_u64(q, 3) };
 
-		rc = visit(context, &h);
-		if (rc != 0)
-			db_done(q);
+		rc = visited(q, visit(context, &h));
 	}
 	return rc;
 }
@@ -421,9 +423,7 @@ int store_each_task(struct store *s, uint64_t iteration,
 			.end_us = sqlite3_column_int64(q, 9),
 		};
 
-		rc = visit(context, &t);
-		if (rc != 0)
-			db_done(q);
+		rc = visited(q, visit(context, &t));
 	}
 	return rc;
 }
@@ -440,9 +440,7 @@ int store_each_validation(struct store *s,
 					      .loss = column_real(q, 1),
 					      .wall_us = sqlite3_column_int64(q, 2) };
 
-		rc = visit(context, &l);
-		if (rc != 0)
-			db_done(q);
+		rc = visited(q, visit(context, &l));
 	}
 	return rc;
 }
@@ -461,9 +459,7 @@ int store_each_note(struct store *s, int (*visit)(void *context, const struct st
 					.node = sqlite3_column_int(q, 5),
 					.text = column_string(q, 6) };
 
-		rc = visit(context, &n);
-		if (rc != 0)
-			db_done(q);
+		rc = visited(q, visit(context, &n));
 	}
 	return rc;
 }
@@ -484,9 +480,7 @@ int store_each_fault(struct store *s, int (*visit)(void *context, const struct s
 			.ended_wall_us = sqlite3_column_int64(q, 8),
 		};
 
-		rc = visit(context, &f);
-		if (rc != 0)
-			db_done(q);
+		rc = visited(q, visit(context, &f));
 	}
 	return rc;
 }
@@ -511,9 +505,7 @@ int store_each_moment(struct store *s, uint64_t after,
 			.device = column_string(q, 14), .host = column_string(q, 15),
 		};
 
-		rc = visit(context, &m);
-		if (rc != 0)
-			db_done(q);
+		rc = visited(q, visit(context, &m));
 	}
 	return rc;
 }
@@ -543,9 +535,7 @@ int store_each_device(struct store *s,
 	int rc = db_query(s, DB_GET_DEVICES, NULL, 0, &q, err);
 
 	while (rc == 0 && (rc = db_row(s, q, err)) == 1) {
-		rc = visit(context, column_string(q, 0), column_u32(q, 1));
-		if (rc != 0)
-			db_done(q);
+		rc = visited(q, visit(context, column_string(q, 0), column_u32(q, 1)));
 	}
 	return rc;
 }

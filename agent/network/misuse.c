@@ -47,11 +47,6 @@ static void report(struct agent *a, uint16_t node, const char *what, uint64_t ep
 	tell_controller(a, &m, POST_RELIABLE, now_us);
 }
 
-void misuse_report(struct agent *a, uint16_t node, const char *what, int64_t now_us)
-{
-	report(a, node, what, 0, now_us);
-}
-
 void misuse_report_numbers(struct agent *a, uint16_t node, const char *what, int64_t now_us)
 {
 	report(a, node, what, a->progress.epoch, now_us);
@@ -68,7 +63,7 @@ void misuse_misfit(struct agent *a, uint16_t from, int64_t now_us)
 	}
 	a->tally.refused++;
 	if (++p->misfits >= MISFITS_MOST)
-		misuse_report(a, from, "too many unsolicited messages", now_us);
+		report(a, from, "too many unsolicited messages", 0, now_us);
 }
 
 void misuse_malformed(struct agent *a, int64_t now_us)
@@ -85,8 +80,7 @@ void misuse_malformed(struct agent *a, int64_t now_us)
 			continue;
 		a->peers[node].malformed = info.malformed_frames;
 		a->tally.refused++;
-		misuse_report(a, (uint16_t)node,
-			      "bytes that are no message of this run", now_us);
+		report(a, (uint16_t)node, "bytes that are no message of this run", 0, now_us);
 	}
 }
 

@@ -19,9 +19,8 @@ struct agent;
 uint32_t misuse_sender(const struct agent *a, post_peer_id peer);
 /* Returns true if the peer has proven to hold this node's key. */
 bool misuse_proven(const struct agent *a, post_peer_id peer, uint16_t node);
-/* Reports that the node sent `what`; nothing if it is reported already. */
-void misuse_report(struct agent *a, uint16_t node, const char *what, int64_t now_us);
-/* Likewise for a tensor with numbers that are not finite, computed under the present plan. */
+/* Reports that the node sent `what`, a tensor with numbers that are not finite, computed under the
+ * present plan. Does nothing if the node was reported in this iteration. */
 void misuse_report_numbers(struct agent *a, uint16_t node, const char *what, int64_t now_us);
 /* Returns true if the node was reported in this iteration. */
 bool misuse_reported(const struct agent *a, uint16_t node);

@@ -252,18 +252,24 @@ TEST(test_one_report_an_iteration)
 	thief_ends(&t);
 }
 
+/* Returns the second input of a route in an evaluation, sent by node 1. */
+static struct msg_tensor evaluation_input(const struct route *route)
+{
+	return (struct msg_tensor){ .kind = TENSOR_ACTIVATION,
+				    .evaluate = 1,
+				    .from = 1,
+				    .index = 1,
+				    .n_routes = 1,
+				    .routes = route };
+}
+
 /* Inputs of evaluations that the controller has not ordered are kept up to the peer's share, and
  * none is computed. */
 TEST(test_evaluations_without_an_order)
 {
 	struct route route = { .attempt = 1, .n_hops = 2, .nodes = { 1, 2 },
 			       .stages = { cluster_six[1], cluster_six[2] } };
-	const struct msg_tensor input = { .kind = TENSOR_ACTIVATION,
-					  .evaluate = 1,
-					  .from = 1,
-					  .index = 1,
-					  .n_routes = 1,
-					  .routes = &route };
+	const struct msg_tensor input = evaluation_input(&route);
 	const struct agent *a;
 	struct thief t;
 
@@ -286,12 +292,7 @@ TEST(test_evaluations_in_a_format_that_is_not_known_yet)
 {
 	struct route route = { .attempt = 1, .n_hops = 2, .nodes = { 1, 2 },
 			       .stages = { cluster_six[1], cluster_six[2] } };
-	const struct msg_tensor input = { .kind = TENSOR_ACTIVATION,
-					  .evaluate = 1,
-					  .from = 1,
-					  .index = 1,
-					  .n_routes = 1,
-					  .routes = &route };
+	const struct msg_tensor input = evaluation_input(&route);
 	const struct agent *a;
 	struct thief t;
 

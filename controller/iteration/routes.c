@@ -124,7 +124,8 @@ bool routes_owes(const struct microbatch *m, uint32_t t)
 	return t < n ? m->owed_forward & bit(t) : m->owed_backward & bit(2 * n - t);
 }
 
-bool routes_ended(const struct microbatch *m, uint32_t t)
+/* Returns true if position t has ended at its present node. */
+static bool has_ended(const struct microbatch *m, uint32_t t)
 {
 	return t < m->passed && !routes_owes(m, t);
 }
@@ -132,7 +133,7 @@ bool routes_ended(const struct microbatch *m, uint32_t t)
 /* Returns true if position t has ended or is under way at its present node. */
 static bool has_begun(const struct microbatch *m, uint32_t t)
 {
-	return routes_ended(m, t) || (t == m->passed && m->next_began);
+	return has_ended(m, t) || (t == m->passed && m->next_began);
 }
 
 bool routes_chain_ended(const struct microbatch *m)
@@ -192,7 +193,7 @@ static bool holds_while_waiting(const struct microbatch *m)
 	for (uint32_t h = 1; h < n; h++)
 		for (uint32_t g = 1; (m->owed_forward & bit(h)) && g < h; g++)
 			if (m->route.stages[g] > m->route.stages[h] && g < m->passed &&
-			    !routes_ended(m, 2 * n - g))
+			    !has_ended(m, 2 * n - g))
 				return true;
 	return false;
 }

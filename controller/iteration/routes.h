@@ -95,9 +95,7 @@ bool routes_need(const struct microbatch *m, uint16_t a, uint16_t b);
 int routes_around(struct routes *r, uint16_t a, uint16_t b, const bool *usable, const int *stage_of,
 		  const struct cluster *c, uint32_t *changed);
 
-/* routes_ended: returns true if position t of the chain has ended at its present node. routes_owes:
- * returns true if that node is a substitute that still has to run it. */
-bool routes_ended(const struct microbatch *m, uint32_t t);
+/* Returns true if the present node of position t is a substitute that still has to run it. */
 bool routes_owes(const struct microbatch *m, uint32_t t);
 bool routes_chain_ended(const struct microbatch *m); /* true after the last backward pass */
 uint16_t routes_node_at(const struct microbatch *m, uint32_t t);

@@ -99,13 +99,6 @@ static const struct transition *find(enum member_state from, enum member_event e
 	return NULL;
 }
 
-int member_next(enum member_state state, enum member_event event)
-{
-	const struct transition *t = find(state, event);
-
-	return !t ? -1 : t->to == SAME ? (int)state : t->to;
-}
-
 static const char *const event_names[MEMBER_EVENTS] = {
 	[MEMBER_HELLO] = "hello",     [MEMBER_HEARD] = "heard",
 	[MEMBER_RETURN] = "return",   [MEMBER_REINSTATE] = "reinstate",

@@ -74,8 +74,6 @@ enum member_event {
  * consoles. why: shown beside the state; NULL: the reason stays. An event that the table does not
  * list for m's state changes nothing, is logged as an error and returns false. */
 bool member_apply(struct run *run, struct member *m, enum member_event event, const char *why);
-/* Returns the state that the event leads to; -1: the table does not list the pair. */
-int member_next(enum member_state state, enum member_event event);
 /* Sets whether m is marked failed: by the operator or for what it sent. A restarted controller
  * knows the mark, too. */
 void member_mark(struct members *members, struct member *m, bool is_marked);

@@ -77,7 +77,7 @@ struct planner_request {
 	const int *stages;
 	uint32_t exchange; /* number of this exchange; 0: none */
 	/* For PLANNER_PHASES. It needs many searches, and budget_s is the time of each. */
-	const struct skip_schedule *schedule; /* copied; NULL: another kind */
+	const struct skip_schedule *schedule; /* copied; NULL for other kinds */
 	uint64_t iterations;                  /* of the run */
 	bool stack;                           /* as in struct phase_plans_request */
 	double budget_s;

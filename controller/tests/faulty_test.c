@@ -63,6 +63,15 @@ static int first_of(struct world *w, uint8_t stage)
 	return node;
 }
 
+/* Gives all nodes of the stage a fault. */
+static void give_stage_fault(struct world *w, uint8_t stage, enum player_fault fault)
+{
+	WORLD_UNTIL(w, world_all_ready(w));
+	for (int i = 0; i < PLAYERS; i++)
+		if (w->players[i].stage == stage)
+			w->faults[i] = fault;
+}
+
 /* Gives the first node of the stage a fault. Checks that all others stay until it is out, and that
  * five more iterations are committed. */
 static void is_excluded(struct world *w, enum player_fault fault, uint8_t stage, const char *why)
@@ -93,6 +102,16 @@ static void is_dropped(struct world *w, enum player_fault fault, uint8_t stage, 
 }
 
 #define FIXTURE_TEST(name) TEST_WITH(name, world_open, world_close)
+#define EXCLUDED(name, fault, stage, why) \
+	FIXTURE_TEST(name) \
+	{ \
+		is_excluded(*state, fault, stage, why); \
+	}
+#define DROPPED(name, fault, stage, why) \
+	FIXTURE_TEST(name) \
+	{ \
+		is_dropped(*state, fault, stage, why); \
+	}
 
 /* The iteration stalls without the node. The controller drops the node, which then catches up. */
 FIXTURE_TEST(a_node_that_missed_a_commit_catches_up)
@@ -108,35 +127,14 @@ FIXTURE_TEST(a_node_that_missed_a_commit_catches_up)
 	assert_true(w->players[4].committed >= enough - 1);
 }
 
-FIXTURE_TEST(a_node_counts_twice)
-{
-	is_excluded(*state, COUNTS_TWICE, 1, "counted a gradient that it must not count");
-}
-
-FIXTURE_TEST(a_node_counts_gradients_of_others)
-{
-	is_excluded(*state, COUNTS_OTHERS, 2, "counted a gradient that it must not count");
-}
-
-FIXTURE_TEST(a_node_does_not_count)
-{
-	is_excluded(*state, COUNTS_NOT, 1, "reported a sum that lacks a gradient");
-}
-
-FIXTURE_TEST(a_node_reports_another_sum_of_squares)
-{
-	is_excluded(*state, OTHER_SQUARES, 2, "has another sum than its stage");
-}
-
-FIXTURE_TEST(a_node_reports_another_slice)
-{
-	is_excluded(*state, OTHER_SLICE, 0, "has another sum than its stage");
-}
-
-FIXTURE_TEST(a_node_sums_among_other_nodes)
-{
-	is_excluded(*state, OTHER_LENGTH, 0, "summed over another number of replicas than ordered");
-}
+EXCLUDED(a_node_counts_twice, COUNTS_TWICE, 1, "counted a gradient that it must not count")
+EXCLUDED(a_node_counts_gradients_of_others, COUNTS_OTHERS, 2,
+	 "counted a gradient that it must not count")
+EXCLUDED(a_node_does_not_count, COUNTS_NOT, 1, "reported a sum that lacks a gradient")
+EXCLUDED(a_node_reports_another_sum_of_squares, OTHER_SQUARES, 2, "has another sum than its stage")
+EXCLUDED(a_node_reports_another_slice, OTHER_SLICE, 0, "has another sum than its stage")
+EXCLUDED(a_node_sums_among_other_nodes, OTHER_LENGTH, 0,
+	 "summed over another number of replicas than ordered")
 
 /* All other nodes report the faulty node. Their quotas must suffice. Then they forget the
  * node's key. */
@@ -152,34 +150,21 @@ FIXTURE_TEST(a_node_sends_impossible_numbers_to_all)
 			assert_true(i == faulty || !w->players[i].knows[faulty]);
 }
 
-FIXTURE_TEST(one_data_node_with_impossible_losses_is_excluded)
-{
-	is_excluded(*state, LOSS_IS_NAN, 0, "computed an impossible loss");
-}
+EXCLUDED(one_data_node_with_impossible_losses_is_excluded, LOSS_IS_NAN, 0,
+	 "computed an impossible loss")
 
 /* Two nodes compute impossible losses from the same weights. Neither is at fault. */
 FIXTURE_TEST(impossible_losses_of_two_data_nodes_end_the_run)
 {
 	struct world *w = *state;
 
-	WORLD_UNTIL(w, world_all_ready(w));
-	for (int i = 0; i < PLAYERS; i++)
-		if (w->players[i].stage == 0)
-			w->faults[i] = LOSS_IS_NAN;
+	give_stage_fault(w, 0, LOSS_IS_NAN);
 	WORLD_UNTIL(w, w->phase == PHASE_FINISHED);
 	assert_non_null(strstr(w->console.journal,
 			       "the run ends: the training has diverged in iteration 4: n0"));
 	assert_int_equal(w->console.committed, FAULTS_FROM - 1);
 	for (int i = 0; i < PLAYERS; i++)
 		assert_int_not_equal(w->states[i], NODE_FAILED);
-}
-
-static void have_bad_data(struct world *w, enum player_fault fault)
-{
-	WORLD_UNTIL(w, world_all_ready(w));
-	for (int i = 0; i < PLAYERS; i++)
-		if (w->players[i].stage == 0)
-			w->faults[i] = fault;
 }
 
 #define SKIPPING_TEST(name) TEST_WITH(name, world_open_skipping, world_close)
@@ -191,7 +176,7 @@ SKIPPING_TEST(bad_data_is_skipped)
 	struct world *w = *state;
 	uint64_t newest = 0;
 
-	have_bad_data(w, DATA_IS_BAD);
+	give_stage_fault(w, 0, DATA_IS_BAD);
 	WORLD_UNTIL(w, w->console.committed >= FAULTS_FROM + 5);
 	assert_non_null(strstr(w->console.journal, "its data is skipped (2 of 3 times)"));
 	assert_null(strstr(w->console.journal, "diverged"));
@@ -205,7 +190,7 @@ SKIPPING_TEST(a_run_without_good_data_ends)
 {
 	struct world *w = *state;
 
-	have_bad_data(w, LOSS_IS_NAN);
+	give_stage_fault(w, 0, LOSS_IS_NAN);
 	WORLD_UNTIL(w, w->phase == PHASE_FINISHED);
 	assert_non_null(strstr(w->console.journal, "its data is skipped (3 of 3 times)"));
 	assert_non_null(strstr(w->console.journal,
@@ -226,35 +211,12 @@ SKIPPING_TEST(a_node_that_sends_impossible_numbers_is_excluded_after_the_skips)
 	WORLD_UNTIL(w, w->console.committed >= FAULTS_FROM + 20 && only_faulty_are_out(w));
 }
 
-FIXTURE_TEST(a_node_ends_no_task)
-{
-	is_dropped(*state, ENDS_NOTHING, 1, "does not end a task");
-}
-
-FIXTURE_TEST(a_data_node_ends_no_task)
-{
-	is_dropped(*state, ENDS_NOTHING, 0, "does not end a task");
-}
-
-FIXTURE_TEST(a_node_starts_no_task)
-{
-	is_dropped(*state, STARTS_NOTHING, 2, "does not start a task");
-}
-
-FIXTURE_TEST(a_node_keeps_tensors)
-{
-	is_dropped(*state, KEEPS_TENSORS, 1, "does not send a tensor");
-}
-
-FIXTURE_TEST(a_node_delays_a_sum)
-{
-	is_dropped(*state, HOLDS_A_SUM_UP, 2, "does not report its sum");
-}
-
-FIXTURE_TEST(a_node_reports_no_sum)
-{
-	is_dropped(*state, REPORTS_NO_SUM, 1, "does not report its sum");
-}
+DROPPED(a_node_ends_no_task, ENDS_NOTHING, 1, "does not end a task")
+DROPPED(a_data_node_ends_no_task, ENDS_NOTHING, 0, "does not end a task")
+DROPPED(a_node_starts_no_task, STARTS_NOTHING, 2, "does not start a task")
+DROPPED(a_node_keeps_tensors, KEEPS_TENSORS, 1, "does not send a tensor")
+DROPPED(a_node_delays_a_sum, HOLDS_A_SUM_UP, 2, "does not report its sum")
+DROPPED(a_node_reports_no_sum, REPORTS_NO_SUM, 1, "does not report its sum")
 
 FIXTURE_TEST(two_nodes_hang)
 {
@@ -284,15 +246,8 @@ FIXTURE_TEST(the_iteration_restarts_until_an_idle_node_works)
 	WORLD_UNTIL(w, w->console.committed >= enough && world_all_live(w));
 }
 
-FIXTURE_TEST(a_node_holds_other_weights)
-{
-	is_excluded(*state, OTHER_WEIGHTS, 1, "holds other weights again");
-}
-
-FIXTURE_TEST(a_data_node_holds_other_weights)
-{
-	is_excluded(*state, OTHER_WEIGHTS, 0, "holds other weights again");
-}
+EXCLUDED(a_node_holds_other_weights, OTHER_WEIGHTS, 1, "holds other weights again")
+EXCLUDED(a_data_node_holds_other_weights, OTHER_WEIGHTS, 0, "holds other weights again")
 
 /* The node fetches the right weights and returns. */
 FIXTURE_TEST(a_bit_flips_once)
@@ -333,10 +288,7 @@ EVALUATING(an_answer_for_another_node_is_ignored)
 	struct world *w = *state;
 	uint32_t seen = 0;
 
-	WORLD_UNTIL(w, world_all_ready(w));
-	for (int i = 0; i < PLAYERS; i++)
-		if (w->players[i].stage == 1)
-			w->faults[i] = ANSWERS_FOR_OTHERS;
+	give_stage_fault(w, 1, ANSWERS_FOR_OTHERS);
 	for (; seen < 4; seen++) {
 		WORLD_UNTIL(w, w->validations > seen);
 		assert_true(w->validated == 3.0f);

@@ -49,8 +49,8 @@ static bool is_marked(const struct world *w, uint32_t i)
 	return false;
 }
 
-/* Returns true if a bit of an encoded sum may have flipped. The flip may have made a scale that no
- * computation gives; then the sender is shut out. */
+/* Returns true if a bit of an encoded sum may have flipped. If the flip made a scale that no
+ * computation gives, the controller has excluded the sender. */
 static bool is_scale_flipped(const struct world *w)
 {
 	bool flipped = false;

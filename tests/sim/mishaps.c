@@ -9,7 +9,7 @@
 #include "tests/sim/world_private.h"
 
 enum {
-	MAX_DEAD = 2,     /* at the same time */
+	MAX_DEAD = 2,     /* number of agents that may be dead at one time */
 	ARM_US = 15000000 /* the longest wait for the moment of a mishap */
 };
 

@@ -36,10 +36,10 @@ enum moment {
 	SOME_SUMMED,  /* some replicas have their sum, and others do not */
 	SOME_FETCH,   /* a node fetches its stage or a copy */
 	SOME_MOVE,    /* nodes load the stages to which they move between two phases */
-	SOON_AFTER    /* the previous mishap */
+	SOON_AFTER    /* soon after the previous mishap */
 };
 
-/* It happens some time after its moment in its iteration. */
+/* A mishap happens some time after its moment in its iteration. */
 struct mishap {
 	enum mishap_kind kind;
 	enum moment moment;
@@ -47,7 +47,7 @@ struct mishap {
 	enum run_phase phase; /* IN_PHASE */
 	int64_t after_us, lasts_us;
 	int64_t at_us;    /* world; INT64_MAX: the moment has not come */
-	int64_t since_us; /* its iteration was reached then */
+	int64_t since_us; /* world: when its iteration was reached */
 	uint32_t a, b;    /* processes; b: the other one, of a mishap between two */
 	bool silently, done;
 	bool given; /* the command was given, and is undone later */
@@ -58,7 +58,7 @@ struct held {
 	int stage; /* -1: no weights of the last commit */
 	uint64_t hash;
 	bool announced; /* the store has a hash of the stage */
-	bool matches;   /* and it equals this one */
+	bool matches;   /* the announced hash equals this one */
 };
 
 struct world {
@@ -79,7 +79,7 @@ struct world {
 	int64_t step_us; /* usual length of the optimizer's step; 0: as other jobs */
 	struct mishap mishaps[MISHAPS];
 	uint32_t n_mishaps;
-	int64_t calm_us;                 /* no mishap since then */
+	int64_t calm_us;                 /* the time from which on there was no mishap */
 	uint64_t durable;                /* the newest commit in the store */
 	struct held held[SIM_AGENTS];
 	bool begun, over, flips;

@@ -278,7 +278,6 @@ TEST(all_but_one_may_be_skipped)
 	state_free(s);
 }
 
-/* Every key for more or less changes the value. Returning to the current value requests nothing. */
 /* A share of the microbatches is a second field, and one number with the stages in the command. */
 TEST(skip_share)
 {
@@ -300,6 +299,7 @@ TEST(skip_share)
 	state_free(s);
 }
 
+/* Every key for more or less changes the value. Returning to the current value requests nothing. */
 TEST(skip_arrows)
 {
 	static const uint32_t more[] = { PRESS_ARROW_RIGHT, PRESS_ARROW_UP, '+' };
