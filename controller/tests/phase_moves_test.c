@@ -12,19 +12,30 @@
 enum { COMMITTED = 7 };
 
 /* The run is in the first of two phases, and in iteration 8. */
-static int begin(void **state)
+static struct controller *begin_with(struct controller *c)
 {
-	struct controller *c = *state = under_way_of(NODES, EACH, 2);
-
 	c->run.committed = COMMITTED;
 	c->run.iteration = COMMITTED + 1;
 	c->run.wanted.schedule.n = 2;
 	c->run.wanted.schedule.phases[0].from = 1;
 	c->run.wanted.schedule.phases[1].from = 100;
-	for (int i = 0; i < NODES; i++) {
-		c->members.list[i].move.home = i / DATA;
+	for (uint32_t i = 0; i < c->members.n; i++) {
+		c->members.list[i].move.home = c->run.cluster->nodes[i].stage;
 		under_way_keep_messages(c, &c->members.list[i]);
 	}
+	return c;
+}
+
+static int begin(void **state)
+{
+	*state = begin_with(under_way_of(NODES, EACH, 2));
+	return 0;
+}
+
+/* A third stage has three nodes too. */
+static int begin_three(void **state)
+{
+	*state = begin_with(under_way_begun(under_way_cluster(3 * DATA, 3, EACH), 3));
 	return 0;
 }
 
@@ -34,8 +45,8 @@ static void plan_phase(struct controller *c, const int *stages)
 	struct planned *a = c->planning.targets.answer = alloc_new(sizeof(*a));
 
 	a->n_phases = 1;
-	a->phase_stages = alloc_array(NODES, sizeof(*stages));
-	memcpy(a->phase_stages, stages, NODES * sizeof(*stages));
+	a->phase_stages = alloc_array(c->members.n, sizeof(*stages));
+	memcpy(a->phase_stages, stages, c->members.n * sizeof(*stages));
 }
 
 /* Adds the stages of the second phase. */
@@ -53,7 +64,7 @@ static void plan_next(struct controller *c, const int *stages)
 static void fetch(struct controller *c)
 {
 	phase_moves_fetch(&c->weights);
-	for (int i = 0; i < NODES; i++) {
+	for (uint32_t i = 0; i < c->members.n; i++) {
 		struct member *m = &c->members.list[i];
 
 		if (m->copy.stage < 0)
@@ -74,25 +85,8 @@ static void commit(struct controller *c)
 /* Answers the request for the plan after the exchange. */
 static void answer(struct controller *c)
 {
-	struct planned *p = calloc(1, sizeof(*p));
-	struct cluster *moved = cluster_copy(c->run.cluster);
-	struct plan_request q;
-	bool excluded[NODES];
-
 	assert_int_not_equal(c->planning.wanted_id, 0);
-	for (int i = 0; i < NODES; i++)
-		excluded[i] = !member_is_replica(&c->members.list[i]);
-	cluster_set_stages(moved, c->planning.targets.exchange.to);
-	plan_request_init(&q);
-	q.path_length = 2;
-	q.evaluations = 20;
-	q.excluded = excluded;
-	q.keep_batch = true;
-	assert_int_equal(plan_search(moved, &q, &p->plan, NULL), 0);
-	cluster_free(moved);
-	p->exchange = c->planning.targets.exchange.number;
-	c->planning.pending = p;
-	c->planning.wanted_id = 0;
+	under_way_plans_exchange(c);
 }
 
 static bool is_prepared(const struct controller *c)
@@ -191,6 +185,20 @@ FIXTURE_TEST(five_data_nodes_cannot_share_twelve_microbatches)
 	assert_true(is_prepared(c));
 	assert_int_equal(c->planning.targets.exchange.to[3], 0);
 	assert_int_equal(c->planning.targets.exchange.to[4], 1);
+}
+
+/* Nodes that neither enter nor leave stage 0 move even if the others cannot. */
+TEST_WITH(data_nodes_do_not_keep_others_from_moving, begin_three, under_way_end)
+{
+	struct controller *c = *state;
+	const int wanted[] = { 0, 0, 0, 0, 0, 1, 1, 2, 2 }, is[] = { 0, 0, 0, 1, 1, 1, 1, 2, 2 };
+
+	plan_phase(c, wanted);
+	fetch(c);
+	phase_moves_prepare(&c->weights);
+	assert_true(is_prepared(c));
+	for (uint32_t i = 0; i < c->members.n; i++)
+		assert_int_equal(c->planning.targets.exchange.to[i], is[i]);
 }
 
 /* The place of a node that is away moves without a copy. */

@@ -106,7 +106,8 @@ static void agree(struct p_run *r, int stage)
 	for (int i = 0; i < r->p->nodes; i++) {
 		struct p_node *x = &r->s.nodes[i];
 
-		if (x->keeps != stage + 1 || !x->copy_applied || !is[!x->copy_wrong])
+		if (x->keeps != stage + 1 || !x->copy_applied || !is[!x->copy_wrong] ||
+		    x->move.load) /* compared when the node reports it */
 			continue;
 		x->keeps = x->copy_applied = x->copy_wrong = 0;
 		if (r->s.stack == P_STACKED && !(r->p->always >> x->stage & 1))
@@ -125,6 +126,12 @@ static void agree(struct p_run *r, int stage)
 		if (x->stage == stage && x->applied && x->wrong == out)
 			x->standing = P_GONE;
 	}
+}
+
+static void lose(struct p_node *x)
+{
+	x->keeps = x->copies = x->copy_reduced = 0;
+	x->copy_sum = x->copy_wrong = x->copy_due = x->copy_applied = 0;
 }
 
 static void apply(struct p_run *r, struct p_node *x, bool copy)
@@ -152,6 +159,12 @@ static bool under_way(const struct p_state *s)
 {
 	return s->phase == P_COMPUTING || s->phase == P_REDUCING || p_is_stalled(s) ||
 	       s->phase == P_PLANNING;
+}
+
+/* Returns true after the commit, until the next iteration begins, if nodes may move. */
+static bool is_between(const struct p_state *s)
+{
+	return s->moves && s->phase == P_COMMITTED && !s->started;
 }
 
 static bool has_weights(const struct p_run *r, int stage, const struct p_node *but)
@@ -207,7 +220,7 @@ static bool is_heard(const struct p_run *r, const struct p_node *x)
 static bool may_of_node(const struct p_run *r, const struct p_node *x, enum p_event e)
 {
 	const struct p_state *s = &r->s;
-	bool stalled = p_is_stalled(s), led = under_way(s),
+	bool stalled = p_is_stalled(s), led = under_way(s), between = is_between(s),
 	     sums = s->phase == P_COMPUTING || s->phase == P_REDUCING;
 	bool hears = is_heard(r, x);
 	uint8_t unreported = x->counted & (uint8_t) ~(x->reported | x->dropped);
@@ -238,12 +251,13 @@ static bool may_of_node(const struct p_run *r, const struct p_node *x, enum p_ev
 		return x->alive && x->copy_due;
 	case P_KILL:
 		return x->alive && s->deaths > 0 &&
-		       (sums || stalled || (s->stack == P_STACKED && s->phase == P_COMMITTED));
+		       (sums || stalled || between ||
+			(s->stack == P_STACKED && s->phase == P_COMMITTED));
 	case P_FETCHED:
 		return x->alive && x->fetching && led && s->phase != P_PLANNING &&
 		       has_weights(r, x->keeps - 1, x);
 	case P_NOTICE:
-		return !x->alive && x->standing != P_GONE && led;
+		return !x->alive && x->standing != P_GONE && (led || between);
 	case P_SILENCE:
 		return x->alive && x->standing != P_GONE && led && s->deaths > 0;
 	case P_JOIN:
@@ -255,6 +269,15 @@ static bool may_of_node(const struct p_run *r, const struct p_node *x, enum p_ev
 		       p_count_replicas(s, r->p->nodes, x->stage) == 0;
 	case P_ADMIT:
 		return stalled && x->standing == P_JOINER;
+	case P_LOSE:
+		return x->alive && x->move.listed && x->keeps && !x->fetching &&
+		       (s->phase == P_COMPUTING || between);
+	case P_ORDER_LOAD:
+		return x->alive && between && p_moves_may_order(r, x);
+	case P_LOAD:
+		return x->alive && between && x->move.load == P_LOAD_ORDERED;
+	case P_READY:
+		return x->alive && between && x->move.load == P_LOADED;
 	default:
 		return false;
 	}
@@ -270,11 +293,18 @@ static bool may_at_all(const struct p_run *r, enum p_event e)
 	case P_BEGIN:
 		return s->phase == P_PLANNING && p_replicas_everywhere(r);
 	case P_CRASH:
-		return s->takeovers > 0 && s->phase != P_GATHERING;
+		return s->takeovers > 0 && s->phase != P_GATHERING && !s->started;
 	case P_CHANGE:
 		return s->changes > 0 && under_way(s);
 	case P_GATHER:
 		return s->phase == P_GATHERING;
+	case P_EXCHANGE:
+		return is_between(s) && s->moves == P_LISTED &&
+		       (p_moves_complete(r) || !(r->p->rules & P_AWAIT_LISTED));
+	case P_EXCHANGE_LATE:
+		return is_between(s) && s->moves == P_LISTED && !p_moves_complete(r);
+	case P_START:
+		return is_between(s) && s->moves != P_LISTED && p_moves_can_start(r);
 	default:
 		return false;
 	}
@@ -357,6 +387,18 @@ static void happen_to_node(struct p_run *r, struct p_node *x, const struct p_ste
 	case P_RESUME:
 		p_resume(r, x);
 		break;
+	case P_LOSE:
+		lose(x);
+		break;
+	case P_ORDER_LOAD:
+		x->move.load = P_LOAD_ORDERED;
+		break;
+	case P_LOAD:
+		p_moves_load(r, x);
+		break;
+	case P_READY:
+		p_moves_ready(r, x);
+		break;
 	case P_ADMIT:
 		x->standing = P_LIVE;
 		x->keeps = x->copies = x->copy_sum = 0;
@@ -388,6 +430,15 @@ static void happen(struct p_run *r, const struct p_step *step)
 		break;
 	case P_GATHER:
 		p_gather(r);
+		break;
+	case P_EXCHANGE:
+		p_moves_exchange(r);
+		break;
+	case P_EXCHANGE_LATE:
+		p_moves_drop(&r->s);
+		break;
+	case P_START:
+		p_moves_start(r);
 		break;
 	case P_CHANGE:
 		r->s.wanted ^= 1;
@@ -457,7 +508,8 @@ struct walk {
 static bool happens_of_itself(enum p_event e)
 {
 	return e != P_REDUCED_WRONG && e != P_COPY_REDUCED_WRONG && e != P_KILL && e != P_SILENCE &&
-	       e != P_NEW_PROCESS && e != P_CRASH && e != P_KEEP && e != P_CHANGE;
+	       e != P_NEW_PROCESS && e != P_CRASH && e != P_KEEP && e != P_CHANGE && e != P_LOSE &&
+	       e != P_EXCHANGE_LATE;
 }
 
 /* Tries the step with every series of choices. */
@@ -472,6 +524,7 @@ static void try_step(const struct walk *w, enum p_event e, int node, int arg)
 		r.crashed = false;
 		happen(&r, &step);
 		p_give_parts(&r);
+		p_moves_turn(&r);
 		clear_void_work(w->p, &r.s);
 		step.free = happens_of_itself(e) && r.s.deaths == w->from->deaths &&
 			    r.s.takeovers == w->from->takeovers;
@@ -506,7 +559,8 @@ bool protocol_ended(const struct protocol *p, const struct p_state *s)
 	for (int i = 0; i < P_NODES; i++)
 		if (s->nodes[i].due || s->nodes[i].copy_due)
 			return false;
-	return s->phase == P_COMMITTED && p_stages_started(p, s, false);
+	return s->phase == P_COMMITTED && p_stages_started(p, s, false) &&
+	       (!s->moves || s->started);
 }
 
 bool protocol_can_end(const struct protocol *p, const struct p_state *s)
@@ -515,5 +569,7 @@ bool protocol_can_end(const struct protocol *p, const struct p_state *s)
 
 	for (int i = 0; i < p->nodes; i++)
 		held |= (uint8_t)(s->nodes[i].alive << s->nodes[i].stage);
+	if (s->moves && s->committed && !s->started)
+		held = p_moves_held(p, s);
 	return held == (1 << p->stages) - 1 && p_stages_started(p, s, true);
 }

@@ -22,6 +22,11 @@
  * the state of the last commit until it makes this commit's step. The next plan then visits these
  * stages, so that the commit must say that they take the copy's layers.
  *
+ * Nodes may move to another stage after the commit (--phase-moves). The model then ends with the
+ * next START. A node that will move fetches a copy. When the iteration begins, the controller lists
+ * the nodes whose copies are complete. Between the iterations all of them get their new stages at
+ * once, and load their copies.
+ *
  * Nodes of a stage are alike, and so are microbatches. States that differ only in names are one
  * state. No node's record names another node, so sorting the nodes is enough. */
 #ifndef CONTROLLER_TESTS_PROTOCOL_H
@@ -94,8 +99,31 @@ enum p_layers {
 	P_LAYERS_OF_COMMIT /* the neighbour's, after this commit's step */
 };
 
+/* Nodes that move to another stage between two iterations. */
+enum p_moves {
+	P_NO_MOVES,
+	P_MOVES_LATER,
+	P_LISTED, /* the listed nodes move before the next iteration */
+	P_MOVED   /* the record has the new stages */
+};
+
+/* The weights of a node with regard to its stage. */
+enum p_load {
+	/* the node has not moved, or the controller knows that it has its new stage */
+	P_HAS_WEIGHTS,
+	P_LOAD_ORDERED, /* the node is about to load its copy */
+	P_LOAD_AWAITED, /* the order to load the copy was lost */
+	P_LOADED        /* the node has not reported this yet */
+};
+
 /* An agent's knowledge of a route: the controller's present route, or an earlier one. */
 enum p_view { P_CURRENT, P_OLD };
+
+struct p_move {
+	uint8_t to;     /* stage + 1 that the node has in the next phase; 0: no other one */
+	uint8_t listed; /* the node moves to that stage before the next iteration */
+	uint8_t load;   /* enum p_load */
+};
 
 /* One node. Sets of microbatches are bits. */
 struct p_node {
@@ -121,6 +149,7 @@ struct p_node {
 	uint8_t sum, wrong, due, applied; /* due: COMMIT is travelling to it */
 	uint8_t copy_sum, copy_wrong, copy_due, copy_applied;
 	uint8_t layers; /* enum p_layers */
+	struct p_move move;
 };
 
 struct p_state {
@@ -141,6 +170,8 @@ struct p_state {
 	uint8_t tried;   /* the controller has begun the iteration, or resumed it */
 	uint8_t sent;    /* formats, as bits, in which nodes may have sent tensors of it */
 	uint8_t stack;   /* enum p_stack */
+	uint8_t moves;   /* enum p_moves */
+	uint8_t started; /* the next iteration has begun */
 	/* number of times each gradient is in the stage's sum */
 	uint8_t content[P_STAGES][P_BATCHES];
 };
@@ -169,7 +200,15 @@ enum p_rule {
 	P_DROP_WITHOUT_COPY = 4096,
 	P_VOID_COPIES = 8192,   /* copies of a stage that starts from its neighbour are void */
 	P_RECORD_STACK = 16384, /* the commit's record says that stages start from neighbours */
-	P_ALL_RULES = 32767
+	/* Only nodes with complete copies are listed */
+	P_LIST_WHOLE_COPIES = 32768,
+	P_KEEP_STAYERS = 65536, /* a replica stays in each stage */
+	/* An exchange is dropped if a listed node cannot move, or the last one to stay died */
+	P_CHECK_LISTED = 131072,
+	/* Nodes move once their copies have made the commit's step */
+	P_AWAIT_LISTED = 262144,
+	P_LOAD_REPORTED = 524288, /* a new controller lets nodes load the copies that they report */
+	P_ALL_RULES = 1048575
 };
 
 /* The cluster to explore, and the variant of the code. */
@@ -191,6 +230,9 @@ struct protocol {
 	 * a copy, or have one in the beginning: nodes as bits. */
 	uint8_t always, have_copies;
 	bool entered; /* the phase that visits these stages is next, though copies are fetched */
+	/* Stage + 1 that each node has in the next phase; 0: the one that it has. Nodes of
+	 * have_copies have a copy in the beginning. */
+	uint8_t to[P_NODES];
 	int rules;    /* enum p_rule */
 };
 
@@ -222,6 +264,13 @@ enum p_event {
 	/* a microbatch that started over is home again, and its data node had counted it before */
 	P_AGAIN,
 	P_CHANGE, /* the operator wants another format */
+	P_LOSE,   /* a node that will move loses its copy */
+	P_EXCHANGE,
+	P_EXCHANGE_LATE, /* a copy did not make the commit's step in time */
+	P_ORDER_LOAD,
+	P_LOAD,
+	P_READY,
+	P_START, /* the iteration after the commit begins */
 	P_EVENTS
 };
 

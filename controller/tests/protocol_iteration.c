@@ -167,6 +167,7 @@ void p_crash(struct p_run *r)
 	struct p_state *s = &r->s;
 
 	r->crashed = true;
+	p_moves_crash(r);
 	s->takeovers--;
 	s->phase = P_GATHERING;
 	s->tried = 1; /* the next controller cannot know, and keeps the stored format */
@@ -176,7 +177,7 @@ void p_crash(struct p_run *r)
 
 		x->standing = P_GONE;
 		x->owed = x->reported = x->due = x->copy_due = x->dropped = 0;
-		if (x->keeps == x->stage + 1)
+		if (x->keeps == x->stage + 1 && !x->move.load)
 			x->keeps = 0;
 	}
 	/* The next controller finds out which stages have started from the record */
@@ -462,6 +463,8 @@ void p_iteration_lost(struct p_run *r, struct p_node *x)
 		else
 			rerun_lost_gradients(r, x);
 		break;
+	case P_COMMITTED: /* the next iteration waits for a replica of each stage */
+		break;
 	default:
 		if (!p_replicas_everywhere(r))
 			stall(&r->s);
@@ -494,6 +497,8 @@ void p_kill_node(struct p_run *r, struct p_node *x)
 		x->wrong = before.nodes[x - r->s.nodes].wrong;
 	if (x->copy_reduced)
 		x->copy_wrong = before.nodes[x - r->s.nodes].copy_wrong;
+	if (x->move.listed)
+		x->copy_applied = before.nodes[x - r->s.nodes].copy_applied;
 	for (int i = 0; i < r->p->nodes; i++) {
 		struct p_node *y = &r->s.nodes[i];
 

@@ -37,7 +37,8 @@ static const struct field node_fields[] = {
 	NODE(dropped, 2, BATCHES),  NODE(sum, 3, PLAIN),      NODE(wrong, 1, PLAIN),
 	NODE(due, 1, PLAIN),        NODE(applied, 1, PLAIN),  NODE(copy_sum, 2, PLAIN),
 	NODE(copy_wrong, 1, PLAIN), NODE(copy_due, 1, PLAIN), NODE(copy_applied, 1, PLAIN),
-	NODE(fetching, 1, PLAIN),   NODE(layers, 2, PLAIN),
+	NODE(fetching, 1, PLAIN),   NODE(layers, 2, PLAIN),   NODE(move.to, 2, PLAIN),
+	NODE(move.listed, 1, PLAIN),     NODE(move.load, 2, PLAIN),
 };
 
 static const struct field state_fields[] = {
@@ -57,6 +58,8 @@ static const struct field state_fields[] = {
 	STATE(tried, 1, PLAIN),
 	STATE(sent, 2, PLAIN),
 	STATE(stack, 2, PLAIN),
+	STATE(moves, 2, PLAIN),
+	STATE(started, 1, PLAIN),
 	STATE(content[0], 2, EACH),
 	STATE(content[1], 2, EACH),
 	STATE(content[2], 2, EACH),
@@ -219,6 +222,23 @@ static void begin_stacking(const struct protocol *p, struct p_state *s)
 	*s = r.s;
 }
 
+/* The copies were ordered with the iteration's start. */
+static void begin_moves(const struct protocol *p, struct p_state *s)
+{
+	struct p_run r = { .p = p, .s = *s };
+
+	for (int i = 0; i < p->nodes; i++) {
+		r.s.nodes[i].move.to = p->to[i];
+		r.s.moves = p->to[i] ? P_MOVES_LATER : r.s.moves;
+	}
+	p_moves_fetch(&r);
+	for (int i = 0; i < p->nodes; i++)
+		if (p->to[i] && p->have_copies >> i & 1)
+			r.s.nodes[i].fetching = 0;
+	p_moves_prepare(&r);
+	*s = r.s;
+}
+
 void protocol_begin(const struct protocol *p, struct p_state *s)
 {
 	memset(s, 0, sizeof(*s));
@@ -245,6 +265,7 @@ void protocol_begin(const struct protocol *p, struct p_state *s)
 				x->mine = x->on;
 			}
 	begin_stacking(p, s);
+	begin_moves(p, s);
 	p_order_ahead(p, s);
 	if (p->fresh) {
 		s->wanted = 1;
@@ -287,6 +308,13 @@ const char *protocol_event_name(enum p_event e)
 		"another controller gathers",
 		"has one home again",
 		"the operator wants another format",
+		"loses the copy for its move",
+		"the listed nodes get their new stages",
+		"a copy is late, so nobody moves",
+		"is ordered to load its copy",
+		"loads its copy",
+		"reports that it has loaded its copy",
+		"the next iteration begins",
 	};
 
 	return names[e];
@@ -298,19 +326,22 @@ static void print_node(const struct p_node *x, int i, FILE *to)
 	static const char *const sums[] = { "-", "begun", "broken", "summed", "counting" };
 	static const char *const origins[] = { "", ", neighbour's old layers",
 					       ", neighbour's layers" };
+	static const char *const loads[] = { "", ", loads", ", awaits a load", ", has loaded" };
 
 	fprintf(to,
 		"    n%d S%d %-7s %s on %d owed %d reported %d%s%s%s keeps %d%s | began %d counted "
 		"%d "
 		"mine %d has %d "
-		"view %d%d sum %s%s%s%s copy %s%s%s%s%s\n",
+		"view %d%d sum %s%s%s%s copy %s%s%s%s%s%s\n",
 		i, x->stage, standings[x->standing], x->alive ? "alive" : "DEAD ", x->on, x->owed,
 		x->reported, x->reduced ? " reduced" : "", x->in_sum ? " in-sum" : "",
 		x->given_up ? " given up" : "", x->keeps, x->copies ? " copies" : "", x->began,
 		x->counted, x->mine, x->has, x->view[0], x->view[1], sums[x->sum],
 		x->wrong ? " WRONG" : "", x->due ? " due" : "", x->applied ? " applied" : "",
 		sums[x->copy_sum], x->copy_due ? " due" : "", x->copy_applied ? " applied" : "",
-		x->fetching ? " fetching" : "", origins[x->layers]);
+		x->fetching ? " fetching" : "", origins[x->layers], loads[x->move.load]);
+	if (x->move.to)
+		fprintf(to, "      to S%d%s\n", x->move.to - 1, x->move.listed ? ", listed" : "");
 }
 
 void protocol_print(const struct protocol *p, const struct p_state *s, FILE *to)
@@ -322,13 +353,14 @@ void protocol_print(const struct protocol *p, const struct p_state *s, FILE *to)
 
 	static const char *const stacks[] = { "", ", stacking waits", ", stacking is next",
 					      ", stacked" };
+	static const char *const moves[] = { "", ", moves wait", ", listed", ", moved" };
 
 	fprintf(to,
 		"  %s home %d changed %d summing %d%s, %d deaths %d wrong %d takeovers left, "
-		"format %d wanted %d%s\n",
+		"format %d wanted %d%s%s%s\n",
 		phases[s->phase], s->home, s->changed, s->summing,
 		s->taken_over ? " taken over" : "", s->deaths, s->wrongs, s->takeovers, s->format,
-		s->wanted, stacks[s->stack]);
+		s->wanted, stacks[s->stack], moves[s->moves], s->started ? ", started" : "");
 	for (int i = 0; i < p->nodes; i++)
 		print_node(&s->nodes[i], i, to);
 }

@@ -11,6 +11,7 @@ void p_restart(struct p_state *s)
 	p_forget_sums(s);
 	s->phase = P_PLANNING;
 	s->home = s->over = s->taken_over = 0;
+	p_moves_drop(s);
 	for (int i = 0; i < P_NODES; i++)
 		s->nodes[i].reported = s->nodes[i].dropped = 0;
 }
@@ -62,6 +63,7 @@ void p_begin(struct p_run *r)
 	if (r->s.stack == P_STACK_NEXT && p_choose(r, 2)) /* the plan of the next phase came late */
 		r->s.stack = P_STACK_LATER;
 	p_stacking_turn(r);
+	p_moves_fetch(r);
 	for (int st = 0; st < r->p->stages; st++)
 		make_plan(r, st);
 	r->s.home = r->s.changed = r->s.over = r->s.taken_over = 0;
@@ -80,6 +82,7 @@ void p_begin(struct p_run *r)
 	}
 	p_order_ahead(r->p, &r->s);
 	p_next_phase(r);
+	p_moves_prepare(r);
 	if (r->p->overlap)
 		p_reduce_early(r);
 	r->s.phase = P_COMPUTING;
@@ -192,6 +195,7 @@ void p_gather(struct p_run *r)
 		x->copy_due = committed && x->alive && x->copy_sum == P_SUMMED && !x->copy_applied;
 		x->due = committed && x->alive && x->sum == P_SUMMED && !x->applied &&
 			 p_can_take_layers(r, x);
+		p_moves_gather(r, x);
 	}
 	if (committed)
 		r->s.phase = P_COMMITTED;

@@ -62,6 +62,22 @@ bool p_can_take_layers(const struct p_run *r, const struct p_node *x);
 bool p_may_take_layers(const struct p_run *r, const struct p_node *x);
 bool p_stages_started(const struct protocol *p, const struct p_state *s, bool may_still);
 
+/* protocol_moves.c */
+void p_moves_fetch(struct p_run *r);
+void p_moves_prepare(struct p_run *r);
+void p_moves_drop(struct p_state *s);
+void p_moves_turn(struct p_run *r);
+bool p_moves_complete(const struct p_run *r);
+void p_moves_exchange(struct p_run *r);
+void p_moves_load(struct p_run *r, struct p_node *x);
+void p_moves_ready(struct p_run *r, struct p_node *x);
+bool p_moves_can_start(const struct p_run *r);
+void p_moves_start(struct p_run *r);
+void p_moves_crash(struct p_run *r);
+void p_moves_gather(struct p_run *r, struct p_node *x);
+bool p_moves_may_order(const struct p_run *r, const struct p_node *x);
+uint8_t p_moves_held(const struct protocol *p, const struct p_state *s);
+
 /* protocol_recover.c */
 void p_restart(struct p_state *s);
 void p_begin(struct p_run *r);

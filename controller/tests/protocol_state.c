@@ -138,7 +138,7 @@ void p_begin_iteration(const struct protocol *p, struct p_node *x)
 void p_begin_process(struct p_node *x)
 {
 	x->alive = 1;
-	x->began = x->sum = x->wrong = x->due = x->applied = 0;
+	x->began = x->sum = x->wrong = x->due = x->applied = x->move.load = 0;
 	p_forget_iteration(x);
 }
 

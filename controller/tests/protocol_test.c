@@ -148,6 +148,50 @@ TEST(a_stage_waits_for_copies_of_its_neighbour)
 	explore_without_faults(&p);
 }
 
+enum { SECOND_MOVES = 1, TWO_SWAP, ALL_SWAP };
+
+/* Nodes move to the other stage after the iteration: the second one, also the fourth one, or all.
+ * have_copies: those that have their copies in the beginning. */
+static struct protocol with_moves(int moves, uint8_t have_copies)
+{
+	struct protocol p = protocol_of(2, 2);
+
+	p.to[1] = 2;
+	p.to[3] = moves >= TWO_SWAP;
+	p.to[0] = moves == ALL_SWAP ? 2 : 0;
+	p.to[2] = moves == ALL_SWAP;
+	p.have_copies = have_copies;
+	p.deaths = 1;
+	p.wrongs = 0;
+	return p;
+}
+
+TEST(nodes_exchange_their_stages)
+{
+	struct protocol p = with_moves(TWO_SWAP, 1 << 1 | 1 << 3);
+
+	p.wrongs = 1;
+	p.ahead = true;
+	explore_without_faults(&p);
+	p = with_moves(SECOND_MOVES, 1 << 1);
+	p.deaths = 2 - SLOW;
+	explore_without_faults(&p);
+	p.deaths = 1;
+	p.takeovers = 2;
+	explore_without_faults(&p);
+}
+
+TEST(nodes_with_copies_do_not_wait_for_the_others)
+{
+	struct protocol p = with_moves(TWO_SWAP, 1 << 1);
+
+	explore_without_faults(&p);
+	p = with_moves(ALL_SWAP, 15);
+	p.takeovers = 0;
+	p.absent = 1 << 3;
+	explore_without_faults(&p);
+}
+
 /* ---- each protection that is switched off is missed ---- */
 
 static void is_found(const struct protocol *p, const char *wrong)
@@ -305,4 +349,39 @@ TEST(a_start_that_is_not_recorded_is_found)
 {
 	is_found_stacking(with_stacking(BOTH), P_RECORD_STACK,
 			  "two of a stage apply different commits");
+}
+
+static void is_found_moving(struct protocol p, int rule, const char *wrong)
+{
+	explore_without_faults(&p);
+	p.rules &= ~rule;
+	is_found(&p, wrong);
+}
+
+TEST(a_move_without_a_complete_copy_is_found)
+{
+	is_found_moving(with_moves(TWO_SWAP, 1 << 1), P_LIST_WHOLE_COPIES,
+			"a node lacks the copy that it should load");
+}
+
+TEST(a_stage_that_all_replicas_leave_is_found)
+{
+	static const char only[] = "a stage exists only in copies";
+	struct protocol p = with_moves(ALL_SWAP, 15);
+
+	is_found_moving(with_moves(TWO_SWAP, 1 << 1 | 1 << 3), P_CHECK_LISTED, only);
+	p.takeovers = 0;
+	is_found_moving(p, P_KEEP_STAYERS, only);
+}
+
+TEST(copies_of_the_previous_commit_are_found)
+{
+	is_found_moving(with_moves(TWO_SWAP, 1 << 1 | 1 << 3), P_AWAIT_LISTED,
+			"a node loads weights of another iteration");
+}
+
+TEST(copies_that_no_controller_uses_are_found)
+{
+	is_found_moving(with_moves(TWO_SWAP, 1 << 1 | 1 << 3), P_LOAD_REPORTED,
+			"it cannot end");
 }

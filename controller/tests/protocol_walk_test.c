@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/rng.h"
 #include "base/tests/test.h"
 #include "controller/iteration/commit.h"
@@ -15,9 +16,10 @@
 #include "controller/network/link_table.h"
 #include "controller/planning/skip_phases.h"
 #include "controller/setup.h"
-#include "controller/tests/protocol.h"
+#include "controller/tests/protocol_run.h"
 #include "controller/tests/under_way.h"
 #include "controller/weights/copies.h"
+#include "controller/weights/phase_moves.h"
 #include "controller/weights/recover.h"
 #include "controller/weights/stacking.h"
 #include "controller/weights/standbys.h"
@@ -31,9 +33,15 @@ struct outcomes {
 	int n;
 };
 
+enum kind {
+	STAY,
+	STACK, /* the second stage starts from the first one */
+	MOVE   /* nodes move to the other stage */
+};
+
 struct walk {
 	struct protocol p;
-	bool stacks; /* the second stage starts from the first one */
+	enum kind kind;
 	struct controller *c;
 	struct p_state s;
 	struct rng rng;
@@ -58,6 +66,13 @@ static bool any_wrong(const struct p_state *s)
 	return wrong;
 }
 
+/* Returns true if a stage has lost its replicas after the commit. recover.c then finds others. */
+static bool is_lost(const struct p_state *s)
+{
+	return s->moves && s->phase == P_COMMITTED &&
+	       (p_count_replicas(s, TWO, 0) == 0 || p_count_replicas(s, TWO, 1) == 0);
+}
+
 /* Excludes steps that combine several turns of the controller or need the planner. The controller
  * does not die within a step here, or after the commit. Hashes of wrong weights are not compared.
  */
@@ -68,7 +83,8 @@ static bool is_walked(const struct walk *w, const struct p_step *step, const str
 	     kills = step->event == P_KILL || step->event == P_SILENCE;
 
 	return !ends && step->event != P_ADMIT && step->event != P_TAKE_OVER &&
-	       step->event != P_BEGIN && next->takeovers + dies == w->s.takeovers &&
+	       step->event != P_BEGIN && step->event != P_START && !is_lost(next) &&
+	       next->takeovers + dies == w->s.takeovers &&
 	       next->deaths + kills == w->s.deaths;
 }
 
@@ -161,6 +177,14 @@ static int keeps(const struct member *m)
 	return m->copy.state == COPY_DROPPED ? 0 : m->copy.stage + 1;
 }
 
+/* Returns the state of a member that has moved; -1: it has not. */
+static int member_state_of(const struct p_node *x)
+{
+	if (x->move.load == P_LOAD_ORDERED || x->move.load == P_LOADED)
+		return MEMBER_SYNCING;
+	return x->standing == P_JOINER && x->applied ? MEMBER_READY : -1;
+}
+
 /* A node needs its copy until it has applied the commit. Copies of the second stage are void if it
  * starts from the first one. */
 static const char *committed_differs(const struct p_state *s, const struct p_node *x,
@@ -174,6 +198,24 @@ static const char *committed_differs(const struct p_state *s, const struct p_nod
 		return "keeps a copy until it has applied the commit";
 	if (s->stack == P_STACKED && m->copy.stage == 1 && m->copy.state != COPY_FETCHING)
 		return "keeps a void copy";
+	if (s->moves && member_state_of(x) >= 0 && (int)m->state != member_state_of(x))
+		return "moves";
+	return NULL;
+}
+
+/* Returns the first difference between the prepared exchange and the listed nodes; NULL: none. */
+static const char *exchange_differs(const struct controller *c, const struct p_state *s)
+{
+	const struct exchange *x = &c->planning.targets.exchange;
+
+	if ((x->number != 0) != (s->moves == P_LISTED))
+		return "is the exchange prepared";
+	for (int i = 0; i < TWO && x->number != 0; i++) {
+		const struct p_node *n = &s->nodes[i];
+
+		if (x->to[i] != (n->move.listed ? n->move.to - 1 : n->stage))
+			return "listed";
+	}
 	return NULL;
 }
 
@@ -183,6 +225,8 @@ static const char *node_differs(const struct controller *c, const struct p_state
 	const struct member *m = &c->members.list[i];
 	const struct p_node *x = &s->nodes[i];
 
+	if (member_stage(&c->run, m) != x->stage)
+		return "stage";
 	if (s->phase == P_COMMITTED)
 		return committed_differs(s, x, m);
 	if (s->phase >= P_STALLED_PLANNING)
@@ -226,7 +270,8 @@ static const char *differs(const struct controller *c, const struct p_state *s)
 
 	if (!what && s->phase != P_GATHERING && stack_of(c) != s->stack)
 		what = "stages that start from their neighbours";
-
+	if (!what && (s->phase <= P_REDUCING || s->phase == P_COMMITTED))
+		what = exchange_differs(c, s);
 	for (int st = 0; !what && s->phase <= P_REDUCING && st < 2; st++)
 		what = (c->iteration.summing[st] > 0) != (s->summing >> st & 1) ? "summing" : NULL;
 	for (uint16_t i = 0; !what && i < TWO; i++)
@@ -342,6 +387,24 @@ static void reports_commit(struct controller *c, struct member *m, int stage, bo
 	iteration_committed(&c->members, m, &r);
 }
 
+static void loses_copy(struct controller *c, struct member *m)
+{
+	struct msg_kept k = { .assignment = m->copy.order, .stage = (uint8_t)m->copy.stage };
+
+	standbys_kept(&c->members, m, &k);
+}
+
+static void reports_ready(struct controller *c, struct member *m)
+{
+	int stage = member_stage(&c->run, m);
+	struct msg_ready r = { .assignment = m->assigned.number,
+			       .stage = (uint8_t)stage,
+			       .iteration = 1,
+			       .hash = 1 + (uint64_t)stage };
+
+	members_ready(&c->members, m, &r);
+}
+
 static void is_succeeded(struct walk *w)
 {
 	struct controller *was = w->c, *c = under_way_knowing(was->run.cluster);
@@ -451,9 +514,24 @@ static void happens_to(struct walk *w, const struct p_step *step)
 	case P_RESUME:
 		is_heard_again(w->c, m, x);
 		break;
+	case P_LOSE:
+		loses_copy(w->c, m);
+		break;
+	case P_READY:
+		reports_ready(w->c, m);
+		break;
 	default: /* concerns agents only */
 		break;
 	}
+}
+
+/* Calls the controller between two iterations. late: copies have not made the commit's step in
+ * time. */
+static void exchange(struct walk *w, bool late, bool is_awaited)
+{
+	under_way_plans_exchange(w->c);
+	w->c->run.committed_us = late ? 0 : w->c->run.now_us;
+	assert_int_equal(phase_moves_awaited(&w->c->weights, false), is_awaited);
 }
 
 static void happens(struct walk *w, const struct p_step *step)
@@ -466,11 +544,30 @@ static void happens(struct walk *w, const struct p_step *step)
 		gathers(w);
 	else if (step->event == P_RESTART)
 		recover_turn(&w->c->iteration);
+	else if (step->event == P_EXCHANGE || step->event == P_EXCHANGE_LATE)
+		exchange(w, step->event == P_EXCHANGE_LATE, step->event == P_EXCHANGE);
 	loop_act(&w->c->iteration);
-	if (w->c->run.phase == PHASE_COMMITTING) { /* it may release copies */
-		w->c->weights.standbys.next_us = 0;
+	w->c->weights.standbys.next_us = 0;
+	phase_moves_turn(&w->c->weights);
+	if (w->c->run.phase == PHASE_COMMITTING) /* it may release copies */
 		standbys_turn(&w->c->iteration);
+}
+
+/* Nobody moves until all listed nodes have reported the commit of their copies. */
+static void waits_for_copies(struct walk *w)
+{
+	bool is_complete = true;
+
+	for (int i = 0; i < TWO; i++) {
+		const struct p_node *n = &w->s.nodes[i];
+
+		is_complete = is_complete && (!n->move.listed || n->copy_applied ||
+					      n->standing == P_GONE);
 	}
+	if (w->s.phase != P_COMMITTED || w->s.moves != P_LISTED || is_complete)
+		return;
+	exchange(w, false, true);
+	assert_null(exchange_differs(w->c, &w->s));
 }
 
 static void tell(struct walk *w, const struct p_step *step)
@@ -514,6 +611,7 @@ static bool take_step(struct walk *w)
 		if (other)
 			continue;
 		w->s = w->outcomes.of[i];
+		waits_for_copies(w);
 		return true;
 	}
 	fprintf(stderr, "%s", w->history);
@@ -543,6 +641,45 @@ static void begins_stacking(struct walk *w)
 	}
 }
 
+/* The controller orders the copies of nodes that will move as at the start of an iteration. */
+static void begins_moving(struct walk *w)
+{
+	struct controller *c = w->c;
+	struct planned *a = c->planning.targets.answer = alloc_new(sizeof(*a));
+
+	assert_int_equal(planner_start(&c->planning.targets.planner, NULL), 0);
+	c->run.wanted.schedule = (struct skip_schedule){ 1, { { .from = 2 } } };
+	a->n_phases = 1;
+	a->phase_stages = alloc_array(TWO, sizeof(*a->phase_stages));
+	for (uint16_t i = 0; i < TWO; i++) {
+		struct member *m = &c->members.list[i];
+
+		m->move.home = member_stage(&c->run, m);
+		a->phase_stages[i] = w->p.to[i] ? w->p.to[i] - 1 : m->move.home;
+	}
+	c->run.committed = 1; /* nothing is fetched before the first commit */
+	phase_moves_fetch(&c->weights);
+	c->run.committed = 0;
+	for (uint16_t i = 0; i < TWO; i++) {
+		struct member *m = &c->members.list[i];
+
+		/* The order was not sent, because there is no agent. */
+		m->copy.purpose = m->copy.stage >= 0 ? COPY_FOR_MOVE : COPY_FOR_SAFETY;
+		if (m->copy.stage >= 0 && w->p.have_copies >> i & 1)
+			has_fetched(c, m);
+	}
+	phase_moves_prepare(&c->weights);
+}
+
+/* Draws the nodes that move, and their copies. */
+static void draw_moves(struct walk *w)
+{
+	static const uint8_t to[][TWO] = { { 0, 2, 0, 1 }, { 2, 2, 1, 1 }, { 0, 2, 0, 0 } };
+
+	memcpy(w->p.to, to[rng_below(&w->rng, 3)], TWO);
+	w->p.have_copies = (uint8_t)(rng_below(&w->rng, 2) ? 15 : rng_below(&w->rng, 16));
+}
+
 static void begins(struct walk *w, uint64_t seed)
 {
 	static const uint8_t have[] = { 1 << 2, 1 << 3, 1 << 2 | 1 << 3, 1 << 2 | 1 << 3 };
@@ -551,12 +688,16 @@ static void begins(struct walk *w, uint64_t seed)
 	rng_init(&w->rng, seed);
 	w->p = protocol_of(2, 2);
 	w->p.overlap = seed % 3 == 1;
-	w->p.ahead = seed % 3 == 2;
-	w->c = under_way_of(TWO, 1, w->stacks ? 1 : 2);
+	w->p.ahead = seed % 3 == 2 && w->kind != MOVE; /* no link is measured here */
+	w->c = under_way_of(TWO, 1, w->kind == STACK ? 1 : 2);
 	w->c->run.plan->plan->overlap_sync = w->p.overlap;
 	if (w->p.ahead)
 		w->c->members.links = link_table_new(w->c->members.n);
-	if (w->stacks) {
+	if (w->kind == MOVE) {
+		draw_moves(w);
+		begins_moving(w);
+	}
+	if (w->kind == STACK) {
 		w->p.always = w->p.path[0] = w->p.path[1] = 1;
 		w->p.have_copies = have[rng_below(&w->rng, 4)];
 		w->p.entered = rng_below(&w->rng, 2);
@@ -586,13 +727,13 @@ static void is_recorded(const struct walk *w)
 	store_commit_clear(&k);
 }
 
-/* Returns the number of walks with a commit with which a stage starts from its neighbour. */
-static int walk_at_random(bool stacks)
+/* Returns the number of walks in which a stage starts from its neighbour, or nodes move. */
+static int walk_at_random(enum kind kind)
 {
 	struct walk *w = calloc(1, sizeof(*w));
-	int commits = 0, stacked = 0;
+	int commits = 0, changed = 0;
 
-	w->stacks = stacks;
+	w->kind = kind;
 	for (uint64_t seed = 1; seed <= (SLOW ? WALKS / 5 : WALKS); seed++) {
 		void *c;
 
@@ -604,25 +745,30 @@ static int walk_at_random(bool stacks)
 		if (w->s.phase == P_COMMITTED)
 			is_recorded(w);
 		commits += w->s.phase == P_COMMITTED;
-		stacked += w->s.stack == P_STACKED;
+		changed += w->s.stack == P_STACKED || w->s.moves == P_MOVED;
 		c = w->c;
 		under_way_end(&c);
 	}
-	print_message("%d commits, %d of them with stages that start from others\n", commits,
-		      stacked);
+	print_message("%d commits, %d of them with stages that start from others, or moves\n",
+		      commits, changed);
 	assert_true(commits > 0);
 	for (int e = 0; e < P_EVENTS; e++)
 		print_message("%s: %u\n", protocol_event_name((enum p_event)e), w->happened[e]);
 	free(w);
-	return stacked;
+	return changed;
 }
 
 TEST(the_controller_agrees_with_the_model)
 {
-	assert_int_equal(walk_at_random(false), 0);
+	assert_int_equal(walk_at_random(STAY), 0);
 }
 
 TEST(stages_start_from_neighbours_as_in_the_model)
 {
-	assert_true(walk_at_random(true) > 0);
+	assert_true(walk_at_random(STACK) > 0);
+}
+
+TEST(nodes_move_as_in_the_model)
+{
+	assert_true(walk_at_random(MOVE) > 0);
 }

@@ -17,12 +17,10 @@
 #include "model/hash.h"
 #include "schedule/search/search.h"
 
-/* Returns a cluster of equal nodes. The first half are data nodes, the rest are of the second
- * stage. */
-static struct cluster *make_cluster(int nodes, int each)
+struct cluster *under_way_cluster(int nodes, int stages, int each)
 {
-	struct cluster *c = cluster_alloc(nodes, 2, false);
-	int data = nodes / 2;
+	struct cluster *c = cluster_alloc(nodes, stages, false);
+	int data = nodes / stages;
 
 	assert_non_null(c);
 	c->microbatches_per_data_node = each;
@@ -129,9 +127,32 @@ void under_way_keep_messages(struct controller *c, struct member *m)
 	keys_free(own);
 }
 
+void under_way_plans_exchange(struct controller *c)
+{
+	struct planned *p = calloc(1, sizeof(*p));
+	struct cluster *moved = cluster_copy(c->run.cluster);
+	struct plan_request q;
+	bool excluded[MSG_NODES];
+
+	for (uint32_t i = 0; i < c->members.n; i++)
+		excluded[i] = !member_is_replica(&c->members.list[i]);
+	cluster_set_stages(moved, c->planning.targets.exchange.to);
+	plan_request_init(&q);
+	q.path_length = (int)c->run.wanted.path_length;
+	q.evaluations = 20;
+	q.excluded = excluded;
+	q.keep_batch = true;
+	assert_int_equal(plan_search(moved, &q, &p->plan, NULL), 0);
+	cluster_free(moved);
+	p->exchange = c->planning.targets.exchange.number;
+	planned_free(c->planning.pending);
+	c->planning.pending = p;
+	c->planning.wanted_id = 0;
+}
+
 struct controller *under_way_of(int nodes, int each, int path_length)
 {
-	return under_way_begun(make_cluster(nodes, each), path_length);
+	return under_way_begun(under_way_cluster(nodes, 2, each), path_length);
 }
 
 int under_way_begin(void **state)

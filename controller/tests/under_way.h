@@ -18,6 +18,8 @@ int under_way_end(void **state);
  * data nodes, with `each` microbatches each, and paths have that many stages. under_way_end frees
  * it. */
 struct controller *under_way_of(int nodes, int each, int path_length);
+/* Returns a cluster of equal nodes, as many in each stage. */
+struct cluster *under_way_cluster(int nodes, int stages, int each);
 /* Returns a controller like that of under_way_begin with this cluster, which it takes, and
  * paths of that many stages. */
 struct controller *under_way_begun(struct cluster *cluster, int path_length);
@@ -26,6 +28,9 @@ struct controller *under_way_knowing(struct cluster *cluster);
 
 /* Queues messages to the node instead of losing them. */
 void under_way_keep_messages(struct controller *c, struct member *m);
+
+/* The planner answers with a plan for the exchange of stages that is prepared. */
+void under_way_plans_exchange(struct controller *c);
 
 /* ---- in iteration 1, with the three and three nodes ---- */
 
