@@ -26,7 +26,7 @@
 #include "wire/names.h"
 #include "wire/node_fields.h"
 
-#define MSG_VERSION 13
+#define MSG_VERSION 14
 enum {
 	MSG_NODES = 1000,        /* largest number of nodes in a cluster */
 	MSG_STAGES = ROUTE_HOPS, /* largest number of stages, and therefore of hops in a route */
@@ -473,7 +473,7 @@ struct msg_tensor {
 
 enum {
 	MSG_PIECE_FLOATS = 1 << 17
-}; /* the number of floats of each of the three arrays; the last piece has the rest */
+}; /* largest number of floats of a piece, of each of the three arrays */
 
 struct msg_fetch {
 	uint16_t from;

@@ -100,7 +100,7 @@ int64_t links_expected_us(const struct agent *a, uint16_t to)
 	       (int64_t)((double)info.under_way_bytes * 1e6 / find_rate(&a->peers[to], &info));
 }
 
-int64_t links_piece_us(const struct agent *a, uint16_t from)
+int64_t links_piece_us(const struct agent *a, uint16_t from, size_t floats)
 {
 	struct post_peer_info info;
 
@@ -108,7 +108,7 @@ int64_t links_piece_us(const struct agent *a, uint16_t from)
 	    info.delivery_bytes_per_s == 0)
 		return 0;
 	return info.rto_us +
-	       (int64_t)(3.0 * MSG_PIECE_FLOATS * sizeof(float) * 1e6 /
+	       (int64_t)(3.0 * (double)(floats * sizeof(float)) * 1e6 /
 			 find_rate(&a->peers[from], &info));
 }
 

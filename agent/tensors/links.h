@@ -58,8 +58,8 @@ void links_drop_old(struct agent *a, uint64_t iteration);
 /* Returns how long an answer on the link may take, us: a round trip with its spread, and the time
  * of the unacknowledged bytes. */
 int64_t links_expected_us(const struct agent *a, uint16_t to);
-/* Returns how long a requested piece takes to arrive, us, if the link is as fast in both
- * directions; 0: not known. */
-int64_t links_piece_us(const struct agent *a, uint16_t from);
+/* Returns how long a requested piece of that many floats of each array takes to arrive, us, if the
+ * link is as fast in both directions; 0: not known. */
+int64_t links_piece_us(const struct agent *a, uint16_t from, size_t floats);
 
 #endif

@@ -442,7 +442,26 @@ static void test_gaps_are_limited(void **state)
 
 /* ---- fetch ---- */
 
-enum { P = 40 * MSG_PIECE_FLOATS + 17, PIECES = 41 };
+enum { P = 40 * FETCH_LEAST + 17, PIECES = 41 };
+
+/* Every float is in one piece, and pieces are small parts of the stage within their limits. */
+static void test_pieces_cover_the_stage(void **state)
+{
+	static const size_t stages[] = { 1, 1000, 1 << 17, 3 << 18, 30000001, 400000000 };
+
+	(void)state;
+	for (size_t k = 0; k < sizeof(stages) / sizeof(stages[0]); k++) {
+		size_t covered = 0, from, n;
+
+		for (uint32_t i = 0; fetch_piece(stages[k], i, &from, &n); i++) {
+			assert_int_equal(from, covered);
+			assert_in_range(n, 1, MSG_PIECE_FLOATS);
+			assert_true(n <= FETCH_LEAST || n <= stages[k] / FETCH_PARTS + 1);
+			covered += n;
+		}
+		assert_int_equal(covered, stages[k]);
+	}
+}
 
 /* Returns element i of array k at an iteration. Each step adds 1. */
 static float value(size_t k, size_t i, uint64_t iteration)
@@ -540,6 +559,52 @@ static void test_fetch_waits_for_the_copy(void **state)
 	assert_true(fetch_whole(&f));
 	for (size_t i = 0; i < P; i++)
 		assert_true(f.state[i] == value(0, i, 6));
+	fetch_end(&f);
+}
+
+/* The link carries the copy in the time of eight iterations, one piece after another. A piece has
+ * the iteration in which it was requested. The first one must be of the present iteration, because
+ * earlier sums are gone. */
+static void test_a_slow_link_brings_the_copy(void **state)
+{
+	enum { FLOATS_A_MS = 10, ITERATION_MS = P / FLOATS_A_MS / 8 };
+	uint32_t asked[FETCH_WINDOW], n = 0, piece;
+	uint64_t of[FETCH_WINDOW];
+	struct fetch f = { .n = 0 };
+	int64_t ms = 1;
+	size_t from, floats;
+
+	(void)state;
+	assert_int_equal(fetch_begin(&f, 3, 1, P, ms), 0);
+	while (!fetch_whole(&f)) {
+		int64_t before = ms / ITERATION_MS;
+
+		while (fetch_next(&f, ms * 1000, &piece) == 0) {
+			asked[n] = piece;
+			of[n++] = (uint64_t)before;
+		}
+		if (n > 0) {
+			assert_true(fetch_piece(P, asked[0], &from, &floats));
+			ms += (int64_t)floats / FLOATS_A_MS + 1;
+		} else {
+			ms += 10;
+		}
+		for (; before < ms / ITERATION_MS; before++) {
+			if (f.n_held > 0)
+				step_held(&f);
+		}
+		if (n == 0)
+			continue;
+		if (f.n_held == 0 && of[0] != (uint64_t)before)
+			fetch_refuse(&f, asked[0], ms * 1000);
+		else
+			give(&f, asked[0], of[0], ms * 1000);
+		memmove(asked, asked + 1, --n * sizeof(asked[0]));
+		memmove(of, of + 1, n * sizeof(of[0]));
+		assert_true(ms < 32 * ITERATION_MS);
+	}
+	for (size_t i = 0; i < P; i++)
+		assert_true(f.state[i] == value(0, i, f.iteration));
 	fetch_end(&f);
 }
 
@@ -680,8 +745,10 @@ int main(void)
 		cmocka_unit_test(test_encoded_slices_are_checked),
 		cmocka_unit_test(test_reduce_refuses),
 		cmocka_unit_test(test_gaps_are_limited),
+		cmocka_unit_test(test_pieces_cover_the_stage),
 		cmocka_unit_test(test_fetch_during_training),
 		cmocka_unit_test(test_fetch_waits_for_the_copy),
+		cmocka_unit_test(test_a_slow_link_brings_the_copy),
 		cmocka_unit_test(test_timeout_grows),
 		cmocka_unit_test(test_slow_pieces_get_time),
 		cmocka_unit_test(test_a_long_transfer_is_no_queue),

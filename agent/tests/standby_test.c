@@ -7,9 +7,9 @@
 #include "agent/weights/standby_private.h"
 #include "base/tests/test.h"
 
-enum { STAGE = 2, SOURCE = 1, PIECES = 3, P = PIECES * MSG_PIECE_FLOATS };
+enum { STAGE = 2, SOURCE = 1, PIECES = 4, P = PIECES * FETCH_LEAST };
 
-static float zeros[3 * MSG_PIECE_FLOATS], sum[P];
+static float zeros[3 * FETCH_LEAST], sum[P];
 
 /* Returns an agent without a worker that is fetching a copy of the stage, whose replicas are nodes
  * 0 and 1. The test does the worker's jobs and delivers the pieces. */
@@ -45,7 +45,7 @@ static void piece(struct agent *a, uint32_t index, uint64_t iteration, int64_t n
 
 	m.u.tensor = (struct msg_tensor){ .kind = TENSOR_STATE, .from = SOURCE, .stage = STAGE,
 					  .iteration = iteration, .index = index,
-					  .hash = fetch_hash(zeros, 3 * MSG_PIECE_FLOATS) };
+					  .hash = fetch_hash(zeros, 3 * FETCH_LEAST) };
 	standby_piece_arrived(a, &m, now_us);
 }
 

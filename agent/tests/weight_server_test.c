@@ -3,9 +3,10 @@
 #include <stdlib.h>
 
 #include "agent/state.h"
+#include "agent/weights/fetch.h"
 #include "base/tests/test.h"
 
-enum { STAGE = 1, PIECES = 3, P = PIECES * MSG_PIECE_FLOATS, COMMITTED = 5, TO = 2 };
+enum { STAGE = 1, PIECES = 3, P = PIECES * FETCH_LEAST, COMMITTED = 5, TO = 2 };
 
 /* An agent with a snapshot of its stage, and three other nodes. */
 static struct agent *made(void)

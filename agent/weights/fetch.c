@@ -20,6 +20,7 @@ enum {
 	SILENCE_MOST_US = 40000000, /* limit of the patience, which doubles while nothing arrives */
 	FETCH_AGAIN_US = 20000,     /* pause after a piece that arrived at the wrong moment */
 	WINDOW_LEAST = 2,
+	WINDOW_BYTES = 24 << 20, /* enough for 1 Gbit/s over 200 ms */
 	/* A piece's delay is its time minus the time of the fastest piece. The window grows while
 	 * the delay is below QUEUE_LITTLE_US or half of the fastest time. It shrinks when the
 	 * delay exceeds QUEUE_MUCH_US or the fastest time. */
@@ -27,19 +28,31 @@ enum {
 	QUEUE_MUCH_US = 200000
 };
 
+size_t fetch_piece_floats(size_t parameters)
+{
+	size_t n = (parameters + FETCH_PARTS - 1) / FETCH_PARTS;
+
+	if (n < FETCH_LEAST)
+		return FETCH_LEAST;
+	return n < MSG_PIECE_FLOATS ? n : MSG_PIECE_FLOATS;
+}
+
 bool fetch_piece(size_t parameters, uint32_t i, size_t *from, size_t *floats)
 {
-	*from = (size_t)i * MSG_PIECE_FLOATS;
+	size_t n = fetch_piece_floats(parameters);
+
+	*from = i * n;
 	if (*from >= parameters)
 		return false;
-	*floats = parameters - *from < MSG_PIECE_FLOATS ? parameters - *from : MSG_PIECE_FLOATS;
+	*floats = parameters - *from < n ? parameters - *from : n;
 	return true;
 }
 
 int fetch_begin(struct fetch *f, uint16_t source, uint8_t stage, size_t parameters,
 		int64_t now_us)
 {
-	uint32_t n = (uint32_t)((parameters + MSG_PIECE_FLOATS - 1) / MSG_PIECE_FLOATS);
+	size_t floats = fetch_piece_floats(parameters);
+	uint32_t n = (uint32_t)((parameters + floats - 1) / floats);
 
 	fetch_end(f);
 	f->source = source;
@@ -56,6 +69,9 @@ int fetch_begin(struct fetch *f, uint16_t source, uint8_t stage, size_t paramete
 	f->asked_us = alloc_array(n, sizeof(f->asked_us[0]));
 	f->n = n;
 	f->window = WINDOW_LEAST;
+	f->most_window = (uint32_t)(WINDOW_BYTES / (3 * floats * sizeof(float)));
+	if (f->most_window > FETCH_WINDOW)
+		f->most_window = FETCH_WINDOW;
 	f->least_us = INT64_MAX;
 	f->heard_us = now_us;
 	f->patience_us = FIRST_SILENCE_US;
@@ -145,7 +161,7 @@ static void adapt_window(struct fetch *f, int64_t took_us)
 	if (took_us < f->least_us)
 		f->least_us = took_us;
 	if (took_us < f->least_us + take_larger(QUEUE_LITTLE_US, f->least_us / 2) &&
-	    f->window < FETCH_WINDOW)
+	    f->window < f->most_window)
 		f->window++;
 	else if (took_us > f->least_us + take_larger(QUEUE_MUCH_US, f->least_us) &&
 		 f->window > WINDOW_LEAST)

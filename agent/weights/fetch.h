@@ -1,9 +1,11 @@
 /* fetch.h - receives a stage's weights and moments from another node, piece by piece.
  *
  * The receiver requests a window of pieces at a time. The source therefore sends only what the
- * receiver waits for, and after an interruption only the missing pieces are requested again. The
- * window follows the time that a piece takes: it grows while the link has room, and shrinks when
- * pieces queue up for 0.2 s or, on a link with a long delay, for as long as the fastest piece took.
+ * receiver waits for, and after an interruption only the missing pieces are requested again. A
+ * piece is a small part of the stage: even over a slow link it must arrive before the copy steps.
+ * The window follows the time that a piece takes: it grows while the link has room, and shrinks
+ * when pieces queue up for 0.2 s or, on a link with a long delay, for as long as the fastest piece
+ * took.
  *
  * Each piece carries its iteration. The copy that is being made steps with every commit, element by
  * element (standby.c). A piece that is ahead of the copy waits here until the copy reaches its
@@ -18,9 +20,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Most pieces requested at a time: 24 MiB, enough for 1 Gbit/s over 200 ms. */
-enum { FETCH_WINDOW = 16 };
+enum {
+	FETCH_WINDOW = 64, /* largest number of pieces requested at a time */
+	/* A stage has FETCH_PARTS pieces, or fewer of FETCH_LEAST floats of each array, or more of
+	 * MSG_PIECE_FLOATS. A piece has a sixteenth of a sum's bytes in q6. Therefore a link that
+	 * carries the sums in time can carry pieces too, even if it carries only a replica's part
+	 * of each sum. */
+	FETCH_PARTS = 256,
+	FETCH_LEAST = 1024
+};
 
+/* Returns the number of floats of a piece, of each array. The last piece has the rest. */
+size_t fetch_piece_floats(size_t parameters);
 /* Gives the range of piece i of P floats. Returns false if there is no such piece. */
 bool fetch_piece(size_t parameters, uint32_t i, size_t *from, size_t *floats);
 
@@ -34,7 +45,8 @@ struct fetch {
 	size_t parameters; /* P */
 	uint32_t n;        /* number of pieces; 0: no fetch is under way */
 	uint32_t n_held, n_asked;
-	uint32_t window; /* number of pieces that may be requested at a time now */
+	/* number of pieces that may be requested at a time: now, and at most */
+	uint32_t window, most_window;
 	/* Transfer time of the fastest piece, from its request to its arrival. */
 	int64_t least_us;
 	int64_t took_us;    /* running average of the transfer times; 0: no piece has arrived */

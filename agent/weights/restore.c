@@ -190,7 +190,9 @@ bool restore_next_job(struct agent *a, struct job *job, int64_t now_us)
 		return false;
 	}
 	if (r->fetch.took_us == 0)
-		fetch_expect(&r->fetch, links_piece_us(a, r->fetch.source));
+		fetch_expect(&r->fetch,
+			     links_piece_us(a, r->fetch.source,
+					    fetch_piece_floats(a->held.parameters)));
 	if (!fetch_whole(&r->fetch))
 		return false;
 	*job = (struct job){ .kind = JOB_MIX,

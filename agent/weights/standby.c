@@ -161,7 +161,7 @@ void standby_piece_arrived(struct agent *a, const struct msg *m, int64_t now_us)
 /* Returns how long to wait for a sum, which has a third of the bytes of all pieces. */
 static int64_t sum_patience_us(const struct standby *k)
 {
-	int64_t pieces = (int64_t)(k->parameters / MSG_PIECE_FLOATS) + 1;
+	int64_t pieces = (int64_t)(k->parameters / fetch_piece_floats(k->parameters)) + 1;
 
 	return SUM_PATIENCE_US + k->piece_us * pieces / 3;
 }
@@ -411,7 +411,8 @@ static void begin_fetch(struct agent *a, const struct job *job, int64_t now_us)
 	k->standing = STANDBY_FETCHING;
 	k->iteration = 0;
 	k->most_held = 0;
-	k->piece_us = links_piece_us(a, k->order.source);
+	k->piece_us =
+		links_piece_us(a, k->order.source, fetch_piece_floats(k->parameters));
 	k->more_us = now_us;
 	free(k->taken);
 	k->taken = NULL;

@@ -16,12 +16,12 @@
 #include "base/alloc.h"
 
 enum {
-	ASKED_MOST = 256, /* limit of requests that are not answered yet */
+	ASKED_MOST = 1024, /* limit of requests that are not answered yet */
 	/* The snapshot stays this long after its last use, plus the longest recent pause. A
 	 * fetching node requests a piece when another arrives: with a delay of 300 ms and 1 MB/s
 	 * after 2.2 s. */
 	LINGER_US = 3000000,
-	PIECES_OF_TURN = 16
+	PIECES_OF_TURN = 64
 };
 
 struct weight_server {

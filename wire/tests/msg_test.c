@@ -99,7 +99,7 @@ static void numbers_and_bytes_are_unchanged(void **state)
 	for (size_t k = 0; k < n; k++)
 		hash = (hash ^ data[k]) * 0x100000001b3u;
 	free(data);
-	assert_int_equal(hash, 0xd50e6c006ab6016du);
+	assert_int_equal(hash, 0x9673e2a212c9a09eu);
 }
 
 static void fields_come_back(void **state)
