@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/tests/test.h"
 #include "controller/tests/under_way.h"
+#include "controller/weights/copies.h"
 #include "controller/weights/phase_moves.h"
 
 enum { COMMITTED = 7 };
@@ -117,6 +118,11 @@ FIXTURE_TEST(nodes_move_at_once_when_their_plan_is_ready)
 	commit(c);
 	assert_true(phase_moves_awaited(&c->weights, false)); /* the plan is searched for */
 	assert_stages(c, was);
+	under_way_plans_exchange(c);
+	c->planning.pending->exchange = 0; /* an older request was answered meanwhile */
+	c->planning.wanted_id = 1;
+	assert_true(phase_moves_awaited(&c->weights, false));
+	assert_stages(c, was);
 	answer(c);
 	assert_true(phase_moves_awaited(&c->weights, false));
 	assert_stages(c, is);
@@ -151,6 +157,27 @@ FIXTURE_TEST(nodes_that_are_ready_do_not_wait_for_ever)
 	c->run.wanted.schedule.phases[0].from = c->run.iteration + 1;
 	phase_moves_prepare(&c->weights);
 	assert_true(is_prepared(c));
+}
+
+/* A node whose copy was overdue three times is not awaited any more. */
+FIXTURE_TEST(nodes_do_not_wait_for_copies_that_are_always_overdue)
+{
+	struct controller *c = *state;
+	struct member *m = &c->members.list[3];
+
+	c->run.now_us = 100 * (int64_t)SECOND;
+	plan_phase(c, (const int[]){ 0, 1, 1, 0, 1, 1 });
+	c->planning.targets.exchange.at = c->run.iteration;
+	for (int i = 0; i < 3; i++) {
+		phase_moves_prepare(&c->weights);
+		assert_false(is_prepared(c));
+		fetch(c);
+		copies_refuse(&c->members, m, "its copy was overdue");
+		copies_release(&c->members, m);
+	}
+	phase_moves_prepare(&c->weights);
+	assert_true(is_prepared(c));
+	assert_int_equal(c->planning.targets.exchange.to[3], 1);
 }
 
 /* The weights of a stage never exist only in copies. */

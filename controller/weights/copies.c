@@ -269,6 +269,7 @@ uint32_t copies_of(struct members *members, int stage, uint16_t *nodes)
 void copies_refuse(struct members *members, struct member *m, const char *why)
 {
 	m->copy.refused_us = members->run->now_us;
+	m->copy.n_refused++; /* delays the next try */
 	if (member_is_replica(m) && copy_usable(members->run, m, m->copy.stage)) {
 		m->copy.sum_state = COPY_NO_SUM;
 		copies_drop(m);
@@ -277,7 +278,6 @@ void copies_refuse(struct members *members, struct member *m, const char *why)
 	copies_release(members, m);
 	if (member_is_replica(m))
 		return;
-	m->copy.n_refused++; /* delays the next try */
 	member_apply(members->run, m, MEMBER_WAIT, why);
 }
 
