@@ -6,6 +6,8 @@
 
 #include "base/alloc.h"
 #include "base/tests/test.h"
+#include "controller/history/resume.h"
+#include "controller/members/assign.h"
 #include "controller/tests/under_way.h"
 #include "controller/weights/copies.h"
 #include "controller/weights/phase_moves.h"
@@ -268,6 +270,31 @@ FIXTURE_TEST(a_lost_copy_a_death_and_a_restart_prevent_the_exchange)
 		m->state = MEMBER_LIVE;
 		c->run.iteration = c->run.committed + 1;
 	}
+}
+
+/* The predecessor died when it had saved the exchange. The node still has its old stage. */
+FIXTURE_TEST(a_new_controller_lets_a_node_load_its_copy)
+{
+	struct controller *c = *state;
+	struct member *m = &c->members.list[2];
+
+	c->run.phase = PHASE_GATHERING;
+	c->run.resumed = true;
+	c->run.cluster->nodes[2].stage = 1;
+	m->state = MEMBER_JOINING;
+	m->hello = (struct msg_hello){ .run = c->run.id,
+				       .stage = 0,
+				       .committed = COMMITTED,
+				       .hash = 1,
+				       .keeps = 1,
+				       .kept = COMMITTED,
+				       .kept_hash = 2 };
+	resume_member(&c->members, m);
+	assert_int_equal(m->state, MEMBER_JOINING);
+	members_assign(&c->members, m, 1, true);
+	assert_int_equal(m->state, MEMBER_SYNCING);
+	assert_int_equal(m->weights.stage, 1); /* the copy is loaded, and not fetched again */
+	assert_int_equal(m->copy.state, COPY_WHOLE);
 }
 
 /* The first replica of a stage may be the last one that stays. */

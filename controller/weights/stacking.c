@@ -11,7 +11,7 @@
  *
  * A stage needs one replica with a copy. A replica without one is dropped with the commit and
  * fetches the stage. If the copies are not complete in time, the phase begins later
- * (planning/skip_phases.c). */
+ * (planning/skip_phases.c). It waits only a few iterations for more than one copy of a stage. */
 #include "controller/weights/stacking.h"
 
 #include <math.h>
@@ -25,6 +25,7 @@
 
 enum {
 	EARLIEST = 8, /* iterations before the phase in which the copies are fetched, at least */
+	PATIENCE = 3, /* iterations by which the phase begins later for nodes that still fetch */
 	MOST_FAILURES = 3,  /* of a node to keep a copy; the phase does not wait for it any more */
 	AGAIN_US = 30000000 /* time after which such a node tries again */
 };
@@ -155,6 +156,7 @@ bool stacking_ready(const struct weights *weights)
 {
 	const struct run *run = weights->run;
 	stage_set have = run->cluster->always | 1;
+	bool is_patient = run->iteration + 1 < skip_phases_stacks_at(run) + PATIENCE;
 
 	for (uint32_t i = 0; i < weights->members->n; i++) {
 		const struct member *m = &weights->members->list[i];
@@ -163,7 +165,7 @@ bool stacking_ready(const struct weights *weights)
 			continue;
 		if (has_copy(run, m))
 			have |= (stage_set)1 << member_stage(run, m);
-		else if (may_fetch(run, m))
+		else if (is_patient && may_fetch(run, m))
 			return false;
 	}
 	return stage_set_count(have) == run->cluster->n_stages;

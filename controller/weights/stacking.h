@@ -15,7 +15,8 @@ struct weights;
  * begins, before its sums are ordered: a copy that misses a sum has to be fetched again. */
 void stacking_turn(struct weights *weights);
 /* Returns true if the stages can start from their neighbours with the commit of the iteration that
- * begins: every replica that can keep a copy has a complete one, and each stage has one. */
+ * begins: each stage has a complete copy, and every other replica that can keep one has one, too,
+ * or the phase has waited three iterations for them. */
 bool stacking_ready(const struct weights *weights);
 /* Returns the stages from which the others start with the commit that is being decided; 0: no stage
  * does. */
