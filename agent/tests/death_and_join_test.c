@@ -1,12 +1,7 @@
 /* Tests that a node's death in mid-iteration and another node's joining change no bit of the
  * result. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "agent/tests/cluster.h"
+#include "base/tests/test.h"
 
 static bool three_is_back(struct cluster *c)
 {
@@ -70,26 +65,23 @@ static void check_death_and_join(enum tensor_format wire, enum tensor_format sum
 	cluster_unmake(c);
 }
 
-static void test_death_and_join(void **state)
+TEST(test_death_and_join)
 {
-	(void)state;
 	check_death_and_join(FORMAT_FP32, FORMAT_FP32);
 }
 
 /* The substitute receives the same bits, rounded once from the same floats. */
-static void test_death_and_join_in_other_formats(void **state)
+TEST(test_death_and_join_in_other_formats)
 {
-	(void)state;
 	check_death_and_join(FORMAT_BF16, FORMAT_FP32);
 	check_death_and_join(FORMAT_Q6, FORMAT_Q6);
 }
 
 /* A node joins in mid-iteration and learns of the iteration from a reduction or a reroute. */
-static void test_join_in_between(void **state)
+TEST(test_join_in_between)
 {
 	struct cluster *c = cluster_of_six();
 
-	(void)state;
 	cluster_iterate(c);
 	cluster_kill(c, 3);
 	cluster_without_three(c);
@@ -110,15 +102,4 @@ static void test_join_in_between(void **state)
 	cluster_commit(c, 2);
 	cluster_iterate(c);
 	cluster_unmake(c);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_death_and_join),
-		cmocka_unit_test(test_death_and_join_in_other_formats),
-		cmocka_unit_test(test_join_in_between),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

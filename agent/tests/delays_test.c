@@ -1,13 +1,8 @@
 /* Tests the measurement of a tensor's delay, and the early report of a changed one. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdlib.h>
 
 #include "agent/state.h"
+#include "base/tests/test.h"
 
 enum { NODES = 3, SECOND = 1000000 };
 
@@ -47,7 +42,9 @@ static int end(void **state)
 	return 0;
 }
 
-static void two_double_delays_are_reported_early(void **state)
+#define FIXTURE_TEST(name) TEST_WITH(name, begin, end)
+
+FIXTURE_TEST(two_double_delays_are_reported_early)
 {
 	struct agent *a = *state;
 
@@ -59,7 +56,7 @@ static void two_double_delays_are_reported_early(void **state)
 	assert_int_equal(a->modules.link_times.due_us, SECOND + SECOND / 10);
 }
 
-static void two_half_delays_are_reported_early(void **state)
+FIXTURE_TEST(two_half_delays_are_reported_early)
 {
 	struct agent *a = *state;
 
@@ -72,7 +69,7 @@ static void two_half_delays_are_reported_early(void **state)
 	assert_int_equal(a->modules.link_times.due_us, SECOND + SECOND / 2); /* at once */
 }
 
-static void noise_is_not_reported_early(void **state)
+FIXTURE_TEST(noise_is_not_reported_early)
 {
 	struct agent *a = *state;
 
@@ -84,7 +81,7 @@ static void noise_is_not_reported_early(void **state)
 	assert_int_equal(a->modules.link_times.due_us, 2 * SECOND);
 }
 
-static void without_emulation_nothing_is_expected(void **state)
+FIXTURE_TEST(without_emulation_nothing_is_expected)
 {
 	struct agent *a = *state;
 
@@ -95,7 +92,7 @@ static void without_emulation_nothing_is_expected(void **state)
 }
 
 /* A send over a cut link is retried until 1 s. The wait does not count as transfer time. */
-static void waiting_for_a_cut_link_is_no_transfer_time(void **state)
+FIXTURE_TEST(waiting_for_a_cut_link_is_no_transfer_time)
 {
 	struct agent *a = *state;
 	struct msg_fault cut = { .fault = 1, .kind = FAULT_PARTITION, .peer = 1 };
@@ -114,7 +111,7 @@ static void waiting_for_a_cut_link_is_no_transfer_time(void **state)
 
 /* An emulated link carries the bytes of one activation at a time, while latencies overlap. An
  * activation's wait for the link is not part of its delay. */
-static void bytes_occupy_an_emulated_link(void **state)
+FIXTURE_TEST(bytes_occupy_an_emulated_link)
 {
 	const struct route r = { .n_hops = 2, .nodes = { 0, 1 }, .stages = { 0, 1 } };
 	const int64_t due_us[] = { SECOND + 200000, SECOND + 350000 };
@@ -135,7 +132,7 @@ static void bytes_occupy_an_emulated_link(void **state)
 }
 
 /* A tensor that waits for an unknown node is reported like a tensor on a cut link. */
-static void waiting_for_an_unknown_node_is_reported(void **state)
+FIXTURE_TEST(waiting_for_an_unknown_node_is_reported)
 {
 	struct agent *a = *state;
 	struct parcel p = { .to = 1, .head = { .kind = TENSOR_ACTIVATION }, .due_us = SECOND };
@@ -170,7 +167,7 @@ static struct parcel sent_to_one(struct agent *a, bool evaluate, uint16_t to)
 
 /* An injected loss delays a tensor by the time of up to fifty retransmissions. Tensors to other
  * nodes are not affected, nor are evaluations, which the emulated network does not delay. */
-static void an_injected_loss_delays_by_its_retransmissions(void **state)
+FIXTURE_TEST(an_injected_loss_delays_by_its_retransmissions)
 {
 	enum { AGAIN = SECOND / 5, TIMES = 64 };
 	const struct msg_fault loss = {
@@ -204,7 +201,7 @@ static void an_injected_loss_delays_by_its_retransmissions(void **state)
 
 /* A new process has sent only a few bytes, which must not replace the bandwidth that the controller
  * knows from the previous process. */
-static void few_bytes_show_no_bandwidth(void **state)
+FIXTURE_TEST(few_bytes_show_no_bandwidth)
 {
 	struct agent *a = *state;
 	struct peer *p = &a->peers[1];
@@ -223,7 +220,7 @@ static void few_bytes_show_no_bandwidth(void **state)
 
 /* The first output in an encoding format is measured, for each direction of the link, and the next
  * ones are not. */
-static void the_signal_to_noise_of_outputs_is_measured(void **state)
+FIXTURE_TEST(the_signal_to_noise_of_outputs_is_measured)
 {
 	struct agent *a = *state;
 	const float *snr = a->peers[1].snr_db;
@@ -247,23 +244,4 @@ static void the_signal_to_noise_of_outputs_is_measured(void **state)
 	}
 	assert_true(first > 20 && snr[0] == first && snr[1] == 0);
 	assert_true(a->peers[2].snr_db[0] == 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
-		TEST(two_double_delays_are_reported_early),
-		TEST(two_half_delays_are_reported_early),
-		TEST(noise_is_not_reported_early),
-		TEST(without_emulation_nothing_is_expected),
-		TEST(waiting_for_a_cut_link_is_no_transfer_time),
-		TEST(bytes_occupy_an_emulated_link),
-		TEST(waiting_for_an_unknown_node_is_reported),
-		TEST(an_injected_loss_delays_by_its_retransmissions),
-		TEST(few_bytes_show_no_bandwidth),
-		TEST(the_signal_to_noise_of_outputs_is_measured),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

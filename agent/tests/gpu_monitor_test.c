@@ -1,11 +1,5 @@
 /* The figures of the GPU in heartbeats, from a library of the tests (tests/nvml.c): how often it is
  * read, and what happens when it hangs or is not there. The GPU of complete agents is emulated. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
@@ -15,6 +9,7 @@
 
 #include "agent/network/gpu_monitor.h"
 #include "agent/tests/cluster.h"
+#include "base/tests/test.h"
 #include "model/cuda/nvml.h"
 #include "model/tests/emulated_device.h"
 #include "model/tests/nvml_script.h"
@@ -41,12 +36,11 @@ static void settle(struct gpu_monitor *m)
 		usleep(1000);
 }
 
-static void test_is_read_at_every_tenth_heartbeat(void **state)
+TEST(test_is_read_at_every_tenth_heartbeat)
 {
 	struct nvml_script *s = script();
 	struct gpu_monitor *m;
 
-	(void)state;
 	assert_int_equal(gpu_monitor_new(&m, NVML_LIBRARY, NVML_TEST_BUS, NULL, NULL), 0);
 	assert_int_equal(gpu_monitor_turn(m).known, 0); /* nothing is read yet */
 	for (int i = 1; i <= 100; i++) {
@@ -67,13 +61,12 @@ static void test_is_read_at_every_tenth_heartbeat(void **state)
 }
 
 /* The caller never waits, and figures do not stay when they are outdated. */
-static void test_a_library_that_hangs_has_no_figures(void **state)
+TEST(test_a_library_that_hangs_has_no_figures)
 {
 	struct nvml_script *s = script();
 	struct gpu_monitor *m;
 	int turns = 0;
 
-	(void)state;
 	assert_int_equal(gpu_monitor_new(&m, NVML_LIBRARY, NVML_TEST_BUS, NULL, NULL), 0);
 	gpu_monitor_turn(m);
 	settle(m);
@@ -94,14 +87,13 @@ static void test_a_library_that_hangs_has_no_figures(void **state)
 	gpu_monitor_free(m);
 }
 
-static void test_a_missing_library_is_logged_once(void **state)
+TEST(test_a_missing_library_is_logged_once)
 {
 	char *text = NULL, *line;
 	size_t size = 0;
 	struct log log = { .least = LOG_INFO, .who = "test" };
 	struct gpu_monitor *m;
 
-	(void)state;
 	log.to = open_memstream(&text, &size);
 	assert_non_null(log.to);
 	assert_int_equal(gpu_monitor_new(&m, "libnvidia-absent.so.1", NVML_TEST_BUS, &log, NULL),
@@ -139,13 +131,12 @@ static struct cluster *cluster_on(const char *device)
 	return c;
 }
 
-static void test_heartbeats_carry_them(void **state)
+TEST(test_heartbeats_carry_them)
 {
 	struct nvml_script *s = script();
 	struct cluster *c = cluster_on("cuda");
 	struct gpu_figures g;
 
-	(void)state;
 	s->reasons.value = 0x8 | 0x40;
 	cluster_until(c, has_figures, "figures of the GPU");
 	g = c->nodes[0].beat.gpu;
@@ -162,12 +153,11 @@ static void test_heartbeats_carry_them(void **state)
 }
 
 /* The library is there, but the agent computes on no GPU. */
-static void test_other_devices_have_none(void **state)
+TEST(test_other_devices_have_none)
 {
 	static const char *const devices[] = { "cpu", "pretend" };
 	struct nvml_script *s = script();
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		struct cluster *c = cluster_on(devices[i]);
 
@@ -176,17 +166,4 @@ static void test_other_devices_have_none(void **state)
 		assert_int_equal(s->started, 0);
 		cluster_unmake(c);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_is_read_at_every_tenth_heartbeat),
-		cmocka_unit_test(test_a_library_that_hangs_has_no_figures),
-		cmocka_unit_test(test_a_missing_library_is_logged_once),
-		cmocka_unit_test(test_heartbeats_carry_them),
-		cmocka_unit_test(test_other_devices_have_none),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,4 @@
 /* Tests routes, faults, the delay queue, slices and fetches, each against a simple model. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -16,6 +10,7 @@
 #include "agent/sums/slices.h"
 #include "agent/execution/route.h"
 #include "base/rng.h"
+#include "base/tests/test.h"
 #include "wire/chain.h"
 
 /* ---- route ---- */
@@ -32,7 +27,7 @@ static const char *read_route(uint32_t n, const uint16_t *nodes, const uint8_t *
 	return route_read(r, &m, &limits);
 }
 
-static void test_positions(void **state)
+TEST(test_positions)
 {
 	static const uint16_t nodes[] = { 7, 2, 5 };
 	static const uint8_t stages[] = { 0, 2, 1 };
@@ -42,7 +37,6 @@ static void test_positions(void **state)
 	static const uint16_t at[] = { 7, 2, 5, 7, 5, 2, 7 };
 	struct route r, again;
 
-	(void)state;
 	assert_null(read_route(3, nodes, stages, &r));
 	assert_int_equal(route_last(&r, false), 6);
 	assert_int_equal(route_last(&r, true), 3);
@@ -60,12 +54,11 @@ static void test_positions(void **state)
 	assert_false(route_equal(&r, &again));
 }
 
-static void test_bad_routes(void **state)
+TEST(test_bad_routes)
 {
 	static const uint8_t plain[] = { 0, 1, 2, 3, 3 };
 	struct route r;
 
-	(void)state;
 	assert_non_null(read_route(0, (uint16_t[]) { 1 }, plain, &r));
 	assert_non_null(read_route(5, (uint16_t[]) { 1, 2, 3, 4, 5 }, plain, &r));
 	assert_non_null(read_route(2, (uint16_t[]) { 1, 10 }, plain, &r));
@@ -78,14 +71,13 @@ static void test_bad_routes(void **state)
 
 /* A route continues if nodes are replaced, even the data node. If the stages, the data or the
  * attempt of the last restart change, the microbatch restarts. */
-static void test_continuation(void **state)
+TEST(test_continuation)
 {
 	const struct route was = { .microbatch = 3, .attempt = 2, .since = 1, .shard = 1, .wave = 4,
 				   .n_hops = 3, .nodes = { 1, 2, 3 }, .stages = { 0, 2, 1 } };
 	struct route m = was;
 	struct route r = was;
 
-	(void)state;
 	r.attempt = 3;
 	r.nodes[0] = 5;
 	r.nodes[2] = 7;
@@ -119,11 +111,10 @@ static int apply(struct faults *f, uint32_t id, uint8_t kind, int32_t peer, floa
 	return fault_apply(f, &m, 1000);
 }
 
-static void test_faults(void **state)
+TEST(test_faults)
 {
 	struct faults f = { 0 };
 
-	(void)state;
 	assert_true(fault_deadline_us(&f) == INT64_MAX);
 	assert_int_equal(apply(&f, 1, FAULT_SLOW_NODE, -1, 3, 10), 0);
 	assert_int_equal(apply(&f, 2, FAULT_SLOW_NODE, -1, 2, 20), 0);
@@ -162,12 +153,11 @@ static bool is_addressed_to(const struct parcel *p, const void *context)
 	return p->to == *(const uint16_t *)context;
 }
 
-static void test_hold_order(void **state)
+TEST(test_hold_order)
 {
 	struct delay_queue *h;
 	struct rng g;
 
-	(void)state;
 	rng_init(&g, 3);
 	h = delay_queue_new();
 	for (int round = 0; round < 50; round++) {
@@ -266,13 +256,12 @@ static void exchange(struct slices **r, uint32_t n, const uint16_t *nodes, float
 		}
 }
 
-static void test_reduce(void **state)
+TEST(test_reduce)
 {
 	static const uint16_t nodes[MOST] = { 1, 4, 5, 11, 12, 30, 999 };
 	float g[MOST][FLOATS];
 	struct rng rng;
 
-	(void)state;
 	rng_init(&rng, 11);
 	for (uint32_t n = 1; n <= MOST; n++) {
 		struct slices *r[MOST];
@@ -314,14 +303,13 @@ static void test_reduce(void **state)
 
 /* Every node decodes the same sum: that of the decoded parts, encoded once. Pieces may end inside a
  * group. */
-static void test_reduce_encoded(void **state)
+TEST(test_reduce_encoded)
 {
 	static const uint16_t nodes[MOST] = { 1, 4, 5, 11, 12, 30, 999 };
 	static const enum tensor_format formats[] = { FORMAT_Q8, FORMAT_Q6, FORMAT_Q4 };
 	float g[MOST][FLOATS], want[FLOATS];
 	struct rng rng;
 
-	(void)state;
 	rng_init(&rng, 12);
 	for (uint32_t n = 1; n <= MOST; n++) {
 		struct sum_codec codec = { formats[n % 3], starts, 2 };
@@ -350,7 +338,7 @@ static void test_reduce_encoded(void **state)
 
 /* A part or a sum with a scale that is not finite is found when it is complete. Its sender may send
  * it again. The node's own part is not checked. */
-static void test_encoded_slices_are_checked(void **state)
+TEST(test_encoded_slices_are_checked)
 {
 	static const uint16_t nodes[] = { 2, 3 };
 	static const struct sum_codec q6 = { FORMAT_Q6, starts, 2 };
@@ -358,7 +346,6 @@ static void test_encoded_slices_are_checked(void **state)
 	unsigned char body[4 * FLOATS];
 	struct slices *r;
 
-	(void)state;
 	for (int k = 0; k < FLOATS; k++)
 		bad[k] = NAN;
 	assert_int_equal(slices_new(&r, 1, 0, nodes, 2, 3, FLOATS, &q6), 0);
@@ -384,14 +371,13 @@ static void test_encoded_slices_are_checked(void **state)
 	slices_free(r);
 }
 
-static void test_reduce_refuses(void **state)
+TEST(test_reduce_refuses)
 {
 	static const uint16_t nodes[] = { 2, 3, 5 };
 	float body[FLOATS] = { 0 };
 	struct slices *r;
 	size_t from, len;
 
-	(void)state;
 	assert_int_equal(slices_new(&r, 1, 0, nodes, 3, 4, FLOATS, &fp32), -EINVAL);
 	assert_int_equal(slices_new(&r, 1, 0, (uint16_t[]) { 3, 2 }, 2, 2, FLOATS, &fp32), -EINVAL);
 	assert_int_equal(slices_new(&r, 1, 0, (uint16_t[]) { 2, 2 }, 2, 2, FLOATS, &fp32), -EINVAL);
@@ -424,14 +410,13 @@ static void test_reduce_refuses(void **state)
 }
 
 /* The number of gaps is limited, so a sender cannot scatter pieces without end. */
-static void test_gaps_are_limited(void **state)
+TEST(test_gaps_are_limited)
 {
 	static const uint16_t nodes[] = { 2, 3 };
 	const float one = 1;
 	struct slices *r;
 	int rc = 0, put = 0;
 
-	(void)state;
 	assert_int_equal(slices_new(&r, 1, 0, nodes, 2, 3, 100000, &fp32), 0);
 	for (uint64_t at = 0; at < 40000 && rc == 0; at += 2, put++)
 		rc = slices_put_part(r, 2, 1, at * sizeof(one), &one, sizeof(one));
@@ -445,11 +430,10 @@ static void test_gaps_are_limited(void **state)
 enum { P = 40 * FETCH_LEAST + 17, PIECES = 41 };
 
 /* Every float is in one piece, and pieces are small parts of the stage within their limits. */
-static void test_pieces_cover_the_stage(void **state)
+TEST(test_pieces_cover_the_stage)
 {
 	static const size_t stages[] = { 1, 1000, 1 << 17, 3 << 18, 30000001, 400000000 };
 
-	(void)state;
 	for (size_t k = 0; k < sizeof(stages) / sizeof(stages[0]); k++) {
 		size_t covered = 0, from, n;
 
@@ -500,7 +484,7 @@ static void step_held(struct fetch *f)
 
 /* Pieces of several iterations arrive out of order, some are lost, and commits are made in between.
  * The complete copy has the newest iteration, and requests never exceed the window. */
-static void test_fetch_during_training(void **state)
+TEST(test_fetch_during_training)
 {
 	struct fetch f = { .n = 0 };
 	uint32_t asked[FETCH_WINDOW], n = 0, piece;
@@ -508,7 +492,6 @@ static void test_fetch_during_training(void **state)
 	int64_t now = 1000;
 	struct rng g;
 
-	(void)state;
 	rng_init(&g, 11);
 	assert_int_equal(fetch_begin(&f, 3, 1, P, now), 0);
 	assert_int_equal(f.n, PIECES);
@@ -545,11 +528,10 @@ static void test_fetch_during_training(void **state)
 }
 
 /* All pieces have arrived, one of them ahead: the copy is complete after its next step. */
-static void test_fetch_waits_for_the_copy(void **state)
+TEST(test_fetch_waits_for_the_copy)
 {
 	struct fetch f = { .n = 0 };
 
-	(void)state;
 	assert_int_equal(fetch_begin(&f, 3, 1, P, 1), 0);
 	for (uint32_t i = 0; i < PIECES; i++)
 		assert_int_equal(give(&f, i, i == 1 ? 6 : 5, 1), 0);
@@ -565,7 +547,7 @@ static void test_fetch_waits_for_the_copy(void **state)
 /* The link carries the copy in the time of eight iterations, one piece after another. A piece has
  * the iteration in which it was requested. The first one must be of the present iteration, because
  * earlier sums are gone. */
-static void test_a_slow_link_brings_the_copy(void **state)
+TEST(test_a_slow_link_brings_the_copy)
 {
 	enum { FLOATS_A_MS = 10, ITERATION_MS = P / FLOATS_A_MS / 8 };
 	uint32_t asked[FETCH_WINDOW], n = 0, piece;
@@ -574,7 +556,6 @@ static void test_a_slow_link_brings_the_copy(void **state)
 	int64_t ms = 1;
 	size_t from, floats;
 
-	(void)state;
 	assert_int_equal(fetch_begin(&f, 3, 1, P, ms), 0);
 	while (!fetch_whole(&f)) {
 		int64_t before = ms / ITERATION_MS;
@@ -619,12 +600,11 @@ static uint32_t asks(struct fetch *f, int64_t now)
 
 /* The first answer may have been sent to an earlier process, so the first timeout is short. After
  * an answer, a slow link gets more time. */
-static void test_timeout_grows(void **state)
+TEST(test_timeout_grows)
 {
 	struct fetch f = { .n = 0 };
 	int64_t now = 1;
 
-	(void)state;
 	assert_int_equal(fetch_begin(&f, 3, 1, P, now), 0);
 	assert_int_equal(asks(&f, now), 2);
 	assert_int_equal(asks(&f, now + 900000), 0);
@@ -640,12 +620,11 @@ static void test_timeout_grows(void **state)
 
 /* If a piece takes four seconds, the timeout is twelve; the first timeout follows from the expected
  * transfer time. If no piece arrives, requests are repeated at growing intervals. */
-static void test_slow_pieces_get_time(void **state)
+TEST(test_slow_pieces_get_time)
 {
 	struct fetch f = { .n = 0 };
 	int64_t now = 1, wait = 8000000;
 
-	(void)state;
 	assert_int_equal(fetch_begin(&f, 3, 1, P, now), 0);
 	fetch_expect(&f, 4000000);
 	assert_int_equal(asks(&f, now), 2);
@@ -668,12 +647,11 @@ static void test_slow_pieces_get_time(void **state)
 }
 
 /* If a transfer takes one second, variations of half a second do not count as queueing. */
-static void test_a_long_transfer_is_no_queue(void **state)
+TEST(test_a_long_transfer_is_no_queue)
 {
 	struct fetch f = { .n = 0 };
 	int64_t now = 1;
 
-	(void)state;
 	assert_int_equal(fetch_begin(&f, 3, 1, P, now), 0);
 	for (uint32_t i = 0; i < PIECES / 2; i++) {
 		asks(&f, now);
@@ -687,12 +665,11 @@ static void test_a_long_transfer_is_no_queue(void **state)
 
 /* A piece that waited behind others until its iteration was old is requested alone the next
  * time. */
-static void test_a_late_piece_is_requested_alone(void **state)
+TEST(test_a_late_piece_is_requested_alone)
 {
 	struct fetch f = { .n = 0 };
 	int64_t now = 1;
 
-	(void)state;
 	assert_int_equal(fetch_begin(&f, 3, 1, P, now), 0);
 	assert_int_equal(asks(&f, now), 2);
 	assert_int_equal(give(&f, 0, 5, now), 0);
@@ -707,13 +684,12 @@ static void test_a_late_piece_is_requested_alone(void **state)
 	fetch_end(&f);
 }
 
-static void test_fetch_refuses(void **state)
+TEST(test_fetch_refuses)
 {
 	struct fetch f = { .n = 0 };
 	float body[3] = { 0 };
 	uint32_t piece;
 
-	(void)state;
 	assert_int_equal(fetch_next(&f, 1, &piece), -EAGAIN);
 	assert_int_equal(fetch_take(&f, 0, 1, body, sizeof(body), 1), -EINVAL);
 	assert_int_equal(fetch_begin(&f, 3, 1, P, 1), 0);
@@ -730,31 +706,4 @@ static void test_fetch_refuses(void **state)
 	assert_int_equal(give(&f, 2, 4, 1), -ESTALE);
 	assert_int_equal(give(&f, 2, 5, 1), 0);
 	fetch_end(&f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_positions),
-		cmocka_unit_test(test_bad_routes),
-		cmocka_unit_test(test_continuation),
-		cmocka_unit_test(test_faults),
-		cmocka_unit_test(test_hold_order),
-		cmocka_unit_test(test_reduce),
-		cmocka_unit_test(test_reduce_encoded),
-		cmocka_unit_test(test_encoded_slices_are_checked),
-		cmocka_unit_test(test_reduce_refuses),
-		cmocka_unit_test(test_gaps_are_limited),
-		cmocka_unit_test(test_pieces_cover_the_stage),
-		cmocka_unit_test(test_fetch_during_training),
-		cmocka_unit_test(test_fetch_waits_for_the_copy),
-		cmocka_unit_test(test_a_slow_link_brings_the_copy),
-		cmocka_unit_test(test_timeout_grows),
-		cmocka_unit_test(test_slow_pieces_get_time),
-		cmocka_unit_test(test_a_long_transfer_is_no_queue),
-		cmocka_unit_test(test_a_late_piece_is_requested_alone),
-		cmocka_unit_test(test_fetch_refuses),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,11 @@
 /* Compares complete agents with the same training by the model's code alone. Gradients that are
  * counted in the same order must give the same weights to the bit. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <string.h>
 
 #include "agent/tests/cluster.h"
 #include "base/clock.h"
 #include "base/rng.h"
+#include "base/tests/test.h"
 
 static void check_training(enum tensor_format wire, enum tensor_format sum_wire)
 {
@@ -30,22 +25,20 @@ static void check_training(enum tensor_format wire, enum tensor_format sum_wire)
 	cluster_unmake(c);
 }
 
-static void test_training(void **state)
+TEST(test_training)
 {
-	(void)state;
 	check_training(FORMAT_FP32, FORMAT_FP32);
 }
 
-static void test_training_in_other_formats(void **state)
+TEST(test_training_in_other_formats)
 {
-	(void)state;
 	check_training(FORMAT_BF16, FORMAT_FP32);
 	check_training(FORMAT_Q8, FORMAT_Q4);
 	check_training(FORMAT_Q6, FORMAT_Q6);
 }
 
 /* Each iteration travels in its own formats, and so does an evaluation. */
-static void test_formats_change_during_the_run(void **state)
+TEST(test_formats_change_during_the_run)
 {
 	static const enum tensor_format formats[][2] = { { FORMAT_FP32, FORMAT_Q4 },
 							 { FORMAT_Q6, FORMAT_Q4 },
@@ -54,7 +47,6 @@ static void test_formats_change_during_the_run(void **state)
 							 { FORMAT_FP32, FORMAT_FP32 } };
 	struct cluster *c = cluster_make(6, cluster_six);
 
-	(void)state;
 	cluster_gather(c);
 	cluster_route_six(c);
 	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
@@ -71,12 +63,11 @@ static void test_formats_change_during_the_run(void **state)
 
 /* ---- unnecessary reroutes ---- */
 
-static void test_random_reroutes(void **state)
+TEST(test_random_reroutes)
 {
 	struct cluster *c = cluster_of_six();
 	struct rng g;
 
-	(void)state;
 	rng_init(&g, (uint64_t)clock_wall_us());
 	for (int i = 0; i < 4; i++) {
 		cluster_start(c);
@@ -100,13 +91,12 @@ static bool four_complains(struct cluster *c)
 	return c->nodes[4].troubles > 0;
 }
 
-static void test_reduction_retry(void **state)
+TEST(test_reduction_retry)
 {
 	static const uint16_t both[] = { 4, 5 };
 	struct cluster *c = cluster_of_six();
 	struct msg m = { .type = MSG_REDUCE };
 
-	(void)state;
 	cluster_start(c);
 	cluster_until(c, cluster_all_through, "all microbatches");
 	/* Only node 4 receives attempt 1; a commit by it must be refused. */
@@ -131,17 +121,4 @@ static void test_reduction_retry(void **state)
 	cluster_commit(c, 2);
 	cluster_iterate(c);
 	cluster_unmake(c);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_training),
-		cmocka_unit_test(test_training_in_other_formats),
-		cmocka_unit_test(test_formats_change_during_the_run),
-		cmocka_unit_test(test_random_reroutes),
-		cmocka_unit_test(test_reduction_retry),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,10 @@
 /* Tests of skip schedules: both written forms, the schedules of recipes, and refusals. A recipe's
  * schedule can be parsed for any number of stages, and its first phase skips all that it may. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <string.h>
 
 #include "base/skip_schedule.h"
+#include "base/tests/test.h"
 
 static void expect(const char *text, uint64_t iterations, const struct skip_phase *phases,
 		   uint32_t n)
@@ -31,7 +26,7 @@ static void expect(const char *text, uint64_t iterations, const struct skip_phas
 	assert_int_equal(skip_schedule_at(&s, UINT64_MAX), n - 1);
 }
 
-static void schedules_are_read(void **state)
+TEST(schedules_are_read)
 {
 	const struct skip_phase quarters[] = {
 		{ 1, 4, 0 }, { 101, 3, 0 }, { 201, 1, 0 }, { 301, 0, 0 }
@@ -40,7 +35,6 @@ static void schedules_are_read(void **state)
 		{ 1, 4, 0 }, { 26, 3, 0 }, { 51, 1, 0 }, { 81, 0, 0 }
 	};
 
-	(void)state;
 	expect("4,3,1,0", 400, quarters, 4);
 	expect("4@0,3@25%,1@50%,0@80", 100, shares, 4);
 	expect("2", 0, &(struct skip_phase){ 1, 2, 0 }, 1);
@@ -62,11 +56,10 @@ static void refuse(const char *text, uint64_t iterations, const char *words)
 	assert_int_equal(s.n, 7);
 }
 
-static void mistakes_name_the_phase(void **state)
+TEST(mistakes_name_the_phase)
 {
 	char many[256] = "0@0";
 
-	(void)state;
 	refuse("", 100, "phase 1 of the skip schedule: expected 0 to 4 stages");
 	refuse("5,0", 100, "phase 1");
 	refuse("4,-1", 100, "phase 2");
@@ -90,14 +83,13 @@ static void mistakes_name_the_phase(void **state)
 	refuse(many, 100, "more than 32 phases");
 }
 
-static void recipes_skip_all_first_and_less_later(void **state)
+TEST(recipes_skip_all_first_and_less_later)
 {
 	static const char *const names[] = { "speed", "robust" };
 	char text[SKIP_SCHEDULE_RECIPE];
 	struct skip_schedule s;
 	struct error err;
 
-	(void)state;
 	for (uint32_t d = 1; d < 63; d++)
 		for (int k = 0; k < 2; k++) {
 			assert_int_equal(skip_schedule_of_recipe(text, names[k], d, &err), 0);
@@ -114,26 +106,13 @@ static void recipes_skip_all_first_and_less_later(void **state)
 	assert_string_equal(text, "4@0,0@30%");
 }
 
-static void unknown_recipes_are_refused(void **state)
+TEST(unknown_recipes_are_refused)
 {
 	char text[SKIP_SCHEDULE_RECIPE];
 	struct error err;
 
-	(void)state;
 	assert_int_equal(skip_schedule_of_recipe(text, "quick", 4, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "expected speed or robust"));
 	assert_int_equal(skip_schedule_of_recipe(text, "speed", 0, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "may be skipped"));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(schedules_are_read),
-		cmocka_unit_test(mistakes_name_the_phase),
-		cmocka_unit_test(recipes_skip_all_first_and_less_later),
-		cmocka_unit_test(unknown_recipes_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

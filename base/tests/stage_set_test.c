@@ -1,17 +1,11 @@
 /* Sets of stages: the nearest member, and sets from outside. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "base/stage_set.h"
+#include "base/tests/test.h"
 
-static void the_nearest_stage_is_found(void **state)
+TEST(the_nearest_stage_is_found)
 {
 	const int nearest[] = { 0, 0, 0, 5, 5, 5 };
 
-	(void)state;
 	for (int s = 0; s < 6; s++) {
 		assert_int_equal(stage_set_nearest(0x21, s), nearest[s]);
 		assert_int_equal(stage_set_nearest(1, s), 0);
@@ -20,22 +14,11 @@ static void the_nearest_stage_is_found(void **state)
 	assert_int_equal(stage_set_nearest(UINT64_C(1) << 63, 0), 63);
 }
 
-static void a_set_from_outside_is_checked(void **state)
+TEST(a_set_from_outside_is_checked)
 {
-	(void)state;
 	assert_true(stage_set_fits(0x21, 6));
 	assert_true(stage_set_fits(UINT64_MAX, 64));
 	assert_false(stage_set_fits(0x41, 6));
 	assert_false(stage_set_fits(0x20, 6));
 	assert_false(stage_set_fits(0, 6));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_nearest_stage_is_found),
-		cmocka_unit_test(a_set_from_outside_is_checked),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,8 @@
 /* link_failures_test.c - a cut link between two living nodes: its microbatches are rerouted, or
  * one end is removed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <string.h>
 
+#include "base/tests/test.h"
 #include "controller/iteration/evaluate.h"
 #include "controller/loop.h"
 #include "controller/iteration/cut_links.h"
@@ -57,7 +52,9 @@ static bool any_needs(const struct controller *c, uint16_t a, uint16_t b)
 	return false;
 }
 
-static void microbatches_are_rerouted_around_a_cut_link(void **state)
+#define FIXTURE_TEST(name) TEST_WITH(name, under_way_begin, under_way_end)
+
+FIXTURE_TEST(microbatches_are_rerouted_around_a_cut_link)
 {
 	struct controller *c = *state;
 	uint16_t data = c->iteration.routes.microbatches[0].route.nodes[0],
@@ -83,7 +80,7 @@ static void microbatches_are_rerouted_around_a_cut_link(void **state)
 }
 
 /* The substitute is sent the neighbours' stored tensors, and the rest does not change. */
-static void finished_work_is_not_repeated(void **state)
+FIXTURE_TEST(finished_work_is_not_repeated)
 {
 	struct controller *c = *state;
 	struct microbatch *m = &c->iteration.routes.microbatches[0];
@@ -105,7 +102,7 @@ static void finished_work_is_not_repeated(void **state)
 }
 
 /* Both ends have counted the microbatch, and the gradient cannot move from one to the other. */
-static void one_end_of_a_link_without_a_substitute_is_dropped(void **state)
+FIXTURE_TEST(one_end_of_a_link_without_a_substitute_is_dropped)
 {
 	struct controller *c = *state;
 	uint16_t data = c->iteration.routes.microbatches[0].route.nodes[0],
@@ -130,7 +127,7 @@ static void one_end_of_a_link_without_a_substitute_is_dropped(void **state)
 }
 
 /* No other node is left to avoid the link. */
-static void a_link_that_every_route_needs_costs_one_end(void **state)
+FIXTURE_TEST(a_link_that_every_route_needs_costs_one_end)
 {
 	struct controller *c = *state;
 	uint16_t data = c->iteration.routes.microbatches[0].route.nodes[0],
@@ -150,7 +147,7 @@ static void a_link_that_every_route_needs_costs_one_end(void **state)
 	assert_false(any_needs(c, data, next));
 }
 
-static void a_validation_avoids_the_cut_link(void **state)
+FIXTURE_TEST(a_validation_avoids_the_cut_link)
 {
 	struct controller *c = *state;
 	uint16_t a, b;
@@ -176,7 +173,7 @@ static uint32_t times_noted(const struct controller *c, const char *words)
 
 /* TCP may need seconds to repair a loss, and small messages pass meanwhile. The MTU is named only
  * after the agent has seen that large messages are lost, and once. */
-static void a_link_that_passes_small_messages_gets_more_time(void **state)
+FIXTURE_TEST(a_link_that_passes_small_messages_gets_more_time)
 {
 	static const char mtu[] = "small messages pass, large ones do not: MTU?";
 	struct controller *c = *state;
@@ -199,20 +196,4 @@ static void a_link_that_passes_small_messages_gets_more_time(void **state)
 	s.large_lost = 0;
 	complains_of(c, data, s);
 	assert_int_equal(times_noted(c, mtu), 1);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, under_way_begin, under_way_end)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(microbatches_are_rerouted_around_a_cut_link),
-		TEST(finished_work_is_not_repeated),
-		TEST(one_end_of_a_link_without_a_substitute_is_dropped),
-		TEST(a_link_that_every_route_needs_costs_one_end),
-		TEST(a_validation_avoids_the_cut_link),
-		TEST(a_link_that_passes_small_messages_gets_more_time),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,10 @@
 /* members_test.c - which nodes are awaited and when they are tried again, which links count as
  * cut, and which plans are awaited. The test sets the time. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/tests/test.h"
 #include "controller/controller.h"
 #include "controller/loop.h"
 #include "controller/iteration/cut_links.h"
@@ -91,11 +86,10 @@ static bool tried(struct controller *c, int64_t now_us)
 	return c->members.list[5].assigned.at_us != before;
 }
 
-static void a_joiner_is_tried_every_second(void **state)
+TEST(a_joiner_is_tried_every_second)
 {
 	struct controller *c = made();
 
-	(void)state;
 	stranded(c);
 	assert_false(tried(c, START + SECOND));
 	assert_true(tried(c, START + SECOND + 1));
@@ -116,12 +110,11 @@ static void refuse_copy(struct controller *c, struct member *m)
 }
 
 /* Stage 2 has one replica, first behind a link that takes minutes, then without that delay. */
-static void a_node_that_joined_late_gets_a_place(void **state)
+TEST(a_node_that_joined_late_gets_a_place)
 {
 	struct controller *c = made();
 	struct member *m = &c->members.list[5];
 
-	(void)state;
 	c->run.plan = calloc(1, sizeof(*c->run.plan));
 	assert_non_null(c->run.plan);
 	c->run.plan->plan = plan_alloc(3, NODES, 1, 2);
@@ -144,13 +137,12 @@ static void a_node_that_joined_late_gets_a_place(void **state)
 	bare_free(c);
 }
 
-static void each_refused_copy_is_tried_later(void **state)
+TEST(each_refused_copy_is_tried_later)
 {
 	struct controller *c = made();
 	struct member *m = stranded(c);
 	int64_t now = START, wait = SECOND;
 
-	(void)state;
 	for (int i = 1; i < 10; i++) {
 		c->run.now_us = now;
 		refuse_copy(c, m);
@@ -167,12 +159,11 @@ static void each_refused_copy_is_tried_later(void **state)
 	bare_free(c);
 }
 
-static void a_dropped_copy_is_tried_later(void **state)
+TEST(a_dropped_copy_is_tried_later)
 {
 	struct controller *c = made();
 	struct member *m = stranded(c);
 
-	(void)state;
 	m->state = MEMBER_SYNCING;
 	m->copy.stage = 2;
 	copies_refuse(&c->members, m, "its copy was overdue");
@@ -219,11 +210,10 @@ static double *delay(const struct controller *c, int from, int to)
 }
 
 /* The link counts as cut in both directions and in the planner's cluster. No node is dropped. */
-static void a_reported_link_counts_as_cut(void **state)
+TEST(a_reported_link_counts_as_cut)
 {
 	struct controller *c = made();
 
-	(void)state;
 	report_stuck_link(c, 1, 3, 750);
 	at(c, START);
 	assert_true(all_are_in(c));
@@ -235,11 +225,10 @@ static void a_reported_link_counts_as_cut(void **state)
 	bare_free(c);
 }
 
-static void a_link_returns_once_no_node_complains(void **state)
+TEST(a_link_returns_once_no_node_complains)
 {
 	struct controller *c = made();
 
-	(void)state;
 	*delay(c, 1, 3) = 0.07;
 	report_stuck_link(c, 1, 3, 750);
 	at(c, START);
@@ -258,11 +247,10 @@ static void a_link_returns_once_no_node_complains(void **state)
 }
 
 /* A silent node might complain as well, but its report cannot arrive. */
-static void a_link_does_not_return_while_an_end_is_silent(void **state)
+TEST(a_link_does_not_return_while_an_end_is_silent)
 {
 	struct controller *c = made();
 
-	(void)state;
 	report_stuck_link(c, 1, 3, 750);
 	at(c, START);
 	report_working_links(c, 1);
@@ -290,13 +278,12 @@ static int64_t believed_after(struct controller *c, int64_t now_us)
 	return 0;
 }
 
-static void a_link_returns_later_each_time(void **state)
+TEST(a_link_returns_later_each_time)
 {
 	struct controller *c = made();
 	int64_t first = believed_after(c, START), second = believed_after(c, START + 200 * SECOND),
 		third = believed_after(c, START + 400 * SECOND);
 
-	(void)state;
 	assert_true(second > first * 3 / 2 && third > second * 3 / 2);
 	/* The link had worked for long */
 	assert_true(believed_after(c, START + 5000 * (int64_t)SECOND) < second);
@@ -305,11 +292,10 @@ static void a_link_returns_later_each_time(void **state)
 
 /* A node that the controller does not hear either is not cut off. It may be dead, and the
  * failure detector decides that. */
-static void a_silent_node_is_not_cut_off(void **state)
+TEST(a_silent_node_is_not_cut_off)
 {
 	struct controller *c = made();
 
-	(void)state;
 	report_stuck_link(c, 1, 3, 750);
 	c->run.now_us = START;
 	for (uint32_t i = 0; i < NODES; i++)
@@ -322,13 +308,12 @@ static void a_silent_node_is_not_cut_off(void **state)
 
 /* A link counts as cut only if it was silent for three times the expected time, and for longer
  * than heartbeats may be late. */
-static void a_recently_used_link_is_not_cut(void **state)
+TEST(a_recently_used_link_is_not_cut)
 {
 	struct msg_stuck s = { .to = 3, .ms = 449, .expected_ms = 100 };
 	struct msg_heartbeat h = { .n_stuck = 1, .stuck = &s };
 	struct controller *c = made();
 
-	(void)state;
 	link_failures_hear(&c->members, &c->members.list[1], &h);
 	at(c, START);
 	assert_false(link_failures_between(&c->members, 1, 3));
@@ -347,11 +332,10 @@ static void a_recently_used_link_is_not_cut(void **state)
 	bare_free(c);
 }
 
-static void waiting_for_an_absent_node_is_no_cut(void **state)
+TEST(waiting_for_an_absent_node_is_no_cut)
 {
 	struct controller *c = made();
 
-	(void)state;
 	for (int from = 1; from <= 3; from += 2) { /* whichever end was away */
 		c->members.list[1].since_us = c->members.list[3].since_us = 0;
 		c->members.list[from].since_us = START;
@@ -366,11 +350,10 @@ static void waiting_for_an_absent_node_is_no_cut(void **state)
 
 /* Two replicas need their link for the sum, so one must leave. The node that complains is
  * removed, so a false complaint harms only its sender. */
-static void one_of_two_separated_replicas_is_removed(void **state)
+TEST(one_of_two_separated_replicas_is_removed)
 {
 	struct controller *c = made();
 
-	(void)state;
 	report_stuck_link(c, 2, 3, 1499);
 	at(c, START);
 	assert_true(all_are_in(c));
@@ -390,11 +373,10 @@ static void keeps(struct controller *c, int node, int stage)
 
 /* All other nodes are cut off from the stage's last replica. If a copy of its weights exists,
  * the copy replaces it. Otherwise all other nodes would have to leave. */
-static void an_unreachable_last_replica_is_replaced_by_its_copy(void **state)
+TEST(an_unreachable_last_replica_is_replaced_by_its_copy)
 {
 	struct controller *c = made();
 
-	(void)state;
 	c->members.list[0].state = MEMBER_JOINING;
 	report_stuck_link(c, 2, 1, 5000);
 	report_stuck_link(c, 3, 1, 400);
@@ -412,11 +394,10 @@ static void an_unreachable_last_replica_is_replaced_by_its_copy(void **state)
 }
 
 /* The node's own stage has another replica, but the stage whose copy it keeps has none. */
-static void the_holder_of_the_only_copy_stays(void **state)
+TEST(the_holder_of_the_only_copy_stays)
 {
 	struct controller *c = made();
 
-	(void)state;
 	c->members.list[4].state = c->members.list[5].state = MEMBER_JOINING;
 	keeps(c, 1, 2);
 	report_stuck_link(c, 1, 0, 5000);
@@ -427,7 +408,7 @@ static void the_holder_of_the_only_copy_stays(void **state)
 
 /* If no plan avoids the link, the end that complained is removed, unless it is the last of its
  * stage. */
-static void a_link_that_every_plan_needs_costs_one_end(void **state)
+TEST(a_link_that_every_plan_needs_costs_one_end)
 {
 	for (int last = 0; last < 2; last++) {
 		struct controller *c = made();
@@ -446,11 +427,10 @@ static void a_link_that_every_plan_needs_costs_one_end(void **state)
 }
 
 /* Sums do not reach the copy. */
-static void a_copy_that_needs_a_cut_link_is_dropped(void **state)
+TEST(a_copy_that_needs_a_cut_link_is_dropped)
 {
 	struct controller *c = made();
 
-	(void)state;
 	c->members.list[0].state = MEMBER_JOINING;
 	keeps(c, 3, 0);
 	keeps(c, 4, 0);
@@ -462,12 +442,11 @@ static void a_copy_that_needs_a_cut_link_is_dropped(void **state)
 }
 
 /* A joiner fetches its stage from a node that it can reach. */
-static void a_joiner_fetches_over_other_links(void **state)
+TEST(a_joiner_fetches_over_other_links)
 {
 	struct controller *c = made();
 	struct member *m = &c->members.list[5];
 
-	(void)state;
 	c->members.list[3].move.home = m->move.home = 1;
 	c->run.cluster->nodes[5].stage = 1;
 	c->run.cluster->stages[1]++;
@@ -488,7 +467,7 @@ static void a_joiner_fetches_over_other_links(void **state)
 
 /* If two nodes can keep a copy equally well, the node that belongs to the stage keeps it,
  * however near the other is. */
-static void a_node_of_the_stage_keeps_the_copy(void **state)
+TEST(a_node_of_the_stage_keeps_the_copy)
 {
 	for (int home = 2; home <= 5; home += 3) {
 		struct controller *c = made();
@@ -509,11 +488,10 @@ static void a_node_of_the_stage_keeps_the_copy(void **state)
 
 /* ---- places ---- */
 
-static void a_node_with_slow_links_does_not_return_to_its_stage(void **state)
+TEST(a_node_with_slow_links_does_not_return_to_its_stage)
 {
 	struct controller *c = made();
 
-	(void)state;
 	for (int i = 0; i < NODES; i++) {
 		c->members.list[i].move.home = c->run.cluster->nodes[i].stage;
 		c->members.list[i].links.ratio = 1;
@@ -556,11 +534,10 @@ static void answer(struct controller *c)
 
 /* A plan is useless because its node moved away and could not stay. No death requests another
  * plan, so the controller must. */
-static void a_useless_plan_is_replaced(void **state)
+TEST(a_useless_plan_is_replaced)
 {
 	struct controller *c = made();
 
-	(void)state;
 	replan(&c->planning, "a test");
 	answer(c);
 	c->run.plan = c->planning.pending;
@@ -579,11 +556,10 @@ static void a_useless_plan_is_replaced(void **state)
 	bare_free(c);
 }
 
-static void the_first_plan_is_awaited(void **state)
+TEST(the_first_plan_is_awaited)
 {
 	struct controller *c = made();
 
-	(void)state;
 	assert_false(replan_awaited(&c->planning));
 	replan(&c->planning, "a test");
 	/* The first iteration has to wait for its plan */
@@ -602,12 +578,11 @@ static void the_first_plan_is_awaited(void **state)
 	bare_free(c);
 }
 
-static void short_iterations_do_not_wait(void **state)
+TEST(short_iterations_do_not_wait)
 {
 	struct controller *c = made();
 	double iteration_s;
 
-	(void)state;
 	replan(&c->planning, "a test");
 	answer(c);
 	c->run.plan = c->planning.pending;
@@ -656,11 +631,10 @@ static bool begins(struct controller *c, int64_t now_us)
 	return c->run.phase != PHASE_GATHERING;
 }
 
-static void a_run_starts_once_all_nodes_are_ready(void **state)
+TEST(a_run_starts_once_all_nodes_are_ready)
 {
 	struct controller *c = gathering();
 
-	(void)state;
 	assert_false(begins(c, START + 1));
 	c->members.list[5].state = MEMBER_READY;
 	assert_true(begins(c, START + 2));
@@ -669,11 +643,10 @@ static void a_run_starts_once_all_nodes_are_ready(void **state)
 	bare_free(c);
 }
 
-static void a_run_does_not_wait_forever(void **state)
+TEST(a_run_does_not_wait_forever)
 {
 	struct controller *c = gathering();
 
-	(void)state;
 	assert_false(begins(c, START + 60 * SECOND - 1));
 	assert_true(begins(c, START + 60 * SECOND));
 	for (int i = 0; i < NODES; i++)
@@ -683,46 +656,12 @@ static void a_run_does_not_wait_forever(void **state)
 	bare_free(c);
 }
 
-static void a_run_does_not_wait_for_an_excluded_node(void **state)
+TEST(a_run_does_not_wait_for_an_excluded_node)
 {
 	struct controller *c = gathering();
 
-	(void)state;
 	c->members.list[5].is_marked = true;
 	assert_true(begins(c, START + 1));
 	assert_false(member_is_replica(&c->members.list[5]));
 	bare_free(c);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_joiner_is_tried_every_second),
-		cmocka_unit_test(a_node_that_joined_late_gets_a_place),
-		cmocka_unit_test(each_refused_copy_is_tried_later),
-		cmocka_unit_test(a_dropped_copy_is_tried_later),
-		cmocka_unit_test(a_reported_link_counts_as_cut),
-		cmocka_unit_test(a_link_returns_once_no_node_complains),
-		cmocka_unit_test(a_link_does_not_return_while_an_end_is_silent),
-		cmocka_unit_test(a_link_returns_later_each_time),
-		cmocka_unit_test(a_silent_node_is_not_cut_off),
-		cmocka_unit_test(a_recently_used_link_is_not_cut),
-		cmocka_unit_test(waiting_for_an_absent_node_is_no_cut),
-		cmocka_unit_test(one_of_two_separated_replicas_is_removed),
-		cmocka_unit_test(an_unreachable_last_replica_is_replaced_by_its_copy),
-		cmocka_unit_test(the_holder_of_the_only_copy_stays),
-		cmocka_unit_test(a_node_of_the_stage_keeps_the_copy),
-		cmocka_unit_test(a_link_that_every_plan_needs_costs_one_end),
-		cmocka_unit_test(a_copy_that_needs_a_cut_link_is_dropped),
-		cmocka_unit_test(a_joiner_fetches_over_other_links),
-		cmocka_unit_test(a_useless_plan_is_replaced),
-		cmocka_unit_test(a_node_with_slow_links_does_not_return_to_its_stage),
-		cmocka_unit_test(the_first_plan_is_awaited),
-		cmocka_unit_test(short_iterations_do_not_wait),
-		cmocka_unit_test(a_run_starts_once_all_nodes_are_ready),
-		cmocka_unit_test(a_run_does_not_wait_forever),
-		cmocka_unit_test(a_run_does_not_wait_for_an_excluded_node),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

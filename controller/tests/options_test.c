@@ -1,15 +1,10 @@
 /* options_test.c - the command line is read correctly, and error messages name the wrong
  * option. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <string.h>
 
 #include "base/skip_schedule.h"
+#include "base/tests/test.h"
 #include "controller/options.h"
 
 #define NEEDED "controller", "--run-dir", "d", "--key", "k", "--admitted", "a"
@@ -24,7 +19,7 @@ static int parse(struct options *o, struct error *err, char **argv)
 	return options_parse(o, argc, argv, err);
 }
 
-static void given_options_are_taken(void **state)
+TEST(given_options_are_taken)
 {
 	char *argv[] = { NEEDED,   "--agents",     "9",        "--stages", "3,3,3",
 			 "--skip", "1/3",          "--corpus", "x",        "y",
@@ -33,7 +28,6 @@ static void given_options_are_taken(void **state)
 	struct options o;
 	struct error err;
 
-	(void)state;
 	assert_int_equal(parse(&o, &err, argv), 0);
 	assert_int_equal(o.cluster.n_stages, 3);
 	assert_int_equal(o.skip, 1);
@@ -54,14 +48,13 @@ static void given_options_are_taken(void **state)
 	assert_int_equal(o.training.formats.wire, FORMAT_FP32);
 }
 
-static void a_rehearsal_validates_nothing(void **state)
+TEST(a_rehearsal_validates_nothing)
 {
 	char *argv[] = { NEEDED, "--rehearse", "--scale-bytes", "300", "--cluster", "f",
 			 "--eval-every", "0", NULL };
 	struct options o;
 	struct error err;
 
-	(void)state;
 	assert_int_equal(parse(&o, &err, argv), 0);
 	assert_true(o.training.rehearse);
 	assert_int_equal(o.training.scale_bytes, 300);
@@ -71,7 +64,7 @@ static void a_rehearsal_validates_nothing(void **state)
 	assert_int_equal(o.eval_every, 0);
 }
 
-static void a_baseline_is_named(void **state)
+TEST(a_baseline_is_named)
 {
 	char *argv[] = { NEEDED, "--algorithm", "dtfm", "--skip", "0", "--at", "5:skip:0", NULL };
 	char *skips[] = {
@@ -81,7 +74,6 @@ static void a_baseline_is_named(void **state)
 	struct options o;
 	struct error err;
 
-	(void)state;
 	assert_int_equal(parse(&o, &err, none), 0);
 	assert_int_equal(o.planning.algorithm, PLAN_BEST);
 	assert_int_equal(parse(&o, &err, argv), 0);
@@ -101,7 +93,7 @@ static void refuse(char **argv, const char *says)
 		fail_msg("\"%s\" does not say \"%s\"", err.text, says);
 }
 
-static void a_share_of_the_microbatches_skips(void **state)
+TEST(a_share_of_the_microbatches_skips)
 {
 	char *share[] = { NEEDED,         "--skip-share", "30%:2",    "--at",
 			  "5:skip:50%:3", "--at",         "9:skip:1", NULL };
@@ -111,7 +103,6 @@ static void a_share_of_the_microbatches_skips(void **state)
 	struct options o;
 	struct error err;
 
-	(void)state;
 	assert_int_equal(parse(&o, &err, share), 0);
 	assert_int_equal(o.skip, 2);
 	assert_int_equal(o.skip_share, 30);
@@ -124,7 +115,7 @@ static void a_share_of_the_microbatches_skips(void **state)
 	refuse(act, "--at: skip:0%:3");
 }
 
-static void a_resumed_run_accepts_some_options(void **state)
+TEST(a_resumed_run_accepts_some_options)
 {
 	char *argv[] = { "controller", "--resume",
 			 "d",          "--key",
@@ -136,14 +127,13 @@ static void a_resumed_run_accepts_some_options(void **state)
 	struct options o;
 	struct error err;
 
-	(void)state;
 	assert_int_equal(parse(&o, &err, argv), 0);
 	assert_true(o.mode.resume && o.overridden.iterations && o.overridden.checkpoint_every);
 	assert_false(o.overridden.eval_every || o.overridden.eval_batches ||
 		     o.overridden.skip_bad_steps);
 }
 
-static void a_wrong_option_is_named(void **state)
+TEST(a_wrong_option_is_named)
 {
 	static const char *const kept[][2] = {
 		{ "--cluster", "f" },	   { "--regions", "f" },    { "--model", "30m" },
@@ -155,7 +145,6 @@ static void a_wrong_option_is_named(void **state)
 		{ "--algorithm", "best" },
 	};
 
-	(void)state;
 	refuse((char *[]){ "controller", "--key", "k", NULL }, "--run-dir");
 	refuse((char *[]){ NEEDED, "--agents", "twenty", NULL }, "--agents");
 	refuse((char *[]){ NEEDED, "--agents", "21", NULL }, "adds up to 20");
@@ -191,16 +180,4 @@ static void a_wrong_option_is_named(void **state)
 		       kept[i][0]);
 	refuse((char *[]){ "controller", "--resume", "d", "--key", "k", "--admitted", "a",
 			   "--sums", "late", NULL }, "--sums");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = { cmocka_unit_test(given_options_are_taken),
-					    cmocka_unit_test(a_rehearsal_validates_nothing),
-					    cmocka_unit_test(a_baseline_is_named),
-					    cmocka_unit_test(a_share_of_the_microbatches_skips),
-					    cmocka_unit_test(a_resumed_run_accepts_some_options),
-					    cmocka_unit_test(a_wrong_option_is_named) };
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,11 +1,5 @@
 /* Tensors travel in the same bytes from every machine and become the same numbers on every machine:
  * those of an independent codec that computes number by number. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +9,7 @@
 #include "model/tests/codec_reference.h"
 #include "model/vector/vector.h"
 
+#include "base/tests/test.h"
 #include "model/tests/emulated_device.h"
 
 enum { MOST = 3000, BYTES_MOST = 4 * MOST };
@@ -163,13 +158,12 @@ static void check_set(const struct vector_ops *ops, struct rng *r, const float *
 	}
 }
 
-static void every_set_agrees_with_the_definition(void **state)
+TEST(every_set_agrees_with_the_definition)
 {
 	static const size_t all_channels[] = { 0, 8, 32, 48, 257 };
 	static float x[MOST];
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 1);
 	for (int round = 0; round < 300; round++)
 		for (int w = 0; w < WIDTHS; w++) {
@@ -189,12 +183,11 @@ static void every_set_agrees_with_the_definition(void **state)
 }
 
 /* Every scale that a group can have, with its halves between two codes. */
-static void every_scale_rounds_as_defined(void **state)
+TEST(every_scale_rounds_as_defined)
 {
 	static float x[32];
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 2);
 	for (uint32_t half = 0; half < 0x7f80; half++)
 		for (int w = 0; w < 2; w++) {
@@ -222,11 +215,10 @@ static struct codec any_codec(struct rng *r, size_t *n)
 	return rng_below(r, 2) ? codec_of_activation(format, channels) : codec_of_gradient(format);
 }
 
-static void codecs_have_the_sizes_that_are_planned_with(void **state)
+TEST(codecs_have_the_sizes_that_are_planned_with)
 {
 	struct codec c = codec_of_activation(FORMAT_Q6, 64);
 
-	(void)state;
 	assert_int_equal(codec_bytes(&c, 640), 2 * 64 + 20 * (2 + 24));
 	assert_int_equal(codec_bytes(&c, 640), tensor_format_activation_bytes(FORMAT_Q6, 640, 64));
 	c = codec_of_gradient(FORMAT_Q8);
@@ -244,13 +236,12 @@ static void codecs_have_the_sizes_that_are_planned_with(void **state)
 
 /* A sender that rounds in place, or twice, has the numbers of the receiver. Sums rely on it: a
  * stage with one replica encodes its sum twice. */
-static void rounding_gives_the_receivers_numbers(void **state)
+TEST(rounding_gives_the_receivers_numbers)
 {
 	static float x[MOST], y[MOST];
 	static unsigned char bytes[BYTES_MOST];
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 3);
 	for (int round = 0; round < 200; round++) {
 		size_t n;
@@ -269,7 +260,7 @@ static void rounding_gives_the_receivers_numbers(void **state)
 }
 
 /* The error of a number is at most half of its group's step, 1/31 of the largest for 6 bits. */
-static void errors_are_half_a_step_at_most(void **state)
+TEST(errors_are_half_a_step_at_most)
 {
 	static float x[MOST], y[MOST];
 	struct codec c = codec_of_gradient(FORMAT_Q6);
@@ -277,7 +268,6 @@ static void errors_are_half_a_step_at_most(void **state)
 	double signal = 0, noise = 0;
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 4);
 	for (size_t i = 0; i < MOST; i++)
 		x[i] = y[i] = (float)rng_normal(&r);
@@ -301,14 +291,13 @@ static void errors_are_half_a_step_at_most(void **state)
 }
 
 /* A number that no computation gives is refused in any place; other numbers are taken. */
-static void implausible_bytes_are_refused(void **state)
+TEST(implausible_bytes_are_refused)
 {
 	static float x[MOST], y[MOST];
 	static unsigned char bytes[BYTES_MOST];
 	static const float bad[] = { NAN, INFINITY, -INFINITY, 1e30f, -1e30f, 0x1p127f };
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 5);
 	for (int round = 0; round < 2000; round++) {
 		size_t n;
@@ -338,14 +327,13 @@ static void implausible_bytes_are_refused(void **state)
 /* ---- sums ---- */
 
 /* A slice's bytes are those of its tensors' parts, each encoded alone. */
-static void no_group_crosses_a_tensor_or_a_slice(void **state)
+TEST(no_group_crosses_a_tensor_or_a_slice)
 {
 	static const size_t starts[] = { 0, 5, 300, 301, 1000 };
 	static float x[MOST], y[MOST], z[MOST];
 	static unsigned char bytes[BYTES_MOST];
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 6);
 	for (int round = 0; round < 300; round++) {
 		static const enum tensor_format formats[] = { FORMAT_FP32, FORMAT_Q8, FORMAT_Q6,
@@ -380,14 +368,13 @@ static void no_group_crosses_a_tensor_or_a_slice(void **state)
 }
 
 /* Every slice has groups of its own. */
-static void slices_are_rounded_as_the_receiver_decodes_them(void **state)
+TEST(slices_are_rounded_as_the_receiver_decodes_them)
 {
 	static const size_t starts[] = { 0, 5, 300, 301, 1000 };
 	static float x[MOST], y[MOST];
 	static unsigned char bytes[BYTES_MOST];
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 7);
 	for (uint32_t slices = 1; slices < 8; slices++) {
 		struct sum_codec c = { FORMAT_Q6, starts, 5 };
@@ -408,20 +395,4 @@ static void slices_are_rounded_as_the_receiver_decodes_them(void **state)
 		assert_int_equal(sum_codec_round(&c, x, floats, slices), 0);
 		same_numbers("sum_codec_round", x, y, floats);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_set_agrees_with_the_definition),
-		cmocka_unit_test(every_scale_rounds_as_defined),
-		cmocka_unit_test(codecs_have_the_sizes_that_are_planned_with),
-		cmocka_unit_test(rounding_gives_the_receivers_numbers),
-		cmocka_unit_test(errors_are_half_a_step_at_most),
-		cmocka_unit_test(implausible_bytes_are_refused),
-		cmocka_unit_test(no_group_crosses_a_tensor_or_a_slice),
-		cmocka_unit_test(slices_are_rounded_as_the_receiver_decodes_them),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,20 +1,16 @@
 /* Folders of the transformers library as people bring them. tests/parity compares what is read with
  * the library; these tests have the folders that it would not write. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include <jansson.h>
 
 #include "base/file.h"
+#include "base/tests/test.h"
 #include "model/files/huggingface.h"
 #include "model/files/json_file.h"
 #include "model/tensor.h"
@@ -111,7 +107,9 @@ static struct model_config accept(const struct fixture *f, const char *changes)
 	return c;
 }
 
-static void numbers_are_numbers(void **state)
+#define FIXTURE_TEST(name) TEST_WITH(name, setup, teardown)
+
+FIXTURE_TEST(numbers_are_numbers)
 {
 	const struct fixture *f = *state;
 
@@ -138,7 +136,7 @@ static void numbers_are_numbers(void **state)
 	accept(f, "{\"eos_token_id\": [1, 2], \"pad_token_id\": -1, \"bos_token_id\": null}");
 }
 
-static void shapes_that_do_not_fit_are_refused(void **state)
+FIXTURE_TEST(shapes_that_do_not_fit_are_refused)
 {
 	const struct fixture *f = *state;
 
@@ -152,7 +150,7 @@ static void shapes_that_do_not_fit_are_refused(void **state)
 	assert_int_equal(accept(f, "{\"num_key_value_heads\": null}").n_kv_heads, 2);
 }
 
-static void other_arithmetic_is_refused(void **state)
+FIXTURE_TEST(other_arithmetic_is_refused)
 {
 	const struct fixture *f = *state;
 
@@ -181,7 +179,7 @@ static void other_arithmetic_is_refused(void **state)
 	accept(f, "{\"sliding_window\": 32, \"use_sliding_window\": false}");
 }
 
-static void bad_files_are_refused(void **state)
+FIXTURE_TEST(bad_files_are_refused)
 {
 	static const struct {
 		const char *text, *words;
@@ -212,7 +210,7 @@ static void bad_files_are_refused(void **state)
 
 #define LLAMA3 "\"factor\": 8, \"low_freq_factor\": 1, \"high_freq_factor\": 4"
 
-static void scaling_is_read_in_every_spelling(void **state)
+FIXTURE_TEST(scaling_is_read_in_every_spelling)
 {
 	static const char *const llama3[] = {
 		"{\"rope_scaling\": {\"rope_type\": \"llama3\", " LLAMA3
@@ -259,7 +257,7 @@ static void scaling_is_read_in_every_spelling(void **state)
 	assert_true(c.rope_theta == 500000);
 }
 
-static void other_scaling_is_refused(void **state)
+FIXTURE_TEST(other_scaling_is_refused)
 {
 	static const struct {
 		const char *scaling, *words;
@@ -424,7 +422,7 @@ static void accept_weights(const struct fixture *f, float value)
 		fail_msg("%s", err.text);
 }
 
-static void the_index_decides(void **state)
+FIXTURE_TEST(the_index_decides)
 {
 	const struct fixture *f = *state;
 
@@ -446,7 +444,7 @@ static void the_index_decides(void **state)
 	accept_weights(f, 2);
 }
 
-static void a_wrong_index_is_refused(void **state)
+FIXTURE_TEST(a_wrong_index_is_refused)
 {
 	const struct fixture *f = *state;
 	static const char index[] = "model.safetensors.index.json";
@@ -470,7 +468,7 @@ static void a_wrong_index_is_refused(void **state)
 	refuse_weights(f, "duplicate", index);
 }
 
-static void without_an_index_a_tensor_lies_in_one_file(void **state)
+FIXTURE_TEST(without_an_index_a_tensor_lies_in_one_file)
 {
 	const struct fixture *f = *state;
 
@@ -489,7 +487,7 @@ static void without_an_index_a_tensor_lies_in_one_file(void **state)
 	accept_weights(f, 1);
 }
 
-static void unread_tensors_need_not_be_readable(void **state)
+FIXTURE_TEST(unread_tensors_need_not_be_readable)
 {
 	const struct fixture *f = *state;
 
@@ -519,7 +517,7 @@ static void unread_tensors_need_not_be_readable(void **state)
 		       "more.safetensors");
 }
 
-static void biases_must_be_zero(void **state)
+FIXTURE_TEST(biases_must_be_zero)
 {
 	const struct fixture *f = *state;
 	struct extra bias = { "model.layers.1.mlp.down_proj.bias", "F32", "[8]", 32, 0 };
@@ -544,7 +542,7 @@ static void biases_must_be_zero(void **state)
 	refuse_weights(f, "lm_head.bias", "biases are not supported");
 }
 
-static void other_weights_of_a_layer_are_refused(void **state)
+FIXTURE_TEST(other_weights_of_a_layer_are_refused)
 {
 	const struct fixture *f = *state;
 
@@ -562,7 +560,7 @@ static void other_weights_of_a_layer_are_refused(void **state)
 		       "2 layers (num_hidden_layers");
 }
 
-static void tied_heads_agree_with_the_embedding(void **state)
+FIXTURE_TEST(tied_heads_agree_with_the_embedding)
 {
 	const struct fixture *f = *state;
 	struct extra head = { "lm_head.weight", "F32", "[7,8]", 224, 0 };
@@ -584,7 +582,7 @@ static void tied_heads_agree_with_the_embedding(void **state)
 	refuse_weights(f, "lm_head.weight is missing", "set tie_word_embeddings to true");
 }
 
-static void folders_without_weights_are_explained(void **state)
+FIXTURE_TEST(folders_without_weights_are_explained)
 {
 	const struct fixture *f = *state;
 	struct error err = { "" };
@@ -602,27 +600,4 @@ static void folders_without_weights_are_explained(void **state)
 	accept_weights(f, 1);
 	put_text(f, "adapter_config.json", "{}");
 	refuse_weights(f, "adapter_config.json", "merge it");
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(numbers_are_numbers),
-		TEST(shapes_that_do_not_fit_are_refused),
-		TEST(other_arithmetic_is_refused),
-		TEST(bad_files_are_refused),
-		TEST(scaling_is_read_in_every_spelling),
-		TEST(other_scaling_is_refused),
-		TEST(the_index_decides),
-		TEST(a_wrong_index_is_refused),
-		TEST(without_an_index_a_tensor_lies_in_one_file),
-		TEST(unread_tensors_need_not_be_readable),
-		TEST(biases_must_be_zero),
-		TEST(other_weights_of_a_layer_are_refused),
-		TEST(tied_heads_agree_with_the_embedding),
-		TEST(folders_without_weights_are_explained),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,9 @@
 /* JSON lines: documents that are read, lines that have none, and faults with their place. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
+#include "base/tests/test.h"
 #include "model/text/jsonl.h"
 
 #define LINE(text) text, sizeof(text) - 1
@@ -30,9 +27,8 @@ static const struct {
 	{ 5, LINE("{\"text\": null}\n"), NULL },
 };
 
-static void documents_are_read(void **state)
+TEST(documents_are_read)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(read_cases) / sizeof(read_cases[0]); i++) {
 		struct error err = { "" };
 		struct jsonl *j;
@@ -76,9 +72,8 @@ static const struct {
 	{ 1, LINE("\0\n"), "line 1, byte 1: NUL" },
 };
 
-static void faults_have_a_place_and_a_cause(void **state)
+TEST(faults_have_a_place_and_a_cause)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
 		struct error err = { "" };
 		struct jsonl *j;
@@ -90,14 +85,4 @@ static void faults_have_a_place_and_a_cause(void **state)
 			fail_msg("case %zu: %d, %s; expected %s", i, rc, err.text,
 				 faults[i].message);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(documents_are_read),
-		cmocka_unit_test(faults_have_a_place_and_a_cause),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,15 +3,12 @@
 #include "model/files/origin.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/file.h"
+#include "base/tests/test.h"
 #include "model/files/checkpoint.h"
 #include "model/files/huggingface.h"
 #include "model/tensor.h"
@@ -158,7 +155,9 @@ static void save(struct fixture *f, struct trainer *t)
 	assert_int_equal(checkpoint_write(f->source, &k, trainer_stages(t), NULL), 0);
 }
 
-static void a_checkpoint_is_cut_with_its_moments(void **state)
+#define FIXTURE_TEST(name) TEST_WITH(name, make_folder, remove_folder)
+
+FIXTURE_TEST(a_checkpoint_is_cut_with_its_moments)
 {
 	struct fixture *f = *state;
 	struct trainer *t = make_trained(f);
@@ -179,7 +178,7 @@ static void a_checkpoint_is_cut_with_its_moments(void **state)
 	trainer_free(t);
 }
 
-static void another_tools_model_begins_with_zero_moments(void **state)
+FIXTURE_TEST(another_tools_model_begins_with_zero_moments)
 {
 	struct fixture *f = *state;
 	struct trainer *t = make_trained(f), *cut;
@@ -193,7 +192,7 @@ static void another_tools_model_begins_with_zero_moments(void **state)
 	trainer_free(t);
 }
 
-static void a_changed_source_is_refused(void **state)
+FIXTURE_TEST(a_changed_source_is_refused)
 {
 	struct fixture *f = *state;
 	struct trainer *t = make_trained(f);
@@ -213,7 +212,7 @@ static void a_changed_source_is_refused(void **state)
 	trainer_free(t);
 }
 
-static void a_folder_without_a_model_is_named(void **state)
+FIXTURE_TEST(a_folder_without_a_model_is_named)
 {
 	struct fixture *f = *state;
 	struct model_config c;
@@ -229,17 +228,4 @@ static void a_folder_without_a_model_is_named(void **state)
 	assert_int_equal(o.steps, 5);
 	assert_int_equal(origin_parse(&o, "{\"folder\": \"x\"}", &err), -EINVAL);
 	assert_int_equal(origin_parse(&o, "[", &err), -EINVAL);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
-	const struct CMUnitTest tests[] = {
-		TEST(a_checkpoint_is_cut_with_its_moments),
-		TEST(another_tools_model_begins_with_zero_moments),
-		TEST(a_changed_source_is_refused),
-		TEST(a_folder_without_a_model_is_named),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,20 +1,17 @@
 /* Byte-level BPE from a tokenizer.json: words, merges, added tokens and normal form, against
  * numbers that the tokenizers package (0.23.3) gave for the same file; files that are refused;
  * texts that are cut; and characters that wait for their last byte. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include <jansson.h>
 
 #include "base/file.h"
 #include "base/rng.h"
+#include "base/tests/test.h"
 #include "model/text/bpe.h"
 #include "model/text/tokenizer.h"
 
@@ -123,9 +120,8 @@ static const struct {
 };
 /* clang-format on */
 
-static void words_are_those_of_the_tokenizers_package(void **state)
+TEST(words_are_those_of_the_tokenizers_package)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(cut) / sizeof(cut[0]); i++) {
 		const struct split_rule *rule = split_find(regexes[cut[i].rule]);
 		struct characters *characters = characters_new(rule->marks);
@@ -249,11 +245,10 @@ static void expect_tokens(struct bpe *b, const char *text, const int32_t *expect
 	free(tokens);
 }
 
-static void pairs_are_joined_by_rank(void **state)
+TEST(pairs_are_joined_by_rank)
 {
 	struct bpe *b = small(NULL, NULL, NULL);
 
-	(void)state;
 	assert_int_equal(bpe_vocab(b), SMALL);
 	assert_int_equal(bpe_begin(b), -1);
 	for (int again = 0; again < 2; again++)
@@ -262,12 +257,11 @@ static void pairs_are_joined_by_rank(void **state)
 }
 
 /* LLaMA 3 looks a word up before it merges (a fault of llama.cpp before its change 7193). */
-static void a_word_of_the_vocabulary_needs_no_merges(void **state)
+TEST(a_word_of_the_vocabulary_needs_no_merges)
 {
 	json_t *json = small_json();
 	struct bpe *b;
 
-	(void)state;
 	set(json, "model.vocab.\xc4\xa0" "abc", "263");
 	set(json, "model.vocab.bca", "264");
 	assert_int_equal(open_json(&b, json_deep_copy(json), NULL), 0);
@@ -279,7 +273,7 @@ static void a_word_of_the_vocabulary_needs_no_merges(void **state)
 	bpe_free(b);
 }
 
-static void added_tokens_are_found_first(void **state)
+TEST(added_tokens_are_found_first)
 {
 	struct bpe *b = small(
 		NULL, NULL,
@@ -290,7 +284,6 @@ static void added_tokens_are_found_first(void **state)
 	char *text;
 	size_t size;
 
-	(void)state;
 	GIVES(b, "x<a><b><a> <m>  y<m><m>z", 120, 264, 263, 265, 121, 265, 265, 122);
 	GIVES(b, "<a", 60, 97);
 	assert_int_equal(bpe_decode(b, (int32_t[]){ 120, 264, 265, 259 }, 4, &text, &size), 0);
@@ -306,18 +299,17 @@ static void added_tokens_are_found_first(void **state)
 
 /* U+1ACE is of Unicode 14. The normal form of the tokenizers package does not know it, and
  * therefore does not exchange it with U+1B44. */
-static void text_is_put_into_normal_form(void **state)
+TEST(text_is_put_into_normal_form)
 {
 	struct bpe *b = small("normalizer", "{\"type\": \"NFC\"}",
 			      "[{\"id\": 263, \"content\": \"e\\u0301!\", \"special\": false}]");
 
-	(void)state;
 	GIVES(b, "e\xcc\x81 \xe1\xab\x8e\xe1\xad\x84 e\xcc\x81! \xc3\xa9!", 262, 32, 225, 171, 142,
 	      225, 173, 132, 32, 263, 32, 263);
 	bpe_free(b);
 }
 
-static void documents_begin_with_a_token(void **state)
+TEST(documents_begin_with_a_token)
 {
 	struct bpe *b = small("post_processor",
 			      "{\"type\": \"TemplateProcessing\", \"single\": [{\"SpecialToken\": "
@@ -325,7 +317,6 @@ static void documents_begin_with_a_token(void **state)
 			      "\"special_tokens\": {\"<s>\": {\"ids\": [263]}}}",
 			      "[{\"id\": 263, \"content\": \"<s>\", \"special\": true}]");
 
-	(void)state;
 	assert_int_equal(bpe_begin(b), 263);
 	bpe_free(b);
 	b = small(NULL, NULL, "[{\"id\": 263, \"content\": \"<|endoftext|>\", \"special\": true}]");
@@ -333,14 +324,13 @@ static void documents_begin_with_a_token(void **state)
 	bpe_free(b);
 }
 
-static void bytes_without_a_token_are_an_error(void **state)
+TEST(bytes_without_a_token_are_an_error)
 {
 	json_t *json = small_json();
 	int32_t *tokens;
 	struct bpe *b;
 	size_t n;
 
-	(void)state;
 	json_object_del(json_object_get(json_object_get(json, "model"), "vocab"), "z");
 	assert_int_equal(open_json(&b, json, NULL), 0);
 	assert_int_equal(bpe_encode(b, "xz", 2, &tokens, &n), -EINVAL);
@@ -404,9 +394,8 @@ static const struct {
 	{ "added_tokens", "{}", "expected a list" },
 };
 
-static void settings_that_change_the_tokens_are_refused_by_name(void **state)
+TEST(settings_that_change_the_tokens_are_refused_by_name)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
 		json_t *json = small_json();
 		struct error err = { "" };
@@ -473,7 +462,7 @@ static size_t encode_in_parts(struct tokenizer *t, const char *text, size_t size
 	}
 }
 
-static void parts_have_the_tokens_of_the_whole(void **state)
+TEST(parts_have_the_tokens_of_the_whole)
 {
 	enum { SIZE = 200000, PART = 4000 };
 	static const char *const words[] = { "low", " ", "  ", "\n", "\r\n", "<m>", "abc", "1234",
@@ -493,7 +482,6 @@ static void parts_have_the_tokens_of_the_whole(void **state)
 	size_t size = 0, n, m, cuts;
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 3);
 	while (size < SIZE)
 		size += (size_t)sprintf(text + size, "%s",
@@ -513,13 +501,12 @@ static void parts_have_the_tokens_of_the_whole(void **state)
 	free(parts);
 }
 
-static void a_text_without_a_place_to_cut_asks_for_more(void **state)
+TEST(a_text_without_a_place_to_cut_asks_for_more)
 {
 	struct tokenizer *t = open_small(NULL, NULL);
 	struct tokenizer_seam seam;
 	char *text = malloc(20000);
 
-	(void)state;
 	memset(text, 'a', 20000);
 	assert_int_equal(tokenizer_find_seam(t, text, 20000, &seam), -EAGAIN);
 	assert_int_equal(tokenizer_find_seam(t, text, 0, &seam), -EAGAIN);
@@ -529,7 +516,7 @@ static void a_text_without_a_place_to_cut_asks_for_more(void **state)
 
 /* ---- streamed text ---- */
 
-static void a_part_of_a_character_waits(void **state)
+TEST(a_part_of_a_character_waits)
 {
 	static const struct {
 		const char *text;
@@ -549,14 +536,13 @@ static void a_part_of_a_character_waits(void **state)
 		{ "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd", 3 }, /* one was none */
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		assert_int_equal(tokenizer_shown(cases[i].text, strlen(cases[i].text)),
 				 cases[i].shown);
 }
 
 /* Bytes alone, without a rule for words, as skippipe export writes it. */
-static void a_tokenizer_of_bytes_is_known(void **state)
+TEST(a_tokenizer_of_bytes_is_known)
 {
 	json_t *json = small_json(), *name;
 	json_t *vocab = json_object_get(json_object_get(json, "model"), "vocab");
@@ -564,7 +550,6 @@ static void a_tokenizer_of_bytes_is_known(void **state)
 	struct bpe *b;
 	void *next;
 
-	(void)state;
 	json_object_foreach_safe(vocab, next, key, name)
 	{
 		if (json_integer_value(name) > 255)
@@ -579,24 +564,4 @@ static void a_tokenizer_of_bytes_is_known(void **state)
 	assert_int_equal(open_json(&b, json, NULL), 0);
 	assert_false(bpe_is_bytes(b));
 	bpe_free(b);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(words_are_those_of_the_tokenizers_package),
-		cmocka_unit_test(pairs_are_joined_by_rank),
-		cmocka_unit_test(a_word_of_the_vocabulary_needs_no_merges),
-		cmocka_unit_test(added_tokens_are_found_first),
-		cmocka_unit_test(text_is_put_into_normal_form),
-		cmocka_unit_test(documents_begin_with_a_token),
-		cmocka_unit_test(bytes_without_a_token_are_an_error),
-		cmocka_unit_test(settings_that_change_the_tokens_are_refused_by_name),
-		cmocka_unit_test(parts_have_the_tokens_of_the_whole),
-		cmocka_unit_test(a_text_without_a_place_to_cut_asks_for_more),
-		cmocka_unit_test(a_tokenizer_of_bytes_is_known),
-		cmocka_unit_test(a_part_of_a_character_waits),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

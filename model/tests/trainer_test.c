@@ -1,13 +1,10 @@
 /* The trainer against stages driven by hand, and the paths it is given. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
+#include "base/tests/test.h"
 #include "model/tests/run.h"
 #include "model/codec/codec.h"
 #include "model/trainer.h"
@@ -79,9 +76,8 @@ static void check_step(enum grad_norm by, const double divisors[4])
 	run_fini(&r);
 }
 
-static void a_step_is_that_of_its_stages(void **state)
+TEST(a_step_is_that_of_its_stages)
 {
-	(void)state;
 	check_step(GRAD_NORM_MICROBATCHES, (double[]){ 3, 3, 3, 3 });
 	check_step(GRAD_NORM_VISITS, (double[]){ 3, 1, 2, 3 });
 }
@@ -114,7 +110,7 @@ static float by_hand(struct run *r, const uint32_t *path, size_t n)
 
 /* The trainer rounds what travels in a run over nodes, and nothing else: neither evaluations nor a
  * path of stage 0 alone. */
-static void training_rounds_as_a_run_does(void **state)
+TEST(training_rounds_as_a_run_does)
 {
 	struct recipe recipe = { .adamw = { 0.01f, 0.9f, 0.95f, 1e-8f, 0.1f } };
 	struct stage_options o = { .batch = 1, .sequence = 6, .threads = 1, .seed = 3 };
@@ -124,7 +120,6 @@ static void training_rounds_as_a_run_does(void **state)
 	double norm;
 	float loss;
 
-	(void)state;
 	run_init(&r, &config, 1, 6, 1, 3);
 	assert_int_equal(trainer_new(&t, &config, &recipe, &o, NULL), 0);
 	assert_int_equal(trainer_set_formats(t, FORMAT_Q6, FORMAT_Q4, NULL), 0);
@@ -157,7 +152,7 @@ static void training_rounds_as_a_run_does(void **state)
 	run_fini(&r);
 }
 
-static void wrong_paths_are_refused(void **state)
+TEST(wrong_paths_are_refused)
 {
 	struct recipe recipe = { .clip = 0 };
 	struct stage_options o = { .batch = 1, .sequence = 6, .threads = 1 };
@@ -165,7 +160,6 @@ static void wrong_paths_are_refused(void **state)
 	struct trainer *t;
 	float loss;
 
-	(void)state;
 	assert_int_equal(trainer_new(&t, &config, &recipe, &o, NULL), 0);
 	assert_int_equal(trainer_evaluate(t, (uint32_t[]){ 0 }, 1, tokens, tokens, &loss),
 			 -EINVAL);
@@ -192,13 +186,12 @@ static bool neighbours_only(const uint32_t *path, uint32_t n)
 	return true;
 }
 
-static void drawn_paths_keep_the_rules(void **state)
+TEST(drawn_paths_keep_the_rules)
 {
 	static const stage_set sets[] = { 0, 1 << 1, 1 << 0 | 1 << 3 | 1 << (S - 1) };
 	struct visit_rules r = { .swap = 0.5f };
 	uint32_t drawn[M * S], visits_of[M], swaps = 0;
 
-	(void)state;
 	for (size_t at = 0; at < 3; at++)
 		for (r.always = sets[at], r.skip = 0;
 		     r.skip < visit_rules_droppable(r.always, S); r.skip++)
@@ -237,13 +230,12 @@ static void drawn_paths_keep_the_rules(void **state)
 	assert_true(swaps > 100);
 }
 
-static void rules_are_broken_only_on_purpose(void **state)
+TEST(rules_are_broken_only_on_purpose)
 {
 	struct visit_rules r = { .skip = 2, .any_order = true };
 	uint32_t drawn[M * S], visits_of[M], disorder = 0, first = 0, last = 0;
 	struct error err;
 
-	(void)state;
 	visits_draw(&r, S, M, 5, 0, drawn, visits_of);
 	for (uint32_t m = 0; m < M; m++)
 		disorder += !neighbours_only(drawn + m * S, 4);
@@ -264,7 +256,7 @@ static void rules_are_broken_only_on_purpose(void **state)
 }
 
 /* A stacked stage computes what its neighbour computes, and keeps its moments. */
-static void a_stacked_stage_is_its_neighbour(void **state)
+TEST(a_stacked_stage_is_its_neighbour)
 {
 	struct recipe recipe = { .adamw = { 0.01f, 0.9f, 0.95f, 1e-8f, 0.1f }, .clip = 0.1f };
 	struct stage_options o = { .batch = 1, .sequence = 6, .threads = 1, .seed = 3 };
@@ -275,7 +267,6 @@ static void a_stacked_stage_is_its_neighbour(void **state)
 	float loss;
 	double norm;
 
-	(void)state;
 	run_init(&r, &config, 1, 6, 1, 3);
 	assert_int_equal(trainer_new(&t, &config, &recipe, &o, NULL), 0);
 	first = trainer_stages(t)[0];
@@ -300,7 +291,7 @@ static void a_stacked_stage_is_its_neighbour(void **state)
 }
 
 /* Stage 0 of a model with more stages than layers holds the embedding alone. */
-static void a_stage_without_layers_gives_none(void **state)
+TEST(a_stage_without_layers_gives_none)
 {
 	struct model_config few = config;
 	struct recipe recipe = { .adamw = { 0.01f, 0.9f, 0.95f, 1e-8f, 0.1f }, .clip = 0.1f };
@@ -310,7 +301,6 @@ static void a_stage_without_layers_gives_none(void **state)
 	float *before;
 	size_t bytes;
 
-	(void)state;
 	few.n_layers = few.n_stages - 1;
 	assert_int_equal(trainer_new(&t, &few, &recipe, &o, NULL), 0);
 	stage = trainer_stages(t)[1];
@@ -326,12 +316,11 @@ static void a_stage_without_layers_gives_none(void **state)
 	trainer_free(t);
 }
 
-static void the_ends_of_the_text_are_complete(void **state)
+TEST(the_ends_of_the_text_are_complete)
 {
 	struct visit_rules r = { .skip = 2, .whole_first = 3, .whole_last = 1 };
 	uint32_t share;
 
-	(void)state;
 	for (uint64_t it = 0; it < 10; it++)
 		assert_int_equal(visits_skip(&r, it, 10, &share), it < 3 || it == 9 ? 0 : 2);
 	assert_int_equal(share, 0);
@@ -342,7 +331,7 @@ static void the_ends_of_the_text_are_complete(void **state)
 
 /* A gradient that is not finite is no step: the weights stay, and the next gradient is counted
  * alone. */
-static void infinite_gradients_are_dropped(void **state)
+TEST(infinite_gradients_are_dropped)
 {
 	struct recipe recipe = { .adamw = { 0.01f, 0.9f, 0.95f, 1e-8f, 0.1f }, .clip = 0.1f };
 	struct stage_options o = { .batch = 1, .sequence = 6, .threads = 1, .seed = 3 };
@@ -352,7 +341,6 @@ static void infinite_gradients_are_dropped(void **state)
 	float loss, weight;
 	double norm;
 
-	(void)state;
 	run_init(&r, &config, 1, 6, 1, 3);
 	assert_int_equal(trainer_new(&t, &config, &recipe, &o, NULL), 0);
 	stage = trainer_stages(t)[2];
@@ -368,21 +356,4 @@ static void infinite_gradients_are_dropped(void **state)
 	assert_true(isfinite(norm) && stage_weights(stage)[0] != weight);
 	trainer_free(t);
 	run_fini(&r);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_step_is_that_of_its_stages),
-		cmocka_unit_test(training_rounds_as_a_run_does),
-		cmocka_unit_test(wrong_paths_are_refused),
-		cmocka_unit_test(drawn_paths_keep_the_rules),
-		cmocka_unit_test(rules_are_broken_only_on_purpose),
-		cmocka_unit_test(the_ends_of_the_text_are_complete),
-		cmocka_unit_test(a_stacked_stage_is_its_neighbour),
-		cmocka_unit_test(a_stage_without_layers_gives_none),
-		cmocka_unit_test(infinite_gradients_are_dropped),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

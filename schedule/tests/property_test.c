@@ -1,9 +1,5 @@
 /* Random questions: each answer of the search is a plan that the checker passes, or a true refusal.
  */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -12,9 +8,8 @@
 #include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
 #include "base/skip_schedule.h"
+#include "base/tests/test.h"
 #include "schedule/execution/check.h"
 #include "schedule/search/search.h"
 #include "schedule/execution/simulate.h"
@@ -172,12 +167,11 @@ static bool a_stage_is_empty(const struct question *x)
 	return empty;
 }
 
-static void every_answer_is_good_or_a_true_refusal(void **state)
+TEST(every_answer_is_good_or_a_true_refusal)
 {
 	int planned = 0, refused = 0, not_found = 0;
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 71);
 	for (int round = 0; round < 3000; round++) {
 		struct question x;
@@ -227,12 +221,11 @@ static void assert_same(const struct plan *a, const struct plan *b)
 	assert_true(a->predicted.lower_bound_s == b->predicted.lower_bound_s);
 }
 
-static void same_question_same_answer(void **state)
+TEST(same_question_same_answer)
 {
 	struct rng r;
 	int same = 0;
 
-	(void)state;
 	rng_init(&r, 73);
 	for (int round = 0; round < 150; round++) {
 		struct plan *a = NULL, *b = NULL;
@@ -270,12 +263,11 @@ static void *search(void *arg)
 
 /* Cancels at any moment, from another thread, while a second search runs. The best plan so far must
  * be whole, and a leak checker finds nothing. */
-static void cancelled_at_any_moment(void **state)
+TEST(cancelled_at_any_moment)
 {
 	int planned = 0;
 	struct rng r;
 
-	(void)state;
 	rng_init(&r, 79);
 	for (int round = 0; round < 120; round++) {
 		struct timespec moment = { 0, (long)rng_below(&r, 3000000) };
@@ -306,15 +298,4 @@ static void cancelled_at_any_moment(void **state)
 		cluster_free(x.cluster);
 	}
 	assert_true(planned > 50);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_answer_is_good_or_a_true_refusal),
-		cmocka_unit_test(same_question_same_answer),
-		cmocka_unit_test(cancelled_at_any_moment),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

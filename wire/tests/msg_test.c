@@ -1,16 +1,11 @@
 /* The codec: tests that decoded messages equal the encoded ones, and that bytes which a stranger
  * may send are refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/rng.h"
+#include "base/tests/test.h"
 #include "wire/msg.h"
 
 static const enum msg_type all[] = {
@@ -31,9 +26,8 @@ static size_t encode(const struct msg *m, unsigned char **out)
 }
 
 /* An empty message of every type is encoded and decoded without change. */
-static void every_type_is_decoded_as_it_was_encoded(void **state)
+TEST(every_type_is_decoded_as_it_was_encoded)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
 		struct msg m = { .type = all[i], .sequence = 0x0123456789abcdefu + i }, back;
 		unsigned char *data;
@@ -51,7 +45,7 @@ static void every_type_is_decoded_as_it_was_encoded(void **state)
 
 /* Compares the numbers of all messages, and the bytes of a node's message for consoles, whose
  * struct and layout are generated from one list. */
-static void numbers_and_bytes_are_unchanged(void **state)
+TEST(numbers_and_bytes_are_unchanged)
 {
 	static const unsigned char numbers[] = {
 		1,  2,  3,  4,   5,   6,   7,   8,   9,   10,  11,  12,  13,  14,  32,  33, 34, 35,
@@ -63,7 +57,6 @@ static void numbers_and_bytes_are_unchanged(void **state)
 	unsigned char *data;
 	size_t n;
 
-	(void)state;
 	assert_int_equal(sizeof(all) / sizeof(all[0]), sizeof(numbers));
 	for (size_t i = 0; i < sizeof(numbers); i++)
 		assert_int_equal(all[i], numbers[i]);
@@ -102,7 +95,7 @@ static void numbers_and_bytes_are_unchanged(void **state)
 	assert_int_equal(hash, 0x9673e2a212c9a09eu);
 }
 
-static void fields_come_back(void **state)
+TEST(fields_come_back)
 {
 	const uint16_t nodes[] = { 3, 15, 999 };
 	const uint8_t stages[] = { 0, 1, 63 };
@@ -117,7 +110,6 @@ static void fields_come_back(void **state)
 	unsigned char *data;
 	size_t n;
 
-	(void)state;
 	n = encode(&m, &data);
 	assert_int_equal(msg_decode(&back, data, n), 0);
 	assert_int_equal(back.u.plan.epoch, 9);
@@ -139,13 +131,12 @@ static void fields_come_back(void **state)
 	free(data);
 }
 
-static void a_tensor_keeps_its_body(void **state)
+TEST(a_tensor_keeps_its_body)
 {
 	struct msg m = { .type = MSG_TENSOR }, back;
 	unsigned char *data;
 	size_t n;
 
-	(void)state;
 	m.u.tensor.kind = TENSOR_STATE;
 	n = encode(&m, &data);
 	memcpy(data + n, "body", 4);
@@ -156,13 +147,12 @@ static void a_tensor_keeps_its_body(void **state)
 	free(data);
 }
 
-static void wrong_bytes_are_refused(void **state)
+TEST(wrong_bytes_are_refused)
 {
 	struct msg m = { .type = MSG_START, .u.start = { 1, 2, 3 } }, back;
 	unsigned char *data;
 	size_t n;
 
-	(void)state;
 	n = encode(&m, &data);
 	for (size_t cut = 0; cut < n; cut++)
 		assert_int_equal(msg_decode(&back, data, cut), -EBADMSG);
@@ -178,14 +168,13 @@ static void wrong_bytes_are_refused(void **state)
 	free(data);
 }
 
-static void limits_are_obeyed(void **state)
+TEST(limits_are_obeyed)
 {
 	struct route route = { .n_hops = ROUTE_HOPS + 1 };
 	struct msg m = { .type = MSG_EVALUATE, .u.evaluate = { 1, 1, &route } }, back;
 	unsigned char data[4096], *ok;
 	size_t n;
 
-	(void)state;
 	assert_int_equal(msg_size(&m), 0);
 	assert_int_equal(msg_encode(&m, data, sizeof(data)), -EINVAL);
 	route.n_hops = ROUTE_HOPS;
@@ -205,7 +194,7 @@ static void limits_are_obeyed(void **state)
 
 /* Each figure is decoded as it was encoded up to its limit, and refused beyond, in a heartbeat and
  * in the message for consoles. */
-static void figures_of_a_gpu_are_limited(void **state)
+TEST(figures_of_a_gpu_are_limited)
 {
 	static const struct gpu_figures most = { GPU_ALL,
 						 100,
@@ -217,7 +206,6 @@ static void figures_of_a_gpu_are_limited(void **state)
 						 GPU_MEMORY_MOST_MIB };
 	enum { FIGURES = 8 };
 
-	(void)state;
 	for (int i = 0; i < 2 * (FIGURES + 1); i++) {
 		struct msg m = { .type = i % 2 ? MSG_SEE_NODE : MSG_HEARTBEAT }, back;
 		struct gpu_figures *g = i % 2 ? &m.u.see_node.gpu : &m.u.heartbeat.gpu;
@@ -242,12 +230,11 @@ static void figures_of_a_gpu_are_limited(void **state)
 }
 
 /* Changes random bytes of messages: a message that is still accepted encodes to the same bytes. */
-static void noise_is_canonical_or_refused(void **state)
+TEST(noise_is_canonical_or_refused)
 {
 	struct rng rng;
 	uint32_t accepted = 0;
 
-	(void)state;
 	rng_init(&rng, 11);
 	for (int round = 0; round < 100000; round++) {
 		struct msg m = { .type = all[rng_below(&rng, sizeof(all) / sizeof(all[0]))] };
@@ -267,20 +254,4 @@ static void noise_is_canonical_or_refused(void **state)
 		msg_clear(&m);
 	}
 	assert_true(accepted > 1000 && accepted < 90000);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_type_is_decoded_as_it_was_encoded),
-		cmocka_unit_test(numbers_and_bytes_are_unchanged),
-		cmocka_unit_test(fields_come_back),
-		cmocka_unit_test(a_tensor_keeps_its_body),
-		cmocka_unit_test(wrong_bytes_are_refused),
-		cmocka_unit_test(limits_are_obeyed),
-		cmocka_unit_test(figures_of_a_gpu_are_limited),
-		cmocka_unit_test(noise_is_canonical_or_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

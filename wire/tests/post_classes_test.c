@@ -3,15 +3,12 @@
 #include "wire/post.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/clock.h"
 #include "base/rng.h"
+#include "base/tests/test.h"
 #include "wire/tests/pair.h"
 
 static const struct post_options defaults;
@@ -83,9 +80,8 @@ static void send_each_class(struct pair *p, uint64_t number)
 }
 
 /* Uses seventeen connections without order, on which frames are lost, doubled and delayed. */
-static void every_class_in_its_order_over_many_connections(void **state)
+TEST(every_class_in_its_order_over_many_connections)
 {
-	(void)state;
 	for (int round = 0; round < 2; round++) {
 		struct pair p;
 		struct classes got = {{0}};
@@ -115,10 +111,9 @@ static void every_class_in_its_order_over_many_connections(void **state)
 
 /* A burst of activations gets more connections, within the limit of all peers. A single activation
  * gets none. The connections of a forgotten peer are free again. */
-static void bursts_get_connections(void **state)
+TEST(bursts_get_connections)
 {
 	static const struct post_options sender = {.connections = 2, .connections_more = 9};
-	(void)state;
 	struct pair p;
 	struct classes got = {{0}};
 	open_far(&p, defaults, sender, &got);
@@ -148,9 +143,8 @@ static void bursts_get_connections(void **state)
 }
 
 /* To a peer on its own machine a post uses one connection. */
-static void near_peers_have_one_connection(void **state)
+TEST(near_peers_have_one_connection)
 {
-	(void)state;
 	struct pair p;
 	pair_open(&p, defaults, eight);
 	PAIR_UNTIL(&p, p.b.seen.up == 1);
@@ -161,9 +155,8 @@ static void near_peers_have_one_connection(void **state)
 }
 
 /* A receiver without room defers a class: other classes continue, and no message is lost. */
-static void deferred_messages_arrive_later(void **state)
+TEST(deferred_messages_arrive_later)
 {
-	(void)state;
 	struct pair p;
 	struct classes got = {{0}};
 	open_far(&p, defaults, eight, &got);
@@ -183,9 +176,8 @@ static void deferred_messages_arrive_later(void **state)
 	pair_close(&p);
 }
 
-static void a_restarted_far_listener_is_noticed(void **state)
+TEST(a_restarted_far_listener_is_noticed)
 {
-	(void)state;
 	struct pair p;
 	struct classes got = {{0}};
 	open_far(&p, defaults, eight, &got);
@@ -211,9 +203,8 @@ static int note_largest(void *context, uint8_t *frame, size_t size)
 enum { HUGE = 30 }; /* a message of 342,315 bytes */
 
 /* Each connection carries a share of the message, before and after the listener restarts. */
-static void a_restarted_far_listener_has_all_connections(void **state)
+TEST(a_restarted_far_listener_has_all_connections)
 {
-	(void)state;
 	struct classes got = {{0}};
 	size_t largest = 0, before;
 	const struct link_hook hook = {note_largest, &largest};
@@ -233,17 +224,4 @@ static void a_restarted_far_listener_has_all_connections(void **state)
 	PAIR_UNTIL(&p, p.a.seen.data == 2 && post_idle(p.b.post, 0));
 	assert_int_equal(largest, before);
 	pair_close(&p);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_class_in_its_order_over_many_connections),
-		cmocka_unit_test(bursts_get_connections),
-		cmocka_unit_test(near_peers_have_one_connection),
-		cmocka_unit_test(deferred_messages_arrive_later),
-		cmocka_unit_test(a_restarted_far_listener_is_noticed),
-		cmocka_unit_test(a_restarted_far_listener_has_all_connections),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

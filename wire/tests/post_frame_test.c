@@ -1,13 +1,8 @@
 /* The head of a post's frame: tests that it is read as it was written, or refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <string.h>
 
+#include "base/tests/test.h"
 #include "wire/delivery/post_frame.h"
 
 enum { ROOM = POST_FRAME_HEAD + 8 * (CHANNEL_RANGES + 1) };
@@ -23,9 +18,8 @@ static struct post_frame acknowledgement(unsigned n)
 	return f;
 }
 
-static void an_acknowledgement_is_read_as_written(void **state)
+TEST(an_acknowledgement_is_read_as_written)
 {
-	(void)state;
 	for (unsigned n = 0; n <= CHANNEL_RANGES; n++) {
 		const struct post_frame f = acknowledgement(n);
 		struct post_frame r = { 0 };
@@ -47,7 +41,7 @@ static void an_acknowledgement_is_read_as_written(void **state)
 	}
 }
 
-static void a_chunk_is_read_as_written(void **state)
+TEST(a_chunk_is_read_as_written)
 {
 	const struct post_frame f = {
 		.kind = POST_FRAME_CHUNK,
@@ -58,7 +52,6 @@ static void a_chunk_is_read_as_written(void **state)
 	uint8_t bytes[POST_FRAME_HEAD + 4];
 	struct post_frame r = { 0 };
 
-	(void)state;
 	assert_int_equal(post_frame_put_head(bytes, &f), POST_FRAME_HEAD);
 	memcpy(bytes + POST_FRAME_HEAD, "abcd", 4);
 	assert_int_equal(post_frame_parse(bytes, sizeof(bytes), &r), 0);
@@ -83,9 +76,8 @@ static int second_range(uint32_t from, uint32_t length)
 }
 
 /* The time to read ranges does not grow with the number of chunks that they contain. */
-static void ranges_ascend_and_lie_apart(void **state)
+TEST(ranges_ascend_and_lie_apart)
 {
-	(void)state;
 	assert_int_equal(second_range(14, 1), 0);
 	assert_int_equal(second_range(13, 1), -EBADMSG); /* adjacent ranges would be one range */
 	assert_int_equal(second_range(5, 1), -EBADMSG);
@@ -98,7 +90,7 @@ static void ranges_ascend_and_lie_apart(void **state)
 }
 
 /* Unused bytes must be zero, and kinds and classes must exist. */
-static void other_heads_are_refused(void **state)
+TEST(other_heads_are_refused)
 {
 	static const struct {
 		unsigned at;
@@ -115,7 +107,6 @@ static void other_heads_are_refused(void **state)
 	size_t size = post_frame_put_head(good, &f);
 	struct post_frame r;
 
-	(void)state;
 	assert_int_equal(post_frame_parse(good, POST_FRAME_HEAD - 1, &r), -EBADMSG);
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		uint8_t bytes[ROOM];
@@ -126,12 +117,11 @@ static void other_heads_are_refused(void **state)
 	}
 }
 
-static void a_ping_has_bounded_padding(void **state)
+TEST(a_ping_has_bounded_padding)
 {
 	static uint8_t bytes[POST_FRAME_HEAD + POST_PROBE_LARGE + 1];
 	struct post_frame f = { .kind = POST_FRAME_PING, .chunk = { .number = 5 } }, r;
 
-	(void)state;
 	post_frame_put_head(bytes, &f);
 	assert_int_equal(post_frame_parse(bytes, POST_FRAME_HEAD, &r), 0);
 	assert_int_equal(post_frame_parse(bytes, sizeof(bytes) - 1, &r), 0);
@@ -140,17 +130,4 @@ static void a_ping_has_bounded_padding(void **state)
 	f.kind = POST_FRAME_PONG;
 	post_frame_put_head(bytes, &f);
 	assert_int_equal(post_frame_parse(bytes, POST_FRAME_HEAD + 1, &r), -EBADMSG);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_acknowledgement_is_read_as_written),
-		cmocka_unit_test(a_chunk_is_read_as_written),
-		cmocka_unit_test(ranges_ascend_and_lie_apart),
-		cmocka_unit_test(other_heads_are_refused),
-		cmocka_unit_test(a_ping_has_bounded_padding),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

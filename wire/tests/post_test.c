@@ -3,16 +3,13 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/clock.h"
 #include "base/rng.h"
+#include "base/tests/test.h"
 #include "wire/tests/pair.h"
 
 static const struct post_options defaults;
@@ -69,9 +66,8 @@ static size_t huge_size(uint64_t number)
 
 /* ---- tests ---- */
 
-static void both_come_up_and_talk(void **state)
+TEST(both_come_up_and_talk)
 {
-	(void)state;
 	struct pair p;
 	struct post_peer_info info;
 	pair_open(&p, defaults, defaults);
@@ -90,9 +86,8 @@ static void both_come_up_and_talk(void **state)
 	pair_close(&p);
 }
 
-static void many_small_messages_arrive_in_both_directions(void **state)
+TEST(many_small_messages_arrive_in_both_directions)
 {
-	(void)state;
 	struct pair p;
 	struct checker ca = {.size = small_size}, cb = {.size = small_size};
 	pair_open(&p, defaults, defaults);
@@ -113,9 +108,8 @@ static void many_small_messages_arrive_in_both_directions(void **state)
 	pair_close(&p);
 }
 
-static void large_messages_arrive_in_both_directions(void **state)
+TEST(large_messages_arrive_in_both_directions)
 {
-	(void)state;
 	struct pair p;
 	struct checker ca = {.size = huge_size}, cb = {.size = huge_size};
 	pair_open(&p, defaults, defaults);
@@ -134,9 +128,8 @@ static void large_messages_arrive_in_both_directions(void **state)
 	pair_close(&p);
 }
 
-static void exactly_once_under_mischief(void **state)
+TEST(exactly_once_under_mischief)
 {
-	(void)state;
 	struct pair p;
 	struct rng ra, rb;
 	rng_init(&ra, 1);
@@ -167,9 +160,8 @@ static void exactly_once_under_mischief(void **state)
 	pair_close(&p);
 }
 
-static void a_restarted_listener_is_noticed(void **state)
+TEST(a_restarted_listener_is_noticed)
 {
-	(void)state;
 	struct pair p;
 	pair_open(&p, defaults, defaults);
 	assert_int_equal(send_text(p.b.post, p.to_a, "one", POST_RELIABLE), 0);
@@ -184,9 +176,8 @@ static void a_restarted_listener_is_noticed(void **state)
 	pair_close(&p);
 }
 
-static void a_restarted_dialer_keeps_its_number(void **state)
+TEST(a_restarted_dialer_keeps_its_number)
 {
-	(void)state;
 	struct pair p;
 	pair_open(&p, defaults, defaults);
 	PAIR_UNTIL(&p, p.a.seen.up == 1);
@@ -201,9 +192,8 @@ static void a_restarted_dialer_keeps_its_number(void **state)
 	pair_close(&p);
 }
 
-static void retained_bytes_are_bounded(void **state)
+TEST(retained_bytes_are_bounded)
 {
-	(void)state;
 	struct pair p;
 	struct post_options small = {.retained_most_bytes = 1 << 20};
 	static uint8_t block[100000];
@@ -225,9 +215,8 @@ static void retained_bytes_are_bounded(void **state)
 	pair_close(&p);
 }
 
-static void incomplete_messages_are_bounded(void **state)
+TEST(incomplete_messages_are_bounded)
 {
-	(void)state;
 	struct pair p;
 	struct post_options tight = { .assembling_most_bytes = 1 << 20,
 				      .message_most_bytes = 8 << 20 };
@@ -255,9 +244,8 @@ static void keep_message(struct end *e, struct post_message *m)
 	}
 }
 
-static void a_kept_message_outlives_the_post(void **state)
+TEST(a_kept_message_outlives_the_post)
 {
-	(void)state;
 	struct pair p;
 	struct post_message kept = {0};
 	pair_open(&p, defaults, defaults);
@@ -273,9 +261,8 @@ static void a_kept_message_outlives_the_post(void **state)
 	post_release(&kept);
 }
 
-static void forgetting_drops_everything(void **state)
+TEST(forgetting_drops_everything)
 {
-	(void)state;
 	struct pair p;
 	struct post_peer_info info;
 	pair_open(&p, defaults, defaults);
@@ -297,9 +284,8 @@ static void forgetting_drops_everything(void **state)
 	pair_close(&p);
 }
 
-static void addresses_are_checked(void **state)
+TEST(addresses_are_checked)
 {
-	(void)state;
 	struct end e, f;
 	struct error err;
 	char bound[LINK_ADDRESS_SIZE], path[64];
@@ -325,9 +311,8 @@ static void addresses_are_checked(void **state)
 	remove(path + 6);
 }
 
-static void silence_ends_a_session(void **state)
+TEST(silence_ends_a_session)
 {
-	(void)state;
 	struct pair p;
 	struct post_options quick = {.silence_us = 1000000};
 	pair_open(&p, quick, quick);
@@ -351,9 +336,8 @@ static void silence_ends_a_session(void **state)
 	pair_close(&p);
 }
 
-static void new_keys_lose_nothing(void **state)
+TEST(new_keys_lose_nothing)
 {
-	(void)state;
 	struct pair p;
 	struct checker ca = {.size = mixed_size}, cb = {.size = mixed_size};
 	struct post_options often = {.rekey_us = 20000};
@@ -379,9 +363,8 @@ static void new_keys_lose_nothing(void **state)
 	pair_close(&p);
 }
 
-static void an_absent_peer_costs_nothing(void **state)
+TEST(an_absent_peer_costs_nothing)
 {
-	(void)state;
 	struct end e;
 	post_peer_id peer;
 	unsigned turns = 0;
@@ -404,9 +387,8 @@ static void an_absent_peer_costs_nothing(void **state)
 }
 
 /* On a busy link every tensor measures it. On an idle link probes do. */
-static void finished_transfers_are_reported(void **state)
+TEST(finished_transfers_are_reported)
 {
-	(void)state;
 	struct pair p;
 	struct post_transfer t;
 	struct post_peer_info info;
@@ -457,9 +439,8 @@ static int lose_large(void *context, uint8_t *frame, size_t size)
 
 /* A network that loses full packets answers small probes. Only a large probe shows that it works.
  */
-static void a_large_probe_shows_that_large_packets_pass(void **state)
+TEST(a_large_probe_shows_that_large_packets_pass)
 {
-	(void)state;
 	struct pair p;
 	struct post_peer_info info;
 	bool loses = false;
@@ -491,27 +472,4 @@ static void a_large_probe_shows_that_large_packets_pass(void **state)
 	assert_int_equal(info.stalled_us, 0);
 	assert_int_equal(info.malformed_frames, 0);
 	pair_close(&p);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(both_come_up_and_talk),
-		cmocka_unit_test(many_small_messages_arrive_in_both_directions),
-		cmocka_unit_test(large_messages_arrive_in_both_directions),
-		cmocka_unit_test(exactly_once_under_mischief),
-		cmocka_unit_test(a_restarted_listener_is_noticed),
-		cmocka_unit_test(a_restarted_dialer_keeps_its_number),
-		cmocka_unit_test(retained_bytes_are_bounded),
-		cmocka_unit_test(incomplete_messages_are_bounded),
-		cmocka_unit_test(a_kept_message_outlives_the_post),
-		cmocka_unit_test(forgetting_drops_everything),
-		cmocka_unit_test(addresses_are_checked),
-		cmocka_unit_test(silence_ends_a_session),
-		cmocka_unit_test(new_keys_lose_nothing),
-		cmocka_unit_test(an_absent_peer_costs_nothing),
-		cmocka_unit_test(finished_transfers_are_reported),
-		cmocka_unit_test(a_large_probe_shows_that_large_packets_pass),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,4 @@
 /* search_test.c - which addresses are names, and what a search reports. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
@@ -13,11 +7,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/tests/test.h"
 #include "wire/sessions/search.h"
 
-static void names_differ_from_numbers(void **state)
+TEST(names_differ_from_numbers)
 {
-	(void)state;
 	assert_true(search_is_name("tcp://boss:7700"));
 	assert_true(search_is_name("tcp://localhost:1"));
 	assert_true(search_is_name("tcp://a.b.example:1"));
@@ -56,14 +50,13 @@ static int listen_here(uint16_t *port)
 	return fd;
 }
 
-static void a_listener_is_found_or_the_cause_is_named(void **state)
+TEST(a_listener_is_found_or_the_cause_is_named)
 {
 	char address[LINK_ADDRESS_SIZE], found[LINK_ADDRESS_SIZE], expected[LINK_ADDRESS_SIZE];
 	struct error why = { "" };
 	uint16_t port;
 	int fd = listen_here(&port);
 
-	(void)state;
 	snprintf(address, sizeof(address), "tcp://localhost:%u", port);
 	snprintf(expected, sizeof(expected), "tcp://127.0.0.1:%u", port);
 	/* localhost may also be ::1, where nobody listens */
@@ -77,14 +70,4 @@ static void a_listener_is_found_or_the_cause_is_named(void **state)
 	assert_non_null(strstr(why.text, "no-such-host.invalid: "));
 	search_free(search_new(address)); /* an abandoned search frees itself */
 	search_free(NULL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_differ_from_numbers),
-		cmocka_unit_test(a_listener_is_found_or_the_cause_is_named),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,18 +2,15 @@
  * which cannot arrive is refused and leaves nothing behind. */
 #include "wire/transfer.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/file.h"
 #include "base/rng.h"
+#include "base/tests/test.h"
 
 enum { SIZE = 11 * MSG_FILE_BYTES / 2 + 3, STEP_US = 100000, ASKS = 64 };
 
@@ -103,7 +100,9 @@ static void assert_arrived(const struct channel *c)
 	free(b);
 }
 
-static void a_file_arrives_in_parts(void **state)
+#define FIXTURE_TEST(name) TEST_WITH(name, open_channel, close_channel)
+
+FIXTURE_TEST(a_file_arrives_in_parts)
 {
 	struct channel *c = *state;
 	int most = 0;
@@ -119,7 +118,7 @@ static void a_file_arrives_in_parts(void **state)
 }
 
 /* A third of the answers is lost. Once all requests are lost, as when the sender restarts. */
-static void lost_parts_are_requested_again(void **state)
+FIXTURE_TEST(lost_parts_are_requested_again)
 {
 	struct channel *c = *state;
 	struct rng rng;
@@ -141,7 +140,7 @@ static void lost_parts_are_requested_again(void **state)
 	assert_arrived(c);
 }
 
-static void a_file_that_is_not_there_is_refused(void **state)
+FIXTURE_TEST(a_file_that_is_not_there_is_refused)
 {
 	struct channel *c = *state;
 
@@ -156,7 +155,7 @@ static void a_file_that_is_not_there_is_refused(void **state)
 	assert_int_equal(transfer_deadline_us(&c->t), INT64_MAX);
 }
 
-static void a_file_that_changes_is_refused(void **state)
+FIXTURE_TEST(a_file_that_changes_is_refused)
 {
 	struct channel *c = *state;
 
@@ -172,7 +171,7 @@ static void a_file_that_changes_is_refused(void **state)
 }
 
 /* A sender may not write past the size that it announced, nor leave the order. */
-static void parts_of_another_size_or_order_change_nothing(void **state)
+FIXTURE_TEST(parts_of_another_size_or_order_change_nothing)
 {
 	struct channel *c = *state;
 	char *body = calloc(1, MSG_FILE_BYTES + 1);
@@ -195,7 +194,7 @@ static void parts_of_another_size_or_order_change_nothing(void **state)
 }
 
 /* A corpus that an earlier process has fetched is not sent again, unless it has changed. */
-static void a_corpus_is_fetched_once(void **state)
+FIXTURE_TEST(a_corpus_is_fetched_once)
 {
 	struct channel *c = *state;
 	int parts[3];
@@ -213,19 +212,4 @@ static void a_corpus_is_fetched_once(void **state)
 	assert_int_equal(parts[0], 6);
 	assert_int_equal(parts[1], 1);
 	assert_int_equal(parts[2], 6);
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_channel, close_channel)
-	const struct CMUnitTest tests[] = {
-		TEST(a_file_arrives_in_parts),
-		TEST(lost_parts_are_requested_again),
-		TEST(a_file_that_is_not_there_is_refused),
-		TEST(a_file_that_changes_is_refused),
-		TEST(parts_of_another_size_or_order_change_nothing),
-		TEST(a_corpus_is_fetched_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }
