@@ -1,11 +1,5 @@
 /* Tests the worker's jobs on a GPU that fails while it is idle. If such a job succeeded, its stale
  * numbers would enter the sum of the stage. The GPU is emulated, and its failure is injected. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -13,6 +7,7 @@
 
 #include "agent/execution/compute.h"
 #include "agent/tests/lone_agent.h"
+#include "base/tests/test.h"
 #include "model/tests/emulated_device.h"
 
 static size_t parameters; /* their number in the prepared stage */
@@ -46,14 +41,13 @@ static void run_and_fail(struct job *j)
 	compute_free(c);
 }
 
-static void test_gradient_is_not_sent(void **state)
+TEST(test_gradient_is_not_sent)
 {
 	const uint16_t nodes[] = { 0 };
 	const struct sum_codec fp32 = { .format = FORMAT_FP32 };
 	struct slices *slices;
 	struct job j = { .kind = JOB_GRADIENT };
 
-	(void)state;
 	compute_free(prepared());
 	assert_int_equal(slices_new(&slices, 1, 0, nodes, 1, 0, parameters, &fp32), 0);
 	j.slices = slices;
@@ -62,29 +56,26 @@ static void test_gradient_is_not_sent(void **state)
 	slices_free(slices);
 }
 
-static void test_hash_is_not_reported(void **state)
+TEST(test_hash_is_not_reported)
 {
 	struct job j = { .kind = JOB_MEASURE };
 
-	(void)state;
 	run_and_fail(&j);
 }
 
-static void test_state_is_not_given(void **state)
+TEST(test_state_is_not_given)
 {
 	struct job j = { .kind = JOB_STATE };
 
-	(void)state;
 	run_and_fail(&j);
 	job_clear(&j);
 }
 
-static void test_pass_names_the_failed_call(void **state)
+TEST(test_pass_names_the_failed_call)
 {
 	struct job j = { .kind = JOB_TASK, .task = { .kind = TASK_FORWARD } };
 	float in[8 * 1024] = { 0 };
 
-	(void)state;
 	j.task.in = in;
 	run_and_fail(&j);
 	assert_non_null(strstr(j.err.text, "a task failed"));
@@ -93,14 +84,13 @@ static void test_pass_names_the_failed_call(void **state)
 
 /* The driver hangs at its first use, in PREPARE, while the loop and its heartbeats go on. The agent
  * gives up after 40 times the limit of a task. */
-static void test_hang_at_first_use_ends(void **state)
+TEST(test_hang_at_first_use_ends)
 {
 	struct compute_setup setup = { .batch = 1, .sequence = 8, .slots = 1, .n_shards = 1,
 				       .device = "cuda" };
 	struct agent *a = lone_agent_new(1, 2);
 	int64_t now_us = 1000000, began_us = now_us;
 
-	(void)state;
 	assert_int_equal(model_preset("tiny", &setup.config, NULL, NULL), 0);
 	assert_int_equal(compute_new(&a->compute, &setup), 0);
 	assert_int_equal(worker_new(&a->worker, NULL), 0);
@@ -127,17 +117,4 @@ static void test_hang_at_first_use_ends(void **state)
 	compute_free(a->compute);
 	orders_free(a->modules.orders);
 	lone_agent_free(a);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_gradient_is_not_sent),
-		cmocka_unit_test(test_hash_is_not_reported),
-		cmocka_unit_test(test_state_is_not_given),
-		cmocka_unit_test(test_pass_names_the_failed_call),
-		cmocka_unit_test(test_hang_at_first_use_ends),
-	};
-
-	return cmocka_run_group_tests(tests, emulated_setup, emulated_teardown);
 }

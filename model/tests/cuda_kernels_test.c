@@ -1,13 +1,10 @@
 /* The GPU's kernels without a GPU, against plain loops in double, and the shared memory that
  * attention gets. The device is emulated as in cuda_test.c. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
+#include "base/tests/test.h"
 #include "model/config.h"
 #include "model/cuda/stage_cuda.h"
 #include "model/tests/emulated_device.h"
@@ -19,7 +16,7 @@ static void fail_above(const char *kernel, bool bf16, double error, double most)
 		fail_msg("%s%s: relative error %.3g", kernel, bf16 ? " in bf16" : "", error);
 }
 
-static void kernels_agree(void **state)
+TEST(kernels_agree)
 {
 	/* Full tiles, partial tiles and tiles of one row; more rows, columns and heads than
 	 * threads. */
@@ -32,7 +29,6 @@ static void kernels_agree(void **state)
 		{ 4, 33, 1, 137, 2, 1, 112, 69 << 10 >> 2 },
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 		for (int bf16 = 0; bf16 < (sizes[i].head_size % 16 ? 1 : 2); bf16++)
 			assert_int_equal(kernel_check(&sizes[i], bf16, fail_above, NULL), 0);
@@ -42,11 +38,10 @@ enum { KIB_99 = 99 << 10 >> 2, KIB_163 = 163 << 10 >> 2 /* floats */ };
 
 /* Heads of every preset, forward and backward, with full and partial tiles, fit into the shared
  * memory that an RTX 3090 to 5090, an A6000, an L4 or an L40S gives a block. */
-static void heads_of_all_presets_fit_99_kib(void **state)
+TEST(heads_of_all_presets_fit_99_kib)
 {
 	bool seen[HEAD_MOST + 1] = { false };
 
-	(void)state;
 	for (size_t i = 0; model_preset_name(i); i++) {
 		struct model_config c;
 		struct kernel_sizes sizes = { 2, 16, 1, 75, 2, 1, 0, KIB_99 };
@@ -82,7 +77,7 @@ static struct attention_launch launch_on(struct device *d, enum device_kernel ke
 }
 
 /* Two buffers hide the loading of tiles. Twice as many blocks with one buffer hide more of it. */
-static void buffers_are_chosen_by_blocks(void **state)
+TEST(buffers_are_chosen_by_blocks)
 {
 	/* Floats, more than two buffers of the widest heads need. */
 	enum { BYTES = 103 << 10 >> 2 };
@@ -91,7 +86,6 @@ static void buffers_are_chosen_by_blocks(void **state)
 	struct device *d = NULL;
 	size_t two;
 
-	(void)state;
 	assert_int_equal(device_open(&d, 0, NULL), 0);
 	/* On an H200 two blocks with two buffers fit, on an A100 one, or two with one buffer. */
 	assert_int_equal(launch_on(d, dkv, SHARED_MOST, SHARED_MOST, 128).buffers, 2);
@@ -108,15 +102,4 @@ static void buffers_are_chosen_by_blocks(void **state)
 	d->shared_most = 48 << 10 >> 2;
 	assert_false(attention_launch_of(&l, d, dkv, true, 128));
 	device_close(d);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(kernels_agree),
-		cmocka_unit_test(heads_of_all_presets_fit_99_kib),
-		cmocka_unit_test(buffers_are_chosen_by_blocks),
-	};
-
-	return cmocka_run_group_tests(tests, emulated_setup, emulated_teardown);
 }

@@ -1,16 +1,13 @@
 /* The GPU's stage without a GPU. The threads of a block run in turn from barrier to barrier, and
  * products are plain loops. All results must agree with those of the CPU's stage. This test cannot
  * show that a GPU does the same, nor how fast it is: model/cuda/check/gpu.c shows both on a GPU. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "base/rng.h"
+#include "base/tests/test.h"
 #include "model/backend.h"
 #include "model/cuda/stage_cuda.h"
 #include "model/stage.h"
@@ -195,7 +192,7 @@ static const struct model_config config = { .vocab = 41,
 					    .init_std = 0.1f };
 
 /* Replicas on a CPU and on a GPU that step with the same sum keep the same bits. */
-static void steps_agree_by_bits(void **state)
+TEST(steps_agree_by_bits)
 {
 	struct adamw h = { 0.01f, 0.9f, 0.95f, 1e-8f, 0.1f };
 	struct model_config c = config;
@@ -203,7 +200,6 @@ static void steps_agree_by_bits(void **state)
 	struct rng r;
 	float *sum;
 
-	(void)state;
 	c.dim = 64; /* heads of 16 */
 	for (int bf16 = 0; bf16 < 2; bf16++) {
 		size_t size;
@@ -231,18 +227,16 @@ static void steps_agree_by_bits(void **state)
 	tolerance = 1e-5;
 }
 
-static void stages_agree(void **state)
+TEST(stages_agree)
 {
-	(void)state;
 	check(&config, 0, 2, 7);
 	check(&config, 1, 2, 7);
 }
 
-static void stages_agree_with_scaled_positions(void **state)
+TEST(stages_agree_with_scaled_positions)
 {
 	struct model_config c = config;
 
-	(void)state;
 	c.rope_factor = 8;
 	check(&c, 1, 1, 7);
 	c.rope_low_freq_factor = 0.1f;
@@ -251,19 +245,17 @@ static void stages_agree_with_scaled_positions(void **state)
 	check(&c, 1, 1, 7);
 }
 
-static void stages_agree_at_other_levels_of_recomputation(void **state)
+TEST(stages_agree_at_other_levels_of_recomputation)
 {
-	(void)state;
 	for (level = RECOMPUTE_NONE; level <= RECOMPUTE_BLOCK; level++)
 		check(&config, 1, 2, 7);
 	level = RECOMPUTE_NORMS;
 }
 
-static void stages_agree_over_tiles(void **state)
+TEST(stages_agree_over_tiles)
 {
 	struct model_config c = config;
 
-	(void)state;
 	c.n_layers = 2;
 	c.n_kv_heads = 1;
 	check(&c, 1, 1, 71);
@@ -271,11 +263,10 @@ static void stages_agree_over_tiles(void **state)
 	check(&c, 1, 2, 33);
 }
 
-static void stages_agree_at_full_head_size(void **state)
+TEST(stages_agree_at_full_head_size)
 {
 	struct model_config c = config;
 
-	(void)state;
 	c.n_layers = 2;
 	c.dim = 256;
 	c.n_heads = c.n_kv_heads = 2;
@@ -285,9 +276,8 @@ static void stages_agree_at_full_head_size(void **state)
 	tolerance = 1e-5;
 }
 
-static void stages_agree_when_nothing_can_be_recorded(void **state)
+TEST(stages_agree_when_nothing_can_be_recorded)
 {
-	(void)state;
 	cannot_record = true;
 	check(&config, 1, 1, 5);
 	cannot_record = false;
@@ -295,9 +285,8 @@ static void stages_agree_when_nothing_can_be_recorded(void **state)
 
 /* If a recording lacked its products, a replay would give the numbers of the pass before. Each pass
  * therefore runs without recording, and the refusal is no failure. */
-static void stages_agree_when_recorded_products_are_refused(void **state)
+TEST(stages_agree_when_recorded_products_are_refused)
 {
-	(void)state;
 	refused = RECORDED_PRODUCTS;
 	check(&config, 1, 1, 5);
 	refused = NO_PRODUCT;
@@ -305,11 +294,10 @@ static void stages_agree_when_recorded_products_are_refused(void **state)
 
 /* Products are refused while the pass is recorded and afterwards. The pass fails, and the failure
  * names the product. */
-static void a_refusal_that_lasts_is_a_failure(void **state)
+TEST(a_refusal_that_lasts_is_a_failure)
 {
 	struct pair p;
 
-	(void)state;
 	pair_init(&p, &config, 1, 1, 5);
 	assert_int_equal(backend_cuda.forward(p.gpu, 1, NULL, p.in, p.out[1], true), 0);
 	refused = EVERY_PRODUCT;
@@ -324,11 +312,10 @@ static void a_refusal_that_lasts_is_a_failure(void **state)
 
 /* bf16 has 8 bits: factors are off by up to 1/256 and, over a layer's products, by a few times
  * that. */
-static void stages_agree_in_bf16(void **state)
+TEST(stages_agree_in_bf16)
 {
 	struct model_config c = config;
 
-	(void)state;
 	tolerance = 3e-2;
 	c.n_layers = 2;
 	c.dim = 64;
@@ -345,25 +332,23 @@ static void stages_agree_in_bf16(void **state)
 	tolerance = 1e-5;
 }
 
-static void stages_agree_when_tied(void **state)
+TEST(stages_agree_when_tied)
 {
 	struct model_config c = config;
 
-	(void)state;
 	c.tied = true;
 	check(&c, 0, 1, 9);
 }
 
 /* Computes the logits in chunks of rows, of which the last is shorter. Activations are in device
  * memory. */
-static void losses_agree_in_pieces(void **state)
+TEST(losses_agree_in_pieces)
 {
 	struct error err;
 	struct pair p;
 	float *room[2], loss[2];
 	size_t size;
 
-	(void)state;
 	pair_init(&p, &config, 0, 2, 5);
 	((struct cuda_stage *)p.gpu)->chunk = 4;
 	for (int i = 0; i < 2; i++)
@@ -382,12 +367,11 @@ static void losses_agree_in_pieces(void **state)
 
 /* A microbatch's pass waits for the device once. No copy makes it wait before, not even a copy of
  * the caller's own memory. */
-static void a_pass_waits_once(void **state)
+TEST(a_pass_waits_once)
 {
 	float loss, *up = NULL;
 	struct pair p;
 
-	(void)state;
 	for (uint32_t index = 0; index < 2; index++) {
 		const int32_t *tokens;
 		const float *in;
@@ -414,7 +398,7 @@ static void a_pass_waits_once(void **state)
 
 /* Copies a state from a CPU's stage to a GPU's, and from there to another GPU's, whole or in
  * pieces. */
-static void states_and_their_hashes_agree(void **state)
+TEST(states_and_their_hashes_agree)
 {
 	struct model_config several = config;
 	struct pair p, q;
@@ -422,7 +406,6 @@ static void states_and_their_hashes_agree(void **state)
 	size_t n;
 	uint64_t hash;
 
-	(void)state;
 	several.vocab = 3001;
 	pair_init(&p, &several, 0, 1, 5);
 	pair_init(&q, &several, 0, 1, 5);
@@ -461,12 +444,11 @@ static void states_and_their_hashes_agree(void **state)
 	pair_fini(&q);
 }
 
-static void logits_agree(void **state)
+TEST(logits_agree)
 {
 	struct pair p;
 	float *logits[2];
 
-	(void)state;
 	pair_init(&p, &config, 0, 2, 5);
 	for (int i = 0; i < 2; i++)
 		logits[i] = calloc(p.rows * config.vocab, sizeof(float));
@@ -478,7 +460,7 @@ static void logits_agree(void **state)
 	pair_fini(&p);
 }
 
-static void failures_are_reported(void **state)
+TEST(failures_are_reported)
 {
 	struct model_config c = config;
 	struct stage_options o = { .slots = 1, .batch = 1, .sequence = 4 };
@@ -487,7 +469,6 @@ static void failures_are_reported(void **state)
 	struct stage *s;
 	void *gpu = NULL;
 
-	(void)state;
 	assert_int_equal(stage_new(&s, &c, 0, &o, &err), 0);
 	other = *stage_layout(s);
 	other.device.number = 3;
@@ -524,13 +505,12 @@ static void failures_are_reported(void **state)
 }
 
 /* A failed pass leaves the caller's arrays as they were. */
-static void a_failed_device_gives_no_result(void **state)
+TEST(a_failed_device_gives_no_result)
 {
 	float loss = 7;
 	struct pair p;
 	double sum;
 
-	(void)state;
 	pair_init(&p, &config, 0, 1, 5);
 	p.out[1][0] = p.grad_in[1][0] = 7;
 	fail_at_wait = true;
@@ -545,11 +525,10 @@ static void a_failed_device_gives_no_result(void **state)
 
 /* Other programs have taken memory that was free at the start. The caller gets an array that it can
  * read, and the stage has failed. */
-static void a_failed_allocation_is_a_failure(void **state)
+TEST(a_failed_allocation_is_a_failure)
 {
 	struct pair p;
 
-	(void)state;
 	pair_init(&p, &config, 1, 1, 5);
 	((struct cuda_stage *)p.gpu)->d->fails = true;
 	assert_true(backend_cuda.array(p.gpu, ARRAY_MOMENT1)[3] == 0);
@@ -560,7 +539,7 @@ static void a_failed_allocation_is_a_failure(void **state)
 }
 
 /* A stage that will receive a saved state is all 0, including the copies that products read. */
-static void a_stage_without_weights_is_zero(void **state)
+TEST(a_stage_without_weights_is_zero)
 {
 	struct stage_options o = { .slots = 1, .batch = 1, .sequence = 4, .device = "cuda:bf16",
 				   .without_weights = true };
@@ -568,7 +547,6 @@ static void a_stage_without_weights_is_zero(void **state)
 	struct error err;
 	struct stage *s;
 
-	(void)state;
 	c.dim = 64;
 	assert_int_equal(stage_new(&s, &c, 1, &o, &err), 0);
 	for (size_t i = 0; i < stage_parameters(s); i++)
@@ -577,12 +555,11 @@ static void a_stage_without_weights_is_zero(void **state)
 }
 
 /* The text distinguishes two toolkits on one card, even with the longest name that a card has. */
-static void a_devices_text_is_whole(void **state)
+TEST(a_devices_text_is_whole)
 {
 	struct stage_device d;
 	struct error err;
 
-	(void)state;
 	emulated_name = "RTX PRO 6000 Blackwell Max-Q Workstation Edition 188 SMs "
 			"nvcc 13.0.88 cuBLAS 130100";
 	assert_int_equal(stage_device(&d, "cuda:bf16", &err), 0);
@@ -593,7 +570,7 @@ static void a_devices_text_is_whole(void **state)
 
 /* The machine has a driver but no toolkit, or a library of another version that lacks a
  * function. */
-static void a_missing_cublas_has_a_remedy(void **state)
+TEST(a_missing_cublas_has_a_remedy)
 {
 	static const char *const cases[][2] = {
 		{ "libcublasLt.so.0",
@@ -604,7 +581,6 @@ static void a_missing_cublas_has_a_remedy(void **state)
 	struct stage_device d;
 	struct stage *s = NULL;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct error err[2] = { { "" }, { "" } };
 
@@ -620,33 +596,4 @@ static void a_missing_cublas_has_a_remedy(void **state)
 		}
 	}
 	cublas_file = NULL;
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(steps_agree_by_bits),
-		cmocka_unit_test(stages_agree),
-		cmocka_unit_test(stages_agree_with_scaled_positions),
-		cmocka_unit_test(stages_agree_at_other_levels_of_recomputation),
-		cmocka_unit_test(stages_agree_over_tiles),
-		cmocka_unit_test(stages_agree_at_full_head_size),
-		cmocka_unit_test(stages_agree_when_nothing_can_be_recorded),
-		cmocka_unit_test(stages_agree_when_recorded_products_are_refused),
-		cmocka_unit_test(a_refusal_that_lasts_is_a_failure),
-		cmocka_unit_test(stages_agree_in_bf16),
-		cmocka_unit_test(stages_agree_when_tied),
-		cmocka_unit_test(losses_agree_in_pieces),
-		cmocka_unit_test(a_pass_waits_once),
-		cmocka_unit_test(states_and_their_hashes_agree),
-		cmocka_unit_test(logits_agree),
-		cmocka_unit_test(failures_are_reported),
-		cmocka_unit_test(a_failed_device_gives_no_result),
-		cmocka_unit_test(a_failed_allocation_is_a_failure),
-		cmocka_unit_test(a_stage_without_weights_is_zero),
-		cmocka_unit_test(a_devices_text_is_whole),
-		cmocka_unit_test(a_missing_cublas_has_a_remedy),
-	};
-
-	return cmocka_run_group_tests(tests, emulated_setup, emulated_teardown);
 }

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <ucontext.h>
 
+#include "base/tests/test.h"
 #include "model/cuda/cublas_library.h"
 #include "model/cuda/device.h"
 #include "model/cuda/failure.h"
@@ -43,25 +44,10 @@ static struct {
 	unsigned char turn[THREADS_MOST];
 	struct { void *to; const void *from; } copies[THREADS_MOST][COPIES_MOST];
 	unsigned n_copies[THREADS_MOST];
-	char *stacks;
+	_Alignas(16) char stacks[THREADS_MOST][STACK];
 	void (*entry)(const void *args);
 	const void *args;
 } block;
-
-/* Group fixture: memory for the stacks of a block's threads. */
-static inline int emulated_setup(void **state)
-{
-	(void)state;
-	block.stacks = malloc((size_t)THREADS_MOST * STACK);
-	return block.stacks ? 0 : -1;
-}
-
-static inline int emulated_teardown(void **state)
-{
-	(void)state;
-	free(block.stacks);
-	return 0;
-}
 
 static void stop(enum stop how)
 {
@@ -125,7 +111,7 @@ static void run_block(void)
 		ucontext_t *c = &block.fiber[block.thread];
 
 		getcontext(c);
-		c->uc_stack.ss_sp = block.stacks + (size_t)block.thread * STACK;
+		c->uc_stack.ss_sp = block.stacks[block.thread];
 		c->uc_stack.ss_size = STACK;
 		c->uc_link = &block.scheduler;
 		makecontext(c, fiber_main, 0);

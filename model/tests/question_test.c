@@ -1,15 +1,12 @@
 /* Tests of questions: the tokens of contexts and choices, and errors that name the line. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "base/file.h"
+#include "base/tests/test.h"
 #include "model/text/question.h"
 
 /* The letters of "low", their merges and a space. Token 6 begins a document. */
@@ -71,9 +68,10 @@ static const struct {
 	  { 6, 0, 0 } },
 };
 
-static void questions_are_read(void **state)
+#define FIXTURE_TEST(name) TEST_WITH(name, open_tokenizers, free_tokenizers)
+
+FIXTURE_TEST(questions_are_read)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct continuation *c;
 		struct question q;
@@ -93,11 +91,10 @@ static void questions_are_read(void **state)
 	}
 }
 
-static void blank_lines_are_skipped(void **state)
+FIXTURE_TEST(blank_lines_are_skipped)
 {
 	struct question q;
 
-	(void)state;
 	assert_int_equal(question_read(&q, tokenizers[0], " \r", 2, "f.jsonl", 2, NULL), 1);
 }
 
@@ -133,9 +130,8 @@ static const struct {
 	  "line 7: a choice adds no token" },
 };
 
-static void faults_name_the_line(void **state)
+FIXTURE_TEST(faults_name_the_line)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
 		struct error err = { "" };
 		struct question q;
@@ -147,15 +143,4 @@ static void faults_name_the_line(void **state)
 			fail_msg("case %zu: %d, %s; expected %s", i, rc, err.text,
 				 faults[i].message);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(questions_are_read),
-		cmocka_unit_test(blank_lines_are_skipped),
-		cmocka_unit_test(faults_name_the_line),
-	};
-
-	return cmocka_run_group_tests(tests, open_tokenizers, free_tokenizers);
 }
