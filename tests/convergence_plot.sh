@@ -1,7 +1,7 @@
 #!/bin/bash
 # convergence_plot.sh NAME CURVE SECONDS [NAME CURVE SECONDS]...: draws validation losses against predicted time as one SVG.
-# CURVE is what skippipe train --format jsonl printed. SECONDS is that of an iteration, or A@F,B: A in the first share F of
-# the iterations, and B in the others.
+# CURVE is what skippipe train --format jsonl printed. SECONDS is the time of an iteration, or A@F,B: A seconds in the
+# first share F of the iterations, and B seconds in the others.
 set -eu
 while [ $# -gt 0 ]; do
 	sed -n 's/.*"n":\([0-9]*\).*"validation":\([0-9.]*\).*/\1 \2/p' "$2" | awk -v name="$1" -v seconds="$3" '
