@@ -3,8 +3,9 @@
  * A stage with one replica has a keeper: a node of another stage with a standby copy of the weights
  * and moments. The keeper fetches the copy in the background and receives the summed gradient of
  * every iteration. The commit is decided only when keepers have the sum, too, so a single death
- * never loses a committed stage. A joining node keeps a copy of its own stage in the same way, and
- * loads it when it is complete.
+ * never loses a committed stage. The exception is an exchange of stages (phase_moves.c) that leaves
+ * one replica: the keeper begins to fetch only after it. A joining node keeps a copy of its own
+ * stage in the same way, and loads it when it is complete.
  *
  * Candidates whose links to the stage are fast enough come first; then those whose own stage has
  * three replicas or more, which move to the stage once the copy is complete; then those to which
