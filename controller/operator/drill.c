@@ -71,12 +71,16 @@ static json_t *limits_json(const struct run *run)
 	return o;
 }
 
+/* Returns the sizes of the stages at the begin of the run: moves between phases change them. */
 static json_t *stages_json(const struct run *run)
 {
+	const struct options *o = &run->options;
 	json_t *list = json_array();
 
 	for (int s = 0; s < run->cluster->n_stages; s++)
-		json_array_append_new(list, json_integer(run->cluster->stages[s]));
+		json_array_append_new(list, json_integer(o->cluster.n_stages > 0
+								 ? o->cluster.stages[s]
+								 : run->cluster->stages[s]));
 	return list;
 }
 
@@ -115,6 +119,8 @@ static void add_skips(json_t *o, const struct run *run)
 		json_object_set_new(o, "always", json_string(always));
 	if (run->options.stack)
 		json_object_set_new(o, "stack", json_true());
+	if (run->options.planning.phase_moves)
+		json_object_set_new(o, "phase_moves", json_true());
 	if (run->options.training.by_visits)
 		json_object_set_new(o, "grad_norm", json_string("visits"));
 }
