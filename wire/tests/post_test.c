@@ -314,11 +314,11 @@ TEST(addresses_are_checked)
 TEST(silence_ends_a_session)
 {
 	struct pair p;
-	struct post_options quick = {.silence_us = 1000000};
+	struct post_options quick = {.silence_us = 2000000};
 	pair_open(&p, quick, quick);
 	PAIR_UNTIL(&p, p.a.seen.up == 1 && p.b.seen.up == 1);
 	/* Both ends are idle, and keep-alive frames keep the session. */
-	int64_t until = clock_monotonic_us() + 2500000;
+	int64_t until = clock_monotonic_us() + 4500000;
 	while (clock_monotonic_us() < until)
 		pair_turn(&p);
 	assert_int_equal(p.a.seen.down + p.b.seen.down, 0);
