@@ -44,7 +44,8 @@ enum msg_type {
 
 /* ---- shared pieces ---- */
 
-/* An entry of a node's priority list: ready tasks run in this order (formats.md, `order`). */
+/* An entry of a node's priority list: waiting tasks run in this order (docs/formats.md, the model
+ * of execution). */
 struct msg_rank {
 	uint32_t microbatch;
 	uint8_t kind; /* enum task_kind */
@@ -329,7 +330,8 @@ struct msg_plan {
 	uint32_t n_routes;
 	const struct route *routes;
 	uint32_t n_ranks;
-	/* Priority list of this node; none: first come, first served. */
+	/* This node's tasks in the order of the predicted starts; none: first come, first
+	 * served. */
 	const struct msg_rank *ranks;
 };
 

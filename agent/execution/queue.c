@@ -259,10 +259,10 @@ static bool comes_before(const struct queue *q, const struct task *a, const stru
 	uint32_t ra = a->evaluate ? UINT32_MAX : q->ranks[a->kind][a->route.microbatch];
 	uint32_t rb = b->evaluate ? UINT32_MAX : q->ranks[b->kind][b->route.microbatch];
 
-	if (ra != rb)
-		return ra < rb;
 	if (a->route.attempt != b->route.attempt && !a->evaluate && !b->evaluate)
 		return a->route.attempt > b->route.attempt;
+	if (ra != rb)
+		return ra < rb;
 	if (a->arrived_us != b->arrived_us)
 		return a->arrived_us < b->arrived_us;
 	return a->route.microbatch < b->route.microbatch;

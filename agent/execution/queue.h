@@ -1,11 +1,10 @@
 /* queue.h - decides which task a node runs next, and records which gradients it has added.
  *
  * This is the execution model of docs/formats.md for one node. The node runs one task at a time
- * and never interrupts it. It is never idle while a task that may start is waiting. Tasks with a
- * rank run first, in the order of their ranks. The others run by newest attempt, then by arrival,
- * then by microbatch: a repeated microbatch is late already and therefore runs first. A
- * microbatch holds one of the node's slots from the start of its F to the end of its B, and no F
- * starts without a slot.
+ * and never interrupts it. It is never idle while a task that may start is waiting. A task of a
+ * newer attempt runs first, because a repeated microbatch is late already. Tasks of equal attempts
+ * run by rank, then those without a rank by arrival, then by microbatch. A microbatch holds one of
+ * the node's slots from the start of its F to the end of its B, and no F starts without a slot.
  *
  * Only the newest attempt of a microbatch counts. If the attempt continues the one before
  * (queue_continue), the slot, the waiting tasks and the running task stay. If the microbatch

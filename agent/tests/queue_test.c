@@ -193,12 +193,12 @@ TEST(test_clear_keeps_what_runs)
 	queue_free(q);
 }
 
-/* A restarted task precedes tasks that have waited longer, but not tasks of a lower rank. */
+/* A restarted task precedes tasks with a rank, and these precede tasks that have waited longer. */
 TEST(a_restarted_task_goes_first)
 {
 	struct route r = { .n_hops = 1 };
 	struct msg_rank rank = { 2, TASK_FORWARD };
-	const uint32_t order[] = { 2, 1, 0 };
+	const uint32_t order[] = { 1, 2, 0 };
 	struct queue *q;
 
 	assert_int_equal(queue_new(&q, 3), 0);

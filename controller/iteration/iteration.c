@@ -108,26 +108,21 @@ static void retire_marked(struct members *members)
 	}
 }
 
-/* Returns the node's order of tasks. The plan's microbatch ids are arbitrary, so each is replaced
- * by its position in the plan. */
-static struct msg_rank *ranks_for(const struct plan *p, uint16_t node, uint32_t *n)
+/* Returns the node's tasks in the order in which the plan's prediction starts them. Two
+ * microbatches may arrive at a node at almost the same time. Without this order, a millisecond of
+ * jitter would decide which one runs first, and the iteration could take much longer than
+ * predicted. */
+static struct msg_rank *ranks_for(const struct simulation *trace, uint16_t node, uint32_t *n)
 {
-	const struct plan_order *order = NULL;
-	struct msg_rank *ranks;
+	struct msg_rank *ranks = alloc_array((size_t)trace->n_tasks, sizeof(*ranks));
 
-	for (int o = 0; o < p->n_orders; o++)
-		if (p->orders[o].node == node)
-			order = &p->orders[o];
-	*n = order ? (uint32_t)order->n_tasks : 0;
-	ranks = alloc_array(*n, sizeof(*ranks));
-	for (uint32_t k = 0; k < *n; k++) {
-		const struct plan_task *t = &order->tasks[k];
-		uint32_t at = 0;
+	*n = 0;
+	for (int k = 0; k < trace->n_tasks; k++) {
+		const struct sim_task *t = &trace->tasks[k];
 
-		while (at < (uint32_t)p->n_microbatches && p->microbatches[at].id != t->microbatch)
-			at++;
-		ranks[k].microbatch = at;
-		ranks[k].kind = (uint8_t)t->kind;
+		if (t->node == node)
+			ranks[(*n)++] = (struct msg_rank){ (uint32_t)t->microbatch,
+							   (uint8_t)t->kind };
 	}
 	return ranks;
 }
@@ -147,7 +142,7 @@ static void send_plan(struct iteration *it)
 
 		if (!member_is_replica(w) || w->assigned.plan_epoch == it->run->epoch)
 			continue;
-		ranks = ranks_for(it->run->plan->plan, w->id, &n);
+		ranks = ranks_for(it->run->plan->trace, w->id, &n);
 		m.u.plan = (struct msg_plan){ it->run->epoch, it->routes.n, routes, n, ranks };
 		if (member_send(it->run, w, &m) == 0)
 			w->assigned.plan_epoch = it->run->epoch;

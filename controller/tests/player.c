@@ -207,8 +207,35 @@ static void report(struct player *p)
 	p->n_events = 0;
 }
 
+/* The plan ranks each task of the node once, unless microbatches were rerouted since it was
+ * made. */
+static void check_ranks(const struct player *p, const struct msg_plan *m)
+{
+	uint32_t expected = 0;
+	bool ranked[BATCHES][3] = { { false } };
+
+	for (uint32_t i = 0; i < m->n_routes; i++) {
+		const struct route *r = &m->routes[i];
+
+		if (r->attempt != m->routes[0].attempt)
+			return;
+		for (uint32_t h = 0; h < r->n_hops; h++)
+			if (r->nodes[h] == p->node)
+				expected += h == 0 ? 3 : 2;
+	}
+	assert_int_equal(m->n_ranks, expected);
+	for (uint32_t i = 0; i < m->n_ranks; i++) {
+		const struct msg_rank *rank = &m->ranks[i];
+
+		assert_true(rank->microbatch < m->n_routes && rank->kind <= TASK_BACKWARD);
+		assert_false(ranked[rank->microbatch][rank->kind]);
+		ranked[rank->microbatch][rank->kind] = true;
+	}
+}
+
 static void plan(struct player *p, const struct msg_plan *m)
 {
+	check_ranks(p, m);
 	assert_true(m->n_routes <= BATCHES);
 	p->n_routes = m->n_routes;
 	for (uint32_t i = 0; i < m->n_routes; i++)
