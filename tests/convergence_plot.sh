@@ -29,6 +29,7 @@ BEGIN {
 function px(v) { return left + v / most * (width - left - right) }
 function py(v) { if (v > high) v = high; return top + (high - v) / (high - low) * (height - top - bottom) }
 END {
+	if (high > 1.5 * low) high = 1.5 * low # the first losses would flatten all others
 	printf "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" font-family=\"sans-serif\" font-size=\"12\">\n", width, height
 	printf "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n"
 	for (i = 0; i <= 4; i++) {
