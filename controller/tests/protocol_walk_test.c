@@ -620,6 +620,19 @@ static bool take_step(struct walk *w)
 	return false;
 }
 
+/* Gives the ordered copies their purpose, because no agent receives the orders, and completes those
+ * that the walk begins with. */
+static void set_copies(struct walk *w, enum copy_purpose purpose)
+{
+	for (uint16_t i = 0; i < TWO; i++) {
+		struct member *m = &w->c->members.list[i];
+
+		m->copy.purpose = m->copy.stage >= 0 ? purpose : COPY_FOR_SAFETY;
+		if (m->copy.stage >= 0 && w->p.have_copies >> i & 1)
+			has_fetched(w->c, m);
+	}
+}
+
 /* The controller orders the copies of the first stage as at the start of an iteration. */
 static void begins_stacking(struct walk *w)
 {
@@ -631,14 +644,7 @@ static void begins_stacking(struct walk *w)
 	c->run.committed = 1; /* nothing is fetched before the first commit */
 	stacking_turn(&c->weights);
 	c->run.committed = 0;
-	for (uint16_t i = 0; i < TWO; i++) {
-		struct member *m = &c->members.list[i];
-
-		/* The order was not sent, because there is no agent. */
-		m->copy.purpose = m->copy.stage >= 0 ? COPY_FOR_STACKING : COPY_FOR_SAFETY;
-		if (w->p.have_copies >> i & 1)
-			has_fetched(c, m);
-	}
+	set_copies(w, COPY_FOR_STACKING);
 }
 
 /* The controller orders the copies of nodes that will move as at the start of an iteration. */
@@ -660,14 +666,7 @@ static void begins_moving(struct walk *w)
 	c->run.committed = 1; /* nothing is fetched before the first commit */
 	phase_moves_fetch(&c->weights);
 	c->run.committed = 0;
-	for (uint16_t i = 0; i < TWO; i++) {
-		struct member *m = &c->members.list[i];
-
-		/* The order was not sent, because there is no agent. */
-		m->copy.purpose = m->copy.stage >= 0 ? COPY_FOR_MOVE : COPY_FOR_SAFETY;
-		if (m->copy.stage >= 0 && w->p.have_copies >> i & 1)
-			has_fetched(c, m);
-	}
+	set_copies(w, COPY_FOR_MOVE);
 	phase_moves_prepare(&c->weights);
 }
 
