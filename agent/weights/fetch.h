@@ -1,8 +1,9 @@
 /* fetch.h - receives a stage's weights and moments from another node, piece by piece.
  *
  * The receiver requests a window of pieces at a time. The source therefore sends only what the
- * receiver waits for, and after an interruption only the missing pieces are requested again. A
- * piece is a small part of the stage: even over a slow link it must arrive before the copy steps.
+ * receiver waits for, and after an interruption only the missing pieces are requested again. Pieces
+ * are small parts of the stage, because a piece must arrive before the next commit changes the
+ * weights, even over a slow link.
  * The window follows the time that a piece takes: it grows while the link has room, and shrinks
  * when pieces queue up for 0.2 s or, on a link with a long delay, for as long as the fastest piece
  * took.
