@@ -7,8 +7,9 @@
  *         the cost of a listener with many peers, each of which sends ten LOSSY heartbeats of 200
  *         bytes a second
  *     build/bench/wire listen ADDRESS DIR
- *     build/bench/wire fill ADDRESS DIR [SECONDS] [CONNECTIONS]
- *         on two machines: activations after a pause, bulk data, and activations among bulk data.
+ *     build/bench/wire fill ADDRESS DIR [SECONDS] [CONNECTIONS] [BYTES]
+ *         on two machines: activations after a pause, bulk data, and activations among bulk data;
+ *         with BYTES instead: pairs of activations of this size, the second half a transfer later.
  *         DIR gets the keys of both
  *
  * Every figure is one line of JSON. The processes fork before they use nanomsg, because its state
@@ -524,10 +525,40 @@ static void print_bulk(struct far *f, double seconds, bool activations)
 	printf("}\n");
 }
 
-static int fill_far(const char *where, const char *dir, double seconds, unsigned connections)
+/* Sends pairs of activations that fill the link. The second follows when the first is half way. */
+static void print_pairs(struct far *f, size_t bytes)
+{
+	double single_ms = 0;
+	for (int pair = 0; pair < 6; pair++) {
+		struct post_peer_info info;
+		const int64_t start = clock_monotonic_us();
+		f->n = 0;
+		send_far(f, bytes, POST_ACTIVATIONS);
+		if (pair > 0) {
+			turn_far_until(f, start + (int64_t)(500 * single_ms));
+			send_far(f, bytes, POST_ACTIVATIONS);
+		}
+		while (f->n < (pair > 0 ? 2 : 1))
+			turn_far(f);
+		post_peer(f->post, f->peer, &info);
+		if (pair == 0)
+			single_ms = f->took_ms[0];
+		printf("{\"bench\":\"far\",\"what\":\"pair\",\"bytes\":%zu,\"first_ms\":%.1f,"
+		       "\"both_ms\":%.1f,\"estimate_Mbit_per_s\":%.1f,\"resent_frames\":%llu}\n",
+			bytes, f->took_ms[0],
+			pair > 0 ? 0.5 * single_ms + f->took_ms[1] : f->took_ms[0],
+			(double)info.delivery_bytes_per_s * 8e-6,
+			(unsigned long long)info.resent_frames);
+		fflush(stdout);
+		turn_far_until(f, clock_monotonic_us() + 6000000);
+	}
+}
+
+static int fill_far(const char *where, const char *dir, double seconds, unsigned connections,
+		    size_t bytes)
 {
 	struct error err = {""};
-	struct far f = {.data = alloc_new(PIECE_BYTES)};
+	struct far f = {.data = alloc_new(bytes > PIECE_BYTES ? bytes : PIECE_BYTES)};
 	struct post_peer_info info = {.up = false};
 	if (load_ids(dir) != 0)
 		return 1;
@@ -551,10 +582,14 @@ static int fill_far(const char *where, const char *dir, double seconds, unsigned
 		(void)post_probe(f.post, f.peer, false, clock_monotonic_us());
 		turn_far_until(&f, clock_monotonic_us() + 500000);
 	}
-	print_pauses(&f, 2.0);
-	print_bulk(&f, seconds, false);
-	print_bulk(&f, seconds, true);
-	print_pauses(&f, 0.5);
+	if (bytes > 0) {
+		print_pairs(&f, bytes);
+	} else {
+		print_pauses(&f, 2.0);
+		print_bulk(&f, seconds, false);
+		print_bulk(&f, seconds, true);
+		print_pauses(&f, 0.5);
+	}
 	uint8_t stop[1] = {STOP};
 	send_whole(f.post, f.peer, stop, 1);
 	turn_far_until(&f, clock_monotonic_us() + 1000000);
@@ -577,7 +612,8 @@ int main(int argc, char **argv)
 		return strcmp(argv[1], "listen") == 0
 			       ? listen_far(argv[2], argv[3])
 			       : fill_far(argv[2], argv[3], argc > 4 ? atof(argv[4]) : 10.0,
-					 argc > 5 ? (unsigned)atoi(argv[5]) : 8);
+					 argc > 5 ? (unsigned)atoi(argv[5]) : 8,
+					 argc > 6 ? (size_t)atoll(argv[6]) : 0);
 	}
 	const char *transport = argc > 1 ? argv[1] : "tcp";
 	double seconds = argc > 2 ? atof(argv[2]) : 2.0;
