@@ -432,6 +432,7 @@ static void run_phases(const struct cluster *given, const char *name, const char
 	q.search.clock_arg = (void *)o;
 	q.schedule = &schedule;
 	q.stack = strcmp(run, "full") != 0 && strcmp(run, "third") != 0;
+	q.search.ascending = q.stack; /* as --recipe sets it */
 	if (q.stack) {
 		c->always |= (stage_set)1 << (c->n_stages - 1);
 		rc = skip_schedule_of_recipe(text, run, (uint32_t)cluster_most_skipped(c), &err);

@@ -42,7 +42,7 @@ const char demo_help[] =
 	"  --price FILE          prices of the nodes, for the console (skippipe help console)\n"
 	"\n"
 	"Options of the controller (skippipe help controller): --model --always --stack --recipe\n"
-	"--skip-share --skip-schedule --phase-moves --batch --sequence --microbatches\n"
+	"--skip-share --skip-schedule --no-swaps --phase-moves --batch --sequence --microbatches\n"
 	"--eval-every --eval-batches --grad-norm\n"
 	"--checkpoint-every --keep-tasks --at --serialise --threads --wire --sum-wire --name\n"
 	"--silence-ms --overdue-s --gather-s --budget --ahead --log --regions --sums\n"
@@ -87,6 +87,7 @@ static const struct {
 	{ "always", false, false },	      { "skip-schedule", false, false },
 	{ "stack", true, false },	      { "recipe", false, false },
 	{ "skip-share", false, false },	      { "phase-moves", true, false },
+	{ "no-swaps", true, false },
 	{ "batch", false, false },	      { "sequence", false, false },
 	{ "microbatches", false, false },     { "eval-every", false, false },
 	{ "checkpoint-every", false, false }, { "eval-batches", false, false },

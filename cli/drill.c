@@ -79,6 +79,7 @@ static const struct run_key {
 	{ "recipe", "recipe", KEY_TEXT },
 	{ "always", "always", KEY_TEXT },
 	{ "stack", "stack", KEY_FLAG },
+	{ "no_swaps", "no-swaps", KEY_FLAG },
 	{ "phase_moves", "phase-moves", KEY_FLAG },
 	{ "grad_norm", "grad-norm", KEY_TEXT },
 	{ "algorithm", "algorithm", KEY_TEXT },

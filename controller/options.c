@@ -71,6 +71,7 @@ static const char help[] =
 	"  --stack               stages that the schedule begins to visit start as copies of\n"
 	"                        their nearest trained neighbours; the first phase must skip all\n"
 	"                        stages that may be skipped\n"
+	"  --no-swaps            microbatches visit stages in ascending order; --recipe sets it\n"
 	"  --phase-moves         each phase of the schedule has its own allocation: nodes move to\n"
 	"                        the stages that the phase visits most\n"
 	"  --always STAGE,...    stages that every microbatch visits, beside stage 0 and those of\n"
@@ -396,6 +397,7 @@ static const struct row {
 	{ "skip-schedule", TEXT, true, AT(skip_schedule) },
 	{ "recipe", TEXT, true, AT(recipe) },
 	{ "stack", FLAG, true, AT(stack) },
+	{ "no-swaps", FLAG, true, AT(planning.no_swaps) },
 	{ "phase-moves", FLAG, true, AT(planning.phase_moves) },
 	{ "iterations", U64, OVERRIDABLE(iterations), NUMBER(0, 1e15) },
 	{ "time-scale", REAL, true, AT(cluster.time_scale), NUMBER(0, 1e6) },

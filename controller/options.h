@@ -66,6 +66,7 @@ struct options_planning {
 	enum plan_algorithm algorithm;
 	bool phase_moves;  /* nodes change their stage between phases of the skip schedule */
 	bool overlap_sync; /* each stage sums as soon as its own gradients are counted */
+	bool no_swaps;     /* microbatches visit stages in ascending order */
 	double budget_s;   /* seconds for the first plan; for a baseline, seconds for every plan */
 	double ahead_s;    /* seconds for each plan made ahead for a loss; 0: none are made */
 };

@@ -370,6 +370,7 @@ static int take_recipe(struct run *run, struct error *err)
 		return -EINVAL;
 	run->wanted.schedule_text = alloc_string(text);
 	run->options.stack = true;
+	run->options.planning.no_swaps = true;
 	run->options.training.by_visits = true;
 	return 0;
 }

@@ -46,6 +46,7 @@ static const struct setting {
 	  .is_in_both = true },
 	{ "serialise", FLAG, AT(cluster.serialise) },
 	{ "overlap_sync", FLAG, AT(planning.overlap_sync) },
+	{ "no_swaps", FLAG, AT(planning.no_swaps) },
 	{ "stack", FLAG, AT(stack) },
 	{ "phase_moves", FLAG, AT(planning.phase_moves) },
 	{ "by_visits", FLAG, AT(training.by_visits) },

@@ -119,6 +119,8 @@ static void add_skips(json_t *o, const struct run *run)
 		json_object_set_new(o, "always", json_string(always));
 	if (run->options.stack)
 		json_object_set_new(o, "stack", json_true());
+	if (run->options.planning.no_swaps)
+		json_object_set_new(o, "no_swaps", json_true());
 	if (run->options.planning.phase_moves)
 		json_object_set_new(o, "phase_moves", json_true());
 	if (run->options.training.by_visits)

@@ -243,7 +243,7 @@ static void run_request(struct planner *p, struct job *j)
 	q.seed = j->request.seed;
 	q.excluded = j->excluded;
 	q.keep_batch = true;
-	q.ascending = q.path_length == j->cluster->n_stages; /* true if no stage is skipped */
+	q.ascending = j->request.no_swaps || q.path_length == j->cluster->n_stages;
 	q.from = j->from;
 	q.clock_us = p->idle ? on_processor : monotonic;
 	q.cancel = &p->cancel;

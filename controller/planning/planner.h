@@ -70,6 +70,7 @@ struct planner_request {
 	enum plan_algorithm algorithm;
 	enum substitute substitute;
 	bool free_assignment, overlap_sync;
+	bool no_swaps; /* stages ascend in all paths, even if stages are skipped */
 	/* (n_nodes) nodes that the plan must not use; copied; NULL: none */
 	const bool *excluded;
 	const struct plan *from; /* plan from which the search starts; copied; may be NULL */

@@ -55,6 +55,7 @@ void replan_first(struct planning *planning)
 				     .free_assignment =
 					     !planning->run->options.cluster.assignment_given,
 				     .overlap_sync = planning->run->options.planning.overlap_sync,
+				     .no_swaps = planning->run->options.planning.no_swaps,
 				     .budget_s = planning->run->options.planning.budget_s,
 				     .threads = 1,
 				     .seed = planning->run->options.seed,

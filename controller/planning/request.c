@@ -127,6 +127,7 @@ void replan_request(const struct members *members, struct planner_request *q, bo
 				       .substitute = SUBSTITUTE_BEST,
 				       .excluded = excluded,
 				       .overlap_sync = members->run->options.planning.overlap_sync,
+				       .no_swaps = members->run->options.planning.no_swaps,
 				       .threads = 1,
 				       .seed = members->run->options.seed };
 	for (uint32_t i = 0; i < members->n; i++)

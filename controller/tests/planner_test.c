@@ -204,6 +204,50 @@ static struct planned *plan_once(const struct cluster *c, const struct planner_r
 	return a;
 }
 
+static int count_swaps(const struct plan *p)
+{
+	int n = 0;
+
+	for (int i = 0; i < p->n_microbatches; i++)
+		for (int h = 1; h < p->microbatches[i].length; h++)
+			n += p->microbatches[i].path[h] < p->microbatches[i].path[h - 1];
+	return n;
+}
+
+/* The stages are near one another in the order 0, 2, 1, 3. Each has one node, of the same number.
+ * Half of the microbatches visit all of them. */
+TEST(paths_swap_stages_unless_that_is_forbidden)
+{
+	static const int near[] = { 0, 2, 1, 3 };
+	struct cluster *c = cluster_alloc(4, 4, false);
+	struct planner_request q = { .kind = PLANNER_RUN, .path_length = 2, .skip_share = 50,
+				     .budget_s = 0.05, .seed = 1 };
+	struct planned *a;
+
+	assert_non_null(c);
+	c->microbatches_per_data_node = 4;
+	for (int i = 0; i < 4; i++) {
+		c->stages[i] = 1;
+		c->nodes[i] = (struct cluster_node){ .stage = i, .forward_s = 0.1, .memory = 4,
+						     .backward_s = 0.1,
+						     .location = c->nodes[i].location };
+	}
+	for (int i = 0; i < 16; i++)
+		c->delay_s[i] = 1;
+	for (int i = 1; i < 4; i++)
+		c->delay_s[near[i - 1] * 4 + near[i]] = c->delay_s[near[i] * 4 + near[i - 1]] = 0.1;
+	a = plan_once(c, &q);
+	assert_non_null(a->plan);
+	assert_true(count_swaps(a->plan) > 0);
+	planned_free(a);
+	q.no_swaps = true;
+	a = plan_once(c, &q);
+	assert_non_null(a->plan);
+	assert_int_equal(count_swaps(a->plan), 0);
+	planned_free(a);
+	cluster_free(c);
+}
+
 static void is_by(const struct planned *a, const char *algorithm)
 {
 	assert_non_null(a->plan);

@@ -174,7 +174,8 @@ FIXTURE_TEST(nodes_are_recognised_by_their_keys)
 static const char kept[] =
 	"{\"skip\":2,\"time_scale\":0.25,\"iterations\":70,\"eval_every\":3,\"eval_batches\":9,"
 	"\"checkpoint_every\":11,\"skip_bad_steps\":5,\"serialise\":true,\"overlap_sync\":true,"
-	"\"stack\":true,\"phase_moves\":true,\"by_visits\":true,\"given_assignment\":true,"
+	"\"no_swaps\":true,\"stack\":true,\"phase_moves\":true,\"by_visits\":true,"
+	"\"given_assignment\":true,"
 	"\"algorithm\":\"best\","
 	"\"skip_schedule\":\"2@0,0@40\"}";
 
@@ -207,7 +208,7 @@ FIXTURE_TEST(the_command_line_overrides_recorded_settings)
 	assert_int_equal(o->checkpoint_every, 11);
 	assert_int_equal(o->skip_bad_steps, 5);
 	assert_true(o->cluster.serialise && o->planning.overlap_sync && o->stack &&
-		    o->training.by_visits && o->planning.phase_moves &&
+		    o->training.by_visits && o->planning.phase_moves && o->planning.no_swaps &&
 		    o->cluster.assignment_given);
 	assert_string_equal(c->run.wanted.schedule_text, "2@0,0@40");
 	o->iterations = 70;

@@ -25,6 +25,7 @@ enum {
 	FROM,
 	WITHOUT,
 	KEEP_BATCH,
+	NO_SWAPS,
 	OVERLAP_SYNC,
 	SYNC_LIMIT,
 	WIRE,
@@ -51,6 +52,7 @@ static const struct option plan_long[] = {
 	{ "from", required_argument, NULL, FROM },
 	{ "without", required_argument, NULL, WITHOUT },
 	{ "keep-batch", no_argument, NULL, KEEP_BATCH },
+	{ "no-swaps", no_argument, NULL, NO_SWAPS },
 	{ "overlap-sync", no_argument, NULL, OVERLAP_SYNC },
 	{ "sync-limit", required_argument, NULL, SYNC_LIMIT },
 	{ "wire", required_argument, NULL, WIRE },
@@ -110,6 +112,7 @@ static const char *take_phase_option(struct plan_options *o, int option)
 		return NULL;
 	case RECIPE:
 		o->recipe = optarg;
+		o->request.ascending = true;
 		return NULL;
 	case ITERATIONS:
 		return parse_long(optarg, 1, 1000000000, &o->iterations)
@@ -232,6 +235,9 @@ static const char *take_plan_option(struct plan_options *o, int option)
 		return NULL;
 	case KEEP_BATCH:
 		q->keep_batch = true;
+		return NULL;
+	case NO_SWAPS:
+		q->ascending = true;
 		return NULL;
 	case OVERLAP_SYNC:
 		q->overlap_sync = true;
