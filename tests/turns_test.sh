@@ -50,6 +50,8 @@ losses "$dir/fixed" 4 | cmp -s - "$dir/want" && die "the second plan changes not
 # In the first phase all microbatches skip everything, as with drawn paths. The next phase follows its plan.
 "$bin/skippipe" plan "$cluster" --recipe speed --iterations 10 --evaluations 2000 --threads 1 -o "$dir/phases.json" \
 	2>/dev/null || die "plan --recipe: exit status $?"
+robust() { "$bin/skippipe" plan schedule/tests/data/shipped20.json --assignment free --recipe robust --iterations 10 --evaluations 2000 --threads 1 "$@" | grep -o '"path":[^]]*'; }
+robust >"$dir/recipe.paths" && robust --no-swaps | diff -q "$dir/recipe.paths" - || die "plan --recipe swaps stages"
 follow() { train $shape --plan "$dir/phases.json" --grad-norm visits --iterations "$@"; }
 follow 10 >"$dir/phases"
 train $shape --skip 4 --always 5 --grad-norm visits --microbatches 30 --iterations 3 >"$dir/recipe"

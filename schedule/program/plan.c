@@ -72,6 +72,7 @@ static int read_schedule(struct cluster *c, struct plan_options *o, struct skip_
 	if (o->recipe) {
 		c->always |= (stage_set)1 << (c->n_stages - 1);
 		o->stack = true;
+		o->request.ascending = true;
 		if (skip_schedule_of_recipe(recipe, o->recipe, (uint32_t)cluster_most_skipped(c),
 					    err) != 0)
 			return -EINVAL;
@@ -87,7 +88,6 @@ static int plan_phases(struct cluster *c, struct plan_options *o)
 	struct phase_plans plans;
 	struct error err = { "" };
 	struct phase_plans_request q = {
-		.search = o->request,
 		.schedule = &schedule,
 		.iterations = (uint64_t)o->iterations,
 		.state_ratio = phase_plans_state_ratio(tensor_format_sum_share(o->wires.sums)),
@@ -96,6 +96,7 @@ static int plan_phases(struct cluster *c, struct plan_options *o)
 
 	if (read_schedule(c, o, &schedule, &err) != 0)
 		return program_fail(&err, USAGE);
+	q.search = o->request;
 	q.stack = o->stack;
 	rc = phase_plans_choose(c, &q, &plans, &err);
 	if (rc != 0)

@@ -112,7 +112,6 @@ static const char *take_phase_option(struct plan_options *o, int option)
 		return NULL;
 	case RECIPE:
 		o->recipe = optarg;
-		o->request.ascending = true;
 		return NULL;
 	case ITERATIONS:
 		return parse_long(optarg, 1, 1000000000, &o->iterations)
