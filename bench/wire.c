@@ -525,7 +525,8 @@ static void print_bulk(struct far *f, double seconds, bool activations)
 	printf("}\n");
 }
 
-/* Sends pairs of activations that fill the link. The second follows when the first is half way. */
+/* Sends one activation that fills the link, then pairs of them. The second of a pair follows when
+ * the first is half way. Ends early if no acknowledgement comes for a minute. */
 static void print_pairs(struct far *f, size_t bytes)
 {
 	double single_ms = 0;
@@ -538,8 +539,11 @@ static void print_pairs(struct far *f, size_t bytes)
 			turn_far_until(f, start + (int64_t)(500 * single_ms));
 			send_far(f, bytes, POST_ACTIVATIONS);
 		}
-		while (f->n < (pair > 0 ? 2 : 1))
+		while (f->n < (pair > 0 ? 2 : 1)) {
+			if (clock_monotonic_us() > start + 60000000)
+				return;
 			turn_far(f);
+		}
 		post_peer(f->post, f->peer, &info);
 		if (pair == 0)
 			single_ms = f->took_ms[0];

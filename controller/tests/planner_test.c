@@ -214,8 +214,8 @@ static int count_swaps(const struct plan *p)
 	return n;
 }
 
-/* The stages are near one another in the order 0, 2, 1, 3. Each has one node, of the same number.
- * Half of the microbatches visit all of them. */
+/* Node s is the only node of stage s. The stages are near one another in the order 0, 2, 1, 3. Half
+ * of the microbatches visit all of them. */
 TEST(paths_swap_stages_unless_that_is_forbidden)
 {
 	static const int near[] = { 0, 2, 1, 3 };
